@@ -1,0 +1,190 @@
+package handshake
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Instant is a point in time: nanoseconds since an epoch that the caller
+// chooses and keeps. Only differences matter.
+type Instant = time.Duration
+
+// Config fixes how one local rank talks to one peer.
+type Config struct {
+	// Local and Remote are the two ranks.
+	Local, Remote uint32
+	// Profile is the dialect of the header that both use.
+	Profile protocol.Profile
+	// Peer says what is known about the other side.
+	Peer Rules
+	// Habits are the deployed FPGA's own, kept by a stand-in.
+	Habits Habits
+	// Shape is how our DATA is cut into datagrams.
+	Shape protocol.Shape
+	// Timing holds time-outs and deadlines.
+	Timing Timing
+	// OnPartial says what to do when a DATA message of several datagrams is
+	// not acknowledged and the peer is one that CorruptsOnRepeat.
+	OnPartial OnPartial
+	// MaxWords is the largest message believed or sent, in words. A header
+	// that claims more is dropped.
+	MaxWords uint32
+	// Reliable is true on a transport that repeats by itself. Then nothing
+	// is repeated on a timer, only after Reconnected.
+	Reliable bool
+}
+
+// Rules is what one side knows about the other. The presets FPGAPeer, CPUPeer
+// and SoftwarePeer are the peers that exist.
+type Rules struct {
+	// RefusesEmpty: a message of 0 words wedges the peer.
+	RefusesEmpty bool
+	// CorruptsOnRepeat: the peer stores a repeated DATA header as payload
+	// when it lost one datagram of a cut message.
+	CorruptsOnRepeat bool
+	// RequestImpliesAck: the peer does one thing at a time, so its
+	// SEND_REQUEST means that it has our message.
+	RequestImpliesAck bool
+	// ForgetsRequests: the peer drops a parked SEND_REQUEST of ours when it
+	// starts to send DATA, so ours must be repeated after a crossing.
+	ForgetsRequests bool
+	// AnyDatatype: the peer calls everything INT, so both datatypes match.
+	AnyDatatype bool
+	// UsesStaleClears: a CLEAR_TO_SEND that nobody asked for means that the
+	// peer's receive is posted, and is used by the next send.
+	UsesStaleClears bool
+	// KeepsStaleClears: the peer answers its next send's SEND_REQUEST from a
+	// second CLEAR_TO_SEND that we send it. So none is sent once its DATA
+	// has begun.
+	KeepsStaleClears bool
+	// AckRepeat is the shortest time after which the peer repeats DATA that
+	// was not acknowledged. A repeat that comes sooner is a duplicate made
+	// by the network, and is not answered: an ACK that was not asked for can
+	// wedge an FPGA.
+	AckRepeat time.Duration
+}
+
+// FPGAPeer describes the deployed FPGA of the given rank.
+func FPGAPeer(rank uint32) Rules {
+	return Rules{
+		RefusesEmpty:      true,
+		CorruptsOnRepeat:  true,
+		RequestImpliesAck: true,
+		ForgetsRequests:   true,
+		AckRepeat:         DeployedFPGA(rank).Ack.First,
+	}
+}
+
+// CPUPeer describes a program on upstream's CPU library.
+func CPUPeer() Rules {
+	return Rules{
+		RequestImpliesAck: true,
+		AnyDatatype:       true,
+		UsesStaleClears:   true,
+		KeepsStaleClears:  true,
+		AckRepeat:         DeployedCPU().Ack.First,
+	}
+}
+
+// SoftwarePeer describes another zrlmpid.
+func SoftwarePeer() Rules { return Rules{} }
+
+// Habits are what a stand-in keeps of the deployed FPGA beyond its Shape and
+// Timing. The zero value keeps none: that is how a host behaves.
+type Habits struct {
+	// OneParkedHeader: one unexpected header is kept per peer, whatever its
+	// type; a newer one overwrites it, and starting to send DATA deletes it.
+	OneParkedHeader bool
+	// AckOnce: a message is acknowledged once, repeats of it never.
+	AckOnce bool
+	// IgnoreDestination: the destination rank of a packet is not checked.
+	IgnoreDestination bool
+	// CarryOver: the count of repeats goes on from SEND_REQUEST to DATA, so
+	// that a message is repeated three times in all.
+	CarryOver bool
+}
+
+// OnPartial is a choice of the user's for cut messages to an FPGA.
+type OnPartial uint8
+
+const (
+	// FailPartial gives up with a PartialError. A repeat would be stored as
+	// payload if a bare datagram was lost.
+	FailPartial OnPartial = iota
+	// RepeatPartial repeats all the same.
+	RepeatPartial
+)
+
+// Backoff is a sequence of time-outs: repeat n, counted from 0, comes after
+// First + n × Step, for n < Repeats; then one comes every Then, or none if Then
+// is 0.
+type Backoff struct {
+	First, Step time.Duration
+	Repeats     int
+	Then        time.Duration
+}
+
+// after returns the time-out of repeat n, and whether there is one.
+func (b Backoff) after(n int) (time.Duration, bool) {
+	if n < b.Repeats {
+		return b.First + time.Duration(n)*b.Step, true
+	}
+	return b.Then, b.Then > 0
+}
+
+// Timing holds the time-outs after which packets are repeated, and the deadlines
+// after which the caller gets an error.
+type Timing struct {
+	// Clear is the sender's wait for CLEAR_TO_SEND, Ack its wait for ACK,
+	// Data the receiver's wait for DATA.
+	Clear, Ack, Data Backoff
+	// ClearDeadline, AckDeadline and DataDeadline end those waits; 0 is
+	// never. A late receiver is no fault, so ClearDeadline is 0 by default;
+	// once CLEAR_TO_SEND was sent both sides are bound to go on.
+	ClearDeadline, AckDeadline, DataDeadline time.Duration
+	// FragmentGap is the longest pause between the datagrams of one message
+	// after which a bare one is still believed to continue it. It is shorter
+	// than any sender's ACK time-out, so that a repeat whose first datagram
+	// was lost is not mistaken for the rest.
+	FragmentGap time.Duration
+}
+
+// Time-outs of the deployed nodes.
+const (
+	deployedFirst   = 100 * time.Millisecond
+	deployedStep    = time.Second
+	deployedRepeats = 3
+	fpgaPerRank     = 12500 * time.Microsecond
+)
+
+// DeployedCPU returns the time-outs of upstream's CPU library.
+func DeployedCPU() Timing {
+	b := Backoff{First: deployedFirst, Step: deployedStep, Repeats: deployedRepeats}
+	return Timing{Clear: b, Ack: b, Data: b, FragmentGap: deployedFirst / 2}
+}
+
+// DeployedFPGA returns the time-outs of the deployed MPE of the given rank.
+func DeployedFPGA(rank uint32) Timing {
+	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaPerRank, Step: deployedStep, Repeats: deployedRepeats}
+	ack := b
+	ack.First *= 2
+	return Timing{Clear: b, Ack: ack, Data: b, FragmentGap: deployedFirst / 2}
+}
+
+// DefaultTiming returns the time-outs of a host towards a peer with the given
+// rules: the CPU library's, but SEND_REQUEST is repeated for as long as the
+// caller waits, because a peer that starts late is no fault and a parked
+// SEND_REQUEST harms nobody; and waits that only a fault can prolong end.
+func DefaultTiming(peer Rules) Timing {
+	t := DeployedCPU()
+	t.Clear.Then = 3 * time.Second
+	t.AckDeadline = 10 * time.Second
+	t.DataDeadline = 10 * time.Second
+	if peer.KeepsStaleClears {
+		// Its own repeats of SEND_REQUEST and DATA ask for whatever was
+		// lost; ours are for the time after its last one, at 3.3 s.
+		t.Data.First = 4 * time.Second
+	}
+	return t
+}

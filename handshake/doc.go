@@ -1,0 +1,54 @@
+// Package handshake is the state machine of ZRLMPI between one local rank and
+// one peer: what to send, what to believe and when to give up, for each message
+// and for the pair as a whole.
+//
+// It is pure. Every event comes with the time at which it happened, and is
+// answered with actions that the caller carries out in order. The package must
+// never start a goroutine, read a clock, draw a random number, open a socket or
+// keep a payload: the same code drives live ranks, judges recorded packets and
+// runs in simulations that cover hours in milliseconds.
+//
+// # The caller's duties
+//
+// A Pair holds at most one message in each direction. The caller queues further
+// ones, and hands over the next when an action says that a direction is free.
+// It feeds everything that arrives from the peer, in order, and calls Tick no
+// later than the time that Deadline returns. It carries out the actions of one
+// event before it feeds the next. After TransmitData it calls DataSent.
+//
+// # The sender of one message
+//
+//	          Send                 CLEAR_TO_SEND               ACK
+//	(idle) ─────────► WAIT_CLEAR ───────────────► WAIT_ACK ─────────► (done)
+//	   │   SEND_REQ   │ ▲    │ ▲        DATA       │     │
+//	   │         time-out:   │ │                   │     ├─ time-out: DATA again, unless
+//	   │         SEND_REQ    │ │ peer's message    │     │  it is cut and the peer an FPGA
+//	   │         again       ▼ │ is done           │     ├─ SEND_REQUEST of a deployed
+//	   └───────────────────► HELD                  │     │  peer: it has the message
+//	     a receive is        a crossing SEND_      │     └─ deadline: TimeoutError
+//	     under way           REQUEST goes first    └─ ERROR: RemoteError
+//
+// # The receiver of one message
+//
+//	         Recv                 SEND_REQUEST               DATA
+//	(idle) ───────► WAIT_REQUEST ──────────────► WAIT_DATA ───────► RECEIVING ─┐
+//	   │                          CLEAR_TO_SEND   │ ▲    ▲            │   │    │ all bytes
+//	   │                                          │ │    └────────────┘   │    │
+//	   │    SEND_REQUEST was parked      time-out or│     time-out, gap    │    ▼
+//	   └──────────────────────────────►   repeated  │     or wrong length: │   ACK, (done)
+//	             CLEAR_TO_SEND         SEND_REQUEST:│     start over       │
+//	                                   CLEAR again  │                      └─ DATA again:
+//	                                                └─ deadline            start over
+//
+// # The pair
+//
+//   - One message at a time: a send waits (HELD) while a receive is under way.
+//     Only a SEND_REQUEST that crossed with ours goes first, and is answered if
+//     a receive is posted, so that neither side waits for the other for ever.
+//   - One SEND_REQUEST is parked until its receive is posted. Repeats of it are
+//     the same message.
+//   - A datagram is payload or packet by the pair's state and the bytes still
+//     expected, not by its looks.
+//
+// The rules are specified, each with its source, in docs/ZRLMPI_protocol.md.
+package handshake

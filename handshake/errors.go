@@ -1,0 +1,205 @@
+package handshake
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Errors that a caller may test for with errors.Is.
+var (
+	// ErrTimeout matches every *TimeoutError.
+	ErrTimeout = errors.New("deadline exceeded")
+	// ErrPartial matches every *PartialError.
+	ErrPartial = errors.New("a cut message was not acknowledged and must not be repeated")
+	// ErrEmpty: a message of 0 words to a peer that it would wedge.
+	ErrEmpty = errors.New("a message of 0 words wedges an FPGA")
+	// ErrTooLong: a message longer than Config.MaxWords.
+	ErrTooLong = errors.New("message is longer than max_message_words")
+	// ErrBusy: the pair already has a message in this direction.
+	ErrBusy = errors.New("the pair already has a message in this direction")
+	// ErrTruncated matches every *TruncatedError.
+	ErrTruncated = errors.New("message is longer than the posted buffer")
+	// ErrRemote matches every *RemoteError.
+	ErrRemote = errors.New("peer sent ERROR")
+)
+
+// State is where a message stands in the handshake.
+type State uint8
+
+// The states of the diagrams in the package's documentation.
+const (
+	Idle State = iota
+	Held
+	WaitClear
+	WaitAck
+	WaitRequest
+	WaitData
+	Receiving
+)
+
+var stateNames = [...]string{"IDLE", "HELD", "WAIT_CLEAR", "WAIT_ACK", "WAIT_REQUEST", "WAIT_DATA", "RECEIVING"}
+
+// String returns the state's name.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+// WaitsFor returns the packet that ends the state, or 0.
+func (s State) WaitsFor() protocol.Type {
+	switch s {
+	case WaitClear:
+		return protocol.ClearToSend
+	case WaitAck:
+		return protocol.Ack
+	case WaitRequest:
+		return protocol.SendRequest
+	case WaitData, Receiving:
+		return protocol.Data
+	}
+	return 0
+}
+
+// Wait says who waits for what, from whom, since when.
+type Wait struct {
+	ID    ID
+	State State
+	// Local waits for For from Remote; For is 0 while the message is held
+	// behind another one of the same pair.
+	Local, Remote uint32
+	For           protocol.Type
+	Since         Instant
+	// Repeats counts what was sent again for this message so far.
+	Repeats int
+	// Words is the message's size where it is known: a sender's own, or what
+	// DATA announced. Got is how much of it has arrived, in bytes.
+	Words uint32
+	Got   int64
+	// Parked is the call of a parked SEND_REQUEST that does not match the
+	// posted receive, if HasParked.
+	Parked    protocol.Call
+	HasParked bool
+}
+
+// Describe puts the wait into words, as of now.
+func (w Wait) Describe(now Instant) string {
+	for_ := w.For.String()
+	if w.For == 0 {
+		for_ = "its turn"
+	}
+	s := fmt.Sprintf("rank %d waits for %s from rank %d since %s", w.Local, for_, w.Remote, Round(now-w.Since))
+	switch w.State {
+	case Held:
+		s = fmt.Sprintf("rank %d holds a send to rank %d back, behind a message from it, since %s", w.Local, w.Remote, Round(now-w.Since))
+	case Receiving:
+		s += fmt.Sprintf(" (%d of %d bytes have arrived)", w.Got, int64(w.Words)*protocol.WordLen)
+	}
+	if w.HasParked {
+		s += fmt.Sprintf("; rank %d asks to send with %v, which the posted receive does not match", w.Remote, w.Parked)
+	}
+	return s
+}
+
+// Round rounds a wait to the precision that a reader can use.
+func Round(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(100 * time.Millisecond)
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d >= time.Millisecond:
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(100 * time.Nanosecond)
+}
+
+// TimeoutError is a wait that reached its deadline.
+type TimeoutError struct {
+	Wait
+	// Elapsed is how long the wait lasted.
+	Elapsed time.Duration
+}
+
+// Error names state, packet and peer, and says what may have happened.
+func (e *TimeoutError) Error() string {
+	s := fmt.Sprintf("rank %d waited %s in %v for %v from rank %d", e.Local, Round(e.Elapsed), e.State, e.For, e.Remote)
+	if e.Repeats > 0 {
+		s += fmt.Sprintf(" (repeated %d times)", e.Repeats)
+	}
+	switch e.State {
+	case WaitClear:
+		s += fmt.Sprintf(": rank %d has not posted the matching receive, is not running, or does not know our address as rank %d", e.Remote, e.Local)
+	case WaitAck:
+		s += ": the message may or may not have arrived"
+	case WaitData:
+		s += ": it asked to send, was cleared, and then sent nothing"
+	case Receiving:
+		s += fmt.Sprintf(": %d of %d bytes had arrived", e.Got, int64(e.Words)*protocol.WordLen)
+	}
+	return s
+}
+
+// Is makes errors.Is(err, ErrTimeout) true.
+func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
+
+// Timeout makes the error a net.Error's idea of a time-out.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// PartialError is a cut message to an FPGA that was not acknowledged in time.
+// It also answers every later send to that peer until Reset.
+type PartialError struct {
+	Remote uint32
+	Words  uint32
+	// Datagrams is how many datagrams the message was cut into.
+	Datagrams int64
+	Elapsed   time.Duration
+	// Earlier is true when an earlier message failed and this one was not
+	// tried.
+	Earlier bool
+}
+
+// Error says what happened and what the choices are.
+func (e *PartialError) Error() string {
+	if e.Earlier {
+		return fmt.Sprintf("not sent: rank %d never acknowledged an earlier message of %d words and may be in the middle of it; anything sent now could be stored as its data. Restart the FPGA's role, then reset the peer", e.Remote, e.Words)
+	}
+	return fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s; it is an FPGA, which stores a repeated message as data when a datagram was lost, so it was not repeated. Send smaller messages (up to 346 words repeat safely), pace, or set on_partial: repeat", e.Remote, e.Words, e.Datagrams, Round(e.Elapsed))
+}
+
+// Is makes errors.Is(err, ErrPartial) true.
+func (e *PartialError) Is(target error) bool { return target == ErrPartial }
+
+// TruncatedError is a message that was longer than the posted buffer. The
+// buffer holds the message's beginning, and the sender was told that all of it
+// arrived.
+type TruncatedError struct {
+	Remote       uint32
+	Posted, Sent uint32 // words
+}
+
+// Error gives both sizes.
+func (e *TruncatedError) Error() string {
+	return fmt.Sprintf("rank %d sent %d words, but the posted buffer holds %d: the rest was dropped", e.Remote, e.Sent, e.Posted)
+}
+
+// Is makes errors.Is(err, ErrTruncated) true.
+func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
+
+// RemoteError is an ERROR packet from the peer.
+type RemoteError struct {
+	Remote uint32
+	State  State
+}
+
+// Error names the peer and the state in which its packet arrived.
+func (e *RemoteError) Error() string {
+	return fmt.Sprintf("rank %d answered with ERROR while we were in %v", e.Remote, e.State)
+}
+
+// Is makes errors.Is(err, ErrRemote) true.
+func (e *RemoteError) Is(target error) bool { return target == ErrRemote }

@@ -1,0 +1,251 @@
+package handshake
+
+import (
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Pair is the state between a local rank and one peer. It is not safe for
+// concurrent use. Every event appends its actions to the slice it is given and
+// returns it, so that a caller that reuses the slice allocates nothing.
+type Pair struct {
+	cfg  Config
+	send sending
+	recv receiving
+
+	// parked is the last SEND_REQUEST that no receive has answered; with the
+	// OneParkedHeader habit, the last unexpected header of any type.
+	parked   parkedHeader
+	unfit    bool // the parked SEND_REQUEST did not match the posted receive
+	stale    parkedHeader
+	owed     bool // a send was given up after its SEND_REQUEST: its CLEAR_TO_SEND may still come
+	last     finished
+	partial  *PartialError // why sends are refused, if they are
+	drain    int64         // payload bytes of a repeated message still to be swallowed
+	drainEnd Instant
+}
+
+// parkedHeader is a header kept for later.
+type parkedHeader struct {
+	valid  bool
+	header protocol.Header
+	at     Instant
+}
+
+// finished is what is remembered of the last message received, to know a repeat
+// of it when one comes.
+type finished struct {
+	valid bool
+	call  protocol.Call
+	size  uint32
+	sum   uint32
+	acked Instant
+}
+
+// New returns an idle pair.
+func New(cfg Config) *Pair { return &Pair{cfg: cfg} }
+
+// Config returns what the pair was made with.
+func (p *Pair) Config() Config { return p.cfg }
+
+// Deadline returns the time by which Tick is to be called, and false if nothing
+// waits for a time.
+func (p *Pair) Deadline() (Instant, bool) {
+	at, ok := Instant(0), false
+	for _, t := range [...]timer{p.send.repeat, p.send.deadline, p.recv.repeat, p.recv.deadline} {
+		if t.on && (!ok || t.at < at) {
+			at, ok = t.at, true
+		}
+	}
+	return at, ok
+}
+
+// Tick acts on every time-out and deadline that has been reached.
+func (p *Pair) Tick(now Instant, acts []Action) []Action {
+	acts = p.tickSend(now, acts)
+	return p.tickRecv(now, acts)
+}
+
+// Reconnected tells a pair on a Reliable transport that whatever was under way
+// on the connection is lost.
+func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
+	if !p.cfg.Reliable {
+		return acts
+	}
+	switch p.send.state {
+	case WaitClear:
+		acts = p.repeatRequest(now, acts)
+	case WaitAck:
+		acts = p.repeatData(now, acts)
+	}
+	switch p.recv.state {
+	case Receiving:
+		acts = p.startOver(now, acts)
+		fallthrough
+	case WaitData:
+		acts = p.clear(now, acts, true)
+	}
+	p.drain = 0
+	return acts
+}
+
+// Datagram takes a UDP datagram from the peer's address.
+func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
+	h, defect := p.cfg.Profile.Parse(b)
+	fits := defect.OK() && p.misdirected(h) == ReasonNone
+	if p.recv.state == Receiving {
+		left := p.recv.left()
+		switch {
+		case fits && len(b) == protocol.HeaderLen && left != protocol.HeaderLen:
+			// The datagram expected here is longer or shorter, so
+			// this is a packet.
+		case fits && h.Type == protocol.Data && p.isRepeat(h, b[protocol.HeaderLen:]):
+		default:
+			return p.Payload(now, b, acts)
+		}
+	} else if p.drain > 0 && now < p.drainEnd {
+		switch {
+		case fits && len(b) == protocol.HeaderLen && p.drain != protocol.HeaderLen:
+		case fits && h.Type == protocol.Data && h.Size == p.last.size && checksum(b[protocol.HeaderLen:]) == p.last.sum:
+		default:
+			p.drain -= int64(len(b))
+			p.drainEnd = now + p.cfg.Timing.FragmentGap
+			return append(acts, Action{Kind: Drop, Reason: ReasonDuplicate})
+		}
+	}
+	if !defect.OK() {
+		reason := Reason(defect.Kind)
+		if defect.Kind == protocol.DefectStartMark && p.expectsStray(now) {
+			reason = ReasonStray
+		}
+		return append(acts, Action{Kind: Drop, Reason: reason})
+	}
+	if h.Type != protocol.Data && len(b) != protocol.HeaderLen {
+		return append(acts, Action{Kind: Drop, Reason: ReasonLength, Header: h})
+	}
+	return p.packet(now, h, b[protocol.HeaderLen:], false, acts)
+}
+
+// Header takes a header from a transport whose framing tells headers from
+// payload. Payload follows by itself.
+func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
+	h, defect := p.cfg.Profile.Parse(b)
+	if !defect.OK() {
+		return append(acts, Action{Kind: Drop, Reason: Reason(defect.Kind)})
+	}
+	return p.packet(now, h, nil, true, acts)
+}
+
+// expectsStray reports whether bare payload at this time is the rest of a
+// message we know of rather than noise.
+func (p *Pair) expectsStray(Instant) bool {
+	return p.recv.state == WaitData || p.last.valid
+}
+
+// misdirected checks the ranks of a header.
+func (p *Pair) misdirected(h protocol.Header) Reason {
+	if h.Src != p.cfg.Remote {
+		return ReasonSourceRank
+	}
+	if h.Dst != p.cfg.Local && !p.cfg.Habits.IgnoreDestination {
+		return ReasonDestination
+	}
+	return ReasonNone
+}
+
+// packet takes a packet whose header is sound. payload is what follows the
+// header in the same datagram; streamed says that it comes separately instead.
+func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed bool, acts []Action) []Action {
+	drop := func(r Reason) []Action {
+		return append(acts, Action{Kind: Drop, Reason: r, Header: h})
+	}
+	if r := p.misdirected(h); r != ReasonNone {
+		return drop(r)
+	}
+	if h.Call == protocol.Barrier {
+		return drop(ReasonBarrier)
+	}
+	switch h.Type {
+	case protocol.SendRequest, protocol.Data:
+		if !h.Call.IsSend() {
+			return drop(ReasonDirection)
+		}
+	case protocol.ClearToSend, protocol.Ack:
+		if !h.Call.IsRecv() {
+			return drop(ReasonDirection)
+		}
+	}
+	switch h.Type {
+	case protocol.SendRequest:
+		return p.onRequest(now, h, acts)
+	case protocol.ClearToSend:
+		return p.onClear(now, h, acts)
+	case protocol.Data:
+		return p.onData(now, h, payload, streamed, acts)
+	case protocol.Ack:
+		return p.onAck(now, h, acts)
+	default:
+		return p.onError(now, h, acts)
+	}
+}
+
+// onError takes an ERROR packet. The protocol page does not say which operation
+// it is about; the send that waits is the better guess, since the receiver is
+// the side that can refuse.
+func (p *Pair) onError(now Instant, h protocol.Header, acts []Action) []Action {
+	switch {
+	case p.send.state == WaitClear || p.send.state == WaitAck:
+		return p.endSend(now, &RemoteError{Remote: p.cfg.Remote, State: p.send.state}, acts)
+	case p.recv.state == WaitData || p.recv.state == Receiving:
+		return p.endRecv(now, &RemoteError{Remote: p.cfg.Remote, State: p.recv.state}, acts)
+	}
+	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
+}
+
+// park keeps a header for later, as far as we keep such headers.
+func (p *Pair) park(now Instant, h protocol.Header) {
+	if h.Type == protocol.SendRequest || p.cfg.Habits.OneParkedHeader {
+		p.parked = parkedHeader{valid: true, header: h, at: now}
+	}
+}
+
+// header builds a packet of ours.
+func (p *Pair) header(t protocol.Type, call protocol.Call, size uint32, tag uint8) protocol.Header {
+	return protocol.Header{Dst: p.cfg.Remote, Src: p.cfg.Local, Size: size, Call: call, Type: t, Tag: tag}
+}
+
+// Reset forgets that a cut message failed, after the peer was restarted, and
+// whatever was parked.
+func (p *Pair) Reset() {
+	p.partial = nil
+	p.parked = parkedHeader{}
+	p.stale = parkedHeader{}
+	p.owed = false
+	p.last = finished{}
+	p.drain = 0
+}
+
+// Refuses returns the error that the next send would meet because an earlier
+// one failed, or nil.
+func (p *Pair) Refuses() error {
+	if p.partial == nil {
+		return nil
+	}
+	return p.partial
+}
+
+// timer is a point in time that may be unset.
+type timer struct {
+	on bool
+	at Instant
+}
+
+// due reports whether the timer is set and reached.
+func (t timer) due(now Instant) bool { return t.on && now >= t.at }
+
+// in returns a timer that is due after d, or never if d is 0.
+func in(now, d Instant) timer {
+	if d <= 0 {
+		return timer{}
+	}
+	return timer{on: true, at: now + d}
+}

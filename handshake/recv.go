@@ -1,0 +1,414 @@
+package handshake
+
+import (
+	"hash/crc32"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// RecvOp is a posted receive.
+type RecvOp struct {
+	ID ID
+	// Words is the capacity of the buffer.
+	Words uint32
+	// Datatype must match the sender's, unless Any.
+	Datatype protocol.Datatype
+	Any      bool
+	// Tag must match the sender's where the profile carries one, unless
+	// AnyTag.
+	Tag    uint8
+	AnyTag bool
+}
+
+// receiving is the receiver's half of a pair.
+type receiving struct {
+	state    State
+	op       RecvOp
+	since    Instant
+	repeat   timer
+	deadline timer
+	tries    int
+	phases   Phases
+
+	call    protocol.Call // the sender's, once it is known
+	tag     uint8
+	cleared Instant // when CLEAR_TO_SEND was last sent
+	size    uint32  // of the message under way, in words
+	sum     uint32  // checksum of the payload in its first datagram
+	off     int64   // payload bytes that have arrived
+	arrived Instant // when the last of them did
+}
+
+// active reports whether the receiver's half takes part in a handshake, rather
+// than wait for one to begin.
+func (r *receiving) active() bool { return r.state == WaitData || r.state == Receiving }
+
+// left returns the payload bytes still to come, padding not counted.
+func (r *receiving) left() int64 { return int64(r.size)*protocol.WordLen - r.off }
+
+// Recv posts a receive. The error is ErrBusy if there is one already.
+func (p *Pair) Recv(now Instant, op RecvOp, acts []Action) ([]Action, error) {
+	if p.recv.state != Idle {
+		return acts, ErrBusy
+	}
+	p.recv = receiving{state: WaitRequest, op: op, since: now, phases: Phases{Start: now}}
+	return p.answerParked(now, acts), nil
+}
+
+// RecvIdle reports whether Recv would be accepted.
+func (p *Pair) RecvIdle() bool { return p.recv.state == Idle }
+
+// answerParked clears a parked SEND_REQUEST if the posted receive matches it.
+func (p *Pair) answerParked(now Instant, acts []Action) []Action {
+	p.unfit = false
+	if !p.parked.valid || p.parked.header.Type != protocol.SendRequest || p.send.state == WaitAck {
+		return acts
+	}
+	if !p.matchesRecv(p.parked.header) {
+		p.unfit = true
+		return acts
+	}
+	return p.accept(now, p.parked.header, p.parked.at, acts)
+}
+
+// matchesRecv compares the call, and the tag where the profile has one, of a
+// sender's packet with the posted receive.
+func (p *Pair) matchesRecv(h protocol.Header) bool {
+	op := &p.recv.op
+	if p.cfg.Profile == protocol.V09 && !op.AnyTag && h.Tag != op.Tag {
+		return false
+	}
+	return op.Any || p.cfg.Peer.AnyDatatype || h.Call == op.Datatype.Send()
+}
+
+// accept begins the handshake of a message that a SEND_REQUEST has announced.
+func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action) []Action {
+	r := &p.recv
+	p.parked = parkedHeader{}
+	p.unfit = false
+	p.drain = 0
+	r.call, r.tag, r.phases.Request = h.Call, h.Tag, at
+	r.state, r.since, r.tries = WaitData, now, 0
+	r.deadline = in(now, p.cfg.Timing.DataDeadline)
+	if s := &p.send; s.state == WaitClear {
+		// Both sides have asked. The peer's message goes first; ours is
+		// asked for again when it is done.
+		s.state, s.repeat, s.deadline = Held, timer{}, timer{}
+		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Crossed, Header: h})
+	}
+	return p.clear(now, acts, false)
+}
+
+// clear sends CLEAR_TO_SEND.
+func (p *Pair) clear(now Instant, acts []Action, repeated bool) []Action {
+	r := &p.recv
+	r.cleared = now
+	if !repeated {
+		r.phases.Clear = now
+	}
+	p.armRecv(now)
+	h := p.header(protocol.ClearToSend, r.call.Counterpart(), 0, r.tag)
+	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
+	if repeated {
+		r.phases.Repeats++
+		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: Repeated, Header: h})
+	}
+	return acts
+}
+
+// armRecv sets the time-out of the wait for DATA.
+func (p *Pair) armRecv(now Instant) {
+	r := &p.recv
+	r.repeat = timer{}
+	if p.cfg.Reliable {
+		return
+	}
+	if d, ok := p.cfg.Timing.Data.after(r.tries); ok {
+		r.repeat = in(now, d)
+	}
+}
+
+// onRequest takes a SEND_REQUEST.
+func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action {
+	if p.send.state == WaitAck && p.cfg.Peer.RequestImpliesAck {
+		acts = append(acts, Action{Kind: Note, ID: p.send.op.ID, Event: RequestTakenAsAck, Header: h})
+		acts = p.acked(now, acts)
+	}
+	// A peer that asks anew is not in the middle of an earlier message.
+	p.partial = nil
+	r := &p.recv
+	switch r.state {
+	case WaitRequest:
+		if !p.matchesRecv(h) {
+			p.park(now, h)
+			p.unfit = true
+			return append(acts, Action{Kind: Drop, Reason: ReasonDatatype, Header: h})
+		}
+		if p.send.state == WaitAck {
+			p.park(now, h) // answered when our own message is done
+			return acts
+		}
+		return p.accept(now, h, now, acts)
+	case WaitData, Receiving:
+		// The same message, asked for again: our CLEAR_TO_SEND was lost,
+		// or was still under way when the peer's time-out ran off.
+		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: RequestRepeated, Header: h})
+		if p.cfg.Habits.OneParkedHeader {
+			p.park(now, h) // and its own time-out is what clears again
+			return acts
+		}
+		last := r.cleared
+		if r.state == Receiving {
+			last = r.arrived
+		}
+		if now-last < p.cfg.Timing.FragmentGap {
+			return acts
+		}
+		if r.state == Receiving {
+			acts = p.startOver(now, acts)
+		}
+		r.call, r.tag = h.Call, h.Tag
+		return p.clear(now, acts, true)
+	}
+	if p.parked.valid && p.parked.header == h {
+		acts = append(acts, Action{Kind: Note, Event: RequestRepeated, Header: h})
+		p.parked.at = min(p.parked.at, now)
+		return acts
+	}
+	p.park(now, h)
+	return acts
+}
+
+// onData takes a DATA header and the payload in its datagram.
+func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed bool, acts []Action) []Action {
+	drop := func(reason Reason) []Action {
+		return append(acts, Action{Kind: Drop, Reason: reason, Header: h})
+	}
+	total := int64(h.Size) * protocol.WordLen
+	n := int64(len(payload))
+	switch {
+	case h.Size > p.cfg.MaxWords:
+		return drop(ReasonSize)
+	case !streamed && !p.lengthFits(0, total, n):
+		return drop(ReasonLength)
+	}
+	r := &p.recv
+	if !r.active() {
+		return p.unaskedData(now, h, payload, total-n, streamed, acts)
+	}
+	if h.Call != r.call && !p.matchesRecv(h) {
+		return drop(ReasonDatatype)
+	}
+	if r.state == Receiving {
+		acts = p.startOver(now, acts)
+	}
+	r.state, r.since = Receiving, now
+	r.call, r.size, r.off = h.Call, h.Size, 0
+	r.sum = checksum(payload)
+	return p.take(now, payload, acts)
+}
+
+// Payload takes bare payload: a datagram without a header, or a piece of a
+// stream.
+func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
+	r := &p.recv
+	if r.state != Receiving {
+		reason := ReasonStray
+		if p.drain > 0 {
+			p.drain -= int64(len(b))
+			reason = ReasonDuplicate
+		}
+		return append(acts, Action{Kind: Drop, Reason: reason})
+	}
+	if !p.cfg.Reliable {
+		if now-r.arrived > p.cfg.Timing.FragmentGap {
+			acts = append(acts, Action{Kind: Drop, Reason: ReasonGap})
+			return p.startOver(now, acts)
+		}
+		if !p.lengthFits(r.off, int64(r.size)*protocol.WordLen, int64(len(b))) {
+			acts = append(acts, Action{Kind: Drop, Reason: ReasonLength})
+			return p.startOver(now, acts)
+		}
+	}
+	return p.take(now, b, acts)
+}
+
+// take stores payload, and ends the message with its last byte.
+func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
+	r := &p.recv
+	if n := r.left(); int64(len(b)) > n {
+		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: Padding})
+		b = b[:n]
+	}
+	if room := int64(r.op.Words)*protocol.WordLen - r.off; room > 0 && len(b) > 0 {
+		acts = append(acts, Action{Kind: Copy, ID: r.op.ID, Offset: r.off, Payload: b[:min(room, int64(len(b)))]})
+	}
+	r.off += int64(len(b))
+	r.arrived = now
+	if r.left() > 0 {
+		p.armRecv(now)
+		r.deadline = in(now, p.cfg.Timing.DataDeadline)
+		return acts
+	}
+	r.phases.Data, r.phases.Ack = now, now
+	h := p.header(protocol.Ack, r.call.Counterpart(), 0, r.tag)
+	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
+	p.last = finished{valid: true, call: r.call, size: r.size, sum: r.sum, acked: now}
+	if p.cfg.Habits.OneParkedHeader {
+		p.parked = parkedHeader{}
+	}
+	var err error
+	if r.size > r.op.Words {
+		err = &TruncatedError{Remote: p.cfg.Remote, Posted: r.op.Words, Sent: r.size}
+	}
+	return p.endRecv(now, err, acts)
+}
+
+// startOver forgets what has arrived of the message. The sender repeats all of
+// it or nothing.
+func (p *Pair) startOver(now Instant, acts []Action) []Action {
+	r := &p.recv
+	r.state, r.since, r.off, r.size = WaitData, now, 0, 0
+	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: StartedOver})
+}
+
+// unaskedData takes DATA that no CLEAR_TO_SEND of ours waits for. rest is how
+// many bytes of the message follow.
+func (p *Pair) unaskedData(now Instant, h protocol.Header, payload []byte, rest int64, streamed bool, acts []Action) []Action {
+	same := p.last.valid && p.last.call == h.Call && p.last.size == h.Size &&
+		(streamed || p.last.sum == checksum(payload))
+	if streamed || rest > 0 {
+		p.drain, p.drainEnd = rest, now+p.cfg.Timing.FragmentGap
+	}
+	if !same || p.parked.valid && p.parked.header.Type == protocol.SendRequest {
+		// The peer has asked to send since: this is the new message, sent
+		// on the strength of a stale CLEAR_TO_SEND.
+		return append(acts, Action{Kind: Drop, Reason: ReasonUnasked, Header: h})
+	}
+	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: h})
+	if p.cfg.Habits.AckOnce || now-p.last.acked < p.ackLost() {
+		return acts
+	}
+	p.last.acked = now
+	ack := p.header(protocol.Ack, h.Call.Counterpart(), 0, h.Tag)
+	return append(acts,
+		Action{Kind: Transmit, Header: ack},
+		Action{Kind: Note, Event: Reacked, Header: ack})
+}
+
+// ackLost returns the time after which a repeated DATA shows that our ACK was
+// lost. A tenth is allowed for clocks and for the way of the ACK.
+func (p *Pair) ackLost() Instant {
+	if p.cfg.Reliable {
+		return 0
+	}
+	return p.cfg.Peer.AckRepeat * 9 / 10
+}
+
+// isRepeat reports whether a DATA datagram in the middle of a message is that
+// message again, rather than payload that looks like a header: then it carries
+// the same bytes as the first one did.
+func (p *Pair) isRepeat(h protocol.Header, payload []byte) bool {
+	return h.Size == p.recv.size && h.Call == p.recv.call && checksum(payload) == p.recv.sum
+}
+
+// lengthFits reports whether a datagram may carry n payload bytes at offset off
+// of a message of total bytes. All but the last are full; the last may be
+// padded, be one line longer than full, or be split by the FPGA's shell.
+func (p *Pair) lengthFits(off, total, n int64) bool {
+	full := int64(p.cfg.Shape.MaxDatagram)
+	if off == 0 {
+		full -= protocol.HeaderLen
+	}
+	left := total - off
+	if n >= left {
+		pad := n - left
+		return pad <= protocol.LineLen-protocol.WordLen || total == 0 && pad <= protocol.LineLen
+	}
+	return n == full || n > 0 && left <= full+protocol.LineLen && off > 0
+}
+
+// tickRecv acts on the receiver's times.
+func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
+	r := &p.recv
+	if r.deadline.due(now) {
+		w, _ := p.RecvWait()
+		return p.endRecv(now, &TimeoutError{Wait: w, Elapsed: now - r.phases.Clear}, acts)
+	}
+	if !r.repeat.due(now) {
+		return acts
+	}
+	r.tries++
+	if r.state == Receiving {
+		acts = p.startOver(now, acts)
+		if p.cfg.Peer.KeepsStaleClears {
+			p.armRecv(now)
+			return acts
+		}
+	}
+	return p.clear(now, acts, true)
+}
+
+// endRecv frees the receiver's half, and lets a send that waited for it go on.
+func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
+	r := p.recv
+	p.recv = receiving{}
+	acts = append(acts, Action{
+		Kind: RecvDone, ID: r.op.ID, Words: r.size, Err: err, Phases: r.phases,
+		Header: p.header(protocol.Data, r.call, r.size, r.tag),
+	})
+	s := &p.send
+	if s.state != Held {
+		return acts
+	}
+	if s.phases.Request == 0 || p.cfg.Peer.ForgetsRequests {
+		return p.request(now, acts)
+	}
+	// The peer has our SEND_REQUEST parked.
+	s.state, s.since = WaitClear, now
+	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
+	p.armSend(now, p.cfg.Timing.Clear)
+	return acts
+}
+
+// CancelRecv takes a posted receive back. It reports false if the sender has
+// been cleared: then the message arrives all the same, and the caller must give
+// it a buffer until RecvDone.
+func (p *Pair) CancelRecv(id ID) bool {
+	if p.recv.state != WaitRequest || p.recv.op.ID != id {
+		return false
+	}
+	p.recv = receiving{}
+	p.unfit = false
+	return true
+}
+
+// RecvWait describes what the posted receive waits for.
+func (p *Pair) RecvWait() (Wait, bool) {
+	r := &p.recv
+	if r.state == Idle {
+		return Wait{}, false
+	}
+	w := Wait{
+		ID: r.op.ID, State: r.state, Local: p.cfg.Local, Remote: p.cfg.Remote,
+		For: r.state.WaitsFor(), Since: r.since, Repeats: r.phases.Repeats, Words: r.size, Got: r.off,
+	}
+	if p.unfit && p.parked.valid {
+		w.Parked, w.HasParked = p.parked.header.Call, true
+	}
+	return w, true
+}
+
+// Parked returns the SEND_REQUEST that no receive has answered, and since when
+// it waits: the peer is blocked in a send to us.
+func (p *Pair) Parked() (h protocol.Header, since Instant, ok bool) {
+	if !p.parked.valid || p.parked.header.Type != protocol.SendRequest {
+		return protocol.Header{}, 0, false
+	}
+	return p.parked.header, p.parked.at, true
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum fingerprints the payload of a message's first datagram.
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }

@@ -1,0 +1,307 @@
+package handshake_test
+
+import (
+	"container/heap"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// A simulated network and its clock. Nothing here waits: an hour of silence is
+// one step of a loop.
+
+// latency is the time a datagram takes in the simulation.
+const latency = 20 * time.Microsecond
+
+// endpoint is a simulated rank: a Pair of ours, or a model of a deployed node.
+type endpoint interface {
+	// start begins whatever operations are queued.
+	start(now time.Duration)
+	// datagram takes what arrives.
+	datagram(now time.Duration, b []byte)
+	// tick acts on time-outs; next tells when the next one is.
+	tick(now time.Duration)
+	next() (time.Duration, bool)
+	// out drains the datagrams to be sent.
+	out() [][]byte
+}
+
+// fault decides the fate of a datagram: the delays after which copies of it
+// arrive, beyond the latency. None is a loss.
+type fault func(from, nth int, b []byte) []time.Duration
+
+var onTime = []time.Duration{0}
+
+// world is two endpoints and the network between them.
+type world struct {
+	ends  [2]endpoint
+	fault fault
+	sent  [2]int
+	held  [2][]byte // a datagram that waits to be swapped with the next
+	log   []string
+	queue events
+	now   time.Duration
+}
+
+func newWorld(a, b endpoint, f fault) *world {
+	if f == nil {
+		f = func(int, int, []byte) []time.Duration { return onTime }
+	}
+	return &world{ends: [2]endpoint{a, b}, fault: f}
+}
+
+// run lets everything happen up to the given time.
+func (w *world) run(until time.Duration) {
+	for i, e := range w.ends {
+		e.start(w.now)
+		w.flush(i)
+	}
+	for {
+		at, who, timeout := until, -1, false
+		for i, e := range w.ends {
+			if t, ok := e.next(); ok && t < at {
+				at, who, timeout = t, i, true
+			}
+		}
+		if len(w.queue) > 0 && w.queue[0].at <= at {
+			ev := heap.Pop(&w.queue).(event)
+			w.now = max(w.now, ev.at)
+			w.ends[ev.to].datagram(w.now, ev.b)
+			w.ends[ev.to].start(w.now)
+			w.flush(ev.to)
+			continue
+		}
+		if !timeout {
+			w.now = until
+			return
+		}
+		w.now = max(w.now, at)
+		w.ends[who].tick(w.now)
+		w.ends[who].start(w.now)
+		w.flush(who)
+	}
+}
+
+// flush puts what an endpoint has sent on the wire.
+func (w *world) flush(from int) {
+	for _, b := range w.ends[from].out() {
+		nth := w.sent[from]
+		w.sent[from]++
+		w.log = append(w.log, fmt.Sprintf("%12v %d→ %s", w.now, from, describe(b)))
+		for _, d := range w.fault(from, nth, b) {
+			if d == swapped {
+				w.held[from] = b
+				continue
+			}
+			w.deliver(from, b, d)
+			if h := w.held[from]; h != nil {
+				w.held[from] = nil
+				w.deliver(from, h, d)
+			}
+		}
+	}
+}
+
+func (w *world) deliver(from int, b []byte, d time.Duration) {
+	heap.Push(&w.queue, event{at: w.now + latency + d, seq: len(w.log)*4 + len(w.queue), to: 1 - from, b: b})
+}
+
+// swapped is the fate of a datagram that is to arrive after the next one.
+const swapped = time.Duration(-1)
+
+func describe(b []byte) string {
+	if h, d := protocol.CloudFPGA.Parse(b); d.OK() {
+		return fmt.Sprintf("%v (%d bytes)", h, len(b))
+	}
+	return fmt.Sprintf("%d bytes of payload", len(b))
+}
+
+type event struct {
+	at  time.Duration
+	seq int
+	to  int
+	b   []byte
+}
+
+type events []event
+
+func (q events) Len() int { return len(q) }
+func (q events) Less(i, j int) bool {
+	if q[i].at != q[j].at {
+		return q[i].at < q[j].at
+	}
+	return q[i].seq < q[j].seq
+}
+func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *events) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *events) Pop() any {
+	old := *q
+	x := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return x
+}
+
+// result is how an operation ended.
+type result struct {
+	data  []byte
+	words uint32
+	err   error
+	done  bool
+	ph    handshake.Phases
+}
+
+// rank is an endpoint on a handshake.Pair: what package mpe is to a live rank,
+// without goroutines.
+type rank struct {
+	pair  *handshake.Pair
+	cfg   handshake.Config
+	sends []*simOp
+	recvs []*simOp
+	sent  int // operations handed to the pair so far
+	recvd int
+	acts  []handshake.Action
+	wire  [][]byte
+	drops map[handshake.Reason]int
+	notes map[handshake.Event]int
+}
+
+type simOp struct {
+	result
+	after time.Duration // not posted before
+	buf   []byte
+	dt    protocol.Datatype
+	any   bool
+}
+
+func newRank(cfg handshake.Config) *rank {
+	if cfg.MaxWords == 0 {
+		cfg.MaxWords = 1 << 24
+	}
+	if cfg.Shape.MaxDatagram == 0 {
+		cfg.Shape = protocol.CPUShape()
+	}
+	return &rank{
+		pair: handshake.New(cfg), cfg: cfg,
+		drops: map[handshake.Reason]int{}, notes: map[handshake.Event]int{},
+	}
+}
+
+func (r *rank) postSend(data []byte) *simOp {
+	op := &simOp{buf: data}
+	r.sends = append(r.sends, op)
+	return op
+}
+
+func (r *rank) postRecv(words int) *simOp {
+	op := &simOp{buf: make([]byte, words*4)}
+	r.recvs = append(r.recvs, op)
+	return op
+}
+
+func (r *rank) start(now time.Duration) {
+	for r.sent < len(r.sends) && r.pair.SendIdle() && r.sends[r.sent].after <= now {
+		op := r.sends[r.sent]
+		var err error
+		r.acts, err = r.pair.Send(now, handshake.SendOp{ID: handshake.ID(r.sent), Words: uint32(len(op.buf) / 4), Datatype: op.dt}, r.acts)
+		r.sent++
+		if err != nil {
+			op.err, op.done = err, true
+		}
+		r.do(now)
+	}
+	for r.recvd < len(r.recvs) && r.pair.RecvIdle() && r.recvs[r.recvd].after <= now {
+		op := r.recvs[r.recvd]
+		r.acts, _ = r.pair.Recv(now, handshake.RecvOp{
+			ID: handshake.ID(r.recvd), Words: uint32(len(op.buf) / 4), Datatype: op.dt, Any: op.any,
+		}, r.acts)
+		r.recvd++
+		r.do(now)
+	}
+}
+
+func (r *rank) datagram(now time.Duration, b []byte) {
+	r.acts = r.pair.Datagram(now, b, r.acts)
+	r.do(now)
+}
+
+func (r *rank) tick(now time.Duration) {
+	r.acts = r.pair.Tick(now, r.acts)
+	r.do(now)
+	r.start(now)
+}
+
+func (r *rank) next() (time.Duration, bool) {
+	at, ok := r.pair.Deadline()
+	later := func(ops []*simOp, i int, idle bool) {
+		if i < len(ops) && idle && (!ok || ops[i].after < at) {
+			at, ok = ops[i].after, true
+		}
+	}
+	later(r.sends, r.sent, r.pair.SendIdle())
+	later(r.recvs, r.recvd, r.pair.RecvIdle())
+	return at, ok
+}
+
+func (r *rank) out() [][]byte {
+	w := r.wire
+	r.wire = nil
+	return w
+}
+
+func (r *rank) do(now time.Duration) {
+	for i := 0; i < len(r.acts); i++ {
+		switch a := r.acts[i]; a.Kind {
+		case handshake.Transmit:
+			r.wire = append(r.wire, r.cfg.Profile.Append(nil, a.Header))
+		case handshake.TransmitData:
+			r.wire = append(r.wire, cut(r.cfg.Profile, a.Header, r.sends[a.ID].buf, r.cfg.Shape)...)
+			r.pair.DataSent(now)
+		case handshake.Copy:
+			copy(r.recvs[a.ID].buf[a.Offset:], a.Payload)
+		case handshake.SendDone:
+			r.sends[a.ID].result = result{words: a.Words, err: a.Err, done: true, ph: a.Phases}
+		case handshake.RecvDone:
+			op := r.recvs[a.ID]
+			op.result = result{data: op.buf[:min(len(op.buf), int(a.Words)*4)], words: a.Words, err: a.Err, done: true, ph: a.Phases}
+		case handshake.Drop:
+			r.drops[a.Reason]++
+		case handshake.Note:
+			r.notes[a.Event]++
+		}
+	}
+	r.acts = r.acts[:0]
+}
+
+// cut turns a message into the datagrams of a shape.
+func cut(profile protocol.Profile, h protocol.Header, payload []byte, shape protocol.Shape) [][]byte {
+	total := shape.PayloadBytes(h.Size)
+	padded := append(slices.Clone(payload), make([]byte, total-int64(len(payload)))...)
+	var out [][]byte
+	for off := int64(0); off < total || off == 0; {
+		n := shape.Next(off, total)
+		var b []byte
+		if off == 0 {
+			b = profile.Append(b, h)
+		}
+		out = append(out, append(b, padded[off:off+n]...))
+		off += n
+		if total == 0 {
+			break
+		}
+	}
+	return out
+}
+
+// pattern returns n words that are different for every message and place, so
+// that any mix-up shows.
+func pattern(n int, seed uint32) []byte {
+	b := make([]byte, n*4)
+	for i := range n {
+		binary.LittleEndian.PutUint32(b[i*4:], seed*0x9e3779b9+uint32(i)*0x85ebca6b)
+	}
+	return b
+}

@@ -1,0 +1,63 @@
+package mpe
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
+var (
+	// ErrClosed: the engine is closed or closing.
+	ErrClosed = errors.New("the rank is shut down")
+	// ErrRank: a rank that is not in the cluster, or the rank itself.
+	ErrRank = errors.New("no such peer")
+	// ErrLength: a buffer that is not a whole number of words.
+	ErrLength = errors.New("the length is not a multiple of 4 bytes")
+	// ErrTag: a tag that the wire cannot carry.
+	ErrTag = errors.New("the tag does not fit into 8 bits")
+)
+
+// WaitError is an operation that the caller's context ended. It says what the
+// operation was waiting for.
+type WaitError struct {
+	handshake.Wait
+	// Queued is how many operations of the same pair and direction were
+	// ahead, if the message's handshake had not begun.
+	Queued int
+	// InTransfer: the handshake had gone too far to be taken back. A message
+	// being sent may still arrive; one being received goes to the next
+	// receive posted.
+	InTransfer bool
+	// Network is the last error of the network towards the peer, if any.
+	Network error
+	text    string
+	cause   error
+}
+
+// Error says who waited for what, from whom, since when, and why it ended.
+func (e *WaitError) Error() string {
+	s := e.text
+	if e.InTransfer {
+		s += "; the transfer had begun and goes on without the caller"
+	}
+	if e.Network != nil {
+		s += fmt.Sprintf("; the network says: %v", e.Network)
+	}
+	return fmt.Sprintf("%s: %v", s, e.cause)
+}
+
+// Unwrap returns the context's error.
+func (e *WaitError) Unwrap() error { return e.cause }
+
+// networkError adds what the network said to an error of the handshake.
+type networkError struct {
+	error
+	network error
+}
+
+func (e *networkError) Error() string {
+	return fmt.Sprintf("%v; the network says: %v", e.error, e.network)
+}
+
+func (e *networkError) Unwrap() []error { return []error{e.error, e.network} }

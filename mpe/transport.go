@@ -1,0 +1,75 @@
+package mpe
+
+import (
+	"errors"
+	"net/netip"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Transport carries the packets of one local rank. The engine knows the network
+// by this interface alone; packages udp and tcp implement it.
+//
+// Send methods are called by one goroutine at a time, and so is Recv, but the
+// two run concurrently. Close may be called by anyone, and makes a Recv in
+// progress return ErrTransportClosed.
+type Transport interface {
+	// LocalAddr is the address the rank is bound to.
+	LocalAddr() netip.AddrPort
+	// Reliable reports that packets arrive once and in order while a
+	// connection lasts, so that repeating them on a timer is waste.
+	Reliable() bool
+	// SendHeader sends one handshake packet of protocol.HeaderLen bytes. The
+	// slice is the caller's again when the call returns.
+	SendHeader(peer int, header []byte) error
+	// SendData sends one DATA message: header and payload, cut and padded as
+	// shape says. payload is read until the call returns, never afterwards.
+	// A nil error says that the network took it, not that it arrived.
+	SendData(peer int, header, payload []byte, shape protocol.Shape) error
+	// Recv waits for packets and fills in at least one Arrival, at most
+	// len(batch). The bytes are valid until the next call of Recv.
+	Recv(batch []Arrival) (int, error)
+	// Close releases the socket.
+	Close() error
+}
+
+// ErrTransportClosed is what Recv returns after Close.
+var ErrTransportClosed = errors.New("transport is closed")
+
+// Arrival is one thing that the network brought.
+type Arrival struct {
+	Kind ArrivalKind
+	// Peer is the rank that the rank map gives for the source address, or
+	// UnknownPeer.
+	Peer int
+	// From is the source address.
+	From netip.AddrPort
+	// Bytes are the datagram (ArrivedDatagram), a header (ArrivedHeader) or
+	// a piece of a DATA message's payload (ArrivedPayload).
+	Bytes []byte
+}
+
+// UnknownPeer is the Peer of an Arrival whose source address is not in the rank
+// map.
+const UnknownPeer = -1
+
+// ArrivalKind says how an Arrival's bytes are to be read.
+type ArrivalKind uint8
+
+const (
+	// ArrivedDatagram: a UDP datagram, of which only the pair's state tells
+	// whether it starts with a header.
+	ArrivedDatagram ArrivalKind = iota
+	// ArrivedHeader and ArrivedPayload: pieces of a stream, which its
+	// framing has told apart.
+	ArrivedHeader
+	ArrivedPayload
+	// ArrivedConnected: a connection to the peer was made anew; what was
+	// under way on the old one is lost.
+	ArrivedConnected
+	// ArrivedTruncated: a datagram longer than any that a peer may send. Its
+	// bytes are cut off.
+	ArrivedTruncated
+	// ArrivedBroken: a stream stopped making sense and was closed.
+	ArrivedBroken
+)

@@ -1,0 +1,13 @@
+// Package protocol is the wire format of ZRLMPI: the 32-byte header framed by
+// 0x96, the packet types and calls, how a DATA message is cut into datagrams,
+// and how the same packets are framed on a TCP stream.
+//
+// It encodes, decodes and measures bytes. It must never keep state between
+// packets, look at a clock, touch a socket, or import another package of this
+// module: the live engine, the packet tools and the tests all stand on it, and
+// must agree on what a byte means. Nothing here allocates on the path of a
+// good packet.
+//
+// The rules are those of docs/ZRLMPI_protocol.md. Where the public protocol
+// page and the deployed nodes differ, the profile says which of them is meant.
+package protocol

@@ -1,0 +1,82 @@
+package protocol
+
+// Shape says how a sender cuts a DATA message into datagrams: the first carries
+// the header and the first bytes of the payload, every further one carries bare
+// payload. The zero Shape is not useful; start from CPUShape or FPGAShape.
+type Shape struct {
+	// MaxDatagram is the largest datagram in bytes, header included.
+	MaxDatagram int
+	// PadLines pads the payload with zero bytes to whole lines of 8 bytes,
+	// as the FPGA does. A message of 0 words then still carries one line.
+	PadLines bool
+	// LongTail lets the last datagram exceed MaxDatagram by one line when
+	// that saves a datagram of a single line and the message ends on the
+	// second half of a 16-byte word: the MPE's output queue does this when
+	// words mod 708 is 347 or 348, and sends 1424 bytes.
+	LongTail bool
+}
+
+// LineLen is the width in bytes of the FPGA's data path.
+const LineLen = 8
+
+// CPUShape is how upstream's CPU library cuts a message, and how we do towards
+// everybody: full datagrams of 1416 bytes, the last one carries the rest. All
+// but the last carry a multiple of 8 bytes, as an FPGA needs.
+func CPUShape() Shape { return Shape{MaxDatagram: MaxDatagram} }
+
+// FPGAShape is how the deployed MPE cuts a message. longTail is false for a
+// shell that splits the 1424-byte datagram into 1416 + 8.
+func FPGAShape(longTail bool) Shape {
+	return Shape{MaxDatagram: MaxDatagram, PadLines: true, LongTail: longTail}
+}
+
+// PayloadBytes returns the number of payload bytes on the wire of a message of
+// the given number of words, padding included.
+func (s Shape) PayloadBytes(words uint32) int64 {
+	n := int64(words) * WordLen
+	if s.PadLines {
+		n = (n + LineLen - 1) / LineLen * LineLen
+		if n == 0 {
+			n = LineLen
+		}
+	}
+	return n
+}
+
+// Next returns the length of the payload that the datagram starting at payload
+// offset off carries, given the total from PayloadBytes. It is 0 when off is
+// past the last datagram; the first datagram of an empty message is at offset 0
+// and carries 0 bytes.
+func (s Shape) Next(off, total int64) int64 {
+	room := int64(s.MaxDatagram)
+	if off == 0 {
+		room -= HeaderLen
+	}
+	left := total - off
+	if left <= room {
+		return max(left, 0)
+	}
+	// The MPE's queue moves 16 bytes at a time and cuts a datagram at 8; a
+	// message whose last 16-byte word straddles the cut is not cut.
+	if s.LongTail && left == room+LineLen && (total+HeaderLen)%(2*LineLen) == 0 {
+		return left
+	}
+	return room
+}
+
+// Datagrams returns the number of datagrams of a message of the given words.
+func (s Shape) Datagrams(words uint32) int64 {
+	total := s.PayloadBytes(words)
+	first := s.Next(0, total)
+	rest := total - first
+	if rest == 0 {
+		return 1
+	}
+	n := 1 + (rest+int64(s.MaxDatagram)-1)/int64(s.MaxDatagram)
+	// A long tail saves the datagram that would carry one line only.
+	if s.LongTail && rest%int64(s.MaxDatagram) == LineLen && rest > LineLen &&
+		(total+HeaderLen)%(2*LineLen) == 0 {
+		n--
+	}
+	return n
+}

@@ -1,0 +1,142 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// FrameBuffer is the size in bytes of a FrameReader's buffer, and so the
+// longest piece of payload that it returns. It is all that a reader ever
+// allocates, whatever a header says.
+const FrameBuffer = 64 << 10
+
+// FrameReader cuts a stream into headers and pieces of payload.
+type FrameReader struct {
+	r        io.Reader
+	profile  Profile
+	maxWords uint32
+	buf      []byte
+	// buf[start:end] is what was read and not yet returned.
+	start, end int
+	// offset is the place in the stream of buf[start].
+	offset int64
+	// current is the last header, and left its payload still to come.
+	current Header
+	left    int64
+	err     error
+}
+
+// NewFrameReader returns a reader of the packets on r. A DATA header of more
+// than maxWords words is an error.
+func NewFrameReader(r io.Reader, profile Profile, maxWords uint32) *FrameReader {
+	return &FrameReader{r: r, profile: profile, maxWords: maxWords, buf: make([]byte, FrameBuffer)}
+}
+
+// Frame is a header, or a piece of the payload that follows it.
+type Frame struct {
+	// Header is the header itself, or the one that the payload belongs to.
+	Header Header
+	// IsPayload tells a piece of payload from a header.
+	IsPayload bool
+	// Bytes are the header's HeaderLen bytes, or 1 to FrameBuffer bytes of
+	// payload. They are valid until the next call of Next.
+	Bytes []byte
+	// Left is the number of payload bytes of this packet that follow Bytes.
+	Left int64
+}
+
+// Next waits for the next header or piece of payload. Where a payload is cut
+// into pieces depends on how it arrives and means nothing.
+//
+// At the end of the stream, between two packets, the error is io.EOF. It wraps
+// io.ErrUnexpectedEOF when the stream ends inside a packet, and is a *FrameError
+// when the stream makes no sense; every other error is that of the underlying
+// reader. Each of them is final.
+func (f *FrameReader) Next() (Frame, error) {
+	if f.err != nil {
+		return Frame{}, f.err
+	}
+	var frame Frame
+	if f.left > 0 {
+		frame, f.err = f.payload()
+	} else {
+		frame, f.err = f.header()
+	}
+	return frame, f.err
+}
+
+func (f *FrameReader) header() (Frame, error) {
+	for f.end-f.start < HeaderLen {
+		if err := f.fill(); err != nil {
+			return Frame{}, err
+		}
+	}
+	b := f.take(HeaderLen)
+	at := f.offset - HeaderLen
+	h, defect := f.profile.Parse(b)
+	if !defect.OK() {
+		return Frame{}, &FrameError{Offset: at, Err: defect.Err()}
+	}
+	if h.Type == Data && h.Size > f.maxWords {
+		return Frame{}, &FrameError{Offset: at, Err: &SizeError{Words: h.Size, Max: f.maxWords}}
+	}
+	f.current, f.left = h, h.StreamPayload()
+	return Frame{Header: h, Bytes: b, Left: f.left}, nil
+}
+
+func (f *FrameReader) payload() (Frame, error) {
+	if f.start == f.end {
+		if err := f.fill(); err != nil {
+			return Frame{}, err
+		}
+	}
+	b := f.take(int(min(f.left, int64(f.end-f.start))))
+	f.left -= int64(len(b))
+	return Frame{Header: f.current, IsPayload: true, Bytes: b, Left: f.left}, nil
+}
+
+// take returns the next n bytes of the buffer.
+func (f *FrameReader) take(n int) []byte {
+	b := f.buf[f.start : f.start+n : f.start+n]
+	f.start += n
+	f.offset += int64(n)
+	return b
+}
+
+// fill reads at least one byte. It is called only when fewer than HeaderLen
+// bytes are left, so that moving them to the front costs nothing.
+func (f *FrameReader) fill() error {
+	if f.start > 0 {
+		f.end = copy(f.buf, f.buf[f.start:f.end])
+		f.start = 0
+	}
+	// A reader that keeps returning nothing must not spin for ever.
+	for range 100 {
+		n, err := f.r.Read(f.buf[f.end:])
+		if n > 0 {
+			// An error that came with the bytes comes again.
+			f.end += n
+			return nil
+		}
+		if err != nil {
+			return f.ended(err)
+		}
+	}
+	return io.ErrNoProgress
+}
+
+func (f *FrameReader) ended(err error) error {
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	if f.left == 0 && f.start == f.end {
+		return io.EOF
+	}
+	if f.left > 0 {
+		return fmt.Errorf("zrlmpi stream: ends at byte %d, %d bytes before the end of %v: %w",
+			f.offset, f.left, f.current, io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("zrlmpi stream: ends at byte %d, %d bytes into a header: %w",
+		f.offset+int64(f.end-f.start), f.end-f.start, io.ErrUnexpectedEOF)
+}

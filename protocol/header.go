@@ -1,0 +1,185 @@
+package protocol
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Sizes and numbers fixed by the protocol page and the deployed nodes.
+const (
+	// Mark is the byte that fills bytes 0–3 and 28–31 of every header.
+	Mark = 0x96
+	// HeaderLen is the length of a header in bytes, and so of every
+	// handshake packet.
+	HeaderLen = 32
+	// Port is the UDP (and our TCP) port of a rank.
+	Port = 2718
+	// WordLen is the length of a word in bytes; sizes on the wire count
+	// words.
+	WordLen = 4
+	// MaxDatagram is the largest datagram the deployed nodes send, header
+	// included, in bytes. The VXLAN of the deployed network sets it.
+	MaxDatagram = 1416
+	// MaxRanksFPGA and MaxRanksCPU are the largest clusters of the deployed
+	// FPGA and of upstream's CPU library.
+	MaxRanksFPGA = 64
+	MaxRanksCPU  = 128
+	// MaxCallWords is the largest message that upstream's compiler lets one
+	// MPI call carry, in words.
+	MaxCallWords = 262160
+)
+
+// Byte offsets of the header's fields.
+const (
+	offDst      = 4
+	offSrc      = 8
+	offSize     = 12
+	offCall     = 16
+	offType     = 17
+	offTag      = 18
+	offReserved = 19
+	offEnd      = 28
+)
+
+const markWord = 0x96969696
+
+// Header is one decoded ZRLMPI header.
+type Header struct {
+	// Dst and Src are the ranks of the receiver and the sender of this
+	// packet.
+	Dst, Src uint32
+	// Size is in 32-bit words, header not counted. Deployed nodes send the
+	// message's length in DATA and 0 in every other packet.
+	Size uint32
+	// Call is the sender's own operation: SEND_x in SEND_REQUEST and DATA,
+	// RECV_x in CLEAR_TO_SEND and ACK.
+	Call Call
+	// Type says which packet of the handshake this is.
+	Type Type
+	// Tag travels in the V09 profile only, and is 0 in the others.
+	Tag uint8
+}
+
+// String prints the header as zrlctl does: "DATA 0→1 SEND_INT size=347".
+func (h Header) String() string {
+	s := fmt.Sprintf("%v %d→%d %v", h.Type, h.Src, h.Dst, h.Call)
+	if h.Size != 0 || h.Type == Data {
+		s += fmt.Sprintf(" size=%d", h.Size)
+	}
+	if h.Tag != 0 {
+		s += fmt.Sprintf(" tag=%d", h.Tag)
+	}
+	return s
+}
+
+// Profile is a dialect of the header that two ranks have agreed on by
+// configuration.
+type Profile uint8
+
+const (
+	// CloudFPGA is what deployed FPGAs and upstream's CPU library obey:
+	// bytes 18–27 are zero, and a packet in which they are not is dropped.
+	CloudFPGA Profile = iota
+	// V09 follows the protocol page to the letter: byte 18 is a tag.
+	V09
+	numProfiles
+)
+
+var profileNames = [numProfiles]string{"cloudfpga", "v0.9"}
+
+// String returns the profile's name as configuration files spell it.
+func (p Profile) String() string {
+	if p < numProfiles {
+		return profileNames[p]
+	}
+	return fmt.Sprintf("profile(%d)", uint8(p))
+}
+
+// ParseProfile is the inverse of String.
+func ParseProfile(s string) (Profile, error) {
+	for i, name := range profileNames {
+		if s == name {
+			return Profile(i), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown profile %q: the profiles are %q and %q", s, CloudFPGA, V09)
+}
+
+// Put writes h into the first HeaderLen bytes of b, which must be that long.
+// A tag is written only in a profile that has one.
+func (p Profile) Put(b []byte, h Header) {
+	_ = b[HeaderLen-1]
+	binary.LittleEndian.PutUint32(b[0:], markWord)
+	binary.LittleEndian.PutUint32(b[offDst:], h.Dst)
+	binary.LittleEndian.PutUint32(b[offSrc:], h.Src)
+	binary.LittleEndian.PutUint32(b[offSize:], h.Size)
+	b[offCall] = byte(h.Call)
+	b[offType] = byte(h.Type)
+	clear(b[offTag:offEnd])
+	if p == V09 {
+		b[offTag] = h.Tag
+	}
+	binary.LittleEndian.PutUint32(b[offEnd:], markWord)
+}
+
+// Append appends the encoded header to b and returns the extended slice.
+func (p Profile) Append(b []byte, h Header) []byte {
+	var buf [HeaderLen]byte
+	p.Put(buf[:], h)
+	return append(b, buf[:]...)
+}
+
+// Parse decodes the header at the start of b. Bytes behind the header are not
+// looked at. The defect is zero for a good header; it is a plain value, so that
+// a flood of bad packets costs no allocation. Decode is the same with an error.
+func (p Profile) Parse(b []byte) (Header, Defect) {
+	if len(b) < HeaderLen {
+		return Header{}, Defect{Kind: DefectShort, Offset: uint8(len(b))}
+	}
+	if binary.LittleEndian.Uint32(b) != markWord {
+		return Header{}, firstOther(b, 0, offDst, Mark, DefectStartMark)
+	}
+	if binary.LittleEndian.Uint32(b[offEnd:]) != markWord {
+		return Header{}, firstOther(b, offEnd, HeaderLen, Mark, DefectEndMark)
+	}
+	from := offTag
+	if p == V09 {
+		from = offReserved
+	}
+	// Bytes 20–27 in one comparison; 18 and 19 by hand.
+	if b[offReserved] != 0 || (from == offTag && b[offTag] != 0) ||
+		binary.LittleEndian.Uint64(b[offReserved+1:]) != 0 {
+		return Header{}, firstOther(b, from, offEnd, 0, DefectReserved)
+	}
+	h := Header{
+		Dst:  binary.LittleEndian.Uint32(b[offDst:]),
+		Src:  binary.LittleEndian.Uint32(b[offSrc:]),
+		Size: binary.LittleEndian.Uint32(b[offSize:]),
+		Call: Call(b[offCall]),
+		Type: Type(b[offType]),
+		Tag:  b[offTag],
+	}
+	if h.Call >= numCalls {
+		return h, Defect{Kind: DefectCall, Offset: offCall, Got: b[offCall]}
+	}
+	if h.Type == 0 || h.Type >= numTypes {
+		return h, Defect{Kind: DefectType, Offset: offType, Got: b[offType]}
+	}
+	return h, Defect{}
+}
+
+// Decode decodes the header at the start of b. Its error is a *HeaderError.
+func (p Profile) Decode(b []byte) (Header, error) {
+	h, d := p.Parse(b)
+	return h, d.Err()
+}
+
+// firstOther names the first byte in b[from:to] that is not want.
+func firstOther(b []byte, from, to int, want byte, kind DefectKind) Defect {
+	for i := from; i < to; i++ {
+		if b[i] != want {
+			return Defect{Kind: kind, Offset: uint8(i), Got: b[i], Want: want}
+		}
+	}
+	return Defect{Kind: kind, Offset: uint8(from)}
+}
