@@ -361,7 +361,7 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	if s.state != Held {
 		return acts
 	}
-	if s.phases.Request == 0 || p.cfg.Peer.ForgetsRequests {
+	if !s.requested || p.cfg.Peer.ForgetsRequests {
 		return p.request(now, acts)
 	}
 	// The peer has our SEND_REQUEST parked.

@@ -23,6 +23,9 @@ type sending struct {
 	deadline timer
 	tries    int // time-outs so far in this wait, or in all with the CarryOver habit
 	phases   Phases
+
+	requested bool // SEND_REQUEST has been sent
+	dataSent  bool // DATA has been sent once
 }
 
 // Send starts a message. The error is one that the caller can know beforehand:
@@ -56,8 +59,8 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.state, s.since, s.tries = WaitClear, now, 0
 	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
-	if s.phases.Request == 0 {
-		s.phases.Request = now
+	if !s.requested {
+		s.requested, s.phases.Request = true, now
 	}
 	p.armSend(now, p.cfg.Timing.Clear)
 	acts = append(acts, Action{Kind: Transmit, ID: s.op.ID, Header: p.requestHeader()})
@@ -106,12 +109,12 @@ func (p *Pair) DataSent(now Instant) {
 	if s.state != WaitAck {
 		return
 	}
-	s.phases.Data = now
+	if !s.dataSent { // repeats do not put the deadline off
+		s.deadline = in(now, p.cfg.Timing.AckDeadline)
+	}
+	s.dataSent, s.phases.Data = true, now
 	if s.repeat.on {
 		p.armAck(now)
-	}
-	if s.deadline.on {
-		s.deadline = in(now, p.cfg.Timing.AckDeadline)
 	}
 }
 
@@ -214,7 +217,7 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 	case Held:
 		// Only a peer that does two things at once clears us while we
 		// serve its own message; a deployed one cannot mean this send.
-		if s.phases.Request != 0 && !p.cfg.Peer.RequestImpliesAck && p.matchesSend(h) {
+		if s.requested && !p.cfg.Peer.RequestImpliesAck && p.matchesSend(h) {
 			return p.transmit(now, acts)
 		}
 	case Idle:
@@ -256,7 +259,7 @@ func (p *Pair) acked(now Instant, acts []Action) []Action {
 func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	s := p.send
 	p.send = sending{}
-	p.owed = err != nil && s.phases.Request != 0
+	p.owed = err != nil && s.requested
 	acts = append(acts, Action{Kind: SendDone, ID: s.op.ID, Words: s.op.Words, Err: err, Phases: s.phases})
 	if p.recv.state == WaitRequest {
 		acts = p.answerParked(now, acts)
@@ -272,9 +275,8 @@ func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	if s.state == Idle || s.op.ID != id || s.state == WaitAck {
 		return acts, false
 	}
-	requested := s.phases.Request != 0
+	p.owed = p.owed || s.requested
 	*s = sending{}
-	p.owed = p.owed || requested
 	return acts, true
 }
 

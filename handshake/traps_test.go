@@ -1,0 +1,420 @@
+package handshake_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// One test per trap of the deployed nodes, numbered as in
+// docs/ZRLMPI_protocol.md. Where a trap is a flaw of the FPGA's, the model of
+// its MPE shows it, and our side in its face.
+
+const ms = time.Millisecond
+
+// bench is a lone rank whose peer the test plays.
+type bench struct {
+	t *testing.T
+	*rank
+	now time.Duration
+}
+
+func newBench(t *testing.T, cfg handshake.Config) *bench {
+	return &bench{t: t, rank: newRank(cfg)}
+}
+
+// at moves the clock, and lets time-outs act on the way.
+func (b *bench) at(now time.Duration) *bench {
+	for {
+		next, ok := b.next()
+		if !ok || next > now {
+			break
+		}
+		b.now = max(b.now, next)
+		b.tick(b.now)
+	}
+	b.now = now
+	b.start(now)
+	return b
+}
+
+// gets feeds a handshake packet or DATA from the peer.
+func (b *bench) gets(typ protocol.Type, call protocol.Call, payload []byte) *bench {
+	h := protocol.Header{Dst: b.cfg.Local, Src: b.cfg.Remote, Call: call, Type: typ, Size: uint32(len(payload) / 4)}
+	for _, d := range cut(b.cfg.Profile, h, payload, protocol.CPUShape()) {
+		b.datagram(b.now, d)
+	}
+	b.start(b.now)
+	return b
+}
+
+func (b *bench) raw(d []byte) *bench {
+	b.datagram(b.now, d)
+	return b
+}
+
+// sends checks the packets sent since the last look, by their types; payload
+// datagrams count as 0.
+func (b *bench) sends(want ...protocol.Type) {
+	b.t.Helper()
+	var got []protocol.Type
+	for _, d := range b.out() {
+		h, defect := b.cfg.Profile.Parse(d)
+		if !defect.OK() {
+			h.Type = 0
+		}
+		got = append(got, h.Type)
+	}
+	if len(got) != len(want) {
+		b.t.Fatalf("at %v: sent %v, want %v", b.now, got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			b.t.Fatalf("at %v: sent %v, want %v", b.now, got, want)
+		}
+	}
+}
+
+func (b *bench) dropped(r handshake.Reason, n int) {
+	b.t.Helper()
+	if b.drops[r] != n {
+		b.t.Fatalf("at %v: dropped %d for %v, want %d (all: %v)", b.now, b.drops[r], r, n, b.drops)
+	}
+}
+
+const (
+	sreq = protocol.SendRequest
+	clr  = protocol.ClearToSend
+	dat  = protocol.Data
+	ack  = protocol.Ack
+	sInt = protocol.SendInt
+	rInt = protocol.RecvInt
+	sFlt = protocol.SendFloat
+	rFlt = protocol.RecvFloat
+)
+
+func TestTrap01OneParkedHeader(t *testing.T) {
+	// Three SEND_REQUESTs before the receive are one message.
+	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	b.gets(sreq, sInt, nil).at(100*ms).gets(sreq, sInt, nil).at(200*ms).gets(sreq, sInt, nil)
+	b.sends()
+	op := b.postRecv(1)
+	b.at(250 * ms).sends(clr)
+	b.gets(dat, sInt, pattern(1, 1)).sends(ack)
+	b.postRecv(1)
+	b.at(400 * ms).sends()
+	if !op.done || op.err != nil {
+		t.Fatalf("the message did not arrive: %v", op.err)
+	}
+	// A stand-in's slot is overwritten by any newer header, as the FPGA's.
+	s := newBench(t, standIn(1, 0))
+	s.gets(sreq, sInt, nil).gets(ack, rInt, nil)
+	s.postRecv(1)
+	s.at(10 * ms).sends()
+	s.gets(sreq, sInt, nil).sends(clr)
+}
+
+func TestTrap02NothingUnaskedToAnFPGA(t *testing.T) {
+	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	data := pattern(3, 1)
+	b.postRecv(3)
+	b.at(0).gets(sreq, sInt, nil).sends(clr)
+	// A duplicate of the SEND_REQUEST, made by the network, is no reason to
+	// clear twice.
+	b.at(5*ms).gets(sreq, sInt, nil).sends()
+	b.gets(dat, sInt, data).sends(ack)
+	// Nor is a duplicate of DATA a reason to acknowledge twice. Only one
+	// that comes after the FPGA's own ACK time-out, 225 ms for rank 1, is.
+	b.at(10*ms).gets(dat, sInt, data).sends()
+	b.at(150*ms).gets(dat, sInt, data).sends()
+	b.at(240*ms).gets(dat, sInt, data).sends(ack)
+	b.at(300*ms).gets(dat, sInt, data).sends()
+	b.dropped(handshake.ReasonDuplicate, 4)
+	// A packet that answers nothing is answered by nothing.
+	b.gets(clr, rInt, nil).gets(ack, rInt, nil).sends()
+	b.dropped(handshake.ReasonStale, 2)
+}
+
+func TestTrap03CrossingRequests(t *testing.T) {
+	for _, order := range []string{"fpga_first", "host_first", "together"} {
+		for _, words := range []int{1, 347, 1000} {
+			host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)
+			// The FPGA's program sends and then receives; the host posts
+			// both at once.
+			fromDev, toDev := pattern(words, 1), pattern(words, 2)
+			sent := dev.party().send(fromDev)
+			got := dev.party().recv(words)
+			s, r := host.postSend(toDev), host.postRecv(words)
+			switch order {
+			case "fpga_first":
+				s.after = 10 * ms
+				r.after = 10 * ms
+			case "host_first":
+				dev.ops[0].after = 10 * ms
+			}
+			w := newWorld(host, dev, nil)
+			w.run(time.Minute)
+			if !s.done || s.err != nil || !r.done || !bytes.Equal(r.data, fromDev) {
+				t.Fatalf("%s, %d words: send %v %v, receive %v %v", order, words, s.done, s.err, r.done, r.err)
+			}
+			if !sent().done || !bytes.Equal(got().data, toDev) {
+				t.Fatalf("%s, %d words: the FPGA got other data", order, words)
+			}
+			if order != "fpga_first" && host.notes[handshake.Crossed] != 1 {
+				t.Fatalf("%s: the requests did not cross", order)
+			}
+			// The FPGA forgot our request when it sent its data. It is
+			// repeated as soon as that is acknowledged, not a time-out later.
+			if order == "together" && w.log != nil && s.ph.Ack > 10*ms {
+				t.Fatalf("%s: our send took %v", order, s.ph.Ack)
+			}
+			if why, stuck := dev.m.Wedged(); stuck {
+				t.Fatal(why)
+			}
+		}
+	}
+}
+
+func TestTrap03OneHandshakeAtATime(t *testing.T) {
+	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	b.postRecv(500)
+	b.at(0).gets(sreq, sInt, nil).sends(clr)
+	b.postSend(pattern(1, 1))
+	b.at(1 * ms).sends() // held back
+	if w, ok := b.pair.SendWait(); !ok || w.State != handshake.Held {
+		t.Fatalf("the send is in %v", w.State)
+	}
+	b.gets(dat, sInt, pattern(500, 2)).sends(ack, sreq)
+}
+
+func TestTrap04CutMessageToAnFPGAIsNotRepeated(t *testing.T) {
+	lost := one(0, 2, nil) // the second datagram of DATA
+	run := func(partial handshake.OnPartial) (*rank, *fpga, [2]*simOp, func() result) {
+		cfg := hostTo(1, handshake.FPGAPeer(1))
+		cfg.OnPartial = partial
+		host, dev := newRank(cfg), newFPGA(1, 0)
+		got := dev.party().recv(1000)
+		ops := [2]*simOp{host.postSend(pattern(1000, 1)), host.postSend(pattern(1000, 2))}
+		newWorld(host, dev, lost).run(time.Minute)
+		return host, dev, ops, got
+	}
+	host, dev, ops, got := run(handshake.FailPartial)
+	var pe *handshake.PartialError
+	if !errors.As(ops[0].err, &pe) || pe.Earlier || pe.Datagrams != 3 {
+		t.Fatalf("first message: %v", ops[0].err)
+	}
+	if !errors.As(ops[1].err, &pe) || !pe.Earlier {
+		t.Fatalf("second message: %v", ops[1].err)
+	}
+	if got().done || dev.m.Busy() == false {
+		t.Fatal("the FPGA delivered something")
+	}
+	// After a restart of the FPGA the user says so, and can send again.
+	host.pair.Reset()
+	again := host.postSend(pattern(1, 3))
+	fresh := newFPGA(1, 0)
+	ok := fresh.party().recv(1)
+	newWorld(host, fresh, nil).run(time.Minute)
+	if again.err != nil || !ok().done {
+		t.Fatalf("after Reset: %v", again.err)
+	}
+	// The choice to repeat is the user's, and so is the damage.
+	_, _, ops, got = run(handshake.RepeatPartial)
+	if ops[0].err != nil || bytes.Equal(got().data, pattern(1000, 1)) {
+		t.Fatalf("the model is meant to store the repeat as data: %v", ops[0].err)
+	}
+}
+
+func TestTrap04OneDatagramRepeatsSafely(t *testing.T) {
+	for nth := 1; nth < 4; nth++ { // DATA and its first repeats
+		host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)
+		got := dev.party().recv(346)
+		op := host.postSend(pattern(346, 1))
+		lost := func(from, n int, _ []byte) []time.Duration {
+			if from == 0 && n >= 1 && n <= nth {
+				return nil
+			}
+			return onTime
+		}
+		newWorld(host, dev, lost).run(time.Minute)
+		if op.err != nil || !bytes.Equal(got().data, pattern(346, 1)) {
+			t.Fatalf("%d losses: %v", nth, op.err)
+		}
+	}
+}
+
+func TestTrap05StaleRequestsAndClears(t *testing.T) {
+	// A CLEAR_TO_SEND without a request of ours: an FPGA cannot mean it.
+	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	b.gets(clr, rInt, nil)
+	b.postSend(pattern(1, 1))
+	b.at(1 * ms).sends(sreq)
+	// Upstream's CPU library can: its receive is posted. It is used for the
+	// send about to start, and what answers the request then is ignored.
+	c := newBench(t, hostTo(1, handshake.CPUPeer()))
+	c.gets(clr, rInt, nil)
+	c.postSend(pattern(1, 1))
+	c.at(1*ms).sends(sreq, dat)
+	c.gets(clr, rInt, nil).sends()
+	c.gets(ack, rInt, nil).sends()
+	if !c.rank.sends[0].done {
+		t.Fatal("the send did not end")
+	}
+	// It counts once.
+	c.postSend(pattern(1, 2))
+	c.at(2 * ms).sends(sreq)
+}
+
+func TestTrap05NoClearToACPUSenderWhoseDataHasBegun(t *testing.T) {
+	// Upstream's sender would keep it and use it for its next message.
+	b := newBench(t, hostTo(1, handshake.CPUPeer()))
+	b.postRecv(1000)
+	b.at(0).gets(sreq, sInt, nil).sends(clr)
+	h := protocol.Header{Dst: 0, Src: 1, Size: 1000, Call: sInt, Type: dat}
+	all := cut(0, h, pattern(1000, 1), protocol.CPUShape())
+	b.raw(all[0]) // the second one is lost
+	b.at(1 * ms).raw(all[2])
+	b.at(90 * ms).sends()
+	for _, d := range all { // its own time-out
+		b.at(101 * ms).raw(d)
+	}
+	b.sends(ack)
+	if op := b.recvs[0]; op.err != nil || !bytes.Equal(op.data, pattern(1000, 1)) {
+		t.Fatalf("the message is damaged: %v", op.err)
+	}
+}
+
+func TestTrap06LostAck(t *testing.T) {
+	// As the receiver we acknowledge a repeat.
+	b := newBench(t, hostTo(1, handshake.CPUPeer()))
+	b.postRecv(1000)
+	b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1000, 1)).sends(clr, ack)
+	b.at(100*ms).gets(dat, sInt, pattern(1000, 1)).sends(ack)
+	b.dropped(handshake.ReasonDuplicate, 3) // all datagrams of the repeat
+
+	// As the sender we take a new SEND_REQUEST for the ACK.
+	c := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	op := c.postSend(pattern(1, 1))
+	c.at(0).gets(clr, rInt, nil).sends(sreq, dat)
+	c.at(50*ms).gets(sreq, sInt, nil)
+	if !op.done || op.err != nil || c.notes[handshake.RequestTakenAsAck] != 1 {
+		t.Fatalf("the send has not ended: %v", op.err)
+	}
+
+	// And give up with an error that names everything.
+	d := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	op = d.postSend(pattern(1, 1))
+	d.at(0).gets(clr, rInt, nil).sends(sreq, dat)
+	d.at(20 * time.Second)
+	var te *handshake.TimeoutError
+	if !errors.As(op.err, &te) || te.State != handshake.WaitAck || te.For != ack || te.Remote != 1 || te.Repeats != 3 {
+		t.Fatalf("got %v", op.err)
+	}
+	const want = "rank 0 waited 10s in WAIT_ACK for ACK from rank 1 (repeated 3 times): the message may or may not have arrived"
+	if op.err.Error() != want {
+		t.Errorf("the error says\n%q, want\n%q", op.err, want)
+	}
+}
+
+func TestTrap07RanksMustFitTheAddress(t *testing.T) {
+	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	b.postRecv(1)
+	b.at(0)
+	b.raw(protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 0, Src: 2, Call: sInt, Type: sreq}))
+	b.raw(protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 0, Src: 4_000_000_000, Call: sInt, Type: sreq}))
+	b.sends()
+	b.dropped(handshake.ReasonSourceRank, 2)
+}
+
+func TestTrap08EmptyMessages(t *testing.T) {
+	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	op := b.postSend(nil)
+	b.at(0).sends()
+	if !errors.Is(op.err, handshake.ErrEmpty) {
+		t.Fatalf("got %v", op.err)
+	}
+	// Upstream's CPU library takes it.
+	c := newBench(t, hostTo(1, handshake.CPUPeer()))
+	op = c.postSend(nil)
+	c.at(0).gets(clr, rInt, nil).gets(ack, rInt, nil).sends(sreq, dat)
+	if !op.done || op.err != nil {
+		t.Fatal(op.err)
+	}
+	// An FPGA that sends 0 words sends 40 bytes.
+	host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)
+	dev.party().send(nil)
+	r := host.postRecv(4)
+	w := newWorld(host, dev, nil)
+	w.run(time.Minute)
+	if !r.done || r.err != nil || r.words != 0 {
+		t.Fatalf("got %v, %d words, %v\n%v", r.done, r.words, r.err, w.log)
+	}
+}
+
+func TestTrap09ErrorAndBarrier(t *testing.T) {
+	b := newBench(t, hostTo(1, handshake.SoftwarePeer()))
+	b.gets(sreq, protocol.Barrier, nil).sends()
+	b.dropped(handshake.ReasonBarrier, 1)
+	b.gets(protocol.Error, rInt, nil).sends()
+	b.dropped(handshake.ReasonStale, 1)
+	s, r := b.postSend(pattern(1, 1)), b.postRecv(1)
+	b.at(0).gets(protocol.Error, rInt, nil).sends(sreq)
+	var re *handshake.RemoteError
+	if !errors.As(s.err, &re) || re.State != handshake.WaitClear {
+		t.Fatalf("send: %v", s.err)
+	}
+	b.gets(sreq, sInt, nil).gets(protocol.Error, sInt, nil).sends(clr)
+	if !errors.As(r.err, &re) || re.State != handshake.WaitData {
+		t.Fatalf("receive: %v", r.err)
+	}
+}
+
+func TestTrap10OddLengths(t *testing.T) {
+	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	b.postRecv(1)
+	b.at(0)
+	req := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Call: sInt, Type: sreq})
+	for n := range 32 {
+		b.raw(req[:n])
+	}
+	b.dropped(handshake.ReasonShort, 32)
+	b.raw(append(req, 0)).raw(append(req, req...)).sends()
+	b.dropped(handshake.ReasonLength, 2)
+	b.raw(req).sends(clr) // nothing was lost over it
+}
+
+func TestTrap11DestinationRank(t *testing.T) {
+	req := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 7, Src: 1, Call: sInt, Type: sreq})
+	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	b.postRecv(1)
+	b.at(0).raw(req).sends()
+	b.dropped(handshake.ReasonDestination, 1)
+	req = protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 7, Src: 0, Call: sInt, Type: sreq})
+	s := newBench(t, standIn(1, 0)) // the MPE does not look
+	s.postRecv(1)
+	s.at(0).raw(req).sends(clr)
+}
+
+func TestTrap12LongerThanPosted(t *testing.T) {
+	for _, c := range []struct{ sent, posted int }{{2, 1}, {347, 346}, {1000, 0}, {1000, 10}, {1000, 999}} {
+		host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)
+		done := dev.party().send(pattern(c.sent, 1))
+		next := dev.party().send(pattern(5, 2))
+		r, r2 := host.postRecv(c.posted), host.postRecv(5)
+		newWorld(host, dev, nil).run(time.Minute)
+		var te *handshake.TruncatedError
+		if !errors.As(r.err, &te) || te.Posted != uint32(c.posted) || te.Sent != uint32(c.sent) {
+			t.Fatalf("%v: %v", c, r.err)
+		}
+		if !bytes.Equal(r.data, pattern(c.sent, 1)[:c.posted*4]) || !done().done {
+			t.Fatalf("%v: the beginning is not there", c)
+		}
+		if !next().done || !bytes.Equal(r2.data, pattern(5, 2)) {
+			t.Fatalf("%v: the next message suffered", c)
+		}
+	}
+}
