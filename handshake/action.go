@@ -151,12 +151,17 @@ const (
 	RequestRepeated
 	// Padding: the peer's DATA carried padding.
 	Padding
+	// DeliveredDuplicate: a copy of a message, made and delayed by the
+	// network until the next one had been cleared, was delivered in that
+	// one's place. The wire does not tell them apart in time; it shows only
+	// when the real one arrives.
+	DeliveredDuplicate
 	numEvents
 )
 
 var eventNames = [numEvents]string{
 	"", "repeated", "reacked", "crossed", "request_taken_as_ack",
-	"stale_clear_used", "started_over", "request_repeated", "padding",
+	"stale_clear_used", "started_over", "request_repeated", "padding", "delivered_duplicate",
 }
 
 // NumEvents is the number of Events, for tables indexed by them.

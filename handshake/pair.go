@@ -39,6 +39,7 @@ type finished struct {
 	size  uint32
 	sum   uint32
 	acked Instant
+	twin  bool // it looked like the message before it
 }
 
 // New returns an idle pair.

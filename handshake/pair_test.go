@@ -348,3 +348,29 @@ func TestReconnect(t *testing.T) {
 	feed(data, false)
 	r.sends(ack)
 }
+
+func TestDelayedCopyIsUnmasked(t *testing.T) {
+	// A copy of the first message arrives when the second has been cleared.
+	// Nobody can tell then; when the second arrives, it is known.
+	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	b.postRecv(1)
+	second := b.postRecv(1)
+	b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1))
+	b.gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1)).sends(clr, ack, clr, ack)
+	if !second.done || b.notes[handshake.DeliveredDuplicate] != 0 {
+		t.Fatal("the copy was told apart, which the wire does not allow")
+	}
+	b.at(1*ms).gets(dat, sInt, pattern(1, 2)).sends()
+	if b.notes[handshake.DeliveredDuplicate] != 1 {
+		t.Fatal("the damage was not noticed")
+	}
+	// Two messages of the same bytes are no damage.
+	c := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	for range 3 {
+		c.postRecv(1)
+		c.at(c.now).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1)).sends(clr, ack)
+	}
+	if c.notes[handshake.DeliveredDuplicate] != 0 {
+		t.Fatal("a sound message was taken for a copy")
+	}
+}

@@ -2,6 +2,7 @@ package handshake
 
 import (
 	"hash/crc32"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -253,7 +254,8 @@ func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
 	r.phases.Data, r.phases.Ack = now, now
 	h := p.header(protocol.Ack, r.call.Counterpart(), 0, r.tag)
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
-	p.last = finished{valid: true, call: r.call, size: r.size, sum: r.sum, acked: now}
+	twin := p.last.valid && p.last.call == r.call && p.last.size == r.size && p.last.sum == r.sum
+	p.last = finished{valid: true, call: r.call, size: r.size, sum: r.sum, acked: now, twin: twin}
 	if p.cfg.Habits.OneParkedHeader {
 		p.parked = parkedHeader{}
 	}
@@ -281,8 +283,14 @@ func (p *Pair) unaskedData(now Instant, h protocol.Header, payload []byte, rest 
 		p.drain, p.drainEnd = rest, now+p.cfg.Timing.FragmentGap
 	}
 	if !same || p.parked.valid && p.parked.header.Type == protocol.SendRequest {
-		// The peer has asked to send since: this is the new message, sent
-		// on the strength of a stale CLEAR_TO_SEND.
+		if p.last.twin && !p.parked.valid && now-p.last.acked < unmasked {
+			// The message that we took for the last one was a copy of
+			// the one before, made by the network; this is it.
+			acts = append(acts, Action{Kind: Note, Event: DeliveredDuplicate, Header: h})
+			p.last.twin = false
+		}
+		// Or the peer has asked to send since, and this is the new
+		// message, sent on the strength of a stale CLEAR_TO_SEND.
 		return append(acts, Action{Kind: Drop, Reason: ReasonUnasked, Header: h})
 	}
 	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: h})
@@ -295,6 +303,10 @@ func (p *Pair) unaskedData(now Instant, h protocol.Header, payload []byte, rest 
 		Action{Kind: Transmit, Header: ack},
 		Action{Kind: Note, Event: Reacked, Header: ack})
 }
+
+// unmasked is how long after a message the DATA that should have been it is
+// still looked for: within a sender's first time-out.
+const unmasked = 100 * time.Millisecond
 
 // ackLost returns the time after which a repeated DATA shows that our ACK was
 // lost. A tenth is allowed for clocks and for the way of the ACK.

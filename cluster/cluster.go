@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Cluster is what a file says.
+type Cluster struct {
+	// File is the name given to Parse.
+	File string
+	// Format says which of the two files it is.
+	Format Format
+	// ID is the resource manager's number or name of the cluster, if any.
+	ID string
+	// Nodes are the ranks, sorted: Nodes[i].Rank is i.
+	Nodes []Node
+	// FPGAs are the FPGA ranks in the order of the file, which is the one in
+	// which upstream's collectives group them.
+	FPGAs []int
+	// ComOpt and MemOpt are upstream's optimisation levels; 0 if the file
+	// does not say. From ComOpt 1 on collectives are trees.
+	ComOpt, MemOpt int
+}
+
+// Format is the kind of file that a cluster comes from.
+type Format uint8
+
+// The two files.
+const (
+	// ClusterFile is the compiler's, without addresses.
+	ClusterFile Format = iota
+	// ManagerAnswer is the resource manager's, with addresses.
+	ManagerAnswer
+)
+
+// Node is one rank of a cluster.
+type Node struct {
+	Rank int
+	// CPU and FPGA say what the rank can be. Upstream's pingpong example
+	// lists each rank as both, because one program is built for both.
+	CPU, FPGA bool
+	// Addr is the node's IP address. It is valid in a ManagerAnswer only.
+	Addr netip.Addr
+}
+
+// Error is one thing that is wrong with a file or with the choices made for it.
+type Error struct {
+	// File is the name given to Parse, or empty if an option is at fault.
+	File string
+	// Line is the line of a JSON error, counted from 1, or 0.
+	Line int
+	// Key is the place in the file, as in "nodes[2].node_ip", or the name of
+	// the option.
+	Key string
+	// Problem says what is wrong and what to do about it.
+	Problem string
+}
+
+// Error returns "file:line: key: problem", without what is not known.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File)
+		if e.Line > 0 {
+			fmt.Fprintf(&b, ":%d", e.Line)
+		}
+		b.WriteString(": ")
+	}
+	if e.Key != "" {
+		b.WriteString(e.Key + ": ")
+	}
+	return b.String() + e.Problem
+}
+
+func (c *Cluster) errorf(key, format string, args ...any) error {
+	return &Error{File: c.File, Key: key, Problem: fmt.Sprintf(format, args...)}
+}
+
+// number sorts the nodes, and checks that their ranks are 0 … n-1.
+func (c *Cluster) number() error {
+	if len(c.Nodes) == 0 {
+		return c.errorf("nodes", "there are none: a cluster has at least rank 0")
+	}
+	slices.SortFunc(c.Nodes, func(a, b Node) int { return a.Rank - b.Rank })
+	for i, node := range c.Nodes {
+		if node.Rank == i {
+			continue
+		}
+		if i > 0 && node.Rank == c.Nodes[i-1].Rank {
+			return c.errorf("nodes", "rank %d is there twice: remove one of them", node.Rank)
+		}
+		return c.errorf("nodes", "rank %d is missing: %d nodes have the ranks 0 to %d", i, len(c.Nodes), len(c.Nodes)-1)
+	}
+	return nil
+}

@@ -1,0 +1,14 @@
+// Package cluster imports the two files with which upstream describes a
+// cluster, as they are: the cluster file that upstream's compiler reads, and
+// the resource manager's answer about a cluster that it has allocated.
+//
+//	{"nodes": {"cpu": [0], "fpga": [1, 2, 3]}, "config": {"com_opt": 0, "mem_opt": 0}}
+//
+//	{"cluster_id": 7, "nodes": [{"node_id": 0, "node_ip": "10.12.0.1", "image_id": "NON_FPGA"}, …]}
+//
+// Both become the rank entries of a config.Config. Keys that are unknown here
+// are ignored: the files belong to upstream, which may add to them.
+//
+// The package must never ask the resource manager itself, and never guess an
+// address: the cluster file has none, so the caller gives a Pool.
+package cluster

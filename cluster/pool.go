@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Pool is a set of addresses to give to ranks, in rank order.
+type Pool struct {
+	text   string
+	ranges []addrRange
+}
+
+// addrRange is all addresses from first to last.
+type addrRange struct{ first, last netip.Addr }
+
+// ParsePool reads a comma list of addresses, ranges and networks:
+// "127.0.0.1-127.0.0.4", "10.1.0.0/24", "10.12.200.1,10.12.200.7". A network
+// stands for its hosts: of an IPv4 network of more than two addresses, the
+// first and the last are left out. An error is an *Error of the key "pool".
+func ParsePool(s string) (Pool, error) {
+	p := Pool{text: s}
+	for item := range strings.SplitSeq(s, ",") {
+		r, problem := parseRange(strings.TrimSpace(item))
+		if problem != "" {
+			return Pool{}, &Error{Key: "pool", Problem: problem}
+		}
+		p.ranges = append(p.ranges, r)
+	}
+	return p, nil
+}
+
+func parseRange(item string) (addrRange, string) {
+	if network, err := netip.ParsePrefix(item); err == nil {
+		return hosts(network), ""
+	}
+	first, last, isRange := strings.Cut(item, "-")
+	if !isRange {
+		last = first
+	}
+	a, errA := netip.ParseAddr(strings.TrimSpace(first))
+	b, errB := netip.ParseAddr(strings.TrimSpace(last))
+	if errA != nil || errB != nil {
+		return addrRange{}, fmt.Sprintf("%s is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24", quote(item))
+	}
+	a, b = a.Unmap(), b.Unmap()
+	if a.BitLen() != b.BitLen() || a.Zone() != b.Zone() || b.Less(a) {
+		return addrRange{}, fmt.Sprintf("the range %s does not go up: write the lower address first", quote(item))
+	}
+	return addrRange{a, b}, ""
+}
+
+// hosts returns the addresses of a network that nodes can have.
+func hosts(network netip.Prefix) addrRange {
+	network = network.Masked()
+	first := network.Addr()
+	bytes := first.AsSlice()
+	for bit := network.Bits(); bit < first.BitLen(); bit++ {
+		bytes[bit/8] |= 1 << (7 - bit%8)
+	}
+	last, _ := netip.AddrFromSlice(bytes)
+	if first.Is4() && first.BitLen()-network.Bits() > 1 {
+		first, last = first.Next(), last.Prev()
+	}
+	return addrRange{first, last}
+}
+
+// IsZero reports whether the pool is empty, as no parsed one is.
+func (p Pool) IsZero() bool { return len(p.ranges) == 0 }
+
+// Take returns the first n addresses. An error is an *Error of the key "pool":
+// there are too few, or one is there twice.
+func (p Pool) Take(n int) ([]netip.Addr, error) {
+	var taken []netip.Addr
+	seen := make(map[netip.Addr]bool)
+	for _, r := range p.ranges {
+		for ip := r.first; len(taken) < n; ip = ip.Next() {
+			if seen[ip] {
+				return nil, &Error{Key: "pool", Problem: fmt.Sprintf("%v is there twice: give each rank an address of its own", ip)}
+			}
+			seen[ip] = true
+			taken = append(taken, ip)
+			if ip == r.last {
+				break
+			}
+		}
+	}
+	if len(taken) < n {
+		return nil, &Error{Key: "pool", Problem: fmt.Sprintf("%s has %d addresses for %d ranks: add more", quote(p.text), len(taken), n)}
+	}
+	return taken, nil
+}

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+)
+
+// jsonKind names the JSON type that the key should have.
+func jsonKind(e *json.UnmarshalTypeError) string {
+	if e.Type == reflect.TypeFor[json.Number]() {
+		return "a number"
+	}
+	switch e.Type.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice:
+		return "a list"
+	case reflect.String:
+		return "a string"
+	}
+	return "a whole number"
+}
+
+// unquoted returns a JSON string's contents, the text of a number, and "" for
+// anything else: identifiers come as either.
+func unquoted(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var n json.Number
+	if json.Unmarshal(raw, &n) == nil {
+		return n.String()
+	}
+	return ""
+}
+
+// maxQuoted is the longest that an error tells of a file's contents, in bytes.
+const maxQuoted = 60
+
+func quote(s string) string { return fmt.Sprintf("%q", cut(s)) }
+
+func cut(s string) string {
+	if len(s) > maxQuoted {
+		return s[:maxQuoted] + "…"
+	}
+	return s
+}

@@ -1,0 +1,122 @@
+package config
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+)
+
+// Config is a whole configuration. Parse, Load and New return it with defaults
+// filled in.
+type Config struct {
+	Log     Log     `yaml:"log"`
+	Control Control `yaml:"control"`
+	// Ranks are all ranks of the cluster, in the order of the file.
+	Ranks []Rank `yaml:"ranks"`
+	// Defaults is what holds for the link to every rank that does not say
+	// otherwise itself.
+	Defaults LinkOptions `yaml:"defaults,omitempty"`
+	Limits   Limits      `yaml:"limits"`
+
+	source source
+}
+
+// Log says what the daemon logs, and how.
+type Log struct {
+	// Level is debug, info, warn or error.
+	Level string `yaml:"level"`
+	// Format is console or json.
+	Format string `yaml:"format"`
+}
+
+// Control is the Unix socket by which zrlctl and host programs reach the daemon.
+type Control struct {
+	// Socket is an absolute path, or empty for no socket.
+	Socket string `yaml:"socket"`
+	// Mode is the permission bits of the socket's file.
+	Mode Mode `yaml:"mode"`
+}
+
+// Limits bound what the daemon asks of the machine.
+type Limits struct {
+	// ReceiveBuffer is the receive buffer in bytes that each rank's socket
+	// asks the kernel for.
+	ReceiveBuffer Size `yaml:"receive_buffer"`
+}
+
+// The values that Log takes.
+const (
+	LevelDebug = "debug"
+	LevelInfo  = "info"
+	LevelWarn  = "warn"
+	LevelError = "error"
+
+	FormatConsole = "console"
+	FormatJSON    = "json"
+)
+
+const (
+	defaultMode          = 0o660
+	defaultReceiveBuffer = 16 << 20
+)
+
+// DefaultSocket is the control socket of a configuration that names none, and
+// where zrlctl looks for one: zrlmpid.sock in $XDG_RUNTIME_DIR, or
+// /run/zrlmpid/control.sock where that variable is not an absolute path, as in
+// a system service.
+func DefaultSocket() string {
+	// The XDG base directory rules say to ignore a path that is not absolute.
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "zrlmpid.sock")
+	}
+	return "/run/zrlmpid/control.sock"
+}
+
+// New returns a configuration of the given ranks with every default filled in,
+// as Parse does for a file. It is not checked: call Validate.
+func New(ranks ...Rank) *Config {
+	c := &Config{Ranks: ranks}
+	c.setDefaults()
+	c.complete()
+	return c
+}
+
+// setDefaults gives the values that do not depend on other keys, before the
+// file is read.
+func (c *Config) setDefaults() {
+	c.Log = Log{Level: LevelInfo, Format: FormatConsole}
+	c.Control = Control{Socket: DefaultSocket(), Mode: defaultMode}
+	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer}
+}
+
+// Rank returns the entry of rank n, or nil if there is none. After Validate
+// there is one for each n in 0 … len(c.Ranks)-1.
+func (c *Config) Rank(n int) *Rank {
+	for i := range c.Ranks {
+		if c.Ranks[i].Rank == n {
+			return &c.Ranks[i]
+		}
+	}
+	return nil
+}
+
+// Local returns the ranks that this daemon runs, in the order of the file.
+func (c *Config) Local() []*Rank {
+	var local []*Rank
+	for i := range c.Ranks {
+		if c.Ranks[i].Local() {
+			local = append(local, &c.Ranks[i])
+		}
+	}
+	return local
+}
+
+// Addresses returns the address of every rank, indexed by rank number. The
+// configuration must have passed Validate.
+func (c *Config) Addresses() []netip.AddrPort {
+	addrs := make([]netip.AddrPort, len(c.Ranks))
+	for _, r := range c.Ranks {
+		addrs[r.Rank] = r.Address.AddrPort
+	}
+	return addrs
+}

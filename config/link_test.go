@@ -1,0 +1,98 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+const ms = time.Millisecond
+
+// base is a built-in link in which no value is zero, so that one that is lost
+// shows.
+func base() Link {
+	return Link{
+		Profile: protocol.V09, Transport: TransportUDP, OnPartial: PartialError,
+		MaxMessageWords: 1, MaxDatagram: 1416,
+		Pace:      Pace{2 * ms, 3},
+		Timeouts:  Timeouts{Backoff{4 * ms, 5 * ms, 6 * ms, 7}, Backoff{8 * ms, 9 * ms, 10 * ms, 11}, Backoff{12 * ms, 13 * ms, 14 * ms, 15}},
+		Deadlines: Deadlines{16 * ms, 17 * ms, 18 * ms},
+		WarnAfter: 19 * ms,
+	}
+}
+
+func TestLinkFor(t *testing.T) {
+	const everything = `{profile: cloudfpga, transport: tcp, on_partial: repeat, max_message_words: 346, max_datagram: 512,
+  pace: {per_datagram: 20us, over_words: 21},
+  timeouts: {clear: {first: 22ms, step: 23ms, then: 24ms, repeats: 25}, ack: {first: 26ms, step: 27ms, then: 28ms, repeats: 29},
+    data: {first: 30ms, step: 31ms, then: 32ms, repeats: 33}},
+  deadlines: {clear: 34ms, ack: 35ms, data: 36ms}, warn_after: 37ms}`
+	all := Link{
+		Profile: protocol.CloudFPGA, Transport: TransportTCP, OnPartial: PartialRepeat,
+		MaxMessageWords: 346, MaxDatagram: 512,
+		Pace:      Pace{20 * time.Microsecond, 21},
+		Timeouts:  Timeouts{Backoff{22 * ms, 23 * ms, 24 * ms, 25}, Backoff{26 * ms, 27 * ms, 28 * ms, 29}, Backoff{30 * ms, 31 * ms, 32 * ms, 33}},
+		Deadlines: Deadlines{34 * ms, 35 * ms, 36 * ms},
+		WarnAfter: 37 * ms,
+	}
+	with := func(link Link, change func(*Link)) Link { change(&link); return link }
+
+	for _, tc := range []struct {
+		name, defaults, link string
+		want                 Link
+	}{
+		{"nothing said", "{}", "{}", base()},
+		{"defaults", everything, "{}", all},
+		{"rank", "{}", everything, all},
+		{"zero is a value", "{deadlines: {ack: 5s}, warn_after: 1s}", "{max_message_words: 0, deadlines: {ack: 0}, timeouts: {data: {then: 0s}}}",
+			with(base(), func(l *Link) {
+				l.MaxMessageWords, l.Deadlines.Ack, l.Timeouts.Data.Then, l.WarnAfter = 0, 0, 0, time.Second
+			})},
+		{"rank over defaults, leaf by leaf", everything, "{timeouts: {ack: {step: 1s}}, pace: {over_words: 9}}",
+			with(all, func(l *Link) { l.Timeouts.Ack.Step, l.Pace.OverWords = time.Second, 9 })},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := mustParse(t, "ranks:\n  - {rank: 0, address: 127.0.0.1, run: host}\n  - {rank: 1, address: 127.0.0.2, peer: cpu, link: "+
+				tc.link+"}\ndefaults: "+tc.defaults+"\n")
+			if got := c.LinkFor(1, base()); got != tc.want {
+				t.Errorf("got\n%+v\nwant\n%+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLinkForOthers(t *testing.T) {
+	c := mustParse(t, host+"defaults: {warn_after: 1s}\n")
+	want := base()
+	want.WarnAfter = time.Second
+	for _, rank := range []int{0, 1} {
+		if got := c.LinkFor(rank, base()); got != want {
+			t.Errorf("rank %d, which has no link of its own: %+v", rank, got)
+		}
+	}
+}
+
+func TestScalars(t *testing.T) {
+	for text, want := range map[string]Size{"0": 0, "4096": 4096, "4097B": 4097, "64KiB": 64 << 10, "16 MiB": 16 << 20, "1GiB": 1 << 30} {
+		var got, again Size
+		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+		if err := again.UnmarshalText([]byte(got.String())); err != nil || again != got {
+			t.Errorf("%q prints as %q, which reads as %d, %v", text, got, again, err)
+		}
+	}
+	for _, text := range []string{"", "MiB", "-1", "1.5MiB", "1TiB", "8589934592GiB", "0x10"} {
+		var s Size
+		if s.UnmarshalText([]byte(text)) == nil {
+			t.Errorf("size %q is %d", text, s)
+		}
+	}
+	for text, want := range map[string]Mode{"0660": 0o660, "0o600": 0o600, "777": 0o777, "0": 0} {
+		var m Mode
+		if err := m.UnmarshalText([]byte(text)); err != nil || m != want {
+			t.Errorf("mode %q: %v, %v", text, m, err)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Rank is one rank of the cluster.
+type Rank struct {
+	// Rank is its number, 0 … number of ranks - 1.
+	Rank int `yaml:"rank"`
+	// Address is where it receives. Without a port in the file, it is
+	// protocol.Port plus the number of lower ranks with the same IP: how
+	// upstream's CPU library counts.
+	Address Address `yaml:"address"`
+	// Run makes it a local rank of this daemon. Empty: it is remote.
+	Run Run `yaml:"run,omitempty"`
+	// Peer is what the rank is in the eyes of the others. A remote rank must
+	// say it; a local one is PeerFPGA as a stand-in and PeerSoftware as a
+	// host if it does not.
+	Peer Peer `yaml:"peer,omitempty"`
+	// Kernel is what a stand-in runs; echo if the file does not say.
+	Kernel Kernel `yaml:"kernel,omitempty"`
+	// KernelOptions is set for every stand-in with a built-in kernel, and nil
+	// for all other ranks.
+	KernelOptions *KernelOptions `yaml:"kernel_options,omitempty"`
+	// Habits is set for every stand-in that is an FPGA in the eyes of the
+	// others, and nil for all other ranks.
+	Habits *Habits `yaml:"habits,omitempty"`
+	// Link overrides Config.Defaults for the link to this rank; may be nil.
+	Link *LinkOptions `yaml:"link,omitempty"`
+}
+
+// Run says who runs a local rank.
+type Run string
+
+// The ways to run a rank here.
+const (
+	// RunHost: a host program attaches to the daemon.
+	RunHost Run = "host"
+	// RunStandin: the daemon plays an FPGA.
+	RunStandin Run = "standin"
+)
+
+// Peer is the kind of node that others take a rank for.
+type Peer string
+
+// The kinds of peers.
+const (
+	// PeerFPGA is a deployed FPGA, or a stand-in for one.
+	PeerFPGA Peer = "fpga"
+	// PeerCPU is a program on upstream's C++ library.
+	PeerCPU Peer = "cpu"
+	// PeerSoftware is zrlmpid.
+	PeerSoftware Peer = "software"
+)
+
+// noRank is the number of an entry that does not give one.
+const noRank = -1
+
+func (r *Rank) setDefaults() { r.Rank = noRank }
+
+// Local reports whether this daemon runs the rank.
+func (r *Rank) Local() bool { return r.Run != "" }
+
+// Address is an IP address and port whose text form may leave out the port.
+type Address struct{ netip.AddrPort }
+
+// UnmarshalText reads "10.0.0.1", "10.0.0.1:2718", "fd00::1" or
+// "[fd00::1]:2718". Without a port, Port is 0.
+func (a *Address) UnmarshalText(text []byte) error {
+	s := string(text)
+	if ip, err := netip.ParseAddr(s); err == nil {
+		a.AddrPort = netip.AddrPortFrom(ip.Unmap(), 0)
+		return nil
+	}
+	ap, err := netip.ParseAddrPort(s)
+	if err != nil {
+		return fmt.Errorf("%s is not an address: give an IP address, or IP:port as in 10.12.200.5:2718", quote(s))
+	}
+	if ap.Port() == 0 {
+		return errors.New("port 0 cannot be sent to: give 1 to 65535, or leave it out")
+	}
+	a.AddrPort = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	return nil
+}
+
+// Habits are the properties of the deployed FPGA that a stand-in keeps. Each is
+// true unless the file switches it off. Source: upstream's MPE.
+type Habits struct {
+	// MaxRanks refuses clusters of more than protocol.MaxRanksFPGA ranks.
+	MaxRanks bool `yaml:"max_ranks"`
+	// PadLines pads payloads with zero bytes to lines of 8 bytes.
+	PadLines bool `yaml:"pad_lines"`
+	// LongTail sends last datagrams of 1424 bytes as the MPE does; false
+	// splits them into 1416 + 8 as the shell does.
+	LongTail bool `yaml:"long_tail"`
+	// Timeouts uses the FPGA's own time-outs, which grow with the rank.
+	Timeouts bool `yaml:"timeouts"`
+	// OneParkedHeader keeps one unmatched header per source; a newer one
+	// overwrites it.
+	OneParkedHeader bool `yaml:"one_parked_header"`
+	// DropUnknownIP drops packets from addresses outside the rank map.
+	DropUnknownIP bool `yaml:"drop_unknown_ip"`
+	// AckOnce never repeats an ACK.
+	AckOnce bool `yaml:"ack_once"`
+	// IgnoreDestination takes packets for any destination rank.
+	IgnoreDestination bool `yaml:"ignore_destination"`
+}
+
+func (h *Habits) setDefaults() {
+	*h = Habits{true, true, true, true, true, true, true, true}
+}
+
+// complete fills in what depends on other keys of the file.
+func (c *Config) complete() {
+	for i := range c.Ranks {
+		r := &c.Ranks[i]
+		switch r.Run {
+		case RunHost:
+			r.Peer = cmp.Or(r.Peer, PeerSoftware)
+		case RunStandin:
+			r.Peer = cmp.Or(r.Peer, PeerFPGA)
+			r.Kernel.Name = cmp.Or(r.Kernel.Name, KernelEcho)
+			if r.Habits == nil && r.Peer == PeerFPGA {
+				r.Habits = new(Habits)
+				r.Habits.setDefaults()
+			}
+			if r.KernelOptions == nil && r.Kernel.Name != KernelExec {
+				r.KernelOptions = new(KernelOptions)
+				r.KernelOptions.setDefaults()
+			}
+		}
+	}
+	c.fillPorts()
+}
+
+// fillPorts gives every rank without a port upstream's: the first rank on an IP
+// address has protocol.Port, the next one the next.
+func (c *Config) fillPorts() {
+	byRank := make([]*Rank, len(c.Ranks))
+	for i := range c.Ranks {
+		byRank[i] = &c.Ranks[i]
+	}
+	slices.SortStableFunc(byRank, func(a, b *Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+	lower := make(map[netip.Addr]int, len(byRank))
+	for _, r := range byRank {
+		ip := r.Address.Addr()
+		port := protocol.Port + lower[ip]
+		lower[ip]++
+		// Past the last port it stays 0, which Validate reports.
+		if ip.IsValid() && r.Address.Port() == 0 && port <= 65535 {
+			r.Address.AddrPort = netip.AddrPortFrom(ip, uint16(port))
+		}
+	}
+}

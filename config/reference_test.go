@@ -1,0 +1,153 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func deployFiles(t testing.TB) map[string][]byte {
+	t.Helper()
+	paths, _ := filepath.Glob("../deploy/*.yaml")
+	files := make(map[string][]byte)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(path)] = text
+	}
+	for _, name := range []string{"demo.yaml", "standins.yaml", "zrlmpid.reference.yaml"} {
+		if files[name] == nil {
+			t.Fatalf("deploy/%s is missing", name)
+		}
+	}
+	return files
+}
+
+// reparse prints c and reads it back. Line numbers differ, and are dropped.
+func reparse(t *testing.T, c *Config) (first, second *Config) {
+	t.Helper()
+	text, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse(strings.NewReader(string(text)), "printed.yaml")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	c.source, again.source = source{}, source{}
+	return c, again
+}
+
+func TestDeployFilesRoundTrip(t *testing.T) {
+	for name, file := range deployFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			c := mustParse(t, string(file))
+			if w := c.Warnings(); w != nil {
+				t.Errorf("warnings: %q", w)
+			}
+			if c, again := reparse(t, c); !reflect.DeepEqual(c, again) {
+				t.Errorf("printed and read again:\n%+v, want\n%+v", again, c)
+			}
+		})
+	}
+}
+
+func TestRoundTripKeepsWhatDiffersFromDefaults(t *testing.T) {
+	c := mustParse(t, `
+control: {socket: "", mode: 0600}
+limits: {receive_buffer: 4097}
+defaults: {max_message_words: 0, pace: {per_datagram: 0s}, deadlines: {ack: 0}}
+ranks:
+  - {rank: 1, address: "[fd00::2%eth0]:9", run: standin, kernel: "exec:/a/b 'c  d'", link: {profile: v0.9, on_partial: repeat},
+     habits: {max_ranks: false, pad_lines: false, long_tail: false, timeouts: false, one_parked_header: false,
+       drop_unknown_ip: false, ack_once: false, ignore_destination: false}}
+  - {rank: 0, address: fd00::1, run: standin, peer: software, kernel: source, kernel_options: {peer: 1, words: 1, datatype: float, interval: 1us}}
+`)
+	if *c.Ranks[0].Habits != (Habits{}) {
+		t.Fatalf("habits: %+v", c.Ranks[0].Habits)
+	}
+	if c, again := reparse(t, c); !reflect.DeepEqual(c, again) {
+		t.Errorf("printed and read again:\n%+v, want\n%+v", again, c)
+	}
+}
+
+// TestReferenceShowsEveryKey compares the file with the schema, so that neither
+// gets a key that the other lacks.
+func TestReferenceShowsEveryKey(t *testing.T) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(deployFiles(t)["zrlmpid.reference.yaml"], &doc); err != nil {
+		t.Fatal(err)
+	}
+	shown := make(map[reflect.Type]map[string]bool)
+	var walk func(n *yaml.Node, section reflect.Type)
+	walk = func(n *yaml.Node, section reflect.Type) {
+		if section.Kind() == reflect.Pointer {
+			section = section.Elem()
+		}
+		switch n.Kind {
+		case yaml.SequenceNode:
+			for _, item := range n.Content {
+				walk(item, section.Elem())
+			}
+		case yaml.MappingNode:
+			if shown[section] == nil {
+				shown[section] = make(map[string]bool)
+			}
+			names, index := fieldsOf(section)
+			for i := 0; i < len(n.Content); i += 2 {
+				shown[section][n.Content[i].Value] = true
+				for j, name := range names {
+					if name == n.Content[i].Value {
+						walk(n.Content[i+1], section.Field(index[j]).Type)
+					}
+				}
+			}
+		}
+	}
+	walk(doc.Content[0], reflect.TypeFor[Config]())
+
+	keys := 0
+	var check func(section reflect.Type, path string)
+	check = func(section reflect.Type, path string) {
+		for section.Kind() == reflect.Pointer || section.Kind() == reflect.Slice {
+			section = section.Elem()
+		}
+		if section.Kind() != reflect.Struct {
+			return
+		}
+		names, index := fieldsOf(section)
+		for i, name := range names {
+			keys++
+			if !shown[section][name] {
+				t.Errorf("the reference file does not show %s.%s", path, name)
+			}
+			check(section.Field(index[i]).Type, path+"."+name)
+		}
+	}
+	check(reflect.TypeFor[Config](), "")
+	if keys < 60 {
+		t.Errorf("the schema has %d keys, too few to have been walked in full", keys)
+	}
+}
+
+// TestReferenceShowsDefaults compares the values with those of an empty file.
+func TestReferenceShowsDefaults(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	ref, def := mustParse(t, string(deployFiles(t)["zrlmpid.reference.yaml"])), New()
+	if ref.Log != def.Log || ref.Control != def.Control || ref.Limits != def.Limits {
+		t.Errorf("%+v %+v %+v, want\n%+v %+v %+v", ref.Log, ref.Control, ref.Limits, def.Log, def.Control, def.Limits)
+	}
+	var options KernelOptions
+	options.setDefaults()
+	var habits Habits
+	habits.setDefaults()
+	if r := ref.Rank(1); *r.KernelOptions != options || *r.Habits != habits {
+		t.Errorf("%+v %+v, want\n%+v %+v", *r.KernelOptions, *r.Habits, options, habits)
+	}
+}

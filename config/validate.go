@@ -1,0 +1,73 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+var (
+	levels  = []string{LevelDebug, LevelInfo, LevelWarn, LevelError}
+	formats = []string{FormatConsole, FormatJSON}
+)
+
+// The receive buffer in bytes: less holds no burst, and the kernel counts in an
+// int32.
+const (
+	minReceiveBuffer = 4 << 10
+	maxReceiveBuffer = 1 << 30
+)
+
+// maxSocketPath is the room in bytes for the path of a Unix socket on Linux,
+// less the zero behind it.
+const maxSocketPath = 107
+
+// Validate checks the whole configuration and returns every problem as an
+// *Error, joined; nil if there is none. Parse has done so already: call it for
+// a configuration that was made or changed by the program.
+func (c *Config) Validate() error {
+	p := &problems{source: &c.source}
+	oneOf(p, "log.level", c.Log.Level, levels...)
+	oneOf(p, "log.format", c.Log.Format, formats...)
+	if problem := socketProblem(c.Control.Socket); problem != "" {
+		p.add("control.socket", "%s", problem)
+	}
+	if b := c.Limits.ReceiveBuffer; b < minReceiveBuffer || b > maxReceiveBuffer {
+		p.add("limits.receive_buffer", "%v is outside %v to %v", b, Size(minReceiveBuffer), Size(maxReceiveBuffer))
+	}
+	c.Defaults.validate(p, "defaults")
+	c.validateRanks(p)
+	return p.err()
+}
+
+// socketProblem says what is wrong with a path for the control socket, or "".
+func socketProblem(path string) string {
+	switch {
+	case path == "":
+		return ""
+	case strings.ContainsRune(path, 0):
+		return "a path cannot contain a zero byte"
+	case !filepath.IsAbs(path):
+		// zrlctl runs in another directory. Abstract sockets (@name) have
+		// no owner and no mode.
+		return fmt.Sprintf("%s is not an absolute path: start it with /, or write \"\" for no socket", quote(path))
+	case len(path) > maxSocketPath:
+		return fmt.Sprintf("the path has %d bytes, but a Unix socket's has at most %d", len(path), maxSocketPath)
+	}
+	return ""
+}
+
+func oneOf[S ~string](p *problems, key string, got S, options ...S) {
+	if !slices.Contains(options, got) {
+		p.add(key, "%s", notOneOf(got, options))
+	}
+}
+
+func notOneOf[S ~string](got S, options []S) string {
+	names := make([]string, len(options))
+	for i, o := range options {
+		names[i] = string(o)
+	}
+	return fmt.Sprintf("%s is not known%s: it is one of %s", quote(string(got)), didYouMean(string(got), names), strings.Join(names, ", "))
+}

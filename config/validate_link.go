@@ -1,0 +1,83 @@
+package config
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// The sizes of datagrams in bytes: the least carries a header and one line of
+// the FPGA's; the largest is what UDP over IPv4 carries.
+const (
+	minDatagram = protocol.HeaderLen + protocol.LineLen
+	maxDatagram = 65507
+)
+
+const (
+	// shortestBackoff keeps a wrong unit from turning a wait into a flood of
+	// repeats.
+	shortestBackoff = 100 * time.Microsecond
+	// mostRepeats is more than any wait can use with longestDuration for its
+	// deadline and sensible intervals; behind it, Then repeats for ever.
+	mostRepeats = 1000
+	// longestPause is a thousand times what an FPGA's DRAM needs.
+	longestPause = 10 * time.Millisecond
+)
+
+// validate checks each value that is set.
+func (o *LinkOptions) validate(p *problems, key string) {
+	if o.Profile != nil {
+		if _, err := protocol.ParseProfile(protocol.Profile(*o.Profile).String()); err != nil {
+			p.add(key+".profile", "%v", err)
+		}
+	}
+	if o.Transport != nil {
+		oneOf(p, key+".transport", *o.Transport, TransportUDP, TransportTCP)
+	}
+	if o.OnPartial != nil {
+		oneOf(p, key+".on_partial", *o.OnPartial, PartialError, PartialRepeat)
+	}
+	if o.MaxMessageWords != nil {
+		inRange(p, key+".max_message_words", *o.MaxMessageWords, 0, MaxWords)
+	}
+	if o.MaxDatagram != nil {
+		n := *o.MaxDatagram
+		inRange(p, key+".max_datagram", n, minDatagram, maxDatagram)
+		if n%protocol.LineLen != 0 {
+			p.add(key+".max_datagram", "%d is not a multiple of %d, and an FPGA would shift the data: use %d",
+				n, protocol.LineLen, n-n%protocol.LineLen)
+		}
+	}
+	if d := o.Pace.PerDatagram; d != nil && (*d < 0 || *d > longestPause) {
+		p.add(key+".pace.per_datagram", "%v is outside 0s to %v", *d, longestPause)
+	}
+	if o.Pace.OverWords != nil {
+		inRange(p, key+".pace.over_words", *o.Pace.OverWords, 0, MaxWords)
+	}
+	o.Timeouts.Clear.validate(p, key+".timeouts.clear")
+	o.Timeouts.Ack.validate(p, key+".timeouts.ack")
+	o.Timeouts.Data.validate(p, key+".timeouts.data")
+	optionalDuration(p, key+".deadlines.clear", o.Deadlines.Clear)
+	optionalDuration(p, key+".deadlines.ack", o.Deadlines.Ack)
+	optionalDuration(p, key+".deadlines.data", o.Deadlines.Data)
+	optionalDuration(p, key+".warn_after", o.WarnAfter)
+}
+
+func (o *BackoffOptions) validate(p *problems, key string) {
+	if d := o.First; d != nil && (*d < shortestBackoff || *d > longestDuration) {
+		p.add(key+".first", "%v is outside %v to %v: to have no repeats, set repeats: 0 and then: 0s", *d, shortestBackoff, longestDuration)
+	}
+	optionalDuration(p, key+".step", o.Step)
+	if o.Repeats != nil {
+		inRange(p, key+".repeats", *o.Repeats, 0, mostRepeats)
+	}
+	if o.Then != nil {
+		durationIn(p, key+".then", *o.Then, shortestBackoff)
+	}
+}
+
+func optionalDuration(p *problems, key string, got *time.Duration) {
+	if got != nil {
+		durationIn(p, key, *got, 0)
+	}
+}

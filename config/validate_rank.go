@@ -1,0 +1,132 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// validate checks what one rank's entry says, on its own.
+func (r *Rank) validate(p *problems, key string) {
+	r.validateAddress(p, key+".address")
+	if r.Link != nil {
+		r.Link.validate(p, key+".link")
+	}
+	if r.Run != RunStandin {
+		r.refuseStandinKeys(p, key)
+	}
+	switch r.Run {
+	case "":
+		if r.Peer == "" {
+			p.add(key+".peer", "missing: a remote rank must say what it is, one of fpga, cpu, software; a rank of this daemon says run: host or run: standin")
+			return
+		}
+	case RunHost:
+		if r.Peer == PeerFPGA {
+			p.add(key+".peer", "a host program does not behave as an FPGA: use run: standin, with kernel: \"exec:/path/prog\" for a program of yours")
+			return
+		}
+	case RunStandin:
+		r.validateKernel(p, key)
+		if r.Habits != nil && r.Peer != PeerFPGA {
+			p.add(key+".habits", "they are an FPGA's, but this stand-in is peer: %s: remove one of the two", r.Peer)
+		}
+	default:
+		oneOf(p, key+".run", r.Run, RunHost, RunStandin)
+		return
+	}
+	oneOf(p, key+".peer", r.Peer, PeerFPGA, PeerCPU, PeerSoftware)
+}
+
+func (r *Rank) validateAddress(p *problems, key string) {
+	ip := r.Address.Addr()
+	switch {
+	case !ip.IsValid():
+		p.add(key, "missing: give the IP address of the rank")
+	case ip.IsUnspecified() || ip.IsMulticast():
+		p.add(key, "%v is not the address of one node: give the address that the other ranks send to", ip)
+	case r.Address.Port() == 0:
+		p.add(key, "no port is left for rank %d on %v: give it one", r.Rank, ip)
+	}
+}
+
+// refuseStandinKeys reports keys that would do nothing.
+func (r *Rank) refuseStandinKeys(p *problems, key string) {
+	given := map[string]bool{
+		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "habits": r.Habits != nil,
+	}
+	for _, name := range []string{"kernel", "kernel_options", "habits"} {
+		if given[name] {
+			p.add(key+"."+name, "only a stand-in has it: add run: standin to rank %d, or remove the key", r.Rank)
+		}
+	}
+}
+
+func (r *Rank) validateKernel(p *problems, key string) {
+	if r.Kernel.Name == KernelExec {
+		if len(r.Kernel.Command) == 0 {
+			p.add(key+".kernel", noProgram)
+		}
+		if r.KernelOptions != nil {
+			p.add(key+".kernel_options", "they are for the built-in kernels: give a program its options as arguments")
+		}
+		return
+	}
+	oneOf(p, key+".kernel", r.Kernel.Name, kernelNames...)
+	key += ".kernel_options"
+	o := r.KernelOptions
+	if o == nil || optionsOf[r.Kernel.Name] == nil {
+		return
+	}
+	set := []struct {
+		name string
+		set  bool
+	}{{"peer", o.Peer != 0}, {"count", o.Count != 0}, {"interval", o.Interval != 0}}
+	for _, option := range set {
+		if uses := optionsOf[r.Kernel.Name]; option.set && !slices.Contains(uses, option.name) {
+			p.add(key+"."+option.name, "kernel %s does not use it: its options are %s", r.Kernel.Name, strings.Join(uses, ", "))
+		}
+	}
+	inRange(p, key+".words", o.Words, 1, MaxWords)
+	if o.Count < 0 {
+		p.add(key+".count", "%d is less than 0: give a number of times, or 0 for ever", o.Count)
+	}
+	durationIn(p, key+".interval", o.Interval, 0)
+}
+
+// validateKernelPeer checks the rank that the kernel talks to.
+func (r *Rank) validateKernelPeer(p *problems, key string, ranks map[int]int) {
+	o := r.KernelOptions
+	if r.Run != RunStandin || o == nil || !slices.Contains(optionsOf[r.Kernel.Name], "peer") {
+		return
+	}
+	key += ".kernel_options.peer"
+	if o.Peer == r.Rank {
+		p.add(key, "rank %d would talk to itself: give the rank that kernel %s talks to", r.Rank, r.Kernel.Name)
+	} else if _, ok := ranks[o.Peer]; !ok {
+		p.add(key, "there is no rank %d for kernel %s to talk to", o.Peer, r.Kernel.Name)
+	}
+}
+
+func inRange(p *problems, key string, got, low, high int) {
+	if got < low || got > high {
+		p.add(key, "%d is outside %d to %d", got, low, high)
+	}
+}
+
+// longestDuration keeps sums of durations within their type. Whoever wants to
+// wait longer wants to wait for ever.
+const longestDuration = 24 * time.Hour
+
+// durationIn takes 0, and least to longestDuration.
+func durationIn(p *problems, key string, got, least time.Duration) {
+	if got == 0 || (got >= least && got > 0 && got <= longestDuration) {
+		return
+	}
+	from := "0s"
+	if least > 0 {
+		from = fmt.Sprintf("0s, or %v", least)
+	}
+	p.add(key, "%v is outside %s to %v", got, from, longestDuration)
+}

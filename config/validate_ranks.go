@@ -1,0 +1,142 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// validateRanks checks the ranks one by one and as a cluster.
+func (c *Config) validateRanks(p *problems) {
+	local := false
+	for i := range c.Ranks {
+		local = local || c.Ranks[i].Local()
+		c.Ranks[i].validate(p, rankKey(i))
+	}
+	if !local {
+		p.add("ranks", "no rank runs here: give the ranks of this daemon run: host or run: standin")
+	}
+	numbers := c.validateNumbers(p)
+	for i := range c.Ranks {
+		c.Ranks[i].validateKernelPeer(p, rankKey(i), numbers)
+	}
+	c.validateSize(p)
+	c.validateAddresses(p)
+}
+
+func rankKey(i int) string { return fmt.Sprintf("ranks[%d]", i) }
+
+// validateNumbers checks that the ranks are 0 … n-1, and returns for each
+// number the index in c.Ranks.
+func (c *Config) validateNumbers(p *problems) map[int]int {
+	n := len(c.Ranks)
+	index := make(map[int]int, n)
+	for i, r := range c.Ranks {
+		if r.Rank == noRank {
+			p.add(rankKey(i)+".rank", "missing: number the ranks 0 to %d", n-1)
+			continue
+		}
+		if first, twice := index[r.Rank]; twice {
+			p.add(rankKey(i)+".rank", "rank %d is already %s", r.Rank, rankKey(first))
+			continue
+		}
+		index[r.Rank] = i
+		if r.Rank < 0 || r.Rank >= n {
+			p.add(rankKey(i)+".rank", "%d is out of place: %d ranks have the numbers 0 to %d", r.Rank, n, n-1)
+		}
+	}
+	for number := range n {
+		if _, ok := index[number]; !ok {
+			p.add("ranks", "rank %d is missing: list every rank of the cluster, also those that run elsewhere", number)
+		}
+	}
+	return index
+}
+
+// validateSize checks the deployed nodes' limits on the number of ranks.
+func (c *Config) validateSize(p *problems) {
+	n := len(c.Ranks)
+	fpga, cpu := -1, -1
+	for i, r := range c.Ranks {
+		unlimited := r.Habits != nil && !r.Habits.MaxRanks
+		if r.Peer == PeerFPGA && !unlimited && fpga < 0 {
+			fpga = i
+		}
+		if r.Peer == PeerCPU && cpu < 0 {
+			cpu = i
+		}
+	}
+	if fpga >= 0 && n > protocol.MaxRanksFPGA {
+		p.add("ranks", "%d ranks, but an FPGA (rank %d) knows at most %d: use fewer ranks; stand-ins alone can do with habits: {max_ranks: false}",
+			n, c.Ranks[fpga].Rank, protocol.MaxRanksFPGA)
+	}
+	if cpu >= 0 && n > protocol.MaxRanksCPU {
+		p.add("ranks", "%d ranks, but upstream's CPU library (rank %d) knows at most %d: use fewer ranks",
+			n, c.Ranks[cpu].Rank, protocol.MaxRanksCPU)
+	}
+}
+
+// validateAddresses checks that ranks can be told apart by their addresses.
+func (c *Config) validateAddresses(p *problems) {
+	fpga := -1
+	for _, r := range c.Ranks {
+		if r.Peer == PeerFPGA {
+			fpga = r.Rank
+			break
+		}
+	}
+	byAddress := make(map[netip.AddrPort]int, len(c.Ranks))
+	byIP := make(map[netip.Addr]int, len(c.Ranks))
+	for i, r := range c.Ranks {
+		if !r.Address.IsValid() {
+			continue
+		}
+		key := rankKey(i) + ".address"
+		if other, ok := byAddress[r.Address.AddrPort]; ok {
+			p.add(key, "%v is already the address of rank %d: give rank %d one of its own", r.Address, other, r.Rank)
+			continue
+		}
+		byAddress[r.Address.AddrPort] = r.Rank
+		ip := r.Address.Addr()
+		if other, ok := byIP[ip]; ok && fpga >= 0 {
+			p.add(key, "ranks %d and %d share %v, but the cluster has an FPGA (rank %d), and an FPGA tells its peers apart by IP address alone: give each rank an IP address of its own",
+				other, r.Rank, ip, fpga)
+			continue
+		}
+		byIP[ip] = r.Rank
+	}
+}
+
+// Warnings returns what is legal but wrong in most clusters: each is one line
+// for the log. The configuration must have passed Validate.
+func (c *Config) Warnings() []string {
+	var warnings []string
+	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	var fpga, loopback *Rank
+	for i := range c.Ranks {
+		r := &c.Ranks[i]
+		if fpga == nil && r.Peer == PeerFPGA && !r.Local() {
+			fpga = r
+		}
+		if loopback == nil && r.Local() && r.Address.Addr().IsLoopback() {
+			loopback = r
+		}
+	}
+	for i := range c.Ranks {
+		r := &c.Ranks[i]
+		if fpga != nil && r.Address.Port() != protocol.Port {
+			warn("rank %d has port %d, but a deployed FPGA (rank %d) sends to and from port %d only", r.Rank, r.Address.Port(), fpga.Rank, protocol.Port)
+		}
+		if r.Local() {
+			continue
+		}
+		if loopback != nil && !r.Address.Addr().IsLoopback() {
+			warn("rank %d runs here on the loopback address %v and cannot reach rank %d at %v", loopback.Rank, loopback.Address.Addr(), r.Rank, r.Address)
+		}
+		if r.Peer != PeerSoftware && c.LinkFor(r.Rank, Link{}).Transport == TransportTCP {
+			warn("the link to rank %d is tcp, but deployed nodes (peer: %s) speak UDP only", r.Rank, r.Peer)
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,195 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// TestInvalidFiles checks files that are well-formed and make no sense.
+func TestInvalidFiles(t *testing.T) {
+	rank := func(rest string) string { return "ranks:\n  - {rank: 0, address: 10.0.0.1, " + rest + "}\n" }
+	standin := func(rest string) string {
+		return "ranks:\n  - {rank: 0, address: 10.0.0.1, peer: cpu}\n  - {rank: 1, address: 10.0.0.2, run: standin, " + rest + "}\n"
+	}
+	defaults := func(link string) string { return host + "defaults: {" + link + "}\n" }
+	const at0, at1, atLink = "f.yaml:2: ranks[0]", "f.yaml:3: ranks[1]", "f.yaml:2: defaults"
+	for _, tc := range []struct{ name, file, want string }{
+		{"level", host + "log: {level: trace}\n", `f.yaml:2: log.level: "trace" is not known: it is one of debug, info, warn, error`},
+		{"format", host + "log: {format: jsno}\n", `f.yaml:2: log.format: "jsno" is not known (did you mean "json"?): it is one of console, json`},
+		{"relative socket", host + "control: {socket: a.sock}\n",
+			`f.yaml:2: control.socket: "a.sock" is not an absolute path: start it with /, or write "" for no socket`},
+		{"long socket", host + "control: {socket: /" + strings.Repeat("a", 107) + "}\n",
+			`f.yaml:2: control.socket: the path has 108 bytes, but a Unix socket's has at most 107`},
+		{"zero byte", host + "control: {socket: \"/a\\0\"}\n", `f.yaml:2: control.socket: a path cannot contain a zero byte`},
+		{"small buffer", host + "limits: {receive_buffer: 1}\n", `f.yaml:2: limits.receive_buffer: 1 is outside 4KiB to 1GiB`},
+		{"large buffer", host + "limits: {receive_buffer: 2GiB}\n", `f.yaml:2: limits.receive_buffer: 2GiB is outside 4KiB to 1GiB`},
+
+		{"nothing local", rank("peer: fpga"), `f.yaml:1: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin`},
+		{"no rank", "ranks: [{address: 10.0.0.1, run: host}]\n",
+			"f.yaml:1: ranks[0].rank: missing: number the ranks 0 to 0\nf.yaml:1: ranks: rank 0 is missing: list every rank of the cluster, also those that run elsewhere"},
+		{"gap", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 2, address: 10.0.0.2, peer: cpu}\n",
+			"f.yaml:3: ranks[1].rank: 2 is out of place: 2 ranks have the numbers 0 to 1\nf.yaml:1: ranks: rank 1 is missing: list every rank of the cluster, also those that run elsewhere"},
+		{"twice", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 0, address: 10.0.0.2, peer: cpu}\n",
+			"f.yaml:3: ranks[1].rank: rank 0 is already ranks[0]\nf.yaml:1: ranks: rank 1 is missing: list every rank of the cluster, also those that run elsewhere"},
+		{"no address", "ranks: [{rank: 0, run: host}]\n", `f.yaml:1: ranks[0].address: missing: give the IP address of the rank`},
+		{"unspecified", "ranks: [{rank: 0, address: 0.0.0.0, run: host}]\n",
+			`f.yaml:1: ranks[0].address: 0.0.0.0 is not the address of one node: give the address that the other ranks send to`},
+		{"multicast", "ranks: [{rank: 0, address: ff02::1, run: host}]\n",
+			`f.yaml:1: ranks[0].address: ff02::1 is not the address of one node: give the address that the other ranks send to`},
+		{"same address", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: \"10.0.0.1:2718\", peer: cpu}\n",
+			`f.yaml:3: ranks[1].address: 10.0.0.1:2718 is already the address of rank 0: give rank 1 one of its own`},
+		{"IP shared with an FPGA", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.1, peer: fpga}\n",
+			`f.yaml:3: ranks[1].address: ranks 0 and 1 share 10.0.0.1, but the cluster has an FPGA (rank 1), and an FPGA tells its peers apart by IP address alone: give each rank an IP address of its own`},
+		{"IP shared in sight of an FPGA", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.1, peer: cpu}\n  - {rank: 2, address: 10.0.0.3, run: standin}\n",
+			`f.yaml:3: ranks[1].address: ranks 0 and 1 share 10.0.0.1, but the cluster has an FPGA (rank 2), and an FPGA tells its peers apart by IP address alone: give each rank an IP address of its own`},
+
+		{"run", rank("run: stand-in"), at0 + `.run: "stand-in" is not known (did you mean "standin"?): it is one of host, standin`},
+		{"peer", rank("run: host, peer: fgpa"), at0 + `.peer: "fgpa" is not known (did you mean "fpga"?): it is one of fpga, cpu, software`},
+		{"remote without peer", host[:len(host)-2] + ", {rank: 1, address: 10.0.0.1}]\n",
+			`f.yaml:1: ranks[1].peer: missing: a remote rank must say what it is, one of fpga, cpu, software; a rank of this daemon says run: host or run: standin`},
+		{"host as an FPGA", rank("run: host, peer: fpga"),
+			at0 + `.peer: a host program does not behave as an FPGA: use run: standin, with kernel: "exec:/path/prog" for a program of yours`},
+		{"stand-in's keys", rank("run: host, kernel: echo, kernel_options: {count: 1}, habits: {ack_once: false}"),
+			at0 + ".kernel: only a stand-in has it: add run: standin to rank 0, or remove the key\n" +
+				at0 + ".kernel_options: only a stand-in has it: add run: standin to rank 0, or remove the key\n" +
+				at0 + ".habits: only a stand-in has it: add run: standin to rank 0, or remove the key"},
+		{"habits of software", standin("peer: software, habits: {}"),
+			at1 + `.habits: they are an FPGA's, but this stand-in is peer: software: remove one of the two`},
+
+		{"options of a program", standin("kernel: \"exec:/p\", kernel_options: {}"),
+			at1 + `.kernel_options: they are for the built-in kernels: give a program its options as arguments`},
+		{"options of another kernel", standin("kernel: echo, kernel_options: {count: 1, interval: 1s}"),
+			at1 + ".kernel_options.count: kernel echo does not use it: its options are peer, words, datatype\n" +
+				at1 + ".kernel_options.interval: kernel echo does not use it: its options are peer, words, datatype"},
+		{"peer of a ring", "ranks:\n  - {rank: 0, address: 10.0.0.1, peer: cpu}\n  - {rank: 1, address: 10.0.0.2, run: standin, kernel: ring, kernel_options: {peer: 1}}\n",
+			at1 + `.kernel_options.peer: kernel ring does not use it: its options are words, count, datatype`},
+		{"no words", standin("kernel_options: {words: 0}"), at1 + `.kernel_options.words: 0 is outside 1 to 268435456`},
+		{"too many words", standin("kernel_options: {words: 268435457}"), at1 + `.kernel_options.words: 268435457 is outside 1 to 268435456`},
+		{"count below 0", standin("kernel: source, kernel_options: {count: -1}"),
+			at1 + `.kernel_options.count: -1 is less than 0: give a number of times, or 0 for ever`},
+		{"interval below 0", standin("kernel: source, kernel_options: {interval: -1s}"), at1 + `.kernel_options.interval: -1s is outside 0s to 24h0m0s`},
+		{"talks to itself", rank("run: standin"), at0 + `.kernel_options.peer: rank 0 would talk to itself: give the rank that kernel echo talks to`},
+		{"talks to nobody", standin("kernel_options: {peer: 7}"), at1 + `.kernel_options.peer: there is no rank 7 for kernel echo to talk to`},
+
+		{"transport", defaults("transport: quic"), atLink + `.transport: "quic" is not known: it is one of udp, tcp`},
+		{"on_partial", defaults("on_partial: retry"), atLink + `.on_partial: "retry" is not known: it is one of error, repeat`},
+		{"max_message_words", defaults("max_message_words: -1"), atLink + `.max_message_words: -1 is outside 0 to 268435456`},
+		{"max_datagram small", defaults("max_datagram: 32"), atLink + `.max_datagram: 32 is outside 40 to 65507`},
+		{"max_datagram large", defaults("max_datagram: 65512"), atLink + `.max_datagram: 65512 is outside 40 to 65507`},
+		{"max_datagram uneven", defaults("max_datagram: 1420"), atLink + `.max_datagram: 1420 is not a multiple of 8, and an FPGA would shift the data: use 1416`},
+		{"pace", defaults("pace: {per_datagram: 1.1s, over_words: -1}"),
+			atLink + ".pace.per_datagram: 1.1s is outside 0s to 10ms\n" + atLink + ".pace.over_words: -1 is outside 0 to 268435456"},
+		{"timeouts", defaults("timeouts: {clear: {first: 0s}, ack: {step: 25h, repeats: 1001}, data: {then: 1us}}"),
+			atLink + ".timeouts.clear.first: 0s is outside 100µs to 24h0m0s: to have no repeats, set repeats: 0 and then: 0s\n" +
+				atLink + ".timeouts.ack.step: 25h0m0s is outside 0s to 24h0m0s\n" +
+				atLink + ".timeouts.ack.repeats: 1001 is outside 0 to 1000\n" +
+				atLink + ".timeouts.data.then: 1µs is outside 0s, or 100µs to 24h0m0s"},
+		{"deadlines", defaults("deadlines: {clear: -1s, ack: -1s, data: -1s}, warn_after: -1s"),
+			atLink + ".deadlines.clear: -1s is outside 0s to 24h0m0s\n" + atLink + ".deadlines.ack: -1s is outside 0s to 24h0m0s\n" +
+				atLink + ".deadlines.data: -1s is outside 0s to 24h0m0s\n" + atLink + ".warn_after: -1s is outside 0s to 24h0m0s"},
+		{"link of a rank", rank("run: host, link: {max_datagram: 8}"), at0 + `.link.max_datagram: 8 is outside 40 to 65507`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := Parse(strings.NewReader(tc.file), "f.yaml")
+			if got := text(err); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestValidFiles checks what must not be an error.
+func TestValidFiles(t *testing.T) {
+	for name, file := range map[string]string{
+		"software ranks share an IP":  "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.1, peer: cpu}\n",
+		"host as upstream's":          "ranks: [{rank: 0, address: 10.0.0.1, run: host, peer: cpu}]\n",
+		"empty sections":              host + "log:\ncontrol:\ndefaults:\nlimits:\n",
+		"explicit 0 of other kernels": "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.2, run: standin, kernel: sink, kernel_options: {count: 0}}\n",
+		"edges":                       host + "defaults: {max_datagram: 40, pace: {per_datagram: 0}, timeouts: {ack: {first: 100us, then: 0, repeats: 0}}, deadlines: {ack: 24h}}\n",
+		"largest datagram":            host + "defaults: {max_datagram: 65504}\n",
+	} {
+		t.Run(name, func(t *testing.T) { mustParse(t, file) })
+	}
+}
+
+// cluster returns n ranks of the given entry, each with an IP of its own, after
+// rank 0, a host.
+func cluster(n int, rest string) string {
+	var b strings.Builder
+	b.WriteString(host[:len(host)-2])
+	for i := 1; i < n; i++ {
+		fmt.Fprintf(&b, ", {rank: %d, address: 10.0.%d.%d, %s}", i, i/256, i%256, rest)
+	}
+	return b.String() + "]\n"
+}
+
+func TestClusterSize(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		ranks int
+		rest  string
+		want  string
+	}{
+		{"64 with FPGAs", 64, "peer: fpga", ""},
+		{"65 with FPGAs", 65, "peer: fpga",
+			"f.yaml:1: ranks: 65 ranks, but an FPGA (rank 1) knows at most 64: use fewer ranks; stand-ins alone can do with habits: {max_ranks: false}"},
+		{"65 with stand-ins", 65, "run: standin",
+			"f.yaml:1: ranks: 65 ranks, but an FPGA (rank 1) knows at most 64: use fewer ranks; stand-ins alone can do with habits: {max_ranks: false}"},
+		{"65 with unlimited stand-ins", 65, "run: standin, habits: {max_ranks: false}", ""},
+		{"128 with CPUs", 128, "peer: cpu", ""},
+		{"129 with CPUs", 129, "peer: cpu",
+			"f.yaml:1: ranks: 129 ranks, but upstream's CPU library (rank 1) knows at most 128: use fewer ranks"},
+		{"1000 of software", 1000, "peer: software", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := Parse(strings.NewReader(cluster(tc.ranks, tc.rest)), "f.yaml")
+			if got := text(err); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestTooManyRanksOnOneIP runs out of ports.
+func TestTooManyRanksOnOneIP(t *testing.T) {
+	ranks := make([]Rank, 65536-2718+1)
+	ip := netip.MustParseAddr("10.0.0.1")
+	for i := range ranks {
+		ranks[i] = Rank{Rank: i, Address: Address{netip.AddrPortFrom(ip, 0)}, Run: RunHost}
+	}
+	want := "ranks[62818].address: no port is left for rank 62818 on 10.0.0.1: give it one"
+	if got := text(New(ranks...).Validate()); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestValidateProgrammatic checks values that no file can hold.
+func TestValidateProgrammatic(t *testing.T) {
+	profile := Profile(200)
+	c := New(Rank{Address: Address{netip.MustParseAddrPort("10.0.0.1:1")}, Run: RunStandin, Kernel: Kernel{Name: KernelExec},
+		Link: &LinkOptions{Profile: &profile}},
+		Rank{Rank: 1, Address: Address{netip.MustParseAddrPort("10.0.0.2:1")}, Run: RunStandin, Kernel: Kernel{Name: "jazz"}})
+	want := `ranks[0].link.profile: unknown profile "profile(200)": the profiles are "cloudfpga" and "v0.9"
+ranks[0].kernel: exec: names no program: write exec:/path/prog, with arguments behind it
+ranks[1].kernel: "jazz" is not known: it is one of echo, ring, sink, source`
+	if got := text(c.Validate()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	c := mustParse(t, `
+ranks:
+  - {rank: 0, address: "127.0.0.1:4000", run: host}
+  - {rank: 1, address: 10.0.0.1, peer: fpga, link: {transport: tcp}}
+  - {rank: 2, address: 127.0.0.2, peer: software, link: {transport: tcp}}
+`)
+	want := `rank 0 has port 4000, but a deployed FPGA (rank 1) sends to and from port 2718 only
+rank 0 runs here on the loopback address 127.0.0.1 and cannot reach rank 1 at 10.0.0.1:2718
+the link to rank 1 is tcp, but deployed nodes (peer: fpga) speak UDP only`
+	if got := strings.Join(c.Warnings(), "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

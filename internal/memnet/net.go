@@ -1,0 +1,134 @@
+package memnet
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Hook decides about one datagram from rank from to rank to. Every duration it
+// returns is a delivery: none loses the datagram, 0 delivers it at once, two
+// deliver it twice, and a positive one delivers it that much later. Datagrams
+// that fall due at the same time arrive in the order in which they were sent, so
+// the same delay for all is a longer cable, and a delay for some reorders.
+//
+// b is the network's own copy: a Hook may change it to damage the datagram.
+// Hooks run one at a time and must not call the Net.
+type Hook func(from, to int, b []byte) (deliveries []time.Duration)
+
+// Net is a network of ranks.
+type Net struct {
+	mu    sync.Mutex
+	hook  Hook
+	bound []*transport
+	late  []delivery // in the order in which they fall due
+}
+
+// delivery is a datagram on its way.
+type delivery struct {
+	due      time.Time
+	to       int
+	datagram mpe.Arrival
+}
+
+// New returns a network of the given number of ranks, none of which is bound.
+func New(ranks int) *Net { return &Net{bound: make([]*transport, ranks)} }
+
+// Hook sets the Hook for every datagram sent from now on; nil delivers all at
+// once.
+func (n *Net) Hook(h Hook) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hook = h
+}
+
+// Transport binds a rank and returns its end of the network. Until then, and
+// after its Close, what is sent to the rank is lost. Binding a rank anew is a
+// restart: the transport it had before receives nothing more.
+func (n *Net) Transport(rank int) mpe.Transport {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := &transport{net: n, rank: rank}
+	t.wake.L = &n.mu
+	n.bound[rank] = t
+	return t
+}
+
+// Addr returns the address that arrivals from the rank carry.
+func Addr(rank int) netip.AddrPort {
+	const perByte = 250
+	a := netip.AddrFrom4([4]byte{127, 27, byte(rank / perByte), byte(rank%perByte + 1)})
+	return netip.AddrPortFrom(a, protocol.Port)
+}
+
+// Inject delivers a datagram to a rank at once, past the Hook, as if it came
+// from rank from. mpe.UnknownPeer is an address that is in nobody's rank map.
+func (n *Net) Inject(from, to int, b []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.deliver(to, arrival(from, slices.Clone(b)))
+}
+
+func arrival(from int, b []byte) mpe.Arrival {
+	a := mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: from, From: netip.MustParseAddrPort("127.99.0.1:2718"), Bytes: b}
+	if from != mpe.UnknownPeer {
+		a.From = Addr(from)
+	}
+	return a
+}
+
+// send puts a datagram on its way. The caller holds n.mu; b is the network's.
+func (n *Net) send(from, to int, b []byte) {
+	deliveries := []time.Duration{0}
+	if n.hook != nil {
+		deliveries = n.hook(from, to, b)
+	}
+	for _, d := range deliveries {
+		if d <= 0 {
+			n.deliver(to, arrival(from, b))
+			continue
+		}
+		due := time.Now().Add(d)
+		i, _ := slices.BinarySearchFunc(n.late, due, func(x delivery, due time.Time) int {
+			if x.due.After(due) {
+				return 1
+			}
+			return -1 // behind those that fall due at the same time
+		})
+		n.late = slices.Insert(n.late, i, delivery{due, to, arrival(from, b)})
+		time.AfterFunc(d, n.deliverLate)
+	}
+}
+
+// deliverLate delivers everything that has fallen due.
+func (n *Net) deliverLate() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now, done := time.Now(), 0
+	for done < len(n.late) && !n.late[done].due.After(now) {
+		n.deliver(n.late[done].to, n.late[done].datagram)
+		done++
+	}
+	n.late = slices.Delete(n.late, 0, done)
+}
+
+// deliver queues a datagram for its receiver, if there is one.
+func (n *Net) deliver(to int, a mpe.Arrival) {
+	if t := n.bound[to]; t != nil {
+		t.queue = append(t.queue, a)
+		t.wake.Signal()
+	}
+}
+
+// check says whether rank to can be sent to.
+func (n *Net) check(to int) error {
+	if to < 0 || to >= len(n.bound) {
+		return fmt.Errorf("memnet: no rank %d: the network has ranks 0 to %d", to, len(n.bound)-1)
+	}
+	return nil
+}

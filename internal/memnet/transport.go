@@ -1,0 +1,93 @@
+package memnet
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// transport is one rank's end of a Net. The Net's lock guards it.
+type transport struct {
+	net    *Net
+	rank   int
+	queue  []mpe.Arrival
+	wake   sync.Cond
+	closed bool
+}
+
+// LocalAddr implements mpe.Transport.
+func (t *transport) LocalAddr() netip.AddrPort { return Addr(t.rank) }
+
+// Reliable implements mpe.Transport: like UDP, it is not.
+func (t *transport) Reliable() bool { return false }
+
+// SendHeader implements mpe.Transport.
+func (t *transport) SendHeader(peer int, header []byte) error {
+	t.net.mu.Lock()
+	defer t.net.mu.Unlock()
+	if err := t.ready(peer); err != nil {
+		return err
+	}
+	t.net.send(t.rank, peer, slices.Clone(header))
+	return nil
+}
+
+// SendData implements mpe.Transport. The first datagram carries the header, the
+// others bare payload, padded and cut as shape says.
+func (t *transport) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
+	t.net.mu.Lock()
+	defer t.net.mu.Unlock()
+	if err := t.ready(peer); err != nil {
+		return err
+	}
+	total := shape.PayloadBytes(uint32(len(payload) / protocol.WordLen))
+	head := header
+	for off := int64(0); ; head = nil {
+		n := shape.Next(off, total)
+		b := make([]byte, int64(len(head))+n)
+		copy(b, head)
+		copy(b[len(head):], payload[min(off, int64(len(payload))):]) // what is left over is padding
+		t.net.send(t.rank, peer, b)
+		if off += n; off >= total {
+			return nil
+		}
+	}
+}
+
+// ready says whether a packet can be sent to the peer.
+func (t *transport) ready(peer int) error {
+	if t.closed {
+		return mpe.ErrTransportClosed
+	}
+	return t.net.check(peer)
+}
+
+// Recv implements mpe.Transport.
+func (t *transport) Recv(batch []mpe.Arrival) (int, error) {
+	t.net.mu.Lock()
+	defer t.net.mu.Unlock()
+	for len(t.queue) == 0 && !t.closed {
+		t.wake.Wait()
+	}
+	if t.closed {
+		return 0, mpe.ErrTransportClosed
+	}
+	n := copy(batch, t.queue)
+	t.queue = slices.Delete(t.queue, 0, n)
+	return n, nil
+}
+
+// Close implements mpe.Transport.
+func (t *transport) Close() error {
+	t.net.mu.Lock()
+	defer t.net.mu.Unlock()
+	t.closed, t.queue = true, nil
+	if t.net.bound[t.rank] == t {
+		t.net.bound[t.rank] = nil
+	}
+	t.wake.Broadcast()
+	return nil
+}

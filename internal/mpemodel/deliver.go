@@ -1,0 +1,76 @@
+package mpemodel
+
+import "encoding/binary"
+
+const (
+	// dataFIFOWords and maxDones are the depths of the FIFOs between the
+	// MPE and the dequeuer.
+	dataFIFOWords = 256
+	maxDones      = 4
+)
+
+// dequeuer hands payload to the wrapper line by line. It knows only how many
+// lines a message has, not where one ends: words left over from one message
+// are the first of the next.
+type dequeuer struct {
+	fifo    []word
+	lengths []uint32 // in lines, of the messages to come
+	dones   int      // messages handed up that the MPE has not asked about
+
+	active    bool
+	want, got uint32
+	second    []byte // second line of the word in hand, if it has one
+	full      bool   // a message is done, and no room to say so
+}
+
+// room reports whether the MPE can write another word.
+func (d *dequeuer) room() bool { return len(d.fifo) < dataFIFOWords }
+
+func (d *dequeuer) step(w *wrapper) bool {
+	switch {
+	case d.full:
+		if d.dones >= maxDones {
+			return false
+		}
+		d.dones++
+		d.full = false
+		return true
+	case !d.active:
+		if len(d.lengths) == 0 {
+			return false
+		}
+		d.active, d.want, d.got = true, d.lengths[0], 0
+		d.lengths = d.lengths[1:]
+		return true
+	case !w.reading():
+		return false
+	case d.second != nil:
+		line := d.second
+		d.second = nil
+		d.deliver(w, line)
+		return true
+	case len(d.fifo) == 0:
+		return false
+	}
+	in := d.fifo[0]
+	d.fifo = d.fifo[1:]
+	if in.n > lineLen {
+		d.second = in.b[lineLen:]
+	}
+	d.deliver(w, in.b[:lineLen])
+	return true
+}
+
+// deliver hands up one line, whole even where the datagram filled only a part
+// of it: a datagram that ends within a line shifts what follows by a zero word.
+func (d *dequeuer) deliver(w *wrapper, line []byte) {
+	d.got++
+	last := d.got >= d.want
+	w.line(binary.LittleEndian.Uint32(line), binary.LittleEndian.Uint32(line[4:]), last)
+	if last {
+		// A second line in hand is lost.
+		d.second = nil
+		d.active = false
+		d.full = true
+	}
+}

@@ -1,0 +1,130 @@
+package mpemodel
+
+import "github.com/zrlmpi/zrlmpid/protocol"
+
+// run lets all parts work until none of them can go on.
+func (m *Model) run() {
+	for m.in.pull() || m.step() || m.deq.step(&m.wrap) || m.wrap.step() {
+	}
+}
+
+// step is one step of the MPE's state machine; false means that it is blocked.
+func (m *Model) step() bool {
+	switch m.state {
+	case idle:
+		m.timer.repeats = 0
+		if !m.wrap.posted {
+			return false
+		}
+		m.wrap.posted = false
+		m.call = m.wrap.call
+		if m.call.call.IsSend() {
+			m.requestToSend()
+		} else {
+			m.startReceive()
+		}
+		return true
+	case sendData:
+		if !m.wrap.linesReady {
+			return false
+		}
+		m.wrap.linesReady = false
+		m.transmitData()
+		return true
+	case recvData:
+		return m.readPayload()
+	case recvDone:
+		if m.deq.dones == 0 {
+			return false
+		}
+		m.deq.dones--
+		m.acknowledge()
+		return true
+	case drain:
+		w, ok := m.in.popWord()
+		if ok && w.last {
+			m.state = m.afterDrain
+		}
+		return ok
+	}
+	return m.readHeader()
+}
+
+// requestToSend begins a send, or repeats its SEND_REQUEST.
+func (m *Model) requestToSend() {
+	m.transmit(m.packet(protocol.SendRequest, 0))
+	m.expect(protocol.ClearToSend, m.call.call.Counterpart())
+	m.arm(1)
+	if h, ok := m.cache.lookup(m.want.src); ok && m.want.check(h) == wanted {
+		m.startData()
+		return
+	}
+	m.state = wait4Clear
+}
+
+// startData begins, or repeats, DATA. It forgets what the peer has parked: a
+// SEND_REQUEST that crossed with ours is lost (trap 3).
+func (m *Model) startData() {
+	m.cache.drop(m.want.src)
+	m.state = sendData
+}
+
+// transmitData sends the whole message. No ACK can be parked here: startData
+// has emptied the line, and nothing was read since.
+func (m *Model) transmitData() {
+	m.transmit(m.wrap.appendLines(m.packet(protocol.Data, m.call.count)))
+	m.expect(protocol.Ack, m.call.call.Counterpart())
+	m.arm(ackFactor)
+	m.state = wait4Ack
+}
+
+// startReceive looks for a parked SEND_REQUEST. Finding another header there it
+// goes to wait for an ACK, with the SEND_REQUEST still expected and the counter
+// as an earlier wait left it (trap 2).
+func (m *Model) startReceive() {
+	m.expect(protocol.SendRequest, m.call.call.Counterpart())
+	h, ok := m.cache.lookup(m.want.src)
+	switch {
+	case !ok:
+		m.state = wait4Req
+	case m.want.check(h) == wanted:
+		m.sendClear()
+	default:
+		m.state = wait4Ack
+	}
+}
+
+// sendClear sends, or repeats, CLEAR_TO_SEND.
+func (m *Model) sendClear() {
+	m.cache.drop(m.want.src)
+	m.transmit(m.packet(protocol.ClearToSend, 0))
+	m.expect(protocol.Data, m.call.call.Counterpart())
+	m.arm(1)
+	m.mid = false
+	m.state = recvStart
+}
+
+// acknowledge ends a receive. It happens once per message: a repeated DATA is
+// never acknowledged again (trap 6).
+func (m *Model) acknowledge() {
+	m.transmit(m.packet(protocol.Ack, 0))
+	m.finish()
+}
+
+// finish ends a call, from the MPE's point of view.
+func (m *Model) finish() {
+	m.cache.drop(m.want.src)
+	m.wrap.feedback = append(m.wrap.feedback, feedbackOK)
+	m.state = idle
+}
+
+func (m *Model) expect(t protocol.Type, c protocol.Call) {
+	m.want = expectation{src: m.call.peer, typ: t, call: c}
+}
+
+// packet encodes a header to the peer of the current call.
+func (m *Model) packet(t protocol.Type, size uint32) []byte {
+	return protocol.CloudFPGA.Append(nil, protocol.Header{
+		Dst: m.call.peer, Src: uint32(m.cfg.Rank), Size: size, Call: m.call.call, Type: t,
+	})
+}

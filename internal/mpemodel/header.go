@@ -1,0 +1,58 @@
+package mpemodel
+
+import "github.com/zrlmpi/zrlmpid/protocol"
+
+// expectation is the one header that the MPE waits for.
+type expectation struct {
+	src  uint32
+	typ  protocol.Type
+	call protocol.Call
+}
+
+// verdict is the result of the MPE's header check.
+type verdict uint8
+
+const (
+	wanted  verdict = iota // 0 in the source
+	foreign                // 1: a header, but not the expected one; it is parked
+	invalid                // 2: not a header; it is forgotten
+)
+
+// parse reads a header as the MPE does: calls and types that nobody defined
+// are as good as any, but the source rank must have a cache line.
+func parse(b []byte) (protocol.Header, bool) {
+	h, d := protocol.CloudFPGA.Parse(b)
+	switch d.Kind {
+	case protocol.DefectNone, protocol.DefectCall, protocol.DefectType:
+		return h, h.Src < protocol.MaxRanksFPGA
+	}
+	return h, false
+}
+
+// check compares a header with the expected one. The destination rank and,
+// here, the size are not looked at (trap 11).
+func (e expectation) check(h protocol.Header) verdict {
+	if h.Src != e.src || h.Type != e.typ || h.Call != e.call {
+		return foreign
+	}
+	return wanted
+}
+
+// cache parks one header per source rank; a newer one overwrites it (trap 1).
+type cache struct {
+	lines [protocol.MaxRanksFPGA]protocol.Header
+	valid [protocol.MaxRanksFPGA]bool
+}
+
+// park stores h under the rank that it names, which is not always the rank
+// that it came from.
+func (c *cache) park(h protocol.Header) {
+	c.lines[h.Src] = h
+	c.valid[h.Src] = true
+}
+
+func (c *cache) lookup(rank uint32) (protocol.Header, bool) {
+	return c.lines[rank], c.valid[rank]
+}
+
+func (c *cache) drop(rank uint32) { c.valid[rank] = false }

@@ -1,0 +1,93 @@
+package mpemodel
+
+const (
+	// lineLen is the width of the shell's data path, and wordLen that of
+	// the MPE's, in bytes.
+	lineLen = 8
+	wordLen = 2 * lineLen
+	// maxSources is the depth of the FIFO of source ranks.
+	maxSources = 32
+)
+
+// word is what the MPE reads at once: one or two lines of a datagram.
+type word struct {
+	b [wordLen]byte
+	// n is the number of bytes that are valid; the others are 0.
+	n int
+	// last: the datagram ends here.
+	last bool
+}
+
+// words returns how many 32-bit words the MPE takes w for.
+func (w word) words() uint32 { return uint32((w.n + 3) / 4) }
+
+// input is what stands between the shell and the MPE: two FIFOs that nothing
+// keeps in step. Data and source ranks are read apart, and a reader that takes
+// a word too many or too few leaves them apart.
+type input struct {
+	words   []word
+	sources []int
+	// held is the rest of a datagram that the FIFOs had no room for.
+	held       []word
+	heldSource int
+	heldBegun  bool // its source is in the FIFO already
+
+	maxWords, maxSources int // 0: no bound
+	dropped              int
+}
+
+// offer hands in a datagram. While the shell holds one back it drops others.
+func (in *input) offer(source int, b []byte) {
+	if len(in.held) > 0 {
+		in.dropped++
+		return
+	}
+	for len(b) > 0 {
+		var w word
+		w.n = copy(w.b[:], b)
+		b = b[w.n:]
+		w.last = len(b) == 0
+		in.held = append(in.held, w)
+	}
+	in.heldSource, in.heldBegun = source, false
+}
+
+// pull moves into the FIFOs what there is room for.
+func (in *input) pull() bool {
+	moved := false
+	for len(in.held) > 0 && (in.maxWords == 0 || len(in.words) < in.maxWords) {
+		if !in.heldBegun {
+			if in.sourcesFull() {
+				break
+			}
+			in.sources = append(in.sources, in.heldSource)
+			in.heldBegun = true
+		}
+		in.words = append(in.words, in.held[0])
+		in.held = in.held[1:]
+		moved = true
+	}
+	return moved
+}
+
+func (in *input) sourcesFull() bool {
+	return in.maxSources > 0 && len(in.sources) >= in.maxSources
+}
+
+// readable reports whether a wait would read: it wants data and a source.
+func (in *input) readable() bool { return len(in.words) > 0 && len(in.sources) > 0 }
+
+func (in *input) popWord() (word, bool) {
+	if len(in.words) == 0 {
+		return word{}, false
+	}
+	w := in.words[0]
+	in.words = in.words[1:]
+	return w, true
+}
+
+func (in *input) popSource() int {
+	s := in.sources[0]
+	in.sources = in.sources[1:]
+	return s
+}

@@ -1,0 +1,31 @@
+package mpemodel
+
+// state is where the MPE's state machine can stand still. The states that it
+// only passes through are steps of the functions in engine.go.
+type state uint8
+
+const (
+	idle state = iota
+	wait4Clear
+	sendData
+	wait4Ack
+	wait4Req
+	recvStart
+	recvData
+	recvDone
+	drain
+)
+
+var stateNames = [...]string{
+	idle:       "IDLE",
+	wait4Clear: "WAIT4CLEAR",
+	sendData:   "SEND_DATA_RD",
+	wait4Ack:   "WAIT4ACK",
+	wait4Req:   "WAIT4REQ",
+	recvStart:  "RECV_DATA_START",
+	recvData:   "RECV_DATA_RD",
+	recvDone:   "RECV_DATA_WRD",
+	drain:      "MPE_DRAIN_DATA_STREAM",
+}
+
+func (s state) String() string { return stateNames[s] }

@@ -1,0 +1,110 @@
+package mpemodel
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// call is what the wrapper tells the MPE about an MPI call.
+type call struct {
+	peer  uint32
+	call  protocol.Call
+	count uint32 // words
+}
+
+// feedback is what the MPE tells the wrapper about it.
+type feedback uint8
+
+const (
+	feedbackOK feedback = 1 + iota
+	feedbackFail
+)
+
+// wrapper is the MPI library in the FPGA's role, for one blocking call.
+type wrapper struct {
+	call     call
+	posted   bool // the MPE has not taken the call yet
+	active   bool
+	done     bool
+	feedback []feedback
+
+	// Of a send: the message, and whether its lines wait for the MPE.
+	words      []uint32
+	linesReady bool
+
+	// Of a receive: the user's buffer and the place in it.
+	buf     []uint32
+	at      uint64
+	ended   bool // the last line has come; feedback decides
+	overrun bool
+}
+
+func (w *wrapper) busy() bool { return w.active }
+
+func (w *wrapper) startSend(c call, words []uint32) {
+	*w = wrapper{call: c, posted: true, active: true, feedback: w.feedback,
+		words: slices.Clone(words), linesReady: true}
+}
+
+func (w *wrapper) startRecv(c call) {
+	*w = wrapper{call: c, posted: true, active: true, feedback: w.feedback,
+		buf: make([]uint32, c.count)}
+}
+
+// reading reports whether the wrapper takes lines.
+func (w *wrapper) reading() bool { return w.active && w.call.call.IsRecv() && !w.ended }
+
+// line stores two words. It trusts the last mark, and checks the count only for
+// the upper word.
+func (w *wrapper) line(lo, hi uint32, last bool) {
+	w.store(w.at, lo)
+	if w.at+1 < uint64(w.call.count) {
+		w.store(w.at+1, hi)
+	}
+	w.at += 2
+	w.ended = last
+}
+
+func (w *wrapper) store(at uint64, v uint32) {
+	if at >= uint64(len(w.buf)) {
+		w.overrun = true
+		return
+	}
+	w.buf[at] = v
+}
+
+// step reads the MPE's feedback, which it does only between messages.
+func (w *wrapper) step() bool {
+	if !w.active || len(w.feedback) == 0 || w.reading() {
+		return false
+	}
+	f := w.feedback[0]
+	w.feedback = w.feedback[1:]
+	switch {
+	case f == feedbackOK:
+		w.active, w.done = false, true
+	case w.call.call.IsSend():
+		w.linesReady = true
+	default:
+		w.at, w.ended = 0, false
+	}
+	return true
+}
+
+// appendLines appends the message in whole lines, the last one filled up with
+// zeros. A message of 0 words still has one line (trap 8); the real one holds
+// whatever the memory behind the user's buffer does.
+func (w *wrapper) appendLines(b []byte) []byte {
+	for _, v := range w.words {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	if len(w.words)%2 != 0 {
+		b = binary.LittleEndian.AppendUint32(b, 0)
+	}
+	if len(w.words) == 0 {
+		b = append(b, make([]byte, lineLen)...)
+	}
+	return b
+}

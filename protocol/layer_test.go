@@ -1,0 +1,92 @@
+package protocol_test
+
+import (
+	"bytes"
+	"net"
+	"testing"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// frame builds an Ethernet frame with a ZRLMPI packet in UDP.
+func frame(t testing.TB, l *protocol.Layer, payload []byte) []byte {
+	t.Helper()
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IP{127, 0, 0, 1}, DstIP: net.IP{127, 0, 0, 2}}
+	udp := &layers.UDP{SrcPort: protocol.Port, DstPort: protocol.Port}
+	if err := udp.SetNetworkLayerForChecksum(ip); err != nil {
+		t.Fatal(err)
+	}
+	eth := &layers.Ethernet{SrcMAC: make(net.HardwareAddr, 6), DstMAC: make(net.HardwareAddr, 6), EthernetType: layers.EthernetTypeIPv4}
+	buf := gopacket.NewSerializeBuffer()
+	all := []gopacket.SerializableLayer{eth, ip, udp}
+	if l != nil {
+		all = append(all, l)
+	}
+	all = append(all, gopacket.Payload(payload))
+	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, all...); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+func TestLayerRoundTrip(t *testing.T) {
+	payload := []byte{1, 2, 3, 4, 5, 6, 7, 8}
+	l := &protocol.Layer{Header: protocol.Header{Dst: 1, Call: protocol.SendFloat, Type: protocol.Data, Size: 99}}
+	pkt := gopacket.NewPacket(frame(t, l, payload), layers.LayerTypeEthernet, gopacket.Default)
+	if e := pkt.ErrorLayer(); e != nil {
+		t.Fatal(e.Error())
+	}
+	got, ok := pkt.Layer(protocol.LayerTypeZRLMPI).(*protocol.Layer)
+	if !ok {
+		t.Fatalf("port %d does not decode as ZRLMPI: %v", protocol.Port, pkt)
+	}
+	if got.Header != (protocol.Header{Dst: 1, Call: protocol.SendFloat, Type: protocol.Data, Size: 2}) || !bytes.Equal(got.Payload(), payload) {
+		t.Errorf("got %v %x", got.Header, got.Payload())
+	}
+	if pkt.ApplicationLayer() == nil || pkt.ApplicationLayer().LayerType() != protocol.LayerTypeZRLMPI {
+		t.Error("it is not the application layer")
+	}
+}
+
+func TestLayerOfBarePayload(t *testing.T) {
+	pkt := gopacket.NewPacket(frame(t, nil, []byte("bare payload of a message")), layers.LayerTypeEthernet, gopacket.Default)
+	if e := pkt.ErrorLayer(); e != nil {
+		t.Fatal(e.Error())
+	}
+	if pkt.Layer(protocol.LayerTypeZRLMPI) != nil || pkt.Layer(gopacket.LayerTypePayload) == nil {
+		t.Errorf("got %v", pkt)
+	}
+}
+
+func TestLayerErrors(t *testing.T) {
+	bad := protocol.CloudFPGA.Append(nil, protocol.Header{Type: protocol.Ack, Call: protocol.RecvInt})
+	bad[20] = 1
+	pkt := gopacket.NewPacket(frame(t, nil, bad), layers.LayerTypeEthernet, gopacket.Default)
+	if pkt.ErrorLayer() == nil {
+		t.Error("a non-zero reserved byte decodes")
+	}
+	pkt = gopacket.NewPacket(frame(t, nil, bad[:20]), layers.LayerTypeEthernet, gopacket.Default)
+	if pkt.ErrorLayer() == nil || !pkt.Metadata().Truncated {
+		t.Error("a cut header is not reported as truncated")
+	}
+}
+
+func TestLayerInDecodingParser(t *testing.T) {
+	var eth layers.Ethernet
+	var ip layers.IPv4
+	var udp layers.UDP
+	var z protocol.Layer
+	var rest gopacket.Payload
+	parser := gopacket.NewDecodingLayerParser(layers.LayerTypeEthernet, &eth, &ip, &udp, &z, &rest)
+	var found []gopacket.LayerType
+	raw := frame(t, &protocol.Layer{Header: protocol.Header{Dst: 1, Type: protocol.SendRequest}}, nil)
+	if err := parser.DecodeLayers(raw, &found); err != nil {
+		t.Fatal(err)
+	}
+	if found[len(found)-1] != protocol.LayerTypeZRLMPI || z.Type != protocol.SendRequest {
+		t.Errorf("found %v, %v", found, z.Header)
+	}
+}
