@@ -1,0 +1,57 @@
+# make demo   one host rank and three stand-in FPGAs on this machine
+# make test   everything that has to pass before a change is taken
+# make help   the rest
+.DEFAULT_GOAL := build
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+GO    ?= go
+TOOLS := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
+# Seconds that `make fuzz` gives to each fuzz target.
+FUZZTIME ?= 30s
+
+.PHONY: help build demo test lint vet unit race fuzz-seeds fuzz vuln bench check-config clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
+
+build: ## build bin/zrlmpid and bin/zrlctl
+	$(GO) build -trimpath -o bin/ ./cmd/zrlmpid ./cmd/zrlctl
+
+demo: build ## ping three stand-in FPGAs over UDP on 127.0.0.1-4, every byte checked
+	./deploy/demo.sh
+
+test: lint vet race fuzz-seeds check-config vuln demo ## all checks
+
+lint: ## golangci-lint, import boundaries included
+	$(TOOLS) golangci-lint run ./...
+
+vet: ## go vet
+	$(GO) vet ./...
+
+unit: ## tests, without the race detector
+	$(GO) test ./...
+
+race: ## tests, with the race detector (needs a C compiler)
+	$(GO) test -race ./...
+
+fuzz-seeds: ## run every fuzz target on its seeds
+	$(GO) test -run '^Fuzz' ./...
+
+fuzz: ## fuzz every target for FUZZTIME
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; done
+
+check-config: build ## parse the configurations that are shipped
+	for f in deploy/*.yaml; do ./bin/zrlmpid -config $$f -check-config; done
+
+vuln: ## govulncheck; says so where the vulnerability database cannot be reached
+	GO="$(GO)" ./tools/vuln.sh
+
+bench: ## codec, engine and ping, beside a raw UDP round trip
+	$(GO) test -run '^$$' -bench . -benchmem ./protocol ./handshake ./mpe ./udp
+
+clean: ## remove what was built
+	rm -rf bin coverage.out

@@ -1,0 +1,104 @@
+package bindfault
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+func findHolder(network string, addr netip.AddrPort) *Process {
+	return proc("/proc").holder(network, addr)
+}
+
+// proc is a directory like /proc.
+type proc string
+
+// holder returns the process with a socket that keeps others from addr. Without
+// root it sees its own user's processes only, and returns nil for the others.
+func (p proc) holder(network string, addr netip.AddrPort) *Process {
+	// An IPv6 socket on the unspecified address takes the IPv4 port as well.
+	for _, table := range []string{network, network + "6"} {
+		for _, inode := range p.inodes(table, addr) {
+			if process := p.owner(inode); process != nil {
+				return process
+			}
+		}
+	}
+	return nil
+}
+
+// inodes returns the sockets in net/table that are bound to addr.
+func (p proc) inodes(table string, addr netip.AddrPort) []string {
+	file, err := os.Open(filepath.Join(string(p), "net", table))
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	var inodes []string
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		// sl local_address rem_address st queues tr:tm retrnsmt uid timeout inode
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 10 || fields[9] == "0" {
+			continue
+		}
+		local, ok := parseProcAddr(fields[1])
+		if !ok || local.Port() != addr.Port() {
+			continue
+		}
+		if local.Addr() == addr.Addr() || local.Addr().IsUnspecified() {
+			inodes = append(inodes, fields[9])
+		}
+	}
+	return inodes
+}
+
+// parseProcAddr reads an address as /proc/net prints it: the IP as 32-bit
+// numbers of the machine's byte order, and the port, all in hexadecimal.
+func parseProcAddr(s string) (netip.AddrPort, bool) {
+	ipText, portText, _ := strings.Cut(s, ":")
+	port, err := strconv.ParseUint(portText, 16, 16)
+	if err != nil {
+		return netip.AddrPort{}, false
+	}
+	raw, err := hex.DecodeString(ipText)
+	if err != nil || len(raw)%4 != 0 {
+		return netip.AddrPort{}, false
+	}
+	for i := 0; i < len(raw); i += 4 {
+		binary.NativeEndian.PutUint32(raw[i:], binary.BigEndian.Uint32(raw[i:]))
+	}
+	ip, ok := netip.AddrFromSlice(raw)
+	return netip.AddrPortFrom(ip.Unmap(), uint16(port)), ok
+}
+
+// owner returns the first process that has the socket open.
+func (p proc) owner(inode string) *Process {
+	pids, err := os.ReadDir(string(p))
+	if err != nil {
+		return nil
+	}
+	want := "socket:[" + inode + "]"
+	for _, entry := range pids {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		dir := filepath.Join(string(p), entry.Name())
+		fds, err := os.ReadDir(filepath.Join(dir, "fd"))
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			if link, err := os.Readlink(filepath.Join(dir, "fd", fd.Name())); err == nil && link == want {
+				name, _ := os.ReadFile(filepath.Join(dir, "comm"))
+				return &Process{PID: pid, Name: strings.TrimSpace(string(name))}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,3 @@
+// Package transporttest is what every mpe.Transport must do, as tests that both
+// transports run, and the helpers that tests over real sockets share.
+package transporttest

@@ -1,0 +1,69 @@
+package tcp
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/rankmap"
+)
+
+const (
+	// DefaultWriteTimeout is how long a peer may take none of what is sent
+	// to it.
+	DefaultWriteTimeout = 10 * time.Second
+	// dialTimeout bounds one attempt to connect.
+	dialTimeout = 5 * time.Second
+	// acceptPause is the pause after an error of accept, which is mostly a
+	// lack of file descriptors.
+	acceptPause = 100 * time.Millisecond
+	// chunkLen is the length in bytes of a buffer for one arrival.
+	chunkLen = protocol.FrameBuffer
+	// maxChunks is how many buffers hold the arrivals of one peer that wait
+	// for Recv, at most; they are made as they are needed. There is room for
+	// the longest message of an MPI call that upstream's compiler lets
+	// through: two ranks that send each other such a message at once, and
+	// receive only then, do not block each other.
+	maxChunks = protocol.MaxCallWords*protocol.WordLen/chunkLen + 4
+	// Keep-alive probes find a peer whose machine is gone within
+	// keepAliveIdle + keepAliveCount × keepAliveInterval.
+	keepAliveIdle     = 5 * time.Second
+	keepAliveInterval = 2 * time.Second
+	keepAliveCount    = 3
+)
+
+// Config says which rank a Conn is, and how it treats its peers.
+type Config struct {
+	// Rank is the local rank, and Map says where it and its peers are. The
+	// peers are the other ranks of kind rankmap.Software.
+	Rank int
+	Map  *rankmap.Map
+	// Profile returns the profile of the packets exchanged with a peer. Nil
+	// is protocol.CloudFPGA for all.
+	Profile func(peer int) protocol.Profile
+	// MaxWords is the longest message that a peer may send, in words; a
+	// longer one breaks the stream. 0 is no limit but the size field's.
+	MaxWords uint32
+	// WriteTimeout is how long a peer may take none of what is sent to it
+	// until its connection is given up; 0 is DefaultWriteTimeout.
+	WriteTimeout time.Duration
+	// Backoff returns how long to wait before attempt n, counted from 1, to
+	// connect again. Nil is DefaultBackoff.
+	Backoff func(n int) time.Duration
+}
+
+// The bounds of DefaultBackoff, before jitter.
+const (
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 5 * time.Second
+)
+
+// DefaultBackoff doubles from 100 ms to 5 s, and takes off up to a quarter at
+// random, so that the ranks of a cluster do not all call at once.
+func DefaultBackoff(n int) time.Duration {
+	d := maxBackoff
+	if n < 10 {
+		d = min(minBackoff<<max(n-1, 0), maxBackoff)
+	}
+	return d - rand.N(d/4)
+}

@@ -1,0 +1,118 @@
+package tcp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/internal/bindfault"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/rankmap"
+)
+
+// Conn is all the TCP connections of one rank. It implements mpe.Transport.
+type Conn struct {
+	cfg   Config
+	local netip.AddrPort
+	ln    *net.TCPListener
+	// peers has an entry for every rank that is spoken to; others are nil.
+	peers []*peer
+
+	// stranger is whoever connects and is no peer.
+	stranger peer
+
+	queue queue
+	// taken are the events that the last Recv gave out.
+	taken [recvBatch]event
+	// parts is room for the two parts of what is sent, and buffers for what
+	// is left of them.
+	parts   [2][]byte
+	buffers net.Buffers
+
+	// ctx is done when the Conn is closed; tasks are its goroutines.
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+}
+
+var _ mpe.Transport = (*Conn)(nil)
+
+// Listen binds the rank to its own IP and port in the rank map, and starts to
+// dial the higher software ranks. It returns a *ListenError if the address cannot
+// be had, and a *SharedIPError if two software ranks share an IP.
+func Listen(cfg Config) (*Conn, error) {
+	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
+		return nil, fmt.Errorf("tcp: rank %d is not in the rank map", cfg.Rank)
+	}
+	if err := checkIPs(cfg.Map); err != nil {
+		return nil, err
+	}
+	addr := cfg.Map.Addr(cfg.Rank)
+	ln, err := (&net.ListenConfig{KeepAliveConfig: keepAlive()}).Listen(context.Background(), network(addr), addr.String())
+	if err != nil {
+		return nil, &ListenError{bindfault.New("tcp", cfg.Rank, cfg.Map, err)}
+	}
+	c := newConn(cfg, ln.(*net.TCPListener))
+	c.tasks.Go(c.acceptAll)
+	for rank, p := range c.peers {
+		if p != nil && rank > cfg.Rank {
+			c.tasks.Go(func() { c.keepDialing(p) })
+		}
+	}
+	return c, nil
+}
+
+func newConn(cfg Config, ln *net.TCPListener) *Conn {
+	if cfg.Profile == nil {
+		cfg.Profile = func(int) protocol.Profile { return protocol.CloudFPGA }
+	}
+	if cfg.MaxWords == 0 {
+		cfg.MaxWords = ^uint32(0)
+	}
+	if cfg.WriteTimeout <= 0 {
+		cfg.WriteTimeout = DefaultWriteTimeout
+	}
+	if cfg.Backoff == nil {
+		cfg.Backoff = DefaultBackoff
+	}
+	c := &Conn{cfg: cfg, local: cfg.Map.Addr(cfg.Rank), ln: ln,
+		peers: make([]*peer, cfg.Map.Size()), stranger: peer{rank: mpe.UnknownPeer},
+		queue: queue{ready: make(chan struct{}, 1)}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	for rank := range c.peers {
+		if rank != cfg.Rank && cfg.Map.Kind(rank) == rankmap.Software {
+			c.peers[rank] = &peer{rank: rank, addr: cfg.Map.Addr(rank), profile: cfg.Profile(rank),
+				free: make(chan *chunk, maxChunks)}
+		}
+	}
+	return c
+}
+
+func network(addr netip.AddrPort) string {
+	if addr.Addr().Is4() {
+		return "tcp4"
+	}
+	return "tcp6"
+}
+
+func keepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount}
+}
+
+// LocalAddr returns the address that the rank is bound to.
+func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
+
+// Reliable returns true: while a connection lasts, nothing is lost on it.
+func (c *Conn) Reliable() bool { return true }
+
+// Close closes the listener and all connections, and returns when every goroutine
+// of the Conn has ended. A Recv in progress returns mpe.ErrTransportClosed.
+func (c *Conn) Close() error {
+	c.cancel()
+	c.ln.Close() // its only error is that it is closed already
+	c.tasks.Wait()
+	return nil
+}

@@ -1,0 +1,43 @@
+package tcp
+
+import (
+	"context"
+	"net"
+	"time"
+)
+
+// keepDialing keeps a connection to p until the Conn is closed.
+func (c *Conn) keepDialing(p *peer) {
+	dialer := net.Dialer{
+		// The acceptor goes by the IP; the port is the system's choice.
+		LocalAddr:       &net.TCPAddr{IP: c.local.Addr().AsSlice(), Zone: c.local.Addr().Zone()},
+		Timeout:         dialTimeout,
+		KeepAliveConfig: keepAlive(),
+	}
+	for n := 1; ; n++ {
+		conn, err := dialer.DialContext(c.ctx, network(p.addr), p.addr.String())
+		switch {
+		case err != nil:
+			p.failed(err)
+		case c.run(p, conn.(*net.TCPConn)):
+			// A connection that the peer closes at once, because its rank
+			// map does not have us, say, does not start the back-off anew.
+			n = 0
+		}
+		if !sleep(c.ctx, c.cfg.Backoff(max(n, 1))) {
+			return
+		}
+	}
+}
+
+// sleep reports false if ctx was done first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

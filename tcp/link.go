@@ -1,0 +1,129 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// peer is a rank that is spoken to.
+type peer struct {
+	rank    int
+	addr    netip.AddrPort
+	profile protocol.Profile
+	// free are the chunks that wait to be filled; made, which only the
+	// running link's reader touches, is how many there are in all.
+	free chan *chunk
+	made int
+	// tail is the payload that this peer put on the queue last, if nothing
+	// followed and it is still there; broken is how many mpe.ArrivedBroken are
+	// there. Both belong to the queue.
+	tail   *chunk
+	broken int
+
+	mu   sync.Mutex
+	link *link // nil while there is no connection
+	// last is the error that ended the last connection or attempt.
+	last error
+}
+
+// current returns the link, or nil and what became of the last.
+func (p *peer) current() (*link, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link, p.last
+}
+
+// failed notes why there is no connection.
+func (p *peer) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = err
+}
+
+// replace makes l the peer's link, and returns the one before.
+func (p *peer) replace(l *link) *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.link
+	p.link = l
+	return old
+}
+
+// remove takes l, which is closed, away, unless another link has replaced it.
+func (p *peer) remove(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.link == l {
+		p.link, p.last = nil, l.reason
+	}
+}
+
+var (
+	errReplaced   = errors.New("the peer has made a new connection")
+	errPeerClosed = errors.New("the peer closed the connection")
+)
+
+// link is one connection to a peer.
+type link struct {
+	conn *net.TCPConn
+	from netip.AddrPort
+	// closing is closed at the first reason to give the connection up, and
+	// done when nothing of it reaches the queue any more.
+	closing, done chan struct{}
+	once          sync.Once
+	// reason is why closing is closed.
+	reason error
+}
+
+func newLink(conn *net.TCPConn) *link {
+	return &link{conn: conn, from: remoteAddr(conn), closing: make(chan struct{}), done: make(chan struct{})}
+}
+
+func remoteAddr(conn *net.TCPConn) netip.AddrPort {
+	addr := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+}
+
+// close gives the connection up; the first reason counts.
+func (l *link) close(reason error) {
+	l.once.Do(func() {
+		l.reason = reason
+		close(l.closing)
+		l.conn.Close()
+	})
+}
+
+// run makes conn the connection to p and reads from it until it ends. It reports
+// whether the peer has sent a packet. What it puts on the queue comes behind all
+// that the connection before has put there.
+func (c *Conn) run(p *peer, conn *net.TCPConn) (worked bool) {
+	l := newLink(conn)
+	old := p.replace(l)
+	defer close(l.done)
+	defer context.AfterFunc(c.ctx, func() { l.close(net.ErrClosed) })()
+	if old != nil {
+		old.close(errReplaced)
+		<-old.done
+	}
+	var err error // why reading ended
+	if c.put(p, l, mpe.ArrivedConnected, nil) {
+		worked, err = c.read(p, l)
+	}
+	if errors.Is(err, io.EOF) {
+		err = errPeerClosed
+	}
+	l.close(err)
+	p.remove(l)
+	var broken *protocol.FrameError
+	if errors.As(err, &broken) {
+		c.queue.pushBroken(p, l.from)
+	}
+	return worked
+}

@@ -1,0 +1,107 @@
+package tcp
+
+import (
+	"net/netip"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// maxBroken is how many mpe.ArrivedBroken of one peer, or of all strangers
+// together, wait for Recv at most; more are not told.
+const maxBroken = 8
+
+// queue holds the arrivals of all peers until Recv takes them. Its length is
+// bounded by the chunks of each peer: all but an mpe.ArrivedBroken have one.
+type queue struct {
+	mu sync.Mutex
+	// events[head:] wait.
+	events []event
+	head   int
+	// ready has an element if there may be something to take.
+	ready chan struct{}
+}
+
+// event is an arrival on its way to Recv.
+type event struct {
+	kind  mpe.ArrivalKind
+	peer  *peer
+	from  netip.AddrPort
+	chunk *chunk // nil for mpe.ArrivedBroken
+}
+
+// chunk is a buffer that goes from its peer's free list over the queue to Recv's
+// caller and back.
+type chunk struct {
+	buf [chunkLen]byte
+	len int
+}
+
+// push puts ev at the end.
+func (q *queue) push(ev event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.add(ev)
+}
+
+// pushBroken puts an mpe.ArrivedBroken at the end, unless there are many already.
+func (q *queue) pushBroken(p *peer, from netip.AddrPort) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p.broken < maxBroken {
+		p.broken++
+		q.add(event{kind: mpe.ArrivedBroken, peer: p, from: from})
+	}
+}
+
+func (q *queue) add(ev event) {
+	if len(q.events) == cap(q.events) && q.head > 0 {
+		n := copy(q.events, q.events[q.head:])
+		clear(q.events[n:])
+		q.events, q.head = q.events[:n], 0
+	}
+	q.events = append(q.events, ev)
+	ev.peer.tail = nil
+	if ev.kind == mpe.ArrivedPayload {
+		ev.peer.tail = ev.chunk
+	}
+	select {
+	case q.ready <- struct{}{}:
+	default:
+	}
+}
+
+// extend adds the start of b to the payload that p has last put on the queue, if
+// that still waits and has room, and returns how much it took. Without it, a
+// message that arrives in small pieces would use up the chunks.
+func (q *queue) extend(p *peer, b []byte) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p.tail == nil {
+		return 0
+	}
+	n := copy(p.tail.buf[p.tail.len:], b)
+	p.tail.len += n
+	return n
+}
+
+// pop moves the first events to out and returns how many.
+func (q *queue) pop(out []event) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := copy(out, q.events[q.head:])
+	clear(q.events[q.head : q.head+n])
+	q.head += n
+	if q.head == len(q.events) {
+		q.events, q.head = q.events[:0], 0
+	}
+	for _, ev := range out[:n] {
+		if ev.kind == mpe.ArrivedBroken {
+			ev.peer.broken--
+		}
+		if ev.chunk != nil && ev.chunk == ev.peer.tail {
+			ev.peer.tail = nil
+		}
+	}
+	return n
+}

@@ -1,0 +1,62 @@
+package tcp
+
+import (
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// take returns an empty chunk: a free one, a new one while there are few, or nil
+// if the link is closed before one is free.
+func (p *peer) take(l *link) *chunk {
+	select {
+	case ch := <-p.free:
+		return ch
+	default:
+	}
+	if p.made < maxChunks {
+		p.made++
+		return &chunk{}
+	}
+	select {
+	case ch := <-p.free:
+		return ch
+	case <-l.closing:
+		return nil
+	}
+}
+
+// put puts what arrived on l on the queue, or reports false if l is closed before
+// there is a chunk for it. b is no longer than a chunk.
+func (c *Conn) put(p *peer, l *link, kind mpe.ArrivalKind, b []byte) bool {
+	if kind == mpe.ArrivedPayload {
+		if b = b[c.queue.extend(p, b):]; len(b) == 0 {
+			return true
+		}
+	}
+	ch := p.take(l)
+	if ch == nil {
+		return false
+	}
+	ch.len = copy(ch.buf[:], b)
+	c.queue.push(event{kind: kind, peer: p, from: l.from, chunk: ch})
+	return true
+}
+
+// read puts what arrives on l on the queue, until l ends, and says why it did.
+func (c *Conn) read(p *peer, l *link) (worked bool, err error) {
+	frames := protocol.NewFrameReader(l.conn, p.profile, c.cfg.MaxWords)
+	for {
+		frame, err := frames.Next()
+		if err != nil {
+			return worked, err
+		}
+		worked = true
+		kind := mpe.ArrivedHeader
+		if frame.IsPayload {
+			kind = mpe.ArrivedPayload
+		}
+		if !c.put(p, l, kind, frame.Bytes) {
+			return worked, nil // l is closed, and has its reason
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package tcp
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// recvBatch is how many arrivals one Recv returns at most.
+const recvBatch = 64
+
+// Recv waits for packets. Headers and payload come as mpe.ArrivedHeader and
+// mpe.ArrivedPayload; a new connection as mpe.ArrivedConnected; a stream that made
+// no sense, or a connection from an address that is not a peer's, as
+// mpe.ArrivedBroken.
+func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
+	if len(batch) == 0 {
+		return 0, fmt.Errorf("tcp: rank %d: Recv into an empty batch", c.cfg.Rank)
+	}
+	c.release()
+	for {
+		if c.ctx.Err() != nil {
+			return 0, mpe.ErrTransportClosed
+		}
+		n := c.queue.pop(c.taken[:min(len(batch), recvBatch)])
+		for i, ev := range c.taken[:n] {
+			batch[i] = mpe.Arrival{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from}
+			if ev.chunk != nil {
+				batch[i].Bytes = ev.chunk.buf[:ev.chunk.len]
+			}
+		}
+		if n > 0 {
+			return n, nil
+		}
+		select {
+		case <-c.queue.ready:
+		case <-c.ctx.Done():
+		}
+	}
+}
+
+// release gives the chunks of the last Recv back to their peers.
+func (c *Conn) release() {
+	for i, ev := range c.taken {
+		if ev.chunk != nil {
+			ev.peer.free <- ev.chunk // has room for every chunk there is
+		}
+		c.taken[i] = event{}
+	}
+}

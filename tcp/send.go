@@ -1,0 +1,86 @@
+package tcp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// writeLen is how many bytes of a payload one write deadline is for, so that the
+// deadline asks for progress and not for a speed.
+const writeLen = 256 << 10
+
+// SendHeader sends one packet without a payload. Its error is a *SendError.
+func (c *Conn) SendHeader(peer int, header []byte) error { return c.send(peer, header, nil) }
+
+// SendData sends one DATA message. There is no shape on a stream: shape is not
+// looked at. The error is a *SendError.
+func (c *Conn) SendData(peer int, header, payload []byte, _ protocol.Shape) error {
+	return c.send(peer, header, payload)
+}
+
+func (c *Conn) send(rank int, header, payload []byte) error {
+	if rank < 0 || rank >= len(c.peers) || c.peers[rank] == nil {
+		return c.sendError(rank, fmt.Errorf("%w: it takes another rank of kind software", ErrNoPeer), nil)
+	}
+	p := c.peers[rank]
+	if len(header) != protocol.HeaderLen {
+		return c.sendError(rank, fmt.Errorf("a header of %d bytes; a header has %d", len(header), protocol.HeaderLen), nil)
+	}
+	// What does not frame would break the stream for all that follows.
+	h, defect := p.profile.Parse(header)
+	if !defect.OK() {
+		return c.sendError(rank, defect.Err(), nil)
+	}
+	if err := h.CheckStreamPayload(len(payload)); err != nil {
+		return c.sendError(rank, err, nil)
+	}
+	if c.ctx.Err() != nil {
+		return c.sendError(rank, mpe.ErrTransportClosed, nil)
+	}
+	l, last := p.current()
+	if l == nil {
+		return c.sendError(rank, ErrNotConnected, last)
+	}
+	if err := c.write(l, header, payload); err != nil {
+		// The peer may have a part of the packet: nothing more can follow.
+		l.close(err)
+		return c.sendError(rank, ErrNotConnected, err)
+	}
+	return nil
+}
+
+func (c *Conn) write(l *link, header, payload []byte) error {
+	n := min(len(payload), writeLen)
+	c.parts = [2][]byte{header, payload[:n]}
+	defer clear(c.parts[:])
+	c.buffers = c.parts[:]
+	if n == 0 {
+		c.buffers = c.parts[:1]
+	}
+	if err := l.conn.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)); err != nil {
+		return err
+	}
+	if _, err := c.buffers.WriteTo(l.conn); err != nil {
+		return err
+	}
+	for payload = payload[n:]; len(payload) > 0; payload = payload[n:] {
+		n = min(len(payload), writeLen)
+		if err := l.conn.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)); err != nil {
+			return err
+		}
+		if _, err := l.conn.Write(payload[:n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Conn) sendError(rank int, err, last error) error {
+	if c.ctx.Err() != nil {
+		err = mpe.ErrTransportClosed
+	}
+	return &SendError{Rank: c.cfg.Rank, Peer: rank, Addr: c.cfg.Map.Addr(rank), Err: err, Last: last}
+}

@@ -1,0 +1,54 @@
+package udp
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/rankmap"
+)
+
+// DefaultReceiveBuffer is the size in bytes that upstream's library asks the
+// kernel to give a rank's socket.
+const DefaultReceiveBuffer = 0x1000000
+
+const (
+	// ringLen is how many datagrams one Recv returns at most. 64 datagrams
+	// hold 88 KiB, about what arrives while a reader wakes up.
+	ringLen = 64
+	// slotLen is the room for one datagram that arrives, in bytes. It is more
+	// than maxArrival, so that one which is too long is seen to be.
+	slotLen = 2048
+	// maxArrival is the longest datagram that a peer may send, in bytes: the
+	// MPE's output queue lets the last one of a message exceed the others by
+	// a line.
+	maxArrival = protocol.MaxDatagram + protocol.LineLen
+	// sendBatch is how many datagrams one system call sends at most.
+	sendBatch = 64
+)
+
+// Config says which rank a Conn is, and how it treats its peers.
+type Config struct {
+	// Rank is the local rank, and Map says where it and its peers are.
+	Rank int
+	Map  *rankmap.Map
+	// ReceiveBuffer is the size in bytes to ask for; 0 is
+	// DefaultReceiveBuffer. The kernel may grant less: see
+	// Conn.ReceiveBuffer.
+	ReceiveBuffer int
+	// Pace returns how to pace the messages to a peer. It is asked for every
+	// DATA message, by the goroutine that sends. Nil paces none.
+	Pace func(peer int) Pacing
+}
+
+// Pacing spaces the datagrams of long messages, so that an FPGA's DRAM keeps up:
+// an FPGA takes about 1.1 µs for a datagram, and up to 2.3 µs with DRAM; a
+// datagram that it drops damages the message for good.
+type Pacing struct {
+	// PerDatagram is the time from the start of one datagram to the start of
+	// the next; 0 sends as fast as the network takes it. A paced sender
+	// occupies its CPU.
+	PerDatagram time.Duration
+	// OverWords restricts pacing to messages of more words than this.
+	// Upstream's CPU library has 65,536.
+	OverWords uint32
+}

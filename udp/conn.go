@@ -1,0 +1,95 @@
+package udp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/zrlmpi/zrlmpid/internal/bindfault"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Conn is the UDP socket of one rank. It implements mpe.Transport.
+type Conn struct {
+	cfg   Config
+	local netip.AddrPort
+	sock  socket
+	caps  capabilities
+	// asked and granted are the receive buffer's size in bytes.
+	asked, granted int
+
+	out []outgoing
+	in  []incoming
+}
+
+var _ mpe.Transport = (*Conn)(nil)
+
+// Listen binds the rank to its own IP and port in the rank map. It returns a
+// *ListenError if the address cannot be had.
+func Listen(cfg Config) (*Conn, error) { return listen(cfg, newSocket) }
+
+func listen(cfg Config, open func(*net.UDPConn, []netip.AddrPort) (socket, error)) (*Conn, error) {
+	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
+		return nil, fmt.Errorf("udp: rank %d is not in the rank map", cfg.Rank)
+	}
+	if cfg.ReceiveBuffer == 0 {
+		cfg.ReceiveBuffer = DefaultReceiveBuffer
+	}
+	if cfg.ReceiveBuffer < 0 || cfg.ReceiveBuffer > maxReceiveBuffer {
+		return nil, fmt.Errorf("udp: a receive buffer of %d bytes: it is 1 to %d, or 0 for %d",
+			cfg.ReceiveBuffer, maxReceiveBuffer, DefaultReceiveBuffer)
+	}
+	addr := cfg.Map.Addr(cfg.Rank)
+	network := "udp6"
+	if addr.Addr().Is4() {
+		network = "udp4"
+	}
+	packetConn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), network, addr.String())
+	if err != nil {
+		return nil, &ListenError{bindfault.New("udp", cfg.Rank, cfg.Map, err)}
+	}
+	udpConn := packetConn.(*net.UDPConn)
+	c := &Conn{cfg: cfg, local: addr, asked: cfg.ReceiveBuffer}
+	if err := c.setUp(udpConn, open); err != nil {
+		udpConn.Close()
+		return nil, fmt.Errorf("udp: setting up the socket of rank %d at %v: %w", cfg.Rank, addr, err)
+	}
+	return c, nil
+}
+
+// maxReceiveBuffer keeps twice the size, which is what Linux calculates with,
+// within an int32.
+const maxReceiveBuffer = 1 << 29
+
+func (c *Conn) setUp(udpConn *net.UDPConn, open func(*net.UDPConn, []netip.AddrPort) (socket, error)) (err error) {
+	if c.granted, err = setReceiveBuffer(udpConn, c.asked); err != nil {
+		return fmt.Errorf("asking for a receive buffer of %d bytes: %w", c.asked, err)
+	}
+	peers := make([]netip.AddrPort, c.cfg.Map.Size())
+	for rank := range peers {
+		peers[rank] = c.cfg.Map.Addr(rank)
+	}
+	if c.sock, err = open(udpConn, peers); err != nil {
+		return err
+	}
+	c.caps = c.sock.capabilities()
+	c.out = make([]outgoing, c.caps.sendBatch)
+	c.in = make([]incoming, c.caps.recvBatch)
+	return nil
+}
+
+// LocalAddr returns the address that the rank is bound to.
+func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
+
+// Reliable returns false: a datagram may be lost, doubled or overtaken.
+func (c *Conn) Reliable() bool { return false }
+
+// ReceiveBuffer returns how large a receive buffer was asked for, and how large
+// a one the kernel granted, in bytes. What does not fit is lost without a word;
+// on Linux, the sysctl net.core.rmem_max is what limits it.
+func (c *Conn) ReceiveBuffer() (asked, granted int) { return c.asked, c.granted }
+
+// Close releases the socket. A Recv in progress returns
+// mpe.ErrTransportClosed.
+func (c *Conn) Close() error { return c.sock.close() }

@@ -1,0 +1,15 @@
+// Package udp carries the packets of one rank over UDP, as deployed nodes do:
+// bound to the rank's own IP and port, a DATA message cut into datagrams of
+// which only the first has a header.
+//
+// It cuts, pads, paces and sends, and says which rank a datagram came from. It
+// must never look into a datagram that arrived: only the pair's state, which the
+// engine has, tells a header from payload that looks like one. It keeps nothing
+// between two datagrams and repeats none of its own accord.
+//
+// The files: conn.go opens the socket; send.go cuts a message into datagrams,
+// pace.go spaces them; recv.go names the sender of what arrives. Below them,
+// socket.go is what an operating system does for us, as an interface and a value
+// that says how much of it: plain.go does it anywhere, mmsg_linux.go many
+// datagrams a system call.
+package udp

@@ -1,0 +1,47 @@
+package udp
+
+import (
+	"net"
+	"net/netip"
+)
+
+// plainSocket sends and receives one datagram a system call, on any system.
+type plainSocket struct {
+	conn  *net.UDPConn
+	peers []netip.AddrPort
+	// gather joins the parts of a datagram.
+	gather []byte
+	// arrived holds the longest datagram that UDP can carry: on some systems
+	// one that does not fit is an error without a length.
+	arrived []byte
+}
+
+func newPlainSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
+	return &plainSocket{conn: conn, peers: peers, arrived: make([]byte, 1<<16)}, nil
+}
+
+func (s *plainSocket) capabilities() capabilities { return capabilities{sendBatch: 1, recvBatch: 1} }
+
+func (s *plainSocket) send(out []outgoing) (int, error) {
+	for i := range out {
+		s.gather = s.gather[:0]
+		for _, part := range out[i].parts {
+			s.gather = append(s.gather, part...)
+		}
+		if _, err := s.conn.WriteToUDPAddrPort(s.gather, s.peers[out[i].peer]); err != nil {
+			return i, err
+		}
+	}
+	return len(out), nil
+}
+
+func (s *plainSocket) recv(in []incoming) (int, error) {
+	n, from, err := s.conn.ReadFromUDPAddrPort(s.arrived)
+	if err != nil {
+		return 0, err
+	}
+	in[0] = incoming{bytes: s.arrived[:n], from: from}
+	return 1, nil
+}
+
+func (s *plainSocket) close() error { return s.conn.Close() }

@@ -1,0 +1,59 @@
+package udp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// maxRecvErrors is how many errors in a row Recv takes for news of earlier
+// datagrams before it reports one.
+const maxRecvErrors = 16
+
+// Recv waits for datagrams. Each is an mpe.ArrivedDatagram, or an
+// mpe.ArrivedTruncated if it is longer than any that a peer may send.
+func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
+	if len(batch) == 0 {
+		return 0, fmt.Errorf("udp: rank %d: Recv into an empty batch", c.cfg.Rank)
+	}
+	for failed := 0; ; failed++ {
+		in := c.in[:min(len(batch), len(c.in))]
+		n, err := c.sock.recv(in)
+		switch {
+		case err == nil:
+			for i := range in[:n] {
+				batch[i] = c.arrival(&in[i])
+			}
+			return n, nil
+		case errors.Is(err, net.ErrClosed):
+			return 0, mpe.ErrTransportClosed
+		case !isNews(err) || failed >= maxRecvErrors:
+			return 0, fmt.Errorf("udp: rank %d at %v cannot receive: %w", c.cfg.Rank, c.local, err)
+		}
+	}
+}
+
+func (c *Conn) arrival(in *incoming) mpe.Arrival {
+	a := mpe.Arrival{Kind: mpe.ArrivedDatagram, From: in.from, Bytes: in.bytes}
+	if in.cut || len(in.bytes) > maxArrival {
+		a.Kind = mpe.ArrivedTruncated
+		a.Bytes = in.bytes[:maxArrival]
+	}
+	// A rank that is not known is rankmap.NoRank, which is mpe.UnknownPeer.
+	a.Peer, _ = c.cfg.Map.Resolve(in.from)
+	return a
+}
+
+// isNews reports whether err is about a datagram sent earlier, which the system
+// hands to whoever calls next: the call itself has not been tried.
+func isNews(err error) bool {
+	for _, news := range []syscall.Errno{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EINTR} {
+		if errors.Is(err, news) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,172 @@
+package udp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// A device's full queue (ENOBUFS) is a matter of microseconds; after
+// maxSendTries, about 5 ms in all, it is an error.
+const (
+	maxSendTries   = 10
+	firstSendPause = 5 * time.Microsecond
+)
+
+// padding is what PadLines adds at the end of a payload.
+var padding [protocol.LineLen]byte
+
+// SendHeader sends one handshake packet. Its error is a *SendError.
+func (c *Conn) SendHeader(peer int, header []byte) error {
+	if err := c.check(peer, header); err != nil {
+		return err
+	}
+	c.out[0] = outgoing{peer: peer, parts: [3][]byte{header}}
+	_, err := c.sendAll(c.out[:1])
+	c.out[0] = outgoing{}
+	if err != nil {
+		return c.sendError(peer, 0, 1, err)
+	}
+	return nil
+}
+
+// SendData sends one DATA message, which shape cuts into datagrams and pads, and
+// Config.Pace spaces. Its error is a *SendError, which says whether a part of the
+// message went.
+func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
+	if err := c.check(peer, header); err != nil {
+		return err
+	}
+	if len(payload)%protocol.WordLen != 0 || uint64(len(payload)) > math.MaxUint32*protocol.WordLen {
+		return c.sendError(peer, 0, 1, fmt.Errorf("%w: %d bytes of payload are not a number of words", ErrBadPacket, len(payload)))
+	}
+	// Anything less could not be cut at lines; Shape's zero value ends here.
+	if shape.MaxDatagram < protocol.HeaderLen+protocol.LineLen {
+		return c.sendError(peer, 0, 1, fmt.Errorf("%w: datagrams of at most %d bytes have no room for a header and a line",
+			ErrBadPacket, shape.MaxDatagram))
+	}
+	words := uint32(len(payload) / protocol.WordLen)
+	cut := cutter{peer: peer, header: header, payload: payload, shape: shape, total: shape.PayloadBytes(words)}
+	err := c.sendCut(&cut, c.pacer(peer, words))
+	if err != nil {
+		return c.sendError(peer, cut.sent, shape.Datagrams(words), err)
+	}
+	return nil
+}
+
+func (c *Conn) pacer(peer int, words uint32) pacer {
+	if c.cfg.Pace == nil {
+		return pacer{}
+	}
+	if p := c.cfg.Pace(peer); words > p.OverWords {
+		return pacer{every: p.PerDatagram}
+	}
+	return pacer{}
+}
+
+// sendCut sends the datagrams in batches, or one in each of the pacer's slots.
+func (c *Conn) sendCut(cut *cutter, pace pacer) error {
+	out := c.out
+	if pace.every > 0 {
+		out = out[:1]
+	}
+	for {
+		n := 0
+		for n < len(out) && cut.next(&out[n]) {
+			n++
+		}
+		if n == 0 {
+			return nil
+		}
+		pace.wait()
+		sent, err := c.sendAll(out[:n])
+		clear(out[:n]) // the bytes are the caller's: keep no hold of them
+		cut.sent += int64(sent)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// cutter cuts a message into datagrams.
+type cutter struct {
+	peer            int
+	header, payload []byte
+	shape           protocol.Shape
+	// off is how many of the total bytes of payload and padding are cut.
+	off, total int64
+	begun      bool
+	// sent counts the datagrams that went.
+	sent int64
+}
+
+// next makes out the next datagram, or returns false at the end.
+func (c *cutter) next(out *outgoing) bool {
+	if c.begun && c.off >= c.total {
+		return false
+	}
+	n := c.shape.Next(c.off, c.total)
+	*out = outgoing{peer: c.peer}
+	if !c.begun {
+		out.parts[0] = c.header
+		c.begun = true
+	}
+	// What lies behind the payload is padding.
+	length := int64(len(c.payload))
+	from, to := min(c.off, length), min(c.off+n, length)
+	out.parts[1] = c.payload[from:to]
+	out.parts[2] = padding[:n-(to-from)]
+	c.off += n
+	return true
+}
+
+// sendAll sends every datagram, and returns how many went. An error that is not
+// about the datagram at hand does not lose it.
+func (c *Conn) sendAll(out []outgoing) (sent int, err error) {
+	pause := firstSendPause
+	for tries := 0; sent < len(out); {
+		n, err := c.sock.send(out[sent:])
+		sent += n
+		if n > 0 {
+			tries, pause = 0, firstSendPause
+		}
+		if err == nil {
+			continue
+		}
+		tries++
+		switch {
+		case tries >= maxSendTries:
+			return sent, err
+		case isNews(err):
+		case errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM):
+			time.Sleep(pause)
+			pause *= 2
+		default:
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+func (c *Conn) check(peer int, header []byte) error {
+	if !c.cfg.Map.Has(peer) {
+		return c.sendError(peer, 0, 1, ErrNoPeer)
+	}
+	if len(header) != protocol.HeaderLen {
+		return c.sendError(peer, 0, 1, fmt.Errorf("%w: a header of %d bytes; a header has %d", ErrBadPacket, len(header), protocol.HeaderLen))
+	}
+	return nil
+}
+
+func (c *Conn) sendError(peer int, sent, of int64, err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		err = mpe.ErrTransportClosed
+	}
+	return &SendError{Rank: c.cfg.Rank, Peer: peer, Addr: c.cfg.Map.Addr(peer), Sent: sent, Of: of, Err: err}
+}

@@ -1,0 +1,41 @@
+package udp
+
+import (
+	"net/netip"
+)
+
+// socket is what the operating system does for a Conn. send is called by one
+// goroutine at a time, and so is recv; the two run concurrently.
+type socket interface {
+	capabilities() capabilities
+	// send sends the datagrams in order and returns how many of them went,
+	// each of them whole. Fewer than all come with an error, or without one
+	// if the rest is to be tried at once. It waits while the socket's buffer
+	// is full. It keeps no slice.
+	send(out []outgoing) (int, error)
+	// recv waits for datagrams and returns how many entries it has filled in;
+	// at least one without an error. The bytes are valid until the next call.
+	recv(in []incoming) (int, error)
+	// close makes send and recv, also those in progress, return net.ErrClosed.
+	close() error
+}
+
+// capabilities is what a socket can do, found out once, when it is opened.
+type capabilities struct {
+	// sendBatch and recvBatch are how many datagrams a system call moves.
+	sendBatch, recvBatch int
+}
+
+// outgoing is a datagram to send: its parts, one behind the other.
+type outgoing struct {
+	peer  int
+	parts [3][]byte
+}
+
+// incoming is a datagram that arrived.
+type incoming struct {
+	bytes []byte
+	from  netip.AddrPort
+	// cut says that the datagram was longer than bytes.
+	cut bool
+}

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package udp
+
+import (
+	"net"
+	"net/netip"
+)
+
+// newSocket is the only socket of this system.
+func newSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
+	return newPlainSocket(conn, peers)
+}
+
+// setReceiveBuffer asks for a receive buffer of the given size in bytes, and for
+// half of it as long as the system refuses. It returns what was taken.
+func setReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
+	for ; size > 0; size /= 2 {
+		if err = conn.SetReadBuffer(size); err == nil {
+			return size, nil
+		}
+	}
+	return 0, err
+}
