@@ -16,7 +16,8 @@ const (
 	// Transmit: send the handshake packet Header.
 	Transmit ActionKind = iota + 1
 	// TransmitData: send Header with the payload of the message ID, cut by
-	// the Shape of the Config, then call DataSent.
+	// the Shape of the Config, then call DataSent. Until then no time-out
+	// runs for it.
 	TransmitData
 	// Copy: write Payload at byte Offset of the buffer of the receive ID.
 	// The bytes are only valid until the event's caller returns.

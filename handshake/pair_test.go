@@ -155,8 +155,10 @@ func TestTagsOfV09(t *testing.T) {
 	cfg := hostTo(1, handshake.SoftwarePeer())
 	cfg.Profile = protocol.V09
 	b := newBench(t, cfg)
-	var acts []handshake.Action
-	acts, _ = b.pair.Recv(0, handshake.RecvOp{Words: 1, Tag: 7}, acts)
+	acts, err := b.pair.Recv(0, handshake.RecvOp{Words: 1, Tag: 7}, nil)
+	if err != nil || len(acts) != 0 {
+		t.Fatalf("%v, %v", acts, err)
+	}
 	in := func(tag uint8, typ protocol.Type, payload ...byte) []handshake.Action {
 		h := protocol.Header{Dst: 0, Src: 1, Call: sInt, Type: typ, Tag: tag, Size: uint32(len(payload) / 4)}
 		return b.pair.Datagram(0, append(protocol.V09.Append(nil, h), payload...), nil)

@@ -97,13 +97,12 @@ func (p *Pair) transmit(now Instant, acts []Action) []Action {
 	if p.cfg.Habits.OneParkedHeader {
 		p.parked = parkedHeader{}
 	}
-	p.armAck(now)
-	s.deadline = in(now, p.cfg.Timing.AckDeadline)
+	s.repeat, s.deadline = timer{}, timer{} // until DataSent
 	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
 }
 
-// DataSent tells the pair when the datagrams of TransmitData had all been given
-// to the network: its wait for ACK begins then.
+// DataSent tells the pair when all of TransmitData had been given to the
+// network: its wait for ACK begins then, however long that took.
 func (p *Pair) DataSent(now Instant) {
 	s := &p.send
 	if s.state != WaitAck {
@@ -113,9 +112,7 @@ func (p *Pair) DataSent(now Instant) {
 		s.deadline = in(now, p.cfg.Timing.AckDeadline)
 	}
 	s.dataSent, s.phases.Data = true, now
-	if s.repeat.on {
-		p.armAck(now)
-	}
+	p.armAck(now)
 }
 
 // mustNotRepeat reports whether the message is cut, and the peer one that would
@@ -154,14 +151,14 @@ func (p *Pair) repeatRequest(now Instant, acts []Action) []Action {
 		Action{Kind: Note, ID: s.op.ID, Event: Repeated, Header: h})
 }
 
-func (p *Pair) repeatData(now Instant, acts []Action) []Action {
+func (p *Pair) repeatData(acts []Action) []Action {
 	s := &p.send
 	s.tries++
 	s.phases.Repeats++
 	if p.cfg.Habits.OneParkedHeader {
 		p.parked = parkedHeader{}
 	}
-	p.armAck(now)
+	s.repeat = timer{}
 	h := p.dataHeader()
 	return append(acts,
 		Action{Kind: TransmitData, ID: s.op.ID, Header: h, Words: s.op.Words},
@@ -188,7 +185,7 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	if s.state == WaitClear {
 		return p.repeatRequest(now, acts)
 	}
-	return p.repeatData(now, acts)
+	return p.repeatData(acts)
 }
 
 // matchesClear reports whether h is the CLEAR_TO_SEND that the send needs.

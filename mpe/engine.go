@@ -54,7 +54,8 @@ type Engine struct {
 	idle   chan struct{} // closed when draining and nothing is under way
 
 	transports []Transport
-	readers    sync.WaitGroup
+	stop       chan struct{} // closed by Close
+	goroutines sync.WaitGroup
 }
 
 type runState uint8
@@ -74,7 +75,7 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Observer == nil {
 		cfg.Observer = nopObserver{}
 	}
-	e := &Engine{rank: cfg.Rank, cfg: cfg, epoch: time.Now(), peers: make([]*peer, len(cfg.Peers))}
+	e := &Engine{rank: cfg.Rank, cfg: cfg, epoch: time.Now(), peers: make([]*peer, len(cfg.Peers)), stop: make(chan struct{})}
 	seen := map[Transport]bool{}
 	for rank, pc := range cfg.Peers {
 		if rank == cfg.Rank {
@@ -94,8 +95,7 @@ func New(cfg Config) (*Engine, error) {
 	e.timer = time.AfterFunc(time.Hour, e.tick)
 	e.timer.Stop()
 	for _, tr := range e.transports {
-		e.readers.Add(1)
-		go e.read(tr)
+		e.goroutines.Go(func() { e.read(tr) })
 	}
 	return e, nil
 }
@@ -106,16 +106,12 @@ func (e *Engine) Rank() int { return e.rank }
 // Size returns the number of ranks of the cluster.
 func (e *Engine) Size() int { return len(e.peers) }
 
-// now is the engine's clock: time since it started.
-func (e *Engine) now() handshake.Instant { return time.Since(e.epoch) }
-
 // batchSize is how many packets are taken from a transport at a time: enough to
 // spread the cost of the lock and the system call, few enough to stay in cache.
 const batchSize = 64
 
 // read feeds one transport's packets to the peers until it is closed.
 func (e *Engine) read(tr Transport) {
-	defer e.readers.Done()
 	batch := make([]Arrival, batchSize)
 	for {
 		n, err := tr.Recv(batch)
@@ -127,9 +123,16 @@ func (e *Engine) read(tr Transport) {
 		}
 		if err != nil {
 			e.cfg.Observer.TransportError(e.rank, err)
+			select { // a network that is out of order must not cost a core
+			case <-time.After(recvRetry):
+			case <-e.stop:
+			}
 		}
 	}
 }
+
+// recvRetry is how long to leave a transport alone that failed to receive.
+const recvRetry = 10 * time.Millisecond
 
 // arrived takes a batch of packets.
 func (e *Engine) arrived(tr Transport, batch []Arrival) {
@@ -170,6 +173,7 @@ func (e *Engine) arrival(tr Transport, a *Arrival) {
 		p.bytesIn += uint64(len(a.Bytes))
 		e.acts = p.pair.Payload(now, a.Bytes, e.acts[:0])
 	case ArrivedConnected:
+		p.behind = nil // it was for the old connection
 		e.acts = p.pair.Reconnected(now, e.acts[:0])
 	case ArrivedTruncated:
 		p.received(a.Bytes)
@@ -222,23 +226,6 @@ func (e *Engine) act(p *peer, a *Arrival) {
 func (e *Engine) dropped(p *peer, a *Arrival, act handshake.Action) {
 	p.drops[act.Reason]++
 	e.cfg.Observer.Dropped(e.rank, p.rank, a, act)
-}
-
-// transmit sends a handshake packet. A network that refuses it is treated like
-// one that loses it: the handshake repeats it, and the error is kept to explain
-// a time-out.
-func (e *Engine) transmit(p *peer, act handshake.Action) {
-	p.cfg.Handshake.Profile.Put(p.header[:], act.Header)
-	p.sent(act.Header.Type, protocol.HeaderLen)
-	p.sendFailed(e, p.tr.SendHeader(p.rank, p.header[:]))
-}
-
-func (e *Engine) transmitData(p *peer, act handshake.Action) {
-	req := p.sending
-	p.cfg.Handshake.Profile.Put(p.header[:], act.Header)
-	p.sent(protocol.Data, protocol.HeaderLen+len(req.buf))
-	p.sendFailed(e, p.tr.SendData(p.rank, p.header[:], req.buf, p.cfg.Handshake.Shape))
-	p.pair.DataSent(e.now())
 }
 
 // tick lets every pair act on its time-outs.
@@ -328,6 +315,7 @@ func (e *Engine) Close(ctx context.Context) error {
 
 	e.mu.Lock()
 	e.state, e.idle = closed, nil
+	close(e.stop)
 	e.timer.Stop()
 	for _, p := range e.peers {
 		if p != nil {
@@ -340,6 +328,6 @@ func (e *Engine) Close(ctx context.Context) error {
 			err = cerr
 		}
 	}
-	e.readers.Wait()
+	e.goroutines.Wait()
 	return err
 }

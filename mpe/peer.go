@@ -22,7 +22,9 @@ type peer struct {
 	unclaimed []*Request
 
 	header     [protocol.HeaderLen]byte
-	sendErr    error // the last error of the transport, until a send succeeds
+	writing    bool       // a goroutine is writing to the peer
+	behind     []outgoing // what waits for it
+	sendErr    error      // the last error of the transport, until a send succeeds
 	packetsOut [protocol.Error + 1]uint64
 	packetsIn  uint64
 	bytesIn    uint64

@@ -10,9 +10,10 @@ import (
 // Transport carries the packets of one local rank. The engine knows the network
 // by this interface alone; packages udp and tcp implement it.
 //
-// Send methods are called by one goroutine at a time, and so is Recv, but the
-// two run concurrently. Close may be called by anyone, and makes a Recv in
-// progress return ErrTransportClosed.
+// Recv is called by one goroutine, and runs concurrently with the Send methods.
+// Of those, a transport that is not Reliable sees one call at a time; a Reliable
+// one sees one at a time per peer. Close may be called by anyone, and makes a
+// Recv in progress return ErrTransportClosed and a Send fail.
 type Transport interface {
 	// LocalAddr is the address the rank is bound to.
 	LocalAddr() netip.AddrPort

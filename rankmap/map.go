@@ -108,7 +108,7 @@ func checkKind(e Entry) *Error {
 
 func checkAddr(e Entry) *Error {
 	ip := e.Addr.Addr()
-	what := ""
+	var what string
 	switch {
 	case !ip.IsValid():
 		return &Error{BadAddress, e.Rank, NoRank, fmt.Sprintf("rank %d has no IP address", e.Rank)}

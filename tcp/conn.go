@@ -27,10 +27,6 @@ type Conn struct {
 	queue queue
 	// taken are the events that the last Recv gave out.
 	taken [recvBatch]event
-	// parts is room for the two parts of what is sent, and buffers for what
-	// is left of them.
-	parts   [2][]byte
-	buffers net.Buffers
 
 	// ctx is done when the Conn is closed; tasks are its goroutines.
 	ctx    context.Context
@@ -53,7 +49,7 @@ func Listen(cfg Config) (*Conn, error) {
 	addr := cfg.Map.Addr(cfg.Rank)
 	ln, err := (&net.ListenConfig{KeepAliveConfig: keepAlive()}).Listen(context.Background(), network(addr), addr.String())
 	if err != nil {
-		return nil, &ListenError{bindfault.New("tcp", cfg.Rank, cfg.Map, err)}
+		return nil, bindfault.New("tcp", cfg.Rank, cfg.Map, err)
 	}
 	c := newConn(cfg, ln.(*net.TCPListener))
 	c.tasks.Go(c.acceptAll)

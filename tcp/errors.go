@@ -22,13 +22,7 @@ var (
 
 // ListenError says why a rank could not be bound to its address: who has the
 // port, which addresses the machine has instead, and what to do.
-type ListenError struct{ bindfault.Fault }
-
-// Error returns the explanation.
-func (e *ListenError) Error() string { return e.Fault.Error() }
-
-// Unwrap returns the system's error.
-func (e *ListenError) Unwrap() error { return e.Err }
+type ListenError = bindfault.ListenError
 
 // SharedIPError says that two ranks on TCP have the same IP, by which their
 // peers are to tell them apart.

@@ -27,6 +27,11 @@ type peer struct {
 	tail   *chunk
 	broken int
 
+	// parts is room for the two parts of what is sent, and buffers for what
+	// is left of them, so that sending allocates nothing.
+	parts   [2][]byte
+	buffers net.Buffers
+
 	mu   sync.Mutex
 	link *link // nil while there is no connection
 	// last is the error that ended the last connection or attempt.

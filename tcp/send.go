@@ -44,7 +44,7 @@ func (c *Conn) send(rank int, header, payload []byte) error {
 	if l == nil {
 		return c.sendError(rank, ErrNotConnected, last)
 	}
-	if err := c.write(l, header, payload); err != nil {
+	if err := c.write(p, l, header, payload); err != nil {
 		// The peer may have a part of the packet: nothing more can follow.
 		l.close(err)
 		return c.sendError(rank, ErrNotConnected, err)
@@ -52,18 +52,18 @@ func (c *Conn) send(rank int, header, payload []byte) error {
 	return nil
 }
 
-func (c *Conn) write(l *link, header, payload []byte) error {
+func (c *Conn) write(p *peer, l *link, header, payload []byte) error {
 	n := min(len(payload), writeLen)
-	c.parts = [2][]byte{header, payload[:n]}
-	defer clear(c.parts[:])
-	c.buffers = c.parts[:]
+	p.parts = [2][]byte{header, payload[:n]}
+	defer clear(p.parts[:])
+	p.buffers = p.parts[:]
 	if n == 0 {
-		c.buffers = c.parts[:1]
+		p.buffers = p.parts[:1]
 	}
 	if err := l.conn.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)); err != nil {
 		return err
 	}
-	if _, err := c.buffers.WriteTo(l.conn); err != nil {
+	if _, err := p.buffers.WriteTo(l.conn); err != nil {
 		return err
 	}
 	for payload = payload[n:]; len(payload) > 0; payload = payload[n:] {

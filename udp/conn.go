@@ -47,7 +47,7 @@ func listen(cfg Config, open func(*net.UDPConn, []netip.AddrPort) (socket, error
 	}
 	packetConn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), network, addr.String())
 	if err != nil {
-		return nil, &ListenError{bindfault.New("udp", cfg.Rank, cfg.Map, err)}
+		return nil, bindfault.New("udp", cfg.Rank, cfg.Map, err)
 	}
 	udpConn := packetConn.(*net.UDPConn)
 	c := &Conn{cfg: cfg, local: addr, asked: cfg.ReceiveBuffer}

@@ -11,13 +11,7 @@ import (
 
 // ListenError says why a rank could not be bound to its address: who has the
 // port, which addresses the machine has instead, and what to do.
-type ListenError struct{ bindfault.Fault }
-
-// Error returns the explanation.
-func (e *ListenError) Error() string { return e.Fault.Error() }
-
-// Unwrap returns the system's error.
-func (e *ListenError) Unwrap() error { return e.Err }
+type ListenError = bindfault.ListenError
 
 // SendError says that a packet or message was not sent, or only the start of it.
 type SendError struct {

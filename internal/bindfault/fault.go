@@ -16,8 +16,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/rankmap"
 )
 
-// Fault is a failed bind.
-type Fault struct {
+// ListenError is a failed bind: who has the port, which addresses the machine
+// has instead, and what to do.
+type ListenError struct {
 	// Network is "udp" or "tcp".
 	Network string
 	Rank    int
@@ -46,8 +47,8 @@ type Address struct {
 }
 
 // New explains err, which binding the given rank of m has returned.
-func New(network string, rank int, m *rankmap.Map, err error) Fault {
-	f := Fault{Network: network, Rank: rank, Addr: m.Addr(rank), Err: err}
+func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
+	f := &ListenError{Network: network, Rank: rank, Addr: m.Addr(rank), Err: err}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		f.Holder = findHolder(network, f.Addr)
@@ -77,10 +78,10 @@ func here(m *rankmap.Map) []Address {
 }
 
 // Unwrap returns the system's error.
-func (f *Fault) Unwrap() error { return f.Err }
+func (f *ListenError) Unwrap() error { return f.Err }
 
 // Error says what happened, where, and what to do.
-func (f *Fault) Error() string {
+func (f *ListenError) Error() string {
 	text := fmt.Sprintf("rank %d cannot listen on %s %v: ", f.Rank, f.Network, f.Addr)
 	switch {
 	case errors.Is(f.Err, syscall.EADDRINUSE):
@@ -93,7 +94,7 @@ func (f *Fault) Error() string {
 	return text + f.Err.Error()
 }
 
-func (f *Fault) inUse() string {
+func (f *ListenError) inUse() string {
 	switch {
 	case f.Holder == nil:
 		return fmt.Sprintf("another process holds the port: find it as root with \"ss -lnp --%s 'sport = :%d'\" and stop it, or change the port in the rank map",
@@ -107,7 +108,7 @@ func (f *Fault) inUse() string {
 // maxListed bounds a message on machines with very many addresses.
 const maxListed = 16
 
-func (f *Fault) notHere() string {
+func (f *ListenError) notHere() string {
 	var b strings.Builder
 	b.WriteString("this machine does not have that address")
 	for i, a := range f.Here {
@@ -129,6 +130,6 @@ func (f *Fault) notHere() string {
 	return b.String()
 }
 
-func (f *Fault) forbidden() string {
+func (f *ListenError) forbidden() string {
 	return fmt.Sprintf("%v: ports below 1024 need root or CAP_NET_BIND_SERVICE; otherwise a sandbox or security policy forbids it", f.Err)
 }

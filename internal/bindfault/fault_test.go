@@ -29,18 +29,18 @@ func TestText(t *testing.T) {
 	m := testMap(t, "192.0.2.77:600", "127.0.0.1:600")
 	for _, tt := range []struct {
 		name  string
-		fault Fault
+		fault ListenError
 		want  []string
 	}{
-		{"port taken", Fault{Holder: &Process{41, "other"}, Err: syscall.EADDRINUSE},
+		{"port taken", ListenError{Holder: &Process{41, "other"}, Err: syscall.EADDRINUSE},
 			[]string{"rank 0 cannot listen on udp 192.0.2.77:600", "process 41 (other) holds the port", "stop it"}},
-		{"by nobody we see", Fault{Err: syscall.EADDRINUSE}, []string{"ss -lnp --udp 'sport = :600'"}},
-		{"by ourselves", Fault{Holder: &Process{PID: os.Getpid()}, Err: syscall.EADDRINUSE}, []string{"this process holds the port already"}},
-		{"forbidden", Fault{Err: syscall.EACCES}, []string{"permission denied", "CAP_NET_BIND_SERVICE"}},
-		{"other", Fault{Err: errors.New("it rains")}, []string{"600: it rains"}},
-		{"not here", New("udp", 0, m, syscall.EADDRNOTAVAIL),
+		{"by nobody we see", ListenError{Err: syscall.EADDRINUSE}, []string{"ss -lnp --udp 'sport = :600'"}},
+		{"by ourselves", ListenError{Holder: &Process{PID: os.Getpid()}, Err: syscall.EADDRINUSE}, []string{"this process holds the port already"}},
+		{"forbidden", ListenError{Err: syscall.EACCES}, []string{"permission denied", "CAP_NET_BIND_SERVICE"}},
+		{"other", ListenError{Err: errors.New("it rains")}, []string{"600: it rains"}},
+		{"not here", *New("udp", 0, m, syscall.EADDRNOTAVAIL),
 			[]string{"this machine does not have that address", "127.0.0.1 (rank 1)", "shifted", "rank 0 is to run on another machine"}},
-		{"no addresses", Fault{Err: syscall.EADDRNOTAVAIL}, []string{"address: the rank map may be shifted"}},
+		{"no addresses", ListenError{Err: syscall.EADDRNOTAVAIL}, []string{"address: the rank map may be shifted"}},
 	} {
 		tt.fault.Network, tt.fault.Addr = "udp", m.Addr(0)
 		for _, want := range tt.want {
@@ -55,7 +55,7 @@ func TestText(t *testing.T) {
 }
 
 func TestManyAddresses(t *testing.T) {
-	f := Fault{Err: syscall.EADDRNOTAVAIL}
+	f := ListenError{Err: syscall.EADDRNOTAVAIL}
 	for range 40 {
 		f.Here = append(f.Here, Address{netip.MustParseAddr("10.9.9.9"), rankmap.NoRank})
 	}

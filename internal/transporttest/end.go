@@ -42,7 +42,7 @@ func (e *End) receive() error {
 			return err
 		}
 		if n < 1 || n > len(batch) {
-			return errors.New("Recv filled in nothing")
+			return errors.New("nothing was filled in by Recv")
 		}
 		for _, a := range batch[:n] {
 			a.Bytes = bytes.Clone(a.Bytes)

@@ -1,0 +1,82 @@
+package mpe
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// longWrite is the payload in bytes from which a message to a stream is written
+// by a goroutine of its own. A stream pushes back when its peer does not read;
+// two ranks that write long messages to each other would wait for each other
+// for ever if they did not read meanwhile.
+const longWrite = 64 << 10
+
+// outgoing is a packet that waits behind a long write to the same peer.
+type outgoing struct {
+	header  [protocol.HeaderLen]byte
+	payload []byte
+	data    bool
+}
+
+// transmit sends a handshake packet. A network that refuses it is treated like
+// one that loses it: the handshake repeats it, and the error is kept to explain
+// a time-out.
+func (e *Engine) transmit(p *peer, act handshake.Action) {
+	p.cfg.Handshake.Profile.Put(p.header[:], act.Header)
+	p.sent(act.Header.Type, protocol.HeaderLen)
+	if p.writing {
+		p.behind = append(p.behind, outgoing{header: p.header})
+		return
+	}
+	p.sendFailed(e, p.tr.SendHeader(p.rank, p.header[:]))
+}
+
+// transmitData sends a DATA message. Towards a datagram socket, which does not
+// push back, it does so at once.
+func (e *Engine) transmitData(p *peer, act handshake.Action) {
+	payload := p.sending.buf
+	p.cfg.Handshake.Profile.Put(p.header[:], act.Header)
+	p.sent(protocol.Data, protocol.HeaderLen+len(payload))
+	if !p.writing && (!p.tr.Reliable() || len(payload) < longWrite) {
+		p.sendFailed(e, p.tr.SendData(p.rank, p.header[:], payload, p.cfg.Handshake.Shape))
+		p.pair.DataSent(e.now())
+		return
+	}
+	// The payload is the caller's again as soon as the request ends, which
+	// an error can bring about in the middle of the write: so a copy.
+	p.behind = append(p.behind, outgoing{header: p.header, payload: bytes.Clone(payload), data: true})
+	if !p.writing {
+		p.writing = true
+		e.goroutines.Go(func() { e.write(p) })
+	}
+}
+
+// write sends what waits for a peer, without the lock, until nothing is left.
+func (e *Engine) write(p *peer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.state != closed && len(p.behind) > 0 {
+		out := p.behind[0]
+		p.behind = p.behind[1:]
+		e.mu.Unlock()
+		var err error
+		if out.data {
+			err = p.tr.SendData(p.rank, out.header[:], out.payload, p.cfg.Handshake.Shape)
+		} else {
+			err = p.tr.SendHeader(p.rank, out.header[:])
+		}
+		e.mu.Lock()
+		p.sendFailed(e, err)
+		if out.data {
+			p.pair.DataSent(e.now())
+			e.settle()
+		}
+	}
+	p.writing, p.behind = false, nil
+}
+
+// now is the engine's clock: time since it started.
+func (e *Engine) now() handshake.Instant { return time.Since(e.epoch) }
