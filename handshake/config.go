@@ -49,8 +49,9 @@ type Rules struct {
 	// ForgetsRequests: the peer drops a parked SEND_REQUEST of ours when it
 	// starts to send DATA, so ours must be repeated after a crossing.
 	ForgetsRequests bool
-	// AnyDatatype: the peer calls everything INT, so both datatypes match.
-	AnyDatatype bool
+	// OnlyInt: the peer calls everything INT, so we do towards it, and both
+	// datatypes match.
+	OnlyInt bool
 	// UsesStaleClears: a CLEAR_TO_SEND that nobody asked for means that the
 	// peer's receive is posted, and is used by the next send.
 	UsesStaleClears bool
@@ -80,7 +81,7 @@ func FPGAPeer(rank uint32) Rules {
 func CPUPeer() Rules {
 	return Rules{
 		RequestImpliesAck: true,
-		AnyDatatype:       true,
+		OnlyInt:           true,
 		UsesStaleClears:   true,
 		KeepsStaleClears:  true,
 		AckRepeat:         DeployedCPU().Ack.First,

@@ -145,7 +145,11 @@ func TestDatatypes(t *testing.T) {
 	d.gets(dat, sInt, pattern(1, 1)).sends(ack)
 	s := d.postSend(pattern(1, 2))
 	s.dt = protocol.Float
-	d.at(1*ms).gets(clr, rInt, nil).gets(ack, rInt, nil)
+	d.at(1 * ms)
+	if h, _ := protocol.CloudFPGA.Decode(d.out()[0]); h.Call != sInt {
+		t.Errorf("asked a CPU rank with %v, which it does not know", h.Call)
+	}
+	d.gets(clr, rInt, nil).gets(ack, rInt, nil)
 	if !s.done || s.err != nil {
 		t.Fatal("a float to a CPU rank did not end")
 	}

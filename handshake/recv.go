@@ -79,7 +79,7 @@ func (p *Pair) matchesRecv(h protocol.Header) bool {
 	if p.cfg.Profile == protocol.V09 && !op.AnyTag && h.Tag != op.Tag {
 		return false
 	}
-	return op.Any || p.cfg.Peer.AnyDatatype || h.Call == op.Datatype.Send()
+	return op.Any || p.cfg.Peer.OnlyInt || h.Call == op.Datatype.Send()
 }
 
 // accept begins the handshake of a message that a SEND_REQUEST has announced.

@@ -78,11 +78,18 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 }
 
 func (p *Pair) requestHeader() protocol.Header {
-	return p.header(protocol.SendRequest, p.send.op.Datatype.Send(), 0, p.send.op.Tag)
+	return p.header(protocol.SendRequest, p.sendCall(), 0, p.send.op.Tag)
 }
 
 func (p *Pair) dataHeader() protocol.Header {
-	return p.header(protocol.Data, p.send.op.Datatype.Send(), p.send.op.Words, p.send.op.Tag)
+	return p.header(protocol.Data, p.sendCall(), p.send.op.Words, p.send.op.Tag)
+}
+
+func (p *Pair) sendCall() protocol.Call {
+	if p.cfg.Peer.OnlyInt {
+		return protocol.SendInt
+	}
+	return p.send.op.Datatype.Send()
 }
 
 // transmit sends DATA for the first time.
@@ -199,7 +206,7 @@ func (p *Pair) matchesSend(h protocol.Header) bool {
 	if p.cfg.Profile == protocol.V09 && h.Tag != p.send.op.Tag {
 		return false
 	}
-	return p.cfg.Peer.AnyDatatype || h.Call == p.send.op.Datatype.Recv()
+	return p.cfg.Peer.OnlyInt || h.Call == p.sendCall().Counterpart()
 }
 
 func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {

@@ -118,7 +118,7 @@ func (e *Engine) claim(p *peer, r *Request) bool {
 
 // fits reports whether a message that has arrived matches a posted receive.
 func (p *peer) fits(msg, r *Request) bool {
-	sameType := r.opts.AnyDatatype || p.cfg.Handshake.Peer.AnyDatatype || msg.status.Datatype == r.opts.Datatype
+	sameType := r.opts.AnyDatatype || p.cfg.Handshake.Peer.OnlyInt || msg.status.Datatype == r.opts.Datatype
 	return sameType && (r.opts.AnyTag || msg.status.Tag == r.opts.Tag || msg.status.Tag == 0)
 }
 

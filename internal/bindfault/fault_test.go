@@ -73,7 +73,7 @@ func TestRealFaults(t *testing.T) {
 	defer taken.Close()
 	m := testMap(t, taken.LocalAddr().String(), "192.0.2.77:6000")
 	_, err = net.ListenPacket("udp4", m.Addr(0).String())
-	if f := New("udp", 0, m, err); !errors.Is(&f, syscall.EADDRINUSE) || !strings.Contains(f.Error(), "holds the port") {
+	if f := New("udp", 0, m, err); !errors.Is(f, syscall.EADDRINUSE) || !strings.Contains(f.Error(), "holds the port") {
 		t.Error(f.Error())
 	}
 	_, err = net.ListenPacket("udp4", m.Addr(1).String())
