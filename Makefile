@@ -51,7 +51,7 @@ vuln: ## govulncheck; says so where the vulnerability database cannot be reached
 	GO="$(GO)" ./tools/vuln.sh
 
 bench: ## codec, engine and ping, beside a raw UDP round trip
-	$(GO) test -run '^$$' -bench . -benchmem ./protocol ./handshake ./mpe ./udp
+	$(GO) test -run '^$$' -bench . -benchmem ./protocol ./integration
 
 clean: ## remove what was built
 	rm -rf bin coverage.out
