@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// formatter returns the function that writes a message in the given format.
+func formatter(name string) (func(io.Writer, []byte) error, error) {
+	switch name {
+	case "raw":
+		return func(w io.Writer, data []byte) error {
+			_, err := w.Write(data)
+			return err
+		}, nil
+	case "hex":
+		return writeHex, nil
+	case "int":
+		return perWord(func(line []byte, word uint32) []byte { return strconv.AppendInt(line, int64(int32(word)), 10) }), nil
+	case "float":
+		return perWord(func(line []byte, word uint32) []byte {
+			return strconv.AppendFloat(line, float64(math.Float32frombits(word)), 'g', -1, 32)
+		}), nil
+	}
+	return nil, usagef("--format %q: it is hex, int, float or raw", name)
+}
+
+// perWord writes a line for each word.
+func perWord(format func(line []byte, word uint32) []byte) func(io.Writer, []byte) error {
+	return func(w io.Writer, data []byte) error {
+		buffered := bufio.NewWriter(w)
+		var line []byte
+		for ; len(data) >= protocol.WordLen; data = data[protocol.WordLen:] {
+			line = append(format(line[:0], binary.LittleEndian.Uint32(data)), '\n')
+			_, _ = buffered.Write(line) // Flush returns its error
+		}
+		return buffered.Flush()
+	}
+}
+
+// hexLine is how many bytes a line of hex has.
+const hexLine = 32
+
+// writeHex writes the bytes in the order of the wire.
+func writeHex(w io.Writer, data []byte) error {
+	buffered := bufio.NewWriter(w)
+	for len(data) > 0 {
+		n := min(len(data), hexLine)
+		for off := 0; off < n; off += protocol.WordLen {
+			end := " "
+			if off+protocol.WordLen >= n {
+				end = "\n"
+			}
+			// Flush returns its error.
+			_, _ = buffered.WriteString(hex.EncodeToString(data[off:min(off+protocol.WordLen, n)]) + end)
+		}
+		data = data[n:]
+	}
+	return buffered.Flush()
+}

@@ -1,0 +1,154 @@
+// Command zrlctl shows what a zrlmpid is doing, and sends and receives messages
+// through it.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/control"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitUnreachable = 3
+	exitTimeout     = 4
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is main with everything that it touches as an argument.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root, a := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	code := exitCode(err)
+	if err == nil {
+		return code
+	}
+	fmt.Fprintf(stderr, "zrlctl: %v\n", err)
+	if a.json {
+		failure := struct {
+			Error string       `json:"error"`
+			Kind  control.Kind `json:"kind,omitempty"`
+			Exit  int          `json:"exit"`
+		}{err.Error(), control.KindOf(err), code}
+		if err := json.NewEncoder(stdout).Encode(failure); err != nil {
+			return exitFailure
+		}
+	}
+	return code
+}
+
+// app is what the commands share.
+type app struct {
+	socket string
+	json   bool
+}
+
+const longHelp = `zrlctl shows what a zrlmpid is doing, and sends and receives messages through it.
+
+Exit codes:
+  0  all went well
+  1  the operation failed: other data came back, a rank refused, the daemon
+     reported an error
+  2  the command line is wrong
+  3  no daemon answers on the control socket
+  4  the time ran out`
+
+func newRoot() (*cobra.Command, *app) {
+	a := new(app)
+	socket := config.DefaultSocket()
+	if s := os.Getenv(config.EnvControlSocket); s != "" {
+		socket = s
+	}
+	root := &cobra.Command{
+		Use: "zrlctl", Short: "Control a zrlmpid", Long: longHelp,
+		SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.PersistentFlags().StringVar(&a.socket, "socket", socket, "control socket of the daemon (or "+config.EnvControlSocket+")")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, also of an error; ping prints an object a line")
+	root.AddCommand(a.statusCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.versionCommand())
+	return root, a
+}
+
+func (a *app) client() *control.Client { return control.NewClient(a.socket) }
+
+// operation makes a command's function one whose errors are failures of the
+// operation, unless they say otherwise; all errors of cobra's own are mistakes
+// on the command line.
+func operation(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := f(cmd, args); err != nil {
+			return &operationError{err}
+		}
+		return nil
+	}
+}
+
+// operationError is the error of an operation that was tried.
+type operationError struct{ error }
+
+func (e *operationError) Unwrap() error { return e.error }
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// exitCode returns the exit code of a command's error.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if _, ok := errors.AsType[*operationError](err); !ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*control.UnreachableError](err); ok {
+		return exitUnreachable
+	}
+	switch control.KindOf(err) {
+	case control.Timeout:
+		return exitTimeout
+	case control.Usage:
+		return exitUsage
+	}
+	return exitFailure
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of zrlctl", Args: cobra.NoArgs,
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			if a.json {
+				return writeJSON(cmd.OutOrStdout(), map[string]string{"version": control.Version()})
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "zrlctl %s\n", control.Version())
+			return err
+		}),
+	}
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/daemon"
+)
+
+const patience = 20 * time.Second
+
+// startDaemon runs a daemon with a host, two echo stand-ins and a sink, beside a
+// remote rank that is not there, and returns its control socket.
+func startDaemon(t *testing.T) string {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "c.sock")
+	net1, net2, port := 50+rand.IntN(50), rand.IntN(250), 20000+rand.IntN(10000)
+	text := fmt.Sprintf("control: {socket: %q}\nranks:\n", socket)
+	for i, r := range []string{"run: host", "run: standin", "run: standin", "run: standin, kernel: sink", "peer: cpu"} {
+		text += fmt.Sprintf("  - {rank: %d, address: \"127.%d.%d.%d:%d\", %s}\n", i, net1, net2, i+1, port, r)
+	}
+	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pr, pw := io.Pipe()
+	d, err := daemon.New(cfg, daemon.Options{Ready: pw, Source: "test.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		err := d.Run(ctx)
+		pw.CloseWithError(fmt.Errorf("the daemon ended: %w", err))
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := pr.Read(make([]byte, 4096)); err != nil {
+		t.Fatal(err)
+	}
+	return socket
+}
+
+// zrlctl runs the command to its end.
+func zrlctl(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var out, errs bytes.Buffer
+	code = run(ctx, args, strings.NewReader(stdin), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestCommands(t *testing.T) {
+	socket := startDaemon(t)
+	file := filepath.Join(t.TempDir(), "message")
+	if err := os.WriteFile(file, []byte("abcdefgh"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	number := `\s+\d+\.\d`
+	row := func(rank, words, verified string) string {
+		return `(?m)^ +` + rank + ` +` + words + strings.Repeat(number, 2) + ` \|` + strings.Repeat(number, 3) + ` \|` + strings.Repeat(number, 3) + ` +` + verified + `$`
+	}
+	for _, tt := range []struct {
+		args   string
+		stdin  string
+		code   int
+		stdout string // regular expressions
+		stderr string
+	}{
+		{args: "status", stdout: `(?s)^nobody waits\nzrlmpid .*configuration test.yaml; ranks: 5 in all, here 1 as host and 3 as stand-in\n$`},
+		{args: "status --wait 5s --json", stdout: `"config": "test.yaml"`},
+		{args: "ranks", stdout: `(?m)^1 +standin echo +fpga +127\.[\d.:]+ +cloudfpga +udp +0 +0 +0$`},
+		{args: "ranks --json", stdout: `"kernel": "sink"`},
+
+		{args: "ping 1 --words 1,2,3,346,347,1000 --count 3", stdout: row("1", "1000", "3/3")},
+		{args: "ping 1,2 --datatype float", stdout: row("2", "1", "1/1")},
+		{args: "ping 2 1 2 --parallel --words 100", stdout: `(?s)VERIFIED\n([^\n]*1/1\n){2}$`},
+		{args: "ping 2 --json --count 2 --seed 9", stdout: `(?s)"seed":9.*"verified":true.*\n.*"seed":10.*"verified":true`},
+		{args: "ping 3 --timeout 50ms", code: exitTimeout, stdout: `-  0/1\n$`, stderr: `rank 3, 1 words: rank 0 waits for SEND_REQUEST from rank 3 since`},
+		{args: "ping all --timeout 50ms", code: exitTimeout, stdout: row("2", "1", "1/1"), stderr: `(?s)rank 3, .*rank 4, .*CLEAR_TO_SEND from rank 4`},
+		{args: "ping 3,9 --timeout 50ms", code: exitFailure, stderr: `there is no rank 9: the cluster has ranks 0 to 4`},
+		{args: "ping 1 --from 2", code: exitFailure, stderr: `rank 2 is a stand-in`},
+		{args: "ping x", code: exitUsage, stderr: `"x" is not a rank`},
+		{args: "ping 1 --words -1", code: exitUsage, stderr: `-1 words`},
+		{args: "ping 1 --words a", code: exitUsage, stderr: `--words`},
+		{args: "ping 1 --count 0", code: exitUsage, stderr: `--count 0`},
+		{args: "ping 1 --datatype double", code: exitUsage, stderr: `unknown datatype "double"`},
+		{args: "ping", code: exitUsage, stderr: `requires at least 1 arg`},
+
+		{args: "send 1 --data 010000000200ff00", stdout: `^sent 2 words from rank 0 to rank 1 in [\d.]+ us\n$`},
+		{args: "recv 1", stdout: `^01000000 0200ff00\n$`},
+		{args: "send 1 --words 3", stdout: `sent 3 words`},
+		{args: "recv 1 --format int", stdout: `^0\n1\n2\n$`},
+		{args: "send 1 --words 3 --datatype float", stdout: `sent 3 words`},
+		{args: "recv 1 --format float --datatype float", stdout: `^0\n1\n2\n$`},
+		{args: "send 1 --file " + file, stdout: `sent 2 words`},
+		{args: "recv 1 --format raw", stdout: `^abcdefgh$`},
+		{args: "send 1 --file -", stdin: "12345678", stdout: `sent 2 words`},
+		{args: "recv 1 --words 1 --format raw", code: exitFailure, stdout: `^1234$`, stderr: `sent 2 words, but the posted buffer holds 1`},
+		{args: "send 1 --words 262160", stdout: `sent 262160 words`},
+		{args: "recv 1 --format int --out " + file},
+		{args: "send 1 --file -", stdin: "123", code: exitUsage, stderr: `3 bytes: the length is not a multiple of 4`},
+		{args: "send 1 --data 0102", code: exitUsage, stderr: `--data has 2 bytes`},
+		{args: "send 1 --data 0z", code: exitUsage, stderr: `--data: `},
+		{args: "send 1 --file /no/such/file", code: exitUsage, stderr: `/no/such/file`},
+		{args: "send 1 --words 0", code: exitFailure, stderr: `a message of 0 words wedges an FPGA`},
+		{args: "send 1 --words -1", code: exitUsage, stderr: `--words -1`},
+		{args: "send 1", code: exitUsage, stderr: `at least one of the flags`},
+		{args: "send 1 --words 1 --data 00000000", code: exitUsage, stderr: `none of the others can be`},
+		{args: "send 4 --words 1 --timeout 30ms", code: exitTimeout, stderr: `rank 0 waits for CLEAR_TO_SEND from rank 4 since .*: gave up after 30ms`},
+		{args: "recv 1 --timeout 30ms", code: exitTimeout, stderr: `rank 0 waits for SEND_REQUEST from rank 1 since .*: gave up after 30ms`},
+		{args: "recv 1 --format octal", code: exitUsage, stderr: `--format "octal"`},
+		{args: "recv 1 --datatype double", code: exitUsage, stderr: `--datatype: .*or any`},
+		{args: "recv 1 --words 67108865", code: exitFailure, stderr: `a message has 67108864 at most`},
+
+		{args: "send 1 --data 010000000200ff00 --json", stdout: `(?s)"words": 2,.*"phases"`},
+		{args: "recv 1 --json", stdout: `(?s)"words": 2,.*"data": "010000000200ff00"`},
+		{args: "send 1 --words 2 --json", stdout: `"words": 2`},
+		{args: "recv 1 --json --format int", stdout: `(?s)"data": \[\s+0,\s+1\s+\]`},
+		{args: "send 1 --words 2 --datatype float --json", stdout: `"datatype": "float"`},
+		{args: "recv 1 --json --format float", stdout: `(?s)"data": \[\s+"0",\s+"1"\s+\]`},
+		{args: "send 1 --words 2 --json", stdout: `"words": 2`},
+		{args: "recv 1 --json --format raw --out " + file + ".2", stdout: `(?s)"words": 2,.*"file": `},
+		{args: "recv 1 --timeout 30ms --json", code: exitTimeout, stdout: `^\{"error":".*gave up after 30ms","kind":"timeout","exit":4\}\n$`, stderr: `gave up after 30ms`},
+
+		{args: "reset 1"},
+		{args: "reset 1 --json", stdout: `"reset": 1`},
+		{args: "version --json", stdout: `"version": `},
+		{args: "reset 9", code: exitFailure, stderr: `no such peer`},
+		{args: "version", stdout: `^zrlctl ` + regexp.QuoteMeta(control.Version())},
+		{args: "", stdout: `(?s)Exit codes:\n  0  all went well`},
+		{args: "completion bash", stdout: `bash completion`},
+		{args: "pign 1", code: exitUsage, stderr: `unknown command "pign"`},
+		{args: "status --bogus", code: exitUsage, stderr: `unknown flag: --bogus`},
+		{args: "status 1", code: exitUsage, stderr: `unknown command "1"`},
+	} {
+		code, stdout, stderr := zrlctl(t, tt.stdin, append([]string{"--socket", socket}, strings.Fields(tt.args)...)...)
+		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) || !regexp.MustCompile(tt.stderr).MatchString(stderr) {
+			t.Errorf("zrlctl %s: exit code %d\n%s%s", tt.args, code, stdout, stderr)
+		}
+		if (tt.code == exitOK) != (stderr == "") {
+			t.Errorf("zrlctl %s: on standard error: %q", tt.args, stderr)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || bytes.Count(text, []byte("\n")) != 262160 || !bytes.HasSuffix(text, []byte("\n262159\n")) {
+		t.Errorf("recv --out wrote %d bytes, %v", len(text), err)
+	}
+	_, stdout, _ := zrlctl(t, "", "--socket", socket, "ranks", "--json")
+	var rows []rankRow
+	if err := json.Unmarshal([]byte(stdout), &rows); err != nil || len(rows) != 5 || rows[1].Sent == 0 || rows[4].Failed == 0 {
+		t.Errorf("%v\n%s", err, stdout)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "none.sock")
+	t.Setenv(config.EnvControlSocket, socket)
+	for _, args := range [][]string{
+		{"status"}, {"status", "--wait", "50ms"}, {"ranks"}, {"ping", "1"}, {"ping", "all"}, {"send", "1", "--words", "1"}, {"recv", "1"}, {"reset", "1"},
+	} {
+		code, stdout, stderr := zrlctl(t, "", args...)
+		if code != exitUnreachable || stdout != "" || !strings.Contains(stderr, "no zrlmpid answers on "+socket) || !strings.Contains(stderr, `start it with "zrlmpid -config FILE"`) {
+			t.Errorf("%v: %d %q %q", args, code, stdout, stderr)
+		}
+	}
+}
+
+// TestStatusText has every kind of trouble at once.
+func TestStatusText(t *testing.T) {
+	var s control.Status
+	if err := json.Unmarshal([]byte(`{
+	  "version": "v1", "pid": 7, "config": "f.yaml", "uptime_seconds": 61.2, "lost_log_lines": 3,
+	  "cluster": [{"rank": 0}, {"rank": 1}],
+	  "ranks": [
+	    {"rank": 0, "role": "host", "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1,
+	      "sending": {"state": "WAIT_CLEAR", "text": "rank 0 waits for CLEAR_TO_SEND from rank 1 since 3s", "repeats": 2}, "queued_sends": 5,
+	      "parked": {"call": "SEND_FLOAT", "seconds": 4.5},
+	      "refuses": "never acknowledged", "network_error": "no route to host", "dropped": {"stale": 2, "unknown_address": 1}}]}},
+	    {"rank": 1, "role": "standin", "kernel": "echo", "kernel_state": "failed", "kernel_error": "no such peer",
+	     "engine": {"peers": [{"rank": 0, "receiving": {"state": "WAIT_REQUEST", "text": "idle"}}]}}]}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	const want = `rank 0 waits for CLEAR_TO_SEND from rank 1 since 3s, repeated 2 times, with 5 more behind it
+rank 1 is blocked in a send to rank 0 (SEND_FLOAT) since 4.5s: rank 0 has no matching receive posted
+rank 0 refuses to send to rank 1: never acknowledged (zrlctl reset 1 --from 0)
+rank 1: kernel echo failed: no such peer
+no route to host
+3 log lines were lost: the log is read too slowly
+rank 0 has dropped packets: stale 2, unknown_address 5
+zrlmpid v1, process 7, up 1m1s, configuration f.yaml; ranks: 2 in all, here 1 as host and 1 as stand-in
+`
+	if got := statusText(&s); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

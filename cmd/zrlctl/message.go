@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+func timeoutFlag(fl *pflag.FlagSet, d *time.Duration) {
+	fl.DurationVar(d, "timeout", defaultTimeout, "give up after this time (0: never)")
+}
+
+func fromFlag(fl *pflag.FlagSet, rank *int) {
+	fl.IntVar(rank, "from", control.AnyRank, "local rank that sends (-1: the lowest with run: host)")
+}
+
+func (a *app) sendCommand() *cobra.Command {
+	var hexText, file, datatype string
+	var words int
+	req := control.SendRequest{}
+	cmd := &cobra.Command{
+		Use: "send RANK (--data HEX | --file FILE | --words N)", Short: "Send a message to a rank",
+		Long: `Send a message of whole 32-bit words, and wait for its acknowledgement. --words N
+sends the numbers 0 to N-1, as the datatype says. The bytes of --data and --file
+are sent as they are; a word's lowest byte comes first.`,
+		Args: cobra.ExactArgs(1),
+		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
+			if req.To, err = parseRank(args[0]); err != nil {
+				return err
+			}
+			if req.Datatype, err = protocol.ParseDatatype(datatype); err != nil {
+				return &usageError{err}
+			}
+			var data io.Reader
+			switch fl := cmd.Flags(); {
+			case fl.Changed("data"):
+				data, err = hexMessage(hexText)
+			case fl.Changed("file"):
+				var input io.ReadCloser
+				if input, err = openInput(file, cmd.InOrStdin()); err == nil {
+					defer input.Close()
+				}
+				data = input
+			default:
+				data, err = counting(words, req.Datatype)
+			}
+			if err != nil {
+				return err
+			}
+			client := a.client()
+			defer client.Close()
+			m, err := client.Send(cmd.Context(), req, data)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return writeJSON(cmd.OutOrStdout(), m)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "sent %d words from rank %d to rank %d in %.1f us\n", m.Words, m.From, m.To, m.Elapsed)
+			return err
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&hexText, "data", "", "the message as hex digits; blanks are allowed")
+	fl.StringVar(&file, "file", "", "a file with the message, or - for standard input")
+	fl.IntVar(&words, "words", 0, "send so many words that count from 0")
+	fl.StringVar(&datatype, "datatype", "int", "int or float: which call is made")
+	fl.IntVar(&req.Tag, "tag", 0, "tag, 0 to 255; it travels in profile v0.9 only")
+	fromFlag(fl, &req.From)
+	timeoutFlag(fl, &req.Timeout)
+	cmd.MarkFlagsOneRequired("data", "file", "words")
+	cmd.MarkFlagsMutuallyExclusive("data", "file", "words")
+	return cmd
+}
+
+func hexMessage(text string) (io.Reader, error) {
+	data, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
+	if err != nil {
+		return nil, usagef("--data: %v", err)
+	}
+	if len(data)%protocol.WordLen != 0 {
+		return nil, usagef("--data has %d bytes: a message is made of whole words of %d", len(data), protocol.WordLen)
+	}
+	return bytes.NewReader(data), nil
+}
+
+func openInput(name string, stdin io.Reader) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return f, nil
+}
+
+// counting returns words that count from 0.
+func counting(words int, datatype protocol.Datatype) (io.Reader, error) {
+	if words < 0 || words > config.MaxWords {
+		return nil, usagef("--words %d: it is 0 to %d", words, config.MaxWords)
+	}
+	data := make([]byte, 0, words*protocol.WordLen)
+	for i := range uint32(words) {
+		value := i
+		if datatype == protocol.Float {
+			value = math.Float32bits(float32(i))
+		}
+		data = binary.LittleEndian.AppendUint32(data, value)
+	}
+	return bytes.NewReader(data), nil
+}
+
+func (a *app) recvCommand() *cobra.Command {
+	var out, format, datatype string
+	req := control.RecvRequest{}
+	cmd := &cobra.Command{
+		Use: "recv RANK", Short: "Receive a message from a rank", Args: cobra.ExactArgs(1),
+		Long: `Receive one message from a rank. A message longer than --words is cut off, which
+is an error, but what there is of it is written.`,
+		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
+			if req.From, err = parseRank(args[0]); err != nil {
+				return err
+			}
+			if req.AnyDatatype = datatype == "any"; !req.AnyDatatype {
+				if req.Datatype, err = protocol.ParseDatatype(datatype); err != nil {
+					return usagef("--datatype: %w, or any", err)
+				}
+			}
+			write, err := formatter(format)
+			if err != nil {
+				return err
+			}
+			client := a.client()
+			defer client.Close()
+			m, data, err := client.Recv(cmd.Context(), req)
+			if err != nil {
+				return err
+			}
+			switch {
+			case a.json:
+				err = a.writeReceived(cmd.OutOrStdout(), m, data, out, format, write)
+			default:
+				err = writeOutput(out, cmd.OutOrStdout(), data, write)
+			}
+			if err != nil {
+				return err
+			}
+			if m.Truncated != "" {
+				return &control.Error{Kind: control.Truncated, Message: m.Truncated}
+			}
+			return nil
+		}),
+	}
+	fl := cmd.Flags()
+	fl.IntVar(&req.Words, "words", protocol.MaxCallWords, "size of the buffer in words")
+	fl.StringVar(&out, "out", "-", "write the message to this file (-: standard output)")
+	fl.StringVar(&format, "format", "hex", "hex, int, float or raw")
+	fl.StringVar(&datatype, "datatype", "any", "int, float or any: which call is made")
+	fl.IntVar(&req.To, "to", control.AnyRank, "local rank that receives (-1: the lowest with run: host)")
+	timeoutFlag(fl, &req.Timeout)
+	return cmd
+}
+
+// received is a message in JSON. Data is a string of hex digits, or a list of
+// numbers, as --format says; it is left out when the message goes to a file.
+type received struct {
+	control.Message
+	Data any    `json:"data,omitempty"`
+	File string `json:"file,omitempty"`
+}
+
+func (a *app) writeReceived(stdout io.Writer, m control.Message, data []byte, out, format string, write func(io.Writer, []byte) error) error {
+	r := received{Message: m}
+	switch {
+	case out != "-":
+		if err := writeOutput(out, stdout, data, write); err != nil {
+			return err
+		}
+		r.File = out
+	case format == "int":
+		ints := make([]int32, len(data)/protocol.WordLen)
+		for i := range ints {
+			ints[i] = int32(binary.LittleEndian.Uint32(data[i*protocol.WordLen:]))
+		}
+		r.Data = ints
+	case format == "float":
+		// As text, since JSON has no infinities.
+		floats := make([]string, len(data)/protocol.WordLen)
+		for i := range floats {
+			f := math.Float32frombits(binary.LittleEndian.Uint32(data[i*protocol.WordLen:]))
+			floats[i] = strconv.FormatFloat(float64(f), 'g', -1, 32)
+		}
+		r.Data = floats
+	default:
+		r.Data = hex.EncodeToString(data)
+	}
+	return writeJSON(stdout, r)
+}
+
+func writeOutput(name string, stdout io.Writer, data []byte, write func(io.Writer, []byte) error) error {
+	if name == "-" {
+		return write(stdout, data)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f, data), f.Close())
+}
+
+func (a *app) resetCommand() *cobra.Command {
+	req := control.ResetRequest{}
+	cmd := &cobra.Command{
+		Use: "reset RANK", Short: "Send to a rank again after it was restarted", Args: cobra.ExactArgs(1),
+		Long: `Forget what a local rank knows of a peer that was restarted, so that messages to
+it are no longer refused. Messages under way are not touched.`,
+		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
+			if req.Peer, err = parseRank(args[0]); err != nil {
+				return err
+			}
+			client := a.client()
+			defer client.Close()
+			if err := client.Reset(cmd.Context(), req); err != nil || !a.json {
+				return err
+			}
+			return writeJSON(cmd.OutOrStdout(), map[string]int{"reset": req.Peer})
+		}),
+	}
+	cmd.Flags().IntVar(&req.Rank, "from", control.AnyRank, "local rank (-1: the lowest with run: host)")
+	return cmd
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/control"
+)
+
+// defaultTimeout is how long an operation may take unless --timeout says
+// otherwise: longer than a deployed node's repeats of a lost packet.
+const defaultTimeout = 10 * time.Second
+
+type pingFlags struct {
+	words    []int
+	count    int
+	from     int
+	datatype string
+	timeout  time.Duration
+	seed     uint64
+	parallel bool
+}
+
+func (a *app) pingCommand() *cobra.Command {
+	var f pingFlags
+	cmd := &cobra.Command{
+		Use: "ping RANK[,RANK…]|all…", Short: "Send messages to echo kernels and time the handshake",
+		Long: `Send messages to ranks that send every message back, compare every byte, and time
+each step of the handshake: on the way out as the sender sees it, on the way back
+as the receiver does. Times are in microseconds: the median over --count round
+trips, and for the whole round trip also the longest.`,
+		Example: "  zrlctl ping 1,2 --words 1,346,347 --count 100\n  zrlctl ping all --parallel",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: operation(func(cmd *cobra.Command, args []string) error {
+			return a.ping(cmd.Context(), cmd.OutOrStdout(), &f, args)
+		}),
+	}
+	fl := cmd.Flags()
+	fl.IntSliceVar(&f.words, "words", []int{1}, "message sizes in 32-bit words, as in 1,346,347")
+	fl.IntVar(&f.count, "count", 1, "round trips of each size")
+	fl.StringVar(&f.datatype, "datatype", "int", "int or float: which calls are made")
+	fl.Uint64Var(&f.seed, "seed", 0, "make the payload from this number (0: another one each time)")
+	fl.BoolVar(&f.parallel, "parallel", false, "ping several ranks at once, not one after the other")
+	fromFlag(fl, &f.from)
+	timeoutFlag(fl, &f.timeout)
+	return cmd
+}
+
+// series are the round trips of one size to one rank.
+type series struct {
+	to, words int
+	trips     []control.Trip
+	err       error
+}
+
+func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []string) error {
+	switch {
+	case f.count < 1:
+		return usagef("--count %d: it is at least 1", f.count)
+	case len(f.words) == 0:
+		return usagef("--words names no size")
+	}
+	client := a.client()
+	defer client.Close()
+	peers, err := pingPeers(ctx, client, f.from, args)
+	if err != nil {
+		return err
+	}
+	report := newReport(out, a.json)
+	// An error of a rank must not keep the others from being tried.
+	var wg sync.WaitGroup
+	for _, peer := range peers {
+		one := func() {
+			for _, words := range f.words {
+				report.add(f.series(ctx, client, peer, words, report))
+			}
+		}
+		if f.parallel {
+			wg.Go(one)
+		} else {
+			one()
+		}
+	}
+	wg.Wait()
+	return report.end()
+}
+
+// series makes the round trips of one size to one rank.
+func (f *pingFlags) series(ctx context.Context, client *control.Client, peer, words int, r *report) *series {
+	s := &series{to: peer, words: words}
+	s.err = client.Ping(ctx, control.PingRequest{
+		From: f.from, To: peer, Words: words, Count: f.count,
+		Datatype: f.datatype, Timeout: f.timeout.String(), Seed: f.seed,
+	}, func(t control.Trip) error {
+		s.trips = append(s.trips, t)
+		return r.trip(t)
+	})
+	return s
+}
+
+// pingPeers reads the arguments: ranks, or all but the sender.
+func pingPeers(ctx context.Context, client *control.Client, from int, args []string) ([]int, error) {
+	var peers []int
+	for word := range strings.SplitSeq(strings.Join(args, ","), ",") {
+		if word == "all" {
+			return allPeers(ctx, client, from)
+		}
+		rank, err := parseRank(word)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(peers, rank) {
+			peers = append(peers, rank)
+		}
+	}
+	return peers, nil
+}
+
+func allPeers(ctx context.Context, client *control.Client, from int) ([]int, error) {
+	s, err := client.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range s.Ranks {
+		if from == control.AnyRank && r.Role == control.RoleHost {
+			from = r.Rank
+		}
+	}
+	var peers []int
+	for _, m := range s.Cluster {
+		if m.Rank != from {
+			peers = append(peers, m.Rank)
+		}
+	}
+	if len(peers) == 0 {
+		return nil, errors.New("the cluster has no other rank")
+	}
+	return peers, nil
+}
+
+func parseRank(s string) (int, error) {
+	rank, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil || rank < 0 {
+		return 0, usagef("%q is not a rank: give a number from 0 up", s)
+	}
+	return rank, nil
+}
+
+// report prints series as they end, and keeps what went wrong.
+type report struct {
+	mu   sync.Mutex
+	out  io.Writer
+	json *json.Encoder // nil for the table
+	errs []error
+	rows int
+}
+
+func newReport(out io.Writer, asJSON bool) *report {
+	r := &report{out: out}
+	if asJSON {
+		r.json = json.NewEncoder(out)
+	}
+	return r
+}
+
+// trip prints one round trip, if it is to.
+func (r *report) trip(t control.Trip) error {
+	if r.json == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.json.Encode(t)
+}
+
+// add takes a series that has ended.
+func (r *report) add(s *series) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := s.failed(); err != nil {
+		r.errs = append(r.errs, err)
+	}
+	if r.json != nil || len(s.trips) == 0 {
+		return
+	}
+	if r.rows == 0 {
+		fmt.Fprint(r.out, tableHead)
+	}
+	r.rows++
+	fmt.Fprint(r.out, s.row())
+}
+
+// end returns what went wrong, errors that are worse than a time-out first: they
+// decide the exit code.
+func (r *report) end() error {
+	slices.SortStableFunc(r.errs, func(a, b error) int { return exitRank(a) - exitRank(b) })
+	return errors.Join(r.errs...)
+}
+
+func exitRank(err error) int {
+	if control.KindOf(err) == control.Timeout {
+		return 1
+	}
+	return 0
+}

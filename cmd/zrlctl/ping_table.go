@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/control"
+)
+
+// The table is printed row by row, as the series end, so its columns are of
+// fixed width.
+const (
+	tableHead = "" +
+		"               ROUND TRIP (us)   |         OUT (us)         |        BACK (us)\n" +
+		"RANK   WORDS      p50        max |  req-clr clr-dat dat-ack |  req-clr clr-dat dat-ack  VERIFIED\n"
+	tableRow = "%4d %7d %8.1f %10.1f | %8.1f %7.1f %7.1f | %8.1f %7.1f %7.1f  %s\n"
+)
+
+// row is the series as a line of the table.
+func (s *series) row() string {
+	var good []control.Trip
+	late := 0
+	for _, t := range s.trips {
+		late += t.Late
+		if t.Verified {
+			good = append(good, t)
+		}
+	}
+	verified := fmt.Sprintf("%d/%d", len(good), len(s.trips))
+	if late > 0 {
+		verified += fmt.Sprintf(" (%d late echoes skipped)", late)
+	}
+	if len(good) == 0 {
+		return fmt.Sprintf("%4d %7d %8s %10s | %8s %7s %7s | %8s %7s %7s  %s\n",
+			s.to, s.words, "-", "-", "-", "-", "-", "-", "-", "-", verified)
+	}
+	of := func(f func(control.Trip) float64) []float64 {
+		values := make([]float64, len(good))
+		for i, t := range good {
+			values[i] = f(t)
+		}
+		slices.Sort(values)
+		return values
+	}
+	total := of(func(t control.Trip) float64 { return t.RoundTrip })
+	return fmt.Sprintf(tableRow, s.to, s.words, median(total), total[len(total)-1],
+		median(of(func(t control.Trip) float64 { return t.Out.RequestToClear })),
+		median(of(func(t control.Trip) float64 { return t.Out.ClearToData })),
+		median(of(func(t control.Trip) float64 { return t.Out.DataToAck })),
+		median(of(func(t control.Trip) float64 { return t.Back.RequestToClear })),
+		median(of(func(t control.Trip) float64 { return t.Back.ClearToData })),
+		median(of(func(t control.Trip) float64 { return t.Back.DataToAck })), verified)
+}
+
+// median returns the middle of sorted values, of which there is at least one.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// failed returns the first thing that went wrong, or nil.
+func (s *series) failed() error {
+	if s.err != nil {
+		return fmt.Errorf("rank %d, %d words: %w", s.to, s.words, s.err)
+	}
+	bad := 0
+	var first control.Trip
+	for _, t := range s.trips {
+		if t.Error == "" {
+			continue
+		}
+		if bad++; bad == 1 {
+			first = t
+		}
+	}
+	switch bad {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("rank %d, %d words: %w", s.to, s.words, &control.Error{Message: first.Error, Kind: first.Kind})
+	}
+	return fmt.Errorf("rank %d, %d words, %d failures, the first: %w", s.to, s.words, bad, &control.Error{Message: first.Error, Kind: first.Kind})
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/control"
+)
+
+func (a *app) ranksCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "ranks", Short: "List the ranks of the cluster", Args: cobra.NoArgs,
+		Long: `List the ranks of the cluster. SENT and RECEIVED are the messages that the rank
+itself has sent and received, as far as this daemon took part in them; FAILED are
+those with it that ended with an error.`,
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			s, err := a.status(cmd.Context(), 0)
+			if err != nil {
+				return err
+			}
+			rows := rankRows(&s)
+			if a.json {
+				return writeJSON(cmd.OutOrStdout(), rows)
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "RANK\tROLE\tKIND\tADDRESS\tPROFILE\tTRANSPORT\tSENT\tRECEIVED\tFAILED")
+			for _, r := range rows {
+				fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n",
+					r.Rank, r.role(), r.Kind, r.Address, dash(r.Profile), dash(r.Transport), r.Sent, r.Received, r.Failed)
+			}
+			return w.Flush()
+		}),
+	}
+	return cmd
+}
+
+// rankRow is a line of the table.
+type rankRow struct {
+	control.Member
+	Sent     uint64 `json:"sent"`
+	Received uint64 `json:"received"`
+	Failed   uint64 `json:"failed"`
+}
+
+func (r *rankRow) role() string {
+	switch {
+	case r.Role == "":
+		return "remote"
+	case r.Kernel != "":
+		return r.Role + " " + r.Kernel
+	}
+	return r.Role
+}
+
+// rankRows counts each rank's messages: a local one's by its own engine, a
+// remote one's by what the local ranks have exchanged with it.
+func rankRows(s *control.Status) []rankRow {
+	rows := make([]rankRow, len(s.Cluster))
+	for i, m := range s.Cluster {
+		rows[i].Member = m
+	}
+	for _, local := range s.Ranks {
+		for _, p := range local.Engine.Peers {
+			own, other := &rows[local.Rank], &rows[p.Rank]
+			own.Sent += p.Sent
+			own.Received += p.Received
+			own.Failed += p.Failed
+			if other.Role == "" {
+				other.Sent += p.Received
+				other.Received += p.Sent
+				other.Failed += p.Failed
+			}
+		}
+	}
+	return rows
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

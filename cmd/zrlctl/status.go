@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show who waits for what, and how the daemon is", Args: cobra.NoArgs,
+		Long: `Show who waits for what from whom and since when, then requests that no receive
+has answered, peers to which nothing is sent any more, and packets that were
+dropped.`,
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			s, err := a.status(cmd.Context(), wait)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return writeJSON(cmd.OutOrStdout(), s)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), statusText(&s))
+			return err
+		}),
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long for the daemon to be ready")
+	return cmd
+}
+
+// status asks the daemon, and waits for it if it is to.
+func (a *app) status(ctx context.Context, wait time.Duration) (control.Status, error) {
+	client := a.client()
+	defer client.Close()
+	if wait <= 0 {
+		return client.Status(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return client.WaitReady(ctx)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// statusText is the status for people: what is amiss comes first.
+func statusText(s *control.Status) string {
+	var b strings.Builder
+	section := func(lines []string, none string) {
+		if len(lines) == 0 && none != "" {
+			lines = []string{none}
+		}
+		for _, l := range lines {
+			fmt.Fprintln(&b, l)
+		}
+	}
+	section(waits(s), "nobody waits")
+	section(parked(s), "")
+	section(refused(s), "")
+	section(troubles(s), "")
+	section(drops(s), "")
+	hosts, standins := 0, 0
+	for _, r := range s.Ranks {
+		if r.Role == control.RoleHost {
+			hosts++
+		} else {
+			standins++
+		}
+	}
+	fmt.Fprintf(&b, "zrlmpid %s, process %d, up %v, configuration %s; ranks: %d in all, here %d as host and %d as stand-in\n",
+		s.Version, s.PID, (time.Duration(s.Uptime * float64(time.Second))).Round(time.Second), s.Config,
+		len(s.Cluster), hosts, standins)
+	return b.String()
+}
+
+// eachPeer calls f with every pair of a local rank and a peer.
+func eachPeer(s *control.Status, f func(r *control.LocalRank, p *mpe.PeerSnapshot) []string) []string {
+	var lines []string
+	for i := range s.Ranks {
+		r := &s.Ranks[i]
+		for j := range r.Engine.Peers {
+			lines = append(lines, f(r, &r.Engine.Peers[j])...)
+		}
+	}
+	return lines
+}
+
+// waits says who waits for what; a kernel that waits for work does not count.
+func waits(s *control.Status) []string {
+	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) (lines []string) {
+		if w := p.Sending; w != nil {
+			lines = append(lines, waitLine(w, p.QueuedSends))
+		}
+		if w := p.Receiving; w != nil && (r.Role == control.RoleHost || w.State != handshake.WaitRequest.String()) {
+			lines = append(lines, waitLine(w, p.QueuedReceives))
+		}
+		return lines
+	})
+}
+
+func waitLine(w *mpe.WaitSnapshot, queued int) string {
+	text := w.Text
+	if w.Repeats > 0 {
+		text += fmt.Sprintf(", repeated %d times", w.Repeats)
+	}
+	if queued > 0 {
+		text += fmt.Sprintf(", with %d more behind it", queued)
+	}
+	return text
+}
+
+// parked says which peers are blocked in a send to us.
+func parked(s *control.Status) []string {
+	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) []string {
+		if p.Parked == nil {
+			return nil
+		}
+		return []string{fmt.Sprintf("rank %d is blocked in a send to rank %d (%s) since %v: rank %d has no matching receive posted",
+			p.Rank, r.Rank, p.Parked.Call, seconds(p.Parked.Seconds), r.Rank)}
+	})
+}
+
+// refused says which peers nothing is sent to any more.
+func refused(s *control.Status) []string {
+	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) []string {
+		if p.Refuses == "" {
+			return nil
+		}
+		return []string{fmt.Sprintf("rank %d refuses to send to rank %d: %s (zrlctl reset %d --from %d)", r.Rank, p.Rank, p.Refuses, p.Rank, r.Rank)}
+	})
+}
+
+// troubles are kernels that failed and errors of the network.
+func troubles(s *control.Status) []string {
+	var lines []string
+	for _, r := range s.Ranks {
+		if r.KernelState == control.KernelFailed {
+			lines = append(lines, fmt.Sprintf("rank %d: kernel %s failed: %s", r.Rank, r.Kernel, r.KernelError))
+		}
+	}
+	lines = append(lines, eachPeer(s, func(_ *control.LocalRank, p *mpe.PeerSnapshot) []string {
+		if p.NetworkError == "" {
+			return nil
+		}
+		return []string{p.NetworkError}
+	})...)
+	if s.LostLogLines > 0 {
+		lines = append(lines, fmt.Sprintf("%d log lines were lost: the log is read too slowly", s.LostLogLines))
+	}
+	return lines
+}
+
+// drops sums up what each local rank has dropped.
+func drops(s *control.Status) []string {
+	var lines []string
+	for _, r := range s.Ranks {
+		sum := maps.Clone(r.Engine.Dropped)
+		if sum == nil {
+			sum = make(map[string]uint64)
+		}
+		for _, p := range r.Engine.Peers {
+			for reason, n := range p.Dropped {
+				sum[reason] += n
+			}
+		}
+		if len(sum) == 0 {
+			continue
+		}
+		var words []string
+		for _, reason := range slices.Sorted(maps.Keys(sum)) {
+			words = append(words, fmt.Sprintf("%s %d", reason, sum[reason]))
+		}
+		lines = append(lines, fmt.Sprintf("rank %d has dropped packets: %s", r.Rank, strings.Join(words, ", ")))
+	}
+	return lines
+}
+
+func seconds(s float64) time.Duration {
+	return handshake.Round(time.Duration(s * float64(time.Second)))
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/cluster"
+	"github.com/zrlmpi/zrlmpid/config"
+)
+
+// flags are the command line.
+type flags struct {
+	config, control, logLevel string
+	checkConfig, printConfig  bool
+	version                   bool
+
+	cluster, addresses, kernel string
+	hosts, fpgas               rankList
+	standins                   bool
+}
+
+// rankList is a flag such as 0,3.
+type rankList []int
+
+func (l *rankList) String() string {
+	words := make([]string, len(*l))
+	for i, rank := range *l {
+		words[i] = strconv.Itoa(rank)
+	}
+	return strings.Join(words, ",")
+}
+
+// Set reads a comma list. An empty one is an empty list, not none.
+func (l *rankList) Set(s string) error {
+	*l = rankList{}
+	for word := range strings.SplitSeq(s, ",") {
+		if word == "" {
+			continue
+		}
+		rank, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil {
+			return fmt.Errorf("%q is not a rank", word)
+		}
+		*l = append(*l, rank)
+	}
+	return nil
+}
+
+const usage = `Usage: zrlmpid -config FILE [flags]
+       zrlmpid -cluster FILE [-addresses POOL] [-standins] [flags]
+
+It prints a line that starts with "ready" when it is, and ends at SIGINT or
+SIGTERM. Exit codes: 0 it ended as asked, 1 it failed, 2 the flags or the
+configuration are wrong.
+
+Flags:
+`
+
+// parseFlags reads the command line. The error is flag.ErrHelp if help was asked
+// for, and printed.
+func parseFlags(args []string, stderr io.Writer) (*flags, error) {
+	f := new(flags)
+	set := flag.NewFlagSet("zrlmpid", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.StringVar(&f.config, "config", "", "the configuration `file`, or - for standard input")
+	set.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, say what is wrong with it, and exit")
+	set.BoolVar(&f.printConfig, "print-config", false, "print the configuration with every default filled in, and exit")
+	set.StringVar(&f.cluster, "cluster", "", "instead of a configuration: upstream's cluster.json or the resource manager's answer, a `file`")
+	set.StringVar(&f.addresses, "addresses", "", "with -cluster: addresses for its ranks, a `pool` as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
+	set.BoolVar(&f.standins, "standins", false, "with -cluster: play all FPGA ranks")
+	set.StringVar(&f.kernel, "kernel", "", "with -cluster: the `kernel` of the stand-ins: echo, ring, sink, source or \"exec:/path/prog args\"")
+	set.Var(&f.hosts, "host", "with -cluster: the `ranks` for host programs, as in 0,3 (default: the first CPU rank)")
+	set.Var(&f.fpgas, "fpga", "with -cluster: those `ranks` that the file lists as CPU and FPGA, and that are FPGAs now")
+	set.StringVar(&f.control, "control", "", "the control `socket`; overrides configuration and environment")
+	set.StringVar(&f.logLevel, "log-level", "", "debug, info, warn or error; overrides configuration and environment")
+	set.BoolVar(&f.version, "version", false, "print the version, and exit")
+	if err := set.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprint(stderr, usage)
+			set.SetOutput(stderr)
+			set.PrintDefaults()
+		}
+		return nil, err
+	}
+	return f, f.check(set)
+}
+
+// check refuses flags that would do nothing.
+func (f *flags) check(set *flag.FlagSet) error {
+	given := make(map[string]bool)
+	set.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	switch {
+	case set.NArg() > 0:
+		return fmt.Errorf("%q is not a flag: the configuration is given as -config FILE", set.Arg(0))
+	case f.version:
+		return nil
+	case given["config"] == given["cluster"]:
+		return errors.New("give a configuration by -config FILE, or a cluster by -cluster FILE; -help lists all flags")
+	case f.checkConfig && f.printConfig:
+		return errors.New("give -check-config or -print-config, not both")
+	}
+	for _, name := range []string{"addresses", "standins", "kernel", "host", "fpga"} {
+		if given[name] && !given["cluster"] {
+			return fmt.Errorf("-%s goes with -cluster only", name)
+		}
+	}
+	return nil
+}
+
+// load reads the configuration, and says where it came from.
+func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err error) {
+	switch {
+	case f.cluster != "":
+		source = f.cluster
+		cfg, err = f.fromCluster()
+	case f.config == "-":
+		source = "standard input"
+		cfg, err = config.Parse(stdin, source)
+	default:
+		source = f.config
+		cfg, err = config.Load(source) // applies the environment
+	}
+	if err != nil {
+		return nil, source, err
+	}
+	if f.cluster != "" || f.config == "-" {
+		if err := cfg.ApplyEnv(os.LookupEnv); err != nil {
+			return nil, source, err
+		}
+	}
+	if f.control != "" {
+		cfg.Control.Socket = f.control
+	}
+	if f.logLevel != "" {
+		cfg.Log.Level = f.logLevel
+	}
+	return cfg, source, cfg.Validate()
+}
+
+func (f *flags) fromCluster() (*config.Config, error) {
+	c, err := cluster.Load(f.cluster)
+	if err != nil {
+		return nil, err
+	}
+	opts := cluster.Options{StandIns: f.standins, Kernel: f.kernel, Host: f.hosts, FPGA: f.fpgas}
+	if f.addresses != "" {
+		if opts.Addresses, err = cluster.ParsePool(f.addresses); err != nil {
+			return nil, err
+		}
+	}
+	return c.Config(opts)
+}

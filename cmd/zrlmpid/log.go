@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/zrlmpi/zrlmpid/config"
+)
+
+// newLogger returns a logger that writes to w as the configuration says.
+func newLogger(c config.Log, w io.Writer) (*zap.Logger, error) {
+	level, err := zapcore.ParseLevel(c.Level)
+	if err != nil {
+		return nil, fmt.Errorf("log level: %w", err)
+	}
+	var encoder zapcore.Encoder
+	if c.Format == config.FormatJSON {
+		encoder = zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
+	} else {
+		ec := zap.NewDevelopmentEncoderConfig()
+		ec.EncodeTime = zapcore.TimeEncoderOfLayout("2006-01-02 15:04:05.000")
+		ec.ConsoleSeparator = "  "
+		encoder = zapcore.NewConsoleEncoder(ec)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level)), nil
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/control"
+)
+
+const patience = 20 * time.Second
+
+// testConfig is a configuration on addresses and a socket of its own.
+func testConfig(t *testing.T) (text, addr1, socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "c.sock")
+	net1, net2, port := 200+rand.IntN(50), rand.IntN(250), 20000+rand.IntN(10000)
+	addr := func(last int) string { return fmt.Sprintf("127.%d.%d.%d:%d", net1, net2, last, port) }
+	text = fmt.Sprintf("control: {socket: %q}\nranks:\n  - {rank: 0, address: %q, run: host}\n  - {rank: 1, address: %q, run: standin}\n",
+		socket, addr(1), addr(2))
+	return text, addr(2), socket
+}
+
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// zrlmpid runs the command to its end.
+func zrlmpid(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var out, errs bytes.Buffer
+	code = run(ctx, args, strings.NewReader(stdin), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestCommandLine(t *testing.T) {
+	good, _, _ := testConfig(t)
+	goodFile := file(t, "good.yaml", good)
+	bad := file(t, "bad.yaml", "ranks:\n  - {rank: 0, adress: 10.0.0.1, run: host}\nlogs: {level: info}\n")
+	clusterFile := file(t, "cluster.json", `{"nodes": {"cpu": [0], "fpga": [1, 2]}}`)
+	both := file(t, "both.json", `{"nodes": {"cpu": [0, 1], "fpga": [0, 1]}}`)
+	pool := "127.77.0.1-127.77.0.9"
+	for _, tt := range []struct {
+		name, stdin    string
+		args           []string
+		code           int
+		stdout, stderr []string
+	}{
+		{name: "good", args: []string{"-config", goodFile, "-check-config"}, stdout: []string{"ok: " + goodFile + ": 2 of 2 ranks run here"}},
+		{name: "standard input", stdin: good, args: []string{"-config", "-", "-check-config"}, stdout: []string{"ok: standard input"}},
+		{name: "warnings", stdin: good + "  - {rank: 2, address: 10.0.0.1, peer: fpga}\n", args: []string{"-config", "-", "-check-config"},
+			stdout: []string{"warning: rank 0 has port", "ok: "}},
+		{name: "all problems", args: []string{"-config", bad, "-check-config"}, code: exitUsage,
+			stderr: []string{bad + ":2: ranks[0]: unknown key \"adress\" (did you mean", bad + ":3: unknown key \"logs\""}},
+		{name: "bad value", stdin: good + "log: {level: loud}\n", args: []string{"-config", "-", "-check-config"}, code: exitUsage, stderr: []string{"standard input:5: log.level"}},
+		{name: "bad file, run", args: []string{"-config", bad}, code: exitUsage, stderr: []string{"adress"}},
+		{name: "a program that is not there", stdin: strings.Replace(good, "run: standin", `run: standin, kernel: "exec:/no/such/program"`, 1),
+			args: []string{"-config", "-", "-check-config"}, code: exitUsage, stderr: []string{"/no/such/program"}},
+		{name: "no file", args: []string{"-config", "/no/such/file"}, code: exitUsage, stderr: []string{"/no/such/file"}},
+		{name: "nothing", code: exitUsage, stderr: []string{"give a configuration by -config FILE"}},
+		{name: "two", args: []string{"-config", goodFile, "-cluster", clusterFile}, code: exitUsage, stderr: []string{"give a configuration by -config FILE"}},
+		{name: "bare argument", args: []string{goodFile}, code: exitUsage, stderr: []string{"is not a flag: the configuration is given as -config FILE"}},
+		{name: "unknown flag", args: []string{"-verbose"}, code: exitUsage, stderr: []string{"-verbose"}},
+		{name: "useless flag", args: []string{"-config", goodFile, "-standins"}, code: exitUsage, stderr: []string{"-standins goes with -cluster only"}},
+		{name: "check and print", args: []string{"-config", goodFile, "-check-config", "-print-config"}, code: exitUsage, stderr: []string{"not both"}},
+		{name: "level", args: []string{"-config", goodFile, "-log-level", "loud"}, code: exitUsage, stderr: []string{`"loud" is not known`}},
+		{name: "socket", args: []string{"-config", goodFile, "-control", "here"}, code: exitUsage, stderr: []string{`"here" is not an absolute path`}},
+		{name: "version", args: []string{"-version"}, stdout: []string{"zrlmpid " + control.Version()}},
+		{name: "help", args: []string{"-help"}, stderr: []string{"Exit codes: 0", "-check-config", "-addresses pool"}},
+		{name: "cluster", args: []string{"-cluster", clusterFile, "-addresses", pool, "-standins", "-kernel", "sink", "-print-config"},
+			stdout: []string{"address: 127.77.0.1:2718\n", "run: host", "run: standin", "kernel: sink"}},
+		{name: "hosts", args: []string{"-cluster", both, "-addresses", pool, "-host", "0", "-fpga", "1", "-standins", "-check-config"},
+			stdout: []string{"2 of 2 ranks run here"}},
+		{name: "bad hosts", args: []string{"-cluster", both, "-host", "1,x"}, code: exitUsage, stderr: []string{`"x" is not a rank`}},
+		{name: "no addresses", args: []string{"-cluster", clusterFile}, code: exitUsage, stderr: []string{"a cluster file has no addresses"}},
+		{name: "bad pool", args: []string{"-cluster", clusterFile, "-addresses", "1-2"}, code: exitUsage, stderr: []string{"1-2"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			code, stdout, stderr := zrlmpid(t, tt.stdin, tt.args...)
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d\n%s", code, tt.code, stderr)
+			}
+			for _, want := range tt.stdout {
+				if !strings.Contains(stdout, want) {
+					t.Errorf("%q is not on standard output:\n%s", want, stdout)
+				}
+			}
+			for _, want := range tt.stderr {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("%q is not on standard error:\n%s", want, stderr)
+				}
+			}
+			if tt.code != exitOK && stdout != "" {
+				t.Errorf("on standard output: %s", stdout)
+			}
+		})
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	text, _, _ := testConfig(t)
+	t.Setenv(config.EnvLogLevel, "error")
+	t.Setenv(config.EnvControlSocket, "/tmp/from-env.sock")
+	_, out, _ := zrlmpid(t, text, "-config", "-", "-print-config")
+	if !strings.Contains(out, "level: error") || !strings.Contains(out, "socket: /tmp/from-env.sock") {
+		t.Errorf("the environment does not override the file:\n%s", out)
+	}
+	_, out, _ = zrlmpid(t, text, "-config", "-", "-print-config", "-log-level", "debug", "-control", "/tmp/flag.sock")
+	if !strings.Contains(out, "level: debug") || !strings.Contains(out, "socket: /tmp/flag.sock") {
+		t.Errorf("flags do not override the environment:\n%s", out)
+	}
+	if code, again, errs := zrlmpid(t, out, "-config", "-", "-print-config", "-log-level", "debug", "-control", "/tmp/flag.sock"); code != exitOK || again != out {
+		t.Errorf("what is printed does not read as the same:\n%s%s", again, errs)
+	}
+}
+
+// readyWriter takes standard output, and tells when there is some.
+type readyWriter struct{ lines chan string }
+
+func (w readyWriter) Write(p []byte) (int, error) {
+	w.lines <- string(p)
+	return len(p), nil
+}
+
+func TestRun(t *testing.T) {
+	text, _, socket := testConfig(t)
+	for _, format := range []string{"console", "json"} {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		out := readyWriter{make(chan string, 10)}
+		var log bytes.Buffer
+		code := make(chan int, 1)
+		go func() {
+			code <- run(ctx, []string{"-config", "-"}, strings.NewReader(text+"log: {format: "+format+"}\n"), out, &log)
+		}()
+		if line := <-out.lines; !strings.HasPrefix(line, "ready rank 0 host 127.") || !strings.HasSuffix(line, "control "+socket+"\n") {
+			t.Errorf("%q", line)
+		}
+		client := control.NewClient(socket)
+		s, err := client.Status(ctx)
+		client.Close()
+		if err != nil || s.Config != "standard input" || len(s.Ranks) != 2 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		cancel()
+		if c := <-code; c != exitOK {
+			t.Errorf("exit code %d", c)
+		}
+		if len(out.lines) != 0 {
+			t.Errorf("more on standard output: %q", <-out.lines)
+		}
+		if json := strings.HasPrefix(log.String(), "{"); json != (format == "json") || !strings.Contains(log.String(), "zrlmpid is ready") {
+			t.Errorf("format %s:\n%s", format, log.String())
+		}
+		if _, err := os.Lstat(socket); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the control socket is left: %v", err)
+		}
+	}
+}
+
+func TestPortTaken(t *testing.T) {
+	text, addr, _ := testConfig(t)
+	conn, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	code, stdout, stderr := zrlmpid(t, text, "-config", "-")
+	if code != exitFailure || stdout != "" || !strings.Contains(stderr, "zrlmpid: rank 1 cannot listen on udp "+addr) {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+}

@@ -1,0 +1,128 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"syscall"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Kind is what went wrong, in one word for programs.
+type Kind string
+
+// The kinds of errors.
+const (
+	// Usage: the request makes no sense.
+	Usage Kind = "usage"
+	// Rank: no such rank, or not one that may be used so.
+	Rank Kind = "rank"
+	// Timeout: the caller's time-out or a deadline of the link.
+	Timeout Kind = "timeout"
+	// Partial, Empty, TooLong, Truncated and Remote are the errors of the
+	// same names of package handshake.
+	Partial   Kind = "partial"
+	Empty     Kind = "empty"
+	TooLong   Kind = "too_long"
+	Truncated Kind = "truncated"
+	Remote    Kind = "remote"
+	// Closed: the daemon is shutting down.
+	Closed Kind = "closed"
+	// Canceled: the caller took its operation back.
+	Canceled Kind = "canceled"
+	// Mismatch: what came back is not what was sent.
+	Mismatch Kind = "mismatch"
+	// Failed is everything else.
+	Failed Kind = "failed"
+)
+
+// Error is an error of the daemon, as it travels over the control socket.
+type Error struct {
+	Message string `json:"error"`
+	Kind    Kind   `json:"kind"`
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Errorf returns an Error of the given kind.
+func Errorf(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// kinds maps errors to kinds; the first that matches counts.
+var kinds = []struct {
+	err  error
+	kind Kind
+}{
+	{handshake.ErrPartial, Partial},
+	{handshake.ErrTimeout, Timeout},
+	{handshake.ErrEmpty, Empty},
+	{handshake.ErrTooLong, TooLong},
+	{handshake.ErrTruncated, Truncated},
+	{handshake.ErrRemote, Remote},
+	{mpe.ErrClosed, Closed},
+	{mpe.ErrRank, Rank},
+	{mpe.ErrLength, Usage},
+	{mpe.ErrTag, Usage},
+	{context.DeadlineExceeded, Timeout},
+	{context.Canceled, Canceled},
+}
+
+// KindOf returns the kind of any error of this module.
+func KindOf(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.kind
+		}
+	}
+	return Failed
+}
+
+// asError returns err in the form in which it travels.
+func asError(err error) *Error {
+	return &Error{Kind: KindOf(err), Message: err.Error()}
+}
+
+// httpStatus is the HTTP status code of a kind, for callers that look at nothing
+// else.
+func (k Kind) httpStatus() int {
+	switch k {
+	case Usage, Empty:
+		return http.StatusBadRequest
+	case Rank:
+		return http.StatusNotFound
+	case TooLong:
+		return http.StatusRequestEntityTooLarge
+	case Closed:
+		return http.StatusServiceUnavailable
+	case Timeout:
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
+}
+
+// UnreachableError: no daemon answers on the control socket.
+type UnreachableError struct {
+	Socket string
+	Err    error
+}
+
+// Error says which socket was tried and what to do.
+func (e *UnreachableError) Error() string {
+	if errors.Is(e.Err, syscall.EACCES) {
+		return fmt.Sprintf("the control socket %s cannot be opened (%v): its mode lets in its owner and group only; join that group, or change control.mode",
+			e.Socket, e.Err)
+	}
+	return fmt.Sprintf("no zrlmpid answers on %s (%v): start it with \"zrlmpid -config FILE\", or name its control socket with --socket or ZRLMPID_CONTROL_SOCKET",
+		e.Socket, e.Err)
+}
+
+// Unwrap returns the system's error.
+func (e *UnreachableError) Unwrap() error { return e.Err }

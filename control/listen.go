@@ -1,0 +1,91 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrInUse: another daemon answers on the socket.
+var ErrInUse = errors.New("another zrlmpid answers on the control socket")
+
+// Listen makes the control socket with the given permission bits. A socket that
+// a dead process left behind is replaced, a living one is ErrInUse, and anything
+// else at the path is left alone. Closing the listener removes the socket.
+func Listen(path string, mode fs.FileMode) (net.Listener, error) {
+	if err := clearPath(path); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("control socket: %w: make the directory, or set control.socket to a path that you may write", err)
+	}
+	restore := restrictUmask()
+	l, err := net.Listen("unix", path)
+	restore()
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w: set control.socket to a path that you may write", err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	s := &socket{Listener: l, path: path}
+	if err = os.Chmod(path, mode); err == nil {
+		s.made, err = os.Lstat(path)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// clearPath removes a socket on which nobody listens.
+func clearPath(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("control socket: %w", err)
+	case info.Mode()&fs.ModeSocket == 0:
+		return fmt.Errorf("control socket: %s exists and is not a socket: remove it, or set control.socket to another path", path)
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	switch {
+	case err == nil:
+		conn.Close()
+		return fmt.Errorf("%s: %w: stop it, or give this one another path by -control or control.socket", path, ErrInUse)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // its owner has just removed it
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("control socket: %w", err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("control socket left behind by a dead process: %w", err)
+	}
+	return nil
+}
+
+// socket is a listener that removes its own socket file, and no other, when it
+// is closed.
+type socket struct {
+	net.Listener
+	path string
+	made fs.FileInfo
+	once sync.Once
+	err  error
+}
+
+// Close removes the socket.
+func (s *socket) Close() error {
+	s.once.Do(func() {
+		if now, err := os.Lstat(s.path); err == nil && (s.made == nil || os.SameFile(s.made, now)) {
+			s.err = os.Remove(s.path)
+		}
+		s.err = errors.Join(s.err, s.Listener.Close())
+	})
+	return s.err
+}

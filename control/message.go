@@ -1,0 +1,102 @@
+package control
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// AnyRank as the local rank of a request is the lowest rank of the daemon that
+// is run: host.
+const AnyRank = -1
+
+// Phases are the times between the steps of one message's handshake in
+// microseconds, seen by the local rank: by the sender on the way out, by the
+// receiver on the way back.
+type Phases struct {
+	RequestToClear float64 `json:"request_to_clear_us"`
+	ClearToData    float64 `json:"clear_to_data_us"`
+	DataToAck      float64 `json:"data_to_ack_us"`
+	// Repeats counts the packets that the local rank sent again.
+	Repeats int `json:"repeats"`
+}
+
+func phasesOf(p handshake.Phases) Phases {
+	return Phases{
+		RequestToClear: between(p.Request, p.Clear),
+		ClearToData:    between(p.Clear, p.Data),
+		DataToAck:      between(p.Data, p.Ack),
+		Repeats:        p.Repeats,
+	}
+}
+
+// between returns the time from a to b in microseconds, and 0 if the message
+// skipped one of the steps.
+func between(a, b handshake.Instant) float64 {
+	if a == 0 || b < a {
+		return 0
+	}
+	return micros(b - a)
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+
+// Message describes a message that was sent or received.
+type Message struct {
+	From     int    `json:"from"`
+	To       int    `json:"to"`
+	Words    uint32 `json:"words"`
+	Datatype string `json:"datatype"`
+	Tag      int    `json:"tag"`
+	// Elapsed is the time from posting the operation to its end, in
+	// microseconds.
+	Elapsed float64 `json:"elapsed_us"`
+	Phases  Phases  `json:"phases"`
+	// Truncated says that a received message was longer than the buffer; the
+	// reply holds its beginning.
+	Truncated string `json:"truncated,omitempty"`
+}
+
+func messageOf(local int, s mpe.Status) Message {
+	m := Message{
+		From: s.Peer, To: local, Words: s.Words, Datatype: s.Datatype.String(), Tag: s.Tag,
+		Elapsed: micros(s.Elapsed()), Phases: phasesOf(s.Phases),
+	}
+	if s.Send {
+		m.From, m.To = local, s.Peer
+	}
+	return m
+}
+
+// SendRequest asks for a message to be sent.
+type SendRequest struct {
+	// From is the local rank, or AnyRank.
+	From, To int
+	Datatype protocol.Datatype
+	Tag      int
+	// Timeout is when to give up; 0 is never.
+	Timeout time.Duration
+}
+
+// RecvRequest asks for a message to be received.
+type RecvRequest struct {
+	// To is the local rank, or AnyRank.
+	From, To int
+	// Words is the size of the buffer in words.
+	Words int
+	// Datatype must be the sender's, unless AnyDatatype.
+	Datatype    protocol.Datatype
+	AnyDatatype bool
+	// Timeout is when to give up; 0 is never.
+	Timeout time.Duration
+}
+
+// ResetRequest asks a local rank to forget what it knows of a peer that was
+// restarted.
+type ResetRequest struct {
+	// Rank is the local rank, or AnyRank.
+	Rank int `json:"rank"`
+	Peer int `json:"peer"`
+}

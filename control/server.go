@@ -1,0 +1,142 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Backend is the daemon, as the server sees it. Its methods are called
+// concurrently.
+type Backend interface {
+	Status() Status
+	// Host returns a rank that callers may send and receive with: the given
+	// one, or for AnyRank the lowest that is run: host. The error is an
+	// *Error.
+	Host(rank int) (Port, error)
+	// Reset makes a local rank, or the one that Host returns for AnyRank,
+	// forget what it knows of a peer.
+	Reset(rank, peer int) error
+}
+
+// Port is a local rank lent to a caller. Its methods are those of mpe.Engine.
+type Port interface {
+	Rank() int
+	// Size is the number of ranks of the cluster.
+	Size() int
+	// MaxWords is the largest message that can be sent or received, in words.
+	MaxWords() int
+	// Cut is the size in words of the pieces into which Send cuts a larger
+	// message to the peer, or 0 if it does not. Recv receives one piece.
+	Cut(peer int) int
+	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
+	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
+}
+
+// Server answers on the control socket.
+type Server struct {
+	backend Backend
+	errlog  *log.Logger
+	pings   pingers
+}
+
+// NewServer returns a server for the backend. What goes wrong between requests
+// is told to errlog.
+func NewServer(backend Backend, errlog *log.Logger) *Server {
+	return &Server{backend: backend, errlog: errlog}
+}
+
+// maxRequest is the largest JSON request in bytes.
+const maxRequest = 64 << 10
+
+// Serve answers on l, which it closes, until ctx is done. It takes back what
+// callers have under way then, and returns nil once they have been told.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	// Operations end before the server does, or Shutdown would wait for them.
+	ops, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	srv := &http.Server{
+		Handler: s.handler(), ErrorLog: s.errlog, ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ops },
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	cancel(Errorf(Closed, "the daemon is shutting down"))
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer stop()
+	if srv.Shutdown(grace) != nil {
+		srv.Close() // a caller that does not read its answer
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// handler routes the requests.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, s.backend.Status())
+	})
+	mux.HandleFunc("POST /v1/ping", s.ping)
+	mux.HandleFunc("POST /v1/send", s.send)
+	mux.HandleFunc("POST /v1/recv", s.recv)
+	mux.HandleFunc("POST /v1/reset", s.reset)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, Errorf(Usage, "there is no %s %s here: zrlctl and zrlmpid may be of different versions (this is %s)", r.Method, r.URL.Path, Version()))
+	})
+	return mux
+}
+
+func (s *Server) reset(w http.ResponseWriter, r *http.Request) {
+	req := ResetRequest{Rank: AnyRank, Peer: AnyRank}
+	if err := readJSON(w, r, &req); err != nil {
+		writeError(w, err)
+		return
+	}
+	if err := s.backend.Reset(req.Rank, req.Peer); err != nil {
+		writeError(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// readJSON decodes the body of a request, strictly.
+func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return Errorf(Usage, "the request is not what %s takes: %v", r.URL.Path, err)
+	}
+	// Once the body has been read to its end, the server notices when the
+	// caller hangs up.
+	if dec.More() {
+		return Errorf(Usage, "%s takes one JSON object", r.URL.Path)
+	}
+	return nil
+}
+
+// A write fails when the caller has gone, whom there is nothing to tell.
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func writeError(w http.ResponseWriter, err error) {
+	e := asError(err)
+	writeJSON(w, e.Kind.httpStatus(), e)
+}

@@ -1,0 +1,170 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// MessageHeader is the header of recv's reply that holds the Message as JSON.
+const MessageHeader = "Zrlmpid-Message"
+
+// send sends the body of the request.
+func (s *Server) send(w http.ResponseWriter, r *http.Request) {
+	q := queryOf(r)
+	from, to := q.rank("from"), q.rank("to")
+	opts := mpe.Options{Datatype: q.datatype(), Tag: q.number("tag", 0)}
+	timeout := q.timeout()
+	port, err := s.port(q, from, to)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	data, err := readBody(w, r, port.MaxWords())
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	ctx, stop := withTimeout(r.Context(), timeout)
+	defer stop()
+	st, err := port.Send(ctx, to, data, opts)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, messageOf(port.Rank(), st))
+}
+
+// recv answers with a message.
+func (s *Server) recv(w http.ResponseWriter, r *http.Request) {
+	q := queryOf(r)
+	from, to := q.rank("from"), q.rank("to")
+	words := q.number("words", protocol.MaxCallWords)
+	opts := mpe.Options{AnyTag: true, AnyDatatype: q.values.Get("datatype") == anyDatatype}
+	if !opts.AnyDatatype {
+		opts.Datatype = q.datatype()
+	}
+	timeout := q.timeout()
+	port, err := s.port(q, to, from)
+	if err == nil {
+		err = checkWords(port, words)
+	}
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	ctx, stop := withTimeout(r.Context(), timeout)
+	defer stop()
+	buf := make([]byte, words*protocol.WordLen)
+	st, err := port.Recv(ctx, from, buf, opts)
+	m := messageOf(port.Rank(), st)
+	if errors.Is(err, handshake.ErrTruncated) {
+		// The sender has been told that all of it arrived, so what is
+		// there must not be lost.
+		m.Truncated = err.Error()
+	} else if err != nil {
+		writeError(w, err)
+		return
+	}
+	head, err := json.Marshal(m)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	data := buf[:min(len(buf), int(st.Words)*protocol.WordLen)]
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.Header().Set(MessageHeader, string(head))
+	_, _ = w.Write(data)
+}
+
+// port returns the local rank of a request that q found to be well formed.
+func (s *Server) port(q *query, local, peer int) (Port, error) {
+	if q.err != nil {
+		return nil, q.err
+	}
+	port, err := s.backend.Host(local)
+	if err != nil {
+		return nil, err
+	}
+	return port, checkPeer(port, peer)
+}
+
+// readBody reads a message of at most the given words.
+func readBody(w http.ResponseWriter, r *http.Request, maxWords int) ([]byte, error) {
+	limit := int64(maxWords) * protocol.WordLen
+	data, err := []byte(nil), error(nil)
+	if r.ContentLength <= limit { // or -1
+		data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	}
+	if _, over := errors.AsType[*http.MaxBytesError](err); over || r.ContentLength > limit {
+		return nil, Errorf(TooLong, "the message is longer than %d words", maxWords)
+	}
+	if err != nil {
+		return nil, Errorf(Usage, "reading the message: %v", err)
+	}
+	return data, nil
+}
+
+// anyDatatype as the datatype of a receive matches both.
+const anyDatatype = "any"
+
+// query reads the parameters of a request, and keeps the first error.
+type query struct {
+	values url.Values
+	err    error
+}
+
+func queryOf(r *http.Request) *query { return &query{values: r.URL.Query()} }
+
+func (q *query) fail(err error) {
+	if q.err == nil {
+		q.err = err
+	}
+}
+
+func (q *query) number(name string, missing int) int {
+	text := q.values.Get(name)
+	if text == "" {
+		return missing
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		q.fail(Errorf(Usage, "%s=%q: give a whole number", name, text))
+	}
+	return n
+}
+
+func (q *query) rank(name string) int { return q.number(name, AnyRank) }
+
+func (q *query) datatype() protocol.Datatype {
+	text := q.values.Get("datatype")
+	if text == "" {
+		return protocol.Int
+	}
+	d, err := protocol.ParseDatatype(text)
+	if err != nil {
+		q.fail(Errorf(Usage, "datatype: %v", err))
+	}
+	return d
+}
+
+func (q *query) timeout() time.Duration {
+	text := q.values.Get("timeout")
+	if text == "" {
+		return 10 * time.Second
+	}
+	d, err := parseTimeout(text)
+	if err != nil {
+		q.fail(err)
+	}
+	return d
+}

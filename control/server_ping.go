@@ -1,0 +1,113 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// ping answers with one Trip a line.
+func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
+	req := PingRequest{From: AnyRank, To: AnyRank, Words: 1, Count: 1, Datatype: protocol.Int.String(), Timeout: "10s"}
+	err := readJSON(w, r, &req)
+	var p pinging
+	if err == nil {
+		p, err = s.checkPing(req)
+	}
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	lines, flush := json.NewEncoder(w), http.NewResponseController(w)
+	for seq := range req.Count {
+		t := p.next(r.Context(), &s.pings, seq)
+		if lines.Encode(t) != nil || flush.Flush() != nil || (t.Error != "" && t.Kind != Mismatch) {
+			return
+		}
+	}
+}
+
+// pinging is a PingRequest that makes sense.
+type pinging struct {
+	port      Port
+	to, words int
+	datatype  protocol.Datatype
+	timeout   time.Duration
+	seed      uint64
+}
+
+// seedMask keeps a seed of ours exact where JSON numbers are floating point.
+const seedMask = 1<<48 - 1
+
+func (s *Server) checkPing(req PingRequest) (p pinging, err error) {
+	p = pinging{to: req.To, words: req.Words, seed: req.Seed}
+	if p.port, err = s.backend.Host(req.From); err != nil {
+		return p, err
+	}
+	if err := checkPeer(p.port, req.To); err != nil {
+		return p, err
+	}
+	if p.datatype, err = protocol.ParseDatatype(req.Datatype); err != nil {
+		return p, Errorf(Usage, "datatype: %v", err)
+	}
+	if p.timeout, err = parseTimeout(req.Timeout); err != nil {
+		return p, err
+	}
+	if err := checkWords(p.port, req.Words); err != nil {
+		return p, err
+	}
+	if req.Count < 1 {
+		return p, Errorf(Usage, "count %d: it is at least 1", req.Count)
+	}
+	if p.seed == 0 {
+		p.seed = uint64(time.Now().UnixNano()) & seedMask
+	}
+	return p, nil
+}
+
+// next makes round trip seq.
+func (p *pinging) next(ctx context.Context, pairs *pingers, seq int) *Trip {
+	ctx, stop := withTimeout(ctx, p.timeout)
+	defer stop()
+	t := &Trip{Seq: seq, From: p.port.Rank(), To: p.to, Words: p.words, Seed: p.seed + uint64(seq)}
+	pair, err := pairs.acquire(ctx, t.From, t.To)
+	if err != nil {
+		t.fail(Errorf(KindOf(err), "another ping from rank %d to rank %d is under way: %v", t.From, t.To, err))
+		return t
+	}
+	defer pair.release()
+	pair.trip(ctx, p.port, p.datatype, t)
+	return t
+}
+
+func checkPeer(port Port, peer int) error {
+	switch {
+	case peer < 0 || peer >= port.Size():
+		return Errorf(Rank, "there is no rank %d: the cluster has ranks 0 to %d", peer, port.Size()-1)
+	case peer == port.Rank():
+		return Errorf(Rank, "rank %d would talk to itself: name another rank", peer)
+	}
+	return nil
+}
+
+func checkWords(port Port, words int) error {
+	switch {
+	case words < 0:
+		return Errorf(Usage, "%d words: a message has 0 words or more", words)
+	case words > port.MaxWords():
+		return Errorf(TooLong, "%d words: a message has %d at most", words, port.MaxWords())
+	}
+	return nil
+}
+
+func parseTimeout(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, Errorf(Usage, "timeout %q: give a time with its unit, as in 10s, or 0s for none", s)
+	}
+	return d, nil
+}

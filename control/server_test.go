@@ -1,0 +1,243 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// fakeBackend lends rank 0 of a cluster of 4. Rank 1 echoes, as echo says.
+type fakeBackend struct {
+	// echo returns what comes back of a message; nil is the message itself.
+	echo func(data []byte) []byte
+	cut  int
+	sent chan []byte
+}
+
+func (b *fakeBackend) Status() Status { return Status{Version: "test"} }
+
+func (b *fakeBackend) Host(rank int) (Port, error) {
+	if rank > 0 {
+		return nil, Errorf(Rank, "rank %d does not run here", rank)
+	}
+	if b.sent == nil {
+		b.sent = make(chan []byte, 100)
+	}
+	return b, nil
+}
+
+func (b *fakeBackend) Reset(_, peer int) error {
+	if peer == 3 {
+		return mpe.ErrRank
+	}
+	return nil
+}
+
+func (b *fakeBackend) Rank() int     { return 0 }
+func (b *fakeBackend) Size() int     { return 4 }
+func (b *fakeBackend) MaxWords() int { return 1 << 20 }
+func (b *fakeBackend) Cut(int) int   { return b.cut }
+
+// Send fails towards rank 2.
+func (b *fakeBackend) Send(_ context.Context, dst int, data []byte, _ mpe.Options) (mpe.Status, error) {
+	if dst == 2 {
+		return mpe.Status{}, handshake.ErrPartial
+	}
+	back := bytes.Clone(data)
+	if b.echo != nil {
+		back = b.echo(back)
+	}
+	for piece := b.cut * protocol.WordLen; piece > 0 && len(back) > piece; back = back[piece:] {
+		b.sent <- back[:piece]
+	}
+	if back != nil {
+		b.sent <- back
+	}
+	return mpe.Status{Peer: dst, Send: true, Words: uint32(len(data) / 4), Phases: handshake.Phases{Start: 1000, Request: 2000, Clear: 3000, Data: 5000, Ack: 9000}}, nil
+}
+
+func (b *fakeBackend) Recv(ctx context.Context, src int, buf []byte, _ mpe.Options) (mpe.Status, error) {
+	select {
+	case data := <-b.sent:
+		st := mpe.Status{Peer: src, Words: uint32(len(data) / 4), Phases: handshake.Phases{Start: 1000, Request: 10000, Clear: 11000, Data: 21000, Ack: 21000}}
+		if copy(buf, data) < len(data) {
+			return st, &handshake.TruncatedError{Remote: uint32(src), Posted: uint32(len(buf) / 4), Sent: st.Words}
+		}
+		return st, nil
+	case <-ctx.Done():
+		return mpe.Status{}, fmt.Errorf("rank 0 waits for rank %d: %w", src, context.Cause(ctx))
+	}
+}
+
+// serve answers at path until the test ends.
+func serve(t *testing.T, path string, b Backend) *Client {
+	t.Helper()
+	l, err := Listen(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- NewServer(b, log.New(io.Discard, "", 0)).Serve(ctx, l) }()
+	c := NewClient(path)
+	t.Cleanup(func() {
+		c.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func fakeServer(t *testing.T, b *fakeBackend) *Client {
+	return serve(t, filepath.Join(t.TempDir(), "c.sock"), b)
+}
+
+// TestAnswers: what a caller without our client sees.
+func TestAnswers(t *testing.T) {
+	h := NewServer(new(fakeBackend), log.New(io.Discard, "", 0)).handler()
+	for _, tt := range []struct {
+		method, url, body string
+		code              int
+		kind              Kind
+		text              string
+	}{
+		{"GET", "/v1/status", "", 200, "", ""},
+		{"GET", "/", "", 400, Usage, "there is no GET / here"},
+		{"GET", "/v2/status", "", 400, Usage, "may be of different versions"},
+		{"GET", "/v1/ping", "", 400, Usage, "there is no GET /v1/ping here"},
+		{"POST", "/v1/ping", "{", 400, Usage, "the request is not what /v1/ping takes"},
+		{"POST", "/v1/ping", `{"to": 1, "wrods": 3}`, 400, Usage, "wrods"},
+		{"POST", "/v1/ping", `{"to": 1} {}`, 400, Usage, "takes one JSON object"},
+		{"POST", "/v1/ping", `{"to": 1, "pad": "` + strings.Repeat("x", maxRequest) + `"}`, 400, Usage, "too large"},
+		{"POST", "/v1/ping", `{}`, 404, Rank, "there is no rank -1"},
+		{"POST", "/v1/ping", `{"to": 4}`, 404, Rank, "there is no rank 4: the cluster has ranks 0 to 3"},
+		{"POST", "/v1/ping", `{"to": 0}`, 404, Rank, "rank 0 would talk to itself"},
+		{"POST", "/v1/ping", `{"from": 1, "to": 0}`, 404, Rank, "rank 1 does not run here"},
+		{"POST", "/v1/ping", `{"to": 1, "count": 0}`, 400, Usage, "count 0"},
+		{"POST", "/v1/ping", `{"to": 1, "words": -1}`, 400, Usage, "-1 words"},
+		{"POST", "/v1/ping", `{"to": 1, "words": 2000000}`, 413, TooLong, "2000000 words"},
+		{"POST", "/v1/ping", `{"to": 1, "datatype": "double"}`, 400, Usage, "double"},
+		{"POST", "/v1/ping", `{"to": 1, "timeout": "10"}`, 400, Usage, "give a time with its unit"},
+		{"POST", "/v1/ping", `{"to": 1, "timeout": "-1s"}`, 400, Usage, "give a time with its unit"},
+		{"POST", "/v1/ping", `{"to": 1}`, 200, "", ""},
+		{"POST", "/v1/send?to=1", "abcd", 200, "", ""},
+		{"POST", "/v1/send?to=x", "abcd", 400, Usage, `to="x"`},
+		{"POST", "/v1/send?to=1&tag=1e3", "abcd", 400, Usage, `tag="1e3"`},
+		{"POST", "/v1/send?to=1&datatype=x", "abcd", 400, Usage, "unknown datatype"},
+		{"POST", "/v1/send?to=1&timeout=x", "abcd", 400, Usage, "timeout"},
+		{"POST", "/v1/send?to=2", "abcd", 502, Partial, "not acknowledged"},
+		{"POST", "/v1/send?to=1", strings.Repeat("x", 4<<20+1), 413, TooLong, "longer than 1048576 words"},
+		{"POST", "/v1/recv?from=1&words=1048577", "", 413, TooLong, "1048577 words"},
+		{"POST", "/v1/recv?from=1&words=99999999999999999999", "", 400, Usage, "give a whole number"},
+		{"POST", "/v1/recv?from=3", "", 200, "", ""}, // the message sent above
+		{"POST", "/v1/recv?from=3&timeout=1ms", "", 504, Timeout, "rank 0 waits for rank 3: gave up after 1ms"},
+		{"POST", "/v1/reset", `{"peer": 3}`, 404, Rank, "no such peer"},
+		{"POST", "/v1/reset", `{"peer": 1}`, 200, "", ""},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(tt.method, tt.url, strings.NewReader(tt.body)))
+		var e Error
+		if tt.code != http.StatusOK {
+			if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
+				t.Errorf("%s: %v", tt.url, err)
+			}
+		}
+		body := tt.body[:min(len(tt.body), 40)]
+		if w.Code != tt.code || e.Kind != tt.kind || !strings.Contains(e.Message, tt.text) {
+			t.Errorf("%s %s %q: %d %q %s", tt.method, tt.url, body, w.Code, e.Kind, e.Message)
+		}
+	}
+	w := httptest.NewRecorder()
+	unsized := io.MultiReader(strings.NewReader(strings.Repeat("x", 4<<20+1)))
+	if h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/send?to=1", unsized)); w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("a body of unknown length that is too long: %d", w.Code)
+	}
+	w = httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/send?to=1", iotest.ErrReader(io.ErrUnexpectedEOF)))
+	if w.Code != http.StatusBadRequest {
+		t.Errorf("a body that breaks off: %d", w.Code)
+	}
+}
+
+func TestKindOf(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		kind Kind
+	}{
+		{&handshake.TimeoutError{}, Timeout}, {&handshake.PartialError{}, Partial}, {&handshake.TruncatedError{}, Truncated},
+		{&handshake.RemoteError{}, Remote}, {handshake.ErrEmpty, Empty}, {handshake.ErrTooLong, TooLong},
+		{mpe.ErrClosed, Closed}, {mpe.ErrRank, Rank}, {mpe.ErrLength, Usage}, {mpe.ErrTag, Usage},
+		{&timeoutError{time.Second}, Timeout}, {context.Canceled, Canceled}, {io.EOF, Failed}, {Errorf(Mismatch, "x"), Mismatch},
+	} {
+		if got := KindOf(fmt.Errorf("wrapped: %w", tt.err)); got != tt.kind {
+			t.Errorf("%v: %q, want %q", tt.err, got, tt.kind)
+		}
+	}
+}
+
+// TestDaemonGone: a daemon that ends in the middle of a request is not one that
+// was never there.
+func TestDaemonGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.sock")
+	l, err := Listen(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		conn, err := l.Accept()
+		if err == nil {
+			conn.Close()
+		}
+	}()
+	c := NewClient(path)
+	defer c.Close()
+	defer l.Close()
+	err = c.Reset(within(t), ResetRequest{})
+	if KindOf(err) != Closed || !strings.Contains(err.Error(), "went away before it had answered") {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzRequests(f *testing.F) {
+	f.Add("/v1/ping", `{"to": 1, "words": 10, "count": 2, "timeout": "1ms"}`)
+	f.Add("/v1/send?to=1&tag=3&timeout=1ms", "abcd")
+	f.Add("/v1/recv?from=1&words=5&timeout=1ms&datatype=any", "")
+	f.Add("/v1/reset", `{"rank": 0, "peer": 1}`)
+	f.Fuzz(func(t *testing.T, url, body string) {
+		req, err := http.NewRequest(http.MethodPost, "http://x", strings.NewReader(body))
+		if err != nil {
+			t.Skip()
+		}
+		if req.URL, err = req.URL.Parse(url); err != nil {
+			t.Skip()
+		}
+		// Whatever it waits for, and however often: the caller hangs up.
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		defer cancel()
+		w := httptest.NewRecorder()
+		NewServer(new(fakeBackend), log.New(io.Discard, "", 0)).handler().ServeHTTP(w, req.WithContext(ctx))
+		if w.Code >= 300 && w.Code < 400 { // the router's own, for paths like //
+			return
+		}
+		var e Error
+		if w.Code != http.StatusOK && (json.Unmarshal(w.Body.Bytes(), &e) != nil || e.Kind == "" || e.Message == "") {
+			t.Errorf("%q %q: %d %s", url, body, w.Code, w.Body)
+		}
+	})
+}

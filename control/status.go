@@ -1,0 +1,85 @@
+package control
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/standin"
+)
+
+// Status is what the daemon is doing at one moment.
+type Status struct {
+	Version string `json:"version"`
+	PID     int    `json:"pid"`
+	// Config is where the configuration came from: a file's name, or
+	// "standard input".
+	Config string `json:"config"`
+	// Started is when all sockets were bound; Uptime counts from it, in
+	// seconds.
+	Started time.Time `json:"started"`
+	Uptime  float64   `json:"uptime_seconds"`
+	// LostLogLines counts log lines thrown away because the log's reader was
+	// too slow.
+	LostLogLines uint64 `json:"lost_log_lines"`
+	// Cluster lists all ranks in rank order.
+	Cluster []Member `json:"cluster"`
+	// Ranks are the local ones in rank order.
+	Ranks []LocalRank `json:"ranks"`
+}
+
+// Member is one rank of the cluster.
+type Member struct {
+	Rank    int    `json:"rank"`
+	Address string `json:"address"`
+	// Kind is what others take the rank for: fpga, cpu or software.
+	Kind string `json:"kind"`
+	// Role is host or standin for a local rank, and empty for a remote one.
+	Role   string `json:"role,omitempty"`
+	Kernel string `json:"kernel,omitempty"`
+	// Profile and Transport are those of the link from this daemon's lowest
+	// other rank.
+	Profile   string `json:"profile,omitempty"`
+	Transport string `json:"transport,omitempty"`
+}
+
+// LocalRank is a rank that the daemon runs.
+type LocalRank struct {
+	Rank    int    `json:"rank"`
+	Role    string `json:"role"`
+	Address string `json:"address"`
+	// Kernel is what a stand-in runs, and KernelState one of the Kernel
+	// constants; KernelError says why it failed.
+	Kernel      string `json:"kernel,omitempty"`
+	KernelState string `json:"kernel_state,omitempty"`
+	KernelError string `json:"kernel_error,omitempty"`
+	// KernelStats is what the kernel has done so far; nil for a host.
+	KernelStats *standin.Stats `json:"kernel_stats,omitempty"`
+	// Transports are udp, tcp or both.
+	Transports []string `json:"transports"`
+	// ReceiveBuffer is the size in bytes that the kernel granted the rank's
+	// UDP socket, of ReceiveBufferAsked; both are 0 without one.
+	ReceiveBuffer      int          `json:"receive_buffer"`
+	ReceiveBufferAsked int          `json:"receive_buffer_asked"`
+	Engine             mpe.Snapshot `json:"engine"`
+}
+
+// The states of a stand-in's kernel.
+const (
+	KernelRunning = "running"
+	KernelEnded   = "ended"
+	KernelFailed  = "failed"
+)
+
+// The roles of local ranks.
+const (
+	RoleHost    = "host"
+	RoleStandin = "standin"
+)
+
+// Member returns the entry of a rank, or nil.
+func (s *Status) Member(rank int) *Member {
+	if rank < 0 || rank >= len(s.Cluster) {
+		return nil
+	}
+	return &s.Cluster[rank]
+}

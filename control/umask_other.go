@@ -1,0 +1,5 @@
+//go:build !unix
+
+package control
+
+func restrictUmask() (restore func()) { return func() {} }

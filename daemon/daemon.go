@@ -1,0 +1,269 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/rankmap"
+)
+
+// drainTime is how long messages that are under way may take to end well when
+// the daemon stops: some repeats of a lost packet.
+const drainTime = 2 * time.Second
+
+// Options are what a daemon is told beside its configuration.
+type Options struct {
+	// Log takes the log; nil is nowhere.
+	Log *zap.Logger
+	// Ready takes one line when the daemon is ready; nil is nowhere.
+	Ready io.Writer
+	// Source is where the configuration came from, for people.
+	Source string
+}
+
+// Daemon is a planned daemon.
+type Daemon struct {
+	cfg      *config.Config
+	opts     Options
+	log      *zap.Logger
+	ranks    []*localRank // in rank order
+	rankMap  *rankmap.Map
+	observer *Observer
+	started  time.Time
+}
+
+// New plans a daemon. Nothing is bound, read or started: the error says what is
+// wrong with the configuration, and joins several errors if there are several.
+func New(cfg *config.Config, opts Options) (*Daemon, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	d := &Daemon{cfg: cfg, opts: opts, log: opts.Log}
+	if d.log == nil {
+		d.log = zap.NewNop()
+	}
+	var errs []error
+	for _, rank := range cfg.Local() {
+		r, err := newLocalRank(d.log, cfg, rank)
+		errs = append(errs, err)
+		d.ranks = append(d.ranks, r)
+	}
+	slices.SortFunc(d.ranks, func(a, b *localRank) int { return cmp.Compare(a.cfg.Rank, b.cfg.Rank) })
+	m, err := mapOf(cfg)
+	errs = append(errs, err)
+	d.rankMap = m
+	d.observer = newObserver(d.log, len(cfg.Ranks), func(rank, peer int) protocol.Profile {
+		if r := d.local(rank); r != nil && peer >= 0 && peer < len(r.links) {
+			return r.links[peer].Profile
+		}
+		return protocol.CloudFPGA
+	})
+	return d, errors.Join(errs...)
+}
+
+// mapOf returns the configuration's rank map.
+func mapOf(cfg *config.Config) (*rankmap.Map, error) {
+	entries := make([]rankmap.Entry, len(cfg.Ranks))
+	for i, r := range cfg.Ranks {
+		kind, err := rankmap.ParseKind(string(r.Peer))
+		if err != nil {
+			return nil, err
+		}
+		entries[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: kind, Local: r.Local()}
+	}
+	return rankmap.New(entries)
+}
+
+// local returns the local rank of the given number, or nil.
+func (d *Daemon) local(rank int) *localRank {
+	for _, r := range d.ranks {
+		if r.cfg.Rank == rank {
+			return r
+		}
+	}
+	return nil
+}
+
+// Run runs the daemon until ctx is done and everything has ended, and returns
+// nil then. It returns an error if something could not be bound, or failed.
+// A Daemon runs once.
+func (d *Daemon) Run(ctx context.Context) (err error) {
+	// The log's writer outlives everything that has something to say.
+	logCtx, stopLog := context.WithCancel(context.WithoutCancel(ctx))
+	logged := make(chan struct{})
+	go func() {
+		defer close(logged)
+		d.observer.run(logCtx)
+	}()
+	defer func() {
+		stopLog()
+		<-logged
+	}()
+
+	socket, err := d.bind()
+	if err != nil {
+		return err
+	}
+	for _, warning := range d.cfg.Warnings() {
+		d.log.Warn(warning)
+	}
+	warnBuffers(d.log, d.ranks)
+	if err := d.startEngines(); err != nil {
+		return errors.Join(err, d.release(socket))
+	}
+	d.started = time.Now()
+	err = d.serve(ctx, socket)
+	return errors.Join(err, d.stopEngines())
+}
+
+// bind binds every local rank and the control socket, or nothing.
+func (d *Daemon) bind() (socket net.Listener, err error) {
+	for _, r := range d.ranks {
+		if err := r.bind(d.rankMap, d.cfg); err != nil {
+			return nil, errors.Join(err, d.release(nil))
+		}
+	}
+	if d.cfg.Control.Socket == "" {
+		return nil, nil
+	}
+	socket, err = control.Listen(d.cfg.Control.Socket, fs.FileMode(d.cfg.Control.Mode))
+	if err != nil {
+		return nil, errors.Join(err, d.release(nil))
+	}
+	return socket, nil
+}
+
+// release gives back what was bound before anything ran.
+func (d *Daemon) release(socket net.Listener) error {
+	var errs []error
+	if socket != nil {
+		errs = append(errs, socket.Close())
+	}
+	for _, r := range d.ranks {
+		if r.engine == nil {
+			errs = append(errs, r.sockets.close())
+		}
+	}
+	return errors.Join(append(errs, d.stopEngines())...)
+}
+
+func (d *Daemon) startEngines() error {
+	for _, r := range d.ranks {
+		if err := r.start(d.cfg, d.observer, d.log); err != nil {
+			return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)
+		}
+	}
+	return nil
+}
+
+// serve runs the tasks until ctx is done or one of them fails.
+func (d *Daemon) serve(ctx context.Context, socket net.Listener) error {
+	tasks, ctx := errgroup.WithContext(ctx)
+	for _, r := range d.ranks {
+		if r.kernel != nil {
+			tasks.Go(func() error {
+				r.runKernel(ctx, d.log)
+				return nil
+			})
+		}
+	}
+	watcher := &waitWatcher{log: d.log, ranks: d.ranks, now: time.Now, warned: make(map[waitKey]warnedWait)}
+	tasks.Go(func() error { return watcher.run(ctx) })
+	if socket != nil {
+		server := control.NewServer(d, zap.NewStdLog(d.log))
+		tasks.Go(func() error {
+			if err := server.Serve(ctx, socket); err != nil {
+				return fmt.Errorf("control socket %s: %w", d.cfg.Control.Socket, err)
+			}
+			return nil
+		})
+	}
+	tasks.Go(func() error { return d.announce(ctx) })
+	// It ends with ctx, also if there is nothing else to run.
+	tasks.Go(func() error {
+		<-ctx.Done()
+		d.log.Info("zrlmpid stops")
+		return nil
+	})
+	return tasks.Wait()
+}
+
+// announce says that the daemon is ready, once the control socket answers.
+func (d *Daemon) announce(ctx context.Context) error {
+	if path := d.cfg.Control.Socket; path != "" {
+		client := control.NewClient(path)
+		defer client.Close()
+		_, err := client.Status(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("control socket %s does not answer: %w", path, err)
+		}
+	}
+	d.log.Info("zrlmpid is ready", zap.Int("local_ranks", len(d.ranks)), zap.Int("cluster_size", len(d.cfg.Ranks)),
+		zap.String("version", control.Version()), zap.String("config", d.opts.Source))
+	if d.opts.Ready == nil {
+		return nil
+	}
+	if _, err := io.WriteString(d.opts.Ready, d.readyLine()+"\n"); err != nil {
+		return fmt.Errorf("saying that the daemon is ready: %w", err)
+	}
+	return nil
+}
+
+// readyLine lists the local ranks and where they are.
+func (d *Daemon) readyLine() string {
+	var b strings.Builder
+	b.WriteString("ready ")
+	for _, r := range d.ranks {
+		fmt.Fprintf(&b, "rank %d %s ", r.cfg.Rank, r.cfg.Run)
+		if r.kernel != nil {
+			fmt.Fprintf(&b, "%v ", r.kernel)
+		}
+		fmt.Fprintf(&b, "%v, ", r.cfg.Address)
+	}
+	return b.String() + "control " + cmp.Or(d.cfg.Control.Socket, "none")
+}
+
+// stopEngines ends all engines at once; what is under way may end well.
+func (d *Daemon) stopEngines() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	var engines errgroup.Group
+	for _, r := range d.ranks {
+		if r.engine == nil {
+			continue
+		}
+		engines.Go(func() error {
+			err := r.engine.Close(ctx)
+			if len(r.links) == 1 {
+				err = r.sockets.close() // an engine without peers has not taken it
+			}
+			switch {
+			case errors.Is(err, context.DeadlineExceeded):
+				d.log.Warn("a message that was under way when the daemon stopped was cut off", zap.Int("rank", r.cfg.Rank))
+				return nil
+			case err != nil && !errors.Is(err, os.ErrClosed):
+				return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)
+			}
+			return nil
+		})
+	}
+	return engines.Wait()
+}

@@ -1,0 +1,287 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+func TestReadyLine(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", "run: host", "run: standin", "run: standin, kernel: sink", "peer: fpga"))
+	want := fmt.Sprintf("ready rank 0 host %s, rank 1 standin echo %s, rank 2 standin sink %s, control %s\n", c.addr(0), c.addr(1), c.addr(2), c.socket)
+	if r.ready != want {
+		t.Errorf("got  %swant %s", r.ready, want)
+	}
+	if info, err := os.Lstat(c.socket); err != nil || info.Mode() != os.ModeSocket|0o660 {
+		t.Errorf("the control socket: %v, %v", info.Mode(), err)
+	}
+}
+
+func TestPing(t *testing.T) {
+	for _, link := range []string{"", "defaults: {max_message_words: 100}", "defaults: {transport: tcp}", "defaults: {profile: v0.9}", "defaults: {max_datagram: 400}"} {
+		t.Run(link, func(t *testing.T) {
+			c := newCluster(t)
+			r := start(t, c.yaml(link, echoes(2, "")...))
+			for _, words := range []int{1, 2, 3, 346, 347, 348, 1000} {
+				r.ping(t, 1, words, 3)
+			}
+			r.ping(t, 2, 262160, 1)
+			// A rank on TCP may be called before its connection is made.
+			if log := r.log.String(); strings.Contains(log, "WARN") && !strings.Contains(log, "rmem_max") && !strings.Contains(link, "tcp") {
+				t.Errorf("warnings:\n%s", log)
+			}
+		})
+	}
+}
+
+// TestSharedLink: what one rank's entry says holds for both ends, also where the
+// rank itself is the caller.
+func TestSharedLink(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", "run: host", "run: standin, link: {transport: tcp, profile: v0.9}", "run: standin"))
+	r.ping(t, 1, 1000, 2)
+	r.ping(t, 2, 1000, 2)
+	s, err := r.client.Status(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank, want := range []string{"[udp tcp]", "[tcp]", "[udp tcp]"} {
+		if got := fmt.Sprint(s.Ranks[rank].Transports); got != want {
+			t.Errorf("rank %d is on %s, want %s", rank, got, want)
+		}
+	}
+	if m := s.Member(1); m.Transport != "tcp" || m.Profile != "v0.9" || m.Role != control.RoleStandin || m.Kernel != "echo" || m.Kind != "fpga" {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestSendRecv(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", echoes(1, "")...))
+	data := make([]byte, protocol.MaxCallWords*protocol.WordLen)
+	control.Payload(data, 1, protocol.Float)
+	send := control.SendRequest{From: 0, To: 1, Datatype: protocol.Float, Tag: 7, Timeout: patience}
+	for range 2 {
+		m, err := r.client.Send(within(t), send, bytes.NewReader(data))
+		if err != nil || m.Words != protocol.MaxCallWords || m.From != 0 || m.To != 1 || m.Elapsed <= 0 {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		m, got, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: 0, Words: protocol.MaxCallWords, AnyDatatype: true, Timeout: patience})
+		if err != nil || !bytes.Equal(got, data) || m.Datatype != "float" || m.From != 1 || m.To != 0 {
+			t.Fatalf("%+v, %d bytes, %v", m, len(got), err)
+		}
+	}
+	if n := strings.Count(r.log.String(), "profile cloudfpga has no tags"); n != 1 {
+		t.Errorf("the log tells %d times that tags do not travel:\n%s", n, r.log)
+	}
+
+	t.Run("truncated", func(t *testing.T) {
+		if _, err := r.client.Send(within(t), send, bytes.NewReader(data[:40])); err != nil {
+			t.Fatal(err)
+		}
+		m, got, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: 0, Words: 4, AnyDatatype: true, Timeout: patience})
+		if err != nil || m.Words != 10 || !bytes.Equal(got, data[:16]) || !strings.Contains(m.Truncated, "sent 10 words, but the posted buffer holds 4") {
+			t.Errorf("%+v, %x, %v", m, got, err)
+		}
+	})
+}
+
+func TestRequestErrors(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", "run: host", "run: standin, kernel: sink", "peer: software"))
+	ctx := within(t)
+	send := func(from, to int, data string) error {
+		_, err := r.client.Send(ctx, control.SendRequest{From: from, To: to, Timeout: 100 * time.Millisecond}, strings.NewReader(data))
+		return err
+	}
+	recv := func(from, to, words int) error {
+		_, _, err := r.client.Recv(ctx, control.RecvRequest{From: from, To: to, Words: words, Timeout: 100 * time.Millisecond})
+		return err
+	}
+	for _, tt := range []struct {
+		name string
+		err  error
+		kind control.Kind
+		text string
+	}{
+		{"time-out", recv(1, 0, 1), control.Timeout, "rank 0 waits for SEND_REQUEST from rank 1 since"},
+		{"nobody there", send(0, 2, "1234"), control.Timeout, "rank 0 waits for CLEAR_TO_SEND from rank 2 since"},
+		{"no such rank", send(0, 9, "1234"), control.Rank, "there is no rank 9: the cluster has ranks 0 to 2"},
+		{"itself", recv(0, 0, 1), control.Rank, "rank 0 would talk to itself"},
+		{"stand-in", send(1, 0, "1234"), control.Rank, "rank 1 is a stand-in, and its messages are those of its kernel sink"},
+		{"remote", send(2, 0, "1234"), control.Rank, "rank 2 does not run in this daemon"},
+		{"half a word", send(0, 1, "123"), control.Usage, "3 bytes: the length is not a multiple of 4"},
+		{"empty to an FPGA", send(0, 1, ""), control.Empty, "a message of 0 words wedges an FPGA"},
+		{"too long", recv(1, 0, maxWords+1), control.TooLong, "67108865 words: a message has 67108864 at most"},
+		{"negative", recv(1, 0, -1), control.Usage, "-1 words"},
+		{"reset of no peer", r.client.Reset(ctx, control.ResetRequest{Rank: 0, Peer: 5}), control.Rank, "rank 5: no such peer"},
+		{"reset by a remote", r.client.Reset(ctx, control.ResetRequest{Rank: 2, Peer: 0}), control.Rank, "rank 2 does not run in this daemon"},
+		{"reset", r.client.Reset(ctx, control.ResetRequest{Rank: control.AnyRank, Peer: 1}), "", ""},
+	} {
+		if tt.err == nil {
+			if tt.kind != "" {
+				t.Errorf("%s: no error", tt.name)
+			}
+			continue
+		}
+		if control.KindOf(tt.err) != tt.kind || !strings.Contains(tt.err.Error(), tt.text) {
+			t.Errorf("%s: %q: %v", tt.name, control.KindOf(tt.err), tt.err)
+		}
+	}
+	r.log.waitFor(t, "rank 0: send to rank 2 failed: rank 0 waits for CLEAR_TO_SEND from rank 2")
+}
+
+// TestHangUp: a caller that goes away takes its operation back.
+func TestHangUp(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", echoes(1, "")...))
+	ctx, cancel := context.WithCancel(within(t))
+	errs := make(chan error, 1)
+	go func() {
+		_, _, err := r.client.Recv(ctx, control.RecvRequest{From: 1, To: 0, Words: 1})
+		errs <- err
+	}()
+	posted := func() bool { return r.ranks[0].engine.Snapshot().Peers[0].Receiving != nil }
+	await(t, "the receive to be posted", posted)
+	cancel()
+	if err := <-errs; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	await(t, "the receive to be taken back", func() bool { return !posted() })
+}
+
+// await polls for a condition that nothing announces.
+func await(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for late := time.After(patience); !cond(); {
+		select {
+		case <-poll.C:
+		case <-late:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func TestSecondDaemon(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", echoes(1, "")...))
+	other := newCluster(t)
+	other.socket = c.socket
+	d, err := New(mustParse(t, other.yaml("", echoes(1, "")...)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Run(within(t)); !errors.Is(err, control.ErrInUse) {
+		t.Errorf("a second daemon on the same control socket: %v", err)
+	}
+	// It has given its addresses back.
+	conn, err := net.ListenPacket("udp", other.addr(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	r.ping(t, 1, 1, 1)
+}
+
+func TestPortTaken(t *testing.T) {
+	c := newCluster(t)
+	conn, err := net.ListenPacket("udp", c.addr(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	d, err := New(mustParse(t, c.yaml("", echoes(3, "")...)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Run(within(t))
+	if want := fmt.Sprintf("rank 2 cannot listen on udp %s", c.addr(2)); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v", err)
+	}
+	free, err := net.ListenPacket("udp", c.addr(1))
+	if err != nil {
+		t.Fatalf("rank 1's address was not released: %v", err)
+	}
+	free.Close()
+	if _, err := os.Lstat(c.socket); err == nil {
+		t.Error("a daemon that could not start has made its control socket")
+	}
+}
+
+func TestShutdown(t *testing.T) {
+	before := runtime.NumGoroutine()
+	c := newCluster(t)
+	r := start(t, c.yaml("", "run: host", "run: standin", "run: standin, kernel: source, kernel_options: {words: 1000}", "run: host"))
+	r.ping(t, 1, 1000, 2)
+	// A caller that waits is told.
+	told := make(chan error, 1)
+	go func() {
+		_, _, err := r.client.Recv(within(t), control.RecvRequest{From: 3, To: 0, Words: 1})
+		told <- err
+	}()
+	await(t, "the receive to be posted", func() bool { return r.ranks[0].engine.Snapshot().Peers[2].Receiving != nil })
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if err := <-told; control.KindOf(err) != control.Closed {
+		t.Errorf("the caller was told %v", err)
+	}
+	if _, err := os.Lstat(c.socket); err == nil {
+		t.Error("the control socket is still there")
+	}
+	r.client.Close()
+	await(t, "all goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
+	if _, err := r.client.Status(within(t)); err == nil || !strings.Contains(err.Error(), "no zrlmpid answers on "+c.socket) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestKernelEnds: a kernel that ends does not end the daemon.
+func TestKernelEnds(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", "run: host", "run: standin, kernel: source, kernel_options: {words: 5, count: 2}"))
+	for range 2 {
+		if m, _, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: control.AnyRank, Words: 10, Timeout: patience}); err != nil || m.Words != 5 {
+			t.Fatal(m, err)
+		}
+	}
+	await(t, "the kernel to end", func() bool { return r.Status().Ranks[1].KernelState == control.KernelEnded })
+	if s := r.Status().Ranks[1]; s.KernelStats.Sent != 2 || s.KernelError != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestWarnAfter(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("defaults: {warn_after: 50ms}", "run: host", "run: standin", "run: host"))
+	ctx, cancel := context.WithCancel(within(t))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = r.client.Send(ctx, control.SendRequest{From: 0, To: 2}, strings.NewReader("abcd"))
+	}()
+	r.log.waitFor(t, "rank 0 waits for CLEAR_TO_SEND from rank 2 since")
+	if _, _, err := r.client.Recv(ctx, control.RecvRequest{From: 0, To: 2, Words: 1}); err != nil {
+		t.Error(err)
+	}
+	r.log.waitFor(t, "rank 0 waited for CLEAR_TO_SEND from rank 2: that is over after")
+	<-done
+	cancel()
+	if n := strings.Count(r.log.String(), "waits for"); n != 1 {
+		t.Errorf("%d warnings, want one:\n%s", n, r.log)
+	}
+}

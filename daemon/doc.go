@@ -1,0 +1,13 @@
+// Package daemon assembles a running zrlmpid from a configuration: the rank map,
+// the sockets of every local rank, an engine for each, the kernels of stand-ins,
+// the control socket and the log.
+//
+// Everything is bound before anything runs: a daemon that is ready can be talked
+// to at each of its addresses, and one that cannot have an address releases the
+// others and says what to do. The package holds no protocol of its own. What a
+// configuration says is turned into what the packages below it take in link.go,
+// and nowhere else.
+//
+// The packet path must never wait for the log: the Observer hands its lines over
+// by a bounded queue, and counts those that it has no room for.
+package daemon

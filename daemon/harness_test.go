@@ -1,0 +1,183 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/control"
+)
+
+// patience is how long a test waits for what must happen soon.
+const patience = 20 * time.Second
+
+// cluster is a place for a test's ranks: addresses that no other test uses, and
+// ports that neither programs nor the kernel hand out.
+type cluster struct {
+	net1, net2, port int
+	socket           string
+}
+
+func newCluster(t testing.TB) cluster {
+	return cluster{
+		net1: 100 + rand.IntN(100), net2: rand.IntN(250), port: 20000 + rand.IntN(10000),
+		socket: filepath.Join(t.TempDir(), "c.sock"),
+	}
+}
+
+func (c cluster) addr(rank int) string {
+	return fmt.Sprintf("127.%d.%d.%d:%d", c.net1, c.net2, rank+1, c.port)
+}
+
+// yaml returns a configuration. A line of ranks begins with the rank's number,
+// and gets its address: "0 run: host".
+func (c cluster) yaml(extra string, ranks ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "control: {socket: %q}\n%s\nranks:\n", c.socket, extra)
+	for i, r := range ranks {
+		fmt.Fprintf(&b, "  - {rank: %d, address: %q, %s}\n", i, c.addr(i), r)
+	}
+	return b.String()
+}
+
+// echoes returns a host and n stand-ins that run echo.
+func echoes(n int, more string) []string {
+	ranks := []string{"run: host"}
+	for range n {
+		ranks = append(ranks, "run: standin"+more)
+	}
+	return ranks
+}
+
+func mustParse(t testing.TB, text string) *config.Config {
+	t.Helper()
+	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// running is a daemon under test.
+type running struct {
+	*Daemon
+	client *control.Client
+	ready  string
+	log    *syncBuffer
+	stop   func() error
+}
+
+// start runs a daemon until the test ends, or stop is called.
+func start(t testing.TB, text string) *running {
+	t.Helper()
+	log := &syncBuffer{grew: make(chan struct{}, 1)}
+	pr, pw := io.Pipe()
+	d, err := New(mustParse(t, text), Options{Log: testLogger(log), Ready: pw, Source: "test.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		err := d.Run(ctx)
+		pw.CloseWithError(fmt.Errorf("the daemon ended: %w", err))
+		ended <- err
+	}()
+	line := make([]byte, 64<<10)
+	n, err := pr.Read(line)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	r := &running{Daemon: d, client: control.NewClient(d.cfg.Control.Socket), ready: string(line[:n]), log: log}
+	r.stop = sync.OnceValue(func() error {
+		r.client.Close()
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func testLogger(w zapcore.WriteSyncer) *zap.Logger {
+	ec := zap.NewDevelopmentEncoderConfig()
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(ec), w, zapcore.DebugLevel))
+}
+
+// syncBuffer is a log that a test can wait for.
+type syncBuffer struct {
+	mu   sync.Mutex
+	b    bytes.Buffer
+	grew chan struct{}
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.grew <- struct{}{}:
+	default:
+	}
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) Sync() error { return nil }
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// waitFor waits for the log to contain text.
+func (s *syncBuffer) waitFor(t testing.TB, text string) {
+	t.Helper()
+	late := time.After(patience)
+	for !strings.Contains(s.String(), text) {
+		select {
+		case <-s.grew:
+		case <-late:
+			t.Fatalf("the log never said %q:\n%s", text, s)
+		}
+	}
+}
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// ping makes round trips and fails the test unless every one is verified.
+func (r *running) ping(t testing.TB, to, words, count int) {
+	t.Helper()
+	trips := 0
+	err := r.client.Ping(within(t), control.PingRequest{
+		From: control.AnyRank, To: to, Words: words, Count: count, Datatype: "int", Timeout: "10s",
+	}, func(trip control.Trip) error {
+		trips++
+		if !trip.Verified || trip.Error != "" {
+			return fmt.Errorf("%+v", trip)
+		}
+		return nil
+	})
+	if err != nil || trips != count {
+		t.Errorf("ping of rank %d with %d words: %d of %d trips, %v", to, words, trips, count, err)
+	}
+}

@@ -1,0 +1,95 @@
+package daemon
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// TestBadPackets: what no sound peer sends is counted by reason, and does not
+// disturb the others.
+func TestBadPackets(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", "run: host", "run: standin", "peer: software"))
+	sender := func(rank int) *net.UDPConn {
+		local := net.UDPAddrFromAddrPort(mustParse(t, c.yaml("", echoes(9, "")...)).Rank(rank).Address.AddrPort)
+		conn, err := net.DialUDP("udp", local, net.UDPAddrFromAddrPort(r.cfg.Rank(0).Address.AddrPort))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	peer, stranger := sender(2), sender(7)
+
+	header := func(change func(*protocol.Header)) []byte {
+		h := protocol.Header{Dst: 0, Src: 2, Call: protocol.SendInt, Type: protocol.SendRequest}
+		if change != nil {
+			change(&h)
+		}
+		return protocol.CloudFPGA.Append(nil, h)
+	}
+	with := func(at int, b byte) []byte {
+		h := header(nil)
+		h[at] = b
+		return h
+	}
+	data := func(words uint32, bytes int) []byte {
+		h := header(func(h *protocol.Header) { h.Type, h.Size = protocol.Data, words })
+		return append(h, make([]byte, bytes)...)
+	}
+	const copies = 3
+	for _, tt := range []struct {
+		reason string
+		conn   *net.UDPConn
+		packet []byte
+		log    string
+	}{
+		{"start_mark", peer, with(0, 0), "byte 0 is 0x00, but the start mark is 0x96"},
+		{"end_mark", peer, with(31, 1), "byte 31 is 0x01, but the end mark is 0x96"},
+		{"reserved", peer, with(18, 5), "byte 18 is 0x05, but must be 0; a peer that sends tags follows the protocol page"},
+		{"call", peer, with(16, 9), "byte 16 is 0x09, but the calls are"},
+		{"type", peer, with(17, 9), "byte 17 is 0x09, but the packet types are"},
+		{"short", peer, header(nil)[:20], "20 bytes, but a header has 32"},
+		{"short", peer, nil, "0 bytes, but a header has 32"},
+		{"source_rank", peer, header(func(h *protocol.Header) { h.Src = 1 }),
+			"says it is rank 1, but the rank map says that address is rank 2: the rank maps of the two sides differ"},
+		{"destination", peer, header(func(h *protocol.Header) { h.Dst = 3 }), "is addressed to rank 3, but this is rank 0"},
+		{"length", peer, append(header(nil), 0, 0, 0, 0), "is not a length that it can have"},
+		{"length", peer, make([]byte, 5000), "is not a length that a datagram can have here"},
+		{"size", peer, data(0xffffffff, 1384), "it announces 4294967295 words"},
+		{"unasked", peer, data(2, 8), "it was not cleared to send"},
+		{"direction", peer, header(func(h *protocol.Header) { h.Call = protocol.RecvInt }), "RECV_INT makes no sense in a SEND_REQUEST packet"},
+		{"stale", peer, header(func(h *protocol.Header) { h.Type, h.Call = protocol.Ack, protocol.RecvInt }), "it answers nothing that is under way"},
+		{"barrier", peer, header(func(h *protocol.Header) { h.Call = protocol.Barrier }), "deployed nodes ignore BARRIER"},
+		{"unknown_address", stranger, header(nil), "dropped: that address is not in the rank map"},
+	} {
+		count := func() uint64 {
+			s := r.ranks[0].engine.Snapshot()
+			return s.Dropped[tt.reason] + s.Peers[1].Dropped[tt.reason]
+		}
+		before := count()
+		for range copies {
+			if _, err := tt.conn.Write(tt.packet); err != nil {
+				t.Fatal(err)
+			}
+		}
+		await(t, tt.reason, func() bool { return count() == before+copies })
+		r.ping(t, 1, 347, 1)
+		if before == 0 { // the second of a kind within a second is not logged
+			r.log.waitFor(t, tt.log)
+		}
+	}
+	s, err := r.client.Status(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Ranks[0].Engine.Peers[1].Dropped["source_rank"]; got != copies {
+		t.Errorf("status counts %d packets with a wrong source rank, want %d", got, copies)
+	}
+	if log := r.log.String(); strings.Count(log, "the rank maps of the two sides differ") > 3 {
+		t.Errorf("repeated lines:\n%s", log)
+	}
+}

@@ -1,0 +1,187 @@
+package daemon
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// The built-in values of a link that package handshake does not have.
+const (
+	// warnAfter is long for a handshake, and short for a person who waits.
+	warnAfter = 10 * time.Second
+	// fpgaPace and fpgaPaceOver are what upstream's CPU library does so that
+	// an FPGA's DRAM keeps up.
+	fpgaPace     = 1100 * time.Nanosecond
+	fpgaPaceOver = 65536
+	// maxWords is the largest message believed or sent, in words: 256 MiB.
+	maxWords = 1 << 26
+)
+
+// link is how a local rank talks to one peer.
+type link struct {
+	config.Link
+	handshake handshake.Config
+}
+
+// newLink returns the link of a local rank to a remote one, which may be local
+// as well. The error is a *config.Error.
+func newLink(cfg *config.Config, local, remote *config.Rank) (link, error) {
+	rules := rulesFor(remote)
+	if local.Habits != nil {
+		// It knows no more of its peers than an FPGA does.
+		rules = handshake.Rules{}
+	}
+	l := link{Link: cfg.LinkFor(remote.Rank, builtIn(local, remote, rules))}
+	if err := l.share(local, remote); err != nil {
+		return link{}, err
+	}
+	if err := l.check(local, remote); err != nil {
+		return link{}, err
+	}
+	l.handshake = handshake.Config{
+		Profile: l.Profile, Peer: rules, MaxWords: messageLimit(cfg),
+		Shape: protocol.CPUShape(), Timing: timing(l.Link, rules),
+	}
+	if l.OnPartial == config.PartialRepeat {
+		l.handshake.OnPartial = handshake.RepeatPartial
+	}
+	if local.Habits != nil {
+		keepHabits(&l.handshake, local)
+	}
+	l.handshake.Shape.MaxDatagram = l.MaxDatagram
+	return l, nil
+}
+
+// rulesFor returns what is known about a rank by what it is.
+func rulesFor(r *config.Rank) handshake.Rules {
+	switch r.Peer {
+	case config.PeerFPGA:
+		return handshake.FPGAPeer(uint32(r.Rank))
+	case config.PeerCPU:
+		return handshake.CPUPeer()
+	}
+	return handshake.SoftwarePeer()
+}
+
+// builtIn returns the link where the configuration is silent.
+func builtIn(local, remote *config.Rank, rules handshake.Rules) config.Link {
+	t := handshake.DefaultTiming(rules)
+	l := config.Link{
+		Profile: protocol.CloudFPGA, Transport: config.TransportUDP, OnPartial: config.PartialError,
+		MaxDatagram: protocol.MaxDatagram, WarnAfter: warnAfter,
+		Timeouts:  config.Timeouts{Clear: backoff(t.Clear), Ack: backoff(t.Ack), Data: backoff(t.Data)},
+		Deadlines: config.Deadlines{Clear: t.ClearDeadline, Ack: t.AckDeadline, Data: t.DataDeadline},
+	}
+	if remote.Peer == config.PeerFPGA && local.Habits == nil {
+		l.Pace = config.Pace{PerDatagram: fpgaPace, OverWords: fpgaPaceOver}
+	}
+	return l
+}
+
+func backoff(b handshake.Backoff) config.Backoff {
+	return config.Backoff{First: b.First, Step: b.Step, Repeats: b.Repeats, Then: b.Then}
+}
+
+// timing returns the time-outs that the link says.
+func timing(l config.Link, rules handshake.Rules) handshake.Timing {
+	t := handshake.DefaultTiming(rules)
+	set := func(to *handshake.Backoff, b config.Backoff) {
+		*to = handshake.Backoff{First: b.First, Step: b.Step, Repeats: b.Repeats, Then: b.Then}
+	}
+	set(&t.Clear, l.Timeouts.Clear)
+	set(&t.Ack, l.Timeouts.Ack)
+	set(&t.Data, l.Timeouts.Data)
+	t.ClearDeadline, t.AckDeadline, t.DataDeadline = l.Deadlines.Clear, l.Deadlines.Ack, l.Deadlines.Data
+	// Both sides of such a link repeat sooner, and a repeat must not be taken
+	// for the rest of a message.
+	t.FragmentGap = min(t.FragmentGap, l.Timeouts.Ack.First/2)
+	return t
+}
+
+// keepHabits makes the link that of a deployed FPGA, as far as its rank's habits
+// say.
+func keepHabits(h *handshake.Config, local *config.Rank) {
+	habits := local.Habits
+	h.Habits = handshake.Habits{
+		OneParkedHeader: habits.OneParkedHeader, AckOnce: habits.AckOnce,
+		IgnoreDestination: habits.IgnoreDestination, CarryOver: habits.Timeouts,
+	}
+	if habits.PadLines {
+		h.Shape = protocol.FPGAShape(habits.LongTail)
+	}
+	if habits.Timeouts {
+		h.Timing = handshake.DeployedFPGA(uint32(local.Rank))
+	}
+}
+
+// share lets the local rank's own entry speak where both ranks must do the same
+// and the other's is silent: one file then serves the daemons of both.
+func (l *link) share(local, remote *config.Rank) error {
+	own, other := local.Link, remote.Link
+	if own == nil {
+		return nil
+	}
+	if other == nil {
+		other = new(config.LinkOptions)
+	}
+	agree := func(key string, same bool) error {
+		if same {
+			return nil
+		}
+		return &config.Error{Key: "link." + key, Problem: fmt.Sprintf(
+			"ranks %d and %d say different things, but both use it for the link between them: give it to one of them, or to both alike",
+			local.Rank, remote.Rank)}
+	}
+	if own.Profile != nil {
+		if err := agree("profile", other.Profile == nil || *other.Profile == *own.Profile); err != nil {
+			return err
+		}
+		l.Profile = protocol.Profile(*own.Profile)
+	}
+	if own.Transport != nil {
+		if err := agree("transport", other.Transport == nil || *other.Transport == *own.Transport); err != nil {
+			return err
+		}
+		l.Transport = *own.Transport
+	}
+	if own.MaxDatagram != nil {
+		if err := agree("max_datagram", other.MaxDatagram == nil || *other.MaxDatagram == *own.MaxDatagram); err != nil {
+			return err
+		}
+		l.MaxDatagram = *own.MaxDatagram
+	}
+	return nil
+}
+
+// check refuses what would lose every message of several datagrams.
+func (l *link) check(local, remote *config.Rank) error {
+	refuse := func(format string, args ...any) error {
+		return &config.Error{Key: "link.max_datagram", Problem: fmt.Sprintf("ranks %d and %d: %s",
+			local.Rank, remote.Rank, fmt.Sprintf(format, args...))}
+	}
+	switch {
+	case l.Transport != config.TransportUDP || l.MaxDatagram == protocol.MaxDatagram:
+		return nil
+	case l.MaxDatagram > protocol.MaxDatagram:
+		return refuse("%d is more than a rank takes over UDP: use %d or less", l.MaxDatagram, protocol.MaxDatagram)
+	case remote.Peer != config.PeerSoftware && !remote.Local():
+		return refuse("%d, but deployed nodes (peer: %s) cut messages at %d: leave it out", l.MaxDatagram, remote.Peer, protocol.MaxDatagram)
+	}
+	return nil
+}
+
+// messageLimit returns the largest message that any rank of the daemon takes, in
+// words.
+func messageLimit(cfg *config.Config) uint32 {
+	words := maxWords
+	for i := range cfg.Ranks {
+		if o := cfg.Ranks[i].KernelOptions; o != nil {
+			words = max(words, o.Words)
+		}
+	}
+	return uint32(words)
+}

@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+func TestLink(t *testing.T) {
+	const ranks = `
+ranks:
+  - {rank: 0, address: 10.0.0.1, run: host}
+  - {rank: 1, address: 10.0.0.2, run: standin}
+  - {rank: 2, address: 10.0.0.3, peer: fpga}
+  - {rank: 3, address: 10.0.0.4, peer: cpu}
+  - {rank: 4, address: 10.0.0.5, peer: software}
+`
+	link := func(t *testing.T, text string, local, remote int) link {
+		t.Helper()
+		cfg := mustParse(t, text)
+		l, err := newLink(cfg, cfg.Rank(local), cfg.Rank(remote))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	pace := config.Pace{PerDatagram: 1100 * time.Nanosecond, OverWords: 65536}
+	for _, tt := range []struct {
+		remote int
+		peer   handshake.Rules
+		pace   config.Pace
+	}{
+		{1, handshake.FPGAPeer(1), pace}, {2, handshake.FPGAPeer(2), pace},
+		{3, handshake.CPUPeer(), config.Pace{}}, {4, handshake.SoftwarePeer(), config.Pace{}},
+	} {
+		want := handshake.Config{Peer: tt.peer, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(tt.peer), MaxWords: maxWords}
+		l := link(t, ranks, 0, tt.remote)
+		if !reflect.DeepEqual(l.handshake, want) || l.Pace != tt.pace || l.WarnAfter != 10*time.Second || l.Transport != config.TransportUDP {
+			t.Errorf("host to rank %d:\ngot  %+v\nwant %+v\n%+v", tt.remote, l.handshake, want, l.Link)
+		}
+	}
+
+	t.Run("stand-in", func(t *testing.T) {
+		want := handshake.Config{
+			Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(1), MaxWords: maxWords,
+			Habits: handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
+		}
+		for _, remote := range []int{0, 2, 3, 4} {
+			if l := link(t, ranks, 1, remote); !reflect.DeepEqual(l.handshake, want) || l.Pace != (config.Pace{}) {
+				t.Errorf("to rank %d: %+v\n%+v", remote, l.handshake, l.Link)
+			}
+		}
+	})
+	t.Run("stand-in without habits", func(t *testing.T) {
+		off := strings.Replace(ranks, "run: standin", "run: standin, habits: {pad_lines: false, long_tail: false, timeouts: false, one_parked_header: false, ack_once: false, ignore_destination: false}", 1)
+		want := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: maxWords}
+		if l := link(t, off, 1, 0); !reflect.DeepEqual(l.handshake, want) {
+			t.Errorf("%+v", l.handshake)
+		}
+	})
+	t.Run("software stand-in", func(t *testing.T) {
+		l := link(t, strings.Replace(ranks, "run: standin", "run: standin, peer: software", 1), 1, 2)
+		if l.handshake.Peer != handshake.FPGAPeer(2) || l.handshake.Habits != (handshake.Habits{}) {
+			t.Errorf("%+v", l.handshake)
+		}
+	})
+	t.Run("overrides", func(t *testing.T) {
+		l := link(t, ranks+`
+defaults:
+  on_partial: repeat
+  profile: v0.9
+  warn_after: 1s
+  pace: {per_datagram: 2us, over_words: 10}
+  timeouts: {clear: {first: 1ms, step: 2ms, repeats: 4, then: 5ms}, ack: {first: 60ms}, data: {first: 7ms}}
+  deadlines: {clear: 1s, ack: 2s, data: 3s}
+`, 0, 4)
+		want := handshake.DefaultTiming(handshake.Rules{})
+		want.Clear = handshake.Backoff{First: time.Millisecond, Step: 2 * time.Millisecond, Repeats: 4, Then: 5 * time.Millisecond}
+		want.Ack.First, want.Data.First = 60*time.Millisecond, 7*time.Millisecond
+		want.ClearDeadline, want.AckDeadline, want.DataDeadline = time.Second, 2*time.Second, 3*time.Second
+		want.FragmentGap = 30 * time.Millisecond
+		if l.handshake.Timing != want || l.handshake.OnPartial != handshake.RepeatPartial || l.handshake.Profile != protocol.V09 || l.Pace.OverWords != 10 {
+			t.Errorf("%+v", l.handshake)
+		}
+	})
+	t.Run("large kernel", func(t *testing.T) {
+		l := link(t, strings.Replace(ranks, "run: standin", "run: standin, kernel_options: {words: 100000000}", 1), 0, 1)
+		if l.handshake.MaxWords != 100000000 {
+			t.Errorf("at most %d words", l.handshake.MaxWords)
+		}
+	})
+}
+
+func TestLinkErrors(t *testing.T) {
+	for _, tt := range []struct{ name, zero, one, want string }{
+		{"transport", "run: host, link: {transport: udp}", "run: host, link: {transport: tcp}", "link.transport: ranks 0 and 1 say different things"},
+		{"profile", "run: host, link: {profile: v0.9}", "run: host, link: {profile: cloudfpga}", "link.profile: ranks 0 and 1 say different things"},
+		{"datagram", "run: host, link: {max_datagram: 80}", "run: host, link: {max_datagram: 88}", "link.max_datagram: ranks 0 and 1 say different things"},
+		{"large datagrams", "run: host", "run: host, link: {max_datagram: 1424}", "ranks 0 and 1: 1424 is more than a rank takes over UDP: use 1416 or less"},
+		{"small datagrams to an FPGA", "run: host", "peer: fpga, link: {max_datagram: 1000}", "1000, but deployed nodes (peer: fpga) cut messages at 1416"},
+		{"program", "run: host", "run: standin, kernel: \"exec:/no/such/program\"", "/no/such/program"},
+	} {
+		_, err := New(mustParse(t, newCluster(t).yaml("", tt.zero, tt.one)), Options{})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}

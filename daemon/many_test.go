@@ -1,0 +1,69 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// maxResident is the memory that a daemon with manyRanks stand-ins may occupy.
+const (
+	manyRanks   = 64
+	maxResident = 100 << 20
+)
+
+func TestManyRanks(t *testing.T) {
+	debug.FreeOSMemory() // what other tests have left behind
+	c := newCluster(t)
+	r := start(t, c.yaml("", echoes(manyRanks, ", habits: {max_ranks: false}")...))
+	var wg sync.WaitGroup
+	for rank := 1; rank <= manyRanks; rank++ {
+		wg.Go(func() {
+			for _, words := range []int{1, 347, 5000} {
+				r.ping(t, rank, words, 3)
+			}
+		})
+	}
+	wg.Wait()
+	s, err := r.client.Status(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rank := range s.Ranks {
+		for _, p := range rank.Engine.Peers {
+			if p.Failed > 0 {
+				t.Errorf("rank %d: %d failures with rank %d", rank.Rank, p.Failed, p.Rank)
+			}
+		}
+	}
+	if raceEnabled || runtime.GOOS != "linux" {
+		return // the race detector multiplies memory
+	}
+	runtime.GC()
+	resident := residentMemory(t)
+	t.Logf("%d stand-ins: %.1f MiB resident", manyRanks, float64(resident)/(1<<20))
+	if resident > maxResident {
+		t.Errorf("%d bytes are resident, want %d at most", resident, maxResident)
+	}
+}
+
+// residentMemory returns this process's resident memory in bytes.
+func residentMemory(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l := range strings.Lines(string(text)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(l, "VmRSS: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	t.Fatal("no VmRSS in /proc/self/status")
+	return 0
+}

@@ -1,0 +1,149 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// fakeObserver is an observer with a clock that the test moves.
+func fakeObserver(level zapcore.Level) (o *Observer, logs *observer.ObservedLogs, clock *time.Duration) {
+	core, logs := observer.New(level)
+	o = newObserver(zap.New(core), 4, func(int, int) protocol.Profile { return protocol.CloudFPGA })
+	clock = new(time.Duration)
+	o.now = func() time.Duration { return *clock }
+	return o, logs, clock
+}
+
+func messages(logs *observer.ObservedLogs) []string {
+	var texts []string
+	for _, e := range logs.TakeAll() {
+		texts = append(texts, e.Message)
+	}
+	return texts
+}
+
+var arrival = &mpe.Arrival{Peer: 2, From: netip.MustParseAddrPort("127.0.0.3:2718"), Bytes: make([]byte, 1416)}
+
+func TestFlood(t *testing.T) {
+	o, logs, clock := fakeObserver(zapcore.InfoLevel)
+	act := handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonSourceRank, Header: protocol.Header{Src: 1}}
+	const line = "rank 0: packet from 127.0.0.3 says it is rank 1, but the rank map says that address is rank 2: the rank maps of the two sides differ"
+	for range 4212 {
+		o.Dropped(0, 2, arrival, act)
+	}
+	o.Dropped(1, 2, arrival, act) // another rank has a line of its own
+	*clock += perLine
+	o.Dropped(0, 2, arrival, act)
+	for range 9 {
+		o.Dropped(0, 2, arrival, act)
+	}
+	o.drain()
+	want := []string{line, strings.Replace(line, "rank 0", "rank 1", 1), line + " … and 4211 more"}
+	if got := messages(logs); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+
+	o.flush()
+	if got := messages(logs); len(got) != 0 {
+		t.Errorf("too early: %q", got)
+	}
+	*clock += perLine
+	o.flush()
+	o.flush()
+	if got := messages(logs); len(got) != 1 || got[0] != "rank 0: … and 9 more packets dropped: source_rank" {
+		t.Errorf("after the flood: %q", got)
+	}
+}
+
+// TestFloodCost: the packet path does not allocate for the log, whether a line is
+// queued, suppressed, lost or below the log's level.
+func TestFloodCost(t *testing.T) {
+	act := handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonStale}
+	for _, tt := range []struct {
+		name  string
+		level zapcore.Level
+		step  time.Duration
+	}{{"suppressed", zapcore.InfoLevel, 0}, {"queued or lost", zapcore.InfoLevel, perLine}, {"below the level", zapcore.ErrorLevel, perLine}} {
+		o, _, clock := fakeObserver(tt.level)
+		if n := testing.AllocsPerRun(2*queueLen, func() {
+			*clock += tt.step
+			o.Dropped(0, 2, arrival, act)
+			o.Noted(0, 2, handshake.Action{Event: handshake.Reacked})
+			o.Done(0, mpe.Status{Peer: 2}, handshake.ErrTimeout)
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", tt.name, n)
+		}
+		if lost := o.lost.Load() > 0; lost != (tt.step > 0) {
+			t.Errorf("%s: %d lines lost", tt.name, o.lost.Load())
+		}
+	}
+}
+
+// TestSlowLog: a log that takes nothing does not hold the engine up.
+func TestSlowLog(t *testing.T) {
+	o, _, clock := fakeObserver(zapcore.InfoLevel)
+	for range queueLen + 5 {
+		*clock += perLine
+		o.TransportError(0, errors.New("no route"))
+	}
+	if n := o.lost.Load(); n != 5 {
+		t.Errorf("%d lines lost, want 5", n)
+	}
+}
+
+func TestLines(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		tell func(o *Observer)
+		want string // "" for silence
+	}{
+		{"datatype", func(o *Observer) {
+			o.Dropped(0, 2, arrival, handshake.Action{Reason: handshake.ReasonDatatype, Header: protocol.Header{Type: protocol.SendRequest, Src: 2, Call: protocol.SendFloat}})
+		}, "rank 0: packet from rank 2 (127.0.0.3:2718) dropped: SEND_REQUEST 2→0 SEND_FLOAT does not match what is posted"},
+		{"no arrival", func(o *Observer) {
+			o.Dropped(0, 2, nil, handshake.Action{Reason: handshake.ReasonGap})
+		}, "rank 0: packet from rank 2 dropped: payload after a pause"},
+		{"unknown", func(o *Observer) {
+			o.Dropped(0, mpe.UnknownPeer, arrival, handshake.Action{Reason: handshake.ReasonUnknownAddress})
+		}, "rank 0: packet from 127.0.0.3:2718 dropped: that address is not in the rank map"},
+		{"event", func(o *Observer) {
+			o.Noted(0, 2, handshake.Action{Event: handshake.Repeated, Header: protocol.Header{Type: protocol.SendRequest, Dst: 2}})
+		}, "rank 0 and rank 2: no answer in time, sent again (SEND_REQUEST 0→2 SEND_INT)"},
+		{"failed receive", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, handshake.ErrTimeout) }, "rank 0: receive from rank 3 failed: deadline exceeded"},
+		{"failed send", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3, Send: true}, handshake.ErrTimeout) }, "rank 0: send to rank 3 failed: deadline exceeded"},
+		{"success", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, nil) }, ""},
+		{"cancelled", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, context.Canceled) }, ""},
+		{"shutting down", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, mpe.ErrClosed) }, ""},
+		{"network", func(o *Observer) { o.TransportError(0, errors.New("rank 0 cannot send: no route to host")) }, "rank 0 cannot send: no route to host"},
+		{"closed", func(o *Observer) { o.TransportError(0, mpe.ErrTransportClosed) }, ""},
+	} {
+		o, logs, _ := fakeObserver(zapcore.DebugLevel)
+		tt.tell(o)
+		o.drain()
+		got := strings.Join(messages(logs), "\n")
+		if (tt.want == "") != (got == "") || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+	for r := handshake.ReasonShort; int(r) < handshake.NumReasons; r++ {
+		o, logs, _ := fakeObserver(zapcore.DebugLevel)
+		o.Dropped(0, 2, arrival, handshake.Action{Reason: r})
+		o.drain()
+		if got := messages(logs); len(got) != 1 || strings.HasSuffix(got[0], ": "+r.String()) {
+			t.Errorf("%v is not explained: %q", r, got)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// port is a host rank as callers of the control socket use it: an engine that
+// cuts sends where the link says so.
+type port struct {
+	log    *zap.Logger
+	engine *mpe.Engine
+	links  []link
+	limit  int // the largest message in words
+	peers  []portPeer
+}
+
+type portPeer struct {
+	// sending holds a token while a message is being cut, so that the pieces
+	// of two do not mix.
+	sending chan struct{}
+	// toldTag: the log says that tags do not travel to this peer.
+	toldTag atomic.Bool
+}
+
+var _ control.Port = (*port)(nil)
+
+func newPort(log *zap.Logger, engine *mpe.Engine, links []link, limit int) *port {
+	p := &port{log: log, engine: engine, links: links, limit: limit, peers: make([]portPeer, len(links))}
+	for i := range p.peers {
+		p.peers[i].sending = make(chan struct{}, 1)
+	}
+	return p
+}
+
+func (p *port) Rank() int     { return p.engine.Rank() }
+func (p *port) Size() int     { return p.engine.Size() }
+func (p *port) MaxWords() int { return p.limit }
+
+// Cut returns the size in words of the pieces of larger messages to a peer.
+func (p *port) Cut(peer int) int {
+	if peer < 0 || peer >= len(p.links) {
+		return 0
+	}
+	return p.links[peer].MaxMessageWords
+}
+
+// Send sends data to rank dst, in pieces if the link's max_message_words says so.
+func (p *port) Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error) {
+	p.noteTag(dst, opts)
+	piece := p.Cut(dst) * protocol.WordLen
+	if piece == 0 {
+		return p.engine.Send(ctx, dst, data, opts)
+	}
+	select {
+	case p.peers[dst].sending <- struct{}{}:
+		defer func() { <-p.peers[dst].sending }()
+	case <-ctx.Done():
+		return mpe.Status{}, fmt.Errorf("rank %d: another message to rank %d is under way: %w", p.Rank(), dst, context.Cause(ctx))
+	}
+	st, err := p.engine.Send(ctx, dst, data[:min(piece, len(data))], opts)
+	for off := piece; err == nil && off < len(data); off += piece {
+		var next mpe.Status
+		next, err = p.engine.Send(ctx, dst, data[off:min(off+piece, len(data))], opts)
+		if err != nil {
+			return st, fmt.Errorf("after %d of %d words: %w", off/protocol.WordLen, len(data)/protocol.WordLen, err)
+		}
+		st = control.Join(st, next)
+	}
+	return st, err
+}
+
+// Recv receives one message, or one piece, from rank src.
+func (p *port) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error) {
+	return p.engine.Recv(ctx, src, buf, opts)
+}
+
+// noteTag says once per peer that a tag goes no further than here.
+func (p *port) noteTag(peer int, opts mpe.Options) {
+	if opts.Tag == 0 || peer < 0 || peer >= len(p.links) || p.links[peer].Profile != protocol.CloudFPGA {
+		return
+	}
+	if p.peers[peer].toldTag.CompareAndSwap(false, true) {
+		p.log.Info(fmt.Sprintf("rank %d uses tag %d towards rank %d, but profile cloudfpga has no tags: messages match by their order only",
+			p.Rank(), opts.Tag, peer), zap.Int("rank", p.Rank()), zap.Int("peer", peer))
+	}
+}

@@ -1,0 +1,163 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/standin"
+)
+
+// localRank is a rank that the daemon runs.
+type localRank struct {
+	cfg *config.Rank
+	// links has an entry per rank of the cluster; its own is zero.
+	links  []link
+	kernel standin.Kernel // of a stand-in
+
+	sockets sockets
+	engine  *mpe.Engine
+	port    *port // of a host
+
+	mu          sync.Mutex
+	kernelState string
+	kernelErr   error
+}
+
+// newLocalRank plans a rank. Nothing is bound yet.
+func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank) (*localRank, error) {
+	r := &localRank{cfg: rank, links: make([]link, len(cfg.Ranks))}
+	var errs []error
+	for i := range cfg.Ranks {
+		remote := &cfg.Ranks[i]
+		if remote.Rank == rank.Rank {
+			continue
+		}
+		l, err := newLink(cfg, rank, remote)
+		errs = append(errs, err)
+		r.links[remote.Rank] = l
+	}
+	if rank.Run == config.RunStandin {
+		kernel, err := newKernel(log, rank)
+		errs = append(errs, err)
+		r.kernel, r.kernelState = kernel, control.KernelRunning
+	}
+	return r, errors.Join(errs...)
+}
+
+func newKernel(log *zap.Logger, rank *config.Rank) (standin.Kernel, error) {
+	opts := standin.Options{Log: log}
+	if o := rank.KernelOptions; o != nil {
+		opts.Peer, opts.Words, opts.Count = o.Peer, uint32(o.Words), o.Count
+		opts.Interval, opts.Datatype = o.Interval, protocol.Datatype(o.Datatype)
+	}
+	kernel, err := standin.New(rank.Kernel.String(), opts)
+	if err != nil {
+		return nil, &config.Error{Key: "kernel", Problem: err.Error()}
+	}
+	return kernel, nil
+}
+
+// uses reports whether a link of the rank is on the given transport. A rank
+// without peers is on UDP.
+func (r *localRank) uses(t config.Transport) bool {
+	if len(r.links) == 1 {
+		return t == config.TransportUDP
+	}
+	return slices.ContainsFunc(r.links, func(l link) bool { return l.Transport == t })
+}
+
+// start makes the engine of a rank whose sockets are bound. The engine owns them
+// from here on.
+func (r *localRank) start(cfg *config.Config, observer mpe.Observer, log *zap.Logger) error {
+	peers := make([]mpe.Peer, len(r.links))
+	for i := range cfg.Ranks {
+		remote := &cfg.Ranks[i]
+		if remote.Rank == r.cfg.Rank {
+			continue
+		}
+		l := &r.links[remote.Rank]
+		peers[remote.Rank] = mpe.Peer{
+			Handshake: l.handshake, Transport: r.sockets.on(l.Transport),
+			Kind: string(remote.Peer), Address: remote.Address.String(),
+		}
+	}
+	engine, err := mpe.New(mpe.Config{
+		Rank: r.cfg.Rank, Peers: peers, Observer: observer,
+		TrustSource: r.cfg.Habits != nil && !r.cfg.Habits.DropUnknownIP,
+	})
+	if err != nil {
+		return err
+	}
+	r.engine = engine
+	if r.cfg.Run == config.RunHost {
+		r.port = newPort(log, engine, r.links, int(messageLimit(cfg)))
+	}
+	return nil
+}
+
+// runKernel runs a stand-in's kernel until ctx is done. A kernel that fails does
+// not take the daemon with it, as an FPGA does not take its cluster.
+func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) {
+	err := r.kernel.Run(ctx, r.engine)
+	if ctx.Err() != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kernelState, r.kernelErr = control.KernelEnded, err
+	if err != nil {
+		r.kernelState = control.KernelFailed
+		log.Error("kernel failed; its rank answers nobody from here on", zap.Int("rank", r.cfg.Rank), zap.Stringer("kernel", r.kernel), zap.Error(err))
+	}
+}
+
+// warnAfter returns the shortest warn_after of the rank's links, or 0 if none
+// has one.
+func (r *localRank) warnAfter() time.Duration {
+	shortest := time.Duration(0)
+	for _, l := range r.links {
+		if l.WarnAfter > 0 && (shortest == 0 || l.WarnAfter < shortest) {
+			shortest = l.WarnAfter
+		}
+	}
+	return shortest
+}
+
+// idles reports whether a wait is how a kernel spends its time: in a receive,
+// for work.
+func (r *localRank) idles(w mpe.Waiting) bool {
+	return r.kernel != nil && w.State == handshake.WaitRequest
+}
+
+// status describes the rank for the control socket.
+func (r *localRank) status() control.LocalRank {
+	s := control.LocalRank{
+		Rank: r.cfg.Rank, Role: string(r.cfg.Run), Address: r.cfg.Address.String(),
+		Transports: r.sockets.names(), Engine: r.engine.Snapshot(),
+	}
+	if r.sockets.udp != nil {
+		s.ReceiveBufferAsked, s.ReceiveBuffer = r.sockets.udp.ReceiveBuffer()
+	}
+	if r.kernel == nil {
+		return s
+	}
+	stats := r.kernel.Stats()
+	s.Kernel, s.KernelStats = r.kernel.String(), &stats
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.KernelState = r.kernelState
+	if r.kernelErr != nil {
+		s.KernelError = r.kernelErr.Error()
+	}
+	return s
+}

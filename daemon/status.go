@@ -1,0 +1,76 @@
+package daemon
+
+import (
+	"os"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/control"
+)
+
+var _ control.Backend = (*Daemon)(nil)
+
+// Status implements control.Backend.
+func (d *Daemon) Status() control.Status {
+	s := control.Status{
+		Version: control.Version(), PID: os.Getpid(), Config: d.opts.Source,
+		Started: d.started, Uptime: time.Since(d.started).Seconds(), LostLogLines: d.observer.lost.Load(),
+		Cluster: make([]control.Member, len(d.cfg.Ranks)),
+	}
+	for _, r := range d.cfg.Ranks {
+		m := control.Member{Rank: r.Rank, Address: r.Address.String(), Kind: string(r.Peer), Role: string(r.Run)}
+		if r.Run == config.RunStandin {
+			m.Kernel = r.Kernel.String()
+		}
+		if l := d.linkTo(r.Rank); l != nil {
+			m.Profile, m.Transport = l.Profile.String(), string(l.Transport)
+		}
+		s.Cluster[r.Rank] = m
+	}
+	for _, r := range d.ranks {
+		s.Ranks = append(s.Ranks, r.status())
+	}
+	return s
+}
+
+// linkTo returns the link to a rank from the lowest other local rank, or nil.
+func (d *Daemon) linkTo(rank int) *link {
+	for _, r := range d.ranks {
+		if r.cfg.Rank != rank {
+			return &r.links[rank]
+		}
+	}
+	return nil
+}
+
+// Host implements control.Backend.
+func (d *Daemon) Host(rank int) (control.Port, error) {
+	for _, r := range d.ranks {
+		if r.port != nil && (rank == control.AnyRank || rank == r.cfg.Rank) {
+			return r.port, nil
+		}
+	}
+	if rank == control.AnyRank {
+		return nil, control.Errorf(control.Rank, "this daemon has no rank with run: host to send and receive with: add one to %s", d.opts.Source)
+	}
+	if r := d.local(rank); r != nil {
+		return nil, control.Errorf(control.Rank, "rank %d is a stand-in, and its messages are those of its kernel %v: choose a rank with run: host", rank, r.kernel)
+	}
+	return nil, control.Errorf(control.Rank, "rank %d does not run in this daemon: choose a rank with run: host", rank)
+}
+
+// Reset implements control.Backend.
+func (d *Daemon) Reset(rank, peer int) error {
+	if rank == control.AnyRank {
+		port, err := d.Host(rank)
+		if err != nil {
+			return err
+		}
+		rank = port.Rank()
+	}
+	r := d.local(rank)
+	if r == nil {
+		return control.Errorf(control.Rank, "rank %d does not run in this daemon", rank)
+	}
+	return r.engine.Reset(peer)
+}
