@@ -17,7 +17,7 @@ var (
 	// ErrEmpty: a message of 0 words to a peer that it would wedge.
 	ErrEmpty = errors.New("a message of 0 words wedges an FPGA")
 	// ErrTooLong: a message longer than Config.MaxWords.
-	ErrTooLong = errors.New("message is longer than max_message_words")
+	ErrTooLong = errors.New("message is longer than the limit")
 	// ErrBusy: the pair already has a message in this direction.
 	ErrBusy = errors.New("the pair already has a message in this direction")
 	// ErrTruncated matches every *TruncatedError.

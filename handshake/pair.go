@@ -120,7 +120,8 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		}
 		return append(acts, Action{Kind: Drop, Reason: reason})
 	}
-	if h.Type != protocol.Data && len(b) != protocol.HeaderLen {
+	// Only DATA carries more than a header; ERROR may, by the protocol page.
+	if h.Type != protocol.Data && h.Type != protocol.Error && len(b) != protocol.HeaderLen {
 		return append(acts, Action{Kind: Drop, Reason: ReasonLength, Header: h})
 	}
 	return p.packet(now, h, b[protocol.HeaderLen:], false, acts)

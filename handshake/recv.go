@@ -2,6 +2,7 @@ package handshake
 
 import (
 	"hash/crc32"
+	"slices"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -190,21 +191,22 @@ func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed b
 	switch {
 	case h.Size > p.cfg.MaxWords:
 		return drop(ReasonSize)
-	case !streamed && !p.lengthFits(0, total, n):
+	case !streamed && !p.lengthFits(0, total, payload):
 		return drop(ReasonLength)
 	}
 	r := &p.recv
 	if !r.active() {
 		return p.unaskedData(now, h, payload, total-n, streamed, acts)
 	}
-	if h.Call != r.call && !p.matchesRecv(h) {
+	other := h.Call != r.call || p.cfg.Profile == protocol.V09 && h.Tag != r.tag
+	if other && !p.matchesRecv(h) {
 		return drop(ReasonDatatype)
 	}
 	if r.state == Receiving {
 		acts = p.startOver(now, acts)
 	}
 	r.state, r.since = Receiving, now
-	r.call, r.size, r.off = h.Call, h.Size, 0
+	r.call, r.tag, r.size, r.off = h.Call, h.Tag, h.Size, 0
 	r.sum = checksum(payload)
 	return p.take(now, payload, acts)
 }
@@ -226,7 +228,7 @@ func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 			acts = append(acts, Action{Kind: Drop, Reason: ReasonGap})
 			return p.startOver(now, acts)
 		}
-		if !p.lengthFits(r.off, int64(r.size)*protocol.WordLen, int64(len(b))) {
+		if !p.lengthFits(r.off, int64(r.size)*protocol.WordLen, b) {
 			acts = append(acts, Action{Kind: Drop, Reason: ReasonLength})
 			return p.startOver(now, acts)
 		}
@@ -324,20 +326,25 @@ func (p *Pair) isRepeat(h protocol.Header, payload []byte) bool {
 	return h.Size == p.recv.size && h.Call == p.recv.call && checksum(payload) == p.recv.sum
 }
 
-// lengthFits reports whether a datagram may carry n payload bytes at offset off
-// of a message of total bytes. All but the last are full; the last may be
-// padded, be one line longer than full, or be split by the FPGA's shell.
-func (p *Pair) lengthFits(off, total, n int64) bool {
+// lengthFits reports whether a datagram may carry the payload b at offset off of
+// a message of total bytes. All but the last are full, which includes the first
+// part of a long one that the FPGA's shell has split. The last carries the rest,
+// and may be padded with zeros: a full one that was delivered twice is not
+// mistaken for a padded last one.
+func (p *Pair) lengthFits(off, total int64, b []byte) bool {
 	full := int64(p.cfg.Shape.MaxDatagram)
 	if off == 0 {
 		full -= protocol.HeaderLen
 	}
-	left := total - off
-	if n >= left {
-		pad := n - left
-		return pad <= protocol.LineLen-protocol.WordLen || total == 0 && pad <= protocol.LineLen
+	n, left := int64(len(b)), total-off
+	if n < left {
+		return n == full
 	}
-	return n == full || n > 0 && left <= full+protocol.LineLen && off > 0
+	most := int64(protocol.LineLen - protocol.WordLen)
+	if total == 0 {
+		most = protocol.LineLen
+	}
+	return n-left <= most && !slices.ContainsFunc(b[left:], func(c byte) bool { return c != 0 })
 }
 
 // tickRecv acts on the receiver's times.

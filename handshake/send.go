@@ -64,10 +64,11 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 	}
 	p.armSend(now, p.cfg.Timing.Clear)
 	acts = append(acts, Action{Kind: Transmit, ID: s.op.ID, Header: p.requestHeader()})
-	if p.stale.valid {
+	stale := p.stale
+	p.stale = parkedHeader{}
+	if stale.valid && p.matchesClear(stale.header) {
 		// The peer's receive is already posted and has cleared us. What
 		// it answers to this request is then ignored.
-		p.stale = parkedHeader{}
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: StaleClearUsed})
 		return p.transmit(now, acts)
 	}
