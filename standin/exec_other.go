@@ -1,0 +1,14 @@
+//go:build !linux
+
+package standin
+
+import (
+	"errors"
+	"fmt"
+)
+
+// newExec refuses: ending a program together with all its children needs the
+// process groups and waitid of Linux.
+func newExec(b base, _ []string) (Kernel, error) {
+	return nil, fmt.Errorf("kernel %q: programs run on Linux only: %w", b.spec, errors.ErrUnsupported)
+}

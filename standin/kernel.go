@@ -1,0 +1,117 @@
+package standin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Rank is what a kernel knows of the rank it runs on. *mpe.Engine is one.
+type Rank interface {
+	Rank() int
+	Size() int
+	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
+	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
+}
+
+// Kernel is what a stand-in rank computes.
+type Kernel interface {
+	// Run runs the kernel on a rank until ctx ends, and returns its cause;
+	// or until the kernel's work is done, and returns nil. The other errors
+	// are those that waiting cannot mend: a peer that the cluster does not
+	// have, and a rank that is shut down (mpe.ErrClosed). Run is called
+	// once at a time. When it returns, nothing of the kernel goes on.
+	Run(ctx context.Context, r Rank) error
+	// Stats returns what the kernel has done so far. It may be called at
+	// any time.
+	Stats() Stats
+	// String returns the specification that the kernel was made from.
+	String() string
+}
+
+// Options qualify a kernel. Each kernel says which of them it uses.
+type Options struct {
+	// Peer is the rank that echo, sink and source talk to.
+	Peer int
+	// Words is the longest message that the kernel takes, in 32-bit words,
+	// and the length of those that source, and a ring's rank 0, send. 0 is
+	// protocol.MaxCallWords, the most that upstream's compiler puts into one
+	// call. A kernel has a buffer of this size.
+	Words uint32
+	// Count is how many messages source sends and how often ring goes
+	// round; 0 is without end.
+	Count int
+	// Interval is the time from one message of source to the next; 0 sends
+	// each as soon as the one before it has been acknowledged.
+	Interval time.Duration
+	// Datatype is that of the messages that source, and a ring's rank 0,
+	// send. Whatever receives takes both.
+	Datatype protocol.Datatype
+	// Log is told of failures and of the end of the work; nil is nobody.
+	Log *zap.Logger
+}
+
+// MaxWords is the largest Options.Words: 1 GiB.
+const MaxWords = 1 << 28
+
+// The kernels' names.
+const (
+	Echo   = "echo"
+	Ring   = "ring"
+	Sink   = "sink"
+	Source = "source"
+	// execPrefix stands before a program and its arguments.
+	execPrefix = "exec:"
+)
+
+// New makes the kernel that spec names: "echo", "ring", "sink", "source" or
+// "exec:PROGRAM ARGS…", whose words are split at blanks, with no quoting. The
+// program must exist.
+func New(spec string, opts Options) (Kernel, error) {
+	if err := opts.check(); err != nil {
+		return nil, fmt.Errorf("kernel %q: %w", spec, err)
+	}
+	if opts.Words == 0 {
+		opts.Words = protocol.MaxCallWords
+	}
+	if opts.Log == nil {
+		opts.Log = zap.NewNop()
+	}
+	b := base{spec: spec, opts: opts, log: opts.Log.With(zap.String("kernel", spec)), counters: new(counters)}
+	switch spec {
+	case Echo:
+		return &echo{b}, nil
+	case Ring:
+		return &ring{b}, nil
+	case Sink:
+		return &sink{b}, nil
+	case Source:
+		return &source{b}, nil
+	}
+	if command, ok := strings.CutPrefix(spec, execPrefix); ok {
+		return newExec(b, strings.Fields(command))
+	}
+	return nil, fmt.Errorf("kernel %q: the kernels are %s, %s, %s, %s and %sPROGRAM ARGS…", spec, Echo, Ring, Sink, Source, execPrefix)
+}
+
+func (o *Options) check() error {
+	switch {
+	case o.Peer < 0:
+		return fmt.Errorf("peer %d: ranks count from 0", o.Peer)
+	case o.Words > MaxWords:
+		return fmt.Errorf("words %d: a kernel holds a whole message in memory, of at most %d words", o.Words, MaxWords)
+	case o.Count < 0:
+		return fmt.Errorf("count %d: it is 0, for no end, or more", o.Count)
+	case o.Interval < 0:
+		return fmt.Errorf("interval %v: it is 0 or more", o.Interval)
+	case o.Datatype > protocol.Float:
+		return fmt.Errorf("datatype %d: it is int or float", uint8(o.Datatype))
+	}
+	return nil
+}

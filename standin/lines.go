@@ -1,0 +1,36 @@
+package standin
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// maxLine is how many bytes of a line of a program's standard error are logged.
+const maxLine = 1024
+
+// logLines logs what a program writes to its standard error, line by line, until
+// its end.
+func logLines(r io.Reader, log *zap.Logger) {
+	br := bufio.NewReaderSize(r, maxLine)
+	for {
+		line, err := br.ReadSlice('\n')
+		text := strings.ToValidUTF8(string(bytes.TrimRight(line, "\r\n")), "\uFFFD")
+		cut := err == bufio.ErrBufferFull
+		for err == bufio.ErrBufferFull { // the rest of the line
+			_, err = br.ReadSlice('\n')
+		}
+		switch {
+		case cut:
+			log.Info("program says", zap.String("line", text), zap.Int("cut_after_bytes", maxLine))
+		case len(line) > 0:
+			log.Info("program says", zap.String("line", text))
+		}
+		if err != nil {
+			return
+		}
+	}
+}

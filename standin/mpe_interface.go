@@ -1,0 +1,170 @@
+package standin
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// The MPE interface of the protocol page v0.9 as a byte stream. Its
+// specification is docs/mpe_interface.md.
+const (
+	// callLen: mpi_call, count, rank.
+	callLen = 1 + 4 + 4
+	// feedbackLen: status, count.
+	feedbackLen = 1 + 4
+	// feedbackOK and feedbackFail are upstream's values of MPI_Feedback.
+	feedbackOK   = 1
+	feedbackFail = 2
+	// maxText is the longest text of a FAIL in bytes, a whole number of
+	// words.
+	maxText = 1024
+)
+
+// ErrNonsense is a call of a program after which its stream of calls cannot be
+// followed any more.
+var ErrNonsense = errors.New("this is not the MPE interface")
+
+// errExited ends the operation that a program had under way when it exited.
+var errExited = errors.New("the program exited before it read the feedback")
+
+// mpeInterface carries out the calls of one run of a program.
+type mpeInterface struct {
+	rank  Rank
+	in    io.Reader // calls and their data, from the program
+	out   io.Writer // feedback, to the program
+	buf   []byte    // feedbackLen bytes, and room for the data behind them
+	words uint32    // the largest count
+	log   *zap.Logger
+	fails *counters
+	pause backoff
+}
+
+// interfaceBuffer returns a buffer for messages of up to words words.
+func interfaceBuffer(words uint32) []byte {
+	return make([]byte, feedbackLen+max(int64(words)*protocol.WordLen, maxText))
+}
+
+// call is one call of the program.
+type call struct {
+	protocol.Call
+	count, rank uint32
+}
+
+func (c call) String() string {
+	return fmt.Sprintf("%v with count %d and rank %d", c.Call, c.count, c.rank)
+}
+
+// serve carries out calls until the program closes its end, and returns nil if
+// that was between two calls.
+func (m *mpeInterface) serve(ctx context.Context) error {
+	for {
+		c, err := m.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = m.carryOut(ctx, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// next reads a call. The error is io.EOF if there is none.
+func (m *mpeInterface) next() (call, error) {
+	var b [callLen]byte
+	if n, err := io.ReadFull(m.in, b[:]); n == 0 && (err == io.EOF || errors.Is(err, os.ErrClosed)) {
+		return call{}, io.EOF // the program's end, or ours after it has exited
+	} else if err != nil {
+		return call{}, fmt.Errorf("a call has %d bytes, but the program wrote %d: %w", callLen, n, err)
+	}
+	return call{protocol.Call(b[0]), binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])}, nil
+}
+
+// carryOut does what a call asks for and answers it. The error is one after
+// which no further call can be carried out.
+func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
+	switch {
+	case c.Call == protocol.Barrier:
+		return m.fail(ctx, c, errors.New("the deployed MPE ignores barriers, and so does this one: build it from sends and receives"))
+	case !c.IsSend() && !c.IsRecv():
+		return fmt.Errorf("%w: %v: the calls are 0 to %d", ErrNonsense, c, protocol.RecvFloat)
+	case c.count > m.words:
+		return fmt.Errorf("%w: %v: the configured maximum is %d words", ErrNonsense, c, m.words)
+	}
+	data := m.buf[feedbackLen:][:int64(c.count)*protocol.WordLen]
+	if c.IsSend() {
+		if n, err := io.ReadFull(m.in, data); err != nil {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return fmt.Errorf("%v needs %d bytes of data, but the program wrote %d: %w", c, len(data), n, err)
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// A rank beyond the range of int on a small machine becomes a negative
+	// one, which is as wrong.
+	opts := mpe.Options{Datatype: c.Datatype()}
+	var st mpe.Status
+	var err error
+	if c.IsSend() {
+		_, err = m.rank.Send(ctx, int(c.rank), data, opts)
+	} else {
+		opts.AnyTag = true
+		st, err = m.rank.Recv(ctx, int(c.rank), data, opts)
+	}
+	switch {
+	case err == nil:
+		m.pause.reset()
+		return m.feedback(feedbackOK, st.Words)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, mpe.ErrClosed):
+		return err
+	}
+	return m.fail(ctx, c, err)
+}
+
+// fail answers a call with FAIL. The answer is held back after failures in a
+// row, so that a program that tries again at once does not spin.
+func (m *mpeInterface) fail(ctx context.Context, c call, err error) error {
+	m.fails.errors.Add(1)
+	d := m.pause.next()
+	m.log.Warn("a call of the program failed", zap.Stringer("call", c), zap.Error(err), zap.Duration("feedback_after", d))
+	if err := sleep(ctx, d); err != nil {
+		return err
+	}
+	return m.failText(err)
+}
+
+// failText sends FAIL with the text of an error, filled up to whole words.
+func (m *mpeInterface) failText(err error) error {
+	text := err.Error()
+	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")
+	room := m.buf[feedbackLen:][:maxText]
+	clear(room[copy(room, text):])
+	return m.feedback(feedbackFail, uint32((len(text)+protocol.WordLen-1)/protocol.WordLen))
+}
+
+// feedback sends a feedback, with words that already stand in the buffer.
+func (m *mpeInterface) feedback(status byte, words uint32) error {
+	m.buf[0] = status
+	binary.LittleEndian.PutUint32(m.buf[1:], words)
+	if _, err := m.out.Write(m.buf[:feedbackLen+int64(words)*protocol.WordLen]); err != nil {
+		return fmt.Errorf("the program did not take its feedback: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package standin
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	term = syscall.SIGTERM
+	kill = syscall.SIGKILL
+)
+
+// program is one run of a user's program, in a process group of its own.
+type program struct {
+	process *os.Process
+	stdin   io.WriteCloser
+	stdout  io.ReadCloser
+	stderr  io.ReadCloser
+	grace   time.Duration
+	log     *zap.Logger
+	tasks   sync.WaitGroup
+
+	// exited is closed when the program has exited. Then exit is nil for
+	// status 0, and otherwise says how it ended.
+	exited chan struct{}
+	exit   error
+
+	mu     sync.Mutex
+	reaped bool // the process id may be another's by now
+}
+
+// startProgram starts a program with variables added to our environment. The
+// caller must let it run, which also ends it.
+func startProgram(command, env []string, grace time.Duration, log *zap.Logger) (*program, error) {
+	p := &program{grace: grace, exited: make(chan struct{})}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var errs [3]error
+	p.stdin, errs[0] = cmd.StdinPipe()
+	p.stdout, errs[1] = cmd.StdoutPipe()
+	p.stderr, errs[2] = cmd.StderrPipe()
+	for _, err := range errs {
+		if err != nil {
+			return nil, fmt.Errorf("cannot start %s: %w", command[0], err)
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", command[0], err)
+	}
+	p.process = cmd.Process
+	p.log = log.With(zap.Int("pid", cmd.Process.Pid))
+	p.log.Info("program has started")
+	p.tasks.Go(p.reap)
+	p.tasks.Go(func() { logLines(p.stderr, p.log) })
+	return p, nil
+}
+
+// reap waits for the program to exit. What is left of its process group then is
+// killed while the program is still a zombie, so that the group's number cannot
+// be another's.
+func (p *program) reap() {
+	defer close(p.exited)
+	for unix.Waitid(unix.P_PID, p.process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = syscall.Kill(-p.process.Pid, kill) // fails if nobody is left
+	state, err := p.process.Wait()
+	p.reaped = true
+	switch {
+	case err != nil:
+		p.exit = fmt.Errorf("the program's end is unknown: %w", err)
+	case !state.Success():
+		p.exit = fmt.Errorf("the program ended: %v", state)
+	}
+}
+
+// signal signals the program and everything in its process group.
+func (p *program) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		_ = syscall.Kill(-p.process.Pid, s) // fails if it is gone, which is as well
+	}
+}
+
+// closeOutputs ends whoever reads what the program writes.
+func (p *program) closeOutputs() {
+	p.stdout.Close()
+	p.stderr.Close()
+}

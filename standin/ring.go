@@ -1,0 +1,73 @@
+package standin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// ring is upstream's triangle example for any number of ranks. Rank 0 sends to
+// rank 1 and then receives from the last rank; every other rank receives from
+// the rank below and passes what it got on to the rank above, the last one to
+// rank 0. That is repeated Options.Count times.
+//
+// Rank 0's first message has Options.Words words of Options.Datatype, with the
+// words that PatternWord gives for message 0. What comes back is what it sends
+// in the next round. After a failure it starts again with its first message;
+// one that is still under way then makes the ring carry two.
+type ring struct{ base }
+
+// Run implements Kernel.
+func (k *ring) Run(ctx context.Context, r Rank) error {
+	size := r.Size()
+	if size < 2 {
+		return fmt.Errorf("kernel %s on rank %d of %d: %w: a ring needs another rank", k.spec, r.Rank(), size, mpe.ErrRank)
+	}
+	rank, log := k.begin(r)
+	below, above := (r.Rank()+size-1)%size, (r.Rank()+1)%size
+	buf := k.buffer()
+	rounds := 0
+
+	pass := func() error {
+		st, err := rank.Recv(ctx, below, buf, anything)
+		if err != nil {
+			return err
+		}
+		_, err = rank.Send(ctx, above, message(buf, st), sameAs(st))
+		return err
+	}
+	if r.Rank() == 0 {
+		pass = k.first(ctx, rank, below, above, buf)
+	}
+	return k.loop(ctx, log, func() (bool, error) {
+		if err := pass(); err != nil {
+			return false, err
+		}
+		rounds++
+		return rounds == k.opts.Count, nil
+	})
+}
+
+// first returns rank 0's round.
+func (k *ring) first(ctx context.Context, rank Rank, below, above int, buf []byte) func() error {
+	var token []byte // nil: to be made anew
+	var opts mpe.Options
+	return func() error {
+		if token == nil {
+			fillPattern(buf, k.opts.Datatype, 0)
+			token, opts = buf, mpe.Options{Datatype: k.opts.Datatype}
+		}
+		msg := token
+		token = nil
+		if _, err := rank.Send(ctx, above, msg, opts); err != nil {
+			return err
+		}
+		st, err := rank.Recv(ctx, below, buf, anything)
+		if err != nil {
+			return err
+		}
+		token, opts = message(buf, st), sameAs(st)
+		return nil
+	}
+}

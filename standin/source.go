@@ -1,0 +1,75 @@
+package standin
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// source sends Options.Count messages of Options.Words words to Options.Peer,
+// one every Options.Interval; one that falls due while another is under way is
+// sent as soon as that has ended. PatternWord gives the words. A message whose
+// send fails is sent again until it succeeds, so a receiver may see it twice but
+// misses none.
+type source struct{ base }
+
+// Run implements Kernel.
+func (k *source) Run(ctx context.Context, r Rank) error {
+	if err := k.checkPeer(r); err != nil {
+		return err
+	}
+	rank, log := k.begin(r)
+	buf := k.buffer()
+	opts := mpe.Options{Datatype: k.opts.Datatype}
+	var due <-chan time.Time
+	if k.opts.Interval > 0 {
+		t := time.NewTicker(k.opts.Interval)
+		defer t.Stop()
+		due = t.C
+	}
+	filled, sent := -1, 0
+	return k.loop(ctx, log, func() (bool, error) {
+		if filled != sent {
+			if sent > 0 && due != nil {
+				select {
+				case <-due:
+				case <-ctx.Done():
+					return false, context.Cause(ctx)
+				}
+			}
+			fillPattern(buf, k.opts.Datatype, uint32(sent))
+			filled = sent
+		}
+		if _, err := rank.Send(ctx, k.opts.Peer, buf, opts); err != nil {
+			return false, err
+		}
+		sent++
+		return sent == k.opts.Count, nil
+	})
+}
+
+// floatRange is how many whole numbers from 0 a float32 holds exactly.
+const floatRange = 1 << 24
+
+// PatternWord returns word i of message m of a source, both counted from 0, as
+// the 32 bits that are sent. An INT word is m × 2²⁰ + i, modulo 2³²: in
+// hexadecimal the message's number stands before the word's. A FLOAT word is
+// that number modulo 2²⁴, the whole numbers that a float holds exactly.
+func PatternWord(d protocol.Datatype, m, i uint32) uint32 {
+	w := m<<20 + i
+	if d == protocol.Float {
+		return math.Float32bits(float32(w % floatRange))
+	}
+	return w
+}
+
+// fillPattern fills buf with message m.
+func fillPattern(buf []byte, d protocol.Datatype, m uint32) {
+	for i := 0; i < len(buf); i += protocol.WordLen {
+		binary.LittleEndian.PutUint32(buf[i:], PatternWord(d, m, uint32(i/protocol.WordLen)))
+	}
+}
