@@ -3,6 +3,7 @@ package standin
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 
@@ -19,8 +20,8 @@ func logLines(r io.Reader, log *zap.Logger) {
 	for {
 		line, err := br.ReadSlice('\n')
 		text := strings.ToValidUTF8(string(bytes.TrimRight(line, "\r\n")), "\uFFFD")
-		cut := err == bufio.ErrBufferFull
-		for err == bufio.ErrBufferFull { // the rest of the line
+		cut := errors.Is(err, bufio.ErrBufferFull)
+		for errors.Is(err, bufio.ErrBufferFull) { // the rest of the line
 			_, err = br.ReadSlice('\n')
 		}
 		switch {

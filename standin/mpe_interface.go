@@ -69,7 +69,7 @@ func (c call) String() string {
 func (m *mpeInterface) serve(ctx context.Context) error {
 	for {
 		c, err := m.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil {
@@ -106,7 +106,7 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 	data := m.buf[feedbackLen:][:int64(c.count)*protocol.WordLen]
 	if c.IsSend() {
 		if n, err := io.ReadFull(m.in, data); err != nil {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
 			return fmt.Errorf("%v needs %d bytes of data, but the program wrote %d: %w", c, len(data), n, err)
