@@ -12,7 +12,7 @@ import (
 
 // The kernels that a stand-in can run.
 const (
-	// KernelEcho sends every message back to where it came from.
+	// KernelEcho receives from its peer, and sends every message back.
 	KernelEcho = "echo"
 	// KernelRing passes messages from the rank below to the rank above.
 	KernelRing = "ring"
@@ -35,9 +35,9 @@ const MaxWords = 1 << 28
 
 // optionsOf says which of KernelOptions a built-in kernel uses.
 var optionsOf = map[string][]string{
-	KernelEcho:   {"peer", "words", "datatype"},
+	KernelEcho:   {"peer", "words"},
 	KernelRing:   {"words", "count", "datatype"},
-	KernelSink:   {"peer", "words", "datatype"},
+	KernelSink:   {"peer", "words"},
 	KernelSource: {"peer", "words", "count", "interval", "datatype"},
 }
 
@@ -97,7 +97,8 @@ type KernelOptions struct {
 	Count int `yaml:"count,omitempty"`
 	// Interval is the time that source waits between messages.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Datatype is that of the kernel's calls.
+	// Datatype is that of the calls that begin a message: source, and ring at
+	// rank 0. What receives takes both.
 	Datatype Datatype `yaml:"datatype,omitempty"`
 }
 

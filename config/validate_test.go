@@ -61,8 +61,8 @@ func TestInvalidFiles(t *testing.T) {
 		{"options of a program", standin("kernel: \"exec:/p\", kernel_options: {}"),
 			at1 + `.kernel_options: they are for the built-in kernels: give a program its options as arguments`},
 		{"options of another kernel", standin("kernel: echo, kernel_options: {count: 1, interval: 1s}"),
-			at1 + ".kernel_options.count: kernel echo does not use it: its options are peer, words, datatype\n" +
-				at1 + ".kernel_options.interval: kernel echo does not use it: its options are peer, words, datatype"},
+			at1 + ".kernel_options.count: kernel echo does not use it: its options are peer, words\n" +
+				at1 + ".kernel_options.interval: kernel echo does not use it: its options are peer, words"},
 		{"peer of a ring", "ranks:\n  - {rank: 0, address: 10.0.0.1, peer: cpu}\n  - {rank: 1, address: 10.0.0.2, run: standin, kernel: ring, kernel_options: {peer: 1}}\n",
 			at1 + `.kernel_options.peer: kernel ring does not use it: its options are words, count, datatype`},
 		{"no words", standin("kernel_options: {words: 0}"), at1 + `.kernel_options.words: 0 is outside 1 to 268435456`},
