@@ -1,0 +1,243 @@
+package capture
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// AnalysisOptions configure an Analysis.
+type AnalysisOptions struct {
+	Profile protocol.Profile
+	// KeepMessages is how many messages are kept for Messages. What is beyond
+	// goes to OnMessage only.
+	KeepMessages int
+	// KeepSteps is how many steps of each message are kept.
+	KeepSteps int
+	// OnMessage is given every message, OnFinding every finding, as it comes.
+	OnMessage func(*Message)
+	OnFinding func(*Finding)
+}
+
+// maxFindings is how many findings of a kind are kept; more are counted.
+const maxFindings = 1000
+
+// maxPairs is how many pairs of ranks have a summary of their own.
+const maxPairs = 1 << 13
+
+// Analysis is what a recording shows.
+type Analysis struct {
+	opts    AnalysisOptions
+	tracker *Tracker
+	source  string
+
+	messages  []Message
+	findings  []Finding
+	perKind   map[Kind]int
+	all       pairSummary
+	pairs     map[[2]int]*pairSummary
+	truncated *TruncatedError
+	stats     Stats
+}
+
+// pairSummary counts the messages from one rank to another.
+type pairSummary struct {
+	messages, complete, repeats int64
+	words                       int64
+	phases                      [numPhases]histogram
+}
+
+// The phases of a message.
+const (
+	requestToClear = iota
+	clearToData
+	dataToAck
+	total
+	numPhases
+)
+
+// NewAnalysis returns an analysis of nothing yet. name is the recording's.
+func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
+	a := &Analysis{opts: opts, source: name, perKind: map[Kind]int{}, pairs: map[[2]int]*pairSummary{}}
+	a.tracker = NewTracker(TrackerOptions{
+		Profile: opts.Profile, KeepSteps: opts.KeepSteps, OnMessage: a.message, OnFinding: a.finding,
+	})
+	return a
+}
+
+// Unit follows the next unit.
+func (a *Analysis) Unit(u *Unit) { a.tracker.Unit(u) }
+
+// Follow analyses a whole source. A recording that was cut off is analysed up to
+// the cut, and is no error: Report says so.
+func (a *Analysis) Follow(src Source) error {
+	err := a.tracker.Follow(src)
+	a.stats = src.Stats()
+	if cut, ok := errors.AsType[*TruncatedError](err); ok {
+		a.truncated = cut
+		return nil
+	}
+	return err
+}
+
+// Finish ends an analysis that was fed by Unit.
+func (a *Analysis) Finish(stats Stats) {
+	a.tracker.Finish()
+	a.stats = stats
+}
+
+func (a *Analysis) message(m *Message) {
+	a.all.add(m)
+	key := [2]int{m.Src, m.Dst}
+	p := a.pairs[key]
+	if p == nil && len(a.pairs) < maxPairs {
+		p = &pairSummary{}
+		a.pairs[key] = p
+	}
+	if p != nil {
+		p.add(m)
+	}
+	if len(a.messages) < a.opts.KeepMessages {
+		a.messages = append(a.messages, *m)
+	}
+	if a.opts.OnMessage != nil {
+		a.opts.OnMessage(m)
+	}
+}
+
+func (p *pairSummary) add(m *Message) {
+	p.messages++
+	p.words += int64(m.Words)
+	p.repeats += int64(m.Repeats)
+	if m.Complete {
+		p.complete++
+	}
+	for i, s := range [numPhases]*float64{m.Phases.RequestToClear, m.Phases.ClearToData, m.Phases.DataToAck, m.Phases.Total} {
+		if s != nil {
+			p.phases[i].add(time.Duration(*s * float64(time.Second)))
+		}
+	}
+}
+
+func (a *Analysis) finding(f *Finding) {
+	a.perKind[f.Kind]++
+	if a.perKind[f.Kind] <= maxFindings {
+		a.findings = append(a.findings, *f)
+	}
+	if a.opts.OnFinding != nil {
+		a.opts.OnFinding(f)
+	}
+}
+
+// Report is an analysis in the form that is printed.
+type Report struct {
+	Source   string    `json:"source"`
+	Start    time.Time `json:"start"`
+	Summary  Summary   `json:"summary"`
+	Messages []Message `json:"messages"`
+	Findings []Finding `json:"findings"`
+}
+
+// Summary puts a recording into numbers.
+type Summary struct {
+	// Packets counts the recorded packets, Units what of them may be ZRLMPI,
+	// Skipped the rest by reason.
+	Packets int64            `json:"packets"`
+	Units   int64            `json:"units"`
+	Bytes   int64            `json:"bytes"`
+	Skipped map[string]int64 `json:"skipped,omitempty"`
+	// Seconds is the time from the first unit to the last.
+	Seconds float64 `json:"seconds"`
+	// Truncated says where the recording was cut off, if it was.
+	Truncated string `json:"truncated,omitempty"`
+	// FindingsByKind counts the findings, those that are not listed too.
+	FindingsByKind map[Kind]int `json:"findings_by_kind,omitempty"`
+	// MessagesNotListed and FindingsNotListed count what was left out of the
+	// report's lists.
+	MessagesNotListed int64 `json:"messages_not_listed,omitempty"`
+	FindingsNotListed int64 `json:"findings_not_listed,omitempty"`
+	// All sums up all messages, Pairs those of each pair of ranks.
+	All   PairSummary   `json:"all"`
+	Pairs []PairSummary `json:"pairs"`
+}
+
+// PairSummary sums up the messages from one rank to another; Src and Dst are -1
+// where they are all ranks.
+type PairSummary struct {
+	Src      int   `json:"src"`
+	Dst      int   `json:"dst"`
+	Messages int64 `json:"messages"`
+	Complete int64 `json:"complete"`
+	Words    int64 `json:"words"`
+	Repeats  int64 `json:"repeats"`
+	// Phases are the times of the steps, in seconds.
+	RequestToClear Quantiles `json:"request_to_clear"`
+	ClearToData    Quantiles `json:"clear_to_data"`
+	DataToAck      Quantiles `json:"data_to_ack"`
+	Total          Quantiles `json:"total"`
+}
+
+// Quantiles of a phase, in seconds, within 3.2 %.
+type Quantiles struct {
+	Count uint64  `json:"count"`
+	P50   float64 `json:"p50"`
+	P90   float64 `json:"p90"`
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
+}
+
+// Report returns what was found: messages by their IDs, findings by time.
+func (a *Analysis) Report() *Report {
+	slices.SortFunc(a.messages, func(x, y Message) int { return cmp.Compare(x.ID, y.ID) })
+	slices.SortStableFunc(a.findings, func(x, y Finding) int { return cmp.Compare(x.Time, y.Time) })
+	r := &Report{
+		Source: a.source, Start: a.tracker.Start(), Messages: a.messages, Findings: a.findings,
+		Summary: Summary{
+			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes, Skipped: a.stats.Skipped,
+			Seconds: a.tracker.End().Sub(a.tracker.Start()).Seconds(), FindingsByKind: a.perKind,
+			MessagesNotListed: a.all.messages - int64(len(a.messages)),
+			All:               a.all.summary(-1, -1),
+			Pairs:             []PairSummary{},
+		},
+	}
+	if r.Messages == nil {
+		r.Messages = []Message{}
+	}
+	if r.Findings == nil {
+		r.Findings = []Finding{}
+	}
+	for _, n := range a.perKind {
+		r.Summary.FindingsNotListed += int64(max(n-maxFindings, 0))
+	}
+	if a.truncated != nil {
+		r.Summary.Truncated = a.truncated.Error()
+	}
+	for key, p := range a.pairs {
+		r.Summary.Pairs = append(r.Summary.Pairs, p.summary(key[0], key[1]))
+	}
+	slices.SortFunc(r.Summary.Pairs, func(x, y PairSummary) int {
+		return cmp.Or(cmp.Compare(x.Src, y.Src), cmp.Compare(x.Dst, y.Dst))
+	})
+	return r
+}
+
+// Clean reports whether nothing was found.
+func (r *Report) Clean() bool { return len(r.Findings) == 0 && r.Summary.Truncated == "" }
+
+func (p *pairSummary) summary(src, dst int) PairSummary {
+	return PairSummary{
+		Src: src, Dst: dst, Messages: p.messages, Complete: p.complete, Words: p.words, Repeats: p.repeats,
+		RequestToClear: p.phases[requestToClear].quantiles(), ClearToData: p.phases[clearToData].quantiles(),
+		DataToAck: p.phases[dataToAck].quantiles(), Total: p.phases[total].quantiles(),
+	}
+}
+
+func (h *histogram) quantiles() Quantiles {
+	return Quantiles{
+		Count: h.count, P50: h.quantile(0.5).Seconds(), P90: h.quantile(0.9).Seconds(),
+		P99: h.quantile(0.99).Seconds(), Max: h.max.Seconds(),
+	}
+}

@@ -1,0 +1,144 @@
+package capturetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/google/gopacket/pcapgo"
+)
+
+// Packet is one recorded packet.
+type Packet struct {
+	Time time.Time
+	// Data is what is recorded of the packet.
+	Data []byte
+	// Cut is how many bytes of it are not recorded.
+	Cut int
+	// Interface is the index of the interface, 0 but in pcapng.
+	Interface int
+}
+
+// Interface is one of the interfaces of a pcapng recording.
+type Interface struct {
+	LinkType int
+	// Resolution is the option if_tsresol; 0 stands for microseconds, and
+	// leaves the option out.
+	Resolution byte
+	// Offset is the option if_tsoffset in seconds.
+	Offset int64
+}
+
+// Capture is a recording under construction. Packets are numbered from 1.
+type Capture struct {
+	Interfaces []Interface
+	Packets    []Packet
+}
+
+// New returns an empty recording of one interface.
+func New(linkType int) *Capture {
+	return &Capture{Interfaces: []Interface{{LinkType: linkType}}}
+}
+
+// ReadFile reads a small pcap file of a kind that pcapgo can read.
+func ReadFile(path string) (*Capture, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := pcapgo.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	c := New(int(r.LinkType()))
+	for {
+		data, info, err := r.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			return c, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		c.Packets = append(c.Packets, Packet{Time: info.Timestamp, Data: data, Cut: info.Length - len(data)})
+	}
+}
+
+// Add appends packets as they are, link layer included.
+func (c *Capture) Add(t time.Time, frames ...[]byte) *Capture {
+	for _, f := range frames {
+		c.Packets = append(c.Packets, Packet{Time: t, Data: f})
+	}
+	return c
+}
+
+// AddIP appends IP packets, in a frame of the first interface's link type.
+func (c *Capture) AddIP(t time.Time, packets ...[]byte) *Capture {
+	for _, ip := range packets {
+		c.Add(t, Frame(c.Interfaces[0].LinkType, ip))
+	}
+	return c
+}
+
+// UDP appends a UDP datagram.
+func (c *Capture) UDP(t time.Time, src, dst netip.AddrPort, payload []byte) *Capture {
+	return c.AddIP(t, UDP(src, dst, payload))
+}
+
+// TCP appends a TCP segment.
+func (c *Capture) TCP(t time.Time, src, dst netip.AddrPort, s Segment) *Capture {
+	return c.AddIP(t, TCP(src, dst, s))
+}
+
+// Drop removes packet n.
+func (c *Capture) Drop(n int) *Capture {
+	c.Packets = slices.Delete(c.Packets, n-1, n)
+	return c
+}
+
+// Duplicate repeats packet n behind itself.
+func (c *Capture) Duplicate(n int) *Capture {
+	c.Packets = slices.Insert(c.Packets, n, c.Packets[n-1])
+	return c
+}
+
+// Swap exchanges the contents of packets n and m; the times stay.
+func (c *Capture) Swap(n, m int) *Capture {
+	a, b := &c.Packets[n-1], &c.Packets[m-1]
+	*a, *b = *b, *a
+	a.Time, b.Time = b.Time, a.Time
+	return c
+}
+
+// Edit replaces the bytes of packet n by what edit makes of a copy of them.
+func (c *Capture) Edit(n int, edit func([]byte) []byte) *Capture {
+	p := &c.Packets[n-1]
+	p.Data = edit(bytes.Clone(p.Data))
+	return c
+}
+
+// Snap cuts all packets to n bytes, as a recorder does with a snapshot length.
+func (c *Capture) Snap(n int) *Capture {
+	for i := range c.Packets {
+		p := &c.Packets[i]
+		if cut := len(p.Data) - n; cut > 0 {
+			p.Data, p.Cut = p.Data[:n], p.Cut+cut
+		}
+	}
+	return c
+}
+
+// Map returns a recording of the given link type of what f makes of each packet;
+// a packet may become several or none. Times stay.
+func (c *Capture) Map(linkType int, f func(frame []byte) [][]byte) *Capture {
+	m := New(linkType)
+	for _, p := range c.Packets {
+		m.Add(p.Time, f(p.Data)...)
+	}
+	return m
+}

@@ -1,0 +1,197 @@
+package capturetest
+
+import (
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Generated says what Generate has written.
+type Generated struct {
+	Packets, Messages, Bytes int64
+}
+
+const (
+	generatedPairs = 32
+	generatedChunk = 256 << 10
+	// generatedLine is how many nanoseconds a byte takes at 10 Gbit/s.
+	generatedLine = 0.8
+)
+
+// Start of the generated recordings.
+var generatedStart = time.Date(2024, 5, 17, 9, 0, 0, 0, time.UTC)
+
+// Generate writes a pcap file of about size bytes: 32 pairs of ranks at 10.12.0.1
+// and up, each of which sends messages of 1 to 50,000 words, in either direction,
+// ints and floats, in whole and undisturbed handshakes. The same seed gives the
+// same file.
+func Generate(w io.Writer, size int64, seed uint64) (Generated, error) {
+	g := newGenerator(seed)
+	var done Generated
+	for {
+		// The next packet is the one of the pair whose turn comes first.
+		var p *generatedPair
+		for i := range g.pairs {
+			q := &g.pairs[i]
+			if (p == nil || q.at < p.at) && (q.step != stepRequest || done.Bytes+int64(len(g.out)) < size) {
+				p = q
+			}
+		}
+		if p == nil || len(g.out) > generatedChunk {
+			n, err := w.Write(g.out)
+			done.Bytes += int64(n)
+			if err != nil || p == nil {
+				return done, err
+			}
+			g.out = g.out[:0]
+			continue
+		}
+		if g.emit(p) {
+			done.Messages++
+		}
+		done.Packets++
+	}
+}
+
+// generator holds what the packets are made of.
+type generator struct {
+	rand    *rand.Rand
+	out     []byte
+	payload []byte
+	pairs   [generatedPairs]generatedPair
+}
+
+// generatedPair is two ranks and the message between them.
+type generatedPair struct {
+	at    time.Duration // of the next packet, since the start
+	ranks [2]uint32     // sender, receiver
+	step  generatedStep
+	call  protocol.Call
+	words uint32
+	sent  int64
+}
+
+// generatedStep is the packet that comes next.
+type generatedStep uint8
+
+const (
+	stepRequest generatedStep = iota
+	stepClear
+	stepData
+	stepAck
+)
+
+func newGenerator(seed uint64) *generator {
+	g := &generator{rand: rand.New(rand.NewPCG(seed, 1))}
+	g.out = appendPcapHeader(make([]byte, 0, generatedChunk+2048), binary.LittleEndian, 0xa1b23c4d, Ethernet)
+	g.payload = make([]byte, 1<<16)
+	for i := 0; i < len(g.payload); i += 8 {
+		binary.LittleEndian.PutUint64(g.payload[i:], g.rand.Uint64())
+	}
+	for i := range g.pairs {
+		g.pairs[i].ranks = [2]uint32{uint32(2 * i), uint32(2*i + 1)}
+		g.pairs[i].at = g.between(0, time.Millisecond)
+	}
+	return g
+}
+
+func (g *generator) between(from, to time.Duration) time.Duration {
+	return from + time.Duration(g.rand.Int64N(int64(to-from)))
+}
+
+// words draws the length of a message: many small ones, some large ones.
+func (g *generator) words() uint32 {
+	switch k := g.rand.IntN(100); {
+	case k < 20:
+		return 1
+	case k < 50:
+		return 1 + g.rand.Uint32N(346)
+	case k < 85:
+		return 347 + g.rand.Uint32N(5000)
+	default:
+		return 5000 + g.rand.Uint32N(45000)
+	}
+}
+
+// emit writes a pair's next packet, and reports whether it ends a message.
+func (g *generator) emit(p *generatedPair) bool {
+	h := protocol.Header{Src: p.ranks[0], Dst: p.ranks[1]}
+	switch p.step {
+	case stepRequest:
+		if g.rand.IntN(2) == 0 {
+			p.ranks[0], p.ranks[1] = p.ranks[1], p.ranks[0]
+			h.Src, h.Dst = h.Dst, h.Src
+		}
+		p.call, p.words, p.sent = protocol.Datatype(g.rand.IntN(2)).Send(), g.words(), 0
+		h.Type, h.Call = protocol.SendRequest, p.call
+		g.packet(p.at, h, true, nil)
+		p.step = stepClear
+		p.at += g.between(8*time.Microsecond, 40*time.Microsecond)
+		if g.rand.IntN(50) == 0 { // the receive is posted late
+			p.at += g.between(time.Millisecond, 60*time.Millisecond)
+		}
+	case stepClear:
+		h.Src, h.Dst = h.Dst, h.Src
+		h.Type, h.Call = protocol.ClearToSend, p.call.Counterpart()
+		g.packet(p.at, h, true, nil)
+		p.step = stepData
+		p.at += g.between(5*time.Microsecond, 20*time.Microsecond)
+	case stepData:
+		h.Type, h.Call, h.Size = protocol.Data, p.call, p.words
+		shape, total := protocol.CPUShape(), int64(p.words)*protocol.WordLen
+		n := shape.Next(p.sent, total)
+		from := g.rand.IntN(len(g.payload) - protocol.MaxDatagram)
+		g.packet(p.at, h, p.sent == 0, g.payload[from:from+int(n)])
+		p.sent += n
+		p.at += time.Duration(float64(n+66)*generatedLine) + 20
+		if p.sent == total {
+			p.step = stepAck
+			p.at += g.between(6*time.Microsecond, 30*time.Microsecond)
+		}
+	case stepAck:
+		h.Src, h.Dst = h.Dst, h.Src
+		h.Type, h.Call = protocol.Ack, p.call.Counterpart()
+		g.packet(p.at, h, true, nil)
+		p.step = stepRequest
+		p.at += g.between(20*time.Microsecond, 2*time.Millisecond)
+		return true
+	}
+	return false
+}
+
+// packet writes a record with an Ethernet frame around one datagram.
+func (g *generator) packet(at time.Duration, h protocol.Header, withHeader bool, payload []byte) {
+	size := len(payload)
+	if withHeader {
+		size += protocol.HeaderLen
+	}
+	const ethernet, ip, udp = 14, 20, 8
+	frame := ethernet + ip + udp + size
+	t := generatedStart.Add(at)
+	var r [16 + ethernet + ip + udp]byte
+	binary.LittleEndian.PutUint32(r[0:], uint32(t.Unix()))
+	binary.LittleEndian.PutUint32(r[4:], uint32(t.Nanosecond()))
+	binary.LittleEndian.PutUint32(r[8:], uint32(frame))
+	binary.LittleEndian.PutUint32(r[12:], uint32(frame))
+	b := r[16:]
+	b[0], b[5], b[6], b[11] = 2, byte(h.Dst), 2, byte(h.Src)
+	b[12], b[13] = 8, 0
+	b = b[ethernet:]
+	b[0], b[8], b[9] = 0x45, 64, ProtoUDP
+	binary.BigEndian.PutUint16(b[2:], uint16(ip+udp+size))
+	copy(b[12:], []byte{10, 12, 0, byte(h.Src + 1)})
+	copy(b[16:], []byte{10, 12, 0, byte(h.Dst + 1)})
+	binary.BigEndian.PutUint16(b[10:], checksum(b[:ip]))
+	b = b[ip:]
+	binary.BigEndian.PutUint16(b[0:], protocol.Port)
+	binary.BigEndian.PutUint16(b[2:], protocol.Port)
+	binary.BigEndian.PutUint16(b[4:], uint16(udp+size))
+	g.out = append(g.out, r[:]...)
+	if withHeader {
+		g.out = protocol.CloudFPGA.Append(g.out, h)
+	}
+	g.out = append(g.out, payload...)
+}

@@ -1,0 +1,192 @@
+package capture
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// linkType is a LINKTYPE number of the pcap formats: what a packet starts with.
+type linkType uint32
+
+const (
+	linkNull     linkType = 0 // BSD loopback: an address family in host order
+	linkEthernet linkType = 1
+	linkRawBSD   linkType = 12
+	linkRawOpen  linkType = 14
+	linkRaw      linkType = 101
+	linkLoop     linkType = 108 // OpenBSD loopback: in network order
+	linkSLL      linkType = 113 // Linux "any" interface
+	linkIPv4     linkType = 228
+	linkIPv6     linkType = 229
+	linkSLL2     linkType = 276
+)
+
+// known reports whether decode understands packets of this type.
+func (t linkType) known() bool {
+	switch t {
+	case linkNull, linkEthernet, linkRawBSD, linkRawOpen, linkRaw, linkLoop, linkSLL, linkIPv4, linkIPv6, linkSLL2:
+		return true
+	}
+	return false
+}
+
+const (
+	etherIPv4  = 0x0800
+	etherIPv6  = 0x86dd
+	etherVLAN  = 0x8100
+	etherQinQ  = 0x88a8
+	etherQinQ2 = 0x9100 // before 802.1ad had a number
+)
+
+const (
+	ethernetHeader = 14
+	vlanTag        = 4
+	// maxVLANTags and maxTunnels bound how deep a packet is looked into.
+	// More than two tags, or a tunnel in a tunnel, are rare.
+	maxVLANTags = 4
+	maxTunnels  = 3
+)
+
+// decoder takes packets apart. It checks no checksum: those of a packet recorded
+// where it was sent are often filled in later, by the network card.
+type decoder struct {
+	ports    [1 << 16 / 64]uint64
+	frags    *defragmenter
+	tcp      *reassembler
+	skipped  skipCounts
+	now      time.Time
+	packet   int64
+	tunnels  int
+	unit     *Unit
+	allPorts bool
+}
+
+func newDecoder(o Options) *decoder {
+	d := &decoder{allPorts: o.AllPorts}
+	d.frags = newDefragmenter()
+	d.tcp = newReassembler()
+	for _, p := range o.ports() {
+		d.ports[p/64] |= 1 << (p % 64)
+	}
+	return d
+}
+
+// ports returns the ports that carry ZRLMPI.
+func (o Options) ports() []uint16 {
+	if len(o.Ports) > 0 {
+		return o.Ports
+	}
+	ports := make([]uint16, protocol.MaxRanksCPU)
+	for i := range ports {
+		ports[i] = protocol.Port + uint16(i)
+	}
+	return ports
+}
+
+// wanted reports whether a packet between these ports is to be read.
+func (d *decoder) wanted(src, dst uint16) bool {
+	return d.allPorts || d.ports[src/64]>>(src%64)&1 != 0 || d.ports[dst/64]>>(dst%64)&1 != 0
+}
+
+// decode takes one packet apart and, if it completes a unit, fills in u.
+func (d *decoder) decode(rec *record, packet int64, u *Unit) verdict {
+	d.now, d.packet, d.unit, d.tunnels = rec.time, packet, u, 0
+	d.frags.recycle()
+	d.skipped.byVerdict[skipFragment] += d.frags.expire(d.now)
+	d.tcp.expire(d.now)
+	if !rec.link.known() {
+		d.skipped.link(rec.link)
+		return skipNotIP
+	}
+	v := d.link(rec.link, rec.data)
+	if v == skipMalformed && rec.wire > len(rec.data) {
+		v = skipCutShort
+	}
+	d.skipped.byVerdict[v]++
+	return v
+}
+
+// finish gives up what is incomplete, at the end of the recording.
+func (d *decoder) finish() {
+	d.skipped.byVerdict[skipFragment] += d.frags.giveUp()
+	d.tcp.giveUp()
+}
+
+// link takes off the link layer's header.
+func (d *decoder) link(t linkType, b []byte) verdict {
+	switch t {
+	case linkEthernet:
+		return d.ethernet(b)
+	case linkNull, linkLoop:
+		if len(b) < 4 {
+			return skipMalformed
+		}
+		// The family is 2 for IPv4, and for IPv6 a number that differs
+		// between systems. It is in the byte order of the machine that
+		// recorded it. All that matters is what the packet says.
+		return d.ip(b[4:])
+	case linkSLL:
+		if len(b) < 16 {
+			return skipMalformed
+		}
+		return d.ether(binary.BigEndian.Uint16(b[14:]), b[16:])
+	case linkSLL2:
+		if len(b) < 20 {
+			return skipMalformed
+		}
+		return d.ether(binary.BigEndian.Uint16(b), b[20:])
+	default:
+		return d.ip(b)
+	}
+}
+
+func (d *decoder) ethernet(b []byte) verdict {
+	if len(b) < ethernetHeader {
+		return skipMalformed
+	}
+	return d.ether(binary.BigEndian.Uint16(b[12:]), b[ethernetHeader:])
+}
+
+// ether reads what follows an EtherType.
+func (d *decoder) ether(kind uint16, b []byte) verdict {
+	for range maxVLANTags {
+		if kind != etherVLAN && kind != etherQinQ && kind != etherQinQ2 {
+			break
+		}
+		if len(b) < vlanTag {
+			return skipMalformed
+		}
+		kind, b = binary.BigEndian.Uint16(b[2:]), b[vlanTag:]
+	}
+	switch kind {
+	case etherIPv4:
+		return d.ipv4(b)
+	case etherIPv6:
+		return d.ipv6(b)
+	case etherVLAN, etherQinQ, etherQinQ2:
+		return skipNesting
+	}
+	return skipNotIP
+}
+
+// ip reads a packet that says itself which IP it is.
+func (d *decoder) ip(b []byte) verdict {
+	if len(b) == 0 {
+		return skipMalformed
+	}
+	switch b[0] >> 4 {
+	case 4:
+		return d.ipv4(b)
+	case 6:
+		return d.ipv6(b)
+	}
+	return skipNotIP
+}
+
+// ends are the addresses of an IP packet.
+type ends struct {
+	src, dst netip.Addr
+}

@@ -1,0 +1,119 @@
+package capture
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// IP protocol numbers, and those of IPv6's extension headers.
+const (
+	protoHopByHop = 0
+	protoTCP      = 6
+	protoUDP      = 17
+	protoRouting  = 43
+	protoFragment = 44
+	protoAH       = 51
+	protoOptions  = 60
+	protoMobility = 135
+)
+
+const (
+	ipv4Header = 20
+	ipv6Header = 40
+	// maxExtensions bounds the chain of IPv6 extension headers.
+	maxExtensions = 16
+)
+
+func (d *decoder) ipv4(b []byte) verdict {
+	if len(b) < ipv4Header || b[0]>>4 != 4 {
+		return skipMalformed
+	}
+	header, total := int(b[0]&0xf)*4, int(binary.BigEndian.Uint16(b[2:]))
+	if total == 0 {
+		// Segmentation is left to the network card, and the packet was
+		// recorded before: it is as long as it is.
+		total = len(b)
+	}
+	if header < ipv4Header || header > len(b) || header > total {
+		return skipMalformed
+	}
+	e := ends{netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))}
+	length := total - header
+	payload := b[header:min(total, len(b))]
+	frag, proto := binary.BigEndian.Uint16(b[6:]), b[9]
+	if frag&0x3fff == 0 {
+		return d.transport(e, proto, payload, length)
+	}
+	f := fragment{
+		key:    fragKey{ends: e, id: uint32(binary.BigEndian.Uint16(b[4:])), proto: proto},
+		offset: int(frag&0x1fff) * 8, more: frag&0x2000 != 0,
+		data: payload, length: length, proto: proto,
+	}
+	whole, v := d.defragment(&f)
+	if v != gotUnit {
+		return v
+	}
+	return d.transport(e, whole.proto, whole.data, whole.length)
+}
+
+func (d *decoder) ipv6(b []byte) verdict {
+	if len(b) < ipv6Header || b[0]>>4 != 6 {
+		return skipMalformed
+	}
+	e := ends{netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))}
+	length := int(binary.BigEndian.Uint16(b[4:]))
+	proto := b[6]
+	b = b[ipv6Header:]
+	if length == 0 {
+		length = len(b) // as for IPv4
+	}
+	return d.ipv6Payload(e, proto, b[:min(length, len(b))], length)
+}
+
+// ipv6Payload goes through the extension headers to the transport. length is what
+// the payload b had on the wire.
+func (d *decoder) ipv6Payload(e ends, proto uint8, b []byte, length int) verdict {
+	for range maxExtensions {
+		var n int
+		switch proto {
+		case protoHopByHop, protoRouting, protoOptions, protoMobility, protoAH, protoFragment:
+			if len(b) < 8 {
+				return skipMalformed
+			}
+			n = (int(b[1]) + 1) * 8
+		default:
+			return d.transport(e, proto, b, length)
+		}
+		switch proto {
+		case protoAH:
+			n = (int(b[1]) + 2) * 4
+		case protoFragment:
+			n = 8
+			if frag := binary.BigEndian.Uint16(b[2:]); frag&0xfff9 != 0 {
+				f := fragment{
+					key:    fragKey{ends: e, id: binary.BigEndian.Uint32(b[4:])},
+					offset: int(frag &^ 7), more: frag&1 != 0,
+					data: b[n:], length: length - n, proto: b[0],
+				}
+				whole, v := d.defragment(&f)
+				if v != gotUnit {
+					return v
+				}
+				proto, b, length = whole.proto, whole.data, whole.length
+				continue
+			}
+		}
+		if n > len(b) {
+			return skipMalformed
+		}
+		proto, b, length = b[0], b[n:], length-n
+	}
+	return skipNesting
+}
+
+// defragment collects a fragment. The verdict is gotUnit if the datagram is whole.
+func (d *decoder) defragment(f *fragment) (datagram, verdict) {
+	whole, v, lost := d.frags.add(f, d.now)
+	d.skipped.byVerdict[skipFragment] += lost
+	return whole, v
+}

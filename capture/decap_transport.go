@@ -1,0 +1,85 @@
+package capture
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+const (
+	udpHeader   = 8
+	tcpHeader   = 20
+	vxlanHeader = 8
+	// vxlanPort is IANA's, and vxlanPortLinux what Linux took before.
+	vxlanPort      = 4789
+	vxlanPortLinux = 8472
+	// vxlanFlags are the flags byte of a VXLAN header with a network
+	// identifier, the only kind in use.
+	vxlanFlags = 0x08
+)
+
+// transport reads what an IP packet carries: b, which had length bytes on the
+// wire.
+func (d *decoder) transport(e ends, proto uint8, b []byte, length int) verdict {
+	switch proto {
+	case protoUDP:
+		return d.udp(e, b, length)
+	case protoTCP:
+		return d.tcpSegment(e, b, length)
+	}
+	return skipNotUDPTCP
+}
+
+func (d *decoder) udp(e ends, b []byte, length int) verdict {
+	if len(b) < udpHeader {
+		return skipMalformed
+	}
+	src, dst := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
+	// The length is 0 in datagrams that segmentation offload makes, which
+	// may be longer than the field can say.
+	if claimed := int(binary.BigEndian.Uint16(b[4:])); claimed != 0 {
+		if claimed < udpHeader {
+			return skipMalformed
+		}
+		length = min(length, claimed)
+	}
+	payload := b[udpHeader:min(length, len(b))]
+	if (dst == vxlanPort || dst == vxlanPortLinux) && len(payload) >= vxlanHeader && payload[0] == vxlanFlags {
+		if d.tunnels++; d.tunnels > maxTunnels {
+			return skipNesting
+		}
+		return d.ethernet(payload[vxlanHeader:])
+	}
+	if !d.wanted(src, dst) {
+		return skipOtherPort
+	}
+	*d.unit = Unit{
+		Packet: d.packet, Time: d.now, Proto: UDP,
+		Src: netip.AddrPortFrom(e.src, src), Dst: netip.AddrPortFrom(e.dst, dst),
+		Data: payload, Truncated: length - udpHeader - len(payload),
+	}
+	return gotUnit
+}
+
+func (d *decoder) tcpSegment(e ends, b []byte, length int) verdict {
+	if len(b) < tcpHeader {
+		return skipMalformed
+	}
+	src, dst := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
+	if !d.wanted(src, dst) {
+		return skipOtherPort
+	}
+	header := int(b[12]>>4) * 4
+	if header < tcpHeader || header > length {
+		return skipMalformed
+	}
+	const flagSYN = 0x02
+	s := tcpSegment{
+		seq:    binary.BigEndian.Uint32(b[4:]),
+		data:   b[min(header, len(b)):],
+		packet: d.packet, time: d.now,
+	}
+	s.missing = length - header - len(s.data)
+	return d.tcp.add(
+		tcpFlow{netip.AddrPortFrom(e.src, src), netip.AddrPortFrom(e.dst, dst)},
+		s, b[13]&flagSYN != 0, d.unit)
+}

@@ -1,0 +1,67 @@
+package capture
+
+// placement says how a fragment fits those that are there.
+type placement uint8
+
+const (
+	placedNew placement = iota
+	// placedBefore: its bytes are there already.
+	placedBefore
+	// placedBadly: it overlaps others in part, contradicts what is known of
+	// the datagram's length, or makes too many holes.
+	placedBadly
+)
+
+// place enters the bytes from inclusive to exclusive of a fragment.
+func (p *partial) place(from, to int, more bool) placement {
+	if p.total >= 0 && to > p.total || !more && p.total >= 0 && to != p.total {
+		return placedBadly
+	}
+	// i is the first span that ends at or behind from.
+	i := 0
+	for i < len(p.spans) && p.spans[i].to < from {
+		i++
+	}
+	for j := i; j < len(p.spans) && p.spans[j].from < to; j++ {
+		s := p.spans[j]
+		if s.from <= from && to <= s.to {
+			return placedBefore
+		}
+		if s.to > from {
+			return placedBadly
+		}
+	}
+	if !more {
+		if n := len(p.spans); n > 0 && p.spans[n-1].to > to {
+			return placedBadly
+		}
+		p.total = to
+	}
+	return p.insert(i, byteRange{from, to})
+}
+
+// insert puts s, which overlaps no other span, before span i or in one with it.
+func (p *partial) insert(i int, s byteRange) placement {
+	touchesLeft := i < len(p.spans) && p.spans[i].to == s.from
+	right := i
+	if touchesLeft {
+		right++
+	}
+	touchesRight := right < len(p.spans) && p.spans[right].from == s.to
+	switch {
+	case touchesLeft && touchesRight:
+		p.spans[i].to = p.spans[right].to
+		p.spans = append(p.spans[:right], p.spans[right+1:]...)
+	case touchesLeft:
+		p.spans[i].to = s.to
+	case touchesRight:
+		p.spans[right].from = s.from
+	case len(p.spans) == maxSpans:
+		return placedBadly
+	default:
+		p.spans = append(p.spans, byteRange{})
+		copy(p.spans[i+1:], p.spans[i:])
+		p.spans[i] = s
+	}
+	return placedNew
+}

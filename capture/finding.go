@@ -1,0 +1,90 @@
+package capture
+
+import (
+	"fmt"
+)
+
+// found is a finding about to be reported.
+type found struct {
+	t *Tracker
+	f *Finding
+}
+
+// find makes a finding of an event.
+func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) found {
+	f := &Finding{Kind: kind, Text: fmt.Sprintf(format, args...), Packets: []int64{e.Packet}, Time: t.seconds(e.Time)}
+	if e.Message != 0 {
+		f.Messages = []int64{e.Message}
+	}
+	t.pending = append(t.pending, f)
+	return found{t, f}
+}
+
+// findIn makes a finding of a message and its repeats.
+func (t *Tracker) findIn(kind Kind, m *message, format string, args ...any) {
+	at := m.lastAgain
+	if at.IsZero() {
+		at = m.lastRequest
+	}
+	t.pending = append(t.pending, &Finding{
+		Kind: kind, Text: fmt.Sprintf(format, args...), Time: t.seconds(at),
+		Packets: append([]int64{m.firstPacket}, m.again...), Messages: []int64{m.ID},
+	})
+}
+
+// about adds a message and the packets that show the finding.
+func (fd found) about(m *message, packets ...int64) {
+	fd.f.Messages = appendNew(fd.f.Messages, m.ID)
+	if len(packets) > 0 {
+		fd.f.Packets = nil
+		for _, p := range packets {
+			if p != 0 {
+				fd.f.Packets = appendNew(fd.f.Packets, p)
+			}
+		}
+	}
+}
+
+func appendNew(list []int64, n int64) []int64 {
+	for _, have := range list {
+		if have == n {
+			return list
+		}
+	}
+	return append(list, n)
+}
+
+// deliver reports what was found in the last unit.
+func (t *Tracker) deliver() {
+	for i, f := range t.pending {
+		if t.opts.OnFinding != nil {
+			t.opts.OnFinding(f)
+		}
+		t.pending[i] = nil
+	}
+	t.pending = t.pending[:0]
+}
+
+// holdUnasked keeps the finding of a CLEAR_TO_SEND or ACK that the sender did
+// not ask for back: if the sender is an FPGA, that packet may be why it does not
+// answer from here on.
+func (f *flow) holdUnasked() {
+	n := len(f.t.pending)
+	if n == 0 {
+		return
+	}
+	f.settleUnasked()
+	f.unasked = f.t.pending[len(f.t.pending)-1]
+	f.t.pending = f.t.pending[:len(f.t.pending)-1]
+}
+
+// settleUnasked reports it after all: the sender went on.
+func (f *flow) settleUnasked() {
+	if f.unasked != nil {
+		f.t.pending = append(f.t.pending, f.unasked)
+		f.unasked = nil
+	}
+}
+
+// packets replaces the packets that show the finding.
+func (fd found) packets(list []int64) { fd.f.Packets = append([]int64(nil), list...) }

@@ -1,0 +1,92 @@
+package capture
+
+import (
+	"net/netip"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// maxIdentities bounds what is remembered of who is who.
+const maxIdentities = 1 << 16
+
+// identities know which address speaks for which rank. Ranks of several clusters
+// in one recording are told apart by whom they speak to.
+type identities struct {
+	addrs map[rankAt]netip.AddrPort
+	ranks map[netip.AddrPort]uint32
+	// pads and bare are the packets of the first message of an odd number of
+	// words that an address sent with padding, and without.
+	pads, bare map[netip.AddrPort]int64
+	told       map[netip.AddrPort]bool
+}
+
+// rankAt is a rank as one address knows it.
+type rankAt struct {
+	at   netip.AddrPort
+	rank uint32
+}
+
+func newIdentities() identities {
+	return identities{
+		addrs: map[rankAt]netip.AddrPort{}, ranks: map[netip.AddrPort]uint32{},
+		pads: map[netip.AddrPort]int64{}, bare: map[netip.AddrPort]int64{}, told: map[netip.AddrPort]bool{},
+	}
+}
+
+// address is where the rank is, as the address at knows it.
+func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
+	return i.addrs[rankAt{at, rank}]
+}
+
+// identify checks that a header's source rank comes from the address that it
+// always came from. If the rank is known by another address, it returns the
+// conversation with that one.
+func (t *Tracker) identify(e *Event) *conversation {
+	if len(t.ranks.addrs) > maxIdentities {
+		return nil
+	}
+	key := rankAt{e.Dst, e.Header.Src}
+	known, ok := t.ranks.addrs[key]
+	rank, spoke := t.ranks.ranks[e.Src]
+	switch {
+	case ok && known != e.Src:
+		t.find(WrongSource, e, "%v came from %v, but rank %d is at %v: an FPGA drops it, and the rank maps of the nodes differ", e.Header, e.Src, e.Header.Src, known)
+		a, b := known, e.Dst
+		if a.Compare(b) > 0 {
+			a, b = b, a
+		}
+		return t.convs[convKey{a, b}]
+	case spoke && rank != e.Header.Src:
+		t.find(WrongSource, e, "%v came from %v, which has spoken for rank %d before", e.Header, e.Src, rank)
+		return nil
+	}
+	if !ok {
+		t.ranks.addrs[key] = e.Src
+	}
+	if !spoke {
+		t.ranks.ranks[e.Src] = e.Header.Src
+	}
+	return nil
+}
+
+// padding notes whether an address pads its payload to lines of 8 bytes. An FPGA
+// always does, and nobody else: an address that does both is worth a look.
+func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
+	if m.Words%2 == 0 && m.Words != 0 || t.ranks.told[from] || e.Proto == TCP {
+		return
+	}
+	seen := t.ranks.bare
+	if e.Padding > 0 {
+		seen = t.ranks.pads
+	}
+	if _, ok := seen[from]; !ok && len(seen) < maxIdentities {
+		seen[from] = e.Packet
+	}
+	padded, p := t.ranks.pads[from]
+	bare, b := t.ranks.bare[from]
+	if p && b {
+		t.ranks.told[from] = true
+		t.find(Padding, e, "rank %d pads some of its messages to whole lines of %d bytes and others not: an FPGA pads all of them, other nodes none", m.Src, protocol.LineLen).
+			about(m, padded, bare)
+	}
+}

@@ -1,0 +1,181 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// liveBuffer is how many bytes of packets the kernel may keep for us, which is
+// some ten milliseconds of a 10 Gbit/s link.
+const liveBuffer = 16 << 20
+
+// liveReader records from an interface. pcapgo's EthernetHandle is not used: its
+// Close does not wake a reader, it cuts packets at the interface's MTU, and on a
+// loopback interface it sees every packet twice.
+type liveReader struct {
+	file  *os.File
+	conn  syscall.RawConn
+	ctx   context.Context
+	stop  func() bool
+	link  linkType
+	skip  bool // packets on their way out, which come in again
+	buf   []byte
+	oob   []byte
+	drops atomic.Int64
+}
+
+func (o Options) openLive(ctx context.Context, name string) (Source, error) {
+	fail := func(err error) (Source, error) {
+		return nil, fmt.Errorf("record from interface %s: %w", name, err)
+	}
+	iface, err := net.InterfaceByName(name)
+	if err != nil {
+		return fail(err)
+	}
+	l, err := o.newLiveReader(iface)
+	if errors.Is(err, fs.ErrPermission) {
+		return fail(fmt.Errorf("%w: the capability CAP_NET_RAW is needed; run as root, or once: setcap cap_net_raw+ep <program>", err))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	l.ctx = ctx
+	// A deadline in the past ends a read that waits, and all later ones.
+	l.stop = context.AfterFunc(ctx, func() { l.file.SetReadDeadline(time.Unix(1, 0)) }) //nolint:errcheck // closed already
+	return &source{name: name, decoder: newDecoder(o), records: l, closer: l, drops: l.dropped}, nil
+}
+
+func (o Options) newLiveReader(iface *net.Interface) (*liveReader, error) {
+	loopback := iface.Flags&net.FlagLoopback != 0
+	l := &liveReader{
+		skip: loopback, link: linkRaw,
+		buf: make([]byte, maxPacket),
+		oob: make([]byte, unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{})))),
+	}
+	kind := unix.SOCK_DGRAM // without link layer, whatever that is
+	if loopback || len(iface.HardwareAddr) == 6 {
+		kind, l.link = unix.SOCK_RAW, linkEthernet
+	}
+	// Protocol 0 receives nothing, until the filter is set.
+	fd, err := unix.Socket(unix.AF_PACKET, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	l.file = os.NewFile(uintptr(fd), "packet socket")
+	if l.conn, err = l.file.SyscallConn(); err == nil {
+		err = o.setUp(fd, iface.Index, l.link == linkEthernet)
+	}
+	if err != nil {
+		l.file.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// setUp filters and binds a packet socket.
+func (o Options) setUp(fd, iface int, ethernet bool) error {
+	filter, err := o.liveFilter(ethernet)
+	if err != nil {
+		return fmt.Errorf("packet filter: %w", err)
+	}
+	if err := setFilter(fd, filter); err != nil {
+		return os.NewSyscallError("attach packet filter", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+		return os.NewSyscallError("ask for time stamps", err)
+	}
+	// A smaller buffer is no error; lost packets are counted.
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, liveBuffer) != nil {
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, liveBuffer) //nolint:errcheck // see above
+	}
+	if o.Promiscuous {
+		mreq := unix.PacketMreq{Ifindex: int32(iface), Type: unix.PACKET_MR_PROMISC}
+		if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &mreq); err != nil {
+			return os.NewSyscallError("set promiscuous mode", err)
+		}
+	}
+	all := uint16(unix.ETH_P_ALL)
+	addr := unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: iface}
+	return os.NewSyscallError("bind", unix.Bind(fd, &addr))
+}
+
+func setFilter(fd int, program []bpf.RawInstruction) error {
+	f := make([]unix.SockFilter, len(program))
+	for i, p := range program {
+		f[i] = unix.SockFilter{Code: p.Op, Jt: p.Jt, Jf: p.Jf, K: p.K}
+	}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]})
+}
+
+// next implements recordReader.
+func (l *liveReader) next(rec *record) error {
+	for {
+		// Between two packets the deadline is not looked at: a stream of
+		// packets would never end.
+		if l.ctx.Err() != nil {
+			return io.EOF
+		}
+		var n, oobn int
+		var from unix.Sockaddr
+		var err error
+		waitErr := l.conn.Read(func(fd uintptr) bool {
+			n, oobn, _, from, err = unix.Recvmsg(int(fd), l.buf, l.oob, unix.MSG_TRUNC)
+			return err != unix.EAGAIN
+		})
+		switch {
+		case waitErr != nil && (l.ctx.Err() != nil || errors.Is(waitErr, os.ErrClosed)):
+			return io.EOF
+		case waitErr != nil:
+			return waitErr
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return os.NewSyscallError("recvmsg", err)
+		}
+		if ll, ok := from.(*unix.SockaddrLinklayer); ok && l.skip && ll.Pkttype == unix.PACKET_OUTGOING {
+			continue
+		}
+		rec.time, rec.link, rec.wire = stamp(l.oob[:oobn]), l.link, n
+		rec.data = l.buf[:min(n, len(l.buf))]
+		return nil
+	}
+}
+
+// stamp returns the time at which the kernel saw a packet.
+func stamp(oob []byte) time.Time {
+	if len(oob) >= unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))) {
+		ts := (*unix.Timespec)(unsafe.Pointer(&oob[unix.CmsgSpace(0)]))
+		return time.Unix(ts.Unix()).UTC()
+	}
+	return time.Now().UTC()
+}
+
+// dropped returns how many packets the kernel had no room for, so far.
+func (l *liveReader) dropped() int64 {
+	l.conn.Control(func(fd uintptr) { //nolint:errcheck // closed: the count stays
+		// The kernel starts counting anew with each question.
+		if s, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
+			l.drops.Add(int64(s.Drops))
+		}
+	})
+	return l.drops.Load()
+}
+
+// Close ends the recording, and a Next that waits.
+func (l *liveReader) Close() error {
+	l.stop()
+	return l.file.Close()
+}

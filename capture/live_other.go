@@ -1,0 +1,15 @@
+//go:build !linux
+
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+func (o Options) openLive(_ context.Context, iface string) (Source, error) {
+	return nil, fmt.Errorf("record from interface %s: not possible on %s, only on Linux; record with tcpdump and read the file: %w",
+		iface, runtime.GOOS, errors.ErrUnsupported)
+}

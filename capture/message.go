@@ -1,0 +1,184 @@
+package capture
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// maxPackets bounds the packet numbers that a finding lists.
+const maxPackets = 16
+
+// progress is how far a message has come.
+type progress uint8
+
+const (
+	requested progress = iota
+	cleared
+	receiving // some of DATA has arrived
+	received  // all of it
+)
+
+// message is a Message in the making.
+type message struct {
+	Message
+	call        protocol.Call
+	state       progress
+	firstPacket int64
+	keep        int
+
+	request, clear, dataEnd, ack     time.Time
+	firstDataEnd                     time.Time // dataEnd is the last, if it was repeated
+	lastRequest, lastClear, lastData time.Time
+	dataPackets                      int
+	dataPacket, ackPacket            int64
+	sum                              uint32 // of the payload in the first datagram
+	copyAt                           int64  // a bare datagram that equals the one before it
+	again                            []int64
+	lastAgain                        time.Time
+	lost                             string // what a repeat or an answer shows to be lost
+	verdicts                         string
+	stale, crossed, mixed            bool
+	explained, ended, reported       bool
+	headless                         bool // bare datagrams came without the first one
+}
+
+// open begins a message with the event of its first packet.
+func (f *flow) open(e *Event) *message {
+	f.reportLast()
+	f.t.messages++
+	call := e.Header.Call
+	if call.IsRecv() {
+		call = call.Counterpart()
+	}
+	m := &message{
+		Message: Message{
+			ID: f.t.messages, Src: int(e.Header.Src), Dst: int(e.Header.Dst), Call: call.String(),
+			Tag: int(e.Header.Tag), Start: f.t.seconds(e.Time),
+		},
+		call: call, firstPacket: e.Packet, keep: f.t.opts.KeepSteps, lastRequest: e.Time,
+	}
+	f.msg, f.redo, f.sum, f.length = m, false, 0, 0
+	e.Message = m.ID
+	return m
+}
+
+// repeated notes that a packet was sent again.
+func (m *message) repeated(e *Event) {
+	m.Repeats++
+	m.lastAgain = e.Time
+	e.Message, e.Repeated = m.ID, true
+	if len(m.again) < maxPackets {
+		m.again = append(m.again, e.Packet)
+	}
+	m.step(e, e.Header.Type.String(), e.Header.Type == protocol.SendRequest || e.Header.Type == protocol.Data, true)
+}
+
+// lose notes what must have been lost; the first is the cause of the others.
+func (m *message) lose(what string) {
+	if m.lost == "" {
+		m.lost = what
+	}
+}
+
+// verdict notes what was wrong with the message; the first counts.
+func (m *message) verdict(text string) {
+	if m.verdicts == "" {
+		m.verdicts = text
+	}
+}
+
+// step keeps a packet for the diagram.
+func (m *message) step(e *Event, typ string, fromSender, repeated bool) {
+	e.Message = m.ID
+	if len(m.Steps) >= m.keep {
+		return
+	}
+	m.Steps = append(m.Steps, Step{
+		Packet: e.Packet, Packets: 1, Time: e.Time, End: e.Time, Type: typ, FromSender: fromSender, Repeated: repeated,
+	})
+}
+
+// data adds payload to the DATA step that it belongs to.
+func (m *message) data(e *Event) {
+	for i := len(m.Steps) - 1; i >= 0; i-- {
+		if s := &m.Steps[i]; s.Type == "DATA" {
+			if s.Packet != e.Packet {
+				s.Packets++
+			}
+			s.End = e.Time
+			s.Bytes += e.Bytes
+			return
+		}
+	}
+}
+
+// end closes a message. It is reported when the next one of the flow begins:
+// until then it may still be repeated.
+func (f *flow) end(m *message, e *Event, complete bool) {
+	e.Message = m.ID
+	m.Complete, m.ended = complete, true
+	f.msg, f.last = nil, m
+	if f.pair != nil && !f.pair.RecvIdle() {
+		f.pair = nil // it still waits for a part that was not recorded
+	}
+}
+
+// reportLast reports the message that ended last, and what its repeats mean.
+func (f *flow) reportLast() {
+	m := f.last
+	if m == nil || m.reported {
+		return
+	}
+	m.reported = true
+	switch {
+	case m.lost != "":
+		m.verdict(m.lost + " lost")
+		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s", m.ID, m.Src, m.Dst, m.lost, m.repeatText())
+	case m.Repeats > 0 && !m.stale && !m.crossed:
+		m.verdict("repeated")
+		f.t.findIn(RepeatedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src, m.Dst, m.repeatText())
+	}
+	if m.stale {
+		m.verdict("cleared by a stale CLEAR_TO_SEND")
+	}
+	f.report(m)
+}
+
+func (m *message) repeatText() string {
+	switch {
+	case m.Repeats == 0:
+		return ""
+	case m.dataPackets > 1 && int64(m.Words)*protocol.WordLen > protocol.MaxDatagram-protocol.HeaderLen:
+		return fmt.Sprintf("; %d packets were sent again, DATA of several datagrams among them, which an FPGA stores as data if it had a part of it (trap 4)", m.Repeats)
+	}
+	return fmt.Sprintf("; %d packets were sent again", m.Repeats)
+}
+
+// report hands a message over.
+func (f *flow) report(m *message) {
+	if m.Verdict = m.verdicts; m.Verdict == "" {
+		m.Verdict = "ok"
+	}
+	m.Phases = Phases{
+		RequestToClear: between(m.request, m.clear),
+		ClearToData:    between(m.clear, m.dataEnd),
+		DataToAck:      between(m.dataEnd, m.ack),
+		Total:          between(m.request, m.ack),
+	}
+	if f.t.opts.OnMessage != nil {
+		f.t.opts.OnMessage(&m.Message)
+	}
+	m.Steps = nil
+}
+
+// between is the time from a to b in seconds, nil if one of them is not known or
+// they are the wrong way round.
+func between(a, b time.Time) *float64 {
+	if a.IsZero() || b.IsZero() || b.Before(a) {
+		return nil
+	}
+	s := b.Sub(a).Seconds()
+	return &s
+}

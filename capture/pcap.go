@@ -1,0 +1,158 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// maxPacket is the longest recorded packet in bytes that is believed: libpcap's
+// own limit. No network has longer ones; a larger number is damage.
+const maxPacket = 256 << 10
+
+// The magic numbers of the two file formats, as the first four bytes read most
+// significant byte first.
+const (
+	magicMicro        = 0xa1b2c3d4
+	magicMicroSwapped = 0xd4c3b2a1
+	magicNano         = 0xa1b23c4d
+	magicNanoSwapped  = 0x4d3cb2a1
+	magicNG           = 0x0a0d0d0a
+)
+
+const (
+	pcapFileHeader   = 24
+	pcapRecordHeader = 16
+	// The upper bits of the link type field tell of a frame check sequence.
+	pcapLinkTypeMask = 0x03ffffff
+)
+
+// newRecordReader returns the reader for what r turns out to be.
+func newRecordReader(r io.Reader) (recordReader, error) {
+	w := newWindow(r)
+	start, err := w.need(4)
+	if errors.Is(err, io.EOF) || (errors.Is(err, io.ErrUnexpectedEOF) && w.hi > 0) {
+		return nil, &recordError{reason: foreign(w.buf[:w.hi])}
+	}
+	if err != nil {
+		return nil, &recordError{err: err}
+	}
+	switch binary.BigEndian.Uint32(start) {
+	case magicMicro:
+		return newPcapReader(w, binary.BigEndian, time.Microsecond)
+	case magicNano:
+		return newPcapReader(w, binary.BigEndian, time.Nanosecond)
+	case magicMicroSwapped:
+		return newPcapReader(w, binary.LittleEndian, time.Microsecond)
+	case magicNanoSwapped:
+		return newPcapReader(w, binary.LittleEndian, time.Nanosecond)
+	case magicNG:
+		return &ngReader{w: w}, nil
+	}
+	w.need(16) //nolint:errcheck // as many as there are will do for the message
+	return nil, &recordError{reason: foreign(w.buf[:min(w.hi, 16)])}
+}
+
+// pcapReader reads the classic pcap format. pcapgo's reader is not used: it
+// allocates what the file's snapshot length says, up to 4 GiB, and refuses files
+// whose packets are longer than that.
+type pcapReader struct {
+	w     *window
+	order binary.ByteOrder
+	// little is order, as a flag that needs no dynamic call per field.
+	little bool
+	tick   time.Duration
+	link   linkType
+	// taken is the length of the record that was given out last.
+	taken int
+}
+
+func newPcapReader(w *window, order binary.ByteOrder, tick time.Duration) (recordReader, error) {
+	h, err := w.need(pcapFileHeader)
+	if err != nil {
+		return nil, &recordError{offset: 0, err: err}
+	}
+	if major := order.Uint16(h[4:]); major != 2 {
+		return nil, &recordError{reason: fmt.Sprintf("pcap file of version %d.%d, not 2", major, order.Uint16(h[6:]))}
+	}
+	link := linkType(order.Uint32(h[20:]) & pcapLinkTypeMask)
+	if !link.known() {
+		return nil, &recordError{reason: fmt.Sprintf(
+			"recording of link type %d, which carries no IP that can be read here: record on an Ethernet or IP interface", link)}
+	}
+	w.advance(pcapFileHeader)
+	return &pcapReader{w: w, little: order == binary.LittleEndian, order: order, tick: tick, link: link}, nil
+}
+
+// next implements recordReader.
+func (p *pcapReader) next(rec *record) error {
+	p.w.advance(p.taken)
+	p.taken = 0
+	h, err := p.w.need(pcapRecordHeader)
+	if err != nil {
+		return p.failed(err)
+	}
+	var sec, frac, length, wire uint32
+	if p.little {
+		sec, frac = binary.LittleEndian.Uint32(h), binary.LittleEndian.Uint32(h[4:])
+		length, wire = binary.LittleEndian.Uint32(h[8:]), binary.LittleEndian.Uint32(h[12:])
+	} else {
+		sec, frac = binary.BigEndian.Uint32(h), binary.BigEndian.Uint32(h[4:])
+		length, wire = binary.BigEndian.Uint32(h[8:]), binary.BigEndian.Uint32(h[12:])
+	}
+	if length > maxPacket {
+		return &recordError{offset: p.w.offset, reason: tooLong(length)}
+	}
+	n := pcapRecordHeader + int(length)
+	b, err := p.w.need(n)
+	if err != nil {
+		return p.failed(err)
+	}
+	p.taken = n
+	rec.time = time.Unix(int64(sec), int64(frac)*int64(p.tick)).UTC()
+	rec.link = p.link
+	rec.data = b[pcapRecordHeader:]
+	rec.wire = int(wire)
+	return nil
+}
+
+// failed gives err its place: the start of the record that could not be read.
+func (p *pcapReader) failed(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.EOF
+	}
+	return &recordError{offset: p.w.offset, err: err}
+}
+
+func tooLong(length uint32) string {
+	return fmt.Sprintf("a packet claims %d bytes, more than any network carries", length)
+}
+
+// foreigners are files that people take for recordings.
+var foreigners = []struct{ start, is string }{
+	{"\xa1\xb2\xcd\x34", "a pcap file with Alexey Kuznetzov's changes"},
+	{"\x34\xcd\xb2\xa1", "a pcap file with Alexey Kuznetzov's changes"},
+	{"snoop\x00\x00\x00", "a snoop file"},
+	{"\x28\xb5\x2f\xfd", "compressed with zstd"},
+	{"\xfd7zXZ", "compressed with xz"},
+	{"BZh", "compressed with bzip2"},
+	{"\x04\x22\x4d\x18", "compressed with lz4"},
+	{"PK\x03\x04", "a zip archive"},
+}
+
+// foreign says what a file is that is no recording.
+func foreign(start []byte) string {
+	const not = "not a pcap or pcapng file: "
+	if len(start) == 0 {
+		return not + "it is empty"
+	}
+	for _, f := range foreigners {
+		if bytes.HasPrefix(start, []byte(f.start)) {
+			return not + "it is " + f.is
+		}
+	}
+	return not + fmt.Sprintf("it starts with %q", start)
+}

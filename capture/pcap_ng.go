@@ -1,0 +1,285 @@
+package capture
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// The block types of pcapng that matter here. All others are passed over.
+const (
+	blockSection        = magicNG
+	blockInterface      = 1
+	blockPacket         = 2 // obsolete
+	blockSimplePacket   = 3
+	blockEnhancedPacket = 6
+)
+
+const (
+	byteOrderMagic = 0x1a2b3c4d
+	// blockOverhead is a block's type and length, and the length behind it.
+	blockOverhead = 12
+	// maxInterfaceBlock is the longest description of an interface in bytes.
+	maxInterfaceBlock = 128 << 10
+	// maxInterfaces bounds what a hostile file can make us remember.
+	maxInterfaces = 1 << 16
+)
+
+// ngReader reads pcapng. pcapgo's reader is not used: it allocates what a block
+// claims, and panics over short options and time resolutions of 10⁻²⁰ seconds.
+type ngReader struct {
+	w      *window
+	little bool
+	ifaces []ngInterface
+	// left is how many bytes there are in front of the end of the block that
+	// was given out last, and total its length.
+	left  int64
+	total uint32
+	open  bool
+	// last is the time of the last packet, for those that carry none.
+	last time.Time
+}
+
+// ngInterface is what the packets of an interface have in common.
+type ngInterface struct {
+	link    linkType
+	snaplen uint32
+	clock   ngClock
+}
+
+// next implements recordReader.
+func (g *ngReader) next(rec *record) error {
+	for {
+		start := g.w.offset
+		got, err := g.block(rec)
+		switch {
+		case got:
+			return nil
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			return io.EOF
+		default:
+			var e *recordError
+			if !errors.As(err, &e) {
+				e = &recordError{offset: start, err: err}
+			}
+			return e
+		}
+	}
+}
+
+// block reads the next block, and reports whether it is a packet.
+func (g *ngReader) block(rec *record) (bool, error) {
+	if err := g.closeBlock(); err != nil {
+		return false, err
+	}
+	b, err := g.w.need(8)
+	if err != nil {
+		return false, err
+	}
+	kind := g.uint32(b)
+	if binary.BigEndian.Uint32(b) == blockSection { // reads the same in both orders
+		return false, g.section()
+	}
+	total := g.uint32(b[4:])
+	if total < blockOverhead || total%4 != 0 {
+		return false, g.damaged("a block claims %d bytes", total)
+	}
+	switch kind {
+	case blockInterface:
+		err = g.interfaceBlock(total)
+	case blockEnhancedPacket, blockPacket, blockSimplePacket:
+		return true, g.packet(rec, kind, total)
+	default:
+		g.opened(total, 8)
+		g.w.advance(8)
+	}
+	return false, err
+}
+
+// opened remembers a block of which n bytes are read.
+func (g *ngReader) opened(total uint32, n int) {
+	g.open, g.total, g.left = true, total, int64(total)-int64(n)-4
+}
+
+// closeBlock goes to the end of the block that was read last. It is done no
+// sooner than for the next one, because the packet in it must stay in the window.
+func (g *ngReader) closeBlock() error {
+	if !g.open {
+		return nil
+	}
+	g.open = false
+	if err := g.w.skip(g.left); err != nil {
+		return err
+	}
+	b, err := g.w.need(4)
+	if err != nil {
+		return whole(err)
+	}
+	if again := g.uint32(b); again != g.total {
+		return g.damaged("a block of %d bytes ends as one of %d", g.total, again)
+	}
+	g.w.advance(4)
+	return nil
+}
+
+// section starts a section, which may have another byte order.
+func (g *ngReader) section() error {
+	b, err := g.w.need(16)
+	if err != nil {
+		return whole(err)
+	}
+	switch {
+	case binary.LittleEndian.Uint32(b[8:]) == byteOrderMagic:
+		g.little = true
+	case binary.BigEndian.Uint32(b[8:]) == byteOrderMagic:
+		g.little = false
+	default:
+		return g.damaged("a section has no byte order: % x", b[8:12])
+	}
+	total := g.uint32(b[4:])
+	if total < 28 || total%4 != 0 {
+		return g.damaged("a section header claims %d bytes", total)
+	}
+	if major := g.uint16(b[12:]); major != 1 {
+		return g.damaged("pcapng of version %d.%d, not 1", major, g.uint16(b[14:]))
+	}
+	g.ifaces = g.ifaces[:0]
+	g.opened(total, 16)
+	g.w.advance(16)
+	return nil
+}
+
+// interfaceBlock learns of an interface.
+func (g *ngReader) interfaceBlock(total uint32) error {
+	if total < 20 || total > maxInterfaceBlock {
+		return g.damaged("the description of an interface claims %d bytes", total)
+	}
+	if len(g.ifaces) == maxInterfaces {
+		return g.damaged("more than %d interfaces", maxInterfaces)
+	}
+	b, err := g.w.need(int(total) - 4)
+	if err != nil {
+		return whole(err)
+	}
+	iface := ngInterface{link: linkType(g.uint16(b[8:])), snaplen: g.uint32(b[12:]), clock: defaultClock()}
+	if err := g.interfaceOptions(&iface, b[16:]); err != nil {
+		return err
+	}
+	g.ifaces = append(g.ifaces, iface)
+	g.opened(total, len(b))
+	g.w.advance(len(b))
+	return nil
+}
+
+// interfaceOptions reads an interface's clock.
+func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
+	const optEnd, optResolution, optOffset = 0, 9, 14
+	for len(b) >= 4 {
+		code, length := g.uint16(b), int(g.uint16(b[2:]))
+		b = b[4:]
+		if code == optEnd {
+			break
+		}
+		if length > len(b) {
+			return g.damaged("an option of an interface claims %d bytes of %d", length, len(b))
+		}
+		switch {
+		case code == optResolution && length == 1:
+			if !iface.clock.setResolution(b[0]) {
+				return g.damaged("the clock of an interface has resolution %#x", b[0])
+			}
+		case code == optOffset && length == 8:
+			iface.clock.offset = int64(g.uint64(b))
+		}
+		b = b[min(len(b), (length+3)&^3):]
+	}
+	return nil
+}
+
+// packet reads one of the three blocks that hold a packet.
+func (g *ngReader) packet(rec *record, kind, total uint32) error {
+	fixed := 28
+	if kind == blockSimplePacket {
+		fixed = 12
+	}
+	if int64(total) < int64(fixed)+4 {
+		return g.damaged("a packet's block claims %d bytes", total)
+	}
+	h, err := g.w.need(fixed)
+	if err != nil {
+		return whole(err)
+	}
+	var id, length uint32
+	switch kind {
+	case blockEnhancedPacket:
+		id = g.uint32(h[8:])
+	case blockPacket:
+		id = uint32(g.uint16(h[8:]))
+	}
+	if int64(id) >= int64(len(g.ifaces)) {
+		return g.damaged("a packet is of interface %d of %d", id, len(g.ifaces))
+	}
+	iface := &g.ifaces[id]
+	if kind == blockSimplePacket {
+		length = g.uint32(h[8:])
+		rec.wire = int(length)
+		if iface.snaplen > 0 {
+			length = min(length, iface.snaplen)
+		}
+		length = min(length, total-uint32(fixed)-4)
+	} else {
+		g.last = iface.clock.time(uint64(g.uint32(h[12:]))<<32 | uint64(g.uint32(h[16:])))
+		length, rec.wire = g.uint32(h[20:]), int(g.uint32(h[24:]))
+	}
+	if length > maxPacket {
+		return &recordError{offset: g.w.offset, reason: tooLong(length)}
+	}
+	if int64(length) > int64(total)-int64(fixed)-4 {
+		return g.damaged("a packet of %d bytes is in a block of %d", length, total)
+	}
+	n := fixed + int(length)
+	b, err := g.w.need(n)
+	if err != nil {
+		return whole(err)
+	}
+	rec.time, rec.link, rec.data = g.last, iface.link, b[fixed:]
+	// The packet's bytes are passed over with the rest of the block.
+	g.opened(total, 0)
+	return nil
+}
+
+// whole is err for the inside of a block, where no end of the file is good.
+func whole(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (g *ngReader) damaged(format string, args ...any) error {
+	return &recordError{offset: g.w.offset, reason: fmt.Sprintf(format, args...)}
+}
+
+func (g *ngReader) uint16(b []byte) uint16 {
+	if g.little {
+		return binary.LittleEndian.Uint16(b)
+	}
+	return binary.BigEndian.Uint16(b)
+}
+
+func (g *ngReader) uint32(b []byte) uint32 {
+	if g.little {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return binary.BigEndian.Uint32(b)
+}
+
+func (g *ngReader) uint64(b []byte) uint64 {
+	if g.little {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return binary.BigEndian.Uint64(b)
+}

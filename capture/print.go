@@ -1,0 +1,144 @@
+package capture
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Line is an Event in the form that zrlctl decode prints as JSON. What does not
+// apply is left out.
+type Line struct {
+	Packet int64     `json:"packet"`
+	Time   time.Time `json:"time"`
+	Proto  string    `json:"proto"`
+	Src    string    `json:"src"`
+	Dst    string    `json:"dst"`
+	// Length is in bytes: the datagram's, or that of a header or piece of
+	// payload on a stream.
+	Length int `json:"length"`
+	// Kind is packet, payload or bad.
+	Kind    string  `json:"kind"`
+	Type    string  `json:"type,omitempty"`
+	Call    string  `json:"call,omitempty"`
+	SrcRank *uint32 `json:"src_rank,omitempty"`
+	DstRank *uint32 `json:"dst_rank,omitempty"`
+	// Size is that of the header, in words.
+	Size *uint32 `json:"size,omitempty"`
+	Tag  *uint8  `json:"tag,omitempty"`
+	// Message numbers the messages of the recording from 1.
+	Message int64 `json:"message,omitempty"`
+	// Offset, Bytes, Padding and Total place payload in its message, in
+	// bytes; DataPacket is the packet with the message's header.
+	Offset     *int64 `json:"offset,omitempty"`
+	Bytes      *int64 `json:"bytes,omitempty"`
+	Padding    *int   `json:"padding,omitempty"`
+	Total      *int64 `json:"total,omitempty"`
+	DataPacket int64  `json:"data_packet,omitempty"`
+	Complete   bool   `json:"complete,omitempty"`
+	Repeated   bool   `json:"repeated,omitempty"`
+	Duplicate  bool   `json:"duplicate,omitempty"`
+	// Reason says why a live rank would drop it; Byte is the offending byte
+	// of its header.
+	Reason string `json:"reason,omitempty"`
+	Byte   *uint8 `json:"byte,omitempty"`
+}
+
+// Line returns the event for printing as JSON.
+func (e *Event) Line() Line {
+	l := Line{
+		Packet: e.Packet, Time: e.Time, Proto: e.Proto.String(), Src: e.Src.String(), Dst: e.Dst.String(),
+		Length: e.Length, Kind: e.Kind.String(), Message: e.Message, Repeated: e.Repeated, Duplicate: e.Duplicate,
+		Complete: e.Completes,
+	}
+	if e.HasRanks {
+		src, dst := e.Header.Src, e.Header.Dst
+		l.SrcRank, l.DstRank = &src, &dst
+	}
+	if e.hasHeader() {
+		size, tag := e.Header.Size, e.Header.Tag
+		l.Type, l.Call, l.Size, l.Tag = e.Header.Type.String(), e.Header.Call.String(), &size, &tag
+	}
+	if e.InData {
+		offset, n, padding, total := e.Offset, e.Bytes, e.Padding, e.Total
+		l.Offset, l.Bytes, l.Padding, l.Total, l.DataPacket = &offset, &n, &padding, &total, e.DataPacket
+	}
+	if e.Reason != handshake.ReasonNone {
+		l.Reason = e.Reason.String()
+	}
+	if e.Kind == BadEvent && e.Reason <= handshake.ReasonType && e.Reason != handshake.ReasonShort {
+		b := e.Byte
+		l.Byte = &b
+	}
+	return l
+}
+
+// hasHeader reports whether the event has a header that could be read.
+func (e *Event) hasHeader() bool {
+	return e.Kind == PacketEvent || e.Kind == BadEvent && (e.Reason == handshake.ReasonReserved || e.Reason == handshake.ReasonLength)
+}
+
+// Text describes the event in a line, without its time.
+func (e *Event) Text() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s > %s %v %d: ", shortAddr(e.Src), shortAddr(e.Dst), e.Proto, e.Length)
+	switch {
+	case e.hasHeader():
+		s.WriteString(e.Header.String())
+	case e.Kind == PayloadEvent && e.HasRanks:
+		fmt.Fprintf(&s, "payload %d→%d", e.Header.Src, e.Header.Dst)
+	case e.Kind == PayloadEvent:
+		s.WriteString("payload")
+	default:
+		s.WriteString("no ZRLMPI packet")
+	}
+	if e.Message != 0 {
+		fmt.Fprintf(&s, ", message %d", e.Message)
+	}
+	if e.InData {
+		fmt.Fprintf(&s, ", bytes %s of %d", span(e.Offset, e.Bytes), e.Total)
+		if e.Kind == PayloadEvent {
+			fmt.Fprintf(&s, " (packet %d)", e.DataPacket)
+		}
+		if e.Padding > 0 {
+			fmt.Fprintf(&s, ", padding %d", e.Padding)
+		}
+		if e.Completes {
+			s.WriteString(", complete")
+		}
+	}
+	switch {
+	case e.Duplicate:
+		s.WriteString(", duplicate")
+	case e.Repeated:
+		s.WriteString(", repeated")
+	}
+	if e.Reason != handshake.ReasonNone {
+		fmt.Fprintf(&s, " [%v", e.Reason)
+		if e.Kind == BadEvent && e.Reason <= handshake.ReasonType && e.Reason != handshake.ReasonShort {
+			fmt.Fprintf(&s, ": byte %d", e.Byte)
+		}
+		s.WriteByte(']')
+	}
+	return s.String()
+}
+
+// span prints the bytes of a part: "0–1383", or "none".
+func span(off, n int64) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d–%d", off, off+n-1)
+}
+
+// shortAddr leaves out the port that everybody uses.
+func shortAddr(a netip.AddrPort) string {
+	if a.Port() == protocol.Port {
+		return a.Addr().String()
+	}
+	return a.String()
+}

@@ -1,0 +1,66 @@
+package capture
+
+import (
+	"bytes"
+	"container/list"
+	"slices"
+	"time"
+)
+
+// tcpStream is one direction of a TCP connection.
+type tcpStream struct {
+	flow tcpFlow
+	// next is the sequence number of the next byte to give out, and first
+	// that of the first byte after the SYN.
+	next, first uint32
+	synSeen     bool
+	// fresh is true until the first unit was given out.
+	fresh bool
+	// pending are the segments behind a hole by sequence number, and held
+	// is what they cost.
+	pending []tcpSegment
+	held    int
+	// holeSince is the time of the first segment behind the hole, and hole
+	// the stream's place in the list of those that have one.
+	holeSince    time.Time
+	hole, recent *list.Element
+}
+
+// unit makes the next unit of a segment that starts gap bytes behind what was
+// given out.
+func (s *tcpStream) unit(seg *tcpSegment, gap int) Unit {
+	u := Unit{
+		Packet: seg.packet, Time: seg.time, Src: s.flow.src, Dst: s.flow.dst, Proto: TCP,
+		Data: seg.data, Truncated: seg.missing, Gap: gap, Restart: s.fresh,
+	}
+	s.fresh = false
+	s.next = seg.seq + uint32(seg.length())
+	return u
+}
+
+// insert keeps a copy of a segment, and reports whether it holds anything that
+// another does not.
+func (s *tcpStream) insert(seg tcpSegment) bool {
+	// From the end: most segments come in order even behind a hole.
+	i := len(s.pending)
+	for i > 0 && int32(s.pending[i-1].seq-seg.seq) > 0 {
+		i--
+	}
+	if i > 0 && s.pending[i-1].covers(&seg) {
+		return false
+	}
+	if i < len(s.pending) && s.pending[i].covers(&seg) {
+		return false
+	}
+	seg.data = bytes.Clone(seg.data)
+	s.pending = slices.Insert(s.pending, i, seg)
+	s.held += seg.cost()
+	return true
+}
+
+// covers reports whether s has all the bytes of t, recorded ones for recorded
+// ones.
+func (s *tcpSegment) covers(t *tcpSegment) bool {
+	off := int(int32(t.seq - s.seq))
+	return off >= 0 && off+len(t.data) <= len(s.data) && off+t.length() <= s.length()
+}

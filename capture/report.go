@@ -1,0 +1,120 @@
+package capture
+
+import (
+	"time"
+)
+
+// Message is one message as the recording shows it.
+type Message struct {
+	// ID numbers the messages of a recording from 1, in the order of their
+	// first packets.
+	ID  int64 `json:"id"`
+	Src int   `json:"src"`
+	Dst int   `json:"dst"`
+	// Words is the size that DATA announced; 0 if no DATA was recorded.
+	Words uint32 `json:"words"`
+	// Call is the sender's: "SEND_INT" or "SEND_FLOAT".
+	Call string `json:"call"`
+	Tag  int    `json:"tag,omitempty"`
+	// Start is the time of the first packet, in seconds since the first
+	// packet of the recording.
+	Start float64 `json:"start"`
+	// Phases are in seconds; null where a step is not in the recording.
+	Phases Phases `json:"phases"`
+	// Repeats counts the packets that were sent again, SEND_REQUESTs,
+	// CLEAR_TO_SENDs, DATAs and ACKs together; a DATA counts once, however
+	// many datagrams it is cut into.
+	Repeats int `json:"repeats"`
+	// Complete is true if an ACK ended the message.
+	Complete bool `json:"complete"`
+	// Verdict says in a few words how the message went: "ok", or what is
+	// wrong with it.
+	Verdict string `json:"verdict"`
+	// Steps are the message's packets in order, as far as they are kept.
+	Steps []Step `json:"-"`
+}
+
+// Phases are the parts of a message's time, in seconds.
+type Phases struct {
+	RequestToClear *float64 `json:"request_to_clear"`
+	ClearToData    *float64 `json:"clear_to_data"`
+	DataToAck      *float64 `json:"data_to_ack"`
+	Total          *float64 `json:"total"`
+}
+
+// Step is one packet of a message. A DATA that is cut into datagrams is one
+// step, from its first datagram to its last.
+type Step struct {
+	// Packet is the number of the step's first packet, Packets how many
+	// there are.
+	Packet  int64
+	Packets int
+	// Time and End are those of its first and last packet.
+	Time, End time.Time
+	// Type is the packet type's name, "SEND_REQUEST" and so on.
+	Type string
+	// FromSender is true for SEND_REQUEST and DATA.
+	FromSender bool
+	// Repeated is true if the message had such a packet before.
+	Repeated bool
+	// Bytes is the payload that the step carried, padding not counted.
+	Bytes int64
+}
+
+// Finding is something that went wrong, or is worth knowing.
+type Finding struct {
+	// Kind is one of the Kind constants.
+	Kind Kind `json:"kind"`
+	// Packets are the numbers of the packets that show it.
+	Packets []int64 `json:"packets"`
+	// Text says what happened, in words.
+	Text string `json:"text"`
+	// Messages are the IDs of the messages that it concerns.
+	Messages []int64 `json:"messages,omitempty"`
+	// Time is in seconds since the first packet of the recording.
+	Time float64 `json:"time"`
+}
+
+// Kind names a kind of finding.
+type Kind string
+
+// The kinds of findings.
+const (
+	// LostPacket: a repeat or a missing datagram shows that one was lost.
+	LostPacket Kind = "lost_packet"
+	// RepeatedPacket: a packet was sent again after a time-out.
+	RepeatedPacket Kind = "repeated_packet"
+	// DuplicatePacket: the network delivered a packet twice.
+	DuplicatePacket Kind = "duplicate_packet"
+	// StaleHeader: a CLEAR_TO_SEND or ACK that answers nothing, or DATA that
+	// was not cleared.
+	StaleHeader Kind = "stale_header"
+	// WrongSource: a header's source rank comes from another address than
+	// before, or one address speaks for two ranks.
+	WrongSource Kind = "wrong_source"
+	// DatatypeMismatch: INT meets FLOAT.
+	DatatypeMismatch Kind = "datatype_mismatch"
+	// ReservedByte: a byte that must be 0 is not; deployed nodes drop the
+	// packet without a word.
+	ReservedByte Kind = "reserved_byte"
+	// BadHeader: another defect of a header.
+	BadHeader Kind = "bad_header"
+	// Padding: a node pads its payload, as FPGAs do.
+	Padding Kind = "padding"
+	// SizeMismatch: more or fewer bytes arrived than DATA announced.
+	SizeMismatch Kind = "size_mismatch"
+	// CrossedRequests: both ranks of a pair asked to send at the same time.
+	CrossedRequests Kind = "crossed_requests"
+	// SenderGaveUp: a sender stopped repeating, and got no answer.
+	SenderGaveUp Kind = "sender_gave_up"
+	// NeverCleared: a SEND_REQUEST was never answered.
+	NeverCleared Kind = "never_cleared"
+	// Wedged: a node is in a state that it cannot leave by itself; the text
+	// says which trap of the protocol document explains it.
+	Wedged Kind = "wedged"
+	// Waiting: at the end of the recording a rank still waits.
+	Waiting Kind = "waiting"
+	// Deadlock: at the end of the recording ranks wait for each other in a
+	// circle.
+	Deadlock Kind = "deadlock"
+)

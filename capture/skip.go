@@ -1,0 +1,74 @@
+package capture
+
+import (
+	"maps"
+	"strconv"
+)
+
+// verdict says what became of a recorded packet.
+type verdict uint8
+
+const (
+	// gotUnit: the packet completed a unit.
+	gotUnit verdict = iota
+	// heldBack: the packet is part of a unit that is not complete yet.
+	heldBack
+	// The rest are the reasons for which a packet is passed over.
+	skipNotIP
+	skipNotUDPTCP
+	skipOtherPort
+	skipMalformed
+	skipCutShort
+	skipNesting
+	skipFragment
+	skipNoData
+	skipRetransmission
+	numVerdicts
+)
+
+// skipNames are the keys of Stats.Skipped.
+var skipNames = [numVerdicts]string{
+	skipNotIP:          "not_ip",
+	skipNotUDPTCP:      "not_udp_or_tcp",
+	skipOtherPort:      "other_port",
+	skipMalformed:      "malformed",
+	skipCutShort:       "cut_short",
+	skipNesting:        "nested_too_deep",
+	skipFragment:       "ip_fragment",
+	skipNoData:         "tcp_no_data",
+	skipRetransmission: "tcp_retransmission",
+}
+
+// SkipKernelDrops is the key of Stats.Skipped for packets that a live capture
+// lost because it was not read fast enough. They are in no other count.
+const SkipKernelDrops = "dropped_by_kernel"
+
+// skipCounts counts packets by verdict, and those of unknown link types apart.
+// Counting in arrays keeps map look-ups off the path of a packet.
+type skipCounts struct {
+	byVerdict [numVerdicts]int64
+	byLink    map[linkType]int64
+}
+
+// link counts a packet of a link type that is not understood. A file declares a
+// bounded number of interfaces, so the map is bounded.
+func (c *skipCounts) link(t linkType) {
+	if c.byLink == nil {
+		c.byLink = make(map[linkType]int64)
+	}
+	c.byLink[t]++
+}
+
+// named returns the counts as Stats shows them.
+func (c *skipCounts) named() map[string]int64 {
+	named := make(map[string]int64)
+	for v, name := range skipNames {
+		if name != "" && c.byVerdict[v] > 0 {
+			named[name] = c.byVerdict[v]
+		}
+	}
+	for t, n := range maps.All(c.byLink) {
+		named["link_type_"+strconv.Itoa(int(t))] = n
+	}
+	return named
+}

@@ -1,0 +1,103 @@
+package capture
+
+import (
+	"bytes"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// stream is one direction of a TCP connection: headers, and behind those of DATA
+// the payload.
+type stream struct {
+	header [protocol.HeaderLen]byte
+	have   int   // bytes of the header
+	left   int64 // payload bytes still to come
+	lost   bool  // the place in the stream is not known
+}
+
+// streamed follows a piece of a TCP stream.
+func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
+	side := 0
+	if !forward {
+		side = 1
+	}
+	if c.tcp[side] == nil || u.Restart {
+		c.tcp[side] = &stream{}
+	}
+	s := c.tcp[side]
+	out, in := c.sides(forward)
+	b := u.Data
+	missing := int64(u.Gap)
+	if missing > 0 {
+		if s.left < missing || s.have > 0 {
+			s.lost, s.have, s.left = true, 0, 0
+		} else {
+			s.left -= missing
+		}
+	}
+	for len(b) > 0 {
+		switch {
+		case s.lost:
+			b = t.resync(u, s, b)
+		case s.left > 0:
+			n := min(int64(len(b)), s.left)
+			e := t.begin(u, b[:n])
+			out.payload(e, b[:n], 0)
+			t.emit(e)
+			s.left -= n
+			b = b[n:]
+		default:
+			n := copy(s.header[s.have:], b)
+			s.have += n
+			b = b[n:]
+			if s.have == protocol.HeaderLen {
+				s.have = 0
+				t.streamHeader(u, s, out, in)
+			}
+		}
+	}
+	if u.Truncated > 0 {
+		s.lost = true
+	}
+}
+
+// streamHeader follows the header that a stream has come to.
+func (t *Tracker) streamHeader(u *Unit, s *stream, out, in *flow) {
+	e := t.begin(u, s.header[:])
+	defer t.emit(e)
+	h, defect := t.opts.Profile.Parse(s.header[:])
+	e.Header = h
+	if !defect.OK() {
+		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
+		t.find(BadHeader, e, "the stream from %v to %v lost its framing: %v", u.Src, u.Dst, defect.Err())
+		s.lost = true
+		return
+	}
+	e.Kind, e.HasRanks = PacketEvent, true
+	t.identify(e)
+	t.header(e, out, in, nil, 0)
+	if h.Type == protocol.Data {
+		s.left = int64(h.Size) * protocol.WordLen
+	}
+}
+
+// resync looks for the next header behind a hole in the stream.
+func (t *Tracker) resync(u *Unit, s *stream, b []byte) []byte {
+	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
+	for at := 0; ; at++ {
+		i := bytes.Index(b[at:], mark)
+		if i < 0 {
+			break
+		}
+		at += i
+		if _, defect := t.opts.Profile.Parse(b[at:]); defect.OK() {
+			s.lost = false
+			return b[at:]
+		}
+	}
+	e := t.begin(u, b)
+	e.Kind, e.Reason = BadEvent, handshake.ReasonStream
+	t.emit(e)
+	return nil
+}

@@ -1,0 +1,252 @@
+package capture
+
+import (
+	"bytes"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// TrackerOptions configure a Tracker. A nil callback is not called.
+type TrackerOptions struct {
+	// Profile is the dialect of the headers.
+	Profile protocol.Profile
+	// OnEvent is given every packet and piece of payload, in order.
+	OnEvent func(*Event)
+	// OnMessage is given every message when it has ended, or at the end of
+	// the recording.
+	OnMessage func(*Message)
+	// OnFinding is given every finding.
+	OnFinding func(*Finding)
+	// KeepSteps is how many Steps of a message are kept.
+	KeepSteps int
+}
+
+// Tracker follows every pair of a recording. It holds a constant amount for each
+// pair of addresses, of which it follows maxConversations.
+type Tracker struct {
+	opts  TrackerOptions
+	convs map[convKey]*conversation
+	last  *conversation // packets come in runs
+	// ranks knows who speaks for which rank: see identity.go.
+	ranks identities
+
+	start, now time.Time
+	messages   int64
+	event      Event
+	pending    []*Finding
+	scratch    []byte // payload whose end was not recorded
+	data       []byte // DATA as the receiver's half is given it
+	ended      bool
+	// Overflow counts units of conversations beyond the limit.
+	Overflow int64
+}
+
+// maxConversations bounds the memory of a recording of anything: a full cluster
+// of 128 ranks has 8128.
+const maxConversations = 1 << 15
+
+type convKey struct{ a, b netip.AddrPort }
+
+// conversation is what two addresses say to each other: messages both ways.
+type conversation struct {
+	key   convKey
+	flows [2]flow // from a to b, from b to a
+	tcp   [2]*stream
+}
+
+// NewTracker returns a Tracker of nothing yet.
+func NewTracker(opts TrackerOptions) *Tracker {
+	return &Tracker{opts: opts, convs: map[convKey]*conversation{}, ranks: newIdentities()}
+}
+
+// Start returns the time of the first unit, and End that of the last.
+func (t *Tracker) Start() time.Time { return t.start }
+
+// End returns the time of the last unit.
+func (t *Tracker) End() time.Time { return t.now }
+
+// instant is a unit's time on the state machines' clock.
+func (t *Tracker) instant(at time.Time) handshake.Instant {
+	return at.Sub(t.start) + time.Second // never 0
+}
+
+// seconds is a time in seconds since the first packet.
+func (t *Tracker) seconds(at time.Time) float64 { return at.Sub(t.start).Seconds() }
+
+// Unit follows the next unit of the recording.
+func (t *Tracker) Unit(u *Unit) {
+	if t.start.IsZero() {
+		t.start = u.Time
+	}
+	t.now = u.Time
+	c, forward := t.conversation(u)
+	if c == nil {
+		t.Overflow++
+		return
+	}
+	if u.Proto == TCP {
+		t.streamed(c, forward, u)
+	} else {
+		t.datagram(c, forward, u)
+	}
+	t.deliver()
+}
+
+// conversation finds what a unit belongs to. forward is true from a to b.
+func (t *Tracker) conversation(u *Unit) (c *conversation, forward bool) {
+	key := convKey{u.Src, u.Dst}
+	if forward = u.Src.Compare(u.Dst) <= 0; !forward {
+		key = convKey{u.Dst, u.Src}
+	}
+	if t.last != nil && t.last.key == key {
+		return t.last, forward
+	}
+	c = t.convs[key]
+	if c == nil {
+		if len(t.convs) >= maxConversations {
+			return nil, forward
+		}
+		c = &conversation{key: key}
+		c.flows[0] = flow{t: t, from: key.a, to: key.b}
+		c.flows[1] = flow{t: t, from: key.b, to: key.a}
+		c.flows[0].back, c.flows[1].back = &c.flows[1], &c.flows[0]
+		t.convs[key] = c
+	}
+	t.last = c
+	return c, forward
+}
+
+// sides returns the flow whose sender sent the unit, and the one whose receiver
+// did.
+func (c *conversation) sides(forward bool) (out, in *flow) {
+	if forward {
+		return &c.flows[0], &c.flows[1]
+	}
+	return &c.flows[1], &c.flows[0]
+}
+
+// begin starts the event of a unit.
+func (t *Tracker) begin(u *Unit, data []byte) *Event {
+	t.event = Event{
+		Packet: u.Packet, Time: u.Time, Proto: u.Proto, Src: u.Src, Dst: u.Dst,
+		Length: len(data) + u.Truncated, Data: data,
+	}
+	return &t.event
+}
+
+func (t *Tracker) emit(e *Event) {
+	if t.opts.OnEvent != nil {
+		t.opts.OnEvent(e)
+	}
+}
+
+// datagram follows a UDP datagram. Whether it is payload is decided as a live
+// receiver decides: by the state of its message.
+func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
+	out, in := c.sides(forward)
+	e := t.begin(u, u.Data)
+	defer t.emit(e)
+	h, defect := t.opts.Profile.Parse(u.Data)
+	if out.expectsPayload(u, h, defect) {
+		out.payload(e, u.Data, u.Truncated)
+		return
+	}
+	e.Header = h
+	switch {
+	case defect.OK():
+		e.Kind = PacketEvent
+	case defect.Kind == protocol.DefectReserved:
+		// A deployed node drops it; what follows tells whether this one
+		// did. So it is followed as if it were sound.
+		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
+		e.Header = t.lenient(u.Data)
+		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet without a word", e.Header, defect.Offset, defect.Got)
+	case out.sent && bareLike(u.Data):
+		out.payload(e, u.Data, u.Truncated) // stray: the rest of something
+		return
+	default:
+		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
+		if almostHeader(u.Data) {
+			t.find(BadHeader, e, "from %v: %v", u.Src, defect.Err())
+		}
+		return
+	}
+	e.HasRanks = true
+	if other := t.identify(e); other != nil {
+		// The header names a rank that is known by another address. It is
+		// followed as what it says it is.
+		out, in = other.sides(other.key.a == t.ranks.address(e.Header.Src, e.Dst))
+	}
+	t.header(e, out, in, u.Data[protocol.HeaderLen:], u.Truncated)
+}
+
+// header follows a sound header.
+func (t *Tracker) header(e *Event, out, in *flow, payload []byte, truncated int) {
+	h := e.Header
+	if h.Type != protocol.Data && h.Type != protocol.Error && len(payload)+truncated > 0 && e.Proto == UDP {
+		e.Kind, e.Reason = BadEvent, handshake.ReasonLength
+		t.find(BadHeader, e, "%v with %d bytes behind its header: an FPGA drops it", h, len(payload)+truncated)
+		return
+	}
+	switch h.Type {
+	case protocol.SendRequest:
+		out.request(e)
+	case protocol.Data:
+		out.data(e, payload, truncated)
+	case protocol.ClearToSend:
+		in.clear(e)
+	case protocol.Ack:
+		in.ack(e)
+	}
+}
+
+// lenient decodes a header in spite of its reserved bytes.
+func (t *Tracker) lenient(b []byte) protocol.Header {
+	var clean [protocol.HeaderLen]byte
+	copy(clean[:], b)
+	clear(clean[18:28])
+	h, _ := protocol.CloudFPGA.Parse(clean[:])
+	return h
+}
+
+// almostHeader reports whether bytes were meant to be a header: one of the marks
+// is there.
+func almostHeader(b []byte) bool {
+	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
+	return bytes.HasPrefix(b, mark) || len(b) >= protocol.HeaderLen && bytes.Equal(b[28:32], mark)
+}
+
+// bareLike reports whether bytes look like nothing but payload.
+func bareLike(b []byte) bool { return !almostHeader(b) }
+
+// Finish ends the recording: what is still open is judged.
+func (t *Tracker) Finish() {
+	if t.ended {
+		return
+	}
+	t.ended = true
+	t.judgeOpen()
+	t.deliver()
+}
+
+// Follow feeds a whole source to a tracker and finishes it. It returns the
+// source's error, nil at a proper end.
+func (t *Tracker) Follow(src Source) error {
+	var u Unit
+	for {
+		err := src.Next(&u)
+		if err == nil {
+			t.Unit(&u)
+			continue
+		}
+		t.Finish()
+		if err == io.EOF { //nolint:errorlint // a Source's contract, as io.Reader's
+			return nil
+		}
+		return err
+	}
+}

@@ -1,0 +1,71 @@
+package capture
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Unit is one piece of transport payload, in the order of the recording: a UDP
+// datagram, reassembled from IP fragments if need be, or the next bytes of one
+// direction of a TCP connection.
+type Unit struct {
+	// Packet is the number of the recorded packet that completed the unit,
+	// counted from 1 as Wireshark does.
+	Packet int64
+	// Time is that packet's time stamp.
+	Time time.Time
+	// Src and Dst are the innermost addresses: inside a VXLAN, not around it.
+	Src, Dst netip.AddrPort
+	// Proto is UDP or TCP.
+	Proto Proto
+	// Data is the payload. It is valid until the next call of Next.
+	Data []byte
+	// Truncated is how many bytes of the payload were on the wire but are
+	// not in the file, because it was recorded with a short snapshot length.
+	Truncated int
+	// Gap is how many bytes of a TCP stream are missing before Data.
+	Gap int
+	// Restart is true for the first unit of a TCP direction: what was
+	// pending of an earlier connection between the same addresses is void.
+	Restart bool
+}
+
+// Proto is a transport protocol.
+type Proto uint8
+
+// The transport protocols that carry ZRLMPI.
+const (
+	UDP Proto = iota + 1
+	TCP
+)
+
+// String returns "udp" or "tcp".
+func (p Proto) String() string {
+	if p == TCP {
+		return "tcp"
+	}
+	return "udp"
+}
+
+// Source is a stream of units.
+type Source interface {
+	// Next fills in the next unit. Its error is io.EOF at the end of a whole
+	// recording, a *TruncatedError at the end of one that was cut off, and
+	// anything else if the recording cannot be read on.
+	Next(*Unit) error
+	// Stats reports what was read so far.
+	Stats() Stats
+	// Close releases the file or interface.
+	Close() error
+}
+
+// Stats counts what a Source has read and passed over.
+type Stats struct {
+	// Packets counts recorded packets, Units what became of them.
+	Packets, Units int64
+	// Bytes counts the bytes of the packets as recorded.
+	Bytes int64
+	// Skipped counts packets that hold no UDP or TCP over IP, or are damaged,
+	// by reason.
+	Skipped map[string]int64
+}

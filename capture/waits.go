@@ -1,0 +1,183 @@
+package capture
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
+// deployedRepeats is after how many repeats a deployed node gives up repeating
+// and waits for ever.
+const deployedRepeats = 3
+
+// wait is who waits for what from whom, since when, at the end of a recording.
+type wait struct {
+	f        *flow
+	m        *message
+	who, on  int
+	at, from netip.AddrPort // where who and on are
+	what     string
+	since    time.Time
+}
+
+func (t *Tracker) describe(w wait) string {
+	return fmt.Sprintf("rank %d waits for %s from rank %d since %v", w.who, w.what, w.on, handshake.Round(t.now.Sub(w.since)))
+}
+
+// judgeOpen reports what has ended last, and who waits for whom.
+func (t *Tracker) judgeOpen() {
+	var open []wait
+	for _, f := range t.sortedFlows() {
+		f.reportLast()
+		if f.early.n > 0 {
+			e := &Event{Time: f.early.last, Packet: f.early.packets[0]}
+			f.t.find(StaleHeader, e, "rank %d sent CLEAR_TO_SEND to rank %d, which had not asked", f.early.header.Src, f.early.header.Dst).packets(f.early.packets)
+		}
+		if f.msg != nil {
+			open = append(open, f.waits(f.msg))
+		}
+	}
+	slices.SortFunc(open, func(a, b wait) int { return cmp.Compare(a.m.ID, b.m.ID) })
+	stuck := map[*message]bool{}
+	for _, circle := range circles(open) {
+		t.deadlock(circle)
+		for _, w := range circle {
+			stuck[w.m] = true
+		}
+	}
+	for _, w := range open {
+		if !stuck[w.m] {
+			t.judgeWait(w)
+		}
+		w.f.settleUnasked()
+		w.f.msg, w.f.last = nil, w.m
+		w.m.reported = true
+		w.f.report(w.m)
+	}
+	for _, f := range t.sortedFlows() {
+		f.settleUnasked()
+	}
+}
+
+// sortedFlows returns all flows in an order that does not change from run to
+// run.
+func (t *Tracker) sortedFlows() []*flow {
+	flows := make([]*flow, 0, 2*len(t.convs))
+	for _, c := range t.convs {
+		flows = append(flows, &c.flows[0], &c.flows[1])
+	}
+	slices.SortFunc(flows, func(a, b *flow) int {
+		return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to))
+	})
+	return flows
+}
+
+// waits says who waits for what in a message that has not ended.
+func (f *flow) waits(m *message) wait {
+	sender := wait{f: f, m: m, who: m.Src, on: m.Dst, at: f.from, from: f.to}
+	receiver := wait{f: f, m: m, who: m.Dst, on: m.Src, at: f.to, from: f.from, what: "DATA"}
+	switch m.state {
+	case requested:
+		sender.what, sender.since = "CLEAR_TO_SEND", m.request
+		if m.request.IsZero() {
+			sender.since = m.lastRequest
+		}
+		return sender
+	case cleared:
+		receiver.since = m.clear
+		return receiver
+	case receiving:
+		receiver.since = m.lastData
+		return receiver
+	}
+	sender.what, sender.since = "ACK", m.firstDataEnd
+	if sender.since.IsZero() {
+		sender.since = m.lastData
+	}
+	return sender
+}
+
+// judgeWait reports a wait that is in no circle.
+func (t *Tracker) judgeWait(w wait) {
+	m := w.m
+	e := &Event{Time: t.now, Packet: m.firstPacket}
+	packets := append([]int64{m.firstPacket}, m.again...)
+	say := func(kind Kind, verdict, format string, args ...any) {
+		m.verdict(verdict)
+		t.find(kind, e, "%s", t.describe(w)+fmt.Sprintf(format, args...)).about(m, packets...)
+	}
+	unasked := w.f.back.unasked // what the waiting sender sent the one it waits for
+	switch {
+	case m.state == requested && unasked != nil:
+		w.f.back.unasked = nil
+		packets = append(unasked.Packets, packets...)
+		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet %d, which it had not asked for, as the header parked for rank %d, and swallowed the SEND_REQUEST (trap 2)",
+			w.on, unasked.Packets[len(unasked.Packets)-1], w.who)
+	case w.who == m.Src && m.Repeats >= deployedRepeats:
+		say(SenderGaveUp, "given up", ": it repeated %d times, as often as a deployed node does, and now waits for ever", m.Repeats)
+	case m.state == requested:
+		say(NeverCleared, "never cleared", ": rank %d has not posted the matching receive, is not running, or drops what rank %d sends", w.on, w.who)
+	default:
+		say(Waiting, "not ended", "%s", m.repeatText())
+	}
+}
+
+// deadlock reports ranks that wait for each other.
+func (t *Tracker) deadlock(circle []wait) {
+	e := &Event{Time: t.now, Packet: circle[0].m.firstPacket}
+	var texts []string
+	fd := t.find(Deadlock, e, "")
+	fd.f.Packets = nil
+	for _, w := range circle {
+		texts = append(texts, t.describe(w))
+		w.m.verdict("deadlock")
+		fd.f.Messages = appendNew(fd.f.Messages, w.m.ID)
+		fd.f.Packets = appendNew(fd.f.Packets, w.m.firstPacket)
+	}
+	fd.f.Text = strings.Join(texts, "; ")
+}
+
+// circles finds ranks that wait for each other in a circle, each circle once,
+// from its lowest message. A rank that waits for two others at once is stuck if
+// any of them is, because a deployed node does one thing at a time.
+func circles(open []wait) [][]wait {
+	byWho := map[netip.AddrPort][]int{}
+	for i, w := range open {
+		byWho[w.at] = append(byWho[w.at], i)
+	}
+	const unseen, onPath, done = 0, 1, 2
+	marks := make([]int, len(open))
+	var path []int
+	var out [][]wait
+	var visit func(i int)
+	visit = func(i int) {
+		marks[i] = onPath
+		path = append(path, i)
+		for _, next := range byWho[open[i].from] {
+			switch marks[next] {
+			case unseen:
+				visit(next)
+			case onPath:
+				start := slices.Index(path, next)
+				var circle []wait
+				for _, j := range path[start:] {
+					circle = append(circle, open[j])
+				}
+				out = append(out, circle)
+			}
+		}
+		path = path[:len(path)-1]
+		marks[i] = done
+	}
+	for i := range open {
+		if marks[i] == unseen {
+			visit(i)
+		}
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package capture
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+	"github.com/google/gopacket/pcapgo"
+)
+
+// Writer writes units to a pcapng file: as IP packets, without the link layer,
+// VLAN tags, tunnels and fragmentation that they were recorded in.
+type Writer struct {
+	ng  *pcapgo.NgWriter
+	buf gopacket.SerializeBuffer
+	// seq is the next sequence number of each direction of a connection.
+	seq map[[2]netip.AddrPort]uint32
+}
+
+// NewWriter begins a file.
+func NewWriter(w io.Writer) (*Writer, error) {
+	ng, err := pcapgo.NewNgWriterInterface(w, pcapgo.NgInterface{
+		LinkType: layers.LinkTypeRaw, SnapLength: 0, TimestampResolution: 9,
+	}, pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "zrlctl"}})
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{ng: ng, buf: gopacket.NewSerializeBuffer(), seq: map[[2]netip.AddrPort]uint32{}}, nil
+}
+
+// Unit adds a unit.
+func (w *Writer) Unit(u *Unit) error {
+	proto := layers.IPProtocolUDP
+	if u.Proto == TCP {
+		proto = layers.IPProtocolTCP
+	}
+	network, ok := ipLayer(u, proto).(interface {
+		gopacket.NetworkLayer
+		gopacket.SerializableLayer
+	})
+	if !ok {
+		return fmt.Errorf("packet %d: %v and %v are not addresses of one IP version", u.Packet, u.Src, u.Dst)
+	}
+	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
+	all := []gopacket.SerializableLayer{network, w.transport(u, network), gopacket.Payload(u.Data)}
+	if err := gopacket.SerializeLayers(w.buf, opts, all...); err != nil {
+		return fmt.Errorf("packet %d: %w", u.Packet, err)
+	}
+	n := len(w.buf.Bytes())
+	return w.ng.WritePacket(gopacket.CaptureInfo{
+		Timestamp: u.Time, CaptureLength: n, Length: n + u.Truncated,
+	}, w.buf.Bytes())
+}
+
+func ipLayer(u *Unit, proto layers.IPProtocol) gopacket.Layer {
+	src, dst := u.Src.Addr(), u.Dst.Addr()
+	if src.Is4() && dst.Is4() {
+		return &layers.IPv4{Version: 4, TTL: 64, Protocol: proto, SrcIP: src.AsSlice(), DstIP: dst.AsSlice()}
+	}
+	s, d := src.As16(), dst.As16()
+	return &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: proto, SrcIP: s[:], DstIP: d[:]}
+}
+
+func (w *Writer) transport(u *Unit, network gopacket.NetworkLayer) gopacket.SerializableLayer {
+	if u.Proto == UDP {
+		udp := &layers.UDP{SrcPort: layers.UDPPort(u.Src.Port()), DstPort: layers.UDPPort(u.Dst.Port())}
+		_ = udp.SetNetworkLayerForChecksum(network) // an IP layer always fits
+		return udp
+	}
+	there, back := [2]netip.AddrPort{u.Src, u.Dst}, [2]netip.AddrPort{u.Dst, u.Src}
+	seq := w.seq[there] + uint32(u.Gap)
+	w.seq[there] = seq + uint32(len(u.Data))
+	tcp := &layers.TCP{
+		SrcPort: layers.TCPPort(u.Src.Port()), DstPort: layers.TCPPort(u.Dst.Port()),
+		Seq: seq, Ack: w.seq[back], ACK: true, PSH: true, Window: 65535,
+	}
+	_ = tcp.SetNetworkLayerForChecksum(network)
+	return tcp
+}
+
+// Close writes what is buffered. It does not close the file.
+func (w *Writer) Close() error { return w.ng.Flush() }
