@@ -12,7 +12,7 @@ TOOLS := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # Seconds that `make fuzz` gives to each fuzz target.
 FUZZTIME ?= 30s
 
-.PHONY: help build demo test lint vet unit race fuzz-seeds fuzz vuln bench check-config clean
+.PHONY: help build demo test lint vet unit race fuzz-seeds fuzz vuln bench bench-captures check-config clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -43,7 +43,7 @@ fuzz-seeds: ## run every fuzz target on its seeds
 fuzz: ## fuzz every target for FUZZTIME
 	@for pkg in $$($(GO) list ./...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "== $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	    echo "== $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; \
 	  done; done
 
 check-config: build ## parse the configurations that are shipped
@@ -54,6 +54,9 @@ vuln: ## govulncheck; says so where the vulnerability database cannot be reached
 
 bench: ## codec, engine and ping, beside a raw UDP round trip
 	$(GO) test -run '^$$' -bench . -benchmem ./protocol ./integration
+
+bench-captures: ## analyze beside tshark on a generated recording
+	$(GO) test -run '^$$' -bench BenchmarkAnalyze -benchtime 3x ./capture
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

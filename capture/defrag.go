@@ -154,10 +154,12 @@ func (d *defragmenter) recycle() {
 
 // fresh returns an empty datagram, with the buffer of an earlier one if there is.
 func (d *defragmenter) fresh(key fragKey, now time.Time) *partial {
-	p := &partial{}
+	var p *partial
 	if n := len(d.free); n > 0 {
 		p = d.free[n-1]
 		d.free = d.free[:n-1]
+	} else {
+		p = new(partial)
 	}
 	*p = partial{key: key, first: now, total: -1, recorded: maxDatagram, data: p.data[:0], spans: p.spans[:0]}
 	return p

@@ -34,7 +34,7 @@ const (
 func newRecordReader(r io.Reader) (recordReader, error) {
 	w := newWindow(r)
 	start, err := w.need(4)
-	if errors.Is(err, io.EOF) || (errors.Is(err, io.ErrUnexpectedEOF) && w.hi > 0) {
+	if err != nil && errors.Is(w.err, io.EOF) {
 		return nil, &recordError{reason: foreign(w.buf[:w.hi])}
 	}
 	if err != nil {

@@ -91,7 +91,8 @@ func (g *ngReader) block(rec *record) (bool, error) {
 	case blockInterface:
 		err = g.interfaceBlock(total)
 	case blockEnhancedPacket, blockPacket, blockSimplePacket:
-		return true, g.packet(rec, kind, total)
+		err = g.packet(rec, kind, total)
+		return err == nil, err
 	default:
 		g.opened(total, 8)
 		g.w.advance(8)

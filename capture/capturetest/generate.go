@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Generated says what Generate has written.
+// Generated says what Generate has done.Bytes.
 type Generated struct {
 	Packets, Messages, Bytes int64
 }

@@ -1,0 +1,86 @@
+package capture_test
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+)
+
+// FuzzTracker follows anything. Each unit of the input is a byte for who speaks
+// and over what, one for the time since the last, two for the length, and the
+// data.
+func FuzzTracker(f *testing.F) {
+	for _, name := range []string{"ref_ref_pingpong_347", "ref_mpe_echo_1", "loss_fpga_data_lost_multi", "ref_ref_late_recv_stale_sr", "ring3_cpu0_fpga1_cpu2_347"} {
+		var seed []byte
+		var last time.Time
+		for i, u := range recorded(f, name) {
+			var gap byte
+			if i > 0 {
+				gap = byte(min(u.Time.Sub(last)/time.Millisecond, 255))
+			}
+			last = u.Time
+			seed = append(seed, u.Src.Addr().As4()[3]&3|u.Dst.Addr().As4()[3]&3<<2, gap)
+			seed = binary.LittleEndian.AppendUint16(seed, uint16(len(u.Data)))
+			seed = append(seed, u.Data...)
+		}
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		events, units := 0, 0
+		messages := map[int64]bool{}
+		tracker := capture.NewTracker(capture.TrackerOptions{
+			KeepSteps: 4,
+			OnEvent: func(e *capture.Event) {
+				events++
+				if e.Text() == "" || e.InData && (e.Offset < 0 || e.Bytes < 0 || e.Offset+e.Bytes > e.Total) {
+					t.Fatalf("%+v", e)
+				}
+				e.Line()
+			},
+			OnMessage: func(m *capture.Message) {
+				if messages[m.ID] {
+					t.Fatalf("message %d is reported twice", m.ID)
+				}
+				messages[m.ID] = true
+				if m.Verdict == "" || len(m.Steps) > 4 || m.Repeats < 0 {
+					t.Fatalf("%+v", m)
+				}
+			},
+			OnFinding: func(f *capture.Finding) {
+				if f.Kind == "" || f.Text == "" || len(f.Packets) == 0 {
+					t.Fatalf("%+v", f)
+				}
+			},
+		})
+		now := time.Unix(1700000000, 0)
+		for n := int64(1); len(in) >= 4; n++ {
+			who, gap, length := in[0], in[1], int(binary.LittleEndian.Uint16(in[2:]))
+			in = in[4:]
+			length = min(length, len(in))
+			now = now.Add(time.Duration(gap) * time.Millisecond)
+			addr := func(b byte) netip.AddrPort {
+				return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, b & 3}), 2718)
+			}
+			u := capture.Unit{Packet: n, Time: now, Proto: capture.UDP, Src: addr(who), Dst: addr(who >> 2), Data: in[:length]}
+			if who&0x10 != 0 {
+				u.Proto = capture.TCP
+				u.Gap = int(who >> 5)
+			}
+			if who&0x20 != 0 {
+				u.Truncated = int(gap)
+			}
+			in = in[length:]
+			tracker.Unit(&u)
+			if u.Proto == capture.UDP {
+				units++
+			}
+		}
+		tracker.Finish()
+		if events < units {
+			t.Fatalf("%d datagrams, %d events", units, events)
+		}
+	})
+}

@@ -1,0 +1,251 @@
+package capture
+
+import (
+	"hash/crc32"
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// data takes DATA with a header.
+func (f *flow) data(e *Event, payload []byte, truncated int) {
+	f.sent = true
+	m := f.msg
+	switch {
+	case m == nil && f.early.n > 0:
+		m = f.open(e)
+		f.takeEarly(m)
+		m.stale = false
+		m.lose("SEND_REQUEST")
+	case m == nil && f.repeatsLast(e, payload):
+		f.dataAgain(f.last, e)
+		f.redo = true
+		m = f.last
+	case m == nil:
+		m = f.open(e)
+		m.lose("SEND_REQUEST and CLEAR_TO_SEND")
+	case m.state == requested:
+		m.lose("CLEAR_TO_SEND")
+	case m.state == receiving || m.state == received:
+		f.dataAgain(m, e)
+	case m.headless && e.Time.Sub(m.lastData) >= copyWindow:
+		m.repeated(e)
+	}
+	first := m.dataPackets == 0
+	m.Words, m.sum = e.Header.Size, crc32.Checksum(payload, castagnoli)
+	m.dataPackets++
+	m.dataPacket = e.Packet
+	if !f.redo {
+		m.state = receiving
+	}
+	if first {
+		m.step(e, "DATA", true, false)
+	}
+	f.checkCall(m, e)
+	if e.Proto == UDP {
+		payload = f.t.whole(payload, truncated)
+	}
+	f.take(m, e, payload, true)
+}
+
+// repeatsLast reports whether DATA without a request is the last message again.
+func (f *flow) repeatsLast(e *Event, payload []byte) bool {
+	l := f.last
+	return l != nil && l.dataPackets > 0 && l.Words == e.Header.Size && l.sum == crc32.Checksum(payload, castagnoli)
+}
+
+// dataAgain handles DATA of a message that has had it.
+func (f *flow) dataAgain(m *message, e *Event) {
+	if e.Time.Sub(m.lastData) < copyWindow {
+		f.copied(m, e)
+		return
+	}
+	m.repeated(e)
+	switch {
+	case !m.ack.IsZero():
+		m.lose("ACK")
+	case m.state == received:
+		m.lose("DATA or its ACK")
+	default:
+		m.lose("a datagram of DATA")
+	}
+}
+
+// payload takes bare payload, or what must be some.
+func (f *flow) payload(e *Event, b []byte, truncated int) {
+	e.Kind = PayloadEvent
+	m := f.current()
+	if m != nil && m.state == cleared {
+		// The datagram with the header is not in the recording.
+		m.headless, m.lastData = true, e.Time
+		m.lose("the first datagram of DATA")
+		e.Message, e.Reason = m.ID, handshake.ReasonStray
+		return
+	}
+	if m == nil || f.pair == nil {
+		e.Reason = handshake.ReasonStray
+		if m == nil && f.last != nil && e.Time.Sub(f.last.lastData) < copyWindow {
+			// The rest of a copy, or of a message of which one datagram
+			// too many arrived.
+			e.Message, e.Duplicate = f.last.ID, true
+		}
+		return
+	}
+	sum := crc32.Checksum(b, castagnoli)
+	same := sum == f.sum && len(b)+truncated == f.length && e.Time.Sub(m.lastData) < copyWindow
+	if same {
+		m.copyAt = e.Packet
+	}
+	f.sum, f.length = sum, len(b)+truncated
+	if w, _ := f.pair.RecvWait(); w.State != handshake.Receiving {
+		f.surplus(m, e, same)
+		return
+	}
+	f.take(m, e, f.t.whole(b, truncated), false)
+}
+
+// surplus explains payload of a message that expects none any more.
+func (f *flow) surplus(m *message, e *Event, same bool) {
+	e.Message, e.Reason = m.ID, handshake.ReasonStray
+	if m.state != received || m.explained || e.Proto == TCP {
+		return
+	}
+	m.explained = true
+	if same {
+		e.Duplicate = true
+		m.verdict("a datagram of DATA was delivered twice")
+		f.t.find(DuplicatePacket, e, "the network delivered the last datagram of message %d from rank %d to rank %d twice", m.ID, m.Src, m.Dst).about(m, e.Packet)
+		return
+	}
+	m.verdict("size mismatch")
+	f.t.find(SizeMismatch, e, "message %d from rank %d to rank %d announces %d words, but more bytes arrived", m.ID, m.Src, m.Dst, m.Words).about(m, e.Packet)
+}
+
+// whole returns payload with the bytes that the snapshot length cut off, as
+// zeros.
+func (t *Tracker) whole(b []byte, truncated int) []byte {
+	if truncated == 0 {
+		return b
+	}
+	t.scratch = append(t.scratch[:0], b...)
+	for range min(truncated, math.MaxUint16) {
+		t.scratch = append(t.scratch, 0)
+	}
+	return t.scratch
+}
+
+// take has the receiver's half place payload in its message.
+func (f *flow) take(m *message, e *Event, b []byte, begins bool) {
+	now := f.t.instant(e.Time)
+	e.Message, e.InData, e.DataPacket = m.ID, true, m.dataPacket
+	e.Header.Src, e.Header.Dst, e.HasRanks = uint32(m.Src), uint32(m.Dst), true
+	e.Total = int64(m.Words) * protocol.WordLen
+	var reason handshake.Reason
+	if begins {
+		f.ready(m, now, e.Proto == TCP)
+		reason = f.feed(now, e, m, b)
+	} else {
+		w, _ := f.pair.RecvWait()
+		e.Offset = w.Got
+		f.acts = f.pair.Payload(now, b, f.acts[:0])
+		reason = f.place(e, b)
+	}
+	m.lastData = e.Time
+	m.data(e)
+	switch {
+	case reason == handshake.ReasonLength:
+		e.InData, e.Reason = false, reason
+		f.badLength(m, e, int64(len(b)), begins)
+	case reason != handshake.ReasonNone:
+		e.InData, e.Reason = false, reason
+	case e.Completes:
+		if !f.redo {
+			m.state, m.dataEnd = received, e.Time
+			if m.firstDataEnd.IsZero() {
+				m.firstDataEnd = e.Time
+			}
+		}
+		f.redo = f.redo && m == f.last
+		f.t.padding(f.from, m, e)
+	}
+}
+
+// ready puts the receiver's half into the state of one that has cleared.
+func (f *flow) ready(m *message, now handshake.Instant, reliable bool) {
+	if f.pair == nil || f.pair.Config().Reliable != reliable || f.pair.Config().Remote != uint32(m.Src) || f.pair.Config().Local != uint32(m.Dst) {
+		f.pair = handshake.New(handshake.Config{
+			Local: uint32(m.Dst), Remote: uint32(m.Src), Profile: f.t.opts.Profile, Reliable: reliable,
+			Habits: handshake.Habits{IgnoreDestination: true}, Shape: protocol.CPUShape(),
+			Timing: handshake.Timing{FragmentGap: copyWindow}, MaxWords: math.MaxUint32,
+		})
+	}
+	if w, _ := f.pair.RecvWait(); w.State == handshake.WaitData || w.State == handshake.Receiving {
+		return
+	}
+	f.pair.Reset()
+	if f.pair.RecvIdle() {
+		f.acts, _ = f.pair.Recv(now, handshake.RecvOp{Words: math.MaxUint32, Any: true, AnyTag: true}, f.acts[:0])
+	}
+	request := protocol.Header{Src: uint32(m.Src), Dst: uint32(m.Dst), Call: m.call, Type: protocol.SendRequest, Tag: uint8(m.Tag)}
+	f.t.opts.Profile.Put(f.header[:], request)
+	f.acts = f.pair.Datagram(now, f.header[:], f.acts[:0])
+}
+
+// feed gives the receiver's half a DATA header and what follows it.
+func (f *flow) feed(now handshake.Instant, e *Event, m *message, b []byte) handshake.Reason {
+	h := e.Header
+	h.Call, h.Type, h.Size = m.call, protocol.Data, m.Words
+	f.t.data = f.t.opts.Profile.Append(f.t.data[:0], h)
+	if e.Proto == TCP {
+		f.acts = f.pair.Header(now, f.t.data, f.acts[:0])
+		return f.place(e, nil)
+	}
+	f.t.data = append(f.t.data, b...)
+	f.acts = f.pair.Datagram(now, f.t.data, f.acts[:0])
+	return f.place(e, b)
+}
+
+// place reads from the receiver's actions what became of payload.
+func (f *flow) place(e *Event, b []byte) handshake.Reason {
+	reason := handshake.ReasonNone
+	for _, a := range f.acts {
+		switch a.Kind {
+		case handshake.Copy:
+			e.Bytes = int64(len(a.Payload))
+			e.Offset = a.Offset
+		case handshake.RecvDone:
+			e.Completes = true
+		case handshake.Drop:
+			reason = a.Reason
+		case handshake.Transmit, handshake.TransmitData, handshake.SendDone, handshake.Note:
+		}
+	}
+	if reason == handshake.ReasonNone {
+		e.Padding = len(b) - int(e.Bytes)
+	}
+	return reason
+}
+
+// badLength explains a datagram that does not fit its place.
+func (f *flow) badLength(m *message, e *Event, n int64, begins bool) {
+	if m.explained {
+		return
+	}
+	m.explained = true
+	left := e.Total - e.Offset
+	switch {
+	case begins:
+		m.state, m.dataEnd = received, e.Time
+		m.verdict("size mismatch")
+		f.t.find(SizeMismatch, e, "DATA from rank %d announces %d words, %d bytes, but its datagram carries %d", m.Src, m.Words, e.Total, n).about(m, e.Packet)
+	case m.copyAt != 0:
+		m.verdict("a datagram of DATA was delivered twice")
+		f.t.find(DuplicatePacket, e, "the network delivered a datagram of message %d from rank %d to rank %d twice: nothing tells the copy from the next part, so the data is damaged or sent again", m.ID, m.Src, m.Dst).about(m, m.copyAt)
+	case n < left && (left-n)%protocol.MaxDatagram == 0:
+		m.lose("a datagram of DATA")
+	default:
+		m.verdict("size mismatch")
+		f.t.find(SizeMismatch, e, "message %d from rank %d to rank %d: %d bytes were left of %d, but the datagram carries %d", m.ID, m.Src, m.Dst, left, e.Total, n).about(m, e.Packet)
+	}
+}

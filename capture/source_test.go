@@ -1,0 +1,464 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+)
+
+var (
+	addrA  = netip.MustParseAddrPort("10.1.0.1:2718")
+	addrB  = netip.MustParseAddrPort("10.1.0.2:2718")
+	addrA6 = netip.MustParseAddrPort("[fd00::1]:2718")
+	addrB6 = netip.MustParseAddrPort("[fd00::2]:2718")
+	vtepA  = netip.MustParseAddrPort("192.0.2.1:50123")
+	vtepB  = netip.MustParseAddrPort("192.0.2.2:4789")
+	noon   = time.Date(2024, 5, 17, 12, 0, 0, 123456000, time.UTC)
+)
+
+// readAll returns copies of the units of a file in memory, and how it ended.
+func readAll(t testing.TB, o Options, file []byte) ([]Unit, Stats, error) {
+	t.Helper()
+	s, err := o.NewReader(bytes.NewReader(file), "test")
+	if err != nil {
+		return nil, Stats{}, err
+	}
+	return drainSource(s)
+}
+
+func drainSource(s Source) ([]Unit, Stats, error) {
+	var units []Unit
+	for {
+		var u Unit
+		if err := s.Next(&u); err != nil {
+			return units, s.Stats(), err
+		}
+		u.Data = append([]byte{}, u.Data...)
+		units = append(units, u)
+	}
+}
+
+// mustRead is readAll for a recording that is whole.
+func mustRead(t testing.TB, file []byte) []Unit {
+	t.Helper()
+	units, _, err := readAll(t, Options{}, file)
+	if err != io.EOF {
+		t.Fatalf("recording ended with %v", err)
+	}
+	return units
+}
+
+// recordings returns the captures of deployed nodes.
+func recordings(t testing.TB) map[string]*capturetest.Capture {
+	t.Helper()
+	paths, err := filepath.Glob("../testdata/captures/*.pcap")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no captures: %v", err)
+	}
+	all := make(map[string]*capturetest.Capture)
+	for _, path := range paths {
+		c, err := capturetest.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(path)] = c
+	}
+	return all
+}
+
+func same(t *testing.T, got, want []Unit) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d units, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if !reflect.DeepEqual(got[i], want[i]) {
+			t.Fatalf("unit %d is\n%+v, want\n%+v", i, got[i], want[i])
+		}
+	}
+}
+
+// ipOf is the IP packet in a frame of the recorded captures.
+func ipOf(frame []byte) []byte { return frame[14:] }
+
+// An encapsulation wraps an IP packet into frames of a link type.
+var encapsulations = []struct {
+	name     string
+	linkType int
+	wrap     func(ip []byte) [][]byte
+	// frames is how many a packet becomes, if that is known.
+	frames int
+}{
+	{"null", capturetest.Null, linkOnly(capturetest.Null), 1},
+	{"loop", capturetest.Loop, linkOnly(capturetest.Loop), 1},
+	{"ethernet", capturetest.Ethernet, linkOnly(capturetest.Ethernet), 1},
+	{"vlan", capturetest.Ethernet, linkOnly(capturetest.Ethernet, 7), 1},
+	{"qinq", capturetest.Ethernet, linkOnly(capturetest.Ethernet, 7, 8), 1},
+	{"sll", capturetest.SLL, linkOnly(capturetest.SLL), 1},
+	{"sll vlan", capturetest.SLL, linkOnly(capturetest.SLL, 7), 1},
+	{"sll2", capturetest.SLL2, linkOnly(capturetest.SLL2), 1},
+	{"raw", capturetest.Raw, linkOnly(capturetest.Raw), 1},
+	{"raw 12", capturetest.RawBSD, linkOnly(capturetest.RawBSD), 1},
+	{"raw 14", capturetest.RawOpen, linkOnly(capturetest.RawOpen), 1},
+	{"ipv4", capturetest.IPv4, linkOnly(capturetest.IPv4), 1},
+	{"ip options", capturetest.Raw, func(ip []byte) [][]byte {
+		b := bytes.Clone(ip[:20])
+		b[0] = 0x47 // two words of options
+		b = append(b, 1, 1, 1, 1, 1, 1, 1, 0)
+		b[2], b[3] = byte((len(ip)+8)>>8), byte(len(ip)+8)
+		return [][]byte{append(b, ip[20:]...)}
+	}, 1},
+	{"segmentation offload: no total length", capturetest.Raw, func(ip []byte) [][]byte {
+		b := bytes.Clone(ip)
+		b[2], b[3] = 0, 0
+		return [][]byte{b}
+	}, 1},
+	{"trailing padding", capturetest.Ethernet, func(ip []byte) [][]byte {
+		return [][]byte{append(capturetest.Frame(capturetest.Ethernet, ip), "padding and checksum"...)}
+	}, 1},
+	{"vxlan", capturetest.Ethernet, func(ip []byte) [][]byte {
+		return [][]byte{capturetest.Frame(capturetest.Ethernet, inVXLAN(ip, vtepB))}
+	}, 1},
+	{"vxlan on Linux's port", capturetest.SLL, func(ip []byte) [][]byte {
+		return [][]byte{capturetest.Frame(capturetest.SLL, inVXLAN(ip, netip.AddrPortFrom(vtepB.Addr(), 8472)))}
+	}, 1},
+	{"vxlan in vxlan", capturetest.Ethernet, func(ip []byte) [][]byte {
+		return [][]byte{capturetest.Frame(capturetest.Ethernet, inVXLAN(inVXLAN(ip, vtepB), vtepB), 4)}
+	}, 1},
+	{"fragments", capturetest.Ethernet, fragmented(capturetest.Ethernet, false), 0},
+	{"fragments, last one first", capturetest.Raw, fragmented(capturetest.Raw, true), 0},
+	{"fragments of vxlan of fragments", capturetest.Ethernet, func(ip []byte) [][]byte {
+		var frames [][]byte
+		nextID++
+		for _, inner := range capturetest.Fragments(ip, nextID, pieceOf(ip)) {
+			nextID++
+			for _, outer := range capturetest.Fragments(inVXLAN(inner, vtepB), nextID, 256) {
+				frames = append(frames, capturetest.Frame(capturetest.Ethernet, outer))
+			}
+		}
+		return frames
+	}, 0},
+}
+
+// nextID numbers fragmented packets.
+var nextID uint32
+
+func linkOnly(linkType int, vlans ...uint16) func([]byte) [][]byte {
+	return func(ip []byte) [][]byte { return [][]byte{capturetest.Frame(linkType, ip, vlans...)} }
+}
+
+func inVXLAN(ip []byte, vtep netip.AddrPort) []byte {
+	return capturetest.VXLAN(vtepA, vtep, 42, capturetest.Frame(capturetest.Ethernet, ip))
+}
+
+// pieceOf is a length of fragments that makes several of every packet.
+func pieceOf(ip []byte) int {
+	if len(ip) < 500 {
+		return 16
+	}
+	return 424
+}
+
+func fragmented(linkType int, backwards bool) func([]byte) [][]byte {
+	return func(ip []byte) [][]byte {
+		var frames [][]byte
+		nextID++
+		for _, f := range capturetest.Fragments(ip, nextID, pieceOf(ip)) {
+			f = capturetest.Frame(linkType, f)
+			if backwards {
+				frames = append([][]byte{f}, frames...)
+			} else {
+				frames = append(frames, f)
+			}
+		}
+		return frames
+	}
+}
+
+// Whatever is around them, and in whatever file, the same units come out.
+func TestEncapsulations(t *testing.T) {
+	for name, c := range recordings(t) {
+		want := mustRead(t, c.Pcap(capturetest.Format{Nano: true}))
+		if len(want) != len(c.Packets) {
+			t.Fatalf("%s: %d units of %d packets", name, len(want), len(c.Packets))
+		}
+		for _, e := range encapsulations {
+			t.Run(name+"/"+e.name, func(t *testing.T) {
+				m := c.Map(e.linkType, func(frame []byte) [][]byte { return e.wrap(ipOf(frame)) })
+				for _, file := range [][]byte{
+					m.Pcap(capturetest.Format{Nano: true}),
+					m.Pcapng(capturetest.Format{BigEndian: true}),
+				} {
+					got := mustRead(t, file)
+					if e.frames == 0 {
+						if len(m.Packets) <= len(c.Packets) {
+							t.Fatal("nothing is fragmented")
+						}
+						last := int64(0)
+						for i := range got {
+							if got[i].Packet <= last {
+								t.Fatalf("unit %d is of packet %d, after one of %d", i, got[i].Packet, last)
+							}
+							last = got[i].Packet
+							got[i].Packet = want[min(i, len(want)-1)].Packet
+						}
+					}
+					same(t, got, want)
+				}
+			})
+		}
+	}
+}
+
+// The units of the captures are what the bytes at fixed places say.
+func TestUnits(t *testing.T) {
+	for name, c := range recordings(t) {
+		for i, u := range mustRead(t, c.Pcap(capturetest.Format{})) {
+			f := c.Packets[i].Data
+			src := netip.AddrPortFrom(netip.AddrFrom4([4]byte(f[26:30])), uint16(f[34])<<8|uint16(f[35]))
+			dst := netip.AddrPortFrom(netip.AddrFrom4([4]byte(f[30:34])), uint16(f[36])<<8|uint16(f[37]))
+			want := Unit{Packet: int64(i + 1), Time: c.Packets[i].Time, Src: src, Dst: dst, Proto: UDP, Data: f[42:]}
+			if !reflect.DeepEqual(u, want) {
+				t.Fatalf("%s: unit %d is\n%+v, want\n%+v", name, i, u, want)
+			}
+		}
+	}
+}
+
+func TestOpenFile(t *testing.T) {
+	const path = "../testdata/captures/ref_mpe_echo_1000.pcap"
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mustRead(t, file)
+	zipped := filepath.Join(t.TempDir(), "zipped.pcap.gz")
+	if err := os.WriteFile(zipped, capturetest.Gzip(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{path, zipped} {
+		s, err := OpenFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, stats, err := drainSource(s)
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+		same(t, got, want)
+		if stats.Packets != 36 || stats.Units != 36 || len(stats.Skipped) != 0 || stats.Bytes != int64(len(file)-24-36*16) {
+			t.Errorf("stats of %s: %+v", p, stats)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := OpenFile(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+	if _, err := OpenFile(t.TempDir()); err == nil || !strings.Contains(err.Error(), "directory") {
+		t.Errorf("directory: %v", err)
+	}
+}
+
+// A slow pipe is read as it comes: no packet waits for the next one.
+func TestReaderOfPipe(t *testing.T) {
+	c := capturetest.New(capturetest.Raw)
+	for range 3 {
+		c.UDP(noon, addrA, addrB, []byte("12345678"))
+	}
+	for _, file := range [][]byte{c.Pcap(capturetest.Format{}), c.Pcapng(capturetest.Format{})} {
+		r, w := io.Pipe()
+		var size int
+		sizes := make(chan int)
+		go func() {
+			for _, b := range file {
+				w.Write([]byte{b})
+				size++
+			}
+			w.Close()
+			sizes <- size
+		}()
+		s, err := NewReader(r, "pipe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		units, _, err := drainSource(s)
+		if len(units) != 3 || err != io.EOF {
+			t.Errorf("%d units, %v", len(units), err)
+		}
+		if n := <-sizes; n != len(file) {
+			t.Errorf("%d bytes of %d were read", n, len(file))
+		}
+	}
+}
+
+func TestFormatErrors(t *testing.T) {
+	good := capturetest.New(capturetest.Raw).Pcap(capturetest.Format{})
+	edit := func(at int, b ...byte) []byte {
+		f := bytes.Clone(good)
+		copy(f[at:], b)
+		return f
+	}
+	for _, c := range []struct {
+		file []byte
+		want string
+	}{
+		{nil, "not a pcap or pcapng file: it is empty"},
+		{[]byte("x"), `not a pcap or pcapng file: it starts with "x"`},
+		{[]byte("ping 10.12.0.1 and more"), `not a pcap or pcapng file: it starts with "ping 10.12.0.1 a"`},
+		{[]byte("snoop\x00\x00\x00\x00\x00\x00\x02"), "it is a snoop file"},
+		{[]byte("\x28\xb5\x2f\xfd aaaa"), "it is compressed with zstd"},
+		{[]byte("\xfd7zXZ\x00 aaaa"), "it is compressed with xz"},
+		{capturetest.Gzip([]byte("hello")), `not a pcap or pcapng file: it starts with "hello"`},
+		{[]byte("\x1f\x8b\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "damaged gzip file"},
+		{edit(4, 3), "pcap file of version 3.4, not 2"},
+		{edit(20, 105), "recording of link type 105"},
+	} {
+		_, err := NewReader(bytes.NewReader(c.file), "it.pcap")
+		var format *FormatError
+		if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "it.pcap: ") {
+			t.Errorf("%.20q: %v, want %q", c.file, err, c.want)
+		}
+	}
+}
+
+// brokenReader fails after some bytes.
+type brokenReader struct {
+	r   io.Reader
+	err error
+}
+
+func (b *brokenReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if err == io.EOF {
+		err = b.err
+	}
+	return n, err
+}
+
+func TestReadError(t *testing.T) {
+	c := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, make([]byte, 32))
+	for _, file := range [][]byte{c.Pcap(capturetest.Format{}), c.Pcapng(capturetest.Format{})} {
+		for _, n := range []int{1, 3, 20, len(file) - 1, len(file)} {
+			broken := errors.New("disk on fire")
+			s, err := NewReader(&brokenReader{bytes.NewReader(file[:n]), broken}, "x")
+			if err == nil {
+				_, _, err = drainSource(s)
+			}
+			if !errors.Is(err, broken) {
+				t.Errorf("%d of %d bytes: %v", n, len(file), err)
+			}
+		}
+	}
+	stuck := readerFunc(func([]byte) (int, error) { return 0, nil })
+	if _, err := NewReader(stuck, "stuck"); !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("a reader without progress: %v", err)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// A file that is cut off anywhere is read up to there.
+func TestTruncatedAtEveryByte(t *testing.T) {
+	c := capturetest.New(capturetest.Ethernet)
+	for i := range 4 {
+		c.UDP(noon.Add(time.Duration(i)*time.Millisecond), addrA, addrB, make([]byte, 32+i))
+	}
+	for name, file := range map[string][]byte{
+		"pcap": c.Pcap(capturetest.Format{}), "pcapng": c.Pcapng(capturetest.Format{}),
+		"gzip": capturetest.Gzip(c.Pcap(capturetest.Format{})),
+	} {
+		whole := mustRead(t, file)
+		if len(whole) != 4 {
+			t.Fatalf("%s: %d units", name, len(whole))
+		}
+		complete := 0
+		for n := range file {
+			units, stats, err := readAll(t, Options{}, file[:n])
+			var cut *TruncatedError
+			var format *FormatError
+			switch {
+			case errors.As(err, &cut):
+				if !errors.Is(err, io.ErrUnexpectedEOF) || cut.Packet != int64(len(units)) || stats.Packets != cut.Packet {
+					t.Fatalf("%s, %d bytes: %d units, %d packets, %+v", name, n, len(units), stats.Packets, cut)
+				}
+				if name == "gzip" != (cut.Offset == -1) || cut.Offset > int64(n) {
+					t.Fatalf("%s, %d bytes: offset %d", name, n, cut.Offset)
+				}
+			case err == io.EOF:
+				complete++ // between two records
+			case errors.As(err, &format) && n < 4:
+			default:
+				t.Fatalf("%s, %d bytes: %v", name, n, err)
+			}
+			same(t, units, whole[:len(units)])
+		}
+		if want := map[string]int{"pcap": 4, "pcapng": 5, "gzip": 0}[name]; complete != want {
+			t.Errorf("%s: %d cuts look like whole files, want %d", name, complete, want)
+		}
+	}
+	_, _, err := readAll(t, Options{}, c.Pcap(capturetest.Format{})[:24+16+74+20])
+	if want := "test: recording is cut off at byte 114, after 1 packet"; err.Error() != want {
+		t.Errorf("error is %q, want %q", err, want)
+	}
+}
+
+// The end is the end, however often one asks.
+func TestEndIsFinal(t *testing.T) {
+	file := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, nil).Pcap(capturetest.Format{})
+	for _, n := range []int{len(file), len(file) - 1} {
+		s, err := NewReader(bytes.NewReader(file[:n]), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, first := drainSource(s)
+		_, _, second := drainSource(s)
+		if first == nil || first != second {
+			t.Errorf("first %v, then %v", first, second)
+		}
+	}
+}
+
+func TestNoAllocationsPerDatagram(t *testing.T) {
+	ordinary, tunnel := capturetest.New(capturetest.Ethernet), capturetest.New(capturetest.Ethernet)
+	v6, stream := capturetest.New(capturetest.Ethernet), capturetest.New(capturetest.Ethernet)
+	fragments := capturetest.New(capturetest.Ethernet)
+	for i := range 6000 {
+		at := noon.Add(time.Duration(i) * time.Microsecond)
+		ordinary.UDP(at, addrA, addrB, make([]byte, 200))
+		v6.UDP(at, addrA6, addrB6, make([]byte, 200))
+		tunnel.AddIP(at, inVXLAN(capturetest.UDP(addrA, addrB, make([]byte, 200)), vtepB))
+		stream.TCP(at, addrA, addrB, capturetest.Segment{Seq: uint32(200 * i), Payload: make([]byte, 200)})
+		fragments.AddIP(at, capturetest.Fragments(capturetest.UDP(addrA, addrB, make([]byte, 192)), uint32(i), 104)...)
+	}
+	for name, file := range map[string][]byte{
+		"pcap": ordinary.Pcap(capturetest.Format{}), "pcapng": ordinary.Pcapng(capturetest.Format{}),
+		"ipv6": v6.Pcap(capturetest.Format{BigEndian: true}), "vxlan": tunnel.Pcap(capturetest.Format{}),
+		"tcp": stream.Pcap(capturetest.Format{}), "fragments": fragments.Pcap(capturetest.Format{}),
+	} {
+		s, err := NewReader(bytes.NewReader(file), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var u Unit
+		if n := testing.AllocsPerRun(5000, func() {
+			if err := s.Next(&u); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations per unit", name, n)
+		}
+	}
+}
