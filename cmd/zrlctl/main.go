@@ -1,5 +1,5 @@
-// Command zrlctl shows what a zrlmpid is doing, and sends and receives messages
-// through it.
+// Command zrlctl shows what a zrlmpid is doing, sends and receives messages
+// through it, and reads recordings of packets.
 package main
 
 import (
@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	code := exitCode(err)
-	if err == nil {
+	if err == nil || errors.Is(err, errFindings) || errors.Is(err, errDiffers) {
 		return code
 	}
 	fmt.Fprintf(stderr, "zrlctl: %v\n", err)
@@ -65,13 +65,14 @@ type app struct {
 	json   bool
 }
 
-const longHelp = `zrlctl shows what a zrlmpid is doing, and sends and receives messages through it.
+const longHelp = `zrlctl shows what a zrlmpid is doing, sends and receives messages through it, and
+reads recordings of packets.
 
 Exit codes:
   0  all went well
   1  the operation failed: other data came back, a rank refused, the daemon
-     reported an error
-  2  the command line is wrong
+     reported an error; analyze: there are findings
+  2  the command line is wrong; decode, analyze: the recording cannot be read
   3  no daemon answers on the control socket
   4  the time ran out`
 
@@ -89,7 +90,8 @@ func newRoot() (*cobra.Command, *app) {
 	}
 	root.PersistentFlags().StringVar(&a.socket, "socket", socket, "control socket of the daemon (or "+config.EnvControlSocket+")")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, also of an error; ping prints an object a line")
-	root.AddCommand(a.statusCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.versionCommand())
+	root.AddCommand(a.statusCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(),
+		a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.versionCommand())
 	return root, a
 }
 
@@ -126,6 +128,9 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*unreadableError](err); ok {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*control.UnreachableError](err); ok {

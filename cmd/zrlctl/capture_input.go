@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// captureInput is where the packet tools read from.
+type captureInput struct {
+	iface    string
+	profile  string
+	ports    []uint
+	allPorts bool
+}
+
+func (in *captureInput) flags(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVarP(&in.iface, "interface", "i", "", "read live from this interface, until interrupted")
+	fl.StringVar(&in.profile, "profile", protocol.CloudFPGA.String(), "dialect of the headers: cloudfpga or v0.9")
+	fl.UintSliceVar(&in.ports, "port", nil, "ports that carry ZRLMPI (default 2718 to 2845)")
+	fl.BoolVar(&in.allPorts, "all-ports", false, "look at every port")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if in.iface != "" {
+			return cobra.NoArgs(cmd, args)
+		}
+		if len(args) != 1 {
+			return errors.New("name one capture file, - for standard input, or an interface with -i")
+		}
+		return nil
+	}
+}
+
+// open opens the file or interface. Closing the context ends a live one.
+func (in *captureInput) open(ctx context.Context, args []string, stdin io.Reader) (capture.Source, string, error) {
+	opts := capture.Options{AllPorts: in.allPorts}
+	for _, p := range in.ports {
+		if p > 65535 {
+			return nil, "", usagef("--port %d: a port is at most 65535", p)
+		}
+		opts.Ports = append(opts.Ports, uint16(p))
+	}
+	var src capture.Source
+	var err error
+	name := in.iface
+	switch {
+	case in.iface != "":
+		src, err = opts.OpenLive(ctx, in.iface)
+	case args[0] == "-":
+		name = "standard input"
+		src, err = opts.NewReader(stdin, name)
+	default:
+		name = args[0]
+		src, err = opts.OpenFile(name)
+	}
+	if err != nil {
+		return nil, "", &unreadableError{fmt.Errorf("%w", err)}
+	}
+	context.AfterFunc(ctx, func() { src.Close() })
+	return src, name, nil
+}
+
+func (in *captureInput) dialect() (protocol.Profile, error) {
+	p, err := protocol.ParseProfile(in.profile)
+	if err != nil {
+		return 0, &usageError{err}
+	}
+	return p, nil
+}
+
+// unreadableError is a recording that cannot be read.
+type unreadableError struct{ error }
+
+func (e *unreadableError) Unwrap() error { return e.error }

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+)
+
+const captures = "../../testdata/captures/"
+
+func TestPacketTools(t *testing.T) {
+	dir := t.TempDir()
+	whole, err := os.ReadFile(captures + "ref_mpe_echo_1000.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(dir, "cut.pcap")
+	if err := os.WriteFile(cut, whole[:len(whole)-100], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := filepath.Join(dir, "out.pcapng")
+	page := filepath.Join(dir, "report.html")
+	for _, tt := range []struct {
+		args   string
+		stdin  string
+		code   int
+		stdout string // regular expressions
+		stderr string
+	}{
+		{args: "decode " + captures + "ref_ref_pingpong_347.pcap", stdout: `(?m)^ +4 +0\.000088 127\.0\.0\.1 > 127\.0\.0\.2 udp 4: payload 0→1, message 1, bytes 1384–1387 of 1388 \(packet 3\), complete$`},
+		{args: "decode -t none --type ACK --rank 1 --message 2 " + captures + "ref_ref_pingpong_1.pcap", stdout: `^ +8 127\.0\.0\.1 > 127\.0\.0\.2 udp 32: ACK 0→1 RECV_INT, message 2\n$`},
+		{args: "decode -t delta --pair 1,2 " + captures + "ref_ring3_347.pcap", stdout: `^ +6 +0\.000000 .*SEND_REQUEST 1→2`},
+		{args: "decode -t epoch " + captures + "ref_ref_pingpong_1.pcap", stdout: `^ +1 \d{10}\.\d{6} `},
+		{args: "decode -t abs " + captures + "ref_ref_pingpong_1.pcap", stdout: `^ +1 \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} `},
+		{args: "decode -x --message 1 --type data " + captures + "ref_ref_pingpong_1.pcap", stdout: `00000000  96 96 96 96 01 00 00 00`},
+		{args: "decode --json " + captures + "ref_ref_pingpong_1.pcap", stdout: `^\{"packet":1,"time":"[^"]+","proto":"udp","src":"127.0.0.1:2718","dst":"127.0.0.2:2718","length":32,"kind":"packet","type":"SEND_REQUEST","call":"SEND_INT","src_rank":0,"dst_rank":1,"size":0,"tag":0,"message":1\}`},
+		{args: "decode -w " + written + " --rank 1 " + captures + "ref_ring3_347.pcap"},
+		{args: "analyze " + written, stdout: `4 messages, 4 complete`},
+		{args: "decode -", stdin: string(whole), stdout: `SEND_REQUEST 0→1`},
+		{args: "decode --type FOO " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `the types are PAYLOAD, BAD, SEND_REQUEST`},
+		{args: "decode --pair 1 " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `name two ranks`},
+		{args: "decode -t noon " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `it is rel, delta, abs, epoch or none`},
+		{args: "decode", code: exitUsage, stderr: `name one capture file`},
+		{args: "decode /no/such/file", code: exitUsage, stderr: `/no/such/file`},
+		{args: "decode main.go", code: exitUsage, stderr: `not a pcap or pcapng file`},
+		{args: "decode --port 70000 " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `a port is at most 65535`},
+		{args: "decode -i no_such_interface0", code: exitUsage, stderr: `no_such_interface0`},
+
+		{args: "analyze " + captures + "ref_mpe_echo_1000.pcap", stdout: `(?s)^ +MESSAGE  START.*6 messages, 6 complete, 0 packets sent again.*nothing found\n$`},
+		{args: "analyze " + captures + "ref_ref_late_start.pcap", code: exitFailure, stdout: `(?s)FINDINGS.*repeated_packet.*packets 1, 2, 3`},
+		{args: "analyze --messages=false " + captures + "ref_mpe_echo_1.pcap", stdout: `^../../testdata`},
+		{args: "analyze --limit 2 " + captures + "ref_mpe_echo_1.pcap", stdout: `… and 4 more messages`},
+		{args: "analyze --progress " + captures + "ref_mpe_echo_1.pcap", stdout: `nothing found`, stderr: `24 packets, 0 MB`},
+		{args: "analyze " + cut, code: exitFailure, stdout: `cut off .*after 34 packets`},
+		{args: "analyze main.go", code: exitUsage, stderr: `not a pcap or pcapng file`},
+		{args: "analyze --limit -1 " + cut, code: exitUsage, stderr: `--limit -1`},
+		{args: "analyze --profile v1 " + cut, code: exitUsage, stderr: `unknown profile`},
+		{args: "analyze --html " + page + " " + captures + "ref_mpe_echo_1.pcap", stdout: `nothing found`},
+
+		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to nowhere", code: exitUsage, stderr: `--to`},
+		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to 127.0.0.2 --speed warp", code: exitUsage, stderr: `recorded or full`},
+		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to 127.0.82.2:2999 --bind 127.0.82.1:0 --timeout 10ms --speed full", code: exitFailure, stdout: `1 packets sent, 0 received: packet 2, CLEAR_TO_SEND 1→0 RECV_INT \(32 bytes\), did not come`},
+		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 7 --to 127.0.0.2", code: exitFailure, stderr: `no UDP packets between these ranks`},
+	} {
+		code, stdout, stderr := zrlctl(t, tt.stdin, strings.Fields(tt.args)...)
+		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) || !regexp.MustCompile(tt.stderr).MatchString(stderr) {
+			t.Errorf("zrlctl %s: exit code %d\n%s%s", tt.args, code, stdout, stderr)
+		}
+	}
+	if b, err := os.ReadFile(page); err != nil || !strings.Contains(string(b), "<html") {
+		t.Errorf("the page: %d bytes, %v", len(b), err)
+	}
+}
+
+func TestAnalyzeJSON(t *testing.T) {
+	code, stdout, _ := zrlctl(t, "", "analyze", "--json", captures+"loss_fpga_ack_lost.pcap")
+	var r capture.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitFailure {
+		t.Fatal(code, err)
+	}
+	if len(r.Messages) != 1 || r.Messages[0].Words != 100 || r.Messages[0].Repeats != 3 || r.Messages[0].Complete || r.Messages[0].Phases.DataToAck != nil {
+		t.Errorf("%+v", r.Messages)
+	}
+	if len(r.Findings) != 1 || r.Findings[0].Kind != capture.SenderGaveUp {
+		t.Errorf("%+v", r.Findings)
+	}
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// decodeFlags say what is decoded, and how it is printed.
+type decodeFlags struct {
+	input    captureInput
+	time     string
+	ranks    []uint
+	types    []string
+	pair     string
+	messages []int64
+	hex      bool
+	write    string
+}
+
+func (a *app) decodeCommand() *cobra.Command {
+	var f decodeFlags
+	cmd := &cobra.Command{
+		Use: "decode FILE|- | decode -i INTERFACE", Short: "Print the packets of a recording, a line each",
+		Long: `Print each ZRLMPI packet of a pcap or pcapng file, or of an interface, with the
+message that it belongs to. Bare payload is given its place in its message. What a
+live rank would drop is marked with the reason. Needs no libpcap; live, the right
+to open packet sockets.`,
+		Example: `  zrlctl decode trace.pcapng --rank 1 --type SEND_REQUEST,ACK
+  zrlctl decode -i eth0 --time delta
+  zrlctl decode trace.pcap.gz --message 7 -x`,
+		RunE: operation(func(cmd *cobra.Command, args []string) error {
+			return a.decode(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout())
+		}),
+	}
+	f.input.flags(cmd)
+	fl := cmd.Flags()
+	fl.StringVarP(&f.time, "time", "t", "rel", "rel: since the first packet, delta: since the packet before, abs: date and time, epoch: seconds since 1970, none")
+	fl.UintSliceVar(&f.ranks, "rank", nil, "packets from or to one of these ranks")
+	fl.StringSliceVar(&f.types, "type", nil, "packets of these types; PAYLOAD and BAD count as types")
+	fl.StringVar(&f.pair, "pair", "", "packets between these two ranks, as in 0,1")
+	fl.Int64SliceVar(&f.messages, "message", nil, "packets of these messages")
+	fl.BoolVarP(&f.hex, "hex", "x", false, "print the bytes too")
+	fl.StringVarP(&f.write, "write", "w", "", "write what matches to this pcapng file, as plain IP packets, instead of printing it")
+	return cmd
+}
+
+// decode prints or writes what matches.
+func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin io.Reader, stdout io.Writer) (err error) {
+	match, err := f.filter()
+	if err != nil {
+		return err
+	}
+	clock, err := newClock(f.time)
+	if err != nil {
+		return err
+	}
+	profile, err := f.input.dialect()
+	if err != nil {
+		return err
+	}
+	src, _, err := f.input.open(ctx, args, stdin)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	out := bufio.NewWriterSize(stdout, 1<<16)
+	var writer *capture.Writer
+	if f.write != "" {
+		file, err := os.Create(f.write)
+		if err != nil {
+			return err
+		}
+		buffered := bufio.NewWriterSize(file, 1<<16)
+		if writer, err = capture.NewWriter(buffered); err != nil {
+			return errors.Join(err, file.Close())
+		}
+		defer func() { err = errors.Join(err, writer.Close(), buffered.Flush(), file.Close()) }()
+	}
+	enc := json.NewEncoder(out)
+	matched := false
+	var printErr error
+	tracker := capture.NewTracker(capture.TrackerOptions{Profile: profile, OnEvent: func(e *capture.Event) {
+		if !match(e) {
+			return
+		}
+		matched = true
+		switch {
+		case writer != nil:
+		case a.json:
+			printErr = enc.Encode(e.Line())
+		default:
+			_, printErr = fmt.Fprintf(out, "%6d %s%s\n", e.Packet, clock.stamp(e.Time), e.Text())
+			if f.hex && printErr == nil {
+				_, printErr = io.WriteString(out, indent(hex.Dump(e.Data)))
+			}
+		}
+	}})
+	live := f.input.iface != ""
+	var u capture.Unit
+	for {
+		if err := src.Next(&u); err != nil {
+			return errors.Join(out.Flush(), endOfRecording(ctx, err, live))
+		}
+		matched = false
+		tracker.Unit(&u)
+		if matched && writer != nil {
+			printErr = writer.Unit(&u)
+		}
+		if live && printErr == nil && writer == nil {
+			printErr = out.Flush() // somebody is watching
+		}
+		if printErr != nil {
+			return printErr
+		}
+	}
+}
+
+// endOfRecording makes an error of the end of a source.
+func endOfRecording(ctx context.Context, err error, live bool) error {
+	if errors.Is(err, io.EOF) || live && ctx.Err() != nil {
+		return nil
+	}
+	return &unreadableError{err}
+}
+
+// filter returns what the flags select.
+func (f *decodeFlags) filter() (func(*capture.Event) bool, error) {
+	var a, b uint32
+	if f.pair != "" {
+		first, second, ok := strings.Cut(f.pair, ",")
+		x, err1 := strconv.ParseUint(first, 10, 32)
+		y, err2 := strconv.ParseUint(second, 10, 32)
+		if !ok || err1 != nil || err2 != nil {
+			return nil, usagef("--pair %q: name two ranks, as in 0,1", f.pair)
+		}
+		a, b = uint32(x), uint32(y)
+	}
+	names := []string{"PAYLOAD", "BAD"}
+	for t := protocol.SendRequest; t <= protocol.Error; t++ {
+		names = append(names, t.String())
+	}
+	for i, name := range f.types {
+		f.types[i] = strings.ToUpper(name)
+		if !slices.Contains(names, f.types[i]) {
+			return nil, usagef("--type %q: the types are %s", name, strings.Join(names, ", "))
+		}
+	}
+	return func(e *capture.Event) bool {
+		h := e.Header
+		switch {
+		case len(f.ranks) > 0 && (!e.HasRanks || !slices.Contains(f.ranks, uint(h.Src)) && !slices.Contains(f.ranks, uint(h.Dst))),
+			f.pair != "" && (!e.HasRanks || !(h.Src == a && h.Dst == b || h.Src == b && h.Dst == a)),
+			len(f.messages) > 0 && !slices.Contains(f.messages, e.Message),
+			len(f.types) > 0 && !slices.Contains(f.types, typeName(e)):
+			return false
+		}
+		return true
+	}, nil
+}
+
+func typeName(e *capture.Event) string {
+	switch e.Kind {
+	case capture.PayloadEvent:
+		return "PAYLOAD"
+	case capture.BadEvent:
+		return "BAD"
+	}
+	return e.Header.Type.String()
+}
+
+// clock prints times in one of the modes.
+type clock struct {
+	mode        string
+	first, last time.Time
+}
+
+func newClock(mode string) (*clock, error) {
+	if !slices.Contains([]string{"rel", "delta", "abs", "epoch", "none"}, mode) {
+		return nil, usagef("--time %q: it is rel, delta, abs, epoch or none", mode)
+	}
+	return &clock{mode: mode}, nil
+}
+
+func (c *clock) stamp(t time.Time) string {
+	if c.first.IsZero() {
+		c.first, c.last = t, t
+	}
+	defer func() { c.last = t }()
+	switch c.mode {
+	case "none":
+		return ""
+	case "abs":
+		return t.Format("2006-01-02 15:04:05.000000 ")
+	case "epoch":
+		return fmt.Sprintf("%d.%06d ", t.Unix(), t.Nanosecond()/1000)
+	case "delta":
+		return fmt.Sprintf("%12.6f ", t.Sub(c.last).Seconds())
+	}
+	return fmt.Sprintf("%12.6f ", t.Sub(c.first).Seconds())
+}
+
+func indent(s string) string {
+	return "\t" + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n\t") + "\n"
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/replay"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// errDiffers is how replay says that the peer did something else, which has been
+// printed already.
+var errDiffers = errors.New("the peer did something else")
+
+func (a *app) replayCommand() *cobra.Command {
+	var cfg replay.Config
+	var to, bind, speed, profile string
+	cmd := &cobra.Command{
+		Use: "replay FILE|- --as RANK --to ADDRESS", Short: "Play one side of a recording against a live peer",
+		Long: `Send what a rank sent in a recording to a live peer, wait for what it was sent, and
+report the first difference, byte for byte. The peer knows ranks by their address:
+the packets are sent from the recorded one, or from --bind.
+
+Exit codes: 0 the peer did as recorded, 1 it did not, 2 the recording cannot be read.`,
+		Example: "  zrlctl replay trace.pcap --as 0 --to 127.0.0.2",
+		Args:    cobra.ExactArgs(1),
+		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
+			if cfg.To, err = address(to); err != nil {
+				return usagef("--to: %w", err)
+			}
+			if bind != "" {
+				if cfg.Bind, err = address(bind); err != nil {
+					return usagef("--bind: %w", err)
+				}
+			}
+			if cfg.Full = speed == "full"; !cfg.Full && speed != "recorded" {
+				return usagef("--speed %q: it is recorded or full", speed)
+			}
+			if cfg.Profile, err = protocol.ParseProfile(profile); err != nil {
+				return &usageError{err}
+			}
+			opts := capture.Options{AllPorts: true}
+			src, err := opts.OpenFile(args[0])
+			if err != nil {
+				return &unreadableError{err}
+			}
+			defer src.Close()
+			result, err := replay.Run(cmd.Context(), src, cfg)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(result)
+			} else {
+				text := "as recorded"
+				if result.Difference != nil {
+					text = result.Difference.String()
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d packets sent, %d received: %s\n", result.Sent, result.Received, text)
+			}
+			if err == nil && result.Difference != nil {
+				return errDiffers
+			}
+			return err
+		}),
+	}
+	fl := cmd.Flags()
+	fl.IntVar(&cfg.As, "as", 0, "rank whose packets are sent")
+	fl.IntVar(&cfg.Peer, "peer", -1, "rank that is live (-1: the first that it exchanges packets with)")
+	fl.StringVar(&to, "to", "", "address of the live peer, as in 127.0.0.2 or 127.0.0.2:2718")
+	fl.StringVar(&bind, "bind", "", "local address (default the recorded one)")
+	fl.StringVar(&speed, "speed", "recorded", "recorded: with the recorded pauses; full: without")
+	fl.StringVar(&profile, "profile", protocol.CloudFPGA.String(), "dialect of the headers: cloudfpga or v0.9")
+	fl.DurationVar(&cfg.Timeout, "timeout", 5*time.Second, "wait this long for a packet beyond its recorded time")
+	fl.DurationVar(&cfg.Linger, "linger", 200*time.Millisecond, "listen this long at the end for packets that were not recorded")
+	_ = cmd.MarkFlagRequired("as")
+	_ = cmd.MarkFlagRequired("to")
+	return cmd
+}
+
+// address reads an IP address with or without a port.
+func address(s string) (netip.AddrPort, error) {
+	if !strings.Contains(s, ":") || strings.HasSuffix(s, "]") || strings.Count(s, ":") > 1 && !strings.HasPrefix(s, "[") {
+		ip, err := netip.ParseAddr(strings.Trim(s, "[]"))
+		return netip.AddrPortFrom(ip, protocol.Port), err
+	}
+	return netip.ParseAddrPort(s)
+}
