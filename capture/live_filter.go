@@ -62,7 +62,7 @@ func (o Options) liveFilter(ethernet bool) ([]bpf.RawInstruction, error) {
 		return bpf.Assemble(program)
 	}
 	for tags := range uint32(filterVLANTags + 1) {
-		ip := uint32(ethernetHeader + vlanTag*tags)
+		ip := ethernetHeader + vlanTag*tags
 		v4, v6 := filterIPv4(ip, ranges), filterIPv6(ip, ranges)
 		program = append(program,
 			bpf.LoadAbsolute{Off: ip - 2, Size: 2},

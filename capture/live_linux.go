@@ -34,6 +34,9 @@ type liveReader struct {
 	buf   []byte
 	oob   []byte
 	drops atomic.Int64
+	// closed is kept here, because the error of a closed RawConn is internal
+	// to the standard library.
+	closed atomic.Bool
 }
 
 func (o Options) openLive(ctx context.Context, name string) (Source, error) {
@@ -136,7 +139,7 @@ func (l *liveReader) next(rec *record) error {
 			return err != unix.EAGAIN
 		})
 		switch {
-		case waitErr != nil && (l.ctx.Err() != nil || errors.Is(waitErr, os.ErrClosed)):
+		case waitErr != nil && (l.ctx.Err() != nil || l.closed.Load()):
 			return io.EOF
 		case waitErr != nil:
 			return waitErr
@@ -177,5 +180,6 @@ func (l *liveReader) dropped() int64 {
 // Close ends the recording, and a Next that waits.
 func (l *liveReader) Close() error {
 	l.stop()
+	l.closed.Store(true)
 	return l.file.Close()
 }

@@ -32,7 +32,7 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 	case m.headless && e.Time.Sub(m.lastData) >= copyWindow:
 		m.repeated(e)
 	}
-	first := m.dataPackets == 0
+	first := m.dataPackets == 0 && !e.Repeated
 	m.Words, m.sum = e.Header.Size, crc32.Checksum(payload, castagnoli)
 	m.dataPackets++
 	m.dataPacket = e.Packet
