@@ -60,9 +60,9 @@ func newRecordReader(r io.Reader) (recordReader, error) {
 // allocates what the file's snapshot length says, up to 4 GiB, and refuses files
 // whose packets are longer than that.
 type pcapReader struct {
-	w     *window
-	order binary.ByteOrder
-	// little is order, as a flag that needs no dynamic call per field.
+	w *window
+	// little is the byte order, as a flag that needs no dynamic call per
+	// field.
 	little bool
 	tick   time.Duration
 	link   linkType
@@ -84,7 +84,7 @@ func newPcapReader(w *window, order binary.ByteOrder, tick time.Duration) (recor
 			"recording of link type %d, which carries no IP that can be read here: record on an Ethernet or IP interface", link)}
 	}
 	w.advance(pcapFileHeader)
-	return &pcapReader{w: w, little: order == binary.LittleEndian, order: order, tick: tick, link: link}, nil
+	return &pcapReader{w: w, little: order == binary.LittleEndian, tick: tick, link: link}, nil
 }
 
 // next implements recordReader.

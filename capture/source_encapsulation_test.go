@@ -1,0 +1,141 @@
+package capture
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+)
+
+// ipOf is the IP packet in a frame of the recorded captures.
+func ipOf(frame []byte) []byte { return frame[14:] }
+
+// An encapsulation wraps an IP packet into frames of a link type.
+var encapsulations = []struct {
+	name     string
+	linkType int
+	wrap     func(ip []byte) [][]byte
+	// frames is how many a packet becomes, if that is known.
+	frames int
+}{
+	{"null", capturetest.Null, linkOnly(capturetest.Null), 1},
+	{"loop", capturetest.Loop, linkOnly(capturetest.Loop), 1},
+	{"ethernet", capturetest.Ethernet, linkOnly(capturetest.Ethernet), 1},
+	{"vlan", capturetest.Ethernet, linkOnly(capturetest.Ethernet, 7), 1},
+	{"qinq", capturetest.Ethernet, linkOnly(capturetest.Ethernet, 7, 8), 1},
+	{"sll", capturetest.SLL, linkOnly(capturetest.SLL), 1},
+	{"sll vlan", capturetest.SLL, linkOnly(capturetest.SLL, 7), 1},
+	{"sll2", capturetest.SLL2, linkOnly(capturetest.SLL2), 1},
+	{"raw", capturetest.Raw, linkOnly(capturetest.Raw), 1},
+	{"raw 12", capturetest.RawBSD, linkOnly(capturetest.RawBSD), 1},
+	{"raw 14", capturetest.RawOpen, linkOnly(capturetest.RawOpen), 1},
+	{"ipv4", capturetest.IPv4, linkOnly(capturetest.IPv4), 1},
+	{"ip options", capturetest.Raw, func(ip []byte) [][]byte {
+		b := bytes.Clone(ip[:20])
+		b[0] = 0x47 // two words of options
+		b = append(b, 1, 1, 1, 1, 1, 1, 1, 0)
+		b[2], b[3] = byte((len(ip)+8)>>8), byte(len(ip)+8)
+		return [][]byte{append(b, ip[20:]...)}
+	}, 1},
+	{"segmentation offload: no total length", capturetest.Raw, func(ip []byte) [][]byte {
+		b := bytes.Clone(ip)
+		b[2], b[3] = 0, 0
+		return [][]byte{b}
+	}, 1},
+	{"trailing padding", capturetest.Ethernet, func(ip []byte) [][]byte {
+		return [][]byte{append(capturetest.Frame(capturetest.Ethernet, ip), "padding and checksum"...)}
+	}, 1},
+	{"vxlan", capturetest.Ethernet, func(ip []byte) [][]byte {
+		return [][]byte{capturetest.Frame(capturetest.Ethernet, inVXLAN(ip, vtepB))}
+	}, 1},
+	{"vxlan on Linux's port", capturetest.SLL, func(ip []byte) [][]byte {
+		return [][]byte{capturetest.Frame(capturetest.SLL, inVXLAN(ip, netip.AddrPortFrom(vtepB.Addr(), 8472)))}
+	}, 1},
+	{"vxlan in vxlan", capturetest.Ethernet, func(ip []byte) [][]byte {
+		return [][]byte{capturetest.Frame(capturetest.Ethernet, inVXLAN(inVXLAN(ip, vtepB), vtepB), 4)}
+	}, 1},
+	{"fragments", capturetest.Ethernet, fragmented(capturetest.Ethernet, false), 0},
+	{"fragments, last one first", capturetest.Raw, fragmented(capturetest.Raw, true), 0},
+	{"fragments of vxlan of fragments", capturetest.Ethernet, func(ip []byte) [][]byte {
+		var frames [][]byte
+		nextID++
+		for _, inner := range capturetest.Fragments(ip, nextID, pieceOf(ip)) {
+			nextID++
+			for _, outer := range capturetest.Fragments(inVXLAN(inner, vtepB), nextID, 256) {
+				frames = append(frames, capturetest.Frame(capturetest.Ethernet, outer))
+			}
+		}
+		return frames
+	}, 0},
+}
+
+// nextID numbers fragmented packets.
+var nextID uint32
+
+func linkOnly(linkType int, vlans ...uint16) func([]byte) [][]byte {
+	return func(ip []byte) [][]byte { return [][]byte{capturetest.Frame(linkType, ip, vlans...)} }
+}
+
+func inVXLAN(ip []byte, vtep netip.AddrPort) []byte {
+	return capturetest.VXLAN(vtepA, vtep, 42, capturetest.Frame(capturetest.Ethernet, ip))
+}
+
+// pieceOf is a length of fragments that makes several of every packet.
+func pieceOf(ip []byte) int {
+	if len(ip) < 500 {
+		return 16
+	}
+	return 424
+}
+
+func fragmented(linkType int, backwards bool) func([]byte) [][]byte {
+	return func(ip []byte) [][]byte {
+		var frames [][]byte
+		nextID++
+		for _, f := range capturetest.Fragments(ip, nextID, pieceOf(ip)) {
+			f = capturetest.Frame(linkType, f)
+			if backwards {
+				frames = append([][]byte{f}, frames...)
+			} else {
+				frames = append(frames, f)
+			}
+		}
+		return frames
+	}
+}
+
+// Whatever is around them, and in whatever file, the same units come out.
+func TestEncapsulations(t *testing.T) {
+	for name, c := range recordings(t) {
+		want := mustRead(t, c.Pcap(capturetest.Format{Nano: true}))
+		if len(want) != len(c.Packets) {
+			t.Fatalf("%s: %d units of %d packets", name, len(want), len(c.Packets))
+		}
+		for _, e := range encapsulations {
+			t.Run(name+"/"+e.name, func(t *testing.T) {
+				m := c.Map(e.linkType, func(frame []byte) [][]byte { return e.wrap(ipOf(frame)) })
+				for _, file := range [][]byte{
+					m.Pcap(capturetest.Format{Nano: true}),
+					m.Pcapng(capturetest.Format{BigEndian: true}),
+				} {
+					got := mustRead(t, file)
+					if e.frames == 0 {
+						if len(m.Packets) <= len(c.Packets) {
+							t.Fatal("nothing is fragmented")
+						}
+						last := int64(0)
+						for i := range got {
+							if got[i].Packet <= last {
+								t.Fatalf("unit %d is of packet %d, after one of %d", i, got[i].Packet, last)
+							}
+							last = got[i].Packet
+							got[i].Packet = want[min(i, len(want)-1)].Packet
+						}
+					}
+					same(t, got, want)
+				}
+			})
+		}
+	}
+}
