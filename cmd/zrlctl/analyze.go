@@ -107,13 +107,11 @@ func follow(ctx context.Context, analysis *capture.Analysis, src capture.Source,
 		src = &reporting{Source: src, out: progress, start: time.Now()}
 	}
 	err := analysis.Follow(src)
-	if err != nil && live && ctx.Err() != nil {
+	interrupted := live && ctx.Err() != nil
+	if err == nil || interrupted {
 		return nil
 	}
-	if err != nil {
-		return &unreadableError{err}
-	}
-	return nil
+	return &unreadableError{err}
 }
 
 // reporting says now and then how far a source has been read.

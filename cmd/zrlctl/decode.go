@@ -132,7 +132,8 @@ func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin i
 
 // endOfRecording makes an error of the end of a source.
 func endOfRecording(ctx context.Context, err error, live bool) error {
-	if errors.Is(err, io.EOF) || live && ctx.Err() != nil {
+	interrupted := live && ctx.Err() != nil
+	if interrupted || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return &unreadableError{err}
