@@ -380,3 +380,36 @@ func TestDelayedCopyIsUnmasked(t *testing.T) {
 		t.Fatal("a sound message was taken for a copy")
 	}
 }
+
+func TestSameBytesAsTheLastMessageAreNotARepeatOnceThePeerHasAsked(t *testing.T) {
+	// The peer has gone on to a message of the same bytes, and sends it on
+	// the strength of a stale CLEAR_TO_SEND before our receive is posted: an
+	// ACK would tell it that the message has arrived.
+	b := newBench(t, hostTo(1, handshake.CPUPeer()))
+	b.postRecv(1)
+	b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1)).sends(clr, ack)
+	b.at(200*ms).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1)).sends()
+	b.dropped(handshake.ReasonUnasked, 1)
+	second := b.postRecv(1)
+	b.at(250 * ms).sends(clr)
+	b.gets(dat, sInt, pattern(1, 1)).sends(ack)
+	if !second.done || second.err != nil {
+		t.Fatal("the second message did not arrive")
+	}
+}
+
+func TestLateClearAfterASendThatFailed(t *testing.T) {
+	// The FPGA lost our DATA, and asks for it after we gave up. It will not
+	// ask again, so the next send must use that.
+	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	op := b.postSend(pattern(1, 1))
+	b.at(0).gets(clr, rInt, nil)
+	b.at(11 * time.Second)
+	if op.err == nil {
+		t.Fatal("the send has not failed")
+	}
+	b.out()
+	b.gets(clr, rInt, nil)
+	b.postSend(pattern(1, 2))
+	b.at(b.now).sends(sreq, dat)
+}

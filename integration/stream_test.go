@@ -45,25 +45,33 @@ func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 		}
 		defer engines[rank].Close(ctx)
 	}
-	var all sync.WaitGroup
-	for rank, e := range engines {
-		mine := bytes.Repeat([]byte{byte(rank), 2, 3, 4, 5, 6, 7}, words*4/7+1)[:words*4]
-		theirs := bytes.Repeat([]byte{byte(1 - rank), 2, 3, 4, 5, 6, 7}, words*4/7+1)[:words*4]
-		buf := make([]byte, words*4)
-		recv, err := e.Irecv(1-rank, buf, mpe.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Go(func() {
-			if _, err := e.Send(ctx, 1-rank, mine, mpe.Options{}); err != nil {
-				t.Errorf("rank %d sends: %v", rank, err)
-			}
-		})
-		all.Go(func() {
-			if st, err := recv.Wait(ctx); err != nil || st.Words != words || !bytes.Equal(buf, theirs) {
-				t.Errorf("rank %d receives: %d words, %v", rank, st.Words, err)
-			}
-		})
+	var mine [2][]byte
+	for rank := range mine {
+		mine[rank] = bytes.Repeat([]byte{byte(rank), 2, 3, 4, 5, 6, 7}, words*4/7+1)[:words*4]
 	}
-	all.Wait()
+	for range 5 { // the requests must cross, which is likely each time
+		var all sync.WaitGroup
+		start := make(chan struct{})
+		for rank, e := range engines {
+			buf := make([]byte, words*4)
+			recv, err := e.Irecv(1-rank, buf, mpe.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				<-start
+				st, err := e.Send(ctx, 1-rank, mine[rank], mpe.Options{})
+				if err != nil || st.Phases.Repeats > 1 { // one for the request before the connection
+					t.Errorf("rank %d sends: %v, %d packets repeated", rank, err, st.Phases.Repeats)
+				}
+			})
+			all.Go(func() {
+				if st, err := recv.Wait(ctx); err != nil || st.Words != words || !bytes.Equal(buf, mine[1-rank]) {
+					t.Errorf("rank %d receives: %d words, %v", rank, st.Words, err)
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+	}
 }

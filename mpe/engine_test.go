@@ -388,3 +388,25 @@ func TestCloseDrainsWhatIsUnderWay(t *testing.T) {
 		}
 	})
 }
+
+func TestAPeerIsHeardOverItsOwnTransportOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own, other := memnet.New(3), memnet.New(3)
+		hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 10}
+		e, err := mpe.New(mpe.Config{Rank: 0, Peers: []mpe.Peer{
+			{}, {Handshake: hs, Transport: own.Transport(0)}, {Handshake: hs, Transport: other.Transport(0)},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Irecv(1, make([]byte, 4), mpe.Options{})
+		other.Inject(1, 0, protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Call: protocol.SendInt, Type: protocol.SendRequest}))
+		synctest.Wait()
+		if p := e.Snapshot().Peers[0]; p.PacketsOut["CLEAR_TO_SEND"] != 0 || p.Dropped["stray"] != 1 {
+			t.Errorf("answered a request that came over another transport: %+v", p)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		e.Close(ctx)
+	})
+}
