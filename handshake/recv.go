@@ -337,8 +337,8 @@ func (p *Pair) lengthFits(off, total int64, b []byte) bool {
 		full -= protocol.HeaderLen
 	}
 	n, left := int64(len(b)), total-off
-	if n < left {
-		return n == full
+	if n < left || n > full+protocol.LineLen {
+		return n == full && n < left
 	}
 	most := int64(protocol.LineLen - protocol.WordLen)
 	if total == 0 {
