@@ -151,9 +151,16 @@ func (m *message) repeatText() string {
 	case m.Repeats == 0:
 		return ""
 	case m.dataPackets > 1 && int64(m.Words)*protocol.WordLen > protocol.MaxDatagram-protocol.HeaderLen:
-		return fmt.Sprintf("; %d packets were sent again, DATA of several datagrams among them, which an FPGA stores as data if it had a part of it (trap 4)", m.Repeats)
+		return fmt.Sprintf("; %s sent again, DATA of several datagrams among them, which an FPGA stores as data if it had a part of it (trap 4)", packetsWere(m.Repeats))
 	}
-	return fmt.Sprintf("; %d packets were sent again", m.Repeats)
+	return fmt.Sprintf("; %s sent again", packetsWere(m.Repeats))
+}
+
+func packetsWere(n int) string {
+	if n == 1 {
+		return "1 packet was"
+	}
+	return fmt.Sprintf("%d packets were", n)
 }
 
 // report hands a message over.

@@ -1,0 +1,68 @@
+// The parts of the page, put together.
+function buildPairs() {
+  const counts = new Map();
+  for (let m = 0; m < M.n; m++) counts.set(pairKey(m), (counts.get(pairKey(m)) || 0) + 1);
+  const keys = [...counts.keys()].sort((a, b) => {
+    const [p, q] = a.split('>'), [r, s] = b.split('>');
+    return p - r || q - s;
+  });
+  const pick = byId('pair');
+  pick.append(element('option', {value: ''}, `all (${count(M.n)})`), ...keys.map((k) => element('option', {value: k}, `${k.replace('>', ' → ')} (${count(counts.get(k))})`)));
+  pick.addEventListener('change', () => setPair(pick.value));
+}
+function tellShown() {
+  byId('shown').textContent = store.pair === '' ? '' : `${count(store.messages.length)} of ${plural(M.n, 'message')}`;
+}
+
+filterMessages();
+buildPairs();
+buildLegend();
+buildLanes();
+buildKinds();
+buildPhases();
+buildPairTable();
+buildMessageTable();
+listenToLadder();
+listenToMinimap();
+
+store.on('shown', () => { tellShown(); buildLanes(); fitView(); buildMinimap(); filterFindings(); fillPhases(); searchMessages(); pairTable.redraw(); });
+store.on('scale', () => {
+  placeLanes();
+  if (store.selected.messages.size) jump(); else fitView();
+  buildMinimap();
+});
+store.on('selected', () => { showFinding(); showInspector(); redrawLadder(); redrawTimelines(); messageTable.redraw(); });
+store.on('selected', () => {
+  const {messages, finding, step} = store.selected;
+  if (finding >= 0) jump();
+  if (messages.size && step >= 0) messageTable.showRow(messages.values().next().value);
+});
+store.on('theme', () => { redrawLadder(); buildMinimap(); drawPhases(); });
+store.on('view', () => { redrawMinimap(); redrawTimelines(); });
+byId('inspector-close').addEventListener('click', selectNothing);
+
+let width = 0, height = 0;
+new ResizeObserver(later(() => {
+  const box = byId('ladderbox');
+  if (box.clientWidth === width && box.clientHeight === height) return;
+  [width, height] = [box.clientWidth, box.clientHeight];
+  drawLadder();
+  buildMinimap();
+  drawPhases();
+})).observe(byId('ladderbox'));
+
+fitView();
+fillPhases();
+searchMessages();
+drawLadder();
+buildMinimap();
+// For a look from the console: what the ladder shows, and what it costs.
+window.zrlmpiReport = {
+  ready: performance.now(), select: selectFinding, selectMessage: selectAndJump, zoom: zoomView, fit: fitView,
+  get ladder() { return {from: store.scale.time(ladder.u0), to: store.scale.time(ladder.u1), mode: ladder.mode, frames: ladder.frames, lastFrame: ladder.lastFrame, worstFrame: ladder.worstFrame}; },
+  // place tells where on the diagram a packet is, in its pixels.
+  place(packet) {
+    const s = stepOfPacket(packet), view = geometry();
+    return s < 0 ? null : {x: (view.x(lanes.laneOf.get(stepFrom(s))) + view.x(lanes.laneOf.get(stepTo(s)))) / 2, y: view.y(store.scale.place(S.time[s]))};
+  },
+};

@@ -1,0 +1,62 @@
+// What is shown and selected; every part of the page listens to it.
+const store = {
+  pair: '',
+  scale: makeScale(true),
+  messages: null, // Uint32Array of those that are shown, by start
+  // selected.finding is -1 or a finding; messages and packets are highlighted.
+  selected: {finding: -1, messages: new Set(), packets: new Set(), step: -1},
+  listeners: {shown: [], scale: [], selected: [], theme: [], view: []},
+  on(what, f) { for (const w of what.split(' ')) this.listeners[w].push(f); },
+  tell(what) { for (const f of this.listeners[what]) f(); },
+};
+
+function pairKey(m) {
+  return M.src[m] + '>' + M.dst[m];
+}
+function filterMessages() {
+  const out = [];
+  const [src, dst] = store.pair.split('>').map(Number);
+  for (let m = 0; m < M.n; m++) {
+    if (store.pair === '' || M.src[m] === src && M.dst[m] === dst) out.push(m);
+  }
+  let sorted = true;
+  for (let i = 1; i < out.length && sorted; i++) sorted = M.start[out[i]] >= M.start[out[i - 1]];
+  if (!sorted) out.sort((a, b) => M.start[a] - M.start[b] || a - b);
+  store.messages = Uint32Array.from(out);
+}
+function setPair(pair) {
+  if (pair === store.pair) return;
+  store.pair = pair;
+  byId('pair').value = pair;
+  filterMessages();
+  store.tell('shown');
+}
+function setCompressed(on) {
+  store.scale = makeScale(on);
+  store.tell('scale');
+}
+
+function select(selected) {
+  store.selected = {finding: -1, messages: new Set(), packets: new Set(), step: -1, ...selected};
+  store.tell('selected');
+}
+function selectNothing() {
+  select({});
+}
+// reveal makes sure that the messages are shown at all.
+function reveal(messages) {
+  if (store.pair !== '' && messages.some((m) => pairKey(m) !== store.pair)) setPair('');
+}
+function selectMessage(m, step = -1) {
+  reveal([m]);
+  select({messages: new Set([m]), step});
+}
+function selectFinding(f) {
+  const messages = F.messages[f].map((id) => messageOf.get(id)).filter((m) => m !== undefined);
+  for (const p of F.packets[f]) {
+    const s = stepOfPacket(p);
+    if (s >= 0 && !messages.includes(S.message[s])) messages.push(S.message[s]);
+  }
+  reveal(messages);
+  select({finding: f, messages: new Set(messages), packets: new Set(F.packets[f])});
+}

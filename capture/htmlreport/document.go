@@ -1,0 +1,173 @@
+package htmlreport
+
+import (
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+)
+
+// document is the data that the page's script reads: a column per field, so that
+// names are not repeated, with times as differences, in nanoseconds. What is not
+// known is -1.
+type document struct {
+	Span     int64          `json:"span"`
+	Messages messageColumns `json:"messages"`
+	Steps    stepColumns    `json:"steps"`
+	Findings findingColumns `json:"findings"`
+	Pairs    []pairRow      `json:"pairs"`
+	Waits    []openWait     `json:"waits"`
+	// Listed is false if the recording has more messages than the report.
+	Listed bool `json:"listed"`
+}
+
+// messageColumns have an entry per message.
+type messageColumns struct {
+	ID    []int64  `json:"id"` // difference to the one before
+	Src   []int    `json:"src"`
+	Dst   []int    `json:"dst"`
+	Words []uint32 `json:"words"`
+	Tag   []int    `json:"tag"`
+	// Call and Verdict are places in Calls and Verdicts.
+	Call     []int    `json:"call"`
+	Calls    []string `json:"calls"`
+	Verdict  []int    `json:"verdict"`
+	Verdicts []string `json:"verdicts"`
+	Start    []int64  `json:"start"` // difference to the one before
+	// Phases are request to clear, clear to data, data to ACK, and total.
+	Phases   [4][]int64 `json:"phases"`
+	Repeats  []int      `json:"repeats"`
+	Complete bits       `json:"complete"`
+	// Steps is how many of the steps are the message's.
+	Steps []int `json:"steps"`
+}
+
+// stepColumns have an entry per step, message by message.
+type stepColumns struct {
+	// Time is the difference to the message's step before, or to its start.
+	Time []int64 `json:"time"`
+	// Length is the time from the first packet to the last.
+	Length  []int64 `json:"length"`
+	Packet  []int64 `json:"packet"` // difference to the one before
+	Packets []int   `json:"packets"`
+	Bytes   []int64 `json:"bytes"`
+	// Type is a place in Types, Flags are the flag constants; both are a
+	// digit of base 32 each.
+	Type  digits   `json:"type"`
+	Types []string `json:"types"`
+	Flags digits   `json:"flags"`
+}
+
+// findingColumns have an entry per finding.
+type findingColumns struct {
+	Kind     []int     `json:"kind"`
+	Kinds    []kindRow `json:"kinds"`
+	Time     []int64   `json:"time"`
+	Text     []string  `json:"text"`
+	Packets  [][]int64 `json:"packets"`
+	Messages [][]int64 `json:"messages"` // IDs
+}
+
+// pairRow is the summary of a pair of ranks, or of all.
+type pairRow struct {
+	Src      int   `json:"src"`
+	Dst      int   `json:"dst"`
+	Messages int64 `json:"messages"`
+	Complete int64 `json:"complete"`
+	Words    int64 `json:"words"`
+	Repeats  int64 `json:"repeats"`
+	// Phases are count, p50, p90, p99 and maximum of each phase.
+	Phases [4][5]int64 `json:"phases"`
+}
+
+// mostTime bounds times, in nanoseconds, so that their differences do not overflow.
+const mostTime = 1 << 61
+
+// noTime stands for a time that is not known.
+const noTime = -1
+
+func newDocument(r *capture.Report) *document {
+	d := &document{
+		Span:   max(nanoseconds(r.Summary.Seconds), 0),
+		Pairs:  []pairRow{newPairRow(&r.Summary.All)},
+		Listed: r.Summary.MessagesNotListed == 0,
+	}
+	for i := range r.Summary.Pairs {
+		d.Pairs = append(d.Pairs, newPairRow(&r.Summary.Pairs[i]))
+	}
+	d.Findings = newFindings(r)
+	d.Waits = openWaits(r)
+	d.addMessages(r)
+	return d
+}
+
+func (d *document) addMessages(r *capture.Report) {
+	m, s := &d.Messages, &d.Steps
+	calls, verdicts := index{list: &m.Calls}, index{list: &m.Verdicts}
+	types := index{list: &s.Types, limit: 32}
+	for _, name := range wireOrder {
+		types.of(name)
+	}
+	copies := copiedPackets(r)
+	var lastID, lastStart, lastPacket int64
+	for i := range r.Messages {
+		msg := &r.Messages[i]
+		start := nanoseconds(msg.Start)
+		m.ID, lastID = append(m.ID, msg.ID-lastID), msg.ID
+		m.Start, lastStart = append(m.Start, start-lastStart), start
+		m.Src, m.Dst = append(m.Src, msg.Src), append(m.Dst, msg.Dst)
+		m.Words, m.Tag = append(m.Words, msg.Words), append(m.Tag, msg.Tag)
+		m.Call, m.Verdict = append(m.Call, calls.of(msg.Call)), append(m.Verdict, verdicts.of(msg.Verdict))
+		m.Repeats, m.Complete = append(m.Repeats, msg.Repeats), append(m.Complete, msg.Complete)
+		for k, p := range phasesOf(&msg.Phases) {
+			m.Phases[k] = append(m.Phases[k], optional(p))
+		}
+		steps := drawn(msg, copies)
+		m.Steps = append(m.Steps, len(steps))
+		at := start
+		for _, st := range steps {
+			t := min(max(int64(st.Time.Sub(r.Start)), -mostTime), mostTime)
+			s.Time, at = append(s.Time, t-at), t
+			s.Length = append(s.Length, max(int64(st.End.Sub(st.Time)), 0))
+			s.Packet, lastPacket = append(s.Packet, st.Packet-lastPacket), st.Packet
+			s.Packets, s.Bytes = append(s.Packets, st.Packets), append(s.Bytes, st.Bytes)
+			s.Type, s.Flags = append(s.Type, byte(types.of(st.Type))), append(s.Flags, st.flags)
+		}
+	}
+}
+
+func phasesOf(p *capture.Phases) [4]*float64 {
+	return [4]*float64{p.RequestToClear, p.ClearToData, p.DataToAck, p.Total}
+}
+
+func newPairRow(p *capture.PairSummary) pairRow {
+	row := pairRow{
+		Src: p.Src, Dst: p.Dst, Messages: p.Messages, Complete: p.Complete, Words: p.Words, Repeats: p.Repeats,
+	}
+	for i, q := range [4]capture.Quantiles{p.RequestToClear, p.ClearToData, p.DataToAck, p.Total} {
+		row.Phases[i] = [5]int64{int64(q.Count), nanoseconds(q.P50), nanoseconds(q.P90), nanoseconds(q.P99), nanoseconds(q.Max)}
+	}
+	return row
+}
+
+// nanoseconds turns seconds into nanoseconds. What is no number becomes 0, what
+// is out of range the largest there is: a damaged time stamp must not cost the
+// report.
+func nanoseconds(s float64) int64 {
+	n := math.Round(s * 1e9)
+	switch {
+	case math.IsNaN(n):
+		return 0
+	case n > mostTime:
+		return mostTime
+	case n < -mostTime:
+		return -mostTime
+	}
+	return int64(n)
+}
+
+func optional(s *float64) int64 {
+	if s == nil || math.IsNaN(*s) || *s < 0 {
+		return noTime
+	}
+	return nanoseconds(*s)
+}

@@ -1,0 +1,175 @@
+package htmlreport
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+)
+
+var start = time.Unix(1_700_000_000, 0)
+
+// steps makes steps a millisecond apart; "again" and "copy" say what follows.
+func steps(types ...string) []capture.Step {
+	var list []capture.Step
+	for i, typ := range types {
+		name, repeated := strings.CutSuffix(typ, " again")
+		at := start.Add(time.Duration(i) * time.Millisecond)
+		list = append(list, capture.Step{
+			Packet: int64(i + 1), Packets: 1, Time: at, End: at, Type: name, Repeated: repeated,
+			FromSender: name == "SEND_REQUEST" || name == "DATA",
+		})
+	}
+	return list
+}
+
+func describe(list []step) string {
+	var out []string
+	for _, s := range list {
+		text := s.Type
+		for flag, name := range map[byte]string{flagRepeated: "repeated", flagDuplicate: "duplicate", flagLost: "lost", flagMissing: "missing"} {
+			if s.flags&flag != 0 {
+				text += " " + name
+			}
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestDrawn(t *testing.T) {
+	known := 0.001
+	for _, c := range []struct {
+		name    string
+		message capture.Message
+		copies  []int64
+		want    string
+	}{
+		{"whole", capture.Message{Verdict: "ok", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK")}, nil, "SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK"},
+		{"repeated", capture.Message{Verdict: "repeated", Steps: steps("SEND_REQUEST", "SEND_REQUEST again", "CLEAR_TO_SEND")}, nil, "SEND_REQUEST, SEND_REQUEST repeated, CLEAR_TO_SEND"},
+		{"copied", capture.Message{Verdict: "ok", Steps: steps("SEND_REQUEST", "SEND_REQUEST again", "CLEAR_TO_SEND")}, []int64{2}, "SEND_REQUEST, SEND_REQUEST duplicate, CLEAR_TO_SEND"},
+		{"lost", capture.Message{Verdict: "CLEAR_TO_SEND lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "SEND_REQUEST again", "CLEAR_TO_SEND again")}, nil, "SEND_REQUEST, CLEAR_TO_SEND lost, SEND_REQUEST repeated, CLEAR_TO_SEND repeated"},
+		{"not recorded between", capture.Message{Verdict: "CLEAR_TO_SEND lost", Steps: steps("SEND_REQUEST", "DATA", "ACK")}, nil, "SEND_REQUEST, CLEAR_TO_SEND missing, DATA, ACK"},
+		{"not recorded at the beginning", capture.Message{Verdict: "SEND_REQUEST and CLEAR_TO_SEND lost", Steps: steps("DATA", "ACK")}, nil, "SEND_REQUEST missing, CLEAR_TO_SEND missing, DATA, ACK"},
+		{"not recorded at the end", capture.Message{Verdict: "ACK lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA")}, nil, "SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK missing"},
+		{"data or its ACK", capture.Message{Verdict: "DATA or its ACK lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "DATA again", "ACK")}, nil, "SEND_REQUEST, CLEAR_TO_SEND, DATA lost, DATA repeated, ACK"},
+		{"not kept", capture.Message{Verdict: "DATA lost", Phases: capture.Phases{DataToAck: &known}, Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND")}, nil, "SEND_REQUEST, CLEAR_TO_SEND"},
+		{"no steps", capture.Message{Verdict: "ACK lost"}, nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			copies := map[int64]bool{}
+			for _, p := range c.copies {
+				copies[p] = true
+			}
+			list := drawn(&c.message, copies)
+			if got := describe(list); got != c.want {
+				t.Errorf("drawn as\n%s, want\n%s", got, c.want)
+			}
+			if !slices.IsSortedFunc(list, func(a, b step) int { return a.Time.Compare(b.Time) }) {
+				t.Error("the steps are not in the order of time")
+			}
+			for _, s := range list {
+				if fromSender := s.Type == "SEND_REQUEST" || s.Type == "DATA"; s.flags&flagFromSender != 0 != fromSender {
+					t.Errorf("%s goes the wrong way", s.Type)
+				}
+			}
+		})
+	}
+}
+
+func TestOpenWaits(t *testing.T) {
+	finding := func(kind capture.Kind, text string, ids ...int64) capture.Finding {
+		return capture.Finding{Kind: kind, Text: text, Messages: ids}
+	}
+	one := func(m capture.Message) []capture.Message {
+		m.ID, m.Src, m.Dst = 1, 4, 7
+		return []capture.Message{m}
+	}
+	data := steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA")
+	data[2].Bytes = 8
+	for _, c := range []struct {
+		name     string
+		messages []capture.Message
+		finding  capture.Finding
+		want     []string
+	}{
+		{"cleared", one(capture.Message{Steps: steps("SEND_REQUEST", "SEND_REQUEST again")}), finding(capture.NeverCleared, "", 1), []string{"4 on 7 for CLEAR_TO_SEND at 0s"}},
+		{"data", one(capture.Message{Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "CLEAR_TO_SEND again")}), finding(capture.Waiting, "", 1), []string{"7 on 4 for DATA at 1ms"}},
+		{"rest of data", one(capture.Message{Words: 3, Steps: data}), finding(capture.Waiting, "", 1), []string{"7 on 4 for DATA at 2ms"}},
+		{"ack", one(capture.Message{Words: 2, Steps: data}), finding(capture.SenderGaveUp, "", 1), []string{"4 on 7 for ACK at 2ms"}},
+		{"the text knows better", one(capture.Message{Steps: steps("SEND_REQUEST")}), finding(capture.Waiting, "rank 7 waits for DATA from rank 4 since 3s", 1), []string{"7 on 4 for DATA at 0s"}},
+		{"a text about others", one(capture.Message{Steps: steps("SEND_REQUEST")}), finding(capture.Waiting, "rank 1 waits for DATA from rank 4", 1), []string{"4 on 7 for CLEAR_TO_SEND at 0s"}},
+		{"complete", one(capture.Message{Complete: true, Steps: data}), finding(capture.Waiting, "", 1), nil},
+		{"other finding", one(capture.Message{Steps: data}), finding(capture.LostPacket, "", 1), nil},
+		{"not listed", one(capture.Message{Steps: data}), finding(capture.Waiting, "", 2), nil},
+		{
+			"deadlock",
+			[]capture.Message{{ID: 1, Src: 4, Dst: 7, Steps: steps("SEND_REQUEST")}, {ID: 2, Src: 7, Dst: 4, Steps: steps("SEND_REQUEST")}},
+			finding(capture.Deadlock, "rank 4 waits for CLEAR_TO_SEND from rank 7 since 1s; rank 7 waits for CLEAR_TO_SEND from rank 4 since 1s", 1, 2),
+			[]string{"4 on 7 for CLEAR_TO_SEND at 0s", "7 on 4 for CLEAR_TO_SEND at 0s"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			for _, w := range openWaits(&capture.Report{Start: start, Messages: c.messages, Findings: []capture.Finding{c.finding}}) {
+				got = append(got, fmt.Sprintf("%d on %d for %s at %v", w.Who, w.On, w.What, time.Duration(w.Since)))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("waits %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestColumns(t *testing.T) {
+	clear := 0.001
+	list := steps("SEND_REQUEST", "CLEAR_TO_SEND", "BARRIER")
+	r := &capture.Report{Start: start, Messages: []capture.Message{
+		{ID: 5, Src: 2, Dst: 3, Call: "SEND_INT", Verdict: "ok", Start: 0, Phases: capture.Phases{RequestToClear: &clear}, Steps: list},
+		{ID: 9, Src: 3, Dst: 2, Call: "SEND_FLOAT", Verdict: "ok", Start: 0.5, Complete: true, Repeats: 2},
+	}}
+	d := newDocument(r)
+	m, s := &d.Messages, &d.Steps
+	for _, c := range []struct {
+		name      string
+		got, want any
+	}{
+		{"id", m.ID, []int64{5, 4}},
+		{"start", m.Start, []int64{0, 500_000_000}},
+		{"call", m.Call, []int{0, 1}},
+		{"verdict", m.Verdict, []int{0, 0}},
+		{"request to clear", m.Phases[0], []int64{1_000_000, noTime}},
+		{"total", m.Phases[3], []int64{noTime, noTime}},
+		{"steps", m.Steps, []int{3, 0}},
+		{"step times", s.Time, []int64{0, 1_000_000, 1_000_000}},
+		{"packets", s.Packet, []int64{1, 1, 1}},
+		{"types", s.Types, []string{"SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK", "BARRIER"}},
+		{"type", s.Type, digits{0, 1, 4}},
+	} {
+		if got, want := fmt.Sprint(c.got), fmt.Sprint(c.want); got != want {
+			t.Errorf("%s: %s, want %s", c.name, got, want)
+		}
+	}
+	if got, err := s.Flags.MarshalJSON(); err != nil || string(got) != `"100"` {
+		t.Errorf("flags are %s, %v", got, err)
+	}
+	if got, err := m.Complete.MarshalJSON(); err != nil || string(got) != `"01"` {
+		t.Errorf("complete is %s, %v", got, err)
+	}
+}
+
+func TestIndexWithLimit(t *testing.T) {
+	var list []string
+	x := index{list: &list, limit: 3}
+	for i, want := range []int{0, 1, 2, 2, 2} {
+		if got := x.of(fmt.Sprint("type ", i)); got != want {
+			t.Errorf("text %d has place %d, want %d", i, got, want)
+		}
+	}
+	if len(list) != 3 {
+		t.Errorf("%d texts are kept", len(list))
+	}
+}

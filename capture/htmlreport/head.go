@@ -1,0 +1,149 @@
+package htmlreport
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+)
+
+// head is the text at the top of the page, which can be read without the script.
+type head struct {
+	Name, Source string
+	Verdict      string
+	// State is the class of the verdict line: "clean", "found" or "cut".
+	State   string
+	Facts   []fact
+	Notices []string
+}
+
+// fact is a number about the recording.
+type fact struct {
+	Name, Value string
+	// Detail is empty if there is nothing to add.
+	Detail string
+}
+
+func newHead(r *capture.Report) head {
+	s := &r.Summary
+	h := head{Source: strings.ToValidUTF8(r.Source, "\ufffd")}
+	if h.Name = filepath.Base(h.Source); h.Source == "" || h.Source == "-" {
+		h.Name = "standard input"
+	}
+	h.Verdict, h.State = verdict(r)
+	h.Facts = []fact{
+		{"Recorded", recorded(r.Start), ""},
+		{"Time span", seconds(s.Seconds), ""},
+		{"Packets", count(s.Packets), bytes(s.Bytes)},
+		{"Messages", count(s.All.Messages), plural(s.All.Words, "word")},
+		{"Complete", count(s.All.Complete), share(s.All.Complete, s.All.Messages)},
+		{"Repeats", count(s.All.Repeats), ""},
+	}
+	if s.Truncated != "" {
+		h.Notices = append(h.Notices, "The recording is cut off: "+strings.ToValidUTF8(s.Truncated, "\ufffd")+". What follows is about the part before the cut.")
+	}
+	if s.MessagesNotListed > 0 {
+		h.Notices = append(h.Notices, fmt.Sprintf("%s of %s are not listed here, nor drawn, nor in the charts; the numbers above and the table of pairs include them.",
+			count(s.MessagesNotListed), plural(s.All.Messages, "message")))
+	}
+	if s.FindingsNotListed > 0 {
+		h.Notices = append(h.Notices, plural(s.FindingsNotListed, "finding")+" more of the same kinds are counted, but not listed.")
+	}
+	if text := skipped(s.Skipped); text != "" {
+		h.Notices = append(h.Notices, text)
+	}
+	return h
+}
+
+// verdict is the answer to the first question, and how it is marked.
+func verdict(r *capture.Report) (text, state string) {
+	n := int64(len(r.Findings)) + r.Summary.FindingsNotListed
+	switch {
+	case n > 0:
+		return plural(n, "finding"), "found"
+	case r.Summary.Truncated != "":
+		return "no findings up to where the recording is cut off", "cut"
+	case r.Summary.All.Messages == 0:
+		return "no messages in this recording", "cut"
+	}
+	return "clean", "clean"
+}
+
+func skipped(reasons map[string]int64) string {
+	var n int64
+	var list []string
+	for reason, k := range reasons {
+		n += k
+		list = append(list, strings.ToValidUTF8(reason, "\ufffd")+" "+count(k))
+	}
+	if n == 0 {
+		return ""
+	}
+	slices.Sort(list)
+	return plural(n, "packet") + " passed over: " + strings.Join(list, ", ") + "."
+}
+
+func recorded(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05.000 UTC")
+}
+
+func seconds(s float64) string {
+	switch {
+	case s >= 120:
+		return time.Duration(nanoseconds(s)).Round(time.Second).String()
+	case s >= 1:
+		return strconv.FormatFloat(s, 'f', 3, 64) + " s"
+	case s >= 1e-3:
+		return strconv.FormatFloat(s*1e3, 'f', 3, 64) + " ms"
+	}
+	return strconv.FormatFloat(max(s, 0)*1e6, 'f', 1, 64) + " µs"
+}
+
+// count prints a number with a thin space between thousands.
+func count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	var b strings.Builder
+	for i, c := range digits {
+		if rest := len(digits) - i; i > 0 && rest%3 == 0 && digits[i-1] != '-' {
+			b.WriteRune('\u202f')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+func plural(n int64, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return count(n) + " " + word + "s"
+}
+
+func bytes(n int64) string {
+	switch {
+	case n >= 1e9:
+		return strconv.FormatFloat(float64(n)/1e9, 'f', 2, 64) + " GB"
+	case n >= 1e6:
+		return strconv.FormatFloat(float64(n)/1e6, 'f', 2, 64) + " MB"
+	case n >= 1e3:
+		return strconv.FormatFloat(float64(n)/1e3, 'f', 1, 64) + " kB"
+	}
+	return count(n) + " bytes"
+}
+
+func share(part, whole int64) string {
+	if whole <= 0 {
+		return ""
+	}
+	// Rounded down: 100 % means all of them.
+	tenths := math.Floor(float64(part) / float64(whole) * 1000)
+	return strconv.FormatFloat(tenths/10, 'f', -1, 64) + " %"
+}

@@ -1,0 +1,104 @@
+package htmlreport
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// scripts are the parts of the page's script, in the order in which they are put
+// together: all of them share one function's scope.
+var scripts = []string{
+	"format.js", "data.js", "scale.js", "store.js", "canvas.js", "tooltip.js", "ladder_lanes.js", "ladder_marks.js",
+	"ladder_arrows.js", "ladder_density.js", "ladder.js", "ladder_input.js", "minimap.js", "findings.js", "inspector.js",
+	"phase_charts.js", "phases.js", "vtable.js", "tables.js", "main.js",
+}
+
+// ErrNoReport is returned by Write for a nil report.
+var ErrNoReport = errors.New("htmlreport: there is no report to write")
+
+// page is what the template is given.
+type page struct {
+	head
+	Style  template.CSS
+	Script template.JS
+	Data   template.JS
+	Policy string
+}
+
+// parts are the same for every report.
+type parts struct {
+	template *template.Template
+	style    template.CSS
+	script   template.JS
+	policy   string
+}
+
+// static is read once, and only by a program that writes a report.
+var static = sync.OnceValue(loadParts)
+
+// loadParts reads the embedded files; that they are there and parse is a property
+// of the build, which every test of this package checks.
+func loadParts() parts {
+	read := func(name string) string {
+		b, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			panic(err)
+		}
+		return string(b)
+	}
+	var js strings.Builder
+	js.WriteString("(() => {\n'use strict';\n")
+	for _, name := range scripts {
+		js.WriteString(read(name))
+	}
+	js.WriteString("})();\n")
+	css := read("style.css")
+	// The policy names the one script and the one style sheet by their
+	// hashes: nothing else runs, even if it got into the page.
+	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
+		hash(js.String()), hash(css))
+	return parts{
+		template: template.Must(template.New("page.html").Parse(read("page.html"))),
+		style:    template.CSS(css), script: template.JS(js.String()), policy: policy,
+	}
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// Write writes r as an HTML page. The same report gives the same bytes. Errors are
+// ErrNoReport and those of w.
+func Write(w io.Writer, r *capture.Report) error {
+	if r == nil {
+		return ErrNoReport
+	}
+	// Marshal writes <, > and & as escapes, so that no text can end the
+	// script element that holds the data.
+	data, err := json.Marshal(newDocument(r))
+	if err != nil {
+		return fmt.Errorf("htmlreport: encode %q: %w", r.Source, err)
+	}
+	p := static()
+	err = p.template.Execute(w, page{
+		head: newHead(r), Style: p.style, Script: p.script, Data: template.JS(data), Policy: p.policy,
+	})
+	if err != nil {
+		return fmt.Errorf("htmlreport: write the report of %q: %w", r.Source, err)
+	}
+	return nil
+}

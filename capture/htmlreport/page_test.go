@@ -1,0 +1,209 @@
+package htmlreport_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+)
+
+const ladderCanvas, tooltip = "#ladder-canvas", "#tooltip"
+
+// changed reports whether the diagram shows another time span than before.
+func changed(a, b ladderView) bool { return a.From != b.From || a.To != b.To }
+
+func span(v ladderView) float64 { return v.To - v.From }
+
+func TestPage(t *testing.T) {
+	ctx := browser(t)
+	r := troubled()
+	find := func(kind capture.Kind) (int, capture.Finding) {
+		i := slices.IndexFunc(r.Findings, func(f capture.Finding) bool { return f.Kind == kind })
+		return i, r.Findings[i]
+	}
+
+	t.Run("draws", func(t *testing.T) {
+		p := open(t, ctx, r, desktop)
+		for _, canvas := range []string{ladderCanvas, "#minimap", "#legend canvas", "#phase-rows canvas", "#phase-rows canvas.time"} {
+			if n := p.colours(canvas); n < 3 {
+				t.Errorf("%s has %d colours: nothing is drawn", canvas, n)
+			}
+		}
+		if v := p.ladder(); v.Mode != "arrows" {
+			t.Errorf("a few packets are drawn as %s", v.Mode)
+		}
+		for selector, want := range map[string]string{"#verdict": "14 findings", "h1": "trouble in rank 2.pcap", "#pair-table": "0 → 1", "#message-table": "CLEAR_TO_SEND lost"} {
+			if selector == "#message-table" {
+				eval[bool](p, `(() => { const s = document.querySelector('#search'); s.value = 'clear lost'; s.dispatchEvent(new Event('input')); return true; })()`)
+				run(p, chromedp.Poll[bool](`document.querySelector('#found').innerText.includes(' of ')`))
+			}
+			if got := p.text(selector); !strings.Contains(got, want) {
+				t.Errorf("%s shows %q, want %q in it", selector, got, want)
+			}
+		}
+		p.quiet()
+	})
+
+	t.Run("finding to diagram and back", func(t *testing.T) {
+		p := open(t, ctx, r, desktop)
+		before := p.ladder()
+		i, f := find(capture.DuplicatePacket)
+		p.click(fmt.Sprintf(".finding[data-finding='%d']", i), 20, 10)
+		v := p.ladder()
+		if at := f.Time * 1e9; !changed(before, v) || at < v.From || at > v.To {
+			t.Errorf("the diagram shows %+v, and the finding is at %.0f", v, at)
+		}
+		if got := p.text("#inspector-title"); !strings.Contains(got, fmt.Sprintf("Message %d:", f.Messages[0])) {
+			t.Errorf("the inspector shows %q", got)
+		}
+		if got := p.text("#inspector-body"); !strings.Contains(got, "delivered twice") {
+			t.Errorf("the inspector says %q", got)
+		}
+		// Another message deselects it, and the copy selects it again.
+		p.press("Escape")
+		eval[bool](p, `(document.querySelector('#inspector-close').click(), true)`)
+		p.frame()
+		if got := eval[int](p, `document.querySelectorAll('.finding.on').length`); got != 0 {
+			t.Fatalf("%d findings are marked after deselecting", got)
+		}
+		x, y := p.place(f.Packets[0])
+		p.click(ladderCanvas, x, y)
+		if got := p.text(".finding.on"); !strings.Contains(got, "Duplicate packet") {
+			t.Errorf("a click on the packet marks the finding %q", got)
+		}
+		p.quiet()
+	})
+
+	t.Run("deadlock", func(t *testing.T) {
+		p := open(t, ctx, r, desktop)
+		i, _ := find(capture.Deadlock)
+		eval[bool](p, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
+		p.frame()
+		if got := p.text("#inspector-body"); !strings.Contains(got, "rank 2 waits for CLEAR_TO_SEND from rank 3") {
+			t.Errorf("the inspector says %q", got)
+		}
+		p.quiet()
+	})
+
+	t.Run("tooltip", func(t *testing.T) {
+		p := open(t, ctx, r, desktop)
+		i, f := find(capture.DuplicatePacket)
+		eval[bool](p, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
+		p.frame()
+		x, y := p.place(f.Packets[0])
+		p.mouse(input.DispatchMouseEventTypeMouseMoved, ladderCanvas, x, y, nil)
+		got := p.text(tooltip)
+		for _, want := range []string{"ACK, rank 2 → rank 0", fmt.Sprint("Packet\n", f.Packets[0]), "delivered twice", "SEND_", "Request → clear"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("the tooltip lacks %q: %q", want, got)
+			}
+		}
+		p.mouse(input.DispatchMouseEventTypeMouseMoved, "body", 5, 5, nil)
+		if got := p.text(tooltip); got != "" {
+			t.Errorf("the tooltip stays: %q", got)
+		}
+		p.quiet()
+	})
+
+	t.Run("zoom and pan", func(t *testing.T) {
+		p := open(t, ctx, r, desktop)
+		whole := p.ladder()
+		p.mouse(input.DispatchMouseEventTypeMouseWheel, ladderCanvas, 300, 300, func(e *input.DispatchMouseEventParams) {
+			e.DeltaX, e.DeltaY = 0.01, -400 // a zero is left out, and then refused
+		})
+		in := p.ladder()
+		if span(in) >= span(whole) {
+			t.Errorf("the wheel zooms from %+v to %+v", whole, in)
+		}
+		p.mouse(input.DispatchMouseEventTypeMousePressed, ladderCanvas, 300, 400, left)
+		p.mouse(input.DispatchMouseEventTypeMouseMoved, ladderCanvas, 300, 300, left)
+		p.mouse(input.DispatchMouseEventTypeMouseReleased, ladderCanvas, 300, 300, left)
+		if dragged := p.ladder(); dragged.From <= in.From {
+			t.Errorf("dragging up shows %+v after %+v", dragged, in)
+		}
+		p.click("#fit", 5, 5)
+		if v := p.ladder(); changed(v, whole) {
+			t.Errorf("All shows %+v, want %+v", v, whole)
+		}
+		p.click("#zoom-in", 5, 5)
+		button := p.ladder()
+		if !changed(button, whole) {
+			t.Error("the button does not zoom")
+		}
+		eval[bool](p, `(document.querySelector('#ladder-canvas').focus(), true)`)
+		last := button
+		for _, key := range []string{"+", "PageDown", "PageUp", "Home", "End", "-", "0"} {
+			p.press(key)
+			v := p.ladder()
+			if !changed(v, last) {
+				t.Errorf("%s changes nothing", key)
+			}
+			last = v
+		}
+		p.press("ArrowDown")
+		p.frame()
+		if got := p.text(tooltip); !strings.Contains(got, "SEND_REQUEST, rank 0 → rank 1") {
+			t.Errorf("the first packet is %q", got)
+		}
+		p.press("Enter")
+		if got := p.text("#inspector-title"); !strings.HasPrefix(got, "Message 1:") {
+			t.Errorf("Enter selects %q", got)
+		}
+		p.press("Escape")
+		p.quiet()
+	})
+
+	t.Run("axis without compression", func(t *testing.T) {
+		p := open(t, ctx, r, desktop)
+		share := func() float64 {
+			_, first := p.place(r.Messages[0].Steps[0].Packet)
+			_, last := p.place(r.Messages[11].Steps[0].Packet)
+			return last - first
+		}
+		compressed := share()
+		p.click("#compress", 5, 5)
+		if linear := share(); linear > compressed/10 {
+			t.Errorf("a burst takes %.1f pixels of the linear axis, and %.1f of the compressed one", linear, compressed)
+		}
+		p.quiet()
+	})
+
+	t.Run("pairs and tables", func(t *testing.T) {
+		p := open(t, ctx, r, desktop)
+		eval[bool](p, `(() => { const s = document.querySelector('#pair'); s.value = '1>2'; s.dispatchEvent(new Event('change')); return true; })()`)
+		p.frame()
+		ranks := eval[[]string](p, `[...document.querySelectorAll('#message-table tbody tr:not(.space) td:nth-child(3)')].map((e) => e.innerText)`)
+		if len(ranks) != 4 || slices.ContainsFunc(ranks, func(s string) bool { return s != "1 → 2" }) {
+			t.Errorf("the table lists %q", ranks)
+		}
+		if got := p.text("#shown"); got != "4 of 56 messages" {
+			t.Errorf("the page says that it shows %q", got)
+		}
+		// A finding about others shows them again.
+		i, _ := find(capture.Deadlock)
+		eval[bool](p, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
+		if got := p.text("#shown"); got != "" {
+			t.Errorf("the page says that it shows %q", got)
+		}
+		p.click("#message-table thead th:nth-child(5) button", 5, 5)
+		counts := eval[[]int](p, `[...document.querySelectorAll('#message-table tbody tr:not(.space) td:nth-child(5)')].map((e) => Number(e.innerText.replace(/\s/g, '')))`)
+		if !slices.IsSortedFunc(counts, func(a, b int) int { return b - a }) || counts[0] != 65536 {
+			t.Errorf("sorted by words: %v", counts)
+		}
+		p.quiet()
+	})
+
+	t.Run("kinds", func(t *testing.T) {
+		p := open(t, ctx, r, desktop)
+		eval[bool](p, `([...document.querySelectorAll('#kinds button')].find((b) => b.innerText.includes('Deadlock')).click(), true)`)
+		if got := eval[int](p, `document.querySelectorAll('.finding').length`); got != 1 {
+			t.Errorf("%d findings are listed, want the deadlock", got)
+		}
+		p.quiet()
+	})
+}

@@ -1,0 +1,122 @@
+package htmlreport
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+)
+
+// Flags of a step; the script knows them by the same numbers.
+const (
+	flagFromSender = 1 << iota
+	// flagRepeated: sent again after a time-out.
+	flagRepeated
+	// flagDuplicate: delivered twice by the network.
+	flagDuplicate
+	// flagLost: recorded, but a repeat shows that it, or a part of it, did
+	// not arrive.
+	flagLost
+	// flagMissing: not recorded at all; what followed shows that it was sent.
+	flagMissing
+)
+
+// wireOrder has the packet types of a message in the order of the handshake.
+var wireOrder = []string{"SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK"}
+
+// step is a step with what the diagram shows besides.
+type step struct {
+	capture.Step
+	flags byte
+}
+
+// copiedPackets are the packets that the network delivered twice.
+func copiedPackets(r *capture.Report) map[int64]bool {
+	copies := map[int64]bool{}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Kind == capture.DuplicatePacket {
+			for _, p := range f.Packets {
+				copies[p] = true
+			}
+		}
+	}
+	return copies
+}
+
+// drawn returns a message's steps, with what its verdict says about them.
+func drawn(m *capture.Message, copies map[int64]bool) []step {
+	if len(m.Steps) == 0 {
+		return nil
+	}
+	steps := make([]step, 0, len(m.Steps)+1)
+	for _, s := range m.Steps {
+		st := step{Step: s}
+		if s.FromSender {
+			st.flags |= flagFromSender
+		}
+		switch {
+		case s.Repeated && copies[s.Packet]:
+			st.flags |= flagDuplicate
+		case s.Repeated:
+			st.flags |= flagRepeated
+		}
+		steps = append(steps, st)
+	}
+	what, ok := strings.CutSuffix(m.Verdict, " lost")
+	if !ok {
+		return steps
+	}
+	// "DATA or its ACK" is drawn at DATA: which of them it was is not known.
+	what, _, _ = strings.Cut(what, " or ")
+	for place, typ := range wireOrder {
+		if !strings.Contains(what, typ) {
+			continue
+		}
+		if i := slices.IndexFunc(steps, func(s step) bool { return s.Type == typ }); i >= 0 {
+			steps[i].flags |= flagLost
+		} else if !recordedBeyond(m, place) {
+			steps = insertMissing(steps, place)
+		}
+	}
+	return steps
+}
+
+// recordedBeyond reports whether a packet type was recorded although it is not
+// among the steps, because not all steps are kept.
+func recordedBeyond(m *capture.Message, place int) bool {
+	p := &m.Phases
+	switch place {
+	case 0:
+		return p.RequestToClear != nil || p.Total != nil
+	case 1:
+		return p.RequestToClear != nil || p.ClearToData != nil
+	case 2:
+		return p.ClearToData != nil || p.DataToAck != nil
+	}
+	return m.Complete
+}
+
+// insertMissing puts a step that was not recorded between its neighbours.
+func insertMissing(steps []step, place int) []step {
+	at := slices.IndexFunc(steps, func(s step) bool {
+		return slices.Index(wireOrder, s.Type) > place
+	})
+	if at < 0 {
+		at = len(steps)
+	}
+	s := step{flags: flagMissing, Step: capture.Step{Type: wireOrder[place], FromSender: place%2 == 0}}
+	if s.FromSender {
+		s.flags |= flagFromSender
+	}
+	switch {
+	case at == 0:
+		s.Time = steps[0].Time
+	case at == len(steps):
+		s.Time = steps[at-1].End
+	default:
+		before := steps[at-1].End
+		s.Time = before.Add(steps[at].Time.Sub(before) / 2)
+	}
+	s.End = s.Time
+	return slices.Insert(steps, at, s)
+}

@@ -1,0 +1,248 @@
+package htmlreport_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+)
+
+var recordedAt = time.Date(2026, 3, 14, 9, 26, 53, 589_793_000, time.UTC)
+
+// traffic makes the report of a recording that never was: a rank that talks to
+// all the others, or all to all, in bursts with pauses between them. About one
+// message in lossEvery loses a packet and waits for a time-out.
+type traffic struct {
+	ranks, messages, lossEvery int
+	allToAll                   bool
+}
+
+func (tr traffic) report() *capture.Report {
+	g := &generator{rng: rand.New(rand.NewPCG(2718, uint64(tr.messages))), free: make([]float64, tr.ranks)}
+	for i := range tr.messages {
+		src, dst := 0, 1+i%(tr.ranks-1)
+		if tr.allToAll {
+			src = i % tr.ranks
+			dst = (src + 1 + i/tr.ranks%(tr.ranks-1)) % tr.ranks
+		} else if i/(tr.ranks-1)%2 == 1 {
+			src, dst = dst, src
+		}
+		if i%1000 == 999 {
+			g.pause()
+		}
+		g.message(src, dst, tr.lossEvery > 0 && g.rng.IntN(tr.lossEvery) == 0)
+	}
+	return g.finish(fmt.Sprintf("synthetic-%d.pcap", tr.messages))
+}
+
+type generator struct {
+	rng      *rand.Rand
+	free     []float64 // when each rank is free again, in seconds
+	messages []capture.Message
+	findings []capture.Finding
+}
+
+func (g *generator) pause() {
+	at := slices.Max(g.free) + 0.2 + g.rng.Float64()
+	for i := range g.free {
+		g.free[i] = at
+	}
+}
+
+// around is a time around a typical one, now and then much longer.
+func (g *generator) around(seconds float64) float64 {
+	t := seconds * (0.6 + 0.8*g.rng.Float64())
+	if g.rng.IntN(200) == 0 {
+		t *= 30
+	}
+	return max(t, 1e-9)
+}
+
+func (g *generator) message(src, dst int, lossy bool) {
+	start := max(g.free[src], g.free[dst]) + g.around(15e-6)
+	words := []uint32{1, 16, 346, 347, 1000, 65536}[g.rng.IntN(6)]
+	m := capture.Message{Src: src, Dst: dst, Words: words, Call: []string{"SEND_INT", "SEND_FLOAT"}[g.rng.IntN(4)/3], Start: start, Complete: true, Verdict: "ok"}
+	datagrams := 1 + int(words*4/1416)
+	at := start
+	add := func(typ string, repeated bool, length float64) {
+		s := capture.Step{Packets: 1, Time: when(at), End: when(at + length), Type: typ, FromSender: typ == "SEND_REQUEST" || typ == "DATA", Repeated: repeated}
+		if typ == "DATA" {
+			s.Packets, s.Bytes = datagrams, int64(words)*4
+		}
+		m.Steps = append(m.Steps, s)
+		at += length
+	}
+	add("SEND_REQUEST", false, 0)
+	lost := g.rng.IntN(3)
+	if lossy && lost == 0 {
+		at += 0.1
+		add("SEND_REQUEST", true, 0)
+		m.Repeats, m.Verdict = 1, "repeated"
+	}
+	requestToClear := at + g.around(40e-6) - start
+	at = start + requestToClear
+	add("CLEAR_TO_SEND", false, 0)
+	if lossy && lost == 1 {
+		at += 0.1
+		add("SEND_REQUEST", true, 0)
+		at += g.around(30e-6)
+		add("CLEAR_TO_SEND", true, 0)
+		m.Repeats, m.Verdict = 2, "CLEAR_TO_SEND lost"
+	}
+	cleared := start + requestToClear
+	at += g.around(12e-6)
+	add("DATA", false, float64(datagrams-1)*1.3e-6)
+	if lossy && lost == 2 {
+		at += 0.1
+		add("DATA", true, float64(datagrams-1)*1.3e-6)
+		m.Repeats, m.Verdict = 1, "DATA or its ACK lost"
+	}
+	data := at
+	at += g.around(25e-6)
+	add("ACK", false, 0)
+	clearToData, dataToAck, total := data-cleared, at-data, at-start
+	m.Phases = capture.Phases{RequestToClear: &requestToClear, ClearToData: &clearToData, DataToAck: &dataToAck, Total: &total}
+	g.free[src], g.free[dst] = at, at
+	g.messages = append(g.messages, m)
+}
+
+func when(seconds float64) time.Time {
+	return recordedAt.Add(time.Duration(seconds * 1e9))
+}
+
+// finish numbers messages and packets by their times, and sums up.
+func (g *generator) finish(name string) *capture.Report {
+	slices.SortStableFunc(g.messages, func(a, b capture.Message) int { return cmp.Compare(a.Start, b.Start) })
+	var steps []*capture.Step
+	for i := range g.messages {
+		g.messages[i].ID = int64(i + 1)
+		for k := range g.messages[i].Steps {
+			steps = append(steps, &g.messages[i].Steps[k])
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b *capture.Step) int { return a.Time.Compare(b.Time) })
+	packets := int64(0)
+	for _, s := range steps {
+		s.Packet = packets + 1
+		packets += int64(s.Packets)
+	}
+	r := &capture.Report{Source: "/var/tmp/" + name, Start: recordedAt, Messages: g.messages, Findings: g.findings}
+	r.Summary = capture.Summary{Packets: packets, Units: packets, Bytes: packets * 600, FindingsByKind: map[capture.Kind]int{}}
+	pairs := map[[2]int][]*capture.Message{}
+	var all []*capture.Message
+	for i := range g.messages {
+		m := &g.messages[i]
+		all = append(all, m)
+		pairs[[2]int{m.Src, m.Dst}] = append(pairs[[2]int{m.Src, m.Dst}], m)
+		if m.Repeats > 0 {
+			kind, last := capture.RepeatedPacket, m.Steps[len(m.Steps)-2]
+			text := fmt.Sprintf("message %d from rank %d to rank %d: no answer in time; 1 packet was sent again", m.ID, m.Src, m.Dst)
+			if m.Verdict != "repeated" {
+				kind, text = capture.LostPacket, fmt.Sprintf("message %d from rank %d to rank %d: %s, or is not in the recording", m.ID, m.Src, m.Dst, m.Verdict)
+			}
+			f := capture.Finding{Kind: kind, Text: text, Packets: []int64{m.Steps[0].Packet, last.Packet}, Messages: []int64{m.ID}, Time: last.Time.Sub(recordedAt).Seconds()}
+			r.Findings = append(r.Findings, f)
+			r.Summary.FindingsByKind[kind]++
+		}
+		r.Summary.Seconds = max(r.Summary.Seconds, m.Steps[len(m.Steps)-1].End.Sub(recordedAt).Seconds())
+	}
+	slices.SortStableFunc(r.Findings, func(a, b capture.Finding) int { return cmp.Compare(a.Time, b.Time) })
+	r.Summary.All = sumUp(-1, -1, all)
+	for key, list := range pairs {
+		r.Summary.Pairs = append(r.Summary.Pairs, sumUp(key[0], key[1], list))
+	}
+	slices.SortFunc(r.Summary.Pairs, func(a, b capture.PairSummary) int {
+		return cmp.Or(cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst))
+	})
+	return r
+}
+
+func sumUp(src, dst int, list []*capture.Message) capture.PairSummary {
+	p := capture.PairSummary{Src: src, Dst: dst, Messages: int64(len(list))}
+	var phases [4][]float64
+	for _, m := range list {
+		p.Words += int64(m.Words)
+		p.Repeats += int64(m.Repeats)
+		if m.Complete {
+			p.Complete++
+		}
+		for i, t := range []*float64{m.Phases.RequestToClear, m.Phases.ClearToData, m.Phases.DataToAck, m.Phases.Total} {
+			if t != nil {
+				phases[i] = append(phases[i], *t)
+			}
+		}
+	}
+	for i, q := range []*capture.Quantiles{&p.RequestToClear, &p.ClearToData, &p.DataToAck, &p.Total} {
+		if n := len(phases[i]); n > 0 {
+			slices.Sort(phases[i])
+			*q = capture.Quantiles{Count: uint64(n), P50: phases[i][n/2], P90: phases[i][n*9/10], P99: phases[i][n*99/100], Max: phases[i][n-1]}
+		}
+	}
+	return p
+}
+
+// troubled is a small report with one of everything that the diagram shows: a
+// loss, a copy, a packet that was not recorded, ranks that wait for each other.
+func troubled() *capture.Report {
+	g := &generator{rng: rand.New(rand.NewPCG(1, 1)), free: make([]float64, 4)}
+	for i := range 12 {
+		g.message(i%3, i%3+1, false)
+	}
+	g.pause()
+	g.message(0, 2, false)
+	copied := &g.messages[len(g.messages)-1]
+	twice := copied.Steps[3]
+	twice.Repeated = true
+	twice.Time, twice.End = twice.Time.Add(9*time.Microsecond), twice.Time.Add(9*time.Microsecond)
+	copied.Steps, copied.Repeats, copied.Verdict = append(copied.Steps, twice), 0, "ok"
+	g.pause()
+	g.message(1, 3, false)
+	unseen := &g.messages[len(g.messages)-1]
+	unseen.Steps, unseen.Verdict = slices.Delete(unseen.Steps, 1, 2), "CLEAR_TO_SEND lost"
+	unseen.Phases.RequestToClear, unseen.Phases.ClearToData = nil, nil
+	g.pause()
+	for range 40 {
+		g.message(0, 1, g.rng.IntN(4) == 0)
+	}
+	g.pause()
+	for _, pair := range [][2]int{{2, 3}, {3, 2}} {
+		g.free[2], g.free[3] = slices.Max(g.free), slices.Max(g.free)
+		g.message(pair[0], pair[1], false)
+		m := &g.messages[len(g.messages)-1]
+		again := m.Steps[0]
+		m.Steps = m.Steps[:1]
+		for _, after := range []time.Duration{100, 1200, 3300} {
+			again.Time, again.End, again.Repeated = m.Steps[0].Time.Add(after*time.Millisecond), m.Steps[0].Time.Add(after*time.Millisecond), true
+			m.Steps = append(m.Steps, again)
+		}
+		m.Phases, m.Complete, m.Verdict, m.Words, m.Repeats = capture.Phases{}, false, "deadlock", 0, 3
+		g.free[pair[0]] = m.Start
+	}
+	r := g.finish("trouble in rank 2.pcap")
+	n := len(r.Messages)
+	a, b := &r.Messages[n-2], &r.Messages[n-1]
+	r.Findings = slices.DeleteFunc(r.Findings, func(f capture.Finding) bool { return f.Messages[0] >= a.ID })
+	for i := range r.Messages {
+		if m := &r.Messages[i]; len(m.Steps) == 5 && m.Steps[4].Repeated && m.Repeats == 0 {
+			r.Findings = append(r.Findings, capture.Finding{Kind: capture.DuplicatePacket, Text: "ACK 2→0 arrived twice within 50ms", Packets: []int64{m.Steps[4].Packet}, Messages: []int64{m.ID}, Time: m.Steps[4].Time.Sub(recordedAt).Seconds()})
+		} else if len(m.Steps) == 3 {
+			r.Findings = append(r.Findings, capture.Finding{Kind: capture.LostPacket, Text: fmt.Sprintf("message %d from rank 1 to rank 3: CLEAR_TO_SEND was lost, or is not in the recording", m.ID), Packets: []int64{m.Steps[1].Packet}, Messages: []int64{m.ID}, Time: m.Steps[1].Time.Sub(recordedAt).Seconds()})
+		}
+	}
+	r.Summary.Seconds += 1.5
+	r.Findings = append(r.Findings,
+		capture.Finding{Kind: capture.Padding, Text: "rank 3 pads its payload to 8 bytes, as FPGAs do", Packets: []int64{a.Steps[0].Packet}, Time: a.Start},
+		capture.Finding{
+			Kind: capture.Deadlock, Text: "rank 2 waits for CLEAR_TO_SEND from rank 3 since 4.8s; rank 3 waits for CLEAR_TO_SEND from rank 2 since 4.8s",
+			Packets: []int64{a.Steps[0].Packet, b.Steps[0].Packet}, Messages: []int64{a.ID, b.ID}, Time: r.Summary.Seconds,
+		})
+	slices.SortStableFunc(r.Findings, func(x, y capture.Finding) int { return cmp.Compare(x.Time, y.Time) })
+	r.Summary.FindingsByKind = map[capture.Kind]int{}
+	for i := range r.Findings {
+		r.Summary.FindingsByKind[r.Findings[i].Kind]++
+	}
+	return r
+}
