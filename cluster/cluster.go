@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
+
+	"github.com/zrlmpi/zrlmpid/config"
 )
 
 // Cluster is what a file says.
@@ -47,33 +48,9 @@ type Node struct {
 }
 
 // Error is one thing that is wrong with a file or with the choices made for it.
-type Error struct {
-	// File is the name given to Parse, or empty if an option is at fault.
-	File string
-	// Line is the line of a JSON error, counted from 1, or 0.
-	Line int
-	// Key is the place in the file, as in "nodes[2].node_ip", or the name of
-	// the option.
-	Key string
-	// Problem says what is wrong and what to do about it.
-	Problem string
-}
-
-// Error returns "file:line: key: problem", without what is not known.
-func (e *Error) Error() string {
-	var b strings.Builder
-	if e.File != "" {
-		b.WriteString(e.File)
-		if e.Line > 0 {
-			fmt.Fprintf(&b, ":%d", e.Line)
-		}
-		b.WriteString(": ")
-	}
-	if e.Key != "" {
-		b.WriteString(e.Key + ": ")
-	}
-	return b.String() + e.Problem
-}
+// Key is the place in the file, as in "nodes[2].node_ip", or the name of an
+// option, which has no File.
+type Error = config.Error
 
 func (c *Cluster) errorf(key, format string, args ...any) error {
 	return &Error{File: c.File, Key: key, Problem: fmt.Sprintf(format, args...)}
