@@ -189,6 +189,15 @@ func (f *flow) takeEarly(m *message) {
 	m.state, m.clear, m.lastClear = cleared, f.early.first, f.early.last
 	m.Repeats += f.early.n - 1
 	m.stale = true
+	for i, packet := range f.early.packets {
+		if len(m.Steps) < m.keep {
+			at := f.early.first
+			if i > 0 {
+				at = f.early.last
+			}
+			m.Steps = append(m.Steps, Step{Packet: packet, Packets: 1, Time: at, End: at, Type: "CLEAR_TO_SEND", Repeated: i > 0})
+		}
+	}
 	f.early = clears{packets: f.early.packets[:0]}
 }
 
