@@ -293,3 +293,20 @@ func TestFindings(t *testing.T) {
 		})
 	}
 }
+
+func TestSegmentationOffload(t *testing.T) {
+	// On the sender's machine a cut message may be recorded in one piece.
+	units := recorded(t, "ref_ref_pingpong_1000") // SR CTS DATA data data ACK …
+	var merged []capture.Unit
+	for _, u := range units {
+		if last := len(merged) - 1; last >= 0 && len(u.Data) > protocol.HeaderLen && len(merged[last].Data) > protocol.HeaderLen {
+			merged[last].Data = append(bytes.Clone(merged[last].Data), u.Data...)
+			continue
+		}
+		merged = append(merged, u)
+	}
+	if len(merged) != 24 {
+		t.Fatalf("%d packets", len(merged))
+	}
+	check(t, analyze(renumber(merged)), times(3, "0→1 1000", "1→0 1000"), nil)
+}

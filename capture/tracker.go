@@ -88,12 +88,30 @@ func (t *Tracker) Unit(u *Unit) {
 		t.Overflow++
 		return
 	}
-	if u.Proto == TCP {
+	switch {
+	case u.Proto == TCP:
 		t.streamed(c, forward, u)
-	} else {
+	case len(u.Data) > protocol.MaxDatagram+protocol.LineLen:
+		t.segments(c, forward, u)
+	default:
 		t.datagram(c, forward, u)
 	}
 	t.deliver()
+}
+
+// segments follows what the kernel recorded as one datagram although it sends
+// several: with segmentation offload, a recording on the sender's machine has
+// them in one piece. No rank sends a datagram of that length.
+func (t *Tracker) segments(c *conversation, forward bool, u *Unit) {
+	part := *u
+	for b := u.Data; len(b) > 0; b = b[len(part.Data):] {
+		part.Data = b[:min(len(b), protocol.MaxDatagram)]
+		part.Truncated = 0
+		if len(part.Data) == len(b) {
+			part.Truncated = u.Truncated
+		}
+		t.datagram(c, forward, &part)
+	}
 }
 
 // conversation finds what a unit belongs to. forward is true from a to b.
