@@ -1,8 +1,12 @@
 package capture
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -222,6 +226,35 @@ func (a *Analysis) Report() *Report {
 		return cmp.Or(cmp.Compare(x.Src, y.Src), cmp.Compare(x.Dst, y.Dst))
 	})
 	return r
+}
+
+// WriteJSON writes the report as one JSON object, message by message, so that a
+// long list is not held twice.
+func (r *Report) WriteJSON(w io.Writer) error {
+	head := *r
+	head.Messages = nil
+	b, err := json.Marshal(&head)
+	if err != nil {
+		return err
+	}
+	before, after, _ := bytes.Cut(b, []byte(`"messages":null`))
+	if _, err := fmt.Fprintf(w, `%s"messages":[`, before); err != nil {
+		return err
+	}
+	for i := range r.Messages {
+		m, err := json.Marshal(&r.Messages[i])
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			m = append([]byte(",\n"), m...)
+		}
+		if _, err := w.Write(m); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(w, "]%s\n", after)
+	return err
 }
 
 // Clean reports whether nothing was found.

@@ -3,11 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -77,6 +77,9 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	if f.html != "" {
 		opts.KeepSteps = 64
 	}
+	// What grows is a list of small things that stay; half as much again for
+	// the collector is enough.
+	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	analysis := capture.NewAnalysis(name, opts)
 	live := f.input.iface != ""
 	var progress io.Writer
@@ -147,7 +150,7 @@ func writeHTML(name string, report *capture.Report) error {
 func (a *app) printReport(stdout io.Writer, r *capture.Report, messages bool) error {
 	out := bufio.NewWriterSize(stdout, 1<<16)
 	if a.json {
-		return errors.Join(json.NewEncoder(out).Encode(r), out.Flush())
+		return errors.Join(r.WriteJSON(out), out.Flush())
 	}
 	if messages {
 		printMessages(out, r)
@@ -161,15 +164,15 @@ func printMessages(out io.Writer, r *capture.Report) {
 	if len(r.Messages) == 0 {
 		return
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "MESSAGE\tSTART (s)\tFROM\tTO\tWORDS\treq-clr (us)\tclr-dat (us)\tdat-ack (us)\ttotal (us)\tREPEATS\t  VERDICT")
+	// Columns of a fixed width: measuring them would take all rows in memory.
+	fmt.Fprintf(out, "%8s %13s %5s %4s %9s %13s %13s %13s %13s %8s  %s\n", "MESSAGE", "START (s)", "FROM", "TO", "WORDS",
+		"req-clr (us)", "clr-dat (us)", "dat-ack (us)", "total (us)", "REPEATS", "VERDICT")
 	for i := range r.Messages {
 		m := &r.Messages[i]
-		fmt.Fprintf(w, "%d\t%.6f\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%d\t  %s\n", m.ID, m.Start, m.Src, m.Dst, m.Words,
+		fmt.Fprintf(out, "%8d %13.6f %5d %4d %9d %13s %13s %13s %13s %8d  %s\n", m.ID, m.Start, m.Src, m.Dst, m.Words,
 			micros(m.Phases.RequestToClear), micros(m.Phases.ClearToData), micros(m.Phases.DataToAck), micros(m.Phases.Total),
 			m.Repeats, m.Verdict)
 	}
-	_ = w.Flush() // out is a buffer, whose Flush returns the error
 	if n := r.Summary.MessagesNotListed; n > 0 {
 		fmt.Fprintf(out, "… and %d more messages\n", n)
 	}

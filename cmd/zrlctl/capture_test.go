@@ -51,7 +51,7 @@ func TestPacketTools(t *testing.T) {
 		{args: "decode --port 70000 " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `a port is at most 65535`},
 		{args: "decode -i no_such_interface0", code: exitUsage, stderr: `no_such_interface0`},
 
-		{args: "analyze " + captures + "ref_mpe_echo_1000.pcap", stdout: `(?s)^ +MESSAGE  START.*6 messages, 6 complete, 0 packets sent again.*nothing found\n$`},
+		{args: "analyze " + captures + "ref_mpe_echo_1000.pcap", stdout: `(?s)^ +MESSAGE +START.*6 messages, 6 complete, 0 packets sent again.*nothing found\n$`},
 		{args: "analyze " + captures + "ref_ref_late_start.pcap", code: exitFailure, stdout: `(?s)FINDINGS.*repeated_packet.*packets 1, 2, 3`},
 		{args: "analyze --messages=false " + captures + "ref_mpe_echo_1.pcap", stdout: `^../../testdata`},
 		{args: "analyze --limit 2 " + captures + "ref_mpe_echo_1.pcap", stdout: `… and 4 more messages`},
