@@ -153,6 +153,9 @@ type Summary struct {
 	Units   int64            `json:"units"`
 	Bytes   int64            `json:"bytes"`
 	Skipped map[string]int64 `json:"skipped,omitempty"`
+	// NotFollowed counts units of conversations beyond the number that is
+	// followed.
+	NotFollowed int64 `json:"not_followed,omitempty"`
 	// Seconds is the time from the first unit to the last.
 	Seconds float64 `json:"seconds"`
 	// Truncated says where the recording was cut off, if it was.
@@ -200,7 +203,7 @@ func (a *Analysis) Report() *Report {
 	r := &Report{
 		Source: a.source, Start: a.tracker.Start(), Messages: a.messages, Findings: a.findings,
 		Summary: Summary{
-			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes, Skipped: a.stats.Skipped,
+			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes, Skipped: a.stats.Skipped, NotFollowed: a.tracker.notFollowed,
 			Seconds: a.tracker.End().Sub(a.tracker.Start()).Seconds(), FindingsByKind: a.perKind,
 			MessagesNotListed: a.all.messages - int64(len(a.messages)),
 			All:               a.all.summary(-1, -1),

@@ -5,10 +5,7 @@ import (
 )
 
 // found is a finding about to be reported.
-type found struct {
-	t *Tracker
-	f *Finding
-}
+type found struct{ f *Finding }
 
 // find makes a finding of an event.
 func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) found {
@@ -17,7 +14,7 @@ func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) found {
 		f.Messages = []int64{e.Message}
 	}
 	t.pending = append(t.pending, f)
-	return found{t, f}
+	return found{f}
 }
 
 // findIn makes a finding of a message and its repeats.

@@ -41,8 +41,8 @@ type Tracker struct {
 	scratch    []byte // payload whose end was not recorded
 	data       []byte // DATA as the receiver's half is given it
 	ended      bool
-	// Overflow counts units of conversations beyond the limit.
-	Overflow int64
+	// notFollowed counts units of conversations beyond the limit.
+	notFollowed int64
 }
 
 // maxConversations bounds the memory of a recording of anything: a full cluster
@@ -85,7 +85,7 @@ func (t *Tracker) Unit(u *Unit) {
 	t.now = u.Time
 	c, forward := t.conversation(u)
 	if c == nil {
-		t.Overflow++
+		t.notFollowed++
 		return
 	}
 	switch {

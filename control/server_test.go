@@ -222,10 +222,10 @@ func FuzzRequests(f *testing.F) {
 	f.Fuzz(func(t *testing.T, url, body string) {
 		req, err := http.NewRequest(http.MethodPost, "http://x", strings.NewReader(body))
 		if err != nil {
-			t.Skip()
+			return // no request at all
 		}
 		if req.URL, err = req.URL.Parse(url); err != nil {
-			t.Skip()
+			return // no request at all
 		}
 		// Whatever it waits for, and however often: the caller hangs up.
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)

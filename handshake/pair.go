@@ -115,7 +115,7 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 	}
 	if !defect.OK() {
 		reason := Reason(defect.Kind)
-		if defect.Kind == protocol.DefectStartMark && p.expectsStray(now) {
+		if defect.Kind == protocol.DefectStartMark && p.expectsStray() {
 			reason = ReasonStray
 		}
 		return append(acts, Action{Kind: Drop, Reason: reason})
@@ -137,9 +137,9 @@ func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	return p.packet(now, h, nil, true, acts)
 }
 
-// expectsStray reports whether bare payload at this time is the rest of a
-// message we know of rather than noise.
-func (p *Pair) expectsStray(Instant) bool {
+// expectsStray reports whether bare payload is the rest of a message we know of
+// rather than noise.
+func (p *Pair) expectsStray() bool {
 	return p.recv.state == WaitData || p.last.valid
 }
 

@@ -193,6 +193,9 @@ func printSummary(out io.Writer, r *capture.Report) {
 	for reason, n := range s.Skipped {
 		fmt.Fprintf(out, "passed over: %d %s\n", n, reason)
 	}
+	if s.NotFollowed > 0 {
+		fmt.Fprintf(out, "passed over: %d of more pairs of addresses than are followed\n", s.NotFollowed)
+	}
 	if s.Truncated != "" {
 		fmt.Fprintln(out, s.Truncated)
 	}
