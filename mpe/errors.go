@@ -16,6 +16,15 @@ var (
 	ErrLength = errors.New("the length is not a multiple of 4 bytes")
 	// ErrTag: a tag that the wire cannot carry.
 	ErrTag = errors.New("the tag does not fit into 8 bits")
+	// ErrComm: a communicator that the wire cannot carry.
+	ErrComm = errors.New("the peer's profile carries no communicator")
+	// ErrWildcard: a receive from any source whose tag the wire of some peers
+	// cannot carry.
+	ErrWildcard = errors.New("a receive from any source needs tag 0 or any tag while there are peers that carry no tag")
+	// ErrCancelled: the operation was taken back.
+	ErrCancelled = errors.New("the operation was cancelled")
+	// ErrFull: more operations or messages wait than the limits allow.
+	ErrFull = errors.New("too many operations wait")
 )
 
 // WaitError is an operation that the caller's context ended. It says what the

@@ -27,15 +27,24 @@ type Status struct {
 	// Peer is the other rank; Send tells the direction.
 	Peer int
 	Send bool
-	// Words is the size of the message as its sender gave it. What a
-	// truncated receive stored is its buffer's length.
+	// Bytes is the size of the message as its sender gave it, and Words the
+	// same in words, rounded up. What a truncated receive stored is its
+	// buffer's length. A Probe of a peer that announces no length says
+	// UnknownLength.
+	Bytes int64
 	Words uint32
+	// Comm is the communicator that it belonged to.
+	Comm uint32
 	// Datatype and Tag are the sender's.
 	Datatype protocol.Datatype
 	Tag      int
 	// Phases are the steps of the handshake, on the engine's clock.
 	Phases handshake.Phases
 }
+
+// UnknownLength is Status.Bytes of a message that was announced without its
+// length.
+const UnknownLength = -1
 
 // Request is a posted operation.
 type Request struct {

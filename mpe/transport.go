@@ -74,3 +74,21 @@ const (
 	// ArrivedBroken: a stream stopped making sense and was closed.
 	ArrivedBroken
 )
+
+// PacketTransport is a Transport that carries the packets of the extended
+// profile as well. Recv gives each of them whole, as an ArrivedDatagram.
+type PacketTransport interface {
+	Transport
+	// SendPackets sends packets to peer in order, and returns how many the
+	// network took. It does not block: a network that is full loses the rest,
+	// which is no error, because packets are repeated until they are
+	// acknowledged. The bytes are the caller's again when the call returns.
+	SendPackets(peer int, packets []Packet) (int, error)
+}
+
+// Packet is one packet of the extended profile to be sent: a header, and the
+// payload that follows it.
+type Packet struct {
+	Header  [protocol.ExtHeaderLen]byte
+	Payload []byte
+}
