@@ -169,6 +169,9 @@ type Summary struct {
 	// All sums up all messages, Pairs those of each pair of ranks.
 	All   PairSummary   `json:"all"`
 	Pairs []PairSummary `json:"pairs"`
+	// Extended sums up the pairs that used the extended profile; their
+	// messages are in no other number.
+	Extended []ExtendedPair `json:"extended,omitempty"`
 }
 
 // PairSummary sums up the messages from one rank to another; Src and Dst are -1
@@ -208,6 +211,7 @@ func (a *Analysis) Report() *Report {
 			MessagesNotListed: a.all.messages - int64(len(a.messages)),
 			All:               a.all.summary(-1, -1),
 			Pairs:             []PairSummary{},
+			Extended:          a.tracker.Extended(),
 		},
 	}
 	if r.Messages == nil {

@@ -60,6 +60,9 @@ type Event struct {
 	// offending byte of a header.
 	Reason handshake.Reason
 	Byte   uint8
+	// Extended is what a packet of the extended profile has beyond a Header;
+	// nil for any other.
+	Extended *Extended
 	// Data are the bytes themselves.
 	Data []byte
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // FuzzTracker follows anything. Each unit of the input is a byte for who speaks
@@ -25,6 +27,18 @@ func FuzzTracker(f *testing.F) {
 			seed = append(seed, u.Src.Addr().As4()[3]&3|u.Dst.Addr().As4()[3]&3<<2, gap)
 			seed = binary.LittleEndian.AppendUint16(seed, uint16(len(u.Data)))
 			seed = append(seed, u.Data...)
+		}
+		f.Add(seed)
+	}
+	for _, stream := range []byte{0, 0x10} {
+		talk := capturetest.NewTalk(true).Ack(0).Ack(1).Eager(0, 1, []byte("hello"), 3).Rendezvous(1, 1, make([]byte, 100), 40)
+		var seed []byte
+		for _, p := range talk.Capture.Packets {
+			packet := p.Data[14+20+20:] // behind Ethernet, IP and TCP
+			h, _, _ := protocol.ParseExtended(packet)
+			seed = append(seed, byte(h.Src)|byte(h.Dst)<<2|stream, 1)
+			seed = binary.LittleEndian.AppendUint16(seed, uint16(len(packet)))
+			seed = append(seed, packet...)
 		}
 		f.Add(seed)
 	}

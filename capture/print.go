@@ -46,6 +46,8 @@ type Line struct {
 	// of its header.
 	Reason string `json:"reason,omitempty"`
 	Byte   *uint8 `json:"byte,omitempty"`
+	// Extended is the rest of a packet of the extended profile.
+	Extended *ExtendedLine `json:"extended,omitempty"`
 }
 
 // Line returns the event for printing as JSON.
@@ -63,14 +65,15 @@ func (e *Event) Line() Line {
 		size, tag := e.Header.Size, e.Header.Tag
 		l.Type, l.Call, l.Size, l.Tag = e.Header.Type.String(), e.Header.Call.String(), &size, &tag
 	}
+	if x := e.Extended; x != nil {
+		l.Tag, l.Extended = nil, x.line()
+	}
 	if e.InData {
 		offset, n, padding, total := e.Offset, e.Bytes, e.Padding, e.Total
 		l.Offset, l.Bytes, l.Padding, l.Total, l.DataPacket = &offset, &n, &padding, &total, e.DataPacket
 	}
-	if e.Reason != handshake.ReasonNone {
-		l.Reason = e.Reason.String()
-	}
-	if e.Kind == BadEvent && e.Reason <= handshake.ReasonType && e.Reason != handshake.ReasonShort {
+	l.Reason = e.reason()
+	if e.namesByte() {
 		b := e.Byte
 		l.Byte = &b
 	}
@@ -79,6 +82,9 @@ func (e *Event) Line() Line {
 
 // hasHeader reports whether the event has a header that could be read.
 func (e *Event) hasHeader() bool {
+	if e.Extended != nil {
+		return e.Header.Type != 0
+	}
 	return e.Kind == PacketEvent || e.Kind == BadEvent && (e.Reason == handshake.ReasonReserved || e.Reason == handshake.ReasonLength)
 }
 
@@ -87,6 +93,8 @@ func (e *Event) Text() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s > %s %v %d: ", shortAddr(e.Src), shortAddr(e.Dst), e.Proto, e.Length)
 	switch {
+	case e.Extended != nil && e.hasHeader():
+		s.WriteString(e.Extended.text())
 	case e.hasHeader():
 		s.WriteString(e.Header.String())
 	case e.Kind == PayloadEvent && e.HasRanks:
@@ -99,7 +107,7 @@ func (e *Event) Text() string {
 	if e.Message != 0 {
 		fmt.Fprintf(&s, ", message %d", e.Message)
 	}
-	if e.InData {
+	if e.InData && e.Extended == nil {
 		fmt.Fprintf(&s, ", bytes %s of %d", span(e.Offset, e.Bytes), e.Total)
 		if e.Kind == PayloadEvent {
 			fmt.Fprintf(&s, " (packet %d)", e.DataPacket)
@@ -117,9 +125,9 @@ func (e *Event) Text() string {
 	case e.Repeated:
 		s.WriteString(", repeated")
 	}
-	if e.Reason != handshake.ReasonNone {
-		fmt.Fprintf(&s, " [%v", e.Reason)
-		if e.Kind == BadEvent && e.Reason <= handshake.ReasonType && e.Reason != handshake.ReasonShort {
+	if reason := e.reason(); reason != "" {
+		fmt.Fprintf(&s, " [%s", reason)
+		if e.namesByte() {
 			fmt.Fprintf(&s, ": byte %d", e.Byte)
 		}
 		s.WriteByte(']')

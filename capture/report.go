@@ -109,6 +109,15 @@ const (
 	SenderGaveUp Kind = "sender_gave_up"
 	// NeverCleared: a SEND_REQUEST was never answered.
 	NeverCleared Kind = "never_cleared"
+	// Damaged: the checksum of a packet of the extended profile is wrong.
+	Damaged Kind = "damaged"
+	// SessionChanged: a rank has a new session with a peer of the extended
+	// profile: it was restarted, or has given the peer up.
+	SessionChanged Kind = "session_changed"
+	// Goodbye: a rank of the extended profile said that it shuts down.
+	Goodbye Kind = "goodbye"
+	// Refused: a receiver of the extended profile refused a message.
+	Refused Kind = "refused"
 	// Wedged: a node is in a state that it cannot leave by itself; the text
 	// says which trap of the protocol document explains it.
 	Wedged Kind = "wedged"

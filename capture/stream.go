@@ -14,6 +14,9 @@ type stream struct {
 	have   int   // bytes of the header
 	left   int64 // payload bytes still to come
 	lost   bool  // the place in the stream is not known
+	// packet is what there is of a packet of the extended profile, as long as
+	// it is not whole; nil otherwise.
+	packet []byte
 }
 
 // streamed follows a piece of a TCP stream.
@@ -30,8 +33,9 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
 	b := u.Data
 	missing := int64(u.Gap)
 	if missing > 0 {
-		if s.left < missing || s.have > 0 {
+		if s.left < missing || s.have > 0 || s.packet != nil {
 			s.lost, s.have, s.left = true, 0, 0
+			t.release(s)
 		} else {
 			s.left -= missing
 		}
@@ -40,6 +44,8 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
 		switch {
 		case s.lost:
 			b = t.resync(u, s, b)
+		case s.packet != nil:
+			b = t.streamExtended(c, forward, u, s, b)
 		case s.left > 0:
 			n := min(int64(len(b)), s.left)
 			e := t.begin(u, b[:n])
@@ -53,12 +59,17 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
 			b = b[n:]
 			if s.have == protocol.HeaderLen {
 				s.have = 0
+				if protocol.IsExtended(s.header[:]) {
+					s.packet = append(t.takeBuffer(), s.header[:]...)
+					break
+				}
 				t.streamHeader(u, s, out, in)
 			}
 		}
 	}
 	if u.Truncated > 0 {
 		s.lost = true
+		t.release(s)
 	}
 }
 
@@ -91,7 +102,8 @@ func (t *Tracker) resync(u *Unit, s *stream, b []byte) []byte {
 			break
 		}
 		at += i
-		if _, defect := t.opts.Profile.Parse(b[at:]); defect.OK() {
+		_, defect := t.opts.Profile.Parse(b[at:])
+		if _, _, extended := protocol.ParseExtendedHeader(b[at:]); defect.OK() || extended.OK() {
 			s.lost = false
 			return b[at:]
 		}

@@ -12,7 +12,9 @@ import (
 
 // TrackerOptions configure a Tracker. A nil callback is not called.
 type TrackerOptions struct {
-	// Profile is the dialect of the headers.
+	// Profile is the dialect of the headers. Packets of the extended profile
+	// are known by themselves, whatever it is; protocol.Extended means
+	// CloudFPGA for the others.
 	Profile protocol.Profile
 	// OnEvent is given every packet and piece of payload, in order.
 	OnEvent func(*Event)
@@ -41,6 +43,9 @@ type Tracker struct {
 	scratch    []byte // payload whose end was not recorded
 	data       []byte // DATA as the receiver's half is given it
 	ended      bool
+	ext        Extended // the event's, and room for its ranges
+	extOpen    int      // open messages of the extended profile
+	buffers    [][]byte // for packets of the extended profile on streams
 	// notFollowed counts units of conversations beyond the limit.
 	notFollowed int64
 }
@@ -56,10 +61,14 @@ type conversation struct {
 	key   convKey
 	flows [2]flow // from a to b, from b to a
 	tcp   [2]*stream
+	ext   *extPair // nil until a packet of the extended profile comes
 }
 
 // NewTracker returns a Tracker of nothing yet.
 func NewTracker(opts TrackerOptions) *Tracker {
+	if opts.Profile == protocol.Extended {
+		opts.Profile = protocol.CloudFPGA
+	}
 	return &Tracker{opts: opts, convs: map[convKey]*conversation{}, ranks: newIdentities()}
 }
 
@@ -91,6 +100,8 @@ func (t *Tracker) Unit(u *Unit) {
 	switch {
 	case u.Proto == TCP:
 		t.streamed(c, forward, u)
+	case t.isExtended(c, forward, u):
+		t.extendedDatagram(c, forward, u)
 	case len(u.Data) > protocol.MaxDatagram+protocol.LineLen:
 		t.segments(c, forward, u)
 	default:
@@ -248,6 +259,7 @@ func (t *Tracker) Finish() {
 	}
 	t.ended = true
 	t.judgeOpen()
+	t.judgeExtended()
 	t.deliver()
 }
 

@@ -11,6 +11,9 @@ import (
 type Config struct {
 	Log     Log     `yaml:"log"`
 	Control Control `yaml:"control"`
+	Attach  Attach  `yaml:"attach,omitempty"`
+	// TLS secures the links over TCP; nil leaves them plain.
+	TLS *TLS `yaml:"tls,omitempty"`
 	// Ranks are all ranks of the cluster, in the order of the file.
 	Ranks []Rank `yaml:"ranks"`
 	// Defaults is what holds for the link to every rank that does not say
@@ -29,7 +32,7 @@ type Log struct {
 	Format string `yaml:"format"`
 }
 
-// Control is the Unix socket by which zrlctl and host programs reach the daemon.
+// Control is the Unix socket by which zrlctl reaches the daemon.
 type Control struct {
 	// Socket is an absolute path, or empty for no socket.
 	Socket string `yaml:"socket"`
@@ -42,6 +45,12 @@ type Limits struct {
 	// ReceiveBuffer is the receive buffer in bytes that each rank's socket
 	// asks the kernel for.
 	ReceiveBuffer Size `yaml:"receive_buffer"`
+	// Unexpected is how many messages of the extended profile may wait for a
+	// receive at a rank, in each communicator.
+	Unexpected int `yaml:"unexpected"`
+	// Posted is how many receives may wait for a message at such a rank, in
+	// each communicator.
+	Posted int `yaml:"posted"`
 }
 
 // The values that Log takes.
@@ -58,6 +67,8 @@ const (
 const (
 	defaultMode          = 0o660
 	defaultReceiveBuffer = 16 << 20
+	defaultUnexpected    = 1 << 20
+	defaultPosted        = 1 << 20
 )
 
 // DefaultSocket is the control socket of a configuration that names none, and
@@ -86,7 +97,7 @@ func New(ranks ...Rank) *Config {
 func (c *Config) setDefaults() {
 	c.Log = Log{Level: LevelInfo, Format: FormatConsole}
 	c.Control = Control{Socket: DefaultSocket(), Mode: defaultMode}
-	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer}
+	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer, Unexpected: defaultUnexpected, Posted: defaultPosted}
 }
 
 // Rank returns the entry of rank n, or nil if there is none. After Validate

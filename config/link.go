@@ -21,9 +21,14 @@ type Link struct {
 	MaxMessageWords int
 	// MaxDatagram is the largest datagram in bytes, header included.
 	MaxDatagram int
-	Pace        Pace
-	Timeouts    Timeouts
-	Deadlines   Deadlines
+	// EagerLimit is the longest message, in bytes, that is sent to a peer of the
+	// extended profile before a receive matches; 0: none is.
+	EagerLimit Size
+	// Credit is what we let such a peer send before a receive matches.
+	Credit    Credit
+	Pace      Pace
+	Timeouts  Timeouts
+	Deadlines Deadlines
 	// WarnAfter is how long an operation waits until the log says so. 0:
 	// never.
 	WarnAfter time.Duration
@@ -78,6 +83,8 @@ type LinkOptions struct {
 	OnPartial       *OnPartial      `yaml:"on_partial,omitempty"`
 	MaxMessageWords *int            `yaml:"max_message_words,omitempty"`
 	MaxDatagram     *int            `yaml:"max_datagram,omitempty"`
+	EagerLimit      *Size           `yaml:"eager_limit,omitempty"`
+	Credit          CreditOptions   `yaml:"credit,omitempty"`
 	Pace            PaceOptions     `yaml:"pace,omitempty"`
 	Timeouts        TimeoutOptions  `yaml:"timeouts,omitempty"`
 	Deadlines       DeadlineOptions `yaml:"deadlines,omitempty"`
@@ -131,6 +138,9 @@ func (o *LinkOptions) Over(base Link) Link {
 	override(&base.OnPartial, o.OnPartial)
 	override(&base.MaxMessageWords, o.MaxMessageWords)
 	override(&base.MaxDatagram, o.MaxDatagram)
+	override(&base.EagerLimit, o.EagerLimit)
+	override(&base.Credit.Messages, o.Credit.Messages)
+	override(&base.Credit.Bytes, o.Credit.Bytes)
 	override(&base.Pace.PerDatagram, o.Pace.PerDatagram)
 	override(&base.Pace.OverWords, o.Pace.OverWords)
 	o.Timeouts.Clear.over(&base.Timeouts.Clear)

@@ -14,7 +14,7 @@ const ms = time.Millisecond
 func base() Link {
 	return Link{
 		Profile: protocol.V09, Transport: TransportUDP, OnPartial: PartialError,
-		MaxMessageWords: 1, MaxDatagram: 1416,
+		MaxMessageWords: 1, MaxDatagram: 1416, EagerLimit: 20, Credit: Credit{21, 22},
 		Pace:      Pace{2 * ms, 3},
 		Timeouts:  Timeouts{Backoff{4 * ms, 5 * ms, 6 * ms, 7}, Backoff{8 * ms, 9 * ms, 10 * ms, 11}, Backoff{12 * ms, 13 * ms, 14 * ms, 15}},
 		Deadlines: Deadlines{16 * ms, 17 * ms, 18 * ms},
@@ -30,7 +30,7 @@ func TestLinkFor(t *testing.T) {
   deadlines: {clear: 34ms, ack: 35ms, data: 36ms}, warn_after: 37ms}`
 	all := Link{
 		Profile: protocol.CloudFPGA, Transport: TransportTCP, OnPartial: PartialRepeat,
-		MaxMessageWords: 346, MaxDatagram: 512,
+		MaxMessageWords: 346, MaxDatagram: 512, EagerLimit: 20, Credit: Credit{21, 22},
 		Pace:      Pace{20 * time.Microsecond, 21},
 		Timeouts:  Timeouts{Backoff{22 * ms, 23 * ms, 24 * ms, 25}, Backoff{26 * ms, 27 * ms, 28 * ms, 29}, Backoff{30 * ms, 31 * ms, 32 * ms, 33}},
 		Deadlines: Deadlines{34 * ms, 35 * ms, 36 * ms},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -24,7 +25,8 @@ const (
 	EnvControlSocket = "ZRLMPID_CONTROL_SOCKET"
 )
 
-// Load reads the file at path, checks it, and applies the environment.
+// Load reads the file at path, checks it, makes the paths in it those of files in
+// its folder, and applies the environment.
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -35,6 +37,7 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.TLS.relativeTo(filepath.Dir(path))
 	if err := c.ApplyEnv(os.LookupEnv); err != nil {
 		return nil, err
 	}

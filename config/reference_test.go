@@ -61,12 +61,15 @@ func TestDeployFilesRoundTrip(t *testing.T) {
 func TestRoundTripKeepsWhatDiffersFromDefaults(t *testing.T) {
 	c := mustParse(t, `
 control: {socket: "", mode: 0600}
-limits: {receive_buffer: 4097}
-defaults: {max_message_words: 0, pace: {per_datagram: 0s}, deadlines: {ack: 0}}
+attach: {socket: /run/a.sock}
+tls: {certificate: c.pem, key: k.pem, authority: /a.pem}
+limits: {receive_buffer: 4097, unexpected: 1, posted: 67108864}
+defaults: {transport: tcp, max_message_words: 0, pace: {per_datagram: 0s}, deadlines: {ack: 0}}
 ranks:
   - {rank: 1, address: "[fd00::2%eth0]:9", run: standin, kernel: "exec:/a/b 'c  d'", link: {profile: v0.9, on_partial: repeat},
      habits: {max_ranks: false, pad_lines: false, long_tail: false, timeouts: false, one_parked_header: false,
        drop_unknown_ip: false, ack_once: false, ignore_destination: false}}
+  - {rank: 2, address: fd00::3, peer: software, link: {profile: extended, eager_limit: 0, credit: {messages: 1, bytes: 4097}}}
   - {rank: 0, address: fd00::1, run: standin, peer: software, kernel: source, kernel_options: {peer: 1, words: 1, datatype: float, interval: 1us}}
 `)
 	if *c.Ranks[0].Habits != (Habits{}) {
@@ -131,7 +134,7 @@ func TestReferenceShowsEveryKey(t *testing.T) {
 		}
 	}
 	check(reflect.TypeFor[Config](), "")
-	if keys < 60 {
+	if keys < 75 {
 		t.Errorf("the schema has %d keys, too few to have been walked in full", keys)
 	}
 }
@@ -140,6 +143,9 @@ func TestReferenceShowsEveryKey(t *testing.T) {
 func TestReferenceShowsDefaults(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	ref, def := mustParse(t, string(deployFiles(t)["zrlmpid.reference.yaml"])), New()
+	if got, want := ref.AttachSocket(), def.AttachSocket(); got != want {
+		t.Errorf("attach.socket: %s, want %s", got, want)
+	}
 	if ref.Log != def.Log || ref.Control != def.Control || ref.Limits != def.Limits {
 		t.Errorf("%+v %+v %+v, want\n%+v %+v %+v", ref.Log, ref.Control, ref.Limits, def.Log, def.Control, def.Limits)
 	}

@@ -19,6 +19,10 @@ const (
 	maxReceiveBuffer = 1 << 30
 )
 
+// maxQueue is the most messages or receives that may wait in a communicator. Each
+// takes some hundred bytes.
+const maxQueue = 1 << 26
+
 // maxSocketPath is the room in bytes for the path of a Unix socket on Linux,
 // less the zero behind it.
 const maxSocketPath = 107
@@ -33,11 +37,14 @@ func (c *Config) Validate() error {
 	if problem := socketProblem(c.Control.Socket); problem != "" {
 		p.add("control.socket", "%s", problem)
 	}
-	if b := c.Limits.ReceiveBuffer; b < minReceiveBuffer || b > maxReceiveBuffer {
-		p.add("limits.receive_buffer", "%v is outside %v to %v", b, Size(minReceiveBuffer), Size(maxReceiveBuffer))
-	}
+	c.validateAttach(p)
+	sizeIn(p, "limits.receive_buffer", c.Limits.ReceiveBuffer, minReceiveBuffer, maxReceiveBuffer)
+	inRange(p, "limits.unexpected", c.Limits.Unexpected, 1, maxQueue)
+	inRange(p, "limits.posted", c.Limits.Posted, 1, maxQueue)
 	c.Defaults.validate(p, "defaults")
 	c.validateRanks(p)
+	c.validateExtended(p)
+	c.validateTLS(p)
 	return p.err()
 }
 

@@ -48,6 +48,15 @@ func (o *LinkOptions) validate(p *problems, key string) {
 				n, protocol.LineLen, n-n%protocol.LineLen)
 		}
 	}
+	if n := o.EagerLimit; n != nil {
+		sizeIn(p, key+".eager_limit", *n, 0, maxEagerLimit)
+	}
+	if o.Credit.Messages != nil {
+		inRange(p, key+".credit.messages", *o.Credit.Messages, 1, maxCreditMessages)
+	}
+	if n := o.Credit.Bytes; n != nil {
+		sizeIn(p, key+".credit.bytes", *n, 1, maxCreditBytes)
+	}
 	if d := o.Pace.PerDatagram; d != nil && (*d < 0 || *d > longestPause) {
 		p.add(key+".pace.per_datagram", "%v is outside 0s to %v", *d, longestPause)
 	}
@@ -73,6 +82,12 @@ func (o *BackoffOptions) validate(p *problems, key string) {
 	}
 	if o.Then != nil {
 		durationIn(p, key+".then", *o.Then, shortestBackoff)
+	}
+}
+
+func sizeIn(p *problems, key string, got, low, high Size) {
+	if got < low || got > high {
+		p.add(key, "%v is outside %v to %v", got, low, high)
 	}
 }
 

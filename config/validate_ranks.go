@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -108,6 +110,28 @@ func (c *Config) validateAddresses(p *problems) {
 	}
 }
 
+// plainLinks warns of links between zrlmpids that tls does not secure.
+func (c *Config) plainLinks() []string {
+	if c.TLS == nil {
+		return nil
+	}
+	var plain []string
+	for i := range c.Ranks {
+		r := &c.Ranks[i]
+		transport := c.Defaults.Transport
+		if r.Link != nil && r.Link.Transport != nil {
+			transport = r.Link.Transport
+		}
+		if r.Peer == PeerSoftware && !r.Local() && (transport == nil || *transport != TransportTCP) {
+			plain = append(plain, strconv.Itoa(r.Rank))
+		}
+	}
+	if len(plain) == 0 {
+		return nil
+	}
+	return []string{"tls secures links over tcp only, and the links to these ranks are udp: " + strings.Join(plain, ", ")}
+}
+
 // Warnings returns what is legal but wrong in most clusters: each is one line
 // for the log. The configuration must have passed Validate.
 func (c *Config) Warnings() []string {
@@ -138,5 +162,5 @@ func (c *Config) Warnings() []string {
 			warn("the link to rank %d is tcp, but deployed nodes (peer: %s) speak UDP only", r.Rank, r.Peer)
 		}
 	}
-	return warnings
+	return append(warnings, c.plainLinks()...)
 }

@@ -171,7 +171,7 @@ func TestValidateProgrammatic(t *testing.T) {
 	c := New(Rank{Address: Address{netip.MustParseAddrPort("10.0.0.1:1")}, Run: RunStandin, Kernel: Kernel{Name: KernelExec},
 		Link: &LinkOptions{Profile: &profile}},
 		Rank{Rank: 1, Address: Address{netip.MustParseAddrPort("10.0.0.2:1")}, Run: RunStandin, Kernel: Kernel{Name: "jazz"}})
-	want := `ranks[0].link.profile: unknown profile "profile(200)": the profiles are "cloudfpga" and "v0.9"
+	want := `ranks[0].link.profile: unknown profile "profile(200)": the profiles are "cloudfpga", "v0.9" and "extended"
 ranks[0].kernel: exec: names no program: write exec:/path/prog, with arguments behind it
 ranks[1].kernel: "jazz" is not known: it is one of echo, ring, sink, source`
 	if got := text(c.Validate()); got != want {

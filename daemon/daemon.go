@@ -18,6 +18,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/rankmap"
 )
@@ -64,29 +65,16 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 		d.ranks = append(d.ranks, r)
 	}
 	slices.SortFunc(d.ranks, func(a, b *localRank) int { return cmp.Compare(a.cfg.Rank, b.cfg.Rank) })
-	m, err := mapOf(cfg)
+	m, err := node.Map(cfg)
 	errs = append(errs, err)
 	d.rankMap = m
 	d.observer = newObserver(d.log, len(cfg.Ranks), func(rank, peer int) protocol.Profile {
-		if r := d.local(rank); r != nil && peer >= 0 && peer < len(r.links) {
-			return r.links[peer].Profile
+		if r := d.local(rank); r != nil && peer >= 0 && peer < len(r.Links) {
+			return r.Links[peer].Profile
 		}
 		return protocol.CloudFPGA
 	})
 	return d, errors.Join(errs...)
-}
-
-// mapOf returns the configuration's rank map.
-func mapOf(cfg *config.Config) (*rankmap.Map, error) {
-	entries := make([]rankmap.Entry, len(cfg.Ranks))
-	for i, r := range cfg.Ranks {
-		kind, err := rankmap.ParseKind(string(r.Peer))
-		if err != nil {
-			return nil, err
-		}
-		entries[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: kind, Local: r.Local()}
-	}
-	return rankmap.New(entries)
 }
 
 // local returns the local rank of the given number, or nil.
@@ -134,7 +122,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 // bind binds every local rank and the control socket, or nothing.
 func (d *Daemon) bind() (socket net.Listener, err error) {
 	for _, r := range d.ranks {
-		if err := r.bind(d.rankMap, d.cfg); err != nil {
+		if err := r.Bind(d.rankMap); err != nil {
 			return nil, errors.Join(err, d.release(nil))
 		}
 	}
@@ -155,8 +143,8 @@ func (d *Daemon) release(socket net.Listener) error {
 		errs = append(errs, socket.Close())
 	}
 	for _, r := range d.ranks {
-		if r.engine == nil {
-			errs = append(errs, r.sockets.close())
+		if r.Engine == nil {
+			errs = append(errs, r.Close(context.Background()))
 		}
 	}
 	return errors.Join(append(errs, d.stopEngines())...)
@@ -164,7 +152,7 @@ func (d *Daemon) release(socket net.Listener) error {
 
 func (d *Daemon) startEngines() error {
 	for _, r := range d.ranks {
-		if err := r.start(d.cfg, d.observer, d.log); err != nil {
+		if err := r.start(d.observer, d.log); err != nil {
 			return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)
 		}
 	}
@@ -247,15 +235,11 @@ func (d *Daemon) stopEngines() error {
 	defer cancel()
 	var engines errgroup.Group
 	for _, r := range d.ranks {
-		if r.engine == nil {
+		if r.Engine == nil {
 			continue
 		}
 		engines.Go(func() error {
-			err := r.engine.Close(ctx)
-			if len(r.links) == 1 {
-				err = r.sockets.close() // an engine without peers has not taken it
-			}
-			switch {
+			switch err := r.Close(ctx); {
 			case errors.Is(err, context.DeadlineExceeded):
 				d.log.Warn("a message that was under way when the daemon stopped was cut off", zap.Int("rank", r.cfg.Rank))
 				return nil

@@ -124,7 +124,7 @@ func TestRequestErrors(t *testing.T) {
 		{"remote", send(2, 0, "1234"), control.Rank, "rank 2 does not run in this daemon"},
 		{"half a word", send(0, 1, "123"), control.Usage, "3 bytes: the length is not a multiple of 4"},
 		{"empty to an FPGA", send(0, 1, ""), control.Empty, "a message of 0 words wedges an FPGA"},
-		{"too long", recv(1, 0, maxWords+1), control.TooLong, "67108865 words: a message has 67108864 at most"},
+		{"too long", recv(1, 0, 1<<26+1), control.TooLong, "67108865 words: a message has 67108864 at most"},
 		{"negative", recv(1, 0, -1), control.Usage, "-1 words"},
 		{"reset of no peer", r.client.Reset(ctx, control.ResetRequest{Rank: 0, Peer: 5}), control.Rank, "rank 5: no such peer"},
 		{"reset by a remote", r.client.Reset(ctx, control.ResetRequest{Rank: 2, Peer: 0}), control.Rank, "rank 2 does not run in this daemon"},
@@ -153,7 +153,7 @@ func TestHangUp(t *testing.T) {
 		_, _, err := r.client.Recv(ctx, control.RecvRequest{From: 1, To: 0, Words: 1})
 		errs <- err
 	}()
-	posted := func() bool { return r.ranks[0].engine.Snapshot().Peers[0].Receiving != nil }
+	posted := func() bool { return r.ranks[0].Engine.Snapshot().Peers[0].Receiving != nil }
 	await(t, "the receive to be posted", posted)
 	cancel()
 	if err := <-errs; !errors.Is(err, context.Canceled) {
@@ -233,7 +233,7 @@ func TestShutdown(t *testing.T) {
 		_, _, err := r.client.Recv(within(t), control.RecvRequest{From: 3, To: 0, Words: 1})
 		told <- err
 	}()
-	await(t, "the receive to be posted", func() bool { return r.ranks[0].engine.Snapshot().Peers[2].Receiving != nil })
+	await(t, "the receive to be posted", func() bool { return r.ranks[0].Engine.Snapshot().Peers[2].Receiving != nil })
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}

@@ -67,7 +67,7 @@ func TestBadPackets(t *testing.T) {
 		{"unknown_address", stranger, header(nil), "dropped: that address is not in the rank map"},
 	} {
 		count := func() uint64 {
-			s := r.ranks[0].engine.Snapshot()
+			s := r.ranks[0].Engine.Snapshot()
 			return s.Dropped[tt.reason] + s.Peers[1].Dropped[tt.reason]
 		}
 		before := count()

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -40,7 +41,9 @@ type rankLimits struct {
 	mu      sync.Mutex
 	drops   [handshake.NumReasons]limiter
 	events  [handshake.NumEvents]limiter
-	failed  []limiter // by peer
+	failed  []limiter // by peer, and last of no peer in particular
+	xdrops  [extended.NumReasons]limiter
+	xevents [extended.NumEvents]limiter
 	network limiter
 }
 
@@ -52,6 +55,8 @@ const (
 	lineEvent
 	lineFailed
 	lineNetwork
+	lineExtendedDrop
+	lineExtendedEvent
 )
 
 // line is what a log line is made of, by value, so that queueing it allocates
@@ -64,11 +69,15 @@ type line struct {
 	reason handshake.Reason
 	event  handshake.Event
 	header protocol.Header
-	from   netip.AddrPort
-	size   int // of what arrived, in bytes; -1 if nothing did
-	head   [protocol.HeaderLen]byte
-	err    error
-	send   bool
+	// Of the extended profile.
+	xreason extended.Reason
+	xevent  extended.Event
+	xheader protocol.ExtHeader
+	from    netip.AddrPort
+	size    int // of what arrived, in bytes; -1 if nothing did
+	head    [protocol.HeaderLen]byte
+	err     error
+	send    bool
 }
 
 // newObserver returns an observer of a cluster with the given number of ranks.
@@ -79,7 +88,7 @@ func newObserver(log *zap.Logger, size int, profile func(rank, peer int) protoco
 		now: func() time.Duration { return time.Since(start) },
 	}
 	for i := range o.ranks {
-		o.ranks[i] = &rankLimits{failed: make([]limiter, size)}
+		o.ranks[i] = &rankLimits{failed: make([]limiter, size+1)}
 	}
 	return o
 }
@@ -125,14 +134,42 @@ func (o *Observer) Noted(rank, peer int, act handshake.Action) {
 	})
 }
 
-// Done implements mpe.Observer. Only failures are logged, and not those that the
-// caller or the end of the daemon brought about.
-func (o *Observer) Done(rank int, s mpe.Status, err error) {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrClosed) {
+// DroppedExtended implements mpe.Observer.
+func (o *Observer) DroppedExtended(rank, peer int, a *mpe.Arrival, act *extended.Action) {
+	if !o.log.Core().Enabled(extendedDropLevel(act.Reason)) {
+		return
+	}
+	ln := line{kind: lineExtendedDrop, rank: rank, peer: peer, xreason: act.Reason, xheader: act.Header, size: -1}
+	if a != nil {
+		ln.from, ln.size = a.From, len(a.Bytes)
+	}
+	limits := o.ranks[rank]
+	o.take(limits, &limits.xdrops[act.Reason], &ln)
+}
+
+// NotedExtended implements mpe.Observer.
+func (o *Observer) NotedExtended(rank, peer int, act *extended.Action) {
+	if !o.log.Core().Enabled(extendedEventLevel(act.Event)) {
 		return
 	}
 	limits := o.ranks[rank]
-	o.take(limits, &limits.failed[s.Peer], &line{kind: lineFailed, rank: rank, peer: s.Peer, send: s.Send, err: err})
+	o.take(limits, &limits.xevents[act.Event], &line{
+		kind: lineExtendedEvent, rank: rank, peer: peer, xevent: act.Event, xheader: act.Header, size: int(act.Length),
+	})
+}
+
+// Done implements mpe.Observer. Only failures are logged, and not those that the
+// caller or the end of the daemon brought about.
+func (o *Observer) Done(rank int, s mpe.Status, err error) {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrClosed) || errors.Is(err, mpe.ErrCancelled) {
+		return
+	}
+	limits := o.ranks[rank]
+	limiter := &limits.failed[len(limits.failed)-1]
+	if s.Peer >= 0 {
+		limiter = &limits.failed[s.Peer]
+	}
+	o.take(limits, limiter, &line{kind: lineFailed, rank: rank, peer: s.Peer, send: s.Send, err: err})
 }
 
 // TransportError implements mpe.Observer.
@@ -188,6 +225,12 @@ func (o *Observer) flush() {
 		}
 		for e := range limits.events {
 			more(&limits.events[e], handshake.Event(e).String(), eventLevel(handshake.Event(e)))
+		}
+		for r := range limits.xdrops {
+			more(&limits.xdrops[r], "packets dropped: "+extended.Reason(r).String(), extendedDropLevel(extended.Reason(r)))
+		}
+		for e := range limits.xevents {
+			more(&limits.xevents[e], extended.Event(e).String(), extendedEventLevel(extended.Event(e)))
 		}
 		for peer := range limits.failed {
 			more(&limits.failed[peer], failedText(peer), zapcore.WarnLevel)

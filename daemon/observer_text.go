@@ -54,9 +54,23 @@ func (o *Observer) write(ln *line) {
 		if ln.send {
 			way = "send to"
 		}
-		text = fmt.Sprintf("rank %d: %s rank %d failed: %v", ln.rank, way, ln.peer, ln.err)
+		who := fmt.Sprintf("rank %d", ln.peer)
+		if ln.peer < 0 {
+			who = "any rank"
+		}
+		text = fmt.Sprintf("rank %d: %s %s failed: %v", ln.rank, way, who, ln.err)
 	case lineNetwork:
 		text = ln.err.Error() // it names the rank
+	case lineExtendedDrop:
+		level, text = extendedDropLevel(ln.xreason), extendedDropped(ln)
+		fields = append(fields, zap.Stringer("reason", ln.xreason))
+	case lineExtendedEvent:
+		level = extendedEventLevel(ln.xevent)
+		text = fmt.Sprintf("rank %d and rank %d: %s", ln.rank, ln.peer, extendedEventText[ln.xevent])
+		if ln.xheader.Type != 0 {
+			text += fmt.Sprintf(" (%v)", &ln.xheader)
+		}
+		fields = append(fields, zap.Stringer("event", ln.xevent))
 	}
 	if ln.suppressed > 0 {
 		text = fmt.Sprintf("%s … and %d more", text, ln.suppressed)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -17,7 +18,7 @@ import (
 type port struct {
 	log    *zap.Logger
 	engine *mpe.Engine
-	links  []link
+	links  []node.Link
 	limit  int // the largest message in words
 	peers  []portPeer
 }
@@ -32,7 +33,7 @@ type portPeer struct {
 
 var _ control.Port = (*port)(nil)
 
-func newPort(log *zap.Logger, engine *mpe.Engine, links []link, limit int) *port {
+func newPort(log *zap.Logger, engine *mpe.Engine, links []node.Link, limit int) *port {
 	p := &port{log: log, engine: engine, links: links, limit: limit, peers: make([]portPeer, len(links))}
 	for i := range p.peers {
 		p.peers[i].sending = make(chan struct{}, 1)

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,20 +12,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 // localRank is a rank that the daemon runs.
 type localRank struct {
-	cfg *config.Rank
-	// links has an entry per rank of the cluster; its own is zero.
-	links  []link
+	*node.Rank
+	cfg    *config.Rank
 	kernel standin.Kernel // of a stand-in
-
-	sockets sockets
-	engine  *mpe.Engine
-	port    *port // of a host
+	port   *port          // of a host
 
 	mu          sync.Mutex
 	kernelState string
@@ -35,17 +31,9 @@ type localRank struct {
 
 // newLocalRank plans a rank. Nothing is bound yet.
 func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank) (*localRank, error) {
-	r := &localRank{cfg: rank, links: make([]link, len(cfg.Ranks))}
-	var errs []error
-	for i := range cfg.Ranks {
-		remote := &cfg.Ranks[i]
-		if remote.Rank == rank.Rank {
-			continue
-		}
-		l, err := newLink(cfg, rank, remote)
-		errs = append(errs, err)
-		r.links[remote.Rank] = l
-	}
+	planned, err := node.Plan(cfg, rank)
+	r := &localRank{Rank: planned, cfg: rank}
+	errs := []error{err}
 	if rank.Run == config.RunStandin {
 		kernel, err := newKernel(log, rank)
 		errs = append(errs, err)
@@ -67,40 +55,13 @@ func newKernel(log *zap.Logger, rank *config.Rank) (standin.Kernel, error) {
 	return kernel, nil
 }
 
-// uses reports whether a link of the rank is on the given transport. A rank
-// without peers is on UDP.
-func (r *localRank) uses(t config.Transport) bool {
-	if len(r.links) == 1 {
-		return t == config.TransportUDP
-	}
-	return slices.ContainsFunc(r.links, func(l link) bool { return l.Transport == t })
-}
-
-// start makes the engine of a rank whose sockets are bound. The engine owns them
-// from here on.
-func (r *localRank) start(cfg *config.Config, observer mpe.Observer, log *zap.Logger) error {
-	peers := make([]mpe.Peer, len(r.links))
-	for i := range cfg.Ranks {
-		remote := &cfg.Ranks[i]
-		if remote.Rank == r.cfg.Rank {
-			continue
-		}
-		l := &r.links[remote.Rank]
-		peers[remote.Rank] = mpe.Peer{
-			Handshake: l.handshake, Transport: r.sockets.on(l.Transport),
-			Kind: string(remote.Peer), Address: remote.Address.String(),
-		}
-	}
-	engine, err := mpe.New(mpe.Config{
-		Rank: r.cfg.Rank, Peers: peers, Observer: observer,
-		TrustSource: r.cfg.Habits != nil && !r.cfg.Habits.DropUnknownIP,
-	})
-	if err != nil {
+// start makes the engine of a rank whose sockets are bound.
+func (r *localRank) start(observer mpe.Observer, log *zap.Logger) error {
+	if err := r.Start(observer); err != nil {
 		return err
 	}
-	r.engine = engine
 	if r.cfg.Run == config.RunHost {
-		r.port = newPort(log, engine, r.links, int(messageLimit(cfg)))
+		r.port = newPort(log, r.Engine, r.Links, int(node.MessageLimit(r.Config)))
 	}
 	return nil
 }
@@ -108,7 +69,7 @@ func (r *localRank) start(cfg *config.Config, observer mpe.Observer, log *zap.Lo
 // runKernel runs a stand-in's kernel until ctx is done. A kernel that fails does
 // not take the daemon with it, as an FPGA does not take its cluster.
 func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) {
-	err := r.kernel.Run(ctx, r.engine)
+	err := r.kernel.Run(ctx, r.Engine)
 	if ctx.Err() != nil {
 		return
 	}
@@ -125,7 +86,7 @@ func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) {
 // has one.
 func (r *localRank) warnAfter() time.Duration {
 	shortest := time.Duration(0)
-	for _, l := range r.links {
+	for _, l := range r.Links {
 		if l.WarnAfter > 0 && (shortest == 0 || l.WarnAfter < shortest) {
 			shortest = l.WarnAfter
 		}
@@ -143,11 +104,9 @@ func (r *localRank) idles(w mpe.Waiting) bool {
 func (r *localRank) status() control.LocalRank {
 	s := control.LocalRank{
 		Rank: r.cfg.Rank, Role: string(r.cfg.Run), Address: r.cfg.Address.String(),
-		Transports: r.sockets.names(), Engine: r.engine.Snapshot(),
+		Transports: r.Transports(), Engine: r.Engine.Snapshot(),
 	}
-	if r.sockets.udp != nil {
-		s.ReceiveBufferAsked, s.ReceiveBuffer = r.sockets.udp.ReceiveBuffer()
-	}
+	s.ReceiveBufferAsked, s.ReceiveBuffer = r.ReceiveBuffer()
 	if r.kernel == nil {
 		return s
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/node"
 )
 
 var _ control.Backend = (*Daemon)(nil)
@@ -34,10 +35,10 @@ func (d *Daemon) Status() control.Status {
 }
 
 // linkTo returns the link to a rank from the lowest other local rank, or nil.
-func (d *Daemon) linkTo(rank int) *link {
+func (d *Daemon) linkTo(rank int) *node.Link {
 	for _, r := range d.ranks {
 		if r.cfg.Rank != rank {
-			return &r.links[rank]
+			return &r.Links[rank]
 		}
 	}
 	return nil
@@ -72,5 +73,5 @@ func (d *Daemon) Reset(rank, peer int) error {
 	if r == nil {
 		return control.Errorf(control.Rank, "rank %d does not run in this daemon", rank)
 	}
-	return r.engine.Reset(peer)
+	return r.Engine.Reset(peer)
 }

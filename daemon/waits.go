@@ -79,13 +79,16 @@ func (w *waitWatcher) look() {
 		if shortest == 0 {
 			continue
 		}
-		for _, wait := range r.engine.Waits(shortest) {
+		for _, wait := range r.Engine.Waits(shortest) {
 			if r.idles(wait) {
 				continue
 			}
 			key := waitKey{wait.Local, wait.Remote, wait.ID, wait.State}
 			waiting[key] = true
-			after := r.links[wait.Remote].WarnAfter
+			after := shortest
+			if !wait.AnySource {
+				after = r.Links[wait.Remote].WarnAfter
+			}
 			if _, known := w.warned[key]; known || after == 0 || wait.Elapsed < after {
 				continue
 			}
@@ -104,7 +107,10 @@ func (w *waitWatcher) look() {
 
 // waitText is the wait without its duration.
 func waitText(w mpe.Waiting) string {
-	if w.For == 0 {
+	switch {
+	case w.AnySource:
+		return fmt.Sprintf("rank %d waited for a message from any rank", w.Local)
+	case w.For == 0:
 		return fmt.Sprintf("rank %d held a send to rank %d back", w.Local, w.Remote)
 	}
 	return fmt.Sprintf("rank %d waited for %v from rank %d", w.Local, w.For, w.Remote)

@@ -14,148 +14,239 @@ import (
 func (e *Engine) abandon(r *Request, cause error) (Status, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	select {
-	case <-r.done: // it ended while the lock was awaited
+	if r.ended.Load() { // while the lock was awaited
 		return r.status, r.err
-	default:
 	}
-	p := r.p
 	err := e.waitError(r, cause)
+	if !e.takeBack(r, false) {
+		err.InTransfer = true
+		e.orphan(r)
+	}
+	e.finish(r, err)
+	e.settle()
+	return r.status, r.err
+}
+
+// Cancel takes the request back, if that is still possible.
+func (r *Request) Cancel() {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.ended.Load() {
+		return
+	}
+	if e.takeBack(r, true) {
+		e.finish(r, ErrCancelled)
+	}
+	e.settle()
+}
+
+// takeBack takes a request out of wherever it waits, and reports false if it is
+// too late for that. With ask set, a peer is asked to give up a message that it
+// knows of; the request then ends when the peer has answered.
+func (e *Engine) takeBack(r *Request, ask bool) bool {
+	p := r.p
 	switch {
-	case p.sendq.remove(r) || p.recvq.remove(r):
+	case r.kind == OpRecv:
+		return e.takeBackRecv(r)
+	case p == nil: // to this rank, and no receive has matched
+		in := r.in
+		in.local = nil
+		_, ok := e.matcher(in.comm).RemoveUnexpected(in.handle)
+		return ok
+	case p.conn != nil:
+		return e.takeBackExtended(r, ask)
+	case p.sendq.remove(r):
+		return true
 	case r == p.sending:
 		acts, ok := p.pair.CancelSend(e.now(), r.id, e.acts[:0])
 		e.acts = acts
 		if ok {
 			p.sending = nil
 			e.nextSend(p)
-		} else {
-			e.orphan(p, r, err)
 		}
-	case r == p.recving:
-		if p.pair.CancelRecv(r.id) {
-			p.recving = nil
-			e.nextRecv(p)
-		} else {
-			e.orphan(p, r, err)
-		}
+		e.act(p, nil)
+		return ok
 	}
-	if !r.orphan {
-		e.finish(p, r, err)
-	}
-	e.act(p, nil)
-	e.settle()
-	return r.status, err
+	return false
 }
 
-// orphan puts a stand-in for r into the transfer, with a buffer of its own, and
-// ends r.
-func (e *Engine) orphan(p *peer, r *Request, err *WaitError) {
-	err.InTransfer = true
-	heir := *r
-	heir.buf = bytes.Clone(r.buf)
-	heir.orphan = true
-	heir.done = make(chan struct{})
-	if r.send {
-		p.sending = &heir
-	} else {
-		p.recving = &heir
+func (e *Engine) takeBackRecv(r *Request) bool {
+	if r.in == nil {
+		_, ok := e.matcher(r.comm).CancelPosted(r.handle)
+		return ok
+	}
+	p := r.in.p
+	if p == nil || p.pair == nil || !p.pair.CancelRecv(r.id) {
+		return false
+	}
+	p.recving = nil // and its SEND_REQUEST is parked again
+	e.act(p, nil)
+	return true
+}
+
+// orphan gives the transfer of a request that cannot be taken back a buffer of
+// its own.
+func (e *Engine) orphan(r *Request) {
+	in := r.in
+	switch {
+	case r.send() && r.p.conn != nil:
+		r.p.outs.orphan(r)
+	case r.send():
+		r.p.sending = heirOf(r)
+	case in.p.conn != nil:
+		in.buf, in.own, in.req = bytes.Clone(in.buf), true, nil
+		e.restore(in)
+	default:
+		in.p.recving = heirOf(r)
+	}
+}
+
+func heirOf(r *Request) *Request {
+	return &Request{
+		e: r.e, kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
+		buf: bytes.Clone(r.buf), posted: r.posted, id: r.id, in: r.in, orphan: true, status: r.status,
 	}
 }
 
 // waitError describes what r waits for.
 func (e *Engine) waitError(r *Request, cause error) *WaitError {
-	p, now := r.p, e.now()
-	w := &WaitError{cause: cause, Network: p.sendErr}
-	var active *Request
-	q := &p.sendq
-	if r.send {
-		w.Wait, _ = p.pair.SendWait()
-		active = p.sending
-	} else {
-		w.Wait, _ = p.pair.RecvWait()
-		active, q = p.recving, &p.recvq
+	now := e.now()
+	w := &WaitError{cause: cause, Wait: handshake.Wait{ID: r.id, Local: uint32(e.rank), Since: r.posted}}
+	if r.peer >= 0 {
+		w.Remote = uint32(r.peer)
 	}
-	w.text = w.Describe(now)
-	if active == r {
-		return w
+	p := r.p
+	if p != nil {
+		w.Network = p.sendErr
 	}
-	for _, other := range q.items[q.head:] {
-		if other == r {
-			break
+	switch {
+	case !r.send() && r.in == nil:
+		w.State, w.For = handshake.WaitRequest, handshake.WaitRequest.WaitsFor()
+		w.text = e.describeRecv(r, now)
+		if w.Queued = e.postedBefore(r); w.Queued > 0 {
+			w.text = fmt.Sprintf("queued behind %d others since %v, and %s", w.Queued, handshake.Round(now-r.posted), w.text)
 		}
-		w.Queued++
+	case !r.send() && r.in.p != nil && r.in.p.pair != nil:
+		p = r.in.p
+		w.Wait, _ = p.pair.RecvWait()
+		w.text, w.Network = w.Describe(now), p.sendErr
+	case !r.send():
+		e.describeExtendedRecv(w, r.in, now)
+	case p == nil:
+		w.State = handshake.WaitClear
+		w.text = fmt.Sprintf("rank %d has sent itself a message with tag %d, and waits for a receive of it since %v", e.rank, r.tag, handshake.Round(now-r.posted))
+	case p.conn != nil:
+		e.describeExtendedSend(w, r, now)
+	default:
+		w.Wait, _ = p.pair.SendWait()
+		w.text = w.Describe(now)
+		if p.sending != r {
+			w.Queued = 1 + p.sendq.before(r)
+			w.text = fmt.Sprintf("queued behind %d others since %v, and %s", w.Queued, handshake.Round(now-r.posted), w.text)
+		}
 	}
-	w.Queued++ // the active one
-	w.text = fmt.Sprintf("queued behind %d others since %v, and %s", w.Queued, handshake.Round(now-r.posted), w.text)
 	return w
 }
 
-// unclaimed keeps a message that arrived for a receive that was given up.
-func (e *Engine) unclaimed(p *peer, r *Request) {
-	// A receive that is already queued takes it at once.
-	for i := p.recvq.head; i < len(p.recvq.items); i++ {
-		if next := p.recvq.items[i]; p.fits(r, next) {
-			p.recvq.remove(next)
-			e.hand(p, r, next)
-			return
+// describeRecv says what a receive waits for that no message has matched.
+func (e *Engine) describeRecv(r *Request, now handshake.Instant) string {
+	if p := r.p; p != nil && p.pair != nil {
+		w := handshake.Wait{
+			State: handshake.WaitRequest, For: handshake.WaitRequest.WaitsFor(),
+			Local: uint32(e.rank), Remote: uint32(p.rank), Since: r.posted,
 		}
+		s := w.Describe(now)
+		if p.recving != nil {
+			w, _ := p.pair.RecvWait()
+			return w.Describe(now)
+		}
+		return s
 	}
-	p.unclaimed = append(p.unclaimed, r)
+	m := Match{Source: r.peer, Tag: int(r.tag), Comm: r.comm}
+	s := fmt.Sprintf("rank %d waits for a message%s since %v", e.rank, describeMatch(m), handshake.Round(now-r.posted))
+	if r.p != nil && r.p.conn != nil {
+		s += r.p.whyNothingComes()
+	}
+	return s
 }
 
-// claim gives r a message that arrived before, if one fits.
-func (e *Engine) claim(p *peer, r *Request) bool {
-	for i, old := range p.unclaimed {
-		if p.fits(old, r) {
-			p.unclaimed = append(p.unclaimed[:i], p.unclaimed[i+1:]...)
-			e.hand(p, old, r)
+// postedBefore counts the receives that a message for r would meet first, if it
+// fitted them.
+func (e *Engine) postedBefore(r *Request) int {
+	n := 0
+	if r.p != nil && r.p.recving != nil {
+		n++
+	}
+	e.matcher(r.comm).EachPosted(func(_, _ int32, other *Request) bool {
+		if other == r {
+			return false
+		}
+		if other.peer == r.peer && (r.p.noTags() || other.tag == r.tag) {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// failQueued ends everything that has not begun to move.
+func (e *Engine) failQueued(err error) {
+	for _, m := range e.comms {
+		var posted []*Request
+		m.EachPosted(func(_, _ int32, r *Request) bool {
+			posted = append(posted, r)
 			return true
+		})
+		for _, r := range posted {
+			m.CancelPosted(r.handle)
+			e.finish(r, err)
+		}
+		m.EachUnexpected(func(_, _ int32, in *inbound) bool {
+			if in.local != nil {
+				posted = append(posted, in.local)
+			}
+			return true
+		})
+		for _, r := range posted {
+			e.finish(r, err)
 		}
 	}
-	return false
-}
-
-// fits reports whether a message that has arrived matches a posted receive.
-func (p *peer) fits(msg, r *Request) bool {
-	sameType := r.opts.AnyDatatype || p.cfg.Handshake.Peer.OnlyInt || msg.status.Datatype == r.opts.Datatype
-	return sameType && (r.opts.AnyTag || msg.status.Tag == r.opts.Tag || msg.status.Tag == 0)
-}
-
-// hand copies a message that has arrived to the receive that gets it.
-func (e *Engine) hand(p *peer, msg, r *Request) {
-	r.status = msg.status
-	stored := msg.buf[:min(len(msg.buf), int(msg.status.Words)*4)]
-	copy(r.buf, stored)
-	var err error
-	if len(stored) > len(r.buf) {
-		err = &handshake.TruncatedError{Remote: uint32(p.rank), Posted: r.words(), Sent: msg.status.Words}
+	for _, p := range e.peers {
+		switch {
+		case p == nil:
+		case p.conn != nil:
+			e.failUnsent(p, err)
+		default:
+			for r := p.sendq.pop(); r != nil; r = p.sendq.pop() {
+				e.finish(r, err)
+			}
+		}
 	}
-	e.finish(p, r, err)
-}
-
-// failQueued ends everything that has not begun its handshake.
-func (e *Engine) failQueued(p *peer, err error) {
-	for _, q := range []*queue{&p.sendq, &p.recvq} {
-		for r := q.pop(); r != nil; r = q.pop() {
-			e.finish(p, r, err)
+	for _, pr := range e.probes {
+		select {
+		case pr.found <- struct{}{}:
+		default:
 		}
 	}
 }
 
-// failActive ends what is in the pair's hands.
+// failActive ends what is in the hands of a peer's state machine.
 func (e *Engine) failActive(p *peer, err error) {
+	if p.conn != nil {
+		e.failExtended(p, err)
+		return
+	}
 	if r := p.sending; r != nil {
 		p.sending = nil
 		if !r.orphan {
-			e.finish(p, r, err)
+			e.finish(r, err)
 		}
 	}
 	if r := p.recving; r != nil {
 		p.recving = nil
 		if !r.orphan {
-			e.finish(p, r, err)
+			e.finish(r, err)
 		}
 	}
-	p.unclaimed = nil
 }

@@ -4,17 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/match"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Peer configures one of the ranks that an engine talks to.
 type Peer struct {
-	// Handshake is how to talk to it. Local and Remote are filled in.
+	// Handshake is how to talk to it, unless Extended is set, which is how to
+	// talk to a peer of the extended profile. Local, Remote and Reliable are
+	// filled in.
 	Handshake handshake.Config
+	Extended  *extended.Config
 	// Transport carries the packets; several peers may share one.
 	Transport Transport
 	// Kind and Address are for messages to people.
@@ -32,6 +38,9 @@ type Config struct {
 	// know, by the rank that their header names. A stand-in does so when its
 	// drop_unknown_ip habit is switched off.
 	TrustSource bool
+	// Limits bounds the receives and messages that wait in each communicator.
+	// Messages have as much room as the extended peers have credit besides.
+	Limits match.Limits
 	// Observer is told of everything worth counting or logging; may be nil.
 	Observer Observer
 }
@@ -42,9 +51,12 @@ type Engine struct {
 	cfg   Config
 	epoch time.Time
 
+	noTags bool // some peer's messages carry no tag
+
 	mu     sync.Mutex
 	peers  []*peer
 	acts   []handshake.Action
+	xacts  []extended.Action
 	nextID handshake.ID
 	timer  *time.Timer
 	wakeAt handshake.Instant // what timer is set to, if wakeOn
@@ -52,6 +64,21 @@ type Engine struct {
 	drops  [handshake.NumReasons]uint64 // from addresses that are no peer's
 	state  runState
 	idle   chan struct{} // closed when draining and nothing is under way
+
+	// touched are the peers that settle is to look at, and accepts the
+	// messages whose senders it is to tell.
+	touched []*peer
+	accepts []*inbound
+	// packets[:queued] wait to be sent to the peer at hand.
+	packets [packetBatch]Packet
+	queued  int
+
+	comms       map[uint32]*matcher
+	lastComm    uint32
+	lastMatcher *matcher
+	probes      []*probe
+	buffers     buffers
+	waiters     sync.Pool // of channels for Wait, each with room for one value
 
 	transports []Transport
 	stop       chan struct{} // closed by Close
@@ -75,7 +102,11 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Observer == nil {
 		cfg.Observer = nopObserver{}
 	}
-	e := &Engine{rank: cfg.Rank, cfg: cfg, epoch: time.Now(), peers: make([]*peer, len(cfg.Peers)), stop: make(chan struct{})}
+	e := &Engine{rank: cfg.Rank, cfg: cfg, epoch: time.Now(), peers: make([]*peer, len(cfg.Peers)), stop: make(chan struct{}), comms: map[uint32]*matcher{}}
+	if cfg.Limits.Unexpected == 0 {
+		cfg.Limits.Unexpected = match.DefaultLimit
+	}
+	e.cfg.Limits.Unexpected = cfg.Limits.Unexpected + len(cfg.Peers)
 	seen := map[Transport]bool{}
 	for rank, pc := range cfg.Peers {
 		if rank == cfg.Rank {
@@ -86,7 +117,18 @@ func New(cfg Config) (*Engine, error) {
 		}
 		pc.Handshake.Local, pc.Handshake.Remote = uint32(cfg.Rank), uint32(rank)
 		pc.Handshake.Reliable = pc.Transport.Reliable()
-		e.peers[rank] = newPeer(rank, pc)
+		if x := pc.Extended; x != nil {
+			mine := *x
+			mine.Local, mine.Remote, mine.Reliable = uint32(cfg.Rank), uint32(rank), pc.Transport.Reliable()
+			pc.Extended = &mine
+			e.cfg.Limits.Unexpected += x.Messages
+		}
+		p, err := newPeer(rank, pc)
+		if err != nil {
+			return nil, fmt.Errorf("rank %d: %w", cfg.Rank, err)
+		}
+		e.peers[rank] = p
+		e.noTags = e.noTags || p.noTags()
 		if !seen[pc.Transport] {
 			seen[pc.Transport] = true
 			e.transports = append(e.transports, pc.Transport)
@@ -161,6 +203,32 @@ func (e *Engine) arrival(tr Transport, a *Arrival) {
 		e.dropped(p, a, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonStray})
 		return
 	}
+	if p.conn != nil {
+		e.arrivalExtended(p, a)
+	} else {
+		e.arrivalPair(p, a)
+	}
+}
+
+// arrivalExtended feeds a packet to an extended peer's state machine.
+func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
+	now := e.now()
+	switch a.Kind {
+	case ArrivedConnected:
+		e.xacts = p.conn.Reconnected(now, e.xacts[:0])
+	case ArrivedBroken:
+		p.drops[handshake.ReasonStream]++
+		e.cfg.Observer.Dropped(e.rank, p.rank, a, handshake.Action{Reason: handshake.ReasonStream})
+		return
+	default: // what is no whole packet is dropped, with the reason that the machine finds
+		p.received(a.Bytes)
+		e.xacts = p.conn.Packet(now, a.Bytes, e.xacts[:0])
+	}
+	e.actExtended(p, a)
+}
+
+// arrivalPair feeds a packet to a handshake.
+func (e *Engine) arrivalPair(p *peer, a *Arrival) {
 	now := e.now()
 	switch a.Kind {
 	case ArrivedDatagram:
@@ -198,36 +266,6 @@ func (e *Engine) source(a *Arrival) *peer {
 	return e.peers[rank]
 }
 
-// act carries out the actions in e.acts, and those that they bring about.
-func (e *Engine) act(p *peer, a *Arrival) {
-	for i := 0; i < len(e.acts); i++ {
-		switch act := e.acts[i]; act.Kind {
-		case handshake.Transmit:
-			e.transmit(p, act)
-		case handshake.TransmitData:
-			e.transmitData(p, act)
-		case handshake.Copy:
-			p.recving.store(act)
-		case handshake.SendDone:
-			e.sendDone(p, act)
-		case handshake.RecvDone:
-			e.recvDone(p, act)
-		case handshake.Drop:
-			e.dropped(p, a, act)
-		case handshake.Note:
-			p.events[act.Event]++
-			e.cfg.Observer.Noted(e.rank, p.rank, act)
-		}
-	}
-	clear(e.acts) // lets go of payload and requests
-	e.acts = e.acts[:0]
-}
-
-func (e *Engine) dropped(p *peer, a *Arrival, act handshake.Action) {
-	p.drops[act.Reason]++
-	e.cfg.Observer.Dropped(e.rank, p.rank, a, act)
-}
-
 // tick lets every pair act on its time-outs.
 func (e *Engine) tick() {
 	e.mu.Lock()
@@ -241,44 +279,72 @@ func (e *Engine) tick() {
 		if p == nil {
 			continue
 		}
-		if at, ok := p.pair.Deadline(); ok && at <= now {
-			e.acts = p.pair.Tick(now, e.acts[:0])
-			e.act(p, nil)
+		if at, ok := p.deadline(); ok && at <= now {
+			if p.conn != nil {
+				e.xacts = p.conn.Tick(now, e.xacts[:0])
+				e.actExtended(p, nil)
+			} else {
+				e.acts = p.pair.Tick(now, e.acts[:0])
+				e.act(p, nil)
+			}
 		}
 	}
 	e.settle()
-}
-
-// settle sets the timer to the earliest deadline, and tells a drain when
-// nothing is left to wait for. It ends every event.
-func (e *Engine) settle() {
-	at, ok := handshake.Instant(0), false
-	busy := false
+	// The timer may have run off for a deadline that has moved: set it to the
+	// earliest of all.
 	for _, p := range e.peers {
-		if p == nil {
-			continue
-		}
-		busy = busy || p.busy()
-		if t, on := p.pair.Deadline(); on && (!ok || t < at) {
-			at, ok = t, true
+		if p != nil {
+			e.wakeFor(p)
 		}
 	}
-	if !busy && e.state == draining && e.idle != nil {
+}
+
+// touch has settle look at a peer.
+func (e *Engine) touch(p *peer) {
+	if !p.touched {
+		p.touched = true
+		e.touched = append(e.touched, p)
+	}
+}
+
+// settle ends every event: it tells the senders of matched messages, lets the
+// extended peers acknowledge, sets the timer, and tells a drain when nothing is
+// left to wait for. Only peers that something happened to are looked at.
+func (e *Engine) settle() {
+	if len(e.accepts) > 0 {
+		e.accept()
+	}
+	for i := 0; i < len(e.touched); i++ {
+		p := e.touched[i]
+		if p.conn != nil {
+			e.xacts = p.conn.Flush(e.now(), e.xacts[:0])
+			e.actExtended(p, nil)
+		}
+		e.wakeFor(p)
+		p.touched = false
+	}
+	clear(e.touched)
+	e.touched = e.touched[:0]
+	if e.state == draining && e.idle != nil && !e.busy() {
 		close(e.idle)
 		e.idle = nil
 	}
-	switch {
-	case !ok:
-		if e.wakeOn {
-			e.timer.Stop()
-			e.wakeOn = false
-		}
-	case !e.wakeOn || at < e.wakeAt:
-		// A timer that runs off early finds nothing to do and is set
-		// again, which costs less than moving it at every packet.
+}
+
+// wakeFor sets the timer for a peer's deadline. A timer that runs off early
+// finds nothing to do and is set again, which costs less than moving it back at
+// every packet.
+func (e *Engine) wakeFor(p *peer) {
+	at, ok := p.deadline()
+	if ok && (!e.wakeOn || at < e.wakeAt) {
 		e.timer.Reset(max(at-e.now(), 0))
 		e.wakeAt, e.wakeOn = at, true
 	}
+}
+
+// busy reports whether data is on the move.
+func (e *Engine) busy() bool {
+	return slices.ContainsFunc(e.peers, func(p *peer) bool { return p != nil && p.busy() })
 }
 
 // Close ends the engine. No new operation is accepted; handshakes that are
@@ -292,11 +358,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		return nil
 	}
 	e.state = draining
-	for _, p := range e.peers {
-		if p != nil {
-			e.failQueued(p, ErrClosed)
-		}
-	}
+	e.failQueued(ErrClosed)
 	idle := make(chan struct{})
 	e.idle = idle
 	e.settle()

@@ -159,9 +159,10 @@ func TestArguments(t *testing.T) {
 		}{
 			{-1, 4, mpe.Options{}, mpe.ErrRank},
 			{2, 4, mpe.Options{}, mpe.ErrRank},
-			{0, 4, mpe.Options{}, mpe.ErrRank},
 			{1, 5, mpe.Options{}, mpe.ErrLength},
-			{1, 4, mpe.Options{Tag: 256}, mpe.ErrTag},
+			{mpe.AnySource, 4, mpe.Options{}, mpe.ErrRank},
+			{1, 4, mpe.Options{Tag: 1 << 31}, mpe.ErrTag},
+			{1, 4, mpe.Options{Comm: 2}, mpe.ErrComm},
 			{1, 4, mpe.Options{Tag: -1}, mpe.ErrTag},
 			{1, 0, mpe.Options{}, handshake.ErrEmpty},
 			{1, 44, mpe.Options{}, handshake.ErrTooLong},
@@ -169,6 +170,9 @@ func TestArguments(t *testing.T) {
 			if _, err := e.Send(t.Context(), tc.rank, make([]byte, tc.bytes), tc.opts); !errors.Is(err, tc.want) {
 				t.Errorf("%+v: got %v", tc, err)
 			}
+		}
+		if _, err := e.Irecv(mpe.AnySource, nil, mpe.Options{Tag: 7}); !errors.Is(err, mpe.ErrWildcard) {
+			t.Errorf("any source, tag 7, with a peer that carries no tag: %v", err)
 		}
 	})
 }

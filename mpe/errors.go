@@ -15,7 +15,7 @@ var (
 	// ErrLength: a buffer that is not a whole number of words.
 	ErrLength = errors.New("the length is not a multiple of 4 bytes")
 	// ErrTag: a tag that the wire cannot carry.
-	ErrTag = errors.New("the tag does not fit into 8 bits")
+	ErrTag = errors.New("no such tag")
 	// ErrComm: a communicator that the wire cannot carry.
 	ErrComm = errors.New("the peer's profile carries no communicator")
 	// ErrWildcard: a receive from any source whose tag the wire of some peers
@@ -26,6 +26,25 @@ var (
 	// ErrFull: more operations or messages wait than the limits allow.
 	ErrFull = errors.New("too many operations wait")
 )
+
+// ErrTruncated matches every message that was longer than its receive's buffer.
+var ErrTruncated = handshake.ErrTruncated
+
+// TruncatedError is a message that was longer than the buffer of its receive,
+// which holds its beginning.
+type TruncatedError struct {
+	Source int
+	// Posted and Sent are in bytes. Posted is what was taken of the message.
+	Posted, Sent int64
+}
+
+// Error gives both sizes.
+func (e *TruncatedError) Error() string {
+	return fmt.Sprintf("rank %d sent %d bytes, but the receive had room for %d: the rest was dropped", e.Source, e.Sent, e.Posted)
+}
+
+// Is makes errors.Is(err, ErrTruncated) true.
+func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
 // WaitError is an operation that the caller's context ended. It says what the
 // operation was waiting for.

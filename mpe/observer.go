@@ -1,6 +1,7 @@
 package mpe
 
 import (
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
@@ -14,6 +15,10 @@ type Observer interface {
 	Dropped(rank, peer int, a *Arrival, act handshake.Action)
 	// Noted: an Event of the handshake with peer.
 	Noted(rank, peer int, act handshake.Action)
+	// DroppedExtended and NotedExtended are the same for a peer of the extended
+	// profile. act is valid during the call only.
+	DroppedExtended(rank, peer int, a *Arrival, act *extended.Action)
+	NotedExtended(rank, peer int, act *extended.Action)
 	// Done: a message ended, with err or without.
 	Done(rank int, s Status, err error)
 	// TransportError: the network refused to send or to receive.
@@ -22,7 +27,9 @@ type Observer interface {
 
 type nopObserver struct{}
 
-func (nopObserver) Dropped(int, int, *Arrival, handshake.Action) {}
-func (nopObserver) Noted(int, int, handshake.Action)             {}
-func (nopObserver) Done(int, Status, error)                      {}
-func (nopObserver) TransportError(int, error)                    {}
+func (nopObserver) Dropped(int, int, *Arrival, handshake.Action)         {}
+func (nopObserver) Noted(int, int, handshake.Action)                     {}
+func (nopObserver) DroppedExtended(int, int, *Arrival, *extended.Action) {}
+func (nopObserver) NotedExtended(int, int, *extended.Action)             {}
+func (nopObserver) Done(int, Status, error)                              {}
+func (nopObserver) TransportError(int, error)                            {}

@@ -1,25 +1,34 @@
 package mpe
 
 import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // peer is what an engine keeps about one remote rank. The engine's lock guards
-// it.
+// it. It has a pair, or a conn if its profile is extended.
 type peer struct {
 	rank int
 	cfg  Peer
 	tr   Transport
-	pair *handshake.Pair
+	// touched: something happened that settle has to look at.
+	touched bool
 
-	// sending and recving are handed to the pair; sendq and recvq wait
-	// behind them in the order in which they were posted.
+	pair *handshake.Pair
+	// sending and recving are handed to the pair; sendq waits behind sending
+	// in the order in which it was posted. announced is the message of the
+	// SEND_REQUEST that is parked in the pair while it is unexpected.
 	sending, recving *Request
-	sendq, recvq     queue
-	// unclaimed holds messages whose receive was given up after the sender
-	// had been cleared. They go to the next receives posted.
-	unclaimed []*Request
+	sendq            queue
+	announced        *inbound
+
+	conn    *extended.Conn
+	packets PacketTransport
+	outs    outbox
+	ins     map[extended.Message]*inbound
 
 	header     [protocol.HeaderLen]byte
 	writing    bool       // a goroutine is writing to the peer
@@ -31,22 +40,80 @@ type peer struct {
 	bytesOut   uint64
 	drops      [handshake.NumReasons]uint64
 	events     [handshake.NumEvents]uint64
+	extDrops   [extended.NumReasons]uint64
+	extEvents  [extended.NumEvents]uint64
 	sendsDone  uint64
 	recvsDone  uint64
 	failures   uint64
+	// takenOver counts messages that a receive took over while they were
+	// arriving, and takenOverBytes what was spared a second copy.
+	takenOver, takenOverBytes uint64
 }
 
-func newPeer(rank int, cfg Peer) *peer {
-	return &peer{rank: rank, cfg: cfg, tr: cfg.Transport, pair: handshake.New(cfg.Handshake)}
+func newPeer(rank int, cfg Peer) (*peer, error) {
+	p := &peer{rank: rank, cfg: cfg, tr: cfg.Transport}
+	if cfg.Extended == nil {
+		p.pair = handshake.New(cfg.Handshake)
+		return p, nil
+	}
+	packets, ok := cfg.Transport.(PacketTransport)
+	if !ok {
+		return nil, fmt.Errorf("peer %d: its transport does not carry the extended profile", rank)
+	}
+	p.packets = packets
+	p.conn = extended.New(*cfg.Extended)
+	p.ins = map[extended.Message]*inbound{}
+	return p, nil
 }
 
-// busy reports whether a handshake is under way that a drain should wait for. A
-// receive that waits for a SEND_REQUEST, and a send that waits for
-// CLEAR_TO_SEND, have not begun to move data and may wait for ever.
-func (p *peer) busy() bool {
-	s, _ := p.pair.SendWait()
-	r, _ := p.pair.RecvWait()
-	return s.State == handshake.WaitAck || r.State == handshake.WaitData || r.State == handshake.Receiving
+// profile is the dialect spoken with the peer.
+func (p *peer) profile() protocol.Profile {
+	if p.conn != nil {
+		return protocol.Extended
+	}
+	return p.cfg.Handshake.Profile
+}
+
+// noTags reports whether the peer's messages carry no tag. A nil peer is this
+// rank or any.
+func (p *peer) noTags() bool { return p != nil && p.profile() == protocol.CloudFPGA }
+
+// check refuses what the peer's profile cannot carry.
+func (p *peer) check(op *Operation) error {
+	if p.conn != nil {
+		if limit := p.conn.Config().MaxLength; int64(len(op.Buf)) > limit && op.Kind != OpRecv {
+			return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), p.rank, handshake.ErrTooLong, limit)
+		}
+		return nil
+	}
+	switch {
+	case op.Comm != 0:
+		return fmt.Errorf("rank %d: %w (%v): only the world reaches it", p.rank, ErrComm, p.profile())
+	case len(op.Buf)%protocol.WordLen != 0:
+		return fmt.Errorf("%d bytes: %w: messages are counted in 32-bit words", len(op.Buf), ErrLength)
+	case p.profile() == protocol.V09 && op.Tag > 255:
+		return fmt.Errorf("tag %d: %w: profile v0.9 carries 0 to 255", op.Tag, ErrTag)
+	}
+	return nil
+}
+
+// Peer describes a rank of the cluster.
+func (e *Engine) Peer(rank int) (PeerInfo, error) {
+	if rank < 0 || rank >= len(e.peers) {
+		return PeerInfo{}, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, ErrRank, len(e.peers)-1)
+	}
+	if rank == e.rank {
+		return PeerInfo{Profile: "self"}, nil
+	}
+	p := e.peers[rank]
+	info := PeerInfo{Profile: p.profile().String(), Kind: p.cfg.Kind, Address: p.cfg.Address}
+	if p.pair != nil {
+		info.Words, info.NoComms, info.NoLength = true, true, true
+		info.NoTags = p.noTags()
+		info.SmallTags = !info.NoTags
+		info.NoEmpty = p.cfg.Handshake.Peer.RefusesEmpty
+	}
+	return info, nil
 }
 
 func (p *peer) received(b []byte) {
@@ -66,40 +133,21 @@ func (p *peer) sendFailed(e *Engine, err error) {
 	}
 }
 
-// queue is a first-in-first-out queue of requests.
-type queue struct {
-	items []*Request
-	head  int
+// busy reports whether something is under way that a drain should wait for. A
+// receive that waits for a message, and a send that waits for its receive, have
+// not begun to move data and may wait for ever.
+func (p *peer) busy() bool {
+	if p.conn != nil {
+		return p.conn.Busy()
+	}
+	s, _ := p.pair.SendWait()
+	r, _ := p.pair.RecvWait()
+	return s.State == handshake.WaitAck || r.State == handshake.WaitData || r.State == handshake.Receiving
 }
 
-func (q *queue) len() int { return len(q.items) - q.head }
-
-func (q *queue) push(r *Request) { q.items = append(q.items, r) }
-
-func (q *queue) pop() *Request {
-	if q.head == len(q.items) {
-		return nil
+func (p *peer) deadline() (handshake.Instant, bool) {
+	if p.conn != nil {
+		return p.conn.Deadline()
 	}
-	r := q.items[q.head]
-	q.items[q.head] = nil
-	q.head++
-	if q.head == len(q.items) {
-		q.items, q.head = q.items[:0], 0
-	} else if q.head > 64 && q.head*2 > len(q.items) {
-		n := copy(q.items, q.items[q.head:])
-		clear(q.items[n:])
-		q.items, q.head = q.items[:n], 0
-	}
-	return r
-}
-
-// remove takes r out, and reports whether it was there.
-func (q *queue) remove(r *Request) bool {
-	for i := q.head; i < len(q.items); i++ {
-		if q.items[i] == r {
-			q.items = append(q.items[:i], q.items[i+1:]...)
-			return true
-		}
-	}
-	return false
+	return p.pair.Deadline()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -14,6 +15,12 @@ type Snapshot struct {
 	Rank  int            `json:"rank"`
 	Size  int            `json:"size"`
 	Peers []PeerSnapshot `json:"peers"`
+	// Posted and Unexpected are the depths of the matching queues, of all
+	// communicators.
+	Posted     int `json:"posted"`
+	Unexpected int `json:"unexpected"`
+	// AnySource is the oldest receive from any source that waits.
+	AnySource *WaitSnapshot `json:"any_source,omitempty"`
 	// Dropped counts what came from addresses that are no rank's, by reason.
 	Dropped map[string]uint64 `json:"dropped,omitempty"`
 }
@@ -24,10 +31,12 @@ type PeerSnapshot struct {
 	Kind    string `json:"kind"`
 	Address string `json:"address"`
 	Profile string `json:"profile"`
-	// Sending and Receiving are the messages in the pair's hands.
+	// Sending and Receiving are the messages in the pair's hands, or the
+	// oldest ones of a peer of the extended profile. Receiving may be a
+	// receive that no message has matched.
 	Sending   *WaitSnapshot `json:"sending,omitempty"`
 	Receiving *WaitSnapshot `json:"receiving,omitempty"`
-	// QueuedSends and QueuedReceives wait behind them.
+	// QueuedSends and QueuedReceives wait besides.
 	QueuedSends    int `json:"queued_sends"`
 	QueuedReceives int `json:"queued_receives"`
 	// Parked is set while the peer's SEND_REQUEST waits for a receive of
@@ -46,6 +55,14 @@ type PeerSnapshot struct {
 	// else is worth knowing.
 	Dropped map[string]uint64 `json:"dropped,omitempty"`
 	Events  map[string]uint64 `json:"events,omitempty"`
+	// Unexpected counts messages from the peer that no receive has matched.
+	Unexpected int `json:"unexpected"`
+	// TakenOver counts messages that a receive took over while they were
+	// arriving, and TakenOverBytes what was spared a second copy.
+	TakenOver      uint64 `json:"taken_over,omitempty"`
+	TakenOverBytes uint64 `json:"taken_over_bytes,omitempty"`
+	// Extended is set for a peer of the extended profile.
+	Extended *extended.Stats `json:"extended,omitempty"`
 	// Refuses says why sends to the peer are refused, if they are.
 	Refuses string `json:"refuses,omitempty"`
 	// NetworkError is the last error of the network towards the peer.
@@ -75,22 +92,66 @@ func (e *Engine) Snapshot() Snapshot {
 	defer e.mu.Unlock()
 	s := Snapshot{Rank: e.rank, Size: len(e.peers), Dropped: countReasons(&e.drops)}
 	now := e.now()
-	for _, p := range e.peers {
+	place := make([]int, len(e.peers)) // of a rank in s.Peers
+	for rank, p := range e.peers {
+		place[rank] = -1
 		if p != nil {
-			s.Peers = append(s.Peers, p.snapshot(now))
+			place[rank] = len(s.Peers)
+			s.Peers = append(s.Peers, e.peerSnapshot(p, now))
 		}
+	}
+	for _, m := range e.comms {
+		s.Posted += m.Posted()
+		s.Unexpected += m.Unexpected()
+		m.EachPosted(func(_, _ int32, r *Request) bool {
+			switch {
+			case r.p == nil && s.AnySource == nil && r.peer == AnySource:
+				s.AnySource = &WaitSnapshot{
+					State: handshake.WaitRequest.String(), WaitsFor: protocol.SendRequest.String(),
+					Seconds: (now - r.posted).Seconds(), Words: r.words(), Text: e.describeRecv(r, now),
+				}
+			case r.p == nil:
+			case s.Peers[place[r.peer]].Receiving == nil:
+				s.Peers[place[r.peer]].Receiving = &WaitSnapshot{
+					State: handshake.WaitRequest.String(), WaitsFor: protocol.SendRequest.String(),
+					Seconds: (now - r.posted).Seconds(), Text: e.describeRecv(r, now),
+				}
+			default:
+				s.Peers[place[r.peer]].QueuedReceives++
+			}
+			return true
+		})
+		m.EachUnexpected(func(_, _ int32, in *inbound) bool {
+			if in.source != e.rank {
+				s.Peers[place[in.source]].Unexpected++
+			}
+			return true
+		})
 	}
 	return s
 }
 
-func (p *peer) snapshot(now handshake.Instant) PeerSnapshot {
+func (e *Engine) peerSnapshot(p *peer, now handshake.Instant) PeerSnapshot {
 	s := PeerSnapshot{
-		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: p.cfg.Handshake.Profile.String(),
-		QueuedSends: p.sendq.len(), QueuedReceives: p.recvq.len(),
+		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: p.profile().String(),
 		Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failures,
 		PacketsIn: p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
+		TakenOver: p.takenOver, TakenOverBytes: p.takenOverBytes,
 		PacketsOut: map[string]uint64{}, Dropped: countReasons(&p.drops), Events: map[string]uint64{},
 	}
+	for t, n := range p.packetsOut {
+		if n > 0 {
+			s.PacketsOut[protocol.Type(t).String()] = n
+		}
+	}
+	if p.sendErr != nil {
+		s.NetworkError = p.sendErr.Error()
+	}
+	if p.conn != nil {
+		e.extendedSnapshot(&s, p, now)
+		return s
+	}
+	s.QueuedSends = p.sendq.len()
 	if w, ok := p.pair.SendWait(); ok {
 		s.Sending = waitSnapshot(w, now)
 	}
@@ -100,11 +161,6 @@ func (p *peer) snapshot(now handshake.Instant) PeerSnapshot {
 	if h, since, ok := p.pair.Parked(); ok {
 		s.Parked = &ParkedSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
 	}
-	for t, n := range p.packetsOut {
-		if n > 0 {
-			s.PacketsOut[protocol.Type(t).String()] = n
-		}
-	}
 	for ev, n := range p.events {
 		if n > 0 {
 			s.Events[handshake.Event(ev).String()] = n
@@ -113,10 +169,41 @@ func (p *peer) snapshot(now handshake.Instant) PeerSnapshot {
 	if err := p.pair.Refuses(); err != nil {
 		s.Refuses = err.Error()
 	}
-	if p.sendErr != nil {
-		s.NetworkError = p.sendErr.Error()
-	}
 	return s
+}
+
+func (e *Engine) extendedSnapshot(s *PeerSnapshot, p *peer, now handshake.Instant) {
+	st := p.conn.Stats()
+	s.Extended = &st
+	for ev, n := range p.extEvents {
+		if n > 0 {
+			s.Events[extended.Event(ev).String()] = n
+		}
+	}
+	for r, n := range p.extDrops {
+		if n > 0 {
+			s.Dropped[extended.Reason(r).String()] += n
+		}
+	}
+	p.conn.EachSend(func(st extended.SendState) bool {
+		if s.Sending == nil {
+			s.Sending = waitSnapshot(sendWait(st), now)
+			s.Sending.Text = p.describeSend(st, now)
+		} else {
+			s.QueuedSends++
+		}
+		return true
+	})
+	for _, in := range p.ins {
+		if in.req == nil {
+			continue
+		}
+		if s.Receiving == nil {
+			s.Receiving = waitSnapshot(e.recvWait(in), now)
+		} else {
+			s.QueuedReceives++
+		}
+	}
 }
 
 func waitSnapshot(w handshake.Wait, now handshake.Instant) *WaitSnapshot {
@@ -144,27 +231,68 @@ func countReasons(counts *[handshake.NumReasons]uint64) map[string]uint64 {
 type Waiting struct {
 	handshake.Wait
 	Elapsed time.Duration
+	// AnySource: it is a receive from any source, and Remote means nothing.
+	AnySource bool
 	// Text is the wait in words.
 	Text string
 }
 
-// Waits returns every message in the pairs' hands that has waited for at least
-// the given time.
+// Waits returns what has waited for at least the given time: messages that are
+// on the move or announced, and the oldest posted receive of each source.
 func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
 	var ws []Waiting
+	add := func(w handshake.Wait, text string) {
+		if now-w.Since >= atLeast {
+			ws = append(ws, Waiting{Wait: w, Elapsed: now - w.Since, Text: text})
+		}
+	}
 	for _, p := range e.peers {
-		if p == nil {
-			continue
+		switch {
+		case p == nil:
+		case p.conn != nil:
+			p.conn.EachSend(func(st extended.SendState) bool {
+				add(sendWait(st), p.describeSend(st, now))
+				return st.State != extended.Queued // one that waits speaks for those behind it
+			})
+			for _, in := range p.ins {
+				if in.req != nil {
+					w := e.recvWait(in)
+					add(w, w.Describe(now))
+				}
+			}
+		default:
+			if w, ok := p.pair.SendWait(); ok {
+				add(w, w.Describe(now))
+			}
+			if w, ok := p.pair.RecvWait(); ok {
+				add(w, w.Describe(now))
+			}
 		}
-		if w, ok := p.pair.SendWait(); ok && now-w.Since >= atLeast {
-			ws = append(ws, Waiting{w, now - w.Since, w.Describe(now)})
-		}
-		if w, ok := p.pair.RecvWait(); ok && now-w.Since >= atLeast {
-			ws = append(ws, Waiting{w, now - w.Since, w.Describe(now)})
-		}
+	}
+	// Of the posted receives, the oldest from each source.
+	told := make([]bool, len(e.peers)+1)
+	for _, m := range e.comms {
+		m.EachPosted(func(_, _ int32, r *Request) bool {
+			if told[r.peer+1] {
+				return true
+			}
+			told[r.peer+1] = true
+			w := handshake.Wait{
+				ID: r.id, State: handshake.WaitRequest, For: protocol.SendRequest, Local: uint32(e.rank), Since: r.posted,
+			}
+			if r.peer >= 0 {
+				w.Remote = uint32(r.peer)
+			}
+			n := len(ws)
+			add(w, e.describeRecv(r, now))
+			if len(ws) > n {
+				ws[n].AnySource = r.peer == AnySource
+			}
+			return true
+		})
 	}
 	return ws
 }
@@ -177,6 +305,8 @@ func (e *Engine) Reset(rank int) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.peers[rank].pair.Reset()
+	if p := e.peers[rank]; p.pair != nil {
+		p.pair.Reset()
+	}
 	return nil
 }

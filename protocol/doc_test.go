@@ -63,6 +63,10 @@ func TestDocumentHeaders(t *testing.T) {
 				continue
 			}
 			seen[span] = true
+			if len(b) > protocol.HeaderLen {
+				good += checkExtendedExample(t, n+1, spans[i-1], b, spans[i+1])
+				continue
+			}
 			profile, err := protocol.ParseProfile(spans[i-1])
 			if err != nil {
 				t.Errorf("line %d: %v", n+1, err)
@@ -180,12 +184,13 @@ func TestDocumentDatagrams(t *testing.T) {
 }
 
 // Every rule has a number of its own, without a gap, and a source; every number
-// that is cited exists.
+// that is cited exists. The rules of the extended profile have one source, said
+// once, and gaps between their groups.
 func TestDocumentRules(t *testing.T) {
 	rule := regexp.MustCompile(`^(?:- |\| )\*\*([A-Z])(\d+)\*\*(.*)$`)
 	sources := regexp.MustCompile(`^ (\*\*\[(page|deployed|ours)\]\*\* )+\S`)
-	cited := regexp.MustCompile(`\b[ABCDHLMNPSTU][1-9]\d?\b`)
-	last := map[string]int{}
+	cited := regexp.MustCompile(`\b[ABCDEHLMNPSTU][1-9]\d?\b`)
+	last, exists := map[string]int{}, map[string]bool{}
 	lines := specification(t)
 	for n, line := range lines {
 		m := rule.FindStringSubmatch(line)
@@ -196,6 +201,14 @@ func TestDocumentRules(t *testing.T) {
 			continue
 		}
 		number, _ := strconv.Atoi(m[2])
+		exists[m[1]+m[2]] = true
+		if m[1] == "E" {
+			if number <= last["E"] {
+				t.Errorf("line %d: rule E%d after E%d", n+1, number, last["E"])
+			}
+			last["E"] = number
+			continue
+		}
 		if last[m[1]]++; number != last[m[1]] {
 			t.Errorf("line %d: rule %s%d, want %s%d", n+1, m[1], number, m[1], last[m[1]])
 		}
@@ -203,13 +216,12 @@ func TestDocumentRules(t *testing.T) {
 			t.Errorf("line %d: rule %s%d has no source", n+1, m[1], number)
 		}
 	}
-	if len(last) != 12 {
+	if len(last) != 13 {
 		t.Errorf("rules are %v", last)
 	}
 	for n, line := range lines {
 		for _, id := range cited.FindAllString(line, -1) {
-			number, _ := strconv.Atoi(id[1:])
-			if number > last[id[:1]] {
+			if !exists[id] {
 				t.Errorf("line %d: there is no rule %s", n+1, id)
 			}
 		}

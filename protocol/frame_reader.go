@@ -13,14 +13,9 @@ const FrameBuffer = 64 << 10
 
 // FrameReader cuts a stream into headers and pieces of payload.
 type FrameReader struct {
-	r        io.Reader
+	streamBuffer
 	profile  Profile
 	maxWords uint32
-	buf      []byte
-	// buf[start:end] is what was read and not yet returned.
-	start, end int
-	// offset is the place in the stream of buf[start].
-	offset int64
 	// current is the last header, and left its payload still to come.
 	current Header
 	left    int64
@@ -30,7 +25,7 @@ type FrameReader struct {
 // NewFrameReader returns a reader of the packets on r. A DATA header of more
 // than maxWords words is an error.
 func NewFrameReader(r io.Reader, profile Profile, maxWords uint32) *FrameReader {
-	return &FrameReader{r: r, profile: profile, maxWords: maxWords, buf: make([]byte, FrameBuffer)}
+	return &FrameReader{streamBuffer: newStreamBuffer(r), profile: profile, maxWords: maxWords}
 }
 
 // Frame is a header, or a piece of the payload that follows it.
@@ -67,10 +62,8 @@ func (f *FrameReader) Next() (Frame, error) {
 }
 
 func (f *FrameReader) header() (Frame, error) {
-	for f.end-f.start < HeaderLen {
-		if err := f.fill(); err != nil {
-			return Frame{}, err
-		}
+	if err := f.need(HeaderLen); err != nil {
+		return Frame{}, f.ended(err)
 	}
 	b := f.take(HeaderLen)
 	at := f.offset - HeaderLen
@@ -86,57 +79,19 @@ func (f *FrameReader) header() (Frame, error) {
 }
 
 func (f *FrameReader) payload() (Frame, error) {
-	if f.start == f.end {
-		if err := f.fill(); err != nil {
-			return Frame{}, err
-		}
+	if err := f.need(1); err != nil {
+		return Frame{}, f.ended(err)
 	}
 	b := f.take(int(min(f.left, int64(f.end-f.start))))
 	f.left -= int64(len(b))
 	return Frame{Header: f.current, IsPayload: true, Bytes: b, Left: f.left}, nil
 }
 
-// take returns the next n bytes of the buffer.
-func (f *FrameReader) take(n int) []byte {
-	b := f.buf[f.start : f.start+n : f.start+n]
-	f.start += n
-	f.offset += int64(n)
-	return b
-}
-
-// fill reads at least one byte. It is called only when fewer than HeaderLen
-// bytes are left, so that moving them to the front costs nothing.
-func (f *FrameReader) fill() error {
-	if f.start > 0 {
-		f.end = copy(f.buf, f.buf[f.start:f.end])
-		f.start = 0
-	}
-	// A reader that keeps returning nothing must not spin for ever.
-	for range 100 {
-		n, err := f.r.Read(f.buf[f.end:])
-		if n > 0 {
-			// An error that came with the bytes comes again.
-			f.end += n
-			return nil
-		}
-		if err != nil {
-			return f.ended(err)
-		}
-	}
-	return io.ErrNoProgress
-}
-
+// ended explains an error of the underlying reader.
 func (f *FrameReader) ended(err error) error {
-	if !errors.Is(err, io.EOF) {
-		return err
-	}
-	if f.left == 0 && f.start == f.end {
-		return io.EOF
-	}
-	if f.left > 0 {
+	if f.left > 0 && errors.Is(err, io.EOF) {
 		return fmt.Errorf("zrlmpi stream: ends at byte %d, %d bytes before the end of %v: %w",
 			f.offset, f.left, f.current, io.ErrUnexpectedEOF)
 	}
-	return fmt.Errorf("zrlmpi stream: ends at byte %d, %d bytes into a header: %w",
-		f.offset+int64(f.end-f.start), f.end-f.start, io.ErrUnexpectedEOF)
+	return f.endedInHeader(err)
 }

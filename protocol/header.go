@@ -82,10 +82,15 @@ const (
 	CloudFPGA Profile = iota
 	// V09 follows the protocol page to the letter: byte 18 is a tag.
 	V09
+	// Extended is what two zrlmpids may agree on. Its header is longer: whole
+	// packets are ParseExtended's and PutExtended's. Put and Parse of this
+	// Profile are about the frame, the first HeaderLen bytes, alone: what is
+	// put is no packet yet, and what is parsed is not known to be undamaged.
+	Extended
 	numProfiles
 )
 
-var profileNames = [numProfiles]string{"cloudfpga", "v0.9"}
+var profileNames = [numProfiles]string{"cloudfpga", "v0.9", "extended"}
 
 // String returns the profile's name as configuration files spell it.
 func (p Profile) String() string {
@@ -102,7 +107,7 @@ func ParseProfile(s string) (Profile, error) {
 			return Profile(i), nil
 		}
 	}
-	return 0, fmt.Errorf("unknown profile %q: the profiles are %q and %q", s, CloudFPGA, V09)
+	return 0, fmt.Errorf("unknown profile %q: the profiles are %q, %q and %q", s, CloudFPGA, V09, Extended)
 }
 
 // Put writes h into the first HeaderLen bytes of b, which must be that long.
@@ -116,8 +121,11 @@ func (p Profile) Put(b []byte, h Header) {
 	b[offCall] = byte(h.Call)
 	b[offType] = byte(h.Type)
 	clear(b[offTag:offEnd])
-	if p == V09 {
+	switch p {
+	case V09:
 		b[offTag] = h.Tag
+	case Extended:
+		b[offVersion], b[offFlags] = ExtVersion, extFlagAlways
 	}
 	binary.LittleEndian.PutUint32(b[offEnd:], markWord)
 }
@@ -141,6 +149,9 @@ func (p Profile) Parse(b []byte) (Header, Defect) {
 	}
 	if binary.LittleEndian.Uint32(b[offEnd:]) != markWord {
 		return Header{}, firstOther(b, offEnd, HeaderLen, Mark, DefectEndMark)
+	}
+	if p == Extended {
+		return parseExtFrame(b)
 	}
 	from := offTag
 	if p == V09 {

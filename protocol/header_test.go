@@ -123,7 +123,7 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%v: %v, %v", d, got, err)
 		}
 	}
-	for _, p := range []protocol.Profile{protocol.CloudFPGA, protocol.V09} {
+	for _, p := range []protocol.Profile{protocol.CloudFPGA, protocol.V09, protocol.Extended} {
 		if got, err := protocol.ParseProfile(p.String()); err != nil || got != p {
 			t.Errorf("%v: %v, %v", p, got, err)
 		}

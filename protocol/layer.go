@@ -30,6 +30,11 @@ type Layer struct {
 	// Profile is the dialect for DecodeFromBytes and SerializeTo. Packets
 	// that gopacket decodes by port are CloudFPGA.
 	Profile Profile
+	// Extended is the whole header of a packet of the extended profile, which
+	// is known by its version whatever Profile says; nil for any other.
+	// Header is then its frame, and Payload the bytes of the message. Set it
+	// for SerializeTo to write such a packet; Header is then not looked at.
+	Extended *ExtHeader
 }
 
 var (
@@ -51,8 +56,13 @@ func (l *Layer) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePa
 func (l *Layer) Payload() []byte { return l.BaseLayer.Payload }
 
 // DecodeFromBytes decodes the header at the start of data. Its error is a
-// *HeaderError.
+// *HeaderError. A packet of the extended profile must be all of data, as it is
+// in a datagram, and undamaged; for streams there is the ExtFrameReader.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if l.Profile == Extended || IsExtended(data) {
+		return l.decodeExtended(data, df)
+	}
+	l.Extended = nil
 	h, defect := l.Profile.Parse(data)
 	if defect.Kind == DefectShort {
 		df.SetTruncated()
@@ -65,10 +75,35 @@ func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return nil
 }
 
-// SerializeTo prepends the header to what b holds. With opts.FixLengths, the
+func (l *Layer) decodeExtended(data []byte, df gopacket.DecodeFeedback) error {
+	h, payload, defect := ParseExtended(data)
+	if defect.Kind == DefectShort || defect.Kind == DefectLength && defect.Want32 < defect.Got32 {
+		df.SetTruncated()
+	}
+	if err := defect.Err(); err != nil {
+		return err
+	}
+	if l.Extended == nil {
+		l.Extended = new(ExtHeader)
+	}
+	*l.Extended, l.Header = h, h.Frame()
+	l.BaseLayer = layers.BaseLayer{Contents: data[:ExtHeaderLen], Payload: payload}
+	return nil
+}
+
+// SerializeTo prepends the header to what b holds. Unless Extended is set, with opts.FixLengths, the
 // size of a DATA packet is set to the words of the payload behind it, rounded
 // up, and that of any other packet to 0.
 func (l *Layer) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
+	if l.Extended != nil {
+		payload := b.Bytes()
+		buf, err := b.PrependBytes(ExtHeaderLen)
+		if err != nil {
+			return err
+		}
+		PutExtended(buf, l.Extended, payload)
+		return nil
+	}
 	if opts.FixLengths {
 		l.Size = 0
 		if l.Type == Data {

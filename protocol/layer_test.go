@@ -3,6 +3,7 @@ package protocol_test
 import (
 	"bytes"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/google/gopacket"
@@ -71,6 +72,47 @@ func TestLayerErrors(t *testing.T) {
 	pkt = gopacket.NewPacket(frame(t, nil, bad[:20]), layers.LayerTypeEthernet, gopacket.Default)
 	if pkt.ErrorLayer() == nil || !pkt.Metadata().Truncated {
 		t.Error("a cut header is not reported as truncated")
+	}
+}
+
+func TestLayerOfExtended(t *testing.T) {
+	payload := []byte("five ")
+	for _, c := range extPackets {
+		l := &protocol.Layer{Extended: &c.h}
+		raw := frame(t, l, payload)
+		pkt := gopacket.NewPacket(raw, layers.LayerTypeEthernet, gopacket.Default)
+		if e := pkt.ErrorLayer(); e != nil {
+			t.Fatal(e.Error())
+		}
+		got, ok := pkt.Layer(protocol.LayerTypeZRLMPI).(*protocol.Layer)
+		if !ok || got.Extended == nil || *got.Extended != c.h || got.Header != c.h.Frame() || !bytes.Equal(got.Payload(), payload) {
+			t.Errorf("%s: got %+v", c.text, got)
+		}
+		// A damaged one is said to be.
+		raw[len(raw)-1]++
+		pkt = gopacket.NewPacket(raw, layers.LayerTypeEthernet, gopacket.Default)
+		if e := pkt.ErrorLayer(); e == nil || !strings.Contains(e.Error().Error(), "checksum") {
+			t.Errorf("%s, damaged: %v", c.text, pkt)
+		}
+	}
+	whole := protocol.AppendExtended(nil, &extPackets[2].h, payload)
+	for name, cut := range map[string][]byte{"header": whole[:40], "payload": whole[:74]} {
+		pkt := gopacket.NewPacket(frame(t, nil, cut), layers.LayerTypeEthernet, gopacket.Default)
+		if pkt.ErrorLayer() == nil || !pkt.Metadata().Truncated {
+			t.Errorf("a cut %s is not reported as truncated", name)
+		}
+	}
+	// A layer that is used again forgets what it was.
+	l := protocol.Layer{}
+	if err := l.DecodeFromBytes(whole, gopacket.NilDecodeFeedback); err != nil || l.Extended == nil {
+		t.Fatal(err)
+	}
+	if err := l.DecodeFromBytes(protocol.CloudFPGA.Append(nil, protocol.Header{Type: protocol.Ack}), gopacket.NilDecodeFeedback); err != nil || l.Extended != nil {
+		t.Errorf("%v, %v", l.Extended, err)
+	}
+	strict := protocol.Layer{Profile: protocol.Extended}
+	if err := strict.DecodeFromBytes(make([]byte, 72), gopacket.NilDecodeFeedback); err == nil {
+		t.Error("zeros are a packet")
 	}
 }
 

@@ -115,6 +115,9 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if int64(c.rank) == int64(m.rank.Rank()) {
+		return m.fail(ctx, c, fmt.Errorf("rank %d: %w: it is the caller, and an MPE does not talk to itself", c.rank, mpe.ErrRank))
+	}
 	// A rank beyond the range of int on a small machine becomes a negative
 	// one, which is as wrong.
 	opts := mpe.Options{Datatype: c.Datatype()}

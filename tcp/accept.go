@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"net"
 	"net/netip"
 )
 
@@ -21,7 +22,18 @@ func (c *Conn) acceptAll() {
 			c.queue.pushBroken(&c.stranger, from)
 			continue
 		}
-		c.tasks.Go(func() { c.run(p, conn) })
+		if p.tls != nil {
+			p.shake(conn)
+		}
+		c.tasks.Go(func() { c.accepted(p, conn) })
+	}
+}
+
+// accepted serves a connection that p has made.
+func (c *Conn) accepted(p *peer, conn *net.TCPConn) {
+	stream, err := c.secure(p, conn)
+	if err == nil {
+		c.run(p, conn, stream)
 	}
 }
 

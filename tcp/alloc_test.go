@@ -8,16 +8,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-func TestNoAllocations(t *testing.T) {
+// pair returns the connected Conns of ranks 0 and 1.
+func pair(t testing.TB, profile protocol.Profile) (conns [2]*Conn) {
 	m := transporttest.Map(t, 2)
-	var conns [2]*Conn
-	batch := make([]mpe.Arrival, 4)
+	batch := make([]mpe.Arrival, 1)
 	for rank := range conns {
-		c, err := Listen(Config{Rank: rank, Map: m, Backoff: soon})
+		c, err := Listen(Config{Rank: rank, Map: m, Backoff: soon, Profile: func(int) protocol.Profile { return profile }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		t.Cleanup(func() { c.Close() })
 		conns[rank] = c
 	}
 	for _, c := range conns {
@@ -25,6 +25,37 @@ func TestNoAllocations(t *testing.T) {
 			t.Fatalf("%+v, %v", batch[0], err)
 		}
 	}
+	return conns
+}
+
+func TestNoAllocationsOfPackets(t *testing.T) {
+	conns := pair(t, protocol.Extended)
+	batch := make([]mpe.Arrival, 4)
+	packets := []mpe.Packet{transporttest.Packet(0, 1, 1, 0), transporttest.Packet(0, 1, 2, 4000)}
+	message := func() {
+		if n, err := conns[0].SendPackets(1, packets); n != len(packets) || err != nil {
+			t.Fatal(n, err)
+		}
+		for got := 0; got < len(packets); {
+			n, err := conns[1].Recv(batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += n
+		}
+	}
+	for range 200 { // until every buffer is made
+		message()
+	}
+	// The goroutines of both sides count too, and may make another buffer.
+	if n := testing.AllocsPerRun(500, message); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	conns := pair(t, protocol.CloudFPGA)
+	batch := make([]mpe.Arrival, 4)
 	header := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: 1000, Type: protocol.Data})
 	payload := make([]byte, 1000*protocol.WordLen)
 	plain := request(0, 1)
@@ -51,5 +82,33 @@ func TestNoAllocations(t *testing.T) {
 	// The reader's goroutine counts too, and may make another buffer.
 	if n := testing.AllocsPerRun(500, message); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkPackets72(b *testing.B)    { benchmarkPackets(b, 64, 0) }
+func BenchmarkPackets32840(b *testing.B) { benchmarkPackets(b, 8, protocol.MaxStreamPayload) }
+
+// benchmarkPackets sends lists of packets one way, each when the one before has
+// arrived.
+func benchmarkPackets(b *testing.B, n, payload int) {
+	conns := pair(b, protocol.Extended)
+	packets := make([]mpe.Packet, n)
+	for i := range packets {
+		packets[i] = transporttest.Packet(0, 1, uint32(i), payload)
+	}
+	batch := make([]mpe.Arrival, recvBatch)
+	b.SetBytes(int64(n * (protocol.ExtHeaderLen + payload)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if sent, err := conns[0].SendPackets(1, packets); sent != n || err != nil {
+			b.Fatal(sent, err)
+		}
+		for got := 0; got < n; {
+			m, err := conns[1].Recv(batch)
+			if err != nil {
+				b.Fatal(err)
+			}
+			got += m
+		}
 	}
 }

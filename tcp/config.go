@@ -12,7 +12,17 @@ const (
 	// DefaultWriteTimeout is how long a peer may take none of what is sent
 	// to it.
 	DefaultWriteTimeout = 10 * time.Second
-	// dialTimeout bounds one attempt to connect.
+	// DefaultSendQueue is half of what the extended profile lets one peer have
+	// under way: 512 packets of 32 KiB. A window of that size has met no loss
+	// for so long that it is due for one, and halves.
+	DefaultSendQueue = 8 << 20
+	// DefaultHandshakeTimeout is how long a new connection's TLS handshake
+	// may take.
+	DefaultHandshakeTimeout = 5 * time.Second
+	// maxShaking is how many connections of one peer may be in their TLS
+	// handshake at once; one more ends the oldest.
+	maxShaking = 4
+	// dialTimeout bounds one attempt to connect, without TLS.
 	dialTimeout = 5 * time.Second
 	// acceptPause is the pause after an error of accept, which is mostly a
 	// lack of file descriptors.
@@ -42,11 +52,21 @@ type Config struct {
 	// is protocol.CloudFPGA for all.
 	Profile func(peer int) protocol.Profile
 	// MaxWords is the longest message that a peer may send, in words; a
-	// longer one breaks the stream. 0 is no limit but the size field's.
+	// longer one breaks the stream. 0 is no limit but the size field's. The
+	// extended profile has no such limit: its packets are short.
 	MaxWords uint32
 	// WriteTimeout is how long a peer may take none of what is sent to it
 	// until its connection is given up; 0 is DefaultWriteTimeout.
 	WriteTimeout time.Duration
+	// SendQueue is how many bytes of packets of the extended profile wait for
+	// the connection to one peer; 0 is DefaultSendQueue. More are lost.
+	SendQueue int
+	// TLS is what connections are secured with; nil is plain TCP. Both sides
+	// of a connection have it, or neither.
+	TLS *TLS
+	// HandshakeTimeout is how long a new connection's TLS handshake may take;
+	// 0 is DefaultHandshakeTimeout.
+	HandshakeTimeout time.Duration
 	// Backoff returns how long to wait before attempt n, counted from 1, to
 	// connect again. Nil is DefaultBackoff.
 	Backoff func(n int) time.Duration

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/rankmap"
 )
 
-// Conn is all the TCP connections of one rank. It implements mpe.Transport.
+// Conn is all the TCP connections of one rank. It implements mpe.PacketTransport.
 type Conn struct {
 	cfg   Config
 	local netip.AddrPort
@@ -34,11 +34,12 @@ type Conn struct {
 	tasks  sync.WaitGroup
 }
 
-var _ mpe.Transport = (*Conn)(nil)
+var _ mpe.PacketTransport = (*Conn)(nil)
 
 // Listen binds the rank to its own IP and port in the rank map, and starts to
 // dial the higher software ranks. It returns a *ListenError if the address cannot
-// be had, and a *SharedIPError if two software ranks share an IP.
+// be had, a *SharedIPError if two software ranks share an IP, and a
+// *CredentialError if the peers would refuse the rank's certificate.
 func Listen(cfg Config) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("tcp: rank %d is not in the rank map", cfg.Rank)
@@ -47,6 +48,11 @@ func Listen(cfg Config) (*Conn, error) {
 		return nil, err
 	}
 	addr := cfg.Map.Addr(cfg.Rank)
+	if cfg.TLS != nil {
+		if err := cfg.TLS.check(addr.Addr()); err != nil {
+			return nil, fmt.Errorf("tcp: rank %d: %w", cfg.Rank, err)
+		}
+	}
 	ln, err := (&net.ListenConfig{KeepAliveConfig: keepAlive()}).Listen(context.Background(), network(addr), addr.String())
 	if err != nil {
 		return nil, bindfault.New("tcp", cfg.Rank, cfg.Map, err)
@@ -71,6 +77,12 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	if cfg.WriteTimeout <= 0 {
 		cfg.WriteTimeout = DefaultWriteTimeout
 	}
+	if cfg.SendQueue <= 0 {
+		cfg.SendQueue = DefaultSendQueue
+	}
+	if cfg.HandshakeTimeout <= 0 {
+		cfg.HandshakeTimeout = DefaultHandshakeTimeout
+	}
 	if cfg.Backoff == nil {
 		cfg.Backoff = DefaultBackoff
 	}
@@ -80,8 +92,12 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	for rank := range c.peers {
 		if rank != cfg.Rank && cfg.Map.Kind(rank) == rankmap.Software {
-			c.peers[rank] = &peer{rank: rank, addr: cfg.Map.Addr(rank), profile: cfg.Profile(rank),
+			p := &peer{rank: rank, addr: cfg.Map.Addr(rank), profile: cfg.Profile(rank),
 				free: make(chan *chunk, maxChunks)}
+			if cfg.TLS != nil {
+				p.tls = cfg.TLS.config(p.addr.Addr())
+			}
+			c.peers[rank] = p
 		}
 	}
 	return c
@@ -103,6 +119,21 @@ func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 
 // Reliable returns true: while a connection lasts, nothing is lost on it.
 func (c *Conn) Reliable() bool { return true }
+
+// Connection reports whether there is a connection to the peer, and if not, what
+// became of the last one or of the last attempt to make one: nil if there was none
+// yet, and ErrNoPeer, in a *SendError, for a rank that is not spoken to.
+func (c *Conn) Connection(peer int) (connected bool, last error) {
+	p, err := c.peer(peer)
+	if err != nil {
+		return false, err
+	}
+	l, last := p.current()
+	if l != nil {
+		return true, nil
+	}
+	return false, last
+}
 
 // Close closes the listener and all connections, and returns when every goroutine
 // of the Conn has ended. A Recv in progress returns mpe.ErrTransportClosed.

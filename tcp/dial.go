@@ -16,10 +16,9 @@ func (c *Conn) keepDialing(p *peer) {
 	}
 	for n := 1; ; n++ {
 		conn, err := dialer.DialContext(c.ctx, network(p.addr), p.addr.String())
-		switch {
-		case err != nil:
+		if err != nil {
 			p.failed(err)
-		case c.run(p, conn.(*net.TCPConn)):
+		} else if c.dialed(p, conn.(*net.TCPConn)) {
 			// A connection that the peer closes at once, because its rank
 			// map does not have us, say, does not start the back-off anew.
 			n = 0
@@ -28,6 +27,12 @@ func (c *Conn) keepDialing(p *peer) {
 			return
 		}
 	}
+}
+
+// dialed serves a connection to p, and reports whether it worked.
+func (c *Conn) dialed(p *peer, conn *net.TCPConn) (worked bool) {
+	stream, err := c.secure(p, conn)
+	return err == nil && c.run(p, conn, stream)
 }
 
 // sleep reports false if ctx was done first.

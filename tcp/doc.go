@@ -8,13 +8,20 @@
 // nothing is said on a connection but the packets themselves, framed as in
 // package protocol. Ranks on TCP therefore need an IP each.
 //
+// With TLS, both sides of a connection show a certificate, which must be signed
+// by the configured authority and bear that IP. Until then nothing of the
+// connection is believed: it replaces none, and others are not kept waiting.
+//
 // What is lost with a connection stays lost: the package repeats nothing, and
 // says by an mpe.ArrivedConnected that the handshake has to. It must never buffer
 // without a bound: a reader that finds its queue full stops reading, and TCP
-// stops the peer.
+// stops the peer. Packets of the extended profile, which are repeated until they
+// are acknowledged, do not wait for a peer to take them: those that do not fit into
+// the outbox of its connection are lost.
 //
-// The files: conn.go opens and closes; dial.go and accept.go make connections;
-// link.go is one connection, from the moment it replaces its predecessor; read.go
-// takes packets off it, queue.go keeps them, recv.go hands them out; send.go puts
-// packets on.
+// The files: conn.go opens and closes; dial.go and accept.go make connections, and
+// secure.go those with TLS, whose credentials are tls.go's; link.go is one
+// connection, from the moment it replaces its predecessor; read.go takes packets
+// off it, queue.go keeps them, recv.go hands them out; send.go puts packets on, and
+// packets.go, with outbox.go behind it, those of the extended profile.
 package tcp

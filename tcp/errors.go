@@ -18,6 +18,9 @@ var (
 	// ErrNoPeer: the rank map does not have the peer, or not as a software
 	// rank.
 	ErrNoPeer = errors.New("no such peer on TCP")
+	// ErrProfile: the packets exchanged with the peer are of another profile
+	// than what was to be sent.
+	ErrProfile = errors.New("the peer's profile does not allow it")
 )
 
 // ListenError says why a rank could not be bound to its address: who has the

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -17,6 +18,8 @@ type peer struct {
 	rank    int
 	addr    netip.AddrPort
 	profile protocol.Profile
+	// tls is nil where connections are plain.
+	tls *tls.Config
 	// free are the chunks that wait to be filled; made, which only the
 	// running link's reader touches, is how many there are in all.
 	free chan *chunk
@@ -36,6 +39,8 @@ type peer struct {
 	link *link // nil while there is no connection
 	// last is the error that ended the last connection or attempt.
 	last error
+	// shaking are the connections on which TLS is not done yet, oldest first.
+	shaking []*net.TCPConn
 }
 
 // current returns the link, or nil and what became of the last.
@@ -78,7 +83,13 @@ var (
 // link is one connection to a peer.
 type link struct {
 	conn *net.TCPConn
-	from netip.AddrPort
+	// stream is conn, or the TLS on it.
+	stream net.Conn
+	from   netip.AddrPort
+	// begun says that something has arrived.
+	begun bool
+	// out is what waits to be written, for a peer of the extended profile.
+	out *outbox
 	// closing is closed at the first reason to give the connection up, and
 	// done when nothing of it reaches the queue any more.
 	closing, done chan struct{}
@@ -87,8 +98,12 @@ type link struct {
 	reason error
 }
 
-func newLink(conn *net.TCPConn) *link {
-	return &link{conn: conn, from: remoteAddr(conn), closing: make(chan struct{}), done: make(chan struct{})}
+func (c *Conn) newLink(p *peer, conn *net.TCPConn, stream net.Conn) *link {
+	l := &link{conn: conn, stream: stream, from: remoteAddr(conn), closing: make(chan struct{}), done: make(chan struct{})}
+	if p.profile == protocol.Extended {
+		l.out = newOutbox(c.cfg.SendQueue)
+	}
+	return l
 }
 
 func remoteAddr(conn *net.TCPConn) netip.AddrPort {
@@ -96,7 +111,22 @@ func remoteAddr(conn *net.TCPConn) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 }
 
-// close gives the connection up; the first reason counts.
+// Read reads from the stream, and explains what TLS has to do with an error.
+func (l *link) Read(b []byte) (int, error) {
+	n, err := l.stream.Read(b)
+	if l.stream == net.Conn(l.conn) {
+		if n > 0 && !l.begun && isTLSRecord(b[0]) {
+			return 0, errSpeaksTLS
+		}
+	} else if err != nil && isTLSFault(err) {
+		err = &TLSError{Addr: l.from, Err: err}
+	}
+	l.begun = l.begun || n > 0
+	return n, err
+}
+
+// close gives the connection up; the first reason counts. TLS is not told, which
+// might have to wait for a peer that takes nothing.
 func (l *link) close(reason error) {
 	l.once.Do(func() {
 		l.reason = reason
@@ -105,11 +135,15 @@ func (l *link) close(reason error) {
 	})
 }
 
-// run makes conn the connection to p and reads from it until it ends. It reports
-// whether the peer has sent a packet. What it puts on the queue comes behind all
-// that the connection before has put there.
-func (c *Conn) run(p *peer, conn *net.TCPConn) (worked bool) {
-	l := newLink(conn)
+// run makes conn, by way of stream, the connection to p and reads from it until it
+// ends. It reports whether the peer has sent a packet. What it puts on the queue
+// comes behind all that the connection before has put there; what waited to be
+// written to that is lost.
+func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
+	l := c.newLink(p, conn, stream)
+	if l.out != nil {
+		c.tasks.Go(func() { c.writeAll(l) })
+	}
 	old := p.replace(l)
 	defer close(l.done)
 	defer context.AfterFunc(c.ctx, func() { l.close(net.ErrClosed) })()
@@ -126,9 +160,16 @@ func (c *Conn) run(p *peer, conn *net.TCPConn) (worked bool) {
 	}
 	l.close(err)
 	p.remove(l)
-	var broken *protocol.FrameError
-	if errors.As(err, &broken) {
+	if isBroken(err) {
 		c.queue.pushBroken(p, l.from)
 	}
 	return worked
+}
+
+// isBroken reports whether err is about what the peer has sent, and not about the
+// network.
+func isBroken(err error) bool {
+	var frame *protocol.FrameError
+	var tlsErr *TLSError
+	return errors.As(err, &frame) || errors.As(err, &tlsErr) || errors.Is(err, errSpeaksTLS)
 }

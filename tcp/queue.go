@@ -12,7 +12,8 @@ import (
 const maxBroken = 8
 
 // queue holds the arrivals of all peers until Recv takes them. Its length is
-// bounded by the chunks of each peer: all but an mpe.ArrivedBroken have one.
+// bounded by the chunks of each peer: all but an mpe.ArrivedBroken have one, or a
+// part of one.
 type queue struct {
 	mu sync.Mutex
 	// events[head:] wait.
@@ -28,6 +29,20 @@ type event struct {
 	peer  *peer
 	from  netip.AddrPort
 	chunk *chunk // nil for mpe.ArrivedBroken
+	// start and end are the place in the chunk of an mpe.ArrivedDatagram,
+	// which may share it with others; what else arrives has one of its own.
+	start, end int
+}
+
+// bytes returns what arrived.
+func (ev *event) bytes() []byte {
+	switch {
+	case ev.chunk == nil:
+		return nil
+	case ev.kind == mpe.ArrivedDatagram:
+		return ev.chunk.buf[ev.start:ev.end:ev.end]
+	}
+	return ev.chunk.buf[:ev.chunk.len]
 }
 
 // chunk is a buffer that goes from its peer's free list over the queue to Recv's
@@ -35,6 +50,8 @@ type event struct {
 type chunk struct {
 	buf [chunkLen]byte
 	len int
+	// events is how many of them there are on the way.
+	events int
 }
 
 // push puts ev at the end.
@@ -62,8 +79,11 @@ func (q *queue) add(ev event) {
 	}
 	q.events = append(q.events, ev)
 	ev.peer.tail = nil
-	if ev.kind == mpe.ArrivedPayload {
+	if ev.kind == mpe.ArrivedPayload || ev.kind == mpe.ArrivedDatagram {
 		ev.peer.tail = ev.chunk
+	}
+	if ev.chunk != nil {
+		ev.chunk.events++
 	}
 	select {
 	case q.ready <- struct{}{}:
@@ -83,6 +103,22 @@ func (q *queue) extend(p *peer, b []byte) int {
 	n := copy(p.tail.buf[p.tail.len:], b)
 	p.tail.len += n
 	return n
+}
+
+// addPacket puts a packet at the end, in the chunk of the packet that p has last
+// put on the queue, if that still waits and has room; otherwise it reports false.
+// Without it, small packets would use up the chunks.
+func (q *queue) addPacket(p *peer, from netip.AddrPort, b []byte) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	ch := p.tail
+	if ch == nil || len(b) > chunkLen-ch.len {
+		return false
+	}
+	start := ch.len
+	ch.len += copy(ch.buf[start:], b)
+	q.add(event{kind: mpe.ArrivedDatagram, peer: p, from: from, chunk: ch, start: start, end: ch.len})
+	return true
 }
 
 // pop moves the first events to out and returns how many.

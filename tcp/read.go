@@ -33,18 +33,24 @@ func (c *Conn) put(p *peer, l *link, kind mpe.ArrivalKind, b []byte) bool {
 			return true
 		}
 	}
+	if kind == mpe.ArrivedDatagram && c.queue.addPacket(p, l.from, b) {
+		return true
+	}
 	ch := p.take(l)
 	if ch == nil {
 		return false
 	}
 	ch.len = copy(ch.buf[:], b)
-	c.queue.push(event{kind: kind, peer: p, from: l.from, chunk: ch})
+	c.queue.push(event{kind: kind, peer: p, from: l.from, chunk: ch, end: ch.len})
 	return true
 }
 
 // read puts what arrives on l on the queue, until l ends, and says why it did.
 func (c *Conn) read(p *peer, l *link) (worked bool, err error) {
-	frames := protocol.NewFrameReader(l.conn, p.profile, c.cfg.MaxWords)
+	if p.profile == protocol.Extended {
+		return c.readPackets(p, l)
+	}
+	frames := protocol.NewFrameReader(l, p.profile, c.cfg.MaxWords)
 	for {
 		frame, err := frames.Next()
 		if err != nil {
@@ -56,6 +62,21 @@ func (c *Conn) read(p *peer, l *link) (worked bool, err error) {
 			kind = mpe.ArrivedPayload
 		}
 		if !c.put(p, l, kind, frame.Bytes) {
+			return worked, nil // l is closed, and has its reason
+		}
+	}
+}
+
+// readPackets is read for a peer of the extended profile.
+func (c *Conn) readPackets(p *peer, l *link) (worked bool, err error) {
+	packets := protocol.NewExtFrameReader(l)
+	for {
+		packet, err := packets.Next()
+		if err != nil {
+			return worked, err
+		}
+		worked = true
+		if !c.put(p, l, mpe.ArrivedDatagram, packet) {
 			return worked, nil // l is closed, and has its reason
 		}
 	}

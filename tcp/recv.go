@@ -10,9 +10,10 @@ import (
 const recvBatch = 64
 
 // Recv waits for packets. Headers and payload come as mpe.ArrivedHeader and
-// mpe.ArrivedPayload; a new connection as mpe.ArrivedConnected; a stream that made
-// no sense, or a connection from an address that is not a peer's, as
-// mpe.ArrivedBroken.
+// mpe.ArrivedPayload, packets of the extended profile whole as
+// mpe.ArrivedDatagram; a new connection as mpe.ArrivedConnected; a stream that made
+// no sense, a connection that TLS refused, or one from an address that is not a
+// peer's, as mpe.ArrivedBroken.
 func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("tcp: rank %d: Recv into an empty batch", c.cfg.Rank)
@@ -24,10 +25,7 @@ func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
 		}
 		n := c.queue.pop(c.taken[:min(len(batch), recvBatch)])
 		for i, ev := range c.taken[:n] {
-			batch[i] = mpe.Arrival{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from}
-			if ev.chunk != nil {
-				batch[i].Bytes = ev.chunk.buf[:ev.chunk.len]
-			}
+			batch[i] = mpe.Arrival{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from, Bytes: ev.bytes()}
 		}
 		if n > 0 {
 			return n, nil
@@ -43,7 +41,10 @@ func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
 func (c *Conn) release() {
 	for i, ev := range c.taken {
 		if ev.chunk != nil {
-			ev.peer.free <- ev.chunk // has room for every chunk there is
+			// It is no peer's tail any more, so nobody else counts.
+			if ev.chunk.events--; ev.chunk.events == 0 {
+				ev.peer.free <- ev.chunk // has room for every chunk there is
+			}
 		}
 		c.taken[i] = event{}
 	}

@@ -21,11 +21,22 @@ func (c *Conn) SendData(peer int, header, payload []byte, _ protocol.Shape) erro
 	return c.send(peer, header, payload)
 }
 
-func (c *Conn) send(rank int, header, payload []byte) error {
+// peer returns a rank that is spoken to.
+func (c *Conn) peer(rank int) (*peer, error) {
 	if rank < 0 || rank >= len(c.peers) || c.peers[rank] == nil {
-		return c.sendError(rank, fmt.Errorf("%w: it takes another rank of kind software", ErrNoPeer), nil)
+		return nil, c.sendError(rank, fmt.Errorf("%w: it takes another rank of kind software", ErrNoPeer), nil)
 	}
-	p := c.peers[rank]
+	return c.peers[rank], nil
+}
+
+func (c *Conn) send(rank int, header, payload []byte) error {
+	p, err := c.peer(rank)
+	if err != nil {
+		return err
+	}
+	if p.profile == protocol.Extended {
+		return c.sendError(rank, fmt.Errorf("%w: it is %v, which has other packets", ErrProfile, p.profile), nil)
+	}
 	if len(header) != protocol.HeaderLen {
 		return c.sendError(rank, fmt.Errorf("a header of %d bytes; a header has %d", len(header), protocol.HeaderLen), nil)
 	}
@@ -60,18 +71,18 @@ func (c *Conn) write(p *peer, l *link, header, payload []byte) error {
 	if n == 0 {
 		p.buffers = p.parts[:1]
 	}
-	if err := l.conn.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)); err != nil {
+	if err := l.stream.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)); err != nil {
 		return err
 	}
-	if _, err := p.buffers.WriteTo(l.conn); err != nil {
+	if _, err := p.buffers.WriteTo(l.stream); err != nil {
 		return err
 	}
 	for payload = payload[n:]; len(payload) > 0; payload = payload[n:] {
 		n = min(len(payload), writeLen)
-		if err := l.conn.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)); err != nil {
+		if err := l.stream.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)); err != nil {
 			return err
 		}
-		if _, err := l.conn.Write(payload[:n]); err != nil {
+		if _, err := l.stream.Write(payload[:n]); err != nil {
 			return err
 		}
 	}

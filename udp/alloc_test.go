@@ -19,6 +19,11 @@ func TestNoAllocations(t *testing.T) {
 	defer c.Close()
 	header, payload := dataPacket(1000)
 	request := protocol.CloudFPGA.Append(nil, protocol.Header{Type: protocol.SendRequest})
+	packets, _ := numbered(8)
+	packetBytes := 0
+	for i := range packets {
+		packetBytes += len(packets[i].Header) + len(packets[i].Payload)
+	}
 	batch := make([]mpe.Arrival, 8)
 	recv := func(want int) {
 		for got := 0; got < want; {
@@ -43,6 +48,12 @@ func TestNoAllocations(t *testing.T) {
 				t.Fatal(err)
 			}
 			recv(protocol.HeaderLen + len(payload))
+		},
+		"8 packets": func() {
+			if n, err := c.SendPackets(0, packets); n != len(packets) || err != nil {
+				t.Fatal(n, err)
+			}
+			recv(packetBytes)
 		},
 	} {
 		if n := testing.AllocsPerRun(200, run); n != 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Conn is the UDP socket of one rank. It implements mpe.Transport.
+// Conn is the UDP socket of one rank. It implements mpe.PacketTransport.
 type Conn struct {
 	cfg   Config
 	local netip.AddrPort
@@ -23,7 +23,7 @@ type Conn struct {
 	in  []incoming
 }
 
-var _ mpe.Transport = (*Conn)(nil)
+var _ mpe.PacketTransport = (*Conn)(nil)
 
 // Listen binds the rank to its own IP and port in the rank map. It returns a
 // *ListenError if the address cannot be had.

@@ -8,7 +8,8 @@
 // between two datagrams and repeats none of its own accord.
 //
 // The files: conn.go opens the socket; send.go cuts a message into datagrams,
-// pace.go spaces them; recv.go names the sender of what arrives. Below them,
+// pace.go spaces them; packets.go sends those of the extended profile, each a
+// datagram of its own; recv.go names the sender of what arrives. Below them,
 // socket.go is what an operating system does for us, as an interface and a value
 // that says how much of it: plain.go does it anywhere, mmsg_linux.go many
 // datagrams a system call.

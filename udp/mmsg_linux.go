@@ -31,10 +31,11 @@ type mmsghdr struct {
 type mmsgSend struct {
 	msgs [sendBatch]mmsghdr
 	iovs [sendBatch][len(outgoing{}.parts)]unix.Iovec
-	// call is made once, so that passing it on does not allocate; todo, done
-	// and errno are its argument and its results.
+	// call is made once, so that passing it on does not allocate; todo and
+	// mayWait are its arguments, done and errno its results.
 	call       func(fd uintptr) bool
 	todo, done int
+	mayWait    bool
 	errno      syscall.Errno
 }
 
@@ -100,9 +101,9 @@ func (s *mmsgSocket) capabilities() capabilities {
 
 func (s *mmsgSocket) close() error { return s.conn.Close() }
 
-func (s *mmsgSocket) send(out []outgoing) (int, error) {
+func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 	o := &s.out
-	o.todo = min(len(out), len(o.msgs))
+	o.todo, o.mayWait = min(len(out), len(o.msgs)), mayWait
 	for i := range out[:o.todo] {
 		hdr := &o.msgs[i].hdr
 		peer := &s.peers[out[i].peer]
@@ -135,12 +136,12 @@ func (s *mmsgSocket) send(out []outgoing) (int, error) {
 func (o *mmsgSend) sendmmsg(fd uintptr) bool {
 	for {
 		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&o.msgs[0])), uintptr(o.todo), unix.MSG_DONTWAIT, 0, 0)
-		switch errno {
-		case unix.EINTR:
+		switch {
+		case errno == unix.EINTR:
 			continue
-		case unix.EAGAIN:
+		case errno == unix.EAGAIN && o.mayWait:
 			return false
-		case 0:
+		case errno == 0:
 			o.done, o.errno = int(n), 0
 		default:
 			o.done, o.errno = 0, errno

@@ -3,6 +3,7 @@ package udp
 import (
 	"net"
 	"net/netip"
+	"time"
 )
 
 // plainSocket sends and receives one datagram a system call, on any system.
@@ -22,7 +23,14 @@ func newPlainSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
 
 func (s *plainSocket) capabilities() capabilities { return capabilities{sendBatch: 1, recvBatch: 1} }
 
-func (s *plainSocket) send(out []outgoing) (int, error) {
+func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
+	if !mayWait {
+		if err := s.conn.SetWriteDeadline(time.Now().Add(fullPatience)); err != nil {
+			return 0, err
+		}
+		// It fails only for a closed socket, of which nothing more is asked.
+		defer func() { _ = s.conn.SetWriteDeadline(time.Time{}) }()
+	}
 	for i := range out {
 		s.gather = s.gather[:0]
 		for _, part := range out[i].parts {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"os"
 	"syscall"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 const (
 	maxSendTries   = 10
 	firstSendPause = 5 * time.Microsecond
+	// fullPatience is how long a socket that may not wait can take to find
+	// out that its buffer is full, where the system has no way to ask.
+	fullPatience = time.Millisecond
 )
 
 // padding is what PadLines adds at the end of a payload.
@@ -28,7 +32,7 @@ func (c *Conn) SendHeader(peer int, header []byte) error {
 		return err
 	}
 	c.out[0] = outgoing{peer: peer, parts: [3][]byte{header}}
-	_, err := c.sendAll(c.out[:1])
+	_, err := c.sendAll(c.out[:1], true)
 	c.out[0] = outgoing{}
 	if err != nil {
 		return c.sendError(peer, 0, 1, err)
@@ -85,7 +89,7 @@ func (c *Conn) sendCut(cut *cutter, pace pacer) error {
 			return nil
 		}
 		pace.wait()
-		sent, err := c.sendAll(out[:n])
+		sent, err := c.sendAll(out[:n], true)
 		clear(out[:n]) // the bytes are the caller's: keep no hold of them
 		cut.sent += int64(sent)
 		if err != nil {
@@ -127,11 +131,12 @@ func (c *cutter) next(out *outgoing) bool {
 }
 
 // sendAll sends every datagram, and returns how many went. An error that is not
-// about the datagram at hand does not lose it.
-func (c *Conn) sendAll(out []outgoing) (sent int, err error) {
+// about the datagram at hand does not lose it. If it may not wait, a socket
+// whose buffer stays full is an error, like a device whose queue does.
+func (c *Conn) sendAll(out []outgoing, mayWait bool) (sent int, err error) {
 	pause := firstSendPause
 	for tries := 0; sent < len(out); {
-		n, err := c.sock.send(out[sent:])
+		n, err := c.sock.send(out[sent:], mayWait)
 		sent += n
 		if n > 0 {
 			tries, pause = 0, firstSendPause
@@ -144,7 +149,7 @@ func (c *Conn) sendAll(out []outgoing) (sent int, err error) {
 		case tries >= maxSendTries:
 			return sent, err
 		case isNews(err):
-		case errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM):
+		case isFull(err):
 			time.Sleep(pause)
 			pause *= 2
 		default:
@@ -152,6 +157,13 @@ func (c *Conn) sendAll(out []outgoing) (sent int, err error) {
 		}
 	}
 	return sent, nil
+}
+
+// isFull reports whether err says that there was no room for the datagram: in the
+// device's queue, in memory, or in the buffer of a socket that may not wait.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) ||
+		errors.Is(err, syscall.EAGAIN) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 func (c *Conn) check(peer int, header []byte) error {

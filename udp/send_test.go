@@ -21,6 +21,8 @@ type script struct {
 	steps []step
 	sent  [][]byte
 	calls int
+	// waited says that a call was allowed to wait.
+	waited bool
 }
 
 // step is the answer to one call: how many datagrams went, and the error.
@@ -42,7 +44,8 @@ func (s *script) step(most int) step {
 	return next
 }
 
-func (s *script) send(out []outgoing) (int, error) {
+func (s *script) send(out []outgoing, mayWait bool) (int, error) {
+	s.waited = s.waited || mayWait
 	now := s.step(len(out))
 	for _, o := range out[:now.n] {
 		s.sent = append(s.sent, slices.Concat(o.parts[0], o.parts[1], o.parts[2]))

@@ -10,9 +10,10 @@ type socket interface {
 	capabilities() capabilities
 	// send sends the datagrams in order and returns how many of them went,
 	// each of them whole. Fewer than all come with an error, or without one
-	// if the rest is to be tried at once. It waits while the socket's buffer
-	// is full. It keeps no slice.
-	send(out []outgoing) (int, error)
+	// if the rest is to be tried at once. It keeps no slice. While the
+	// socket's buffer is full, it waits if it may, and otherwise returns an
+	// error that isFull knows, after fullPatience at most.
+	send(out []outgoing, mayWait bool) (int, error)
 	// recv waits for datagrams and returns how many entries it has filled in;
 	// at least one without an error. The bytes are valid until the next call.
 	recv(in []incoming) (int, error)

@@ -25,7 +25,9 @@ var levels = map[capture.Kind]int{
 	capture.DuplicatePacket: 1,
 	capture.StaleHeader:     1,
 	capture.CrossedRequests: 1,
+	capture.Damaged:         1,
 	capture.Padding:         2,
+	capture.Goodbye:         2,
 }
 
 func newFindings(r *capture.Report) findingColumns {

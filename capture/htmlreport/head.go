@@ -54,6 +54,9 @@ func newHead(r *capture.Report) head {
 	if s.FindingsNotListed > 0 {
 		h.Notices = append(h.Notices, plural(s.FindingsNotListed, "finding")+" more of the same kinds are counted, but not listed.")
 	}
+	if text := extended(s.Extended); text != "" {
+		h.Notices = append(h.Notices, text)
+	}
 	if text := skipped(s.Skipped); text != "" {
 		h.Notices = append(h.Notices, text)
 	}
@@ -68,10 +71,26 @@ func verdict(r *capture.Report) (text, state string) {
 		return plural(n, "finding"), "found"
 	case r.Summary.Truncated != "":
 		return "no findings up to where the recording is cut off", "cut"
-	case r.Summary.All.Messages == 0:
+	case r.Summary.All.Messages == 0 && len(r.Summary.Extended) == 0:
 		return "no messages in this recording", "cut"
 	}
 	return "clean", "clean"
+}
+
+// extended says what is counted, and not drawn.
+func extended(pairs []capture.ExtendedPair) string {
+	var packets, messages, complete, repeats int64
+	for i := range pairs {
+		packets += pairs[i].Packets
+		messages += pairs[i].Messages
+		complete += pairs[i].Complete
+		repeats += pairs[i].Repeats
+	}
+	if packets == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of the extended profile: %s, %s complete, %s sent again. They are not listed here, nor drawn.",
+		plural(packets, "packet"), plural(messages, "message"), count(complete), plural(repeats, "packet"))
 }
 
 func skipped(reasons map[string]int64) string {

@@ -199,6 +199,7 @@ func printSummary(out io.Writer, r *capture.Report) {
 	if s.Truncated != "" {
 		fmt.Fprintln(out, s.Truncated)
 	}
+	printExtended(out, s.Extended)
 	if s.All.Messages == 0 {
 		return
 	}

@@ -23,7 +23,7 @@ type captureInput struct {
 func (in *captureInput) flags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVarP(&in.iface, "interface", "i", "", "read live from this interface, until interrupted")
-	fl.StringVar(&in.profile, "profile", protocol.CloudFPGA.String(), "dialect of the headers: cloudfpga or v0.9")
+	fl.StringVar(&in.profile, "profile", protocol.CloudFPGA.String(), "dialect of the headers: cloudfpga or v0.9; packets of the extended profile are known by themselves")
 	fl.UintSliceVar(&in.ports, "port", nil, "ports that carry ZRLMPI (default 2718 to 2845)")
 	fl.BoolVar(&in.allPorts, "all-ports", false, "look at every port")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

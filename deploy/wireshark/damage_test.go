@@ -177,6 +177,20 @@ func damages() []damage {
 		{name: "payload that looks like data of this size", packets: replace(m, 3, bare(append(header(protocol.Data, 0, 1, protocol.SendInt, 1000), p[1:1385]...))), offsets: "- - 0 1384 2800 -"},
 		{name: "32 bytes that look like a request of other ranks", packets: insert(m, 4, request().edit(8, 9)),
 			want: map[int]string{5: "size_mismatch", 6: "stray_payload", 7: "size_mismatch"}},
+
+		// The extended profile.
+		{name: "extended", packets: extendedTalk(), want: map[int]string{12: "error_packet"}},
+		{name: "extended, damaged", packets: []packet{extendedTalk()[4].edit(100, 1)}, want: map[int]string{1: "bad_checksum"}},
+		{name: "extended, damaged, not checked", packets: []packet{extendedTalk()[4].edit(100, 1)}, options: []string{"-o", "zrlmpi.checksum:FALSE"}},
+		{name: "extended, the checksum is", packets: []packet{extendedTalk()[4].edit(27, 1)}, want: map[int]string{1: "bad_checksum"}},
+		{name: "extended, too short", packets: []packet{from(0, extendedTalk()[4].payload[:71])}, want: map[int]string{1: "bad_header"}},
+		{name: "extended, cut off", packets: []packet{from(0, extendedTalk()[4].payload[:90])}, want: map[int]string{1: "size_mismatch"}},
+		{name: "extended, end mark", packets: []packet{extendedTalk()[4].edit(30, 0)}, want: map[int]string{1: "bad_header"}},
+		{name: "extended, call", packets: []packet{extendedTalk()[4].edit(16, 5)}, want: map[int]string{1: "bad_header"}},
+		{name: "extended, reserved flag", packets: []packet{resealed(extendedTalk()[4].edit(19, 0xa0))}, want: map[int]string{1: "reserved_byte"}},
+		{name: "extended, another version", packets: []packet{extendedTalk()[4].edit(18, 0xe2)}, want: map[int]string{1: "reserved_byte unasked_data"}},
+		{name: "extended, repeated", packets: []packet{resealed(extendedTalk()[4].edit(19, 0x90))}, want: map[int]string{1: "repeated_packet"}},
+		{name: "payload that looks like extended", packets: replace(m, 3, bare(extendedLookalike(1416))), offsets: "- - 0 1384 2800 -"},
 	}
 }
 

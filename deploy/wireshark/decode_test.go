@@ -28,6 +28,9 @@ type decoded struct {
 	Message                                  int
 	DataPacket                               int `json:"data_packet"`
 	Complete, Repeated, Duplicate            bool
+	Extended                                 *struct {
+		Number, Acknowledged, Message, Length, Offset, Payload int
+	}
 }
 
 // zrlctl builds the program once.

@@ -9,6 +9,8 @@
 local zrlmpi = Proto("zrlmpi", "ZRLMPI")
 
 local HEADER_LEN, WORD_LEN, LINE_LEN = 32, 4, 8
+local EXT_HEADER_LEN, EXT_VERSION, EXT_MAX_STREAM_PAYLOAD = 72, 0xE1, 32768 -- E1
+local ACK_LEN, RANGE_LEN, MAX_RANGES = 12, 8, 32 -- E25
 local MARK = "\x96\x96\x96\x96"
 local FIRST_PORT, LAST_PORT = 2718, 2845 -- A3: 128 CPU ranks at most may share an address
 local MAX_STREAM_WORDS = 67108864 -- D12
@@ -16,6 +18,8 @@ local SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK, ERROR = 1, 2, 3, 4, 5
 local BARRIER = 4
 local TYPES = { "SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK", "ERROR" }
 local CALLS = { [0] = "SEND_INT", "RECV_INT", "SEND_FLOAT", "RECV_FLOAT", "BARRIER" }
+local CODES = { "withdraw", "withdrawn", "too long", "goodbye" }
+local EXT_FLAGS = { "EAGER", "ACK_NOW", "SYNC", "HELLO", "REPEAT" } -- bits 0 to 4
 local COUNTERPART = { [0] = 1, 0, 3, 2, 4 }
 
 local CLOUDFPGA, V09 = 0, 1
@@ -25,6 +29,9 @@ zrlmpi.prefs.max_datagram = Pref.uint("Largest datagram", 1416,
     "In bytes, header included: max_datagram of the link. Deployed nodes have 1416.")
 zrlmpi.prefs.gap = Pref.uint("Longest pause in a message", 50,
     "In milliseconds: a bare datagram that comes later than this after the one before it does not continue its message.")
+
+zrlmpi.prefs.checksum = Pref.bool("Check the checksum", true,
+    "Of packets of the extended profile. Large captures load faster without.")
 
 local F = {
     mark_start = ProtoField.bytes("zrlmpi.mark.start", "Start mark"),
@@ -51,6 +58,36 @@ local F = {
     time_clear = ProtoField.relative_time("zrlmpi.time_clear", "Time since the SEND_REQUEST"),
     time_data = ProtoField.relative_time("zrlmpi.time_data", "Time since the CLEAR_TO_SEND"),
     time_ack = ProtoField.relative_time("zrlmpi.time_ack", "Time since the end of DATA"),
+
+    ext_version = ProtoField.uint8("zrlmpi.ext.version", "Version", base.HEX),
+    ext_flags = ProtoField.uint8("zrlmpi.ext.flags", "Flags", base.HEX),
+    ext_eager = ProtoField.bool("zrlmpi.ext.flags.eager", "EAGER", 8, nil, 0x01),
+    ext_ack_now = ProtoField.bool("zrlmpi.ext.flags.ack_now", "ACK_NOW", 8, nil, 0x02),
+    ext_sync = ProtoField.bool("zrlmpi.ext.flags.sync", "SYNC", 8, nil, 0x04),
+    ext_hello = ProtoField.bool("zrlmpi.ext.flags.hello", "HELLO", 8, nil, 0x08),
+    ext_repeat = ProtoField.bool("zrlmpi.ext.flags.repeat", "REPEAT", 8, nil, 0x10),
+    ext_payload = ProtoField.uint32("zrlmpi.ext.payload_length", "Length of the payload", base.DEC, nil, nil, "In bytes"),
+    ext_checksum = ProtoField.uint32("zrlmpi.ext.checksum", "Checksum", base.HEX, nil, nil, "CRC-32C"),
+    ext_session = ProtoField.uint32("zrlmpi.ext.session", "Session", base.HEX),
+    ext_peer_session = ProtoField.uint32("zrlmpi.ext.peer_session", "Peer session", base.HEX),
+    ext_number = ProtoField.uint32("zrlmpi.ext.number", "Packet number"),
+    ext_acknowledged = ProtoField.uint32("zrlmpi.ext.acknowledged", "Acknowledged", base.DEC, nil, nil,
+        "Number of the first packet that has not arrived"),
+    ext_message = ProtoField.uint32("zrlmpi.ext.message", "Message of the session"),
+    ext_communicator = ProtoField.uint32("zrlmpi.ext.communicator", "Communicator"),
+    ext_tag = ProtoField.uint32("zrlmpi.ext.tag", "Tag"),
+    ext_code = ProtoField.uint32("zrlmpi.ext.code", "Error code", base.DEC, CODES),
+    ext_length = ProtoField.uint32("zrlmpi.ext.length", "Length of the message", base.DEC, nil, nil,
+        "In bytes; in CLEAR_TO_SEND, as many as the receiver takes"),
+    ext_offset = ProtoField.uint32("zrlmpi.ext.offset", "Offset in the message", base.DEC, nil, nil, "In bytes"),
+    ext_status = ProtoField.uint32("zrlmpi.ext.status", "Status"),
+    ext_message_limit = ProtoField.uint32("zrlmpi.ext.message_limit", "Message limit", base.DEC, nil, nil,
+        "First message that may not be sent yet"),
+    ext_eager_limit = ProtoField.uint32("zrlmpi.ext.eager_limit", "Eager limit", base.DEC, nil, nil,
+        "Eager bytes that may be sent in all"),
+    ext_delay = ProtoField.uint32("zrlmpi.ext.delay", "Delay of the acknowledgement", base.DEC, nil, nil, "In microseconds"),
+    ext_range_first = ProtoField.uint32("zrlmpi.ext.range.first", "First packet that has arrived beyond"),
+    ext_range_end = ProtoField.uint32("zrlmpi.ext.range.end", "Packet after the last of them"),
 }
 local field_list = {}
 for _, field in pairs(F) do field_list[#field_list + 1] = field end
@@ -73,6 +110,7 @@ for _, e in ipairs({
     { "stray_payload", "Payload without its DATA header", expert.group.SEQUENCE, expert.severity.WARN },
     { "gap", "Payload after too long a pause", expert.group.SEQUENCE, expert.severity.WARN },
     { "crossed_requests", "Both ranks ask to send", expert.group.SEQUENCE, expert.severity.NOTE },
+    { "bad_checksum", "The packet is damaged", expert.group.CHECKSUM, expert.severity.ERROR },
     { "error_packet", "ERROR packet", expert.group.RESPONSE_CODE, expert.severity.WARN },
 }) do
     E[e[1]] = ProtoExpert.new("zrlmpi.expert." .. e[1], e[2], e[3], e[4])
@@ -146,6 +184,110 @@ local function header_text(h)
     if h.size ~= 0 or h.type == DATA then s = s .. string.format(" size=%d", h.size) end
     if h.tag ~= 0 then s = s .. string.format(" tag=%d", h.tag) end
     return s
+end
+
+------------------------------------------------------------------------------------------------------ Extended profile
+
+-- is_extended reports whether a packet of the extended profile begins at a place in a buffer: no other has bit 7 of byte 19.
+local function is_extended(tvb, at)
+    if tvb:len() - at < 20 or tvb:raw(at, 4) ~= MARK then return false end
+    local version, flags = tvb:raw(at + 18, 2):byte(1, 2)
+    return version == EXT_VERSION and flags >= 0x80
+end
+
+-- CRC-32C, a byte at a time. Lua's bit library is that of Wireshark, whose numbers have a sign.
+local crc_table = {}
+for i = 0, 255 do
+    local c = i
+    for _ = 1, 8 do
+        local odd = bit.band(c, 1) == 1
+        c = bit.rshift(c, 1)
+        if odd then c = bit.bxor(c, 0x82F63B78) end
+    end
+    crc_table[i] = c
+end
+
+local function crc32c(bytes)
+    local bxor, band, rshift = bit.bxor, bit.band, bit.rshift
+    local c = bit.bnot(0)
+    for from = 1, #bytes, 4096 do
+        local chunk = { bytes:byte(from, math.min(from + 4095, #bytes)) }
+        for i = 1, #chunk do c = bxor(rshift(c, 8), crc_table[band(bxor(c, chunk[i]), 0xff)]) end
+    end
+    return bit.bnot(c) % 2^32
+end
+
+local function ext_checksum(tvb)
+    return crc32c(tvb:raw(0, 24) .. "\0\0\0\0" .. tvb:raw(28, tvb:len() - 28))
+end
+
+-- parse_extended returns the header at a place in a buffer, and what is wrong with it, as parse does, in the order of E2
+-- but for length and checksum.
+local function parse_extended(tvb, at)
+    local have = tvb:len() - at
+    if have < EXT_HEADER_LEN then
+        return nil, "bad_header", string.format("%d bytes, but a header of the extended profile has %d", have, EXT_HEADER_LEN)
+    end
+    local bytes = tvb:raw(at, EXT_HEADER_LEN)
+    local h = {
+        dst = uint32(bytes, 4), src = uint32(bytes, 8), call = bytes:byte(17), type = bytes:byte(18), flags = bytes:byte(20),
+        payload = uint32(bytes, 20), checksum = uint32(bytes, 24), number = uint32(bytes, 40), acknowledged = uint32(bytes, 44),
+        message = uint32(bytes, 48), communicator = uint32(bytes, 52), tag = uint32(bytes, 56), length = uint32(bytes, 60),
+        offset = uint32(bytes, 64),
+    }
+    local defect = wrong_byte(bytes, 28, 31, 0x96, "the end mark is 0x96")
+    if defect then
+        return h, "bad_header", defect
+    elseif not CALLS[h.call] then
+        return h, "bad_header", string.format("byte 16 is 0x%02x, but the calls are 0 to 4", h.call)
+    elseif not TYPES[h.type] then
+        return h, "bad_header", string.format("byte 17 is 0x%02x, but the packet types are 1 to 5", h.type)
+    elseif bit.band(h.flags, 0x60) ~= 0 then
+        return h, "reserved_byte", string.format("byte 19 is 0x%02x, but bits 5 and 6 must be 0", h.flags)
+    end
+    return h
+end
+
+local function ext_flag(h, n) return bit.band(h.flags, bit.lshift(1, n - 1)) ~= 0 end
+
+-- ack_ranges returns how many ranges the payload of an ACK has, nil if it is none.
+local function ack_ranges(h)
+    local n = (h.payload - ACK_LEN) / RANGE_LEN
+    if h.type == ACK and n >= 0 and n <= MAX_RANGES and n == math.floor(n) then return n end
+end
+
+local function ext_text(h, tvb)
+    local s = { string.format("%s %d→%d %s", TYPES[h.type] or "type(" .. h.type .. ")", h.src, h.dst,
+        CALLS[h.call] or "call(" .. h.call .. ")") }
+    local function add(...) s[#s + 1] = string.format(...) end
+    if h.number ~= 0 then add("#%d", h.number) end
+    if h.message ~= 0 then add("msg=%d", h.message) end
+    if h.type == SEND_REQUEST then
+        add("tag=%d comm=%d length=%d", h.tag, h.communicator, h.length)
+    elseif h.type == CLEAR_TO_SEND then
+        add("takes=%d", h.length)
+    elseif h.type == DATA then
+        add("tag=%d comm=%d %d..%d of %d", h.tag, h.communicator, h.offset, h.offset + h.payload, h.length)
+    elseif h.type == ERROR then
+        add('"%s"', CODES[h.tag] or string.format("code(%d)", h.tag))
+    end
+    for i, name in ipairs(EXT_FLAGS) do
+        if ext_flag(h, i) then add("%s", name) end
+    end
+    add("ack=%d", h.acknowledged)
+    local n = ack_ranges(h)
+    if n and tvb:len() >= EXT_HEADER_LEN + h.payload then
+        local payload = tvb:raw(EXT_HEADER_LEN, h.payload)
+        local micros = uint32(payload, 8)
+        add("messages<%d eager<%d delay=%dµs", uint32(payload, 0), uint32(payload, 4), micros)
+        local ranges = {}
+        for i = 0, n - 1 do
+            local first, last = uint32(payload, ACK_LEN + i * RANGE_LEN), uint32(payload, ACK_LEN + i * RANGE_LEN + 4)
+            ranges[#ranges + 1] = last == first + 1 and string.format("%d", first) or string.format("%d..%d", first, last)
+        end
+        if n > 0 then add("arrived=%s", table.concat(ranges, ",")) end
+    end
+    return table.concat(s, " ")
 end
 
 --------------------------------------------------------------------------------------------------------------- Judging
@@ -481,6 +623,39 @@ local function judge_stream_packet(p, tvb, h, defect, text)
     return j
 end
 
+-- judge_extended looks at one packet of the extended profile, which is all of tvb, and had n bytes before it was recorded.
+-- It says what it is by itself: nothing is followed.
+local function judge_extended(tvb, n)
+    local j = { notes = {}, extended = true }
+    local h, defect, text = parse_extended(tvb, 0)
+    j.bad = defect ~= nil
+    if not h or defect == "bad_header" then
+        note(j, defect, "%s", text)
+        return j
+    end
+    local follow = n - EXT_HEADER_LEN
+    if follow ~= h.payload then
+        j.bad = true
+        note(j, "size_mismatch", "%d bytes follow the header, which says %d", follow, h.payload)
+        return j
+    end
+    if zrlmpi.prefs.checksum and tvb:len() == n then
+        local sum = ext_checksum(tvb)
+        if sum ~= h.checksum then
+            j.bad = true
+            note(j, "bad_checksum", "the checksum is 0x%08x, but that of these bytes is 0x%08x: it was damaged on its way",
+                h.checksum, sum)
+            return j
+        end
+    end
+    if defect then note(j, defect, "%s", text) end
+    if ext_flag(h, 5) then note(j, "repeated_packet", "packet %d was sent again: it has the flag REPEAT", h.number) end
+    if h.type == ERROR then
+        note(j, "error_packet", "ERROR: %s", CODES[h.tag] or string.format("code %d", h.tag))
+    end
+    return j
+end
+
 -- recall returns the judgement of the bytes at a place in a frame; the first time, it judges. A frame can hold several
 -- packets, of a stream or in a tunnel.
 local function recall(pinfo, tvb, judge)
@@ -529,11 +704,58 @@ local function summary(j, h, n)
     return string.format("Payload without a DATA header, %d bytes", n)
 end
 
+local function add_extended(tree, tvb, h)
+    tree:add(F.mark_start, tvb(0, 4))
+    tree:add_le(F.dst_rank, tvb(4, 4))
+    tree:add_le(F.src_rank, tvb(8, 4))
+    tree:add_le(F.size, tvb(12, 4))
+    tree:add(F.call, tvb(16, 1))
+    tree:add(F.type, tvb(17, 1))
+    tree:add(F.ext_version, tvb(18, 1))
+    local flags = tree:add(F.ext_flags, tvb(19, 1))
+    for _, field in ipairs({ F.ext_eager, F.ext_ack_now, F.ext_sync, F.ext_hello, F.ext_repeat }) do
+        flags:add(field, tvb(19, 1))
+    end
+    tree:add_le(F.ext_payload, tvb(20, 4))
+    tree:add_le(F.ext_checksum, tvb(24, 4))
+    tree:add(F.mark_end, tvb(28, 4))
+    tree:add_le(F.ext_session, tvb(32, 4))
+    tree:add_le(F.ext_peer_session, tvb(36, 4))
+    tree:add_le(F.ext_number, tvb(40, 4))
+    tree:add_le(F.ext_acknowledged, tvb(44, 4))
+    tree:add_le(F.ext_message, tvb(48, 4))
+    tree:add_le(F.ext_communicator, tvb(52, 4))
+    tree:add_le(h.type == ERROR and F.ext_code or F.ext_tag, tvb(56, 4))
+    tree:add_le(F.ext_length, tvb(60, 4))
+    tree:add_le(F.ext_offset, tvb(64, 4))
+    tree:add_le(F.ext_status, tvb(68, 4))
+    local n, payload = ack_ranges(h), tvb:len() - EXT_HEADER_LEN
+    if n and payload >= h.payload then
+        tree:add_le(F.ext_message_limit, tvb(72, 4))
+        tree:add_le(F.ext_eager_limit, tvb(76, 4))
+        tree:add_le(F.ext_delay, tvb(80, 4))
+        for i = 0, n - 1 do
+            tree:add_le(F.ext_range_first, tvb(84 + i * RANGE_LEN, 4))
+            tree:add_le(F.ext_range_end, tvb(88 + i * RANGE_LEN, 4))
+        end
+    elseif payload > 0 then
+        tree:add(F.payload, tvb(EXT_HEADER_LEN, payload))
+    end
+end
+
 -- show displays one judged packet, which is all of tvb.
 local function show(tvb, pinfo, tree, j)
     local captured = tvb:len()
     local h = j.header and parse(tvb, 0) or nil
-    local text = summary(j, h, tvb:reported_len())
+    local extended = j.extended and parse_extended(tvb, 0)
+    local text
+    if extended then
+        text = (j.bad and "Bad packet: " or "") .. ext_text(extended, tvb)
+    elseif j.extended then
+        text = "Bad packet: " .. j.notes[1][2]
+    else
+        text = summary(j, h, tvb:reported_len())
+    end
     -- Several packets in a frame: the first one clears what the layer below has said.
     if pinfo.private.zrlmpi then
         pinfo.cols.info:append("; " .. text)
@@ -546,7 +768,10 @@ local function show(tvb, pinfo, tree, j)
 
     local sub = tree:add(zrlmpi, tvb(), "ZRLMPI, " .. text)
     local at = 0
-    if j.header then
+    if extended then
+        add_extended(sub, tvb, extended)
+        at = captured
+    elseif j.header then
         add_header(sub, tvb)
         at = HEADER_LEN
     elseif j.src then
@@ -580,6 +805,11 @@ end
 
 -- dissect_quoted shows what an ICMP error quotes. It was sent before, and changes nothing.
 local function dissect_quoted(tvb, pinfo, tree)
+    if is_extended(tvb, 0) and not select(2, parse_extended(tvb, 0)) then
+        local extended = parse_extended(tvb, 0)
+        add_extended(tree:add(zrlmpi, tvb(), "ZRLMPI, " .. ext_text(extended, tvb)), tvb, extended)
+        return tvb:len()
+    end
     local h, defect = parse(tvb, 0)
     if defect then return 0 end
     add_header(tree:add(zrlmpi, tvb(), "ZRLMPI, " .. header_text(h)), tvb)
@@ -588,8 +818,38 @@ end
 
 local others = {} -- port → the dissector that had it
 
+-- takes_extended reports whether a datagram is taken for one of the extended profile. In the middle of a message of
+-- another profile, payload may look like one: then the checksum has to be right.
+local function takes_extended(tvb, p)
+    if not is_extended(tvb, 0) then return false end
+    local flow = flows[p.src .. ">" .. p.dst]
+    if not flow or not flow.rx or not soon(p, flow.rx.time) then return true end
+    local h, defect = parse_extended(tvb, 0)
+    return not defect and h.checksum == ext_checksum(tvb)
+end
+
+-- dissect_extended shows the packets of a datagram: with segmentation offload, a sender's own recording has several.
+local function dissect_extended(tvb, pinfo, tree)
+    local at = 0
+    while at < tvb:len() do
+        local left = tvb:reported_len() - at
+        local h, defect = parse_extended(tvb, at)
+        local length, whole = left, h and EXT_HEADER_LEN + h.payload
+        -- What is behind it may not be recorded.
+        if not defect and whole < left and (at + whole >= tvb:len() or is_extended(tvb, at + whole)) then length = whole end
+        local packet = tvb(at, math.min(length, tvb:len() - at)):tvb()
+        show(packet, pinfo, tree, recall(pinfo, packet, function() return judge_extended(packet, length) end))
+        at = at + length
+    end
+    return tvb:len()
+end
+
 local function dissect_datagram(tvb, pinfo, tree)
     local p = place(pinfo, false)
+    local key = tvb:offset() .. ":ext"
+    local frame = entry(judged, pinfo.number)
+    if frame[key] == nil then frame[key] = takes_extended(tvb, p) end
+    if frame[key] then return dissect_extended(tvb, pinfo, tree) end
     -- The ports behind the first belong to others as well.
     if pinfo.src_port ~= FIRST_PORT and pinfo.dst_port ~= FIRST_PORT and not flows[p.src .. ">" .. p.dst]
         and not flows[p.dst .. ">" .. p.src] and select(2, parse(tvb, 0)) then
@@ -611,13 +871,24 @@ local function dissect_stream(tvb, pinfo, tree)
             pinfo.desegment_offset, pinfo.desegment_len = at, DESEGMENT_ONE_MORE_SEGMENT
             return tvb:len()
         end
-        local h, defect, text = parse(tvb, at)
-        if not defect and h.type == DATA and h.size > MAX_STREAM_WORDS then
+        local extended = is_extended(tvb, at)
+        local needed = extended and EXT_HEADER_LEN or HEADER_LEN
+        if extended and have < needed and pinfo.can_desegment > 0 then
+            pinfo.desegment_offset, pinfo.desegment_len = at, DESEGMENT_ONE_MORE_SEGMENT
+            return tvb:len()
+        end
+        local h, defect, text = (extended and parse_extended or parse)(tvb, at)
+        if extended and not defect and h.payload > EXT_MAX_STREAM_PAYLOAD then
+            defect = "bad_header"
+        end
+        if not extended and not defect and h.type == DATA and h.size > MAX_STREAM_WORDS then
             defect, text = "bad_header", string.format("a message of %d words", h.size)
         end
         local length = HEADER_LEN
         if defect then
             length = have -- behind it nothing can be told apart
+        elseif extended then
+            length = EXT_HEADER_LEN + h.payload
         elseif h.type == DATA then
             length = HEADER_LEN + h.size * WORD_LEN
         end
@@ -631,6 +902,7 @@ local function dissect_stream(tvb, pinfo, tree)
         end
         local packet = tvb(at, length):tvb()
         show(packet, pinfo, tree, recall(pinfo, packet, function()
+            if extended then return judge_extended(packet, length) end
             return judge_stream_packet(p, packet, h, defect, text)
         end))
         at = at + length
@@ -649,7 +921,8 @@ end
 ---------------------------------------------------------------------------------------------------------- Registration
 
 zrlmpi:register_heuristic("udp", function(tvb, pinfo, tree)
-    if select(2, parse(tvb, 0)) then return false end
+    local extended = is_extended(tvb, 0) and not select(2, parse_extended(tvb, 0))
+    if not extended and select(2, parse(tvb, 0)) then return false end
     if not pinfo.in_error_pkt then pinfo.conversation = zrlmpi end -- the bare datagrams have nothing to be known by
     return zrlmpi.dissector(tvb, pinfo, tree) > 0
 end)

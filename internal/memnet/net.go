@@ -50,7 +50,7 @@ func (n *Net) Hook(h Hook) {
 // Transport binds a rank and returns its end of the network. Until then, and
 // after its Close, what is sent to the rank is lost. Binding a rank anew is a
 // restart: the transport it had before receives nothing more.
-func (n *Net) Transport(rank int) mpe.Transport {
+func (n *Net) Transport(rank int) mpe.PacketTransport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	t := &transport{net: n, rank: rank}

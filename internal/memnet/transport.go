@@ -1,6 +1,7 @@
 package memnet
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -55,6 +56,24 @@ func (t *transport) SendData(peer int, header, payload []byte, shape protocol.Sh
 			return nil
 		}
 	}
+}
+
+// SendPackets implements mpe.PacketTransport: a packet is a datagram.
+func (t *transport) SendPackets(peer int, packets []mpe.Packet) (int, error) {
+	t.net.mu.Lock()
+	defer t.net.mu.Unlock()
+	if err := t.ready(peer); err != nil {
+		return 0, err
+	}
+	for i := range packets {
+		if n := protocol.ExtHeaderLen + len(packets[i].Payload); n > protocol.MaxDatagram {
+			return 0, fmt.Errorf("memnet: a packet of %d bytes: a datagram has at most %d", n, protocol.MaxDatagram)
+		}
+	}
+	for i := range packets {
+		t.net.send(t.rank, peer, slices.Concat(packets[i].Header[:], packets[i].Payload))
+	}
+	return len(packets), nil
 }
 
 // ready says whether a packet can be sent to the peer.

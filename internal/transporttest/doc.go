@@ -1,3 +1,4 @@
-// Package transporttest is what every mpe.Transport must do, as tests that both
-// transports run, and the helpers that tests over real sockets share.
+// Package transporttest is what every mpe.Transport, and every mpe.PacketTransport,
+// must do, as tests that they all run, and the helpers that tests over real sockets
+// share.
 package transporttest

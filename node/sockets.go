@@ -1,10 +1,7 @@
-package daemon
+package node
 
 import (
 	"errors"
-	"fmt"
-
-	"go.uber.org/zap"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -20,14 +17,15 @@ type sockets struct {
 	tcp *tcp.Conn
 }
 
-// bind binds the rank to its address. The error is that of the transport, which
+// Bind binds the rank to its address. The error is that of the transport, which
 // names rank and address and says what to do.
-func (r *localRank) bind(m *rankmap.Map, cfg *config.Config) (err error) {
+func (r *Rank) Bind(m *rankmap.Map) (err error) {
+	cfg := r.Config
 	if r.uses(config.TransportUDP) {
 		r.sockets.udp, err = udp.Listen(udp.Config{
-			Rank: r.cfg.Rank, Map: m, ReceiveBuffer: int(cfg.Limits.ReceiveBuffer),
+			Rank: r.Self.Rank, Map: m, ReceiveBuffer: int(cfg.Limits.ReceiveBuffer),
 			Pace: func(peer int) udp.Pacing {
-				p := r.links[peer].Pace
+				p := r.Links[peer].Pace
 				return udp.Pacing{PerDatagram: p.PerDatagram, OverWords: uint32(p.OverWords)}
 			},
 		})
@@ -40,9 +38,15 @@ func (r *localRank) bind(m *rankmap.Map, cfg *config.Config) (err error) {
 		if peers, err = r.tcpMap(m); err != nil {
 			return err
 		}
+		var credentials *tcp.TLS
+		if t := cfg.TLS; t != nil {
+			if credentials, err = tcp.LoadTLS(t.Certificate, t.Key, t.Authority); err != nil {
+				return err
+			}
+		}
 		r.sockets.tcp, err = tcp.Listen(tcp.Config{
-			Rank: r.cfg.Rank, Map: peers, MaxWords: messageLimit(cfg),
-			Profile: func(peer int) protocol.Profile { return r.links[peer].Profile },
+			Rank: r.Self.Rank, Map: peers, MaxWords: MessageLimit(cfg), TLS: credentials,
+			Profile: func(peer int) protocol.Profile { return r.Links[peer].Profile },
 		})
 	}
 	return err
@@ -50,11 +54,11 @@ func (r *localRank) bind(m *rankmap.Map, cfg *config.Config) (err error) {
 
 // tcpMap returns m as the TCP transport wants it: its peers are the ranks of
 // kind Software, and it calls every one of them.
-func (r *localRank) tcpMap(m *rankmap.Map) (*rankmap.Map, error) {
+func (r *Rank) tcpMap(m *rankmap.Map) (*rankmap.Map, error) {
 	entries := m.Entries()
 	for i := range entries {
 		entries[i].Kind = rankmap.CPU
-		if i == r.cfg.Rank || r.links[i].Transport == config.TransportTCP {
+		if i == r.Self.Rank || r.Links[i].Transport == config.TransportTCP {
 			entries[i].Kind = rankmap.Software
 		}
 	}
@@ -91,20 +95,4 @@ func (s *sockets) close() error {
 		errs = append(errs, s.tcp.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// warnBuffers says once if the kernel has granted less receive buffer than was
-// asked for: it grants every rank the same.
-func warnBuffers(log *zap.Logger, ranks []*localRank) {
-	for _, r := range ranks {
-		if r.sockets.udp == nil {
-			continue
-		}
-		if asked, granted := r.sockets.udp.ReceiveBuffer(); granted < asked {
-			log.Warn(fmt.Sprintf("the kernel grants a receive buffer of %v where %v were asked for: bursts of large messages may be lost; "+
-				"raise it with \"sysctl -w net.core.rmem_max=%d\", or set limits.receive_buffer lower",
-				config.Size(granted), config.Size(asked), asked), zap.Int("rank", r.cfg.Rank))
-			return
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package daemon
+package node
 
 import (
 	"reflect"
@@ -11,6 +11,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
+func mustParse(t testing.TB, text string) *config.Config {
+	t.Helper()
+	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
 func TestLink(t *testing.T) {
 	const ranks = `
 ranks:
@@ -20,10 +29,10 @@ ranks:
   - {rank: 3, address: 10.0.0.4, peer: cpu}
   - {rank: 4, address: 10.0.0.5, peer: software}
 `
-	link := func(t *testing.T, text string, local, remote int) link {
+	link := func(t *testing.T, text string, local, remote int) Link {
 		t.Helper()
 		cfg := mustParse(t, text)
-		l, err := newLink(cfg, cfg.Rank(local), cfg.Rank(remote))
+		l, err := NewLink(cfg, cfg.Rank(local), cfg.Rank(remote))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,8 +49,8 @@ ranks:
 	} {
 		want := handshake.Config{Peer: tt.peer, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(tt.peer), MaxWords: maxWords}
 		l := link(t, ranks, 0, tt.remote)
-		if !reflect.DeepEqual(l.handshake, want) || l.Pace != tt.pace || l.WarnAfter != 10*time.Second || l.Transport != config.TransportUDP {
-			t.Errorf("host to rank %d:\ngot  %+v\nwant %+v\n%+v", tt.remote, l.handshake, want, l.Link)
+		if !reflect.DeepEqual(l.Handshake, want) || l.Pace != tt.pace || l.WarnAfter != 10*time.Second || l.Transport != config.TransportUDP {
+			t.Errorf("host to rank %d:\ngot  %+v\nwant %+v\n%+v", tt.remote, l.Handshake, want, l.Link)
 		}
 	}
 
@@ -51,22 +60,22 @@ ranks:
 			Habits: handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 		}
 		for _, remote := range []int{0, 2, 3, 4} {
-			if l := link(t, ranks, 1, remote); !reflect.DeepEqual(l.handshake, want) || l.Pace != (config.Pace{}) {
-				t.Errorf("to rank %d: %+v\n%+v", remote, l.handshake, l.Link)
+			if l := link(t, ranks, 1, remote); !reflect.DeepEqual(l.Handshake, want) || l.Pace != (config.Pace{}) {
+				t.Errorf("to rank %d: %+v\n%+v", remote, l.Handshake, l.Link)
 			}
 		}
 	})
 	t.Run("stand-in without habits", func(t *testing.T) {
 		off := strings.Replace(ranks, "run: standin", "run: standin, habits: {pad_lines: false, long_tail: false, timeouts: false, one_parked_header: false, ack_once: false, ignore_destination: false}", 1)
 		want := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: maxWords}
-		if l := link(t, off, 1, 0); !reflect.DeepEqual(l.handshake, want) {
-			t.Errorf("%+v", l.handshake)
+		if l := link(t, off, 1, 0); !reflect.DeepEqual(l.Handshake, want) {
+			t.Errorf("%+v", l.Handshake)
 		}
 	})
 	t.Run("software stand-in", func(t *testing.T) {
 		l := link(t, strings.Replace(ranks, "run: standin", "run: standin, peer: software", 1), 1, 2)
-		if l.handshake.Peer != handshake.FPGAPeer(2) || l.handshake.Habits != (handshake.Habits{}) {
-			t.Errorf("%+v", l.handshake)
+		if l.Handshake.Peer != handshake.FPGAPeer(2) || l.Handshake.Habits != (handshake.Habits{}) {
+			t.Errorf("%+v", l.Handshake)
 		}
 	})
 	t.Run("overrides", func(t *testing.T) {
@@ -84,14 +93,14 @@ defaults:
 		want.Ack.First, want.Data.First = 60*time.Millisecond, 7*time.Millisecond
 		want.ClearDeadline, want.AckDeadline, want.DataDeadline = time.Second, 2*time.Second, 3*time.Second
 		want.FragmentGap = 30 * time.Millisecond
-		if l.handshake.Timing != want || l.handshake.OnPartial != handshake.RepeatPartial || l.handshake.Profile != protocol.V09 || l.Pace.OverWords != 10 {
-			t.Errorf("%+v", l.handshake)
+		if l.Handshake.Timing != want || l.Handshake.OnPartial != handshake.RepeatPartial || l.Handshake.Profile != protocol.V09 || l.Pace.OverWords != 10 {
+			t.Errorf("%+v", l.Handshake)
 		}
 	})
 	t.Run("large kernel", func(t *testing.T) {
 		l := link(t, strings.Replace(ranks, "run: standin", "run: standin, kernel_options: {words: 100000000}", 1), 0, 1)
-		if l.handshake.MaxWords != 100000000 {
-			t.Errorf("at most %d words", l.handshake.MaxWords)
+		if l.Handshake.MaxWords != 100000000 {
+			t.Errorf("at most %d words", l.Handshake.MaxWords)
 		}
 	})
 }
@@ -103,9 +112,9 @@ func TestLinkErrors(t *testing.T) {
 		{"datagram", "run: host, link: {max_datagram: 80}", "run: host, link: {max_datagram: 88}", "link.max_datagram: ranks 0 and 1 say different things"},
 		{"large datagrams", "run: host", "run: host, link: {max_datagram: 1424}", "ranks 0 and 1: 1424 is more than a rank takes over UDP: use 1416 or less"},
 		{"small datagrams to an FPGA", "run: host", "peer: fpga, link: {max_datagram: 1000}", "1000, but deployed nodes (peer: fpga) cut messages at 1416"},
-		{"program", "run: host", "run: standin, kernel: \"exec:/no/such/program\"", "/no/such/program"},
 	} {
-		_, err := New(mustParse(t, newCluster(t).yaml("", tt.zero, tt.one)), Options{})
+		cfg := mustParse(t, "ranks:\n  - {rank: 0, address: 10.0.0.1, "+tt.zero+"}\n  - {rank: 1, address: 10.0.0.2, "+tt.one+"}\n")
+		_, err := Plan(cfg, cfg.Rank(0))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", tt.name, err)
 		}

@@ -1,10 +1,11 @@
-package daemon
+package node
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -21,38 +22,49 @@ const (
 	maxWords = 1 << 26
 )
 
-// link is how a local rank talks to one peer.
-type link struct {
+// Link is how a local rank talks to one peer.
+type Link struct {
 	config.Link
-	handshake handshake.Config
+	// Handshake is for every profile but extended, for which Extended is set.
+	Handshake handshake.Config
+	Extended  *extended.Config
 }
 
-// newLink returns the link of a local rank to a remote one, which may be local
+// NewLink returns the link of a local rank to a remote one, which may be local
 // as well. The error is a *config.Error.
-func newLink(cfg *config.Config, local, remote *config.Rank) (link, error) {
+func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	rules := rulesFor(remote)
 	if local.Habits != nil {
 		// It knows no more of its peers than an FPGA does.
 		rules = handshake.Rules{}
 	}
-	l := link{Link: cfg.LinkFor(remote.Rank, builtIn(local, remote, rules))}
+	l := Link{Link: cfg.LinkFor(remote.Rank, builtIn(cfg, local, remote, rules))}
+	profile, err := cfg.ProfileBetween(local, remote, protocol.CloudFPGA)
+	if err != nil {
+		return Link{}, err
+	}
+	l.Profile = profile
 	if err := l.share(local, remote); err != nil {
-		return link{}, err
+		return Link{}, err
 	}
 	if err := l.check(local, remote); err != nil {
-		return link{}, err
+		return Link{}, err
 	}
-	l.handshake = handshake.Config{
-		Profile: l.Profile, Peer: rules, MaxWords: messageLimit(cfg),
+	if l.Profile == protocol.Extended {
+		l.Extended = l.extendedConfig(cfg)
+		return l, nil
+	}
+	l.Handshake = handshake.Config{
+		Profile: l.Profile, Peer: rules, MaxWords: MessageLimit(cfg),
 		Shape: protocol.CPUShape(), Timing: timing(l.Link, rules),
 	}
 	if l.OnPartial == config.PartialRepeat {
-		l.handshake.OnPartial = handshake.RepeatPartial
+		l.Handshake.OnPartial = handshake.RepeatPartial
 	}
 	if local.Habits != nil {
-		keepHabits(&l.handshake, local)
+		keepHabits(&l.Handshake, local)
 	}
-	l.handshake.Shape.MaxDatagram = l.MaxDatagram
+	l.Handshake.Shape.MaxDatagram = l.MaxDatagram
 	return l, nil
 }
 
@@ -68,7 +80,7 @@ func rulesFor(r *config.Rank) handshake.Rules {
 }
 
 // builtIn returns the link where the configuration is silent.
-func builtIn(local, remote *config.Rank, rules handshake.Rules) config.Link {
+func builtIn(cfg *config.Config, local, remote *config.Rank, rules handshake.Rules) config.Link {
 	t := handshake.DefaultTiming(rules)
 	l := config.Link{
 		Profile: protocol.CloudFPGA, Transport: config.TransportUDP, OnPartial: config.PartialError,
@@ -76,6 +88,7 @@ func builtIn(local, remote *config.Rank, rules handshake.Rules) config.Link {
 		Timeouts:  config.Timeouts{Clear: backoff(t.Clear), Ack: backoff(t.Ack), Data: backoff(t.Data)},
 		Deadlines: config.Deadlines{Clear: t.ClearDeadline, Ack: t.AckDeadline, Data: t.DataDeadline},
 	}
+	extendedBuiltIn(&l, cfg)
 	if remote.Peer == config.PeerFPGA && local.Habits == nil {
 		l.Pace = config.Pace{PerDatagram: fpgaPace, OverWords: fpgaPaceOver}
 	}
@@ -120,7 +133,7 @@ func keepHabits(h *handshake.Config, local *config.Rank) {
 
 // share lets the local rank's own entry speak where both ranks must do the same
 // and the other's is silent: one file then serves the daemons of both.
-func (l *link) share(local, remote *config.Rank) error {
+func (l *Link) share(local, remote *config.Rank) error {
 	own, other := local.Link, remote.Link
 	if own == nil {
 		return nil
@@ -135,12 +148,6 @@ func (l *link) share(local, remote *config.Rank) error {
 		return &config.Error{Key: "link." + key, Problem: fmt.Sprintf(
 			"ranks %d and %d say different things, but both use it for the link between them: give it to one of them, or to both alike",
 			local.Rank, remote.Rank)}
-	}
-	if own.Profile != nil {
-		if err := agree("profile", other.Profile == nil || *other.Profile == *own.Profile); err != nil {
-			return err
-		}
-		l.Profile = protocol.Profile(*own.Profile)
 	}
 	if own.Transport != nil {
 		if err := agree("transport", other.Transport == nil || *other.Transport == *own.Transport); err != nil {
@@ -158,7 +165,7 @@ func (l *link) share(local, remote *config.Rank) error {
 }
 
 // check refuses what would lose every message of several datagrams.
-func (l *link) check(local, remote *config.Rank) error {
+func (l *Link) check(local, remote *config.Rank) error {
 	refuse := func(format string, args ...any) error {
 		return &config.Error{Key: "link.max_datagram", Problem: fmt.Sprintf("ranks %d and %d: %s",
 			local.Rank, remote.Rank, fmt.Sprintf(format, args...))}
@@ -174,9 +181,9 @@ func (l *link) check(local, remote *config.Rank) error {
 	return nil
 }
 
-// messageLimit returns the largest message that any rank of the daemon takes, in
+// MessageLimit returns the largest message that any rank of the daemon takes, in
 // words.
-func messageLimit(cfg *config.Config) uint32 {
+func MessageLimit(cfg *config.Config) uint32 {
 	words := maxWords
 	for i := range cfg.Ranks {
 		if o := cfg.Ranks[i].KernelOptions; o != nil {

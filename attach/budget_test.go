@@ -1,0 +1,76 @@
+package attach
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+func TestBudgetOfBytes(t *testing.T) {
+	h := serve(t, newWorld(2, 0, 1), Options{Limits: Limits{Operations: 10, Bytes: 1 << 20}})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	full := recv(t, b, 0, 1, make([]byte, 1<<20-4))
+	if _, err := recv(t, b, 0, 2, make([]byte, 5)).Wait(within(t)); !errors.Is(err, mpe.ErrFull) {
+		t.Errorf("a receive beyond the budget: %v", err)
+	}
+	if _, err := send(t, b, 0, 2, make([]byte, 5)).Wait(within(t)); !errors.Is(err, mpe.ErrFull) {
+		t.Errorf("a send beyond the budget: %v", err)
+	}
+	// One that never fits is told apart. All of its payload may come.
+	for range 3 {
+		if _, err := send(t, b, 0, 2, make([]byte, 1<<20+1)).Wait(within(t)); !errors.Is(err, handshake.ErrTooLong) || errors.Is(err, mpe.ErrFull) {
+			t.Errorf("a send larger than the budget: %v", err)
+		}
+	}
+	if at := h.server.Attached()[1]; at.Rank != 1 || at.Operations != 1 || at.Bytes != 1<<20-4 {
+		t.Errorf("%+v", at)
+	}
+	// What has ended gives its share back, and what is beyond the budget has
+	// not held up what is within.
+	wait(t, send(t, b, 0, 3, make([]byte, 4)))
+	wait(t, send(t, a, 1, 1, make([]byte, 1<<20-4)))
+	wait(t, full)
+	if at := h.server.Attached()[1]; at.Operations != 0 || at.Bytes != 0 {
+		t.Errorf("%+v", at)
+	}
+	wait(t, send(t, b, 0, 3, make([]byte, 1<<20)))
+}
+
+func TestBudgetOfOperations(t *testing.T) {
+	h := serve(t, newWorld(2, 0), Options{Limits: Limits{Operations: 3, Bytes: 1 << 20}})
+	c := h.dial(t, 0)
+	ops := []mpe.Op{recv(t, c, 1, 0, nil), recv(t, c, 1, 0, nil), recv(t, c, 1, 0, nil)}
+	if _, err := c.Start(mpe.Operation{Kind: mpe.OpRecv}); !errors.Is(err, mpe.ErrFull) {
+		t.Errorf("a receive: %v", err)
+	}
+	if _, _, err := c.Probe(within(t), mpe.Match{}, false); !errors.Is(err, mpe.ErrFull) {
+		t.Errorf("a probe: %v", err)
+	}
+	ops[1].Cancel()
+	if _, err := ops[1].Wait(within(t)); !errors.Is(err, mpe.ErrCancelled) {
+		t.Error(err)
+	}
+	wait(t, send(t, c, 1, 0, nil))
+}
+
+func TestBudgetOfProbes(t *testing.T) {
+	h := serve(t, newWorld(2, 0), Options{})
+	c := h.attach(t, 0)
+	for id := range uint64(maxProbes + 1) {
+		c.write(appendProbe(nil, &probe{id: id, wait: true, source: 1}))
+	}
+	if d := c.done(); d.id != maxProbes || !errors.Is(d.err, mpe.ErrFull) {
+		t.Errorf("%+v", d)
+	}
+	c.write(appendCancel(nil, 5))
+	if d := c.done(); d.id != 5 || !errors.Is(d.err, mpe.ErrCancelled) {
+		t.Errorf("%+v", d)
+	}
+	c.write(appendProbe(nil, &probe{id: 5, wait: true, source: 1}))
+	c.write(appendCancel(nil, 5))
+	if d := c.done(); d.id != 5 || !errors.Is(d.err, mpe.ErrCancelled) {
+		t.Errorf("%+v", d)
+	}
+}

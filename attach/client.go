@@ -1,0 +1,213 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// DialOptions say what a client wants.
+type DialOptions struct {
+	// Rank is the rank to attach to, or AnyRank.
+	Rank int
+}
+
+// Client is a program's end: a rank of a running daemon. It is an mpe.Device.
+type Client struct {
+	socket string
+	conn   net.Conn
+	in     *frameReader
+	out    *outbox
+	rank   int
+	limits Limits
+	chunk  int
+	peers  []mpe.PeerInfo
+
+	// patience is answerTime.
+	patience time.Duration
+
+	// ended is closed when the connection has, and everything with it.
+	ended chan struct{}
+
+	mu      sync.Mutex
+	ops     table
+	leaving bool
+	hung    error // why this side has hung up
+	err     error // why no operation can be started
+}
+
+var _ mpe.Device = (*Client)(nil)
+
+// Dial attaches to a rank of the daemon that listens at socket. The error is a
+// *RefusedError if the daemon says no.
+func Dial(ctx context.Context, socket string, opts DialOptions) (*Client, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = fmt.Errorf("no zrlmpid lets programs attach at %s: %w", socket, err)
+		}
+		return nil, err
+	}
+	c := &Client{socket: socket, conn: conn, in: newFrameReader(conn), out: newOutbox(conn), ended: make(chan struct{}), patience: answerTime}
+	// The reader sees the end of the connection, and what the daemon said
+	// before it.
+	c.out.failed = func() { _ = conn.SetReadDeadline(time.Now().Add(farewellTime)) }
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	err = c.greet(opts.Rank)
+	if !stop() { // the deadline is set, or will be
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("attaching to %s at %s: %w", rankName(opts.Rank), socket, err)
+	}
+	go func() {
+		c.fail(c.broken(c.read()))
+		c.conn.Close()
+		close(c.ended)
+	}()
+	go c.out.run(c.ended)
+	return c, nil
+}
+
+func rankName(rank int) string {
+	if rank == AnyRank {
+		return "any rank"
+	}
+	return fmt.Sprintf("rank %d", rank)
+}
+
+// greet asks for the rank and reads what the daemon says of it.
+func (c *Client) greet(rank int) error {
+	// A daemon that refuses may have hung up before it was asked, and has
+	// said why.
+	_, written := c.conn.Write(appendHello(nil, hello{version: Version, rank: int32(rank)}))
+	if err := c.in.next(); err != nil {
+		return errors.Join(written, err)
+	}
+	switch c.in.typ {
+	case frameWelcome:
+	case frameRefused:
+		return c.in.readRefused()
+	default:
+		return violation("the daemon answers with %v and not with WELCOME", c.in.typ)
+	}
+	w, err := c.in.readWelcome()
+	if err != nil {
+		return err
+	}
+	c.rank, c.limits, c.chunk = int(w.rank), w.limits, int(w.chunk)
+	for rank := range int(w.size) {
+		if err := c.in.next(); err != nil {
+			return err
+		}
+		if c.in.typ != framePeer {
+			return violation("%v where PEER was due", c.in.typ)
+		}
+		p, err := c.in.readPeer(rank)
+		if err != nil {
+			return err
+		}
+		c.peers = append(c.peers, p)
+	}
+	return nil
+}
+
+// Rank returns the rank that the client has attached to.
+func (c *Client) Rank() int { return c.rank }
+
+// Size returns the number of ranks of the cluster.
+func (c *Client) Size() int { return len(c.peers) }
+
+// Limits returns what the daemon grants. Start refuses what is beyond it.
+func (c *Client) Limits() Limits { return c.limits }
+
+// Peer describes a rank as it was when the client attached.
+func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
+	if rank < 0 || rank >= len(c.peers) {
+		return mpe.PeerInfo{}, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, mpe.ErrRank, len(c.peers)-1)
+	}
+	return c.peers[rank], nil
+}
+
+// Close ends all operations with mpe.ErrClosed, gives the rank back, and returns
+// when another program may have it. If ctx ends first, it hangs up, and returns
+// the context's error.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	first := !c.leaving
+	c.leaving = true
+	if c.err == nil {
+		c.err = fmt.Errorf("rank %d: %w", c.rank, mpe.ErrClosed)
+	}
+	c.mu.Unlock()
+	if first {
+		c.out.putNow(raw(appendHeader(nil, frameBye, 0)))
+	}
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+	}
+	c.conn.Close()
+	<-c.ended
+	return context.Cause(ctx)
+}
+
+// fail ends everything because the connection has ended with err.
+func (c *Client) fail(err error) {
+	var told *RefusedError
+	why := fmt.Errorf("rank %d: %w: the connection to the zrlmpid at %s has ended: %w", c.rank, mpe.ErrClosed, c.socket, err)
+	switch {
+	case errors.Is(err, errBye):
+		why = fmt.Errorf("rank %d: %w: the program has given it back", c.rank, mpe.ErrClosed)
+	case errors.As(err, &told):
+		why = fmt.Errorf("rank %d: %w: disconnected: %w", c.rank, mpe.ErrClosed, err)
+	}
+	c.out.close()
+	c.mu.Lock()
+	c.err, c.leaving = why, true
+	ops := c.ops.drop()
+	c.mu.Unlock()
+	for _, op := range ops {
+		op.reply(mpe.Status{}, false, why)
+	}
+}
+
+// enter gives an operation its id.
+func (c *Client) enter(op *Op) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	if c.ops.len() >= c.limits.Operations {
+		return fmt.Errorf("rank %d: %w: a program may have %d under way", c.rank, mpe.ErrFull, c.limits.Operations)
+	}
+	op.id = c.ops.add(op)
+	return nil
+}
+
+// find returns the operation with an id, or nil.
+func (c *Client) find(id uint64) *Op {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ops.get(id)
+}
+
+// leave takes an operation out of the table, or returns nil.
+func (c *Client) leave(id uint64) *Op {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	op := c.ops.get(id)
+	if op != nil {
+		c.ops.remove(id)
+	}
+	return op
+}

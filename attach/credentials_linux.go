@@ -1,0 +1,54 @@
+package attach
+
+import (
+	"net"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// credentialsOf asks the kernel who connected. They are those of the moment of
+// connect(2).
+func credentialsOf(conn *net.UnixConn) (c Credentials, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return c, err
+	}
+	var inner error
+	err = raw.Control(func(fd uintptr) {
+		var u *unix.Ucred
+		if u, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); inner != nil {
+			return
+		}
+		c.PID, c.UID, c.GID = int(u.Pid), int(u.Uid), int(u.Gid)
+		c.Groups, inner = groupsOf(fd)
+	})
+	if err == nil && inner != nil {
+		err = os.NewSyscallError("getsockopt", inner)
+	}
+	return c, err
+}
+
+// groupsOf returns the supplementary groups, of which a user has 65536 at most.
+func groupsOf(fd uintptr) ([]int, error) {
+	for n := 32; ; n *= 8 {
+		gids := make([]uint32, n)
+		size := uint32(4 * n)
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&gids[0])), uintptr(unsafe.Pointer(&size)), 0)
+		switch {
+		case errno == unix.ERANGE && n < 65536:
+			continue
+		case errno == unix.ENOPROTOOPT: // before Linux 4.13
+			return nil, nil
+		case errno != 0:
+			return nil, errno
+		}
+		groups := make([]int, min(int(size)/4, n))
+		for i := range groups {
+			groups[i] = int(gids[i])
+		}
+		return groups, nil
+	}
+}

@@ -1,0 +1,108 @@
+package attach
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// details are the structured errors in an error, as JSON. Errors are rare, so
+// this may be slow.
+type details struct {
+	Wait           *waitDetails              `json:"wait,omitempty"`
+	Truncated      *mpe.TruncatedError       `json:"truncated,omitempty"`
+	TruncatedWords *handshake.TruncatedError `json:"truncated_words,omitempty"`
+	Timeout        *handshake.TimeoutError   `json:"timeout,omitempty"`
+	Partial        *handshake.PartialError   `json:"partial,omitempty"`
+	Remote         *handshake.RemoteError    `json:"remote,omitempty"`
+}
+
+// waitDetails is mpe.WaitError, whose network error travels as a text.
+type waitDetails struct {
+	handshake.Wait
+	Queued     int
+	InTransfer bool
+	Network    string `json:",omitempty"`
+}
+
+// maxDetails is the longest details, in bytes. Longer ones are left out.
+const maxDetails = 32 << 10
+
+func detailsOf(err error) (d details) {
+	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
+		d.Wait = &waitDetails{Wait: e.Wait, Queued: e.Queued, InTransfer: e.InTransfer}
+		if e.Network != nil {
+			d.Wait.Network = clip(e.Network.Error())
+		}
+	}
+	d.Timeout, _ = errors.AsType[*handshake.TimeoutError](err)
+	d.Partial, _ = errors.AsType[*handshake.PartialError](err)
+	d.Truncated, _ = errors.AsType[*mpe.TruncatedError](err)
+	d.TruncatedWords, _ = errors.AsType[*handshake.TruncatedError](err)
+	d.Remote, _ = errors.AsType[*handshake.RemoteError](err)
+	return d
+}
+
+// errors returns what errors.As is to find.
+func (d *details) errors() (list []error) {
+	if w := d.Wait; w != nil {
+		e := &mpe.WaitError{Wait: w.Wait, Queued: w.Queued, InTransfer: w.InTransfer}
+		if w.Network != "" {
+			e.Network = errors.New(w.Network)
+		}
+		list = append(list, e)
+	}
+	if d.Timeout != nil {
+		list = append(list, d.Timeout)
+	}
+	if d.Partial != nil {
+		list = append(list, d.Partial)
+	}
+	if d.Truncated != nil {
+		list = append(list, d.Truncated)
+	}
+	if d.TruncatedWords != nil {
+		list = append(list, d.TruncatedWords)
+	}
+	if d.Remote != nil {
+		list = append(list, d.Remote)
+	}
+	return list
+}
+
+// appendError appends an error as DONE carries it.
+func appendError(b []byte, err error) []byte {
+	text := clip(err.Error())
+	b = order.AppendUint64(b, sentinelSet(err))
+	b = order.AppendUint32(b, uint32(len(text)))
+	b = append(b, text...)
+	if d := detailsOf(err); d != (details{}) {
+		// All of it can be encoded: plain fields of plain types.
+		if js, err := json.Marshal(d); err == nil && len(js) <= maxDetails {
+			b = append(b, js...)
+		}
+	}
+	return b
+}
+
+// parseError is the inverse of appendError.
+func parseError(b []byte) (error, error) { //nolint:staticcheck // the first is what was sent, the second why it cannot be read
+	if len(b) < 12 {
+		return nil, violation("an error of %d bytes", len(b))
+	}
+	set, n := order.Uint64(b), int(order.Uint32(b[8:]))
+	if b = b[12:]; n > len(b) {
+		return nil, violation("an error's text of %d bytes in %d", n, len(b))
+	}
+	e := &Error{text: string(b[:n]), set: set}
+	if b = b[n:]; len(b) > 0 {
+		var d details
+		if err := json.Unmarshal(b, &d); err != nil {
+			return nil, violation("the details of an error: %v", err)
+		}
+		e.parts = d.errors()
+	}
+	return e, nil
+}

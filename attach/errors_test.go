@@ -1,0 +1,186 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// crossed returns an error as it is on the other side of the socket.
+func crossed(t *testing.T, err error) error {
+	t.Helper()
+	got, bad := parseError(appendError(nil, err))
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	return got
+}
+
+// TestSentinels: each error that a rank may return has its number.
+func TestSentinels(t *testing.T) {
+	known := map[string]bool{}
+	for _, s := range sentinels {
+		known[s.name] = true
+	}
+	found := 0
+	for _, pkg := range []string{"mpe", "handshake", "extended"} {
+		files, err := filepath.Glob(filepath.Join("..", pkg, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, decl := range tree.Decls {
+				vars, ok := decl.(*ast.GenDecl)
+				if !ok || vars.Tok != token.VAR {
+					continue
+				}
+				for _, spec := range vars.Specs {
+					for _, name := range errorNames(pkg, spec.(*ast.ValueSpec)) {
+						found++
+						if !known[name] {
+							t.Errorf("%s has no number in attach.sentinels", name)
+						}
+					}
+				}
+			}
+		}
+	}
+	if found < 10 || len(sentinels) > 64 {
+		t.Errorf("%d errors found, %d in the table", found, len(sentinels))
+	}
+}
+
+// errorNames returns the errors that a declaration makes, or is another name of.
+func errorNames(pkg string, spec *ast.ValueSpec) (names []string) {
+	for i, name := range spec.Names {
+		if !strings.HasPrefix(name.Name, "Err") {
+			continue
+		}
+		full := pkg + "." + name.Name
+		if i < len(spec.Values) {
+			if alias, ok := spec.Values[i].(*ast.SelectorExpr); ok {
+				full = fmt.Sprint(alias.X, ".", alias.Sel)
+			}
+		}
+		names = append(names, full)
+	}
+	return names
+}
+
+func TestErrorsCross(t *testing.T) {
+	for i, s := range sentinels {
+		got := crossed(t, fmt.Errorf("rank 1: %w: do something", s.err))
+		for j, other := range sentinels {
+			if errors.Is(got, other.err) != (i == j) {
+				t.Errorf("%s: errors.Is(err, %s) is %v", s.name, other.name, i != j)
+			}
+		}
+		if want := "rank 1: " + s.err.Error() + ": do something"; got.Error() != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	got := crossed(t, errors.Join(mpe.ErrTag, handshake.ErrEmpty))
+	if !errors.Is(got, mpe.ErrTag) || !errors.Is(got, handshake.ErrEmpty) || errors.Is(got, mpe.ErrRank) {
+		t.Errorf("%v", got)
+	}
+	if got := crossed(t, io.EOF); errors.Is(got, io.EOF) || got.Error() != "EOF" {
+		t.Errorf("%v", got)
+	}
+	if got := crossed(t, errors.New(strings.Repeat("long", 10000))); len(got.Error()) != maxText {
+		t.Errorf("a text of %d bytes", len(got.Error()))
+	}
+}
+
+func TestStructuredErrorsCross(t *testing.T) {
+	w := handshake.Wait{ID: 7, State: handshake.WaitData, Local: 1, Remote: 2, For: 3, Since: 4, Repeats: 5, Words: 6, Got: 1 << 40, Parked: 1, HasParked: true}
+	for _, tt := range []struct{ err, sentinel error }{
+		{&handshake.TimeoutError{Wait: w, Elapsed: 12345}, handshake.ErrTimeout},
+		{&handshake.PartialError{Remote: 3, Words: 5, Datagrams: 6, Elapsed: 7, Earlier: true}, handshake.ErrPartial},
+		{&handshake.TruncatedError{Remote: 3, Posted: 5, Sent: 8}, handshake.ErrTruncated},
+		{&mpe.TruncatedError{Source: 3, Posted: 5, Sent: 8}, mpe.ErrTruncated},
+		{&handshake.RemoteError{Remote: 3, State: handshake.WaitAck}, handshake.ErrRemote},
+		{&mpe.WaitError{Wait: w, Queued: 4, InTransfer: true, Network: errors.New("unreachable")}, nil},
+	} {
+		got := crossed(t, fmt.Errorf("rank 0: %w", tt.err))
+		as := reflect.New(reflect.TypeOf(tt.err))
+		if !errors.As(got, as.Interface()) || !reflect.DeepEqual(as.Elem().Interface(), tt.err) {
+			t.Errorf("%#v, want %#v", as.Elem(), tt.err)
+		}
+		if tt.sentinel != nil && !errors.Is(got, tt.sentinel) {
+			t.Errorf("%v is not %v", got, tt.sentinel)
+		}
+	}
+}
+
+// TestErrorsOfOperations: the errors of a rank come out of Wait.
+func TestErrorsOfOperations(t *testing.T) {
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	if _, err := send(t, a, 5, 0, nil).Wait(within(t)); !errors.Is(err, mpe.ErrRank) {
+		t.Errorf("rank 5: %v", err)
+	}
+	if _, err := send(t, a, 1, 5000, nil).Wait(within(t)); !errors.Is(err, mpe.ErrTag) {
+		t.Errorf("tag 5000: %v", err)
+	}
+	for _, op := range []mpe.Operation{{Kind: mpe.OpSend, Tag: -2}, {Kind: mpe.OpSend, Tag: 1 << 40}, {Kind: mpe.OpSend, Peer: 1 << 40}, {Kind: 9}} {
+		if _, err := a.Start(op); err == nil {
+			t.Errorf("%+v was posted", op)
+		}
+	}
+	buf := make([]byte, 8)
+	op := recv(t, b, 0, 0, buf)
+	wait(t, send(t, a, 1, 0, pattern(3, 100)))
+	st, err := op.Wait(within(t))
+	e, ok := errors.AsType[*mpe.TruncatedError](err)
+	if !ok || e.Posted != 8 || e.Sent != 100 || st.Bytes != 100 || !errors.Is(err, handshake.ErrTruncated) {
+		t.Errorf("%+v, %v", st, err)
+	}
+	same(t, "the beginning of a truncated message", buf, pattern(3, 100)[:8])
+	h.w.mu.Lock()
+	h.w.ranks[0].startErr = fmt.Errorf("rank 0: %w", mpe.ErrClosed)
+	h.w.mu.Unlock()
+	if _, err := send(t, a, 1, 0, nil).Wait(within(t)); !errors.Is(err, mpe.ErrClosed) {
+		t.Errorf("a closed rank: %v", err)
+	}
+}
+
+func TestRefusedError(t *testing.T) {
+	for reason, target := range map[Reason]error{NoRank: mpe.ErrRank, Busy: ErrBusy, Permission: fs.ErrPermission, Closing: mpe.ErrClosed} {
+		for other := range numReasons {
+			if errors.Is(refused(other, "x"), target) != (other == reason) {
+				t.Errorf("%v is %v", other, target)
+			}
+		}
+	}
+}
+
+func TestParseErrorDamaged(t *testing.T) {
+	whole := appendError(nil, fmt.Errorf("rank 0: %w (%w)", &handshake.TruncatedError{Remote: 1}, context.Canceled))
+	for n := range whole {
+		if n == 12+int(order.Uint32(whole[8:])) {
+			continue // without details
+		}
+		if _, err := parseError(whole[:n]); err == nil {
+			t.Errorf("%d of %d bytes were accepted", n, len(whole))
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package attach
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Version is the version of the protocol. Both sides must speak the same.
+const Version = 1
+
+// magic begins HELLO, so that a program that has the wrong socket is told so.
+const magic = "ZRLMPIAT"
+
+// frameType is what a frame says.
+type frameType uint8
+
+// The frames. HELLO and REFUSED are the same in every version.
+const (
+	frameHello frameType = 1 + iota
+	frameWelcome
+	framePeer
+	frameRefused
+	frameStart
+	frameData
+	frameDone
+	frameCancel
+	frameWithdraw
+	frameProbe
+	frameBye
+	numFrames
+)
+
+var frameNames = [numFrames]string{"", "HELLO", "WELCOME", "PEER", "REFUSED", "START", "DATA", "DONE", "CANCEL", "WITHDRAW", "PROBE", "BYE"}
+
+// String returns the name that the specification uses.
+func (t frameType) String() string {
+	if t > 0 && t < numFrames {
+		return frameNames[t]
+	}
+	return fmt.Sprintf("frame(%d)", uint8(t))
+}
+
+const (
+	// frameHeaderLen is the length in bytes of what every frame begins with.
+	frameHeaderLen = 8
+	// chunkLen is the most payload that one frame carries, in bytes: small
+	// operations wait no longer than that many bytes behind a large one.
+	chunkLen = 256 << 10
+	// maxBody is the longest body of a frame: payload and what precedes it.
+	maxBody = chunkLen + 64<<10
+	// maxText is the longest text in a frame, in bytes.
+	maxText = 4 << 10
+)
+
+var order = binary.LittleEndian
+
+// protocolError is a frame that breaks the rules. Who sent it is disconnected.
+type protocolError struct{ text string }
+
+func (e *protocolError) Error() string { return e.text }
+
+func violation(format string, args ...any) error {
+	return &protocolError{fmt.Sprintf(format, args...)}
+}
+
+// appendHeader appends the header of a frame whose body has length bytes.
+func appendHeader(b []byte, t frameType, length int) []byte {
+	b = order.AppendUint32(b, uint32(length))
+	return append(b, byte(t), 0, 0, 0)
+}
+
+// frameReader cuts a stream into frames.
+type frameReader struct {
+	br   *bufio.Reader
+	typ  frameType
+	left int // of the body of the frame
+}
+
+// peekLen is the longest run of bytes that take returns.
+const peekLen = 64 << 10
+
+func newFrameReader(r io.Reader) *frameReader {
+	return &frameReader{br: bufio.NewReaderSize(r, peekLen)}
+}
+
+// next reads the header of the next frame. It returns io.EOF if the stream ended
+// between two frames.
+func (r *frameReader) next() error {
+	if err := r.end(); err != nil {
+		return err
+	}
+	b, err := r.br.Peek(frameHeaderLen)
+	if err != nil {
+		if len(b) > 0 && errors.Is(err, io.EOF) {
+			return io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	length := order.Uint32(b)
+	r.typ = frameType(b[4])
+	switch {
+	case b[5] != 0 || b[6] != 0 || b[7] != 0:
+		return violation("bytes 5 to 7 of the header of %v are not zero", r.typ)
+	case length > maxBody:
+		return violation("%v of %d bytes: a frame has %d at most", r.typ, length, maxBody)
+	}
+	r.left = int(length)
+	_, err = r.br.Discard(frameHeaderLen)
+	return err
+}
+
+// end checks that all of the frame has been read.
+func (r *frameReader) end() error {
+	if r.left > 0 {
+		return violation("%v has %d bytes too many", r.typ, r.left)
+	}
+	return nil
+}
+
+// take returns the next n bytes of the body, which are valid until the next
+// call.
+func (r *frameReader) take(n int) ([]byte, error) {
+	if n > r.left {
+		return nil, violation("%v is %d bytes too short", r.typ, n-r.left)
+	}
+	if n > peekLen {
+		return nil, violation("%v has a field of %d bytes: the longest has %d", r.typ, n, peekLen)
+	}
+	b, err := r.br.Peek(n)
+	if err != nil {
+		return nil, cutOff(err)
+	}
+	r.left -= n
+	_, err = r.br.Discard(n)
+	return b, err
+}
+
+// read fills dst from the body.
+func (r *frameReader) read(dst []byte) error {
+	if len(dst) > r.left {
+		return violation("%v is %d bytes too short", r.typ, len(dst)-r.left)
+	}
+	n, err := io.ReadFull(r.br, dst)
+	r.left -= n
+	return cutOff(err)
+}
+
+// skip throws the rest of the body away.
+func (r *frameReader) skip() error {
+	n, err := r.br.Discard(r.left)
+	r.left -= n
+	return cutOff(err)
+}
+
+// text returns the rest of the body, which is a text.
+func (r *frameReader) text() (string, error) {
+	if r.left > maxText {
+		return "", violation("%v has a text of %d bytes: the longest has %d", r.typ, r.left, maxText)
+	}
+	b, err := r.take(r.left)
+	return string(b), err
+}
+
+// cutOff is the error of a stream that ended in the middle of a frame.
+func cutOff(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// clip shortens a text to what a frame may carry.
+func clip(s string) string {
+	const cut = " …"
+	if len(s) > maxText {
+		return s[:maxText-len(cut)] + cut
+	}
+	return s
+}

@@ -1,0 +1,154 @@
+package attach
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// deadline is how long a test may take before it has failed.
+const deadline = 60 * time.Second
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// harness is a server of a world's ranks.
+type harness struct {
+	w      *world
+	server *Server
+	socket string
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+func serve(t testing.TB, w *world, opts Options) *harness {
+	t.Helper()
+	h := &harness{w: w, server: NewServer(w, opts), socket: shortPath(t), ended: make(chan error, 1)}
+	l, err := net.Listen("unix", h.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	h.stop = stop
+	go func() { h.ended <- h.server.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		h.shutDown(t)
+		for rank := range w.ranks {
+			if n := w.openOps(rank); n != 0 {
+				t.Errorf("rank %d: %d operations are left", rank, n)
+			}
+		}
+	})
+	return h
+}
+
+// shortPath is for a socket: t.TempDir has the test's name in it and may be
+// longer than the 107 bytes of a socket's path.
+func shortPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "zat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "a")
+}
+
+// shutDown stops the server, if it runs.
+func (h *harness) shutDown(t testing.TB) {
+	t.Helper()
+	h.stop()
+	select {
+	case err := <-h.ended:
+		if err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		h.ended <- nil
+	case <-time.After(deadline):
+		t.Error("the server does not stop")
+	}
+}
+
+func (h *harness) dial(t testing.TB, rank int) *Client {
+	t.Helper()
+	c, err := Dial(within(t), h.socket, DialOptions{Rank: rank})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(within(t)) })
+	return c
+}
+
+// until waits for something that another goroutine is about to do.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(deadline); !ok(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("timed out: %s", what)
+		}
+	}
+}
+
+// noLeak fails if the test leaves goroutines behind.
+func noLeak(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		until(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+	})
+}
+
+func begin(t testing.TB, d mpe.Device, op mpe.Operation) mpe.Op {
+	t.Helper()
+	o, err := d.Start(op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func send(t testing.TB, d mpe.Device, to, tag int, data []byte) mpe.Op {
+	t.Helper()
+	return begin(t, d, mpe.Operation{Kind: mpe.OpSend, Peer: to, Tag: tag, Buf: data})
+}
+
+func recv(t testing.TB, d mpe.Device, from, tag int, buf []byte) mpe.Op {
+	t.Helper()
+	return begin(t, d, mpe.Operation{Kind: mpe.OpRecv, Peer: from, Tag: tag, Buf: buf, AnyDatatype: true})
+}
+
+func wait(t testing.TB, op mpe.Op) mpe.Status {
+	t.Helper()
+	st, err := op.Wait(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// pattern is data of which no two places look alike.
+func pattern(seed uint64, n int) []byte {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
+	r.Read(b)
+	return b
+}
+
+func same(t testing.TB, what string, got, want []byte) {
+	t.Helper()
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: wrong data (%d bytes, want %d)", what, len(got), len(want))
+	}
+}

@@ -1,0 +1,276 @@
+package attach
+
+import (
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// The bodies of frames. Every append function has the frame's header in it.
+
+const (
+	helloLen   = 20
+	welcomeLen = 32
+	startLen   = 32
+	probeLen   = 24
+	idLen      = 8
+	// longestHello is what HELLO of a later version may grow to.
+	longestHello = 256
+)
+
+// hello asks for a rank.
+type hello struct {
+	version uint32
+	rank    int32
+	flags   uint32
+}
+
+func appendHello(b []byte, h hello) []byte {
+	b = appendHeader(b, frameHello, helloLen)
+	b = append(b, magic...)
+	b = order.AppendUint32(b, h.version)
+	b = order.AppendUint32(b, uint32(h.rank))
+	return order.AppendUint32(b, h.flags)
+}
+
+// readHello reads the first frame. What follows the fields of this version is
+// left to later ones.
+func (r *frameReader) readHello() (h hello, err error) {
+	// The header is looked at as a whole: its length is nonsense if this is
+	// another protocol.
+	b, err := r.br.Peek(frameHeaderLen)
+	if err != nil {
+		return h, err
+	}
+	if n := order.Uint32(b); frameType(b[4]) != frameHello || n < helloLen || n > longestHello {
+		return h, violation("the first frame is not HELLO: this is the socket by which programs attach to ranks of zrlmpid")
+	}
+	if err := r.next(); err != nil {
+		return h, err
+	}
+	if b, err = r.take(helloLen); err != nil {
+		return h, err
+	}
+	if string(b[:8]) != magic {
+		return h, violation("HELLO begins with %q and not with %q", b[:8], magic)
+	}
+	h.version, h.rank, h.flags = order.Uint32(b[8:]), int32(order.Uint32(b[12:])), order.Uint32(b[16:])
+	return h, r.skip()
+}
+
+// Limits are what the daemon grants a program.
+type Limits struct {
+	// Operations is how many operations may be under way, probes included.
+	Operations int
+	// Bytes is how much payload all of them may have: the messages being sent
+	// and the buffers of receives.
+	Bytes int64
+}
+
+// welcome grants a rank. size PEER frames follow.
+type welcome struct {
+	version, rank, size, chunk uint32
+	limits                     Limits
+}
+
+func appendWelcome(b []byte, w welcome) []byte {
+	b = appendHeader(b, frameWelcome, welcomeLen)
+	for _, v := range [...]uint32{w.version, w.rank, w.size, w.chunk, uint32(w.limits.Operations), 0} {
+		b = order.AppendUint32(b, v)
+	}
+	return order.AppendUint64(b, uint64(w.limits.Bytes))
+}
+
+func (r *frameReader) readWelcome() (w welcome, err error) {
+	b, err := r.take(welcomeLen)
+	if err != nil {
+		return w, err
+	}
+	w.version, w.rank, w.size, w.chunk = order.Uint32(b), order.Uint32(b[4:]), order.Uint32(b[8:]), order.Uint32(b[12:])
+	w.limits.Operations, w.limits.Bytes = int(order.Uint32(b[16:])), int64(order.Uint64(b[24:]))
+	switch {
+	case w.version != Version:
+		err = violation("WELCOME of version %d, and not %d", w.version, Version)
+	case w.rank >= w.size:
+		err = violation("WELCOME to rank %d of %d", w.rank, w.size)
+	case w.chunk == 0 || w.chunk > chunkLen:
+		err = violation("WELCOME with pieces of %d bytes", w.chunk)
+	}
+	return w, err
+}
+
+// peerFlags are the bits of PEER, in order.
+func peerFlags(p *mpe.PeerInfo) []*bool {
+	return []*bool{&p.Words, &p.NoTags, &p.SmallTags, &p.NoComms, &p.NoLength, &p.NoEmpty}
+}
+
+func appendPeer(b []byte, rank int, p mpe.PeerInfo) []byte {
+	var flags uint32
+	for i, set := range peerFlags(&p) {
+		if *set {
+			flags |= 1 << i
+		}
+	}
+	texts := [...]string{p.Profile, p.Kind, p.Address}
+	length := 8
+	for i := range texts {
+		texts[i] = texts[i][:min(len(texts[i]), 255)]
+		length += 1 + len(texts[i])
+	}
+	b = appendHeader(b, framePeer, length)
+	b = order.AppendUint32(b, uint32(rank))
+	b = order.AppendUint32(b, flags)
+	for _, s := range texts {
+		b = append(append(b, byte(len(s))), s...)
+	}
+	return b
+}
+
+func (r *frameReader) readPeer(rank int) (p mpe.PeerInfo, err error) {
+	b, err := r.take(8)
+	if err != nil {
+		return p, err
+	}
+	if got := order.Uint32(b); got != uint32(rank) {
+		return p, violation("PEER of rank %d where rank %d was due", got, rank)
+	}
+	flags := order.Uint32(b[4:])
+	for i, set := range peerFlags(&p) {
+		*set = flags&(1<<i) != 0
+	}
+	for _, s := range []*string{&p.Profile, &p.Kind, &p.Address} {
+		if b, err = r.take(1); err != nil {
+			return p, err
+		}
+		if b, err = r.take(int(b[0])); err != nil {
+			return p, err
+		}
+		*s = string(b)
+	}
+	return p, nil
+}
+
+// start posts an operation. Payload of a send follows in the frame.
+type start struct {
+	id          uint64
+	kind        mpe.OpKind
+	datatype    protocol.Datatype
+	anyDatatype bool
+	peer, tag   int32
+	comm        uint32
+	length      uint64
+}
+
+const flagAnyDatatype = 1
+
+// appendStart appends START, of whose payload piece bytes follow.
+func appendStart(b []byte, s *start, piece int) []byte {
+	b = appendHeader(b, frameStart, startLen+piece)
+	b = order.AppendUint64(b, s.id)
+	b = append(b, byte(s.kind), byte(s.datatype), bit(s.anyDatatype, flagAnyDatatype), 0)
+	b = order.AppendUint32(b, uint32(s.peer))
+	b = order.AppendUint32(b, uint32(s.tag))
+	b = order.AppendUint32(b, s.comm)
+	return order.AppendUint64(b, s.length)
+}
+
+// readStart reads START up to its payload.
+func (r *frameReader) readStart() (s start, err error) {
+	b, err := r.take(startLen)
+	if err != nil {
+		return s, err
+	}
+	s = start{
+		id: order.Uint64(b), kind: mpe.OpKind(b[8]), datatype: protocol.Datatype(b[9]), anyDatatype: b[10]&flagAnyDatatype != 0,
+		peer: int32(order.Uint32(b[12:])), tag: int32(order.Uint32(b[16:])), comm: order.Uint32(b[20:]), length: order.Uint64(b[24:]),
+	}
+	switch {
+	case s.kind < mpe.OpSend || s.kind > mpe.OpRecv:
+		err = violation("START of kind %d: 1 is send, 2 synchronous send, 3 receive", s.kind)
+	case s.datatype > protocol.Float:
+		err = violation("START with datatype %d: 0 is int, 1 is float", s.datatype)
+	case b[10]&^flagAnyDatatype != 0 || b[11] != 0:
+		err = violation("START with flags %#02x%02x", b[11], b[10])
+	case s.kind == mpe.OpRecv && r.left > 0:
+		err = violation("START of a receive is followed by %d bytes of payload", r.left)
+	case uint64(r.left) > s.length || r.left > chunkLen:
+		err = violation("START of a send of %d bytes is followed by %d bytes of payload", s.length, r.left)
+	}
+	return s, err
+}
+
+// appendData appends DATA, whose payload of piece bytes follows.
+func appendData(b []byte, id uint64, piece int) []byte {
+	b = appendHeader(b, frameData, idLen+piece)
+	return order.AppendUint64(b, id)
+}
+
+// readID reads the id that DATA, CANCEL and WITHDRAW begin with.
+func (r *frameReader) readID() (uint64, error) {
+	b, err := r.take(idLen)
+	if err != nil {
+		return 0, err
+	}
+	return order.Uint64(b), nil
+}
+
+func appendCancel(b []byte, id uint64) []byte {
+	return order.AppendUint64(appendHeader(b, frameCancel, idLen), id)
+}
+
+// appendWithdraw takes an operation back because of cause.
+func appendWithdraw(b []byte, id uint64, cause error) []byte {
+	text := clip(cause.Error())
+	b = appendHeader(b, frameWithdraw, idLen+8+len(text))
+	b = order.AppendUint64(b, id)
+	return append(order.AppendUint64(b, sentinelSet(cause)), text...)
+}
+
+func (r *frameReader) readWithdraw() (id uint64, cause error, err error) {
+	if id, err = r.readID(); err != nil {
+		return 0, nil, err
+	}
+	b, err := r.take(8)
+	if err != nil {
+		return 0, nil, err
+	}
+	set := order.Uint64(b)
+	text, err := r.text()
+	return id, &Error{text: text, set: set}, err
+}
+
+// probe looks for a message.
+type probe struct {
+	id          uint64
+	wait        bool
+	source, tag int32
+	comm        uint32
+}
+
+func appendProbe(b []byte, p *probe) []byte {
+	b = appendHeader(b, frameProbe, probeLen)
+	b = order.AppendUint64(b, p.id)
+	b = append(b, bit(p.wait, 1), 0, 0, 0)
+	b = order.AppendUint32(b, uint32(p.source))
+	b = order.AppendUint32(b, uint32(p.tag))
+	return order.AppendUint32(b, p.comm)
+}
+
+func (r *frameReader) readProbe() (p probe, err error) {
+	b, err := r.take(probeLen)
+	if err != nil {
+		return p, err
+	}
+	if b[8]&^1 != 0 {
+		return p, violation("PROBE with flags %#02x", b[8])
+	}
+	return probe{
+		id: order.Uint64(b), wait: b[8] != 0, source: int32(order.Uint32(b[12:])), tag: int32(order.Uint32(b[16:])), comm: order.Uint32(b[20:]),
+	}, nil
+}
+
+func bit(set bool, mask byte) byte {
+	if set {
+		return mask
+	}
+	return 0
+}

@@ -1,0 +1,258 @@
+package attach
+
+import (
+	"io"
+	"sync"
+)
+
+// item is something to be written: one frame, or several if it has much
+// payload.
+type item interface {
+	// frame appends the item's next frame to b, but for the payload at its
+	// end, which is returned beside it. more says that further frames follow.
+	frame(b []byte) (head, payload []byte, more bool)
+	// written says that the payload that frame returned is not needed any
+	// longer.
+	written()
+}
+
+const (
+	// copyLen is the longest payload that is copied to be written with its
+	// neighbours, in bytes: a system call costs as much as this copy.
+	copyLen = 16 << 10
+	// patientLen is how many bytes of new items may pass an item that has
+	// begun.
+	patientLen = 4 * chunkLen
+	// batchLen is how many bytes are gathered for one system call.
+	batchLen = 64 << 10
+)
+
+// outbox writes the items of a connection. New items go first; an item with
+// more than one frame goes on behind the others after each, so that small
+// operations are not stuck behind a large one. Whoever puts an item may write
+// what the kernel has room for, if nobody else is writing, which saves waking a
+// goroutine; the rest is written by run.
+type outbox struct {
+	w io.Writer
+	// try writes what it can without waiting.
+	try func(b []byte) int
+	// failed is called when the connection has failed.
+	failed func()
+
+	mu     sync.Mutex
+	fresh  fifo // not begun
+	begun  fifo // to be gone on with
+	since  int  // bytes of fresh items since one of begun had its turn
+	busy   bool // somebody writes, or run has been woken to do it
+	closed bool
+	last   bool // drained is to be closed when all is written
+	wake   chan struct{}
+
+	drained chan struct{}
+
+	// What follows belongs to whoever is busy: bytes to be written, and after
+	// them the payload of an item that was not worth copying.
+	buf     []byte
+	payload []byte
+	owner   item
+}
+
+func newOutbox(w io.Writer) *outbox {
+	return &outbox{
+		w: w, try: trier(w), failed: func() {}, wake: make(chan struct{}, 1), drained: make(chan struct{}),
+		buf: make([]byte, 0, batchLen),
+	}
+}
+
+// put hands an item to run. It never waits.
+func (o *outbox) put(it item) {
+	if o.push(it) {
+		o.toRun()
+	}
+}
+
+// toRun wakes run. The channel has room: only who has made the outbox busy
+// wakes.
+func (o *outbox) toRun() { o.wake <- struct{}{} }
+
+// putNow writes an item, if nobody else is writing, and others that were put
+// meanwhile. It never waits either: what the kernel has no room for is left to
+// run, and so are large payloads.
+func (o *outbox) putNow(it item) {
+	if !o.push(it) {
+		return
+	}
+	for total := 0; total < batchLen; {
+		n := o.gather()
+		total += n
+		if o.owner != nil {
+			break
+		}
+		if n > 0 && len(o.buf) < batchLen-copyLen {
+			continue
+		}
+		o.buf = o.buf[:copy(o.buf, o.buf[o.try(o.buf):])]
+		if len(o.buf) > 0 {
+			break
+		}
+		if n == 0 && o.rest() {
+			return
+		}
+	}
+	o.toRun()
+}
+
+// push queues an item and reports whether the caller is to see to the writing.
+func (o *outbox) push(it item) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return false
+	}
+	o.fresh.push(it)
+	if o.busy {
+		return false
+	}
+	o.busy = true
+	return true
+}
+
+// run writes until stop is closed.
+func (o *outbox) run(stop <-chan struct{}) {
+	for {
+		select {
+		case <-o.wake:
+			o.write()
+		case <-stop:
+			return
+		}
+	}
+}
+
+// write writes until there is nothing left.
+func (o *outbox) write() {
+	for {
+		n := 0
+		if o.owner == nil && len(o.buf) < batchLen-copyLen {
+			n = o.gather()
+		}
+		switch {
+		case o.owner == nil && n > 0:
+		case len(o.buf) > 0 || o.owner != nil:
+			o.flush()
+		case o.rest():
+			return
+		}
+	}
+}
+
+// gather takes the next frame and returns its length, or 0 if there is none.
+func (o *outbox) gather() int {
+	it, fresh := o.next()
+	if it == nil {
+		return 0
+	}
+	before := len(o.buf)
+	head, payload, more := it.frame(o.buf)
+	n := len(head) - before + len(payload)
+	o.buf = head
+	if len(payload) <= copyLen {
+		o.buf = append(o.buf, payload...)
+		it.written()
+	} else {
+		o.payload, o.owner = payload, it
+	}
+	o.account(it, n, fresh, more)
+	return max(n, 1) // an item may have nothing to say any longer
+}
+
+// flush writes what was gathered, and waits for it.
+func (o *outbox) flush() {
+	o.send(o.buf)
+	if cap(o.buf) > 2*batchLen {
+		o.buf = make([]byte, 0, batchLen)
+	}
+	o.buf = o.buf[:0]
+	if o.owner != nil {
+		o.send(o.payload)
+		o.owner.written()
+		o.payload, o.owner = nil, nil
+	}
+}
+
+// send writes b. After an error there is nothing to write any longer.
+func (o *outbox) send(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	if _, err := o.w.Write(b); err != nil {
+		o.close()
+		o.failed()
+	}
+}
+
+// next takes the item whose turn it is.
+func (o *outbox) next() (it item, fresh bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.begun.len() > 0 && (o.fresh.len() == 0 || o.since >= patientLen) {
+		o.since = 0
+		return o.begun.pop(), false
+	}
+	return o.fresh.pop(), true
+}
+
+// account counts what was written of an item and queues the rest of it.
+func (o *outbox) account(it item, n int, fresh, more bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if fresh {
+		o.since += n
+	}
+	if more && !o.closed {
+		o.begun.push(it)
+	}
+}
+
+// rest ends the writing if there is nothing to write.
+func (o *outbox) rest() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.fresh.len()+o.begun.len() > 0 {
+		return false
+	}
+	o.busy = false
+	if o.last {
+		o.last = false
+		close(o.drained)
+	}
+	return true
+}
+
+// close drops what is queued, and what is put from now on.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.fresh, o.begun = fifo{}, fifo{}
+}
+
+// closeWith drops what is queued but for one last item, and waits until run has
+// written it, or failed to.
+func (o *outbox) closeWith(last item) {
+	o.mu.Lock()
+	if o.closed {
+		o.mu.Unlock()
+		return
+	}
+	o.closed, o.last = true, true
+	o.begun, o.fresh = fifo{}, fifo{}
+	o.fresh.push(last)
+	idle := !o.busy
+	o.busy = true
+	o.mu.Unlock()
+	if idle {
+		o.toRun()
+	}
+	<-o.drained
+}

@@ -1,0 +1,180 @@
+package attach
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// gatedWriter lets one write through at a time.
+type gatedWriter struct {
+	gate chan struct{}
+	mu   sync.Mutex
+	got  bytes.Buffer
+	err  error
+}
+
+func (w *gatedWriter) Write(b []byte) (int, error) {
+	<-w.gate
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return 0, w.err
+	}
+	return w.got.Write(b)
+}
+
+func (w *gatedWriter) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.got.String()
+}
+
+// parts is an item of several frames: a name and a payload each.
+type parts struct {
+	name    string
+	left    int
+	payload []byte
+	done    func()
+}
+
+func (p *parts) frame(b []byte) (head, payload []byte, more bool) {
+	p.left--
+	return append(b, p.name...), p.payload, p.left > 0
+}
+
+func (p *parts) written() {
+	if p.done != nil {
+		p.done()
+	}
+}
+
+func newGated(t *testing.T) (*outbox, *gatedWriter) {
+	w := &gatedWriter{gate: make(chan struct{}, 1000)}
+	o := newOutbox(w)
+	o.failed = func() {}
+	stop := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		o.run(stop)
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-ended
+	})
+	return o, w
+}
+
+// squeeze replaces a run of payload by one letter.
+func squeeze(s string) string {
+	return strings.ReplaceAll(s, strings.Repeat("-", chunkLen), "-")
+}
+
+func TestOutboxInterleaves(t *testing.T) {
+	o, w := newGated(t)
+	payload := bytes.Repeat([]byte("-"), chunkLen)
+	o.put(&parts{name: "A", left: 4, payload: payload})
+	o.put(&parts{name: "B", left: 3, payload: payload})
+	for range 2 { // "A" and its first piece are out
+		w.gate <- struct{}{}
+	}
+	until(t, "A has begun", func() bool { return len(w.text()) == 1+chunkLen })
+	for i := range 5 {
+		o.put(&parts{name: fmt.Sprint(i), left: 1})
+	}
+	close(w.gate)
+	until(t, "all is written", func() bool { return len(w.text()) == 4+3+7*chunkLen+5 })
+	text := squeeze(w.text())
+	// The small ones wait for what had been begun and no more; A and B take
+	// turns.
+	if small := strings.Index(text, "01234"); small < 0 || small > 5 {
+		t.Errorf("small ones come late: %s", text)
+	}
+	if rest := strings.ReplaceAll(text, "01234", ""); rest != "A-B-A-B-A-B-A-" {
+		t.Errorf("large ones do not take turns: %s", text)
+	}
+}
+
+// TestOutboxStarves: small ones without end do not hold up a large one.
+func TestOutboxStarves(t *testing.T) {
+	o, w := newGated(t)
+	var small *parts
+	again := true
+	var mu sync.Mutex
+	small = &parts{name: strings.Repeat(".", 1000), done: func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if again {
+			small.left = 1
+			o.put(small)
+		}
+	}}
+	small.left = 1
+	o.put(small)
+	o.put(&parts{name: "L", left: 20, payload: make([]byte, copyLen+1), done: func() {
+		mu.Lock()
+		defer mu.Unlock()
+		again = strings.Count(w.text(), "L") < 20
+	}})
+	close(w.gate)
+	until(t, "the large one is written", func() bool { return strings.Count(w.text(), "L") == 20 })
+}
+
+func TestOutboxFails(t *testing.T) {
+	o, w := newGated(t)
+	failed := make(chan struct{})
+	o.failed = func() { close(failed) }
+	w.err = errors.New("gone")
+	close(w.gate)
+	o.put(raw("x"))
+	<-failed
+	o.putNow(raw("y"))
+	o.closeWith(raw("z")) // does not wait for ever
+	if w.text() != "" {
+		t.Errorf("%q", w.text())
+	}
+}
+
+func TestOutboxCloseWith(t *testing.T) {
+	o, w := newGated(t)
+	o.put(&parts{name: "A", left: 100, payload: bytes.Repeat([]byte("-"), chunkLen)})
+	w.gate <- struct{}{}
+	w.gate <- struct{}{}
+	until(t, "A has begun", func() bool { return len(w.text()) == 1+chunkLen })
+	o.put(raw("B"))
+	go close(w.gate)
+	o.closeWith(raw("bye"))
+	if text := squeeze(w.text()); !strings.HasSuffix(text, "bye") || len(text) > 10 {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestFIFO(t *testing.T) {
+	var q fifo
+	next, last := 0, 0
+	for round := range 200 {
+		for range round * 3 {
+			q.push(raw(fmt.Sprint(last)))
+			last++
+		}
+		for range round * 2 {
+			if it := q.pop(); string(it.(raw)) != fmt.Sprint(next) {
+				t.Fatalf("%s instead of %d", it, next)
+			}
+			next++
+		}
+		if q.len() != last-next {
+			t.Fatalf("%d items instead of %d", q.len(), last-next)
+		}
+	}
+	for ; next < last; next++ {
+		q.pop()
+	}
+	if q.len() != 0 || q.pop() != nil {
+		t.Error("not empty")
+	}
+}

@@ -1,0 +1,116 @@
+package attach
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// rawClient says what it likes.
+type rawClient struct {
+	t    testing.TB
+	conn *net.UnixConn
+	in   *frameReader
+}
+
+func (h *harness) connect(t testing.TB) *rawClient {
+	t.Helper()
+	conn, err := net.Dial("unix", h.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {
+		t.Fatal(err)
+	}
+	return &rawClient{t: t, conn: conn.(*net.UnixConn), in: newFrameReader(conn)}
+}
+
+// attach says HELLO and reads the answer.
+func (h *harness) attach(t testing.TB, rank int32) *rawClient {
+	t.Helper()
+	c := h.connect(t)
+	c.write(appendHello(nil, hello{version: Version, rank: rank}))
+	c.expect(frameWelcome)
+	w, err := c.in.readWelcome()
+	for i := 0; err == nil && i < int(w.size); i++ {
+		c.expect(framePeer)
+		_, err = c.in.readPeer(i)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *rawClient) write(b []byte) {
+	c.t.Helper()
+	if _, err := c.conn.Write(b); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *rawClient) expect(t frameType) {
+	c.t.Helper()
+	if err := c.in.next(); err != nil {
+		c.t.Fatalf("%v instead of %v", err, t)
+	}
+	if c.in.typ != t {
+		c.t.Fatalf("%v instead of %v", c.in.typ, t)
+	}
+}
+
+// done reads a DONE without payload.
+func (c *rawClient) done() done {
+	c.t.Helper()
+	c.expect(frameDone)
+	d, err := c.in.readDone()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return d
+}
+
+// refusal reads up to the end of the connection, which REFUSED precedes.
+func (c *rawClient) refusal() *RefusedError {
+	c.t.Helper()
+	for {
+		if err := c.in.next(); err != nil {
+			c.t.Errorf("%v instead of REFUSED", err)
+			return &RefusedError{}
+		}
+		if c.in.typ != frameRefused {
+			if err := c.in.skip(); err != nil {
+				c.t.Fatal(err)
+			}
+			continue
+		}
+		told, ok := errors.AsType[*RefusedError](c.in.readRefused())
+		if !ok {
+			c.t.Fatal("REFUSED cannot be read")
+		}
+		if err := c.in.next(); err == nil {
+			c.t.Errorf("%v after REFUSED", c.in.typ)
+		}
+		return told
+	}
+}
+
+func startFrame(s start, payload []byte) []byte {
+	return append(appendStart(nil, &s, len(payload)), payload...)
+}
+
+func dataFrame(id uint64, payload []byte) []byte {
+	return append(appendData(nil, id, len(payload)), payload...)
+}
+
+func sendStart(id uint64, length int) start {
+	return start{id: id, kind: mpe.OpSend, peer: 1, length: uint64(length)}
+}
+
+func recvStart(id uint64, length int) start {
+	return start{id: id, kind: mpe.OpRecv, peer: 1, length: uint64(length)}
+}

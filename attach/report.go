@@ -1,0 +1,35 @@
+package attach
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Attached is a program that has a rank.
+type Attached struct {
+	Rank int
+	Credentials
+	Since time.Time
+	// Operations and Bytes are what it has under way, as Limits count them.
+	Operations int
+	Bytes      int64
+}
+
+// Attached lists the programs that have ranks, in rank order.
+func (s *Server) Attached() []Attached {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []Attached
+	for rank, sessions := range s.attached {
+		for _, ses := range sessions {
+			a := Attached{Rank: rank, Credentials: ses.who, Since: ses.since}
+			a.Operations, a.Bytes = ses.underWay()
+			list = append(list, a)
+		}
+	}
+	slices.SortFunc(list, func(a, b Attached) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), a.Since.Compare(b.Since))
+	})
+	return list
+}

@@ -1,0 +1,236 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+func TestRoundTrips(t *testing.T) {
+	noLeak(t)
+	h := serve(t, newWorld(3, 0, 1), Options{})
+	a, b := h.dial(t, 0), h.dial(t, AnyRank)
+	if a.Rank() != 0 || b.Rank() != 1 || a.Size() != 3 {
+		t.Fatalf("ranks %d and %d of %d", a.Rank(), b.Rank(), a.Size())
+	}
+	for i, n := range []int{0, 1, 4, 1000, copyLen, copyLen + 1, batchLen, chunkLen - 1, chunkLen, chunkLen + 1, 2 * chunkLen, 5*chunkLen + 13} {
+		for _, kind := range []mpe.OpKind{mpe.OpSend, mpe.OpSendSync} {
+			data, buf := pattern(uint64(i), n), make([]byte, n+3)
+			r := begin(t, b, mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Comm: 9, Buf: buf, AnyDatatype: true})
+			s := begin(t, a, mpe.Operation{Kind: kind, Peer: 1, Tag: i, Comm: 9, Buf: data, Datatype: protocol.Float})
+			st := wait(t, r)
+			same(t, fmt.Sprintf("%d bytes", n), buf[:st.Bytes], data)
+			want := mpe.Status{Peer: 0, Bytes: int64(n), Words: uint32(n+3) / 4, Comm: 9, Datatype: protocol.Float, Tag: i,
+				Phases: handshake.Phases{Start: 1, Request: 2, Clear: 3, Data: 4, Ack: 5, Repeats: 6}}
+			if st != want {
+				t.Errorf("status %+v, want %+v", st, want)
+			}
+			st = wait(t, s)
+			if want := (mpe.Status{Peer: 1, Send: true, Bytes: int64(n), Comm: 9, Datatype: protocol.Float, Tag: i}); st != want {
+				t.Errorf("status %+v, want %+v", st, want)
+			}
+			if again, ended, err := s.Test(); !ended || err != nil || again != st {
+				t.Errorf("%+v, %v, %v", again, ended, err)
+			}
+		}
+	}
+}
+
+func TestWelcome(t *testing.T) {
+	limits := Limits{Operations: 7, Bytes: 1 << 40}
+	h := serve(t, newWorld(300, 4), Options{Limits: limits})
+	c := h.dial(t, 4)
+	if c.Limits() != limits || c.Size() != 300 {
+		t.Errorf("%+v, %d ranks", c.Limits(), c.Size())
+	}
+	for rank := range 300 {
+		got, err := c.Peer(rank)
+		want, _ := h.w.ranks[4].Peer(rank)
+		if err != nil || got != want {
+			t.Errorf("%+v, %v, want %+v", got, err, want)
+		}
+	}
+	for _, rank := range []int{-1, 300} {
+		if _, err := c.Peer(rank); !errors.Is(err, mpe.ErrRank) {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+func TestProbe(t *testing.T) {
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	m := mpe.Match{Source: 0, Tag: 5, Comm: 0}
+	if _, found, err := b.Probe(within(t), m, false); found || err != nil {
+		t.Errorf("%v, %v, want nothing", found, err)
+	}
+	wait(t, send(t, a, 1, 5, []byte("abcde")))
+	for _, waits := range []bool{true, false} {
+		st, found, err := b.Probe(within(t), m, waits)
+		if err != nil || !found || st.Bytes != 5 || st.Tag != 5 || st.Peer != 0 {
+			t.Errorf("%+v, %v, %v", st, found, err)
+		}
+	}
+	// One that waits does not hold up others, and finds what comes.
+	probed := make(chan error, 1)
+	go func() {
+		_, found, err := b.Probe(within(t), mpe.Match{Source: mpe.AnySource, Tag: 6}, true)
+		if err == nil && !found {
+			err = errors.New("nothing found")
+		}
+		probed <- err
+	}()
+	until(t, "the probe is under way", func() bool { return h.server.Attached()[1].Operations == 1 })
+	wait(t, recv(t, b, 0, 5, make([]byte, 5)))
+	wait(t, send(t, a, 1, 6, nil))
+	if err := <-probed; err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	errEnough := errors.New("enough")
+	cancel(errEnough)
+	if _, found, err := b.Probe(ctx, mpe.Match{Source: 0, Tag: 99}, true); found || !errors.Is(err, errEnough) {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestPipelining(t *testing.T) {
+	const n = 10_000
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	var ops, recvs [n]mpe.Op
+	bufs := make([][]byte, n)
+	// In another order than they are sent, so that replies are, too.
+	for i := n - 1; i >= 0; i-- {
+		bufs[i] = make([]byte, 8)
+		recvs[i] = recv(t, b, 0, i%1000, bufs[i])
+	}
+	for i := range ops {
+		ops[i] = send(t, a, 1, i%1000, fmt.Appendf(nil, "%08d", i))
+	}
+	for i := range ops {
+		wait(t, ops[i])
+		wait(t, recvs[i])
+	}
+	// Receives of one tag match in the order in which they were posted.
+	for i := range bufs {
+		posted := n - 1000 - i/1000*1000 + i%1000
+		if want := fmt.Sprintf("%08d", posted); string(bufs[i]) != want {
+			t.Fatalf("receive %d got %s, want %s", i, bufs[i], want)
+		}
+	}
+}
+
+func TestManyGoroutines(t *testing.T) {
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	var tasks sync.WaitGroup
+	for tag := range 16 {
+		sizes := []int{4, 100, copyLen + 5, 2*chunkLen + 1}
+		tasks.Go(func() {
+			for i := range 50 {
+				wait(t, send(t, a, 1, tag, pattern(uint64(tag+i), sizes[(tag+i)%4])))
+			}
+		})
+		tasks.Go(func() {
+			for i := range 50 {
+				buf := make([]byte, sizes[(tag+i)%4])
+				wait(t, recv(t, b, 0, tag, buf))
+				same(t, "one of many", buf, pattern(uint64(tag+i), len(buf)))
+			}
+		})
+	}
+	tasks.Wait()
+}
+
+// TestOrder: a small send does not overtake a large one to the same peer.
+func TestOrder(t *testing.T) {
+	h := serve(t, newWorld(3, 0, 1), Options{})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	large := pattern(1, 20*chunkLen)
+	ops := []mpe.Op{send(t, a, 1, 0, large), send(t, a, 1, 0, []byte("small"))}
+	first, second := make([]byte, len(large)), make([]byte, 5)
+	recvs := []mpe.Op{recv(t, b, 0, 0, first), recv(t, b, 0, 0, second)}
+	for i := range ops {
+		wait(t, ops[i])
+		wait(t, recvs[i])
+	}
+	same(t, "first", first, large)
+	same(t, "second", second, []byte("small"))
+}
+
+func TestNotify(t *testing.T) {
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	op := recv(t, b, 0, 0, make([]byte, 1))
+	if _, ended, _ := op.Test(); ended {
+		t.Error("ended before it could")
+	}
+	revoked, told := make(chan struct{}, 1), make(chan struct{}, 1)
+	op.Notify(revoked)
+	op.Notify(nil)
+	op.Notify(told)
+	send(t, a, 1, 0, []byte("x"))
+	<-told
+	if _, ended, err := op.Test(); !ended || err != nil {
+		t.Errorf("%v, %v", ended, err)
+	}
+	op.Notify(told) // at once
+	<-told
+	op.Notify(nil)
+	if len(revoked) > 0 {
+		t.Error("a revoked channel was told")
+	}
+}
+
+func TestCancel(t *testing.T) {
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	for _, op := range []mpe.Op{
+		recv(t, b, 0, 7, make([]byte, 4)),
+		begin(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 8, Buf: pattern(0, 2*chunkLen)}),
+	} {
+		op.Cancel()
+		op.Cancel()
+		if _, err := op.Wait(within(t)); !errors.Is(err, mpe.ErrCancelled) {
+			t.Errorf("cancelled: %v", err)
+		}
+	}
+	op := send(t, a, 1, 7, []byte("late"))
+	wait(t, op)
+	op.Cancel()
+	wait(t, op)
+}
+
+func TestWithdraw(t *testing.T) {
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	b := h.dial(t, 1)
+	errImpatient := errors.New("the caller is impatient")
+	ended, cancel := context.WithCancelCause(context.Background())
+	cancel(errImpatient)
+	_, err := recv(t, b, 0, 7, make([]byte, 4)).Wait(ended)
+	e, ok := errors.AsType[*mpe.WaitError](err)
+	if !ok || e.Local != 1 || e.Remote != 0 || e.State != handshake.WaitRequest || e.Queued != 3 || e.Network == nil {
+		t.Errorf("%v: %+v", err, e)
+	}
+	if want := "rank 1 waits for rank 0: the caller is impatient"; err.Error() != want || !errors.Is(err, errImpatient) {
+		t.Errorf("%q, want %q", err, want)
+	}
+	expired, stop := context.WithTimeout(context.Background(), 0)
+	defer stop()
+	if _, err := recv(t, b, 0, 7, make([]byte, 4)).Wait(expired); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	// It takes nothing that comes later.
+	buf := make([]byte, 4)
+	op := recv(t, b, 0, 7, buf)
+	wait(t, send(t, h.dial(t, 0), 1, 7, []byte("next")))
+	wait(t, op)
+	same(t, "the next receive", buf, []byte("next"))
+}

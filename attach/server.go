@@ -1,0 +1,256 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// AnyRank asks for the lowest rank that no program has.
+const AnyRank = -1
+
+// Ranks are the ranks that a daemon offers. Its methods are called concurrently.
+type Ranks interface {
+	// Hosts lists the ranks that may be attached to, in rank order.
+	Hosts() []int
+	// Device returns one of them. The server never closes it. The error says
+	// why another rank is not offered, and wraps mpe.ErrRank.
+	Device(rank int) (mpe.Device, error)
+}
+
+// Options are what a server is told beside its ranks. The zero value has the
+// defaults.
+type Options struct {
+	// Access says who may attach, beside root and the daemon's own user.
+	Access Access
+	// Share lets several programs attach to one rank. Messages go to
+	// whichever posts the receive that matches first.
+	Share bool
+	// Limits are granted to each program. 0 is 65,536 operations and 256 MiB.
+	Limits Limits
+	// HelloTime is how long a program may take to say HELLO and to read the
+	// answer. 0 is 5 s.
+	HelloTime time.Duration
+	// Log is told who attaches, leaves and is refused; nil is nobody.
+	Log func(text string)
+}
+
+const (
+	defaultOperations = 1 << 16
+	defaultBytes      = 256 << 20
+	defaultHelloTime  = 5 * time.Second
+	// farewellTime is how long a program has to read why it is disconnected.
+	farewellTime = time.Second
+	// acceptPause comes after a failure to accept, as when the process has no
+	// more file descriptors.
+	acceptPause = 100 * time.Millisecond
+)
+
+// Server lends ranks to programs that connect.
+type Server struct {
+	ranks Ranks
+	opts  Options
+	uid   int
+
+	mu       sync.Mutex
+	attached map[int][]*session
+}
+
+// NewServer returns a server of the given ranks.
+func NewServer(ranks Ranks, opts Options) *Server {
+	if opts.Limits.Operations <= 0 {
+		opts.Limits.Operations = defaultOperations
+	}
+	if opts.Limits.Bytes <= 0 {
+		opts.Limits.Bytes = defaultBytes
+	}
+	if opts.HelloTime <= 0 {
+		opts.HelloTime = defaultHelloTime
+	}
+	if opts.Log == nil {
+		opts.Log = func(string) {}
+	}
+	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), attached: make(map[int][]*session)}
+}
+
+// Serve lets programs attach through l, which listens on a Unix stream socket
+// and which it closes, until ctx is done. It returns nil then, when every
+// program has been disconnected and its operations have been taken back.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	for {
+		conn, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				conn.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		case err != nil:
+			s.opts.Log(fmt.Sprintf("a program cannot attach: %v", err))
+			select {
+			case <-time.After(acceptPause):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		unix, ok := conn.(*net.UnixConn)
+		if !ok {
+			conn.Close()
+			return fmt.Errorf("attach: %v is not a Unix socket", l.Addr())
+		}
+		conns.Go(func() { s.serve(ctx, unix) })
+	}
+}
+
+// serve serves one program.
+func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
+	defer conn.Close()
+	// It cannot fail on a socket that is open.
+	_ = conn.SetDeadline(time.Now().Add(s.opts.HelloTime))
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
+	ses, err := s.greet(conn)
+	stop()
+	if err != nil {
+		if ctx.Err() != nil {
+			err = refused(Closing, "the daemon is shutting down")
+		}
+		s.refuse(conn, err)
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	s.opts.Log(fmt.Sprintf("rank %d: pid %d of user %d has attached", ses.rank, ses.who.PID, ses.who.UID))
+	why := ses.run(ctx)
+	s.opts.Log(fmt.Sprintf("rank %d: pid %d of user %d has left: %s", ses.rank, ses.who.PID, ses.who.UID, why))
+}
+
+// refuse tells a program why it may not attach.
+func (s *Server) refuse(conn *net.UnixConn, err error) {
+	var answer *RefusedError
+	_, broken := errors.AsType[*protocolError](err)
+	switch {
+	case errors.As(err, &answer):
+	case broken:
+		answer = refused(Violation, "%v", err)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		answer = refused(Late, "no HELLO came within %v", s.opts.HelloTime)
+	default: // it has hung up
+		return
+	}
+	s.opts.Log(fmt.Sprintf("a program was refused: %s", answer.Text))
+	_ = conn.SetWriteDeadline(time.Now().Add(farewellTime))
+	// It may have gone, and then it need not know.
+	_, _ = conn.Write(appendRefused(nil, answer))
+}
+
+// greet checks a program and gives it its rank.
+func (s *Server) greet(conn *net.UnixConn) (*session, error) {
+	who, err := credentialsOf(conn)
+	if err != nil {
+		return nil, refused(Permission, "%v", err)
+	}
+	if err := s.opts.Access.check(who, s.uid); err != nil {
+		return nil, refused(Permission, "%v", err)
+	}
+	in := newFrameReader(conn)
+	h, err := in.readHello()
+	switch {
+	case err != nil:
+		return nil, err
+	case h.version != Version:
+		return nil, refused(WrongVersion, "the program speaks version %d of the attach protocol, and the daemon version %d: use a library and a daemon of the same release", h.version, Version)
+	case h.flags != 0:
+		return nil, violation("HELLO with flags %#x: there are none", h.flags)
+	}
+	ses := newSession(s, conn, in, who)
+	if err := s.claim(ses, int(h.rank)); err != nil {
+		return nil, err
+	}
+	answer, err := s.welcome(ses)
+	if err == nil {
+		_, err = conn.Write(answer)
+	}
+	if err != nil {
+		s.release(ses)
+		return nil, err
+	}
+	return ses, nil
+}
+
+// welcome returns WELCOME and the PEERs.
+func (s *Server) welcome(ses *session) ([]byte, error) {
+	size := ses.dev.Size()
+	b := appendWelcome(nil, welcome{version: Version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits})
+	for rank := range size {
+		p, err := ses.dev.Peer(rank)
+		if err != nil {
+			return nil, refused(Failed, "rank %d: %v", rank, err)
+		}
+		b = appendPeer(b, rank, p)
+	}
+	return b, nil
+}
+
+// claim gives a rank to a session.
+func (s *Server) claim(ses *session, rank int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hosts := s.ranks.Hosts()
+	if rank == AnyRank {
+		i := slices.IndexFunc(hosts, func(r int) bool { return s.opts.Share || len(s.attached[r]) == 0 })
+		switch {
+		case len(hosts) == 0:
+			return refused(NoRank, "the daemon has no host ranks to attach to")
+		case i < 0:
+			return refused(Busy, "every host rank is taken: %s", s.holders(hosts))
+		}
+		rank = hosts[i]
+	}
+	dev, err := s.ranks.Device(rank)
+	switch {
+	case err != nil:
+		return refused(NoRank, "%v (ranks to attach to: %v)", err, hosts)
+	case !s.opts.Share && len(s.attached[rank]) > 0:
+		return refused(Busy, "another program is attached: %s", s.holders([]int{rank}))
+	}
+	ses.rank, ses.dev, ses.since = rank, dev, time.Now()
+	s.attached[rank] = append(s.attached[rank], ses)
+	return nil
+}
+
+// holders says who has the given ranks.
+func (s *Server) holders(ranks []int) string {
+	var b strings.Builder
+	for _, rank := range ranks {
+		for _, ses := range s.attached[rank] {
+			fmt.Fprintf(&b, ", rank %d by pid %d of user %d", rank, ses.who.PID, ses.who.UID)
+		}
+	}
+	return strings.TrimPrefix(b.String(), ", ")
+}
+
+// release makes a session's rank free.
+func (s *Server) release(ses *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := slices.DeleteFunc(s.attached[ses.rank], func(other *session) bool { return other == ses })
+	if len(left) == 0 {
+		delete(s.attached, ses.rank)
+	} else {
+		s.attached[ses.rank] = left
+	}
+}

@@ -1,0 +1,148 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+func TestOneProgramARank(t *testing.T) {
+	noLeak(t)
+	var mu sync.Mutex
+	var told []string
+	h := serve(t, newWorld(5, 1, 3), Options{Log: func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, text)
+	}})
+	dial := func(rank int) (*Client, error) { return Dial(within(t), h.socket, DialOptions{Rank: rank}) }
+	one := h.dial(t, 1)
+	pid := fmt.Sprintf("pid %d", os.Getpid())
+	if _, err := dial(1); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "rank 1 by "+pid) {
+		t.Errorf("a rank that is taken: %v", err)
+	}
+	three := h.dial(t, AnyRank)
+	if three.Rank() != 3 {
+		t.Errorf("rank %d", three.Rank())
+	}
+	if _, err := dial(AnyRank); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "rank 3 by "+pid) {
+		t.Errorf("all are taken: %v", err)
+	}
+	if _, err := dial(2); !errors.Is(err, mpe.ErrRank) || !strings.Contains(err.Error(), "[1 3]") {
+		t.Errorf("a rank that is not offered: %v", err)
+	}
+	list := h.server.Attached()
+	if len(list) != 2 || list[0].Rank != 1 || list[1].Rank != 3 || list[0].PID != os.Getpid() || list[0].UID != os.Getuid() {
+		t.Errorf("%+v", list)
+	}
+	for range 20 { // it is free as soon as Close returns
+		if err := one.Close(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if one, err = dial(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one.Close(within(t))
+	h.shutDown(t)
+	mu.Lock()
+	defer mu.Unlock()
+	for _, want := range []string{"rank 1: " + pid, "has attached", "it has taken its leave", "the daemon is shutting down", "was refused: another program is attached"} {
+		if !strings.Contains(strings.Join(told, "\n"), want) {
+			t.Errorf("the log does not say %q:\n%s", want, strings.Join(told, "\n"))
+		}
+	}
+}
+
+func TestShare(t *testing.T) {
+	h := serve(t, newWorld(2, 0), Options{Share: true})
+	a, b := h.dial(t, 0), h.dial(t, AnyRank)
+	wait(t, send(t, a, 0, 0, []byte("x")))
+	wait(t, recv(t, b, 0, 0, make([]byte, 1)))
+	if len(h.server.Attached()) != 2 {
+		t.Errorf("%+v", h.server.Attached())
+	}
+}
+
+func TestNoHosts(t *testing.T) {
+	h := serve(t, newWorld(2), Options{})
+	if _, err := Dial(within(t), h.socket, DialOptions{Rank: AnyRank}); !errors.Is(err, mpe.ErrRank) {
+		t.Error(err)
+	}
+}
+
+func TestNoDaemon(t *testing.T) {
+	if _, err := Dial(within(t), t.TempDir()+"/x", DialOptions{}); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	errEnough := errors.New("enough")
+	cancel(errEnough)
+	h := serve(t, newWorld(2, 0), Options{})
+	if _, err := Dial(ctx, h.socket, DialOptions{}); !errors.Is(err, context.Canceled) && !errors.Is(err, errEnough) {
+		t.Error(err)
+	}
+}
+
+// TestShutDown: when the daemon goes, operations end with an error that says so.
+func TestShutDown(t *testing.T) {
+	noLeak(t)
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	a := h.dial(t, 0)
+	silent := h.connect(t) // has not said HELLO
+	ops := []mpe.Op{
+		recv(t, a, 1, 0, make([]byte, 100)),
+		begin(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 3*chunkLen)}),
+	}
+	probed := make(chan error)
+	go func() {
+		_, _, err := a.Probe(within(t), mpe.Match{Source: 1, Tag: 3}, true)
+		probed <- err
+	}()
+	until(t, "all are under way", func() bool { return h.server.Attached()[0].Operations == 3 })
+	h.shutDown(t)
+	for _, op := range ops {
+		if _, err := op.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "the daemon is shutting down") {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := <-probed; !errors.Is(err, mpe.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+	if _, err := a.Start(mpe.Operation{Kind: mpe.OpRecv}); !errors.Is(err, mpe.ErrClosed) {
+		t.Errorf("after it: %v", err)
+	}
+	if e := silent.refusal(); e.Reason != Closing {
+		t.Errorf("before HELLO: %v", e)
+	}
+	if err := a.Close(within(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClose: operations of a client that closes end, here and there.
+func TestClose(t *testing.T) {
+	noLeak(t)
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	a := h.dial(t, 0)
+	op := recv(t, a, 1, 0, make([]byte, 100))
+	if err := a.Close(within(t)); err != nil {
+		t.Error(err)
+	}
+	if _, err := op.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "has given it back") {
+		t.Errorf("%v", err)
+	}
+	if n := h.w.openOps(0); n != 0 {
+		t.Errorf("%d operations are left", n)
+	}
+	if err := a.Close(within(t)); err != nil {
+		t.Error(err)
+	}
+}

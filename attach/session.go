@@ -1,0 +1,200 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// session is one program that has a rank. One goroutine reads its frames and
+// starts its operations; watchers see them end; the outbox writes the answers.
+type session struct {
+	server *Server
+	conn   *net.UnixConn
+	in     *frameReader
+	out    *outbox
+	who    Credentials
+	rank   int
+	dev    mpe.Device
+	since  time.Time
+
+	// ctx ends with the session.
+	ctx   context.Context
+	tasks sync.WaitGroup
+
+	// sends are those that have not been started, by peer; current is the
+	// watcher that has most likely room. All three belong to the reading
+	// goroutine.
+	sends    map[int32][]*operation
+	watchers []*watcher
+	current  *watcher
+
+	mu     sync.Mutex
+	ops    map[uint64]*operation
+	bytes  int64
+	probes int
+	// refusals counts answers to operations that were refused and that the
+	// program has not read; less is told when it does.
+	refusals int
+	less     *sync.Cond
+	gone     bool
+}
+
+// maxRefusals is how many answers to refused operations may wait for the
+// program. They are the only answers that are not bounded by its operations.
+const maxRefusals = 1024
+
+// maxProbes is how many probes of a program may wait at once: each costs a
+// goroutine.
+const maxProbes = 64
+
+func newSession(s *Server, conn *net.UnixConn, in *frameReader, who Credentials) *session {
+	ses := &session{
+		server: s, conn: conn, in: in, out: newOutbox(conn), who: who,
+		sends: make(map[int32][]*operation), ops: make(map[uint64]*operation),
+	}
+	ses.less = sync.NewCond(&ses.mu)
+	ses.out.failed = func() {
+		conn.Close()
+		ses.leave()
+	}
+	return ses
+}
+
+// errBye: the program has taken its leave.
+var errBye = errors.New("it has taken its leave")
+
+// run serves the program until it goes, breaks a rule, or ctx is done, and says
+// why it has ended.
+func (s *session) run(ctx context.Context) (why error) {
+	session, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	s.ctx = session
+	written := make(chan struct{})
+	s.tasks.Go(func() { s.out.run(written) })
+	stop := context.AfterFunc(ctx, func() {
+		_ = s.conn.SetReadDeadline(time.Now())
+		s.leave()
+	})
+	why = s.read()
+	stop()
+	if ctx.Err() != nil {
+		why = refused(Closing, "the daemon is shutting down")
+	}
+	s.leave()
+
+	gone := fmt.Errorf("the program with pid %d that had attached to rank %d has gone: %w", s.who.PID, s.rank, mpe.ErrCancelled)
+	cancel(gone)
+	// Whoever writes to a program that does not read is stuck until then.
+	_ = s.conn.SetWriteDeadline(time.Now().Add(farewellTime))
+	if last := farewell(why); last == nil {
+		s.conn.Close()
+		s.takeBack(gone)
+		s.server.release(s)
+	} else {
+		s.takeBack(gone)
+		s.server.release(s)
+		s.out.closeWith(last)
+	}
+	close(written)
+	s.tasks.Wait()
+	return why
+}
+
+// farewell is the last frame, if there is somebody to read it.
+func farewell(why error) item {
+	var told *RefusedError
+	broken, ok := errors.AsType[*protocolError](why)
+	switch {
+	case errors.Is(why, errBye):
+		return raw(appendHeader(nil, frameBye, 0))
+	case errors.As(why, &told):
+	case ok:
+		told = refused(Violation, "%v", broken)
+	default:
+		return nil
+	}
+	return raw(appendRefused(nil, told))
+}
+
+// leave wakes the reading goroutine, if it waits for room.
+func (s *session) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = true
+	s.less.Broadcast()
+}
+
+// read handles frames until the program is gone.
+func (s *session) read() error {
+	for {
+		if err := s.in.next(); err != nil {
+			if errors.Is(err, io.EOF) {
+				return errors.New("it has closed the connection")
+			}
+			return err
+		}
+		if err := s.handle(s.in.typ); err != nil {
+			return err
+		}
+		if err := s.in.end(); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) handle(t frameType) error {
+	switch t {
+	case frameStart:
+		return s.readStart()
+	case frameData:
+		return s.readData()
+	case frameProbe:
+		return s.readProbe()
+	case frameCancel:
+		id, err := s.in.readID()
+		if err == nil {
+			s.cancel(s.find(id))
+		}
+		return err
+	case frameWithdraw:
+		id, cause, err := s.in.readWithdraw()
+		if err == nil {
+			s.withdraw(s.find(id), cause)
+		}
+		return err
+	case frameBye:
+		return errBye
+	}
+	return violation("%v is not a frame that a program sends once it has a rank", t)
+}
+
+// takeBack ends everything that is under way for a program that has gone.
+func (s *session) takeBack(cause error) {
+	s.mu.Lock()
+	ops := make([]*operation, 0, len(s.ops))
+	for _, op := range s.ops {
+		ops = append(ops, op)
+	}
+	s.mu.Unlock()
+	ended := endedContext(cause)
+	for _, op := range ops {
+		if op.watcher != nil && op.watcher.take(op) {
+			// Whether it could be taken back or had gone too far is the
+			// rank's business: the buffer is ours again in any case.
+			_, _ = op.dev.Wait(ended)
+		}
+	}
+}
+
+// endedContext returns a context that ended with a cause.
+func endedContext(cause error) context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(cause)
+	return ctx
+}

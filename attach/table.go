@@ -1,0 +1,57 @@
+package attach
+
+// table numbers a client's operations: the lower half of an id is a slot, and
+// the upper half counts the operations that have had the slot.
+type table struct {
+	slots []slot
+	free  []uint32
+}
+
+type slot struct {
+	op    *Op
+	count uint32
+}
+
+func (t *table) len() int { return len(t.slots) - len(t.free) }
+
+func (t *table) add(op *Op) uint64 {
+	var i uint32
+	if n := len(t.free); n > 0 {
+		i = t.free[n-1]
+		t.free = t.free[:n-1]
+	} else {
+		i = uint32(len(t.slots))
+		t.slots = append(t.slots, slot{})
+	}
+	s := &t.slots[i]
+	s.op = op
+	s.count++
+	return uint64(s.count)<<32 | uint64(i)
+}
+
+// get returns the operation with an id, or nil.
+func (t *table) get(id uint64) *Op {
+	i := uint32(id)
+	if uint64(i) >= uint64(len(t.slots)) || t.slots[i].count != uint32(id>>32) {
+		return nil
+	}
+	return t.slots[i].op
+}
+
+// remove removes an operation that is there.
+func (t *table) remove(id uint64) {
+	i := uint32(id)
+	t.slots[i].op = nil
+	t.free = append(t.free, i)
+}
+
+// drop empties the table.
+func (t *table) drop() (ops []*Op) {
+	for _, s := range t.slots {
+		if s.op != nil {
+			ops = append(ops, s.op)
+		}
+	}
+	*t = table{}
+	return ops
+}

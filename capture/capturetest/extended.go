@@ -1,0 +1,112 @@
+package capturetest
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Talk records packets of the extended profile between ranks 0 and 1 at
+// 10.12.0.1 and 10.12.0.2, 100 µs apart.
+type Talk struct {
+	Capture *Capture
+	// Sessions are those of the two ranks; Numbers the last packet numbers.
+	Sessions, Numbers [2]uint32
+	// Stream puts the packets on a TCP connection, SegmentLen bytes a
+	// segment, or a packet each if that is 0.
+	Stream     bool
+	SegmentLen int
+
+	at       time.Time
+	sequence [2]uint32
+}
+
+// NewTalk returns a recording of nothing yet, between ranks that know each
+// other's sessions.
+func NewTalk(stream bool) *Talk {
+	return &Talk{Capture: New(Ethernet), Sessions: [2]uint32{0xa0, 0xb1}, Stream: stream, at: generatedStart}
+}
+
+// Address is that of a rank.
+func (t *Talk) Address(rank int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 12, 0, byte(rank + 1)}), protocol.Port)
+}
+
+// Later lets time go by.
+func (t *Talk) Later(d time.Duration) *Talk {
+	t.at = t.at.Add(d)
+	return t
+}
+
+// Send records a packet from a rank. Ranks and sessions are filled in, and the
+// number of a numbered packet unless it has one.
+func (t *Talk) Send(from int, h protocol.ExtHeader, payload []byte) *Talk {
+	h.Src, h.Dst = uint32(from), uint32(1-from)
+	h.Session, h.PeerSession = t.Sessions[from], t.Sessions[1-from]
+	if h.Numbered() && h.Number == 0 {
+		t.Numbers[from]++
+		h.Number = t.Numbers[from]
+	}
+	return t.Raw(from, protocol.AppendExtended(nil, &h, payload))
+}
+
+// Raw records bytes from a rank.
+func (t *Talk) Raw(from int, b []byte) *Talk {
+	for len(b) > 0 {
+		t.Later(100 * time.Microsecond)
+		src, dst := t.Address(from), t.Address(1-from)
+		if !t.Stream {
+			t.Capture.UDP(t.at, src, dst, b)
+			return t
+		}
+		n := len(b)
+		if t.SegmentLen > 0 {
+			n = min(n, t.SegmentLen)
+		}
+		t.Capture.TCP(t.at, src, dst, Segment{Seq: t.sequence[from], Flags: ACK | PSH, Payload: b[:n]})
+		t.sequence[from] += uint32(n)
+		b = b[n:]
+	}
+	return t
+}
+
+// Eager records a message from a rank that is sent at once, in packets of size
+// bytes, and the ACK that answers.
+func (t *Talk) Eager(from int, message uint32, payload []byte, size int) *Talk {
+	h := protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Message: message, Tag: 5, Length: uint32(len(payload))}
+	t.pieces(from, h, payload, size)
+	return t.Ack(1 - from)
+}
+
+// Rendezvous records a message that is announced first, and the ACK that
+// answers.
+func (t *Talk) Rendezvous(from int, message uint32, payload []byte, size int) *Talk {
+	h := protocol.ExtHeader{Type: protocol.SendRequest, Message: message, Tag: 5, Length: uint32(len(payload))}
+	t.Send(from, h, nil)
+	clearing := protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Message: message, Length: h.Length, Acknowledged: t.Numbers[from] + 1}
+	t.Send(1-from, clearing, nil)
+	h.Type = protocol.Data
+	if len(payload) > 0 {
+		t.pieces(from, h, payload, size)
+	}
+	return t.Ack(1 - from)
+}
+
+func (t *Talk) pieces(from int, h protocol.ExtHeader, payload []byte, size int) {
+	for {
+		n := min(size, len(payload))
+		t.Send(from, h, payload[:n])
+		h.Offset += uint32(n)
+		if payload = payload[n:]; len(payload) == 0 {
+			return
+		}
+	}
+}
+
+// Ack records an ACK from a rank of all that was sent to it, and of ranges
+// beyond.
+func (t *Talk) Ack(from int, ranges ...protocol.Range) *Talk {
+	payload := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 250 * time.Microsecond, Ranges: ranges})
+	return t.Send(from, protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: t.Numbers[1-from] + 1}, payload)
+}

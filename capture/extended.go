@@ -1,0 +1,217 @@
+package capture
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Extended is what an Event has of a packet of the extended profile. Like the
+// Event it is valid until the callback returns.
+type Extended struct {
+	// Header is decoded even if the packet is damaged, unless its marks or
+	// its version are.
+	Header protocol.ExtHeader
+	// Payload is the number of bytes behind the header.
+	Payload int
+	// Ack is the payload of an ACK; HasAck tells that it could be read.
+	Ack    protocol.AckInfo
+	HasAck bool
+	// Defect is why a BadEvent's packet is dropped. Checked tells that all of
+	// the packet was recorded, without which a checksum says nothing.
+	Defect  protocol.Defect
+	Checked bool
+	// OutOfOrder is true for a packet that came behind one that was sent
+	// after it, and was not repeated.
+	OutOfOrder bool
+	// NewSession is true for the first packet of a session.
+	NewSession bool
+	// OldSession is true for a packet of a session that has ended.
+	OldSession bool
+
+	ranges [protocol.MaxAckRanges]protocol.Range
+}
+
+// isExtended reports whether a datagram is a packet of the extended profile. In
+// the middle of a message of another one, payload may look like it by chance:
+// then the checksum has to be right too.
+func (t *Tracker) isExtended(c *conversation, forward bool, u *Unit) bool {
+	if !protocol.IsExtended(u.Data) {
+		return false
+	}
+	out, _ := c.sides(forward)
+	if out.expectsPayload(u, protocol.Header{}, protocol.Defect{Kind: protocol.DefectReserved}) {
+		_, _, d := protocol.ParseExtended(u.Data)
+		return d.OK()
+	}
+	return true
+}
+
+// extendedDatagram follows a datagram of the extended profile. With segmentation
+// offload, a recording on the sender's machine has several in one piece, which
+// their lengths tell apart.
+func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *Unit) {
+	for b := u.Data; len(b) > 0; {
+		n, truncated := len(b), u.Truncated
+		_, payload, d := protocol.ParseExtendedHeader(b)
+		whole := protocol.ExtHeaderLen + int64(payload)
+		switch {
+		case !d.OK():
+		case whole < int64(n) && protocol.IsExtended(b[whole:]):
+			n, truncated = int(whole), 0
+		case whole > int64(n) && whole < int64(n+truncated):
+			// What is behind it was not recorded.
+			truncated = int(whole) - n
+		}
+		t.extendedPacket(c, forward, u, b[:n], truncated)
+		b = b[n:]
+	}
+}
+
+// extendedPacket follows one packet, of which truncated bytes at the end were
+// not recorded.
+func (t *Tracker) extendedPacket(c *conversation, forward bool, u *Unit, b []byte, truncated int) protocol.Defect {
+	e := t.begin(u, b)
+	defer t.emit(e)
+	x := t.decodeExtended(b, truncated)
+	e.Extended, e.Kind = x, PacketEvent
+	e.Header = x.Header.Frame()
+	if c.ext == nil {
+		c.ext = newExtPair(t, c)
+	}
+	out, in := c.ext.sides(forward)
+	if !x.Defect.OK() {
+		e.Kind, e.Byte = BadEvent, x.Defect.Offset
+		e.HasRanks = x.Header.Type != 0
+		out.damaged(e)
+		return x.Defect
+	}
+	e.HasRanks = true
+	t.identify(e)
+	if h := &x.Header; h.Type == protocol.Data {
+		if int64(h.Offset)+int64(x.Payload) > int64(h.Length) {
+			t.find(SizeMismatch, e, "%s: the payload does not lie in its message", h.Describe(x.Payload))
+			out.counts.Bad++
+			return protocol.Defect{}
+		}
+		e.InData, e.Offset, e.Bytes, e.Total, e.DataPacket = true, int64(h.Offset), int64(x.Payload), int64(h.Length), e.Packet
+	}
+	out.packet(e, in)
+	return protocol.Defect{}
+}
+
+// decodeExtended decodes a packet into the tracker's scratch.
+func (t *Tracker) decodeExtended(b []byte, truncated int) *Extended {
+	x := &t.ext
+	*x = Extended{Payload: max(len(b)+truncated-protocol.ExtHeaderLen, 0), Checked: truncated == 0}
+	h, said, d := protocol.ParseExtendedHeader(b)
+	x.Header, x.Defect = h, d
+	var payload []byte
+	switch {
+	case x.Checked:
+		_, payload, x.Defect = protocol.ParseExtended(b)
+	case d.OK() && int64(said) != int64(x.Payload):
+		x.Defect = protocol.Defect{Kind: protocol.DefectLength, Offset: 20, Got32: said, Want32: uint32(x.Payload)}
+	}
+	if x.Defect.OK() && h.Type == protocol.Ack {
+		x.Ack, x.HasAck = protocol.ParseAck(payload, x.ranges[:0])
+	}
+	return x
+}
+
+// text prints the packet as decode does.
+func (x *Extended) text() string {
+	var s strings.Builder
+	s.WriteString(x.Header.Describe(x.Payload))
+	if x.HasAck {
+		s.WriteByte(' ')
+		s.WriteString(x.Ack.String())
+	}
+	if x.NewSession || x.OldSession || x.Header.Flags&protocol.FlagHello != 0 {
+		fmt.Fprintf(&s, " session=%08x to %08x", x.Header.Session, x.Header.PeerSession)
+	}
+	for _, note := range []struct {
+		applies bool
+		text    string
+	}{
+		{x.NewSession, "new session"}, {x.OldSession, "of an old session"}, {x.OutOfOrder, "out of order"},
+		{!x.Checked, "cut short by the recorder"},
+	} {
+		if note.applies {
+			s.WriteString(", " + note.text)
+		}
+	}
+	return s.String()
+}
+
+// ExtendedLine is what decode prints as JSON of a packet of the extended
+// profile. Ranges are pairs of a first number and the one behind the last.
+type ExtendedLine struct {
+	Number       uint32   `json:"number,omitempty"`
+	Acknowledged uint32   `json:"acknowledged"`
+	Message      uint32   `json:"message,omitempty"`
+	Communicator uint32   `json:"communicator"`
+	Tag          uint32   `json:"tag"`
+	Code         string   `json:"code,omitempty"`
+	Length       uint32   `json:"length"`
+	Offset       uint32   `json:"offset"`
+	Payload      int      `json:"payload"`
+	Flags        []string `json:"flags,omitempty"`
+	Session      uint32   `json:"session"`
+	PeerSession  uint32   `json:"peer_session"`
+	// MessageLimit to Ranges are ACK's.
+	MessageLimit *uint32     `json:"message_limit,omitempty"`
+	EagerLimit   *uint32     `json:"eager_limit,omitempty"`
+	DelayMicros  *int64      `json:"delay_us,omitempty"`
+	Ranges       [][2]uint32 `json:"ranges,omitempty"`
+	NewSession   bool        `json:"new_session,omitempty"`
+	OldSession   bool        `json:"old_session,omitempty"`
+	OutOfOrder   bool        `json:"out_of_order,omitempty"`
+	Unchecked    bool        `json:"unchecked,omitempty"`
+}
+
+func (x *Extended) line() *ExtendedLine {
+	h := &x.Header
+	l := &ExtendedLine{
+		Number: h.Number, Acknowledged: h.Acknowledged, Message: h.Message, Communicator: h.Comm, Tag: h.Tag,
+		Length: h.Length, Offset: h.Offset, Payload: x.Payload, Flags: strings.Fields(h.Flags.String()),
+		Session: h.Session, PeerSession: h.PeerSession,
+		NewSession: x.NewSession, OldSession: x.OldSession, OutOfOrder: x.OutOfOrder, Unchecked: !x.Checked,
+	}
+	if h.Type == protocol.Error {
+		l.Code, l.Tag = h.Code().String(), 0
+	}
+	if x.HasAck {
+		messages, eager, delay := x.Ack.MessageLimit, x.Ack.EagerLimit, x.Ack.Delay.Microseconds()
+		l.MessageLimit, l.EagerLimit, l.DelayMicros = &messages, &eager, &delay
+		for _, r := range x.Ack.Ranges {
+			l.Ranges = append(l.Ranges, [2]uint32{r.First, r.End})
+		}
+	}
+	return l
+}
+
+// reason is why a live rank would have dropped the event's packet, "" if it
+// would not.
+func (e *Event) reason() string {
+	switch {
+	case e.Extended != nil && !e.Extended.Defect.OK():
+		return e.Extended.Defect.Kind.String()
+	case e.Reason != handshake.ReasonNone:
+		return e.Reason.String()
+	}
+	return ""
+}
+
+// namesByte reports whether one byte of the header is to blame.
+func (e *Event) namesByte() bool {
+	if e.Kind != BadEvent {
+		return false
+	}
+	if x := e.Extended; x != nil {
+		return x.Defect.Kind != protocol.DefectShort && x.Defect.Kind < protocol.DefectLength
+	}
+	return e.Reason <= handshake.ReasonType && e.Reason != handshake.ReasonShort
+}

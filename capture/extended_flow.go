@@ -1,0 +1,284 @@
+package capture
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// The follower of the extended profile. Every packet says what it is, so there
+// is no state machine to run: it counts, and keeps the messages that are open.
+
+const (
+	// oldSessions is how many ended sessions of a rank are known by their
+	// numbers (E6).
+	oldSessions = 4
+	// maxOpenMessages bounds the memory for open messages of all pairs
+	// together; those beyond are not followed.
+	maxOpenMessages = 1 << 17
+)
+
+// extPair is what two addresses say to each other in the extended profile.
+type extPair struct{ flows [2]extFlow }
+
+func newExtPair(t *Tracker, c *conversation) *extPair {
+	p := &extPair{}
+	p.flows[0] = extFlow{t: t, from: c.key.a, to: c.key.b, open: map[uint32]*extMessage{}}
+	p.flows[1] = extFlow{t: t, from: c.key.b, to: c.key.a, open: map[uint32]*extMessage{}}
+	return p
+}
+
+func (p *extPair) sides(forward bool) (out, in *extFlow) {
+	if forward {
+		return &p.flows[0], &p.flows[1]
+	}
+	return &p.flows[1], &p.flows[0]
+}
+
+// extFlow is the packets from one address to another, and the messages that go
+// that way.
+type extFlow struct {
+	t        *Tracker
+	from, to netip.AddrPort
+	counts   ExtendedPair
+	session  uint32
+	old      [oldSessions]uint32
+	numbers  numberSet
+	open     map[uint32]*extMessage
+	// repeated, lost and copied are the first packets of each kind.
+	repeated, lost, copied packetSample
+	bye                    bool
+}
+
+// packetSample is how many packets there were, and the numbers of the first.
+type packetSample struct {
+	n     int64
+	list  []int64
+	first time.Time
+}
+
+func (s *packetSample) add(e *Event) {
+	if s.n == 0 {
+		s.first = e.Time
+	}
+	if s.n++; len(s.list) < maxPackets {
+		s.list = append(s.list, e.Packet)
+	}
+}
+
+// extMessage is a message that has begun and is not complete.
+type extMessage struct {
+	number                uint32
+	length, comm, tag     uint32
+	eager, asked, cleared bool
+	takes                 uint32 // that the receiver asked for
+	got                   uint64
+	firstPacket           int64
+	begun, last           time.Time
+	end                   bool // its last byte was there
+	beforeRecording       bool
+}
+
+// packet follows a sound packet.
+func (f *extFlow) packet(e *Event, back *extFlow) {
+	x := e.Extended
+	h := &x.Header
+	f.counts.Src, f.counts.Dst = h.Src, h.Dst
+	f.counts.Packets++
+	if !f.inSession(e, back) {
+		return
+	}
+	if h.Flags&protocol.FlagRepeat != 0 {
+		f.counts.Repeats++
+		e.Repeated = true
+	}
+	if h.Type == protocol.Ack {
+		f.counts.Acks++
+	}
+	if h.Type == protocol.Error && h.Code() == protocol.CodeGoodbye {
+		f.goodbye(e, back)
+		return
+	}
+	if !h.Numbered() {
+		return
+	}
+	seen, behind := f.numbers.add(h.Number)
+	switch {
+	case e.Repeated && seen:
+		f.repeated.add(e)
+	case e.Repeated:
+		// The repeat is the first that was recorded of it.
+		f.counts.Lost++
+		f.lost.add(e)
+	case seen:
+		f.counts.Duplicates++
+		f.copied.add(e)
+		e.Duplicate = true
+	case behind:
+		f.counts.OutOfOrder++
+		x.OutOfOrder = true
+	}
+	if seen {
+		return
+	}
+	switch h.Type {
+	case protocol.SendRequest, protocol.Data:
+		f.begins(e)
+	case protocol.ClearToSend:
+		back.matched(e)
+	case protocol.Error:
+		f.failed(e, back)
+	case protocol.Ack: // is not numbered
+	}
+}
+
+// inSession notes the sessions that a packet names. It is false for one that no
+// rank uses: of a session that has ended.
+func (f *extFlow) inSession(e *Event, back *extFlow) bool {
+	h := &e.Extended.Header
+	if h.Session == f.session {
+		return true
+	}
+	if slices.Contains(f.old[:], h.Session) && h.Session != 0 {
+		e.Extended.OldSession = true
+		f.counts.OldSession++
+		return false
+	}
+	e.Extended.NewSession = true
+	f.counts.Sessions++
+	if f.session != 0 {
+		f.t.find(SessionChanged, e, "rank %d has a new session with rank %d: it was restarted, or has given rank %d up; %s",
+			h.Src, h.Dst, h.Dst, begunText(len(f.open)+len(back.open)))
+		copy(f.old[1:], f.old[:])
+		f.old[0] = f.session
+		f.drop()
+		back.drop()
+	}
+	f.session, f.numbers, f.bye = h.Session, numberSet{}, false
+	return true
+}
+
+// begins takes SEND_REQUEST and DATA.
+func (f *extFlow) begins(e *Event) {
+	h := &e.Extended.Header
+	m := f.message(e, h.Message)
+	if m == nil {
+		return
+	}
+	m.length, m.comm, m.tag, m.last = h.Length, h.Comm, h.Tag, e.Time
+	if h.Type == protocol.SendRequest {
+		m.asked = true
+	} else {
+		m.eager = m.eager || h.Flags&protocol.FlagEager != 0
+		// Without its SEND_REQUEST, it began before the recording.
+		m.beforeRecording = !m.eager && !m.asked
+		m.got += uint64(e.Extended.Payload)
+		m.end = m.end || uint64(h.Offset)+uint64(e.Extended.Payload) == uint64(h.Length)
+		f.counts.Bytes += int64(e.Extended.Payload)
+	}
+	f.finish(m)
+}
+
+// matched takes a CLEAR_TO_SEND that came back for a message.
+func (f *extFlow) matched(e *Event) {
+	h := &e.Extended.Header
+	m := f.open[h.Message]
+	if m == nil {
+		return
+	}
+	m.cleared, m.takes, m.last = true, h.Length, e.Time
+	f.finish(m)
+}
+
+// failed takes an ERROR. f is where it was sent.
+func (f *extFlow) failed(e *Event, back *extFlow) {
+	h := &e.Extended.Header
+	switch h.Code() {
+	case protocol.CodeWithdrawn:
+		if m := back.open[h.Message]; m != nil {
+			back.counts.Withdrawn++
+			back.remove(m)
+		}
+	case protocol.CodeTooLong:
+		back.counts.Refused++
+		if m := back.open[h.Message]; m != nil {
+			f.t.find(Refused, e, "rank %d refused message %d of rank %d: its %d bytes are more than it takes", h.Src, h.Message, h.Dst, m.length).
+				packets([]int64{m.firstPacket, e.Packet})
+			back.remove(m)
+			return
+		}
+		f.t.find(Refused, e, "rank %d refused message %d of rank %d: it is longer than it takes", h.Src, h.Message, h.Dst)
+	case protocol.CodeWithdraw, protocol.CodeGoodbye:
+	}
+}
+
+// message finds or opens a message.
+func (f *extFlow) message(e *Event, number uint32) *extMessage {
+	if m := f.open[number]; m != nil || number == 0 {
+		return m
+	}
+	if f.t.extOpen >= maxOpenMessages {
+		f.counts.NotFollowed++
+		return nil
+	}
+	f.counts.Messages++
+	m := &extMessage{number: number, firstPacket: e.Packet, begun: e.Time}
+	f.open[number] = m
+	f.t.extOpen++
+	return m
+}
+
+// finish closes a message of which all is there.
+func (f *extFlow) finish(m *extMessage) {
+	want := m.length
+	switch {
+	case m.cleared:
+		want = m.takes
+	case m.asked && !m.eager:
+		return // not matched yet
+	}
+	if m.got < uint64(want) && !(m.beforeRecording && m.end) {
+		return
+	}
+	f.counts.Complete++
+	f.remove(m)
+}
+
+func (f *extFlow) remove(m *extMessage) {
+	delete(f.open, m.number)
+	f.t.extOpen--
+}
+
+// drop ends all open messages: the session has ended.
+func (f *extFlow) drop() {
+	f.counts.Ended += int64(len(f.open))
+	f.t.extOpen -= len(f.open)
+	clear(f.open)
+}
+
+// goodbye takes the ERROR that is not repeated.
+func (f *extFlow) goodbye(e *Event, back *extFlow) {
+	if f.bye {
+		return
+	}
+	f.bye = true
+	h := &e.Extended.Header
+	f.t.find(Goodbye, e, "rank %d says goodbye to rank %d: it shuts down; %s", h.Src, h.Dst, begunText(len(f.open)+len(back.open)))
+	f.drop()
+	back.drop()
+}
+
+// damaged takes a packet that every rank drops.
+func (f *extFlow) damaged(e *Event) {
+	f.counts.Packets++
+	d := e.Extended.Defect
+	if d.Kind == protocol.DefectChecksum {
+		f.counts.Damaged++
+		f.t.find(Damaged, e, "from %v: %v", e.Src, d.Err())
+		return
+	}
+	f.counts.Bad++
+	f.t.find(BadHeader, e, "from %v: %v", e.Src, d.Err())
+}

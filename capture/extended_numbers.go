@@ -1,0 +1,42 @@
+package capture
+
+// seenSpan is how far behind the highest packet number it is remembered which
+// arrived: twice the window of 512.
+const seenSpan = 1024
+
+// numberSet remembers which packet numbers of a session were recorded.
+type numberSet struct {
+	begun   bool
+	highest uint32
+	bits    [seenSpan / 64]uint64
+}
+
+func (s *numberSet) bit(n uint32) (word *uint64, mask uint64) {
+	return &s.bits[n%seenSpan/64], 1 << (n % 64)
+}
+
+// add notes a number. seen tells that it was noted before, or is too old to
+// know; behind, that a higher one was.
+func (s *numberSet) add(n uint32) (seen, behind bool) {
+	if !s.begun {
+		s.begun, s.highest = true, n
+	}
+	ahead := int32(n - s.highest) // distances modulo 2³²
+	switch {
+	case ahead >= seenSpan:
+		clear(s.bits[:])
+		s.highest = n
+	case ahead > 0:
+		for s.highest != n {
+			s.highest++
+			word, mask := s.bit(s.highest)
+			*word &^= mask
+		}
+	case ahead <= -seenSpan:
+		return true, true
+	}
+	word, mask := s.bit(n)
+	seen = *word&mask != 0
+	*word |= mask
+	return seen, ahead < 0
+}

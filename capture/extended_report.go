@@ -1,0 +1,154 @@
+package capture
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
+// ExtendedPair sums up the packets of the extended profile from one rank to
+// another.
+type ExtendedPair struct {
+	Src uint32 `json:"src"`
+	Dst uint32 `json:"dst"`
+	// Sessions counts those that the source had with the destination.
+	Sessions int64 `json:"sessions"`
+	Packets  int64 `json:"packets"`
+	Acks     int64 `json:"acks"`
+	// Messages counts those that began; Complete, Open, Withdrawn, Refused
+	// and Ended, with the session, what became of them. NotFollowed counts
+	// packets of messages for which there was no room.
+	Messages    int64 `json:"messages"`
+	Complete    int64 `json:"complete"`
+	Open        int64 `json:"open"`
+	Withdrawn   int64 `json:"withdrawn,omitempty"`
+	Refused     int64 `json:"refused,omitempty"`
+	Ended       int64 `json:"ended,omitempty"`
+	NotFollowed int64 `json:"not_followed,omitempty"`
+	// Bytes are those of messages, each counted once.
+	Bytes int64 `json:"bytes"`
+	// Repeats counts packets with the flag REPEAT; Lost, those of them whose
+	// original is not in the recording.
+	Repeats    int64 `json:"repeats"`
+	Lost       int64 `json:"lost"`
+	Duplicates int64 `json:"duplicates"`
+	OutOfOrder int64 `json:"out_of_order"`
+	// Damaged counts packets with a wrong checksum, Bad those with another
+	// defect, and OldSession those of a session that had ended.
+	Damaged    int64 `json:"damaged"`
+	Bad        int64 `json:"bad,omitempty"`
+	OldSession int64 `json:"old_session,omitempty"`
+}
+
+// extendedFlows returns the flows of the extended profile in an order that does
+// not change from run to run.
+func (t *Tracker) extendedFlows() []*extFlow {
+	var flows []*extFlow
+	for _, c := range t.convs {
+		if c.ext != nil {
+			flows = append(flows, &c.ext.flows[0], &c.ext.flows[1])
+		}
+	}
+	slices.SortFunc(flows, func(a, b *extFlow) int {
+		return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to))
+	})
+	return flows
+}
+
+// Extended sums up each pair that used the extended profile, by its ranks.
+func (t *Tracker) Extended() []ExtendedPair {
+	var pairs []ExtendedPair
+	for _, f := range t.extendedFlows() {
+		if f.counts.Packets > 0 {
+			p := f.counts
+			p.Open = int64(len(f.open))
+			pairs = append(pairs, p)
+		}
+	}
+	slices.SortStableFunc(pairs, func(a, b ExtendedPair) int {
+		return cmp.Or(cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst))
+	})
+	return pairs
+}
+
+// judgeExtended reports what was sent again, and what is open at the end.
+func (t *Tracker) judgeExtended() {
+	for _, f := range t.extendedFlows() {
+		f.judgeSample(LostPacket, &f.lost, "sent again, and the first time is not in the recording: lost on the way to where it was made")
+		f.judgeSample(RepeatedPacket, &f.repeated, "sent again: lost behind where the recording was made, or not acknowledged in time")
+		f.judgeSample(DuplicatePacket, &f.copied, "delivered twice by the network, and used once")
+		f.judgeOpen()
+	}
+}
+
+func (f *extFlow) judgeSample(kind Kind, s *packetSample, what string) {
+	if s.n == 0 {
+		return
+	}
+	e := &Event{Time: s.first, Packet: s.list[0]}
+	count := "1 packet from rank %d to rank %d was "
+	if s.n > 1 {
+		count = fmt.Sprintf("%d packets from rank %%d to rank %%d were ", s.n)
+	}
+	f.t.find(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).packets(s.list)
+}
+
+// judgeOpen reports the messages that nobody has matched, and those that have
+// not arrived as a whole.
+func (f *extFlow) judgeOpen() {
+	var unmatched, incomplete []*extMessage
+	for _, m := range f.open {
+		if m.asked && !m.cleared && m.got == 0 {
+			unmatched = append(unmatched, m)
+		} else {
+			incomplete = append(incomplete, m)
+		}
+	}
+	f.judgeMessages(NeverCleared, unmatched, func(m *extMessage) string {
+		return fmt.Sprintf("rank %d waits for CLEAR_TO_SEND from rank %d since %v: no receive has matched message %d, tag %d, communicator %d, %d bytes",
+			f.counts.Src, f.counts.Dst, handshake.Round(f.t.now.Sub(m.begun)), m.number, m.tag, m.comm, m.length)
+	})
+	f.judgeMessages(Waiting, incomplete, func(m *extMessage) string {
+		want := m.length
+		if m.cleared {
+			want = m.takes
+		}
+		text := fmt.Sprintf("rank %d waits for DATA from rank %d since %v: %d of %d bytes of message %d were recorded",
+			f.counts.Dst, f.counts.Src, handshake.Round(f.t.now.Sub(m.last)), m.got, want, m.number)
+		if m.beforeRecording {
+			text += ", which had begun before the recording"
+		}
+		return text
+	})
+}
+
+// judgeMessages makes one finding of all messages that have the same fate.
+func (f *extFlow) judgeMessages(kind Kind, list []*extMessage, describe func(*extMessage) string) {
+	if len(list) == 0 {
+		return
+	}
+	// The numbers of a session begin at 1; over their end the order of
+	// packets is that of time.
+	slices.SortFunc(list, func(a, b *extMessage) int { return cmp.Compare(a.firstPacket, b.firstPacket) })
+	text := describe(list[0])
+	if more := len(list) - 1; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	var packets []int64
+	for _, m := range list[:min(len(list), maxPackets)] {
+		packets = append(packets, m.firstPacket)
+	}
+	f.t.find(kind, &Event{Time: f.t.now, Packet: packets[0]}, "%s", text).packets(packets)
+}
+
+func begunText(open int) string {
+	switch open {
+	case 0:
+		return "no message had begun"
+	case 1:
+		return "1 message that had begun has ended"
+	}
+	return fmt.Sprintf("%d messages that had begun have ended", open)
+}

@@ -1,0 +1,316 @@
+package capture_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// source reads the packets of a recording that was made here.
+func source(t testing.TB, c *capturetest.Capture) capture.Source {
+	t.Helper()
+	src, err := capture.Options{}.NewReader(bytes.NewReader(c.Pcap(capturetest.Format{Nano: true})), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+func analyzeTalk(t testing.TB, talk *capturetest.Talk) *capture.Report {
+	t.Helper()
+	a := capture.NewAnalysis("test", capture.AnalysisOptions{KeepMessages: 10})
+	if err := a.Follow(source(t, talk.Capture)); err != nil {
+		t.Fatal(err)
+	}
+	return a.Report()
+}
+
+// texts are the lines that decode prints, without the addresses.
+func texts(t testing.TB, c *capturetest.Capture, profile protocol.Profile) (lines []string) {
+	t.Helper()
+	tr := capture.NewTracker(capture.TrackerOptions{Profile: profile, OnEvent: func(e *capture.Event) {
+		_, line, _ := strings.Cut(e.Text(), ": ")
+		lines = append(lines, line)
+	}})
+	if err := tr.Follow(source(t, c)); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+type ext = protocol.ExtHeader
+
+func TestExtendedEvents(t *testing.T) {
+	talk := capturetest.NewTalk(false)
+	hello := protocol.AppendExtended(nil, &ext{Dst: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Session: 0xa0}, nil)
+	damaged := protocol.AppendExtended(nil, &ext{Dst: 1, Type: protocol.Data, Session: 0xa0, Number: 99, Length: 5}, []byte("hello"))
+	damaged[72]++
+	talk.Raw(0, hello).Ack(1).
+		Eager(0, 1, []byte("hello"), 1344).
+		Rendezvous(1, 1, make([]byte, 2000), 1344).
+		Send(0, ext{Type: protocol.Error, Message: 2, Tag: uint32(protocol.CodeWithdraw)}, nil).
+		Send(0, ext{Type: protocol.SendRequest, Flags: protocol.FlagRepeat | protocol.FlagSync, Number: 7, Message: 3, Comm: 4, Tag: 1<<31 - 1, Length: 99999}, nil).
+		Send(0, ext{Type: protocol.SendRequest, Number: 6, Message: 4}, nil).
+		Ack(1, protocol.Range{First: 6, End: 8}).
+		Raw(0, damaged).Raw(0, damaged[:72]).Raw(0, damaged[:71])
+	want := []string{
+		"ACK 0→1 RECV_INT HELLO ack=0 session=000000a0 to 00000000, new session",
+		"ACK 1→0 RECV_INT ack=1 messages<65537 eager<1048576 delay=250µs session=000000b1 to 000000a0, new session",
+		"DATA 0→1 SEND_INT #1 msg=1 tag=5 comm=0 0..5 of 5 EAGER ack=0",
+		"ACK 1→0 RECV_INT ack=2 messages<65537 eager<1048576 delay=250µs",
+		"SEND_REQUEST 1→0 SEND_INT #1 msg=1 tag=5 comm=0 length=2000 ack=0",
+		"CLEAR_TO_SEND 0→1 RECV_INT #2 msg=1 takes=2000 ack=2",
+		"DATA 1→0 SEND_INT #2 msg=1 tag=5 comm=0 0..1344 of 2000 ack=0",
+		"DATA 1→0 SEND_INT #3 msg=1 tag=5 comm=0 1344..2000 of 2000 ack=0",
+		"ACK 0→1 RECV_INT ack=4 messages<65537 eager<1048576 delay=250µs",
+		`ERROR 0→1 SEND_INT #3 msg=2 "withdraw" ack=0`,
+		"SEND_REQUEST 0→1 SEND_INT #7 msg=3 tag=2147483647 comm=4 length=99999 SYNC REPEAT ack=0, repeated",
+		"SEND_REQUEST 0→1 SEND_INT #6 msg=4 tag=0 comm=0 length=0 ack=0, out of order",
+		"ACK 1→0 RECV_INT ack=4 messages<65537 eager<1048576 delay=250µs arrived=6..8",
+		"DATA 0→1 SEND_INT #99 tag=0 comm=0 0..5 of 5 ack=0 [checksum]",
+		"DATA 0→1 SEND_INT #99 tag=0 comm=0 0..0 of 5 ack=0 [length]",
+		"no ZRLMPI packet [short]",
+	}
+	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.V09, protocol.Extended} {
+		if got := texts(t, talk.Capture, profile); !slices.Equal(got, want) {
+			t.Errorf("%v: got\n%s\nwant\n%s", profile, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// The same packets mean the same on a stream, however it is cut.
+func TestExtendedStream(t *testing.T) {
+	build := func(stream bool, segment int) *capturetest.Talk {
+		talk := capturetest.NewTalk(stream)
+		talk.SegmentLen = segment
+		return talk.Ack(0).Ack(1).Eager(0, 1, []byte("hello"), 1344).
+			Rendezvous(1, 1, make([]byte, 5000), 1344).Rendezvous(0, 2, nil, 1344).Eager(1, 2, nil, 1344)
+	}
+	datagrams := build(false, 0)
+	want := texts(t, datagrams.Capture, protocol.CloudFPGA)
+	sums := analyzeTalk(t, datagrams).Summary.Extended
+	if len(sums) != 2 || sums[0].Complete != 2 || sums[0].Bytes != 5 || sums[1].Complete != 2 || sums[1].Bytes != 5000 {
+		t.Errorf("%+v", sums)
+	}
+	for _, segment := range []int{0, 1, 31, 32, 33, 71, 72, 73, 1000} {
+		talk := build(true, segment)
+		if got := texts(t, talk.Capture, protocol.CloudFPGA); !slices.Equal(got, want) {
+			t.Errorf("segments of %d: got\n%s\nwant\n%s", segment, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		r := analyzeTalk(t, talk)
+		if !slices.Equal(r.Summary.Extended, sums) || !r.Clean() {
+			t.Errorf("segments of %d: %+v\n%+v", segment, r.Summary.Extended, r.Findings)
+		}
+	}
+	// Behind a hole, the next whole packet is found again.
+	talk := build(true, 0)
+	talk.Capture.Drop(9)
+	got := texts(t, talk.Capture, protocol.CloudFPGA)
+	for _, line := range want[9:] {
+		if !slices.Contains(got, line) {
+			t.Errorf("behind the hole, %s is missing in\n%s", line, strings.Join(got, "\n"))
+		}
+	}
+	// A damaged packet, and one that announces too much.
+	for _, at := range []int{100, 20 + 2} {
+		talk := build(true, 0)
+		talk.Capture.Edit(7, func(b []byte) []byte { b[len(b)-1344-72+at] = 0xff; return b })
+		if r := analyzeTalk(t, talk); r.Summary.Extended[1].Damaged+r.Summary.Extended[1].Bad != 1 {
+			t.Errorf("byte %d: %+v", at, r.Summary.Extended)
+		}
+	}
+}
+
+// With segmentation offload, one piece is several packets of any length.
+func TestExtendedSegmentationOffload(t *testing.T) {
+	talk := capturetest.NewTalk(false).Rendezvous(0, 1, make([]byte, 9000), 2000)
+	want := texts(t, talk.Capture, protocol.CloudFPGA)
+	var merged []byte
+	for _, p := range talk.Capture.Packets[2:7] {
+		merged = append(merged, p.Data[14+20+8:]...)
+	}
+	whole := capturetest.NewTalk(false)
+	whole.Capture.Packets = slices.Clone(talk.Capture.Packets[:2])
+	whole.Raw(0, merged)
+	whole.Capture.Packets = append(whole.Capture.Packets, talk.Capture.Packets[7])
+	if got := texts(t, whole.Capture, protocol.CloudFPGA); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	// Of a short snapshot, those whose headers were recorded are known.
+	whole.Capture.Snap(14 + 20 + 8 + 2072 + 100)
+	got := texts(t, whole.Capture, protocol.CloudFPGA)
+	short := slices.Concat(want[:3], []string{want[3] + ", cut short by the recorder"}, want[7:])
+	if !slices.Equal(got, short) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(short, "\n"))
+	}
+}
+
+// A recording with a short snapshot length has all headers, and no checksum can
+// be told.
+func TestExtendedShortSnapshots(t *testing.T) {
+	talk := capturetest.NewTalk(false).Rendezvous(0, 1, make([]byte, 3000), 1344)
+	talk.Capture.Snap(14 + 20 + 8 + 100)
+	r := analyzeTalk(t, talk)
+	if !r.Clean() || r.Summary.Extended[0].Complete != 1 || r.Summary.Extended[0].Bytes != 3000 {
+		t.Errorf("%+v\n%+v", r.Summary.Extended, r.Findings)
+	}
+	got := texts(t, talk.Capture, protocol.CloudFPGA)
+	if !strings.Contains(got[2], "0..1344 of 3000") || !strings.HasSuffix(got[2], ", cut short by the recorder") {
+		t.Errorf("got %s", got[2])
+	}
+}
+
+func TestExtendedFindings(t *testing.T) {
+	request := ext{Type: protocol.SendRequest, Message: 9, Tag: 7, Comm: 3, Length: 100000}
+	start := func() *capturetest.Talk {
+		return capturetest.NewTalk(false).Ack(0).Ack(1) // packets 1 and 2
+	}
+	message := func() *capturetest.Talk { // packets 3 to 8: SR CTS DATA DATA DATA ACK
+		return start().Rendezvous(0, 1, make([]byte, 3000), 1344)
+	}
+	repeat := func(talk *capturetest.Talk, n int) *capturetest.Talk {
+		frame := slices.Clone(talk.Capture.Packets[n-1].Data[14+20+8:])
+		h, payload, _ := protocol.ParseExtended(frame)
+		h.Flags |= protocol.FlagRepeat
+		return talk.Send(0, h, payload)
+	}
+	restart := func(talk *capturetest.Talk) *capturetest.Talk {
+		talk.Sessions[1], talk.Numbers[1] = 0xbb, 0
+		return talk.Ack(1)
+	}
+	lose := func(talk *capturetest.Talk, n int) *capturetest.Talk { talk.Capture.Drop(n); return talk }
+	for _, c := range []struct {
+		name   string
+		talk   *capturetest.Talk
+		want   []capture.Kind
+		text   string
+		counts string // of the direction 0→1: messages complete open repeats lost duplicates out-of-order damaged sessions
+	}{
+		{"nothing", message(), nil, "", "1 1 0 0 0 0 0 0 1"},
+		{"eager", start().Eager(0, 1, make([]byte, 4000), 1344), nil, "", "1 1 0 0 0 0 0 0 1"},
+		{"never matched", start().Send(0, request, nil).Later(time.Second).Ack(1), []capture.Kind{capture.NeverCleared},
+			"rank 0 waits for CLEAR_TO_SEND from rank 1 since 1s: no receive has matched message 9, tag 7, communicator 3, 100000 bytes", "1 0 1 0 0 0 0 0 1"},
+		{"two never matched", start().Send(0, request, nil).Send(0, ext{Type: protocol.SendRequest, Message: 10}, nil), []capture.Kind{capture.NeverCleared}, "; and 1 more", "2 0 2 0 0 0 0 0 1"},
+		{"withdrawn", start().Send(0, request, nil).Send(0, ext{Type: protocol.Error, Message: 9, Tag: 1}, nil).
+			Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 2}, nil), nil, "", "1 0 0 0 0 0 0 0 1"},
+		{"too long", start().Send(0, request, nil).Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 3}, nil), []capture.Kind{capture.Refused},
+			"rank 1 refused message 9 of rank 0: its 100000 bytes are more than it takes", "1 0 0 0 0 0 0 0 1"},
+		{"data is missing", lose(message(), 6), []capture.Kind{capture.Waiting}, "rank 1 waits for DATA from rank 0", "1 0 1 0 0 0 0 0 1"},
+		{"lost and repeated", lose(repeat(message(), 6), 6), []capture.Kind{capture.LostPacket}, "1 packet from rank 0 to rank 1 was sent again, and the first time is not in the recording", "1 1 0 1 1 0 0 0 1"},
+		{"repeated", repeat(repeat(message(), 6), 7), []capture.Kind{capture.RepeatedPacket}, "2 packets from rank 0 to rank 1 were sent again", "1 1 0 2 0 0 0 0 1"},
+		{"duplicate", func() *capturetest.Talk { talk := message(); talk.Capture.Duplicate(6); return talk }(), []capture.Kind{capture.DuplicatePacket}, "delivered twice", "1 1 0 0 0 1 0 0 1"},
+		{"out of order", func() *capturetest.Talk { talk := message(); talk.Capture.Swap(6, 7); return talk }(), nil, "", "1 1 0 0 0 0 1 0 1"},
+		{"damaged", func() *capturetest.Talk {
+			talk := message()
+			talk.Capture.Edit(6, func(b []byte) []byte { b[len(b)-1]++; return b })
+			return repeat(talk, 5)
+		}(), []capture.Kind{capture.Damaged, capture.RepeatedPacket, capture.Waiting}, "it was damaged on its way", "1 0 1 1 0 0 0 1 1"},
+		{"outside of its message", start().Send(0, ext{Type: protocol.Data, Message: 9, Length: 10, Offset: 8}, make([]byte, 3)), []capture.Kind{capture.SizeMismatch},
+			"8..11 of 10 ack=0: the payload does not lie in its message", "0 0 0 0 0 0 0 0 1"},
+		{"end mark", start().Raw(0, func() []byte {
+			b := protocol.AppendExtended(nil, &request, nil)
+			b[28] = 0
+			return b
+		}()), []capture.Kind{capture.BadHeader}, "byte 28 is 0x00", "0 0 0 0 0 0 0 0 1"},
+		{"restarted", restart(start().Send(0, request, nil)), []capture.Kind{capture.SessionChanged},
+			"rank 1 has a new session with rank 0: it was restarted, or has given rank 0 up; 1 message that had begun has ended", "1 0 0 0 0 0 0 0 1"},
+		{"a packet of the old session", func() *capturetest.Talk {
+			talk := restart(message())
+			talk.Sessions[1] = 0xb1
+			return talk.Ack(1)
+		}(), []capture.Kind{capture.SessionChanged}, "no message had begun", "1 1 0 0 0 0 0 0 1"},
+		{"goodbye", message().Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil).Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil),
+			[]capture.Kind{capture.Goodbye}, "rank 1 says goodbye to rank 0: it shuts down; no message had begun", "1 1 0 0 0 0 0 0 1"},
+		{"the recording begins in mid-message", lose(lose(lose(message(), 5), 4), 3), nil, "", "1 1 0 0 0 0 0 0 1"},
+		{"the receiver takes less", start().Send(0, request, nil).Send(1, ext{Type: protocol.ClearToSend, Call: protocol.RecvInt, Message: 9, Length: 10}, nil).
+			Send(0, ext{Type: protocol.Data, Message: 9, Length: 100000}, make([]byte, 10)), nil, "", "1 1 0 0 0 0 0 0 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := analyzeTalk(t, c.talk)
+			var kinds []capture.Kind
+			var all []string
+			for _, f := range r.Findings {
+				kinds = append(kinds, f.Kind)
+				all = append(all, f.Text)
+			}
+			if !slices.Equal(kinds, c.want) || !strings.Contains(strings.Join(all, "\n"), c.text) {
+				t.Errorf("found %v\n%s\nwant %v %q", kinds, strings.Join(all, "\n"), c.want, c.text)
+			}
+			p := r.Summary.Extended[0]
+			if got := fmt.Sprint(p.Messages, p.Complete, p.Open, p.Repeats, p.Lost, p.Duplicates, p.OutOfOrder, p.Damaged, p.Sessions); got != c.counts || p.Src != 0 || p.Dst != 1 {
+				t.Errorf("counts are %s, want %s: %+v", got, c.counts, p)
+			}
+			if len(r.Messages) != 0 || r.Summary.All.Messages != 0 {
+				t.Errorf("the other profiles have %d messages", r.Summary.All.Messages)
+			}
+		})
+	}
+}
+
+// Numbers come round, and what is too old to know is taken for seen.
+func TestExtendedNumbersComeRound(t *testing.T) {
+	talk := capturetest.NewTalk(false)
+	talk.Numbers[0] = 1<<32 - 3
+	talk.Rendezvous(0, 1, make([]byte, 9000), 1000)
+	r := analyzeTalk(t, talk)
+	if p := r.Summary.Extended[0]; !r.Clean() || p.Complete != 1 || p.OutOfOrder != 0 {
+		t.Errorf("%+v %+v", p, r.Findings)
+	}
+	for _, jump := range []uint32{1023, 1024, 5000, 1 << 31} {
+		talk := capturetest.NewTalk(false).Eager(0, 1, nil, 1).
+			Send(0, ext{Type: protocol.Data, Flags: protocol.FlagEager, Number: 1 + jump, Message: 2}, nil).
+			Send(0, ext{Type: protocol.Data, Flags: protocol.FlagEager, Number: 1, Message: 1}, nil)
+		if p := analyzeTalk(t, talk).Summary.Extended[0]; p.Duplicates < 1 {
+			t.Errorf("%d behind: %+v", jump, p)
+		}
+	}
+}
+
+// In the middle of a message of another profile, payload may look like a header
+// of this one.
+func TestExtendedLookalike(t *testing.T) {
+	talk := capturetest.NewTalk(false)
+	looks := protocol.AppendExtended(nil, &ext{Type: protocol.Data}, make([]byte, 8))
+	looks[24]++
+	h := func(typ protocol.Type, call protocol.Call, src, dst uint32, words uint32) []byte {
+		return protocol.CloudFPGA.Append(nil, protocol.Header{Src: src, Dst: dst, Type: typ, Call: call, Size: words})
+	}
+	talk.Raw(0, h(protocol.SendRequest, protocol.SendInt, 0, 1, 0)).Raw(1, h(protocol.ClearToSend, protocol.RecvInt, 1, 0, 0)).
+		Raw(0, append(h(protocol.Data, protocol.SendInt, 0, 1, 346+20), make([]byte, 1384)...)).Raw(0, looks).
+		Raw(1, h(protocol.Ack, protocol.RecvInt, 1, 0, 0))
+	r := analyzeTalk(t, talk)
+	if !r.Clean() || r.Summary.All.Complete != 1 || len(r.Summary.Extended) != 0 {
+		t.Errorf("%+v %+v", r.Summary, r.Findings)
+	}
+}
+
+func TestExtendedLine(t *testing.T) {
+	talk := capturetest.NewTalk(false).Ack(1, protocol.Range{First: 3, End: 5}).
+		Send(0, ext{Type: protocol.Error, Message: 2, Tag: 4}, nil)
+	var lines []string
+	tr := capture.NewTracker(capture.TrackerOptions{OnEvent: func(e *capture.Event) {
+		b, err := json.Marshal(e.Line().Extended)
+		if err != nil || e.Line().Tag != nil {
+			t.Error(err)
+		}
+		lines = append(lines, string(b))
+	}})
+	if err := tr.Follow(source(t, talk.Capture)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`{"acknowledged":1,"communicator":0,"tag":0,"length":0,"offset":0,"payload":20,"session":177,"peer_session":160,"message_limit":65537,"eager_limit":1048576,"delay_us":250,"ranges":[[3,5]],"new_session":true}`,
+		`{"acknowledged":0,"message":2,"communicator":0,"tag":0,"code":"goodbye","length":0,"offset":0,"payload":0,"session":160,"peer_session":177,"new_session":true}`,
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got\n%s", strings.Join(lines, "\n"))
+	}
+}

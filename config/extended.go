@@ -1,0 +1,128 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Credit is what a rank lets a peer of the extended profile send before a receive
+// matches.
+type Credit struct {
+	// Messages is how many may have begun.
+	Messages int
+	// Bytes is how many bytes of eager messages there may be.
+	Bytes Size
+}
+
+// CreditOptions are what a configuration says of Credit.
+type CreditOptions struct {
+	Messages *int  `yaml:"messages,omitempty"`
+	Bytes    *Size `yaml:"bytes,omitempty"`
+}
+
+// TLS are the PEM files with which the links over TCP are secured. Load makes paths
+// relative to the configuration's folder into ones relative to the working
+// directory.
+type TLS struct {
+	// Certificate is that of all ranks of this daemon, and bears the IP address
+	// of each; those between it and the authority's follow it.
+	Certificate string `yaml:"certificate"`
+	// Key is the private key of the certificate.
+	Key string `yaml:"key"`
+	// Authority are the certificates that sign those of all ranks.
+	Authority string `yaml:"authority"`
+}
+
+// files returns the section's keys and values.
+func (t *TLS) files() []struct {
+	key  string
+	path *string
+} {
+	return []struct {
+		key  string
+		path *string
+	}{{"certificate", &t.Certificate}, {"key", &t.Key}, {"authority", &t.Authority}}
+}
+
+// relativeTo makes the paths those of files in dir.
+func (t *TLS) relativeTo(dir string) {
+	if t == nil {
+		return
+	}
+	for _, f := range t.files() {
+		if *f.path != "" && !filepath.IsAbs(*f.path) {
+			*f.path = filepath.Join(dir, *f.path)
+		}
+	}
+}
+
+// Attach is the Unix socket by which programs attach to the daemon's ranks. Its
+// file has the permissions of the control socket.
+type Attach struct {
+	// Socket is an absolute path, or empty for no socket. Nil is the default:
+	// see Config.AttachSocket.
+	Socket *string `yaml:"socket,omitempty"`
+}
+
+// AttachSocket returns the path of the socket by which programs attach, or "" if
+// there is none. Where the configuration does not say, it is AttachSocketBeside the
+// control socket.
+func (c *Config) AttachSocket() string {
+	if c.Attach.Socket != nil {
+		return *c.Attach.Socket
+	}
+	return AttachSocketBeside(c.Control.Socket)
+}
+
+// AttachSocketBeside returns the path of the socket by which programs attach to a
+// daemon that is not told one, but has this control socket: /run/zrlmpid/
+// control-attach.sock beside /run/zrlmpid/control.sock. Without a control socket
+// there is none.
+func AttachSocketBeside(control string) string {
+	if control == "" {
+		return ""
+	}
+	const suffix = ".sock"
+	return strings.TrimSuffix(control, suffix) + "-attach" + suffix
+}
+
+// ProfileBetween returns the profile of the packets that two ranks exchange, which
+// is the same from both sides: what the entry of either says, else what the
+// configuration's defaults say, else builtIn. What a software rank says of the
+// extended profile does not hold for its links with other kinds of peers, which do
+// not have it. The error is an *Error: the ranks' entries say different things.
+func (c *Config) ProfileBetween(a, b *Rank, builtIn protocol.Profile) (protocol.Profile, error) {
+	deployed := a.Peer != PeerSoftware || b.Peer != PeerSoftware
+	says := func(r *Rank) *Profile {
+		said := r.says()
+		if deployed && said != nil && protocol.Profile(*said) == protocol.Extended {
+			return nil
+		}
+		return said
+	}
+	one, other := says(a), says(b)
+	switch {
+	case one != nil && other != nil && *one != *other:
+		return 0, &Error{Key: "link.profile", Problem: fmt.Sprintf(
+			"ranks %d and %d say different things, but both use it for the link between them: give it to one of them, or to both alike",
+			a.Rank, b.Rank)}
+	case one != nil:
+		return protocol.Profile(*one), nil
+	case other != nil:
+		return protocol.Profile(*other), nil
+	case c.Defaults.Profile != nil && (!deployed || protocol.Profile(*c.Defaults.Profile) != protocol.Extended):
+		return protocol.Profile(*c.Defaults.Profile), nil
+	}
+	return builtIn, nil
+}
+
+// says returns the profile that the rank's own entry says, or nil.
+func (r *Rank) says() *Profile {
+	if r.Link == nil {
+		return nil
+	}
+	return r.Link.Profile
+}

@@ -1,0 +1,197 @@
+package config
+
+import (
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// The bounds of what only the extended profile has.
+const (
+	// maxEagerLimit is a sixteenth of the largest credit: a longer message is
+	// no better off for being sent unasked.
+	maxEagerLimit = 64 << 20
+	// maxCreditBytes and maxCreditMessages are far from where their counters,
+	// of 32 bits, would come round.
+	maxCreditBytes    = 1 << 30
+	maxCreditMessages = 1 << 24
+	// minExtendedDatagram carries a header and eight bytes, so that a message
+	// is not cut into more packets than it has words.
+	minExtendedDatagram = protocol.ExtHeaderLen + 8
+)
+
+// validateExtended checks what the links say about the extended profile, and that
+// no key is given that its link's profile does not use.
+func (c *Config) validateExtended(p *problems) {
+	fallback := c.Defaults.saysExtended()
+	use := c.profilesInUse()
+	var all inUse
+	for i := range c.Ranks {
+		r, key := &c.Ranks[i], rankKey(i)+".link"
+		if r.Peer != PeerSoftware && r.Peer != "" {
+			r.refuseExtended(p, key, fallback)
+		}
+		all.extended = all.extended || use[i].extended
+		all.plain = all.plain || use[i].plain
+		if r.Link != nil {
+			r.Link.validateUse(p, key, use[i], "the extended profile, which this link has,", "this link has another")
+			c.validateCredit(p, key, r.Link)
+		}
+	}
+	c.Defaults.validateUse(p, "defaults", all, "the extended profile, which every link has,", "no link has it")
+	c.validateCredit(p, "defaults", &c.Defaults)
+}
+
+func (o *LinkOptions) saysExtended() bool {
+	return o != nil && o.Profile != nil && protocol.Profile(*o.Profile) == protocol.Extended
+}
+
+// refuseExtended reports the extended profile on a rank that does not know it.
+func (r *Rank) refuseExtended(p *problems, key string, fallback bool) {
+	const advice = "drops every packet of it without a word"
+	switch {
+	case r.Link.saysExtended():
+		p.add(key+".profile", "extended is for links between zrlmpids, but rank %d is peer: %s and %s: use cloudfpga", r.Rank, r.Peer, advice)
+	case r.says() == nil && fallback:
+		p.add(key+".profile", "missing: the profile in defaults is extended, but rank %d is peer: %s and %s: give this rank link: {profile: cloudfpga}",
+			r.Rank, r.Peer, advice)
+	}
+}
+
+// inUse says which profiles the links that a section speaks of have.
+type inUse struct{ extended, plain bool }
+
+// profilesInUse returns for each rank which profiles this daemon's links to it
+// have. Ranks whose entries say different things are reported elsewhere.
+func (c *Config) profilesInUse() []inUse {
+	fallback := c.Defaults.saysExtended()
+	// The local ranks by what they have to do with the extended profile.
+	type kind uint8
+	const (
+		deployed kind = iota
+		silent
+		extended
+		plain
+	)
+	kindOf := func(r *Rank) kind {
+		switch {
+		case r.Peer != PeerSoftware:
+			return deployed
+		case r.says() == nil:
+			return silent
+		case r.Link.saysExtended():
+			return extended
+		}
+		return plain
+	}
+	var local [plain + 1]int
+	for i := range c.Ranks {
+		if c.Ranks[i].Local() {
+			local[kindOf(&c.Ranks[i])]++
+		}
+	}
+	use := make([]inUse, len(c.Ranks))
+	for i := range c.Ranks {
+		own, others := kindOf(&c.Ranks[i]), local
+		if c.Ranks[i].Local() {
+			others[own]--
+		}
+		if others == [plain + 1]int{} {
+			others[silent] = 1 // the only rank here: go by what it says itself
+		}
+		for other, n := range others {
+			if n == 0 {
+				continue
+			}
+			is := own != deployed && kind(other) != deployed &&
+				(own == extended || own == silent && (kind(other) == extended || kind(other) == silent && fallback))
+			use[i].extended = use[i].extended || is
+			use[i].plain = use[i].plain || !is
+		}
+	}
+	return use
+}
+
+// validateUse reports keys that would do nothing.
+func (o *LinkOptions) validateUse(p *problems, key string, use inUse, extendedLink, plainLink string) {
+	if !use.plain {
+		for _, k := range []struct {
+			name  string
+			given bool
+		}{
+			{"on_partial", o.OnPartial != nil},
+			{"max_message_words", o.MaxMessageWords != nil},
+			{"pace", o.Pace != PaceOptions{}},
+			{"timeouts", o.Timeouts != TimeoutOptions{}},
+			{"deadlines.clear", o.Deadlines.Clear != nil},
+			{"deadlines.data", o.Deadlines.Data != nil},
+		} {
+			if k.given {
+				p.add(key+"."+k.name, "%s does not use it: remove the key", extendedLink)
+			}
+		}
+	}
+	if !use.extended {
+		for _, k := range []struct {
+			name  string
+			given bool
+		}{{"eager_limit", o.EagerLimit != nil}, {"credit", o.Credit != CreditOptions{}}} {
+			if k.given {
+				p.add(key+"."+k.name, "only the extended profile uses it, and %s: add profile: extended, or remove the key", plainLink)
+			}
+		}
+		return
+	}
+	if n := o.MaxDatagram; n != nil && *n < minExtendedDatagram && *n >= minDatagram {
+		p.add(key+".max_datagram", "%d is outside %d to %d: a header of the extended profile has %d bytes", *n, minExtendedDatagram, maxDatagram, protocol.ExtHeaderLen)
+	}
+}
+
+// validateCredit checks that a section leaves room for an eager message.
+func (c *Config) validateCredit(p *problems, key string, o *LinkOptions) {
+	limit, bytes := o.EagerLimit, o.Credit.Bytes
+	if limit == nil && bytes == nil {
+		return
+	}
+	if limit == nil {
+		limit = c.Defaults.EagerLimit
+	}
+	if bytes == nil {
+		bytes = c.Defaults.Credit.Bytes
+	}
+	if limit != nil && bytes != nil && *bytes < *limit {
+		p.add(key+".credit.bytes", "%v is less than an eager_limit of %v: no message of that length could ever be sent unasked", *bytes, *limit)
+	}
+}
+
+// validateTLS checks the section, and that there is a link for it.
+func (c *Config) validateTLS(p *problems) {
+	if c.TLS == nil {
+		return
+	}
+	for _, f := range c.TLS.files() {
+		if *f.path == "" {
+			p.add("tls."+f.key, "missing: tls takes the PEM files certificate, key and authority")
+		}
+	}
+	tcp := func(o *LinkOptions) bool { return o != nil && o.Transport != nil && *o.Transport == TransportTCP }
+	used := tcp(&c.Defaults)
+	for i := range c.Ranks {
+		used = used || tcp(c.Ranks[i].Link)
+	}
+	if !used {
+		p.add("tls", "it is for links over TCP, and none is: add transport: tcp, or remove the section")
+	}
+}
+
+// validateAttach checks the path, also where it is the default.
+func (c *Config) validateAttach(p *problems) {
+	path := c.AttachSocket()
+	problem := socketProblem(path)
+	switch {
+	case path != "" && path == c.Control.Socket:
+		p.add("attach.socket", "%s is the control socket: give it a path of its own", quote(path))
+	case problem != "" && c.Attach.Socket != nil:
+		p.add("attach.socket", "%s", problem)
+	case problem != "" && socketProblem(c.Control.Socket) == "":
+		p.add("attach.socket", "%s: that of %s beside the control socket; give it another, or \"\" for none", problem, quote(path))
+	}
+}

@@ -1,0 +1,207 @@
+package extended
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// minStalls is how often a peer must have been asked in vain before it is given
+// up: that a whole program was held up is no fault of its peer.
+const minStalls = 3
+
+// due returns when an acknowledgement is to be sent that can wait (E26).
+func (a *arrivals) due(delay time.Duration) (Instant, bool) {
+	return a.since + delay, a.untold > 0 && !a.now
+}
+
+// ack tells the peer what has arrived, if it is time. A numbered packet that has
+// just been sent has told it, but for gaps and credit.
+func (c *Conn) ack(now Instant, numbered bool, acts []Action) []Action {
+	a := &c.arrivals
+	if c.session.remote == 0 {
+		return acts
+	}
+	credit := c.recvs.creditDue(&c.cfg)
+	if numbered && !a.full && !credit && !a.gaps() {
+		a.told()
+		return acts
+	}
+	if !a.now && !credit {
+		return acts
+	}
+	a.told()
+	return c.appendAck(now, c.header(protocol.Ack, protocol.RecvInt), &c.ackBuf, acts)
+}
+
+// appendAck sends an ACK with all that there is to be told.
+func (c *Conn) appendAck(now Instant, h protocol.ExtHeader, buf *[]byte, acts []Action) []Action {
+	c.ranges = c.arrivals.ranges(c.ranges[:0])
+	info := protocol.AckInfo{Ranges: c.ranges}
+	if c.arrivals.end != c.cfg.firstPacket {
+		info.Delay = now - c.arrivals.newest
+	}
+	info.MessageLimit, info.EagerLimit = c.recvs.limits(&c.cfg)
+	c.recvs.told(info.MessageLimit, info.EagerLimit)
+	return c.putAck(h, &info, buf, acts)
+}
+
+// appendFirstAck sends an ACK to a session of the peer's in which nothing has
+// happened yet.
+func (c *Conn) appendFirstAck(h protocol.ExtHeader, acts []Action) []Action {
+	info := protocol.AckInfo{
+		MessageLimit: c.cfg.firstMessage + uint32(c.cfg.Messages), EagerLimit: uint32(c.cfg.EagerBytes),
+	}
+	return c.putAck(h, &info, &c.helloBf, acts)
+}
+
+func (c *Conn) putAck(h protocol.ExtHeader, info *protocol.AckInfo, buf *[]byte, acts []Action) []Action {
+	*buf = protocol.AppendAck((*buf)[:0], info)
+	c.stats.PacketsSent[h.Type]++
+	c.stats.BytesSent[h.Type] += uint64(len(*buf))
+	return append(acts, Action{Kind: TransmitAck, Header: h, Payload: *buf})
+}
+
+// onAck takes an ACK from the session that we know.
+func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte, acts []Action) []Action {
+	info, ok := protocol.ParseAck(payload, c.ranges)
+	if !ok || h.Call != protocol.RecvInt {
+		return c.drop(ReasonAcknowledged, *h, acts)
+	}
+	for _, r := range info.Ranges {
+		if int32(r.End-c.flight.next) > 0 {
+			return c.drop(ReasonAcknowledged, *h, acts)
+		}
+	}
+	if h.Flags&protocol.FlagHello != 0 {
+		c.arrivals.now, c.arrivals.full = true, true
+	}
+	s := &c.sends
+	// ACKs overtake each other: the limits only grow (E20).
+	if int32(info.MessageLimit-s.limit) > 0 {
+		s.limit = info.MessageLimit
+		c.session.wait = c.cfg.Timing.HelloFirst
+	}
+	if int32(info.EagerLimit-s.eagerLimit) > 0 {
+		s.eagerLimit = info.EagerLimit
+	}
+	return c.acknowledged(now, h.Acknowledged, &info, acts)
+}
+
+// acknowledged takes a cumulative acknowledgement, and what else an ACK says if
+// it came with one.
+func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, acts []Action) []Action {
+	f := &c.flight
+	used := 2*f.sent.count >= c.cwnd()
+	var newest struct {
+		order uint64
+		sent  Instant
+		once  bool
+	}
+	count := 0
+	arrived := func(p *packet) {
+		count++
+		f.acked(p)
+		// An answer that comes too soon is to an earlier transmission.
+		if p.repeats == 0 || now-p.sent >= c.trip.shortest {
+			f.arrivedAfter(p.order, p.sent)
+		}
+		if p.order > newest.order {
+			newest.order, newest.sent, newest.once = p.order, p.sent, p.repeats == 0
+		}
+		if m := p.message; m != nil {
+			p.message = nil
+			m.flying--
+			m.acked += int64(p.payload)
+			acts = c.doneIfAcked(m, acts)
+		}
+	}
+	for int32(upTo-f.base) > 0 {
+		if p := f.at(f.base); p.state != packetAcked {
+			arrived(p)
+		}
+		f.base++
+	}
+	if info != nil {
+		for _, r := range info.Ranges {
+			for n := later(r.First, f.base); int32(r.End-n) > 0; n++ {
+				if p := f.at(n); p.state != packetAcked {
+					arrived(p)
+				}
+			}
+		}
+	}
+	if count == 0 {
+		return acts
+	}
+	c.moved, c.timer, c.stalled = now, now, 0
+	c.window.acked(count, c.cfg.Window, used)
+	if newest.once {
+		d := now - newest.sent
+		if info != nil && info.Delay < d {
+			d -= info.Delay
+		}
+		c.trip.measured(d, &c.cfg.Timing)
+	}
+	return c.detectLoss(acts)
+}
+
+// later returns the number that comes later (E4).
+func later(a, b uint32) uint32 {
+	if int32(a-b) > 0 {
+		return a
+	}
+	return b
+}
+
+// detectLoss finds the packets that were overtaken (E29).
+func (c *Conn) detectLoss(acts []Action) []Action {
+	f := &c.flight
+	reorder := c.trip.reorder(&c.cfg.Timing)
+	for p := f.overtaken(reorder); p != nil; p = f.overtaken(reorder) {
+		f.lose(p)
+		c.window.lost(p.order, f.order+1)
+		c.stats.Losses++
+		acts = c.note(LossDetected, acts)
+		acts[len(acts)-1].Header = p.header
+	}
+	return acts
+}
+
+// retransmission returns when the time-out of the oldest transmission runs off,
+// or the peer is given up, if anything is in flight.
+func (c *Conn) retransmission() (Instant, bool) {
+	f := &c.flight
+	if f.sent.count == 0 {
+		return 0, false
+	}
+	at := max(f.at(f.sent.first).sent, c.timer) + c.trip.rto
+	if giveUp := c.cfg.Timing.GiveUp; giveUp > 0 && c.stalled >= minStalls {
+		at = min(at, c.moved+giveUp)
+	}
+	return at, true
+}
+
+// timedOut repeats the packet that was sent the longest ago, and only it, or the
+// first one that is missing if that was in vain (E29, E30), or gives the peer up
+// (E31).
+func (c *Conn) timedOut(now Instant, acts []Action) []Action {
+	giveUp := c.cfg.Timing.GiveUp
+	if giveUp > 0 && c.stalled >= minStalls && now-c.moved >= giveUp {
+		return c.giveUp(now, acts)
+	}
+	f := &c.flight
+	p := f.at(f.sent.first)
+	if first := f.at(f.base); c.stalled > 0 && first.state == packetSent {
+		p = first // every packet of the peer tells when this one has arrived
+	}
+	f.lose(p)
+	c.window.lost(p.order, f.order+1)
+	c.trip.timedOut(&c.cfg.Timing, &c.random)
+	c.timer, c.urgent = now, true
+	c.stalled++
+	c.stats.TimeOuts++
+	acts = c.note(TimedOut, acts)
+	acts[len(acts)-1].Header = p.header
+	return acts
+}

@@ -1,0 +1,96 @@
+package extended
+
+import "github.com/zrlmpi/zrlmpid/protocol"
+
+// ID names a send for the caller, who must not use it for two at a time. It is
+// handed back in actions unchanged.
+type ID uint64
+
+// Message names an inbound message to the caller. No two messages of a Conn have
+// the same, in whatever session they came.
+type Message uint64
+
+// Number is the message's number on the wire, within its session.
+func (m Message) Number() uint32 { return uint32(m) }
+
+// SendOp is a message to be sent.
+type SendOp struct {
+	ID ID
+	// Length is in bytes, at most what 32 bits can say.
+	Length    int64
+	Comm, Tag uint32
+	Datatype  protocol.Datatype
+	// Sync: the send is not done before a receive has matched (E12).
+	Sync bool
+}
+
+// ActionKind says what the caller is to do.
+type ActionKind uint8
+
+const (
+	// Transmit: send a packet of Header, which lacks nothing but what
+	// protocol.PutExtended derives, and of the bytes from Offset up to
+	// Offset+Length of the message ID; of no payload if Length is 0.
+	Transmit ActionKind = iota + 1
+	// TransmitAck: send Header with Payload, which is valid until the next
+	// event.
+	TransmitAck
+	// Buffered: the message ID goes eagerly now. A caller that copies its
+	// payload may call the send complete (E11); SendDone follows all the
+	// same. It comes before the message's first Transmit.
+	Buffered
+	// SendDone: the message ID has ended, with Err or without. Its payload is
+	// not asked for any more.
+	SendDone
+	// Open: the inbound message Message begins, of Length bytes, and is to be
+	// matched by Comm and Tag. Messages are opened in the order in which they
+	// were sent.
+	Open
+	// Copy: write Payload at byte Offset of the message Message. The bytes
+	// are valid until the caller of the event has carried out its actions. No
+	// byte of a message comes twice, and none beyond the room that Accept
+	// gave.
+	Copy
+	// Arrived: no Copy follows for Message. That of an eager message may come
+	// before its Accept or after.
+	Arrived
+	// Lost: Message, which was opened, will never have Arrived, because of
+	// Err. Nothing more follows for it.
+	Lost
+	// Drop: a packet that arrived was not used, for Reason. Header is 0 if
+	// that was at fault.
+	Drop
+	// Note: something happened that the caller may want to count or log;
+	// nothing needs to be done.
+	Note
+)
+
+var actionNames = [...]string{
+	"", "Transmit", "TransmitAck", "Buffered", "SendDone", "Open", "Copy", "Arrived", "Lost", "Drop", "Note",
+}
+
+// String returns the name of the kind's constant.
+func (k ActionKind) String() string {
+	if int(k) < len(actionNames) {
+		return actionNames[k]
+	}
+	return "ActionKind?"
+}
+
+// Action is one thing for the caller to do, in order.
+type Action struct {
+	Kind     ActionKind
+	Datatype protocol.Datatype // of Open
+	Eager    bool              // of Open
+	Reason   Reason
+	Event    Event
+	ID       ID
+	Message  Message
+	Header   protocol.ExtHeader
+	Offset   int64
+	Length   int64
+	Payload  []byte
+	Comm     uint32
+	Tag      uint32
+	Err      error
+}

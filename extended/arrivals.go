@@ -1,0 +1,110 @@
+package extended
+
+import (
+	"math/bits"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// ackEvery is how many packets are acknowledged at once (E26).
+const ackEvery = 16
+
+// arrivals knows which packets of the peer have arrived, and what it is to be
+// told of that.
+type arrivals struct {
+	// next is the first number that is missing, end the one after the highest
+	// that has arrived.
+	next, end uint32
+	bitmap    [maxWindow / 64]uint64 // from next up to end, by number modulo its size
+	newest    Instant                // when the last one arrived
+
+	untold int  // numbered packets since the peer was last told
+	now    bool // the peer is to be told with the next Flush
+	full   bool // and by an ACK, whatever else goes out
+	since  Instant
+}
+
+func (a *arrivals) reset(first uint32) { *a = arrivals{next: first, end: first} }
+
+// gaps reports whether packets beyond a missing one have arrived.
+func (a *arrivals) gaps() bool { return a.next != a.end }
+
+// fate of a packet number, before it is taken.
+func (a *arrivals) fate(number uint32) Reason {
+	switch d := number - a.next; {
+	case d >= 1<<31, d < maxWindow && a.has(number):
+		return ReasonDuplicate
+	case d >= maxWindow:
+		return ReasonWindow
+	}
+	return ReasonNone
+}
+
+func (a *arrivals) has(number uint32) bool {
+	i := number % maxWindow
+	return a.bitmap[i/64]&(1<<(i%64)) != 0
+}
+
+// take notes that a packet within the window has arrived, and reports whether it
+// came out of order.
+func (a *arrivals) take(now Instant, number uint32) (disorder bool) {
+	disorder = number != a.end || a.gaps()
+	i := number % maxWindow
+	switch {
+	case number != a.next:
+		a.bitmap[i/64] |= 1 << (i % 64)
+		if int32(number-a.end) >= 0 {
+			a.end = number + 1
+		}
+	case a.next == a.end:
+		a.next++
+		a.end = a.next
+	default:
+		a.next++
+		for a.next != a.end && a.has(a.next) {
+			i = a.next % maxWindow
+			a.bitmap[i/64] &^= 1 << (i % 64)
+			a.next++
+		}
+	}
+	if a.untold == 0 {
+		a.since = now
+	}
+	a.newest = now
+	a.untold++
+	return disorder
+}
+
+// told notes that the peer is told all.
+func (a *arrivals) told() {
+	a.untold, a.now, a.full = 0, false, false
+}
+
+// ranges appends the runs of packets beyond the first missing one, at most
+// protocol.MaxAckRanges.
+func (a *arrivals) ranges(to []protocol.Range) []protocol.Range {
+	for n := a.next; len(to) < protocol.MaxAckRanges; {
+		first := a.find(n, 0)
+		if first == a.end {
+			break
+		}
+		n = a.find(first, ^uint64(0))
+		to = append(to, protocol.Range{First: first, End: n})
+	}
+	return to
+}
+
+// find returns the first number from n on that has arrived, or with an invert of
+// all ones the first that has not; end if there is none.
+func (a *arrivals) find(n uint32, invert uint64) uint32 {
+	for n != a.end {
+		i := n % maxWindow
+		word := (a.bitmap[i/64] ^ invert) >> (i % 64)
+		step := min(uint32(64-i%64), a.end-n)
+		if at := uint32(bits.TrailingZeros64(word)); at < step {
+			return n + at
+		}
+		n += step
+	}
+	return n
+}

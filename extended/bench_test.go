@@ -1,0 +1,206 @@
+package extended
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// couple is two Conns with nothing between them, and buffers that are used
+// again: what an engine costs is not counted.
+type couple struct {
+	conns [2]*Conn
+	acts  [2][]Action
+	wire  [2][]wirePacket // on its way to the other
+	spare []wirePacket
+	now   Instant
+	data  []byte
+	// opened and done count; packets counts what was sent, both ways.
+	opened, arrived, done, packets int
+	accept                         bool // messages are accepted when they are opened
+	kept                           []Message
+}
+
+type wirePacket struct{ b []byte }
+
+func newCouple(cfg Config) *couple {
+	c := &couple{data: make([]byte, 1<<26), accept: true}
+	for i := range c.conns {
+		cfg.Local, cfg.Remote, cfg.Seed = uint32(i), uint32(1-i), uint64(i+1)
+		c.conns[i] = New(cfg)
+	}
+	return c
+}
+
+// send posts a message of n bytes.
+func (c *couple) send(from int, id ID, n int64, tag uint32) {
+	c.acts[from] = c.conns[from].Send(c.now, SendOp{ID: id, Length: n, Tag: tag}, c.acts[from])
+}
+
+// settle lets packets go to and fro until there are none.
+func (c *couple) settle() {
+	for {
+		for i := range c.conns {
+			c.acts[i] = c.conns[i].Flush(c.now, c.acts[i])
+			c.do(i)
+		}
+		if len(c.wire[0])+len(c.wire[1]) == 0 {
+			return
+		}
+		c.now += 10 * time.Microsecond
+		for i := range c.conns {
+			packets := c.wire[i]
+			c.wire[i] = nil
+			for _, p := range packets {
+				c.acts[1-i] = c.conns[1-i].Packet(c.now, p.b, c.acts[1-i])
+				c.do(1 - i)
+				c.spare = append(c.spare, p)
+			}
+			c.wire[i] = packets[:0]
+			if i == 0 {
+				c.acts[1] = c.conns[1].Flush(c.now, c.acts[1])
+				c.do(1)
+			}
+		}
+	}
+}
+
+func (c *couple) do(i int) {
+	acts := c.acts[i]
+	for k := 0; k < len(acts); k++ {
+		switch a := &acts[k]; a.Kind {
+		case Transmit, TransmitAck:
+			payload := a.Payload
+			if a.Length > 0 {
+				payload = c.data[a.Offset : a.Offset+a.Length]
+			}
+			c.transmit(i, &a.Header, payload)
+		case Open:
+			c.opened++
+			if c.accept {
+				acts = c.conns[i].Accept(c.now, a.Message, a.Length, acts)
+			} else {
+				c.kept = append(c.kept, a.Message)
+			}
+		case Arrived:
+			c.arrived++
+		case SendDone:
+			c.done++
+		}
+	}
+	c.acts[i] = acts[:0]
+}
+
+func (c *couple) transmit(i int, h *protocol.ExtHeader, payload []byte) {
+	var p wirePacket
+	if n := len(c.spare); n > 0 {
+		p, c.spare = c.spare[n-1], c.spare[:n-1]
+	} else {
+		p.b = make([]byte, 0, protocol.ExtHeaderLen+protocol.MaxStreamPayload)
+	}
+	p.b = append(p.b[:protocol.ExtHeaderLen], payload...)
+	protocol.PutExtended(p.b, h, payload)
+	c.wire[i] = append(c.wire[i], p)
+	c.packets++
+}
+
+// benchmarks of what a message or a packet costs both sides together, the codec
+// included; -cpuprofile tells them apart.
+func perPacket(b *testing.B, c *couple) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(c.packets), "ns/packet")
+	b.ReportMetric(float64(c.packets)/float64(b.N), "packets/op")
+}
+
+func BenchmarkPingPong(b *testing.B) {
+	c := newCouple(Config{})
+	c.send(0, 1, 8, 0)
+	c.settle()
+	c.packets = 0
+	b.ReportAllocs()
+	for b.Loop() {
+		c.send(0, 1, 8, 0)
+		c.settle()
+		c.send(1, 1, 8, 0)
+		c.settle()
+	}
+	perPacket(b, c)
+}
+
+func BenchmarkBulk(b *testing.B) {
+	for name, payload := range map[string]int{"1344": 1344, "32768": 32768} {
+		b.Run(name, func(b *testing.B) {
+			const size = 1 << 24
+			c := newCouple(Config{MaxPayload: payload})
+			c.send(0, 1, size, 0)
+			c.settle()
+			c.packets = 0
+			b.SetBytes(size)
+			b.ReportAllocs()
+			for b.Loop() {
+				c.send(0, 1, size, 0)
+				c.settle()
+			}
+			perPacket(b, c)
+		})
+	}
+}
+
+// 30,000 sends are posted at once: eager ones, and ones that are announced and
+// cleared.
+func BenchmarkOutstanding(b *testing.B) {
+	for name, size := range map[string]int64{"eager": 8, "rendezvous": 20000} {
+		b.Run(name, func(b *testing.B) {
+			const outstanding = 30000
+			c := newCouple(Config{})
+			run := func() {
+				for id := range ID(outstanding) {
+					c.send(0, id, size, uint32(id))
+				}
+				c.settle()
+			}
+			run()
+			c.packets = 0
+			b.ReportAllocs()
+			for b.Loop() {
+				run()
+			}
+			perPacket(b, c)
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/outstanding, "ns/message")
+		})
+	}
+}
+
+func TestSteadyStateDoesNotAllocate(t *testing.T) {
+	c := newCouple(Config{})
+	for name, run := range map[string]func(){
+		"eager": func() {
+			c.send(0, 1, 8, 0)
+			c.settle()
+			c.send(1, 1, 8, 0)
+			c.settle()
+		},
+		"bulk": func() {
+			c.send(0, 1, 1<<20, 0)
+			c.settle()
+		},
+		"many": func() {
+			for id := range ID(1000) {
+				c.send(0, id, 8, 0)
+				c.send(1, id, 20000, 0)
+			}
+			c.settle()
+		},
+	} {
+		for range 20 {
+			run()
+		}
+		c.done, c.arrived = 0, 0
+		if n := testing.AllocsPerRun(50, run); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+		if c.done == 0 || c.arrived != c.done {
+			t.Errorf("%s: %d sends are done, %d messages have arrived", name, c.done, c.arrived)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package extended
+
+import "fmt"
+
+// check verifies what must hold between any two events.
+func (c *Conn) check() error {
+	for _, err := range []error{c.checkFlight(), c.checkSends(), c.checkRecvs()} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Conn) checkFlight() error {
+	f := &c.flight
+	if f.outstanding() > maxWindow || f.outstanding() > len(f.ring) {
+		return fmt.Errorf("%d packets outstanding in a ring of %d", f.outstanding(), len(f.ring))
+	}
+	counts := map[packetState]int{}
+	flying := map[*outbound]int{}
+	for n := f.base; n != f.next; n++ {
+		p := f.at(n)
+		if p.header.Number != n {
+			return fmt.Errorf("slot %d holds packet %d", n, p.header.Number)
+		}
+		counts[p.state]++
+		if p.message != nil {
+			if p.state == packetAcked {
+				return fmt.Errorf("packet %d is acknowledged and has a message", n)
+			}
+			flying[p.message]++
+		}
+	}
+	if f.outstanding() > 0 && f.at(f.base).state == packetAcked {
+		return fmt.Errorf("the first packet %d is acknowledged", f.base)
+	}
+	for state, l := range map[packetState]*list{packetSent: &f.sent, packetLost: &f.lost} {
+		if l.count != counts[state] {
+			return fmt.Errorf("%d packets in the list of %d, but %d are in that state", l.count, state, counts[state])
+		}
+		var order uint64
+		for i, n := 0, l.first; i < l.count; i++ {
+			p := f.at(n)
+			if p.state != state || p.header.Number != n {
+				return fmt.Errorf("packet %d is in the list of %d, in state %d", n, state, p.state)
+			}
+			if state == packetSent && p.order <= order {
+				return fmt.Errorf("packet %d is not in the order of transmission", n)
+			}
+			if i == l.count-1 && n != l.last {
+				return fmt.Errorf("the list of %d ends with %d, not %d", state, n, l.last)
+			}
+			order, n = p.order, p.after
+		}
+	}
+	for m := c.sends.first; m != nil; m = m.after {
+		if m.flying != flying[m] {
+			return fmt.Errorf("message %d has %d packets in flight, not %d", m.number, flying[m], m.flying)
+		}
+		delete(flying, m)
+	}
+	if len(flying) > 0 {
+		return fmt.Errorf("packets of %d messages that have ended are in flight", len(flying))
+	}
+	return nil
+}
+
+func (c *Conn) checkSends() error {
+	s := &c.sends
+	count, begun, numbered, queued := 0, 0, 0, false
+	var before *outbound
+	for m := s.first; m != nil; m = m.after {
+		count++
+		if m.before != before {
+			return fmt.Errorf("send %d: broken list", m.op.ID)
+		}
+		before = m
+		queued = queued || m == s.queued
+		if queued != (m.state == Queued) {
+			return fmt.Errorf("send %d is in state %v behind those that are queued", m.op.ID, m.state)
+		}
+		if !queued {
+			begun++
+		}
+		if s.byID.get(uint64(m.op.ID)) != m {
+			return fmt.Errorf("send %d is not found by its ID", m.op.ID)
+		}
+		if m.state >= WaitClear {
+			numbered++
+			if s.byNumber.get(uint64(m.number)) != m {
+				return fmt.Errorf("message %d is not found by its number", m.number)
+			}
+		}
+		if m.acked > m.offset || m.offset > m.take || m.take > m.op.Length {
+			return fmt.Errorf("message %d: %d acknowledged of %d sent of %d of %d", m.number, m.acked, m.offset, m.take, m.op.Length)
+		}
+	}
+	if before != s.last || count != s.count || begun != s.begun || s.byID.count != count || s.byNumber.count != numbered {
+		return fmt.Errorf("%d sends, %d begun, %d numbered; counted are %d, %d, %d and %d",
+			count, begun, numbered, s.count, s.begun, s.byID.count, s.byNumber.count)
+	}
+	return nil
+}
+
+func (c *Conn) checkRecvs() error {
+	r := &c.recvs
+	count, waiting := 0, 0
+	var before *inbound
+	for m := r.first; m != nil; m = m.after {
+		count++
+		if m.before != before || before != nil && int32(m.number-before.number) <= 0 || int32(m.number-r.turn) >= 0 {
+			return fmt.Errorf("inbound %d: broken list", m.number)
+		}
+		before = m
+		if r.byNumber.get(uint64(m.number)) != m {
+			return fmt.Errorf("inbound %d is not found by its number", m.number)
+		}
+		if m.accepted {
+			waiting++
+			if m.complete() {
+				return fmt.Errorf("inbound %d is accepted and complete, and still there", m.number)
+			}
+		}
+		if m.got > m.take || m.take > m.length {
+			return fmt.Errorf("inbound %d: %d of %d of %d bytes", m.number, m.got, m.take, m.length)
+		}
+	}
+	if before != r.last || count != r.byNumber.count || waiting != r.waiting {
+		return fmt.Errorf("%d inbound, %d waiting; counted are %d and %d", count, waiting, r.byNumber.count, r.waiting)
+	}
+	held, bytes := 0, 0
+	for i, p := range r.held.slots {
+		if p.used {
+			held++
+			bytes += len(p.payload)
+			if n := p.header.Number; n%maxWindow != uint32(i) || int32(n-c.arrivals.next) < 0 || int32(n-c.arrivals.end) >= 0 {
+				return fmt.Errorf("packet %d is held, but those that arrived are between %d and %d", n, c.arrivals.next, c.arrivals.end)
+			}
+		}
+	}
+	if held != r.held.count || bytes != r.held.bytes || bytes > c.cfg.EagerBytes || len(r.held.free) > maxFreeBuffers {
+		return fmt.Errorf("%d packets held, %d bytes; counted are %d and %d", held, bytes, r.held.count, r.held.bytes)
+	}
+	return c.checkArrivals()
+}
+
+func (c *Conn) checkArrivals() error {
+	a := &c.arrivals
+	if a.end-a.next > maxWindow {
+		return fmt.Errorf("packets have arrived from %d to %d", a.next, a.end)
+	}
+	set := 0
+	for n := a.next; n != a.end; n++ {
+		if a.has(n) {
+			set++
+		}
+	}
+	total := 0
+	for n := range uint32(maxWindow) {
+		if a.has(n) {
+			total++
+		}
+	}
+	if set != total || a.next != a.end && (a.has(a.next) || !a.has(a.end-1)) {
+		return fmt.Errorf("%d bits between %d and %d, %d in all", set, a.next, a.end, total)
+	}
+	return nil
+}

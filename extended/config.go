@@ -1,0 +1,123 @@
+package extended
+
+import (
+	"math"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Instant is a point in time: nanoseconds since an epoch that the caller
+// chooses and keeps. Only differences matter.
+type Instant = time.Duration
+
+// maxWindow is how far beyond the first missing packet a packet is looked at
+// (E32), and the most packets in flight (E28).
+const maxWindow = 512
+
+// Defaults of Config.
+const (
+	defaultPayload    = 1416 - protocol.ExtHeaderLen
+	defaultEagerLimit = 16384
+	defaultMessages   = 65536
+	defaultEagerBytes = 1 << 20
+)
+
+// Config fixes how one local rank talks to one peer. A field that is 0 has its
+// default; one that is out of range, the nearest value in it.
+type Config struct {
+	// Local and Remote are the two ranks.
+	Local, Remote uint32
+	// MaxPayload is the most payload bytes of a packet of ours; by default
+	// those of a datagram of 1416 bytes.
+	MaxPayload int
+	// EagerLimit is the longest message that is sent without being asked for
+	// (E11), in bytes: 16384 by default, none at all if it is negative.
+	EagerLimit int
+	// MaxLength is the longest announced message that is accepted (E17), in
+	// bytes; by default as long as the wire can say.
+	MaxLength int64
+	// Messages and EagerBytes are what the peer may send before a receive
+	// matches (E20): 65536 messages and 1 MiB by default.
+	Messages, EagerBytes int
+	// Window is the most packets in flight (E28), up to 512, the default.
+	Window int
+	// Timing is DefaultTiming(Reliable) by default.
+	Timing Timing
+	// Reliable is true on a transport that repeats by itself and tells of a
+	// new connection by Reconnected.
+	Reliable bool
+	// Seed makes the sessions and the jitter. It must be another one for
+	// each peer and each start of the program.
+	Seed uint64
+
+	// firstPacket and firstMessage are the first numbers of a session, 1
+	// unless a test wants to see them come round.
+	firstPacket, firstMessage uint32
+}
+
+// Timing holds the times of section 14. A field that is 0 has its default,
+// except GiveUp.
+type Timing struct {
+	// InitialRTO, MinRTO and MaxRTO bound the time-out (E30).
+	InitialRTO, MinRTO, MaxRTO time.Duration
+	// AckDelay is the longest that an acknowledgement waits (E26).
+	AckDelay time.Duration
+	// GiveUp is how long a peer may be silent (E31, E33); 0 is for ever.
+	GiveUp time.Duration
+	// HelloFirst and HelloMax are the first and the longest time between
+	// HELLOs (E7).
+	HelloFirst, HelloMax time.Duration
+}
+
+// DefaultTiming returns the times of section 14, over TCP if reliable.
+func DefaultTiming(reliable bool) Timing {
+	t := Timing{
+		InitialRTO: 50 * time.Millisecond,
+		MinRTO:     5 * time.Millisecond,
+		MaxRTO:     time.Second,
+		AckDelay:   time.Millisecond,
+		GiveUp:     10 * time.Second,
+		HelloFirst: 20 * time.Millisecond,
+		HelloMax:   time.Second,
+	}
+	if reliable {
+		t.InitialRTO, t.MinRTO = 200*time.Millisecond, 200*time.Millisecond
+	}
+	return t
+}
+
+// complete returns the configuration with its defaults.
+func (c Config) complete() Config {
+	c.MaxPayload = within(c.MaxPayload, defaultPayload, 1, math.MaxUint16)
+	c.EagerLimit = within(c.EagerLimit, defaultEagerLimit, -1, math.MaxInt32)
+	c.MaxLength = within[int64](c.MaxLength, math.MaxUint32, 0, math.MaxUint32)
+	c.Messages = within(c.Messages, defaultMessages, 1, maxMessages)
+	c.EagerBytes = within(c.EagerBytes, defaultEagerBytes, max(c.EagerLimit, 0), math.MaxInt32)
+	c.Window = within(c.Window, maxWindow, 1, maxWindow)
+	if c.Timing == (Timing{}) {
+		c.Timing = DefaultTiming(c.Reliable)
+	}
+	t, d := &c.Timing, DefaultTiming(c.Reliable)
+	t.InitialRTO = within(t.InitialRTO, d.InitialRTO, time.Microsecond, math.MaxInt64/8)
+	t.MinRTO = within(t.MinRTO, d.MinRTO, time.Microsecond, math.MaxInt64/8)
+	t.MaxRTO = within(t.MaxRTO, d.MaxRTO, t.MinRTO, math.MaxInt64/8)
+	t.AckDelay = within(t.AckDelay, d.AckDelay, time.Nanosecond, math.MaxInt64/8)
+	t.GiveUp = max(t.GiveUp, 0)
+	t.HelloFirst = within(t.HelloFirst, d.HelloFirst, time.Microsecond, math.MaxInt64/8)
+	t.HelloMax = within(t.HelloMax, d.HelloMax, t.HelloFirst, math.MaxInt64/8)
+	if c.firstPacket == 0 {
+		c.firstPacket = 1
+	}
+	if c.firstMessage == 0 {
+		c.firstMessage = 1
+	}
+	return c
+}
+
+func within[T int | int64 | time.Duration](v, byDefault, low, high T) T {
+	if v == 0 {
+		v = byDefault
+	}
+	return min(max(v, low), high)
+}

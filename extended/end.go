@@ -1,0 +1,68 @@
+package extended
+
+// ending says why everything that had begun ends.
+type ending uint8
+
+const (
+	endReplaced ending = iota + 1 // E8
+	endGoodbye                    // E9
+	endSilent                     // E31
+)
+
+// endMessages ends every message that has begun and is not complete, in both
+// directions, and begins a new pair of sessions with those that are queued.
+func (c *Conn) endMessages(now Instant, why ending, acts []Action) []Action {
+	for m := c.sends.first; m != c.sends.queued; {
+		next := m.after
+		acts = c.done(m, c.failure(now, why, c.sendWait(m)), acts)
+		m = next
+	}
+	for m := c.recvs.first; m != nil; m = m.after {
+		if !m.complete() {
+			c.stats.Lost++
+			acts = append(acts, Action{
+				Kind: Lost, Message: c.message(m), Err: c.failure(now, why, c.recvWait(m)),
+			})
+		}
+	}
+	c.reset()
+	return acts
+}
+
+// failure is the error of one message.
+func (c *Conn) failure(now Instant, why ending, w Wait) error {
+	elapsed := now - w.Since
+	if why == endSilent {
+		return &TimeoutError{Wait: w, Elapsed: elapsed, Silent: now - c.silence()}
+	}
+	return &SessionError{Wait: w, Elapsed: elapsed, Goodbye: why == endGoodbye}
+}
+
+// silence is since when the peer has not helped.
+func (c *Conn) silence() Instant {
+	if c.flight.outstanding() > 0 {
+		return c.moved
+	}
+	return c.session.heard
+}
+
+func (c *Conn) sendWait(m *outbound) Wait {
+	return Wait{
+		ID: m.op.ID, State: m.state, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: m.since,
+		Length: m.op.Length, Done: m.acked, Repeats: m.repeats,
+	}
+}
+
+func (c *Conn) recvWait(m *inbound) Wait {
+	w := Wait{
+		Message: c.message(m), State: Announced, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: m.since,
+		Length: m.length, Done: m.got,
+	}
+	switch {
+	case m.eager:
+		w.State = Arriving
+	case m.accepted:
+		w.State = Cleared
+	}
+	return w
+}

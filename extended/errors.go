@@ -1,0 +1,117 @@
+package extended
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that a caller may test for with errors.Is.
+var (
+	// ErrTimeout matches every *TimeoutError.
+	ErrTimeout = errors.New("deadline exceeded")
+	// ErrSession matches every *SessionError.
+	ErrSession = errors.New("the peer's session has ended")
+	// ErrRemote matches every *RemoteError.
+	ErrRemote = errors.New("peer sent ERROR")
+	// ErrWithdrawn: the send was taken back; of an inbound message, by its
+	// sender.
+	ErrWithdrawn = errors.New("the send was taken back")
+	// ErrInvalid: the caller's mistake: a length or tag that the wire has no
+	// room for, or an ID that is in use.
+	ErrInvalid = errors.New("not a send: its length or tag does not fit the wire, or its ID is in use")
+)
+
+// Wait says how far a message has come.
+type Wait struct {
+	// ID is the send's, Message that of an inbound message; the other is 0.
+	ID      ID
+	Message Message
+	State   State
+	// Local is our rank, Remote the peer's.
+	Local, Remote uint32
+	// Since is when Send was called, or when the message was opened.
+	Since Instant
+	// Length is the message's, in bytes, and Done how many of them are
+	// acknowledged, or have arrived.
+	Length, Done int64
+	// Repeats counts packets of the message that we sent again.
+	Repeats int
+}
+
+// outbound reports whether the message is ours.
+func (w Wait) outbound() bool { return w.State <= Sending }
+
+// describe puts the message into words, to begin a sentence with.
+func (w Wait) describe(elapsed time.Duration) string {
+	s := fmt.Sprintf("message of %d bytes from rank %d to rank %d", w.Length, w.Local, w.Remote)
+	what := "acknowledged"
+	if !w.outbound() {
+		s = fmt.Sprintf("message of %d bytes from rank %d to rank %d", w.Length, w.Remote, w.Local)
+		what = "arrived"
+	}
+	s += fmt.Sprintf(", in %v after %v, %d bytes %s", w.State, elapsed.Round(time.Microsecond), w.Done, what)
+	if w.Repeats > 0 {
+		s += fmt.Sprintf(", %d packets repeated", w.Repeats)
+	}
+	return s
+}
+
+// TimeoutError is a message that ended because its peer was silent (E31, E33).
+type TimeoutError struct {
+	Wait
+	// Elapsed is how long the message had been under way, and Silent how long
+	// nothing was heard that helped it.
+	Elapsed, Silent time.Duration
+}
+
+// Error names message, peer and state, and says what may have happened.
+func (e *TimeoutError) Error() string {
+	end := "the message may or may not have arrived"
+	if !e.outbound() {
+		end = "its rest will not come"
+	}
+	return fmt.Sprintf("%s: rank %d has been silent for %v, so it is not running or cannot be reached; %s",
+		e.describe(e.Elapsed), e.Remote, e.Silent.Round(time.Microsecond), end)
+}
+
+// Is makes errors.Is(err, ErrTimeout) true.
+func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
+
+// Timeout makes the error a net.Error's idea of a time-out.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// SessionError is a message that ended because the peer's session did (E8, E9).
+type SessionError struct {
+	Wait
+	Elapsed time.Duration
+	// Goodbye is true if the peer said so itself.
+	Goodbye bool
+}
+
+// Error names message, peer and cause.
+func (e *SessionError) Error() string {
+	why := "was restarted, or had given us up"
+	if e.Goodbye {
+		why = "shut down"
+	}
+	return fmt.Sprintf("%s: rank %d %s", e.describe(e.Elapsed), e.Remote, why)
+}
+
+// Is makes errors.Is(err, ErrSession) true.
+func (e *SessionError) Is(target error) bool { return target == ErrSession }
+
+// RemoteError is a message that the peer refused as too long (E17).
+type RemoteError struct {
+	Wait
+	Elapsed time.Duration
+}
+
+// Error names message and peer, and says what to do.
+func (e *RemoteError) Error() string {
+	return fmt.Sprintf("%s: rank %d refuses it as longer than its limits allow; send less, or raise the limit there",
+		e.describe(e.Elapsed), e.Remote)
+}
+
+// Is makes errors.Is(err, ErrRemote) true.
+func (e *RemoteError) Is(target error) bool { return target == ErrRemote }

@@ -1,0 +1,161 @@
+package extended
+
+import "github.com/zrlmpi/zrlmpid/protocol"
+
+// packet is a numbered packet of ours, from its first transmission until it and
+// all before it are acknowledged.
+type packet struct {
+	header  protocol.ExtHeader
+	message *outbound // the message whose payload it carries, if any
+	payload int32
+	repeats uint16
+	state   packetState
+	// before and after are the neighbours' numbers in the list of its state.
+	before, after uint32
+	// order counts transmissions: that of the last one of this packet.
+	order uint64
+	sent  Instant
+}
+
+type packetState uint8
+
+const (
+	packetSent packetState = iota + 1
+	packetLost
+	packetAcked
+)
+
+// flight holds the packets from base, the first that is not acknowledged, up to
+// next, the number that the next new one gets. Their ring grows with the window.
+type flight struct {
+	ring       []packet // a power of two
+	base, next uint32
+	// sent are those in flight, in the order of their last transmission, lost
+	// those to be sent again.
+	sent, lost list
+	order      uint64
+	// newest are the three highest orders that were acknowledged, ascending,
+	// and newestSent is when the last of the packets that were was sent.
+	newest     [3]uint64
+	newestSent Instant
+}
+
+// list is a list of packets, linked by their numbers.
+type list struct {
+	first, last uint32
+	count       int
+}
+
+func (f *flight) at(number uint32) *packet {
+	return &f.ring[number&uint32(len(f.ring)-1)]
+}
+
+// outstanding is how many numbers are in use.
+func (f *flight) outstanding() int { return int(f.next - f.base) }
+
+// add makes room for a new packet and gives it the next number. It is in no list
+// yet.
+func (f *flight) add() *packet {
+	if f.outstanding() == len(f.ring) {
+		f.grow()
+	}
+	p := f.at(f.next)
+	*p = packet{}
+	p.header.Number = f.next
+	f.next++
+	return p
+}
+
+func (f *flight) grow() {
+	old := f.ring
+	f.ring = make([]packet, max(16, 2*len(old)))
+	for n := f.base; n != f.next; n++ {
+		*f.at(n) = old[n&uint32(len(old)-1)]
+	}
+}
+
+// append puts a packet at the end of the list l.
+func (f *flight) append(l *list, p *packet) {
+	n := p.header.Number
+	if l.count == 0 {
+		l.first = n
+	} else {
+		f.at(l.last).after, p.before = n, l.last
+	}
+	l.last = n
+	l.count++
+}
+
+// remove takes a packet out of the list l, in which it is.
+func (f *flight) remove(l *list, p *packet) {
+	n := p.header.Number
+	if n == l.first {
+		l.first = p.after
+	} else {
+		f.at(p.before).after = p.after
+	}
+	if n == l.last {
+		l.last = p.before
+	} else {
+		f.at(p.after).before = p.before
+	}
+	l.count--
+}
+
+// transmitted notes that a packet, which is in no list, is sent.
+func (f *flight) transmitted(now Instant, p *packet) {
+	f.order++
+	p.order, p.sent, p.state = f.order, now, packetSent
+	f.append(&f.sent, p)
+}
+
+// lose moves a packet from those in flight to those that are to be sent again.
+func (f *flight) lose(p *packet) {
+	f.remove(&f.sent, p)
+	p.state = packetLost
+	f.append(&f.lost, p)
+}
+
+// acked takes a packet out of its list.
+func (f *flight) acked(p *packet) {
+	if p.state == packetSent {
+		f.remove(&f.sent, p)
+	} else {
+		f.remove(&f.lost, p)
+	}
+	p.state = packetAcked
+}
+
+// arrivedAfter notes that the transmission of that order and time was
+// acknowledged.
+func (f *flight) arrivedAfter(order uint64, sent Instant) {
+	f.newestSent = max(f.newestSent, sent)
+	n := &f.newest
+	switch {
+	case order > n[2]:
+		n[0], n[1], n[2] = n[1], n[2], order
+	case order > n[1]:
+		n[0], n[1] = n[1], order
+	case order > n[0]:
+		n[0] = order
+	}
+}
+
+// overtaken returns a packet that is lost by E29: three that were sent after it
+// have been acknowledged, or one that was sent at least reorder later.
+func (f *flight) overtaken(reorder Instant) *packet {
+	if f.sent.count == 0 {
+		return nil
+	}
+	p := f.at(f.sent.first)
+	if p.order < f.newest[0] || p.sent+reorder <= f.newestSent {
+		return p
+	}
+	return nil
+}
+
+// reset forgets everything; the next packet is number first.
+func (f *flight) reset(first uint32) {
+	clear(f.ring)
+	*f = flight{ring: f.ring, base: first, next: first}
+}

@@ -1,0 +1,99 @@
+package extended
+
+import "github.com/zrlmpi/zrlmpid/protocol"
+
+// held are packets of messages whose turn has not come (E10): copies, by packet
+// number. They are fewer than the window, as the packet that they wait for is
+// missing.
+type held struct {
+	slots []heldPacket // maxWindow of them, once the first is held
+	count int
+	bytes int
+	free  [][]byte
+}
+
+type heldPacket struct {
+	used    bool
+	header  protocol.ExtHeader
+	payload []byte
+}
+
+// maxFreeBuffers is how many buffers are kept for the next time.
+const maxFreeBuffers = 64
+
+func (q *held) at(number uint32) *heldPacket { return &q.slots[number%maxWindow] }
+
+func (q *held) reset() {
+	for i := range q.slots {
+		if q.slots[i].used {
+			q.drop(&q.slots[i])
+		}
+	}
+}
+
+func (q *held) add(h *protocol.ExtHeader, payload []byte) {
+	if q.slots == nil {
+		q.slots = make([]heldPacket, maxWindow)
+	}
+	var buf []byte
+	if n := len(q.free); n > 0 && len(payload) > 0 {
+		buf, q.free = q.free[n-1], q.free[:n-1]
+	}
+	*q.at(h.Number) = heldPacket{used: true, header: *h, payload: append(buf[:0], payload...)}
+	q.count++
+	q.bytes += len(payload)
+}
+
+// drop takes a packet out. Its payload stays valid until another is held.
+func (q *held) drop(p *heldPacket) {
+	q.count--
+	q.bytes -= len(p.payload)
+	if cap(p.payload) > 0 && len(q.free) < maxFreeBuffers {
+		q.free = append(q.free, p.payload)
+	}
+	*p = heldPacket{}
+}
+
+// hold keeps a packet of a message whose turn is not now.
+func (c *Conn) hold(h *protocol.ExtHeader, payload []byte, acts []Action) ([]Action, Reason) {
+	r := &c.recvs
+	if int32(h.Message-r.turn) < 0 {
+		return acts, ReasonStale
+	}
+	if h.Number == c.arrivals.next {
+		return acts, ReasonTurn // nothing is missing that could bring the turn
+	}
+	messages, eager := r.limits(&c.cfg)
+	if int32(h.Message-messages) >= 0 || r.held.bytes+len(payload) > int(eager-r.eager) {
+		return acts, ReasonCredit
+	}
+	r.held.add(h, payload)
+	return acts, ReasonNone
+}
+
+// release delivers the packets that were held whose turn has come. from is the
+// first packet number that may be held.
+func (c *Conn) release(now Instant, from uint32, acts []Action) []Action {
+	a, q := &c.arrivals, &c.recvs.held
+	for n := from; n != a.end && q.count > 0; n++ {
+		p := q.at(n)
+		if !p.used || p.header.Number != n {
+			continue
+		}
+		h, payload := p.header, p.payload
+		turn := int32(h.Message - c.recvs.turn)
+		early := turn > 0 || turn == 0 && h.Type == protocol.Error
+		if early && int32(n-a.next) >= 0 {
+			continue
+		}
+		q.drop(p)
+		reason := ReasonTurn // nothing is missing any more that could bring it
+		if !early {
+			acts, reason = c.deliver(now, &h, payload, acts)
+		}
+		if reason != ReasonNone {
+			acts = c.drop(reason, h, acts)
+		}
+	}
+	return acts
+}

@@ -1,0 +1,118 @@
+package extended
+
+import "fmt"
+
+// Reason says why a packet that arrived was not used.
+type Reason uint8
+
+// Reasons for dropping. The header's own defects come first, in the order of
+// protocol.DefectKind, so that a defect is a reason.
+const (
+	ReasonNone Reason = iota
+	// ReasonShort to ReasonChecksum are protocol.DefectShort to
+	// protocol.DefectChecksum.
+	ReasonShort
+	ReasonStartMark
+	ReasonEndMark
+	ReasonReserved
+	ReasonCall
+	ReasonType
+	ReasonLength
+	ReasonChecksum
+	// ReasonSourceRank: another rank's than the one that this Conn is for.
+	ReasonSourceRank
+	// ReasonDestination: addressed to another rank.
+	ReasonDestination
+	// ReasonSession: meant for, or from, another session (E6).
+	ReasonSession
+	// ReasonWindow: a number too far beyond the first that is missing (E32).
+	ReasonWindow
+	// ReasonDuplicate: a number that has arrived before (E32).
+	ReasonDuplicate
+	// ReasonAcknowledged: it acknowledges what was never sent, or an ACK's
+	// payload makes no sense.
+	ReasonAcknowledged
+	// ReasonDirection: a receive call in a packet of the message's sender, or
+	// a send call in one of its receiver.
+	ReasonDirection
+	// ReasonCredit: a message beyond what the peer was allowed (E20).
+	ReasonCredit
+	// ReasonTurn: a message whose turn cannot come, as an earlier one never
+	// began (E10).
+	ReasonTurn
+	// ReasonUnasked: DATA of no message that is open, or was cleared.
+	ReasonUnasked
+	// ReasonMismatch: a packet that contradicts what its message began with:
+	// another communicator, tag, datatype or length, or bytes beyond it.
+	ReasonMismatch
+	// ReasonStale: an answer to what has ended already. It does no harm.
+	ReasonStale
+	// ReasonCode: an ERROR of a code that section 14 does not define.
+	ReasonCode
+	numReasons
+)
+
+var reasonNames = [numReasons]string{
+	"none", "short", "start_mark", "end_mark", "reserved", "call", "type", "length", "checksum",
+	"source_rank", "destination", "session", "window", "duplicate", "acknowledged", "direction",
+	"credit", "turn", "unasked", "mismatch", "stale", "code",
+}
+
+// NumReasons is the number of Reasons, for tables indexed by them.
+const NumReasons = int(numReasons)
+
+// String returns the reason's name in snake case.
+func (r Reason) String() string {
+	if r < numReasons {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("reason(%d)", uint8(r))
+}
+
+// Event is something worth counting that is no error.
+type Event uint8
+
+// Events of Note.
+const (
+	// Connected: the peer's session is known (E6).
+	Connected Event = iota + 1
+	// SessionChanged: the peer's session was replaced by another (E8).
+	SessionChanged
+	// SaidGoodbye: the peer shuts down (E9).
+	SaidGoodbye
+	// GaveUp: the peer was silent for too long (E31, E33).
+	GaveUp
+	// Repeated: the packet Header was sent again.
+	Repeated
+	// TimedOut: the time-out ran off for the packet Header (E30).
+	TimedOut
+	// LossDetected: the packet Header was found lost by what was
+	// acknowledged after it (E29).
+	LossDetected
+	// WindowFull: packets wait because as many are in flight as may be.
+	WindowFull
+	// CreditExhausted: messages wait for message credit (E21).
+	CreditExhausted
+	// EagerExhausted: the message ID goes by rendezvous for want of eager
+	// credit (E21).
+	EagerExhausted
+	// Refused: a message of the peer, of Length bytes, is too long (E17).
+	Refused
+	numEvents
+)
+
+var eventNames = [numEvents]string{
+	"", "connected", "session_changed", "said_goodbye", "gave_up", "repeated", "timed_out", "loss_detected",
+	"window_full", "credit_exhausted", "eager_exhausted", "refused",
+}
+
+// NumEvents is the number of Events, for tables indexed by them.
+const NumEvents = int(numEvents)
+
+// String returns the event's name in snake case.
+func (e Event) String() string {
+	if e < numEvents {
+		return eventNames[e]
+	}
+	return fmt.Sprintf("event(%d)", uint8(e))
+}

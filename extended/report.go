@@ -1,0 +1,101 @@
+package extended
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// SendState describes a send that has not ended. It is a Wait with the message's
+// envelope.
+type SendState struct {
+	Wait
+	Comm, Tag uint32
+}
+
+// RecvState describes an inbound message that has begun and is not complete.
+type RecvState struct {
+	Wait
+	Comm, Tag uint32
+}
+
+// EachSend calls yield for every send that has not ended, oldest first, until it
+// returns false.
+func (c *Conn) EachSend(yield func(SendState) bool) {
+	for m := c.sends.first; m != nil; m = m.after {
+		if !yield(SendState{Wait: c.sendWait(m), Comm: m.op.Comm, Tag: m.op.Tag}) {
+			return
+		}
+	}
+}
+
+// EachRecv calls yield for every inbound message that has begun and is not
+// complete, in their order, until it returns false.
+func (c *Conn) EachRecv(yield func(RecvState) bool) {
+	for m := c.recvs.first; m != nil; m = m.after {
+		if !m.complete() && !yield(RecvState{Wait: c.recvWait(m), Comm: m.comm, Tag: m.tag}) {
+			return
+		}
+	}
+}
+
+// Session returns the sessions of both sides; remote is 0 while it is not known.
+func (c *Conn) Session() (local, remote uint32) { return c.session.local, c.session.remote }
+
+// Busy reports whether a send has not ended, a packet of ours is not
+// acknowledged, or a message that was matched is not complete.
+func (c *Conn) Busy() bool {
+	return c.sends.count > 0 || c.flight.outstanding() > 0 || !c.controls.empty() || c.recvs.waiting > 0
+}
+
+// numTypes is the length of tables indexed by protocol.Type.
+const numTypes = int(protocol.Error) + 1
+
+// Stats are counters since New, and after them how things stand.
+type Stats struct {
+	// Packets, and bytes of their payload, by type, repeats included. What
+	// was received includes all packets that are whole and meant for us.
+	PacketsSent, PacketsReceived [numTypes]uint64
+	BytesSent, BytesReceived     [numTypes]uint64
+	// Repeats counts packets sent again, TimeOuts those of them for which the
+	// time-out ran off, and Losses those that were overtaken.
+	Repeats, TimeOuts, Losses uint64
+	// OutOfOrder counts packets that arrived before, or after, their turn.
+	OutOfOrder uint64
+	// Hellos counts HELLOs that were sent.
+	Hellos uint64
+	// Drops and Events count Drop and Note.
+	Drops  [NumReasons]uint64
+	Events [NumEvents]uint64
+	// SendsDone and SendsFailed count SendDone, without Err and with;
+	// SendsEager, messages that went eagerly.
+	SendsDone, SendsFailed, SendsEager uint64
+	// Opened, Arrived and Lost count the actions of these names.
+	Opened, Arrived, Lost uint64
+
+	// RoundTrip is the smoothed round trip of E30 and Variation its
+	// variation, 0 before the first measurement; Shortest is the shortest of
+	// this session. TimeOut is as it stands, doublings included.
+	RoundTrip, Variation, Shortest, TimeOut time.Duration
+	// Window is how many packets may be in flight, InFlight how many are, and
+	// ToRepeat how many wait to be sent again.
+	Window, InFlight, ToRepeat int
+	// Queued are sends of which nothing was sent, Begun the others that have
+	// not ended; Open are inbound messages that are not both matched and
+	// complete, Held packets of messages whose turn has not come.
+	Queued, Begun, Open, Held int
+	// MessageCredit and EagerCredit are how many messages, and bytes of eager
+	// ones, may be sent before the peer has to match one.
+	MessageCredit, EagerCredit uint32
+}
+
+// Stats returns the counters.
+func (c *Conn) Stats() Stats {
+	s := c.stats
+	s.RoundTrip, s.Variation, s.Shortest, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.shortest, c.trip.rto
+	s.Window, s.InFlight, s.ToRepeat = c.cwnd(), c.flight.sent.count, c.flight.lost.count
+	s.Queued, s.Begun = c.sends.count-c.sends.begun, c.sends.begun
+	s.Open, s.Held = c.recvs.byNumber.count, c.recvs.held.count
+	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.next, c.sends.eagerLimit-c.sends.eagerSent
+	return s
+}

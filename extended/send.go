@@ -1,0 +1,216 @@
+package extended
+
+import (
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// maxMessages bounds how far apart the numbers of messages may be that are open
+// at a time, so that they can be compared (E4).
+const maxMessages = 1 << 30
+
+// outbound is a message of ours, from Send to SendDone.
+type outbound struct {
+	op     SendOp
+	since  Instant
+	number uint32
+	state  State
+	// take is how many bytes are to be sent: all of an eager message, as many
+	// as were cleared of another. offset counts those that were, acked those
+	// that arrived.
+	take, offset, acked int64
+	// flying counts packets of DATA that are not acknowledged. out is set
+	// when the last one has been sent.
+	flying  int
+	out     bool
+	repeats int
+	// before and after are the neighbours in the list of all messages, behind
+	// the next of those that are cleared.
+	before, after, behind *outbound
+}
+
+// sending is the sender's half: messages in the order of Send. First come those
+// that have begun, then those that are queued.
+type sending struct {
+	first, last  *outbound
+	queued       *outbound // the first that has not begun
+	eager        *outbound // one whose eager DATA is not all sent
+	cleared      *outbound // the first whose rendezvous DATA is not all sent
+	clearedLast  *outbound
+	byID         index[outbound]
+	byNumber     index[outbound] // those announced and not done
+	count, begun int
+	next         uint32 // number of the next message
+	limit        uint32 // number of the first that may not be sent yet (E20)
+	eagerLimit   uint32 // eager bytes that may be sent since the session began
+	eagerSent    uint32 // eager bytes that were
+	blocked      bool   // CreditExhausted was noted
+	free         *outbound
+}
+
+// reset begins a new session, with the messages that are queued.
+func (s *sending) reset(first uint32) {
+	s.eager, s.cleared, s.clearedLast = nil, nil, nil
+	s.byNumber.clear()
+	s.next, s.limit, s.eagerLimit, s.eagerSent, s.blocked = first, first, 0, 0, false
+}
+
+// Send queues a message. It goes out as soon as session, credit and window
+// allow.
+func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
+	if op.Length < 0 || op.Length > math.MaxUint32 || op.Tag > protocol.MaxExtTag {
+		c.stats.SendsFailed++
+		return append(acts, Action{Kind: SendDone, ID: op.ID, Err: ErrInvalid})
+	}
+	s := &c.sends
+	if s.byID.get(uint64(op.ID)) != nil {
+		c.stats.SendsFailed++
+		return append(acts, Action{Kind: SendDone, ID: op.ID, Err: ErrInvalid})
+	}
+	m := s.free
+	if m == nil {
+		m = new(outbound)
+	} else {
+		s.free = m.after
+	}
+	*m = outbound{op: op, since: now, state: Queued, before: s.last}
+	if s.last == nil {
+		s.first = m
+	} else {
+		s.last.after = m
+	}
+	s.last = m
+	if s.queued == nil {
+		s.queued = m
+	}
+	s.count++
+	s.byID.put(uint64(op.ID), m)
+	return acts
+}
+
+// Withdrawal says what became of a wish to take a send back.
+type Withdrawal uint8
+
+const (
+	// Gone: nothing of the message was sent, and no SendDone follows.
+	Gone Withdrawal = iota + 1
+	// Asked: the peer was asked. SendDone follows, with ErrWithdrawn if the
+	// peer agrees; otherwise the message goes on.
+	Asked
+	// TooLate: the message goes on, and SendDone follows; or it has ended.
+	TooLate
+)
+
+// Withdraw takes a send back, if it can (E16).
+func (c *Conn) Withdraw(_ Instant, id ID, acts []Action) ([]Action, Withdrawal) {
+	m := c.sends.byID.get(uint64(id))
+	if m == nil {
+		return acts, TooLate
+	}
+	switch m.state {
+	case Queued:
+		c.sends.unlink(m)
+		return acts, Gone
+	case WaitClear:
+		m.state = Withdrawing
+		c.controls.push(control{
+			kind: protocol.Error, call: m.op.Datatype.Send(), message: m.number, code: protocol.CodeWithdraw,
+		})
+		return acts, Asked
+	case Withdrawing:
+		return acts, Asked
+	}
+	return acts, TooLate
+}
+
+// unlink takes a message out of the list and recycles it.
+func (s *sending) unlink(m *outbound) {
+	s.byID.remove(uint64(m.op.ID))
+	if m.state != Queued {
+		s.begun--
+		s.byNumber.remove(uint64(m.number))
+	}
+	if m == s.queued {
+		s.queued = m.after
+	}
+	if m.before == nil {
+		s.first = m.after
+	} else {
+		m.before.after = m.after
+	}
+	if m.after == nil {
+		s.last = m.before
+	} else {
+		m.after.before = m.before
+	}
+	s.count--
+	*m = outbound{after: s.free}
+	s.free = m
+}
+
+// done ends a message.
+func (c *Conn) done(m *outbound, err error, acts []Action) []Action {
+	if err == nil {
+		c.stats.SendsDone++
+	} else {
+		c.stats.SendsFailed++
+	}
+	acts = append(acts, Action{Kind: SendDone, ID: m.op.ID, Length: m.acked, Err: err})
+	c.sends.unlink(m)
+	return acts
+}
+
+// doneIfAcked ends a message of which nothing is left to be sent or
+// acknowledged.
+func (c *Conn) doneIfAcked(m *outbound, acts []Action) []Action {
+	if m.out && m.flying == 0 {
+		return c.done(m, nil, acts)
+	}
+	return acts
+}
+
+// onClear takes CLEAR_TO_SEND (E12).
+func (c *Conn) onClear(h *protocol.ExtHeader, acts []Action) ([]Action, Reason) {
+	s := &c.sends
+	m := s.byNumber.get(uint64(h.Message))
+	switch {
+	case !h.Call.IsRecv():
+		return acts, ReasonDirection
+	case int32(h.Message-s.next) >= 0:
+		return acts, ReasonUnasked
+	case m == nil || m.state != WaitClear && m.state != Withdrawing:
+		return acts, ReasonStale
+	case int64(h.Length) > m.op.Length:
+		return acts, ReasonMismatch
+	}
+	m.state, m.take = Sending, int64(h.Length)
+	if m.take == 0 {
+		m.out = true
+		return c.doneIfAcked(m, acts), ReasonNone
+	}
+	if s.cleared == nil {
+		s.cleared = m
+	} else {
+		s.clearedLast.behind = m
+	}
+	s.clearedLast = m
+	return acts, ReasonNone
+}
+
+// onRefusal takes ERROR withdrawn (E16), or without an err too long (E17).
+func (c *Conn) onRefusal(now Instant, h *protocol.ExtHeader, err error, acts []Action) ([]Action, Reason) {
+	m := c.sends.byNumber.get(uint64(h.Message))
+	switch {
+	case !h.Call.IsRecv():
+		return acts, ReasonDirection
+	case int32(h.Message-c.sends.next) >= 0:
+		return acts, ReasonUnasked
+	case m == nil || m.state != Withdrawing && (err != nil || m.state != WaitClear):
+		return acts, ReasonStale
+	}
+	if err == nil {
+		err = &RemoteError{Wait: c.sendWait(m), Elapsed: now - m.since}
+	}
+	return c.done(m, err, acts), ReasonNone
+}

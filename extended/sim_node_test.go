@@ -1,0 +1,270 @@
+package extended
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// node is a simulated rank: what an engine is to a live one. It matches by tag
+// alone, in the order of posting and of Open.
+type node struct {
+	w     *world
+	rank  int
+	lives int
+	cfg   Config
+	conn  *Conn
+	acts  []Action
+
+	sends   map[ID]*simSend
+	posted  []*simSend // all, in order
+	inbound map[Message]*simMessage
+	waiting []*simMessage // opened, and matched by no receive
+	recvs   []*simRecv    // posted, and not matched
+	all     []*simRecv    // kept by tests that ask for them
+	drops   [NumReasons]int
+	notes   [NumEvents]int
+}
+
+// simSend is a send.
+type simSend struct {
+	op       SendOp
+	data     []byte
+	buffered bool
+	started  bool
+	gone     bool // taken back before it began
+	done     bool
+	err      error
+}
+
+// simMessage is an inbound message, from its Open.
+type simMessage struct {
+	name     Message
+	tag      uint32
+	buf      []byte
+	got      int64
+	arrived  bool
+	lost     error
+	recv     *simRecv
+	accepted bool
+}
+
+// simRecv is a receive.
+type simRecv struct {
+	tag     uint32
+	room    int64
+	message *simMessage
+}
+
+// done reports whether the receive has ended, and its data.
+func (r *simRecv) done() bool {
+	return r.message != nil && (r.message.arrived || r.message.lost != nil)
+}
+func (r *simRecv) data() []byte {
+	return r.message.buf[:min(int64(len(r.message.buf)), r.room)]
+}
+
+// send posts a message.
+func (n *node) send(data []byte, op SendOp) *simSend {
+	op.ID, op.Length = ID(len(n.posted)+1), int64(len(data))
+	s := &simSend{op: op, data: data}
+	n.sends[op.ID] = s
+	n.posted = append(n.posted, s)
+	n.acts = n.conn.Send(n.w.now, op, n.acts)
+	n.do()
+	return s
+}
+
+// recv posts a receive.
+func (n *node) recv(tag uint32, room int64) *simRecv {
+	r := &simRecv{tag: tag, room: room}
+	for i, m := range n.waiting {
+		if m.tag == tag {
+			n.waiting = append(n.waiting[:i:i], n.waiting[i+1:]...)
+			n.match(m, r)
+			return r
+		}
+	}
+	n.recvs = append(n.recvs, r)
+	return r
+}
+
+func (n *node) match(m *simMessage, r *simRecv) {
+	m.recv, r.message = r, m
+	n.acts = n.conn.Accept(n.w.now, m.name, r.room, n.acts)
+	m.accepted = true
+	n.do()
+}
+
+func (n *node) withdraw(id ID) Withdrawal {
+	acts, result := n.conn.Withdraw(n.w.now, id, n.acts)
+	n.acts = acts
+	if result == Gone {
+		n.sends[id].gone = true
+	}
+	n.do()
+	return result
+}
+
+func (n *node) packet(b []byte) {
+	n.acts = n.conn.Packet(n.w.now, b, n.acts)
+	n.do()
+}
+
+func (n *node) tick() {
+	n.acts = n.conn.Tick(n.w.now, n.acts)
+	n.do()
+}
+
+func (n *node) flush() {
+	n.acts = n.conn.Flush(n.w.now, n.acts)
+	n.do()
+	if at, ok := n.conn.Deadline(); ok && at < n.w.now {
+		n.acts = n.conn.Tick(n.w.now, n.acts)
+		n.do()
+		if at, ok = n.conn.Deadline(); ok && at <= n.w.now {
+			n.w.fail("%d: after Tick the deadline is still %v", n.rank, at)
+		}
+	}
+}
+
+// do carries out the actions of an event. Those of Accepts come on top.
+func (n *node) do() {
+	if err := n.conn.check(); err != nil {
+		n.w.fail("%d: %v", n.rank, err)
+	}
+	acts := n.acts
+	n.acts = nil
+	for i := range acts {
+		n.carryOut(&acts[i])
+	}
+	if n.acts == nil {
+		n.acts = acts[:0]
+	}
+}
+
+func (n *node) carryOut(a *Action) {
+	w := n.w
+	switch a.Kind {
+	case Transmit, TransmitAck:
+		payload := a.Payload
+		if a.Kind == Transmit && a.Length > 0 {
+			s := n.sends[a.ID]
+			if s == nil || s.done {
+				w.fail("%d: Transmit for send %d, which has ended", n.rank, a.ID)
+				return
+			}
+			if a.Header.Flags&protocol.FlagEager != 0 && !s.buffered {
+				w.fail("%d: send %d was not Buffered", n.rank, a.ID)
+			}
+			s.started = true
+			payload = s.data[a.Offset : a.Offset+a.Length]
+		}
+		w.transmit(n.rank, protocol.AppendExtended(nil, &a.Header, payload))
+	case Buffered:
+		n.sends[a.ID].buffered = true
+		w.print("%d   Buffered send %d", n.rank, a.ID)
+	case SendDone:
+		s := n.sends[a.ID]
+		if s.done || s.gone {
+			w.fail("%d: SendDone for send %d twice", n.rank, a.ID)
+		}
+		s.done, s.err = true, a.Err
+		w.print("%d   SendDone send %d%s", n.rank, a.ID, because(a.Err))
+	case Open:
+		w.print("%d   Open message %d: %d bytes, tag=%d comm=%d%s", n.rank, a.Message.Number(), a.Length, a.Tag, a.Comm, iff(a.Eager, ", eager"))
+		n.open(a)
+	case Copy, Arrived, Lost:
+		n.progress(a)
+	case Drop:
+		n.drops[a.Reason]++
+		w.print("%d   Drop %v", n.rank, a.Reason)
+	case Note:
+		n.notes[a.Event]++
+		w.print("%d   Note %v%s", n.rank, a.Event, iff(a.Header.Type != 0, fmt.Sprintf(" #%d", a.Header.Number)))
+	default:
+		w.fail("%d: action %v", n.rank, a.Kind)
+	}
+}
+
+func (n *node) open(a *Action) {
+	if n.inbound[a.Message] != nil {
+		n.w.fail("%d: message %x was opened twice", n.rank, a.Message)
+		return
+	}
+	m := &simMessage{name: a.Message, tag: a.Tag, buf: make([]byte, a.Length)}
+	n.inbound[a.Message] = m
+	for i, r := range n.recvs {
+		if r.tag == m.tag {
+			n.recvs = append(n.recvs[:i:i], n.recvs[i+1:]...)
+			n.match(m, r)
+			return
+		}
+	}
+	n.waiting = append(n.waiting, m)
+}
+
+func (n *node) progress(a *Action) {
+	m := n.inbound[a.Message]
+	if m == nil || m.arrived || m.lost != nil {
+		n.w.fail("%d: %v for message %x, which is not open", n.rank, a.Kind, a.Message)
+		return
+	}
+	switch a.Kind {
+	case Copy:
+		m.got += int64(len(a.Payload))
+		if a.Offset+int64(len(a.Payload)) > int64(len(m.buf)) || m.got > int64(len(m.buf)) {
+			n.w.fail("%d: Copy to %d..%d of message %x of %d bytes, with %d in all",
+				n.rank, a.Offset, a.Offset+int64(len(a.Payload)), a.Message, len(m.buf), m.got)
+			return
+		}
+		copy(m.buf[a.Offset:], a.Payload)
+	case Arrived:
+		m.arrived = true
+		n.w.print("%d   Arrived message %d: %d bytes", n.rank, a.Message.Number(), m.got)
+	case Lost:
+		m.lost = a.Err
+		n.w.print("%d   Lost message %d%s", n.rank, a.Message.Number(), because(a.Err))
+		for i, o := range n.waiting {
+			if o == m {
+				n.waiting = append(n.waiting[:i:i], n.waiting[i+1:]...)
+				break
+			}
+		}
+	}
+}
+
+func because(err error) string { return iff(err != nil, fmt.Sprintf(": %v", err)) }
+
+func iff(ok bool, s string) string {
+	if ok {
+		return s
+	}
+	return ""
+}
+
+// pattern returns n bytes that are different for every message and place, so
+// that any mix-up shows.
+func pattern(n int, seed uint64) []byte {
+	r := random(seed*2654435761 + 1)
+	b := make([]byte, 0, n+8)
+	for len(b) < n {
+		x := r.next()
+		b = append(b, byte(x), byte(x>>8), byte(x>>16), byte(x>>24), byte(x>>32), byte(x>>40), byte(x>>48), byte(x>>56))
+	}
+	return b[:n]
+}
+
+// intact reports whether a receive got the beginning of a message.
+func intact(r *simRecv, data []byte) error {
+	switch {
+	case !r.done():
+		return fmt.Errorf("the receive of tag %d has not ended", r.tag)
+	case r.message.lost != nil:
+		return r.message.lost
+	case !bytes.Equal(r.data(), data[:min(int64(len(data)), r.room)]):
+		return fmt.Errorf("the message of tag %d, %d bytes, is not what was sent, %d bytes", r.tag, len(r.data()), len(data))
+	}
+	return nil
+}

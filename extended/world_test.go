@@ -1,0 +1,181 @@
+package extended
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+)
+
+// The virtual world: programs that send, receive and withdraw, over a network
+// that does its worst.
+
+var worlds = flag.Int("worlds", 300, "how many random worlds to run")
+var worldSeed = flag.Int("world", -1, "the one random world to run, with its transcript")
+
+// weather is what a network does to packets.
+type weather struct {
+	loss, dup, late, flip float64
+	delay                 time.Duration // at most, of those that are late
+}
+
+func (wt weather) fault(rng *rand.Rand) func(int, int, []byte) []fate {
+	one := func(b []byte) fate {
+		var f fate
+		if rng.Float64() < wt.late {
+			f.delay = time.Duration(rng.Int64N(int64(wt.delay)))
+		}
+		if rng.Float64() < wt.flip {
+			f.flip = 1 + rng.IntN(8*len(b))
+		}
+		return f
+	}
+	return func(_, _ int, b []byte) []fate {
+		if rng.Float64() < wt.loss {
+			return nil
+		}
+		fates := []fate{one(b)}
+		if rng.Float64() < wt.dup {
+			fates = append(fates, one(b))
+		}
+		return fates
+	}
+}
+
+func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
+
+func randomConfig(rng *rand.Rand) Config {
+	return Config{
+		MaxPayload:  pick(rng, 1, 7, 100, 1344, 1344, 32768),
+		EagerLimit:  pick(rng, -1, 1, 100, 16384, 16384),
+		Messages:    pick(rng, 1, 2, 5, 100, 65536),
+		EagerBytes:  pick(rng, 1, 1000, 1<<20),
+		Window:      pick(rng, 1, 4, 30, 512),
+		Reliable:    rng.IntN(4) == 0,
+		Seed:        rng.Uint64(),
+		firstPacket: pick[uint32](rng, 1, 1<<32-20, 1<<31-20), firstMessage: pick[uint32](rng, 1, 1<<32-5, 1<<31-5),
+	}
+}
+
+// scenario is the traffic in one direction.
+type traffic struct {
+	sends map[uint32][]*simSend // by tag
+	recvs map[uint32][]*simRecv
+	whole int // packets that it takes at least
+}
+
+// plan posts the operations of a direction at random times.
+func plan(w *world, rng *rand.Rand, from int, messages int, span time.Duration) *traffic {
+	tr := &traffic{sends: map[uint32][]*simSend{}, recvs: map[uint32][]*simRecv{}}
+	payload := max(w.nodes[from].cfg.MaxPayload, 1)
+	for range messages {
+		n := pick(rng, 0, 1, 5, rng.IntN(100), rng.IntN(2000), rng.IntN(300*min(payload, 1344)))
+		n = min(n, 300*payload)
+		tag := uint32(rng.IntN(3))
+		data := pattern(n, rng.Uint64())
+		sync := rng.IntN(6) == 0
+		tr.whole += n/payload + 3
+		room := int64(n)
+		if rng.IntN(5) == 0 {
+			room = rng.Int64N(int64(n) + 10)
+		}
+		when := time.Duration(rng.Int64N(int64(span)))
+		taken := rng.IntN(8) == 0
+		w.at(when, from, func() {
+			s := w.nodes[from].send(data, SendOp{Tag: tag, Sync: sync})
+			tr.sends[tag] = append(tr.sends[tag], s)
+			if taken {
+				w.at(w.now+time.Duration(rng.Int64N(int64(span))), from, func() {
+					if !s.done {
+						w.nodes[from].withdraw(s.op.ID)
+					}
+				})
+			}
+		})
+		w.at(time.Duration(rng.Int64N(int64(span))), 1-from, func() {
+			tr.recvs[tag] = append(tr.recvs[tag], w.nodes[1-from].recv(tag, max(room, int64(n/2))))
+		})
+	}
+	return tr
+}
+
+// check verifies that every send has ended and every message was delivered once,
+// in order, intact.
+func (tr *traffic) check() error {
+	var bad []error
+	for tag, sends := range tr.sends {
+		i := 0
+		for _, s := range sends {
+			switch {
+			case s.gone || errors.Is(s.err, ErrWithdrawn):
+				continue
+			case !s.done || s.err != nil:
+				bad = append(bad, fmt.Errorf("send %d: ended %v, %w", s.op.ID, s.done, s.err))
+			}
+			if err := intact(tr.recvs[tag][i], s.data); err != nil {
+				bad = append(bad, fmt.Errorf("receive %d of tag %d: %w", i, tag, err))
+			}
+			i++
+		}
+		for _, r := range tr.recvs[tag][i:] {
+			if r.message != nil && !errors.Is(r.message.lost, ErrWithdrawn) {
+				bad = append(bad, fmt.Errorf("a receive of tag %d got a message too many", tag))
+			}
+		}
+	}
+	return errors.Join(bad...)
+}
+
+// quiet verifies that nothing is left in a Conn.
+func quiet(n *node) error {
+	s := n.conn.Stats()
+	at, ok := n.conn.Deadline()
+	if n.conn.Busy() || s.Queued+s.Begun+s.Open+s.Held+s.InFlight+s.ToRepeat > 0 || ok {
+		return fmt.Errorf("rank %d is not at rest: deadline %v %v, %+v", n.rank, at, ok, s)
+	}
+	return nil
+}
+
+func TestWorld(t *testing.T) {
+	first, last := 0, *worlds
+	if testing.Short() {
+		last = 50
+	}
+	if *worldSeed >= 0 {
+		first, last = *worldSeed, *worldSeed+1
+	}
+	var most float64
+	for seed := first; seed < last; seed++ {
+		rng := rand.New(rand.NewPCG(uint64(seed), 1))
+		w := newWorld(randomConfig(rng))
+		if *worldSeed >= 0 {
+			w.log = os.Stdout
+			t.Logf("%+v", w.nodes[0].conn.Config())
+		}
+		wt := weather{delay: pick(rng, 10*time.Microsecond, time.Millisecond, 100*time.Millisecond)}
+		if seed%4 > 0 {
+			wt.loss, wt.dup, wt.flip = pick(rng, 0, 0.01, 0.1, 0.3), pick(rng, 0, 0.05, 0.5), pick(rng, 0, 0.01)
+			wt.late = pick(rng, 0, 0.01, 0.5)
+		}
+		w.fault = wt.fault(rng)
+		span := pick(rng, time.Microsecond, time.Millisecond, 500*time.Millisecond)
+		messages := 1 + rng.IntN(60)
+		trs := []*traffic{plan(w, rng, 0, messages, span), plan(w, rng, 1, messages/3, span)}
+		w.run(3 * time.Hour)
+		err := errors.Join(w.err(), quiet(w.nodes[0]), quiet(w.nodes[1]), trs[0].check(), trs[1].check())
+		if err != nil {
+			t.Fatalf("world %d, %+v, %+v: %v", seed, w.nodes[0].cfg, wt, err)
+		}
+		// No storms: what was lost and doubled is not multiplied.
+		bound := float64(trs[0].whole+trs[1].whole+20) / (1 - wt.loss)
+		ratio := float64(w.sent[0]+w.sent[1]) / bound
+		most = max(most, ratio)
+		if ratio > 6 {
+			t.Errorf("world %d: %d packets where %.0f do, %+v, %+v", seed, w.sent[0]+w.sent[1], bound, w.nodes[0].cfg, wt)
+		}
+	}
+	t.Logf("at most %.2f times the packets that it takes", most)
+}

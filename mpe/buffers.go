@@ -1,0 +1,48 @@
+package mpe
+
+import "math/bits"
+
+// buffers keeps memory for payload that has no other place: eager messages on
+// their way out, and those that no receive has matched. Both are bounded by
+// credit, so what is kept for later use is bounded here.
+type buffers struct {
+	free [maxClass + 1][][]byte
+	held int
+}
+
+const (
+	// minClass and maxClass are the sizes of the buffers that are kept, as
+	// powers of two: 64 bytes to 64 KiB. Larger ones are left to the garbage
+	// collector.
+	minClass = 6
+	maxClass = 16
+	// maxHeld is how many bytes are kept for later.
+	maxHeld = 4 << 20
+)
+
+// get returns a buffer of n bytes, whose contents are undefined.
+func (b *buffers) get(n int) []byte {
+	c := max(bits.Len(uint(max(n, 1)-1)), minClass)
+	if c > maxClass {
+		return make([]byte, n)
+	}
+	free := &b.free[c]
+	if last := len(*free) - 1; last >= 0 {
+		buf := (*free)[last]
+		(*free)[last] = nil
+		*free = (*free)[:last]
+		b.held -= 1 << c
+		return buf[:n]
+	}
+	return make([]byte, n, 1<<c)
+}
+
+// put gives a buffer back that get returned.
+func (b *buffers) put(buf []byte) {
+	c := bits.Len(uint(cap(buf))) - 1
+	if c < minClass || c > maxClass || cap(buf) != 1<<c || b.held+cap(buf) > maxHeld {
+		return
+	}
+	b.free[c] = append(b.free[c], buf[:0])
+	b.held += cap(buf)
+}

@@ -1,0 +1,110 @@
+package mpe
+
+import (
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/match"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// inbound is a message that has been announced by its sender, from then until a
+// receive has all of it.
+type inbound struct {
+	source int
+	comm   uint32
+	tag    int32
+	// bytes is the length that the sender announced, or UnknownLength.
+	bytes    int64
+	datatype protocol.Datatype
+
+	// handle and order are its place among the unexpected messages.
+	handle match.Handle
+	order  uint64
+	// req is the receive that it was matched with, or nil.
+	req *Request
+	// buf is where its payload goes: the receive's buffer, or memory of the
+	// engine's (own) while there is no receive.
+	buf []byte
+	own bool
+	// room is how much of the message its sender was told to send.
+	room int64
+	// got is the end of the last byte that has arrived, and stored how many
+	// have.
+	got, stored int64
+	arrived     bool // all of it
+	accepted    bool // its sender was told that a receive has matched
+	phases      handshake.Phases
+
+	// What it is an announcement of: a SEND_REQUEST of p, which is parked in
+	// p.pair; message num of p.conn; or local, which this rank sends to
+	// itself. All nil: it is complete, in buf.
+	p     *peer
+	num   extended.Message
+	local *Request
+}
+
+// status describes the message for the receive that gets it.
+func (in *inbound) status() Status {
+	s := Status{Peer: in.source, Datatype: in.datatype, Tag: int(in.tag), Comm: in.comm, Bytes: in.bytes, Phases: in.phases}
+	s.Words = wordsOf(in.bytes)
+	return s
+}
+
+// wordsOf returns a length in words, rounded up.
+func wordsOf(bytes int64) uint32 {
+	if bytes < 0 {
+		return 0
+	}
+	return uint32((bytes + protocol.WordLen - 1) / protocol.WordLen)
+}
+
+// store writes payload where it belongs; what the buffer has no room for is
+// dropped, and told when the message is complete.
+func (in *inbound) store(offset int64, payload []byte) {
+	if offset < int64(len(in.buf)) {
+		copy(in.buf[offset:], payload)
+	}
+	in.got = max(in.got, offset+int64(len(payload)))
+	in.stored += int64(len(payload))
+}
+
+// deliver ends the receive of a message that is complete.
+func (e *Engine) deliver(in *inbound) {
+	r := in.req
+	in.req = nil
+	e.keepTag(r, in)
+	r.status = in.status()
+	var err error
+	if available := min(in.bytes, in.room); int64(len(r.buf)) < in.bytes || available < in.bytes {
+		err = &TruncatedError{Source: in.source, Posted: min(int64(len(r.buf)), available), Sent: in.bytes}
+	}
+	if in.p != nil {
+		in.p.recvsDone++
+	}
+	e.finish(r, err)
+}
+
+// keepTag gives a message from a peer that carries no tags the tag of the
+// receive that its order gave it to.
+func (e *Engine) keepTag(r *Request, in *inbound) {
+	if r.tag != AnyTag && in.source != e.rank && e.peers[in.source].noTags() {
+		in.tag = r.tag
+	}
+}
+
+// takeOver puts a receive in the place of the engine's own memory: what has
+// arrived is copied, the rest is written straight into the receive's buffer
+// (YAMPII's rule; E15).
+func (e *Engine) takeOver(in *inbound, r *Request) {
+	if in.own {
+		copy(r.buf, in.buf[:min(in.got, int64(len(in.buf)))])
+		if !in.arrived && in.p != nil {
+			in.p.takenOver++
+			in.p.takenOverBytes += uint64(max(in.bytes-in.stored, 0))
+		}
+		e.buffers.put(in.buf)
+		in.own = false
+	}
+	in.buf, in.req = r.buf, r
+	r.in = in
+}

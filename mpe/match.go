@@ -1,0 +1,111 @@
+package mpe
+
+import (
+	"errors"
+
+	"github.com/zrlmpi/zrlmpid/mpe/match"
+)
+
+// matcher joins the receives and messages of one communicator.
+type matcher = match.Matcher[*Request, *inbound]
+
+// matcher returns the communicator's, made when the first receive or message
+// names it.
+func (e *Engine) matcher(comm uint32) *matcher {
+	if comm == e.lastComm && e.lastMatcher != nil {
+		return e.lastMatcher
+	}
+	m := e.comms[comm]
+	if m == nil {
+		m = match.New[*Request, *inbound](e.cfg.Limits)
+		e.comms[comm] = m
+	}
+	e.lastComm, e.lastMatcher = comm, m
+	return m
+}
+
+// postRecv gives a receive the oldest message that fits, or queues it.
+func (e *Engine) postRecv(r *Request) error {
+	in, ok, h, err := e.matcher(r.comm).Post(int32(r.peer), r.matchTag(), r)
+	switch {
+	case errors.Is(err, match.ErrFull):
+		return ErrFull
+	case !ok:
+		r.handle = h
+	default:
+		e.join(in, r)
+		if p := in.p; p != nil && p.pair != nil {
+			e.act(p, nil)
+		}
+	}
+	return nil
+}
+
+// matchTag is the tag that the matcher knows a receive by.
+func (r *Request) matchTag() int32 {
+	if r.tag != AnyTag && r.p.noTags() {
+		return 0 // all of the peer's messages have it
+	}
+	return r.tag
+}
+
+// announce presents a message to the posted receives. Without one that fits it
+// waits among the unexpected ones; the error is match.ErrFull if it cannot.
+func (e *Engine) announce(in *inbound) error {
+	m := e.matcher(in.comm)
+	r, ok, h, err := m.Arrive(int32(in.source), in.tag, in)
+	if err != nil {
+		return err
+	}
+	in.order = m.Order()
+	e.met(in, r, ok, h)
+	return nil
+}
+
+// restore presents a message anew whose receive was given up. It has its old
+// place in the order.
+func (e *Engine) restore(in *inbound) {
+	m := e.matcher(in.comm)
+	r, ok, h, err := m.Restore(int32(in.source), in.tag, in, in.order)
+	if err != nil {
+		// Its own order is free, and its room was taken by nobody but
+		// messages that came since: the limit is the only reason.
+		e.forget(in)
+		return
+	}
+	e.met(in, r, ok, h)
+}
+
+func (e *Engine) met(in *inbound, r *Request, ok bool, h match.Handle) {
+	if ok {
+		r.handle = match.Handle{}
+		e.join(in, r)
+		return
+	}
+	in.handle = h
+	e.wakeProbes(in)
+}
+
+// join hands a message to the receive that it was matched with.
+func (e *Engine) join(in *inbound, r *Request) {
+	in.handle = match.Handle{}
+	switch {
+	case in.local != nil:
+		e.joinSelf(in, r)
+	case in.p != nil && in.p.conn != nil:
+		e.joinExtended(in, r)
+	case in.p != nil:
+		e.joinPair(in, r)
+	default: // complete, from a receive that was given up
+		e.takeOver(in, r)
+		e.deliver(in)
+	}
+}
+
+// forget drops a message for which there is no receive and no room.
+func (e *Engine) forget(in *inbound) {
+	if in.own {
+		e.buffers.put(in.buf)
+	}
+	in.buf, in.own = nil, false
+}

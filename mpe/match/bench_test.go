@@ -1,0 +1,187 @@
+package match
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// load keeps a queue at a depth while a pattern works on it. step does one
+// match and one queueing; ops is how many of these pairs step does.
+type load struct {
+	name  string
+	setup func(depth int) (step func(), check func() int)
+}
+
+type item struct{ source, tag int32 }
+
+var depths = []int{0, 256, 1000, 10000, 30000, 100000}
+
+// keyOf spreads n over 64 sources and any number of tags.
+func keyOf(n int) (source, tag int32) { return int32(n & 63), int32(n >> 6) }
+
+// picks are positions to be matched, made beforehand: a random generator in the
+// loop would be measured with it.
+func picks(depth int) []int32 {
+	r := rand.New(rand.NewPCG(1, uint64(depth)))
+	p := make([]int32, 1<<16)
+	for i := range p {
+		p[i] = int32(r.IntN(depth + 1))
+	}
+	return p
+}
+
+func mustPost(m *Matcher[*item, *item], source, tag int32, r *item) {
+	if _, ok, _, err := m.Post(source, tag, r); ok || err != nil {
+		panic("a receive was not queued")
+	}
+}
+
+func mustArrive(m *Matcher[*item, *item], source, tag int32, msg *item) *item {
+	r, ok, _, err := m.Arrive(source, tag, msg)
+	if !ok || err != nil {
+		panic("a message did not match")
+	}
+	return r
+}
+
+// posted returns depth+1 receives, of which step matches one and posts it again.
+func posted(depth int, class func(n int) (source, tag int32)) *Matcher[*item, *item] {
+	m := New[*item, *item](Limits{})
+	items := make([]item, depth+1)
+	for n := range items {
+		s, t := class(n)
+		items[n] = item{s, t}
+		mustPost(m, s, t, &items[n])
+	}
+	return m
+}
+
+var loads = []load{
+	{"hit-first", func(depth int) (func(), func() int) {
+		m, n := posted(depth, keyOf), 0
+		return func() {
+			s, t := keyOf(n)
+			mustPost(m, s, t, mustArrive(m, s, t, nil))
+			if n++; n > depth {
+				n = 0
+			}
+		}, m.Posted
+	}},
+	{"hit-last", func(depth int) (func(), func() int) {
+		m := posted(depth, keyOf)
+		s, t := keyOf(depth)
+		return func() { mustPost(m, s, t, mustArrive(m, s, t, nil)) }, m.Posted
+	}},
+	{"random", func(depth int) (func(), func() int) {
+		m, p, n := posted(depth, keyOf), picks(depth), 0
+		return func() {
+			s, t := keyOf(int(p[n&(len(p)-1)]))
+			n++
+			mustPost(m, s, t, mustArrive(m, s, t, nil))
+		}, m.Posted
+	}},
+	// One receive in four is (*,*), so an arrival finds its receive near the
+	// head of the queue, after four look-ups.
+	{"wildcard-heavy", func(depth int) (func(), func() int) {
+		m, p, n := posted(depth, wildKey), picks(depth), 0
+		return func() {
+			s, t := keyOf(int(p[n&(len(p)-1)]))
+			n++
+			r := mustArrive(m, s, t, nil)
+			mustPost(m, r.source, r.tag, r)
+		}, m.Posted
+	}},
+	// No (*,*): arrivals match anywhere in the queue.
+	{"wildcard-deep", func(depth int) (func(), func() int) {
+		class := func(n int) (int32, int32) {
+			switch s, t := int32(n), int32(n); n % 3 {
+			case 0:
+				return s, AnyTag
+			case 1:
+				return AnySource, t
+			default:
+				return s, t
+			}
+		}
+		m, p, n := posted(depth, class), picks(depth), 0
+		return func() {
+			k := p[n&(len(p)-1)]
+			n++
+			r := mustArrive(m, k, k, nil)
+			mustPost(m, r.source, r.tag, r)
+		}, m.Posted
+	}},
+	{"unexpected", unexpected(exact)},
+	{"unexpected-source", unexpected(bySource)},
+	{"unexpected-any", unexpected(byNone)},
+	{"unexpected-mixed", unexpected(numClasses)},
+}
+
+func wildKey(n int) (source, tag int32) {
+	s, t := keyOf(n)
+	switch n & 3 {
+	case 0:
+		return s, AnyTag
+	case 1:
+		return AnySource, t
+	case 2:
+		return s, t
+	default:
+		return AnySource, AnyTag
+	}
+}
+
+// unexpected posts receives of a class for random messages of the UMQ, each of
+// which then arrives again. numClasses means all classes in turn.
+func unexpected(c class) func(depth int) (func(), func() int) {
+	return func(depth int) (func(), func() int) {
+		m, p, n := New[*item, *item](Limits{}), picks(depth), 0
+		arrive := func(source, tag int32, i *item) {
+			if _, ok, _, err := m.Arrive(source, tag, i); ok || err != nil {
+				panic("a message was not queued")
+			}
+		}
+		items := make([]item, depth+1)
+		for n := range items {
+			s, t := keyOf(n)
+			items[n] = item{s, t}
+			arrive(s, t, &items[n])
+		}
+		return func() {
+			s, t := keyOf(int(p[n&(len(p)-1)]))
+			k := c
+			if c == numClasses {
+				k = class(n & 3)
+			}
+			n++
+			rs, rt := splitKey(makeKey(s, t) | masks[k])
+			msg, ok, _, err := m.Post(rs, rt, nil)
+			if !ok || err != nil {
+				panic("a receive did not match")
+			}
+			if k != exact { // the oldest that fits, not the one picked
+				s, t = msg.source, msg.tag
+			}
+			arrive(s, t, msg)
+		}, m.Unexpected
+	}
+}
+
+// BenchmarkMatch does one match and one queueing per op, at constant depth.
+func BenchmarkMatch(b *testing.B) {
+	for _, l := range loads {
+		for _, depth := range depths {
+			b.Run(fmt.Sprintf("depth=%d/pattern=%s", depth, l.name), func(b *testing.B) {
+				step, _ := l.setup(depth)
+				for range 2 * depth {
+					step()
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					step()
+				}
+			})
+		}
+	}
+}

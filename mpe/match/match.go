@@ -1,0 +1,191 @@
+package match
+
+// Matcher is the PRQ and the UMQ of a communicator. R stands for the caller's
+// receives and M for its messages; both are usually pointers. Nothing that has
+// left is kept. A Matcher is not safe for concurrent use.
+type Matcher[R, M any] struct {
+	receives store[R]
+	messages store[M]
+	clock    uint64 // the last number given to an entry
+	arrival  uint64 // the last number given to a message
+	prqFull  *FullError
+	umqFull  *FullError
+	prq, umq queue
+}
+
+// New returns a Matcher with empty queues.
+func New[R, M any](l Limits) *Matcher[R, M] {
+	m := &Matcher[R, M]{}
+	m.prq.init(limit(l.Posted))
+	m.umq.init(limit(l.Unexpected))
+	m.prqFull = &FullError{Queue: Posted, Limit: m.prq.limit}
+	m.umqFull = &FullError{Queue: Unexpected, Limit: m.umq.limit}
+	return m
+}
+
+// Post posts a receive of messages from source with tag; either may be a
+// wildcard. If unexpected messages fit, the oldest of them leaves the UMQ and
+// is returned with ok; the handle is zero then. Otherwise the receive is queued
+// and its handle returned. The error is a *FullError if the PRQ is at its
+// limit, and a *KeyError if source or tag is below -1; nothing is queued then.
+func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, err error) {
+	if source < AnySource || tag < AnyTag {
+		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
+	}
+	key := makeKey(source, tag)
+	if i := m.umq.message(key); i != 0 {
+		return m.takeMessage(i), true, h, nil
+	}
+	if m.prq.length >= m.prq.limit {
+		return msg, false, h, m.prqFull
+	}
+	m.clock++
+	i := m.prq.push(key, m.clock)
+	m.receives.put(i, r)
+	return msg, false, m.prq.handle(i), nil
+}
+
+// Arrive presents a message from source with tag. If posted receives fit, the
+// oldest of them leaves the PRQ and is returned with ok; the handle is zero
+// then. Otherwise the message is queued and its handle returned. The error is a
+// *FullError if the UMQ is at its limit, and a *KeyError if source or tag is
+// negative; nothing is queued then. Order tells the message's place for
+// Restore.
+func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, h Handle, err error) {
+	if source < 0 || tag < 0 {
+		return r, false, h, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
+	}
+	m.clock++
+	m.arrival = m.clock
+	key := makeKey(source, tag)
+	if m.prq.length != 0 {
+		if i := m.prq.receive(key); i != 0 {
+			return m.takeReceive(i), true, h, nil
+		}
+	}
+	if m.umq.length >= m.umq.limit {
+		return r, false, h, m.umqFull
+	}
+	i := m.umq.push(key, m.clock)
+	m.messages.put(i, msg)
+	return r, false, m.umq.handle(i), nil
+}
+
+// Order returns the place that the last Arrive gave its message among all that
+// arrived, whether it matched or was queued. It is 0 before the first Arrive.
+func (m *Matcher[R, M]) Order() uint64 { return m.arrival }
+
+// Restore is Arrive for a message that was matched before and whose receive was
+// given up. If it is queued, it takes its old place, before every message that
+// arrived after it; order is what Order returned after its Arrive. Besides the
+// errors of Arrive there is *OrderError. Restore takes time linear in the
+// number of younger messages queued, and does not change Order.
+func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok bool, h Handle, err error) {
+	if source < 0 || tag < 0 {
+		return r, false, h, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
+	}
+	if order == 0 || order > m.arrival {
+		return r, false, h, &OrderError{Order: order, Last: m.arrival}
+	}
+	key := makeKey(source, tag)
+	if m.prq.length != 0 {
+		if i := m.prq.receive(key); i != 0 {
+			return m.takeReceive(i), true, h, nil
+		}
+	}
+	if m.umq.length >= m.umq.limit {
+		return r, false, h, m.umqFull
+	}
+	i := m.umq.insert(key, order)
+	if i == 0 {
+		return r, false, h, &OrderError{Order: order, Last: m.arrival}
+	}
+	m.messages.put(i, msg)
+	return r, false, m.umq.handle(i), nil
+}
+
+// CancelPosted takes a receive out of the PRQ. It reports false if the handle
+// names no queued receive, for instance because it has matched.
+func (m *Matcher[R, M]) CancelPosted(h Handle) (r R, ok bool) {
+	i := m.prq.lookup(h)
+	if i == 0 {
+		return r, false
+	}
+	m.prq.remove(i)
+	return m.receives.take(i), true
+}
+
+// RemoveUnexpected takes a message out of the UMQ that its sender has
+// withdrawn. It reports false if the handle names no queued message.
+func (m *Matcher[R, M]) RemoveUnexpected(h Handle) (msg M, ok bool) {
+	i := m.umq.lookup(h)
+	if i == 0 {
+		return msg, false
+	}
+	m.umq.remove(i)
+	return m.messages.take(i), true
+}
+
+// Probe returns the unexpected message that a receive from source with tag
+// would get, and leaves it queued. A source or tag below -1 finds none.
+func (m *Matcher[R, M]) Probe(source, tag int32) (msg M, ok bool) {
+	if i := m.probe(source, tag); i != 0 {
+		return *m.messages.at(i), true
+	}
+	return msg, false
+}
+
+// Claim is Probe, but takes the message out of the UMQ, as a matched probe
+// does.
+func (m *Matcher[R, M]) Claim(source, tag int32) (msg M, ok bool) {
+	if i := m.probe(source, tag); i != 0 {
+		return m.takeMessage(i), true
+	}
+	return msg, false
+}
+
+func (m *Matcher[R, M]) probe(source, tag int32) uint32 {
+	if source < AnySource || tag < AnyTag {
+		return 0
+	}
+	return m.umq.message(makeKey(source, tag))
+}
+
+func (m *Matcher[R, M]) takeReceive(i uint32) R {
+	m.prq.hit(i)
+	m.prq.remove(i)
+	return m.receives.take(i)
+}
+
+func (m *Matcher[R, M]) takeMessage(i uint32) M {
+	m.umq.hit(i)
+	m.umq.remove(i)
+	return m.messages.take(i)
+}
+
+// Posted returns the number of receives in the PRQ.
+func (m *Matcher[R, M]) Posted() int { return m.prq.length }
+
+// Unexpected returns the number of messages in the UMQ.
+func (m *Matcher[R, M]) Unexpected() int { return m.umq.length }
+
+// EachPosted calls yield for every receive in the PRQ, oldest first, until it
+// returns false. yield must not call methods that change the queues.
+func (m *Matcher[R, M]) EachPosted(yield func(source, tag int32, r R) bool) {
+	each(&m.prq, &m.receives, yield)
+}
+
+// EachUnexpected calls yield for every message in the UMQ, oldest first, until
+// it returns false. yield must not call methods that change the queues.
+func (m *Matcher[R, M]) EachUnexpected(yield func(source, tag int32, msg M) bool) {
+	each(&m.umq, &m.messages, yield)
+}
+
+func each[T any](q *queue, s *store[T], yield func(source, tag int32, item T) bool) {
+	for i := q.oldest; i != 0; i = q.age(i).younger {
+		source, tag := splitKey(q.at(i).key)
+		if !yield(source, tag, *s.at(i)) {
+			return
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package match
+
+// store keeps what the entries of a queue stand for, under their numbers.
+type store[T any] []*[segLen]T
+
+func (s store[T]) at(i uint32) *T { return &s[i>>segBits][i&segMask] }
+
+func (s *store[T]) put(i uint32, item T) {
+	if int(i>>segBits) >= len(*s) {
+		*s = append(*s, new([segLen]T))
+	}
+	*s.at(i) = item
+}
+
+// take empties an entry, so that the garbage collector is not held up.
+func (s store[T]) take(i uint32) T {
+	p := s.at(i)
+	item := *p
+	var zero T
+	*p = zero
+	return item
+}

@@ -1,0 +1,53 @@
+package mpe
+
+import (
+	"bytes"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+)
+
+// outbound is a message in the hands of an extended peer's state machine.
+type outbound struct {
+	// req is the send, or nil when its caller has its buffer back.
+	req *Request
+	// buf is the payload: the caller's, or a copy of the engine's (own).
+	buf  []byte
+	own  bool
+	used bool
+	// length and tag describe it to people once req is gone.
+	length int64
+	tag    int32
+}
+
+// outbox holds the messages of a peer by their ID.
+type outbox struct {
+	slots []outbound
+	free  []extended.ID
+}
+
+// add makes room for a send.
+func (b *outbox) add(r *Request) extended.ID {
+	o := outbound{req: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag}
+	if last := len(b.free) - 1; last >= 0 {
+		id := b.free[last]
+		b.free = b.free[:last]
+		b.slots[id-1] = o
+		return id
+	}
+	b.slots = append(b.slots, o)
+	return extended.ID(len(b.slots))
+}
+
+func (b *outbox) at(id extended.ID) *outbound { return &b.slots[id-1] }
+
+// remove gives the room back.
+func (b *outbox) remove(id extended.ID) {
+	b.slots[id-1] = outbound{}
+	b.free = append(b.free, id)
+}
+
+// orphan goes on with a copy of the payload of a send that was given up.
+func (b *outbox) orphan(r *Request) {
+	o := b.at(r.out)
+	o.req, o.buf, o.own = nil, bytes.Clone(o.buf), true
+}

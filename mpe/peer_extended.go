@@ -1,0 +1,250 @@
+package mpe
+
+import (
+	"errors"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// sendExtended hands a send to an extended peer's state machine.
+func (e *Engine) sendExtended(r *Request) {
+	p := r.p
+	r.out = p.outs.add(r)
+	e.xacts = p.conn.Send(e.now(), extended.SendOp{
+		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
+	}, e.xacts[:0])
+	e.actExtended(p, nil)
+}
+
+// actExtended carries out the actions in e.xacts.
+func (e *Engine) actExtended(p *peer, a *Arrival) {
+	e.touch(p)
+	for i := range e.xacts {
+		act := &e.xacts[i]
+		switch act.Kind {
+		case extended.Transmit:
+			var payload []byte
+			if act.Length > 0 {
+				payload = p.outs.at(act.ID).buf[act.Offset : act.Offset+act.Length]
+			}
+			e.packet(p, &act.Header, payload)
+		case extended.TransmitAck:
+			e.packet(p, &act.Header, act.Payload)
+			e.flushPackets(p)
+		case extended.Buffered:
+			e.buffered(p, act.ID)
+		case extended.SendDone:
+			// Packets that read the payload go first.
+			e.flushPackets(p)
+			e.extendedSent(p, act)
+		case extended.Open:
+			e.opened(p, act)
+		case extended.Copy:
+			p.ins[act.Message].store(act.Offset, act.Payload)
+		case extended.Arrived:
+			e.extendedArrived(p, act.Message)
+		case extended.Lost:
+			e.lost(p, act)
+		case extended.Drop:
+			p.extDrops[act.Reason]++
+			e.cfg.Observer.DroppedExtended(e.rank, p.rank, a, act)
+		case extended.Note:
+			p.extEvents[act.Event]++
+			e.cfg.Observer.NotedExtended(e.rank, p.rank, act)
+		}
+	}
+	e.flushPackets(p)
+	clear(e.xacts)
+	e.xacts = e.xacts[:0]
+}
+
+// buffered ends the send of an eager message: what may have to be repeated is
+// repeated from a copy.
+func (e *Engine) buffered(p *peer, id extended.ID) {
+	o := p.outs.at(id)
+	r := o.req
+	if r == nil || o.own {
+		return
+	}
+	buf := e.buffers.get(len(o.buf))
+	copy(buf, o.buf)
+	o.buf, o.own, o.req = buf, true, nil
+	r.status.Phases.Start, r.status.Phases.Data = r.posted, e.now()
+	e.finish(r, nil)
+}
+
+// extendedSent ends a message that the peer has, or will never have.
+func (e *Engine) extendedSent(p *peer, act *extended.Action) {
+	o := p.outs.at(act.ID)
+	err := act.Err
+	if errors.Is(err, extended.ErrWithdrawn) {
+		err = ErrCancelled
+		if e.state != running {
+			err = ErrClosed
+		}
+	}
+	switch r := o.req; {
+	case r != nil:
+		r.status.Phases.Start, r.status.Phases.Ack = r.posted, e.now()
+		e.finish(r, err)
+	case err != nil && !errors.Is(err, ErrCancelled):
+		// Its caller was told that it is on its way.
+		p.failures++
+		e.cfg.Observer.Done(e.rank, Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)
+	}
+	if o.own {
+		e.buffers.put(o.buf)
+	}
+	p.outs.remove(act.ID)
+}
+
+// opened announces a message.
+func (e *Engine) opened(p *peer, act *extended.Action) {
+	in := &inbound{
+		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,
+		p: p, num: act.Message, room: act.Length,
+	}
+	now := e.now()
+	in.phases.Start, in.phases.Request = now, now
+	p.ins[act.Message] = in
+	if err := e.announce(in); err != nil {
+		// The matcher has room for all that the peers have credit for.
+		panic("mpe: " + err.Error())
+	}
+	if act.Eager && in.req == nil {
+		// As long as the peer's credit reaches, and no longer.
+		in.buf, in.own = e.buffers.get(int(in.bytes)), true
+	}
+}
+
+// joinExtended hands a message to the receive that it was matched with. Its
+// sender is told at the end of the event (settle).
+func (e *Engine) joinExtended(in *inbound, r *Request) {
+	e.takeOver(in, r)
+	if !in.accepted {
+		in.accepted = true
+		if !in.own && !in.arrived {
+			in.room = min(in.bytes, int64(len(r.buf)))
+		}
+		e.accepts = append(e.accepts, in)
+	}
+	if in.arrived {
+		delete(in.p.ins, in.num)
+		e.deliver(in)
+	}
+}
+
+// accept tells the senders of messages that receives were found.
+func (e *Engine) accept() {
+	for i := 0; i < len(e.accepts); i++ {
+		in := e.accepts[i]
+		e.accepts[i] = nil
+		if p := in.p; p != nil {
+			e.xacts = p.conn.Accept(e.now(), in.num, in.room, e.xacts[:0])
+			e.actExtended(p, nil)
+		}
+	}
+	e.accepts = e.accepts[:0]
+}
+
+func (e *Engine) extendedArrived(p *peer, m extended.Message) {
+	in := p.ins[m]
+	in.arrived = true
+	in.phases.Data = e.now()
+	if in.req != nil {
+		delete(p.ins, m)
+		e.deliver(in)
+	} else if in.accepted { // its receive was given up: it is complete, and no longer the peer's
+		delete(p.ins, m)
+		in.p = nil
+	}
+}
+
+// lost ends a message that will never be complete.
+func (e *Engine) lost(p *peer, act *extended.Action) {
+	in := p.ins[act.Message]
+	delete(p.ins, act.Message)
+	in.p = nil
+	if r := in.req; r != nil {
+		in.req = nil
+		r.status = in.status()
+		p.failures++
+		e.finish(r, act.Err)
+		return
+	}
+	e.matcher(in.comm).RemoveUnexpected(in.handle)
+	e.forget(in)
+}
+
+// takeBackExtended is takeBack for a send to an extended peer.
+func (e *Engine) takeBackExtended(r *Request, ask bool) bool {
+	p := r.p
+	acts, w := p.conn.Withdraw(e.now(), r.out, e.xacts[:0])
+	e.xacts = acts
+	e.actExtended(p, nil)
+	if w == extended.Gone {
+		p.outs.remove(r.out)
+		return true
+	}
+	r.cancel = ask
+	return false
+}
+
+// failUnsent ends the sends of which the peer knows nothing, and asks for those
+// back that no receive has matched.
+func (e *Engine) failUnsent(p *peer, err error) {
+	for i := range p.outs.slots {
+		if r := p.outs.slots[i].req; r != nil && e.takeBackExtended(r, false) {
+			e.finish(r, err)
+		}
+	}
+}
+
+// failExtended ends everything that is under way with the peer, and tells it.
+func (e *Engine) failExtended(p *peer, err error) {
+	e.xacts = p.conn.Goodbye(e.xacts[:0])
+	e.actExtended(p, nil)
+	for i := range p.outs.slots {
+		if r := p.outs.slots[i].req; r != nil {
+			p.outs.slots[i].req = nil
+			e.finish(r, err)
+		}
+	}
+	for _, in := range p.ins {
+		if r := in.req; r != nil {
+			in.req = nil
+			e.finish(r, err)
+		}
+	}
+}
+
+// packetBatch is how many packets are handed to a transport at a time, at most.
+const packetBatch = 64
+
+// packet puts a packet into the batch.
+func (e *Engine) packet(p *peer, h *protocol.ExtHeader, payload []byte) {
+	if e.queued == len(e.packets) {
+		e.flushPackets(p)
+	}
+	pk := &e.packets[e.queued]
+	e.queued++
+	protocol.PutExtended(pk.Header[:], h, payload)
+	pk.Payload = payload
+	p.sent(h.Type, protocol.ExtHeaderLen+len(payload))
+}
+
+// flushPackets sends the batch. What a network refuses it has lost: packets are
+// repeated until they are acknowledged, and the error is kept to explain why
+// that does not happen.
+func (e *Engine) flushPackets(p *peer) {
+	if e.queued == 0 {
+		return
+	}
+	_, err := p.packets.SendPackets(p.rank, e.packets[:e.queued])
+	for i := range e.packets[:e.queued] {
+		e.packets[i].Payload = nil
+	}
+	e.queued = 0
+	p.sendFailed(e, err)
+}

@@ -1,0 +1,152 @@
+package mpe
+
+import (
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// act carries out the actions in e.acts, and those that they bring about.
+func (e *Engine) act(p *peer, a *Arrival) {
+	e.touch(p)
+	for i := 0; ; i++ {
+		if i == len(e.acts) {
+			// Whatever happened may have parked a SEND_REQUEST.
+			if !e.sawRequest(p) || i == len(e.acts) {
+				break
+			}
+		}
+		switch act := e.acts[i]; act.Kind {
+		case handshake.Transmit:
+			e.transmit(p, act)
+		case handshake.TransmitData:
+			e.transmitData(p, act)
+		case handshake.Copy:
+			p.recving.store(act)
+		case handshake.SendDone:
+			e.sendDone(p, act)
+		case handshake.RecvDone:
+			e.recvDone(p, act)
+		case handshake.Drop:
+			e.dropped(p, a, act)
+		case handshake.Note:
+			p.events[act.Event]++
+			e.cfg.Observer.Noted(e.rank, p.rank, act)
+		}
+	}
+	clear(e.acts) // lets go of payload and requests
+	e.acts = e.acts[:0]
+}
+
+func (e *Engine) dropped(p *peer, a *Arrival, act handshake.Action) {
+	p.drops[act.Reason]++
+	e.cfg.Observer.Dropped(e.rank, p.rank, a, act)
+}
+
+// store writes payload where it belongs.
+func (r *Request) store(act handshake.Action) { copy(r.buf[act.Offset:], act.Payload) }
+
+// nextSend hands the next queued send to the pair, if it is free for one.
+func (e *Engine) nextSend(p *peer) {
+	for p.sending == nil {
+		r := p.sendq.pop()
+		if r == nil {
+			return
+		}
+		op := handshake.SendOp{ID: r.id, Words: r.words(), Datatype: r.datatype, Tag: uint8(r.tag)}
+		p.sending = r
+		acts, err := p.pair.Send(e.now(), op, e.acts)
+		e.acts = acts
+		if err != nil {
+			p.sending = nil
+			e.finish(r, err)
+		}
+	}
+}
+
+// sawRequest announces the message whose SEND_REQUEST is parked in an idle pair,
+// and reports whether a receive has taken it. While it waits for one, the same
+// request again is the same message (P5).
+func (e *Engine) sawRequest(p *peer) bool {
+	if p.recving != nil {
+		return false
+	}
+	h, at, ok := p.pair.Parked()
+	if !ok {
+		return false
+	}
+	old := p.announced
+	if old != nil && old.tag == int32(h.Tag) && old.datatype == h.Call.Datatype() {
+		return false
+	}
+	if old != nil { // replaced by another
+		e.matcher(old.comm).RemoveUnexpected(old.handle)
+	}
+	in := &inbound{source: p.rank, tag: int32(h.Tag), bytes: UnknownLength, datatype: h.Call.Datatype(), p: p}
+	in.phases.Start, in.phases.Request = at, at
+	p.announced = in
+	if err := e.announce(in); err != nil {
+		p.announced = nil // the peer will ask again
+	}
+	return p.recving != nil
+}
+
+// joinPair hands the receive that a parked SEND_REQUEST was matched with to the
+// pair, which clears it.
+func (e *Engine) joinPair(in *inbound, r *Request) {
+	p := in.p
+	p.announced = nil
+	p.recving = r
+	r.in = in
+	e.touch(p)
+	acts, err := p.pair.Recv(e.now(), handshake.RecvOp{
+		ID: r.id, Words: r.words(), Datatype: r.datatype, Any: r.anyDatatype, Tag: uint8(in.tag),
+	}, e.acts)
+	e.acts = acts
+	if err != nil { // cannot be: p.recving was nil
+		p.recving = nil
+		e.finish(r, err)
+	}
+}
+
+func (e *Engine) sendDone(p *peer, act handshake.Action) {
+	r := p.sending
+	p.sending = nil
+	r.status.Phases = act.Phases
+	if !r.orphan {
+		e.finish(r, act.Err)
+	}
+	e.nextSend(p)
+}
+
+func (e *Engine) recvDone(p *peer, act handshake.Action) {
+	r := p.recving
+	p.recving = nil
+	tag := int(act.Header.Tag)
+	if p.noTags() && r.tag != AnyTag {
+		tag = int(r.tag)
+	}
+	r.status = Status{
+		Peer: p.rank, Words: act.Words, Bytes: int64(act.Words) * protocol.WordLen,
+		Datatype: act.Header.Call.Datatype(), Tag: tag, Phases: act.Phases,
+	}
+	// The pair has had the receive only since its SEND_REQUEST was there.
+	r.status.Phases.Start = r.posted
+	switch {
+	case !r.orphan:
+		if act.Err == nil {
+			p.recvsDone++
+		}
+		e.finish(r, act.Err)
+	case act.Err == nil:
+		// It arrived for a receive that was given up: it goes to the next
+		// one that it fits.
+		in := &inbound{
+			source: p.rank, tag: int32(act.Header.Tag), bytes: r.status.Bytes, datatype: r.status.Datatype,
+			buf: r.buf, own: true, room: int64(len(r.buf)), arrived: true, phases: act.Phases,
+		}
+		in.got = min(in.bytes, in.room)
+		if err := e.announce(in); err != nil {
+			e.forget(in)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package mpi
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Tags of the library's own messages. Below them there is room for those of
+// collective operations.
+const (
+	// tagMake is for Dup and Split, with the count of calls in the lower bits.
+	tagMake = 1 << 29
+	// tagCreate is for Create, with the caller's tag in the lower bits.
+	tagCreate = 1 << 30
+)
+
+// agreement is what the members of a new communicator tell each other: all send
+// to the first of them, the root, and it answers all.
+type agreement struct {
+	call    call
+	dev     mpe.Device
+	members []int // ranks of the world
+	me      int   // index of the calling rank
+	comm    uint32
+	tag     int
+}
+
+// ballot is what a member brings along.
+type ballot struct {
+	offer      uint32
+	color, key int64
+}
+
+const ballotLen = 4 + 8 + 8
+
+func (v ballot) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, v.offer)
+	b = binary.LittleEndian.AppendUint64(b, uint64(v.color))
+	return binary.LittleEndian.AppendUint64(b, uint64(v.key))
+}
+
+func readBallot(b []byte) ballot {
+	return ballot{
+		offer: binary.LittleEndian.Uint32(b),
+		color: int64(binary.LittleEndian.Uint64(b[4:])),
+		key:   int64(binary.LittleEndian.Uint64(b[12:])),
+	}
+}
+
+// run agrees on a number, and gives the ballots of all members.
+func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32, []ballot, error) {
+	n.begin()
+	defer n.end()
+	for attempt := 0; ; attempt++ {
+		mine := ballot{offer: n.offer(attempt), color: int64(color), key: int64(key)}
+		all, err := a.exchange(ctx, mine.append(nil))
+		if err != nil {
+			return 0, nil, err
+		}
+		ballots := make([]ballot, len(a.members))
+		var number uint32
+		for i := range ballots {
+			ballots[i] = readBallot(all[i*ballotLen:])
+			number = max(number, ballots[i].offer)
+		}
+		if number == noNumber {
+			return 0, nil, a.call.failf(ErrIntern, "a member has used up the numbers of communicators: start the program again, and make fewer of them")
+		}
+		claimed := []byte{0, 0, 0, 0} // a whole word, as all messages of ours
+		if n.claim(number) {
+			claimed[0] = 1
+		}
+		if all, err = a.exchange(ctx, claimed); err != nil {
+			return 0, nil, err
+		}
+		unanimous := true
+		for i := range a.members {
+			unanimous = unanimous && all[i*len(claimed)] == 1
+		}
+		if unanimous {
+			return number, ballots, nil
+		}
+	}
+}
+
+// exchange gives every member the parts of all, in the members' order. All parts
+// are of the same size.
+func (a *agreement) exchange(ctx context.Context, part []byte) ([]byte, error) {
+	all := make([]byte, len(part)*len(a.members))
+	if a.me != 0 {
+		if err := a.all(ctx, a.operation(mpe.OpSend, 0, part)); err != nil {
+			return nil, err
+		}
+		return all, a.all(ctx, a.operation(mpe.OpRecv, 0, all))
+	}
+	copy(all, part)
+	var gather, answer []mpe.Operation
+	for i := 1; i < len(a.members); i++ {
+		gather = append(gather, a.operation(mpe.OpRecv, i, all[i*len(part):(i+1)*len(part)]))
+		answer = append(answer, a.operation(mpe.OpSend, i, all))
+	}
+	if err := a.all(ctx, gather...); err != nil {
+		return nil, err
+	}
+	return all, a.all(ctx, answer...)
+}
+
+func (a *agreement) operation(kind mpe.OpKind, member int, buf []byte) mpe.Operation {
+	return mpe.Operation{Kind: kind, Peer: a.members[member], Tag: a.tag, Comm: a.comm, Buf: buf}
+}
+
+// all carries operations out and waits for them. When one fails, those after it
+// are taken back.
+func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error {
+	var ops []mpe.Op
+	var failed error
+	for _, o := range operations {
+		op, err := a.dev.Start(o)
+		if err != nil {
+			failed = a.call.fail(err)
+			break
+		}
+		ops = append(ops, op)
+	}
+	for i, op := range ops {
+		if failed != nil {
+			op.Cancel()
+		}
+		st, err := op.Wait(ctx)
+		switch {
+		case failed != nil: // that one is told
+		case err != nil:
+			failed = a.call.fail(err)
+		case operations[i].Kind == mpe.OpRecv && st.Bytes != int64(len(operations[i].Buf)):
+			failed = a.call.failf(ErrIntern, "rank %d of the world sent %d bytes where %d belong: not all members made the same call, or they run different versions",
+				operations[i].Peer, st.Bytes, len(operations[i].Buf))
+		}
+	}
+	return failed
+}

@@ -1,0 +1,121 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Class is an error class of the MPI standard. errors.Is(err, ErrTruncate)
+// tells whether err is of that class; the numbers are those of Open MPI.
+type Class int //nolint:errname // the standard calls it a class
+
+// The error classes.
+const (
+	Success     Class = iota //nolint:errname // the standard's name, and no error
+	ErrBuffer                // no buffer for buffered sends, or not enough of it
+	ErrCount                 // a number of elements that cannot be sent or received
+	ErrType                  // a datatype that does not fit
+	ErrTag                   // a tag that does not exist, or that the wire cannot carry
+	ErrComm                  // a communicator that does not exist, or that the wire cannot carry
+	ErrRank                  // a rank that does not exist
+	ErrRequest               // a request that cannot be used so
+	ErrRoot                  // a root that does not exist
+	ErrGroup                 // a group that does not fit
+	ErrOp                    // an operation that does not fit
+	ErrTopology              // a topology that does not fit
+	ErrDims                  // dimensions that do not fit
+	ErrArg                   // any other argument
+	ErrUnknown               // an error of no known kind
+	ErrTruncate              // a message longer than its buffer
+	ErrOther                 // see the error's text
+	ErrIntern                // a mistake in this library or below
+	ErrInStatus              // see the errors of the statuses
+	ErrPending               // a request that has not ended
+)
+
+var classNames = [...][2]string{
+	{"MPI_SUCCESS", "no error"},
+	{"MPI_ERR_BUFFER", "no room in the buffer for buffered sends"},
+	{"MPI_ERR_COUNT", "invalid count"},
+	{"MPI_ERR_TYPE", "invalid datatype"},
+	{"MPI_ERR_TAG", "invalid tag"},
+	{"MPI_ERR_COMM", "invalid communicator"},
+	{"MPI_ERR_RANK", "invalid rank"},
+	{"MPI_ERR_REQUEST", "invalid request"},
+	{"MPI_ERR_ROOT", "invalid root"},
+	{"MPI_ERR_GROUP", "invalid group"},
+	{"MPI_ERR_OP", "invalid operation"},
+	{"MPI_ERR_TOPOLOGY", "invalid topology"},
+	{"MPI_ERR_DIMS", "invalid dimensions"},
+	{"MPI_ERR_ARG", "invalid argument"},
+	{"MPI_ERR_UNKNOWN", "unknown error"},
+	{"MPI_ERR_TRUNCATE", "the message is longer than the buffer"},
+	{"MPI_ERR_OTHER", "other error"},
+	{"MPI_ERR_INTERN", "internal error"},
+	{"MPI_ERR_IN_STATUS", "the error is in the statuses"},
+	{"MPI_ERR_PENDING", "the request has not ended"},
+}
+
+// String is the standard's name of the class.
+func (c Class) String() string {
+	if c < 0 || int(c) >= len(classNames) {
+		return fmt.Sprintf("class(%d)", int(c))
+	}
+	return classNames[c][0]
+}
+
+// Error makes a class a target for errors.Is.
+func (c Class) Error() string {
+	if c < 0 || int(c) >= len(classNames) {
+		return c.String()
+	}
+	return c.String() + ": " + classNames[c][1]
+}
+
+// ClassOf gives the class of an error of this package: Success for nil,
+// ErrUnknown for an error that is not one of this package's.
+func ClassOf(err error) Class {
+	var e *Error
+	var c Class
+	switch {
+	case err == nil:
+		return Success
+	case errors.As(err, &e):
+		return e.Class
+	case errors.As(err, &c):
+		return c
+	}
+	return ErrUnknown
+}
+
+// deviceClasses says of which class the errors of a device are.
+var deviceClasses = []struct {
+	err   error
+	class Class
+}{
+	{handshake.ErrTruncated, ErrTruncate},
+	{mpe.ErrRank, ErrRank},
+	{mpe.ErrLength, ErrCount},
+	{handshake.ErrEmpty, ErrCount},
+	{handshake.ErrTooLong, ErrCount},
+	{mpe.ErrTag, ErrTag},
+	{mpe.ErrWildcard, ErrTag},
+	{mpe.ErrComm, ErrComm},
+	{context.Canceled, ErrOther},
+	{context.DeadlineExceeded, ErrOther},
+	{mpe.ErrClosed, ErrOther},
+	{mpe.ErrFull, ErrOther},
+}
+
+func classOfDevice(err error) Class {
+	for _, d := range deviceClasses {
+		if errors.Is(err, d.err) {
+			return d.class
+		}
+	}
+	return ErrOther
+}

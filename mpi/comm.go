@@ -1,0 +1,147 @@
+package mpi
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Comm is a communicator: a group of ranks whose messages are kept apart from
+// those of every other communicator. Its methods, and the functions that take
+// it, may be called from any number of goroutines at a time
+// (MPI_THREAD_MULTIPLE), except that the collective ones, Dup and Split, must
+// be called in the same order by all members, and so one at a time.
+type Comm struct {
+	p      *process
+	number uint32
+	group  *Group
+	rank   int
+	// local gives the communicator's rank of a rank of the world, or Undefined.
+	local []int
+	freed atomic.Bool
+	// made counts the calls of Dup and Split, so that what is left of a
+	// failed one is not taken for a part of the next.
+	made atomic.Uint32
+	// broken is set when one of them has failed half way.
+	broken atomic.Bool
+
+	mu   sync.Mutex
+	name string
+}
+
+// comm makes a communicator of group, which the calling rank is a member of.
+func (p *process) comm(number uint32, group *Group, name string) *Comm {
+	c := &Comm{p: p, number: number, group: group, rank: group.Rank(), name: name}
+	c.local = make([]int, len(p.peers))
+	for i := range c.local {
+		c.local[i] = Undefined
+	}
+	for i, r := range group.ranks {
+		c.local[r] = i
+	}
+	return c
+}
+
+// Rank is the calling rank's number in the communicator, and Undefined if c is
+// nil, as Split and Create return it to those who are not members.
+func (c *Comm) Rank() int {
+	if c == nil {
+		return Undefined
+	}
+	return c.rank
+}
+
+// Size is the number of ranks, 0 if c is nil.
+func (c *Comm) Size() int {
+	if c == nil {
+		return 0
+	}
+	return c.group.Size()
+}
+
+// Group is the group of the communicator's ranks.
+func (c *Comm) Group() *Group {
+	if c == nil {
+		return nil
+	}
+	return c.group
+}
+
+// PeerInfo is what the device says of the communicator's rank r, such as its
+// profile and what its wire cannot carry.
+func (c *Comm) PeerInfo(r int) (mpe.PeerInfo, error) {
+	k := c.callf("PeerInfo")
+	if err := k.check(); err != nil {
+		return mpe.PeerInfo{}, err
+	}
+	if r < 0 || r >= c.Size() {
+		return mpe.PeerInfo{}, k.noRank(r)
+	}
+	return c.p.peers[c.group.ranks[r]], nil
+}
+
+// Compare gives Ident for the same communicator, Congruent for one of the same
+// ranks in the same order, Similar for the same ranks in another order, and
+// Unequal otherwise.
+func (c *Comm) Compare(other *Comm) Comparison {
+	if c == other {
+		return Ident
+	}
+	if c == nil || other == nil || c.p != other.p {
+		return Unequal
+	}
+	if r := c.group.Compare(other.group); r != Ident {
+		return r
+	}
+	return Congruent
+}
+
+// Free gives the communicator up. Calls that are made with it from now on fail
+// with ErrComm; requests that are under way end as they would have. It is
+// local: nothing is sent, and no other rank is waited for. The number of a
+// communicator is not used again.
+func (c *Comm) Free() error {
+	k := c.callf("Free")
+	if err := k.check(); err != nil {
+		return err
+	}
+	if c.number == worldNumber {
+		return k.failf(ErrComm, "the world cannot be freed: Finalize ends it")
+	}
+	c.freed.Store(true)
+	return nil
+}
+
+// Name is the name given by SetName; "world" for the world and "" for other
+// communicators if there is none.
+func (c *Comm) Name() string {
+	if c == nil {
+		return ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.name
+}
+
+// SetName names the communicator, for error messages. It is local.
+func (c *Comm) SetName(name string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.name = name
+}
+
+// String is the name, or a description.
+func (c *Comm) String() string {
+	if c == nil {
+		return "the nil communicator"
+	}
+	if name := c.Name(); name != "" {
+		return name
+	}
+	return fmt.Sprintf("communicator %d", c.number)
+}

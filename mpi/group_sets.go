@@ -1,0 +1,153 @@
+package mpi
+
+import (
+	"math"
+	"slices"
+)
+
+// Union has the ranks of g in their order, and then those of other that are not
+// in g.
+func (g *Group) Union(other *Group) *Group {
+	ranks := append(slices.Clone(g.members()), other.without(g)...)
+	return &Group{ranks: ranks, self: caller(g, other)}
+}
+
+// Intersection has the ranks of g that are in other, in g's order.
+func (g *Group) Intersection(other *Group) *Group {
+	return &Group{ranks: g.without(g.Difference(other)), self: caller(g, other)}
+}
+
+// Difference has the ranks of g that are not in other, in g's order.
+func (g *Group) Difference(other *Group) *Group {
+	return &Group{ranks: g.without(other), self: caller(g, other)}
+}
+
+// without gives the ranks of g that are not in other.
+func (g *Group) without(other *Group) []int {
+	in := other.index()
+	var ranks []int
+	for _, r := range g.members() {
+		if _, ok := in[r]; !ok {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+func (g *Group) members() []int {
+	if g == nil {
+		return nil
+	}
+	return g.ranks
+}
+
+// caller is the calling rank, which a group that is nil does not know.
+func caller(groups ...*Group) int {
+	for _, g := range groups {
+		if g != nil {
+			return g.self
+		}
+	}
+	return Undefined
+}
+
+// Incl has the given ranks of g in the given order. Each may be given once.
+func (g *Group) Incl(ranks ...int) (*Group, error) {
+	return g.incl("Group.Incl", ranks)
+}
+
+// Excl has the ranks of g but the given ones, in g's order. Each may be given
+// once.
+func (g *Group) Excl(ranks ...int) (*Group, error) {
+	return g.excl("Group.Excl", ranks)
+}
+
+// Range is the ranks First, First+Stride, First+2·Stride and so on, not beyond
+// Last. Stride may be negative, but not 0.
+type Range struct{ First, Last, Stride int }
+
+// RangeIncl is Incl with the ranks of all ranges, one range after another.
+func (g *Group) RangeIncl(ranges ...Range) (*Group, error) {
+	const op = "Group.RangeIncl"
+	ranks, err := g.expand(op, ranges)
+	if err != nil {
+		return nil, err
+	}
+	return g.incl(op, ranks)
+}
+
+// RangeExcl is Excl with the ranks of all ranges.
+func (g *Group) RangeExcl(ranges ...Range) (*Group, error) {
+	const op = "Group.RangeExcl"
+	ranks, err := g.expand(op, ranges)
+	if err != nil {
+		return nil, err
+	}
+	return g.excl(op, ranks)
+}
+
+func (g *Group) incl(op string, ranks []int) (*Group, error) {
+	if _, err := g.mark(op, ranks); err != nil {
+		return nil, err
+	}
+	out := &Group{self: caller(g), ranks: make([]int, len(ranks))}
+	for i, r := range ranks {
+		out.ranks[i] = g.ranks[r]
+	}
+	return out, nil
+}
+
+func (g *Group) excl(op string, ranks []int) (*Group, error) {
+	marked, err := g.mark(op, ranks)
+	if err != nil {
+		return nil, err
+	}
+	out := &Group{self: caller(g)}
+	for i, m := range marked {
+		if !m {
+			out.ranks = append(out.ranks, g.ranks[i])
+		}
+	}
+	return out, nil
+}
+
+// mark checks that ranks are the group's and different, and marks them.
+func (g *Group) mark(op string, ranks []int) ([]bool, error) {
+	marked := make([]bool, g.Size())
+	for _, r := range ranks {
+		if r < 0 || r >= len(marked) {
+			return nil, g.noRank(op, r)
+		}
+		if marked[r] {
+			return nil, errorf(ErrRank, op, "rank %d is given twice", r)
+		}
+		marked[r] = true
+	}
+	return marked, nil
+}
+
+func (g *Group) expand(op string, ranges []Range) ([]int, error) {
+	var ranks []int
+	for _, r := range ranges {
+		if r.Stride == 0 {
+			return nil, errorf(ErrArg, op, "the stride of range %d to %d is 0", r.First, r.Last)
+		}
+		if r.First < 0 || r.First >= g.Size() {
+			return nil, g.noRank(op, r.First)
+		}
+		if r.Last < math.MinInt32 || r.Last > math.MaxInt32 {
+			return nil, g.noRank(op, r.Last)
+		}
+		if r.First != r.Last && (r.First < r.Last) != (r.Stride > 0) {
+			continue // as the standard's formula gives none
+		}
+		for i := 0; i <= (r.Last-r.First)/r.Stride; i++ {
+			next := r.First + i*r.Stride
+			if next < 0 || next >= g.Size() {
+				return nil, g.noRank(op, next)
+			}
+			ranks = append(ranks, next)
+		}
+	}
+	return ranks, nil
+}

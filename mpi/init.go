@@ -1,0 +1,89 @@
+package mpi
+
+import (
+	"context"
+	"os"
+	"strconv"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// The environment that Init reads. A launcher sets it.
+const (
+	// EnvSocket names the Unix socket of a daemon to attach to.
+	EnvSocket = "ZRLMPI_SOCKET"
+	// EnvConfig names a configuration file. The rank runs in this process.
+	EnvConfig = "ZRLMPI_CONFIG"
+	// EnvRank is the rank that the program is to be. With EnvConfig it is
+	// needed; with EnvSocket it may be left out, and the daemon chooses.
+	EnvRank = "ZRLMPI_RANK"
+)
+
+// anyRank asks a daemon for any of its ranks.
+const anyRank = -1
+
+// The ways to a device.
+var (
+	// openAttached attaches to the daemon at a socket, as rank or anyRank.
+	openAttached func(ctx context.Context, socket string, rank int) (mpe.Device, error)
+	// openInProcess runs rank of a configuration file in this process.
+	openInProcess func(ctx context.Context, config string, rank int) (mpe.Device, error)
+)
+
+// Init makes the world communicator of the rank that the environment describes:
+// of a daemon's rank if ZRLMPI_SOCKET is set, or of one that runs in this
+// process if ZRLMPI_CONFIG and ZRLMPI_RANK are. End it with Finalize. ctx is for
+// opening only.
+func Init(ctx context.Context) (*Comm, error) {
+	dev, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := New(dev)
+	if err != nil {
+		_ = dev.Close(ctx) // New's error is the one to tell
+		return nil, err
+	}
+	return c, nil
+}
+
+func open(ctx context.Context) (mpe.Device, error) {
+	const op = "Init"
+	socket, config := os.Getenv(EnvSocket), os.Getenv(EnvConfig)
+	rank, err := envRank()
+	switch {
+	case err != nil:
+		return nil, err
+	case socket == "" && config == "":
+		return nil, errorf(ErrOther, op, "neither %s nor %s is set: start the program with zrlctl run, or set %s to a daemon's socket, or %s to a configuration file and %s to a rank of it",
+			EnvSocket, EnvConfig, EnvSocket, EnvConfig, EnvRank)
+	case socket != "" && config != "":
+		return nil, errorf(ErrOther, op, "both %s and %s are set: unset one, to run the rank in a daemon or in this process", EnvSocket, EnvConfig)
+	case config != "" && rank == anyRank:
+		return nil, errorf(ErrOther, op, "%s is set, but %s is not: set it to this program's rank", EnvConfig, EnvRank)
+	}
+	how, where, from := openAttached, socket, EnvSocket
+	if config != "" {
+		how, where, from = openInProcess, config, EnvConfig
+	}
+	if how == nil {
+		return nil, errorf(ErrIntern, op, "%s=%s: this build cannot open it", from, where)
+	}
+	dev, err := how(ctx, where, rank)
+	if err != nil {
+		return nil, errorf(ErrOther, op, "%s=%s: %w", from, where, err)
+	}
+	return dev, nil
+}
+
+func envRank() (int, error) {
+	text := os.Getenv(EnvRank)
+	if text == "" {
+		return anyRank, nil
+	}
+	rank, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return 0, errorf(ErrRank, "Init", "%s=%q: a rank is a number, 0 or more: %w", EnvRank, text, err)
+	}
+	return int(rank), nil
+}

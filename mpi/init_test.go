@@ -1,0 +1,84 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+func TestInit(t *testing.T) {
+	oldAttached, oldInProcess := openAttached, openInProcess
+	t.Cleanup(func() { openAttached, openInProcess = oldAttached, oldInProcess })
+	var opened string
+	opener := func(name string) func(context.Context, string, int) (mpe.Device, error) {
+		return func(_ context.Context, where string, rank int) (mpe.Device, error) {
+			if where == "broken" {
+				return nil, mpe.ErrClosed
+			}
+			opened = fmt.Sprintf("%s %s %d", name, where, rank)
+			return &nullDevice{size: 1}, nil
+		}
+	}
+	openAttached, openInProcess = opener("attached"), opener("in process")
+	for _, c := range []struct {
+		socket, config, rank string
+		opens                string
+		class                Class
+		says                 string
+	}{
+		{"", "", "", "", ErrOther, "ZRLMPI_SOCKET"},
+		{"/run/a.sock", "", "", "attached /run/a.sock -1", Success, ""},
+		{"/run/a.sock", "", "3", "attached /run/a.sock 3", Success, ""},
+		{"", "c.yaml", "0", "in process c.yaml 0", Success, ""},
+		{"", "c.yaml", "", "", ErrOther, "ZRLMPI_RANK is not"},
+		{"/run/a.sock", "c.yaml", "0", "", ErrOther, "unset one"},
+		{"/run/a.sock", "", "-1", "", ErrRank, `ZRLMPI_RANK="-1"`},
+		{"/run/a.sock", "", "one", "", ErrRank, `ZRLMPI_RANK="one"`},
+		{"broken", "", "", "", ErrOther, "ZRLMPI_SOCKET=broken: the rank is shut down"},
+		{"", "broken", "1", "", ErrOther, "ZRLMPI_CONFIG=broken: the rank is shut down"},
+	} {
+		opened = ""
+		t.Setenv(EnvSocket, c.socket)
+		t.Setenv(EnvConfig, c.config)
+		t.Setenv(EnvRank, c.rank)
+		world, err := Init(t.Context())
+		if ClassOf(err) != c.class || opened != c.opens || (err == nil) != (world != nil) {
+			t.Errorf("%+v: opened %q, %v", c, opened, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q does not say %q", err, c.says)
+		}
+	}
+	t.Setenv(EnvSocket, "broken")
+	t.Setenv(EnvConfig, "")
+	t.Setenv(EnvRank, "")
+	if _, err := Init(t.Context()); !errors.Is(err, mpe.ErrClosed) {
+		t.Errorf("the cause is lost: %v", err)
+	}
+}
+
+// closing counts how often it is closed.
+type closing struct {
+	nullDevice
+	closed int
+}
+
+func (d *closing) Close(context.Context) error { d.closed++; return nil }
+
+// TestInitCloses: a device that New refuses is closed.
+func TestInitCloses(t *testing.T) {
+	old := openAttached
+	t.Cleanup(func() { openAttached = old })
+	d := &closing{}
+	openAttached = func(context.Context, string, int) (mpe.Device, error) { return d, nil }
+	t.Setenv(EnvSocket, "x")
+	t.Setenv(EnvConfig, "")
+	t.Setenv(EnvRank, "")
+	if _, err := Init(t.Context()); !errors.Is(err, ErrIntern) || d.closed != 1 {
+		t.Errorf("Init: %v; the device was closed %d times", err, d.closed)
+	}
+}

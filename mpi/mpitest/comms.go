@@ -1,0 +1,304 @@
+package mpitest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// apart wants messages with the same tag in two communicators of the same ranks
+// not to be mixed, whatever the order of receiving.
+func (r *rank) apart(a, b *mpi.Comm) {
+	r.t.Helper()
+	right, left := (a.Rank()+1)%a.Size(), (a.Rank()+a.Size()-1)%a.Size()
+	sendA := got(mpi.Isend(a, []int32{1}, right, 4))(r)
+	sendB := got(mpi.Isend(b, []int32{2}, right, 4))(r)
+	v := []int32{0}
+	st := got(mpi.Recv(r.ctx, b, v, mpi.AnySource, mpi.AnyTag))(r)
+	equal(r, "number", v[0], 2)
+	equal(r, "source", st.Source, left)
+	got(mpi.Recv(r.ctx, a, v, mpi.AnySource, mpi.AnyTag))(r)
+	equal(r, "number", v[0], 1)
+	r.must(mpi.Waitall(r.ctx, []*mpi.Request{sendA, sendB}, nil))
+}
+
+func dup(r *rank) {
+	twin := got(r.Dup(r.ctx))(r)
+	equal(r, "rank", twin.Rank(), r.Rank())
+	equal(r, "size", twin.Size(), r.Size())
+	equal(r, "comparison", r.Compare(twin), mpi.Congruent)
+	equal(r, "comparison", r.Compare(r.Comm), mpi.Ident)
+	equal(r, "name of the world", r.Name(), "world")
+	equal(r, "name", twin.Name(), "")
+	twin.SetName("twin")
+	equal(r, "name", twin.Name(), "twin")
+	r.apart(r.Comm, twin)
+	third := got(twin.Dup(r.ctx))(r)
+	r.apart(twin, third)
+	r.apart(r.Comm, third)
+	for range 20 {
+		third = got(third.Dup(r.ctx))(r)
+		r.apart(twin, third)
+	}
+}
+
+// dupDeadline: without all members Dup ends with its context, and the
+// communicator's other uses go on.
+func dupDeadline(r *rank) {
+	c := got(r.Dup(r.ctx))(r)
+	if r.Rank() != 1 {
+		ctx, stop := r.soon()
+		defer stop()
+		_, err := c.Dup(ctx)
+		r.wantDeadline(err)
+		_, err = c.Split(r.ctx, 0, 0) // at once
+		r.says(err, mpi.ErrComm, "Create")
+	}
+	r.apart(r.Comm, c)
+	r.apart(c, got(c.Create(r.ctx, c.Group(), 1))(r))
+	r.apart(c, got(r.Dup(r.ctx))(r))
+}
+
+// split: two colors in reverse order, and some in none.
+func split(r *rank) {
+	n := r.Size()
+	color := r.Rank() % 3
+	if color == 2 {
+		color = mpi.Undefined
+	}
+	part := got(r.Split(r.ctx, color, -r.Rank()))(r)
+	if color == mpi.Undefined {
+		if part != nil {
+			r.fatalf("color Undefined gave %v", part)
+		}
+		equal(r, "rank", part.Rank(), mpi.Undefined)
+		equal(r, "size", part.Size(), 0)
+		equal(r, "comparison", r.Compare(part), mpi.Unequal)
+	} else {
+		var want []int // in the world
+		for w := n - 1; w >= 0; w-- {
+			if w%3 == color {
+				want = append(want, w)
+			}
+		}
+		equal(r, "size", part.Size(), len(want))
+		world := got(part.Group().Translate([]int{0, 1}, r.Group()))(r)
+		if !slices.Equal(world, want) {
+			r.fatalf("the ranks are %v, not %v", world, want)
+		}
+		equal(r, "rank", part.Rank(), slices.Index(want, r.Rank()))
+		sum := []int32{0}
+		other := 1 - part.Rank()
+		st := got(mpi.Sendrecv(r.ctx, part, []int32{int32(r.Rank())}, other, 0, sum, mpi.AnySource, 0))(r)
+		equal(r, "source", st.Source, other)
+		equal(r, "number", int(sum[0]), want[other])
+		r.apart(part, got(part.Dup(r.ctx))(r))
+	}
+	// Equal keys keep the order, and all of one color are similar to the world.
+	same := got(r.Split(r.ctx, 7, 0))(r)
+	equal(r, "comparison", same.Compare(r.Comm), mpi.Congruent)
+	turned := got(same.Split(r.ctx, 0, n-r.Rank()))(r)
+	equal(r, "comparison", turned.Compare(same), mpi.Similar)
+	equal(r, "rank", turned.Rank(), n-1-r.Rank())
+	nobody := got(r.Split(r.ctx, mpi.Undefined, 0))(r)
+	if nobody != nil {
+		r.fatalf("color Undefined gave %v", nobody)
+	}
+}
+
+// create makes a communicator of some, while the others do something else.
+func create(r *rank) {
+	group := got(r.Group().Incl(3, 1, 2))(r)
+	if r.Rank() == 0 {
+		if c := got(r.Create(r.ctx, group, 5))(r); c != nil {
+			r.fatalf("a rank that is no member got %v", c)
+		}
+		return
+	}
+	c := got(r.Create(r.ctx, group, 5))(r)
+	equal(r, "rank", c.Rank(), []int{mpi.Undefined, 1, 2, 0}[r.Rank()])
+	equal(r, "comparison", c.Compare(r.Comm), mpi.Unequal)
+	r.apart(c, got(c.Dup(r.ctx))(r))
+	_, err := c.Create(r.ctx, r.Group(), 5)
+	r.class(err, mpi.ErrGroup)
+	alone := got(r.Create(r.ctx, got(r.Group().Incl(r.Rank()))(r), 5))(r)
+	equal(r, "size", alone.Size(), 1)
+	b := []int32{0}
+	got(mpi.Sendrecv(r.ctx, alone, []int32{9}, 0, 0, b, 0, 0))(r)
+	equal(r, "number", b[0], 9)
+}
+
+// creates makes overlapping communicators at the same time, again and again.
+func creates(r *rank) {
+	const tags, rounds = 6, 10
+	made := map[string]bool{r.String(): true}
+	for round := range rounds {
+		comms := make([]*mpi.Comm, tags)
+		var wg sync.WaitGroup
+		for i := range comms {
+			members := []int{0, 1 + i%3}
+			if i >= 3 {
+				members = []int{3, 2, 1, 0}
+			}
+			if !slices.Contains(members, r.Rank()) {
+				continue
+			}
+			group := got(r.Group().Incl(members...))(r)
+			wg.Go(func() {
+				c, err := r.Create(r.ctx, group, round*tags+i)
+				if err != nil {
+					r.t.Error(err)
+					r.stop(errStopped)
+				}
+				comms[i] = c
+			})
+		}
+		wg.Wait()
+		if r.ctx.Err() != nil {
+			r.fatalf("stopped")
+		}
+		for _, c := range comms {
+			if c != nil && made[c.String()] {
+				r.fatalf("there are two with the name of %v", c)
+			}
+			made[c.String()] = true
+		}
+		r.talkInAll(comms)
+	}
+}
+
+// talkInAll sends a message to all in all communicators at once. In each, those
+// of its own arrive.
+func (r *rank) talkInAll(comms []*mpi.Comm) {
+	r.t.Helper()
+	var requests []*mpi.Request
+	for i, c := range comms {
+		for to := range c.Size() {
+			requests = append(requests, got(mpi.Isend(c, []int32{int32(i)}, to, 0))(r))
+		}
+	}
+	for i, c := range slices.Backward(comms) {
+		from := make(map[int]bool)
+		for range c.Size() {
+			b := []int32{-1}
+			st := got(mpi.Recv(r.ctx, c, b, mpi.AnySource, mpi.AnyTag))(r)
+			equal(r, "communicator", int(b[0]), i)
+			from[st.Source] = true
+		}
+		equal(r, "sources", len(from), c.Size())
+	}
+	r.must(mpi.Waitall(r.ctx, requests, nil))
+}
+
+func free(r *rank) {
+	r.class(r.Free(), mpi.ErrComm)
+	c := got(r.Dup(r.ctx))(r)
+	other := 1 - r.Rank()
+	b := []int32{0}
+	q := got(mpi.Irecv(c, b, other, 0))(r)
+	r.must(mpi.Send(r.ctx, c, []int32{3}, other, 0))
+	again := got(mpi.RecvInit(c, b, other, 0))(r)
+	r.must(c.Free())
+	got(q.Wait(r.ctx))(r) // goes on
+	equal(r, "number", b[0], 3)
+	r.class(mpi.Send(r.ctx, c, b, other, 0), mpi.ErrComm)
+	r.class(again.Start(), mpi.ErrComm)
+	r.class(c.Free(), mpi.ErrComm)
+	_, err := c.Dup(r.ctx)
+	r.class(err, mpi.ErrComm)
+	r.apart(r.Comm, got(r.Dup(r.ctx))(r))
+}
+
+// threads: goroutines play ping-pong with the same communicator.
+func threads(r *rank) {
+	const n, rounds = 8, 50
+	other := 1 - r.Rank()
+	failed := make(chan error, n)
+	for tag := range n {
+		go func() {
+			failed <- func() error {
+				for i := range rounds {
+					b := make([]int32, 1+100*tag)
+					_, err := mpi.Sendrecv(r.ctx, r.Comm, pattern(len(b), i), other, tag, b, other, tag)
+					if err != nil {
+						return err
+					}
+					if !slices.Equal(b, pattern(len(b), i)) {
+						return fmt.Errorf("goroutine %d received the wrong message in round %d", tag, i)
+					}
+				}
+				return nil
+			}()
+		}()
+	}
+	var err error
+	for range n {
+		if e := <-failed; e != nil {
+			err = e
+		}
+	}
+	r.must(err)
+}
+
+// finalize: what was sent before arrives.
+func finalize(t *testing.T, world WorldFunc) {
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	var comms [2]*mpi.Comm
+	for i, dev := range world(t, 2) {
+		c, err := mpi.New(dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		comms[i] = c
+	}
+	q, err := mpi.Irecv(comms[0], make([]int32, 1000), 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := comms[1].AttachBuffer(4000); err != nil {
+		t.Fatal(err)
+	}
+	if err := mpi.Send(ctx, comms[1], pattern(1000, 1), 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]int32, 1000)
+	late, err := mpi.Irecv(comms[0], b, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mpi.Bsend(comms[1], pattern(1000, 2), 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := comms[1].Finalize(ctx); err != nil {
+		t.Error(err)
+	}
+	for _, q := range []*mpi.Request{q, late} {
+		if _, err := q.Wait(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if !slices.Equal(b, pattern(1000, 2)) {
+		t.Error("the buffered message is not whole")
+	}
+	if err := comms[1].Finalize(ctx); mpi.ClassOf(err) != mpi.ErrOther {
+		t.Errorf("the second Finalize says %v", err)
+	}
+	if err := mpi.Send(ctx, comms[1], b, 0, 0); mpi.ClassOf(err) != mpi.ErrOther {
+		t.Errorf("Send after Finalize says %v", err)
+	}
+	q, err = mpi.Irecv(comms[0], b, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := comms[0].Finalize(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := q.Wait(ctx); mpi.ClassOf(err) != mpi.ErrOther {
+		t.Errorf("a request that Finalize ends says %v", err)
+	}
+}

@@ -1,0 +1,186 @@
+package mpitest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// truncation: the beginning of a message that is too long is stored.
+func truncation(r *rank) {
+	for i, n := range sizes[1:] {
+		for _, early := range []bool{true, false} { // the receive is posted first, or not
+			if r.Rank() == 0 {
+				if early {
+					r.hear(1)
+				}
+				q := got(mpi.Isend(r.Comm, pattern(n, i), 1, i))(r)
+				if !early {
+					r.tell(1, 0)
+				}
+				got(q.Wait(r.ctx))(r)
+				continue
+			}
+			b := make([]int32, n)
+			b[n-1] = -7
+			if !early {
+				r.hear(0)
+			}
+			q := got(mpi.Irecv(r.Comm, b[:n-1], 0, i))(r)
+			if early {
+				r.tell(0, 0)
+			}
+			st, err := q.Wait(r.ctx)
+			r.class(err, mpi.ErrTruncate)
+			equal(r, "source", st.Source, 0)
+			equal(r, "tag", st.Tag, i)
+			equal(r, "count", mpi.Count[int32](st), n-1)
+			r.samePattern(b, n-1, i)
+			equal(r, "number behind the buffer", b[n-1], -7)
+		}
+	}
+	// What comes afterwards is whole.
+	if r.Rank() == 0 {
+		r.tell(1, 77)
+	} else {
+		equal(r, "number", r.hear(0), 77)
+	}
+}
+
+// soon is a deadline that passes while a test waits.
+func (r *rank) soon() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.ctx, 20*time.Millisecond)
+}
+
+// wantDeadline wants the error of a call whose context's deadline has passed.
+func (r *rank) wantDeadline(err error) {
+	r.t.Helper()
+	r.class(err, mpi.ErrOther)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		r.fatalf("%v is not a passed deadline", err)
+	}
+	var wait *mpe.WaitError
+	if !errors.As(err, &wait) {
+		r.fatalf("%v does not say who waits for whom", err)
+	}
+	equal(r, "the waiting rank", int(wait.Local), r.Rank())
+}
+
+// deadline: a call whose context ends takes its operation back.
+func deadline(r *rank) {
+	const tag = 3
+	other := 1 - r.Rank()
+	ctx, stop := r.soon()
+	defer stop()
+	b := []int32{-1}
+	_, err := mpi.Recv(ctx, r.Comm, b, other, tag)
+	r.wantDeadline(err)
+	_, err = mpi.Recv(ctx, r.Comm, b, mpi.AnySource, tag)
+	r.wantDeadline(err)
+	if _, err = mpi.Probe(ctx, r.Comm, other, tag); !errors.Is(err, context.DeadlineExceeded) {
+		r.fatalf("Probe says %v", err)
+	}
+	r.wantDeadline(mpi.Ssend(ctx, r.Comm, []int32{5}, other, tag+1))
+	_, err = mpi.Sendrecv(ctx, r.Comm, []int32{5}, mpi.ProcNull, tag, b, other, tag)
+	r.wantDeadline(err)
+	r.meet(other)
+	// None of the receives takes what comes now, and both ranks go on.
+	q := got(mpi.Isend(r.Comm, []int32{6}, other, tag))(r)
+	got(mpi.Recv(r.ctx, r.Comm, b, other, tag))(r)
+	equal(r, "number", b[0], 6)
+	got(q.Wait(r.ctx))(r)
+}
+
+// cancel: what is cancelled is not received.
+func cancel(r *rank) {
+	const tag = 5
+	other := 1 - r.Rank()
+	lost := []int32{-1}
+	q := got(mpi.Irecv(r.Comm, lost, other, tag))(r)
+	r.must(q.Cancel())
+	st := got(q.Wait(r.ctx))(r)
+	equal(r, "cancelled", st.Cancelled, true)
+	r.class(q.Cancel(), mpi.ErrRequest)
+	r.meet(other) // both have cancelled
+
+	for i, n := range sizes[1:] {
+		if r.Rank() == 1 {
+			b := make([]int32, n)
+			cancelled := r.hear(0) == 1
+			got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
+			if cancelled {
+				r.samePattern(b, n, i+10)
+			} else {
+				r.samePattern(b, n, i)
+				got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
+				r.samePattern(b, n, i+10)
+			}
+			continue
+		}
+		q := got(mpi.Issend(r.Comm, pattern(n, i), 1, tag))(r)
+		r.must(q.Cancel())
+		// No receive has been posted, so there is nothing that it could be
+		// too late for.
+		st := got(q.Wait(r.ctx))(r)
+		equal(r, "cancelled", st.Cancelled, true)
+		r.tell(1, 1)
+		r.must(mpi.Send(r.ctx, r.Comm, pattern(n, i+10), 1, tag))
+	}
+	equal(r, "buffer of the cancelled receive", lost[0], -1)
+
+	// A receive that has ended is not cancelled.
+	b := []int32{0}
+	q = got(mpi.Irecv(r.Comm, b, other, tag))(r)
+	got(mpi.Sendrecv(r.ctx, r.Comm, []int32{8}, other, tag, []int32{}, mpi.ProcNull, 0))(r)
+	r.meet(other)
+	// The other's message was sent before what it told, so it has matched.
+	r.must(q.Cancel())
+	st = got(q.Wait(r.ctx))(r)
+	equal(r, "cancelled", st.Cancelled, false)
+	equal(r, "number", b[0], 8)
+}
+
+// arguments that are wrong are errors of the right class.
+func arguments(r *rank) {
+	b := []int32{1}
+	c := r.Comm
+	other := 1 - r.Rank()
+	for _, to := range []int{-1, -3, 2, mpi.Undefined} {
+		r.class(mpi.Send(r.ctx, c, b, to, 0), mpi.ErrRank)
+		r.class(mpi.Bsend(c, b, to, 0), mpi.ErrRank)
+		_, err := mpi.Isend(c, b, to, 0)
+		r.class(err, mpi.ErrRank)
+		_, err = mpi.SendInit(c, b, to, 0)
+		r.class(err, mpi.ErrRank)
+		if to != mpi.AnySource {
+			_, err = mpi.Recv(r.ctx, c, b, to, 0)
+			r.class(err, mpi.ErrRank)
+			_, err = mpi.RecvInit(c, b, to, 0)
+			r.class(err, mpi.ErrRank)
+			_, _, err = mpi.Iprobe(c, to, 0)
+			r.class(err, mpi.ErrRank)
+		}
+	}
+	for _, tag := range []int{-1, -2, mpi.TagUB + 1} {
+		r.class(mpi.Send(r.ctx, c, b, other, tag), mpi.ErrTag)
+		if tag != mpi.AnyTag {
+			_, err := mpi.Irecv(c, b, other, tag)
+			r.class(err, mpi.ErrTag)
+			_, err = mpi.Probe(r.ctx, c, other, tag)
+			r.class(err, mpi.ErrTag)
+		}
+	}
+	r.class(mpi.Send(r.ctx, nil, b, 0, 0), mpi.ErrComm)
+	r.class(mpi.Send(r.ctx, nil, b, mpi.ProcNull, 0), mpi.ErrComm)
+	_, err := mpi.Irecv(nil, b, 0, 0)
+	r.class(err, mpi.ErrComm)
+	_, err = (*mpi.Comm)(nil).Dup(r.ctx)
+	r.class(err, mpi.ErrComm)
+	_, err = r.Split(r.ctx, -5, 0)
+	r.class(err, mpi.ErrArg)
+	_, err = r.Create(r.ctx, r.Group(), -1)
+	r.class(err, mpi.ErrTag)
+}

@@ -1,0 +1,204 @@
+package mpitest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Limits tests what package mpi does about wires that do not carry everything:
+// those between rank 0 and the others of a world of three. It asks the devices
+// what the limits are, and wants at least one.
+func Limits(t *testing.T, world WorldFunc) {
+	var limits mpe.PeerInfo
+	t.Run("world", func(t *testing.T) {
+		var err error
+		if limits, err = world(t, 3)[0].Peer(1); err != nil {
+			t.Fatal(err)
+		}
+	})
+	tests := []struct {
+		name    string
+		limited bool
+		run     func(r *rank)
+	}{
+		{"words", limits.Words, wholeWords},
+		{"no tags", limits.NoTags, noTags},
+		{"small tags", limits.SmallTags, smallTags},
+		{"no communicators", limits.NoComms, noComms},
+		{"no length", limits.NoLength, noLength},
+		{"no empty messages", limits.NoEmpty, noEmpty},
+		{"datatypes", limits.NoTags, datatypes},
+	}
+	some := false
+	for _, c := range tests {
+		if c.limited {
+			some = true
+			t.Run(c.name, func(t *testing.T) { each(t, world, 3, c.run) })
+		}
+	}
+	if !some {
+		t.Errorf("the wire between rank 0 and 1 has no limits: %+v", limits)
+	}
+}
+
+// says wants an error to be of a class, and its text to have all of words.
+func (r *rank) says(err error, want mpi.Class, words ...string) {
+	r.t.Helper()
+	r.class(err, want)
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			r.fatalf("%q does not say %q", err, w)
+		}
+	}
+}
+
+// limitTag is one that the wire carries, or that need not be carried.
+const limitTag = 3
+
+// hello tells that nothing of what was refused has been sent: the next message
+// is this one.
+func (r *rank) hello() {
+	r.t.Helper()
+	switch r.Rank() {
+	case 0:
+		r.must(mpi.Send(r.ctx, r.Comm, []int32{11}, 1, limitTag))
+	case 1:
+		b := []int32{0}
+		got(mpi.Recv(r.ctx, r.Comm, b, 0, limitTag))(r)
+		equal(r, "number", b[0], 11)
+	}
+}
+
+func wholeWords(r *rank) {
+	if r.Rank() == 0 {
+		for _, n := range []int{1, 3} {
+			r.says(mpi.Send(r.ctx, r.Comm, make([]int16, n), 1, limitTag), mpi.ErrCount, "32-bit words")
+			_, err := mpi.Isend(r.Comm, make([]uint8, n), 1, limitTag)
+			r.class(err, mpi.ErrCount)
+			_, err = mpi.Recv(r.ctx, r.Comm, make([]int8, n), 1, limitTag)
+			r.class(err, mpi.ErrCount)
+			_, err = mpi.Sendrecv(r.ctx, r.Comm, make([]int16, n), 1, limitTag, []int32{0}, 1, limitTag)
+			r.class(err, mpi.ErrCount)
+		}
+		r.must(mpi.Send(r.ctx, r.Comm, []int16{1, 2}, 1, limitTag))
+	}
+	if r.Rank() == 1 {
+		b := make([]int16, 4)
+		st := got(mpi.Recv(r.ctx, r.Comm, b, 0, limitTag))(r)
+		equal(r, "count", mpi.Count[int16](st), 2)
+		equal(r, "count of int64", mpi.Count[int64](st), mpi.Undefined)
+		equal(r, "number", b[1], 2)
+	}
+	r.hello()
+}
+
+// noTags: messages match in order, whatever the tags, and the status tells the
+// tag that was asked for.
+func noTags(r *rank) {
+	switch r.Rank() {
+	case 0:
+		for i := range 4 {
+			r.must(mpi.Send(r.ctx, r.Comm, []int32{int32(i)}, 1, 100+i))
+		}
+		_, err := mpi.Irecv(r.Comm, []int32{0}, mpi.AnySource, 1)
+		r.says(err, mpi.ErrTag, "any tag")
+	case 1:
+		got(mpi.Probe(r.ctx, r.Comm, 0, 5))(r)
+		for i, tag := range []int{7, 0, mpi.AnyTag, 7} {
+			b := []int32{-1}
+			st := got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
+			equal(r, "number", int(b[0]), i)
+			equal(r, "tag", st.Tag, max(tag, 0))
+		}
+	}
+	r.hello()
+}
+
+func smallTags(r *rank) {
+	if r.Rank() == 0 {
+		r.says(mpi.Send(r.ctx, r.Comm, []int32{0}, 1, 256), mpi.ErrTag, "0 to 255")
+		_, err := mpi.Irecv(r.Comm, []int32{0}, 1, 256)
+		r.class(err, mpi.ErrTag)
+		_, _, err = mpi.Iprobe(r.Comm, 1, 256)
+		r.class(err, mpi.ErrTag)
+		r.must(mpi.Send(r.ctx, r.Comm, []int32{7}, 1, 255))
+	}
+	if r.Rank() == 1 {
+		st := got(mpi.Recv(r.ctx, r.Comm, []int32{0}, 0, mpi.AnyTag))(r)
+		equal(r, "tag", st.Tag, 255)
+	}
+	r.hello()
+}
+
+// noComms: the world works, and a communicator of the others does.
+func noComms(r *rank) {
+	_, err := r.Dup(r.ctx)
+	r.says(err, mpi.ErrComm, "Create", "profile")
+	_, err = r.Split(r.ctx, 0, 0)
+	r.says(err, mpi.ErrComm, "Create")
+	if r.Rank() < 2 {
+		_, err = r.Create(r.ctx, got(r.Group().Incl(0, 1))(r), 0)
+		r.says(err, mpi.ErrComm, "Create")
+	}
+	if info := got(r.PeerInfo(3 - max(r.Rank(), 1)))(r); r.Rank() > 0 && !info.NoComms {
+		c := got(r.Create(r.ctx, got(r.Group().Excl(0))(r), 0))(r)
+		equal(r, "rank", c.Rank(), r.Rank()-1)
+		b := []int32{0}
+		got(mpi.Sendrecv(r.ctx, c, []int32{int32(r.Rank())}, 1-c.Rank(), 0, b, mpi.AnySource, 0))(r)
+		equal(r, "number", int(b[0]), 3-r.Rank())
+	}
+	alone := got(r.Create(r.ctx, got(r.Group().Incl(r.Rank()))(r), 0))(r)
+	equal(r, "size", alone.Size(), 1)
+	r.hello()
+}
+
+func noLength(r *rank) {
+	if r.Rank() == 0 {
+		r.must(mpi.Send(r.ctx, r.Comm, pattern(10, 1), 1, limitTag))
+	}
+	if r.Rank() == 1 {
+		st := got(mpi.Probe(r.ctx, r.Comm, 0, limitTag))(r)
+		equal(r, "count", mpi.Count[int32](st), mpi.Undefined)
+		equal(r, "bytes", st.Bytes, mpi.Undefined)
+		b := make([]int32, 20)
+		st = got(mpi.Recv(r.ctx, r.Comm, b, 0, limitTag))(r)
+		equal(r, "count", mpi.Count[int32](st), 10)
+	}
+	r.hello()
+}
+
+func noEmpty(r *rank) {
+	if r.Rank() == 0 {
+		r.says(mpi.Send(r.ctx, r.Comm, []int32{}, 1, limitTag), mpi.ErrCount, "empty")
+		_, err := mpi.SendInit(r.Comm, []int32(nil), 1, limitTag)
+		r.class(err, mpi.ErrCount)
+	}
+	r.hello()
+}
+
+// datatypes: bytes receive floats and ints, others what they are.
+func datatypes(r *rank) {
+	switch r.Rank() {
+	case 0:
+		r.must(mpi.Send(r.ctx, r.Comm, []float32{1}, 1, 0))
+		r.must(mpi.Send(r.ctx, r.Comm, []int32{1}, 1, 0))
+		r.must(mpi.Send(r.ctx, r.Comm, []celsius{36.5}, 1, 0))
+		r.must(mpi.Send(r.ctx, r.Comm, []float64{2.5}, 1, 0))
+	case 1:
+		b := make([]uint8, 4)
+		got(mpi.Recv(r.ctx, r.Comm, b, 0, 0))(r)
+		equal(r, "bytes of a float", [4]uint8(b), [4]uint8{0, 0, 0x80, 0x3f})
+		got(mpi.Recv(r.ctx, r.Comm, b, 0, 0))(r)
+		equal(r, "bytes of an int", [4]uint8(b), [4]uint8{1})
+		f := []float32{0}
+		got(mpi.Recv(r.ctx, r.Comm, f, 0, 0))(r)
+		equal(r, "float", f[0], 36.5)
+		d := []float64{0}
+		got(mpi.Recv(r.ctx, r.Comm, d, 0, 0))(r)
+		equal(r, "double", d[0], 2.5)
+	}
+	r.hello()
+}

@@ -1,0 +1,186 @@
+package mpitest
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// sizes are counts of int32: below and above the eager limits that devices have.
+var sizes = []int{0, 1, 2, 347, 4097, 100_003}
+
+type number interface {
+	mpi.Number
+	comparable
+}
+
+// modes sends every size in every mode.
+func modes(r *rank) {
+	blocking := []func(b []int32, tag int) error{
+		func(b []int32, tag int) error { return mpi.Send(r.ctx, r.Comm, b, 1, tag) },
+		func(b []int32, tag int) error { return mpi.Ssend(r.ctx, r.Comm, b, 1, tag) },
+		func(b []int32, tag int) error { return mpi.Rsend(r.ctx, r.Comm, b, 1, tag) },
+		func(b []int32, tag int) error { return mpi.Bsend(r.Comm, b, 1, tag) },
+	}
+	starting := []func(c *mpi.Comm, b []int32, dest, tag int) (*mpi.Request, error){
+		mpi.Isend[int32], mpi.Issend[int32], mpi.Irsend[int32], mpi.Ibsend[int32],
+	}
+	for _, start := range starting {
+		blocking = append(blocking, func(b []int32, tag int) error {
+			q, err := start(r.Comm, b, 1, tag)
+			if err != nil {
+				return err
+			}
+			st, err := q.Wait(r.ctx)
+			if st.Cancelled || st.Bytes != 0 {
+				r.fatalf("the status of a send is %+v", st)
+			}
+			return err
+		})
+	}
+	r.must(r.AttachBuffer(1 << 20))
+	for mode, send := range blocking {
+		for i, n := range sizes {
+			tag := 1 + mode*len(sizes) + i
+			if r.Rank() == 0 {
+				r.hear(1) // so that ready mode is right
+				r.must(send(pattern(n, tag), tag))
+				continue
+			}
+			b := make([]int32, n+3)
+			q := got(mpi.Irecv(r.Comm, b, 0, tag))(r)
+			r.tell(0, 0)
+			st := got(q.Wait(r.ctx))(r)
+			equal(r, "source", st.Source, 0)
+			equal(r, "tag", st.Tag, tag)
+			equal(r, "count", mpi.Count[int32](st), n)
+			r.samePattern(b, n, tag)
+		}
+	}
+	equal(r, "size of the buffer", got(r.DetachBuffer(r.ctx))(r), 1<<20)
+}
+
+type celsius float32
+
+// types sends every type of number.
+func types(r *rank) {
+	exchange(r, []int8{math.MinInt8, -1, 127})
+	exchange(r, []int16{math.MinInt16, -1, math.MaxInt16})
+	exchange(r, []int32{math.MinInt32, -1, math.MaxInt32})
+	exchange(r, []int64{math.MinInt64, -1, math.MaxInt64})
+	exchange(r, []uint8{0, 1, 255})
+	exchange(r, []uint16{1, 256, math.MaxUint16})
+	exchange(r, []uint32{1, 1 << 24, math.MaxUint32})
+	exchange(r, []uint64{1, 1 << 56, math.MaxUint64})
+	exchange(r, []float32{-0.5, math.MaxFloat32, float32(math.Inf(1))})
+	exchange(r, []float64{-0.5, math.MaxFloat64, math.SmallestNonzeroFloat64})
+	exchange(r, []complex64{1 + 2i, -3i})
+	exchange(r, []complex128{1 + 2i, -3i})
+	exchange(r, []celsius{-273.15, 100})
+}
+
+func exchange[T number](r *rank, want []T) {
+	r.t.Helper()
+	if r.Rank() == 0 {
+		r.must(mpi.Send(r.ctx, r.Comm, want, 1, 0))
+		return
+	}
+	b := make([]T, len(want)+1)
+	st := got(mpi.Recv(r.ctx, r.Comm, b, 0, 0))(r)
+	equal(r, "count", mpi.Count[T](st), len(want))
+	if !slices.Equal(b[:len(want)], want) {
+		r.fatalf("%T %v arrived as %v", want, want, b)
+	}
+}
+
+// synchronous: Ssend ends only when a receive has matched.
+func synchronous(r *rank) {
+	const tag = 7
+	for _, n := range sizes[1:] {
+		if r.Rank() == 1 {
+			r.tell(0, 0) // nothing is posted
+			r.hear(0)
+			b := make([]int32, n)
+			got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
+			r.samePattern(b, n, n)
+			continue
+		}
+		q := got(mpi.Issend(r.Comm, pattern(n, n), 1, tag))(r)
+		r.hear(1)
+		if _, done, err := q.Test(); done {
+			r.fatalf("Issend has ended with %v before a receive was posted", err)
+		}
+		r.tell(1, 0)
+		got(q.Wait(r.ctx))(r)
+	}
+}
+
+// buffered: Bsend ends at once, within the room that there is.
+func buffered(r *rank) {
+	const n, tag = 300_000, 7 // larger than any eager limit
+	if r.Rank() == 1 {
+		r.hear(0)
+		for i := range 2 {
+			b := make([]int32, n)
+			got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
+			r.samePattern(b, n, i)
+		}
+		return
+	}
+	r.class(mpi.Bsend(r.Comm, pattern(n, 0), 1, tag), mpi.ErrBuffer)
+	_, err := r.DetachBuffer(r.ctx)
+	r.class(err, mpi.ErrBuffer)
+	r.class(r.AttachBuffer(-1), mpi.ErrArg)
+	r.must(r.AttachBuffer(2*4*n + 4))
+	r.class(r.AttachBuffer(1), mpi.ErrBuffer)
+	for i := range 2 {
+		b := pattern(n, i)
+		r.must(mpi.Bsend(r.Comm, b, 1, tag))
+		clear(b) // it is ours again
+	}
+	r.class(mpi.Bsend(r.Comm, pattern(n, 2), 1, tag), mpi.ErrBuffer)
+	_, err = mpi.Ibsend(r.Comm, pattern(n, 2), 1, tag)
+	r.class(err, mpi.ErrBuffer)
+	ctx, stop := r.soon()
+	defer stop()
+	_, err = r.DetachBuffer(ctx) // takes nothing back
+	r.says(err, mpi.ErrPending, "2 buffered messages", "rank 1", context.DeadlineExceeded.Error())
+	r.tell(1, 0)
+	equal(r, "size of the buffer", got(r.DetachBuffer(r.ctx))(r), 2*4*n+4)
+	r.must(r.AttachBuffer(0))
+	r.must(mpi.Bsend(r.Comm, []int32{}, mpi.ProcNull, tag))
+	r.class(mpi.Bsend(r.Comm, []int32{1}, 1, tag), mpi.ErrBuffer)
+	equal(r, "size of the buffer", got(r.DetachBuffer(r.ctx))(r), 0)
+}
+
+// sendrecv shifts large messages around a ring.
+func sendrecv(r *rank) {
+	right, left := (r.Rank()+1)%r.Size(), (r.Rank()+r.Size()-1)%r.Size()
+	for _, n := range sizes {
+		b := make([]int32, n)
+		st := got(mpi.Sendrecv(r.ctx, r.Comm, pattern(n, r.Rank()), right, 3, b, left, 3))(r)
+		equal(r, "source", st.Source, left)
+		equal(r, "count", mpi.Count[int32](st), n)
+		r.samePattern(b, n, left)
+
+		b = pattern(n, r.Rank())
+		st = got(mpi.SendrecvReplace(r.ctx, r.Comm, b, right, 4, mpi.AnySource, mpi.AnyTag))(r)
+		equal(r, "source", st.Source, left)
+		r.samePattern(b, n, left)
+	}
+	// A row with edges.
+	if r.Rank() == 0 {
+		left = mpi.ProcNull
+	}
+	if r.Rank() == r.Size()-1 {
+		right = mpi.ProcNull
+	}
+	b := []int64{-1}
+	st := got(mpi.Sendrecv(r.ctx, r.Comm, []int32{int32(r.Rank()), 0}, right, 5, b, left, 5))(r)
+	equal(r, "source", st.Source, left)
+	equal(r, "number", b[0], int64(r.Rank()-1))
+	_, err := mpi.Sendrecv(r.ctx, r.Comm, b, r.Size(), 0, b, mpi.ProcNull, 0)
+	r.class(err, mpi.ErrRank)
+}

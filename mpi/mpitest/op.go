@@ -1,0 +1,123 @@
+package mpitest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// op is a posted operation. The fabric's lock guards it.
+type op struct {
+	dev    *device
+	o      mpe.Operation
+	notify chan<- struct{}
+	done   chan struct{}
+	status mpe.Status
+	err    error
+}
+
+// take gives the message to a receive that matches it, and ends both sides.
+func (x *op) take(m *message) {
+	payload := m.payload()
+	st := x.dev.status(m)
+	n := copy(x.o.Buf, payload)
+	var err error
+	if n < len(payload) {
+		err = &handshake.TruncatedError{Remote: uint32(m.from), Posted: uint32(n+3) / 4, Sent: uint32(len(payload)+3) / 4}
+	}
+	if m.send != nil {
+		m.send.end(mpe.Status{Send: true, Peer: x.dev.rank}, nil)
+	}
+	x.end(st, err)
+}
+
+func (x *op) end(st mpe.Status, err error) {
+	x.status, x.err = st, err
+	close(x.done)
+	if x.notify != nil {
+		notify(x.notify)
+	}
+}
+
+func (x *op) ended() bool {
+	select {
+	case <-x.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (x *op) Wait(ctx context.Context) (mpe.Status, error) {
+	select {
+	case <-x.done:
+		return x.status, x.err
+	default:
+	}
+	select {
+	case <-x.done:
+		return x.status, x.err
+	case <-ctx.Done():
+	}
+	x.withdraw(x.waitError(context.Cause(ctx)))
+	return x.status, x.err
+}
+
+func (x *op) Test() (mpe.Status, bool, error) {
+	if !x.ended() {
+		return mpe.Status{}, false, nil
+	}
+	return x.status, true, x.err
+}
+
+func (x *op) Cancel() { x.withdraw(mpe.ErrCancelled) }
+
+// withdraw ends the operation with err, if it has not ended.
+func (x *op) withdraw(err error) {
+	f := x.dev.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x.ended() {
+		return
+	}
+	if x.o.Kind == mpe.OpRecv {
+		x.dev.posted = slices.DeleteFunc(x.dev.posted, func(r *op) bool { return r == x })
+	} else {
+		dst := f.ranks[x.o.Peer]
+		dst.arrived = slices.DeleteFunc(dst.arrived, func(m *message) bool { return m.send == x })
+	}
+	x.end(mpe.Status{}, err)
+}
+
+func (x *op) Notify(c chan<- struct{}) {
+	x.dev.f.mu.Lock()
+	defer x.dev.f.mu.Unlock()
+	x.notify = c
+	if c != nil && x.ended() {
+		notify(c)
+	}
+}
+
+// waitError is a *mpe.WaitError that knows its cause.
+type waitError struct {
+	*mpe.WaitError
+	cause error
+}
+
+func (x *op) waitError(cause error) error {
+	w := &mpe.WaitError{Wait: handshake.Wait{State: handshake.WaitRequest, Local: uint32(x.dev.rank), Remote: uint32(max(x.o.Peer, 0))}}
+	if x.o.Kind != mpe.OpRecv {
+		w.State = handshake.WaitClear
+	}
+	w.For = w.State.WaitsFor()
+	return &waitError{w, cause}
+}
+
+func (e *waitError) Error() string {
+	return fmt.Sprintf("%s: %v", e.Describe(e.Since), e.cause)
+}
+
+func (e *waitError) Unwrap() []error { return []error{e.WaitError, e.cause} }

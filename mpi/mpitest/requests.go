@@ -1,0 +1,257 @@
+package mpitest
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// persistent requests of all modes, started again and again.
+func persistent(r *rank) {
+	const rounds, n = 20, 500
+	inits := []func(*mpi.Comm, []int32, int, int) (*mpi.Request, error){
+		mpi.SendInit[int32], mpi.SsendInit[int32], mpi.RsendInit[int32], mpi.BsendInit[int32],
+	}
+	var bufs [][]int32
+	var requests []*mpi.Request
+	for i, init := range inits {
+		b := make([]int32, n)
+		bufs = append(bufs, b)
+		if r.Rank() == 1 {
+			requests = append(requests, got(mpi.RecvInit(r.Comm, b, 0, i))(r))
+		} else {
+			requests = append(requests, got(init(r.Comm, b, 1, i))(r))
+		}
+	}
+	r.must(r.AttachBuffer(4 * n * rounds))
+	for round := range rounds {
+		if r.Rank() == 0 {
+			for i, b := range bufs {
+				copy(b, pattern(n, round*10+i))
+			}
+			r.hear(1) // so that ready mode is right
+		}
+		r.must(mpi.Startall(requests))
+		r.class(requests[0].Start(), mpi.ErrRequest)
+		r.class(mpi.Startall(requests[3:]), mpi.ErrRequest)
+		if r.Rank() == 1 {
+			r.tell(0, 0)
+		}
+		statuses := make([]mpi.Status, len(requests))
+		r.must(mpi.Waitall(r.ctx, requests, statuses))
+		if r.Rank() == 1 {
+			for i, b := range bufs {
+				equal(r, "tag", statuses[i].Tag, i)
+				r.samePattern(b, n, round*10+i)
+			}
+		}
+	}
+	got(r.DetachBuffer(r.ctx))(r)
+	q := got(mpi.Irecv(r.Comm, bufs[0], 1-r.Rank(), 99))(r)
+	r.class(q.Start(), mpi.ErrRequest)
+	r.must(q.Cancel())
+	got(q.Wait(r.ctx))(r)
+	r.class(q.Start(), mpi.ErrRequest)
+	r.class((*mpi.Request)(nil).Start(), mpi.ErrRequest)
+	r.class((*mpi.Request)(nil).Cancel(), mpi.ErrRequest)
+}
+
+const many = 200
+
+// manyRecvs posts many receives, one per tag, of messages that rank 0 sends in
+// another order.
+func (r *rank) manyRecvs() ([]*mpi.Request, [][]int32) {
+	if r.Rank() == 0 {
+		random := rand.New(rand.NewPCG(3, 4))
+		for _, i := range random.Perm(many) {
+			r.must(mpi.Send(r.ctx, r.Comm, pattern(sizes[i%4], i), 1, i))
+		}
+		return nil, nil
+	}
+	requests, bufs := make([]*mpi.Request, many), make([][]int32, many)
+	for i := range requests {
+		bufs[i] = make([]int32, sizes[i%4])
+		requests[i] = got(mpi.Irecv(r.Comm, bufs[i], 0, i))(r)
+	}
+	return requests, bufs
+}
+
+func waitany(r *rank) {
+	for _, call := range []func([]*mpi.Request) (int, mpi.Status, error){
+		func(q []*mpi.Request) (int, mpi.Status, error) { return mpi.Waitany(r.ctx, q) },
+		func(q []*mpi.Request) (int, mpi.Status, error) {
+			for r.ctx.Err() == nil {
+				if i, st, done, err := mpi.Testany(q); done {
+					return i, st, err
+				}
+			}
+			return mpi.Undefined, mpi.Status{}, r.ctx.Err()
+		},
+	} {
+		requests, bufs := r.manyRecvs()
+		seen := make([]bool, len(requests))
+		for range requests {
+			i, st, err := call(requests)
+			r.must(err)
+			if i < 0 || seen[i] {
+				r.fatalf("request %d has ended once more", i)
+			}
+			seen[i] = true
+			equal(r, "tag", st.Tag, i)
+			r.samePattern(bufs[i], sizes[i%4], i)
+		}
+	}
+}
+
+func waitsome(r *rank) {
+	for _, call := range []func([]*mpi.Request, []mpi.Status) ([]int, error){
+		func(q []*mpi.Request, s []mpi.Status) ([]int, error) { return mpi.Waitsome(r.ctx, q, s) },
+		func(q []*mpi.Request, s []mpi.Status) ([]int, error) {
+			for r.ctx.Err() == nil {
+				if done, err := mpi.Testsome(q, s); len(done) > 0 || err != nil {
+					return done, err
+				}
+			}
+			return nil, r.ctx.Err()
+		},
+	} {
+		requests, bufs := r.manyRecvs()
+		statuses := make([]mpi.Status, len(requests))
+		var seen []int
+		for len(seen) < len(requests) {
+			done := got(call(requests, statuses))(r)
+			if len(done) == 0 {
+				r.fatalf("there are %d of %d requests left, and none has ended", len(requests)-len(seen), len(requests))
+			}
+			for k, i := range done {
+				equal(r, "tag", statuses[k].Tag, i)
+				r.samePattern(bufs[i], sizes[i%4], i)
+			}
+			seen = append(seen, done...)
+		}
+		slices.Sort(seen)
+		equal(r, "different requests", len(slices.Compact(seen)), len(requests))
+	}
+}
+
+// waitall tells which of many have failed.
+func waitall(r *rank) {
+	requests, bufs := r.manyRecvs()
+	statuses := make([]mpi.Status, len(requests))
+	for done := false; !done && r.ctx.Err() == nil; {
+		var err error
+		done, err = mpi.Testall(requests, statuses)
+		r.must(err)
+	}
+	for i := range requests {
+		equal(r, "tag", statuses[i].Tag, i)
+		r.samePattern(bufs[i], sizes[i%4], i)
+	}
+
+	const n = 8
+	if r.Rank() == 0 {
+		for i := range n {
+			r.must(mpi.Send(r.ctx, r.Comm, pattern(1+i%2, i), 1, i))
+		}
+		return
+	}
+	var short []*mpi.Request
+	for i := range n {
+		short = append(short, got(mpi.Irecv(r.Comm, make([]int32, 1), 0, i))(r))
+	}
+	r.class(mpi.Waitall(r.ctx, short, statuses[:n-1]), mpi.ErrArg)
+	err := mpi.Waitall(r.ctx, short, statuses)
+	equal(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
+	r.class(err, mpi.ErrTruncate) // of the errors in it
+	for i := range n {
+		want := mpi.Success
+		if i%2 == 1 {
+			want = mpi.ErrTruncate
+		}
+		equal(r, "class", mpi.ClassOf(statuses[i].Err), want)
+		equal(r, "tag", statuses[i].Tag, i)
+	}
+	r.must(mpi.Waitall(r.ctx, short, statuses)) // all are inactive now
+}
+
+// waitDeadline: a wait for many that its context ends takes all of them back.
+func waitDeadline(r *rank) {
+	other := 1 - r.Rank()
+	post := func(n int) []*mpi.Request {
+		var requests []*mpi.Request
+		for i := range n {
+			requests = append(requests, got(mpi.Irecv(r.Comm, []int32{0}, other, i))(r))
+		}
+		return requests
+	}
+	ctx, stop := r.soon()
+	defer stop()
+	requests := post(5)
+	for range requests {
+		i, _, err := mpi.Waitany(ctx, requests)
+		if i < 0 {
+			r.fatalf("Waitany gave index %d and %v", i, err)
+		}
+		r.wantDeadline(err)
+	}
+	last := []*mpi.Request{nil, post(1)[0], requests[0]} // one is active
+	i, _, err := mpi.Waitany(ctx, last)
+	equal(r, "index", i, 1)
+	r.wantDeadline(err)
+	i, _, err = mpi.Waitany(ctx, requests)
+	r.must(err)
+	equal(r, "index", i, mpi.Undefined)
+
+	statuses := make([]mpi.Status, len(requests))
+	done, err := mpi.Waitsome(ctx, post(5), statuses)
+	equal(r, "requests that ended", len(done), len(statuses))
+	equal(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
+	for _, st := range statuses {
+		r.wantDeadline(st.Err)
+	}
+	err = mpi.Waitall(ctx, post(5), nil)
+	equal(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
+	var e *mpi.Error
+	if !errors.As(errors.Unwrap(err), &e) {
+		r.fatalf("%v has no error of a request in it", err)
+	}
+	r.wantDeadline(e)
+	r.meet(other)
+	// None of the receives takes what comes now.
+	got(mpi.Sendrecv(r.ctx, r.Comm, []int32{1}, other, 0, []int32{0}, other, 0))(r)
+}
+
+// inactive requests are nothing to wait for.
+func inactive(r *rank) {
+	empty := mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
+	q := got(mpi.Isend(r.Comm, []int32{1}, mpi.ProcNull, 0))(r)
+	got(q.Wait(r.ctx))(r)
+	persistent := got(mpi.RecvInit(r.Comm, []int32{0}, 0, 0))(r)
+	requests := []*mpi.Request{nil, q, persistent}
+	statuses := make([]mpi.Status, 3)
+	for _, q := range requests {
+		equal(r, "status", got(q.Wait(r.ctx))(r), empty)
+		st, done, err := q.Test()
+		r.must(err)
+		equal(r, "done", done, true)
+		equal(r, "status", st, empty)
+	}
+	r.class(q.Cancel(), mpi.ErrRequest)
+	r.must(mpi.Waitall(r.ctx, requests, statuses))
+	equal(r, "status", statuses[2], empty)
+	i, st, err := mpi.Waitany(r.ctx, requests)
+	r.must(err)
+	equal(r, "index", i, mpi.Undefined)
+	equal(r, "status", st, empty)
+	i, _, done, err := mpi.Testany(requests)
+	r.must(err)
+	equal(r, "index", i, mpi.Undefined)
+	equal(r, "done", done, true)
+	all, err := mpi.Testall(requests, nil)
+	r.must(err)
+	equal(r, "all", all, true)
+	equal(r, "ended", len(got(mpi.Waitsome(r.ctx, requests, nil))(r)), 0)
+	equal(r, "ended", len(got(mpi.Testsome(requests, nil))(r)), 0)
+}

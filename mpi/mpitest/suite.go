@@ -1,0 +1,184 @@
+package mpitest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// WorldFunc makes the devices of a cluster of n ranks, in the order of their
+// ranks, and closes at the end of the test those that are still open.
+type WorldFunc func(t *testing.T, n int) []mpe.Device
+
+// patience is how long a test may take. It is for devices that hang.
+const patience = 60 * time.Second
+
+// Conformance tests package mpi on devices whose wires carry everything.
+func Conformance(t *testing.T, world WorldFunc) {
+	for _, c := range []struct {
+		name  string
+		ranks int
+		run   func(r *rank)
+	}{
+		{"modes", 2, modes},
+		{"types", 2, types},
+		{"synchronous", 2, synchronous},
+		{"buffered", 2, buffered},
+		{"sendrecv", 4, sendrecv},
+		{"order", 2, order},
+		{"tags", 2, tags},
+		{"wildcards", 4, wildcards},
+		{"posted order", 2, postedOrder},
+		{"probe", 3, probe},
+		{"self", 2, self},
+		{"null process", 1, procNull},
+		{"truncation", 2, truncation},
+		{"deadline", 2, deadline},
+		{"cancel", 2, cancel},
+		{"persistent", 2, persistent},
+		{"wait for any", 2, waitany},
+		{"wait for some", 2, waitsome},
+		{"wait for all", 2, waitall},
+		{"wait's deadline", 2, waitDeadline},
+		{"inactive requests", 1, inactive},
+		{"arguments", 2, arguments},
+		{"dup", 3, dup},
+		{"dup's deadline", 3, dupDeadline},
+		{"split", 6, split},
+		{"create", 4, create},
+		{"creates at a time", 4, creates},
+		{"free", 2, free},
+		{"threads", 2, threads},
+	} {
+		t.Run(c.name, func(t *testing.T) { each(t, world, c.ranks, c.run) })
+	}
+	t.Run("finalize", func(t *testing.T) { finalize(t, world) })
+}
+
+// rank is one rank's view of a test.
+type rank struct {
+	*mpi.Comm
+	ctx  context.Context
+	t    *testing.T
+	stop context.CancelCauseFunc
+}
+
+var errStopped = errors.New("another rank has failed")
+
+// each runs a test on all ranks of a world at once.
+func each(t *testing.T, world WorldFunc, n int, run func(r *rank)) {
+	t.Helper()
+	timeout, release := context.WithTimeout(t.Context(), patience)
+	defer release()
+	ctx, stop := context.WithCancelCause(timeout)
+	defer stop(nil)
+	var wg sync.WaitGroup
+	var comms []*mpi.Comm
+	for _, dev := range world(t, n) {
+		c, err := mpi.New(dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		comms = append(comms, c)
+	}
+	for _, c := range comms {
+		wg.Go(func() { run(&rank{c, ctx, t, stop}) })
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	for _, c := range comms {
+		if err := c.Finalize(ctx); err != nil {
+			t.Errorf("rank %d: %v", c.Rank(), err)
+		}
+	}
+}
+
+// fatalf ends the rank, and soon the others.
+func (r *rank) fatalf(format string, args ...any) {
+	r.t.Helper()
+	if !errors.Is(context.Cause(r.ctx), errStopped) {
+		r.t.Errorf("rank %d: "+format, append([]any{r.Rank()}, args...)...)
+	}
+	r.stop(errStopped)
+	runtime.Goexit()
+}
+
+func (r *rank) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.fatalf("%v", err)
+	}
+}
+
+// class wants err to be of a class.
+func (r *rank) class(err error, want mpi.Class) {
+	r.t.Helper()
+	if !errors.Is(err, want) {
+		r.fatalf("%v is of class %v, not %v", err, mpi.ClassOf(err), want)
+	}
+}
+
+func equal[T comparable](r *rank, what string, got, want T) {
+	r.t.Helper()
+	if got != want {
+		r.fatalf("%s is %v, not %v", what, got, want)
+	}
+}
+
+// got gives the value of a call that must succeed.
+func got[T any](v T, err error) func(r *rank) T {
+	return func(r *rank) T {
+		r.t.Helper()
+		r.must(err)
+		return v
+	}
+}
+
+// tell and hear synchronize two ranks, apart from the tags of the tests.
+const tagTell = 1 << 20
+
+func (r *rank) tell(to int, v int32) {
+	r.t.Helper()
+	r.must(mpi.Send(r.ctx, r.Comm, []int32{v}, to, tagTell))
+}
+
+func (r *rank) hear(from int) int32 {
+	r.t.Helper()
+	var v [1]int32
+	_, err := mpi.Recv(r.ctx, r.Comm, v[:], from, tagTell)
+	r.must(err)
+	return v[0]
+}
+
+// meet waits for a rank that waits for this one.
+func (r *rank) meet(other int) {
+	r.t.Helper()
+	_, err := mpi.Sendrecv(r.ctx, r.Comm, []int32{0}, other, tagTell, []int32{0}, other, tagTell)
+	r.must(err)
+}
+
+// pattern fills a message so that every place of every message differs.
+func pattern(n int, seed int) []int32 {
+	b := make([]int32, n)
+	for i := range b {
+		b[i] = int32(seed*1_000_003 + i)
+	}
+	return b
+}
+
+func (r *rank) samePattern(b []int32, n, seed int) {
+	r.t.Helper()
+	for i, want := range pattern(n, seed) {
+		if b[i] != want {
+			r.fatalf("number %d of message %d is %d, not %d", i, seed, b[i], want)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package mpi
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Number is what messages are made of: numbers of a fixed size, which mean the
+// same on every machine. int and uint do not.
+type Number interface {
+	~int8 | ~int16 | ~int32 | ~int64 |
+		~uint8 | ~uint16 | ~uint32 | ~uint64 |
+		~float32 | ~float64 | ~complex64 | ~complex128
+}
+
+// words is a slice of numbers as the device sees it.
+type words struct {
+	bytes    []byte
+	datatype protocol.Datatype
+	// any: a receive takes both datatypes.
+	any bool
+}
+
+// view gives the bytes of buf without copying them. They are in the machine's
+// order, which New has checked to be that of the wire.
+func view[T Number](buf []T) words {
+	var zero T
+	size := int(unsafe.Sizeof(zero))
+	w := words{
+		bytes: unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*size),
+		any:   size == 1,
+	}
+	// Of the numbers of four bytes, one half is not 0 only as a float32; a type
+	// switch would miss named types.
+	if size == 4 && T(1)/T(2) != 0 {
+		w.datatype = protocol.Float
+	}
+	return w
+}
+
+// littleEndian reports whether this machine's numbers are in the wire's order.
+func littleEndian() bool { return binary.NativeEndian.Uint16([]byte{1, 0}) == 1 }

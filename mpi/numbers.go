@@ -1,0 +1,82 @@
+package mpi
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+)
+
+// Numbers of communicators.
+const (
+	worldNumber = 0
+	// internal is set in the number under which the library's own messages
+	// between the members of a communicator travel.
+	internal = 1
+	// noNumber is offered by a rank whose numbers are used up.
+	noNumber = math.MaxUint32
+)
+
+// numbers gives a rank's communicators their numbers: even ones, each used
+// once. The members of a new communicator agree on the highest that any of them
+// offers, which is higher than any that one of them has used before they began.
+// While several agreements are under way, two of them may come to the same
+// number; then a member that both have in common refuses it to the second.
+type numbers struct {
+	mu sync.Mutex
+	// last is the highest number used or offered.
+	last uint32
+	// underway counts agreements; claimed are the numbers that were claimed
+	// while one was under way.
+	underway int
+	claimed  map[uint32]struct{}
+}
+
+// begin and end enclose an agreement.
+func (n *numbers) begin() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.underway++
+}
+
+func (n *numbers) end() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.underway--
+	if n.underway == 0 {
+		clear(n.claimed) // all of them are below what is offered from now on
+	}
+}
+
+// offer gives a number that this rank has not used, or noNumber. After an
+// attempt that failed it skips some at random, so that agreements that are in
+// each other's way part.
+func (n *numbers) offer(attempt int) uint32 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	step := uint64(2)
+	if attempt > 0 {
+		step += 2 * rand.Uint64N(1<<min(attempt, 10))
+	}
+	next := uint64(n.last) + step
+	if next >= noNumber-1 {
+		return noNumber
+	}
+	n.last = uint32(next)
+	return n.last
+}
+
+// claim takes a number that was agreed on. It reports false if another agreement
+// has taken it.
+func (n *numbers) claim(number uint32) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.last = max(n.last, number)
+	if _, taken := n.claimed[number]; taken {
+		return false
+	}
+	if n.claimed == nil {
+		n.claimed = make(map[uint32]struct{})
+	}
+	n.claimed[number] = struct{}{}
+	return true
+}

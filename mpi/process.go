@@ -1,0 +1,69 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// process is what all communicators of a rank share.
+type process struct {
+	dev mpe.Device
+	// peers is what the device said of every rank of the world.
+	peers   []mpe.PeerInfo
+	numbers numbers
+	buffer  sendBuffer
+	over    atomic.Bool
+}
+
+// New makes a device's world communicator: all ranks of the cluster, numbered
+// as there. It asks the device once what each peer's wire can carry.
+//
+// Several worlds may live in one program, one per device.
+//
+// Numbers travel least significant byte first, and buffers are sent as they
+// are, so New refuses to work on a machine with the other byte order.
+func New(dev mpe.Device) (*Comm, error) {
+	const op = "New"
+	if !littleEndian() {
+		return nil, errorf(ErrOther, op, "this machine's numbers are most significant byte first, and those of the wire least significant byte first; this package does not swap them")
+	}
+	size, rank := dev.Size(), dev.Rank()
+	if rank < 0 || rank >= size {
+		return nil, errorf(ErrIntern, op, "the device says that it is rank %d of %d", rank, size)
+	}
+	p := &process{dev: dev, peers: make([]mpe.PeerInfo, size)}
+	g := &Group{ranks: make([]int, size), self: rank}
+	for r := range p.peers {
+		info, err := dev.Peer(r)
+		if err != nil {
+			return nil, errorf(ErrIntern, op, "the device does not know rank %d of its %d: %w", r, size, err)
+		}
+		p.peers[r], g.ranks[r] = info, r
+	}
+	return p.comm(0, g, "world"), nil
+}
+
+// Finalize ends the rank's part in the cluster: it waits for the buffered sends
+// and then closes the device. c is any communicator of the rank. No call may be
+// under way in another goroutine, and the requests that have not ended end with
+// an error.
+//
+// As the standard has it, every rank should have received what was sent to it
+// before it calls Finalize.
+func (c *Comm) Finalize(ctx context.Context) error {
+	k := c.callf("Finalize")
+	if c == nil {
+		return k.failf(ErrComm, "the communicator is nil")
+	}
+	if c.p.over.Swap(true) {
+		return k.failf(ErrOther, "it has been called already")
+	}
+	err := c.p.buffer.flush(ctx, k)
+	if closeErr := c.p.dev.Close(ctx); closeErr != nil {
+		err = errors.Join(err, k.fail(closeErr))
+	}
+	return err
+}

@@ -1,0 +1,61 @@
+package node
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/tcp"
+)
+
+// What a rank lets all its extended peers together send before receives match
+// (E20), and the least and most of that for each.
+const (
+	eagerLimit    = 16 << 10
+	allEager      = 64 << 20
+	maxPeerEager  = 1 << 20
+	maxPeerCredit = 1 << 16
+	minPeerCredit = 64
+)
+
+// streamWindow is how many packets may be in flight over TCP: a little less than
+// the transport queues for a peer.
+const streamWindow = tcp.DefaultSendQueue/(protocol.ExtHeaderLen+protocol.MaxStreamPayload) - 16
+
+// extendedBuiltIn fills in what the extended profile adds to a built-in link.
+func extendedBuiltIn(l *config.Link, cfg *config.Config) {
+	peers := max(len(cfg.Ranks)-1, 1)
+	l.EagerLimit = eagerLimit
+	l.Credit = config.Credit{
+		Messages: min(max(cfg.Limits.Unexpected/peers, minPeerCredit), maxPeerCredit),
+		Bytes:    config.Size(min(max(allEager/peers, eagerLimit), maxPeerEager)),
+	}
+}
+
+// extendedConfig returns the state machine's view of the link.
+func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
+	x := &extended.Config{
+		MaxPayload: l.MaxDatagram - protocol.ExtHeaderLen, EagerLimit: int(l.EagerLimit),
+		MaxLength: int64(MessageLimit(cfg)) * protocol.WordLen,
+		Messages:  l.Credit.Messages, EagerBytes: int(l.Credit.Bytes), Seed: seed(),
+	}
+	if l.EagerLimit == 0 {
+		x.EagerLimit = -1 // none
+	}
+	stream := l.Transport == config.TransportTCP
+	if stream {
+		x.MaxPayload, x.Window = protocol.MaxStreamPayload, streamWindow
+	}
+	x.Timing = extended.DefaultTiming(stream)
+	x.Timing.GiveUp = l.Deadlines.Ack
+	return x
+}
+
+// seed returns a number that no other link, and no earlier start, has.
+func seed() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}

@@ -1,0 +1,187 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/match"
+	"github.com/zrlmpi/zrlmpid/rankmap"
+)
+
+// Rank is a local rank: planned by Plan, bound by Bind, running after Start.
+type Rank struct {
+	Config *config.Config
+	Self   *config.Rank
+	// Links has an entry per rank of the cluster; its own is zero.
+	Links []Link
+	// Engine is nil before Start.
+	Engine *mpe.Engine
+
+	sockets sockets
+}
+
+// Plan plans a rank of a valid configuration. Nothing is bound yet. The error
+// joins several if there are several; each is a *config.Error.
+func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
+	r := &Rank{Config: cfg, Self: self, Links: make([]Link, len(cfg.Ranks))}
+	var errs []error
+	for i := range cfg.Ranks {
+		remote := &cfg.Ranks[i]
+		if remote.Rank == self.Rank {
+			continue
+		}
+		l, err := NewLink(cfg, self, remote)
+		errs = append(errs, err)
+		r.Links[remote.Rank] = l
+	}
+	return r, errors.Join(errs...)
+}
+
+// Map returns the configuration's rank map.
+func Map(cfg *config.Config) (*rankmap.Map, error) {
+	entries := make([]rankmap.Entry, len(cfg.Ranks))
+	for i, r := range cfg.Ranks {
+		kind, err := rankmap.ParseKind(string(r.Peer))
+		if err != nil {
+			return nil, err
+		}
+		entries[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: kind, Local: r.Local()}
+	}
+	return rankmap.New(entries)
+}
+
+// uses reports whether a link of the rank is on the given transport. A rank
+// without peers is on UDP.
+func (r *Rank) uses(t config.Transport) bool {
+	if len(r.Links) == 1 {
+		return t == config.TransportUDP
+	}
+	for rank, l := range r.Links {
+		if rank != r.Self.Rank && l.Transport == t {
+			return true
+		}
+	}
+	return false
+}
+
+// Start makes the engine of a rank whose sockets are bound. The engine owns them
+// from here on.
+func (r *Rank) Start(observer mpe.Observer) error {
+	peers := make([]mpe.Peer, len(r.Links))
+	for i := range r.Config.Ranks {
+		remote := &r.Config.Ranks[i]
+		if remote.Rank == r.Self.Rank {
+			continue
+		}
+		l := &r.Links[remote.Rank]
+		peers[remote.Rank] = mpe.Peer{
+			Handshake: l.Handshake, Extended: l.Extended, Transport: r.sockets.on(l.Transport),
+			Kind: string(remote.Peer), Address: remote.Address.String(),
+		}
+	}
+	engine, err := mpe.New(mpe.Config{
+		Rank: r.Self.Rank, Peers: peers, Observer: observer,
+		Limits:      match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
+		TrustSource: r.Self.Habits != nil && !r.Self.Habits.DropUnknownIP,
+	})
+	if err != nil {
+		return err
+	}
+	r.Engine = engine
+	return nil
+}
+
+// Close ends the engine, if there is one, as mpe.Engine.Close does, and releases
+// the sockets.
+func (r *Rank) Close(ctx context.Context) error {
+	if r.Engine == nil {
+		return r.sockets.close()
+	}
+	err := r.Engine.Close(ctx)
+	if len(r.Links) == 1 {
+		err = r.sockets.close() // an engine without peers has not taken it
+	}
+	return err
+}
+
+// Transports lists the transports that the rank is bound to.
+func (r *Rank) Transports() []string { return r.sockets.names() }
+
+// ReceiveBuffer returns how large a receive buffer was asked for, and how large a
+// one the kernel granted, in bytes; both are 0 without a UDP socket.
+func (r *Rank) ReceiveBuffer() (asked, granted int) {
+	if r.sockets.udp == nil {
+		return 0, 0
+	}
+	return r.sockets.udp.ReceiveBuffer()
+}
+
+// Open makes this process the given rank of a configuration: what it returns is
+// the rank's engine, running. Whatever the configuration says of who runs the rank,
+// it is a host here.
+func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, error) {
+	if rank < 0 || rank >= len(cfg.Ranks) {
+		return nil, fmt.Errorf("rank %d: the configuration has ranks 0 to %d", rank, len(cfg.Ranks)-1)
+	}
+	mine := *cfg
+	mine.Ranks = slices.Clone(cfg.Ranks)
+	for i := range mine.Ranks {
+		r := &mine.Ranks[i]
+		if r.Rank == rank {
+			if r.Peer != config.PeerSoftware {
+				return nil, fmt.Errorf("rank %d is peer: %s in the configuration, and this is a program on zrlmpid: it has to be peer: software, or run: host", rank, r.Peer)
+			}
+			r.Run, r.Kernel, r.KernelOptions, r.Habits = config.RunHost, config.Kernel{}, nil, nil
+			continue
+		}
+		// Others are other processes' business; what they are stays.
+		r.Run = ""
+	}
+	r, err := Plan(&mine, mine.Rank(rank))
+	if err != nil {
+		return nil, err
+	}
+	m, err := Map(&mine)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Bind(m); err != nil {
+		return nil, err
+	}
+	if err := r.Start(observer); err != nil {
+		return nil, errors.Join(err, r.sockets.close())
+	}
+	return device{r.Engine, r}, nil
+}
+
+// OpenFile is Open for the configuration in a file.
+func OpenFile(path string, rank int) (mpe.Device, error) {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return Open(cfg, rank, nil)
+}
+
+// device is an engine that takes its sockets along when it is closed.
+type device struct {
+	*mpe.Engine
+	rank *Rank
+}
+
+// Close ends the rank.
+func (d device) Close(ctx context.Context) error {
+	err := d.rank.Close(ctx)
+	if errors.Is(err, os.ErrClosed) {
+		err = nil
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package tcp
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+const (
+	// blockLen is the length in bytes of the blocks that an outbox is made of:
+	// what waits is copied once, and never moved.
+	blockLen = 64 << 10
+	// writeBlocks is how many blocks one write takes at most, so that, as with
+	// writeLen, its deadline asks for progress and not for a speed.
+	writeBlocks = writeLen / blockLen
+	// spareBlocks is how many empty blocks an outbox keeps for the next burst.
+	spareBlocks = 16
+)
+
+// outbox is the packets of the extended profile that wait to be written to one
+// connection. It never waits for the network: what does not fit is not taken.
+type outbox struct {
+	mu sync.Mutex
+	// blocks are the bytes that wait, in order; only the last has room.
+	blocks [][]byte
+	// waiting is how many bytes wait or are being written, and limit how many
+	// may.
+	waiting, limit int
+	spare          [][]byte
+	// wake has an element if there may be something to write.
+	wake chan struct{}
+
+	// writing are the blocks that are being written, and buffers what is left
+	// of them. Both are the writer's.
+	writing [writeBlocks][]byte
+	parts   [writeBlocks][]byte
+	buffers net.Buffers
+}
+
+func newOutbox(limit int) *outbox { return &outbox{limit: limit, wake: make(chan struct{}, 1)} }
+
+// add takes the first packets, as many as there is room for, and returns how many.
+func (o *outbox) add(packets []mpe.Packet) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	taken := 0
+	for i := range packets {
+		p := &packets[i]
+		length := protocol.ExtHeaderLen + len(p.Payload)
+		if length > o.limit-o.waiting {
+			break
+		}
+		o.waiting += length
+		o.append(p.Header[:])
+		o.append(p.Payload)
+		taken++
+	}
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+	return taken
+}
+
+// append puts b behind what waits.
+func (o *outbox) append(b []byte) {
+	for len(b) > 0 {
+		last := len(o.blocks) - 1
+		if last < 0 || len(o.blocks[last]) == blockLen {
+			o.blocks = append(o.blocks, o.block())
+			last++
+		}
+		block := o.blocks[last]
+		n := copy(block[len(block):blockLen], b)
+		o.blocks[last] = block[:len(block)+n]
+		b = b[n:]
+	}
+}
+
+// block returns an empty block.
+func (o *outbox) block() []byte {
+	n := len(o.spare) - 1
+	if n < 0 {
+		return make([]byte, 0, blockLen)
+	}
+	block := o.spare[n]
+	o.spare[n] = nil
+	o.spare = o.spare[:n]
+	return block[:0]
+}
+
+// take moves the first blocks to writing, and returns how many; 0 if nothing
+// waits.
+func (o *outbox) take() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := copy(o.writing[:], o.blocks)
+	rest := copy(o.blocks, o.blocks[n:])
+	clear(o.blocks[rest:])
+	o.blocks = o.blocks[:rest]
+	return n
+}
+
+// done makes room for as much as the first n blocks of writing held.
+func (o *outbox) done(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, block := range o.writing[:n] {
+		o.waiting -= len(block)
+		if len(o.spare) < spareBlocks {
+			o.spare = append(o.spare, block)
+		}
+		o.writing[i] = nil
+	}
+}
+
+// writeAll writes what is put into the outbox, until l is closed.
+func (c *Conn) writeAll(l *link) {
+	for {
+		n := l.out.take()
+		if n == 0 {
+			select {
+			case <-l.out.wake:
+				continue
+			case <-l.closing:
+				return
+			}
+		}
+		if err := c.writeBlocks(l, n); err != nil {
+			// The peer may have a part of a packet: nothing more can follow.
+			l.close(err)
+			return
+		}
+		l.out.done(n)
+	}
+}
+
+func (c *Conn) writeBlocks(l *link, n int) error {
+	o := l.out
+	// WriteTo consumes the slice of slices that it is given.
+	o.buffers = o.parts[:copy(o.parts[:n], o.writing[:n])]
+	if err := l.stream.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)); err != nil {
+		return err
+	}
+	_, err := o.buffers.WriteTo(l.stream)
+	return err
+}

@@ -1,0 +1,46 @@
+package tcp
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// offPayload is the place in a header of the extended profile of the number of
+// bytes that follow it.
+const offPayload = 20
+
+// SendPackets queues packets of the extended profile to be written by the
+// connection's own goroutine, and returns how many it took. What does not fit
+// within Config.SendQueue, or has no connection to go by, is lost, which is no
+// error. The error is a *SendError, for a caller's mistake or a closed Conn;
+// nothing was taken then.
+func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (int, error) {
+	p, err := c.peer(peer)
+	if err != nil {
+		return 0, err
+	}
+	if p.profile != protocol.Extended {
+		return 0, c.sendError(peer, fmt.Errorf("%w: it is %v, which has no such packets", ErrProfile, p.profile), nil)
+	}
+	for i := range packets {
+		// What does not frame would break the stream for all that follows.
+		n := len(packets[i].Payload)
+		if n > protocol.MaxStreamPayload {
+			return 0, c.sendError(peer, &protocol.StreamPayloadError{Bytes: uint32(n)}, nil)
+		}
+		if said := binary.LittleEndian.Uint32(packets[i].Header[offPayload:]); int64(said) != int64(n) {
+			return 0, c.sendError(peer, fmt.Errorf("the header of packet %d of %d says %d bytes of payload, and there are %d", i+1, len(packets), said, n), nil)
+		}
+	}
+	if c.ctx.Err() != nil {
+		return 0, c.sendError(peer, mpe.ErrTransportClosed, nil)
+	}
+	l, _ := p.current()
+	if l == nil {
+		return 0, nil
+	}
+	return l.out.add(packets), nil
+}

@@ -1,0 +1,131 @@
+package tcp
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+)
+
+// TLS is what the connections of a rank are secured with: TLS 1.3, by which either
+// side shows a certificate. The other's must be signed by the authority and bear
+// the IP address that the rank map gives for it.
+type TLS struct {
+	// Certificate is shown to the peers, with its key. It is for both ends of a
+	// connection: if it names extended key usages, serverAuth and clientAuth
+	// are among them.
+	Certificate tls.Certificate
+	// Authority are the certificates that sign those of all ranks.
+	Authority *x509.CertPool
+}
+
+// LoadTLS reads the certificate, with those between it and the authority behind
+// it, its key, and the authority's certificates, all PEM. Its error is a
+// *CredentialError.
+func LoadTLS(certificate, key, authority string) (*TLS, error) {
+	var text [3][]byte
+	for i, file := range []struct{ what, path string }{{"certificate", certificate}, {"key", key}, {"authority", authority}} {
+		var err error
+		if text[i], err = os.ReadFile(file.path); err != nil {
+			return nil, &CredentialError{What: file.what, Path: file.path, Err: err}
+		}
+	}
+	if _, err := parseCertificates(text[0]); err != nil {
+		return nil, &CredentialError{What: "certificate", Path: certificate, Err: err}
+	}
+	pair, err := tls.X509KeyPair(text[0], text[1])
+	if err != nil {
+		return nil, &CredentialError{What: "key", Path: key, Err: fmt.Errorf("with the certificate %s: %w", certificate, err)}
+	}
+	signers, err := parseCertificates(text[2])
+	if err != nil {
+		return nil, &CredentialError{What: "authority", Path: authority, Err: err}
+	}
+	pool := x509.NewCertPool()
+	for _, signer := range signers {
+		pool.AddCert(signer)
+	}
+	return &TLS{Certificate: pair, Authority: pool}, nil
+}
+
+// parseCertificates returns at least one certificate, and passes over none that it
+// does not understand.
+func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
+	for {
+		var block *pem.Block
+		block, text = pem.Decode(text)
+		if block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue // a key may be in the same file
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d in it: %w", len(list)+1, err)
+		}
+		list = append(list, c)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("there is no PEM block CERTIFICATE in it")
+	}
+	return list, nil
+}
+
+// check tells what the peers would, if they were shown the certificate by a rank
+// at ip.
+func (t *TLS) check(ip netip.Addr) error {
+	fail := func(err error) error { return &CredentialError{What: "certificate", Err: err} }
+	if len(t.Certificate.Certificate) == 0 || t.Authority == nil {
+		return fail(errors.New("TLS needs a certificate and an authority"))
+	}
+	chain, err := x509.ParseCertificates(bytes.Join(t.Certificate.Certificate, nil))
+	if err != nil {
+		return fail(err)
+	}
+	between := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		_, err := chain[0].Verify(x509.VerifyOptions{
+			Roots: t.Authority, Intermediates: between, CurrentTime: time.Now(), KeyUsages: []x509.ExtKeyUsage{usage}})
+		if err != nil {
+			return fail(err)
+		}
+	}
+	if err := chain[0].VerifyHostname(hostOf(ip)); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// config returns the settings for connections with a peer at ip, whichever side
+// made them.
+func (t *TLS) config(ip netip.Addr) *tls.Config {
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{t.Certificate},
+		// As the side that dialed.
+		RootCAs:    t.Authority,
+		ServerName: hostOf(ip),
+		// As the side that accepted.
+		ClientCAs:  t.Authority,
+		ClientAuth: tls.RequireAndVerifyClientCert,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			return state.PeerCertificates[0].VerifyHostname(hostOf(ip))
+		},
+		// Every connection shows its certificates.
+		SessionTicketsDisabled: true,
+		// Small records at first are for browsers.
+		DynamicRecordSizingDisabled: true,
+	}
+}
+
+// hostOf returns the IP as certificates have it.
+func hostOf(ip netip.Addr) string { return ip.Unmap().WithZone("").String() }

@@ -1,0 +1,96 @@
+package tcp
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+)
+
+// errSpeaksTLS is what a plain connection ends with on which TLS arrives.
+var errSpeaksTLS = errors.New("the peer speaks TLS, and this rank does not: give tls to both, or to neither")
+
+// CredentialError says what is wrong with a rank's own certificate, key or
+// authority.
+type CredentialError struct {
+	// What is "certificate", "key" or "authority".
+	What string
+	// Path is the file, or empty for what was not read from one.
+	Path string
+	Err  error
+}
+
+// Error names the file, the cause, and what to do.
+func (e *CredentialError) Error() string {
+	text := "tls: " + e.What
+	if e.Path != "" {
+		text += " " + e.Path
+	}
+	return text + ": " + e.Err.Error() + certificateAdvice(e.Err, "this rank")
+}
+
+// Unwrap returns the cause.
+func (e *CredentialError) Unwrap() error { return e.Err }
+
+// TLSError says that a connection came to nothing because of TLS: the peer's
+// certificate is refused, or ours by the peer, or the peer speaks no TLS.
+type TLSError struct {
+	// Addr is the peer's end of the connection.
+	Addr netip.AddrPort
+	Err  error
+}
+
+// Error names the peer, the cause, and what to do.
+func (e *TLSError) Error() string {
+	return fmt.Sprintf("tls with %v: %v%s", e.Addr, e.Err, e.advice())
+}
+
+// Unwrap returns the cause.
+func (e *TLSError) Unwrap() error { return e.Err }
+
+func (e *TLSError) advice() string {
+	var op *net.OpError
+	switch {
+	case errors.As(e.Err, new(tls.RecordHeaderError)):
+		return ": the peer speaks no TLS: give tls to both, or to neither"
+	case errors.Is(e.Err, os.ErrDeadlineExceeded), errors.Is(e.Err, io.EOF), errors.Is(e.Err, syscall.ECONNRESET):
+		return ": no answer to the handshake: has the peer tls, too?"
+	case errors.As(e.Err, &op) && op.Op == "remote error":
+		return ": the peer has refused the connection, and knows why"
+	}
+	return certificateAdvice(e.Err, "the peer")
+}
+
+// certificateAdvice says what to do about a certificate of whose.
+func certificateAdvice(err error, whose string) string {
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, new(x509.HostnameError)):
+		return fmt.Sprintf(": the certificate of %s must bear, as a subject alternative name, the IP address that the rank map gives", whose)
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return fmt.Sprintf(": the certificate of %s must be signed by the authority that is configured here", whose)
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Sprintf(": renew the certificate of %s, or set the clock of this machine", whose)
+	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
+		return fmt.Sprintf(": the certificate of %s must be for serverAuth and clientAuth", whose)
+	}
+	return ""
+}
+
+// isTLSFault reports whether err, of a TLS connection, is about what the peer
+// sent or did not send, and not about a network or a peer that went away.
+func isTLSFault(err error) bool {
+	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
+		syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH, context.Canceled} {
+		if errors.Is(err, gone) {
+			return false
+		}
+	}
+	return true
+}

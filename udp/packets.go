@@ -1,0 +1,51 @@
+package udp
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// SendPackets sends each packet as a datagram of its own, many with one system
+// call where the system can, and returns how many went. What a full network does
+// not take within some milliseconds is lost, which is no error; nothing is paced.
+// The error is a *SendError; after one of the caller's own mistakes nothing was
+// sent.
+func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error) {
+	if err := c.checkPackets(peer, packets); err != nil {
+		return 0, err
+	}
+	for sent < len(packets) {
+		n := min(len(packets)-sent, len(c.out))
+		for i := range c.out[:n] {
+			p := &packets[sent+i]
+			c.out[i] = outgoing{peer: peer, parts: [3][]byte{p.Header[:], p.Payload}}
+		}
+		went, err := c.sendAll(c.out[:n], false)
+		clear(c.out[:n]) // the bytes are the caller's: keep no hold of them
+		sent += went
+		switch {
+		case err == nil:
+		case isFull(err):
+			return sent, nil
+		default:
+			return sent, c.sendError(peer, int64(sent), int64(len(packets)), err)
+		}
+	}
+	return sent, nil
+}
+
+func (c *Conn) checkPackets(peer int, packets []mpe.Packet) error {
+	if !c.cfg.Map.Has(peer) {
+		return c.sendError(peer, 0, int64(len(packets)), ErrNoPeer)
+	}
+	for i := range packets {
+		// A rank does not take a longer one: Recv of the other side cuts it.
+		if n := protocol.ExtHeaderLen + len(packets[i].Payload); n > protocol.MaxDatagram {
+			return c.sendError(peer, 0, int64(len(packets)), fmt.Errorf("%w: packet %d of %d has %d bytes; a datagram has at most %d",
+				ErrBadPacket, i+1, len(packets), n, protocol.MaxDatagram))
+		}
+	}
+	return nil
+}
