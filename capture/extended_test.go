@@ -314,3 +314,25 @@ func TestExtendedLine(t *testing.T) {
 		t.Errorf("got\n%s", strings.Join(lines, "\n"))
 	}
 }
+
+// However many messages are open, what is held of them is bounded.
+func TestExtendedOpenMessagesAreBounded(t *testing.T) {
+	const most, more = 1 << 17, 100
+	a := capture.NewAnalysis("test", capture.AnalysisOptions{})
+	talk := capturetest.NewTalk(false)
+	h := ext{Dst: 1, Type: protocol.SendRequest, Session: 1, Length: 5}
+	var b []byte
+	for n := uint32(1); n <= most+more; n++ {
+		h.Number, h.Message = n, n
+		b = protocol.AppendExtended(b[:0], &h, nil)
+		a.Unit(&capture.Unit{Packet: int64(n), Time: time.Unix(int64(n), 0), Proto: capture.UDP, Src: talk.Address(0), Dst: talk.Address(1), Data: b})
+	}
+	a.Finish(capture.Stats{})
+	r := a.Report()
+	if p := r.Summary.Extended[0]; p.Open != most || p.NotFollowed != more {
+		t.Errorf("%+v", p)
+	}
+	if len(r.Findings) != 1 || len(r.Findings[0].Packets) > 16 {
+		t.Errorf("%d findings", len(r.Findings))
+	}
+}

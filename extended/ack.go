@@ -134,6 +134,10 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ac
 	if count == 0 {
 		return acts
 	}
+	// No honest peer has a range that begins with the first missing packet.
+	for f.base != f.next && f.at(f.base).state == packetAcked {
+		f.base++
+	}
 	c.moved, c.timer, c.stalled = now, now, 0
 	c.window.acked(count, c.cfg.Window, used)
 	if newest.once {

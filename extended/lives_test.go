@@ -139,7 +139,7 @@ func TestLives(t *testing.T) {
 	for seed := first; seed < last; seed++ {
 		rng := rand.New(rand.NewPCG(uint64(seed), 2))
 		cfg := randomConfig(rng)
-		cfg.MaxPayload = pick(rng, 100, 1344)
+		cfg.MaxPayload, cfg.Window = pick(rng, 100, 1344), pick(rng, 4, 512)
 		cfg.Messages = pick(rng, 2, 65536)
 		cfg.Timing = DefaultTiming(cfg.Reliable)
 		cfg.Timing.GiveUp = pick(rng, 100*time.Millisecond, time.Second)
@@ -164,12 +164,13 @@ func TestLives(t *testing.T) {
 		l.now = max(l.now, 30*time.Second)
 		// Calm: what waits for a receive gets one, and new messages go through.
 		l.cut = false
+		l.fault = func(int, int, []byte) []fate { return onTime }
 		for rank := range 2 {
 			for range 100 {
 				l.receive(rank)
 			}
 		}
-		l.wait(5 * time.Second)
+		l.wait(30 * time.Second)
 		err := errors.Join(l.err(), l.check(), l.ended())
 		if err == nil {
 			for rank := range 2 {

@@ -179,6 +179,9 @@ func (c *Conn) onData(now Instant, h *protocol.ExtHeader, payload []byte, acts [
 		return acts, ReasonMismatch
 	}
 	m := r.byNumber.get(uint64(h.Message))
+	if m != nil && m.complete() {
+		return acts, ReasonUnasked
+	}
 	if m == nil && eager {
 		switch d := int32(h.Message - r.turn); {
 		case d > 0:

@@ -21,6 +21,9 @@ func TestNumbers(t *testing.T) {
 	if n.claim(1000) {
 		t.Error("a number was forgotten while an agreement is under way")
 	}
+	if got := n.offer(0); got != 1002 {
+		t.Errorf("after 1000 comes %d", got)
+	}
 	for range 100 {
 		before := n.last
 		if got := n.offer(3); got%2 != 0 || got <= before || got > before+2+2*8 {

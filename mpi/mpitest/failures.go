@@ -164,7 +164,9 @@ func arguments(r *rank) {
 			r.class(err, mpi.ErrRank)
 		}
 	}
-	for _, tag := range []int{-1, -2, mpi.TagUB + 1} {
+	beyond := mpi.TagUB
+	beyond++ // negative where an int has 32 bits
+	for _, tag := range []int{-1, -2, beyond} {
 		r.class(mpi.Send(r.ctx, c, b, other, tag), mpi.ErrTag)
 		if tag != mpi.AnyTag {
 			_, err := mpi.Irecv(c, b, other, tag)
