@@ -64,12 +64,12 @@ func TestBudgetOfProbes(t *testing.T) {
 	if d := c.done(); d.id != maxProbes || !errors.Is(d.err, mpe.ErrFull) {
 		t.Errorf("%+v", d)
 	}
-	c.write(appendCancel(nil, 5))
+	c.write(cancelFrame(5))
 	if d := c.done(); d.id != 5 || !errors.Is(d.err, mpe.ErrCancelled) {
 		t.Errorf("%+v", d)
 	}
 	c.write(appendProbe(nil, &probe{id: 5, wait: true, source: 1}))
-	c.write(appendCancel(nil, 5))
+	c.write(cancelFrame(5))
 	if d := c.done(); d.id != 5 || !errors.Is(d.err, mpe.ErrCancelled) {
 		t.Errorf("%+v", d)
 	}

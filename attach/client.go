@@ -87,7 +87,7 @@ func rankName(rank int) string {
 func (c *Client) greet(rank int) error {
 	// A daemon that refuses may have hung up before it was asked, and has
 	// said why.
-	_, written := c.conn.Write(appendHello(nil, hello{version: Version, rank: int32(rank)}))
+	_, written := c.conn.Write(helloFrame(hello{version: Version, rank: int32(rank)}))
 	if err := c.in.next(); err != nil {
 		return errors.Join(written, err)
 	}

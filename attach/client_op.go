@@ -178,7 +178,7 @@ func (op *Op) Cancel() {
 	op.cancelled = true
 	op.mu.Unlock()
 	if !again {
-		op.c.out.putNow(raw(appendCancel(nil, op.id)))
+		op.c.out.putNow(raw(cancelFrame(op.id)))
 	}
 }
 
@@ -208,7 +208,7 @@ func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
 // withdraw takes an operation back. The daemon says what it waited for, or how
 // it has ended after all.
 func (op *Op) withdraw(ended <-chan struct{}, cause error) (mpe.Status, error) {
-	op.c.out.put(raw(appendWithdraw(nil, op.id, cause)))
+	op.c.out.putNow(raw(withdrawFrame(op.id, cause)))
 	patience := time.NewTimer(op.c.patience)
 	defer patience.Stop()
 	select {

@@ -56,7 +56,7 @@ func TestHostileDaemon(t *testing.T) {
 		text  string
 	}{
 		{"unknown frame", func(uint64) []byte { return appendHeader(nil, 99, 0) }, "frame(99) is not a frame that a daemon sends"},
-		{"program's frame", func(id uint64) []byte { return appendCancel(nil, id) }, "CANCEL is not"},
+		{"program's frame", func(id uint64) []byte { return cancelFrame(id) }, "CANCEL is not"},
 		{"unknown id", func(id uint64) []byte { return doneFrame(done{id: id + 1}, "") }, "which is not under way"},
 		{"old id", func(id uint64) []byte { return doneFrame(done{id: id - 1<<32}, "") }, "which is not under way"},
 		{"too much payload", func(id uint64) []byte { return doneFrame(done{id: id, stored: 9}, "123456789") }, "no room"},
@@ -75,7 +75,7 @@ func TestHostileDaemon(t *testing.T) {
 			return b
 		}, "the details of an error"},
 		{"huge frame", func(uint64) []byte { return appendHeader(nil, frameData, 1<<30) }, "a frame has"},
-		{"disconnected", func(uint64) []byte { return appendRefused(nil, refused(Violation, "go away")) }, "go away"},
+		{"disconnected", func(uint64) []byte { return refusedFrame(refused(Violation, "go away")) }, "go away"},
 		{"half a frame", func(id uint64) []byte { return doneFrame(done{id: id}, "")[:20] }, "it went away"},
 		{"silence", func(uint64) []byte { return nil }, "it went away"},
 	} {

@@ -72,10 +72,10 @@ func (d *details) errors() (list []error) {
 	return list
 }
 
-// appendError appends an error as DONE carries it.
-func appendError(b []byte, err error) []byte {
+// encodeError returns an error as DONE carries it.
+func encodeError(err error) []byte {
 	text := clip(err.Error())
-	b = order.AppendUint64(b, sentinelSet(err))
+	b := order.AppendUint64(nil, sentinelSet(err))
 	b = order.AppendUint32(b, uint32(len(text)))
 	b = append(b, text...)
 	if d := detailsOf(err); d != (details{}) {
@@ -87,8 +87,9 @@ func appendError(b []byte, err error) []byte {
 	return b
 }
 
-// parseError is the inverse of appendError.
-func parseError(b []byte) (error, error) { //nolint:staticcheck // the first is what was sent, the second why it cannot be read
+// parseError is the inverse of encodeError. The first error is what was sent, the
+// second why it cannot be read.
+func parseError(b []byte) (sent, err error) {
 	if len(b) < 12 {
 		return nil, violation("an error of %d bytes", len(b))
 	}

@@ -75,8 +75,8 @@ func TestDocumentFields(t *testing.T) {
 	status := mpe.Status{Peer: 0x51, Send: true, Bytes: 0x52, Words: 0x53, Comm: 0x54, Datatype: 1, Tag: 0x55,
 		Phases: handshake.Phases{Start: 0x56, Request: 0x57, Clear: 0x58, Data: 0x59, Ack: 0x5a, Repeats: 0x5b}}
 	failure := errors.Join(mpe.ErrRank)
-	failed := appendError(nil, failure)
-	withdraw := appendWithdraw(nil, 0x61, mpe.ErrCancelled)
+	failed := encodeError(failure)
+	withdraw := withdrawFrame(0x61, mpe.ErrCancelled)
 	st := start{id: 0x31, kind: mpe.OpRecv, datatype: 1, anyDatatype: true, peer: 0x32, tag: 0x33, comm: 0x34, length: 0x35}
 	for _, tt := range []struct {
 		heading string
@@ -84,13 +84,13 @@ func TestDocumentFields(t *testing.T) {
 		values  map[string]string
 	}{
 		{"## Frame", appendHeader(nil, frameDone, 0x1234), map[string]string{"length": le(4, 0x1234), "frame": "\x07", "": "\x00\x00\x00", "body": ""}},
-		{"**HELLO**", appendHello(nil, hello{version: 0x11, rank: -1, flags: 0x12})[frameHeaderLen:], map[string]string{
+		{"**HELLO**", helloFrame(hello{version: 0x11, rank: -1, flags: 0x12})[frameHeaderLen:], map[string]string{
 			"magic": magic, "version": le(4, 0x11), "rank": "\xff\xff\xff\xff", "flags": le(4, 0x12)}},
 		{"**WELCOME**", appendWelcome(nil, welcome{version: 0x21, rank: 0x22, size: 0x23, chunk: 0x24, limits: Limits{0x25, 0x26}})[frameHeaderLen:], map[string]string{
 			"version": le(4, 0x21), "rank": le(4, 0x22), "size": le(4, 0x23), "chunk": le(4, 0x24), "operations": le(4, 0x25), "": le(4, 0), "payload": le(8, 0x26)}},
 		{"**PEER**", appendPeer(nil, 0x41, mpe.PeerInfo{Profile: "p", Kind: "ki", Address: "adr", SmallTags: true, NoEmpty: true})[frameHeaderLen:], map[string]string{
 			"rank": le(4, 0x41), "flags": le(4, 1<<2|1<<5), "texts": "\x01p\x02ki\x03adr"}},
-		{"**REFUSED**", appendRefused(nil, refused(Busy, "text"))[frameHeaderLen:], map[string]string{"reason": le(2, 4), "text": "text"}},
+		{"**REFUSED**", refusedFrame(refused(Busy, "text"))[frameHeaderLen:], map[string]string{"reason": le(2, 4), "text": "text"}},
 		{"**START**", startFrame(st, []byte("ab"))[frameHeaderLen:], map[string]string{
 			"id": le(8, 0x31), "kind": "\x03", "datatype": "\x01", "flags": "\x01", "": "\x00", "peer": le(4, 0x32), "tag": le(4, 0x33), "comm": le(4, 0x34), "length": le(8, 0x35), "payload": "ab"}},
 		{"**DATA**", dataFrame(0x36, []byte("ab"))[frameHeaderLen:], map[string]string{"id": le(8, 0x36), "payload": "ab"}},
@@ -199,7 +199,7 @@ func TestDocumentLimits(t *testing.T) {
 	if defaultHelloTime.Seconds() != 5 {
 		t.Errorf("HELLO has to come within %v", defaultHelloTime)
 	}
-	all := appendError(nil, errors.Join(&mpe.WaitError{}, &mpe.TruncatedError{}, &handshake.TruncatedError{}, &handshake.TimeoutError{}, &handshake.PartialError{}, &handshake.RemoteError{}))
+	all := encodeError(errors.Join(&mpe.WaitError{}, &mpe.TruncatedError{}, &handshake.TruncatedError{}, &handshake.TimeoutError{}, &handshake.PartialError{}, &handshake.RemoteError{}))
 	js := all[12+order.Uint32(all[8:]):]
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(js, &members); err != nil || len(members) != 6 {

@@ -30,7 +30,7 @@ func appendDone(b []byte, d *done, piece int) []byte {
 	var failure []byte
 	flags := bit(d.found, flagFound)
 	if d.err != nil {
-		failure = appendError(nil, d.err)
+		failure = encodeError(d.err)
 		flags |= flagError
 	}
 	b = appendHeader(b, frameDone, doneLen+len(failure)+piece)

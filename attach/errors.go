@@ -145,9 +145,9 @@ func refused(reason Reason, format string, args ...any) *RefusedError {
 	return &RefusedError{Reason: reason, Text: fmt.Sprintf(format, args...)}
 }
 
-func appendRefused(b []byte, e *RefusedError) []byte {
+func refusedFrame(e *RefusedError) []byte {
 	text := clip(e.Text)
-	b = appendHeader(b, frameRefused, 2+len(text))
+	b := appendHeader(nil, frameRefused, 2+len(text))
 	return append(order.AppendUint16(b, uint16(e.Reason)), text...)
 }
 

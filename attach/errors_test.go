@@ -21,7 +21,7 @@ import (
 // crossed returns an error as it is on the other side of the socket.
 func crossed(t *testing.T, err error) error {
 	t.Helper()
-	got, bad := parseError(appendError(nil, err))
+	got, bad := parseError(encodeError(err))
 	if bad != nil {
 		t.Fatal(bad)
 	}
@@ -174,7 +174,7 @@ func TestRefusedError(t *testing.T) {
 }
 
 func TestParseErrorDamaged(t *testing.T) {
-	whole := appendError(nil, fmt.Errorf("rank 0: %w (%w)", &handshake.TruncatedError{Remote: 1}, context.Canceled))
+	whole := encodeError(fmt.Errorf("rank 0: %w (%w)", &handshake.TruncatedError{Remote: 1}, context.Canceled))
 	for n := range whole {
 		if n == 12+int(order.Uint32(whole[8:])) {
 			continue // without details

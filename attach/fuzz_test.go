@@ -15,10 +15,10 @@ import (
 // nothing of it is left.
 func FuzzServer(f *testing.F) {
 	join := func(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
-	f.Add(join(startFrame(recvStart(1, 4), nil), startFrame(sendStart(2, 4), []byte("abcd")), appendCancel(nil, 1)))
+	f.Add(join(startFrame(recvStart(1, 4), nil), startFrame(sendStart(2, 4), []byte("abcd")), cancelFrame(1)))
 	f.Add(join(startFrame(sendStart(2, 8), []byte("abcd")), dataFrame(2, []byte("efgh")), appendHeader(nil, frameBye, 0)))
-	f.Add(join(appendProbe(nil, &probe{id: 3, source: 1, wait: true}), appendWithdraw(nil, 3, io.EOF)))
-	f.Add(join(startFrame(sendStart(2, 8), nil), appendWithdraw(nil, 2, context.Canceled), dataFrame(2, []byte("x"))))
+	f.Add(join(appendProbe(nil, &probe{id: 3, source: 1, wait: true}), withdrawFrame(3, io.EOF)))
+	f.Add(join(startFrame(sendStart(2, 8), nil), withdrawFrame(2, context.Canceled), dataFrame(2, []byte("x"))))
 	h := serve(f, newWorld(2, 0), Options{Share: true, Limits: Limits{Operations: 16, Bytes: 1 << 20}})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c := h.attach(t, 0)
@@ -54,7 +54,7 @@ func FuzzClient(f *testing.F) {
 	f.Add(doneFrame(done{id: id, stored: 8}, "12345678"))
 	f.Add(append(dataFrame(id, []byte("1234")), doneFrame(done{id: id, stored: 8, err: &handshake.TimeoutError{}}, "5678")...))
 	f.Add(doneFrame(done{id: id, err: &mpe.WaitError{}}, ""))
-	f.Add(appendRefused(nil, refused(Closing, "x")))
+	f.Add(refusedFrame(refused(Closing, "x")))
 	f.Add(appendHeader(nil, frameBye, 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, daemon := fakeDaemon(t)
@@ -79,7 +79,7 @@ func FuzzClient(f *testing.F) {
 
 // FuzzHello: the first frame of a program, and of what is none.
 func FuzzHello(f *testing.F) {
-	f.Add(appendHello(nil, hello{version: Version, rank: AnyRank}))
+	f.Add(helloFrame(hello{version: Version, rank: AnyRank}))
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := newFrameReader(bytes.NewReader(b)).readHello()

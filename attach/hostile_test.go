@@ -14,7 +14,7 @@ func TestHostileHello(t *testing.T) {
 	noLeak(t)
 	h := serve(t, newWorld(2, 0), Options{HelloTime: 200 * time.Millisecond})
 	change := func(at int, b byte) []byte {
-		frame := appendHello(nil, hello{version: Version})
+		frame := helloFrame(hello{version: Version})
 		frame[at] = b
 		return frame
 	}
@@ -25,7 +25,7 @@ func TestHostileHello(t *testing.T) {
 		text   string
 	}{
 		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), Violation, "the first frame is not HELLO"},
-		{"another frame", appendCancel(nil, 1), Violation, "the first frame is not HELLO"},
+		{"another frame", cancelFrame(1), Violation, "the first frame is not HELLO"},
 		{"magic", change(frameHeaderLen, 'X'), Violation, "and not with"},
 		{"reserved", change(5, 1), Violation, "are not zero"},
 		{"too long", change(2, 1), Violation, "the first frame is not HELLO"},
@@ -64,7 +64,7 @@ func TestHostileFrames(t *testing.T) {
 	}{
 		{"unknown frame", frame(77, 0, ""), "frame(77) is not a frame that a program sends"},
 		{"frame of the daemon", frame(frameDone, 0, ""), "DONE is not a frame that a program sends"},
-		{"second HELLO", appendHello(nil, hello{version: Version}), "HELLO is not"},
+		{"second HELLO", helloFrame(hello{version: Version}), "HELLO is not"},
 		{"huge frame", frame(frameData, math.MaxUint32, ""), "a frame has 327680 at most"},
 		{"reserved bytes", []byte{0, 0, 0, 0, byte(frameBye), 0, 1, 0}, "are not zero"},
 		{"short START", frame(frameStart, 5, "12345"), "START is 27 bytes too short"},
@@ -101,8 +101,8 @@ func TestTolerated(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
 	for _, b := range [][]byte{
-		dataFrame(5, []byte("of nobody")), appendCancel(nil, 5), appendWithdraw(nil, 5, mpe.ErrFull),
-		startFrame(sendStart(3, 10), []byte("ab")), appendCancel(nil, 3), dataFrame(3, []byte("late")),
+		dataFrame(5, []byte("of nobody")), cancelFrame(5), withdrawFrame(5, mpe.ErrFull),
+		startFrame(sendStart(3, 10), []byte("ab")), cancelFrame(3), dataFrame(3, []byte("late")),
 	} {
 		c.write(b)
 	}

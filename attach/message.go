@@ -5,7 +5,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The bodies of frames. Every append function has the frame's header in it.
+// The bodies of frames. What makes one makes the frame's header, too.
 
 const (
 	helloLen   = 20
@@ -24,8 +24,8 @@ type hello struct {
 	flags   uint32
 }
 
-func appendHello(b []byte, h hello) []byte {
-	b = appendHeader(b, frameHello, helloLen)
+func helloFrame(h hello) []byte {
+	b := appendHeader(nil, frameHello, helloLen)
 	b = append(b, magic...)
 	b = order.AppendUint32(b, h.version)
 	b = order.AppendUint32(b, uint32(h.rank))
@@ -213,14 +213,14 @@ func (r *frameReader) readID() (uint64, error) {
 	return order.Uint64(b), nil
 }
 
-func appendCancel(b []byte, id uint64) []byte {
-	return order.AppendUint64(appendHeader(b, frameCancel, idLen), id)
+func cancelFrame(id uint64) []byte {
+	return order.AppendUint64(appendHeader(nil, frameCancel, idLen), id)
 }
 
-// appendWithdraw takes an operation back because of cause.
-func appendWithdraw(b []byte, id uint64, cause error) []byte {
+// withdrawFrame returns the frame that takes an operation back because of cause.
+func withdrawFrame(id uint64, cause error) []byte {
 	text := clip(cause.Error())
-	b = appendHeader(b, frameWithdraw, idLen+8+len(text))
+	b := appendHeader(nil, frameWithdraw, idLen+8+len(text))
 	b = order.AppendUint64(b, id)
 	return append(order.AppendUint64(b, sentinelSet(cause)), text...)
 }

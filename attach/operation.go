@@ -38,8 +38,9 @@ type operation struct {
 // complete reports whether a send's payload is.
 func (op *operation) complete() bool { return op.got == op.length }
 
-// admit enters an operation, if the budget allows. The answer says if not.
-func (s *session) admit(op *operation, bytes uint64) (error, error) { //nolint:staticcheck // the first is the program's, the second the session's
+// admit enters an operation, if the budget allows, and returns the answer if
+// not. err is of the session.
+func (s *session) admit(op *operation, bytes uint64) (answer, err error) {
 	limits := s.server.opts.Limits
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ func (h *harness) connect(t testing.TB) *rawClient {
 func (h *harness) attach(t testing.TB, rank int32) *rawClient {
 	t.Helper()
 	c := h.connect(t)
-	c.write(appendHello(nil, hello{version: Version, rank: rank}))
+	c.write(helloFrame(hello{version: Version, rank: rank}))
 	c.expect(frameWelcome)
 	w, err := c.in.readWelcome()
 	for i := 0; err == nil && i < int(w.size); i++ {

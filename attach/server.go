@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -72,6 +73,9 @@ func NewServer(ranks Ranks, opts Options) *Server {
 	if opts.Limits.Bytes <= 0 {
 		opts.Limits.Bytes = defaultBytes
 	}
+	// What WELCOME and a slice can carry.
+	opts.Limits.Operations = min(opts.Limits.Operations, math.MaxInt32)
+	opts.Limits.Bytes = min(opts.Limits.Bytes, math.MaxInt)
 	if opts.HelloTime <= 0 {
 		opts.HelloTime = defaultHelloTime
 	}
@@ -154,7 +158,7 @@ func (s *Server) refuse(conn *net.UnixConn, err error) {
 	s.opts.Log(fmt.Sprintf("a program was refused: %s", answer.Text))
 	_ = conn.SetWriteDeadline(time.Now().Add(farewellTime))
 	// It may have gone, and then it need not know.
-	_, _ = conn.Write(appendRefused(nil, answer))
+	_, _ = conn.Write(refusedFrame(answer))
 }
 
 // greet checks a program and gives it its rank.

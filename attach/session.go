@@ -119,7 +119,7 @@ func farewell(why error) item {
 	default:
 		return nil
 	}
-	return raw(appendRefused(nil, told))
+	return raw(refusedFrame(told))
 }
 
 // leave wakes the reading goroutine, if it waits for room.

@@ -142,7 +142,7 @@ func (p *pinger) trip(ctx context.Context, port Port, datatype protocol.Datatype
 		return
 	}
 	t.Out, t.Back = phasesOf(out.Phases), phasesOf(back.status.Phases)
-	t.RoundTrip = micros(back.status.Phases.Ack - out.Phases.Start)
+	t.RoundTrip = micros(max(back.status.Phases.Ack, back.status.Phases.Data) - out.Phases.Start)
 	p.verify(t, data, back)
 }
 

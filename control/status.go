@@ -58,9 +58,22 @@ type LocalRank struct {
 	Transports []string `json:"transports"`
 	// ReceiveBuffer is the size in bytes that the kernel granted the rank's
 	// UDP socket, of ReceiveBufferAsked; both are 0 without one.
-	ReceiveBuffer      int          `json:"receive_buffer"`
-	ReceiveBufferAsked int          `json:"receive_buffer_asked"`
-	Engine             mpe.Snapshot `json:"engine"`
+	ReceiveBuffer      int `json:"receive_buffer"`
+	ReceiveBufferAsked int `json:"receive_buffer_asked"`
+	// Attached are the programs that have the rank.
+	Attached []Program    `json:"attached,omitempty"`
+	Engine   mpe.Snapshot `json:"engine"`
+}
+
+// Program is a program that is attached to a rank.
+type Program struct {
+	PID int `json:"pid"`
+	UID int `json:"uid"`
+	// Seconds is how long it has had the rank.
+	Seconds float64 `json:"seconds"`
+	// Operations and Bytes are what it has under way.
+	Operations int   `json:"operations"`
+	Bytes      int64 `json:"bytes"`
 }
 
 // The states of a stand-in's kernel.

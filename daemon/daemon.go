@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/control"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -45,6 +46,7 @@ type Daemon struct {
 	ranks    []*localRank // in rank order
 	rankMap  *rankmap.Map
 	observer *Observer
+	attached *attach.Server
 	started  time.Time
 }
 
@@ -74,6 +76,7 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 		}
 		return protocol.CloudFPGA
 	})
+	d.attached = attach.NewServer(offered{d}, attach.Options{Log: func(text string) { d.log.Info(text) }})
 	return d, errors.Join(errs...)
 }
 
@@ -103,7 +106,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		<-logged
 	}()
 
-	socket, err := d.bind()
+	open, err := d.bind()
 	if err != nil {
 		return err
 	}
@@ -112,35 +115,55 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	}
 	warnBuffers(d.log, d.ranks)
 	if err := d.startEngines(); err != nil {
-		return errors.Join(err, d.release(socket))
+		return errors.Join(err, d.release(open))
 	}
 	d.started = time.Now()
-	err = d.serve(ctx, socket)
+	err = d.serve(ctx, open)
 	return errors.Join(err, d.stopEngines())
 }
 
-// bind binds every local rank and the control socket, or nothing.
-func (d *Daemon) bind() (socket net.Listener, err error) {
+// listeners are the daemon's own sockets; one that is not wanted is nil.
+type listeners struct{ control, attach net.Listener }
+
+// bind binds every local rank and the daemon's own sockets, or nothing.
+func (d *Daemon) bind() (open listeners, err error) {
 	for _, r := range d.ranks {
 		if err := r.Bind(d.rankMap); err != nil {
-			return nil, errors.Join(err, d.release(nil))
+			return open, errors.Join(err, d.release(open))
 		}
 	}
-	if d.cfg.Control.Socket == "" {
-		return nil, nil
+	for _, s := range []struct {
+		path     string
+		listener *net.Listener
+	}{{d.cfg.Control.Socket, &open.control}, {d.attachSocket(), &open.attach}} {
+		if s.path == "" {
+			continue
+		}
+		if *s.listener, err = control.Listen(s.path, fs.FileMode(d.cfg.Control.Mode)); err != nil {
+			return open, errors.Join(err, d.release(open))
+		}
 	}
-	socket, err = control.Listen(d.cfg.Control.Socket, fs.FileMode(d.cfg.Control.Mode))
-	if err != nil {
-		return nil, errors.Join(err, d.release(nil))
+	return open, nil
+}
+
+// attachSocket returns the path of the socket by which programs attach, or "" if
+// there is none: a daemon without hosts has nothing to offer there.
+func (d *Daemon) attachSocket() string {
+	for _, r := range d.ranks {
+		if r.port != nil || r.cfg.Run == config.RunHost {
+			return d.cfg.AttachSocket()
+		}
 	}
-	return socket, nil
+	return ""
 }
 
 // release gives back what was bound before anything ran.
-func (d *Daemon) release(socket net.Listener) error {
+func (d *Daemon) release(open listeners) error {
 	var errs []error
-	if socket != nil {
-		errs = append(errs, socket.Close())
+	for _, l := range []net.Listener{open.control, open.attach} {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
 	}
 	for _, r := range d.ranks {
 		if r.Engine == nil {
@@ -160,7 +183,7 @@ func (d *Daemon) startEngines() error {
 }
 
 // serve runs the tasks until ctx is done or one of them fails.
-func (d *Daemon) serve(ctx context.Context, socket net.Listener) error {
+func (d *Daemon) serve(ctx context.Context, open listeners) error {
 	tasks, ctx := errgroup.WithContext(ctx)
 	for _, r := range d.ranks {
 		if r.kernel != nil {
@@ -172,10 +195,18 @@ func (d *Daemon) serve(ctx context.Context, socket net.Listener) error {
 	}
 	watcher := &waitWatcher{log: d.log, ranks: d.ranks, now: time.Now, warned: make(map[waitKey]warnedWait)}
 	tasks.Go(func() error { return watcher.run(ctx) })
-	if socket != nil {
+	if open.attach != nil {
+		tasks.Go(func() error {
+			if err := d.attached.Serve(ctx, open.attach); err != nil {
+				return fmt.Errorf("attach socket %s: %w", d.attachSocket(), err)
+			}
+			return nil
+		})
+	}
+	if open.control != nil {
 		server := control.NewServer(d, zap.NewStdLog(d.log))
 		tasks.Go(func() error {
-			if err := server.Serve(ctx, socket); err != nil {
+			if err := server.Serve(ctx, open.control); err != nil {
 				return fmt.Errorf("control socket %s: %w", d.cfg.Control.Socket, err)
 			}
 			return nil
@@ -226,7 +257,7 @@ func (d *Daemon) readyLine() string {
 		}
 		fmt.Fprintf(&b, "%v, ", r.cfg.Address)
 	}
-	return b.String() + "control " + cmp.Or(d.cfg.Control.Socket, "none")
+	return b.String() + "control " + cmp.Or(d.cfg.Control.Socket, "none") + ", attach " + cmp.Or(d.attachSocket(), "none")
 }
 
 // stopEngines ends all engines at once; what is under way may end well.

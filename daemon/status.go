@@ -28,8 +28,17 @@ func (d *Daemon) Status() control.Status {
 		}
 		s.Cluster[r.Rank] = m
 	}
+	attached := d.attached.Attached()
 	for _, r := range d.ranks {
-		s.Ranks = append(s.Ranks, r.status())
+		local := r.status()
+		for _, a := range attached {
+			if a.Rank == local.Rank {
+				local.Attached = append(local.Attached, control.Program{
+					PID: a.PID, UID: a.UID, Seconds: time.Since(a.Since).Seconds(), Operations: a.Operations, Bytes: a.Bytes,
+				})
+			}
+		}
+		s.Ranks = append(s.Ranks, local)
 	}
 	return s
 }

@@ -180,8 +180,9 @@ func (c *Conn) retransmission() (Instant, bool) {
 		return 0, false
 	}
 	at := max(f.at(f.sent.first).sent, c.timer) + c.trip.rto
-	if giveUp := c.cfg.Timing.GiveUp; giveUp > 0 && c.stalled >= minStalls {
-		at = min(at, c.moved+giveUp)
+	giveUp := c.cfg.Timing.GiveUp
+	if end := c.moved + giveUp; giveUp > 0 && c.stalled >= minStalls && end > c.timer {
+		at = min(at, end) // the last repeat has had its time, or part of it
 	}
 	return at, true
 }

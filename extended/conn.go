@@ -7,7 +7,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // returns it, so that a caller that reuses the slice allocates nothing.
 //
 // Packets go out with Flush, which the caller calls after one event or a batch
-// of them, and with Tick, which includes it.
+// of them. It carries out the actions of each event before it feeds the next.
 type Conn struct {
 	cfg     Config
 	random  random
@@ -151,7 +151,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	return c.sayHello(now, acts)
 }
 
-// Tick acts on every time that has been reached, and then as Flush.
+// Tick acts on every time that has been reached.
 func (c *Conn) Tick(now Instant, acts []Action) []Action {
 	if at, ok := c.retransmission(); ok && now >= at {
 		acts = c.timedOut(now, acts)
@@ -159,10 +159,10 @@ func (c *Conn) Tick(now Instant, acts []Action) []Action {
 	if at, ok := c.arrivals.due(c.cfg.Timing.AckDelay); ok && now >= at {
 		c.arrivals.now = true
 	}
-	return c.Flush(now, acts)
+	return acts
 }
 
-// Deadline returns the time by which Tick is to be called, and false if nothing
+// Deadline returns the time by which Tick and Flush are to be called, and false if nothing
 // waits for a time. It is to be asked after Flush.
 func (c *Conn) Deadline() (Instant, bool) {
 	at, ok := c.retransmission()
@@ -178,6 +178,9 @@ func (c *Conn) Deadline() (Instant, bool) {
 // Reconnected tells a Conn on a Reliable transport that whatever was under way
 // on the connection is lost (E41).
 func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
+	if !c.cfg.Reliable {
+		return acts
+	}
 	f := &c.flight
 	for n := f.base; n != f.next; n++ {
 		if p := f.at(n); p.state == packetSent {
@@ -186,7 +189,7 @@ func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 	}
 	c.timer, c.moved, c.stalled = now, now, 0
 	c.session.hello, c.session.wait = now, c.cfg.Timing.HelloFirst
-	return c.Flush(now, acts)
+	return acts
 }
 
 // header begins a packet of ours.

@@ -3,7 +3,6 @@ package extended
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -151,7 +150,6 @@ func runForged(script []byte) error {
 	cfg.Timing = DefaultTiming(false)
 	cfg.Timing.GiveUp = time.Second
 	f := &forger{world: newWorld(cfg), script: script}
-	f.log = dbgLog
 	f.fault = func(from, _ int, b []byte) []fate {
 		f.seen[from] = append(f.seen[from], b)
 		if len(f.seen[from]) > 50 {
@@ -235,4 +233,3 @@ func TestForger(t *testing.T) {
 		}
 	}
 }
-var dbgLog io.Writer

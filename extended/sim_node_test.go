@@ -115,18 +115,16 @@ func (n *node) packet(b []byte) {
 func (n *node) tick() {
 	n.acts = n.conn.Tick(n.w.now, n.acts)
 	n.do()
+	n.acts = n.conn.Flush(n.w.now, n.acts)
+	n.do()
+	if at, ok := n.conn.Deadline(); ok && at <= n.w.now {
+		n.w.fail("%d: after Tick and Flush the deadline is still %v", n.rank, at)
+	}
 }
 
 func (n *node) flush() {
 	n.acts = n.conn.Flush(n.w.now, n.acts)
 	n.do()
-	if at, ok := n.conn.Deadline(); ok && at < n.w.now {
-		n.acts = n.conn.Tick(n.w.now, n.acts)
-		n.do()
-		if at, ok = n.conn.Deadline(); ok && at <= n.w.now {
-			n.w.fail("%d: after Tick the deadline is still %v", n.rank, at)
-		}
-	}
 }
 
 // do carries out the actions of an event. Those of Accepts come on top.

@@ -62,11 +62,51 @@ type PeerSnapshot struct {
 	TakenOver      uint64 `json:"taken_over,omitempty"`
 	TakenOverBytes uint64 `json:"taken_over_bytes,omitempty"`
 	// Extended is set for a peer of the extended profile.
-	Extended *extended.Stats `json:"extended,omitempty"`
+	Extended *ExtendedSnapshot `json:"extended,omitempty"`
 	// Refuses says why sends to the peer are refused, if they are.
 	Refuses string `json:"refuses,omitempty"`
 	// NetworkError is the last error of the network towards the peer.
 	NetworkError string `json:"network_error,omitempty"`
+}
+
+// ExtendedSnapshot is the state of a link of the extended profile. Times are in
+// seconds.
+type ExtendedSnapshot struct {
+	// Session and PeerSession are the two sides' numbers; PeerSession is 0
+	// until the peer has been heard of.
+	Session     uint32 `json:"session"`
+	PeerSession uint32 `json:"peer_session"`
+	// RoundTrip is smoothed; TimeOut is after how long a packet is repeated.
+	RoundTrip float64 `json:"round_trip_seconds"`
+	TimeOut   float64 `json:"time_out_seconds"`
+	// Window is how many packets may be in flight, InFlight how many are.
+	Window   int `json:"window"`
+	InFlight int `json:"in_flight"`
+	// Queued are sends of which nothing was sent, Begun the others that have
+	// not ended.
+	Queued int `json:"queued"`
+	Begun  int `json:"begun"`
+	// MessageCredit and EagerCredit are what the peer has room for.
+	MessageCredit uint32 `json:"message_credit"`
+	EagerCredit   uint32 `json:"eager_credit"`
+	// Repeats, TimeOuts and Losses count packets; Hellos those that look for
+	// the peer.
+	Repeats    uint64 `json:"repeats"`
+	TimeOuts   uint64 `json:"time_outs"`
+	Losses     uint64 `json:"losses"`
+	OutOfOrder uint64 `json:"out_of_order"`
+	Hellos     uint64 `json:"hellos"`
+}
+
+func extendedStats(c *extended.Conn) *ExtendedSnapshot {
+	st := c.Stats()
+	local, remote := c.Session()
+	return &ExtendedSnapshot{
+		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
+		Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
+		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit,
+		Repeats: st.Repeats, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
+	}
 }
 
 // WaitSnapshot says what a message waits for.
@@ -173,8 +213,7 @@ func (e *Engine) peerSnapshot(p *peer, now handshake.Instant) PeerSnapshot {
 }
 
 func (e *Engine) extendedSnapshot(s *PeerSnapshot, p *peer, now handshake.Instant) {
-	st := p.conn.Stats()
-	s.Extended = &st
+	s.Extended = extendedStats(p.conn)
 	for ev, n := range p.extEvents {
 		if n > 0 {
 			s.Events[extended.Event(ev).String()] = n

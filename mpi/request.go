@@ -42,7 +42,9 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	return r.consume()
 }
 
-// Test reports whether the request has ended, and how, without waiting.
+// Test reports whether the request has ended, and how, without waiting. A loop
+// that does nothing but test takes a processor away from what carries the
+// messages: wait instead.
 func (r *Request) Test() (Status, bool, error) {
 	if r.poll() == active {
 		return emptyStatus, false, nil

@@ -80,7 +80,7 @@ are sent as they are; a word's lowest byte comes first.`,
 	fl.StringVar(&file, "file", "", "a file with the message, or - for standard input")
 	fl.IntVar(&words, "words", 0, "send so many words that count from 0")
 	fl.StringVar(&datatype, "datatype", "int", "int or float: which call is made")
-	fl.IntVar(&req.Tag, "tag", 0, "tag, 0 to 255; it travels in profile v0.9 only")
+	fl.IntVar(&req.Tag, "tag", 0, "tag; cloudfpga does not carry it, v0.9 carries 0 to 255")
 	fromFlag(fl, &req.From)
 	timeoutFlag(fl, &req.Timeout)
 	cmd.MarkFlagsOneRequired("data", "file", "words")

@@ -71,6 +71,8 @@ func statusText(s *control.Status) string {
 	}
 	section(waits(s), "nobody waits")
 	section(parked(s), "")
+	section(unexpected(s), "")
+	section(attached(s), "")
 	section(refused(s), "")
 	section(troubles(s), "")
 	section(drops(s), "")
@@ -102,7 +104,13 @@ func eachPeer(s *control.Status, f func(r *control.LocalRank, p *mpe.PeerSnapsho
 
 // waits says who waits for what; a kernel that waits for work does not count.
 func waits(s *control.Status) []string {
-	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) (lines []string) {
+	var lines []string
+	for _, r := range s.Ranks {
+		if w := r.Engine.AnySource; w != nil && r.Role == control.RoleHost {
+			lines = append(lines, waitLine(w, 0))
+		}
+	}
+	return append(lines, eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) (lines []string) {
 		if w := p.Sending; w != nil {
 			lines = append(lines, waitLine(w, p.QueuedSends))
 		}
@@ -110,7 +118,7 @@ func waits(s *control.Status) []string {
 			lines = append(lines, waitLine(w, p.QueuedReceives))
 		}
 		return lines
-	})
+	})...)
 }
 
 func waitLine(w *mpe.WaitSnapshot, queued int) string {
@@ -133,6 +141,28 @@ func parked(s *control.Status) []string {
 		return []string{fmt.Sprintf("rank %d is blocked in a send to rank %d (%s) since %v: rank %d has no matching receive posted",
 			p.Rank, r.Rank, p.Parked.Call, seconds(p.Parked.Seconds), r.Rank)}
 	})
+}
+
+// unexpected says which peers have sent what nobody has asked for. A handshake's
+// message is told as parked.
+func unexpected(s *control.Status) []string {
+	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) []string {
+		if p.Unexpected == 0 || p.Parked != nil {
+			return nil
+		}
+		return []string{fmt.Sprintf("messages from rank %d that wait at rank %d for a matching receive: %d", p.Rank, r.Rank, p.Unexpected)}
+	})
+}
+
+// attached says which programs have ranks.
+func attached(s *control.Status) []string {
+	var lines []string
+	for _, r := range s.Ranks {
+		for _, a := range r.Attached {
+			lines = append(lines, fmt.Sprintf("process %d has had rank %d for %v, with %d operations under way", a.PID, r.Rank, seconds(a.Seconds), a.Operations))
+		}
+	}
+	return lines
 }
 
 // refused says which peers nothing is sent to any more.

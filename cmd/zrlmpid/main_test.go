@@ -149,7 +149,7 @@ func TestRun(t *testing.T) {
 		go func() {
 			code <- run(ctx, []string{"-config", "-"}, strings.NewReader(text+"log: {format: "+format+"}\n"), out, &log)
 		}()
-		if line := <-out.lines; !strings.HasPrefix(line, "ready rank 0 host 127.") || !strings.HasSuffix(line, "control "+socket+"\n") {
+		if line := <-out.lines; !strings.HasPrefix(line, "ready rank 0 host 127.") || !strings.HasSuffix(line, "control "+socket+", attach "+config.AttachSocketBeside(socket)+"\n") {
 			t.Errorf("%q", line)
 		}
 		client := control.NewClient(socket)

@@ -3,6 +3,7 @@ package mpitest
 import (
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
@@ -58,6 +59,13 @@ func persistent(r *rank) {
 	r.class((*mpi.Request)(nil).Cancel(), mpi.ErrRequest)
 }
 
+// yield lets other goroutines run between two tests of requests, and reports
+// whether there is time left.
+func (r *rank) yield() bool {
+	runtime.Gosched()
+	return r.ctx.Err() == nil
+}
+
 const many = 200
 
 // manyRecvs posts many receives, one per tag, of messages that rank 0 sends in
@@ -82,7 +90,7 @@ func waitany(r *rank) {
 	for _, call := range []func([]*mpi.Request) (int, mpi.Status, error){
 		func(q []*mpi.Request) (int, mpi.Status, error) { return mpi.Waitany(r.ctx, q) },
 		func(q []*mpi.Request) (int, mpi.Status, error) {
-			for r.ctx.Err() == nil {
+			for r.yield() {
 				if i, st, done, err := mpi.Testany(q); done {
 					return i, st, err
 				}
@@ -109,7 +117,7 @@ func waitsome(r *rank) {
 	for _, call := range []func([]*mpi.Request, []mpi.Status) ([]int, error){
 		func(q []*mpi.Request, s []mpi.Status) ([]int, error) { return mpi.Waitsome(r.ctx, q, s) },
 		func(q []*mpi.Request, s []mpi.Status) ([]int, error) {
-			for r.ctx.Err() == nil {
+			for r.yield() {
 				if done, err := mpi.Testsome(q, s); len(done) > 0 || err != nil {
 					return done, err
 				}
@@ -140,7 +148,7 @@ func waitsome(r *rank) {
 func waitall(r *rank) {
 	requests, bufs := r.manyRecvs()
 	statuses := make([]mpi.Status, len(requests))
-	for done := false; !done && r.ctx.Err() == nil; {
+	for done := false; !done && r.yield(); {
 		var err error
 		done, err = mpi.Testall(requests, statuses)
 		r.must(err)

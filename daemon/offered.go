@@ -1,0 +1,37 @@
+package daemon
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// offered are the hosts of a daemon, as programs attach to them.
+type offered struct{ d *Daemon }
+
+var _ attach.Ranks = offered{}
+
+// Hosts implements attach.Ranks.
+func (o offered) Hosts() []int {
+	var ranks []int
+	for _, r := range o.d.ranks {
+		if r.port != nil {
+			ranks = append(ranks, r.cfg.Rank)
+		}
+	}
+	return ranks
+}
+
+// Device implements attach.Ranks. A program's messages are never cut: where a link
+// has max_message_words, the program sends what the peer's program expects.
+func (o offered) Device(rank int) (mpe.Device, error) {
+	r := o.d.local(rank)
+	switch {
+	case r == nil:
+		return nil, fmt.Errorf("rank %d: %w: it does not run in this daemon", rank, mpe.ErrRank)
+	case r.port == nil:
+		return nil, fmt.Errorf("rank %d: %w: it is a stand-in, and its messages are those of its kernel", rank, mpe.ErrRank)
+	}
+	return r.Engine, nil
+}

@@ -1,0 +1,106 @@
+package extended
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What section 14 of docs/ZRLMPI_protocol.md says about this package is true.
+
+func section(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/ZRLMPI_protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text14, ok := strings.Cut(string(text), "\n## 14 ")
+	if !ok {
+		t.Fatal("there is no section 14")
+	}
+	text14, _, _ = strings.Cut(text14, "\n## ")
+	return text14
+}
+
+// names returns what stands in code style in the second cells of the table under
+// a heading, in order.
+func names(t *testing.T, text, heading string) (found []string) {
+	t.Helper()
+	_, table, ok := strings.Cut(text, heading)
+	if !ok {
+		t.Fatalf("there is no table %q", heading)
+	}
+	for line := range strings.Lines(strings.TrimLeft(table, "\n")) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			break
+		}
+		for _, m := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(cells[2], -1) {
+			found = append(found, m[1])
+		}
+	}
+	return found
+}
+
+func TestDocumentNamesStatesReasonsAndEvents(t *testing.T) {
+	text := section(t)
+	for heading, all := range map[string]func(i int) string{
+		"| of | state | a message is in it |\n":     func(i int) string { return enumerated(i, NumStates, State(i).String) },
+		"| rule | a packet is dropped as | for |\n": func(i int) string { return enumerated(i, NumReasons, Reason(i).String) },
+		"| rule | event | counts |\n":               func(i int) string { return enumerated(i, NumEvents, Event(i).String) },
+	} {
+		var want []string
+		for i := 1; all(i) != ""; i++ {
+			want = append(want, all(i))
+		}
+		got := names(t, text, heading)
+		// The order of E2 is that of the checks.
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) || len(want) < 8 {
+			t.Errorf("%s\n has %q\nwant %q", heading, got, want)
+		}
+	}
+}
+
+func enumerated(i, n int, name func() string) string {
+	if i < n {
+		return name()
+	}
+	return ""
+}
+
+// The numbers of the rules are those of the code.
+func TestDocumentNumbers(t *testing.T) {
+	text := strings.Join(strings.Fields(section(t)), " ")
+	udp, tcp := DefaultTiming(false), DefaultTiming(true)
+	for _, x := range []struct {
+		says string
+		ok   bool
+	}{
+		{"`eager_limit` bytes (default 16384)", defaultEagerLimit == 16384},
+		{"so a datagram of 1416 bytes carries 1344 bytes", defaultPayload == 1344},
+		{"It is repeated after 20 ms, then after twice as long each time, up to 1 s, each ± 1/8", udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},
+		{"go 2³⁰ beyond the oldest message", maxMessages == 1<<30},
+		{"one of the last four", len(session{}.past) == 4},
+		{"Defaults: 65536 messages; eager bytes, 1 MiB", defaultMessages == 65536 && defaultEagerBytes == 1<<20},
+		{"when 16 packets are unacknowledged; otherwise 1 ms after the first", ackEvery == 16 && udp.AckDelay == time.Millisecond},
+		{"At most 512 numbered packets are in flight", maxWindow == 512},
+		{"16 at first, one more per packet", initialWindow == 16},
+		{"but not below 4.", minWindow == 4},
+		{"at least 5 ms over UDP and 200 ms over TCP, at first 50 ms (200 ms over TCP), at most 1 s", udp.MinRTO == 5*time.Millisecond &&
+			tcp.MinRTO == 200*time.Millisecond && udp.InitialRTO == 50*time.Millisecond && tcp.InitialRTO == 200*time.Millisecond && udp.MaxRTO == time.Second},
+		{"for `deadlines.ack` (default 10 s) while something should be, and three time-outs have passed", udp.GiveUp == 10*time.Second && minStalls == 3},
+		{"for 20 ms (credit) or 1 s (the others)", udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},
+		{"When three have not been answered", minStalls == 3},
+	} {
+		if !strings.Contains(text, x.says) {
+			t.Errorf("section 14 does not say %q", x.says)
+		} else if !x.ok {
+			t.Errorf("%q is not what the code does", x.says)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package mpi_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
+)
+
+// offered are ranks that a daemon would lend.
+type offered []mpe.Device
+
+func (o offered) Hosts() []int {
+	var ranks []int
+	for r := range o {
+		ranks = append(ranks, r)
+	}
+	return ranks
+}
+
+func (o offered) Device(rank int) (mpe.Device, error) {
+	if rank < 0 || rank >= len(o) {
+		return nil, fmt.Errorf("rank %d: %w", rank, mpe.ErrRank)
+	}
+	return o[rank], nil
+}
+
+// attached makes devices that are clients of a server of other devices.
+func attached(world mpitest.WorldFunc) mpitest.WorldFunc {
+	return func(t *testing.T, n int) []mpe.Device {
+		t.Helper()
+		ranks := offered(world(t, n))
+		dir, err := os.MkdirTemp("", "mpi") // t.TempDir may be too long for a socket
+		if err != nil {
+			t.Fatal(err)
+		}
+		socket := filepath.Join(dir, "a")
+		l, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		served := make(chan error, 1)
+		go func() { served <- attach.NewServer(ranks, attach.Options{}).Serve(ctx, l) }()
+		t.Cleanup(func() {
+			stop()
+			if err := <-served; err != nil {
+				t.Errorf("the server ends with %v", err)
+			}
+			os.RemoveAll(dir)
+		})
+		devices := make([]mpe.Device, n)
+		for r := range devices {
+			c, err := attach.Dial(t.Context(), socket, attach.DialOptions{Rank: r})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				ended, stop := context.WithCancel(context.Background())
+				stop()
+				_ = c.Close(ended) // closed by the test already
+			})
+			devices[r] = c
+		}
+		return devices
+	}
+}
+
+func TestAttached(t *testing.T) {
+	mpitest.Conformance(t, attached(engines(extendedPeer)))
+}
