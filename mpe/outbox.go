@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // outbound is a message in the hands of an extended peer's state machine.
@@ -17,6 +19,27 @@ type outbound struct {
 	// length and tag describe it to people once req is gone.
 	length int64
 	tag    int32
+	phases handshake.Phases
+}
+
+// sent notes the steps of the message that a packet stands for.
+func (o *outbound) sent(h *protocol.ExtHeader, length int64, now func() handshake.Instant) {
+	switch {
+	case h.Type == protocol.SendRequest && o.phases.Request == 0:
+		o.phases.Request = now()
+	case h.Type == protocol.Data:
+		first, last := o.phases.Clear == 0, int64(h.Offset)+length == o.length
+		if !first && !last {
+			return
+		}
+		at := now()
+		if first {
+			o.phases.Clear = at
+		}
+		if last {
+			o.phases.Data = at
+		}
+	}
 }
 
 // outbox holds the messages of a peer by their ID.

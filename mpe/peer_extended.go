@@ -25,8 +25,10 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 		switch act.Kind {
 		case extended.Transmit:
 			var payload []byte
-			if act.Length > 0 {
-				payload = p.outs.at(act.ID).buf[act.Offset : act.Offset+act.Length]
+			if act.ID != 0 {
+				o := p.outs.at(act.ID)
+				payload = o.buf[act.Offset : act.Offset+act.Length]
+				o.sent(&act.Header, act.Length, e.now)
 			}
 			e.packet(p, &act.Header, payload)
 		case extended.TransmitAck:
@@ -86,6 +88,7 @@ func (e *Engine) extendedSent(p *peer, act *extended.Action) {
 	}
 	switch r := o.req; {
 	case r != nil:
+		r.status.Phases = o.phases
 		r.status.Phases.Start, r.status.Phases.Ack = r.posted, e.now()
 		e.finish(r, err)
 	case err != nil && !errors.Is(err, ErrCancelled):
@@ -124,6 +127,7 @@ func (e *Engine) joinExtended(in *inbound, r *Request) {
 	e.takeOver(in, r)
 	if !in.accepted {
 		in.accepted = true
+		in.phases.Clear = e.now()
 		if !in.own && !in.arrived {
 			in.room = min(in.bytes, int64(len(r.buf)))
 		}

@@ -5,7 +5,9 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
 )
 
 // The environment that Init reads. A launcher sets it.
@@ -20,14 +22,20 @@ const (
 )
 
 // anyRank asks a daemon for any of its ranks.
-const anyRank = -1
+const anyRank = attach.AnyRank
 
 // The ways to a device.
 var (
-	// openAttached attaches to the daemon at a socket, as rank or anyRank.
-	openAttached func(ctx context.Context, socket string, rank int) (mpe.Device, error)
-	// openInProcess runs rank of a configuration file in this process.
-	openInProcess func(ctx context.Context, config string, rank int) (mpe.Device, error)
+	openAttached = func(ctx context.Context, socket string, rank int) (mpe.Device, error) {
+		c, err := attach.Dial(ctx, socket, attach.DialOptions{Rank: rank})
+		if err != nil {
+			return nil, err // not a nil *attach.Client in a Device
+		}
+		return c, nil
+	}
+	openInProcess = func(_ context.Context, config string, rank int) (mpe.Device, error) {
+		return node.OpenFile(config, rank)
+	}
 )
 
 // Init makes the world communicator of the rank that the environment describes:
@@ -65,9 +73,6 @@ func open(ctx context.Context) (mpe.Device, error) {
 	how, where, from := openAttached, socket, EnvSocket
 	if config != "" {
 		how, where, from = openInProcess, config, EnvConfig
-	}
-	if how == nil {
-		return nil, errorf(ErrIntern, op, "%s=%s: this build cannot open it", from, where)
 	}
 	dev, err := how(ctx, where, rank)
 	if err != nil {

@@ -75,7 +75,7 @@ func TestCommands(t *testing.T) {
 	if err := os.WriteFile(file, []byte("abcdefgh"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	number := `\s+\d+\.\d`
+	number := `\s+(?:\d+\.\d|-)`
 	row := func(rank, words, verified string) string {
 		return `(?m)^ +` + rank + ` +` + words + strings.Repeat(number, 2) + ` \|` + strings.Repeat(number, 3) + ` \|` + strings.Repeat(number, 3) + ` +` + verified + `$`
 	}

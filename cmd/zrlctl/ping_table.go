@@ -13,7 +13,7 @@ const (
 	tableHead = "" +
 		"               ROUND TRIP (us)   |         OUT (us)         |        BACK (us)\n" +
 		"RANK   WORDS      p50        max |  req-clr clr-dat dat-ack |  req-clr clr-dat dat-ack  VERIFIED\n"
-	tableRow = "%4d %7d %8.1f %10.1f | %8.1f %7.1f %7.1f | %8.1f %7.1f %7.1f  %s\n"
+	tableRow = "%4d %7d %8.1f %10.1f | %8s %7s %7s | %8s %7s %7s  %s\n"
 )
 
 // row is the series as a line of the table.
@@ -43,13 +43,20 @@ func (s *series) row() string {
 		return values
 	}
 	total := of(func(t control.Trip) float64 { return t.RoundTrip })
+	// An eager message has no such steps.
+	step := func(f func(control.Trip) float64) string {
+		if v := median(of(f)); v > 0 {
+			return fmt.Sprintf("%.1f", v)
+		}
+		return "-"
+	}
 	return fmt.Sprintf(tableRow, s.to, s.words, median(total), total[len(total)-1],
-		median(of(func(t control.Trip) float64 { return t.Out.RequestToClear })),
-		median(of(func(t control.Trip) float64 { return t.Out.ClearToData })),
-		median(of(func(t control.Trip) float64 { return t.Out.DataToAck })),
-		median(of(func(t control.Trip) float64 { return t.Back.RequestToClear })),
-		median(of(func(t control.Trip) float64 { return t.Back.ClearToData })),
-		median(of(func(t control.Trip) float64 { return t.Back.DataToAck })), verified)
+		step(func(t control.Trip) float64 { return t.Out.RequestToClear }),
+		step(func(t control.Trip) float64 { return t.Out.ClearToData }),
+		step(func(t control.Trip) float64 { return t.Out.DataToAck }),
+		step(func(t control.Trip) float64 { return t.Back.RequestToClear }),
+		step(func(t control.Trip) float64 { return t.Back.ClearToData }),
+		step(func(t control.Trip) float64 { return t.Back.DataToAck }), verified)
 }
 
 // median returns the middle of sorted values, of which there is at least one.
