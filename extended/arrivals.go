@@ -100,7 +100,7 @@ func (a *arrivals) find(n uint32, invert uint64) uint32 {
 	for n != a.end {
 		i := n % maxWindow
 		word := (a.bitmap[i/64] ^ invert) >> (i % 64)
-		step := min(uint32(64-i%64), a.end-n)
+		step := min(64-i%64, a.end-n)
 		if at := uint32(bits.TrailingZeros64(word)); at < step {
 			return n + at
 		}

@@ -13,7 +13,7 @@ import (
 // The virtual world: programs that send, receive and withdraw, over a network
 // that does its worst.
 
-var worlds = flag.Int("worlds", 300, "how many random worlds to run")
+var worlds = flag.Int("worlds", 100, "how many random worlds to run")
 var worldSeed = flag.Int("world", -1, "the one random world to run, with its transcript")
 
 // weather is what a network does to packets.

@@ -10,7 +10,7 @@
 static int rank;
 static long long verified;
 
-static int pattern(int word, int sender) { return word * 2654435 + sender; }
+static int pattern(int word, int sender) { return (int)((unsigned)word * 2654435761u + (unsigned)sender); }
 
 /* stamp is the number of a message: one's complement marks those of rank 1. */
 static int stamp(int round, int sender) { return sender == 0 ? round : ~round; }

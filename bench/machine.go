@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// machine is where figures come from. What cannot be found out is empty.
+type machine struct {
+	CPU      string `json:"cpu"`
+	Cores    int    `json:"cores"`
+	System   string `json:"system"`
+	Go       string `json:"go"`
+	Revision string `json:"revision"`
+	Time     string `json:"time"`
+	// LoadBefore and LoadAfter are load averages of 1, 5 and 15 minutes.
+	LoadBefore string `json:"load_before"`
+	LoadAfter  string `json:"load_after"`
+}
+
+func describeMachine(ctx context.Context) machine {
+	return machine{
+		CPU: cpuModel(), Cores: runtime.NumCPU(), System: system(),
+		Go: runtime.Version(), Revision: revision(ctx),
+		Time: time.Now().UTC().Format(time.RFC3339), LoadBefore: loadAverage(),
+	}
+}
+
+// cpuModel is what Linux calls the processor.
+func cpuModel() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+func system() string {
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return runtime.GOOS
+	}
+	return "Linux " + strings.TrimSpace(string(release))
+}
+
+// loadAverage tells whether the machine had other things to do.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(text))
+	return strings.Join(fields[:min(len(fields), 3)], " ")
+}
+
+// revision is what git calls the source, when it is run in the repository.
+func revision(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
