@@ -41,7 +41,7 @@ var asRoot = []string{"--allow-run-as-root", "--oversubscribe"}
 var libraries = []library{
 	{
 		name: "Open MPI", compiler: "mpicc.openmpi", launcher: "mpirun.openmpi", packages: "openmpi-bin libopenmpi-dev",
-		version: []string{"--version"}, versionLine: "mpirun",
+		version: []string{"--version"}, versionLine: "mpirun.openmpi",
 		ways: []way{
 			// ob1 is the layer that uses byte transfer layers, such as tcp.
 			{openMPITCP, "Open MPI, TCP", append([]string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self"}, asRoot...)},

@@ -5,14 +5,17 @@
 // the kernel's loop starts anew, after a pause that grows with every failure in
 // a row. Only its context ends it, or its work being done.
 //
-//   - echo sends every message from its peer back.
+//   - echo sends every message from its peer back, which is also the part of an
+//     FPGA in upstream's pingpong example.
 //   - ring passes messages from the rank below to the rank above.
 //   - sink receives and discards.
 //   - source sends a pattern that a receiver can check.
+//   - jacobi and kmeans are the workers of the programs of these names in folder
+//     apps.
 //   - exec:PROGRAM ARGS… lets a program of the user's make the calls, over the
 //     MPE interface on its standard input and output. It is specified in
 //     docs/mpe_interface.md.
 //
-// A kernel must never allocate by what the wire or a program claims: its one
-// buffer is of the configured size.
+// A kernel must never allocate by what the wire or a program claims: its
+// buffers are bounded by its options. It must never close its rank.
 package standin

@@ -12,12 +12,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Rank is what a kernel knows of the rank it runs on. *mpe.Engine is one.
+// Rank is what a kernel knows of the rank it runs on: what it can do as a
+// mpe.Device, but for Close, because the rank is not the kernel's; and, for
+// kernels that need no more, blocking calls. *mpe.Engine is one.
 type Rank interface {
 	Rank() int
 	Size() int
 	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
+	Peer(rank int) (mpe.PeerInfo, error)
+	Start(op mpe.Operation) (mpe.Op, error)
+	Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status, bool, error)
 }
 
 // Kernel is what a stand-in rank computes.
@@ -40,9 +45,10 @@ type Options struct {
 	// Peer is the rank that echo, sink and source talk to.
 	Peer int
 	// Words is the longest message that the kernel takes, in 32-bit words,
-	// and the length of those that source, and a ring's rank 0, send. 0 is
-	// protocol.MaxCallWords, the most that upstream's compiler puts into one
-	// call. A kernel has a buffer of this size.
+	// and the length of those that source, and a ring's rank 0, send; jacobi
+	// cuts longer lines. 0 is protocol.MaxCallWords, the most that upstream's
+	// compiler puts into one call. A kernel but jacobi has a buffer of this
+	// size.
 	Words uint32
 	// Count is how many messages source sends and how often ring goes
 	// round; 0 is without end.
@@ -51,8 +57,13 @@ type Options struct {
 	// each as soon as the one before it has been acknowledged.
 	Interval time.Duration
 	// Datatype is that of the messages that source, and a ring's rank 0,
-	// send. Whatever receives takes both.
+	// send, and of jacobi's grid. What else receives takes both.
 	Datatype protocol.Datatype
+	// Columns is the width of jacobi's grid, and Lines how many of its lines
+	// the rank computes: jacobi.Options.
+	Columns, Lines int
+	// Dimensions, Iterations and NormLimit are kmeans.Options.
+	Dimensions, Iterations, NormLimit int
 	// Log is told of failures and of the end of the work; nil is nobody.
 	Log *zap.Logger
 }
@@ -66,13 +77,15 @@ const (
 	Ring   = "ring"
 	Sink   = "sink"
 	Source = "source"
+	Jacobi = "jacobi"
+	Kmeans = "kmeans"
 	// execPrefix stands before a program and its arguments.
 	execPrefix = "exec:"
 )
 
-// New makes the kernel that spec names: "echo", "ring", "sink", "source" or
-// "exec:PROGRAM ARGS…", whose words are split at blanks, with no quoting. The
-// program must exist.
+// New makes the kernel that spec names: "echo", "ring", "sink", "source",
+// "jacobi", "kmeans" or "exec:PROGRAM ARGS…", whose words are split at blanks,
+// with no quoting. The program must exist.
 func New(spec string, opts Options) (Kernel, error) {
 	if err := opts.check(); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", spec, err)
@@ -93,11 +106,16 @@ func New(spec string, opts Options) (Kernel, error) {
 		return &sink{b}, nil
 	case Source:
 		return &source{b}, nil
+	case Jacobi:
+		return &app{b, b.jacobi()}, nil
+	case Kmeans:
+		return &app{b, b.kmeans()}, nil
 	}
 	if command, ok := strings.CutPrefix(spec, execPrefix); ok {
 		return newExec(b, strings.Fields(command))
 	}
-	return nil, fmt.Errorf("kernel %q: the kernels are %s, %s, %s, %s and %sPROGRAM ARGS…", spec, Echo, Ring, Sink, Source, execPrefix)
+	return nil, fmt.Errorf("kernel %q: the kernels are %s and %sPROGRAM ARGS…", spec,
+		strings.Join([]string{Echo, Ring, Sink, Source, Jacobi, Kmeans}, ", "), execPrefix)
 }
 
 func (o *Options) check() error {

@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"context"
 	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -32,29 +31,15 @@ func (c *counters) stats() Stats {
 	}
 }
 
-// calls is a Rank whose messages are counted.
-type calls struct {
-	r Rank
-	c *counters
-}
-
-func (c calls) Rank() int { return c.r.Rank() }
-func (c calls) Size() int { return c.r.Size() }
-
-func (c calls) Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error) {
-	st, err := c.r.Send(ctx, dst, data, opts)
-	if err == nil {
-		c.c.sent.Add(1)
-		c.c.sentWords.Add(uint64(st.Words))
+// count counts an operation that has ended.
+func (c *counters) count(st mpe.Status, err error) {
+	switch {
+	case err != nil:
+	case st.Send:
+		c.sent.Add(1)
+		c.sentWords.Add(uint64(st.Words))
+	default:
+		c.received.Add(1)
+		c.receivedWords.Add(uint64(st.Words))
 	}
-	return st, err
-}
-
-func (c calls) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error) {
-	st, err := c.r.Recv(ctx, src, buf, opts)
-	if err == nil {
-		c.c.received.Add(1)
-		c.c.receivedWords.Add(uint64(st.Words))
-	}
-	return st, err
 }

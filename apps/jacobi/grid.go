@@ -1,0 +1,74 @@
+package jacobi
+
+import "fmt"
+
+// Cell is what a grid is made of: int32, as upstream's, or float32.
+type Cell interface{ int32 | float32 }
+
+// Grid is a square of cells.
+type Grid[T Cell] struct {
+	// Size is the number of lines, and of columns.
+	Size int
+	// Cells are the lines, one after another.
+	Cells []T
+}
+
+// NewGrid returns a grid that is 0 but for its border.
+func NewGrid[T Cell](size int, border T) *Grid[T] {
+	g := &Grid[T]{size, make([]T, size*size)}
+	for i := range size {
+		g.Line(0)[i], g.Line(size - 1)[i] = border, border
+		g.Line(i)[0], g.Line(i)[size-1] = border, border
+	}
+	return g
+}
+
+// Line is line i.
+func (g *Grid[T]) Line(i int) []T { return g.Cells[i*g.Size:][:g.Size] }
+
+// clone is a copy.
+func (g *Grid[T]) clone() *Grid[T] {
+	return &Grid[T]{g.Size, append([]T(nil), g.Cells...)}
+}
+
+func (g *Grid[T]) check() error {
+	if g.Size < minColumns || len(g.Cells) != g.Size*g.Size {
+		return fmt.Errorf("%w: a grid of %d lines and %d cells: it is square, of at least %d lines", ErrOptions, g.Size, len(g.Cells), minColumns)
+	}
+	return nil
+}
+
+// Serial computes iterations of the grid on one processor: what Host is measured
+// by.
+func Serial[T Cell](g *Grid[T], iterations int) {
+	next := g.clone()
+	for range iterations {
+		for i := 1; i < g.Size-1; i++ {
+			relax(next.Line(i), g.Line(i-1), g.Line(i), g.Line(i+1))
+		}
+		g.Cells, next.Cells = next.Cells, g.Cells
+	}
+}
+
+// relax computes a line but for its first and last cell.
+func relax[T Cell](to, above, line, below []T) {
+	switch to := any(to).(type) {
+	case []int32:
+		relaxInt(to, any(above).([]int32), any(line).([]int32), any(below).([]int32))
+	case []float32:
+		relaxFloat(to, any(above).([]float32), any(line).([]float32), any(below).([]float32))
+	}
+}
+
+// relaxInt rounds down, as upstream does.
+func relaxInt(to, above, line, below []int32) {
+	for j := 1; j < len(line)-1; j++ {
+		to[j] = (line[j-1] + line[j+1] + above[j] + below[j]) >> 2
+	}
+}
+
+func relaxFloat(to, above, line, below []float32) {
+	for j := 1; j < len(line)-1; j++ {
+		to[j] = (line[j-1] + line[j+1] + above[j] + below[j]) * 0.25
+	}
+}

@@ -1,0 +1,78 @@
+package jacobi
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Host computes iterations of the grid with all other ranks of c as workers; it
+// is for rank Root. The options must fit the grid and be those of the workers.
+// Without other ranks it computes by itself.
+//
+// What goes to one worker is in upstream's order. Workers are served side by
+// side, where upstream's host serves one after another.
+func Host[T Cell](ctx context.Context, c *mpi.Comm, g *Grid[T], iterations int, o Options) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	if c.Size() == 1 {
+		Serial(g, iterations)
+		return nil
+	}
+	o.Columns = g.Size
+	o, err := o.in(c.Size())
+	if err != nil {
+		return err
+	}
+	if workers := c.Size() - 1; o.Lines*workers < g.Size {
+		return fmt.Errorf("%w: %d workers with %d lines each have not enough for a grid of %d", ErrOptions, workers, o.Lines, g.Size)
+	}
+	for worker := 1; worker < c.Size(); worker++ {
+		if err := mpi.Send(ctx, c, []int32{int32(iterations)}, worker, tag); err != nil {
+			return err
+		}
+	}
+	next := g.clone()
+	for range iterations {
+		var workers errgroup.Group
+		for worker := 1; worker < c.Size(); worker++ {
+			workers.Go(func() error { return serve(ctx, c, g, next, worker, o) })
+		}
+		if err := workers.Wait(); err != nil {
+			return err
+		}
+		g.Cells, next.Cells = next.Cells, g.Cells
+	}
+	return nil
+}
+
+// serve has one worker compute its lines of next.
+func serve[T Cell](ctx context.Context, c *mpi.Comm, g, next *Grid[T], worker int, o Options) error {
+	first := (worker - 1) * o.Lines // the worker's own lines, and one around them
+	outside := make([]T, g.Size)
+	for i := first - 1; i <= first+o.Lines; i++ {
+		line := outside
+		if i >= 0 && i < g.Size {
+			line = g.Line(i)
+		}
+		if err := sendLine(ctx, c, line, o.Words, worker); err != nil {
+			return err
+		}
+	}
+	line := make([]T, g.Size)
+	for i := first - 1; i <= first+o.Lines; i++ {
+		if err := recvLine(ctx, c, line, o.Words, worker); err != nil {
+			return err
+		}
+		// The lines around are the neighbours' business, and what comes back
+		// for the border is of no use: upstream's workers do not set it.
+		if i >= max(first, 1) && i < min(first+o.Lines, g.Size-1) {
+			copy(next.Line(i)[1:g.Size-1], line[1:g.Size-1])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package jacobi
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Work serves rank Root as a worker, once: as many iterations as it says.
+func Work[T Cell](ctx context.Context, c *mpi.Comm, o Options) error {
+	o, err := o.in(c.Size())
+	if err != nil {
+		return err
+	}
+	var iterations [1]int32
+	st, err := mpi.Recv(ctx, c, iterations[:], Root, tag)
+	if err != nil {
+		return err
+	}
+	if mpi.Count[int32](st) != 1 || iterations[0] < 0 {
+		return fmt.Errorf("%w: the first one of rank %d is the number of iterations, in one word", ErrMessage, Root)
+	}
+	old, next := newBlock[T](o), newBlock[T](o)
+	for range iterations[0] {
+		for _, line := range old {
+			if err := recvLine(ctx, c, line, o.Words, Root); err != nil {
+				return err
+			}
+		}
+		old.relax(next)
+		for _, line := range next {
+			if err := sendLine(ctx, c, line, o.Words, Root); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// block is a worker's lines, with one more above and one below.
+type block[T Cell] [][]T
+
+func newBlock[T Cell](o Options) block[T] {
+	b := make(block[T], o.Lines+2)
+	for i := range b {
+		b[i] = make([]T, o.Columns)
+	}
+	return b
+}
+
+// relax computes an iteration. What it cannot compute is copied.
+func (b block[T]) relax(next block[T]) {
+	last := len(b) - 1
+	copy(next[0], b[0])
+	copy(next[last], b[last])
+	for i := 1; i < last; i++ {
+		relax(next[i], b[i-1], b[i], b[i+1])
+		end := len(b[i]) - 1
+		next[i][0], next[i][end] = b[i][0], b[i][end]
+	}
+}

@@ -1,0 +1,91 @@
+package plot
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// lines draws the series, those that are compared with first, and their names at
+// the right.
+func (d *drawing) lines(p *Plot) {
+	looks := looksOf(p.Series)
+	order := make([]int, 0, len(p.Series))
+	for _, strong := range []bool{false, true} {
+		for i := range p.Series {
+			if p.Series[i].Strong == strong {
+				order = append(order, i)
+			}
+		}
+	}
+	var labels []label
+	for _, i := range order {
+		s := &p.Series[i]
+		points := p.points(s)
+		if len(points) == 0 {
+			continue
+		}
+		d.line(points, looks[i])
+		last := points[len(points)-1]
+		y := d.y.at(last.Y)
+		labels = append(labels, label{name: s.Name, look: looks[i], from: y, y: y, x: d.x.at(last.X)})
+	}
+	spread(labels)
+	for _, l := range labels {
+		d.label(l)
+	}
+}
+
+func (d *drawing) line(points []Point, l look) {
+	var path strings.Builder
+	for i, q := range points {
+		to := "L"
+		if i == 0 {
+			to = "M"
+		}
+		fmt.Fprintf(&path, "%s%.1f %.1f", to, d.x.at(q.X), d.y.at(q.Y))
+	}
+	fmt.Fprintf(d.out, `<path class="line %s" d="%s"/>`+"\n", l.class, path.String())
+	for _, q := range points {
+		if q.Low > 0 && q.High > q.Low {
+			fmt.Fprintf(d.out, `<path class="whisker %s" d="M%.1f %.1fV%.1f"/>`+"\n", l.class, d.x.at(q.X), d.y.at(q.Low), d.y.at(q.High))
+		}
+		d.marker(d.x.at(q.X), d.y.at(q.Y), l)
+	}
+}
+
+// marker draws the shape that tells a line apart where colours do not.
+func (d *drawing) marker(x, y float64, l look) {
+	fmt.Fprintf(d.out, `<path class="marker %s" transform="translate(%.1f %.1f)" d="%s"/>`+"\n", l.class, x, y, l.shape)
+}
+
+// label is the name of a line, with a leader from the line's end.
+type label struct {
+	name       string
+	look       look
+	x, from, y float64
+}
+
+// spread moves labels apart that would overlap, and keeps them in the plot and in
+// the order of the lines' ends.
+func spread(labels []label) {
+	slices.SortStableFunc(labels, func(a, b label) int { return cmp.Compare(a.from, b.from) })
+	low := float64(top)
+	for i := range labels {
+		labels[i].y = max(labels[i].y, low)
+		low = labels[i].y + labelStep
+	}
+	high := float64(height - bottom)
+	for i := len(labels) - 1; i >= 0; i-- {
+		labels[i].y = min(labels[i].y, high)
+		high = labels[i].y - labelStep
+	}
+}
+
+func (d *drawing) label(l label) {
+	const start = width - right + 14
+	fmt.Fprintf(d.out, `<path class="leader %s" d="M%.1f %.1fL%d %.1f"/>`+"\n", l.look.class, l.x, l.from, start, l.y)
+	d.marker(start+6, l.y, l.look)
+	d.text(start+18, l.y+4, "series "+l.look.class, l.name)
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// table is rows of text under headings. All columns are aligned to the right.
+type table struct {
+	title    string
+	headings []string
+	rows     [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write prints the table for a terminal or as Markdown.
+func (t *table) write(out io.Writer, markdown bool) error {
+	widths := make([]int, len(t.headings))
+	for _, row := range append([][]string{t.headings}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	title, before, between, after := t.title+"\n", "", "  ", ""
+	if markdown {
+		title, before, between, after = "**"+t.title+"**\n\n", "| ", " | ", " |"
+	}
+	b.WriteString(title)
+	line := func(cells []string) {
+		padded := make([]string, len(cells))
+		for i, cell := range cells {
+			padded[i] = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)) + cell
+		}
+		b.WriteString(before + strings.Join(padded, between) + after + "\n")
+	}
+	line(t.headings)
+	if markdown {
+		rule := make([]string, len(widths))
+		for i, w := range widths {
+			rule[i] = strings.Repeat("-", max(w-1, 1)) + ":"
+		}
+		line(rule)
+	}
+	for _, row := range t.rows {
+		line(row)
+	}
+	b.WriteString("\n")
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// figure writes a number with three significant digits, or more before the point.
+func figure(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 1:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.3f", v)
+}
+
+// count writes a number with blanks between thousands.
+func count(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + " " + text[i:]
+	}
+	return text
+}
+
+// size writes a number of bytes, in a unit of which it is a whole number.
+func size(n int) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d B", n)
+}

@@ -1,0 +1,279 @@
+package extended
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// What a Conn believes of a peer, packet by packet.
+
+// stranger is a Conn of rank 0 and the hand that writes rank 1's packets.
+type stranger struct {
+	t    *testing.T
+	c    *Conn
+	now  Instant
+	last []Action // of the last event
+}
+
+const strangers = 0x51 // rank 1's session
+
+// meet makes the two known to each other.
+func meet(t *testing.T, cfg Config) *stranger {
+	cfg.Remote, cfg.Seed = 1, 1
+	s := &stranger{t: t, c: New(cfg), now: time.Second}
+	s.ack(1, 65537, 1<<20)
+	s.flush()
+	return s
+}
+
+// put delivers a packet, of which h says what is special.
+func (s *stranger) put(h protocol.ExtHeader, payload int) *stranger {
+	h.Src, h.Dst = h.Src^1, h.Dst^0
+	if h.Session == 0 {
+		h.Session, h.PeerSession = strangers, s.c.session.local
+	}
+	if h.Acknowledged == 0 {
+		h.Acknowledged = s.c.flight.base
+	}
+	s.last = s.c.Packet(s.now, protocol.AppendExtended(nil, &h, make([]byte, payload)), nil)
+	if err := s.c.check(); err != nil {
+		s.t.Error(err)
+	}
+	return s
+}
+
+func (s *stranger) ack(acknowledged, messages, eager uint32, ranges ...protocol.Range) *stranger {
+	return s.ackAfter(0, acknowledged, messages, eager, ranges...)
+}
+
+func (s *stranger) ackAfter(delay time.Duration, acknowledged, messages, eager uint32, ranges ...protocol.Range) *stranger {
+	h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Session: strangers, PeerSession: s.c.session.local, Acknowledged: acknowledged}
+	payload := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: messages, EagerLimit: eager, Delay: delay, Ranges: ranges})
+	s.last = s.c.Packet(s.now, protocol.AppendExtended(nil, &h, payload), nil)
+	if err := s.c.check(); err != nil {
+		s.t.Error(err)
+	}
+	return s
+}
+
+func (s *stranger) flush() *stranger {
+	s.last = s.c.Flush(s.now, nil)
+	return s
+}
+
+func (s *stranger) send(id ID, n int64) *stranger {
+	s.c.Send(s.now, SendOp{ID: id, Length: n}, nil)
+	return s.flush()
+}
+
+// count returns how many actions of a kind the last event had.
+func (s *stranger) count(kind ActionKind) (n int) {
+	for _, a := range s.last {
+		if a.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// want verifies the reason for which the last packet was dropped, and how many
+// packets have arrived in all.
+func (s *stranger) want(what string, r Reason, arrived uint32) {
+	s.t.Helper()
+	got := ReasonNone
+	for _, a := range s.last {
+		if a.Kind == Drop {
+			got = a.Reason
+		}
+	}
+	if got != r || s.c.arrivals.next != arrived+1 {
+		s.t.Errorf("%s: dropped as %v, %d have arrived; want %v, %d", what, got, s.c.arrivals.next-1, r, arrived)
+	}
+}
+
+// headers of the peer's packets.
+func request(number, message, length uint32) protocol.ExtHeader {
+	return protocol.ExtHeader{Type: protocol.SendRequest, Number: number, Message: message, Length: length}
+}
+
+func eager(number, message, offset, length uint32) protocol.ExtHeader {
+	return protocol.ExtHeader{
+		Type: protocol.Data, Flags: protocol.FlagEager, Number: number, Message: message, Offset: offset, Length: length,
+	}
+}
+
+func plain(number, message, offset, length uint32) protocol.ExtHeader {
+	h := eager(number, message, offset, length)
+	h.Flags = 0
+	return h
+}
+
+func cleared(number, message, length uint32) protocol.ExtHeader {
+	return protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Number: number, Message: message, Length: length}
+}
+
+func failed(number, message uint32, call protocol.Call, code protocol.ErrorCode) protocol.ExtHeader {
+	return protocol.ExtHeader{Type: protocol.Error, Call: call, Number: number, Message: message, Tag: uint32(code)}
+}
+
+func with(h protocol.ExtHeader, change func(*protocol.ExtHeader)) protocol.ExtHeader {
+	change(&h)
+	return h
+}
+
+func TestMessagesBeyondTheLimits(t *testing.T) {
+	s := meet(t, Config{Messages: 1, EagerLimit: 100, EagerBytes: 100})
+	s.put(request(1, 1, 9), 0).want("the first message", ReasonNone, 1)
+	s.put(request(2, 2, 9), 0).want("one too many", ReasonCredit, 1)
+	s.put(eager(2, 2, 0, 1), 1).want("one too many, eager", ReasonCredit, 1)
+	s.put(request(3, 3, 9), 0).want("one that would have to wait", ReasonCredit, 1)
+
+	s = meet(t, Config{EagerLimit: 100, EagerBytes: 100})
+	s.put(eager(1, 1, 0, 101), 50).want("more bytes at once", ReasonCredit, 0)
+	s.put(eager(1, 1, 0, 100), 50).want("as many as may be", ReasonNone, 1)
+	s.put(eager(2, 2, 0, 1), 1).want("one more", ReasonCredit, 1)
+	s.put(eager(3, 3, 0, 1), 1).want("one more, to be held", ReasonCredit, 1)
+
+	s = meet(t, Config{MaxLength: 100})
+	s.put(request(1, 1, 101), 0).want("a message that is too long", ReasonNone, 1)
+	if s.count(Open) != 0 {
+		t.Error("it was opened")
+	}
+}
+
+func TestMessagesOutOfTurn(t *testing.T) {
+	s := meet(t, Config{})
+	s.put(request(1, 2, 9), 0).want("the second message first", ReasonTurn, 0)
+	s.put(request(2, 2, 9), 0).want("while a packet is missing", ReasonNone, 0)
+	s.put(failed(1, 0, protocol.RecvInt, protocol.CodeWithdrawn), 0)
+	if s.want("the packet is something else", ReasonTurn, 2); s.c.Stats().Held != 0 {
+		t.Error("it is still held")
+	}
+
+	// A withdrawal waits for its message, and the message for the one before it.
+	s = meet(t, Config{})
+	s.put(failed(3, 2, protocol.SendInt, protocol.CodeWithdraw), 0).want("a withdrawal", ReasonNone, 0)
+	s.put(request(1, 1, 9), 0).want("the message before", ReasonNone, 1)
+	if s.c.Stats().Held != 1 {
+		t.Error("the withdrawal is not held any more")
+	}
+	s.put(request(2, 2, 9), 0).want("the message", ReasonNone, 3)
+	if s.flush(); s.count(Lost) != 1 {
+		t.Error("the message was not withdrawn")
+	}
+	s.put(request(4, 1, 9), 0).want("a message that has begun", ReasonStale, 4)
+	s.put(failed(5, 9, protocol.SendInt, protocol.CodeWithdraw), 0).want("a withdrawal of no message", ReasonTurn, 4)
+}
+
+func TestDataThatNobodyLacks(t *testing.T) {
+	s := meet(t, Config{})
+	s.put(plain(1, 1, 0, 9), 9).want("DATA of no message", ReasonUnasked, 0)
+	s.put(request(1, 1, 9), 0).put(plain(2, 1, 0, 9), 9).want("that was not cleared", ReasonUnasked, 1)
+	s.put(eager(2, 1, 0, 9), 9).want("eager DATA of one that was announced", ReasonUnasked, 1)
+	s.put(eager(2, 2, 0, 0), 0).put(eager(3, 2, 0, 0), 0).want("of a complete one", ReasonUnasked, 2)
+	s.c.Accept(s.now, s.c.message(s.c.recvs.first), 5, nil)
+	s.flush().put(plain(3, 1, 0, 9), 6).want("more than was cleared", ReasonMismatch, 2)
+	s.put(eager(3, 1, 0, 9), 5).want("eager instead", ReasonMismatch, 2)
+	s.put(plain(3, 1, 0, 9), 5).want("as much as was cleared", ReasonNone, 3)
+	s.put(plain(4, 1, 0, 9), 5).want("again", ReasonUnasked, 3)
+}
+
+func TestDataThatContradicts(t *testing.T) {
+	s := meet(t, Config{})
+	s.put(eager(1, 1, 0, 200), 150)
+	for what, h := range map[string]protocol.ExtHeader{
+		"tag":          with(eager(2, 1, 150, 200), func(h *protocol.ExtHeader) { h.Tag = 1 }),
+		"communicator": with(eager(2, 1, 150, 200), func(h *protocol.ExtHeader) { h.Comm = 1 }),
+		"datatype":     with(eager(2, 1, 150, 200), func(h *protocol.ExtHeader) { h.Call = protocol.SendFloat }),
+		"length":       eager(2, 1, 150, 201),
+		"end":          eager(2, 1, 151, 200),
+		"overflow":     eager(2, 1, 1<<32-1, 200),
+		"not eager":    plain(2, 1, 150, 200),
+		"huge tag":     with(eager(2, 1, 150, 200), func(h *protocol.ExtHeader) { h.Tag = 1 << 31 }),
+	} {
+		s.put(h, 50).want(what, ReasonMismatch, 1)
+	}
+	s.put(eager(2, 1, 100, 200), 100).want("overlapping", ReasonMismatch, 1)
+	s.put(eager(2, 1, 150, 200), 0).want("nothing", ReasonMismatch, 1)
+	s.put(request(2, 2, 9), 1).want("SEND_REQUEST with a payload", ReasonMismatch, 1)
+	s.put(with(eager(2, 1, 150, 200), func(h *protocol.ExtHeader) { h.Call = protocol.RecvInt }), 50).want("call", ReasonDirection, 1)
+	s.put(eager(2, 1, 150, 200), 50).want("the rest", ReasonNone, 2)
+}
+
+func TestAnswersThatFitNothing(t *testing.T) {
+	s := meet(t, Config{EagerLimit: -1}).send(1, 9).send(2, 9)
+	s.put(cleared(1, 3, 9), 0).want("CLEAR_TO_SEND of a message to come", ReasonUnasked, 0)
+	s.put(cleared(1, 1, 10), 0).want("of more than there is", ReasonMismatch, 0)
+	s.put(with(cleared(1, 1, 9), func(h *protocol.ExtHeader) { h.Call = protocol.SendInt }), 0).want("call", ReasonDirection, 0)
+	s.put(cleared(1, 1, 5), 0).want("CLEAR_TO_SEND", ReasonNone, 1)
+	s.put(cleared(2, 1, 9), 0).want("again", ReasonStale, 2)
+	s.put(failed(3, 2, protocol.RecvInt, protocol.CodeWithdrawn), 0).want("withdrawn, unasked", ReasonStale, 3)
+	s.put(failed(4, 1, protocol.RecvInt, protocol.CodeTooLong), 0).want("too long, when it is cleared", ReasonStale, 4)
+	s.put(failed(5, 7, protocol.RecvInt, protocol.CodeTooLong), 0).want("too long, never sent", ReasonUnasked, 4)
+	s.put(failed(5, 2, protocol.SendInt, protocol.CodeTooLong), 0).want("too long from the sender", ReasonDirection, 4)
+	s.put(failed(5, 2, protocol.RecvInt, protocol.CodeWithdraw), 0).want("withdraw from the receiver", ReasonDirection, 4)
+	s.put(failed(5, 2, protocol.RecvInt, 9), 0).want("an unknown code", ReasonCode, 4)
+	if s.flush(); s.count(Transmit) != 1 || s.last[0].Length != 5 {
+		t.Errorf("sent %+v", s.last)
+	}
+}
+
+func TestNumbersAndSessions(t *testing.T) {
+	s := meet(t, Config{})
+	s.put(request(maxWindow+1, 1, 9), 0).want("beyond the window", ReasonWindow, 0)
+	s.put(request(maxWindow, 1, 9), 0).want("the last of the window", ReasonNone, 0)
+	s.put(request(maxWindow, 1, 9), 0).want("again", ReasonDuplicate, 0)
+	s.put(request(0, 1, 9), 0).want("before the first", ReasonDuplicate, 0)
+	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Src = 3 }), 0).want("source", ReasonSourceRank, 0)
+	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Dst = 2 }), 0).want("destination", ReasonDestination, 0)
+	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Session, h.PeerSession = strangers, 9 }), 0).want("peer session", ReasonSession, 0)
+	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Acknowledged = 2 }), 0).want("acknowledged", ReasonAcknowledged, 0)
+	if s.last = s.c.Packet(s.now, make([]byte, 71), nil); true {
+		s.want("short", ReasonShort, 0)
+	}
+
+	s.send(1, 1)
+	s.ack(1, 65537, 1<<20, protocol.Range{First: 2, End: 3}).want("a range of what was never sent", ReasonAcknowledged, 0)
+	if s.c.flight.outstanding() != 1 {
+		t.Error("the packet is not in flight any more")
+	}
+	s.ack(1, 5, 10)
+	if st := s.c.Stats(); st.MessageCredit != 65535 || st.EagerCredit != 1<<20-1 {
+		t.Errorf("an old ACK has shrunk the credit to %d and %d", st.MessageCredit, st.EagerCredit)
+	}
+}
+
+// What is accepted while it arrives is not written beyond the room (E14).
+func TestNoCopyBeyondTheRoom(t *testing.T) {
+	s := meet(t, Config{})
+	s.put(eager(1, 1, 0, 300), 100)
+	s.c.Accept(s.now, s.c.message(s.c.recvs.first), 150, nil)
+	if s.put(eager(2, 1, 100, 300), 100); s.count(Copy) != 1 || s.last[0].Offset != 100 || len(s.last[0].Payload) != 50 {
+		t.Errorf("%+v", s.last)
+	}
+	if s.put(eager(3, 1, 200, 300), 100); s.count(Copy) != 0 || s.count(Arrived) != 1 {
+		t.Errorf("%+v", s.last)
+	}
+}
+
+// Numbers of open messages stay comparable, however many others come and go (E4).
+func TestMessageLimitStaysNear(t *testing.T) {
+	s := meet(t, Config{})
+	s.put(request(1, 1, 9), 0)
+	s.c.recvs.matched = 1<<30 + 1000
+	if limit, _ := s.c.recvs.limits(&s.c.cfg); limit != 1+1<<30 {
+		t.Errorf("the limit is %d", limit)
+	}
+}
+
+// Packets that come one by one are acknowledged when there are 16 (E26).
+func TestEverySixteenthIsAcknowledged(t *testing.T) {
+	s := meet(t, Config{})
+	for n := uint32(1); n <= 48; n++ {
+		if s.put(eager(n, n, 0, 1), 1).flush(); s.count(TransmitAck) != 0 != (n%16 == 0) {
+			t.Errorf("packet %d: %d ACKs", n, s.count(TransmitAck))
+		}
+	}
+}

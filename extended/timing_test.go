@@ -1,0 +1,180 @@
+package extended
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// The round trip is measured without the receiver's delay, and not on packets
+// that were sent twice (E30).
+func TestRoundTrip(t *testing.T) {
+	s := meet(t, Config{})
+	s.send(1, 1)
+	s.now += 10 * time.Millisecond
+	s.ackAfter(9*time.Millisecond, 2, 65537, 1<<20)
+	if got := s.c.Stats(); got.RoundTrip != time.Millisecond || got.Variation != time.Millisecond/2 {
+		t.Errorf("measured %v ± %v", got.RoundTrip, got.Variation)
+	}
+	s.send(2, 1)
+	s.now += time.Second
+	s.c.Tick(s.now, nil)
+	s.flush()
+	timeout := s.c.Stats().TimeOut
+	s.now += 300 * time.Microsecond
+	s.ack(3, 65537, 1<<20)
+	if got := s.c.Stats(); got.RoundTrip != time.Millisecond || got.TimeOut != timeout {
+		t.Errorf("a repeated packet was measured: %v, time-out %v after %v", got.RoundTrip, got.TimeOut, timeout)
+	}
+}
+
+// An answer that comes sooner after a repeat than any round trip was is to the
+// first transmission: it shows nothing about packets that were sent in between
+// (E29).
+func TestAnswerToTheFirstTransmission(t *testing.T) {
+	for _, x := range []struct {
+		after time.Duration
+		lost  int
+	}{{100 * time.Microsecond, 0}, {2 * time.Millisecond, 3}} {
+		s := meet(t, Config{})
+		s.send(1, 1)
+		s.now += time.Millisecond
+		s.ack(2, 65537, 1<<20)
+		s.send(2, 1)
+		s.now += 2 * time.Millisecond
+		s.send(3, 1).send(4, 1).send(5, 1)
+		s.now += 20 * time.Millisecond
+		s.c.Tick(s.now, nil)
+		s.flush()
+		s.now += x.after
+		s.ack(3, 65537, 1<<20)
+		if got := s.c.Stats(); got.ToRepeat != x.lost || got.TimeOuts != 1 {
+			t.Errorf("after %v: %d packets are taken for lost, want %d (%d time-outs)", x.after, got.ToRepeat, x.lost, got.TimeOuts)
+		}
+	}
+}
+
+// The window is halved once for all that is lost in a round trip, and not again
+// before something is acknowledged (E28).
+func TestWindowIsHalvedOnce(t *testing.T) {
+	var w congestion
+	w.reset()
+	for range 48 {
+		w.acked(1, maxWindow, true)
+	}
+	w.acked(1, maxWindow, false)
+	steps := []struct {
+		what        string
+		order, next uint64
+		acked       int
+		want        int
+	}{
+		{"a loss", 10, 65, 0, 32},
+		{"another one of that round trip", 20, 66, 1, 32},
+		{"a repeat of it, after something was acknowledged", 65, 70, 0, 16},
+		{"another, before", 71, 72, 0, 16},
+		{"another, after", 72, 73, 1, 8},
+		{"", 80, 81, 1, 4},
+		{"never below", 90, 91, 1, 4},
+	}
+	for _, x := range steps {
+		if x.acked > 0 {
+			w.acked(x.acked, maxWindow, false)
+		}
+		if w.lost(x.order, x.next); w.window != x.want {
+			t.Errorf("%s: the window is %d, want %d", x.what, w.window, x.want)
+		}
+	}
+	w.acked(4, maxWindow, true)
+	if w.window != 5 {
+		t.Errorf("after a window without loss it is %d", w.window)
+	}
+	for range 10000 {
+		w.acked(600, maxWindow, true)
+	}
+	if w.window != maxWindow {
+		t.Errorf("it grows to %d", w.window)
+	}
+}
+
+// A program that was held up for longer than deadlines.ack asks first, and then
+// gives up (E31, E33).
+func TestHeldUpProgramAsksFirst(t *testing.T) {
+	for name, begin := range map[string]func(s *stranger){
+		"time-outs": func(s *stranger) { s.send(1, 1) },
+		"HELLO": func(s *stranger) {
+			s.send(1, 1<<20)
+			s.ack(2, 65537, 1<<20).flush()
+		},
+	} {
+		s := meet(t, Config{})
+		begin(s)
+		s.now += time.Hour
+		for round := range 4 {
+			var acts []Action
+			acts = s.c.Tick(s.now, acts)
+			acts = s.c.Flush(s.now, acts)
+			asked, gaveUp := 0, 0
+			for _, a := range acts {
+				if a.Kind == Transmit || a.Kind == TransmitAck && a.Header.Flags&protocol.FlagHello != 0 {
+					asked++
+				}
+				if a.Kind == Note && a.Event == GaveUp {
+					gaveUp++
+				}
+			}
+			if want := round == 3; gaveUp > 0 != want || asked > 0 == want {
+				t.Errorf("%s: round %d: %d packets, given up %d times", name, round, asked, gaveUp)
+			}
+			at, ok := s.c.Deadline()
+			if ok != (round < 3) || ok && at <= s.now {
+				t.Errorf("%s: round %d: deadline %v %v", name, round, at, ok)
+			}
+			s.now = at
+		}
+	}
+}
+
+// Deadlines are those of the configuration, however odd.
+func TestConfigIsCompleted(t *testing.T) {
+	odd := Config{
+		MaxPayload: -1, EagerLimit: -5, MaxLength: 1 << 40, Messages: 1 << 40, EagerBytes: -1, Window: 10000,
+		Timing: Timing{InitialRTO: -1, MinRTO: time.Second, MaxRTO: time.Millisecond, GiveUp: -1},
+	}
+	got := New(odd).Config()
+	want := Config{
+		MaxPayload: 1, EagerLimit: -1, MaxLength: 1<<32 - 1, Messages: maxMessages, EagerBytes: 0, Window: maxWindow,
+		Timing: Timing{
+			InitialRTO: time.Microsecond, MinRTO: time.Second, MaxRTO: time.Second, AckDelay: time.Millisecond,
+			HelloFirst: 20 * time.Millisecond, HelloMax: time.Second,
+		},
+		firstPacket: 1, firstMessage: 1,
+	}
+	if got != want {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+	if got := New(Config{}).Config(); got.Timing != DefaultTiming(false) || got.MaxPayload != 1344 || got.EagerLimit != 16384 ||
+		got.Messages != 65536 || got.EagerBytes != 1<<20 || got.Window != 512 || got.MaxLength != 1<<32-1 {
+		t.Errorf("the defaults are %+v", got)
+	}
+}
+
+// What the caller gets wrong ends at once.
+func TestInvalidSends(t *testing.T) {
+	s := meet(t, Config{})
+	for name, op := range map[string]SendOp{
+		"length": {ID: 1, Length: 1 << 32}, "negative": {ID: 1, Length: -1}, "tag": {ID: 1, Tag: 1 << 31},
+	} {
+		if s.last = s.c.Send(s.now, op, nil); len(s.last) != 1 || s.last[0].Kind != SendDone || s.last[0].Err != ErrInvalid {
+			t.Errorf("%s: %+v", name, s.last)
+		}
+	}
+	if s.c.Busy() {
+		t.Error("busy")
+	}
+	s.send(1, 1)
+	if s.last = s.c.Send(s.now, SendOp{ID: 1}, nil); len(s.last) != 1 || s.last[0].Err != ErrInvalid || s.c.check() != nil {
+		t.Errorf("an ID twice: %+v", s.last)
+	}
+}

@@ -1,0 +1,94 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// maxLocal is the largest Local cluster: upstream's CPU library knows no larger
+// one.
+const maxLocal = protocol.MaxRanksCPU
+
+// portTries is how often Local looks for free ports. Between finding one and
+// binding it again another program may take it, which is rare.
+const portTries = 10
+
+// Local starts a cluster of n ranks in this process. They talk to each other by
+// the given profile, over UDP between the addresses 127.0.0.1, 127.0.0.2 and so
+// on, at ports that are free. All of them are hosts. The devices are in rank
+// order, and each is to be closed.
+func Local(n int, profile protocol.Profile) ([]mpe.Device, error) {
+	if n < 1 || n > maxLocal {
+		return nil, fmt.Errorf("a cluster of %d ranks: it has 1 to %d", n, maxLocal)
+	}
+	var err error
+	for range portTries {
+		var devices []mpe.Device
+		if devices, err = local(n, profile); err == nil {
+			return devices, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	return nil, err
+}
+
+// local is Local, once.
+func local(n int, profile protocol.Profile) ([]mpe.Device, error) {
+	addrs, err := freeAddresses(n)
+	if err != nil {
+		return nil, err
+	}
+	ranks := make([]config.Rank, n)
+	for i, addr := range addrs {
+		ranks[i] = config.Rank{Rank: i, Address: config.Address{AddrPort: addr}, Run: config.RunHost}
+	}
+	cfg := config.New(ranks...)
+	cfg.Control.Socket = ""
+	cfg.Defaults.Profile = (*config.Profile)(&profile)
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	devices := make([]mpe.Device, n)
+	for i := range devices {
+		if devices[i], err = Open(cfg, i, nil); err != nil {
+			return nil, errors.Join(err, closeAll(devices[:i]))
+		}
+	}
+	return devices, nil
+}
+
+// closeAll ends devices that nobody has used.
+func closeAll(devices []mpe.Device) error {
+	var errs []error
+	for _, d := range devices {
+		errs = append(errs, d.Close(context.Background()))
+	}
+	return errors.Join(errs...)
+}
+
+// freeAddresses returns an address for each of n ranks whose UDP port was free a
+// moment ago.
+func freeAddresses(n int) ([]netip.AddrPort, error) {
+	const perByte = 250
+	addrs := make([]netip.AddrPort, n)
+	for i := range addrs {
+		ip := netip.AddrFrom4([4]byte{127, 0, byte(i / perByte), byte(i%perByte + 1)})
+		conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, 0)))
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port for rank %d of a local cluster: %w", i, err)
+		}
+		conn.Close()
+		addrs[i] = netip.AddrPortFrom(ip, conn.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	}
+	return addrs, nil
+}

@@ -1,0 +1,59 @@
+package standin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/apps/jacobi"
+	"github.com/zrlmpi/zrlmpid/apps/kmeans"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// app is a worker of a program of package apps, whose host is rank 0. It serves
+// one run of the host after another, where an FPGA has to be reset in between.
+// After a failure it waits for a new run.
+type app struct {
+	base
+	work worker
+}
+
+// worker serves one run.
+type worker func(ctx context.Context, world *mpi.Comm) error
+
+// host is the rank that the workers serve.
+const host = 0
+
+// Run implements Kernel.
+func (k *app) Run(ctx context.Context, r Rank) error {
+	if r.Rank() == host || r.Size() < 2 {
+		return fmt.Errorf("kernel %s on rank %d of %d: %w: it is for the ranks that work for a host on rank %d",
+			k.spec, r.Rank(), r.Size(), mpe.ErrRank, host)
+	}
+	rank, log := k.begin(r)
+	world, err := mpi.New(rank)
+	if err != nil {
+		return fmt.Errorf("kernel %s on rank %d: %w", k.spec, r.Rank(), err)
+	}
+	return k.loop(ctx, log, func() (bool, error) { return false, k.work(ctx, world) })
+}
+
+// jacobi is the worker of package jacobi.
+func (b *base) jacobi() worker {
+	o := jacobi.Options{Columns: b.opts.Columns, Lines: b.opts.Lines, Words: int(b.opts.Words)}
+	work := jacobi.Work[int32]
+	if b.opts.Datatype == protocol.Float {
+		work = jacobi.Work[float32]
+	}
+	return func(ctx context.Context, world *mpi.Comm) error { return work(ctx, world, o) }
+}
+
+// kmeans is the worker of package kmeans.
+func (b *base) kmeans() worker {
+	o := kmeans.Options{
+		Dimensions: b.opts.Dimensions, Iterations: b.opts.Iterations, NormLimit: b.opts.NormLimit,
+		Words: int(b.opts.Words),
+	}
+	return func(ctx context.Context, world *mpi.Comm) error { return kmeans.Work(ctx, world, o) }
+}

@@ -1,0 +1,74 @@
+package standin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// calls is a Rank whose messages are counted, and a device for kernels that are
+// written on package mpi.
+type calls struct {
+	Rank
+	c *counters
+}
+
+var _ mpe.Device = calls{}
+
+func (c calls) Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error) {
+	st, err := c.Rank.Send(ctx, dst, data, opts)
+	c.c.count(st, err)
+	return st, err
+}
+
+func (c calls) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error) {
+	st, err := c.Rank.Recv(ctx, src, buf, opts)
+	c.c.count(st, err)
+	return st, err
+}
+
+// Start implements mpe.Device.
+func (c calls) Start(o mpe.Operation) (mpe.Op, error) {
+	op, err := c.Rank.Start(o)
+	if err != nil {
+		return nil, err
+	}
+	return &countedOp{Op: op, c: c.c}, nil
+}
+
+// errNotOurs is the answer to a kernel that ends the rank it runs on.
+var errNotOurs = errors.New("the rank is not the kernel's to close")
+
+// Close implements mpe.Device. It does nothing: the rank is not the kernel's.
+func (calls) Close(context.Context) error { return errNotOurs }
+
+// countedOp is an operation that is counted when its caller learns of its end.
+type countedOp struct {
+	mpe.Op
+	c       *counters
+	counted bool
+}
+
+// Wait implements mpe.Op.
+func (o *countedOp) Wait(ctx context.Context) (mpe.Status, error) {
+	st, err := o.Op.Wait(ctx)
+	o.count(st, err)
+	return st, err
+}
+
+// Test implements mpe.Op.
+func (o *countedOp) Test() (mpe.Status, bool, error) {
+	st, ended, err := o.Op.Test()
+	if ended {
+		o.count(st, err)
+	}
+	return st, ended, err
+}
+
+func (o *countedOp) count(st mpe.Status, err error) {
+	if !o.counted {
+		o.counted = true
+		o.c.count(st, err)
+	}
+}
