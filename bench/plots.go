@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -25,8 +26,8 @@ func (r *report) plots() map[string]*plot.Plot {
 	p50 := func(p point) float64 { return p.P50 }
 	if r.Workload == "queues" {
 		return map[string]*plot.Plot{
-			"queues-latency": r.plot("Latency beside posted receives that do not match", "half round trip, p50", plot.Microseconds, p50),
-			"queues-unload": r.plot("Time to unload the posted receives, in reverse order", "time", plot.Microseconds, func(p point) float64 {
+			"queues-latency": r.plot("Latency beside posted receives that do not match", "half round trip, p50", lower, plot.Microseconds, p50),
+			"queues-unload": r.plot("Time to unload the posted receives, in reverse order", "time", lower, plot.Microseconds, func(p point) float64 {
 				if p.N == 0 {
 					return 0 // which is left out
 				}
@@ -35,14 +36,26 @@ func (r *report) plots() map[string]*plot.Plot {
 		}
 	}
 	return map[string]*plot.Plot{
-		"pingpong-latency":   r.plot("Time of a message", "half round trip, p50", plot.Microseconds, p50),
-		"pingpong-bandwidth": r.plot("Ping-pong bandwidth", "bytes per second", plot.Bytes, func(p point) float64 { return float64(p.N) / p.P50 * 1e6 }),
+		"pingpong-latency":   r.plot("Time of a message", "half round trip, p50", lower, plot.Microseconds, p50),
+		"pingpong-bandwidth": r.plot("Ping-pong bandwidth", "bytes per second", higher, plot.Bytes, func(p point) float64 { return float64(p.N) / p.P50 * 1e6 }),
 	}
 }
 
+// Which end of an axis is the better one.
+const lower, higher = "lower is better", "higher is better"
+
+// note says what the points are.
+func (r *report) note(better string) string {
+	text := better
+	if r.Rounds > 1 {
+		text = fmt.Sprintf("median of %d rounds, with a bar from the least to the most; %s", r.Rounds, better)
+	}
+	return text
+}
+
 // plot draws a value of all sides.
-func (r *report) plot(title, y string, unit plot.Unit, value func(point) float64) *plot.Plot {
-	p := &plot.Plot{Title: title, X: plot.Axis{Name: r.Unit, Unit: plot.Count}, Y: plot.Axis{Name: y, Unit: unit}}
+func (r *report) plot(title, y, better string, unit plot.Unit, value func(point) float64) *plot.Plot {
+	p := &plot.Plot{Title: title, Note: r.note(better), X: plot.Axis{Name: r.Unit, Unit: plot.Count}, Y: plot.Axis{Name: y, Unit: unit}}
 	if r.Workload != "queues" {
 		p.X = plot.Axis{Name: "message", Unit: plot.BinaryBytes}
 	}

@@ -96,7 +96,7 @@ func TestConfigErrors(t *testing.T) {
 		{"host and stand-in", clusterFile, Options{Addresses: pool, Host: []int{1}, StandIn: []int{1}}, "host: rank 1 is to be an FPGA as well: choose one"},
 		{"host and FPGA", bothFile, Options{Addresses: pool, Host: []int{1}, FPGA: []int{1}}, "host: rank 1 is to be an FPGA as well: choose one"},
 		{"kernel", clusterFile, Options{Addresses: pool, StandIns: true, Kernel: "jazz"},
-			`kernel: unknown kernel "jazz": the kernels are echo, ring, sink, source and "exec:/path/prog args"`},
+			`kernel: unknown kernel "jazz": the kernels are echo, ring, sink, source, jacobi, kmeans and "exec:/path/prog args"`},
 		{"kernel for nobody", clusterFile, Options{Addresses: pool, Kernel: "echo"}, "kernel: no rank runs as a stand-in here: name one, or give no kernel"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -20,6 +20,10 @@ const (
 	KernelSink = "sink"
 	// KernelSource sends.
 	KernelSource = "source"
+	// KernelJacobi computes lines of a grid for rank 0.
+	KernelJacobi = "jacobi"
+	// KernelKmeans divides vectors into clusters with rank 0.
+	KernelKmeans = "kmeans"
 	// KernelExec is a program of the user's.
 	KernelExec = "exec"
 )
@@ -33,15 +37,25 @@ const (
 // for: 1 GiB. A kernel holds a whole message in memory.
 const MaxWords = 1 << 28
 
+// The bounds of what only the kernels jacobi and kmeans have. A worker of the
+// widest grid has two blocks of 1 GiB at most.
+const (
+	minColumns    = 3
+	maxColumns    = 1 << 14
+	maxDimensions = 1 << 10
+)
+
 // optionsOf says which of KernelOptions a built-in kernel uses.
 var optionsOf = map[string][]string{
 	KernelEcho:   {"peer", "words"},
 	KernelRing:   {"words", "count", "datatype"},
 	KernelSink:   {"peer", "words"},
 	KernelSource: {"peer", "words", "count", "interval", "datatype"},
+	KernelJacobi: {"words", "datatype", "columns", "lines"},
+	KernelKmeans: {"words", "dimensions", "iterations", "norm_limit"},
 }
 
-var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource}
+var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans}
 
 // Kernel is what a stand-in runs.
 type Kernel struct {
@@ -51,8 +65,8 @@ type Kernel struct {
 	Command []string
 }
 
-// ParseKernel reads "echo", "ring", "sink", "source" or "exec:/path/prog args".
-// The program's arguments are split at blanks, with no quoting.
+// ParseKernel reads the name of a built-in kernel, or "exec:/path/prog args". The
+// program's arguments are split at blanks, with no quoting.
 func ParseKernel(s string) (Kernel, error) {
 	if command, ok := strings.CutPrefix(s, execPrefix); ok {
 		words := strings.Fields(command)
@@ -90,7 +104,7 @@ type KernelOptions struct {
 	// Peer is the rank the kernel talks to; echo, sink and source.
 	Peer int `yaml:"peer,omitempty"`
 	// Words is the largest message the kernel takes, or the length of those
-	// that source sends, in 32-bit words.
+	// that source sends, in 32-bit words; jacobi cuts longer lines.
 	Words int `yaml:"words"`
 	// Count is how many messages source sends, or how often ring goes
 	// round. 0: for ever.
@@ -98,8 +112,19 @@ type KernelOptions struct {
 	// Interval is the time that source waits between messages.
 	Interval time.Duration `yaml:"interval,omitempty"`
 	// Datatype is that of the calls that begin a message: source, and ring at
-	// rank 0. What receives takes both.
+	// rank 0; and of jacobi's grid. What else receives takes both.
 	Datatype Datatype `yaml:"datatype,omitempty"`
+	// Columns is the width of jacobi's grid; 0 is that of upstream's example.
+	Columns int `yaml:"columns,omitempty"`
+	// Lines is how many lines of the grid jacobi computes; 0 is an even share
+	// of a square grid.
+	Lines int `yaml:"lines,omitempty"`
+	// Dimensions is the length of kmeans' vectors, Iterations how often its
+	// centroids move at most, and NormLimit ends that when they moved by no
+	// more. 0 is the value of upstream's example.
+	Dimensions int `yaml:"dimensions,omitempty"`
+	Iterations int `yaml:"iterations,omitempty"`
+	NormLimit  int `yaml:"norm_limit,omitempty"`
 }
 
 func (o *KernelOptions) setDefaults() {

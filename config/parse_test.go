@@ -98,7 +98,7 @@ ranks:
 		t.Errorf("rank 0: %+v", r)
 	}
 	r = c.Ranks[1]
-	if want := (KernelOptions{0, 16, 1000, 5 * time.Millisecond, Datatype(protocol.Float)}); *r.KernelOptions != want || r.Link != nil {
+	if want := (KernelOptions{Words: 16, Count: 1000, Interval: 5 * time.Millisecond, Datatype: Datatype(protocol.Float)}); *r.KernelOptions != want || r.Link != nil {
 		t.Errorf("rank 1: %+v, want %+v", *r.KernelOptions, want)
 	}
 	if r.Address.String() != "10.0.0.1:2718" {

@@ -70,6 +70,8 @@ ranks:
      habits: {max_ranks: false, pad_lines: false, long_tail: false, timeouts: false, one_parked_header: false,
        drop_unknown_ip: false, ack_once: false, ignore_destination: false}}
   - {rank: 2, address: fd00::3, peer: software, link: {profile: extended, eager_limit: 0, credit: {messages: 1, bytes: 4097}}}
+  - {rank: 3, address: fd00::4, run: standin, kernel: jacobi, kernel_options: {words: 7, datatype: float, columns: 3, lines: 2}}
+  - {rank: 4, address: fd00::5, run: standin, kernel: kmeans, kernel_options: {dimensions: 1, iterations: 2, norm_limit: 3}}
   - {rank: 0, address: fd00::1, run: standin, peer: software, kernel: source, kernel_options: {peer: 1, words: 1, datatype: float, interval: 1us}}
 `)
 	if *c.Ranks[0].Habits != (Habits{}) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -74,6 +75,9 @@ func (r *Rank) validateKernel(p *problems, key string) {
 		return
 	}
 	oneOf(p, key+".kernel", r.Kernel.Name, kernelNames...)
+	if worksForHost := r.Kernel.Name == KernelJacobi || r.Kernel.Name == KernelKmeans; worksForHost && r.Rank == 0 {
+		p.add(key+".kernel", "%s works for a program on rank 0, and this is rank 0: give it to other ranks", r.Kernel.Name)
+	}
 	key += ".kernel_options"
 	o := r.KernelOptions
 	if o == nil || optionsOf[r.Kernel.Name] == nil {
@@ -82,7 +86,11 @@ func (r *Rank) validateKernel(p *problems, key string) {
 	set := []struct {
 		name string
 		set  bool
-	}{{"peer", o.Peer != 0}, {"count", o.Count != 0}, {"interval", o.Interval != 0}}
+	}{
+		{"peer", o.Peer != 0}, {"count", o.Count != 0}, {"interval", o.Interval != 0}, {"datatype", o.Datatype != 0},
+		{"columns", o.Columns != 0}, {"lines", o.Lines != 0},
+		{"dimensions", o.Dimensions != 0}, {"iterations", o.Iterations != 0}, {"norm_limit", o.NormLimit != 0},
+	}
 	for _, option := range set {
 		if uses := optionsOf[r.Kernel.Name]; option.set && !slices.Contains(uses, option.name) {
 			p.add(key+"."+option.name, "kernel %s does not use it: its options are %s", r.Kernel.Name, strings.Join(uses, ", "))
@@ -93,6 +101,13 @@ func (r *Rank) validateKernel(p *problems, key string) {
 		p.add(key+".count", "%d is less than 0: give a number of times, or 0 for ever", o.Count)
 	}
 	durationIn(p, key+".interval", o.Interval, 0)
+	if o.Columns != 0 { // 0 is the built-in value
+		inRange(p, key+".columns", o.Columns, minColumns, maxColumns)
+	}
+	inRange(p, key+".lines", o.Lines, 0, maxColumns)
+	inRange(p, key+".dimensions", o.Dimensions, 0, maxDimensions)
+	inRange(p, key+".iterations", o.Iterations, 0, math.MaxInt32)
+	inRange(p, key+".norm_limit", o.NormLimit, 0, math.MaxInt32)
 }
 
 // validateKernelPeer checks the rank that the kernel talks to.

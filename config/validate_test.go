@@ -63,6 +63,26 @@ func TestInvalidFiles(t *testing.T) {
 		{"options of another kernel", standin("kernel: echo, kernel_options: {count: 1, interval: 1s}"),
 			at1 + ".kernel_options.count: kernel echo does not use it: its options are peer, words\n" +
 				at1 + ".kernel_options.interval: kernel echo does not use it: its options are peer, words"},
+		{"datatype of a kernel that takes both", standin("kernel: sink, kernel_options: {datatype: float}"),
+			at1 + ".kernel_options.datatype: kernel sink does not use it: its options are peer, words"},
+		{"options of jacobi", standin("kernel: jacobi, kernel_options: {dimensions: 1, iterations: 1, norm_limit: 1}"),
+			at1 + ".kernel_options.dimensions: kernel jacobi does not use it: its options are words, datatype, columns, lines\n" +
+				at1 + ".kernel_options.iterations: kernel jacobi does not use it: its options are words, datatype, columns, lines\n" +
+				at1 + ".kernel_options.norm_limit: kernel jacobi does not use it: its options are words, datatype, columns, lines"},
+		{"options of kmeans", standin("kernel: kmeans, kernel_options: {columns: 3, lines: 1, datatype: float}"),
+			at1 + ".kernel_options.datatype: kernel kmeans does not use it: its options are words, dimensions, iterations, norm_limit\n" +
+				at1 + ".kernel_options.columns: kernel kmeans does not use it: its options are words, dimensions, iterations, norm_limit\n" +
+				at1 + ".kernel_options.lines: kernel kmeans does not use it: its options are words, dimensions, iterations, norm_limit"},
+		{"a grid without inner cells", standin("kernel: jacobi, kernel_options: {columns: 2, lines: -1}"),
+			at1 + ".kernel_options.columns: 2 is outside 3 to 16384\n" + at1 + ".kernel_options.lines: -1 is outside 0 to 16384"},
+		{"a large grid", standin("kernel: jacobi, kernel_options: {columns: 16385, lines: 16385}"),
+			at1 + ".kernel_options.columns: 16385 is outside 3 to 16384\n" + at1 + ".kernel_options.lines: 16385 is outside 0 to 16384"},
+		{"kmeans beyond bounds", standin("kernel: kmeans, kernel_options: {dimensions: 1025, iterations: -1, norm_limit: 2147483648}"),
+			at1 + ".kernel_options.dimensions: 1025 is outside 0 to 1024\n" +
+				at1 + ".kernel_options.iterations: -1 is outside 0 to 2147483647\n" +
+				at1 + ".kernel_options.norm_limit: 2147483648 is outside 0 to 2147483647"},
+		{"a worker as the host", rank("run: standin, kernel: kmeans"),
+			at0 + ".kernel: kmeans works for a program on rank 0, and this is rank 0: give it to other ranks"},
 		{"peer of a ring", "ranks:\n  - {rank: 0, address: 10.0.0.1, peer: cpu}\n  - {rank: 1, address: 10.0.0.2, run: standin, kernel: ring, kernel_options: {peer: 1}}\n",
 			at1 + `.kernel_options.peer: kernel ring does not use it: its options are words, count, datatype`},
 		{"no words", standin("kernel_options: {words: 0}"), at1 + `.kernel_options.words: 0 is outside 1 to 268435456`},
@@ -173,7 +193,7 @@ func TestValidateProgrammatic(t *testing.T) {
 		Rank{Rank: 1, Address: Address{netip.MustParseAddrPort("10.0.0.2:1")}, Run: RunStandin, Kernel: Kernel{Name: "jazz"}})
 	want := `ranks[0].link.profile: unknown profile "profile(200)": the profiles are "cloudfpga", "v0.9" and "extended"
 ranks[0].kernel: exec: names no program: write exec:/path/prog, with arguments behind it
-ranks[1].kernel: "jazz" is not known: it is one of echo, ring, sink, source`
+ranks[1].kernel: "jazz" is not known: it is one of echo, ring, sink, source, jacobi, kmeans`
 	if got := text(c.Validate()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -47,6 +47,8 @@ func newKernel(log *zap.Logger, rank *config.Rank) (standin.Kernel, error) {
 	if o := rank.KernelOptions; o != nil {
 		opts.Peer, opts.Words, opts.Count = o.Peer, uint32(o.Words), o.Count
 		opts.Interval, opts.Datatype = o.Interval, protocol.Datatype(o.Datatype)
+		opts.Columns, opts.Lines = o.Columns, o.Lines
+		opts.Dimensions, opts.Iterations, opts.NormLimit = o.Dimensions, o.Iterations, o.NormLimit
 	}
 	kernel, err := standin.New(rank.Kernel.String(), opts)
 	if err != nil {

@@ -2,126 +2,11 @@ package extended
 
 import (
 	"testing"
-	"time"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // What a Conn believes of a peer, packet by packet.
-
-// stranger is a Conn of rank 0 and the hand that writes rank 1's packets.
-type stranger struct {
-	t    *testing.T
-	c    *Conn
-	now  Instant
-	last []Action // of the last event
-}
-
-const strangers = 0x51 // rank 1's session
-
-// meet makes the two known to each other.
-func meet(t *testing.T, cfg Config) *stranger {
-	cfg.Remote, cfg.Seed = 1, 1
-	s := &stranger{t: t, c: New(cfg), now: time.Second}
-	s.ack(1, 65537, 1<<20)
-	s.flush()
-	return s
-}
-
-// put delivers a packet, of which h says what is special.
-func (s *stranger) put(h protocol.ExtHeader, payload int) *stranger {
-	h.Src, h.Dst = h.Src^1, h.Dst^0
-	if h.Session == 0 {
-		h.Session, h.PeerSession = strangers, s.c.session.local
-	}
-	if h.Acknowledged == 0 {
-		h.Acknowledged = s.c.flight.base
-	}
-	s.last = s.c.Packet(s.now, protocol.AppendExtended(nil, &h, make([]byte, payload)), nil)
-	if err := s.c.check(); err != nil {
-		s.t.Error(err)
-	}
-	return s
-}
-
-func (s *stranger) ack(acknowledged, messages, eager uint32, ranges ...protocol.Range) *stranger {
-	return s.ackAfter(0, acknowledged, messages, eager, ranges...)
-}
-
-func (s *stranger) ackAfter(delay time.Duration, acknowledged, messages, eager uint32, ranges ...protocol.Range) *stranger {
-	h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Session: strangers, PeerSession: s.c.session.local, Acknowledged: acknowledged}
-	payload := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: messages, EagerLimit: eager, Delay: delay, Ranges: ranges})
-	s.last = s.c.Packet(s.now, protocol.AppendExtended(nil, &h, payload), nil)
-	if err := s.c.check(); err != nil {
-		s.t.Error(err)
-	}
-	return s
-}
-
-func (s *stranger) flush() *stranger {
-	s.last = s.c.Flush(s.now, nil)
-	return s
-}
-
-func (s *stranger) send(id ID, n int64) *stranger {
-	s.c.Send(s.now, SendOp{ID: id, Length: n}, nil)
-	return s.flush()
-}
-
-// count returns how many actions of a kind the last event had.
-func (s *stranger) count(kind ActionKind) (n int) {
-	for _, a := range s.last {
-		if a.Kind == kind {
-			n++
-		}
-	}
-	return n
-}
-
-// want verifies the reason for which the last packet was dropped, and how many
-// packets have arrived in all.
-func (s *stranger) want(what string, r Reason, arrived uint32) {
-	s.t.Helper()
-	got := ReasonNone
-	for _, a := range s.last {
-		if a.Kind == Drop {
-			got = a.Reason
-		}
-	}
-	if got != r || s.c.arrivals.next != arrived+1 {
-		s.t.Errorf("%s: dropped as %v, %d have arrived; want %v, %d", what, got, s.c.arrivals.next-1, r, arrived)
-	}
-}
-
-// headers of the peer's packets.
-func request(number, message, length uint32) protocol.ExtHeader {
-	return protocol.ExtHeader{Type: protocol.SendRequest, Number: number, Message: message, Length: length}
-}
-
-func eager(number, message, offset, length uint32) protocol.ExtHeader {
-	return protocol.ExtHeader{
-		Type: protocol.Data, Flags: protocol.FlagEager, Number: number, Message: message, Offset: offset, Length: length,
-	}
-}
-
-func plain(number, message, offset, length uint32) protocol.ExtHeader {
-	h := eager(number, message, offset, length)
-	h.Flags = 0
-	return h
-}
-
-func cleared(number, message, length uint32) protocol.ExtHeader {
-	return protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Number: number, Message: message, Length: length}
-}
-
-func failed(number, message uint32, call protocol.Call, code protocol.ErrorCode) protocol.ExtHeader {
-	return protocol.ExtHeader{Type: protocol.Error, Call: call, Number: number, Message: message, Tag: uint32(code)}
-}
-
-func with(h protocol.ExtHeader, change func(*protocol.ExtHeader)) protocol.ExtHeader {
-	change(&h)
-	return h
-}
 
 func TestMessagesBeyondTheLimits(t *testing.T) {
 	s := meet(t, Config{Messages: 1, EagerLimit: 100, EagerBytes: 100})
@@ -274,6 +159,60 @@ func TestEverySixteenthIsAcknowledged(t *testing.T) {
 	for n := uint32(1); n <= 48; n++ {
 		if s.put(eager(n, n, 0, 1), 1).flush(); s.count(TransmitAck) != 0 != (n%16 == 0) {
 			t.Errorf("packet %d: %d ACKs", n, s.count(TransmitAck))
+		}
+	}
+}
+
+// A withdrawal of a message that never began is not held for ever.
+func TestWithdrawalWithoutMessage(t *testing.T) {
+	s := meet(t, Config{})
+	s.put(failed(2, 2, protocol.SendInt, protocol.CodeWithdraw), 0).want("a withdrawal", ReasonNone, 0)
+	s.put(request(1, 1, 9), 0).want("all that came before it", ReasonTurn, 2)
+	if s.c.Stats().Held != 0 {
+		t.Error("it is still held")
+	}
+}
+
+// Gaps are told at once, whatever else goes out, for as long as there are any
+// (E26).
+func TestGapsAreTold(t *testing.T) {
+	s := meet(t, Config{})
+	s.put(eager(1, 1, 0, 1), 1).flush()
+	s.put(eager(3, 3, 0, 1), 1)
+	if s.send(1, 1); s.count(Transmit) != 1 || s.count(TransmitAck) != 1 {
+		t.Errorf("with a packet: %+v", s.last)
+	}
+	if s.put(eager(4, 4, 0, 1), 1).flush(); s.count(TransmitAck) != 1 {
+		t.Errorf("the next one: %+v", s.last)
+	}
+	s.put(eager(2, 2, 0, 1), 1)
+	if s.send(2, 1); s.count(Transmit) != 1 || s.count(TransmitAck) != 0 || s.last[1].Header.Acknowledged != 5 {
+		t.Errorf("when it is closed: %+v", s.last)
+	}
+}
+
+// An answer to a wrong session is not answered, nor is more than one packet of a
+// batch (E6).
+func TestAnswersAreNotAnswered(t *testing.T) {
+	for _, x := range []struct {
+		what  string
+		h     protocol.ExtHeader
+		count int
+	}{
+		{"DATA", eager(1, 1, 0, 1), 1},
+		{"HELLO", protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello}, 1},
+		{"an answer", protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt}, 0},
+	} {
+		for _, session := range []uint32{7, strangers} {
+			s := meet(t, Config{})
+			x.h.Session, x.h.PeerSession = session, 9
+			s.put(x.h, 0).put(x.h, 0).put(x.h, 0)
+			if s.flush(); s.count(TransmitAck) != x.count {
+				t.Errorf("%s from session %d: %d answers, want %d", x.what, session, s.count(TransmitAck), x.count)
+			}
+			if x.count == 1 && s.last[0].Header.PeerSession != session {
+				t.Errorf("%s from session %d: the answer names %d", x.what, session, s.last[0].Header.PeerSession)
+			}
 		}
 	}
 }

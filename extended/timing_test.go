@@ -1,6 +1,7 @@
 package extended
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -139,7 +140,7 @@ func TestHeldUpProgramAsksFirst(t *testing.T) {
 // Deadlines are those of the configuration, however odd.
 func TestConfigIsCompleted(t *testing.T) {
 	odd := Config{
-		MaxPayload: -1, EagerLimit: -5, MaxLength: 1 << 40, Messages: 1 << 40, EagerBytes: -1, Window: 10000,
+		MaxPayload: -1, EagerLimit: -5, MaxLength: 1 << 40, Messages: math.MaxInt, EagerBytes: -1, Window: 10000,
 		Timing: Timing{InitialRTO: -1, MinRTO: time.Second, MaxRTO: time.Millisecond, GiveUp: -1},
 	}
 	got := New(odd).Config()

@@ -37,9 +37,17 @@ var ErrNonsense = errors.New("this is not the MPE interface")
 // errExited ends the operation that a program had under way when it exited.
 var errExited = errors.New("the program exited before it read the feedback")
 
+// caller is as much of a Rank as a program needs.
+type caller interface {
+	Rank() int
+	Size() int
+	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
+	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
+}
+
 // mpeInterface carries out the calls of one run of a program.
 type mpeInterface struct {
-	rank  Rank
+	rank  caller
 	in    io.Reader // calls and their data, from the program
 	out   io.Writer // feedback, to the program
 	buf   []byte    // feedbackLen bytes, and room for the data behind them

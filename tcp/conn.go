@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -28,10 +29,11 @@ type Conn struct {
 	// taken are the events that the last Recv gave out.
 	taken [recvBatch]event
 
-	// ctx is done when the Conn is closed; tasks are its goroutines.
-	ctx    context.Context
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup
+	// ctx is done when the Conn is closed, and dialing when it begins to be;
+	// tasks are its goroutines.
+	ctx, dialing        context.Context
+	cancel, stopDialing context.CancelFunc
+	tasks               sync.WaitGroup
 }
 
 var _ mpe.PacketTransport = (*Conn)(nil)
@@ -90,6 +92,7 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 		peers: make([]*peer, cfg.Map.Size()), stranger: peer{rank: mpe.UnknownPeer},
 		queue: queue{ready: make(chan struct{}, 1)}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.dialing, c.stopDialing = context.WithCancel(c.ctx)
 	for rank := range c.peers {
 		if rank != cfg.Rank && cfg.Map.Kind(rank) == rankmap.Software {
 			p := &peer{rank: rank, addr: cfg.Map.Addr(rank), profile: cfg.Profile(rank),
@@ -138,8 +141,34 @@ func (c *Conn) Connection(peer int) (connected bool, last error) {
 // Close closes the listener and all connections, and returns when every goroutine
 // of the Conn has ended. A Recv in progress returns mpe.ErrTransportClosed.
 func (c *Conn) Close() error {
-	c.cancel()
+	c.stopDialing()
 	c.ln.Close() // its only error is that it is closed already
+	c.lastWords()
+	c.cancel()
 	c.tasks.Wait()
 	return nil
+}
+
+// lastWords lets what waits in the outboxes reach the peers: acknowledgements that
+// they need to end well, and goodbyes.
+func (c *Conn) lastWords() {
+	var links []*link
+	for _, p := range c.peers {
+		if p == nil {
+			continue
+		}
+		if l, _ := p.current(); l != nil && l.out != nil {
+			l.out.end()
+			links = append(links, l)
+		}
+	}
+	deadline := time.NewTimer(lastWordsTime)
+	defer deadline.Stop()
+	for _, l := range links {
+		select {
+		case <-l.done:
+		case <-deadline.C:
+			return
+		}
+	}
 }

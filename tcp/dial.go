@@ -15,7 +15,7 @@ func (c *Conn) keepDialing(p *peer) {
 		KeepAliveConfig: keepAlive(),
 	}
 	for n := 1; ; n++ {
-		conn, err := dialer.DialContext(c.ctx, network(p.addr), p.addr.String())
+		conn, err := dialer.DialContext(c.dialing, network(p.addr), p.addr.String())
 		if err != nil {
 			p.failed(err)
 		} else if c.dialed(p, conn.(*net.TCPConn)) {
@@ -23,7 +23,7 @@ func (c *Conn) keepDialing(p *peer) {
 			// map does not have us, say, does not start the back-off anew.
 			n = 0
 		}
-		if !sleep(c.ctx, c.cfg.Backoff(max(n, 1))) {
+		if !sleep(c.dialing, c.cfg.Backoff(max(n, 1))) {
 			return
 		}
 	}

@@ -135,6 +135,14 @@ func (l *link) close(reason error) {
 	})
 }
 
+// closeWrite tells the peer that nothing follows; it hangs up then.
+func (l *link) closeWrite() {
+	half, ok := l.stream.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		l.close(net.ErrClosed)
+	}
+}
+
 // run makes conn, by way of stream, the connection to p and reads from it until it
 // ends. It reports whether the peer has sent a packet. What it puts on the queue
 // comes behind all that the connection before has put there; what waited to be

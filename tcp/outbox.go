@@ -32,6 +32,8 @@ type outbox struct {
 	spare          [][]byte
 	// wake has an element if there may be something to write.
 	wake chan struct{}
+	// last says that nothing follows what waits.
+	last bool
 
 	// writing are the blocks that are being written, and buffers what is left
 	// of them. Both are the writer's.
@@ -46,6 +48,9 @@ func newOutbox(limit int) *outbox { return &outbox{limit: limit, wake: make(chan
 func (o *outbox) add(packets []mpe.Packet) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.last {
+		return 0
+	}
 	taken := 0
 	for i := range packets {
 		p := &packets[i]
@@ -117,11 +122,33 @@ func (o *outbox) done(n int) {
 	}
 }
 
+// end has the writer tell the peer, after what waits, that nothing follows.
+func (o *outbox) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = true
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ended reports whether everything was written that ever will be.
+func (o *outbox) ended() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.last && o.waiting == 0
+}
+
 // writeAll writes what is put into the outbox, until l is closed.
 func (c *Conn) writeAll(l *link) {
 	for {
 		n := l.out.take()
 		if n == 0 {
+			if l.out.ended() {
+				l.closeWrite()
+				return
+			}
 			select {
 			case <-l.out.wake:
 				continue

@@ -15,7 +15,10 @@ import (
 // Plot is lines over two logarithmic axes. 0 has a place of its own, left of all
 // other X. Points with another X below 0 or a Y that is not above 0 are left out.
 type Plot struct {
-	Title  string
+	Title string
+	// Note is a line below the title: what the points are, and which end of Y
+	// is the better one.
+	Note   string
 	X, Y   Axis
 	Series []Series
 }
@@ -42,8 +45,8 @@ type Point struct{ X, Y, Low, High float64 }
 // The plot's measures in pixels.
 const (
 	width, height = 920, 500
-	left, right   = 86, 214 // names of the lines are on the right
-	top, bottom   = 52, 64
+	left, right   = 98, 214 // names of the lines are on the right
+	top, bottom   = 72, 64
 	labelStep     = 19 // between names of lines
 )
 
@@ -57,6 +60,7 @@ func (p *Plot) SVG() []byte {
 	b.WriteString(style())
 	fmt.Fprintf(&b, `<rect class="page" width="%d" height="%d"/>`+"\n", width, height)
 	d.text(left, 30, "heading", p.Title)
+	d.text(left, 50, "tick", p.Note)
 	d.grid(p)
 	d.lines(p)
 	b.WriteString("</svg>\n")

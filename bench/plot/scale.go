@@ -84,6 +84,9 @@ type tick struct {
 // between them are not labelled.
 const labelledDecades = 2.2
 
+// labelWidth is the room in pixels that the label of a count takes.
+const labelWidth = 48
+
 // ticks returns the lines of the grid.
 func (s *scale) ticks(u Unit) []tick {
 	var all []tick
@@ -115,6 +118,10 @@ func (s *scale) ticks(u Unit) []tick {
 			}
 			all = append(all, tick{v, u.format(v)})
 		}
+	}
+	// The largest of things that are counted is what people look for.
+	if last := math.Round(math.Exp(s.high)); u == Count && len(all) > 0 && s.at(last)-s.at(all[len(all)-1].value) > labelWidth {
+		all = append(all, tick{last, u.format(last)})
 	}
 	return all
 }
