@@ -12,7 +12,7 @@ TOOLS := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # Seconds that `make fuzz` gives to each fuzz target.
 FUZZTIME ?= 30s
 
-.PHONY: help build demo test lint vet unit race fuzz-seeds fuzz vuln bench bench-captures check-config clean
+.PHONY: help build demo test lint vet unit race fuzz-seeds fuzz vuln soak bench bench-captures check-config clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -51,6 +51,10 @@ check-config: build ## parse the configurations that are shipped
 
 vuln: ## govulncheck; says so where the vulnerability database cannot be reached
 	GO="$(GO)" ./tools/vuln.sh
+
+soak: ## a million messages through a bad network, over UDP and TCP; a million steps of whole engines
+	ZRLMPI_INTEGRITY_MESSAGES=1000000 $(GO) test -count=1 -timeout 30m -run TestIntegrity -v ./integration
+	ZRLMPI_DIFFERENTIAL_STEPS=1000000 $(GO) test -count=1 -timeout 30m -race -run TestDifferential ./mpe
 
 bench: ## codec, engine and ping, beside a raw UDP round trip
 	$(GO) test -run '^$$' -bench . -benchmem ./protocol ./integration

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -309,13 +311,22 @@ func (d *differential) verify() {
 	}
 }
 
+// ZRLMPI_DIFFERENTIAL_STEPS sets how many steps there are; `make soak` takes a
+// million.
 func TestDifferential(t *testing.T) {
+	steps := 20_000
+	if s := os.Getenv("ZRLMPI_DIFFERENTIAL_STEPS"); s != "" {
+		var err error
+		if steps, err = strconv.Atoi(s); err != nil {
+			t.Fatalf("ZRLMPI_DIFFERENTIAL_STEPS=%q is not a number of steps", s)
+		}
+	}
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDifferential(t, seed+1)
 				defer (&cluster{t: t, engines: d.engines}).close()
-				for range 2500 {
+				for range steps / 8 {
 					d.step()
 					d.verify()
 				}
