@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/apps/jacobi"
@@ -90,12 +89,8 @@ func compute[T jacobi.Cell](ctx context.Context, world *mpi.Comm, r *result, edg
 			r.WrongCells++
 		}
 	}
-	for _, i := range []int{1, r.Size / 8, r.Size / 4, r.Size / 2} {
-		i = min(max(i, 1), r.Size-2)
-		at := cell{Line: i, Column: i, Value: float64(parallel.Line(i)[i])}
-		if !slices.Contains(r.Cells, at) {
-			r.Cells = append(r.Cells, at)
-		}
+	for i := 1; i <= r.Size/2; i *= 2 {
+		r.Cells = append(r.Cells, cell{Line: i, Column: i, Value: float64(parallel.Line(i)[i])})
 	}
 	return nil
 }

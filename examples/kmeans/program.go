@@ -18,6 +18,9 @@ import (
 // maxVectors is how many there are at most: those of upstream's example.
 const maxVectors = 1_000_000
 
+// maxWords bounds a message: 256 MiB, the longest that a rank takes.
+const maxWords = 1 << 26
+
 type program struct {
 	vectors, clusters                 int
 	dimensions, iterations, normLimit int
@@ -49,6 +52,9 @@ func (p *program) Check(ranks int) error {
 		if v.value < v.low || v.value > v.end {
 			return fmt.Errorf("-%s %d: %d to %d are possible", v.flag, v.value, v.low, v.end)
 		}
+	}
+	if words := p.vectors * p.dimensions; words > maxWords {
+		return fmt.Errorf("-vectors %d and -dimensions %d make %d numbers: up to %d are possible", p.vectors, p.dimensions, words, maxWords)
 	}
 	return nil
 }
