@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -75,16 +76,22 @@ func BenchmarkRawUDP(b *testing.B) {
 }
 
 // BenchmarkPing is a message there and one back between two ranks. half-rtt-us
-// is the time of one message; two raw round trips are its floor.
+// is the time of one message; two raw round trips are its floor, and half of one
+// that of an eager message.
 func BenchmarkPing(b *testing.B) {
 	for _, kind := range []rankmap.Kind{rankmap.FPGA, rankmap.Software} {
 		for _, words := range []int{1, 346, 1000, 100_000} {
-			b.Run(fmt.Sprintf("peer=%v/words=%d", kind, words), func(b *testing.B) { benchmarkPing(b, kind, words) })
+			b.Run(fmt.Sprintf("peer=%v/words=%d", kind, words), func(b *testing.B) { benchmarkPing(b, kind, words, protocol.CloudFPGA) })
 		}
+	}
+	for _, words := range []int{1, 336, 4096, 25_000, 1_000_000} {
+		b.Run(fmt.Sprintf("extended/words=%d", words), func(b *testing.B) {
+			benchmarkPing(b, rankmap.Software, words, protocol.Extended)
+		})
 	}
 }
 
-func benchmarkPing(b *testing.B, kind rankmap.Kind, words int) {
+func benchmarkPing(b *testing.B, kind rankmap.Kind, words int, profile protocol.Profile) {
 	entries := []rankmap.Entry{
 		{Rank: 0, Addr: netip.MustParseAddrPort("127.0.79.1:27180"), Kind: rankmap.Software, Local: true},
 		{Rank: 1, Addr: netip.MustParseAddrPort("127.0.79.2:27180"), Kind: kind, Local: true},
@@ -109,6 +116,9 @@ func benchmarkPing(b *testing.B, kind rankmap.Kind, words int) {
 		}
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2)}
 		cfg.Peers[1-rank] = mpe.Peer{Transport: conn, Handshake: configs[rank]}
+		if profile == protocol.Extended {
+			cfg.Peers[1-rank].Extended = &extended.Config{Seed: uint64(rank) + 1}
+		}
 		if engines[rank], err = mpe.New(cfg); err != nil {
 			b.Fatal(err)
 		}

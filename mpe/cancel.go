@@ -95,7 +95,8 @@ func (e *Engine) orphan(r *Request) {
 	case r.send():
 		r.p.sending = heirOf(r)
 	case in.p.conn != nil:
-		in.buf, in.own, in.req = bytes.Clone(in.buf), true, nil
+		in.buf = bytes.Clone(in.buf[:min(int64(len(in.buf)), in.bytes)])
+		in.own, in.req = true, nil
 		e.restore(in)
 	default:
 		in.p.recving = heirOf(r)
@@ -193,22 +194,21 @@ func (e *Engine) postedBefore(r *Request) int {
 // failQueued ends everything that has not begun to move.
 func (e *Engine) failQueued(err error) {
 	for _, m := range e.comms {
-		var posted []*Request
+		var waiting []*Request
 		m.EachPosted(func(_, _ int32, r *Request) bool {
-			posted = append(posted, r)
+			waiting = append(waiting, r)
 			return true
 		})
-		for _, r := range posted {
+		for _, r := range waiting {
 			m.CancelPosted(r.handle)
-			e.finish(r, err)
 		}
 		m.EachUnexpected(func(_, _ int32, in *inbound) bool {
 			if in.local != nil {
-				posted = append(posted, in.local)
+				waiting = append(waiting, in.local)
 			}
 			return true
 		})
-		for _, r := range posted {
+		for _, r := range waiting {
 			e.finish(r, err)
 		}
 	}

@@ -52,6 +52,9 @@ type Engine struct {
 	epoch time.Time
 
 	noTags bool // some peer's messages carry no tag
+	// maxUnexpected is how many messages of its own a rank may have waiting in
+	// a communicator.
+	maxUnexpected int
 
 	mu     sync.Mutex
 	peers  []*peer
@@ -106,6 +109,7 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Limits.Unexpected == 0 {
 		cfg.Limits.Unexpected = match.DefaultLimit
 	}
+	e.maxUnexpected = cfg.Limits.Unexpected
 	e.cfg.Limits.Unexpected = cfg.Limits.Unexpected + len(cfg.Peers)
 	seen := map[Transport]bool{}
 	for rank, pc := range cfg.Peers {
@@ -121,7 +125,6 @@ func New(cfg Config) (*Engine, error) {
 			mine := *x
 			mine.Local, mine.Remote, mine.Reliable = uint32(cfg.Rank), uint32(rank), pc.Transport.Reliable()
 			pc.Extended = &mine
-			e.cfg.Limits.Unexpected += x.Messages
 		}
 		p, err := newPeer(rank, pc)
 		if err != nil {
@@ -129,6 +132,9 @@ func New(cfg Config) (*Engine, error) {
 		}
 		e.peers[rank] = p
 		e.noTags = e.noTags || p.noTags()
+		if p.conn != nil {
+			e.cfg.Limits.Unexpected += p.conn.Config().Messages
+		}
 		if !seen[pc.Transport] {
 			seen[pc.Transport] = true
 			e.transports = append(e.transports, pc.Transport)

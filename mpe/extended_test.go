@@ -477,3 +477,40 @@ func TestManyOutstanding(t *testing.T) {
 		}
 	})
 }
+
+// What a rank keeps of messages that no receive has matched is bounded by the
+// credit that it gives, and the sender says that it waits for that.
+func TestCreditHoldsTheSenderBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, func(x *extended.Config) { x.Messages, x.EagerBytes, x.EagerLimit = 8, 4000, 1000 })
+		defer c.close()
+		var sends []mpe.Op
+		for i := range 20 {
+			sends = append(sends, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: i, Buf: pattern(1000, uint64(i))}))
+		}
+		time.Sleep(time.Second)
+		for i, s := range sends {
+			if ended(s) != (i < 4) { // 4,000 bytes
+				t.Errorf("send %d has ended: %v", i, ended(s))
+			}
+		}
+		if n := c.engines[1].Snapshot().Unexpected; n != 8 {
+			t.Errorf("%d messages wait at the receiver, want 8", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		const want = "rank 0 holds a send to rank 1 back since 2s: as many of its messages as rank 1 allows wait there for receives: context deadline exceeded"
+		if _, err := sends[19].Wait(ctx); err == nil || err.Error() != want {
+			t.Errorf("says %q, want %q", err, want)
+		}
+		for i := range 19 {
+			buf := make([]byte, 1000)
+			if _, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i}); err != nil || !bytes.Equal(buf, pattern(1000, uint64(i))) {
+				t.Fatalf("message %d: %v", i, err)
+			}
+			if _, err := sends[i].Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -68,9 +68,9 @@ func (e *Engine) restore(in *inbound) {
 	m := e.matcher(in.comm)
 	r, ok, h, err := m.Restore(int32(in.source), in.tag, in, in.order)
 	if err != nil {
-		// Its own order is free, and its room was taken by nobody but
-		// messages that came since: the limit is the only reason.
-		e.forget(in)
+		// Its own order is free, and its room was taken by messages that
+		// came since.
+		e.refused(in)
 		return
 	}
 	e.met(in, r, ok, h)
@@ -100,6 +100,15 @@ func (e *Engine) join(in *inbound, r *Request) {
 		e.takeOver(in, r)
 		e.deliver(in)
 	}
+}
+
+// refused tells that a message is lost for want of room.
+func (e *Engine) refused(in *inbound) {
+	if in.p != nil {
+		in.p.failures++
+	}
+	e.cfg.Observer.Done(e.rank, in.status(), ErrFull)
+	e.forget(in)
 }
 
 // forget drops a message for which there is no receive and no room.

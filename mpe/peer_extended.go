@@ -112,8 +112,9 @@ func (e *Engine) opened(p *peer, act *extended.Action) {
 	in.phases.Start, in.phases.Request = now, now
 	p.ins[act.Message] = in
 	if err := e.announce(in); err != nil {
-		// The matcher has room for all that the peers have credit for.
-		panic("mpe: " + err.Error())
+		// It cannot be: there is room for all that the peers have credit
+		// for. Its credit stays with it.
+		e.refused(in)
 	}
 	if act.Eager && in.req == nil {
 		// As long as the peer's credit reaches, and no longer.

@@ -7,6 +7,9 @@ const maxEager = 64 << 10
 
 // sendSelf sends a message to this rank.
 func (e *Engine) sendSelf(r *Request) error {
+	if e.matcher(r.comm).Unexpected() >= e.maxUnexpected {
+		return ErrFull // the rest of the room is the peers'
+	}
 	in := &inbound{
 		source: e.rank, comm: r.comm, tag: r.tag, bytes: int64(len(r.buf)), room: math.MaxInt64,
 		datatype: r.datatype, local: r,

@@ -29,17 +29,18 @@ func Local(n int, profile protocol.Profile) ([]mpe.Device, error) {
 	if n < 1 || n > maxLocal {
 		return nil, fmt.Errorf("a cluster of %d ranks: it has 1 to %d", n, maxLocal)
 	}
-	var err error
+	return untilFree(func() ([]mpe.Device, error) { return local(n, profile) })
+}
+
+// untilFree calls start again if a port was taken.
+func untilFree(start func() ([]mpe.Device, error)) (devices []mpe.Device, err error) {
 	for range portTries {
-		var devices []mpe.Device
-		if devices, err = local(n, profile); err == nil {
-			return devices, nil
-		}
+		devices, err = start()
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}
 	}
-	return nil, err
+	return devices, err
 }
 
 // local is Local, once.

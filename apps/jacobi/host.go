@@ -38,9 +38,9 @@ func Host[T Cell](ctx context.Context, c *mpi.Comm, g *Grid[T], iterations int, 
 	}
 	next := g.clone()
 	for range iterations {
-		var workers errgroup.Group
+		workers, serving := errgroup.WithContext(ctx)
 		for worker := 1; worker < c.Size(); worker++ {
-			workers.Go(func() error { return serve(ctx, c, g, next, worker, o) })
+			workers.Go(func() error { return serve(serving, c, g, next, worker, o) })
 		}
 		if err := workers.Wait(); err != nil {
 			return err
