@@ -39,21 +39,27 @@ func (k *app) Run(ctx context.Context, r Rank) error {
 	return k.loop(ctx, log, func() (bool, error) { return false, k.work(ctx, world) })
 }
 
-// jacobi is the worker of package jacobi.
-func (b *base) jacobi() worker {
+// newJacobi makes a worker of package jacobi.
+func newJacobi(b base) (Kernel, error) {
 	o := jacobi.Options{Columns: b.opts.Columns, Lines: b.opts.Lines, Words: int(b.opts.Words)}
+	if err := o.Check(); err != nil {
+		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
+	}
 	work := jacobi.Work[int32]
 	if b.opts.Datatype == protocol.Float {
 		work = jacobi.Work[float32]
 	}
-	return func(ctx context.Context, world *mpi.Comm) error { return work(ctx, world, o) }
+	return &app{b, func(ctx context.Context, world *mpi.Comm) error { return work(ctx, world, o) }}, nil
 }
 
-// kmeans is the worker of package kmeans.
-func (b *base) kmeans() worker {
+// newKmeans makes a worker of package kmeans.
+func newKmeans(b base) (Kernel, error) {
 	o := kmeans.Options{
 		Dimensions: b.opts.Dimensions, Iterations: b.opts.Iterations, NormLimit: b.opts.NormLimit,
 		Words: int(b.opts.Words),
 	}
-	return func(ctx context.Context, world *mpi.Comm) error { return kmeans.Work(ctx, world, o) }
+	if err := o.Check(); err != nil {
+		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
+	}
+	return &app{b, func(ctx context.Context, world *mpi.Comm) error { return kmeans.Work(ctx, world, o) }}, nil
 }

@@ -107,9 +107,9 @@ func New(spec string, opts Options) (Kernel, error) {
 	case Source:
 		return &source{b}, nil
 	case Jacobi:
-		return &app{b, b.jacobi()}, nil
+		return newJacobi(b)
 	case Kmeans:
-		return &app{b, b.kmeans()}, nil
+		return newKmeans(b)
 	}
 	if command, ok := strings.CutPrefix(spec, execPrefix); ok {
 		return newExec(b, strings.Fields(command))

@@ -327,7 +327,7 @@ func TestSource(t *testing.T) {
 // Whatever a kernel is in the middle of, its context ends it, and the bubble
 // ends only when no goroutine is left.
 func TestCancel(t *testing.T) {
-	for _, spec := range []string{"echo", "ring", "sink", "source"} {
+	for _, spec := range []string{"echo", "ring", "sink", "source", "jacobi", "kmeans"} {
 		t.Run(spec, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(t, 2)

@@ -41,6 +41,12 @@ var ErrOptions = errors.New("jacobi: wrong options")
 // ErrMessage is in the errors of messages that the options do not allow.
 var ErrMessage = errors.New("jacobi: unexpected message")
 
+// Check returns an error if there is no cluster that the options are for.
+func (o Options) Check() error {
+	_, err := o.in(2)
+	return err
+}
+
 // in returns the options with nothing left open, for a cluster of so many ranks.
 func (o Options) in(ranks int) (Options, error) {
 	if o.Columns == 0 {

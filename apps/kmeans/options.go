@@ -43,6 +43,15 @@ var ErrOptions = errors.New("kmeans: wrong options")
 // ErrMessage is in the errors of messages that the options do not allow.
 var ErrMessage = errors.New("kmeans: unexpected message")
 
+// Check returns an error if the options cannot be those of a worker.
+func (o Options) Check() error {
+	if o.Words < 1 {
+		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
+	}
+	_, err := o.complete()
+	return err
+}
+
 // complete returns the options with nothing left open.
 func (o Options) complete() (Options, error) {
 	for _, v := range []struct {

@@ -12,12 +12,12 @@ import (
 // Work serves rank Root as a worker, once. How many vectors and clusters there
 // are it learns from the messages.
 func Work(ctx context.Context, c *mpi.Comm, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
 	o, err := o.complete()
 	if err != nil {
 		return err
-	}
-	if o.Words < 1 {
-		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
 	}
 	w := &worker{c: c, o: o, buf: make([]int32, o.Words)}
 	vectors, err := w.vectors(ctx)
