@@ -12,7 +12,7 @@ TOOLS := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # Seconds that `make fuzz` gives to each fuzz target.
 FUZZTIME ?= 30s
 
-.PHONY: help build demo test lint vet unit race fuzz-seeds fuzz vuln soak bench bench-captures check-config clean
+.PHONY: help build demo test lint vet unit race fuzz-seeds fuzz vuln soak bench bench-captures bench-queues bench-pingpong check-config clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -61,6 +61,12 @@ bench: ## codec, engine and ping, beside a raw UDP round trip
 
 bench-captures: ## analyze beside tshark on a generated recording
 	$(GO) test -run '^$$' -bench BenchmarkAnalyze -benchtime 3x ./capture
+
+bench-queues: ## posted receives beside Open MPI and MPICH; figures and plots into bin/bench
+	$(GO) run ./bench queues -json bin/bench/queues.json -svg bin/bench
+
+bench-pingpong: ## latency and bandwidth beside Open MPI and MPICH; figures and plots into bin/bench
+	$(GO) run ./bench pingpong -json bin/bench/pingpong.json -svg bin/bench
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

@@ -65,7 +65,7 @@ func measure(ctx context.Context, w *workload, args []string, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // what is left is in the system's folder for such things
+	defer os.RemoveAll(dir)
 	r := &report{Workload: w.name, Unit: w.unit, Rounds: o.rounds, Machine: describeMachine(ctx)}
 	if err := r.findSides(ctx, w, &o, dir, stderr); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -58,7 +59,7 @@ func (l link) side(w *workload, dir, profile string) (side, error) {
 // configure writes a configuration of two ranks on ports that are free.
 func (l link) configure(file string) error {
 	text := "ranks:\n"
-	for rank, ip := range []string{"127.0.0.1", "127.0.0.2"} {
+	for rank, ip := range loopback() {
 		port, err := freePort(l.transport, ip)
 		if err != nil {
 			return err
@@ -67,6 +68,16 @@ func (l link) configure(file string) error {
 	}
 	text += fmt.Sprintf("defaults: {profile: %s, transport: %s}\n", l.profile, l.transport)
 	return os.WriteFile(file, []byte(text), 0o600)
+}
+
+var pairs atomic.Uint32
+
+// loopback returns two addresses of this machine that no other pair of ranks has,
+// so that a port that is free there stays so until the rank binds it.
+func loopback() [2]string {
+	n := uint32(os.Getpid())<<3 + pairs.Add(1)
+	at := func(last uint32) string { return fmt.Sprintf("127.%d.%d.%d", 64|n>>15&63, n>>7&255, n&127<<1|last) }
+	return [2]string{at(0), at(1)}
 }
 
 func freePort(transport, ip string) (int, error) {

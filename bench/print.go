@@ -47,7 +47,7 @@ func (p *printer) line(format string, args ...any) {
 
 func (p *printer) machine(r *report) {
 	m := r.Machine
-	p.line("%s: medians of %d rounds, all sides in turn; %s", workloads[r.Workload].title, r.Rounds, m.Time)
+	p.line("%s: median of %d round(s), all sides in turn; %s", workloads[r.Workload].title, r.Rounds, m.Time)
 	p.line("%d × %s, %s, %s, zrlmpid %s", m.Cores, m.CPU, m.System, m.Go, m.Revision)
 	p.line("load average %s before, %s after", m.LoadBefore, m.LoadAfter)
 	seen := map[string]bool{}
@@ -57,7 +57,9 @@ func (p *printer) machine(r *report) {
 			p.line("%s", s.Version)
 		}
 	}
-	p.line("")
+	if !p.markdown {
+		p.line("")
+	}
 }
 
 // tables returns the workload's tables.
@@ -140,7 +142,7 @@ func (r *report) pingPongTables() []*table {
 	base := r.side(workloads[r.Workload].base)
 	var ratio *table
 	if base != nil {
-		ratio = r.columns("Half round trip (p50) as a multiple of "+base.Name+"'s", "message")
+		ratio = r.columns("Half round trip (p50) as a multiple of that of "+base.Name, "message")
 	}
 	for i, n := range r.ns() {
 		row, rates, ratios := []string{size(n)}, []string{size(n)}, []string{size(n)}

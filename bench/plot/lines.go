@@ -48,7 +48,7 @@ func (d *drawing) line(points []Point, l look) {
 	}
 	fmt.Fprintf(d.out, `<path class="line %s" d="%s"/>`+"\n", l.class, path.String())
 	for _, q := range points {
-		if q.Low > 0 && q.High > q.Low {
+		if q.whiskered() {
 			fmt.Fprintf(d.out, `<path class="whisker %s" d="M%.1f %.1fV%.1f"/>`+"\n", l.class, d.x.at(q.X), d.y.at(q.Low), d.y.at(q.High))
 		}
 		d.marker(d.x.at(q.X), d.y.at(q.Y), l)

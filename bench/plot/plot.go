@@ -42,6 +42,8 @@ type Series struct {
 // there is none if they are equal or not above 0.
 type Point struct{ X, Y, Low, High float64 }
 
+func (q Point) whiskered() bool { return q.Low > 0 && q.High > q.Low && !math.IsInf(q.High, 0) }
+
 // The plot's measures in pixels.
 const (
 	width, height = 920, 500

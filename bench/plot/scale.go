@@ -49,7 +49,7 @@ func (p *Plot) yScale() scale {
 	for i := range p.Series {
 		for _, q := range p.points(&p.Series[i]) {
 			s.span(q.Y)
-			if q.Low > 0 && q.High > q.Low {
+			if q.whiskered() {
 				s.span(q.Low)
 				s.span(q.High)
 			}
