@@ -25,6 +25,7 @@ type couple struct {
 type wirePacket struct{ b []byte }
 
 func newCouple(cfg Config) *couple {
+	cfg = sixteen(cfg)
 	c := &couple{data: make([]byte, 1<<26), accept: true}
 	for i := range c.conns {
 		cfg.Local, cfg.Remote, cfg.Seed = uint32(i), uint32(1-i), uint64(i+1)

@@ -18,7 +18,7 @@ const maxWindow = 512
 // Defaults of Config.
 const (
 	defaultPayload    = 1416 - protocol.ExtHeaderLen
-	defaultEagerLimit = 16384
+	defaultEagerLimit = 65536
 	defaultMessages   = 65536
 	defaultEagerBytes = 1 << 20
 )
@@ -32,7 +32,7 @@ type Config struct {
 	// those of a datagram of 1416 bytes.
 	MaxPayload int
 	// EagerLimit is the longest message that is sent without being asked for
-	// (E11), in bytes: 16384 by default, none at all if it is negative.
+	// (E11), in bytes: 65536 by default, none at all if it is negative.
 	EagerLimit int
 	// MaxLength is the longest announced message that is accepted (E17), in
 	// bytes; by default as long as the wire can say.

@@ -81,7 +81,7 @@ func TestDocumentNumbers(t *testing.T) {
 		says string
 		ok   bool
 	}{
-		{"`eager_limit` bytes (default 16384)", defaultEagerLimit == 16384},
+		{"`eager_limit` bytes (default 65536)", defaultEagerLimit == 65536},
 		{"so a datagram of 1416 bytes carries 1344 bytes", defaultPayload == 1344},
 		{"It is repeated after 20 ms, then after twice as long each time, up to 1 s, each ± 1/8", udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},
 		{"go 2³⁰ beyond the oldest message", maxMessages == 1<<30},

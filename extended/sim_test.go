@@ -2,6 +2,7 @@ package extended
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"errors"
 	"fmt"
@@ -45,7 +46,14 @@ type world struct {
 	bad []error
 }
 
+// sixteen sets the eager limit that the tests' lengths are chosen for.
+func sixteen(cfg Config) Config {
+	cfg.EagerLimit = cmp.Or(cfg.EagerLimit, 16384)
+	return cfg
+}
+
 func newWorld(cfg Config) *world {
+	cfg = sixteen(cfg)
 	w := &world{fault: func(int, int, []byte) []fate { return onTime }}
 	for i := range w.nodes {
 		w.start(i, cfg)

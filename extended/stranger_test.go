@@ -19,6 +19,7 @@ const strangers = 0x51 // rank 1's session
 
 // meet makes the two known to each other.
 func meet(t *testing.T, cfg Config) *stranger {
+	cfg = sixteen(cfg)
 	cfg.Remote, cfg.Seed = 1, 1
 	s := &stranger{t: t, c: New(cfg), now: time.Second}
 	s.ack(1, 65537, 1<<20)

@@ -155,7 +155,7 @@ func TestConfigIsCompleted(t *testing.T) {
 	if got != want {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
-	if got := New(Config{}).Config(); got.Timing != DefaultTiming(false) || got.MaxPayload != 1344 || got.EagerLimit != 16384 ||
+	if got := New(Config{}).Config(); got.Timing != DefaultTiming(false) || got.MaxPayload != 1344 || got.EagerLimit != 65536 ||
 		got.Messages != 65536 || got.EagerBytes != 1<<20 || got.Window != 512 || got.MaxLength != 1<<32-1 {
 		t.Errorf("the defaults are %+v", got)
 	}

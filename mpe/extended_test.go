@@ -67,7 +67,7 @@ func TestExtendedSendRecv(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
-		for _, n := range []int{0, 1, 3, 1343, 1344, 1345, 16384, 16385, 100_001} {
+		for _, n := range []int{0, 1, 3, 1343, 1344, 1345, 65536, 65537, 100_001} {
 			for _, kind := range []mpe.OpKind{mpe.OpSend, mpe.OpSendSync} {
 				for _, late := range []bool{false, true} {
 					data, buf := pattern(n, uint64(n)), make([]byte, n)
@@ -79,7 +79,7 @@ func TestExtendedSendRecv(t *testing.T) {
 					s := start(t, c.engines[0], mpe.Operation{Kind: kind, Peer: 1, Tag: 70000, Comm: 4, Buf: data})
 					if late {
 						time.Sleep(10 * time.Second)
-						if eager := n <= 16384 && kind == mpe.OpSend; ended(s) != eager {
+						if eager := n <= 65536 && kind == mpe.OpSend; ended(s) != eager {
 							t.Errorf("%d bytes, kind %d: done before a receive: %v", n, kind, ended(s))
 						}
 						r = start(t, c.engines[1], recv)

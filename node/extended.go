@@ -13,7 +13,7 @@ import (
 // What a rank lets all its extended peers together send before receives match
 // (E20), and the least and most of that for each.
 const (
-	eagerLimit    = 16 << 10
+	eagerLimit    = 64 << 10
 	allEager      = 64 << 20
 	maxPeerEager  = 1 << 20
 	maxPeerCredit = 1 << 16

@@ -17,7 +17,7 @@ const (
 	// writeLen, its deadline asks for progress and not for a speed.
 	writeBlocks = writeLen / blockLen
 	// spareBlocks is how many empty blocks an outbox keeps for the next burst.
-	spareBlocks = 16
+	spareBlocks = 128
 )
 
 // outbox is the packets of the extended profile that wait to be written to one
