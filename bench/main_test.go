@@ -104,8 +104,9 @@ func TestPeers(t *testing.T) {
 				if !strings.HasPrefix(sides[0].Version, l.name+" ") {
 					t.Errorf("version %q", sides[0].Version)
 				}
-				if _, err := sides[0].run(ctx, []step{{-1, 1}}); err == nil || !strings.Contains(err.Error(), "N:ITERATIONS") {
-					t.Errorf("%s: a step that makes no sense: %v", w.name, err)
+				// What the program says of it is lost at times by MPICH's launcher.
+				if _, err := sides[0].run(ctx, []step{{-1, 1}}); err == nil {
+					t.Errorf("%s: a step that makes no sense is no error", w.name)
 				}
 			}
 		})
