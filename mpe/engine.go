@@ -2,10 +2,10 @@ package mpe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
@@ -50,6 +50,9 @@ type Engine struct {
 	rank  int
 	cfg   Config
 	epoch time.Time
+
+	// waiting counts the requests and probes that somebody waits for.
+	waiting atomic.Int32
 
 	noTags bool // some peer's messages carry no tag
 	// maxUnexpected is how many messages of its own a rank may have waiting in
@@ -157,27 +160,6 @@ func (e *Engine) Size() int { return len(e.peers) }
 // batchSize is how many packets are taken from a transport at a time: enough to
 // spread the cost of the lock and the system call, few enough to stay in cache.
 const batchSize = 64
-
-// read feeds one transport's packets to the peers until it is closed.
-func (e *Engine) read(tr Transport) {
-	batch := make([]Arrival, batchSize)
-	for {
-		n, err := tr.Recv(batch)
-		if n > 0 {
-			e.arrived(tr, batch[:n])
-		}
-		if errors.Is(err, ErrTransportClosed) {
-			return
-		}
-		if err != nil {
-			e.cfg.Observer.TransportError(e.rank, err)
-			select { // a network that is out of order must not cost a core
-			case <-time.After(recvRetry):
-			case <-e.stop:
-			}
-		}
-	}
-}
 
 // recvRetry is how long to leave a transport alone that failed to receive.
 const recvRetry = 10 * time.Millisecond

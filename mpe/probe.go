@@ -46,6 +46,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 		if mine == nil {
 			mine = &probe{Match: m, found: make(chan struct{}, 1)}
 			e.probes = append(e.probes, mine)
+			e.waiting.Add(1)
 		}
 		e.mu.Unlock()
 		select {
@@ -76,6 +77,7 @@ func (e *Engine) endProbe(mine *probe) {
 	for i, p := range e.probes {
 		if p == mine {
 			e.probes = append(e.probes[:i], e.probes[i+1:]...)
+			e.waiting.Add(-1)
 			return
 		}
 	}

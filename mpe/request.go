@@ -113,7 +113,7 @@ func (e *Engine) finish(r *Request, err error) {
 		case r.waiter <- struct{}{}:
 		default:
 		}
-		r.waiter = nil
+		r.watch(nil)
 	}
 }
 
@@ -161,7 +161,7 @@ func (r *Request) Notify(c chan<- struct{}) {
 	r.e.mu.Lock()
 	defer r.e.mu.Unlock()
 	if !r.ended.Load() {
-		r.waiter = c
+		r.watch(c)
 		return
 	}
 	if c != nil {
@@ -170,4 +170,16 @@ func (r *Request) Notify(c chan<- struct{}) {
 		default:
 		}
 	}
+}
+
+// watch changes who is told of the end.
+func (r *Request) watch(c chan<- struct{}) {
+	if (c != nil) != (r.waiter != nil) {
+		if c != nil {
+			r.e.waiting.Add(1)
+		} else {
+			r.e.waiting.Add(-1)
+		}
+	}
+	r.waiter = c
 }

@@ -75,6 +75,17 @@ const (
 	ArrivedBroken
 )
 
+// PollTransport is a Transport that can be asked without waiting. Waiting in the
+// kernel costs several microseconds more than looking a few times.
+type PollTransport interface {
+	Transport
+	// CanPoll reports whether the system has a quick way to look.
+	CanPoll() bool
+	// Poll is Recv, but returns 0 if nothing has arrived. It is called by the
+	// goroutine that calls Recv.
+	Poll(batch []Arrival) (int, error)
+}
+
 // PacketTransport is a Transport that carries the packets of the extended
 // profile as well. Recv gives each of them whole, as an ArrivedDatagram.
 type PacketTransport interface {

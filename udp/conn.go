@@ -23,7 +23,10 @@ type Conn struct {
 	in  []incoming
 }
 
-var _ mpe.PacketTransport = (*Conn)(nil)
+var (
+	_ mpe.PacketTransport = (*Conn)(nil)
+	_ mpe.PollTransport   = (*Conn)(nil)
+)
 
 // Listen binds the rank to its own IP and port in the rank map. It returns a
 // *ListenError if the address cannot be had.

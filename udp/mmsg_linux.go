@@ -45,6 +45,7 @@ type mmsgRecv struct {
 	names      [ringLen]sockaddr
 	slots      [ringLen][slotLen]byte
 	call       func(fd uintptr) bool
+	look       func(fd uintptr)
 	todo, done int
 	errno      syscall.Errno
 }
@@ -79,6 +80,11 @@ func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
 		hdr.Name = &s.in.names[i].raw[0]
 	}
 	s.out.call, s.in.call = s.out.sendmmsg, s.in.recvmmsg
+	s.in.look = func(fd uintptr) {
+		if !s.in.recvmmsg(fd) {
+			s.in.done, s.in.errno = 0, 0
+		}
+	}
 	return s, nil
 }
 
@@ -96,7 +102,7 @@ func hasMmsg(raw syscall.RawConn) bool {
 }
 
 func (s *mmsgSocket) capabilities() capabilities {
-	return capabilities{sendBatch: sendBatch, recvBatch: ringLen}
+	return capabilities{sendBatch: sendBatch, recvBatch: ringLen, canPoll: true}
 }
 
 func (s *mmsgSocket) close() error { return s.conn.Close() }
@@ -156,6 +162,20 @@ func (s *mmsgSocket) recv(in []incoming) (int, error) {
 	if err := s.raw.Read(r.call); err != nil {
 		return 0, err
 	}
+	return r.taken(in)
+}
+
+func (s *mmsgSocket) poll(in []incoming) (int, error) {
+	r := &s.in
+	r.todo = min(len(in), len(r.msgs))
+	if err := s.raw.Control(r.look); err != nil {
+		return 0, err
+	}
+	return r.taken(in)
+}
+
+// taken describes what the last call has received.
+func (r *mmsgRecv) taken(in []incoming) (int, error) {
 	if r.errno != 0 {
 		return 0, r.errno
 	}

@@ -43,6 +43,8 @@ func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 	return len(out), nil
 }
 
+func (s *plainSocket) poll([]incoming) (int, error) { return 0, nil } // it cannot
+
 func (s *plainSocket) recv(in []incoming) (int, error) {
 	n, from, err := s.conn.ReadFromUDPAddrPort(s.arrived)
 	if err != nil {

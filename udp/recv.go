@@ -36,6 +36,24 @@ func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
 	}
 }
 
+// CanPoll reports whether Poll may be called.
+func (c *Conn) CanPoll() bool { return c.caps.canPoll }
+
+// Poll is Recv, but returns 0 if nothing has arrived.
+func (c *Conn) Poll(batch []mpe.Arrival) (int, error) {
+	n, err := c.sock.poll(c.in[:min(len(batch), len(c.in))])
+	switch {
+	case err == nil:
+		for i := range c.in[:n] {
+			batch[i] = c.arrival(&c.in[i])
+		}
+		return n, nil
+	case errors.Is(err, net.ErrClosed):
+		return 0, mpe.ErrTransportClosed
+	}
+	return 0, nil // Recv reports what is no news
+}
+
 func (c *Conn) arrival(in *incoming) mpe.Arrival {
 	a := mpe.Arrival{Kind: mpe.ArrivedDatagram, From: in.from, Bytes: in.bytes}
 	if in.cut || len(in.bytes) > maxArrival {

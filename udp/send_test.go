@@ -31,7 +31,7 @@ type step struct {
 	err error
 }
 
-func (s *script) capabilities() capabilities { return capabilities{s.batch, s.batch} }
+func (s *script) capabilities() capabilities { return capabilities{sendBatch: s.batch, recvBatch: s.batch} }
 func (s *script) close() error               { return nil }
 
 func (s *script) step(most int) step {
@@ -52,6 +52,8 @@ func (s *script) send(out []outgoing, mayWait bool) (int, error) {
 	}
 	return now.n, now.err
 }
+
+func (s *script) poll([]incoming) (int, error) { return 0, nil }
 
 func (s *script) recv(in []incoming) (int, error) {
 	now := s.step(1)

@@ -17,6 +17,9 @@ type socket interface {
 	// recv waits for datagrams and returns how many entries it has filled in;
 	// at least one without an error. The bytes are valid until the next call.
 	recv(in []incoming) (int, error)
+	// poll is recv, but returns 0 if nothing has arrived. It is for sockets
+	// that canPoll.
+	poll(in []incoming) (int, error)
 	// close makes send and recv, also those in progress, return net.ErrClosed.
 	close() error
 }
@@ -25,6 +28,8 @@ type socket interface {
 type capabilities struct {
 	// sendBatch and recvBatch are how many datagrams a system call moves.
 	sendBatch, recvBatch int
+	// canPoll: there is a way to look for datagrams without waiting.
+	canPoll bool
 }
 
 // outgoing is a datagram to send: its parts, one behind the other.

@@ -6,10 +6,12 @@ import (
 	"testing"
 )
 
-// load keeps a queue at a depth while a pattern works on it. step does one
-// match and one queueing; ops is how many of these pairs step does.
+// load keeps a queue at a depth while a pattern works on it: step does one match
+// and one queueing. own is how many entries the pattern needs itself; the depth
+// is what is queued besides.
 type load struct {
 	name  string
+	own   int
 	setup func(depth int) (step func(), check func() int)
 }
 
@@ -45,7 +47,7 @@ func mustArrive(m *Matcher[*item, *item], source, tag int32, msg *item) *item {
 	return r
 }
 
-// posted returns depth+1 receives, of which step matches one and posts it again.
+// posted returns depth+1 receives, of which a step matches one and posts it again.
 func posted(depth int, class func(n int) (source, tag int32)) *Matcher[*item, *item] {
 	m := New[*item, *item](Limits{})
 	items := make([]item, depth+1)
@@ -58,7 +60,7 @@ func posted(depth int, class func(n int) (source, tag int32)) *Matcher[*item, *i
 }
 
 var loads = []load{
-	{"hit-first", func(depth int) (func(), func() int) {
+	{"hit-first", 1, func(depth int) (func(), func() int) {
 		m, n := posted(depth, keyOf), 0
 		return func() {
 			s, t := keyOf(n)
@@ -68,12 +70,12 @@ var loads = []load{
 			}
 		}, m.Posted
 	}},
-	{"hit-last", func(depth int) (func(), func() int) {
+	{"hit-last", 1, func(depth int) (func(), func() int) {
 		m := posted(depth, keyOf)
 		s, t := keyOf(depth)
 		return func() { mustPost(m, s, t, mustArrive(m, s, t, nil)) }, m.Posted
 	}},
-	{"random", func(depth int) (func(), func() int) {
+	{"random", 1, func(depth int) (func(), func() int) {
 		m, p, n := posted(depth, keyOf), picks(depth), 0
 		return func() {
 			s, t := keyOf(int(p[n&(len(p)-1)]))
@@ -81,10 +83,11 @@ var loads = []load{
 			mustPost(m, s, t, mustArrive(m, s, t, nil))
 		}, m.Posted
 	}},
-	// One receive in four is (*,*), so an arrival finds its receive near the
-	// head of the queue, after four look-ups.
-	{"wildcard-heavy", func(depth int) (func(), func() int) {
-		m, p, n := posted(depth, wildKey), picks(depth), 0
+	// The receives are of the four classes in turn, and an arrival has to
+	// compare four. That takes one receive of each class at least, at depth 0
+	// too; with fewer it would measure the number of classes, not the depth.
+	{"wildcard-heavy", 4, func(depth int) (func(), func() int) {
+		m, p, n := posted(depth+3, wildKey), picks(depth+3), 0
 		return func() {
 			s, t := keyOf(int(p[n&(len(p)-1)]))
 			n++
@@ -92,8 +95,8 @@ var loads = []load{
 			mustPost(m, r.source, r.tag, r)
 		}, m.Posted
 	}},
-	// No (*,*): arrivals match anywhere in the queue.
-	{"wildcard-deep", func(depth int) (func(), func() int) {
+	// No (*,*).
+	{"wildcard-deep", 1, func(depth int) (func(), func() int) {
 		class := func(n int) (int32, int32) {
 			switch s, t := int32(n), int32(n); n % 3 {
 			case 0:
@@ -112,10 +115,10 @@ var loads = []load{
 			mustPost(m, r.source, r.tag, r)
 		}, m.Posted
 	}},
-	{"unexpected", unexpected(exact)},
-	{"unexpected-source", unexpected(bySource)},
-	{"unexpected-any", unexpected(byNone)},
-	{"unexpected-mixed", unexpected(numClasses)},
+	{"unexpected", 1, unexpected(exact)},
+	{"unexpected-source", 1, unexpected(bySource)},
+	{"unexpected-any", 1, unexpected(byNone)},
+	{"unexpected-mixed", 1, unexpected(numClasses)},
 }
 
 func wildKey(n int) (source, tag int32) {

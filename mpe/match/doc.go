@@ -9,37 +9,41 @@
 //
 // # Two levels
 //
-// The queues follow "two-level message queues" by Xiong, Skjellum and Herbordt
-// (Accelerating MPI Message Matching Through FPGA Offload, FPL 2018): the 256
-// oldest entries of a queue are its first level, an associative memory in the
-// paper, here a table of 4 kB that stays in the processor's first cache and
-// compares five tags at once.
-// The rest is the second level, a linked list in the paper and here a hash
-// table that grows. When an entry leaves the first level, the oldest of the
-// second takes its place. Entries do not move in memory for that; only the
-// table that finds them changes.
+// The queues follow the two-level queue design for matching hardware: a
+// content-addressable first level of 256 entries, and linked lists behind it.
+// The 256 oldest entries of a queue are its first level and the rest is the
+// second; when an entry leaves the first level, the oldest of the second takes
+// its place.
 //
-// The paper leaves wildcards out. Here a posted receive with a wildcard counts
-// as an entry of its level, but is found through the table of the second level
-// under its own key (source,*), (*,tag) or (*,*), wherever it is in the order.
-// Unexpected messages are found by source alone or by tag alone through two
-// more tables. Each is built when a receive or probe first asks that way while
-// messages are queued, in time linear in their number, once in the life of the
-// Matcher; from then on each queued message costs one more table entry.
+// In hardware the levels are two memories. Here they are the two sides of a
+// border in the order of the queue: an entry is in the first level if its
+// number is below that of the oldest entry of the second, and a refill moves
+// the border by one entry, not the entry. Both levels are found through one
+// hash table, whose buckets compare five tags at once. A table of its own for
+// the first level was measured: entries that pass from one table to the other
+// cost more than the small table saves, because at any depth where the second
+// level exists each of them is entered twice and taken out twice.
+//
+// The design leaves wildcards out. Here a posted receive with a wildcard is in
+// the same table under its own key (source,*), (*,tag) or (*,*). Unexpected
+// messages are found by source alone or by tag alone through two more tables.
+// Each is built when a receive or probe first asks that way while messages are
+// queued, in time linear in their number, once in the life of the Matcher; from
+// then on each queued message costs one more table entry.
 //
 // # Order
 //
-// Each entry of a queue has a number, and numbers grow with time. Entries with
-// equal keys form a FIFO in the order of their numbers, one in each level. Let
-// b be the number of the oldest entry of the second level. Then
+// Each entry of a queue has a number, and numbers grow with time. A list links
+// the entries of a queue in the order of their numbers. Entries with equal keys
+// form a FIFO in the same order, through both levels. Let b be the number of
+// the oldest entry of the second level. Then
 //
-//  1. every entry of the first level has a number below b, because an entry
-//     goes to the second level only when the first is full of older ones, only
-//     the oldest goes back, and a message restored into a full first level
-//     pushes the youngest there down;
-//  2. so the FIFO of a key in the first level is older than its FIFO in the
-//     second, and its head is the oldest entry of that key: a hit in the first
-//     level is final;
+//  1. exactly the entries of the first level have a number below b, because the
+//     border moves only up past the oldest entry of the second level, or down
+//     past the youngest of the first when a message is restored into a full
+//     first level;
+//  2. so the head of a key's FIFO is in the first level if any entry of that
+//     key is, and is the oldest of them all: a hit in the first level is final;
 //  3. a message fits exactly the receives with the four keys (source,tag),
 //     (source,*), (*,tag), (*,*), so the lowest-numbered of the four heads is
 //     the oldest receive that fits;
@@ -54,12 +58,15 @@
 //
 // Every operation takes constant expected time at any depth and for any mix of
 // wildcards, except the build of an index told above, Restore, and the Each
-// methods. No operation allocates unless its queue is deeper than it ever was,
-// and then by the page: tables grow by one bucket at a time, so no operation
-// pays for a rehash. Memory is bounded by Limits: with pointers for R and M,
-// about 25 kB to begin with, 64 bytes for each entry of the greatest depth a
-// queue had, and 48 more for each wildcard index in use. It is kept for the
-// next burst, not released, until the Matcher goes.
+// methods. What grows with the depth is the memory in use, and with it the
+// share of operations that miss the processor's caches: a match touches one
+// bucket, the entry and its two neighbours in the order, and what is matched.
+// No operation allocates unless its queue is deeper than it ever was, and then
+// by the page: tables grow by one bucket at a time, so no operation pays for a
+// rehash. Memory is bounded by Limits: with pointers for R and M, about 30 kB
+// to begin with, 68 bytes for each entry of the greatest depth a queue had, and
+// 60 more for each wildcard index in use. It is kept for the next burst, not
+// released, until the Matcher goes.
 //
 // The hash has no secret: a program that chooses its own tags to collide slows
 // down itself.

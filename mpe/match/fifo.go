@@ -2,48 +2,74 @@ package match
 
 // enter puts entry i, whose key and seq are set, into the FIFO of its key, at
 // the place that its seq gives it: nearly always the end.
-func (s nodes) enter(b *bucket, h uint64, i uint32, n *node) {
-	first := s.find(b, h, n.key)
-	if first == 0 {
-		n.next, n.prev = 0, i
-		b.place(h, i, n)
+func (t *table) enter(i uint32, n *node) {
+	h := hash(n.key)
+	b := t.bucket(h)
+	l := lane(b.match(h))
+	if first := b.heads[l]; first != 0 && t.join(head{t.at(first), b, first, l}, h, i, n) {
 		return
 	}
-	head := s.at(first)
-	if n.seq < head.seq {
-		s.replace(b, h, first, i)
-		n.chain, n.next, n.prev = head.chain, first, head.prev
-		head.chain, head.prev = notHead, i
-		return
-	}
-	p := head.prev
-	for s.at(p).seq > n.seq {
-		p = s.at(p).prev
-	}
-	after := s.at(p)
-	n.chain, n.next, n.prev = notHead, after.next, p
-	if n.next != 0 {
-		s.at(n.next).prev = i
-	} else {
-		head.prev = i
-	}
-	after.next = i
+	n.next, n.prev = 0, i|headBit
+	t.place(b, h, i)
 }
 
-// leave takes entry i out of the FIFO of its key.
-func (s nodes) leave(b *bucket, h uint64, i uint32, n *node) {
-	if n.chain == notHead {
-		s.at(n.prev).next = n.next
-		if n.next == 0 {
-			s.at(s.find(b, h, n.key)).prev = n.prev
-		} else {
-			s.at(n.next).prev = n.prev
+// join is enter if there is a FIFO of the key. f may be the head of another
+// key's.
+func (t *table) join(f head, h uint64, i uint32, n *node) bool {
+	if f.n.key != n.key {
+		if f = t.search(f.b, h, n.key); f.i == 0 {
+			return false
 		}
+	}
+	tail := f.n.prev &^ headBit
+	last := t.at(tail)
+	if last.seq > n.seq {
+		t.insert(f, i, n)
+		return true
+	}
+	n.next, n.prev = 0, tail
+	last.next = i
+	f.n.prev = i | headBit
+	return true
+}
+
+// insert is join for an entry that is older than the last.
+func (t *table) insert(f head, i uint32, n *node) {
+	if n.seq < f.n.seq {
+		t.replace(f, i)
+		n.next, n.prev = f.i, f.n.prev
+		f.n.prev = i
 		return
 	}
-	s.replace(b, h, i, n.next)
-	if n.next != 0 {
-		head := s.at(n.next)
-		head.chain, head.prev = n.chain, n.prev
+	before := f.n.prev &^ headBit
+	for t.at(before).seq > n.seq {
+		before = t.at(before).prev
+	}
+	p := t.at(before)
+	n.next, n.prev = p.next, before
+	t.at(p.next).prev = i
+	p.next = i
+}
+
+// leave takes the head of a FIFO out.
+func (t *table) leave(f head) {
+	next := f.n.next
+	t.replace(f, next)
+	if next != 0 {
+		t.at(next).prev = f.n.prev
+	}
+}
+
+// drop takes entry i out, wherever in its FIFO it is.
+func (t *table) drop(i uint32, n *node) {
+	switch {
+	case n.prev&headBit != 0:
+		t.leave(t.find(n.key))
+	case n.next != 0:
+		t.at(n.prev).next = n.next
+		t.at(n.next).prev = n.prev
+	default:
+		t.at(n.prev).next = 0
+		t.find(n.key).n.prev = n.prev | headBit
 	}
 }

@@ -6,21 +6,15 @@ package match
 type Handle struct {
 	seq   uint64
 	index uint32
-	gen   uint32 // tells the uses of an entry apart if seq is restored
-}
-
-// handle returns the handle of a queued entry.
-func (s *slab) handle(i uint32) Handle {
-	n := s.at(i)
-	return Handle{seq: n.seq, index: i, gen: n.gen}
+	gen   uint32 // of a restored entry; 0 of others, whose seq is new
 }
 
 // lookup returns the entry that a handle names, or 0.
-func (s *slab) lookup(h Handle) uint32 {
-	if h.index == 0 || h.index > s.used {
+func (q *queue) lookup(h Handle) uint32 {
+	if h.index == 0 || h.index > q.used {
 		return 0
 	}
-	if n := s.at(h.index); n.seq != h.seq || n.gen != h.gen {
+	if q.at(h.index).seq != h.seq || q.rare(h.index).gen != h.gen {
 		return 0
 	}
 	return h.index

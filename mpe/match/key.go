@@ -11,7 +11,6 @@ const AnySource, AnyTag int32 = -1, -1
 const (
 	anySourceBits uint64 = 0xFFFFFFFF_00000000
 	anyTagBits    uint64 = 0x00000000_FFFFFFFF
-	wildBits      uint64 = 0x80000000_80000000
 )
 
 // class is which halves of a key are wildcards.
@@ -25,6 +24,8 @@ const (
 	numClasses
 )
 
+const classBits = 2 // a class in so many bits
+
 // masks turn the key of a message into the key of class c that fits it.
 var masks = [numClasses]uint64{0, anyTagBits, anySourceBits, anySourceBits | anyTagBits}
 
@@ -36,17 +37,14 @@ func splitKey(key uint64) (source, tag int32) {
 	return int32(key >> 32), int32(uint32(key))
 }
 
-// isExact reports whether a key has no wildcard.
-func isExact(key uint64) bool { return key&wildBits == 0 }
-
 func classOf(key uint64) class {
 	return class(uint32(key)>>31 | uint32(key>>63)<<1)
 }
 
 // hash folds two full products, so that tags that count up and sources at any
-// stride spread over the low bits, which the second level uses, and the high
-// bits, which the first uses. One product is not enough for that. The factors
-// are the digits of pi and of the golden ratio, made odd.
+// stride spread over the low bits, which choose a bucket, and the upper ones,
+// which make tags. One product is not enough for that. The factors are the
+// digits of pi and of the golden ratio, made odd.
 func hash(key uint64) uint64 {
 	hi, lo := bits.Mul64(key^0x243F6A8885A308D3, 0x9E3779B97F4A7C15)
 	hi, lo = bits.Mul64(hi^lo, 0x13198A2E03707345)

@@ -33,16 +33,18 @@ func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, 
 		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
 	}
 	key := makeKey(source, tag)
-	if i := m.umq.message(key); i != 0 {
-		return m.takeMessage(i), true, h, nil
+	if m.umq.length != 0 {
+		if f := m.umq.message(key); f.i != 0 {
+			return m.takeMessage(f), true, h, nil
+		}
 	}
 	if m.prq.length >= m.prq.limit {
 		return msg, false, h, m.prqFull
 	}
 	m.clock++
-	i := m.prq.push(key, m.clock)
+	i := m.prq.push(key, m.clock, 0)
 	m.receives.put(i, r)
-	return msg, false, m.prq.handle(i), nil
+	return msg, false, Handle{seq: m.clock, index: i}, nil
 }
 
 // Arrive presents a message from source with tag. If posted receives fit, the
@@ -58,17 +60,15 @@ func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, h Handle
 	m.clock++
 	m.arrival = m.clock
 	key := makeKey(source, tag)
-	if m.prq.length != 0 {
-		if i := m.prq.receive(key); i != 0 {
-			return m.takeReceive(i), true, h, nil
-		}
+	if r, ok = m.meet(key); ok {
+		return r, true, h, nil
 	}
 	if m.umq.length >= m.umq.limit {
 		return r, false, h, m.umqFull
 	}
-	i := m.umq.push(key, m.clock)
+	i := m.umq.push(key, m.clock, 0)
 	m.messages.put(i, msg)
-	return r, false, m.umq.handle(i), nil
+	return r, false, Handle{seq: m.clock, index: i}, nil
 }
 
 // Order returns the place that the last Arrive gave its message among all that
@@ -88,20 +88,17 @@ func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok
 		return r, false, h, &OrderError{Order: order, Last: m.arrival}
 	}
 	key := makeKey(source, tag)
-	if m.prq.length != 0 {
-		if i := m.prq.receive(key); i != 0 {
-			return m.takeReceive(i), true, h, nil
-		}
+	if r, ok = m.meet(key); ok {
+		return r, true, h, nil
 	}
 	if m.umq.length >= m.umq.limit {
 		return r, false, h, m.umqFull
 	}
-	i := m.umq.insert(key, order)
-	if i == 0 {
+	if h = m.umq.restore(key, order); h.index == 0 {
 		return r, false, h, &OrderError{Order: order, Last: m.arrival}
 	}
-	m.messages.put(i, msg)
-	return r, false, m.umq.handle(i), nil
+	m.messages.put(h.index, msg)
+	return r, false, h, nil
 }
 
 // CancelPosted takes a receive out of the PRQ. It reports false if the handle
@@ -129,8 +126,8 @@ func (m *Matcher[R, M]) RemoveUnexpected(h Handle) (msg M, ok bool) {
 // Probe returns the unexpected message that a receive from source with tag
 // would get, and leaves it queued. A source or tag below -1 finds none.
 func (m *Matcher[R, M]) Probe(source, tag int32) (msg M, ok bool) {
-	if i := m.probe(source, tag); i != 0 {
-		return *m.messages.at(i), true
+	if f := m.probe(source, tag); f.i != 0 {
+		return *m.messages.at(f.i), true
 	}
 	return msg, false
 }
@@ -138,29 +135,40 @@ func (m *Matcher[R, M]) Probe(source, tag int32) (msg M, ok bool) {
 // Claim is Probe, but takes the message out of the UMQ, as a matched probe
 // does.
 func (m *Matcher[R, M]) Claim(source, tag int32) (msg M, ok bool) {
-	if i := m.probe(source, tag); i != 0 {
-		return m.takeMessage(i), true
+	if f := m.probe(source, tag); f.i != 0 {
+		return m.takeMessage(f), true
 	}
 	return msg, false
 }
 
-func (m *Matcher[R, M]) probe(source, tag int32) uint32 {
-	if source < AnySource || tag < AnyTag {
-		return 0
+func (m *Matcher[R, M]) probe(source, tag int32) (f head) {
+	if source < AnySource || tag < AnyTag || m.umq.length == 0 {
+		return f
 	}
 	return m.umq.message(makeKey(source, tag))
 }
 
-func (m *Matcher[R, M]) takeReceive(i uint32) R {
-	m.prq.hit(i)
-	m.prq.remove(i)
-	return m.receives.take(i)
+// meet takes the oldest receive that a message fits out of the PRQ.
+func (m *Matcher[R, M]) meet(key uint64) (r R, ok bool) {
+	var f head
+	switch {
+	case m.prq.length == 0:
+		return r, false
+	case m.prq.isExact():
+		f = m.prq.find(key)
+	default:
+		f = m.prq.receive(key)
+	}
+	if f.i == 0 {
+		return r, false
+	}
+	m.prq.take(f)
+	return m.receives.take(f.i), true
 }
 
-func (m *Matcher[R, M]) takeMessage(i uint32) M {
-	m.umq.hit(i)
-	m.umq.remove(i)
-	return m.messages.take(i)
+func (m *Matcher[R, M]) takeMessage(f head) M {
+	m.umq.take(f)
+	return m.messages.take(f.i)
 }
 
 // Posted returns the number of receives in the PRQ.
@@ -182,7 +190,7 @@ func (m *Matcher[R, M]) EachUnexpected(yield func(source, tag int32, msg M) bool
 }
 
 func each[T any](q *queue, s *store[T], yield func(source, tag int32, item T) bool) {
-	for i := q.oldest; i != 0; i = q.age(i).younger {
+	for i := q.oldest(); i != 0; i = q.at(i).younger {
 		source, tag := splitKey(q.at(i).key)
 		if !yield(source, tag, *s.at(i)) {
 			return

@@ -1,7 +1,8 @@
 package match
 
 // Entries are numbered from 1 and live in segments, so that growth copies
-// nothing. 0 is no entry.
+// nothing. 0 is no entry: its node closes the ring of the queue's order and is
+// what a look-up that finds nothing reads.
 const (
 	segBits = 8
 	segLen  = 1 << segBits
@@ -9,54 +10,44 @@ const (
 )
 
 // node is an entry as one table sees it; two to a cache line. Nodes with equal
-// keys form a FIFO, and the heads of the FIFOs in one bucket form its chain.
+// keys form a FIFO.
 type node struct {
-	key   uint64
-	seq   uint64
-	chain uint32 // of a head: the next head in the bucket; of another: notHead
-	next  uint32 // in the FIFO, or in the free list
-	prev  uint32 // in the FIFO; a head's is the tail
-	gen   uint32 // counts how often the entry was freed
+	key, seq uint64
+	next     uint32 // in the FIFO, or in the free list
+	prev     uint32 // in the FIFO; a head's is the tail, with headBit
+	// The queue's order, a ring that begins and ends at 0.
+	older, younger uint32
 }
 
-const notHead = ^uint32(0)
+const headBit = 1 << 31
 
-// nodes are the nodes of a table.
-type nodes []*[segLen]node
+const (
+	noKey = 0xFFFFFFFE_FFFFFFFE // nobody's
+	never = 1<<61 - 1           // above every seq
+)
 
-func (s nodes) at(i uint32) *node { return &s[i>>segBits][i&segMask] }
-
-// age is the place of an entry in the order of its queue.
-type age struct{ older, younger uint32 }
-
-// slab is the storage of a queue's entries.
-type slab struct {
-	nodes
-	ages []*[segLen]age
-	free uint32 // head of the list of freed entries
-	used uint32 // entries up to this number have been handed out
+// rare is what hardly any operation needs of an entry, kept apart so that it
+// takes no room in the caches.
+type rare struct {
+	chain uint32 // of a head without a lane: the next such head in the bucket
+	gen   uint32 // tells the uses of an entry apart if seq is restored
 }
 
-func (s *slab) age(i uint32) *age { return &s.ages[i>>segBits][i&segMask] }
+type segment struct {
+	nodes [segLen]node
+	rares [segLen]rare
+}
 
-// alloc returns an entry: the one freed last, for its cache lines, or a new one.
-func (s *slab) alloc() uint32 {
-	if i := s.free; i != 0 {
-		s.free = s.at(i).next
-		return i
+// slab is the storage of entries.
+type slab []*segment
+
+func (s slab) at(i uint32) *node { return &s[i>>segBits].nodes[i&segMask] }
+
+func (s slab) rare(i uint32) *rare { return &s[i>>segBits].rares[i&segMask] }
+
+// grow makes room for entry i.
+func (s *slab) grow(i uint32) {
+	for int(i>>segBits) >= len(*s) {
+		*s = append(*s, new(segment))
 	}
-	s.used++
-	if int(s.used>>segBits) >= len(s.nodes) {
-		s.nodes = append(s.nodes, new([segLen]node))
-		s.ages = append(s.ages, new([segLen]age))
-	}
-	return s.used
-}
-
-// release puts an entry into the free list; its handles become stale.
-func (s *slab) release(i uint32) {
-	n := s.at(i)
-	n.gen++
-	n.next = s.free
-	s.free = i
 }

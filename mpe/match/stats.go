@@ -19,5 +19,12 @@ type QueueStats struct {
 
 // Stats returns the counters.
 func (m *Matcher[R, M]) Stats() Stats {
-	return Stats{Posted: m.prq.stats, Unexpected: m.umq.stats}
+	return Stats{Posted: m.prq.counters(), Unexpected: m.umq.counters()}
+}
+
+// counters returns the counters of a queue.
+func (q *queue) counters() QueueStats {
+	s := q.stats
+	s.FirstLevelHits, s.SecondLevelHits = q.hits[0], q.hits[1]
+	return s
 }

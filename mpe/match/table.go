@@ -2,7 +2,7 @@ package match
 
 // Buckets come in segments, like entries.
 const (
-	bucketBits = 8
+	bucketBits = 7
 	bucketSeg  = 1 << bucketBits
 	bucketMask = bucketSeg - 1
 )
@@ -10,73 +10,138 @@ const (
 // table is a hash table of FIFOs that grows by linear hashing: one bucket is
 // split at a time, so that no insertion pays for a rehash. It does not shrink.
 type table struct {
+	slab
 	dir  []*[bucketSeg]bucket
 	n    uint32 // buckets
 	mask uint32 // the lowest 2^k-1 that covers the bucket numbers
-	used int    // entries
 }
 
-func newTable() table {
-	return table{dir: []*[bucketSeg]bucket{new([bucketSeg]bucket)}, n: bucketSeg, mask: bucketSeg - 1}
+// head is the oldest entry of a FIFO, and where it was found.
+type head struct {
+	n    *node
+	b    *bucket
+	i    uint32 // 0 if there is none
+	lane uint32
 }
 
-// bucket returns the bucket for a hash.
+func (t *table) init() {
+	t.grow(0)
+	*t.at(0) = node{key: noKey, seq: never}
+	t.dir = []*[bucketSeg]bucket{new([bucketSeg]bucket)}
+	t.n, t.mask = bucketSeg, bucketSeg-1
+}
+
+// bucket returns the bucket for a hash: by all bits of the mask if there is a
+// bucket with this number, otherwise by all but the top one. Which it is cannot
+// be predicted, hence no branch.
 func (t *table) bucket(h uint64) *bucket {
 	b := uint32(h) & t.mask
-	if b >= t.n {
-		b &= t.mask >> 1
-	}
-	return t.at(b)
+	b &= t.mask>>1 | uint32(int32(b-t.n)>>31)
+	return t.bucketAt(b)
 }
 
-func (t *table) at(b uint32) *bucket { return &t.dir[b>>bucketBits][b&bucketMask] }
+func (t *table) bucketAt(b uint32) *bucket { return &t.dir[b>>bucketBits][b&bucketMask] }
 
-// find returns the oldest entry with a key, or 0.
-func (t *table) find(s nodes, key uint64) uint32 {
+// find returns the head of the FIFO of a key.
+func (t *table) find(key uint64) head {
 	h := hash(key)
-	return s.find(t.bucket(h), h, key)
-}
-
-// enter and leave are those of nodes; h is the hash of the entry's key.
-func (t *table) enter(s nodes, h uint64, i uint32, n *node) {
-	t.used++
-	for t.used > 2*int(t.n) {
-		t.split(s)
+	b := t.bucket(h)
+	l := lane(b.match(h))
+	i := b.heads[l]
+	n := t.at(i)
+	if n.stranger(key, i) {
+		return t.search(b, h, key)
 	}
-	s.enter(t.bucket(h), h, i, n)
+	return head{n, b, i, l}
 }
 
-func (t *table) leave(s nodes, h uint64, i uint32, n *node) {
-	t.used--
-	s.leave(t.bucket(h), h, i, n)
+// stranger reports whether n is entry i with another key than this. It is one
+// branch, because whether there is an entry is often as good as random.
+func (n *node) stranger(key uint64, i uint32) bool {
+	x := n.key ^ key
+	return int64((x|-x)&-uint64(i)) < 0
+}
+
+// search is find for when two keys have a tag in common, or the bucket more
+// heads than lanes.
+func (t *table) search(b *bucket, h, key uint64) head {
+	for m := b.match(h); m != 0; m &= m - 1 {
+		if i := b.heads[lane(m)]; t.at(i).key == key {
+			return head{t.at(i), b, i, lane(m)}
+		}
+	}
+	i := b.heads[lanes]
+	for i != 0 && t.at(i).key != key {
+		i = t.rare(i).chain
+	}
+	return head{t.at(i), b, i, lanes}
+}
+
+// place makes entry i a head of bucket b; h is its hash.
+func (t *table) place(b *bucket, h uint64, i uint32) {
+	free := ^b.tags & topBits
+	if free == 0 {
+		t.rare(i).chain = b.heads[lanes]
+		b.heads[lanes] = i
+		return
+	}
+	l := lane(free)
+	b.tags |= tagOf(h) << (l * laneBits)
+	b.heads[l] = i
+}
+
+// replace puts another head, or 0, in the place of head f.
+func (t *table) replace(f head, by uint32) {
+	if f.lane < lanes {
+		f.b.heads[f.lane] = by
+		if by == 0 {
+			f.b.free(f.lane)
+		}
+		return
+	}
+	p := &f.b.heads[lanes]
+	for *p != f.i {
+		p = &t.rare(*p).chain
+	}
+	*p = t.rare(f.i).chain
+	if by != 0 {
+		t.rare(by).chain = *p
+		*p = by
+	}
+}
+
+// fit adds buckets until there are four for seven entries.
+func (t *table) fit(entries int) {
+	for 4*entries > 7*int(t.n) {
+		t.split()
+	}
 }
 
 // split adds a bucket and shares out the one whose hashes it takes over.
-func (t *table) split(s nodes) {
+func (t *table) split() {
 	if t.n > t.mask {
 		t.mask = t.mask<<1 | 1
 	}
 	if int(t.n>>bucketBits) == len(t.dir) {
 		t.dir = append(t.dir, new([bucketSeg]bucket))
 	}
-	from := t.at(t.n & (t.mask >> 1))
+	from := t.bucketAt(t.n & (t.mask >> 1))
 	t.n++
 	old := *from
 	*from = bucket{}
-	for _, i := range old.heads {
+	for _, i := range old.heads[:lanes] {
 		if i != 0 {
-			t.place(i, s.at(i))
+			t.share(i)
 		}
 	}
-	for i := old.more; i != 0; {
-		n := s.at(i)
-		next := n.chain
-		t.place(i, n)
+	for i := old.heads[lanes]; i != 0; {
+		next := t.rare(i).chain
+		t.share(i)
 		i = next
 	}
 }
 
-func (t *table) place(i uint32, n *node) {
-	h := hash(n.key)
-	t.bucket(h).place(h, i, n)
+func (t *table) share(i uint32) {
+	h := hash(t.at(i).key)
+	t.place(t.bucket(h), h, i)
 }

@@ -1,0 +1,41 @@
+package match
+
+// restore queues an entry at the place that its seq gives it. It returns the
+// zero Handle if an entry has that place.
+func (q *queue) restore(key, seq uint64) Handle {
+	older := q.before(seq)
+	if older != 0 && q.at(older).seq == seq {
+		return Handle{}
+	}
+	younger := q.at(older).younger
+	i := q.push(key, seq, younger)
+	if younger != 0 && q.length > firstLevel && seq <= q.bound {
+		q.spill(i)
+	}
+	q.restored++
+	if q.gen++; q.gen == 0 {
+		q.gen = 1
+	}
+	q.rare(i).gen = q.gen
+	return Handle{seq: seq, index: i, gen: q.gen}
+}
+
+// before returns the youngest entry whose seq is at most seq, or 0.
+func (q *queue) before(seq uint64) uint32 {
+	if seq < q.at(q.oldest()).seq {
+		return 0
+	}
+	i := q.youngest()
+	for i != 0 && q.at(i).seq > seq {
+		i = q.at(i).older
+	}
+	return i
+}
+
+// forget clears the gen of an entry that leaves, if it was restored.
+func (q *queue) forget(i uint32) {
+	if r := q.rare(i); r.gen != 0 {
+		r.gen = 0
+		q.restored--
+	}
+}
