@@ -93,7 +93,9 @@ func TestIntegrity(t *testing.T) {
 				if e.Snapshot().Unexpected != 0 || p.Failed != 0 {
 					t.Errorf("rank %d: %d messages are left, %d failed", rank, e.Snapshot().Unexpected, p.Failed)
 				}
+				nets[rank].mu.Lock()
 				c := nets[rank].counts
+				nets[rank].mu.Unlock()
 				t.Logf("rank %d: %d packets, of which %d lost, %d doubled, %d delayed, %d damaged; %d repeats, %d dropped as duplicates, %d by checksum",
 					rank, c.sent, c.lost, c.doubled, c.delayed, c.flipped, p.Extended.Repeats, p.Dropped["duplicate"], p.Dropped["checksum"])
 				if c.lost == 0 || c.doubled == 0 || c.delayed == 0 || messages >= 100_000 && c.flipped == 0 {

@@ -64,9 +64,9 @@
 // No operation allocates unless its queue is deeper than it ever was, and then
 // by the page: tables grow by one bucket at a time, so no operation pays for a
 // rehash. Memory is bounded by Limits: with pointers for R and M, about 30 kB
-// to begin with, 68 bytes for each entry of the greatest depth a queue had, and
-// 60 more for each wildcard index in use. It is kept for the next burst, not
-// released, until the Matcher goes.
+// to begin with, at most 68 bytes for each entry of the greatest depth a queue
+// had, and 60 more for each wildcard index in use. It is kept for the next
+// burst, not released, until the Matcher goes.
 //
 // The hash has no secret: a program that chooses its own tags to collide slows
 // down itself.

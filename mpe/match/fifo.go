@@ -11,6 +11,10 @@ func (t *table) enter(i uint32, n *node) {
 	}
 	n.next, n.prev = 0, i|headBit
 	t.place(b, h, i)
+	t.used++
+	if 4*t.used > 7*int(t.n) { // hardly a bucket runs out of lanes
+		t.split()
+	}
 }
 
 // join is enter if there is a FIFO of the key. f may be the head of another
@@ -55,7 +59,9 @@ func (t *table) insert(f head, i uint32, n *node) {
 func (t *table) leave(f head) {
 	next := f.n.next
 	t.replace(f, next)
-	if next != 0 {
+	if next == 0 {
+		t.used--
+	} else {
 		t.at(next).prev = f.n.prev
 	}
 }
@@ -64,7 +70,7 @@ func (t *table) leave(f head) {
 func (t *table) drop(i uint32, n *node) {
 	switch {
 	case n.prev&headBit != 0:
-		t.leave(t.find(n.key))
+		t.leave(t.locate(i, n))
 	case n.next != 0:
 		t.at(n.prev).next = n.next
 		t.at(n.next).prev = n.prev

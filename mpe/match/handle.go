@@ -11,7 +11,7 @@ type Handle struct {
 
 // lookup returns the entry that a handle names, or 0.
 func (q *queue) lookup(h Handle) uint32 {
-	if h.index == 0 || h.index > q.used {
+	if h.index == 0 || h.index > q.last {
 		return 0
 	}
 	if q.at(h.index).seq != h.seq || q.rare(h.index).gen != h.gen {

@@ -18,7 +18,6 @@ func (q *queue) build(c class) *index {
 // add enters entry i of the queue, whose node there is n.
 func (x *index) add(c class, i uint32, n *node) {
 	x.grow(i)
-	x.fit(int(i))
 	e := x.at(i)
 	e.key, e.seq = n.key|masks[c], n.seq
 	x.enter(i, e)

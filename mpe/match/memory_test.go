@@ -86,8 +86,8 @@ func TestMemoryIsReused(t *testing.T) {
 	if n := testing.AllocsPerRun(5, round); n != 0 {
 		t.Errorf("%v allocations in a round", n)
 	}
-	if m.prq.used != 5000 || m.Posted() != 0 {
-		t.Errorf("%d entries for a depth of 5000, %d left", m.prq.used, m.Posted())
+	if m.prq.last != 5000 || m.Posted() != 0 {
+		t.Errorf("%d entries for a depth of 5000, %d left", m.prq.last, m.Posted())
 	}
 }
 

@@ -4,7 +4,7 @@ package match
 type queue struct {
 	table
 	free uint32 // head of the list of freed entries
-	used uint32 // entries up to this number have been handed out
+	last uint32 // entries up to this number have been handed out
 	// front is the oldest entry of the second level and bound its seq; with
 	// no second level, 0 and never.
 	front    uint32
@@ -69,26 +69,30 @@ func lesser(a, b uint64) uint64 {
 
 // message returns the oldest message that a receive fits.
 func (q *queue) message(key uint64) head {
-	switch c := classOf(key); c {
-	case exact:
+	c := classOf(key)
+	if c == exact {
 		return q.find(key)
-	case byNone:
-		return q.find(q.at(q.oldest()).key)
-	default:
+	}
+	i := q.oldest()
+	if c != byNone {
 		x := q.extra[c]
 		if x == nil {
 			x = q.build(c)
 		}
-		return q.find(q.at(x.find(key).i).key) // noKey, if there is none
+		i = x.find(key).i
 	}
+	if i == 0 {
+		return head{}
+	}
+	return q.locate(i, q.at(i)) // the oldest by a part of its key is by all
 }
 
 // push queues a new entry before entry y, or behind all others if y is 0.
 func (q *queue) push(key, seq uint64, y uint32) uint32 {
 	i := q.free
 	if i == 0 {
-		q.used++
-		i = q.used
+		q.last++
+		i = q.last
 		q.grow(i)
 	}
 	n, after := q.at(i), q.at(y)
@@ -103,7 +107,6 @@ func (q *queue) push(key, seq uint64, y uint32) uint32 {
 	q.length++
 	if q.length > q.stats.MaxDepth {
 		q.stats.MaxDepth = q.length
-		q.fit(q.length)
 	}
 	q.count[classOf(key)]++
 	q.enter(i, n)
@@ -122,6 +125,7 @@ func (q *queue) take(f head) {
 	q.hits[level]++
 	if f.n.next == 0 && f.lane < lanes {
 		f.b.free(f.lane)
+		q.used--
 	} else {
 		q.leave(f)
 	}

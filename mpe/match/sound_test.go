@@ -44,7 +44,7 @@ func (o *model) sound(q *queue) {
 		o.want(q.at(i).seq == 0 && q.rare(i).gen == 0, "the free entry %d is %+v, gen %d", i, *q.at(i), q.rare(i).gen)
 		free++
 	}
-	o.want(free+n == int(q.used), "%d free and %d queued of %d entries", free, n, q.used)
+	o.want(free+n == int(q.last), "%d free and %d queued of %d entries", free, n, q.last)
 }
 
 // inTable checks that entry i is in the FIFO of its key, and its links.
@@ -64,7 +64,11 @@ func (o *model) inTable(t *table, i uint32) {
 
 // tidy checks that the buckets hold n entries and nothing else.
 func (o *model) tidy(t *table, n int) {
+	fifos := 0
 	fifo := func(i uint32) {
+		if i != 0 {
+			fifos++
+		}
 		for ; i != 0; i = t.at(i).next {
 			n--
 		}
@@ -81,6 +85,7 @@ func (o *model) tidy(t *table, n int) {
 			fifo(i)
 		}
 	}
+	o.want(fifos == t.used, "%d FIFOs, counted %d", fifos, t.used)
 	o.want(n == 0, "the table holds %d entries too few", n)
 	o.want(t.at(0).key == noKey && t.at(0).seq == never, "no entry has become %+v", *t.at(0))
 }

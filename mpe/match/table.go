@@ -14,6 +14,7 @@ type table struct {
 	dir  []*[bucketSeg]bucket
 	n    uint32 // buckets
 	mask uint32 // the lowest 2^k-1 that covers the bucket numbers
+	used int    // FIFOs
 }
 
 // head is the oldest entry of a FIFO, and where it was found.
@@ -53,6 +54,16 @@ func (t *table) find(key uint64) head {
 		return t.search(b, h, key)
 	}
 	return head{n, b, i, l}
+}
+
+// locate returns the head that entry i is; n is its node.
+func (t *table) locate(i uint32, n *node) head {
+	h := hash(n.key)
+	b := t.bucket(h)
+	if l := lane(b.match(h)); b.heads[l] == i {
+		return head{n, b, i, l}
+	}
+	return t.search(b, h, n.key)
 }
 
 // stranger reports whether n is entry i with another key than this. It is one
@@ -107,13 +118,6 @@ func (t *table) replace(f head, by uint32) {
 	if by != 0 {
 		t.rare(by).chain = *p
 		*p = by
-	}
-}
-
-// fit adds buckets until there are four for seven entries.
-func (t *table) fit(entries int) {
-	for 4*entries > 7*int(t.n) {
-		t.split()
 	}
 }
 
