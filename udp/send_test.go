@@ -31,8 +31,10 @@ type step struct {
 	err error
 }
 
-func (s *script) capabilities() capabilities { return capabilities{sendBatch: s.batch, recvBatch: s.batch} }
-func (s *script) close() error               { return nil }
+func (s *script) capabilities() capabilities {
+	return capabilities{sendBatch: s.batch, recvBatch: s.batch}
+}
+func (s *script) close() error { return nil }
 
 func (s *script) step(most int) step {
 	s.calls++

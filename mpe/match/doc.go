@@ -61,9 +61,9 @@
 // methods. What grows with the depth is the memory in use, and with it the
 // share of operations that miss the processor's caches: a match touches one
 // bucket, the entry and its two neighbours in the order, and what is matched.
-// No operation allocates unless its queue is deeper than it ever was, and then
-// by the page: tables grow by one bucket at a time, so no operation pays for a
-// rehash. Memory is bounded by Limits: with pointers for R and M, about 30 kB
+// No operation allocates unless its queue is deeper than it ever was or holds
+// more different keys, and then by the page: tables grow by one bucket at a
+// time, so no operation pays for a rehash. Memory is bounded by Limits: with pointers for R and M, about 30 kB
 // to begin with, at most 68 bytes for each entry of the greatest depth a queue
 // had, and 60 more for each wildcard index in use. It is kept for the next
 // burst, not released, until the Matcher goes.
