@@ -22,8 +22,8 @@ var depths = []int{0, 256, 1000, 10000, 30000, 100000}
 func keyOf(n int) (source, tag int32) { return int32(n & 63), int32(n >> 6) }
 
 // picks returns a generator of positions to be matched. It costs about as much
-// as to read them from a table, which would take room in the caches: 256 kB did
-// at depth 30,000 what 10,000 receives more would.
+// as to read them from a table, which would compete with the queue for the
+// caches.
 func picks(depth int) func() int {
 	x, n := uint64(1), uint64(depth+1)
 	return func() int {
