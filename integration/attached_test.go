@@ -137,6 +137,12 @@ func TestAttachedProgramIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.Wait()
+		// The daemon learns of it from the socket, in its own time.
+		for s, err := client.Status(ctx); err != nil || len(s.Ranks[0].Attached) > 0; s, err = client.Status(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 		exchange(t, one, two) // the others are sound
 	}
 	// The rank is free again, nothing of the dead is left, and it works.
