@@ -45,6 +45,7 @@ type outbox struct {
 	since  int  // bytes of fresh items since one of begun had its turn
 	busy   bool // somebody writes, or run has been woken to do it
 	closed bool
+	muted  bool // nothing but the last item is taken
 	last   bool // drained is to be closed when all is written
 	wake   chan struct{}
 
@@ -106,7 +107,7 @@ func (o *outbox) putNow(it item) {
 func (o *outbox) push(it item) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed {
+	if o.closed || o.muted {
 		return false
 	}
 	o.fresh.push(it)
@@ -235,6 +236,13 @@ func (o *outbox) close() {
 	defer o.mu.Unlock()
 	o.closed = true
 	o.fresh, o.begun = fifo{}, fifo{}
+}
+
+// mute takes no more items but the last.
+func (o *outbox) mute() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.muted = true
 }
 
 // closeWith drops what is queued but for one last item, and waits until run has

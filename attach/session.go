@@ -89,6 +89,9 @@ func (s *session) run(ctx context.Context) (why error) {
 	s.leave()
 
 	gone := fmt.Errorf("the program with pid %d that had attached to rank %d has gone: %w", s.who.PID, s.rank, mpe.ErrCancelled)
+	// What ends from here on ends because the session does, which the last
+	// frame says.
+	s.out.mute()
 	cancel(gone)
 	// Whoever writes to a program that does not read is stuck until then.
 	_ = s.conn.SetWriteDeadline(time.Now().Add(farewellTime))
