@@ -1,0 +1,182 @@
+package mpe_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/memnet"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// delayData makes DATA take a while, so that a receive can be given up meanwhile.
+func delayData(n *memnet.Net) {
+	n.Hook(func(_, _ int, b []byte) []time.Duration {
+		if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data {
+			return []time.Duration{20 * time.Millisecond}
+		}
+		return []time.Duration{time.Millisecond}
+	})
+}
+
+// A receive with little room has the sender send no more. When it is given up, the
+// next receive gets what there is, and is told that it is not all.
+func TestRoomOfAGivenUpReceive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, nil)
+		defer c.close()
+		delayData(c.net)
+		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 1000)})
+		data := pattern(100_000, 1)
+		start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: data})
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
+		defer cancel()
+		if _, err := r.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 100_000)
+		st, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{})
+		var te *mpe.TruncatedError
+		if !errors.As(err, &te) || te.Posted != 1000 || te.Sent != 100_000 || st.Bytes != 100_000 || !bytes.Equal(buf[:1000], data[:1000]) {
+			t.Errorf("%+v, %v", st, err)
+		}
+	})
+}
+
+// Credit comes back when a complete message finds its receive, and what was
+// complete before was not taken over.
+func TestCreditComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, func(x *extended.Config) { x.EagerBytes, x.EagerLimit = 4000, 1000 })
+		defer c.close()
+		for round := range 5 {
+			for i := range 4 {
+				if !eagerly(t, c, i) {
+					t.Fatalf("round %d: message %d waits for credit", round, i)
+				}
+			}
+			for i := range 4 {
+				if _, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 1000), mpe.Options{Tag: i}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		if p := c.engines[1].Snapshot().Peers[0]; p.TakenOver != 0 || p.TakenOverBytes != 0 || p.Received != 20 {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+func eagerly(t *testing.T, c *cluster, tag int) bool {
+	op := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tag, Buf: make([]byte, 1000)})
+	time.Sleep(time.Second)
+	return ended(op)
+}
+
+// A message that came for a receive which was given up bears the tag 0 of its
+// profile, or that of the receive that it goes to.
+func TestTagOfAnUnclaimedMessage(t *testing.T) {
+	for _, opts := range []mpe.Options{{Tag: 9}, {AnyTag: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
+			defer c.close()
+			c.net.Hook(func(from, _ int, b []byte) []time.Duration {
+				if h, d := protocol.CloudFPGA.Parse(b); d.OK() && h.Type == protocol.Data {
+					return []time.Duration{20 * time.Millisecond}
+				}
+				return []time.Duration{time.Millisecond}
+			})
+			r, _ := c.engines[1].Irecv(0, make([]byte, 4), mpe.Options{Tag: 5})
+			c.engines[0].Isend(1, words(1, 1), mpe.Options{Tag: 5})
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			defer cancel()
+			r.Wait(ctx)
+			time.Sleep(time.Second)
+			st, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 4), opts)
+			if err != nil || st.Tag != opts.Tag {
+				t.Errorf("%+v, %v", st, err)
+			}
+		})
+	}
+}
+
+// failures keeps what an engine tells of messages that failed.
+type failures struct {
+	mpe.Observer
+	mu   sync.Mutex
+	errs []error
+}
+
+func (f *failures) Done(_ int, s mpe.Status, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.errs = append(f.errs, err)
+	}
+}
+func (*failures) DroppedExtended(int, int, *mpe.Arrival, *extended.Action) {}
+func (*failures) NotedExtended(int, int, *extended.Action)                 {}
+func (*failures) TransportError(int, error)                                {}
+
+// An eager message whose sender was told that it is on its way, and which can never
+// arrive, is told to the observer.
+func TestLostEagerMessageIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, seen := memnet.New(2), &failures{}
+		var engines [2]*mpe.Engine
+		for rank := range engines {
+			cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2), Observer: seen}
+			cfg.Peers[1-rank] = mpe.Peer{Transport: net.Transport(rank), Extended: &extended.Config{Seed: uint64(rank) + 1}}
+			var err error
+			if engines[rank], err = mpe.New(cfg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := &cluster{t: t, net: net, engines: engines[:]}
+		defer c.close()
+		engines[0].Send(t.Context(), 1, []byte("known"), mpe.Options{})
+		net.Hook(func(int, int, []byte) []time.Duration { return nil }) // the cable is out
+		if _, err := engines[0].Send(t.Context(), 1, []byte("lost"), mpe.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+		if len(seen.errs) != 1 || !errors.Is(seen.errs[0], extended.ErrTimeout) {
+			t.Errorf("told of %v", seen.errs)
+		}
+		if p := engines[0].Snapshot().Peers[0]; p.Failed != 1 {
+			t.Errorf("%d failures", p.Failed)
+		}
+	})
+}
+
+// A send that no receive has matched ends with the rank, and is taken back from the
+// peer.
+func TestCloseTakesAnnouncedSendsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, nil)
+		defer c.close()
+		op := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: pattern(100_000, 1)})
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.engines[0].Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if _, err := op.Wait(t.Context()); !errors.Is(err, mpe.ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+		if n := c.engines[1].Snapshot().Unexpected; n != 0 {
+			t.Errorf("%d messages are left at the peer", n)
+		}
+	})
+}
