@@ -35,6 +35,9 @@ type Config struct {
 	// DefaultReceiveBuffer. The kernel may grant less: see
 	// Conn.ReceiveBuffer.
 	ReceiveBuffer int
+	// NoOffload has every datagram go through the kernel alone, where it could
+	// cut long pieces and put them together again.
+	NoOffload bool
 	// Pace returns how to pace the messages to a peer. It is asked for every
 	// DATA message, by the goroutine that sends. Nil paces none.
 	Pace func(peer int) Pacing

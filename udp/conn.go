@@ -30,7 +30,12 @@ var (
 
 // Listen binds the rank to its own IP and port in the rank map. It returns a
 // *ListenError if the address cannot be had.
-func Listen(cfg Config) (*Conn, error) { return listen(cfg, newSocket) }
+func Listen(cfg Config) (*Conn, error) {
+	if cfg.NoOffload {
+		return listen(cfg, newSocketWithoutOffload)
+	}
+	return listen(cfg, newSocket)
+}
 
 func listen(cfg Config, open func(*net.UDPConn, []netip.AddrPort) (socket, error)) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {

@@ -18,8 +18,9 @@ import (
 
 // sockets are the ways to use a socket that this system has.
 var sockets = map[string]func(*net.UDPConn, []netip.AddrPort) (socket, error){
-	"best":  newSocket,
-	"plain": newPlainSocket,
+	"best":       newSocket,
+	"no offload": newSocketWithoutOffload,
+	"plain":      newPlainSocket,
 }
 
 func eachSocket(t *testing.T, test func(t *testing.T, open func(Config) (*Conn, error))) {

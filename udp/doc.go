@@ -11,6 +11,8 @@
 // pace.go spaces them; packets.go sends those of the extended profile, each a
 // datagram of its own; recv.go names the sender of what arrives. Below them,
 // socket.go is what an operating system does for us, as an interface and a value
-// that says how much of it: plain.go does it anywhere, mmsg_linux.go many
-// datagrams a system call.
+// that says how much of it: plain.go does it anywhere; mmsg_linux.go
+// and mmsg_recv_linux.go many datagrams a system call, of which, by
+// offload_linux.go, the kernel cuts long pieces into datagrams and puts them
+// together again.
 package udp

@@ -20,6 +20,9 @@ type mmsgSocket struct {
 	peers []sockaddr
 	out   mmsgSend
 	in    mmsgRecv
+	// segments says to which peers the kernel cuts for us.
+	segments []bool
+	caps     capabilities
 }
 
 // mmsghdr is the kernel's struct mmsghdr.
@@ -30,7 +33,11 @@ type mmsghdr struct {
 
 type mmsgSend struct {
 	msgs [sendBatch]mmsghdr
-	iovs [sendBatch][len(outgoing{}.parts)]unix.Iovec
+	iovs [sendBatch * len(outgoing{}.parts)]unix.Iovec
+	// counts are how many datagrams each message stands for, and controls what
+	// tells the kernel where to cut it.
+	counts   [sendBatch]int
+	controls [sendBatch]segmentControl
 	// call is made once, so that passing it on does not allocate; todo and
 	// mayWait are its arguments, done and errno its results.
 	call       func(fd uintptr) bool
@@ -39,20 +46,9 @@ type mmsgSend struct {
 	errno      syscall.Errno
 }
 
-type mmsgRecv struct {
-	msgs       [ringLen]mmsghdr
-	iovs       [ringLen]unix.Iovec
-	names      [ringLen]sockaddr
-	slots      [ringLen][slotLen]byte
-	call       func(fd uintptr) bool
-	look       func(fd uintptr)
-	todo, done int
-	errno      syscall.Errno
-}
-
 // newMmsgSocket returns a plain socket where the kernel or a sandbox does not
 // have the calls.
-func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
+func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort, offload bool) (socket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -68,23 +64,17 @@ func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
 		}
 		s.peers = append(s.peers, addr)
 	}
-	for i := range s.out.msgs {
-		s.out.msgs[i].hdr.Iov = &s.out.iovs[i][0]
+	s.caps = capabilities{sendBatch: sendBatch, recvBatch: ringLen, canPoll: true}
+	if offload {
+		s.caps.segments, s.caps.coalesces = hasSegments(raw), askCoalescing(raw)
 	}
-	for i := range s.in.msgs {
-		s.in.iovs[i].Base = &s.in.slots[i][0]
-		s.in.iovs[i].SetLen(slotLen)
-		hdr := &s.in.msgs[i].hdr
-		hdr.Iov = &s.in.iovs[i]
-		hdr.SetIovlen(1)
-		hdr.Name = &s.in.names[i].raw[0]
+	s.segments = make([]bool, len(peers))
+	for i := range s.segments {
+		s.segments[i] = s.caps.segments
 	}
+	s.in.init(s.caps.coalesces)
 	s.out.call, s.in.call = s.out.sendmmsg, s.in.recvmmsg
-	s.in.look = func(fd uintptr) {
-		if !s.in.recvmmsg(fd) {
-			s.in.done, s.in.errno = 0, 0
-		}
-	}
+	s.in.look = func(fd uintptr) { s.in.recvmmsg(fd) }
 	return s, nil
 }
 
@@ -101,41 +91,61 @@ func hasMmsg(raw syscall.RawConn) bool {
 	return err == nil && ok
 }
 
-func (s *mmsgSocket) capabilities() capabilities {
-	return capabilities{sendBatch: sendBatch, recvBatch: ringLen, canPoll: true}
-}
+func (s *mmsgSocket) capabilities() capabilities { return s.caps }
 
 func (s *mmsgSocket) close() error { return s.conn.Close() }
 
 func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 	o := &s.out
-	o.todo, o.mayWait = min(len(out), len(o.msgs)), mayWait
-	for i := range out[:o.todo] {
-		hdr := &o.msgs[i].hdr
+	o.todo, o.mayWait = 0, mayWait
+	iov := 0
+	for i := 0; i < len(out) && i < sendBatch; o.todo++ {
+		n := s.run(out[i:min(len(out), sendBatch)])
+		hdr := &o.msgs[o.todo].hdr
 		peer := &s.peers[out[i].peer]
 		hdr.Name, hdr.Namelen = &peer.raw[0], peer.len
-		n := 0
-		for _, part := range out[i].parts {
-			if len(part) == 0 {
-				continue
+		hdr.Iov = &o.iovs[iov]
+		first := iov
+		for j := range out[i : i+n] {
+			for _, part := range out[i+j].parts {
+				if len(part) > 0 {
+					o.iovs[iov].Base = unsafe.SliceData(part)
+					o.iovs[iov].SetLen(len(part))
+					iov++
+				}
 			}
-			o.iovs[i][n].Base = unsafe.SliceData(part)
-			o.iovs[i][n].SetLen(len(part))
-			n++
 		}
-		hdr.SetIovlen(n)
+		hdr.SetIovlen(iov - first)
+		hdr.Control = nil
+		hdr.SetControllen(0)
+		if n > 1 {
+			o.controls[o.todo].set(out[i].len())
+			hdr.Control = &o.controls[o.todo][0]
+			hdr.SetControllen(len(o.controls[o.todo]))
+		}
+		o.counts[o.todo] = n
+		i += n
 	}
 	err := s.raw.Write(o.call)
 	// The parts are the caller's: keep no hold of them.
-	clear(o.iovs[:o.todo])
+	clear(o.iovs[:iov])
 	runtime.KeepAlive(out)
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if o.errno != 0 {
+	case o.errno != 0 && o.counts[0] > 1 && refusesSegments(o.errno):
+		// The way to this peer cannot be cut for, or not at this size: it is
+		// done here from now on, and the caller tries again.
+		s.segments[out[0].peer] = false
+		return 0, nil
+	case o.errno != 0:
 		return 0, o.errno
 	}
-	return o.done, nil
+	sent := 0
+	for _, n := range o.counts[:o.done] {
+		sent += n
+	}
+	return sent, nil
 }
 
 // sendmmsg reports false if it must wait for room in the socket's buffer.
@@ -151,61 +161,6 @@ func (o *mmsgSend) sendmmsg(fd uintptr) bool {
 			o.done, o.errno = int(n), 0
 		default:
 			o.done, o.errno = 0, errno
-		}
-		return true
-	}
-}
-
-func (s *mmsgSocket) recv(in []incoming) (int, error) {
-	r := &s.in
-	r.todo = min(len(in), len(r.msgs))
-	if err := s.raw.Read(r.call); err != nil {
-		return 0, err
-	}
-	return r.taken(in)
-}
-
-func (s *mmsgSocket) poll(in []incoming) (int, error) {
-	r := &s.in
-	r.todo = min(len(in), len(r.msgs))
-	if err := s.raw.Control(r.look); err != nil {
-		return 0, err
-	}
-	return r.taken(in)
-}
-
-// taken describes what the last call has received.
-func (r *mmsgRecv) taken(in []incoming) (int, error) {
-	if r.errno != 0 {
-		return 0, r.errno
-	}
-	for i := range r.done {
-		msg := &r.msgs[i]
-		in[i] = incoming{
-			bytes: r.slots[i][:min(msg.len, slotLen)],
-			from:  r.names[i].addrPort(msg.hdr.Namelen),
-			cut:   msg.hdr.Flags&unix.MSG_TRUNC != 0,
-		}
-	}
-	return r.done, nil
-}
-
-// recvmmsg reports false if it must wait for a datagram.
-func (r *mmsgRecv) recvmmsg(fd uintptr) bool {
-	for i := range r.msgs[:r.todo] {
-		r.msgs[i].hdr.Namelen = sockaddrLen
-	}
-	for {
-		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.msgs[0])), uintptr(r.todo), unix.MSG_DONTWAIT, 0, 0)
-		switch errno {
-		case unix.EINTR:
-			continue
-		case unix.EAGAIN:
-			return false
-		case 0:
-			r.done, r.errno = int(n), 0
-		default:
-			r.done, r.errno = 0, errno
 		}
 		return true
 	}

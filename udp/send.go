@@ -57,6 +57,7 @@ func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 	}
 	words := uint32(len(payload) / protocol.WordLen)
 	cut := cutter{peer: peer, header: header, payload: payload, shape: shape, total: shape.PayloadBytes(words)}
+	cut.alone = c.cfg.Pace != nil && c.cfg.Pace(peer).PerDatagram > 0
 	err := c.sendCut(&cut, c.pacer(peer, words))
 	if err != nil {
 		return c.sendError(peer, cut.sent, shape.Datagrams(words), err)
@@ -106,6 +107,9 @@ type cutter struct {
 	// off is how many of the total bytes of payload and padding are cut.
 	off, total int64
 	begun      bool
+	// alone: the peer is one that is paced, and not sent bursts at the speed of
+	// the network.
+	alone bool
 	// sent counts the datagrams that went.
 	sent int64
 }
@@ -116,7 +120,7 @@ func (c *cutter) next(out *outgoing) bool {
 		return false
 	}
 	n := c.shape.Next(c.off, c.total)
-	*out = outgoing{peer: c.peer}
+	*out = outgoing{peer: c.peer, alone: c.alone}
 	if !c.begun {
 		out.parts[0] = c.header
 		c.begun = true

@@ -30,13 +30,21 @@ type capabilities struct {
 	sendBatch, recvBatch int
 	// canPoll: there is a way to look for datagrams without waiting.
 	canPoll bool
+	// segments: the system cuts long pieces into datagrams; coalesces: it puts
+	// datagrams together again.
+	segments, coalesces bool
 }
 
 // outgoing is a datagram to send: its parts, one behind the other.
 type outgoing struct {
 	peer  int
 	parts [3][]byte
+	// alone: it is not to be sent in one piece with others.
+	alone bool
 }
+
+// len is the datagram's length in bytes.
+func (o *outgoing) len() int { return len(o.parts[0]) + len(o.parts[1]) + len(o.parts[2]) }
 
 // incoming is a datagram that arrived.
 type incoming struct {

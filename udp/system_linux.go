@@ -9,7 +9,13 @@ import (
 
 // newSocket is the best socket of this system.
 func newSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
-	return newMmsgSocket(conn, peers)
+	return newMmsgSocket(conn, peers, true)
+}
+
+// newSocketWithoutOffload is the same, but every datagram goes through the kernel
+// alone.
+func newSocketWithoutOffload(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
+	return newMmsgSocket(conn, peers, false)
 }
 
 // setReceiveBuffer asks for a receive buffer of the given size in bytes, and

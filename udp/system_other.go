@@ -22,3 +22,8 @@ func setReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	}
 	return 0, err
 }
+
+// newSocketWithoutOffload is the same.
+func newSocketWithoutOffload(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
+	return newSocket(conn, peers)
+}

@@ -1,0 +1,85 @@
+package udp
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The kernel cuts a long piece into datagrams of one size (UDP_SEGMENT), and puts
+// such datagrams together again for the receiver (UDP_GRO): then what goes through
+// its network is one packet, and not dozens.
+
+const (
+	// maxSegments is how many datagrams older kernels cut at most.
+	maxSegments = 64
+	// maxPiece is the longest piece, in bytes, that has room for the headers of
+	// IPv6 in what the kernel calls a packet.
+	maxPiece = 65_000
+)
+
+// segmentControl is a control message with a segment size: a struct cmsghdr and an
+// uint16, with padding.
+type segmentControl [24]byte
+
+func (c *segmentControl) set(size int) {
+	binary.NativeEndian.PutUint64(c[0:], unix.SizeofCmsghdr+2)
+	binary.NativeEndian.PutUint32(c[8:], unix.SOL_UDP)
+	binary.NativeEndian.PutUint32(c[12:], unix.UDP_SEGMENT)
+	binary.NativeEndian.PutUint16(c[16:], uint16(size))
+}
+
+// coalesced returns the segment size in the control messages of a datagram that
+// arrived, or 0 if it is one datagram.
+func coalesced(control []byte) int {
+	if len(control) < unix.SizeofCmsghdr+4 ||
+		binary.NativeEndian.Uint32(control[8:]) != unix.SOL_UDP || binary.NativeEndian.Uint32(control[12:]) != unix.UDP_GRO {
+		return 0
+	}
+	return int(int32(binary.NativeEndian.Uint32(control[unix.SizeofCmsghdr:])))
+}
+
+// run returns how many of the first datagrams can go as one piece: to one peer, all
+// of one length, but the last may be shorter.
+func (s *mmsgSocket) run(out []outgoing) int {
+	size := out[0].len()
+	if !s.segments[out[0].peer] || size == 0 || out[0].alone {
+		return 1
+	}
+	n, total := 1, size
+	for n < min(len(out), maxSegments) && out[n].peer == out[0].peer {
+		length := out[n].len()
+		if total += length; length > size || length == 0 || total > maxPiece {
+			break
+		}
+		if n++; length < size {
+			break
+		}
+	}
+	return n
+}
+
+// refusesSegments reports whether an error is what the kernel says when it cannot
+// cut: no checksums in hardware, a path whose MTU is too small, or no such option.
+func refusesSegments(errno syscall.Errno) bool {
+	switch errno {
+	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
+		return true
+	}
+	return false
+}
+
+// hasSegments reports whether the kernel knows UDP_SEGMENT.
+func hasSegments(raw syscall.RawConn) bool {
+	var err error
+	ctl := raw.Control(func(fd uintptr) { _, err = unix.GetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT) })
+	return ctl == nil && err == nil
+}
+
+// askCoalescing asks for UDP_GRO, and reports whether the kernel has it.
+func askCoalescing(raw syscall.RawConn) bool {
+	var err error
+	ctl := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_GRO, 1) })
+	return ctl == nil && err == nil
+}

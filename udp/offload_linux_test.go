@@ -1,0 +1,102 @@
+package udp
+
+import (
+	"bytes"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// offloadPair returns two ranks with offload, and the socket of the first.
+func offloadPair(t *testing.T, cfg Config) (near, far *Conn, sock *mmsgSocket) {
+	t.Helper()
+	cfg.Map = transporttest.Map(t, 2)
+	for rank, c := range []**Conn{&near, &far} {
+		cfg.Rank = rank
+		var err error
+		if *c, err = Listen(cfg); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { (*c).Close() })
+	}
+	sock, ok := near.sock.(*mmsgSocket)
+	if !ok || !sock.caps.segments || !sock.caps.coalesces {
+		t.Skip("NOT CHECKED: this kernel has no UDP_SEGMENT or UDP_GRO")
+	}
+	return near, far, sock
+}
+
+// exchangeData sends a message and returns what arrived of it, with the greatest
+// number of datagrams that one system call has brought.
+func exchangeData(t *testing.T, near, far *Conn, words int) (got []byte, most int) {
+	t.Helper()
+	header, payload := dataPacket(words)
+	if err := near.SendData(1, header, payload, protocol.CPUShape()); err != nil {
+		t.Fatal(err)
+	}
+	batch := make([]mpe.Arrival, 64)
+	for len(got) < len(header)+len(payload) {
+		n, err := far.Recv(batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, n)
+		for _, a := range batch[:n] {
+			if len(a.Bytes) > protocol.MaxDatagram || a.Kind != mpe.ArrivedDatagram || a.Peer != 0 {
+				t.Fatalf("%v of %d bytes from %d", a.Kind, len(a.Bytes), a.Peer)
+			}
+			got = append(got, a.Bytes...)
+		}
+	}
+	if !bytes.Equal(got, append(bytes.Clone(header), payload...)) {
+		t.Fatal("what arrived is not what was sent")
+	}
+	return got, most
+}
+
+func TestOffload(t *testing.T) {
+	near, far, sock := offloadPair(t, Config{})
+	for _, words := range []int{0, 1, 346, 347, 1000, 354 * 46, 20_000} {
+		exchangeData(t, near, far, words)
+	}
+	if !sock.segments[1] {
+		t.Error("the kernel refused to cut")
+	}
+	if _, most := exchangeData(t, near, far, 354*40); most < 40 {
+		t.Errorf("at most %d datagrams arrived at a time: they were not cut and put together by the kernel", most)
+	}
+}
+
+// A way on which the kernel cannot cut is found out, and the message goes all the
+// same: without checksums the kernel refuses.
+func TestOffloadIsGivenUpPerPeer(t *testing.T) {
+	near, far, sock := offloadPair(t, Config{})
+	err := sock.raw.Control(func(fd uintptr) {
+		if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exchangeData(t, near, far, 20_000)
+	if sock.segments[1] || !sock.segments[0] {
+		t.Errorf("cutting is on for %v", sock.segments)
+	}
+}
+
+// A paced peer gets its datagrams one by one, also in messages too short for the
+// pause.
+func TestPacedPeersGetSingleDatagrams(t *testing.T) {
+	near, far, sock := offloadPair(t, Config{Pace: func(int) Pacing { return Pacing{PerDatagram: 1, OverWords: 1 << 20} }})
+	exchangeData(t, near, far, 20_000)
+	for i, n := range sock.out.counts {
+		if n > 1 {
+			t.Errorf("message %d of a batch stands for %d datagrams", i, n)
+		}
+	}
+}
