@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/memnet"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/match"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -177,6 +178,90 @@ func TestCloseTakesAnnouncedSendsBack(t *testing.T) {
 		}
 		if n := c.engines[1].Snapshot().Unexpected; n != 0 {
 			t.Errorf("%d messages are left at the peer", n)
+		}
+	})
+}
+
+// Whoever waits is counted, and nobody is counted who does not: readers look for
+// packets on the strength of it.
+func TestWaitersAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, nil)
+		defer c.close()
+		e := c.engines[0]
+		want := func(n int) {
+			t.Helper()
+			synctest.Wait()
+			if e.Waiting() != n {
+				t.Errorf("%d wait, want %d", e.Waiting(), n)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r := start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 8)})
+		want(0)
+		go r.Wait(ctx)
+		go e.Probe(ctx, mpe.Match{Source: 1, Tag: 9}, true)
+		want(2)
+		time.Sleep(2 * time.Second)
+		want(0)
+		// Told of the end, before and after it.
+		ch := make(chan struct{}, 2)
+		r = start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 8)})
+		r.Notify(ch)
+		r.Notify(ch)
+		want(1)
+		c.engines[1].Send(t.Context(), 0, make([]byte, 8), mpe.Options{})
+		<-ch
+		want(0)
+		r.Notify(ch)
+		<-ch
+		want(0)
+		if _, err := r.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What a rank sends to itself is bounded, and does not take the room of those that
+// have credit.
+func TestRoomForMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New(2)
+		c := &cluster{t: t, net: net}
+		defer func() { c.close() }()
+		for rank := range 2 {
+			cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2), Limits: match.Limits{Unexpected: 4, Posted: 3}}
+			cfg.Peers[1-rank] = mpe.Peer{Transport: net.Transport(rank), Extended: &extended.Config{Seed: uint64(rank) + 1, Messages: 10}}
+			e, err := mpe.New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.engines = append(c.engines, e)
+		}
+		e := c.engines[0]
+		for i := range 5 {
+			_, err := e.Isend(0, make([]byte, 8), mpe.Options{Tag: i})
+			if errors.Is(err, mpe.ErrFull) != (i == 4) {
+				t.Errorf("message %d to itself: %v", i, err)
+			}
+		}
+		for i := range 10 {
+			if _, err := c.engines[1].Send(t.Context(), 0, make([]byte, 8), mpe.Options{Tag: 100 + i}); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Second)
+		for i := range 10 {
+			if _, err := e.Recv(t.Context(), 1, make([]byte, 8), mpe.Options{Tag: 100 + i}); err != nil {
+				t.Error(err)
+			}
+		}
+		for i := range 4 {
+			_, err := e.Irecv(1, make([]byte, 8), mpe.Options{Tag: i})
+			if errors.Is(err, mpe.ErrFull) != (i == 3) {
+				t.Errorf("receive %d: %v", i, err)
+			}
 		}
 	})
 }
