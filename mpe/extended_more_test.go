@@ -265,3 +265,26 @@ func TestRoomForMessages(t *testing.T) {
 		}
 	})
 }
+
+// A send that was given up on its way goes on with a copy: its buffer is the
+// caller's again.
+func TestGivenUpExtendedSendGoesOnWithACopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, func(x *extended.Config) { x.Window = 4 })
+		defer c.close()
+		c.net.Hook(func(int, int, []byte) []time.Duration { return []time.Duration{time.Millisecond} })
+		buf, data := make([]byte, 100_000), pattern(100_000, 1)
+		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf})
+		mine := bytes.Clone(data)
+		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: mine})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := s.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		clear(mine)
+		if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
+			t.Errorf("%v, intact: %v", err, bytes.Equal(buf, data))
+		}
+	})
+}
