@@ -144,7 +144,7 @@ func TestLostEagerMessageIsTold(t *testing.T) {
 		c := &cluster{t: t, net: net, engines: engines[:]}
 		defer c.close()
 		engines[0].Send(t.Context(), 1, []byte("known"), mpe.Options{})
-		time.Sleep(time.Second) // it is acknowledged
+		time.Sleep(time.Second)                                         // it is acknowledged
 		net.Hook(func(int, int, []byte) []time.Duration { return nil }) // the cable is out
 		if _, err := engines[0].Send(t.Context(), 1, []byte("lost"), mpe.Options{}); err != nil {
 			t.Fatal(err)
