@@ -247,6 +247,13 @@ func TestRoomForMessages(t *testing.T) {
 				t.Errorf("message %d to itself: %v", i, err)
 			}
 		}
+		// One that a receive waits for needs no room.
+		if _, err := e.Irecv(0, make([]byte, 8), mpe.Options{Tag: 50}); err != nil {
+			t.Error(err)
+		}
+		if _, err := e.Isend(0, make([]byte, 8), mpe.Options{Tag: 50}); err != nil {
+			t.Errorf("a message to itself whose receive is posted: %v", err)
+		}
 		for i := range 10 {
 			if _, err := c.engines[1].Send(t.Context(), 0, make([]byte, 8), mpe.Options{Tag: 100 + i}); err != nil {
 				t.Error(err)

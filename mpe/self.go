@@ -7,9 +7,6 @@ const maxEager = 64 << 10
 
 // sendSelf sends a message to this rank.
 func (e *Engine) sendSelf(r *Request) error {
-	if e.matcher(r.comm).Unexpected() >= e.maxUnexpected {
-		return ErrFull // the rest of the room is the peers'
-	}
 	in := &inbound{
 		source: e.rank, comm: r.comm, tag: r.tag, bytes: int64(len(r.buf)), room: math.MaxInt64,
 		datatype: r.datatype, local: r,
@@ -18,6 +15,10 @@ func (e *Engine) sendSelf(r *Request) error {
 	r.in = in
 	if err := e.announce(in); err != nil {
 		return ErrFull
+	}
+	if m := e.matcher(r.comm); in.local != nil && m.Unexpected() > e.maxUnexpected {
+		m.RemoveUnexpected(in.handle)
+		return ErrFull // the rest of the room is the peers'
 	}
 	if in.local != nil && r.kind == OpSend && len(r.buf) <= maxEager {
 		in.buf, in.own = e.buffers.get(len(r.buf)), true
