@@ -235,3 +235,16 @@ func (op *Op) because(err, cause error) error {
 	}
 	return &Error{text: e.text, set: e.set, parts: append(slices.Clip(e.parts), cause)}
 }
+
+// Free gives the operation's memory back.
+func (op *Op) Free() {}
+
+// Await waits for a value on n, or for ctx, whose cause it returns.
+func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
+	select {
+	case <-n:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

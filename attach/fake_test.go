@@ -234,3 +234,14 @@ func (r *fakeRank) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Statu
 		}
 	}
 }
+
+func (op *fakeOp) Free() {}
+
+func (r *fakeRank) Await(ctx context.Context, c <-chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

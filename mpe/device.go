@@ -22,6 +22,9 @@ type Device interface {
 	// Probe looks for a message that a receive with these would get, without
 	// receiving it. It waits for one until ctx ends, if wait is set.
 	Probe(ctx context.Context, m Match, wait bool) (Status, bool, error)
+	// Await waits for a value on c, from Op.Notify, or for ctx, whose cause it
+	// returns. Meanwhile it carries messages, as Op.Wait does.
+	Await(ctx context.Context, c <-chan struct{}) error
 	// Close ends the device's operations and gives the rank back.
 	Close(ctx context.Context) error
 }
@@ -87,6 +90,10 @@ type Op interface {
 	// Notify arranges for a value to be sent to c, without waiting for room,
 	// when the operation ends; at once if it has. Notify(nil) revokes it.
 	Notify(c chan<- struct{})
+	// Free gives the device the memory of an operation that has ended, so that
+	// another one can have it. The operation must not be used afterwards, by
+	// anyone. An operation that is not freed is left to the garbage collector.
+	Free()
 }
 
 // PeerInfo describes a rank to a library.

@@ -183,3 +183,16 @@ func (r *Request) watch(c chan<- struct{}) {
 	}
 	r.waiter = c
 }
+
+// Free gives the request's memory back.
+func (r *Request) Free() {}
+
+// Await waits for a value on c, or for ctx.
+func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -76,14 +76,24 @@ const (
 )
 
 // PollTransport is a Transport that can be asked without waiting. Waiting in the
-// kernel costs several microseconds more than looking a few times.
+// kernel costs several microseconds more than looking a few times. An engine
+// never calls Recv of one that can be polled.
 type PollTransport interface {
 	Transport
-	// CanPoll reports whether the system has a quick way to look.
+	// CanPoll reports whether the system has a quick way to look, and one to
+	// be woken: the other methods are for then.
 	CanPoll() bool
-	// Poll is Recv, but returns 0 if nothing has arrived. It is called by the
-	// goroutine that calls Recv.
+	// Poll is Recv, but returns 0 if nothing has arrived. It is called by one
+	// goroutine at a time, and runs concurrently with the Send methods. After
+	// Close it returns ErrTransportClosed.
 	Poll(batch []Arrival) (int, error)
+	// Wakeup returns a file descriptor, valid until Close, that becomes
+	// readable when something arrives after Sleep, and when Close is called.
+	Wakeup() int
+	// Sleep announces that nobody will call Poll before Wakeup's descriptor is
+	// readable. It reports false if something has arrived that Poll has not
+	// returned: then it is to be called first. It is called as Poll is.
+	Sleep() bool
 }
 
 // PacketTransport is a Transport that carries the packets of the extended

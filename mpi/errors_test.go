@@ -22,12 +22,21 @@ type nullDevice struct {
 	cancel int   // how often it was called
 }
 
-func (d *nullDevice) Rank() int                       { return 0 }
-func (d *nullDevice) Size() int                       { return d.size }
-func (d *nullDevice) Peer(int) (mpe.PeerInfo, error)  { return d.limits, d.peer }
-func (d *nullDevice) Close(context.Context) error     { return nil }
-func (d *nullDevice) Cancel()                         { d.cancel++ }
-func (d *nullDevice) Notify(chan<- struct{})          {}
+func (d *nullDevice) Rank() int                      { return 0 }
+func (d *nullDevice) Size() int                      { return d.size }
+func (d *nullDevice) Peer(int) (mpe.PeerInfo, error) { return d.limits, d.peer }
+func (d *nullDevice) Close(context.Context) error    { return nil }
+func (d *nullDevice) Cancel()                        { d.cancel++ }
+func (d *nullDevice) Notify(chan<- struct{})         {}
+func (d *nullDevice) Free()                          {}
+func (d *nullDevice) Await(ctx context.Context, c <-chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 func (d *nullDevice) Test() (mpe.Status, bool, error) { return d.status, true, d.err }
 
 func (d *nullDevice) Start(o mpe.Operation) (mpe.Op, error) {

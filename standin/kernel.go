@@ -23,6 +23,7 @@ type Rank interface {
 	Peer(rank int) (mpe.PeerInfo, error)
 	Start(op mpe.Operation) (mpe.Op, error)
 	Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status, bool, error)
+	Await(ctx context.Context, c <-chan struct{}) error
 }
 
 // Kernel is what a stand-in rank computes.

@@ -75,3 +75,9 @@ func isNews(err error) bool {
 	}
 	return false
 }
+
+// Wakeup returns the socket's descriptor.
+func (c *Conn) Wakeup() int { return -1 }
+
+// Sleep reports whether nothing has arrived.
+func (c *Conn) Sleep() bool { return true }

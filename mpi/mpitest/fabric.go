@@ -266,3 +266,12 @@ func notify(c chan<- struct{}) {
 	default:
 	}
 }
+
+func (d *device) Await(ctx context.Context, c <-chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -121,3 +121,5 @@ func (e *waitError) Error() string {
 }
 
 func (e *waitError) Unwrap() []error { return []error{e.WaitError, e.cause} }
+
+func (x *op) Free() {}
