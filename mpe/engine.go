@@ -51,8 +51,13 @@ type Engine struct {
 	cfg   Config
 	epoch time.Time
 
-	// waiting counts the requests and probes that somebody waits for.
+	// waiting counts the requests, probes and Awaits that somebody waits for
+	// without looking for packets himself.
 	waiting atomic.Int32
+	// gap is how long a wait takes, in nanoseconds, smoothed.
+	gap atomic.Int64
+	// drivers are those of the transports that can be polled.
+	drivers []*driver
 
 	noTags bool // some peer's messages carry no tag
 	// maxUnexpected is how many messages of its own a rank may have waiting in
@@ -145,8 +150,8 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.timer = time.AfterFunc(time.Hour, e.tick)
 	e.timer.Stop()
-	for _, tr := range e.transports {
-		e.goroutines.Go(func() { e.read(tr) })
+	if err := e.startReading(); err != nil {
+		return nil, fmt.Errorf("rank %d: %w", cfg.Rank, err)
 	}
 	return e, nil
 }
@@ -156,13 +161,6 @@ func (e *Engine) Rank() int { return e.rank }
 
 // Size returns the number of ranks of the cluster.
 func (e *Engine) Size() int { return len(e.peers) }
-
-// batchSize is how many packets are taken from a transport at a time: enough to
-// spread the cost of the lock and the system call, few enough to stay in cache.
-const batchSize = 64
-
-// recvRetry is how long to leave a transport alone that failed to receive.
-const recvRetry = 10 * time.Millisecond
 
 // arrived takes a batch of packets.
 func (e *Engine) arrived(tr Transport, batch []Arrival) {
@@ -351,6 +349,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.idle = idle
 	e.settle()
 	e.mu.Unlock()
+	e.waiting.Add(1) // for as long as packets come, which nobody else waits for
+	e.rest()
 
 	var err error
 	select {
@@ -373,6 +373,9 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 	}
 	e.mu.Unlock()
+	for _, d := range e.drivers {
+		d.close()
+	}
 	for _, tr := range e.transports {
 		if cerr := tr.Close(); cerr != nil && err == nil {
 			err = cerr

@@ -23,6 +23,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 		r.p = e.peers[m.Source]
 	}
 	var mine *probe
+	looked := false
 	e.mu.Lock()
 	for {
 		if e.state != running {
@@ -39,24 +40,28 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 			e.mu.Unlock()
 			return st, true, nil
 		}
-		if !wait {
+		if !wait && looked {
 			e.mu.Unlock()
 			return Status{}, false, nil
+		}
+		if !wait {
+			e.mu.Unlock()
+			e.glance()
+			looked = true
+			e.mu.Lock()
+			continue
 		}
 		if mine == nil {
 			mine = &probe{Match: m, found: make(chan struct{}, 1)}
 			e.probes = append(e.probes, mine)
-			e.waiting.Add(1)
 		}
 		e.mu.Unlock()
-		select {
-		case <-mine.found:
-			e.mu.Lock()
-		case <-ctx.Done():
-			e.mu.Lock()
+		err := e.Await(ctx, mine.found)
+		e.mu.Lock()
+		if err != nil {
 			e.endProbe(mine)
 			e.mu.Unlock()
-			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank, describeMatch(m), context.Cause(ctx))
+			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank, describeMatch(m), err)
 		}
 	}
 }
@@ -77,7 +82,6 @@ func (e *Engine) endProbe(mine *probe) {
 	for i, p := range e.probes {
 		if p == mine {
 			e.probes = append(e.probes[:i], e.probes[i+1:]...)
-			e.waiting.Add(-1)
 			return
 		}
 	}

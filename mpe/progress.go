@@ -1,107 +1,54 @@
 package mpe
 
 import (
+	"context"
 	"errors"
-	"runtime"
-	"sync/atomic"
 	"time"
 )
 
-const (
-	// pollTime is for how long a reader looks for packets before it waits in
-	// the kernel, while somebody waits for a message: longer than a round trip
-	// in a data centre, shorter than a time slice.
-	pollTime = 50 * time.Microsecond
-	// pollGap is the gap between packets, smoothed, up to which looking is
-	// likely to find something.
-	pollGap = 2 * pollTime
-	// maxGap is the longest gap that is remembered, so that a few quick
-	// packets after a pause are enough to begin to look again.
-	maxGap = 16 * pollGap
-	// nextWait is for how long a reader looks although nobody waits: whoever
-	// has just been served may come back for more.
-	nextWait = 10 * time.Microsecond
-	// heldUp is how long it takes to look once if other processes want the
-	// core, less than their time slice and more than a hiccup: then looking
-	// takes from them what they may need to answer.
-	heldUp = 500 * time.Microsecond
-	// afterHeldUp is for how long a reader does not look then.
-	afterHeldUp = 10 * time.Millisecond
-)
+// Whoever waits for a message carries messages meanwhile: he looks for packets
+// himself, for a while, and so no goroutine has to be woken to tell him (drive).
+// While nobody looks, the process's poller is woken by the first packet (driver).
+// A transport that cannot be asked without waiting has a goroutine that waits in
+// its Recv (read).
 
-// readers counts the readers of the process that could look. A reader that looks
-// needs a core of its own, and so does whoever uses what it finds.
-var readers atomic.Int32
+// recvRetry is how long to leave a transport alone that failed to receive.
+const recvRetry = 10 * time.Millisecond
 
-// reader reads a transport and decides how to wait for it.
-type reader struct {
-	tr   Transport
-	poll PollTransport // nil if tr is none
-	// gap is the smoothed time that a wait takes.
-	gap time.Duration
-	// notBefore is when looking may pay again.
-	notBefore time.Duration
-}
+// batchSize is how many packets are taken from a transport at a time: enough to
+// spread the cost of the lock and the system call, few enough to stay in cache.
+const batchSize = 64
 
-func newReader(tr Transport) *reader {
-	r := &reader{tr: tr}
-	if p, ok := tr.(PollTransport); ok && p.CanPoll() {
-		r.poll = p
-	}
-	return r
-}
-
-// recv waits for packets: it looks for a while if somebody waits for them and
-// they have been coming quickly, and then lets the kernel wake it.
-func (r *reader) recv(e *Engine, batch []Arrival) (int, error) {
-	if r.poll == nil {
-		return r.tr.Recv(batch)
-	}
-	start := e.now()
-	n, err := r.look(e, batch, start)
-	if n == 0 && err == nil {
-		n, err = r.tr.Recv(batch)
-	}
-	r.gap += (min(e.now()-start, maxGap) - r.gap) / 4
-	return n, err
-}
-
-// look polls while that is likely to be worth its while.
-func (r *reader) look(e *Engine, batch []Arrival, start time.Duration) (int, error) {
-	if r.gap > pollGap || start < r.notBefore || 2*int(readers.Load()) > runtime.GOMAXPROCS(0) {
-		return 0, nil
-	}
-	wanted := start // when somebody was last seen to wait
-	for last := start; ; {
-		n, err := r.poll.Poll(batch)
-		if n > 0 || err != nil {
-			return n, err
+// startReading has packets taken from all transports. If it fails, none are.
+func (e *Engine) startReading() error {
+	var plain []Transport
+	for _, tr := range e.transports {
+		p, ok := tr.(PollTransport)
+		if !ok || !p.CanPoll() || len(e.drivers) == maxDrivers {
+			plain = append(plain, tr)
+			continue
 		}
-		runtime.Gosched()
-		now := e.now()
-		if e.waiting.Load() > 0 {
-			wanted = now
+		d, err := newDriver(e, p)
+		if err != nil {
+			for _, d := range e.drivers {
+				d.close()
+			}
+			return err
 		}
-		switch {
-		case now-last > heldUp:
-			r.notBefore = now + afterHeldUp
-			return 0, nil
-		case now-start > pollTime || now-wanted > nextWait:
-			return 0, nil
-		}
-		last = now
+		e.drivers = append(e.drivers, d)
 	}
+	for _, tr := range plain {
+		e.goroutines.Go(func() { e.read(tr) })
+	}
+	e.rest()
+	return nil
 }
 
 // read feeds one transport's packets to the peers until it is closed.
 func (e *Engine) read(tr Transport) {
-	batch, r := make([]Arrival, batchSize), newReader(tr)
-	if r.poll != nil {
-		readers.Add(1)
-		defer readers.Add(-1)
-	}
+	batch := make([]Arrival, batchSize)
 	for {
-		n, err := r.recv(e, batch)
+		n, err := tr.Recv(batch)
 		if n > 0 {
 			e.arrived(tr, batch[:n])
 		}
@@ -115,5 +62,39 @@ func (e *Engine) read(tr Transport) {
 			case <-e.stop:
 			}
 		}
+	}
+}
+
+// await waits for a value on c, or for ctx, whose cause it returns. Others are to
+// be told of c already, and counted in e.waiting.
+func (e *Engine) await(ctx context.Context, c <-chan struct{}) error {
+	e.rest()
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Await waits for a value on c, or for ctx, whose cause it returns.
+func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
+	start := e.now()
+	e.drive(ctx, nil, c, start)
+	defer func() { e.waited(e.now() - start) }()
+	select {
+	case <-c:
+		return nil
+	default:
+	}
+	e.waiting.Add(1)
+	defer e.waiting.Add(-1)
+	return e.await(ctx, c)
+}
+
+// rest has the poller watch all transports.
+func (e *Engine) rest() {
+	for _, d := range e.drivers {
+		d.rest()
 	}
 }

@@ -124,31 +124,40 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	if r.ended.Load() {
 		return r.status, r.err
 	}
+	e, start := r.e, r.e.now()
+	e.drive(ctx, &r.ended, nil, start)
+	if !r.ended.Load() {
+		if err := r.sleep(ctx); err != nil {
+			return e.abandon(r, err)
+		}
+	}
+	e.waited(e.now() - start)
+	return r.status, r.err
+}
+
+// sleep waits for the request to end without looking for packets.
+func (r *Request) sleep(ctx context.Context) error {
 	c, ok := r.e.waiters.Get().(chan struct{})
 	if !ok {
 		c = make(chan struct{}, 1)
 	}
-	defer func() {
-		r.Notify(nil) // nobody sends to c from here on
-		select {
-		case <-c:
-		default:
-		}
-		r.e.waiters.Put(c)
-	}()
 	r.Notify(c)
+	err := r.e.await(ctx, c)
+	r.Notify(nil) // nobody sends to c from here on
 	select {
 	case <-c:
-		return r.status, r.err
-	case <-ctx.Done():
-		return r.e.abandon(r, context.Cause(ctx))
+	default:
 	}
+	r.e.waiters.Put(c)
+	return err
 }
 
 // Test reports whether the request has ended, and how.
 func (r *Request) Test() (Status, bool, error) {
 	if !r.ended.Load() {
-		return Status{}, false, nil
+		if r.e.glance(); !r.ended.Load() {
+			return Status{}, false, nil
+		}
 	}
 	return r.status, true, r.err
 }
@@ -186,13 +195,3 @@ func (r *Request) watch(c chan<- struct{}) {
 
 // Free gives the request's memory back.
 func (r *Request) Free() {}
-
-// Await waits for a value on c, or for ctx.
-func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
-	select {
-	case <-c:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

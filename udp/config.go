@@ -26,6 +26,9 @@ const (
 	sendBatch = 64
 )
 
+// MaxDatagram is the most bytes that a datagram can have over IPv4.
+const MaxDatagram = 65507
+
 // Config says which rank a Conn is, and how it treats its peers.
 type Config struct {
 	// Rank is the local rank, and Map says where it and its peers are.
@@ -38,6 +41,9 @@ type Config struct {
 	// NoOffload has every datagram go through the kernel alone, where it could
 	// cut long pieces and put them together again.
 	NoOffload bool
+	// Large tells of which peers datagrams of up to MaxDatagram bytes are taken
+	// and may be sent to. All others have protocol.MaxDatagram. Nil is none.
+	Large func(peer int) bool
 	// Pace returns how to pace the messages to a peer. It is asked for every
 	// DATA message, by the goroutine that sends. Nil paces none.
 	Pace func(peer int) Pacing
@@ -54,4 +60,16 @@ type Pacing struct {
 	// OverWords restricts pacing to messages of more words than this.
 	// Upstream's CPU library has 65,536.
 	OverWords uint32
+}
+
+func (c *Config) large(peer int) bool { return c.Large != nil && peer >= 0 && c.Large(peer) }
+
+// anyLarge reports whether some peer sends large datagrams.
+func (c *Config) anyLarge() bool {
+	for rank := range c.Map.Size() {
+		if c.large(rank) {
+			return true
+		}
+	}
+	return false
 }

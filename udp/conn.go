@@ -21,6 +21,9 @@ type Conn struct {
 
 	out []outgoing
 	in  []incoming
+	// lastPeer is what lastFrom was resolved to.
+	lastFrom netip.AddrPort
+	lastPeer int
 }
 
 var (
@@ -31,13 +34,14 @@ var (
 // Listen binds the rank to its own IP and port in the rank map. It returns a
 // *ListenError if the address cannot be had.
 func Listen(cfg Config) (*Conn, error) {
-	if cfg.NoOffload {
-		return listen(cfg, newSocketWithoutOffload)
-	}
 	return listen(cfg, newSocket)
 }
 
-func listen(cfg Config, open func(*net.UDPConn, []netip.AddrPort) (socket, error)) (*Conn, error) {
+// opener makes a socket of a net.UDPConn, which it owns from then on unless it
+// fails.
+type opener func(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error)
+
+func listen(cfg Config, open opener) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("udp: rank %d is not in the rank map", cfg.Rank)
 	}
@@ -58,7 +62,7 @@ func listen(cfg Config, open func(*net.UDPConn, []netip.AddrPort) (socket, error
 		return nil, bindfault.New("udp", cfg.Rank, cfg.Map, err)
 	}
 	udpConn := packetConn.(*net.UDPConn)
-	c := &Conn{cfg: cfg, local: addr, asked: cfg.ReceiveBuffer}
+	c := &Conn{cfg: cfg, local: addr, asked: cfg.ReceiveBuffer, lastPeer: mpe.UnknownPeer}
 	if err := c.setUp(udpConn, open); err != nil {
 		udpConn.Close()
 		return nil, fmt.Errorf("udp: setting up the socket of rank %d at %v: %w", cfg.Rank, addr, err)
@@ -70,7 +74,7 @@ func listen(cfg Config, open func(*net.UDPConn, []netip.AddrPort) (socket, error
 // within an int32.
 const maxReceiveBuffer = 1 << 29
 
-func (c *Conn) setUp(udpConn *net.UDPConn, open func(*net.UDPConn, []netip.AddrPort) (socket, error)) (err error) {
+func (c *Conn) setUp(udpConn *net.UDPConn, open opener) (err error) {
 	if c.granted, err = setReceiveBuffer(udpConn, c.asked); err != nil {
 		return fmt.Errorf("asking for a receive buffer of %d bytes: %w", c.asked, err)
 	}
@@ -78,7 +82,7 @@ func (c *Conn) setUp(udpConn *net.UDPConn, open func(*net.UDPConn, []netip.AddrP
 	for rank := range peers {
 		peers[rank] = c.cfg.Map.Addr(rank)
 	}
-	if c.sock, err = open(udpConn, peers); err != nil {
+	if c.sock, err = open(udpConn, peers, &c.cfg); err != nil {
 		return err
 	}
 	c.caps = c.sock.capabilities()

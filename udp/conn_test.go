@@ -17,10 +17,15 @@ import (
 )
 
 // sockets are the ways to use a socket that this system has.
-var sockets = map[string]func(*net.UDPConn, []netip.AddrPort) (socket, error){
-	"best":       newSocket,
-	"no offload": newSocketWithoutOffload,
-	"plain":      newPlainSocket,
+var sockets = map[string]opener{
+	"best": newSocket,
+	"no offload": func(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
+		cfg.NoOffload = true
+		return newSocket(conn, peers, cfg)
+	},
+	"plain": func(conn *net.UDPConn, peers []netip.AddrPort, _ *Config) (socket, error) {
+		return newPlainSocket(conn, peers)
+	},
 }
 
 func eachSocket(t *testing.T, test func(t *testing.T, open func(Config) (*Conn, error))) {
@@ -185,7 +190,7 @@ func TestListenErrors(t *testing.T) {
 func TestListenReleasesTheSocketOnFailure(t *testing.T) {
 	m := transporttest.Map(t, 1)
 	broken := errors.New("no socket today")
-	_, err := listen(Config{Map: m}, func(*net.UDPConn, []netip.AddrPort) (socket, error) { return nil, broken })
+	_, err := listen(Config{Map: m}, func(*net.UDPConn, []netip.AddrPort, *Config) (socket, error) { return nil, broken })
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), m.Addr(0).String()) {
 		t.Errorf("the error is %v", err)
 	}

@@ -15,8 +15,7 @@ import (
 // gathers their parts in the kernel. Package net has no such call, and
 // golang.org/x/net allocates for every datagram that arrives.
 type mmsgSocket struct {
-	conn  *net.UDPConn
-	raw   syscall.RawConn
+	*descriptor
 	peers []sockaddr
 	out   mmsgSend
 	in    mmsgRecv
@@ -38,17 +37,12 @@ type mmsgSend struct {
 	// tells the kernel where to cut it.
 	counts   [sendBatch]int
 	controls [sendBatch]segmentControl
-	// call is made once, so that passing it on does not allocate; todo and
-	// mayWait are its arguments, done and errno its results.
-	call       func(fd uintptr) bool
-	todo, done int
-	mayWait    bool
-	errno      syscall.Errno
+	todo     int // messages
 }
 
 // newMmsgSocket returns a plain socket where the kernel or a sandbox does not
 // have the calls.
-func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort, offload bool) (socket, error) {
+func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -56,7 +50,7 @@ func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort, offload bool) (soc
 	if !hasMmsg(raw) {
 		return newPlainSocket(conn, peers)
 	}
-	s := &mmsgSocket{conn: conn, raw: raw}
+	s := &mmsgSocket{}
 	for _, peer := range peers {
 		addr, err := newSockaddr(peer)
 		if err != nil {
@@ -65,17 +59,16 @@ func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort, offload bool) (soc
 		s.peers = append(s.peers, addr)
 	}
 	s.caps = capabilities{sendBatch: sendBatch, recvBatch: ringLen, canPoll: true}
-	if offload {
+	if !cfg.NoOffload {
 		s.caps.segments, s.caps.coalesces = hasSegments(raw), askCoalescing(raw)
 	}
 	s.segments = make([]bool, len(peers))
 	for i := range s.segments {
 		s.segments[i] = s.caps.segments
 	}
-	s.in.init(s.caps.coalesces)
-	s.out.call, s.in.call = s.out.sendmmsg, s.in.recvmmsg
-	s.in.look = func(fd uintptr) { s.in.recvmmsg(fd) }
-	return s, nil
+	s.in.init(s.caps.coalesces || cfg.anyLarge())
+	s.descriptor, err = take(conn)
+	return s, err
 }
 
 // hasMmsg tries both calls with no datagram.
@@ -93,12 +86,10 @@ func hasMmsg(raw syscall.RawConn) bool {
 
 func (s *mmsgSocket) capabilities() capabilities { return s.caps }
 
-func (s *mmsgSocket) close() error { return s.conn.Close() }
-
 func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 	o := &s.out
-	o.todo, o.mayWait = 0, mayWait
-	iov := 0
+	o.todo = 0
+	iov, bytes := 0, 0
 	for i := 0; i < len(out) && i < sendBatch; o.todo++ {
 		n := s.run(out[i:min(len(out), sendBatch)])
 		hdr := &o.msgs[o.todo].hdr
@@ -111,6 +102,7 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 				if len(part) > 0 {
 					o.iovs[iov].Base = unsafe.SliceData(part)
 					o.iovs[iov].SetLen(len(part))
+					bytes += len(part)
 					iov++
 				}
 			}
@@ -126,44 +118,51 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 		o.counts[o.todo] = n
 		i += n
 	}
-	err := s.raw.Write(o.call)
+	done, err := s.sendmmsg(bytes, mayWait)
 	// The parts are the caller's: keep no hold of them.
 	clear(o.iovs[:iov])
 	runtime.KeepAlive(out)
-	switch {
-	case err != nil:
-		return 0, err
-	case o.errno != 0 && o.counts[0] > 1 && refusesSegments(o.errno):
+	if err != nil && o.counts[0] > 1 && refusesSegments(err) {
 		// The way to this peer cannot be cut for, or not at this size: it is
 		// done here from now on, and the caller tries again.
 		s.segments[out[0].peer] = false
 		return 0, nil
-	case o.errno != 0:
-		return 0, o.errno
 	}
 	sent := 0
-	for _, n := range o.counts[:o.done] {
+	for _, n := range o.counts[:done] {
 		sent += n
 	}
-	return sent, nil
+	return sent, err
 }
 
-// sendmmsg reports false if it must wait for room in the socket's buffer.
-func (o *mmsgSend) sendmmsg(fd uintptr) bool {
-	for {
-		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&o.msgs[0])), uintptr(o.todo), unix.MSG_DONTWAIT, 0, 0)
-		switch {
-		case errno == unix.EINTR:
-			continue
-		case errno == unix.EAGAIN && o.mayWait:
-			return false
-		case errno == 0:
-			o.done, o.errno = int(n), 0
-		default:
-			o.done, o.errno = 0, errno
-		}
-		return true
+// longCall is how many bytes the kernel copies in a few microseconds. During a
+// raw system call the Go scheduler cannot give this thread's place to another.
+const longCall = 1 << 14
+
+// sendmmsg sends the messages, which have so many bytes, and returns how many of
+// them went.
+func (s *mmsgSocket) sendmmsg(bytes int, mayWait bool) (int, error) {
+	s.descriptor.out.Lock()
+	defer s.descriptor.out.Unlock()
+	call := unix.RawSyscall6
+	if bytes > longCall {
+		call = unix.Syscall6
 	}
+	for !s.closed.Load() {
+		n, _, errno := call(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out.msgs[0])), uintptr(s.out.todo), unix.MSG_DONTWAIT, 0, 0)
+		switch {
+		case errno == 0:
+			return int(n), nil
+		case errno == unix.EINTR:
+		case errno == unix.EAGAIN && mayWait:
+			if err := s.wait(unix.POLLOUT, -1); err != nil {
+				return 0, err
+			}
+		default:
+			return 0, errno
+		}
+	}
+	return 0, net.ErrClosed
 }
 
 // sockaddrLen is the size of a struct sockaddr_in6, the longer of the two.

@@ -1,7 +1,7 @@
 package udp
 
 import (
-	"syscall"
+	"net"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +14,7 @@ const (
 	pieceLen   = 1 << 16
 )
 
-// mmsgRecv receives by recvmmsg, into slots of its own.
+// mmsgRecv receives into slots of its own.
 type mmsgRecv struct {
 	msgs     []mmsghdr
 	iovs     []unix.Iovec
@@ -23,17 +23,15 @@ type mmsgRecv struct {
 	slots    [][]byte
 	// msgs[next:have], from byte off of the first, are not handed out yet.
 	next, off, have int
-
-	call  func(fd uintptr) bool
-	look  func(fd uintptr)
-	errno syscall.Errno
+	// busy: the last look found something, and so may the next find much.
+	busy bool
 }
 
-// init makes room for single datagrams, or for pieces that the kernel puts
-// together.
-func (r *mmsgRecv) init(coalesces bool) {
+// init makes room for single datagrams of the usual size, or for long ones and
+// pieces that the kernel puts together.
+func (r *mmsgRecv) init(long bool) {
 	slots, length := ringLen, slotLen
-	if coalesces {
+	if long {
 		slots, length = pieceSlots, pieceLen
 	}
 	r.msgs, r.iovs = make([]mmsghdr, slots), make([]unix.Iovec, slots)
@@ -53,54 +51,79 @@ func (r *mmsgRecv) init(coalesces bool) {
 }
 
 func (s *mmsgSocket) recv(in []incoming) (int, error) {
-	r := &s.in
-	if r.next == r.have {
-		if err := s.raw.Read(r.call); err != nil {
+	for {
+		n, err := s.poll(in)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		s.descriptor.in.Lock()
+		err = s.wait(unix.POLLIN, -1)
+		s.descriptor.in.Unlock()
+		if err != nil {
 			return 0, err
 		}
 	}
-	return r.hand(in)
 }
 
 func (s *mmsgSocket) poll(in []incoming) (int, error) {
 	r := &s.in
 	if r.next == r.have {
-		if err := s.raw.Control(r.look); err != nil {
+		if err := s.recvmmsg(); err != nil {
 			return 0, err
 		}
 	}
-	return r.hand(in)
+	return r.hand(in), nil
 }
 
-// recvmmsg reports false if it must wait for a datagram.
-func (r *mmsgRecv) recvmmsg(fd uintptr) bool {
-	for i := range r.msgs {
-		r.msgs[i].hdr.Namelen = sockaddrLen
-		r.msgs[i].hdr.SetControllen(len(r.controls[i]))
-	}
-	r.next, r.off, r.have, r.errno = 0, 0, 0, 0
-	for {
-		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.msgs[0])), uintptr(len(r.msgs)), unix.MSG_DONTWAIT, 0, 0)
+func (s *mmsgSocket) idle() bool { return s.in.next == s.in.have }
+
+func (s *mmsgSocket) wakeup() int { return s.fd }
+
+// recvmmsg takes what has arrived: one datagram if the last look was in vain, in
+// the cheaper call, and otherwise as many as there is room for.
+func (s *mmsgSocket) recvmmsg() error {
+	s.descriptor.in.Lock()
+	defer s.descriptor.in.Unlock()
+	r := &s.in
+	r.next, r.off, r.have = 0, 0, 0
+	for !s.closed.Load() {
+		var n uintptr
+		var errno unix.Errno
+		if r.busy {
+			for i := range r.msgs {
+				r.reset(i)
+			}
+			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0])), uintptr(len(r.msgs)), unix.MSG_DONTWAIT, 0, 0)
+		} else {
+			r.reset(0)
+			n, _, errno = unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0].hdr)), unix.MSG_DONTWAIT)
+			if errno == 0 {
+				r.msgs[0].len, n = uint32(n), 1
+			}
+		}
+		r.busy = errno == 0
 		switch errno {
 		case unix.EINTR:
-			continue
 		case unix.EAGAIN:
-			return false
+			return nil
 		case 0:
 			r.have = int(n)
+			return nil
 		default:
-			r.errno = errno
+			return errno
 		}
-		return true
 	}
+	return net.ErrClosed
+}
+
+// reset undoes what the kernel has written into a message.
+func (r *mmsgRecv) reset(i int) {
+	r.msgs[i].hdr.Namelen = sockaddrLen
+	r.msgs[i].hdr.SetControllen(len(r.controls[i]))
 }
 
 // hand describes as many of the datagrams that have arrived as there is room for.
-func (r *mmsgRecv) hand(in []incoming) (n int, err error) {
-	if r.errno != 0 {
-		err, r.errno = r.errno, 0
-		return 0, err
-	}
+func (r *mmsgRecv) hand(in []incoming) (n int) {
 	for n < len(in) && r.next < r.have {
 		msg := &r.msgs[r.next]
 		piece := r.slots[r.next][:min(int(msg.len), len(r.slots[r.next]))]
@@ -119,5 +142,5 @@ func (r *mmsgRecv) hand(in []incoming) (n int, err error) {
 			r.next, r.off = r.next+1, 0
 		}
 	}
-	return n, nil
+	return n
 }

@@ -62,8 +62,8 @@ func (s *mmsgSocket) run(out []outgoing) int {
 
 // refusesSegments reports whether an error is what the kernel says when it cannot
 // cut: no checksums in hardware, a path whose MTU is too small, or no such option.
-func refusesSegments(errno syscall.Errno) bool {
-	switch errno {
+func refusesSegments(err error) bool {
+	switch err {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
 		return true
 	}

@@ -36,7 +36,7 @@ func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
 	}
 }
 
-// CanPoll reports whether Poll may be called.
+// CanPoll reports whether the methods below may be called.
 func (c *Conn) CanPoll() bool { return c.caps.canPoll }
 
 // Poll is Recv, but returns 0 if nothing has arrived.
@@ -50,19 +50,38 @@ func (c *Conn) Poll(batch []mpe.Arrival) (int, error) {
 		return n, nil
 	case errors.Is(err, net.ErrClosed):
 		return 0, mpe.ErrTransportClosed
+	case isNews(err):
+		return 0, nil
 	}
-	return 0, nil // Recv reports what is no news
+	return 0, fmt.Errorf("udp: rank %d at %v cannot receive: %w", c.cfg.Rank, c.local, err)
 }
 
+// Wakeup returns the socket's descriptor.
+func (c *Conn) Wakeup() int { return c.sock.wakeup() }
+
+// Sleep reports whether Poll has returned all that it has taken from the system.
+func (c *Conn) Sleep() bool { return c.sock.idle() }
+
 func (c *Conn) arrival(in *incoming) mpe.Arrival {
-	a := mpe.Arrival{Kind: mpe.ArrivedDatagram, From: in.from, Bytes: in.bytes}
-	if in.cut || len(in.bytes) > maxArrival {
-		a.Kind = mpe.ArrivedTruncated
-		a.Bytes = in.bytes[:maxArrival]
+	if in.from != c.lastFrom { // most packets come from whom the last one came from
+		c.lastFrom = in.from
+		// A rank that is not known is rankmap.NoRank, which is mpe.UnknownPeer.
+		c.lastPeer, _ = c.cfg.Map.Resolve(in.from)
 	}
-	// A rank that is not known is rankmap.NoRank, which is mpe.UnknownPeer.
-	a.Peer, _ = c.cfg.Map.Resolve(in.from)
+	a := mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: c.lastPeer, From: in.from, Bytes: in.bytes}
+	if most := c.longest(a.Peer); in.cut || len(in.bytes) > most {
+		a.Kind = mpe.ArrivedTruncated
+		a.Bytes = in.bytes[:min(len(in.bytes), most)]
+	}
 	return a
+}
+
+// longest is the longest datagram that a peer may send, in bytes.
+func (c *Conn) longest(peer int) int {
+	if c.cfg.large(peer) {
+		return MaxDatagram
+	}
+	return maxArrival
 }
 
 // isNews reports whether err is about a datagram sent earlier, which the system
@@ -75,9 +94,3 @@ func isNews(err error) bool {
 	}
 	return false
 }
-
-// Wakeup returns the socket's descriptor.
-func (c *Conn) Wakeup() int { return -1 }
-
-// Sleep reports whether nothing has arrived.
-func (c *Conn) Sleep() bool { return true }

@@ -56,6 +56,8 @@ func (s *script) send(out []outgoing, mayWait bool) (int, error) {
 }
 
 func (s *script) poll([]incoming) (int, error) { return 0, nil }
+func (s *script) idle() bool                   { return true }
+func (s *script) wakeup() int                  { return -1 }
 
 func (s *script) recv(in []incoming) (int, error) {
 	now := s.step(1)

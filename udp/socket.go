@@ -17,9 +17,13 @@ type socket interface {
 	// recv waits for datagrams and returns how many entries it has filled in;
 	// at least one without an error. The bytes are valid until the next call.
 	recv(in []incoming) (int, error)
-	// poll is recv, but returns 0 if nothing has arrived. It is for sockets
-	// that canPoll.
+	// poll is recv, but returns 0 if nothing has arrived; idle reports that
+	// nothing is left of what an earlier call has taken from the system; and
+	// wakeup returns the descriptor that is readable when something arrives.
+	// They are for sockets that canPoll.
 	poll(in []incoming) (int, error)
+	idle() bool
+	wakeup() int
 	// close makes send and recv, also those in progress, return net.ErrClosed.
 	close() error
 }

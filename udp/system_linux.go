@@ -7,15 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newSocket is the best socket of this system.
-func newSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
-	return newMmsgSocket(conn, peers, true)
-}
-
-// newSocketWithoutOffload is the same, but every datagram goes through the kernel
-// alone.
-func newSocketWithoutOffload(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
-	return newMmsgSocket(conn, peers, false)
+// newSocket is the best socket of this system. It owns conn from here on, unless
+// it fails.
+func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
+	return newMmsgSocket(conn, peers, cfg)
 }
 
 // setReceiveBuffer asks for a receive buffer of the given size in bytes, and

@@ -8,7 +8,7 @@ import (
 )
 
 // newSocket is the only socket of this system.
-func newSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
+func newSocket(conn *net.UDPConn, peers []netip.AddrPort, _ *Config) (socket, error) {
 	return newPlainSocket(conn, peers)
 }
 
@@ -21,9 +21,4 @@ func setReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 		}
 	}
 	return 0, err
-}
-
-// newSocketWithoutOffload is the same.
-func newSocketWithoutOffload(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
-	return newSocket(conn, peers)
 }

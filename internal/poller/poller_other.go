@@ -1,0 +1,15 @@
+//go:build !linux
+
+package poller
+
+// Watch is a descriptor that is watched.
+type Watch struct{}
+
+// Add returns ErrUnsupported.
+func Add(int, Handler) (*Watch, error) { return nil, ErrUnsupported }
+
+// Arm does nothing.
+func (*Watch) Arm() error { return nil }
+
+// Remove does nothing.
+func (*Watch) Remove() {}

@@ -1,0 +1,80 @@
+package udp
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// descriptor is a socket that Go's network poller does not know. That poller
+// would wake a thread for every datagram, also while somebody looks for it: on
+// few cores it is the one who looks who makes room for that thread.
+type descriptor struct {
+	fd     int
+	closed atomic.Bool
+	// out and in are held while the descriptor is used, so that its number is
+	// not somebody else's in the meantime.
+	out, in sync.Mutex
+}
+
+// take makes a descriptor of its own of a socket, and closes conn.
+func take(conn *net.UDPConn) (*descriptor, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	d := &descriptor{}
+	if ctl := raw.Control(func(fd uintptr) {
+		d.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+	}); ctl != nil {
+		return nil, ctl
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.Close(); err != nil {
+		unix.Close(d.fd)
+		return nil, err
+	}
+	return d, nil
+}
+
+// wait waits until the socket is ready for what events say, or closed, or
+// limit has passed, which is for ever if it is negative. It is called with out
+// or in held.
+func (d *descriptor) wait(events int16, limit time.Duration) error {
+	ms := -1
+	if limit >= 0 {
+		ms = max(int(limit/time.Millisecond), 1)
+	}
+	for !d.closed.Load() {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(d.fd), Events: events}}, ms)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return err
+		case n > 0 && !d.closed.Load():
+			return nil
+		case n == 0:
+			return unix.EAGAIN
+		}
+	}
+	return net.ErrClosed
+}
+
+func (d *descriptor) close() error {
+	if d.closed.Swap(true) {
+		return net.ErrClosed
+	}
+	// It is an error for a socket without a peer, and wakes all the same
+	// whoever waits for this one.
+	_ = unix.Shutdown(d.fd, unix.SHUT_RDWR)
+	d.out.Lock()
+	defer d.out.Unlock()
+	d.in.Lock()
+	defer d.in.Unlock()
+	return unix.Close(d.fd)
+}
