@@ -12,7 +12,7 @@ import (
 // DATA is out still needs its payload for repeats, and a sender that has been
 // cleared will send, so its message is kept for the next receive.
 func (e *Engine) abandon(r *Request, cause error) (Status, error) {
-	e.mu.Lock()
+	e.lock()
 	defer e.mu.Unlock()
 	if r.ended.Load() { // while the lock was awaited
 		return r.status, r.err
@@ -30,7 +30,7 @@ func (e *Engine) abandon(r *Request, cause error) (Status, error) {
 // Cancel takes the request back, if that is still possible.
 func (r *Request) Cancel() {
 	e := r.e
-	e.mu.Lock()
+	e.lock()
 	defer e.mu.Unlock()
 	if r.ended.Load() {
 		return
@@ -59,7 +59,7 @@ func (e *Engine) takeBack(r *Request, ask bool) bool {
 	case p.sendq.remove(r):
 		return true
 	case r == p.sending:
-		acts, ok := p.pair.CancelSend(e.now(), r.id, e.acts[:0])
+		acts, ok := p.pair.CancelSend(e.at, r.id, e.acts[:0])
 		e.acts = acts
 		if ok {
 			p.sending = nil
@@ -112,7 +112,7 @@ func heirOf(r *Request) *Request {
 
 // waitError describes what r waits for.
 func (e *Engine) waitError(r *Request, cause error) *WaitError {
-	now := e.now()
+	now := e.at
 	w := &WaitError{cause: cause, Wait: handshake.Wait{ID: r.id, Local: uint32(e.rank), Since: r.posted}}
 	if r.peer >= 0 {
 		w.Remote = uint32(r.peer)

@@ -73,6 +73,8 @@ type Operation struct {
 	// AnyDatatype takes both. Only deployed nodes tell them apart.
 	Datatype    protocol.Datatype
 	AnyDatatype bool
+	// Blocking: the caller is about to wait for it and for nothing else.
+	Blocking bool
 }
 
 // Op is a posted operation. One goroutine at a time may wait for it.

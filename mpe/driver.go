@@ -21,17 +21,28 @@ type driver struct {
 
 	turn  atomic.Bool
 	armed atomic.Bool
-	// driven is when a caller last had the turn, on the engine's clock.
-	driven atomic.Int64
+	// visits counts how often a caller had the turn, and seen is what the poller
+	// has seen of that.
+	visits atomic.Uint32
+	seen   uint32
+
+	// interval is until the poller's next look, if it tends the transport.
+	interval time.Duration
 
 	// broken is until when not to ask a transport that has failed. Whoever has
 	// the turn uses it.
 	broken handshake.Instant
 }
 
-// recent is for how long after a caller had the turn he is expected to be back.
-// Arming and being woken by each of his packets would slow him down.
-const recent = 2 * poller.Period
+// tendFirst and tendMost are the times between two looks of the poller at a
+// transport whose packets callers take. Being woken by each of them would slow
+// them down, and so do looks on the same core; packets that come while the caller
+// does something else wait so long at most, and for no longer than twice tendMost
+// after he was here.
+const (
+	tendFirst = time.Millisecond
+	tendMost  = 4 * time.Millisecond
+)
 
 // maxDrivers is how many a bit mask has room for; an engine has three at most.
 const maxDrivers = 64
@@ -41,7 +52,6 @@ const backgroundBatches = 16
 
 func newDriver(e *Engine, tr PollTransport) (*driver, error) {
 	d := &driver{e: e, tr: tr, batch: make([]Arrival, batchSize)}
-	d.driven.Store(int64(-recent))
 	var err error
 	d.watch, err = poller.Add(tr.Wakeup(), d)
 	return d, err
@@ -94,41 +104,57 @@ func (d *driver) arm() {
 	for !d.tr.Sleep() && d.broken == 0 {
 		d.poll()
 	}
-	if !d.armed.Swap(true) {
-		if err := d.watch.Arm(); err != nil { // it cannot be: the descriptor is open
-			d.e.cfg.Observer.TransportError(d.e.rank, err)
-		}
+	if d.armed.Swap(true) {
+		return
 	}
+	if err := d.watch.Arm(); err != nil { // it cannot be: the descriptor is open
+		d.e.cfg.Observer.TransportError(d.e.rank, err)
+	}
+	d.e.setTimer()
 }
 
 // Ready implements poller.Handler.
-func (d *driver) Ready() bool {
+func (d *driver) Ready() time.Duration {
 	d.armed.Store(false)
+	d.interval = tendFirst
 	return d.background()
 }
 
 // Tend implements poller.Handler.
-func (d *driver) Tend() bool { return !d.armed.Load() && d.background() }
+func (d *driver) Tend() time.Duration {
+	if d.armed.Load() {
+		return 0
+	}
+	d.interval = min(2*d.interval, tendMost)
+	return d.background()
+}
 
-// background is what the poller does. It reports whether it is to be called
-// again; otherwise the transport is armed.
-func (d *driver) background() (again bool) {
+// background is what the poller does. It returns when it is to be called again,
+// if a caller was here since the last time; otherwise it arms the transport.
+func (d *driver) background() time.Duration {
 	if !d.take() {
-		return true
+		return d.interval
 	}
 	for range backgroundBatches {
 		if d.poll() == 0 {
 			break
 		}
 	}
+	d.e.tickIfDue(d.e.now())
+	visits := d.visits.Load()
+	visited := visits != d.seen
+	d.seen = visits
 	// A broken transport is readable all the time.
-	if d.broken != 0 || d.e.waiting.Load() == 0 && time.Duration(d.driven.Load()) > d.e.now()-recent {
+	if d.broken != 0 || visited && d.e.waiting.Load() == 0 {
 		d.leave()
-		return !d.armed.Load()
+		if d.armed.Load() {
+			return 0
+		}
+		return d.interval
 	}
 	d.arm()
 	d.turn.Store(false)
-	return false
+	return 0
 }
 
 // close ends it. The transport is still open.

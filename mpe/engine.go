@@ -41,6 +41,9 @@ type Config struct {
 	// Limits bounds the receives and messages that wait in each communicator.
 	// Messages have as much room as the extended peers have credit besides.
 	Limits match.Limits
+	// Crowded says that the host has more ranks than cores: whoever looks for
+	// packets then lets other processes run.
+	Crowded bool
 	// Observer is told of everything worth counting or logging; may be nil.
 	Observer Observer
 }
@@ -64,22 +67,32 @@ type Engine struct {
 	// a communicator.
 	maxUnexpected int
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// at is when the event at hand began: when mu was taken.
+	at     handshake.Instant
 	peers  []*peer
 	acts   []handshake.Action
 	xacts  []extended.Action
 	nextID handshake.ID
 	timer  *time.Timer
-	wakeAt handshake.Instant // what timer is set to, if wakeOn
-	wakeOn bool
-	drops  [handshake.NumReasons]uint64 // from addresses that are no peer's
-	state  runState
-	idle   chan struct{} // closed when draining and nothing is under way
+	// due is when tick is to be called, or never. The timer does so, unless the
+	// packets of some transport are taken by callers or the poller: they do.
+	due atomic.Int64
+	// timed are the peers that may have a deadline.
+	timed []*peer
+	drops [handshake.NumReasons]uint64 // from addresses that are no peer's
+	state runState
+	idle  chan struct{} // closed when draining and nothing is under way
 
 	// touched are the peers that settle is to look at, and accepts the
 	// messages whose senders it is to tell.
 	touched []*peer
 	accepts []*inbound
+	// corked: sends to some of the touched wait for company.
+	corked atomic.Bool
+	// retired are messages that have ended in the event at hand, and spare are
+	// for the next ones.
+	retired, spare []*inbound
 	// packets[:queued] wait to be sent to the peer at hand.
 	packets [packetBatch]Packet
 	queued  int
@@ -150,6 +163,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.timer = time.AfterFunc(time.Hour, e.tick)
 	e.timer.Stop()
+	e.due.Store(never)
 	if err := e.startReading(); err != nil {
 		return nil, fmt.Errorf("rank %d: %w", cfg.Rank, err)
 	}
@@ -164,7 +178,7 @@ func (e *Engine) Size() int { return len(e.peers) }
 
 // arrived takes a batch of packets.
 func (e *Engine) arrived(tr Transport, batch []Arrival) {
-	e.mu.Lock()
+	e.lock()
 	defer e.mu.Unlock()
 	if e.state == closed {
 		return
@@ -198,7 +212,8 @@ func (e *Engine) arrival(tr Transport, a *Arrival) {
 
 // arrivalExtended feeds a packet to an extended peer's state machine.
 func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
-	now := e.now()
+	now := e.at
+	p.burst = 0
 	switch a.Kind {
 	case ArrivedConnected:
 		e.xacts = p.conn.Reconnected(now, e.xacts[:0])
@@ -215,7 +230,7 @@ func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
 
 // arrivalPair feeds a packet to a handshake.
 func (e *Engine) arrivalPair(p *peer, a *Arrival) {
-	now := e.now()
+	now := e.at
 	switch a.Kind {
 	case ArrivedDatagram:
 		p.received(a.Bytes)
@@ -252,39 +267,6 @@ func (e *Engine) source(a *Arrival) *peer {
 	return e.peers[rank]
 }
 
-// tick lets every pair act on its time-outs.
-func (e *Engine) tick() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.wakeOn = false
-	if e.state == closed {
-		return
-	}
-	now := e.now()
-	for _, p := range e.peers {
-		if p == nil {
-			continue
-		}
-		if at, ok := p.deadline(); ok && at <= now {
-			if p.conn != nil {
-				e.xacts = p.conn.Tick(now, e.xacts[:0])
-				e.actExtended(p, nil)
-			} else {
-				e.acts = p.pair.Tick(now, e.acts[:0])
-				e.act(p, nil)
-			}
-		}
-	}
-	e.settle()
-	// The timer may have run off for a deadline that has moved: set it to the
-	// earliest of all.
-	for _, p := range e.peers {
-		if p != nil {
-			e.wakeFor(p)
-		}
-	}
-}
-
 // touch has settle look at a peer.
 func (e *Engine) touch(p *peer) {
 	if !p.touched {
@@ -303,7 +285,7 @@ func (e *Engine) settle() {
 	for i := 0; i < len(e.touched); i++ {
 		p := e.touched[i]
 		if p.conn != nil {
-			e.xacts = p.conn.Flush(e.now(), e.xacts[:0])
+			e.xacts = p.conn.Flush(e.at, e.xacts[:0])
 			e.actExtended(p, nil)
 		}
 		e.wakeFor(p)
@@ -311,20 +293,13 @@ func (e *Engine) settle() {
 	}
 	clear(e.touched)
 	e.touched = e.touched[:0]
+	if e.corked.Load() {
+		e.corked.Store(false)
+	}
+	e.recycle()
 	if e.state == draining && e.idle != nil && !e.busy() {
 		close(e.idle)
 		e.idle = nil
-	}
-}
-
-// wakeFor sets the timer for a peer's deadline. A timer that runs off early
-// finds nothing to do and is set again, which costs less than moving it back at
-// every packet.
-func (e *Engine) wakeFor(p *peer) {
-	at, ok := p.deadline()
-	if ok && (!e.wakeOn || at < e.wakeAt) {
-		e.timer.Reset(max(at-e.now(), 0))
-		e.wakeAt, e.wakeOn = at, true
 	}
 }
 
@@ -338,7 +313,7 @@ func (e *Engine) busy() bool {
 // posted fails with ErrClosed and the transports are closed. It returns ctx's
 // error if something had to be cut off.
 func (e *Engine) Close(ctx context.Context) error {
-	e.mu.Lock()
+	e.lock()
 	if e.state == closed {
 		e.mu.Unlock()
 		return nil
@@ -363,7 +338,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 	}
 
-	e.mu.Lock()
+	e.lock()
 	e.state, e.idle = closed, nil
 	close(e.stop)
 	e.timer.Stop()

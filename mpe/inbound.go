@@ -82,6 +82,7 @@ func (e *Engine) deliver(in *inbound) {
 		in.p.recvsDone++
 	}
 	e.finish(r, err)
+	e.retire(in)
 }
 
 // keepTag gives a message from a peer that carries no tags the tag of the

@@ -23,21 +23,16 @@ type outbound struct {
 }
 
 // sent notes the steps of the message that a packet stands for.
-func (o *outbound) sent(h *protocol.ExtHeader, length int64, now func() handshake.Instant) {
+func (o *outbound) sent(h *protocol.ExtHeader, length int64, now handshake.Instant) {
 	switch {
 	case h.Type == protocol.SendRequest && o.phases.Request == 0:
-		o.phases.Request = now()
+		o.phases.Request = now
 	case h.Type == protocol.Data:
-		first, last := o.phases.Clear == 0, int64(h.Offset)+length == o.length
-		if !first && !last {
-			return
+		if o.phases.Clear == 0 {
+			o.phases.Clear = now
 		}
-		at := now()
-		if first {
-			o.phases.Clear = at
-		}
-		if last {
-			o.phases.Data = at
+		if int64(h.Offset)+length == o.length {
+			o.phases.Data = now
 		}
 	}
 }

@@ -14,8 +14,11 @@ type peer struct {
 	rank int
 	cfg  Peer
 	tr   Transport
-	// touched: something happened that settle has to look at.
-	touched bool
+	// touched: something happened that settle has to look at. timed: it is among
+	// the engine's timed.
+	touched, timed bool
+	// burst counts the sends posted since anything else has happened.
+	burst int
 
 	pair *handshake.Pair
 	// sending and recving are handed to the pair; sendq waits behind sending
@@ -27,8 +30,9 @@ type peer struct {
 
 	conn    *extended.Conn
 	packets PacketTransport
+	paced   PacedTransport // nil if nothing is
 	outs    outbox
-	ins     map[extended.Message]*inbound
+	ins     inbox
 
 	header     [protocol.HeaderLen]byte
 	writing    bool       // a goroutine is writing to the peer
@@ -52,6 +56,7 @@ type peer struct {
 
 func newPeer(rank int, cfg Peer) (*peer, error) {
 	p := &peer{rank: rank, cfg: cfg, tr: cfg.Transport}
+	p.paced, _ = cfg.Transport.(PacedTransport)
 	if cfg.Extended == nil {
 		p.pair = handshake.New(cfg.Handshake)
 		return p, nil
@@ -62,7 +67,6 @@ func newPeer(rank int, cfg Peer) (*peer, error) {
 	}
 	p.packets = packets
 	p.conn = extended.New(*cfg.Extended)
-	p.ins = map[extended.Message]*inbound{}
 	return p, nil
 }
 

@@ -11,7 +11,7 @@ import (
 func (e *Engine) sendExtended(r *Request) {
 	p := r.p
 	r.out = p.outs.add(r)
-	e.xacts = p.conn.Send(e.now(), extended.SendOp{
+	e.xacts = p.conn.Send(e.at, extended.SendOp{
 		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
 	}, e.xacts[:0])
 	e.actExtended(p, nil)
@@ -28,7 +28,7 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 			if act.ID != 0 {
 				o := p.outs.at(act.ID)
 				payload = o.buf[act.Offset : act.Offset+act.Length]
-				o.sent(&act.Header, act.Length, e.now)
+				o.sent(&act.Header, act.Length, e.at)
 			}
 			e.packet(p, &act.Header, payload)
 		case extended.TransmitAck:
@@ -43,7 +43,7 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 		case extended.Open:
 			e.opened(p, act)
 		case extended.Copy:
-			p.ins[act.Message].store(act.Offset, act.Payload)
+			p.ins.at(act.Message).store(act.Offset, act.Payload)
 		case extended.Arrived:
 			e.extendedArrived(p, act.Message)
 		case extended.Lost:
@@ -72,7 +72,7 @@ func (e *Engine) buffered(p *peer, id extended.ID) {
 	buf := e.buffers.get(len(o.buf))
 	copy(buf, o.buf)
 	o.buf, o.own, o.req = buf, true, nil
-	r.status.Phases.Start, r.status.Phases.Data = r.posted, e.now()
+	r.status.Phases.Start, r.status.Phases.Data = r.posted, e.at
 	e.finish(r, nil)
 }
 
@@ -89,7 +89,7 @@ func (e *Engine) extendedSent(p *peer, act *extended.Action) {
 	switch r := o.req; {
 	case r != nil:
 		r.status.Phases = o.phases
-		r.status.Phases.Start, r.status.Phases.Ack = r.posted, e.now()
+		r.status.Phases.Start, r.status.Phases.Ack = r.posted, e.at
 		e.finish(r, err)
 	case err != nil && !errors.Is(err, ErrCancelled):
 		// Its caller was told that it is on its way.
@@ -104,13 +104,14 @@ func (e *Engine) extendedSent(p *peer, act *extended.Action) {
 
 // opened announces a message.
 func (e *Engine) opened(p *peer, act *extended.Action) {
-	in := &inbound{
+	in := e.newInbound()
+	*in = inbound{
 		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,
 		p: p, num: act.Message, room: act.Length,
 	}
-	now := e.now()
+	now := e.at
 	in.phases.Start, in.phases.Request = now, now
-	p.ins[act.Message] = in
+	p.ins.add(act.Message, in)
 	if err := e.announce(in); err != nil {
 		// It cannot be: there is room for all that the peers have credit
 		// for. Its credit stays with it.
@@ -128,14 +129,14 @@ func (e *Engine) joinExtended(in *inbound, r *Request) {
 	e.takeOver(in, r)
 	if !in.accepted {
 		in.accepted = true
-		in.phases.Clear = e.now()
+		in.phases.Clear = e.at
 		if !in.own && !in.arrived {
 			in.room = min(in.bytes, int64(len(r.buf)))
 		}
 		e.accepts = append(e.accepts, in)
 	}
 	if in.arrived {
-		delete(in.p.ins, in.num)
+		in.p.ins.remove(in.num)
 		e.deliver(in)
 	}
 }
@@ -146,7 +147,7 @@ func (e *Engine) accept() {
 		in := e.accepts[i]
 		e.accepts[i] = nil
 		if p := in.p; p != nil {
-			e.xacts = p.conn.Accept(e.now(), in.num, in.room, e.xacts[:0])
+			e.xacts = p.conn.Accept(e.at, in.num, in.room, e.xacts[:0])
 			e.actExtended(p, nil)
 		}
 	}
@@ -154,22 +155,22 @@ func (e *Engine) accept() {
 }
 
 func (e *Engine) extendedArrived(p *peer, m extended.Message) {
-	in := p.ins[m]
+	in := p.ins.at(m)
 	in.arrived = true
-	in.phases.Data = e.now()
+	in.phases.Data = e.at
 	if in.req != nil {
-		delete(p.ins, m)
+		p.ins.remove(m)
 		e.deliver(in)
 	} else if in.accepted { // its receive was given up: it is complete, and no longer the peer's
-		delete(p.ins, m)
+		p.ins.remove(m)
 		in.p = nil
 	}
 }
 
 // lost ends a message that will never be complete.
 func (e *Engine) lost(p *peer, act *extended.Action) {
-	in := p.ins[act.Message]
-	delete(p.ins, act.Message)
+	in := p.ins.at(act.Message)
+	p.ins.remove(act.Message)
 	in.p = nil
 	if r := in.req; r != nil {
 		in.req = nil
@@ -185,7 +186,7 @@ func (e *Engine) lost(p *peer, act *extended.Action) {
 // takeBackExtended is takeBack for a send to an extended peer.
 func (e *Engine) takeBackExtended(r *Request, ask bool) bool {
 	p := r.p
-	acts, w := p.conn.Withdraw(e.now(), r.out, e.xacts[:0])
+	acts, w := p.conn.Withdraw(e.at, r.out, e.xacts[:0])
 	e.xacts = acts
 	e.actExtended(p, nil)
 	if w == extended.Gone {
@@ -216,7 +217,7 @@ func (e *Engine) failExtended(p *peer, err error) {
 			e.finish(r, err)
 		}
 	}
-	for _, in := range p.ins {
+	for in := range p.ins.all {
 		if r := in.req; r != nil {
 			in.req = nil
 			e.finish(r, err)

@@ -54,7 +54,7 @@ func (e *Engine) nextSend(p *peer) {
 		}
 		op := handshake.SendOp{ID: r.id, Words: r.words(), Datatype: r.datatype, Tag: uint8(r.tag)}
 		p.sending = r
-		acts, err := p.pair.Send(e.now(), op, e.acts)
+		acts, err := p.pair.Send(e.at, op, e.acts)
 		e.acts = acts
 		if err != nil {
 			p.sending = nil
@@ -81,7 +81,8 @@ func (e *Engine) sawRequest(p *peer) bool {
 	if old != nil { // replaced by another
 		e.matcher(old.comm).RemoveUnexpected(old.handle)
 	}
-	in := &inbound{source: p.rank, tag: int32(h.Tag), bytes: UnknownLength, datatype: h.Call.Datatype(), p: p}
+	in := e.newInbound()
+	*in = inbound{source: p.rank, tag: int32(h.Tag), bytes: UnknownLength, datatype: h.Call.Datatype(), p: p}
 	in.phases.Start, in.phases.Request = at, at
 	p.announced = in
 	if err := e.announce(in); err != nil {
@@ -98,7 +99,7 @@ func (e *Engine) joinPair(in *inbound, r *Request) {
 	p.recving = r
 	r.in = in
 	e.touch(p)
-	acts, err := p.pair.Recv(e.now(), handshake.RecvOp{
+	acts, err := p.pair.Recv(e.at, handshake.RecvOp{
 		ID: r.id, Words: r.words(), Datatype: r.datatype, Any: r.anyDatatype, Tag: uint8(in.tag),
 	}, e.acts)
 	e.acts = acts
@@ -136,6 +137,7 @@ func (e *Engine) recvDone(p *peer, act handshake.Action) {
 		if act.Err == nil {
 			p.recvsDone++
 		}
+		e.retire(r.in)
 		e.finish(r, act.Err)
 	case act.Err == nil:
 		// It arrived for a receive that was given up: it goes to the next

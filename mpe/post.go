@@ -47,10 +47,14 @@ func (e *Engine) Irecv(src int, buf []byte, opts Options) (*Request, error) {
 // Send sends data to rank dst. It returns when a cloudfpga or v0.9 peer has
 // acknowledged the message, or when data may be used again otherwise.
 func (e *Engine) Send(ctx context.Context, dst int, data []byte, opts Options) (Status, error) {
-	r, err := e.Isend(dst, data, opts)
+	opts.AnyTag = false
+	op := opts.operation(OpSend, dst, data)
+	op.Blocking = true
+	r, err := e.post(op)
 	if err != nil {
 		return Status{}, err
 	}
+	defer r.Free()
 	return r.Wait(ctx)
 }
 
@@ -61,6 +65,7 @@ func (e *Engine) Recv(ctx context.Context, src int, buf []byte, opts Options) (S
 	if err != nil {
 		return Status{}, err
 	}
+	defer r.Free()
 	return r.Wait(ctx)
 }
 
@@ -77,7 +82,8 @@ func (e *Engine) post(op Operation) (*Request, error) {
 	if err := e.check(&op); err != nil {
 		return nil, err
 	}
-	r := &Request{
+	r := requests.Get().(*Request)
+	*r = Request{
 		e: e, kind: op.Kind, peer: op.Peer, tag: int32(op.Tag), comm: op.Comm,
 		datatype: op.Datatype, anyDatatype: op.AnyDatatype, buf: op.Buf,
 	}
@@ -85,13 +91,13 @@ func (e *Engine) post(op Operation) (*Request, error) {
 	if op.Peer != AnySource {
 		r.p = e.peers[op.Peer]
 	}
-	e.mu.Lock()
+	e.lock()
 	defer e.mu.Unlock()
 	if e.state != running {
 		return nil, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 	}
 	e.nextID++
-	r.id, r.posted = e.nextID, e.now()
+	r.id, r.posted = e.nextID, e.at
 	var err error
 	switch {
 	case op.Kind == OpRecv:
@@ -100,6 +106,9 @@ func (e *Engine) post(op Operation) (*Request, error) {
 		err = e.sendSelf(r)
 	case r.p.conn != nil:
 		e.sendExtended(r)
+		if !op.Blocking && e.cork(r.p) {
+			return r, nil
+		}
 	default:
 		r.p.sendq.push(r)
 		e.nextSend(r.p)

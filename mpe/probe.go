@@ -24,7 +24,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 	}
 	var mine *probe
 	looked := false
-	e.mu.Lock()
+	e.lock()
 	for {
 		if e.state != running {
 			e.endProbe(mine)
@@ -48,7 +48,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 			e.mu.Unlock()
 			e.glance()
 			looked = true
-			e.mu.Lock()
+			e.lock()
 			continue
 		}
 		if mine == nil {
@@ -57,7 +57,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 		}
 		e.mu.Unlock()
 		err := e.Await(ctx, mine.found)
-		e.mu.Lock()
+		e.lock()
 		if err != nil {
 			e.endProbe(mine)
 			e.mu.Unlock()

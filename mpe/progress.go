@@ -69,6 +69,8 @@ func (e *Engine) read(tr Transport) {
 // be told of c already, and counted in e.waiting.
 func (e *Engine) await(ctx context.Context, c <-chan struct{}) error {
 	e.rest()
+	start := e.now()
+	defer func() { e.waited(e.now() - start) }()
 	select {
 	case <-c:
 		return nil
@@ -79,9 +81,7 @@ func (e *Engine) await(ctx context.Context, c <-chan struct{}) error {
 
 // Await waits for a value on c, or for ctx, whose cause it returns.
 func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
-	start := e.now()
-	e.drive(ctx, nil, c, start)
-	defer func() { e.waited(e.now() - start) }()
+	e.drive(ctx, nil, c)
 	select {
 	case <-c:
 		return nil

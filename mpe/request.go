@@ -2,6 +2,7 @@ package mpe
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -107,13 +108,15 @@ func (e *Engine) finish(r *Request, err error) {
 	r.err = err
 	e.cfg.Observer.Done(e.rank, r.status, err)
 	r.buf, r.in = nil, nil
+	waiter := r.waiter
+	r.watch(nil)
+	// Whoever sees this may free the request.
 	r.ended.Store(true)
-	if r.waiter != nil {
+	if waiter != nil {
 		select {
-		case r.waiter <- struct{}{}:
+		case waiter <- struct{}{}:
 		default:
 		}
-		r.watch(nil)
 	}
 }
 
@@ -124,14 +127,12 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	if r.ended.Load() {
 		return r.status, r.err
 	}
-	e, start := r.e, r.e.now()
-	e.drive(ctx, &r.ended, nil, start)
+	r.e.drive(ctx, &r.ended, nil)
 	if !r.ended.Load() {
 		if err := r.sleep(ctx); err != nil {
-			return e.abandon(r, err)
+			return r.e.abandon(r, err)
 		}
 	}
-	e.waited(e.now() - start)
 	return r.status, r.err
 }
 
@@ -143,7 +144,9 @@ func (r *Request) sleep(ctx context.Context) error {
 	}
 	r.Notify(c)
 	err := r.e.await(ctx, c)
-	r.Notify(nil) // nobody sends to c from here on
+	r.e.mu.Lock()
+	r.watch(nil) // nobody sends to c from here on
+	r.e.mu.Unlock()
 	select {
 	case <-c:
 	default:
@@ -193,5 +196,14 @@ func (r *Request) watch(c chan<- struct{}) {
 	r.waiter = c
 }
 
-// Free gives the request's memory back.
-func (r *Request) Free() {}
+// requests are for reuse.
+var requests = sync.Pool{New: func() any { return new(Request) }}
+
+// Free gives the memory of a request that has ended back.
+func (r *Request) Free() {
+	if !r.ended.Load() {
+		return // its buffer is in use: it is the garbage collector's
+	}
+	*r = Request{}
+	requests.Put(r)
+}

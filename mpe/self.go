@@ -7,7 +7,8 @@ const maxEager = 64 << 10
 
 // sendSelf sends a message to this rank.
 func (e *Engine) sendSelf(r *Request) error {
-	in := &inbound{
+	in := e.newInbound()
+	*in = inbound{
 		source: e.rank, comm: r.comm, tag: r.tag, bytes: int64(len(r.buf)), room: math.MaxInt64,
 		datatype: r.datatype, local: r,
 	}
@@ -34,7 +35,7 @@ func (e *Engine) joinSelf(in *inbound, r *Request) {
 	s := in.local
 	in.local = nil
 	in.req, in.buf = r, r.buf
-	in.phases.Data, in.arrived = e.now(), true
+	in.phases.Data, in.arrived = e.at, true
 	in.store(0, s.buf)
 	e.finish(s, nil)
 	e.deliver(in)

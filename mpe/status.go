@@ -128,10 +128,10 @@ type ParkedSnapshot struct {
 
 // Snapshot reports what the rank is doing.
 func (e *Engine) Snapshot() Snapshot {
-	e.mu.Lock()
+	e.lock()
 	defer e.mu.Unlock()
 	s := Snapshot{Rank: e.rank, Size: len(e.peers), Dropped: countReasons(&e.drops)}
-	now := e.now()
+	now := e.at
 	place := make([]int, len(e.peers)) // of a rank in s.Peers
 	for rank, p := range e.peers {
 		place[rank] = -1
@@ -233,7 +233,7 @@ func (e *Engine) extendedSnapshot(s *PeerSnapshot, p *peer, now handshake.Instan
 		}
 		return true
 	})
-	for _, in := range p.ins {
+	for in := range p.ins.all {
 		if in.req == nil {
 			continue
 		}
@@ -279,9 +279,9 @@ type Waiting struct {
 // Waits returns what has waited for at least the given time: messages that are
 // on the move or announced, and the oldest posted receive of each source.
 func (e *Engine) Waits(atLeast time.Duration) []Waiting {
-	e.mu.Lock()
+	e.lock()
 	defer e.mu.Unlock()
-	now := e.now()
+	now := e.at
 	var ws []Waiting
 	add := func(w handshake.Wait, text string) {
 		if now-w.Since >= atLeast {
@@ -296,7 +296,7 @@ func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 				add(sendWait(st), p.describeSend(st, now))
 				return st.State != extended.Queued // one that waits speaks for those behind it
 			})
-			for _, in := range p.ins {
+			for in := range p.ins.all {
 				if in.req != nil {
 					w := e.recvWait(in)
 					add(w, w.Describe(now))
@@ -342,7 +342,7 @@ func (e *Engine) Reset(rank int) error {
 	if rank < 0 || rank >= len(e.peers) || rank == e.rank {
 		return fmt.Errorf("rank %d: %w", rank, ErrRank)
 	}
-	e.mu.Lock()
+	e.lock()
 	defer e.mu.Unlock()
 	if p := e.peers[rank]; p.pair != nil {
 		p.pair.Reset()

@@ -34,15 +34,25 @@ func (e *Engine) transmit(p *peer, act handshake.Action) {
 	p.sendFailed(e, p.tr.SendHeader(p.rank, p.header[:]))
 }
 
+// slow reports whether a message is written by a goroutine of its own: a long one
+// to a stream, and one that is spread over time.
+func (p *peer) slow(bytes int) bool {
+	if p.tr.Reliable() {
+		return bytes >= longWrite
+	}
+	return p.paced != nil && p.paced.Paced(p.rank, bytes)
+}
+
 // transmitData sends a DATA message. Towards a datagram socket, which does not
 // push back, it does so at once.
 func (e *Engine) transmitData(p *peer, act handshake.Action) {
 	payload := p.sending.buf
 	p.cfg.Handshake.Profile.Put(p.header[:], act.Header)
 	p.sent(protocol.Data, protocol.HeaderLen+len(payload))
-	if !p.writing && (!p.tr.Reliable() || len(payload) < longWrite) {
+	if !p.writing && !p.slow(len(payload)) {
 		p.sendFailed(e, p.tr.SendData(p.rank, p.header[:], payload, p.cfg.Handshake.Shape))
-		p.pair.DataSent(e.now())
+		e.at = e.now()
+		p.pair.DataSent(e.at)
 		return
 	}
 	// The payload is the caller's again as soon as the request ends, which
@@ -56,7 +66,7 @@ func (e *Engine) transmitData(p *peer, act handshake.Action) {
 
 // write sends what waits for a peer, without the lock, until nothing is left.
 func (e *Engine) write(p *peer) {
-	e.mu.Lock()
+	e.lock()
 	defer e.mu.Unlock()
 	for e.state != closed && len(p.behind) > 0 {
 		out := p.behind[0]
@@ -68,10 +78,11 @@ func (e *Engine) write(p *peer) {
 		} else {
 			err = p.tr.SendHeader(p.rank, out.header[:])
 		}
-		e.mu.Lock()
+		e.lock()
 		p.sendFailed(e, err)
 		if out.data {
-			p.pair.DataSent(e.now())
+			e.at = e.now()
+			p.pair.DataSent(e.at)
 			e.settle()
 		}
 	}
@@ -80,3 +91,9 @@ func (e *Engine) write(p *peer) {
 
 // now is the engine's clock: time since it started.
 func (e *Engine) now() handshake.Instant { return time.Since(e.epoch) }
+
+// lock takes the lock for an event.
+func (e *Engine) lock() {
+	e.mu.Lock()
+	e.at = e.now()
+}

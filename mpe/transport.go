@@ -11,8 +11,8 @@ import (
 // by this interface alone; packages udp and tcp implement it.
 //
 // Recv is called by one goroutine, and runs concurrently with the Send methods.
-// Of those, a transport that is not Reliable sees one call at a time; a Reliable
-// one sees one at a time per peer. Close may be called by anyone, and makes a
+// Of those, a transport that is not Reliable sees one call at a time, but for paced
+// messages; a Reliable one sees one at a time per peer. Close may be called by anyone, and makes a
 // Recv in progress return ErrTransportClosed and a Send fail.
 type Transport interface {
 	// LocalAddr is the address the rank is bound to.
@@ -94,6 +94,15 @@ type PollTransport interface {
 	// readable. It reports false if something has arrived that Poll has not
 	// returned: then it is to be called first. It is called as Poll is.
 	Sleep() bool
+}
+
+// PacedTransport is a Transport that spreads messages to some peers over time.
+type PacedTransport interface {
+	Transport
+	// Paced reports whether SendData does so with a message of so many bytes
+	// to a peer. It may run concurrently with other Send methods then, except
+	// those to the same peer.
+	Paced(peer, bytes int) bool
 }
 
 // PacketTransport is a Transport that carries the packets of the extended

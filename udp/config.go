@@ -54,8 +54,8 @@ type Config struct {
 // datagram that it drops damages the message for good.
 type Pacing struct {
 	// PerDatagram is the time from the start of one datagram to the start of
-	// the next; 0 sends as fast as the network takes it. A paced sender
-	// occupies its CPU.
+	// the next, on average: up to 128 may follow each other closely. 0 sends
+	// as fast as the network takes it.
 	PerDatagram time.Duration
 	// OverWords restricts pacing to messages of more words than this.
 	// Upstream's CPU library has 65,536.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 
 	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -19,8 +20,12 @@ type Conn struct {
 	// asked and granted are the receive buffer's size in bytes.
 	asked, granted int
 
-	out []outgoing
-	in  []incoming
+	// sending guards out, buckets and sock.send.
+	sending sync.Mutex
+	out     []outgoing
+	buckets []bucket // by peer
+
+	in []incoming
 	// lastPeer is what lastFrom was resolved to.
 	lastFrom netip.AddrPort
 	lastPeer int
@@ -29,6 +34,7 @@ type Conn struct {
 var (
 	_ mpe.PacketTransport = (*Conn)(nil)
 	_ mpe.PollTransport   = (*Conn)(nil)
+	_ mpe.PacedTransport  = (*Conn)(nil)
 )
 
 // Listen binds the rank to its own IP and port in the rank map. It returns a
@@ -87,6 +93,7 @@ func (c *Conn) setUp(udpConn *net.UDPConn, open opener) (err error) {
 	}
 	c.caps = c.sock.capabilities()
 	c.out = make([]outgoing, c.caps.sendBatch)
+	c.buckets = make([]bucket, len(peers))
 	c.in = make([]incoming, c.caps.recvBatch)
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // mmsgSocket moves many datagrams a system call, by sendmmsg and recvmmsg, and
@@ -18,6 +20,7 @@ type mmsgSocket struct {
 	*descriptor
 	peers []sockaddr
 	out   mmsgSend
+	one   [maxOne]byte // what sendOne sends
 	in    mmsgRecv
 	// segments says to which peers the kernel cuts for us.
 	segments []bool
@@ -87,6 +90,13 @@ func hasMmsg(raw syscall.RawConn) bool {
 func (s *mmsgSocket) capabilities() capabilities { return s.caps }
 
 func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
+	if len(out) == 1 {
+		if did, err := s.sendOne(&out[0], mayWait); did && err == nil {
+			return 1, nil
+		} else if did {
+			return 0, err
+		}
+	}
 	o := &s.out
 	o.todo = 0
 	iov, bytes := 0, 0
@@ -133,6 +143,41 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 		sent += n
 	}
 	return sent, err
+}
+
+// maxOne is the longest datagram for which a copy costs less than to have the
+// kernel gather it.
+const maxOne = protocol.MaxDatagram
+
+// sendOne sends one datagram in the cheaper call. It reports false, and has done
+// nothing, if that is not for this one.
+func (s *mmsgSocket) sendOne(out *outgoing, mayWait bool) (bool, error) {
+	if out.len() > maxOne {
+		return false, nil
+	}
+	n := 0
+	for _, part := range out.parts {
+		n += copy(s.one[n:], part)
+	}
+	peer := &s.peers[out.peer]
+	s.descriptor.out.Lock()
+	defer s.descriptor.out.Unlock()
+	for !s.closed.Load() {
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(&s.one[0])), uintptr(n), unix.MSG_DONTWAIT,
+			uintptr(unsafe.Pointer(&peer.raw[0])), uintptr(peer.len))
+		switch {
+		case errno == 0:
+			return true, nil
+		case errno == unix.EINTR:
+		case errno == unix.EAGAIN && mayWait:
+			if err := s.wait(unix.POLLOUT, -1); err != nil {
+				return true, err
+			}
+		default:
+			return true, errno
+		}
+	}
+	return true, net.ErrClosed
 }
 
 // longCall is how many bytes the kernel copies in a few microseconds. During a

@@ -23,8 +23,8 @@ type mmsgRecv struct {
 	slots    [][]byte
 	// msgs[next:have], from byte off of the first, are not handed out yet.
 	next, off, have int
-	// busy: the last look found something, and so may the next find much.
-	busy bool
+	// hits counts the looks in a row that found something.
+	hits int
 }
 
 // init makes room for single datagrams of the usual size, or for long ones and
@@ -79,8 +79,8 @@ func (s *mmsgSocket) idle() bool { return s.in.next == s.in.have }
 
 func (s *mmsgSocket) wakeup() int { return s.fd }
 
-// recvmmsg takes what has arrived: one datagram if the last look was in vain, in
-// the cheaper call, and otherwise as many as there is room for.
+// recvmmsg takes what has arrived: one datagram, in the cheaper call, unless there
+// have been several.
 func (s *mmsgSocket) recvmmsg() error {
 	s.descriptor.in.Lock()
 	defer s.descriptor.in.Unlock()
@@ -89,7 +89,7 @@ func (s *mmsgSocket) recvmmsg() error {
 	for !s.closed.Load() {
 		var n uintptr
 		var errno unix.Errno
-		if r.busy {
+		if r.hits > 1 {
 			for i := range r.msgs {
 				r.reset(i)
 			}
@@ -101,12 +101,13 @@ func (s *mmsgSocket) recvmmsg() error {
 				r.msgs[0].len, n = uint32(n), 1
 			}
 		}
-		r.busy = errno == 0
 		switch errno {
 		case unix.EINTR:
 		case unix.EAGAIN:
+			r.hits = 0
 			return nil
 		case 0:
+			r.hits++
 			r.have = int(n)
 			return nil
 		default:

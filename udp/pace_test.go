@@ -5,44 +5,52 @@ import (
 	"time"
 )
 
-func TestPacerKeepsToTheSchedule(t *testing.T) {
-	const us = time.Microsecond
-	p := pacer{every: 10 * us}
+func TestBucket(t *testing.T) {
+	const every, us = 10 * time.Microsecond, time.Microsecond
 	begin := time.Unix(1000, 0)
-	for i, tt := range []struct{ now, slot time.Duration }{
-		{0, 0},
-		{2 * us, 10 * us},
-		{10 * us, 20 * us},
-		{23 * us, 30 * us},
-		{44 * us, 40 * us},   // late by less than a slot: no drift
-		{45 * us, 50 * us},   //
-		{75 * us, 75 * us},   // late by more: a new schedule, no burst
-		{76 * us, 85 * us},   //
-		{105 * us, 105 * us}, // late by exactly one
+	var b bucket
+	for i, tt := range []struct {
+		now  time.Duration
+		want int
+		wait time.Duration
+	}{
+		{0, 100, 0},                  // full at first
+		{0, 10, 0},                   // 18 left
+		{0, 64, (64 - 18) * every},   // all or nothing
+		{0, 18, 0},                   //
+		{0, 1, every},                //
+		{9 * us, 1, us},              //
+		{10 * us, 1, 0},              //
+		{650*us - 1, 64, 1},          //
+		{650 * us, 64, 0},            //
+		{650*us + 100*every, 100, 0}, // it has gone on filling
+		{time.Hour, 128, 0},          // and has a depth
+		{time.Hour, 64, 64 * every},  //
 	} {
-		if got := p.slot(begin.Add(tt.now)).Sub(begin); got != tt.slot {
-			t.Errorf("%d: slot at %v, want %v", i, got, tt.slot)
+		if wait := b.take(begin.Add(tt.now), every, tt.want); wait != tt.wait {
+			t.Errorf("%d: %d: wait %v, want %v", i, tt.want, wait, tt.wait)
 		}
 	}
 }
 
-func TestPacerWaits(t *testing.T) {
-	p := pacer{every: 3 * coarse}
-	begin := time.Now()
-	for range 3 {
-		p.wait()
-	}
-	if took := time.Since(begin); took < 6*coarse {
-		t.Errorf("three slots of %v took %v", p.every, took)
-	}
-}
-
-func TestNoPacingDoesNotWait(t *testing.T) {
-	var p pacer
-	for range 1000 {
-		p.wait()
-	}
-	if !p.next.IsZero() {
-		t.Error("the zero pacer has a schedule")
+// Over a long time the bucket lets through what it fills by, whatever the waits
+// come to in truth.
+func TestBucketKeepsTheRate(t *testing.T) {
+	const every, batch = 1100 * time.Nanosecond, 64
+	for _, late := range []time.Duration{0, time.Microsecond, 60 * time.Microsecond} {
+		var b bucket
+		begin := time.Unix(1000, 0)
+		now, sent := begin, 0
+		for sent < 100_000 {
+			if wait := b.take(now, every, batch); wait > 0 {
+				now = now.Add(wait + late)
+				continue
+			}
+			sent += batch
+		}
+		took, floor := now.Sub(begin), time.Duration(sent-bucketDepth)*every
+		if took < floor || took > floor+floor/50 {
+			t.Errorf("late by %v: it took %v, and not %v", late, took, floor)
+		}
 	}
 }

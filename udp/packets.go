@@ -16,6 +16,8 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 	if err := c.checkPackets(peer, packets); err != nil {
 		return 0, err
 	}
+	c.sending.Lock()
+	defer c.sending.Unlock()
 	for sent < len(packets) {
 		n := min(len(packets)-sent, len(c.out))
 		for i := range c.out[:n] {

@@ -31,6 +31,8 @@ func (c *Conn) SendHeader(peer int, header []byte) error {
 	if err := c.check(peer, header); err != nil {
 		return err
 	}
+	c.sending.Lock()
+	defer c.sending.Unlock()
 	c.out[0] = outgoing{peer: peer, parts: [3][]byte{header}}
 	_, err := c.sendAll(c.out[:1], true)
 	c.out[0] = outgoing{}
@@ -57,46 +59,63 @@ func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 	}
 	words := uint32(len(payload) / protocol.WordLen)
 	cut := cutter{peer: peer, header: header, payload: payload, shape: shape, total: shape.PayloadBytes(words)}
-	cut.alone = c.cfg.Pace != nil && c.cfg.Pace(peer).PerDatagram > 0
-	err := c.sendCut(&cut, c.pacer(peer, words))
-	if err != nil {
+	pace := c.pacing(peer)
+	cut.alone = pace.PerDatagram > 0
+	if !pace.over(words) {
+		pace = Pacing{}
+	}
+	if err := c.sendCut(&cut, pace.PerDatagram); err != nil {
 		return c.sendError(peer, cut.sent, shape.Datagrams(words), err)
 	}
 	return nil
 }
 
-func (c *Conn) pacer(peer int, words uint32) pacer {
-	if c.cfg.Pace == nil {
-		return pacer{}
-	}
-	if p := c.cfg.Pace(peer); words > p.OverWords {
-		return pacer{every: p.PerDatagram}
-	}
-	return pacer{}
+// Paced reports whether SendData spreads a message of so many bytes of payload
+// over time, and so takes longer than the network does.
+func (c *Conn) Paced(peer, bytes int) bool {
+	return c.pacing(peer).over(uint32(bytes / protocol.WordLen))
 }
 
-// sendCut sends the datagrams in batches, or one in each of the pacer's slots.
-func (c *Conn) sendCut(cut *cutter, pace pacer) error {
-	out := c.out
-	if pace.every > 0 {
-		out = out[:1]
+func (c *Conn) pacing(peer int) Pacing {
+	if c.cfg.Pace == nil {
+		return Pacing{}
 	}
+	return c.cfg.Pace(peer)
+}
+
+// over reports whether messages of so many words are paced.
+func (p Pacing) over(words uint32) bool { return p.PerDatagram > 0 && words > p.OverWords }
+
+// sendCut sends the datagrams in batches, one of them every so often on average.
+// Others may send in between.
+func (c *Conn) sendCut(cut *cutter, every time.Duration) error {
 	for {
-		n := 0
-		for n < len(out) && cut.next(&out[n]) {
-			n++
-		}
-		if n == 0 {
-			return nil
-		}
-		pace.wait()
-		sent, err := c.sendAll(out[:n], true)
-		clear(out[:n]) // the bytes are the caller's: keep no hold of them
-		cut.sent += int64(sent)
-		if err != nil {
+		n, err := c.sendBatch(cut, every)
+		if n == 0 || err != nil {
 			return err
 		}
 	}
+}
+
+func (c *Conn) sendBatch(cut *cutter, every time.Duration) (n int, err error) {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	for every > 0 {
+		wait := c.buckets[cut.peer].take(time.Now(), every, cut.left(len(c.out)))
+		if wait == 0 {
+			break
+		}
+		c.sending.Unlock()
+		pause(wait)
+		c.sending.Lock()
+	}
+	for n < len(c.out) && cut.next(&c.out[n]) {
+		n++
+	}
+	sent, err := c.sendAll(c.out[:n], true)
+	clear(c.out[:n]) // the bytes are the caller's: keep no hold of them
+	cut.sent += int64(sent)
+	return n, err
 }
 
 // cutter cuts a message into datagrams.
@@ -112,6 +131,14 @@ type cutter struct {
 	alone bool
 	// sent counts the datagrams that went.
 	sent int64
+}
+
+// left is how many datagrams are left to be cut, up to most.
+func (c *cutter) left(most int) int {
+	n := 0
+	for rest := *c; n < most && rest.next(&outgoing{}); n++ {
+	}
+	return n
 }
 
 // next makes out the next datagram, or returns false at the end.

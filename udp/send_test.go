@@ -67,7 +67,7 @@ func (s *script) recv(in []incoming) (int, error) {
 func scripted(t *testing.T, s *script) *Conn {
 	m := transporttest.Map(t, 2)
 	return &Conn{cfg: Config{Map: m}, local: m.Addr(0), sock: s, caps: s.capabilities(),
-		out: make([]outgoing, s.batch), in: make([]incoming, s.batch)}
+		out: make([]outgoing, s.batch), buckets: make([]bucket, 2), in: make([]incoming, s.batch)}
 }
 
 func dataPacket(words int) (header, payload []byte) {
@@ -180,15 +180,16 @@ func TestRecvErrors(t *testing.T) {
 	}
 }
 
-func TestPacedMessagesGoOneByOne(t *testing.T) {
-	header, payload := dataPacket(2000)
+func TestPacing(t *testing.T) {
+	header, payload := dataPacket(100_000) // 283 datagrams
 	for _, tt := range []struct {
 		pacing Pacing
-		calls  int
+		paced  bool
 	}{
-		{Pacing{}, 1},
-		{Pacing{PerDatagram: time.Microsecond, OverWords: 2000}, 1},
-		{Pacing{PerDatagram: time.Microsecond, OverWords: 1999}, 6},
+		{Pacing{}, false},
+		{Pacing{OverWords: 1}, false},
+		{Pacing{PerDatagram: 10 * time.Microsecond, OverWords: 100_000}, false},
+		{Pacing{PerDatagram: 10 * time.Microsecond, OverWords: 99_999}, true},
 	} {
 		s := &script{batch: 64}
 		c := scripted(t, s)
@@ -198,10 +199,13 @@ func TestPacedMessagesGoOneByOne(t *testing.T) {
 		if err := c.SendData(1, header, payload, protocol.CPUShape()); err != nil {
 			t.Fatal(err)
 		}
-		if s.calls != tt.calls || asked != 1 {
-			t.Errorf("%+v: %d calls, pacing of rank %d", tt.pacing, s.calls, asked)
+		if asked != 1 || c.Paced(1, len(payload)) != tt.paced {
+			t.Errorf("%+v: pacing of rank %d, paced: %v", tt.pacing, asked, !tt.paced)
 		}
-		if least := time.Duration(tt.calls-1) * tt.pacing.PerDatagram; time.Since(begin) < least {
+		if s.calls > 5 {
+			t.Errorf("%+v: %d calls", tt.pacing, s.calls)
+		}
+		if least := (283 - bucketDepth) * tt.pacing.PerDatagram; tt.paced && time.Since(begin) < least {
 			t.Errorf("%+v: took less than %v", tt.pacing, least)
 		}
 	}

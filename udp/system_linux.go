@@ -3,6 +3,7 @@ package udp
 import (
 	"net"
 	"net/netip"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,4 +41,11 @@ func setReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 		return 0, controlErr
 	}
 	return granted, err
+}
+
+// pause sleeps, for a time that Go's timers are too coarse for.
+func pause(d time.Duration) {
+	left := unix.NsecToTimespec(int64(d))
+	for unix.Nanosleep(&left, &left) == unix.EINTR {
+	}
 }

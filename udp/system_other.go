@@ -5,6 +5,7 @@ package udp
 import (
 	"net"
 	"net/netip"
+	"time"
 )
 
 // newSocket is the only socket of this system.
@@ -22,3 +23,6 @@ func setReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	}
 	return 0, err
 }
+
+// pause sleeps.
+func pause(d time.Duration) { time.Sleep(d) }

@@ -2,8 +2,10 @@ package poller
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,28 +13,29 @@ import (
 
 // Watch is a descriptor that is watched.
 type Watch struct {
-	p  *poller
-	id int32
-	fd int
-	h  Handler
+	p     *poller
+	id    int32
+	fd    int
+	h     Handler
+	timer *time.Timer // calls tend
 
-	// busy is held while h is called. removed and tended are the poller's
-	// goroutine's and, like busy, Remove's.
-	busy            sync.Mutex
-	removed, tended bool
+	// busy is held while h is called, and guards removed.
+	busy    sync.Mutex
+	removed bool
 }
 
 // poller is the process's only one. It is made when it is first needed, and
-// stays.
+// stays. Its epoll instance is itself a descriptor that Go's poller waits for, so
+// that it needs no thread of its own. A goroutine in a blocking system call would
+// have the runtime look after it every 20 µs.
 type poller struct {
 	epfd int
+	raw  syscall.RawConn
 	mu   sync.Mutex
 	// watches are known to the kernel by a number, and not by their address or
 	// by a descriptor that may have been closed.
 	watches map[int32]*Watch
 	lastID  int32
-	// tended is the goroutine's.
-	tended []*Watch
 }
 
 var process = sync.OnceValues(func() (*poller, error) {
@@ -40,7 +43,15 @@ var process = sync.OnceValues(func() (*poller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll instance: %w", err)
 	}
-	p := &poller{epfd: fd, watches: map[int32]*Watch{}}
+	if err := unix.SetNonblock(fd, true); err != nil { // has os.NewFile hand it to Go's poller
+		unix.Close(fd)
+		return nil, fmt.Errorf("making an epoll instance: %w", err)
+	}
+	raw, err := os.NewFile(uintptr(fd), "epoll").SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("making an epoll instance: %w", err)
+	}
+	p := &poller{epfd: fd, raw: raw, watches: map[int32]*Watch{}}
 	go p.run()
 	return p, nil
 })
@@ -54,15 +65,15 @@ func Add(fd int, h Handler) (*Watch, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lastID++
-	for p.watches[p.lastID] != nil { // after 2³¹ of them
+	for p.watches[p.lastID] != nil { // after 2³² of them
 		p.lastID++
 	}
 	w := &Watch{p: p, id: p.lastID, fd: fd, h: h}
+	w.timer = time.AfterFunc(time.Hour, func() { w.call(Handler.Tend) })
+	w.timer.Stop()
 	if err := unix.EpollCtl(p.epfd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: w.id}); err != nil {
 		return nil, fmt.Errorf("watching a descriptor: %w", err)
 	}
-	// An error or a hang-up is told whether it was asked for or not: once, and
-	// to nobody, as nothing has been armed.
 	p.watches[w.id] = w
 	return w, nil
 }
@@ -83,60 +94,46 @@ func (w *Watch) Remove() {
 	w.busy.Lock()
 	defer w.busy.Unlock()
 	w.removed = true
+	w.timer.Stop()
 }
 
-// run is the goroutine.
+// run is the goroutine. It ends with the process.
 func (p *poller) run() {
 	var events [64]unix.EpollEvent
-	next := time.Now() // to tend
-	for {
-		timeout := -1
-		if len(p.tended) > 0 {
-			timeout = max(int((time.Until(next)+time.Millisecond-1)/time.Millisecond), 0)
-		}
-		n, err := unix.EpollWait(p.epfd, events[:], timeout)
+	n := 0
+	look := func(uintptr) bool {
+		var err error
+		n, err = unix.EpollWait(p.epfd, events[:], 0)
 		if err != nil && err != unix.EINTR { // the descriptor is nobody else's to close
 			panic(fmt.Sprintf("epoll_wait: %v", err))
+		}
+		return n > 0 || err != nil
+	}
+	for {
+		if err := p.raw.Read(look); err != nil {
+			panic(fmt.Sprintf("waiting for an epoll instance: %v", err)) // nor is the file
 		}
 		for _, ev := range events[:max(n, 0)] {
 			p.mu.Lock()
 			w := p.watches[ev.Fd]
 			p.mu.Unlock()
-			if w != nil && w.call(Handler.Ready) && !w.tended {
-				if len(p.tended) == 0 {
-					next = time.Now().Add(Period)
-				}
-				w.tended = true
-				p.tended = append(p.tended, w)
+			if w != nil {
+				w.call(Handler.Ready)
 			}
 		}
-		if len(p.tended) > 0 && !time.Now().Before(next) {
-			p.tend()
-			next = time.Now().Add(Period)
-		}
-		// Whom that has woken runs here at once, and need not wait for another
-		// thread to find out that this one sleeps in the kernel.
+		// Whom that has woken runs before there is another look.
 		runtime.Gosched()
 	}
 }
 
-// tend calls those that want it.
-func (p *poller) tend() {
-	kept := p.tended[:0]
-	for _, w := range p.tended {
-		if w.call(Handler.Tend) {
-			kept = append(kept, w)
-		} else {
-			w.tended = false
-		}
-	}
-	clear(p.tended[len(kept):])
-	p.tended = kept
-}
-
 // call calls the handler, unless the watch was removed.
-func (w *Watch) call(what func(Handler) bool) bool {
+func (w *Watch) call(what func(Handler) time.Duration) {
 	w.busy.Lock()
 	defer w.busy.Unlock()
-	return !w.removed && what(w.h)
+	if w.removed {
+		return
+	}
+	if again := what(w.h); again > 0 {
+		w.timer.Reset(again)
+	}
 }

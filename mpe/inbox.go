@@ -1,0 +1,78 @@
+package mpe
+
+import "github.com/zrlmpi/zrlmpid/extended"
+
+// inbox holds the messages of a peer that have begun to arrive. Most are there
+// for one packet, and then the next one comes: that one needs no map.
+type inbox struct {
+	num  extended.Message
+	in   *inbound // nil if there is none
+	rest map[extended.Message]*inbound
+}
+
+func (b *inbox) add(num extended.Message, in *inbound) {
+	if b.in != nil {
+		if b.rest == nil {
+			b.rest = map[extended.Message]*inbound{}
+		}
+		b.rest[b.num] = b.in
+	}
+	b.num, b.in = num, in
+}
+
+func (b *inbox) at(num extended.Message) *inbound {
+	if b.in != nil && b.num == num {
+		return b.in
+	}
+	return b.rest[num]
+}
+
+func (b *inbox) remove(num extended.Message) {
+	if b.in != nil && b.num == num {
+		b.in = nil
+		return
+	}
+	delete(b.rest, num)
+}
+
+// all yields every message, in any order.
+func (b *inbox) all(yield func(*inbound) bool) {
+	if b.in != nil && !yield(b.in) {
+		return
+	}
+	for _, in := range b.rest {
+		if !yield(in) {
+			return
+		}
+	}
+}
+
+// maxSpare is how many messages are kept for reuse: as many as a burst of small
+// ones has at a time.
+const maxSpare = 1024
+
+// newInbound returns a message to be filled in.
+func (e *Engine) newInbound() *inbound {
+	if last := len(e.spare) - 1; last >= 0 {
+		in := e.spare[last]
+		e.spare = e.spare[:last]
+		return in
+	}
+	return new(inbound)
+}
+
+// retire lets go of a message that has ended, at the end of the event: until then
+// others that the event has yet to deal with may know it.
+func (e *Engine) retire(in *inbound) { e.retired = append(e.retired, in) }
+
+// recycle keeps the messages that have ended for others.
+func (e *Engine) recycle() {
+	for _, in := range e.retired {
+		if len(e.spare) < maxSpare {
+			*in = inbound{}
+			e.spare = append(e.spare, in)
+		}
+	}
+	clear(e.retired)
+	e.retired = e.retired[:0]
+}
