@@ -1,6 +1,10 @@
 package extended
 
-import "github.com/zrlmpi/zrlmpid/protocol"
+import (
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
 
 // ID names a send for the caller, who must not use it for two at a time. It is
 // handed back in actions unchanged.
@@ -30,10 +34,11 @@ type ActionKind uint8
 const (
 	// Transmit: send a packet of Header, which lacks nothing but what
 	// protocol.PutExtended derives, and of the bytes from Offset up to
-	// Offset+Length of the message ID; of no payload if Length is 0.
+	// Offset+Length of the message ID; of no payload if Length is 0. ID is 0
+	// in packets that bear none of a message; Payload is nil.
 	Transmit ActionKind = iota + 1
 	// TransmitAck: send Header with Payload, which is valid until the next
-	// event.
+	// event. ID, Offset and Length are 0.
 	TransmitAck
 	// Buffered: the message ID goes eagerly now. A caller that copies its
 	// payload may call the send complete (E11); SendDone follows all the
@@ -42,8 +47,9 @@ const (
 	// SendDone: the message ID has ended, with Err or without. Its payload is
 	// not asked for any more.
 	SendDone
-	// Open: the inbound message Message begins, of Length bytes, and is to be
-	// matched by Comm and Tag. Messages are opened in the order in which they
+	// Open: the inbound message Message begins, of Length bytes and of
+	// Datatype, and is to be matched by Comm and Tag; Eager if its DATA comes
+	// without being asked for. Messages are opened in the order in which they
 	// were sent.
 	Open
 	// Copy: write Payload at byte Offset of the message Message. The bytes
@@ -58,7 +64,7 @@ const (
 	// Err. Nothing more follows for it.
 	Lost
 	// Drop: a packet that arrived was not used, for Reason. Header is 0 if
-	// that was at fault.
+	// that was at fault. All other fields are 0, as those of Note.
 	Drop
 	// Note: something happened that the caller may want to count or log;
 	// nothing needs to be done.
@@ -77,7 +83,9 @@ func (k ActionKind) String() string {
 	return "ActionKind?"
 }
 
-// Action is one thing for the caller to do, in order.
+// Action is one thing for the caller to do, in order. What its kind does not
+// name is left over from the action that was in the same place before: to write
+// it would cost more than most of the rest.
 type Action struct {
 	Kind     ActionKind
 	Datatype protocol.Datatype // of Open
@@ -94,3 +102,16 @@ type Action struct {
 	Tag      uint32
 	Err      error
 }
+
+// next makes room for an action, of which its caller sets the kind and all that
+// this names. To put it together elsewhere and to copy it would cost more.
+func (c *Conn) next() *Action {
+	if len(c.acts) == cap(c.acts) {
+		c.grow()
+	}
+	n := len(c.acts)
+	c.acts = c.acts[:n+1]
+	return &c.acts[n]
+}
+
+func (c *Conn) grow() { c.acts = slices.Grow(c.acts, 1) }

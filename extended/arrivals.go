@@ -9,6 +9,10 @@ import (
 // ackEvery is how many packets are acknowledged at once (E26).
 const ackEvery = 16
 
+// ackBytes is how many bytes of payload are, so that a window of few large
+// packets does not run dry.
+const ackBytes = 128 << 10
+
 // arrivals knows which packets of the peer have arrived, and what it is to be
 // told of that.
 type arrivals struct {
@@ -19,6 +23,7 @@ type arrivals struct {
 	newest    Instant                // when the last one arrived
 
 	untold int  // numbered packets since the peer was last told
+	bytes  int  // of their payload
 	now    bool // the peer is to be told with the next Flush
 	full   bool // and by an ACK, whatever else goes out
 	since  Instant
@@ -45,9 +50,9 @@ func (a *arrivals) has(number uint32) bool {
 	return a.bitmap[i/64]&(1<<(i%64)) != 0
 }
 
-// take notes that a packet within the window has arrived, and reports whether it
-// came out of order.
-func (a *arrivals) take(now Instant, number uint32) (disorder bool) {
+// take notes that a packet within the window has arrived, with so many bytes of
+// payload, and reports whether it came out of order.
+func (a *arrivals) take(now Instant, number uint32, payload int) (disorder bool) {
 	disorder = number != a.end || a.gaps()
 	i := number % maxWindow
 	switch {
@@ -72,12 +77,13 @@ func (a *arrivals) take(now Instant, number uint32) (disorder bool) {
 	}
 	a.newest = now
 	a.untold++
+	a.bytes += payload
 	return disorder
 }
 
 // told notes that the peer is told all.
 func (a *arrivals) told() {
-	a.untold, a.now, a.full = 0, false, false
+	a.untold, a.bytes, a.now, a.full = 0, 0, false, false
 }
 
 // ranges appends the runs of packets beyond the first missing one, at most

@@ -98,7 +98,7 @@ func (c *couple) transmit(i int, h *protocol.ExtHeader, payload []byte) {
 	if n := len(c.spare); n > 0 {
 		p, c.spare = c.spare[n-1], c.spare[:n-1]
 	} else {
-		p.b = make([]byte, 0, protocol.ExtHeaderLen+protocol.MaxStreamPayload)
+		p.b = make([]byte, 0, protocol.MaxUDPDatagram)
 	}
 	p.b = append(p.b[:protocol.ExtHeaderLen], payload...)
 	protocol.PutExtended(p.b, h, payload)
@@ -129,10 +129,12 @@ func BenchmarkPingPong(b *testing.B) {
 }
 
 func BenchmarkBulk(b *testing.B) {
-	for name, payload := range map[string]int{"1344": 1344, "32768": 32768} {
+	for name, cfg := range map[string]Config{
+		"1344": {MaxPayload: 1344}, "32768": {MaxPayload: 32768}, "plain": {MaxPayload: 65435, HeaderChecksum: true},
+	} {
 		b.Run(name, func(b *testing.B) {
 			const size = 1 << 24
-			c := newCouple(Config{MaxPayload: payload})
+			c := newCouple(cfg)
 			c.send(0, 1, size, 0)
 			c.settle()
 			c.packets = 0
@@ -183,6 +185,22 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 		},
 		"bulk": func() {
 			c.send(0, 1, 1<<20, 0)
+			c.settle()
+		},
+		"large": func() {
+			c.send(0, 1, 60000, 0)
+			c.settle()
+			c.send(1, 1, 60000, 0)
+			c.settle()
+		},
+		"rendezvous": func() {
+			c.acts[0] = c.conns[0].Send(c.now, SendOp{ID: 1, Length: 100, Sync: true}, c.acts[0])
+			c.settle()
+		},
+		"announced": func() {
+			for id := range ID(300) {
+				c.send(0, id, 20000, uint32(id))
+			}
 			c.settle()
 		},
 		"many": func() {

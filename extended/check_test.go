@@ -4,6 +4,9 @@ import "fmt"
 
 // check verifies what must hold between any two events.
 func (c *Conn) check() error {
+	if now := c.deadline(); !c.changed && c.timed && now != c.due {
+		return fmt.Errorf("the deadline is %v, and not %v, though nothing has changed", now, c.due)
+	}
 	for _, err := range []error{c.checkFlight(), c.checkSends(), c.checkRecvs()} {
 		if err != nil {
 			return err
@@ -19,12 +22,27 @@ func (c *Conn) checkFlight() error {
 	}
 	counts := map[packetState]int{}
 	flying := map[*outbound]int{}
+	var bytes int64
+	var oldest *packet
+	carriers, again := 0, 0
 	for n := f.base; n != f.next; n++ {
 		p := f.at(n)
 		if p.header.Number != n {
 			return fmt.Errorf("slot %d holds packet %d", n, p.header.Number)
 		}
 		counts[p.state]++
+		if p.state == packetSent {
+			bytes += int64(p.payload)
+			if p.payload > 0 {
+				carriers++
+			}
+			if p.repeats > 0 {
+				again++
+			}
+			if oldest == nil || p.order < oldest.order {
+				oldest = p
+			}
+		}
 		if p.message != nil {
 			if p.state == packetAcked {
 				return fmt.Errorf("packet %d is acknowledged and has a message", n)
@@ -35,14 +53,24 @@ func (c *Conn) checkFlight() error {
 	if f.outstanding() > 0 && f.at(f.base).state == packetAcked {
 		return fmt.Errorf("the first packet %d is acknowledged", f.base)
 	}
-	for state, l := range map[packetState]*list{packetSent: &f.sent, packetLost: &f.lost} {
+	if f.count != counts[packetSent] || f.bytes != bytes {
+		return fmt.Errorf("%d packets in flight, %d bytes; counted are %d and %d", counts[packetSent], bytes, f.count, f.bytes)
+	}
+	if bytes > int64(c.cfg.WindowBytes) && carriers > 1 {
+		return fmt.Errorf("%d bytes in flight, %d are allowed", bytes, c.cfg.WindowBytes)
+	}
+	if p := f.oldest(); p != oldest {
+		return fmt.Errorf("the oldest packet in flight is %v, not %v", oldest, p)
+	}
+	counts[packetSent] = again
+	for state, l := range map[packetState]*list{packetSent: &f.again, packetLost: &f.lost} {
 		if l.count != counts[state] {
 			return fmt.Errorf("%d packets in the list of %d, but %d are in that state", l.count, state, counts[state])
 		}
 		var order uint64
 		for i, n := 0, l.first; i < l.count; i++ {
 			p := f.at(n)
-			if p.state != state || p.header.Number != n {
+			if p.state != state || state == packetSent && p.repeats == 0 || p.header.Number != n {
 				return fmt.Errorf("packet %d is in the list of %d, in state %d", n, state, p.state)
 			}
 			if state == packetSent && p.order <= order {
@@ -83,7 +111,7 @@ func (c *Conn) checkSends() error {
 		if !queued {
 			begun++
 		}
-		if s.byID.get(uint64(m.op.ID)) != m {
+		if s.find(m.op.ID) != m || (s.byID.get(uint64(m.op.ID)) == nil) != (m == s.newest) {
 			return fmt.Errorf("send %d is not found by its ID", m.op.ID)
 		}
 		if m.state >= WaitClear {
@@ -96,11 +124,19 @@ func (c *Conn) checkSends() error {
 			return fmt.Errorf("message %d: %d acknowledged of %d sent of %d of %d", m.number, m.acked, m.offset, m.take, m.op.Length)
 		}
 	}
-	if before != s.last || count != s.count || begun != s.begun || s.byID.count != count || s.byNumber.count != numbered {
+	if before != s.last || count != s.count || begun != s.begun || s.named() != count || s.byNumber.count != numbered {
 		return fmt.Errorf("%d sends, %d begun, %d numbered; counted are %d, %d, %d and %d",
-			count, begun, numbered, s.count, s.begun, s.byID.count, s.byNumber.count)
+			count, begun, numbered, s.count, s.begun, s.named(), s.byNumber.count)
 	}
 	return nil
+}
+
+// named is how many sends are found by their ID.
+func (s *sending) named() int {
+	if s.newest != nil {
+		return s.byID.count + 1
+	}
+	return s.byID.count
 }
 
 func (c *Conn) checkRecvs() error {
@@ -113,7 +149,7 @@ func (c *Conn) checkRecvs() error {
 			return fmt.Errorf("inbound %d: broken list", m.number)
 		}
 		before = m
-		if r.byNumber.get(uint64(m.number)) != m {
+		if r.find(m.number) != m || (r.byNumber.get(uint64(m.number)) == nil) != (m == r.newest) {
 			return fmt.Errorf("inbound %d is not found by its number", m.number)
 		}
 		if m.accepted {
@@ -126,8 +162,8 @@ func (c *Conn) checkRecvs() error {
 			return fmt.Errorf("inbound %d: %d of %d of %d bytes", m.number, m.got, m.take, m.length)
 		}
 	}
-	if before != r.last || count != r.byNumber.count || waiting != r.waiting {
-		return fmt.Errorf("%d inbound, %d waiting; counted are %d and %d", count, waiting, r.byNumber.count, r.waiting)
+	if before != r.last || count != r.open() || waiting != r.waiting {
+		return fmt.Errorf("%d inbound, %d waiting; counted are %d and %d", count, waiting, r.open(), r.waiting)
 	}
 	held, bytes := 0, 0
 	for i, p := range r.held.slots {

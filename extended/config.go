@@ -21,6 +21,8 @@ const (
 	defaultEagerLimit = 65536
 	defaultMessages   = 65536
 	defaultEagerBytes = 1 << 20
+	// defaultWindowBytes is more than a window of packets of 1416 bytes.
+	defaultWindowBytes = 4 << 20
 )
 
 // Config fixes how one local rank talks to one peer. A field that is 0 has its
@@ -29,7 +31,8 @@ type Config struct {
 	// Local and Remote are the two ranks.
 	Local, Remote uint32
 	// MaxPayload is the most payload bytes of a packet of ours; by default
-	// those of a datagram of 1416 bytes.
+	// those of a datagram of 1416 bytes, and at most those of one of
+	// protocol.MaxUDPDatagram bytes (E1).
 	MaxPayload int
 	// EagerLimit is the longest message that is sent without being asked for
 	// (E11), in bytes: 65536 by default, none at all if it is negative.
@@ -42,6 +45,14 @@ type Config struct {
 	Messages, EagerBytes int
 	// Window is the most packets in flight (E28), up to 512, the default.
 	Window int
+	// WindowBytes is the most payload bytes in flight (E28), 4 MiB by
+	// default. It lets one packet go, whatever its size. With less than two
+	// full packets, each has to be acknowledged before the next one.
+	WindowBytes int
+	// HeaderChecksum: the checksum of our packets covers the header alone
+	// (E43). It is for ranks on one host: memory carries the packets between
+	// them. What the peer sends is checked as it says.
+	HeaderChecksum bool
 	// Timing is DefaultTiming(Reliable) by default.
 	Timing Timing
 	// Reliable is true on a transport that repeats by itself and tells of a
@@ -89,12 +100,13 @@ func DefaultTiming(reliable bool) Timing {
 
 // complete returns the configuration with its defaults.
 func (c Config) complete() Config {
-	c.MaxPayload = within(c.MaxPayload, defaultPayload, 1, math.MaxUint16)
+	c.MaxPayload = within(c.MaxPayload, defaultPayload, 1, protocol.MaxUDPDatagram-protocol.ExtHeaderLen)
 	c.EagerLimit = within(c.EagerLimit, defaultEagerLimit, -1, math.MaxInt32)
 	c.MaxLength = within[int64](c.MaxLength, math.MaxUint32, 0, math.MaxUint32)
 	c.Messages = within(c.Messages, defaultMessages, 1, maxMessages)
 	c.EagerBytes = within(c.EagerBytes, defaultEagerBytes, max(c.EagerLimit, 0), math.MaxInt32)
 	c.Window = within(c.Window, maxWindow, 1, maxWindow)
+	c.WindowBytes = within(c.WindowBytes, defaultWindowBytes, 1, math.MaxInt32)
 	if c.Timing == (Timing{}) {
 		c.Timing = DefaultTiming(c.Reliable)
 	}

@@ -1,6 +1,10 @@
 package extended
 
-import "github.com/zrlmpi/zrlmpid/protocol"
+import (
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
 
 // Conn is the state between a local rank and one peer. It is not safe for
 // concurrent use. Every event appends its actions to the slice it is given and
@@ -10,8 +14,14 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // of them. It carries out the actions of each event before it feeds the next.
 type Conn struct {
 	cfg     Config
+	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 	random  random
 	session session
+	parsing protocol.ExtHeader // of the packet that is looked at
+	acts    []Action           // what the event that is under way leads to
+	changed bool               // since the last Flush
+	timed   bool               // due is what Deadline would return if nothing has changed
+	due     Instant
 
 	flight  flight     // packets of ours
 	window  congestion // how many may be in flight
@@ -39,6 +49,9 @@ func New(cfg Config) *Conn {
 	cfg = cfg.complete()
 	c := &Conn{cfg: cfg, random: random(cfg.Seed)}
 	c.ranges = make([]protocol.Range, 0, protocol.MaxAckRanges)
+	if cfg.HeaderChecksum {
+		c.plain = protocol.FlagPlain
+	}
 	c.session.local = c.random.session(0)
 	c.reset()
 	return c
@@ -49,130 +62,151 @@ func (c *Conn) Config() Config { return c.cfg }
 
 // Packet takes a whole packet, header and payload, that came from the peer.
 func (c *Conn) Packet(now Instant, packet []byte, acts []Action) []Action {
-	h, payload, defect := protocol.ParseExtended(packet)
-	if !defect.OK() {
-		return c.drop(Reason(defect.Kind), protocol.ExtHeader{}, acts)
-	}
+	c.acts, c.changed = acts, true
+	h := &c.parsing
+	payload, ok := h.Parse(packet)
 	switch {
+	case !ok:
+		_, _, defect := protocol.ParseExtended(packet)
+		c.drop(Reason(defect.Kind), &protocol.ExtHeader{})
 	case h.Src != c.cfg.Remote:
-		return c.drop(ReasonSourceRank, h, acts)
+		c.drop(ReasonSourceRank, h)
 	case h.Dst != c.cfg.Local:
-		return c.drop(ReasonDestination, h, acts)
+		c.drop(ReasonDestination, h)
+	default:
+		c.parsed(now, h, payload)
 	}
-	return c.parsed(now, &h, payload, acts)
+	return c.acts
 }
 
 // parsed takes a packet that E2 has no fault with, up to the ranks.
-func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte, acts []Action) []Action {
+func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 	c.stats.PacketsReceived[h.Type]++
 	c.stats.BytesReceived[h.Type] += uint64(len(payload))
-	acts, known := c.identify(now, h, acts)
-	if !known {
-		if c.session.answer == h.Session && h.Flags&protocol.FlagHello != 0 {
-			return acts // that is what a HELLO is for
+	s := &c.session
+	if (h.Session != s.remote || h.PeerSession != s.local || h.Session == 0) && !c.identify(now, h) {
+		if s.answer != h.Session || h.Flags&protocol.FlagHello == 0 { // that is what a HELLO is for
+			c.drop(ReasonSession, h)
 		}
-		return c.drop(ReasonSession, *h, acts)
+		return
 	}
-	c.session.heard = now
-	c.session.unheard = 0
+	s.heard, s.unheard = now, 0
 	if int32(h.Acknowledged-c.flight.next) > 0 {
-		return c.drop(ReasonAcknowledged, *h, acts)
+		c.drop(ReasonAcknowledged, h)
+		return
 	}
 	if h.Type == protocol.Ack {
-		return c.onAck(now, h, payload, acts)
+		c.onAck(now, h, payload)
+		return
 	}
-	acts = c.acknowledged(now, h.Acknowledged, nil, acts)
+	c.acknowledged(now, h.Acknowledged, nil)
 	if !h.Numbered() {
-		return c.onGoodbye(now, acts)
+		c.onGoodbye(now)
+		return
 	}
-	return c.onNumbered(now, h, payload, acts)
+	c.onNumbered(now, h, payload)
 }
 
 // onNumbered takes a packet that bears a number. One that makes no sense is not
 // acknowledged, so that the peer finds out.
-func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte, acts []Action) []Action {
+func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
 	if r := a.fate(h.Number); r != ReasonNone {
 		a.now = a.now || r == ReasonDuplicate
-		return c.drop(r, *h, acts)
+		c.drop(r, h)
+		return
 	}
 	turn := c.recvs.turn
-	acts, r := c.deliver(now, h, payload, acts)
-	if r != ReasonNone {
-		acts = c.drop(r, *h, acts)
+	if r := c.deliver(now, h, payload); r != ReasonNone {
+		c.drop(r, h)
 		if r != ReasonStale {
-			return acts
+			return
 		}
 	}
 	before := a.next
-	if a.take(now, h.Number) {
+	if a.take(now, h.Number, len(payload)) {
 		a.now = true
 		c.stats.OutOfOrder++
 	}
-	if h.Flags&protocol.FlagAckNow != 0 || a.untold >= ackEvery {
+	if h.Flags&protocol.FlagAckNow != 0 || a.untold >= ackEvery || a.bytes >= ackBytes {
 		a.now = true
 	}
 	if c.recvs.held.count > 0 && (turn != c.recvs.turn || before != a.next) {
-		acts = c.release(now, before, acts)
+		c.release(now, before)
 	}
-	return acts
 }
 
 // deliver acts on a numbered packet that has not arrived before.
-func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte, acts []Action) ([]Action, Reason) {
+func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reason {
 	switch h.Type {
 	case protocol.SendRequest:
-		return c.onRequest(now, h, payload, acts)
+		return c.onRequest(now, h, payload)
 	case protocol.Data:
-		return c.onData(now, h, payload, acts)
+		return c.onData(now, h, payload)
 	case protocol.ClearToSend:
-		return c.onClear(h, acts)
+		return c.onClear(h)
 	}
 	switch h.Code() {
 	case protocol.CodeWithdraw:
-		return c.onWithdraw(h, acts)
+		return c.onWithdraw(h)
 	case protocol.CodeWithdrawn:
-		return c.onRefusal(now, h, ErrWithdrawn, acts)
+		return c.onRefusal(now, h, ErrWithdrawn)
 	case protocol.CodeTooLong:
-		return c.onRefusal(now, h, nil, acts)
+		return c.onRefusal(now, h, nil)
 	}
-	return acts, ReasonCode
+	return ReasonCode
 }
 
 // Flush sends what the events since the last one have given cause for: packets
 // as far as window and credit allow, and one ACK for all that has arrived.
 func (c *Conn) Flush(now Instant, acts []Action) []Action {
-	numbered := c.flight.order
-	acts = c.forget(acts)
-	if c.session.remote != 0 {
-		acts = c.transmit(now, acts)
+	if !c.changed && c.timed && now < c.due {
+		return acts // as it was at the end of the last Flush
 	}
-	acts = c.ack(now, c.flight.order != numbered, acts)
-	return c.sayHello(now, acts)
+	c.acts = acts
+	numbered := c.flight.order
+	if len(c.recvs.asked) > 0 {
+		c.forget()
+	}
+	if c.session.remote != 0 {
+		c.transmit(now)
+		c.ack(now, c.flight.order != numbered)
+	}
+	c.sayHello(now)
+	c.changed, c.timed = false, false
+	return c.acts
 }
 
 // Tick acts on every time that has been reached.
 func (c *Conn) Tick(now Instant, acts []Action) []Action {
-	if at, ok := c.retransmission(); ok && now >= at {
-		acts = c.timedOut(now, acts)
+	c.acts, c.changed = acts, true
+	if now >= c.retransmission() {
+		c.timedOut(now)
 	}
-	if at, ok := c.arrivals.due(c.cfg.Timing.AckDelay); ok && now >= at {
+	if now >= c.arrivals.due(c.cfg.Timing.AckDelay) {
 		c.arrivals.now = true
 	}
-	return acts
+	return c.acts
 }
+
+// never is later than any time.
+const never = Instant(math.MaxInt64)
 
 // Deadline returns the time by which Tick and Flush are to be called, and false if nothing
 // waits for a time. It is to be asked after Flush.
 func (c *Conn) Deadline() (Instant, bool) {
-	at, ok := c.retransmission()
-	if t, on := c.arrivals.due(c.cfg.Timing.AckDelay); on && (!ok || t < at) {
-		at, ok = t, true
+	if c.changed || !c.timed {
+		c.due, c.timed = c.deadline(), !c.changed
 	}
-	if t, on := c.helloDue(); on && (!ok || t < at) {
-		at, ok = t, true
+	return c.due, c.due != never
+}
+
+func (c *Conn) deadline() Instant {
+	at := c.retransmission()
+	if c.flight.count == 0 {
+		at = c.helloDue()
 	}
-	return at, ok
+	return min(at, c.arrivals.due(c.cfg.Timing.AckDelay))
 }
 
 // Reconnected tells a Conn on a Reliable transport that whatever was under way
@@ -187,6 +221,7 @@ func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 			f.lose(p)
 		}
 	}
+	c.changed = true
 	c.timer, c.moved, c.stalled = now, now, 0
 	c.session.hello, c.session.wait = now, c.cfg.Timing.HelloFirst
 	return acts
@@ -195,17 +230,19 @@ func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 // header begins a packet of ours.
 func (c *Conn) header(t protocol.Type, call protocol.Call) protocol.ExtHeader {
 	return protocol.ExtHeader{
-		Dst: c.cfg.Remote, Src: c.cfg.Local, Type: t, Call: call,
+		Dst: c.cfg.Remote, Src: c.cfg.Local, Type: t, Call: call, Flags: c.plain,
 		Session: c.session.local, PeerSession: c.session.remote, Acknowledged: c.arrivals.next,
 	}
 }
 
-func (c *Conn) drop(r Reason, h protocol.ExtHeader, acts []Action) []Action {
+func (c *Conn) drop(r Reason, h *protocol.ExtHeader) {
 	c.stats.Drops[r]++
-	return append(acts, Action{Kind: Drop, Reason: r, Header: h})
+	c.acts = append(c.acts, Action{Kind: Drop, Reason: r, Header: *h})
 }
 
-func (c *Conn) note(e Event, acts []Action) []Action {
+// note returns the action, for the caller to add to.
+func (c *Conn) note(e Event) *Action {
 	c.stats.Events[e]++
-	return append(acts, Action{Kind: Note, Event: e})
+	c.acts = append(c.acts, Action{Kind: Note, Event: e})
+	return &c.acts[len(c.acts)-1]
 }

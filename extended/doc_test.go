@@ -87,8 +87,8 @@ func TestDocumentNumbers(t *testing.T) {
 		{"go 2³⁰ beyond the oldest message", maxMessages == 1<<30},
 		{"one of the last four", len(session{}.past) == 4},
 		{"Defaults: 65536 messages; eager bytes, 1 MiB", defaultMessages == 65536 && defaultEagerBytes == 1<<20},
-		{"when 16 packets are unacknowledged; otherwise 1 ms after the first", ackEvery == 16 && udp.AckDelay == time.Millisecond},
-		{"At most 512 numbered packets are in flight", maxWindow == 512},
+		{"when 16 packets are unacknowledged, or packets with 128 KiB of payload; otherwise 1 ms after the first", ackEvery == 16 && ackBytes == 128<<10 && udp.AckDelay == time.Millisecond},
+		{"At most 512 numbered packets are in flight, with at most 4 MiB of payload", maxWindow == 512 && defaultWindowBytes == 4<<20},
 		{"16 at first, one more per packet", initialWindow == 16},
 		{"but not below 4.", minWindow == 4},
 		{"at least 5 ms over UDP and 200 ms over TCP, at first 50 ms (200 ms over TCP), at most 1 s", udp.MinRTO == 5*time.Millisecond &&

@@ -11,22 +11,21 @@ const (
 
 // endMessages ends every message that has begun and is not complete, in both
 // directions, and begins a new pair of sessions with those that are queued.
-func (c *Conn) endMessages(now Instant, why ending, acts []Action) []Action {
+func (c *Conn) endMessages(now Instant, why ending) {
 	for m := c.sends.first; m != c.sends.queued; {
 		next := m.after
-		acts = c.done(m, c.failure(now, why, c.sendWait(m)), acts)
+		c.done(m, c.failure(now, why, c.sendWait(m)))
 		m = next
 	}
 	for m := c.recvs.first; m != nil; m = m.after {
 		if !m.complete() {
 			c.stats.Lost++
-			acts = append(acts, Action{
-				Kind: Lost, Message: c.message(m), Err: c.failure(now, why, c.recvWait(m)),
-			})
+			a := c.next()
+			a.Kind = Lost
+			a.Message, a.Err = c.message(m), c.failure(now, why, c.recvWait(m))
 		}
 	}
 	c.reset()
-	return acts
 }
 
 // failure is the error of one message.

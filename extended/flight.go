@@ -10,7 +10,7 @@ type packet struct {
 	payload int32
 	repeats uint16
 	state   packetState
-	// before and after are the neighbours' numbers in the list of its state.
+	// before and after are the neighbours' numbers in the list that it is in.
 	before, after uint32
 	// order counts transmissions: that of the last one of this packet.
 	order uint64
@@ -30,10 +30,14 @@ const (
 type flight struct {
 	ring       []packet // a power of two
 	base, next uint32
-	// sent are those in flight, in the order of their last transmission, lost
-	// those to be sent again.
-	sent, lost list
-	order      uint64
+	// Those in flight that were sent once are in the order of their numbers,
+	// none of them before fresh; again are the others, in the order of their
+	// last transmission. lost are those to be sent again.
+	fresh       uint32
+	again, lost list
+	count       int   // packets in flight
+	bytes       int64 // of their payload
+	order       uint64
 	// newest are the three highest orders that were acknowledged, ascending,
 	// and newestSent is when the last of the packets that were was sent.
 	newest     [3]uint64
@@ -102,16 +106,27 @@ func (f *flight) remove(l *list, p *packet) {
 	l.count--
 }
 
-// transmitted notes that a packet, which is in no list, is sent.
+// transmitted notes that a packet, which is in no list, is sent. One that was sent
+// before goes into again.
 func (f *flight) transmitted(now Instant, p *packet) {
 	f.order++
+	f.count++
+	f.bytes += int64(p.payload)
 	p.order, p.sent, p.state = f.order, now, packetSent
-	f.append(&f.sent, p)
+}
+
+// landed takes a packet out of those in flight.
+func (f *flight) landed(p *packet) {
+	f.count--
+	f.bytes -= int64(p.payload)
+	if p.repeats > 0 {
+		f.remove(&f.again, p)
+	}
 }
 
 // lose moves a packet from those in flight to those that are to be sent again.
 func (f *flight) lose(p *packet) {
-	f.remove(&f.sent, p)
+	f.landed(p)
 	p.state = packetLost
 	f.append(&f.lost, p)
 }
@@ -119,11 +134,35 @@ func (f *flight) lose(p *packet) {
 // acked takes a packet out of its list.
 func (f *flight) acked(p *packet) {
 	if p.state == packetSent {
-		f.remove(&f.sent, p)
+		f.landed(p)
 	} else {
 		f.remove(&f.lost, p)
 	}
 	p.state = packetAcked
+}
+
+// oldest returns the packet in flight that was sent the longest ago, or nil.
+func (f *flight) oldest() *packet {
+	if f.count == 0 {
+		return nil
+	}
+	if f.again.count+f.lost.count == 0 {
+		return f.at(f.base)
+	}
+	var p *packet
+	if f.count > f.again.count {
+		for f.fresh = later(f.fresh, f.base); ; f.fresh++ {
+			if p = f.at(f.fresh); p.state == packetSent && p.repeats == 0 {
+				break
+			}
+		}
+	}
+	if f.again.count > 0 {
+		if q := f.at(f.again.first); p == nil || q.order < p.order {
+			p = q
+		}
+	}
+	return p
 }
 
 // arrivedAfter notes that the transmission of that order and time was
@@ -144,11 +183,8 @@ func (f *flight) arrivedAfter(order uint64, sent Instant) {
 // overtaken returns a packet that is lost by E29: three that were sent after it
 // have been acknowledged, or one that was sent at least reorder later.
 func (f *flight) overtaken(reorder Instant) *packet {
-	if f.sent.count == 0 {
-		return nil
-	}
-	p := f.at(f.sent.first)
-	if p.order < f.newest[0] || p.sent+reorder <= f.newestSent {
+	p := f.oldest()
+	if p != nil && (p.order < f.newest[0] || p.sent+reorder <= f.newestSent) {
 		return p
 	}
 	return nil
@@ -157,5 +193,5 @@ func (f *flight) overtaken(reorder Instant) *packet {
 // reset forgets everything; the next packet is number first.
 func (f *flight) reset(first uint32) {
 	clear(f.ring)
-	*f = flight{ring: f.ring, base: first, next: first}
+	*f = flight{ring: f.ring, base: first, next: first, fresh: first}
 }

@@ -55,25 +55,25 @@ func (q *held) drop(p *heldPacket) {
 }
 
 // hold keeps a packet of a message whose turn is not now.
-func (c *Conn) hold(h *protocol.ExtHeader, payload []byte, acts []Action) ([]Action, Reason) {
+func (c *Conn) hold(h *protocol.ExtHeader, payload []byte) Reason {
 	r := &c.recvs
 	if int32(h.Message-r.turn) < 0 {
-		return acts, ReasonStale
+		return ReasonStale
 	}
 	if h.Number == c.arrivals.next {
-		return acts, ReasonTurn // nothing is missing that could bring the turn
+		return ReasonTurn // nothing is missing that could bring the turn
 	}
 	messages, eager := r.limits(&c.cfg)
 	if int32(h.Message-messages) >= 0 || r.held.bytes+len(payload) > int(eager-r.eager) {
-		return acts, ReasonCredit
+		return ReasonCredit
 	}
 	r.held.add(h, payload)
-	return acts, ReasonNone
+	return ReasonNone
 }
 
 // release delivers the packets that were held whose turn has come. from is the
 // first packet number that may be held.
-func (c *Conn) release(now Instant, from uint32, acts []Action) []Action {
+func (c *Conn) release(now Instant, from uint32) {
 	a, q := &c.arrivals, &c.recvs.held
 	for n := from; n != a.end && q.count > 0; n++ {
 		p := q.at(n)
@@ -89,11 +89,10 @@ func (c *Conn) release(now Instant, from uint32, acts []Action) []Action {
 		q.drop(p)
 		reason := ReasonTurn // nothing is missing any more that could bring it
 		if !early {
-			acts, reason = c.deliver(now, &h, payload, acts)
+			reason = c.deliver(now, &h, payload)
 		}
 		if reason != ReasonNone {
-			acts = c.drop(reason, h, acts)
+			c.drop(reason, &h)
 		}
 	}
-	return acts
 }

@@ -93,9 +93,9 @@ type Stats struct {
 func (c *Conn) Stats() Stats {
 	s := c.stats
 	s.RoundTrip, s.Variation, s.Shortest, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.shortest, c.trip.rto
-	s.Window, s.InFlight, s.ToRepeat = c.cwnd(), c.flight.sent.count, c.flight.lost.count
+	s.Window, s.InFlight, s.ToRepeat = c.cwnd(), c.flight.count, c.flight.lost.count
 	s.Queued, s.Begun = c.sends.count-c.sends.begun, c.sends.begun
-	s.Open, s.Held = c.recvs.byNumber.count, c.recvs.held.count
+	s.Open, s.Held = c.recvs.open(), c.recvs.held.count
 	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.next, c.sends.eagerLimit-c.sends.eagerSent
 	return s
 }

@@ -38,7 +38,8 @@ type sending struct {
 	eager        *outbound // one whose eager DATA is not all sent
 	cleared      *outbound // the first whose rendezvous DATA is not all sent
 	clearedLast  *outbound
-	byID         index[outbound]
+	byID         index[outbound] // all but the newest
+	newest       *outbound       // the last one that was given to Send, if it has not ended
 	byNumber     index[outbound] // those announced and not done
 	count, begun int
 	next         uint32 // number of the next message
@@ -61,12 +62,13 @@ func (s *sending) reset(first uint32) {
 func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	if op.Length < 0 || op.Length > math.MaxUint32 || op.Tag > protocol.MaxExtTag {
 		c.stats.SendsFailed++
-		return append(acts, Action{Kind: SendDone, ID: op.ID, Err: ErrInvalid})
+		return c.invalid(op.ID, acts)
 	}
+	c.changed = true
 	s := &c.sends
-	if s.byID.get(uint64(op.ID)) != nil {
+	if s.find(op.ID) != nil {
 		c.stats.SendsFailed++
-		return append(acts, Action{Kind: SendDone, ID: op.ID, Err: ErrInvalid})
+		return c.invalid(op.ID, acts)
 	}
 	m := s.free
 	if m == nil {
@@ -74,7 +76,9 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	} else {
 		s.free = m.after
 	}
-	*m = outbound{op: op, since: now, state: Queued, before: s.last}
+	// It is 0 but for after.
+	m.op.ID, m.op.Length, m.op.Comm, m.op.Tag, m.op.Datatype, m.op.Sync = op.ID, op.Length, op.Comm, op.Tag, op.Datatype, op.Sync
+	m.since, m.state, m.before, m.after = now, Queued, s.last, nil
 	if s.last == nil {
 		s.first = m
 	} else {
@@ -85,8 +89,27 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 		s.queued = m
 	}
 	s.count++
-	s.byID.put(uint64(op.ID), m)
+	if last := s.newest; last != nil {
+		s.byID.put(uint64(last.op.ID), last)
+	}
+	s.newest = m
 	return acts
+}
+
+// find returns the send of an ID that has not ended, or nil.
+func (s *sending) find(id ID) *outbound {
+	if m := s.newest; m != nil && m.op.ID == id {
+		return m
+	}
+	return s.byID.get(uint64(id))
+}
+
+func (c *Conn) invalid(id ID, acts []Action) []Action {
+	c.acts = acts
+	a := c.next()
+	a.Kind = SendDone
+	a.ID, a.Length, a.Err = id, 0, ErrInvalid
+	return c.acts
 }
 
 // Withdrawal says what became of a wish to take a send back.
@@ -104,7 +127,8 @@ const (
 
 // Withdraw takes a send back, if it can (E16).
 func (c *Conn) Withdraw(_ Instant, id ID, acts []Action) ([]Action, Withdrawal) {
-	m := c.sends.byID.get(uint64(id))
+	c.changed = true
+	m := c.sends.find(id)
 	if m == nil {
 		return acts, TooLate
 	}
@@ -126,10 +150,16 @@ func (c *Conn) Withdraw(_ Instant, id ID, acts []Action) ([]Action, Withdrawal) 
 
 // unlink takes a message out of the list and recycles it.
 func (s *sending) unlink(m *outbound) {
-	s.byID.remove(uint64(m.op.ID))
+	if m == s.newest {
+		s.newest = nil
+	} else {
+		s.byID.remove(uint64(m.op.ID))
+	}
 	if m.state != Queued {
 		s.begun--
-		s.byNumber.remove(uint64(m.number))
+		if m.state != Eager {
+			s.byNumber.remove(uint64(m.number))
+		}
 	}
 	if m == s.queued {
 		s.queued = m.after
@@ -145,49 +175,50 @@ func (s *sending) unlink(m *outbound) {
 		m.after.before = m.before
 	}
 	s.count--
-	*m = outbound{after: s.free}
-	s.free = m
+	*m = outbound{}
+	m.after, s.free = s.free, m
 }
 
 // done ends a message.
-func (c *Conn) done(m *outbound, err error, acts []Action) []Action {
+func (c *Conn) done(m *outbound, err error) {
 	if err == nil {
 		c.stats.SendsDone++
 	} else {
 		c.stats.SendsFailed++
 	}
-	acts = append(acts, Action{Kind: SendDone, ID: m.op.ID, Length: m.acked, Err: err})
+	a := c.next()
+	a.Kind = SendDone
+	a.ID, a.Length, a.Err = m.op.ID, m.acked, err
 	c.sends.unlink(m)
-	return acts
 }
 
 // doneIfAcked ends a message of which nothing is left to be sent or
 // acknowledged.
-func (c *Conn) doneIfAcked(m *outbound, acts []Action) []Action {
+func (c *Conn) doneIfAcked(m *outbound) {
 	if m.out && m.flying == 0 {
-		return c.done(m, nil, acts)
+		c.done(m, nil)
 	}
-	return acts
 }
 
 // onClear takes CLEAR_TO_SEND (E12).
-func (c *Conn) onClear(h *protocol.ExtHeader, acts []Action) ([]Action, Reason) {
+func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
 	s := &c.sends
 	m := s.byNumber.get(uint64(h.Message))
 	switch {
 	case !h.Call.IsRecv():
-		return acts, ReasonDirection
+		return ReasonDirection
 	case int32(h.Message-s.next) >= 0:
-		return acts, ReasonUnasked
+		return ReasonUnasked
 	case m == nil || m.state != WaitClear && m.state != Withdrawing:
-		return acts, ReasonStale
+		return ReasonStale
 	case int64(h.Length) > m.op.Length:
-		return acts, ReasonMismatch
+		return ReasonMismatch
 	}
 	m.state, m.take = Sending, int64(h.Length)
 	if m.take == 0 {
 		m.out = true
-		return c.doneIfAcked(m, acts), ReasonNone
+		c.doneIfAcked(m)
+		return ReasonNone
 	}
 	if s.cleared == nil {
 		s.cleared = m
@@ -195,22 +226,23 @@ func (c *Conn) onClear(h *protocol.ExtHeader, acts []Action) ([]Action, Reason) 
 		s.clearedLast.behind = m
 	}
 	s.clearedLast = m
-	return acts, ReasonNone
+	return ReasonNone
 }
 
 // onRefusal takes ERROR withdrawn (E16), or without an err too long (E17).
-func (c *Conn) onRefusal(now Instant, h *protocol.ExtHeader, err error, acts []Action) ([]Action, Reason) {
+func (c *Conn) onRefusal(now Instant, h *protocol.ExtHeader, err error) Reason {
 	m := c.sends.byNumber.get(uint64(h.Message))
 	switch {
 	case !h.Call.IsRecv():
-		return acts, ReasonDirection
+		return ReasonDirection
 	case int32(h.Message-c.sends.next) >= 0:
-		return acts, ReasonUnasked
+		return ReasonUnasked
 	case m == nil || m.state != Withdrawing && (err != nil || m.state != WaitClear):
-		return acts, ReasonStale
+		return ReasonStale
 	}
 	if err == nil {
 		err = &RemoteError{Wait: c.sendWait(m), Elapsed: now - m.since}
 	}
-	return c.done(m, err, acts), ReasonNone
+	c.done(m, err)
+	return ReasonNone
 }

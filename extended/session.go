@@ -39,54 +39,50 @@ func (s *session) end() {
 	s.remote = 0
 }
 
-// identify finds out whether a packet belongs to our session with the peer. It
-// adopts the peer's if need be (E6, E8).
-func (c *Conn) identify(now Instant, h *protocol.ExtHeader, acts []Action) ([]Action, bool) {
+// identify finds out whether a packet belongs to our session with the peer, as it
+// does not seem to. It adopts the peer's if need be (E6, E8).
+func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	s := &c.session
-	if h.Session == s.remote && h.PeerSession == s.local && h.Session != 0 {
-		return acts, true
-	}
 	hello := h.Flags&protocol.FlagHello != 0
 	if h.Session == 0 || s.ended(h.Session) {
-		return acts, false
+		return false
 	}
 	if h.PeerSession != s.local {
 		if h.Type != protocol.Ack || hello {
 			s.answer = h.Session
 		}
-		return acts, false
+		return false
 	}
 	if s.remote != 0 {
-		acts = c.note(SessionChanged, acts)
+		c.note(SessionChanged)
 		s.end()
-		acts = c.endMessages(now, endReplaced, acts)
+		c.endMessages(now, endReplaced)
 	}
 	s.remote = h.Session
 	s.hello, s.wait, s.unheard = now, c.cfg.Timing.HelloFirst, 0
 	// The peer may know nothing of ours but its number.
 	c.arrivals.now, c.arrivals.full = true, true
-	return c.note(Connected, acts), true
+	c.note(Connected)
+	return true
 }
 
 // onGoodbye takes the peer's leave (E9).
-func (c *Conn) onGoodbye(now Instant, acts []Action) []Action {
-	acts = c.note(SaidGoodbye, acts)
+func (c *Conn) onGoodbye(now Instant) {
+	c.note(SaidGoodbye)
 	c.session.end()
-	acts = c.endMessages(now, endGoodbye, acts)
+	c.endMessages(now, endGoodbye)
 	c.session.hello = now + c.random.jitter(c.cfg.Timing.HelloFirst)
-	return acts
 }
 
 // giveUp ends our session, as the peer is silent (E31).
-func (c *Conn) giveUp(now Instant, acts []Action) []Action {
-	acts = c.note(GaveUp, acts)
-	acts = c.endMessages(now, endSilent, acts)
+func (c *Conn) giveUp(now Instant) {
+	c.note(GaveUp)
+	c.endMessages(now, endSilent)
 	s := &c.session
 	// Sessions of the peer that ended can no longer be mistaken: what they
 	// have sent bears our old session. The peer's own may go on.
 	*s = session{local: c.random.session(s.local), epoch: s.epoch, hello: now}
 	s.wait = c.cfg.Timing.HelloFirst
-	return acts
 }
 
 // Goodbye says that the rank shuts down (E9). Nothing is to be done with the
@@ -95,10 +91,14 @@ func (c *Conn) Goodbye(acts []Action) []Action {
 	if c.session.remote == 0 {
 		return acts
 	}
+	c.acts = acts
 	h := c.header(protocol.Error, protocol.SendInt)
 	h.Tag = uint32(protocol.CodeGoodbye)
 	c.stats.PacketsSent[h.Type]++
-	return append(acts, Action{Kind: Transmit, Header: h})
+	a := c.next()
+	a.Kind = Transmit
+	a.Header, a.ID, a.Offset, a.Length, a.Payload = h, 0, 0, 0, nil
+	return c.acts
 }
 
 // reset begins a new pair of sessions, with nothing under way.
@@ -115,53 +115,62 @@ func (c *Conn) reset() {
 	c.recvs.reset(c.cfg.firstMessage)
 }
 
-// helloDue returns when the next HELLO is to be sent, if one is (E7, E33).
-func (c *Conn) helloDue() (Instant, bool) {
+// helloDue returns when the next HELLO is to be sent (E7, E33), or never.
+func (c *Conn) helloDue() Instant {
 	s := &c.session
+	if c.sends.count == 0 && c.recvs.waiting == 0 {
+		return never
+	}
 	queued := c.sends.queued != nil
 	switch {
-	case s.remote == 0:
-		return s.hello, queued
-	case c.flight.sent.count+c.flight.lost.count > 0:
-		return 0, false // repeats ask as well
+	case s.remote == 0 && queued:
+		return s.hello
+	case s.remote == 0, c.flight.count+c.flight.lost.count > 0: // repeats ask as well
+		return never
 	case queued && c.sends.limit == c.cfg.firstMessage:
-		return s.hello, true // no limit was ever told
+		return s.hello // no limit was ever told
 	case queued:
-		return max(s.hello, s.heard+c.cfg.Timing.HelloFirst), true
-	case c.sends.begun > 0 || c.recvs.waiting > 0:
-		return max(s.hello, s.heard+c.cfg.Timing.HelloMax), true
+		return max(s.hello, s.heard+c.cfg.Timing.HelloFirst)
 	}
-	return 0, false
+	return max(s.hello, s.heard+c.cfg.Timing.HelloMax)
 }
 
 // sayHello sends the HELLO that is due, or the answer that is owed (E6).
-func (c *Conn) sayHello(now Instant, acts []Action) []Action {
-	s := &c.session
-	at, due := c.helloDue()
-	if due && now >= at && c.mute(now) {
-		acts = c.giveUp(now, acts)
-		at, due = c.helloDue()
-	}
-	if due && now >= at {
-		h := c.header(protocol.Ack, protocol.RecvInt)
-		h.Flags = protocol.FlagHello
-		s.hello = now + c.random.jitter(s.wait)
-		s.wait = min(2*s.wait, c.cfg.Timing.HelloMax)
-		s.unheard++
-		c.stats.Hellos++
-		acts = c.appendAck(now, h, &c.ackBuf, acts)
-	}
-	if s.answer != 0 {
-		h := c.header(protocol.Ack, protocol.RecvInt)
-		if s.answer == s.remote {
-			acts = c.appendAck(now, h, &c.helloBf, acts)
-		} else {
-			h.PeerSession, h.Acknowledged = s.answer, c.cfg.firstPacket
-			acts = c.appendFirstAck(h, acts)
+func (c *Conn) sayHello(now Instant) {
+	if now >= c.helloDue() {
+		if c.mute(now) {
+			c.giveUp(now)
 		}
-		s.answer = 0
+		if now >= c.helloDue() {
+			c.hello(now)
+		}
 	}
-	return acts
+	if c.session.answer != 0 {
+		c.answer(now)
+	}
+}
+
+func (c *Conn) hello(now Instant) {
+	s := &c.session
+	h := c.header(protocol.Ack, protocol.RecvInt)
+	h.Flags |= protocol.FlagHello
+	s.hello = now + c.random.jitter(s.wait)
+	s.wait = min(2*s.wait, c.cfg.Timing.HelloMax)
+	s.unheard++
+	c.stats.Hellos++
+	c.appendAck(now, h, &c.ackBuf)
+}
+
+func (c *Conn) answer(now Instant) {
+	s := &c.session
+	h := c.header(protocol.Ack, protocol.RecvInt)
+	if s.answer == s.remote {
+		c.appendAck(now, h, &c.helloBf)
+	} else {
+		h.PeerSession, h.Acknowledged = s.answer, c.cfg.firstPacket
+		c.appendFirstAck(h)
+	}
+	s.answer = 0
 }
 
 // mute reports whether a peer whose session is known leaves our HELLOs

@@ -146,6 +146,7 @@ func TestConfigIsCompleted(t *testing.T) {
 	got := New(odd).Config()
 	want := Config{
 		MaxPayload: 1, EagerLimit: -1, MaxLength: 1<<32 - 1, Messages: maxMessages, EagerBytes: 0, Window: maxWindow,
+		WindowBytes: 4 << 20,
 		Timing: Timing{
 			InitialRTO: time.Microsecond, MinRTO: time.Second, MaxRTO: time.Second, AckDelay: time.Millisecond,
 			HelloFirst: 20 * time.Millisecond, HelloMax: time.Second,
@@ -156,7 +157,7 @@ func TestConfigIsCompleted(t *testing.T) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 	if got := New(Config{}).Config(); got.Timing != DefaultTiming(false) || got.MaxPayload != 1344 || got.EagerLimit != 65536 ||
-		got.Messages != 65536 || got.EagerBytes != 1<<20 || got.Window != 512 || got.MaxLength != 1<<32-1 {
+		got.Messages != 65536 || got.EagerBytes != 1<<20 || got.Window != 512 || got.WindowBytes != 4<<20 || got.HeaderChecksum || got.MaxLength != 1<<32-1 {
 		t.Errorf("the defaults are %+v", got)
 	}
 }

@@ -1,6 +1,10 @@
 package extended
 
-import "github.com/zrlmpi/zrlmpid/protocol"
+import (
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
 
 // control is a packet without payload that waits to be sent: CLEAR_TO_SEND or
 // ERROR.
@@ -36,37 +40,40 @@ func (q *controls) pop() control {
 // transmit sends what window and credit allow: what was lost, then answers to
 // the peer, then new messages in their order, and at last the DATA of those that
 // are cleared, so that no message waits behind one that is merely longer.
-func (c *Conn) transmit(now Instant, acts []Action) []Action {
+func (c *Conn) transmit(now Instant) {
 	f, s := &c.flight, &c.sends
 	for {
 		switch {
 		case f.lost.count > 0:
-			if !c.urgent && f.sent.count >= c.cwnd() {
-				return acts
+			// For its bytes there is room: they were in flight, and nothing
+			// new has gone since.
+			if !c.urgent && f.count >= c.cwnd() {
+				return
 			}
-			acts = c.repeat(now, acts)
+			c.repeat(now)
 			continue
 		case c.controls.empty() && s.eager == nil && (s.queued == nil || c.blocked()) && s.cleared == nil:
 			c.full = false
 			if s.queued != nil && !s.blocked && s.limit != c.cfg.firstMessage {
 				s.blocked = true
-				acts = c.note(CreditExhausted, acts)
+				c.note(CreditExhausted)
 			}
-			return acts
-		case f.sent.count >= c.cwnd() || f.outstanding() >= c.cfg.Window:
+			return
+		case f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window,
+			c.crowded(int64(c.cfg.MaxPayload)) && c.crowded(c.following()):
 			if !c.full {
 				c.full = true
-				acts = c.note(WindowFull, acts)
+				c.note(WindowFull)
 			}
-			return acts
+			return
 		case !c.controls.empty():
-			acts = c.sendControl(now, acts)
+			c.sendControl(now)
 		case s.eager != nil:
-			acts = c.sendData(now, s.eager, acts)
+			c.sendData(now, s.eager)
 		case s.queued != nil && !c.blocked():
-			acts = c.begin(now, acts)
+			c.begin(now)
 		default:
-			acts = c.sendData(now, s.cleared, acts)
+			c.sendData(now, s.cleared)
 		}
 	}
 }
@@ -74,21 +81,52 @@ func (c *Conn) transmit(now Instant, acts []Action) []Action {
 // cwnd is how many packets may be in flight.
 func (c *Conn) cwnd() int { return min(c.window.window, c.cfg.Window) }
 
+// crowded reports whether so many bytes more in flight would be too many (E28).
+func (c *Conn) crowded(payload int64) bool {
+	return c.flight.bytes > 0 && payload > 0 && c.flight.bytes+payload > int64(c.cfg.WindowBytes)
+}
+
+// following is how many bytes of payload the next new packet has.
+func (c *Conn) following() int64 {
+	s := &c.sends
+	most := int64(c.cfg.MaxPayload)
+	switch {
+	case !c.controls.empty():
+		return 0
+	case s.eager != nil:
+		return min(s.eager.take-s.eager.offset, most)
+	case s.queued != nil && !c.blocked():
+		if !c.eagerly(s.queued) {
+			return 0
+		}
+		return min(s.queued.op.Length, most)
+	}
+	return min(s.cleared.take-s.cleared.offset, most)
+}
+
+// eagerly reports whether a message that begins now goes without being asked for
+// (E11).
+func (c *Conn) eagerly(m *outbound) bool {
+	return c.short(m) && m.op.Length <= int64(c.sends.eagerLimit-c.sends.eagerSent)
+}
+
+func (c *Conn) short(m *outbound) bool { return !m.op.Sync && m.op.Length <= int64(c.cfg.EagerLimit) }
+
 // blocked reports whether the next message waits for credit (E20).
 func (c *Conn) blocked() bool { return int32(c.sends.limit-c.sends.next) <= 0 }
 
 // sendControl sends the first of the answers that wait.
-func (c *Conn) sendControl(now Instant, acts []Action) []Action {
+func (c *Conn) sendControl(now Instant) {
 	q := c.controls.pop()
-	p := c.flight.add()
-	p.header.Type, p.header.Call, p.header.Message, p.header.Length = q.kind, q.call, q.message, q.length
-	p.header.Tag = uint32(q.code)
-	return c.send(now, p, acts)
+	p, a := c.packet(now, q.kind, q.call, q.message)
+	h := &a.Header
+	h.Comm, h.Tag, h.Length, h.Offset = 0, uint32(q.code), q.length, 0
+	c.put(now, p, a)
 }
 
 // begin sends the first packet of the next message, eagerly if that may be
 // (E10–E13).
-func (c *Conn) begin(now Instant, acts []Action) []Action {
+func (c *Conn) begin(now Instant) {
 	s := &c.sends
 	m := s.queued
 	s.queued = m.after
@@ -96,67 +134,70 @@ func (c *Conn) begin(now Instant, acts []Action) []Action {
 	s.blocked = false
 	m.number = s.next
 	s.next++
-	if !m.op.Sync && m.op.Length <= int64(c.cfg.EagerLimit) {
-		if m.op.Length <= int64(s.eagerLimit-s.eagerSent) {
-			s.eagerSent += uint32(m.op.Length)
-			s.eager, m.state, m.take = m, Eager, m.op.Length
-			c.stats.SendsEager++
-			acts = append(acts, Action{Kind: Buffered, ID: m.op.ID})
-			return c.sendData(now, m, acts)
-		}
-		acts = c.note(EagerExhausted, acts)
-		acts[len(acts)-1].ID = m.op.ID
+	if c.eagerly(m) {
+		s.eagerSent += uint32(m.op.Length)
+		s.eager, m.state, m.take = m, Eager, m.op.Length
+		c.stats.SendsEager++
+		a := c.next()
+		a.Kind, a.ID = Buffered, m.op.ID
+		c.sendData(now, m)
+		return
+	}
+	if c.short(m) {
+		c.note(EagerExhausted).ID = m.op.ID
 	}
 	m.state = WaitClear
 	s.byNumber.put(uint64(m.number), m)
-	p := c.flight.add()
-	h := &p.header
-	h.Type, h.Call, h.Message = protocol.SendRequest, m.op.Datatype.Send(), m.number
-	h.Comm, h.Tag, h.Length = m.op.Comm, m.op.Tag, uint32(m.op.Length)
+	p, a := c.packet(now, protocol.SendRequest, m.op.Datatype.Send(), m.number)
+	h := &a.Header
+	h.Comm, h.Tag, h.Length, h.Offset = m.op.Comm, m.op.Tag, uint32(m.op.Length), 0
 	if m.op.Sync {
-		h.Flags = protocol.FlagSync
+		h.Flags |= protocol.FlagSync
 	}
-	return c.send(now, p, acts)
+	c.put(now, p, a)
 }
 
 // sendData sends the next packet of DATA of a message.
-func (c *Conn) sendData(now Instant, m *outbound, acts []Action) []Action {
+func (c *Conn) sendData(now Instant, m *outbound) {
 	s := &c.sends
 	n := min(m.take-m.offset, int64(c.cfg.MaxPayload))
-	p := c.flight.add()
+	p, a := c.packet(now, protocol.Data, m.op.Datatype.Send(), m.number)
 	p.message, p.payload = m, int32(n)
-	h := &p.header
-	h.Type, h.Call, h.Message = protocol.Data, m.op.Datatype.Send(), m.number
+	h := &a.Header
 	h.Comm, h.Tag, h.Length, h.Offset = m.op.Comm, m.op.Tag, uint32(m.op.Length), uint32(m.offset)
 	m.offset += n
 	m.flying++
 	m.out = m.offset == m.take
 	if m.state == Eager {
-		h.Flags = protocol.FlagEager
+		h.Flags |= protocol.FlagEager
 		if m.out {
 			s.eager = nil
 		}
 	} else if m.out {
-		h.Flags = protocol.FlagAckNow
+		h.Flags |= protocol.FlagAckNow
 		s.cleared, m.behind = m.behind, nil
 	}
-	return c.send(now, p, acts)
+	c.put(now, p, a)
 }
 
-// send transmits a new packet, whose header has no more to get than what all
-// packets have.
-func (c *Conn) send(now Instant, p *packet, acts []Action) []Action {
+// packet begins a new packet, in the action that transmits it. Its caller sets
+// what the header lacks: communicator, tag, length and offset.
+func (c *Conn) packet(now Instant, t protocol.Type, call protocol.Call, message uint32) (*packet, *Action) {
+	p, a := c.flight.add(), c.next()
+	a.Kind = Transmit
 	if c.flight.outstanding() == 1 {
 		c.moved, c.stalled = now, 0
 	}
-	h := &p.header
+	h := &a.Header
 	h.Dst, h.Src = c.cfg.Remote, c.cfg.Local
+	h.Type, h.Call, h.Flags = t, call, c.plain
 	h.Session, h.PeerSession = c.session.local, c.session.remote
-	return c.put(now, p, acts)
+	h.Number, h.Message = p.header.Number, message
+	return p, a
 }
 
 // repeat transmits the first of the lost packets again.
-func (c *Conn) repeat(now Instant, acts []Action) []Action {
+func (c *Conn) repeat(now Instant) {
 	f := &c.flight
 	p := f.at(f.lost.first)
 	f.remove(&f.lost, p)
@@ -166,7 +207,9 @@ func (c *Conn) repeat(now Instant, acts []Action) []Action {
 		p.header.Flags |= protocol.FlagAckNow
 		c.urgent = false
 	}
-	p.repeats++
+	if p.repeats < math.MaxUint16 {
+		p.repeats++
+	}
 	c.stats.Repeats++
 	m := p.message
 	if m == nil && p.header.Type == protocol.SendRequest {
@@ -175,19 +218,24 @@ func (c *Conn) repeat(now Instant, acts []Action) []Action {
 	if m != nil {
 		m.repeats++
 	}
-	acts = c.note(Repeated, acts)
-	acts[len(acts)-1].Header = p.header
-	return c.put(now, p, acts)
+	c.note(Repeated).Header = p.header
+	a := c.next()
+	a.Kind = Transmit
+	a.Header = p.header
+	c.put(now, p, a)
 }
 
-// put transmits a packet that is in no list.
-func (c *Conn) put(now Instant, p *packet, acts []Action) []Action {
+// put completes the action that transmits a packet, which is in no list.
+func (c *Conn) put(now Instant, p *packet, a *Action) {
 	f := &c.flight
 	f.transmitted(now, p)
-	h := &p.header
+	if p.repeats > 0 {
+		f.append(&f.again, p)
+	}
+	h := &a.Header
 	// The one that fills the window asks for an ACK, unless one in flight does
 	// (E27).
-	if f.sent.count >= c.cwnd() || f.outstanding() >= c.cfg.Window {
+	if f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window || c.crowded(int64(c.cfg.MaxPayload)) {
 		if int32(c.asked-f.base) < 0 || int32(c.asked-f.next) >= 0 {
 			h.Flags |= protocol.FlagAckNow
 		}
@@ -198,9 +246,9 @@ func (c *Conn) put(now Instant, p *packet, acts []Action) []Action {
 	h.Acknowledged = c.arrivals.next
 	c.stats.PacketsSent[h.Type]++
 	c.stats.BytesSent[h.Type] += uint64(p.payload)
-	a := Action{Kind: Transmit, Header: *h, Offset: int64(h.Offset), Length: int64(p.payload)}
+	a.ID, a.Offset, a.Length, a.Payload = 0, int64(h.Offset), int64(p.payload), nil
 	if p.message != nil {
 		a.ID = p.message.op.ID
 	}
-	return append(acts, a)
+	p.header = *h
 }

@@ -80,14 +80,14 @@ func checkFields(t *testing.T, from int, b []byte, values map[string]string) {
 func TestDocumentExtendedFieldOffsets(t *testing.T) {
 	b := make([]byte, protocol.ExtHeaderLen)
 	protocol.PutExtended(b, &protocol.ExtHeader{
-		Dst: 0x07060504, Src: 0x0b0a0908, Call: protocol.Barrier, Type: protocol.Data, Flags: 0x13,
+		Dst: 0x07060504, Src: 0x0b0a0908, Call: protocol.Barrier, Type: protocol.Data, Flags: 0x33,
 		Session: 0x23222120, PeerSession: 0x27262524, Number: 0x2b2a2928, Acknowledged: 0x2f2e2d2c,
 		Message: 0x33323130, Comm: 0x37363534, Tag: 0x3b3a3938, Length: 0x3f3e3d3c, Offset: 0x43424140,
 	}, make([]byte, 0x0102))
 	checkFields(t, 0, b, map[string]string{
 		"start mark": "96969696", "destination rank": "04050607", "source rank": "08090a0b",
 		"size": "4f8fcf0f", // 0x3f3e3d3c bytes in words
-		"call": "04", "packet type": "03", "version": "e1", "flags": "93", "payload": "02010000",
+		"call": "04", "packet type": "03", "version": "e1", "flags": "b3", "payload": "02010000",
 		"checksum": hex.EncodeToString(b[24:28]), "end mark": "96969696",
 		"session": "20212223", "peer session": "24252627", "packet number": "28292a2b", "acknowledged": "2c2d2e2f",
 		"message": "30313233", "communicator": "34353637", "tag": "38393a3b", "length": "3c3d3e3f", "offset": "40414243",
@@ -110,7 +110,7 @@ func TestDocumentExtendedNumbers(t *testing.T) {
 			t.Errorf("bit %d is %s, but the document says %s", bit, got, m[2])
 		}
 	}
-	if flags != 5 {
+	if flags != 6 {
 		t.Errorf("%d flags", flags)
 	}
 	codes := 0
@@ -127,6 +127,7 @@ func TestDocumentExtendedNumbers(t *testing.T) {
 	for _, want := range []string{
 		"one datagram of " + strconv.Itoa(protocol.ExtHeaderLen) + " bytes plus payload",
 		"a datagram of 1416 bytes carries " + strconv.Itoa(protocol.MaxDatagram-protocol.ExtHeaderLen) + " bytes",
+		"datagrams of up to " + strconv.Itoa(protocol.MaxUDPDatagram) + " bytes",
 		"at most " + strconv.Itoa(protocol.MaxStreamPayload) + " bytes of payload each",
 		"up to " + strconv.Itoa(protocol.MaxAckRanges) + " ranges",
 		"arrived beyond *acknowledged*, " + strconv.Itoa(protocol.AckRangeLen) + " bytes each",

@@ -10,7 +10,8 @@ import (
 // ExtFrameReader cuts a stream into whole packets of the extended profile.
 type ExtFrameReader struct {
 	streamBuffer
-	err error
+	header ExtHeader // of the packet that is looked at
+	err    error
 }
 
 // NewExtFrameReader returns a reader of the packets on r. Its buffer of
@@ -49,7 +50,9 @@ func (f *ExtFrameReader) packet() ([]byte, error) {
 	if err := f.need(length); err != nil {
 		return nil, f.endedInPacket(err, length)
 	}
-	if _, _, d := ParseExtended(f.buf[f.start : f.start+length]); !d.OK() {
+	whole := f.buf[f.start : f.start+length]
+	if _, ok := f.header.Parse(whole); !ok {
+		_, _, d := ParseExtended(whole)
 		return nil, &FrameError{Offset: f.offset, Err: d.Err()}
 	}
 	return f.take(length), nil

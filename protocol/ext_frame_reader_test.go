@@ -108,6 +108,28 @@ func TestExtFrameReaderErrors(t *testing.T) {
 	}
 }
 
+// plainDamaged is a packet with the flag PLAIN whose payload was damaged, and one
+// without it.
+func plainDamaged() []byte {
+	h := ExtHeader{Dst: 1, Type: Data, Flags: FlagPlain, Length: 8}
+	b := AppendExtended(nil, &h, make([]byte, 8))
+	b[ExtHeaderLen]++
+	h.Flags = 0
+	return AppendExtended(b, &h, make([]byte, 8))
+}
+
+// What its checksum does not cover is none of the reader's business (E43).
+func TestExtFrameReaderTakesPlainPackets(t *testing.T) {
+	in := plainDamaged()
+	if got, err := extPackets(bytes.NewReader(in)); err != io.EOF || len(got) != 2 || got[0] != string(in[:80]) {
+		t.Errorf("%d packets, %v", len(got), err)
+	}
+	in[19] &^= byte(FlagPlain)
+	if got, err := extPackets(bytes.NewReader(in)); !errors.Is(err, &HeaderError{Defect{Kind: DefectChecksum}}) || len(got) != 0 {
+		t.Errorf("without the flag: %d packets, %v", len(got), err)
+	}
+}
+
 func TestExtFrameReaderDoesNotAllocate(t *testing.T) {
 	in, _ := extStream(100, 0, MaxStreamPayload)
 	f := NewExtFrameReader(&repeat{b: in})
@@ -127,6 +149,7 @@ func FuzzExtFrameReader(f *testing.F) {
 	f.Add(in, []byte{0, 31, 200})
 	f.Add(in[:len(in)-1], []byte{31})
 	f.Add(append(bytes.Clone(in[:149]), 'x'), []byte{})
+	f.Add(plainDamaged(), []byte{80})
 	f.Fuzz(func(t *testing.T, in, cuts []byte) {
 		whole, wholeErr := extPackets(bytes.NewReader(in))
 		cut, cutErr := extPackets(&cutReader{in: in, cuts: cuts})

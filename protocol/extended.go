@@ -12,6 +12,8 @@ const (
 	ExtHeaderLen = 72
 	// ExtVersion is byte 18 of every packet.
 	ExtVersion = 0xE1
+	// MaxUDPDatagram is the most bytes that UDP over IPv4 carries (E1).
+	MaxUDPDatagram = 65507
 	// MaxStreamPayload is the most bytes that may follow a header on a
 	// stream (E1).
 	MaxStreamPayload = 32768
@@ -19,8 +21,8 @@ const (
 	MaxExtTag = 1<<31 - 1
 )
 
-// ExtFlags are bits 0–4 of byte 19. Bit 7, which is always set on the wire, and
-// bits 5 and 6, which never are, are no part of them.
+// ExtFlags are bits 0–5 of byte 19. Bit 7, which is always set on the wire, and
+// bit 6, which never is, are no part of them.
 type ExtFlags uint8
 
 // The flags of a packet.
@@ -35,6 +37,8 @@ const (
 	FlagHello
 	// FlagRepeat: the packet was sent before with the same number (E29).
 	FlagRepeat
+	// FlagPlain: the checksum covers the header alone (E43).
+	FlagPlain
 	extFlagsEnd
 )
 
@@ -43,7 +47,7 @@ const (
 	extFlagAlways = 0x80
 )
 
-var extFlagNames = [...]string{"EAGER", "ACK_NOW", "SYNC", "HELLO", "REPEAT"}
+var extFlagNames = [...]string{"EAGER", "ACK_NOW", "SYNC", "HELLO", "REPEAT", "PLAIN"}
 
 // String names the flags that are set, as "EAGER ACK_NOW"; "" for none.
 func (f ExtFlags) String() string {

@@ -1,9 +1,6 @@
 package protocol
 
-import (
-	"encoding/binary"
-	"hash/crc32"
-)
+import "encoding/binary"
 
 // Byte offsets of the fields that the extended profile adds.
 const (
@@ -23,11 +20,6 @@ const (
 	offStatus      = 68
 )
 
-var (
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-	noChecksum [4]byte
-)
-
 // IsExtended reports whether b begins like a packet of the extended profile:
 // with the start mark, the version and bit 7 of the flags. No packet of another
 // profile does: byte 19 is 0 in all of them.
@@ -41,37 +33,26 @@ func IsExtended(b []byte) bool {
 // that long: size, payload length and checksum are derived. It does not
 // allocate. On a stream a payload has at most MaxStreamPayload bytes.
 func PutExtended(b []byte, h *ExtHeader, payload ...[]byte) {
-	b = b[:ExtHeaderLen]
+	header := (*[ExtHeaderLen]byte)(b)
 	length := 0
 	for _, part := range payload {
 		length += len(part)
 	}
-	binary.LittleEndian.PutUint32(b[0:], markWord)
-	binary.LittleEndian.PutUint32(b[offDst:], h.Dst)
-	binary.LittleEndian.PutUint32(b[offSrc:], h.Src)
-	binary.LittleEndian.PutUint32(b[offSize:], h.Size())
-	b[offCall] = byte(h.Call)
-	b[offType] = byte(h.Type)
-	b[offVersion] = ExtVersion
-	b[offFlags] = byte(h.Flags&extFlagsAll) | extFlagAlways
-	binary.LittleEndian.PutUint32(b[offPayload:], uint32(length))
-	binary.LittleEndian.PutUint32(b[offChecksum:], 0)
-	binary.LittleEndian.PutUint32(b[offEnd:], markWord)
-	binary.LittleEndian.PutUint32(b[offSession:], h.Session)
-	binary.LittleEndian.PutUint32(b[offPeerSession:], h.PeerSession)
-	binary.LittleEndian.PutUint32(b[offNumber:], h.Number)
-	binary.LittleEndian.PutUint32(b[offAcked:], h.Acknowledged)
-	binary.LittleEndian.PutUint32(b[offMessage:], h.Message)
-	binary.LittleEndian.PutUint32(b[offComm:], h.Comm)
-	binary.LittleEndian.PutUint32(b[offMessageTag:], h.Tag)
-	binary.LittleEndian.PutUint32(b[offLength:], h.Length)
-	binary.LittleEndian.PutUint32(b[offOffset:], h.Offset)
-	binary.LittleEndian.PutUint32(b[offStatus:], 0)
-	sum := crc32.Update(0, castagnoli, b)
-	for _, part := range payload {
-		sum = crc32.Update(sum, castagnoli, part)
-	}
-	binary.LittleEndian.PutUint32(b[offChecksum:], sum)
+	// Two fields at a time, as the checksum's instruction reads them.
+	put2(header[0:], markWord, h.Dst)
+	put2(header[offSrc:], h.Src, h.Size())
+	put2(header[offCall:], uint32(h.Call)|uint32(h.Type)<<8|ExtVersion<<16|uint32(h.Flags&extFlagsAll|extFlagAlways)<<24, uint32(length))
+	binary.LittleEndian.PutUint32(header[offEnd:], markWord)
+	put2(header[offSession:], h.Session, h.PeerSession)
+	put2(header[offNumber:], h.Number, h.Acknowledged)
+	put2(header[offMessage:], h.Message, h.Comm)
+	put2(header[offMessageTag:], h.Tag, h.Length)
+	put2(header[offOffset:], h.Offset, 0)
+	putExtChecksum(header, payload)
+}
+
+func put2(b []byte, first, second uint32) {
+	binary.LittleEndian.PutUint64(b, uint64(first)|uint64(second)<<32)
 }
 
 // AppendExtended appends a whole packet to b and returns the extended slice.
@@ -91,6 +72,9 @@ func AppendExtended(b []byte, h *ExtHeader, payload []byte) []byte {
 // is one of those that come after the checksum, the header is decoded all the
 // same.
 func ParseExtended(packet []byte) (h ExtHeader, payload []byte, d Defect) {
+	if payload, ok := h.Parse(packet); ok {
+		return h, payload, Defect{}
+	}
 	if d = checkExtFrame(packet); !d.OK() {
 		return h, nil, d
 	}
@@ -102,7 +86,28 @@ func ParseExtended(packet []byte) (h ExtHeader, payload []byte, d Defect) {
 	if sum := extChecksum(packet); said != sum {
 		return h, nil, Defect{Kind: DefectChecksum, Offset: offChecksum, Got32: said, Want32: sum}
 	}
-	return decodeExtHeader(packet), payload, checkExtRest(packet)
+	h.decode((*[ExtHeaderLen]byte)(packet))
+	return h, payload, checkExtRest(packet)
+}
+
+// Parse is ParseExtended for receivers of many packets: it decodes a packet
+// without a defect in place. Of any other it says only that it has one, and
+// leaves h as it was.
+func (h *ExtHeader) Parse(packet []byte) (payload []byte, ok bool) {
+	if len(packet) < ExtHeaderLen {
+		return nil, false
+	}
+	b := (*[ExtHeaderLen]byte)(packet)
+	payload = packet[ExtHeaderLen:]
+	good := binary.LittleEndian.Uint32(b[0:]) == markWord && binary.LittleEndian.Uint32(b[offEnd:]) == markWord &&
+		b[offVersion] == ExtVersion && uint64(binary.LittleEndian.Uint32(b[offPayload:])) == uint64(len(payload)) &&
+		Call(b[offCall]) < numCalls && Type(b[offType])-1 < numTypes-1 && b[offFlags]&^byte(extFlagsAll) == extFlagAlways &&
+		binary.LittleEndian.Uint32(b[offChecksum:]) == extChecksum(packet)
+	if !good {
+		return nil, false
+	}
+	h.decode(b)
+	return payload, true
 }
 
 // ParseExtendedHeader decodes a header of which the payload is not at hand, and
@@ -112,26 +117,25 @@ func ParseExtendedHeader(b []byte) (h ExtHeader, payload uint32, d Defect) {
 	if d = checkExtFrame(b); !d.OK() {
 		return h, 0, d
 	}
-	return decodeExtHeader(b), binary.LittleEndian.Uint32(b[offPayload:]), checkExtRest(b)
+	h.decode((*[ExtHeaderLen]byte)(b))
+	return h, binary.LittleEndian.Uint32(b[offPayload:]), checkExtRest(b)
 }
 
-func decodeExtHeader(b []byte) ExtHeader {
-	return ExtHeader{
-		Dst:          binary.LittleEndian.Uint32(b[offDst:]),
-		Src:          binary.LittleEndian.Uint32(b[offSrc:]),
-		Call:         Call(b[offCall]),
-		Type:         Type(b[offType]),
-		Flags:        ExtFlags(b[offFlags]) & extFlagsAll,
-		Session:      binary.LittleEndian.Uint32(b[offSession:]),
-		PeerSession:  binary.LittleEndian.Uint32(b[offPeerSession:]),
-		Number:       binary.LittleEndian.Uint32(b[offNumber:]),
-		Acknowledged: binary.LittleEndian.Uint32(b[offAcked:]),
-		Message:      binary.LittleEndian.Uint32(b[offMessage:]),
-		Comm:         binary.LittleEndian.Uint32(b[offComm:]),
-		Tag:          binary.LittleEndian.Uint32(b[offMessageTag:]),
-		Length:       binary.LittleEndian.Uint32(b[offLength:]),
-		Offset:       binary.LittleEndian.Uint32(b[offOffset:]),
-	}
+func (h *ExtHeader) decode(b *[ExtHeaderLen]byte) {
+	h.Dst = binary.LittleEndian.Uint32(b[offDst:])
+	h.Src = binary.LittleEndian.Uint32(b[offSrc:])
+	h.Call = Call(b[offCall])
+	h.Type = Type(b[offType])
+	h.Flags = ExtFlags(b[offFlags]) & extFlagsAll
+	h.Session = binary.LittleEndian.Uint32(b[offSession:])
+	h.PeerSession = binary.LittleEndian.Uint32(b[offPeerSession:])
+	h.Number = binary.LittleEndian.Uint32(b[offNumber:])
+	h.Acknowledged = binary.LittleEndian.Uint32(b[offAcked:])
+	h.Message = binary.LittleEndian.Uint32(b[offMessage:])
+	h.Comm = binary.LittleEndian.Uint32(b[offComm:])
+	h.Tag = binary.LittleEndian.Uint32(b[offMessageTag:])
+	h.Length = binary.LittleEndian.Uint32(b[offLength:])
+	h.Offset = binary.LittleEndian.Uint32(b[offOffset:])
 }
 
 // checkExtFrame checks what can be told from the header alone and comes before
@@ -169,14 +173,6 @@ func checkExtRest(b []byte) Defect {
 		return Defect{Kind: DefectReserved, Offset: offFlags, Got: b[offFlags], Want: want}
 	}
 	return Defect{}
-}
-
-// extChecksum computes a packet's checksum with the field itself as 0. The
-// packet is not changed: it may be the caller's recording.
-func extChecksum(packet []byte) uint32 {
-	sum := crc32.Update(0, castagnoli, packet[:offChecksum])
-	sum = crc32.Update(sum, castagnoli, noChecksum[:])
-	return crc32.Update(sum, castagnoli, packet[offEnd:])
 }
 
 // parseExtFrame is Parse of the profile Extended. The marks are good.

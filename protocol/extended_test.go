@@ -39,8 +39,12 @@ var extPackets = []struct {
 		"", `ERROR 0→1 SEND_INT #18 msg=4 "withdraw" ACK_NOW ack=13`,
 	},
 	{
-		protocol.ExtHeader{Dst: ^uint32(0), Src: ^uint32(0), Call: protocol.Barrier, Type: protocol.Error, Flags: 31, Session: ^uint32(0), PeerSession: ^uint32(0), Number: ^uint32(0), Acknowledged: ^uint32(0), Message: ^uint32(0), Comm: ^uint32(0), Tag: ^uint32(0), Length: ^uint32(0), Offset: ^uint32(0)},
-		"x", `ERROR 4294967295→4294967295 BARRIER #4294967295 msg=4294967295 "code(4294967295)" EAGER ACK_NOW SYNC HELLO REPEAT ack=4294967295`,
+		protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain, Session: 7, PeerSession: 9, Number: 18, Acknowledged: 12, Message: 4, Length: 5},
+		"plain", "DATA 0→1 SEND_INT #18 msg=4 tag=0 comm=0 0..5 of 5 EAGER PLAIN ack=12",
+	},
+	{
+		protocol.ExtHeader{Dst: ^uint32(0), Src: ^uint32(0), Call: protocol.Barrier, Type: protocol.Error, Flags: 63, Session: ^uint32(0), PeerSession: ^uint32(0), Number: ^uint32(0), Acknowledged: ^uint32(0), Message: ^uint32(0), Comm: ^uint32(0), Tag: ^uint32(0), Length: ^uint32(0), Offset: ^uint32(0)},
+		"x", `ERROR 4294967295→4294967295 BARRIER #4294967295 msg=4294967295 "code(4294967295)" EAGER ACK_NOW SYNC HELLO REPEAT PLAIN ack=4294967295`,
 	},
 }
 
@@ -149,7 +153,11 @@ func TestExtendedNumbered(t *testing.T) {
 // reseal writes the checksum that belongs to a packet's bytes.
 func reseal(packet []byte) {
 	clear(packet[24:28])
-	binary.LittleEndian.PutUint32(packet[24:], crc32.Checksum(packet, crc32.MakeTable(crc32.Castagnoli)))
+	covered := packet
+	if packet[19]&0x20 != 0 { // PLAIN
+		covered = packet[:72]
+	}
+	binary.LittleEndian.PutUint32(packet[24:], crc32.Checksum(covered, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // The order of E2: a packet with two faults is dropped for the first.
@@ -175,7 +183,9 @@ func TestExtendedDefects(t *testing.T) {
 		{17, 0, true, protocol.DefectType, "zrlmpi header: byte 17 is 0x00, but the packet types are 1 to 5"},
 		{17, 6, true, protocol.DefectType, "zrlmpi header: byte 17 is 0x06, but the packet types are 1 to 5"},
 		{19, 0x04, true, protocol.DefectReserved, "zrlmpi header: byte 19 is 0x04, but in the extended profile must be 0x84"},
-		{19, 0xa4, true, protocol.DefectReserved, "zrlmpi header: byte 19 is 0xa4, but in the extended profile must be 0x84"},
+		{19, 0xa4, true, protocol.DefectNone, ""}, // PLAIN
+		{19, 0xa4, false, protocol.DefectChecksum, "it was damaged on its way"},
+		{19, 0xe4, true, protocol.DefectReserved, "zrlmpi header: byte 19 is 0xe4, but in the extended profile must be 0xa4"},
 		{19, 0xc4, true, protocol.DefectReserved, "zrlmpi header: byte 19 is 0xc4, but in the extended profile must be 0x84"},
 	} {
 		packet := bytes.Clone(good)
@@ -247,6 +257,66 @@ func TestExtendedDetectsEveryFlippedBit(t *testing.T) {
 	}
 }
 
+// E43: with PLAIN, no bit of the header can change, the flag's included, nor can
+// the packet's length. The payload may be anything.
+func TestExtendedPlain(t *testing.T) {
+	for _, n := range []int{0, 1, 1344} {
+		h := extPackets[2].h
+		h.Flags |= protocol.FlagPlain
+		packet := protocol.AppendExtended(nil, &h, bytes.Repeat([]byte{0x5a}, n))
+		other := protocol.AppendExtended(nil, &h, make([]byte, n))
+		if !bytes.Equal(packet[:protocol.ExtHeaderLen], other[:protocol.ExtHeaderLen]) {
+			t.Errorf("%d bytes: the header depends on the payload", n)
+		}
+		if got, payload, d := protocol.ParseExtended(packet); !d.OK() || got != h || len(payload) != n {
+			t.Errorf("%d bytes: %+v, %d bytes, %v", n, got, len(payload), d.Err())
+		}
+		for i := range len(packet) * 8 {
+			packet[i/8] ^= 1 << (i % 8)
+			if _, _, d := protocol.ParseExtended(packet); d.OK() != (i >= 8*protocol.ExtHeaderLen) {
+				t.Errorf("%d bytes: bit %d of byte %d changes: %v", n, i%8, i/8, d.Err())
+			}
+			packet[i/8] ^= 1 << (i % 8)
+		}
+		if _, _, d := protocol.ParseExtended(append(packet, 0)); d.Kind != protocol.DefectLength {
+			t.Errorf("%d bytes and one more: %v", n, d.Err())
+		}
+	}
+	// Without the flag, a checksum of the header alone is a bad one.
+	h := extPackets[2].h
+	packet := protocol.AppendExtended(nil, &h, []byte("payload"))
+	clear(packet[24:28])
+	binary.LittleEndian.PutUint32(packet[24:], crc32.Checksum(packet[:72], crc32.MakeTable(crc32.Castagnoli)))
+	if _, _, d := protocol.ParseExtended(packet); d.Kind != protocol.DefectChecksum {
+		t.Errorf("the header's checksum without the flag: %v", d.Err())
+	}
+}
+
+// Parse and ParseExtended are of one mind, and Parse leaves the header alone if
+// the packet is bad.
+func TestExtendedParseInPlace(t *testing.T) {
+	var h protocol.ExtHeader
+	for _, c := range extPackets {
+		packet := protocol.AppendExtended(nil, &c.h, []byte(c.payload))
+		if payload, ok := h.Parse(packet); !ok || h != c.h || string(payload) != c.payload {
+			t.Errorf("%s becomes %+v %q, %v", c.text, h, payload, ok)
+		}
+		before := h
+		for i := range packet {
+			bad := bytes.Clone(packet)
+			bad[i] ^= 0xff
+			_, _, d := protocol.ParseExtended(bad)
+			if _, ok := h.Parse(bad); ok != d.OK() || !ok && h != before {
+				t.Errorf("%s, byte %d: %v, but %v; the header is %+v", c.text, i, ok, d.Err(), h)
+			}
+			if _, ok := h.Parse(packet[:i]); ok {
+				t.Errorf("%s: %d bytes are enough", c.text, i)
+			}
+			h = before
+		}
+	}
+}
+
 // What is put for the frame alone is not taken for a packet.
 func TestExtendedFrameAlone(t *testing.T) {
 	h := protocol.Header{Dst: 1, Src: 2, Size: 7, Call: protocol.SendFloat, Type: protocol.Data}
@@ -283,6 +353,7 @@ func TestExtendedAllocatesNothing(t *testing.T) {
 	ack := protocol.AppendAck(nil, &protocol.AckInfo{Ranges: []protocol.Range{{First: 1, End: 2}, {First: 4, End: 9}}})
 	if n := testing.AllocsPerRun(100, func() {
 		h, payload, _ := protocol.ParseExtended(good)
+		h.Parse(good)
 		protocol.PutExtended(buf, &h, payload[:100], payload[100:])
 		protocol.PutExtended(buf, &h)
 		protocol.ParseExtended(bad)
@@ -296,6 +367,7 @@ func TestExtendedAllocatesNothing(t *testing.T) {
 func FuzzExtended(f *testing.F) {
 	for _, c := range extPackets {
 		f.Add(protocol.AppendExtended(nil, &c.h, []byte(c.payload)), uint32(77))
+		f.Add(protocol.AppendExtended(nil, &c.h, []byte(c.payload)), uint32(19*8+5)) // PLAIN
 	}
 	f.Add([]byte("short"), uint32(0))
 	f.Fuzz(func(t *testing.T, in []byte, bit uint32) {
@@ -318,8 +390,13 @@ func FuzzExtended(f *testing.F) {
 				flipped := bytes.Clone(b)
 				at := bit % uint32(len(b)*8)
 				flipped[at/8] ^= 1 << (at % 8)
-				if _, _, d := protocol.ParseExtended(flipped); d.OK() {
-					t.Fatalf("bit %d of %x may change", at, b)
+				may := h.Flags&protocol.FlagPlain != 0 && at >= 8*protocol.ExtHeaderLen
+				if _, _, d := protocol.ParseExtended(flipped); d.OK() != may {
+					t.Fatalf("bit %d of %x changes: %v", at, b, d.Err())
+				}
+				var in protocol.ExtHeader
+				if _, ok := in.Parse(b); !ok || in != h {
+					t.Fatalf("%x is %+v in place", b, in)
 				}
 				return
 			}
@@ -342,7 +419,7 @@ func FuzzExtendedHeader(f *testing.F) {
 	f.Add(uint32(1), uint32(0), byte(2), byte(3), byte(17), uint32(9), uint32(8), uint32(7), uint32(6), uint32(5), uint32(4), uint32(3), uint32(2), uint32(1), []byte("payload"))
 	f.Fuzz(func(t *testing.T, dst, src uint32, call, typ, flags byte, session, peer, number, acked, message, comm, tag, length, offset uint32, payload []byte) {
 		h := protocol.ExtHeader{
-			Dst: dst, Src: src, Call: protocol.Call(call % 5), Type: protocol.Type(1 + typ%5), Flags: protocol.ExtFlags(flags % 32),
+			Dst: dst, Src: src, Call: protocol.Call(call % 5), Type: protocol.Type(1 + typ%5), Flags: protocol.ExtFlags(flags % 64),
 			Session: session, PeerSession: peer, Number: number, Acknowledged: acked, Message: message, Comm: comm, Tag: tag, Length: length, Offset: offset,
 		}
 		got, rest, d := protocol.ParseExtended(protocol.AppendExtended(nil, &h, payload))

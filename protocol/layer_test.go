@@ -89,7 +89,7 @@ func TestLayerOfExtended(t *testing.T) {
 			t.Errorf("%s: got %+v", c.text, got)
 		}
 		// A damaged one is said to be.
-		raw[len(raw)-1]++
+		raw[len(raw)-len(payload)-1]++
 		pkt = gopacket.NewPacket(raw, layers.LayerTypeEthernet, gopacket.Default)
 		if e := pkt.ErrorLayer(); e == nil || !strings.Contains(e.Error().Error(), "checksum") {
 			t.Errorf("%s, damaged: %v", c.text, pkt)

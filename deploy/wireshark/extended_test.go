@@ -20,7 +20,8 @@ func extended(h protocol.ExtHeader, payload []byte) packet {
 }
 
 // extendedTalk is a rendezvous of 3000 bytes from rank 0, an eager message of 5
-// back, and a goodbye.
+// back, and a goodbye; and behind them a packet whose checksum covers its header
+// alone.
 func extendedTalk() []packet {
 	type h = protocol.ExtHeader
 	ack := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 1250 * time.Microsecond,
@@ -39,6 +40,7 @@ func extendedTalk() []packet {
 		extended(h{Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 3}, ack[:20]),
 		extended(h{Src: 1, Type: protocol.Data, Call: protocol.SendFloat, Flags: protocol.FlagEager, Number: 3, Message: 2}, nil),
 		extended(h{Type: protocol.Error, Acknowledged: 3, Tag: 4}, nil),
+		extended(h{Src: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain, Number: 4, Message: 3, Length: 8}, []byte("as it is")),
 	}
 }
 
@@ -73,7 +75,7 @@ func expectExtended(t *testing.T, n int, f frame, packet []byte) {
 		"ext.number": fmt.Sprint(h.Number), "ext.acknowledged": fmt.Sprint(h.Acknowledged), "ext.message": fmt.Sprint(h.Message),
 		"ext.communicator": fmt.Sprint(h.Comm), "ext.length": fmt.Sprint(h.Length), "ext.offset": fmt.Sprint(h.Offset), "ext.status": "0",
 	}
-	for i, name := range []string{"eager", "ack_now", "sync", "hello", "repeat"} {
+	for i, name := range []string{"eager", "ack_now", "sync", "hello", "repeat", "plain"} {
 		want["ext.flags."+name] = fmt.Sprint(uint8(h.Flags) >> i & 1)
 	}
 	if h.Type == protocol.Error {
@@ -172,6 +174,14 @@ func TestExtendedPieces(t *testing.T) {
 	frames = dissect(t, write(t, several))
 	expectExperts(t, frames, nil)
 	expectFields(t, frames, "zrlmpi.ext.offset", "0,1344")
+}
+
+// With PLAIN, damage to the payload is no fault, and damage to the flag is one.
+func TestExtendedPlain(t *testing.T) {
+	t.Parallel()
+	plain := extendedTalk()[12]
+	frames := dissect(t, write(t, plain, plain.edit(75, 1), plain.edit(71, 1), plain.edit(19, 0x81)))
+	expectExperts(t, frames, map[int]string{3: "bad_checksum", 4: "bad_checksum"})
 }
 
 // The dissector and decode say the same of the extended profile too.

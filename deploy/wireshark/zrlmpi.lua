@@ -19,7 +19,7 @@ local BARRIER = 4
 local TYPES = { "SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK", "ERROR" }
 local CALLS = { [0] = "SEND_INT", "RECV_INT", "SEND_FLOAT", "RECV_FLOAT", "BARRIER" }
 local CODES = { "withdraw", "withdrawn", "too long", "goodbye" }
-local EXT_FLAGS = { "EAGER", "ACK_NOW", "SYNC", "HELLO", "REPEAT" } -- bits 0 to 4
+local EXT_FLAGS = { "EAGER", "ACK_NOW", "SYNC", "HELLO", "REPEAT", "PLAIN" } -- bits 0 to 5
 local COUNTERPART = { [0] = 1, 0, 3, 2, 4 }
 
 local CLOUDFPGA, V09 = 0, 1
@@ -66,8 +66,9 @@ local F = {
     ext_sync = ProtoField.bool("zrlmpi.ext.flags.sync", "SYNC", 8, nil, 0x04),
     ext_hello = ProtoField.bool("zrlmpi.ext.flags.hello", "HELLO", 8, nil, 0x08),
     ext_repeat = ProtoField.bool("zrlmpi.ext.flags.repeat", "REPEAT", 8, nil, 0x10),
+    ext_plain = ProtoField.bool("zrlmpi.ext.flags.plain", "PLAIN", 8, nil, 0x20),
     ext_payload = ProtoField.uint32("zrlmpi.ext.payload_length", "Length of the payload", base.DEC, nil, nil, "In bytes"),
-    ext_checksum = ProtoField.uint32("zrlmpi.ext.checksum", "Checksum", base.HEX, nil, nil, "CRC-32C"),
+    ext_checksum = ProtoField.uint32("zrlmpi.ext.checksum", "Checksum", base.HEX, nil, nil, "CRC-32C of the packet; with PLAIN, of its header"),
     ext_session = ProtoField.uint32("zrlmpi.ext.session", "Session", base.HEX),
     ext_peer_session = ProtoField.uint32("zrlmpi.ext.peer_session", "Peer session", base.HEX),
     ext_number = ProtoField.uint32("zrlmpi.ext.number", "Packet number"),
@@ -217,8 +218,10 @@ local function crc32c(bytes)
     return bit.bnot(c) % 2^32
 end
 
+-- ext_checksum is that of a whole packet, or with the flag PLAIN of its header (E43).
 local function ext_checksum(tvb)
-    return crc32c(tvb:raw(0, 24) .. "\0\0\0\0" .. tvb:raw(28, tvb:len() - 28))
+    local n = bit.band(tvb:raw(19, 1):byte(1), 0x20) ~= 0 and EXT_HEADER_LEN or tvb:len()
+    return crc32c(tvb:raw(0, 24) .. "\0\0\0\0" .. tvb:raw(28, n - 28))
 end
 
 -- parse_extended returns the header at a place in a buffer, and what is wrong with it, as parse does, in the order of E2
@@ -242,8 +245,8 @@ local function parse_extended(tvb, at)
         return h, "bad_header", string.format("byte 16 is 0x%02x, but the calls are 0 to 4", h.call)
     elseif not TYPES[h.type] then
         return h, "bad_header", string.format("byte 17 is 0x%02x, but the packet types are 1 to 5", h.type)
-    elseif bit.band(h.flags, 0x60) ~= 0 then
-        return h, "reserved_byte", string.format("byte 19 is 0x%02x, but bits 5 and 6 must be 0", h.flags)
+    elseif bit.band(h.flags, 0x40) ~= 0 then
+        return h, "reserved_byte", string.format("byte 19 is 0x%02x, but bit 6 must be 0", h.flags)
     end
     return h
 end
@@ -713,7 +716,7 @@ local function add_extended(tree, tvb, h)
     tree:add(F.type, tvb(17, 1))
     tree:add(F.ext_version, tvb(18, 1))
     local flags = tree:add(F.ext_flags, tvb(19, 1))
-    for _, field in ipairs({ F.ext_eager, F.ext_ack_now, F.ext_sync, F.ext_hello, F.ext_repeat }) do
+    for _, field in ipairs({ F.ext_eager, F.ext_ack_now, F.ext_sync, F.ext_hello, F.ext_repeat, F.ext_plain }) do
         flags:add(field, tvb(19, 1))
     end
     tree:add_le(F.ext_payload, tvb(20, 4))
