@@ -89,6 +89,11 @@ func TestExtendedMistakes(t *testing.T) {
 		{"datagram without room by default", fill(software, extended, "", "") + "defaults: {max_datagram: 40}\n",
 			"f.yaml:4: defaults.max_datagram: 40 is outside 80 to 65507: a header of the extended profile has 72 bytes"},
 
+		{"shared memory for another", fill(software, "transport: shm", "", ""),
+			at1 + ".transport: shm carries the extended profile only, and not every link here has it: use udp or tcp, or add profile: extended"},
+		{"shared memory for all", fill(mixed, extended, "", "") + "defaults: {transport: shm}\n",
+			atD + ".transport: shm carries the extended profile only, and not every link here has it: use udp or tcp, or add profile: extended"},
+
 		{"no file of three", host + "defaults: {transport: tcp}\ntls: {}\n",
 			"f.yaml:3: tls.certificate: missing: tls takes the PEM files certificate, key and authority\n" +
 				"f.yaml:3: tls.key: missing: tls takes the PEM files certificate, key and authority\n" +
@@ -126,6 +131,7 @@ func TestExtendedInPlace(t *testing.T) {
 		"smallest datagram":                fill(software, "profile: extended, max_datagram: 80", "", ""),
 		"smaller datagrams of others":      fill(mixed, "profile: extended", "max_datagram: 40", ""),
 		"eager credit of just one message": fill(software, "profile: extended, eager_limit: 64MiB, credit: {bytes: 64MiB}", "", ""),
+		"shared memory":                    fill(software, "profile: extended, transport: shm", "", ""),
 		"tls":                              fill(software, "transport: tcp", "", "") + "tls: {certificate: a, key: b, authority: c}\n",
 		"tls by default":                   host + "defaults: {transport: tcp}\ntls: {certificate: a, key: b, authority: c}\n",
 		"no attach socket":                 host + "attach: {socket: \"\"}\n",
@@ -230,7 +236,7 @@ ranks:
 	const tls = "tls: {certificate: a, key: b, authority: c}\n"
 	for file, want := range map[string]string{
 		ranks:       "",
-		ranks + tls: "tls secures links over tcp only, and the links to these ranks are udp: 2, 3",
+		ranks + tls: "tls secures links over tcp only, and the links to these ranks are not: 2, 3",
 	} {
 		if got := strings.Join(mustParse(t, file).Warnings(), "\n"); got != want {
 			t.Errorf("got %q, want %q", got, want)

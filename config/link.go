@@ -41,6 +41,9 @@ type Transport string
 const (
 	TransportUDP Transport = "udp"
 	TransportTCP Transport = "tcp"
+	// TransportSHM is shared memory, between ranks of one host that speak the
+	// extended profile.
+	TransportSHM Transport = "shm"
 )
 
 // OnPartial is what to do about an unacknowledged message of several datagrams.

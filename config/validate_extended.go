@@ -112,6 +112,9 @@ func (c *Config) profilesInUse() []inUse {
 
 // validateUse reports keys that would do nothing.
 func (o *LinkOptions) validateUse(p *problems, key string, use inUse, extendedLink, plainLink string) {
+	if use.plain && o.Transport != nil && *o.Transport == TransportSHM {
+		p.add(key+".transport", "shm carries the extended profile only, and not every link here has it: use udp or tcp, or add profile: extended")
+	}
 	if !use.plain {
 		for _, k := range []struct {
 			name  string

@@ -32,7 +32,7 @@ func (o *LinkOptions) validate(p *problems, key string) {
 		}
 	}
 	if o.Transport != nil {
-		oneOf(p, key+".transport", *o.Transport, TransportUDP, TransportTCP)
+		oneOf(p, key+".transport", *o.Transport, TransportUDP, TransportTCP, TransportSHM)
 	}
 	if o.OnPartial != nil {
 		oneOf(p, key+".on_partial", *o.OnPartial, PartialError, PartialRepeat)

@@ -129,7 +129,7 @@ func (c *Config) plainLinks() []string {
 	if len(plain) == 0 {
 		return nil
 	}
-	return []string{"tls secures links over tcp only, and the links to these ranks are udp: " + strings.Join(plain, ", ")}
+	return []string{"tls secures links over tcp only, and the links to these ranks are not: " + strings.Join(plain, ", ")}
 }
 
 // Warnings returns what is legal but wrong in most clusters: each is one line

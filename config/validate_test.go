@@ -93,7 +93,7 @@ func TestInvalidFiles(t *testing.T) {
 		{"talks to itself", rank("run: standin"), at0 + `.kernel_options.peer: rank 0 would talk to itself: give the rank that kernel echo talks to`},
 		{"talks to nobody", standin("kernel_options: {peer: 7}"), at1 + `.kernel_options.peer: there is no rank 7 for kernel echo to talk to`},
 
-		{"transport", defaults("transport: quic"), atLink + `.transport: "quic" is not known: it is one of udp, tcp`},
+		{"transport", defaults("transport: quic"), atLink + `.transport: "quic" is not known: it is one of udp, tcp, shm`},
 		{"on_partial", defaults("on_partial: retry"), atLink + `.on_partial: "retry" is not known: it is one of error, repeat`},
 		{"max_message_words", defaults("max_message_words: -1"), atLink + `.max_message_words: -1 is outside 0 to 268435456`},
 		{"max_datagram small", defaults("max_datagram: 32"), atLink + `.max_datagram: 32 is outside 40 to 65507`},

@@ -118,11 +118,12 @@ func attached(t *testing.T, n int) []mpe.Device {
 	return devices
 }
 
-// TestMPI runs what the library promises on whole ranks: over UDP and TCP, in this
-// process and attached to a daemon.
+// TestMPI runs what the library promises on whole ranks: over UDP, TCP and shared
+// memory, in this process and attached to a daemon.
 func TestMPI(t *testing.T) {
 	for name, world := range map[string]mpitest.WorldFunc{
-		"udp":      inProcess("profile: extended"),
+		"udp":      inProcess("profile: extended, transport: udp"),
+		"shm":      inProcess("profile: extended"),
 		"tcp":      inProcess("profile: extended, transport: tcp"),
 		"tls":      overTLS,
 		"attached": attached,

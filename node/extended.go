@@ -7,6 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/shm"
 	"github.com/zrlmpi/zrlmpid/tcp"
 )
 
@@ -44,11 +45,16 @@ func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 	if l.EagerLimit == 0 {
 		x.EagerLimit = -1 // none
 	}
-	stream := l.Transport == config.TransportTCP
-	if stream {
+	switch l.Transport {
+	case config.TransportTCP:
 		x.MaxPayload, x.Window = protocol.MaxStreamPayload, streamWindow
+	case config.TransportSHM:
+		x.MaxPayload = shm.MaxPayload
+		x.Window, x.WindowBytes = shm.Window(shm.DefaultRing(len(cfg.Ranks)))
 	}
-	x.Timing = extended.DefaultTiming(stream)
+	// Within a host memory is all that payload goes through.
+	x.HeaderChecksum = l.Transport == config.TransportSHM || l.sameHost && l.Transport == config.TransportUDP
+	x.Timing = extended.DefaultTiming(l.Transport != config.TransportUDP)
 	x.Timing.GiveUp = l.Deadlines.Ack
 	return x
 }

@@ -1,9 +1,72 @@
 package node
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/shm"
 )
+
+// Ranks of one host share memory, unless the configuration says something else, or
+// the link has another profile. Both ends find the same.
+func TestTransportWithinAHost(t *testing.T) {
+	const ranks = `
+ranks:
+  - {rank: 0, address: "%s:1000", run: host%s}
+  - {rank: 1, address: "%s:2000", %s}
+defaults: {%s}
+`
+	local := "shm"
+	if runtime.GOOS != "linux" {
+		local = "udp"
+	}
+	for _, tt := range []struct {
+		name, zero, one, own, rest, defaults string
+		transport                            string
+		payload                              int
+		plain, reliable                      bool
+	}{
+		{"loopback", "127.0.0.1", "127.1.2.3", "", "peer: software", "profile: extended", local, 32768, true, true},
+		{"loopback, IPv6", "[::1]", "[::1]", "", "peer: software", "profile: extended", local, 32768, true, true},
+		{"one address", "10.0.0.1", "10.0.0.1", "", "run: host", "profile: extended", local, 32768, true, true},
+		{"two addresses", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended", "udp", 1344, false, false},
+		{"two addresses, and yet", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended, transport: shm", "shm", 32768, true, true},
+		{"UDP by default", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: extended, transport: udp", "udp", loopbackDatagram - 72, true, false},
+		{"large datagrams", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: extended, transport: udp, max_datagram: 65504", "udp", 65432, true, false},
+		{"large datagrams between hosts", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended, max_datagram: 9000", "udp", 8928, false, false},
+		{"TCP", "127.0.0.1", "127.0.0.2", "", "run: host, link: {transport: tcp}", "profile: extended", "tcp", 32768, false, true},
+		{"UDP by the rank's own entry", "127.0.0.1", "127.0.0.2", ", link: {transport: udp}", "run: host", "profile: extended", "udp", loopbackDatagram - 72, true, false},
+		{"another profile", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: cloudfpga", "udp", 0, false, false},
+	} {
+		cfg := mustParse(t, fmt.Sprintf(ranks, tt.zero, tt.own, tt.one, tt.rest, tt.defaults))
+		for _, way := range [][2]int{{0, 1}, {1, 0}} {
+			l, err := NewLink(cfg, cfg.Rank(way[0]), cfg.Rank(way[1]))
+			if err != nil {
+				t.Fatalf("%s: %v", tt.name, err)
+			}
+			if string(l.Transport) != tt.transport {
+				t.Errorf("%s, from rank %d: %s", tt.name, way[0], l.Transport)
+			}
+			x := l.Extended
+			if x == nil {
+				if tt.payload != 0 {
+					t.Errorf("%s: it is not extended", tt.name)
+				}
+				continue
+			}
+			reliable := x.Timing.MinRTO == extended.DefaultTiming(true).MinRTO
+			if x.MaxPayload != tt.payload || x.HeaderChecksum != tt.plain || reliable != tt.reliable {
+				t.Errorf("%s, from rank %d: %+v", tt.name, way[0], x)
+			}
+			if packets, bytes := shm.Window(1 << 20); tt.transport == "shm" && (x.Window != packets || x.WindowBytes != bytes) {
+				t.Errorf("%s: %d packets and %d bytes in flight", tt.name, x.Window, x.WindowBytes)
+			}
+		}
+	}
+}
 
 func TestExtendedLink(t *testing.T) {
 	const ranks = `
@@ -28,5 +91,21 @@ defaults: {profile: extended`
 		if x := l.Extended; x == nil || x.EagerLimit != tt.eager || x.MaxPayload != tt.payload || x.EagerBytes != tt.bag || x.Timing.GiveUp != tt.giveUp {
 			t.Errorf("%s: %+v", tt.more, x)
 		}
+	}
+}
+
+// What a rank's own entry says of shared memory cannot hold for its links with other
+// kinds of peers.
+func TestSharedMemoryTakesTheExtendedProfile(t *testing.T) {
+	cfg := mustParse(t, `
+ranks:
+  - {rank: 0, address: 10.0.0.1, run: host, link: {profile: extended, transport: shm}}
+  - {rank: 1, address: 10.0.0.1:1000, peer: software}
+  - {rank: 2, address: 10.0.0.3, peer: cpu}
+`)
+	_, err := Plan(cfg, cfg.Rank(0))
+	const want = "link.transport: ranks 0 and 2: shm carries the extended profile only, and this link has cloudfpga: use udp or tcp"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -28,6 +28,8 @@ type Link struct {
 	// Handshake is for every profile but extended, for which Extended is set.
 	Handshake handshake.Config
 	Extended  *extended.Config
+
+	sameHost bool
 }
 
 // NewLink returns the link of a local rank to a remote one, which may be local
@@ -47,6 +49,8 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	if err := l.share(local, remote); err != nil {
 		return Link{}, err
 	}
+	l.sameHost = sameHost(local, remote)
+	l.choose()
 	if err := l.check(local, remote); err != nil {
 		return Link{}, err
 	}
@@ -79,12 +83,12 @@ func rulesFor(r *config.Rank) handshake.Rules {
 	return handshake.SoftwarePeer()
 }
 
-// builtIn returns the link where the configuration is silent.
+// builtIn returns the link where the configuration is silent, but for what choose
+// finds.
 func builtIn(cfg *config.Config, local, remote *config.Rank, rules handshake.Rules) config.Link {
 	t := handshake.DefaultTiming(rules)
 	l := config.Link{
-		Profile: protocol.CloudFPGA, Transport: config.TransportUDP, OnPartial: config.PartialError,
-		MaxDatagram: protocol.MaxDatagram, WarnAfter: warnAfter,
+		Profile: protocol.CloudFPGA, OnPartial: config.PartialError, WarnAfter: warnAfter,
 		Timeouts:  config.Timeouts{Clear: backoff(t.Clear), Ack: backoff(t.Ack), Data: backoff(t.Data)},
 		Deadlines: config.Deadlines{Clear: t.ClearDeadline, Ack: t.AckDeadline, Data: t.DataDeadline},
 	}
@@ -171,9 +175,12 @@ func (l *Link) check(local, remote *config.Rank) error {
 			local.Rank, remote.Rank, fmt.Sprintf(format, args...))}
 	}
 	switch {
+	case l.Transport == config.TransportSHM && l.Profile != protocol.Extended:
+		return &config.Error{Key: "link.transport", Problem: fmt.Sprintf(
+			"ranks %d and %d: shm carries the extended profile only, and this link has %v: use udp or tcp", local.Rank, remote.Rank, l.Profile)}
 	case l.Transport != config.TransportUDP || l.MaxDatagram == protocol.MaxDatagram:
 		return nil
-	case l.MaxDatagram > protocol.MaxDatagram:
+	case l.MaxDatagram > protocol.MaxDatagram && l.Profile != protocol.Extended:
 		return refuse("%d is more than a rank takes over UDP: use %d or less", l.MaxDatagram, protocol.MaxDatagram)
 	case remote.Peer != config.PeerSoftware && !remote.Local():
 		return refuse("%d, but deployed nodes (peer: %s) cut messages at %d: leave it out", l.MaxDatagram, remote.Peer, protocol.MaxDatagram)

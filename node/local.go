@@ -21,9 +21,10 @@ const maxLocal = protocol.MaxRanksCPU
 // binding it again another program may take it, which is rare.
 const portTries = 10
 
-// Local starts a cluster of n ranks in this process. They talk to each other by
-// the given profile, over UDP between the addresses 127.0.0.1, 127.0.0.2 and so
-// on, at ports that are free. All of them are hosts. The devices are in rank
+// Local starts a cluster of n ranks in this process, at the addresses 127.0.0.1,
+// 127.0.0.2 and so on and ports that are free. They talk to each other by the given
+// profile: by the extended one through shared memory on Linux, and otherwise over
+// UDP. All of them are hosts. The devices are in rank
 // order, and each is to be closed.
 func Local(n int, profile protocol.Profile) ([]mpe.Device, error) {
 	if n < 1 || n > maxLocal {

@@ -151,7 +151,7 @@ func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, erro
 		return nil, err
 	}
 	if err := r.Bind(m); err != nil {
-		return nil, err
+		return nil, errors.Join(err, r.sockets.close()) // those that could be had
 	}
 	if err := r.Start(observer); err != nil {
 		return nil, errors.Join(err, r.sockets.close())

@@ -7,6 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/rankmap"
+	"github.com/zrlmpi/zrlmpid/shm"
 	"github.com/zrlmpi/zrlmpid/tcp"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -15,6 +16,7 @@ import (
 type sockets struct {
 	udp *udp.Conn
 	tcp *tcp.Conn
+	shm *shm.Conn
 }
 
 // Bind binds the rank to its address. The error is that of the transport, which
@@ -35,7 +37,7 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 	}
 	if r.uses(config.TransportTCP) {
 		var peers *rankmap.Map
-		if peers, err = r.tcpMap(m); err != nil {
+		if peers, err = r.mapOf(m, config.TransportTCP); err != nil {
 			return err
 		}
 		var credentials *tcp.TLS
@@ -48,17 +50,27 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 			Rank: r.Self.Rank, Map: peers, MaxWords: MessageLimit(cfg), TLS: credentials,
 			Profile: func(peer int) protocol.Profile { return r.Links[peer].Profile },
 		})
+		if err != nil {
+			return err
+		}
+	}
+	if r.uses(config.TransportSHM) {
+		var peers *rankmap.Map
+		if peers, err = r.mapOf(m, config.TransportSHM); err != nil {
+			return err
+		}
+		r.sockets.shm, err = shm.Listen(shm.Config{Rank: r.Self.Rank, Map: peers})
 	}
 	return err
 }
 
-// tcpMap returns m as the TCP transport wants it: its peers are the ranks of
-// kind Software, and it calls every one of them.
-func (r *Rank) tcpMap(m *rankmap.Map) (*rankmap.Map, error) {
+// mapOf returns m as the transports that make connections want it: their peers are
+// the ranks of kind Software, and they call every one of them.
+func (r *Rank) mapOf(m *rankmap.Map, t config.Transport) (*rankmap.Map, error) {
 	entries := m.Entries()
 	for i := range entries {
 		entries[i].Kind = rankmap.CPU
-		if i == r.Self.Rank || r.Links[i].Transport == config.TransportTCP {
+		if i == r.Self.Rank || r.Links[i].Transport == t {
 			entries[i].Kind = rankmap.Software
 		}
 	}
@@ -67,8 +79,11 @@ func (r *Rank) tcpMap(m *rankmap.Map) (*rankmap.Map, error) {
 
 // on returns the transport of the given kind.
 func (s *sockets) on(t config.Transport) mpe.Transport {
-	if t == config.TransportTCP {
+	switch t {
+	case config.TransportTCP:
 		return s.tcp
+	case config.TransportSHM:
+		return s.shm
 	}
 	return s.udp
 }
@@ -82,6 +97,9 @@ func (s *sockets) names() []string {
 	if s.tcp != nil {
 		names = append(names, string(config.TransportTCP))
 	}
+	if s.shm != nil {
+		names = append(names, string(config.TransportSHM))
+	}
 	return names
 }
 
@@ -93,6 +111,9 @@ func (s *sockets) close() error {
 	}
 	if s.tcp != nil {
 		errs = append(errs, s.tcp.Close())
+	}
+	if s.shm != nil {
+		errs = append(errs, s.shm.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,99 @@
+package shm
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// acceptPause is the pause after an error of accept, which is mostly a lack
+	// of file descriptors.
+	acceptPause = 100 * time.Millisecond
+	// maxCallers is how many callers may be in the middle of their hello at once.
+	maxCallers = 256
+)
+
+// acceptAll answers calls until the Conn is closed.
+func (c *Conn) acceptAll() {
+	callers := make(chan struct{}, maxCallers)
+	for {
+		select {
+		case callers <- struct{}{}:
+		case <-c.ctx.Done():
+			return
+		}
+		conn, err := c.ln.AcceptUnix()
+		if err != nil {
+			<-callers
+			timer := time.NewTimer(acceptPause)
+			select {
+			case <-timer.C:
+			case <-c.ctx.Done():
+				timer.Stop()
+				return
+			}
+			continue
+		}
+		c.tasks.Go(func() {
+			defer conn.Close()
+			defer context.AfterFunc(c.ctx, func() { conn.Close() })()
+			l := c.answer(conn)
+			<-callers
+			if l != nil {
+				c.serve(l)
+			}
+		})
+	}
+}
+
+// answer does what a caller wants, and returns the link if that is one.
+func (c *Conn) answer(conn *net.UnixConn) *link {
+	h, err := hearHello(conn)
+	if err != nil {
+		return nil // whoever it is
+	}
+	defer closeAll(h.handles)
+	p, err := c.peer(h.src)
+	switch {
+	case err != nil || h.dst != c.cfg.Rank:
+	case h.purpose == knock && p.rank > c.cfg.Rank:
+		select {
+		case p.call <- struct{}{}:
+		default:
+		}
+	case h.purpose == wantLink && p.rank < c.cfg.Rank:
+		l, err := c.accept(p, conn, h)
+		if err != nil {
+			p.failed(fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err))
+			return nil
+		}
+		return l
+	}
+	return nil
+}
+
+// accept makes a link of the memory that p has handed over.
+func (c *Conn) accept(p *peer, conn *net.UnixConn, h hello) (*link, error) {
+	var mine [2]int // enter owns them
+	for i := range mine {
+		fd, err := unix.FcntlInt(uintptr(h.handles[i]), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			closeAll(mine[:i])
+			return nil, err
+		}
+		mine[i] = fd
+	}
+	l, err := c.enter(p, conn, h.handles[2], h.ring, mine[:])
+	if err != nil {
+		return nil, err
+	}
+	if err := sayHello(conn, hello{purpose: giveLink, src: c.cfg.Rank, dst: p.rank, handles: []int{c.inbox.door.bell, c.doorFD}}); err != nil {
+		l.free()
+		return nil, err
+	}
+	return l, nil
+}

@@ -1,0 +1,173 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// A rank that is not there is called again after minBackoff, then after twice as long
+// each time up to maxBackoff. It knocks when it starts; that is for a knock that went
+// astray.
+const (
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = time.Second
+)
+
+// keepDialing keeps a link to p, a higher rank, until the Conn is closed.
+func (c *Conn) keepDialing(p *peer) {
+	wait := minBackoff
+	for c.ctx.Err() == nil {
+		lasted, err := c.dial(p)
+		p.failed(err)
+		if lasted {
+			wait = minBackoff
+		}
+		timer := time.NewTimer(wait - rand.N(wait/4))
+		select {
+		case <-p.call:
+			wait = minBackoff
+		case <-timer.C:
+			wait = min(2*wait, maxBackoff)
+		case <-c.ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// failed notes why there is no link.
+func (p *peer) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil && p.link == nil {
+		p.last = err
+	}
+}
+
+// open connects to p's socket, if it is of our user.
+func (c *Conn) open(p *peer) (*net.UnixConn, error) {
+	dialer := net.Dialer{Timeout: helloPatience}
+	addr := socketAddr(p.addr)
+	conn, err := dialer.DialContext(c.ctx, addr.Net, addr.Name)
+	if err != nil {
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			err = fmt.Errorf("no process of this host is rank %d at %v over shared memory", p.rank, p.addr)
+		}
+		return nil, err
+	}
+	if err := sameUser(conn.(*net.UnixConn)); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err)
+	}
+	return conn.(*net.UnixConn), nil
+}
+
+// dial makes a link to p and serves it until it ends. It reports whether there was
+// one.
+func (c *Conn) dial(p *peer) (lasted bool, err error) {
+	conn, err := c.open(p)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(c.ctx, func() { conn.Close() })()
+	fd, err := newMemory(linkLen(c.cfg.Ring))
+	if err != nil {
+		return false, err
+	}
+	l, err := c.offer(p, conn, fd)
+	unix.Close(fd)
+	if err != nil {
+		return false, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err)
+	}
+	c.serve(l)
+	return true, nil
+}
+
+// offer hands memory to p.
+func (c *Conn) offer(p *peer, conn *net.UnixConn, fd int) (*link, error) {
+	mine := hello{purpose: wantLink, src: c.cfg.Rank, dst: p.rank, ring: c.cfg.Ring, handles: []int{c.inbox.door.bell, c.doorFD, fd}}
+	if err := sayHello(conn, mine); err != nil {
+		return nil, err
+	}
+	h, err := hearHello(conn)
+	if err != nil {
+		return nil, err
+	}
+	if h.purpose != giveLink || h.src != p.rank || h.dst != c.cfg.Rank {
+		closeAll(h.handles)
+		return nil, errNoHello
+	}
+	return c.enter(p, conn, fd, c.cfg.Ring, h.handles)
+}
+
+// enter maps what both sides have agreed on. It owns the handles: bell and door of
+// the peer.
+func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, handles []int) (*link, error) {
+	bell, doorFD := handles[0], handles[1]
+	page, err := mapMemory(doorFD, doorLen)
+	unix.Close(doorFD)
+	var mem []byte
+	if err == nil {
+		mem, err = mapMemory(fd, linkLen(ring))
+	}
+	if err == nil {
+		// A full bell must not make us wait.
+		err = unix.SetNonblock(bell, true)
+	}
+	if err != nil {
+		unmap(mem)
+		unmap(page)
+		unix.Close(bell)
+		return nil, err
+	}
+	return newLink(p, conn, mem, ring, c.cfg.Rank < p.rank, door{page: page, bell: bell}), nil
+}
+
+// serve makes l the link to its peer until it ends.
+func (c *Conn) serve(l *link) {
+	p := l.peer
+	c.mu.Lock()
+	p.mu.Lock()
+	before := p.link
+	p.link = l
+	c.fresh = append(c.fresh, l)
+	p.mu.Unlock()
+	c.mu.Unlock()
+	if before != nil {
+		before.end(errReplaced)
+	}
+	c.tell()
+	// Nothing more is said: what comes is the end.
+	_, err := l.conn.Read(make([]byte, 1))
+	if err == nil {
+		err = errNoHello
+	}
+	if c.ctx.Err() != nil {
+		err = mpe.ErrTransportClosed
+	}
+	l.end(fmt.Errorf("the link to rank %d has ended: %w", p.rank, err))
+	l.ended.Store(true)
+	c.tell()
+}
+
+var errReplaced = errors.New("the peer has made a new one")
+
+// knock tells p, a lower rank, that it may call.
+func (c *Conn) knock(p *peer) {
+	conn, err := c.open(p)
+	if err != nil {
+		p.failed(err)
+		return
+	}
+	defer conn.Close()
+	p.failed(sayHello(conn, hello{purpose: knock, src: c.cfg.Rank, dst: p.rank}))
+}

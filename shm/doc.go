@@ -1,0 +1,28 @@
+// Package shm carries the packets of the extended profile between ranks of one
+// host, through memory that they share. Upstream has nothing of the kind: the rules
+// are ours.
+//
+// Every pair of ranks has one link: a piece of memory with a ring for each
+// direction. The sender writes a packet into the ring once, and the receiver reads it
+// there: nothing else is copied, and while both are awake the kernel has no part in
+// it. A receiver that goes to sleep says so in its door, a page that all of its peers
+// see; the first of them that has something for it rings its bell, an eventfd.
+//
+// Links are made over Unix sockets, whose names are the ranks' addresses: the lower
+// rank calls, and both hand each other descriptors. Neither the sockets nor the
+// memory have a file, so that nothing is left behind by a process that was killed;
+// that it is gone its peers learn from the socket. A rank that starts again is called
+// again, and what was in the rings of its predecessor is lost, which an
+// mpe.ArrivedConnected says.
+//
+// The package must never wait for a peer: what does not fit into a ring is not taken.
+// Nor must it trust one: whatever stands in the shared memory, it reads nothing
+// outside the ring, and gives a link up that makes no sense. Only processes of the
+// same user get as far as that.
+//
+// The files: ring.go is one direction of a link, link_linux.go the whole of it;
+// conn_linux.go opens and closes, dial_linux.go and accept_linux.go make links with
+// what hello_linux.go says and memory_linux.go maps; poll_linux.go takes packets out,
+// sleep_linux.go waits for them, send_linux.go puts them in. On systems other than
+// Linux there is conn_other.go, which says so.
+package shm

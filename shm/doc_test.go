@@ -1,0 +1,40 @@
+package shm
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// What section 14 of docs/ZRLMPI_protocol.md says about this package is true.
+func TestDocumentNumbers(t *testing.T) {
+	b, err := os.ReadFile("../docs/ZRLMPI_protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, ok := strings.Cut(string(b), "\n### Shared memory\n")
+	if !ok {
+		t.Fatal("it says nothing of shared memory")
+	}
+	text, _, _ = strings.Cut(text, "\n### ")
+	text = strings.Join(strings.Fields(text), " ")
+	packets, payload := Window(1 << 20)
+	for _, x := range []struct {
+		says string
+		ok   bool
+	}{
+		{"1 MiB, or 16 MiB divided by the number of peers if that is less, but not less than 256 KiB",
+			DefaultRing(2) == 1<<20 && DefaultRing(33) == 16<<20/32 && DefaultRing(1000) == 256<<10},
+		{"a multiple of 64 bytes: eight bytes", recordAlign == 64 && wordLen == 8},
+		{"at most 32768 bytes of payload", MaxPayload == 32768},
+		{"low half first, its length and the record's position divided by 64", makeWord(128, 5) == 2<<32+5},
+		{"A length of 2³² − 1 means", padding == 1<<32-1},
+		{"at most 3/8 of the ring's bytes are in flight, and one packet for each 2048 of them", payload == 3<<17 && packets == 512},
+	} {
+		if !strings.Contains(text, x.says) {
+			t.Errorf("section 14 does not say %q", x.says)
+		} else if !x.ok {
+			t.Errorf("%q is not what the code does", x.says)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package shm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What two ranks say to each other over a Unix socket, in a message each, before they
+// share memory. Numbers are little-endian, of 32 bits.
+const (
+	// helloMagic is also the version: ranks whose memory is arranged differently
+	// do not meet.
+	helloMagic = "zrlshm01"
+	helloLen   = len(helloMagic) + 16
+	// helloPatience is how long the other side may take to say hello.
+	helloPatience = 5 * time.Second
+	// maxHandles is more descriptors than a message has.
+	maxHandles = 4
+)
+
+// purpose says what a hello is for.
+type purpose uint32
+
+const (
+	// wantLink is the lower rank's, with its bell, its door and the memory.
+	wantLink purpose = iota + 1
+	// giveLink is the answer, with the higher rank's bell and door.
+	giveLink
+	// knock asks the lower rank to call: the higher one has just started.
+	knock
+)
+
+// handles is how many descriptors come with it.
+func (p purpose) handles() int { return [...]int{wantLink: 3, giveLink: 2, knock: 0}[p] }
+
+// hello is one message.
+type hello struct {
+	purpose  purpose
+	src, dst int
+	// ring is the size of each ring of the memory in bytes, 0 if there is none.
+	ring int
+	// handles are the bell, the door and the memory.
+	handles []int
+}
+
+var (
+	errNoHello   = errors.New("it does not talk as a rank does: all ranks have to run the same version of zrlmpid")
+	errOtherUser = errors.New("it is another user's process")
+	errHungUp    = errors.New("it hung up: it may have another rank map, or run as another user")
+)
+
+// sayHello sends h, whose descriptors stay the caller's.
+func sayHello(conn *net.UnixConn, h hello) error {
+	b := []byte(helloMagic)
+	for _, n := range []int{int(h.purpose), h.src, h.dst, h.ring} {
+		b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	}
+	var rights []byte
+	if len(h.handles) > 0 {
+		rights = unix.UnixRights(h.handles...)
+	}
+	if err := conn.SetWriteDeadline(time.Now().Add(helloPatience)); err != nil {
+		return err
+	}
+	_, _, err := conn.WriteMsgUnix(b, rights, nil)
+	return err
+}
+
+// hearHello waits for a message of a process of our user. The descriptors in it are
+// the caller's to close.
+func hearHello(conn *net.UnixConn) (h hello, err error) {
+	if err := sameUser(conn); err != nil {
+		return h, err
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(helloPatience)); err != nil {
+		return h, err
+	}
+	b, rights := make([]byte, helloLen+1), make([]byte, unix.CmsgSpace(4*maxHandles))
+	n, oobn, _, _, err := conn.ReadMsgUnix(b, rights)
+	h.handles = takeHandles(rights[:oobn])
+	switch {
+	case errors.Is(err, io.EOF):
+		err = errHungUp
+	case err == nil:
+		err = h.parse(b[:n])
+	}
+	if err != nil {
+		closeAll(h.handles)
+		return hello{}, err
+	}
+	return h, conn.SetReadDeadline(time.Time{})
+}
+
+// parse reads all but the descriptors, which are there.
+func (h *hello) parse(b []byte) error {
+	if len(b) != helloLen || string(b[:len(helloMagic)]) != helloMagic {
+		return errNoHello
+	}
+	b = b[len(helloMagic):]
+	number := func(i int) int { return int(binary.LittleEndian.Uint32(b[4*i:])) }
+	h.purpose, h.src, h.dst, h.ring = purpose(number(0)), number(1), number(2), number(3)
+	if h.purpose < wantLink || h.purpose > knock || len(h.handles) != h.purpose.handles() {
+		return errNoHello
+	}
+	if h.purpose == wantLink && !ringSize(h.ring) {
+		return fmt.Errorf("its rings have %d bytes, which is not a size for a ring", h.ring)
+	}
+	return nil
+}
+
+// takeHandles returns the descriptors that came with a message.
+func takeHandles(b []byte) (handles []int) {
+	messages, err := unix.ParseSocketControlMessage(b)
+	if err != nil {
+		return nil
+	}
+	for i := range messages {
+		if fds, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			handles = append(handles, fds...)
+		}
+	}
+	return handles
+}
+
+func closeAll(handles []int) {
+	for _, fd := range handles {
+		unix.Close(fd)
+	}
+}
+
+// credentials says who is at the other end.
+func credentials(conn *net.UnixConn) (cred *unix.Ucred, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	controlErr := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	return cred, errors.Join(controlErr, err)
+}
+
+// sameUser returns an error unless a process of our user is at the other end.
+func sameUser(conn *net.UnixConn) error {
+	cred, err := credentials(conn)
+	if err == nil && cred.Uid != uint32(os.Geteuid()) {
+		err = errOtherUser
+	}
+	return err
+}
+
+// socketAddr is the name of a rank's socket. It is no file: it goes with the process,
+// and is known where the IP address is, and nowhere else.
+func socketAddr(addr netip.AddrPort) *net.UnixAddr {
+	return &net.UnixAddr{Net: "unixpacket", Name: "@zrlmpid-shm/" + addr.String()}
+}

@@ -1,0 +1,124 @@
+package shm
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// peer is a rank that is spoken to.
+type peer struct {
+	rank int
+	addr netip.AddrPort
+	// call has an element when the peer has asked to be called.
+	call chan struct{}
+
+	// mu is held by whoever writes into the link's memory.
+	mu sync.Mutex
+	// link is where packets go, or nil.
+	link *link
+	// last says why there is none.
+	last error
+
+	// newest is the last link that Poll knows. It is Poll's.
+	newest *link
+}
+
+// link is what two ranks share.
+type link struct {
+	peer *peer
+	conn *net.UnixConn
+	mem  []byte
+	out  writer
+	in   reader
+	// theirs is the peer's door.
+	theirs door
+	// ended says that nothing more is written into in.
+	ended atomic.Bool
+
+	// What follows is Poll's.
+
+	// before is the link to the same peer that this one took the place of, until
+	// what is in it has been read.
+	before *link
+	// told says that Poll has told of the link, broken that it makes no sense,
+	// and gone that Poll has forgotten it.
+	told, broken, gone bool
+}
+
+// newLink takes over the mappings.
+func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, theirs door) *link {
+	l := &link{peer: p, conn: conn, mem: mem, theirs: theirs}
+	low, high := mem[pageLen:pageLen+ring:pageLen+ring], mem[pageLen+ring:linkLen(ring):linkLen(ring)]
+	if lower {
+		l.in = reader{ring: low, head: word(mem[lowHead:])}
+		l.out = writer{ring: high, head: word(mem[highHead:])}
+	} else {
+		l.in = reader{ring: high, head: word(mem[highHead:])}
+		l.out = writer{ring: low, head: word(mem[lowHead:])}
+	}
+	return l
+}
+
+// end has nothing more written into the link. What is in it can still be read.
+func (l *link) end(reason error) {
+	p := l.peer
+	p.mu.Lock()
+	if p.link == l {
+		p.link, p.last = nil, reason
+	}
+	p.mu.Unlock()
+	l.conn.Close()
+}
+
+// free gives the memory of a link back.
+func (l *link) free() {
+	p := l.peer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.link == l {
+		p.link = nil
+	}
+	l.gone = true
+	unmap(l.mem)
+	l.theirs.close()
+	l.mem, l.in, l.out = nil, reader{}, writer{}
+}
+
+// door is where a receiver says that it sleeps, and how to wake it.
+type door struct {
+	page []byte
+	// bell is an eventfd.
+	bell int
+	// rung is what still has read.
+	rung [8]byte
+}
+
+// once is how an eventfd is rung.
+var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
+
+// asleep is 1 while the receiver waits for the bell.
+func (d *door) asleep() *atomic.Uint64 { return word(d.page) }
+
+// knock rings the bell of a receiver that sleeps, unless somebody has. What is to be
+// found has been written before.
+func (d *door) knock() {
+	if d.asleep().Load() != 0 && d.asleep().CompareAndSwap(1, 0) {
+		d.ring()
+	}
+}
+
+// ring makes the bell readable. Its only error is that it has been rung so often that
+// it is so anyway.
+func (d *door) ring() { _, _ = unix.Write(d.bell, once) }
+
+// still makes the bell unreadable.
+func (d *door) still() { _, _ = unix.Read(d.bell, d.rung[:]) }
+
+func (d *door) close() {
+	unmap(d.page)
+	unix.Close(d.bell)
+}

@@ -1,0 +1,183 @@
+package shm
+
+import (
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+const (
+	// nearLinks is how many links every Poll looks at: those that something came
+	// by last. Of the others it looks at farLinks, in turn, so that a look costs
+	// the same however many ranks there are.
+	nearLinks, farLinks = 8, 8
+)
+
+// inbox is what Poll works on, and Poll's alone but for mu, freed and door.
+type inbox struct {
+	// mu is held to free the inbox, and to use what goes with it.
+	mu    sync.Mutex
+	freed bool
+	door  door
+
+	// most is about how many bytes one Poll returns at most.
+	most  int
+	links []*link
+	// lent are the links whose bytes the last Poll has returned.
+	lent []*link
+	// turn and cursor say at which links to begin: the near, the far ones.
+	turn, cursor int
+	// all has the next Poll look at all links.
+	all bool
+	// unsettled: a link has to be told of, or to be forgotten, as soon as its
+	// time has come.
+	unsettled bool
+	// asleep: the door said so when Sleep was last called; if it does not any
+	// more, the bell has been rung.
+	asleep bool
+}
+
+// CanPoll returns true.
+func (c *Conn) CanPoll() bool { return true }
+
+// Poll is Recv, but returns 0 if nothing has arrived.
+func (c *Conn) Poll(batch []mpe.Arrival) (n int, err error) {
+	in := c.inbox
+	for _, l := range in.lent {
+		l.in.release()
+	}
+	in.lent = in.lent[:0]
+	if in.unsettled || c.news.Load() {
+		if c.closed.Load() {
+			in.free()
+			return 0, mpe.ErrTransportClosed
+		}
+		c.greet()
+		n = in.settle(batch)
+	}
+	return n + in.take(batch[n:]), nil
+}
+
+// greet takes in the links that are new.
+func (c *Conn) greet() {
+	if !c.news.Swap(false) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.fresh {
+		l.before, l.peer.newest = l.peer.newest, l
+	}
+	c.inbox.links = append(c.inbox.links, c.fresh...)
+	c.fresh = nil
+	if c.closed.Load() {
+		c.news.Store(true)
+	}
+}
+
+// settle forgets links that have ended, once they are empty, and tells of new ones,
+// once their predecessors are forgotten.
+func (in *inbox) settle(batch []mpe.Arrival) (n int) {
+	in.unsettled = false
+	left := in.links[:0]
+	for _, l := range in.links {
+		ended := l.ended.Load() // before the last look
+		if l.broken || ended && !l.in.ready() {
+			l.free()
+			continue
+		}
+		left = append(left, l)
+		in.unsettled = in.unsettled || ended
+	}
+	clear(in.links[len(left):])
+	in.links = left
+	for _, l := range in.links {
+		switch {
+		case l.told:
+		case l.before != nil && !l.before.gone || n == len(batch):
+			in.unsettled = true
+		default:
+			l.told, l.before = true, nil
+			batch[n] = mpe.Arrival{Kind: mpe.ArrivedConnected, Peer: l.peer.rank, From: l.peer.addr}
+			n++
+		}
+	}
+	return n
+}
+
+// take reads packets.
+func (in *inbox) take(batch []mpe.Arrival) (n int) {
+	room := in.most
+	if len(in.links) == 1 {
+		return in.read(in.links[0], batch, &room)
+	}
+	near := in.links[:min(len(in.links), nearLinks)]
+	far := in.links[len(near):]
+	if in.turn++; in.turn >= len(near) {
+		in.turn = 0
+	}
+	for _, l := range near[in.turn:] {
+		n += in.read(l, batch[n:], &room)
+	}
+	for _, l := range near[:in.turn] {
+		n += in.read(l, batch[n:], &room)
+	}
+	looks := min(len(far), farLinks)
+	if in.all {
+		looks, in.all = len(far), false
+	}
+	for range looks {
+		if in.cursor++; in.cursor >= len(far) {
+			in.cursor = 0
+		}
+		l := &far[in.cursor]
+		if got := in.read(*l, batch[n:], &room); got > 0 {
+			n += got
+			nearer := &near[in.turn]
+			*l, *nearer = *nearer, *l
+		}
+	}
+	return n
+}
+
+// read reads what has come by a link, as long as there is room for bytes.
+func (in *inbox) read(l *link, batch []mpe.Arrival, room *int) (n int) {
+	if !l.told || l.broken {
+		return 0
+	}
+	for n < len(batch) && *room > 0 {
+		packet, err := l.in.next()
+		if err != nil {
+			l.broken, in.unsettled = true, true
+			l.end(err)
+			batch[n] = mpe.Arrival{Kind: mpe.ArrivedBroken, Peer: l.peer.rank, From: l.peer.addr}
+			n++
+			break
+		}
+		if packet == nil {
+			break
+		}
+		batch[n] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: packet}
+		*room -= len(packet)
+		n++
+	}
+	if n > 0 {
+		in.lent = append(in.lent, l)
+	}
+	return n
+}
+
+// free gives back the memory of all links.
+func (in *inbox) free() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.freed {
+		return
+	}
+	for _, l := range in.links {
+		l.free()
+	}
+	in.links, in.lent = nil, nil
+	in.freed = true
+	in.door.close()
+}

@@ -1,0 +1,154 @@
+package shm
+
+import (
+	"errors"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// A ring is written by one side and read by the other. It is a row of records, each
+// at a multiple of recordAlign: a word, and the packet behind it. The word is 0 until
+// the packet is there, so that the reader learns of it and gets its beginning by one
+// and the same cache line. Then it is the record's position, in units of recordAlign,
+// and the packet's length or, where the ring's rest is too short for the next packet,
+// padding. Positions are counted from the start of the link and never come round.
+const (
+	// recordAlign is a cache line.
+	recordAlign = 64
+	wordLen     = 8
+	// padding is the length in a word that says that the next record is at the
+	// beginning of the ring.
+	padding = 1<<32 - 1
+	// maxPacket is the longest packet in bytes.
+	maxPacket = protocol.ExtHeaderLen + MaxPayload
+	// publishParts is by which part of the ring what was read may lie back before
+	// the writer is told: telling costs him a cache line.
+	publishParts = 16
+)
+
+// errBroken says that what stands in a ring cannot be.
+var errBroken = errors.New("the shared memory makes no sense")
+
+// word returns the 64 bits at b, which is aligned to them.
+func word(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[:wordLen][0])) }
+
+// recordLen is the length of the record of a packet of n bytes.
+func recordLen(n int) int { return (wordLen + n + recordAlign - 1) &^ (recordAlign - 1) }
+
+// ringSize reports whether a ring may have n bytes.
+func ringSize(n int) bool { return n >= MinRing && n <= MaxRing && n&(n-1) == 0 }
+
+// pollBytes is about how many bytes one Poll returns at most, so that the room of what
+// was read is given back while there is more to come.
+func pollBytes(ring int) int { return min(ring/8, 64<<10) }
+
+// makeWord returns the word of a record.
+func makeWord(pos uint64, length uint32) uint64 {
+	return pos/recordAlign<<32 | uint64(length)
+}
+
+// writer is the side of a ring that puts packets in.
+type writer struct {
+	ring []byte
+	// head is shared: up to where the reader has read.
+	head *atomic.Uint64
+	// pos is where the next record goes, and read the last that is known of head.
+	pos, read uint64
+}
+
+// put writes a packet, or reports that there is no room for it.
+func (w *writer) put(header *[protocol.ExtHeaderLen]byte, payload []byte) bool {
+	length := protocol.ExtHeaderLen + len(payload)
+	record, size := recordLen(length), len(w.ring)
+	off := int(w.pos & uint64(size-1))
+	pad := 0
+	if record > size-off {
+		pad = size - off
+	}
+	// The word behind the record has to be cleared, and so to be free.
+	if !w.room(pad + record + recordAlign) {
+		return false
+	}
+	if pad > 0 {
+		clear(w.ring[:wordLen])
+		word(w.ring[off:]).Store(makeWord(w.pos, padding))
+		w.pos += uint64(pad)
+		off = 0
+	}
+	packet := w.ring[off+wordLen : off+wordLen+length]
+	copy(packet[protocol.ExtHeaderLen:], payload)
+	copy(packet, header[:])
+	next := (off + record) & (size - 1)
+	clear(w.ring[next : next+wordLen])
+	word(w.ring[off:]).Store(makeWord(w.pos, uint32(length)))
+	w.pos += uint64(record)
+	return true
+}
+
+// room reports whether the next n bytes are free.
+func (w *writer) room(n int) bool {
+	size := uint64(len(w.ring))
+	if w.pos+uint64(n)-w.read <= size {
+		return true
+	}
+	head := w.head.Load()
+	if head > w.pos || head < w.read {
+		return false // it cannot be; it is the reader's loss
+	}
+	w.read = head
+	return w.pos+uint64(n)-w.read <= size
+}
+
+// reader is the side of a ring that takes packets out.
+type reader struct {
+	ring []byte
+	head *atomic.Uint64
+	// pos is where the next record will be, and told what head says.
+	pos, told uint64
+}
+
+// ready reports whether there is something to be read.
+func (r *reader) ready() bool {
+	return word(r.ring[r.pos&uint64(len(r.ring)-1):]).Load() != 0
+}
+
+// next returns the next packet, nil if there is none, or errBroken. The bytes are the
+// ring's, and valid until release; the other side may change them nevertheless.
+func (r *reader) next() ([]byte, error) {
+	for {
+		size := len(r.ring)
+		off := int(r.pos & uint64(size-1))
+		w := word(r.ring[off:]).Load()
+		if w == 0 {
+			return nil, nil
+		}
+		length := w & (1<<32 - 1)
+		if w-length != makeWord(r.pos, 0) {
+			return nil, errBroken
+		}
+		if length == padding && off > 0 {
+			r.pos += uint64(size - off)
+			continue
+		}
+		if length < protocol.ExtHeaderLen || length > maxPacket {
+			return nil, errBroken
+		}
+		record := recordLen(int(length))
+		if record > size-off {
+			return nil, errBroken
+		}
+		r.pos += uint64(record)
+		from, to := off+wordLen, off+wordLen+int(length)
+		return r.ring[from:to:to], nil
+	}
+}
+
+// release gives back the room of all that next has returned.
+func (r *reader) release() {
+	if r.pos-r.told >= uint64(len(r.ring)/publishParts) {
+		r.told = r.pos
+		r.head.Store(r.pos)
+	}
+}

@@ -1,0 +1,64 @@
+package shm
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// SendPackets writes packets into the ring to peer, and returns how many it took.
+// What there is no room for, or no link to go by, is lost, which is no error. The
+// error is a *SendError, for a caller's mistake or a closed Conn; nothing was taken
+// then.
+func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error) {
+	p, err := c.peer(peer)
+	if err != nil {
+		return 0, err
+	}
+	for i := range packets {
+		if n := len(packets[i].Payload); n > MaxPayload {
+			return 0, c.sendError(peer, fmt.Errorf("%w: packet %d of %d has %d bytes of payload; it may have %d",
+				ErrBadPacket, i+1, len(packets), n, MaxPayload))
+		}
+	}
+	if c.closed.Load() {
+		return 0, c.sendError(peer, mpe.ErrTransportClosed)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.link
+	if l == nil {
+		return 0, nil
+	}
+	for sent < len(packets) && l.out.put(&packets[sent].Header, packets[sent].Payload) {
+		l.theirs.knock()
+		sent++
+	}
+	return sent, nil
+}
+
+// SendHeader fails: there are no packets of other profiles.
+func (c *Conn) SendHeader(peer int, _ []byte) error {
+	return c.sendError(peer, ErrProfile)
+}
+
+// SendData fails: there are no packets of other profiles.
+func (c *Conn) SendData(peer int, _, _ []byte, _ protocol.Shape) error {
+	return c.sendError(peer, ErrProfile)
+}
+
+// peer returns a rank that is spoken to.
+func (c *Conn) peer(rank int) (*peer, error) {
+	if rank < 0 || rank >= len(c.peers) || c.peers[rank] == nil {
+		return nil, c.sendError(rank, fmt.Errorf("%w: it takes another rank of kind software", ErrNoPeer))
+	}
+	return c.peers[rank], nil
+}
+
+func (c *Conn) sendError(rank int, err error) error {
+	if c.closed.Load() {
+		err = mpe.ErrTransportClosed
+	}
+	return &SendError{Rank: c.cfg.Rank, Peer: rank, Addr: c.cfg.Map.Addr(rank), Err: err}
+}

@@ -1,0 +1,78 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Wakeup returns the descriptor of the bell, or -1 when Poll has returned
+// mpe.ErrTransportClosed.
+func (c *Conn) Wakeup() int {
+	c.inbox.mu.Lock()
+	defer c.inbox.mu.Unlock()
+	if c.inbox.freed {
+		return -1
+	}
+	return c.inbox.door.bell
+}
+
+// Sleep has the next packet that arrives ring the bell, also if there are calls of
+// Poll before it arrives. The bell stays readable until Sleep is called again. Sleep
+// reports false if there is something to be had from Poll.
+func (c *Conn) Sleep() bool {
+	in := c.inbox
+	if c.news.Load() || in.unsettled {
+		return false
+	}
+	in.all = true // a look at them follows, now or when the bell has rung
+	asleep := in.door.asleep()
+	if in.asleep && asleep.Load() == 0 {
+		in.door.still()
+	}
+	// Either a peer sees that we sleep, or we see what it has written.
+	asleep.Store(1)
+	in.asleep = true
+	if !c.news.Load() && !in.ready() {
+		return true
+	}
+	if asleep.CompareAndSwap(1, 0) {
+		in.asleep = false
+	}
+	return false
+}
+
+// ready reports whether there is something to be read.
+func (in *inbox) ready() bool {
+	for _, l := range in.links {
+		if l.in.ready() {
+			return true
+		}
+	}
+	return false
+}
+
+// Recv waits for packets. Each is an mpe.ArrivedDatagram, whose bytes are in the
+// shared memory; a new link is an mpe.ArrivedConnected, and one that was given up
+// because it made no sense an mpe.ArrivedBroken.
+func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
+	if len(batch) == 0 {
+		return 0, fmt.Errorf("shm: rank %d: Recv into an empty batch", c.cfg.Rank)
+	}
+	for {
+		n, err := c.Poll(batch)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		if !c.Sleep() {
+			continue
+		}
+		bell := []unix.PollFd{{Fd: int32(c.inbox.door.bell), Events: unix.POLLIN}}
+		if _, err := unix.Poll(bell, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return 0, fmt.Errorf("shm: rank %d at %v cannot wait: %w", c.cfg.Rank, c.local, err)
+		}
+	}
+}
