@@ -402,6 +402,15 @@ func (p *Pair) CancelRecv(id ID) bool {
 	return true
 }
 
+// Expects returns the place in the message of the next byte of payload, and how
+// many are to come, padding not counted, while a message is arriving.
+func (p *Pair) Expects() (offset, left int64, ok bool) {
+	if p.recv.state != Receiving {
+		return 0, 0, false
+	}
+	return p.recv.off, p.recv.left(), true
+}
+
 // RecvWait describes what the posted receive waits for.
 func (p *Pair) RecvWait() (Wait, bool) {
 	r := &p.recv

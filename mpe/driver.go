@@ -16,6 +16,7 @@ import (
 type driver struct {
 	e     *Engine
 	tr    PollTransport
+	land  LandingTransport // or nil
 	watch *poller.Watch
 	batch []Arrival
 
@@ -52,6 +53,7 @@ const backgroundBatches = 16
 
 func newDriver(e *Engine, tr PollTransport) (*driver, error) {
 	d := &driver{e: e, tr: tr, batch: make([]Arrival, batchSize)}
+	d.land, _ = tr.(LandingTransport)
 	var err error
 	d.watch, err = poller.Add(tr.Wakeup(), d)
 	return d, err
@@ -77,9 +79,16 @@ func (d *driver) poll() int {
 		}
 		d.broken = 0
 	}
-	n, err := d.tr.Poll(d.batch)
+	var n int
+	var gen uint32
+	var err error
+	if d.land != nil && d.e.landing.on.Load() {
+		n, gen, err = d.e.landing.poll(d.land, d.batch)
+	} else {
+		n, err = d.tr.Poll(d.batch)
+	}
 	if n > 0 {
-		d.e.arrived(d.tr, d.batch[:n])
+		d.e.arrived(d.tr, d.batch[:n], gen)
 	}
 	if err != nil {
 		d.broken = d.e.now() + recvRetry // must not cost a core

@@ -97,6 +97,7 @@ type Engine struct {
 	packets [packetBatch]Packet
 	queued  int
 
+	landing     landing
 	comms       map[uint32]*matcher
 	lastComm    uint32
 	lastMatcher *matcher
@@ -126,7 +127,7 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Observer == nil {
 		cfg.Observer = nopObserver{}
 	}
-	e := &Engine{rank: cfg.Rank, cfg: cfg, epoch: time.Now(), peers: make([]*peer, len(cfg.Peers)), stop: make(chan struct{}), comms: map[uint32]*matcher{}}
+	e := &Engine{landing: landing{gen: 1}, rank: cfg.Rank, cfg: cfg, epoch: time.Now(), peers: make([]*peer, len(cfg.Peers)), stop: make(chan struct{}), comms: map[uint32]*matcher{}}
 	if cfg.Limits.Unexpected == 0 {
 		cfg.Limits.Unexpected = match.DefaultLimit
 	}
@@ -176,17 +177,19 @@ func (e *Engine) Rank() int { return e.rank }
 // Size returns the number of ranks of the cluster.
 func (e *Engine) Size() int { return len(e.peers) }
 
-// arrived takes a batch of packets.
-func (e *Engine) arrived(tr Transport, batch []Arrival) {
+// arrived takes a batch of packets. Unless gen is 0, they may be in the landing of
+// that generation.
+func (e *Engine) arrived(tr Transport, batch []Arrival, gen uint32) {
 	e.lock()
 	defer e.mu.Unlock()
-	if e.state == closed {
+	if e.state == closed || gen != 0 && gen != e.landing.gen {
 		return
 	}
 	for i := range batch {
 		e.arrival(tr, &batch[i])
 	}
 	e.settle()
+	e.landing.move()
 }
 
 // arrival feeds one packet to its peer's state machine and acts on the answer.

@@ -2,3 +2,20 @@ package mpe
 
 // Waiting is how many requests and probes the engine believes to be waited for.
 func (e *Engine) Waiting() int { return int(e.waiting.Load()) }
+
+// Landing is the generation of the landing.
+func (e *Engine) Landing() uint32 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.landing.gen
+}
+
+// Revoke revokes a landing, that of no request.
+func (e *Engine) Revoke() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.landing.revoke(nil)
+}
+
+// ArrivedIn takes packets that came in a landing.
+func (e *Engine) ArrivedIn(tr Transport, batch []Arrival, gen uint32) { e.arrived(tr, batch, gen) }

@@ -22,6 +22,7 @@ func (e *Engine) act(p *peer, a *Arrival) {
 			e.transmitData(p, act)
 		case handshake.Copy:
 			p.recving.store(act)
+			e.expectPair(p)
 		case handshake.SendDone:
 			e.sendDone(p, act)
 		case handshake.RecvDone:
@@ -42,8 +43,24 @@ func (e *Engine) dropped(p *peer, a *Arrival, act handshake.Action) {
 	e.cfg.Observer.Dropped(e.rank, p.rank, a, act)
 }
 
-// store writes payload where it belongs.
-func (r *Request) store(act handshake.Action) { copy(r.buf[act.Offset:], act.Payload) }
+// store writes payload where it belongs, unless it landed there.
+func (r *Request) store(act handshake.Action) {
+	if to := r.buf[act.Offset:]; !same(to, act.Payload) {
+		copy(to, act.Payload)
+	}
+}
+
+// expectPair has the rest of a long message land in the receive's buffer.
+func (e *Engine) expectPair(p *peer) {
+	offset, left, ok := p.pair.Expects()
+	r := p.recving
+	left = min(left, int64(len(r.buf))-offset)
+	if ok && left >= minLanding && !r.orphan {
+		e.landing.expect(p, r, 0, r.buf[offset:offset+left])
+	} else {
+		e.landing.expect(nil, nil, 0, nil)
+	}
+}
 
 // nextSend hands the next queued send to the pair, if it is free for one.
 func (e *Engine) nextSend(p *peer) {

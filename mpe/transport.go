@@ -48,6 +48,9 @@ type Arrival struct {
 	// Bytes are the datagram (ArrivedDatagram), a header (ArrivedHeader) or
 	// a piece of a DATA message's payload (ArrivedPayload).
 	Bytes []byte
+	// Rest is the rest of a datagram whose beginning is Bytes, if it is not in
+	// one piece (LandingTransport).
+	Rest []byte
 }
 
 // UnknownPeer is the Peer of an Arrival whose source address is not in the rank
@@ -94,6 +97,28 @@ type PollTransport interface {
 	// readable. It reports false if something has arrived that Poll has not
 	// returned: then it is to be called first. It is called as Poll is.
 	Sleep() bool
+}
+
+// Landing is memory for payload that is expected: where it belongs.
+type Landing struct {
+	// Peer is the rank that it is expected from.
+	Peer int
+	// Head is how many bytes of each datagram come before the payload.
+	Head int
+	// Buf is where the payload of the next datagram belongs, and behind it
+	// that of those which follow. All of it may be written to.
+	Buf []byte
+}
+
+// LandingTransport is a PollTransport that can have the system put payload where
+// it belongs, which spares a copy.
+type LandingTransport interface {
+	PollTransport
+	// PollInto is Poll, for when the next datagram is likely to be the one that
+	// the landing is for. If it is, its payload is in l.Buf: what the Arrival
+	// describes lies there. Whatever else arrives may have been written there
+	// as well.
+	PollInto(batch []Arrival, l Landing) (int, error)
 }
 
 // PacedTransport is a Transport that spreads messages to some peers over time.

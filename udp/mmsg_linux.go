@@ -22,6 +22,7 @@ type mmsgSocket struct {
 	out   mmsgSend
 	one   [maxOne]byte // what sendOne sends
 	in    mmsgRecv
+	land  landing
 	// segments says to which peers the kernel cuts for us.
 	segments []bool
 	caps     capabilities

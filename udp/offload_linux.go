@@ -2,6 +2,7 @@ package udp
 
 import (
 	"encoding/binary"
+	"errors"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -63,7 +64,11 @@ func (s *mmsgSocket) run(out []outgoing) int {
 // refusesSegments reports whether an error is what the kernel says when it cannot
 // cut: no checksums in hardware, a path whose MTU is too small, or no such option.
 func refusesSegments(err error) bool {
-	switch err {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return false
+	}
+	switch errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
 		return true
 	}

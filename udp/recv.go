@@ -42,6 +42,16 @@ func (c *Conn) CanPoll() bool { return c.caps.canPoll }
 // Poll is Recv, but returns 0 if nothing has arrived.
 func (c *Conn) Poll(batch []mpe.Arrival) (int, error) {
 	n, err := c.sock.poll(c.in[:min(len(batch), len(c.in))])
+	return c.polled(batch, n, err)
+}
+
+// PollInto is Poll, and has payload written where it belongs.
+func (c *Conn) PollInto(batch []mpe.Arrival, l mpe.Landing) (int, error) {
+	n, err := c.sock.pollInto(c.in[:min(len(batch), len(c.in))], l.Head, l.Buf)
+	return c.polled(batch, n, err)
+}
+
+func (c *Conn) polled(batch []mpe.Arrival, n int, err error) (int, error) {
 	switch {
 	case err == nil:
 		for i := range c.in[:n] {
@@ -68,10 +78,10 @@ func (c *Conn) arrival(in *incoming) mpe.Arrival {
 		// A rank that is not known is rankmap.NoRank, which is mpe.UnknownPeer.
 		c.lastPeer, _ = c.cfg.Map.Resolve(in.from)
 	}
-	a := mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: c.lastPeer, From: in.from, Bytes: in.bytes}
-	if most := c.longest(a.Peer); in.cut || len(in.bytes) > most {
+	a := mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: c.lastPeer, From: in.from, Bytes: in.bytes, Rest: in.rest}
+	if most := c.longest(a.Peer); in.cut || len(in.bytes)+len(in.rest) > most {
 		a.Kind = mpe.ArrivedTruncated
-		a.Bytes = in.bytes[:min(len(in.bytes), most)]
+		a.Bytes, a.Rest = in.bytes[:min(len(in.bytes), most)], nil
 	}
 	return a
 }

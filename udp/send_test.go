@@ -55,9 +55,10 @@ func (s *script) send(out []outgoing, mayWait bool) (int, error) {
 	return now.n, now.err
 }
 
-func (s *script) poll([]incoming) (int, error) { return 0, nil }
-func (s *script) idle() bool                   { return true }
-func (s *script) wakeup() int                  { return -1 }
+func (s *script) poll([]incoming) (int, error)                         { return 0, nil }
+func (s *script) pollInto(in []incoming, _ int, _ []byte) (int, error) { return 0, nil }
+func (s *script) idle() bool                                           { return true }
+func (s *script) wakeup() int                                          { return -1 }
 
 func (s *script) recv(in []incoming) (int, error) {
 	now := s.step(1)

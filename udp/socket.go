@@ -21,7 +21,10 @@ type socket interface {
 	// nothing is left of what an earlier call has taken from the system; and
 	// wakeup returns the descriptor that is readable when something arrives.
 	// They are for sockets that canPoll.
+	// pollInto is poll, but with the bytes of a datagram behind the first head
+	// ones in buf, and those of the next behind them, if that can be done.
 	poll(in []incoming) (int, error)
+	pollInto(in []incoming, head int, buf []byte) (int, error)
 	idle() bool
 	wakeup() int
 	// close makes send and recv, also those in progress, return net.ErrClosed.
@@ -53,7 +56,9 @@ func (o *outgoing) len() int { return len(o.parts[0]) + len(o.parts[1]) + len(o.
 // incoming is a datagram that arrived.
 type incoming struct {
 	bytes []byte
-	from  netip.AddrPort
+	// rest is the rest of the datagram, if it is not in one piece.
+	rest []byte
+	from netip.AddrPort
 	// cut says that the datagram was longer than bytes.
 	cut bool
 }

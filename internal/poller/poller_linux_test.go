@@ -1,0 +1,152 @@
+package poller
+
+import (
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// recorder is a Handler that tells of its calls.
+type recorder struct {
+	ready, tend chan time.Duration // what to answer, taken when called
+}
+
+func newRecorder() *recorder {
+	return &recorder{make(chan time.Duration), make(chan time.Duration)}
+}
+
+func (r *recorder) Ready() time.Duration { return <-r.ready }
+func (r *recorder) Tend() time.Duration  { return <-r.tend }
+
+// within receives what a handler is asked, or fails.
+func answer(t *testing.T, c chan time.Duration, d time.Duration) {
+	t.Helper()
+	select {
+	case c <- d:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the handler was not called")
+	}
+}
+
+// quiet fails if the handler is called. It waits for another descriptor's turn, so
+// that there was time for it.
+func quiet(t *testing.T, c chan time.Duration) {
+	t.Helper()
+	other := newRecorder()
+	w, _ := watched(t, other, true)
+	defer w.Remove()
+	if err := w.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	answer(t, other.ready, 0)
+	select {
+	case c <- 0:
+		t.Fatal("the handler was called")
+	default:
+	}
+}
+
+func watched(t *testing.T, h Handler, readable bool) (*Watch, *os.File) {
+	t.Helper()
+	r, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); in.Close() })
+	if readable {
+		in.WriteString("x")
+	}
+	w, err := Add(int(r.Fd()), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, in
+}
+
+func TestReadyOncePerArm(t *testing.T) {
+	h := newRecorder()
+	w, in := watched(t, h, false)
+	defer w.Remove()
+	quiet(t, h.ready)
+	in.WriteString("a")
+	quiet(t, h.ready) // it was not armed
+	for range 3 {
+		if err := w.Arm(); err != nil {
+			t.Fatal(err)
+		}
+		answer(t, h.ready, 0)
+		quiet(t, h.ready)
+		quiet(t, h.tend)
+	}
+}
+
+func TestTendUntilItSaysNo(t *testing.T) {
+	h := newRecorder()
+	w, _ := watched(t, h, true)
+	defer w.Remove()
+	if err := w.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	answer(t, h.ready, time.Microsecond)
+	for range 5 {
+		answer(t, h.tend, time.Microsecond)
+	}
+	answer(t, h.tend, 0)
+	quiet(t, h.tend)
+	if err := w.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	answer(t, h.ready, 0)
+}
+
+// Remove waits for a handler that is being called, and nothing is called later.
+func TestRemove(t *testing.T) {
+	for range 100 {
+		h := &slowHandler{begun: make(chan struct{}), end: make(chan struct{})}
+		w, _ := watched(t, h, true)
+		if err := w.Arm(); err != nil {
+			t.Fatal(err)
+		}
+		<-h.begun
+		go close(h.end)
+		w.Remove()
+		h.mu.Lock()
+		if !h.done {
+			t.Fatal("Remove returned while the handler was running")
+		}
+		h.removed = true
+		h.mu.Unlock()
+	}
+}
+
+// slowHandler is called for as long as end is open.
+type slowHandler struct {
+	begun, end    chan struct{}
+	mu            sync.Mutex
+	done, removed bool
+}
+
+func (h *slowHandler) Ready() time.Duration {
+	close(h.begun) // panics if it is called twice
+	<-h.end
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.done = true
+	return time.Nanosecond
+}
+
+func (h *slowHandler) Tend() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.removed {
+		panic("called after Remove")
+	}
+	return time.Nanosecond
+}
+
+func TestAddRefusesWhatCannotBeWatched(t *testing.T) {
+	if w, err := Add(-1, newRecorder()); err == nil || w != nil {
+		t.Errorf("%v, %v", w, err)
+	}
+}

@@ -1,0 +1,324 @@
+//go:build linux
+
+package mpe_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// wire is a transport between two ranks that can be polled, and not waited for.
+type wire struct {
+	rank  int
+	other *wire
+	pipe  [2]*os.File // a byte for each that has arrived
+
+	mu     sync.Mutex
+	queue  [][]byte
+	failed error // what Poll returns, once
+	closed bool
+	// into is called by PollInto before it takes a packet.
+	into func()
+	// paced is what Paced returns. Then SendData closes holds and waits for hold.
+	paced       bool
+	hold, holds chan struct{}
+}
+
+var (
+	_ mpe.LandingTransport = (*wire)(nil)
+	_ mpe.PacedTransport   = (*wire)(nil)
+	_ mpe.PacketTransport  = (*wire)(nil)
+)
+
+func newWires(t *testing.T) (a, b *wire) {
+	t.Helper()
+	ends := [2]*wire{{rank: 0}, {rank: 1}}
+	for i, w := range ends {
+		w.other = ends[1-i]
+		var err error
+		if w.pipe[0], w.pipe[1], err = os.Pipe(); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.SetNonblock(int(w.pipe[0].Fd()), true); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.pipe[0].Close(); w.pipe[1].Close() })
+	}
+	return ends[0], ends[1]
+}
+
+func (w *wire) LocalAddr() netip.AddrPort { return netip.AddrPort{} }
+func (w *wire) Reliable() bool            { return false }
+func (w *wire) CanPoll() bool             { return true }
+func (w *wire) Wakeup() int               { return int(w.pipe[0].Fd()) }
+func (w *wire) Recv([]mpe.Arrival) (int, error) {
+	panic("a transport that can be polled is not waited for")
+}
+
+func (w *wire) put(parts ...[]byte) {
+	o := w.other
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.queue = append(o.queue, bytes.Join(parts, nil))
+	o.pipe[1].Write([]byte{1})
+}
+
+func (w *wire) SendHeader(_ int, header []byte) error {
+	w.put(header)
+	return nil
+}
+
+func (w *wire) SendData(_ int, header, payload []byte, _ protocol.Shape) error {
+	if w.Paced(0, len(payload)) {
+		close(w.holds)
+		<-w.hold
+	}
+	first := min(len(payload), protocol.MaxDatagram-protocol.HeaderLen)
+	w.put(header, payload[:first])
+	for rest := payload[first:]; len(rest) > 0; rest = rest[min(len(rest), protocol.MaxDatagram):] {
+		w.put(rest[:min(len(rest), protocol.MaxDatagram)])
+	}
+	return nil
+}
+
+func (w *wire) Paced(_, bytes int) bool { return w.paced && bytes > 100 }
+
+func (w *wire) SendPackets(_ int, packets []mpe.Packet) (int, error) {
+	for i := range packets {
+		w.put(packets[i].Header[:], packets[i].Payload)
+	}
+	return len(packets), nil
+}
+
+func (w *wire) Poll(batch []mpe.Arrival) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return 0, mpe.ErrTransportClosed
+	}
+	if err := w.failed; err != nil {
+		w.failed = nil
+		return 0, err
+	}
+	n := min(len(batch), len(w.queue))
+	for i := range batch[:n] {
+		batch[i] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: 1 - w.rank, Bytes: w.queue[i]}
+		w.pipe[0].Read(make([]byte, 1))
+	}
+	w.queue = w.queue[n:]
+	return n, nil
+}
+
+// PollInto takes one packet, and moves its payload to the landing.
+func (w *wire) PollInto(batch []mpe.Arrival, l mpe.Landing) (int, error) {
+	if w.into != nil {
+		w.into()
+	}
+	n, err := w.Poll(batch[:1])
+	if n == 1 && l.Head == 0 && len(batch[0].Bytes) <= len(l.Buf) {
+		batch[0].Bytes = l.Buf[:copy(l.Buf, batch[0].Bytes)]
+	}
+	return n, err
+}
+
+func (w *wire) Sleep() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue) == 0
+}
+
+func (w *wire) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	return nil
+}
+
+// overWires starts two engines.
+func overWires(t *testing.T, profile protocol.Profile, watch mpe.Observer) (a, b *mpe.Engine, x, y *wire) {
+	t.Helper()
+	x, y = newWires(t)
+	var engines [2]*mpe.Engine
+	for rank, w := range []*wire{x, y} {
+		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2), Observer: watch}
+		rules := handshake.SoftwarePeer()
+		cfg.Peers[1-rank] = mpe.Peer{Transport: w, Handshake: handshake.Config{
+			Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20,
+		}}
+		if profile == protocol.Extended {
+			cfg.Peers[1-rank].Extended = &extended.Config{Seed: uint64(rank) + 1}
+		}
+		e, err := mpe.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		engines[rank] = e
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			e.Close(ctx)
+		})
+	}
+	return engines[0], engines[1], x, y
+}
+
+// A waiter is served whether he looks for packets himself or has gone to sleep, and
+// so is one who waits for a channel.
+func TestWaitersAreServed(t *testing.T) {
+	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
+		t.Run(profile.String(), func(t *testing.T) {
+			a, b, _, _ := overWires(t, profile, nil)
+			for i := range 200 {
+				buf, asleep := make([]byte, 400), i%2 == 0
+				r, err := b.Irecv(0, buf, mpe.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				end := make(chan error, 1)
+				go func() {
+					if i%4 < 2 {
+						_, err := r.Wait(t.Context())
+						end <- err
+						return
+					}
+					c := make(chan struct{}, 1)
+					r.Notify(c)
+					end <- b.Await(t.Context(), c)
+				}()
+				if asleep {
+					for b.Waiting() == 0 {
+						time.Sleep(time.Microsecond)
+					}
+				}
+				data := words(100, uint32(i))
+				if _, err := a.Send(t.Context(), 1, data, mpe.Options{}); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-end; err != nil || !bytes.Equal(buf, data) {
+					t.Fatalf("message %d: %v", i, err)
+				}
+			}
+		})
+	}
+}
+
+// watcher counts what a transport fails with.
+type watcher struct {
+	mpe.Observer
+	errs chan error
+}
+
+func (w *watcher) TransportError(_ int, err error) { w.errs <- err }
+
+func (w *watcher) Done(int, mpe.Status, error) {}
+
+func (w *watcher) Noted(int, int, handshake.Action) {}
+
+// A transport that fails is left alone for a while, and then asked again.
+func TestTransportThatFailsToPoll(t *testing.T) {
+	watch := &watcher{errs: make(chan error, 100)}
+	a, b, _, y := overWires(t, protocol.CloudFPGA, watch)
+	broken := errors.New("broken")
+	y.mu.Lock()
+	y.failed = broken
+	y.mu.Unlock()
+	data, buf := words(10, 1), make([]byte, 40)
+	r, err := b.Irecv(0, buf, mpe.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go a.Send(t.Context(), 1, data, mpe.Options{})
+	if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
+		t.Errorf("%v", err)
+	}
+	if err := <-watch.errs; !errors.Is(err, broken) || len(watch.errs) > 0 {
+		t.Errorf("%v, and %d more", err, len(watch.errs))
+	}
+}
+
+// While a paced message is on its way, the engine does other things.
+func TestPacedMessagesHoldNobodyUp(t *testing.T) {
+	a, b, x, _ := overWires(t, protocol.CloudFPGA, nil)
+	x.paced, x.hold, x.holds = true, make(chan struct{}), make(chan struct{})
+	long, buf := words(1000, 1), make([]byte, 4000)
+	in, err := b.Irecv(0, buf, mpe.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := a.Isend(1, long, mpe.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-x.holds
+	word := make([]byte, 4)
+	if _, err := a.Send(t.Context(), 0, words(1, 7), mpe.Options{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.Recv(t.Context(), 0, word, mpe.Options{}); err != nil {
+		t.Error(err)
+	}
+	if _, ended, _ := out.Test(); ended {
+		t.Error("the paced message has gone")
+	}
+	close(x.hold)
+	for _, r := range []*mpe.Request{in, out} {
+		if _, err := r.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if !bytes.Equal(buf, long) {
+		t.Error("the paced message arrived damaged")
+	}
+}
+
+// What was written into a landing that has been revoked is not looked at: it is
+// somebody else's memory.
+func TestRevokedLanding(t *testing.T) {
+	_, b, _, y := overWires(t, protocol.CloudFPGA, nil)
+	noise := []mpe.Arrival{{Kind: mpe.ArrivedDatagram, Peer: mpe.UnknownPeer, Bytes: make([]byte, 7)}}
+	before := b.Landing()
+	b.Revoke()
+	for _, tt := range []struct {
+		gen     uint32
+		dropped uint64
+	}{{before, 0}, {0, 1}, {b.Landing(), 2}} {
+		b.ArrivedIn(y, noise, tt.gen)
+		if n := b.Snapshot().Dropped[handshake.ReasonUnknownAddress.String()]; n != tt.dropped {
+			t.Errorf("landing %d: %d packets were looked at, want %d", tt.gen, n, tt.dropped)
+		}
+	}
+}
+
+// Long messages land, and short ones do not.
+func TestLandings(t *testing.T) {
+	a, b, _, y := overWires(t, protocol.CloudFPGA, nil)
+	landings := 0
+	y.into = func() { landings++ }
+	for _, n := range []int{1000, 100_000} {
+		landings = 0
+		data, buf := words(n, 3), make([]byte, 4*n)
+		r, err := b.Irecv(0, buf, mpe.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go a.Send(t.Context(), 1, data, mpe.Options{})
+		if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
+			t.Errorf("%d words: %v", n, err)
+		}
+		if (landings > 100) != (n == 100_000) {
+			t.Errorf("%d words: %d landings", n, landings)
+		}
+	}
+}

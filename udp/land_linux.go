@@ -1,0 +1,120 @@
+package udp
+
+import (
+	"net"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxHead is the longest head of a datagram that is kept apart from its payload.
+const maxHead = 128
+
+// landing receives payload straight into a caller's memory: a single datagram whose
+// head is kept apart, or datagrams without heads that the kernel has put together.
+// Whatever else arrives is put together from where it came to lie.
+type landing struct {
+	msg     mmsghdr
+	iovs    [3]unix.Iovec
+	name    sockaddr
+	control segmentControl
+	head    [maxHead]byte
+	// over is for what buf has no room for, and for datagrams that have to be
+	// put together from pieces. It is made when it is first needed.
+	over []byte
+	// left are datagrams of size bytes, in over, that are not handed out yet.
+	left []byte
+	size int
+}
+
+func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) {
+	l := &s.land
+	if len(l.left) > 0 || s.in.next != s.in.have || head > maxHead || len(buf) == 0 {
+		return s.poll(in)
+	}
+	if l.over == nil {
+		l.over = make([]byte, maxHead+2*pieceLen)
+	}
+	buf = buf[:min(len(buf), pieceLen)]
+	n, err := s.recvInto(head, buf)
+	if n <= 0 || err != nil {
+		return 0, err
+	}
+	from := l.name.addrPort(l.msg.hdr.Namelen)
+	cut := l.msg.hdr.Flags&unix.MSG_TRUNC != 0
+	size := coalesced(l.control[:min(int(l.msg.hdr.Controllen), len(l.control))])
+	if size <= 0 || size > n {
+		size = n
+	}
+	if head > 0 && size == n && n <= head+len(buf) { // one datagram, and it fits
+		in[0] = incoming{bytes: l.head[:min(n, head)], from: from, cut: cut}
+		if n > head {
+			in[0].rest = buf[:n-head]
+		}
+		return 1, nil
+	}
+	all := buf[:min(n, len(buf))]
+	if head > 0 || n > len(buf) || n > size*len(in) {
+		all = l.gather(n, head, buf)
+	}
+	l.left, l.size = all, size
+	return l.hand(in), nil
+}
+
+// gather puts together what was received in pieces.
+func (l *landing) gather(n, head int, buf []byte) []byte {
+	// What is in over goes to the end first, as it may have to make room.
+	if rest := n - head - len(buf); rest > 0 {
+		copy(l.over[head+len(buf):], l.over[:rest])
+	}
+	copy(l.over[head:n], buf[:min(max(n-head, 0), len(buf))])
+	copy(l.over[:min(head, n)], l.head[:])
+	return l.over[:n]
+}
+
+// hand describes as many of the datagrams as there is room for.
+func (l *landing) hand(in []incoming) (n int) {
+	from, cut := l.name.addrPort(l.msg.hdr.Namelen), l.msg.hdr.Flags&unix.MSG_TRUNC != 0
+	for n < len(in) && len(l.left) > 0 {
+		size := min(l.size, len(l.left))
+		in[n] = incoming{bytes: l.left[:size:size], from: from, cut: cut}
+		l.left = l.left[size:]
+		n++
+	}
+	return n
+}
+
+// recvInto receives a datagram, or several that the kernel has put together.
+func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
+	s.descriptor.in.Lock()
+	defer s.descriptor.in.Unlock()
+	l := &s.land
+	iov := l.iovs[:0]
+	for _, part := range [...][]byte{l.head[:head], buf, l.over[:pieceLen]} {
+		if len(part) > 0 {
+			iov = append(iov, unix.Iovec{Base: &part[0]})
+			iov[len(iov)-1].SetLen(len(part))
+		}
+	}
+	hdr := &l.msg.hdr
+	hdr.Iov = &l.iovs[0]
+	hdr.SetIovlen(len(iov))
+	hdr.Name = &l.name.raw[0]
+	hdr.Control = &l.control[0]
+	defer clear(l.iovs[:]) // the memory is the caller's: keep no hold of it
+	for !s.closed.Load() {
+		hdr.Namelen = sockaddrLen
+		hdr.SetControllen(len(l.control))
+		n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(hdr)), unix.MSG_DONTWAIT)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EAGAIN:
+			return 0, nil
+		case unix.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+	return 0, net.ErrClosed
+}

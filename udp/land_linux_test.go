@@ -1,0 +1,78 @@
+package udp
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// landed receives into buf until it has so many bytes, and returns them in order,
+// and how many of them were already where they belong.
+func landed(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, inPlace int) {
+	t.Helper()
+	batch := make([]mpe.Arrival, 64)
+	at := 0 // where the next payload belongs
+	for len(got) < want {
+		n, err := c.PollInto(batch, mpe.Landing{Head: head, Buf: buf[min(at, len(buf)):]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range batch[:n] {
+			if a.Kind != mpe.ArrivedDatagram || a.Peer != 0 {
+				t.Fatalf("%v from %d", a.Kind, a.Peer)
+			}
+			got = append(append(got, a.Bytes...), a.Rest...)
+			payload := a.Rest
+			if head == 0 {
+				payload = a.Bytes
+			}
+			if at < len(buf) && len(payload) > 0 && &payload[0] == &buf[at] {
+				inPlace += len(payload)
+			}
+			at += len(a.Bytes) + len(a.Rest) - head
+		}
+	}
+	return got, inPlace
+}
+
+func TestLanding(t *testing.T) {
+	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
+		m := transporttest.Map(t, 2)
+		near, err := open(Config{Map: m, Large: func(int) bool { return true }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer near.Close()
+		far, err := open(Config{Map: m, Rank: 1, Large: func(int) bool { return true }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer far.Close()
+		if !far.CanPoll() {
+			t.Skip("this socket cannot be polled")
+		}
+		for _, words := range []int{1, 346, 1000, 20_000, 354 * 45, 100_000} {
+			header, payload := dataPacket(words)
+			if err := near.SendData(1, header, payload, protocol.CPUShape()); err != nil {
+				t.Fatal(err)
+			}
+			all := append(bytes.Clone(header), payload...)
+			for _, room := range []int{len(all), len(all) / 2, len(all) - 1, 100} {
+				got, in := landed(t, far, 0, make([]byte, room), len(all))
+				if !bytes.Equal(got, all) {
+					t.Fatalf("%d words into %d bytes: what arrived is not what was sent", words, room)
+				}
+				if room == len(all) && in != len(all) {
+					t.Errorf("%d words: %d of %d bytes are where they belong", words, in, len(all))
+				}
+				if err := near.SendData(1, header, payload, protocol.CPUShape()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			landed(t, far, 0, nil, len(all))
+		}
+	})
+}
