@@ -11,8 +11,11 @@ LDFLAGS := -X github.com/zrlmpi/zrlmpid/control.version=$(VERSION)
 TOOLS := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # Seconds that `make fuzz` gives to each fuzz target.
 FUZZTIME ?= 30s
+# What bench-docs reads, and where the Go benchmarks are.
+FILE ?= bin/bench/bench.json
+BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./integration
 
-.PHONY: help build demo test lint vet unit race fuzz-seeds fuzz vuln soak bench bench-captures bench-queues bench-pingpong check-config clean
+.PHONY: help build demo test lint vet unit race fuzz-seeds fuzz vuln soak bench bench-docs bench-go bench-compare bench-captures check-config clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -56,17 +59,21 @@ soak: ## a million messages through a bad network, over UDP and TCP; a million s
 	ZRLMPI_INTEGRITY_MESSAGES=1000000 $(GO) test -count=1 -timeout 30m -run TestIntegrity -v ./integration
 	ZRLMPI_DIFFERENTIAL_STEPS=1000000 $(GO) test -count=1 -timeout 30m -race -run TestDifferential ./mpe
 
-bench: ## codec, engine and ping, beside a raw UDP round trip
-	$(GO) test -run '^$$' -bench . -benchmem ./protocol ./integration
+bench: build ## latency, bandwidth, rates, idleness, beside the raw limits and other MPI libraries; all into bin/bench
+	mkdir -p bin/bench
+	./bin/zrlctl bench --save bin/bench/bench.json --svg bin/bench | tee bin/bench/bench.txt
+
+bench-docs: build ## put the tables and plots of FILE into docs/performance.md and docs/img
+	./bin/zrlctl bench show $(FILE) --into docs/performance.md --svg docs/img
+
+bench-go: ## Go benchmarks: codec, engine, matching, ping beside a raw UDP round trip
+	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)
+
+bench-compare: ## the same beside those of the revision BASE; with THRESHOLD=5, fail if one is worse by over 5 %
+	GO="$(GO)" BASE="$(BASE)" THRESHOLD="$(THRESHOLD)" PACKAGES="$(BENCH_PACKAGES)" ./bench/compare.sh
 
 bench-captures: ## analyze beside tshark on a generated recording
 	$(GO) test -run '^$$' -bench BenchmarkAnalyze -benchtime 3x ./capture
-
-bench-queues: ## posted receives beside Open MPI and MPICH; figures and plots into bin/bench
-	$(GO) run ./bench queues -json bin/bench/queues.json -svg bin/bench
-
-bench-pingpong: ## latency and bandwidth beside Open MPI and MPICH; figures and plots into bin/bench
-	$(GO) run ./bench pingpong -json bin/bench/pingpong.json -svg bin/bench
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

@@ -1,33 +1,33 @@
-package main
+package bench
 
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/control"
 )
 
-// machine is where figures come from. What cannot be found out is empty.
-type machine struct {
-	CPU      string `json:"cpu"`
-	Cores    int    `json:"cores"`
-	System   string `json:"system"`
-	Go       string `json:"go"`
-	Revision string `json:"revision"`
-	Time     string `json:"time"`
+// Machine is where figures come from. What cannot be found out is empty.
+type Machine struct {
+	CPU     string `json:"cpu"`
+	Cores   int    `json:"cores"`
+	System  string `json:"system"`
+	Go      string `json:"go"`
+	Version string `json:"version"`
+	Time    string `json:"time"`
 	// LoadBefore and LoadAfter are load averages of 1, 5 and 15 minutes.
 	LoadBefore string `json:"load_before"`
 	LoadAfter  string `json:"load_after"`
 }
 
-func describeMachine(ctx context.Context) machine {
-	return machine{
+func describeMachine() Machine {
+	return Machine{
 		CPU: cpuModel(), Cores: runtime.NumCPU(), System: system(),
-		Go: runtime.Version(), Revision: revision(ctx),
+		Go: runtime.Version(), Version: control.Version(),
 		Time: time.Now().UTC().Format(time.RFC3339), LoadBefore: loadAverage(),
 	}
 }
@@ -63,13 +63,4 @@ func loadAverage() string {
 	}
 	fields := strings.Fields(string(text))
 	return strings.Join(fields[:min(len(fields), 3)], " ")
-}
-
-// revision is what git calls the source, when it is run in the repository.
-func revision(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty").Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
 }

@@ -1,83 +1,161 @@
-package main
+package bench
 
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/node"
 )
 
 // TestMain lets the test binary be a rank, as the program is.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == rankCommand {
-		main()
+	if len(os.Args) > 1 && os.Args[1] == RankCommand {
+		if err := RunRank(context.Background(), os.Args[2:], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
+	// Ranks of a program with the race detector would sleep a second at their end.
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(m.Run())
 }
 
-// bench runs the program, and returns its code and what it has printed.
-func bench(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// quick runs quick steps of some sides.
+func quick(t *testing.T, o Options) (*Report, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	var out, errs bytes.Buffer
-	code = run(ctx, args, &out, &errs)
-	return code, out.String(), errs.String()
+	o.Quick = true
+	var progress bytes.Buffer
+	r, err := Run(ctx, o, &progress)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, progress.String())
+	}
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return r, progress.String()
 }
 
-// TestQuick measures a little in every way of ours: there are figures, all
-// messages are verified, and the files that were asked for can be read.
-func TestQuick(t *testing.T) {
+// keysOf returns the keys of a family.
+func keysOf(f family) []string { return f.keys }
+
+// TestOurs measures a little in every way of ours: there are figures, and all
+// messages are verified.
+func TestOurs(t *testing.T) {
 	for _, w := range workloads {
+		if w.name == "idle" {
+			continue
+		}
 		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			var keys []string
-			for _, l := range w.links {
-				keys = append(keys, l.key)
+			r, progress := quick(t, Options{Workloads: []string{w.name}, Only: keysOf(ourFamily()), Rounds: 2})
+			res := r.result(w.name)
+			want := 0
+			for _, l := range links {
+				// A link that this version does not know is told of.
+				if slices.ContainsFunc(r.Missing, func(m string) bool { return strings.HasPrefix(m, l.key+" is missing") }) {
+					continue
+				}
+				if !w.tags || l.tags {
+					want++
+				}
 			}
-			file, folder := filepath.Join(t.TempDir(), "new", "out.json"), t.TempDir()
-			code, out, errs := bench(t, w.name, "-quick", "-rounds", "2", "-only", strings.Join(keys, ","), "-json", file, "-svg", folder)
-			if code != 0 {
-				t.Fatalf("exit code %d\n%s%s", code, out, errs)
+			if len(res.Sides) != want || want < 3 {
+				t.Fatalf("%d sides of %d\n%s", len(res.Sides), want, progress)
 			}
-			r, err := load(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(r.Sides) != len(w.links) {
-				t.Fatalf("%d sides of %d", len(r.Sides), len(w.links))
-			}
-			for _, s := range r.Sides {
+			for _, s := range res.Sides {
 				if s.Verified != 2*w.total(w.quick) {
-					t.Errorf("%s: %d messages were verified of %d", s.Name, s.Verified, 2*w.total(w.quick))
+					t.Errorf("%s: %d messages were verified of %d", s.Key, s.Verified, 2*w.total(w.quick))
+				}
+				if s.Memory < 1<<10 {
+					t.Errorf("%s: %d KiB of memory", s.Key, s.Memory)
 				}
 				for _, p := range s.Median {
-					if p.P50 <= 0 || p.P99 < p.P50 || (p.Unload > 0) != (w.name == "queues") {
-						t.Errorf("%s: %+v", s.Name, p)
+					if len(w.needs) > 0 && (p.P50 <= 0 || p.CPU <= 0 || p.P99 > 0 && (p.P99 < p.P50 || p.P999 < p.P99 || p.Least > p.P50)) {
+						t.Errorf("%s: %+v", s.Key, p)
 					}
 				}
-			}
-			for name := range r.plots() {
-				if _, err := os.Stat(filepath.Join(folder, name+".svg")); err != nil {
-					t.Error(err)
-				}
-			}
-			if code, again, _ := bench(t, "show", file); code != 0 || again != out {
-				t.Errorf("show prints something else: %d\n%s\n%s", code, again, out)
 			}
 		})
 	}
 }
 
+// TestIdle has nothing to do, in all ways of ours at once.
+func TestIdle(t *testing.T) {
+	for _, l := range links {
+		t.Run(l.key, func(t *testing.T) {
+			t.Parallel()
+			if err := l.probe(t.TempDir()); err != nil {
+				t.Skip("NOT CHECKED: ", err)
+			}
+			r, _ := quick(t, Options{Workloads: []string{"idle"}, Only: []string{l.key}})
+			s := r.result("idle").side(l.key)
+			if s.Verified != 1 || s.Median[0].N != 200 || s.Memory < 1<<10 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestRaw compiles and runs the programs of the raw limits.
+func TestRaw(t *testing.T) {
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Fatal("the tests need a C compiler: ", err)
+	}
+	r, progress := quick(t, Options{Workloads: []string{"pingpong", "stream"}, Only: keysOf(rawFamily())})
+	if len(r.Missing) > 0 {
+		t.Skip("NOT CHECKED: ", r.Missing)
+	}
+	sides := 0
+	for _, res := range r.Results {
+		sides += len(res.Sides)
+		for _, s := range res.Sides {
+			for _, p := range s.Median {
+				if p.P50 <= 0 || s.Verified == 0 || s.Memory == 0 {
+					t.Errorf("%s: %+v", s.Key, p)
+				}
+			}
+		}
+	}
+	if sides != 7 { // shared memory does both
+		t.Errorf("%d sides\n%s", sides, progress)
+	}
+}
+
+// TestRawMistakes: the raw programs refuse nonsense, whichever process notices.
+func TestRawMistakes(t *testing.T) {
+	dir := t.TempDir()
+	compiler := newCompiler(dir, "cc")
+	for _, r := range raws {
+		for _, program := range r.programs {
+			path, err := compiler.program(t.Context(), program[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range []string{"-1:1", "5:1", "x"} {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				out, err := command(ctx, path, append(program[1:len(program):len(program)], step)...).output()
+				cancel()
+				if err == nil || ctx.Err() == context.DeadlineExceeded || bytes.Contains(out, []byte("point")) {
+					t.Errorf("%v %s: %v\n%s", program, step, err, out)
+				}
+			}
+		}
+	}
+}
+
 // TestPeers compiles and runs the programs of the peers that are installed.
 func TestPeers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a second")
-	}
 	for i := range libraries {
 		l := &libraries[i]
 		t.Run(l.name, func(t *testing.T) {
@@ -87,107 +165,147 @@ func TestPeers(t *testing.T) {
 				}
 				t.Skip("NOT CHECKED: " + m)
 			}
+			// All workloads in one way, and one in the other.
+			first, second := l.ways[1].key, l.ways[0].key
+			r, _ := quick(t, Options{Only: []string{first}})
 			for _, w := range workloads {
-				sides, err := l.sides(t.Context(), w, t.TempDir())
-				if err != nil {
-					t.Fatal(err)
+				res := r.result(w.name)
+				// Whoever polls takes for ever where others have work; that is told.
+				slow := slices.ContainsFunc(r.Missing, func(m string) bool { return strings.HasPrefix(m, w.name+", ") })
+				if len(res.Sides) == 0 && !slow && !(l.spins && w.ranks != nil) {
+					t.Errorf("%s: nothing was measured", w.name)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-				defer cancel()
-				out, err := sides[0].run(ctx, w.quick)
-				if err != nil {
-					t.Fatal(err)
+				for _, s := range res.Sides {
+					if !strings.HasPrefix(s.Version, l.name+" ") {
+						t.Errorf("version %q", s.Version)
+					}
 				}
-				if _, err := parseOutput(out, w, w.quick); err != nil {
-					t.Errorf("%s: %v\n%s", w.name, err, out)
-				}
-				if !strings.HasPrefix(sides[0].Version, l.name+" ") {
-					t.Errorf("version %q", sides[0].Version)
-				}
-				// What the program says of it is lost at times by MPICH's launcher.
-				if _, err := sides[0].run(ctx, []step{{-1, 1}}); err == nil {
-					t.Errorf("%s: a step that makes no sense is no error", w.name)
-				}
+			}
+			r, _ = quick(t, Options{Only: []string{second}, Workloads: []string{"pingpong"}})
+			if s := r.Results[0].side(second); len(r.Missing) == 0 && (s == nil || s.Median[0].P50 <= 0) {
+				t.Errorf("%+v", r.Results)
 			}
 		})
 	}
 }
 
-// TestMissing: without the peers the run goes on, and nobody can overlook it.
+// TestMissing: without a compiler, peers and upstream the run goes on, and nobody
+// can overlook it.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	code, out, errs := bench(t, "queues", "-steps", "1:1", "-rounds", "1")
-	if code != 0 {
-		t.Fatalf("exit code %d\n%s", code, errs)
-	}
-	for _, want := range []string{
-		"*** Open MPI is missing: mpicc.openmpi and mpirun.openmpi not found. It is not measured. On Debian: apt-get install openmpi-bin libopenmpi-dev ***",
-		"*** MPICH is missing",
-	} {
-		if !strings.Contains(out, want) || !strings.Contains(errs, want) {
-			t.Errorf("%q is not told twice:\n%s\n%s", want, out, errs)
-		}
-	}
-	if !strings.Contains(out, "zrlmpid, extended, UDP") {
-		t.Errorf("no figures:\n%s", out)
-	}
-}
-
-func TestUsage(t *testing.T) {
-	broken := filepath.Join(t.TempDir(), "broken.json")
-	if err := os.WriteFile(broken, []byte(`{"workload": "queues", "sides": [{"name": "x", "median": [{"n": 1}]}, {"name": "y"}]}`), 0o600); err != nil {
+	t.Setenv(EnvUpstream, "")
+	var progress, out strings.Builder
+	r, err := Run(t.Context(), Options{Workloads: []string{"pingpong"}, Steps: "4:1", Rounds: 1}, &progress)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range []struct {
-		args string
-		code int
-		says string
-	}{
-		{"", 2, "usage: bench"},
-		{"latency", 2, "usage: bench"},
-		{"queues -depth 3", 2, "-depth"},
-		{"queues 3", 2, "queues takes 0 arguments besides its flags, and not 1"},
-		{"queues -rounds 0", 1, "-rounds 0: there is at least 1"},
-		{"queues -only zrlmpid-tcp", 1, `there is no side "zrlmpid-tcp"; there are mpich, openmpi, openmpi-tcp, zrlmpid-udp`},
-		{"queues -steps 10", 1, `"10": a step is N:ITERATIONS`},
-		{"queues -steps 1:0", 1, `"1:0": a step is`},
-		{"queues -steps 1:1x", 1, `"1:1x": a step is`},
-		{"pingpong -only zrlmpid-udp -steps 5:1", 1, "5 bytes are not a number of words"},
-		{"pingpong -only zrlmpid-udp -steps 4:1 -timeout 1ns", 1, "took more than 1ns"},
-		{"show", 2, "show takes 1 arguments"},
-		{"show /does/not/exist", 1, "no such file"},
-		{"show " + broken, 1, "y has 0 medians for 1 steps"},
-		{"rank -workload x", 1, `there is no workload "x"`},
-		{"rank -workload queues -config /does/not/exist", 1, "no such file"},
+	if err := r.Print(&out, Format{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"*** the raw limits are missing: there is no C compiler, cc. They are not measured. On Debian: apt-get install gcc libc6-dev ***",
+		"*** Open MPI is missing: mpicc.openmpi and mpirun.openmpi not found. It is not measured. On Debian: apt-get install openmpi-bin libopenmpi-dev ***",
+		"*** MPICH is missing",
+		"*** upstream's CPU library is missing: ZRLMPI_UPSTREAM_PINGPONG names no program. It is not measured ***",
 	} {
-		code, _, errs := bench(t, strings.Fields(x.args)...)
-		if code != x.code || !strings.Contains(errs, x.says) {
-			t.Errorf("%q: exit code %d, %q", x.args, code, errs)
+		if !strings.Contains(out.String(), want) || !strings.Contains(progress.String(), want) {
+			t.Errorf("%q is not told twice:\n%s\n%s", want, out.String(), progress.String())
 		}
+	}
+	if r.result("pingpong").side("extended-udp") == nil {
+		t.Errorf("no figures:\n%s", out.String())
 	}
 }
 
-// TestRunCommand: what a program says when it fails is not lost.
+// upstreamFake is a program that behaves as one with upstream's library.
+func upstreamFake(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "pingpong")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestUpstream(t *testing.T) {
+	o := Options{Workloads: []string{"pingpong"}, Only: []string{upstreamOneKey}, Steps: "4:10,4000000:100", Quick: true}
+	// 10 and 10 messages and 20 of warm-up, of each size, there and back.
+	t.Setenv(EnvUpstream, upstreamFake(t, `test "$1 $2 $3 $5 $6" = "udp 127.0.76.$(($4+1)) 2 127.0.76.$((2-$4)) 4:10,4000000:10" || exit 3
+test $4 = 1 || printf 'a banner\npoint 4 p50 9 p99 9 p999 9 least 8 cpu 2\nnoise\npoint 4000000 p50 900 p99 901 p999 901 least 800 cpu 2\nmemory 7\nverified 120\n'`))
+	r, _ := quick(t, o)
+	if s := r.Results[0].side(upstreamOneKey); s == nil || s.Median[1].P50 != 900 || s.Memory != 7 {
+		t.Errorf("%+v", r.Results)
+	}
+	// What fails is missing, and no failure.
+	t.Setenv(EnvUpstream, upstreamFake(t, "echo no good >&2; exit 3"))
+	r, _ = quick(t, o)
+	if len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "exit status 3\nno good") || len(r.Results[0].Sides) != 0 {
+		t.Errorf("%+v", r)
+	}
+	// It may block for ever.
+	o.Timeout = 50 * time.Millisecond
+	t.Setenv(EnvUpstream, upstreamFake(t, "exec sleep 60"))
+	r, _ = quick(t, o)
+	if len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "it took more than 50ms") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestRunCommand: what a program says when it fails is not lost, nor all kept.
 func TestRunCommand(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip(err)
 	}
-	if err := runCommand(command(t.Context(), sh, "-c", "echo no good >&2; exit 3")); err == nil || !strings.Contains(err.Error(), "exit status 3\nno good") {
+	if err := command(t.Context(), sh, "-c", "echo no good >&2; exit 3").run(); err == nil || !strings.Contains(err.Error(), "exit status 3\nno good") {
 		t.Error(err)
+	}
+	if err := command(t.Context(), "/does/not/exist").run(); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Error(err)
+	}
+	var said tail
+	for range 100 {
+		said.Write(bytes.Repeat([]byte("x"), 1000))
+	}
+	if said.Write([]byte("the end")); len(said.text) > saidLimit || !bytes.HasSuffix(said.text, []byte("xthe end")) {
+		t.Errorf("%d bytes", len(said.text))
 	}
 }
 
 // TestProfile writes profiles of both ranks.
 func TestProfile(t *testing.T) {
 	prefix := filepath.Join(t.TempDir(), "p")
-	if code, _, errs := bench(t, "queues", "-only", extendedUDP.key, "-steps", "1:1", "-rounds", "1", "-cpuprofile", prefix); code != 0 {
-		t.Fatal(errs)
-	}
+	quick(t, Options{Workloads: []string{"ring"}, Only: []string{"extended-udp"}, Steps: "2:1", CPUProfile: prefix})
 	for _, rank := range []string{"0", "1"} {
-		info, err := os.Stat(prefix + ".zrlmpid-udp." + rank + ".pprof")
+		info, err := os.Stat(prefix + ".ring.extended-udp." + rank + ".pprof")
 		if err != nil || info.Size() == 0 {
 			t.Errorf("rank %s: %v, %v", rank, info, err)
 		}
 	}
+}
+
+// worlds opens both ranks in this process.
+func worlds(t *testing.T) [2]*mpi.Comm {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := extendedUDP.configure(file, "", 2); err != nil {
+		t.Fatal(err)
+	}
+	var all [2]*mpi.Comm
+	for rank := range all {
+		dev, err := node.OpenFile(file, rank)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all[rank], err = mpi.New(dev); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			// The other rank may be gone: what it has not acknowledged is lost.
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+			defer cancel()
+			_ = all[rank].Finalize(ctx)
+		})
+	}
+	return all
 }

@@ -1,117 +1,190 @@
-package main
+package bench
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"net"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
-	"time"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// link is a way in which two ranks of zrlmpid talk to each other.
-type link struct{ key, name, profile, transport string }
+// link is a way in which ranks of zrlmpid talk to each other.
+type link struct {
+	key, name, profile, transport string
+	group                         Group
+	// attached: the ranks are those of a daemon.
+	attached bool
+	// tags: messages can have them.
+	tags bool
+}
 
 var (
-	extendedUDP = link{"zrlmpid-udp", "zrlmpid, extended, UDP", "extended", "udp"}
-	extendedTCP = link{"zrlmpid-tcp", "zrlmpid, extended, TCP", "extended", "tcp"}
-	cloudFPGA   = link{"zrlmpid-cloudfpga", "zrlmpid, cloudfpga, UDP", "cloudfpga", "udp"}
+	cloudFPGA   = link{key: "cloudfpga", name: "zrlmpid, cloudfpga, UDP", profile: "cloudfpga", transport: "udp", group: Network}
+	extendedUDP = link{key: "extended-udp", name: "zrlmpid, extended, UDP", profile: "extended", transport: "udp", group: Network, tags: true}
+	extendedTCP = link{key: "extended-tcp", name: "zrlmpid, extended, TCP", profile: "extended", transport: "tcp", group: Network, tags: true}
+	extendedShm = link{key: "extended-shm", name: "zrlmpid, extended, shared memory", profile: "extended", transport: "shm", group: Memory, tags: true}
+
+	links = []link{
+		cloudFPGA,
+		{key: "v0.9", name: "zrlmpid, v0.9, UDP", profile: "v0.9", transport: "udp", group: Network},
+		extendedUDP, extendedTCP,
+		{key: "attached", name: "zrlmpid, attached to a daemon, extended, UDP", profile: "extended", transport: "udp", group: Network, attached: true, tags: true},
+		extendedShm,
+	}
 )
 
-// killTime is how long a program may take to end when it is asked to.
-const killTime = 5 * time.Second
+func ourFamily() family {
+	f := family{find: findOurs}
+	for _, l := range links {
+		f.keys = append(f.keys, l.key)
+	}
+	return f
+}
 
-// side is how zrlmpid takes part by this link.
-func (l link) side(w *workload, dir, profile string) (side, error) {
+func findOurs(_ context.Context, dir string, wanted func(string) bool) (found []side, missing []string, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return side{}, err
+		return nil, nil, err
 	}
-	s := side{Key: l.key, Name: l.name, Command: fmt.Sprintf("two processes, node.Open, profile: %s, transport: %s", l.profile, l.transport)}
-	s.run = func(ctx context.Context, steps []step) ([]byte, error) {
-		config := filepath.Join(dir, l.key+".yaml")
-		if err := l.configure(config); err != nil {
+	for _, l := range links {
+		if !wanted(l.key) {
+			continue
+		}
+		if err := l.probe(dir); err != nil {
+			missing = append(missing, fmt.Sprintf("%s is missing: this version refuses its configuration. It is not measured. %v", l.key, err))
+			continue
+		}
+		found = append(found, l.side(self))
+	}
+	return found, missing, nil
+}
+
+// probe reports whether this version knows the link.
+func (l link) probe(dir string) error {
+	file := filepath.Join(dir, l.key+".probe.yaml")
+	if err := l.configure(file, "", 2); err != nil {
+		return err
+	}
+	cfg, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	_, err = node.Plan(cfg, cfg.Rank(0))
+	return err
+}
+
+// side is how zrlmpid takes part by this link.
+func (l link) side(self string) side {
+	how := "node.Open in a process for each rank"
+	if l.attached {
+		how = "attach.Dial in a process for each rank, and a daemon in one"
+	}
+	s := side{Side: Side{
+		Key: l.key, Name: l.name, Kind: Ours, Group: l.group, Version: control.Version(),
+		Command: fmt.Sprintf("%s, profile: %s, transport: %s", how, l.profile, l.transport),
+	}}
+	s.steps = func(w *workload, steps []step) []step {
+		if w.tags && !l.tags {
+			return nil
+		}
+		return steps
+	}
+	s.run = func(ctx context.Context, j job) ([]byte, error) { return l.run(ctx, self, j) }
+	return s
+}
+
+// run runs all ranks, and returns what rank 0 printed.
+func (l link) run(ctx context.Context, self string, j job) (out []byte, err error) {
+	base := filepath.Join(j.dir, l.key)
+	file, control := base+".yaml", ""
+	args := []string{"-config", file}
+	if l.attached {
+		control = base + ".sock"
+		args = []string{"-attach", config.AttachSocketBeside(control)}
+	}
+	if err := l.configure(file, control, j.ranks); err != nil {
+		return nil, err
+	}
+	if l.attached {
+		pid, stop, err := startDaemon(ctx, self, file)
+		if err != nil {
 			return nil, err
 		}
-		var out [2]bytes.Buffer
-		group, ctx := errgroup.WithContext(ctx)
-		for rank := range out {
-			args := []string{rankCommand, "-config", config, "-rank", strconv.Itoa(rank), "-workload", w.name}
-			if profile != "" {
-				args = append(args, "-cpuprofile", fmt.Sprintf("%s.%s.%d.pprof", profile, l.key, rank))
+		defer func() { err = errors.Join(err, stop()) }()
+		args = append(args, "-daemon", strconv.Itoa(pid))
+	}
+	return runRanks(ctx, self, args, l.key, j)
+}
+
+// runRanks runs a process for each rank.
+func runRanks(ctx context.Context, self string, common []string, key string, j job) ([]byte, error) {
+	outs := make([]bytes.Buffer, j.ranks)
+	group, ctx := errgroup.WithContext(ctx)
+	for rank := range outs {
+		args := append([]string{RankCommand}, common...)
+		if rank > 0 && len(common) > 2 {
+			args = args[:len(args)-2] // only one of them counts the daemon
+		}
+		args = append(args, "-rank", strconv.Itoa(rank), "-workload", j.w.name)
+		if j.profile != "" {
+			args = append(args, "-cpuprofile", fmt.Sprintf("%s.%s.%s.%d.pprof", j.profile, j.w.name, key, rank))
+		}
+		group.Go(func() error {
+			cmd := command(ctx, self, append(args, texts(j.steps)...)...)
+			// It ends with us, since its standard input does.
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				return err
 			}
-			cmd := command(ctx, self, append(args, texts(steps)...)...)
-			cmd.Stdout = &out[rank]
-			group.Go(func() error { return runCommand(cmd) })
-		}
-		err := group.Wait()
-		return out[0].Bytes(), err
+			defer stdin.Close()
+			cmd.Stdout = &outs[rank]
+			return cmd.run()
+		})
 	}
-	return s, nil
+	err := group.Wait()
+	return outs[0].Bytes(), err
 }
 
-// configure writes a configuration of two ranks on ports that are free.
-func (l link) configure(file string) error {
-	text := "ranks:\n"
-	for rank, ip := range loopback() {
-		port, err := freePort(l.transport, ip)
-		if err != nil {
-			return err
-		}
-		text += fmt.Sprintf("  - {rank: %d, address: \"%s:%d\", run: host}\n", rank, ip, port)
-	}
-	text += fmt.Sprintf("defaults: {profile: %s, transport: %s}\n", l.profile, l.transport)
-	return os.WriteFile(file, []byte(text), 0o600)
-}
-
-var pairs atomic.Uint32
-
-// loopback returns two addresses of this machine that no other pair of ranks has,
-// so that a port that is free there stays so until the rank binds it.
-func loopback() [2]string {
-	n := uint32(os.Getpid())<<3 + pairs.Add(1)
-	at := func(last uint32) string { return fmt.Sprintf("127.%d.%d.%d", 64|n>>15&63, n>>7&255, n&127<<1|last) }
-	return [2]string{at(0), at(1)}
-}
-
-func freePort(transport, ip string) (int, error) {
-	if transport == "tcp" {
-		l, err := net.Listen("tcp4", ip+":0")
-		if err != nil {
-			return 0, err
-		}
-		defer l.Close()
-		return l.Addr().(*net.TCPAddr).Port, nil
-	}
-	c, err := net.ListenPacket("udp4", ip+":0")
+// startDaemon starts a daemon and waits until it is ready.
+func startDaemon(ctx context.Context, self, file string) (pid int, stop func() error, err error) {
+	cmd := command(ctx, self, RankCommand, daemonCommand, file)
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).Port, nil
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, nil, err
+	}
+	stop = func() error {
+		stdin.Close() // which ends it
+		return cmd.wait()
+	}
+	ready, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			return 0, nil, errors.Join(err, stop())
+		}
+		return 0, nil, fmt.Errorf("the daemon ends at once: %w", errors.Join(errNotReady, stop()))
+	}
+	if !strings.HasPrefix(ready, "ready") {
+		return 0, nil, errors.Join(fmt.Errorf("%w: %q", errNotReady, ready), stop())
+	}
+	return cmd.Process.Pid, stop, nil
 }
 
-// command is one that is asked to end before it is killed, so that a launcher can
-// end its ranks.
-func command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = killTime
-	return cmd
-}
-
-// runCommand runs a command. The error has what it said on its standard error.
-func runCommand(cmd *exec.Cmd) error {
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%v: %w\n%s", cmd, err, bytes.TrimSpace(said.Bytes()))
-	}
-	return nil
-}
+var errNotReady = errors.New("the daemon does not say that it is ready")

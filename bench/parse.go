@@ -1,72 +1,100 @@
-package main
+package bench
 
 import (
 	"bufio"
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 )
 
-// point is what a step has given. Times are in microseconds.
-type point struct {
-	N int `json:"n"`
-	// P50 and P99 are of half the round trip.
-	P50 float64 `json:"half_p50_us"`
-	P99 float64 `json:"half_p99_us"`
-	// Unload is the time to empty the queue; 0 in other workloads.
-	Unload float64 `json:"unload_us"`
+// outcome is what the programs of a side have printed.
+type outcome struct {
+	points   []Point
+	verified int
+	// memory is the most that a process has had, in KiB; 0 is unknown.
+	memory int
 }
 
-const (
-	pointFormat    = "point %d p50 %f p99 %f unload %f\n"
-	verifiedFormat = "verified %d\n"
-)
-
 // parseOutput reads what rank 0 has printed, in Go or C: a line for each step, in
-// order, and at last how many messages were verified. Other lines, with which a
-// launcher may surround them, are not read. Anything else is an error: a program
-// that ended early has measured nothing.
-func parseOutput(out []byte, w *workload, steps []step) ([]point, error) {
-	var points []point
-	verified := -1
+// order, then the memory, and at last how many messages were verified. Other
+// lines, with which a launcher may surround them, are not read. Anything else is
+// an error: a program that ended early has measured nothing.
+func parseOutput(out []byte, w *workload, steps []step) (outcome, error) {
+	o := outcome{verified: -1}
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	for lines.Scan() {
-		line := strings.TrimRight(lines.Text(), "\r") + "\n"
-		switch {
-		case strings.HasPrefix(line, "point "):
-			var p point
-			if _, err := fmt.Sscanf(line, pointFormat, &p.N, &p.P50, &p.P99, &p.Unload); err != nil {
-				return nil, fmt.Errorf("line %q: %w", line, err)
-			}
-			for _, v := range []float64{p.P50, p.P99, p.Unload} {
-				if !(v >= 0) || math.IsInf(v, 0) {
-					return nil, fmt.Errorf("line %q: a time is 0 or more", line)
-				}
-			}
-			if p.P50 == 0 {
-				return nil, fmt.Errorf("line %q: a message that takes no time", line)
-			}
-			points = append(points, p)
-		case strings.HasPrefix(line, "verified "):
-			if _, err := fmt.Sscanf(line, verifiedFormat, &verified); err != nil {
-				return nil, fmt.Errorf("line %q: %w", line, err)
-			}
+		words := strings.Fields(lines.Text())
+		if len(words) < 2 {
+			continue
+		}
+		var err error
+		switch words[0] {
+		case "point":
+			var p Point
+			p, err = parsePoint(words[1:], w)
+			o.points = append(o.points, p)
+		case "memory":
+			o.memory, err = strconv.Atoi(words[1])
+		case "verified":
+			o.verified, err = strconv.Atoi(words[1])
+		}
+		if err != nil {
+			return outcome{}, fmt.Errorf("line %q: %w", lines.Text(), err)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, err
+		return outcome{}, err
 	}
-	if len(points) != len(steps) {
-		return nil, fmt.Errorf("%d figures for %d steps", len(points), len(steps))
+	return o, o.check(w, steps)
+}
+
+// parsePoint reads a step's number and figures.
+func parsePoint(words []string, w *workload) (Point, error) {
+	var p Point
+	n, err := strconv.Atoi(words[0])
+	if err != nil {
+		return p, err
 	}
-	for i, p := range points {
-		if p.N != steps[i].n {
-			return nil, fmt.Errorf("figure %d is of %d %s and not of %d", i+1, p.N, w.unit, steps[i].n)
+	p.N = n
+	for pair := range slices.Chunk(words[1:], 2) {
+		value := p.figure(pair[0])
+		if value == nil || len(pair) < 2 {
+			return p, fmt.Errorf("there is no figure %q", pair[0])
+		}
+		if *value, err = strconv.ParseFloat(pair[1], 64); err != nil {
+			return p, err
+		}
+		if !(*value >= 0) || math.IsInf(*value, 0) {
+			return p, fmt.Errorf("%s: a figure is 0 or more", pair[0])
 		}
 	}
-	if want := w.total(steps); verified != want {
-		return nil, fmt.Errorf("%d messages were verified of %d", max(verified, 0), want)
+	for _, name := range w.needs {
+		// The clock of a process is too coarse for a few messages.
+		if name != "cpu" && *p.figure(name) == 0 {
+			return p, fmt.Errorf("%s: a message that takes no time", name)
+		}
 	}
-	return points, nil
+	return p, nil
+}
+
+// check compares what was printed with what was asked for.
+func (o *outcome) check(w *workload, steps []step) error {
+	if len(o.points) != len(steps) {
+		return fmt.Errorf("%d figures for %d steps", len(o.points), len(steps))
+	}
+	for i, p := range o.points {
+		if p.N != steps[i].n {
+			return fmt.Errorf("figure %d is of %d %s and not of %d", i+1, p.N, w.unit, steps[i].n)
+		}
+	}
+	if want := w.total(steps); o.verified != want {
+		return fmt.Errorf("%d messages were verified of %d", max(o.verified, 0), want)
+	}
+	if o.memory < 0 {
+		return fmt.Errorf("%d KiB of memory", o.memory)
+	}
+	return nil
 }

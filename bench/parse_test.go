@@ -1,20 +1,22 @@
-package main
+package bench
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
-// noMessages is a workload whose steps have as many messages as their n.
-var noMessages = &workload{unit: "things", messages: func(s step) int { return s.n }}
+// things is a workload whose steps have as many messages as their n.
+var things = &workload{unit: "things", messages: func(s step) int { return s.n }, needs: []string{"p50", "cpu"}}
 
 func TestParseOutput(t *testing.T) {
 	steps := []step{{10, 1}, {20, 1}}
-	const good = "point 10 p50 1.5 p99 2.25 unload 0\npoint 20 p50 3 p99 4 unload 5.5\nverified 30\n"
-	want := []point{{10, 1.5, 2.25, 0}, {20, 3, 4, 5.5}}
-	for _, text := range []string{good, strings.ReplaceAll(good, "\n", "\r\n"), "a launcher's banner\n" + good + "\nand its end\n"} {
-		got, err := parseOutput([]byte(text), noMessages, steps)
+	const good = "point 10 p50 1.5 p99 2.25 unload 0\npoint 20 p50 3 p99 4 unload 5.5 cpu 7\nmemory 100\nverified 30\n"
+	want := outcome{[]Point{{N: 10, P50: 1.5, P99: 2.25}, {N: 20, P50: 3, P99: 4, Unload: 5.5, CPU: 7}}, 30, 100}
+	for _, text := range []string{good, strings.ReplaceAll(good, "\n", "\r\n"), "a launcher's banner\n\n" + good + "\nand its end\n"} {
+		got, err := parseOutput([]byte(text), things, steps)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
@@ -24,15 +26,19 @@ func TestParseOutput(t *testing.T) {
 		{strings.Replace(good, "verified 30", "", 1), "0 messages were verified of 30"},
 		{strings.Replace(good, "30", "29", 1), "29 messages were verified of 30"},
 		{strings.Replace(good, "point 20", "point 21", 1), "figure 2 is of 21 things and not of 20"},
+		{strings.Replace(good, "point 20", "point x", 1), `line "point x p50`},
 		{strings.Replace(good, "1.5", "x", 1), `line "point 10 p50 x`},
 		{strings.Replace(good, "1.5", "0", 1), "takes no time"},
-		{strings.Replace(good, "1.5", "-1", 1), "a time is 0 or more"},
-		{strings.Replace(good, "2.25", "NaN", 1), "a time is 0 or more"},
-		{strings.Replace(good, "5.5", "+Inf", 1), "a time is 0 or more"},
+		{strings.Replace(good, "1.5", "-1", 1), "a figure is 0 or more"},
+		{strings.Replace(good, "2.25", "NaN", 1), "a figure is 0 or more"},
+		{strings.Replace(good, "5.5", "+Inf", 1), "a figure is 0 or more"},
+		{strings.Replace(good, "p99", "p98", 1), `there is no figure "p98"`},
+		{strings.Replace(good, " cpu 7", " cpu", 1), `there is no figure "cpu"`},
+		{strings.Replace(good, "100", "-100", 1), "-100 KiB"},
 		{good + "point 30 p50 1 p99 1 unload 0\n", "3 figures for 2 steps"},
 		{good + "verified many\n", `line "verified many`},
 	} {
-		if got, err := parseOutput([]byte(x.text), noMessages, steps); err == nil || !strings.Contains(err.Error(), x.says) {
+		if got, err := parseOutput([]byte(x.text), things, steps); err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%q: %v, %v", x.text, got, err)
 		}
 	}
@@ -41,21 +47,45 @@ func TestParseOutput(t *testing.T) {
 // TestWrite: what a rank prints is what is read.
 func TestWrite(t *testing.T) {
 	var b strings.Builder
-	want := point{N: 3, P50: 1.25, P99: 17, Unload: 0.5}
+	want := Point{N: 3, P50: 1.25, P99: 17, P999: 18, Least: 1, Unload: 0.5, Resting: 2, Waiting: 3, CPU: 4}
 	want.write(&b)
-	got, err := parseOutput([]byte(b.String()+"verified 3\n"), noMessages, []step{{3, 1}})
-	if err != nil || len(got) != 1 || got[0] != want {
+	got, err := parseOutput([]byte(b.String()+"verified 3\n"), things, []step{{3, 1}})
+	if err != nil || len(got.points) != 1 || got.points[0] != want {
 		t.Errorf("%v, %v", got, err)
 	}
 }
 
+func TestNewPoint(t *testing.T) {
+	var times []time.Duration
+	for i := range 2000 {
+		times = append(times, time.Duration(2000-i)*time.Microsecond)
+	}
+	if got := newPoint(step{7, 2000}, times); got != (Point{N: 7, P50: 1001, P99: 1981, P999: 1999, Least: 1}) {
+		t.Errorf("%+v", got)
+	}
+	if got := newPoint(step{7, 1}, []time.Duration{1500}); got != (Point{N: 7, P50: 1.5, P99: 1.5, P999: 1.5, Least: 1.5}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestMedians(t *testing.T) {
+	rounds := [][]Point{{{N: 1, P50: 5, P99: 1, Unload: 30}}, {{N: 1, P50: 4, P99: 9, Unload: 10}}, {{N: 1, P50: 6, P99: 2, Unload: 20}}}
+	if got := medians(rounds); !slices.Equal(got, []Point{{N: 1, P50: 5, P99: 2, Unload: 20}}) {
+		t.Error(got)
+	}
+	if got := medians(rounds[:2]); !slices.Equal(got, []Point{{N: 1, P50: 4.5, P99: 5, Unload: 20}}) {
+		t.Error(got)
+	}
+}
+
 func FuzzParseOutput(f *testing.F) {
-	f.Add([]byte("point 10 p50 1.5 p99 2.25 unload 0\nverified 10\n"))
+	f.Add([]byte("point 10 p50 1.5 p99 2.25 unload 0\nmemory 3\nverified 10\n"))
 	f.Add([]byte("point 10 p50 1e999 p99 nan unload -0\nverified 99999999999999999999\n"))
+	f.Add([]byte("point 10 p50\npoint\n"))
 	f.Fuzz(func(t *testing.T, out []byte) {
-		points, err := parseOutput(out, noMessages, []step{{10, 1}})
-		if err == nil && (len(points) != 1 || points[0].N != 10 || !(points[0].P50 > 0)) {
-			t.Errorf("%q: %v", out, points)
+		o, err := parseOutput(out, things, []step{{10, 1}})
+		if err == nil && (len(o.points) != 1 || o.points[0].N != 10 || !(o.points[0].P50 > 0) || o.verified != 10) {
+			t.Errorf("%q: %v", out, o)
 		}
 	})
 }

@@ -1,65 +1,93 @@
-package main
+package bench
 
 import (
-	"bytes"
 	"context"
-	"embed"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 )
-
-//go:embed c
-var sources embed.FS
 
 // library is an MPI library to compare with, as Debian installs it.
 type library struct {
 	name, compiler, launcher, packages string
-	// version are arguments of the launcher, and versionLine is how the line
-	// begins that has the version.
-	version     []string
+	// versionLine is how the line of the launcher's --version begins that has
+	// the version.
 	versionLine string
 	// ways are those in which it is measured.
 	ways []way
+	// yields are the launcher's arguments where there are more ranks than
+	// processors.
+	yields []string
+	// spins: it polls without yielding, so that more ranks than processors take
+	// milliseconds for a message, or for ever.
+	spins bool
 }
 
-// way is a way to run a library's two ranks.
+// way is a way to run a library's ranks.
 type way struct {
 	key, name string
-	args      []string
+	group     Group
+	args, env []string
 }
 
-// openMPITCP is the side that ping-pong is compared with: like ours, it crosses
-// the kernel's network.
-const openMPITCP = "openmpi-tcp"
+// The sides that others are compared with.
+const (
+	openMPITCP = "openmpi-tcp"
+	openMPIShm = "openmpi"
+	mpichShm   = "mpich"
+)
 
-// asRoot lets Open MPI run as root, and on fewer cores than ranks.
+// asRoot lets Open MPI run as root, and on fewer processors than ranks.
 var asRoot = []string{"--allow-run-as-root", "--oversubscribe"}
 
 var libraries = []library{
 	{
-		name: "Open MPI", compiler: "mpicc.openmpi", launcher: "mpirun.openmpi", packages: "openmpi-bin libopenmpi-dev",
-		version: []string{"--version"}, versionLine: "mpirun.openmpi",
+		name: "Open MPI", compiler: "mpicc.openmpi", launcher: "mpirun.openmpi", packages: "openmpi-bin libopenmpi-dev", versionLine: "mpirun.openmpi",
+		yields: []string{"--mca", "mpi_yield_when_idle", "1"},
 		ways: []way{
 			// ob1 is the layer that uses byte transfer layers, such as tcp.
-			{openMPITCP, "Open MPI, TCP", append([]string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self"}, asRoot...)},
-			{"openmpi", "Open MPI", asRoot},
+			{key: openMPITCP, name: "Open MPI, TCP", group: Network, args: append([]string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self"}, asRoot...)},
+			{key: openMPIShm, name: "Open MPI, shared memory", group: Memory, args: asRoot},
 		},
 	},
 	{
-		name: "MPICH", compiler: "mpicc.mpich", launcher: "mpirun.mpich", packages: "mpich libmpich-dev",
-		version: []string{"--version"}, versionLine: "Version:",
-		ways: []way{{"mpich", "MPICH", nil}},
+		name: "MPICH", compiler: "mpicc.mpich", launcher: "mpirun.mpich", packages: "mpich libmpich-dev", versionLine: "Version:",
+		spins: true,
+		ways: []way{
+			// Debian's is built on UCX, which is told what to use.
+			{key: "mpich-tcp", name: "MPICH, TCP", group: Network, env: []string{"MPIR_CVAR_NOLOCAL=1", "MPIR_CVAR_CH4_NETMOD=ucx", "UCX_TLS=tcp,self"}},
+			{key: mpichShm, name: "MPICH, shared memory", group: Memory},
+		},
 	},
+}
+
+func (l *library) family() family {
+	f := family{find: l.find}
+	for _, w := range l.ways {
+		f.keys = append(f.keys, w.key)
+	}
+	return f
+}
+
+func (l *library) find(ctx context.Context, dir string, _ func(string) bool) (found []side, missing []string, err error) {
+	if m := l.missing(); m != "" {
+		return nil, []string{m}, nil
+	}
+	version := l.askVersion(ctx)
+	compiler := newCompiler(dir, l.compiler, "-pthread")
+	for _, w := range l.ways {
+		found = append(found, l.side(w, compiler, version))
+	}
+	return found, nil, nil
 }
 
 // missing says which of the library's programs are not there, or returns "".
 func (l *library) missing() string {
 	var names []string
 	for _, name := range []string{l.compiler, l.launcher} {
-		if _, err := exec.LookPath(name); err != nil {
+		if !installed(name) {
 			names = append(names, name)
 		}
 	}
@@ -70,47 +98,44 @@ func (l *library) missing() string {
 		l.name, strings.Join(names, " and "), l.packages)
 }
 
-// sides compiles the workload's program, and returns the ways to run it.
-func (l *library) sides(ctx context.Context, w *workload, dir string) ([]side, error) {
-	program, err := l.compile(ctx, w, dir)
-	if err != nil {
-		return nil, err
-	}
-	version := l.askVersion(ctx)
-	var all []side
-	for _, way := range l.ways {
-		args := append([]string{"-np", "2"}, way.args...)
-		s := side{Key: way.key, Name: way.name, Peer: true, Version: version, Command: strings.Join(append([]string{l.launcher}, args...), " ")}
-		s.run = func(ctx context.Context, steps []step) ([]byte, error) {
-			var out bytes.Buffer
-			cmd := command(ctx, l.launcher, append(append(args[:len(args):len(args)], program), texts(steps)...)...)
-			cmd.Stdout = &out
-			err := runCommand(cmd)
-			return out.Bytes(), err
+// side is a way to run the library.
+func (l *library) side(w way, compiler *compiler, version string) side {
+	s := side{Side: Side{
+		Key: w.key, Name: w.name, Kind: Peer, Group: w.group, Version: version,
+		Command: strings.Join(append(append(w.env[:len(w.env):len(w.env)], l.launcher, "-np", "N"), w.args...), " "),
+	}}
+	s.steps = func(work *workload, steps []step) []step {
+		if !l.spins || work.ranks == nil {
+			return steps
 		}
-		all = append(all, s)
+		var some []step
+		for _, st := range steps {
+			if work.size(st) <= max(2, runtime.NumCPU()) {
+				some = append(some, st)
+			}
+		}
+		return some
 	}
-	return all, nil
-}
-
-// compile returns the path of the workload's program, made for the library.
-func (l *library) compile(ctx context.Context, w *workload, dir string) (string, error) {
-	for _, name := range []string{"bench.h", w.name + ".c"} {
-		text, err := sources.ReadFile("c/" + name)
+	s.run = func(ctx context.Context, j job) ([]byte, error) {
+		path, err := compiler.program(ctx, j.w.source)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return "", err
+		args := append([]string{"-np", strconv.Itoa(j.ranks)}, w.args...)
+		if j.ranks > runtime.NumCPU() {
+			args = append(args, l.yields...)
 		}
+		args = append(append(append(args, path), j.w.args...), texts(j.steps)...)
+		cmd := command(ctx, l.launcher, args...)
+		cmd.Env = append(os.Environ(), w.env...)
+		return cmd.output()
 	}
-	program := filepath.Join(dir, w.name+"-"+l.launcher)
-	return program, runCommand(command(ctx, l.compiler, "-O2", "-o", program, filepath.Join(dir, w.name+".c")))
+	return s
 }
 
 // askVersion returns the library's name and version, as far as it tells.
 func (l *library) askVersion(ctx context.Context) string {
-	out, err := command(ctx, l.launcher, l.version...).Output()
+	out, err := command(ctx, l.launcher, "--version").output()
 	if err != nil {
 		return l.name
 	}

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"fmt"
@@ -8,71 +8,143 @@ import (
 	"github.com/zrlmpi/zrlmpid/bench/plot"
 )
 
-// draw writes the workload's plots into a folder.
-func (r *report) draw(folder string) error {
+// Which end of an axis is the better one.
+const lower, higher = "lower is better", "higher is better"
+
+// picture is a plot of a workload's sides.
+type picture struct {
+	workload, name, title, y, better string
+	unit                             plot.Unit
+	value                            func(Point) float64
+	// figure is what the line of least squares is of, "" draws none.
+	figure string
+}
+
+var pictures = []picture{
+	{"pingpong", "latency", "Time of a message", "half round trip, p50", lower, plot.Microseconds, p50, "p50"},
+	{"pingpong", "bandwidth", "Ping-pong bandwidth", "bytes per second", higher, plot.Bytes, perSecond, ""},
+	{"rate", "", "Message rate, 64 in flight", "messages per second", higher, plot.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, ""},
+	{"stream", "", "Bandwidth one way, 4 messages in flight", "bytes per second", higher, plot.Bytes, perSecond, ""},
+	{"multipair", "", "Message rate of several pairs together", "messages per second", higher, plot.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, ""},
+	{"ring", "", "Time of a hop in a ring", "hop, p50", lower, plot.Microseconds, p50, "p50"},
+	{"queues", "latency", "Latency beside posted receives that do not match", "half round trip, p50", lower, plot.Microseconds, p50, "p50"},
+	{"queues", "unload", "Time to unload the posted receives, in reverse order", "time", lower, plot.Microseconds, unloadTime, "unload"},
+}
+
+func p50(p Point) float64       { return p.P50 }
+func perSecond(p Point) float64 { return float64(p.N) / p.P50 * 1e6 }
+
+// unloadTime is 0, and so not drawn, where there is nothing to unload.
+func unloadTime(p Point) float64 {
+	if p.N == 0 {
+		return 0
+	}
+	return p.Unload
+}
+
+// Draw writes the plots into a folder.
+func (r *Report) Draw(folder string) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
-	for name, p := range r.plots() {
-		if err := os.WriteFile(filepath.Join(folder, name+".svg"), p.SVG(), 0o666); err != nil {
-			return err
+	for i := range r.Results {
+		for _, d := range r.plots(&r.Results[i]) {
+			if err := os.WriteFile(filepath.Join(folder, d.name+".svg"), d.plot.SVG(), 0o666); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// plots returns the plots by the names of their files.
-func (r *report) plots() map[string]*plot.Plot {
-	p50 := func(p point) float64 { return p.P50 }
-	if r.Workload == "queues" {
-		return map[string]*plot.Plot{
-			"queues-latency": r.plot("Latency beside posted receives that do not match", "half round trip, p50", lower, plot.Microseconds, p50),
-			"queues-unload": r.plot("Time to unload the posted receives, in reverse order", "time", lower, plot.Microseconds, func(p point) float64 {
-				if p.N == 0 {
-					return 0 // which is left out
-				}
-				return p.Unload
-			}),
+// drawing is a plot and the name of its file.
+type drawing struct {
+	name string
+	plot *plot.Plot
+}
+
+// plots returns the plots of a workload: of each group of sides that is there.
+func (r *Report) plots(res *Result) []drawing {
+	var all []drawing
+	for _, pic := range pictures {
+		if pic.workload != res.Workload {
+			continue
+		}
+		name := pic.workload
+		if pic.name != "" {
+			name += "-" + pic.name
+		}
+		for _, g := range []Group{Network, Memory} {
+			if p := r.plot(pic, res, g); len(p.Series) > 0 {
+				all = append(all, drawing{name + "-" + string(g), p})
+			}
 		}
 	}
-	return map[string]*plot.Plot{
-		"pingpong-latency":   r.plot("Time of a message", "half round trip, p50", lower, plot.Microseconds, p50),
-		"pingpong-bandwidth": r.plot("Ping-pong bandwidth", "bytes per second", higher, plot.Bytes, func(p point) float64 { return float64(p.N) / p.P50 * 1e6 }),
-	}
+	return all
 }
 
-// Which end of an axis is the better one.
-const lower, higher = "lower is better", "higher is better"
-
-// note says what the points are.
-func (r *report) note(better string) string {
-	text := better
+// plot draws a value of all sides of a group.
+func (r *Report) plot(pic picture, res *Result, g Group) *plot.Plot {
+	note := pic.better
 	if r.Rounds > 1 {
-		text = fmt.Sprintf("median of %d rounds, with a bar from the least to the most; %s", r.Rounds, better)
+		note = fmt.Sprintf("median of %d rounds, with a bar from the least to the most; %s", r.Rounds, note)
 	}
-	return text
-}
-
-// plot draws a value of all sides.
-func (r *report) plot(title, y, better string, unit plot.Unit, value func(point) float64) *plot.Plot {
-	p := &plot.Plot{Title: title, Note: r.note(better), X: plot.Axis{Name: r.Unit, Unit: plot.Count}, Y: plot.Axis{Name: y, Unit: unit}}
-	if r.Workload != "queues" {
-		p.X = plot.Axis{Name: "message", Unit: plot.BinaryBytes}
+	w, err := workloadNamed(res.Workload)
+	if err != nil {
+		return &plot.Plot{}
 	}
-	for _, s := range r.Sides {
-		line := plot.Series{Name: s.Name, Strong: !s.Peer}
-		for i, m := range s.Median {
-			q := plot.Point{X: float64(m.N), Y: value(m)}
-			for _, round := range s.Rounds {
-				v := value(round[i])
-				if q.Low == 0 || v < q.Low {
-					q.Low = v
-				}
-				q.High = max(q.High, v)
-			}
-			line.Points = append(line.Points, q)
+	x := plot.Axis{Name: w.unit, Unit: plot.Count}
+	if w.bytes {
+		x.Unit = plot.BinaryBytes
+	}
+	if pic.figure != "" {
+		note += "; thin: the line of least squares"
+	}
+	p := &plot.Plot{Title: pic.title + ", " + groupNames[g], Note: note, X: x, Y: plot.Axis{Name: pic.y, Unit: pic.unit}}
+	for i := range res.Sides {
+		s := &res.Sides[i]
+		if s.Group != g {
+			continue
+		}
+		line := plot.Series{Name: s.Key, Kind: plotKind(s.Kind), Look: looks[s.Key], Points: s.drawn(pic.value)}
+		if f := r.grown(res.Workload, s.Key, pic.figure); f != nil && s.Kind == Ours {
+			line.Fit = f.at
 		}
 		p.Series = append(p.Series, line)
 	}
 	return p
+}
+
+// looks tell the sides of a kind apart that are in the same plots.
+var looks = map[string]int{
+	"raw-udp-sleep": 1, "raw-udp-segment": 1, rawGRO: 2,
+	"v0.9": 1, "extended-udp": 2, "extended-tcp": 3, "attached": 4, "extended-shm": 2,
+	"mpich-tcp": 1, mpichShm: 1, upstreamKey: 2, upstreamOneKey: 3,
+}
+
+func plotKind(k Kind) plot.Kind {
+	switch k {
+	case Ours:
+		return plot.Strong
+	case Limit:
+		return plot.Limit
+	}
+	return plot.Other
+}
+
+// drawn returns the medians of a value, each with what it was in the rounds.
+func (m *Measured) drawn(value func(Point) float64) []plot.Point {
+	points := make([]plot.Point, len(m.Median))
+	for i, p := range m.Median {
+		q := plot.Point{X: float64(p.N), Y: value(p)}
+		for _, round := range m.Rounds {
+			v := value(round[i])
+			if q.Low == 0 || v < q.Low {
+				q.Low = v
+			}
+			q.High = max(q.High, v)
+		}
+		points[i] = q
+	}
+	return points
 }

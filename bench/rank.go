@@ -1,55 +1,91 @@
-package main
+package bench
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"runtime/pprof"
+	"strconv"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// rankCommand makes this program one of zrlmpid's two ranks.
-const rankCommand = "rank"
+// RankCommand is the first argument of the running program when it is started as
+// one of zrlmpid's ranks, or as the daemon that ranks attach to. It is for nobody
+// to type.
+const RankCommand = "bench-rank"
+
+// daemonCommand is what follows it for the daemon.
+const daemonCommand = "daemon"
 
 // closeTime is how long a rank waits for its last messages to be acknowledged.
 const closeTime = 5 * time.Second
 
-// runRank is a rank: the steps of a workload, in a process of its own.
-func runRank(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	f := flag.NewFlagSet(rankCommand, flag.ContinueOnError)
-	f.SetOutput(stderr)
-	config := f.String("config", "", "configuration `file`")
-	rank := f.Int("rank", 0, "which of its ranks")
-	name := f.String("workload", "", "what to do")
-	profile := f.String("cpuprofile", "", "write a CPU profile to this `file`")
-	if f.Parse(args) != nil {
-		return errUsage
+// rankFlags are what a rank is told.
+type rankFlags struct {
+	config, workload, attach, profile string
+	rank, daemon                      int
+}
+
+// RunRank is a rank: the steps of a workload, in a process of its own. args are
+// those after RankCommand. It ends when ctx does, or when standard input does,
+// which is how a rank learns that whoever started it is gone.
+func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin) // however it ends
+		cancel()
+	}()
+	if len(args) == 2 && args[0] == daemonCommand {
+		return runDaemon(ctx, args[1], stdout)
 	}
-	w := workloads[*name]
-	if w == nil {
-		return fmt.Errorf("there is no workload %q", *name)
+	var f rankFlags
+	set := flag.NewFlagSet(RankCommand, flag.ContinueOnError)
+	set.SetOutput(io.Discard) // the error says it
+	set.StringVar(&f.config, "config", "", "configuration `file`")
+	set.IntVar(&f.rank, "rank", 0, "which of its ranks")
+	set.StringVar(&f.attach, "attach", "", "attach to a daemon by this `socket` instead")
+	set.IntVar(&f.daemon, "daemon", 0, "its process, whose use of the machine counts")
+	set.StringVar(&f.workload, "workload", "", "what to do")
+	set.StringVar(&f.profile, "cpuprofile", "", "write a CPU profile to this `file`")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	w, err := workloadNamed(f.workload)
+	if err != nil {
+		return err
 	}
 	var steps []step
-	for _, text := range f.Args() {
+	for _, text := range set.Args() {
 		s, err := parseStep(text)
 		if err != nil {
 			return err
 		}
 		steps = append(steps, s)
 	}
-	if *profile != "" {
-		stop, err := startProfile(*profile)
+	if f.profile != "" {
+		stop, err := startProfile(f.profile)
 		if err != nil {
 			return err
 		}
 		defer stop()
 	}
-	dev, err := node.OpenFile(*config, *rank)
+	return f.run(ctx, w, steps, stdout)
+}
+
+// run opens the rank, does the steps, and closes it.
+func (f *rankFlags) run(ctx context.Context, w *workload, steps []step, stdout io.Writer) error {
+	dev, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -57,17 +93,55 @@ func runRank(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	if err != nil {
 		return err
 	}
-	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
-		defer cancel()
-		if closed := world.Finalize(end); err == nil {
-			err = closed
-		}
-	}()
-	if err := w.run(ctx, world, steps, stdout); err != nil {
-		return fmt.Errorf("rank %d: %w", *rank, err)
+	s := session{ctx: ctx, comm: world, out: stdout, used: f.used, memory: f.memory}
+	err = s.run(w, steps)
+	if err != nil {
+		err = fmt.Errorf("rank %d: %w", f.rank, err)
 	}
-	return nil
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	return errors.Join(err, world.Finalize(end))
+}
+
+func (f *rankFlags) open(ctx context.Context) (mpe.Device, error) {
+	if f.attach == "" {
+		return node.OpenFile(f.config, f.rank)
+	}
+	c, err := attach.Dial(ctx, f.attach, attach.DialOptions{Rank: f.rank})
+	if err != nil {
+		return nil, err // not a nil *attach.Client in a Device
+	}
+	return c, nil
+}
+
+// used is the processor time of this rank, and of the daemon if it counts.
+func (f *rankFlags) used() time.Duration {
+	used := processorTime()
+	if f.daemon > 0 {
+		used += threadsTime(f.daemon)
+	}
+	return used
+}
+
+func (f *rankFlags) memory() int {
+	kib := peakMemory("self")
+	if f.daemon > 0 {
+		kib = max(kib, peakMemory(strconv.Itoa(f.daemon)))
+	}
+	return kib
+}
+
+// runDaemon is a daemon until ctx ends. It says on stdout when it is ready.
+func runDaemon(ctx context.Context, file string, stdout io.Writer) error {
+	cfg, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	d, err := daemon.New(cfg, daemon.Options{Ready: stdout, Source: file})
+	if err != nil {
+		return err
+	}
+	return d.Run(ctx)
 }
 
 // startProfile profiles until the returned function is called.

@@ -1,43 +1,77 @@
-package main
+package bench
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
-// report is all that a run has found out. Its JSON form is what -json writes and
-// show reads.
-type report struct {
-	Workload string  `json:"workload"`
-	Unit     string  `json:"unit"`
-	Machine  machine `json:"machine"`
-	Rounds   int     `json:"rounds"`
-	// Missing says which peers were not measured, and why.
-	Missing []string   `json:"missing,omitempty"`
-	Sides   []measured `json:"sides"`
+// Report is all that a run has found out. Its JSON form is what WriteJSON writes
+// and Load reads.
+type Report struct {
+	Machine Machine `json:"machine"`
+	Rounds  int     `json:"rounds"`
+	// Missing says what was not measured, and why.
+	Missing []string `json:"missing,omitempty"`
+	// Failed says which sides have failed in which workloads.
+	Failed  []string `json:"failed,omitempty"`
+	Results []Result `json:"results"`
+
+	// What follows from the results.
+
+	Growth   []Growth  `json:"growth,omitempty"`
+	Ratios   []Ratio   `json:"ratios,omitempty"`
+	Verdicts []Verdict `json:"verdicts,omitempty"`
 }
 
-// measured is a side with its figures.
-type measured struct {
-	side
+// Result is what a workload has given.
+type Result struct {
+	Workload string     `json:"workload"`
+	Unit     string     `json:"unit"`
+	Sides    []Measured `json:"sides"`
+}
+
+// Measured is a side with its figures in a workload.
+type Measured struct {
+	Side
 	// Verified is how many messages were, in all rounds: every one.
-	Verified int       `json:"verified_messages"`
-	Median   []point   `json:"median"`
-	Rounds   [][]point `json:"rounds"`
+	Verified int `json:"verified_messages"`
+	// Memory is the most that a process of the side has had, in KiB.
+	Memory int       `json:"peak_memory_kib,omitempty"`
+	Median []Point   `json:"median"`
+	Rounds [][]Point `json:"rounds"`
 }
 
-// finish sums up when all rounds are done.
-func (r *report) finish() {
-	for i := range r.Sides {
-		r.Sides[i].Median = medians(r.Sides[i].Rounds)
+// finish sums up. Sides without figures are left out.
+func (r *Report) finish() {
+	for i := range r.Results {
+		res := &r.Results[i]
+		res.Sides = slices.DeleteFunc(res.Sides, func(m Measured) bool { return len(m.Rounds) == 0 })
+		for k := range res.Sides {
+			res.Sides[k].Median = medians(res.Sides[k].Rounds)
+		}
 	}
-	r.Machine.LoadAfter = loadAverage()
+	r.Growth = r.growth()
+	r.Ratios = r.ratios()
+	r.Verdicts = r.verdicts()
+}
+
+// result returns what a workload has given, or nil.
+func (r *Report) result(workload string) *Result {
+	for i := range r.Results {
+		if r.Results[i].Workload == workload {
+			return &r.Results[i]
+		}
+	}
+	return nil
 }
 
 // side returns the side of that key, or nil.
-func (r *report) side(key string) *measured {
+// Nil has no points.
+func (r *Result) side(key string) *Measured {
 	for i := range r.Sides {
 		if r.Sides[i].Key == key {
 			return &r.Sides[i]
@@ -46,57 +80,92 @@ func (r *report) side(key string) *measured {
 	return nil
 }
 
-// ns returns the steps' numbers.
-func (r *report) ns() []int {
+// ns returns the numbers of all steps, in order.
+func (r *Result) ns() []int {
 	var ns []int
-	if len(r.Sides) > 0 {
-		for _, p := range r.Sides[0].Median {
+	for _, s := range r.Sides {
+		for _, p := range s.Median {
 			ns = append(ns, p.N)
 		}
 	}
-	return ns
+	slices.Sort(ns)
+	return slices.Compact(ns)
 }
 
-func (r *report) save(file string) error {
-	text, err := json.MarshalIndent(r, "", "\t")
-	if err != nil {
-		return err
+// at returns the index of a step, or -1.
+func (m *Measured) at(n int) int {
+	return slices.IndexFunc(m.Median, func(p Point) bool { return p.N == n })
+}
+
+// point returns the medians of a step, or nil.
+func (m *Measured) point(n int) *Point {
+	if m == nil {
+		return nil
 	}
+	if i := m.at(n); i >= 0 {
+		return &m.Median[i]
+	}
+	return nil
+}
+
+// WriteJSON writes all figures.
+func (r *Report) WriteJSON(out io.Writer) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "\t")
+	return e.Encode(r)
+}
+
+// Save writes all figures to a file.
+func (r *Report) Save(file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o666)
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	if err := r.WriteJSON(f); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
 }
 
-// load reads what save has written.
-func load(file string) (*report, error) {
+// Load reads what Save has written. What follows from the results is worked out
+// anew.
+func Load(file string) (*Report, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	var r report
+	var r Report
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	r.finish()
 	return &r, nil
 }
 
 // check refuses a file from which no table can be made.
-func (r *report) check() error {
-	if workloads[r.Workload] == nil {
-		return fmt.Errorf("there is no workload %q", r.Workload)
+func (r *Report) check() error {
+	if len(r.Results) == 0 {
+		return fmt.Errorf("there are no results in it")
 	}
-	steps := len(r.ns())
-	for _, s := range r.Sides {
-		if len(s.Median) != steps || steps == 0 {
-			return fmt.Errorf("%s has %d medians for %d steps", s.Name, len(s.Median), steps)
+	for _, res := range r.Results {
+		if _, err := workloadNamed(res.Workload); err != nil {
+			return err
 		}
-		for _, round := range s.Rounds {
-			if len(round) != steps {
-				return fmt.Errorf("%s has a round of %d figures for %d steps", s.Name, len(round), steps)
+		for _, s := range res.Sides {
+			if len(s.Rounds) == 0 || len(s.Rounds[0]) == 0 {
+				return fmt.Errorf("%s: %s has no figures", res.Workload, s.Key)
+			}
+			for _, round := range s.Rounds {
+				if !slices.EqualFunc(round, s.Rounds[0], func(a, b Point) bool { return a.N == b.N }) {
+					return fmt.Errorf("%s: the rounds of %s have different steps", res.Workload, s.Key)
+				}
 			}
 		}
 	}

@@ -1,8 +1,7 @@
-package main
+package bench
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -17,14 +16,13 @@ type table struct {
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // write prints the table for a terminal or as Markdown.
-func (t *table) write(out io.Writer, markdown bool) error {
+func (t *table) write(b *strings.Builder, markdown bool) {
 	widths := make([]int, len(t.headings))
 	for _, row := range append([][]string{t.headings}, t.rows...) {
 		for i, cell := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	var b strings.Builder
 	title, before, between, after := t.title+"\n", "", "  ", ""
 	if markdown {
 		title, before, between, after = "**"+t.title+"**\n\n", "| ", " | ", " |"
@@ -49,8 +47,6 @@ func (t *table) write(out io.Writer, markdown bool) error {
 		line(row)
 	}
 	b.WriteString("\n")
-	_, err := io.WriteString(out, b.String())
-	return err
 }
 
 // figure writes a number with three significant digits, or more before the point.
@@ -64,6 +60,14 @@ func figure(v float64) string {
 		return fmt.Sprintf("%.2f", v)
 	}
 	return fmt.Sprintf("%.3f", v)
+}
+
+// signed is figure for numbers of either sign.
+func signed(v float64) string {
+	if v < 0 {
+		return "-" + figure(-v)
+	}
+	return figure(v)
 }
 
 // count writes a number with blanks between thousands.

@@ -1,93 +1,80 @@
-package main
+package bench
 
 import (
 	"context"
 	"io"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
-	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// worlds opens both ranks in this process.
-func worlds(t *testing.T) [2]*mpi.Comm {
-	t.Helper()
-	config := filepath.Join(t.TempDir(), "c.yaml")
-	if err := extendedUDP.configure(config); err != nil {
-		t.Fatal(err)
+// sessionOf is a rank's part in a test.
+func sessionOf(ctx context.Context, c *mpi.Comm) *session {
+	return &session{
+		ctx: ctx, comm: c, out: io.Discard,
+		used: func() time.Duration { return 0 }, memory: func() int { return 0 },
 	}
-	var all [2]*mpi.Comm
-	for rank := range all {
-		dev, err := node.OpenFile(config, rank)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all[rank], err = mpi.New(dev); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			// The other rank may be gone: what it has not acknowledged is lost.
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-			defer cancel()
-			_ = all[rank].Finalize(ctx)
-		})
-	}
-	return all
 }
 
 // TestLies: a message that is not what was sent ends the measurement, at either
 // end.
 func TestLies(t *testing.T) {
-	steps := []step{{2, 1}}
-	for _, x := range []struct {
-		name string
-		run  func(context.Context, *mpi.Comm, []step, io.Writer) error
-		rank int // which is measured; the other one lies
-		step step
-		lie  func(p *pair) error
-		says string
-	}{
-		{"pong", runQueues, 0, steps[0], func(p *pair) error {
-			if err := p.send(0, tagControl); err != nil {
-				return err
-			}
-			return p.send(7, tagPong)
-		}, "depth 2: a pong holds 7 instead of 19"},
-		{"ping", runQueues, 1, steps[0], func(p *pair) error {
-			return p.send(7, tagPing)
-		}, "depth 2: a ping holds 7 instead of -20"},
-		{"posted", runQueues, 1, steps[0], func(p *pair) error {
-			for i := -warmup; i < 1; i++ {
-				if err := p.send(int32(i), tagPing); err != nil {
+	say := func(tag int, values ...int32) func(*session) error {
+		return func(s *session) error { return mpi.Send(s.ctx, s.comm, values, 1-s.comm.Rank(), tag) }
+	}
+	both := func(all ...func(*session) error) func(*session) error {
+		return func(s *session) error {
+			for _, f := range all {
+				if err := f(s); err != nil {
 					return err
 				}
 			}
-			if err := p.send(1, tagPosted+1); err != nil {
+			return nil
+		}
+	}
+	pings := func(s *session) error {
+		for i := -warmup; i < 1; i++ {
+			if err := s.send(int32(i), 1, tagPing); err != nil {
 				return err
 			}
-			return p.send(9, tagPosted)
-		}, "depth 2: a posted receive holds 9 instead of 0"},
-		{"number", runPingPong, 0, step{4, 1}, func(p *pair) error {
-			return p.send(7, 0)
-		}, "4 bytes: round -20: word 0 is 7 instead of 19"},
-		{"last word", runPingPong, 0, step{12, 1}, func(p *pair) error {
-			return mpi.Send(p.ctx, p.comm, []int32{19, pattern(1, 1), 7}, 0, 0)
-		}, "12 bytes: round -20: word 2 is 7 instead of 19"},
-		{"middle", runPingPong, 1, step{12, 1}, func(p *pair) error {
-			return mpi.Send(p.ctx, p.comm, []int32{-20, pattern(1, 1), -20}, 1, 0)
-		}, "12 bytes: round -20: word 1 is"},
+		}
+		return nil
+	}
+	for _, x := range []struct {
+		name, workload string
+		rank           int // which is measured; the other one lies
+		step           step
+		lie            func(*session) error
+		says           string
+	}{
+		{"pong", "queues", 0, step{2, 1}, both(say(tagControl, 0), say(tagPong, 7)), "posted 2: a pong holds 7 instead of 19"},
+		{"ping", "queues", 1, step{2, 1}, say(tagPing, 7), "posted 2: a ping holds 7 instead of -20"},
+		{"posted", "queues", 1, step{2, 1}, both(pings, say(tagPosted+1, 1), say(tagPosted, 9)), "posted 2: a posted receive holds 9 instead of 0"},
+		{"number", "pingpong", 0, step{4, 1}, say(0, 7), "message 4: round -20: word 0 is 7 instead of 19"},
+		{"last word", "pingpong", 0, step{12, 1}, say(0, 19, pattern(1, 1), 7), "message 12: round -20: word 2 is 7 instead of 19"},
+		{"middle", "pingpong", 1, step{12, 1}, say(0, -20, pattern(1, 1), -20), "message 12: round -20: word 1 is"},
+		{"length", "pingpong", 0, step{6, 1}, say(0), "6 bytes are not a number of words"},
+		{"ready", "rate", 0, step{4, 1}, say(0, 7), "what says that receives are posted holds 7 instead of 0"},
+		{"answer", "stream", 0, step{4, 1}, both(say(0, 0), say(0, 7)), "an answer holds 7 instead of 1"},
+		{"window", "stream", 1, step{12, 1}, both(say(0, -8, pattern(1, 0), -8), say(0, -7, pattern(1, 0), -8), say(0, 0, 0, 0), say(0, 0, 0, 0)), "window -2, message 1: word 2 is -8 instead of -7"},
+		{"token", "ring", 0, step{2, 1}, say(0, 7), "the token holds 7 instead of -39"},
+		{"ranks", "ring", 0, step{3, 1}, say(0, 7), "there are 2 ranks for a step of 3"},
+		{"end", "idle", 1, step{1, 1}, say(0, 7), "what ends the wait holds 7 instead of 1"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
-			w := worlds(t)
+			worlds := worlds(t)
+			w, err := workloadNamed(x.workload)
+			if err != nil {
+				t.Fatal(err)
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			lied := make(chan error, 1)
-			go func() { lied <- x.lie(&pair{ctx: ctx, comm: w[1-x.rank]}) }()
-			err := x.run(ctx, w[x.rank], []step{x.step}, io.Discard)
+			go func() { lied <- x.lie(sessionOf(ctx, worlds[1-x.rank])) }()
+			err = sessionOf(ctx, worlds[x.rank]).run(w, []step{x.step})
 			if err == nil || !strings.Contains(err.Error(), x.says) {
 				t.Errorf("%v", err)
 			}
@@ -98,13 +85,22 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestWarmup: C and Go count alike.
-func TestWarmup(t *testing.T) {
-	text, err := sources.ReadFile("c/bench.h")
+// TestSameNumbers: C and Go count alike.
+func TestSameNumbers(t *testing.T) {
+	text, err := sources.ReadFile("c/stats.h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "BENCH_WARMUP = 20 ") || warmup != 20 {
-		t.Error("c/bench.h has another warm-up")
+	if !strings.Contains(string(text), "BENCH_WARMUP = 20, BENCH_WARMUP_WINDOWS = 2 ") || warmup != 20 || warmupWindows != 2 {
+		t.Error("c/stats.h has another warm-up")
+	}
+	for name, size := range map[string]string{"rate": "64", "stream": "4", "multipair": "64"} {
+		w, err := workloadNamed(name)
+		if err != nil || w.args[0] != size {
+			t.Errorf("%s: %v", name, w.args)
+		}
+	}
+	if rateWindow != 64 || streamWindow != 4 {
+		t.Error("Go has other windows")
 	}
 }

@@ -1,75 +1,135 @@
-package main
+package bench
 
 import (
-	"context"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
-
-	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// warmup is how many messages go each way before the ones that are timed, as in
-// c/bench.h.
-const warmup = 20
-
-// step is one setting of a workload: a depth or a size, and how many messages to
-// time there. Its text is N:ITERATIONS.
-type step struct{ n, iterations int }
-
-func (s step) String() string { return fmt.Sprintf("%d:%d", s.n, s.iterations) }
-
-func parseStep(text string) (step, error) {
-	var s step
-	if _, err := fmt.Sscanf(text, "%d:%d", &s.n, &s.iterations); err != nil || s.n < 0 || s.iterations < 1 || s.String() != text {
-		return step{}, fmt.Errorf("%q: a step is N:ITERATIONS, such as 100:1000", text)
-	}
-	return s, nil
-}
-
-// workload is what two ranks do, in C and in Go.
+// workload is what some ranks do, in C and in Go.
 type workload struct {
 	name, title string
-	// unit is what a step's n counts.
-	unit string
+	// unit is what a step's n counts; bytes are written with their unit.
+	unit  string
+	bytes bool
 	// full and quick are the steps; quick is for tests.
 	full, quick []step
-	// messages is how many a step has, all of which are verified.
+	// ranks is how many a step has; nil is two.
+	ranks func(step) int
+	// messages is how many messages a step has, all of which are verified.
 	messages func(step) int
-	// run is what rank 0 and rank 1 of c do. Rank 0 writes what parseOutput reads.
-	run func(ctx context.Context, c *mpi.Comm, steps []step, out io.Writer) error
-	// links are the ways in which zrlmpid takes part, and base the side that
-	// the others are compared with, or "".
-	links []link
-	base  string
+	// source is the C program for MPI, and args are what it is told before the
+	// steps.
+	source string
+	args   []string
+	// needs are the figures of a point that a side must give.
+	needs []string
+	// tags: it cannot be done without tags.
+	tags bool
+	// weight is how long a full round takes, in seconds for each side, about;
+	// progress is guessed by it.
+	weight float64
+	// run is a step, on any of the ranks. The point of rank 0 counts.
+	run func(*session, step) (Point, error)
 }
 
-var workloads = map[string]*workload{
-	"queues": {
-		name: "queues", title: "Posted receives", unit: "receives posted",
+// The numbers of messages in a window.
+const (
+	rateWindow   = 64
+	streamWindow = 4
+)
+
+// times are the figures of a workload that times single messages.
+var times = []string{"p50", "p99", "p999", "least", "cpu"}
+
+// workloads are all, in the order in which they are run.
+var workloads = []*workload{
+	{
+		name: "pingpong", title: "Ping-pong", unit: "message", bytes: true, source: "pingpong.c", needs: times, weight: 1.5,
+		full: []step{
+			{4, 5000}, {16, 3000}, {64, 3000}, {256, 3000}, {1024, 3000},
+			{1384, 3000}, {1388, 3000}, // 346 words are one datagram of cloudfpga, and 347 two
+			{4096, 3000}, {16384, 1000}, {65536, 500}, {262144, 200}, {1 << 20, 100},
+			{4_000_000, 50}, // 1,000,000 words
+		},
+		quick:    []step{{4, 50}, {1388, 20}, {65536, 4}},
+		messages: func(s step) int { return 2 * (warmup + s.iterations) },
+		run:      pingPong,
+	},
+	{
+		name: "rate", title: "Message rate", unit: "message", bytes: true, source: "window.c", args: []string{"64", "bytes"}, needs: times, weight: 1,
+		full:     []step{{4, 300}, {64, 300}, {256, 300}, {1024, 300}, {4096, 200}},
+		quick:    []step{{4, 3}, {4096, 2}},
+		messages: windows(rateWindow),
+		run:      func(s *session, st step) (Point, error) { return windowStep(s, st, rateWindow) },
+	},
+	{
+		name: "stream", title: "Stream", unit: "message", bytes: true, source: "window.c", args: []string{"4", "bytes"}, needs: times, weight: 1.5,
+		full:     []step{{4096, 500}, {16384, 300}, {65536, 200}, {262144, 100}, {1 << 20, 30}, {4_000_000, 15}},
+		quick:    []step{{4096, 4}, {262144, 2}},
+		messages: windows(streamWindow),
+		run:      func(s *session, st step) (Point, error) { return windowStep(s, st, streamWindow) },
+	},
+	{
+		name: "multipair", title: "Several pairs at once", unit: "pairs", source: "window.c", args: []string{"64", "pairs"}, needs: []string{"p50", "cpu"}, weight: 1.5,
+		full: []step{{1, 200}, {2, 200}, {4, 100}}, quick: []step{{2, 3}},
+		ranks:    func(s step) int { return 2 * s.n },
+		messages: func(s step) int { return s.n * windows(rateWindow)(s) },
+		run:      pairsStep,
+	},
+	{
+		name: "ring", title: "Ring", unit: "ranks", source: "ring.c", needs: times, weight: 1.5,
+		full: []step{{2, 500}, {4, 300}, {8, 200}, {16, 100}}, quick: []step{{2, 20}, {4, 5}},
+		ranks:    func(s step) int { return s.n },
+		messages: func(s step) int { return s.n * (warmup + s.iterations) },
+		run:      ringStep,
+	},
+	{
+		name: "queues", title: "Posted receives", unit: "posted", source: "queues.c", needs: times, tags: true, weight: 10,
 		full: []step{
 			{0, 1000}, {1, 1000}, {10, 1000}, {100, 1000}, {256, 1000},
 			{1000, 1000}, {4000, 1000}, {10000, 300}, {30000, 300},
 		},
 		quick:    []step{{0, 20}, {10, 20}, {300, 20}},
 		messages: func(s step) int { return 2*(warmup+s.iterations) + s.n },
-		run:      runQueues,
-		links:    []link{extendedUDP},
+		run:      queuesStep,
 	},
-	"pingpong": {
-		name: "pingpong", title: "Ping-pong", unit: "bytes",
-		full: []step{
-			{4, 2000}, {16, 2000}, {64, 2000}, {256, 2000}, {1024, 2000},
-			{1344, 2000}, {1348, 2000}, // one datagram of the extended profile, and two
-			{4096, 2000}, {16384, 1000}, {16388, 1000}, // eager, and not
-			{65536, 500}, {262144, 300}, {1 << 20, 100}, {4 << 20, 50},
-		},
-		quick:    []step{{4, 20}, {1348, 20}, {65536, 2}},
-		messages: func(s step) int { return 2 * (warmup + s.iterations) },
-		run:      runPingPong,
-		links:    []link{extendedUDP, extendedTCP, cloudFPGA},
-		base:     openMPITCP,
+	{
+		name: "idle", title: "Nothing to do", unit: "ms", source: "idle.c", needs: nil, weight: 4,
+		full: []step{{3000, 1}}, quick: []step{{200, 1}},
+		messages: func(step) int { return 1 },
+		run:      idleStep,
 	},
+}
+
+// windows counts the messages of a step of windows, answers included.
+func windows(size int) func(step) int {
+	return func(s step) int { return (warmupWindows+s.iterations)*(size+1) + 1 }
+}
+
+// Workloads returns the names of all workloads.
+func Workloads() []string {
+	names := make([]string, len(workloads))
+	for i, w := range workloads {
+		names[i] = w.name
+	}
+	return names
+}
+
+func workloadNamed(name string) (*workload, error) {
+	i := slices.IndexFunc(workloads, func(w *workload) bool { return w.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no workload %q; there are %s", name, strings.Join(Workloads(), ", "))
+	}
+	return workloads[i], nil
+}
+
+// size returns how many ranks a step has.
+func (w *workload) size(s step) int {
+	if w.ranks == nil {
+		return 2
+	}
+	return w.ranks(s)
 }
 
 // total is how many messages all steps have.
@@ -81,24 +141,10 @@ func (w *workload) total(steps []step) int {
 	return n
 }
 
-// texts are the steps as arguments of a program.
-func texts(steps []step) []string {
-	args := make([]string, len(steps))
-	for i, s := range steps {
-		args[i] = s.String()
+// label writes a step's n.
+func (w *workload) label(n int) string {
+	if w.bytes {
+		return size(n)
 	}
-	return args
-}
-
-// parseSteps reads the steps of the -steps flag.
-func parseSteps(list string) ([]step, error) {
-	var steps []step
-	for text := range strings.SplitSeq(list, ",") {
-		s, err := parseStep(text)
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, s)
-	}
-	return steps, nil
+	return count(n)
 }

@@ -1,59 +1,73 @@
-/* What both programs share. They run on two ranks of any MPI. */
+/* What the programs for MPI share. */
 #include <mpi.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-enum { BENCH_WARMUP = 20 }; /* as in workload.go */
+#include "stats.h"
 
-struct bench_step {
-	int n, iterations;
-};
+static int bench_rank, bench_size;
+static long long bench_verified;
 
 static void bench_fail(const char *format, ...) {
 	va_list args;
 	va_start(args, format);
-	fprintf(stderr, "bench: ");
-	vfprintf(stderr, format, args);
-	fprintf(stderr, "\n");
+	bench_complain(format, args);
 	va_end(args);
 	MPI_Abort(MPI_COMM_WORLD, 1);
 	exit(1);
 }
 
-static void *bench_alloc(size_t n, size_t size) {
-	void *p = calloc(n, size);
-	if (p == NULL)
-		bench_fail("no memory for %zu times %zu bytes", n, size);
-	return p;
+static void bench_send(int value, int to, int tag) { MPI_Send(&value, 1, MPI_INT, to, tag, MPI_COMM_WORLD); }
+
+static int bench_recv(int from, int tag) {
+	int value = -1;
+	MPI_Recv(&value, 1, MPI_INT, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	return value;
 }
 
-static int bench_rank(void) {
-	int rank, size;
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (size != 2)
-		bench_fail("there are %d ranks instead of 2", size);
-	return rank;
+/* bench_check verifies a message of one number. */
+static void bench_check(const char *what, int n, int got, int want) {
+	if (got != want)
+		bench_fail("step %d: %s holds %d instead of %d", n, what, got, want);
+	bench_verified++;
 }
 
-static struct bench_step bench_step(const char *text) {
-	struct bench_step s;
-	char end;
-	if (sscanf(text, "%d:%d%c", &s.n, &s.iterations, &end) != 2 || s.n < 0 || s.iterations < 1)
-		bench_fail("%s: an argument is N:ITERATIONS", text);
-	return s;
+/* bench_run is main: the steps, and what all ranks have counted. Rank 0 prints. */
+static int bench_run(int argc, char **argv, void (*step)(struct bench_step, struct bench_point *)) {
+	int steps = argc, length = 2 * steps + 1;
+	long long *mine = bench_alloc(length, sizeof *mine), *theirs = bench_alloc(length, sizeof *theirs), verified = 0;
+	struct bench_step *s = bench_alloc(steps, sizeof *s);
+	struct bench_point *p = bench_alloc(steps, sizeof *p);
+
+	for (int i = 0; i < steps; i++) {
+		long long cpu = bench_cpu(), before = bench_verified;
+		s[i] = bench_step(argv[i]);
+		step(s[i], &p[i]);
+		mine[2 * i] = bench_cpu() - cpu;
+		mine[2 * i + 1] = bench_verified - before;
+	}
+	mine[length - 1] = bench_memory();
+	if (bench_rank > 0) {
+		MPI_Send(mine, length, MPI_LONG_LONG, 0, 0, MPI_COMM_WORLD);
+		MPI_Finalize();
+		return 0;
+	}
+	for (int r = 1; r < bench_size; r++) {
+		MPI_Recv(theirs, length, MPI_LONG_LONG, r, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		for (int i = 0; i < length - 1; i++)
+			mine[i] += theirs[i];
+		if (theirs[length - 1] > mine[length - 1])
+			mine[length - 1] = theirs[length - 1];
+	}
+	for (int i = 0; i < steps; i++) {
+		bench_print(s[i].n, &p[i], mine[2 * i], mine[2 * i + 1]);
+		verified += mine[2 * i + 1];
+	}
+	bench_print_sums(mine[length - 1], verified);
+	MPI_Finalize();
+	return 0;
 }
 
-static int bench_compare(const void *a, const void *b) {
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-/* bench_point prints what a step has given; times are in seconds. */
-static void bench_point(struct bench_step s, double *half, double unload) {
-	qsort(half, s.iterations, sizeof *half, bench_compare);
-	printf("point %d p50 %.4f p99 %.4f unload %.4f\n", s.n, half[s.iterations / 2] * 1e6,
-		half[(long long)s.iterations * 99 / 100] * 1e6, unload * 1e6);
-	fflush(stdout);
+static void bench_init(int *argc, char ***argv) {
+	MPI_Init(argc, argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &bench_rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &bench_size);
 }

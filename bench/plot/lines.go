@@ -10,11 +10,10 @@ import (
 // lines draws the series, those that are compared with first, and their names at
 // the right.
 func (d *drawing) lines(p *Plot) {
-	looks := looksOf(p.Series)
 	order := make([]int, 0, len(p.Series))
-	for _, strong := range []bool{false, true} {
+	for _, kind := range []Kind{Limit, Other, Strong} {
 		for i := range p.Series {
-			if p.Series[i].Strong == strong {
+			if p.Series[i].Kind == kind {
 				order = append(order, i)
 			}
 		}
@@ -22,19 +21,45 @@ func (d *drawing) lines(p *Plot) {
 	var labels []label
 	for _, i := range order {
 		s := &p.Series[i]
+		l := lookOf(s)
 		points := p.points(s)
 		if len(points) == 0 {
 			continue
 		}
-		d.line(points, looks[i])
+		d.fit(s.Fit, points, l)
+		d.line(points, l)
 		last := points[len(points)-1]
 		y := d.y.at(last.Y)
-		labels = append(labels, label{name: s.Name, look: looks[i], from: y, y: y, x: d.x.at(last.X)})
+		labels = append(labels, label{name: s.Name, look: l, from: y, y: y, x: d.x.at(last.X)})
 	}
 	spread(labels)
 	for _, l := range labels {
 		d.label(l)
 	}
+}
+
+// fitSteps is of how many pieces a fitted curve is.
+const fitSteps = 48
+
+// fit draws a curve over the range of the points, as far as it is in the plot:
+// what is not above 0 has no place there.
+func (d *drawing) fit(f func(float64) float64, points []Point, l look) {
+	if f == nil {
+		return
+	}
+	var path strings.Builder
+	to := "M"
+	for i := range fitSteps + 1 {
+		x := d.x.between(points[0].X, points[len(points)-1].X, float64(i)/fitSteps)
+		y := d.y.at(f(x))
+		if !(f(x) > 0) || y < top || y > height-bottom {
+			to = "M"
+			continue
+		}
+		fmt.Fprintf(&path, "%s%.1f %.1f", to, d.x.at(x), y)
+		to = "L"
+	}
+	fmt.Fprintf(d.out, `<path class="fit %s" d="%s"/>`+"\n", l.class, path.String())
 }
 
 func (d *drawing) line(points []Point, l look) {

@@ -32,10 +32,14 @@ type Axis struct {
 // Series is a line.
 type Series struct {
 	Name string
-	// Strong lines are thick and whole; the others are what they are compared
-	// with.
-	Strong bool
+	Kind Kind
+	// Look is which of the looks of its kind the line has, so that it looks alike
+	// in all plots.
+	Look   int
 	Points []Point
+	// Fit is a curve through the points, which is drawn thin from the first to
+	// the last of them; nil is none.
+	Fit func(x float64) float64
 }
 
 // Point is a place on a line. Low and High are the ends of a whisker through it;
@@ -59,7 +63,7 @@ func (p *Plot) SVG() []byte {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-labelledby="title">`+"\n",
 		width, height, width, height)
 	fmt.Fprintf(&b, "<title id=\"title\">%s</title>\n", html.EscapeString(p.Title))
-	b.WriteString(style())
+	b.WriteString(sheet())
 	fmt.Fprintf(&b, `<rect class="page" width="%d" height="%d"/>`+"\n", width, height)
 	d.text(left, 30, "heading", p.Title)
 	d.text(left, 50, "tick", p.Note)

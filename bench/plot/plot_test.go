@@ -16,7 +16,7 @@ func example() *Plot {
 	return &Plot{
 		Title: "Cats & dogs", Note: "lower is better", X: Axis{"receives", Count}, Y: Axis{"time", Microseconds},
 		Series: []Series{
-			{Name: "ours", Strong: true, Points: []Point{{0, 10, 9, 12}, {1, 10, 0, 0}, {30000, 11, 11, 11}}},
+			{Name: "ours", Kind: Strong, Fit: func(x float64) float64 { return 10 + x/1e5 }, Points: []Point{{0, 10, 9, 12}, {1, 10, 0, 0}, {30000, 11, 11, 11}}},
 			{Name: "<theirs>", Points: []Point{{0, 0.4, 0, 0}, {1, 0.5, 0, 0}, {30000, 500, 0, 0}}},
 		},
 	}
@@ -64,7 +64,7 @@ func TestSVG(t *testing.T) {
 			t.Errorf("there is no %q in %s", want, texts)
 		}
 	}
-	for _, want := range []string{"prefers-color-scheme: dark", `class="line s0"`, `class="line s3"`} {
+	for _, want := range []string{"prefers-color-scheme: dark", `class="line s0"`, `class="line o0"`, `class="fit s0" d="M`} {
 		if !bytes.Contains(svg, []byte(want)) {
 			t.Errorf("there is no %s", want)
 		}
@@ -86,9 +86,10 @@ func TestDegenerate(t *testing.T) {
 		"one":             {{Name: "a", Points: []Point{{X: 5, Y: 5}}}},
 		"zeros":           {{Name: "a", Points: []Point{{X: 0, Y: 0}, {X: 0, Y: 1}}}},
 		"no numbers":      {{Name: "a", Points: []Point{{math.NaN(), 1, 0, 0}, {1, math.NaN(), 0, 0}, {1, math.Inf(1), 0, 0}, {-1, 1, 0, 0}, {1, 1, 0.5, math.Inf(1)}, {2, 1, 0.5, math.NaN()}}}},
-		"more than looks": make([]Series, 20),
+		"more than looks": {{Look: 1000, Points: []Point{{X: 1, Y: 1}}}, {Look: 1001, Kind: Limit, Points: []Point{{X: 1, Y: 1}}}},
+		"bad fit":         {{Name: "a", Points: []Point{{X: 0, Y: 5}, {X: 9, Y: 5}}, Fit: func(x float64) float64 { return -x }}, {Name: "b", Points: []Point{{X: 0, Y: 1}}, Fit: func(float64) float64 { return math.NaN() }}},
 	} {
-		for _, unit := range []Unit{Count, Microseconds, Bytes, BinaryBytes} {
+		for _, unit := range []Unit{Count, Microseconds, Bytes, BinaryBytes, PerSecond} {
 			t.Run(name, func(t *testing.T) {
 				p := &Plot{Title: "x", X: Axis{"x", unit}, Y: Axis{"y", unit}, Series: series}
 				wellFormed(t, p.SVG())
@@ -167,7 +168,7 @@ func TestFormat(t *testing.T) {
 	}{
 		{Count, 0, "0"}, {Count, 1000000, "1\u00a0000\u00a0000"}, {Microseconds, 0.02, "20 ns"}, {Microseconds, 0.5, "500 ns"},
 		{Microseconds, 1, "1 µs"}, {Microseconds, 1000, "1 ms"}, {Microseconds, 1e9, "1\u00a0000 s"},
-		{Bytes, 1e9, "1 GB/s"}, {BinaryBytes, 1 << 30, "1 GiB"}, {Bytes, 0.5, "0.5 B/s"},
+		{PerSecond, 2e6, "2 M/s"}, {Bytes, 1e9, "1 GB/s"}, {BinaryBytes, 1 << 30, "1 GiB"}, {Bytes, 0.5, "0.5 B/s"},
 	} {
 		if got := x.unit.format(x.v); got != x.want {
 			t.Errorf("%v: %q instead of %q", x.v, got, x.want)

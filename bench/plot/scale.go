@@ -23,6 +23,15 @@ func (s *scale) at(v float64) float64 {
 	return from + (math.Log(v)-s.low)/(s.high-s.low)*(s.to-from)
 }
 
+// between returns a value between two others, at a part of the way on the axis.
+// Where the first is 0, it is left out.
+func (s *scale) between(low, high, part float64) float64 {
+	if low == 0 {
+		low = math.Exp(s.low)
+	}
+	return math.Exp(math.Log(low) + part*(math.Log(high)-math.Log(low)))
+}
+
 // span widens the scale to hold v.
 func (s *scale) span(v float64) {
 	switch {

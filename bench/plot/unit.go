@@ -17,6 +17,8 @@ const (
 	// length of a message, in powers of 1024.
 	Bytes
 	BinaryBytes
+	// PerSecond is a number of things in a second, in powers of 1000.
+	PerSecond
 )
 
 // format writes a number with its unit.
@@ -26,6 +28,8 @@ func (u Unit) format(v float64) string {
 		return prefixed(v*1e-6, 1e-9, 1000, "ns", "µs", "ms", "s")
 	case Bytes:
 		return prefixed(v, 1, 1000, "B/s", "kB/s", "MB/s", "GB/s", "TB/s")
+	case PerSecond:
+		return prefixed(v, 1, 1000, "/s", "k/s", "M/s", "G/s")
 	case BinaryBytes:
 		return prefixed(v, 1, 1024, "B", "KiB", "MiB", "GiB")
 	}

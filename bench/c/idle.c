@@ -1,0 +1,53 @@
+/*
+ * idle: what a rank uses of a processor that has nothing to do, and one that
+ * waits for a message, each from a second after it began to. The same as idle.go,
+ * for any MPI. Arguments: milliseconds:1 ... Output: see parse.go.
+ */
+#include "bench.h"
+
+#include <pthread.h>
+
+static struct {
+	double at;
+	long long cpu;
+} mark;
+
+static void rest(double seconds) {
+	struct timespec t = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (time_t)seconds) * 1e9)};
+	nanosleep(&t, NULL);
+}
+
+/* first lets the first second pass, which does not count. */
+static void *first(void *unused) {
+	rest(1);
+	mark.at = bench_now();
+	mark.cpu = bench_cpu();
+	return unused;
+}
+
+/* part is what was used of a processor since then. */
+static double part(void) { return (bench_cpu() - mark.cpu) / 1e9 / (bench_now() - mark.at); }
+
+static void step(struct bench_step s, struct bench_point *p) {
+	if (bench_rank == 0) {
+		first(NULL);
+		rest(s.n / 1e3);
+		p->resting = part();
+		bench_send(s.n, 1, 0);
+		MPI_Recv(&p->waiting, 1, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		return;
+	}
+	pthread_t watch;
+	if (pthread_create(&watch, NULL, first, NULL) != 0)
+		bench_fail("a thread cannot be started");
+	int got = bench_recv(0, 0);
+	pthread_join(watch, NULL);
+	double waiting = part();
+	bench_check("what ends the wait", s.n, got, s.n);
+	MPI_Send(&waiting, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD);
+}
+
+int main(int argc, char **argv) {
+	bench_init(&argc, &argv);
+	return bench_run(argc - 1, argv + 1, step);
+}

@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestVerdicts: bandwidths compare inversely to times, and the better of several
+// counts.
+func TestVerdicts(t *testing.T) {
+	side := func(key string, times ...float64) Measured {
+		var round []Point
+		for i, n := range []int{4, 64 << 10, million} {
+			if i < len(times) && times[i] > 0 {
+				round = append(round, Point{N: n, P50: times[i]})
+			}
+		}
+		return Measured{Side: Side{Key: key, Kind: Ours}, Rounds: [][]Point{round}}
+	}
+	r := &Report{Results: []Result{
+		{Workload: "pingpong", Sides: []Measured{
+			side("cloudfpga", 10, 50, 1000), side("upstream", 100, 0, 170000), side("upstream-one", 15), side("raw-udp-poll", 2),
+			side("extended-udp", 4, 30, 500), side("openmpi-tcp", 5, 33, 700),
+			side("extended-shm", 0.6, 6, 400), side("openmpi", 0.4, 5, 300), side("mpich", 0.3, 6, 350),
+		}},
+		{Workload: "stream", Sides: []Measured{side("raw-udp-gro", 1, 1, 700)}},
+		{Workload: "rate", Sides: []Measured{side("extended-udp", 3), side("openmpi-tcp", 6)}},
+	}}
+	r.finish()
+	want := []struct {
+		value float64
+		met   bool
+	}{{1.25, true}, {10, true}, {1.5, false}, {0.7, true}, {170, true}, {0.8, true}, {1.1, true}, {2, true}, {2, true}, {0.75, false}}
+	if len(r.Verdicts) != len(want) {
+		t.Fatalf("%d verdicts: %+v", len(r.Verdicts), r.Verdicts)
+	}
+	for i, v := range r.Verdicts {
+		if v.Measured == nil || math.Abs(*v.Measured-want[i].value) > 1e-9 || v.Met != want[i].met {
+			t.Errorf("%d: %s", i, v.String())
+		}
+	}
+}
+
+// TestTargets: every target is of a workload and has what it needs to say.
+func TestTargets(t *testing.T) {
+	for _, x := range targets {
+		if _, err := workloadNamed(x.workload); err != nil || x.name == "" || x.measure == nil {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+	for _, x := range pictures {
+		if _, err := workloadNamed(x.workload); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, x := range sheets {
+		if _, err := workloadNamed(x.workload); err != nil {
+			t.Error(err)
+		}
+	}
+	var keys []string
+	for _, f := range []family{rawFamily(), ourFamily(), libraries[0].family(), libraries[1].family(), upstreamFamily()} {
+		keys = append(keys, f.keys...)
+	}
+	for _, c := range comparisons {
+		for _, key := range append(c.bases, c.side) {
+			if !slices.Contains(keys, key) {
+				t.Errorf("%s: there is no side %q", c.name(), key)
+			}
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		x, y []float64
+		want fit
+	}{
+		{"line", []float64{0, 10, 1000}, []float64{5, 25, 2005}, fit{5, 2, 0}},
+		{"level", []float64{1, 2, 3}, []float64{7, 7, 7}, fit{7, 0, 0}},
+		// One that is twice as far off as the others on its side.
+		{"off", []float64{1, 1, 2, 2}, []float64{9, 11, 19, 21}, fit{}},
+	} {
+		got, ok := fitLine(x.x, x.y)
+		if x.name == "off" {
+			if !ok || got.deviation < 0.05 || got.deviation > 0.1 || math.Abs(got.at(2)-20) > 0.5 || math.Abs(got.at(1)-10) > 0.5 {
+				t.Errorf("%s: %+v", x.name, got)
+			}
+			continue
+		}
+		if !ok || math.Abs(got.intercept-x.want.intercept) > 1e-9 || math.Abs(got.slope-x.want.slope) > 1e-9 || got.deviation > 1e-9 {
+			t.Errorf("%s: %+v", x.name, got)
+		}
+	}
+	// Sizes and times of many magnitudes: the small ones count as well.
+	if got, ok := fitLine([]float64{4, 400, 4e6}, []float64{5.1, 5.3, 2100}); !ok || got.intercept < 4.5 || got.intercept > 5.5 {
+		t.Errorf("%+v", got)
+	}
+	for _, bad := range [][2][]float64{
+		{nil, nil}, {{1, 2}, {1, 2}}, {{3, 3, 3}, {1, 2, 3}}, {{1, 2, 3}, {1, 0, 3}}, {{1, 2, 3}, {1, math.NaN(), 3}},
+	} {
+		if got, ok := fitLine(bad[0], bad[1]); ok {
+			t.Errorf("%v: %+v", bad, got)
+		}
+	}
+}
+
+// TestGrowth: a side's line is in the report, the table and the plot.
+func TestGrowth(t *testing.T) {
+	r := testReport("ring", [2]int{2, 4}, "extended-udp", "openmpi-tcp", "x")
+	for i := range r.Results[0].Sides {
+		r.Results[0].Sides[i].Rounds = [][]Point{{{N: 2, P50: 3}, {N: 4, P50: 4}, {N: 8, P50: 6}}}
+	}
+	r.finish()
+	g := r.grown("ring", "extended-udp", "p50")
+	if g == nil || math.Abs(g.Intercept-2) > 1e-9 || math.Abs(g.Slope-500) > 1e-6 {
+		t.Fatalf("%+v", r.Growth)
+	}
+	var b strings.Builder
+	if err := r.Print(&b, Format{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "extended-udp           2.00            500             0\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("there is no %q in\n%s", want, b.String())
+	}
+	p := r.drawn()["ring-network"]
+	if p.Series[0].Fit == nil || math.Abs(p.Series[0].Fit(8)-6) > 1e-9 || p.Series[1].Fit != nil {
+		t.Errorf("%+v", p.Series)
+	}
+}

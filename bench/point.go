@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Point is what a step has given. Times are in microseconds; what a workload does
+// not have is 0.
+type Point struct {
+	N int `json:"n"`
+	// P50, P99, P999 and Least are of the time of a message: half a round trip,
+	// a hop, or a window's by the number of its messages.
+	P50   float64 `json:"p50_us,omitempty"`
+	P99   float64 `json:"p99_us,omitempty"`
+	P999  float64 `json:"p999_us,omitempty"`
+	Least float64 `json:"least_us,omitempty"`
+	// Unload is the time to empty a queue.
+	Unload float64 `json:"unload_us,omitempty"`
+	// Resting and Waiting are parts of a processor, in percent.
+	Resting float64 `json:"resting_percent,omitempty"`
+	Waiting float64 `json:"waiting_percent,omitempty"`
+	// CPU is the user and system time of all processes for a message.
+	CPU float64 `json:"cpu_us,omitempty"`
+}
+
+// figures are the point's numbers by the names that the programs print.
+func (p *Point) figures() []struct {
+	name  string
+	value *float64
+} {
+	return []struct {
+		name  string
+		value *float64
+	}{
+		{"p50", &p.P50}, {"p99", &p.P99}, {"p999", &p.P999}, {"least", &p.Least},
+		{"unload", &p.Unload}, {"resting", &p.Resting}, {"waiting", &p.Waiting}, {"cpu", &p.CPU},
+	}
+}
+
+// figure returns the place of a figure, or nil.
+func (p *Point) figure(name string) *float64 {
+	for _, f := range p.figures() {
+		if f.name == name {
+			return f.value
+		}
+	}
+	return nil
+}
+
+// write prints the point as parseOutput reads it.
+func (p *Point) write(out io.Writer) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "point %d", p.N)
+	for _, f := range p.figures() {
+		fmt.Fprintf(&b, " %s %.4f", f.name, *f.value)
+	}
+	fmt.Fprintln(out, b.String())
+}
+
+// newPoint sums up the times of a step.
+func newPoint(s step, times []time.Duration) Point {
+	slices.Sort(times)
+	n := len(times)
+	return Point{
+		N: s.n, P50: micros(times[n/2]), P99: micros(times[n*99/100]),
+		P999: micros(times[n*999/1000]), Least: micros(times[0]),
+	}
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// medians returns the medians over the rounds, of each figure for itself. All
+// rounds have the same steps.
+func medians(rounds [][]Point) []Point {
+	points := make([]Point, len(rounds[0]))
+	for i := range points {
+		points[i].N = rounds[0][i].N
+		for k, f := range points[i].figures() {
+			values := make([]float64, len(rounds))
+			for r := range rounds {
+				values[r] = *rounds[r][i].figures()[k].value
+			}
+			*f.value = median(values)
+		}
+	}
+	return points
+}
+
+// median sorts the values.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	half := len(values) / 2
+	if len(values)%2 == 0 {
+		return (values[half-1] + values[half]) / 2
+	}
+	return values[half]
+}

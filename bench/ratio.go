@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Ratio is the time of a message of a side as a multiple of that of another one:
+// below 1 is faster. Bandwidths and rates compare inversely.
+type Ratio struct {
+	Workload string `json:"workload"`
+	Side     string `json:"side"`
+	// Base is the key of the other side: the better one of those that count.
+	Base  string  `json:"base"`
+	N     int     `json:"n"`
+	Value float64 `json:"value"`
+}
+
+// comparison is which sides are compared.
+type comparison struct {
+	side string
+	// bases are the other side, or several of which the better one counts.
+	bases []string
+	// times is how many of the base's messages one of the side's has to wait
+	// for; 0 is 1.
+	times float64
+	// workloads are those that it is for; none is all.
+	workloads []string
+}
+
+// A cloudfpga message is two round trips: SEND_REQUEST and CLEAR_TO_SEND, DATA and
+// ACK. That is four times half a round trip.
+const cloudFPGAPackets = 4
+
+var comparisons = []comparison{
+	{side: "cloudfpga", bases: []string{rawPoll}, times: cloudFPGAPackets, workloads: []string{"pingpong"}},
+	{side: "v0.9", bases: []string{rawPoll}, times: cloudFPGAPackets, workloads: []string{"pingpong"}},
+	{side: "cloudfpga", bases: []string{upstreamKey}},
+	{side: "cloudfpga", bases: []string{upstreamOneKey}},
+	{side: "extended-udp", bases: []string{rawPoll}},
+	{side: "cloudfpga", bases: []string{rawGRO}},
+	{side: "extended-udp", bases: []string{rawGRO}},
+	{side: "cloudfpga", bases: []string{openMPITCP}},
+	{side: "extended-udp", bases: []string{openMPITCP}},
+	{side: "extended-tcp", bases: []string{openMPITCP}},
+	{side: "attached", bases: []string{openMPITCP}},
+	{side: "extended-shm", bases: []string{openMPIShm, mpichShm}},
+	{side: "extended-shm", bases: []string{"raw-shm"}},
+}
+
+// name is the comparison's heading in a table.
+func (c *comparison) name() string {
+	base := c.bases[0]
+	if len(c.bases) > 1 {
+		base = "better of " + strings.Join(c.bases, ", ")
+	}
+	if c.times > 0 {
+		base = fmt.Sprintf("(%g × %s)", c.times, base)
+	}
+	return c.side + " ÷ " + base
+}
+
+func (c *comparison) of(workload string) bool {
+	for _, w := range c.workloads {
+		if w == workload {
+			return true
+		}
+	}
+	return len(c.workloads) == 0
+}
+
+// ratio compares the sides at a step.
+func (c *comparison) ratio(res *Result, n int) (Ratio, bool) {
+	ours := res.side(c.side).point(n)
+	var base *Point
+	var key string
+	for _, k := range c.bases {
+		if p := res.side(k).point(n); p != nil && p.P50 > 0 && (base == nil || p.P50 < base.P50) {
+			base, key = p, k
+		}
+	}
+	if ours == nil || ours.P50 == 0 || base == nil {
+		return Ratio{}, false
+	}
+	return Ratio{Workload: res.Workload, Side: c.side, Base: key, N: n, Value: ours.P50 / base.P50 / max(c.times, 1)}, true
+}
+
+// ratios compares all that can be.
+func (r *Report) ratios() []Ratio {
+	var all []Ratio
+	for i := range r.Results {
+		res := &r.Results[i]
+		for _, c := range comparisons {
+			if !c.of(res.Workload) {
+				continue
+			}
+			for _, n := range res.ns() {
+				if v, ok := c.ratio(res, n); ok {
+					all = append(all, v)
+				}
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// rawUDPMost is the longest message whose packet, with a header, is one datagram.
+const rawUDPMost = 65507 - 32
+
+// raw is a limit of the machine, measured by a program of two processes without
+// any MPI.
+type raw struct {
+	key, name string
+	group     Group
+	// programs are the source and the first arguments for each workload.
+	programs map[string][]string
+	// most is the largest step, 0 is any.
+	most int
+}
+
+var raws = []raw{
+	{key: rawPoll, name: "raw UDP round trip, polling", group: Network, most: rawUDPMost, programs: map[string][]string{"pingpong": {"rawpingpong.c", "poll"}}},
+	{key: "raw-udp-sleep", name: "raw UDP round trip, sleeping", group: Network, most: rawUDPMost, programs: map[string][]string{"pingpong": {"rawpingpong.c", "sleep"}}},
+	{key: "raw-udp-one", name: "raw UDP, 1416-byte datagrams one by one", group: Network, programs: rawStream("one")},
+	{key: "raw-udp-segment", name: "raw UDP, UDP_SEGMENT", group: Network, programs: rawStream("segment")},
+	{key: rawGRO, name: "raw UDP, UDP_SEGMENT and UDP_GRO", group: Network, programs: rawStream("gro")},
+	{key: "raw-shm", name: "raw shared memory", group: Memory, programs: map[string][]string{
+		"pingpong": {"rawshm.c", "0"}, "stream": {"rawshm.c", strconv.Itoa(streamWindow)},
+	}},
+}
+
+// The limits that others are compared with.
+const (
+	rawPoll = "raw-udp-poll"
+	rawGRO  = "raw-udp-gro"
+)
+
+func rawStream(how string) map[string][]string {
+	return map[string][]string{"stream": {"rawstream.c", strconv.Itoa(streamWindow), how}}
+}
+
+func rawFamily() family {
+	f := family{find: findRaws}
+	for _, r := range raws {
+		f.keys = append(f.keys, r.key)
+	}
+	return f
+}
+
+func findRaws(_ context.Context, dir string, _ func(string) bool) (found []side, missing []string, err error) {
+	const lacking = "the raw limits are missing: %s. They are not measured"
+	if runtime.GOOS != "linux" {
+		return nil, []string{fmt.Sprintf(lacking, "their programs are for Linux")}, nil
+	}
+	if !installed("cc") {
+		return nil, []string{fmt.Sprintf(lacking+". On Debian: apt-get install gcc libc6-dev", "there is no C compiler, cc")}, nil
+	}
+	compiler := newCompiler(dir, "cc")
+	for _, r := range raws {
+		found = append(found, r.side(compiler))
+	}
+	return found, nil, nil
+}
+
+func (r raw) side(compiler *compiler) side {
+	s := side{Side: Side{Key: r.key, Name: r.name, Kind: Limit, Group: r.group}}
+	for _, program := range r.programs {
+		s.Command = strings.TrimSuffix(program[0], ".c") + " " + strings.Join(program[1:], " ")
+	}
+	s.steps = func(w *workload, steps []step) []step {
+		if r.programs[w.name] == nil {
+			return nil
+		}
+		if r.most > 0 {
+			return upTo(r.most, steps)
+		}
+		return steps
+	}
+	s.run = func(ctx context.Context, j job) ([]byte, error) {
+		program := r.programs[j.w.name]
+		path, err := compiler.program(ctx, program[0])
+		if err != nil {
+			return nil, err
+		}
+		return command(ctx, path, append(program[1:len(program):len(program)], texts(j.steps)...)...).output()
+	}
+	return s
+}

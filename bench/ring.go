@@ -1,0 +1,41 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+)
+
+// ringStep measures a token that goes round all ranks, each of which adds one to
+// it. c/ring.c is the same. The time is that of a hop.
+func ringStep(s *session, st step) (Point, error) {
+	rank, ranks := s.comm.Rank(), s.comm.Size()
+	if ranks != st.n {
+		return Point{}, fmt.Errorf("there are %d ranks for a step of %d", ranks, st.n)
+	}
+	next, before := (rank+1)%ranks, (rank+ranks-1)%ranks
+	hops := make([]time.Duration, 0, st.iterations)
+	for i := -warmup; i < st.iterations; i++ {
+		start, first := time.Now(), int32(i*ranks)
+		if rank == 0 {
+			if err := s.send(first, next, 0); err != nil {
+				return Point{}, err
+			}
+		}
+		token, err := s.recv(before, 0)
+		if err != nil {
+			return Point{}, err
+		}
+		if i >= 0 {
+			hops = append(hops, time.Since(start)/time.Duration(ranks))
+		}
+		if rank > 0 {
+			if err := s.send(token+1, next, 0); err != nil {
+				return Point{}, err
+			}
+		}
+		if err := s.expect("the token", token, first+int32(before)); err != nil {
+			return Point{}, err
+		}
+	}
+	return newPoint(st, hops), nil
+}

@@ -1,0 +1,149 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Kind says what a side is.
+type Kind string
+
+// The kinds of sides.
+const (
+	// Ours is zrlmpid, by one of its links.
+	Ours Kind = "ours"
+	// Limit is what the machine allows, without any MPI.
+	Limit Kind = "limit"
+	// Peer is another MPI library.
+	Peer Kind = "peer"
+	// Upstream is the CPU library of ZRLMPI's authors.
+	Upstream Kind = "upstream"
+)
+
+// Group says by what a side's messages go, and so with what it is compared.
+type Group string
+
+// The groups of sides.
+const (
+	Network Group = "network"
+	Memory  Group = "memory"
+)
+
+// Side is one of those that are compared, in one way.
+type Side struct {
+	// Key names it, and Name tells what it is.
+	Key     string `json:"key"`
+	Name    string `json:"name"`
+	Kind    Kind   `json:"kind"`
+	Group   Group  `json:"group"`
+	Version string `json:"version,omitempty"`
+	Command string `json:"command"`
+}
+
+// side is a Side that can be run.
+type side struct {
+	Side
+	// steps returns those of a workload's steps that it can do; nil does all.
+	steps func(*workload, []step) []step
+	// optional: it may fail, and is then missing.
+	optional bool
+	// run runs all ranks, and returns what rank 0 printed.
+	run func(context.Context, job) ([]byte, error)
+}
+
+// job is steps of a workload that have the same number of ranks.
+type job struct {
+	w     *workload
+	ranks int
+	steps []step
+	// dir is where files may be put, and profile the beginning of the names of
+	// CPU profiles, or "".
+	dir, profile string
+}
+
+// does returns the steps that a side does of those given.
+func (s *side) does(w *workload, steps []step) []step {
+	if s.steps == nil {
+		return steps
+	}
+	return s.steps(w, steps)
+}
+
+// upTo leaves out the steps beyond n.
+func upTo(n int, steps []step) []step {
+	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.n > n })
+}
+
+// measure does the steps of a workload, and returns their points.
+func (s *side) measure(ctx context.Context, j job, steps []step) (outcome, error) {
+	var sum outcome
+	for len(steps) > 0 {
+		j.ranks = j.w.size(steps[0])
+		n := 1
+		for n < len(steps) && j.w.size(steps[n]) == j.ranks {
+			n++
+		}
+		j.steps, steps = steps[:n], steps[n:]
+		out, err := s.run(ctx, j)
+		if err != nil {
+			return outcome{}, err
+		}
+		o, err := parseOutput(out, j.w, j.steps)
+		if err != nil {
+			return outcome{}, err
+		}
+		sum.points = append(sum.points, o.points...)
+		sum.verified += o.verified
+		sum.memory = max(sum.memory, o.memory)
+	}
+	return sum, nil
+}
+
+// findSides returns all that are there, and says what is missing. Those that only
+// does not name are not looked for.
+func findSides(ctx context.Context, dir string, only []string) (sides []side, missing []string, err error) {
+	wanted := func(key string) bool { return len(only) == 0 || slices.Contains(only, key) }
+	known := []string{}
+	families := []family{rawFamily(), ourFamily()}
+	for i := range libraries {
+		families = append(families, libraries[i].family())
+	}
+	for _, f := range append(families, upstreamFamily()) {
+		known = append(known, f.keys...)
+		if !slices.ContainsFunc(f.keys, wanted) {
+			continue
+		}
+		found, gone, err := f.find(ctx, dir, wanted)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, s := range found {
+			if wanted(s.Key) {
+				sides = append(sides, s)
+			}
+		}
+		missing = append(missing, gone...)
+	}
+	for _, key := range only {
+		if !slices.Contains(known, key) {
+			return nil, nil, usagef("there is no side %q; there are %s", key, strings.Join(known, ", "))
+		}
+	}
+	return sides, missing, nil
+}
+
+// family is sides that are found together.
+type family struct {
+	keys []string
+	// find prepares them, and says what is missing.
+	find func(ctx context.Context, dir string, wanted func(key string) bool) (found []side, missing []string, err error)
+}
+
+// UsageError is a mistake in the options.
+type UsageError struct{ text string }
+
+func (e *UsageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }

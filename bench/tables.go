@@ -1,0 +1,198 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+)
+
+// sheet is a table of a workload: a row for each step, and a column for each side
+// of a group.
+type sheet struct {
+	workload, title string
+	cell            func(p *Point, s *Measured) string
+}
+
+var sheets = []sheet{
+	{"pingpong", "Half round trip in µs, p50 / p99 / p99.9", spread},
+	{"pingpong", "MB/s (10⁶ bytes, by the p50)", bandwidth},
+	{"pingpong", "Processor time of a message in µs, all processes", processor},
+	{"rate", "Thousand messages a second, 64 in flight (by the p50 of windows)", thousands},
+	{"rate", "Processor time of a message in µs, all processes", processor},
+	{"stream", "MB/s (10⁶ bytes, by the p50 of windows of 4)", bandwidth},
+	{"stream", "Processor time of a message in µs, all processes", processor},
+	{"multipair", "Thousand messages a second of all pairs together, 64 of each in flight", thousands},
+	{"multipair", "Processor time of a message in µs, all processes", processor},
+	{"ring", "Time of a hop in µs, p50 / p99 / p99.9", spread},
+	{"ring", "Processor time of a hop in µs, all processes", processor},
+	{"queues", "Half round trip in µs, p50, and how many times that of the first row", timesFirst},
+	{"queues", "Time to unload the queue in reverse order, in ms", unload},
+}
+
+func spread(p *Point, _ *Measured) string {
+	return figure(p.P50) + " / " + figure(p.P99) + " / " + figure(p.P999)
+}
+func bandwidth(p *Point, _ *Measured) string { return figure(float64(p.N) / p.P50) }
+func thousands(p *Point, _ *Measured) string { return figure(1e3 / p.P50) }
+func processor(p *Point, _ *Measured) string { return figure(p.CPU) }
+func unload(p *Point, _ *Measured) string {
+	if p.N == 0 {
+		return none
+	}
+	return figure(p.Unload / 1e3)
+}
+func timesFirst(p *Point, s *Measured) string {
+	return fmt.Sprintf("%s ×%.2f", figure(p.P50), p.P50/s.Median[0].P50)
+}
+
+// none is written where there is no figure.
+const none = "–"
+
+// tables returns a workload's tables.
+func (r *Report) tables(res *Result) []*table {
+	if res.Workload == "idle" {
+		return []*table{idleTable(res)}
+	}
+	var all []*table
+	for _, sh := range sheets {
+		if sh.workload != res.Workload {
+			continue
+		}
+		for _, g := range []Group{Network, Memory} {
+			if t := sh.table(res, g); t != nil {
+				all = append(all, t)
+			}
+		}
+	}
+	if t := r.ratioTable(res); t != nil {
+		all = append(all, t)
+	}
+	return append(all, r.growthTables(res)...)
+}
+
+var groupNames = map[Group]string{Network: "by the network", Memory: "by shared memory"}
+
+func (sh *sheet) table(res *Result, g Group) *table {
+	w, err := workloadNamed(res.Workload)
+	if err != nil {
+		return nil
+	}
+	t := &table{title: sh.title + ": " + groupNames[g], headings: []string{w.unit}}
+	var sides []*Measured
+	for i := range res.Sides {
+		if s := &res.Sides[i]; s.Group == g {
+			sides = append(sides, s)
+			t.headings = append(t.headings, s.Key)
+		}
+	}
+	if len(sides) == 0 {
+		return nil
+	}
+	for _, n := range res.ns() {
+		row := []string{w.label(n)}
+		for _, s := range sides {
+			cell := none
+			if p := s.point(n); p != nil {
+				cell = sh.cell(p, s)
+			}
+			row = append(row, cell)
+		}
+		t.add(row...)
+	}
+	return t
+}
+
+// idleTable has a row for each side.
+func idleTable(res *Result) *table {
+	t := &table{title: "Percent of a processor after the first second", headings: []string{"", "nothing to do", "waits in a receive"}}
+	for i := range res.Sides {
+		s := &res.Sides[i]
+		p := s.Median[0]
+		t.add(s.Key, fmt.Sprintf("%.2f", p.Resting), fmt.Sprintf("%.2f", p.Waiting))
+	}
+	return t
+}
+
+// ratioTable compares the sides, or is nil if there is nothing to compare.
+func (r *Report) ratioTable(res *Result) *table {
+	w, err := workloadNamed(res.Workload)
+	if err != nil {
+		return nil
+	}
+	t := &table{title: "Time of a message as a multiple of another side's (below 1 is faster)", headings: []string{w.unit}}
+	ns := res.ns()
+	rows := make([][]string, len(ns))
+	for i, n := range ns {
+		rows[i] = []string{w.label(n)}
+	}
+	for _, c := range comparisons {
+		if !c.of(res.Workload) {
+			continue
+		}
+		column, found := make([]string, len(ns)), false
+		for i, n := range ns {
+			column[i] = none
+			if v, ok := c.ratio(res, n); ok {
+				column[i], found = fmt.Sprintf("%.2f", v.Value), true
+			}
+		}
+		if !found {
+			continue
+		}
+		t.headings = append(t.headings, c.name())
+		for i := range rows {
+			rows[i] = append(rows[i], column[i])
+		}
+	}
+	if len(t.headings) == 1 {
+		return nil
+	}
+	t.rows = rows
+	return t
+}
+
+// growthTables say what the figures of a workload grow by.
+func (r *Report) growthTables(res *Result) []*table {
+	var all []*table
+	for _, g := range growths {
+		if g.workload != res.Workload {
+			continue
+		}
+		t := &table{
+			title:    g.title + ": the line of least squares",
+			headings: []string{"", "a message, µs", "each " + g.per + ", ns", "deviation, %"},
+		}
+		for i := range res.Sides {
+			if f := r.grown(g.workload, res.Sides[i].Key, g.figure); f != nil {
+				t.add(f.Side, signed(f.Intercept), signed(f.Slope), fmt.Sprintf("%.0f", f.Deviation*100))
+			}
+		}
+		if len(t.rows) > 0 {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// memoryTable is the most memory that each side has had in each workload.
+func (r *Report) memoryTable() *table {
+	t := &table{title: "The most memory that one process has had, in MiB", headings: []string{""}}
+	rows := map[string][]string{}
+	var keys []string
+	for i := range r.Results {
+		res := &r.Results[i]
+		t.headings = append(t.headings, res.Workload)
+		for _, s := range res.Sides {
+			if _, ok := rows[s.Key]; !ok {
+				keys = append(keys, s.Key)
+				rows[s.Key] = append([]string{s.Key}, strings.Split(strings.Repeat(none, len(r.Results)), "")...)
+			}
+			if s.Memory > 0 {
+				rows[s.Key][i+1] = figure(float64(s.Memory) / 1024)
+			}
+		}
+	}
+	for _, key := range keys {
+		t.add(rows[key]...)
+	}
+	return t
+}

@@ -1,0 +1,49 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// threadsTime is the processor time of all threads of another process, to the
+// nanosecond, as Linux tells it; 0 elsewhere.
+func threadsTime(pid int) time.Duration {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		return 0
+	}
+	var sum time.Duration
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		ns, _, _ := strings.Cut(string(text), " ")
+		if n, err := strconv.ParseInt(ns, 10, 64); err == nil {
+			sum += time.Duration(n)
+		}
+	}
+	return sum
+}
+
+// peakMemory is the most memory in KiB that a process has had, as Linux tells it;
+// 0 elsewhere. "self" is this process.
+func peakMemory(pid string) int {
+	text, err := os.ReadFile("/proc/" + pid + "/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")))
+			if err == nil {
+				return kib
+			}
+		}
+	}
+	return 0
+}

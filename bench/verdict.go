@@ -1,0 +1,203 @@
+package bench
+
+import "fmt"
+
+// Verdict compares a figure with what is aimed at.
+type Verdict struct {
+	// Name says what is compared, and Where at which step or side it is worst.
+	Name  string `json:"name"`
+	Where string `json:"where,omitempty"`
+	// Measured is nil if what it needs was not measured.
+	Measured *float64 `json:"measured"`
+	Aim      string   `json:"aim"`
+	Met      bool     `json:"met"`
+}
+
+func (v *Verdict) String() string {
+	where := ""
+	if v.Where != "" {
+		where = " (" + v.Where + ")"
+	}
+	switch {
+	case v.Measured == nil:
+		return fmt.Sprintf("not measured: %s; the aim is %s", v.Name, v.Aim)
+	case v.Met:
+		return fmt.Sprintf("met: %s: %s%s; the aim is %s", v.Name, figure(*v.Measured), where, v.Aim)
+	}
+	return fmt.Sprintf("MISSED: %s: %s%s; the aim is %s", v.Name, figure(*v.Measured), where, v.Aim)
+}
+
+// target is what is aimed at.
+type target struct {
+	name, workload string
+	// atMost: the figure is to be this or less, else this or more.
+	aim    float64
+	atMost bool
+	// goal is what would be better still, 0 is nothing.
+	goal float64
+	// unit is written behind the aim.
+	unit string
+	// measure returns the figure, and where it is the worst one.
+	measure func(r *Report, res *Result) (value float64, where string, ok bool)
+}
+
+// The lengths that targets are about.
+const (
+	shortMost = 4096
+	longLeast = 64 << 10
+	million   = 4_000_000 // bytes of a million words
+)
+
+var targets = []target{
+	{name: "cloudfpga, 1 word: time by two raw round trips, polling", workload: "pingpong", aim: 1.25, atMost: true, measure: atStep("cloudfpga", wordLen, cloudFPGAPackets, rawPoll)},
+	{name: "cloudfpga, 1 word: time of upstream's library, sleeping, by ours", workload: "pingpong", aim: 5, measure: inverse(atStep("cloudfpga", wordLen, 1, upstreamKey))},
+	{name: "cloudfpga, 1 word: time of upstream's library at its best by ours", workload: "pingpong", aim: 1.6, measure: inverse(atStep("cloudfpga", wordLen, 1, upstreamKey, upstreamOneKey))},
+	{name: "cloudfpga, 1,000,000 words: bandwidth by a raw stream's with UDP_SEGMENT and UDP_GRO", workload: "pingpong", aim: 0.6, measure: streamShare},
+	{name: "cloudfpga, 1,000,000 words: bandwidth by upstream's", workload: "pingpong", aim: 100, measure: inverse(atStep("cloudfpga", million, 1, upstreamKey, upstreamOneKey))},
+	{name: "extended over UDP, up to 4 KiB: latency by Open MPI's over TCP", workload: "pingpong", aim: 1, goal: 0.8, atMost: true, measure: worst(extendedUDP.key, 0, shortMost, openMPITCP)},
+	{name: "extended over UDP, from 64 KiB: bandwidth by Open MPI's over TCP", workload: "pingpong", aim: 1, goal: 1.3, measure: inverse(worst(extendedUDP.key, longLeast, anyLength, openMPITCP))},
+	{name: "extended over UDP: message rate by Open MPI's over TCP, 64 in flight", workload: "rate", aim: 1, measure: inverse(worst(extendedUDP.key, 0, anyLength, openMPITCP))},
+	{name: "shared memory, up to 4 KiB: latency by the better peer's", workload: "pingpong", aim: 2, atMost: true, measure: worst(extendedShm.key, 0, shortMost, openMPIShm, mpichShm)},
+	{name: "shared memory, from 64 KiB: bandwidth by the better peer's", workload: "pingpong", aim: 0.8, measure: inverse(worst(extendedShm.key, longLeast, anyLength, openMPIShm, mpichShm))},
+	{name: "ring of 8, extended over UDP: a hop by Open MPI's over TCP, yielding when idle", workload: "ring", aim: 1.5, atMost: true, measure: atStep(extendedUDP.key, 8, 1, openMPITCP)},
+	{name: "ring of 8, shared memory: a hop by Open MPI's, yielding when idle", workload: "ring", aim: 1.5, atMost: true, measure: atStep(extendedShm.key, 8, 1, openMPIShm)},
+	{name: "posted receives: half round trip at the deepest queue by that at none", workload: "queues", aim: 1.25, atMost: true, measure: deepest},
+	{name: "posted receives: time to unload the deepest queue by the better peer's", workload: "queues", aim: 0.1, atMost: true, measure: unloading},
+	{name: "idle: processor time of a rank after a second", workload: "idle", aim: idlePercent, atMost: true, unit: " % (which is 0 %)", measure: idlest},
+}
+
+// anyLength is longer than all messages, and idlePercent what is 0 %, rounded.
+const (
+	anyLength   = 1 << 62
+	idlePercent = 0.5
+)
+
+// verdicts compares with the targets of the workloads that were run.
+func (r *Report) verdicts() []Verdict {
+	var all []Verdict
+	for _, t := range targets {
+		res := r.result(t.workload)
+		if res == nil {
+			continue
+		}
+		v := Verdict{Name: t.name, Aim: t.text()}
+		if value, where, ok := t.measure(r, res); ok {
+			v.Measured, v.Where = &value, where
+			v.Met = value == t.aim || (value < t.aim) == t.atMost
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+func (t *target) text() string {
+	how := "at least"
+	if t.atMost {
+		how = "at most"
+	}
+	text := fmt.Sprintf("%s %g%s", how, t.aim, t.unit)
+	if t.goal != 0 {
+		text += fmt.Sprintf(", the goal %g", t.goal)
+	}
+	return text
+}
+
+type measure = func(*Report, *Result) (float64, string, bool)
+
+// atStep compares a side's time at a step with so many times the best of others.
+func atStep(side string, n int, times float64, bases ...string) measure {
+	c := comparison{side: side, bases: bases, times: times}
+	return func(_ *Report, res *Result) (float64, string, bool) {
+		v, ok := c.ratio(res, n)
+		return v.Value, "", ok
+	}
+}
+
+// worst compares a side's times at all steps from least to most with the best of
+// others.
+func worst(side string, least, most int, bases ...string) measure {
+	c := comparison{side: side, bases: bases}
+	return func(_ *Report, res *Result) (value float64, where string, found bool) {
+		for _, n := range res.ns() {
+			if v, ok := c.ratio(res, n); ok && n >= least && n <= most && v.Value > value {
+				value, where, found = v.Value, "worst: "+size(n), true
+			}
+		}
+		return value, where, found
+	}
+}
+
+// inverse makes a ratio of bandwidths, or of rates, of one of times.
+func inverse(m measure) measure {
+	return func(r *Report, res *Result) (float64, string, bool) {
+		v, where, ok := m(r, res)
+		return 1 / v, where, ok
+	}
+}
+
+// streamShare compares ping-pong's bandwidth with the raw stream's.
+func streamShare(r *Report, res *Result) (float64, string, bool) {
+	stream := r.result("stream")
+	ours := res.side("cloudfpga").point(million)
+	if stream == nil || ours == nil {
+		return 0, "", false
+	}
+	raw := stream.side(rawGRO).point(million)
+	if raw == nil || ours.P50 == 0 {
+		return 0, "", false
+	}
+	return raw.P50 / ours.P50, "", true
+}
+
+// deepest compares the latencies of the longest and the empty queue.
+func deepest(_ *Report, res *Result) (value float64, where string, found bool) {
+	ns := res.ns()
+	for i := range res.Sides {
+		s := &res.Sides[i]
+		if s.Kind != Ours || len(ns) < 2 {
+			continue
+		}
+		first, last := s.point(ns[0]), s.point(ns[len(ns)-1])
+		if first == nil || last == nil || ns[0] != 0 || first.P50 == 0 {
+			continue
+		}
+		if v := last.P50 / first.P50; v > value {
+			value, where, found = v, "worst: "+s.Key+", "+count(last.N), true
+		}
+	}
+	return value, where, found
+}
+
+// unloading compares the times to unload the longest queue.
+func unloading(_ *Report, res *Result) (float64, string, bool) {
+	ns := res.ns()
+	if len(ns) == 0 {
+		return 0, "", false
+	}
+	last := ns[len(ns)-1]
+	ours := res.side(extendedUDP.key).point(last)
+	var best float64
+	for i := range res.Sides {
+		s := &res.Sides[i]
+		if p := s.point(last); p != nil && s.Kind == Peer && (best == 0 || p.Unload < best) {
+			best = p.Unload
+		}
+	}
+	if ours == nil || best == 0 {
+		return 0, "", false
+	}
+	return ours.Unload / best, extendedUDP.key + ", " + count(last), true
+}
+
+// idlest is what the busiest of our idle ranks uses of a processor.
+func idlest(_ *Report, res *Result) (value float64, where string, found bool) {
+	for i := range res.Sides {
+		s := &res.Sides[i]
+		for _, p := range s.Median {
+			if v := max(p.Resting, p.Waiting); s.Kind == Ours && (!found || v > value) {
+				value, where, found = v, "worst: "+s.Key, true
+			}
+		}
+	}
+	return value, where, found
+}

@@ -1,0 +1,180 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// windowStep measures messages that are sent together, as many as a window has,
+// and one that answers all of them. The receives of a window are posted before
+// the window is asked for. c/window.c is the same.
+func windowStep(s *session, st step, size int) (Point, error) {
+	words, err := wordsOf(st.n)
+	if err != nil {
+		return Point{}, err
+	}
+	w := window{session: s, size: size, words: words, iterations: st.iterations, peer: 1 - s.comm.Rank()}
+	if s.comm.Rank() == 1 {
+		return Point{}, w.receive()
+	}
+	times := make([]time.Duration, 0, st.iterations)
+	err = w.send(func(i int, took time.Duration) error {
+		if i >= 0 {
+			times = append(times, took/time.Duration(size))
+		}
+		return nil
+	})
+	if err != nil {
+		return Point{}, err
+	}
+	return newPoint(st, times), nil
+}
+
+// pairsStep is windows of messages of one word between several pairs at once:
+// rank r of the first half sends to rank r of the second. The time of a message
+// is that of all by their number.
+func pairsStep(s *session, st step) (Point, error) {
+	rank, pairs := s.comm.Rank(), st.n
+	w := window{session: s, size: rateWindow, words: 1, iterations: st.iterations, peer: rank + pairs}
+	if rank >= pairs {
+		w.peer = rank - pairs
+		return Point{}, w.receive()
+	}
+	var begin time.Time
+	err := w.send(func(i int, _ time.Duration) error {
+		if i != -1 {
+			return nil
+		}
+		err := s.together(pairs)
+		begin = time.Now()
+		return err
+	})
+	if err != nil {
+		return Point{}, err
+	}
+	if err := s.together(pairs); err != nil {
+		return Point{}, err
+	}
+	return Point{N: st.n, P50: micros(time.Since(begin)) / float64(rateWindow*st.iterations*pairs)}, nil
+}
+
+// together waits until the first n ranks are here.
+func (s *session) together(n int) error {
+	if s.comm.Rank() > 0 {
+		if err := s.send(0, 0, 0); err != nil {
+			return err
+		}
+		_, err := s.recv(0, 0)
+		return err
+	}
+	for r := 1; r < n; r++ {
+		if _, err := s.recv(r, 0); err != nil {
+			return err
+		}
+	}
+	for r := 1; r < n; r++ {
+		if err := s.send(0, r, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// window is one end of a stream of windows.
+type window struct {
+	*session
+	size, words, iterations, peer int
+}
+
+// message returns the words of message k among those of several windows.
+func (w *window) message(all []int32, k int) []int32 { return all[k*w.words : (k+1)*w.words] }
+
+// send sends the windows. It tells after each how long that took, until it was
+// answered.
+func (w *window) send(tell func(i int, took time.Duration) error) error {
+	if err := w.session.receive("what says that receives are posted", w.peer, 0, 0); err != nil {
+		return err
+	}
+	out := make([]int32, w.size*w.words)
+	for k := range w.size {
+		fill(w.message(out, k), 0)
+	}
+	sends := requests(mpi.Isend[int32], w.size)
+	for i := -warmupWindows; i < w.iterations; i++ {
+		start := time.Now()
+		for k := range sends {
+			m := w.message(out, k)
+			stamp(m, int32(i*w.size+k))
+			var err error
+			if sends[k], err = mpi.Isend(w.comm, m, w.peer, 0); err != nil {
+				return err
+			}
+		}
+		if err := mpi.Waitall(w.ctx, sends, nil); err != nil {
+			return err
+		}
+		answer, err := w.recv(w.peer, 0)
+		if err != nil {
+			return err
+		}
+		took := time.Since(start)
+		if err := w.expect("an answer", answer, ^int32(i)); err != nil {
+			return err
+		}
+		if err := tell(i, took); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requests returns room for n requests of a function that starts them.
+func requests[B, R any](_ func(*mpi.Comm, B, int, int) (R, error), n int) []R { return make([]R, n) }
+
+// receive receives the windows. The receives of the next are posted before one is
+// verified, so it has room for two.
+func (w *window) receive() error {
+	in := make([]int32, 2*w.size*w.words)
+	posted := requests(mpi.Irecv[int32], 2*w.size)
+	for i := -warmupWindows; i <= w.iterations; i++ {
+		next, last := (i&1)*w.size, (1-i&1)*w.size
+		if i > -warmupWindows {
+			if err := mpi.Waitall(w.ctx, posted[last:last+w.size], nil); err != nil {
+				return err
+			}
+		}
+		for k := next; k < next+w.size && i < w.iterations; k++ {
+			var err error
+			if posted[k], err = mpi.Irecv(w.comm, w.message(in, k), w.peer, 0); err != nil {
+				return err
+			}
+		}
+		if i == -warmupWindows {
+			if err := w.session.send(0, w.peer, 0); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := w.session.send(^int32(i-1), w.peer, 0); err != nil {
+			return err
+		}
+		if err := w.check(i-1, in[last*w.words:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check verifies the messages of a window.
+func (w *window) check(i int, in []int32) error {
+	all := i == -warmupWindows || i == w.iterations-1
+	for k := range w.size {
+		if err := verify(w.message(in, k), int32(i*w.size+k), 0, all); err != nil {
+			return fmt.Errorf("window %d, message %d: %w", i, k, err)
+		}
+		w.verified++
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/bench"
+)
+
+// TestMain lets the test binary be a rank that is measured, as the program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == bench.RankCommand {
+		main()
+	}
+	// Ranks of a program with the race detector would sleep a second at their end.
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	os.Exit(m.Run())
+}
+
+func TestBench(t *testing.T) {
+	dir := t.TempDir()
+	file, plots, doc := filepath.Join(dir, "out.json"), filepath.Join(dir, "plots"), filepath.Join(dir, "doc.md")
+	code, out, errs := zrlctl(t, "", "bench", "ring", "pingpong", "--quick", "--only", "cloudfpga,attached", "--save", file, "--svg", plots)
+	if code != exitOK {
+		t.Fatalf("exit code %d\n%s%s", code, out, errs)
+	}
+	for _, want := range []string{"== Ring (ring) ==", "== Ping-pong (pingpong) ==", "cloudfpga", "attached", "messages, all verified"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %q in\n%s", want, out)
+		}
+	}
+	if !strings.Contains(errs, "[4/4, about ") {
+		t.Errorf("no progress is told: %s", errs)
+	}
+	if _, err := os.Stat(filepath.Join(plots, "ring-network.svg")); err != nil {
+		t.Error(err)
+	}
+	if code, again, _ := zrlctl(t, "", "bench", "show", file); code != exitOK || again != out {
+		t.Errorf("show prints something else: %d\n%s\n%s", code, again, out)
+	}
+	var r bench.Report
+	if code, text, _ := zrlctl(t, "", "bench", "show", file, "--json"); code != exitOK || json.Unmarshal([]byte(text), &r) != nil || len(r.Results) != 2 {
+		t.Errorf("%d\n%s", code, text)
+	}
+	code, markdown, _ := zrlctl(t, "", "bench", "show", file, "--markdown")
+	if code != exitOK || !strings.Contains(markdown, "<!-- bench: ring -->\n**Time of a hop") {
+		t.Errorf("%d\n%s", code, markdown)
+	}
+	// A document that holds the same, emptied, is filled again.
+	var empty strings.Builder
+	for line := range strings.Lines(markdown) {
+		if strings.HasPrefix(line, "<!--") {
+			empty.WriteString(line)
+		}
+	}
+	if err := os.WriteFile(doc, []byte(empty.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs = zrlctl(t, "", "bench", "show", file, "--into", doc)
+	if text, err := os.ReadFile(doc); code != exitOK || err != nil || strings.TrimSpace(string(text)) != strings.TrimSpace(strings.ReplaceAll(markdown, " -->\n\n<!--", " -->\n<!--")) {
+		t.Errorf("%d, %v\n%s\n%s", code, err, errs, text)
+	}
+}
+
+func TestBenchMistakes(t *testing.T) {
+	for _, x := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"latency", exitUsage, `there is no workload "latency"`},
+		{"ring --rounds 0", exitUsage, "--rounds 0: there is at least 1"},
+		{"ring --only zrlmpid", exitUsage, `there is no side "zrlmpid"`},
+		{"--steps 4:1", exitUsage, "steps are of one workload"},
+		{"--depth 4", exitUsage, "unknown flag: --depth"},
+		{"show", exitUsage, "accepts 1 arg(s)"},
+		{"show /does/not/exist", exitFailure, "no such file"},
+		{"pingpong --only extended-udp --steps 5:1", exitFailure, "5 bytes are not a number of words"},
+	} {
+		code, _, errs := zrlctl(t, "", append([]string{"bench"}, strings.Fields(x.args)...)...)
+		if code != x.code || !strings.Contains(errs, x.says) {
+			t.Errorf("%q: exit code %d, %q", x.args, code, errs)
+		}
+	}
+	if code, _, errs := zrlctl(t, "", bench.RankCommand, "-workload", "x"); code != exitFailure || !strings.Contains(errs, `there is no workload "x"`) {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+	if _, help, _ := zrlctl(t, "", "--help"); strings.Contains(help, bench.RankCommand) || !strings.Contains(help, "bench ") {
+		t.Error(help)
+	}
+}
