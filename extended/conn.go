@@ -62,13 +62,18 @@ func (c *Conn) Config() Config { return c.cfg }
 
 // Packet takes a whole packet, header and payload, that came from the peer.
 func (c *Conn) Packet(now Instant, packet []byte, acts []Action) []Action {
+	n := min(len(packet), protocol.ExtHeaderLen)
+	return c.PacketParts(now, packet[:n], packet[n:], acts)
+}
+
+// PacketParts is Packet in two pieces, of which the first is the header.
+func (c *Conn) PacketParts(now Instant, header, payload []byte, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	h := &c.parsing
-	payload, ok := h.Parse(packet)
 	switch {
-	case !ok:
-		_, _, defect := protocol.ParseExtended(packet)
-		c.drop(Reason(defect.Kind), &protocol.ExtHeader{})
+	case !h.ParseParts(header, payload):
+		_, defect := protocol.ParseExtendedParts(header, payload)
+		c.drop(defectReason(defect), &protocol.ExtHeader{})
 	case h.Src != c.cfg.Remote:
 		c.drop(ReasonSourceRank, h)
 	case h.Dst != c.cfg.Local:

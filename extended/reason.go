@@ -1,6 +1,10 @@
 package extended
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
 
 // Reason says why a packet that arrived was not used.
 type Reason uint8
@@ -115,4 +119,13 @@ func (e Event) String() string {
 		return eventNames[e]
 	}
 	return fmt.Sprintf("event(%d)", uint8(e))
+}
+
+// defectReason is why a packet is dropped that has a defect. One that had it when
+// it was first looked at, and has none now, was changed meanwhile.
+func defectReason(d protocol.Defect) Reason {
+	if d.OK() {
+		return Reason(protocol.DefectChecksum)
+	}
+	return Reason(d.Kind)
 }

@@ -226,7 +226,12 @@ func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
 		return
 	default: // what is no whole packet is dropped, with the reason that the machine finds
 		p.received(a.Bytes)
-		e.xacts = p.conn.Packet(now, a.Bytes, e.xacts[:0])
+		if len(a.Rest) == 0 {
+			e.xacts = p.conn.Packet(now, a.Bytes, e.xacts[:0])
+			break
+		}
+		p.bytesIn += uint64(len(a.Rest))
+		e.xacts = p.conn.PacketParts(now, a.Bytes, a.Rest, e.xacts[:0])
 	}
 	e.actExtended(p, a)
 }

@@ -62,7 +62,9 @@ func wordsOf(bytes int64) uint32 {
 // dropped, and told when the message is complete.
 func (in *inbound) store(offset int64, payload []byte) {
 	if offset < int64(len(in.buf)) {
-		copy(in.buf[offset:], payload)
+		if to := in.buf[offset:]; !same(to, payload) { // unless it landed there
+			copy(to, payload)
+		}
 	}
 	in.got = max(in.got, offset+int64(len(payload)))
 	in.stored += int64(len(payload))

@@ -29,6 +29,7 @@ type peer struct {
 	announced        *inbound
 
 	conn    *extended.Conn
+	large   bool // its packets are worth landing one by one
 	packets PacketTransport
 	paced   PacedTransport // nil if nothing is
 	outs    outbox
@@ -67,6 +68,7 @@ func newPeer(rank int, cfg Peer) (*peer, error) {
 	}
 	p.packets = packets
 	p.conn = extended.New(*cfg.Extended)
+	p.large = p.conn.Config().MaxPayload >= minLanding
 	return p, nil
 }
 

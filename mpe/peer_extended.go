@@ -43,7 +43,11 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 		case extended.Open:
 			e.opened(p, act)
 		case extended.Copy:
-			p.ins.at(act.Message).store(act.Offset, act.Payload)
+			in := p.ins.at(act.Message)
+			in.store(act.Offset, act.Payload)
+			if p.large {
+				e.expectExtended(p, in)
+			}
 		case extended.Arrived:
 			e.extendedArrived(p, act.Message)
 		case extended.Lost:
@@ -57,8 +61,21 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 		}
 	}
 	e.flushPackets(p)
-	clear(e.xacts)
+	for i := range e.xacts { // lets go of payload; the rest may stay, and costs less so
+		e.xacts[i].Payload, e.xacts[i].Err = nil, nil
+	}
 	e.xacts = e.xacts[:0]
+}
+
+// expectExtended has the rest of a long message land in the receive's buffer, if
+// all of it that has been sent so far is there.
+func (e *Engine) expectExtended(p *peer, in *inbound) {
+	end := min(in.bytes, int64(len(in.buf)))
+	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minLanding {
+		e.landing.expect(p, in.req, protocol.ExtHeaderLen, in.buf[in.got:end])
+	} else {
+		e.landing.expect(nil, nil, 0, nil)
+	}
 }
 
 // buffered ends the send of an eager message: what may have to be repeated is

@@ -9,7 +9,7 @@ import (
 
 // loopbackDatagram is the largest datagram in bytes between ranks of one host where
 // the configuration does not say.
-const loopbackDatagram = protocol.MaxDatagram
+const loopbackDatagram = 65504
 
 // localTransport is the transport between ranks of one host that speak the extended
 // profile where the configuration does not say.
@@ -45,3 +45,23 @@ func (l *Link) choose() {
 		}
 	}
 }
+
+// crowded reports whether the host of a rank has more ranks than cores.
+func crowded(cfg *config.Config, self *config.Rank) bool {
+	n := 0
+	for i := range cfg.Ranks {
+		if sameHost(self, &cfg.Ranks[i]) && cfg.Ranks[i].Peer != config.PeerFPGA {
+			n++
+		}
+	}
+	return n > runtime.NumCPU()
+}
+
+// windowBytes is how many bytes may be in flight to a peer over UDP, so that they
+// fit into its socket's buffer: it is taken to have what this rank was granted, of
+// which the kernel needs a part for itself.
+func windowBytes(granted, payload int) int {
+	return max(min(granted/2, maxWindowBytes), 2*payload)
+}
+
+const maxWindowBytes = 4 << 20

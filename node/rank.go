@@ -79,6 +79,10 @@ func (r *Rank) Start(observer mpe.Observer) error {
 			continue
 		}
 		l := &r.Links[remote.Rank]
+		if x := l.Extended; x != nil && l.Transport == config.TransportUDP {
+			_, granted := r.sockets.udp.ReceiveBuffer()
+			x.WindowBytes = windowBytes(granted, x.MaxPayload)
+		}
 		peers[remote.Rank] = mpe.Peer{
 			Handshake: l.Handshake, Extended: l.Extended, Transport: r.sockets.on(l.Transport),
 			Kind: string(remote.Peer), Address: remote.Address.String(),
@@ -87,6 +91,7 @@ func (r *Rank) Start(observer mpe.Observer) error {
 	engine, err := mpe.New(mpe.Config{
 		Rank: r.Self.Rank, Peers: peers, Observer: observer,
 		Limits:      match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
+		Crowded:     crowded(r.Config, r.Self),
 		TrustSource: r.Self.Habits != nil && !r.Self.Habits.DropUnknownIP,
 	})
 	if err != nil {

@@ -26,6 +26,9 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 	if r.uses(config.TransportUDP) {
 		r.sockets.udp, err = udp.Listen(udp.Config{
 			Rank: r.Self.Rank, Map: m, ReceiveBuffer: int(cfg.Limits.ReceiveBuffer),
+			Large: func(peer int) bool {
+				return r.Links[peer].Profile == protocol.Extended && r.Links[peer].Transport == config.TransportUDP
+			},
 			Pace: func(peer int) udp.Pacing {
 				p := r.Links[peer].Pace
 				return udp.Pacing{PerDatagram: p.PerDatagram, OverWords: uint32(p.OverWords)}

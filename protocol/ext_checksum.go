@@ -13,12 +13,12 @@ var (
 // extChecksum computes a packet's checksum with the field itself as 0. The
 // packet is not changed: it may be the caller's recording. With FlagPlain the
 // payload does not count (E43).
-func extChecksum(packet []byte) uint32 {
-	sum := extHeaderSum((*[ExtHeaderLen]byte)(packet))
-	if len(packet) == ExtHeaderLen || packet[offFlags]&byte(FlagPlain) != 0 {
+func extChecksum(header *[ExtHeaderLen]byte, payload []byte) uint32 {
+	sum := extHeaderSum(header)
+	if len(payload) == 0 || header[offFlags]&byte(FlagPlain) != 0 {
 		return sum
 	}
-	return crc32.Update(sum, castagnoli, packet[ExtHeaderLen:])
+	return crc32.Update(sum, castagnoli, payload)
 }
 
 // extHeaderSumGeneric is the CRC-32C of a header, the checksum as 0.

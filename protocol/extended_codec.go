@@ -72,42 +72,63 @@ func AppendExtended(b []byte, h *ExtHeader, payload []byte) []byte {
 // is one of those that come after the checksum, the header is decoded all the
 // same.
 func ParseExtended(packet []byte) (h ExtHeader, payload []byte, d Defect) {
-	if payload, ok := h.Parse(packet); ok {
-		return h, payload, Defect{}
+	n := min(len(packet), ExtHeaderLen)
+	h, d = ParseExtendedParts(packet[:n], packet[n:])
+	switch d.Kind {
+	case DefectNone, DefectCall, DefectType, DefectReserved:
+		if n == ExtHeaderLen && packet[offVersion] == ExtVersion {
+			payload = packet[n:]
+		}
 	}
-	if d = checkExtFrame(packet); !d.OK() {
-		return h, nil, d
+	return h, payload, d
+}
+
+// ParseExtendedParts is ParseExtended of a packet that is in two pieces, of which
+// the first is its header.
+func ParseExtendedParts(header, payload []byte) (h ExtHeader, d Defect) {
+	if h.ParseParts(header, payload) {
+		return h, Defect{}
 	}
-	payload = packet[ExtHeaderLen:]
-	if said := binary.LittleEndian.Uint32(packet[offPayload:]); uint64(said) != uint64(len(payload)) {
-		return h, nil, Defect{Kind: DefectLength, Offset: offPayload, Got32: said, Want32: uint32(len(payload))}
+	h = ExtHeader{}
+	if d = checkExtFrame(header); !d.OK() {
+		return h, d
 	}
-	said := binary.LittleEndian.Uint32(packet[offChecksum:])
-	if sum := extChecksum(packet); said != sum {
-		return h, nil, Defect{Kind: DefectChecksum, Offset: offChecksum, Got32: said, Want32: sum}
+	b := (*[ExtHeaderLen]byte)(header)
+	if said := binary.LittleEndian.Uint32(b[offPayload:]); uint64(said) != uint64(len(payload)) {
+		return h, Defect{Kind: DefectLength, Offset: offPayload, Got32: said, Want32: uint32(len(payload))}
 	}
-	h.decode((*[ExtHeaderLen]byte)(packet))
-	return h, payload, checkExtRest(packet)
+	said := binary.LittleEndian.Uint32(b[offChecksum:])
+	if sum := extChecksum(b, payload); said != sum {
+		return h, Defect{Kind: DefectChecksum, Offset: offChecksum, Got32: said, Want32: sum}
+	}
+	h.decode(b)
+	return h, checkExtRest(b[:])
 }
 
 // Parse is ParseExtended for receivers of many packets: it decodes a packet
-// without a defect in place. Of any other it says only that it has one, and
-// leaves h as it was.
+// without a defect in place. Of any other it says only that it has one; h is
+// undefined then.
 func (h *ExtHeader) Parse(packet []byte) (payload []byte, ok bool) {
 	if len(packet) < ExtHeaderLen {
 		return nil, false
 	}
-	b := (*[ExtHeaderLen]byte)(packet)
 	payload = packet[ExtHeaderLen:]
-	good := binary.LittleEndian.Uint32(b[0:]) == markWord && binary.LittleEndian.Uint32(b[offEnd:]) == markWord &&
-		b[offVersion] == ExtVersion && uint64(binary.LittleEndian.Uint32(b[offPayload:])) == uint64(len(payload)) &&
-		Call(b[offCall]) < numCalls && Type(b[offType])-1 < numTypes-1 && b[offFlags]&^byte(extFlagsAll) == extFlagAlways &&
-		binary.LittleEndian.Uint32(b[offChecksum:]) == extChecksum(packet)
-	if !good {
-		return nil, false
+	return payload, h.ParseParts(packet[:ExtHeaderLen], payload)
+}
+
+// ParseParts is Parse of a packet that is in two pieces, of which the first is its
+// header. If it has a defect, h is undefined. What is decoded is what is checked:
+// where the header lies, another process may be able to write.
+func (h *ExtHeader) ParseParts(header, payload []byte) bool {
+	if len(header) != ExtHeaderLen {
+		return false
 	}
+	b := (*[ExtHeaderLen]byte)(header)
 	h.decode(b)
-	return payload, true
+	return binary.LittleEndian.Uint32(b[0:]) == markWord && binary.LittleEndian.Uint32(b[offEnd:]) == markWord &&
+		b[offVersion] == ExtVersion && uint64(binary.LittleEndian.Uint32(b[offPayload:])) == uint64(len(payload)) &&
+		h.Call < numCalls && h.Type-1 < numTypes-1 && b[offFlags]&^byte(extFlagsAll) == extFlagAlways &&
+		binary.LittleEndian.Uint32(b[offChecksum:]) == extChecksum(b, payload)
 }
 
 // ParseExtendedHeader decodes a header of which the payload is not at hand, and
