@@ -11,7 +11,7 @@ const ackEvery = 16
 
 // ackBytes is how many bytes of payload are, so that a window of few large
 // packets does not run dry.
-const ackBytes = 128 << 10
+const ackBytes = 512 << 10
 
 // arrivals knows which packets of the peer have arrived, and what it is to be
 // told of that.

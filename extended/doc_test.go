@@ -87,7 +87,7 @@ func TestDocumentNumbers(t *testing.T) {
 		{"go 2³⁰ beyond the oldest message", maxMessages == 1<<30},
 		{"one of the last four", len(session{}.past) == 4},
 		{"Defaults: 65536 messages; eager bytes, 1 MiB", defaultMessages == 65536 && defaultEagerBytes == 1<<20},
-		{"when 16 packets are unacknowledged, or packets with 128 KiB of payload; otherwise 1 ms after the first", ackEvery == 16 && ackBytes == 128<<10 && udp.AckDelay == time.Millisecond},
+		{"when 16 packets are unacknowledged, or packets with 512 KiB of payload; otherwise 1 ms after the first", ackEvery == 16 && ackBytes == 512<<10 && udp.AckDelay == time.Millisecond},
 		{"At most 512 numbered packets are in flight, with at most 4 MiB of payload", maxWindow == 512 && defaultWindowBytes == 4<<20},
 		{"16 at first, one more per packet", initialWindow == 16},
 		{"but not below 4.", minWindow == 4},

@@ -84,7 +84,7 @@ func TestWindowBytesLetsAnswersPass(t *testing.T) {
 
 // E26: large packets are acknowledged by bytes.
 func TestAcknowledgedByBytes(t *testing.T) {
-	for _, x := range []struct{ payload, packets int }{{1344, 16}, {8192, 16}, {8193, 16}, {16384, 8}, {32768, 4}, {65435, 3}} {
+	for _, x := range []struct{ payload, packets int }{{1344, 16}, {8192, 16}, {32768, 16}, {32769, 16}, {40000, 14}, {65435, 9}} {
 		s := meet(t, Config{EagerBytes: 1 << 30, EagerLimit: 1 << 24})
 		for n := range 2 * x.packets {
 			s.put(eager(uint32(n+1), 1, uint32(n*x.payload), 1<<24), x.payload).flush()

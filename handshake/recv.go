@@ -236,6 +236,27 @@ func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 	return p.take(now, b, acts)
 }
 
+// Run takes as many as it can at once of the datagrams that lie in b, one behind
+// the other, each of size bytes: full ones from the middle of the message that is
+// arriving. It returns how many bytes it has taken; Datagram is for the next one.
+func (p *Pair) Run(now Instant, b []byte, size int, acts []Action) (int, []Action) {
+	r := &p.recv
+	if r.state != Receiving || r.off == 0 || size != p.cfg.Shape.MaxDatagram || now-r.arrived > p.cfg.Timing.FragmentGap {
+		return 0, acts
+	}
+	most := min(int64(len(b)), r.left()-1) // the last one may be padded, and ends the message
+	n := 0
+	for ; int64(n+size) <= most; n += size {
+		if protocol.BeginsWithMark(b[n:]) { // it may be a packet
+			break
+		}
+	}
+	if n > 0 {
+		acts = p.take(now, b[:n], acts)
+	}
+	return n, acts
+}
+
 // take stores payload, and ends the message with its last byte.
 func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
 	r := &p.recv

@@ -186,6 +186,10 @@ func (e *Engine) arrived(tr Transport, batch []Arrival, gen uint32) {
 		return
 	}
 	for i := range batch {
+		if batch[i].Each > 0 {
+			e.arrivals(tr, &batch[i])
+			continue
+		}
 		e.arrival(tr, &batch[i])
 	}
 	e.settle()
@@ -210,6 +214,30 @@ func (e *Engine) arrival(tr Transport, a *Arrival) {
 		e.arrivalExtended(p, a)
 	} else {
 		e.arrivalPair(p, a)
+	}
+}
+
+// arrivals feeds several datagrams, one by one where they are not the middle of a
+// message.
+func (e *Engine) arrivals(tr Transport, all *Arrival) {
+	one := *all
+	one.Each = 0
+	p := e.source(all)
+	for rest := all.Bytes; len(rest) > 0; rest = rest[len(one.Bytes):] {
+		one.Bytes = rest[:min(all.Each, len(rest))]
+		if p == nil || p.tr != tr || p.pair == nil {
+			e.arrival(tr, &one)
+			continue
+		}
+		n, acts := p.pair.Run(e.at, rest, all.Each, e.acts[:0])
+		e.acts = acts
+		if n == 0 {
+			e.arrivalPair(p, &one)
+			continue
+		}
+		one.Bytes = rest[:n]
+		p.receivedAll(n, all.Each)
+		e.act(p, &one)
 	}
 }
 

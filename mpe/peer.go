@@ -127,6 +127,12 @@ func (p *peer) received(b []byte) {
 	p.bytesIn += uint64(len(b))
 }
 
+// receivedAll is received for datagrams of which each has so many bytes.
+func (p *peer) receivedAll(bytes, each int) {
+	p.packetsIn += uint64((bytes + each - 1) / each)
+	p.bytesIn += uint64(bytes)
+}
+
 func (p *peer) sent(t protocol.Type, bytes int) {
 	p.packetsOut[t]++
 	p.bytesOut += uint64(bytes)

@@ -166,6 +166,10 @@ func (e *Engine) accept() {
 		if p := in.p; p != nil {
 			e.xacts = p.conn.Accept(e.at, in.num, in.room, e.xacts[:0])
 			e.actExtended(p, nil)
+			if p.large && in.got == 0 && in.req != nil { // what it asks for will land
+				e.expectExtended(p, in)
+				e.landing.move()
+			}
 		}
 	}
 	e.accepts = e.accepts[:0]

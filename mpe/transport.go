@@ -49,8 +49,10 @@ type Arrival struct {
 	// a piece of a DATA message's payload (ArrivedPayload).
 	Bytes []byte
 	// Rest is the rest of a datagram whose beginning is Bytes, if it is not in
-	// one piece (LandingTransport).
+	// one piece; and if Each is not 0, Bytes are several datagrams of so many
+	// bytes each, of which the last may be shorter (LandingTransport).
 	Rest []byte
+	Each int
 }
 
 // UnknownPeer is the Peer of an Arrival whose source address is not in the rank

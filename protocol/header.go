@@ -137,6 +137,12 @@ func (p Profile) Append(b []byte, h Header) []byte {
 	return append(b, buf[:]...)
 }
 
+// BeginsWithMark reports whether b may be a packet, as far as the first four bytes
+// tell. Payload that does not begin so is none.
+func BeginsWithMark(b []byte) bool {
+	return len(b) >= 4 && binary.LittleEndian.Uint32(b) == markWord
+}
+
 // Parse decodes the header at the start of b. Bytes behind the header are not
 // looked at. The defect is zero for a good header; it is a plain value, so that
 // a flood of bad packets costs no allocation. Decode is the same with an error.

@@ -22,14 +22,11 @@ type landing struct {
 	// over is for what buf has no room for, and for datagrams that have to be
 	// put together from pieces. It is made when it is first needed.
 	over []byte
-	// left are datagrams of size bytes, in over, that are not handed out yet.
-	left []byte
-	size int
 }
 
 func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) {
 	l := &s.land
-	if len(l.left) > 0 || s.in.next != s.in.have || head > maxHead || len(buf) == 0 {
+	if s.in.next != s.in.have || head > maxHead || len(buf) == 0 {
 		return s.poll(in)
 	}
 	if l.over == nil {
@@ -54,11 +51,14 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 		return 1, nil
 	}
 	all := buf[:min(n, len(buf))]
-	if head > 0 || n > len(buf) || n > size*len(in) {
+	if head > 0 || n > len(buf) {
 		all = l.gather(n, head, buf)
 	}
-	l.left, l.size = all, size
-	return l.hand(in), nil
+	in[0] = incoming{bytes: all, from: from, cut: cut}
+	if size < n {
+		in[0].each = size
+	}
+	return 1, nil
 }
 
 // gather puts together what was received in pieces.
@@ -70,18 +70,6 @@ func (l *landing) gather(n, head int, buf []byte) []byte {
 	copy(l.over[head:n], buf[:min(max(n-head, 0), len(buf))])
 	copy(l.over[:min(head, n)], l.head[:])
 	return l.over[:n]
-}
-
-// hand describes as many of the datagrams as there is room for.
-func (l *landing) hand(in []incoming) (n int) {
-	from, cut := l.name.addrPort(l.msg.hdr.Namelen), l.msg.hdr.Flags&unix.MSG_TRUNC != 0
-	for n < len(in) && len(l.left) > 0 {
-		size := min(l.size, len(l.left))
-		in[n] = incoming{bytes: l.left[:size:size], from: from, cut: cut}
-		l.left = l.left[size:]
-		n++
-	}
-	return n
 }
 
 // recvInto receives a datagram, or several that the kernel has put together.

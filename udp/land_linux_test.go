@@ -20,7 +20,7 @@ func landed(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, a := range batch[:n] {
+		for _, a := range split(batch[:n]) {
 			if a.Kind != mpe.ArrivedDatagram || a.Peer != 0 {
 				t.Fatalf("%v from %d", a.Kind, a.Peer)
 			}
@@ -36,6 +36,22 @@ func landed(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, 
 		}
 	}
 	return got, inPlace
+}
+
+// split gives every datagram an Arrival of its own.
+func split(batch []mpe.Arrival) (all []mpe.Arrival) {
+	for _, a := range batch {
+		if a.Each == 0 {
+			all = append(all, a)
+			continue
+		}
+		for rest := a.Bytes; len(rest) > 0; rest = rest[min(a.Each, len(rest)):] {
+			one := a
+			one.Bytes, one.Each = rest[:min(a.Each, len(rest))], 0
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 func TestLanding(t *testing.T) {

@@ -67,9 +67,6 @@ func (s *mmsgSocket) recv(in []incoming) (int, error) {
 
 func (s *mmsgSocket) poll(in []incoming) (int, error) {
 	r := &s.in
-	if len(s.land.left) > 0 {
-		return s.land.hand(in), nil
-	}
 	if r.next == r.have {
 		if err := s.recvmmsg(); err != nil {
 			return 0, err
@@ -78,7 +75,7 @@ func (s *mmsgSocket) poll(in []incoming) (int, error) {
 	return r.hand(in), nil
 }
 
-func (s *mmsgSocket) idle() bool { return s.in.next == s.in.have && len(s.land.left) == 0 }
+func (s *mmsgSocket) idle() bool { return s.in.next == s.in.have }
 
 func (s *mmsgSocket) wakeup() int { return s.fd }
 

@@ -79,6 +79,10 @@ func (c *Conn) arrival(in *incoming) mpe.Arrival {
 		c.lastPeer, _ = c.cfg.Map.Resolve(in.from)
 	}
 	a := mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: c.lastPeer, From: in.from, Bytes: in.bytes, Rest: in.rest}
+	if in.each > 0 && in.each <= c.longest(a.Peer) {
+		a.Each = in.each
+		return a
+	}
 	if most := c.longest(a.Peer); in.cut || len(in.bytes)+len(in.rest) > most {
 		a.Kind = mpe.ArrivedTruncated
 		a.Bytes, a.Rest = in.bytes[:min(len(in.bytes), most)], nil

@@ -8,6 +8,9 @@ import (
 // goroutine at a time, and so is recv; the two run concurrently.
 type socket interface {
 	capabilities() capabilities
+	// refusals are the peers for which the system no longer segments. It is
+	// called at any time.
+	refusals() []Refusal
 	// send sends the datagrams in order and returns how many of them went,
 	// each of them whole. Fewer than all come with an error, or without one
 	// if the rest is to be tried at once. It keeps no slice. While the
@@ -56,8 +59,10 @@ func (o *outgoing) len() int { return len(o.parts[0]) + len(o.parts[1]) + len(o.
 // incoming is a datagram that arrived.
 type incoming struct {
 	bytes []byte
-	// rest is the rest of the datagram, if it is not in one piece.
+	// rest is the rest of the datagram, if it is not in one piece; each is not
+	// 0 if bytes are several datagrams of that length, the last may be shorter.
 	rest []byte
+	each int
 	from netip.AddrPort
 	// cut says that the datagram was longer than bytes.
 	cut bool
