@@ -2,16 +2,22 @@ package attach
 
 import "github.com/zrlmpi/zrlmpid/mpe"
 
-// end ends an operation. Its answer is written by run.
-func (op *operation) end(st mpe.Status, found bool, err error) {
+// end ends an operation. The answer is written before the reading goroutine, the
+// only one that calls it, waits for more.
+func (op *operation) end(st *mpe.Status, found bool, err error) {
 	op.finish(st, found, err)
-	op.s.out.put(op)
+	op.s.out.putOff(op)
+	op.s.owes = true
 }
 
 // finish makes the answer.
-func (op *operation) finish(st mpe.Status, found bool, err error) {
+func (op *operation) finish(st *mpe.Status, found bool, err error) {
 	s := op.s
-	op.done = done{id: op.id, found: found, status: st, err: err}
+	op.done.id, op.done.found, op.done.stored, op.done.status, op.done.err = op.id, found, 0, *st, err
+	if op.dev != nil {
+		op.dev.Free()
+		op.dev = nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	op.ended = true
@@ -33,10 +39,16 @@ func (op *operation) frame(b []byte) (head, payload []byte, more bool) {
 		return appendData(b, op.id, chunkLen), left[:chunkLen], true
 	}
 	op.forget()
+	op.answered = true
 	return appendDone(b, &op.done, len(left)), left, false
 }
 
-func (op *operation) written() {}
+// written makes room for another operation when all of the answer is out.
+func (op *operation) written() {
+	if op.answered {
+		op.s.recycle(op)
+	}
+}
 
 // forget gives back what the operation took of the budget.
 func (op *operation) forget() {

@@ -1,8 +1,13 @@
 package attach
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -37,6 +42,110 @@ func BenchmarkPingPong(b *testing.B) {
 			<-done
 		})
 	}
+}
+
+// childDaemon serves ranks of a world until its standard input ends.
+func childDaemon(socket string) {
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("serving")
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	_ = NewServer(newWorld(2, 0, 1), Options{}).Serve(ctx, l)
+}
+
+// echo attaches to rank 1 and sends what comes back, until the daemon ends.
+func echo(socket string) {
+	c, err := Dial(context.Background(), socket, DialOptions{Rank: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("attached")
+	buf := make([]byte, 1<<20)
+	for {
+		op, err := c.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf})
+		if err != nil {
+			return
+		}
+		st, err := op.Wait(context.Background())
+		if err != nil {
+			return
+		}
+		op.Free()
+		if op, err = c.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 0, Buf: buf[:st.Bytes]}); err != nil {
+			return
+		}
+		if _, err = op.Wait(context.Background()); err != nil {
+			return
+		}
+		op.Free()
+	}
+}
+
+// startProcess runs the test binary as another program, and waits until it says
+// that it is ready. The program's input ends with the benchmark.
+func startProcess(b *testing.B, env, ready string) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), env)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { in.Close(); cmd.Wait() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != ready+"\n" {
+		b.Fatal(line, err)
+	}
+}
+
+// BenchmarkPing: to a daemon in another process and back, and to another
+// program.
+func BenchmarkPing(b *testing.B) {
+	socket := shortPath(b)
+	startProcess(b, childServer+"="+socket, "serving")
+	c, err := Dial(b.Context(), socket, DialOptions{Rank: 0})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	b.Run("probe", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, _, err := c.Probe(context.Background(), mpe.Match{Source: 1}, false); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	message := func(name string, peer int) {
+		for _, n := range []int{4, 4096, 1 << 20} {
+			b.Run(fmt.Sprint(name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				buf, back := make([]byte, n), make([]byte, n)
+				for b.Loop() {
+					r := recv(b, c, peer, 0, back)
+					finish(b, send(b, c, peer, 0, buf))
+					finish(b, r)
+				}
+			})
+		}
+	}
+	message("itself", 0)
+	startProcess(b, childEcho+"="+socket, "attached")
+	message("echo", 1)
 }
 
 // BenchmarkProbe: to the daemon and back.
@@ -86,4 +195,5 @@ func finish(b *testing.B, op mpe.Op) {
 	if _, err := op.Wait(context.Background()); err != nil {
 		b.Error(err)
 	}
+	op.Free()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -20,7 +21,7 @@ type DialOptions struct {
 // Client is a program's end: a rank of a running daemon. It is an mpe.Device.
 type Client struct {
 	socket string
-	conn   net.Conn
+	link   *link
 	in     *frameReader
 	out    *outbox
 	rank   int
@@ -34,8 +35,12 @@ type Client struct {
 	// ended is closed when the connection has, and everything with it.
 	ended chan struct{}
 
+	drive driver
+	read  reading // of whoever has the driver's turn
+
 	mu      sync.Mutex
 	ops     table
+	spare   []*Op // that have been freed
 	leaving bool
 	hung    error // why this side has hung up
 	err     error // why no operation can be started
@@ -54,27 +59,35 @@ func Dial(ctx context.Context, socket string, opts DialOptions) (*Client, error)
 		}
 		return nil, err
 	}
-	c := &Client{socket: socket, conn: conn, in: newFrameReader(conn), out: newOutbox(conn), ended: make(chan struct{}), patience: answerTime}
-	// The reader sees the end of the connection, and what the daemon said
-	// before it.
-	c.out.failed = func() { _ = conn.SetReadDeadline(time.Now().Add(farewellTime)) }
+	from := &source{conn}
+	c := &Client{socket: socket, in: newFrameReader(from), ended: make(chan struct{}), patience: answerTime}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	err = c.greet(opts.Rank)
+	err = c.greet(conn, opts.Rank)
 	if !stop() { // the deadline is set, or will be
 		err = context.Cause(ctx)
+	}
+	if err == nil {
+		c.link, err = newLink(conn.(*net.UnixConn))
 	}
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("attaching to %s at %s: %w", rankName(opts.Rank), socket, err)
 	}
-	go func() {
-		c.fail(c.broken(c.read()))
-		c.conn.Close()
-		close(c.ended)
-	}()
+	from.Reader = c.link
+	c.out = newOutbox(c.link, c.link.try)
+	// Whoever reads sees the end of the connection, and what the daemon said
+	// before it.
+	c.out.failed = func() {
+		time.AfterFunc(farewellTime, c.link.hangUp)
+		c.drive.rest()
+	}
 	go c.out.run(c.ended)
+	c.drive.start(c)
 	return c, nil
 }
+
+// source is what is read, by whichever way.
+type source struct{ io.Reader }
 
 func rankName(rank int) string {
 	if rank == AnyRank {
@@ -84,10 +97,10 @@ func rankName(rank int) string {
 }
 
 // greet asks for the rank and reads what the daemon says of it.
-func (c *Client) greet(rank int) error {
+func (c *Client) greet(conn net.Conn, rank int) error {
 	// A daemon that refuses may have hung up before it was asked, and has
 	// said why.
-	_, written := c.conn.Write(helloFrame(hello{version: Version, rank: int32(rank)}))
+	_, written := conn.Write(helloFrame(hello{version: Version, rank: int32(rank)}))
 	if err := c.in.next(); err != nil {
 		return errors.Join(written, err)
 	}
@@ -150,13 +163,11 @@ func (c *Client) Close(ctx context.Context) error {
 	if first {
 		c.out.putNow(raw(appendHeader(nil, frameBye, 0)))
 	}
-	select {
-	case <-c.ended:
+	if err := c.drive.await(ctx, c.ended); err == nil {
 		return nil
-	case <-ctx.Done():
 	}
-	c.conn.Close()
-	<-c.ended
+	c.link.hangUp()
+	c.drive.wait(c.ended)
 	return context.Cause(ctx)
 }
 
@@ -176,22 +187,41 @@ func (c *Client) fail(err error) {
 	ops := c.ops.drop()
 	c.mu.Unlock()
 	for _, op := range ops {
-		op.reply(mpe.Status{}, false, why)
+		op.reply(&done{err: why})
 	}
 }
 
-// enter gives an operation its id.
-func (c *Client) enter(op *Op) error {
+// enter makes an operation of req, or of a probe.
+func (c *Client) enter(req *mpe.Operation, p *probe) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		return c.err
+		return nil, c.err
 	}
 	if c.ops.len() >= c.limits.Operations {
-		return fmt.Errorf("rank %d: %w: a program may have %d under way", c.rank, mpe.ErrFull, c.limits.Operations)
+		return nil, fmt.Errorf("rank %d: %w: a program may have %d under way", c.rank, mpe.ErrFull, c.limits.Operations)
 	}
-	op.id = c.ops.add(op)
-	return nil
+	var op *Op
+	if last := len(c.spare) - 1; last >= 0 {
+		op, c.spare[last] = c.spare[last], nil
+		c.spare = c.spare[:last]
+	} else {
+		op = &Op{c: c, over: make(chan struct{}, 1)}
+	}
+	op.begin(c.ops.add(op), req, p)
+	return op, nil
+}
+
+// maxSpare is how many operations are kept to be used again. A rush leaves more.
+const maxSpare = 1024
+
+// forget takes an operation that nobody uses any longer.
+func (c *Client) forget(op *Op) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.spare) < maxSpare {
+		c.spare = append(c.spare, op)
+	}
 }
 
 // find returns the operation with an id, or nil.

@@ -16,31 +16,35 @@ import (
 // has ended: it needs to wait for nothing, and after that it hangs.
 const answerTime = 10 * time.Second
 
-// Op is an operation of a Client.
+// Op is an operation of a Client. When it has been freed it becomes another one.
 type Op struct {
 	c   *Client
 	id  uint64
 	req mpe.Operation
-	// probe is set instead of req.
-	probe *probe
+	// probe is what to look for, instead of req, if probing is set.
+	probe   probe
+	probing bool
 
-	// got is how much of a receive's payload has arrived. It belongs to the
-	// reading goroutine.
+	// got is how much of a receive's payload has arrived, or is about to. It
+	// belongs to whoever has the driver's turn.
 	got int
+
+	// over has a value when the operation has ended while it was waited for.
+	over chan struct{}
 
 	mu sync.Mutex
 	// begun and sent tell the outbox what it has written of the operation;
-	// writing is set while it reads the buffer.
-	begun, writing bool
-	sent           int
+	// writing is set while it reads the buffer. queued: it may come back to
+	// it.
+	begun, writing, queued bool
+	sent                   int
 	// replied: the outcome is here. ended: and the buffer is the caller's.
-	replied, ended bool
-	cancelled      bool
-	status         mpe.Status
-	found          bool
-	err            error
-	waiter         chan struct{}
-	notify         chan<- struct{}
+	// freed: the operation is for another one, when it is not queued.
+	replied, ended, freed bool
+	cancelled             bool
+	waited                bool // who waits is to be told
+	notify                chan<- struct{}
+	outcome               done
 }
 
 var _ mpe.Op = (*Op)(nil)
@@ -57,8 +61,8 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	case req.Tag < mpe.AnyTag || req.Tag > math.MaxInt32:
 		return nil, fmt.Errorf("tag %d: %w", req.Tag, mpe.ErrTag)
 	}
-	op := &Op{c: c, req: req}
-	if err := c.enter(op); err != nil {
+	op, err := c.enter(&req, nil)
+	if err != nil {
 		return nil, err
 	}
 	c.out.putNow(op)
@@ -67,31 +71,70 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 
 // Probe looks for a message as mpe.Device says.
 func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status, bool, error) {
-	op := &Op{c: c, probe: &probe{wait: wait, source: int32(m.Source), tag: int32(m.Tag), comm: m.Comm}}
 	switch {
 	case m.Source != int(int32(m.Source)):
 		return mpe.Status{}, false, fmt.Errorf("rank %d: %w", m.Source, mpe.ErrRank)
 	case m.Tag != int(int32(m.Tag)):
 		return mpe.Status{}, false, fmt.Errorf("tag %d: %w", m.Tag, mpe.ErrTag)
 	}
-	if err := c.enter(op); err != nil {
+	op, err := c.enter(nil, &probe{wait: wait, source: int32(m.Source), tag: int32(m.Tag), comm: m.Comm})
+	if err != nil {
 		return mpe.Status{}, false, err
 	}
 	c.out.putNow(op)
 	st, err := op.Wait(ctx)
-	return st, op.found, err
+	found := op.outcome.found
+	op.Free()
+	return st, found, err
 }
 
-// frame returns the operation's next frame, or nothing if it has ended.
+// begin makes a new operation of one that nobody uses.
+func (op *Op) begin(id uint64, req *mpe.Operation, p *probe) {
+	op.mu.Lock() // the outbox may just be leaving the old one
+	defer op.mu.Unlock()
+	op.id, op.probing, op.got = id, p != nil, 0
+	if op.probing {
+		op.probe = *p
+		op.probe.id = id
+		op.req = mpe.Operation{}
+	} else {
+		op.req = *req
+	}
+	op.begun, op.queued, op.sent = false, true, 0
+	op.replied, op.ended, op.freed = false, false, false
+	op.cancelled, op.waited, op.notify = false, false, nil
+}
+
+// Free lets the operation's memory become another operation.
+func (op *Op) Free() {
+	op.mu.Lock()
+	idle := op.ended && !op.freed && !op.queued
+	op.freed = op.ended
+	op.mu.Unlock()
+	if idle {
+		op.c.forget(op)
+	}
+}
+
+// frame is the outbox's: the operation's next frame, or nothing if it has ended.
 func (op *Op) frame(b []byte) (head, payload []byte, more bool) {
 	op.mu.Lock()
-	defer op.mu.Unlock()
+	head, payload, more = op.next(b)
+	op.queued = more
+	idle := op.freed && !more
+	op.mu.Unlock()
+	if idle {
+		op.c.forget(op)
+	}
+	return head, payload, more
+}
+
+func (op *Op) next(b []byte) (head, payload []byte, more bool) {
 	if op.replied {
 		return b, nil, false
 	}
-	if p := op.probe; p != nil {
-		p.id = op.id
-		return appendProbe(b, p), nil, false
+	if op.probing {
+		return appendProbe(b, &op.probe), nil, false
 	}
 	r := &op.req
 	if r.Kind != mpe.OpRecv {
@@ -121,10 +164,10 @@ func (op *Op) written() {
 }
 
 // reply is the operation's outcome.
-func (op *Op) reply(st mpe.Status, found bool, err error) {
+func (op *Op) reply(d *done) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	op.replied, op.status, op.found, op.err = true, st, found, err
+	op.replied, op.outcome = true, *d
 	op.settle()
 }
 
@@ -135,26 +178,40 @@ func (op *Op) settle() {
 	}
 	op.ended = true
 	op.req.Buf = nil
-	for _, c := range [...]chan<- struct{}{op.waiter, op.notify} {
-		if c == nil {
-			continue
-		}
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+	if op.waited {
+		op.over <- struct{}{} // there is room: it is told once, and waited for
+		op.waited = false
 	}
-	op.waiter, op.notify = nil, nil
+	if op.notify != nil {
+		tell(op.notify)
+		op.notify = nil
+	}
+}
+
+// tell sends a value to n, if it has room.
+func tell(n chan<- struct{}) {
+	select {
+	case n <- struct{}{}:
+	default:
+	}
 }
 
 // Test reports whether the operation has ended, and how.
 func (op *Op) Test() (mpe.Status, bool, error) {
+	if st, ended, err := op.test(); ended {
+		return st, ended, err
+	}
+	op.c.drive.glance()
+	return op.test()
+}
+
+func (op *Op) test() (mpe.Status, bool, error) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	if !op.ended {
 		return mpe.Status{}, false, nil
 	}
-	return op.status, true, op.err
+	return op.outcome.status, true, op.outcome.err
 }
 
 // Notify sends a value to n when the operation ends, if n has room.
@@ -164,63 +221,49 @@ func (op *Op) Notify(n chan<- struct{}) {
 	op.notify = n
 	if op.ended && n != nil {
 		op.notify = nil
-		select {
-		case n <- struct{}{}:
-		default:
-		}
+		tell(n)
 	}
 }
 
 // Cancel asks for the operation to be taken back.
 func (op *Op) Cancel() {
 	op.mu.Lock()
-	again := op.replied || op.cancelled
+	again, id := op.replied || op.cancelled, op.id
 	op.cancelled = true
 	op.mu.Unlock()
 	if !again {
-		op.c.out.putNow(raw(cancelFrame(op.id)))
+		op.c.out.putNow(raw(cancelFrame(id)))
 	}
 }
-
-// waiters are the channels of goroutines that wait.
-var waiters = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
 // Wait waits for the operation to end. When ctx ends first, the operation is
 // taken back, and the error is one that errors.As with *mpe.WaitError finds.
 func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
 	op.mu.Lock()
-	if op.ended {
-		defer op.mu.Unlock()
-		return op.status, op.err
-	}
-	ended := waiters.Get().(chan struct{})
-	op.waiter = ended
+	ended := op.ended
+	op.waited = !ended
 	op.mu.Unlock()
-	defer waiters.Put(ended)
-	select {
-	case <-ended:
-		return op.status, op.err
-	case <-ctx.Done():
-		return op.withdraw(ended, context.Cause(ctx))
+	if !ended {
+		if cause := op.c.drive.await(ctx, op.over); cause != nil {
+			op.withdraw(cause)
+		}
 	}
+	return op.outcome.status, op.outcome.err
 }
 
 // withdraw takes an operation back. The daemon says what it waited for, or how
 // it has ended after all.
-func (op *Op) withdraw(ended <-chan struct{}, cause error) (mpe.Status, error) {
+func (op *Op) withdraw(cause error) {
 	op.c.out.putNow(raw(withdrawFrame(op.id, cause)))
-	patience := time.NewTimer(op.c.patience)
-	defer patience.Stop()
-	select {
-	case <-ended:
-	case <-patience.C:
+	patience, stop := context.WithTimeout(context.Background(), op.c.patience)
+	defer stop()
+	if op.c.drive.await(patience, op.over) != nil {
 		op.c.hangUp(fmt.Errorf("it has not answered for %v", op.c.patience))
-		<-ended
+		op.c.drive.wait(op.over)
 	}
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	op.err = op.because(op.err, cause)
-	return op.status, op.err
+	op.outcome.err = op.because(op.outcome.err, cause)
 }
 
 // because makes the error of a caller that waits no longer be the cause in the
@@ -230,21 +273,11 @@ func (op *Op) because(err, cause error) error {
 	if !ok {
 		return err
 	}
-	if _, waited := errors.AsType[*mpe.WaitError](err); !waited && op.probe == nil {
+	if _, waited := errors.AsType[*mpe.WaitError](err); !waited && !op.probing {
 		return err // it had failed before it was withdrawn
 	}
 	return &Error{text: e.text, set: e.set, parts: append(slices.Clip(e.parts), cause)}
 }
 
-// Free gives the operation's memory back.
-func (op *Op) Free() {}
-
 // Await waits for a value on n, or for ctx, whose cause it returns.
-func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
-	select {
-	case <-n:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+func (c *Client) Await(ctx context.Context, n <-chan struct{}) error { return c.drive.await(ctx, n) }

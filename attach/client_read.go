@@ -9,66 +9,124 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// read handles the daemon's frames until the connection ends.
-func (c *Client) read() error {
+// errNothing: nothing more has come.
+var errNothing = errors.New("nothing has come")
+
+// reading is a frame that has not come as a whole.
+type reading struct {
+	// into is where the rest of a frame's payload goes, and id whose it is.
+	into []byte
+	id   uint64
+	// done ends the operation after that, if ends is set.
+	done done
+	ends bool
+}
+
+// pump handles the daemon's frames until there are no more, which is errNothing,
+// or the connection ends. The caller has the turn.
+func (c *Client) pump() (frames int, err error) {
 	for {
-		if err := c.in.next(); err != nil {
+		if err := c.step(); err != nil {
+			return frames, err
+		}
+		frames++
+	}
+}
+
+// step goes on with a frame, or begins the next one when as much of it is here
+// as has to be looked at as a whole.
+func (c *Client) step() error {
+	r := &c.read
+	if len(r.into) == 0 && !r.ends {
+		if err := c.in.have(frameHeaderLen); err != nil {
 			return err
 		}
-		switch c.in.typ {
-		case frameDone:
-			if err := c.readDone(); err != nil {
-				return err
-			}
-		case frameData:
-			id, err := c.in.readID()
-			if err != nil {
-				return err
-			}
-			if err := c.store(c.find(id), id); err != nil {
-				return err
-			}
-		case frameRefused:
-			return c.in.readRefused()
-		case frameBye:
-			return errBye
-		default:
-			return violation("%v is not a frame that a daemon sends to a program that has a rank", c.in.typ)
+		if err := c.in.haveHead(); err != nil {
+			return err
+		}
+		if err := c.begin(); err != nil {
+			return err
 		}
 	}
+	for len(r.into) > 0 {
+		n, err := c.in.some(r.into)
+		r.into = r.into[n:]
+		if err != nil {
+			return err
+		}
+	}
+	r.into = nil
+	if r.ends {
+		r.ends = false
+		if op := c.leave(r.id); op != nil {
+			op.reply(&r.done)
+		}
+		r.done.err = nil
+	}
+	return nil
 }
 
-// store reads the rest of the frame into a receive's buffer.
-func (c *Client) store(op *Op, id uint64) error {
-	n := c.in.left
+// begin begins a frame.
+func (c *Client) begin() error {
+	if err := c.in.next(); err != nil {
+		return err
+	}
+	switch c.in.typ {
+	case frameDone:
+		if err := c.in.readDone(&c.read.done); err != nil {
+			return err
+		}
+		d := &c.read.done
+		op, err := c.store(d.id)
+		if err != nil {
+			return err
+		}
+		if uint64(op.got) != d.stored {
+			return violation("DONE of operation %#x says that %d bytes were stored, but %d have come", d.id, d.stored, op.got)
+		}
+		c.read.ends = true
+		return nil
+	case frameData:
+		id, err := c.in.readID()
+		if err != nil {
+			return err
+		}
+		_, err = c.store(id)
+		return err
+	case frameRefused:
+		return c.in.readRefused()
+	case frameBye:
+		return errBye
+	}
+	return violation("%v is not a frame that a daemon sends to a program that has a rank", c.in.typ)
+}
+
+// store has the rest of the frame read into a receive's buffer.
+func (c *Client) store(id uint64) (*Op, error) {
+	op, n := c.find(id), c.in.left
 	switch {
 	case op == nil:
-		return violation("%v for operation %#x, which is not under way", c.in.typ, id)
-	case n == 0:
-		return nil
-	case op.req.Kind != mpe.OpRecv || n > len(op.req.Buf)-op.got:
-		return violation("%v with %d bytes of payload after %d for operation %#x, which has no room for them", c.in.typ, n, op.got, id)
+		return nil, violation("%v for operation %#x, which is not under way", c.in.typ, id)
+	case n > 0 && (op.probing || op.req.Kind != mpe.OpRecv || n > len(op.req.Buf)-op.got):
+		return nil, violation("%v with %d bytes of payload after %d for operation %#x, which has no room for them", c.in.typ, n, op.got, id)
 	}
-	op.got += n
-	return c.in.read(op.req.Buf[op.got-n : op.got])
+	c.read.id = id
+	c.read.into = nil
+	if n > 0 {
+		c.read.into = op.req.Buf[op.got : op.got+n]
+		op.got += n
+	}
+	return op, nil
 }
 
-// readDone ends an operation.
-func (c *Client) readDone() error {
-	d, err := c.in.readDone()
-	if err != nil {
-		return err
+// end ends everything because the connection has ended with err.
+func (c *Client) end(err error) {
+	c.fail(c.broken(err))
+	if c.drive.watch != nil {
+		c.drive.watch.Remove()
 	}
-	op := c.find(d.id)
-	if err := c.store(op, d.id); err != nil {
-		return err
-	}
-	if uint64(op.got) != d.stored {
-		return violation("DONE of operation %#x says that %d bytes were stored, but %d have come", d.id, d.stored, op.got)
-	}
-	c.leave(d.id)
-	op.reply(d.status, d.found, d.err)
-	return nil
+	c.link.close()
+	close(c.ended)
 }
 
 // hangUp ends the connection from this side.
@@ -78,7 +136,7 @@ func (c *Client) hangUp(why error) {
 		c.hung = why
 	}
 	c.mu.Unlock()
-	c.conn.Close()
+	c.link.hangUp()
 }
 
 // broken explains how the connection has ended.

@@ -58,14 +58,17 @@ func phases(s *mpe.Status) [5]*time.Duration {
 	return [...]*time.Duration{&p.Start, &p.Request, &p.Clear, &p.Data, &p.Ack}
 }
 
+// maxFailure is the longest error in DONE, in bytes.
+const maxFailure = 12 + maxText + maxDetails
+
 // readDone reads DONE up to its payload.
-func (r *frameReader) readDone() (d done, err error) {
+func (r *frameReader) readDone(d *done) error {
 	b, err := r.take(doneLen)
 	if err != nil {
-		return d, err
+		return err
 	}
 	flags, failure := b[8], int(order.Uint32(b[12:]))
-	d = done{id: order.Uint64(b), found: flags&flagFound != 0, stored: order.Uint64(b[16:])}
+	d.id, d.found, d.stored, d.err = order.Uint64(b), flags&flagFound != 0, order.Uint64(b[16:]), nil
 	s := &d.status
 	s.Peer, s.Datatype, s.Send = int(int32(order.Uint32(b[24:]))), protocol.Datatype(b[28]), b[29] != 0
 	s.Tag, s.Comm = int(int32(order.Uint32(b[32:]))), order.Uint32(b[36:])
@@ -74,15 +77,17 @@ func (r *frameReader) readDone() (d done, err error) {
 	for i, at := range phases(s) {
 		*at = time.Duration(order.Uint64(b[56+8*i:]))
 	}
-	if flags&flagError == 0 {
-		if failure != 0 {
-			return d, violation("DONE without an error has %d bytes of one", failure)
-		}
-		return d, nil
+	switch {
+	case flags&flagError == 0 && failure != 0:
+		return violation("DONE without an error has %d bytes of one", failure)
+	case flags&flagError == 0:
+		return nil
+	case failure > maxFailure && failure <= r.left:
+		return violation("DONE has an error of %d bytes: the longest has %d", failure, maxFailure)
 	}
 	if b, err = r.take(failure); err != nil {
-		return d, err
+		return err
 	}
 	d.err, err = parseError(b)
-	return d, err
+	return err
 }

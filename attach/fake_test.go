@@ -27,8 +27,11 @@ type fakeRank struct {
 	sent     []*fakeOp // to this rank, unmatched
 	posted   []*fakeOp // receives, unmatched
 	arrived  chan struct{}
-	open     int // operations that have not ended
+	probed   bool // somebody waits for arrived
+	open     int  // operations that have not ended
+	kept     int  // operations that have not been freed
 	starts   int
+	spare    []*fakeOp
 }
 
 func newWorld(size int, hosts ...int) *world {
@@ -54,6 +57,12 @@ func (w *world) openOps(rank int) int {
 	return w.ranks[rank].open
 }
 
+func (w *world) keptOps(rank int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ranks[rank].kept
+}
+
 func (r *fakeRank) Rank() int { return r.rank }
 func (r *fakeRank) Size() int { return len(r.w.ranks) }
 
@@ -63,16 +72,27 @@ func (r *fakeRank) Peer(rank int) (mpe.PeerInfo, error) {
 
 func (r *fakeRank) Close(context.Context) error { panic("the server closes no device") }
 
+// fakeOp is used again when it has been freed. Whoever still uses it then fails
+// by what happens to the operation that it is next, or by a panic before that.
 type fakeOp struct {
 	r      *fakeRank
 	op     mpe.Operation
 	from   int
 	data   []byte
 	ended  bool
-	done   chan struct{}
+	freed  bool
+	queued bool          // a send that no receive has matched
+	done   chan struct{} // made by who waits
 	st     mpe.Status
 	err    error
 	notify chan<- struct{}
+}
+
+// use wants an operation that has not been freed. The world is locked.
+func (op *fakeOp) use() {
+	if op.freed {
+		panic("an operation is used after its Free")
+	}
 }
 
 func (r *fakeRank) Start(req mpe.Operation) (mpe.Op, error) {
@@ -88,8 +108,10 @@ func (r *fakeRank) Start(req mpe.Operation) (mpe.Op, error) {
 	case req.Tag > 1000:
 		return nil, fmt.Errorf("tag %d: %w", req.Tag, mpe.ErrTag)
 	}
-	op := &fakeOp{r: r, op: req, from: r.rank, done: make(chan struct{})}
+	op := r.operation()
+	op.op = req
 	r.open++
+	r.kept++
 	if req.Kind == mpe.OpRecv {
 		for i, msg := range r.sent {
 			if fits(req.Peer, req.Tag, req.Comm, msg) {
@@ -101,8 +123,9 @@ func (r *fakeRank) Start(req mpe.Operation) (mpe.Op, error) {
 		r.posted = append(r.posted, op)
 		return op, nil
 	}
-	op.data = slices.Clone(req.Buf)
+	op.data = append(op.data[:0], req.Buf...)
 	dst := w.ranks[req.Peer]
+	op.queued = true
 	if req.Kind == mpe.OpSend {
 		op.end(sendStatus(op), nil)
 	}
@@ -114,9 +137,30 @@ func (r *fakeRank) Start(req mpe.Operation) (mpe.Op, error) {
 		}
 	}
 	dst.sent = append(dst.sent, op)
-	close(dst.arrived)
-	dst.arrived = make(chan struct{})
+	if dst.probed {
+		close(dst.arrived)
+		dst.arrived, dst.probed = make(chan struct{}), false
+	}
 	return op, nil
+}
+
+// operation makes an operation, of one that was freed if there is one.
+func (r *fakeRank) operation() *fakeOp {
+	last := len(r.spare) - 1
+	if last < 0 {
+		return &fakeOp{r: r, from: r.rank}
+	}
+	op := r.spare[last]
+	r.spare = r.spare[:last]
+	*op = fakeOp{r: r, from: r.rank, data: op.data}
+	return op
+}
+
+// recycle takes an operation that has been freed and whose message has gone.
+func (op *fakeOp) recycle() {
+	if op.freed && !op.queued {
+		op.r.spare = append(op.r.spare, op)
+	}
 }
 
 func fits(source, tag int, comm uint32, msg *fakeOp) bool {
@@ -134,7 +178,11 @@ func match(recv, msg *fakeOp) {
 		err = &mpe.TruncatedError{Source: msg.from, Posted: int64(n), Sent: int64(len(msg.data))}
 	}
 	recv.end(messageStatus(msg), err)
-	msg.end(sendStatus(msg), nil)
+	if !msg.ended {
+		msg.end(sendStatus(msg), nil)
+	}
+	msg.queued = false
+	msg.recycle()
 }
 
 func messageStatus(msg *fakeOp) mpe.Status {
@@ -148,7 +196,9 @@ func (op *fakeOp) end(st mpe.Status, err error) {
 	}
 	op.ended, op.st, op.err = true, st, err
 	op.r.open--
-	close(op.done)
+	if op.done != nil {
+		close(op.done)
+	}
 	if op.notify != nil {
 		select {
 		case op.notify <- struct{}{}:
@@ -158,6 +208,14 @@ func (op *fakeOp) end(st mpe.Status, err error) {
 }
 
 func (op *fakeOp) Wait(ctx context.Context) (mpe.Status, error) {
+	op.r.w.mu.Lock()
+	op.use()
+	if op.ended {
+		defer op.r.w.mu.Unlock()
+		return op.st, op.err
+	}
+	op.done = make(chan struct{})
+	op.r.w.mu.Unlock()
 	select {
 	case <-op.done:
 		return op.st, op.err
@@ -179,9 +237,11 @@ func (op *fakeOp) takeBack(err error) {
 	w := op.r.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	op.use()
 	if op.ended {
 		return
 	}
+	op.queued = false
 	same := func(other *fakeOp) bool { return other == op }
 	op.r.posted = slices.DeleteFunc(op.r.posted, same)
 	if op.op.Kind != mpe.OpRecv {
@@ -198,12 +258,14 @@ func (op *fakeOp) Cancel() {
 func (op *fakeOp) Test() (mpe.Status, bool, error) {
 	op.r.w.mu.Lock()
 	defer op.r.w.mu.Unlock()
+	op.use()
 	return op.st, op.ended, op.err
 }
 
 func (op *fakeOp) Notify(c chan<- struct{}) {
 	op.r.w.mu.Lock()
 	defer op.r.w.mu.Unlock()
+	op.use()
 	op.notify = c
 	if op.ended && c != nil {
 		select {
@@ -223,6 +285,7 @@ func (r *fakeRank) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Statu
 			}
 		}
 		arrived := r.arrived
+		r.probed = r.probed || wait
 		r.w.mu.Unlock()
 		if !wait {
 			return mpe.Status{}, false, nil
@@ -235,7 +298,17 @@ func (r *fakeRank) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Statu
 	}
 }
 
-func (op *fakeOp) Free() {}
+func (op *fakeOp) Free() {
+	op.r.w.mu.Lock()
+	defer op.r.w.mu.Unlock()
+	op.use()
+	if !op.ended {
+		panic("an operation is freed before it has ended")
+	}
+	op.freed = true
+	op.r.kept--
+	op.recycle()
+}
 
 func (r *fakeRank) Await(ctx context.Context, c <-chan struct{}) error {
 	select {

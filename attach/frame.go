@@ -112,6 +112,58 @@ func (r *frameReader) next() error {
 	return err
 }
 
+// have waits for n bytes, or reports errNothing where reads do not wait. It is
+// for the beginning of a frame.
+func (r *frameReader) have(n int) error {
+	b, err := r.br.Peek(n)
+	switch {
+	case len(b) == n:
+		return nil
+	case len(b) > 0:
+		return cutOff(err)
+	}
+	return err
+}
+
+// haveHead does so for as much of the next frame from a daemon as is looked at as
+// a whole: all but payload. It leaves what breaks the rules to those who read it.
+func (r *frameReader) haveHead() error {
+	b, err := r.br.Peek(frameHeaderLen)
+	if err != nil {
+		return err
+	}
+	typ, length, n := frameType(b[4]), int(min(order.Uint32(b), maxBody+1)), 0
+	switch typ {
+	case frameData:
+		n = idLen
+	case frameRefused:
+		n = min(length, 2+maxText)
+	case frameDone:
+		n = doneLen
+	}
+	if n > length || length > maxBody {
+		return nil
+	}
+	if err := r.have(frameHeaderLen + n); err != nil || typ != frameDone {
+		return err
+	}
+	if b, err = r.br.Peek(frameHeaderLen + n); err != nil {
+		return err
+	}
+	failure := order.Uint32(b[frameHeaderLen+12:])
+	if failure > maxFailure || int(failure) > length-n {
+		return nil
+	}
+	return r.have(frameHeaderLen + n + int(failure))
+}
+
+// some reads a part of the body into dst, as much as there is.
+func (r *frameReader) some(dst []byte) (int, error) {
+	n, err := r.br.Read(dst)
+	r.left -= n
+	return n, cutOff(err)
+}
+
 // end checks that all of the frame has been read.
 func (r *frameReader) end() error {
 	if r.left > 0 {

@@ -50,6 +50,11 @@ func serve(t testing.TB, w *world, opts Options) *harness {
 				t.Errorf("rank %d: %d operations are left", rank, n)
 			}
 		}
+		for _, rank := range w.hosts { // others' are the test's own
+			if n := w.keptOps(rank); n != 0 && !t.Failed() {
+				t.Errorf("rank %d: %d operations were not freed", rank, n)
+			}
+		}
 	})
 	return h
 }

@@ -13,11 +13,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-const childSocket = "ZRLMPID_TEST_ATTACH_SOCKET"
+const (
+	childSocket = "ZRLMPID_TEST_ATTACH_SOCKET"
+	childServer = "ZRLMPID_TEST_ATTACH_SERVE"
+	childEcho   = "ZRLMPID_TEST_ATTACH_ECHO"
+)
 
 // TestMain makes the test binary a program that attaches, for the tests that
-// kill one or run it as another user.
+// kill one or run it as another user, or a daemon, or what echoes, for the
+// benchmarks.
 func TestMain(m *testing.M) {
+	if socket := os.Getenv(childEcho); socket != "" {
+		echo(socket)
+		return
+	}
+	if socket := os.Getenv(childServer); socket != "" {
+		childDaemon(socket)
+		return
+	}
 	if socket := os.Getenv(childSocket); socket != "" {
 		child(socket)
 		return

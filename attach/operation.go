@@ -15,9 +15,9 @@ type operation struct {
 	s *session
 	start
 	// buf is the payload of a send as far as it has arrived, or the buffer of
-	// a receive. got is how much has arrived.
-	buf []byte
-	got uint64
+	// a receive, in memory. got is how much has arrived.
+	buf, memory []byte
+	got         uint64
 	// charged is what it takes of the program's bytes.
 	charged int64
 	refused bool
@@ -27,12 +27,15 @@ type operation struct {
 	dev     mpe.Op
 	watcher *watcher
 	stop    context.CancelCauseFunc
+	// behind is the next send that waits for its turn.
+	behind *operation
 
-	// ended is guarded by the session's mu. done and sent are the outbox's
-	// from then on.
-	ended bool
-	done  done
-	sent  int
+	// ended is guarded by the session's mu. done, sent and answered are the
+	// outbox's from then on.
+	ended    bool
+	done     done
+	sent     int
+	answered bool
 }
 
 // complete reports whether a send's payload is.
@@ -66,6 +69,7 @@ func (s *session) admit(op *operation, bytes uint64) (answer, err error) {
 // such answers have not been read: a program that reads its answers need not
 // wait for that.
 func (s *session) refuse(op *operation, err error) {
+	s.payUp()
 	s.mu.Lock()
 	for s.refusals >= maxRefusals && !s.gone {
 		s.less.Wait()
@@ -73,7 +77,7 @@ func (s *session) refuse(op *operation, err error) {
 	s.refusals++
 	s.mu.Unlock()
 	op.refused = true
-	op.end(mpe.Status{}, false, err)
+	op.end(&mpe.Status{}, false, err)
 }
 
 // readStart starts an operation, or the collecting of a send's payload.
@@ -82,7 +86,7 @@ func (s *session) readStart() error {
 	if err != nil {
 		return err
 	}
-	op := &operation{s: s, start: r}
+	op := s.operation(r)
 	answer, err := s.admit(op, r.length)
 	if err != nil {
 		return err
@@ -92,18 +96,25 @@ func (s *session) readStart() error {
 		return s.in.skip()
 	}
 	if r.kind == mpe.OpRecv {
-		op.buf = make([]byte, r.length)
+		op.reserve(int(r.length), int(r.length))
 		s.begin(op)
 		return nil
 	}
 	if err := s.collect(op); err != nil {
 		return err
 	}
-	if op.complete() && len(s.sends[r.peer]) == 0 {
+	queue := s.sends[r.peer]
+	switch {
+	case op.complete() && queue.first == nil:
 		s.begin(op)
 		return nil
+	case queue.first == nil:
+		queue.first = op
+	default:
+		queue.last.behind = op
 	}
-	s.sends[r.peer] = append(s.sends[r.peer], op)
+	queue.last = op
+	s.sends[r.peer] = queue
 	return nil
 }
 
@@ -111,12 +122,7 @@ func (s *session) readStart() error {
 // with what arrives.
 func (s *session) collect(op *operation) error {
 	have, n := len(op.buf), s.in.left
-	if have+n > cap(op.buf) {
-		grown := make([]byte, have, min(int(op.length), max(have+n, 4*cap(op.buf))))
-		copy(grown, op.buf)
-		op.buf = grown
-	}
-	op.buf = op.buf[:have+n]
+	op.reserve(have+n, min(int(op.length), max(have+n, 4*cap(op.memory))))
 	op.got += uint64(n)
 	return s.in.read(op.buf[have:])
 }
@@ -144,24 +150,44 @@ func (s *session) readData() error {
 	return nil
 }
 
+// sendQueue has the sends to a peer that have not been started. None of them has
+// ended.
+type sendQueue struct{ first, last *operation }
+
 // beginSends starts the sends to a peer whose turn it is: those whose payload
 // is complete, in the order of their STARTs, which is the order in which they
 // are matched.
 func (s *session) beginSends(peer int32) {
 	queue := s.sends[peer]
-	for len(queue) > 0 && (s.hasEnded(queue[0]) || queue[0].complete()) {
-		op := queue[0]
-		queue[0] = nil
-		queue = queue[1:]
-		if !s.hasEnded(op) {
-			s.begin(op)
-		}
+	for queue.first != nil && queue.first.complete() {
+		op := queue.first
+		queue.first, op.behind = op.behind, nil
+		s.begin(op)
 	}
-	if len(queue) == 0 {
+	if queue.first == nil {
 		delete(s.sends, peer)
 	} else {
 		s.sends[peer] = queue
 	}
+}
+
+// unqueue takes a send out of its queue.
+func (s *session) unqueue(op *operation) {
+	queue := s.sends[op.peer]
+	var before *operation
+	for at := queue.first; at != op; at = at.behind {
+		before = at
+	}
+	if before == nil {
+		queue.first = op.behind
+	} else {
+		before.behind = op.behind
+	}
+	if queue.last == op {
+		queue.last = before
+	}
+	op.behind = nil
+	s.sends[op.peer] = queue
 }
 
 // begin hands an operation to the rank.
@@ -171,12 +197,12 @@ func (s *session) begin(op *operation) {
 		Buf: op.buf, Datatype: op.datatype, AnyDatatype: op.anyDatatype,
 	})
 	if err != nil {
-		op.end(mpe.Status{}, false, err)
+		op.end(&mpe.Status{}, false, err)
 		return
 	}
 	op.dev = dev
 	if st, ended, err := dev.Test(); ended {
-		op.end(st, false, err)
+		op.end(&st, false, err)
 		return
 	}
 	s.watch(op)
@@ -189,7 +215,7 @@ func (s *session) cancel(op *operation) {
 	case op.stop != nil:
 		op.stop(mpe.ErrCancelled)
 	case op.watcher != nil:
-		op.dev.Cancel()
+		op.watcher.cancel(op)
 	case op.dev == nil:
 		s.endUnstarted(op, fmt.Errorf("rank %d: the send to rank %d: %w", s.rank, op.peer, mpe.ErrCancelled))
 	}
@@ -204,7 +230,7 @@ func (s *session) withdraw(op *operation, cause error) {
 	case op.watcher != nil:
 		if op.watcher.take(op) {
 			st, err := op.dev.Wait(endedContext(cause))
-			op.end(st, false, err)
+			op.end(&st, false, err)
 		}
 	case op.dev == nil:
 		s.endUnstarted(op, s.unstarted(op, cause))
@@ -213,22 +239,16 @@ func (s *session) withdraw(op *operation, cause error) {
 
 // endUnstarted ends a send that waits for its payload or its turn.
 func (s *session) endUnstarted(op *operation, err error) {
-	if !s.hasEnded(op) {
-		op.end(mpe.Status{}, false, err)
-		s.beginSends(op.peer)
-	}
+	s.unqueue(op)
+	op.end(&mpe.Status{}, false, err)
+	s.beginSends(op.peer)
 }
 
 // unstarted says what a send that has not been started waits for.
 func (s *session) unstarted(op *operation, cause error) error {
 	ahead := 0
-	for _, other := range s.sends[op.peer] {
-		if other == op {
-			break
-		}
-		if !s.hasEnded(other) {
-			ahead++
-		}
+	for at := s.sends[op.peer].first; at != op; at = at.behind {
+		ahead++
 	}
 	e := &unstartedError{
 		text: fmt.Sprintf("rank %d waits to send to rank %d: %d of %d bytes of payload have come from the program", s.rank, op.peer, op.got, op.length),
@@ -260,12 +280,6 @@ func (s *session) find(id uint64) *operation {
 	return nil
 }
 
-func (s *session) hasEnded(op *operation) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return op.ended
-}
-
 func (s *session) underWay() (operations int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,7 +287,7 @@ func (s *session) underWay() (operations int, bytes int64) {
 }
 
 // stored is how much payload of a receive is to be sent to the program.
-func (op *operation) stored(st mpe.Status, err error) int {
+func (op *operation) stored(st *mpe.Status, err error) int {
 	if op.kind != mpe.OpRecv || (err != nil && !errors.Is(err, handshake.ErrTruncated)) || st.Bytes < 0 {
 		return 0
 	}

@@ -58,9 +58,11 @@ type outbox struct {
 	owner   item
 }
 
-func newOutbox(w io.Writer) *outbox {
+// newOutbox returns an outbox that writes to w, and by try what w takes without
+// waiting.
+func newOutbox(w io.Writer, try func(b []byte) int) *outbox {
 	return &outbox{
-		w: w, try: trier(w), failed: func() {}, wake: make(chan struct{}, 1), drained: make(chan struct{}),
+		w: w, try: try, failed: func() {}, wake: make(chan struct{}, 1), drained: make(chan struct{}),
 		buf: make([]byte, 0, batchLen),
 	}
 }
@@ -80,9 +82,33 @@ func (o *outbox) toRun() { o.wake <- struct{}{} }
 // meanwhile. It never waits either: what the kernel has no room for is left to
 // run, and so are large payloads.
 func (o *outbox) putNow(it item) {
-	if !o.push(it) {
-		return
+	if o.push(it) {
+		o.writeNow()
 	}
+}
+
+// putOff queues an item for who writes next. The caller sees to it that somebody
+// does, by flush at the latest.
+func (o *outbox) putOff(it item) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed && !o.muted {
+		o.fresh.push(it)
+	}
+}
+
+// flush is putNow for items that were put off.
+func (o *outbox) flush() {
+	o.mu.Lock()
+	idle := !o.busy && o.fresh.len() > 0
+	o.busy = o.busy || idle
+	o.mu.Unlock()
+	if idle {
+		o.writeNow()
+	}
+}
+
+func (o *outbox) writeNow() {
 	for total := 0; total < batchLen; {
 		n := o.gather()
 		total += n
@@ -140,7 +166,7 @@ func (o *outbox) write() {
 		switch {
 		case o.owner == nil && n > 0:
 		case len(o.buf) > 0 || o.owner != nil:
-			o.flush()
+			o.writeOut()
 		case o.rest():
 			return
 		}
@@ -167,8 +193,8 @@ func (o *outbox) gather() int {
 	return max(n, 1) // an item may have nothing to say any longer
 }
 
-// flush writes what was gathered, and waits for it.
-func (o *outbox) flush() {
+// writeOut writes what was gathered, and waits for it.
+func (o *outbox) writeOut() {
 	o.send(o.buf)
 	if cap(o.buf) > 2*batchLen {
 		o.buf = make([]byte, 0, batchLen)

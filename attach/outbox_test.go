@@ -54,7 +54,7 @@ func (p *parts) written() {
 
 func newGated(t *testing.T) (*outbox, *gatedWriter) {
 	w := &gatedWriter{gate: make(chan struct{}, 1000)}
-	o := newOutbox(w)
+	o := newOutbox(w, func([]byte) int { return 0 })
 	o.failed = func() {}
 	stop := make(chan struct{})
 	ended := make(chan struct{})

@@ -14,7 +14,7 @@ func (s *session) readProbe() error {
 	if err != nil {
 		return err
 	}
-	op := &operation{s: s, start: start{id: p.id}}
+	op := s.operation(start{id: p.id})
 	answer, err := s.admit(op, 0)
 	if err != nil {
 		return err
@@ -24,12 +24,13 @@ func (s *session) readProbe() error {
 		return nil
 	}
 	m := mpe.Match{Source: int(p.source), Tag: int(p.tag), Comm: p.comm}
-	if !p.wait {
-		op.end(s.dev.Probe(s.ctx, m, false))
+	st, found, err := s.dev.Probe(s.ctx, m, false)
+	if !p.wait || found || err != nil {
+		op.end(&st, found, err)
 		return nil
 	}
 	if !s.probing(1) {
-		op.end(mpe.Status{}, false, fmt.Errorf("rank %d: %w: a program may have %d probes that wait", s.rank, mpe.ErrFull, maxProbes))
+		op.end(&mpe.Status{}, false, fmt.Errorf("rank %d: %w: a program may have %d probes that wait", s.rank, mpe.ErrFull, maxProbes))
 		return nil
 	}
 	ctx, stop := context.WithCancelCause(s.ctx)
@@ -41,7 +42,7 @@ func (s *session) readProbe() error {
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 			err = &causedError{err, cause}
 		}
-		op.finish(st, found, err)
+		op.finish(&st, found, err)
 		s.out.putNow(op)
 	})
 	return nil

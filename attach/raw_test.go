@@ -67,8 +67,8 @@ func (c *rawClient) expect(t frameType) {
 func (c *rawClient) done() done {
 	c.t.Helper()
 	c.expect(frameDone)
-	d, err := c.in.readDone()
-	if err != nil {
+	var d done
+	if err := c.in.readDone(&d); err != nil {
 		c.t.Fatal(err)
 	}
 	return d

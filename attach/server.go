@@ -136,7 +136,6 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 		s.refuse(conn, err)
 		return
 	}
-	_ = conn.SetDeadline(time.Time{})
 	s.opts.Log(fmt.Sprintf("rank %d: pid %d of user %d has attached", ses.rank, ses.who.PID, ses.who.UID))
 	why := ses.run(ctx)
 	s.opts.Log(fmt.Sprintf("rank %d: pid %d of user %d has left: %s", ses.rank, ses.who.PID, ses.who.UID, why))
@@ -170,7 +169,8 @@ func (s *Server) greet(conn *net.UnixConn) (*session, error) {
 	if err := s.opts.Access.check(who, s.uid); err != nil {
 		return nil, refused(Permission, "%v", err)
 	}
-	in := newFrameReader(conn)
+	from := &source{conn}
+	in := newFrameReader(from)
 	h, err := in.readHello()
 	switch {
 	case err != nil:
@@ -180,13 +180,17 @@ func (s *Server) greet(conn *net.UnixConn) (*session, error) {
 	case h.flags != 0:
 		return nil, violation("HELLO with flags %#x: there are none", h.flags)
 	}
-	ses := newSession(s, conn, in, who)
+	ses := newSession(s, in, who)
 	if err := s.claim(ses, int(h.rank)); err != nil {
 		return nil, err
 	}
 	answer, err := s.welcome(ses)
 	if err == nil {
 		_, err = conn.Write(answer)
+	}
+	if err == nil {
+		_ = conn.SetDeadline(time.Time{})
+		err = ses.open(conn, from)
 	}
 	if err != nil {
 		s.release(ses)

@@ -95,8 +95,8 @@ func TestNoDaemon(t *testing.T) {
 func TestShutDown(t *testing.T) {
 	noLeak(t)
 	h := serve(t, newWorld(2, 0, 1), Options{})
-	a := h.dial(t, 0)
 	silent := h.connect(t) // has not said HELLO
+	a := h.dial(t, 0)      // was let in after it
 	ops := []mpe.Op{
 		recv(t, a, 1, 0, make([]byte, 100)),
 		begin(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 3*chunkLen)}),

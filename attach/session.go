@@ -16,7 +16,8 @@ import (
 // starts its operations; watchers see them end; the outbox writes the answers.
 type session struct {
 	server *Server
-	conn   *net.UnixConn
+	link   *link
+	input  *input
 	in     *frameReader
 	out    *outbox
 	who    Credentials
@@ -29,11 +30,16 @@ type session struct {
 	tasks sync.WaitGroup
 
 	// sends are those that have not been started, by peer; current is the
-	// watcher that has most likely room. All three belong to the reading
-	// goroutine.
-	sends    map[int32][]*operation
+	// watcher that has most likely room; owes is set while answers have been
+	// put off. All four belong to the reading goroutine.
+	sends    map[int32]sendQueue
 	watchers []*watcher
 	current  *watcher
+	owes     bool
+
+	// spare are operations that are over, by the length in bits of the sizes
+	// of their memories.
+	spare [65]sync.Pool
 
 	mu     sync.Mutex
 	ops    map[uint64]*operation
@@ -54,17 +60,48 @@ const maxRefusals = 1024
 // goroutine.
 const maxProbes = 64
 
-func newSession(s *Server, conn *net.UnixConn, in *frameReader, who Credentials) *session {
+func newSession(s *Server, in *frameReader, who Credentials) *session {
 	ses := &session{
-		server: s, conn: conn, in: in, out: newOutbox(conn), who: who,
-		sends: make(map[int32][]*operation), ops: make(map[uint64]*operation),
+		server: s, in: in, who: who,
+		sends: make(map[int32]sendQueue), ops: make(map[uint64]*operation),
 	}
 	ses.less = sync.NewCond(&ses.mu)
-	ses.out.failed = func() {
-		conn.Close()
-		ses.leave()
-	}
 	return ses
+}
+
+// open takes the connection over, whose frames have come from from until now.
+func (s *session) open(conn *net.UnixConn, from *source) (err error) {
+	if s.link, err = newLink(conn); err != nil {
+		return err
+	}
+	if s.input, err = newInput(s.link); err != nil {
+		s.link.close()
+		return err
+	}
+	from.Reader = (*incoming)(s)
+	s.out = newOutbox(s.link, s.link.try)
+	s.out.failed = func() {
+		s.link.hangUp()
+		s.leave()
+	}
+	return nil
+}
+
+// incoming is what the program sends. Whoever reads it gives the answers first
+// that it has put off.
+type incoming session
+
+func (in *incoming) Read(b []byte) (int, error) {
+	(*session)(in).payUp()
+	return in.input.Read(b)
+}
+
+// payUp writes the answers that were put off.
+func (s *session) payUp() {
+	if s.owes {
+		s.owes = false
+		s.out.flush()
+	}
 }
 
 // errBye: the program has taken its leave.
@@ -78,7 +115,7 @@ func (s *session) run(ctx context.Context) (why error) {
 	written := make(chan struct{})
 	s.tasks.Go(func() { s.out.run(written) })
 	stop := context.AfterFunc(ctx, func() {
-		_ = s.conn.SetReadDeadline(time.Now())
+		s.link.stopReading()
 		s.leave()
 	})
 	why = s.read()
@@ -94,9 +131,9 @@ func (s *session) run(ctx context.Context) (why error) {
 	s.out.mute()
 	cancel(gone)
 	// Whoever writes to a program that does not read is stuck until then.
-	_ = s.conn.SetWriteDeadline(time.Now().Add(farewellTime))
+	defer time.AfterFunc(farewellTime, s.link.hangUp).Stop()
 	if last := farewell(why); last == nil {
-		s.conn.Close()
+		s.link.hangUp()
 		s.takeBack(gone)
 		s.server.release(s)
 	} else {
@@ -106,6 +143,8 @@ func (s *session) run(ctx context.Context) (why error) {
 	}
 	close(written)
 	s.tasks.Wait()
+	s.input.close()
+	s.link.close()
 	return why
 }
 
@@ -191,6 +230,7 @@ func (s *session) takeBack(cause error) {
 			// Whether it could be taken back or had gone too far is the
 			// rank's business: the buffer is ours again in any case.
 			_, _ = op.dev.Wait(ended)
+			op.dev.Free()
 		}
 	}
 }

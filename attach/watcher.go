@@ -1,6 +1,9 @@
 package attach
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // watchLen is how many operations a watcher has at most: it looks at all of
 // them when one has ended, and each watcher costs a goroutine.
@@ -36,8 +39,6 @@ func (s *session) watch(op *operation) {
 		w.add(op)
 		s.tasks.Go(w.run)
 	}
-	op.watcher = s.current
-	op.dev.Notify(s.current.wake)
 }
 
 // add adds an operation, if there is room.
@@ -48,7 +49,21 @@ func (w *watcher) add(op *operation) bool {
 		return false
 	}
 	w.ops = append(w.ops, op)
+	op.watcher = w
+	op.dev.Notify(w.wake) // under the lock: it may have ended, and is freed then
+	if len(w.ops) == 1 {
+		tell(w.wake) // so that it carries messages, too
+	}
 	return true
+}
+
+// cancel asks for an operation to be taken back, if it is there.
+func (w *watcher) cancel(op *operation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.Contains(w.ops, op) {
+		op.dev.Cancel()
+	}
 }
 
 // take removes an operation and reports whether it was there. Nobody else ends
@@ -76,9 +91,7 @@ func (w *watcher) remove(i int) {
 func (w *watcher) run() {
 	ended := make([]*operation, 0, watchLen)
 	for {
-		select {
-		case <-w.wake:
-		case <-w.s.ctx.Done():
+		if w.wait() != nil {
 			return
 		}
 		ended = w.collect(ended[:0])
@@ -86,6 +99,23 @@ func (w *watcher) run() {
 			w.s.out.putNow(op)
 			ended[i] = nil
 		}
+	}
+}
+
+// wait waits until some have ended, and carries messages meanwhile if there are
+// any to wait for.
+func (w *watcher) wait() error {
+	w.mu.Lock()
+	idle := len(w.ops) == 0
+	w.mu.Unlock()
+	if !idle {
+		return w.s.dev.Await(w.s.ctx, w.wake)
+	}
+	select {
+	case <-w.wake:
+		return nil
+	case <-w.s.ctx.Done():
+		return w.s.ctx.Err()
 	}
 }
 
@@ -101,7 +131,7 @@ func (w *watcher) collect(ended []*operation) []*operation {
 			continue
 		}
 		w.remove(i)
-		op.finish(st, false, err)
+		op.finish(&st, false, err)
 		ended = append(ended, op)
 	}
 	return ended

@@ -129,6 +129,7 @@ func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error 
 			op.Cancel()
 		}
 		st, err := op.Wait(ctx)
+		op.Free()
 		switch {
 		case failed != nil: // that one is told
 		case err != nil:

@@ -1,8 +1,8 @@
 package mpi
 
 import (
-	"bytes"
 	"context"
+	"math/bits"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -15,6 +15,10 @@ type sendBuffer struct {
 	size     int
 	used     int
 	sends    []bufferedSend
+	// spare are copies of messages that have been sent, to be used again, by
+	// the length in bits of their sizes.
+	spare [bits.UintSize + 1][][]byte
+	kept  int // bytes in spare
 	// failed are the errors of buffered sends, which have no other place to
 	// be told.
 	failed requestsError
@@ -25,9 +29,8 @@ const maxFailed = 16
 
 // bufferedSend is a message that is on its way.
 type bufferedSend struct {
-	call call
+	call call // of a copy of the message
 	op   mpe.Op
-	size int
 }
 
 // AttachBuffer lets the rank's buffered sends, on all communicators, take up to
@@ -67,29 +70,31 @@ func (c *Comm) DetachBuffer(ctx context.Context) (int, error) {
 	if !attached {
 		return 0, k.failf(ErrBuffer, "no buffer is attached")
 	}
-	if err := b.drain(ctx, k); err != nil {
+	if err := b.drain(ctx, &k, c.p.dev); err != nil {
 		return 0, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	size, failed := b.size, b.failed
 	b.attached, b.size, b.failed = false, 0, requestsError{}
+	clear(b.spare[:])
+	b.kept = 0
 	return size, failed.result(k.op)
 }
 
-func (c *Comm) bsend(k call, w words) error {
+func (k *call) bsend() error {
 	if k.peer == ProcNull {
 		return k.check()
 	}
-	o, err := k.outgoing(mpe.OpSend, w)
-	if err != nil {
+	var o mpe.Operation
+	if err := k.outgoing(&o); err != nil {
 		return err
 	}
-	return c.p.buffer.send(k, o)
+	return k.comm.p.buffer.send(k, &o)
 }
 
-// send copies a message and posts the copy.
-func (b *sendBuffer) send(k call, o mpe.Operation) error {
+// send copies a message and posts the copy, which o describes from then on.
+func (b *sendBuffer) send(k *call, o *mpe.Operation) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.attached {
@@ -100,35 +105,70 @@ func (b *sendBuffer) send(k call, o mpe.Operation) error {
 		return k.failf(ErrBuffer, "the message has %d bytes, and %d of the buffer's %d are in use by messages on their way: attach a larger one, or wait for receives",
 			len(o.Buf), b.used, b.size)
 	}
-	size := len(o.Buf)
-	o.Buf = bytes.Clone(o.Buf)
-	op, err := k.comm.p.dev.Start(o)
+	data := b.memory(len(o.Buf))
+	copy(data, o.Buf)
+	o.Buf = data
+	op, err := k.comm.p.dev.Start(*o)
 	if err != nil {
+		b.keep(data)
 		return k.fail(err)
 	}
-	b.used += size
-	b.sends = append(b.sends, bufferedSend{k, op, size})
+	b.used += len(data)
+	b.sends = append(b.sends, bufferedSend{*k, op})
+	b.sends[len(b.sends)-1].call.bytes = data
 	return nil
+}
+
+// memory gives n bytes, of a message before if one had about as many.
+func (b *sendBuffer) memory(n int) []byte {
+	like := &b.spare[bits.Len(uint(n))]
+	last := len(*like) - 1
+	if last < 0 {
+		return make([]byte, n)
+	}
+	m := (*like)[last]
+	(*like)[last] = nil
+	*like = (*like)[:last]
+	b.kept -= cap(m)
+	if cap(m) < n {
+		return make([]byte, n)
+	}
+	return m[:n]
+}
+
+// keep keeps the memory of a message for later ones, within the size of the
+// buffer.
+func (b *sendBuffer) keep(m []byte) {
+	if cap(m) == 0 || b.kept+b.used+cap(m) > b.size {
+		return
+	}
+	b.kept += cap(m)
+	like := &b.spare[bits.Len(uint(cap(m)))]
+	*like = append(*like, m)
 }
 
 // sweep frees the room of messages that have been sent.
 func (b *sendBuffer) sweep() {
 	kept := b.sends[:0]
-	for _, s := range b.sends {
+	for i := range b.sends {
+		s := &b.sends[i]
 		st, done, err := s.op.Test()
 		if !done {
-			kept = append(kept, s)
+			kept = append(kept, *s)
 			continue
 		}
-		b.ended(s, st, err)
+		b.ended(s, &st, err)
 	}
 	clear(b.sends[len(kept):])
 	b.sends = kept
 }
 
-func (b *sendBuffer) ended(s bufferedSend, st mpe.Status, err error) {
-	b.used -= s.size
-	_, err = s.call.end(st, err)
+func (b *sendBuffer) ended(s *bufferedSend, st *mpe.Status, err error) {
+	s.op.Free()
+	b.used -= len(s.call.bytes)
+	b.keep(s.call.bytes)
+	var status Status
+	err = s.call.end(&status, st, err)
 	b.failed.add(b.failed.total, err)
 	b.failed.total++
 	if len(b.failed.errs) > maxFailed {
@@ -137,23 +177,26 @@ func (b *sendBuffer) ended(s bufferedSend, st mpe.Status, err error) {
 }
 
 // drain waits until everything has been sent, without taking anything back.
-func (b *sendBuffer) drain(ctx context.Context, k call) error {
+func (b *sendBuffer) drain(ctx context.Context, k *call, dev mpe.Device) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	notify := make(chan struct{}, 1)
+	wake := wakers.Get().(chan struct{})
+	defer wakers.Put(wake)
 	for b.sweep(); len(b.sends) > 0; b.sweep() {
-		s := b.sends[0]
-		s.op.Notify(notify)
+		b.sends[0].op.Notify(wake)
 		b.mu.Unlock()
-		select {
-		case <-notify:
-			b.mu.Lock()
-		case <-ctx.Done():
-			b.mu.Lock()
-			s.op.Notify(nil)
-			return k.failf(ErrPending, "%d buffered messages have not been sent, the oldest one of %d bytes to rank %d of %v with tag %d: %w",
-				len(b.sends), s.size, s.call.peer, s.call.comm, s.call.tag, context.Cause(ctx))
+		err := dev.Await(ctx, wake)
+		b.mu.Lock()
+		if err == nil {
+			continue
 		}
+		if b.sweep(); len(b.sends) == 0 {
+			return nil
+		}
+		s := &b.sends[0]
+		s.op.Notify(nil)
+		return k.failf(ErrPending, "%d buffered messages have not been sent, the oldest one of %d bytes to rank %d of %v with tag %d: %w",
+			len(b.sends), len(s.call.bytes), s.call.peer, s.call.comm, s.call.tag, err)
 	}
 	return nil
 }
@@ -163,9 +206,9 @@ func (b *sendBuffer) drain(ctx context.Context, k call) error {
 func (b *sendBuffer) flush(ctx context.Context, k call) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, s := range b.sends {
-		st, err := s.op.Wait(ctx)
-		b.ended(s, st, err)
+	for i := range b.sends {
+		st, err := b.sends[i].op.Wait(ctx)
+		b.ended(&b.sends[i], &st, err)
 	}
 	b.sends, b.attached = nil, false
 	return b.failed.result(k.op)

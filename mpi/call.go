@@ -8,16 +8,25 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call is what there is to say of a call when it ends.
+// call is what a call asks for, and what there is to say of it when it ends. It
+// is filled in where it is and passed by pointer: to copy it takes longer than
+// to check it.
 type call struct {
 	comm *Comm
 	op   string
-	peer int // in the communicator
-	tag  int
-	send bool
-	// room is the size of a receive's buffer.
-	room int
+	// kind is 0 for a call that has no peer.
+	kind mpe.OpKind
+	// datatype and any are as in mpe.Operation.
+	datatype protocol.Datatype
+	any      bool
+	peer     int // in the communicator
+	tag      int
+	// bytes are the message or the buffer.
+	bytes []byte
 }
+
+// sends tells whether the peer is a destination.
+func (k *call) sends() bool { return k.kind == mpe.OpSend || k.kind == mpe.OpSendSync }
 
 // callf is a call that has no peer.
 func (c *Comm) callf(op string) call {
@@ -25,26 +34,26 @@ func (c *Comm) callf(op string) call {
 }
 
 // fail is the error of a call with the device's error as its cause.
-func (k call) fail(err error) error { return k.error(classOfDevice(err), err) }
+func (k *call) fail(err error) error { return k.error(classOfDevice(err), err) }
 
-func (k call) failf(class Class, format string, args ...any) error {
+func (k *call) failf(class Class, format string, args ...any) error {
 	return k.error(class, fmt.Errorf(format, args...))
 }
 
-func (k call) error(class Class, err error) error {
-	e := &Error{Class: class, Op: k.op, Rank: k.comm.Rank(), Peer: k.peer, Send: k.send, Tag: k.tag, Err: err}
+func (k *call) error(class Class, err error) error {
+	e := &Error{Class: class, Op: k.op, Rank: k.comm.Rank(), Peer: k.peer, Send: k.sends(), Tag: k.tag, Err: err}
 	if k.comm != nil {
 		e.Comm = k.comm.String()
 	}
 	return e
 }
 
-func (k call) noRank(r int) error {
+func (k *call) noRank(r int) error {
 	return k.failf(ErrRank, "there is no rank %d: %v has ranks 0 to %d", r, k.comm, k.comm.Size()-1)
 }
 
 // check refuses a communicator that cannot be used.
-func (k call) check() error {
+func (k *call) check() error {
 	switch {
 	case k.comm == nil:
 		return k.failf(ErrComm, "the communicator is nil: the calling rank is not a member of it")
@@ -56,117 +65,127 @@ func (k call) check() error {
 
 // outgoing checks a send and describes it to the device. It must not be called
 // for ProcNull.
-func (k call) outgoing(kind mpe.OpKind, w words) (mpe.Operation, error) {
-	op := mpe.Operation{Kind: kind, Tag: k.tag, Buf: w.bytes, Datatype: w.datatype}
-	if err := k.check(); err != nil {
-		return op, err
-	}
+func (k *call) outgoing(o *mpe.Operation) error {
 	c := k.comm
-	if k.peer < 0 || k.peer >= c.Size() {
-		return op, k.noRank(k.peer)
+	if c == nil || c.freed.Load() {
+		return k.check()
+	}
+	if k.peer < 0 || k.peer >= len(c.members) {
+		return k.noRank(k.peer)
 	}
 	if k.tag < 0 || k.tag > TagUB {
-		return op, k.failf(ErrTag, "a tag is 0 to %d", TagUB)
+		return k.failf(ErrTag, "a tag is 0 to %d", TagUB)
 	}
-	op.Peer, op.Comm = c.group.ranks[k.peer], c.number
-	p := &c.p.peers[op.Peer]
-	switch {
-	case p.SmallTags && k.tag > maxSmallTag:
-		return op, k.badTag(p)
-	case p.NoEmpty && len(w.bytes) == 0:
-		return op, k.failf(ErrCount, "the peer's wire (profile %s) carries no empty messages: send a word, whatever its value", p.Profile)
+	m := c.members[k.peer]
+	o.Kind, o.Peer, o.Tag, o.Comm = k.kind, int(m.world), k.tag, c.number
+	o.Buf, o.Datatype = k.bytes, k.datatype
+	if m.limited {
+		return k.carries(&c.p.peers[m.world])
 	}
-	return op, k.wholeWords(p, len(w.bytes))
+	return nil
 }
 
-// incoming does the same for a receive.
-func (k call) incoming(w words) (mpe.Operation, error) {
-	op := mpe.Operation{Kind: mpe.OpRecv, Buf: w.bytes, Datatype: w.datatype, AnyDatatype: w.any}
-	m, err := k.match()
-	if err != nil {
-		return op, err
+// carries refuses a message to a peer whose wire cannot carry it.
+func (k *call) carries(p *mpe.PeerInfo) error {
+	switch {
+	case p.SmallTags && k.tag > maxSmallTag:
+		return k.badTag(p)
+	case p.NoEmpty && len(k.bytes) == 0:
+		return k.failf(ErrCount, "the peer's wire (profile %s) carries no empty messages: send a word, whatever its value", p.Profile)
 	}
-	op.Peer, op.Tag, op.Comm = m.Source, m.Tag, m.Comm
-	if m.Source == mpe.AnySource {
-		return op, nil
+	return k.wholeWords(p)
+}
+
+// incoming does the same as outgoing for a receive.
+func (k *call) incoming(o *mpe.Operation) error {
+	var m mpe.Match
+	if err := k.match(&m); err != nil {
+		return err
 	}
-	return op, k.wholeWords(&k.comm.p.peers[m.Source], len(w.bytes))
+	o.Kind, o.Peer, o.Tag, o.Comm = mpe.OpRecv, m.Source, m.Tag, m.Comm
+	o.Buf, o.Datatype, o.AnyDatatype = k.bytes, k.datatype, k.any
+	if k.peer != AnySource && k.comm.members[k.peer].limited {
+		return k.wholeWords(&k.comm.p.peers[m.Source])
+	}
+	return nil
 }
 
 // match checks what a receive or a probe asks for.
-func (k call) match() (mpe.Match, error) {
-	m := mpe.Match{Source: mpe.AnySource, Tag: k.tag}
-	if err := k.check(); err != nil {
-		return m, err
-	}
+func (k *call) match(m *mpe.Match) error {
 	c := k.comm
-	if k.tag == AnyTag {
+	if c == nil || c.freed.Load() {
+		return k.check()
+	}
+	m.Source, m.Tag, m.Comm = mpe.AnySource, k.tag, c.number
+	if k.tag < 0 || k.tag > TagUB {
+		if k.tag != AnyTag {
+			return k.failf(ErrTag, "a tag is 0 to %d, or AnyTag", TagUB)
+		}
 		m.Tag = mpe.AnyTag
-	} else if k.tag < 0 || k.tag > TagUB {
-		return m, k.failf(ErrTag, "a tag is 0 to %d, or AnyTag", TagUB)
 	}
-	m.Comm = c.number
 	if k.peer == AnySource {
-		return m, nil
+		return nil
 	}
-	if k.peer < 0 || k.peer >= c.Size() {
-		return m, k.noRank(k.peer)
+	if k.peer < 0 || k.peer >= len(c.members) {
+		return k.noRank(k.peer)
 	}
-	m.Source = c.group.ranks[k.peer]
-	if p := &c.p.peers[m.Source]; p.SmallTags && k.tag > maxSmallTag {
-		return m, k.badTag(p)
+	to := c.members[k.peer]
+	m.Source = int(to.world)
+	if p := &c.p.peers[to.world]; to.limited && p.SmallTags && k.tag > maxSmallTag {
+		return k.badTag(p)
 	}
-	return m, nil
+	return nil
 }
 
 // maxSmallTag is the largest tag that fits into the byte of profile v0.9.
 const maxSmallTag = 255
 
-func (k call) badTag(p *mpe.PeerInfo) error {
+func (k *call) badTag(p *mpe.PeerInfo) error {
 	return k.failf(ErrTag, "the peer's wire (profile %s) carries tags of 0 to %d", p.Profile, maxSmallTag)
 }
 
-func (k call) wholeWords(p *mpe.PeerInfo, bytes int) error {
-	if p.Words && bytes%protocol.WordLen != 0 {
+func (k *call) wholeWords(p *mpe.PeerInfo) error {
+	if p.Words && len(k.bytes)%protocol.WordLen != 0 {
 		return k.failf(ErrCount, "%d bytes: the peer's wire (profile %s) carries whole 32-bit words; use a count that gives a multiple of %d bytes",
-			bytes, p.Profile, protocol.WordLen)
+			len(k.bytes), p.Profile, protocol.WordLen)
 	}
 	return nil
 }
 
 // end turns the device's outcome of an operation into ours.
-func (k call) end(st mpe.Status, err error) (Status, error) {
-	if err == nil {
-		if k.send {
-			return emptyStatus, nil
-		}
-		return k.status(st)
+func (k *call) end(to *Status, st *mpe.Status, err error) error {
+	*to = emptyStatus
+	switch {
+	case err != nil:
+		return k.ended(to, st, err)
+	case k.sends():
+		return nil
 	}
+	return k.status(to, st)
+}
+
+// ended does so for an operation that has failed or was cancelled.
+func (k *call) ended(to *Status, st *mpe.Status, err error) error {
 	if errors.Is(err, mpe.ErrCancelled) {
-		s := emptyStatus
-		s.Cancelled = true
-		return s, nil
+		to.Cancelled = true
+		return nil
 	}
-	s := emptyStatus
 	class := classOfDevice(err)
-	if class == ErrTruncate && !k.send {
-		if whole, bad := k.status(st); bad == nil {
-			s = whole
-			s.Bytes = int64(k.room) // the beginning is there
-		}
+	if class == ErrTruncate && !k.sends() && k.status(to, st) == nil {
+		to.Bytes = int64(len(k.bytes)) // the beginning is there
 	}
-	return s, k.error(class, err)
+	return k.error(class, err)
 }
 
 // status translates the status of a message that was received or probed.
-func (k call) status(st mpe.Status) (Status, error) {
+func (k *call) status(to *Status, st *mpe.Status) error {
 	c := k.comm
 	if st.Peer < 0 || st.Peer >= len(c.local) || c.local[st.Peer] == Undefined {
-		return emptyStatus, k.failf(ErrIntern, "the device gave a message from rank %d of the world, which is not a member", st.Peer)
+		return k.failf(ErrIntern, "the device gave a message from rank %d of the world, which is not a member", st.Peer)
 	}
-	s := Status{Source: c.local[st.Peer], Tag: st.Tag, Bytes: bytesOf(st)}
-	if k.tag != AnyTag && c.p.peers[st.Peer].NoTags {
-		s.Tag = k.tag
+	to.Source, to.Tag, to.Bytes = int(c.local[st.Peer]), st.Tag, bytesOf(st)
+	if k.tag != AnyTag && c.p.noTags && c.p.peers[st.Peer].NoTags {
+		to.Tag = k.tag
 	}
-	return s, nil
+	return nil
 }

@@ -18,8 +18,10 @@ type Comm struct {
 	number uint32
 	group  *Group
 	rank   int
+	// members has what a call needs of each rank of the communicator.
+	members []member
 	// local gives the communicator's rank of a rank of the world, or Undefined.
-	local []int
+	local []int32
 	freed atomic.Bool
 	// made counts the calls of Dup and Split, so that what is left of a
 	// failed one is not taken for a part of the next.
@@ -31,15 +33,25 @@ type Comm struct {
 	name string
 }
 
+// member is a rank of a communicator, as every call needs it: in one word.
+type member struct {
+	world int32
+	// limited: there are messages that its wire does not carry.
+	limited bool
+}
+
 // comm makes a communicator of group, which the calling rank is a member of.
 func (p *process) comm(number uint32, group *Group, name string) *Comm {
 	c := &Comm{p: p, number: number, group: group, rank: group.Rank(), name: name}
-	c.local = make([]int, len(p.peers))
+	c.local = make([]int32, len(p.peers))
 	for i := range c.local {
 		c.local[i] = Undefined
 	}
+	c.members = make([]member, len(group.ranks))
 	for i, r := range group.ranks {
-		c.local[r] = i
+		c.local[r] = int32(i)
+		w := &p.peers[r]
+		c.members[i] = member{world: int32(r), limited: w.Words || w.SmallTags || w.NoEmpty}
 	}
 	return c
 }

@@ -30,7 +30,8 @@ func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	const op = "Split"
 	if color < 0 && color != Undefined {
-		return nil, c.callf(op).failf(ErrArg, "color %d: a color is 0 or more, or Undefined", color)
+		k := c.callf(op)
+		return nil, k.failf(ErrArg, "color %d: a color is 0 or more, or Undefined", color)
 	}
 	number, ballots, err := c.agree(ctx, op, color, key)
 	if err != nil || color == Undefined {

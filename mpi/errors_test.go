@@ -20,6 +20,7 @@ type nullDevice struct {
 	start  error
 	sends  error // of the start of sends
 	cancel int   // how often it was called
+	later  int   // how often operations have not ended when they are tested
 }
 
 func (d *nullDevice) Rank() int                      { return 0 }
@@ -27,8 +28,15 @@ func (d *nullDevice) Size() int                      { return d.size }
 func (d *nullDevice) Peer(int) (mpe.PeerInfo, error) { return d.limits, d.peer }
 func (d *nullDevice) Close(context.Context) error    { return nil }
 func (d *nullDevice) Cancel()                        { d.cancel++ }
-func (d *nullDevice) Notify(chan<- struct{})         {}
 func (d *nullDevice) Free()                          {}
+
+func (d *nullDevice) Notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 func (d *nullDevice) Await(ctx context.Context, c <-chan struct{}) error {
 	select {
 	case <-c:
@@ -37,7 +45,14 @@ func (d *nullDevice) Await(ctx context.Context, c <-chan struct{}) error {
 		return context.Cause(ctx)
 	}
 }
-func (d *nullDevice) Test() (mpe.Status, bool, error) { return d.status, true, d.err }
+
+func (d *nullDevice) Test() (mpe.Status, bool, error) {
+	if d.later > 0 {
+		d.later--
+		return mpe.Status{}, false, nil
+	}
+	return d.status, true, d.err
+}
 
 func (d *nullDevice) Start(o mpe.Operation) (mpe.Op, error) {
 	if d.start != nil {
@@ -138,13 +153,13 @@ func TestErrorTexts(t *testing.T) {
 			"mpi: Recv from rank 1, tag 3: MPI_ERR_COMM: the communicator is nil: the calling rank is not a member of it"},
 		{Send(t.Context(), c, b, AnySource, AnyTag),
 			"mpi: Send to rank -1, tag -1, on rank 0 of world: MPI_ERR_RANK: there is no rank -1: world has ranks 0 to 1"},
-		{Waitall(t.Context(), []*Request{nil, failed, nil}, nil),
+		{Waitall(t.Context(), []Request{{}, failed, {}}, nil),
 			"mpi: Waitall: MPI_ERR_IN_STATUS: 1 of 3 requests failed; the first of them, number 1, says: mpi: Issend to rank 1, tag 2, on rank 0 of grid: MPI_ERR_OTHER: broken"},
 		{failing(request.Wait(t.Context())),
 			"mpi: Irecv from any source, any tag, on rank 0 of grid: MPI_ERR_OTHER: broken"},
 		{failing(c.Group().Incl(7)),
 			"mpi: Group.Incl: MPI_ERR_RANK: there is no rank 7: the group has ranks 0 to 1"},
-		{Waitall(t.Context(), make([]*Request, 2), make([]Status, 1)),
+		{Waitall(t.Context(), make([]Request, 2), make([]Status, 1)),
 			"mpi: Waitall: MPI_ERR_ARG: there are 1 statuses for 2 requests: give as many, or nil"},
 	} {
 		if e.err == nil || e.err.Error() != e.want {
@@ -247,7 +262,7 @@ func TestHalfStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.sends = mpe.ErrFull
-	if err := Startall([]*Request{request}); !errors.Is(err, mpe.ErrFull) || !errors.Is(err, ErrOther) {
+	if err := Startall([]Request{request}); !errors.Is(err, mpe.ErrFull) || !errors.Is(err, ErrOther) {
 		t.Errorf("Startall says %v", err)
 	}
 	d.sends = nil

@@ -15,29 +15,27 @@ type Number interface {
 		~float32 | ~float64 | ~complex64 | ~complex128
 }
 
-// words is a slice of numbers as the device sees it.
-type words struct {
-	bytes    []byte
-	datatype protocol.Datatype
-	// any: a receive takes both datatypes.
-	any bool
-}
-
 // view gives the bytes of buf without copying them. They are in the machine's
 // order, which New has checked to be that of the wire.
-func view[T Number](buf []T) words {
+func view[T Number](buf []T) []byte {
 	var zero T
-	size := int(unsafe.Sizeof(zero))
-	w := words{
-		bytes: unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*size),
-		any:   size == 1,
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*int(unsafe.Sizeof(zero)))
+}
+
+// datatypeOf is what T is called on the wire. Of the numbers of four bytes, one
+// half is not 0 only as a float32; a type switch would miss named types.
+func datatypeOf[T Number]() protocol.Datatype {
+	var zero T
+	if unsafe.Sizeof(zero) == 4 && T(1)/T(2) != 0 {
+		return protocol.Float
 	}
-	// Of the numbers of four bytes, one half is not 0 only as a float32; a type
-	// switch would miss named types.
-	if size == 4 && T(1)/T(2) != 0 {
-		w.datatype = protocol.Float
-	}
-	return w
+	return protocol.Int
+}
+
+// takesAny tells whether a []T receives numbers of either datatype.
+func takesAny[T Number]() bool {
+	var zero T
+	return unsafe.Sizeof(zero) == 1
 }
 
 // littleEndian reports whether this machine's numbers are in the wire's order.

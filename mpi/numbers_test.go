@@ -56,76 +56,37 @@ func TestNumbersUsedUp(t *testing.T) {
 
 type meters float32
 
+// form is how a slice travels.
+type form struct {
+	size     int
+	datatype protocol.Datatype
+	any      bool
+}
+
+func formOf[T Number](b []T) form { return form{len(view(b)), datatypeOf[T](), takesAny[T]()} }
+
 func TestView(t *testing.T) {
 	for name, c := range map[string]struct {
-		got  words
-		size int
-		want words
+		got, want form
 	}{
-		"float32":   {view([]float32{1}), 4, words{datatype: protocol.Float}},
-		"named":     {view([]meters{1, 2}), 8, words{datatype: protocol.Float}},
-		"int32":     {view([]int32{1, 2, 3}), 12, words{}},
-		"float64":   {view([]float64{1}), 8, words{}},
-		"complex64": {view([]complex64{1}), 8, words{}},
-		"uint8":     {view([]uint8{1}), 1, words{any: true}},
-		"nil":       {view([]uint16(nil)), 0, words{}},
+		"float32":   {formOf([]float32{1}), form{4, protocol.Float, false}},
+		"named":     {formOf([]meters{1, 2}), form{8, protocol.Float, false}},
+		"int32":     {formOf([]int32{1, 2, 3}), form{12, protocol.Int, false}},
+		"float64":   {formOf([]float64{1}), form{8, protocol.Int, false}},
+		"complex64": {formOf([]complex64{1}), form{8, protocol.Int, false}},
+		"uint8":     {formOf([]uint8{1}), form{1, protocol.Int, true}},
+		"nil":       {formOf([]uint16(nil)), form{0, protocol.Int, false}},
 	} {
-		if len(c.got.bytes) != c.size || c.got.datatype != c.want.datatype || c.got.any != c.want.any {
+		if c.got != c.want {
 			t.Errorf("%s: %+v", name, c.got)
 		}
 	}
 	b := []uint32{0x04030201}
-	if got := view(b).bytes; [4]byte(got) != [4]byte{1, 2, 3, 4} {
+	if got := view(b); [4]byte(got) != [4]byte{1, 2, 3, 4} {
 		t.Errorf("the bytes are %v", got)
 	}
-	view(b).bytes[0] = 9
+	view(b)[0] = 9
 	if b[0] != 0x04030209 {
 		t.Error("the bytes are a copy")
-	}
-}
-
-func TestAllocations(t *testing.T) {
-	c := newComm(t, &nullDevice{size: 2})
-	ctx := t.Context()
-	b := make([]float32, 16)
-	for name, f := range map[string]func() error{
-		"Send":     func() error { return Send(ctx, c, b, 1, 3) },
-		"Recv":     func() error { _, err := Recv(ctx, c, b, 1, 3); return err },
-		"Probe":    func() error { _, err := Probe(ctx, c, 1, 3); return err },
-		"Sendrecv": func() error { _, err := Sendrecv(ctx, c, b, 1, 3, b, 1, 3); return err },
-	} {
-		if got := testing.AllocsPerRun(100, func() {
-			if err := f(); err != nil {
-				t.Fatal(err)
-			}
-		}); got != 0 {
-			t.Errorf("%s allocates %v times", name, got)
-		}
-	}
-	send, err := SendInit(c, b, 1, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	both := []*Request{send}
-	if got := testing.AllocsPerRun(100, func() {
-		if err := Startall(both); err != nil {
-			t.Fatal(err)
-		}
-		if err := Waitall(ctx, both, nil); err != nil {
-			t.Fatal(err)
-		}
-	}); got != 0 {
-		t.Errorf("a persistent send allocates %v times", got)
-	}
-	if got := testing.AllocsPerRun(100, func() {
-		r, err := Isend(c, b, 1, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Wait(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}); got > 1 {
-		t.Errorf("Isend and Wait allocate %v times, more than the request", got)
 	}
 }

@@ -4,100 +4,107 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// repeat is what a persistent request does each time it is started.
-type repeat struct {
-	words    words
-	kind     mpe.OpKind // of the operation
-	buffered bool
-}
-
 // SendInit makes a request that does Isend each time it is started. It is
-// inactive until then, and again when it has ended and been waited for.
-func SendInit[T Number](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return sendInit(outCall(c, "SendInit", dest, tag), repeat{words: view(buf), kind: mpe.OpSend})
+// inactive until then, and again when it has ended and been waited for. Free
+// ends it.
+func SendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
+	k := call{comm: c, op: "SendInit", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	return k.persistent(unbuffered)
 }
 
 // SsendInit is SendInit for Issend.
-func SsendInit[T Number](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return sendInit(outCall(c, "SsendInit", dest, tag), repeat{words: view(buf), kind: mpe.OpSendSync})
+func SsendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
+	k := call{comm: c, op: "SsendInit", kind: mpe.OpSendSync, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	return k.persistent(unbuffered)
 }
 
 // RsendInit is SendInit for Irsend.
-func RsendInit[T Number](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return sendInit(outCall(c, "RsendInit", dest, tag), repeat{words: view(buf), kind: mpe.OpSend})
+func RsendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
+	k := call{comm: c, op: "RsendInit", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	return k.persistent(unbuffered)
 }
 
 // BsendInit is SendInit for Ibsend.
-func BsendInit[T Number](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return sendInit(outCall(c, "BsendInit", dest, tag), repeat{words: view(buf), kind: mpe.OpSend, buffered: true})
+func BsendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
+	k := call{comm: c, op: "BsendInit", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	return k.persistent(buffered)
 }
 
 // RecvInit is SendInit for Irecv.
-func RecvInit[T Number](c *Comm, buf []T, source, tag int) (*Request, error) {
-	w := view(buf)
-	k := inCall(c, "RecvInit", source, tag, w)
-	if _, err := k.operation(repeat{words: w, kind: mpe.OpRecv}); err != nil {
-		return nil, err
-	}
-	return &Request{call: k, repeat: &repeat{words: w, kind: mpe.OpRecv}}, nil
+func RecvInit[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
+	k := call{comm: c, op: "RecvInit", kind: mpe.OpRecv, peer: source, tag: tag, bytes: view(buf), datatype: datatypeOf[T](), any: takesAny[T]()}
+	return k.persistent(unbuffered)
 }
 
-func sendInit(k call, again repeat) (*Request, error) {
-	if _, err := k.operation(again); err != nil {
-		return nil, err
+// persistence says what a request does when it has ended.
+type persistence uint8
+
+const (
+	once       persistence = iota // it is over
+	unbuffered                    // it can be started again
+	buffered                      // so too, and is a Bsend each time
+)
+
+// persistent makes a request of what is found to be in order.
+func (k *call) persistent(again persistence) (Request, error) {
+	var o mpe.Operation
+	if err := k.operation(&o); err != nil {
+		return Request{}, err
 	}
-	return &Request{call: k, repeat: &again}, nil
+	r := k.request(nil, false)
+	r.core.again = again
+	return r, nil
 }
 
 // operation checks what is to be repeated, and describes it to the device.
-func (k call) operation(again repeat) (mpe.Operation, error) {
+func (k *call) operation(o *mpe.Operation) error {
 	switch {
 	case k.peer == ProcNull:
-		return mpe.Operation{}, k.check()
-	case k.send:
-		return k.outgoing(again.kind, again.words)
+		return k.check()
+	case k.sends():
+		return k.outgoing(o)
 	}
-	return k.incoming(again.words)
+	return k.incoming(o)
 }
 
 // Start starts a persistent request, which must not be active.
-func (r *Request) Start() error {
-	if r == nil {
-		return errorf(ErrRequest, "Start", "the request is nil")
-	}
-	if r.repeat == nil {
-		return r.call.failf(ErrRequest, "only persistent requests, such as those of SendInit, can be started")
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.state != inactive {
-		return r.call.failf(ErrRequest, "the request is active: wait for it before starting it again")
-	}
-	o, err := r.call.operation(*r.repeat)
-	switch {
-	case err != nil:
+func (r Request) Start() error {
+	c, err := r.lock("Start")
+	if err != nil {
 		return err
-	case r.call.peer == ProcNull:
-		r.state, r.status, r.err = ended, r.call.null(), nil
-		return nil
-	case r.repeat.buffered:
-		if err := r.call.comm.p.buffer.send(r.call, o); err != nil {
+	}
+	defer c.mu.Unlock()
+	switch {
+	case c.again == once:
+		return c.call.failf(ErrRequest, "only persistent requests, such as those of SendInit, can be started")
+	case c.op != nil || c.done:
+		return c.call.failf(ErrRequest, "the request is active: wait for it before starting it again")
+	}
+	var o mpe.Operation
+	if err := c.call.operation(&o); err != nil {
+		return err
+	}
+	switch {
+	case c.call.peer == ProcNull:
+		c.done = true
+	case c.again == buffered:
+		if err := c.call.comm.p.buffer.send(&c.call, &o); err != nil {
 			return err
 		}
-		r.state, r.status, r.err = ended, emptyStatus, nil
-		return nil
+		c.done = true
+	default:
+		op, err := c.call.comm.p.dev.Start(o)
+		if err != nil {
+			return c.call.fail(err)
+		}
+		c.op = op
 	}
-	op, err := r.call.comm.p.dev.Start(o)
-	if err != nil {
-		return r.call.fail(err)
-	}
-	r.state, r.op = active, op
 	return nil
 }
 
 // Startall starts persistent requests in order. If one cannot be started, those
 // before it have been.
-func Startall(requests []*Request) error {
+func Startall(requests []Request) error {
 	for i, r := range requests {
 		if err := r.Start(); err != nil {
 			return errorf(ClassOf(err), "Startall", "request %d of %d: %w", i, len(requests), err)

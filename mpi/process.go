@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -12,10 +13,17 @@ import (
 type process struct {
 	dev mpe.Device
 	// peers is what the device said of every rank of the world.
-	peers   []mpe.PeerInfo
+	peers []mpe.PeerInfo
+	// noTags: there are peers whose wire carries no tags.
+	noTags  bool
 	numbers numbers
 	buffer  sendBuffer
+	freed   released
 	over    atomic.Bool
+
+	// cores and copies are memory to be used again: *core of requests, and
+	// *[]byte of SendrecvReplace.
+	cores, copies sync.Pool
 }
 
 // New makes a device's world communicator: all ranks of the cluster, numbered
@@ -42,6 +50,7 @@ func New(dev mpe.Device) (*Comm, error) {
 			return nil, errorf(ErrIntern, op, "the device does not know rank %d of its %d: %w", r, size, err)
 		}
 		p.peers[r], g.ranks[r] = info, r
+		p.noTags = p.noTags || info.NoTags
 	}
 	return p.comm(0, g, "world"), nil
 }
@@ -65,5 +74,6 @@ func (c *Comm) Finalize(ctx context.Context) error {
 	if closeErr := c.p.dev.Close(ctx); closeErr != nil {
 		err = errors.Join(err, k.fail(closeErr))
 	}
+	c.p.freed.sweep()
 	return err
 }

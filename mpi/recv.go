@@ -2,6 +2,8 @@ package mpi
 
 import (
 	"context"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 // Recv receives a message from rank source of c, or AnySource, with tag, or
@@ -13,72 +15,84 @@ import (
 // what was sent as float, a []uint8 or []int8 both, and any other slice what
 // was sent as int.
 func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (Status, error) {
-	return c.recv(ctx, "Recv", view(buf), source, tag)
+	k := call{comm: c, op: "Recv", kind: mpe.OpRecv, peer: source, tag: tag, bytes: view(buf), datatype: datatypeOf[T](), any: takesAny[T]()}
+	var st Status
+	err := k.recv(ctx, &st)
+	return st, err
 }
 
 // Irecv starts Recv and returns. buf must not be touched until the request has
 // ended.
-func Irecv[T Number](c *Comm, buf []T, source, tag int) (*Request, error) {
-	w := view(buf)
-	k := inCall(c, "Irecv", source, tag, w)
-	if source == ProcNull {
-		return nullRequest(k)
-	}
-	o, err := k.incoming(w)
-	if err != nil {
-		return nil, err
-	}
-	return k.post(o)
+func Irecv[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
+	k := call{comm: c, op: "Irecv", kind: mpe.OpRecv, peer: source, tag: tag, bytes: view(buf), datatype: datatypeOf[T](), any: takesAny[T]()}
+	return k.irecv()
 }
 
 // Probe waits for a message that a receive from source with tag would get, and
 // describes it without receiving it.
 func Probe(ctx context.Context, c *Comm, source, tag int) (Status, error) {
-	st, _, err := c.probe(ctx, inCall(c, "Probe", source, tag, words{}), true)
+	k := call{comm: c, op: "Probe", kind: mpe.OpRecv, peer: source, tag: tag}
+	var st Status
+	_, err := k.probe(ctx, &st, true)
 	return st, err
 }
 
 // Iprobe is Probe for a message that is there already. The bool tells whether
 // one is.
 func Iprobe(c *Comm, source, tag int) (Status, bool, error) {
-	return c.probe(context.Background(), inCall(c, "Iprobe", source, tag, words{}), false)
+	k := call{comm: c, op: "Iprobe", kind: mpe.OpRecv, peer: source, tag: tag}
+	var st Status
+	found, err := k.probe(context.Background(), &st, false)
+	return st, found, err
 }
 
-func inCall(c *Comm, op string, source, tag int, w words) call {
-	return call{comm: c, op: op, peer: source, tag: tag, room: len(w.bytes)}
-}
-
-func (c *Comm) recv(ctx context.Context, name string, w words, source, tag int) (Status, error) {
-	k := inCall(c, name, source, tag, w)
-	if source == ProcNull {
-		return k.null(), k.check()
-	}
-	o, err := k.incoming(w)
-	if err != nil {
-		return emptyStatus, err
-	}
-	op, err := c.p.dev.Start(o)
-	if err != nil {
-		return emptyStatus, k.fail(err)
-	}
-	return k.end(op.Wait(ctx))
-}
-
-func (c *Comm) probe(ctx context.Context, k call, wait bool) (Status, bool, error) {
+func (k *call) recv(ctx context.Context, to *Status) error {
 	if k.peer == ProcNull {
-		return nullStatus, true, k.check()
+		*to = nullStatus
+		return k.check()
 	}
-	m, err := k.match()
+	*to = emptyStatus
+	var o mpe.Operation
+	if err := k.incoming(&o); err != nil {
+		return err
+	}
+	op, err := k.comm.p.dev.Start(o)
 	if err != nil {
-		return emptyStatus, false, err
+		return k.fail(err)
 	}
-	st, found, err := c.p.dev.Probe(ctx, m, wait)
-	if err != nil {
-		return emptyStatus, false, k.fail(err)
+	st, err := op.Wait(ctx)
+	op.Free()
+	return k.end(to, &st, err)
+}
+
+func (k *call) irecv() (Request, error) {
+	if k.peer == ProcNull {
+		return k.nullRequest()
 	}
-	if !found {
-		return emptyStatus, false, nil
+	var o mpe.Operation
+	if err := k.incoming(&o); err != nil {
+		return Request{}, err
 	}
-	s, err := k.status(st)
-	return s, err == nil, err
+	return k.post(&o)
+}
+
+func (k *call) probe(ctx context.Context, to *Status, wait bool) (bool, error) {
+	if k.peer == ProcNull {
+		*to = nullStatus
+		return true, k.check()
+	}
+	*to = emptyStatus
+	var m mpe.Match
+	if err := k.match(&m); err != nil {
+		return false, err
+	}
+	st, found, err := k.comm.p.dev.Probe(ctx, m, wait)
+	switch {
+	case err != nil:
+		return false, k.fail(err)
+	case !found:
+		return false, nil
+	}
+	err = k.status(to, &st)
+	return err == nil, err
 }

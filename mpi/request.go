@@ -2,131 +2,124 @@ package mpi
 
 import (
 	"context"
-	"sync"
-
-	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Request is a send or a receive that was started. One goroutine at a time may
-// wait for it or test it, while others may cancel it. A request that has ended
-// and been waited for is inactive: waiting for it again gives the empty status
-// at once, as waiting for a nil request does.
+// Request is the handle of a send or a receive that was started. It is a small
+// value: copies of it are the same request, and the zero value is none
+// (MPI_REQUEST_NULL). One goroutine at a time may wait for a request or test it,
+// while others may cancel it.
 //
-// A request that nobody waits for needs no freeing, but its buffer is in use
-// until it has ended.
+// A request that has ended and been waited for is over, and what there was of it
+// serves later ones; its handle is stale then, and never takes one of those for
+// its own. Persistent requests are inactive instead, until they are started
+// again or freed. To wait for a stale handle, for the zero value or for an
+// inactive request gives the empty status at once.
+//
+// A request that nobody waits for may be freed, or be left to the garbage
+// collector. Its buffer is in use until it has ended in any case.
 type Request struct {
-	call   call
-	repeat *repeat // of a persistent request
-
-	mu     sync.Mutex
-	state  state
-	op     mpe.Op
-	status Status
-	err    error
+	core *core
+	life uint64
 }
-
-// state is where a request stands.
-type state uint8
-
-const (
-	inactive state = iota
-	active         // op is the device's
-	ended          // status and err are what the next Wait or Test gives
-)
 
 // Wait waits for the request to end. When ctx ends first, the request is taken
 // back, its buffer is the caller's again, and the error tells who waits for
 // whom, in a *mpe.WaitError.
-func (r *Request) Wait(ctx context.Context) (Status, error) {
-	r.await(ctx)
-	return r.consume()
+func (r Request) Wait(ctx context.Context) (Status, error) {
+	c := r.core
+	if c == nil {
+		return emptyStatus, nil
+	}
+	c.mu.Lock()
+	if c.life != r.life {
+		c.mu.Unlock()
+		return emptyStatus, nil
+	}
+	op := c.op
+	if op == nil {
+		return c.take()
+	}
+	c.mu.Unlock()
+	st, err := op.Wait(ctx)
+	c.mu.Lock()
+	if c.op == nil || c.life != r.life { // it was freed meanwhile
+		c.mu.Unlock()
+		return emptyStatus, nil
+	}
+	return c.end(&st, err)
 }
 
 // Test reports whether the request has ended, and how, without waiting. A loop
 // that does nothing but test takes a processor away from what carries the
 // messages: wait instead.
-func (r *Request) Test() (Status, bool, error) {
-	if r.poll() == active {
+func (r Request) Test() (Status, bool, error) {
+	c := r.core
+	if c == nil {
+		return emptyStatus, true, nil
+	}
+	c.mu.Lock()
+	if c.life != r.life {
+		c.mu.Unlock()
+		return emptyStatus, true, nil
+	}
+	if c.op == nil {
+		st, err := c.take()
+		return st, true, err
+	}
+	st, done, err := c.op.Test()
+	if !done {
+		c.mu.Unlock()
 		return emptyStatus, false, nil
 	}
-	st, err := r.consume()
-	return st, true, err
+	s, err := c.end(&st, err)
+	return s, true, err
 }
 
 // Cancel asks for the request to be taken back. It must be waited for all the
 // same, and its status tells whether that worked: a receive that a message has
 // matched, and a send that has left, end as if nothing had been asked.
-func (r *Request) Cancel() error {
-	if r == nil {
-		return errorf(ErrRequest, "Cancel", "the request is nil")
+func (r Request) Cancel() error {
+	c, err := r.lock("Cancel")
+	if err != nil {
+		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch r.state {
-	case inactive:
-		return r.call.failf(ErrRequest, "cannot be cancelled: it is not active")
-	case active:
-		r.op.Cancel()
+	defer c.mu.Unlock()
+	switch {
+	case c.op != nil:
+		c.op.Cancel()
+	case !c.done:
+		return c.call.failf(ErrRequest, "cannot be cancelled: it is not active")
 	}
 	return nil
 }
 
-// pending gives the device's operation if the request is active.
-func (r *Request) pending() mpe.Op {
-	if r == nil {
-		return nil
+// Free gives the request up: its handle is stale from then on. One that is under
+// way ends as it would have, and frees itself then; what became of it is told to
+// nobody. Nobody may be waiting for the request.
+func (r Request) Free() error {
+	c, err := r.lock("Free")
+	if err != nil {
+		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.state != active {
-		return nil
+	p, op := c.call.comm.p, c.op
+	c.op, c.again = nil, once
+	c.over()
+	if op != nil {
+		p.freed.add(op)
 	}
-	return r.op
+	return nil
 }
 
-// await waits for an active request to end.
-func (r *Request) await(ctx context.Context) {
-	if op := r.pending(); op != nil {
-		r.end(op.Wait(ctx))
+// lock locks a request that there is.
+func (r Request) lock(call string) (*core, error) {
+	c := r.core
+	if c == nil {
+		return nil, errorf(ErrRequest, call, "there is no request: the handle is the zero value")
 	}
-}
-
-// poll looks whether an active request has ended, and gives its state.
-func (r *Request) poll() state {
-	if op := r.pending(); op != nil {
-		st, done, err := op.Test()
-		if !done {
-			return active
-		}
-		r.end(st, err)
-		return ended
+	c.mu.Lock()
+	if c.life != r.life {
+		c.mu.Unlock()
+		return nil, errorf(ErrRequest, call, "there is no request any longer: it has been waited for, or freed")
 	}
-	if r == nil {
-		return inactive
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.state
-}
-
-func (r *Request) end(st mpe.Status, err error) {
-	s, e := r.call.end(st, err)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status, r.err = s, e
-	r.state, r.op = ended, nil
-}
-
-// consume gives the outcome of a request that has ended, once.
-func (r *Request) consume() (Status, error) {
-	if r == nil {
-		return emptyStatus, nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.state != ended {
-		return emptyStatus, nil
-	}
-	r.state = inactive
-	return r.status, r.err
+	return c, nil
 }

@@ -10,106 +10,111 @@ import (
 // which may be before or after a receive has matched. When ctx ends first, the
 // send is taken back if it can be, and buf is the caller's again in any case.
 func Send[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
-	return c.send(ctx, "Send", mpe.OpSend, view(buf), dest, tag)
+	k := call{comm: c, op: "Send", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	return k.sendWait(ctx)
 }
 
 // Ssend is Send, and returns only when a receive has matched (synchronous
 // mode).
 func Ssend[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
-	return c.send(ctx, "Ssend", mpe.OpSendSync, view(buf), dest, tag)
+	k := call{comm: c, op: "Ssend", kind: mpe.OpSendSync, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	return k.sendWait(ctx)
 }
 
 // Rsend is Send for a caller who knows that the matching receive has been
 // posted (ready mode). The standard leaves open what happens if it has not;
 // here the message is sent as Send does.
 func Rsend[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
-	return c.send(ctx, "Rsend", mpe.OpSend, view(buf), dest, tag)
+	k := call{comm: c, op: "Rsend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	return k.sendWait(ctx)
 }
 
 // Bsend copies buf into the buffer that AttachBuffer provides, and returns at
 // once (buffered mode). The error is ErrBuffer if there is not enough room.
 func Bsend[T Number](c *Comm, buf []T, dest, tag int) error {
-	return c.bsend(outCall(c, "Bsend", dest, tag), view(buf))
+	k := call{comm: c, op: "Bsend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	return k.bsend()
 }
 
 // Isend starts Send and returns. buf must not be written to until the request
 // has ended.
-func Isend[T Number](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.isend("Isend", mpe.OpSend, view(buf), dest, tag)
+func Isend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
+	k := call{comm: c, op: "Isend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	return k.isend()
 }
 
 // Issend starts Ssend and returns.
-func Issend[T Number](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.isend("Issend", mpe.OpSendSync, view(buf), dest, tag)
+func Issend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
+	k := call{comm: c, op: "Issend", kind: mpe.OpSendSync, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	return k.isend()
 }
 
 // Irsend starts Rsend and returns.
-func Irsend[T Number](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.isend("Irsend", mpe.OpSend, view(buf), dest, tag)
+func Irsend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
+	k := call{comm: c, op: "Irsend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	return k.isend()
 }
 
 // Ibsend is Bsend with a request, which has ended when it returns.
-func Ibsend[T Number](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	k := outCall(c, "Ibsend", dest, tag)
-	if err := c.bsend(k, view(buf)); err != nil {
-		return nil, err
+func Ibsend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
+	k := call{comm: c, op: "Ibsend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	if err := k.bsend(); err != nil {
+		return Request{}, err
 	}
-	return &Request{call: k, state: ended, status: emptyStatus}, nil
+	return k.request(nil, true), nil
 }
 
-func outCall(c *Comm, op string, dest, tag int) call {
-	return call{comm: c, op: op, peer: dest, tag: tag, send: true}
-}
-
-func (c *Comm) send(ctx context.Context, name string, kind mpe.OpKind, w words, dest, tag int) error {
-	k := outCall(c, name, dest, tag)
-	if dest == ProcNull {
+func (k *call) sendWait(ctx context.Context) error {
+	if k.peer == ProcNull {
 		return k.check()
 	}
-	o, err := k.outgoing(kind, w)
-	if err != nil {
+	var o mpe.Operation
+	if err := k.outgoing(&o); err != nil {
 		return err
 	}
-	op, err := c.p.dev.Start(o)
+	op, err := k.comm.p.dev.Start(o)
 	if err != nil {
 		return k.fail(err)
 	}
-	_, err = k.end(op.Wait(ctx))
-	return err
+	st, err := op.Wait(ctx)
+	op.Free()
+	if err != nil {
+		return k.ended(new(Status), &st, err)
+	}
+	return nil
 }
 
-func (c *Comm) isend(name string, kind mpe.OpKind, w words, dest, tag int) (*Request, error) {
-	k := outCall(c, name, dest, tag)
-	if dest == ProcNull {
-		return nullRequest(k)
+func (k *call) isend() (Request, error) {
+	if k.peer == ProcNull {
+		return k.nullRequest()
 	}
-	o, err := k.outgoing(kind, w)
-	if err != nil {
-		return nil, err
+	var o mpe.Operation
+	if err := k.outgoing(&o); err != nil {
+		return Request{}, err
 	}
-	return k.post(o)
+	return k.post(&o)
 }
 
 // post hands an operation to the device.
-func (k call) post(o mpe.Operation) (*Request, error) {
-	op, err := k.comm.p.dev.Start(o)
+func (k *call) post(o *mpe.Operation) (Request, error) {
+	op, err := k.comm.p.dev.Start(*o)
 	if err != nil {
-		return nil, k.fail(err)
+		return Request{}, k.fail(err)
 	}
-	return &Request{call: k, state: active, op: op}, nil
+	return k.request(op, false), nil
 }
 
 // nullRequest is a request to or from ProcNull: it has ended.
-func nullRequest(k call) (*Request, error) {
+func (k *call) nullRequest() (Request, error) {
 	if err := k.check(); err != nil {
-		return nil, err
+		return Request{}, err
 	}
-	return &Request{call: k, state: ended, status: k.null()}, nil
+	return k.request(nil, true), nil
 }
 
-// null is the status of a call with ProcNull.
-func (k call) null() Status {
-	if k.send {
+// null is the status of a call that has no message to describe.
+func (k *call) null() Status {
+	if k.sends() {
 		return emptyStatus
 	}
 	return nullStatus

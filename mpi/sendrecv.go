@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -12,56 +11,81 @@ import (
 // exchanges of edges do not block each other this way. The buffers must not
 // overlap; the ranks may be the same, or ProcNull.
 func Sendrecv[S, R Number](ctx context.Context, c *Comm, sendbuf []S, dest, sendtag int, recvbuf []R, source, recvtag int) (Status, error) {
-	return c.sendrecv(ctx, "Sendrecv", view(sendbuf), dest, sendtag, view(recvbuf), source, recvtag)
+	out := call{comm: c, op: "Sendrecv", kind: mpe.OpSend, peer: dest, tag: sendtag, bytes: view(sendbuf), datatype: datatypeOf[S]()}
+	in := call{comm: c, op: "Sendrecv", kind: mpe.OpRecv, peer: source, tag: recvtag, bytes: view(recvbuf), datatype: datatypeOf[R](), any: takesAny[R]()}
+	var st Status
+	err := sendrecv(ctx, &out, &in, &st)
+	return st, err
 }
 
 // SendrecvReplace sends what is in buf and receives into it. It sends a copy.
 func SendrecvReplace[T Number](ctx context.Context, c *Comm, buf []T, dest, sendtag, source, recvtag int) (Status, error) {
-	in := view(buf)
-	out := in
-	if dest != ProcNull {
-		out.bytes = bytes.Clone(in.bytes)
-	}
-	return c.sendrecv(ctx, "SendrecvReplace", out, dest, sendtag, in, source, recvtag)
+	out := call{comm: c, op: "SendrecvReplace", kind: mpe.OpSend, peer: dest, tag: sendtag, bytes: view(buf), datatype: datatypeOf[T]()}
+	in := call{comm: c, op: "SendrecvReplace", kind: mpe.OpRecv, peer: source, tag: recvtag, bytes: view(buf), datatype: datatypeOf[T](), any: takesAny[T]()}
+	var st Status
+	err := sendrecvReplace(ctx, &out, &in, &st)
+	return st, err
 }
 
-func (c *Comm) sendrecv(ctx context.Context, name string, out words, dest, sendtag int, in words, source, recvtag int) (Status, error) {
-	ko, ki := outCall(c, name, dest, sendtag), inCall(c, name, source, recvtag, in)
-	if err := ko.check(); err != nil {
-		return emptyStatus, err
+func sendrecvReplace(ctx context.Context, out, in *call, to *Status) error {
+	if out.peer == ProcNull || out.comm == nil {
+		return sendrecv(ctx, out, in, to)
+	}
+	copies := &out.comm.p.copies
+	b, _ := copies.Get().(*[]byte)
+	if b == nil {
+		b = new([]byte)
+	}
+	*b = append((*b)[:0], out.bytes...)
+	out.bytes = *b
+	err := sendrecv(ctx, out, in, to)
+	copies.Put(b)
+	return err
+}
+
+func sendrecv(ctx context.Context, out, in *call, to *Status) error {
+	*to = emptyStatus
+	if err := out.check(); err != nil {
+		return err
 	}
 	// Both are checked before either is posted.
-	var send, recv mpe.Operation
-	var err error
-	if dest != ProcNull {
-		if send, err = ko.outgoing(mpe.OpSend, out); err != nil {
-			return emptyStatus, err
+	var o, i mpe.Operation
+	if out.peer != ProcNull {
+		if err := out.outgoing(&o); err != nil {
+			return err
 		}
 	}
-	if source == ProcNull {
-		return nullStatus, c.send(ctx, name, mpe.OpSend, out, dest, sendtag)
+	if in.peer == ProcNull {
+		*to = nullStatus
+		return out.sendWait(ctx)
 	}
-	if recv, err = ki.incoming(in); err != nil {
-		return emptyStatus, err
+	if err := in.incoming(&i); err != nil {
+		return err
 	}
-	recvOp, err := c.p.dev.Start(recv)
+	dev := out.comm.p.dev
+	recv, err := dev.Start(i)
 	if err != nil {
-		return emptyStatus, ki.fail(err)
+		return in.fail(err)
 	}
-	if dest == ProcNull {
-		return ki.end(recvOp.Wait(ctx))
+	if out.peer == ProcNull {
+		got, err := recv.Wait(ctx)
+		recv.Free()
+		return in.end(to, &got, err)
 	}
-	sendOp, err := c.p.dev.Start(send)
+	send, err := dev.Start(o)
 	if err != nil {
-		recvOp.Cancel()
+		recv.Cancel()
 		// Cancelled or, too late, received: the send's error is what counts.
-		_, _ = recvOp.Wait(ctx)
-		return emptyStatus, ko.fail(err)
+		_, _ = recv.Wait(ctx)
+		recv.Free()
+		return out.fail(err)
 	}
-	st, recvErr := ki.end(recvOp.Wait(ctx))
-	_, sendErr := ko.end(sendOp.Wait(ctx))
-	if recvErr != nil {
-		return st, recvErr
+	got, recvErr := recv.Wait(ctx)
+	recv.Free()
+	sent, sendErr := send.Wait(ctx)
+	send.Free()
+	if recvErr = in.end(to, &got, recvErr); recvErr != nil || sendErr == nil {
+		return recvErr
 	}
-	return st, sendErr
+	return out.ended(new(Status), &sent, sendErr)
 }

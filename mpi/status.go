@@ -59,7 +59,7 @@ func Count[T Number](s Status) int {
 }
 
 // bytesOf turns the device's idea of a message's size into ours.
-func bytesOf(s mpe.Status) int64 {
+func bytesOf(s *mpe.Status) int64 {
 	if s.Bytes < 0 {
 		return Undefined
 	}

@@ -2,184 +2,181 @@ package mpi
 
 import (
 	"context"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 // Waitall waits for all of the requests to end, and puts their statuses into
 // statuses unless that is nil. If some failed, the error is ErrInStatus, and
 // errors.Is and errors.As find theirs in it. When ctx ends first, all that have
 // not ended are taken back.
-func Waitall(ctx context.Context, requests []*Request, statuses []Status) error {
-	if err := checkRoom("Waitall", requests, statuses); err != nil {
+func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
+	const op = "Waitall"
+	if err := checkRoom(op, requests, statuses); err != nil {
 		return err
 	}
-	for _, r := range requests {
-		r.await(ctx)
-	}
-	return consumeAll("Waitall", requests, statuses)
-}
-
-// Testall is Waitall if all of the requests have ended. Otherwise it reports
-// false, and they stay as they are.
-func Testall(requests []*Request, statuses []Status) (bool, error) {
-	if err := checkRoom("Testall", requests, statuses); err != nil {
-		return false, err
-	}
-	for _, r := range requests {
-		if r.poll() == active {
-			return false, nil
-		}
-	}
-	return true, consumeAll("Testall", requests, statuses)
-}
-
-// Waitany waits for one of the requests to end, and gives its index, status and
-// error. If none is active, the index is Undefined. When ctx ends first, all of
-// them are taken back, as by Wait: this call gives the error of one, and later
-// ones give those of the others.
-func Waitany(ctx context.Context, requests []*Request) (int, Status, error) {
-	awaitAny(ctx, requests)
-	i := firstEnded(requests)
-	if i == Undefined {
-		return i, emptyStatus, nil
-	}
-	st, err := requests[i].consume()
-	return i, st, err
-}
-
-// Testany is Waitany if one of the requests has ended or none is active, and
-// reports false otherwise.
-func Testany(requests []*Request) (int, Status, bool, error) {
-	ended, active := pollAll(requests)
-	if ended == 0 {
-		return Undefined, emptyStatus, active == 0, nil
-	}
-	i := firstEnded(requests)
-	st, err := requests[i].consume()
-	return i, st, true, err
-}
-
-// Waitsome waits for at least one of the requests to end, and gives the indices
-// of all that have; statuses[k] is the status of request indices[k], unless
-// statuses is nil. If none is active, it returns nil. If some failed, the error
-// is ErrInStatus. When ctx ends first, all of them are taken back.
-func Waitsome(ctx context.Context, requests []*Request, statuses []Status) ([]int, error) {
-	if err := checkRoom("Waitsome", requests, statuses); err != nil {
-		return nil, err
-	}
-	awaitAny(ctx, requests)
-	return consumeEnded("Waitsome", requests, statuses)
-}
-
-// Testsome is Waitsome without waiting: it returns nil if none has ended.
-func Testsome(requests []*Request, statuses []Status) ([]int, error) {
-	if err := checkRoom("Testsome", requests, statuses); err != nil {
-		return nil, err
-	}
-	pollAll(requests)
-	return consumeEnded("Testsome", requests, statuses)
-}
-
-func checkRoom(op string, requests []*Request, statuses []Status) error {
-	if statuses != nil && len(statuses) < len(requests) {
-		return errorf(ErrArg, op, "there are %d statuses for %d requests: give as many, or nil", len(statuses), len(requests))
-	}
-	return nil
-}
-
-// pollAll looks at every request, and counts those that have ended and those
-// that are active.
-func pollAll(requests []*Request) (done, pending int) {
-	for _, r := range requests {
-		switch r.poll() {
-		case ended:
-			done++
-		case active:
-			pending++
-		}
-	}
-	return done, pending
-}
-
-// awaitAny waits until one of the requests has ended or none is active.
-func awaitAny(ctx context.Context, requests []*Request) {
-	done, pending := pollAll(requests)
-	if done > 0 || pending == 0 {
-		return
-	}
-	if pending == 1 {
-		for _, r := range requests {
-			r.await(ctx)
-		}
-		return
-	}
-	notify := make(chan struct{}, 1)
-	setNotify(requests, notify)
-	defer setNotify(requests, nil)
-	for done == 0 {
-		select {
-		case <-notify:
-			done, _ = pollAll(requests)
-		case <-ctx.Done():
-			setNotify(requests, nil)
-			for _, r := range requests {
-				r.await(ctx)
-			}
-			return
-		}
-	}
-}
-
-func setNotify(requests []*Request, c chan<- struct{}) {
-	for _, r := range requests {
-		if op := r.pending(); op != nil {
-			op.Notify(c)
-		}
-	}
-}
-
-func firstEnded(requests []*Request) int {
-	for i, r := range requests {
-		if r.hasEnded() {
-			return i
-		}
-	}
-	return Undefined
-}
-
-// hasEnded tells whether there is an outcome to consume.
-func (r *Request) hasEnded() bool {
-	if r == nil {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.state == ended
-}
-
-func consumeAll(op string, requests []*Request, statuses []Status) error {
 	failed := requestsError{total: len(requests)}
 	for i, r := range requests {
-		st, err := r.consume()
-		st.Err = err
+		st, err := r.Wait(ctx)
 		failed.add(i, err)
 		if statuses != nil {
+			st.Err = err
 			statuses[i] = st
 		}
 	}
 	return failed.result(op)
 }
 
-func consumeEnded(op string, requests []*Request, statuses []Status) ([]int, error) {
-	failed := requestsError{total: len(requests)}
-	var indices []int
-	for i, r := range requests {
-		if !r.hasEnded() {
-			continue
+// Testall is Waitall if all of the requests have ended. Otherwise it reports
+// false, and they stay as they are.
+func Testall(requests []Request, statuses []Status) (bool, error) {
+	const op = "Testall"
+	if err := checkRoom(op, requests, statuses); err != nil {
+		return false, err
+	}
+	for _, r := range requests {
+		if r.look() == active {
+			return false, nil
 		}
-		st, err := r.consume()
-		st.Err = err
+	}
+	failed := requestsError{total: len(requests)}
+	for i, r := range requests {
+		st, _, err := r.Test()
 		failed.add(i, err)
 		if statuses != nil {
+			st.Err = err
+			statuses[i] = st
+		}
+	}
+	return true, failed.result(op)
+}
+
+// Waitany waits for one of the requests to end, and gives its index, status and
+// error. If none is active, the index is Undefined. When ctx ends first, all of
+// them are taken back, as by Wait: this call gives the error of one, and later
+// ones give those of the others.
+func Waitany(ctx context.Context, requests []Request) (int, Status, error) {
+	i := awaitAny(ctx, requests)
+	if i == Undefined {
+		return i, emptyStatus, nil
+	}
+	st, err := requests[i].Wait(ctx) // at once
+	return i, st, err
+}
+
+// Testany is Waitany if one of the requests has ended or none is active, and
+// reports false otherwise.
+func Testany(requests []Request) (int, Status, bool, error) {
+	i, active := firstEnded(requests)
+	if i == Undefined {
+		return i, emptyStatus, active == 0, nil
+	}
+	st, done, err := requests[i].Test()
+	return i, st, done, err
+}
+
+// Waitsome waits for at least one of the requests to end, and gives the indices
+// of all that have; statuses[k] is the status of the k-th of them, unless
+// statuses is nil. The indices are in the memory of indices, if that has room
+// for them; it may be nil. If no request is active, there are none. If some
+// failed, the error is ErrInStatus. When ctx ends first, all of them are taken
+// back.
+func Waitsome(ctx context.Context, requests []Request, indices []int, statuses []Status) ([]int, error) {
+	const op = "Waitsome"
+	if err := checkRoom(op, requests, statuses); err != nil {
+		return nil, err
+	}
+	awaitAny(ctx, requests)
+	return takeEnded(op, requests, indices[:0], statuses)
+}
+
+// Testsome is Waitsome without waiting: there are no indices if none has ended.
+func Testsome(requests []Request, indices []int, statuses []Status) ([]int, error) {
+	const op = "Testsome"
+	if err := checkRoom(op, requests, statuses); err != nil {
+		return nil, err
+	}
+	return takeEnded(op, requests, indices[:0], statuses)
+}
+
+func checkRoom(op string, requests []Request, statuses []Status) error {
+	if statuses != nil && len(statuses) < len(requests) {
+		return errorf(ErrArg, op, "there are %d statuses for %d requests: give as many, or nil", len(statuses), len(requests))
+	}
+	return nil
+}
+
+// firstEnded gives the index of the first request that has ended, or Undefined
+// and how many are active.
+func firstEnded(requests []Request) (index, pending int) {
+	for i, r := range requests {
+		switch r.look() {
+		case ended:
+			return i, pending
+		case active:
+			pending++
+		}
+	}
+	return Undefined, pending
+}
+
+// wakers are the channels of goroutines that wait for one of many. A value may
+// be in them that nobody waits for any longer: who waits looks again.
+var wakers = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
+
+// awaitAny waits until one of the requests has ended, and gives its index, or
+// Undefined if none is active.
+func awaitAny(ctx context.Context, requests []Request) int {
+	i, pending := firstEnded(requests)
+	if i != Undefined || pending == 0 {
+		return i
+	}
+	wake := wakers.Get().(chan struct{})
+	defer wakers.Put(wake)
+	dev := notifyAll(requests, wake)
+	defer notifyAll(requests, nil)
+	for i == Undefined && pending > 0 && dev != nil {
+		// Requests of other devices go on, and wake us all the same.
+		if dev.Await(ctx, wake) != nil {
+			withdraw(ctx, requests)
+		}
+		i, pending = firstEnded(requests)
+	}
+	return i
+}
+
+// notifyAll sets who is told when a request ends, and gives the device of one
+// that is active.
+func notifyAll(requests []Request, n chan<- struct{}) (dev mpe.Device) {
+	for _, r := range requests {
+		if d := r.notify(n); dev == nil {
+			dev = d
+		}
+	}
+	return dev
+}
+
+// withdraw takes all requests back because ctx has ended. Their outcomes stay.
+func withdraw(ctx context.Context, requests []Request) {
+	for _, r := range requests {
+		if op := r.operation(); op != nil {
+			_, _ = op.Wait(ctx) // Test gives the same then
+		}
+	}
+}
+
+// takeEnded gives the outcomes of all requests that have ended.
+func takeEnded(op string, requests []Request, indices []int, statuses []Status) ([]int, error) {
+	failed := requestsError{total: len(requests)}
+	for i, r := range requests {
+		if r.look() != ended {
+			continue
+		}
+		st, _, err := r.Test()
+		failed.add(i, err)
+		if statuses != nil {
+			st.Err = err
 			statuses[len(indices)] = st
 		}
 		indices = append(indices, i)

@@ -3,6 +3,7 @@ package standin
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
@@ -32,13 +33,21 @@ func (c calls) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) 
 }
 
 // Start implements mpe.Device.
-func (c calls) Start(o mpe.Operation) (mpe.Op, error) {
-	op, err := c.owned.Start(o)
+func (c calls) Start(what mpe.Operation) (mpe.Op, error) {
+	op, err := c.owned.Start(what)
 	if err != nil {
 		return nil, err
 	}
-	return &countedOp{Op: op, c: c.c}, nil
+	o, _ := countedOps.Get().(*countedOp)
+	if o == nil {
+		o = new(countedOp)
+	}
+	*o = countedOp{Op: op, c: c.c}
+	return o, nil
 }
+
+// countedOps are *countedOp that have been freed.
+var countedOps sync.Pool
 
 // errNotOurs is the answer to a kernel that ends the rank it runs on.
 var errNotOurs = errors.New("the rank is not the kernel's to close")
@@ -67,6 +76,13 @@ func (o *countedOp) Test() (mpe.Status, bool, error) {
 		o.count(st, err)
 	}
 	return st, ended, err
+}
+
+// Free implements mpe.Op.
+func (o *countedOp) Free() {
+	o.Op.Free()
+	*o = countedOp{}
+	countedOps.Put(o)
 }
 
 func (o *countedOp) count(st mpe.Status, err error) {

@@ -21,7 +21,7 @@ func (r *rank) apart(a, b *mpi.Comm) {
 	equal(r, "source", st.Source, left)
 	got(mpi.Recv(r.ctx, a, v, mpi.AnySource, mpi.AnyTag))(r)
 	equal(r, "number", v[0], 1)
-	r.must(mpi.Waitall(r.ctx, []*mpi.Request{sendA, sendB}, nil))
+	r.must(mpi.Waitall(r.ctx, []mpi.Request{sendA, sendB}, nil))
 }
 
 func dup(r *rank) {
@@ -173,7 +173,7 @@ func creates(r *rank) {
 // of its own arrive.
 func (r *rank) talkInAll(comms []*mpi.Comm) {
 	r.t.Helper()
-	var requests []*mpi.Request
+	var requests []mpi.Request
 	for i, c := range comms {
 		for to := range c.Size() {
 			requests = append(requests, got(mpi.Isend(c, []int32{int32(i)}, to, 0))(r))

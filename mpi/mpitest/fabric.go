@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -25,6 +26,8 @@ type Fabric struct {
 	opts  Options
 	mu    sync.Mutex
 	ranks []*device
+	// kept counts operations that have been started and not freed.
+	kept atomic.Int64
 }
 
 // device is one rank.
@@ -62,13 +65,17 @@ func New(n int, opts Options) []mpe.Device {
 	return devices
 }
 
-// World is New as the suite wants it: it closes what is left open.
+// World is New as the suite wants it: it closes what is left open, and wants
+// every operation of a test that has passed to have been freed.
 func World(opts Options) func(t *testing.T, n int) []mpe.Device {
 	return func(t *testing.T, n int) []mpe.Device {
 		devices := New(n, opts)
 		t.Cleanup(func() {
 			for _, d := range devices {
 				_ = d.Close(context.Background()) // closed by the test already
+			}
+			if kept := devices[0].(*device).f.kept.Load(); kept != 0 && !t.Failed() {
+				t.Errorf("%d operations were not freed", kept)
 			}
 		})
 		return devices
@@ -105,6 +112,7 @@ func (d *device) Start(o mpe.Operation) (mpe.Op, error) {
 	if err := d.check(o); err != nil {
 		return nil, err
 	}
+	f.kept.Add(1)
 	x := &op{dev: d, o: o, done: make(chan struct{})}
 	if o.Kind == mpe.OpRecv {
 		d.receive(x)

@@ -41,7 +41,7 @@ func finalize(t *testing.T, world WorldFunc) {
 	if err := comms[1].Finalize(ctx); err != nil {
 		t.Error(err)
 	}
-	for _, q := range []*mpi.Request{q, late} {
+	for _, q := range []mpi.Request{q, late} {
 		if _, err := q.Wait(ctx); err != nil {
 			t.Error(err)
 		}

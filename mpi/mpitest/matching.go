@@ -20,7 +20,7 @@ func order(r *rank) {
 		}
 		return
 	}
-	var requests []*mpi.Request
+	var requests []mpi.Request
 	for i := range n {
 		start := mpi.Isend[int32]
 		if i%7 == 3 {
@@ -40,7 +40,7 @@ func tags(r *rank) {
 		sent = append(sent, random.IntN(kinds))
 	}
 	if r.Rank() == 0 {
-		var requests []*mpi.Request
+		var requests []mpi.Request
 		for i, tag := range sent {
 			requests = append(requests, got(mpi.Isend(r.Comm, pattern(sizes[i%4], i), 1, tag*mpi.TagUB/kinds))(r))
 		}
@@ -112,7 +112,7 @@ func postedOrder(r *rank) {
 		{0, 6, 1}, {mpi.AnySource, mpi.AnyTag, 0}, {mpi.AnySource, 5, 2}, {0, mpi.AnyTag, 3},
 	}
 	bufs := make([][1]int32, len(asked))
-	var requests []*mpi.Request
+	var requests []mpi.Request
 	for i, a := range asked {
 		requests = append(requests, got(mpi.Irecv(r.Comm, bufs[i][:], a.source, a.tag))(r))
 	}
@@ -196,7 +196,7 @@ func procNull(r *rank) {
 	equal(r, "Iprobe", found, true)
 	equal(r, "Iprobe's status", st, null)
 	equal(r, "Sendrecv's status", got(mpi.Sendrecv(r.ctx, c, b, mpi.ProcNull, 1, b, mpi.ProcNull, 1))(r), null)
-	for _, start := range []func(*mpi.Comm, []int32, int, int) (*mpi.Request, error){
+	for _, start := range []func(*mpi.Comm, []int32, int, int) (mpi.Request, error){
 		mpi.Isend[int32], mpi.Issend[int32], mpi.Irsend[int32], mpi.Ibsend[int32], mpi.Irecv[int32],
 	} {
 		got(got(start(c, b, mpi.ProcNull, 1))(r).Wait(r.ctx))(r)

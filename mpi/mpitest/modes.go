@@ -24,7 +24,7 @@ func modes(r *rank) {
 		func(b []int32, tag int) error { return mpi.Rsend(r.ctx, r.Comm, b, 1, tag) },
 		func(b []int32, tag int) error { return mpi.Bsend(r.Comm, b, 1, tag) },
 	}
-	starting := []func(c *mpi.Comm, b []int32, dest, tag int) (*mpi.Request, error){
+	starting := []func(c *mpi.Comm, b []int32, dest, tag int) (mpi.Request, error){
 		mpi.Isend[int32], mpi.Issend[int32], mpi.Irsend[int32], mpi.Ibsend[int32],
 	}
 	for _, start := range starting {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -17,6 +18,28 @@ type op struct {
 	done   chan struct{}
 	status mpe.Status
 	err    error
+	freed  atomic.Bool
+}
+
+// use wants the operation not to have been freed. It panics if it has been:
+// whoever did it may be any goroutine, and goes on with another's operation if
+// the device is a real one.
+func (x *op) use(call string) {
+	if x.freed.Load() {
+		panic(fmt.Sprintf("mpitest: %s of an operation after its Free", call))
+	}
+}
+
+// Free marks the operation. What is used afterwards, or was not freed when the
+// test ends, is a mistake of the library's.
+func (x *op) Free() {
+	if !x.ended() {
+		panic("mpitest: Free of an operation that has not ended")
+	}
+	if x.freed.Swap(true) {
+		panic("mpitest: the second Free of an operation")
+	}
+	x.dev.f.kept.Add(-1)
 }
 
 // take gives the message to a receive that matches it, and ends both sides.
@@ -52,6 +75,7 @@ func (x *op) ended() bool {
 }
 
 func (x *op) Wait(ctx context.Context) (mpe.Status, error) {
+	x.use("Wait")
 	select {
 	case <-x.done:
 		return x.status, x.err
@@ -67,13 +91,17 @@ func (x *op) Wait(ctx context.Context) (mpe.Status, error) {
 }
 
 func (x *op) Test() (mpe.Status, bool, error) {
+	x.use("Test")
 	if !x.ended() {
 		return mpe.Status{}, false, nil
 	}
 	return x.status, true, x.err
 }
 
-func (x *op) Cancel() { x.withdraw(mpe.ErrCancelled) }
+func (x *op) Cancel() {
+	x.use("Cancel")
+	x.withdraw(mpe.ErrCancelled)
+}
 
 // withdraw ends the operation with err, if it has not ended.
 func (x *op) withdraw(err error) {
@@ -93,6 +121,7 @@ func (x *op) withdraw(err error) {
 }
 
 func (x *op) Notify(c chan<- struct{}) {
+	x.use("Notify")
 	x.dev.f.mu.Lock()
 	defer x.dev.f.mu.Unlock()
 	x.notify = c
@@ -121,5 +150,3 @@ func (e *waitError) Error() string {
 }
 
 func (e *waitError) Unwrap() []error { return []error{e.WaitError, e.cause} }
-
-func (x *op) Free() {}

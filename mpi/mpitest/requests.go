@@ -12,11 +12,11 @@ import (
 // persistent requests of all modes, started again and again.
 func persistent(r *rank) {
 	const rounds, n = 20, 500
-	inits := []func(*mpi.Comm, []int32, int, int) (*mpi.Request, error){
+	inits := []func(*mpi.Comm, []int32, int, int) (mpi.Request, error){
 		mpi.SendInit[int32], mpi.SsendInit[int32], mpi.RsendInit[int32], mpi.BsendInit[int32],
 	}
 	var bufs [][]int32
-	var requests []*mpi.Request
+	var requests []mpi.Request
 	for i, init := range inits {
 		b := make([]int32, n)
 		bufs = append(bufs, b)
@@ -55,8 +55,8 @@ func persistent(r *rank) {
 	r.must(q.Cancel())
 	got(q.Wait(r.ctx))(r)
 	r.class(q.Start(), mpi.ErrRequest)
-	r.class((*mpi.Request)(nil).Start(), mpi.ErrRequest)
-	r.class((*mpi.Request)(nil).Cancel(), mpi.ErrRequest)
+	r.class(mpi.Request{}.Start(), mpi.ErrRequest)
+	r.class(mpi.Request{}.Cancel(), mpi.ErrRequest)
 }
 
 // yield lets other goroutines run between two tests of requests, and reports
@@ -70,7 +70,7 @@ const many = 200
 
 // manyRecvs posts many receives, one per tag, of messages that rank 0 sends in
 // another order.
-func (r *rank) manyRecvs() ([]*mpi.Request, [][]int32) {
+func (r *rank) manyRecvs() ([]mpi.Request, [][]int32) {
 	if r.Rank() == 0 {
 		random := rand.New(rand.NewPCG(3, 4))
 		for _, i := range random.Perm(many) {
@@ -78,7 +78,7 @@ func (r *rank) manyRecvs() ([]*mpi.Request, [][]int32) {
 		}
 		return nil, nil
 	}
-	requests, bufs := make([]*mpi.Request, many), make([][]int32, many)
+	requests, bufs := make([]mpi.Request, many), make([][]int32, many)
 	for i := range requests {
 		bufs[i] = make([]int32, sizes[i%4])
 		requests[i] = got(mpi.Irecv(r.Comm, bufs[i], 0, i))(r)
@@ -87,9 +87,9 @@ func (r *rank) manyRecvs() ([]*mpi.Request, [][]int32) {
 }
 
 func waitany(r *rank) {
-	for _, call := range []func([]*mpi.Request) (int, mpi.Status, error){
-		func(q []*mpi.Request) (int, mpi.Status, error) { return mpi.Waitany(r.ctx, q) },
-		func(q []*mpi.Request) (int, mpi.Status, error) {
+	for _, call := range []func([]mpi.Request) (int, mpi.Status, error){
+		func(q []mpi.Request) (int, mpi.Status, error) { return mpi.Waitany(r.ctx, q) },
+		func(q []mpi.Request) (int, mpi.Status, error) {
 			for r.yield() {
 				if i, st, done, err := mpi.Testany(q); done {
 					return i, st, err
@@ -114,11 +114,12 @@ func waitany(r *rank) {
 }
 
 func waitsome(r *rank) {
-	for _, call := range []func([]*mpi.Request, []mpi.Status) ([]int, error){
-		func(q []*mpi.Request, s []mpi.Status) ([]int, error) { return mpi.Waitsome(r.ctx, q, s) },
-		func(q []*mpi.Request, s []mpi.Status) ([]int, error) {
+	indices := make([]int, 0, many/2) // not enough for all
+	for _, call := range []func([]mpi.Request, []mpi.Status) ([]int, error){
+		func(q []mpi.Request, s []mpi.Status) ([]int, error) { return mpi.Waitsome(r.ctx, q, indices, s) },
+		func(q []mpi.Request, s []mpi.Status) ([]int, error) {
 			for r.yield() {
-				if done, err := mpi.Testsome(q, s); len(done) > 0 || err != nil {
+				if done, err := mpi.Testsome(q, indices, s); len(done) > 0 || err != nil {
 					return done, err
 				}
 			}
@@ -165,7 +166,7 @@ func waitall(r *rank) {
 		}
 		return
 	}
-	var short []*mpi.Request
+	var short []mpi.Request
 	for i := range n {
 		short = append(short, got(mpi.Irecv(r.Comm, make([]int32, 1), 0, i))(r))
 	}
@@ -187,8 +188,8 @@ func waitall(r *rank) {
 // waitDeadline: a wait for many that its context ends takes all of them back.
 func waitDeadline(r *rank) {
 	other := 1 - r.Rank()
-	post := func(n int) []*mpi.Request {
-		var requests []*mpi.Request
+	post := func(n int) []mpi.Request {
+		var requests []mpi.Request
 		for i := range n {
 			requests = append(requests, got(mpi.Irecv(r.Comm, []int32{0}, other, i))(r))
 		}
@@ -204,7 +205,7 @@ func waitDeadline(r *rank) {
 		}
 		r.wantDeadline(err)
 	}
-	last := []*mpi.Request{nil, post(1)[0], requests[0]} // one is active
+	last := []mpi.Request{{}, post(1)[0], requests[0]} // one is active
 	i, _, err := mpi.Waitany(ctx, last)
 	equal(r, "index", i, 1)
 	r.wantDeadline(err)
@@ -213,7 +214,7 @@ func waitDeadline(r *rank) {
 	equal(r, "index", i, mpi.Undefined)
 
 	statuses := make([]mpi.Status, len(requests))
-	done, err := mpi.Waitsome(ctx, post(5), statuses)
+	done, err := mpi.Waitsome(ctx, post(5), nil, statuses)
 	equal(r, "requests that ended", len(done), len(statuses))
 	equal(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
 	for _, st := range statuses {
@@ -237,7 +238,7 @@ func inactive(r *rank) {
 	q := got(mpi.Isend(r.Comm, []int32{1}, mpi.ProcNull, 0))(r)
 	got(q.Wait(r.ctx))(r)
 	persistent := got(mpi.RecvInit(r.Comm, []int32{0}, 0, 0))(r)
-	requests := []*mpi.Request{nil, q, persistent}
+	requests := []mpi.Request{{}, q, persistent}
 	statuses := make([]mpi.Status, 3)
 	for _, q := range requests {
 		equal(r, "status", got(q.Wait(r.ctx))(r), empty)
@@ -260,6 +261,6 @@ func inactive(r *rank) {
 	all, err := mpi.Testall(requests, nil)
 	r.must(err)
 	equal(r, "all", all, true)
-	equal(r, "ended", len(got(mpi.Waitsome(r.ctx, requests, nil))(r)), 0)
-	equal(r, "ended", len(got(mpi.Testsome(requests, nil))(r)), 0)
+	equal(r, "ended", len(got(mpi.Waitsome(r.ctx, requests, nil, nil))(r)), 0)
+	equal(r, "ended", len(got(mpi.Testsome(requests, nil, nil))(r)), 0)
 }

@@ -1,0 +1,123 @@
+package attach
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/poller"
+)
+
+// link is a program's connection, on a descriptor that Go's network poller does
+// not know: that one wakes a thread for all that arrives, also while somebody
+// looks for it.
+type link struct {
+	fd int
+	// The descriptor's number may be another's after close. So reads are over
+	// by then, out is held during writes, and end during what may come late.
+	closed   atomic.Bool
+	out, end sync.Mutex
+}
+
+// newLink makes a link of a connection, and closes conn.
+func newLink(conn *net.UnixConn) (*link, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	l := &link{}
+	if ctl := raw.Control(func(fd uintptr) {
+		l.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+	}); ctl != nil {
+		return nil, ctl
+	}
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return l, conn.Close()
+}
+
+// Read reads what is there; errNothing if that is nothing.
+func (l *link) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(l.fd, b)
+		switch {
+		case n > 0:
+			return n, nil
+		case err == nil:
+			return 0, io.EOF
+		case err == unix.EAGAIN:
+			return 0, errNothing
+		case err != unix.EINTR:
+			return 0, os.NewSyscallError("read", err)
+		}
+	}
+}
+
+// try writes what there is room for.
+func (l *link) try(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
+	l.out.Lock()
+	defer l.out.Unlock()
+	if l.closed.Load() {
+		return 0
+	}
+	n, _ := unix.Write(l.fd, b) // an error is found again by who waits
+	return max(n, 0)
+}
+
+// Write writes all of b, and waits for room.
+func (l *link) Write(b []byte) (int, error) {
+	l.out.Lock()
+	defer l.out.Unlock()
+	for done := 0; ; {
+		if l.closed.Load() {
+			return done, net.ErrClosed
+		}
+		n, err := unix.Write(l.fd, b[done:])
+		done += max(n, 0)
+		switch {
+		case done == len(b):
+			return done, nil
+		case err == unix.EAGAIN:
+			_, err = unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLOUT}}, -1)
+		}
+		if err != nil && err != unix.EINTR {
+			return done, os.NewSyscallError("write", err)
+		}
+	}
+}
+
+// hangUp ends both directions, and wakes whoever waits.
+func (l *link) hangUp() { l.shutDown(unix.SHUT_RDWR) }
+
+// stopReading lets reads end with what has come.
+func (l *link) stopReading() { l.shutDown(unix.SHUT_RD) }
+
+func (l *link) shutDown(how int) {
+	l.end.Lock()
+	defer l.end.Unlock()
+	if !l.closed.Load() {
+		_ = unix.Shutdown(l.fd, how) // of a peer that has gone there is nothing to shut down
+	}
+}
+
+// close closes it when nobody reads any longer.
+func (l *link) close() {
+	l.hangUp()
+	l.end.Lock()
+	l.closed.Store(true)
+	l.end.Unlock()
+	l.out.Lock()
+	defer l.out.Unlock()
+	unix.Close(l.fd)
+}
+
+// watch has the process's poller call h when there is something to read.
+func (l *link) watch(h poller.Handler) (*poller.Watch, error) { return poller.Add(l.fd, h) }

@@ -1,0 +1,150 @@
+package mpi
+
+import (
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// TestAllocations: no call allocates once the memory of those before it can be
+// used again.
+func TestAllocations(t *testing.T) {
+	d := &nullDevice{size: 2, status: mpe.Status{Peer: 1}}
+	c := newComm(t, d)
+	ctx := t.Context()
+	b := make([]float32, 16)
+	if err := c.AttachBuffer(1 << 10); err != nil {
+		t.Fatal(err)
+	}
+	persistent, err := SendInit(c, b, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 4
+	requests, statuses, indices := make([]Request, n), make([]Status, n), make([]int, 0, n)
+	// many starts n requests.
+	many := func() error {
+		for i := range requests {
+			start := Irecv[float32]
+			if i%2 == 1 {
+				start = Isend[float32]
+			}
+			r, err := start(c, b, 1, 3)
+			if err != nil {
+				return err
+			}
+			requests[i] = r
+		}
+		return nil
+	}
+	for name, f := range map[string]func() error{
+		"Send":            func() error { return Send(ctx, c, b, 1, 3) },
+		"Ssend":           func() error { return Ssend(ctx, c, b, 1, 3) },
+		"Bsend":           func() error { return Bsend(c, b, 1, 3) },
+		"Recv":            func() error { _, err := Recv(ctx, c, b, 1, 3); return err },
+		"Probe":           func() error { _, err := Probe(ctx, c, 1, 3); return err },
+		"Iprobe":          func() error { _, _, err := Iprobe(c, AnySource, AnyTag); return err },
+		"Sendrecv":        func() error { _, err := Sendrecv(ctx, c, b, 1, 3, b, 1, 3); return err },
+		"SendrecvReplace": func() error { _, err := SendrecvReplace(ctx, c, b, 1, 3, 1, 3); return err },
+		"Start": func() error {
+			if err := persistent.Start(); err != nil {
+				return err
+			}
+			_, err := persistent.Wait(ctx)
+			return err
+		},
+		"Ibsend": func() error {
+			r, err := Ibsend(c, b, 1, 3)
+			if err != nil {
+				return err
+			}
+			_, err = r.Wait(ctx)
+			return err
+		},
+		"Test": func() error {
+			r, err := Isend(c, b, 1, 3)
+			if err != nil {
+				return err
+			}
+			_, _, err = r.Test()
+			return err
+		},
+		"Free": func() error {
+			r, err := Isend(c, b, 1, 3)
+			if err != nil {
+				return err
+			}
+			return r.Free()
+		},
+		"Waitall": func() error {
+			if err := many(); err != nil {
+				return err
+			}
+			return Waitall(ctx, requests, statuses)
+		},
+		"Waitany": func() error {
+			if err := many(); err != nil {
+				return err
+			}
+			for i := range requests {
+				d.later = n - i // so that it has to wait
+				if _, _, err := Waitany(ctx, requests); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"Waitsome": func() error {
+			if err := many(); err != nil {
+				return err
+			}
+			d.later = n
+			_, err := Waitsome(ctx, requests, indices, statuses)
+			return err
+		},
+	} {
+		if got := testing.AllocsPerRun(100, func() {
+			if err := f(); err != nil {
+				t.Fatal(err)
+			}
+		}); got != 0 && !raceEnabled {
+			t.Errorf("%s allocates %v times", name, got)
+		}
+	}
+}
+
+// BenchmarkCalls: what the library adds to what a device costs that ends all
+// operations at once.
+func BenchmarkCalls(b *testing.B) {
+	c := newComm(b, &nullDevice{size: 2, status: mpe.Status{Peer: 1}})
+	ctx := b.Context()
+	buf := make([]float32, 16)
+	var requests [2]Request
+	for _, call := range []struct {
+		name string
+		f    func() error
+	}{
+		{"Send", func() error { return Send(ctx, c, buf, 1, 3) }},
+		{"Recv", func() error { _, err := Recv(ctx, c, buf, 1, 3); return err }},
+		{"Sendrecv", func() error { _, err := Sendrecv(ctx, c, buf, 1, 3, buf, 1, 3); return err }},
+		{"Probe", func() error { _, err := Probe(ctx, c, 1, 3); return err }},
+		{"Isend, Irecv and Waitall", func() (err error) {
+			if requests[0], err = Isend(c, buf, 1, 3); err != nil {
+				return err
+			}
+			if requests[1], err = Irecv(c, buf, 1, 3); err != nil {
+				return err
+			}
+			return Waitall(ctx, requests[:], nil)
+		}},
+	} {
+		b.Run(call.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := call.f(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package mpi
+
+import (
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// core is what there is of a request. It serves one after another.
+type core struct {
+	mu sync.Mutex
+	// life counts the requests that it has been: a handle of another life is
+	// stale.
+	life uint64
+	call call
+	// op is the device's, of an active request; it is freed under the lock, so
+	// that no cancel comes too late. It keeps the outcome until then.
+	op mpe.Op
+	// done: a request without an operation, such as one with ProcNull, has
+	// ended and not been waited for.
+	done  bool
+	again persistence
+}
+
+// request is a new request: op, or one that has ended without an operation.
+func (k *call) request(op mpe.Op, done bool) Request {
+	c, _ := k.comm.p.cores.Get().(*core)
+	if c == nil {
+		c = new(core)
+	}
+	// Stale handles look at its life only.
+	c.call, c.op, c.done, c.again = *k, op, done, once
+	return Request{c, c.life}
+}
+
+// end gives the outcome of the operation, and unlocks.
+func (c *core) end(st *mpe.Status, err error) (Status, error) {
+	var s Status
+	err = c.call.end(&s, st, err)
+	c.op.Free()
+	c.op = nil
+	c.over()
+	return s, err
+}
+
+// take gives the outcome of a request without an operation, and unlocks.
+func (c *core) take() (Status, error) {
+	if !c.done {
+		c.mu.Unlock()
+		return emptyStatus, nil
+	}
+	s := c.call.null()
+	c.over()
+	return s, nil
+}
+
+// over makes a request inactive, or its handles stale, and unlocks.
+func (c *core) over() {
+	c.done = false
+	if c.again != once {
+		c.mu.Unlock()
+		return
+	}
+	c.life++
+	c.call.bytes = nil
+	p := c.call.comm.p
+	c.mu.Unlock()
+	p.cores.Put(c)
+}
+
+// state is where a request stands.
+type state uint8
+
+const (
+	inactive state = iota
+	active
+	ended // the next Wait or Test gives the outcome
+)
+
+// look tells where the request stands, and leaves it there.
+func (r Request) look() state {
+	c := r.core
+	if c == nil {
+		return inactive
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.life != r.life:
+		return inactive
+	case c.op == nil && c.done:
+		return ended
+	case c.op == nil:
+		return inactive
+	}
+	if _, done, _ := c.op.Test(); done {
+		return ended
+	}
+	return active
+}
+
+// operation gives the device's operation of an active request, or nil.
+func (r Request) operation() mpe.Op {
+	c := r.core
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life != r.life {
+		return nil
+	}
+	return c.op
+}
+
+// notify sets who is told when the request ends, and gives its device if it is
+// active.
+func (r Request) notify(n chan<- struct{}) mpe.Device {
+	c := r.core
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life != r.life || c.op == nil {
+		return nil
+	}
+	c.op.Notify(n)
+	return c.call.comm.p.dev
+}
+
+// released are operations of requests that were freed before they ended.
+type released struct {
+	mu   sync.Mutex
+	ops  []mpe.Op
+	next int
+}
+
+// add adds one, and looks at two, so that there are not many more than are under
+// way.
+func (f *released) add(op mpe.Op) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ops = append(f.ops, op)
+	f.look()
+	f.look()
+}
+
+// sweep frees those that have ended.
+func (f *released) sweep() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for range len(f.ops) {
+		f.look()
+	}
+}
+
+// look frees the next one if it has ended.
+func (f *released) look() {
+	if f.next >= len(f.ops) {
+		f.next = 0
+	}
+	if f.next == len(f.ops) { // there are none
+		return
+	}
+	op := f.ops[f.next]
+	if _, done, _ := op.Test(); !done {
+		f.next++
+		return
+	}
+	op.Free()
+	last := len(f.ops) - 1
+	f.ops[f.next], f.ops[last] = f.ops[last], nil
+	f.ops = f.ops[:last]
+}
