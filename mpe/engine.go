@@ -54,6 +54,8 @@ type Engine struct {
 	cfg   Config
 	epoch time.Time
 
+	// observed: somebody wants to know of every message.
+	observed bool
 	// waiting counts the requests, probes and Awaits that somebody waits for
 	// without looking for packets himself.
 	waiting atomic.Int32
@@ -96,6 +98,8 @@ type Engine struct {
 	// packets[:queued] wait to be sent to the peer at hand.
 	packets [packetBatch]Packet
 	queued  int
+	// one is the datagram at hand of several that have arrived together.
+	one Arrival
 
 	landing     landing
 	comms       map[uint32]*matcher
@@ -124,10 +128,11 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Rank < 0 || cfg.Rank >= len(cfg.Peers) {
 		return nil, fmt.Errorf("rank %d is not one of the %d ranks of the cluster", cfg.Rank, len(cfg.Peers))
 	}
-	if cfg.Observer == nil {
+	observed := cfg.Observer != nil
+	if !observed {
 		cfg.Observer = nopObserver{}
 	}
-	e := &Engine{landing: landing{gen: 1}, rank: cfg.Rank, cfg: cfg, epoch: time.Now(), peers: make([]*peer, len(cfg.Peers)), stop: make(chan struct{}), comms: map[uint32]*matcher{}}
+	e := &Engine{observed: observed, landing: landing{gen: 1}, rank: cfg.Rank, cfg: cfg, epoch: time.Now(), peers: make([]*peer, len(cfg.Peers)), stop: make(chan struct{}), comms: map[uint32]*matcher{}}
 	if cfg.Limits.Unexpected == 0 {
 		cfg.Limits.Unexpected = match.DefaultLimit
 	}
@@ -220,24 +225,25 @@ func (e *Engine) arrival(tr Transport, a *Arrival) {
 // arrivals feeds several datagrams, one by one where they are not the middle of a
 // message.
 func (e *Engine) arrivals(tr Transport, all *Arrival) {
-	one := *all
+	one := &e.one
+	*one = *all
 	one.Each = 0
 	p := e.source(all)
 	for rest := all.Bytes; len(rest) > 0; rest = rest[len(one.Bytes):] {
 		one.Bytes = rest[:min(all.Each, len(rest))]
 		if p == nil || p.tr != tr || p.pair == nil {
-			e.arrival(tr, &one)
+			e.arrival(tr, one)
 			continue
 		}
 		n, acts := p.pair.Run(e.at, rest, all.Each, e.acts[:0])
 		e.acts = acts
 		if n == 0 {
-			e.arrivalPair(p, &one)
+			e.arrivalPair(p, one)
 			continue
 		}
 		one.Bytes = rest[:n]
 		p.receivedAll(n, all.Each)
-		e.act(p, &one)
+		e.act(p, one)
 	}
 }
 

@@ -106,7 +106,9 @@ func (e *Engine) finish(r *Request, err error) {
 		}
 	}
 	r.err = err
-	e.cfg.Observer.Done(e.rank, r.status, err)
+	if e.observed {
+		e.cfg.Observer.Done(e.rank, r.status, err)
+	}
 	e.landing.revoke(r)
 	r.buf, r.in = nil, nil
 	waiter := r.waiter

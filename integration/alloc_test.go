@@ -1,0 +1,148 @@
+//go:build !race
+
+// The race detector takes memory of its own, and has pools forget at random.
+
+package integration_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// TestNoAllocations: once two ranks have warmed up, no message allocates, on any
+// path: over any transport, in any profile, short and long, one by one, many in
+// flight, and by persistent requests. Both ranks are counted.
+func TestNoAllocations(t *testing.T) {
+	for name, link := range map[string]string{
+		"cloudfpga":    "profile: cloudfpga",
+		"v0.9":         "profile: v0.9",
+		"extended UDP": "profile: extended, transport: udp",
+		"extended shm": "profile: extended, transport: shm",
+		"extended TCP": "profile: extended, transport: tcp",
+	} {
+		t.Run(name, func(t *testing.T) {
+			devices := inProcess(link)(t, 2)
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			world, done := make([]*mpi.Comm, 2), make(chan error, 1)
+			for rank, d := range devices {
+				c, err := mpi.New(d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				world[rank] = c
+			}
+			for _, words := range []int{1, 1000, 100_000} {
+				for pattern, play := range map[string]func(context.Context, *mpi.Comm, []int32) func() error{
+					"blocking": blocking, "window": window, "persistent": persistent,
+				} {
+					near, far := play(ctx, world[0], make([]int32, words)), play(ctx, world[1], make([]int32, words))
+					const rounds = 20
+					turn := make(chan int)
+					go func() {
+						for n := range turn {
+							for range n {
+								if err := far(); err != nil {
+									done <- err
+									return
+								}
+							}
+						}
+						done <- nil
+					}()
+					round := func() {
+						turn <- rounds
+						for range rounds {
+							if err := near(); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+					round() // warm up
+					if n := testing.AllocsPerRun(5, round); n >= rounds {
+						t.Errorf("%d words, %s: %v allocations in %d rounds", words, pattern, n, rounds)
+					} else if n > 0 {
+						t.Logf("%d words, %s: %v allocations in %d rounds", words, pattern, n, rounds)
+					}
+					close(turn)
+					if err := <-done; err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// blocking is a message there and one back.
+func blocking(ctx context.Context, c *mpi.Comm, buf []int32) func() error {
+	other := 1 - c.Rank()
+	return func() error {
+		if c.Rank() == 0 {
+			if err := mpi.Send(ctx, c, buf, other, 1); err != nil {
+				return err
+			}
+		}
+		if _, err := mpi.Recv(ctx, c, buf, other, 1); err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			return mpi.Send(ctx, c, buf, other, 1)
+		}
+		return nil
+	}
+}
+
+// window is several messages in flight, both ways.
+func window(ctx context.Context, c *mpi.Comm, buf []int32) func() error {
+	const inFlight = 8
+	other := 1 - c.Rank()
+	in, requests := make([][]int32, inFlight), make([]mpi.Request, 2*inFlight)
+	for i := range in {
+		in[i] = make([]int32, len(buf))
+	}
+	return func() (err error) {
+		for i := range in {
+			if requests[i], err = mpi.Irecv(c, in[i], other, 2); err != nil {
+				return err
+			}
+		}
+		for i := range in {
+			if requests[inFlight+i], err = mpi.Isend(c, buf, other, 2); err != nil {
+				return err
+			}
+		}
+		return mpi.Waitall(ctx, requests, nil)
+	}
+}
+
+// persistent is blocking with requests that are made once.
+func persistent(ctx context.Context, c *mpi.Comm, buf []int32) func() error {
+	other := 1 - c.Rank()
+	send, err := mpi.SendInit(c, buf, other, 3)
+	if err != nil {
+		return func() error { return err }
+	}
+	recv, err := mpi.RecvInit(c, buf, other, 3)
+	if err != nil {
+		return func() error { return err }
+	}
+	first, second := send, recv
+	if c.Rank() == 1 {
+		first, second = recv, send
+	}
+	return func() error {
+		for _, r := range []mpi.Request{first, second} {
+			if err := r.Start(); err != nil {
+				return err
+			}
+			if _, err := r.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
