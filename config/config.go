@@ -45,6 +45,9 @@ type Limits struct {
 	// ReceiveBuffer is the receive buffer in bytes that each rank's socket
 	// asks the kernel for.
 	ReceiveBuffer Size `yaml:"receive_buffer"`
+	// Offload says whether the kernel is asked to cut long messages into
+	// datagrams and to put them together again: OffloadAuto or OffloadOff.
+	Offload string `yaml:"offload"`
 	// Unexpected is how many messages of the extended profile may wait for a
 	// receive at a rank, in each communicator.
 	Unexpected int `yaml:"unexpected"`
@@ -62,6 +65,14 @@ const (
 
 	FormatConsole = "console"
 	FormatJSON    = "json"
+)
+
+// The values that Limits.Offload takes.
+const (
+	// OffloadAuto asks for what the kernel has.
+	OffloadAuto = "auto"
+	// OffloadOff asks for nothing: every datagram goes through it alone.
+	OffloadOff = "off"
 )
 
 const (
@@ -97,7 +108,7 @@ func New(ranks ...Rank) *Config {
 func (c *Config) setDefaults() {
 	c.Log = Log{Level: LevelInfo, Format: FormatConsole}
 	c.Control = Control{Socket: DefaultSocket(), Mode: defaultMode}
-	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer, Unexpected: defaultUnexpected, Posted: defaultPosted}
+	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer, Offload: OffloadAuto, Unexpected: defaultUnexpected, Posted: defaultPosted}
 }
 
 // Rank returns the entry of rank n, or nil if there is none. After Validate

@@ -23,6 +23,9 @@ const MaxFileSize = 1 << 20
 const (
 	EnvLogLevel      = "ZRLMPID_LOG_LEVEL"
 	EnvControlSocket = "ZRLMPID_CONTROL_SOCKET"
+	// EnvOffload is without the D: programs that are ranks themselves, and have
+	// no file, heed it as well (udp.EnvOffload).
+	EnvOffload = "ZRLMPI_OFFLOAD"
 )
 
 // Load reads the file at path, checks it, makes the paths in it those of files in
@@ -111,15 +114,21 @@ func syntaxError(name string, err error) error {
 	return e
 }
 
-// ApplyEnv overrides the configuration by the environment: EnvLogLevel unless
-// it is empty, and EnvControlSocket, where empty means no socket. lookup is
-// os.LookupEnv.
+// ApplyEnv overrides the configuration by the environment: EnvLogLevel and
+// EnvOffload unless they are empty, and EnvControlSocket, where empty means no
+// socket. lookup is os.LookupEnv.
 func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 	if level, _ := lookup(EnvLogLevel); level != "" {
 		if !slices.Contains(levels, level) {
 			return &Error{Key: EnvLogLevel, Problem: notOneOf(level, levels)}
 		}
 		c.Log.Level = level
+	}
+	if value, _ := lookup(EnvOffload); value != "" {
+		if !slices.Contains(offload, value) {
+			return &Error{Key: EnvOffload, Problem: notOneOf(value, offload)}
+		}
+		c.Limits.Offload = value
 	}
 	if socket, set := lookup(EnvControlSocket); set {
 		if problem := socketProblem(socket); problem != "" {

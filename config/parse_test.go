@@ -41,8 +41,8 @@ ranks:
 	if want := (Control{"/run/user/7/zrlmpid.sock", 0o660}); c.Control != want {
 		t.Errorf("control: %+v, want %+v", c.Control, want)
 	}
-	if c.Limits.ReceiveBuffer != 16<<20 {
-		t.Errorf("receive buffer: %d", c.Limits.ReceiveBuffer)
+	if c.Limits.ReceiveBuffer != 16<<20 || c.Limits.Offload != OffloadAuto {
+		t.Errorf("limits: %+v", c.Limits)
 	}
 	want := []Rank{
 		{Rank: 2, Address: Address{netip.MustParseAddrPort("10.0.0.3:2718")}, Peer: PeerFPGA},
@@ -74,7 +74,7 @@ func TestParseValues(t *testing.T) {
 	c := mustParse(t, `
 log: {level: debug, format: json}
 control: {socket: "", mode: 0600}
-limits: {receive_buffer: 65536}
+limits: {receive_buffer: 65536, offload: off}
 ranks:
   - rank: 0
     address: "[fd00::1]:4000"
@@ -89,7 +89,7 @@ ranks:
     kernel_options: {peer: 0, words: 0x10, count: 1_000, interval: 5ms, datatype: float}
     link:
 `)
-	if c.Control.Socket != "" || c.Control.Mode != 0o600 || c.Limits.ReceiveBuffer != 65536 || c.Log != (Log{"debug", "json"}) {
+	if c.Control.Socket != "" || c.Control.Mode != 0o600 || c.Limits.ReceiveBuffer != 65536 || c.Limits.Offload != OffloadOff || c.Log != (Log{"debug", "json"}) {
 		t.Errorf("%+v", c)
 	}
 	r := c.Ranks[0]
@@ -165,19 +165,21 @@ func TestDefaultSocket(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	const file = "log: {level: warn}\ncontrol: {socket: /s}\n" + host
+	const file = "log: {level: warn}\ncontrol: {socket: /s}\nlimits: {offload: off}\n" + host
 	for _, tc := range []struct {
-		name          string
-		env           map[string]string
-		level, socket string
-		err           string
+		name                   string
+		env                    map[string]string
+		level, socket, offload string
+		err                    string
 	}{
-		{"nothing", nil, "warn", "/s", ""},
-		{"both", map[string]string{EnvLogLevel: "debug", EnvControlSocket: "/t"}, "debug", "/t", ""},
-		{"empty", map[string]string{EnvLogLevel: "", EnvControlSocket: ""}, "warn", "", ""},
-		{"bad level", map[string]string{EnvLogLevel: "infp"}, "warn", "/s",
+		{"nothing", nil, "warn", "/s", "off", ""},
+		{"all", map[string]string{EnvLogLevel: "debug", EnvControlSocket: "/t", EnvOffload: "auto"}, "debug", "/t", "auto", ""},
+		{"empty", map[string]string{EnvLogLevel: "", EnvControlSocket: "", EnvOffload: ""}, "warn", "", "off", ""},
+		{"bad offload", map[string]string{EnvOffload: "of"}, "warn", "/s", "off",
+			`ZRLMPI_OFFLOAD: "of" is not known (did you mean "off"?): it is one of auto, off`},
+		{"bad level", map[string]string{EnvLogLevel: "infp"}, "warn", "/s", "off",
 			`ZRLMPID_LOG_LEVEL: "infp" is not known (did you mean "info"?): it is one of debug, info, warn, error`},
-		{"bad socket", map[string]string{EnvControlSocket: "x"}, "warn", "/s",
+		{"bad socket", map[string]string{EnvControlSocket: "x"}, "warn", "/s", "off",
 			`ZRLMPID_CONTROL_SOCKET: "x" is not an absolute path: start it with /, or write "" for no socket`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -186,8 +188,8 @@ func TestEnvironment(t *testing.T) {
 			if got := text(err); got != tc.err {
 				t.Errorf("error %q, want %q", got, tc.err)
 			}
-			if c.Log.Level != tc.level || c.Control.Socket != tc.socket {
-				t.Errorf("level %q, socket %q", c.Log.Level, c.Control.Socket)
+			if c.Log.Level != tc.level || c.Control.Socket != tc.socket || c.Limits.Offload != tc.offload {
+				t.Errorf("level %q, socket %q, offload %q", c.Log.Level, c.Control.Socket, c.Limits.Offload)
 			}
 		})
 	}

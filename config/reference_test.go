@@ -63,7 +63,7 @@ func TestRoundTripKeepsWhatDiffersFromDefaults(t *testing.T) {
 control: {socket: "", mode: 0600}
 attach: {socket: /run/a.sock}
 tls: {certificate: c.pem, key: k.pem, authority: /a.pem}
-limits: {receive_buffer: 4097, unexpected: 1, posted: 67108864}
+limits: {receive_buffer: 4097, offload: off, unexpected: 1, posted: 67108864}
 defaults: {transport: tcp, max_message_words: 0, pace: {per_datagram: 0s}, deadlines: {ack: 0}}
 ranks:
   - {rank: 1, address: "[fd00::2%eth0]:9", run: standin, kernel: "exec:/a/b 'c  d'", link: {profile: v0.9, on_partial: repeat},

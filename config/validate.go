@@ -10,6 +10,7 @@ import (
 var (
 	levels  = []string{LevelDebug, LevelInfo, LevelWarn, LevelError}
 	formats = []string{FormatConsole, FormatJSON}
+	offload = []string{OffloadAuto, OffloadOff}
 )
 
 // The receive buffer in bytes: less holds no burst, and the kernel counts in an
@@ -39,6 +40,7 @@ func (c *Config) Validate() error {
 	}
 	c.validateAttach(p)
 	sizeIn(p, "limits.receive_buffer", c.Limits.ReceiveBuffer, minReceiveBuffer, maxReceiveBuffer)
+	oneOf(p, "limits.offload", c.Limits.Offload, offload...)
 	inRange(p, "limits.unexpected", c.Limits.Unexpected, 1, maxQueue)
 	inRange(p, "limits.posted", c.Limits.Posted, 1, maxQueue)
 	c.Defaults.validate(p, "defaults")

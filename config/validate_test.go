@@ -25,6 +25,8 @@ func TestInvalidFiles(t *testing.T) {
 		{"zero byte", host + "control: {socket: \"/a\\0\"}\n", `f.yaml:2: control.socket: a path cannot contain a zero byte`},
 		{"small buffer", host + "limits: {receive_buffer: 1}\n", `f.yaml:2: limits.receive_buffer: 1 is outside 4KiB to 1GiB`},
 		{"large buffer", host + "limits: {receive_buffer: 2GiB}\n", `f.yaml:2: limits.receive_buffer: 2GiB is outside 4KiB to 1GiB`},
+		{"offload", host + "limits: {offload: on}\n", `f.yaml:2: limits.offload: "on" is not known: it is one of auto, off`},
+		{"no offload", host + "limits: {offload: }\n", `f.yaml:2: limits.offload: has no value: give it one, or remove the key`},
 
 		{"nothing local", rank("peer: fpga"), `f.yaml:1: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin`},
 		{"no rank", "ranks: [{address: 10.0.0.1, run: host}]\n",

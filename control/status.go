@@ -54,15 +54,45 @@ type LocalRank struct {
 	KernelError string `json:"kernel_error,omitempty"`
 	// KernelStats is what the kernel has done so far; nil for a host.
 	KernelStats *standin.Stats `json:"kernel_stats,omitempty"`
-	// Transports are udp, tcp or both.
+	// Transports are those that its links use: of udp, tcp and shm.
 	Transports []string `json:"transports"`
 	// ReceiveBuffer is the size in bytes that the kernel granted the rank's
 	// UDP socket, of ReceiveBufferAsked; both are 0 without one.
 	ReceiveBuffer      int `json:"receive_buffer"`
 	ReceiveBufferAsked int `json:"receive_buffer_asked"`
+	// Offload is what the kernel does for that socket; nil without one.
+	Offload *Offload `json:"offload,omitempty"`
+	// Ring is the size in bytes of the ring to each peer that the rank shares
+	// memory with; 0 without one.
+	Ring int `json:"shm_ring"`
+	// Crowded: the configuration has more ranks on the rank's host than that has
+	// cores, so whoever waits for a packet lets other processes run.
+	Crowded bool `json:"crowded"`
 	// Attached are the programs that have the rank.
 	Attached []Program    `json:"attached,omitempty"`
 	Engine   mpe.Snapshot `json:"engine"`
+}
+
+// Offload is what the kernel does for a UDP socket.
+type Offload struct {
+	// Batches: a system call moves many datagrams, and not one.
+	Batches bool `json:"batches"`
+	// Segmentation: the kernel cuts long messages into datagrams. Coalescing: it
+	// puts them together again where they arrive.
+	Segmentation bool `json:"segmentation"`
+	Coalescing   bool `json:"coalescing"`
+	// Off: both were switched off, by limits.offload or by the environment.
+	Off bool `json:"switched_off"`
+	// Refused are the peers for which the kernel has refused to cut; the rank
+	// does so itself since.
+	Refused []OffloadRefused `json:"refused,omitempty"`
+}
+
+// OffloadRefused is a peer without segmentation.
+type OffloadRefused struct {
+	Peer int `json:"peer"`
+	// Error is what the kernel has said.
+	Error string `json:"error"`
 }
 
 // Program is a program that is attached to a rank.

@@ -15,6 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/standin"
+	"github.com/zrlmpi/zrlmpid/udp"
 )
 
 // localRank is a rank that the daemon runs.
@@ -102,13 +103,25 @@ func (r *localRank) idles(w mpe.Waiting) bool {
 	return r.kernel != nil && w.State == handshake.WaitRequest
 }
 
+// offloadStatus is a socket's offload as the control socket tells it.
+func offloadStatus(o udp.Offload) *control.Offload {
+	s := &control.Offload{Batches: o.Batches, Segmentation: o.Segments, Coalescing: o.Coalesces, Off: o.Off}
+	for _, refused := range o.Refused {
+		s.Refused = append(s.Refused, control.OffloadRefused{Peer: refused.Peer, Error: refused.Err.Error()})
+	}
+	return s
+}
+
 // status describes the rank for the control socket.
 func (r *localRank) status() control.LocalRank {
 	s := control.LocalRank{
 		Rank: r.cfg.Rank, Role: string(r.cfg.Run), Address: r.cfg.Address.String(),
-		Transports: r.Transports(), Engine: r.Engine.Snapshot(),
+		Transports: r.Transports(), Ring: r.Ring(), Crowded: r.Crowded(), Engine: r.Engine.Snapshot(),
 	}
 	s.ReceiveBufferAsked, s.ReceiveBuffer = r.ReceiveBuffer()
+	if o, ok := r.Offload(); ok {
+		s.Offload = offloadStatus(o)
+	}
 	if r.kernel == nil {
 		return s
 	}

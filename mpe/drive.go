@@ -67,7 +67,7 @@ func (e *Engine) look(ctx context.Context, done *atomic.Bool, c <-chan struct{})
 				found = true
 			}
 		}
-		if mine == 0 || done != nil && done.Load() || c != nil && len(c) > 0 {
+		if mine == 0 || done != nil && done.Load() || len(c) > 0 {
 			break
 		}
 		if e.cfg.Crowded {

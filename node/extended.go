@@ -50,7 +50,7 @@ func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 		x.MaxPayload, x.Window = protocol.MaxStreamPayload, streamWindow
 	case config.TransportSHM:
 		x.MaxPayload = shm.MaxPayload
-		x.Window, x.WindowBytes = shm.Window(shm.DefaultRing(len(cfg.Ranks)))
+		x.Window, x.WindowBytes = shm.Window(ringOf(cfg))
 	}
 	// Within a host memory is all that payload goes through.
 	x.HeaderChecksum = l.Transport == config.TransportSHM || l.sameHost && l.Transport == config.TransportUDP
@@ -58,6 +58,9 @@ func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 	x.Timing.GiveUp = l.Deadlines.Ack
 	return x
 }
+
+// ringOf returns the size in bytes of the rings in shared memory.
+func ringOf(cfg *config.Config) int { return shm.DefaultRing(len(cfg.Ranks)) }
 
 // seed returns a number that no other link, and no earlier start, has.
 func seed() uint64 {

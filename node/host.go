@@ -50,7 +50,7 @@ func (l *Link) choose() {
 func crowded(cfg *config.Config, self *config.Rank) bool {
 	n := 0
 	for i := range cfg.Ranks {
-		if sameHost(self, &cfg.Ranks[i]) && cfg.Ranks[i].Peer != config.PeerFPGA {
+		if sameHost(self, &cfg.Ranks[i]) {
 			n++
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 	"github.com/zrlmpi/zrlmpid/rankmap"
+	"github.com/zrlmpi/zrlmpid/udp"
 )
 
 // Rank is a local rank: planned by Plan, bound by Bind, running after Start.
@@ -91,7 +92,7 @@ func (r *Rank) Start(observer mpe.Observer) error {
 	engine, err := mpe.New(mpe.Config{
 		Rank: r.Self.Rank, Peers: peers, Observer: observer,
 		Limits:      match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
-		Crowded:     crowded(r.Config, r.Self),
+		Crowded:     r.Crowded(),
 		TrustSource: r.Self.Habits != nil && !r.Self.Habits.DropUnknownIP,
 	})
 	if err != nil {
@@ -125,6 +126,28 @@ func (r *Rank) ReceiveBuffer() (asked, granted int) {
 	}
 	return r.sockets.udp.ReceiveBuffer()
 }
+
+// Offload returns how much of its work the UDP socket has the system do at this
+// moment; false without one.
+func (r *Rank) Offload() (udp.Offload, bool) {
+	if r.sockets.udp == nil {
+		return udp.Offload{}, false
+	}
+	return r.sockets.udp.Offload(), true
+}
+
+// Ring returns the size in bytes of the ring to each peer that the rank shares
+// memory with; 0 without one.
+func (r *Rank) Ring() int {
+	if r.sockets.shm == nil {
+		return 0
+	}
+	return ringOf(r.Config)
+}
+
+// Crowded reports whether the rank's host has more ranks than cores, as far as the
+// configuration tells. Whoever waits for a packet lets other processes run then.
+func (r *Rank) Crowded() bool { return crowded(r.Config, r.Self) }
 
 // Open makes this process the given rank of a configuration: what it returns is
 // the rank's engine, running. Whatever the configuration says of who runs the rank,

@@ -26,6 +26,7 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 	if r.uses(config.TransportUDP) {
 		r.sockets.udp, err = udp.Listen(udp.Config{
 			Rank: r.Self.Rank, Map: m, ReceiveBuffer: int(cfg.Limits.ReceiveBuffer),
+			NoOffload: cfg.Limits.Offload == config.OffloadOff,
 			Large: func(peer int) bool {
 				return r.Links[peer].Profile == protocol.Extended && r.Links[peer].Transport == config.TransportUDP
 			},
@@ -62,7 +63,7 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 		if peers, err = r.mapOf(m, config.TransportSHM); err != nil {
 			return err
 		}
-		r.sockets.shm, err = shm.Listen(shm.Config{Rank: r.Self.Rank, Map: peers})
+		r.sockets.shm, err = shm.Listen(shm.Config{Rank: r.Self.Rank, Map: peers, Ring: ringOf(cfg)})
 	}
 	return err
 }

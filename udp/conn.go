@@ -51,6 +51,9 @@ func listen(cfg Config, open opener) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("udp: rank %d is not in the rank map", cfg.Rank)
 	}
+	if err := cfg.applyEnv(); err != nil {
+		return nil, err
+	}
 	if cfg.ReceiveBuffer == 0 {
 		cfg.ReceiveBuffer = DefaultReceiveBuffer
 	}

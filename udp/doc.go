@@ -14,5 +14,6 @@
 // that says how much of it: plain.go does it anywhere; mmsg_linux.go
 // and mmsg_recv_linux.go many datagrams a system call, of which, by
 // offload_linux.go, the kernel cuts long pieces into datagrams and puts them
-// together again.
+// together again; land_linux.go receives payload where it belongs. offload.go says
+// how much of this is in use, and has it switched off.
 package udp

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -23,9 +24,10 @@ type mmsgSocket struct {
 	one   [maxOne]byte // what sendOne sends
 	in    mmsgRecv
 	land  landing
-	// segments says to which peers the kernel cuts for us.
-	segments []bool
-	caps     capabilities
+	// refused is, by peer, the error number with which the kernel has refused to
+	// cut for it, or 0.
+	refused []atomic.Uint32
+	caps    capabilities
 }
 
 // mmsghdr is the kernel's struct mmsghdr.
@@ -66,10 +68,7 @@ func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (sock
 	if !cfg.NoOffload {
 		s.caps.segments, s.caps.coalesces = hasSegments(raw), askCoalescing(raw)
 	}
-	s.segments = make([]bool, len(peers))
-	for i := range s.segments {
-		s.segments[i] = s.caps.segments
-	}
+	s.refused = make([]atomic.Uint32, len(peers))
 	s.in.init(s.caps.coalesces || cfg.anyLarge())
 	s.descriptor, err = take(conn)
 	return s, err
@@ -110,12 +109,17 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 		first := iov
 		for j := range out[i : i+n] {
 			for _, part := range out[i+j].parts {
-				if len(part) > 0 {
-					o.iovs[iov].Base = unsafe.SliceData(part)
-					o.iovs[iov].SetLen(len(part))
-					bytes += len(part)
-					iov++
+				if len(part) == 0 {
+					continue
 				}
+				bytes += len(part)
+				if iov > first && follows(&o.iovs[iov-1], part) {
+					o.iovs[iov-1].SetLen(int(o.iovs[iov-1].Len) + len(part))
+					continue
+				}
+				o.iovs[iov].Base = unsafe.SliceData(part)
+				o.iovs[iov].SetLen(len(part))
+				iov++
 			}
 		}
 		hdr.SetIovlen(iov - first)
@@ -133,17 +137,20 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 	// The parts are the caller's: keep no hold of them.
 	clear(o.iovs[:iov])
 	runtime.KeepAlive(out)
-	if err != nil && o.counts[0] > 1 && refusesSegments(err) {
-		// The way to this peer cannot be cut for, or not at this size: it is
-		// done here from now on, and the caller tries again.
-		s.segments[out[0].peer] = false
-		return 0, nil
+	if err != nil && o.counts[0] > 1 && s.giveUp(out[0].peer, err) {
+		return 0, nil // the caller tries again
 	}
 	sent := 0
 	for _, n := range o.counts[:done] {
 		sent += n
 	}
 	return sent, err
+}
+
+// follows reports whether a part lies right behind another one, as the pieces of a
+// message do. The kernel takes longer for many parts than for one.
+func follows(last *unix.Iovec, part []byte) bool {
+	return uintptr(unsafe.Pointer(last.Base))+uintptr(last.Len) == uintptr(unsafe.Pointer(unsafe.SliceData(part)))
 }
 
 // maxOne is the longest datagram for which a copy costs less than to have the

@@ -41,11 +41,34 @@ func coalesced(control []byte) int {
 	return int(int32(binary.NativeEndian.Uint32(control[unix.SizeofCmsghdr:])))
 }
 
+// cuts reports whether the kernel cuts what goes to a peer.
+func (s *mmsgSocket) cuts(peer int) bool { return s.caps.segments && s.refused[peer].Load() == 0 }
+
+// giveUp reports whether an error says that the way to a peer cannot be cut for, or
+// not at this size. It is done here from now on.
+func (s *mmsgSocket) giveUp(peer int, err error) bool {
+	errno := refusesSegments(err)
+	if errno != 0 {
+		s.refused[peer].Store(uint32(errno))
+	}
+	return errno != 0
+}
+
+func (s *mmsgSocket) refusals() []Refusal {
+	var all []Refusal
+	for peer := range s.refused {
+		if errno := s.refused[peer].Load(); errno != 0 {
+			all = append(all, Refusal{Peer: peer, Err: syscall.Errno(errno)})
+		}
+	}
+	return all
+}
+
 // run returns how many of the first datagrams can go as one piece: to one peer, all
 // of one length, but the last may be shorter.
 func (s *mmsgSocket) run(out []outgoing) int {
 	size := out[0].len()
-	if !s.segments[out[0].peer] || size == 0 || out[0].alone {
+	if !s.cuts(out[0].peer) || size == 0 || out[0].alone {
 		return 1
 	}
 	n, total := 1, size
@@ -61,18 +84,19 @@ func (s *mmsgSocket) run(out []outgoing) int {
 	return n
 }
 
-// refusesSegments reports whether an error is what the kernel says when it cannot
-// cut: no checksums in hardware, a path whose MTU is too small, or no such option.
-func refusesSegments(err error) bool {
+// refusesSegments returns what the kernel says when it cannot cut: no checksums in
+// hardware, a path whose MTU is too small, or no such option. Of other errors it
+// returns 0.
+func refusesSegments(err error) syscall.Errno {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
-		return false
+		return 0
 	}
 	switch errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
-		return true
+		return errno
 	}
-	return false
+	return 0
 }
 
 // hasSegments reports whether the kernel knows UDP_SEGMENT.

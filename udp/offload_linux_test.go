@@ -2,6 +2,7 @@ package udp
 
 import (
 	"bytes"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,7 @@ import (
 // offloadPair returns two ranks with offload, and the socket of the first.
 func offloadPair(t *testing.T, cfg Config) (near, far *Conn, sock *mmsgSocket) {
 	t.Helper()
+	t.Setenv(EnvOffload, "auto")
 	cfg.Map = transporttest.Map(t, 2)
 	for rank, c := range []**Conn{&near, &far} {
 		cfg.Rank = rank
@@ -59,12 +61,12 @@ func exchangeData(t *testing.T, near, far *Conn, words int) (got []byte, most in
 }
 
 func TestOffload(t *testing.T) {
-	near, far, sock := offloadPair(t, Config{})
+	near, far, _ := offloadPair(t, Config{})
 	for _, words := range []int{0, 1, 346, 347, 1000, 354 * 46, 20_000} {
 		exchangeData(t, near, far, words)
 	}
-	if !sock.segments[1] {
-		t.Error("the kernel refused to cut")
+	if o := near.Offload(); !o.Batches || !o.Segments || !o.Coalesces || o.Off || o.Refused != nil {
+		t.Errorf("offload: %+v", o)
 	}
 	if _, most := exchangeData(t, near, far, 354*40); most < 40 {
 		t.Errorf("at most %d datagrams arrived at a time: they were not cut and put together by the kernel", most)
@@ -72,15 +74,37 @@ func TestOffload(t *testing.T) {
 }
 
 // A way on which the kernel cannot cut is found out, and the message goes all the
-// same: without checksums the kernel refuses.
+// same: without checksums the kernel refuses. Others may ask meanwhile.
 func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 	near, far, sock := offloadPair(t, Config{})
 	if err := unix.SetsockoptInt(sock.fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
 		t.Fatal(err)
 	}
+	var asking sync.WaitGroup
+	sent := make(chan struct{})
+	asking.Go(func() {
+		for seen := false; !seen; {
+			select {
+			case <-sent:
+				return
+			default:
+				seen = near.Offload().Refused != nil
+			}
+		}
+	})
 	exchangeData(t, near, far, 20_000)
-	if sock.segments[1] || !sock.segments[0] {
-		t.Errorf("cutting is on for %v", sock.segments)
+	close(sent)
+	asking.Wait()
+	o := near.Offload()
+	// Which of its error numbers it gives depends on the kernel.
+	if len(o.Refused) != 1 || o.Refused[0].Peer != 1 || refusesSegments(o.Refused[0].Err) == 0 || !o.Segments {
+		t.Errorf("offload: %+v", o)
+	}
+	if sock.cuts(1) || !sock.cuts(0) {
+		t.Error("the wrong peer was given up")
+	}
+	if o := far.Offload(); o.Refused != nil {
+		t.Errorf("offload of the other rank: %+v", o)
 	}
 }
 

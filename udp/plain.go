@@ -23,6 +23,8 @@ func newPlainSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
 
 func (s *plainSocket) capabilities() capabilities { return capabilities{sendBatch: 1, recvBatch: 1} }
 
+func (s *plainSocket) refusals() []Refusal { return nil }
+
 func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 	if !mayWait {
 		if err := s.conn.SetWriteDeadline(time.Now().Add(fullPatience)); err != nil {

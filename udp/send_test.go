@@ -34,7 +34,8 @@ type step struct {
 func (s *script) capabilities() capabilities {
 	return capabilities{sendBatch: s.batch, recvBatch: s.batch}
 }
-func (s *script) close() error { return nil }
+func (s *script) refusals() []Refusal { return nil }
+func (s *script) close() error        { return nil }
 
 func (s *script) step(most int) step {
 	s.calls++

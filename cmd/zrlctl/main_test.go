@@ -86,8 +86,9 @@ func TestCommands(t *testing.T) {
 		stdout string // regular expressions
 		stderr string
 	}{
-		{args: "status", stdout: `(?s)^nobody waits\nzrlmpid .*configuration test.yaml; ranks: 5 in all, here 1 as host and 3 as stand-in\n$`},
-		{args: "status --wait 5s --json", stdout: `"config": "test.yaml"`},
+		{args: "status", stdout: `(?s)^nobody waits\nzrlmpid .*configuration test.yaml; ranks: 5 in all, here 1 as host and 3 as stand-in\n` +
+			`RANK  TRANSPORTS  OFFLOAD +RECEIVE BUFFER +SHM RING +CROWDED\n0 +udp +[a-z]\S.* [\d.]+\S+ +- +(yes|no)\n1 .*\n2 .*\n3 [^\n]*\n$`},
+		{args: "status --wait 5s --json", stdout: `(?s)"config": "test.yaml".*"offload": {\s*"batches": .*"shm_ring": 0,\s*"crowded": `},
 		{args: "ranks", stdout: `(?m)^1 +standin echo +fpga +127\.[\d.:]+ +cloudfpga +udp +0 +0 +0$`},
 		{args: "ranks --json", stdout: `"kernel": "sink"`},
 
@@ -191,11 +192,14 @@ func TestStatusText(t *testing.T) {
 	  "version": "v1", "pid": 7, "config": "f.yaml", "uptime_seconds": 61.2, "lost_log_lines": 3,
 	  "cluster": [{"rank": 0}, {"rank": 1}],
 	  "ranks": [
-	    {"rank": 0, "role": "host", "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1,
+	    {"rank": 0, "role": "host", "transports": ["udp", "shm"], "receive_buffer": 212992, "receive_buffer_asked": 16777216,
+	     "offload": {"batches": true, "segmentation": true, "coalescing": true, "refused": [{"peer": 1, "error": "input/output error"}]},
+	     "shm_ring": 1048576, "crowded": true, "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1,
 	      "sending": {"state": "WAIT_CLEAR", "text": "rank 0 waits for CLEAR_TO_SEND from rank 1 since 3s", "repeats": 2}, "queued_sends": 5,
 	      "parked": {"call": "SEND_FLOAT", "seconds": 4.5},
 	      "refuses": "never acknowledged", "network_error": "no route to host", "dropped": {"stale": 2, "unknown_address": 1}}]}},
 	    {"rank": 1, "role": "standin", "kernel": "echo", "kernel_state": "failed", "kernel_error": "no such peer",
+	     "transports": ["udp"], "receive_buffer": 65536, "receive_buffer_asked": 65536, "offload": {"batches": true, "switched_off": true},
 	     "engine": {"peers": [{"rank": 0, "receiving": {"state": "WAIT_REQUEST", "text": "idle"}}]}}]}`), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -206,9 +210,31 @@ rank 1: kernel echo failed: no such peer
 no route to host
 3 log lines were lost: the log is read too slowly
 rank 0 has dropped packets: stale 2, unknown_address 5
+rank 0 has no segmentation to rank 1: the kernel refuses (input/output error)
 zrlmpid v1, process 7, up 1m1s, configuration f.yaml; ranks: 2 in all, here 1 as host and 1 as stand-in
+RANK  TRANSPORTS  OFFLOAD                            RECEIVE BUFFER   SHM RING  CROWDED
+0     udp,shm     batches, segmentation, coalescing  208KiB of 16MiB  1MiB      yes
+1     udp         batches, the rest is off           64KiB            -         no
 `
 	if got := statusText(&s); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestOffloadText(t *testing.T) {
+	for _, tt := range []struct {
+		offload *control.Offload
+		want    string
+	}{
+		{nil, "-"},
+		{&control.Offload{}, "none"},
+		{&control.Offload{Off: true}, "off"},
+		{&control.Offload{Batches: true}, "batches"},
+		{&control.Offload{Batches: true, Coalescing: true}, "batches, coalescing"},
+		{&control.Offload{Batches: true, Off: true}, "batches, the rest is off"},
+	} {
+		if got := offloadText(tt.offload); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.offload, got, tt.want)
+		}
 	}
 }

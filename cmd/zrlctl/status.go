@@ -22,8 +22,14 @@ func (a *app) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show who waits for what, and how the daemon is", Args: cobra.NoArgs,
 		Long: `Show who waits for what from whom and since when, then requests that no receive
-has answered, peers to which nothing is sent any more, and packets that were
-dropped.`,
+has answered, peers to which nothing is sent any more, packets that were dropped,
+and peers for which the kernel does not cut long messages into datagrams.
+
+The table has the ranks that run here. TRANSPORTS are those of their links. OFFLOAD
+is what the kernel does for UDP: batches of datagrams in a system call, segmentation
+of long messages into datagrams, coalescing of those that arrive. RECEIVE BUFFER is
+that of UDP, and SHM RING that of each peer that the rank shares memory with. CROWDED
+hosts have more ranks than cores: whoever waits there lets others run.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			s, err := a.status(cmd.Context(), wait)
 			if err != nil {
@@ -76,6 +82,7 @@ func statusText(s *control.Status) string {
 	section(refused(s), "")
 	section(troubles(s), "")
 	section(drops(s), "")
+	section(uncut(s), "")
 	hosts, standins := 0, 0
 	for _, r := range s.Ranks {
 		if r.Role == control.RoleHost {
@@ -87,6 +94,7 @@ func statusText(s *control.Status) string {
 	fmt.Fprintf(&b, "zrlmpid %s, process %d, up %v, configuration %s; ranks: %d in all, here %d as host and %d as stand-in\n",
 		s.Version, s.PID, (time.Duration(s.Uptime * float64(time.Second))).Round(time.Second), s.Config,
 		len(s.Cluster), hosts, standins)
+	localTable(&b, s.Ranks)
 	return b.String()
 }
 

@@ -1,0 +1,52 @@
+package daemon
+
+import (
+	"errors"
+	"reflect"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/shm"
+	"github.com/zrlmpi/zrlmpid/udp"
+)
+
+// How the local ranks are connected comes through the control socket.
+func TestStatusOfConnections(t *testing.T) {
+	t.Setenv(udp.EnvOffload, "auto")
+	c := newCluster(t)
+	r := start(t, c.yaml("limits: {offload: off}\n", "run: host, link: {profile: extended}", "run: host", "run: standin"))
+	s, err := r.client.Status(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := 0
+	if runtime.GOOS == "linux" {
+		ring = shm.DefaultRing(3)
+	}
+	for _, local := range s.Ranks {
+		o := local.Offload
+		if o == nil || !o.Off || o.Segmentation || o.Coalescing || o.Refused != nil {
+			t.Errorf("rank %d: offload %+v", local.Rank, o)
+		}
+		if want := local.Rank < 2; want && local.Ring != ring || !want && local.Ring != 0 {
+			t.Errorf("rank %d: rings of %d bytes", local.Rank, local.Ring)
+		}
+		if want := 3 > runtime.NumCPU(); local.Crowded != want {
+			t.Errorf("rank %d: crowded is %v", local.Rank, local.Crowded)
+		}
+	}
+}
+
+func TestOffloadStatus(t *testing.T) {
+	got := offloadStatus(udp.Offload{Batches: true, Segments: true, Refused: []udp.Refusal{{Peer: 3, Err: syscall.EIO}, {Peer: 5, Err: errors.New("no")}}})
+	want := &control.Offload{Batches: true, Segmentation: true,
+		Refused: []control.OffloadRefused{{Peer: 3, Error: syscall.EIO.Error()}, {Peer: 5, Error: "no"}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := offloadStatus(udp.Offload{Coalesces: true, Off: true}); !got.Coalescing || !got.Off || got.Segmentation || got.Batches {
+		t.Errorf("%+v", got)
+	}
+}

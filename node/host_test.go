@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/shm"
+	"github.com/zrlmpi/zrlmpid/udp"
+)
+
+// bound binds rank 0 of a cluster of two hosts, changed by more.
+func bound(t *testing.T, profile protocol.Profile, more func(*config.Config)) *Rank {
+	t.Helper()
+	addrs, err := freeAddresses(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranks := make([]config.Rank, len(addrs))
+	for i, addr := range addrs {
+		ranks[i] = config.Rank{Rank: i, Address: config.Address{AddrPort: addr}, Run: config.RunHost}
+	}
+	cfg := config.New(ranks...)
+	cfg.Defaults.Profile = (*config.Profile)(&profile)
+	more(cfg)
+	r, err := Plan(cfg, cfg.Rank(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Map(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Bind(m); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func TestOffloadOfTheConfiguration(t *testing.T) {
+	for _, tt := range []struct {
+		env, key string
+		off      bool
+	}{
+		{"auto", config.OffloadAuto, false},
+		{"auto", config.OffloadOff, true},
+		{"off", config.OffloadAuto, true},
+	} {
+		t.Setenv(udp.EnvOffload, tt.env)
+		r := bound(t, protocol.CloudFPGA, func(cfg *config.Config) { cfg.Limits.Offload = tt.key })
+		o, ok := r.Offload()
+		if !ok || o.Off != tt.off || tt.off && (o.Segments || o.Coalesces) {
+			t.Errorf("limits.offload: %s, and %s in the environment: %+v, %v", tt.key, tt.env, o, ok)
+		}
+		if ring := r.Ring(); ring != 0 {
+			t.Errorf("a ring of %d bytes without shared memory", ring)
+		}
+	}
+}
+
+// The variable that overrides the file is the one that every socket heeds.
+func TestOneVariableForOffload(t *testing.T) {
+	if config.EnvOffload != udp.EnvOffload {
+		t.Errorf("%s and %s", config.EnvOffload, udp.EnvOffload)
+	}
+}
+
+func TestRing(t *testing.T) {
+	if localTransport != config.TransportSHM {
+		t.Skip("ranks do not share memory on this system")
+	}
+	r := bound(t, protocol.Extended, func(*config.Config) {})
+	if ring := r.Ring(); ring != shm.DefaultRing(2) {
+		t.Errorf("a ring of %d bytes, want %d", ring, shm.DefaultRing(2))
+	}
+	if o, ok := r.Offload(); ok {
+		t.Errorf("offload without a UDP socket: %+v", o)
+	}
+}
+
+func TestCrowded(t *testing.T) {
+	cores := runtime.NumCPU()
+	for _, tt := range []struct {
+		name       string
+		here, more int
+		rest       string
+		want       bool
+	}{
+		{"a core for each", cores, 0, "", false},
+		{"one too many", cores + 1, 0, "", true},
+		{"elsewhere", cores, 5, "peer: software", false},
+		{"FPGAs", cores, 5, "peer: fpga", false},
+	} {
+		text := "ranks:\n"
+		for i := range tt.here {
+			text += fmt.Sprintf("  - {rank: %d, address: 127.0.%d.%d, run: host}\n", i, i/250, i%250+1)
+		}
+		for i := tt.here; i < tt.here+tt.more; i++ {
+			text += fmt.Sprintf("  - {rank: %d, address: 10.0.%d.%d, %s}\n", i, i/250, i%250+1, tt.rest)
+		}
+		cfg := mustParse(t, text)
+		if got := (&Rank{Config: cfg, Self: cfg.Rank(0)}).Crowded(); got != tt.want {
+			t.Errorf("%s: %d ranks here and %d elsewhere, with %d cores: %v", tt.name, tt.here, tt.more, cores, got)
+		}
+	}
+}
