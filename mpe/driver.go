@@ -42,7 +42,7 @@ type driver struct {
 // after he was here.
 const (
 	tendFirst = time.Millisecond
-	tendMost  = 4 * time.Millisecond
+	tendMost  = 2 * time.Millisecond
 )
 
 // maxDrivers is how many a bit mask has room for; an engine has three at most.
