@@ -57,6 +57,7 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 	in[0] = incoming{bytes: all, from: from, cut: cut}
 	if size < n {
 		in[0].each = size
+		s.in.single = 0
 	}
 	return 1, nil
 }

@@ -66,7 +66,7 @@ func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (sock
 	}
 	s.caps = capabilities{sendBatch: sendBatch, recvBatch: ringLen, canPoll: true}
 	if !cfg.NoOffload {
-		s.caps.segments, s.caps.coalesces = hasSegments(raw), askCoalescing(raw)
+		s.caps.segments, s.caps.coalesces = hasSegments(raw), hasCoalescing(raw)
 	}
 	s.refused = make([]atomic.Uint32, len(peers))
 	s.in.init(s.caps.coalesces || cfg.anyLarge())

@@ -25,6 +25,11 @@ type mmsgRecv struct {
 	next, off, have int
 	// hits counts the looks in a row that found something.
 	hits int
+	// joins says that the kernel puts datagrams together. Then single is how
+	// many have come by themselves since, and otherwise long how many long ones
+	// have come close together.
+	joins        bool
+	single, long int
 }
 
 // init makes room for single datagrams of the usual size, or for long ones and
@@ -115,6 +120,9 @@ func (s *mmsgSocket) receive() error {
 		case 0:
 			r.hits++
 			r.have = int(n)
+			if s.caps.coalesces {
+				s.chooseJoining()
+			}
 			return nil
 		default:
 			return errno

@@ -106,9 +106,68 @@ func hasSegments(raw syscall.RawConn) bool {
 	return ctl == nil && err == nil
 }
 
-// askCoalescing asks for UDP_GRO, and reports whether the kernel has it.
-func askCoalescing(raw syscall.RawConn) bool {
+const (
+	// joinFrom is how many long datagrams have to come close together for the
+	// kernel to put them together from then on. It takes it a while to try that
+	// with each datagram, an eighth of a microsecond of a short message's two; but
+	// to cut what the sender has not cut takes it longer.
+	joinFrom = 2
+	// joinLeast is how long they are at least, in bytes.
+	joinLeast = 512
+	// joinUntil is after how many single ones it is not worth it any more.
+	joinUntil = 1000
+)
+
+// chooseJoining has the kernel put datagrams together while many come at a time.
+// It is called with what has just arrived.
+func (s *mmsgSocket) chooseJoining() {
+	r := &s.in
+	if !r.joins {
+		if r.hits == 1 { // there was time to look in vain
+			r.long = 0
+			return
+		}
+		for i := range r.msgs[:r.have] {
+			if r.long++; r.msgs[i].len < joinLeast {
+				r.long = 0
+			}
+		}
+		if r.long >= joinFrom {
+			s.join(true)
+		}
+		return
+	}
+	for i := range r.msgs[:r.have] {
+		if coalesced(r.controls[i][:min(int(r.msgs[i].hdr.Controllen), len(r.controls[i]))]) > 0 {
+			r.single = 0
+			return
+		}
+	}
+	if r.single += r.have; r.single > joinUntil {
+		s.join(false)
+	}
+}
+
+// join switches UDP_GRO. Where that fails, it stays as it was.
+func (s *mmsgSocket) join(on bool) {
+	value := 0
+	if on {
+		value = 1
+	}
+	if unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_GRO, value) == nil {
+		s.in.joins, s.in.single, s.in.long = on, 0, 0
+	}
+}
+
+// hasCoalescing reports whether the kernel has UDP_GRO. It is not switched on yet.
+func hasCoalescing(raw syscall.RawConn) bool {
 	var err error
-	ctl := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_GRO, 1) })
+	ctl := raw.Control(func(fd uintptr) {
+		for _, on := range []int{1, 0} {
+			if err == nil {
+				err = unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_GRO, on)
+			}
+		}
+	})
 	return ctl == nil && err == nil
 }

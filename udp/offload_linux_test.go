@@ -119,3 +119,42 @@ func TestPacedPeersGetSingleDatagrams(t *testing.T) {
 		}
 	}
 }
+
+// Datagrams are put together while many come at a time: to try it with short
+// messages would make them slower.
+func TestJoiningFollowsTheTraffic(t *testing.T) {
+	near, far, _ := offloadPair(t, Config{})
+	joins := func() bool { return far.sock.(*mmsgSocket).in.joins }
+	batch := make([]mpe.Arrival, 64)
+	single := func(n int) {
+		for range n {
+			if err := near.SendHeader(1, make([]byte, protocol.HeaderLen)); err != nil {
+				t.Fatal(err)
+			}
+			for got := 0; got == 0; {
+				var err error
+				if got, err = far.Poll(batch); err != nil {
+					t.Fatal(err)
+				}
+			}
+			far.Poll(batch) // nothing
+		}
+	}
+	for range 2 {
+		single(100)
+		if joins() {
+			t.Fatal("short messages are tried to put together")
+		}
+		exchangeData(t, near, far, 100_000)
+		if !joins() {
+			t.Fatal("long messages are not put together")
+		}
+		single(joinUntil / 2)
+		exchangeData(t, near, far, 1000)
+		single(joinUntil - 10)
+		if !joins() {
+			t.Fatal("given up too soon")
+		}
+		single(20)
+	}
+}
