@@ -38,6 +38,9 @@ func (c *Conn) sendAck(now Instant) {
 
 // appendAck sends an ACK with all that there is to be told.
 func (c *Conn) appendAck(now Instant, h protocol.ExtHeader, buf *[]byte) {
+	if c.arrivals.gaps() {
+		c.needRanges()
+	}
 	c.ranges = c.arrivals.ranges(c.ranges[:0])
 	info := protocol.AckInfo{Ranges: c.ranges}
 	if c.arrivals.end != c.cfg.firstPacket {
@@ -46,6 +49,13 @@ func (c *Conn) appendAck(now Instant, h protocol.ExtHeader, buf *[]byte) {
 	info.MessageLimit, info.EagerLimit = c.recvs.limits(&c.cfg)
 	c.recvs.told(info.MessageLimit, info.EagerLimit)
 	c.putAck(h, &info, buf)
+}
+
+// needRanges makes room for all ranges that an ACK has. Most peers lose nothing.
+func (c *Conn) needRanges() {
+	if c.ranges == nil {
+		c.ranges = make([]protocol.Range, 0, protocol.MaxAckRanges)
+	}
 }
 
 // appendFirstAck sends an ACK to a session of the peer's in which nothing has
@@ -68,6 +78,9 @@ func (c *Conn) putAck(h protocol.ExtHeader, info *protocol.AckInfo, buf *[]byte)
 
 // onAck takes an ACK from the session that we know.
 func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
+	if len(payload) > protocol.AckLen {
+		c.needRanges()
+	}
 	info, ok := protocol.ParseAck(payload, c.ranges)
 	if !ok || h.Call != protocol.RecvInt {
 		c.drop(ReasonAcknowledged, h)

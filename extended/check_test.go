@@ -170,12 +170,12 @@ func (c *Conn) checkRecvs() error {
 		if p.used {
 			held++
 			bytes += len(p.payload)
-			if n := p.header.Number; n%maxWindow != uint32(i) || int32(n-c.arrivals.next) < 0 || int32(n-c.arrivals.end) >= 0 {
+			if n := p.header.Number; n%uint32(len(r.held.slots)) != uint32(i) || int32(n-c.arrivals.next) < 0 || int32(n-c.arrivals.end) >= 0 {
 				return fmt.Errorf("packet %d is held, but those that arrived are between %d and %d", n, c.arrivals.next, c.arrivals.end)
 			}
 		}
 	}
-	if held != r.held.count || bytes != r.held.bytes || bytes > c.cfg.EagerBytes || len(r.held.free) > maxFreeBuffers {
+	if held != r.held.count || bytes != r.held.bytes || bytes > c.cfg.EagerBytes || len(r.held.free) > maxFreeBuffers || r.held.freeBytes > maxFreeBytes {
 		return fmt.Errorf("%d packets held, %d bytes; counted are %d and %d", held, bytes, r.held.count, r.held.bytes)
 	}
 	return c.checkArrivals()

@@ -38,7 +38,7 @@ type Conn struct {
 	arrivals arrivals
 	recvs    receiving
 
-	stats   Stats
+	stats   Counters
 	ackBuf  []byte // of the ACK of the last Flush
 	helloBf []byte // of its HELLO, or its answer to a packet of another session
 	ranges  []protocol.Range
@@ -48,7 +48,6 @@ type Conn struct {
 func New(cfg Config) *Conn {
 	cfg = cfg.complete()
 	c := &Conn{cfg: cfg, random: random(cfg.Seed)}
-	c.ranges = make([]protocol.Range, 0, protocol.MaxAckRanges)
 	if cfg.HeaderChecksum {
 		c.plain = protocol.FlagPlain
 	}

@@ -72,7 +72,7 @@ func (f *flight) add() *packet {
 
 func (f *flight) grow() {
 	old := f.ring
-	f.ring = make([]packet, max(16, 2*len(old)))
+	f.ring = make([]packet, max(4, 2*len(old)))
 	for n := f.base; n != f.next; n++ {
 		*f.at(n) = old[n&uint32(len(old)-1)]
 	}

@@ -6,10 +6,11 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // number. They are fewer than the window, as the packet that they wait for is
 // missing.
 type held struct {
-	slots []heldPacket // maxWindow of them, once the first is held
-	count int
-	bytes int
-	free  [][]byte
+	slots     []heldPacket // a power of two, which grows as packets are held that are further apart
+	count     int
+	bytes     int
+	free      [][]byte
+	freeBytes int
 }
 
 type heldPacket struct {
@@ -18,10 +19,13 @@ type heldPacket struct {
 	payload []byte
 }
 
-// maxFreeBuffers is how many buffers are kept for the next time.
-const maxFreeBuffers = 64
+// Buffers are kept for the next time: so many, and so many bytes.
+const (
+	maxFreeBuffers = 64
+	maxFreeBytes   = 1 << 17
+)
 
-func (q *held) at(number uint32) *heldPacket { return &q.slots[number%maxWindow] }
+func (q *held) at(number uint32) *heldPacket { return &q.slots[number&uint32(len(q.slots)-1)] }
 
 func (q *held) reset() {
 	for i := range q.slots {
@@ -31,25 +35,44 @@ func (q *held) reset() {
 	}
 }
 
-func (q *held) add(h *protocol.ExtHeader, payload []byte) {
-	if q.slots == nil {
-		q.slots = make([]heldPacket, maxWindow)
+// add holds a packet. next is the first number that is missing: no packet before it
+// is held.
+func (q *held) add(next uint32, h *protocol.ExtHeader, payload []byte) {
+	if distance := int(h.Number - next); distance >= len(q.slots) {
+		q.grow(distance)
 	}
 	var buf []byte
 	if n := len(q.free); n > 0 && len(payload) > 0 {
 		buf, q.free = q.free[n-1], q.free[:n-1]
+		q.freeBytes -= cap(buf)
 	}
 	*q.at(h.Number) = heldPacket{used: true, header: *h, payload: append(buf[:0], payload...)}
 	q.count++
 	q.bytes += len(payload)
 }
 
+// grow makes room for a packet so far from the first that is missing.
+func (q *held) grow(distance int) {
+	old := q.slots
+	n := max(16, 2*len(old))
+	for n <= distance {
+		n *= 2
+	}
+	q.slots = make([]heldPacket, n)
+	for i := range old {
+		if old[i].used {
+			*q.at(old[i].header.Number) = old[i]
+		}
+	}
+}
+
 // drop takes a packet out. Its payload stays valid until another is held.
 func (q *held) drop(p *heldPacket) {
 	q.count--
 	q.bytes -= len(p.payload)
-	if cap(p.payload) > 0 && len(q.free) < maxFreeBuffers {
+	if n := cap(p.payload); n > 0 && len(q.free) < maxFreeBuffers && q.freeBytes+n <= maxFreeBytes {
 		q.free = append(q.free, p.payload)
+		q.freeBytes += n
 	}
 	*p = heldPacket{}
 }
@@ -67,7 +90,7 @@ func (c *Conn) hold(h *protocol.ExtHeader, payload []byte) Reason {
 	if int32(h.Message-messages) >= 0 || r.held.bytes+len(payload) > int(eager-r.eager) {
 		return ReasonCredit
 	}
-	r.held.add(h, payload)
+	r.held.add(c.arrivals.next, h, payload)
 	return ReasonNone
 }
 

@@ -51,8 +51,8 @@ func (c *Conn) Busy() bool {
 // numTypes is the length of tables indexed by protocol.Type.
 const numTypes = int(protocol.Error) + 1
 
-// Stats are counters since New, and after them how things stand.
-type Stats struct {
+// Counters count since New.
+type Counters struct {
 	// Packets, and bytes of their payload, by type, repeats included. What
 	// was received includes all packets that are whole and meant for us.
 	PacketsSent, PacketsReceived [numTypes]uint64
@@ -72,6 +72,11 @@ type Stats struct {
 	SendsDone, SendsFailed, SendsEager uint64
 	// Opened, Arrived and Lost count the actions of these names.
 	Opened, Arrived, Lost uint64
+}
+
+// Stats are the counters, and how things stand.
+type Stats struct {
+	Counters
 
 	// RoundTrip is the smoothed round trip of E30 and Variation its
 	// variation, 0 before the first measurement; Shortest is the shortest of
@@ -91,7 +96,7 @@ type Stats struct {
 
 // Stats returns the counters.
 func (c *Conn) Stats() Stats {
-	s := c.stats
+	s := Stats{Counters: c.stats}
 	s.RoundTrip, s.Variation, s.Shortest, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.shortest, c.trip.rto
 	s.Window, s.InFlight, s.ToRepeat = c.cwnd(), c.flight.count, c.flight.lost.count
 	s.Queued, s.Begun = c.sends.count-c.sends.begun, c.sends.begun

@@ -1,0 +1,68 @@
+package extended
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// A rank has a Conn for every other one, and most are idle. It is one piece of
+// memory of under 2 KiB, and has no more before it is used.
+func TestIdleConnIsSmall(t *testing.T) {
+	if n := unsafe.Sizeof(Conn{}); n > 1792 { // a size that the allocator has
+		t.Errorf("a Conn has %d bytes", n)
+	}
+	cfg := Config{Local: 1, Remote: 2, Seed: 3}
+	if n := testing.AllocsPerRun(100, func() { idle = New(cfg) }); n != 1 {
+		t.Errorf("New makes %v allocations", n)
+	}
+}
+
+var idle *Conn
+
+// What packets need that are held grows with how far they are from the one that is
+// missing, and keeps those that are there.
+func TestHeldGrowsWithDistance(t *testing.T) {
+	const next = 1<<32 - 100 // numbers come round
+	var q held
+	payload := func(number uint32) []byte { return []byte{byte(number), byte(number >> 8)} }
+	for _, x := range []struct{ distance, slots int }{
+		{1, 16}, {15, 16}, {16, 32}, {3, 32}, {40, 64}, {200, 256}, {maxWindow - 1, maxWindow}, {201, maxWindow},
+	} {
+		number := next + uint32(x.distance)
+		q.add(next, &protocol.ExtHeader{Number: number}, payload(number))
+		if len(q.slots) != x.slots {
+			t.Errorf("%d slots for a distance of %d, want %d", len(q.slots), x.distance, x.slots)
+		}
+	}
+	for _, distance := range []int{1, 3, 15, 16, 40, 200, 201, maxWindow - 1} {
+		number := next + uint32(distance)
+		p := q.at(number)
+		if !p.used || p.header.Number != number || string(p.payload) != string(payload(number)) {
+			t.Errorf("packet %d is not there: %+v", number, *p)
+			continue
+		}
+		q.drop(p)
+	}
+	if q.count != 0 || q.bytes != 0 || len(q.free) != 8 {
+		t.Errorf("%d packets and %d bytes are left, and %d buffers", q.count, q.bytes, len(q.free))
+	}
+}
+
+// The buffers of large packets are not kept in any number.
+func TestHeldKeepsFewLargeBuffers(t *testing.T) {
+	var q held
+	large := make([]byte, 60_000)
+	for n := range uint32(10) {
+		q.add(0, &protocol.ExtHeader{Number: n}, large)
+	}
+	q.reset()
+	if q.count != 0 || len(q.free) != 2 {
+		t.Errorf("%d packets are left, and %d buffers are kept", q.count, len(q.free))
+	}
+	q.add(0, &protocol.ExtHeader{Number: 1}, large)
+	if len(q.free) != 1 || q.freeBytes != cap(q.free[0]) {
+		t.Errorf("%d buffers and %d bytes are kept while one is used", len(q.free), q.freeBytes)
+	}
+}

@@ -1,0 +1,65 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// BenchmarkAmongIdlePeers is a message of 8 bytes to one rank of the extended profile
+// and back, while the engine has so many other peers with which it has exchanged
+// messages before. It ought to be the same for all numbers of them.
+func BenchmarkAmongIdlePeers(b *testing.B) {
+	for _, n := range []struct{ fpgas, others int }{{0, 1}, {1, 1}, {0, 65}, {64, 1001}} {
+		b.Run(fmt.Sprintf("idle=%d", n.fpgas+n.others-1), func(b *testing.B) {
+			c := newCrowd(b, 85, n.fpgas, n.others)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			defer c.close(ctx, b)
+			x := newRoundTrips(c)
+			if err := x.round(ctx, 0, []int{8}); err != nil {
+				b.Fatal(err)
+			}
+			to := n.fpgas + n.others
+			data, buf := make([]byte, 8), make([]byte, 8)
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := c.engine.Irecv(to, buf, mpe.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := c.engine.Send(ctx, to, data, mpe.Options{}); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := r.Wait(ctx); err != nil {
+					b.Fatal(err)
+				}
+				r.Free()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2e3, "half-rtt-us")
+		})
+	}
+}
+
+// BenchmarkAmongBusyPeers is a message of 8 bytes to every peer and back, all of them
+// at the same time.
+func BenchmarkAmongBusyPeers(b *testing.B) {
+	for _, n := range []int{1, 64, 1000} {
+		b.Run(fmt.Sprintf("peers=%d", n), func(b *testing.B) {
+			c := newCrowd(b, 86, 0, n)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			defer c.close(ctx, b)
+			x := newRoundTrips(c)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if err := x.round(ctx, i, []int{8}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n)/1e3, "us/message")
+		})
+	}
+}
