@@ -33,6 +33,7 @@ type localRank struct {
 // newLocalRank plans a rank. Nothing is bound yet.
 func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank) (*localRank, error) {
 	planned, err := node.Plan(cfg, rank)
+	planned.Attached = true
 	r := &localRank{Rank: planned, cfg: rank}
 	errs := []error{err}
 	if rank.Run == config.RunStandin {

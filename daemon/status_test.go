@@ -33,7 +33,8 @@ func TestStatusOfConnections(t *testing.T) {
 		if want := local.Rank < 2; want && local.Ring != ring || !want && local.Ring != 0 {
 			t.Errorf("rank %d: rings of %d bytes", local.Rank, local.Ring)
 		}
-		if want := 3 > runtime.NumCPU(); local.Crowded != want {
+		// Three ranks, and programs that attach to two of them.
+		if want := 5 > runtime.NumCPU(); local.Crowded != want {
 			t.Errorf("rank %d: crowded is %v", local.Rank, local.Crowded)
 		}
 	}

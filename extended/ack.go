@@ -175,6 +175,8 @@ func (c *Conn) landed(now Instant, p *packet, l *landing) {
 	// An answer that comes too soon is to an earlier transmission.
 	if p.repeats == 0 || now-p.sent >= c.trip.shortest {
 		f.arrivedAfter(p.order, p.sent)
+	} else if p.sent > f.early {
+		f.early, f.earlyTrip = p.sent, now-p.sent
 	}
 	if p.order > l.order {
 		l.order, l.sent, l.once = p.order, p.sent, p.repeats == 0
@@ -236,8 +238,18 @@ func (c *Conn) timedOut(now Instant) {
 	if first := f.at(f.base); c.stalled > 0 && first.state == packetSent {
 		p = first // every packet of the peer tells when this one has arrived
 	}
+	if f.early > p.sent {
+		// What was sent before that repeat is still missing, so it was the repeat
+		// that was acknowledged, and the way has become shorter.
+		c.trip.shortest = min(c.trip.shortest, max(f.earlyTrip, 1))
+		f.newestSent = max(f.newestSent, f.early)
+		f.early = 0
+	}
 	f.lose(p)
 	c.window.lost(p.order, f.order+1)
+	if f.count > 0 {
+		c.detectLoss()
+	}
 	c.trip.timedOut(&c.cfg.Timing, &c.random)
 	c.timer, c.urgent = now, true
 	c.stalled++

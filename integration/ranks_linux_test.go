@@ -52,7 +52,7 @@ func TestManyPeers(t *testing.T) {
 	if s.Posted+s.Unexpected > 0 {
 		t.Errorf("%d receives and %d messages are left", s.Posted, s.Unexpected)
 	}
-	t.Logf("%d messages there and back, in groups of %d peers; %d packets repeated", messages, x.groups[0], repeats)
+	t.Logf("%d messages there and back, in %d groups of peers; %d packets repeated", messages, len(x.groups), repeats)
 }
 
 // roundTrips are messages that go to many peers, and come back.

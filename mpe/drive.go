@@ -10,15 +10,18 @@ import (
 )
 
 const (
-	// leastBudget is for how long a caller that waits looks for packets at
+	// shortBudget is for how long a caller that waits looks for packets at
 	// least. It is about what it takes to be woken.
-	leastBudget = 50 * time.Microsecond
-	// mostBudget is for how long he looks while messages come quickly: longer
-	// than a round trip in a data centre, shorter than a time slice.
-	mostBudget = 200 * time.Microsecond
+	shortBudget = 50 * time.Microsecond
+	// longBudget is for how long he looks while messages come quickly. It is more
+	// than it takes the other side to be woken and to answer: two ranks that have
+	// both gone to sleep once would otherwise wait for each other so every time.
+	longBudget = 300 * time.Microsecond
+	// quickly is how long waits take, smoothed, while messages come quickly.
+	quickly = 400 * time.Microsecond
 	// maxGap is the longest wait that is remembered, so that a few quick
 	// messages after a pause are enough to begin to look longer.
-	maxGap = 4 * mostBudget
+	maxGap = 2 * quickly
 	// pause is about how long he looks between two times that he lets other
 	// goroutines run, and looks at the clock.
 	pause = 3 * time.Microsecond
@@ -109,11 +112,10 @@ func (e *Engine) budget() time.Duration {
 	if e.cfg.Crowded {
 		return crowdedBudget
 	}
-	gap := time.Duration(e.gap.Load())
-	if 2*gap > mostBudget {
-		return leastBudget
+	if time.Duration(e.gap.Load()) > quickly {
+		return shortBudget
 	}
-	return max(2*gap, leastBudget)
+	return longBudget
 }
 
 // waited remembers how long a wait has taken. Callers that do so at the same time

@@ -19,3 +19,10 @@ func (e *Engine) Revoke() {
 
 // ArrivedIn takes packets that came in a landing.
 func (e *Engine) ArrivedIn(tr Transport, batch []Arrival, gen uint32) { e.arrived(tr, batch, gen) }
+
+// Idle reports whether no peer has a deadline: no timer is set, and none will be.
+func (e *Engine) Idle() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.due.Load() == never && len(e.timed) == 0
+}

@@ -46,15 +46,21 @@ func (l *Link) choose() {
 	}
 }
 
-// crowded reports whether the host of a rank has more ranks than cores.
-func crowded(cfg *config.Config, self *config.Rank) bool {
+// busy is how many ranks of a rank's host may want a core at a time; where programs
+// attach to those of this process, they do as well.
+func busy(cfg *config.Config, self *config.Rank, attached bool) int {
 	n := 0
 	for i := range cfg.Ranks {
-		if sameHost(self, &cfg.Ranks[i]) {
+		r := &cfg.Ranks[i]
+		if !sameHost(self, r) {
+			continue
+		}
+		n++
+		if attached && r.Run == config.RunHost {
 			n++
 		}
 	}
-	return n > runtime.NumCPU()
+	return n
 }
 
 // windowBytes is how many bytes may be in flight to a peer over UDP, so that they

@@ -112,3 +112,23 @@ func TestCrowded(t *testing.T) {
 		}
 	}
 }
+
+func TestBusy(t *testing.T) {
+	cfg := mustParse(t, `
+ranks:
+  - {rank: 0, address: "127.0.0.1:4000", run: host}
+  - {rank: 1, address: "127.0.0.2:4000", run: host}
+  - {rank: 2, address: "127.0.0.3:4000", run: standin}
+  - {rank: 3, address: 10.0.0.1, run: host}
+  - {rank: 4, address: 10.0.0.2, peer: fpga}
+`)
+	for _, tt := range []struct {
+		rank     int
+		attached bool
+		want     int
+	}{{0, false, 3}, {0, true, 5}, {2, true, 5}, {3, false, 1}, {3, true, 2}} {
+		if n := busy(cfg, cfg.Rank(tt.rank), tt.attached); n != tt.want {
+			t.Errorf("rank %d, attached %v: %d, want %d", tt.rank, tt.attached, n, tt.want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/config"
@@ -20,6 +21,9 @@ type Rank struct {
 	Self   *config.Rank
 	// Links has an entry per rank of the cluster; its own is zero.
 	Links []Link
+	// Attached says that programs attach to the hosts among this process's ranks.
+	// It is to be set before Start.
+	Attached bool
 	// Engine is nil before Start.
 	Engine *mpe.Engine
 
@@ -145,9 +149,10 @@ func (r *Rank) Ring() int {
 	return ringOf(r.Config)
 }
 
-// Crowded reports whether the rank's host has more ranks than cores, as far as the
-// configuration tells. Whoever waits for a packet lets other processes run then.
-func (r *Rank) Crowded() bool { return crowded(r.Config, r.Self) }
+// Crowded reports whether the rank's host has more ranks than cores, or ranks and
+// programs that attach to them, as far as the configuration tells. Whoever waits for
+// a packet lets other processes run then.
+func (r *Rank) Crowded() bool { return busy(r.Config, r.Self, r.Attached) > runtime.NumCPU() }
 
 // Open makes this process the given rank of a configuration: what it returns is
 // the rank's engine, running. Whatever the configuration says of who runs the rank,

@@ -1,0 +1,39 @@
+package extended
+
+import (
+	"testing"
+	"time"
+)
+
+// A way that has become shorter since the only round trip that was measured does not
+// keep a window that was lost from being found lost: each packet of it would wait for
+// a time-out of its own.
+func TestLostWindowOnAShorterWay(t *testing.T) {
+	c := newCouple(Config{MaxPayload: 1000})
+	c.send(0, 1, 8, 0)
+	c.settle()
+	c.conns[0].trip.shortest = time.Second // as while a thousand ranks send at once
+	c.send(0, 2, 16_000, 0)
+	c.acts[0] = c.conns[0].Flush(c.now, c.acts[0])
+	c.do(0)
+	if len(c.wire[0]) < 10 {
+		t.Fatalf("%d packets are sent", len(c.wire[0]))
+	}
+	c.wire[0] = nil
+	ticks := 0
+	for ; c.done < 2 && ticks < 100; ticks++ {
+		for i := range c.conns {
+			at, ok := c.conns[i].Deadline()
+			if !ok {
+				continue
+			}
+			c.now = max(c.now, at)
+			c.acts[i] = c.conns[i].Tick(c.now, c.acts[i])
+			c.do(i)
+		}
+		c.settle()
+	}
+	if s := c.conns[0].Stats(); c.done != 2 || s.TimeOuts > 2 {
+		t.Errorf("%d sends are done after %d ticks; %d time-outs, %d losses", c.done, ticks, s.TimeOuts, s.Losses)
+	}
+}
