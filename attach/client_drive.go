@@ -202,7 +202,7 @@ func (d *driver) wait(n <-chan struct{}) {
 // look looks for frames until n has a value, for as long as that is better than
 // to be woken.
 func (d *driver) look(ctx context.Context, n <-chan struct{}, start time.Duration) {
-	if start < time.Duration(notBefore.Load()) {
+	if start < time.Duration(notBefore.Load()) || ctx.Err() != nil {
 		return
 	}
 	if looking.Add(1) <= mayLook && d.take() {

@@ -43,7 +43,7 @@ var (
 // is better than to be woken. Done or c may be nil.
 func (e *Engine) drive(ctx context.Context, done *atomic.Bool, c <-chan struct{}) {
 	e.uncork()
-	if len(e.drivers) == 0 {
+	if len(e.drivers) == 0 || ctx.Err() != nil { // who has no time left gets none
 		return
 	}
 	if looking.Add(1) <= cores {
