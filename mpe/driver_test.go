@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -199,7 +200,7 @@ func TestWaitersAreServed(t *testing.T) {
 				}()
 				if asleep {
 					for b.Waiting() == 0 {
-						time.Sleep(time.Microsecond)
+						runtime.Gosched()
 					}
 				}
 				data := words(100, uint32(i))
