@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -159,7 +160,7 @@ func overWires(t *testing.T, profile protocol.Profile, watch mpe.Observer) (a, b
 			Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20,
 		}}
 		if profile == protocol.Extended {
-			cfg.Peers[1-rank].Extended = &extended.Config{Seed: uint64(rank) + 1}
+			cfg.Peers[1-rank].Extended = &extended.Config{Seed: uint64(rank) + 1, MaxPayload: 65_435}
 		}
 		e, err := mpe.New(cfg)
 		if err != nil {
@@ -305,10 +306,10 @@ func TestRevokedLanding(t *testing.T) {
 // Long messages land, and short ones do not.
 func TestLandings(t *testing.T) {
 	a, b, _, y := overWires(t, protocol.CloudFPGA, nil)
-	landings := 0
-	y.into = func() { landings++ }
+	var landings atomic.Int32
+	y.into = func() { landings.Add(1) }
 	for _, n := range []int{1000, 100_000} {
-		landings = 0
+		landings.Store(0)
 		data, buf := words(n, 3), make([]byte, 4*n)
 		r, err := b.Irecv(0, buf, mpe.Options{})
 		if err != nil {
@@ -318,8 +319,40 @@ func TestLandings(t *testing.T) {
 		if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
 			t.Errorf("%d words: %v", n, err)
 		}
-		if (landings > 100) != (n == 100_000) {
-			t.Errorf("%d words: %d landings", n, landings)
+		if got := landings.Load(); (got > 100) != (n == 100_000) {
+			t.Errorf("%d words: %d landings", n, got)
+		}
+	}
+}
+
+// What a CLEAR_TO_SEND asks for lands from its first packet on, whether the message
+// or its receive was there first.
+func TestAnnouncedMessagesLand(t *testing.T) {
+	a, b, _, y := overWires(t, protocol.Extended, nil)
+	var landings atomic.Int32
+	y.into = func() { landings.Add(1) }
+	for _, late := range []bool{false, true} {
+		landings.Store(0)
+		data, buf := words(15_000, 3), make([]byte, 60_000) // one packet
+		recv := mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf}
+		var r mpe.Op
+		if !late {
+			r = start(t, b, recv)
+		}
+		s := start(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: data})
+		if late {
+			if _, _, err := b.Probe(t.Context(), mpe.Match{Source: 0}, true); err != nil {
+				t.Fatal(err)
+			}
+			r = start(t, b, recv)
+		}
+		for _, op := range []mpe.Op{r, s} {
+			if _, err := op.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if landings.Load() == 0 || !bytes.Equal(buf, data) {
+			t.Errorf("receive posted late: %v: %d landings", late, landings.Load())
 		}
 	}
 }

@@ -197,8 +197,8 @@ func (e *Engine) arrived(tr Transport, batch []Arrival, gen uint32) {
 		}
 		e.arrival(tr, &batch[i])
 	}
-	e.settle()
 	e.landing.move()
+	e.settle()
 }
 
 // arrival feeds one packet to its peer's state machine and acts on the answer.
@@ -339,6 +339,9 @@ func (e *Engine) settle() {
 		e.corked.Store(false)
 	}
 	e.recycle()
+	if e.landing.next.req != nil { // a message has been asked for
+		e.landing.move()
+	}
 	if e.state == draining && e.idle != nil && !e.busy() {
 		close(e.idle)
 		e.idle = nil

@@ -17,6 +17,8 @@ type peer struct {
 	// touched: something happened that settle has to look at. timed: it is among
 	// the engine's timed.
 	touched, timed bool
+	// lands: its transport can put long messages where they belong.
+	lands bool
 	// burst counts the sends posted since anything else has happened.
 	burst int
 
@@ -29,7 +31,6 @@ type peer struct {
 	announced        *inbound
 
 	conn    *extended.Conn
-	large   bool // its packets are worth landing one by one
 	packets PacketTransport
 	paced   PacedTransport // nil if nothing is
 	outs    outbox
@@ -58,6 +59,7 @@ type peer struct {
 func newPeer(rank int, cfg Peer) (*peer, error) {
 	p := &peer{rank: rank, cfg: cfg, tr: cfg.Transport}
 	p.paced, _ = cfg.Transport.(PacedTransport)
+	_, p.lands = cfg.Transport.(LandingTransport)
 	if cfg.Extended == nil {
 		p.pair = handshake.New(cfg.Handshake)
 		return p, nil
@@ -68,7 +70,7 @@ func newPeer(rank int, cfg Peer) (*peer, error) {
 	}
 	p.packets = packets
 	p.conn = extended.New(*cfg.Extended)
-	p.large = p.conn.Config().MaxPayload >= minLanding
+	p.lands = p.lands && p.conn.Config().MaxPayload >= minLanding // they land one by one
 	return p, nil
 }
 

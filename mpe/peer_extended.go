@@ -45,7 +45,7 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 		case extended.Copy:
 			in := p.ins.at(act.Message)
 			in.store(act.Offset, act.Payload)
-			if p.large {
+			if p.lands {
 				e.expectExtended(p, in)
 			}
 		case extended.Arrived:
@@ -166,9 +166,8 @@ func (e *Engine) accept() {
 		if p := in.p; p != nil {
 			e.xacts = p.conn.Accept(e.at, in.num, in.room, e.xacts[:0])
 			e.actExtended(p, nil)
-			if p.large && in.got == 0 && in.req != nil { // what it asks for will land
+			if p.lands && in.got == 0 && in.req != nil { // what it asks for will land
 				e.expectExtended(p, in)
-				e.landing.move()
 			}
 		}
 	}

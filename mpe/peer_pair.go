@@ -22,7 +22,9 @@ func (e *Engine) act(p *peer, a *Arrival) {
 			e.transmitData(p, act)
 		case handshake.Copy:
 			p.recving.store(act)
-			e.expectPair(p)
+			if p.lands {
+				e.expectPair(p)
+			}
 		case handshake.SendDone:
 			e.sendDone(p, act)
 		case handshake.RecvDone:
