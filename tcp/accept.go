@@ -20,6 +20,9 @@ func (c *Conn) acceptAll() {
 		if p == nil {
 			conn.Close()
 			c.queue.pushBroken(&c.stranger, from)
+			if c.inbox != nil {
+				c.inbox.tell()
+			}
 			continue
 		}
 		if p.tls != nil {

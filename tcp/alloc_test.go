@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/transporttest"
@@ -9,15 +10,14 @@ import (
 )
 
 // pair returns the connected Conns of ranks 0 and 1.
-func pair(t testing.TB, profile protocol.Profile) (conns [2]*Conn) {
+func pair(t testing.TB, profile protocol.Profile, listen listener) (conns [2]*Conn) {
 	m := transporttest.Map(t, 2)
 	batch := make([]mpe.Arrival, 1)
 	for rank := range conns {
-		c, err := Listen(Config{Rank: rank, Map: m, Backoff: soon, Profile: func(int) protocol.Profile { return profile }})
+		c, err := listen(Config{Rank: rank, Map: m, Backoff: soon, Profile: func(int) protocol.Profile { return profile }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { c.Close() })
 		conns[rank] = c
 	}
 	for _, c := range conns {
@@ -25,11 +25,20 @@ func pair(t testing.TB, profile protocol.Profile) (conns [2]*Conn) {
 			t.Fatalf("%+v, %v", batch[0], err)
 		}
 	}
+	t.Cleanup(func() { // together: each waits for the other to hang up
+		var both sync.WaitGroup
+		for _, c := range conns {
+			both.Go(func() { c.Close() })
+		}
+		both.Wait()
+	})
 	return conns
 }
 
-func TestNoAllocationsOfPackets(t *testing.T) {
-	conns := pair(t, protocol.Extended)
+func TestNoAllocationsOfPackets(t *testing.T) { bothWays(t, noAllocationsOfPackets) }
+
+func noAllocationsOfPackets(t *testing.T, listen listener) {
+	conns := pair(t, protocol.Extended, listen)
 	batch := make([]mpe.Arrival, 4)
 	packets := []mpe.Packet{transporttest.Packet(0, 1, 1, 0), transporttest.Packet(0, 1, 2, 4000)}
 	message := func() {
@@ -54,7 +63,7 @@ func TestNoAllocationsOfPackets(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	conns := pair(t, protocol.CloudFPGA)
+	conns := pair(t, protocol.CloudFPGA, Listen)
 	batch := make([]mpe.Arrival, 4)
 	header := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: 1000, Type: protocol.Data})
 	payload := make([]byte, 1000*protocol.WordLen)
@@ -91,7 +100,7 @@ func BenchmarkPackets32840(b *testing.B) { benchmarkPackets(b, 8, protocol.MaxSt
 // benchmarkPackets sends lists of packets one way, each when the one before has
 // arrived.
 func benchmarkPackets(b *testing.B, n, payload int) {
-	conns := pair(b, protocol.Extended)
+	conns := pair(b, protocol.Extended, Listen)
 	packets := make([]mpe.Packet, n)
 	for i := range packets {
 		packets[i] = transporttest.Packet(0, 1, uint32(i), payload)

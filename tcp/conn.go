@@ -14,7 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/rankmap"
 )
 
-// Conn is all the TCP connections of one rank. It implements mpe.PacketTransport.
+// Conn is all the TCP connections of one rank. It implements mpe.PacketTransport and
+// mpe.PollTransport.
 type Conn struct {
 	cfg   Config
 	local netip.AddrPort
@@ -29,6 +30,10 @@ type Conn struct {
 	// taken are the events that the last Recv gave out.
 	taken [recvBatch]event
 
+	// inbox is where whoever waits for packets looks for them, or nil. If there is
+	// one, the queue is for what strangers do alone.
+	inbox *inbox
+
 	// ctx is done when the Conn is closed, and dialing when it begins to be;
 	// tasks are its goroutines.
 	ctx, dialing        context.Context
@@ -36,13 +41,19 @@ type Conn struct {
 	tasks               sync.WaitGroup
 }
 
-var _ mpe.PacketTransport = (*Conn)(nil)
+var (
+	_ mpe.PacketTransport = (*Conn)(nil)
+	_ mpe.PollTransport   = (*Conn)(nil)
+)
 
 // Listen binds the rank to its own IP and port in the rank map, and starts to
 // dial the higher software ranks. It returns a *ListenError if the address cannot
 // be had, a *SharedIPError if two software ranks share an IP, and a
 // *CredentialError if the peers would refuse the rank's certificate.
-func Listen(cfg Config) (*Conn, error) {
+func Listen(cfg Config) (*Conn, error) { return listen(cfg, true) }
+
+// listen is Listen, of a Conn that can be polled if that is possible and wanted.
+func listen(cfg Config, poll bool) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("tcp: rank %d is not in the rank map", cfg.Rank)
 	}
@@ -60,6 +71,12 @@ func Listen(cfg Config) (*Conn, error) {
 		return nil, bindfault.New("tcp", cfg.Rank, cfg.Map, err)
 	}
 	c := newConn(cfg, ln.(*net.TCPListener))
+	if poll && c.pollable() {
+		if c.inbox, err = newInbox(c); err != nil {
+			ln.Close()
+			return nil, fmt.Errorf("tcp: setting up rank %d at %v: %w", cfg.Rank, addr, err)
+		}
+	}
 	c.tasks.Go(c.acceptAll)
 	for rank, p := range c.peers {
 		if p != nil && rank > cfg.Rank {
@@ -106,6 +123,23 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	return c
 }
 
+// pollable reports whether all that the peers send are packets of the extended
+// profile by plain TCP. Others are not worth the trouble: a write may block, and TLS
+// reads by itself.
+func (c *Conn) pollable() bool {
+	peers := 0
+	for _, p := range c.peers {
+		if p == nil {
+			continue
+		}
+		if p.profile != protocol.Extended || p.tls != nil {
+			return false
+		}
+		peers++
+	}
+	return hasPoll && peers > 0
+}
+
 func network(addr netip.AddrPort) string {
 	if addr.Addr().Is4() {
 		return "tcp4"
@@ -139,11 +173,16 @@ func (c *Conn) Connection(peer int) (connected bool, last error) {
 }
 
 // Close closes the listener and all connections, and returns when every goroutine
-// of the Conn has ended. A Recv in progress returns mpe.ErrTransportClosed.
+// of the Conn has ended. A Recv in progress returns mpe.ErrTransportClosed. The peers
+// have half a second to take what still waits for them, and to hang up.
 func (c *Conn) Close() error {
 	c.stopDialing()
 	c.ln.Close() // its only error is that it is closed already
-	c.lastWords()
+	if c.inbox != nil {
+		c.inbox.close()
+	} else {
+		c.lastWords()
+	}
 	c.cancel()
 	c.tasks.Wait()
 	return nil

@@ -142,10 +142,16 @@ func TestSharedIPs(t *testing.T) {
 }
 
 func TestCloseEndsEveryGoroutine(t *testing.T) {
+	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
+		closeEndsEveryGoroutine(t, profile)
+	}
+}
+
+func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 	m := transporttest.Map(t, 4)
 	var conns []*Conn
 	for rank := range 3 { // rank 3 is never there, and dialed in vain
-		c, err := Listen(Config{Rank: rank, Map: m, Backoff: soon})
+		c, err := Listen(Config{Rank: rank, Map: m, Backoff: soon, Profile: func(int) protocol.Profile { return profile }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,8 +168,12 @@ func TestCloseEndsEveryGoroutine(t *testing.T) {
 	if left := ours(); len(left) == 0 {
 		t.Fatal("the check sees no goroutine")
 	}
-	for _, c := range conns {
-		if err := errors.Join(c.Close(), c.Close()); err != nil {
+	closed := make(chan error, len(conns))
+	for _, c := range conns { // together: each waits for the others to hang up
+		go func() { closed <- errors.Join(c.Close(), c.Close()) }()
+	}
+	for range conns {
+		if err := <-closed; err != nil {
 			t.Error(err)
 		}
 	}

@@ -19,9 +19,21 @@
 // are acknowledged, do not wait for a peer to take them: those that do not fit into
 // the outbox of its connection are lost.
 //
+// There are two ways to carry packets. On Linux, where all peers are of the extended
+// profile and without TLS, a Conn is an mpe.PollTransport: whoever waits for packets
+// reads them off the connections himself, and whoever sends writes them there, with
+// no goroutine in between and without Go's network poller. What arrives is given out
+// where it was read to, and only what the kernel has no room for is copied to wait.
+// Otherwise each connection has a goroutine that reads, and, in the extended profile,
+// one that writes.
+//
 // The files: conn.go opens and closes; dial.go and accept.go make connections, and
 // secure.go those with TLS, whose credentials are tls.go's; link.go is one
-// connection, from the moment it replaces its predecessor; read.go takes packets
-// off it, queue.go keeps them, recv.go hands them out; send.go puts packets on, and
-// packets.go, with outbox.go behind it, those of the extended profile.
+// connection, from the moment it replaces its predecessor; packets.go puts packets
+// of the extended profile on, and send.go others. With goroutines, read.go takes
+// packets off a link, queue.go keeps them, recv.go hands them out, and outbox.go is
+// what waits to be written. Without, poll_linux.go looks for packets, which reader.go
+// tells apart; settle_linux.go has links come and go, sleep_linux.go waits;
+// wire_linux.go is a link's descriptor, and write_linux.go writes to it. blocks.go
+// is memory for what waits, either way.
 package tcp

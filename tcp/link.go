@@ -82,16 +82,20 @@ var (
 
 // link is one connection to a peer.
 type link struct {
+	peer *peer
+	from netip.AddrPort
+	// wire is what packets go by if whoever waits looks for them himself. Then
+	// there are no conn, stream and out.
+	wire *wire
 	conn *net.TCPConn
 	// stream is conn, or the TLS on it.
 	stream net.Conn
-	from   netip.AddrPort
 	// begun says that something has arrived.
 	begun bool
 	// out is what waits to be written, for a peer of the extended profile.
 	out *outbox
 	// closing is closed at the first reason to give the connection up, and
-	// done when nothing of it reaches the queue any more.
+	// done when nothing of it reaches the queue, or the inbox, any more.
 	closing, done chan struct{}
 	once          sync.Once
 	// reason is why closing is closed.
@@ -99,7 +103,7 @@ type link struct {
 }
 
 func (c *Conn) newLink(p *peer, conn *net.TCPConn, stream net.Conn) *link {
-	l := &link{conn: conn, stream: stream, from: remoteAddr(conn), closing: make(chan struct{}), done: make(chan struct{})}
+	l := &link{peer: p, conn: conn, stream: stream, from: remoteAddr(conn), closing: make(chan struct{}), done: make(chan struct{})}
 	if p.profile == protocol.Extended {
 		l.out = newOutbox(c.cfg.SendQueue)
 	}
@@ -131,6 +135,10 @@ func (l *link) close(reason error) {
 	l.once.Do(func() {
 		l.reason = reason
 		close(l.closing)
+		if l.wire != nil {
+			l.wire.shut()
+			return
+		}
 		l.conn.Close()
 	})
 }
@@ -148,6 +156,9 @@ func (l *link) closeWrite() {
 // comes behind all that the connection before has put there; what waited to be
 // written to that is lost.
 func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
+	if c.inbox != nil {
+		return c.inbox.run(p, conn)
+	}
 	l := c.newLink(p, conn, stream)
 	if l.out != nil {
 		c.tasks.Go(func() { c.writeAll(l) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,58 @@ func TestWriteTimeout(t *testing.T) {
 	if !errors.Is(err, ErrNotConnected) || !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("sending to a peer that is stuck gives %v", err)
 	}
+}
+
+// TestPacketsWriteTimeout: a peer that takes no packets is given up, and let in when
+// it dials again.
+func TestPacketsWriteTimeout(t *testing.T) {
+	bothWays(t, func(t *testing.T, listen listener) {
+		m := transporttest.Map(t, 2)
+		c := listen.start(t, Config{Rank: 1, Map: m, Profile: extended, WriteTimeout: 50 * time.Millisecond})
+		conn := dial(t, m.Addr(0).Addr(), m.Addr(1)) // and never reads
+		want(t, c, mpe.ArrivedConnected, 0)
+		long := transporttest.Packet(1, 0, 1, protocol.MaxStreamPayload)
+		for deadline := time.Now().Add(transporttest.Patience); ; {
+			if _, err := c.SendPackets(0, []mpe.Packet{long}); err != nil {
+				t.Fatal(err)
+			}
+			connected, last := c.Transport.(*Conn).Connection(0)
+			if !connected {
+				if !errors.Is(last, os.ErrDeadlineExceeded) {
+					t.Errorf("it was given up because of %v", last)
+				}
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("it is not given up")
+			}
+		}
+		conn.Close()
+		dial(t, m.Addr(0).Addr(), m.Addr(1))
+		want(t, c, mpe.ArrivedConnected, 0)
+	})
+}
+
+// TestPacketsReconnect has either side go away, and come back.
+func TestPacketsReconnect(t *testing.T) {
+	bothWays(t, func(t *testing.T, listen listener) {
+		m := transporttest.Map(t, 2)
+		first := transporttest.Packet(0, 1, 1, 5)
+		for keep := range 2 {
+			kept := listen.start(t, Config{Rank: keep, Map: m, Profile: extended})
+			for range 3 {
+				other := listen.start(t, Config{Rank: 1 - keep, Map: m, Profile: extended})
+				want(t, other, mpe.ArrivedConnected, keep)
+				want(t, kept, mpe.ArrivedConnected, 1-keep)
+				other.SendAllPackets(t, keep, []mpe.Packet{first})
+				kept.WantPacket(t, 1-keep, first)
+				kept.SendAllPackets(t, 1-keep, []mpe.Packet{first})
+				other.WantPacket(t, keep, first)
+				other.Close()
+			}
+			kept.Close()
+		}
+	})
 }
 
 func TestSendRefusesWhatDoesNotFrame(t *testing.T) {

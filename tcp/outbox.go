@@ -9,27 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-const (
-	// blockLen is the length in bytes of the blocks that an outbox is made of:
-	// what waits is copied once, and never moved.
-	blockLen = 64 << 10
-	// writeBlocks is how many blocks one write takes at most, so that, as with
-	// writeLen, its deadline asks for progress and not for a speed.
-	writeBlocks = writeLen / blockLen
-	// spareBlocks is how many empty blocks an outbox keeps for the next burst.
-	spareBlocks = 128
-)
-
 // outbox is the packets of the extended profile that wait to be written to one
 // connection. It never waits for the network: what does not fit is not taken.
 type outbox struct {
 	mu sync.Mutex
-	// blocks are the bytes that wait, in order; only the last has room.
-	blocks [][]byte
-	// waiting is how many bytes wait or are being written, and limit how many
-	// may.
-	waiting, limit int
-	spare          [][]byte
+	blocks
 	// wake has an element if there may be something to write.
 	wake chan struct{}
 	// last says that nothing follows what waits.
@@ -42,7 +26,9 @@ type outbox struct {
 	buffers net.Buffers
 }
 
-func newOutbox(limit int) *outbox { return &outbox{limit: limit, wake: make(chan struct{}, 1)} }
+func newOutbox(limit int) *outbox {
+	return &outbox{blocks: blocks{limit: limit}, wake: make(chan struct{}, 1)}
+}
 
 // add takes the first packets, as many as there is room for, and returns how many.
 func (o *outbox) add(packets []mpe.Packet) int {
@@ -70,42 +56,13 @@ func (o *outbox) add(packets []mpe.Packet) int {
 	return taken
 }
 
-// append puts b behind what waits.
-func (o *outbox) append(b []byte) {
-	for len(b) > 0 {
-		last := len(o.blocks) - 1
-		if last < 0 || len(o.blocks[last]) == blockLen {
-			o.blocks = append(o.blocks, o.block())
-			last++
-		}
-		block := o.blocks[last]
-		n := copy(block[len(block):blockLen], b)
-		o.blocks[last] = block[:len(block)+n]
-		b = b[n:]
-	}
-}
-
-// block returns an empty block.
-func (o *outbox) block() []byte {
-	n := len(o.spare) - 1
-	if n < 0 {
-		return make([]byte, 0, blockLen)
-	}
-	block := o.spare[n]
-	o.spare[n] = nil
-	o.spare = o.spare[:n]
-	return block[:0]
-}
-
 // take moves the first blocks to writing, and returns how many; 0 if nothing
 // waits.
 func (o *outbox) take() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n := copy(o.writing[:], o.blocks)
-	rest := copy(o.blocks, o.blocks[n:])
-	clear(o.blocks[rest:])
-	o.blocks = o.blocks[:rest]
+	n := copy(o.writing[:], o.list)
+	o.remove(n)
 	return n
 }
 
@@ -115,9 +72,7 @@ func (o *outbox) done(n int) {
 	defer o.mu.Unlock()
 	for i, block := range o.writing[:n] {
 		o.waiting -= len(block)
-		if len(o.spare) < spareBlocks {
-			o.spare = append(o.spare, block)
-		}
+		o.recycle(block)
 		o.writing[i] = nil
 	}
 }

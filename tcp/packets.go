@@ -12,8 +12,9 @@ import (
 // bytes that follow it.
 const offPayload = 20
 
-// SendPackets queues packets of the extended profile to be written by the
-// connection's own goroutine, and returns how many it took. What does not fit
+// SendPackets sends packets of the extended profile, and returns how many it took:
+// those that the kernel has, and those that wait for it to have room. Without
+// CanPoll, all of them wait for the connection's own goroutine. What does not fit
 // within Config.SendQueue, or has no connection to go by, is lost, which is no
 // error. The error is a *SendError, for a caller's mistake or a closed Conn;
 // nothing was taken then.
@@ -41,6 +42,9 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	l, _ := p.current()
 	if l == nil {
 		return 0, nil
+	}
+	if l.wire != nil {
+		return c.inbox.send(l, packets), nil
 	}
 	return l.out.add(packets), nil
 }

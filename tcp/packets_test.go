@@ -17,11 +17,13 @@ import (
 func extended(int) protocol.Profile { return protocol.Extended }
 
 func TestPackets(t *testing.T) {
-	transporttest.RunPackets(t, packetKind(nil))
+	bothWays(t, func(t *testing.T, listen listener) {
+		transporttest.RunPackets(t, packetKind(nil, listen))
+	})
 }
 
 // packetKind is the extended profile over TCP, with TLS if there is an authority.
-func packetKind(a *authority) transporttest.PacketKind {
+func packetKind(a *authority, listen listener) transporttest.PacketKind {
 	return transporttest.PacketKind{
 		Pair: func(t *testing.T) (_, _ *transporttest.End) {
 			m := transporttest.Map(t, 2)
@@ -31,7 +33,7 @@ func packetKind(a *authority) transporttest.PacketKind {
 				if a != nil {
 					cfg.TLS = a.issue(t, valid(m.Addr(rank).Addr()))
 				}
-				ends[rank] = start(t, cfg)
+				ends[rank] = listen.start(t, cfg)
 			}
 			ends[0].WaitConnected(t, 1)
 			ends[1].WaitConnected(t, 0)
@@ -89,18 +91,14 @@ func TestSendPacketsErrors(t *testing.T) {
 
 // TestFullQueueLosesTheRest sends to a peer that takes nothing: the sender must
 // neither block nor keep more than it was told to; what was taken arrives.
-func TestFullQueueLosesTheRest(t *testing.T) {
+func TestFullQueueLosesTheRest(t *testing.T) { bothWays(t, fullQueueLosesTheRest) }
+
+func fullQueueLosesTheRest(t *testing.T, listen listener) {
 	const limit = 1 << 20
 	m := transporttest.Map(t, 2)
-	c, err := Listen(Config{Rank: 1, Map: m, Profile: extended, SendQueue: limit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := listen.start(t, Config{Rank: 1, Map: m, Profile: extended, SendQueue: limit})
 	conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
-	if _, err := c.Recv(make([]mpe.Arrival, 1)); err != nil {
-		t.Fatal(err)
-	}
+	c.WaitConnected(t, 0)
 	list := make([]mpe.Packet, 16)
 	for i := range list {
 		list[i] = transporttest.Packet(1, 0, uint32(i), 10000+i)
@@ -160,9 +158,11 @@ func readFull(t *testing.T, conn net.Conn, b []byte) {
 
 // TestNewConnectionDiscardsTheQueue has packets wait for a peer that takes none and
 // connects anew: on the new connection it gets the new packets alone.
-func TestNewConnectionDiscardsTheQueue(t *testing.T) {
+func TestNewConnectionDiscardsTheQueue(t *testing.T) { bothWays(t, newConnectionDiscardsTheQueue) }
+
+func newConnectionDiscardsTheQueue(t *testing.T, listen listener) {
 	m := transporttest.Map(t, 2)
-	c, err := Listen(Config{Rank: 1, Map: m, Profile: extended})
+	c, err := listen(Config{Rank: 1, Map: m, Profile: extended})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,9 +202,11 @@ func TestNewConnectionDiscardsTheQueue(t *testing.T) {
 
 // TestBrokenPacketStreams: after a packet that fails a check nothing on the stream
 // can be told apart, so the connection ends, and the dialer makes another.
-func TestBrokenPacketStreams(t *testing.T) {
+func TestBrokenPacketStreams(t *testing.T) { bothWays(t, brokenPacketStreams) }
+
+func brokenPacketStreams(t *testing.T, listen listener) {
 	m := transporttest.Map(t, 2)
-	high := start(t, Config{Rank: 1, Map: m, Profile: extended})
+	high := listen.start(t, Config{Rank: 1, Map: m, Profile: extended})
 	good := transporttest.Packet(0, 1, 1, 10)
 	whole := slices.Concat(good.Header[:], good.Payload)
 	damage := func(at int) []byte {
@@ -232,7 +234,7 @@ func TestBrokenPacketStreams(t *testing.T) {
 		}
 	}
 	// And the dialing side.
-	low := start(t, Config{Rank: 0, Map: m, Profile: extended})
+	low := listen.start(t, Config{Rank: 0, Map: m, Profile: extended})
 	want(t, low, mpe.ArrivedConnected, 1)
 	want(t, high, mpe.ArrivedConnected, 0)
 	if connected, _ := low.Transport.(*Conn).Connection(1); !connected {
@@ -258,9 +260,11 @@ func TestBrokenPacketStreams(t *testing.T) {
 }
 
 // TestManySmallPackets has more packets wait than there are buffers.
-func TestManySmallPackets(t *testing.T) {
+func TestManySmallPackets(t *testing.T) { bothWays(t, manySmallPackets) }
+
+func manySmallPackets(t *testing.T, listen listener) {
 	m := transporttest.Map(t, 2)
-	c, err := Listen(Config{Rank: 1, Map: m, Profile: extended})
+	c, err := listen(Config{Rank: 1, Map: m, Profile: extended})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,6 +295,9 @@ func TestManySmallPackets(t *testing.T) {
 			}
 			next++
 		}
+	}
+	if c.CanPoll() {
+		return
 	}
 	if made := c.peers[0].made; made > 10 {
 		t.Errorf("%d buffers for %d bytes", made, len(stream))

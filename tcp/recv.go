@@ -18,6 +18,9 @@ func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("tcp: rank %d: Recv into an empty batch", c.cfg.Rank)
 	}
+	if c.inbox != nil {
+		return c.inbox.recv(batch)
+	}
 	c.release()
 	for {
 		if c.ctx.Err() != nil {

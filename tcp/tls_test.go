@@ -36,7 +36,7 @@ func TestTransportWithTLS(t *testing.T) {
 }
 
 func TestPacketsWithTLS(t *testing.T) {
-	transporttest.RunPackets(t, packetKind(newAuthority(t)))
+	transporttest.RunPackets(t, packetKind(newAuthority(t), Listen))
 }
 
 func TestOwnCertificateIsChecked(t *testing.T) {

@@ -1,0 +1,252 @@
+package tcp
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// hasPoll says that the system has what an inbox takes.
+const hasPoll = true
+
+const (
+	// nearLinks is how many links there are at most for every look to read from
+	// all of them. Where there are more, it reads from the one that something came
+	// by last, and asks the epoll instance about the others: a look costs the
+	// same however many ranks there are.
+	nearLinks = 2
+	// nearStreak is how many looks in a row may find something at the nearest
+	// link until the others are asked about.
+	nearStreak = 8
+	// readyLinks is how many links that have something the epoll instance tells
+	// of at a time.
+	readyLinks = 32
+	// bellID is the bell's number in the epoll instance, where links have their
+	// peer's rank.
+	bellID = -1
+)
+
+// inbox is where whoever waits for packets looks for them.
+type inbox struct {
+	c            *Conn
+	writeTimeout time.Duration
+	// epfd is an epoll instance that becomes readable when something arrives, and
+	// bell an eventfd in it for what comes by no wire.
+	epfd, bell int
+	// asking is how many links wait until the kernel has room.
+	asking atomic.Int32
+	// closed says that nothing more arrives.
+	closed atomic.Bool
+	ending sync.Once
+	// waiting is held by Recv while it waits for the epoll instance.
+	waiting sync.Mutex
+
+	// fresh are links that nothing is read from yet, at most one of each peer, and
+	// news says that there may be some, or that something else is to be seen to.
+	freshMu sync.Mutex
+	fresh   []*link
+	news    atomic.Bool
+
+	// mu is held by Poll, Sleep and Close, for what follows.
+	mu sync.Mutex
+	// links are those that are read from, and at says which is a rank's.
+	links []*link
+	at    []*link
+	// near is the link that something came by last, streak how often in a row,
+	// and turn which one of a few is the first to be read from.
+	near         *link
+	streak, turn int
+	// held is a link of which not all was given out that was read.
+	held *link
+	// ended are links by which nothing more comes.
+	ended  []*link
+	events [readyLinks]unix.EpollEvent
+}
+
+func newInbox(c *Conn) (*inbox, error) {
+	in := &inbox{c: c, writeTimeout: c.cfg.WriteTimeout, at: make([]*link, len(c.peers))}
+	var err error
+	if in.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if in.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		unix.Close(in.epfd)
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	if err = unix.EpollCtl(in.epfd, unix.EPOLL_CTL_ADD, in.bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: bellID}); err != nil {
+		unix.Close(in.bell)
+		unix.Close(in.epfd)
+		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
+	return in, nil
+}
+
+// CanPoll reports whether whoever waits for packets can look for them himself: all
+// peers are of the extended profile, without TLS, and the system is Linux.
+func (c *Conn) CanPoll() bool { return c.inbox != nil }
+
+// Poll is Recv, but returns 0 if nothing has arrived.
+func (c *Conn) Poll(batch []mpe.Arrival) (int, error) {
+	in := c.inbox
+	if in.closed.Load() { // Close may take its time
+		return 0, mpe.ErrTransportClosed
+	}
+	n := 0
+	in.mu.Lock()
+	if len(batch) > 0 && !in.closed.Load() {
+		n = in.poll(batch)
+	}
+	in.mu.Unlock() // not by defer: most looks find nothing, and this is all they do
+	return n, nil
+}
+
+func (in *inbox) poll(batch []mpe.Arrival) (n int) {
+	// What was given out may be overwritten now, but not what this look gives out.
+	if l := in.held; l != nil {
+		in.held = nil
+		if n = in.hand(l, batch); n > 0 {
+			in.sweep()
+			return n
+		}
+	}
+	if in.news.Load() {
+		if n = in.settle(batch); n > 0 {
+			return n
+		}
+	}
+	if len(in.links) <= nearLinks && in.asking.Load() == 0 {
+		n = in.readAll(batch)
+	} else {
+		n = in.readReady(batch)
+	}
+	in.sweep()
+	return n
+}
+
+// readAll looks at all links.
+func (in *inbox) readAll(batch []mpe.Arrival) (n int) {
+	if in.turn++; in.turn >= len(in.links) {
+		in.turn = 0
+	}
+	for i := range in.links {
+		if n == len(batch) {
+			break
+		}
+		if i += in.turn; i >= len(in.links) {
+			i -= len(in.links)
+		}
+		n += in.read(in.links[i], batch[n:])
+	}
+	return n
+}
+
+// readReady looks at the nearest link, and otherwise at those that have something.
+func (in *inbox) readReady(batch []mpe.Arrival) (n int) {
+	if in.near != nil && in.streak < nearStreak {
+		if n = in.read(in.near, batch); n > 0 {
+			in.streak++
+			return n
+		}
+	}
+	in.streak = 0
+	ready, err := unix.EpollWait(in.epfd, in.events[:], 0)
+	if err != nil {
+		return 0 // EINTR
+	}
+	for i := range in.events[:ready] {
+		ev := &in.events[i]
+		if ev.Fd == bellID {
+			continue // its news are looked at before
+		}
+		l := in.at[ev.Fd]
+		if ev.Events&unix.EPOLLOUT != 0 {
+			in.goOn(l)
+		}
+		if ev.Events&^unix.EPOLLOUT == 0 || n == len(batch) {
+			continue // the epoll instance will tell again
+		}
+		if got := in.read(l, batch[n:]); got > 0 {
+			n += got
+			in.near = l
+		}
+	}
+	return n
+}
+
+// goOn writes what waits.
+func (in *inbox) goOn(l *link) {
+	w := l.wire
+	w.mu.Lock()
+	var err error
+	if !w.out.last {
+		err = in.flush(l)
+	}
+	w.mu.Unlock()
+	if err != nil {
+		l.close(err)
+	}
+}
+
+// read reads what has come by a link.
+func (in *inbox) read(l *link, batch []mpe.Arrival) int {
+	w := l.wire
+	if w.ended {
+		return 0
+	}
+	n, errno := w.read()
+	switch {
+	case errno == unix.EAGAIN || errno == unix.EINTR:
+		return 0
+	case errno != 0:
+		in.end(l, os.NewSyscallError("recvfrom", errno))
+		return 0
+	case n == 0:
+		in.end(l, errPeerClosed)
+		return 0
+	}
+	return in.hand(l, batch)
+}
+
+// hand gives out what was read.
+func (in *inbox) hand(l *link, batch []mpe.Arrival) (n int) {
+	w := l.wire
+	if w.ended {
+		return 0
+	}
+	if !l.begun && w.in.unread() > 0 {
+		l.begun = true
+		if isTLSRecord(w.in.first()) {
+			return in.broken(l, batch, errSpeaksTLS)
+		}
+	}
+	for n < len(batch) {
+		packet, err := w.in.next()
+		if err != nil {
+			return n + in.broken(l, batch[n:], err)
+		}
+		if packet == nil {
+			break
+		}
+		batch[n] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: l.peer.rank, From: l.from, Bytes: packet}
+		n++
+	}
+	if n > 0 && !w.worked.Load() {
+		w.worked.Store(true)
+	}
+	if n == len(batch) && w.in.unlooked() {
+		in.held = l
+	}
+	return n
+}
+
+// broken ends a link that makes no sense.
+func (in *inbox) broken(l *link, batch []mpe.Arrival, err error) int {
+	in.end(l, err)
+	batch[0] = mpe.Arrival{Kind: mpe.ArrivedBroken, Peer: l.peer.rank, From: l.from}
+	return 1
+}

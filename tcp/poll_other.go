@@ -1,0 +1,42 @@
+//go:build !linux
+
+package tcp
+
+import (
+	"errors"
+	"net"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// hasPoll says that the system has what an inbox takes.
+const hasPoll = false
+
+var errNoPoll = errors.New("tcp: this system has no quick way to look for packets")
+
+// wire and inbox are never made.
+type (
+	wire  struct{}
+	inbox struct{}
+)
+
+func (*wire) shut() {}
+
+func newInbox(*Conn) (*inbox, error)           { return nil, errNoPoll }
+func (*inbox) run(*peer, *net.TCPConn) bool    { return false }
+func (*inbox) send(*link, []mpe.Packet) int    { return 0 }
+func (*inbox) recv([]mpe.Arrival) (int, error) { return 0, errNoPoll }
+func (*inbox) tell()                           {}
+func (*inbox) close()                          {}
+
+// CanPoll returns false: Poll, Wakeup and Sleep are not for this system.
+func (c *Conn) CanPoll() bool { return false }
+
+// Poll fails.
+func (c *Conn) Poll([]mpe.Arrival) (int, error) { return 0, errNoPoll }
+
+// Wakeup returns no descriptor.
+func (c *Conn) Wakeup() int { return -1 }
+
+// Sleep returns true.
+func (c *Conn) Sleep() bool { return true }

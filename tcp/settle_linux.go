@@ -1,0 +1,253 @@
+package tcp
+
+import (
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// run is Conn.run without a goroutine that reads: it makes conn the connection to p,
+// and waits until it has ended.
+func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
+	from := remoteAddr(conn)
+	w, err := takeWire(conn)
+	if err != nil {
+		p.failed(err)
+		conn.Close()
+		return false
+	}
+	w.out.limit = in.c.cfg.SendQueue
+	l := &link{peer: p, from: from, wire: w, closing: make(chan struct{}), done: make(chan struct{})}
+	if !in.add(l) {
+		unix.Close(w.fd)
+		return false
+	}
+	<-l.done
+	return w.worked.Load()
+}
+
+// add has the next Poll tell of a new link, once all that has come by the one before
+// was read. It reports false if the inbox is closed.
+func (in *inbox) add(l *link) bool {
+	in.freshMu.Lock()
+	defer in.freshMu.Unlock()
+	if in.closed.Load() {
+		return false
+	}
+	if old := l.peer.replace(l); old != nil {
+		old.close(errReplaced)
+		// One that was never read from is not told of.
+		if i := slices.Index(in.fresh, old); i >= 0 {
+			in.fresh = slices.Delete(in.fresh, i, i+1)
+			in.free(old)
+		}
+	}
+	in.fresh = append(in.fresh, l)
+	in.ring()
+	return true
+}
+
+// tell has the next Poll look at what comes by no wire.
+func (in *inbox) tell() {
+	in.freshMu.Lock()
+	defer in.freshMu.Unlock()
+	if !in.closed.Load() {
+		in.ring()
+	}
+}
+
+// once is how an eventfd is rung.
+var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
+
+// ring wakes whoever waits. It is called with freshMu held, so that the bell is
+// silent when there are no news.
+func (in *inbox) ring() {
+	in.news.Store(true)
+	_, _ = unix.Write(in.bell, once) // it fails if it has been rung too often
+}
+
+// settle tells of strangers and of new links.
+func (in *inbox) settle(batch []mpe.Arrival) (n int) {
+	in.freshMu.Lock()
+	defer in.freshMu.Unlock()
+	if in.closed.Load() {
+		return 0
+	}
+	var rung [8]byte
+	in.news.Store(false)
+	_, _ = unix.Read(in.bell, rung[:])
+	taken := &in.c.taken
+	for n < len(batch) {
+		got := in.c.queue.pop(taken[:min(len(batch)-n, len(taken))])
+		if got == 0 {
+			break
+		}
+		for _, ev := range taken[:got] {
+			batch[n] = mpe.Arrival{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from}
+			n++
+		}
+	}
+	left := in.fresh[:0]
+	for _, l := range in.fresh {
+		switch {
+		case in.at[l.peer.rank] != nil || n == len(batch):
+			left = append(left, l)
+		case in.watch(l):
+			batch[n] = mpe.Arrival{Kind: mpe.ArrivedConnected, Peer: l.peer.rank, From: l.from}
+			n++
+		}
+	}
+	clear(in.fresh[len(left):])
+	in.fresh = left
+	if n == len(batch) {
+		in.ring()
+	}
+	return n
+}
+
+// watch begins to read from a link, unless it has ended already.
+func (in *inbox) watch(l *link) bool {
+	select {
+	case <-l.closing:
+		in.free(l)
+		return false
+	default:
+	}
+	l.wire.mu.Lock()
+	ev := l.interest()
+	err := unix.EpollCtl(in.epfd, unix.EPOLL_CTL_ADD, l.wire.fd, &ev)
+	l.wire.out.watched = err == nil
+	l.wire.mu.Unlock()
+	if err != nil { // for lack of memory
+		l.close(os.NewSyscallError("epoll_ctl", err))
+		in.free(l)
+		return false
+	}
+	in.links = append(in.links, l)
+	in.at[l.peer.rank] = l
+	return true
+}
+
+// end notes that nothing more comes by a link.
+func (in *inbox) end(l *link, reason error) {
+	l.close(reason)
+	l.wire.ended = true
+	in.ended = append(in.ended, l)
+}
+
+// sweep forgets the links that have ended.
+func (in *inbox) sweep() {
+	if len(in.ended) == 0 {
+		return
+	}
+	for i, l := range in.ended {
+		in.ended[i] = nil
+		in.forget(l)
+	}
+	in.ended = in.ended[:0]
+	in.tell() // another may have taken the place of one of them
+}
+
+func (in *inbox) forget(l *link) {
+	if i := slices.Index(in.links, l); i >= 0 {
+		in.links = slices.Delete(in.links, i, i+1)
+	}
+	in.at[l.peer.rank] = nil
+	if in.near == l {
+		in.near = nil
+	}
+	if in.held == l {
+		in.held = nil
+	}
+	in.free(l)
+}
+
+// free gives back what a link has. Its reader is not used any more.
+func (in *inbox) free(l *link) {
+	w := l.wire
+	w.mu.Lock()
+	if w.out.watched {
+		_ = unix.EpollCtl(in.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // it was added
+		w.out.watched = false
+	}
+	in.ask(l, false)
+	w.close()
+	w.mu.Unlock()
+	l.peer.remove(l)
+	close(l.done)
+}
+
+// close ends all links, when the peers have had time to take what waits for them.
+func (in *inbox) close() {
+	in.ending.Do(func() {
+		in.freshMu.Lock()
+		in.closed.Store(true)
+		in.ring()
+		in.freshMu.Unlock()
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		all := append(slices.Clone(in.links), in.fresh...)
+		in.lastWords(all)
+		for _, l := range all {
+			l.close(net.ErrClosed)
+			in.forget(l)
+		}
+		in.fresh, in.held, in.ended = nil, nil, nil
+		in.waiting.Lock() // whoever waits sees the bell
+		defer in.waiting.Unlock()
+		unix.Close(in.bell)
+		unix.Close(in.epfd)
+	})
+}
+
+// lastWords has the peers take what waits for them: acknowledgements that they need
+// to end well, and goodbyes. It returns when all have hung up, or their time is up.
+func (in *inbox) lastWords(all []*link) {
+	deadline := time.Now().Add(lastWordsTime)
+	scrap := make([]byte, readLen)
+	left := slices.Clone(all)
+	for {
+		left = slices.DeleteFunc(left, func(l *link) bool { return in.lastWord(l, scrap) })
+		ms := time.Until(deadline).Milliseconds()
+		if len(left) == 0 || ms <= 0 {
+			return
+		}
+		fds := make([]unix.PollFd, len(left))
+		for i, l := range left {
+			fds[i] = unix.PollFd{Fd: int32(l.wire.fd), Events: unix.POLLIN}
+			if l.wire.out.waiting > 0 {
+				fds[i].Events |= unix.POLLOUT
+			}
+		}
+		if _, err := unix.Poll(fds, int(ms)); err != nil && err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// lastWord writes what waits, tells the peer that nothing follows, and reports
+// whether it has hung up then.
+func (in *inbox) lastWord(l *link, scrap []byte) (over bool) {
+	w := l.wire
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.out.mute {
+		w.out.last = true // send takes nothing more
+		if in.flush(l) != nil {
+			return true
+		}
+		if w.out.waiting == 0 {
+			w.out.mute = true
+			_ = unix.Shutdown(w.fd, unix.SHUT_WR) // it fails if the peer has hung up
+		}
+	}
+	// Closed with something unread, the connection would be reset, and what was
+	// written lost.
+	n, err := unix.Read(w.fd, scrap)
+	return n == 0 && err == nil || err != nil && err != unix.EAGAIN && err != unix.EINTR
+}

@@ -1,0 +1,284 @@
+package tcp
+
+import (
+	"os"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+const (
+	// burst is how many packets one system call writes at most.
+	burst = 64
+	// flushWrites is how many system calls write what waits before something
+	// else has its turn.
+	flushWrites = 4
+)
+
+// send writes packets to l, and returns how many it took: those that the kernel has
+// no room for wait within Config.SendQueue.
+func (in *inbox) send(l *link, packets []mpe.Packet) int {
+	w := l.wire
+	w.mu.Lock()
+	n, err := in.sendLocked(l, packets)
+	w.mu.Unlock()
+	if err != nil {
+		// The peer may have a part of a packet: nothing more can follow.
+		l.close(err)
+	}
+	return n
+}
+
+func (in *inbox) sendLocked(l *link, packets []mpe.Packet) (taken int, err error) {
+	w := l.wire
+	if w.out.last {
+		return 0, nil
+	}
+	if w.out.waiting > 0 {
+		if err = in.flush(l); err != nil {
+			return 0, err
+		}
+	}
+	full := w.out.waiting > 0
+	for taken < len(packets) && !full {
+		var n int
+		n, full, err = w.put(packets[taken:])
+		taken += n
+		if err != nil {
+			return taken, err
+		}
+	}
+	if full {
+		taken += w.out.queue(packets[taken:])
+		in.await(l)
+	}
+	return taken, nil
+}
+
+// put writes the first packets in one system call. It returns how many are on their
+// way, and whether the kernel has no room for more. What it has taken a part of
+// waits.
+func (w *wire) put(packets []mpe.Packet) (taken int, full bool, err error) {
+	o := &w.out
+	parts, asked := 0, 0
+	for i := range packets {
+		p := &packets[i]
+		if i == burst || asked >= writeLen {
+			packets = packets[:i]
+			break
+		}
+		o.iovs[parts].Base = &p.Header[0]
+		o.iovs[parts].SetLen(protocol.ExtHeaderLen)
+		parts++
+		if len(p.Payload) > 0 {
+			o.iovs[parts].Base = &p.Payload[0]
+			o.iovs[parts].SetLen(len(p.Payload))
+			parts++
+		}
+		asked += protocol.ExtHeaderLen + len(p.Payload)
+	}
+	sent, err := w.sendmsg(parts)
+	if err != nil || sent == asked {
+		return len(packets), false, err
+	}
+	for i := range packets {
+		length := protocol.ExtHeaderLen + len(packets[i].Payload)
+		if sent < length {
+			if sent > 0 {
+				o.queueRest(&packets[i], sent)
+				i++
+			}
+			return i, true, nil
+		}
+		sent -= length
+	}
+	return len(packets), true, nil // not reached: less was sent than asked
+}
+
+// sendmsg writes what the first iovs say, and returns how many bytes the kernel took.
+func (w *wire) sendmsg(parts int) (int, error) {
+	o := &w.out
+	o.msg.Iov = &o.iovs[0]
+	o.msg.SetIovlen(parts)
+	defer clear(o.iovs[:parts]) // the memory is the caller's: keep no hold of it
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(w.fd), uintptr(unsafe.Pointer(&o.msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EAGAIN:
+			return 0, nil
+		case unix.EINTR:
+		default:
+			return 0, os.NewSyscallError("sendmsg", errno)
+		}
+	}
+}
+
+// queue has the first packets wait, as many as there is room for, and returns how
+// many.
+func (o *outflow) queue(packets []mpe.Packet) int {
+	for i := range packets {
+		p := &packets[i]
+		length := protocol.ExtHeaderLen + len(p.Payload)
+		if length > o.limit-o.waiting {
+			return i
+		}
+		o.waiting += length
+		o.append(p.Header[:])
+		o.append(p.Payload)
+	}
+	return len(packets)
+}
+
+// queueRest has the rest of a packet wait of which sent bytes are written. It must be
+// written whatever the limit: the stream would make no sense.
+func (o *outflow) queueRest(p *mpe.Packet, sent int) {
+	o.waiting += protocol.ExtHeaderLen + len(p.Payload) - sent
+	if sent < protocol.ExtHeaderLen {
+		o.append(p.Header[sent:])
+		sent = protocol.ExtHeaderLen
+	}
+	o.append(p.Payload[sent-protocol.ExtHeaderLen:])
+}
+
+// flush writes what waits, as far as the kernel takes it. It is called with the
+// wire's lock held.
+func (in *inbox) flush(l *link) error {
+	o := &l.wire.out
+	for range flushWrites {
+		if o.waiting == 0 {
+			break
+		}
+		parts, asked := 0, 0
+		for _, block := range o.list[:min(len(o.list), writeBlocks)] {
+			if parts == 0 {
+				block = block[o.off:]
+			}
+			o.iovs[parts].Base = &block[0]
+			o.iovs[parts].SetLen(len(block))
+			parts++
+			asked += len(block)
+		}
+		sent, err := l.wire.sendmsg(parts)
+		if err != nil {
+			return err
+		}
+		o.drop(sent)
+		if sent < asked {
+			break
+		}
+	}
+	if o.waiting == 0 {
+		in.ask(l, false)
+	}
+	return nil
+}
+
+// drop forgets the first bytes that wait: they are written.
+func (o *outflow) drop(sent int) {
+	if sent == 0 {
+		return
+	}
+	o.progress = time.Now()
+	o.waiting -= sent
+	done := 0
+	for _, block := range o.list {
+		left := len(block) - o.off
+		if sent < left {
+			break
+		}
+		sent -= left
+		o.off = 0
+		o.recycle(block)
+		done++
+	}
+	o.off += sent
+	o.remove(done)
+}
+
+// await has what waits written when the kernel has room, and the link closed if it
+// has none for long.
+func (in *inbox) await(l *link) {
+	o := &l.wire.out
+	if o.waiting == 0 {
+		return
+	}
+	if !o.asked {
+		o.progress = time.Now()
+	}
+	in.ask(l, true)
+	if o.timing {
+		return
+	}
+	o.timing = true
+	if o.timer == nil {
+		o.timer = time.AfterFunc(in.writeTimeout, func() { in.stuck(l) })
+	} else {
+		o.timer.Reset(in.writeTimeout)
+	}
+}
+
+// ask has the epoll instance tell when the kernel takes more, or not any more.
+func (in *inbox) ask(l *link, yes bool) {
+	o := &l.wire.out
+	if o.asked == yes {
+		return
+	}
+	o.asked = yes
+	if yes {
+		in.asking.Add(1)
+	} else {
+		in.asking.Add(-1)
+	}
+	if o.watched {
+		// It cannot fail: the wire is open, and was added.
+		ev := l.interest()
+		_ = unix.EpollCtl(in.epfd, unix.EPOLL_CTL_MOD, l.wire.fd, &ev)
+	}
+}
+
+// interest is what the epoll instance is to tell of l.
+func (l *link) interest() unix.EpollEvent {
+	events := uint32(unix.EPOLLIN)
+	if l.wire.out.asked {
+		events |= unix.EPOLLOUT
+	}
+	return unix.EpollEvent{Events: events, Fd: int32(l.peer.rank)}
+}
+
+// stuck closes a link whose peer has taken nothing for long.
+func (in *inbox) stuck(l *link) {
+	w := l.wire
+	w.mu.Lock()
+	err := in.stuckLocked(l)
+	w.mu.Unlock()
+	if err != nil {
+		l.close(err)
+	}
+}
+
+func (in *inbox) stuckLocked(l *link) error {
+	o := &l.wire.out
+	o.timing = false
+	if o.last || o.waiting == 0 {
+		return nil
+	}
+	if err := in.flush(l); err != nil { // it may be we who have not looked
+		return err
+	}
+	if o.waiting == 0 {
+		return nil
+	}
+	left := in.writeTimeout - time.Since(o.progress)
+	if left <= 0 {
+		return os.ErrDeadlineExceeded
+	}
+	o.timing = true
+	o.timer.Reset(left)
+	return nil
+}
