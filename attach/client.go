@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/drive"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -35,8 +36,10 @@ type Client struct {
 	// ended is closed when the connection has, and everything with it.
 	ended chan struct{}
 
-	drive driver
-	read  reading // of whoever has the driver's turn
+	// crowded: the daemon says that the host is.
+	crowded bool
+	group   drive.Group
+	read    reading // of whoever has the group's turn
 
 	mu      sync.Mutex
 	ops     table
@@ -79,10 +82,10 @@ func Dial(ctx context.Context, socket string, opts DialOptions) (*Client, error)
 	// before it.
 	c.out.failed = func() {
 		time.AfterFunc(farewellTime, c.link.hangUp)
-		c.drive.rest()
+		c.group.Rest()
 	}
 	go c.out.run(c.ended)
-	c.drive.start(c)
+	c.start()
 	return c, nil
 }
 
@@ -116,6 +119,7 @@ func (c *Client) greet(conn net.Conn, rank int) error {
 		return err
 	}
 	c.rank, c.limits, c.chunk = int(w.rank), w.limits, int(w.chunk)
+	c.crowded = w.flags&flagCrowded != 0
 	for rank := range int(w.size) {
 		if err := c.in.next(); err != nil {
 			return err
@@ -163,11 +167,11 @@ func (c *Client) Close(ctx context.Context) error {
 	if first {
 		c.out.putNow(raw(appendHeader(nil, frameBye, 0)))
 	}
-	if err := c.drive.await(ctx, c.ended); err == nil {
+	if err := c.Await(ctx, c.ended); err == nil {
 		return nil
 	}
 	c.link.hangUp()
-	c.drive.wait(c.ended)
+	c.wait(c.ended)
 	return context.Cause(ctx)
 }
 

@@ -26,7 +26,7 @@ type Op struct {
 	probing bool
 
 	// got is how much of a receive's payload has arrived, or is about to. It
-	// belongs to whoever has the driver's turn.
+	// belongs to whoever has the group's turn.
 	got int
 
 	// over has a value when the operation has ended while it was waited for.
@@ -201,7 +201,7 @@ func (op *Op) Test() (mpe.Status, bool, error) {
 	if st, ended, err := op.test(); ended {
 		return st, ended, err
 	}
-	op.c.drive.glance()
+	op.c.group.Glance()
 	return op.test()
 }
 
@@ -244,7 +244,7 @@ func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
 	op.waited = !ended
 	op.mu.Unlock()
 	if !ended {
-		if cause := op.c.drive.await(ctx, op.over); cause != nil {
+		if cause := op.c.Await(ctx, op.over); cause != nil {
 			op.withdraw(cause)
 		}
 	}
@@ -257,9 +257,9 @@ func (op *Op) withdraw(cause error) {
 	op.c.out.putNow(raw(withdrawFrame(op.id, cause)))
 	patience, stop := context.WithTimeout(context.Background(), op.c.patience)
 	defer stop()
-	if op.c.drive.await(patience, op.over) != nil {
+	if op.c.Await(patience, op.over) != nil {
 		op.c.hangUp(fmt.Errorf("it has not answered for %v", op.c.patience))
-		op.c.drive.wait(op.over)
+		op.c.wait(op.over)
 	}
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -278,6 +278,3 @@ func (op *Op) because(err, cause error) error {
 	}
 	return &Error{text: e.text, set: e.set, parts: append(slices.Clip(e.parts), cause)}
 }
-
-// Await waits for a value on n, or for ctx, whose cause it returns.
-func (c *Client) Await(ctx context.Context, n <-chan struct{}) error { return c.drive.await(ctx, n) }

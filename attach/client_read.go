@@ -122,9 +122,7 @@ func (c *Client) store(id uint64) (*Op, error) {
 // end ends everything because the connection has ended with err.
 func (c *Client) end(err error) {
 	c.fail(c.broken(err))
-	if c.drive.watch != nil {
-		c.drive.watch.Remove()
-	}
+	c.group.Remove()
 	c.link.close()
 	close(c.ended)
 }

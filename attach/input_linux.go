@@ -1,10 +1,11 @@
 package attach
 
 import (
+	"context"
 	"errors"
-	"runtime"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/drive"
 	"github.com/zrlmpi/zrlmpid/internal/poller"
 )
 
@@ -12,16 +13,17 @@ import (
 // looks, as a program does that waits for the daemon, and then the process's
 // poller wakes it.
 type input struct {
-	l     *link
-	watch *poller.Watch
-	wake  chan struct{}
-	gap   time.Duration // the smoothed time that a wait takes
+	l        *link
+	watch    *poller.Watch
+	wake     chan struct{}
+	patience drive.Patience
 }
 
-func newInput(l *link) (*input, error) {
+func newInput(l *link, crowded bool) (*input, error) {
 	in := &input{l: l, wake: make(chan struct{}, 1)}
+	in.patience.Init(crowded)
 	var err error
-	in.watch, err = l.watch(in)
+	in.watch, err = poller.Add(l.descriptor(), in)
 	return in, err
 }
 
@@ -42,42 +44,36 @@ func (in *input) Read(b []byte) (int, error) {
 	if !errors.Is(err, errNothing) {
 		return n, err
 	}
-	start := clock()
-	if n, err = in.look(b, start); errors.Is(err, errNothing) {
-		for errors.Is(err, errNothing) {
-			if err := in.watch.Arm(); err != nil {
-				return 0, err
-			}
-			<-in.wake
-			n, err = in.l.Read(b)
-		}
+	if n, err = in.look(b); !errors.Is(err, errNothing) {
+		return n, err
 	}
-	in.gap += (min(clock()-start, maxGap) - in.gap) / 4
+	for errors.Is(err, errNothing) {
+		if err := in.watch.Arm(); err != nil {
+			return 0, err
+		}
+		_ = in.patience.Sleep(context.Background(), in.wake) // which never ends
+		n, err = in.l.Read(b)
+	}
 	return n, err
 }
 
 // look reads for as long as that is better than to be woken.
-func (in *input) look(b []byte, start time.Duration) (int, error) {
-	if start < time.Duration(notBefore.Load()) || looking.Add(1) > mayLook {
-		looking.Add(-1)
+func (in *input) look(b []byte) (int, error) {
+	var s drive.Search
+	if !in.patience.Begin(&s) {
 		return 0, errNothing
 	}
-	defer looking.Add(-1)
-	budget := budgetFor(in.gap)
-	for last := start; ; {
-		runtime.Gosched()
+	defer s.End()
+	for {
 		n, err := in.l.Read(b)
 		if !errors.Is(err, errNothing) {
 			return n, err
 		}
-		now := clock()
-		if now-last > heldUp {
-			notBefore.Store(int64(now + afterHeldUp))
+		if !s.Look() {
+			continue
+		}
+		if !s.GoOn(clock()) {
 			return 0, errNothing
 		}
-		if now-start >= budget {
-			return 0, errNothing
-		}
-		last = now
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/zrlmpi/zrlmpid/internal/poller"
 )
 
 // link is a program's connection, on a descriptor that Go's network poller does
@@ -119,5 +117,6 @@ func (l *link) close() {
 	unix.Close(l.fd)
 }
 
-// watch has the process's poller call h when there is something to read.
-func (l *link) watch(h poller.Handler) (*poller.Watch, error) { return poller.Add(l.fd, h) }
+// descriptor becomes readable when there is something to read. It is valid until
+// close.
+func (l *link) descriptor() int { return l.fd }

@@ -5,8 +5,6 @@ package attach
 import (
 	"net"
 	"time"
-
-	"github.com/zrlmpi/zrlmpid/internal/poller"
 )
 
 // link is a program's connection. Its Read waits.
@@ -25,8 +23,9 @@ func (l *link) stopReading() { _ = l.SetReadDeadline(time.Now()) }
 // input is a link whose reads wait anyway.
 type input struct{ *link }
 
-func newInput(l *link) (*input, error) { return &input{l}, nil }
+func newInput(l *link, _ bool) (*input, error) { return &input{l}, nil }
 
 func (*input) close() {}
 
-func (l *link) watch(poller.Handler) (*poller.Watch, error) { return nil, poller.ErrUnsupported }
+// descriptor is none: nothing is watched on this system.
+func (*link) descriptor() int { return -1 }

@@ -70,11 +70,15 @@ type Limits struct {
 type welcome struct {
 	version, rank, size, chunk uint32
 	limits                     Limits
+	flags                      uint32
 }
+
+// flagCrowded of WELCOME says that the host has more ranks and programs than cores.
+const flagCrowded = 1
 
 func appendWelcome(b []byte, w welcome) []byte {
 	b = appendHeader(b, frameWelcome, welcomeLen)
-	for _, v := range [...]uint32{w.version, w.rank, w.size, w.chunk, uint32(w.limits.Operations), 0} {
+	for _, v := range [...]uint32{w.version, w.rank, w.size, w.chunk, uint32(w.limits.Operations), w.flags} {
 		b = order.AppendUint32(b, v)
 	}
 	return order.AppendUint64(b, uint64(w.limits.Bytes))
@@ -87,6 +91,7 @@ func (r *frameReader) readWelcome() (w welcome, err error) {
 	}
 	w.version, w.rank, w.size, w.chunk = order.Uint32(b), order.Uint32(b[4:]), order.Uint32(b[8:]), order.Uint32(b[12:])
 	w.limits.Operations, w.limits.Bytes = int(order.Uint32(b[16:])), int64(order.Uint64(b[24:]))
+	w.flags = order.Uint32(b[20:])
 	switch {
 	case w.version != Version:
 		err = violation("WELCOME of version %d, and not %d", w.version, Version)

@@ -100,6 +100,45 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// A program knows what its host is like, and exchanges messages in any case.
+func TestCrowded(t *testing.T) {
+	for _, crowded := range []bool{false, true} {
+		h := serve(t, newWorld(2, 0, 1), Options{Crowded: crowded})
+		a, b := h.dial(t, 0), h.dial(t, 1)
+		if a.crowded != crowded || b.crowded != crowded {
+			t.Errorf("crowded: %v and %v, want %v", a.crowded, b.crowded, crowded)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			buf := make([]byte, 100)
+			for range 100 {
+				for _, op := range []mpe.Operation{{Kind: mpe.OpRecv, Peer: 0, Buf: buf}, {Kind: mpe.OpSend, Peer: 0, Buf: buf}} {
+					o, err := b.Start(op)
+					if err == nil {
+						_, err = o.Wait(context.Background())
+					}
+					if err != nil {
+						ended <- err
+						return
+					}
+				}
+			}
+			ended <- nil
+		}()
+		back := make([]byte, 100)
+		for i := range 100 {
+			data := pattern(uint64(i), len(back))
+			r := recv(t, a, 1, 0, back)
+			wait(t, send(t, a, 1, 0, data))
+			wait(t, r)
+			same(t, "what came back", back, data)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestPipelining(t *testing.T) {
 	const n = 10_000
 	h := serve(t, newWorld(2, 0, 1), Options{})

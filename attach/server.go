@@ -37,6 +37,9 @@ type Options struct {
 	Share bool
 	// Limits are granted to each program. 0 is 65,536 operations and 256 MiB.
 	Limits Limits
+	// Crowded says that the host has more ranks and programs than cores: whoever
+	// looks for frames, here and in the programs, lets other processes run.
+	Crowded bool
 	// HelloTime is how long a program may take to say HELLO and to read the
 	// answer. 0 is 5 s.
 	HelloTime time.Duration
@@ -202,7 +205,11 @@ func (s *Server) greet(conn *net.UnixConn) (*session, error) {
 // welcome returns WELCOME and the PEERs.
 func (s *Server) welcome(ses *session) ([]byte, error) {
 	size := ses.dev.Size()
-	b := appendWelcome(nil, welcome{version: Version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits})
+	w := welcome{version: Version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits}
+	if s.opts.Crowded {
+		w.flags |= flagCrowded
+	}
+	b := appendWelcome(nil, w)
 	for rank := range size {
 		p, err := ses.dev.Peer(rank)
 		if err != nil {

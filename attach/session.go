@@ -74,7 +74,7 @@ func (s *session) open(conn *net.UnixConn, from *source) (err error) {
 	if s.link, err = newLink(conn); err != nil {
 		return err
 	}
-	if s.input, err = newInput(s.link); err != nil {
+	if s.input, err = newInput(s.link, s.server.opts.Crowded); err != nil {
 		s.link.close()
 		return err
 	}

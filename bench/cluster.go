@@ -12,7 +12,7 @@ import (
 // control socket it is a daemon's.
 func (l link) configure(file, control string, n int) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "control: {socket: %q}\nranks:\n", control)
+	fmt.Fprintf(&b, "control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n", control)
 	addresses := loopback(n)
 	for rank, ip := range addresses {
 		port, err := freePort(l.transport, ip)

@@ -1,7 +1,7 @@
 package mpe
 
 // Waiting is how many requests and probes the engine believes to be waited for.
-func (e *Engine) Waiting() int { return int(e.waiting.Load()) }
+func (e *Engine) Waiting() int { return int(e.group.Waiting.Load()) }
 
 // Landing is the generation of the landing.
 func (e *Engine) Landing() uint32 {

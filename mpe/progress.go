@@ -1,14 +1,15 @@
 package mpe
 
 import (
-	"context"
 	"errors"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/drive"
 )
 
 // Whoever waits for a message carries messages meanwhile: he looks for packets
-// himself, for a while, and so no goroutine has to be woken to tell him (drive).
-// While nobody looks, the process's poller is woken by the first packet (driver).
+// himself, for a while, and so no goroutine has to be woken to tell him. While nobody
+// looks, the process's poller is woken by the first packet (package drive).
 // A transport that cannot be asked without waiting has a goroutine that waits in
 // its Recv (read).
 
@@ -21,26 +22,23 @@ const batchSize = 64
 
 // startReading has packets taken from all transports. If it fails, none are.
 func (e *Engine) startReading() error {
+	e.group.Init((*owner)(e), e.cfg.Crowded)
 	var plain []Transport
 	for _, tr := range e.transports {
 		p, ok := tr.(PollTransport)
-		if !ok || !p.CanPoll() || len(e.drivers) == maxDrivers {
+		if !ok || !p.CanPoll() || e.group.Len() == drive.MaxDrivers {
 			plain = append(plain, tr)
 			continue
 		}
-		d, err := newDriver(e, p)
-		if err != nil {
-			for _, d := range e.drivers {
-				d.close()
-			}
+		if err := e.group.Add(p.Wakeup(), newSource(e, p)); err != nil {
+			e.group.Close()
 			return err
 		}
-		e.drivers = append(e.drivers, d)
 	}
 	for _, tr := range plain {
 		e.goroutines.Go(func() { e.read(tr) })
 	}
-	e.rest()
+	e.group.Rest()
 	return nil
 }
 
@@ -62,39 +60,5 @@ func (e *Engine) read(tr Transport) {
 			case <-e.stop:
 			}
 		}
-	}
-}
-
-// await waits for a value on c, or for ctx, whose cause it returns. Others are to
-// be told of c already, and counted in e.waiting.
-func (e *Engine) await(ctx context.Context, c <-chan struct{}) error {
-	e.rest()
-	start := e.now()
-	defer func() { e.waited(e.now() - start) }()
-	select {
-	case <-c:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// Await waits for a value on c, or for ctx, whose cause it returns.
-func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
-	e.drive(ctx, nil, c)
-	select {
-	case <-c:
-		return nil
-	default:
-	}
-	e.waiting.Add(1)
-	defer e.waiting.Add(-1)
-	return e.await(ctx, c)
-}
-
-// rest has the poller watch all transports.
-func (e *Engine) rest() {
-	for _, d := range e.drivers {
-		d.rest()
 	}
 }

@@ -103,6 +103,7 @@ func (e *Engine) finish(r *Request, err error) {
 			p.failures++
 		case r.send():
 			p.sendsDone++
+			p.sentBytes += uint64(r.status.Bytes)
 		}
 	}
 	r.err = err
@@ -146,7 +147,7 @@ func (r *Request) sleep(ctx context.Context) error {
 		c = make(chan struct{}, 1)
 	}
 	r.Notify(c)
-	err := r.e.await(ctx, c)
+	err := r.e.group.Sleep(ctx, c)
 	r.e.mu.Lock()
 	r.watch(nil) // nobody sends to c from here on
 	r.e.mu.Unlock()
@@ -191,9 +192,9 @@ func (r *Request) Notify(c chan<- struct{}) {
 func (r *Request) watch(c chan<- struct{}) {
 	if (c != nil) != (r.waiter != nil) {
 		if c != nil {
-			r.e.waiting.Add(1)
+			r.e.group.Waiting.Add(1)
 		} else {
-			r.e.waiting.Add(-1)
+			r.e.group.Waiting.Add(-1)
 		}
 	}
 	r.waiter = c

@@ -30,10 +30,8 @@ func (e *Engine) wakeFor(p *peer) {
 // setTimer sets the timer, unless whoever takes packets looks at the clock as
 // well. It is called whenever that may have changed, with the lock or without.
 func (e *Engine) setTimer() {
-	for _, d := range e.drivers {
-		if !d.armed.Load() {
-			return
-		}
+	if !e.group.Armed() {
+		return
 	}
 	if due := e.due.Load(); due != never {
 		e.timer.Reset(max(time.Duration(due)-e.now(), 0))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,6 +19,7 @@ type Watch struct {
 	fd    int
 	h     Handler
 	timer *time.Timer // calls tend
+	armed atomic.Bool
 
 	// busy is held while h is called, and guards removed.
 	busy    sync.Mutex
@@ -29,9 +31,10 @@ type Watch struct {
 // that it needs no thread of its own. A goroutine in a blocking system call would
 // have the runtime look after it every 20 µs.
 type poller struct {
-	epfd int
-	raw  syscall.RawConn
-	mu   sync.Mutex
+	epfd  int
+	raw   syscall.RawConn
+	armed atomic.Int32 // counts the watches that are
+	mu    sync.Mutex
 	// watches are known to the kernel by a number, and not by their address or
 	// by a descriptor that may have been closed.
 	watches map[int32]*Watch
@@ -81,7 +84,21 @@ func Add(fd int, h Handler) (*Watch, error) {
 // Arm has Ready called when the descriptor is readable, at once if it is. It must
 // not be called after Remove.
 func (w *Watch) Arm() error {
-	return unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_MOD, w.fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: w.id})
+	if !w.armed.Swap(true) {
+		w.p.armed.Add(1)
+	}
+	err := unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_MOD, w.fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: w.id})
+	if err != nil {
+		w.disarmed()
+	}
+	return err
+}
+
+// disarmed notes that it is not armed any longer.
+func (w *Watch) disarmed() {
+	if w.armed.Swap(false) {
+		w.p.armed.Add(-1)
+	}
 }
 
 // Remove ends it. When it returns, the handler is not being called, and never
@@ -91,6 +108,7 @@ func (w *Watch) Remove() {
 	delete(w.p.watches, w.id)
 	w.p.mu.Unlock()
 	_ = unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // it was added
+	w.disarmed()
 	w.busy.Lock()
 	defer w.busy.Unlock()
 	w.removed = true
@@ -113,16 +131,36 @@ func (p *poller) run() {
 		if err := p.raw.Read(look); err != nil {
 			panic(fmt.Sprintf("waiting for an epoll instance: %v", err)) // nor is the file
 		}
-		for _, ev := range events[:max(n, 0)] {
-			p.mu.Lock()
-			w := p.watches[ev.Fd]
-			p.mu.Unlock()
-			if w != nil {
-				w.call(Handler.Ready)
-			}
-		}
+		p.serve(events[:max(n, 0)])
 		// Whom that has woken runs before there is another look.
 		runtime.Gosched()
+	}
+}
+
+// Look has those called whose descriptors are readable, by the caller, and returns
+// how many. It is for callers who keep a processor from the goroutine that would
+// call them.
+func Look() int {
+	p, err := process()
+	if err != nil || p.armed.Load() == 0 {
+		return 0
+	}
+	var events [8]unix.EpollEvent
+	n, _ := unix.EpollWait(p.epfd, events[:], 0)
+	p.serve(events[:max(n, 0)])
+	return max(n, 0)
+}
+
+// serve calls the handlers of what is readable.
+func (p *poller) serve(events []unix.EpollEvent) {
+	for _, ev := range events {
+		p.mu.Lock()
+		w := p.watches[ev.Fd]
+		p.mu.Unlock()
+		if w != nil {
+			w.disarmed()
+			w.call(Handler.Ready)
+		}
 	}
 }
 

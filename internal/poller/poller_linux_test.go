@@ -145,6 +145,36 @@ func (h *slowHandler) Tend() time.Duration {
 	return time.Nanosecond
 }
 
+// Whoever looks has handlers called himself, also while the poller is held up.
+func TestLook(t *testing.T) {
+	holder := &slowHandler{begun: make(chan struct{}), end: make(chan struct{})}
+	w, _ := watched(t, holder, true)
+	defer w.Remove()
+	if err := w.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	<-holder.begun
+	defer close(holder.end)
+
+	h := &recorder{make(chan time.Duration, 1), nil}
+	x, in := watched(t, h, false)
+	defer x.Remove()
+	if err := x.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	if n := Look(); n != 0 {
+		t.Errorf("%d are readable, and none should be", n)
+	}
+	in.WriteString("x")
+	h.ready <- 0
+	if n := Look(); n != 1 || len(h.ready) != 0 {
+		t.Errorf("%d are readable, %d were not told", n, len(h.ready))
+	}
+	if n := Look(); n != 0 {
+		t.Errorf("%d are told twice", n)
+	}
+}
+
 func TestAddRefusesWhatCannotBeWatched(t *testing.T) {
 	if w, err := Add(-1, newRecorder()); err == nil || w != nil {
 		t.Errorf("%v, %v", w, err)

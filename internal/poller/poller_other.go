@@ -8,6 +8,9 @@ type Watch struct{}
 // Add returns ErrUnsupported.
 func Add(int, Handler) (*Watch, error) { return nil, ErrUnsupported }
 
+// Look finds nothing.
+func Look() int { return 0 }
+
 // Arm does nothing.
 func (*Watch) Arm() error { return nil }
 

@@ -1,4 +1,4 @@
-package mpe
+package drive
 
 import "golang.org/x/sys/unix"
 
