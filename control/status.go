@@ -21,6 +21,9 @@ type Status struct {
 	// LostLogLines counts log lines thrown away because the log's reader was
 	// too slow.
 	LostLogLines uint64 `json:"lost_log_lines"`
+	// HTTP is where the daemon serves metrics, health and its status page; empty
+	// if it does not.
+	HTTP string `json:"http,omitempty"`
 	// Cluster lists all ranks in rank order.
 	Cluster []Member `json:"cluster"`
 	// Ranks are the local ones in rank order.
@@ -65,6 +68,11 @@ type LocalRank struct {
 	// Ring is the size in bytes of the ring to each peer that the rank shares
 	// memory with; 0 without one.
 	Ring int `json:"shm_ring"`
+	// Shared is with how many peers it does so at this moment, and SingleCopy with
+	// how many of those long messages are copied once only, from the sender's
+	// memory straight to the receiver's.
+	Shared     int `json:"shm_links"`
+	SingleCopy int `json:"shm_single_copy"`
 	// Crowded: the configuration has more ranks on the rank's host than that has
 	// cores, so whoever waits for a packet lets other processes run.
 	Crowded bool `json:"crowded"`

@@ -168,7 +168,7 @@ func (c *Conn) landed(now Instant, p *packet, l *landing) {
 	if p.state == packetSent && p.repeats == 0 { // as most are
 		p.state = packetAcked
 		f.count--
-		f.bytes -= int64(p.payload)
+		f.bytes -= p.carried()
 	} else {
 		f.acked(p)
 	}

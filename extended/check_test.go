@@ -32,8 +32,8 @@ func (c *Conn) checkFlight() error {
 		}
 		counts[p.state]++
 		if p.state == packetSent {
-			bytes += int64(p.payload)
-			if p.payload > 0 {
+			bytes += p.carried()
+			if p.carried() > 0 {
 				carriers++
 			}
 			if p.repeats > 0 {

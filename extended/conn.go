@@ -32,6 +32,7 @@ type Conn struct {
 	urgent  bool       // a repeat after a time-out goes whatever the window says
 	asked   uint32     // the last packet sent with ACK_NOW
 	full    bool       // WindowFull was noted
+	long    int        // most bytes of payload of DATA that the peer fetches, or 0
 
 	sends    sending
 	controls controls

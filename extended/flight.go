@@ -14,11 +14,21 @@ type packet struct {
 	payload int32
 	repeats uint16
 	state   packetState
+	// fetched: the network does not carry the payload (LongPackets).
+	fetched bool
 	// before and after are the neighbours' numbers in the list that it is in.
 	before, after uint32
 	// order counts transmissions: that of the last one of this packet.
 	order uint64
 	sent  Instant
+}
+
+// carried is how many bytes of payload count as in flight.
+func (p *packet) carried() int64 {
+	if p.fetched {
+		return 0
+	}
+	return int64(p.payload)
 }
 
 type packetState uint8
@@ -40,7 +50,7 @@ type flight struct {
 	fresh       uint32
 	again, lost list
 	count       int   // packets in flight
-	bytes       int64 // of their payload
+	bytes       int64 // of their payload, as far as the network carries it
 	order       uint64
 	// newest are the three highest orders that were acknowledged, ascending,
 	// and newestSent is when the last of the packets that were was sent.
@@ -119,14 +129,14 @@ func (f *flight) remove(l *list, p *packet) {
 func (f *flight) transmitted(now Instant, p *packet) {
 	f.order++
 	f.count++
-	f.bytes += int64(p.payload)
+	f.bytes += p.carried()
 	p.order, p.sent, p.state = f.order, now, packetSent
 }
 
 // landed takes a packet out of those in flight.
 func (f *flight) landed(p *packet) {
 	f.count--
-	f.bytes -= int64(p.payload)
+	f.bytes -= p.carried()
 	if p.repeats > 0 {
 		f.remove(&f.again, p)
 	}

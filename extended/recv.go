@@ -109,12 +109,11 @@ func (c *Conn) onData(now Instant, h *protocol.ExtHeader, payload []byte) Reason
 		}
 		m = c.open(now, h)
 	}
-	switch {
-	case m == nil, !m.eager && !m.accepted:
+	if m == nil || !m.eager && !m.accepted {
 		return ReasonUnasked
-	case m.eager != eager, m.comm != h.Comm, m.tag != h.Tag, m.datatype != h.Call.Datatype(), m.length != int64(h.Length),
-		int64(h.Offset)+int64(len(payload)) > m.take, m.got+int64(len(payload)) > m.take:
-		return ReasonMismatch
+	}
+	if reason := m.misfit(h, len(payload)); reason != ReasonNone {
+		return reason
 	}
 	m.got += int64(len(payload))
 	if m.accepted {

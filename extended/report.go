@@ -87,8 +87,9 @@ type Stats struct {
 	Window, InFlight, ToRepeat int
 	// Queued are sends of which nothing was sent, Begun the others that have
 	// not ended; Open are inbound messages that are not both matched and
-	// complete, Held packets of messages whose turn has not come.
-	Queued, Begun, Open, Held int
+	// complete, Awaited those of them that are matched, Held packets of messages
+	// whose turn has not come.
+	Queued, Begun, Open, Awaited, Held int
 	// MessageCredit and EagerCredit are how many messages, and bytes of eager
 	// ones, may be sent before the peer has to match one.
 	MessageCredit, EagerCredit uint32
@@ -100,7 +101,7 @@ func (c *Conn) Stats() Stats {
 	s.RoundTrip, s.Variation, s.Shortest, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.shortest, c.trip.rto
 	s.Window, s.InFlight, s.ToRepeat = c.cwnd(), c.flight.count, c.flight.lost.count
 	s.Queued, s.Begun = c.sends.count-c.sends.begun, c.sends.begun
-	s.Open, s.Held = c.recvs.open(), c.recvs.held.count
+	s.Open, s.Awaited, s.Held = c.recvs.open(), c.recvs.waiting, c.recvs.held.count
 	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.next, c.sends.eagerLimit-c.sends.eagerSent
 	return s
 }

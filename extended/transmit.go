@@ -101,6 +101,9 @@ func (c *Conn) following() int64 {
 		}
 		return min(s.queued.op.Length, most)
 	}
+	if c.long > 0 {
+		return 0
+	}
 	return min(s.cleared.take-s.cleared.offset, most)
 }
 
@@ -160,9 +163,14 @@ func (c *Conn) begin(now Instant) {
 // sendData sends the next packet of DATA of a message.
 func (c *Conn) sendData(now Instant, m *outbound) {
 	s := &c.sends
-	n := min(m.take-m.offset, int64(c.cfg.MaxPayload))
+	most := c.cfg.MaxPayload
+	fetched := c.long > 0 && m.state != Eager
+	if fetched {
+		most = c.long
+	}
+	n := min(m.take-m.offset, int64(most))
 	p, a := c.packet(now, protocol.Data, m.op.Datatype.Send(), m.number)
-	p.message, p.payload = m, int32(n)
+	p.message, p.payload, p.fetched = m, int32(n), fetched
 	h := &a.Header
 	h.Comm, h.Tag, h.Length, h.Offset = m.op.Comm, m.op.Tag, uint32(m.op.Length), uint32(m.offset)
 	m.offset += n

@@ -22,6 +22,7 @@ type Pair struct {
 	partial  *PartialError // why sends are refused, if they are
 	drain    int64         // payload bytes of a repeated message still to be swallowed
 	drainEnd Instant
+	received received
 }
 
 // parkedHeader is a header kept for later.
@@ -108,6 +109,7 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		case fits && len(b) == protocol.HeaderLen && p.drain != protocol.HeaderLen:
 		case fits && h.Type == protocol.Data && h.Size == p.last.size && checksum(b[protocol.HeaderLen:]) == p.last.sum:
 		default:
+			p.received.data(1, len(b))
 			p.drain -= int64(len(b))
 			p.drainEnd = now + p.cfg.Timing.FragmentGap
 			return append(acts, Action{Kind: Drop, Reason: ReasonDuplicate})
@@ -163,6 +165,7 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 	if r := p.misdirected(h); r != ReasonNone {
 		return drop(r)
 	}
+	p.received.packet(h.Type, protocol.HeaderLen+len(payload))
 	if h.Call == protocol.Barrier {
 		return drop(ReasonBarrier)
 	}

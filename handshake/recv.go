@@ -215,6 +215,11 @@ func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed b
 // stream.
 func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 	r := &p.recv
+	if p.cfg.Reliable {
+		p.received.data(0, len(b)) // its header was counted
+	} else {
+		p.received.data(1, len(b))
+	}
 	if r.state != Receiving {
 		reason := ReasonStray
 		if p.drain > 0 {
@@ -252,6 +257,7 @@ func (p *Pair) Run(now Instant, b []byte, size int, acts []Action) (int, []Actio
 		}
 	}
 	if n > 0 {
+		p.received.data(n/size, n)
 		acts = p.take(now, b[:n], acts)
 	}
 	return n, acts

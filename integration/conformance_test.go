@@ -70,6 +70,7 @@ func startDaemon(t *testing.T, cfg *config.Config) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ready := make(chan struct{}, 1)
+	cfg.HTTP.Listen = ""
 	d, err := daemon.New(cfg, daemon.Options{Ready: notify(ready)})
 	if err != nil {
 		t.Fatal(err)

@@ -91,6 +91,7 @@ func (e *Engine) orphan(r *Request) {
 	in := r.in
 	switch {
 	case r.send() && r.p.conn != nil:
+		r.p.reclaim(r.out)
 		r.p.outs.orphan(r)
 	case r.send():
 		r.p.sending = heirOf(r)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/drive"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -56,13 +57,9 @@ type Engine struct {
 
 	// observed: somebody wants to know of every message.
 	observed bool
-	// waiting counts the requests, probes and Awaits that somebody waits for
-	// without looking for packets himself.
-	waiting atomic.Int32
-	// gap is how long a wait takes, in nanoseconds, smoothed.
-	gap atomic.Int64
-	// drivers are those of the transports that can be polled.
-	drivers []*driver
+	// group has the transports that can be polled. Its Waiting counts the requests,
+	// probes and Awaits that somebody waits for without looking for packets himself.
+	group drive.Group
 
 	noTags bool // some peer's messages carry no tag
 	// maxUnexpected is how many messages of its own a rank may have waiting in
@@ -102,6 +99,7 @@ type Engine struct {
 	one Arrival
 
 	landing     landing
+	strays      strays
 	comms       map[uint32]*matcher
 	lastComm    uint32
 	lastMatcher *matcher
@@ -253,6 +251,9 @@ func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
 	p.burst = 0
 	switch a.Kind {
 	case ArrivedConnected:
+		if p.lending != nil {
+			p.conn.LongPackets(p.lending.LongPayload(p.rank))
+		}
 		e.xacts = p.conn.Reconnected(now, e.xacts[:0])
 	case ArrivedBroken:
 		p.drops[handshake.ReasonStream]++
@@ -260,6 +261,15 @@ func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
 		return
 	default: // what is no whole packet is dropped, with the reason that the machine finds
 		p.received(a.Bytes)
+		if a.Away > 0 {
+			payload := e.fetch(p, a)
+			if payload == nil {
+				return
+			}
+			p.bytesIn += uint64(len(payload))
+			e.xacts = p.conn.PacketParts(now, a.Bytes, payload, e.xacts[:0])
+			break
+		}
 		if len(a.Rest) == 0 {
 			e.xacts = p.conn.Packet(now, a.Bytes, e.xacts[:0])
 			break
@@ -369,8 +379,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.idle = idle
 	e.settle()
 	e.mu.Unlock()
-	e.waiting.Add(1) // for as long as packets come, which nobody else waits for
-	e.rest()
+	e.group.Waiting.Add(1) // for as long as packets come, which nobody else waits for
+	e.group.Rest()
 
 	var err error
 	select {
@@ -393,9 +403,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 	}
 	e.mu.Unlock()
-	for _, d := range e.drivers {
-		d.close()
-	}
+	e.group.Close()
 	for _, tr := range e.transports {
 		if cerr := tr.Close(); cerr != nil && err == nil {
 			err = cerr

@@ -76,12 +76,14 @@ func (e *Engine) deliver(in *inbound) {
 	in.req = nil
 	e.keepTag(r, in)
 	r.status = in.status()
+	r.status.Phases.Start = r.posted
 	var err error
 	if available := min(in.bytes, in.room); int64(len(r.buf)) < in.bytes || available < in.bytes {
 		err = &TruncatedError{Source: in.source, Posted: min(int64(len(r.buf)), available), Sent: in.bytes}
 	}
 	if in.p != nil {
 		in.p.recvsDone++
+		in.p.recvBytes += uint64(in.bytes)
 	}
 	e.finish(r, err)
 	e.retire(in)

@@ -16,6 +16,8 @@ type outbound struct {
 	buf  []byte
 	own  bool
 	used bool
+	// lent: the transport may be reading buf.
+	lent bool
 	// length and tag describe it to people once req is gone.
 	length int64
 	tag    int32
@@ -62,6 +64,14 @@ func (b *outbox) at(id extended.ID) *outbound { return &b.slots[id-1] }
 func (b *outbox) remove(id extended.ID) {
 	b.slots[id-1] = outbound{}
 	b.free = append(b.free, id)
+}
+
+// reclaim has nobody else read the payload of a message any more.
+func (p *peer) reclaim(id extended.ID) {
+	if o := p.outs.at(id); o.lent {
+		o.lent = false
+		p.lending.Reclaim(p.rank, uint64(id))
+	}
 }
 
 // orphan goes on with a copy of the payload of a send that was given up.

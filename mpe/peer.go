@@ -32,7 +32,8 @@ type peer struct {
 
 	conn    *extended.Conn
 	packets PacketTransport
-	paced   PacedTransport // nil if nothing is
+	lending LendingTransport // nil if its transport copies all payload
+	paced   PacedTransport   // nil if nothing is
 	outs    outbox
 	ins     inbox
 
@@ -51,6 +52,11 @@ type peer struct {
 	sendsDone  uint64
 	recvsDone  uint64
 	failures   uint64
+	// sentBytes and recvBytes are the payload of sendsDone and recvsDone.
+	sentBytes, recvBytes uint64
+	// Of a handshake: dataOut counts the datagrams of DATA messages, dataBytes the
+	// bytes in them, and giveUps the messages that the peer did not answer in time.
+	dataOut, dataBytes, giveUps uint64
 	// takenOver counts messages that a receive took over while they were
 	// arriving, and takenOverBytes what was spared a second copy.
 	takenOver, takenOverBytes uint64
@@ -69,6 +75,7 @@ func newPeer(rank int, cfg Peer) (*peer, error) {
 		return nil, fmt.Errorf("peer %d: its transport does not carry the extended profile", rank)
 	}
 	p.packets = packets
+	p.lending, _ = cfg.Transport.(LendingTransport)
 	p.conn = extended.New(*cfg.Extended)
 	p.lands = p.lands && p.conn.Config().MaxPayload >= minLanding // they land one by one
 	return p, nil

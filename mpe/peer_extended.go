@@ -25,20 +25,25 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 		switch act.Kind {
 		case extended.Transmit:
 			var payload []byte
+			var lent extended.ID
 			if act.ID != 0 {
 				o := p.outs.at(act.ID)
 				payload = o.buf[act.Offset : act.Offset+act.Length]
 				o.sent(&act.Header, act.Length, e.at)
+				if p.lending != nil && act.Header.Flags&protocol.FlagEager == 0 {
+					o.lent, lent = true, act.ID
+				}
 			}
-			e.packet(p, &act.Header, payload)
+			e.packet(p, &act.Header, payload, lent)
 		case extended.TransmitAck:
-			e.packet(p, &act.Header, act.Payload)
+			e.packet(p, &act.Header, act.Payload, 0)
 			e.flushPackets(p)
 		case extended.Buffered:
 			e.buffered(p, act.ID)
 		case extended.SendDone:
 			// Packets that read the payload go first.
 			e.flushPackets(p)
+			p.reclaim(act.ID)
 			e.extendedSent(p, act)
 		case extended.Open:
 			e.opened(p, act)
@@ -195,7 +200,9 @@ func (e *Engine) lost(p *peer, act *extended.Action) {
 	if r := in.req; r != nil {
 		in.req = nil
 		r.status = in.status()
-		p.failures++
+		if r.p == nil { // finish does not know whose it was
+			p.failures++
+		}
 		e.finish(r, act.Err)
 		return
 	}
@@ -232,6 +239,7 @@ func (e *Engine) failExtended(p *peer, err error) {
 	e.xacts = p.conn.Goodbye(e.xacts[:0])
 	e.actExtended(p, nil)
 	for i := range p.outs.slots {
+		p.reclaim(extended.ID(i + 1))
 		if r := p.outs.slots[i].req; r != nil {
 			p.outs.slots[i].req = nil
 			e.finish(r, err)
@@ -248,15 +256,16 @@ func (e *Engine) failExtended(p *peer, err error) {
 // packetBatch is how many packets are handed to a transport at a time, at most.
 const packetBatch = 64
 
-// packet puts a packet into the batch.
-func (e *Engine) packet(p *peer, h *protocol.ExtHeader, payload []byte) {
+// packet puts a packet into the batch. Its payload is lent under that number, unless
+// it is 0.
+func (e *Engine) packet(p *peer, h *protocol.ExtHeader, payload []byte, lent extended.ID) {
 	if e.queued == len(e.packets) {
 		e.flushPackets(p)
 	}
 	pk := &e.packets[e.queued]
 	e.queued++
 	protocol.PutExtended(pk.Header[:], h, payload)
-	pk.Payload = payload
+	pk.Payload, pk.Lent = payload, uint64(lent)
 	p.sent(h.Type, protocol.ExtHeaderLen+len(payload))
 }
 

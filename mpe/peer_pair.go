@@ -132,6 +132,8 @@ func (e *Engine) sendDone(p *peer, act handshake.Action) {
 	r := p.sending
 	p.sending = nil
 	r.status.Phases = act.Phases
+	r.status.Phases.Start = r.posted // the pair has had it since its turn came
+	p.countGiveUp(act.Err)
 	if !r.orphan {
 		e.finish(r, act.Err)
 	}
@@ -151,10 +153,12 @@ func (e *Engine) recvDone(p *peer, act handshake.Action) {
 	}
 	// The pair has had the receive only since its SEND_REQUEST was there.
 	r.status.Phases.Start = r.posted
+	p.countGiveUp(act.Err)
 	switch {
 	case !r.orphan:
 		if act.Err == nil {
 			p.recvsDone++
+			p.recvBytes += uint64(r.status.Bytes)
 		}
 		e.retire(r.in)
 		e.finish(r, act.Err)

@@ -31,6 +31,8 @@ type PeerSnapshot struct {
 	Kind    string `json:"kind"`
 	Address string `json:"address"`
 	Profile string `json:"profile"`
+	// Transport is udp, tcp or shm. Whoever bound the engine's transports says it.
+	Transport string `json:"transport,omitempty"`
 	// Sending and Receiving are the messages in the pair's hands, or the
 	// oldest ones of a peer of the extended profile. Receiving may be a
 	// receive that no message has matched.

@@ -48,7 +48,7 @@ func (p *peer) slow(bytes int) bool {
 func (e *Engine) transmitData(p *peer, act handshake.Action) {
 	payload := p.sending.buf
 	p.cfg.Handshake.Profile.Put(p.header[:], act.Header)
-	p.sent(protocol.Data, protocol.HeaderLen+len(payload))
+	p.sentData(len(payload))
 	if !p.writing && !p.slow(len(payload)) {
 		p.sendFailed(e, p.tr.SendData(p.rank, p.header[:], payload, p.cfg.Handshake.Shape))
 		e.at = e.now()

@@ -53,6 +53,10 @@ type Arrival struct {
 	// bytes each, of which the last may be shorter (LandingTransport).
 	Rest []byte
 	Each int
+	// Away, if not 0, is how many bytes of payload belong behind Bytes that are
+	// still where their sender has them: Fetch gets them by Ticket
+	// (LendingTransport).
+	Away, Ticket int
 }
 
 // UnknownPeer is the Peer of an Arrival whose source address is not in the rank
@@ -148,4 +152,26 @@ type PacketTransport interface {
 type Packet struct {
 	Header  [protocol.ExtHeaderLen]byte
 	Payload []byte
+	// Lent, if not 0, says that Payload stays where and as it is until Reclaim is
+	// called with that number: a LendingTransport may leave it there.
+	Lent uint64
+}
+
+// LendingTransport is a PacketTransport that may leave the payload of long packets
+// where it is, in their sender's memory, for the receiver to copy it from there to
+// where it belongs. No other copy is made.
+type LendingTransport interface {
+	PacketTransport
+	// LongPayload returns the most bytes of payload that a packet to peer may
+	// have if they are lent, or 0 if all payload is copied to be sent. It may
+	// change whenever an ArrivedConnected tells of the peer, and only then.
+	LongPayload(peer int) int
+	// Fetch copies the payload that is away of an Arrival of the last Poll or
+	// Recv to dst, which has as many bytes. It reports false if the payload is
+	// not to be had any more. Then the packet is lost, and what dst holds is
+	// undefined.
+	Fetch(a *Arrival, dst []byte) bool
+	// Reclaim ends the reading of what was lent to peer under that number. It
+	// does not wait. What the peer has not got by then is lost.
+	Reclaim(peer int, lent uint64)
 }

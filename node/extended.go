@@ -15,6 +15,7 @@ import (
 // (E20), and the least and most of that for each.
 const (
 	eagerLimit    = 64 << 10
+	notSaid       = -1 // an eager limit of which the configuration says nothing
 	allEager      = 64 << 20
 	maxPeerEager  = 1 << 20
 	maxPeerCredit = 1 << 16
@@ -28,7 +29,7 @@ const streamWindow = tcp.DefaultSendQueue/(protocol.ExtHeaderLen+protocol.MaxStr
 // extendedBuiltIn fills in what the extended profile adds to a built-in link.
 func extendedBuiltIn(l *config.Link, cfg *config.Config) {
 	peers := max(len(cfg.Ranks)-1, 1)
-	l.EagerLimit = eagerLimit
+	l.EagerLimit = notSaid
 	l.Credit = config.Credit{
 		Messages: min(max(cfg.Limits.Unexpected/peers, minPeerCredit), maxPeerCredit),
 		Bytes:    config.Size(min(max(allEager/peers, eagerLimit), maxPeerEager)),

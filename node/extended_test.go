@@ -2,7 +2,9 @@ package node
 
 import (
 	"fmt"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,10 +63,43 @@ defaults: {%s}
 			if x.MaxPayload != tt.payload || x.HeaderChecksum != tt.plain || reliable != tt.reliable {
 				t.Errorf("%s, from rank %d: %+v", tt.name, way[0], x)
 			}
+			if want := map[bool]int{true: sharedEagerLimit, false: eagerLimit}[tt.transport == "shm"]; x.EagerLimit != want {
+				t.Errorf("%s: the eager limit is %d, want %d", tt.name, x.EagerLimit, want)
+			}
 			if packets, bytes := shm.Window(1 << 20); tt.transport == "shm" && (x.Window != packets || x.WindowBytes != bytes) {
 				t.Errorf("%s: %d packets and %d bytes in flight", tt.name, x.Window, x.WindowBytes)
 			}
 		}
+	}
+}
+
+// What the configuration says of the eager limit holds over shared memory, too; and
+// what the protocol page says is so where it is silent.
+func TestSharedEagerLimit(t *testing.T) {
+	for _, limit := range []int{0, 65536, sharedEagerLimit, 1 << 20} {
+		cfg := mustParse(t, fmt.Sprintf(`
+ranks:
+  - {rank: 0, address: 10.0.0.1, run: host}
+  - {rank: 1, address: 10.0.0.1:2719, run: host, link: {profile: extended, transport: shm, eager_limit: %d}}
+`, limit))
+		l, err := NewLink(cfg, cfg.Rank(0), cfg.Rank(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := limit
+		if limit == 0 {
+			want = -1
+		}
+		if x := l.Extended; x == nil || x.EagerLimit != want || int(l.EagerLimit) != limit {
+			t.Errorf("eager_limit: %d: %+v", limit, x)
+		}
+	}
+	text, err := os.ReadFile("../docs/ZRLMPI_protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if says := fmt.Sprintf("`eager_limit` is %d by default", sharedEagerLimit); !strings.Contains(string(text), says) {
+		t.Errorf("the protocol page does not say %q", says)
 	}
 }
 

@@ -20,6 +20,10 @@ var localTransport = func() config.Transport {
 	return config.TransportUDP
 }()
 
+// sharedEagerLimit is the eager limit in bytes between ranks that share memory: from
+// there on it is quicker to ask, and to copy once what is then asked for.
+const sharedEagerLimit = 16 << 10
+
 // sameHost reports whether two ranks are on one host as far as the configuration
 // tells, so that both of them find the same: they have the same IP address, or both
 // a loopback address.
@@ -42,6 +46,12 @@ func (l *Link) choose() {
 		l.MaxDatagram = protocol.MaxDatagram
 		if near {
 			l.MaxDatagram = loopbackDatagram
+		}
+	}
+	if l.EagerLimit == notSaid {
+		l.EagerLimit = eagerLimit
+		if l.Transport == config.TransportSHM {
+			l.EagerLimit = sharedEagerLimit
 		}
 	}
 }

@@ -81,6 +81,9 @@ func TestRing(t *testing.T) {
 	if ring := r.Ring(); ring != shm.DefaultRing(2) {
 		t.Errorf("a ring of %d bytes, want %d", ring, shm.DefaultRing(2))
 	}
+	if links, singleCopy := r.Sharing(); links != 0 || singleCopy != 0 {
+		t.Errorf("%d links to nobody, %d with single copies", links, singleCopy)
+	}
 	if o, ok := r.Offload(); ok {
 		t.Errorf("offload without a UDP socket: %+v", o)
 	}

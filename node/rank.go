@@ -131,6 +131,16 @@ func (r *Rank) ReceiveBuffer() (asked, granted int) {
 	return r.sockets.udp.ReceiveBuffer()
 }
 
+// SocketDrops returns how many datagrams the kernel has dropped because the UDP
+// socket's receive buffer was full; false without such a socket, or where the system
+// does not tell.
+func (r *Rank) SocketDrops() (uint64, bool) {
+	if r.sockets.udp == nil {
+		return 0, false
+	}
+	return r.sockets.udp.Drops()
+}
+
 // Offload returns how much of its work the UDP socket has the system do at this
 // moment; false without one.
 func (r *Rank) Offload() (udp.Offload, bool) {
@@ -147,6 +157,15 @@ func (r *Rank) Ring() int {
 		return 0
 	}
 	return ringOf(r.Config)
+}
+
+// Sharing returns with how many peers the rank shares memory at this moment, and with
+// how many of those long messages are copied once only, in both directions.
+func (r *Rank) Sharing() (links, singleCopy int) {
+	if r.sockets.shm == nil {
+		return 0, 0
+	}
+	return r.sockets.shm.Sharing()
 }
 
 // Crowded reports whether the rank's host has more ranks than cores, or ranks and

@@ -87,13 +87,26 @@ func (c *Conn) accept(p *peer, conn *net.UnixConn, h hello) (*link, error) {
 		}
 		mine[i] = fd
 	}
-	l, err := c.enter(p, conn, h.handles[2], h.ring, mine[:])
+	memory := h.handles[2]
+	h.handles = mine[:]
+	l, err := c.enter(p, conn, memory, h.ring, h)
 	if err != nil {
 		return nil, err
 	}
-	if err := sayHello(conn, hello{purpose: giveLink, src: c.cfg.Rank, dst: p.rank, handles: []int{c.inbox.door.bell, c.doorFD}}); err != nil {
+	answer := c.linkHello(giveLink, p, 0)
+	answer.fetches = l.fetches
+	err = sayHello(conn, answer)
+	if err == nil {
+		h, err = hearHello(conn)
+	}
+	if err == nil && (h.purpose != tookLink || h.src != p.rank || h.dst != c.cfg.Rank) {
+		closeAll(h.handles)
+		err = errNoHello
+	}
+	if err != nil {
 		l.free()
 		return nil, err
 	}
+	l.lends = h.fetches && !c.cfg.NoSingleCopy
 	return l, nil
 }

@@ -1,7 +1,9 @@
 package shm
 
 import (
+	"fmt"
 	"math/bits"
+	"os"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/rankmap"
@@ -17,6 +19,27 @@ type Config struct {
 	// Ring is the size in bytes of the ring from a rank to another: a power of
 	// two, MinRing to MaxRing. 0 is DefaultRing. The lower rank's counts.
 	Ring int
+	// NoSingleCopy has all payload copied into the ring and out of it, whatever
+	// its length, in both directions. EnvSingleCopy can set it.
+	NoSingleCopy bool
+}
+
+// EnvSingleCopy names an environment variable that sets Config.NoSingleCopy for every
+// Conn that the process opens if it is "off". "auto" and "" leave it to the Config;
+// anything else is an error of Listen. It is for finding out whether reading other
+// processes' memory is at fault, and for testing what happens without.
+const EnvSingleCopy = "ZRLMPI_SINGLE_COPY"
+
+// applyEnv lets the environment switch reading by reference off.
+func (c *Config) applyEnv() error {
+	switch v := os.Getenv(EnvSingleCopy); v {
+	case "", "auto":
+	case "off":
+		c.NoSingleCopy = true
+	default:
+		return fmt.Errorf("shm: %s: %q is not known: it is auto or off", EnvSingleCopy, v)
+	}
+	return nil
 }
 
 // The sizes of a ring in bytes.
@@ -31,7 +54,7 @@ const (
 	allRings = 16 << 20
 )
 
-// MaxPayload is the longest payload of a packet in bytes.
+// MaxPayload is the longest payload in bytes of a packet that is not lent.
 const MaxPayload = protocol.MaxStreamPayload
 
 // DefaultRing returns the size in bytes of each ring in a cluster of so many ranks.

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/rankmap"
 )
 
-// Conn is all the shared memory of one rank. It implements mpe.PacketTransport and
+// Conn is all the shared memory of one rank. It implements mpe.LendingTransport and
 // mpe.PollTransport.
 type Conn struct {
 	cfg   Config
@@ -29,6 +29,8 @@ type Conn struct {
 	peers []*peer
 	// doorFD is the memory of our own door, for the peers.
 	doorFD int
+	// nonce is where the peers try whether they can read our memory.
+	nonce *nonce
 	// news says that Poll has to look at more than the rings.
 	news   atomic.Bool
 	closed atomic.Bool
@@ -47,8 +49,8 @@ type Conn struct {
 }
 
 var (
-	_ mpe.PacketTransport = (*Conn)(nil)
-	_ mpe.PollTransport   = (*Conn)(nil)
+	_ mpe.LendingTransport = (*Conn)(nil)
+	_ mpe.PollTransport    = (*Conn)(nil)
 )
 
 // Listen makes the rank known to the other ranks of this host, and starts to call
@@ -64,12 +66,15 @@ func Listen(cfg Config) (*Conn, error) {
 	if !ringSize(cfg.Ring) {
 		return nil, fmt.Errorf("shm: a ring of %d bytes: it is a power of two from %d to %d, or 0", cfg.Ring, MinRing, MaxRing)
 	}
+	if err := cfg.applyEnv(); err != nil {
+		return nil, err
+	}
 	addr := cfg.Map.Addr(cfg.Rank)
 	ln, err := net.ListenUnix("unixpacket", socketAddr(addr))
 	if err != nil {
 		return nil, listenError(cfg.Rank, addr, err)
 	}
-	c := &Conn{cfg: cfg, local: addr, ln: ln, peers: make([]*peer, cfg.Map.Size())}
+	c := &Conn{cfg: cfg, local: addr, ln: ln, nonce: newNonce(), peers: make([]*peer, cfg.Map.Size())}
 	if err := c.openDoor(); err != nil {
 		ln.Close()
 		return nil, &ListenError{Rank: cfg.Rank, Addr: addr, Err: err}

@@ -37,5 +37,8 @@ func (*Conn) SendPackets(int, []mpe.Packet) (int, error) { return 0, ErrUnsuppor
 // Recv fails.
 func (*Conn) Recv([]mpe.Arrival) (int, error) { return 0, ErrUnsupported }
 
+// Sharing returns 0.
+func (*Conn) Sharing() (links, singleCopy int) { return 0, 0 }
+
 // Close does nothing.
 func (*Conn) Close() error { return nil }

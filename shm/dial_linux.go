@@ -94,8 +94,7 @@ func (c *Conn) dial(p *peer) (lasted bool, err error) {
 
 // offer hands memory to p.
 func (c *Conn) offer(p *peer, conn *net.UnixConn, fd int) (*link, error) {
-	mine := hello{purpose: wantLink, src: c.cfg.Rank, dst: p.rank, ring: c.cfg.Ring, handles: []int{c.inbox.door.bell, c.doorFD, fd}}
-	if err := sayHello(conn, mine); err != nil {
+	if err := sayHello(conn, c.linkHello(wantLink, p, c.cfg.Ring, fd)); err != nil {
 		return nil, err
 	}
 	h, err := hearHello(conn)
@@ -106,18 +105,41 @@ func (c *Conn) offer(p *peer, conn *net.UnixConn, fd int) (*link, error) {
 		closeAll(h.handles)
 		return nil, errNoHello
 	}
-	return c.enter(p, conn, fd, c.cfg.Ring, h.handles)
+	l, err := c.enter(p, conn, fd, c.cfg.Ring, h)
+	if err != nil {
+		return nil, err
+	}
+	l.lends = h.fetches && !c.cfg.NoSingleCopy
+	if err := sayHello(conn, hello{purpose: tookLink, src: c.cfg.Rank, dst: p.rank, fetches: l.fetches}); err != nil {
+		l.free()
+		return nil, err
+	}
+	return l, nil
 }
 
-// enter maps what both sides have agreed on. It owns the handles: bell and door of
-// the peer.
-func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, handles []int) (*link, error) {
-	bell, doorFD := handles[0], handles[1]
+// linkHello says where our bell, our door and our memory are, and hands over more
+// descriptors.
+func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello {
+	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring, handles: append([]int{c.inbox.door.bell, c.doorFD}, more...)}
+	if !c.cfg.NoSingleCopy {
+		h.memory = c.nonce.whereabouts()
+	}
+	return h
+}
+
+// enter maps what both sides have agreed on, and tries whether the peer's memory can
+// be read. It owns the first two handles of h: bell and door of the peer.
+func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link, error) {
+	bell, doorFD := h.handles[0], h.handles[1]
 	page, err := mapMemory(doorFD, doorLen)
 	unix.Close(doorFD)
 	var mem []byte
 	if err == nil {
 		mem, err = mapMemory(fd, linkLen(ring))
+	}
+	var cred *unix.Ucred
+	if err == nil {
+		cred, err = credentials(conn)
 	}
 	if err == nil {
 		// A full bell must not make us wait.
@@ -129,7 +151,9 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, handles []int) (
 		unix.Close(bell)
 		return nil, err
 	}
-	return newLink(p, conn, mem, ring, c.cfg.Rank < p.rank, door{page: page, bell: bell}), nil
+	l := newLink(p, conn, mem, ring, c.cfg.Rank < p.rank, door{page: page, bell: bell})
+	l.remote, l.fetches = c.remoteOf(p, int(cred.Pid), h.memory)
+	return l, nil
 }
 
 // serve makes l the link to its peer until it ends.
@@ -138,6 +162,9 @@ func (c *Conn) serve(l *link) {
 	c.mu.Lock()
 	p.mu.Lock()
 	before := p.link
+	if before != nil {
+		before.out.reclaim(0) // while nothing is lent by the new one
+	}
 	p.link = l
 	c.fresh = append(c.fresh, l)
 	p.mu.Unlock()

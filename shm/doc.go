@@ -8,6 +8,12 @@
 // it. A receiver that goes to sleep says so in its door, a page that all of its peers
 // see; the first of them that has something for it rings its bell, an eventfd.
 //
+// Long payload that the sender leaves where it is (mpe.Packet.Lent) is not copied into
+// the ring but lent: the packet says where it is, and the receiver has the kernel copy
+// it from the sender's memory to where it belongs (process_vm_readv, which MPI
+// libraries call cross memory attach). Both sides try when they meet whether the system
+// allows that; else everything goes through the ring.
+//
 // Links are made over Unix sockets, whose names are the ranks' addresses: the lower
 // rank calls, and both hand each other descriptors. Neither the sockets nor the
 // memory have a file, so that nothing is left behind by a process that was killed;
@@ -17,12 +23,13 @@
 //
 // The package must never wait for a peer: what does not fit into a ring is not taken.
 // Nor must it trust one: whatever stands in the shared memory, it reads nothing
-// outside the ring, and gives a link up that makes no sense. Only processes of the
-// same user get as far as that.
+// outside the ring and the memory of the process it speaks to, and gives a link up that
+// makes no sense. Only processes of the same user get as far as that.
 //
 // The files: ring.go is one direction of a link, link_linux.go the whole of it;
 // conn_linux.go opens and closes, dial_linux.go and accept_linux.go make links with
 // what hello_linux.go says and memory_linux.go maps; poll_linux.go takes packets out,
-// sleep_linux.go waits for them, send_linux.go puts them in. On systems other than
+// sleep_linux.go waits for them, send_linux.go puts them in; loan.go is how payload is
+// lent, lend_linux.go fetches it and remote_linux.go reads it. On systems other than
 // Linux there is conn_other.go, which says so.
 package shm

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"testing"
 
@@ -10,12 +11,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Engines that lose their link in the middle of messages, again and again, lose none
-// of the messages.
-func TestEnginesOverBrokenLinks(t *testing.T) {
+// engines returns the engines of two ranks, and what they share memory with.
+func engines(t *testing.T) (conns [2]*Conn, engines [2]*mpe.Engine) {
+	t.Helper()
 	m := transporttest.Map(t, 2)
-	var conns [2]*Conn
-	var engines [2]*mpe.Engine
 	for rank := range engines {
 		conns[rank] = listen(t, Config{Rank: rank, Map: m})
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2)}
@@ -27,8 +26,28 @@ func TestEnginesOverBrokenLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		engines[rank] = e
-		defer e.Close(t.Context())
+		t.Cleanup(func() {
+			ended, cancel := context.WithCancel(context.Background())
+			cancel()
+			e.Close(ended)
+		})
 	}
+	return conns, engines
+}
+
+// Engines that lose their link in the middle of messages, again and again, lose none
+// of the messages, whether they fetch long payload or have it copied.
+func TestEnginesOverBrokenLinks(t *testing.T) {
+	for _, singleCopy := range []string{"auto", "off"} {
+		t.Run(singleCopy, func(t *testing.T) {
+			t.Setenv(EnvSingleCopy, singleCopy)
+			enginesOverBrokenLinks(t)
+		})
+	}
+}
+
+func enginesOverBrokenLinks(t *testing.T) {
+	conns, engines := engines(t)
 	const messages = 300
 	length := func(i int) int { return i * 7919 % 200_000 }
 	failed := make(chan error, 2)

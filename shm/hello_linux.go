@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What two ranks say to each other over a Unix socket, in a message each, before they
-// share memory. Numbers are little-endian, of 32 bits.
+// What two ranks say to each other over a Unix socket before they share memory.
+// Numbers are little-endian, of 32 bits, and the address of 64.
 const (
 	// helloMagic is also the version: ranks whose memory is arranged differently
 	// do not meet.
-	helloMagic = "zrlshm01"
-	helloLen   = len(helloMagic) + 16
+	helloMagic = "zrlshm02"
+	helloLen   = len(helloMagic) + 5*4 + 8 + nonceLen
 	// helloPatience is how long the other side may take to say hello.
 	helloPatience = 5 * time.Second
 	// maxHandles is more descriptors than a message has.
@@ -36,10 +36,12 @@ const (
 	giveLink
 	// knock asks the lower rank to call: the higher one has just started.
 	knock
+	// tookLink is the lower rank's answer to that.
+	tookLink
 )
 
 // handles is how many descriptors come with it.
-func (p purpose) handles() int { return [...]int{wantLink: 3, giveLink: 2, knock: 0}[p] }
+func (p purpose) handles() int { return [...]int{wantLink: 3, giveLink: 2, knock: 0, tookLink: 0}[p] }
 
 // hello is one message.
 type hello struct {
@@ -47,6 +49,11 @@ type hello struct {
 	src, dst int
 	// ring is the size of each ring of the memory in bytes, 0 if there is none.
 	ring int
+	// memory says where to try to read the sender's memory, in wantLink and
+	// giveLink, and fetches whether the sender can read the other one's, in
+	// giveLink and tookLink.
+	memory  whereabouts
+	fetches bool
 	// handles are the bell, the door and the memory.
 	handles []int
 }
@@ -60,9 +67,15 @@ var (
 // sayHello sends h, whose descriptors stay the caller's.
 func sayHello(conn *net.UnixConn, h hello) error {
 	b := []byte(helloMagic)
-	for _, n := range []int{int(h.purpose), h.src, h.dst, h.ring} {
+	fetches := 0
+	if h.fetches {
+		fetches = 1
+	}
+	for _, n := range []int{int(h.purpose), h.src, h.dst, h.ring, fetches} {
 		b = binary.LittleEndian.AppendUint32(b, uint32(n))
 	}
+	b = binary.LittleEndian.AppendUint64(b, h.memory.addr)
+	b = append(b, h.memory.nonce[:]...)
 	var rights []byte
 	if len(h.handles) > 0 {
 		rights = unix.UnixRights(h.handles...)
@@ -107,9 +120,12 @@ func (h *hello) parse(b []byte) error {
 	b = b[len(helloMagic):]
 	number := func(i int) int { return int(binary.LittleEndian.Uint32(b[4*i:])) }
 	h.purpose, h.src, h.dst, h.ring = purpose(number(0)), number(1), number(2), number(3)
-	if h.purpose < wantLink || h.purpose > knock || len(h.handles) != h.purpose.handles() {
+	if h.purpose < wantLink || h.purpose > tookLink || len(h.handles) != h.purpose.handles() {
 		return errNoHello
 	}
+	h.fetches = number(4) == 1
+	h.memory.addr = binary.LittleEndian.Uint64(b[20:])
+	copy(h.memory.nonce[:], b[28:])
 	if h.purpose == wantLink && !ringSize(h.ring) {
 		return fmt.Errorf("its rings have %d bytes, which is not a size for a ring", h.ring)
 	}

@@ -23,6 +23,10 @@ type peer struct {
 	// last says why there is none.
 	last error
 
+	// unreadable is the nonce of a process whose memory could not be read when it
+	// should have been.
+	unreadable nonce
+
 	// newest is the last link that Poll knows. It is Poll's.
 	newest *link
 }
@@ -38,6 +42,10 @@ type link struct {
 	theirs door
 	// ended says that nothing more is written into in.
 	ended atomic.Bool
+	// lends says that the peer can read our memory, and fetches that we can read
+	// its, that of remote.
+	lends, fetches bool
+	remote         remote
 
 	// What follows is Poll's.
 
@@ -47,6 +55,9 @@ type link struct {
 	// told says that Poll has told of the link, broken that it makes no sense,
 	// and gone that Poll has forgotten it.
 	told, broken, gone bool
+	// unreadable says that it is broken because payload could not be fetched,
+	// which Poll has not told yet.
+	unreadable bool
 }
 
 // newLink takes over the mappings.
@@ -63,13 +74,15 @@ func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, thei
 	return l
 }
 
-// end has nothing more written into the link. What is in it can still be read.
+// end has nothing more written into the link. What is in it can still be read, but for
+// what was lent: it will be sent again, and nobody would end its loans.
 func (l *link) end(reason error) {
 	p := l.peer
 	p.mu.Lock()
 	if p.link == l {
 		p.link, p.last = nil, reason
 	}
+	l.out.reclaim(0)
 	p.mu.Unlock()
 	l.conn.Close()
 }
@@ -83,6 +96,7 @@ func (l *link) free() {
 		p.link = nil
 	}
 	l.gone = true
+	l.out.reclaim(0)
 	unmap(l.mem)
 	l.theirs.close()
 	l.mem, l.in, l.out = nil, reader{}, writer{}

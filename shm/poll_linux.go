@@ -25,6 +25,10 @@ type inbox struct {
 	links []*link
 	// lent are the links whose bytes the last Poll has returned.
 	lent []*link
+	// away is the payload that was left with its sender of the packets that the
+	// last Poll has returned, and reader fetches it.
+	away   []leftover
+	reader remoteReader
 	// turn and cursor say at which links to begin: the near, the far ones.
 	turn, cursor int
 	// all has the next Poll look at all links.
@@ -47,6 +51,8 @@ func (c *Conn) Poll(batch []mpe.Arrival) (n int, err error) {
 		l.in.release()
 	}
 	in.lent = in.lent[:0]
+	clear(in.away)
+	in.away = in.away[:0]
 	if in.unsettled || c.news.Load() {
 		if c.closed.Load() {
 			in.free()
@@ -82,12 +88,17 @@ func (in *inbox) settle(batch []mpe.Arrival) (n int) {
 	left := in.links[:0]
 	for _, l := range in.links {
 		ended := l.ended.Load() // before the last look
-		if l.broken || ended && !l.in.ready() {
+		if l.unreadable && n < len(batch) {
+			l.unreadable = false
+			batch[n] = mpe.Arrival{Kind: mpe.ArrivedBroken, Peer: l.peer.rank, From: l.peer.addr}
+			n++
+		}
+		if l.broken && !l.unreadable || ended && !l.in.ready() {
 			l.free()
 			continue
 		}
 		left = append(left, l)
-		in.unsettled = in.unsettled || ended
+		in.unsettled = in.unsettled || ended || l.broken
 	}
 	clear(in.links[len(left):])
 	in.links = left
@@ -146,7 +157,7 @@ func (in *inbox) read(l *link, batch []mpe.Arrival, room *int) (n int) {
 		return 0
 	}
 	for n < len(batch) && *room > 0 {
-		packet, err := l.in.next()
+		packet, a, err := l.in.next()
 		if err != nil {
 			l.broken, in.unsettled = true, true
 			l.end(err)
@@ -158,7 +169,10 @@ func (in *inbox) read(l *link, batch []mpe.Arrival, room *int) (n int) {
 			break
 		}
 		batch[n] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: packet}
-		*room -= len(packet)
+		if a.loan != nil {
+			in.leave(&batch[n], l, a)
+		}
+		*room -= len(packet) + batch[n].Away
 		n++
 	}
 	if n > 0 {

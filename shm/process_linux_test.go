@@ -17,7 +17,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-const victimMap = "ZRLMPI_TEST_VICTIM_MAP"
+const (
+	victimMap = "ZRLMPI_TEST_VICTIM_MAP"
+	// victimRole is what the victim does, "" or one of these: to lend, to fetch.
+	victimRole = "ZRLMPI_TEST_VICTIM_ROLE"
+	lender     = "lender"
+	fetcher    = "fetcher"
+)
 
 // TestMain makes the test binary the process that is killed.
 func TestMain(m *testing.M) {
@@ -27,19 +33,30 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// victim is rank 1: it sends without end, and reads what comes. Its input ends when
-// its parent does.
+// victim is rank 1. Its input ends when its parent does.
 func victim(addrs string) {
 	go func() {
 		bufio.NewReader(os.Stdin).ReadByte()
 		os.Exit(0)
 	}()
 	c, err := Listen(Config{Rank: 1, Map: parseMap(addrs)})
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+	if err == nil {
+		fmt.Println("ready")
+		switch os.Getenv(victimRole) {
+		case lender:
+			err = lendAll(c)
+		case fetcher:
+			err = fetchAll(c)
+		default:
+			err = sendAll(c)
+		}
 	}
-	fmt.Println("ready")
+	fmt.Println(err)
+	os.Exit(1)
+}
+
+// sendAll sends without end, and reads what comes.
+func sendAll(c *Conn) error {
 	batch := make([]mpe.Arrival, 64)
 	for number := uint32(0); ; {
 		packets := make([]mpe.Packet, 8)
@@ -51,18 +68,17 @@ func victim(addrs string) {
 			_, err = c.Poll(batch)
 		}
 		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
+			return err
 		}
 		number += uint32(n)
 	}
 }
 
 // startVictim starts rank 1 in a process of its own.
-func startVictim(t *testing.T, addrs string) *exec.Cmd {
+func startVictim(t *testing.T, addrs, role string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), victimMap+"="+addrs)
+	cmd.Env = append(os.Environ(), victimMap+"="+addrs, victimRole+"="+role)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -79,10 +95,11 @@ func startVictim(t *testing.T, addrs string) *exec.Cmd {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+	said := bufio.NewReader(out)
+	if line, err := said.ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the process says %q, %v", line, err)
 	}
-	return cmd
+	return cmd, said
 }
 
 // A process that is killed in the middle of traffic leaves nothing behind, its rank
@@ -94,7 +111,7 @@ func TestKilled(t *testing.T) {
 	mapped := mappings(t)
 	batch := make([]mpe.Arrival, 16)
 	for life := range 3 {
-		cmd := startVictim(t, addrs)
+		cmd, _ := startVictim(t, addrs, "")
 		if _, err := Listen(Config{Rank: 1, Map: m}); err == nil || !strings.Contains(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)+" ") {
 			t.Fatalf("a second rank 1: %v", err)
 		}

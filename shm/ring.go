@@ -13,7 +13,8 @@ import (
 // the packet is there, so that the reader learns of it and gets its beginning by one
 // and the same cache line. Then it is the record's position, in units of recordAlign,
 // and the packet's length or, where the ring's rest is too short for the next packet,
-// padding. Positions are counted from the start of the link and never come round.
+// padding. With loanBit in the length, header and loan are all that is there.
+// Positions are counted from the start of the link and never come round.
 const (
 	// recordAlign is a cache line.
 	recordAlign = 64
@@ -21,8 +22,6 @@ const (
 	// padding is the length in a word that says that the next record is at the
 	// beginning of the ring.
 	padding = 1<<32 - 1
-	// maxPacket is the longest packet in bytes.
-	maxPacket = protocol.ExtHeaderLen + MaxPayload
 	// publishParts is by which part of the ring what was read may lie back before
 	// the writer is told: telling costs him a cache line.
 	publishParts = 16
@@ -56,20 +55,36 @@ type writer struct {
 	head *atomic.Uint64
 	// pos is where the next record goes, and read the last that is known of head.
 	pos, read uint64
+	// loans are those that may not have ended, the oldest first.
+	loans []lent
 }
 
 // put writes a packet, or reports that there is no room for it.
 func (w *writer) put(header *[protocol.ExtHeaderLen]byte, payload []byte) bool {
 	length := protocol.ExtHeaderLen + len(payload)
-	record, size := recordLen(length), len(w.ring)
-	off := int(w.pos & uint64(size-1))
+	off, ok := w.place(recordLen(length))
+	if !ok {
+		return false
+	}
+	packet := w.ring[off+wordLen : off+wordLen+length]
+	copy(packet[protocol.ExtHeaderLen:], payload)
+	copy(packet, header[:])
+	w.publish(off, length, 0)
+	return true
+}
+
+// place finds the room for the next record and returns where it is, or reports that
+// there is none.
+func (w *writer) place(record int) (off int, ok bool) {
+	size := len(w.ring)
+	off = int(w.pos & uint64(size-1))
 	pad := 0
 	if record > size-off {
 		pad = size - off
 	}
 	// The word behind the record has to be cleared, and so to be free.
 	if !w.room(pad + record + recordAlign) {
-		return false
+		return 0, false
 	}
 	if pad > 0 {
 		clear(w.ring[:wordLen])
@@ -77,14 +92,16 @@ func (w *writer) put(header *[protocol.ExtHeaderLen]byte, payload []byte) bool {
 		w.pos += uint64(pad)
 		off = 0
 	}
-	packet := w.ring[off+wordLen : off+wordLen+length]
-	copy(packet[protocol.ExtHeaderLen:], payload)
-	copy(packet, header[:])
-	next := (off + record) & (size - 1)
+	return off, true
+}
+
+// publish lets the reader have the record at off, with so many bytes behind its word.
+func (w *writer) publish(off, length int, bit uint32) {
+	record := recordLen(length)
+	next := (off + record) & (len(w.ring) - 1)
 	clear(w.ring[next : next+wordLen])
-	word(w.ring[off:]).Store(makeWord(w.pos, uint32(length)))
+	word(w.ring[off:]).Store(makeWord(w.pos, uint32(length)|bit))
 	w.pos += uint64(record)
-	return true
 }
 
 // room reports whether the next n bytes are free.
@@ -115,33 +132,43 @@ func (r *reader) ready() bool {
 }
 
 // next returns the next packet, nil if there is none, or errBroken. The bytes are the
-// ring's, and valid until release; the other side may change them nevertheless.
-func (r *reader) next() ([]byte, error) {
+// ring's, and valid until release; the other side may change them nevertheless. If the
+// packet's payload is lent, they are its header, and a says where it is.
+func (r *reader) next() (packet []byte, a away, err error) {
+	size := len(r.ring)
 	for {
-		size := len(r.ring)
 		off := int(r.pos & uint64(size-1))
 		w := word(r.ring[off:]).Load()
 		if w == 0 {
-			return nil, nil
+			return nil, away{}, nil
 		}
 		length := w & (1<<32 - 1)
 		if w-length != makeWord(r.pos, 0) {
-			return nil, errBroken
+			return nil, away{}, errBroken
 		}
 		if length == padding && off > 0 {
 			r.pos += uint64(size - off)
 			continue
 		}
-		if length < protocol.ExtHeaderLen || length > maxPacket {
-			return nil, errBroken
+		isLent := length&loanBit != 0
+		length &^= loanBit
+		if length < protocol.ExtHeaderLen || length > uint64(protocol.ExtHeaderLen+LongPayload(size)) ||
+			isLent && length != protocol.ExtHeaderLen+loanLen {
+			return nil, away{}, errBroken
 		}
 		record := recordLen(int(length))
 		if record > size-off {
-			return nil, errBroken
+			return nil, away{}, errBroken
+		}
+		if isLent {
+			if a = look(r.ring[off:], r.pos); a.payload == 0 || a.payload > uint64(LongPayload(size)) {
+				return nil, away{}, errBroken
+			}
+			length = protocol.ExtHeaderLen
 		}
 		r.pos += uint64(record)
 		from, to := off+wordLen, off+wordLen+int(length)
-		return r.ring[from:to:to], nil
+		return r.ring[from:to:to], a, nil
 	}
 }
 

@@ -17,7 +17,11 @@ func newRing(n int) (*writer, *reader) {
 	return &writer{ring: ring, head: word(mem)}, &reader{ring: ring, head: word(mem)}
 }
 
-const pageAhead = 4096
+const (
+	pageAhead = 4096
+	// longest is the longest packet in a ring of MinRing bytes.
+	longest = protocol.ExtHeaderLen + MinRing/4
+)
 
 func whole(p mpe.Packet) []byte { return append(p.Header[:], p.Payload...) }
 
@@ -47,7 +51,7 @@ func TestRing(t *testing.T) {
 			full++
 		}
 		for range rng.IntN(8) {
-			got, err := r.next()
+			got, _, err := r.next()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,11 +90,11 @@ func TestFullRing(t *testing.T) {
 			t.Errorf("%d packets of %d bytes of payload", len(sent), payload)
 		}
 		for i, p := range sent {
-			if got, err := r.next(); err != nil || !bytes.Equal(got, whole(p)) {
+			if got, _, err := r.next(); err != nil || !bytes.Equal(got, whole(p)) {
 				t.Fatalf("packet %d of %d: %d bytes, %v", i, len(sent), len(got), err)
 			}
 		}
-		if got, err := r.next(); got != nil || err != nil || r.ready() {
+		if got, _, err := r.next(); got != nil || err != nil || r.ready() {
 			t.Errorf("there is more: %d bytes, %v", len(got), err)
 		}
 		r.release()
@@ -106,8 +110,8 @@ func TestWindowFits(t *testing.T) {
 	for ring := MinRing; ring <= MaxRing; ring *= 2 {
 		packets, payload := Window(ring)
 		most := payload + packets*(wordLen+protocol.ExtHeaderLen+recordAlign) + // in flight
-			recordLen(maxPacket) + // padding
-			ring/publishParts + pollBytes(ring) + recordLen(maxPacket) // read and not given back
+			recordLen(protocol.ExtHeaderLen+MaxPayload) + // padding
+			ring/publishParts + pollBytes(ring) + recordLen(protocol.ExtHeaderLen+MaxPayload) // read and not given back
 		if acks := (ring - most) / recordLen(protocol.ExtHeaderLen+protocol.AckLen); acks < 64 {
 			t.Errorf("a ring of %d bytes has room for %d acknowledgements", ring, acks)
 		}
@@ -126,7 +130,10 @@ func TestWindowFits(t *testing.T) {
 var hostile = map[string]uint64{
 	"another position": makeWord(recordAlign, 100),
 	"no header":        makeWord(0, protocol.ExtHeaderLen-1),
-	"too long":         makeWord(0, maxPacket+1),
+	"too long":         makeWord(0, longest+1),
+	"a long loan":      makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen+1)),
+	"a short loan":     makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen-1)),
+	"an empty loan":    makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen)),
 	"longest":          makeWord(0, padding-1),
 	"padding at once":  makeWord(0, padding),
 	"all ones":         ^uint64(0),
@@ -136,7 +143,7 @@ func TestHostileWords(t *testing.T) {
 	for name, w := range hostile {
 		_, r := newRing(MinRing)
 		word(r.ring).Store(w)
-		if b, err := r.next(); b != nil || err == nil {
+		if b, _, err := r.next(); b != nil || err == nil {
 			t.Errorf("%s: %d bytes, %v", name, len(b), err)
 		}
 	}
@@ -144,12 +151,12 @@ func TestHostileWords(t *testing.T) {
 	_, r := newRing(MinRing)
 	r.pos = MinRing - recordAlign
 	word(r.ring[r.pos:]).Store(makeWord(r.pos, 100))
-	if b, err := r.next(); b != nil || err == nil {
+	if b, _, err := r.next(); b != nil || err == nil {
 		t.Errorf("over the end: %d bytes, %v", len(b), err)
 	}
 	word(r.ring[r.pos:]).Store(makeWord(r.pos, padding))
 	word(r.ring).Store(makeWord(MinRing, padding))
-	if b, err := r.next(); b != nil || err == nil {
+	if b, _, err := r.next(); b != nil || err == nil {
 		t.Errorf("padding after padding: %d bytes, %v", len(b), err)
 	}
 	// A reader that claims to have read what was never there, or less than before.
@@ -172,6 +179,7 @@ func FuzzReader(f *testing.F) {
 	p := transporttest.Packet(0, 1, 1, 30)
 	w.put(&p.Header, p.Payload)
 	w.put(&p.Header, nil)
+	w.lend(&p.Header, p.Payload, 1)
 	f.Add(w.ring[:512], uint32(0))
 	f.Add(w.ring[:512], uint32(MinRing-128))
 	for _, w := range hostile {
@@ -187,12 +195,15 @@ func FuzzReader(f *testing.F) {
 			r.ring[(int(r.pos)+i)%MinRing] = b
 		}
 		for n := 0; ; n++ {
-			b, err := r.next()
+			b, a, err := r.next()
 			if b == nil || err != nil {
 				break
 			}
-			if len(b) < protocol.ExtHeaderLen || len(b) > maxPacket || cap(b) != len(b) {
+			if len(b) < protocol.ExtHeaderLen || len(b) > longest || cap(b) != len(b) {
 				t.Fatalf("a packet of %d bytes", len(b))
+			}
+			if a.loan != nil && (len(b) != protocol.ExtHeaderLen || a.payload == 0 || a.payload > MinRing/4) {
+				t.Fatalf("a header of %d bytes, and %d of payload are away", len(b), a.payload)
 			}
 			if n > 2*MinRing/recordAlign {
 				t.Fatal("there is no end to it")

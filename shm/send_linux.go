@@ -17,9 +17,13 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 		return 0, err
 	}
 	for i := range packets {
-		if n := len(packets[i].Payload); n > MaxPayload {
+		most := MaxPayload
+		if packets[i].Lent != 0 {
+			most = maxLoan
+		}
+		if n := len(packets[i].Payload); n > most {
 			return 0, c.sendError(peer, fmt.Errorf("%w: packet %d of %d has %d bytes of payload; it may have %d",
-				ErrBadPacket, i+1, len(packets), n, MaxPayload))
+				ErrBadPacket, i+1, len(packets), n, most))
 		}
 	}
 	if c.closed.Load() {
@@ -31,11 +35,22 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 	if l == nil {
 		return 0, nil
 	}
-	for sent < len(packets) && l.out.put(&packets[sent].Header, packets[sent].Payload) {
+	for sent < len(packets) && l.send(&packets[sent]) {
 		l.theirs.knock()
 		sent++
 	}
 	return sent, nil
+}
+
+// send writes a packet into the ring, or lends its payload.
+func (l *link) send(p *mpe.Packet) bool {
+	if len(p.Payload) > max(MaxPayload, LongPayload(len(l.out.ring))) {
+		return false
+	}
+	if l.lends && p.Lent != 0 && len(p.Payload) >= MinLoan {
+		return l.out.lend(&p.Header, p.Payload, p.Lent)
+	}
+	return l.out.put(&p.Header, p.Payload)
 }
 
 // SendHeader fails: there are no packets of other profiles.

@@ -19,6 +19,7 @@ type Conn struct {
 	caps  capabilities
 	// asked and granted are the receive buffer's size in bytes.
 	asked, granted int
+	dropped        dropSum
 
 	// sending guards out, buckets and sock.send.
 	sending sync.Mutex

@@ -27,7 +27,7 @@ func startDaemon(t *testing.T) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "c.sock")
 	net1, net2, port := 50+rand.IntN(50), rand.IntN(250), 20000+rand.IntN(10000)
-	text := fmt.Sprintf("control: {socket: %q}\nranks:\n", socket)
+	text := fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n", socket)
 	for i, r := range []string{"run: host", "run: standin", "run: standin", "run: standin, kernel: sink", "peer: cpu"} {
 		text += fmt.Sprintf("  - {rank: %d, address: \"127.%d.%d.%d:%d\", %s}\n", i, net1, net2, i+1, port, r)
 	}
@@ -87,8 +87,8 @@ func TestCommands(t *testing.T) {
 		stderr string
 	}{
 		{args: "status", stdout: `(?s)^nobody waits\nzrlmpid .*configuration test.yaml; ranks: 5 in all, here 1 as host and 3 as stand-in\n` +
-			`RANK  TRANSPORTS  OFFLOAD +RECEIVE BUFFER +SHM RING +CROWDED\n0 +udp +[a-z]\S.* [\d.]+\S+ +- +(yes|no)\n1 .*\n2 .*\n3 [^\n]*\n$`},
-		{args: "status --wait 5s --json", stdout: `(?s)"config": "test.yaml".*"offload": {\s*"batches": .*"shm_ring": 0,\s*"crowded": `},
+			`RANK  TRANSPORTS  OFFLOAD +RECEIVE BUFFER +SHM RING +SINGLE COPY +CROWDED\n0 +udp +[a-z]\S.* [\d.]+\S+ +- +- +(yes|no)\n1 .*\n2 .*\n3 [^\n]*\n$`},
+		{args: "status --wait 5s --json", stdout: `(?s)"config": "test.yaml".*"offload": {\s*"batches": .*"shm_ring": 0,\s*"shm_links": 0,\s*"shm_single_copy": 0,\s*"crowded": `},
 		{args: "ranks", stdout: `(?m)^1 +standin echo +fpga +127\.[\d.:]+ +cloudfpga +udp +0 +0 +0$`},
 		{args: "ranks --json", stdout: `"kernel": "sink"`},
 
@@ -194,7 +194,7 @@ func TestStatusText(t *testing.T) {
 	  "ranks": [
 	    {"rank": 0, "role": "host", "transports": ["udp", "shm"], "receive_buffer": 212992, "receive_buffer_asked": 16777216,
 	     "offload": {"batches": true, "segmentation": true, "coalescing": true, "refused": [{"peer": 1, "error": "input/output error"}]},
-	     "shm_ring": 1048576, "crowded": true, "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1,
+	     "shm_ring": 1048576, "shm_links": 3, "shm_single_copy": 2, "crowded": true, "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1,
 	      "sending": {"state": "WAIT_CLEAR", "text": "rank 0 waits for CLEAR_TO_SEND from rank 1 since 3s", "repeats": 2}, "queued_sends": 5,
 	      "parked": {"call": "SEND_FLOAT", "seconds": 4.5},
 	      "refuses": "never acknowledged", "network_error": "no route to host", "dropped": {"stale": 2, "unknown_address": 1}}]}},
@@ -212,9 +212,9 @@ no route to host
 rank 0 has dropped packets: stale 2, unknown_address 5
 rank 0 has no segmentation to rank 1: the kernel refuses (input/output error)
 zrlmpid v1, process 7, up 1m1s, configuration f.yaml; ranks: 2 in all, here 1 as host and 1 as stand-in
-RANK  TRANSPORTS  OFFLOAD                            RECEIVE BUFFER   SHM RING  CROWDED
-0     udp,shm     batches, segmentation, coalescing  208KiB of 16MiB  1MiB      yes
-1     udp         batches, the rest is off           64KiB            -         no
+RANK  TRANSPORTS  OFFLOAD                            RECEIVE BUFFER   SHM RING  SINGLE COPY  CROWDED
+0     udp,shm     batches, segmentation, coalescing  208KiB of 16MiB  1MiB      2 of 3       yes
+1     udp         batches, the rest is off           64KiB            -         -            no
 `
 	if got := statusText(&s); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -28,7 +28,9 @@ and peers for which the kernel does not cut long messages into datagrams.
 The table has the ranks that run here. TRANSPORTS are those of their links. OFFLOAD
 is what the kernel does for UDP: batches of datagrams in a system call, segmentation
 of long messages into datagrams, coalescing of those that arrive. RECEIVE BUFFER is
-that of UDP, and SHM RING that of each peer that the rank shares memory with. CROWDED
+that of UDP, and SHM RING that of each peer that the rank shares memory with. SINGLE
+COPY says with how many of those that are there long messages are copied just once,
+straight from the sender's memory; that takes the system's leave (ptrace). CROWDED
 hosts have more ranks than cores: whoever waits there lets others run.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			s, err := a.status(cmd.Context(), wait)
@@ -94,6 +96,9 @@ func statusText(s *control.Status) string {
 	fmt.Fprintf(&b, "zrlmpid %s, process %d, up %v, configuration %s; ranks: %d in all, here %d as host and %d as stand-in\n",
 		s.Version, s.PID, (time.Duration(s.Uptime * float64(time.Second))).Round(time.Second), s.Config,
 		len(s.Cluster), hosts, standins)
+	if s.HTTP != "" {
+		fmt.Fprintf(&b, "metrics at %smetrics\n", s.HTTP)
+	}
 	localTable(&b, s.Ranks)
 	return b.String()
 }

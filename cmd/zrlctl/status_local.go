@@ -12,15 +12,15 @@ import (
 // localTable says how the local ranks are connected.
 func localTable(out *strings.Builder, ranks []control.LocalRank) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RANK\tTRANSPORTS\tOFFLOAD\tRECEIVE BUFFER\tSHM RING\tCROWDED")
+	fmt.Fprintln(w, "RANK\tTRANSPORTS\tOFFLOAD\tRECEIVE BUFFER\tSHM RING\tSINGLE COPY\tCROWDED")
 	for i := range ranks {
 		r := &ranks[i]
 		crowded := "no"
 		if r.Crowded {
 			crowded = "yes"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Rank, dash(strings.Join(r.Transports, ",")),
-			offloadText(r.Offload), bufferText(r), sizeText(r.Ring), crowded)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Rank, dash(strings.Join(r.Transports, ",")),
+			offloadText(r.Offload), bufferText(r), sizeText(r.Ring), singleCopyText(r), crowded)
 	}
 	_ = w.Flush() // a Builder takes everything
 }
@@ -58,6 +58,15 @@ func bufferText(r *control.LocalRank) string {
 		text += " of " + sizeText(r.ReceiveBufferAsked)
 	}
 	return text
+}
+
+// singleCopyText says with how many of the peers that a rank shares memory with it
+// has long messages copied once only.
+func singleCopyText(r *control.LocalRank) string {
+	if r.Ring == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d of %d", r.SingleCopy, r.Shared)
 }
 
 func sizeText(bytes int) string {

@@ -1,0 +1,44 @@
+package extended
+
+import "github.com/zrlmpi/zrlmpid/protocol"
+
+// LongPackets has DATA that was asked for go in packets of up to so many bytes of
+// payload, which the network does not carry: the peer fetches it from our memory
+// (E47). It does not count among the bytes in flight. 0, as at first, ends that: what
+// is sent from then on is as Config says.
+func (c *Conn) LongPackets(payload int) {
+	c.long = max(payload, 0)
+	c.changed = true
+}
+
+// Expects says where the payload of a packet belongs that has arrived but for its
+// payload of n bytes: to the message m, from byte offset on. It reports false unless
+// Packet would have it copied there, all of it, if the checksum is right, and m was
+// asked for. Nothing is changed by that.
+func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) {
+	h, payload, defect := protocol.ParseExtendedHeader(header)
+	s := &c.session
+	if !defect.OK() || int(payload) != n || h.Src != c.cfg.Remote || h.Dst != c.cfg.Local ||
+		h.Session != s.remote || h.PeerSession != s.local || h.Session == 0 ||
+		int32(h.Acknowledged-c.flight.next) > 0 ||
+		h.Type != protocol.Data || h.Flags&protocol.FlagEager != 0 || !h.Call.IsSend() || n == 0 ||
+		c.arrivals.fate(h.Number) != ReasonNone {
+		return 0, 0, false
+	}
+	in := c.recvs.find(h.Message)
+	if in == nil || !in.accepted || in.misfit(&h, n) != ReasonNone {
+		return 0, 0, false
+	}
+	return c.message(in), int64(h.Offset), true
+}
+
+// misfit says what is wrong with a packet of DATA, with n bytes of payload, of a
+// message that has begun.
+func (m *inbound) misfit(h *protocol.ExtHeader, n int) Reason {
+	eager := h.Flags&protocol.FlagEager != 0
+	if m.eager != eager || m.comm != h.Comm || m.tag != h.Tag || m.datatype != h.Call.Datatype() || m.length != int64(h.Length) ||
+		int64(h.Offset)+int64(n) > m.take || m.got+int64(n) > m.take {
+		return ReasonMismatch
+	}
+	return ReasonNone
+}

@@ -1,0 +1,182 @@
+package mpe_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// counters are what an engine counts, by peer.
+func counters(e *mpe.Engine) (own mpe.RankCounters, peers map[int]mpe.PeerCounters) {
+	peers = make(map[int]mpe.PeerCounters)
+	e.Counters(func(c *mpe.RankCounters) { own = *c }, func(c *mpe.PeerCounters) { peers[c.Rank] = *c })
+	return own, peers
+}
+
+// exchange sends a message from rank 0 to rank 1, which has posted its receive.
+func exchange(t *testing.T, c *cluster, data []byte) {
+	t.Helper()
+	r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, len(data))})
+	s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: data})
+	for _, op := range []mpe.Op{s, r} {
+		if _, err := op.Wait(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCountersOfAHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, handshake.CPUPeer(), nil)
+		defer c.close()
+		const n = 1000 // words: 3 datagrams
+		exchange(t, c, words(n, 1))
+		exchange(t, c, words(1, 2))
+		_, from := counters(c.engines[0])
+		_, to := counters(c.engines[1])
+		s, r := from[1], to[0]
+		if s.Sent != 2 || s.SentBytes != 4*(n+1) || r.Received != 2 || r.ReceivedBytes != 4*(n+1) || s.Received+r.Sent+s.Failed+r.Failed != 0 {
+			t.Errorf("messages: %+v\n%+v", s, r)
+		}
+		const requests, header = 2, uint64(protocol.HeaderLen)
+		want := [mpe.NumTypes]uint64{protocol.SendRequest: requests, protocol.Data: 4}
+		bytes := [mpe.NumTypes]uint64{protocol.SendRequest: requests * header, protocol.Data: 2*header + 4*(n+1)}
+		if s.PacketsOut != want || s.BytesOut != bytes || r.PacketsIn != want || r.BytesIn != bytes {
+			t.Errorf("out: %v, %v; in: %v, %v; want %v, %v", s.PacketsOut, s.BytesOut, r.PacketsIn, r.BytesIn, want, bytes)
+		}
+		want = [mpe.NumTypes]uint64{protocol.ClearToSend: requests, protocol.Ack: requests}
+		bytes = [mpe.NumTypes]uint64{protocol.ClearToSend: requests * header, protocol.Ack: requests * header}
+		if r.PacketsOut != want || r.BytesOut != bytes || s.PacketsIn != want || s.BytesIn != bytes {
+			t.Errorf("back: %v, %v; in: %v, %v; want %v, %v", r.PacketsOut, r.BytesOut, s.PacketsIn, s.BytesIn, want, bytes)
+		}
+	})
+}
+
+func TestCountersOfAnExtendedPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, nil)
+		defer c.close()
+		exchange(t, c, pattern(300_000, 1)) // by rendezvous
+		exchange(t, c, pattern(10, 2))      // eagerly
+		time.Sleep(time.Second)             // all is acknowledged
+		_, from := counters(c.engines[0])
+		_, to := counters(c.engines[1])
+		s, r := from[1], to[0]
+		if !s.Extended || s.Sent != 2 || s.SentBytes != 300_010 || r.Received != 2 || r.ReceivedBytes != 300_010 || s.InFlight != 0 || s.InFlightPackets != 0 || s.RoundTrip <= 0 {
+			t.Errorf("%+v\n%+v", s, r)
+		}
+		for typ := range mpe.NumTypes {
+			if s.PacketsOut[typ] != r.PacketsIn[typ] || s.BytesOut[typ] != r.BytesIn[typ] || r.PacketsOut[typ] != s.PacketsIn[typ] || r.BytesOut[typ] != s.BytesIn[typ] {
+				t.Errorf("%v: %+v\n%+v", protocol.Type(typ), s, r)
+			}
+		}
+		data := protocol.Data
+		if got, want := s.BytesOut[data], 300_010+s.PacketsOut[data]*protocol.ExtHeaderLen; got != want || s.PacketsOut[protocol.SendRequest] == 0 {
+			t.Errorf("%d bytes of DATA, want %d; %v", got, want, s.PacketsOut)
+		}
+	})
+}
+
+func TestCountersTellWhoWaits(t *testing.T) {
+	for name, extended := range map[string]bool{"handshake": false, "extended": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var c *cluster
+				if extended {
+					c = newExtended(t, 3, nil)
+				} else {
+					c = newCluster(t, 3, handshake.CPUPeer(), nil)
+				}
+				defer c.close()
+				e := c.engines[0]
+				time.Sleep(time.Second)
+				start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 2, Buf: make([]byte, 4)})
+				time.Sleep(time.Second)
+				start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 2, Buf: make([]byte, 4)})
+				start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Buf: make([]byte, 4)})
+				for range 2 {
+					start(t, e, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 400_000)})
+				}
+				time.Sleep(2 * time.Second)
+				own, peers := counters(e)
+				if want := (mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 2 * time.Second}); own.Posted != 3 || own.AnySource != want {
+					t.Errorf("%+v", own)
+				}
+				if want := (mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 3 * time.Second}); peers[2].OldestRecv != want || peers[2].OldestSend.Waits {
+					t.Errorf("%+v, %+v", peers[2].OldestRecv, peers[2].OldestSend)
+				}
+				p := peers[1]
+				if w := p.OldestSend; !w.Waits || w.For != protocol.ClearToSend || w.Elapsed > 2*time.Second || w.Elapsed < time.Second {
+					t.Errorf("%+v", w)
+				}
+				if fmt.Sprint(p.QueuedSends, p.InFlight) != map[bool]string{false: "1 1", true: "0 2"}[extended] {
+					t.Errorf("queued %d, in flight %d", p.QueuedSends, p.InFlight)
+				}
+				own, peers = counters(c.engines[1])
+				if unexpected := own.Unexpected; unexpected != map[bool]int{false: 1, true: 2}[extended] || peers[0].OldestRecv.Waits {
+					t.Errorf("%d unexpected messages, %+v", unexpected, peers[0].OldestRecv)
+				}
+			})
+		})
+	}
+}
+
+func TestCountersTellOfGivingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, handshake.CPUPeer(), func(hs *handshake.Config) { hs.Timing.ClearDeadline = 5 * time.Second })
+		defer c.close()
+		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 4)})
+		if _, err := s.Wait(context.Background()); err == nil {
+			t.Fatal("the message has ended well")
+		}
+		_, peers := counters(c.engines[0])
+		if p := peers[1]; p.GiveUps != 1 || p.Failed != 1 || p.Sent != 0 || p.Repeats == 0 || p.Repeats+1 != p.PacketsOut[protocol.SendRequest] {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// TestStatusBeginsWhenPosted: what an Observer and a caller are told of a message's
+// phases begins with its being posted, whoever had to wait for whom.
+func TestStatusBeginsWhenPosted(t *testing.T) {
+	for name, extended := range map[string]bool{"handshake": false, "extended": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var c *cluster
+				if extended {
+					c = newExtended(t, 2, nil)
+				} else {
+					c = newCluster(t, 2, handshake.CPUPeer(), nil)
+				}
+				defer c.close()
+				const n = 400_000
+				r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, n)})
+				time.Sleep(time.Second)
+				s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, n)})
+				second := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, n)})
+				if _, err := s.Wait(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				st, err := r.Wait(context.Background())
+				if err != nil || st.Elapsed() < time.Second {
+					t.Errorf("the receive took %v: %+v, %v", st.Elapsed(), st.Phases, err)
+				}
+				time.Sleep(2 * time.Second)
+				r = start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, n)})
+				if st, err = second.Wait(context.Background()); err != nil || st.Elapsed() < 2*time.Second {
+					t.Errorf("the second send took %v: %+v, %v", st.Elapsed(), st.Phases, err)
+				}
+				// It was posted when the message was there already.
+				if st, err = r.Wait(context.Background()); err != nil || st.Elapsed() > time.Second {
+					t.Errorf("the second receive took %v: %+v, %v", st.Elapsed(), st.Phases, err)
+				}
+			})
+		})
+	}
+}

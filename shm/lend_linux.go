@@ -1,0 +1,126 @@
+package shm
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// SingleCopy reports whether the peer fetches long payload straight from our memory,
+// and we from its. Neither is so while there is no link.
+func (c *Conn) SingleCopy(peer int) (lends, fetches bool) {
+	p, err := c.peer(peer)
+	if err != nil {
+		return false, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.link; l != nil {
+		return l.lends, l.fetches
+	}
+	return false, false
+}
+
+// Sharing returns with how many peers there is a link, and with how many of those
+// long payload is fetched in both directions.
+func (c *Conn) Sharing() (links, singleCopy int) {
+	for rank, p := range c.peers {
+		if p == nil {
+			continue
+		}
+		if linked, _ := c.Link(rank); linked {
+			links++
+		}
+		if lends, fetches := c.SingleCopy(rank); lends && fetches {
+			singleCopy++
+		}
+	}
+	return links, singleCopy
+}
+
+// LongPayload returns the most payload in bytes of a packet to peer that is lent, or 0
+// if the peer cannot fetch it.
+func (c *Conn) LongPayload(peer int) int {
+	p, err := c.peer(peer)
+	if err != nil {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.link == nil || !p.link.lends {
+		return 0
+	}
+	return LongPayload(len(p.link.out.ring))
+}
+
+// Reclaim ends the reading of what was lent to peer under that number. Other links
+// than the present one have no loans that have not ended.
+func (c *Conn) Reclaim(peer int, lent uint64) {
+	p, err := c.peer(peer)
+	if err != nil || lent == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.link != nil {
+		p.link.out.reclaim(lent)
+	}
+}
+
+// leave notes that the payload of a packet is still with its sender.
+func (in *inbox) leave(to *mpe.Arrival, l *link, a away) {
+	to.Away, to.Ticket = int(a.payload), len(in.away)
+	in.away = append(in.away, leftover{link: l, away: a})
+}
+
+// leftover is the payload of a packet that Poll has returned without.
+type leftover struct {
+	link *link
+	away
+}
+
+// Fetch copies payload that is away to dst. A payload that cannot be read though it
+// should be there is the end of the link: all that is not acknowledged is sent again
+// by the next one, which copies.
+func (c *Conn) Fetch(a *mpe.Arrival, dst []byte) bool {
+	in := c.inbox
+	if a.Ticket < 0 || a.Ticket >= len(in.away) {
+		return false
+	}
+	w := &in.away[a.Ticket]
+	l := w.link
+	if l.broken || !l.fetches || len(dst) != int(w.payload) || !w.stands() {
+		return false
+	}
+	err := in.reader.read(&l.remote, dst, w.addr)
+	if !w.settle() {
+		return false
+	}
+	if err != nil {
+		in.distrust(l, err)
+	}
+	return err == nil
+}
+
+// distrust ends a link, and has no more links to that process fetch payload.
+func (in *inbox) distrust(l *link, err error) {
+	p := l.peer
+	p.mu.Lock()
+	p.unreadable = l.remote.nonce
+	p.mu.Unlock()
+	l.broken, l.unreadable, in.unsettled = true, true, true
+	l.end(fmt.Errorf("the link to rank %d has ended: %w", p.rank, err))
+}
+
+// remoteOf returns the process at the other end of a link, and whether its memory can
+// be read.
+func (c *Conn) remoteOf(p *peer, pid int, w whereabouts) (r remote, fetches bool) {
+	r = remote{pid: pid, whereabouts: w}
+	if c.cfg.NoSingleCopy {
+		return r, false
+	}
+	p.mu.Lock()
+	bad := p.unreadable == w.nonce
+	p.mu.Unlock()
+	return r, !bad && r.readable()
+}

@@ -1,0 +1,117 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// A loan stands behind the header of a packet whose payload is not in the ring: it
+// says where in its sender's memory the payload is. The receiver copies it from there,
+// and then changes the state from live to taken. What it has copied is good only if it
+// could: the sender, who wants to write to that memory, changes the state from live to
+// over before. So neither has to wait for the other, however long he takes.
+//
+// The states have the record's position in them: what is left over of an older record
+// at the same place is none of this one.
+type loan struct {
+	state         atomic.Uint64
+	addr, payload atomic.Uint64
+}
+
+const (
+	loanLen = 24
+	// loanOff is where in a record the loan is.
+	loanOff = wordLen + protocol.ExtHeaderLen
+	// loanBit is set in the length of such a record.
+	loanBit = 1 << 31
+	// The states of the record at position 0.
+	live, taken, over = 1, 2, 3
+)
+
+// MinLoan is from how many bytes of payload on it is quicker to have the kernel copy
+// them once than to copy them twice.
+const MinLoan = 8 << 10
+
+// nonceLen is the length in bytes of the number that a process is known by.
+const nonceLen = 16
+
+// maxLoan is the longest payload of a packet in bytes that is lent. Longer ones are
+// hardly faster, and the receiver does nothing else meanwhile.
+const maxLoan = 256 << 10
+
+// LongPayload is the longest payload of a packet in bytes that is lent over a ring of
+// that size: it fits in, if the receiver turns out not to be able to read it.
+func LongPayload(ring int) int { return min(ring/4, maxLoan) }
+
+// loanAt returns the loan of the record at b.
+func loanAt(b []byte) *loan { return (*loan)(unsafe.Pointer(&b[loanOff : loanOff+loanLen][0])) }
+
+// away is payload that is still with its sender, as the reader sees it. What is
+// shared is read once: the other side may change it.
+type away struct {
+	loan *loan
+	// good is the state in which it may be copied.
+	good          uint64
+	addr, payload uint64
+}
+
+// look reads the loan of the record at b, which has the position pos.
+func look(b []byte, pos uint64) away {
+	l := loanAt(b)
+	return away{loan: l, good: pos + live, addr: l.addr.Load(), payload: l.payload.Load()}
+}
+
+// stands reports whether the payload may be copied.
+func (a *away) stands() bool { return a.loan.state.Load() == a.good }
+
+// settle reports whether what has been copied is good. The loan has ended.
+func (a *away) settle() bool { return a.loan.state.CompareAndSwap(a.good, a.good-live+taken) }
+
+// lent is what the writer remembers of a loan.
+type lent struct {
+	pos uint64
+	// id is the number that ends it.
+	id uint64
+}
+
+// lend writes a packet whose payload stays where it is until reclaim, or reports that
+// there is no room for it.
+func (w *writer) lend(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
+	off, ok := w.place(recordLen(protocol.ExtHeaderLen + loanLen))
+	if !ok {
+		return false
+	}
+	copy(w.ring[off+wordLen:], header[:])
+	l := loanAt(w.ring[off:])
+	l.addr.Store(uint64(uintptr(unsafe.Pointer(&payload[0]))))
+	l.payload.Store(uint64(len(payload)))
+	l.state.Store(w.pos + live)
+	w.loans = append(w.loans, lent{pos: w.pos, id: id})
+	w.publish(off, protocol.ExtHeaderLen+loanLen, loanBit)
+	return true
+}
+
+// reclaim ends the loans of that number, or all of them if it is 0, and forgets those
+// at the beginning that have ended.
+func (w *writer) reclaim(id uint64) {
+	first := 0
+	for i, k := range w.loans {
+		ended := true
+		// Otherwise there is another record in its place: it has been read.
+		if w.pos-k.pos < uint64(len(w.ring)) {
+			state := &loanAt(w.ring[k.pos&uint64(len(w.ring)-1):]).state
+			if id == 0 || id == k.id {
+				state.CompareAndSwap(k.pos+live, k.pos+over)
+			}
+			ended = state.Load() != k.pos+live
+		}
+		if ended && first == i {
+			first++
+		}
+	}
+	if first > 0 {
+		w.loans = w.loans[:copy(w.loans, w.loans[first:])]
+	}
+}

@@ -1,0 +1,35 @@
+package udp
+
+import (
+	"net"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// memInfo is what Linux tells of a socket's memory, by SK_MEMINFO; memInfoDrops is
+// where in it the datagrams are that found no room.
+type memInfo [9]uint32
+
+const memInfoDrops = 8
+
+// drops asks the kernel. To have it say so with every datagram, by SO_RXQ_OVFL, would
+// cost the packet path.
+func (d *descriptor) drops() (uint32, error) {
+	d.out.Lock()
+	defer d.out.Unlock()
+	if d.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	var info memInfo
+	size := uint32(unsafe.Sizeof(info))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(d.fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	if size <= memInfoDrops*uint32(unsafe.Sizeof(info[0])) { // a kernel before 4.9
+		return 0, unix.ENOPROTOOPT
+	}
+	return info[memInfoDrops], nil
+}
