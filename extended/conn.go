@@ -68,12 +68,26 @@ func (c *Conn) Packet(now Instant, packet []byte, acts []Action) []Action {
 
 // PacketParts is Packet in two pieces, of which the first is the header.
 func (c *Conn) PacketParts(now Instant, header, payload []byte, acts []Action) []Action {
+	if !c.parsing.ParseParts(header, payload) {
+		c.acts, c.changed = acts, true
+		_, defect := protocol.ParseExtendedParts(header, payload)
+		c.drop(defectReason(defect), &protocol.ExtHeader{})
+		return c.acts
+	}
+	return c.meant(now, payload, acts)
+}
+
+// Checked is Packet for one that protocol.ParseExtended has no fault with.
+func (c *Conn) Checked(now Instant, packet []byte, acts []Action) []Action {
+	c.parsing.Decode((*[protocol.ExtHeaderLen]byte)(packet))
+	return c.meant(now, packet[protocol.ExtHeaderLen:], acts)
+}
+
+// meant takes the packet that was parsed, if it is from the peer and for us.
+func (c *Conn) meant(now Instant, payload []byte, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	h := &c.parsing
 	switch {
-	case !h.ParseParts(header, payload):
-		_, defect := protocol.ParseExtendedParts(header, payload)
-		c.drop(defectReason(defect), &protocol.ExtHeader{})
 	case h.Src != c.cfg.Remote:
 		c.drop(ReasonSourceRank, h)
 	case h.Dst != c.cfg.Local:

@@ -92,9 +92,10 @@ type Engine struct {
 	// retired are messages that have ended in the event at hand, and spare are
 	// for the next ones.
 	retired, spare []*inbound
-	// packets[:queued] wait to be sent to the peer at hand.
-	packets [packetBatch]Packet
-	queued  int
+	// packets[:queued] wait to be sent to the peer at hand, with so many bytes of
+	// payload.
+	packets             [packetBatch]Packet
+	queued, queuedBytes int
 	// one is the datagram at hand of several that have arrived together.
 	one Arrival
 
@@ -268,6 +269,10 @@ func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
 			}
 			p.bytesIn += uint64(len(payload))
 			e.xacts = p.conn.PacketParts(now, a.Bytes, payload, e.xacts[:0])
+			break
+		}
+		if a.Checked {
+			e.xacts = p.conn.Checked(now, a.Bytes, e.xacts[:0])
 			break
 		}
 		if len(a.Rest) == 0 {

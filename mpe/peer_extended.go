@@ -253,8 +253,13 @@ func (e *Engine) failExtended(p *peer, err error) {
 	}
 }
 
-// packetBatch is how many packets are handed to a transport at a time, at most.
-const packetBatch = 64
+const (
+	// packetBatch is how many packets are handed to a transport at a time, at most.
+	packetBatch = 64
+	// batchBytes is the payload in bytes from which they are handed over: the
+	// network has something to do while the checksums of the next are computed.
+	batchBytes = 256 << 10
+)
 
 // packet puts a packet into the batch. Its payload is lent under that number, unless
 // it is 0.
@@ -267,6 +272,9 @@ func (e *Engine) packet(p *peer, h *protocol.ExtHeader, payload []byte, lent ext
 	protocol.PutExtended(pk.Header[:], h, payload)
 	pk.Payload, pk.Lent = payload, uint64(lent)
 	p.sent(h.Type, protocol.ExtHeaderLen+len(payload))
+	if e.queuedBytes += len(payload); e.queuedBytes >= batchBytes {
+		e.flushPackets(p)
+	}
 }
 
 // flushPackets sends the batch. What a network refuses it has lost: packets are
@@ -280,6 +288,6 @@ func (e *Engine) flushPackets(p *peer) {
 	for i := range e.packets[:e.queued] {
 		e.packets[i].Payload = nil
 	}
-	e.queued = 0
+	e.queued, e.queuedBytes = 0, 0
 	p.sendFailed(e, err)
 }

@@ -57,6 +57,10 @@ type Arrival struct {
 	// still where their sender has them: Fetch gets them by Ticket
 	// (LendingTransport).
 	Away, Ticket int
+	// Checked: Bytes are a packet of the extended profile, and the transport has
+	// found it good for protocol.ParseExtended. To check it again would take as
+	// long as to copy it.
+	Checked bool
 }
 
 // UnknownPeer is the Peer of an Arrival whose source address is not in the rank

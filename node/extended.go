@@ -54,7 +54,7 @@ func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 		x.Window, x.WindowBytes = shm.Window(ringOf(cfg))
 	}
 	// Within a host memory is all that payload goes through.
-	x.HeaderChecksum = l.Transport == config.TransportSHM || l.sameHost && l.Transport == config.TransportUDP
+	x.HeaderChecksum = l.Transport == config.TransportSHM || l.sameHost
 	x.Timing = extended.DefaultTiming(l.Transport != config.TransportUDP)
 	x.Timing.GiveUp = l.Deadlines.Ack
 	return x

@@ -39,7 +39,8 @@ defaults: {%s}
 		{"UDP by default", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: extended, transport: udp", "udp", loopbackDatagram - 72, true, false},
 		{"large datagrams", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: extended, transport: udp, max_datagram: 65504", "udp", 65432, true, false},
 		{"large datagrams between hosts", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended, max_datagram: 9000", "udp", 8928, false, false},
-		{"TCP", "127.0.0.1", "127.0.0.2", "", "run: host, link: {transport: tcp}", "profile: extended", "tcp", 32768, false, true},
+		{"TCP", "127.0.0.1", "127.0.0.2", "", "run: host, link: {transport: tcp}", "profile: extended", "tcp", 32768, true, true},
+		{"TCP between hosts", "10.0.0.1", "10.0.0.2", "", "run: host, link: {transport: tcp}", "profile: extended", "tcp", 32768, false, true},
 		{"UDP by the rank's own entry", "127.0.0.1", "127.0.0.2", ", link: {transport: udp}", "run: host", "profile: extended", "udp", loopbackDatagram - 72, true, false},
 		{"another profile", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: cloudfpga", "udp", 0, false, false},
 	} {

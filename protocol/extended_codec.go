@@ -101,7 +101,7 @@ func ParseExtendedParts(header, payload []byte) (h ExtHeader, d Defect) {
 	if sum := extChecksum(b, payload); said != sum {
 		return h, Defect{Kind: DefectChecksum, Offset: offChecksum, Got32: said, Want32: sum}
 	}
-	h.decode(b)
+	h.Decode(b)
 	return h, checkExtRest(b[:])
 }
 
@@ -124,7 +124,7 @@ func (h *ExtHeader) ParseParts(header, payload []byte) bool {
 		return false
 	}
 	b := (*[ExtHeaderLen]byte)(header)
-	h.decode(b)
+	h.Decode(b)
 	return binary.LittleEndian.Uint32(b[0:]) == markWord && binary.LittleEndian.Uint32(b[offEnd:]) == markWord &&
 		b[offVersion] == ExtVersion && uint64(binary.LittleEndian.Uint32(b[offPayload:])) == uint64(len(payload)) &&
 		h.Call < numCalls && h.Type-1 < numTypes-1 && b[offFlags]&^byte(extFlagsAll) == extFlagAlways &&
@@ -138,11 +138,12 @@ func ParseExtendedHeader(b []byte) (h ExtHeader, payload uint32, d Defect) {
 	if d = checkExtFrame(b); !d.OK() {
 		return h, 0, d
 	}
-	h.decode((*[ExtHeaderLen]byte)(b))
+	h.Decode((*[ExtHeaderLen]byte)(b))
 	return h, binary.LittleEndian.Uint32(b[offPayload:]), checkExtRest(b)
 }
 
-func (h *ExtHeader) decode(b *[ExtHeaderLen]byte) {
+// Decode decodes a header without looking for defects: there are none.
+func (h *ExtHeader) Decode(b *[ExtHeaderLen]byte) {
 	h.Dst = binary.LittleEndian.Uint32(b[offDst:])
 	h.Src = binary.LittleEndian.Uint32(b[offSrc:])
 	h.Call = Call(b[offCall])

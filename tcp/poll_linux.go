@@ -232,7 +232,7 @@ func (in *inbox) hand(l *link, batch []mpe.Arrival) (n int) {
 		if packet == nil {
 			break
 		}
-		batch[n] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: l.peer.rank, From: l.from, Bytes: packet}
+		batch[n] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: l.peer.rank, From: l.from, Bytes: packet, Checked: true}
 		n++
 	}
 	if n > 0 && !w.worked.Load() {

@@ -28,7 +28,8 @@ func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
 		}
 		n := c.queue.pop(c.taken[:min(len(batch), recvBatch)])
 		for i, ev := range c.taken[:n] {
-			batch[i] = mpe.Arrival{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from, Bytes: ev.bytes()}
+			batch[i] = mpe.Arrival{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from, Bytes: ev.bytes(),
+				Checked: ev.kind == mpe.ArrivedDatagram}
 		}
 		if n > 0 {
 			return n, nil
