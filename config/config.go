@@ -12,6 +12,8 @@ type Config struct {
 	Log     Log     `yaml:"log"`
 	Control Control `yaml:"control"`
 	Attach  Attach  `yaml:"attach,omitempty"`
+	HTTP    HTTP    `yaml:"http"`
+	Metrics Metrics `yaml:"metrics"`
 	// TLS secures the links over TCP; nil leaves them plain.
 	TLS *TLS `yaml:"tls,omitempty"`
 	// Ranks are all ranks of the cluster, in the order of the file.
@@ -108,6 +110,8 @@ func New(ranks ...Rank) *Config {
 func (c *Config) setDefaults() {
 	c.Log = Log{Level: LevelInfo, Format: FormatConsole}
 	c.Control = Control{Socket: DefaultSocket(), Mode: defaultMode}
+	c.HTTP = HTTP{Listen: DefaultHTTP}
+	c.Metrics = Metrics{Peers: defaultMetricsPeers}
 	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer, Offload: OffloadAuto, Unexpected: defaultUnexpected, Posted: defaultPosted}
 }
 

@@ -46,6 +46,8 @@ const maxProblems = 20
 type source struct {
 	file  string
 	lines map[string]int
+	// http: http.listen was given by the environment or by a flag.
+	http bool
 }
 
 // line returns the line of the key, or of the nearest key around it that the

@@ -23,6 +23,7 @@ const MaxFileSize = 1 << 20
 const (
 	EnvLogLevel      = "ZRLMPID_LOG_LEVEL"
 	EnvControlSocket = "ZRLMPID_CONTROL_SOCKET"
+	EnvHTTPListen    = "ZRLMPID_HTTP_LISTEN"
 	// EnvOffload is without the D: programs that are ranks themselves, and have
 	// no file, heed it as well (udp.EnvOffload).
 	EnvOffload = "ZRLMPI_OFFLOAD"
@@ -41,6 +42,7 @@ func Load(path string) (*Config, error) {
 		return nil, err
 	}
 	c.TLS.relativeTo(filepath.Dir(path))
+	c.HTTP.relativeTo(filepath.Dir(path))
 	if err := c.ApplyEnv(os.LookupEnv); err != nil {
 		return nil, err
 	}
@@ -115,8 +117,8 @@ func syntaxError(name string, err error) error {
 }
 
 // ApplyEnv overrides the configuration by the environment: EnvLogLevel and
-// EnvOffload unless they are empty, and EnvControlSocket, where empty means no
-// socket. lookup is os.LookupEnv.
+// EnvOffload unless they are empty, and EnvControlSocket and EnvHTTPListen, where
+// empty means none. lookup is os.LookupEnv.
 func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 	if level, _ := lookup(EnvLogLevel); level != "" {
 		if !slices.Contains(levels, level) {
@@ -135,6 +137,12 @@ func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 			return &Error{Key: EnvControlSocket, Problem: problem}
 		}
 		c.Control.Socket = socket
+	}
+	if listen, set := lookup(EnvHTTPListen); set {
+		if problem := listenProblem(listen); problem != "" {
+			return &Error{Key: EnvHTTPListen, Problem: problem}
+		}
+		c.ListenHTTP(listen)
 	}
 	return nil
 }

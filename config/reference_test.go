@@ -62,6 +62,8 @@ func TestRoundTripKeepsWhatDiffersFromDefaults(t *testing.T) {
 	c := mustParse(t, `
 control: {socket: "", mode: 0600}
 attach: {socket: /run/a.sock}
+http: {listen: "[::]:0", web_config: w.yml, pprof: true}
+metrics: {peers: 0}
 tls: {certificate: c.pem, key: k.pem, authority: /a.pem}
 limits: {receive_buffer: 4097, offload: off, unexpected: 1, posted: 67108864}
 defaults: {transport: tcp, max_message_words: 0, pace: {per_datagram: 0s}, deadlines: {ack: 0}}
@@ -148,8 +150,9 @@ func TestReferenceShowsDefaults(t *testing.T) {
 	if got, want := ref.AttachSocket(), def.AttachSocket(); got != want {
 		t.Errorf("attach.socket: %s, want %s", got, want)
 	}
-	if ref.Log != def.Log || ref.Control != def.Control || ref.Limits != def.Limits {
-		t.Errorf("%+v %+v %+v, want\n%+v %+v %+v", ref.Log, ref.Control, ref.Limits, def.Log, def.Control, def.Limits)
+	if ref.Log != def.Log || ref.Control != def.Control || ref.Limits != def.Limits || ref.HTTP != def.HTTP || ref.Metrics != def.Metrics {
+		t.Errorf("%+v %+v %+v %+v %+v, want\n%+v %+v %+v %+v %+v", ref.Log, ref.Control, ref.Limits, ref.HTTP, ref.Metrics,
+			def.Log, def.Control, def.Limits, def.HTTP, def.Metrics)
 	}
 	var options KernelOptions
 	options.setDefaults()

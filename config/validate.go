@@ -39,6 +39,7 @@ func (c *Config) Validate() error {
 		p.add("control.socket", "%s", problem)
 	}
 	c.validateAttach(p)
+	c.validateHTTP(p)
 	sizeIn(p, "limits.receive_buffer", c.Limits.ReceiveBuffer, minReceiveBuffer, maxReceiveBuffer)
 	oneOf(p, "limits.offload", c.Limits.Offload, offload...)
 	inRange(p, "limits.unexpected", c.Limits.Unexpected, 1, maxQueue)

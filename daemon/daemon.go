@@ -22,6 +22,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/rankmap"
+	"github.com/zrlmpi/zrlmpid/statuspage"
+	"github.com/zrlmpi/zrlmpid/web"
 )
 
 // drainTime is how long messages that are under way may take to end well when
@@ -48,6 +50,10 @@ type Daemon struct {
 	observer *Observer
 	attached *attach.Server
 	started  time.Time
+	loaded   time.Time       // when the configuration was taken
+	web      *web.Server     // nil if there is no HTTP
+	recent   *statuspage.Log // nil if there is none
+	phase    phase
 }
 
 // New plans a daemon. Nothing is bound, read or started: the error says what is
@@ -56,9 +62,12 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, opts: opts, log: opts.Log}
+	d := &Daemon{cfg: cfg, opts: opts, log: opts.Log, loaded: time.Now()}
 	if d.log == nil {
 		d.log = zap.NewNop()
+	}
+	if cfg.HTTP.Listen != "" {
+		d.keepRecent()
 	}
 	var errs []error
 	for _, rank := range cfg.Local() {
@@ -76,7 +85,11 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 		}
 		return protocol.CloudFPGA
 	})
-	d.attached = attach.NewServer(offered{d}, attach.Options{Log: func(text string) { d.log.Info(text) }})
+	d.attached = attach.NewServer(offered{d}, attach.Options{
+		Access:  access(cfg.Control.Mode, os.Getegid()),
+		Crowded: slices.ContainsFunc(d.ranks, func(r *localRank) bool { return r.Crowded() }),
+		Log:     func(text string) { d.log.Info(text) },
+	})
 	return d, errors.Join(errs...)
 }
 
@@ -118,7 +131,12 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		return errors.Join(err, d.release(open))
 	}
 	d.started = time.Now()
-	err = d.serve(ctx, open)
+	http, err := d.startWeb(ctx)
+	if err != nil {
+		return errors.Join(err, d.release(open))
+	}
+	defer http.stop()
+	err = d.serve(ctx, open, http)
 	return errors.Join(err, d.stopEngines())
 }
 
@@ -143,6 +161,9 @@ func (d *Daemon) bind() (open listeners, err error) {
 			return open, errors.Join(err, d.release(open))
 		}
 	}
+	if d.web, err = d.bindWeb(d.cfg.HTTPAskedFor()); err != nil {
+		return open, errors.Join(err, d.release(open))
+	}
 	return open, nil
 }
 
@@ -160,6 +181,9 @@ func (d *Daemon) attachSocket() string {
 // release gives back what was bound before anything ran.
 func (d *Daemon) release(open listeners) error {
 	var errs []error
+	if d.web != nil {
+		errs = append(errs, d.web.Close())
+	}
 	for _, l := range []net.Listener{open.control, open.attach} {
 		if l != nil {
 			errs = append(errs, l.Close())
@@ -175,7 +199,7 @@ func (d *Daemon) release(open listeners) error {
 
 func (d *Daemon) startEngines() error {
 	for _, r := range d.ranks {
-		if err := r.start(d.observer, d.log); err != nil {
+		if err := r.start(d.observerOf(r), d.log); err != nil {
 			return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)
 		}
 	}
@@ -183,8 +207,9 @@ func (d *Daemon) startEngines() error {
 }
 
 // serve runs the tasks until ctx is done or one of them fails.
-func (d *Daemon) serve(ctx context.Context, open listeners) error {
+func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error {
 	tasks, ctx := errgroup.WithContext(ctx)
+	tasks.Go(func() error { return http.watch(ctx) })
 	for _, r := range d.ranks {
 		if r.kernel != nil {
 			tasks.Go(func() error {
@@ -216,6 +241,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners) error {
 	// It ends with ctx, also if there is nothing else to run.
 	tasks.Go(func() error {
 		<-ctx.Done()
+		d.phase.Store(stopping)
 		d.log.Info("zrlmpid stops")
 		return nil
 	})
@@ -235,8 +261,9 @@ func (d *Daemon) announce(ctx context.Context) error {
 			return fmt.Errorf("control socket %s does not answer: %w", path, err)
 		}
 	}
+	d.phase.CompareAndSwap(starting, serving)
 	d.log.Info("zrlmpid is ready", zap.Int("local_ranks", len(d.ranks)), zap.Int("cluster_size", len(d.cfg.Ranks)),
-		zap.String("version", control.Version()), zap.String("config", d.opts.Source))
+		zap.String("version", control.Version()), zap.String("config", d.opts.Source), zap.String("http", d.webURL()))
 	if d.opts.Ready == nil {
 		return nil
 	}
@@ -257,7 +284,8 @@ func (d *Daemon) readyLine() string {
 		}
 		fmt.Fprintf(&b, "%v, ", r.cfg.Address)
 	}
-	return b.String() + "control " + cmp.Or(d.cfg.Control.Socket, "none") + ", attach " + cmp.Or(d.attachSocket(), "none")
+	return b.String() + "control " + cmp.Or(d.cfg.Control.Socket, "none") + ", attach " + cmp.Or(d.attachSocket(), "none") +
+		", http " + cmp.Or(d.webURL(), "none")
 }
 
 // stopEngines ends all engines at once; what is under way may end well.

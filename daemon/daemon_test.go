@@ -21,7 +21,7 @@ import (
 func TestReadyLine(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin", "run: standin, kernel: sink", "peer: fpga"))
-	want := fmt.Sprintf("ready rank 0 host %s, rank 1 standin echo %s, rank 2 standin sink %s, control %s, attach %s\n", c.addr(0), c.addr(1), c.addr(2), c.socket, config.AttachSocketBeside(c.socket))
+	want := fmt.Sprintf("ready rank 0 host %s, rank 1 standin echo %s, rank 2 standin sink %s, control %s, attach %s, http none\n", c.addr(0), c.addr(1), c.addr(2), c.socket, config.AttachSocketBeside(c.socket))
 	if r.ready != want {
 		t.Errorf("got  %swant %s", r.ready, want)
 	}

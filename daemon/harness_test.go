@@ -44,7 +44,11 @@ func (c cluster) addr(rank int) string {
 // and gets its address: "0 run: host".
 func (c cluster) yaml(extra string, ranks ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "control: {socket: %q}\n%s\nranks:\n", c.socket, extra)
+	fmt.Fprintf(&b, "control: {socket: %q}\n%s\n", c.socket, extra)
+	if !strings.Contains(extra, "http:") {
+		b.WriteString("http: {listen: \"\"}\n")
+	}
+	b.WriteString("ranks:\n")
 	for i, r := range ranks {
 		fmt.Fprintf(&b, "  - {rank: %d, address: %q, %s}\n", i, c.addr(i), r)
 	}

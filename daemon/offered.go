@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -11,6 +12,15 @@ import (
 type offered struct{ d *Daemon }
 
 var _ attach.Ranks = offered{}
+
+// access says who may attach beside root and the daemon's own user: the group that the
+// daemon runs with, where the mode of the sockets lets it in.
+func access(mode config.Mode, group int) attach.Access {
+	if mode&0o020 == 0 {
+		return attach.Access{}
+	}
+	return attach.Access{GIDs: []int{group}}
+}
 
 // Hosts implements attach.Ranks.
 func (o offered) Hosts() []int {

@@ -11,6 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/metrics"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -24,6 +25,8 @@ type localRank struct {
 	cfg    *config.Rank
 	kernel standin.Kernel // of a stand-in
 	port   *port          // of a host
+	// recorder counts the phases of its messages; nil without HTTP.
+	recorder *metrics.Recorder
 
 	mu          sync.Mutex
 	kernelState string
@@ -119,6 +122,11 @@ func (r *localRank) status() control.LocalRank {
 		Rank: r.cfg.Rank, Role: string(r.cfg.Run), Address: r.cfg.Address.String(),
 		Transports: r.Transports(), Ring: r.Ring(), Crowded: r.Crowded(), Engine: r.Engine.Snapshot(),
 	}
+	for i := range s.Engine.Peers {
+		p := &s.Engine.Peers[i]
+		p.Transport = string(r.Links[p.Rank].Transport)
+	}
+	s.Shared, s.SingleCopy = r.Sharing()
 	s.ReceiveBufferAsked, s.ReceiveBuffer = r.ReceiveBuffer()
 	if o, ok := r.Offload(); ok {
 		s.Offload = offloadStatus(o)

@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 export ZRLMPID_CONTROL_SOCKET=$dir/control.sock
+export ZRLMPID_HTTP_LISTEN= # another daemon may have the default address
 daemon=
 cleanup() {
   if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null || true; wait "$daemon" 2>/dev/null || true; fi

@@ -98,6 +98,19 @@ func (e *Engine) Counters(rank func(*RankCounters), peer func(*PeerCounters)) {
 	}
 }
 
+// PeerCounters calls visit for one peer as Counters does, unless there is none of that
+// rank. The oldest receive is of those only that a message has matched.
+func (e *Engine) PeerCounters(rank int, visit func(*PeerCounters)) {
+	if rank < 0 || rank >= len(e.peers) || e.peers[rank] == nil {
+		return
+	}
+	var pc PeerCounters
+	e.lock()
+	defer e.mu.Unlock()
+	e.peerCounters(&pc, e.peers[rank])
+	visit(&pc)
+}
+
 func (e *Engine) rankCounters(c *RankCounters, posted []handshake.Instant) {
 	*c = RankCounters{Rank: e.rank, Drops: e.drops}
 	anySource := handshake.Instant(0)

@@ -97,7 +97,7 @@ func statusText(s *control.Status) string {
 		s.Version, s.PID, (time.Duration(s.Uptime * float64(time.Second))).Round(time.Second), s.Config,
 		len(s.Cluster), hosts, standins)
 	if s.HTTP != "" {
-		fmt.Fprintf(&b, "metrics at %smetrics\n", s.HTTP)
+		fmt.Fprintf(&b, "status page at %s, metrics at %smetrics\n", s.HTTP, s.HTTP)
 	}
 	localTable(&b, s.Ranks)
 	return b.String()

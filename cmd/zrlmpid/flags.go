@@ -18,6 +18,7 @@ type flags struct {
 	config, control, logLevel string
 	checkConfig, printConfig  bool
 	version                   bool
+	http                      *string // nil if it was not given; empty is no HTTP
 
 	cluster, addresses, kernel string
 	hosts, fpgas               rankList
@@ -65,6 +66,20 @@ Flags:
 // for, and printed.
 func parseFlags(args []string, stderr io.Writer) (*flags, error) {
 	f := new(flags)
+	set := f.set()
+	if err := set.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprint(stderr, usage)
+			set.SetOutput(stderr)
+			set.PrintDefaults()
+		}
+		return nil, err
+	}
+	return f, f.check(set)
+}
+
+// set returns the flags that there are.
+func (f *flags) set() *flag.FlagSet {
 	set := flag.NewFlagSet("zrlmpid", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.StringVar(&f.config, "config", "", "the configuration `file`, or - for standard input")
@@ -77,17 +92,11 @@ func parseFlags(args []string, stderr io.Writer) (*flags, error) {
 	set.Var(&f.hosts, "host", "with -cluster: the `ranks` for host programs, as in 0,3 (default: the first CPU rank)")
 	set.Var(&f.fpgas, "fpga", "with -cluster: those `ranks` that the file lists as CPU and FPGA, and that are FPGAs now")
 	set.StringVar(&f.control, "control", "", "the control `socket`; overrides configuration and environment")
+	set.Func("http", "the `address` for metrics and health, as in 127.0.0.1:9627; \"\" for no HTTP; overrides configuration and environment",
+		func(s string) error { f.http = &s; return nil })
 	set.StringVar(&f.logLevel, "log-level", "", "debug, info, warn or error; overrides configuration and environment")
 	set.BoolVar(&f.version, "version", false, "print the version, and exit")
-	if err := set.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(stderr, usage)
-			set.SetOutput(stderr)
-			set.PrintDefaults()
-		}
-		return nil, err
-	}
-	return f, f.check(set)
+	return set
 }
 
 // check refuses flags that would do nothing.
@@ -135,6 +144,9 @@ func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err er
 	}
 	if f.control != "" {
 		cfg.Control.Socket = f.control
+	}
+	if f.http != nil {
+		cfg.ListenHTTP(*f.http)
 	}
 	if f.logLevel != "" {
 		cfg.Log.Level = f.logLevel

@@ -25,7 +25,7 @@ func testConfig(t *testing.T) (text, addr1, socket string) {
 	socket = filepath.Join(t.TempDir(), "c.sock")
 	net1, net2, port := 200+rand.IntN(50), rand.IntN(250), 20000+rand.IntN(10000)
 	addr := func(last int) string { return fmt.Sprintf("127.%d.%d.%d:%d", net1, net2, last, port) }
-	text = fmt.Sprintf("control: {socket: %q}\nranks:\n  - {rank: 0, address: %q, run: host}\n  - {rank: 1, address: %q, run: standin}\n",
+	text = fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n  - {rank: 0, address: %q, run: host}\n  - {rank: 1, address: %q, run: standin}\n",
 		socket, addr(1), addr(2))
 	return text, addr(2), socket
 }
@@ -68,7 +68,7 @@ func TestCommandLine(t *testing.T) {
 			stdout: []string{"warning: rank 0 has port", "ok: "}},
 		{name: "all problems", args: []string{"-config", bad, "-check-config"}, code: exitUsage,
 			stderr: []string{bad + ":2: ranks[0]: unknown key \"adress\" (did you mean", bad + ":3: unknown key \"logs\""}},
-		{name: "bad value", stdin: good + "log: {level: loud}\n", args: []string{"-config", "-", "-check-config"}, code: exitUsage, stderr: []string{"standard input:5: log.level"}},
+		{name: "bad value", stdin: good + "log: {level: loud}\n", args: []string{"-config", "-", "-check-config"}, code: exitUsage, stderr: []string{"standard input:6: log.level"}},
 		{name: "bad file, run", args: []string{"-config", bad}, code: exitUsage, stderr: []string{"adress"}},
 		{name: "a program that is not there", stdin: strings.Replace(good, "run: standin", `run: standin, kernel: "exec:/no/such/program"`, 1),
 			args: []string{"-config", "-", "-check-config"}, code: exitUsage, stderr: []string{"/no/such/program"}},
@@ -81,6 +81,7 @@ func TestCommandLine(t *testing.T) {
 		{name: "check and print", args: []string{"-config", goodFile, "-check-config", "-print-config"}, code: exitUsage, stderr: []string{"not both"}},
 		{name: "level", args: []string{"-config", goodFile, "-log-level", "loud"}, code: exitUsage, stderr: []string{`"loud" is not known`}},
 		{name: "socket", args: []string{"-config", goodFile, "-control", "here"}, code: exitUsage, stderr: []string{`"here" is not an absolute path`}},
+		{name: "HTTP", args: []string{"-config", goodFile, "-http", "here"}, code: exitUsage, stderr: []string{`http.listen: "here" is not an address with a port`}},
 		{name: "version", args: []string{"-version"}, stdout: []string{"zrlmpid " + control.Version()}},
 		{name: "help", args: []string{"-help"}, stderr: []string{"Exit codes: 0", "-check-config", "-addresses pool"}},
 		{name: "cluster", args: []string{"-cluster", clusterFile, "-addresses", pool, "-standins", "-kernel", "sink", "-print-config"},
@@ -117,15 +118,16 @@ func TestEnvironment(t *testing.T) {
 	text, _, _ := testConfig(t)
 	t.Setenv(config.EnvLogLevel, "error")
 	t.Setenv(config.EnvControlSocket, "/tmp/from-env.sock")
+	t.Setenv(config.EnvHTTPListen, "127.0.0.1:1")
 	_, out, _ := zrlmpid(t, text, "-config", "-", "-print-config")
-	if !strings.Contains(out, "level: error") || !strings.Contains(out, "socket: /tmp/from-env.sock") {
+	if !strings.Contains(out, "level: error") || !strings.Contains(out, "socket: /tmp/from-env.sock") || !strings.Contains(out, "listen: 127.0.0.1:1\n") {
 		t.Errorf("the environment does not override the file:\n%s", out)
 	}
-	_, out, _ = zrlmpid(t, text, "-config", "-", "-print-config", "-log-level", "debug", "-control", "/tmp/flag.sock")
-	if !strings.Contains(out, "level: debug") || !strings.Contains(out, "socket: /tmp/flag.sock") {
+	_, out, _ = zrlmpid(t, text, "-config", "-", "-print-config", "-log-level", "debug", "-control", "/tmp/flag.sock", "-http", "")
+	if !strings.Contains(out, "level: debug") || !strings.Contains(out, "socket: /tmp/flag.sock") || !strings.Contains(out, "listen: \"\"\n") {
 		t.Errorf("flags do not override the environment:\n%s", out)
 	}
-	if code, again, errs := zrlmpid(t, out, "-config", "-", "-print-config", "-log-level", "debug", "-control", "/tmp/flag.sock"); code != exitOK || again != out {
+	if code, again, errs := zrlmpid(t, out, "-config", "-", "-print-config", "-log-level", "debug", "-control", "/tmp/flag.sock", "-http", ""); code != exitOK || again != out {
 		t.Errorf("what is printed does not read as the same:\n%s%s", again, errs)
 	}
 }
@@ -149,7 +151,7 @@ func TestRun(t *testing.T) {
 		go func() {
 			code <- run(ctx, []string{"-config", "-"}, strings.NewReader(text+"log: {format: "+format+"}\n"), out, &log)
 		}()
-		if line := <-out.lines; !strings.HasPrefix(line, "ready rank 0 host 127.") || !strings.HasSuffix(line, "control "+socket+", attach "+config.AttachSocketBeside(socket)+"\n") {
+		if line := <-out.lines; !strings.HasPrefix(line, "ready rank 0 host 127.") || !strings.HasSuffix(line, "control "+socket+", attach "+config.AttachSocketBeside(socket)+", http none\n") {
 			t.Errorf("%q", line)
 		}
 		client := control.NewClient(socket)

@@ -75,7 +75,7 @@ func Start(t testing.TB, ranks ...string) Cluster {
 	t.Helper()
 	dir := t.TempDir()
 	c := Cluster{filepath.Join(dir, "cluster.yaml"), filepath.Join(dir, "attach.sock")}
-	text := fmt.Sprintf("control: {socket: \"\"}\nattach: {socket: %q}\nranks:\n", c.Socket)
+	text := fmt.Sprintf("control: {socket: \"\"}\nattach: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n", c.Socket)
 	net, port := rand.IntN(250), 20000+rand.IntN(10000)
 	for i, rank := range ranks {
 		text += fmt.Sprintf("  - {rank: %d, address: \"127.77.%d.%d:%d\", %s}\n", i, net, i+1, port, rank)

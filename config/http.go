@@ -1,0 +1,87 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// HTTP is the daemon's HTTP server: metrics, health and the status page.
+type HTTP struct {
+	// Listen is an IP address or "localhost", or nothing for all addresses, with a
+	// port; or empty for no server. Port 0 is any that is free.
+	Listen string `yaml:"listen"`
+	// WebConfig is the path of a web configuration file of Prometheus' exporter
+	// toolkit, for TLS and passwords; empty for neither.
+	WebConfig string `yaml:"web_config"`
+	// Pprof serves the profiles of the Go runtime.
+	Pprof bool `yaml:"pprof"`
+}
+
+// Metrics bounds what /metrics tells.
+type Metrics struct {
+	// Peers is how many peers of a local rank have series of their own.
+	Peers int `yaml:"peers"`
+}
+
+// DefaultHTTP is where a daemon listens of which nobody has said where.
+const DefaultHTTP = "127.0.0.1:9627"
+
+const (
+	defaultMetricsPeers = 64
+	// maxMetricsPeers times some 100 series is as much as a Prometheus wants
+	// from one target.
+	maxMetricsPeers = 1024
+)
+
+// ListenHTTP sets where the HTTP server listens, as somebody has asked for it.
+func (c *Config) ListenHTTP(listen string) { c.HTTP.Listen, c.source.http = listen, true }
+
+// HTTPAskedFor reports whether somebody has said where the HTTP server listens: in
+// the file, the environment, by a flag, or in the program. Several daemons of a host
+// that nobody has told have the same address, and only one of them can have it.
+func (c *Config) HTTPAskedFor() bool {
+	return c.source.http || c.source.lines["http.listen"] > 0 || c.HTTP.Listen != DefaultHTTP
+}
+
+// relativeTo makes the path that of a file in dir.
+func (h *HTTP) relativeTo(dir string) {
+	if h.WebConfig != "" && !filepath.IsAbs(h.WebConfig) {
+		h.WebConfig = filepath.Join(dir, h.WebConfig)
+	}
+}
+
+func (c *Config) validateHTTP(p *problems) {
+	if problem := listenProblem(c.HTTP.Listen); problem != "" {
+		p.add("http.listen", "%s", problem)
+	}
+	if strings.ContainsRune(c.HTTP.WebConfig, 0) {
+		p.add("http.web_config", "a path cannot contain a zero byte")
+	}
+	inRange(p, "metrics.peers", c.Metrics.Peers, 0, maxMetricsPeers)
+}
+
+// listenProblem says what is wrong with an address to listen at, or "".
+func listenProblem(listen string) string {
+	if listen == "" {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return fmt.Sprintf("%s is not an address with a port: write it as in %s or [::1]:9627, or write \"\" for no HTTP", quote(listen), DefaultHTTP)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Sprintf("%s is not a port: it is 0 to 65535", quote(port))
+	} else if strconv.FormatUint(n, 10) != port {
+		return fmt.Sprintf("%s is not a port: write %d", quote(port), n)
+	}
+	if host != "" && host != "localhost" {
+		if _, err := netip.ParseAddr(host); err != nil {
+			return fmt.Sprintf("%s is not an IP address, and not localhost: names of hosts are not looked up", quote(host))
+		}
+	}
+	return ""
+}

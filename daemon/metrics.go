@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/metrics"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// rankObserver is the Observer of a rank whose messages are counted by their phases.
+type rankObserver struct {
+	*Observer
+	recorder *metrics.Recorder
+}
+
+// Done implements mpe.Observer.
+func (o *rankObserver) Done(rank int, s mpe.Status, err error) {
+	o.recorder.Done(&s, err)
+	if err != nil { // the log tells of nothing else
+		o.Observer.Done(rank, s, err)
+	}
+}
+
+// observerOf returns the observer of a rank. Without HTTP nobody would ever ask.
+func (d *Daemon) observerOf(r *localRank) mpe.Observer {
+	if d.web == nil {
+		return d.observer
+	}
+	peers := make([]metrics.Peer, len(r.Links))
+	for _, remote := range d.cfg.Ranks {
+		peers[remote.Rank] = metrics.Peer{Profile: r.Links[remote.Rank].Profile.String(), Kind: string(remote.Peer)}
+	}
+	r.recorder = metrics.NewRecorder(r.cfg.Rank, peers, d.cfg.Metrics.Peers)
+	return &rankObserver{d.observer, r.recorder}
+}
+
+// metricsSource is what the metrics are read from, once the engines run.
+func (d *Daemon) metricsSource() metrics.Source {
+	src := metrics.Source{
+		Version: control.Version(), Started: d.started,
+		LostLogLines: d.observer.lost.Load, Reload: d.lastReload,
+	}
+	for _, r := range d.ranks {
+		src.Ranks = append(src.Ranks, metrics.Rank{
+			Engine: r.Engine, Recorder: r.recorder, State: func() metrics.State { return d.stateOf(r) },
+		})
+	}
+	return src
+}
+
+// stateOf tells how a rank is, beside its engine.
+func (d *Daemon) stateOf(r *localRank) metrics.State {
+	s := metrics.State{Rank: r.cfg.Rank}
+	if o, ok := r.Offload(); ok {
+		s.Socket = &metrics.Socket{Batches: o.Batches, Segmentation: o.Segments, Coalescing: o.Coalesces}
+		s.Socket.Drops, s.Socket.DropsKnown = r.SocketDrops()
+		_, s.Socket.Buffer = r.ReceiveBuffer()
+	}
+	for _, a := range d.attached.Attached() {
+		if a.Rank == r.cfg.Rank {
+			s.Attached++
+		}
+	}
+	if r.kernel != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		s.Kernel, s.KernelUp = r.kernel.String(), r.kernelState == control.KernelRunning
+	}
+	return s
+}
+
+// lastReload tells whether the last attempt to load the configuration succeeded, and
+// when the last one that did was.
+func (d *Daemon) lastReload() (good bool, last time.Time) { return true, d.loaded }

@@ -1,0 +1,99 @@
+package metrics
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The native histograms have schema 3: perOctave buckets to a power of two, each
+// about 9 % wide.
+const (
+	schema    = 3
+	perOctave = 1 << schema
+	// minKey is the least index of a bucket, that of a nanosecond, and octaves
+	// how many powers of two there are up to the longest time.Duration.
+	minKey  = -30 * perOctave
+	octaves = 65
+)
+
+// mantissas are the upper bounds of an octave's buckets but the last, as the
+// mantissas of floating point numbers, and guess tells how many of them are below all
+// numbers whose mantissa begins with four given bits. No two bounds begin alike.
+var mantissas, guess = func() (bounds [perOctave + 1]uint64, first [16]uint8) {
+	for i := range perOctave {
+		bounds[i] = math.Float64bits(math.Exp2(float64(i)/perOctave)) & mantissaMask
+	}
+	bounds[perOctave] = math.MaxUint64
+	for top := range first {
+		for _, b := range bounds {
+			if b < uint64(top)<<(mantissaBits-4) {
+				first[top]++
+			}
+		}
+	}
+	return bounds, first
+}()
+
+const (
+	mantissaBits = 52
+	mantissaMask = 1<<mantissaBits - 1
+)
+
+// keyOf returns the index of the bucket, from minKey on, that holds a time of ns
+// nanoseconds, which is not 0: those up to 2^((keyOf+minKey)/perOctave) seconds and
+// above the one before.
+func keyOf(ns uint64) int {
+	b := math.Float64bits(float64(ns) / 1e9)
+	mantissa := b & mantissaMask
+	n := int(guess[mantissa>>(mantissaBits-4)])
+	if mantissa > mantissas[n] {
+		n++
+	}
+	return (int(b>>mantissaBits)-1023)*perOctave + n - minKey
+}
+
+// The classic buckets, for those who do not read native ones.
+const (
+	classicFirst = 10e-6
+	classicLast  = 1
+	numClassic   = 16
+)
+
+var (
+	// classicBounds are in seconds; classicNanos are the longest times in whole
+	// nanoseconds that are not above them.
+	classicBounds = prometheus.ExponentialBucketsRange(classicFirst, classicLast, numClassic)
+	classicNanos  = func() (nanos [numClassic]uint64) {
+		for i, bound := range classicBounds {
+			nanos[i] = uint64(bound*1e9) + 1
+			for float64(nanos[i])/1e9 > bound {
+				nanos[i]--
+			}
+		}
+		return nanos
+	}()
+	// classicGuess is the first bucket that a number of so many bits may be in. At
+	// most one bound is among the numbers of so many bits.
+	classicGuess = func() (first [65]uint8) {
+		for n := range first {
+			least := uint64(1) << max(n-1, 0)
+			for _, b := range classicNanos {
+				if b < least {
+					first[n]++
+				}
+			}
+		}
+		return first
+	}()
+)
+
+// classicOf returns the classic bucket of a time; numClassic is beyond the last.
+func classicOf(ns uint64) int {
+	n := int(classicGuess[bits.Len64(ns)])
+	if n < numClassic && ns > classicNanos[n] {
+		n++
+	}
+	return n
+}

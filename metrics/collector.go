@@ -1,0 +1,245 @@
+package metrics
+
+import (
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Engine is what is asked of an *mpe.Engine.
+type Engine interface {
+	Counters(rank func(*mpe.RankCounters), peer func(*mpe.PeerCounters))
+	PeerCounters(rank int, visit func(*mpe.PeerCounters))
+}
+
+// Rank is a local rank as its metrics are read.
+type Rank struct {
+	Engine Engine
+	// Recorder is what the engine's observer tells of messages.
+	Recorder *Recorder
+	// State says how the rank is besides.
+	State func() State
+}
+
+// State is how a local rank is, beside its engine.
+type State struct {
+	Rank int
+	// Socket is set for a rank with a UDP socket.
+	Socket *Socket
+	// Attached is how many programs have the rank.
+	Attached int
+	// Kernel is what a stand-in runs, or empty, and KernelUp whether it still
+	// does. A receive that it has posted is for work, and no wait.
+	Kernel   string
+	KernelUp bool
+}
+
+// Socket is how a UDP socket is.
+type Socket struct {
+	// Drops counts datagrams for which it had no room; DropsKnown is false where
+	// the system does not tell.
+	Drops      uint64
+	DropsKnown bool
+	// Buffer is its receive buffer in bytes.
+	Buffer int
+	// What the kernel does for it.
+	Batches, Segmentation, Coalescing bool
+}
+
+// Source is what a Collector reads. Its functions are called in every scrape.
+type Source struct {
+	// Version is this program's.
+	Version string
+	// Started is when the engines began to count.
+	Started time.Time
+	Ranks   []Rank
+	// LostLogLines counts log lines.
+	LostLogLines func() uint64
+	// Reload tells whether the last attempt to load the configuration succeeded,
+	// and when the last one that did was.
+	Reload func() (good bool, last time.Time)
+}
+
+// Collector reads metrics when it is asked for them.
+type Collector struct{ src Source }
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// NewCollector returns a collector of what src tells.
+func NewCollector(src Source) *Collector { return &Collector{src} }
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	for _, f := range families {
+		out <- f.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	out <- buildInfo.gauge(1, c.src.Version, revision(), runtime.Version())
+	out <- logLinesLost.counterAt(c.src.Started, c.src.LostLogLines())
+	good, last := c.src.Reload()
+	out <- reloadGood.gauge(truth(good))
+	out <- reloadTime.gauge(float64(last.UnixMilli()) / 1e3)
+	for i := range c.src.Ranks {
+		r := look(&c.src.Ranks[i], c.src.Started)
+		r.collect(out)
+	}
+}
+
+// revision is what the program was built from.
+var revision = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	revision, modified := "unknown", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = "-dirty"
+		}
+	}
+	return revision + modified
+})
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// looked is what was read of a rank, at one moment of each of its peers.
+type looked struct {
+	created time.Time
+	rank    string
+	state   State
+	own     mpe.RankCounters
+	peers   []lookedPeer
+	classes []class
+}
+
+type lookedPeer struct {
+	label    string
+	counters mpe.PeerCounters
+	times    [numPhases]*histogram
+}
+
+// otherPeers is the label of the peers that have no series of their own, anySource
+// that of receives from any source, and unknownPeer that of addresses that are no
+// rank's.
+const (
+	otherPeers  = "other"
+	anySource   = "any"
+	unknownPeer = "unknown"
+)
+
+// look reads a rank. The engine's lock is held for one peer at a time, for as long as
+// it takes to copy.
+func look(r *Rank, created time.Time) *looked {
+	l := &looked{created: created, state: r.State()}
+	l.rank = strconv.Itoa(l.state.Rank)
+	rec := r.Recorder
+	var other *lookedPeer
+	var spare mpe.PeerCounters
+	r.Engine.Counters(func(c *mpe.RankCounters) {
+		l.own = *c
+		for _, k := range rec.classes {
+			copied := class{Peer: k.Peer}
+			for ph := range k.times {
+				copied.times[ph] = k.times[ph].clone()
+			}
+			l.classes = append(l.classes, copied)
+		}
+	}, func(c *mpe.PeerCounters) {
+		times := rec.peers[c.Rank].times
+		if times == nil {
+			if idle(c) {
+				return
+			}
+			times = rec.admit(c.Rank)
+		}
+		if times != &rec.other {
+			l.peers = append(l.peers, lookedPeer{label: strconv.Itoa(c.Rank), counters: *c, times: times.clone()})
+			return
+		}
+		if other == nil {
+			other = &lookedPeer{label: otherPeers, counters: *c, times: times.clone()}
+			other.counters.RoundTrip = 0
+			return
+		}
+		spare = *c
+		merge(&other.counters, &spare)
+	})
+	if other != nil {
+		l.peers = append(l.peers, *other)
+	}
+	return l
+}
+
+func (p *perPeer) clone() (c [numPhases]*histogram) {
+	for ph, h := range p {
+		if h != nil {
+			copied := h.clone()
+			c[ph] = &copied
+		}
+	}
+	return c
+}
+
+// idle reports whether nothing has ever happened with a peer.
+func idle(c *mpe.PeerCounters) bool {
+	zero := mpe.PeerCounters{Rank: c.Rank, Extended: c.Extended}
+	return *c == zero
+}
+
+func (l *looked) collect(out chan<- prometheus.Metric) {
+	l.collectState(out)
+	for i := range l.classes {
+		k := &l.classes[i]
+		for ph := range k.times {
+			if h := &k.times[ph]; !h.empty() {
+				out <- phaseSeconds.histogram(h.both(l.created), l.rank, k.Profile, k.Kind, phaseNames[ph].direction, phaseNames[ph].phase)
+			}
+		}
+	}
+	for i := range l.peers {
+		l.collectPeer(out, &l.peers[i])
+	}
+}
+
+// collectState exposes what belongs to no peer.
+func (l *looked) collectState(out chan<- prometheus.Metric) {
+	out <- postedReceives.gauge(float64(l.own.Posted), l.rank)
+	out <- unexpectedMessages.gauge(float64(l.own.Unexpected), l.rank)
+	l.wait(out, l.own.AnySource, anySource, receiving)
+	for reason, n := range l.own.Drops {
+		if n > 0 {
+			out <- drops.counterAt(l.created, n, l.rank, unknownPeer, handshake.Reason(reason).String())
+		}
+	}
+	if s := l.state.Socket; s != nil {
+		if s.DropsKnown {
+			out <- socketDrops.counterAt(l.created, s.Drops, l.rank)
+		}
+		out <- socketBuffer.gauge(float64(s.Buffer), l.rank)
+		out <- offloadEnabled.gauge(truth(s.Batches), l.rank, "batches")
+		out <- offloadEnabled.gauge(truth(s.Segmentation), l.rank, "segmentation")
+		out <- offloadEnabled.gauge(truth(s.Coalescing), l.rank, "coalescing")
+	}
+	out <- attachedPrograms.gauge(float64(l.state.Attached), l.rank)
+	if l.state.Kernel != "" {
+		out <- kernelUp.gauge(truth(l.state.KernelUp), l.rank, l.state.Kernel)
+	}
+}

@@ -1,0 +1,276 @@
+package metrics
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+// engine tells of fixed counters, with a lock like an engine's.
+type engine struct {
+	mu    sync.Mutex
+	own   mpe.RankCounters
+	peers []mpe.PeerCounters
+}
+
+func (e *engine) Counters(rank func(*mpe.RankCounters), peer func(*mpe.PeerCounters)) {
+	e.mu.Lock()
+	own := e.own
+	rank(&own)
+	e.mu.Unlock()
+	for i := range e.peers {
+		e.mu.Lock()
+		p := e.peers[i]
+		peer(&p)
+		e.mu.Unlock()
+	}
+}
+
+func (e *engine) PeerCounters(rank int, visit func(*mpe.PeerCounters)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range e.peers {
+		if e.peers[i].Rank == rank {
+			p := e.peers[i]
+			visit(&p)
+		}
+	}
+}
+
+var started = time.Unix(1_700_000_000, 0)
+
+// example is a daemon with a host, which has peers of all kinds, and a stand-in.
+func example() Source {
+	host := &engine{
+		own: mpe.RankCounters{Posted: 3, Unexpected: 2, AnySource: mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 7 * time.Second}},
+		peers: []mpe.PeerCounters{
+			{Rank: 1, Sent: 5, Received: 4, Failed: 1, SentBytes: 500, ReceivedBytes: 400, Repeats: 2, GiveUps: 1, QueuedSends: 6, InFlight: 1,
+				OldestSend: mpe.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 1500 * time.Millisecond}},
+			{Rank: 2, Extended: true, Sent: 9, SentBytes: 90, InFlight: 2, InFlightPackets: 12, RoundTrip: 43 * time.Microsecond,
+				OldestSend: mpe.OldestWait{Waits: true, Elapsed: time.Second},
+				OldestRecv: mpe.OldestWait{Waits: true, For: protocol.Data, Elapsed: 2 * time.Second}},
+			{Rank: 3},
+			{Rank: 4, Sent: 1, OldestSend: mpe.OldestWait{Waits: true, For: protocol.Ack, Elapsed: time.Second}},
+			{Rank: 5, Sent: 2, OldestSend: mpe.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 3 * time.Second}},
+		},
+	}
+	host.own.Drops[handshake.ReasonUnknownAddress] = 8
+	p := &host.peers[0]
+	p.PacketsOut = [mpe.NumTypes]uint64{protocol.SendRequest: 6, protocol.Data: 11}
+	p.BytesOut = [mpe.NumTypes]uint64{protocol.SendRequest: 192, protocol.Data: 900}
+	p.PacketsIn = [mpe.NumTypes]uint64{protocol.Ack: 4}
+	p.BytesIn = [mpe.NumTypes]uint64{protocol.Ack: 128}
+	p.Drops[handshake.ReasonStale] = 3
+	p.Events[handshake.Repeated] = 2
+	x := &host.peers[1]
+	x.Drops[handshake.ReasonStream], x.ExtendedDrops[extended.ReasonChecksum] = 1, 2
+	x.ExtendedEvents[extended.Connected] = 1
+	recorder := NewRecorder(0, []Peer{{}, {"cloudfpga", "fpga"}, {"extended", "software"}, {"v0.9", "cpu"}, {"v0.9", "cpu"}, {"v0.9", "cpu"}}, 2)
+	recorder.Done(sent(1, time.Microsecond), nil)
+	recorder.Done(received(1, time.Microsecond), nil)
+	recorder.Done(received(2, 100*time.Microsecond), nil)
+
+	standin := &engine{peers: []mpe.PeerCounters{{Rank: 0, Received: 1, OldestRecv: mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: time.Hour}}}}
+	return Source{
+		Version: "1.2.3", Started: started, LostLogLines: func() uint64 { return 17 },
+		Reload: func() (bool, time.Time) { return false, started.Add(time.Second) },
+		Ranks: []Rank{
+			{Engine: host, Recorder: recorder, State: func() State {
+				return State{Rank: 0, Attached: 1, Socket: &Socket{Drops: 5, DropsKnown: true, Buffer: 1 << 20, Batches: true, Coalescing: true}}
+			}},
+			{Engine: standin, Recorder: NewRecorder(1, manyPeers(1), 2), State: func() State { return State{Rank: 1, Kernel: "echo", KernelUp: true} }},
+		},
+	}
+}
+
+// gather collects with all checks that the library has.
+func gather(t *testing.T, src Source) []*dto.MetricFamily {
+	t.Helper()
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(NewCollector(src))
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families
+}
+
+// TestGolden compares what is exposed with testdata/metrics.txt.
+func TestGolden(t *testing.T) {
+	var got bytes.Buffer
+	for _, f := range gather(t, example()) {
+		if f.GetName() == "zrlmpi_build_info" {
+			f.Metric[0].Label = f.Metric[0].Label[2:] // the versions of Go and of this program differ
+		}
+		if _, err := expfmt.MetricFamilyToText(&got, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const path = "testdata/metrics.txt"
+	if *update {
+		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, w := strings.Split(got.String(), "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(g), len(w)) {
+		if i >= len(g) || i >= len(w) || g[i] != w[i] {
+			t.Fatalf("line %d differs (-update writes the file anew):\n%s", i+1, strings.Join(g[i:min(i+3, len(g))], "\n"))
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	families := gather(t, example())
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	if len(families) < len(allFamilies()) {
+		t.Errorf("the example has %d families of %d", len(families), len(allFamilies()))
+	}
+}
+
+func allFamilies() []*family { return families }
+
+// TestNativeHistogramsAreServed asks as a Prometheus does that reads them.
+func TestNativeHistogramsAreServed(t *testing.T) {
+	registry, err := NewRegistry(example())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(Handler(registry, nil))
+	defer server.Close()
+	for accept, native := range map[string]bool{
+		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited": true,
+		"application/openmetrics-text;version=1.0.0":                                                 false,
+		"text/plain": false,
+	} {
+		req, err := http.NewRequest(http.MethodGet, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", accept)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %v, %v", accept, resp.Status, err)
+		}
+		if !native {
+			if !strings.Contains(string(body), `zrlmpi_handshake_phase_seconds_bucket{direction="send",kind="fpga",phase="ack",profile="cloudfpga",rank="0",le="4.64158883361278e-05"} 1`) {
+				t.Errorf("%s: there are no classic buckets", accept)
+			}
+			continue
+		}
+		decoder := expfmt.NewDecoder(bytes.NewReader(body), expfmt.ResponseFormat(resp.Header))
+		seen := 0
+		for {
+			var f dto.MetricFamily
+			if err := decoder.Decode(&f); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if f.GetType() != dto.MetricType_HISTOGRAM || !strings.HasPrefix(f.GetName(), "zrlmpi_") {
+				continue
+			}
+			for _, m := range f.Metric {
+				if classic := len(m.Histogram.Bucket) > 0; m.Histogram.GetSchema() != schema || len(m.Histogram.PositiveSpan) == 0 ||
+					classic != (f.GetName() == phaseSeconds.name) {
+					t.Errorf("%s: %v", f.GetName(), m.Histogram)
+				}
+				seen++
+			}
+		}
+		if seen != 4+3+3+4+3+3 {
+			t.Errorf("there are %d histograms", seen)
+		}
+	}
+}
+
+// TestScrapesMeetMessages has messages end while others scrape.
+func TestScrapesMeetMessages(t *testing.T) {
+	e := &engine{peers: make([]mpe.PeerCounters, 8)}
+	for i := range e.peers {
+		e.peers[i].Rank = i + 1
+	}
+	recorder := NewRecorder(0, manyPeers(8), 4)
+	c := NewCollector(Source{
+		Started: started, LostLogLines: func() uint64 { return 0 }, Reload: func() (bool, time.Time) { return true, started },
+		Ranks: []Rank{{Engine: e, Recorder: recorder, State: func() State { return State{} }}},
+	})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c)
+	const rounds = 2000
+	var all sync.WaitGroup
+	all.Go(func() {
+		for i := range rounds {
+			e.mu.Lock()
+			recorder.Done(sent(1+i%8, time.Duration(1+i)*time.Nanosecond), nil)
+			e.mu.Unlock()
+		}
+	})
+	for range 2 {
+		all.Go(func() {
+			for range 20 {
+				if _, err := registry.Gather(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, peers := uint64(0), map[string]bool{}
+	for _, f := range families {
+		if f.GetName() != peerPhaseSeconds.name {
+			continue
+		}
+		for _, m := range f.Metric {
+			labels := map[string]string{}
+			for _, l := range m.Label {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["phase"] == "total" {
+				sum += m.Histogram.GetSampleCount()
+				peers[labels["peer"]] = true
+			}
+		}
+	}
+	if sum != rounds || len(peers) != 5 || !peers[otherPeers] {
+		t.Errorf("%d messages of %d, peers %v", sum, rounds, peers)
+	}
+}

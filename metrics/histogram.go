@@ -1,0 +1,50 @@
+package metrics
+
+import "slices"
+
+// histogram counts times in native buckets. It has memory for the octaves in which
+// there is something.
+type histogram struct {
+	zero uint64 // times of 0
+	// sum is that of all times, in nanoseconds. A million receives that wait a day
+	// are more than an integer holds.
+	sum float64
+	// at is where in chunks an octave is, counted from 1; 0 if it is empty.
+	at     [octaves + 1]uint8
+	chunks [][perOctave]uint64
+}
+
+// add counts a time whose bucket is key.
+func (h *histogram) add(key int, ns uint64) {
+	h.sum += float64(ns)
+	at := h.at[key/perOctave]
+	if at == 0 {
+		at = h.grow(key / perOctave)
+	}
+	h.chunks[at-1][key%perOctave]++
+}
+
+func (h *histogram) grow(octave int) uint8 {
+	h.chunks = append(h.chunks, [perOctave]uint64{})
+	h.at[octave] = uint8(len(h.chunks))
+	return h.at[octave]
+}
+
+func (h *histogram) empty() bool { return h.zero == 0 && len(h.chunks) == 0 }
+
+// clone returns a copy that does not change.
+func (h *histogram) clone() histogram {
+	c := *h
+	c.chunks = slices.Clone(h.chunks)
+	return c
+}
+
+// classed is a histogram with classic buckets besides.
+type classed struct {
+	histogram
+	classic [numClassic + 1]uint64
+}
+
+func (h *classed) clone() classed {
+	return classed{h.histogram.clone(), h.classic}
+}

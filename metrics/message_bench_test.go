@@ -1,0 +1,103 @@
+package metrics_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/metrics"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
+)
+
+// observer tells a recorder of messages, and nobody of anything else.
+type observer struct{ recorder *metrics.Recorder }
+
+func (observer) Dropped(int, int, *mpe.Arrival, handshake.Action)         {}
+func (observer) Noted(int, int, handshake.Action)                         {}
+func (observer) DroppedExtended(int, int, *mpe.Arrival, *extended.Action) {}
+func (observer) NotedExtended(int, int, *extended.Action)                 {}
+func (observer) TransportError(int, error)                                {}
+
+func (o observer) Done(_ int, s mpe.Status, err error) { o.recorder.Done(&s, err) }
+
+// pair starts two ranks of this process that are connected by a transport.
+func pair(b *testing.B, transport string, observed bool) (engines [2]*mpe.Engine) {
+	b.Helper()
+	net, port := rand.IntN(250), 20000+rand.IntN(10000)
+	cfg, err := config.Parse(strings.NewReader(fmt.Sprintf(`
+control: {socket: ""}
+http: {listen: ""}
+defaults: {profile: extended, transport: %s}
+ranks:
+  - {rank: 0, address: "127.66.%d.1:%d", run: host}
+  - {rank: 1, address: "127.66.%d.2:%d", run: host}
+`, transport, net, port, net, port)), "bench.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := node.Map(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	peers := []metrics.Peer{{Profile: "extended", Kind: "software"}, {Profile: "extended", Kind: "software"}}
+	for _, self := range cfg.Local() {
+		r, err := node.Plan(cfg, self)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := r.Bind(m); err != nil {
+			b.Fatal(err)
+		}
+		var o mpe.Observer
+		if observed {
+			o = observer{metrics.NewRecorder(self.Rank, peers, 64)}
+		}
+		if err := r.Start(o); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = r.Close(ctx) // cuts off what is not acknowledged
+		})
+		engines[self.Rank] = r.Engine
+	}
+	return engines
+}
+
+// BenchmarkMessage sends a message from one rank to another and back, with and without
+// a recorder at both. Four ends of messages are counted an operation.
+func BenchmarkMessage(b *testing.B) {
+	for _, transport := range []string{"shm", "udp"} {
+		for _, observed := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/recorder=%v", transport, observed), func(b *testing.B) {
+				engines := pair(b, transport, observed)
+				ctx := context.Background()
+				data, buf := make([]byte, 8), make([]byte, 8)
+				move := func(from, to int) {
+					if _, err := engines[from].Send(ctx, to, data, mpe.Options{}); err != nil {
+						b.Fatal(err)
+					}
+					if _, err := engines[to].Recv(ctx, from, buf, mpe.Options{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				for range 1000 {
+					move(0, 1)
+					move(1, 0)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					move(0, 1)
+					move(1, 0)
+				}
+			})
+		}
+	}
+}

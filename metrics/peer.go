@@ -1,0 +1,160 @@
+package metrics
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// The values of the label direction: of messages, and of packets.
+const (
+	sending   = "send"
+	receiving = "receive"
+	inward    = "in"
+	outward   = "out"
+)
+
+// heldBack is what a message waits for that waits behind others.
+const heldBack = "held_back"
+
+// typeName is a packet's type as a label.
+func typeName(t protocol.Type) string { return typeNames[t] }
+
+var typeNames = func() (names [mpe.NumTypes]string) {
+	names[0] = heldBack
+	for t := 1; t < mpe.NumTypes; t++ {
+		names[t] = strings.ToLower(protocol.Type(t).String())
+	}
+	return names
+}()
+
+// collectPeer exposes what belongs to a peer, or to the others.
+func (l *looked) collectPeer(out chan<- prometheus.Metric, p *lookedPeer) {
+	c := &p.counters
+	count := func(f *family, n uint64, labels ...string) {
+		out <- f.counterAt(l.created, n, append([]string{l.rank, p.label}, labels...)...)
+	}
+	for ph, h := range p.times {
+		if h != nil {
+			out <- peerPhaseSeconds.histogram(h.native(l.created), l.rank, p.label, phaseNames[ph].direction, phaseNames[ph].phase)
+		}
+	}
+	count(messages, c.Sent, sending)
+	count(messages, c.Received, receiving)
+	count(messageBytes, c.SentBytes, sending)
+	count(messageBytes, c.ReceivedBytes, receiving)
+	count(messageFailures, c.Failed)
+	count(repeats, c.Repeats)
+	count(giveUps, c.GiveUps)
+	for t := range mpe.NumTypes {
+		name := typeName(protocol.Type(t))
+		if n := c.PacketsIn[t]; n > 0 {
+			count(packets, n, inward, name)
+			count(packetBytes, c.BytesIn[t], inward, name)
+		}
+		if n := c.PacketsOut[t]; n > 0 {
+			count(packets, n, outward, name)
+			count(packetBytes, c.BytesOut[t], outward, name)
+		}
+	}
+	for reason, n := range dropsOf(c) {
+		count(drops, n, reason)
+	}
+	for event, n := range eventsOf(c) {
+		count(events, n, event)
+	}
+	out <- queuedSends.gauge(float64(c.QueuedSends), l.rank, p.label)
+	out <- inFlightMessages.gauge(float64(c.InFlight), l.rank, p.label)
+	if c.Extended {
+		out <- inFlightPackets.gauge(float64(c.InFlightPackets), l.rank, p.label)
+	}
+	if c.RoundTrip > 0 {
+		out <- roundTrip.gauge(c.RoundTrip.Seconds(), l.rank, p.label)
+	}
+	l.wait(out, c.OldestSend, p.label, sending)
+	l.wait(out, c.OldestRecv, p.label, receiving)
+}
+
+// wait exposes a wait, unless it is how a kernel spends its time: in a receive, for
+// work.
+func (l *looked) wait(out chan<- prometheus.Metric, w mpe.OldestWait, peer, direction string) {
+	if !w.Waits || l.state.Kernel != "" && direction == receiving && w.For == protocol.SendRequest {
+		return
+	}
+	out <- oldestWait.gauge(w.Elapsed.Seconds(), l.rank, peer, direction, typeName(w.For))
+}
+
+// dropsOf joins the reasons of both kinds of state machine, which have names in
+// common.
+func dropsOf(c *mpe.PeerCounters) map[string]uint64 {
+	sum := make(map[string]uint64)
+	for r, n := range c.Drops {
+		if n > 0 {
+			sum[handshake.Reason(r).String()] += n
+		}
+	}
+	for r, n := range c.ExtendedDrops {
+		if n > 0 {
+			sum[extended.Reason(r).String()] += n
+		}
+	}
+	return sum
+}
+
+func eventsOf(c *mpe.PeerCounters) map[string]uint64 {
+	sum := make(map[string]uint64)
+	for e, n := range c.Events {
+		if n > 0 {
+			sum[handshake.Event(e).String()] += n
+		}
+	}
+	for e, n := range c.ExtendedEvents {
+		if n > 0 {
+			sum[extended.Event(e).String()] += n
+		}
+	}
+	return sum
+}
+
+// merge adds a peer to the others.
+func merge(to, c *mpe.PeerCounters) {
+	to.Extended = to.Extended || c.Extended
+	to.Sent += c.Sent
+	to.Received += c.Received
+	to.Failed += c.Failed
+	to.SentBytes += c.SentBytes
+	to.ReceivedBytes += c.ReceivedBytes
+	to.Repeats += c.Repeats
+	to.GiveUps += c.GiveUps
+	sum(to.PacketsOut[:], c.PacketsOut[:])
+	sum(to.PacketsIn[:], c.PacketsIn[:])
+	sum(to.BytesOut[:], c.BytesOut[:])
+	sum(to.BytesIn[:], c.BytesIn[:])
+	sum(to.Drops[:], c.Drops[:])
+	sum(to.Events[:], c.Events[:])
+	sum(to.ExtendedDrops[:], c.ExtendedDrops[:])
+	sum(to.ExtendedEvents[:], c.ExtendedEvents[:])
+	to.QueuedSends += c.QueuedSends
+	to.InFlight += c.InFlight
+	to.InFlightPackets += c.InFlightPackets
+	to.OldestSend = older(to.OldestSend, c.OldestSend)
+	to.OldestRecv = older(to.OldestRecv, c.OldestRecv)
+}
+
+func sum(to, of []uint64) {
+	for i, n := range of {
+		to[i] += n
+	}
+}
+
+func older(a, b mpe.OldestWait) mpe.OldestWait {
+	if !a.Waits || b.Waits && b.Elapsed > a.Elapsed {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,126 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// counted tells of each phase how often it was counted, of a peer and of its class.
+func counted(r *Recorder, peer int) (one, all [numPhases]uint64) {
+	for ph := range numPhases {
+		if times := r.peers[peer].times; times != nil && times[ph] != nil {
+			one[ph] = times[ph].native(time.Time{}).GetSampleCount()
+		}
+		all[ph] = r.peers[peer].class.times[ph].native(time.Time{}).GetSampleCount()
+	}
+	return one, all
+}
+
+func TestPhases(t *testing.T) {
+	const at = time.Hour
+	for _, tt := range []struct {
+		name   string
+		send   bool
+		phases handshake.Phases
+		want   map[phase]time.Duration
+	}{
+		{"send by rendezvous", true, handshake.Phases{Start: at, Request: at + 5, Clear: at + 10, Data: at + 30, Ack: at + 70},
+			map[phase]time.Duration{sendClear: 5, sendData: 20, sendAck: 40, sendTotal: 70}},
+		{"eager send, buffered", true, handshake.Phases{Start: at, Data: at + 3}, map[phase]time.Duration{sendTotal: 3}},
+		{"eager send, synchronous", true, handshake.Phases{Start: at, Clear: at + 2, Data: at + 2, Ack: at + 9},
+			map[phase]time.Duration{sendAck: 7, sendTotal: 9}},
+		{"receive posted first", false, handshake.Phases{Start: at, Request: at + 100, Clear: at + 110, Data: at + 150, Ack: at + 150},
+			map[phase]time.Duration{recvRequest: 100, recvData: 40, recvTotal: 150}},
+		{"receive posted last", false, handshake.Phases{Start: at + 100, Request: at, Clear: at + 110, Data: at + 150, Ack: at + 150},
+			map[phase]time.Duration{recvData: 40, recvTotal: 50}},
+		{"eager receive posted last", false, handshake.Phases{Start: at + 100, Request: at, Clear: at + 100, Data: at + 7},
+			map[phase]time.Duration{recvTotal: 0}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := NewRecorder(0, manyPeers(1), 1)
+			r.Done(&mpe.Status{Peer: 1, Send: tt.send, Phases: tt.phases}, nil)
+			one, all := counted(r, 1)
+			for ph := range numPhases {
+				d, ok := tt.want[ph]
+				if n := map[bool]uint64{true: 1}[ok]; one[ph] != n || all[ph] != n {
+					t.Errorf("%v: counted %d and %d times, want %d", phaseNames[ph], one[ph], all[ph], n)
+				} else if ok && r.peers[1].times[ph].sum != float64(d) {
+					t.Errorf("%v: %g ns, want %d", phaseNames[ph], r.peers[1].times[ph].sum, d)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsNotCounted(t *testing.T) {
+	r := NewRecorder(0, manyPeers(2), 2)
+	r.Done(sent(1, time.Microsecond), errors.New("it failed"))
+	r.Done(sent(0, time.Microsecond), nil) // to itself
+	r.Done(sent(mpe.AnySource, time.Microsecond), nil)
+	r.Done(sent(3, time.Microsecond), nil)
+	for peer := 1; peer <= 2; peer++ {
+		if one, all := counted(r, peer); one != [numPhases]uint64{} || all != [numPhases]uint64{} {
+			t.Errorf("peer %d: %v, %v", peer, one, all)
+		}
+	}
+}
+
+func TestClasses(t *testing.T) {
+	r := NewRecorder(1, []Peer{{"cloudfpga", "fpga"}, {}, {"extended", "software"}, {"cloudfpga", "fpga"}}, 4)
+	r.Done(sent(0, time.Microsecond), nil)
+	r.Done(sent(3, time.Microsecond), nil)
+	r.Done(sent(2, time.Microsecond), nil)
+	got := ""
+	for _, k := range r.classes {
+		got += fmt.Sprintf("%v %d, ", k.Peer, k.times[sendAck].native(time.Time{}).GetSampleCount())
+	}
+	if want := "{cloudfpga fpga} 2, {extended software} 1, "; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestPeersAreBounded: those that come first keep series of their own, and the others
+// share one, and memory.
+func TestPeersAreBounded(t *testing.T) {
+	r := NewRecorder(0, manyPeers(1000), 3)
+	for _, peer := range []int{900, 7, 500, 1, 2, 3, 900} {
+		r.Done(sent(peer, time.Microsecond), nil)
+	}
+	for peer, own := range map[int]bool{900: true, 7: true, 500: true, 1: false, 2: false, 3: false} {
+		if got := r.peers[peer].times != &r.other; got != own {
+			t.Errorf("peer %d has series of its own: %v", peer, got)
+		}
+	}
+	if one, all := counted(r, 2); one[sendTotal] != 3 || all[sendTotal] != 7 {
+		t.Errorf("the others: %v, in all %v", one, all)
+	}
+	if r.peers[4].times != nil {
+		t.Error("a peer with which nothing has happened takes memory")
+	}
+}
+
+// TestDoneDoesNotAllocate, once there is memory for such times.
+func TestDoneDoesNotAllocate(t *testing.T) {
+	const peers = 64
+	r := NewRecorder(0, manyPeers(peers), peers/2)
+	var list []*mpe.Status
+	for peer := 1; peer <= peers; peer++ {
+		for _, unit := range []time.Duration{300 * time.Nanosecond, time.Microsecond, 20 * time.Microsecond} {
+			list = append(list, sent(peer, unit), received(peer, unit))
+		}
+	}
+	all := func() {
+		for _, s := range list {
+			r.Done(s, nil)
+		}
+	}
+	all()
+	if n := testing.AllocsPerRun(100, all); n != 0 {
+		t.Errorf("%d messages take %g allocations", len(list), n)
+	}
+}

@@ -1,0 +1,20 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// NewRegistry returns a registry of what src tells, of the Go runtime and of the
+// process.
+func NewRegistry(src Source) (*prometheus.Registry, error) {
+	r := prometheus.NewRegistry()
+	for _, c := range []prometheus.Collector{
+		NewCollector(src), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,118 @@
+'use strict';
+// The page as it was loaded is whole. This keeps it up to date by what the daemon sends.
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const form = $('filter'), lamp = $('live'), clock = $('clock'), pause = $('pause');
+  const quietFor = 5000; // ms without news until the page says so
+  let source = null, paused = false, watchdog = 0, retry = 0, typing = 0;
+
+  const query = () => {
+    const q = new URLSearchParams(new FormData(form));
+    for (const [name, unset] of [['q', ''], ['sort', 'trouble']]) {
+      if (q.get(name) === unset) q.delete(name);
+    }
+    return q.toString();
+  };
+
+  const tell = (state, text) => {
+    if (document.body.dataset.state === state) return;
+    document.body.dataset.state = state;
+    lamp.textContent = text;
+  };
+
+  // The server escapes what it sends, and the policy lets no other script run.
+  const parse = (html) => {
+    const t = document.createElement('template');
+    t.innerHTML = html;
+    return t.content;
+  };
+
+  // Only what is different is replaced, so that a selection or a place stays.
+  const morph = (old, now) => {
+    if (old.className !== now.className) old.className = now.className;
+    if (old.children.length !== now.children.length || old.children.length === 0) {
+      if (old.innerHTML !== now.innerHTML) old.replaceChildren(...now.childNodes);
+      return;
+    }
+    [...old.children].forEach((child, i) => {
+      const other = now.children[i];
+      if (child.tagName !== other.tagName) child.replaceWith(other.cloneNode(true));
+      else if (child.outerHTML !== other.outerHTML) {
+        if (child.className !== other.className) child.className = other.className;
+        child.replaceChildren(...other.cloneNode(true).childNodes);
+      }
+    });
+  };
+
+  const update = (name, change) => {
+    const list = $(name);
+    if (!list) return;
+    const items = new Map([...list.children].map((e) => [e.dataset.key, e]));
+    for (const [key, html] of Object.entries(change.i || {})) {
+      const now = parse(html).firstElementChild;
+      if (items.has(key)) morph(items.get(key), now);
+      else items.set(key, now);
+    }
+    if (!change.o) return;
+    const wanted = new Set(change.o);
+    for (const e of [...list.children]) if (!wanted.has(e.dataset.key)) e.remove();
+    change.o.forEach((key, i) => {
+      const e = items.get(key);
+      if (e && list.children[i] !== e) list.insertBefore(e, list.children[i] || null);
+    });
+  };
+
+  const apply = (change) => {
+    clock.textContent = change.t;
+    if (change.title) document.title = change.title;
+    if (change.level) $('verdict-box').className = 'verdict ' + change.level;
+    for (const [id, html] of Object.entries(change.p || {})) $(id)?.replaceChildren(parse(html));
+    for (const [name, l] of Object.entries(change.l || {})) update(name, l);
+    tell('live', 'Live');
+    clearTimeout(watchdog);
+    watchdog = setTimeout(() => tell('lost', 'No answer since'), quietFor);
+  };
+
+  const close = () => {
+    clearTimeout(retry);
+    clearTimeout(watchdog);
+    source?.close();
+    source = null;
+  };
+
+  const open = () => {
+    close();
+    if (paused || document.hidden) return;
+    const q = query();
+    source = new EventSource('events' + (q && '?' + q));
+    source.onmessage = (e) => apply(JSON.parse(e.data));
+    source.onerror = () => {
+      tell('lost', 'No answer since');
+      // It tries again by itself after most errors, but not after a refusal.
+      if (source?.readyState === EventSource.CLOSED) retry = setTimeout(open, quietFor);
+    };
+  };
+
+  const filter = () => {
+    const q = query();
+    history.replaceState(null, '', q ? '?' + q : location.pathname);
+    open();
+  };
+
+  form.addEventListener('submit', (e) => { e.preventDefault(); filter(); });
+  form.addEventListener('change', filter);
+  form.elements.q.addEventListener('input', () => { clearTimeout(typing); typing = setTimeout(filter, 250); });
+  $('apply').hidden = true;
+  pause.hidden = false;
+  pause.addEventListener('click', () => {
+    paused = !paused;
+    pause.textContent = paused ? 'Go on' : 'Pause';
+    pause.setAttribute('aria-pressed', paused);
+    if (paused) tell('paused', 'Paused at');
+    open();
+  });
+  document.addEventListener('visibilitychange', () => { if (document.hidden) close(); else open(); });
+  window.addEventListener('pagehide', close);
+  window.addEventListener('pageshow', (e) => { if (e.persisted) open(); });
+  open();
+})();

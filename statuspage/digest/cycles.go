@@ -1,0 +1,152 @@
+package digest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxCycles is how many cycles are told.
+const maxCycles = 8
+
+// Cycle is a ring of ranks in which each waits for the next, and the last for the
+// first. They may get out of it if one of them has more than this under way.
+type Cycle struct {
+	Ranks []int `json:"ranks"`
+	// Seconds is how long the cycle has been closed: the age of its youngest wait.
+	Seconds float64 `json:"seconds"`
+	// Text says it in words, but for the time.
+	Text string `json:"text"`
+}
+
+// cycles looks for ranks that wait for each other, and marks their waits. Messages
+// that are on their way do not count, nor receives from any source: some other rank
+// may end those. Every strongly connected part of the graph is told by one cycle, a
+// shortest through its oldest wait.
+func cycles(ws []Wait) []Cycle {
+	g := make(graph)
+	for i := range ws {
+		if w := &ws[i]; w.Peer != AnyRank && w.Age() != Young {
+			if g[w.Rank] == nil {
+				g[w.Rank] = make(map[int][]*Wait)
+			}
+			g[w.Rank][w.Peer] = append(g[w.Rank][w.Peer], w)
+		}
+	}
+	found := []Cycle{}
+	part := g.parts()
+	told := make(map[int]bool) // by part
+	for i := range ws {        // the oldest come first
+		w := &ws[i]
+		if len(found) == maxCycles {
+			break
+		}
+		// Only within a part is there a way back.
+		if w.Peer == AnyRank || w.Age() == Young || part[w.Rank] != part[w.Peer] || told[part[w.Rank]] {
+			continue
+		}
+		told[part[w.Rank]] = true
+		found = append(found, g.close(w, g.path(w.Peer, w.Rank)))
+	}
+	return found
+}
+
+// graph has the waits of one rank for another.
+type graph map[int]map[int][]*Wait
+
+// parts numbers the strongly connected parts of the graph, by Tarjan's algorithm.
+func (g graph) parts() map[int]int {
+	part, low, order := make(map[int]int), make(map[int]int), make(map[int]int)
+	var open []int
+	var visit func(rank int)
+	visit = func(rank int) {
+		order[rank] = len(order) + 1
+		low[rank] = order[rank]
+		open = append(open, rank)
+		for peer := range g[rank] {
+			if order[peer] == 0 {
+				visit(peer)
+				low[rank] = min(low[rank], low[peer])
+			} else if part[peer] == 0 {
+				low[rank] = min(low[rank], order[peer])
+			}
+		}
+		for low[rank] == order[rank] && part[rank] == 0 {
+			last := open[len(open)-1]
+			open = open[:len(open)-1]
+			part[last] = order[rank]
+		}
+	}
+	for rank := range g {
+		if order[rank] == 0 {
+			visit(rank)
+		}
+	}
+	return part
+}
+
+// path is a shortest one, both ends included, or nil if there is none.
+func (g graph) path(from, to int) []int {
+	cameFrom := map[int]int{from: from}
+	for at := []int{from}; len(at) > 0; at = at[1:] {
+		here := at[0]
+		if here == to {
+			way := []int{to}
+			for here != from {
+				here = cameFrom[here]
+				way = append(way, here)
+			}
+			slices.Reverse(way)
+			return way
+		}
+		next := make([]int, 0, len(g[here]))
+		for peer := range g[here] {
+			next = append(next, peer)
+		}
+		slices.Sort(next)
+		for _, peer := range next {
+			if _, seen := cameFrom[peer]; !seen {
+				cameFrom[peer] = here
+				at = append(at, peer)
+			}
+		}
+	}
+	return nil
+}
+
+// close makes a cycle of a wait and the way back from its peer, and marks its waits.
+func (g graph) close(w *Wait, back []int) Cycle {
+	ranks := slices.Concat([]int{w.Rank}, back[:len(back)-1])
+	c := Cycle{Ranks: ranks, Seconds: w.Seconds}
+	for i, rank := range ranks {
+		edge := g[rank][ranks[(i+1)%len(ranks)]]
+		c.Seconds = min(c.Seconds, edge[0].Seconds) // the oldest of its pair
+		for _, w := range edge {
+			w.InCycle = true
+		}
+	}
+	c.Text = cycleText(ranks)
+	return c
+}
+
+func cycleText(ranks []int) string {
+	switch len(ranks) {
+	case 1:
+		return fmt.Sprintf("rank %d waits for itself", ranks[0])
+	case 2:
+		return fmt.Sprintf("ranks %d and %d wait for each other", ranks[0], ranks[1])
+	}
+	var b strings.Builder
+	for i, rank := range ranks {
+		if i < longCycle || i == len(ranks)-1 {
+			fmt.Fprintf(&b, "rank %d waits for ", rank)
+		} else if i == longCycle {
+			b.WriteString("… waits for ")
+		}
+	}
+	fmt.Fprintf(&b, "rank %d", ranks[0])
+	return b.String()
+}
+
+// longCycle is how many ranks of a cycle are named, beside its last.
+const longCycle = 8

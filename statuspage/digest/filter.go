@@ -1,0 +1,49 @@
+package digest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Filter chooses waits and peers by words, all of which must fit. A number is a rank
+// on either side, 2>17 is a pair, and any other word is part of what is told: an
+// address, a profile, an error.
+type Filter struct{ words []string }
+
+// NewFilter takes words with spaces between them.
+func NewFilter(text string) Filter { return Filter{strings.Fields(strings.ToLower(text))} }
+
+// Empty reports whether everything fits.
+func (f Filter) Empty() bool { return len(f.words) == 0 }
+
+// Wait reports whether a wait fits.
+func (f Filter) Wait(w *Wait) bool {
+	return f.Empty() || f.fits(w.Rank, w.Peer, w.Direction+" "+w.For+" "+w.Text)
+}
+
+// Peer reports whether a peer fits.
+func (f Filter) Peer(p *Peer) bool {
+	return f.Empty() || f.fits(p.Rank, p.Peer, strings.Join([]string{p.Kind, p.Address, p.Profile, p.Transport, p.Refuses, p.NetworkError}, " "))
+}
+
+func (f Filter) fits(rank, peer int, text string) bool {
+	text = strings.ToLower(text)
+	for _, word := range f.words {
+		if n, err := strconv.Atoi(word); err == nil {
+			if n != rank && n != peer {
+				return false
+			}
+			continue
+		}
+		if word != fmt.Sprintf("%d>%d", rank, peer) && !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// Rank reports whether a local rank fits.
+func (f Filter) Rank(r *Rank) bool {
+	return f.Empty() || f.fits(r.Rank, r.Rank, strings.Join([]string{r.Role, r.Kernel, r.KernelState, r.Address, strings.Join(r.Transports, " ")}, " "))
+}

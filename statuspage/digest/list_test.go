@@ -1,0 +1,76 @@
+package digest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+func TestSort(t *testing.T) {
+	ps := []Peer{
+		{Peer: 1, Rates: Rates{Bytes: 5}, RoundTrip: 3},
+		{Peer: 2, Oldest: 20},
+		{Peer: 3, NetworkError: "x", RoundTrip: 9},
+		{Peer: 4, Refuses: "x", BytesIn: 7},
+		{Peer: 5, Oldest: 30},
+		{Peer: 6, Rates: Rates{Drops: 1}},
+		{Peer: 7, Oldest: .5, Rates: Rates{Bytes: 100}},
+		{Peer: 8},
+	}
+	for _, tt := range []struct {
+		order Order
+		want  string
+	}{
+		{ByTrouble, "4 3 5 2 6 7 1 8 "}, {ByTraffic, "7 1 4 2 3 5 6 8 "}, {ByRoundTrip, "3 1 2 4 5 6 7 8 "}, {ByRank, "1 2 3 4 5 6 7 8 "},
+	} {
+		Sort(ps, tt.order)
+		got := ""
+		for _, p := range ps {
+			got += fmt.Sprint(p.Peer, " ")
+		}
+		if got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.order, got, tt.want)
+		}
+		if o, ok := ParseOrder(tt.order.String()); o != tt.order || !ok {
+			t.Errorf("%v is parsed as %v", tt.order, o)
+		}
+	}
+	if o, ok := ParseOrder("luck"); o != ByTrouble || ok {
+		t.Error(o, ok)
+	}
+	if len(Orders()) != len(orderNames) || Order(9).String() != "order(9)" {
+		t.Error("orders without a name")
+	}
+}
+
+func TestFilter(t *testing.T) {
+	p := &Peer{Rank: 0, Peer: 17, Kind: "fpga", Address: "10.1.2.3:2718", Profile: "cloudfpga", Transport: "udp", NetworkError: "No Route"}
+	w := &Wait{Rank: 0, Peer: 17, Direction: Send, For: "ACK", Text: "rank 0 waits for ACK from rank 17"}
+	for text, want := range map[string][2]bool{
+		"": {true, true}, "17": {true, true}, "0": {true, true}, "1": {false, false}, "0>17": {true, true}, "17>0": {false, false},
+		"fpga udp": {true, false}, "10.1.2": {true, false}, " route 17 ": {true, false}, "ack": {false, true}, "FPGA 3": {false, false}, "send": {false, true},
+	} {
+		f := NewFilter(text)
+		if got := [2]bool{f.Peer(p), f.Wait(w)}; got != want || f.Empty() != (text == "") {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for _, tt := range []struct{ got, want string }{
+		{Duration(0), "0.0 s"}, {Duration(12.34), "12.3 s"}, {Duration(59.94), "59.9 s"}, {Duration(59.96), "1 min 00 s"}, {Duration(125.2), "2 min 05 s"},
+		{Duration(3840), "1 h 04 min"}, {Duration(3*86400 + 7300), "3 d 02 h"}, {Duration(math.NaN()), "NaN s"}, {Duration(-1), "-1 s"}, {Duration(1e12), "1e+12 s"},
+		{Latency(0), "–"}, {Latency(12.34e-6), "12.3 µs"}, {Latency(1.5e-3), "1.5 ms"}, {Latency(2), "2 s"}, {Latency(999.9e-6), "1 ms"}, {Latency(math.NaN()), "–"},
+		{Quantity(0), "0"}, {Quantity(0.25), "0.25"}, {Quantity(999), "999"}, {Quantity(999.9), "1 k"}, {Quantity(12345), "12.3 k"}, {Quantity(2e6), "2 M"}, {Quantity(5e14), "500 T"},
+		{Clean("a\nb\x1b[31mc\u202e", 20), "a b\uFFFD[31mc\uFFFD"}, {Clean("abcdef", 4), "abc…"}, {Clean("µµµ", 3), "µµµ"},
+		{Timeless("rank 0 waits for ACK from rank 1 since 1m2.5s (3 of 4 bytes)"), "rank 0 waits for ACK from rank 1 (3 of 4 bytes)"},
+		{Timeless("rank 0 holds a send to rank 1 back, behind a message from it, since 12.3µs"), "rank 0 holds a send to rank 1 back, behind a message from it"},
+		{Timeless("rank 0 waits since 3s for rank 1 to post the receive"), "rank 0 waits for rank 1 to post the receive"},
+		{Timeless("rank 0 has had no answer from rank 1 since 2.1ms: it is"), "rank 0 has had no answer from rank 1: it is"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%q, want %q", tt.got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package statuspage
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+)
+
+const (
+	// maxWatchers is how many may look live at the same time.
+	maxWatchers = 32
+	// writeTimeout is how long a client may take to read an event.
+	writeTimeout = 10 * time.Second
+)
+
+// change is an event: what is different from what the client has. Its names are short,
+// as it is sent every second.
+type change struct {
+	Time  string `json:"t"`
+	Title string `json:"title,omitempty"`
+	// Level is the verdict's.
+	Level  string                `json:"level,omitempty"`
+	Pieces map[string]string     `json:"p,omitempty"`
+	Lists  map[string]listChange `json:"l,omitempty"`
+}
+
+// listChange is what is different in a list. Order is left out if it is the same.
+type listChange struct {
+	Order *[]string         `json:"o,omitempty"`
+	Items map[string]string `json:"i,omitempty"`
+}
+
+// since returns what is different from an earlier view, or everything if that is nil.
+func (v *view) since(before *view) *change {
+	c := &change{Time: v.at.Format("15:04:05"), Pieces: map[string]string{}, Lists: map[string]listChange{}}
+	if before == nil || before.title != v.title {
+		c.Title = v.title
+	}
+	if before == nil || before.shown.Verdict.Level != v.shown.Verdict.Level {
+		c.Level = v.shown.Verdict.Level
+	}
+	for name, html := range v.pieces {
+		if before == nil || before.pieces[name] != html {
+			c.Pieces[name] = html
+		}
+	}
+	for name, l := range v.lists {
+		var old list
+		if before != nil {
+			old = before.lists[name]
+		}
+		diff := listChange{Items: map[string]string{}}
+		if before == nil || !slices.Equal(old.order, l.order) {
+			order := append([]string{}, l.order...) // empty and not null
+			diff.Order = &order
+		}
+		for key, html := range l.items {
+			if old.items[key] != html {
+				diff.Items[key] = html
+			}
+		}
+		if diff.Order != nil || len(diff.Items) > 0 {
+			c.Lists[name] = diff
+		}
+	}
+	return c
+}
+
+// event is a change as a server-sent event.
+func (c *change) event() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString("data: ")
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // nothing takes this for HTML, and it would be much longer
+	if err := enc.Encode(c); err != nil {
+		return nil, err
+	}
+	b.WriteString("\n")
+	return b.Bytes(), nil
+}
+
+// serveEvents sends what changes until the client leaves.
+func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
+	if !p.enter() {
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "as many look at this page live as may: load it again instead", http.StatusServiceUnavailable)
+		return
+	}
+	defer p.leave()
+	head(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // for proxies that collect answers
+	out := http.NewResponseController(w)
+	var sent *view
+	q := queryOf(r)
+	for s := p.take(newest); ; {
+		next := p.after(s)
+		v, err := p.view(s, q)
+		if err != nil {
+			return
+		}
+		event, err := v.since(sent).event()
+		if err != nil {
+			return
+		}
+		// A server that knows no deadlines has its own.
+		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := w.Write(event); err != nil {
+			return
+		}
+		if err := out.Flush(); err != nil {
+			return
+		}
+		sent = v
+		select {
+		case <-next:
+			s = p.take(newest)
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// enter lets somebody look, unless too many do.
+func (p *Page) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.watchers == maxWatchers {
+		return false
+	}
+	p.watchers++
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (p *Page) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watchers--
+}
+
+// after returns a channel that is closed when there is a sample after the given one.
+func (p *Page) after(s *sample) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last != s {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	return p.next
+}

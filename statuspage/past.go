@@ -1,0 +1,105 @@
+package statuspage
+
+import (
+	"time"
+)
+
+// The bounds of what is remembered.
+const (
+	livePoints = 120 // two minutes
+	slowPoints = 360 // an hour
+	tripPoints = 40
+	// maxTrips is how many pairs' round trips are remembered.
+	maxTrips = 1024
+)
+
+// point is a rate over the time that ended at a moment.
+type point struct {
+	at    time.Time
+	value float64
+}
+
+// past is what a page remembers: messages per second and round trips.
+type past struct {
+	live, slow ring
+	// of the last point of each
+	liveAt, slowAt mark
+	trips          map[pair]*ring
+}
+
+type pair struct{ rank, peer int }
+
+// mark is a sum at a moment.
+type mark struct {
+	at       time.Time
+	started  time.Time
+	messages uint64
+}
+
+func newPast() past {
+	return past{live: ring{size: livePoints}, slow: ring{size: slowPoints}, trips: make(map[pair]*ring)}
+}
+
+// add takes what is worth remembering from a sample.
+func (p *past) add(s *sample) {
+	now := mark{at: s.at, started: s.status.Started}
+	for i := range s.digest.Peers {
+		peer := &s.digest.Peers[i]
+		now.messages += peer.Sent + peer.Received
+		p.trip(pair{peer.Rank, peer.Peer}, point{s.at, peer.RoundTrip})
+	}
+	// A tick that comes a little early is one.
+	p.liveAt = p.live.rate(p.liveAt, now, liveEvery/2)
+	p.slowAt = p.slow.rate(p.slowAt, now, slowEvery-liveEvery/2)
+}
+
+// trip remembers a round trip, if there is one.
+func (p *past) trip(of pair, at point) {
+	r := p.trips[of]
+	if at.value <= 0 || r == nil && len(p.trips) == maxTrips {
+		return
+	}
+	if r == nil {
+		r = &ring{size: tripPoints}
+		p.trips[of] = r
+	}
+	r.push(at)
+}
+
+// ring has the last points of a line.
+type ring struct {
+	size   int
+	points []point
+	first  int
+}
+
+func (r *ring) push(p point) {
+	if len(r.points) < r.size {
+		r.points = append(r.points, p)
+		return
+	}
+	r.points[r.first] = p
+	r.first = (r.first + 1) % r.size
+}
+
+// rate adds the rate since a mark, if that is old enough, and returns the mark from
+// which the next rate is to be taken.
+func (r *ring) rate(since, now mark, atLeast time.Duration) mark {
+	span := now.at.Sub(since.at)
+	if since.at.IsZero() || !since.started.Equal(now.started) || now.messages < since.messages {
+		return now
+	}
+	if span < atLeast {
+		return since
+	}
+	r.push(point{now.at, float64(now.messages-since.messages) / span.Seconds()})
+	return now
+}
+
+// all returns the points, the oldest first.
+func (r *ring) all() []point {
+	if r == nil {
+		return nil
+	}
+	return append(append(make([]point, 0, len(r.points)), r.points[r.first:]...), r.points[:r.first]...)
+}

@@ -1,0 +1,68 @@
+package statuspage
+
+import (
+	"bytes"
+	"encoding/json"
+	"html/template"
+	"net/http"
+)
+
+// head says how an answer is to be treated: not kept, not guessed at, not framed.
+func head(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+}
+
+// document is what the page's template is given.
+type document struct {
+	*shown
+	Title  string
+	Style  template.CSS
+	Script template.JS
+	Pieces map[string]template.HTML
+	Lists  map[string]template.HTML
+}
+
+// servePage writes the page as it is now. Its parts were made by html/template, and are
+// put together as they are.
+func (p *Page) servePage(w http.ResponseWriter, r *http.Request) {
+	v, err := p.view(p.take(newest), queryOf(r))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	doc := document{
+		shown: v.shown, Title: v.title, Style: static().style, Script: static().script,
+		Pieces: make(map[string]template.HTML), Lists: make(map[string]template.HTML),
+	}
+	for name, html := range v.pieces {
+		doc.Pieces[name] = template.HTML(html)
+	}
+	for name, l := range v.lists {
+		var b bytes.Buffer
+		for _, key := range l.order {
+			b.WriteString(l.items[key])
+			b.WriteByte('\n')
+		}
+		doc.Lists[name] = template.HTML(b.String())
+	}
+	var b bytes.Buffer
+	if err := static().template.ExecuteTemplate(&b, "page.html", doc); err != nil {
+		http.Error(w, "status page: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	head(w)
+	w.Header().Set("Content-Security-Policy", static().policy)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(b.Bytes()) // the client has gone
+}
+
+// serveStatus writes the status as `zrlctl status --json` does.
+func (p *Page) serveStatus(w http.ResponseWriter, _ *http.Request) {
+	s := p.take(newest)
+	head(w)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(&s.status) // the client has gone
+}

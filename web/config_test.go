@@ -1,0 +1,155 @@
+package web
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// certify writes a certificate for 127.0.0.1 and its key into dir.
+func certify(t *testing.T, dir string) *x509.CertPool {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	write(t, filepath.Join(dir, "cert.pem"), string(certificate))
+	write(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})))
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(certificate)
+	return pool
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTLSAndPasswords(t *testing.T) {
+	dir := t.TempDir()
+	pool := certify(t, dir)
+	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "web.yml")
+	write(t, path, fmt.Sprintf("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {operator: %q}\n", hash))
+	s, _ := serve(t, Options{Config: path}, nil)
+	if !strings.HasPrefix(s.URL(), "https://127.0.0.1:") {
+		t.Fatalf("the server is at %s", s.URL())
+	}
+	c := newClient(t, pool)
+	for password, code := range map[string]int{"secret": 200, "guess": 401, "": 401} {
+		req, err := http.NewRequest(http.MethodGet, s.URL()+"-/healthy", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if password != "" {
+			req.SetBasicAuth("operator", password)
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != code {
+			t.Errorf("password %q: %s, want %d", password, resp.Status, code)
+		}
+	}
+	if resp, err := newClient(t, nil).Get(s.URL() + "-/healthy"); err == nil {
+		resp.Body.Close()
+		t.Error("a client that does not trust the certificate takes it")
+	}
+}
+
+func TestBadWebConfig(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"unknown.yml": "tls: {}\n", "nofile.yml": "tls_server_config: {cert_file: no.pem, key_file: no.pem}\n", "yaml.yml": "a: [\n",
+		"users.yml": "basic_auth_users: {operator: plain}\n", "": "",
+	} {
+		path := filepath.Join(dir, name)
+		if name == "" {
+			path = filepath.Join(dir, "no.yml")
+		} else {
+			write(t, path, text)
+		}
+		s, err := Listen(Options{Listen: "127.0.0.1:0", Config: path})
+		var bad *ConfigError
+		if !errors.As(err, &bad) || bad.Path != path || !strings.HasPrefix(err.Error(), "http.web_config: "+path+": ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s != nil {
+			s.Close()
+		}
+	}
+	path := filepath.Join(dir, "empty.yml")
+	write(t, path, "")
+	if s, _ := serve(t, Options{Config: path}, nil); !strings.HasPrefix(s.URL(), "http://") {
+		t.Error(s.URL())
+	}
+}
+
+// lines collects a log.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// TestLogIsQuiet: who speaks no TLS to a TLS port is worth a line at level debug, and
+// the toolkit's own news none.
+func TestLogIsQuiet(t *testing.T) {
+	dir := t.TempDir()
+	certify(t, dir)
+	path := filepath.Join(dir, "web.yml")
+	write(t, path, "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n")
+	var log lines
+	s, stop := serve(t, Options{Config: path, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, nil)
+	resp, err := newClient(t, nil).Get("http" + strings.TrimPrefix(s.URL(), "https") + "-/healthy")
+	if err == nil {
+		resp.Body.Close()
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if text := log.b.String(); strings.Contains(text, "INFO") || !strings.Contains(text, "level=DEBUG msg=\"http: ") {
+		t.Errorf("the log:\n%s", text)
+	}
+}

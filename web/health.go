@@ -1,0 +1,37 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+)
+
+// healthy answers while the process runs.
+func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
+	plain(w, http.StatusOK, "zrlmpid is healthy.")
+}
+
+// ready answers whether messages can be exchanged.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := s.opts.Ready(); err != nil {
+		plain(w, http.StatusServiceUnavailable, fmt.Sprintf("zrlmpid is not ready: %v.", err))
+		return
+	}
+	plain(w, http.StatusOK, "zrlmpid is ready.")
+}
+
+func plain(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	fmt.Fprintln(w, text)
+}
+
+// handleProfiles mounts the profiles. They take as long as the client has asked for.
+func (s *Server) handleProfiles() {
+	for path, f := range map[string]http.HandlerFunc{
+		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
+	} {
+		s.HandleStreams("GET /debug/pprof/"+path, f)
+	}
+}

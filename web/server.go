@@ -1,0 +1,167 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/net/netutil"
+)
+
+// The bounds of what clients may ask of the server.
+const (
+	headerTimeout  = 5 * time.Second
+	readTimeout    = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeader      = 16 << 10
+	maxConnections = 128
+	// answerTimeout is how long the answer to a short request may take to be
+	// written.
+	answerTimeout = 30 * time.Second
+	// stopTimeout is how long short requests may take to end when the server
+	// stops. Longer ones are told to by their context, and then cut off.
+	stopTimeout = time.Second
+)
+
+// Options say where to listen, and how.
+type Options struct {
+	// Listen is an address as of http.listen in the configuration.
+	Listen string
+	// Config is the path of a web configuration file, or empty.
+	Config string
+	// Pprof serves the profiles of the Go runtime.
+	Pprof bool
+	// Ready says why the daemon is not ready, or nil; it is called concurrently.
+	Ready func() error
+	// Log takes what the server has to say.
+	Log *slog.Logger
+}
+
+// Server is an HTTP server whose address is bound.
+type Server struct {
+	opts     Options
+	listener net.Listener
+	mux      *http.ServeMux
+	tls      bool
+}
+
+// Listen binds the address, and reads the web configuration. Nothing is answered
+// before Serve. It returns a *ListenError or a *ConfigError.
+func Listen(opts Options) (*Server, error) {
+	s := &Server{opts: opts, mux: http.NewServeMux()}
+	if opts.Config != "" {
+		if err := toolkit.Validate(opts.Config); err != nil {
+			return nil, &ConfigError{opts.Config, err}
+		}
+		var err error
+		if s.tls, err = wantsTLS(opts.Config); err != nil {
+			return nil, &ConfigError{opts.Config, err}
+		}
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", opts.Listen)
+	if err != nil {
+		return nil, &ListenError{opts.Listen, err}
+	}
+	s.listener = l
+	s.mux.HandleFunc("GET /-/healthy", s.healthy)
+	s.mux.HandleFunc("GET /-/ready", s.ready)
+	if opts.Pprof {
+		s.handleProfiles()
+	}
+	return s, nil
+}
+
+// wantsTLS reports whether a web configuration asks for TLS.
+func wantsTLS(path string) (bool, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return false, err
+	}
+	var c struct {
+		TLS yaml.Node `yaml:"tls_server_config"`
+	}
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return false, err
+	}
+	return len(c.TLS.Content) > 0, nil
+}
+
+// Addr is the address that the server is bound to.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// URL is where the server's pages are.
+func (s *Server) URL() string {
+	scheme := "http"
+	if s.tls {
+		scheme = "https"
+	}
+	return fmt.Sprintf("%s://%v/", scheme, s.Addr())
+}
+
+// Handle mounts a handler for short requests, by a pattern of http.ServeMux. It is to
+// be called before Serve.
+func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+
+// HandleStreams mounts a handler whose answers may go on and on: until the client has
+// gone, or the server stops, both of which end the request's context.
+func (s *Server) HandleStreams(pattern string, h http.Handler) {
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		// The deadline for reading the request still runs, and would end the
+		// answer. What fails here fails again when something is written.
+		rc := http.NewResponseController(w)
+		_, _ = rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{})
+		h.ServeHTTP(w, r)
+	})
+}
+
+// ServeHTTP gives every answer a deadline. It is set anew for every request, as that of
+// the one before stays with the connection.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
+	s.mux.ServeHTTP(w, r)
+}
+
+// Close releases the address, unless Serve has been called, which does so.
+func (s *Server) Close() error { return s.listener.Close() }
+
+// Serve answers requests until ctx is done, then ends those under way, and returns
+// nil.
+func (s *Server) Serve(ctx context.Context) error {
+	streams, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	server := &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return streams },
+		// Anybody can make it complain, by a handshake that is none.
+		ErrorLog: log.New(levelWriter{s.opts.Log}, "", 0),
+	}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		end()
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		if server.Shutdown(late) != nil {
+			server.Close()
+		}
+	})
+	err := toolkit.Serve(netutil.LimitListener(s.listener, maxConnections), server,
+		&toolkit.FlagConfig{WebConfigFile: &s.opts.Config}, quiet(s.opts.Log))
+	if stop() { // it has failed, and ctx has nothing to do with it
+		server.Close()
+		return fmt.Errorf("http: %v: %w", s.Addr(), err)
+	}
+	<-stopped
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("http: %v: %w", s.Addr(), err)
+	}
+	return nil
+}
