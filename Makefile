@@ -13,9 +13,9 @@ TOOLS := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 30s
 # What bench-docs reads, and where the Go benchmarks are.
 FILE ?= bin/bench/bench.json
-BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./integration
+BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./integration
 
-.PHONY: help build demo test lint vet unit race race-offload-off fuzz-seeds fuzz vuln soak bench bench-docs bench-go bench-compare bench-captures check-config clean
+.PHONY: help build demo test lint vet unit race race-offload-off fuzz-seeds fuzz vuln soak bench bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -40,8 +40,8 @@ unit: ## tests, without the race detector
 race: ## tests, with the race detector (needs a C compiler)
 	$(GO) test -race ./...
 
-race-offload-off: ## the tests of what goes over UDP, without the kernel's help with long messages
-	ZRLMPI_OFFLOAD=off $(GO) test -race ./udp ./node ./mpi ./integration
+race-offload-off: ## the tests of what carries messages, without the kernel's help with long ones
+	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -race ./udp ./shm ./node ./mpi ./integration
 
 fuzz-seeds: ## run every fuzz target on its seeds
 	$(GO) test -run '^Fuzz' ./...
@@ -77,6 +77,31 @@ bench-compare: ## the same beside those of the revision BASE; with THRESHOLD=5, 
 
 bench-captures: ## analyze beside tshark on a generated recording
 	$(GO) test -run '^$$' -bench BenchmarkAnalyze -benchtime 3x ./capture
+
+man: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+man: ## manual pages and shell completions, into bin/manual
+	rm -rf bin/manual
+	$(GO) run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlmpid deploy/zrlmpid.reference.yaml bin/manual
+	$(GO) run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlctl bin/manual
+	gzip -9n bin/manual/man/*
+
+# Options of `make package`: a snapshot publishes nothing.
+RELEASE_FLAGS ?= release --snapshot --clean
+GOARCH ?= $(shell $(GO) env GOARCH)
+
+deb: man ## Debian and RPM packages of this machine's architecture, into bin/packages
+	rm -rf bin/packages
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w $(LDFLAGS)' -o bin/packages/$(GOARCH)/ ./cmd/zrlmpid ./cmd/zrlctl
+	$(GO) -C tools/release build -o $(CURDIR)/bin/packages/release .
+	./bin/packages/release -arch $(GOARCH) -version $(patsubst v%,%,$(VERSION)) -binaries bin/packages/$(GOARCH) -into bin/packages
+	rm -r bin/packages/release bin/packages/$(GOARCH)
+
+package: ## all that a release consists of, by goreleaser, into bin/dist; the first time compiles it, for minutes
+	$(GO) tool -modfile=$(CURDIR)/tools/release/go.mod goreleaser $(RELEASE_FLAGS)
+
+deploy-check: ## unit, image, manifests and packages of deploy/, tested as far as one machine can
+	$(GO) -C tools/manifests test ./...
+	$(GO) -C tools/release test ./...
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

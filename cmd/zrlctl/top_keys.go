@@ -1,0 +1,109 @@
+package main
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// key is one that was pressed: a character, or one of those below.
+type key rune
+
+// Keys that are no characters.
+const (
+	keyUp key = -1 - iota
+	keyDown
+	keyPageUp
+	keyPageDown
+	keyHome
+	keyEnd
+	keyEscape
+	keyEnter
+	keyBackspace
+	keyInterrupt
+	keySuspend
+)
+
+// sequences are those that terminals send after ESC [ or ESC O.
+var sequences = map[string]key{
+	"A": keyUp, "B": keyDown, "H": keyHome, "F": keyEnd, "5~": keyPageUp, "6~": keyPageDown, "1~": keyHome, "4~": keyEnd, "7~": keyHome, "8~": keyEnd,
+}
+
+var controls = map[byte]key{
+	'\r': keyEnter, '\n': keyEnter, 0x7f: keyBackspace, '\b': keyBackspace, 0x03: keyInterrupt, 0x04: keyInterrupt, 0x1a: keySuspend,
+}
+
+// maxSequence is how long an escape sequence is before it is none.
+const maxSequence = 16
+
+// keyParser makes keys of what a terminal sends, in whatever pieces it comes.
+type keyParser struct{ rest []byte }
+
+// parse returns the keys in a piece. What is cut off waits for the next, but for an
+// ESC at the end: that is the key.
+func (p *keyParser) parse(piece []byte) []key {
+	in := append(p.rest, piece...)
+	p.rest = nil
+	var keys []key
+	for len(in) > 0 {
+		switch {
+		case in[0] == 0x1b && len(in) > 1 && (in[1] == '[' || in[1] == 'O'):
+			n := 2
+			for n < len(in) && (in[n] < 0x40 || in[n] > 0x7e) && n < maxSequence {
+				n++
+			}
+			if n == len(in) {
+				p.rest = append([]byte(nil), in...)
+				return keys
+			}
+			if k, known := sequences[string(in[2:n+1])]; known {
+				keys = append(keys, k)
+			}
+			in = in[n+1:]
+		case in[0] == 0x1b:
+			keys, in = append(keys, keyEscape), in[1:]
+		case in[0] < ' ' || in[0] == 0x7f:
+			if k, known := controls[in[0]]; known {
+				keys = append(keys, k)
+			}
+			in = in[1:]
+		case !utf8.FullRune(in):
+			p.rest = append([]byte(nil), in...)
+			return keys
+		default:
+			r, n := utf8.DecodeRune(in)
+			if r != utf8.RuneError {
+				keys = append(keys, key(r))
+			}
+			in = in[n:]
+		}
+	}
+	return keys
+}
+
+// edit changes a line by a key, and reports whether it is finished.
+func edit(line string, k key) (string, bool) {
+	switch {
+	case k == keyEnter:
+		return line, true
+	case k == keyEscape:
+		return "", true
+	case k == keyBackspace:
+		_, n := utf8.DecodeLastRuneInString(line)
+		return line[:len(line)-n], false
+	case k > 0 && unicode.IsPrint(rune(k)) && utf8.RuneCountInString(line) < 100:
+		return line + string(rune(k)), false
+	}
+	return line, false
+}
+
+// topKeys explains the keys.
+var topKeys = strings.Split(`q, Ctrl-C        end
+j, k, arrows     scroll by a line
+Space, b, Pages  scroll by a page
+g, G             go to the beginning, to the end
+p                pause, and go on
+s                sort peers by trouble, traffic, round trip, rank
+/                filter: 17 is a rank, 0>17 a pair, other words are parts of
+                 addresses, profiles, errors; Enter keeps it, Escape clears it
+?                show these keys, and hide them`, "\n")

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/zrlmpi/zrlmpid/statuspage/digest"
+)
+
+// maxLine is how long a piece of a line is at most, in characters.
+const maxLine = 1000
+
+// style is how a piece of text looks on a terminal: the parameters of an SGR sequence.
+type style string
+
+const (
+	plain  style = ""
+	bold   style = "1"
+	faint  style = "2"
+	red    style = "31"
+	yellow style = "33"
+	green  style = "32"
+	loud   style = "1;31"
+	marked style = "7"
+)
+
+// span is a piece of a line. What in it would move the cursor is not shown.
+type span struct {
+	text string
+	look style
+}
+
+// text is a line.
+type text []span
+
+// plainText is lines for those who know no styles.
+func plainText(lines []text) string {
+	var b strings.Builder
+	for _, l := range lines {
+		var line strings.Builder
+		for _, s := range l {
+			line.WriteString(digest.Clean(s.text, maxLine))
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.String()
+}
+
+// draw writes what fits of a line, with or without colours.
+func (l text) draw(b *strings.Builder, width int, colours bool) {
+	for _, s := range l {
+		if width <= 0 {
+			return
+		}
+		cut := digest.Clean(s.text, maxLine)
+		if n := utf8.RuneCountInString(cut); n > width {
+			cut = string([]rune(cut)[:width-1]) + "…"
+		}
+		width -= utf8.RuneCountInString(cut)
+		if s.look == plain || !colours && s.look != marked {
+			b.WriteString(cut)
+			continue
+		}
+		b.WriteString("\x1b[" + string(s.look) + "m" + cut + "\x1b[0m")
+	}
+}
+
+// table is rows whose cells stand below each other. Columns whose names begin with >
+// are aligned at the right.
+type table struct {
+	names []string
+	rows  [][]string
+	looks []style // by row
+}
+
+func (t *table) add(look style, cells ...string) {
+	t.rows, t.looks = append(t.rows, cells), append(t.looks, look)
+}
+
+func (t *table) lines() []text {
+	names := make([]string, len(t.names))
+	widths := make([]int, len(names))
+	right := make([]bool, len(names))
+	for i, n := range t.names {
+		names[i], right[i] = strings.CutPrefix(n, ">")
+		widths[i] = utf8.RuneCountInString(names[i])
+		for _, r := range t.rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(r[i]))
+		}
+	}
+	line := func(cells []string, look style) text {
+		var b strings.Builder
+		for i, c := range cells {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+			if right[i] {
+				c, pad = pad+c, ""
+			}
+			b.WriteString("  " + c + pad)
+		}
+		return text{{b.String(), look}}
+	}
+	lines := []text{line(names, faint)}
+	for i, r := range t.rows {
+		lines = append(lines, line(r, t.looks[i]))
+	}
+	return lines
+}

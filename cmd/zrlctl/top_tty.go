@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// What a terminal is told: its other screen without a cursor, and back.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
+	leaveScreen = "\x1b[0m\x1b[?25h\x1b[?1049l"
+	drawScreen  = "\x1b[H"
+	clearBelow  = "\x1b[J"
+)
+
+// tty is a terminal.
+type tty struct {
+	in, out *os.File
+	state   *term.State // as it was; nil unless it is taken
+	keys    chan []byte
+	read    sync.Once
+	resized chan struct{}
+	ignore  func() // resizes
+}
+
+// newTTY returns the terminal that a command has, or nil if it has none, or one that
+// cannot be drawn on.
+func newTTY(stdin io.Reader, stdout io.Writer) terminal {
+	in, isIn := stdin.(*os.File)
+	out, isOut := stdout.(*os.File)
+	if !isIn || !isOut || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return &tty{in: in, out: out, keys: make(chan []byte), resized: make(chan struct{}, 1)}
+}
+
+// Enter implements terminal.
+func (t *tty) Enter() error {
+	state, err := term.MakeRaw(int(t.in.Fd()))
+	if err != nil {
+		return err
+	}
+	t.state, t.ignore = state, notifyResize(t.resized)
+	t.read.Do(func() { go t.readKeys() })
+	_, err = io.WriteString(t.out, enterScreen)
+	return err
+}
+
+// Leave implements terminal.
+func (t *tty) Leave() error {
+	if t.state == nil {
+		return nil
+	}
+	t.ignore()
+	_, err := io.WriteString(t.out, leaveScreen)
+	err = errors.Join(err, term.Restore(int(t.in.Fd()), t.state))
+	t.state = nil
+	return err
+}
+
+// Suspend implements terminal.
+func (t *tty) Suspend() error {
+	if !canSuspend {
+		return nil
+	}
+	if err := t.Leave(); err != nil {
+		return err
+	}
+	if err := suspend(); err != nil {
+		return err
+	}
+	return t.Enter()
+}
+
+// readKeys reads until the terminal has gone, or the program ends: a read that waits
+// for a key cannot be called off.
+func (t *tty) readKeys() {
+	defer close(t.keys)
+	buf := make([]byte, 256)
+	for {
+		n, err := t.in.Read(buf)
+		if n > 0 {
+			t.keys <- append([]byte(nil), buf[:n]...)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Keys implements terminal.
+func (t *tty) Keys() <-chan []byte { return t.keys }
+
+// Resized implements terminal.
+func (t *tty) Resized() <-chan struct{} { return t.resized }
+
+// Size implements terminal. A terminal that does not tell has the usual one.
+func (t *tty) Size() (width, height int) {
+	width, height, err := term.GetSize(int(t.out.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		return 80, 24
+	}
+	return width, height
+}
+
+// Draw implements terminal.
+func (t *tty) Draw(frame string) error {
+	_, err := io.WriteString(t.out, drawScreen+frame+clearBelow)
+	return err
+}
+
+// Colours implements terminal.
+func (t *tty) Colours() bool { return os.Getenv("NO_COLOR") == "" }

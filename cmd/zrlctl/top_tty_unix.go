@@ -1,0 +1,41 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+const canSuspend = true
+
+// notifyResize tells of new sizes until the function that it returns is called.
+func notifyResize(resized chan<- struct{}) func() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGWINCH)
+	go func() {
+		for range signals {
+			select {
+			case resized <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
+}
+
+// suspend stops all processes of the job, as Ctrl-Z does, until the shell has it go on.
+func suspend() error {
+	goesOn := make(chan os.Signal, 1)
+	signal.Notify(goesOn, syscall.SIGCONT)
+	defer signal.Stop(goesOn)
+	if err := syscall.Kill(0, syscall.SIGTSTP); err != nil {
+		return err
+	}
+	<-goesOn
+	return nil
+}

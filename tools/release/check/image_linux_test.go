@@ -1,0 +1,148 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// instruction is a line of a Dockerfile, such as COPY and what stands behind it.
+type instruction struct{ name, rest string }
+
+// readDockerfile reads the instructions of a Dockerfile. tools/manifests reads it as
+// Docker does; this knows what our own uses.
+func readDockerfile(t *testing.T) []instruction {
+	t.Helper()
+	text, err := os.ReadFile(from("deploy/docker/Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []instruction
+	var before string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if head, more := strings.CutSuffix(line, `\`); more {
+			before += head
+			continue
+		}
+		name, rest, _ := strings.Cut(before+line, " ")
+		all = append(all, instruction{name, rest})
+		before = ""
+	}
+	return all
+}
+
+// image is a built image: its root folder, and how it is started.
+type image struct {
+	root, out         string
+	who               account
+	env               []string
+	entry, cmd, check []string
+}
+
+// buildImage does what the Dockerfile says. The stage that builds has the repository as
+// its working folder, and the folders that it writes are in a temporary one.
+func buildImage(t *testing.T) *image {
+	t.Helper()
+	m := &image{root: t.TempDir(), out: t.TempDir()}
+	for dir := m.root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args, stage := []string{}, 0
+	for _, i := range readDockerfile(t) {
+		switch {
+		case i.name == "FROM":
+			stage++
+			if stage == 2 && i.rest != "scratch" {
+				t.Fatalf("the image begins with %s, and not with nothing", i.rest)
+			}
+		case i.name == "ARG":
+			args = append(args, i.rest)
+		case stage == 1 && i.name == "RUN":
+			m.build(t, args, i.rest)
+		case stage == 2:
+			m.take(t, i)
+		}
+	}
+	return m
+}
+
+// build runs a command of the stage that builds.
+func (m *image) build(t *testing.T, args []string, command string) {
+	t.Helper()
+	for _, folder := range []string{"/out/", "/run-out/"} {
+		command = strings.ReplaceAll(command, " "+folder, " "+m.out+folder)
+	}
+	cmd := exec.Command("sh", "-euc", command)
+	cmd.Dir, cmd.Env = repository, append(os.Environ(), args...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("RUN %s: %v\n%s", command, err, out)
+	}
+}
+
+// take carries out an instruction of the image itself.
+func (m *image) take(t *testing.T, i instruction) {
+	t.Helper()
+	words := strings.Fields(i.rest)
+	var err error
+	switch i.name {
+	case "COPY":
+		into := filepath.Join(m.root, words[len(words)-1])
+		source := m.out + words[len(words)-2]
+		err = exec.Command("cp", "-r", "--preserve=mode", source+".", into).Run()
+		if owner, ok := strings.CutPrefix(words[1], "--chown="); ok && err == nil {
+			err = exec.Command("chown", "-R", owner, into).Run()
+		}
+	case "ENV":
+		m.env = append(m.env, i.rest)
+	case "USER":
+		uid, gid, _ := strings.Cut(i.rest, ":")
+		m.who = account{uid: number(t, uid), gid: number(t, gid)}
+	case "ENTRYPOINT":
+		err = json.Unmarshal([]byte(i.rest), &m.entry)
+	case "CMD":
+		err = json.Unmarshal([]byte(i.rest), &m.cmd)
+	case "HEALTHCHECK":
+		_, list, _ := strings.Cut(i.rest, " CMD ")
+		err = json.Unmarshal([]byte(list), &m.check)
+	case "LABEL", "EXPOSE", "STOPSIGNAL":
+	default:
+		err = fmt.Errorf("the test does not know it")
+	}
+	if err != nil {
+		t.Fatalf("%s %s: %v", i.name, i.rest, err)
+	}
+}
+
+func number(t *testing.T, word string) uint32 {
+	t.Helper()
+	n, err := strconv.ParseUint(word, 10, 32)
+	if err != nil || n == 0 {
+		t.Fatalf("%q is not the number of a user or group other than root", word)
+	}
+	return uint32(n)
+}
+
+// TestImage builds what the Dockerfile says, and runs it in a folder that has nothing
+// else: no library, no shell, no /proc.
+func TestImage(t *testing.T) {
+	needsRoot(t, "the image")
+	m := buildImage(t)
+	s := start(t, newNetwork(t), m.root, m.who, "", m.env, append(m.entry, m.cmd...)...)
+	s.run(m.who, m.check...)
+	s.works(m.who)
+	s.stops()
+	if out, err := s.try(m.who, m.check...); err == nil {
+		t.Errorf("the health check of a container that has ended is\n%s", out)
+	}
+}

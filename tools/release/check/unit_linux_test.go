@@ -1,0 +1,194 @@
+package check
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const unitFile = "deploy/systemd/zrlmpid.service"
+
+// unit has the values of each key of each section of a unit, in their order.
+type unit map[string]map[string][]string
+
+func readUnit(t *testing.T) unit {
+	t.Helper()
+	text, err := os.ReadFile(from(unitFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, section := make(unit), ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		key, value, pair := strings.Cut(line, "=")
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[':
+			section = strings.Trim(line, "[]")
+			u[section] = make(map[string][]string)
+		case pair && section != "":
+			u[section][key] = append(u[section][key], value)
+		default:
+			t.Fatalf("%s: %q is no setting", unitFile, line)
+		}
+	}
+	return u
+}
+
+var exposure = regexp.MustCompile(`Overall exposure level for zrlmpid\.service: ([0-9.]+)`)
+
+// TestUnitSecurity: systemd finds that the service may do little.
+func TestUnitSecurity(t *testing.T) {
+	analyze := needs(t, "the exposure of the service", "systemd-analyze", "systemd")
+	out, err := exec.Command(analyze, "security", "--offline=true", "--no-pager", from(unitFile)).CombinedOutput()
+	found := exposure.FindSubmatch(out)
+	if err != nil || found == nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if level, err := strconv.ParseFloat(string(found[1]), 64); err != nil || level >= 2 {
+		t.Errorf("the exposure is %s, and is to be under 2.0\n%s", found[1], out)
+	}
+}
+
+// verify has systemd read the unit, beside those of this machine.
+func verify(t *testing.T, root string) (string, error) {
+	t.Helper()
+	analyze := needs(t, "whether systemd takes the unit", "systemd-analyze", "systemd")
+	host := "/usr/lib/systemd/system"
+	if _, err := os.Stat(filepath.Join(host, "sysinit.target")); err != nil {
+		missing(t, "whether systemd takes the unit", "the units of systemd are not installed (apt-get install systemd)")
+	}
+	if err := os.CopyFS(filepath.Join(root, host), os.DirFS(host)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(analyze, "verify", "--root="+root, "--man=no", "--recursive-errors=no", "zrlmpid.service").CombinedOutput()
+	return string(out), err
+}
+
+// TestUnitVerify: systemd understands every line of the unit, and would find a mistake.
+func TestUnitVerify(t *testing.T) {
+	root := func(t *testing.T, change func(string) string) string {
+		dir := t.TempDir()
+		text, err := os.ReadFile(from(unitFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, program := range []string{"usr/bin/zrlmpid", "bin/kill"} {
+			copyFile(t, filepath.Join(dir, program), os.Args[0], 0o755)
+		}
+		path := filepath.Join(dir, "etc/systemd/system/zrlmpid.service")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(change(string(text))), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	if out, err := verify(t, root(t, func(s string) string { return s })); err != nil || out != "" {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for from, to := range map[string]string{"WatchdogSec=": "WatchdogSecs=", "=@system-service": "=@system-services", "Type=notify": "Type=notified", "ExecStart=/usr/bin/": "ExecStart=/usr/games/"} {
+		out, err := verify(t, root(t, func(s string) string { return strings.Replace(s, from, to, 1) }))
+		if err == nil && out == "" {
+			t.Errorf("%q is taken", to)
+		}
+	}
+}
+
+// memory is a configuration with ranks that share memory, and a program as a kernel.
+const memory = `
+ranks:
+  - {rank: 0, address: 127.0.0.1, run: host}
+  - {rank: 1, address: 127.0.0.2, run: standin, peer: software, kernel: echo}
+  - {rank: 2, address: 127.0.0.3, run: standin, kernel: "exec:/usr/bin/zrlctl no-such-command", link: {profile: cloudfpga}}
+defaults: {profile: extended}
+`
+
+// TestUnitSystemCalls: the daemon and a program that is a kernel do all that they do
+// with the system calls that the unit lets pass. They run as the unit has it: as a user
+// with the group of the sockets, and without a capability.
+func TestUnitSystemCalls(t *testing.T) {
+	const what = "the service with its filter of system calls"
+	needsRoot(t, what)
+	u := readUnit(t)
+	calls := allowed(t, needs(t, what, "systemd-analyze", "systemd"), u)
+	who := account{uid: 61234, gid: 61235}
+	member, stranger := account{uid: 61236, gid: who.gid}, account{uid: 61236, gid: 61237}
+	command := strings.Fields(u["Service"]["ExecStart"][0])
+	t.Run("as installed", func(t *testing.T) {
+		root := emptyRoot(t, who)
+		copyFile(t, filepath.Join(root, "etc/zrlmpid/zrlmpid.yaml"), from("deploy/packaging/zrlmpid.yaml"), 0o644)
+		s := start(t, newNetwork(t), root, who, calls, nil, command...)
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+		if err != nil || !strings.Contains(string(status), "Seccomp:\t2\n") || !strings.Contains(string(status), "CapEff:\t0000000000000000\n") {
+			t.Fatalf("the service may do more: %v\n%s", err, status)
+		}
+		s.works(member)
+		if out, err := s.try(stranger, "/usr/bin/zrlctl", "status"); err == nil {
+			t.Errorf("a user of another group sees\n%s", out)
+		}
+		s.stops()
+	})
+	t.Run("shared memory and programs", func(t *testing.T) {
+		root := emptyRoot(t, who)
+		path := filepath.Join(root, "etc/zrlmpid/zrlmpid.yaml")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(memory), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s := start(t, newNetwork(t), root, who, calls, nil, command...)
+		if out := s.run(member, "/usr/bin/zrlctl", "ping", "1", "--words", "1,262160"); strings.Count(out, "1/1") != 2 {
+			t.Errorf("ping:\n%s", out)
+		}
+		if out := s.run(member, "/usr/bin/zrlctl", "status"); !strings.Contains(out, "shm") {
+			t.Errorf("no ranks share memory:\n%s", out)
+		}
+		s.log.waitFor(t, `unknown command \"no-such-command\"`)
+		s.stops()
+	})
+}
+
+// emptyRoot is a root folder with the programs, and what systemd would make for the
+// service.
+func emptyRoot(t *testing.T, who account) string {
+	t.Helper()
+	root := t.TempDir()
+	for dir := root; dir != "/" && dir != os.TempDir(); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, program := range []string{"zrlmpid", "zrlctl"} {
+		copyFile(t, filepath.Join(root, "usr/bin", program), filepath.Join(programs, program), 0o755)
+	}
+	runtimeDirectory(t, root, who)
+	return root
+}
+
+// runtimeDirectory makes /run/zrlmpid as systemd does.
+func runtimeDirectory(t *testing.T, root string, who account) {
+	t.Helper()
+	u := readUnit(t)
+	mode, err := strconv.ParseUint(u["Service"]["RuntimeDirectoryMode"][0], 8, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, "run", u["Service"]["RuntimeDirectory"][0])
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, int(who.uid), int(who.gid)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, os.FileMode(mode)); err != nil {
+		t.Fatal(err)
+	}
+}

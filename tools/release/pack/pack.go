@@ -1,0 +1,131 @@
+// Package pack makes the Debian and RPM packages that .goreleaser.yaml describes, with
+// the library that goreleaser makes them with. Compiling goreleaser takes minutes, and
+// this does not: so tests can install what users install. It must never publish
+// anything.
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"github.com/goreleaser/goreleaser/v2/pkg/config"
+	"github.com/goreleaser/nfpm/v2"
+	_ "github.com/goreleaser/nfpm/v2/deb" // registers the format
+	"github.com/goreleaser/nfpm/v2/files"
+	_ "github.com/goreleaser/nfpm/v2/rpm" // registers the format
+)
+
+// Options say what to make.
+type Options struct {
+	// Config is the path of .goreleaser.yaml. Paths in it begin at the working
+	// directory.
+	Config string
+	// Arch is as GOARCH. Version may begin with a v.
+	Arch, Version string
+	// Binaries is the folder of the binaries to be packed.
+	Binaries string
+	// Formats are those to make, deb or rpm; none: all that the configuration names.
+	Formats []string
+	// Into is the folder that takes the packages. It is made if there is none.
+	Into string
+}
+
+// ErrUnsupported: the configuration uses something that this package does not know,
+// and goreleaser does.
+var ErrUnsupported = errors.New("only goreleaser itself can do that")
+
+// Make makes all packages, and returns their paths.
+func Make(o Options) ([]string, error) {
+	project, err := config.Load(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Config, err)
+	}
+	if err := os.MkdirAll(o.Into, 0o755); err != nil {
+		return nil, err
+	}
+	var made []string
+	for _, p := range project.NFPMs {
+		for _, format := range p.Formats {
+			if len(o.Formats) > 0 && !slices.Contains(o.Formats, format) {
+				continue
+			}
+			file, err := one(&project, &p, format, o)
+			if err != nil {
+				return made, fmt.Errorf("%s: package %s, %s: %w", o.Config, p.PackageName, format, err)
+			}
+			made = append(made, file)
+		}
+	}
+	if len(made) == 0 {
+		return nil, fmt.Errorf("%s: it describes no packages", o.Config)
+	}
+	return made, nil
+}
+
+// one makes one package.
+func one(project *config.Project, p *config.NFPM, format string, o Options) (file string, err error) {
+	if err := supported(p); err != nil {
+		return "", err
+	}
+	info := &nfpm.Info{
+		Name: p.PackageName, Arch: o.Arch, Platform: "linux", Version: o.Version,
+		Section: p.Section, Priority: p.Priority, Maintainer: p.Maintainer,
+		Description: p.Description, Vendor: p.Vendor, Homepage: p.Homepage,
+	}
+	info.Depends, info.Recommends = p.Overrides[format].Dependencies, p.Overrides[format].Recommends
+	info.Scripts = nfpm.Scripts{PostInstall: p.Scripts.PostInstall, PreRemove: p.Scripts.PreRemove, PostRemove: p.Scripts.PostRemove}
+	for _, c := range p.Contents {
+		info.Contents = append(info.Contents, &files.Content{Source: c.Source, Destination: c.Destination, Type: c.Type, Packager: c.Packager})
+	}
+	for _, b := range project.Builds {
+		if slices.Contains(p.IDs, b.ID) {
+			info.Contents = append(info.Contents, &files.Content{
+				Source: filepath.Join(o.Binaries, b.Binary), Destination: path.Join(p.Bindir, b.Binary),
+				FileInfo: &files.ContentFileInfo{Mode: 0o755},
+			})
+		}
+	}
+	if err := nfpm.PrepareForPackager(info, format); err != nil {
+		return "", err
+	}
+	packager, err := nfpm.Get(format)
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(o.Into, packager.ConventionalFileName(info))
+	out, err := os.Create(file)
+	if err != nil {
+		return "", err
+	}
+	return file, errors.Join(packager.Package(info, out), out.Close())
+}
+
+// supported returns an error if p has settings that one does not carry over.
+func supported(p *config.NFPM) error {
+	rest := *p
+	rest.ID, rest.IDs, rest.PackageName, rest.Formats, rest.Bindir = "", nil, "", nil, ""
+	rest.Section, rest.Priority, rest.Maintainer, rest.Description, rest.Vendor, rest.Homepage = "", "", "", "", "", ""
+	rest.Scripts.PostInstall, rest.Scripts.PreRemove, rest.Scripts.PostRemove = "", "", ""
+	rest.Contents, rest.Overrides = nil, nil
+	if !reflect.ValueOf(rest).IsZero() {
+		return fmt.Errorf("%w: a setting of nfpms beside those that package pack knows", ErrUnsupported)
+	}
+	for _, c := range p.Contents {
+		c.Source, c.Destination, c.Type, c.Packager = "", "", "", ""
+		if !reflect.ValueOf(c).IsZero() {
+			return fmt.Errorf("%w: a setting of contents beside src, dst, type and packager", ErrUnsupported)
+		}
+	}
+	for _, o := range p.Overrides {
+		o.Dependencies, o.Recommends = nil, nil
+		if !reflect.ValueOf(o).IsZero() {
+			return fmt.Errorf("%w: a setting of overrides beside dependencies and recommends", ErrUnsupported)
+		}
+	}
+	return nil
+}
