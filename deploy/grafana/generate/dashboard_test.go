@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// shipped is the file that Grafana loads.
+const shipped = "../zrlmpid.json"
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// load reads the shipped dashboard. A field that nobody knows is an error.
+func load(t *testing.T) *dashboard {
+	t.Helper()
+	in := json.NewDecoder(bytes.NewReader(read(t, shipped)))
+	in.DisallowUnknownFields()
+	d := new(dashboard)
+	if err := in.Decode(d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestShippedIsGenerated(t *testing.T) {
+	var want bytes.Buffer
+	out := json.NewEncoder(&want)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	if err := out.Encode(zrlmpid()); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want.Bytes(), read(t, shipped)) {
+		t.Error("deploy/grafana/zrlmpid.json is old: go run ./deploy/grafana/generate > deploy/grafana/zrlmpid.json")
+	}
+}
+
+// TestPanelsAreComplete: each has a place and a number of its own, asks for something,
+// and says what it is, in which unit.
+func TestPanelsAreComplete(t *testing.T) {
+	d := load(t)
+	if d.UID == "" || d.Title == "" || d.SchemaVersion < 39 {
+		t.Errorf("%q, %q, schema %d", d.UID, d.Title, d.SchemaVersion)
+	}
+	ids, titles, taken := map[int]string{}, map[string]bool{}, map[[2]int]string{}
+	for _, p := range d.Panels {
+		if other, ok := ids[p.ID]; ok || p.ID <= 0 {
+			t.Errorf("%s: number %d is taken by %s", p.Title, p.ID, other)
+		}
+		ids[p.ID] = p.Title
+		if titles[p.Title] || p.Title == "" {
+			t.Errorf("there are two panels %q", p.Title)
+		}
+		titles[p.Title] = true
+		g := p.GridPos
+		if g.X < 0 || g.W < 1 || g.H < 1 || g.X+g.W > columnsOfGrid {
+			t.Errorf("%s is outside of the grid: %+v", p.Title, g)
+		}
+		for x := g.X; x < g.X+g.W; x++ {
+			for y := g.Y; y < g.Y+g.H; y++ {
+				if other, ok := taken[[2]int{x, y}]; ok {
+					t.Fatalf("%s lies upon %s", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		if len(p.Description) < 30 || p.FieldConfig == nil || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
+			t.Errorf("%s has no description, no unit or no query", p.Title)
+		}
+		refs := map[string]bool{}
+		for _, q := range p.Targets {
+			if q.Expr == "" || refs[q.RefID] || q.RefID == "" || q.Datasource != prometheus {
+				t.Errorf("%s: query %+v", p.Title, q)
+			}
+			refs[q.RefID] = true
+			if p.Type == "timeseries" && q.LegendFormat == "" {
+				t.Errorf("%s: query %s has no legend", p.Title, q.RefID)
+			}
+		}
+	}
+	if len(d.Panels) < 40 {
+		t.Errorf("%d panels", len(d.Panels))
+	}
+}
+
+// TestPanelsAreDocumented: docs/operations.md goes through the rows and names the panels
+// of each.
+func TestPanelsAreDocumented(t *testing.T) {
+	manual := string(read(t, "../../../docs/operations.md"))
+	section := ""
+	for _, p := range load(t).Panels {
+		if p.Type == "row" {
+			_, rest, ok := strings.Cut(manual, "\n### "+p.Title+"\n")
+			if !ok {
+				t.Errorf("docs/operations.md does not tell of the row %s", p.Title)
+			}
+			section, _, _ = strings.Cut(rest, "\n#")
+			continue
+		}
+		if !strings.Contains(section, p.Title) {
+			t.Errorf("docs/operations.md does not tell of %s, or in another row", p.Title)
+		}
+	}
+}
+
+// TestPanelsHaveUnits that Grafana knows.
+func TestPanelsHaveUnits(t *testing.T) {
+	known := []string{"none", "short", "s", "bytes", "Bps", "pps", "mps", "cps", "percentunit", "string"}
+	for _, p := range load(t).Panels {
+		if p.Type != "row" && !slices.Contains(known, p.FieldConfig.Defaults.Unit) {
+			t.Errorf("%s: unit %q", p.Title, p.FieldConfig.Defaults.Unit)
+		}
+	}
+}
+
+var (
+	variableName = regexp.MustCompile(`\$\{?(\w+)`)
+	metricName   = regexp.MustCompile(`\bzrlmpi_\w+`)
+)
+
+// TestQueriesUseWhatThereIs: variables that the dashboard or Grafana has, and metrics
+// that are documented.
+func TestQueriesUseWhatThereIs(t *testing.T) {
+	d := load(t)
+	names := []string{"__rate_interval", "__range"}
+	for _, v := range d.Templating.List {
+		names = append(names, v.Name)
+		if v.Label == "" || v.Description == "" {
+			t.Errorf("variable %s has no label or description", v.Name)
+		}
+	}
+	manual := string(read(t, "../../../docs/metrics.md"))
+	used := map[string]bool{}
+	check := func(where, expr string) {
+		for _, m := range variableName.FindAllStringSubmatch(expr, -1) {
+			used[m[1]] = true
+			if !slices.Contains(names, m[1]) {
+				t.Errorf("%s: there is no variable %s", where, m[1])
+			}
+		}
+		for _, name := range metricName.FindAllString(expr, -1) {
+			if !strings.Contains(manual, "`"+strings.TrimSuffix(name, "_bucket")+"`") {
+				t.Errorf("%s: docs/metrics.md has no %s", where, name)
+			}
+		}
+	}
+	for _, v := range d.Templating.List {
+		check("variable "+v.Name, v.Definition)
+	}
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			check(p.Title, q.Expr)
+			check(p.Title, q.Datasource.UID)
+		}
+	}
+	for _, name := range names {
+		if !used[name] {
+			t.Errorf("variable %s does nothing", name)
+		}
+	}
+	// What is told of is shown.
+	for _, m := range regexp.MustCompile("(?m)^\\| `(zrlmpi_\\w+)`").FindAllStringSubmatch(manual, -1) {
+		if !bytes.Contains(read(t, shipped), []byte(m[1])) {
+			t.Errorf("no panel shows %s", m[1])
+		}
+	}
+}
+
+// TestQueriesParse: Prometheus reads them all, as rules.
+func TestQueriesParse(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		const text = "NOBODY KNOWS WHETHER THE DASHBOARD'S QUERIES PARSE: promtool is not installed (apt-get install prometheus)"
+		if os.Getenv("CI") == "true" {
+			t.Fatal(text)
+		}
+		t.Skip("SKIPPED: " + text)
+	}
+	type rule struct {
+		Record string `yaml:"record"`
+		Expr   string `yaml:"expr"`
+	}
+	type group struct {
+		Name  string `yaml:"name"`
+		Rules []rule `yaml:"rules"`
+	}
+	replace := strings.NewReplacer("$__rate_interval", "1m", "$__range", "1h")
+	var groups []group
+	for _, p := range load(t).Panels {
+		if len(p.Targets) == 0 {
+			continue
+		}
+		g := group{Name: p.Title}
+		for _, q := range p.Targets {
+			g.Rules = append(g.Rules, rule{"query:" + q.RefID, replace.Replace(q.Expr)})
+		}
+		groups = append(groups, g)
+	}
+	check := func() (string, error) {
+		text, err := yaml.Marshal(map[string]any{"groups": groups})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "queries.yml")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", path).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := check(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	groups[3].Rules[0].Expr += ")"
+	if out, err := check(); err == nil {
+		t.Errorf("promtool takes anything:\n%s", out)
+	}
+}

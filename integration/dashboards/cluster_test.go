@@ -1,0 +1,130 @@
+package dashboards_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/daemon"
+)
+
+// network is a place for ranks: addresses that no other test uses, and a port that
+// neither programs nor the kernel hand out.
+type network struct{ a, b, port int }
+
+func newNetwork() network {
+	return network{100 + rand.IntN(100), rand.IntN(250), 20000 + rand.IntN(10000)}
+}
+
+// address returns the n-th address.
+func (n network) address(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(n.a), byte(n.b), byte(i + 1)}), uint16(n.port))
+}
+
+// running is a daemon that a test has started.
+type running struct {
+	*daemon.Daemon
+	target string // for Prometheus
+	client *control.Client
+}
+
+var webAddress = regexp.MustCompile(`http http://(\S+?)/?\s`)
+
+// startDaemon runs a daemon until the test ends.
+func startDaemon(t *testing.T, extra string, ranks ...string) *running {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "c.sock")
+	text := fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"127.0.0.1:0\"}\n%s\nranks:\n", socket, extra)
+	for i, r := range ranks {
+		text += fmt.Sprintf("  - {rank: %d, %s}\n", i, r)
+	}
+	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pr, pw := io.Pipe()
+	d, err := daemon.New(cfg, daemon.Options{Ready: pw, Source: "test.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		err := d.Run(ctx)
+		pw.CloseWithError(fmt.Errorf("the daemon ended: %w", err))
+		ended <- err
+	}()
+	line := make([]byte, 64<<10)
+	n, err := pr.Read(line)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	m := webAddress.FindSubmatch(line[:n])
+	if m == nil {
+		t.Errorf("no HTTP: %s", line[:n])
+		m = [][]byte{nil, nil}
+	}
+	client := control.NewClient(socket)
+	t.Cleanup(func() {
+		client.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return &running{d, string(m[1]), client}
+}
+
+// keep does something again and again, until the test ends. What it does may fail.
+func keep(t *testing.T, do func(ctx context.Context)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			do(ctx)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
+// ping sends messages to an echo kernel and waits for them, for as long as the test
+// runs.
+func (r *running) ping(t *testing.T, peer int) {
+	keep(t, func(ctx context.Context) {
+		req := control.PingRequest{From: 0, To: peer, Words: 100, Count: 1000, Datatype: "int", Timeout: "0s"}
+		r.client.Ping(ctx, req, func(control.Trip) error { return nil })
+	})
+}
+
+// send sends to a peer again and again.
+func (r *running) send(t *testing.T, peer int) {
+	keep(t, func(ctx context.Context) {
+		r.client.Send(ctx, control.SendRequest{From: 0, To: peer}, strings.NewReader("wordword"))
+	})
+}
+
+// socket is a UDP socket of the test's own.
+func socket(t *testing.T, address netip.AddrPort) *net.UDPConn {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
