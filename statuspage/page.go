@@ -15,14 +15,14 @@ import (
 type Options struct {
 	// Host is the name of this host for the page's title; empty is the system's.
 	Host string
-	// Latency tells how long messages between a local rank and a peer take; false if
-	// nothing is known. It may be nil, and is called for the pairs that are shown.
+	// Latency tells how long a local rank's sends to a peer take; false if nothing is
+	// known. It may be nil, and is called for the pairs that are shown.
 	Latency func(rank, peer int) (Latency, bool)
 	// Recent has the last warnings and errors; nil is none. Log.Recent is one.
 	Recent func() []Entry
 }
 
-// Latency is how long messages take, in seconds, from posted to ended.
+// Latency is how long sends take, in seconds, from posted to ended.
 type Latency struct {
 	P50, P99 float64
 	// Messages is how many that is known of.

@@ -52,9 +52,9 @@ func hash(text string) string {
 
 // words are what the templates can say.
 var words = template.FuncMap{
-	"duration": digest.Duration, "latency": digest.Latency, "quantity": digest.Quantity, "plural": plural, "are": are,
-	"count":  count,
-	"bytes":  func(n int64) string { return digest.Quantity(float64(n)) + "B" },
+	"duration": digest.Duration, "latency": digest.Latency, "quantity": digest.Quantity, "plural": digest.Plural, "are": digest.Are,
+	"count": count, "sentence": digest.Sentence,
+	"bytes": func(n int64) string { return digest.Bytes(float64(n)) }, "bytesrate": digest.Bytes,
 	"join":   func(words []string) string { return strings.Join(words, ", ") },
 	"clock":  func(t time.Time) string { return t.Format("15:04:05") },
 	"stamp":  func(t time.Time) string { return t.Format(time.RFC3339) },

@@ -1,9 +1,7 @@
 package statuspage
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/statuspage/digest"
@@ -31,7 +29,7 @@ type shown struct {
 	Total   digest.Rates
 	Posted  int
 	Waiting int // queue of unexpected messages
-	Verdict verdict
+	Verdict digest.Verdict
 	Live    chart
 	Slow    chart
 
@@ -88,7 +86,7 @@ type cycleView struct {
 func (p *Page) look(s *sample, q query) *shown {
 	d, f := s.digest, digest.NewFilter(q.Filter)
 	v := &shown{
-		query: q, Host: p.opts.Host, At: s.at, Status: headOf(s), Total: d.Total, Posted: d.Posted, Waiting: d.Unexpected, Verdict: judge(d),
+		query: q, Host: p.opts.Host, At: s.at, Status: headOf(s), Total: d.Total, Posted: d.Posted, Waiting: d.Unexpected, Verdict: d.Verdict(),
 		Live: chartOf(p.past.live.all(), s.at, livePoints*liveEvery, liveEvery), Slow: chartOf(p.past.slow.all(), p.past.slowAt.at, slowPoints*slowEvery, slowEvery),
 		AllRanks: len(d.Ranks), AllPeers: len(d.Peers), Latencies: p.opts.Latency != nil, HasLog: p.opts.Recent != nil,
 	}
@@ -206,84 +204,3 @@ func (p *Page) peers(v *shown, d *digest.Digest, f digest.Filter) {
 
 // Unlisted says how many peers there are besides.
 func (v *shown) Unlisted() int { return v.FitPeers - v.Quiet - len(v.Peers) }
-
-// verdict is the page in a line.
-type verdict struct {
-	// Level is good, warn or bad.
-	Level, Text, More string
-	// Said is what a screen reader is told: it changes only if something happens.
-	Said string
-}
-
-// judge says what is wrong now, the worst first.
-func judge(d *digest.Digest) verdict {
-	var old []digest.Wait
-	young := 0
-	for i := range d.Waits {
-		if w := d.Waits[i]; w.Age() != digest.Young {
-			old = append(old, w)
-		} else {
-			young++
-		}
-	}
-	v := verdict{Level: "good", Text: "Nobody waits", Said: "Nobody waits for longer than a second."}
-	if young > 0 {
-		v.More = fmt.Sprintf("%s on the way", plural(young, "message"))
-	}
-	var broken []digest.Trouble
-	for _, t := range d.Troubles {
-		if t.Severity == digest.Bad {
-			broken = append(broken, t)
-		}
-	}
-	switch {
-	case len(d.Cycles) > 0:
-		c := d.Cycles[0]
-		v.Level, v.Text = "bad", "Deadlock? "+upperFirst(c.Text)
-		v.More = "For " + digest.Duration(c.Seconds)
-		if len(d.Cycles) > 1 {
-			v.More += fmt.Sprintf(", and %s", plural(len(d.Cycles)-1, "more cycle"))
-		}
-		v.Said = v.Text + "."
-	case len(old) > 0:
-		v.Level, v.Text = "warn", plural(len(old), "wait")
-		if old[0].Age() == digest.Old {
-			v.Level = "bad"
-		}
-		v.Text += ", the oldest for " + digest.Duration(old[0].Seconds)
-		v.More = upperFirst(old[0].Text)
-		v.Said = plural(len(old), "wait") + ". The oldest: " + old[0].Text + "."
-	}
-	if n := len(broken); n > 0 {
-		if len(old) == 0 {
-			v.Level, v.Text, v.More = "bad", upperFirst(broken[0].Text), broken[0].Do
-		}
-		v.Said += fmt.Sprintf(" %s: %s.", plural(n, "failure"), broken[0].Text)
-	} else if len(d.Troubles) > 0 && len(old) == 0 {
-		v.Level = "warn"
-		v.Text += fmt.Sprintf(", but there %s", are(len(d.Troubles), "warning"))
-	}
-	v.Text, v.More, v.Said = digest.Clean(v.Text, maxWords), digest.Clean(v.More, maxWords), digest.Clean(v.Said, maxWords)
-	return v
-}
-
-func are(n int, what string) string {
-	if n == 1 {
-		return "is " + plural(n, what)
-	}
-	return "are " + plural(n, what)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func upperFirst(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}

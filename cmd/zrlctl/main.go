@@ -48,10 +48,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	fmt.Fprintf(stderr, "zrlctl: %v\n", err)
 	if a.json {
 		failure := struct {
-			Error string       `json:"error"`
-			Kind  control.Kind `json:"kind,omitempty"`
-			Exit  int          `json:"exit"`
-		}{err.Error(), control.KindOf(err), code}
+			Error   string       `json:"error"`
+			Kind    control.Kind `json:"kind,omitempty"`
+			Restart []string     `json:"restart,omitempty"`
+			Exit    int          `json:"exit"`
+		}{Error: err.Error(), Kind: control.KindOf(err), Exit: code}
+		if told, ok := errors.AsType[*control.Error](err); ok {
+			failure.Restart = told.Restart
+		}
 		if err := json.NewEncoder(stdout).Encode(failure); err != nil {
 			return exitFailure
 		}
@@ -71,14 +75,14 @@ reads recordings of packets.
 Exit codes:
   0  all went well
   1  the operation failed: other data came back, a rank refused, the daemon
-     reported an error; analyze: there are findings
+     reported an error; analyze: there are findings; reload: it was refused
   2  the command line is wrong; decode, analyze: the recording cannot be read
   3  no daemon answers on the control socket
   4  the time ran out`
 
 func newRoot() (*cobra.Command, *app) {
 	a := new(app)
-	socket := config.DefaultSocket()
+	socket := config.FindSocket()
 	if s := os.Getenv(config.EnvControlSocket); s != "" {
 		socket = s
 	}
@@ -90,7 +94,7 @@ func newRoot() (*cobra.Command, *app) {
 	}
 	root.PersistentFlags().StringVar(&a.socket, "socket", socket, "control socket of the daemon (or "+config.EnvControlSocket+")")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, also of an error; ping prints an object a line")
-	root.AddCommand(a.statusCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(),
+	root.AddCommand(a.statusCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
 		a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.benchCommand(), a.benchRankCommand(), a.versionCommand())
 	return root, a
 }

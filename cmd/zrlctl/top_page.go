@@ -20,7 +20,7 @@ func (p *topPage) head() []text {
 	s, d := p.status, p.digest
 	daemon := fmt.Sprintf("zrlmpid %s, process %d, up %s, %s, here %d",
 		s.Version, s.PID, digest.Duration(s.Uptime), digest.Plural(len(s.Cluster), "rank"), len(s.Ranks))
-	sums := fmt.Sprintf("%s messages/s, %sB/s, %s repeats/s, %s drops/s; ", rate(&d.Total, d.Total.Messages), rate(&d.Total, d.Total.Bytes),
+	sums := fmt.Sprintf("%s messages/s, %s/s, %s repeats/s, %s drops/s; ", rate(&d.Total, d.Total.Messages), bytesRate(&d.Total),
 		rate(&d.Total, d.Total.Repeats), rate(&d.Total, d.Total.Drops))
 	sums += fmt.Sprintf("%d posted, %d unexpected", d.Posted, d.Unexpected)
 	v := d.Verdict()
@@ -119,7 +119,7 @@ func (p *topPage) troubles() []text {
 
 func (p *topPage) ranks() []text {
 	f := digest.NewFilter(p.filter)
-	t := table{names: []string{">RANK", "ROLE", "STATE", "TRANSPORTS", ">POSTED", ">UNEXPECTED", ">MSG/S", ">B/S", "PROGRAMS", "ADDRESS"}}
+	t := table{names: []string{">RANK", "ROLE", "STATE", "TRANSPORTS", ">POSTED", ">UNEXPECTED", ">MSG/S", ">BYTES/S", "PROGRAMS", "ADDRESS"}}
 	for i := range p.digest.Ranks {
 		r := &p.digest.Ranks[i]
 		if !f.Rank(r) {
@@ -134,7 +134,7 @@ func (p *topPage) ranks() []text {
 			programs[i] = fmt.Sprint(prog.PID)
 		}
 		t.add(look, fmt.Sprint(r.Rank), strings.TrimSpace(r.Role+" "+r.Kernel), dash(r.KernelState), dash(strings.Join(r.Transports, ",")),
-			fmt.Sprint(r.Posted), fmt.Sprint(r.Unexpected), rate(&r.Rates, r.Rates.Messages), rate(&r.Rates, r.Rates.Bytes),
+			fmt.Sprint(r.Posted), fmt.Sprint(r.Unexpected), rate(&r.Rates, r.Rates.Messages), bytesRate(&r.Rates),
 			dash(strings.Join(programs, ",")), r.Address)
 	}
 	return append(heading("LOCAL RANKS"), t.lines()...)
@@ -156,13 +156,14 @@ func (p *topPage) peers() []text {
 		}
 	}
 	digest.Sort(ps, p.order)
-	t := table{names: []string{">RANK", ">PEER", "STATE", "KIND", "PROFILE", "VIA", ">MSG/S", ">B/S", ">SENT", ">RECEIVED", ">FAILED", ">REPEATS", ">DROPS", ">ROUND TRIP", "ADDRESS"}}
+	// What is worth most comes first: a narrow terminal cuts the rest off.
+	t := table{names: []string{">RANK", ">PEER", "STATE", ">MSG/S", ">BYTES/S", ">REPEATS", ">DROPS", ">ROUND TRIP", ">FAILED", ">SENT", ">RECEIVED", "KIND", "PROFILE", "VIA", "ADDRESS"}}
 	for i := range ps {
 		peer := &ps[i]
 		state, look := peerState(peer)
-		t.add(look, fmt.Sprint(peer.Rank), fmt.Sprint(peer.Peer), state, peer.Kind, peer.Profile, dash(peer.Transport),
-			rate(&peer.Rates, peer.Rates.Messages), rate(&peer.Rates, peer.Rates.Bytes), fmt.Sprint(peer.Sent), fmt.Sprint(peer.Received),
-			fmt.Sprint(peer.Failed), fmt.Sprint(peer.Repeats), fmt.Sprint(peer.Drops), strings.Replace(digest.Latency(peer.RoundTrip), "–", "-", 1), peer.Address)
+		t.add(look, fmt.Sprint(peer.Rank), fmt.Sprint(peer.Peer), state, rate(&peer.Rates, peer.Rates.Messages), bytesRate(&peer.Rates),
+			fmt.Sprint(peer.Repeats), fmt.Sprint(peer.Drops), strings.Replace(digest.Latency(peer.RoundTrip), "–", "-", 1), fmt.Sprint(peer.Failed),
+			fmt.Sprint(peer.Sent), fmt.Sprint(peer.Received), peer.Kind, peer.Profile, dash(peer.Transport), peer.Address)
 	}
 	lines := append(heading("PEERS by %v", p.order), t.lines()...)
 	if quiet > 0 {
@@ -199,4 +200,11 @@ func rate(r *digest.Rates, value float64) string {
 		return "-"
 	}
 	return digest.Quantity(value)
+}
+
+func bytesRate(r *digest.Rates) string {
+	if !r.Known {
+		return "-"
+	}
+	return digest.Bytes(r.Bytes)
 }

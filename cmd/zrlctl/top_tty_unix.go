@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 const canSuspend = true
@@ -28,7 +29,11 @@ func notifyResize(resized chan<- struct{}) func() {
 	}
 }
 
+// stopTime is how long a stop may take to come about.
+const stopTime = 100 * time.Millisecond
+
 // suspend stops all processes of the job, as Ctrl-Z does, until the shell has it go on.
+// Where no shell could, the kernel does not stop it.
 func suspend() error {
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)
@@ -36,6 +41,9 @@ func suspend() error {
 	if err := syscall.Kill(0, syscall.SIGTSTP); err != nil {
 		return err
 	}
-	<-goesOn
+	select {
+	case <-goesOn:
+	case <-time.After(stopTime):
+	}
 	return nil
 }

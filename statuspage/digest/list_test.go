@@ -63,6 +63,7 @@ func TestWords(t *testing.T) {
 		{Duration(3840), "1 h 04 min"}, {Duration(3*86400 + 7300), "3 d 02 h"}, {Duration(math.NaN()), "NaN s"}, {Duration(-1), "-1 s"}, {Duration(1e12), "1e+12 s"},
 		{Latency(0), "–"}, {Latency(12.34e-6), "12.3 µs"}, {Latency(1.5e-3), "1.5 ms"}, {Latency(2), "2 s"}, {Latency(999.9e-6), "1 ms"}, {Latency(math.NaN()), "–"},
 		{Quantity(0), "0"}, {Quantity(0.25), "0.25"}, {Quantity(999), "999"}, {Quantity(999.9), "1 k"}, {Quantity(12345), "12.3 k"}, {Quantity(2e6), "2 M"}, {Quantity(5e14), "500 T"},
+		{Bytes(12), "12 B"}, {Bytes(12e3), "12 kB"},
 		{Clean("a\nb\x1b[31mc\u202e", 20), "a b\uFFFD[31mc\uFFFD"}, {Clean("abcdef", 4), "abc…"}, {Clean("µµµ", 3), "µµµ"},
 		{Timeless("rank 0 waits for ACK from rank 1 since 1m2.5s (3 of 4 bytes)"), "rank 0 waits for ACK from rank 1 (3 of 4 bytes)"},
 		{Timeless("rank 0 holds a send to rank 1 back, behind a message from it, since 12.3µs"), "rank 0 holds a send to rank 1 back, behind a message from it"},

@@ -54,6 +54,15 @@ func Quantity(x float64) string {
 	return digits(x) + " T"
 }
 
+// Bytes is a number of bytes as Quantity has it.
+func Bytes(n float64) string {
+	s := Quantity(n)
+	if !strings.Contains(s, " ") {
+		s += " "
+	}
+	return s + "B"
+}
+
 // digits are three of them, and none after the point that are zero.
 func digits(x float64) string {
 	decimals := 0
