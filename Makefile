@@ -26,7 +26,7 @@ build: ## build bin/zrlmpid and bin/zrlctl
 demo: build ## ping three stand-in FPGAs over UDP on 127.0.0.1-4, every byte checked
 	./deploy/demo.sh
 
-test: lint vet race race-offload-off fuzz-seeds check-config vuln demo ## all checks
+test: lint vet race race-offload-off fuzz-seeds check-config deploy-check vuln demo ## all checks
 
 lint: ## golangci-lint, import boundaries included
 	$(TOOLS) golangci-lint run ./...

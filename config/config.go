@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Config is a whole configuration. Parse, Load and New return it with defaults
@@ -14,6 +15,9 @@ type Config struct {
 	Attach  Attach  `yaml:"attach,omitempty"`
 	HTTP    HTTP    `yaml:"http"`
 	Metrics Metrics `yaml:"metrics"`
+	// StopTimeout is how long messages that are under way may take to end well when
+	// the daemon stops. 0: they are cut off at once.
+	StopTimeout time.Duration `yaml:"stop_timeout"`
 	// TLS secures the links over TCP; nil leaves them plain.
 	TLS *TLS `yaml:"tls,omitempty"`
 	// Ranks are all ranks of the cluster, in the order of the file.
@@ -82,18 +86,36 @@ const (
 	defaultReceiveBuffer = 16 << 20
 	defaultUnexpected    = 1 << 20
 	defaultPosted        = 1 << 20
+	// defaultStopTimeout allows for some repeats of a lost packet.
+	defaultStopTimeout = 2 * time.Second
 )
 
-// DefaultSocket is the control socket of a configuration that names none, and
-// where zrlctl looks for one: zrlmpid.sock in $XDG_RUNTIME_DIR, or
-// /run/zrlmpid/control.sock where that variable is not an absolute path, as in
-// a system service.
+// serviceSocket is the control socket of a system service.
+const serviceSocket = "/run/zrlmpid/control.sock"
+
+// DefaultSocket is the control socket of a configuration that names none:
+// zrlmpid.sock in $XDG_RUNTIME_DIR, or /run/zrlmpid/control.sock where that
+// variable is not an absolute path, as in a system service.
 func DefaultSocket() string {
 	// The XDG base directory rules say to ignore a path that is not absolute.
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "zrlmpid.sock")
 	}
-	return "/run/zrlmpid/control.sock"
+	return serviceSocket
+}
+
+// FindSocket is where to look for a daemon that was not named: DefaultSocket, or that
+// of the system service if only that is there, as for somebody who has logged in.
+func FindSocket() string { return firstSocket(DefaultSocket(), serviceSocket) }
+
+// firstSocket returns the first path that exists, or the first of all.
+func firstSocket(paths ...string) string {
+	for _, path := range paths {
+		if _, err := os.Lstat(path); err == nil {
+			return path
+		}
+	}
+	return paths[0]
 }
 
 // New returns a configuration of the given ranks with every default filled in,
@@ -112,6 +134,7 @@ func (c *Config) setDefaults() {
 	c.Control = Control{Socket: DefaultSocket(), Mode: defaultMode}
 	c.HTTP = HTTP{Listen: DefaultHTTP}
 	c.Metrics = Metrics{Peers: defaultMetricsPeers}
+	c.StopTimeout = defaultStopTimeout
 	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer, Offload: OffloadAuto, Unexpected: defaultUnexpected, Posted: defaultPosted}
 }
 

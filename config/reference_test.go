@@ -64,6 +64,7 @@ control: {socket: "", mode: 0600}
 attach: {socket: /run/a.sock}
 http: {listen: "[::]:0", web_config: w.yml, pprof: true}
 metrics: {peers: 0}
+stop_timeout: 0s
 tls: {certificate: c.pem, key: k.pem, authority: /a.pem}
 limits: {receive_buffer: 4097, offload: off, unexpected: 1, posted: 67108864}
 defaults: {transport: tcp, max_message_words: 0, pace: {per_datagram: 0s}, deadlines: {ack: 0}}

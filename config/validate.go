@@ -40,6 +40,7 @@ func (c *Config) Validate() error {
 	}
 	c.validateAttach(p)
 	c.validateHTTP(p)
+	c.validateStop(p)
 	sizeIn(p, "limits.receive_buffer", c.Limits.ReceiveBuffer, minReceiveBuffer, maxReceiveBuffer)
 	oneOf(p, "limits.offload", c.Limits.Offload, offload...)
 	inRange(p, "limits.unexpected", c.Limits.Unexpected, 1, maxQueue)

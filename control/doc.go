@@ -9,6 +9,7 @@
 //	POST /v1/send?from=&to=&datatype=&tag=&timeout=     the body is the message; Message
 //	POST /v1/recv?from=&to=&words=&datatype=&timeout=   Message in MessageHeader; the reply's body is the message
 //	POST /v1/reset   ResetRequest                       empty
+//	POST /v1/reload                                     Reloaded
 //
 // A failed request is answered with an Error; a ping that has begun reports its
 // failure in the Trip. A caller that hangs up takes its operation back. What a

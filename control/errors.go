@@ -35,6 +35,8 @@ const (
 	Canceled Kind = "canceled"
 	// Mismatch: what came back is not what was sent.
 	Mismatch Kind = "mismatch"
+	// Refused: the daemon does not take its configuration, and goes on as before.
+	Refused Kind = "refused"
 	// Failed is everything else.
 	Failed Kind = "failed"
 )
@@ -43,6 +45,8 @@ const (
 type Error struct {
 	Message string `json:"error"`
 	Kind    Kind   `json:"kind"`
+	// Restart lists what of a refused configuration only a restart can change.
+	Restart []string `json:"restart,omitempty"`
 }
 
 // Error returns the message.
@@ -87,7 +91,11 @@ func KindOf(err error) Kind {
 
 // asError returns err in the form in which it travels.
 func asError(err error) *Error {
-	return &Error{Kind: KindOf(err), Message: err.Error()}
+	e := &Error{Kind: KindOf(err), Message: err.Error()}
+	if told, ok := errors.AsType[*Error](err); ok {
+		e.Restart = told.Restart
+	}
+	return e
 }
 
 // httpStatus is the HTTP status code of a kind, for callers that look at nothing
@@ -100,6 +108,8 @@ func (k Kind) httpStatus() int {
 		return http.StatusNotFound
 	case TooLong:
 		return http.StatusRequestEntityTooLarge
+	case Refused:
+		return http.StatusConflict
 	case Closed:
 		return http.StatusServiceUnavailable
 	case Timeout:

@@ -23,6 +23,9 @@ type Backend interface {
 	// Reset makes a local rank, or the one that Host returns for AnyRank,
 	// forget what it knows of a peer.
 	Reset(rank, peer int) error
+	// Reread has the daemon read its configuration again, and go by it. The error is
+	// an *Error: of the kind Refused if the daemon goes on as before.
+	Reread() (Reloaded, error)
 }
 
 // Port is a local rank lent to a caller. Its methods are those of mpe.Engine.
@@ -94,6 +97,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/send", s.send)
 	mux.HandleFunc("POST /v1/recv", s.recv)
 	mux.HandleFunc("POST /v1/reset", s.reset)
+	mux.HandleFunc("POST /v1/reload", s.reload)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, Errorf(Usage, "there is no %s %s here: zrlctl and zrlmpid may be of different versions (this is %s)", r.Method, r.URL.Path, Version()))
 	})

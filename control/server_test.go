@@ -26,6 +26,8 @@ type fakeBackend struct {
 	echo func(data []byte) []byte
 	cut  int
 	sent chan []byte
+	// refuses says that its configuration is not taken.
+	refuses bool
 }
 
 func (b *fakeBackend) Status() Status { return Status{Version: "test"} }
@@ -45,6 +47,16 @@ func (b *fakeBackend) Reset(_, peer int) error {
 		return mpe.ErrRank
 	}
 	return nil
+}
+
+func (b *fakeBackend) Reread() (Reloaded, error) {
+	if b.refuses {
+		e := Errorf(Refused, "refused")
+		e.Restart = []string{"a: 1 -> 2"}
+		return Reloaded{}, e
+	}
+	rank := 3
+	return Reloaded{Config: "test.yaml", Changes: []Change{{Rank: &rank, Key: "address", From: "x", To: "y", Text: "rank 3: address: x -> y"}}}, nil
 }
 
 func (b *fakeBackend) Rank() int     { return 0 }

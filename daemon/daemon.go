@@ -26,10 +26,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/web"
 )
 
-// drainTime is how long messages that are under way may take to end well when
-// the daemon stops: some repeats of a lost packet.
-const drainTime = 2 * time.Second
-
 // Options are what a daemon is told beside its configuration.
 type Options struct {
 	// Log takes the log; nil is nowhere.
@@ -38,11 +34,17 @@ type Options struct {
 	Ready io.Writer
 	// Source is where the configuration came from, for people.
 	Source string
+	// Load reads the configuration again, for a reload; nil: there is no other.
+	Load func() (*config.Config, error)
+	// Reload has a value when the configuration is to be read again, as SIGHUP says.
+	Reload <-chan os.Signal
+	// Level is that of Log, if a reload may change it.
+	Level *zap.AtomicLevel
 }
 
 // Daemon is a planned daemon.
 type Daemon struct {
-	cfg      *config.Config
+	cfg      *config.Config // that of the start; current is the one that was loaded last
 	opts     Options
 	log      *zap.Logger
 	ranks    []*localRank // in rank order
@@ -50,10 +52,10 @@ type Daemon struct {
 	observer *Observer
 	attached *attach.Server
 	started  time.Time
-	loaded   time.Time       // when the configuration was taken
 	web      *web.Server     // nil if there is no HTTP
 	recent   *statuspage.Log // nil if there is none
 	phase    phase
+	reloads
 }
 
 // New plans a daemon. Nothing is bound, read or started: the error says what is
@@ -62,7 +64,8 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, opts: opts, log: opts.Log, loaded: time.Now()}
+	d := &Daemon{cfg: cfg, opts: opts, log: opts.Log}
+	d.loadedAt(cfg, time.Now())
 	if d.log == nil {
 		d.log = zap.NewNop()
 	}
@@ -80,8 +83,8 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	errs = append(errs, err)
 	d.rankMap = m
 	d.observer = newObserver(d.log, len(cfg.Ranks), func(rank, peer int) protocol.Profile {
-		if r := d.local(rank); r != nil && peer >= 0 && peer < len(r.Links) {
-			return r.Links[peer].Profile
+		if r := d.local(rank); r != nil && peer >= 0 && peer < len(r.Links()) {
+			return r.Links()[peer].Profile
 		}
 		return protocol.CloudFPGA
 	})
@@ -136,6 +139,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		return errors.Join(err, d.release(open))
 	}
 	defer http.stop()
+	defer d.watchdog()()
 	err = d.serve(ctx, open, http)
 	return errors.Join(err, d.stopEngines())
 }
@@ -208,6 +212,9 @@ func (d *Daemon) startEngines() error {
 
 // serve runs the tasks until ctx is done or one of them fails.
 func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error {
+	asked := ctx
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
 	tasks, ctx := errgroup.WithContext(ctx)
 	tasks.Go(func() error { return http.watch(ctx) })
 	for _, r := range d.ranks {
@@ -218,7 +225,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 			})
 		}
 	}
-	watcher := &waitWatcher{log: d.log, ranks: d.ranks, now: time.Now, warned: make(map[waitKey]warnedWait)}
+	watcher := &waitWatcher{log: d.log, ranks: d.ranks, now: time.Now, warned: make(map[waitKey]warnedWait), renewed: d.renewed}
 	tasks.Go(func() error { return watcher.run(ctx) })
 	if open.attach != nil {
 		tasks.Go(func() error {
@@ -237,12 +244,21 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 			return nil
 		})
 	}
-	tasks.Go(func() error { return d.announce(ctx) })
-	// It ends with ctx, also if there is nothing else to run.
 	tasks.Go(func() error {
-		<-ctx.Done()
-		d.phase.Store(stopping)
-		d.log.Info("zrlmpid stops")
+		if err := d.announce(ctx); err != nil {
+			return err
+		}
+		d.reloadWhenAsked(ctx)
+		return nil
+	})
+	// It ends when that is asked for, also if there is nothing else to run.
+	tasks.Go(func() error {
+		select {
+		case <-asked.Done():
+		case <-ctx.Done(): // something has failed
+		}
+		d.beginStop()
+		end()
 		return nil
 	})
 	return tasks.Wait()
@@ -264,6 +280,7 @@ func (d *Daemon) announce(ctx context.Context) error {
 	d.phase.CompareAndSwap(starting, serving)
 	d.log.Info("zrlmpid is ready", zap.Int("local_ranks", len(d.ranks)), zap.Int("cluster_size", len(d.cfg.Ranks)),
 		zap.String("version", control.Version()), zap.String("config", d.opts.Source), zap.String("http", d.webURL()))
+	d.notifyReady()
 	if d.opts.Ready == nil {
 		return nil
 	}
@@ -286,27 +303,4 @@ func (d *Daemon) readyLine() string {
 	}
 	return b.String() + "control " + cmp.Or(d.cfg.Control.Socket, "none") + ", attach " + cmp.Or(d.attachSocket(), "none") +
 		", http " + cmp.Or(d.webURL(), "none")
-}
-
-// stopEngines ends all engines at once; what is under way may end well.
-func (d *Daemon) stopEngines() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
-	defer cancel()
-	var engines errgroup.Group
-	for _, r := range d.ranks {
-		if r.Engine == nil {
-			continue
-		}
-		engines.Go(func() error {
-			switch err := r.Close(ctx); {
-			case errors.Is(err, context.DeadlineExceeded):
-				d.log.Warn("a message that was under way when the daemon stopped was cut off", zap.Int("rank", r.cfg.Rank))
-				return nil
-			case err != nil && !errors.Is(err, os.ErrClosed):
-				return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)
-			}
-			return nil
-		})
-	}
-	return engines.Wait()
 }

@@ -8,6 +8,9 @@
 // configuration says is turned into what the packages below it take in link.go,
 // and nowhere else.
 //
+// A running daemon goes by another configuration if all of it can be had without a
+// restart (Reload), and otherwise by nothing of it. What cannot fail is done last.
+//
 // The packet path must never wait for the log: the Observer hands its lines over
 // by a bounded queue, and counts those that it has no room for.
 package daemon

@@ -85,9 +85,17 @@ type running struct {
 // start runs a daemon until the test ends, or stop is called.
 func start(t testing.TB, text string) *running {
 	t.Helper()
+	return startWith(t, text, func(*Options) {})
+}
+
+// startWith is start with other options.
+func startWith(t testing.TB, text string, change func(*Options)) *running {
+	t.Helper()
 	log := &syncBuffer{grew: make(chan struct{}, 1)}
 	pr, pw := io.Pipe()
-	d, err := New(mustParse(t, text), Options{Log: testLogger(log), Ready: pw, Source: "test.yaml"})
+	opts := Options{Log: testLogger(log), Ready: pw, Source: "test.yaml"}
+	change(&opts)
+	d, err := New(mustParse(t, text), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"time"
-
 	"github.com/zrlmpi/zrlmpid/control"
 	"github.com/zrlmpi/zrlmpid/metrics"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -27,9 +25,9 @@ func (d *Daemon) observerOf(r *localRank) mpe.Observer {
 	if d.web == nil {
 		return d.observer
 	}
-	peers := make([]metrics.Peer, len(r.Links))
+	peers := make([]metrics.Peer, len(r.Links()))
 	for _, remote := range d.cfg.Ranks {
-		peers[remote.Rank] = metrics.Peer{Profile: r.Links[remote.Rank].Profile.String(), Kind: string(remote.Peer)}
+		peers[remote.Rank] = metrics.Peer{Profile: r.Links()[remote.Rank].Profile.String(), Kind: string(remote.Peer)}
 	}
 	r.recorder = metrics.NewRecorder(r.cfg.Rank, peers, d.cfg.Metrics.Peers)
 	return &rankObserver{d.observer, r.recorder}
@@ -69,7 +67,3 @@ func (d *Daemon) stateOf(r *localRank) metrics.State {
 	}
 	return s
 }
-
-// lastReload tells whether the last attempt to load the configuration succeeded, and
-// when the last one that did was.
-func (d *Daemon) lastReload() (good bool, last time.Time) { return true, d.loaded }

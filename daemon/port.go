@@ -18,8 +18,8 @@ import (
 type port struct {
 	log    *zap.Logger
 	engine *mpe.Engine
-	links  []node.Link
-	limit  int // the largest message in words
+	links  func() []node.Link // at this moment
+	limit  int                // the largest message in words
 	peers  []portPeer
 }
 
@@ -33,8 +33,8 @@ type portPeer struct {
 
 var _ control.Port = (*port)(nil)
 
-func newPort(log *zap.Logger, engine *mpe.Engine, links []node.Link, limit int) *port {
-	p := &port{log: log, engine: engine, links: links, limit: limit, peers: make([]portPeer, len(links))}
+func newPort(log *zap.Logger, engine *mpe.Engine, links func() []node.Link, limit int) *port {
+	p := &port{log: log, engine: engine, links: links, limit: limit, peers: make([]portPeer, engine.Size())}
 	for i := range p.peers {
 		p.peers[i].sending = make(chan struct{}, 1)
 	}
@@ -47,10 +47,10 @@ func (p *port) MaxWords() int { return p.limit }
 
 // Cut returns the size in words of the pieces of larger messages to a peer.
 func (p *port) Cut(peer int) int {
-	if peer < 0 || peer >= len(p.links) {
+	if peer < 0 || peer >= len(p.peers) {
 		return 0
 	}
-	return p.links[peer].MaxMessageWords
+	return p.links()[peer].MaxMessageWords
 }
 
 // Send sends data to rank dst, in pieces if the link's max_message_words says so.
@@ -85,7 +85,7 @@ func (p *port) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) 
 
 // noteTag says once per peer that a tag goes no further than here.
 func (p *port) noteTag(peer int, opts mpe.Options) {
-	if opts.Tag == 0 || peer < 0 || peer >= len(p.links) || p.links[peer].Profile != protocol.CloudFPGA {
+	if opts.Tag == 0 || peer < 0 || peer >= len(p.peers) || p.links()[peer].Profile != protocol.CloudFPGA {
 		return
 	}
 	if p.peers[peer].toldTag.CompareAndSwap(false, true) {

@@ -93,7 +93,7 @@ func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) {
 // has one.
 func (r *localRank) warnAfter() time.Duration {
 	shortest := time.Duration(0)
-	for _, l := range r.Links {
+	for _, l := range r.Links() {
 		if l.WarnAfter > 0 && (shortest == 0 || l.WarnAfter < shortest) {
 			shortest = l.WarnAfter
 		}
@@ -124,7 +124,7 @@ func (r *localRank) status() control.LocalRank {
 	}
 	for i := range s.Engine.Peers {
 		p := &s.Engine.Peers[i]
-		p.Transport = string(r.Links[p.Rank].Transport)
+		p.Transport = string(r.Links()[p.Rank].Transport)
 	}
 	s.Shared, s.SingleCopy = r.Sharing()
 	s.ReceiveBufferAsked, s.ReceiveBuffer = r.ReceiveBuffer()

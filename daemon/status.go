@@ -18,7 +18,7 @@ func (d *Daemon) Status() control.Status {
 		Started: d.started, Uptime: time.Since(d.started).Seconds(), LostLogLines: d.observer.lost.Load(), HTTP: d.webURL(),
 		Cluster: make([]control.Member, len(d.cfg.Ranks)),
 	}
-	for _, r := range d.cfg.Ranks {
+	for _, r := range d.current.Load().Ranks {
 		m := control.Member{Rank: r.Rank, Address: r.Address.String(), Kind: string(r.Peer), Role: string(r.Run)}
 		if r.Run == config.RunStandin {
 			m.Kernel = r.Kernel.String()
@@ -47,7 +47,7 @@ func (d *Daemon) Status() control.Status {
 func (d *Daemon) linkTo(rank int) *node.Link {
 	for _, r := range d.ranks {
 		if r.cfg.Rank != rank {
-			return &r.Links[rank]
+			return &r.Links()[rank]
 		}
 	}
 	return nil

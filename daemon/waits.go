@@ -17,6 +17,8 @@ type waitWatcher struct {
 	log   *zap.Logger
 	ranks []*localRank
 	now   func() time.Time
+	// renewed has a value when warn_after may be another one.
+	renewed <-chan struct{}
 	// warned are the waits that the log knows of.
 	warned map[waitKey]warnedWait
 }
@@ -40,18 +42,30 @@ const (
 
 // run looks until ctx is done.
 func (w *waitWatcher) run(ctx context.Context) error {
-	every := w.interval()
-	if every == 0 {
-		return nil
-	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
-		select {
-		case <-tick.C:
-			w.look()
-		case <-ctx.Done():
+		if every := w.interval(); every > 0 {
+			tick.Reset(every)
+		} else {
+			tick.Stop()
+		}
+		if !w.runUntilRenewed(ctx, tick.C) {
 			return nil
+		}
+	}
+}
+
+// runUntilRenewed looks at every tick. It reports false when ctx is done.
+func (w *waitWatcher) runUntilRenewed(ctx context.Context, tick <-chan time.Time) bool {
+	for {
+		select {
+		case <-tick:
+			w.look()
+		case <-w.renewed:
+			return true
+		case <-ctx.Done():
+			return false
 		}
 	}
 }
@@ -87,7 +101,7 @@ func (w *waitWatcher) look() {
 			waiting[key] = true
 			after := shortest
 			if !wait.AnySource {
-				after = r.Links[wait.Remote].WarnAfter
+				after = r.Links()[wait.Remote].WarnAfter
 			}
 			if _, known := w.warned[key]; known || after == 0 || wait.Elapsed < after {
 				continue

@@ -35,7 +35,8 @@ const (
 	// Transmit: send a packet of Header, which lacks nothing but what
 	// protocol.PutExtended derives, and of the bytes from Offset up to
 	// Offset+Length of the message ID; of no payload if Length is 0. ID is 0
-	// in packets that bear none of a message; Payload is nil.
+	// in packets that neither bear some of a message nor announce one; Payload
+	// is nil.
 	Transmit ActionKind = iota + 1
 	// TransmitAck: send Header with Payload, which is valid until the next
 	// event. ID, Offset and Length are 0.
@@ -49,8 +50,8 @@ const (
 	SendDone
 	// Open: the inbound message Message begins, of Length bytes and of
 	// Datatype, and is to be matched by Comm and Tag; Eager if its DATA comes
-	// without being asked for. Messages are opened in the order in which they
-	// were sent.
+	// without being asked for; Offered if what has just arrived was given to
+	// Offered. Messages are opened in the order in which they were sent.
 	Open
 	// Copy: write Payload at byte Offset of the message Message. The bytes
 	// are valid until the caller of the event has carried out its actions. No
@@ -90,6 +91,7 @@ type Action struct {
 	Kind     ActionKind
 	Datatype protocol.Datatype // of Open
 	Eager    bool              // of Open
+	Offered  bool              // of Open
 	Reason   Reason
 	Event    Event
 	ID       ID

@@ -32,12 +32,15 @@ type Conn struct {
 	urgent  bool       // a repeat after a time-out goes whatever the window says
 	asked   uint32     // the last packet sent with ACK_NOW
 	full    bool       // WindowFull was noted
+	offered bool       // the packet that is looked at was given to Offered
 	long    int        // most bytes of payload of DATA that the peer fetches, or 0
 
 	sends    sending
 	controls controls
 	arrivals arrivals
 	recvs    receiving
+
+	renew *renewal // nil if all that there is goes by cfg
 
 	stats   Counters
 	ackBuf  []byte // of the ACK of the last Flush
@@ -57,7 +60,7 @@ func New(cfg Config) *Conn {
 	return c
 }
 
-// Config returns what the Conn was made with, defaults included.
+// Config returns what the Conn goes by, defaults included.
 func (c *Conn) Config() Config { return c.cfg }
 
 // Packet takes a whole packet, header and payload, that came from the peer.
@@ -136,7 +139,9 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 		return
 	}
 	turn := c.recvs.turn
-	if r := c.deliver(now, h, payload); r != ReasonNone {
+	r := c.deliver(now, h, payload)
+	c.offered = false // what is released below was not
+	if r != ReasonNone {
 		c.drop(r, h)
 		if r != ReasonStale {
 			return
@@ -183,6 +188,9 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 		return acts // as it was at the end of the last Flush
 	}
 	c.acts = acts
+	if c.renew != nil {
+		c.takeGiveUp()
+	}
 	numbered := c.flight.order
 	if len(c.recvs.asked) > 0 {
 		c.forget()

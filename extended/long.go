@@ -4,8 +4,9 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 
 // LongPackets has DATA that was asked for go in packets of up to so many bytes of
 // payload, which the network does not carry: the peer fetches it from our memory
-// (E47). It does not count among the bytes in flight. 0, as at first, ends that: what
-// is sent from then on is as Config says.
+// (E47). It does not count among the bytes in flight. It is also then that
+// Config.FetchedEagerLimit holds. 0, as at first, ends that: what is sent from then on is
+// as Config says.
 func (c *Conn) LongPackets(payload int) {
 	c.long = max(payload, 0)
 	c.changed = true
@@ -30,6 +31,23 @@ func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) 
 		return 0, 0, false
 	}
 	return c.message(in), int64(h.Offset), true
+}
+
+// Offered is Packet for one whose sender lets its message be fetched whole before it is
+// cleared (E48). The Open that it leads to says so. If it is kept for its turn, that is
+// forgotten: its message will have to be cleared.
+func (c *Conn) Offered(now Instant, packet []byte, acts []Action) []Action {
+	c.offered = true
+	acts = c.Packet(now, packet, acts)
+	c.offered = false
+	return acts
+}
+
+// Fetched is Accept for a message that was offered, of which the caller has fetched all
+// that there is room for. Its sender is told that no more is needed, and Arrived follows
+// at once.
+func (c *Conn) Fetched(_ Instant, message Message, room int64, acts []Action) []Action {
+	return c.accept(message, room, true, acts)
 }
 
 // misfit says what is wrong with a packet of DATA, with n bytes of payload, of a

@@ -76,7 +76,7 @@ func (c *Conn) open(now Instant, h *protocol.ExtHeader) *inbound {
 	a := c.next()
 	a.Kind = Open
 	a.Message, a.Comm, a.Tag, a.Length = c.message(m), h.Comm, h.Tag, int64(h.Length)
-	a.Datatype, a.Eager = m.datatype, m.eager
+	a.Datatype, a.Eager, a.Offered = m.datatype, m.eager, c.offered && !m.eager
 	return m
 }
 
@@ -147,6 +147,11 @@ func (c *Conn) arrived(m *inbound) {
 // bytes. That returns the credit, and clears a message that was announced. A
 // message that is no more is no fault.
 func (c *Conn) Accept(_ Instant, message Message, room int64, acts []Action) []Action {
+	return c.accept(message, room, false, acts)
+}
+
+// accept is Accept, and Fetched.
+func (c *Conn) accept(message Message, room int64, fetched bool, acts []Action) []Action {
 	r := &c.recvs
 	if uint32(message>>32) != c.session.epoch {
 		return acts
@@ -167,7 +172,9 @@ func (c *Conn) Accept(_ Instant, message Message, room int64, acts []Action) []A
 		}
 		return acts
 	}
-	m.take = min(m.room, m.length)
+	if !fetched {
+		m.take = min(m.room, m.length)
+	}
 	c.controls.push(control{
 		kind: protocol.ClearToSend, call: m.datatype.Recv(), message: m.number, length: uint32(m.take),
 	})

@@ -48,6 +48,7 @@ type simMessage struct {
 	lost     error
 	recv     *simRecv
 	accepted bool
+	offered  bool
 }
 
 // simRecv is a receive.
@@ -92,9 +93,28 @@ func (n *node) recv(tag uint32, room int64) *simRecv {
 
 func (n *node) match(m *simMessage, r *simRecv) {
 	m.recv, r.message = r, m
-	n.acts = n.conn.Accept(n.w.now, m.name, r.room, n.acts)
+	if m.offered && n.w.fetch() && n.take(m, r.room) {
+		n.acts = n.conn.Fetched(n.w.now, m.name, r.room, n.acts)
+	} else {
+		n.acts = n.conn.Accept(n.w.now, m.name, r.room, n.acts)
+	}
 	m.accepted = true
 	n.do()
+}
+
+// take copies a message from its sender, if it has not ended there.
+func (n *node) take(m *simMessage, room int64) bool {
+	from := n.w.nodes[1-n.rank]
+	if from.conn.session.local != n.conn.session.remote || from.conn.session.remote != n.conn.session.local {
+		return false
+	}
+	o := from.conn.sends.byNumber.get(uint64(m.name.Number()))
+	if o == nil {
+		return false
+	}
+	copy(m.buf[:min(room, int64(len(m.buf)))], from.sends[o.op.ID].data)
+	n.w.print("%d   takes message %d", n.rank, m.name.Number())
+	return true
 }
 
 func (n *node) withdraw(id ID) Withdrawal {
@@ -108,7 +128,11 @@ func (n *node) withdraw(id ID) Withdrawal {
 }
 
 func (n *node) packet(b []byte) {
-	n.acts = n.conn.Packet(n.w.now, b, n.acts)
+	if n.w.fetch != nil && n.w.fetch() {
+		n.acts = n.conn.Offered(n.w.now, b, n.acts)
+	} else {
+		n.acts = n.conn.Packet(n.w.now, b, n.acts)
+	}
 	n.do()
 }
 
@@ -191,7 +215,10 @@ func (n *node) open(a *Action) {
 		n.w.fail("%d: message %x was opened twice", n.rank, a.Message)
 		return
 	}
-	m := &simMessage{name: a.Message, tag: a.Tag, buf: make([]byte, a.Length)}
+	if a.Offered && (a.Eager || n.w.fetch == nil) {
+		n.w.fail("%d: message %x is offered", n.rank, a.Message)
+	}
+	m := &simMessage{name: a.Message, tag: a.Tag, buf: make([]byte, a.Length), offered: a.Offered}
 	n.inbound[a.Message] = m
 	for i, r := range n.recvs {
 		if r.tag == m.tag {

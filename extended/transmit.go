@@ -113,7 +113,13 @@ func (c *Conn) eagerly(m *outbound) bool {
 	return c.short(m) && m.op.Length <= int64(c.sends.eagerLimit-c.sends.eagerSent)
 }
 
-func (c *Conn) short(m *outbound) bool { return !m.op.Sync && m.op.Length <= int64(c.cfg.EagerLimit) }
+func (c *Conn) short(m *outbound) bool {
+	limit := c.cfg.EagerLimit
+	if c.long > 0 && c.cfg.FetchedEagerLimit > 0 {
+		limit = min(limit, c.cfg.FetchedEagerLimit)
+	}
+	return !m.op.Sync && m.op.Length <= int64(limit)
+}
 
 // blocked reports whether the next message waits for credit (E20).
 func (c *Conn) blocked() bool { return int32(c.sends.limit-c.sends.next) <= 0 }
@@ -158,6 +164,7 @@ func (c *Conn) begin(now Instant) {
 		h.Flags |= protocol.FlagSync
 	}
 	c.put(now, p, a)
+	a.ID = m.op.ID
 }
 
 // sendData sends the next packet of DATA of a message.
@@ -231,6 +238,9 @@ func (c *Conn) repeat(now Instant) {
 	a.Kind = Transmit
 	a.Header = p.header
 	c.put(now, p, a)
+	if m != nil {
+		a.ID = m.op.ID
+	}
 }
 
 // put completes the action that transmits a packet, which is in no list.

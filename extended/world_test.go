@@ -167,6 +167,10 @@ func TestWorld(t *testing.T) {
 			}
 		}
 		w.fault = wt.fault(rng)
+		if seed%3 == 0 {
+			fetching := rand.New(rand.NewPCG(uint64(seed), 2))
+			w.fetch = func() bool { return fetching.IntN(4) > 0 }
+		}
 		span := pick(rng, time.Microsecond, time.Millisecond, 500*time.Millisecond)
 		messages := 1 + rng.IntN(60)
 		trs := []*traffic{plan(w, rng, 0, messages, span), plan(w, rng, 1, messages/3, span)}

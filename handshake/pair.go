@@ -23,6 +23,7 @@ type Pair struct {
 	drain    int64         // payload bytes of a repeated message still to be swallowed
 	drainEnd Instant
 	received received
+	next     *renewal // nil if both directions go by cfg
 }
 
 // parkedHeader is a header kept for later.

@@ -399,6 +399,9 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	r := p.recv
 	p.recv = receiving{}
+	if p.next != nil {
+		p.renewRecv()
+	}
 	acts = append(acts, Action{
 		Kind: RecvDone, ID: r.op.ID, Words: r.size, Err: err, Phases: r.phases,
 		Header: p.header(protocol.Data, r.call, r.size, r.tag),

@@ -264,6 +264,9 @@ func (p *Pair) acked(now Instant, acts []Action) []Action {
 func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	s := p.send
 	p.send = sending{}
+	if p.next != nil {
+		p.renewSend()
+	}
 	p.owed = err != nil && s.requested
 	acts = append(acts, Action{Kind: SendDone, ID: s.op.ID, Words: s.op.Words, Err: err, Phases: s.phases})
 	if p.recv.state == WaitRequest {
@@ -282,6 +285,9 @@ func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	}
 	p.owed = p.owed || s.requested
 	*s = sending{}
+	if p.next != nil {
+		p.renewSend()
+	}
 	return acts, true
 }
 

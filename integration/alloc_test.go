@@ -35,7 +35,7 @@ func TestNoAllocations(t *testing.T) {
 				}
 				world[rank] = c
 			}
-			for _, words := range []int{1, 1000, 100_000} {
+			for _, words := range []int{1, 1000, 10_000, 100_000} {
 				for pattern, play := range map[string]func(context.Context, *mpi.Comm, []int32) func() error{
 					"blocking": blocking, "window": window, "persistent": persistent,
 				} {

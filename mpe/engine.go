@@ -101,6 +101,8 @@ type Engine struct {
 
 	landing     landing
 	strays      strays
+	pulses      []chan struct{} // of those who wait for the next tick
+	cut         []Waiting       // what Close has cut off
 	comms       map[uint32]*matcher
 	lastComm    uint32
 	lastMatcher *matcher
@@ -271,6 +273,10 @@ func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
 			e.xacts = p.conn.PacketParts(now, a.Bytes, payload, e.xacts[:0])
 			break
 		}
+		if a.Offer != 0 {
+			e.xacts = p.conn.Offered(now, a.Bytes, e.xacts[:0])
+			break
+		}
 		if a.Checked {
 			e.xacts = p.conn.Checked(now, a.Bytes, e.xacts[:0])
 			break
@@ -399,7 +405,11 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 
 	e.lock()
+	if err != nil {
+		e.cut = e.moving()
+	}
 	e.state, e.idle = closed, nil
+	e.beat()
 	close(e.stop)
 	e.timer.Stop()
 	for _, p := range e.peers {

@@ -26,3 +26,9 @@ func (e *Engine) Idle() bool {
 	defer e.mu.Unlock()
 	return e.due.Load() == never && len(e.timed) == 0
 }
+
+// Lock takes the engine's lock, and returns what gives it back.
+func Lock(e *Engine) (unlock func()) {
+	e.mu.Lock()
+	return e.mu.Unlock
+}

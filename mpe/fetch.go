@@ -35,3 +35,18 @@ func (e *Engine) fetch(p *peer, a *Arrival) []byte {
 	}
 	return to
 }
+
+// take gets a message that its sender offers, straight to the receive that it was
+// matched with, which spares the two of them a conversation. It reports false if it has
+// not got all that there is room for: then that is to be asked for. Like fetch, it is
+// called with the lock held.
+func (e *Engine) take(p *peer, in *inbound) bool {
+	if p.lending == nil || in.offer == 0 || in.room == 0 || in.req == nil {
+		return false
+	}
+	if !p.lending.Take(p.rank, in.offer, in.buf[:in.room]) {
+		return false
+	}
+	in.got, in.stored = in.room, in.room
+	return true
+}

@@ -33,7 +33,9 @@ type inbound struct {
 	got, stored int64
 	arrived     bool // all of it
 	accepted    bool // its sender was told that a receive has matched
-	phases      handshake.Phases
+	// offer, if not 0, is what the transport lets us have all of it by.
+	offer  uint64
+	phases handshake.Phases
 
 	// What it is an announcement of: a SEND_REQUEST of p, which is parked in
 	// p.pair; message num of p.conn; or local, which this rank sends to

@@ -31,6 +31,7 @@ type peer struct {
 	announced        *inbound
 
 	conn    *extended.Conn
+	longest int64 // message that may be sent, in bytes
 	packets PacketTransport
 	lending LendingTransport // nil if its transport copies all payload
 	paced   PacedTransport   // nil if nothing is
@@ -77,6 +78,7 @@ func newPeer(rank int, cfg Peer) (*peer, error) {
 	p.packets = packets
 	p.lending, _ = cfg.Transport.(LendingTransport)
 	p.conn = extended.New(*cfg.Extended)
+	p.longest = p.conn.Config().MaxLength
 	p.lands = p.lands && p.conn.Config().MaxPayload >= minLanding // they land one by one
 	return p, nil
 }
@@ -96,7 +98,7 @@ func (p *peer) noTags() bool { return p != nil && p.profile() == protocol.CloudF
 // check refuses what the peer's profile cannot carry.
 func (p *peer) check(op *Operation) error {
 	if p.conn != nil {
-		if limit := p.conn.Config().MaxLength; int64(len(op.Buf)) > limit && op.Kind != OpRecv {
+		if limit := p.longest; int64(len(op.Buf)) > limit && op.Kind != OpRecv {
 			return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), p.rank, handshake.ErrTooLong, limit)
 		}
 		return nil
@@ -121,6 +123,8 @@ func (e *Engine) Peer(rank int) (PeerInfo, error) {
 		return PeerInfo{Profile: "self"}, nil
 	}
 	p := e.peers[rank]
+	e.mu.Lock() // Reconfigure may give it another address
+	defer e.mu.Unlock()
 	info := PeerInfo{Profile: p.profile().String(), Kind: p.cfg.Kind, Address: p.cfg.Address}
 	if p.pair != nil {
 		info.Words, info.NoComms, info.NoLength = true, true, true

@@ -24,19 +24,9 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 		act := &e.xacts[i]
 		switch act.Kind {
 		case extended.Transmit:
-			var payload []byte
-			var lent extended.ID
-			if act.ID != 0 {
-				o := p.outs.at(act.ID)
-				payload = o.buf[act.Offset : act.Offset+act.Length]
-				o.sent(&act.Header, act.Length, e.at)
-				if p.lending != nil && act.Header.Flags&protocol.FlagEager == 0 {
-					o.lent, lent = true, act.ID
-				}
-			}
-			e.packet(p, &act.Header, payload, lent)
+			e.transmitExtended(p, act)
 		case extended.TransmitAck:
-			e.packet(p, &act.Header, act.Payload, 0)
+			e.packet(p, &act.Header, act.Payload)
 			e.flushPackets(p)
 		case extended.Buffered:
 			e.buffered(p, act.ID)
@@ -46,7 +36,7 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 			p.reclaim(act.ID)
 			e.extendedSent(p, act)
 		case extended.Open:
-			e.opened(p, act)
+			e.opened(p, act, a)
 		case extended.Copy:
 			in := p.ins.at(act.Message)
 			in.store(act.Offset, act.Payload)
@@ -70,6 +60,27 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 		e.xacts[i].Payload, e.xacts[i].Err = nil, nil
 	}
 	e.xacts = e.xacts[:0]
+}
+
+// transmitExtended puts a packet into the batch, and what it is about at the
+// transport's disposal: its payload, or all of a message that it announces.
+func (e *Engine) transmitExtended(p *peer, act *extended.Action) {
+	if act.ID == 0 {
+		e.packet(p, &act.Header, nil)
+		return
+	}
+	o := p.outs.at(act.ID)
+	o.sent(&act.Header, act.Length, e.at)
+	pk := e.packet(p, &act.Header, o.buf[act.Offset:act.Offset+act.Length])
+	if p.lending != nil && act.Header.Flags&protocol.FlagEager == 0 {
+		o.lent, pk.Lent = true, uint64(act.ID)
+		if act.Header.Type == protocol.SendRequest {
+			pk.Offer = o.buf
+		}
+	}
+	if e.queuedBytes >= batchBytes {
+		e.flushPackets(p)
+	}
 }
 
 // expectExtended has the rest of a long message land in the receive's buffer, if
@@ -124,12 +135,15 @@ func (e *Engine) extendedSent(p *peer, act *extended.Action) {
 	p.outs.remove(act.ID)
 }
 
-// opened announces a message.
-func (e *Engine) opened(p *peer, act *extended.Action) {
+// opened announces a message, which a has brought if it is offered.
+func (e *Engine) opened(p *peer, act *extended.Action, a *Arrival) {
 	in := e.newInbound()
 	*in = inbound{
 		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,
 		p: p, num: act.Message, room: act.Length,
+	}
+	if act.Offered {
+		in.offer = a.Offer
 	}
 	now := e.at
 	in.phases.Start, in.phases.Request = now, now
@@ -169,7 +183,11 @@ func (e *Engine) accept() {
 		in := e.accepts[i]
 		e.accepts[i] = nil
 		if p := in.p; p != nil {
-			e.xacts = p.conn.Accept(e.at, in.num, in.room, e.xacts[:0])
+			if e.take(p, in) {
+				e.xacts = p.conn.Fetched(e.at, in.num, in.room, e.xacts[:0])
+			} else {
+				e.xacts = p.conn.Accept(e.at, in.num, in.room, e.xacts[:0])
+			}
 			e.actExtended(p, nil)
 			if p.lands && in.got == 0 && in.req != nil { // what it asks for will land
 				e.expectExtended(p, in)
@@ -261,20 +279,18 @@ const (
 	batchBytes = 256 << 10
 )
 
-// packet puts a packet into the batch. Its payload is lent under that number, unless
-// it is 0.
-func (e *Engine) packet(p *peer, h *protocol.ExtHeader, payload []byte, lent extended.ID) {
+// packet puts a packet into the batch, and returns it.
+func (e *Engine) packet(p *peer, h *protocol.ExtHeader, payload []byte) *Packet {
 	if e.queued == len(e.packets) {
 		e.flushPackets(p)
 	}
 	pk := &e.packets[e.queued]
 	e.queued++
 	protocol.PutExtended(pk.Header[:], h, payload)
-	pk.Payload, pk.Lent = payload, uint64(lent)
+	pk.Payload, pk.Offer, pk.Lent = payload, nil, 0
 	p.sent(h.Type, protocol.ExtHeaderLen+len(payload))
-	if e.queuedBytes += len(payload); e.queuedBytes >= batchBytes {
-		e.flushPackets(p)
-	}
+	e.queuedBytes += len(payload)
+	return pk
 }
 
 // flushPackets sends the batch. What a network refuses it has lost: packets are
@@ -286,7 +302,7 @@ func (e *Engine) flushPackets(p *peer) {
 	}
 	_, err := p.packets.SendPackets(p.rank, e.packets[:e.queued])
 	for i := range e.packets[:e.queued] {
-		e.packets[i].Payload = nil
+		e.packets[i].Payload, e.packets[i].Offer = nil, nil
 	}
 	e.queued, e.queuedBytes = 0, 0
 	p.sendFailed(e, err)

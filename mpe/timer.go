@@ -49,6 +49,9 @@ func (e *Engine) tickIfDue(now handshake.Instant) {
 func (e *Engine) tick() {
 	e.lock()
 	defer e.mu.Unlock()
+	if len(e.pulses) > 0 {
+		e.beat()
+	}
 	if e.state == closed {
 		e.due.Store(never)
 		return

@@ -57,6 +57,9 @@ type Arrival struct {
 	// still where their sender has them: Fetch gets them by Ticket
 	// (LendingTransport).
 	Away, Ticket int
+	// Offer, if not 0, says that Bytes announce a message that can be had with Take
+	// by that number (LendingTransport).
+	Offer uint64
 	// Checked: Bytes are a packet of the extended profile, and the transport has
 	// found it good for protocol.ParseExtended. To check it again would take as
 	// long as to copy it.
@@ -156,8 +159,11 @@ type PacketTransport interface {
 type Packet struct {
 	Header  [protocol.ExtHeaderLen]byte
 	Payload []byte
-	// Lent, if not 0, says that Payload stays where and as it is until Reclaim is
-	// called with that number: a LendingTransport may leave it there.
+	// Offer, if not empty, is a message that the packet announces. It is for a
+	// LendingTransport, which may let the peer have it before it is asked for.
+	Offer []byte
+	// Lent, if not 0, says that Payload and Offer stay where and as they are until
+	// Reclaim is called with that number: a LendingTransport may leave them there.
 	Lent uint64
 }
 
@@ -175,6 +181,11 @@ type LendingTransport interface {
 	// not to be had any more. Then the packet is lost, and what dst holds is
 	// undefined.
 	Fetch(a *Arrival, dst []byte) bool
+	// Take copies the beginning of a message that peer offers to dst. It reports
+	// false if that is not to be had any more, or not as many bytes; what dst holds
+	// is undefined then. It may be called once for each Offer, when and by whom
+	// ever.
+	Take(peer int, offer uint64, dst []byte) bool
 	// Reclaim ends the reading of what was lent to peer under that number. It
 	// does not wait. What the peer has not got by then is lost.
 	Reclaim(peer int, lent uint64)

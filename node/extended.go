@@ -39,7 +39,7 @@ func extendedBuiltIn(l *config.Link, cfg *config.Config) {
 // extendedConfig returns the state machine's view of the link.
 func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 	x := &extended.Config{
-		MaxPayload: l.MaxDatagram - protocol.ExtHeaderLen, EagerLimit: int(l.EagerLimit),
+		MaxPayload: l.MaxDatagram - protocol.ExtHeaderLen, EagerLimit: int(l.EagerLimit), FetchedEagerLimit: l.fetchedEager,
 		MaxLength: int64(MessageLimit(cfg)) * protocol.WordLen,
 		Messages:  l.Credit.Messages, EagerBytes: int(l.Credit.Bytes), Seed: seed(),
 	}

@@ -20,9 +20,13 @@ var localTransport = func() config.Transport {
 	return config.TransportUDP
 }()
 
-// sharedEagerLimit is the eager limit in bytes between ranks that share memory: from
-// there on it is quicker to ask, and to copy once what is then asked for.
-const sharedEagerLimit = 16 << 10
+// sharedEagerLimit is the eager limit in bytes between ranks that share memory, and
+// fetchedEagerLimit that of those that can read each other's: from there on it is quicker
+// to ask, or to announce what is then copied once.
+const (
+	sharedEagerLimit  = 16 << 10
+	fetchedEagerLimit = 8 << 10
+)
 
 // sameHost reports whether two ranks are on one host as far as the configuration
 // tells, so that both of them find the same: they have the same IP address, or both
@@ -51,7 +55,7 @@ func (l *Link) choose() {
 	if l.EagerLimit == notSaid {
 		l.EagerLimit = eagerLimit
 		if l.Transport == config.TransportSHM {
-			l.EagerLimit = sharedEagerLimit
+			l.EagerLimit, l.fetchedEager = sharedEagerLimit, fetchedEagerLimit
 		}
 	}
 }

@@ -30,6 +30,8 @@ type Link struct {
 	Extended  *extended.Config
 
 	sameHost bool
+	// fetchedEager is extended.Config's FetchedEagerLimit.
+	fetchedEager int
 }
 
 // NewLink returns the link of a local rank to a remote one, which may be local

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -17,10 +18,10 @@ import (
 
 // Rank is a local rank: planned by Plan, bound by Bind, running after Start.
 type Rank struct {
+	// Config and Self are what the rank was planned by. What a reload may change is in
+	// Links.
 	Config *config.Config
 	Self   *config.Rank
-	// Links has an entry per rank of the cluster; its own is zero.
-	Links []Link
 	// Attached says that programs attach to the hosts among this process's ranks.
 	// It is to be set before Start.
 	Attached bool
@@ -28,12 +29,26 @@ type Rank struct {
 	Engine *mpe.Engine
 
 	sockets sockets
+	links   atomic.Pointer[[]Link]
 }
+
+// Links returns how the rank talks to the others at this moment: an entry per rank of
+// the cluster, of which its own is zero. The slice does not change; a reload makes
+// another one. The profile and the transport of a link stay what they are.
+func (r *Rank) Links() []Link { return *r.links.Load() }
 
 // Plan plans a rank of a valid configuration. Nothing is bound yet. The error
 // joins several if there are several; each is a *config.Error.
 func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
-	r := &Rank{Config: cfg, Self: self, Links: make([]Link, len(cfg.Ranks))}
+	r := &Rank{Config: cfg, Self: self}
+	links, err := newLinks(cfg, self)
+	r.links.Store(&links)
+	return r, err
+}
+
+// newLinks returns the links of a rank to all others.
+func newLinks(cfg *config.Config, self *config.Rank) ([]Link, error) {
+	links := make([]Link, len(cfg.Ranks))
 	var errs []error
 	for i := range cfg.Ranks {
 		remote := &cfg.Ranks[i]
@@ -42,9 +57,9 @@ func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
 		}
 		l, err := NewLink(cfg, self, remote)
 		errs = append(errs, err)
-		r.Links[remote.Rank] = l
+		links[remote.Rank] = l
 	}
-	return r, errors.Join(errs...)
+	return links, errors.Join(errs...)
 }
 
 // Map returns the configuration's rank map.
@@ -63,10 +78,10 @@ func Map(cfg *config.Config) (*rankmap.Map, error) {
 // uses reports whether a link of the rank is on the given transport. A rank
 // without peers is on UDP.
 func (r *Rank) uses(t config.Transport) bool {
-	if len(r.Links) == 1 {
+	if len(r.Links()) == 1 {
 		return t == config.TransportUDP
 	}
-	for rank, l := range r.Links {
+	for rank, l := range r.Links() {
 		if rank != r.Self.Rank && l.Transport == t {
 			return true
 		}
@@ -77,21 +92,14 @@ func (r *Rank) uses(t config.Transport) bool {
 // Start makes the engine of a rank whose sockets are bound. The engine owns them
 // from here on.
 func (r *Rank) Start(observer mpe.Observer) error {
-	peers := make([]mpe.Peer, len(r.Links))
-	for i := range r.Config.Ranks {
-		remote := &r.Config.Ranks[i]
-		if remote.Rank == r.Self.Rank {
-			continue
-		}
-		l := &r.Links[remote.Rank]
+	peers := r.peers(r.Config, r.Links())
+	for rank := range peers {
+		l := &r.Links()[rank]
 		if x := l.Extended; x != nil && l.Transport == config.TransportUDP {
 			_, granted := r.sockets.udp.ReceiveBuffer()
 			x.WindowBytes = windowBytes(granted, x.MaxPayload)
 		}
-		peers[remote.Rank] = mpe.Peer{
-			Handshake: l.Handshake, Extended: l.Extended, Transport: r.sockets.on(l.Transport),
-			Kind: string(remote.Peer), Address: remote.Address.String(),
-		}
+		peers[rank].Transport = r.sockets.on(l.Transport)
 	}
 	engine, err := mpe.New(mpe.Config{
 		Rank: r.Self.Rank, Peers: peers, Observer: observer,
@@ -106,6 +114,20 @@ func (r *Rank) Start(observer mpe.Observer) error {
 	return nil
 }
 
+// peers returns the engine's view of the links, without their transports.
+func (r *Rank) peers(cfg *config.Config, links []Link) []mpe.Peer {
+	peers := make([]mpe.Peer, len(links))
+	for i := range cfg.Ranks {
+		remote := &cfg.Ranks[i]
+		if l := &links[remote.Rank]; remote.Rank != r.Self.Rank {
+			peers[remote.Rank] = mpe.Peer{
+				Handshake: l.Handshake, Extended: l.Extended, Kind: string(remote.Peer), Address: remote.Address.String(),
+			}
+		}
+	}
+	return peers
+}
+
 // Close ends the engine, if there is one, as mpe.Engine.Close does, and releases
 // the sockets.
 func (r *Rank) Close(ctx context.Context) error {
@@ -113,7 +135,7 @@ func (r *Rank) Close(ctx context.Context) error {
 		return r.sockets.close()
 	}
 	err := r.Engine.Close(ctx)
-	if len(r.Links) == 1 {
+	if len(r.Links()) == 1 {
 		err = r.sockets.close() // an engine without peers has not taken it
 	}
 	return err

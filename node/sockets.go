@@ -22,16 +22,16 @@ type sockets struct {
 // Bind binds the rank to its address. The error is that of the transport, which
 // names rank and address and says what to do.
 func (r *Rank) Bind(m *rankmap.Map) (err error) {
-	cfg := r.Config
+	cfg, links := r.Config, r.Links() // a reload changes neither profile nor transport
 	if r.uses(config.TransportUDP) {
 		r.sockets.udp, err = udp.Listen(udp.Config{
 			Rank: r.Self.Rank, Map: m, ReceiveBuffer: int(cfg.Limits.ReceiveBuffer),
 			NoOffload: cfg.Limits.Offload == config.OffloadOff,
 			Large: func(peer int) bool {
-				return r.Links[peer].Profile == protocol.Extended && r.Links[peer].Transport == config.TransportUDP
+				return links[peer].Profile == protocol.Extended && links[peer].Transport == config.TransportUDP
 			},
 			Pace: func(peer int) udp.Pacing {
-				p := r.Links[peer].Pace
+				p := r.Links()[peer].Pace
 				return udp.Pacing{PerDatagram: p.PerDatagram, OverWords: uint32(p.OverWords)}
 			},
 		})
@@ -45,14 +45,12 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 			return err
 		}
 		var credentials *tcp.TLS
-		if t := cfg.TLS; t != nil {
-			if credentials, err = tcp.LoadTLS(t.Certificate, t.Key, t.Authority); err != nil {
-				return err
-			}
+		if credentials, err = loadTLS(cfg); err != nil {
+			return err
 		}
 		r.sockets.tcp, err = tcp.Listen(tcp.Config{
 			Rank: r.Self.Rank, Map: peers, MaxWords: MessageLimit(cfg), TLS: credentials,
-			Profile: func(peer int) protocol.Profile { return r.Links[peer].Profile },
+			Profile: func(peer int) protocol.Profile { return links[peer].Profile },
 		})
 		if err != nil {
 			return err
@@ -68,13 +66,23 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 	return err
 }
 
+// loadTLS reads what connections over TCP are secured with, or returns nil if they are
+// not.
+func loadTLS(cfg *config.Config) (*tcp.TLS, error) {
+	t := cfg.TLS
+	if t == nil {
+		return nil, nil
+	}
+	return tcp.LoadTLS(t.Certificate, t.Key, t.Authority)
+}
+
 // mapOf returns m as the transports that make connections want it: their peers are
 // the ranks of kind Software, and they call every one of them.
 func (r *Rank) mapOf(m *rankmap.Map, t config.Transport) (*rankmap.Map, error) {
 	entries := m.Entries()
 	for i := range entries {
 		entries[i].Kind = rankmap.CPU
-		if i == r.Self.Rank || r.Links[i].Transport == t {
+		if i == r.Self.Rank || r.Links()[i].Transport == t {
 			entries[i].Kind = rankmap.Software
 		}
 	}

@@ -11,7 +11,8 @@
 // Long payload that the sender leaves where it is (mpe.Packet.Lent) is not copied into
 // the ring but lent: the packet says where it is, and the receiver has the kernel copy
 // it from the sender's memory to where it belongs (process_vm_readv, which MPI
-// libraries call cross memory attach). Both sides try when they meet whether the system
+// libraries call cross memory attach). A message that is announced (mpe.Packet.Offer) is
+// offered in the same way: the receiver may take it before he asks for it. Both sides try when they meet whether the system
 // allows that; else everything goes through the ring.
 //
 // Links are made over Unix sockets, whose names are the ranks' addresses: the lower
@@ -30,6 +31,7 @@
 // conn_linux.go opens and closes, dial_linux.go and accept_linux.go make links with
 // what hello_linux.go says and memory_linux.go maps; poll_linux.go takes packets out,
 // sleep_linux.go waits for them, send_linux.go puts them in; loan.go is how payload is
-// lent, lend_linux.go fetches it and remote_linux.go reads it. On systems other than
+// lent, lend_linux.go fetches it and remote_linux.go reads it; offer.go and
+// offer_linux.go are the same for messages that are announced. On systems other than
 // Linux there is conn_other.go, which says so.
 package shm

@@ -18,7 +18,7 @@ import (
 const (
 	// helloMagic is also the version: ranks whose memory is arranged differently
 	// do not meet.
-	helloMagic = "zrlshm02"
+	helloMagic = "zrlshm03"
 	helloLen   = len(helloMagic) + 5*4 + 8 + nonceLen
 	// helloPatience is how long the other side may take to say hello.
 	helloPatience = 5 * time.Second

@@ -26,6 +26,10 @@ type peer struct {
 	// unreadable is the nonce of a process whose memory could not be read when it
 	// should have been.
 	unreadable nonce
+	// offers counts those that the peer has made over any link, and reader fetches
+	// them.
+	offers uint64
+	reader remoteReader
 
 	// newest is the last link that Poll knows. It is Poll's.
 	newest *link
@@ -46,6 +50,11 @@ type link struct {
 	// its, that of remote.
 	lends, fetches bool
 	remote         remote
+	// offered is what the peer offers, by slot. Its peer's mu guards it.
+	offered [offerSlots]offered
+	// untrusted: something could not be read that should have been there. Its
+	// peer's mu guards it, too.
+	untrusted bool
 
 	// What follows is Poll's.
 
@@ -63,13 +72,14 @@ type link struct {
 // newLink takes over the mappings.
 func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, theirs door) *link {
 	l := &link{peer: p, conn: conn, mem: mem, theirs: theirs}
-	low, high := mem[pageLen:pageLen+ring:pageLen+ring], mem[pageLen+ring:linkLen(ring):linkLen(ring)]
+	low, high := mem[ringsAt:ringsAt+ring:ringsAt+ring], mem[ringsAt+ring:linkLen(ring):linkLen(ring)]
+	toLow, toHigh := mem[lowSlots:lowSlots+slotsLen:lowSlots+slotsLen], mem[highSlots:highSlots+slotsLen:highSlots+slotsLen]
 	if lower {
-		l.in = reader{ring: low, head: word(mem[lowHead:])}
-		l.out = writer{ring: high, head: word(mem[highHead:])}
+		l.in = reader{ring: low, head: word(mem[lowHead:]), slots: toLow}
+		l.out = writer{ring: high, head: word(mem[highHead:]), offers: offers{slots: toHigh}}
 	} else {
-		l.in = reader{ring: high, head: word(mem[highHead:])}
-		l.out = writer{ring: low, head: word(mem[lowHead:])}
+		l.in = reader{ring: high, head: word(mem[highHead:]), slots: toHigh}
+		l.out = writer{ring: low, head: word(mem[lowHead:]), offers: offers{slots: toLow}}
 	}
 	return l
 }

@@ -49,9 +49,11 @@ func LongPayload(ring int) int { return min(ring/4, maxLoan) }
 func loanAt(b []byte) *loan { return (*loan)(unsafe.Pointer(&b[loanOff : loanOff+loanLen][0])) }
 
 // away is payload that is still with its sender, as the reader sees it. What is
-// shared is read once: the other side may change it.
+// shared is read once, but for the state: the other side may change it.
 type away struct {
-	loan *loan
+	// state is that of the loan, or of the slot of the offer.
+	state   *atomic.Uint64
+	offered bool
 	// good is the state in which it may be copied.
 	good          uint64
 	addr, payload uint64
@@ -60,14 +62,14 @@ type away struct {
 // look reads the loan of the record at b, which has the position pos.
 func look(b []byte, pos uint64) away {
 	l := loanAt(b)
-	return away{loan: l, good: pos + live, addr: l.addr.Load(), payload: l.payload.Load()}
+	return away{state: &l.state, good: pos + live, addr: l.addr.Load(), payload: l.payload.Load()}
 }
 
 // stands reports whether the payload may be copied.
-func (a *away) stands() bool { return a.loan.state.Load() == a.good }
+func (a *away) stands() bool { return a.state.Load() == a.good }
 
 // settle reports whether what has been copied is good. The loan has ended.
-func (a *away) settle() bool { return a.loan.state.CompareAndSwap(a.good, a.good-live+taken) }
+func (a *away) settle() bool { return a.state.CompareAndSwap(a.good, a.good-live+taken) }
 
 // lent is what the writer remembers of a loan.
 type lent struct {
@@ -93,9 +95,10 @@ func (w *writer) lend(header *[protocol.ExtHeaderLen]byte, payload []byte, id ui
 	return true
 }
 
-// reclaim ends the loans of that number, or all of them if it is 0, and forgets those
-// at the beginning that have ended.
+// reclaim ends the loans and the offer of that number, or all of them if it is 0, and
+// forgets the loans at the beginning that have ended.
 func (w *writer) reclaim(id uint64) {
+	w.offers.reclaim(id)
 	first := 0
 	for i, k := range w.loans {
 		ended := true

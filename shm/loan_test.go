@@ -17,7 +17,7 @@ func lendTo(t *testing.T, w *writer, r *reader, id uint64) away {
 		t.Fatal("there is no room")
 	}
 	got, a, err := r.next()
-	if err != nil || !bytes.Equal(got, p.Header[:]) || cap(got) != len(got) || a.loan == nil ||
+	if err != nil || !bytes.Equal(got, p.Header[:]) || cap(got) != len(got) || a.state == nil ||
 		a.addr != uint64(uintptr(unsafe.Pointer(&p.Payload[0]))) || a.payload != 100 {
 		t.Fatalf("%d bytes, %+v, %v", len(got), a, err)
 	}

@@ -169,7 +169,10 @@ func (in *inbox) read(l *link, batch []mpe.Arrival, room *int) (n int) {
 			break
 		}
 		batch[n] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: packet}
-		if a.loan != nil {
+		switch {
+		case a.offered:
+			batch[n].Offer = l.note(a)
+		case a.state != nil:
 			in.leave(&batch[n], l, a)
 		}
 		*room -= len(packet) + batch[n].Away

@@ -19,10 +19,12 @@ import (
 
 const (
 	victimMap = "ZRLMPI_TEST_VICTIM_MAP"
-	// victimRole is what the victim does, "" or one of these: to lend, to fetch.
+	// victimRole is what the victim does, "" or one of these: to lend, to fetch, to
+	// offer.
 	victimRole = "ZRLMPI_TEST_VICTIM_ROLE"
 	lender     = "lender"
 	fetcher    = "fetcher"
+	offerer    = "offerer"
 )
 
 // TestMain makes the test binary the process that is killed.
@@ -47,6 +49,8 @@ func victim(addrs string) {
 			err = lendAll(c)
 		case fetcher:
 			err = fetchAll(c)
+		case offerer:
+			err = offerAll(c)
 		default:
 			err = sendAll(c)
 		}

@@ -95,9 +95,14 @@ func last(w writer) []byte {
 
 // Who gives a send up writes to its buffer at once. What arrives is what was sent.
 func TestGivenUpSends(t *testing.T) {
+	for name, size := range map[string]int{"asked for": 3 << 20, "offered": maxLoan} {
+		t.Run(name, func(t *testing.T) { givenUpSends(t, size) })
+	}
+}
+
+func givenUpSends(t *testing.T, size int) {
 	t.Setenv(EnvSingleCopy, "auto")
 	_, engines := engines(t)
-	const size = 3 << 20
 	src, dst := make([]byte, size), make([]byte, size)
 	rng := rand.New(rand.NewPCG(3, 4))
 	inTransfer := 0

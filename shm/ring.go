@@ -13,7 +13,8 @@ import (
 // the packet is there, so that the reader learns of it and gets its beginning by one
 // and the same cache line. Then it is the record's position, in units of recordAlign,
 // and the packet's length or, where the ring's rest is too short for the next packet,
-// padding. With loanBit in the length, header and loan are all that is there.
+// padding. With loanBit or offerBit in the length, header and loan are all that is
+// there.
 // Positions are counted from the start of the link and never come round.
 const (
 	// recordAlign is a cache line.
@@ -56,7 +57,8 @@ type writer struct {
 	// pos is where the next record goes, and read the last that is known of head.
 	pos, read uint64
 	// loans are those that may not have ended, the oldest first.
-	loans []lent
+	loans  []lent
+	offers offers
 }
 
 // put writes a packet, or reports that there is no room for it.
@@ -124,6 +126,8 @@ type reader struct {
 	head *atomic.Uint64
 	// pos is where the next record will be, and told what head says.
 	pos, told uint64
+	// slots are shared: what became of the writer's offers.
+	slots []byte
 }
 
 // ready reports whether there is something to be read.
@@ -132,8 +136,9 @@ func (r *reader) ready() bool {
 }
 
 // next returns the next packet, nil if there is none, or errBroken. The bytes are the
-// ring's, and valid until release; the other side may change them nevertheless. If the
-// packet's payload is lent, they are its header, and a says where it is.
+// ring's, and valid until release; the other side may change them nevertheless. If
+// payload is lent, of the packet or of the message that it announces, they are its
+// header, and a says where it is.
 func (r *reader) next() (packet []byte, a away, err error) {
 	size := len(r.ring)
 	for {
@@ -150,8 +155,8 @@ func (r *reader) next() (packet []byte, a away, err error) {
 			r.pos += uint64(size - off)
 			continue
 		}
-		isLent := length&loanBit != 0
-		length &^= loanBit
+		isLent, offered := length&(loanBit|offerBit) != 0, length&offerBit != 0
+		length &^= loanBit | offerBit
 		if length < protocol.ExtHeaderLen || length > uint64(protocol.ExtHeaderLen+LongPayload(size)) ||
 			isLent && length != protocol.ExtHeaderLen+loanLen {
 			return nil, away{}, errBroken
@@ -161,7 +166,12 @@ func (r *reader) next() (packet []byte, a away, err error) {
 			return nil, away{}, errBroken
 		}
 		if isLent {
-			if a = look(r.ring[off:], r.pos); a.payload == 0 || a.payload > uint64(LongPayload(size)) {
+			most, good := LongPayload(size), true
+			a = look(r.ring[off:], r.pos)
+			if offered {
+				most, good = maxLoan, a.offer(r.slots)
+			}
+			if !good || a.payload == 0 || a.payload > uint64(most) {
 				return nil, away{}, errBroken
 			}
 			length = protocol.ExtHeaderLen

@@ -13,8 +13,8 @@ import (
 // newRing returns both sides of a ring of n bytes.
 func newRing(n int) (*writer, *reader) {
 	mem := make([]byte, pageAhead+n)
-	ring := mem[pageAhead:]
-	return &writer{ring: ring, head: word(mem)}, &reader{ring: ring, head: word(mem)}
+	ring, slots := mem[pageAhead:], make([]byte, slotsLen)
+	return &writer{ring: ring, head: word(mem), offers: offers{slots: slots}}, &reader{ring: ring, head: word(mem), slots: slots}
 }
 
 const (
@@ -134,6 +134,9 @@ var hostile = map[string]uint64{
 	"a long loan":      makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen+1)),
 	"a short loan":     makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen-1)),
 	"an empty loan":    makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen)),
+	"a short offer":    makeWord(0, offerBit|(protocol.ExtHeaderLen+loanLen-1)),
+	"an empty offer":   makeWord(0, offerBit|(protocol.ExtHeaderLen+loanLen)),
+	"both":             makeWord(0, offerBit|loanBit|(protocol.ExtHeaderLen+loanLen)),
 	"longest":          makeWord(0, padding-1),
 	"padding at once":  makeWord(0, padding),
 	"all ones":         ^uint64(0),
@@ -180,6 +183,7 @@ func FuzzReader(f *testing.F) {
 	w.put(&p.Header, p.Payload)
 	w.put(&p.Header, nil)
 	w.lend(&p.Header, p.Payload, 1)
+	w.offer(&p.Header, p.Payload, 1)
 	f.Add(w.ring[:512], uint32(0))
 	f.Add(w.ring[:512], uint32(MinRing-128))
 	for _, w := range hostile {
@@ -202,7 +206,7 @@ func FuzzReader(f *testing.F) {
 			if len(b) < protocol.ExtHeaderLen || len(b) > longest || cap(b) != len(b) {
 				t.Fatalf("a packet of %d bytes", len(b))
 			}
-			if a.loan != nil && (len(b) != protocol.ExtHeaderLen || a.payload == 0 || a.payload > MinRing/4) {
+			if a.state != nil && (len(b) != protocol.ExtHeaderLen || a.payload == 0 || a.payload > maxLoan || a.payload > MinRing/4 && !a.offered) {
 				t.Fatalf("a header of %d bytes, and %d of payload are away", len(b), a.payload)
 			}
 			if n > 2*MinRing/recordAlign {

@@ -42,13 +42,18 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 	return sent, nil
 }
 
-// send writes a packet into the ring, or lends its payload.
+// send writes a packet into the ring, or lends its payload, or that of the message that
+// it announces.
 func (l *link) send(p *mpe.Packet) bool {
 	if len(p.Payload) > max(MaxPayload, LongPayload(len(l.out.ring))) {
 		return false
 	}
-	if l.lends && p.Lent != 0 && len(p.Payload) >= MinLoan {
+	switch {
+	case !l.lends || p.Lent == 0:
+	case len(p.Payload) >= MinLoan:
 		return l.out.lend(&p.Header, p.Payload, p.Lent)
+	case len(p.Payload) == 0 && len(p.Offer) > 0 && len(p.Offer) <= maxLoan:
+		return l.out.offer(&p.Header, p.Offer, p.Lent)
 	}
 	return l.out.put(&p.Header, p.Payload)
 }

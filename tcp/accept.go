@@ -25,7 +25,7 @@ func (c *Conn) acceptAll() {
 			}
 			continue
 		}
-		if p.tls != nil {
+		if _, secured := p.at(); secured != nil {
 			p.shake(conn)
 		}
 		c.tasks.Go(func() { c.accepted(p, conn) })
@@ -42,8 +42,11 @@ func (c *Conn) accepted(p *peer, conn *net.TCPConn) {
 
 // dialerAt returns the peer at an IP, if it is one of those that dial us.
 func (c *Conn) dialerAt(ip netip.Addr) *peer {
-	for rank, p := range c.peers[:c.cfg.Rank] {
-		if p != nil && sameIP(c.cfg.Map.Addr(rank).Addr(), ip) {
+	for _, p := range c.peers[:c.cfg.Rank] {
+		if p == nil {
+			continue
+		}
+		if addr, _ := p.at(); sameIP(addr.Addr(), ip) {
 			return p
 		}
 	}

@@ -113,7 +113,7 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	for rank := range c.peers {
 		if rank != cfg.Rank && cfg.Map.Kind(rank) == rankmap.Software {
 			p := &peer{rank: rank, addr: cfg.Map.Addr(rank), profile: cfg.Profile(rank),
-				free: make(chan *chunk, maxChunks)}
+				free: make(chan *chunk, maxChunks), moved: make(chan struct{}, 1)}
 			if cfg.TLS != nil {
 				p.tls = cfg.TLS.config(p.addr.Addr())
 			}

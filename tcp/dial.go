@@ -15,7 +15,7 @@ func (c *Conn) keepDialing(p *peer) {
 		KeepAliveConfig: keepAlive(),
 	}
 	for n := 1; ; n++ {
-		conn, err := dialer.DialContext(c.dialing, network(p.addr), p.addr.String())
+		conn, err := c.dial(&dialer, p)
 		if err != nil {
 			p.failed(err)
 		} else if c.dialed(p, conn.(*net.TCPConn)) {
@@ -23,10 +23,25 @@ func (c *Conn) keepDialing(p *peer) {
 			// map does not have us, say, does not start the back-off anew.
 			n = 0
 		}
-		if !sleep(c.dialing, c.cfg.Backoff(max(n, 1))) {
+		timer := time.NewTimer(c.cfg.Backoff(max(n, 1)))
+		select {
+		case <-timer.C:
+		case <-p.moved:
+			n = 0
+		case <-c.dialing.Done():
+			timer.Stop()
 			return
 		}
+		timer.Stop()
 	}
+}
+
+// dial connects to p where it is when the call begins, and gives up if it moves.
+func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(c.dialing)
+	defer cancel()
+	addr := p.dialFrom(cancel)
+	return dialer.DialContext(ctx, network(addr), addr.String())
 }
 
 // dialed serves a connection to p, and reports whether it worked.

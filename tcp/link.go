@@ -16,10 +16,7 @@ import (
 // peer is a rank that is spoken to.
 type peer struct {
 	rank    int
-	addr    netip.AddrPort
 	profile protocol.Profile
-	// tls is nil where connections are plain.
-	tls *tls.Config
 	// free are the chunks that wait to be filled; made, which only the
 	// running link's reader touches, is how many there are in all.
 	free chan *chunk
@@ -35,8 +32,16 @@ type peer struct {
 	parts   [2][]byte
 	buffers net.Buffers
 
-	mu   sync.Mutex
-	link *link // nil while there is no connection
+	// moved has a value if the peer is to be dialed anew.
+	moved chan struct{}
+
+	mu sync.Mutex
+	// addr is where it is; tls is nil where connections are plain.
+	addr netip.AddrPort
+	tls  *tls.Config
+	// stopDial ends an attempt to connect to where it was.
+	stopDial context.CancelFunc
+	link     *link // nil while there is no connection
 	// last is the error that ended the last connection or attempt.
 	last error
 	// shaking are the connections on which TLS is not done yet, oldest first.
@@ -78,6 +83,7 @@ func (p *peer) remove(l *link) {
 var (
 	errReplaced   = errors.New("the peer has made a new connection")
 	errPeerClosed = errors.New("the peer closed the connection")
+	errMoved      = errors.New("the peer is said to be at another address now")
 )
 
 // link is one connection to a peer.
@@ -164,6 +170,7 @@ func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 		c.tasks.Go(func() { c.writeAll(l) })
 	}
 	old := p.replace(l)
+	c.closeIfMoved(l)
 	defer close(l.done)
 	defer context.AfterFunc(c.ctx, func() { l.close(net.ErrClosed) })()
 	if old != nil {

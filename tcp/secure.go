@@ -17,13 +17,14 @@ import (
 // The side that dialed is done before the other has looked at its certificate: a
 // refusal is what it reads first.
 func (c *Conn) secure(p *peer, conn *net.TCPConn) (net.Conn, error) {
-	if p.tls == nil {
+	_, config := p.at()
+	if config == nil {
 		return conn, nil
 	}
 	defer p.shaken(conn)
-	stream, accepted := tls.Client(conn, p.tls), p.rank < c.cfg.Rank
+	stream, accepted := tls.Client(conn, config), p.rank < c.cfg.Rank
 	if accepted {
-		stream = tls.Server(conn, p.tls)
+		stream = tls.Server(conn, config)
 	}
 	err := conn.SetDeadline(time.Now().Add(c.cfg.HandshakeTimeout))
 	if err == nil {

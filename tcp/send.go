@@ -93,5 +93,9 @@ func (c *Conn) sendError(rank int, err, last error) error {
 	if c.ctx.Err() != nil {
 		err = mpe.ErrTransportClosed
 	}
-	return &SendError{Rank: c.cfg.Rank, Peer: rank, Addr: c.cfg.Map.Addr(rank), Err: err, Last: last}
+	addr := c.cfg.Map.Addr(rank)
+	if c.cfg.Map.Has(rank) && c.peers[rank] != nil {
+		addr, _ = c.peers[rank].at()
+	}
+	return &SendError{Rank: c.cfg.Rank, Peer: rank, Addr: addr, Err: err, Last: last}
 }

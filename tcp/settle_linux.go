@@ -47,6 +47,7 @@ func (in *inbox) add(l *link) bool {
 			in.free(old)
 		}
 	}
+	in.c.closeIfMoved(l)
 	in.fresh = append(in.fresh, l)
 	in.ring()
 	return true

@@ -6,9 +6,11 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/rankmap"
 )
 
 // Conn is the UDP socket of one rank. It implements mpe.PacketTransport.
@@ -26,10 +28,14 @@ type Conn struct {
 	out     []outgoing
 	buckets []bucket // by peer
 
+	// where says where the peers are. It is Config.Map until they move.
+	where atomic.Pointer[rankmap.Map]
+
 	in []incoming
-	// lastPeer is what lastFrom was resolved to.
+	// lastPeer is what lastFrom was resolved to, by lastMap.
 	lastFrom netip.AddrPort
 	lastPeer int
+	lastMap  *rankmap.Map
 }
 
 var (
@@ -73,6 +79,7 @@ func listen(cfg Config, open opener) (*Conn, error) {
 	}
 	udpConn := packetConn.(*net.UDPConn)
 	c := &Conn{cfg: cfg, local: addr, asked: cfg.ReceiveBuffer, lastPeer: mpe.UnknownPeer}
+	c.where.Store(cfg.Map)
 	if err := c.setUp(udpConn, open); err != nil {
 		udpConn.Close()
 		return nil, fmt.Errorf("udp: setting up the socket of rank %d at %v: %w", cfg.Rank, addr, err)
@@ -88,10 +95,7 @@ func (c *Conn) setUp(udpConn *net.UDPConn, open opener) (err error) {
 	if c.granted, err = setReceiveBuffer(udpConn, c.asked); err != nil {
 		return fmt.Errorf("asking for a receive buffer of %d bytes: %w", c.asked, err)
 	}
-	peers := make([]netip.AddrPort, c.cfg.Map.Size())
-	for rank := range peers {
-		peers[rank] = c.cfg.Map.Addr(rank)
-	}
+	peers := addresses(c.cfg.Map)
 	if c.sock, err = open(udpConn, peers, &c.cfg); err != nil {
 		return err
 	}

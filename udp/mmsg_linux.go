@@ -57,12 +57,8 @@ func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (sock
 		return newPlainSocket(conn, peers)
 	}
 	s := &mmsgSocket{}
-	for _, peer := range peers {
-		addr, err := newSockaddr(peer)
-		if err != nil {
-			return nil, err
-		}
-		s.peers = append(s.peers, addr)
+	if s.peers, err = newSockaddrs(peers); err != nil {
+		return nil, err
 	}
 	s.caps = capabilities{sendBatch: sendBatch, recvBatch: ringLen, canPoll: true}
 	if !cfg.NoOffload {
@@ -88,6 +84,22 @@ func hasMmsg(raw syscall.RawConn) bool {
 }
 
 func (s *mmsgSocket) capabilities() capabilities { return s.caps }
+
+// resolve: what the kernel could not do for an old address, it is asked for again.
+func (s *mmsgSocket) resolve(peers []netip.AddrPort) (func(), error) {
+	addrs, err := newSockaddrs(peers)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		for peer := range addrs {
+			if addrs[peer] != s.peers[peer] {
+				s.peers[peer] = addrs[peer]
+				s.refused[peer].Store(0)
+			}
+		}
+	}, nil
+}
 
 func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 	if len(out) == 1 {
@@ -225,6 +237,17 @@ const sockaddrLen = unix.SizeofSockaddrInet6
 type sockaddr struct {
 	raw [sockaddrLen]byte
 	len uint32
+}
+
+func newSockaddrs(peers []netip.AddrPort) ([]sockaddr, error) {
+	addrs := make([]sockaddr, len(peers))
+	for i, peer := range peers {
+		var err error
+		if addrs[i], err = newSockaddr(peer); err != nil {
+			return nil, err
+		}
+	}
+	return addrs, nil
 }
 
 // newSockaddr fails if the zone of an IPv6 address is no interface.

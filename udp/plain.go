@@ -25,6 +25,10 @@ func (s *plainSocket) capabilities() capabilities { return capabilities{sendBatc
 
 func (s *plainSocket) refusals() []Refusal { return nil }
 
+func (s *plainSocket) resolve(peers []netip.AddrPort) (func(), error) {
+	return func() { s.peers = peers }, nil
+}
+
 func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 	if !mayWait {
 		if err := s.conn.SetWriteDeadline(time.Now().Add(fullPatience)); err != nil {

@@ -73,10 +73,11 @@ func (c *Conn) Wakeup() int { return c.sock.wakeup() }
 func (c *Conn) Sleep() bool { return c.sock.idle() }
 
 func (c *Conn) arrival(in *incoming) mpe.Arrival {
-	if in.from != c.lastFrom { // most packets come from whom the last one came from
-		c.lastFrom = in.from
+	// Most packets come from whom the last one came from.
+	if where := c.where.Load(); in.from != c.lastFrom || where != c.lastMap {
+		c.lastFrom, c.lastMap = in.from, where
 		// A rank that is not known is rankmap.NoRank, which is mpe.UnknownPeer.
-		c.lastPeer, _ = c.cfg.Map.Resolve(in.from)
+		c.lastPeer, _ = where.Resolve(in.from)
 	}
 	a := mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: c.lastPeer, From: in.from, Bytes: in.bytes, Rest: in.rest}
 	if in.each > 0 && in.each <= c.longest(a.Peer) {

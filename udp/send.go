@@ -211,5 +211,5 @@ func (c *Conn) sendError(peer int, sent, of int64, err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		err = mpe.ErrTransportClosed
 	}
-	return &SendError{Rank: c.cfg.Rank, Peer: peer, Addr: c.cfg.Map.Addr(peer), Sent: sent, Of: of, Err: err}
+	return &SendError{Rank: c.cfg.Rank, Peer: peer, Addr: c.where.Load().Addr(peer), Sent: sent, Of: of, Err: err}
 }

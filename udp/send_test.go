@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,7 +36,10 @@ func (s *script) capabilities() capabilities {
 	return capabilities{sendBatch: s.batch, recvBatch: s.batch}
 }
 func (s *script) refusals() []Refusal { return nil }
-func (s *script) close() error        { return nil }
+func (s *script) resolve([]netip.AddrPort) (func(), error) {
+	return func() {}, nil
+}
+func (s *script) close() error { return nil }
 
 func (s *script) step(most int) step {
 	s.calls++
@@ -68,8 +72,10 @@ func (s *script) recv(in []incoming) (int, error) {
 
 func scripted(t *testing.T, s *script) *Conn {
 	m := transporttest.Map(t, 2)
-	return &Conn{cfg: Config{Map: m}, local: m.Addr(0), sock: s, caps: s.capabilities(),
+	c := &Conn{cfg: Config{Map: m}, local: m.Addr(0), sock: s, caps: s.capabilities(),
 		out: make([]outgoing, s.batch), buckets: make([]bucket, 2), in: make([]incoming, s.batch)}
+	c.where.Store(m)
+	return c
 }
 
 func dataPacket(words int) (header, payload []byte) {

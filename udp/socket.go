@@ -11,6 +11,9 @@ type socket interface {
 	// refusals are the peers for which the system no longer segments. It is
 	// called at any time.
 	refusals() []Refusal
+	// resolve makes out how to reach peers at other addresses, in rank order, and
+	// returns what has send do so. That is called when send is not.
+	resolve(peers []netip.AddrPort) (move func(), err error)
 	// send sends the datagrams in order and returns how many of them went,
 	// each of them whole. Fewer than all come with an error, or without one
 	// if the rest is to be tried at once. It keeps no slice. While the

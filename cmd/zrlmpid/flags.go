@@ -55,9 +55,13 @@ func (l *rankList) Set(s string) error {
 const usage = `Usage: zrlmpid -config FILE [flags]
        zrlmpid -cluster FILE [-addresses POOL] [-standins] [flags]
 
-It prints a line that starts with "ready" when it is, and ends at SIGINT or
-SIGTERM. Exit codes: 0 it ended as asked, 1 it failed, 2 the flags or the
-configuration are wrong.
+It prints a line that starts with "ready" when it is. At SIGHUP it reads its
+configuration again, with the same flags, while messages go on; one that is wrong, or
+that only a restart can bring about, is refused as a whole, and the log says why.
+
+It ends at SIGINT or SIGTERM: messages that are under way have the configuration's
+stop_timeout to end well. A second signal ends it at once. Exit codes: 0 it ended as
+asked, 1 it failed, 2 the flags or the configuration are wrong.
 
 Flags:
 `
@@ -152,6 +156,18 @@ func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err er
 		cfg.Log.Level = f.logLevel
 	}
 	return cfg, source, cfg.Validate()
+}
+
+// reload returns what reads the configuration again, with the same flags. It is nil if
+// that cannot be done.
+func (f *flags) reload() func() (*config.Config, error) {
+	if f.config == "-" {
+		return nil
+	}
+	return func() (*config.Config, error) {
+		cfg, _, err := f.load(nil)
+		return cfg, err
+	}
 }
 
 func (f *flags) fromCluster() (*config.Config, error) {

@@ -10,11 +10,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
-// newLogger returns a logger that writes to w as the configuration says.
-func newLogger(c config.Log, w io.Writer) (*zap.Logger, error) {
-	level, err := zapcore.ParseLevel(c.Level)
+// newLogger returns a logger that writes to w as the configuration says, and its level,
+// which may be set to another one.
+func newLogger(c config.Log, w io.Writer) (*zap.Logger, *zap.AtomicLevel, error) {
+	level, err := zap.ParseAtomicLevel(c.Level)
 	if err != nil {
-		return nil, fmt.Errorf("log level: %w", err)
+		return nil, nil, fmt.Errorf("log level: %w", err)
 	}
 	var encoder zapcore.Encoder
 	if c.Format == config.FormatJSON {
@@ -25,5 +26,5 @@ func newLogger(c config.Log, w io.Writer) (*zap.Logger, error) {
 		ec.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(ec)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level)), nil
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level)), &level, nil
 }

@@ -2,7 +2,8 @@
 // attach to, and stand-ins for FPGAs.
 //
 // It prints one line that starts with "ready" when every socket is bound and the
-// control socket answers, logs to standard error, and ends at SIGINT or SIGTERM.
+// control socket answers, logs to standard error, reads its configuration again at
+// SIGHUP, and ends at SIGINT or SIGTERM.
 package main
 
 import (
@@ -51,11 +52,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
-	log, err := newLogger(cfg.Log, stderr)
+	log, level, err := newLogger(cfg.Log, stderr)
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
-	d, err := daemon.New(cfg, daemon.Options{Log: log, Ready: stdout, Source: source})
+	// From here on SIGHUP does not end the process; the daemon heeds it when it is ready.
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	d, err := daemon.New(cfg, daemon.Options{
+		Log: log, Level: level, Ready: stdout, Source: source, Load: f.reload(), Reload: reload,
+	})
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}

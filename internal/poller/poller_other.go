@@ -2,6 +2,8 @@
 
 package poller
 
+import "context"
+
 // Watch is a descriptor that is watched.
 type Watch struct{}
 
@@ -10,6 +12,9 @@ func Add(int, Handler) (*Watch, error) { return nil, ErrUnsupported }
 
 // Look finds nothing.
 func Look() int { return 0 }
+
+// Pulse returns ErrUnsupported.
+func Pulse(context.Context) error { return ErrUnsupported }
 
 // Arm does nothing.
 func (*Watch) Arm() error { return nil }

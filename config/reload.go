@@ -1,0 +1,120 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func (c *Config) validateStop(p *problems) { durationIn(p, "stop_timeout", c.StopTimeout, 0) }
+
+// Change is one key that two configurations say different things about.
+type Change struct {
+	// Rank is the number of the rank whose entry has the key, or NoRank.
+	Rank int
+	// Key is the path of the key, as in "log.level", or "link.pace.per_datagram" in
+	// the entry of a rank.
+	Key string
+	// From and To are the values, empty where the key is not set.
+	From, To string
+}
+
+// NoRank is the Rank of a Change of a key that is in no rank's entry.
+const NoRank = -1
+
+// String says it in one line.
+func (c Change) String() string {
+	key := c.Key
+	if c.Rank != NoRank {
+		key = fmt.Sprintf("rank %d: %s", c.Rank, c.Key)
+	}
+	return fmt.Sprintf("%s: %s -> %s", key, orUnset(c.From), orUnset(c.To))
+}
+
+func orUnset(value string) string {
+	if value == "" {
+		return "not set"
+	}
+	return value
+}
+
+// Changes lists in what two valid configurations differ, defaults included: ranks by
+// their number, wherever they are in the file. Of ranks that only one of them has,
+// it tells by how many there are.
+func Changes(from, to *Config) ([]Change, error) {
+	old, err := from.leaves()
+	if err != nil {
+		return nil, err
+	}
+	now, err := to.leaves()
+	if err != nil {
+		return nil, err
+	}
+	var changes []Change
+	if len(from.Ranks) != len(to.Ranks) {
+		changes = append(changes, Change{NoRank, "ranks", strconv.Itoa(len(from.Ranks)), strconv.Itoa(len(to.Ranks))})
+	}
+	both := min(len(from.Ranks), len(to.Ranks))
+	note := func(l leaf) {
+		if old[l] != now[l] && l.rank < both {
+			changes = append(changes, Change{l.rank, l.key, old[l], now[l]})
+		}
+	}
+	for l := range old {
+		note(l)
+	}
+	for l := range now {
+		if _, had := old[l]; !had {
+			note(l)
+		}
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Key, b.Key)) })
+	return changes, nil
+}
+
+// leaf is a key with a value that is no section.
+type leaf struct {
+	rank int
+	key  string
+}
+
+// leaves returns all values of the configuration, as YAML has them.
+func (c *Config) leaves() (map[leaf]string, error) {
+	text, err := c.YAML()
+	if err != nil {
+		return nil, err
+	}
+	var root map[string]any
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	ranks, _ := root["ranks"].([]any)
+	delete(root, "ranks")
+	all := make(map[leaf]string)
+	collect(all, leaf{rank: NoRank}, root)
+	for i, r := range ranks {
+		collect(all, leaf{rank: c.Ranks[i].Rank}, r)
+	}
+	// What it is by default depends on another key.
+	all[leaf{NoRank, "attach.socket"}] = c.AttachSocket()
+	return all, nil
+}
+
+func collect(into map[leaf]string, at leaf, value any) {
+	section, ok := value.(map[string]any)
+	if !ok {
+		into[at] = fmt.Sprint(value)
+		return
+	}
+	for key, v := range section {
+		below := at
+		if below.key != "" {
+			below.key += "."
+		}
+		below.key += key
+		collect(into, below, v)
+	}
+}

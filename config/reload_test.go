@@ -1,0 +1,67 @@
+package config
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestStopTimeout(t *testing.T) {
+	const ranks = "ranks: [{rank: 0, address: 127.0.0.1, run: host}]\n"
+	for text, want := range map[string]time.Duration{
+		"": 2 * time.Second, "stop_timeout: 0s\n": 0, "stop_timeout: 90s\n": 90 * time.Second,
+	} {
+		if c := mustParse(t, text+ranks); c.StopTimeout != want {
+			t.Errorf("%q: %v, want %v", text, c.StopTimeout, want)
+		}
+	}
+	c := mustParse(t, ranks)
+	for _, wrong := range []time.Duration{-1, 25 * time.Hour} {
+		if c.StopTimeout = wrong; c.Validate() == nil {
+			t.Errorf("%v is accepted", wrong)
+		}
+	}
+}
+
+func TestChanges(t *testing.T) {
+	const base = `
+log: {level: info}
+defaults: {deadlines: {ack: 5s}}
+ranks:
+  - {rank: 0, address: 127.0.0.1, run: host}
+  - {rank: 1, address: 127.0.0.2, run: standin}
+  - {rank: 2, address: 127.0.0.3, peer: fpga, link: {pace: {per_datagram: 2us}}}
+`
+	for _, tt := range []struct{ name, text, want string }{
+		{"nothing", base, "[]"},
+		{"order of ranks, and a default that is said", `
+metrics: {peers: 64}
+defaults: {deadlines: {ack: 5000ms}}
+ranks:
+  - {rank: 2, address: 127.0.0.3:2718, peer: fpga, link: {pace: {per_datagram: 2us}}}
+  - {rank: 0, address: 127.0.0.1, run: host, peer: software}
+  - {rank: 1, address: 127.0.0.2, run: standin, kernel: echo}
+`, "[]"},
+		{"the socket that follows another", "control: {socket: " + DefaultSocket() + "}\nattach: {socket: " + AttachSocketBeside(DefaultSocket()) + "}" + base, "[]"},
+		{"values", `
+log: {level: debug}
+stop_timeout: 3s
+defaults: {deadlines: {data: 1s}}
+ranks:
+  - {rank: 0, address: 127.0.0.1, run: host}
+  - {rank: 1, address: 127.0.0.2, run: standin, kernel: sink, habits: {ack_once: false}}
+  - {rank: 2, address: 127.0.0.4, peer: fpga, link: {on_partial: repeat}}
+`, "[defaults.deadlines.ack: 5s -> not set defaults.deadlines.data: not set -> 1s log.level: info -> debug stop_timeout: 2s -> 3s " +
+			"rank 1: habits.ack_once: true -> false rank 1: kernel: echo -> sink " +
+			"rank 2: address: 127.0.0.3:2718 -> 127.0.0.4:2718 rank 2: link.on_partial: not set -> repeat " +
+			"rank 2: link.pace.per_datagram: 2µs -> not set]"},
+		{"ranks", base + "  - {rank: 3, address: 127.0.0.9, peer: cpu}\n", "[ranks: 3 -> 4]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Changes(mustParse(t, base), mustParse(t, tt.text))
+			if err != nil || fmt.Sprint(got) != tt.want {
+				t.Errorf("%v, %v, want\n%s", got, err, tt.want)
+			}
+		})
+	}
+}

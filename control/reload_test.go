@@ -1,0 +1,22 @@
+package control
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+)
+
+func TestReload(t *testing.T) {
+	b := new(fakeBackend)
+	c := fakeServer(t, b)
+	got, err := c.Reload(t.Context())
+	if want, _ := b.Reread(); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	b.refuses = true
+	_, err = c.Reload(t.Context())
+	refused, ok := errors.AsType[*Error](err)
+	if !ok || refused.Kind != Refused || !reflect.DeepEqual(refused.Restart, []string{"a: 1 -> 2"}) {
+		t.Errorf("%+v", err)
+	}
+}

@@ -1,0 +1,149 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// manager is a service manager: what it is told, but WATCHDOG=1, which is counted.
+type manager struct {
+	t       *testing.T
+	told    chan string
+	alive   chan struct{}
+	stopped chan struct{}
+}
+
+func newManager(t *testing.T) *manager {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "notify") // t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "s")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &manager{t: t, told: make(chan string, 1000), alive: make(chan struct{}, 1000), stopped: make(chan struct{})}
+	go func() {
+		defer close(m.stopped)
+		b := make([]byte, 4096)
+		for {
+			n, err := conn.Read(b)
+			if err != nil {
+				return
+			}
+			if text := string(b[:n]); text == "WATCHDOG=1" {
+				m.alive <- struct{}{}
+			} else {
+				m.told <- text
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		conn.Close()
+		<-m.stopped
+		os.RemoveAll(dir)
+	})
+	t.Setenv("NOTIFY_SOCKET", path)
+	return m
+}
+
+// wants checks what the manager is told next.
+func (m *manager) wants(pattern string) []string {
+	m.t.Helper()
+	select {
+	case text := <-m.told:
+		match := regexp.MustCompile("^" + pattern + "$").FindStringSubmatch(text)
+		if match == nil {
+			m.t.Fatalf("the service manager is told %q, want %q", text, pattern)
+		}
+		return match
+	case <-time.After(patience):
+		m.t.Fatalf("the service manager is not told %q", pattern)
+	}
+	return nil
+}
+
+func TestServiceManager(t *testing.T) {
+	m := newManager(t)
+	t.Setenv("WATCHDOG_USEC", "200000")
+	c := newCluster(t)
+	text := c.yaml("", echoes(2, "")...)
+	r := start(t, text)
+	const ready = "READY=1\nSTATUS=3 of 3 ranks run here: 0 \\(host\\) 1 \\(standin\\) 2 \\(standin\\)"
+	m.wants(ready)
+	for range 3 { // idle
+		<-m.alive
+	}
+	r.ping(t, 1, 100, 10)
+	r.mustReload(t, text)
+	first := m.wants(`RELOADING=1\nMONOTONIC_USEC=(\d+)`)[1]
+	m.wants(ready)
+	if err := r.Reload(mustParse(t, text+"limits: {posted: 7}\n")); err == nil {
+		t.Error("it is not refused")
+	}
+	second := m.wants(`RELOADING=1\nMONOTONIC_USEC=(\d+)`)[1]
+	m.wants(ready)
+	a, _ := strconv.ParseInt(first, 10, 64)
+	if b, _ := strconv.ParseInt(second, 10, 64); a <= 0 || b < a {
+		t.Errorf("the reloads were at %s and %s", first, second)
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	m.wants(`STOPPING=1\nSTATUS=lets messages that are under way end\nEXTEND_TIMEOUT_USEC=5000000`)
+	m.wants(`EXTEND_TIMEOUT_USEC=5000000`)
+}
+
+// TestWatchdog: an engine whose lock is held has the watchdog told nothing, and once it
+// is given back, that all is well.
+func TestWatchdog(t *testing.T) {
+	m := newManager(t)
+	t.Setenv("WATCHDOG_USEC", "100000")
+	c := newCluster(t)
+	r := start(t, c.yaml("", "run: host", "peer: fpga"))
+	<-m.alive
+	// Whoever takes a packet waits for this, with the engine's lock.
+	limits := r.observer.ranks[0]
+	limits.mu.Lock()
+	at(t, c.addr(9), c.addr(0)).says(protocol.Ack, protocol.RecvInt, 0, nil)
+	r.log.waitFor(t, "the watchdog is not told that all is well: rank 0: its lock is not given back")
+	limits.mu.Unlock()
+	for len(m.alive) > 0 { // what was told before
+		<-m.alive
+	}
+	select {
+	case <-m.alive:
+	case <-time.After(patience):
+		t.Error("the watchdog is not told that all is well again")
+	}
+}
+
+// TestWithoutServiceManager: nothing is told to anybody, and there is no watchdog.
+func TestWithoutServiceManager(t *testing.T) {
+	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
+		t.Setenv(name, "")
+		os.Unsetenv(name)
+	}
+	c := newCluster(t)
+	r := start(t, c.yaml("", "run: host"))
+	if err := r.alive(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if log := r.log.String(); strings.Contains(log, "service manager") || strings.Contains(log, "watchdog") {
+		t.Errorf("%s", log)
+	}
+}

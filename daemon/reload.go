@@ -1,0 +1,254 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/node"
+)
+
+// reloads are what a daemon knows of the configurations that it was given.
+type reloads struct {
+	// current is the configuration that was loaded last.
+	current atomic.Pointer[config.Config]
+	// renewed is told of every reload that went well.
+	renewed chan struct{}
+	// reloading is held during a reload.
+	reloading sync.Mutex
+
+	reloadMu sync.Mutex
+	failed   bool
+	loaded   time.Time
+}
+
+// loadedAt notes the configuration that the daemon begins with.
+func (r *reloads) loadedAt(cfg *config.Config, now time.Time) {
+	r.renewed = make(chan struct{}, 1)
+	r.current.Store(cfg)
+	r.loaded = now
+}
+
+// lastReload tells whether the last attempt to load the configuration succeeded, and
+// when the last one that did was.
+func (r *reloads) lastReload() (good bool, last time.Time) {
+	r.reloadMu.Lock()
+	defer r.reloadMu.Unlock()
+	return !r.failed, r.loaded
+}
+
+// ErrNotServing is a reload of a daemon that starts or stops.
+var ErrNotServing = errors.New("the configuration is loaded again only while zrlmpid runs")
+
+// errNoSource is a reload of a daemon whose configuration cannot be read again.
+var errNoSource = errors.New("it cannot be read a second time")
+
+// RefusedError says why a configuration was not taken.
+type RefusedError struct {
+	// Restart lists what is different and cannot change while the daemon runs, or is
+	// empty if Err says what is wrong.
+	Restart []string
+	Err     error
+}
+
+// Error is one line for each reason.
+func (e *RefusedError) Error() string {
+	const text = "the configuration is refused, and zrlmpid goes on as before"
+	if e.Err != nil {
+		return text + ": " + e.Err.Error()
+	}
+	return text + ": only a restart can change this:\n  " + strings.Join(e.Restart, "\n  ")
+}
+
+// Unwrap returns what is wrong, or node.ErrRestart.
+func (e *RefusedError) Unwrap() error {
+	if e.Err == nil {
+		return node.ErrRestart
+	}
+	return e.Err
+}
+
+// Reload has the running daemon go by another configuration: by all of it or, if it
+// returns an error, by nothing of it. Messages that are under way end by the rules
+// that they began with. The error is a *RefusedError. Cfg is the daemon's from then on.
+func (d *Daemon) Reload(cfg *config.Config) error {
+	_, err := d.reload(func() (*config.Config, error) { return cfg, nil })
+	return err
+}
+
+// reload is Reload for what load returns. It returns what has changed.
+func (d *Daemon) reload(load func() (*config.Config, error)) ([]config.Change, error) {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	defer d.notifyReloading()()
+	changes, err := d.tryReload(load)
+	d.reloadMu.Lock()
+	if d.failed = err != nil; err == nil {
+		d.loaded = time.Now()
+	}
+	d.reloadMu.Unlock()
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused) && refused.Err == nil:
+		d.log.Error("the configuration is refused, and zrlmpid goes on as before: only a restart can change some of it",
+			zap.String("config", d.opts.Source), zap.Strings("restart", refused.Restart))
+	case err != nil:
+		d.log.Error(err.Error(), zap.String("config", d.opts.Source))
+	default:
+		d.log.Info("the configuration was loaded again", zap.String("config", d.opts.Source), zap.Stringers("changes", changes))
+		for _, warning := range d.current.Load().Warnings() {
+			d.log.Warn(warning)
+		}
+	}
+	return changes, err
+}
+
+func (d *Daemon) tryReload(load func() (*config.Config, error)) ([]config.Change, error) {
+	if d.phase.Load() != serving {
+		return nil, &RefusedError{Err: ErrNotServing}
+	}
+	cfg, err := load()
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err != nil {
+		return nil, &RefusedError{Err: err}
+	}
+	changes, err := config.Changes(d.current.Load(), cfg)
+	if err != nil {
+		return nil, &RefusedError{Err: err}
+	}
+	apply, err := d.prepare(cfg, changes)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range apply {
+		f()
+	}
+	d.current.Store(cfg)
+	select {
+	case d.renewed <- struct{}{}:
+	default:
+	}
+	return changes, nil
+}
+
+// prepare makes out what to do to go by a valid configuration, which cannot fail then.
+func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []func(), err error) {
+	var restart []string
+	for _, c := range changes {
+		if !d.mayChange(cfg, c) {
+			restart = append(restart, restartText(c))
+		}
+	}
+	if len(restart) > 0 { // the links of other ranks need not be looked at
+		return nil, &RefusedError{Restart: restart}
+	}
+	m, err := node.Map(cfg)
+	if err != nil {
+		return nil, &RefusedError{Err: err}
+	}
+	for _, r := range d.ranks {
+		f, err := r.Prepare(cfg, m)
+		if errors.Is(err, node.ErrRestart) {
+			restart = append(restart, strings.Split(err.Error(), "\n")...)
+		} else if err != nil {
+			return nil, &RefusedError{Err: err}
+		}
+		apply = append(apply, f)
+	}
+	if len(restart) > 0 {
+		return nil, &RefusedError{Restart: slices.Compact(restart)}
+	}
+	if d.opts.Level != nil {
+		level, err := zapcore.ParseLevel(cfg.Log.Level)
+		if err != nil { // it was validated
+			return nil, &RefusedError{Err: err}
+		}
+		apply = append(apply, func() { d.opts.Level.SetLevel(level) })
+	}
+	return apply, nil
+}
+
+// mayChange reports whether a key may say something else while the daemon runs. Of
+// links, that is for node.Rank.Prepare to say: it is not the key that counts but what
+// comes of it.
+func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
+	switch {
+	case c.Rank == config.NoRank && strings.HasPrefix(c.Key, "defaults."):
+		return true
+	case c.Rank != config.NoRank && strings.HasPrefix(c.Key, "link."):
+		return true
+	case c.Rank != config.NoRank:
+		return c.Key == "address" && d.local(c.Rank) == nil
+	}
+	switch c.Key {
+	case "stop_timeout":
+		return true
+	case "log.level":
+		return d.opts.Level != nil
+	case "tls.certificate", "tls.key", "tls.authority":
+		return d.cfg.TLS != nil && cfg.TLS != nil
+	}
+	return false
+}
+
+// restartText says what a change would be, and why not where that is not plain.
+func restartText(c config.Change) string {
+	if c.Rank == config.NoRank && c.Key == "ranks" {
+		return fmt.Sprintf("%v (programs that are attached, and the other ranks, know how many ranks there are)", c)
+	}
+	return c.String()
+}
+
+// reread reads the configuration from where it came from, and has the daemon go by it.
+func (d *Daemon) reread() ([]config.Change, error) {
+	load := d.opts.Load
+	if load == nil {
+		load = func() (*config.Config, error) { return nil, fmt.Errorf("%s: %w", d.opts.Source, errNoSource) }
+	}
+	return d.reload(load)
+}
+
+// reloadWhenAsked rereads the configuration at every signal, until ctx is done. What
+// comes of it is in the log.
+func (d *Daemon) reloadWhenAsked(ctx context.Context) {
+	for {
+		select {
+		case <-d.opts.Reload:
+			_, _ = d.reread() // it has been logged
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Reread implements control.Backend.
+func (d *Daemon) Reread() (control.Reloaded, error) {
+	changes, err := d.reread()
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		e := control.Errorf(control.Refused, "%s", err)
+		e.Restart = refused.Restart
+		return control.Reloaded{}, e
+	}
+	answer := control.Reloaded{Config: d.opts.Source, Changes: make([]control.Change, len(changes))}
+	for i, c := range changes {
+		answer.Changes[i] = control.Change{Key: c.Key, From: c.From, To: c.To, Text: c.String()}
+		if c.Rank != config.NoRank {
+			rank := c.Rank
+			answer.Changes[i].Rank = &rank
+		}
+	}
+	return answer, nil
+}

@@ -1,0 +1,106 @@
+package daemon
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/tcp"
+)
+
+// issue writes a new authority, and a certificate of it for IP addresses, into dir.
+func issue(t *testing.T, dir string, ips ...string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), NotBefore: ca.NotBefore, NotAfter: ca.NotAfter}
+	for _, ip := range ips {
+		leaf.IPAddresses = append(leaf.IPAddresses, net.ParseIP(ip))
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, der []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("key.pem", "EC PRIVATE KEY", keyDER)
+	for name, template := range map[string]*x509.Certificate{"ca.pem": ca, "cert.pem": leaf} {
+		der, err := x509.CreateCertificate(rand.Reader, template, ca, &key.PublicKey, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(name, "CERTIFICATE", der)
+	}
+}
+
+// TestReloadOfCertificates: files of TLS are read again, for connections that are made
+// from then on; those that make no sense are refused.
+func TestReloadOfCertificates(t *testing.T) {
+	c, other := newCluster(t), newCluster(t)
+	other.net1, other.net2, other.port = c.net1, c.net2, c.port
+	ip := func(rank int) string { return strings.Split(c.addr(rank), ":")[0] }
+	dir := t.TempDir()
+	links := "defaults: {profile: extended, transport: tcp}\ntls: {certificate: " + dir + "/cert.pem, key: " + dir + "/key.pem, authority: " + dir + "/ca.pem}"
+	issue(t, dir, ip(0), ip(1))
+	text := c.yaml(links, "run: host", "peer: software")
+	near := start(t, text)
+	far := start(t, other.yaml(links, "peer: software", "run: host"))
+	exchange := func() {
+		t.Helper()
+		sent := make(chan error, 1)
+		go func() {
+			_, err := near.local(0).Engine.Send(within(t), 1, pattern(1000), mpe.Options{})
+			sent <- err
+		}()
+		buf := make([]byte, 4000)
+		if _, err := far.local(1).Engine.Recv(within(t), 0, buf, mpe.Options{}); err != nil || !bytes.Equal(buf, pattern(1000)) {
+			t.Error(err)
+		}
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+	}
+	exchange()
+	issue(t, dir, ip(0), ip(1))
+	near.mustReload(t, text)
+	exchange() // on the old connection
+	if err := far.stop(); err != nil {
+		t.Fatal(err)
+	}
+	far = start(t, other.yaml(links, "peer: software", "run: host"))
+	exchange() // both have the new authority only
+
+	var credential *tcp.CredentialError
+	issue(t, dir, ip(1))
+	if err := near.Reload(mustParse(t, text)); !errors.As(err, &credential) || credential.What != "certificate" {
+		t.Errorf("another's certificate: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "key.pem"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := near.Reload(mustParse(t, text)); !errors.As(err, &credential) || credential.What != "key" {
+		t.Errorf("an empty key: %v", err)
+	}
+	exchange()
+}

@@ -1,0 +1,192 @@
+package extended
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// always has every announcement come with an offer, and every offer to be had.
+func always() bool { return true }
+
+// E48: a message that is fetched takes its announcement and an answer that asks for
+// nothing, whether its receive is posted before or after, and has as much room or less.
+func TestFetched(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		for _, room := range []int64{5000, 6000, 10, 0} {
+			w := newWorld(Config{EagerLimit: -1})
+			w.fetch = always
+			packets := map[protocol.Type]int{}
+			w.fault = func(_, _ int, b []byte) []fate {
+				h, _, _ := protocol.ParseExtended(b)
+				packets[h.Type]++
+				if h.Type == protocol.ClearToSend && h.Length != 0 {
+					t.Errorf("%d bytes are asked for", h.Length)
+				}
+				return onTime
+			}
+			var r *simRecv
+			post := func() { r = w.nodes[1].recv(1, room) }
+			if !late {
+				post()
+			}
+			s := w.nodes[0].send(pattern(5000, 3), SendOp{Tag: 1})
+			w.run(time.Second)
+			if late {
+				if s.done {
+					t.Error("it is done before a receive has matched")
+				}
+				post()
+			}
+			w.run(time.Minute)
+			if err := w.err(); err != nil {
+				t.Fatal(err)
+			}
+			if !s.done || s.err != nil || intact(r, s.data) != nil || quiet(w.nodes[1]) != nil {
+				t.Errorf("late: %v, room for %d: done: %v, %v, %v, %v", late, room, s.done, s.err, intact(r, s.data), quiet(w.nodes[1]))
+			}
+			if packets[protocol.SendRequest] != 1 || packets[protocol.ClearToSend] != 1 || packets[protocol.Data] != 0 {
+				t.Errorf("late: %v, room for %d: %v", late, room, packets)
+			}
+		}
+	}
+}
+
+// A message that was withdrawn is not fetched, and one that was fetched is not withdrawn.
+func TestFetchedOrWithdrawn(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		w := newWorld(Config{EagerLimit: -1})
+		w.fetch = always
+		s := w.nodes[0].send(pattern(5000, 3), SendOp{Tag: 1})
+		w.run(time.Second)
+		var r *simRecv
+		if !late {
+			r = w.nodes[1].recv(1, 5000)
+		}
+		if how := w.nodes[0].withdraw(s.op.ID); how != Asked {
+			t.Fatalf("the withdrawal is %v", how)
+		}
+		w.run(time.Minute)
+		if late {
+			r = w.nodes[1].recv(1, 5000)
+			w.run(2 * time.Minute)
+		}
+		if !s.done || (s.err != nil) != late || r.done() == late || w.err() != nil {
+			t.Errorf("late: %v: %v, %v; the receive has ended: %v; %v", late, s.done, s.err, r.done(), w.err())
+		}
+		if !late && intact(r, s.data) != nil {
+			t.Error(intact(r, s.data))
+		}
+	}
+}
+
+// An Offer that comes before its turn, of a packet that is no announcement, or of one
+// that has been here, is none; nor is that of one packet the next one's.
+func TestOffered(t *testing.T) {
+	s := meet(t, Config{})
+	put := func(h protocol.ExtHeader, payload int, offered bool) (opened []bool) {
+		h.Src ^= 1
+		h.Session, h.PeerSession, h.Acknowledged = strangers, s.c.session.local, s.c.flight.base
+		b := protocol.AppendExtended(nil, &h, make([]byte, payload))
+		var acts []Action
+		if offered {
+			acts = s.c.Offered(s.now, b, nil)
+		} else {
+			acts = s.c.Packet(s.now, b, nil)
+		}
+		for _, a := range acts {
+			if a.Kind == Open {
+				opened = append(opened, a.Offered)
+			}
+		}
+		return opened
+	}
+	for i, tt := range []struct {
+		h       protocol.ExtHeader
+		payload int
+		offered bool
+		opened  []bool
+	}{
+		{request(1, 1, 5000), 0, true, []bool{true}},
+		{request(1, 1, 5000), 0, true, nil},
+		{request(2, 2, 5000), 0, false, []bool{false}},
+		{request(4, 4, 5000), 0, true, nil},
+		{request(3, 3, 5000), 0, true, []bool{true, false}}, // the one that was held is let go
+		{eager(5, 5, 0, 100), 100, true, []bool{false}},
+		{request(6, 6, 5000), 0, false, []bool{false}},
+	} {
+		got := put(tt.h, tt.payload, tt.offered)
+		if len(got) != len(tt.opened) {
+			t.Fatalf("%d: %v, want %v", i, got, tt.opened)
+		}
+		for k := range got {
+			if got[k] != tt.opened[k] {
+				t.Errorf("%d: %v, want %v", i, got, tt.opened)
+			}
+		}
+	}
+	if acts := s.c.Fetched(s.now, 1<<40, 10, nil); len(acts) != 0 {
+		t.Errorf("a message that is no more: %v", acts)
+	}
+}
+
+// What is announced says which message that is, again and again.
+func TestAnnouncementsNameTheirMessage(t *testing.T) {
+	c := newCouple(Config{EagerLimit: -1})
+	c.send(0, 1, 8, 0)
+	c.settle()
+	c.send(0, 77, 5000, 0)
+	named := 0
+	for range 3 {
+		c.acts[0] = c.conns[0].Flush(c.now, c.acts[0])
+		for i := range c.acts[0] {
+			if a := &c.acts[0][i]; a.Kind == Transmit && a.Header.Type == protocol.SendRequest {
+				if a.ID != 77 || a.Length != 0 || a.Offset != 0 {
+					t.Errorf("message %d, %d bytes from %d on", a.ID, a.Length, a.Offset)
+				}
+				named++
+			}
+		}
+		c.acts[0] = c.acts[0][:0]
+		at, ok := c.conns[0].Deadline()
+		if !ok {
+			t.Fatal("it is not repeated")
+		}
+		c.now = max(c.now, at)
+		c.acts[0] = c.conns[0].Tick(c.now, c.acts[0])
+	}
+	if named < 3 {
+		t.Errorf("it was announced %d times", named)
+	}
+}
+
+// FetchedEagerLimit holds while the peer fetches, and if it is less.
+func TestFetchedEagerLimit(t *testing.T) {
+	for _, tt := range []struct {
+		limit, fetched, long int
+		most                 int
+	}{
+		{16000, 0, 0, 16000},
+		{16000, 0, 100_000, 16000},
+		{16000, 8000, 0, 16000},
+		{16000, 8000, 100_000, 8000},
+		{8000, 16000, 100_000, 8000},
+		{-1, 8000, 100_000, -1},
+	} {
+		w := newWorld(Config{EagerLimit: tt.limit, FetchedEagerLimit: tt.fetched})
+		w.nodes[0].conn.LongPackets(tt.long)
+		for _, n := range []int{0, 8000, 8001, 16000, 16001} {
+			s := w.nodes[0].send(pattern(n, 1), SendOp{})
+			w.run(w.now + time.Second)
+			if s.buffered != (n <= tt.most) {
+				t.Errorf("%+v: %d bytes go eagerly: %v", tt, n, s.buffered)
+			}
+			w.nodes[1].recv(0, int64(n))
+			w.run(w.now + time.Minute)
+			if !s.done || s.err != nil || w.err() != nil {
+				t.Fatalf("%+v: %d bytes: %v, %v, %v", tt, n, s.done, s.err, w.err())
+			}
+		}
+	}
+}

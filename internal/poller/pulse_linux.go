@@ -1,0 +1,49 @@
+package poller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pulse reports whether the poller is alive: whether it finds out before ctx is done
+// that something has become readable.
+func Pulse(ctx context.Context) error {
+	fd, err := unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return fmt.Errorf("making something to be watched: %w", err)
+	}
+	defer unix.Close(fd)
+	found := make(pulse, 1)
+	w, err := Add(fd, found)
+	if err != nil {
+		return err
+	}
+	defer w.Remove()
+	if err := w.Arm(); err != nil {
+		return fmt.Errorf("watching a descriptor: %w", err)
+	}
+	select {
+	case <-found:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("nobody has seen what arrived: %w", context.Cause(ctx))
+	}
+}
+
+// pulse has a value once it was found.
+type pulse chan struct{}
+
+// Ready implements Handler.
+func (p pulse) Ready() time.Duration {
+	select {
+	case p <- struct{}{}:
+	default:
+	}
+	return 0
+}
+
+// Tend implements Handler.
+func (p pulse) Tend() time.Duration { return 0 }

@@ -1,0 +1,102 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/rankmap"
+	"github.com/zrlmpi/zrlmpid/tcp"
+)
+
+// ErrRestart matches the errors of Prepare about what cannot change while a rank runs.
+var ErrRestart = errors.New("only a restart can change that")
+
+// LinkError says what of a link cannot change while it is in use.
+type LinkError struct {
+	// Rank is the local rank, and Peer the other end.
+	Rank, Peer int
+	// What is the property; From and To are what it is, and what it would be.
+	What, From, To string
+}
+
+// Error names the ranks and the property.
+func (e *LinkError) Error() string {
+	return fmt.Sprintf("ranks %d and %d: %s: %s -> %s", e.Rank, e.Peer, e.What, e.From, e.To)
+}
+
+// Is makes it match ErrRestart.
+func (e *LinkError) Is(target error) bool { return target == ErrRestart }
+
+// Prepare makes out whether a running rank can go by another valid configuration, and
+// returns what has it do so, which cannot fail. Of cfg, it looks at the links, the
+// addresses of the other ranks and the files of TLS; it has the same ranks as the one
+// that the rank was planned by, and this one unchanged. The error joins a *LinkError
+// for everything about a link that cannot change, or is a *config.Error or an error of
+// a transport. Then nothing is different.
+func (r *Rank) Prepare(cfg *config.Config, m *rankmap.Map) (apply func(), err error) {
+	links, err := newLinks(cfg, cfg.Rank(r.Self.Rank))
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for peer := range links {
+		errs = append(errs, r.lasting(peer, &links[peer], m)...)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	var moves []func()
+	prepared := func(move func(), err error) {
+		moves, errs = append(moves, move), append(errs, err)
+	}
+	if r.sockets.udp != nil {
+		prepared(r.sockets.udp.Prepare(m))
+	}
+	if r.sockets.tcp != nil {
+		peers, err := r.mapOf(m, config.TransportTCP)
+		var credentials *tcp.TLS
+		if err == nil {
+			credentials, err = loadTLS(cfg)
+		}
+		if err != nil {
+			return nil, err
+		}
+		prepared(r.sockets.tcp.Prepare(peers, credentials))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return func() {
+		r.links.Store(&links)
+		r.Engine.Reconfigure(r.peers(cfg, links))
+		for _, move := range moves {
+			move()
+		}
+	}, nil
+}
+
+// lasting returns what of the link to a peer would be different, and cannot while it is
+// in use: what both sides have to agree on, and what memory was set up for.
+func (r *Rank) lasting(peer int, l *Link, m *rankmap.Map) (errs []error) {
+	old := &r.Links()[peer]
+	differs := func(what string, from, to any) {
+		if from != to {
+			errs = append(errs, &LinkError{r.Self.Rank, peer, what, fmt.Sprint(from), fmt.Sprint(to)})
+		}
+	}
+	differs("profile", old.Profile, l.Profile)
+	differs("transport", old.Transport, l.Transport)
+	differs("max_datagram", old.MaxDatagram, l.MaxDatagram)
+	if l.Profile != protocol.Extended || peer == r.Self.Rank {
+		return errs
+	}
+	differs("credit.messages", old.Credit.Messages, l.Credit.Messages)
+	differs("credit.bytes", old.Credit.Bytes, l.Credit.Bytes)
+	differs("both on one host", old.sameHost, l.sameHost)
+	if old.Transport == config.TransportSHM {
+		differs("address, which names the memory that they share", r.Config.Rank(peer).Address.AddrPort, m.Addr(peer))
+	}
+	return errs
+}

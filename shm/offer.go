@@ -1,0 +1,114 @@
+package shm
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// An offer is a loan of a whole message, which stands behind the packet that announces
+// it. That packet is read long before a receive may want the message, so the state is
+// not in its record but in a slot of its own, until the message is done. What the
+// record has in the state's place is the state in which the message may be copied. No
+// two offers of a link have the same, and it says which slot it is.
+const (
+	// offerSlots is how many offers there are at a time, of each side.
+	offerSlots = 64
+	// slotLen is a cache line: two offers do not disturb each other.
+	slotLen  = 64
+	slotsLen = offerSlots * slotLen
+	// offerBit is set in the length of such a record.
+	offerBit = 1 << 30
+	// states is how many states the life of an offer has room for.
+	states = 4
+)
+
+// slotAt returns the state in a slot.
+func slotAt(slots []byte, i int) *atomic.Uint64 { return word(slots[i*slotLen:]) }
+
+// offers is what the writer remembers of his offers.
+type offers struct {
+	// slots are shared.
+	slots []byte
+	// used has a bit for each slot that is taken, and ids what ends that offer.
+	used uint64
+	ids  [offerSlots]uint64
+	// good are the states in which they may be copied, and made is how many there
+	// have been.
+	good [offerSlots]uint64
+	made uint64
+}
+
+// find returns the slot of the offer of that number, or -1.
+func (o *offers) find(id uint64) int {
+	for left := o.used; left != 0; left &= left - 1 {
+		if i := bits.TrailingZeros64(left); o.ids[i] == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// add makes an offer, and returns its slot, or -1 if there is none left.
+func (o *offers) add(id uint64) int {
+	i := bits.TrailingZeros64(^o.used)
+	if i == offerSlots || len(o.slots) == 0 {
+		return -1
+	}
+	o.made++
+	o.used |= 1 << i
+	o.ids[i], o.good[i] = id, (o.made*offerSlots+uint64(i))*states+live
+	slotAt(o.slots, i).Store(o.good[i])
+	return i
+}
+
+// reclaim ends the offer of that number, or all of them if it is 0.
+func (o *offers) reclaim(id uint64) {
+	for left := o.used; left != 0; left &= left - 1 {
+		if i := bits.TrailingZeros64(left); id == 0 || id == o.ids[i] {
+			slotAt(o.slots, i).Store(o.good[i] - live + over)
+			o.used &^= 1 << i
+		}
+	}
+}
+
+// offer writes a packet that announces a message whose payload stays where it is until
+// reclaim, or reports that there is no room for it. Where there is no slot left, the
+// packet says nothing of the payload. A message that is announced again has one offer.
+func (w *writer) offer(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
+	slot := w.offers.find(id)
+	off, ok := w.place(recordLen(protocol.ExtHeaderLen + loanLen))
+	if !ok {
+		return false
+	}
+	if slot < 0 {
+		slot = w.offers.add(id)
+	}
+	copy(w.ring[off+wordLen:], header[:])
+	if slot < 0 {
+		w.publish(off, protocol.ExtHeaderLen, 0)
+		return true
+	}
+	l := loanAt(w.ring[off:])
+	l.addr.Store(uint64(uintptr(unsafe.Pointer(&payload[0]))))
+	l.payload.Store(uint64(len(payload)))
+	l.state.Store(w.offers.good[slot])
+	w.publish(off, protocol.ExtHeaderLen+loanLen, offerBit)
+	return true
+}
+
+// offer turns what was read behind an announcement into what it offers, and reports
+// whether that can be.
+func (a *away) offer(slots []byte) bool {
+	a.offered, a.good = true, a.state.Load()
+	if a.good%states != live || len(slots) == 0 {
+		return false
+	}
+	a.state = slotAt(slots, a.slot())
+	return true
+}
+
+// slot is that of an offer.
+func (a *away) slot() int { return int(a.good / states % offerSlots) }

@@ -1,0 +1,56 @@
+package shm
+
+// offered is a message that the peer offers.
+type offered struct {
+	// number is what the offer is known by: no other one of the peer's has it.
+	number uint64
+	away
+}
+
+// note keeps an offer until another one has its slot, and returns its number, or 0 if
+// it cannot be taken.
+func (l *link) note(a away) uint64 {
+	if !l.fetches {
+		return 0
+	}
+	p := l.peer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.offers++
+	o := offered{number: p.offers*offerSlots + uint64(a.slot()), away: a}
+	l.offered[a.slot()] = o
+	return o.number
+}
+
+// Take copies the beginning of a message that peer offers to dst, as much of it as dst
+// has room for. It may be called at any time, by anyone. It reports false if the
+// message is not to be had, or not any more: then what dst holds is undefined. What is
+// offered over a link is to be had as long as that lasts, and by the first Take.
+func (c *Conn) Take(peer int, offer uint64, dst []byte) bool {
+	p, err := c.peer(peer)
+	if err != nil {
+		return false
+	}
+	// Only with mu is the link's memory sure to stay.
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.link
+	if l == nil || l.untrusted {
+		return false
+	}
+	o := &l.offered[offer%offerSlots]
+	if offer == 0 || o.number != offer || uint64(len(dst)) > o.payload {
+		return false
+	}
+	if !o.stands() {
+		return false
+	}
+	err = p.reader.read(&l.remote, dst, o.addr)
+	if !o.settle() {
+		return false
+	}
+	// The message will be asked for instead. If it cannot be fetched then either, that
+	// is the end of the link.
+	l.untrusted = err != nil
+	return err == nil
+}
