@@ -72,8 +72,9 @@ type link struct {
 // newLink takes over the mappings.
 func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, theirs door) *link {
 	l := &link{peer: p, conn: conn, mem: mem, theirs: theirs}
-	low, high := mem[ringsAt:ringsAt+ring:ringsAt+ring], mem[ringsAt+ring:linkLen(ring):linkLen(ring)]
-	toLow, toHigh := mem[lowSlots:lowSlots+slotsLen:lowSlots+slotsLen], mem[highSlots:highSlots+slotsLen:highSlots+slotsLen]
+	slots := slotsAt(ring)
+	low, high := mem[pageLen:pageLen+ring:pageLen+ring], mem[pageLen+ring:slots:slots]
+	toLow, toHigh := mem[slots:slots+slotsLen:slots+slotsLen], mem[slots+slotsLen:linkLen(ring):linkLen(ring)]
 	if lower {
 		l.in = reader{ring: low, head: word(mem[lowHead:]), slots: toLow}
 		l.out = writer{ring: high, head: word(mem[highHead:]), offers: offers{slots: toHigh}}

@@ -7,22 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The memory of a link is a page with the heads of its rings, a page of slots for each
-// side's offers, and the two rings: first that of what the lower rank reads. A door is a
-// page.
+// The memory of a link is a page with the heads of its rings, the two rings, and a page of
+// slots for the offers in each: first what the lower rank reads. A door is a page.
 const (
 	pageLen = 4096
 	// lowHead and highHead are the places of the heads, on cache lines that no
 	// processor fetches together.
 	lowHead, highHead = 0, 256
 	doorLen           = pageLen
-	// lowSlots and highSlots are the places of the offers to the lower and to the
-	// higher rank, and ringsAt that of the rings.
-	lowSlots, highSlots = pageLen, pageLen + slotsLen
-	ringsAt             = pageLen + 2*slotsLen
 )
 
-func linkLen(ring int) int { return ringsAt + 2*ring }
+func linkLen(ring int) int { return slotsAt(ring) + 2*slotsLen }
+
+// slotsAt is the place of the slots.
+func slotsAt(ring int) int { return pageLen + 2*ring }
 
 // newMemory returns a descriptor of n bytes of zeros that nobody can take away.
 func newMemory(n int) (fd int, err error) {
