@@ -1,0 +1,184 @@
+package coll
+
+import "fmt"
+
+// Algorithm is one way to carry out a collective.
+type Algorithm struct {
+	Collective Collective
+	// Name is what users call it, unique within the collective.
+	Name string
+	// Source says where it comes from.
+	Source string
+	// Segmented: it cuts by Call.Segment.
+	Segmented bool
+
+	// fits says what the call asks that the algorithm cannot do, or "". It has to
+	// come to the same on all ranks.
+	fits func(c *Call) string
+	// build makes the steps of a call of more than one rank.
+	build func(c *Call, s *Schedule)
+	// alone makes those of a single rank.
+	alone func(c *Call, s *Schedule)
+	// cost is the formula, for more than one rank.
+	cost func(c *Call) Cost
+}
+
+// algorithms has those of each collective. The first fits every call.
+var algorithms = map[Collective][]*Algorithm{
+	Barrier:       {barrierDissemination, barrierToggle},
+	Bcast:         {bcastBinomial, bcastFlat, bcastScatterAllgather, bcastChain, bcastAtomic, bcastTree},
+	Reduce:        {reduceBinomial, reduceFlat, reduceRabenseifner, reduceTree},
+	Allreduce:     {allreduceDoubling, allreduceRabenseifner, allreduceRing},
+	Gather:        {gatherFlat, gatherBinomial, gatherTree},
+	Scatter:       {scatterFlat, scatterBinomial, scatterTree},
+	Allgather:     {allgatherRing, allgatherBruck, allgatherDoubling},
+	Alltoall:      {alltoallPairwise, alltoallBruck},
+	ReduceScatter: {reduceScatterPairwise, reduceScatterHalving},
+	Scan:          {scanDoubling, scanChain},
+	Exscan:        {exscanDoubling, exscanChain},
+}
+
+// Algorithms gives those of a collective. The first fits every call.
+func Algorithms(c Collective) []*Algorithm { return append([]*Algorithm(nil), algorithms[c]...) }
+
+// Find gives the algorithm of that name, or a *CallError.
+func Find(c Collective, name string) (*Algorithm, error) {
+	var names []string
+	for _, a := range algorithms[c] {
+		if a.Name == name {
+			return a, nil
+		}
+		names = append(names, a.Name)
+	}
+	return nil, &CallError{Collective: c, Algorithm: name, Problem: fmt.Sprintf("there is no such algorithm; there are %v", names)}
+}
+
+// Fits reports whether the algorithm can carry out the call, as a *CallError if it
+// cannot.
+func (a *Algorithm) Fits(c Call) error {
+	if c.Collective != a.Collective {
+		return &CallError{Collective: c.Collective, Algorithm: a.Name, Problem: "the algorithm is for " + a.Collective.String()}
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	return a.refuses(&c)
+}
+
+func (a *Algorithm) refuses(c *Call) error {
+	if a.fits == nil {
+		return nil
+	}
+	if problem := a.fits(c); problem != "" {
+		return &CallError{Collective: c.Collective, Algorithm: a.Name, Problem: problem}
+	}
+	return nil
+}
+
+// Schedule makes the schedule of the rank that calls, or a *CallError.
+func (a *Algorithm) Schedule(c Call) (*Schedule, error) {
+	if err := a.Fits(c); err != nil {
+		return nil, err
+	}
+	_ = c.check() // Fits has; here it fills in what was left out
+	s := &Schedule{Window: 1, token: c.Token}
+	if c.Ranks > 1 {
+		a.build(&c, s)
+	} else if a.alone != nil {
+		a.alone(&c, s)
+	}
+	return s, nil
+}
+
+// Cost is what the call costs, by the formula, or a *CallError. For calls with a
+// Layout it needs all sizes, so only the root of Gather and Scatter can ask.
+func (a *Algorithm) Cost(c Call) (Cost, error) {
+	if err := a.Fits(c); err != nil {
+		return Cost{}, err
+	}
+	_ = c.check()
+	if c.Ranks == 1 {
+		return Cost{}, nil
+	}
+	return a.cost(&c), nil
+}
+
+// Choose gives the algorithm that is fastest by the formulas. Alpha is the time of a
+// message, beta that of a byte, gamma that of reducing a byte, in the same unit. All
+// ranks must give the same numbers. Calls that have layouts get the first algorithm
+// that fits, as not all ranks know what the others have.
+func Choose(c Call, alpha, beta, gamma float64) (*Algorithm, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	var best *Algorithm
+	var least float64
+	for _, a := range algorithms[c.Collective] {
+		if a.refuses(&c) != nil {
+			continue
+		}
+		if c.Vector || c.Ranks == 1 {
+			return a, nil
+		}
+		if t := a.cost(&c).Time(alpha, beta, gamma); best == nil || t < least {
+			best, least = a, t
+		}
+	}
+	return best, nil
+}
+
+// What algorithms have in common.
+
+// uniform: only blocks of one size.
+func uniform(c *Call) string {
+	if c.Vector {
+		return "blocks must be of one size"
+	}
+	return ""
+}
+
+// unordered: only commutative operations.
+func unordered(c *Call) string {
+	if c.Ordered {
+		return "the operation must be commutative"
+	}
+	return ""
+}
+
+// chained: an Order must be one.
+func chained(c *Call) string {
+	if c.Order == nil {
+		return ""
+	}
+	if len(c.Order) != c.Ranks || c.Order[0] != c.Root {
+		return "the order must begin with the root and have every rank once"
+	}
+	seen := make([]bool, c.Ranks)
+	for _, r := range c.Order {
+		if r < 0 || r >= c.Ranks || seen[r] {
+			return "the order must begin with the root and have every rank once"
+		}
+		seen[r] = true
+	}
+	return ""
+}
+
+// toRecv is a call of a single rank: what it gives is what it gets.
+func toRecv(c *Call, s *Schedule) {
+	if c.InPlace {
+		return
+	}
+	n, from, into := c.Bytes, 0, 0
+	if c.Vector {
+		switch c.Collective {
+		case Scatter:
+			from, n = c.block(&c.Send, 0)
+		case Alltoall:
+			from, _ = c.block(&c.Send, 0)
+			into, n = c.block(&c.Recv, 0)
+		default:
+			into, n = c.block(&c.Recv, 0)
+		}
+	}
+	s.copy(Loc{RecvBuf, into}, Loc{SendBuf, from}, n)
+}

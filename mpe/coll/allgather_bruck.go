@@ -1,0 +1,36 @@
+package coll
+
+// allgatherBruck: in round k each rank gets the blocks of the 2^k ranks after those
+// that it has. They lie in the order in which they came, and are put in their places
+// at the end.
+//
+//	T = ⌈log₂ p⌉·α + (p−1)·nβ, n bytes a block
+var allgatherBruck = &Algorithm{
+	Collective: Allgather,
+	Name:       "bruck",
+	Source: "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient Algorithms for All-to-All Communications in Multiport " +
+		"Message-Passing Systems (1997)",
+	fits:  uniform,
+	alone: toRecv,
+	build: func(c *Call, s *Schedule) {
+		p, n, r := c.Ranks, c.Bytes, c.Rank
+		s.Window = 4
+		tmp := s.reserve(p * n)
+		own, first := Loc{Buf: SendBuf}, 0
+		if c.InPlace {
+			own, first = Loc{RecvBuf, r * n}, 1 // it is in its place
+		}
+		ready := s.copy(tmp, own, n)
+		for have := 1; have < p; have *= 2 {
+			size := min(have, p-have) * n
+			s.send((r-have+p)%p, tmp, size, ready)
+			ready = s.join(ready, s.recv((r+have)%p, tmp.at(have*n), size))
+		}
+		s.copy(Loc{RecvBuf, (r + first) * n}, tmp.at(first*n), (p-r-first)*n, ready)
+		s.copy(Loc{Buf: RecvBuf}, tmp.at((p-r)*n), r*n, ready)
+	},
+	cost: func(c *Call) Cost {
+		p, n := c.Ranks, c.Bytes
+		return Cost{Rounds: log2(p), Bytes: (p - 1) * n, Messages: p * log2(p), Volume: p * (p - 1) * n}
+	},
+}

@@ -1,0 +1,36 @@
+package coll
+
+// allgatherDoubling: in round k ranks whose numbers differ in bit k exchange all the
+// blocks that they have. For powers of two.
+//
+//	T = log₂ p·α + (p−1)·nβ, n bytes a block
+var allgatherDoubling = &Algorithm{
+	Collective: Allgather,
+	Name:       "recursive-doubling",
+	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.1",
+	fits: func(c *Call) string {
+		if c.Ranks&(c.Ranks-1) != 0 {
+			return "the number of ranks must be a power of two"
+		}
+		return uniform(c)
+	},
+	alone: toRecv,
+	build: func(c *Call, s *Schedule) {
+		n := c.Bytes
+		s.Window = 3
+		ready := 0
+		if !c.InPlace {
+			ready = s.copy(Loc{RecvBuf, c.Rank * n}, Loc{Buf: SendBuf}, n)
+		}
+		for mask := 1; mask < c.Ranks; mask <<= 1 {
+			peer := c.Rank ^ mask
+			mine, theirs := c.Rank&^(mask-1), peer&^(mask-1)
+			s.send(peer, Loc{RecvBuf, mine * n}, mask*n, ready)
+			ready = s.join(ready, s.recv(peer, Loc{RecvBuf, theirs * n}, mask*n))
+		}
+	},
+	cost: func(c *Call) Cost {
+		p, n := c.Ranks, c.Bytes
+		return Cost{Rounds: log2(p), Bytes: (p - 1) * n, Messages: p * log2(p), Volume: p * (p - 1) * n}
+	},
+}

@@ -1,0 +1,44 @@
+package coll
+
+// allgatherRing: every block goes round, from each rank to the next.
+//
+//	T = (p−1)·(α + nβ), n bytes a block; with blocks of different sizes a bound,
+//	with n the greatest of them
+var allgatherRing = &Algorithm{
+	Collective: Allgather,
+	Name:       "ring",
+	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.1",
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		p := c.Ranks
+		s.Window = 3
+		left, right := (c.Rank-1+p)%p, (c.Rank+1)%p
+		off, n := c.block(&c.Recv, c.Rank)
+		from := Loc{RecvBuf, off}
+		if !c.InPlace {
+			from = Loc{Buf: SendBuf}
+			s.copy(Loc{RecvBuf, off}, from, n)
+		}
+		last := 0
+		s.rounds(p-1, func(i int) {
+			s.send(right, from, n, last)
+			off, n = c.block(&c.Recv, (c.Rank-i-1+p)%p)
+			from = Loc{RecvBuf, off}
+			last = s.recv(left, from, n)
+		})
+	},
+	cost: func(c *Call) Cost {
+		p := c.Ranks
+		sum, most := c.vector(&c.Recv)
+		cost := Cost{Rounds: p - 1, Bytes: (p - 1) * most, Messages: p * (p - 1), Volume: (p - 1) * sum}
+		if c.Vector {
+			cost.Messages, cost.Bound = 0, true
+			for _, size := range c.Recv.Sizes {
+				if size > 0 {
+					cost.Messages += p - 1
+				}
+			}
+		}
+		return cost
+	},
+}

@@ -1,0 +1,39 @@
+package coll
+
+// allreduceDoubling: in round k ranks whose numbers differ in bit k exchange all that
+// they have, and both combine it. With g the greatest power of two ≤ p:
+//
+//	T = log₂ g·(α + nβ + nγ), and 2α + 2nβ + nγ more if g < p
+var allreduceDoubling = &Algorithm{
+	Collective: Allreduce,
+	Name:       "recursive-doubling",
+	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.6",
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		n, f := c.Bytes, newFold(c.Ranks, -1)
+		acc := Loc{Buf: RecvBuf}
+		s.Window = 3
+		// Two places to receive in, so that the next message finds its receive.
+		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
+		ready := f.in(c, s, acc, tmp[1], n, start(c, s, acc, n))
+		if me, on := f.number(c.Rank); on {
+			free := [2]int{0, ready}
+			for k, mask := 0, 1; mask < f.group; k, mask = k+1, mask<<1 {
+				peer, t := f.actual(me^mask), k%2
+				sent := s.send(peer, acc, n, ready)
+				got := s.recv(peer, tmp[t], n, free[t])
+				ready = s.combine(me&mask != 0, acc, tmp[t], n, ready, sent, got)
+				free[t] = ready
+			}
+		}
+		f.out(c, s, acc, n, ready)
+	},
+	cost: func(c *Call) Cost {
+		f, n := newFold(c.Ranks, -1), c.Bytes
+		cost := times(f.steps, n, n)
+		if f.extra > 0 {
+			cost.Rounds, cost.Bytes, cost.Reduced = cost.Rounds+2, cost.Bytes+2*n, cost.Reduced+n
+		}
+		return cost.all(f.group*f.steps+2*f.extra, n)
+	},
+}

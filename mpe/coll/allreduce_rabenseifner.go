@@ -1,0 +1,43 @@
+package coll
+
+// allreduceRabenseifner: a reduce-scatter by recursive halving, then an allgather by
+// the same exchanges backwards. With g the greatest power of two ≤ p:
+//
+//	T = 2·log₂ g·α + 2·(g−1)/g·nβ + (g−1)/g·nγ, and 2α + 2nβ + nγ more if g < p
+var allreduceRabenseifner = &Algorithm{
+	Collective: Allreduce,
+	Name:       "rabenseifner",
+	Source:     "Rabenseifner, Optimization of Collective Reduction Operations (2004)",
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		n, f := c.Bytes, newFold(c.Ranks, -1)
+		acc, tmp := Loc{Buf: RecvBuf}, s.reserve(n)
+		s.Window = 4
+		ready := f.in(c, s, acc, tmp, n, start(c, s, acc, n))
+		if _, on := f.number(c.Rank); on {
+			at := func(i int) int { return c.cut(n, f.group, i) }
+			halves, lo, hi, last := f.halve(c, s, acc, tmp, at, ready)
+			ready = last
+			for i := len(halves) - 1; i >= 0; i-- {
+				h := halves[i]
+				s.send(h.peer, acc.at(at(lo)), at(hi)-at(lo), ready)
+				// What comes back is what was given away.
+				ready = s.join(ready, s.recv(h.peer, acc.at(at(h.lo)), at(h.hi)-at(h.lo), h.sent))
+				lo, hi = min(lo, h.lo), max(hi, h.hi)
+			}
+		}
+		f.out(c, s, acc, n, ready)
+	},
+	cost: func(c *Call) Cost {
+		f, n := newFold(c.Ranks, -1), c.Bytes
+		part := share(n, f.group)
+		cost := Cost{
+			Rounds: 2 * f.steps, Bytes: 2 * part, Reduced: part,
+			Messages: 2*f.group*f.steps + 2*f.extra, Volume: 2*f.group*part + 2*f.extra*n,
+		}
+		if f.extra > 0 {
+			cost.Rounds, cost.Bytes, cost.Reduced = cost.Rounds+2, cost.Bytes+2*n, cost.Reduced+n
+		}
+		return cost
+	},
+}

@@ -1,0 +1,68 @@
+package coll
+
+// allreduceRing: every piece goes round once, and each rank adds its contribution to
+// it; then the finished pieces go round. The operation must be commutative, as each
+// piece begins at another rank.
+//
+//	T = 2(p−1)·α + 2·(p−1)/p·nβ + (p−1)/p·nγ
+var allreduceRing = &Algorithm{
+	Collective: Allreduce,
+	Name:       "ring",
+	Source:     "Patarasuk, Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations (2009)",
+	fits:       unordered,
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		p, n := c.Ranks, c.Bytes
+		s.Window = 4
+		left, right := (c.Rank-1+p)%p, (c.Rank+1)%p
+		at := func(i int) (off, size int) {
+			i = (i + 2*p) % p
+			off = c.cut(n, p, i)
+			return off, c.cut(n, p, i+1) - off
+		}
+		acc, own := Loc{Buf: RecvBuf}, c.input()
+		var tmp [2]Loc
+		if c.InPlace {
+			most := c.cut(n, p, 1)
+			tmp = [2]Loc{s.reserve(most), s.reserve(most)}
+		}
+		ready, from := 0, own
+		var free [2]int
+		sent := make([]int, p-1)
+		s.rounds(p-1, func(i int) {
+			off, size := at(c.Rank - i)
+			sent[i] = s.send(right, from.at(off), size, ready)
+			off, size = at(c.Rank - i - 1)
+			if c.InPlace {
+				t := i % 2
+				got := s.recv(left, tmp[t], size, free[t])
+				ready = s.reduce(acc.at(off), tmp[t], size, got)
+				if size > 0 {
+					free[t] = ready
+				}
+			} else {
+				// What comes is received where the result goes, and our own is
+				// added to it: nothing is copied.
+				got := s.recv(left, acc.at(off), size)
+				ready = s.reduce(acc.at(off), own.at(off), size, got)
+			}
+			from = acc
+		})
+		// Piece rank+1 is finished here. What comes now takes the place of what was
+		// sent in the same round of the first part.
+		s.rounds(p-1, func(i int) {
+			off, size := at(c.Rank + 1 - i)
+			s.send(right, acc.at(off), size, ready)
+			off, size = at(c.Rank - i)
+			ready = s.recv(left, acc.at(off), size, sent[i])
+		})
+	},
+	cost: func(c *Call) Cost {
+		p, n := c.Ranks, c.Bytes
+		part := share(n, p)
+		return Cost{
+			Rounds: 2 * (p - 1), Bytes: 2 * part, Reduced: part,
+			Messages: 2 * p * (p - 1), Volume: 2 * (p - 1) * n,
+		}
+	},
+}

@@ -1,0 +1,72 @@
+package coll
+
+// alltoallBruck: a block that has to go d ranks further goes 2^k ranks in round k if
+// bit k of d is set, together with all others of the kind. So there are few messages,
+// and each block is sent several times.
+//
+//	T = ⌈log₂ p⌉·α + m·nβ, n bytes a block, and m the number of bits set in 1 to p−1:
+//	about p/2·log₂ p
+var alltoallBruck = &Algorithm{
+	Collective: Alltoall,
+	Name:       "bruck",
+	Source: "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient Algorithms for All-to-All Communications in Multiport " +
+		"Message-Passing Systems (1997)",
+	fits:  uniform,
+	alone: toRecv,
+	build: func(c *Call, s *Schedule) {
+		p, n, r := c.Ranks, c.Bytes, c.Rank
+		if n == 0 {
+			return
+		}
+		own := c.input()
+		// tmp has at d what is to go d ranks further; after the last round, what
+		// has come from d ranks before.
+		tmp, out, in := s.reserve(p*n), s.reserve((p+1)/2*n), s.reserve((p+1)/2*n)
+		s.copy(tmp, own.at(r*n), (p-r)*n)
+		s.copy(tmp.at((p-r)*n), own, r*n)
+		ready := s.fence()
+		s.Window = 3
+		s.rounds(log2(p), func(k int) {
+			bit := 1 << k
+			packed := 0
+			for d := bit; d < p; d++ {
+				if d&bit != 0 {
+					s.copy(out.at(packed), tmp.at(d*n), n, ready)
+					packed += n
+				}
+			}
+			all := s.fence()
+			s.send((r+bit)%p, out, packed, all)
+			got := s.recv((r-bit+p)%p, in, packed, ready)
+			packed = 0
+			for d := bit; d < p; d++ {
+				if d&bit != 0 {
+					s.copy(tmp.at(d*n), in.at(packed), n, got, all)
+					packed += n
+				}
+			}
+			ready = s.fence()
+		})
+		s.rounds(1, func(int) {
+			for d := range p {
+				s.copy(Loc{RecvBuf, (r - d + p) % p * n}, tmp.at(d*n), n, ready)
+			}
+		})
+	},
+	cost: func(c *Call) Cost {
+		p, h, set := c.Ranks, log2(c.Ranks), 0
+		if c.Bytes == 0 {
+			return Cost{}
+		}
+		for k := range h {
+			set += bitsSet(p, k)
+		}
+		return Cost{Rounds: h, Bytes: set * c.Bytes, Messages: p * h, Volume: p * set * c.Bytes}
+	},
+}
+
+// bitsSet counts the numbers below p that have bit k.
+func bitsSet(p, k int) int {
+	bit := 1 << k
+	return p/(2*bit)*bit + max(0, p%(2*bit)-bit)
+}

@@ -1,0 +1,45 @@
+package coll
+
+// alltoallPairwise: in round i each rank sends to the one i further on and receives
+// from the one i before. The rounds do not depend on each other: how many of them are
+// under way at a time is the executor's affair.
+//
+//	T = (p−1)·(α + nβ), n bytes a block; with blocks of different sizes there is no
+//	formula that one rank could compute
+var alltoallPairwise = &Algorithm{
+	Collective: Alltoall,
+	Name:       "pairwise",
+	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.3",
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		p, r := c.Ranks, c.Rank
+		s.Window = 3
+		buf, layout := Loc{Buf: SendBuf}, &c.Send
+		ready := 0
+		if c.InPlace { // everything is sent from a copy, as it is overwritten
+			layout = &c.Recv
+			end := 0
+			for i := range p {
+				off, n := c.block(layout, i)
+				end = max(end, off+n)
+			}
+			buf = s.reserve(end)
+			ready = s.copy(buf, Loc{Buf: RecvBuf}, end)
+		} else {
+			from, n := c.block(&c.Send, r)
+			into, _ := c.block(&c.Recv, r)
+			s.copy(Loc{RecvBuf, into}, Loc{SendBuf, from}, n)
+		}
+		s.rounds(p-1, func(i int) {
+			to, of := (r+i+1)%p, (r-i-1+p)%p
+			off, n := c.block(layout, to)
+			s.send(to, buf.at(off), n, ready)
+			off, n = c.block(&c.Recv, of)
+			s.recv(of, Loc{RecvBuf, off}, n, ready)
+		})
+	},
+	cost: func(c *Call) Cost {
+		p := c.Ranks
+		return times(p-1, c.Bytes, 0).all(p*(p-1), c.Bytes)
+	},
+}

@@ -1,0 +1,24 @@
+package coll
+
+// barrierDissemination: in round k each rank tells the one 2^k further on that it has
+// come, and all that it has heard of. After log p rounds everybody knows of everybody.
+//
+//	T = ⌈log₂ p⌉·α, with p messages in each round
+var barrierDissemination = &Algorithm{
+	Collective: Barrier,
+	Name:       "dissemination",
+	Source:     "Hensgen, Finkel, Manber, Two Algorithms for Barrier Synchronization, Int. J. Parallel Programming 17 (1988)",
+	build: func(c *Call, s *Schedule) {
+		s.Window = 3
+		heard := 0
+		for d := 1; d < c.Ranks; d *= 2 {
+			s.sendToken((c.Rank+d)%c.Ranks, heard)
+			// The receives need not wait: they are posted before they are needed.
+			heard = s.join(heard, s.recvToken((c.Rank-d+c.Ranks)%c.Ranks))
+		}
+	},
+	cost: func(c *Call) Cost {
+		h := log2(c.Ranks)
+		return times(h, c.Token, 0).all(h*c.Ranks, c.Token)
+	},
+}

@@ -1,0 +1,27 @@
+package coll
+
+// barrierToggle: every rank tells the master, rank 0, that it has come. When all
+// have, the master toggles the value for which they wait; here, it tells each.
+//
+//	T = 2(p−1)·α
+var barrierToggle = &Algorithm{
+	Collective: Barrier,
+	Name:       "toggle",
+	Source:     "MPI for FPGA soft processors: the master's rendezvous position (its figure 6)",
+	build: func(c *Call, s *Schedule) {
+		if c.Rank != 0 {
+			s.recvToken(0, s.sendToken(0))
+			return
+		}
+		for r := 1; r < c.Ranks; r++ {
+			s.recvToken(r)
+		}
+		all := s.fence()
+		for r := 1; r < c.Ranks; r++ {
+			s.sendToken(r, all)
+		}
+	},
+	cost: func(c *Call) Cost {
+		return times(2*(c.Ranks-1), c.Token, 0).all(2*(c.Ranks-1), c.Token)
+	},
+}

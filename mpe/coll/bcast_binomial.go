@@ -1,0 +1,23 @@
+package coll
+
+// bcastBinomial: who has the data sends it to the child that has the largest subtree
+// first, so that the number of ranks that have it doubles in each round.
+//
+//	T = ⌈log₂ p⌉·(α + nβ)
+var bcastBinomial = &Algorithm{
+	Collective: Bcast,
+	Name:       "binomial",
+	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.2",
+	build: func(c *Call, s *Schedule) {
+		v, data, got := c.virtual(), Loc{Buf: RecvBuf}, 0
+		if v != 0 {
+			got = s.recv(c.actual(parent(v)), data, c.Bytes)
+		}
+		for d := firstChild(v, c.Ranks); d > 0; d /= 2 {
+			s.send(c.actual(v+d), data, c.Bytes, got)
+		}
+	},
+	cost: func(c *Call) Cost {
+		return times(log2(c.Ranks), c.Bytes, 0).all(c.Ranks-1, c.Bytes)
+	},
+}

@@ -1,0 +1,40 @@
+package coll
+
+// bcastChain: the data goes from rank to rank in segments, of which a rank sends one
+// on while the next arrives. Each segment is a message, with a handshake of its own.
+//
+//	T = (p − 2 + k)·α + (n + (p−2)·n/k)·β
+//
+// PipelineSegments gives the best k.
+var bcastChain = &Algorithm{
+	Collective: Bcast,
+	Name:       "chain",
+	Source:     "Barnett, Payne, van de Geijn, Watts, Broadcasting on Meshes with Wormhole Routing (1996)",
+	Segmented:  true,
+	fits:       chained,
+	build: func(c *Call, s *Schedule) {
+		s.Window = 2
+		before, after := c.chain()
+		k, b := c.segments(c.Bytes)
+		s.rounds(k, func(i int) {
+			at, n := Loc{RecvBuf, i * b}, min(b, c.Bytes-i*b)
+			got := 0
+			if before >= 0 {
+				got = s.recv(before, at, n)
+			}
+			if after >= 0 {
+				s.send(after, at, n, got)
+			}
+		})
+	},
+	cost: func(c *Call) Cost {
+		k, b := c.segments(c.Bytes)
+		if k == 0 {
+			return Cost{}
+		}
+		return Cost{
+			Rounds: c.Ranks - 2 + k, Bytes: c.Bytes + (c.Ranks-2)*min(b, c.Bytes),
+			Messages: (c.Ranks - 1) * k, Volume: (c.Ranks - 1) * c.Bytes,
+		}
+	},
+}

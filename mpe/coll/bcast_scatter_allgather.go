@@ -1,0 +1,56 @@
+package coll
+
+// bcastScatterAllgather: the data is scattered down a binomial tree, then the pieces
+// go round in a ring. A rank that has got more than its own piece from the tree, for
+// its children, is not sent those again: each byte reaches each rank once.
+//
+//	T ≤ (⌈log₂ p⌉ + p − 1)·α + 2·(p−1)/p·nβ
+//
+// which is reached where the last rank of the tree has the longest way in the ring.
+var bcastScatterAllgather = &Algorithm{
+	Collective: Bcast,
+	Name:       "scatter-allgather",
+	Source: "van de Geijn's: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, Interprocessor Collective Communication " +
+		"Library (1994); without the repeats: Zhou et al., A Bandwidth-Saving Optimization for MPI Broadcast (2015)",
+	build: func(c *Call, s *Schedule) {
+		p, v := c.Ranks, c.virtual()
+		at := func(i int) int { return c.cut(c.Bytes, p, i) }
+		data := Loc{Buf: RecvBuf}
+		size := subtree(v, p)
+		got := 0
+		if v != 0 {
+			got = s.recv(c.actual(parent(v)), data.at(at(v)), at(v+size)-at(v))
+		}
+		for d := firstChild(v, p); d > 0; d /= 2 {
+			w := v + d
+			end := w + subtree(w, p)
+			s.send(c.actual(w), data.at(at(w)), at(end)-at(w), got)
+		}
+		s.Window = 4
+		// In round i rank v is sent piece v−1−i, and needs it unless it is in its
+		// own subtree, which comes last.
+		next := (v + 1) % p
+		mine, theirs := p-size, p-subtree(next, p)
+		last := got
+		s.rounds(max(mine, theirs), func(i int) {
+			if i < theirs {
+				piece := (v - i + p) % p
+				s.send(c.actual(next), data.at(at(piece)), at(piece+1)-at(piece), last)
+			}
+			if i < mine {
+				piece := (v - 1 - i + p) % p
+				last = s.recv(c.actual((v-1+p)%p), data.at(at(piece)), at(piece+1)-at(piece))
+			} else {
+				last = got
+			}
+		})
+	},
+	cost: func(c *Call) Cost {
+		p, n := c.Ranks, c.Bytes
+		messages, volume := 0, (p-1)*n
+		for v := 1; v < p; v++ {
+			messages += 1 + p - subtree(v, p)
+		}
+		return Cost{Rounds: log2(p) + p - 1, Bytes: 2 * share(n, p), Messages: messages, Volume: volume}.bound()
+	},
+}

@@ -1,0 +1,272 @@
+package coll
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Collective is an operation of MPI.
+type Collective uint8
+
+const (
+	// Barrier has no buffers.
+	Barrier Collective = iota + 1
+	// Bcast: Bytes bytes of the root's receive buffer reach those of all.
+	Bcast
+	// Reduce: the send buffers, Bytes long, are combined into the root's receive
+	// buffer. Allreduce: into everybody's.
+	Reduce
+	Allreduce
+	// Gather: the block of each rank reaches the root's receive buffer.
+	Gather
+	// Scatter: the blocks of the root's send buffer reach the receive buffers.
+	Scatter
+	// Allgather: the block of each rank reaches everybody's receive buffer.
+	Allgather
+	// Alltoall: block i of each rank's send buffer reaches rank i.
+	Alltoall
+	// ReduceScatter: the send buffers are combined, and rank i gets block i.
+	ReduceScatter
+	// Scan: rank i gets the send buffers of ranks 0 to i combined; Exscan: those
+	// of ranks 0 to i−1, and rank 0 nothing.
+	Scan
+	Exscan
+)
+
+var collectiveNames = [...]string{"?", "Barrier", "Bcast", "Reduce", "Allreduce", "Gather", "Scatter", "Allgather",
+	"Alltoall", "Reduce_scatter", "Scan", "Exscan"}
+
+func (c Collective) String() string {
+	if int(c) >= len(collectiveNames) {
+		c = 0
+	}
+	return collectiveNames[c]
+}
+
+// rooted tells whether one rank is different from the others.
+func (c Collective) rooted() bool {
+	return c == Bcast || c == Reduce || c == Gather || c == Scatter
+}
+
+// ErrCall matches every *CallError.
+var ErrCall = errors.New("not a collective call")
+
+// CallError says what a call asks for that cannot be, or not with this algorithm.
+type CallError struct {
+	Collective Collective
+	// Algorithm is empty if no algorithm could do it.
+	Algorithm string
+	// Problem says what is wrong and what would be right.
+	Problem string
+}
+
+func (e *CallError) Error() string {
+	name := e.Collective.String()
+	if e.Algorithm != "" {
+		name += " by " + e.Algorithm
+	}
+	return name + ": " + e.Problem
+}
+
+// Is reports whether target is ErrCall.
+func (e *CallError) Is(target error) bool { return target == ErrCall }
+
+// maxRanks is far beyond any cluster of ours. It bounds what a call allocates.
+const maxRanks = 1 << 16
+
+// Layout is how the blocks of ranks lie in a buffer, in bytes. The zero Layout has
+// blocks of Call.Bytes bytes, one after another.
+type Layout struct {
+	// Sizes has the size of every rank's block. Offsets has where they begin; nil
+	// is one after another.
+	Sizes, Offsets []int
+}
+
+// Call is a collective call of one rank. Ranks are those of the communicator.
+// Unless it is said otherwise, all ranks of a call must have the same values.
+type Call struct {
+	Collective Collective
+	// Rank is the caller, different on all ranks. Root means something for Bcast,
+	// Reduce, Gather and Scatter.
+	Rank, Ranks, Root int
+	// Bytes is the length of the vector, or of one rank's block. In Gather and
+	// Scatter with a Layout it is the caller's own block, where the caller is not
+	// the root.
+	Bytes int
+	// Send is the layout of the send buffer, for Scatter (significant at the
+	// root) and Alltoall; Recv of the receive buffer, for Gather (at the root),
+	// Allgather and Alltoall. For Alltoall they are the caller's own, and what
+	// one rank sends is what the other receives. For ReduceScatter Recv.Sizes are
+	// the blocks of the vector, and Offsets is nil.
+	Send, Recv Layout
+	// Vector: the call has layouts (MPI's v-forms), and not all ranks may know
+	// them. It is set by all ranks, or by none.
+	Vector bool
+	// Elem is the size of an element, of which Bytes, all sizes and offsets, and
+	// Segment are multiples; 0 is 1. Nothing is cut within an element.
+	Elem int
+	// InPlace: the caller's contribution lies in the receive buffer, where its
+	// result will be or its block is (MPI_IN_PLACE). It may differ between ranks.
+	// With Scatter, it is the root's own block that stays in its send buffer.
+	InPlace bool
+	// Ordered: the operation is not commutative. Contributions are combined in
+	// the order of ranks.
+	Ordered bool
+	// Segment is the most bytes of one message of a segmented algorithm; 0 is all
+	// of it in one.
+	Segment int
+	// Order is the order of ranks in a chain, beginning with the root; nil is
+	// root, root+1, and so on around.
+	Order []int
+	// FPGAs are the FPGA ranks of an upstream cluster in the order of its file,
+	// for the tree that upstream's compiler makes.
+	FPGAs []int
+	// Token is how many bytes messages without content have, for peers that take
+	// no messages of 0 bytes.
+	Token int
+}
+
+// check finds what no algorithm could do, and fills in what was left out.
+func (c *Call) check() error {
+	bad := func(format string, args ...any) error {
+		return &CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
+	}
+	if c.Elem == 0 {
+		c.Elem = 1
+	}
+	switch {
+	case c.Collective < Barrier || c.Collective > Exscan:
+		return bad("collective %d is not known", c.Collective)
+	case c.Ranks < 1 || c.Ranks > maxRanks:
+		return bad("%d ranks; 1 to %d are possible", c.Ranks, maxRanks)
+	case c.Rank < 0 || c.Rank >= c.Ranks:
+		return bad("rank %d is not one of %d ranks", c.Rank, c.Ranks)
+	case c.Collective.rooted() && (c.Root < 0 || c.Root >= c.Ranks):
+		return bad("root %d is not one of %d ranks", c.Root, c.Ranks)
+	case c.Elem < 0:
+		return bad("elements of %d bytes", c.Elem)
+	case c.Bytes < 0 || c.Bytes > math.MaxInt/4/maxRanks:
+		return bad("%d bytes are no length", c.Bytes)
+	case c.Bytes%c.Elem != 0:
+		return bad("%d bytes are not a whole number of elements of %d bytes", c.Bytes, c.Elem)
+	case c.Segment < 0 || c.Segment%c.Elem != 0:
+		return bad("segments of %d bytes are not a whole number of elements of %d bytes", c.Segment, c.Elem)
+	case c.Token < 0:
+		return bad("tokens of %d bytes", c.Token)
+	}
+	if !c.Vector {
+		c.Send, c.Recv = Layout{}, Layout{}
+		return nil
+	}
+	return c.checkLayouts(bad)
+}
+
+func (c *Call) checkLayouts(bad func(string, ...any) error) error {
+	var send, recv bool
+	switch c.Collective {
+	case Gather:
+		recv = c.Rank == c.Root
+	case Scatter:
+		send = c.Rank == c.Root
+	case Allgather, ReduceScatter:
+		recv = true
+	case Alltoall:
+		send, recv = !c.InPlace, true
+	default:
+		return bad("it has no layouts")
+	}
+	if c.Collective == ReduceScatter && c.Recv.Offsets != nil {
+		return bad("its blocks lie one after another; leave the offsets out")
+	}
+	if send {
+		if err := c.Send.check(c, bad); err != nil {
+			return err
+		}
+	}
+	if recv {
+		if err := c.Recv.check(c, bad); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Layout) check(c *Call, bad func(string, ...any) error) error {
+	if len(l.Sizes) != c.Ranks || l.Offsets != nil && len(l.Offsets) != c.Ranks {
+		return bad("layout of %d sizes and %d offsets for %d ranks", len(l.Sizes), len(l.Offsets), c.Ranks)
+	}
+	packed := l.Offsets == nil
+	if packed {
+		l.Offsets = make([]int, c.Ranks)
+	}
+	end := 0
+	for i, size := range l.Sizes {
+		if packed {
+			l.Offsets[i] = end
+		}
+		off := l.Offsets[i]
+		if size < 0 || off < 0 || size%c.Elem != 0 || off%c.Elem != 0 || size > math.MaxInt/4-off {
+			return bad("block %d has %d bytes at %d; both must be whole numbers of elements of %d bytes", i, size, off, c.Elem)
+		}
+		end = off + size
+	}
+	return nil
+}
+
+// block gives where block i of a buffer with layout l begins, and its size.
+func (c *Call) block(l *Layout, i int) (off, size int) {
+	if !c.Vector {
+		return i * c.Bytes, c.Bytes
+	}
+	return l.Offsets[i], l.Sizes[i]
+}
+
+// input is where the caller's contribution to a reduction begins.
+func (c *Call) input() Loc {
+	if c.InPlace {
+		return Loc{Buf: RecvBuf}
+	}
+	return Loc{Buf: SendBuf}
+}
+
+// cut gives where piece i of parts begins when n bytes are cut into parts of about
+// the same number of elements. cut(n, parts, parts) is n.
+func (c *Call) cut(n, parts, i int) int {
+	elems := n / c.Elem
+	each, more := elems/parts, elems%parts
+	return (i*each + min(i, more)) * c.Elem
+}
+
+// segments gives how many segments n bytes have, and how long all but the last are.
+func (c *Call) segments(n int) (count, size int) {
+	size = c.Segment
+	if size == 0 || size > n {
+		size = max(n, 1)
+	}
+	return (n + size - 1) / size, size
+}
+
+// chain gives the ranks before and after the caller in Order, or −1.
+func (c *Call) chain() (before, after int) {
+	before, after = -1, -1
+	if c.Order == nil {
+		v := c.virtual()
+		if v > 0 {
+			before = c.actual(v - 1)
+		}
+		if v < c.Ranks-1 {
+			after = c.actual(v + 1)
+		}
+		return before, after
+	}
+	i := slices.Index(c.Order, c.Rank)
+	if i > 0 {
+		before = c.Order[i-1]
+	}
+	if i < c.Ranks-1 {
+		after = c.Order[i+1]
+	}
+	return before, after
+}

@@ -1,0 +1,117 @@
+package coll_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
+)
+
+func TestBadCalls(t *testing.T) {
+	good := coll.Call{Collective: coll.Gather, Ranks: 4, Bytes: 8, Elem: 4}
+	for name, change := range map[string]func(c *coll.Call){
+		"no ranks":         func(c *coll.Call) { c.Ranks = 0 },
+		"too many ranks":   func(c *coll.Call) { c.Ranks = math.MaxInt },
+		"rank":             func(c *coll.Call) { c.Rank = 4 },
+		"root":             func(c *coll.Call) { c.Root = -1 },
+		"length":           func(c *coll.Call) { c.Bytes = -4 },
+		"huge":             func(c *coll.Call) { c.Bytes = math.MaxInt - 3 },
+		"half an element":  func(c *coll.Call) { c.Bytes = 6 },
+		"element":          func(c *coll.Call) { c.Elem = -1 },
+		"segment":          func(c *coll.Call) { c.Segment = 6 },
+		"token":            func(c *coll.Call) { c.Token = -1 },
+		"collective":       func(c *coll.Call) { c.Collective = 99 },
+		"few sizes":        func(c *coll.Call) { c.Vector, c.Recv.Sizes = true, []int{4} },
+		"negative size":    func(c *coll.Call) { c.Vector, c.Recv.Sizes = true, []int{4, 4, -4, 4} },
+		"offsets overflow": func(c *coll.Call) { c.Vector, c.Recv.Sizes = true, []int{math.MaxInt &^ 3, math.MaxInt &^ 3, 4, 4} },
+	} {
+		c := good
+		change(&c)
+		if _, err := coll.Choose(c, 1, 1, 1); !errors.Is(err, coll.ErrCall) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := coll.Find(coll.Bcast, "none"); !errors.Is(err, coll.ErrCall) {
+		t.Error(err)
+	}
+	a := coll.Algorithms(coll.Bcast)[0]
+	if _, err := a.Schedule(good); !errors.Is(err, coll.ErrCall) {
+		t.Error(err)
+	}
+}
+
+// Few bytes go the way with few messages, many the way with few bytes.
+func TestChoose(t *testing.T) {
+	for _, test := range []struct {
+		c    coll.Call
+		want string
+	}{
+		{coll.Call{Collective: coll.Allreduce, Ranks: 16, Bytes: 8}, "recursive-doubling"},
+		{coll.Call{Collective: coll.Allreduce, Ranks: 16, Bytes: 1 << 20}, "rabenseifner"},
+		{coll.Call{Collective: coll.Allreduce, Ranks: 12, Bytes: 1 << 24}, "ring"},
+		{coll.Call{Collective: coll.Allreduce, Ranks: 12, Bytes: 1 << 24, Ordered: true}, "rabenseifner"},
+		{coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 8}, "binomial"},
+		{coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 1 << 24, Segment: 1 << 16}, "atomic"},
+		{coll.Call{Collective: coll.Alltoall, Ranks: 16, Bytes: 8}, "bruck"},
+		{coll.Call{Collective: coll.Alltoall, Ranks: 16, Bytes: 1 << 20}, "pairwise"},
+	} {
+		a, err := coll.Choose(test.c, 10e-6, 1e-9, 0.2e-9)
+		if err != nil || a.Name != test.want {
+			t.Errorf("%+v: %v, %v, want %s", test.c, a, err, test.want)
+		}
+	}
+}
+
+// A long schedule is not kept: reading half a million steps allocates about as often as
+// reading four does.
+func TestScheduleIsMadeAsItIsRead(t *testing.T) {
+	a, err := coll.Find(coll.Bcast, "chain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(n int) (steps int, allocs float64) {
+		allocs = testing.AllocsPerRun(5, func() {
+			s, err := a.Schedule(coll.Call{Collective: coll.Bcast, Rank: 1, Ranks: 3, Bytes: n, Segment: 4096})
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps = 0
+			for _, ok := s.Next(); ok; _, ok = s.Next() {
+				steps++
+			}
+		})
+		return steps, allocs
+	}
+	_, few := read(8192)
+	steps, many := read(1 << 30)
+	if steps != 2*(1<<30)/4096 || many > few+100 {
+		t.Errorf("%d steps with %v allocations; a short schedule has %v", steps, many, few)
+	}
+}
+
+// FuzzSchedules proves whatever the fuzzer comes to.
+func FuzzSchedules(f *testing.F) {
+	f.Add(uint8(3), uint8(0), uint8(5), uint8(2), uint16(20), uint8(3), uint8(4))
+	f.Add(uint8(4), uint8(1), uint8(13), uint8(2), uint16(52), uint8(1), uint8(0))
+	f.Add(uint8(9), uint8(0), uint8(6), uint8(1), uint16(3), uint8(2), uint8(1))
+	f.Fuzz(func(t *testing.T, collective, algorithm, ranks, root uint8, n uint16, bits, segment uint8) {
+		c := coll.Call{
+			Collective: coll.Collective(collective), Ranks: int(ranks) % 40, Root: int(root), Bytes: int(n) % 400,
+			InPlace: bits&1 != 0, Ordered: bits&2 != 0, Elem: 1 + int(bits>>2&3), Segment: int(segment), Token: int(bits >> 6),
+		}
+		list := coll.Algorithms(c.Collective)
+		if len(list) == 0 || c.Ranks == 0 {
+			return
+		}
+		c.FPGAs = upstreamFPGAs(c.Ranks, c.Root)
+		a := list[int(algorithm)%len(list)]
+		if a.Fits(c) != nil {
+			return
+		}
+		if _, err := check.Prove(a, eachRank(c)); err != nil {
+			t.Fatalf("%v by %s, %+v: %v", c.Collective, a.Name, c, err)
+		}
+	})
+}

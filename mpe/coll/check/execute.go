@@ -1,0 +1,86 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Data is the buffers of one rank.
+type Data struct {
+	Send, Recv []byte
+	scratch    []byte
+}
+
+// Execute runs the schedules on data. reduce is the operation: inout = in ∘ inout, on
+// whole elements.
+func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inout, in []byte)) error {
+	programs, err := Programs(a, calls)
+	if err != nil {
+		return err
+	}
+	m := &bytesOf{data: make([]Data, len(data)), op: reduce}
+	copy(m.data, data)
+	for i := range programs {
+		m.data[i].scratch = make([]byte, programs[i].Scratch)
+	}
+	return newWorld(programs, m, 0, false).run()
+}
+
+// bytesOf is a memory of data.
+type bytesOf struct {
+	data []Data
+	op   func(inout, in []byte)
+}
+
+func (m *bytesOf) view(rank int, at coll.Loc, n int) ([]byte, error) {
+	d := &m.data[rank]
+	var b []byte
+	switch at.Buf {
+	case coll.SendBuf:
+		b = d.Send
+	case coll.RecvBuf:
+		b = d.Recv
+	case coll.Scratch:
+		b = d.scratch
+	}
+	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
+		return nil, fmt.Errorf("%d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
+	}
+	return b[at.Off : at.Off+n], nil
+}
+
+func (m *bytesOf) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n int) error {
+	if from.Buf == coll.Blank && into.Buf == coll.Blank {
+		return nil
+	}
+	src, err := m.view(fromRank, from, n)
+	if err != nil {
+		return err
+	}
+	dst, err := m.view(rank, into, n)
+	if err != nil {
+		return err
+	}
+	copy(dst, src)
+	return nil
+}
+
+func (m *bytesOf) reduce(rank int, s *coll.Step) error {
+	from, err := m.view(rank, s.From, s.Len)
+	if err != nil {
+		return err
+	}
+	into, err := m.view(rank, s.Into, s.Len)
+	if err != nil {
+		return err
+	}
+	if s.Kind == coll.StepReduce {
+		m.op(into, from)
+		return nil
+	}
+	m.op(from, into) // from = into ∘ from
+	copy(into, from)
+	clear(from)
+	return nil
+}

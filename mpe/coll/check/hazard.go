@@ -1,0 +1,105 @@
+package check
+
+import "github.com/zrlmpi/zrlmpid/mpe/coll"
+
+// hazards finds steps of a rank that touch the same bytes and do not wait for each
+// other. It goes through the steps once and knows of each byte who wrote it last, and
+// who has read it since: whoever comes next must wait for these, and so waits for all
+// that they had to wait for.
+type hazards struct {
+	// before has a row of bits for each step: the steps that it waits for,
+	// directly or not. It is used again for the next rank.
+	before []uint64
+	bytes  [4][]touched
+	nodes  []reader
+}
+
+// touched is what is known of a byte: the number of the step that wrote it, and the
+// last of its readers since, a number in nodes; both from 1 on.
+type touched struct{ writer, readers int32 }
+
+// reader is one of a byte's readers, and the one before.
+type reader struct{ step, next int32 }
+
+func (h *hazards) check(rank int, p *Program) error {
+	n := len(p.Steps)
+	words := (n + 63) / 64
+	if len(h.before) < n*words {
+		h.before = make([]uint64, n*words)
+	}
+	for b := range h.bytes {
+		clear(h.bytes[b])
+	}
+	h.nodes = append(h.nodes[:0], reader{})
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		row := h.before[i*words : (i+1)*words]
+		if a := h.ancestors(row, s, i, words); a != 0 {
+			return wrong(rank, i+1, "waits for step %d, which is not an earlier one", a)
+		}
+		for _, x := range accesses(s) {
+			if x.n <= 0 || x.at.Buf == coll.Blank || int(x.at.Buf) >= len(h.bytes) {
+				continue
+			}
+			if x.at.Off < 0 {
+				return wrong(rank, i+1, "%v at %d of the %v", s.Kind, x.at.Off, x.at.Buf)
+			}
+			if other := h.touch(x, i+1, row); other != 0 {
+				return wrong(rank, i+1, "%v touches the same bytes of the %v as step %d, a %v, and does not wait for it",
+					s.Kind, x.at.Buf, other, p.Steps[other-1].Kind)
+			}
+		}
+	}
+	return nil
+}
+
+// ancestors fills a step's row. It gives a dependency that is not an earlier step.
+func (h *hazards) ancestors(row []uint64, s *coll.Step, i, words int) int {
+	clear(row)
+	for _, a := range s.After {
+		switch {
+		case a == 0:
+		case a == coll.Everything:
+			for w := range i / 64 {
+				row[w] = ^uint64(0)
+			}
+			row[i/64] |= 1<<(i%64) - 1
+		case a < 0 || a > i:
+			return a
+		default:
+			row[(a-1)/64] |= 1 << ((a - 1) % 64)
+			for w, b := range h.before[(a-1)*words : a*words] {
+				row[w] |= b
+			}
+		}
+	}
+	return 0
+}
+
+// touch notes an access of a step and gives another step that it does not wait for, but
+// should: itself, if both of its accesses are to the same bytes.
+func (h *hazards) touch(x access, step int, row []uint64) int {
+	waits := func(other int32) bool { return other == 0 || row[(other-1)/64]>>((other-1)%64)&1 != 0 }
+	b := &h.bytes[x.at.Buf]
+	for end := x.at.Off + x.n; len(*b) < end; {
+		*b = append(*b, touched{})
+	}
+	for i := range x.n {
+		t := &(*b)[x.at.Off+i]
+		if !waits(t.writer) {
+			return int(t.writer)
+		}
+		if !x.write {
+			h.nodes = append(h.nodes, reader{int32(step), t.readers})
+			t.readers = int32(len(h.nodes) - 1)
+			continue
+		}
+		for r := t.readers; r != 0; r = h.nodes[r].next {
+			if !waits(h.nodes[r].step) {
+				return int(h.nodes[r].step)
+			}
+		}
+		t.writer, t.readers = int32(step), 0
+	}
+	return 0
+}

@@ -1,0 +1,48 @@
+package check
+
+import "github.com/zrlmpi/zrlmpid/mpe/coll"
+
+// Program is the whole schedule of one rank. Step number i is Steps[i−1].
+type Program struct {
+	Steps           []coll.Step
+	Scratch, Window int
+}
+
+// Programs makes the schedules of all ranks.
+func Programs(a *coll.Algorithm, calls []coll.Call) ([]Program, error) {
+	programs := make([]Program, len(calls))
+	for i, c := range calls {
+		s, err := a.Schedule(c)
+		if err != nil {
+			return nil, err
+		}
+		p := &programs[i]
+		for step, ok := s.Next(); ok; step, ok = s.Next() {
+			p.Steps = append(p.Steps, step)
+		}
+		p.Scratch, p.Window = s.Scratch, s.Window
+	}
+	return programs, nil
+}
+
+// access is what a step does to some bytes.
+type access struct {
+	at    coll.Loc
+	n     int
+	write bool
+}
+
+// accesses gives those of a step: none, one or two.
+func accesses(s *coll.Step) (list [2]access) {
+	switch s.Kind {
+	case coll.StepSend:
+		list[0] = access{s.From, s.Len, false}
+	case coll.StepRecv, coll.StepForward:
+		list[0] = access{s.Into, s.Len, true}
+	case coll.StepCopy, coll.StepReduce:
+		list = [2]access{{s.From, s.Len, false}, {s.Into, s.Len, true}}
+	case coll.StepReduceRight:
+		list = [2]access{{s.From, s.Len, true}, {s.Into, s.Len, true}}
+	}
+	return list
+}

@@ -1,0 +1,85 @@
+package check
+
+import (
+	"math/bits"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Prove proves the schedules of all ranks of a call, calls[i] that of rank i, and gives
+// what they cost. An error is a *Error, or a *coll.CallError if the algorithm cannot do
+// it.
+func Prove(a *coll.Algorithm, calls []coll.Call) (coll.Cost, error) {
+	programs, err := Programs(a, calls)
+	if err != nil {
+		return coll.Cost{}, err
+	}
+	return ProvePrograms(calls, programs)
+}
+
+// ProvePrograms proves programs from anywhere.
+func ProvePrograms(calls []coll.Call, programs []Program) (coll.Cost, error) {
+	var h hazards
+	for r := range programs {
+		if programs[r].Window < 1 {
+			return coll.Cost{}, wrong(r, 0, "a window of %d", programs[r].Window)
+		}
+		if err := h.check(r, &programs[r]); err != nil {
+			return coll.Cost{}, err
+		}
+	}
+	c := &calls[0]
+	hear := c.Collective == coll.Barrier || c.Collective == coll.Bcast
+	m := newSymbols(calls, programs)
+	w := newWorld(programs, m, 0, hear)
+	if err := w.run(); err != nil {
+		return w.sum, err
+	}
+	if err := m.verify(calls); err != nil {
+		return w.sum, err
+	}
+	if hear {
+		if err := w.synchronised(c); err != nil {
+			return w.sum, err
+		}
+	}
+	// The same again, with all the room that an executor may have.
+	fast := newWorld(programs, still{}, unlimited, false)
+	err := fast.run()
+	return fast.sum, err
+}
+
+// still is a memory that does not change.
+type still struct{}
+
+func (still) move(int, coll.Loc, int, coll.Loc, int) error { return nil }
+func (still) reduce(int, *coll.Step) error                 { return nil }
+
+// synchronised proves that nobody leaves a barrier before all have come, and that no
+// byte of a broadcast with flows is sent before all are ready.
+func (w *world) synchronised(c *coll.Call) error {
+	for _, p := range w.ranks {
+		left := make([]uint64, p.words)
+		for i := range p.Steps {
+			row := p.heard[i*p.words : (i+1)*p.words]
+			for x := range row {
+				left[x] |= row[x]
+			}
+			s := &p.Steps[i]
+			if s.Kind == coll.StepSend && s.Piece > 0 && count(row) < len(w.ranks) {
+				return wrong(p.rank, i+1, "sends data when %d of %d ranks are known to be ready", count(row), len(w.ranks))
+			}
+		}
+		if c.Collective == coll.Barrier && len(w.ranks) > 1 && count(left) < len(w.ranks) {
+			return wrong(p.rank, 0, "leaves when %d of %d ranks are known to have come", count(left), len(w.ranks))
+		}
+	}
+	return nil
+}
+
+func count(row []uint64) (n int) {
+	for _, w := range row {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}

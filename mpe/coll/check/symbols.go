@@ -1,0 +1,178 @@
+package check
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// symbol is what a byte is made of: byte number elem of the contributions of a set of
+// ranks. The zero symbol is a byte that nobody has written.
+type symbol struct {
+	set  uint32
+	elem int32
+}
+
+// symbols is a memory of contributions.
+type symbols struct {
+	elem    int
+	ordered bool
+	// once: no byte of a receive buffer is written twice.
+	once bool
+	bufs [][4][]symbol
+	sets sets
+}
+
+// sets gives sets of ranks numbers from 1 on.
+type sets struct {
+	words  int
+	bits   [][]uint64
+	number map[string]uint32
+	unions map[[2]uint32]uint32
+}
+
+func newSets(ranks int) sets {
+	return sets{words: (ranks + 63) / 64, bits: [][]uint64{nil}, number: map[string]uint32{}, unions: map[[2]uint32]uint32{}}
+}
+
+func (s *sets) of(set []uint64) uint32 {
+	key := make([]byte, 0, 8*s.words)
+	for _, w := range set {
+		key = binary.LittleEndian.AppendUint64(key, w)
+	}
+	n, ok := s.number[string(key)]
+	if !ok {
+		n = uint32(len(s.bits))
+		s.bits = append(s.bits, set)
+		s.number[string(key)] = n
+	}
+	return n
+}
+
+// ranks is the set of the ranks from first to last.
+func (s *sets) ranks(first, last int) uint32 {
+	set := make([]uint64, s.words)
+	for r := first; r <= last; r++ {
+		set[r/64] |= 1 << (r % 64)
+	}
+	return s.of(set)
+}
+
+// bounds are the lowest and the highest rank of a set.
+func (s *sets) bounds(n uint32) (low, high int) {
+	low = -1
+	for i, w := range s.bits[n] {
+		if w != 0 {
+			if low < 0 {
+				low = i*64 + bits.TrailingZeros64(w)
+			}
+			high = i*64 + 63 - bits.LeadingZeros64(w)
+		}
+	}
+	return low, high
+}
+
+// union joins two sets that have nothing in common, and that follow each other if the
+// order matters.
+func (s *sets) union(left, right uint32, ordered bool) (uint32, error) {
+	if n, ok := s.unions[[2]uint32{left, right}]; ok {
+		return n, nil
+	}
+	set := make([]uint64, s.words)
+	for i := range set {
+		if twice := s.bits[left][i] & s.bits[right][i]; twice != 0 {
+			return 0, fmt.Errorf("the contribution of rank %d comes twice", i*64+bits.TrailingZeros64(twice))
+		}
+		set[i] = s.bits[left][i] | s.bits[right][i]
+	}
+	if ordered {
+		_, last := s.bounds(left)
+		if first, _ := s.bounds(right); first != last+1 {
+			return 0, fmt.Errorf("contributions up to rank %d are combined with those from rank %d on", last, first)
+		}
+	}
+	n := s.of(set)
+	s.unions[[2]uint32{left, right}] = n
+	return n, nil
+}
+
+var errUnwritten = errors.New("reads bytes that nobody has written")
+
+// view gives n bytes of a buffer.
+func (m *symbols) view(rank int, at coll.Loc, n int) ([]symbol, error) {
+	if at.Buf < coll.SendBuf || at.Buf > coll.Scratch {
+		return nil, fmt.Errorf("buffer %d is not one", at.Buf)
+	}
+	b := m.bufs[rank][at.Buf]
+	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
+		return nil, fmt.Errorf("%d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
+	}
+	return b[at.Off : at.Off+n], nil
+}
+
+func (m *symbols) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n int) error {
+	if from.Buf == coll.Blank && into.Buf == coll.Blank {
+		return nil
+	}
+	src, err := m.view(fromRank, from, n)
+	if err != nil {
+		return err
+	}
+	dst, err := m.view(rank, into, n)
+	if err != nil {
+		return err
+	}
+	if into.Buf == coll.SendBuf {
+		return errors.New("writes to the send buffer")
+	}
+	for i := range src {
+		if src[i].set == 0 {
+			return errUnwritten
+		}
+		if m.once && into.Buf == coll.RecvBuf && dst[i].set != 0 {
+			return fmt.Errorf("byte %d of the receive buffer is written twice", into.Off+i)
+		}
+	}
+	copy(dst, src)
+	return nil
+}
+
+func (m *symbols) reduce(rank int, s *coll.Step) error {
+	from, err := m.view(rank, s.From, s.Len)
+	if err != nil {
+		return err
+	}
+	into, err := m.view(rank, s.Into, s.Len)
+	if err != nil {
+		return err
+	}
+	right := s.Kind == coll.StepReduceRight
+	switch {
+	case s.Into.Buf == coll.SendBuf || right && s.From.Buf != coll.Scratch:
+		return errors.New("writes to a buffer of the user's that it must not change")
+	case s.Len%m.elem != 0:
+		return fmt.Errorf("%d bytes are not whole elements", s.Len)
+	}
+	for i := range into {
+		a, b := from[i], into[i]
+		switch {
+		case a.set == 0 || b.set == 0:
+			return errUnwritten
+		case a.elem != b.elem || (int(a.elem)-i)%m.elem != 0:
+			return fmt.Errorf("combines byte %d of contributions with byte %d", a.elem, b.elem)
+		}
+		if right {
+			a, b = b, a
+			from[i] = symbol{}
+		}
+		set, err := m.sets.union(a.set, b.set, m.ordered)
+		if err != nil {
+			return err
+		}
+		into[i].set = set
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package check
+
+import (
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// memory is what the ranks' buffers hold: contributions, or data.
+type memory interface {
+	// move is a message, or a copy if the ranks are the same.
+	move(fromRank int, from coll.Loc, rank int, into coll.Loc, n int) error
+	reduce(rank int, s *coll.Step) error
+}
+
+// clock is a time, once for each of α, β and γ alone.
+type clock [3]int
+
+func (c clock) max(d clock) clock {
+	return clock{max(c[0], d[0]), max(c[1], d[1]), max(c[2], d[2])}
+}
+
+// message and reduction add what they cost.
+func (c clock) message(n int) clock   { return clock{c[0] + 1, c[1] + n, c[2]} }
+func (c clock) reduction(n int) clock { return clock{c[0], c[1], c[2] + n} }
+
+// line is the steps of a rank that are done one after another, in their order.
+type line struct {
+	steps []int
+	free  clock
+}
+
+// process is a rank that carries out its program.
+type process struct {
+	*Program
+	rank, window int
+	// low is the first step that is not complete; through[i] is when the steps up to
+	// i were.
+	low     int
+	done    []bool
+	end     []clock
+	through []clock
+	// begun is when the first half of a forward began, for those that have not
+	// sent yet.
+	begun              map[int]clock
+	sends, recvs, work line
+	// heard has a row of bits for each step: the ranks without which it could not
+	// be complete. It is empty if nobody asks.
+	heard []uint64
+	words int
+	woken bool
+}
+
+// world carries out the programs of all ranks.
+type world struct {
+	ranks []*process
+	queue []*process
+	mem   memory
+	sum   coll.Cost
+}
+
+// unlimited is a window that has room for everything.
+const unlimited = math.MaxInt / 2
+
+// newWorld makes ranks that look at window steps at a time; 0 is what each program
+// asks for. hear is set to know what each step has heard of.
+func newWorld(programs []Program, mem memory, window int, hear bool) *world {
+	w := &world{mem: mem}
+	for r := range programs {
+		n := len(programs[r].Steps)
+		p := &process{
+			Program: &programs[r], rank: r, window: window,
+			done: make([]bool, n), end: make([]clock, n), through: make([]clock, n+1),
+			woken: true,
+		}
+		if window == 0 {
+			p.window = p.Window
+		}
+		if hear {
+			p.words = (len(programs) + 63) / 64
+			p.heard = make([]uint64, n*p.words)
+		}
+		for i := range p.Steps {
+			s := &p.Steps[i]
+			if s.Sends() {
+				p.sends.steps = append(p.sends.steps, i)
+			}
+			if s.Receives() {
+				p.recvs.steps = append(p.recvs.steps, i)
+			}
+			if !s.Sends() && !s.Receives() {
+				p.work.steps = append(p.work.steps, i)
+			}
+		}
+		w.ranks = append(w.ranks, p)
+		w.queue = append(w.queue, p)
+	}
+	return w
+}
+
+// run goes on until nothing more can be done, and says who has not come to his end.
+func (w *world) run() error {
+	for len(w.queue) > 0 {
+		p := w.queue[len(w.queue)-1]
+		w.queue = w.queue[:len(w.queue)-1]
+		p.woken = false
+		for {
+			moved, err := w.step(p)
+			if err != nil {
+				return err
+			}
+			if !moved {
+				break
+			}
+		}
+	}
+	for _, p := range w.ranks {
+		if p.low < len(p.Steps) {
+			s := &p.Steps[p.low]
+			return wrong(p.rank, p.low+1, "deadlock: the %v of %d bytes, peer %d, never ends with a window of %d", s.Kind, s.Len, s.Peer, p.window)
+		}
+		last := p.through[len(p.Steps)]
+		w.sum.Rounds, w.sum.Bytes, w.sum.Reduced = max(w.sum.Rounds, last[0]), max(w.sum.Bytes, last[1]), max(w.sum.Reduced, last[2])
+	}
+	return nil
+}
+
+func (w *world) wake(p *process) {
+	if !p.woken {
+		p.woken = true
+		w.queue = append(w.queue, p)
+	}
+}
+
+// ready tells whether step i can begin, and when.
+func (p *process) ready(i int) (at clock, ok bool) {
+	if i >= p.low+p.window {
+		return at, false
+	}
+	if i >= p.window {
+		at = p.through[i-p.window+1]
+	}
+	for _, a := range p.Steps[i].After {
+		switch {
+		case a == 0:
+		case a == coll.Everything:
+			if p.low < i {
+				return at, false
+			}
+			at = at.max(p.through[i])
+		case !p.done[a-1]:
+			return at, false
+		default:
+			at = at.max(p.end[a-1])
+		}
+	}
+	return at, true
+}
+
+// finish completes step i.
+func (p *process) finish(i int, at clock) {
+	p.done[i], p.end[i] = true, at
+	if p.heard != nil {
+		p.hear(i, p, i)
+	}
+	for p.low < len(p.Steps) && p.done[p.low] {
+		p.through[p.low+1] = p.through[p.low].max(p.end[p.low])
+		p.low++
+	}
+}
+
+// hear makes step i know what step j of from had to wait for.
+func (p *process) hear(i int, from *process, j int) {
+	row := p.heard[i*p.words : (i+1)*p.words]
+	row[from.rank/64] |= 1 << (from.rank % 64)
+	for _, a := range from.Steps[j].After {
+		first, last := a-1, a
+		if a == coll.Everything {
+			first, last = 0, j
+		}
+		for k := max(first, 0); k < last; k++ {
+			for x := range row {
+				row[x] |= from.heard[k*p.words+x]
+			}
+		}
+	}
+}
+
+// step does one thing that the rank can do, or sends or receives for it.
+func (w *world) step(p *process) (bool, error) {
+	if len(p.work.steps) > 0 {
+		i := p.work.steps[0]
+		if at, ok := p.ready(i); ok {
+			return true, w.local(p, i, at)
+		}
+	}
+	if len(p.sends.steps) > 0 {
+		dest := p.Steps[p.sends.steps[0]].Dest()
+		if dest < 0 || dest >= len(w.ranks) || dest == p.rank {
+			return false, wrong(p.rank, p.sends.steps[0]+1, "sends to rank %d", dest)
+		}
+		if ok, err := w.message(p, w.ranks[dest]); ok || err != nil {
+			return ok, err
+		}
+	}
+	if len(p.recvs.steps) > 0 {
+		source := p.Steps[p.recvs.steps[0]].Peer
+		if source < 0 || source >= len(w.ranks) || source == p.rank {
+			return false, wrong(p.rank, p.recvs.steps[0]+1, "receives from rank %d", source)
+		}
+		return w.message(w.ranks[source], p)
+	}
+	return false, nil
+}
+
+// local does a step that concerns nobody else.
+func (w *world) local(p *process, i int, at clock) error {
+	s := &p.Steps[i]
+	p.work.steps = p.work.steps[1:]
+	var err error
+	switch s.Kind {
+	case coll.StepCopy:
+		err = w.mem.move(p.rank, s.From, p.rank, s.Into, s.Len)
+	case coll.StepReduce, coll.StepReduceRight:
+		err = w.mem.reduce(p.rank, s)
+		at = at.max(p.work.free).reduction(s.Len)
+		p.work.free = at
+	case coll.StepJoin:
+	default:
+		return wrong(p.rank, i+1, "kind %d is not known", s.Kind)
+	}
+	if err != nil {
+		return wrong(p.rank, i+1, "%v: %v", s.Kind, err)
+	}
+	p.finish(i, at)
+	return nil
+}
+
+// message carries the next message from one rank to the other, if both have come so
+// far.
+func (w *world) message(from, to *process) (bool, error) {
+	if len(from.sends.steps) == 0 || len(to.recvs.steps) == 0 {
+		return false, nil
+	}
+	i, j := from.sends.steps[0], to.recvs.steps[0]
+	out, in := &from.Steps[i], &to.Steps[j]
+	if out.Dest() != to.rank || in.Peer != from.rank {
+		return false, nil
+	}
+	sent, ok := from.ready(i)
+	if out.Kind == coll.StepForward && ok {
+		sent, ok = from.begun[i]
+	}
+	posted, posts := to.ready(j)
+	if !ok || !posts {
+		return false, nil
+	}
+	if out.Len != in.Len || out.Piece != in.Piece {
+		return false, wrong(to.rank, j+1, "receives %d bytes in pieces of %d from rank %d, whose step %d sends %d in pieces of %d",
+			in.Len, in.Piece, from.rank, i+1, out.Len, out.Piece)
+	}
+	at := out.From
+	if out.Kind == coll.StepForward {
+		at = out.Into
+	}
+	if err := w.mem.move(from.rank, at, to.rank, in.Into, in.Len); err != nil {
+		return false, wrong(to.rank, j+1, "%v from rank %d, whose step is %d: %v", in.Kind, from.rank, i+1, err)
+	}
+	start := sent.max(posted).max(from.sends.free).max(to.recvs.free)
+	end := start.message(out.Len)
+	if out.Kind == coll.StepForward { // the last piece goes on after it has come
+		end = end.max(from.end[i].message(min(out.Piece, out.Len)))
+	}
+	from.sends.free, to.recvs.free = end, end
+	from.sends.steps, to.recvs.steps = from.sends.steps[1:], to.recvs.steps[1:]
+	w.sum.Messages++
+	w.sum.Volume += out.Len
+	if to.heard != nil {
+		to.hear(j, from, i)
+	}
+	if in.Kind == coll.StepForward {
+		// It begins to send when a piece is there.
+		if to.begun == nil {
+			to.begun = map[int]clock{}
+		}
+		to.begun[j], to.end[j] = start.message(min(in.Piece, in.Len)), end
+	} else {
+		to.finish(j, end)
+	}
+	from.finish(i, end)
+	w.wake(from)
+	w.wake(to)
+	return true, nil
+}

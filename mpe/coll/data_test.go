@@ -1,0 +1,119 @@
+package coll_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
+)
+
+// compose is an operation that is associative, but not commutative: an element is an
+// affine function x → ax + b of integers modulo 256, and they are applied one after
+// another.
+func compose(inout, in []byte) {
+	for i := 0; i+1 < len(inout); i += 2 {
+		a, b := in[i], in[i+1]
+		inout[i], inout[i+1] = a*inout[i], a*inout[i+1]+b
+	}
+}
+
+// add is a commutative one.
+func add(inout, in []byte) {
+	for i := range inout {
+		inout[i] += in[i]
+	}
+}
+
+// fold combines contributions one after another.
+func fold(contributions [][]byte, op func(inout, in []byte)) []byte {
+	acc := bytes.Clone(contributions[len(contributions)-1])
+	for i := len(contributions) - 2; i >= 0; i-- {
+		op(acc, contributions[i])
+	}
+	return acc
+}
+
+// reference is what each rank must get.
+func reference(c coll.Call, in [][]byte, op func(inout, in []byte)) [][]byte {
+	out := make([][]byte, c.Ranks)
+	n := c.Bytes
+	for r := range out {
+		switch c.Collective {
+		case coll.Bcast:
+			out[r] = in[c.Root]
+		case coll.Reduce, coll.Allreduce:
+			if c.Collective == coll.Allreduce || r == c.Root {
+				out[r] = fold(in, op)
+			}
+		case coll.Gather, coll.Allgather:
+			if c.Collective == coll.Allgather || r == c.Root {
+				out[r] = bytes.Join(in, nil)
+			}
+		case coll.Scatter:
+			out[r] = in[c.Root][r*n : (r+1)*n]
+		case coll.Alltoall:
+			for i := range in {
+				out[r] = append(out[r], in[i][r*n:(r+1)*n]...)
+			}
+		case coll.ReduceScatter:
+			out[r] = fold(in, op)[r*n : (r+1)*n]
+		case coll.Scan:
+			out[r] = fold(in[:r+1], op)
+		case coll.Exscan:
+			if r > 0 {
+				out[r] = fold(in[:r], op)
+			}
+		}
+	}
+	return out
+}
+
+// The schedules, run on data, against the definition of the collectives.
+func TestData(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
+		for _, p := range []int{1, 2, 3, 4, 5, 7, 8, 12, 16, 19} {
+			for _, n := range []int{0, 2, 6, 50} {
+				for _, ordered := range []bool{false, true} {
+					c := coll.Call{Collective: a.Collective, Ranks: p, Bytes: n, Elem: 2, Ordered: ordered, Segment: 4}
+					if a.Collective == coll.Barrier || a.Fits(c) != nil {
+						continue
+					}
+					if a.Collective < coll.Allreduce {
+						c.Root = p - 1
+					}
+					op := add
+					if ordered {
+						op = compose
+					}
+					calls := eachRank(c)
+					data, in := make([]check.Data, p), make([][]byte, p)
+					for r := range data {
+						send, recv := check.Buffers(&calls[r])
+						data[r] = check.Data{Send: make([]byte, send), Recv: make([]byte, recv)}
+						in[r] = data[r].Send
+						if c.Collective == coll.Bcast {
+							in[r] = make([]byte, n)
+						}
+						for i := range in[r] {
+							in[r][i] = byte(rng.Uint32())
+						}
+						if c.Collective == coll.Bcast && r == c.Root {
+							copy(data[r].Recv, in[r])
+						}
+					}
+					if err := check.Execute(a, calls, data, op); err != nil {
+						t.Fatalf("%+v: %v", c, err)
+					}
+					for r, want := range reference(c, in, op) {
+						if want != nil && !bytes.Equal(data[r].Recv, want) {
+							t.Fatalf("%+v: rank %d has %v, and must have %v", c, r, data[r].Recv, want)
+						}
+					}
+				}
+			}
+		}
+	})
+}

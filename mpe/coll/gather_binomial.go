@@ -1,0 +1,104 @@
+package coll
+
+// gatherBinomial and scatterBinomial: a binomial tree, whose inner ranks collect the
+// blocks of their subtrees, or cut them up.
+//
+//	T = ⌈log₂ p⌉·α + (p−1)·nβ, n bytes a block
+var gatherBinomial = &Algorithm{
+	Collective: Gather,
+	Name:       "binomial",
+	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
+	fits:       uniform,
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		p, v, n := c.Ranks, c.virtual(), c.Bytes
+		size := subtree(v, p)
+		if v == 0 {
+			if !c.InPlace {
+				s.copy(Loc{RecvBuf, c.Rank * n}, Loc{Buf: SendBuf}, n)
+			}
+			for d := 1; d < p; d *= 2 {
+				w := c.actual(d)
+				into, rest := c.wrapped(s, w, subtree(d, p))
+				got := s.recv(w, into, subtree(d, p)*n)
+				if rest > 0 {
+					s.copy(Loc{RecvBuf, w * n}, into, (p-w)*n, got)
+					s.copy(Loc{Buf: RecvBuf}, into.at((p-w)*n), rest*n, got)
+				}
+			}
+			return
+		}
+		if size == 1 {
+			s.send(c.actual(parent(v)), Loc{Buf: SendBuf}, n)
+			return
+		}
+		tmp := s.reserve(size * n)
+		ready := s.copy(tmp, Loc{Buf: SendBuf}, n)
+		for d := 1; d < size; d *= 2 {
+			ready = s.join(ready, s.recv(c.actual(v+d), tmp.at(d*n), subtree(v+d, p)*n))
+		}
+		s.Window = 2
+		s.send(c.actual(parent(v)), tmp, size*n, ready)
+	},
+	cost: func(c *Call) Cost { return c.binomialBlocks() },
+}
+
+var scatterBinomial = &Algorithm{
+	Collective: Scatter,
+	Name:       "binomial",
+	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
+	fits:       uniform,
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		p, v, n := c.Ranks, c.virtual(), c.Bytes
+		size := subtree(v, p)
+		if v == 0 {
+			for d := firstChild(0, p); d > 0; d /= 2 {
+				w := c.actual(d)
+				from, rest := c.wrapped(s, w, subtree(d, p))
+				ready := 0
+				if rest > 0 {
+					ready = s.join(s.copy(from, Loc{SendBuf, w * n}, (p-w)*n),
+						s.copy(from.at((p-w)*n), Loc{Buf: SendBuf}, rest*n))
+				} else {
+					from = Loc{SendBuf, w * n}
+				}
+				s.send(w, from, subtree(d, p)*n, ready)
+			}
+			if !c.InPlace {
+				s.copy(Loc{Buf: RecvBuf}, Loc{SendBuf, c.Rank * n}, n)
+			}
+			return
+		}
+		if size == 1 {
+			s.recv(c.actual(parent(v)), Loc{Buf: RecvBuf}, n)
+			return
+		}
+		tmp := s.reserve(size * n)
+		got := s.recv(c.actual(parent(v)), tmp, size*n)
+		for d := firstChild(v, p); d > 0; d /= 2 {
+			s.send(c.actual(v+d), tmp.at(d*n), subtree(v+d, p)*n, got)
+		}
+		s.copy(Loc{Buf: RecvBuf}, tmp, n, got)
+	},
+	cost: func(c *Call) Cost { return c.binomialBlocks() },
+}
+
+// wrapped gives where the root keeps the blocks of a subtree of size ranks from rank
+// w on: if they go on at rank 0, in scratch, and rest is how many do.
+func (c *Call) wrapped(s *Schedule, w, size int) (at Loc, rest int) {
+	if w+size <= c.Ranks {
+		return Loc{RecvBuf, w * c.Bytes}, 0
+	}
+	return s.reserve(size * c.Bytes), w + size - c.Ranks
+}
+
+// binomialBlocks is the cost of a tree in which each rank's block goes all the way.
+func (c *Call) binomialBlocks() Cost {
+	p, n := c.Ranks, c.Bytes
+	cost := Cost{Rounds: log2(p), Bytes: (p - 1) * n, Messages: p - 1}
+	for v := 1; v < p; v++ {
+		cost.Volume += subtree(v, p) * n
+	}
+	return cost
+}

@@ -1,0 +1,67 @@
+package coll
+
+// gatherFlat and scatterFlat: the root receives from, or sends to, one rank after
+// another in the order of ranks. It is what upstream's compiler makes of MPI_Gather
+// and MPI_Scatter, so it is what meets cloudfpga ranks, and it is the only one where
+// nobody but the root knows the sizes of all blocks.
+//
+//	T = (p−1)·(α + nβ), n bytes a block
+var gatherFlat = &Algorithm{
+	Collective: Gather,
+	Name:       "flat",
+	Source:     "upstream's compiler, com_opt 0",
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		if c.Rank != c.Root {
+			s.send(c.Root, Loc{Buf: SendBuf}, c.Bytes)
+			return
+		}
+		for r := range c.Ranks {
+			off, n := c.block(&c.Recv, r)
+			switch {
+			case r != c.Root:
+				s.recv(r, Loc{RecvBuf, off}, n)
+			case !c.InPlace:
+				s.copy(Loc{RecvBuf, off}, Loc{Buf: SendBuf}, n)
+			}
+		}
+	},
+	cost: func(c *Call) Cost { return c.fromRoot(&c.Recv) },
+}
+
+var scatterFlat = &Algorithm{
+	Collective: Scatter,
+	Name:       "flat",
+	Source:     "upstream's compiler, com_opt 0",
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		if c.Rank != c.Root {
+			s.recv(c.Root, Loc{Buf: RecvBuf}, c.Bytes)
+			return
+		}
+		for r := range c.Ranks {
+			off, n := c.block(&c.Send, r)
+			switch {
+			case r != c.Root:
+				s.send(r, Loc{SendBuf, off}, n)
+			case !c.InPlace:
+				s.copy(Loc{Buf: RecvBuf}, Loc{SendBuf, off}, n)
+			}
+		}
+	},
+	cost: func(c *Call) Cost { return c.fromRoot(&c.Send) },
+}
+
+// fromRoot is the cost of a message between the root and each other rank whose block
+// is not empty.
+func (c *Call) fromRoot(l *Layout) Cost {
+	var cost Cost
+	for r := range c.Ranks {
+		if _, n := c.block(l, r); r != c.Root && n > 0 {
+			cost.Rounds++
+			cost.Bytes += n
+		}
+	}
+	cost.Messages, cost.Volume = cost.Rounds, cost.Bytes
+	return cost
+}

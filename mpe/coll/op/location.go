@@ -1,0 +1,39 @@
+package op
+
+// pair is a value and the index that belongs to it, laid out as C does. What lies
+// between the two is of no meaning.
+type pair[T scalar] struct {
+	value T
+	index int32
+}
+
+func located[T scalar](o Op) Func {
+	switch o {
+	case MaxLoc:
+		return on(greatestAt[T])
+	case MinLoc:
+		return on(leastAt[T])
+	}
+	return nil
+}
+
+func greatestAt[T scalar](inout, in []pair[T]) {
+	for i, x := range in[:len(inout)] {
+		y := &inout[i]
+		if x.value > y.value || y.value != y.value && x.value == x.value || same(x.value, y.value) && x.index < y.index {
+			y.value, y.index = x.value, x.index
+		}
+	}
+}
+
+func leastAt[T scalar](inout, in []pair[T]) {
+	for i, x := range in[:len(inout)] {
+		y := &inout[i]
+		if x.value < y.value || y.value != y.value && x.value == x.value || same(x.value, y.value) && x.index < y.index {
+			y.value, y.index = x.value, x.index
+		}
+	}
+}
+
+// same takes two values that are not numbers as equal.
+func same[T scalar](x, y T) bool { return x == y || x != x && y != y }

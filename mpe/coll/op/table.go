@@ -1,0 +1,141 @@
+package op
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Op is an operation.
+type Op uint8
+
+const (
+	Sum Op = iota + 1
+	Prod
+	Max
+	Min
+	// LAnd, LOr and LXor are logical, BAnd, BOr and BXor bitwise.
+	LAnd
+	LOr
+	LXor
+	BAnd
+	BOr
+	BXor
+	MaxLoc
+	MinLoc
+)
+
+var opNames = [...]string{"?", "SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR", "MAXLOC", "MINLOC"}
+
+func (o Op) String() string {
+	if int(o) >= len(opNames) {
+		o = 0
+	}
+	return opNames[o]
+}
+
+// Type is the type of an element.
+type Type uint8
+
+const (
+	Int8 Type = iota + 1
+	Int16
+	Int32
+	Int64
+	Uint8
+	Uint16
+	Uint32
+	Uint64
+	Float32
+	Float64
+	Complex64
+	Complex128
+	// The types of MAXLOC and MINLOC are a value and an int32 index, laid out as C
+	// does: the index is at a multiple of 4, and the size a multiple of the value's.
+	Int16Loc   // MPI_SHORT_INT, 8 bytes
+	Int32Loc   // MPI_2INT, 8 bytes
+	Int64Loc   // MPI_LONG_INT, 16 bytes
+	Float32Loc // MPI_FLOAT_INT, 8 bytes
+	Float64Loc // MPI_DOUBLE_INT, 16 bytes
+)
+
+var types = [...]struct {
+	name string
+	size int
+}{
+	{"?", 0}, {"int8", 1}, {"int16", 2}, {"int32", 4}, {"int64", 8}, {"uint8", 1}, {"uint16", 2}, {"uint32", 4}, {"uint64", 8},
+	{"float32", 4}, {"float64", 8}, {"complex64", 8}, {"complex128", 16}, {"int16 and index", 8}, {"int32 and index", 8},
+	{"int64 and index", 16}, {"float32 and index", 8}, {"float64 and index", 16},
+}
+
+func (t Type) String() string {
+	if int(t) >= len(types) {
+		t = 0
+	}
+	return types[t].name
+}
+
+// Size is the size of an element in bytes.
+func (t Type) Size() int {
+	if int(t) >= len(types) {
+		return 0
+	}
+	return types[t].size
+}
+
+// Func combines two vectors of the same length, whole elements: inout = in ∘ inout. What
+// is beyond the shorter one, or beyond the last whole element, is left alone. The two
+// must be the same memory or not overlap.
+type Func func(inout, in []byte)
+
+// ErrUndefined: MPI does not define this operation for this type.
+var ErrUndefined = errors.New("operation is not defined for the type")
+
+// Lookup gives the function of an operation on elements of a type, or ErrUndefined. All
+// of them are commutative and, but for the rounding of floats, associative.
+func Lookup(o Op, t Type) (Func, error) {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		return nil, fmt.Errorf("%v of %v: %w on a machine whose numbers are not those of the wire", o, t, ErrUndefined)
+	}
+	var f Func
+	switch t {
+	case Int8:
+		f = integers[int8](o)
+	case Int16:
+		f = integers[int16](o)
+	case Int32:
+		f = integers[int32](o)
+	case Int64:
+		f = integers[int64](o)
+	case Uint8:
+		f = integers[uint8](o)
+	case Uint16:
+		f = integers[uint16](o)
+	case Uint32:
+		f = integers[uint32](o)
+	case Uint64:
+		f = integers[uint64](o)
+	case Float32:
+		f = ordered[float32](o)
+	case Float64:
+		f = ordered[float64](o)
+	case Complex64:
+		f = numbers[complex64](o)
+	case Complex128:
+		f = numbers[complex128](o)
+	case Int16Loc:
+		f = located[int16](o)
+	case Int32Loc:
+		f = located[int32](o)
+	case Int64Loc:
+		f = located[int64](o)
+	case Float32Loc:
+		f = located[float32](o)
+	case Float64Loc:
+		f = located[float64](o)
+	}
+	if f == nil {
+		return nil, fmt.Errorf("%v of %v: %w", o, t, ErrUndefined)
+	}
+	return f, nil
+}

@@ -1,0 +1,146 @@
+package op
+
+import "unsafe"
+
+// Loops do eight elements a turn, on arrays, so that there is one check of bounds for
+// all of them and their loads do not wait for each other. An element is computed by
+// the same expression in any of them.
+
+type integer interface {
+	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
+}
+
+type scalar interface {
+	integer | float32 | float64
+}
+
+type number interface {
+	scalar | complex64 | complex128
+}
+
+// on makes a Func of one on elements. Memory in which elements do not lie as the
+// machine wants them goes through a place where they do.
+func on[T any](f func(inout, in []T)) Func {
+	return func(inout, in []byte) {
+		var zero T
+		size := int(unsafe.Sizeof(zero))
+		n := min(len(inout), len(in)) / size
+		if n == 0 {
+			return
+		}
+		if aligned[T](inout) && aligned[T](in) {
+			f(unsafe.Slice((*T)(unsafe.Pointer(&inout[0])), n), unsafe.Slice((*T)(unsafe.Pointer(&in[0])), n))
+			return
+		}
+		var a, b [32]T
+		for n > 0 {
+			m := min(n, len(a))
+			x := unsafe.Slice((*byte)(unsafe.Pointer(&a)), m*size)
+			y := unsafe.Slice((*byte)(unsafe.Pointer(&b)), m*size)
+			copy(x, inout)
+			copy(y, in)
+			f(a[:m], b[:m])
+			copy(inout, x)
+			inout, in, n = inout[m*size:], in[m*size:], n-m
+		}
+	}
+}
+
+func aligned[T any](b []byte) bool {
+	var zero T
+	return uintptr(unsafe.Pointer(&b[0]))%unsafe.Alignof(zero) == 0
+}
+
+func numbers[T number](o Op) Func {
+	switch o {
+	case Sum:
+		return on(sum[T])
+	case Prod:
+		return on(prod[T])
+	}
+	return nil
+}
+
+func ordered[T scalar](o Op) Func {
+	switch o {
+	case Max:
+		return on(greatest[T])
+	case Min:
+		return on(least[T])
+	}
+	return numbers[T](o)
+}
+
+func integers[T integer](o Op) Func {
+	var zero T
+	switch o {
+	case Sum:
+		switch unsafe.Sizeof(zero) { // of 32 bits on, one by one is as fast
+		case 1:
+			return sumLanes[T](0x8080808080808080)
+		case 2:
+			return sumLanes[T](0x8000800080008000)
+		}
+	case LAnd:
+		return on(logicalAnd[T])
+	case LOr:
+		return on(logicalOr[T])
+	case LXor:
+		return on(logicalXor[T])
+	case BAnd:
+		return bitwise(and[uint64], and[uint8])
+	case BOr:
+		return bitwise(or[uint64], or[uint8])
+	case BXor:
+		return bitwise(xor[uint64], xor[uint8])
+	}
+	return ordered[T](o)
+}
+
+func sum[T number](inout, in []T) {
+	for len(inout) >= 8 && len(in) >= 8 {
+		a, b := (*[8]T)(inout), (*[8]T)(in)
+		a[0], a[1], a[2], a[3] = b[0]+a[0], b[1]+a[1], b[2]+a[2], b[3]+a[3]
+		a[4], a[5], a[6], a[7] = b[4]+a[4], b[5]+a[5], b[6]+a[6], b[7]+a[7]
+		inout, in = inout[8:], in[8:]
+	}
+	for i, x := range in[:len(inout)] {
+		inout[i] = x + inout[i]
+	}
+}
+
+func prod[T number](inout, in []T) {
+	for len(inout) >= 8 && len(in) >= 8 {
+		a, b := (*[8]T)(inout), (*[8]T)(in)
+		a[0], a[1], a[2], a[3] = b[0]*a[0], b[1]*a[1], b[2]*a[2], b[3]*a[3]
+		a[4], a[5], a[6], a[7] = b[4]*a[4], b[5]*a[5], b[6]*a[6], b[7]*a[7]
+		inout, in = inout[8:], in[8:]
+	}
+	for i, x := range in[:len(inout)] {
+		inout[i] = x * inout[i]
+	}
+}
+
+func greatest[T scalar](inout, in []T) {
+	for len(inout) >= 8 && len(in) >= 8 {
+		a, b := (*[8]T)(inout), (*[8]T)(in)
+		a[0], a[1], a[2], a[3] = max(b[0], a[0]), max(b[1], a[1]), max(b[2], a[2]), max(b[3], a[3])
+		a[4], a[5], a[6], a[7] = max(b[4], a[4]), max(b[5], a[5]), max(b[6], a[6]), max(b[7], a[7])
+		inout, in = inout[8:], in[8:]
+	}
+	for i, x := range in[:len(inout)] {
+		inout[i] = max(x, inout[i])
+	}
+}
+
+func least[T scalar](inout, in []T) {
+	for len(inout) >= 8 && len(in) >= 8 {
+		a, b := (*[8]T)(inout), (*[8]T)(in)
+		a[0], a[1], a[2], a[3] = min(b[0], a[0]), min(b[1], a[1]), min(b[2], a[2]), min(b[3], a[3])
+		a[4], a[5], a[6], a[7] = min(b[4], a[4]), min(b[5], a[5]), min(b[6], a[6]), min(b[7], a[7])
+		inout, in = inout[8:], in[8:]
+	}
+	for i, x := range in[:len(inout)] {
+		inout[i] = min(x, inout[i])
+	}
+}

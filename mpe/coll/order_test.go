@@ -1,0 +1,117 @@
+package coll_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+func TestTransmissionOrder(t *testing.T) {
+	left := []int{0, 24, 600, 512, 511, 0, 0, 0} // ranks 1 to 4 are busy
+	status := make([]coll.Status, len(left))
+	for i, n := range left {
+		status[i] = coll.StatusOf(n)
+	}
+	// The source's example: the register is 10 10 10 11 10 00 01 01, the root P5.
+	example := coll.UnpackStatus([]byte{0b10101011, 0b10000101}, 8)
+	for _, test := range []struct {
+		name   string
+		root   int
+		status []coll.Status
+		form   coll.OrderForm
+		want   []int
+	}{
+		{"fixed", 0, status, coll.OrderFixed, []int{0, 1, 2, 3, 4, 5, 6, 7}},
+		{"free first, figure 9", 0, status, coll.OrderFreeFirst, []int{0, 5, 6, 7, 1, 2, 3, 4}},
+		{"by what is left", 0, status, coll.OrderByLeft, []int{0, 5, 6, 7, 1, 4, 2, 3}},
+		{"figure 15", 5, example, coll.OrderByLeft, []int{5, 6, 7, 0, 1, 2, 4, 3}},
+		{"no root", 9, status, coll.OrderByLeft, nil},
+	} {
+		if got := coll.TransmissionOrder(test.root, test.status, test.form); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+	if got := coll.UnpackStatus(coll.PackStatus(status), len(status)); !slices.Equal(got, status) {
+		t.Errorf("unpacked %v, packed %v", got, status)
+	}
+	for n, want := range map[int]coll.Status{0: 0, 1: 1, 511: 1, 512: 2, 1023: 2, 1024: 3} {
+		if got := coll.StatusOf(n); got != want {
+			t.Errorf("status with %d bytes left is %d, want %d", n, got, want)
+		}
+	}
+}
+
+// Table 2 of the source: 10 ns a cycle, root P0, only P1 busy.
+func TestCyclesOfTable2(t *testing.T) {
+	for _, test := range []struct{ ranks, left, fixed, changed int }{
+		{4, 32, 210, 190}, {8, 32, 290, 230}, {16, 128, 690, 550}, {32, 128, 1010, 710},
+	} {
+		left := make([]int, test.ranks)
+		left[1] = test.left
+		status := make([]coll.Status, test.ranks)
+		status[1] = coll.StatusOf(test.left)
+		fixed := coll.TransmissionOrder(0, status, coll.OrderFixed)
+		if got := 10 * coll.AtomicCycles(fixed, left, 4, false); got != test.fixed {
+			t.Errorf("%d ranks, order fixed: %d ns, the table has %d", test.ranks, got, test.fixed)
+		}
+		for _, form := range []coll.OrderForm{coll.OrderFreeFirst, coll.OrderByLeft} {
+			order := coll.TransmissionOrder(0, status, form)
+			if got := 10 * coll.AtomicCycles(order, left, 4, true); got != test.changed {
+				t.Errorf("%d ranks, order changed: %d ns, the table has %d", test.ranks, got, test.changed)
+			}
+		}
+	}
+}
+
+func TestPipelineSegments(t *testing.T) {
+	for _, test := range []struct {
+		p, n        int
+		alpha, beta float64
+		want        int
+	}{
+		{2, 1000, 1, 1, 1}, {6, 100, 1, 1, 20}, {6, 100, 1e9, 1, 1}, {6, 100, 1e-9, 1, 100},
+		{6, 100, 0, 1, 100}, {6, 100, 0, 0, 1}, {6, 0, 1, 1, 1}, {6, 100, math.NaN(), 1, 1}, {6, 100, 1, math.Inf(1), 100},
+	} {
+		if got := coll.PipelineSegments(test.p, test.n, test.alpha, test.beta); got != test.want {
+			t.Errorf("%+v: %d", test, got)
+		}
+	}
+	// The number is the best: neighbours are not faster, by the formula of the chain.
+	chain, err := coll.Find(coll.Bcast, "chain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const p, n, alpha, beta = 18, 1 << 16, 100, 0.25
+	at := func(segment int) float64 {
+		cost, err := chain.Cost(coll.Call{Collective: coll.Bcast, Ranks: p, Bytes: n, Segment: segment})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cost.Time(alpha, beta, 0)
+	}
+	best := coll.PipelineSegment(p, n, 4, alpha, beta)
+	if best%4 != 0 || at(best) > at(best*2) || at(best) > at(best/2/4*4) {
+		t.Errorf("segments of %d bytes take %v, of half %v, of twice %v", best, at(best), at(best/2/4*4), at(best*2))
+	}
+}
+
+// A chain in the changed order is a schedule like others.
+func TestChainsInAnyOrder(t *testing.T) {
+	for _, name := range []string{"chain", "atomic"} {
+		a, err := coll.Find(coll.Bcast, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := coll.Call{Collective: coll.Bcast, Ranks: 8, Root: 5, Bytes: 64, Segment: 16,
+			Order: coll.TransmissionOrder(5, coll.UnpackStatus([]byte{0xab, 0x85}, 8), coll.OrderByLeft)}
+		if !prove(t, a, c) {
+			t.Errorf("%s does not take the order", name)
+		}
+		c.Order = []int{5, 1, 2, 3, 4, 4, 6, 7}
+		if a.Fits(c) == nil {
+			t.Errorf("%s takes an order that has a rank twice", name)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package coll
+
+// reduceBinomial: a binomial tree upwards. Where the order matters, the tree has rank
+// 0 as its root, as only then a subtree is a range of ranks, and rank 0 sends the
+// result to the root.
+//
+//	T = ⌈log₂ p⌉·(α + nβ + nγ), and α + nβ more if the order matters and the root
+//	is not 0
+var reduceBinomial = &Algorithm{
+	Collective: Reduce,
+	Name:       "binomial",
+	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.5",
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		tree := *c
+		if c.Ordered {
+			tree.Root = 0
+		}
+		n, p, v := c.Bytes, c.Ranks, tree.virtual()
+		own, ready := Loc{Buf: SendBuf}, 0
+		var acc, tmp Loc
+		if firstChild(v, p) > 0 {
+			tmp = s.reserve(n)
+			acc = s.reserve(n)
+		}
+		if c.Rank == c.Root {
+			acc, own = Loc{Buf: RecvBuf}, c.input()
+		}
+		have := own // where the rank's part of the result is
+		free := 0
+		for d := 1; d < subtree(v, p); d *= 2 {
+			peer := tree.actual(v + d)
+			if have != acc { // the first of them is received where the result goes
+				ready = s.reduce(acc, own, n, s.recv(peer, acc, n))
+				have = acc
+				continue
+			}
+			got := s.recv(peer, tmp, n, free)
+			ready = s.combine(false, acc, tmp, n, got, ready)
+			free = ready
+		}
+		if v != 0 {
+			ready = s.send(tree.actual(parent(v)), have, n, ready)
+		}
+		if tree.Root == c.Root {
+			return
+		}
+		if v == 0 {
+			s.send(c.Root, have, n, ready)
+		} else if c.Rank == c.Root {
+			s.recv(0, acc, n, ready)
+		}
+	},
+	cost: func(c *Call) Cost {
+		h := log2(c.Ranks)
+		cost := times(h, c.Bytes, c.Bytes)
+		messages := c.Ranks - 1
+		if c.Ordered && c.Root != 0 {
+			cost.Rounds++
+			cost.Bytes += c.Bytes
+			messages++
+		}
+		return cost.all(messages, c.Bytes)
+	},
+}

@@ -1,0 +1,56 @@
+package coll
+
+// reduceRabenseifner: a reduce-scatter by recursive halving, then the pieces are
+// gathered at the root up a binomial tree. With g the greatest power of two ≤ p:
+//
+//	T = 2·log₂ g·α + 2·(g−1)/g·nβ + (g−1)/g·nγ, and α + nβ + nγ more if g < p
+var reduceRabenseifner = &Algorithm{
+	Collective: Reduce,
+	Name:       "rabenseifner",
+	Source:     "Rabenseifner, Optimization of Collective Reduction Operations (2004)",
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		n, f := c.Bytes, newFold(c.Ranks, c.Root)
+		s.Window = 4
+		me, on := f.number(c.Rank)
+		if !on {
+			s.send(c.Rank^1, Loc{Buf: SendBuf}, n)
+			return
+		}
+		tmp, acc := s.reserve(n), Loc{Buf: RecvBuf}
+		own := c.input()
+		if c.Rank != c.Root {
+			acc, own = s.reserve(n), Loc{Buf: SendBuf}
+		}
+		ready := 0
+		if acc != own {
+			ready = s.copy(acc, own, n)
+		}
+		ready = f.in(c, s, acc, tmp, n, ready)
+		at := func(i int) int { return c.cut(n, f.group, i) }
+		halves, lo, hi, ready := f.halve(c, s, acc, tmp, at, ready)
+		root, _ := f.number(c.Root)
+		for i := len(halves) - 1; i >= 0; i-- {
+			h := halves[i]
+			if (me^root)>>i&1 != 0 {
+				s.send(h.peer, acc.at(at(lo)), at(hi)-at(lo), ready)
+				return
+			}
+			ready = s.join(ready, s.recv(h.peer, acc.at(at(h.lo)), at(h.hi)-at(h.lo), h.sent))
+			lo, hi = min(lo, h.lo), max(hi, h.hi)
+		}
+	},
+	cost: func(c *Call) Cost {
+		f, n := newFold(c.Ranks, c.Root), c.Bytes
+		part := share(n, f.group)
+		cost := Cost{
+			Rounds: 2 * f.steps, Bytes: 2 * part, Reduced: part,
+			Messages: f.group*f.steps + f.group - 1 + f.extra,
+			Volume:   f.group*part + f.steps*f.group/2*(n/f.group) + f.extra*n,
+		}
+		if f.extra > 0 {
+			cost.Rounds, cost.Bytes, cost.Reduced = cost.Rounds+1, cost.Bytes+n, cost.Reduced+n
+		}
+		return cost
+	},
+}

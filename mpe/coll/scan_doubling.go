@@ -1,0 +1,92 @@
+package coll
+
+// scanDoubling and exscanDoubling: in round k each rank sends what it has combined,
+// which is that of the last 2^k ranks up to itself, to the rank 2^k further on.
+//
+//	T = ⌈log₂ p⌉·(α + nβ + nγ); Exscan combines the result and what it sends on apart
+//	from each other, so up to twice the nγ
+var scanDoubling = &Algorithm{
+	Collective: Scan,
+	Name:       "doubling",
+	Source:     "Hillis, Steele, Data Parallel Algorithms (1986)",
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		n, acc := c.Bytes, Loc{Buf: RecvBuf}
+		s.Window = 3
+		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
+		var free [2]int
+		ready := start(c, s, acc, n)
+		for k, d := 0, 1; d < c.Ranks; k, d = k+1, 2*d {
+			t, sent := k%2, 0
+			if c.Rank+d < c.Ranks {
+				sent = s.send(c.Rank+d, acc, n, ready)
+			}
+			if c.Rank >= d {
+				got := s.recv(c.Rank-d, tmp[t], n, free[t])
+				ready = s.reduce(acc, tmp[t], n, ready, sent, got)
+				free[t] = ready
+			}
+		}
+	},
+	cost: func(c *Call) Cost {
+		return times(log2(c.Ranks), c.Bytes, c.Bytes).all(c.doublingMessages(), c.Bytes)
+	},
+}
+
+var exscanDoubling = &Algorithm{
+	Collective: Exscan,
+	Name:       "doubling",
+	Source:     "Hillis, Steele, Data Parallel Algorithms (1986)",
+	build: func(c *Call, s *Schedule) {
+		n, result := c.Bytes, Loc{Buf: RecvBuf}
+		s.Window = 4
+		part := s.reserve(n)
+		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
+		var free [2]int
+		ready := 0
+		if c.Rank < c.Ranks-1 { // the last rank's contribution is nobody's
+			ready = s.copy(part, c.input(), n)
+		}
+		whole := ready // the contribution may lie where the result goes
+		for k, d := 0, 1; d < c.Ranks; k, d = k+1, 2*d {
+			t, sent := k%2, 0
+			if c.Rank+d < c.Ranks {
+				sent = s.send(c.Rank+d, part, n, ready)
+			}
+			if c.Rank < d {
+				continue
+			}
+			from, got := result, 0
+			if k == 0 {
+				got = s.recv(c.Rank-d, result, n, whole)
+				whole = got
+			} else {
+				from = tmp[t]
+				got = s.recv(c.Rank-d, from, n, free[t])
+			}
+			if c.Rank+2*d < c.Ranks { // it is needed once more
+				ready = s.reduce(part, from, n, ready, sent, got)
+			}
+			if k > 0 {
+				whole = s.reduce(result, from, n, whole, got, ready)
+				free[t] = whole
+			} else {
+				whole = s.join(got, ready)
+			}
+		}
+	},
+	cost: func(c *Call) Cost {
+		h := log2(c.Ranks)
+		cost := times(h, c.Bytes, 2*c.Bytes).all(c.doublingMessages(), c.Bytes).bound()
+		cost.Reduced -= c.Bytes
+		return cost
+	},
+}
+
+// doublingMessages counts the pairs of ranks whose distance is a power of two.
+func (c *Call) doublingMessages() (n int) {
+	for d := 1; d < c.Ranks; d *= 2 {
+		n += c.Ranks - d
+	}
+	return n
+}

@@ -1,0 +1,97 @@
+package coll
+
+// Kind says what a step does.
+type Kind uint8
+
+const (
+	// StepSend sends Len bytes at From to Peer.
+	StepSend Kind = iota + 1
+	// StepRecv receives Len bytes from Peer into Into.
+	StepRecv
+	// StepForward receives Len bytes from Peer into Into, and sends them on to To in
+	// pieces of Piece bytes, each as soon as it is there.
+	StepForward
+	// StepCopy copies Len bytes from From to Into.
+	StepCopy
+	// StepReduce combines: Into = From ∘ Into. So From is of lower ranks, where the
+	// order matters, as with the functions of MPI's users (invec, inoutvec).
+	StepReduce
+	// StepReduceRight is Into = Into ∘ From. From is scratch and holds nothing of use
+	// afterwards, so a user's function may leave its result there first.
+	StepReduceRight
+	// StepJoin does nothing: steps that wait for it wait for all that it waits for.
+	StepJoin
+)
+
+var kindNames = [...]string{"?", "send", "receive", "forward", "copy", "reduce", "reduce-right", "join"}
+
+func (k Kind) String() string {
+	if int(k) >= len(kindNames) {
+		k = 0
+	}
+	return kindNames[k]
+}
+
+// Buffer names a piece of memory of the rank.
+type Buffer uint8
+
+const (
+	// SendBuf is the user's send buffer. No step writes to it.
+	SendBuf Buffer = iota + 1
+	// RecvBuf is the user's receive buffer; in Bcast, the only one.
+	RecvBuf
+	// Scratch is memory that the executor provides, Schedule.Scratch bytes of it,
+	// with whatever content.
+	Scratch
+	// Blank is the content of messages that have none: the executor sends any
+	// bytes, and throws received ones away. Call.Token says how many.
+	Blank
+)
+
+var bufferNames = [...]string{"?", "send buffer", "receive buffer", "scratch", "blank"}
+
+func (b Buffer) String() string {
+	if int(b) >= len(bufferNames) {
+		b = 0
+	}
+	return bufferNames[b]
+}
+
+// Loc is a place in a buffer, in bytes from its beginning.
+type Loc struct {
+	Buf Buffer
+	Off int
+}
+
+// at is the place off bytes further on.
+func (l Loc) at(off int) Loc { return Loc{l.Buf, l.Off + off} }
+
+// Everything in Step.After stands for all steps of lower numbers.
+const Everything = -1
+
+// Step is one step of a schedule. Which fields mean something is said at its Kind.
+type Step struct {
+	Kind Kind
+	// Peer and To are ranks.
+	Peer, To   int
+	From, Into Loc
+	// Len and Piece are in bytes. A StepSend or StepRecv with a Piece is an end of a flow
+	// that others forward: with a peer that cannot be forwarded to, the flow goes
+	// as messages of Piece bytes, the last of which may be shorter.
+	Len, Piece int
+	// After has the numbers of steps that must be complete before this one
+	// begins: 0 is none, Everything all earlier ones.
+	After [3]int
+}
+
+// Sends tells whether the step sends a message, Receives whether it receives one.
+func (s *Step) Sends() bool    { return s.Kind == StepSend || s.Kind == StepForward }
+func (s *Step) Receives() bool { return s.Kind == StepRecv || s.Kind == StepForward }
+
+// Dest is the rank that a step which Sends sends to.
+func (s *Step) Dest() int {
+	if s.Kind == StepForward {
+		return s.To
+	}
+	return s.Peer
+}

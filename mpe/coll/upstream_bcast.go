@@ -1,0 +1,76 @@
+package coll
+
+// bcastTree and scatterTree: see upstream.go. With G groups, of which the last may be
+// the smaller one:
+//
+//	T ≈ (G + 3)·(α + nβ) for Bcast
+//	T ≈ (G + 3)·α + (p + 2)·nβ for Scatter, n bytes a block
+//
+// The code has them exactly.
+var bcastTree = &Algorithm{
+	Collective: Bcast,
+	Name:       "tree",
+	Source:     "upstream's compiler, com_opt 1",
+	fits:       grouped,
+	build: func(c *Call, s *Schedule) {
+		t, data, n := c.tree(), Loc{Buf: RecvBuf}, c.Bytes
+		switch {
+		case t.mine == nil:
+			for _, g := range t.groups {
+				s.send(g[0], data, n)
+			}
+		case t.mine[0] == c.Rank:
+			got := s.recv(c.Root, data, n)
+			for _, r := range t.mine[1:] {
+				s.send(r, data, n, got)
+			}
+		default:
+			s.recv(t.mine[0], data, n)
+		}
+	},
+	cost: func(c *Call) Cost {
+		path := c.tree().down(1, 1, false)
+		return times(path, c.Bytes, 0).all(c.Ranks-1, c.Bytes)
+	},
+}
+
+var scatterTree = &Algorithm{
+	Collective: Scatter,
+	Name:       "tree",
+	Source:     "upstream's compiler, com_opt 1",
+	fits:       grouped,
+	build: func(c *Call, s *Schedule) {
+		t, n := c.tree(), c.Bytes
+		switch {
+		case t.mine == nil:
+			if !c.InPlace {
+				s.copy(Loc{Buf: RecvBuf}, Loc{Buf: SendBuf}, n)
+			}
+			at := n
+			for _, g := range t.groups {
+				s.send(g[0], Loc{SendBuf, at}, len(g)*n)
+				at += len(g) * n
+			}
+		case t.mine[0] == c.Rank:
+			tmp := s.reserve(len(t.mine) * n)
+			got := s.recv(c.Root, tmp, len(t.mine)*n)
+			s.copy(Loc{Buf: RecvBuf}, tmp, n, got)
+			for i, r := range t.mine[1:] {
+				s.send(r, tmp.at((i+1)*n), n, got)
+			}
+		default:
+			s.recv(t.mine[0], Loc{Buf: RecvBuf}, n)
+		}
+	},
+	cost: func(c *Call) Cost {
+		t := c.tree()
+		return treeBlocks(c, Cost{Rounds: t.down(1, 1, false), Bytes: t.down(c.Bytes, c.Bytes, true)})
+	},
+}
+
+// treeBlocks adds what is sent if each rank's block goes all the way.
+func treeBlocks(c *Call, cost Cost) Cost {
+	cost.Messages = c.Ranks - 1
+	cost.Volume = (2*len(c.FPGAs) - len(c.tree().groups)) * c.Bytes
+	return cost
+}

@@ -1,0 +1,82 @@
+package coll
+
+// reduceTree and gatherTree: see upstream.go. With G groups, of which the last may be
+// the smaller one:
+//
+//	T = (G + min(3, p−2))·(α + nβ + nγ) for Reduce
+//	T ≈ (G + 3)·α + (p + 2)·nβ for Gather, n bytes a block
+//
+// The code has them exactly. A replicator and the root begin with their own
+// contribution and then combine in the order in which they receive.
+var reduceTree = &Algorithm{
+	Collective: Reduce,
+	Name:       "tree",
+	Source:     "upstream's compiler, com_opt 1",
+	fits:       grouped,
+	build: func(c *Call, s *Schedule) {
+		t, n := c.tree(), c.Bytes
+		acc, own := Loc{Buf: RecvBuf}, c.input()
+		var from []int
+		switch {
+		case t.mine == nil:
+			for _, g := range t.groups {
+				from = append(from, g[0])
+			}
+		case t.mine[0] == c.Rank:
+			acc, own, from = s.reserve(n), Loc{Buf: SendBuf}, t.mine[1:]
+		default:
+			s.send(t.mine[0], Loc{Buf: SendBuf}, n)
+			return
+		}
+		ready, free := 0, 0
+		if acc != own {
+			ready = s.copy(acc, own, n)
+		}
+		tmp := s.reserve(n)
+		for _, r := range from {
+			ready = s.combine(false, acc, tmp, n, ready, s.recv(r, tmp, n, free))
+			free = ready
+		}
+		if t.mine != nil {
+			s.send(c.Root, acc, n, ready)
+		}
+	},
+	cost: func(c *Call) Cost {
+		path := c.tree().up(1, 1, false)
+		return times(path, c.Bytes, c.Bytes).all(c.Ranks-1, c.Bytes)
+	},
+}
+
+var gatherTree = &Algorithm{
+	Collective: Gather,
+	Name:       "tree",
+	Source:     "upstream's compiler, com_opt 1",
+	fits:       grouped,
+	build: func(c *Call, s *Schedule) {
+		t, n := c.tree(), c.Bytes
+		switch {
+		case t.mine == nil:
+			if !c.InPlace {
+				s.copy(Loc{Buf: RecvBuf}, Loc{Buf: SendBuf}, n)
+			}
+			at := n
+			for _, g := range t.groups {
+				s.recv(g[0], Loc{RecvBuf, at}, len(g)*n)
+				at += len(g) * n
+			}
+		case t.mine[0] == c.Rank:
+			tmp := s.reserve(len(t.mine) * n)
+			for i, r := range t.mine[1:] {
+				s.recv(r, tmp.at((i+1)*n), n)
+			}
+			s.copy(tmp, Loc{Buf: SendBuf}, n)
+			s.send(c.Root, tmp, len(t.mine)*n, Everything)
+		default:
+			s.send(t.mine[0], Loc{Buf: SendBuf}, n)
+		}
+	},
+	cost: func(c *Call) Cost {
+		t := c.tree()
+		return treeBlocks(c, Cost{Rounds: t.up(1, 1, false), Bytes: t.up(c.Bytes, c.Bytes, true)})
+	},
+}
