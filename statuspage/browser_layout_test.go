@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/internal/browsertest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/statuspage"
 )
@@ -15,7 +16,7 @@ import (
 // TestScreens: the page is as wide as any screen, whatever is on it, and has the
 // colours that the screen wants.
 func TestScreens(t *testing.T) {
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	m := &made{s: cluster(200, 4000, true)}
 	waits(&m.s, 3, 133)
 	p := m.s.Ranks[0].Engine.Peers
@@ -27,14 +28,14 @@ func TestScreens(t *testing.T) {
 	m.s.Ranks = append(m.s.Ranks, control.LocalRank{Rank: 201, Role: control.RoleStandin, Kernel: strings.Repeat("exec", 30), KernelState: control.KernelFailed, KernelError: "exit status 1", Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"})
 	server := serve(t, statuspage.New(m.status, statuspage.Options{Host: strings.Repeat("host", 20)}))
 	backgrounds := map[bool]string{}
-	for _, s := range []screen{{width: 320, height: 700}, {width: 375, height: 800, dark: true}, {width: 620, height: 900}, {width: 1001, height: 900}, {width: 1280, height: 900}, {width: 1920, height: 1080, dark: true}} {
+	for _, s := range []browsertest.Screen{{Width: 320, Height: 700}, {Width: 375, Height: 800, Dark: true}, {Width: 620, Height: 900}, {Width: 1001, Height: 900}, {Width: 1280, Height: 900}, {Width: 1920, Height: 1080, Dark: true}} {
 		p := open(t, ctx, server, "/", s)
 		p.until(`document.body.dataset.state === 'live'`)
-		if got := eval[int64](p, `document.documentElement.scrollWidth`); got > s.width {
-			t.Errorf("at a width of %d the page is %d wide", s.width, got)
+		if got := browsertest.Eval[int64](p.Tab, `document.documentElement.scrollWidth`); got > s.Width {
+			t.Errorf("at a width of %d the page is %d wide", s.Width, got)
 		}
-		backgrounds[s.dark] = eval[string](p, `getComputedStyle(document.body).backgroundColor`)
-		p.quiet()
+		backgrounds[s.Dark] = browsertest.Eval[string](p.Tab, `getComputedStyle(document.body).backgroundColor`)
+		p.Quiet()
 	}
 	if backgrounds[true] == backgrounds[false] {
 		t.Errorf("light and dark are both %s", backgrounds[true])
@@ -43,29 +44,29 @@ func TestScreens(t *testing.T) {
 
 // TestFilterLive: what is typed is filtered at once, and is in the address.
 func TestFilterLive(t *testing.T) {
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	m := &made{s: cluster(1000, 4000, true)}
-	p := open(t, ctx, serve(t, statuspage.New(m.status, statuspage.Options{})), "/?sort=rank", desktop)
+	p := open(t, ctx, serve(t, statuspage.New(m.status, statuspage.Options{})), "/?sort=rank", browsertest.Desktop)
 	p.until(`document.querySelectorAll('#peers tr').length === 60 && document.querySelector('#apply').hidden`)
-	p.do(chromedp.SendKeys("#q", "0>777"))
+	p.Do(chromedp.SendKeys("#q", "0>777"))
 	p.until(`document.querySelectorAll('#peers tr').length === 1 && location.search === '?q=0%3E777&sort=rank'`)
-	if got := eval[string](p, `document.querySelector('#peers tr').dataset.key`); got != "0>777" {
+	if got := browsertest.Eval[string](p.Tab, `document.querySelector('#peers tr').dataset.key`); got != "0>777" {
 		t.Error(got)
 	}
 	// What changes replaces what is different, and nothing else.
-	eval[bool](p, `(window.row = document.querySelector('#peers tr'), window.cell = row.children[2], true)`)
+	browsertest.Eval[bool](p.Tab, `(window.row = document.querySelector('#peers tr'), window.cell = row.children[2], true)`)
 	m.change(func(s *control.Status) { *s = cluster(1000, 4010, true) })
 	p.until(`row.isConnected && cell.isConnected && row.textContent.includes('401\u202f000')`)
-	eval[bool](p, `(document.querySelector('#pause').click(), true)`)
+	browsertest.Eval[bool](p.Tab, `(document.querySelector('#pause').click(), true)`)
 	p.until(`document.body.dataset.state === 'paused' && document.querySelector('#pause').getAttribute('aria-pressed') === 'true'`)
-	p.quiet()
+	p.Quiet()
 }
 
 // TestServerGoes: the page says that it is not up to date any more.
 func TestServerGoes(t *testing.T) {
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	server := serve(t, statuspage.New((&made{s: cluster(2, 10, true)}).status, statuspage.Options{}))
-	p := open(t, ctx, server, "/", desktop)
+	p := open(t, ctx, server, "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
 	server.CloseClientConnections()
 	server.Listener.Close()
@@ -74,10 +75,10 @@ func TestServerGoes(t *testing.T) {
 
 // TestForeignScript: the policy stops what is not the page's.
 func TestForeignScript(t *testing.T) {
-	p := open(t, browser(t), serve(t, statuspage.New((&made{s: cluster(2, 10, true)}).status, statuspage.Options{})), "/", desktop)
+	p := open(t, browsertest.Start(t), serve(t, statuspage.New((&made{s: cluster(2, 10, true)}).status, statuspage.Options{})), "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
-	eval[bool](p, `(() => { const s = document.createElement('script'); s.textContent = 'window.foreign = true'; document.body.append(s); return true; })()`)
-	if eval[bool](p, `window.foreign === true`) {
+	browsertest.Eval[bool](p.Tab, `(() => { const s = document.createElement('script'); s.textContent = 'window.foreign = true'; document.body.append(s); return true; })()`)
+	if browsertest.Eval[bool](p.Tab, `window.foreign === true`) {
 		t.Error("a script that is not the page's ran")
 	}
 	// Every control has a name, every table its headings.
@@ -86,7 +87,7 @@ func TestForeignScript(t *testing.T) {
 		`[...document.querySelectorAll('section')].filter((e) => !e.getAttribute('aria-label') && !document.getElementById(e.getAttribute('aria-labelledby'))).length`,
 		`[...document.querySelectorAll('svg')].filter((e) => !e.getAttribute('aria-label')).length`,
 	} {
-		if n := eval[int](p, nameless); n != 0 {
+		if n := browsertest.Eval[int](p.Tab, nameless); n != 0 {
 			t.Errorf("%d without a name: %s", n, fmt.Sprintf("%.60s", nameless))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/control"
 	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/internal/browsertest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/statuspage"
 )
@@ -102,17 +103,17 @@ const age = `(() => { const e = document.querySelector('[data-key="0>3/receive"]
 // TestHang: a rank hangs, and whoever has the page open sees for whom it waits, and for
 // how much longer every second.
 func TestHang(t *testing.T) {
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	client, server := startDaemon(t)
-	p := open(t, ctx, server, "/", desktop)
+	p := open(t, ctx, server, "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
-	if text := eval[string](p, `document.querySelector('#verdict').innerText`); text != "Nobody waits" {
+	if text := browsertest.Eval[string](p.Tab, `document.querySelector('#verdict').innerText`); text != "Nobody waits" {
 		t.Errorf("before anything happens: %q", text)
 	}
-	loaded := eval[float64](p, `performance.timeOrigin`)
+	loaded := browsertest.Eval[float64](p.Tab, `performance.timeOrigin`)
 	hang(t, client, 3, 0)
 	p.until(age + ` > 1`)
-	first := eval[float64](p, age)
+	first := browsertest.Eval[float64](p.Tab, age)
 	p.until(fmt.Sprintf(age+` > %v + 1.5`, first))
 	for selector, want := range map[string]string{
 		`[data-key="0>3/receive"] .what`:   "rank 0 waits for SEND_REQUEST from rank 3",
@@ -123,58 +124,58 @@ func TestHang(t *testing.T) {
 		`#ranks [data-key="2"]`:            "echo",
 		`title`:                            "(1) zrlmpid node7",
 	} {
-		if got := eval[string](p, fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(got, want) {
+		if got := browsertest.Eval[string](p.Tab, fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", selector, got, want)
 		}
 	}
-	if n := eval[int](p, `document.querySelectorAll('#waits > li').length`); n != 1 {
+	if n := browsertest.Eval[int](p.Tab, `document.querySelectorAll('#waits > li').length`); n != 1 {
 		t.Errorf("%d waits", n)
 	}
-	if eval[float64](p, `performance.timeOrigin`) != loaded {
+	if browsertest.Eval[float64](p.Tab, `performance.timeOrigin`) != loaded {
 		t.Error("the page was loaded again")
 	}
-	p.quiet()
+	p.Quiet()
 }
 
 // TestDeadlock: two hosts receive from each other, and the page asks whether that is
 // one.
 func TestDeadlock(t *testing.T) {
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	client, server := startDaemon(t)
 	hang(t, client, 1, 0)
 	hang(t, client, 0, 1)
-	p := open(t, ctx, server, "/", desktop)
+	p := open(t, ctx, server, "/", browsertest.Desktop)
 	p.until(`document.querySelectorAll('#cycles li').length === 1 && document.querySelector('#verdict-box').className === 'verdict bad'`)
 	for selector, want := range map[string]string{
 		`#verdict`: "wait for each other", `#cycles li`: "Deadlock?", `#waits li`: "deadlock?",
 	} {
-		if got := eval[string](p, fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(got, want) {
+		if got := browsertest.Eval[string](p.Tab, fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", selector, got, want)
 		}
 	}
-	p.quiet()
+	p.Quiet()
 }
 
 // TestWithoutScript: the page is whole, and comes again by itself.
 func TestWithoutScript(t *testing.T) {
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	client, server := startDaemon(t)
 	if _, err := client.Send(t.Context(), control.SendRequest{To: 2, Datatype: protocol.Int}, strings.NewReader("12345678")); err != nil {
 		t.Fatal(err)
 	}
 	hang(t, client, 3, 0)
-	off := desktop
-	off.noScript = true
+	off := browsertest.Desktop
+	off.NoScript = true
 	p := open(t, ctx, server, "/", off)
 	// The page is loaded again every few seconds, and shows the wait then at the latest.
 	p.until(`document.querySelector('#waits')?.innerText.includes('rank 0 waits for SEND_REQUEST from rank 3') === true`)
 	for selector, want := range map[string]string{`#verdict`: "wait", `#peers [data-key="0>2"]`: "fpga, cloudfpga, udp", `#pause[hidden]`: "Pause"} {
-		if got := eval[string](p, fmt.Sprintf(`document.querySelector(%q)?.textContent || ''`, selector)); !strings.Contains(got, want) {
+		if got := browsertest.Eval[string](p.Tab, fmt.Sprintf(`document.querySelector(%q)?.textContent || ''`, selector)); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", selector, got, want)
 		}
 	}
 	// The filter is a form like any other.
-	p.do(chromedp.SetValue("#q", "nobody"), chromedp.Click("#apply"))
+	p.Do(chromedp.SetValue("#q", "nobody"), chromedp.Click("#apply"))
 	p.until(`location.search.includes('q=nobody') && document.querySelector('#waits-more')?.innerText.includes('waits match') === true`)
-	p.quiet()
+	p.Quiet()
 }

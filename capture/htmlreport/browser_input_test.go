@@ -4,17 +4,19 @@ import (
 	"fmt"
 
 	"github.com/chromedp/cdproto/input"
+
+	"github.com/zrlmpi/zrlmpid/internal/browsertest"
 )
 
 // mouse sends a mouse event at a place in an element, in its pixels.
 func (p *tab) mouse(what input.DispatchMouseEventType, selector string, x, y float64, change func(*input.DispatchMouseEventParams)) {
-	p.t.Helper()
-	box := eval[struct{ X, Y float64 }](p, fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return {X: r.x, Y: r.y}; })()`, selector))
+	p.T.Helper()
+	box := browsertest.Eval[struct{ X, Y float64 }](p.Tab, fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return {X: r.x, Y: r.y}; })()`, selector))
 	e := input.DispatchMouseEventParams{Type: what, X: box.X + x, Y: box.Y + y}
 	if change != nil {
 		change(&e)
 	}
-	call(p, input.DispatchMouseEvent, e)
+	browsertest.Call(p.Tab, input.DispatchMouseEvent, e)
 }
 
 func left(e *input.DispatchMouseEventParams) {
@@ -22,8 +24,8 @@ func left(e *input.DispatchMouseEventParams) {
 }
 
 func (p *tab) click(selector string, x, y float64) {
-	p.t.Helper()
-	eval[bool](p, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: 'nearest', inline: 'nearest'}), true)`, selector))
+	p.T.Helper()
+	browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: 'nearest', inline: 'nearest'}), true)`, selector))
 	p.mouse(input.DispatchMouseEventTypeMouseMoved, selector, x, y, nil)
 	p.mouse(input.DispatchMouseEventTypeMousePressed, selector, x, y, left)
 	p.mouse(input.DispatchMouseEventTypeMouseReleased, selector, x, y, left)
@@ -31,26 +33,26 @@ func (p *tab) click(selector string, x, y float64) {
 }
 
 func (p *tab) press(key string) {
-	p.t.Helper()
+	p.T.Helper()
 	text := ""
 	if len(key) == 1 {
 		text = key
 	}
-	call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: key, Text: text})
-	call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: key})
+	browsertest.Call(p.Tab, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: key, Text: text})
+	browsertest.Call(p.Tab, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: key})
 	p.frame()
 }
 
 // text is what an element shows.
 func (p *tab) text(selector string) string {
-	p.t.Helper()
-	return eval[string](p, fmt.Sprintf(`(() => { const e = document.querySelector(%q); return e && !e.hidden ? e.innerText : ''; })()`, selector))
+	p.T.Helper()
+	return browsertest.Eval[string](p.Tab, fmt.Sprintf(`(() => { const e = document.querySelector(%q); return e && !e.hidden ? e.innerText : ''; })()`, selector))
 }
 
 // colours counts the different colours that are drawn on a canvas.
 func (p *tab) colours(selector string) int {
-	p.t.Helper()
-	return eval[int](p, fmt.Sprintf(`(() => {
+	p.T.Helper()
+	return browsertest.Eval[int](p.Tab, fmt.Sprintf(`(() => {
 		const c = document.querySelector(%q), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set();
 		for (let i = 0; i < d.length; i += 4) if (d[i + 3]) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
 		return seen.size;
@@ -59,7 +61,7 @@ func (p *tab) colours(selector string) int {
 
 // place is where a packet is drawn on the ladder.
 func (p *tab) place(packet int64) (x, y float64) {
-	p.t.Helper()
-	at := eval[struct{ X, Y float64 }](p, fmt.Sprintf(`zrlmpiReport.place(%d)`, packet))
+	p.T.Helper()
+	at := browsertest.Eval[struct{ X, Y float64 }](p.Tab, fmt.Sprintf(`zrlmpiReport.place(%d)`, packet))
 	return at.X, at.Y
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/internal/browsertest"
 )
 
 const ladderCanvas, tooltip = "#ladder-canvas", "#tooltip"
@@ -20,7 +21,7 @@ func changed(a, b ladderView) bool { return a.From != b.From || a.To != b.To }
 func span(v ladderView) float64 { return v.To - v.From }
 
 func TestPage(t *testing.T) {
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	r := troubled()
 	find := func(kind capture.Kind) (int, capture.Finding) {
 		i := slices.IndexFunc(r.Findings, func(f capture.Finding) bool { return f.Kind == kind })
@@ -28,7 +29,7 @@ func TestPage(t *testing.T) {
 	}
 
 	t.Run("draws", func(t *testing.T) {
-		p := open(t, ctx, r, desktop)
+		p := open(t, ctx, r, browsertest.Desktop)
 		for _, canvas := range []string{ladderCanvas, "#minimap", "#legend canvas", "#phase-rows canvas", "#phase-rows canvas.time"} {
 			if n := p.colours(canvas); n < 3 {
 				t.Errorf("%s has %d colours: nothing is drawn", canvas, n)
@@ -39,18 +40,18 @@ func TestPage(t *testing.T) {
 		}
 		for selector, want := range map[string]string{"#verdict": "14 findings", "h1": "trouble in rank 2.pcap", "#pair-table": "0 → 1", "#message-table": "CLEAR_TO_SEND lost"} {
 			if selector == "#message-table" {
-				eval[bool](p, `(() => { const s = document.querySelector('#search'); s.value = 'clear lost'; s.dispatchEvent(new Event('input')); return true; })()`)
-				run(p, chromedp.Poll[bool](`document.querySelector('#found').innerText.includes(' of ')`))
+				browsertest.Eval[bool](p.Tab, `(() => { const s = document.querySelector('#search'); s.value = 'clear lost'; s.dispatchEvent(new Event('input')); return true; })()`)
+				browsertest.Run(p.Tab, chromedp.Poll[bool](`document.querySelector('#found').innerText.includes(' of ')`))
 			}
 			if got := p.text(selector); !strings.Contains(got, want) {
 				t.Errorf("%s shows %q, want %q in it", selector, got, want)
 			}
 		}
-		p.quiet()
+		p.Quiet()
 	})
 
 	t.Run("finding to diagram and back", func(t *testing.T) {
-		p := open(t, ctx, r, desktop)
+		p := open(t, ctx, r, browsertest.Desktop)
 		before := p.ladder()
 		i, f := find(capture.DuplicatePacket)
 		p.click(fmt.Sprintf(".finding[data-finding='%d']", i), 20, 10)
@@ -66,9 +67,9 @@ func TestPage(t *testing.T) {
 		}
 		// Another message deselects it, and the copy selects it again.
 		p.press("Escape")
-		eval[bool](p, `(document.querySelector('#inspector-close').click(), true)`)
+		browsertest.Eval[bool](p.Tab, `(document.querySelector('#inspector-close').click(), true)`)
 		p.frame()
-		if got := eval[int](p, `document.querySelectorAll('.finding.on').length`); got != 0 {
+		if got := browsertest.Eval[int](p.Tab, `document.querySelectorAll('.finding.on').length`); got != 0 {
 			t.Fatalf("%d findings are marked after deselecting", got)
 		}
 		x, y := p.place(f.Packets[0])
@@ -76,24 +77,24 @@ func TestPage(t *testing.T) {
 		if got := p.text(".finding.on"); !strings.Contains(got, "Duplicate packet") {
 			t.Errorf("a click on the packet marks the finding %q", got)
 		}
-		p.quiet()
+		p.Quiet()
 	})
 
 	t.Run("deadlock", func(t *testing.T) {
-		p := open(t, ctx, r, desktop)
+		p := open(t, ctx, r, browsertest.Desktop)
 		i, _ := find(capture.Deadlock)
-		eval[bool](p, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
+		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
 		p.frame()
 		if got := p.text("#inspector-body"); !strings.Contains(got, "rank 2 waits for CLEAR_TO_SEND from rank 3") {
 			t.Errorf("the inspector says %q", got)
 		}
-		p.quiet()
+		p.Quiet()
 	})
 
 	t.Run("tooltip", func(t *testing.T) {
-		p := open(t, ctx, r, desktop)
+		p := open(t, ctx, r, browsertest.Desktop)
 		i, f := find(capture.DuplicatePacket)
-		eval[bool](p, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
+		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
 		p.frame()
 		x, y := p.place(f.Packets[0])
 		p.mouse(input.DispatchMouseEventTypeMouseMoved, ladderCanvas, x, y, nil)
@@ -107,11 +108,11 @@ func TestPage(t *testing.T) {
 		if got := p.text(tooltip); got != "" {
 			t.Errorf("the tooltip stays: %q", got)
 		}
-		p.quiet()
+		p.Quiet()
 	})
 
 	t.Run("zoom and pan", func(t *testing.T) {
-		p := open(t, ctx, r, desktop)
+		p := open(t, ctx, r, browsertest.Desktop)
 		whole := p.ladder()
 		p.mouse(input.DispatchMouseEventTypeMouseWheel, ladderCanvas, 300, 300, func(e *input.DispatchMouseEventParams) {
 			e.DeltaX, e.DeltaY = 0.01, -400 // a zero is left out, and then refused
@@ -135,7 +136,7 @@ func TestPage(t *testing.T) {
 		if !changed(button, whole) {
 			t.Error("the button does not zoom")
 		}
-		eval[bool](p, `(document.querySelector('#ladder-canvas').focus(), true)`)
+		browsertest.Eval[bool](p.Tab, `(document.querySelector('#ladder-canvas').focus(), true)`)
 		last := button
 		for _, key := range []string{"+", "PageDown", "PageUp", "Home", "End", "-", "0"} {
 			p.press(key)
@@ -155,11 +156,11 @@ func TestPage(t *testing.T) {
 			t.Errorf("Enter selects %q", got)
 		}
 		p.press("Escape")
-		p.quiet()
+		p.Quiet()
 	})
 
 	t.Run("axis without compression", func(t *testing.T) {
-		p := open(t, ctx, r, desktop)
+		p := open(t, ctx, r, browsertest.Desktop)
 		share := func() float64 {
 			_, first := p.place(r.Messages[0].Steps[0].Packet)
 			_, last := p.place(r.Messages[11].Steps[0].Packet)
@@ -170,14 +171,14 @@ func TestPage(t *testing.T) {
 		if linear := share(); linear > compressed/10 {
 			t.Errorf("a burst takes %.1f pixels of the linear axis, and %.1f of the compressed one", linear, compressed)
 		}
-		p.quiet()
+		p.Quiet()
 	})
 
 	t.Run("pairs and tables", func(t *testing.T) {
-		p := open(t, ctx, r, desktop)
-		eval[bool](p, `(() => { const s = document.querySelector('#pair'); s.value = '1>2'; s.dispatchEvent(new Event('change')); return true; })()`)
+		p := open(t, ctx, r, browsertest.Desktop)
+		browsertest.Eval[bool](p.Tab, `(() => { const s = document.querySelector('#pair'); s.value = '1>2'; s.dispatchEvent(new Event('change')); return true; })()`)
 		p.frame()
-		ranks := eval[[]string](p, `[...document.querySelectorAll('#message-table tbody tr:not(.space) td:nth-child(3)')].map((e) => e.innerText)`)
+		ranks := browsertest.Eval[[]string](p.Tab, `[...document.querySelectorAll('#message-table tbody tr:not(.space) td:nth-child(3)')].map((e) => e.innerText)`)
 		if len(ranks) != 4 || slices.ContainsFunc(ranks, func(s string) bool { return s != "1 → 2" }) {
 			t.Errorf("the table lists %q", ranks)
 		}
@@ -186,24 +187,24 @@ func TestPage(t *testing.T) {
 		}
 		// A finding about others shows them again.
 		i, _ := find(capture.Deadlock)
-		eval[bool](p, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
+		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
 		if got := p.text("#shown"); got != "" {
 			t.Errorf("the page says that it shows %q", got)
 		}
 		p.click("#message-table thead th:nth-child(5) button", 5, 5)
-		counts := eval[[]int](p, `[...document.querySelectorAll('#message-table tbody tr:not(.space) td:nth-child(5)')].map((e) => Number(e.innerText.replace(/\s/g, '')))`)
+		counts := browsertest.Eval[[]int](p.Tab, `[...document.querySelectorAll('#message-table tbody tr:not(.space) td:nth-child(5)')].map((e) => Number(e.innerText.replace(/\s/g, '')))`)
 		if !slices.IsSortedFunc(counts, func(a, b int) int { return b - a }) || counts[0] != 65536 {
 			t.Errorf("sorted by words: %v", counts)
 		}
-		p.quiet()
+		p.Quiet()
 	})
 
 	t.Run("kinds", func(t *testing.T) {
-		p := open(t, ctx, r, desktop)
-		eval[bool](p, `([...document.querySelectorAll('#kinds button')].find((b) => b.innerText.includes('Deadlock')).click(), true)`)
-		if got := eval[int](p, `document.querySelectorAll('.finding').length`); got != 1 {
+		p := open(t, ctx, r, browsertest.Desktop)
+		browsertest.Eval[bool](p.Tab, `([...document.querySelectorAll('#kinds button')].find((b) => b.innerText.includes('Deadlock')).click(), true)`)
+		if got := browsertest.Eval[int](p.Tab, `document.querySelectorAll('.finding').length`); got != 1 {
 			t.Errorf("%d findings are listed, want the deadlock", got)
 		}
-		p.quiet()
+		p.Quiet()
 	})
 }

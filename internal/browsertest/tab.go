@@ -1,0 +1,185 @@
+// Package browsertest opens pages in Chromium, for tests: what they show, what they
+// complain of, and what they load. It must never load anything that a test did not
+// ask for, nor be part of a program.
+package browsertest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// Start starts Chromium, with a directory of its own, until the test ends. Without
+// Chromium the test is skipped, but not where everything must be tested.
+func Start(t *testing.T) context.Context {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves the tests with a browser out")
+	}
+	path := find(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx,
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.Headless, chromedp.NoSandbox,
+		chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true))
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start %s: %v", path, err)
+	}
+	return ctx
+}
+
+func find(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	const text = "there is no Chromium here, so that nobody knows whether the page works; install it with: apt-get install chromium"
+	if os.Getenv("CI") == "true" {
+		t.Fatal(text)
+	}
+	t.Skip("SKIPPED: " + text)
+	return ""
+}
+
+// Screen is what a page is looked at on: its size in pixels, and what its user has
+// asked for.
+type Screen struct {
+	Width, Height         int64
+	Dark, Still, NoScript bool
+}
+
+// Desktop is a common one.
+var Desktop = Screen{Width: 1280, Height: 900}
+
+// Tab is an open page. What fails on it ends the test.
+type Tab struct {
+	T   *testing.T
+	Ctx context.Context
+	// own is how the addresses of all begin that the page may load.
+	own string
+
+	mu       sync.Mutex
+	problems []string
+	requests []string
+}
+
+// Open opens the page at url, which may load what begins with own.
+func Open(t *testing.T, ctx context.Context, own, url string, s Screen) *Tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	p := &Tab{T: t, Ctx: ctx, own: own}
+	if err := chromedp.Listen(ctx, p.listen); err != nil {
+		t.Fatal(err)
+	}
+	scheme, motion := "light", "no-preference"
+	if s.Dark {
+		scheme = "dark"
+	}
+	if s.Still {
+		motion = "reduce"
+	}
+	Call(p, log.Enable, cdp.Empty{})
+	Call(p, network.Enable, network.EnableParams{})
+	Call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: s.NoScript})
+	Call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: motion},
+	}})
+	p.Do(chromedp.EmulateViewport(s.Width, s.Height), chromedp.Navigate(url))
+	return p
+}
+
+func (p *Tab) listen(event any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		p.problems = append(p.problems, (&chromedp.ExceptionError{ExceptionDetails: e.ExceptionDetails}).Error())
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			p.problems = append(p.problems, "console: "+string(e.Type))
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
+			p.problems = append(p.problems, e.Entry.Text)
+		}
+	case *network.EventRequestWillBeSent:
+		p.requests = append(p.requests, e.Request.URL)
+	}
+}
+
+// Do does something with the page.
+func (p *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
+	p.T.Helper()
+	p.Check(chromedp.Do(p.Ctx, actions...))
+}
+
+// Run does something that has a result.
+func Run[T any](p *Tab, action chromedp.Action[T]) T {
+	p.T.Helper()
+	v, err := chromedp.Run(p.Ctx, action)
+	p.Check(err)
+	return v
+}
+
+// Call gives the browser a command.
+func Call[P, R any](p *Tab, command cdp.Command[P, R], params P) {
+	p.T.Helper()
+	_, err := chromedp.Call(p.Ctx, command, params)
+	p.Check(err)
+}
+
+// Eval evaluates an expression in the page, and waits for it if it is a promise.
+func Eval[T any](p *Tab, expression string) T {
+	p.T.Helper()
+	return Run(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// Check ends the test if err is one.
+func (p *Tab) Check(err error) {
+	p.T.Helper()
+	if err != nil {
+		p.T.Fatalf("%v; the page says %q", err, p.Said())
+	}
+}
+
+// Said is what the page has complained of.
+func (p *Tab) Said() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.problems...)
+}
+
+// Quiet checks that the page has complained of nothing, and loaded nothing from
+// elsewhere.
+func (p *Tab) Quiet() {
+	p.T.Helper()
+	if problems := p.Said(); len(problems) > 0 {
+		p.T.Errorf("the page complains: %q", problems)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, url := range p.requests {
+		if !strings.HasPrefix(url, p.own) && !strings.HasPrefix(url, "data:") {
+			p.T.Errorf("the page loads %s", url)
+		}
+	}
+}
