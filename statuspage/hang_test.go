@@ -3,10 +3,8 @@ package statuspage_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,9 +12,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/control"
 	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/internal/browsertest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/statuspage"
@@ -26,41 +24,14 @@ import (
 // remote rank that is not there, and serves its page.
 func startDaemon(t *testing.T) (*control.Client, *httptest.Server) {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), "c.sock")
 	net1, net2, port := 10+rand.IntN(40), rand.IntN(250), 20000+rand.IntN(10000)
-	text := fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n", socket)
+	var ranks []string
 	for i, r := range []string{"run: host, link: {profile: extended}", "run: host, link: {profile: extended}", "run: standin", "run: standin, kernel: sink", "peer: cpu"} {
-		text += fmt.Sprintf("  - {rank: %d, address: \"127.%d.%d.%d:%d\", %s}\n", i, net1, net2, i+1, port, r)
+		ranks = append(ranks, fmt.Sprintf("address: \"127.%d.%d.%d:%d\", %s", net1, net2, i+1, port, r))
 	}
-	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pr, pw := io.Pipe()
 	recent := statuspage.NewLog(20)
-	d, err := daemon.New(cfg, daemon.Options{Ready: pw, Source: "test.yaml", Log: zap.New(recent.Core(zapcore.WarnLevel))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		err := d.Run(ctx)
-		pw.CloseWithError(fmt.Errorf("the daemon ended: %w", err))
-		ended <- err
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := pr.Read(make([]byte, 4096)); err != nil {
-		t.Fatal(err)
-	}
-	client := control.NewClient(socket)
-	t.Cleanup(client.Close)
-	return client, serve(t, statuspage.New(d.Status, statuspage.Options{Host: "node7", Recent: recent.Recent}))
+	d := daemontest.Start(t, daemon.Options{Log: zap.New(recent.Core(zapcore.WarnLevel))}, "", ranks...)
+	return d.Client, serve(t, statuspage.New(d.Status, statuspage.Options{Host: "node7", Recent: recent.Recent}))
 }
 
 // serve serves a page, and samples for it, until the test ends.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/control"
 	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 )
 
 const patience = 20 * time.Second
@@ -25,38 +25,12 @@ const patience = 20 * time.Second
 // remote rank that is not there, and returns its control socket.
 func startDaemon(t *testing.T) string {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), "c.sock")
 	net1, net2, port := 50+rand.IntN(50), rand.IntN(250), 20000+rand.IntN(10000)
-	text := fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n", socket)
+	var ranks []string
 	for i, r := range []string{"run: host", "run: standin", "run: standin", "run: standin, kernel: sink", "peer: cpu"} {
-		text += fmt.Sprintf("  - {rank: %d, address: \"127.%d.%d.%d:%d\", %s}\n", i, net1, net2, i+1, port, r)
+		ranks = append(ranks, fmt.Sprintf("address: \"127.%d.%d.%d:%d\", %s", net1, net2, i+1, port, r))
 	}
-	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pr, pw := io.Pipe()
-	d, err := daemon.New(cfg, daemon.Options{Ready: pw, Source: "test.yaml"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		err := d.Run(ctx)
-		pw.CloseWithError(fmt.Errorf("the daemon ended: %w", err))
-		ended <- err
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := pr.Read(make([]byte, 4096)); err != nil {
-		t.Fatal(err)
-	}
-	return socket
+	return daemontest.Start(t, daemon.Options{}, "", ranks...).Socket
 }
 
 // zrlctl runs the command to its end.

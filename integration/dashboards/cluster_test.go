@@ -2,19 +2,16 @@ package dashboards_test
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/control"
 	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 )
 
 // network is a place for ranks: addresses that no other test uses, and a port that
@@ -42,47 +39,12 @@ var webAddress = regexp.MustCompile(`http http://(\S+?)/?\s`)
 // startDaemon runs a daemon until the test ends.
 func startDaemon(t *testing.T, extra string, ranks ...string) *running {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), "c.sock")
-	text := fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"127.0.0.1:0\"}\n%s\nranks:\n", socket, extra)
-	for i, r := range ranks {
-		text += fmt.Sprintf("  - {rank: %d, %s}\n", i, r)
-	}
-	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pr, pw := io.Pipe()
-	d, err := daemon.New(cfg, daemon.Options{Ready: pw, Source: "test.yaml"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		err := d.Run(ctx)
-		pw.CloseWithError(fmt.Errorf("the daemon ended: %w", err))
-		ended <- err
-	}()
-	line := make([]byte, 64<<10)
-	n, err := pr.Read(line)
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	m := webAddress.FindSubmatch(line[:n])
+	d := daemontest.Start(t, daemon.Options{}, "http: {listen: \"127.0.0.1:0\"}\n"+extra, ranks...)
+	m := webAddress.FindStringSubmatch(d.Ready)
 	if m == nil {
-		t.Errorf("no HTTP: %s", line[:n])
-		m = [][]byte{nil, nil}
+		t.Fatalf("no HTTP: %s", d.Ready)
 	}
-	client := control.NewClient(socket)
-	t.Cleanup(func() {
-		client.Close()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return &running{d, string(m[1]), client}
+	return &running{d.Daemon, m[1], d.Client}
 }
 
 // keep does something again and again, until the test ends. What it does may fail.
