@@ -90,8 +90,14 @@ func hostPeer(rank int, fpga bool) mpe.Peer {
 const crowdWords = 25_000
 
 // patient lets a message go on after a pause. With a thousand ranks on a few cores
-// one may be held up longer than a network ever is.
+// one may be held up longer than a network ever is, and what is repeated meanwhile may
+// not fit into its socket: so nobody stops to repeat, as an FPGA would.
 func patient(t handshake.Timing) handshake.Timing {
 	t.FragmentGap = time.Minute
+	for _, b := range []*handshake.Backoff{&t.Clear, &t.Ack, &t.Data} {
+		if b.Then == 0 {
+			b.Then = time.Second
+		}
+	}
 	return t
 }

@@ -16,7 +16,8 @@ import (
 // ranks of the extended profile at once, and has no goroutine for any of them.
 func TestManyPeers(t *testing.T) {
 	const fpgas, others = 64, 1000
-	rounds := [][]int{{8, 1000, 4, 400}, {8, 1000, 100_000, 4}, {4, 1200, 4, 8}}
+	// What all FPGAs send at once, and repeat if a machine is slow, fits into the socket.
+	rounds := [][]int{{8, 1000, 4, 400}, {8, 1000, 24_000, 4}, {4, 1200, 4, 8}}
 	c := newCrowd(t, 83, fpgas, others)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
