@@ -89,36 +89,32 @@ func (l *looked) wait(out chan<- prometheus.Metric, w mpe.OldestWait, peer, dire
 	out <- oldestWait.gauge(w.Elapsed.Seconds(), l.rank, peer, direction, typeName(w.For))
 }
 
-// dropsOf joins the reasons of both kinds of state machine, which have names in
-// common.
+// dropsOf and eventsOf join what both kinds of state machine count, whose names they
+// have in common.
 func dropsOf(c *mpe.PeerCounters) map[string]uint64 {
 	sum := make(map[string]uint64)
-	for r, n := range c.Drops {
-		if n > 0 {
-			sum[handshake.Reason(r).String()] += n
-		}
-	}
-	for r, n := range c.ExtendedDrops {
-		if n > 0 {
-			sum[extended.Reason(r).String()] += n
-		}
-	}
+	tally[handshake.Reason](sum, c.Drops[:])
+	tally[extended.Reason](sum, c.ExtendedDrops[:])
 	return sum
 }
 
 func eventsOf(c *mpe.PeerCounters) map[string]uint64 {
 	sum := make(map[string]uint64)
-	for e, n := range c.Events {
-		if n > 0 {
-			sum[handshake.Event(e).String()] += n
-		}
-	}
-	for e, n := range c.ExtendedEvents {
-		if n > 0 {
-			sum[extended.Event(e).String()] += n
-		}
-	}
+	tally[handshake.Event](sum, c.Events[:])
+	tally[extended.Event](sum, c.ExtendedEvents[:])
 	return sum
+}
+
+// tally adds counts to those of the same name.
+func tally[E interface {
+	~uint8
+	String() string
+}](sum map[string]uint64, counts []uint64) {
+	for e, n := range counts {
+		if n > 0 {
+			sum[E(e).String()] += n
+		}
+	}
 }
 
 // merge adds a peer to the others.
