@@ -120,6 +120,12 @@ type Call struct {
 	// Order is the order of ranks in a chain, beginning with the root; nil is
 	// root, root+1, and so on around.
 	Order []int
+	// Form: the root orders the chain by Status, what each rank has reported to it, of
+	// which only the root's is looked at. The others learn the order with the data.
+	Form   OrderForm
+	Status []Status
+	// Flows: messages between all ranks can be forwarded while they arrive.
+	Flows bool
 	// FPGAs are the FPGA ranks of an upstream cluster in the order of its file,
 	// for the tree that upstream's compiler makes.
 	FPGAs []int
@@ -153,6 +159,8 @@ func (c *Call) check() error {
 		return bad("%d bytes are not a whole number of elements of %d bytes", c.Bytes, c.Elem)
 	case c.Segment < 0 || c.Segment%c.Elem != 0:
 		return bad("segments of %d bytes are not a whole number of elements of %d bytes", c.Segment, c.Elem)
+	case c.Form > OrderByLeft:
+		return bad("order form %d is not known", c.Form)
 	case c.Token < 0:
 		return bad("tokens of %d bytes", c.Token)
 	}

@@ -21,6 +21,7 @@ func TestBadCalls(t *testing.T) {
 		"half an element":  func(c *coll.Call) { c.Bytes = 6 },
 		"element":          func(c *coll.Call) { c.Elem = -1 },
 		"segment":          func(c *coll.Call) { c.Segment = 6 },
+		"order form":       func(c *coll.Call) { c.Form = 3 },
 		"token":            func(c *coll.Call) { c.Token = -1 },
 		"collective":       func(c *coll.Call) { c.Collective = 99 },
 		"few sizes":        func(c *coll.Call) { c.Vector, c.Recv.Sizes = true, []int{4} },
@@ -53,7 +54,8 @@ func TestChoose(t *testing.T) {
 		{coll.Call{Collective: coll.Allreduce, Ranks: 12, Bytes: 1 << 24}, "ring"},
 		{coll.Call{Collective: coll.Allreduce, Ranks: 12, Bytes: 1 << 24, Ordered: true}, "rabenseifner"},
 		{coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 8}, "binomial"},
-		{coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 1 << 24, Segment: 1 << 16}, "atomic"},
+		{coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 1 << 24, Segment: 1 << 16, Flows: true}, "atomic"},
+		{coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 1 << 24, Segment: 1 << 16}, "chain"},
 		{coll.Call{Collective: coll.Alltoall, Ranks: 16, Bytes: 8}, "bruck"},
 		{coll.Call{Collective: coll.Alltoall, Ranks: 16, Bytes: 1 << 20}, "pairwise"},
 	} {
@@ -106,6 +108,10 @@ func FuzzSchedules(f *testing.F) {
 			return
 		}
 		c.FPGAs = upstreamFPGAs(c.Ranks, c.Root)
+		c.Flows = true
+		if c.Form = coll.OrderForm(segment % 3); c.Form != coll.OrderFixed {
+			c.Status = coll.UnpackStatus([]byte{byte(n), bits, root, segment}, c.Ranks)
+		}
 		a := list[int(algorithm)%len(list)]
 		if a.Fits(c) != nil {
 			return

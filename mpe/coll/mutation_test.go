@@ -39,7 +39,7 @@ func TestCheckerFindsMistakes(t *testing.T) {
 		"waits for what comes later": func(s *coll.Step) bool { s.After[2] = 1 << 20; return true },
 	}
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
-		c := coll.Call{Collective: a.Collective, Ranks: 7, Bytes: 14, Ordered: true, Segment: 7, FPGAs: upstreamFPGAs(7, 0)}
+		c := coll.Call{Collective: a.Collective, Ranks: 7, Bytes: 14, Ordered: true, Segment: 7, FPGAs: upstreamFPGAs(7, 0), Flows: true, Form: coll.OrderByLeft}
 		if a.Fits(c) != nil {
 			c.Ordered = false
 		}
@@ -84,7 +84,7 @@ func TestCheckerFindsMistakes(t *testing.T) {
 // of its like: here, all of a step's at once, for steps that reduce or send on.
 func TestCheckerFindsMissingDependencies(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
-		c := coll.Call{Collective: a.Collective, Ranks: 8, Bytes: 16, FPGAs: upstreamFPGAs(8, 0)}
+		c := coll.Call{Collective: a.Collective, Ranks: 8, Bytes: 16, FPGAs: upstreamFPGAs(8, 0), Flows: true}
 		calls := eachRank(c)
 		programs, err := check.Programs(a, calls)
 		if err != nil {

@@ -8,8 +8,8 @@ const (
 	StepSend Kind = iota + 1
 	// StepRecv receives Len bytes from Peer into Into.
 	StepRecv
-	// StepForward receives Len bytes from Peer into Into, and sends them on to To in
-	// pieces of Piece bytes, each as soon as it is there.
+	// StepForward receives Len bytes from Peer into Into, and sends them on to To, as
+	// soon as Piece bytes more are there. It is the middle of a flow: see Step.Piece.
 	StepForward
 	// StepCopy copies Len bytes from From to Into.
 	StepCopy
@@ -21,9 +21,15 @@ const (
 	StepReduceRight
 	// StepJoin does nothing: steps that wait for it wait for all that it waits for.
 	StepJoin
+	// StepLearn has the executor call Schedule.Learn with the Len bytes at From,
+	// before it asks for more steps.
+	StepLearn
 )
 
-var kindNames = [...]string{"?", "send", "receive", "forward", "copy", "reduce", "reduce-right", "join"}
+// AnyRank in Step.Peer of a StepRecv is whoever sends it. There is one message for it.
+const AnyRank = -1
+
+var kindNames = [...]string{"?", "send", "receive", "forward", "copy", "reduce", "reduce-right", "join", "learn"}
 
 func (k Kind) String() string {
 	if int(k) >= len(kindNames) {
@@ -46,9 +52,11 @@ const (
 	// Blank is the content of messages that have none: the executor sends any
 	// bytes, and throws received ones away. Call.Token says how many.
 	Blank
+	// Register is Schedule.Register, the status of all ranks.
+	Register
 )
 
-var bufferNames = [...]string{"?", "send buffer", "receive buffer", "scratch", "blank"}
+var bufferNames = [...]string{"?", "send buffer", "receive buffer", "scratch", "blank", "register"}
 
 func (b Buffer) String() string {
 	if int(b) >= len(bufferNames) {
@@ -76,8 +84,9 @@ type Step struct {
 	Peer, To   int
 	From, Into Loc
 	// Len and Piece are in bytes. A StepSend or StepRecv with a Piece is an end of a flow
-	// that others forward: with a peer that cannot be forwarded to, the flow goes
-	// as messages of Piece bytes, the last of which may be shorter.
+	// that others forward. A flow synchronises itself: every rank announces it to the
+	// next as soon as its step begins, and lets the one before send when its receive is
+	// posted and it may itself send. So no byte moves before the last rank is ready.
 	Len, Piece int
 	// After has the numbers of steps that must be complete before this one
 	// begins: 0 is none, Everything all earlier ones.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -8,8 +9,8 @@ import (
 
 // Data is the buffers of one rank.
 type Data struct {
-	Send, Recv []byte
-	scratch    []byte
+	Send, Recv        []byte
+	scratch, register []byte
 }
 
 // Execute runs the schedules on data. reduce is the operation: inout = in ∘ inout, on
@@ -19,18 +20,19 @@ func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inou
 	if err != nil {
 		return err
 	}
-	m := &bytesOf{data: make([]Data, len(data)), op: reduce}
+	m := &bytesOf{data: make([]Data, len(data)), op: reduce, register: programs[calls[0].Root].Register}
 	copy(m.data, data)
 	for i := range programs {
-		m.data[i].scratch = make([]byte, programs[i].Scratch)
+		m.data[i].scratch, m.data[i].register = make([]byte, programs[i].Scratch), programs[i].Register
 	}
 	return newWorld(programs, m, 0, false).run()
 }
 
 // bytesOf is a memory of data.
 type bytesOf struct {
-	data []Data
-	op   func(inout, in []byte)
+	data     []Data
+	op       func(inout, in []byte)
+	register []byte // the root's
 }
 
 func (m *bytesOf) view(rank int, at coll.Loc, n int) ([]byte, error) {
@@ -43,6 +45,8 @@ func (m *bytesOf) view(rank int, at coll.Loc, n int) ([]byte, error) {
 		b = d.Recv
 	case coll.Scratch:
 		b = d.scratch
+	case coll.Register:
+		b = d.register
 	}
 	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
 		return nil, fmt.Errorf("%d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
@@ -64,6 +68,14 @@ func (m *bytesOf) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n i
 	}
 	copy(dst, src)
 	return nil
+}
+
+func (m *bytesOf) learn(rank int, s *coll.Step) error {
+	from, err := m.view(rank, s.From, s.Len)
+	if err == nil && !bytes.Equal(from, m.register) {
+		err = fmt.Errorf("learns %x, and the root's register is %x", from, m.register)
+	}
+	return err
 }
 
 func (m *bytesOf) reduce(rank int, s *coll.Step) error {

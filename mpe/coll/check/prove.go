@@ -29,7 +29,7 @@ func ProvePrograms(calls []coll.Call, programs []Program) (coll.Cost, error) {
 		}
 	}
 	c := &calls[0]
-	hear := c.Collective == coll.Barrier || c.Collective == coll.Bcast
+	hear := c.Collective == coll.Barrier
 	m := newSymbols(calls, programs)
 	w := newWorld(programs, m, 0, hear)
 	if err := w.run(); err != nil {
@@ -39,7 +39,7 @@ func ProvePrograms(calls []coll.Call, programs []Program) (coll.Cost, error) {
 		return w.sum, err
 	}
 	if hear {
-		if err := w.synchronised(c); err != nil {
+		if err := w.synchronised(); err != nil {
 			return w.sum, err
 		}
 	}
@@ -54,10 +54,10 @@ type still struct{}
 
 func (still) move(int, coll.Loc, int, coll.Loc, int) error { return nil }
 func (still) reduce(int, *coll.Step) error                 { return nil }
+func (still) learn(int, *coll.Step) error                  { return nil }
 
-// synchronised proves that nobody leaves a barrier before all have come, and that no
-// byte of a broadcast with flows is sent before all are ready.
-func (w *world) synchronised(c *coll.Call) error {
+// synchronised proves that nobody leaves a barrier before all have come.
+func (w *world) synchronised() error {
 	for _, p := range w.ranks {
 		left := make([]uint64, p.words)
 		for i := range p.Steps {
@@ -65,12 +65,8 @@ func (w *world) synchronised(c *coll.Call) error {
 			for x := range row {
 				left[x] |= row[x]
 			}
-			s := &p.Steps[i]
-			if s.Kind == coll.StepSend && s.Piece > 0 && count(row) < len(w.ranks) {
-				return wrong(p.rank, i+1, "sends data when %d of %d ranks are known to be ready", count(row), len(w.ranks))
-			}
 		}
-		if c.Collective == coll.Barrier && len(w.ranks) > 1 && count(left) < len(w.ranks) {
+		if len(w.ranks) > 1 && count(left) < len(w.ranks) {
 			return wrong(p.rank, 0, "leaves when %d of %d ranks are known to have come", count(left), len(w.ranks))
 		}
 	}

@@ -11,6 +11,8 @@ type memory interface {
 	// move is a message, or a copy if the ranks are the same.
 	move(fromRank int, from coll.Loc, rank int, into coll.Loc, n int) error
 	reduce(rank int, s *coll.Step) error
+	// learn is told what a rank learns.
+	learn(rank int, s *coll.Step) error
 }
 
 // clock is a time, once for each of α, β and γ alone.
@@ -57,6 +59,8 @@ type world struct {
 	queue []*process
 	mem   memory
 	sum   coll.Cost
+	// failed is what a rank did wrong.
+	failed error
 }
 
 // unlimited is a window that has room for everything.
@@ -100,19 +104,16 @@ func newWorld(programs []Program, mem memory, window int, hear bool) *world {
 
 // run goes on until nothing more can be done, and says who has not come to his end.
 func (w *world) run() error {
-	for len(w.queue) > 0 {
-		p := w.queue[len(w.queue)-1]
-		w.queue = w.queue[:len(w.queue)-1]
-		p.woken = false
-		for {
-			moved, err := w.step(p)
-			if err != nil {
-				return err
-			}
-			if !moved {
-				break
+	for w.pass() {
+		// A flow may begin because of a rank far down the chain: all try again.
+		for _, p := range w.ranks {
+			if p.low < len(p.Steps) {
+				w.wake(p)
 			}
 		}
+	}
+	if w.failed != nil {
+		return w.failed
 	}
 	for _, p := range w.ranks {
 		if p.low < len(p.Steps) {
@@ -123,6 +124,27 @@ func (w *world) run() error {
 		w.sum.Rounds, w.sum.Bytes, w.sum.Reduced = max(w.sum.Rounds, last[0]), max(w.sum.Bytes, last[1]), max(w.sum.Reduced, last[2])
 	}
 	return nil
+}
+
+// pass has everybody do what can be done, and reports whether that was anything.
+func (w *world) pass() (any bool) {
+	for len(w.queue) > 0 {
+		p := w.queue[len(w.queue)-1]
+		w.queue = w.queue[:len(w.queue)-1]
+		p.woken = false
+		for {
+			moved, err := w.step(p)
+			if err != nil {
+				w.failed = err
+				return false
+			}
+			if !moved {
+				break
+			}
+			any = true
+		}
+	}
+	return any
 }
 
 func (w *world) wake(p *process) {
@@ -226,6 +248,8 @@ func (w *world) local(p *process, i int, at clock) error {
 		at = at.max(p.work.free).reduction(s.Len)
 		p.work.free = at
 	case coll.StepJoin:
+	case coll.StepLearn:
+		err = w.mem.learn(p.rank, s)
 	default:
 		return wrong(p.rank, i+1, "kind %d is not known", s.Kind)
 	}
@@ -234,6 +258,28 @@ func (w *world) local(p *process, i int, at clock) error {
 	}
 	p.finish(i, at)
 	return nil
+}
+
+// leave is when a rank lets the one before send step i of a flow: when its own receive
+// is posted and announced, and it has leave to send itself. ok is false if it does not
+// yet.
+func (w *world) leave(from *process, i int, to *process) (at clock, ok bool) {
+	if len(to.recvs.steps) == 0 {
+		return at, false
+	}
+	j := to.recvs.steps[0]
+	in := &to.Steps[j]
+	announced, begun := from.ready(i)
+	posted, posts := to.ready(j)
+	if !begun || !posts || in.Peer != from.rank {
+		return at, false
+	}
+	at = announced.message(0).max(posted)
+	if in.Kind == coll.StepForward && in.To >= 0 && in.To < len(w.ranks) {
+		next, ok := w.leave(to, j, w.ranks[in.To])
+		return at.max(next.message(0)), ok
+	}
+	return at, true
 }
 
 // message carries the next message from one rank to the other, if both have come so
@@ -254,6 +300,13 @@ func (w *world) message(from, to *process) (bool, error) {
 	posted, posts := to.ready(j)
 	if !ok || !posts {
 		return false, nil
+	}
+	if out.Piece > 0 {
+		leave, ok := w.leave(from, i, to)
+		if !ok {
+			return false, nil
+		}
+		posted = leave.message(0)
 	}
 	if out.Len != in.Len || out.Piece != in.Piece {
 		return false, wrong(to.rank, j+1, "receives %d bytes in pieces of %d from rank %d, whose step %d sends %d in pieces of %d",

@@ -1,0 +1,116 @@
+package coll
+
+// Progress is how far a rank has come with a schedule. It tells an executor what may
+// begin, and is told what is complete: see the package's comment for what is promised to
+// peers. It is not safe for concurrent use.
+type Progress struct {
+	s *Schedule
+	// ring has the steps from the oldest that is not complete, number low+1, to the
+	// newest that was read, number read.
+	ring      []progressStep
+	low, read int
+	// next is the lowest number that may not have begun.
+	next int
+	// blocked are the peers whose next send or receive waits, in the pass of Next.
+	blockedSends, blockedRecvs []int
+}
+
+type progressStep struct {
+	Step
+	begun, done bool
+}
+
+// minWindow is how many steps an executor looks at, at least: so many messages are under
+// way at a time where a schedule allows it.
+const minWindow = 32
+
+// NewProgress begins a schedule. Window is how many steps are looked at; less than the
+// schedule's own is not possible, and 0 stands for a number that is good.
+func NewProgress(s *Schedule, window int) *Progress {
+	if window == 0 {
+		window = minWindow
+	}
+	return &Progress{s: s, ring: make([]progressStep, max(window, s.Window))}
+}
+
+// at is the step of a number in the window.
+func (p *Progress) at(number int) *progressStep { return &p.ring[(number-1)%len(p.ring)] }
+
+// fill reads steps for as long as there is room.
+func (p *Progress) fill() {
+	for p.read-p.low < len(p.ring) {
+		step, ok := p.s.Next()
+		if !ok {
+			return
+		}
+		p.read++
+		*p.at(p.read) = progressStep{Step: step}
+	}
+}
+
+// Next gives the step that is to begin now, and its number; ok is false if there is none
+// before another one is complete. The step is valid until the next call.
+func (p *Progress) Next() (step *Step, number int, ok bool) {
+	p.fill()
+	p.next = max(p.next, p.low+1)
+	p.blockedSends, p.blockedRecvs = p.blockedSends[:0], p.blockedRecvs[:0]
+	first := true
+	for n := p.next; n <= p.read; n++ {
+		s := p.at(n)
+		if s.begun {
+			continue
+		}
+		if first {
+			p.next, first = n, false
+		}
+		if p.ready(n, s) {
+			s.begun = true
+			return &s.Step, n, true
+		}
+		// What comes later between the two must not overtake it.
+		if s.Sends() {
+			p.blockedSends = append(p.blockedSends, s.Dest())
+		}
+		if s.Receives() {
+			p.blockedRecvs = append(p.blockedRecvs, s.Peer)
+		}
+	}
+	return nil, 0, false
+}
+
+// ready reports whether a step may begin.
+func (p *Progress) ready(number int, s *progressStep) bool {
+	for _, a := range s.After {
+		switch {
+		case a == Everything && p.low != number-1, a > p.low && !p.at(a).done:
+			return false
+		}
+	}
+	return !(s.Sends() && among(p.blockedSends, s.Dest())) && !(s.Receives() && among(p.blockedRecvs, s.Peer))
+}
+
+func among(peers []int, peer int) bool {
+	for _, p := range peers {
+		if p == peer {
+			return true
+		}
+	}
+	return false
+}
+
+// Done says that a step that has begun is complete.
+func (p *Progress) Done(number int) {
+	p.at(number).done = true
+	for p.low < p.read && p.at(p.low+1).done {
+		p.low++
+	}
+}
+
+// Over reports whether all steps are complete.
+func (p *Progress) Over() bool {
+	p.fill()
+	return p.low == p.read
+}
+
+// Learn is Schedule.Learn.
+func (p *Progress) Learn(register []byte) { p.s.Learn(register) }

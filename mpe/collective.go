@@ -1,0 +1,37 @@
+package mpe
+
+import (
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Collective is a collective call of this rank, to be posted as one.
+type Collective struct {
+	// Call is what is asked for. Its ranks are those of Members. Order, FPGAs,
+	// Token, Flows and Register are the device's to fill in; Segment is set by a
+	// caller who wants a certain one.
+	Call coll.Call
+	// Members has the rank of the world of each of the communicator's ranks.
+	Members []int
+	// Comm and Tag are what the messages bear: the number of a communicator of
+	// which no other messages are, and that of the call, which must be the same
+	// on all ranks and different for calls that overlap. Peers that know no
+	// communicators get 0 for both: there, messages meet by their order alone.
+	Comm uint32
+	Tag  int
+	// Send and Recv are the buffers, in bytes. They belong to the device until
+	// the call has ended.
+	Send, Recv []byte
+	// Op is the operation of a reduction, on elements of Type; or User is, which
+	// combines whole elements: inout = in ∘ inout. It must not call the device.
+	Op   op.Op
+	Type op.Type
+	User func(in, inout []byte)
+	// Datatype and AnyDatatype are as in Operation.
+	Datatype    protocol.Datatype
+	AnyDatatype bool
+	// Algorithm is the name of the one to use; empty lets the device choose. It
+	// must be the same on all ranks.
+	Algorithm string
+}
