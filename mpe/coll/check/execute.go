@@ -20,7 +20,10 @@ func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inou
 	if err != nil {
 		return err
 	}
-	m := &bytesOf{data: make([]Data, len(data)), op: reduce, register: programs[calls[0].Root].Register}
+	m := &bytesOf{data: make([]Data, len(data)), op: reduce}
+	if calls[0].Collective == coll.Bcast {
+		m.register = programs[calls[0].Root].Register
+	}
 	copy(m.data, data)
 	for i := range programs {
 		m.data[i].scratch, m.data[i].register = make([]byte, programs[i].Scratch), programs[i].Register

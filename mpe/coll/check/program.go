@@ -28,7 +28,7 @@ func Programs(a *coll.Algorithm, calls []coll.Call) ([]Program, error) {
 	// What ranks learn while they run is known here: the root's register.
 	root := calls[0].Root
 	var order []int
-	if form := calls[0].Form; form != coll.OrderFixed {
+	if form := calls[0].Form; form != coll.OrderFixed && calls[0].Collective == coll.Bcast {
 		status := make([]coll.Status, len(calls))
 		copy(status, calls[root].Status)
 		order = coll.TransmissionOrder(root, status, form)
