@@ -210,6 +210,11 @@ func (f *extFlow) failed(e *Event, back *extFlow) {
 			return
 		}
 		f.t.find(Refused, e, "rank %d refused message %d of rank %d: it is longer than it takes", h.Src, h.Message, h.Dst)
+	case protocol.CodeAborted:
+		if m := f.open[h.Message]; m != nil {
+			f.counts.Aborted++
+			f.remove(m)
+		}
 	case protocol.CodeWithdraw, protocol.CodeGoodbye:
 	}
 }

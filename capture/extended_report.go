@@ -24,6 +24,7 @@ type ExtendedPair struct {
 	Complete    int64 `json:"complete"`
 	Open        int64 `json:"open"`
 	Withdrawn   int64 `json:"withdrawn,omitempty"`
+	Aborted     int64 `json:"aborted,omitempty"`
 	Refused     int64 `json:"refused,omitempty"`
 	Ended       int64 `json:"ended,omitempty"`
 	NotFollowed int64 `json:"not_followed,omitempty"`

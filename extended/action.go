@@ -26,6 +26,8 @@ type SendOp struct {
 	Datatype  protocol.Datatype
 	// Sync: the send is not done before a receive has matched (E12).
 	Sync bool
+	// Partial: there is none of the payload yet. Ready says when there is (E49).
+	Partial bool
 }
 
 // ActionKind says what the caller is to do.
@@ -45,6 +47,8 @@ const (
 	// payload may call the send complete (E11); SendDone follows all the
 	// same. It comes before the message's first Transmit.
 	Buffered
+	// Leave: the peer has asked for DATA of the Partial message ID.
+	Leave
 	// SendDone: the message ID has ended, with Err or without. Its payload is
 	// not asked for any more.
 	SendDone
@@ -73,7 +77,7 @@ const (
 )
 
 var actionNames = [...]string{
-	"", "Transmit", "TransmitAck", "Buffered", "SendDone", "Open", "Copy", "Arrived", "Lost", "Drop", "Note",
+	"", "Transmit", "TransmitAck", "Buffered", "Leave", "SendDone", "Open", "Copy", "Arrived", "Lost", "Drop", "Note",
 }
 
 // String returns the name of the kind's constant.

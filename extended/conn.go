@@ -177,6 +177,8 @@ func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reaso
 		return c.onRefusal(now, h, ErrWithdrawn)
 	case protocol.CodeTooLong:
 		return c.onRefusal(now, h, nil)
+	case protocol.CodeAborted:
+		return c.onAborted(h)
 	}
 	return ReasonCode
 }

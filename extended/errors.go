@@ -17,6 +17,9 @@ var (
 	// ErrWithdrawn: the send was taken back; of an inbound message, by its
 	// sender.
 	ErrWithdrawn = errors.New("the send was taken back")
+	// ErrAborted: the message was given up in the middle by its sender, who was
+	// forwarding it and did not get the rest.
+	ErrAborted = errors.New("the rest of the message never came to its sender, who was forwarding it")
 	// ErrInvalid: the caller's mistake: a length or tag that the wire has no
 	// room for, or an ID that is in use.
 	ErrInvalid = errors.New("not a send: its length or tag does not fit the wire, or its ID is in use")

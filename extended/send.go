@@ -24,7 +24,11 @@ type outbound struct {
 	// when the last one has been sent.
 	flying  int
 	out     bool
+	listed  bool // among those whose DATA was asked for
+	aborted bool
 	repeats int
+	// ready is how many bytes there are of a Partial message.
+	ready int64
 	// before and after are the neighbours in the list of all messages, behind
 	// the next of those that are cleared.
 	before, after, behind *outbound
@@ -78,6 +82,7 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	}
 	// It is 0 but for after.
 	m.op.ID, m.op.Length, m.op.Comm, m.op.Tag, m.op.Datatype, m.op.Sync = op.ID, op.Length, op.Comm, op.Tag, op.Datatype, op.Sync
+	m.op.Partial = op.Partial
 	m.since, m.state, m.before, m.after = now, Queued, s.last, nil
 	if s.last == nil {
 		s.first = m
@@ -195,7 +200,11 @@ func (c *Conn) done(m *outbound, err error) {
 // doneIfAcked ends a message of which nothing is left to be sent or
 // acknowledged.
 func (c *Conn) doneIfAcked(m *outbound) {
-	if m.out && m.flying == 0 {
+	switch {
+	case !m.out || m.flying > 0:
+	case m.aborted:
+		c.abandon(m)
+	default:
 		c.done(m, nil)
 	}
 }
@@ -215,17 +224,21 @@ func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
 		return ReasonMismatch
 	}
 	m.state, m.take = Sending, int64(h.Length)
-	if m.take == 0 {
+	switch {
+	case m.aborted:
+		c.truncate(m)
+	case m.take == 0:
 		m.out = true
 		c.doneIfAcked(m)
-		return ReasonNone
+	case m.op.Partial:
+		a := c.next()
+		a.Kind, a.ID = Leave, m.op.ID
+		if m.there() > 0 {
+			s.list(m)
+		}
+	default:
+		s.list(m)
 	}
-	if s.cleared == nil {
-		s.cleared = m
-	} else {
-		s.clearedLast.behind = m
-	}
-	s.clearedLast = m
 	return ReasonNone
 }
 

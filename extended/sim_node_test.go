@@ -34,6 +34,7 @@ type simSend struct {
 	buffered bool
 	started  bool
 	gone     bool // taken back before it began
+	ready    int64
 	done     bool
 	err      error
 }
@@ -109,7 +110,7 @@ func (n *node) take(m *simMessage, room int64) bool {
 		return false
 	}
 	o := from.conn.sends.byNumber.get(uint64(m.name.Number()))
-	if o == nil {
+	if o == nil || o.op.Partial { // what is not all there is not offered
 		return false
 	}
 	copy(m.buf[:min(room, int64(len(m.buf)))], from.sends[o.op.ID].data)
@@ -125,6 +126,19 @@ func (n *node) withdraw(id ID) Withdrawal {
 	}
 	n.do()
 	return result
+}
+
+// ready says that so many bytes of a send that began as Partial are there.
+func (n *node) ready(s *simSend, bytes int64) {
+	s.ready = max(s.ready, bytes)
+	n.conn.Ready(s.op.ID, bytes)
+	n.do()
+}
+
+// abort gives one up.
+func (n *node) abort(s *simSend) {
+	n.acts = n.conn.Abort(n.w.now, s.op.ID, n.acts)
+	n.do()
 }
 
 func (n *node) packet(b []byte) {
@@ -180,6 +194,9 @@ func (n *node) carryOut(a *Action) {
 			if a.Header.Flags&protocol.FlagEager != 0 && !s.buffered {
 				w.fail("%d: send %d was not Buffered", n.rank, a.ID)
 			}
+			if s.op.Partial && a.Offset+a.Length > s.ready {
+				w.fail("%d: Transmit of %d bytes of send %d, of which there are %d", n.rank, a.Offset+a.Length, a.ID, s.ready)
+			}
 			s.started = true
 			payload = s.data[a.Offset : a.Offset+a.Length]
 		}
@@ -187,6 +204,10 @@ func (n *node) carryOut(a *Action) {
 	case Buffered:
 		n.sends[a.ID].buffered = true
 		w.print("%d   Buffered send %d", n.rank, a.ID)
+	case Leave:
+		if s := n.sends[a.ID]; !s.op.Partial || s.done {
+			w.fail("%d: Leave for send %d", n.rank, a.ID)
+		}
 	case SendDone:
 		s := n.sends[a.ID]
 		if s.done || s.gone {

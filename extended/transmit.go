@@ -104,7 +104,7 @@ func (c *Conn) following() int64 {
 	if c.long > 0 {
 		return 0
 	}
-	return min(s.cleared.take-s.cleared.offset, most)
+	return min(s.cleared.there(), most)
 }
 
 // eagerly reports whether a message that begins now goes without being asked for
@@ -118,7 +118,7 @@ func (c *Conn) short(m *outbound) bool {
 	if c.long > 0 && c.cfg.FetchedEagerLimit > 0 {
 		limit = min(limit, c.cfg.FetchedEagerLimit)
 	}
-	return !m.op.Sync && m.op.Length <= int64(limit)
+	return !m.op.Sync && !m.op.Partial && m.op.Length <= int64(limit)
 }
 
 // blocked reports whether the next message waits for credit (E20).
@@ -175,7 +175,7 @@ func (c *Conn) sendData(now Instant, m *outbound) {
 	if fetched {
 		most = c.long
 	}
-	n := min(m.take-m.offset, int64(most))
+	n := min(m.there(), int64(most))
 	p, a := c.packet(now, protocol.Data, m.op.Datatype.Send(), m.number)
 	p.message, p.payload, p.fetched = m, int32(n), fetched
 	h := &a.Header
@@ -190,7 +190,9 @@ func (c *Conn) sendData(now Instant, m *outbound) {
 		}
 	} else if m.out {
 		h.Flags |= protocol.FlagAckNow
-		s.cleared, m.behind = m.behind, nil
+		s.unlist(m)
+	} else if m.op.Partial && m.there() == 0 {
+		s.unlist(m) // until there is more
 	}
 	c.put(now, p, a)
 }

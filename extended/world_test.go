@@ -87,9 +87,13 @@ func plan(w *world, rng *rand.Rand, from int, messages int, span time.Duration) 
 		}
 		when := time.Duration(rng.Int64N(int64(span)))
 		taken := rng.IntN(8) == 0
+		partial := n > 0 && rng.IntN(5) == 0
 		w.at(when, from, func() {
-			s := w.nodes[from].send(data, SendOp{Tag: tag, Sync: sync})
+			s := w.nodes[from].send(data, SendOp{Tag: tag, Sync: sync, Partial: partial})
 			tr.sends[tag] = append(tr.sends[tag], s)
+			if partial {
+				arrive(w, rng, from, s, span)
+			}
 			if taken {
 				w.at(w.now+time.Duration(rng.Int64N(int64(span))), from, func() {
 					if !s.done {
@@ -105,6 +109,20 @@ func plan(w *world, rng *rand.Rand, from int, messages int, span time.Duration) 
 	return tr
 }
 
+// arrive has the payload of a send come in pieces, and at times not all of it.
+func arrive(w *world, rng *rand.Rand, from int, s *simSend, span time.Duration) {
+	at := w.now
+	for bytes := int64(0); bytes < int64(len(s.data)); {
+		bytes = min(bytes+1+rng.Int64N(int64(len(s.data))), int64(len(s.data)))
+		at += time.Duration(rng.Int64N(int64(span)))
+		if rng.IntN(8) == 0 {
+			w.at(at, from, func() { w.nodes[from].abort(s) })
+			return
+		}
+		w.at(at, from, func() { w.nodes[from].ready(s, bytes) })
+	}
+}
+
 // check verifies that every send has ended and every message was delivered once,
 // in order, intact.
 func (tr *traffic) check() error {
@@ -114,6 +132,12 @@ func (tr *traffic) check() error {
 		for _, s := range sends {
 			switch {
 			case s.gone || errors.Is(s.err, ErrWithdrawn):
+				continue
+			case errors.Is(s.err, ErrAborted):
+				if r := tr.recvs[tag][i]; r.message == nil || !errors.Is(r.message.lost, ErrAborted) {
+					bad = append(bad, fmt.Errorf("receive %d of tag %d: its message was given up, and it does not know", i, tag))
+				}
+				i++
 				continue
 			case !s.done || s.err != nil:
 				bad = append(bad, fmt.Errorf("send %d: ended %v, %w", s.op.ID, s.done, s.err))

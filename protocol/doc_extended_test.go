@@ -121,7 +121,7 @@ func TestDocumentExtendedNumbers(t *testing.T) {
 			t.Errorf("code %d is %q, but the document says %q", code, got, m[2])
 		}
 	}
-	if codes != 4 || !strings.HasPrefix(protocol.ErrorCode(codes+1).String(), "code(") {
+	if codes != 5 || !strings.HasPrefix(protocol.ErrorCode(codes+1).String(), "code(") {
 		t.Errorf("%d codes", codes)
 	}
 	for _, want := range []string{

@@ -79,10 +79,12 @@ const (
 	CodeTooLong
 	// CodeGoodbye: the rank shuts down (E9). Such an ERROR is not numbered.
 	CodeGoodbye
+	// CodeAborted: the rest of a message does not come (E49).
+	CodeAborted
 	numErrorCodes
 )
 
-var errorCodeNames = [numErrorCodes]string{"", "withdraw", "withdrawn", "too long", "goodbye"}
+var errorCodeNames = [numErrorCodes]string{"", "withdraw", "withdrawn", "too long", "goodbye", "aborted"}
 
 // String returns the code's name as section 14 has it.
 func (c ErrorCode) String() string {

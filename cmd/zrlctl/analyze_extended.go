@@ -30,6 +30,7 @@ func printExtended(out io.Writer, pairs []capture.ExtendedPair) {
 			what string
 		}{
 			{p.Withdrawn, "messages were withdrawn"},
+			{p.Aborted, "messages were given up half way by ranks that forwarded them"},
 			{p.Refused, "messages were refused"},
 			{p.Ended, "messages ended with their session"},
 			{p.Bad, "packets are bad"},
