@@ -225,11 +225,11 @@ func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
 	}
 	m.state, m.take = Sending, int64(h.Length)
 	switch {
+	case m.take == 0: // it is complete, even if the rest never comes
+		m.out, m.aborted = true, false
+		c.doneIfAcked(m)
 	case m.aborted:
 		c.truncate(m)
-	case m.take == 0:
-		m.out = true
-		c.doneIfAcked(m)
 	case m.op.Partial:
 		a := c.next()
 		a.Kind, a.ID = Leave, m.op.ID
