@@ -36,7 +36,7 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 		c.acts = acts
 		c.done(m, ErrWithdrawn)
 		return c.acts
-	case WaitClear:
+	case WaitClear, Withdrawing:
 		m.aborted = true // if the answer is CLEAR_TO_SEND
 		acts, _ = c.Withdraw(now, id, acts)
 		return acts
