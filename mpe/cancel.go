@@ -14,7 +14,15 @@ import (
 func (e *Engine) abandon(r *Request, cause error) (Status, error) {
 	e.lock()
 	defer e.mu.Unlock()
+	for r.kind == opCollective && !r.ended.Load() && r.call.computing > 0 {
+		e.awaitComputed() // the user's function has the buffers
+	}
 	if r.ended.Load() { // while the lock was awaited
+		return r.status, r.err
+	}
+	if r.kind == opCollective {
+		e.abandonCall(r, cause)
+		e.settle()
 		return r.status, r.err
 	}
 	err := e.waitError(r, cause)
@@ -34,6 +42,9 @@ func (r *Request) Cancel() {
 	defer e.mu.Unlock()
 	if r.ended.Load() {
 		return
+	}
+	if r.kind == opCollective {
+		return // the other ranks would wait for it
 	}
 	if e.takeBack(r, true) {
 		e.finish(r, ErrCancelled)

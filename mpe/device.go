@@ -19,6 +19,8 @@ type Device interface {
 	// Start posts a send or a receive. The buffer belongs to the device until
 	// the operation has ended.
 	Start(op Operation) (Op, error)
+	// StartCollective posts a collective call. See Collective.
+	StartCollective(c *Collective) (Op, error)
 	// Probe looks for a message that a receive with these would get, without
 	// receiving it. It waits for one until ctx ends, if wait is set.
 	Probe(ctx context.Context, m Match, wait bool) (Status, bool, error)
@@ -56,6 +58,8 @@ const (
 	OpSendSync
 	// OpRecv completes when the message is in the buffer.
 	OpRecv
+	// opCollective is a collective call.
+	opCollective
 )
 
 // Operation is a send or a receive to be posted.

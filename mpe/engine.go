@@ -11,6 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/drive"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -45,6 +46,8 @@ type Config struct {
 	// Crowded says that the host has more ranks than cores: whoever looks for
 	// packets then lets other processes run.
 	Crowded bool
+	// Collectives says how collective calls are carried out.
+	Collectives CollectiveConfig
 	// Observer is told of everything worth counting or logging; may be nil.
 	Observer Observer
 }
@@ -108,7 +111,16 @@ type Engine struct {
 	lastMatcher *matcher
 	probes      []*probe
 	buffers     buffers
-	waiters     sync.Pool // of channels for Wait, each with room for one value
+	// ended are requests of collective calls that have, resumed are calls whose
+	// user's functions have ended, woken is for stepped to use.
+	ended          []*Request
+	resumed, woken []*calling
+	// computed is closed when a user's function has come to its end.
+	computed      chan struct{}
+	agreements    map[uint32]*agreement // of communicators
+	disagreements uint64
+	collectives   map[*coll.Algorithm]*CollectiveCount
+	waiters       sync.Pool // of channels for Wait, each with room for one value
 
 	transports []Transport
 	stop       chan struct{} // closed by Close
@@ -342,11 +354,19 @@ func (e *Engine) touch(p *peer) {
 // extended peers acknowledge, sets the timer, and tells a drain when nothing is
 // left to wait for. Only peers that something happened to are looked at.
 func (e *Engine) settle() {
-	if len(e.accepts) > 0 {
-		e.accept()
-	}
-	for i := 0; i < len(e.touched); i++ {
+	for i := 0; ; {
+		if len(e.ended) > 0 || len(e.resumed) > 0 {
+			e.stepped()
+		}
+		if len(e.accepts) > 0 {
+			e.accept()
+			continue
+		}
+		if i == len(e.touched) {
+			break
+		}
 		p := e.touched[i]
+		i++
 		if p.conn != nil {
 			e.xacts = p.conn.Flush(e.at, e.xacts[:0])
 			e.actExtended(p, nil)

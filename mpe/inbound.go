@@ -33,6 +33,7 @@ type inbound struct {
 	got, stored int64
 	arrived     bool // all of it
 	accepted    bool // its sender was told that a receive has matched
+	eager       bool // it comes without being asked for
 	// offer, if not 0, is what the transport lets us have all of it by.
 	offer  uint64
 	phases handshake.Phases

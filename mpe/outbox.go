@@ -16,8 +16,9 @@ type outbound struct {
 	buf  []byte
 	own  bool
 	used bool
-	// lent: the transport may be reading buf.
-	lent bool
+	// lent: the transport may be reading buf. flowing: what it is part of flows, so
+	// that it is not offered whole.
+	lent, flowing bool
 	// length and tag describe it to people once req is gone.
 	length int64
 	tag    int32
@@ -47,7 +48,7 @@ type outbox struct {
 
 // add makes room for a send.
 func (b *outbox) add(r *Request) extended.ID {
-	o := outbound{req: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag}
+	o := outbound{req: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag, flowing: r.flow != nil}
 	if last := len(b.free) - 1; last >= 0 {
 		id := b.free[last]
 		b.free = b.free[:last]

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -17,6 +18,9 @@ type peer struct {
 	// touched: something happened that settle has to look at. timed: it is among
 	// the engine's timed.
 	touched, timed bool
+	// status is what it has last reported of what it has to send, and told what was
+	// reported to it.
+	status, told coll.Status
 	// lands: its transport can put long messages where they belong.
 	lands bool
 	// burst counts the sends posted since anything else has happened.

@@ -13,6 +13,7 @@ func (e *Engine) sendExtended(r *Request) {
 	r.out = p.outs.add(r)
 	e.xacts = p.conn.Send(e.at, extended.SendOp{
 		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
+		Partial: r.flow != nil && r.flow.send == r,
 	}, e.xacts[:0])
 	e.actExtended(p, nil)
 }
@@ -30,6 +31,8 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 			e.flushPackets(p)
 		case extended.Buffered:
 			e.buffered(p, act.ID)
+		case extended.Leave:
+			e.leave(p.outs.at(act.ID).req)
 		case extended.SendDone:
 			// Packets that read the payload go first.
 			e.flushPackets(p)
@@ -40,6 +43,9 @@ func (e *Engine) actExtended(p *peer, a *Arrival) {
 		case extended.Copy:
 			in := p.ins.at(act.Message)
 			in.store(act.Offset, act.Payload)
+			if r := in.req; r != nil && r.flow != nil {
+				e.arriving(in)
+			}
 			if p.lands {
 				e.expectExtended(p, in)
 			}
@@ -74,7 +80,7 @@ func (e *Engine) transmitExtended(p *peer, act *extended.Action) {
 	pk := e.packet(p, &act.Header, o.buf[act.Offset:act.Offset+act.Length])
 	if p.lending != nil && act.Header.Flags&protocol.FlagEager == 0 {
 		o.lent, pk.Lent = true, uint64(act.ID)
-		if act.Header.Type == protocol.SendRequest {
+		if act.Header.Type == protocol.SendRequest && !o.flowing {
 			pk.Offer = o.buf
 		}
 	}
@@ -140,7 +146,7 @@ func (e *Engine) opened(p *peer, act *extended.Action, a *Arrival) {
 	in := e.newInbound()
 	*in = inbound{
 		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,
-		p: p, num: act.Message, room: act.Length,
+		p: p, num: act.Message, room: act.Length, eager: act.Eager,
 	}
 	if act.Offered {
 		in.offer = a.Offer
@@ -148,6 +154,10 @@ func (e *Engine) opened(p *peer, act *extended.Action, a *Arrival) {
 	now := e.at
 	in.phases.Start, in.phases.Request = now, now
 	p.ins.add(act.Message, in)
+	if in.comm == statusComm {
+		e.reported(p, in)
+		return
+	}
 	if err := e.announce(in); err != nil {
 		// It cannot be: there is room for all that the peers have credit
 		// for. Its credit stays with it.
@@ -163,18 +173,23 @@ func (e *Engine) opened(p *peer, act *extended.Action, a *Arrival) {
 // sender is told at the end of the event (settle).
 func (e *Engine) joinExtended(in *inbound, r *Request) {
 	e.takeOver(in, r)
-	if !in.accepted {
-		in.accepted = true
-		in.phases.Clear = e.at
-		if !in.own && !in.arrived {
-			in.room = min(in.bytes, int64(len(r.buf)))
-		}
-		e.accepts = append(e.accepts, in)
+	if !in.accepted && !r.waits(in) {
+		e.clear(in, r)
 	}
 	if in.arrived {
 		in.p.ins.remove(in.num)
 		e.deliver(in)
 	}
+}
+
+// clear lets the sender of a message that was matched send it.
+func (e *Engine) clear(in *inbound, r *Request) {
+	in.accepted = true
+	in.phases.Clear = e.at
+	if !in.own && !in.arrived {
+		in.room = min(in.bytes, int64(len(r.buf)))
+	}
+	e.accepts = append(e.accepts, in)
 }
 
 // accept tells the senders of messages that receives were found.
@@ -206,7 +221,9 @@ func (e *Engine) extendedArrived(p *peer, m extended.Message) {
 		e.deliver(in)
 	} else if in.accepted { // its receive was given up: it is complete, and no longer the peer's
 		p.ins.remove(m)
-		in.p = nil
+		if in.comm != statusComm { // whose credit has not been returned yet
+			in.p = nil
+		}
 	}
 }
 

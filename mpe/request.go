@@ -68,6 +68,12 @@ type Request struct {
 	in     *inbound
 	id     handshake.ID
 	out    extended.ID
+	// Of a collective call: a request that is a call has it, and those of its
+	// messages also the step that they are of, and the flow if they are part of one.
+	call *calling
+	step int32
+	flow *flow
+
 	orphan bool // given up by its caller, and still in transfer
 	cancel bool // Cancel was called
 
@@ -82,7 +88,7 @@ var _ Op = (*Request)(nil)
 // words is the size of the payload or buffer.
 func (r *Request) words() uint32 { return uint32(len(r.buf) / protocol.WordLen) }
 
-func (r *Request) send() bool { return r.kind != OpRecv }
+func (r *Request) send() bool { return r.kind == OpSend || r.kind == OpSendSync }
 
 // finish ends a request and wakes whoever waits for it.
 func (e *Engine) finish(r *Request, err error) {
@@ -107,11 +113,14 @@ func (e *Engine) finish(r *Request, err error) {
 		}
 	}
 	r.err = err
-	if e.observed {
+	if e.observed && r.kind != opCollective {
 		e.cfg.Observer.Done(e.rank, r.status, err)
 	}
 	e.landing.revoke(r)
 	r.buf, r.in = nil, nil
+	if r.call != nil {
+		e.ended = append(e.ended, r)
+	}
 	waiter := r.waiter
 	r.watch(nil)
 	// Whoever sees this may free the request.

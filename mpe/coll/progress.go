@@ -27,11 +27,25 @@ const minWindow = 32
 // NewProgress begins a schedule. Window is how many steps are looked at; less than the
 // schedule's own is not possible, and 0 stands for a number that is good.
 func NewProgress(s *Schedule, window int) *Progress {
+	p := new(Progress)
+	p.Begin(s, window)
+	return p
+}
+
+// Begin is NewProgress with the memory of an earlier one.
+func (p *Progress) Begin(s *Schedule, window int) {
 	if window == 0 {
 		window = minWindow
 	}
-	return &Progress{s: s, ring: make([]progressStep, max(window, s.Window))}
+	window = max(window, s.Window)
+	if cap(p.ring) < window {
+		p.ring = make([]progressStep, window)
+	}
+	*p = Progress{s: s, ring: p.ring[:window], blockedSends: p.blockedSends, blockedRecvs: p.blockedRecvs}
 }
+
+// Step is a step that has begun and is not complete. It is valid until that is.
+func (p *Progress) Step(number int) *Step { return &p.at(number).Step }
 
 // at is the step of a number in the window.
 func (p *Progress) at(number int) *progressStep { return &p.ring[(number-1)%len(p.ring)] }

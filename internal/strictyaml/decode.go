@@ -1,0 +1,264 @@
+package strictyaml
+
+import (
+	"bytes"
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// MaxFileSize is the largest file in bytes that is read.
+const MaxFileSize = 1 << 20
+
+// ErrTooLarge is the error of a file of more than MaxFileSize bytes.
+var ErrTooLarge = fmt.Errorf("the file is larger than %d bytes", MaxFileSize)
+
+// Defaulter is a value that has defaults before the file is read.
+type Defaulter interface{ SetDefaults() }
+
+// Decode reads a file into a struct, whose fields have the keys of their yaml tags.
+// What the file does not say stays as it is; what is behind a pointer or in a list is
+// made anew, and given its defaults if it is a Defaulter. name is the file's in errors,
+// which are *Error joined, or wrap ErrTooLarge or the reader's error.
+func Decode(r io.Reader, name string, into any) (Source, error) {
+	text, err := io.ReadAll(io.LimitReader(r, MaxFileSize+1))
+	if err != nil {
+		return Source{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(text) > MaxFileSize {
+		return Source{}, fmt.Errorf("%s: %w", name, ErrTooLarge)
+	}
+	root, err := document(text, name)
+	if err != nil {
+		return Source{}, err
+	}
+	source := Source{File: name, lines: make(map[string]int)}
+	d := decoder{Problems{source: &source}}
+	if root != nil {
+		d.value(root, reflect.ValueOf(into).Elem(), "")
+	}
+	return source, d.Err()
+}
+
+// document returns the root of the only document in text, or nil if there is
+// none.
+func document(text []byte, name string) (*yaml.Node, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, next yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, syntaxError(name, err)
+	}
+	switch err := dec.Decode(&next); {
+	case err == nil:
+		return nil, &Error{File: name, Line: next.Line,
+			Problem: "a second document starts here: the file is one document, so remove the --- or what follows it"}
+	case !errors.Is(err, io.EOF):
+		return nil, syntaxError(name, err)
+	}
+	return doc.Content[0], nil
+}
+
+// The YAML library tells the line of a syntax error in its text only.
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+func syntaxError(name string, err error) error {
+	text := err.Error()
+	e := &Error{File: name}
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		e.Line, _ = strconv.Atoi(m[1])
+		text = text[len(m[0]):]
+	}
+	e.Problem = "not valid YAML: " + text
+	return e
+}
+
+// decoder fills in a struct from YAML nodes. The library's own strict decoder
+// reports Go type names instead of key paths, takes 1.5 for an integer, and
+// needs quadratic time to find duplicate keys.
+type decoder struct{ Problems }
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// value decodes n into v, which stays as it is where the file says nothing.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
+	if n.Kind == yaml.AliasNode {
+		d.addAt(n.Line, key, "*%s is an alias, which is not supported: write the value out", cut(n.Value, maxQuoted))
+		return
+	}
+	null := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
+	if v.Kind() == reflect.Pointer {
+		if null && v.Type().Elem().Kind() == reflect.Struct {
+			return
+		}
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+		setDefaults(v)
+	}
+	if text, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if d.isScalar(n, null, "one value", key) {
+			if err := text.UnmarshalText([]byte(n.Value)); err != nil {
+				d.addAt(n.Line, key, "%s", cut(err.Error(), maxMessage))
+			}
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		if !null && d.isKind(n, yaml.MappingNode, "keys with values", key) {
+			d.mapping(n, v, key)
+		}
+	case reflect.Slice:
+		if !null && d.isKind(n, yaml.SequenceNode, "a list", key) {
+			d.sequence(n, v, key)
+		}
+	default:
+		d.scalar(n, null, v, key)
+	}
+}
+
+func (d *decoder) mapping(n *yaml.Node, v reflect.Value, key string) {
+	fields, index := Fields(v.Type())
+	seen := make([]int, len(fields))
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		if name.Kind != yaml.ScalarNode {
+			d.addAt(name.Line, key, "a key must be a name")
+			continue
+		}
+		at := slices.Index(fields, name.Value)
+		if at < 0 {
+			d.addAt(name.Line, key, "unknown key %s%s: the keys here are %s",
+				Quote(name.Value), DidYouMean(name.Value, fields), strings.Join(fields, ", "))
+			continue
+		}
+		path := name.Value
+		if key != "" {
+			path = key + "." + path
+		}
+		if first := seen[at]; first > 0 {
+			d.addAt(name.Line, path, "given twice, first on line %d: keep one of them", first)
+			continue
+		}
+		seen[at] = name.Line
+		d.source.lines[path] = name.Line
+		d.value(value, v.Field(index[at]), path)
+	}
+}
+
+func (d *decoder) sequence(n *yaml.Node, v reflect.Value, key string) {
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		path := fmt.Sprintf("%s[%d]", key, i)
+		d.source.lines[path] = item.Line
+		if item.Kind == yaml.ScalarNode && item.ShortTag() == "!!null" {
+			d.addAt(item.Line, path, "empty: fill in the entry or remove it")
+			continue
+		}
+		setDefaults(v.Index(i))
+		d.value(item, v.Index(i), path)
+	}
+}
+
+func setDefaults(v reflect.Value) {
+	if def, ok := v.Addr().Interface().(Defaulter); ok {
+		def.SetDefaults()
+	}
+}
+
+func (d *decoder) scalar(n *yaml.Node, null bool, v reflect.Value, key string) {
+	want := map[reflect.Kind]string{
+		reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.String: "one value", reflect.Int64: "a time",
+		reflect.Float64: "a number",
+	}[v.Kind()]
+	if !d.isScalar(n, null, want, key) {
+		return
+	}
+	var err error
+	switch {
+	case v.Type() == durationType:
+		var t time.Duration
+		if t, err = time.ParseDuration(n.Value); err == nil {
+			v.SetInt(int64(t))
+			return
+		}
+		want = "a time with its unit, as in 100ms, 1.1us or 10s"
+	case v.Kind() == reflect.String:
+		v.SetString(n.Value)
+		return
+	case v.Kind() == reflect.Bool:
+		if n.ShortTag() == "!!bool" && n.Decode(v.Addr().Interface()) == nil {
+			return
+		}
+	case v.Kind() == reflect.Int:
+		var i int64
+		if i, err = strconv.ParseInt(n.Value, 0, strconv.IntSize); err == nil && n.ShortTag() == "!!int" {
+			v.SetInt(i)
+			return
+		}
+	case v.Kind() == reflect.Float64:
+		var f float64
+		if f, err = strconv.ParseFloat(n.Value, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) && n.ShortTag() != "!!str" {
+			v.SetFloat(f)
+			return
+		}
+	default:
+		// A field of a new kind was added without a case here.
+		panic("strictyaml: no decoding for " + v.Type().String())
+	}
+	d.addAt(n.Line, key, "%s is not %s", Quote(n.Value), want)
+}
+
+// isScalar reports whether n is a value of one of YAML's own types, and adds a
+// problem if it is not.
+func (d *decoder) isScalar(n *yaml.Node, null bool, want, key string) bool {
+	if null {
+		d.addAt(n.Line, key, "has no value: give it one, or remove the key")
+		return false
+	}
+	if !d.isKind(n, yaml.ScalarNode, want, key) {
+		return false
+	}
+	switch tag := n.ShortTag(); tag {
+	case "!!str", "!!int", "!!float", "!!bool", "!!timestamp":
+		return true
+	default:
+		d.addAt(n.Line, key, "the tag %s is not supported: remove it", Quote(tag))
+		return false
+	}
+}
+
+var kindNames = map[yaml.Kind]string{
+	yaml.MappingNode: "keys with values", yaml.SequenceNode: "a list", yaml.ScalarNode: "one value",
+}
+
+func (d *decoder) isKind(n *yaml.Node, kind yaml.Kind, want, key string) bool {
+	if n.Kind == kind {
+		return true
+	}
+	d.addAt(n.Line, key, "want %s here, not %s", want, kindNames[n.Kind])
+	return false
+}
+
+// Fields returns the keys of a section, and the field number of each.
+func Fields(section reflect.Type) (names []string, index []int) {
+	for i := range section.NumField() {
+		name, _, _ := strings.Cut(section.Field(i).Tag.Get("yaml"), ",")
+		if name != "" {
+			names, index = append(names, name), append(index, i)
+		}
+	}
+	return names, index
+}

@@ -1,0 +1,45 @@
+package strictyaml
+
+import "fmt"
+
+// DidYouMean returns ` (did you mean "x"?)` for the name in known that a typing
+// slip could have turned into got, or nothing.
+func DidYouMean(got string, known []string) string {
+	// A word this long is no slip, and comparing it would take time.
+	const longest = 32
+	if len(got) > longest {
+		return ""
+	}
+	best, distance := "", len(got)/3+1
+	for _, name := range known {
+		if d := editDistance(got, name); d <= distance && d < len(name) {
+			best, distance = name, d-1
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// editDistance is the Levenshtein distance in bytes: the number of bytes to
+// insert, delete or replace.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,136 @@
+package choice
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// maxRanks is more than any communicator has.
+const maxRanks = 1 << 16
+
+// compile checks a document, and makes a table of it.
+func compile(d *Document, source *strictyaml.Source) (*Table, error) {
+	t := &Table{doc: *d}
+	p := strictyaml.NewProblems(source)
+	if d.Version != Version {
+		p.Add("version", "%d is not known: this zrlmpid reads version %d; have its zrlctl tune write the table", d.Version, Version)
+	}
+	if d.Memory == nil && d.Network == nil {
+		p.Add("", "there is no table in it: it has one for %s, for %s, or both", Memory, Network)
+	}
+	d.classes(func(class Class, from *ClassTable) {
+		key := string(class)
+		into := t.class(class)
+		into.alpha, into.beta = from.Link.Alpha, from.Link.Beta
+		checkTime(p, key+".link.alpha", into.alpha)
+		checkTime(p, key+".link.beta", into.beta)
+		for i := range from.Collectives {
+			into.add(p, fmt.Sprintf("%s.collectives[%d]", key, i), &from.Collectives[i])
+		}
+		for c := range into.rows {
+			slices.SortFunc(into.rows[c], func(a, b row) int { return cmp.Compare(a.ranks, b.ranks) })
+		}
+	})
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	t.hash = t.sum()
+	return t, nil
+}
+
+// add takes an entry.
+func (c *class) add(p *strictyaml.Problems, key string, e *Entry) {
+	of := coll.Collective(e.Collective)
+	switch {
+	case of < coll.Barrier || of > coll.Exscan:
+		p.Add(key+".collective", "missing: it says which collective the entry is of")
+		return
+	case e.Ranks < 2 || e.Ranks > maxRanks:
+		p.Add(key+".ranks", "%d is outside 2 to %d", e.Ranks, maxRanks)
+		return
+	case slices.ContainsFunc(c.rows[of], func(r row) bool { return r.ranks == e.Ranks }):
+		p.Add(key+".ranks", "there is another entry of %s with %d ranks: keep one of them", Name(of), e.Ranks)
+		return
+	}
+	r := row{ranks: e.Ranks}
+	checkEnds(p, key+".choose", e.Choose)
+	for i, d := range e.Choose {
+		key := fmt.Sprintf("%s.choose[%d]", key, i)
+		s := span{upTo: math.MaxInt}
+		if d.UpTo != nil {
+			s.upTo = int(min(*d.UpTo, math.MaxInt))
+		}
+		if len(d.By) == 0 {
+			p.Add(key+".by", "missing: it names the algorithms to take")
+		}
+		for j, by := range d.By {
+			if problem := by.problem(of); problem != "" {
+				p.Add(fmt.Sprintf("%s.by[%d]", key, j), "%s", problem)
+				continue
+			}
+			if by.Segment == Auto && !(c.alpha > 0 && c.beta > 0) {
+				p.Add(fmt.Sprintf("%s.by[%d]", key, j), "%v goes by the link's alpha and beta: give them", by)
+			}
+			a, _ := coll.Find(of, by.Algorithm) // there is such a one: there was no problem
+			s.by = append(s.by, pick{a, by})
+		}
+		r.spans = append(r.spans, s)
+	}
+	checkMedians(p, key, of, e)
+	c.rows[of] = append(c.rows[of], r)
+}
+
+// checkEnds checks that the decisions follow each other and leave no length out.
+func checkEnds(p *strictyaml.Problems, key string, all []Decision) {
+	if len(all) == 0 {
+		p.Add(key, "missing: it says what is taken, as in [{by: [binomial]}]")
+	}
+	before := strictyaml.Size(-1)
+	for i, d := range all {
+		key := fmt.Sprintf("%s[%d]", key, i)
+		switch last := i == len(all)-1; {
+		case d.UpTo == nil && last:
+		case d.UpTo == nil:
+			p.Add(key, "without up_to it is for all lengths, so it must be the last")
+		case *d.UpTo <= before:
+			p.Add(key+".up_to", "%v is not above that of the entry before: put them in order", *d.UpTo)
+		case last:
+			p.Add(key, "the last entry is for all longer calls: leave up_to out, or add one without it")
+		}
+		if d.UpTo != nil {
+			before = *d.UpTo
+		}
+	}
+}
+
+// checkMedians checks what is only there for readers.
+func checkMedians(p *strictyaml.Problems, key string, of coll.Collective, e *Entry) {
+	for i := range e.Bytes {
+		if e.Bytes[i] < 0 || i > 0 && e.Bytes[i] <= e.Bytes[i-1] {
+			p.Add(fmt.Sprintf("%s.bytes[%d]", key, i), "%d is out of order: lengths are 0 or more, and grow", e.Bytes[i])
+		}
+	}
+	for i, s := range e.Medians {
+		key := fmt.Sprintf("%s.medians[%d]", key, i)
+		if problem := s.By.problem(of); problem != "" {
+			p.Add(key+".by", "%s", problem)
+		}
+		if len(s.Micros) != len(e.Bytes) {
+			p.Add(key+".us", "%d medians for %d lengths: there is one for each, 0 where nothing was measured", len(s.Micros), len(e.Bytes))
+		}
+		for j, us := range s.Micros {
+			checkTime(p, fmt.Sprintf("%s.us[%d]", key, j), us)
+		}
+	}
+}
+
+func checkTime(p *strictyaml.Problems, key string, t float64) {
+	if !(t >= 0) || math.IsInf(t, 0) {
+		p.Add(key, "%v is no time: it is 0 or more", t)
+	}
+}

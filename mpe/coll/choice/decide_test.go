@@ -1,0 +1,53 @@
+package choice
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+func TestDecide(t *testing.T) {
+	by := func(name string, segment int, us ...float64) Series { return Series{Choice{name, segment}, us} }
+	for _, x := range []struct {
+		name    string
+		of      coll.Collective
+		bytes   []int
+		medians []Series
+		want    string
+	}{
+		{"one", coll.Bcast, []int{8}, []Series{by("flat", 0, 3)}, "any: [flat]"},
+		{"up to the one that can do all", coll.Bcast, []int{8}, []Series{by("flat", 0, 3), by("binomial", 0, 2), by("chain", 0, 1)}, "any: [chain binomial]"},
+		{"what cannot do all comes first", coll.Bcast, []int{8}, []Series{by("flat", 0, 3), by("binomial", 0, 4), by("chain", 0, 1)}, "any: [chain flat binomial]"},
+		{"where lines cross", coll.Bcast, []int{800, 1600}, []Series{by("binomial", 0, 10, 40), by("chain", 0, 20, 30)}, "1200: [binomial], any: [chain binomial]"},
+		{"less than 5%", coll.Bcast, []int{8, 16}, []Series{by("binomial", 0, 10, 20), by("flat", 0, 20, 19.1)}, "any: [binomial]"},
+		{"5% and more", coll.Bcast, []int{800, 1600}, []Series{by("binomial", 0, 10, 20), by("flat", 0, 10.5, 19)}, "1000: [binomial], any: [flat binomial]"},
+		{"the best segment of each", coll.Bcast, []int{8, 16}, []Series{by("atomic", 4, 5, 5), by("chain", 4, 7, 9), by("chain", 8, 9, 6), by("chain", Auto, 0, 6.1), by("binomial", 0, 20, 20)},
+			"any: [atomic:4 chain:auto binomial]"},
+		{"not measured here", coll.Bcast, []int{8, 32}, []Series{by("binomial", 0, 8, 9), by("chain", 8, 0, 5)}, "16: [binomial], any: [chain:8 binomial]"},
+		{"nothing measured here", coll.Bcast, []int{8, 16, 32, 64}, []Series{by("binomial", 0, 0, 8, 0, 9)}, "any: [binomial]"},
+		{"back again", coll.Bcast, []int{8, 16, 24}, []Series{by("binomial", 0, 1, 4, 1), by("flat", 0, 4, 1, 4)}, "12: [binomial], 20: [flat binomial], any: [binomial]"},
+		{"at once", coll.Bcast, []int{8, 9}, []Series{by("binomial", 0, 1, 4), by("flat", 0, 4, 1)}, "8: [binomial], any: [flat binomial]"},
+		{"of a barrier", coll.Barrier, []int{0}, []Series{by("toggle", 0, 1), by("dissemination", 0, 2)}, "any: [toggle dissemination]"},
+	} {
+		e := Entry{Collective: Collective(x.of), Ranks: 4, Bytes: x.bytes, Medians: x.medians}
+		e.Decide()
+		got := ""
+		for i, d := range e.Choose {
+			end := "any"
+			if d.UpTo != nil {
+				end = d.UpTo.String()
+			}
+			if i > 0 {
+				got += ", "
+			}
+			got += fmt.Sprintf("%s: %v", end, d.By)
+		}
+		if got != x.want {
+			t.Errorf("%s: %s, want %s", x.name, got, x.want)
+		}
+		if _, err := New(&Document{Version: Version, Memory: &ClassTable{Link: Link{1, 1}, Collectives: []Entry{e}}}); err != nil {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+}

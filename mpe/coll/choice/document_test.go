@@ -1,0 +1,129 @@
+package choice
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+)
+
+// entry is a table with one entry, of Bcast with 4 ranks, that goes on with rest.
+func entry(rest string) string {
+	return "version: 1\nmemory:\n  collectives:\n    - collective: bcast\n      ranks: 4\n" + rest
+}
+
+func TestLoadErrors(t *testing.T) {
+	const good = "      choose: [{by: [binomial]}]\n"
+	for _, x := range []struct{ name, text, want string }{
+		{"empty", "", "t.yaml: version: 0 is not known: this zrlmpid reads version 1; have its zrlctl tune write the table\n" +
+			"t.yaml: there is no table in it: it has one for memory, for network, or both"},
+		{"version", "version: 2\nmemory:\n  collectives: []\n", "t.yaml:1: version: 2 is not known: this zrlmpid reads version 1; have its zrlctl tune write the table"},
+		{"class", "version: 1\nmemroy: {}\n", `t.yaml:2: unknown key "memroy" (did you mean "memory"?): the keys here are version, estimated, measured, memory, network`},
+		{"collective", entry(good + "    - {collective: allredcue, ranks: 2}\n"), `t.yaml:7: memory.collectives[1].collective: there is no collective "allredcue" (did you mean "allreduce"?): ` +
+			`there are barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan`},
+		{"no collective", entry(good + "    - {ranks: 2}\n"), `t.yaml:7: memory.collectives[1].collective: missing: it says which collective the entry is of`},
+		{"ranks", "version: 1\nmemory: {collectives: [{collective: scan, ranks: 1}]}\n", "t.yaml:2: memory.collectives[0].ranks: 1 is outside 2 to 65536"},
+		{"twice", entry(good + "    - {collective: bcast, ranks: 4}\n"), "t.yaml:7: memory.collectives[1].ranks: there is another entry of bcast with 4 ranks: keep one of them"},
+		{"nothing chosen", entry(""), "t.yaml:4: memory.collectives[0].choose: missing: it says what is taken, as in [{by: [binomial]}]"},
+		{"no algorithm", entry("      choose: [{by: []}]\n"), "t.yaml:6: memory.collectives[0].choose[0].by: missing: it names the algorithms to take"},
+		{"algorithm", entry("      choose: [{by: [binomail]}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: bcast has no algorithm "binomail" (did you mean "binomial"?): ` +
+			`it has binomial, flat, scatter-allgather, chain, atomic, tree`},
+		{"segment", entry("      choose: [{by: ['chain:4kb']}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: segments of "4kb": give a size from 1 to 1GiB, as in chain:64KiB`},
+		{"segment of nothing", entry("      choose: [{by: ['chain:0']}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: segments of "0": give a size from 1 to 1GiB, as in chain:64KiB`},
+		{"segment of a whole", entry("      choose: [{by: ['flat:8']}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: flat does not cut its data: leave the segment out, or take chain or atomic`},
+		{"segment of a barrier", "version: 1\nmemory: {collectives: [{collective: barrier, ranks: 2, choose: [{by: ['toggle:8']}]}]}\n",
+			`t.yaml:2: memory.collectives[0].choose[0].by[0]: toggle does not cut its data, and neither does another algorithm of barrier: leave the segment out`},
+		{"auto without a link", entry("      choose: [{by: ['chain:auto']}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: chain:auto goes by the link's alpha and beta: give them`},
+		{"auto of another", entry("      choose: [{by: ['atomic:auto']}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: atomic has no segments by formula: give it a size, or leave it out`},
+		{"no end", entry("      choose: [{up_to: 8, by: [flat]}]\n"), "t.yaml:6: memory.collectives[0].choose[0]: the last entry is for all longer calls: leave up_to out, or add one without it"},
+		{"an end too early", entry("      choose:\n        - {by: [flat]}\n        - {by: [binomial]}\n"), "t.yaml:7: memory.collectives[0].choose[0]: without up_to it is for all lengths, so it must be the last"},
+		{"out of order", entry("      choose:\n        - {up_to: 2KiB, by: [flat]}\n        - {up_to: 2048, by: [flat]}\n        - {by: [flat]}\n"),
+			"t.yaml:8: memory.collectives[0].choose[1].up_to: 2KiB is not above that of the entry before: put them in order"},
+		{"lengths", entry(good + "      bytes: [8, 8]\n"), "t.yaml:7: memory.collectives[0].bytes[1]: 8 is out of order: lengths are 0 or more, and grow"},
+		{"medians", entry(good + "      bytes: [8]\n      medians:\n        - {by: flat, us: [1, 2]}\n        - {by: flt, us: [1]}\n        - {by: flat, us: [-1]}\n        - {by: flat, us: [.inf]}\n"),
+			`t.yaml:12: memory.collectives[0].medians[3].us[0]: ".inf" is not a number`},
+		{"more of medians", entry(good + "      bytes: [8]\n      medians:\n        - {by: flat, us: [1, 2]}\n        - {by: flt, us: [1]}\n        - {by: flat, us: [-1]}\n"),
+			"t.yaml:9: memory.collectives[0].medians[0].us: 2 medians for 1 lengths: there is one for each, 0 where nothing was measured\n" +
+				"t.yaml:10: memory.collectives[0].medians[1].by: bcast has no algorithm \"flt\" (did you mean \"flat\"?): it has binomial, flat, scatter-allgather, chain, atomic, tree\n" +
+				"t.yaml:11: memory.collectives[0].medians[2].us[0]: -1 is no time: it is 0 or more"},
+		{"link", "version: 1\nmemory: {link: {alpha: -1, beta: x}}\n", `t.yaml:2: memory.link.beta: "x" is not a number`},
+		{"alpha", "version: 1\nmemory: {link: {alpha: -1}}\n", `t.yaml:2: memory.link.alpha: -1 is no time: it is 0 or more`},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			table, err := Load(strings.NewReader(x.text), "t.yaml")
+			if table != nil || err == nil || err.Error() != x.want {
+				t.Errorf("%v, %v\nwant\n%s", table, err, x.want)
+			}
+			if _, ok := errors.AsType[*strictyaml.Error](err); !ok {
+				t.Errorf("an error of type %T", err)
+			}
+		})
+	}
+	if _, err := Load(strings.NewReader(strings.Repeat("#", strictyaml.MaxFileSize+1)), "t.yaml"); !errors.Is(err, strictyaml.ErrTooLarge) {
+		t.Errorf("a file that is too large: %v", err)
+	}
+	if _, err := Load(iotest.ErrReader(io.ErrUnexpectedEOF), "t.yaml"); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a reader that fails: %v", err)
+	}
+	if _, err := New(&Document{Version: 1}); err == nil || err.Error() != "there is no table in it: it has one for memory, for network, or both" {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestWrite: what is written reads as the same, and JSON has the same as well.
+func TestWrite(t *testing.T) {
+	table := load(t, small)
+	var b bytes.Buffer
+	if err := table.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	again := load(t, b.String())
+	if !reflect.DeepEqual(again, table) {
+		t.Errorf("written and read again:\n%+v, want\n%+v", again, table)
+	}
+	text, err := json.Marshal(table.Document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d Document
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	same, err := New(&d)
+	if err != nil || same.Hash() != table.Hash() {
+		t.Errorf("%v, %s", err, text)
+	}
+	if err := table.Write(fullDisk{}); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("a writer that fails: %v", err)
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+// FuzzLoad: no file makes it panic, and what is taken can be written and read again.
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte(entry("      choose: [{up_to: 0, by: ['chain:1GiB']}, {by: [tree]}]\n      bytes: [0]\n      medians: [{by: flat, us: [1e-300]}]\n")))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		table, err := Load(bytes.NewReader(text), "f.yaml")
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := table.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Load(bytes.NewReader(b.Bytes()), "g.yaml")
+		if err != nil || again.Hash() != table.Hash() {
+			t.Fatalf("%v\n%s", err, b.Bytes())
+		}
+	})
+}

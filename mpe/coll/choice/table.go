@@ -1,0 +1,206 @@
+package choice
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Table has the choices. It does not change, so any number of goroutines may use it. A
+// nil Table has no choices: what fits every call is taken.
+type Table struct {
+	doc             Document
+	memory, network class
+	hash            uint64
+}
+
+// class is what is decided for a Class.
+type class struct {
+	alpha, beta float64
+	rows        [coll.Exscan + 1][]row // in the order of ranks
+}
+
+// row is what is decided for a number of ranks.
+type row struct {
+	ranks int
+	spans []span // in the order of upTo; the last has no end
+}
+
+type span struct {
+	upTo int
+	by   []pick
+}
+
+type pick struct {
+	algorithm *coll.Algorithm
+	choice    Choice
+}
+
+//go:embed default.yaml
+var defaultTable []byte
+
+// Default is the table of those who have none of their own.
+var Default = sync.OnceValue(func() *Table {
+	t, err := Load(bytes.NewReader(defaultTable), "default.yaml")
+	if err != nil {
+		panic(err) // a test loads it
+	}
+	return t
+})
+
+func (t *Table) class(c Class) *class {
+	if c == Memory {
+		return &t.memory
+	}
+	return &t.network
+}
+
+// Choose says how to carry out a valid call between ranks of a class. All ranks of a
+// call that have the same table and give the same class come to the same.
+//
+// Of the numbers of ranks that were measured, the greatest counts that is not above the
+// call's, or the smallest if all are. Of its ranges of lengths, that counts in which
+// Call.Bytes is; the ends of ranges are part of the table. In it, the first choice
+// counts that can carry out the call. If none can, or nothing was measured, it is the
+// collective's first algorithm, which can always.
+//
+// Calls with layouts count by the mean of the blocks where all ranks know it, in
+// Allgather and ReduceScatter. In others, it is the first algorithm that can.
+//
+// Calls that have FPGAs go as upstream's compiler makes them: as a tree if that can
+// carry out the call, flat if not; the table counts where upstream knows no such call.
+//
+// Segments are rounded to whole elements of the call, down but to one at least.
+func (t *Table) Choose(of Class, c *coll.Call) Choice {
+	if c.Collective < coll.Barrier || c.Collective > coll.Exscan {
+		return Choice{}
+	}
+	if len(c.FPGAs) > 0 {
+		for _, a := range upstream[c.Collective] {
+			if a.Can(c) {
+				return Choice{Algorithm: a.Name}
+			}
+		}
+	}
+	n, known := length(c)
+	if t == nil || !known || c.Ranks < 2 {
+		return first(c)
+	}
+	class := t.class(of)
+	r := class.row(c)
+	if r == nil {
+		return first(c)
+	}
+	s := 0
+	for n > r.spans[s].upTo {
+		s++
+	}
+	for i := range r.spans[s].by {
+		by := &r.spans[s].by[i]
+		if !by.algorithm.Can(c) {
+			continue
+		}
+		choice := by.choice
+		if choice.Segment == Auto {
+			choice.Segment = coll.PipelineSegment(c.Ranks, c.Bytes, c.Elem, class.alpha, class.beta)
+		}
+		choice.Segment = whole(choice.Segment, c.Elem)
+		return choice
+	}
+	return first(c)
+}
+
+// row is the one that counts for the call, or nil.
+func (c *class) row(call *coll.Call) *row {
+	rows := c.rows[call.Collective]
+	if len(rows) == 0 {
+		return nil
+	}
+	i := 0
+	for i+1 < len(rows) && rows[i+1].ranks <= call.Ranks {
+		i++
+	}
+	return &rows[i]
+}
+
+// length is what the table counts by. It is false if not all ranks know it.
+func length(c *coll.Call) (int, bool) {
+	if !c.Vector {
+		return c.Bytes, true
+	}
+	if c.Collective != coll.Allgather && c.Collective != coll.ReduceScatter || len(c.Recv.Sizes) == 0 {
+		return 0, false
+	}
+	sum := 0
+	for _, n := range c.Recv.Sizes {
+		sum += n
+	}
+	return sum / len(c.Recv.Sizes), true
+}
+
+// first is the first algorithm that can carry out the call.
+func first(c *coll.Call) Choice {
+	for _, a := range algorithms[c.Collective] {
+		if a.Can(c) {
+			return Choice{Algorithm: a.Name}
+		}
+	}
+	return Choice{Algorithm: algorithms[c.Collective][0].Name}
+}
+
+// whole rounds a segment to whole elements.
+func whole(segment, elem int) int {
+	if segment == 0 || elem <= 1 {
+		return segment
+	}
+	return max(segment-segment%elem, elem)
+}
+
+// upstream are the forms that upstream's compiler knows.
+var upstream = func() (forms [coll.Exscan + 1][]*coll.Algorithm) {
+	for c := coll.Barrier; c <= coll.Exscan; c++ {
+		for _, name := range []string{"tree", "flat"} {
+			if a, err := coll.Find(c, name); err == nil {
+				forms[c] = append(forms[c], a)
+			}
+		}
+	}
+	return forms
+}()
+
+// Hash is the same for two tables if all that decides is the same in them, whatever
+// else their files say, and different if not, as far as 64 bits can tell.
+func (t *Table) Hash() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.hash
+}
+
+func (t *Table) sum() uint64 {
+	h := fnv.New64a()
+	number := func(n uint64) { h.Write(binary.LittleEndian.AppendUint64(nil, n)) } // never fails
+	for _, c := range []*class{&t.memory, &t.network} {
+		number(math.Float64bits(c.alpha))
+		number(math.Float64bits(c.beta))
+		for of := range c.rows {
+			for _, r := range c.rows[of] {
+				number(uint64(of))
+				number(uint64(r.ranks))
+				for _, s := range r.spans {
+					number(uint64(s.upTo))
+					for _, by := range s.by {
+						fmt.Fprintf(h, "%v,", by.choice)
+					}
+				}
+			}
+		}
+	}
+	return h.Sum64()
+}

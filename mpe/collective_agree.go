@@ -1,0 +1,182 @@
+package mpe
+
+import (
+	"encoding/binary"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+)
+
+// Ranks that choose different algorithms for the same call wait for each other for ever.
+// So before their first call in a communicator, its members find out whether all go by
+// the same configuration, and what they exchange messages through. If they do not, all
+// go by the default table. Communicators with deployed nodes have nothing to agree on:
+// these do as upstream's compiler has made them.
+
+// agreement is what the members of a communicator have agreed on.
+type agreement struct {
+	done bool
+	// class is what all of their messages go through.
+	class choice.Class
+	// same: all of them are configured alike.
+	same  bool
+	table *choice.Table
+	// call is the one by which they agree, until it has ended; waiting are those that
+	// were posted before.
+	call    *calling
+	waiting []*calling
+}
+
+// agreementTag is that of the messages by which the members agree. Calls have smaller
+// tags but 0, and there is one agreement of a communicator.
+const agreementTag = 0
+
+// What the members agree on is the bitwise AND of what each of them has: flags, a hash
+// of the configuration, and its complement.
+const (
+	agreementLen = 24
+	flagMemory   = 1
+)
+
+// startCalling begins a call, or has it wait until the members have agreed. The error is
+// that of a call that cannot be.
+func (e *Engine) startCalling(x *calling) error {
+	if x.byOrder || x.Call.Ranks == 1 {
+		return x.begin(&agreement{class: choice.Memory, same: true, table: e.table()})
+	}
+	if x.User != nil && x.Algorithm == "" {
+		return x.begin(nil)
+	}
+	a := e.agreements[x.Comm]
+	if a == nil {
+		a = &agreement{}
+		if e.agreements == nil {
+			e.agreements = map[uint32]*agreement{}
+		}
+		e.agreements[x.Comm] = a
+		e.agree(a, x)
+	}
+	if a.done {
+		return x.begin(a)
+	}
+	// What is wrong with it is found out now, while its caller can be told.
+	if err := x.possible(); err != nil {
+		return err
+	}
+	a.waiting = append(a.waiting, x)
+	return nil
+}
+
+// possible refuses a call that no agreement makes possible.
+func (x *calling) possible() error {
+	if x.Algorithm == "" {
+		_, err := first(&x.Call)
+		return err
+	}
+	a, err := coll.Find(x.Call.Collective, x.Algorithm)
+	if err != nil {
+		return err
+	}
+	return a.Fits(x.Call)
+}
+
+// agree begins the call by which the members of a communicator agree.
+func (e *Engine) agree(a *agreement, first *calling) {
+	x := callings.Get().(*calling)
+	x.e = e
+	x.Collective = Collective{
+		Call:    coll.Call{Collective: coll.Allreduce, Rank: first.Call.Rank, Ranks: first.Call.Ranks, Bytes: agreementLen, Elem: 8, InPlace: true},
+		Members: first.Members, Comm: first.Comm, Tag: agreementTag, Op: op.BAnd, Type: op.Uint64,
+		Recv: e.offer(first),
+	}
+	all := x.Recv
+	x.then = func(err error) { e.haveAgreed(a, all, err) }
+	x.reduce, _ = op.Lookup(x.Op, x.Type)
+	x.algorithm, _ = coll.Find(coll.Allreduce, "recursive-doubling")
+	s, err := x.algorithm.Schedule(x.Call)
+	if err != nil { // it can be, whenever the first call can
+		x.free()
+		e.haveAgreed(a, nil, err)
+		return
+	}
+	x.scratch = e.buffers.get(s.Scratch)
+	x.progress.Begin(s, 0)
+	x.begun = true
+	a.call = x
+	x.advance()
+}
+
+// offer is what this rank has to say.
+func (e *Engine) offer(x *calling) []byte {
+	flags := uint64(flagMemory)
+	for i, rank := range x.Members {
+		if p := e.peers[rank]; i != x.Call.Rank && p.lending == nil {
+			flags &^= flagMemory
+		}
+	}
+	hash := e.cfg.Collectives.hash()
+	b := binary.LittleEndian.AppendUint64(make([]byte, 0, agreementLen), flags)
+	b = binary.LittleEndian.AppendUint64(b, hash)
+	return binary.LittleEndian.AppendUint64(b, ^hash)
+}
+
+// haveAgreed begins the calls that have waited for it.
+func (e *Engine) haveAgreed(a *agreement, all []byte, err error) {
+	a.done, a.call = true, nil
+	a.class, a.table = choice.Network, choice.Default()
+	if err == nil {
+		if binary.LittleEndian.Uint64(all)&flagMemory != 0 {
+			a.class = choice.Memory
+		}
+		if binary.LittleEndian.Uint64(all[8:])|binary.LittleEndian.Uint64(all[16:]) == ^uint64(0) {
+			a.same, a.table = true, e.table()
+		} else {
+			e.disagreements++
+		}
+	} else {
+		for comm, b := range e.agreements {
+			if a == b { // the next call tries again
+				delete(e.agreements, comm)
+			}
+		}
+	}
+	waiting := a.waiting
+	a.waiting = nil
+	for _, x := range waiting {
+		failed := err
+		if failed == nil {
+			failed = x.begin(a)
+		}
+		if failed != nil && !x.over {
+			x.failed = failed
+			x.end(failed)
+		}
+	}
+}
+
+// table is the engine's own.
+func (e *Engine) table() *choice.Table {
+	if t := e.cfg.Collectives.Table; t != nil {
+		return t
+	}
+	return choice.Default()
+}
+
+// hash is that of everything by which calls are chosen.
+func (c *CollectiveConfig) hash() uint64 {
+	h := choice.Default().Hash()
+	if c.Table != nil {
+		h = c.Table.Hash()
+	}
+	h = h*31 + uint64(c.Order)
+	for of := coll.Barrier; of <= coll.Exscan; of++ {
+		if f, ok := c.Force[of]; ok {
+			for _, b := range []byte(f.String()) {
+				h = h*31 + uint64(b)
+			}
+			h = h*31 + uint64(of)
+		}
+	}
+	return h
+}

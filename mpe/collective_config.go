@@ -1,0 +1,22 @@
+package mpe
+
+import (
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// CollectiveConfig says how collective calls are carried out. It has to be the same on
+// all ranks of a cluster: they choose apart from each other.
+type CollectiveConfig struct {
+	// Table chooses the algorithm of calls that name none; nil is choice.Default.
+	Table *choice.Table
+	// Force is what the table is not asked for.
+	Force choice.Forced
+	// Order is how the order of a chain changes with the status of its ranks.
+	Order coll.OrderForm
+	// Tree: upstream's FPGAs were built with com_opt 1 or more, so calls with them
+	// go as the tree that upstream's compiler makes. FPGAs has them in the order of
+	// its cluster file, by their ranks of the world.
+	Tree  bool
+	FPGAs []int
+}

@@ -1,0 +1,71 @@
+package mpe
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// ErrMismatch: a message of a collective call is not as long as the call says, so its
+// sender has made another one.
+var ErrMismatch = errors.New("not all ranks have made the same call")
+
+// StepError is a step of a collective call that has failed, and the whole call with it.
+// Its cause is what the operation's error was: the *WaitError of one that the caller's
+// context has ended, for instance.
+type StepError struct {
+	Collective coll.Collective
+	Algorithm  string
+	// Number is the step's, from 1, and Kind what it was to do.
+	Number int
+	Kind   coll.Kind
+	// Peer is the other rank, of the world, or −1 if the step has none.
+	Peer int
+	// Bytes is the length of the step's message, or of what it combines.
+	Bytes int
+	// Others are the ranks of the world with which other messages were under way.
+	Others []int
+	Err    error
+}
+
+// Error says which step of what has failed, with whom, and why.
+func (e *StepError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v by %s, step %d, %v of %d bytes", e.Collective, e.Algorithm, e.Number, e.Kind, e.Bytes)
+	switch {
+	case e.Peer < 0:
+	case e.Kind == coll.StepSend:
+		fmt.Fprintf(&b, " to rank %d", e.Peer)
+	default:
+		fmt.Fprintf(&b, " from rank %d", e.Peer)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	if len(e.Others) > 0 {
+		fmt.Fprintf(&b, "; messages were under way with %s, too", describeRanks(e.Others))
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// describeRanks names some ranks.
+func describeRanks(list []int) string {
+	const most = 8
+	s := "rank "
+	if len(list) > 1 {
+		s = "ranks "
+	}
+	for i, r := range list {
+		if i == most {
+			return s + fmt.Sprintf(" and %d more", len(list)-most)
+		}
+		if i > 0 {
+			s += ", "
+		}
+		s += fmt.Sprint(r)
+	}
+	return s
+}

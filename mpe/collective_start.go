@@ -1,0 +1,279 @@
+package mpe
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// A collective call is carried out by the engine: the host program posts it and may do
+// something else. Its steps are requests as others are. When one of them ends, it is
+// put into Engine.ended, and settle, at the end of every event, has the call begin what
+// can begin then. So no step begins in the middle of an event.
+
+// calling is a collective call that is being carried out.
+type calling struct {
+	Collective
+	e *Engine
+	// r is what the caller waits for; nil for a call of the engine's own, which then
+	// has what is to be done in the end.
+	r         *Request
+	then      func(err error)
+	algorithm *coll.Algorithm
+	progress  coll.Progress
+	register  []byte
+	scratch   []byte
+	reduce    func(inout, in []byte)
+	// limited: some members' wires do not carry everything; byOrder: to some of them
+	// messages meet by their order alone.
+	limited, byOrder bool
+	// begun: the members have agreed, and there is a schedule.
+	begun bool
+	// under are the requests under way.
+	under []*Request
+	// local are steps that can begin and concern nobody else.
+	local []localStep
+	// computing counts user's functions under way, each in a goroutine.
+	computing int
+	failed    error
+	// waking: it is in Engine.woken.
+	waking, over bool
+}
+
+// localStep is a step with its number.
+type localStep struct {
+	coll.Step
+	number int
+}
+
+// callings are for reuse.
+var callings = sync.Pool{New: func() any { return new(calling) }}
+
+// free gives the memory of a call that is over back.
+func (x *calling) free() {
+	x.e.buffers.put(x.scratch)
+	*x = calling{progress: x.progress, under: x.under[:0], local: x.local[:0]}
+	callings.Put(x)
+}
+
+// StartCollective posts a collective call. c may be used again when it returns; its
+// buffers belong to the engine until the call has ended.
+//
+// The error is a *coll.CallError if the call, or the algorithm that it names, cannot be;
+// it matches ErrLength if a peer's wire cannot carry one of its messages, ErrRank,
+// ErrClosed or op.ErrUndefined. Nothing has been sent then. What fails later is a
+// *StepError, and the end of the call.
+func (e *Engine) StartCollective(c *Collective) (Op, error) {
+	x := callings.Get().(*calling)
+	x.Collective, x.e = *c, e
+	if err := x.prepare(); err != nil {
+		x.free()
+		return nil, err
+	}
+	r := requests.Get().(*Request)
+	*r = Request{e: e, kind: opCollective, peer: AnySource, comm: x.Comm, tag: int32(x.Tag), call: x}
+	r.status.Peer = AnySource
+	x.r = r
+	e.lock()
+	defer e.mu.Unlock()
+	if e.state != running {
+		x.free()
+		return nil, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
+	}
+	e.nextID++
+	r.id, r.posted = e.nextID, e.at
+	if err := e.startCalling(x); err != nil {
+		x.free()
+		return nil, err
+	}
+	e.settle()
+	return r, nil
+}
+
+// prepare finds out what can be known without the lock.
+func (x *calling) prepare() error {
+	c := &x.Call
+	if len(x.Members) != c.Ranks || c.Rank < 0 || c.Rank >= c.Ranks || x.Members[c.Rank] != x.e.rank {
+		return x.refuse("it is rank %d of the world, which is not number %d of %d members", x.e.rank, c.Rank, c.Ranks)
+	}
+	c.Flows = true
+	for i, rank := range x.Members {
+		if rank < 0 || rank >= len(x.e.peers) {
+			return fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, ErrRank, len(x.e.peers)-1)
+		}
+		if i == c.Rank {
+			continue
+		}
+		if p := x.e.peers[rank]; p.conn == nil {
+			x.limited, x.byOrder, c.Flows = true, true, false
+		}
+	}
+	if c.Token < 0 || c.Token > protocol.WordLen {
+		return x.refuse("tokens of %d bytes: they have %d at most", c.Token, protocol.WordLen)
+	}
+	if x.limited && c.Token == 0 {
+		c.Token = protocol.WordLen
+	}
+	return x.operation()
+}
+
+// operation finds what combines.
+func (x *calling) operation() (err error) {
+	switch x.Call.Collective {
+	case coll.Reduce, coll.Allreduce, coll.ReduceScatter, coll.Scan, coll.Exscan:
+	default:
+		return nil
+	}
+	if x.User != nil {
+		x.reduce = func(inout, in []byte) { x.User(in, inout) }
+		return nil
+	}
+	if size := x.Type.Size(); max(x.Call.Elem, 1) != size {
+		return x.refuse("elements of %d bytes are not of type %v, which has %d", x.Call.Elem, x.Type, size)
+	}
+	x.reduce, err = op.Lookup(x.Op, x.Type)
+	return err
+}
+
+// begin makes the schedule, with what the members have agreed on.
+func (x *calling) begin(agreed *agreement) error {
+	a, err := x.choose(agreed)
+	if err != nil {
+		return err
+	}
+	x.algorithm = a
+	if x.limited {
+		if err := x.carried(a); err != nil {
+			return err
+		}
+	}
+	s, err := a.Schedule(x.Call)
+	if err != nil {
+		return err
+	}
+	x.register = s.Register
+	if s.Scratch > 0 {
+		x.scratch = x.e.buffers.get(s.Scratch)
+	}
+	x.progress.Begin(s, 0)
+	x.begun = true
+	x.e.counted(x).Calls++
+	x.advance()
+	return nil
+}
+
+// carried looks at all messages before any is sent, for those that are no whole words
+// and that a peer's wire would have to carry.
+func (x *calling) carried(a *coll.Algorithm) error {
+	s, err := a.Schedule(x.Call)
+	if err != nil {
+		return err
+	}
+	for step, ok := s.Next(); ok; step, ok = s.Next() {
+		if step.Len%protocol.WordLen == 0 || step.Kind != coll.StepSend && step.Kind != coll.StepRecv {
+			continue
+		}
+		if p := x.e.peers[x.Members[step.Peer]]; p.conn == nil {
+			return fmt.Errorf("%v by %s has a message of %d bytes between rank %d and rank %d of the world: %w, which the wire (profile %v) needs",
+				x.Call.Collective, a.Name, step.Len, x.e.rank, p.rank, ErrLength, p.profile())
+		}
+	}
+	return nil
+}
+
+// choose gives the algorithm. All ranks come to the same.
+func (x *calling) choose(agreed *agreement) (*coll.Algorithm, error) {
+	c := &x.Call
+	switch {
+	case x.byOrder:
+		return x.chooseUpstream()
+	case x.Algorithm != "":
+		x.form(agreed)
+		return coll.Find(c.Collective, x.Algorithm)
+	case x.User != nil: // some ranks may have to carry it out without an engine's help
+		return first(c)
+	}
+	cfg := &x.e.cfg.Collectives
+	if f, ok := cfg.Force[c.Collective]; ok && agreed.same {
+		if a, err := coll.Find(c.Collective, f.Algorithm); err == nil && a.Can(c) {
+			if c.Segment == 0 {
+				c.Segment = f.Segment
+			}
+			x.form(agreed)
+			return a, nil
+		}
+	}
+	x.form(agreed)
+	by := agreed.table.Choose(agreed.class, c)
+	if c.Segment == 0 {
+		c.Segment = by.Segment
+	}
+	return coll.Find(c.Collective, by.Algorithm)
+}
+
+// form has the order of a broadcast's chain go by status, if that is what all want.
+func (x *calling) form(agreed *agreement) {
+	if x.Call.Collective == coll.Bcast && agreed.same && x.Call.Order == nil && x.Call.Flows {
+		x.Call.Form = x.e.cfg.Collectives.Order
+		x.e.reportStatus(&x.Collective)
+	}
+}
+
+// chooseUpstream goes by what ranks that upstream's compiler has made do.
+func (x *calling) chooseUpstream() (*coll.Algorithm, error) {
+	c := &x.Call
+	cfg := &x.e.cfg.Collectives
+	if cfg.Tree || x.Algorithm == "tree" {
+		c.FPGAs = x.membersOf(cfg.FPGAs)
+	}
+	if x.Algorithm != "" {
+		return coll.Find(c.Collective, x.Algorithm)
+	}
+	for _, name := range []string{"tree", "flat"} {
+		if a, err := coll.Find(c.Collective, name); err == nil && (name == "flat" || cfg.Tree) && a.Can(c) {
+			return a, nil
+		}
+	}
+	return first(c)
+}
+
+// membersOf gives the members that are in a list of ranks of the world, in its order.
+func (x *calling) membersOf(list []int) (members []int) {
+	for _, rank := range list {
+		for i, m := range x.Members {
+			if m == rank {
+				members = append(members, i)
+			}
+		}
+	}
+	return members
+}
+
+// first is the first algorithm that can carry out the call.
+func first(c *coll.Call) (*coll.Algorithm, error) {
+	all := coll.Algorithms(c.Collective)
+	for _, a := range all {
+		if a.Fits(*c) == nil {
+			return a, nil
+		}
+	}
+	if len(all) == 0 {
+		return nil, &coll.CallError{Collective: c.Collective, Problem: "the collective is not known"}
+	}
+	return nil, all[0].Fits(*c)
+}
+
+func (x *calling) refuse(format string, args ...any) error {
+	name := x.Algorithm
+	if x.algorithm != nil {
+		name = x.algorithm.Name
+	}
+	return &coll.CallError{Collective: x.Call.Collective, Algorithm: name, Problem: fmt.Sprintf(format, args...)}
+}
+
+// errNoFlows is a step that cannot be, as the peer does not speak the extended profile.
+var errNoFlows = errors.New("the peer's profile does not let a message be sent on while it comes in")

@@ -1,0 +1,338 @@
+package mpe
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// advance begins all steps that can, and ends the call if there are none left. Messages
+// go before what concerns nobody else.
+func (x *calling) advance() {
+	for x.failed == nil {
+		for x.failed == nil {
+			step, number, ok := x.progress.Next()
+			if !ok {
+				break
+			}
+			if step.Sends() || step.Receives() {
+				x.post(step, number)
+			} else {
+				x.local = append(x.local, localStep{*step, number})
+			}
+		}
+		if len(x.local) == 0 || x.failed != nil {
+			break
+		}
+		s := x.local[0]
+		x.local = append(x.local[:0], x.local[1:]...)
+		x.work(&s)
+	}
+	if len(x.under) == 0 && x.computing == 0 && (x.failed != nil || x.progress.Over()) {
+		x.end(x.failed)
+	}
+}
+
+// blanks is what messages without content are made of, and wasted where they end.
+var blanks, wasted [16]byte
+
+// view gives the memory of a place.
+func (x *calling) view(at coll.Loc, n int) ([]byte, error) {
+	var b []byte
+	switch at.Buf {
+	case coll.SendBuf:
+		b = x.Send
+	case coll.RecvBuf:
+		b = x.Recv
+	case coll.Scratch:
+		b = x.scratch
+	case coll.Register:
+		b = x.register
+	case coll.Blank:
+		b = blanks[:]
+	}
+	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
+		return nil, x.refuse("it needs %d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
+	}
+	return b[at.Off : at.Off+n : at.Off+n], nil
+}
+
+// post posts the message of a step.
+func (x *calling) post(s *coll.Step, number int) {
+	var err error
+	switch s.Kind {
+	case coll.StepForward:
+		err = x.forward(s, number)
+	case coll.StepSend:
+		var buf []byte
+		if buf, err = x.view(s.From, s.Len); err == nil {
+			r := x.request(OpSend, s.Peer, number, buf)
+			if s.Piece > 0 {
+				r.flow = &flow{} // so that it is not offered whole
+			}
+			err = x.start(r)
+		}
+	default:
+		var buf []byte
+		if buf, err = x.view(s.Into, s.Len); err == nil {
+			if s.Into.Buf == coll.Blank { // another rank's token may be longer than ours
+				buf = nil
+			}
+			err = x.start(x.request(OpRecv, s.Peer, number, buf))
+		}
+	}
+	if err != nil {
+		x.fail(number, err)
+	}
+}
+
+// request makes the request of a message, to or from a rank of the communicator.
+func (x *calling) request(kind OpKind, peer, number int, buf []byte) *Request {
+	e := x.e
+	r := requests.Get().(*Request)
+	*r = Request{
+		e: e, kind: kind, peer: AnySource, tag: int32(x.Tag), comm: x.Comm,
+		datatype: x.Datatype, anyDatatype: x.AnyDatatype, buf: buf, call: x, step: int32(number),
+	}
+	if peer != coll.AnyRank {
+		r.peer = x.Members[peer]
+		r.p = e.peers[r.peer]
+		if r.p.conn == nil {
+			r.comm, r.tag = 0, 0
+		}
+	}
+	r.status.Peer = r.peer
+	e.nextID++
+	r.id, r.posted = e.nextID, e.at
+	return r
+}
+
+// start posts a request of the call.
+func (x *calling) start(r *Request) error {
+	e := x.e
+	op := Operation{Kind: r.kind, Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Buf: r.buf}
+	if e.state != running {
+		return ErrClosed
+	}
+	if err := e.check(&op); err != nil {
+		return err
+	}
+	x.under = append(x.under, r)
+	var err error
+	switch {
+	case r.kind == OpRecv:
+		err = e.postRecv(r)
+	case r.p.conn != nil:
+		e.sendExtended(r)
+	default:
+		r.p.sendq.push(r)
+		e.nextSend(r.p)
+		e.act(r.p, nil)
+	}
+	if err != nil {
+		x.drop(r)
+	}
+	return err
+}
+
+// drop takes a request out of those under way.
+func (x *calling) drop(r *Request) {
+	for i, u := range x.under {
+		if u == r {
+			last := len(x.under) - 1
+			x.under[i], x.under[last] = x.under[last], nil
+			x.under = x.under[:last]
+			return
+		}
+	}
+}
+
+// work does a step that concerns nobody else.
+func (x *calling) work(s *localStep) {
+	from, err := x.view(s.From, s.Len)
+	if err != nil && s.Kind != coll.StepJoin {
+		x.fail(s.number, err)
+		return
+	}
+	var into []byte
+	switch s.Kind {
+	case coll.StepJoin:
+	case coll.StepLearn:
+		x.progress.Learn(from)
+	default:
+		if into, err = x.view(s.Into, s.Len); err != nil {
+			x.fail(s.number, err)
+			return
+		}
+		if x.User != nil && s.Kind != coll.StepCopy {
+			x.compute(s.Kind, s.number, into, from)
+			return
+		}
+		x.combine(s.Kind, into, from)
+	}
+	x.progress.Done(s.number)
+}
+
+// combine does the work of a step on its bytes.
+func (x *calling) combine(kind coll.Kind, into, from []byte) {
+	switch kind {
+	case coll.StepCopy:
+		copy(into, from)
+	case coll.StepReduce:
+		x.reduce(into, from)
+	case coll.StepReduceRight: // from = into ∘ from, which may be lost
+		x.reduce(from, into)
+		copy(into, from)
+	}
+}
+
+// compute calls a user's function, which may take its time, without the lock.
+func (x *calling) compute(kind coll.Kind, number int, into, from []byte) {
+	e := x.e
+	x.computing++
+	e.goroutines.Go(func() {
+		x.combine(kind, into, from)
+		e.lock()
+		defer e.mu.Unlock()
+		x.computing--
+		if x.failed == nil {
+			x.progress.Done(number)
+		}
+		if e.computed != nil {
+			close(e.computed)
+			e.computed = nil
+		}
+		e.resumed = append(e.resumed, x)
+		e.settle()
+	})
+}
+
+// stepped has calls whose steps have ended go on. It is called at the end of an event.
+func (e *Engine) stepped() {
+	for len(e.ended) > 0 || len(e.resumed) > 0 {
+		if last := len(e.resumed) - 1; last >= 0 {
+			x := e.resumed[last]
+			e.resumed = e.resumed[:last]
+			if !x.over {
+				x.advance()
+			}
+			continue
+		}
+		// All that have ended are noted before anything new begins.
+		for i := 0; i < len(e.ended); i++ {
+			r := e.ended[i]
+			x := r.call
+			if x == nil { // the call was given up meanwhile
+				r.Free()
+				continue
+			}
+			x.ended(r)
+			if !x.waking {
+				x.waking = true
+				e.woken = append(e.woken, x)
+			}
+		}
+		clear(e.ended)
+		e.ended = e.ended[:0]
+		for i := 0; i < len(e.woken); i++ {
+			x := e.woken[i]
+			e.woken[i] = nil
+			x.waking = false
+			x.advance()
+		}
+		e.woken = e.woken[:0]
+	}
+}
+
+// ended notes that a request of the call has.
+func (x *calling) ended(r *Request) {
+	x.drop(r)
+	number, err := int(r.step), r.err
+	if err == nil && x.failed == nil {
+		s := x.progress.Step(number)
+		if r.kind == OpRecv && s.Into.Buf != coll.Blank && r.status.Bytes != int64(s.Len) {
+			err = fmt.Errorf("it has %d bytes: %w", r.status.Bytes, ErrMismatch)
+		}
+	}
+	half := r.flow
+	switch {
+	case x.failed != nil:
+	case err != nil:
+		x.fail(number, err)
+	case half != nil && !x.half(r):
+		return // the other half of a forward is still under way
+	default:
+		x.progress.Done(number)
+	}
+	r.Free()
+}
+
+// fail has the call end because of a step: nothing more begins, and what is under way is
+// taken back, or goes on without the call's memory.
+func (x *calling) fail(number int, err error) {
+	if x.failed != nil {
+		return
+	}
+	x.failed = x.stepError(number, err)
+	for len(x.under) > 0 {
+		x.giveUp(x.under[len(x.under)-1], ErrCancelled)
+	}
+}
+
+// stepError says which step has failed.
+func (x *calling) stepError(number int, err error) *StepError {
+	s := x.progress.Step(number)
+	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: number, Kind: s.Kind, Peer: -1, Bytes: s.Len, Err: err}
+	if (s.Sends() || s.Receives()) && s.Peer >= 0 {
+		e.Peer = x.Members[s.Peer]
+	}
+	return e
+}
+
+// giveUp ends a request that is under way, with err. Its memory is the caller's again.
+func (x *calling) giveUp(r *Request, err error) {
+	e := x.e
+	x.drop(r)
+	r.call = nil // it is not noted as ended
+	if r.flow != nil && r.flow.send == r {
+		e.xacts = r.p.conn.Abort(e.at, r.out, e.xacts[:0])
+		e.actExtended(r.p, nil)
+	}
+	if !r.ended.Load() {
+		if !e.takeBack(r, false) {
+			e.disown(r)
+		}
+		e.finish(r, err)
+	}
+}
+
+// disown lets a message go on without its request. What is received is not kept: no
+// later receive asks for it.
+func (e *Engine) disown(r *Request) {
+	if in := r.in; in != nil && in.p != nil && in.p.conn != nil {
+		in.buf, in.own, in.req = nil, false, nil
+		r.in = nil
+		return
+	}
+	e.orphan(r)
+}
+
+// end ends the call.
+func (x *calling) end(err error) {
+	if x.over {
+		return
+	}
+	x.over = true
+	e, r, then := x.e, x.r, x.then
+	if err != nil && x.algorithm != nil {
+		e.counted(x).Failures++
+	}
+	x.free()
+	if r != nil {
+		r.call = nil
+		e.finish(r, err)
+	}
+	if then != nil {
+		then(err)
+	}
+}
