@@ -48,6 +48,10 @@ func (e *Engine) startCalling(x *calling) error {
 	if x.User != nil && x.Algorithm == "" {
 		return x.begin(nil)
 	}
+	// What is wrong with it is found out before anything is sent.
+	if err := x.possible(); err != nil {
+		return err
+	}
 	a := e.agreements[x.Comm]
 	if a == nil {
 		a = &agreement{}
@@ -59,10 +63,6 @@ func (e *Engine) startCalling(x *calling) error {
 	}
 	if a.done {
 		return x.begin(a)
-	}
-	// What is wrong with it is found out now, while its caller can be told.
-	if err := x.possible(); err != nil {
-		return err
 	}
 	a.waiting = append(a.waiting, x)
 	return nil

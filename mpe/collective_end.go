@@ -1,48 +1,5 @@
 package mpe
 
-import (
-	"sort"
-
-	"github.com/zrlmpi/zrlmpid/mpe/coll"
-)
-
-// CollectiveCount counts the calls of a collective that were carried out by an algorithm.
-type CollectiveCount struct {
-	Collective string `json:"collective"`
-	Algorithm  string `json:"algorithm"`
-	// Calls counts those that have begun, and Failures those of them that have failed.
-	Calls    uint64 `json:"calls"`
-	Failures uint64 `json:"failures,omitempty"`
-	// Bytes is the sum of their Call.Bytes.
-	Bytes uint64 `json:"bytes"`
-}
-
-// counted is the count of a call's algorithm.
-func (e *Engine) counted(x *calling) *CollectiveCount {
-	n := e.collectives[x.algorithm]
-	if n == nil {
-		n = &CollectiveCount{Collective: x.Call.Collective.String(), Algorithm: x.algorithm.Name}
-		if e.collectives == nil {
-			e.collectives = map[*coll.Algorithm]*CollectiveCount{}
-		}
-		e.collectives[x.algorithm] = n
-	}
-	return n
-}
-
-// collectiveCounts gives the counts in the order of their names.
-func (e *Engine) collectiveCounts() []CollectiveCount {
-	counts := make([]CollectiveCount, 0, len(e.collectives))
-	for _, n := range e.collectives {
-		counts = append(counts, *n)
-	}
-	sort.Slice(counts, func(i, j int) bool {
-		a, b := &counts[i], &counts[j]
-		return a.Collective < b.Collective || a.Collective == b.Collective && a.Algorithm < b.Algorithm
-	})
-	return counts
-}
-
 // abandonCall ends a call because its caller's context has ended. The error is that of
 // its oldest message.
 func (e *Engine) abandonCall(r *Request, cause error) {
@@ -82,6 +39,34 @@ func (e *Engine) endCall(r *Request, err error) {
 		e.withdraw(x)
 	}
 	x.end(err)
+}
+
+// end ends the call.
+func (x *calling) end(err error) {
+	if x.over {
+		return
+	}
+	x.over = true
+	e, r, then := x.e, x.r, x.then
+	if err != nil && x.algorithm != nil {
+		e.counted(x).Failures++
+	}
+	for i, y := range e.callings {
+		if x == y {
+			last := len(e.callings) - 1
+			e.callings[i], e.callings[last] = e.callings[last], nil
+			e.callings = e.callings[:last]
+			break
+		}
+	}
+	x.free()
+	if r != nil {
+		r.call = nil
+		e.finish(r, err)
+	}
+	if then != nil {
+		then(err)
+	}
 }
 
 // agreeing is the call by which the members of x's communicator agree, for which it

@@ -86,8 +86,11 @@ func (e *Engine) StartCollective(c *Collective) (Op, error) {
 	}
 	e.nextID++
 	r.id, r.posted = e.nextID, e.at
+	e.callings = append(e.callings, x)
 	if err := e.startCalling(x); err != nil {
-		x.free()
+		x.r = nil
+		x.end(err)
+		r.Free()
 		return nil, err
 	}
 	e.settle()
@@ -161,7 +164,9 @@ func (x *calling) begin(agreed *agreement) error {
 	}
 	x.progress.Begin(s, 0)
 	x.begun = true
-	x.e.counted(x).Calls++
+	n := x.e.counted(x)
+	n.Calls++
+	n.Bytes += uint64(x.Call.Bytes)
 	x.advance()
 	return nil
 }

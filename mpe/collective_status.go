@@ -44,7 +44,7 @@ func (e *Engine) left() (bytes int) {
 			continue
 		}
 		for i := range p.outs.slots {
-			if o := &p.outs.slots[i]; o.used && o.phases.Data == 0 {
+			if o := &p.outs.slots[i]; o.used && !o.out {
 				bytes += int(o.length)
 			}
 		}

@@ -316,23 +316,3 @@ func (e *Engine) disown(r *Request) {
 	}
 	e.orphan(r)
 }
-
-// end ends the call.
-func (x *calling) end(err error) {
-	if x.over {
-		return
-	}
-	x.over = true
-	e, r, then := x.e, x.r, x.then
-	if err != nil && x.algorithm != nil {
-		e.counted(x).Failures++
-	}
-	x.free()
-	if r != nil {
-		r.call = nil
-		e.finish(r, err)
-	}
-	if then != nil {
-		then(err)
-	}
-}

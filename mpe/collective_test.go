@@ -3,6 +3,7 @@ package mpe_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -149,10 +150,8 @@ func runCases(t *testing.T, engines []*mpe.Engine, cases []*collectiveCase) {
 		})
 	}
 	all.Wait()
-	for _, err := range failed {
-		if err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(failed...); err != nil {
+		t.Fatal(err)
 	}
 }
 

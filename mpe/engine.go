@@ -111,6 +111,8 @@ type Engine struct {
 	lastMatcher *matcher
 	probes      []*probe
 	buffers     buffers
+	// callings are the collective calls under way.
+	callings []*calling
 	// ended are requests of collective calls that have, resumed are calls whose
 	// user's functions have ended, woken is for stepped to use.
 	ended          []*Request

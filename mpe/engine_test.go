@@ -21,7 +21,7 @@ import (
 
 // cluster is a set of engines on a network in memory, inside a synctest bubble.
 type cluster struct {
-	t       *testing.T
+	t       testing.TB
 	net     *memnet.Net
 	engines []*mpe.Engine
 }

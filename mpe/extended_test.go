@@ -18,7 +18,13 @@ import (
 )
 
 // newExtended starts n engines that speak the extended profile with each other.
-func newExtended(t *testing.T, n int, change func(*extended.Config)) *cluster {
+func newExtended(t testing.TB, n int, change func(*extended.Config)) *cluster {
+	t.Helper()
+	return newExtendedWith(t, n, change, nil)
+}
+
+// newExtendedWith also changes what the engines are configured with.
+func newExtendedWith(t testing.TB, n int, change func(*extended.Config), engine func(*mpe.Config)) *cluster {
 	t.Helper()
 	c := &cluster{t: t, net: memnet.New(n)}
 	for rank := range n {
@@ -30,6 +36,9 @@ func newExtended(t *testing.T, n int, change func(*extended.Config)) *cluster {
 				change(x)
 			}
 			cfg.Peers[p] = mpe.Peer{Extended: x, Transport: tr}
+		}
+		if engine != nil {
+			engine(&cfg)
 		}
 		e, err := mpe.New(cfg)
 		if err != nil {

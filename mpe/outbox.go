@@ -16,6 +16,8 @@ type outbound struct {
 	buf  []byte
 	own  bool
 	used bool
+	// out: the last of it has been sent.
+	out bool
 	// lent: the transport may be reading buf. flowing: what it is part of flows, so
 	// that it is not offered whole.
 	lent, flowing bool
@@ -35,7 +37,7 @@ func (o *outbound) sent(h *protocol.ExtHeader, length int64, now handshake.Insta
 			o.phases.Clear = now
 		}
 		if int64(h.Offset)+length == o.length {
-			o.phases.Data = now
+			o.phases.Data, o.out = now, true
 		}
 	}
 }

@@ -21,6 +21,13 @@ type Snapshot struct {
 	Unexpected int `json:"unexpected"`
 	// AnySource is the oldest receive from any source that waits.
 	AnySource *WaitSnapshot `json:"any_source,omitempty"`
+	// Calls are the collective calls under way, and Collectives counts all that there
+	// were.
+	Calls       []CallSnapshot    `json:"calls,omitempty"`
+	Collectives []CollectiveCount `json:"collectives,omitempty"`
+	// Disagreements counts communicators whose members are configured differently
+	// for collectives, so that they go by the default table.
+	Disagreements uint64 `json:"disagreements,omitempty"`
 	// Dropped counts what came from addresses that are no rank's, by reason.
 	Dropped map[string]uint64 `json:"dropped,omitempty"`
 }
@@ -134,6 +141,7 @@ func (e *Engine) Snapshot() Snapshot {
 	defer e.mu.Unlock()
 	s := Snapshot{Rank: e.rank, Size: len(e.peers), Dropped: countReasons(&e.drops)}
 	now := e.at
+	s.Calls, s.Collectives, s.Disagreements = e.calls(now), e.collectiveCounts(), e.disagreements
 	place := make([]int, len(e.peers)) // of a rank in s.Peers
 	for rank, p := range e.peers {
 		place[rank] = -1

@@ -9,26 +9,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// worth is what another algorithm must be faster by for the range to end: differences
-// below are within what is measured twice.
-const worth = 1.05
+// worth is what another choice must be faster by to be taken: where one measures twice,
+// differences below come and go.
+const worth = 1.1
 
 // Decide makes the decisions of an entry from its medians. From one length to the next,
-// a choice stays the best unless another is faster by 5%. Where it changes, the range
+// a choice stays the best unless another is faster by 10%; the algorithm that can do all
+// calls is the best before the first length. Where it changes, the range
 // ends at the length at which both take the same time, on lines through their medians.
 // Behind the best of a range come those that can do what it cannot, in the order of
 // their times, up to the one that can do all.
 func (e *Entry) Decide() {
 	e.Choose = nil
+	all := algorithms[coll.Collective(e.Collective)][0].Name
+	before := slices.IndexFunc(e.Medians, func(s Series) bool { return s.By == Choice{Algorithm: all} })
 	var best []int // for each length, which of Medians
 	for i := range e.Bytes {
 		m := e.fastest(i)
-		if i > 0 && best[i-1] >= 0 {
-			if before := best[i-1]; m < 0 || e.at(before, i) <= worth*e.at(m, i) {
-				m = before
-			}
+		if before >= 0 && (m < 0 || e.at(before, i) <= worth*e.at(m, i)) {
+			m = before
 		}
 		best = append(best, m)
+		if m >= 0 {
+			before = m
+		}
 	}
 	for from := 0; from < len(best); {
 		to := from + 1

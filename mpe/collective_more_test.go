@@ -1,0 +1,587 @@
+package mpe_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// begin posts a rank's call, which must be possible.
+func begin(t *testing.T, c *collectiveCase, e *mpe.Engine, tag int) mpe.Op {
+	t.Helper()
+	o, err := c.start(e, tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// finish waits for operations that must succeed.
+func finish(t *testing.T, ops ...mpe.Op) {
+	t.Helper()
+	for i, o := range ops {
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		_, err := o.Wait(ctx)
+		stop()
+		if err != nil {
+			t.Fatalf("operation %d: %v", i, err)
+		}
+		o.Free()
+	}
+}
+
+// Five packets of a hundred are lost, and as many come twice or late.
+func TestCollectivesThroughLoss(t *testing.T) {
+	for _, ranks := range []int{2, 5, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newExtended(t, ranks, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = 2000, 1300 })
+			defer c.close()
+			var mu sync.Mutex
+			rng := rand.New(rand.NewPCG(uint64(ranks), 5))
+			c.net.Hook(func(_, _ int, _ []byte) []time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				late := time.Duration(rng.IntN(100)) * time.Microsecond
+				switch x := rng.IntN(100); {
+				case x < 5:
+					return nil
+				case x < 10:
+					return []time.Duration{late, 10 * late}
+				}
+				return []time.Duration{late}
+			})
+			runCases(t, c.engines, casesFor(ranks, []int{0, ranks - 1}, []int{1, 2500}, true))
+		})
+	}
+}
+
+// A user's function is called without the engine's lock, in the order of ranks.
+func TestCollectiveOfAUsersOperation(t *testing.T) {
+	const ranks = 5
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, ranks, nil)
+		defer c.close()
+		// Elements are ranges of ranks: they join only if one follows the other.
+		join := func(e *mpe.Engine) func(in, inout []byte) {
+			return func(in, inout []byte) {
+				e.Snapshot() // takes the lock
+				for i := 0; i < len(in); i += 2 {
+					if in[i+1]+1 != inout[i] {
+						inout[i], inout[i+1] = 0xff, 0xff
+						continue
+					}
+					inout[i] = in[i]
+				}
+			}
+		}
+		for _, of := range []coll.Collective{coll.Reduce, coll.Allreduce, coll.Scan} {
+			for _, a := range coll.Algorithms(of) {
+				call := coll.Call{Collective: of, Ranks: ranks, Root: 2, Bytes: 4, Elem: 2, Ordered: true}
+				if a.Fits(call) != nil {
+					continue
+				}
+				var ops []mpe.Op
+				recv := make([][]byte, ranks)
+				for r, e := range c.engines {
+					call.Rank = r
+					recv[r] = make([]byte, 4)
+					o, err := e.StartCollective(&mpe.Collective{Call: call, Members: []int{0, 1, 2, 3, 4}, Comm: 1, Tag: 1,
+						Send: []byte{byte(r), byte(r), byte(r), byte(r)}, Recv: recv[r], User: join(e), Algorithm: a.Name})
+					if err != nil {
+						t.Fatal(err)
+					}
+					ops = append(ops, o)
+				}
+				finish(t, ops...)
+				for r := range ranks {
+					want := []byte{0, ranks - 1, 0, ranks - 1}
+					switch {
+					case of == coll.Reduce && r != 2:
+						continue
+					case of == coll.Scan:
+						want = []byte{0, byte(r), 0, byte(r)}
+					}
+					if !bytes.Equal(recv[r], want) {
+						t.Errorf("%v by %s: rank %d has %v", of, a.Name, r, recv[r])
+					}
+				}
+			}
+		}
+	})
+}
+
+// A caller whose context ends while the user's function has the buffers gets them back
+// when that has returned.
+func TestAbandonedWhileComputing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, nil)
+		defer c.close()
+		computing, goOn := make(chan struct{}), make(chan struct{})
+		var ops []mpe.Op
+		returned := false
+		for r, e := range c.engines {
+			o, err := e.StartCollective(&mpe.Collective{
+				Call:    coll.Call{Collective: coll.Reduce, Rank: r, Ranks: 2, Bytes: 1},
+				Members: []int{0, 1}, Comm: 1, Tag: 1, Send: []byte{1}, Recv: make([]byte, 1),
+				User: func(in, inout []byte) {
+					close(computing)
+					<-goOn
+					returned = true
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops = append(ops, o)
+		}
+		<-computing
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		go func() {
+			synctest.Wait()
+			close(goOn)
+		}()
+		if _, err := ops[0].Wait(ctx); err != nil && !errors.Is(err, context.Canceled) || !returned {
+			t.Errorf("%v; the function has returned: %v", err, returned)
+		}
+		finish(t, ops[1])
+	})
+}
+
+// The error of a call that is given up says who waits for whom, in which step; its
+// buffers are free, and the next call works.
+func TestAbandonedCall(t *testing.T) {
+	for _, algorithm := range []string{"flat", "binomial", "chain", "atomic", "scatter-allgather"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newExtended(t, 4, func(x *extended.Config) { x.EagerLimit = 100 })
+			defer c.close()
+			call := newCase(coll.Bcast, algorithm, 4, 0, 1000)
+			runCases(t, c.engines, []*collectiveCase{call}) // they have agreed
+			call = newCase(coll.Bcast, algorithm, 4, 0, 1000)
+			var ops []mpe.Op
+			for _, r := range []int{1, 2, 3} { // not the root
+				ops = append(ops, begin(t, call, c.engines[r], 2))
+			}
+			synctest.Wait()
+			if s := c.engines[1].Snapshot(); len(s.Calls) != 1 || !slices.Contains(s.Calls[0].WaitsFor, 0) ||
+				!strings.Contains(s.Calls[0].Text, "Bcast by "+algorithm+", since ") || !strings.Contains(s.Calls[0].Text, "waits for rank") {
+				t.Errorf("%s: calls under way: %+v", algorithm, s.Calls)
+			}
+			for i, o := range ops {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				_, err := o.Wait(ctx)
+				cancel()
+				var step *mpe.StepError
+				var wait *mpe.WaitError
+				if i > 0 && algorithm == "atomic" && errors.Is(err, extended.ErrAborted) {
+					o.Free()
+					continue // the rank before it has given up
+				}
+				if !errors.As(err, &step) || !errors.As(err, &wait) || !errors.Is(err, context.DeadlineExceeded) ||
+					step.Collective != coll.Bcast || step.Algorithm != algorithm || step.Peer < 0 || step.Peer == i+1 ||
+					!strings.Contains(err.Error(), "Bcast by "+algorithm+", step 1, ") {
+					t.Errorf("%s, rank %d: %v", algorithm, i+1, err)
+				}
+				o.Free()
+			}
+			if s := c.engines[1].Snapshot(); len(s.Calls) != 0 || s.Posted != 0 || s.Unexpected != 0 || s.Collectives[len(s.Collectives)-1].Failures != 1 {
+				t.Errorf("%s: left over: %+v, %d posted, %d unexpected", algorithm, s.Calls, s.Posted, s.Unexpected)
+			}
+			next := newCase(coll.Bcast, algorithm, 4, 1, 1000)
+			ops = ops[:0]
+			for _, e := range c.engines {
+				ops = append(ops, begin(t, next, e, 3))
+			}
+			finish(t, ops...)
+			for r := range 4 {
+				if err := next.check(r); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// Before the last rank is ready no byte of an atomic broadcast moves. When it is, all
+// get the data.
+func TestAtomicIsAllOrNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 5, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = -1, 500 })
+		defer c.close()
+		runCases(t, c.engines, []*collectiveCase{newCase(coll.Barrier, "", 5, 0, 0)})
+		var pairs sync.Map
+		count := 0
+		c.net.Hook(func(from, to int, b []byte) []time.Duration {
+			if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data {
+				pairs.Store([2]int{from, to}, true)
+				count++
+			}
+			return []time.Duration{0}
+		})
+		call := newCase(coll.Bcast, "atomic", 5, 0, 5000)
+		var ops []mpe.Op
+		for _, r := range []int{0, 1, 2, 4} { // not rank 3, in the middle
+			ops = append(ops, begin(t, call, c.engines[r], 2))
+		}
+		time.Sleep(time.Minute)
+		if count > 0 {
+			t.Errorf("%d packets of data before rank 3 is ready", count)
+		}
+		ops = append(ops, begin(t, call, c.engines[3], 2))
+		finish(t, ops...)
+		for r := range 5 {
+			if err := call.check(r); err != nil {
+				t.Error(err)
+			}
+		}
+		for r := range 4 {
+			if _, ok := pairs.Load([2]int{r, r + 1}); !ok {
+				t.Errorf("no data from rank %d to rank %d", r, r+1)
+			}
+		}
+	})
+}
+
+// A body rank sends on what it has before all has come to it.
+func TestForwardCutsThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 3, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = -1, 500 })
+		defer c.close()
+		runCases(t, c.engines, []*collectiveCase{newCase(coll.Barrier, "", 3, 0, 0)})
+		first, last := time.Time{}, time.Time{}
+		c.net.Hook(func(from, to int, b []byte) []time.Duration {
+			h, payload, d := protocol.ParseExtended(b)
+			if !d.OK() || h.Type != protocol.Data {
+				return []time.Duration{time.Millisecond}
+			}
+			if from == 1 && first.IsZero() {
+				first = time.Now()
+			}
+			at := time.Millisecond * time.Duration(10+int(h.Offset)/500) // one after another
+			if from == 0 && int(h.Offset)+len(payload) == 20000 {
+				last = time.Now().Add(at)
+			}
+			return []time.Duration{at}
+		})
+		call := newCase(coll.Bcast, "atomic", 3, 0, 5000)
+		call.call.Segment = 1000
+		var ops []mpe.Op
+		for _, e := range c.engines {
+			ops = append(ops, begin(t, call, e, 2))
+		}
+		finish(t, ops...)
+		if first.IsZero() || !first.Before(last) {
+			t.Errorf("rank 1 sends from %v on, and has all at %v", first, last)
+		}
+		for r := range 3 {
+			if err := call.check(r); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A flow that ends in the middle ends for all that come after.
+func TestFlowIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 4, func(x *extended.Config) { x.EagerLimit, x.MaxPayload, x.Window = -1, 500, 4 })
+		defer c.close()
+		runCases(t, c.engines, []*collectiveCase{newCase(coll.Barrier, "", 4, 0, 0)})
+		c.net.Hook(func(from, to int, b []byte) []time.Duration {
+			return []time.Duration{5 * time.Millisecond}
+		})
+		call := newCase(coll.Bcast, "atomic", 4, 0, 50000)
+		var ops []mpe.Op
+		for _, e := range c.engines {
+			ops = append(ops, begin(t, call, e, 2))
+		}
+		time.Sleep(200 * time.Millisecond)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := ops[1].Wait(ended); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		for _, r := range []int{2, 3} {
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			if _, err := ops[r].Wait(ctx); !errors.Is(err, extended.ErrAborted) {
+				t.Errorf("rank %d: %v", r, err)
+			}
+			stop()
+		}
+		finish(t, ops[0]) // its data has arrived
+		runCases(t, c.engines, []*collectiveCase{newCase(coll.Bcast, "binomial", 4, 0, 50)})
+	})
+}
+
+// The root has free ranks come before those that have reported data to send.
+func TestOrderGoesByStatus(t *testing.T) {
+	for _, bytes := range []int{4, 4000, 40000} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newExtendedWith(t, 5, func(x *extended.Config) { x.EagerLimit = 2000 },
+				func(cfg *mpe.Config) { cfg.Collectives.Order = coll.OrderByLeft })
+			defer c.close()
+			runCases(t, c.engines, []*collectiveCase{newCase(coll.Barrier, "", 5, 0, 0)})
+			var mu sync.Mutex
+			var hops [][2]int
+			c.net.Hook(func(from, to int, b []byte) []time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				if h, payload, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data && int(h.Offset)+len(payload) == int(h.Length) && int(h.Length) >= bytes {
+					hops = append(hops, [2]int{from, to})
+				}
+				return []time.Duration{0}
+			})
+			bcast := func(tag int, want ...int) {
+				t.Helper()
+				hops = nil
+				call := newCase(coll.Bcast, "atomic", 5, 0, bytes/4)
+				var ops []mpe.Op
+				for _, e := range c.engines {
+					ops = append(ops, begin(t, call, e, tag))
+				}
+				finish(t, ops...)
+				for r := range 5 {
+					if err := call.check(r); err != nil {
+						t.Error(err)
+					}
+				}
+				order := []int{0}
+				for _, h := range hops {
+					if h[0] == order[len(order)-1] {
+						order = append(order, h[1])
+					}
+				}
+				if !slices.Equal(order, want) {
+					t.Errorf("%d bytes: the order is %v, want %v: %v", bytes, order, want, hops)
+				}
+			}
+			bcast(2, 0, 1, 2, 3, 4)
+			busy := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpSend, Peer: 4, Buf: make([]byte, 100_000)})
+			less := start(t, c.engines[2], mpe.Operation{Kind: mpe.OpSendSync, Peer: 4, Buf: make([]byte, 600)})
+			bcast(3, 0, 1, 2, 3, 4) // they report now
+			bcast(4, 0, 3, 4, 2, 1)
+			for i, n := range []int{100_000, 600} {
+				if _, err := c.engines[4].Recv(t.Context(), i+1, make([]byte, n), mpe.Options{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			finish(t, busy, less)
+			bcast(5, 0, 3, 4, 2, 1) // and now that they are free
+			bcast(6, 0, 1, 2, 3, 4)
+			if s := c.engines[0].Snapshot(); s.Unexpected != 0 {
+				t.Errorf("%d unexpected messages", s.Unexpected)
+			}
+		})
+	}
+}
+
+// Ranks that are configured differently find out, and go by the default.
+func TestMembersDisagree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtendedWith(t, 3, nil, func(cfg *mpe.Config) {
+			if cfg.Rank == 1 {
+				cfg.Collectives.Force = choice.Forced{coll.Bcast: {Algorithm: "flat"}}
+			}
+			if cfg.Rank == 2 {
+				cfg.Collectives.Order = coll.OrderByLeft
+			}
+		})
+		defer c.close()
+		cases := []*collectiveCase{newCase(coll.Bcast, "", 3, 0, 10), newCase(coll.Bcast, "atomic", 3, 0, 10), newCase(coll.Bcast, "", 3, 1, 10000)}
+		runCases(t, c.engines, cases)
+		var names []string
+		for _, e := range c.engines {
+			s := e.Snapshot()
+			if s.Disagreements != 1 {
+				t.Errorf("%d disagreements", s.Disagreements)
+			}
+			names = append(names, fmt.Sprint(s.Collectives))
+		}
+		if names[0] != names[1] || names[1] != names[2] {
+			t.Errorf("different algorithms: %v", names)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtendedWith(t, 3, nil, func(cfg *mpe.Config) {
+			cfg.Collectives.Force = choice.Forced{coll.Bcast: {Algorithm: "flat"}}
+		})
+		defer c.close()
+		runCases(t, c.engines, []*collectiveCase{newCase(coll.Bcast, "", 3, 0, 10)})
+		s := c.engines[0].Snapshot()
+		if s.Disagreements != 0 || s.Collectives[len(s.Collectives)-1].Algorithm != "flat" || s.Collectives[0].Bytes == 0 {
+			t.Errorf("%+v", s.Collectives)
+		}
+	})
+}
+
+// Calls that overlap are kept apart by their numbers, whatever the order of waiting.
+func TestCallsOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ranks, calls = 4, 20
+		c := newExtended(t, ranks, nil)
+		defer c.close()
+		var cases []*collectiveCase
+		ops := make([][]mpe.Op, ranks)
+		for i := range calls {
+			x := newCase([]coll.Collective{coll.Allreduce, coll.Bcast, coll.Barrier, coll.Alltoall}[i%4], "", ranks, i%ranks, 1+i*i*10)
+			cases = append(cases, x)
+		}
+		for r, e := range c.engines { // one rank after another: the first calls wait for the members to agree
+			for i, x := range cases {
+				ops[r] = append(ops[r], begin(t, x, e, i+1))
+			}
+		}
+		for r := range c.engines {
+			slices.Reverse(ops[r])
+			finish(t, ops[r]...)
+			for _, x := range cases {
+				if err := x.check(r); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
+
+func TestCollectiveErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, nil)
+		defer c.close()
+		good := mpe.Collective{Call: coll.Call{Collective: coll.Allreduce, Ranks: 2, Bytes: 8, Elem: 4}, Members: []int{0, 1}, Comm: 1, Tag: 1,
+			Send: make([]byte, 8), Recv: make([]byte, 8), Op: op.Sum, Type: op.Int32}
+		for name, test := range map[string]struct {
+			change func(*mpe.Collective)
+			want   error
+		}{
+			"members":   {func(x *mpe.Collective) { x.Members = []int{0} }, coll.ErrCall},
+			"not mine":  {func(x *mpe.Collective) { x.Members = []int{1, 0} }, coll.ErrCall},
+			"rank":      {func(x *mpe.Collective) { x.Members = []int{0, 2} }, mpe.ErrRank},
+			"token":     {func(x *mpe.Collective) { x.Call.Token = 5 }, coll.ErrCall},
+			"type":      {func(x *mpe.Collective) { x.Type = op.Int64 }, coll.ErrCall},
+			"operation": {func(x *mpe.Collective) { x.Op, x.Type = op.BAnd, op.Float32 }, op.ErrUndefined},
+			"length":    {func(x *mpe.Collective) { x.Call.Bytes = 7 }, coll.ErrCall},
+			"algorithm": {func(x *mpe.Collective) { x.Algorithm = "magic" }, coll.ErrCall},
+			"not fit":   {func(x *mpe.Collective) { x.Algorithm = "ring"; x.Call.Ordered = true }, coll.ErrCall},
+		} {
+			x := good
+			test.change(&x)
+			if _, err := c.engines[0].StartCollective(&x); !errors.Is(err, test.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if s := c.engines[0].Snapshot(); len(s.Calls) != 0 || s.Posted != 0 {
+			t.Errorf("%+v", s.Calls)
+		}
+		// A buffer that is too short is found out, too, though late.
+		x := good
+		x.Recv = nil
+		o, err := c.engines[0].StartCollective(&x)
+		if err == nil {
+			y := good
+			y.Call.Rank = 1
+			o1, err := c.engines[1].StartCollective(&y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := o.Wait(t.Context()); !errors.Is(err, coll.ErrCall) {
+				t.Errorf("no buffer: %v", err)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			o1.Wait(ctx)
+		}
+	})
+}
+
+// Ranks whose calls have other lengths are told so.
+func TestCollectiveMismatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, nil)
+		defer c.close()
+		a, b := newCase(coll.Bcast, "binomial", 2, 0, 3), newCase(coll.Bcast, "binomial", 2, 0, 5)
+		x, y := begin(t, a, c.engines[0], 1), begin(t, b, c.engines[1], 1)
+		finish(t, x)
+		if _, err := y.Wait(t.Context()); !errors.Is(err, mpe.ErrMismatch) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// An engine that closes ends its calls.
+func TestCloseEndsCalls(t *testing.T) {
+	for _, agreed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newExtended(t, 3, nil)
+			defer c.close()
+			if agreed {
+				runCases(t, c.engines, []*collectiveCase{newCase(coll.Barrier, "", 3, 0, 0)})
+			}
+			o := begin(t, newCase(coll.Allreduce, "", 3, 0, 10), c.engines[0], 2)
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			c.engines[0].Close(ctx)
+			if _, err := o.Wait(t.Context()); !errors.Is(err, mpe.ErrClosed) {
+				t.Errorf("agreed %v: %v", agreed, err)
+			}
+		})
+	}
+}
+
+// A report is a message without payload, and an honest peer sends nothing else; what
+// another one sends instead does no harm.
+func TestForgedStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, nil)
+		defer c.close()
+		for _, n := range []int{0, 5, 100_000} {
+			o := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpSendSync, Peer: 0, Comm: 1<<32 - 1, Tag: 7, Buf: make([]byte, n)})
+			finish(t, o)
+		}
+		if s := c.engines[0].Snapshot(); s.Unexpected != 0 {
+			t.Errorf("%d unexpected messages", s.Unexpected)
+		}
+	})
+}
+
+func BenchmarkBarrierInMemory(b *testing.B) {
+	engines := newExtendedWith(b, 2, nil, nil)
+	defer engines.close()
+	done := make(chan error)
+	call := newCase(coll.Barrier, "dissemination", 2, 0, 0)
+	run := func(e *mpe.Engine, n int) error {
+		for i := range n {
+			o, err := call.start(e, i+1)
+			if err != nil {
+				return err
+			}
+			if _, err := o.Wait(b.Context()); err != nil {
+				return err
+			}
+			o.Free()
+		}
+		return nil
+	}
+	b.ReportAllocs()
+	go func() { done <- run(engines.engines[1], b.N) }()
+	if err := run(engines.engines[0], b.N); err != nil {
+		b.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
+}
