@@ -182,6 +182,10 @@ func TestAbandonedCall(t *testing.T) {
 				!strings.Contains(s.Calls[0].Text, "Bcast by "+algorithm+", since ") || !strings.Contains(s.Calls[0].Text, "waits for rank") {
 				t.Errorf("%s: calls under way: %+v", algorithm, s.Calls)
 			}
+			time.Sleep(time.Second)
+			if waits := c.engines[1].Waits(time.Second); len(waits) == 0 || !strings.HasSuffix(waits[0].Text, ", in Bcast by "+algorithm) {
+				t.Errorf("%s: waits: %+v", algorithm, waits)
+			}
 			for i, o := range ops {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				_, err := o.Wait(ctx)

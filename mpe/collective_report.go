@@ -79,6 +79,19 @@ func (e *Engine) calls(now handshake.Instant) (list []CallSnapshot) {
 	return list
 }
 
+// ofCall says, to end a sentence with, which collective call a message is of; nothing
+// if it is of none.
+func (r *Request) ofCall() string {
+	if r == nil || r.call == nil || r.call.algorithm == nil {
+		return ""
+	}
+	x := r.call
+	if x.r == nil {
+		return ", to agree how the algorithms of collective calls are chosen"
+	}
+	return fmt.Sprintf(", in %v by %s", x.Call.Collective, x.algorithm.Name)
+}
+
 // partners are the ranks of the world with which messages are under way.
 func (x *calling) partners() (ranks []int) {
 	seen := map[int]bool{}

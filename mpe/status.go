@@ -158,13 +158,13 @@ func (e *Engine) Snapshot() Snapshot {
 			case r.p == nil && s.AnySource == nil && r.peer == AnySource:
 				s.AnySource = &WaitSnapshot{
 					State: handshake.WaitRequest.String(), WaitsFor: protocol.SendRequest.String(),
-					Seconds: (now - r.posted).Seconds(), Words: r.words(), Text: e.describeRecv(r, now),
+					Seconds: (now - r.posted).Seconds(), Words: r.words(), Text: e.describeRecv(r, now) + r.ofCall(),
 				}
 			case r.p == nil:
 			case s.Peers[place[r.peer]].Receiving == nil:
 				s.Peers[place[r.peer]].Receiving = &WaitSnapshot{
 					State: handshake.WaitRequest.String(), WaitsFor: protocol.SendRequest.String(),
-					Seconds: (now - r.posted).Seconds(), Text: e.describeRecv(r, now),
+					Seconds: (now - r.posted).Seconds(), Text: e.describeRecv(r, now) + r.ofCall(),
 				}
 			default:
 				s.Peers[place[r.peer]].QueuedReceives++
@@ -237,7 +237,7 @@ func (e *Engine) extendedSnapshot(s *PeerSnapshot, p *peer, now handshake.Instan
 	p.conn.EachSend(func(st extended.SendState) bool {
 		if s.Sending == nil {
 			s.Sending = waitSnapshot(sendWait(st), now)
-			s.Sending.Text = p.describeSend(st, now)
+			s.Sending.Text = p.describeSend(st, now) + p.outs.at(st.ID).req.ofCall()
 		} else {
 			s.QueuedSends++
 		}
@@ -249,6 +249,7 @@ func (e *Engine) extendedSnapshot(s *PeerSnapshot, p *peer, now handshake.Instan
 		}
 		if s.Receiving == nil {
 			s.Receiving = waitSnapshot(e.recvWait(in), now)
+			s.Receiving.Text += in.req.ofCall()
 		} else {
 			s.QueuedReceives++
 		}
@@ -303,13 +304,13 @@ func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 		case p == nil:
 		case p.conn != nil:
 			p.conn.EachSend(func(st extended.SendState) bool {
-				add(sendWait(st), p.describeSend(st, now))
+				add(sendWait(st), p.describeSend(st, now)+p.outs.at(st.ID).req.ofCall())
 				return st.State != extended.Queued // one that waits speaks for those behind it
 			})
 			for in := range p.ins.all {
 				if in.req != nil {
 					w := e.recvWait(in)
-					add(w, w.Describe(now))
+					add(w, w.Describe(now)+in.req.ofCall())
 				}
 			}
 		default:
@@ -336,7 +337,7 @@ func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 				w.Remote = uint32(r.peer)
 			}
 			n := len(ws)
-			add(w, e.describeRecv(r, now))
+			add(w, e.describeRecv(r, now)+r.ofCall())
 			if len(ws) > n {
 				ws[n].AnySource = r.peer == AnySource
 			}

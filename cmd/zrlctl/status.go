@@ -78,6 +78,7 @@ func statusText(s *control.Status) string {
 		}
 	}
 	section(waits(s), "nobody waits")
+	section(calls(s), "")
 	section(parked(s), "")
 	section(unexpected(s), "")
 	section(attached(s), "")
@@ -145,6 +146,17 @@ func waitLine(w *mpe.WaitSnapshot, queued int) string {
 	return text
 }
 
+// calls says which collective calls are under way.
+func calls(s *control.Status) []string {
+	var lines []string
+	for _, r := range s.Ranks {
+		for _, c := range r.Engine.Calls {
+			lines = append(lines, fmt.Sprintf("rank %d is in %s", r.Rank, c.Text))
+		}
+	}
+	return lines
+}
+
 // parked says which peers are blocked in a send to us.
 func parked(s *control.Status) []string {
 	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) []string {
@@ -192,6 +204,9 @@ func refused(s *control.Status) []string {
 func troubles(s *control.Status) []string {
 	var lines []string
 	for _, r := range s.Ranks {
+		if n := r.Engine.Disagreements; n > 0 {
+			lines = append(lines, fmt.Sprintf("rank %d is configured differently for collective calls than other members of %d of its communicators: they go by the built-in table", r.Rank, n))
+		}
 		if r.KernelState == control.KernelFailed {
 			lines = append(lines, fmt.Sprintf("rank %d: kernel %s failed: %s", r.Rank, r.Kernel, r.KernelError))
 		}

@@ -54,6 +54,10 @@ func rankTroubles(r *control.LocalRank) []Trouble {
 	if r.KernelState == control.KernelFailed {
 		ts = append(ts, Trouble{Bad, r.Rank, fmt.Sprintf("rank %d: kernel %s failed: %s", r.Rank, r.Kernel, r.KernelError), ""})
 	}
+	if n := r.Engine.Disagreements; n > 0 {
+		ts = append(ts, Trouble{Warning, r.Rank, fmt.Sprintf("rank %d is configured differently for collective calls than other members of %d of its communicators", r.Rank, n),
+			"give all ranks the same collectives section and table; until then the built-in table counts"})
+	}
 	for i := range r.Engine.Peers {
 		p := &r.Engine.Peers[i]
 		if p.Refuses != "" {
