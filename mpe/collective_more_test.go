@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/internal/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
@@ -22,9 +23,9 @@ import (
 )
 
 // begin posts a rank's call, which must be possible.
-func begin(t *testing.T, c *collectiveCase, e *mpe.Engine, tag int) mpe.Op {
+func begin(t *testing.T, c *colltest.Case, e *mpe.Engine, tag int) mpe.Op {
 	t.Helper()
-	o, err := c.start(e, tag)
+	o, err := c.Start(e, tag)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestCollectivesThroughLoss(t *testing.T) {
 				}
 				return []time.Duration{late}
 			})
-			runCases(t, c.engines, casesFor(ranks, []int{0, ranks - 1}, []int{1, 2500}, true))
+			runCases(t, c.engines, colltest.All(ranks, []int{0, ranks - 1}, []int{1, 2500}, true))
 		})
 	}
 }
@@ -170,9 +171,9 @@ func TestAbandonedCall(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newExtended(t, 4, func(x *extended.Config) { x.EagerLimit = 100 })
 			defer c.close()
-			call := newCase(coll.Bcast, algorithm, 4, 0, 1000)
-			runCases(t, c.engines, []*collectiveCase{call}) // they have agreed
-			call = newCase(coll.Bcast, algorithm, 4, 0, 1000)
+			call := colltest.New(coll.Bcast, algorithm, 4, 0, 1000)
+			runCases(t, c.engines, []*colltest.Case{call}) // they have agreed
+			call = colltest.New(coll.Bcast, algorithm, 4, 0, 1000)
 			var ops []mpe.Op
 			for _, r := range []int{1, 2, 3} { // not the root
 				ops = append(ops, begin(t, call, c.engines[r], 2))
@@ -206,14 +207,14 @@ func TestAbandonedCall(t *testing.T) {
 			if s := c.engines[1].Snapshot(); len(s.Calls) != 0 || s.Posted != 0 || s.Unexpected != 0 || s.Collectives[len(s.Collectives)-1].Failures != 1 {
 				t.Errorf("%s: left over: %+v, %d posted, %d unexpected", algorithm, s.Calls, s.Posted, s.Unexpected)
 			}
-			next := newCase(coll.Bcast, algorithm, 4, 1, 1000)
+			next := colltest.New(coll.Bcast, algorithm, 4, 1, 1000)
 			ops = ops[:0]
 			for _, e := range c.engines {
 				ops = append(ops, begin(t, next, e, 3))
 			}
 			finish(t, ops...)
 			for r := range 4 {
-				if err := next.check(r); err != nil {
+				if err := next.Check(r); err != nil {
 					t.Error(err)
 				}
 			}
@@ -227,7 +228,7 @@ func TestAtomicIsAllOrNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 5, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = -1, 500 })
 		defer c.close()
-		runCases(t, c.engines, []*collectiveCase{newCase(coll.Barrier, "", 5, 0, 0)})
+		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Barrier, "", 5, 0, 0)})
 		var pairs sync.Map
 		count := 0
 		c.net.Hook(func(from, to int, b []byte) []time.Duration {
@@ -237,7 +238,7 @@ func TestAtomicIsAllOrNothing(t *testing.T) {
 			}
 			return []time.Duration{0}
 		})
-		call := newCase(coll.Bcast, "atomic", 5, 0, 5000)
+		call := colltest.New(coll.Bcast, "atomic", 5, 0, 5000)
 		var ops []mpe.Op
 		for _, r := range []int{0, 1, 2, 4} { // not rank 3, in the middle
 			ops = append(ops, begin(t, call, c.engines[r], 2))
@@ -249,7 +250,7 @@ func TestAtomicIsAllOrNothing(t *testing.T) {
 		ops = append(ops, begin(t, call, c.engines[3], 2))
 		finish(t, ops...)
 		for r := range 5 {
-			if err := call.check(r); err != nil {
+			if err := call.Check(r); err != nil {
 				t.Error(err)
 			}
 		}
@@ -266,7 +267,7 @@ func TestForwardCutsThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = -1, 500 })
 		defer c.close()
-		runCases(t, c.engines, []*collectiveCase{newCase(coll.Barrier, "", 3, 0, 0)})
+		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Barrier, "", 3, 0, 0)})
 		first, last := time.Time{}, time.Time{}
 		c.net.Hook(func(from, to int, b []byte) []time.Duration {
 			h, payload, d := protocol.ParseExtended(b)
@@ -282,8 +283,8 @@ func TestForwardCutsThrough(t *testing.T) {
 			}
 			return []time.Duration{at}
 		})
-		call := newCase(coll.Bcast, "atomic", 3, 0, 5000)
-		call.call.Segment = 1000
+		call := colltest.New(coll.Bcast, "atomic", 3, 0, 5000)
+		call.Call.Segment = 1000
 		var ops []mpe.Op
 		for _, e := range c.engines {
 			ops = append(ops, begin(t, call, e, 2))
@@ -293,7 +294,7 @@ func TestForwardCutsThrough(t *testing.T) {
 			t.Errorf("rank 1 sends from %v on, and has all at %v", first, last)
 		}
 		for r := range 3 {
-			if err := call.check(r); err != nil {
+			if err := call.Check(r); err != nil {
 				t.Error(err)
 			}
 		}
@@ -305,11 +306,11 @@ func TestFlowIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 4, func(x *extended.Config) { x.EagerLimit, x.MaxPayload, x.Window = -1, 500, 4 })
 		defer c.close()
-		runCases(t, c.engines, []*collectiveCase{newCase(coll.Barrier, "", 4, 0, 0)})
+		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Barrier, "", 4, 0, 0)})
 		c.net.Hook(func(from, to int, b []byte) []time.Duration {
 			return []time.Duration{5 * time.Millisecond}
 		})
-		call := newCase(coll.Bcast, "atomic", 4, 0, 50000)
+		call := colltest.New(coll.Bcast, "atomic", 4, 0, 50000)
 		var ops []mpe.Op
 		for _, e := range c.engines {
 			ops = append(ops, begin(t, call, e, 2))
@@ -328,7 +329,7 @@ func TestFlowIsGivenUp(t *testing.T) {
 			stop()
 		}
 		finish(t, ops[0]) // its data has arrived
-		runCases(t, c.engines, []*collectiveCase{newCase(coll.Bcast, "binomial", 4, 0, 50)})
+		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Bcast, "binomial", 4, 0, 50)})
 	})
 }
 
@@ -339,7 +340,7 @@ func TestOrderGoesByStatus(t *testing.T) {
 			c := newExtendedWith(t, 5, func(x *extended.Config) { x.EagerLimit = 2000 },
 				func(cfg *mpe.Config) { cfg.Collectives.Order = coll.OrderByLeft })
 			defer c.close()
-			runCases(t, c.engines, []*collectiveCase{newCase(coll.Barrier, "", 5, 0, 0)})
+			runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Barrier, "", 5, 0, 0)})
 			var mu sync.Mutex
 			var hops [][2]int
 			c.net.Hook(func(from, to int, b []byte) []time.Duration {
@@ -353,14 +354,14 @@ func TestOrderGoesByStatus(t *testing.T) {
 			bcast := func(tag int, want ...int) {
 				t.Helper()
 				hops = nil
-				call := newCase(coll.Bcast, "atomic", 5, 0, bytes/4)
+				call := colltest.New(coll.Bcast, "atomic", 5, 0, bytes/4)
 				var ops []mpe.Op
 				for _, e := range c.engines {
 					ops = append(ops, begin(t, call, e, tag))
 				}
 				finish(t, ops...)
 				for r := range 5 {
-					if err := call.check(r); err != nil {
+					if err := call.Check(r); err != nil {
 						t.Error(err)
 					}
 				}
@@ -406,7 +407,7 @@ func TestMembersDisagree(t *testing.T) {
 			}
 		})
 		defer c.close()
-		cases := []*collectiveCase{newCase(coll.Bcast, "", 3, 0, 10), newCase(coll.Bcast, "atomic", 3, 0, 10), newCase(coll.Bcast, "", 3, 1, 10000)}
+		cases := []*colltest.Case{colltest.New(coll.Bcast, "", 3, 0, 10), colltest.New(coll.Bcast, "atomic", 3, 0, 10), colltest.New(coll.Bcast, "", 3, 1, 10000)}
 		runCases(t, c.engines, cases)
 		var names []string
 		for _, e := range c.engines {
@@ -425,7 +426,7 @@ func TestMembersDisagree(t *testing.T) {
 			cfg.Collectives.Force = choice.Forced{coll.Bcast: {Algorithm: "flat"}}
 		})
 		defer c.close()
-		runCases(t, c.engines, []*collectiveCase{newCase(coll.Bcast, "", 3, 0, 10)})
+		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Bcast, "", 3, 0, 10)})
 		s := c.engines[0].Snapshot()
 		if s.Disagreements != 0 || s.Collectives[len(s.Collectives)-1].Algorithm != "flat" || s.Collectives[0].Bytes == 0 {
 			t.Errorf("%+v", s.Collectives)
@@ -439,10 +440,10 @@ func TestCallsOverlap(t *testing.T) {
 		const ranks, calls = 4, 20
 		c := newExtended(t, ranks, nil)
 		defer c.close()
-		var cases []*collectiveCase
+		var cases []*colltest.Case
 		ops := make([][]mpe.Op, ranks)
 		for i := range calls {
-			x := newCase([]coll.Collective{coll.Allreduce, coll.Bcast, coll.Barrier, coll.Alltoall}[i%4], "", ranks, i%ranks, 1+i*i*10)
+			x := colltest.New([]coll.Collective{coll.Allreduce, coll.Bcast, coll.Barrier, coll.Alltoall}[i%4], "", ranks, i%ranks, 1+i*i*10)
 			cases = append(cases, x)
 		}
 		for r, e := range c.engines { // one rank after another: the first calls wait for the members to agree
@@ -454,7 +455,7 @@ func TestCallsOverlap(t *testing.T) {
 			slices.Reverse(ops[r])
 			finish(t, ops[r]...)
 			for _, x := range cases {
-				if err := x.check(r); err != nil {
+				if err := x.Check(r); err != nil {
 					t.Error(err)
 				}
 			}
@@ -517,7 +518,7 @@ func TestCollectiveMismatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
-		a, b := newCase(coll.Bcast, "binomial", 2, 0, 3), newCase(coll.Bcast, "binomial", 2, 0, 5)
+		a, b := colltest.New(coll.Bcast, "binomial", 2, 0, 3), colltest.New(coll.Bcast, "binomial", 2, 0, 5)
 		x, y := begin(t, a, c.engines[0], 1), begin(t, b, c.engines[1], 1)
 		finish(t, x)
 		if _, err := y.Wait(t.Context()); !errors.Is(err, mpe.ErrMismatch) {
@@ -533,9 +534,9 @@ func TestCloseEndsCalls(t *testing.T) {
 			c := newExtended(t, 3, nil)
 			defer c.close()
 			if agreed {
-				runCases(t, c.engines, []*collectiveCase{newCase(coll.Barrier, "", 3, 0, 0)})
+				runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Barrier, "", 3, 0, 0)})
 			}
-			o := begin(t, newCase(coll.Allreduce, "", 3, 0, 10), c.engines[0], 2)
+			o := begin(t, colltest.New(coll.Allreduce, "", 3, 0, 10), c.engines[0], 2)
 			ctx, stop := context.WithTimeout(t.Context(), time.Second)
 			defer stop()
 			c.engines[0].Close(ctx)
@@ -566,10 +567,10 @@ func BenchmarkBarrierInMemory(b *testing.B) {
 	engines := newExtendedWith(b, 2, nil, nil)
 	defer engines.close()
 	done := make(chan error)
-	call := newCase(coll.Barrier, "dissemination", 2, 0, 0)
+	call := colltest.New(coll.Barrier, "dissemination", 2, 0, 0)
 	run := func(e *mpe.Engine, n int) error {
 		for i := range n {
-			o, err := call.start(e, i+1)
+			o, err := call.Start(e, i+1)
 			if err != nil {
 				return err
 			}

@@ -27,6 +27,8 @@ type calling struct {
 	progress  coll.Progress
 	register  []byte
 	scratch   []byte
+	// wasted is where messages without content end.
+	wasted [protocol.WordLen]byte
 	reduce    func(inout, in []byte)
 	// limited: some members' wires do not carry everything; byOrder: to some of them
 	// messages meet by their order alone.

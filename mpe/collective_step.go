@@ -33,8 +33,8 @@ func (x *calling) advance() {
 	}
 }
 
-// blanks is what messages without content are made of, and wasted where they end.
-var blanks, wasted [16]byte
+// blanks is what messages without content are made of.
+var blanks [16]byte
 
 // view gives the memory of a place.
 func (x *calling) view(at coll.Loc, n int) ([]byte, error) {
@@ -76,7 +76,7 @@ func (x *calling) post(s *coll.Step, number int) {
 		var buf []byte
 		if buf, err = x.view(s.Into, s.Len); err == nil {
 			if s.Into.Buf == coll.Blank { // another rank's token may be longer than ours
-				buf = nil
+				buf = x.wasted[:]
 			}
 			err = x.start(x.request(OpRecv, s.Peer, number, buf))
 		}

@@ -2,195 +2,46 @@ package mpe_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/internal/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// collectiveCase is a call of all ranks, with the buffers of each, and what is to be in
-// their receive buffers in the end; nil is anything.
-type collectiveCase struct {
-	call       coll.Call
-	algorithm  string
-	send, recv [][]byte
-	want       [][]byte
-}
-
-// newCase makes a call of int32 sums, with blocks of n elements. Data is small numbers,
-// different everywhere.
-func newCase(of coll.Collective, algorithm string, ranks, root, n int) *collectiveCase {
-	c := &collectiveCase{algorithm: algorithm, call: coll.Call{Collective: of, Ranks: ranks, Root: root, Bytes: 4 * n, Elem: 4}}
-	for r := range ranks {
-		if r != root {
-			c.call.FPGAs = append(c.call.FPGAs, r)
-		}
-	}
-	value := func(rank, i int) int32 { return int32(1000*rank + 7*i + 1) }
-	vector := func(n int, f func(i int) int32) []byte {
-		b := make([]byte, 4*n)
-		for i := range n {
-			v := f(i)
-			b[4*i], b[4*i+1], b[4*i+2], b[4*i+3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
-		}
-		return b
-	}
-	mine := func(rank, n int) []byte { return vector(n, func(i int) int32 { return value(rank, i) }) }
-	sum := func(from, to, first, n int) []byte {
-		return vector(n, func(i int) (s int32) {
-			for r := from; r < to; r++ {
-				s += value(r, first+i)
-			}
-			return s
-		})
-	}
-	var everything []byte
-	for r := range ranks {
-		everything = append(everything, mine(r, n)...)
-	}
-	for r := range ranks {
-		var send, recv, want []byte
-		switch of {
-		case coll.Bcast:
-			recv, want = make([]byte, 4*n), mine(root, n)
-			if r == root {
-				recv = mine(root, n)
-			}
-		case coll.Reduce:
-			send = mine(r, n)
-			if r == root {
-				recv, want = make([]byte, 4*n), sum(0, ranks, 0, n)
-			}
-		case coll.Allreduce:
-			send, recv, want = mine(r, n), make([]byte, 4*n), sum(0, ranks, 0, n)
-		case coll.Gather:
-			send = mine(r, n)
-			if r == root {
-				recv, want = make([]byte, 4*n*ranks), everything
-			}
-		case coll.Scatter:
-			recv, want = make([]byte, 4*n), everything[4*n*r:4*n*(r+1)]
-			if r == root {
-				send = everything
-			}
-		case coll.Allgather:
-			send, recv, want = mine(r, n), make([]byte, 4*n*ranks), everything
-		case coll.Alltoall:
-			send, recv = mine(r, n*ranks), make([]byte, 4*n*ranks)
-			for from := range ranks {
-				want = append(want, mine(from, n*ranks)[4*n*r:4*n*(r+1)]...)
-			}
-		case coll.ReduceScatter:
-			send, recv, want = mine(r, n*ranks), make([]byte, 4*n), sum(0, ranks, r*n, n)
-		case coll.Scan:
-			send, recv, want = mine(r, n), make([]byte, 4*n), sum(0, r+1, 0, n)
-		case coll.Exscan:
-			send, recv = mine(r, n), make([]byte, 4*n)
-			if r > 0 {
-				want = sum(0, r, 0, n)
-			}
-		}
-		c.send, c.recv, c.want = append(c.send, send), append(c.recv, recv), append(c.want, want)
-	}
-	return c
-}
-
-// start posts the call of a rank.
-func (c *collectiveCase) start(e *mpe.Engine, tag int) (mpe.Op, error) {
-	r := e.Rank()
-	call := c.call
-	call.Rank, call.FPGAs = r, nil
-	x := mpe.Collective{Call: call, Comm: 1, Tag: tag, Send: c.send[r], Recv: c.recv[r], Op: op.Sum, Type: op.Int32, Algorithm: c.algorithm}
-	for m := range call.Ranks {
-		x.Members = append(x.Members, m)
-	}
-	return e.StartCollective(&x)
-}
-
-// check compares a rank's result.
-func (c *collectiveCase) check(rank int) error {
-	if want := c.want[rank]; want != nil && !bytes.Equal(c.recv[rank], want) {
-		return fmt.Errorf("%v by %q, %d ranks, root %d, %d bytes: rank %d has a wrong result", c.call.Collective, c.algorithm, c.call.Ranks, c.call.Root, c.call.Bytes, rank)
-	}
-	return nil
-}
-
 // runCases has every rank make all the calls, one after another.
-func runCases(t *testing.T, engines []*mpe.Engine, cases []*collectiveCase) {
+func runCases(t *testing.T, engines []*mpe.Engine, cases []*colltest.Case) {
 	t.Helper()
-	failed := make([]error, len(engines))
-	var all sync.WaitGroup
-	for r, e := range engines {
-		all.Go(func() {
-			for i, c := range cases {
-				o, err := c.start(e, i+1)
-				if err == nil {
-					ctx, stop := context.WithTimeout(context.Background(), 10*time.Minute)
-					_, err = o.Wait(ctx)
-					stop()
-					o.Free()
-				}
-				if err == nil {
-					err = c.check(r)
-				}
-				if err != nil {
-					failed[r] = fmt.Errorf("rank %d, %v by %q: %w", r, c.call.Collective, c.algorithm, err)
-					return
-				}
-			}
-		})
+	var ranks []mpe.Device
+	for _, e := range engines {
+		ranks = append(ranks, e)
 	}
-	all.Wait()
-	if err := errors.Join(failed...); err != nil {
+	if err := colltest.Run(ranks, cases, 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// casesFor makes calls of all collectives by all algorithms that can.
-func casesFor(ranks int, roots, lengths []int, flows bool) (cases []*collectiveCase) {
-	for of := coll.Barrier; of <= coll.Exscan; of++ {
-		for _, a := range coll.Algorithms(of) {
-			for i, root := range roots {
-				rooted := of == coll.Bcast || of == coll.Reduce || of == coll.Gather || of == coll.Scatter
-				if i > 0 && (!rooted || slices.Contains(roots[:i], root)) {
-					continue
-				}
-				for j, n := range lengths {
-					if of == coll.Barrier && j > 0 {
-						continue
-					}
-					c := newCase(of, a.Name, ranks, root, n)
-					if a.Segmented && n > 100 {
-						c.call.Segment = 400
-					}
-					probe := c.call
-					probe.Flows = flows
-					if a.Name != "tree" && a.Fits(probe) == nil {
-						cases = append(cases, c)
-					}
-				}
-			}
-		}
-		cases = append(cases, newCase(of, "", ranks, roots[len(roots)-1], lengths[len(lengths)-1]))
-	}
-	return cases
-}
-
 func TestCollectives(t *testing.T) {
-	for _, ranks := range []int{1, 2, 3, 4, 5, 7, 8, 13} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newExtended(t, ranks, nil)
-			defer c.close()
-			runCases(t, c.engines, casesFor(ranks, []int{0, ranks / 2, ranks - 1}, []int{0, 1, 5, 1200}, true))
+	for _, ranks := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 32, 64} {
+		lengths := []int{0, 1, 5, 1200}
+		if ranks > 8 {
+			lengths = []int{1, 5}
+		}
+		if ranks > 17 && (testing.Short()) {
+			continue
+		}
+		t.Run(fmt.Sprint(ranks), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newExtended(t, ranks, nil)
+				defer c.close()
+				runCases(t, c.engines, colltest.All(ranks, []int{0, ranks / 2, ranks - 1}, lengths, true))
+			})
 		})
 	}
 }
@@ -201,7 +52,103 @@ func TestCollectivesRendezvous(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newExtended(t, ranks, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = -1, 1000 })
 			defer c.close()
-			runCases(t, c.engines, casesFor(ranks, []int{0, ranks - 1}, []int{1, 5, 3000}, true))
+			runCases(t, c.engines, colltest.All(ranks, []int{0, ranks - 1}, []int{1, 5, 3000}, true))
 		})
 	}
+}
+
+// Every operation on every type, by every algorithm that reduces, is what combining in
+// the order of ranks gives. The numbers are small whole ones, so that the order of
+// floating-point additions does not matter.
+func TestCollectiveOperations(t *testing.T) {
+	for _, ranks := range []int{3, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newExtended(t, ranks, nil)
+			defer c.close()
+			tag := 1
+			for of := op.Sum; of <= op.MinLoc; of++ {
+				for typ := op.Int8; typ <= op.Float64Loc; typ++ {
+					f, err := op.Lookup(of, typ)
+					if errors.Is(err, op.ErrUndefined) {
+						continue
+					}
+					for _, collective := range []coll.Collective{coll.Allreduce, coll.Scan} {
+						for _, a := range coll.Algorithms(collective) {
+							operate(t, c, a, of, typ, f, tag)
+							tag++
+						}
+					}
+				}
+			}
+			if tag < 400 {
+				t.Errorf("only %d calls", tag)
+			}
+		})
+	}
+}
+
+// operate has all ranks make one call, and compares.
+func operate(t *testing.T, c *cluster, a *coll.Algorithm, of op.Op, typ op.Type, f op.Func, tag int) {
+	t.Helper()
+	ranks, size := len(c.engines), typ.Size()
+	const count = 5
+	var ops []mpe.Op
+	var want []byte
+	recv, wants := make([][]byte, ranks), make([][]byte, ranks)
+	for r, e := range c.engines {
+		send := numbersOf(typ, r, count)
+		if r == 0 {
+			want = bytes.Clone(send)
+		} else { // want = want ∘ send
+			next := bytes.Clone(send)
+			f(next, want)
+			want = next
+		}
+		wants[r] = want
+		recv[r] = make([]byte, count*size)
+		x := mpe.Collective{Call: coll.Call{Collective: a.Collective, Rank: r, Ranks: ranks, Bytes: count * size, Elem: size},
+			Comm: 1, Tag: tag, Send: send, Recv: recv[r], Op: of, Type: typ, Algorithm: a.Name}
+		for m := range ranks {
+			x.Members = append(x.Members, m)
+		}
+		o, err := e.StartCollective(&x)
+		if err != nil {
+			t.Fatalf("%v by %s, %v of %v: %v", a.Collective, a.Name, of, typ, err)
+		}
+		ops = append(ops, o)
+	}
+	finish(t, ops...)
+	for r := range ranks {
+		expected := want
+		if a.Collective == coll.Scan {
+			expected = wants[r]
+		}
+		if !bytes.Equal(recv[r], expected) {
+			t.Errorf("%v by %s, %v of %v: rank %d has %x, want %x", a.Collective, a.Name, of, typ, r, recv[r], expected)
+		}
+	}
+}
+
+// numbersOf makes numbers of a type: 1 to 3, different on the ranks.
+func numbersOf(typ op.Type, rank, count int) []byte {
+	b := make([]byte, count*typ.Size())
+	for i := range count {
+		at := b[i*typ.Size():]
+		n := byte(1 + (rank+i)%3)
+		switch typ {
+		case op.Float32, op.Complex64, op.Float32Loc: // 1, 2 or 3 as bits
+			copy(at, [][]byte{{0, 0, 0x80, 0x3f}, {0, 0, 0, 0x40}, {0, 0, 0x40, 0x40}}[n-1])
+		case op.Float64, op.Complex128, op.Float64Loc:
+			copy(at[6:], [][]byte{{0xf0, 0x3f}, {0, 0x40}, {0x08, 0x40}}[n-1])
+		default:
+			at[0] = n
+		}
+		switch typ { // the index of a pair
+		case op.Int16Loc, op.Int32Loc, op.Float32Loc:
+			at[4] = byte(rank)
+		case op.Int64Loc, op.Float64Loc:
+			at[8] = byte(rank)
+		}
+	}
+	return b
 }

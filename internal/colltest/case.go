@@ -1,0 +1,186 @@
+// Package colltest makes collective calls of every kind, by every algorithm, and knows
+// what must come of them. It is for tests, and must never be part of anything else.
+package colltest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+)
+
+// Case is a call of all ranks, with the buffers of each, and what is to be in
+// their receive buffers in the end; nil is anything.
+type Case struct {
+	// Call is that of rank 0, by Algorithm; empty lets the devices choose.
+	Call      coll.Call
+	Algorithm string
+	// Send and Recv are the buffers of all ranks.
+	Send, Recv [][]byte
+	want       [][]byte
+}
+
+// New makes a call of int32 sums, with blocks of n elements. Data is small numbers,
+// different everywhere.
+func New(of coll.Collective, algorithm string, ranks, root, n int) *Case {
+	c := &Case{Algorithm: algorithm, Call: coll.Call{Collective: of, Ranks: ranks, Root: root, Bytes: 4 * n, Elem: 4}}
+	for r := range ranks {
+		if r != root {
+			c.Call.FPGAs = append(c.Call.FPGAs, r)
+		}
+	}
+	value := func(rank, i int) int32 { return int32(1000*rank + 7*i + 1) }
+	vector := func(n int, f func(i int) int32) []byte {
+		b := make([]byte, 4*n)
+		for i := range n {
+			v := f(i)
+			b[4*i], b[4*i+1], b[4*i+2], b[4*i+3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+		}
+		return b
+	}
+	mine := func(rank, n int) []byte { return vector(n, func(i int) int32 { return value(rank, i) }) }
+	sum := func(from, to, first, n int) []byte {
+		return vector(n, func(i int) (s int32) {
+			for r := from; r < to; r++ {
+				s += value(r, first+i)
+			}
+			return s
+		})
+	}
+	var everything []byte
+	for r := range ranks {
+		everything = append(everything, mine(r, n)...)
+	}
+	for r := range ranks {
+		var send, recv, want []byte
+		switch of {
+		case coll.Bcast:
+			recv, want = make([]byte, 4*n), mine(root, n)
+			if r == root {
+				recv = mine(root, n)
+			}
+		case coll.Reduce:
+			send = mine(r, n)
+			if r == root {
+				recv, want = make([]byte, 4*n), sum(0, ranks, 0, n)
+			}
+		case coll.Allreduce:
+			send, recv, want = mine(r, n), make([]byte, 4*n), sum(0, ranks, 0, n)
+		case coll.Gather:
+			send = mine(r, n)
+			if r == root {
+				recv, want = make([]byte, 4*n*ranks), everything
+			}
+		case coll.Scatter:
+			recv, want = make([]byte, 4*n), everything[4*n*r:4*n*(r+1)]
+			if r == root {
+				send = everything
+			}
+		case coll.Allgather:
+			send, recv, want = mine(r, n), make([]byte, 4*n*ranks), everything
+		case coll.Alltoall:
+			send, recv = mine(r, n*ranks), make([]byte, 4*n*ranks)
+			for from := range ranks {
+				want = append(want, mine(from, n*ranks)[4*n*r:4*n*(r+1)]...)
+			}
+		case coll.ReduceScatter:
+			send, recv, want = mine(r, n*ranks), make([]byte, 4*n), sum(0, ranks, r*n, n)
+		case coll.Scan:
+			send, recv, want = mine(r, n), make([]byte, 4*n), sum(0, r+1, 0, n)
+		case coll.Exscan:
+			send, recv = mine(r, n), make([]byte, 4*n)
+			if r > 0 {
+				want = sum(0, r, 0, n)
+			}
+		}
+		c.Send, c.Recv, c.want = append(c.Send, send), append(c.Recv, recv), append(c.want, want)
+	}
+	return c
+}
+
+// Start posts the call of a rank, as number tag of communicator 1.
+func (c *Case) Start(e mpe.Device, tag int) (mpe.Op, error) {
+	r := e.Rank()
+	call := c.Call
+	call.Rank, call.FPGAs = r, nil
+	x := mpe.Collective{Call: call, Comm: 1, Tag: tag, Send: c.Send[r], Recv: c.Recv[r], Op: op.Sum, Type: op.Int32, Algorithm: c.Algorithm}
+	for m := range call.Ranks {
+		x.Members = append(x.Members, m)
+	}
+	return e.StartCollective(&x)
+}
+
+// Check compares a rank's result.
+func (c *Case) Check(rank int) error {
+	if want := c.want[rank]; want != nil && !bytes.Equal(c.Recv[rank], want) {
+		return fmt.Errorf("%v by %q, %d ranks, root %d, %d bytes: rank %d has a wrong result", c.Call.Collective, c.Algorithm, c.Call.Ranks, c.Call.Root, c.Call.Bytes, rank)
+	}
+	return nil
+}
+
+// Run has every rank make all the calls, one after another, each within the time given.
+func Run(ranks []mpe.Device, cases []*Case, within time.Duration) error {
+	failed := make([]error, len(ranks))
+	var all sync.WaitGroup
+	for r, e := range ranks {
+		all.Go(func() {
+			for i, c := range cases {
+				o, err := c.Start(e, i+1)
+				if err == nil {
+					ctx, stop := context.WithTimeout(context.Background(), within)
+					_, err = o.Wait(ctx)
+					stop()
+					o.Free()
+				}
+				if err == nil {
+					err = c.Check(r)
+				}
+				if err != nil {
+					failed[r] = fmt.Errorf("rank %d, %v by %q: %w", r, c.Call.Collective, c.Algorithm, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+// All makes calls of all collectives by all algorithms that can, and by the one that the
+// devices choose, with blocks of so many elements. Where flows is set, the ranks can
+// forward messages while they arrive.
+func All(ranks int, roots, lengths []int, flows bool) (cases []*Case) {
+	for of := coll.Barrier; of <= coll.Exscan; of++ {
+		for _, a := range coll.Algorithms(of) {
+			for i, root := range roots {
+				rooted := of == coll.Bcast || of == coll.Reduce || of == coll.Gather || of == coll.Scatter
+				if i > 0 && (!rooted || slices.Contains(roots[:i], root)) {
+					continue
+				}
+				for j, n := range lengths {
+					if of == coll.Barrier && j > 0 {
+						continue
+					}
+					c := New(of, a.Name, ranks, root, n)
+					if a.Segmented && n > 100 {
+						c.Call.Segment = 400
+					}
+					probe := c.Call
+					probe.Flows = flows
+					if a.Name != "tree" && a.Fits(probe) == nil {
+						cases = append(cases, c)
+					}
+				}
+			}
+		}
+		cases = append(cases, New(of, "", ranks, roots[len(roots)-1], lengths[len(lengths)-1]))
+	}
+	return cases
+}
