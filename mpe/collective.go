@@ -9,8 +9,8 @@ import (
 // Collective is a collective call of this rank, to be posted as one.
 type Collective struct {
 	// Call is what is asked for. Its ranks are those of Members. Order, FPGAs,
-	// Token, Flows and Register are the device's to fill in; Segment is set by a
-	// caller who wants a certain one.
+	// Token, Flows and Register are the device's to fill in; Segment and Form are set
+	// by a caller who wants certain ones.
 	Call coll.Call
 	// Members has the rank of the world of each of the communicator's ranks.
 	Members []int

@@ -22,6 +22,10 @@ type agreement struct {
 	// same: all of them are configured alike.
 	same  bool
 	table *choice.Table
+	// ranks is how many members there are. orders has the order of ordered
+	// broadcasts, by the rank of their root in the world.
+	ranks  int
+	orders map[int]*ordering
 	// call is the one by which they agree, until it has ended; waiting are those that
 	// were posted before.
 	call    *calling
@@ -45,7 +49,7 @@ func (e *Engine) startCalling(x *calling) error {
 	if x.byOrder || x.Call.Ranks == 1 {
 		return x.begin(&agreement{class: choice.Memory, same: true, table: e.table()})
 	}
-	if x.User != nil && x.Algorithm == "" {
+	if x.User != nil && x.Call.Collective != coll.Bcast { // some members may carry it out without an engine
 		return x.begin(nil)
 	}
 	// What is wrong with it is found out before anything is sent.
@@ -54,7 +58,7 @@ func (e *Engine) startCalling(x *calling) error {
 	}
 	a := e.agreements[x.Comm]
 	if a == nil {
-		a = &agreement{}
+		a = &agreement{ranks: x.Call.Ranks}
 		if e.agreements == nil {
 			e.agreements = map[uint32]*agreement{}
 		}

@@ -1,5 +1,7 @@
 package mpe
 
+import "slices"
+
 // abandonCall ends a call because its caller's context has ended. The error is that of
 // its oldest message.
 func (e *Engine) abandonCall(r *Request, cause error) {
@@ -59,10 +61,15 @@ func (x *calling) end(err error) {
 			break
 		}
 	}
+	order, begun := x.order, x.begun
 	x.free()
 	if r != nil {
 		r.call = nil
 		e.finish(r, err)
+	}
+	if order != nil && begun {
+		order.busy = false
+		e.nextInTurn(order)
 	}
 	if then != nil {
 		then(err)
@@ -78,18 +85,15 @@ func (e *Engine) agreeing(x *calling) *calling {
 	return nil
 }
 
-// withdraw takes a call out of those that wait until the members have agreed. The
-// agreement goes on.
+// withdraw takes a call out of those that wait for their turn, or until the members have
+// agreed, which goes on.
 func (e *Engine) withdraw(x *calling) {
-	a := e.agreements[x.Comm]
-	if a == nil {
-		return
+	waiting := &e.agreements[x.Comm].waiting
+	if x.order != nil {
+		waiting = &x.order.waiting
 	}
-	for i, w := range a.waiting {
-		if w == x {
-			a.waiting = append(a.waiting[:i], a.waiting[i+1:]...)
-			return
-		}
+	if i := slices.Index(*waiting, x); i >= 0 {
+		*waiting = slices.Delete(*waiting, i, i+1)
 	}
 }
 

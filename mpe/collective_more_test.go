@@ -346,7 +346,7 @@ func TestOrderGoesByStatus(t *testing.T) {
 			c.net.Hook(func(from, to int, b []byte) []time.Duration {
 				mu.Lock()
 				defer mu.Unlock()
-				if h, payload, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data && int(h.Offset)+len(payload) == int(h.Length) && int(h.Length) >= bytes {
+				if h, payload, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data && int(h.Offset)+len(payload) == int(h.Length) && int(h.Length) == bytes {
 					hops = append(hops, [2]int{from, to})
 				}
 				return []time.Duration{0}
@@ -374,20 +374,26 @@ func TestOrderGoesByStatus(t *testing.T) {
 				if !slices.Equal(order, want) {
 					t.Errorf("%d bytes: the order is %v, want %v: %v", bytes, order, want, hops)
 				}
+				synctest.Wait() // for reports
 			}
 			bcast(2, 0, 1, 2, 3, 4)
 			busy := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpSend, Peer: 4, Buf: make([]byte, 100_000)})
 			less := start(t, c.engines[2], mpe.Operation{Kind: mpe.OpSendSync, Peer: 4, Buf: make([]byte, 600)})
-			bcast(3, 0, 1, 2, 3, 4) // they report now
-			bcast(4, 0, 3, 4, 2, 1)
+			bcast(3, 0, 1, 2, 3, 4) // they report now,
+			bcast(4, 0, 1, 2, 3, 4) // the root announces the order,
+			bcast(5, 0, 1, 2, 3, 4) // and all have it
+			bcast(6, 0, 3, 4, 2, 1)
+			bcast(7, 0, 3, 4, 2, 1)
 			for i, n := range []int{100_000, 600} {
 				if _, err := c.engines[4].Recv(t.Context(), i+1, make([]byte, n), mpe.Options{}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			finish(t, busy, less)
-			bcast(5, 0, 3, 4, 2, 1) // and now that they are free
-			bcast(6, 0, 1, 2, 3, 4)
+			bcast(8, 0, 3, 4, 2, 1) // and now that they are free
+			bcast(9, 0, 3, 4, 2, 1)
+			bcast(10, 0, 3, 4, 2, 1)
+			bcast(11, 0, 1, 2, 3, 4)
 			if s := c.engines[0].Snapshot(); s.Unexpected != 0 {
 				t.Errorf("%d unexpected messages", s.Unexpected)
 			}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -25,16 +26,19 @@ type calling struct {
 	then      func(err error)
 	algorithm *coll.Algorithm
 	progress  coll.Progress
-	register  []byte
 	scratch   []byte
 	// wasted is where messages without content end.
 	wasted [protocol.WordLen]byte
-	reduce    func(inout, in []byte)
+	reduce func(inout, in []byte)
 	// limited: some members' wires do not carry everything; byOrder: to some of them
 	// messages meet by their order alone.
 	limited, byOrder bool
 	// begun: the members have agreed, and there is a schedule.
 	begun bool
+	// order is what a broadcast's chain goes by, and turn the broadcast's number in it;
+	// nil if it is fixed.
+	order *ordering
+	turn  uint32
 	// under are the requests under way.
 	under []*Request
 	// local are steps that can begin and concern nobody else.
@@ -156,11 +160,24 @@ func (x *calling) begin(agreed *agreement) error {
 			return err
 		}
 	}
-	s, err := a.Schedule(x.Call)
+	if x.ordered(agreed); x.order != nil && !x.inTurn() {
+		return nil
+	}
+	return x.carryOut()
+}
+
+// carryOut makes the schedule and begins.
+func (x *calling) carryOut() error {
+	if x.order != nil {
+		x.setOrder()
+	}
+	s, err := x.algorithm.Schedule(x.Call)
 	if err != nil {
+		if x.order != nil {
+			x.order.busy = false
+		}
 		return err
 	}
-	x.register = s.Register
 	if s.Scratch > 0 {
 		x.scratch = x.e.buffers.get(s.Scratch)
 	}
@@ -199,34 +216,38 @@ func (x *calling) choose(agreed *agreement) (*coll.Algorithm, error) {
 	case x.byOrder:
 		return x.chooseUpstream()
 	case x.Algorithm != "":
-		x.form(agreed)
 		return coll.Find(c.Collective, x.Algorithm)
 	case x.User != nil: // some ranks may have to carry it out without an engine's help
 		return first(c)
 	}
 	cfg := &x.e.cfg.Collectives
-	if f, ok := cfg.Force[c.Collective]; ok && agreed.same {
-		if a, err := coll.Find(c.Collective, f.Algorithm); err == nil && a.Can(c) {
-			if c.Segment == 0 {
-				c.Segment = f.Segment
-			}
-			x.form(agreed)
-			return a, nil
-		}
+	by, forced := choice.Choice{}, false
+	if agreed.same {
+		by, forced = cfg.Force.Choose(c)
 	}
-	x.form(agreed)
-	by := agreed.table.Choose(agreed.class, c)
+	if !forced {
+		by = agreed.table.Choose(agreed.class, c)
+	}
 	if c.Segment == 0 {
 		c.Segment = by.Segment
 	}
 	return coll.Find(c.Collective, by.Algorithm)
 }
 
-// form has the order of a broadcast's chain go by status, if that is what all want.
-func (x *calling) form(agreed *agreement) {
-	if x.Call.Collective == coll.Bcast && agreed.same && x.Call.Order == nil && x.Call.Flows {
-		x.Call.Form = x.e.cfg.Collectives.Order
-		x.e.reportStatus(&x.Collective)
+// ordered has the order of a broadcast's chain go by status, if that is what the caller
+// wants, or all members are configured to.
+func (x *calling) ordered(agreed *agreement) {
+	c := &x.Call
+	if c.Collective != coll.Bcast || !x.algorithm.Segmented || c.Order != nil || !c.Flows || c.Ranks < 3 || c.Bytes == 0 {
+		return
+	}
+	if c.Form == coll.OrderFixed && agreed.same {
+		c.Form = x.e.cfg.Collectives.Order
+	}
+	if c.Form != coll.OrderFixed {
+		x.order = agreed.ordering(x.Members[c.Root])
+		x.order.posted++
+		x.turn = x.order.posted
 	}
 }
 
@@ -240,10 +261,13 @@ func (x *calling) chooseUpstream() (*coll.Algorithm, error) {
 	if x.Algorithm != "" {
 		return coll.Find(c.Collective, x.Algorithm)
 	}
-	for _, name := range []string{"tree", "flat"} {
-		if a, err := coll.Find(c.Collective, name); err == nil && (name == "flat" || cfg.Tree) && a.Can(c) {
-			return a, nil
-		}
+	// With two FPGAs and more that were built with the tree, nothing else will do: they
+	// would wait for it. A call that it does not fit is refused.
+	if a, err := coll.Find(c.Collective, "tree"); err == nil && len(c.FPGAs) > 1 {
+		return a, nil
+	}
+	if a, err := coll.Find(c.Collective, "flat"); err == nil && a.Can(c) {
+		return a, nil
 	}
 	return first(c)
 }

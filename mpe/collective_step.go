@@ -46,8 +46,6 @@ func (x *calling) view(at coll.Loc, n int) ([]byte, error) {
 		b = x.Recv
 	case coll.Scratch:
 		b = x.scratch
-	case coll.Register:
-		b = x.register
 	case coll.Blank:
 		b = blanks[:]
 	}
@@ -91,15 +89,11 @@ func (x *calling) request(kind OpKind, peer, number int, buf []byte) *Request {
 	e := x.e
 	r := requests.Get().(*Request)
 	*r = Request{
-		e: e, kind: kind, peer: AnySource, tag: int32(x.Tag), comm: x.Comm,
+		e: e, kind: kind, peer: x.Members[peer], p: e.peers[x.Members[peer]], tag: int32(x.Tag), comm: x.Comm,
 		datatype: x.Datatype, anyDatatype: x.AnyDatatype, buf: buf, call: x, step: int32(number),
 	}
-	if peer != coll.AnyRank {
-		r.peer = x.Members[peer]
-		r.p = e.peers[r.peer]
-		if r.p.conn == nil {
-			r.comm, r.tag = 0, 0
-		}
+	if r.p.conn == nil {
+		r.comm, r.tag = 0, 0
 	}
 	r.status.Peer = r.peer
 	e.nextID++
@@ -157,8 +151,6 @@ func (x *calling) work(s *localStep) {
 	var into []byte
 	switch s.Kind {
 	case coll.StepJoin:
-	case coll.StepLearn:
-		x.progress.Learn(from)
 	default:
 		if into, err = x.view(s.Into, s.Len); err != nil {
 			x.fail(s.number, err)
@@ -209,7 +201,13 @@ func (x *calling) compute(kind coll.Kind, number int, into, from []byte) {
 
 // stepped has calls whose steps have ended go on. It is called at the end of an event.
 func (e *Engine) stepped() {
-	for len(e.ended) > 0 || len(e.resumed) > 0 {
+	for len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 {
+		if last := len(e.ready) - 1; last >= 0 {
+			o := e.ready[last]
+			e.ready = e.ready[:last]
+			e.nextInTurn(o)
+			continue
+		}
 		if last := len(e.resumed) - 1; last >= 0 {
 			x := e.resumed[last]
 			e.resumed = e.resumed[:last]

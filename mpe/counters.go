@@ -23,6 +23,10 @@ type RankCounters struct {
 	AnySource OldestWait
 	// Drops counts what came from addresses that are no rank's.
 	Drops [handshake.NumReasons]uint64
+	// Collectives counts collective calls, and Disagreements the communicators whose
+	// members do not choose algorithms alike.
+	Collectives   []CollectiveCount
+	Disagreements uint64
 }
 
 // PeerCounters are an engine's counters of one peer. They count since New.
@@ -112,7 +116,7 @@ func (e *Engine) PeerCounters(rank int, visit func(*PeerCounters)) {
 }
 
 func (e *Engine) rankCounters(c *RankCounters, posted []handshake.Instant) {
-	*c = RankCounters{Rank: e.rank, Drops: e.drops}
+	*c = RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.collectiveCounts(), Disagreements: e.disagreements}
 	anySource := handshake.Instant(0)
 	for _, m := range e.comms {
 		c.Posted += m.Posted()

@@ -117,6 +117,8 @@ type Engine struct {
 	// user's functions have ended, woken is for stepped to use.
 	ended          []*Request
 	resumed, woken []*calling
+	// ready are orderings that all members have learned of.
+	ready []*ordering
 	// computed is closed when a user's function has come to its end.
 	computed      chan struct{}
 	agreements    map[uint32]*agreement // of communicators
@@ -357,7 +359,7 @@ func (e *Engine) touch(p *peer) {
 // left to wait for. Only peers that something happened to are looked at.
 func (e *Engine) settle() {
 	for i := 0; ; {
-		if len(e.ended) > 0 || len(e.resumed) > 0 {
+		if len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 {
 			e.stepped()
 		}
 		if len(e.accepts) > 0 {

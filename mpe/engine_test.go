@@ -104,7 +104,7 @@ func TestOrderOfManyPosts(t *testing.T) {
 			case p < 5:
 				return nil
 			case p < 10:
-				return []time.Duration{10 * time.Microsecond, time.Duration(10+rng.IntN(15)) * time.Microsecond}
+				return []time.Duration{10 * time.Microsecond, 10 * time.Microsecond}
 			}
 			return []time.Duration{10 * time.Microsecond}
 		})

@@ -21,6 +21,8 @@ type outbound struct {
 	// lent: the transport may be reading buf. flowing: what it is part of flows, so
 	// that it is not offered whole.
 	lent, flowing bool
+	// ordering waits for it.
+	ordering *ordering
 	// length and tag describe it to people once req is gone.
 	length int64
 	tag    int32
@@ -59,6 +61,14 @@ func (b *outbox) add(r *Request) extended.ID {
 	}
 	b.slots = append(b.slots, o)
 	return extended.ID(len(b.slots))
+}
+
+// addInternal makes room for a message of the engine's own.
+func (b *outbox) addInternal(payload []byte, o *ordering) extended.ID {
+	id := b.add(&Request{buf: payload})
+	out := b.at(id)
+	out.req, out.ordering = nil, o
+	return id
 }
 
 func (b *outbox) at(id extended.ID) *outbound { return &b.slots[id-1] }

@@ -135,6 +135,9 @@ func (e *Engine) extendedSent(p *peer, act *extended.Action) {
 		p.failures++
 		e.cfg.Observer.Done(e.rank, Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)
 	}
+	if o.ordering != nil {
+		e.confirmed(o.ordering)
+	}
 	if o.own {
 		e.buffers.put(o.buf)
 	}
@@ -154,8 +157,8 @@ func (e *Engine) opened(p *peer, act *extended.Action, a *Arrival) {
 	now := e.at
 	in.phases.Start, in.phases.Request = now, now
 	p.ins.add(act.Message, in)
-	if in.comm == statusComm {
-		e.reported(p, in)
+	if internal(in.comm) {
+		e.openInternal(p, in)
 		return
 	}
 	if err := e.announce(in); err != nil {
@@ -221,9 +224,11 @@ func (e *Engine) extendedArrived(p *peer, m extended.Message) {
 		e.deliver(in)
 	} else if in.accepted { // its receive was given up: it is complete, and no longer the peer's
 		p.ins.remove(m)
-		if in.comm != statusComm { // whose credit has not been returned yet
-			in.p = nil
+		if internal(in.comm) {
+			e.internalArrived(p, in)
+			return // its credit may not have been returned yet
 		}
+		in.p = nil
 	}
 }
 

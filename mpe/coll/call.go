@@ -120,10 +120,9 @@ type Call struct {
 	// Order is the order of ranks in a chain, beginning with the root; nil is
 	// root, root+1, and so on around.
 	Order []int
-	// Form: the root orders the chain by Status, what each rank has reported to it, of
-	// which only the root's is looked at. The others learn the order with the data.
-	Form   OrderForm
-	Status []Status
+	// Form asks whoever makes the schedules for an Order that goes by what ranks have
+	// to send. The schedules go by Order alone.
+	Form OrderForm
 	// Flows: messages between all ranks can be forwarded while they arrive.
 	Flows bool
 	// FPGAs are the FPGA ranks of an upstream cluster in the order of its file,

@@ -109,8 +109,8 @@ func FuzzSchedules(f *testing.F) {
 		}
 		c.FPGAs = upstreamFPGAs(c.Ranks, c.Root)
 		c.Flows = true
-		if c.Form = coll.OrderForm(segment % 3); c.Form != coll.OrderFixed {
-			c.Status = coll.UnpackStatus([]byte{byte(n), bits, root, segment}, c.Ranks)
+		if c.Root >= 0 && c.Root < c.Ranks { // in whatever order
+			c.Order = coll.TransmissionOrder(c.Root, coll.UnpackStatus([]byte{byte(n), bits, root, segment}, c.Ranks), coll.OrderForm(segment%3))
 		}
 		a := list[int(algorithm)%len(list)]
 		if a.Fits(c) != nil {

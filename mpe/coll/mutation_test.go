@@ -14,7 +14,7 @@ import (
 func TestCheckerFindsMistakes(t *testing.T) {
 	mutations := map[string]func(s *coll.Step) bool{
 		"left out": func(s *coll.Step) bool {
-			was := s.Kind != coll.StepJoin && s.Kind != coll.StepLearn
+			was := s.Kind != coll.StepJoin
 			*s = coll.Step{Kind: coll.StepJoin, After: s.After}
 			return was
 		},
@@ -39,7 +39,7 @@ func TestCheckerFindsMistakes(t *testing.T) {
 		"waits for what comes later": func(s *coll.Step) bool { s.After[2] = 1 << 20; return true },
 	}
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
-		c := coll.Call{Collective: a.Collective, Ranks: 7, Bytes: 14, Ordered: true, Segment: 7, FPGAs: upstreamFPGAs(7, 0), Flows: true, Form: coll.OrderByLeft}
+		c := coll.Call{Collective: a.Collective, Ranks: 7, Bytes: 14, Ordered: true, Segment: 7, FPGAs: upstreamFPGAs(7, 0), Flows: true}
 		if a.Fits(c) != nil {
 			c.Ordered = false
 		}

@@ -74,12 +74,12 @@ func TransmissionOrder(root int, status []Status, form OrderForm) []int {
 			order = append(order, r)
 		}
 	}
-	slices.SortStableFunc(order[1:], func(a, b int) int { return int(form.key(status[a])) - int(form.key(status[b])) })
+	slices.SortStableFunc(order[1:], func(a, b int) int { return int(form.Key(status[a])) - int(form.Key(status[b])) })
 	return order
 }
 
-// key is what a rank is sorted by.
-func (f OrderForm) key(s Status) Status {
+// Key is what a rank is sorted by: the status of another one that it is as good as.
+func (f OrderForm) Key(s Status) Status {
 	switch f {
 	case OrderFreeFirst:
 		return min(s, BusyBelow512)

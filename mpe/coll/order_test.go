@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
 )
 
 func TestTransmissionOrder(t *testing.T) {
@@ -115,44 +114,5 @@ func TestChainsInAnyOrder(t *testing.T) {
 		if a.Fits(c) == nil {
 			t.Errorf("%s takes an order that has a rank twice", name)
 		}
-	}
-}
-
-// Ranks that know nothing of the order but what the root's register says come to an
-// end, with short data and long, whoever is busy.
-func TestOrderIsLearned(t *testing.T) {
-	a, err := coll.Find(coll.Bcast, "atomic")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for p := 1; p <= 33; p++ {
-		for _, n := range []int{0, 1, 100, 4096, 4097} {
-			for form := coll.OrderFixed; form <= coll.OrderByLeft; form++ {
-				c := coll.Call{Collective: coll.Bcast, Ranks: p, Root: p / 3, Bytes: n, Segment: 1000, Form: form, Flows: true}
-				if p > 17 && n > 4000 {
-					continue
-				}
-				calls := eachRank(c)
-				calls[c.Root].Status = coll.UnpackStatus([]byte{byte(7 * p), 0x1b, 0xe4, byte(n), 0xff, 3, 0, 0x55, 1}, p)
-				got, err := check.Prove(a, calls)
-				if err != nil {
-					t.Fatalf("%+v: %v", c, err)
-				}
-				want, err := a.Cost(c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if want.Bound && got.Rounds <= want.Rounds && got.Bytes <= want.Bytes {
-					got.Rounds, got.Bytes, got.Bound = want.Rounds, want.Bytes, true
-				}
-				if p > 1 && got != want {
-					t.Errorf("%+v: counted %+v, the formula says %+v", c, got, want)
-				}
-			}
-		}
-	}
-	c := coll.Call{Collective: coll.Bcast, Ranks: 3, Bytes: 4, Form: coll.OrderByLeft, Order: []int{0, 1, 2}, Flows: true}
-	if a.Fits(c) == nil {
-		t.Error("an order that is given changes by status")
 	}
 }

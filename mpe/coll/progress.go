@@ -125,6 +125,3 @@ func (p *Progress) Over() bool {
 	p.fill()
 	return p.low == p.read
 }
-
-// Learn is Schedule.Learn.
-func (p *Progress) Learn(register []byte) { p.s.Learn(register) }

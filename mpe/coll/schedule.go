@@ -7,12 +7,9 @@ type Schedule struct {
 	// Window is how many steps the executor must be able to look at, from the
 	// oldest that is not complete.
 	Window int
-	// Register is the buffer of that name. The root's has its content.
-	Register []byte
 
 	token  int
-	learn  func(register []byte) // what a StepLearn that was given out leads to
-	steps  []Step                // given out up to at, made again for each round
+	steps  []Step // given out up to at, made again for each round
 	at     int
 	made   int
 	stages []stage
@@ -41,15 +38,6 @@ func (s *Schedule) Next() (Step, bool) {
 	}
 	s.at++
 	return s.steps[s.at-1], true
-}
-
-// Learn gives the schedule the register that a StepLearn has asked for. The steps that
-// follow depend on it.
-func (s *Schedule) Learn(register []byte) {
-	if f := s.learn; f != nil {
-		s.learn = nil
-		f(register)
-	}
 }
 
 // rounds adds a part that is made when it is read: f is called with 0 to n−1. After

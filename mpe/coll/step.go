@@ -21,15 +21,9 @@ const (
 	StepReduceRight
 	// StepJoin does nothing: steps that wait for it wait for all that it waits for.
 	StepJoin
-	// StepLearn has the executor call Schedule.Learn with the Len bytes at From,
-	// before it asks for more steps.
-	StepLearn
 )
 
-// AnyRank in Step.Peer of a StepRecv is whoever sends it. There is one message for it.
-const AnyRank = -1
-
-var kindNames = [...]string{"?", "send", "receive", "forward", "copy", "reduce", "reduce-right", "join", "learn"}
+var kindNames = [...]string{"?", "send", "receive", "forward", "copy", "reduce", "reduce-right", "join"}
 
 func (k Kind) String() string {
 	if int(k) >= len(kindNames) {
@@ -52,11 +46,9 @@ const (
 	// Blank is the content of messages that have none: the executor sends any
 	// bytes, and throws received ones away. Call.Token says how many.
 	Blank
-	// Register is Schedule.Register, the status of all ranks.
-	Register
 )
 
-var bufferNames = [...]string{"?", "send buffer", "receive buffer", "scratch", "blank", "register"}
+var bufferNames = [...]string{"?", "send buffer", "receive buffer", "scratch", "blank"}
 
 func (b Buffer) String() string {
 	if int(b) >= len(bufferNames) {

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -9,8 +8,8 @@ import (
 
 // Data is the buffers of one rank.
 type Data struct {
-	Send, Recv        []byte
-	scratch, register []byte
+	Send, Recv []byte
+	scratch    []byte
 }
 
 // Execute runs the schedules on data. reduce is the operation: inout = in ∘ inout, on
@@ -21,21 +20,17 @@ func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inou
 		return err
 	}
 	m := &bytesOf{data: make([]Data, len(data)), op: reduce}
-	if calls[0].Collective == coll.Bcast {
-		m.register = programs[calls[0].Root].Register
-	}
 	copy(m.data, data)
 	for i := range programs {
-		m.data[i].scratch, m.data[i].register = make([]byte, programs[i].Scratch), programs[i].Register
+		m.data[i].scratch = make([]byte, programs[i].Scratch)
 	}
 	return newWorld(programs, m, 0, false).run()
 }
 
 // bytesOf is a memory of data.
 type bytesOf struct {
-	data     []Data
-	op       func(inout, in []byte)
-	register []byte // the root's
+	data []Data
+	op   func(inout, in []byte)
 }
 
 func (m *bytesOf) view(rank int, at coll.Loc, n int) ([]byte, error) {
@@ -48,8 +43,6 @@ func (m *bytesOf) view(rank int, at coll.Loc, n int) ([]byte, error) {
 		b = d.Recv
 	case coll.Scratch:
 		b = d.scratch
-	case coll.Register:
-		b = d.register
 	}
 	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
 		return nil, fmt.Errorf("%d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
@@ -71,14 +64,6 @@ func (m *bytesOf) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n i
 	}
 	copy(dst, src)
 	return nil
-}
-
-func (m *bytesOf) learn(rank int, s *coll.Step) error {
-	from, err := m.view(rank, s.From, s.Len)
-	if err == nil && !bytes.Equal(from, m.register) {
-		err = fmt.Errorf("learns %x, and the root's register is %x", from, m.register)
-	}
-	return err
 }
 
 func (m *bytesOf) reduce(rank int, s *coll.Step) error {

@@ -106,7 +106,7 @@ func contribution(c *coll.Call) (off, n int) {
 // newSymbols fills the buffers with what the ranks contribute.
 func newSymbols(calls []coll.Call, programs []Program) *symbols {
 	c := &calls[0]
-	m := &symbols{elem: max(c.Elem, 1), ordered: c.Ordered, sets: newSets(len(calls)), bufs: make([][buffers][]symbol, len(calls))}
+	m := &symbols{elem: max(c.Elem, 1), ordered: c.Ordered, sets: newSets(len(calls)), bufs: make([][4][]symbol, len(calls))}
 	switch c.Collective {
 	case coll.Bcast, coll.Gather, coll.Scatter, coll.Allgather:
 		m.once = true
@@ -120,12 +120,6 @@ func newSymbols(calls []coll.Call, programs []Program) *symbols {
 		b[coll.SendBuf], b[coll.RecvBuf] = make([]symbol, send), make([]symbol, recv)
 		b[coll.Scratch] = make([]symbol, programs[r].Scratch)
 		set := m.sets.ranks(r, r)
-		b[coll.Register] = make([]symbol, len(programs[r].Register))
-		if c.Rank == c.Root {
-			for i := range b[coll.Register] {
-				b[coll.Register][i] = symbol{set, registerElem - int32(i)}
-			}
-		}
 		for i := range send {
 			b[coll.SendBuf][i] = symbol{set, int32(i)}
 		}

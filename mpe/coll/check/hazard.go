@@ -10,7 +10,7 @@ type hazards struct {
 	// before has a row of bits for each step: the steps that it waits for,
 	// directly or not. It is used again for the next rank.
 	before []uint64
-	bytes  [buffers][]touched
+	bytes  [4][]touched
 	nodes  []reader
 }
 

@@ -54,7 +54,6 @@ type still struct{}
 
 func (still) move(int, coll.Loc, int, coll.Loc, int) error { return nil }
 func (still) reduce(int, *coll.Step) error                 { return nil }
-func (still) learn(int, *coll.Step) error                  { return nil }
 
 // synchronised proves that nobody leaves a barrier before all have come.
 func (w *world) synchronised() error {

@@ -16,19 +16,13 @@ type symbol struct {
 	elem int32
 }
 
-// buffers is how many a rank has, with the numbers of coll.Buffer.
-const buffers = coll.Register + 1
-
-// registerElem is the elem of byte 0 of the register; that of the next is one less.
-const registerElem = -1
-
 // symbols is a memory of contributions.
 type symbols struct {
 	elem    int
 	ordered bool
 	// once: no byte of a receive buffer is written twice.
 	once bool
-	bufs [][buffers][]symbol
+	bufs [][4][]symbol
 	sets sets
 }
 
@@ -109,7 +103,7 @@ var errUnwritten = errors.New("reads bytes that nobody has written")
 
 // view gives n bytes of a buffer.
 func (m *symbols) view(rank int, at coll.Loc, n int) ([]symbol, error) {
-	if at.Buf < coll.SendBuf || at.Buf > coll.Register || at.Buf == coll.Blank {
+	if at.Buf < coll.SendBuf || at.Buf > coll.Scratch {
 		return nil, fmt.Errorf("buffer %d is not one", at.Buf)
 	}
 	b := m.bufs[rank][at.Buf]
@@ -143,19 +137,6 @@ func (m *symbols) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n i
 		}
 	}
 	copy(dst, src)
-	return nil
-}
-
-func (m *symbols) learn(rank int, s *coll.Step) error {
-	from, err := m.view(rank, s.From, s.Len)
-	if err != nil {
-		return err
-	}
-	for i := range from {
-		if from[i].set == 0 || from[i].elem != registerElem-int32(i) {
-			return fmt.Errorf("byte %d is not that of the root's register", i)
-		}
-	}
 	return nil
 }
 

@@ -11,8 +11,6 @@ type memory interface {
 	// move is a message, or a copy if the ranks are the same.
 	move(fromRank int, from coll.Loc, rank int, into coll.Loc, n int) error
 	reduce(rank int, s *coll.Step) error
-	// learn is told what a rank learns.
-	learn(rank int, s *coll.Step) error
 }
 
 // clock is a time, once for each of α, β and γ alone.
@@ -248,8 +246,6 @@ func (w *world) local(p *process, i int, at clock) error {
 		at = at.max(p.work.free).reduction(s.Len)
 		p.work.free = at
 	case coll.StepJoin:
-	case coll.StepLearn:
-		err = w.mem.learn(p.rank, s)
 	default:
 		return wrong(p.rank, i+1, "kind %d is not known", s.Kind)
 	}

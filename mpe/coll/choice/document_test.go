@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
 // entry is a table with one entry, of Bcast with 4 ranks, that goes on with rest.
@@ -126,4 +128,42 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("%v\n%s", err, b.Bytes())
 		}
 	})
+}
+
+// TestDocumentation: docs/collectives.md names what there is, and its table is one.
+func TestDocumentation(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/collectives.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(doc), "| collective | algorithms |\n|---|---|\n")
+	rows, _, _ = strings.Cut(rows, "\n\n")
+	seen := map[coll.Collective]bool{}
+	for line := range strings.Lines(rows) {
+		cells := strings.Split(line, "|")
+		for _, name := range strings.Split(cells[1], ",") {
+			of, err := ParseName(strings.Trim(name, " `"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[of] = true
+			var want []string
+			for _, a := range coll.Algorithms(of) {
+				name := "`" + a.Name + "`"
+				if a.Segmented {
+					name = "**" + name + "**"
+				}
+				want = append(want, name)
+			}
+			if got := strings.TrimSpace(cells[2]); got != strings.Join(want, ", ") {
+				t.Errorf("%s: %s, want %s", name, got, strings.Join(want, ", "))
+			}
+		}
+	}
+	if len(seen) != int(coll.Exscan) {
+		t.Errorf("%d collectives", len(seen))
+	}
+	_, table, _ := strings.Cut(string(doc), "```yaml\n")
+	table, _, _ = strings.Cut(table, "```")
+	load(t, table)
 }

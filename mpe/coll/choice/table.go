@@ -73,20 +73,10 @@ func (t *Table) class(c Class) *class {
 // Calls with layouts count by the mean of the blocks where all ranks know it, in
 // Allgather and ReduceScatter. In others, it is the first algorithm that can.
 //
-// Calls that have FPGAs go as upstream's compiler makes them: as a tree if that can
-// carry out the call, flat if not; the table counts where upstream knows no such call.
-//
 // Segments are rounded to whole elements of the call, down but to one at least.
 func (t *Table) Choose(of Class, c *coll.Call) Choice {
 	if c.Collective < coll.Barrier || c.Collective > coll.Exscan {
 		return Choice{}
-	}
-	if len(c.FPGAs) > 0 {
-		for _, a := range upstream[c.Collective] {
-			if a.Can(c) {
-				return Choice{Algorithm: a.Name}
-			}
-		}
 	}
 	n, known := length(c)
 	if t == nil || !known || c.Ranks < 2 {
@@ -161,18 +151,6 @@ func whole(segment, elem int) int {
 	}
 	return max(segment-segment%elem, elem)
 }
-
-// upstream are the forms that upstream's compiler knows.
-var upstream = func() (forms [coll.Exscan + 1][]*coll.Algorithm) {
-	for c := coll.Barrier; c <= coll.Exscan; c++ {
-		for _, name := range []string{"tree", "flat"} {
-			if a, err := coll.Find(c, name); err == nil {
-				forms[c] = append(forms[c], a)
-			}
-		}
-	}
-	return forms
-}()
 
 // Hash is the same for two tables if all that decides is the same in them, whatever
 // else their files say, and different if not, as far as 64 bits can tell.

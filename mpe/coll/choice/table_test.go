@@ -86,11 +86,6 @@ func TestChoose(t *testing.T) {
 		{"not in the table", Memory, coll.Call{Collective: coll.Scan, Ranks: 4, Bytes: 10}, "doubling"},
 		{"class not in the table", Network, coll.Call{Collective: coll.Bcast, Ranks: 4, Bytes: 10}, "binomial"},
 		{"alone", Memory, coll.Call{Collective: coll.Bcast, Ranks: 1, Bytes: 10}, "binomial"},
-		{"upstream's tree", Memory, coll.Call{Collective: coll.Bcast, Ranks: 4, FPGAs: []int{1, 2, 3}}, "tree"},
-		{"upstream's tree, from an FPGA", Memory, coll.Call{Collective: coll.Bcast, Ranks: 4, Root: 2, FPGAs: []int{1, 2, 3}}, "flat"},
-		{"one FPGA of upstream's", Memory, coll.Call{Collective: coll.Reduce, Ranks: 2, FPGAs: []int{1}}, "flat"},
-		{"FPGAs, of blocks that differ", Memory, coll.Call{Collective: coll.Scatter, Ranks: 4, Vector: true, FPGAs: []int{1, 2, 3}}, "flat"},
-		{"FPGAs, and no call of upstream's", Memory, coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 4, FPGAs: []int{1, 2, 3}}, "recursive-doubling"},
 		{"no collective", Memory, coll.Call{Collective: 77, Ranks: 4}, ""},
 	} {
 		if got := table.Choose(x.class, &x.call).String(); got != x.want {

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -192,7 +193,7 @@ func (x *call) withdraw(ctx context.Context) {
 		}
 		clear(x.under)
 		x.under = x.under[:0]
-		if e, ok := x.failed.(*mpe.StepError); ok && first {
+		if e, ok := errors.AsType[*mpe.StepError](x.failed); ok && first {
 			e.Others = others
 		}
 	}

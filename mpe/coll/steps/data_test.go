@@ -22,7 +22,7 @@ func TestData(t *testing.T) {
 				t.Run(fmt.Sprintf("%v/%s/eager=%d", collective, a.Name, eager), func(t *testing.T) {
 					rng := rand.New(rand.NewPCG(3, uint64(collective)))
 					some := false
-					for _, p := range []int{1, 2, 3, 4, 5, 8, 11} {
+					for _, p := range []int{1, 2, 3, 6, 8} {
 						for bits := range 16 {
 							c := coll.Call{
 								Collective: collective, Ranks: p, Elem: 2, Bytes: []int{0, 2, 50, 2000}[rng.IntN(4)],

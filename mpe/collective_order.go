@@ -1,0 +1,218 @@
+package mpe
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// The order of a broadcast's chain goes by what ranks have to send, as far as the root
+// knows. All ranks must know it when their part begins, so it cannot come with the data
+// without costing a message or a copy more at each of them. Instead it changes seldom,
+// and is announced:
+//
+//   - A rank that makes an ordered broadcast tells the root, by a message that nobody
+//     waits for, if its status is another than the one it has told before.
+//   - The root announces the order that follows from what it was told to all members,
+//     in one broadcast, to be the order from the second broadcast after it on. It does
+//     not begin the first one before all members have the announcement.
+//   - A rank begins one ordered broadcast after the other. So when it comes to the
+//     second one, the root has begun the first, and it has the announcement.
+//
+// Where nothing changes nothing is sent.
+
+// The communicators of these messages. No communicator of a program has such a number.
+const (
+	// statusComm: a message without payload, whose tag is a coll.Status.
+	statusComm = 1<<32 - 1
+	// orderComm: the communicator and the number of the first broadcast in question,
+	// of four bytes each, and the status of its members, two bits each.
+	orderComm = 1<<32 - 3
+)
+
+const (
+	orderHeader = 8
+	// maxAnnounced bounds what a peer can have us keep. An honest one is two
+	// announcements ahead.
+	maxAnnounced = 8
+	// maxOrder bounds the length of an announcement.
+	maxOrder = 1 << 15
+)
+
+// ordering is the order of the broadcasts of one root in a communicator.
+type ordering struct {
+	// posted counts those that were posted here.
+	posted uint32
+	// status is what the order goes by; nil is all free. announced are the next ones.
+	status    []coll.Status
+	announced []announced
+	// unconfirmed counts the members that do not have the root's announcement yet.
+	unconfirmed int
+	// busy: one is under way; waiting are those that come after it.
+	busy    bool
+	waiting []*calling
+}
+
+// announced is what the order goes by from a broadcast on.
+type announced struct {
+	from   uint32
+	status []coll.Status
+}
+
+// ordering gives that of a root, by its rank in the world.
+func (a *agreement) ordering(root int) *ordering {
+	o := a.orders[root]
+	if o == nil {
+		if a.orders == nil {
+			a.orders = map[int]*ordering{}
+		}
+		o = &ordering{}
+		a.orders[root] = o
+	}
+	return o
+}
+
+// inTurn reports whether an ordered broadcast may begin now. If not, it does later.
+func (x *calling) inTurn() bool {
+	o := x.order
+	if o.busy || o.unconfirmed > 0 || len(o.waiting) > 0 {
+		o.waiting = append(o.waiting, x)
+		return false
+	}
+	o.busy = true
+	return true
+}
+
+// nextInTurn begins the next one, if there is one and the root may.
+func (e *Engine) nextInTurn(o *ordering) {
+	if o.busy || o.unconfirmed > 0 || len(o.waiting) == 0 {
+		return
+	}
+	x := o.waiting[0]
+	o.waiting = append(o.waiting[:0], o.waiting[1:]...)
+	o.busy = true
+	if err := x.carryOut(); err != nil {
+		x.failed = err
+		x.end(err)
+	}
+}
+
+// setOrder gives the call its order.
+func (x *calling) setOrder() {
+	c, o := &x.Call, x.order
+	for len(o.announced) > 0 && int32(x.turn-o.announced[0].from) >= 0 {
+		o.status = o.announced[0].status
+		o.announced = append(o.announced[:0], o.announced[1:]...)
+	}
+	if slices.ContainsFunc(o.status, func(s coll.Status) bool { return s != coll.Free }) {
+		c.Order = coll.TransmissionOrder(c.Root, o.status, c.Form)
+	}
+	if c.Rank == c.Root {
+		x.e.announceOrder(x)
+	} else {
+		x.e.report(x.e.peers[x.Members[c.Root]])
+	}
+}
+
+// report tells a root what this rank has to send, if it was told something else.
+func (e *Engine) report(p *peer) {
+	if now := coll.StatusOf(e.left()); now != p.told {
+		p.told = now
+		e.sendInternal(p, statusComm, uint32(now), nil, nil)
+	}
+}
+
+// announceOrder tells the members of the order that follows from what the root was told.
+func (e *Engine) announceOrder(x *calling) {
+	c, o := &x.Call, x.order
+	if len(o.announced) > 0 {
+		return // one after the other
+	}
+	status, changed := make([]coll.Status, c.Ranks), false
+	for i, rank := range x.Members {
+		if p := e.peers[rank]; p != nil {
+			status[i] = c.Form.Key(p.status)
+		}
+		changed = changed || status[i] != coll.Free && o.status == nil || o.status != nil && status[i] != o.status[i]
+	}
+	if !changed {
+		return
+	}
+	from := x.turn + 2
+	o.announced = append(o.announced, announced{from, status})
+	text := binary.LittleEndian.AppendUint32(make([]byte, 0, orderHeader), x.Comm)
+	text = binary.LittleEndian.AppendUint32(text, from)
+	text = append(text, coll.PackStatus(status)...)
+	for i, rank := range x.Members {
+		if i != c.Rank {
+			o.unconfirmed++
+			e.sendInternal(e.peers[rank], orderComm, 0, text, o)
+		}
+	}
+}
+
+// sendInternal sends a message of the engine's own, for whose end nobody waits but an
+// ordering.
+func (e *Engine) sendInternal(p *peer, comm, tag uint32, payload []byte, o *ordering) {
+	id := p.outs.addInternal(payload, o)
+	e.xacts = p.conn.Send(e.at, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag}, e.xacts[:0])
+	e.actExtended(p, nil)
+}
+
+// confirmed notes that a member has an announcement, or will never have it.
+func (e *Engine) confirmed(o *ordering) {
+	if o.unconfirmed--; o.unconfirmed == 0 {
+		e.ready = append(e.ready, o)
+	}
+}
+
+// internal reports whether messages of a communicator are for the engine.
+func internal(comm uint32) bool { return comm == statusComm || comm == orderComm }
+
+// openInternal takes a message for the engine.
+func (e *Engine) openInternal(p *peer, in *inbound) {
+	in.accepted, in.room = true, 0
+	switch {
+	case in.comm == statusComm:
+		p.status = coll.Status(in.tag & 3)
+	case in.bytes <= maxOrder:
+		in.room = in.bytes
+		in.buf, in.own = e.buffers.get(int(in.bytes)), true
+	}
+	e.accepts = append(e.accepts, in)
+}
+
+// internalArrived reads one that is complete.
+func (e *Engine) internalArrived(p *peer, in *inbound) {
+	if !in.own {
+		return
+	}
+	b := in.buf
+	if in.comm == orderComm && len(b) >= orderHeader {
+		if a := e.agreements[binary.LittleEndian.Uint32(b)]; a != nil {
+			o := a.ordering(p.rank)
+			if len(o.announced) < maxAnnounced {
+				o.announced = append(o.announced, announced{binary.LittleEndian.Uint32(b[4:]), coll.UnpackStatus(b[orderHeader:], a.ranks)})
+			}
+		}
+	}
+	e.buffers.put(b)
+	in.buf, in.own = nil, false
+}
+
+// left is how many bytes of messages there are of which not all was sent, about.
+func (e *Engine) left() (bytes int) {
+	for _, p := range e.peers {
+		if p == nil {
+			continue
+		}
+		for i := range p.outs.slots {
+			if o := &p.outs.slots[i]; o.used && !o.out {
+				bytes += int(o.length)
+			}
+		}
+	}
+	return bytes
+}
