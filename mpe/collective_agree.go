@@ -104,7 +104,7 @@ func (e *Engine) agree(a *agreement, first *calling) {
 		e.haveAgreed(a, nil, err)
 		return
 	}
-	x.scratch = e.buffers.get(s.Scratch)
+	x.reserve(s.Scratch)
 	x.progress.Begin(s, 0)
 	x.begun = true
 	a.call = x

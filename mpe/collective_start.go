@@ -59,11 +59,19 @@ type localStep struct {
 // callings are for reuse.
 var callings = sync.Pool{New: func() any { return new(calling) }}
 
-// free gives the memory of a call that is over back.
+// free gives the memory of a call that is over back. Its scratch stays with it: to have
+// a long one made for every call, and collected, takes longer than the call.
 func (x *calling) free() {
-	x.e.buffers.put(x.scratch)
-	*x = calling{progress: x.progress, under: x.under[:0], local: x.local[:0]}
+	*x = calling{progress: x.progress, under: x.under[:0], local: x.local[:0], scratch: x.scratch[:0]}
 	callings.Put(x)
+}
+
+// reserve has scratch of n bytes, with whatever content.
+func (x *calling) reserve(n int) {
+	if cap(x.scratch) < n {
+		x.scratch = make([]byte, n)
+	}
+	x.scratch = x.scratch[:n]
 }
 
 // StartCollective posts a collective call. c may be used again when it returns; its
@@ -178,9 +186,7 @@ func (x *calling) carryOut() error {
 		}
 		return err
 	}
-	if s.Scratch > 0 {
-		x.scratch = x.e.buffers.get(s.Scratch)
-	}
+	x.reserve(s.Scratch)
 	x.progress.Begin(s, 0)
 	x.begun = true
 	n := x.e.counted(x)
@@ -266,8 +272,12 @@ func (x *calling) chooseUpstream() (*coll.Algorithm, error) {
 	if a, err := coll.Find(c.Collective, "tree"); err == nil && len(c.FPGAs) > 1 {
 		return a, nil
 	}
-	if a, err := coll.Find(c.Collective, "flat"); err == nil && a.Can(c) {
-		return a, nil
+	// Of the others, those in which no two ranks send to each other at a time: a
+	// deployed node forgets the other's request then, which comes again after 100 ms.
+	for _, name := range []string{"flat", "toggle", "chain"} {
+		if a, err := coll.Find(c.Collective, name); err == nil && a.Can(c) {
+			return a, nil
+		}
 	}
 	return first(c)
 }

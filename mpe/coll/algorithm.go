@@ -28,7 +28,7 @@ var algorithms = map[Collective][]*Algorithm{
 	Barrier:       {barrierDissemination, barrierToggle},
 	Bcast:         {bcastBinomial, bcastFlat, bcastScatterAllgather, bcastChain, bcastAtomic, bcastTree},
 	Reduce:        {reduceBinomial, reduceFlat, reduceRabenseifner, reduceTree},
-	Allreduce:     {allreduceDoubling, allreduceRabenseifner, allreduceRing},
+	Allreduce:     {allreduceDoubling, allreduceRabenseifner, allreduceRing, allreduceFlat},
 	Gather:        {gatherFlat, gatherBinomial, gatherTree},
 	Scatter:       {scatterFlat, scatterBinomial, scatterTree},
 	Allgather:     {allgatherRing, allgatherBruck, allgatherDoubling},

@@ -135,9 +135,10 @@ func (x *call) choose() (*coll.Algorithm, error) {
 		return coll.Find(c.Collective, x.Algorithm)
 	}
 	if x.byOrder {
-		switch c.Collective {
-		case coll.Bcast, coll.Scatter, coll.Gather, coll.Reduce:
-			return coll.Find(c.Collective, "flat")
+		for _, name := range []string{"flat", "toggle", "chain"} { // as the engine does
+			if a, err := coll.Find(c.Collective, name); err == nil && a.Fits(*c) == nil {
+				return a, nil
+			}
 		}
 	}
 	all := coll.Algorithms(c.Collective)

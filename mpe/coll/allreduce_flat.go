@@ -1,0 +1,38 @@
+package coll
+
+// allreduceFlat: rank 0 receives from one rank after another, combines in the order of
+// ranks, and sends the result to each. No two ranks ever send to each other at a time,
+// which deployed nodes are slow at: one of them forgets the other's request, and it
+// comes again after 100 ms.
+//
+//	T = (p−1)·(2α + 2nβ + nγ)
+var allreduceFlat = &Algorithm{
+	Collective: Allreduce,
+	Name:       "flat",
+	Source:     "upstream's Reduce and Bcast, com_opt 0, one after the other",
+	alone:      toRecv,
+	build: func(c *Call, s *Schedule) {
+		n, acc := c.Bytes, Loc{Buf: RecvBuf}
+		if c.Rank != 0 {
+			s.recv(0, acc, n, s.send(0, c.input(), n))
+			return
+		}
+		ready := start(c, s, acc, n)
+		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
+		var free [2]int
+		for r := 1; r < c.Ranks; r++ {
+			t := r % 2
+			ready = s.combine(false, acc, tmp[t], n, ready, s.recv(r, tmp[t], n, free[t]))
+			free[t] = ready
+		}
+		for r := 1; r < c.Ranks; r++ {
+			s.send(r, acc, n, ready)
+		}
+	},
+	cost: func(c *Call) Cost {
+		p, n := c.Ranks, c.Bytes
+		cost := times(2*(p-1), n, 0)
+		cost.Reduced = (p - 1) * n
+		return cost.all(2*(p-1), n)
+	},
+}
