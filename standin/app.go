@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/zrlmpi/zrlmpid/apps/backsub"
 	"github.com/zrlmpi/zrlmpid/apps/jacobi"
 	"github.com/zrlmpi/zrlmpid/apps/kmeans"
+	"github.com/zrlmpi/zrlmpid/apps/matvec"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -62,4 +64,23 @@ func newKmeans(b base) (Kernel, error) {
 		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
 	}
 	return &app{b, func(ctx context.Context, world *mpi.Comm) error { return kmeans.Work(ctx, world, o) }}, nil
+}
+
+// newMatvec makes a worker of package matvec, of float32. As an FPGA's program, it has
+// Send and Recv in place of collective calls.
+func newMatvec(b base) (Kernel, error) {
+	o := matvec.Options{Words: int(b.opts.Words), Flat: true}
+	if err := o.Check(); err != nil {
+		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
+	}
+	return &app{b, func(ctx context.Context, world *mpi.Comm) error { return matvec.Work[float32](ctx, world, o) }}, nil
+}
+
+// newBacksub makes a worker of package backsub, in the same way.
+func newBacksub(b base) (Kernel, error) {
+	o := backsub.Options{Words: int(b.opts.Words), Flat: true}
+	if err := o.Check(); err != nil {
+		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
+	}
+	return &app{b, func(ctx context.Context, world *mpi.Comm) error { return backsub.Work[float32](ctx, world, o) }}, nil
 }

@@ -195,7 +195,7 @@ func TestAppRefuses(t *testing.T) {
 		defer c.close()
 		lonely := newClusterFrom(t, 1, 0)
 		defer lonely.close()
-		for _, spec := range []string{"jacobi", "kmeans"} {
+		for _, spec := range []string{"jacobi", "kmeans", "matvec", "backsub"} {
 			for _, c := range []*cluster{c, lonely} {
 				if err := c.run(0, spec, standin.Options{}).wait(t); !errors.Is(err, mpe.ErrRank) {
 					t.Errorf("%s on rank 0 of %d: %v", spec, len(c.engines), err)

@@ -10,8 +10,8 @@
 //   - ring passes messages from the rank below to the rank above.
 //   - sink receives and discards.
 //   - source sends a pattern that a receiver can check.
-//   - jacobi and kmeans are the workers of the programs of these names in folder
-//     apps.
+//   - jacobi, kmeans, matvec and backsub are the workers of the programs of these
+//     names in folder apps.
 //   - exec:PROGRAM ARGS… lets a program of the user's make the calls, over the
 //     MPE interface on its standard input and output. It is specified in
 //     docs/mpe_interface.md.

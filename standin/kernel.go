@@ -49,8 +49,8 @@ type Options struct {
 	// Words is the longest message that the kernel takes, in 32-bit words,
 	// and the length of those that source, and a ring's rank 0, send; jacobi
 	// cuts longer lines. 0 is protocol.MaxCallWords, the most that upstream's
-	// compiler puts into one call. A kernel but jacobi has a buffer of this
-	// size.
+	// compiler puts into one call. A kernel but jacobi, matvec and backsub has
+	// a buffer of this size.
 	Words uint32
 	// Count is how many messages source sends and how often ring goes
 	// round; 0 is without end.
@@ -75,19 +75,21 @@ const MaxWords = 1 << 28
 
 // The kernels' names.
 const (
-	Echo   = "echo"
-	Ring   = "ring"
-	Sink   = "sink"
-	Source = "source"
-	Jacobi = "jacobi"
-	Kmeans = "kmeans"
+	Echo    = "echo"
+	Ring    = "ring"
+	Sink    = "sink"
+	Source  = "source"
+	Jacobi  = "jacobi"
+	Kmeans  = "kmeans"
+	Matvec  = "matvec"
+	Backsub = "backsub"
 	// execPrefix stands before a program and its arguments.
 	execPrefix = "exec:"
 )
 
 // New makes the kernel that spec names: "echo", "ring", "sink", "source",
-// "jacobi", "kmeans" or "exec:PROGRAM ARGS…", whose words are split at blanks,
-// with no quoting. The program must exist.
+// "jacobi", "kmeans", "matvec", "backsub" or "exec:PROGRAM ARGS…", whose words are
+// split at blanks, with no quoting. The program must exist.
 func New(spec string, opts Options) (Kernel, error) {
 	if err := opts.check(); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", spec, err)
@@ -112,12 +114,16 @@ func New(spec string, opts Options) (Kernel, error) {
 		return newJacobi(b)
 	case Kmeans:
 		return newKmeans(b)
+	case Matvec:
+		return newMatvec(b)
+	case Backsub:
+		return newBacksub(b)
 	}
 	if command, ok := strings.CutPrefix(spec, execPrefix); ok {
 		return newExec(b, strings.Fields(command))
 	}
 	return nil, fmt.Errorf("kernel %q: the kernels are %s and %sPROGRAM ARGS…", spec,
-		strings.Join([]string{Echo, Ring, Sink, Source, Jacobi, Kmeans}, ", "), execPrefix)
+		strings.Join([]string{Echo, Ring, Sink, Source, Jacobi, Kmeans, Matvec, Backsub}, ", "), execPrefix)
 }
 
 func (o *Options) check() error {

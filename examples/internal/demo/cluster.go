@@ -36,9 +36,23 @@ func (r *report) runOne(ctx context.Context, e Example) error {
 	return world.Finalize(ctx)
 }
 
-// runAll runs the example as all ranks of a cluster.
+// runAll runs the example as all ranks of a cluster, or of several.
 func (r *report) runAll(ctx context.Context, e Example, o options) error {
-	worlds, err := start(ctx, o)
+	clusters := []int{o.ranks}
+	if s, ok := e.(Series); ok {
+		clusters = s.Clusters(o.ranks)
+	}
+	for _, ranks := range clusters {
+		if err := r.runCluster(ctx, e, ranks, protocol.Profile(o.profile)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runCluster runs the example as all ranks of one cluster.
+func (r *report) runCluster(ctx context.Context, e Example, n int, profile protocol.Profile) error {
+	worlds, err := start(ctx, n, profile)
 	if err != nil {
 		return err
 	}
@@ -66,8 +80,8 @@ func (r *report) runAll(ctx context.Context, e Example, o options) error {
 }
 
 // start makes a cluster in this process.
-func start(ctx context.Context, o options) ([]*mpi.Comm, error) {
-	devices, err := node.Local(o.ranks, protocol.Profile(o.profile))
+func start(ctx context.Context, n int, profile protocol.Profile) ([]*mpi.Comm, error) {
+	devices, err := node.Local(n, profile)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,15 @@ type Example interface {
 	Run(ctx context.Context, world *mpi.Comm) (Result, error)
 }
 
+// Series is an Example that is run by clusters of several sizes.
+type Series interface {
+	Example
+	// Clusters says how many ranks there are in each cluster that is started, one
+	// after another, if the user wants so many ranks. Rank 0 of each returns the
+	// result of all up to now.
+	Clusters(ranks int) []int
+}
+
 // Result is what rank 0 has found out. It is encoded as JSON.
 type Result interface {
 	// Table prints the result.

@@ -69,6 +69,43 @@ func TestTable(t *testing.T) {
 	demotest.Run(t, info, new(sum), "-profile", "v0.9").Right(t, "profile v0.9")
 }
 
+// sums is sum of several clusters: the result is that of all.
+type sums struct {
+	sum
+	ranks []int
+}
+
+func (s *sums) Clusters(ranks int) []int { return []int{2, ranks, 1} }
+
+func (s *sums) Run(ctx context.Context, world *mpi.Comm) (demo.Result, error) {
+	r, err := s.sum.Run(ctx, world)
+	if err == nil && world.Rank() == 0 {
+		s.ranks = append(s.ranks, world.Size())
+		r = result{len(s.ranks), len(s.ranks)}
+	}
+	return r, err
+}
+
+// A series is run by one cluster after another, and the last result counts.
+func TestSeries(t *testing.T) {
+	s := new(sums)
+	demotest.Run(t, info, s, "-ranks", "4").Right(t, "sum: ", "SUM 3\n")
+	if fmt.Sprint(s.ranks) != "[2 4 1]" {
+		t.Errorf("clusters of %v ranks", s.ranks)
+	}
+	s = &sums{sum: sum{fail: 3}}
+	if o := demotest.Run(t, info, s, "-ranks", "4"); o.Code != 1 || o.Stderr != "sum: out of order\n" || fmt.Sprint(s.ranks) != "[2]" {
+		t.Errorf("%+v after %v", o, s.ranks)
+	}
+	// Not where there is a cluster already.
+	demotest.Start(t, "peer: software", "run: standin, kernel: source, kernel_options: {words: 1, count: 1}").InProcess(t, 0)
+	s = new(sums)
+	demotest.Run(t, info, s).Right(t, "SUM 1\n")
+	if fmt.Sprint(s.ranks) != "[2]" {
+		t.Errorf("clusters of %v ranks", s.ranks)
+	}
+}
+
 type report struct {
 	Example, Where string
 	Rank, Ranks    int

@@ -1,0 +1,71 @@
+package matvec
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/apps/internal/exchange"
+	"github.com/zrlmpi/zrlmpid/apps/internal/pace"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Host computes the product of a and x with all other ranks of c as workers; it is for
+// rank Root. Without other ranks it computes by itself.
+func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Options) ([]T, error) {
+	if err := a.check(x, o); err != nil {
+		return nil, err
+	}
+	var zero T
+	s := shape{rows: a.Rows, columns: a.Columns, each: min(max(o.Rows, 1), a.Rows), size: int(unsafe.Sizeof(zero)), pace: o.Pace}
+	ranks := exchange.Ranks{Comm: c}
+	if err := exchange.Bcast(ctx, ranks, s.words(), Root); err != nil {
+		return nil, err
+	}
+	if err := exchange.Bcast(ctx, ranks, x, Root); err != nil {
+		return nil, err
+	}
+	d := deal{rows: s.rows, each: s.each, ranks: c.Size()}
+	p := pace.Processor{Operation: o.Pace}
+	own := make([]T, 0, d.share(Root))
+	counts := make([]int, d.ranks)
+	for round := range d.rounds() {
+		begin, rows := d.block(round, Root)
+		end := begin
+		for rank := range counts {
+			_, n := d.block(round, rank)
+			counts[rank] = n * s.columns
+			end += n
+		}
+		dealt := a.Numbers[begin*s.columns : end*s.columns]
+		first := dealt[:rows*s.columns] // which stays where it is
+		if err := exchange.Scatter(ctx, ranks, dealt, counts, first); err != nil {
+			return nil, err
+		}
+		own = own[:len(own)+rows]
+		if err := multiply(ctx, &p, own[len(own)-rows:], first, x); err != nil {
+			return nil, err
+		}
+	}
+	return gather(ctx, ranks, d, own)
+}
+
+// gather puts the numbers of all ranks where they belong.
+func gather[T Number](ctx context.Context, ranks exchange.Ranks, d deal, own []T) ([]T, error) {
+	counts := make([]int, d.ranks)
+	for rank := range counts {
+		counts[rank] = d.share(rank)
+	}
+	byRank := make([]T, d.rows)
+	if err := exchange.Gather(ctx, ranks, own, byRank, counts); err != nil {
+		return nil, err
+	}
+	y := make([]T, d.rows)
+	for rank := range d.ranks {
+		for round := range d.rounds() {
+			first, n := d.block(round, rank)
+			copy(y[first:first+n], byRank)
+			byRank = byRank[n:]
+		}
+	}
+	return y, nil
+}

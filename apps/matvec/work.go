@@ -1,0 +1,50 @@
+package matvec
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/apps/internal/exchange"
+	"github.com/zrlmpi/zrlmpid/apps/internal/pace"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Work serves rank Root as a worker, once. How large the matrix is it learns from the
+// messages.
+func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if c.Rank() == Root {
+		return fmt.Errorf("%w: rank %d is the host, and works for nobody", ErrOptions, Root)
+	}
+	ranks := exchange.Ranks{Comm: c, Flat: o.Flat, Unexpected: ErrMessage}
+	var words [shapeWords]int32
+	if err := exchange.Bcast(ctx, ranks, words[:], Root); err != nil {
+		return err
+	}
+	s, err := shapeOf[T](words[:], o)
+	if err != nil {
+		return err
+	}
+	x := make([]T, s.columns)
+	if err := exchange.Bcast(ctx, ranks, x, Root); err != nil {
+		return err
+	}
+	d := deal{rows: s.rows, each: s.each, ranks: c.Size()}
+	p := pace.Processor{Operation: s.pace}
+	rows := make([]T, s.each*s.columns)
+	y := make([]T, 0, d.share(c.Rank()))
+	for round := range d.rounds() {
+		_, n := d.block(round, c.Rank())
+		own := rows[:n*s.columns]
+		if err := exchange.Scatter(ctx, ranks, nil, nil, own); err != nil {
+			return err
+		}
+		y = y[:len(y)+n]
+		if err := multiply(ctx, &p, y[len(y)-n:], own, x); err != nil {
+			return err
+		}
+	}
+	return exchange.Gather(ctx, ranks, y, nil, nil)
+}
