@@ -32,6 +32,7 @@ type running struct {
 	*daemon.Daemon
 	target string // for Prometheus
 	client *control.Client
+	socket string // for control
 }
 
 var webAddress = regexp.MustCompile(`http http://(\S+?)/?\s`)
@@ -44,7 +45,7 @@ func startDaemon(t *testing.T, extra string, ranks ...string) *running {
 	if m == nil {
 		t.Fatalf("no HTTP: %s", d.Ready)
 	}
-	return &running{d.Daemon, m[1], d.Client}
+	return &running{d.Daemon, m[1], d.Client, d.Socket}
 }
 
 // keep does something again and again, until the test ends. What it does may fail.

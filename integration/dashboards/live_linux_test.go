@@ -113,13 +113,13 @@ var faults = []string{
 // nobody is a target where no daemon is.
 const nobody = "127.0.0.1:1"
 
-// TestLive: a real Prometheus with the shipped rules asks a sound daemon, one with
-// faults, and one that is not there. All queries of the dashboard find something, all
+// TestLive: a real Prometheus with the shipped rules asks a sound daemon, one for whose
+// programs it makes collective calls, one with faults, and one that is not there. All queries of the dashboard find something, all
 // faults are named, and nothing is said of the sound daemon.
 func TestLive(t *testing.T) {
 	path := findPrometheus(t)
-	sound, faulty := startSound(t), startFaulty(t)
-	p := startPrometheus(t, path, []string{sound.target, faulty.target, nobody})
+	sound, calling, faulty := startSound(t), startCalling(t), startFaulty(t)
+	p := startPrometheus(t, path, []string{sound.target, calling.target, faulty.target, nobody})
 
 	t.Run("panels", func(t *testing.T) {
 		for _, q := range queries(t) {

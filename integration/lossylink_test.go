@@ -1,0 +1,135 @@
+package integration_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/udp"
+)
+
+// lossyLink is a host's socket that loses packets of the cloudfpga profile in both
+// directions, as far as deployed FPGAs can do without them. They acknowledge once, so
+// their ACKs arrive. They repeat three times in all for a message, so that of each at
+// most two packets are lost.
+type lossyLink struct {
+	mpe.Transport
+	mu   sync.Mutex
+	rng  *rand.Rand
+	safe []int // by peer: how many packets have to arrive before another one is lost
+	lost int
+}
+
+const (
+	lossRate = 0.05
+	// safePackets is twice what a message takes, or what it takes and each of its
+	// packets again.
+	safePackets = 8
+)
+
+// loses decides about a packet from or to a peer.
+func (l *lossyLink) loses(peer int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.safe[peer] > 0 {
+		l.safe[peer]--
+		return false
+	}
+	if l.rng.Float64() >= lossRate {
+		return false
+	}
+	l.safe[peer] = safePackets
+	l.lost++
+	return true
+}
+
+// losses is how many packets it has lost.
+func (l *lossyLink) losses() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
+}
+
+// SendHeader implements mpe.Transport.
+func (l *lossyLink) SendHeader(peer int, header []byte) error {
+	if l.loses(peer) {
+		return nil
+	}
+	return l.Transport.SendHeader(peer, header)
+}
+
+// SendData implements mpe.Transport.
+func (l *lossyLink) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
+	if l.loses(peer) {
+		return nil
+	}
+	return l.Transport.SendData(peer, header, payload, shape)
+}
+
+// Recv implements mpe.Transport.
+func (l *lossyLink) Recv(batch []mpe.Arrival) (int, error) {
+	for {
+		n, err := l.Transport.Recv(batch)
+		if err != nil {
+			return n, err
+		}
+		kept := 0
+		for _, a := range batch[:n] {
+			h, _ := protocol.CloudFPGA.Parse(a.Bytes)
+			if h.Type != protocol.Ack && l.loses(a.Peer) {
+				continue
+			}
+			batch[kept] = a
+			kept++
+		}
+		if kept > 0 {
+			return kept, nil
+		}
+	}
+}
+
+// lossyWorlds opens ranks as worldsWithFPGAs does, with rank 0 as the host, which has
+// a lossy link to all others. All time-outs are those of deployed nodes.
+func lossyWorlds(t *testing.T, l layout, seed uint64) ([]*mpi.Comm, *lossyLink) {
+	t.Helper()
+	cfg := fpgaConfig(t, l, "", "")
+	link := &lossyLink{rng: rand.New(rand.NewPCG(seed, 5)), safe: make([]int, l.ranks)}
+	worlds := []*mpi.Comm{lossyHost(t, cfg, link)}
+	for i := 1; i < l.ranks; i++ {
+		worlds = append(worlds, openRank(t, cfg, i, deployed))
+	}
+	return worlds, link
+}
+
+func lossyHost(t *testing.T, cfg *config.Config, link *lossyLink) *mpi.Comm {
+	t.Helper()
+	plan, err := node.Plan(cfg, cfg.Rank(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := udp.Listen(udp.Config{Rank: 0, Map: mapOf(t, cfg)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link.Transport = conn
+	peers := make([]mpe.Peer, len(cfg.Ranks))
+	for i, l := range plan.Links() {
+		remote := cfg.Rank(i)
+		peers[i] = mpe.Peer{Handshake: l.Handshake, Transport: link, Kind: string(remote.Peer), Address: remote.Address.String()}
+	}
+	collectives, err := node.Collectives(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := mpe.New(mpe.Config{Rank: 0, Peers: peers, Collectives: collectives})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close(ended()) })
+	return worldOf(t, e)
+}
