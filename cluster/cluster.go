@@ -21,8 +21,10 @@ type Cluster struct {
 	// FPGAs are the FPGA ranks in the order of the file, which is the one in
 	// which upstream's collectives group them.
 	FPGAs []int
-	// ComOpt and MemOpt are upstream's optimisation levels; 0 if the file
-	// does not say. From ComOpt 1 on collectives are trees.
+	// ComOpt and MemOpt are upstream's optimisation levels. Where the file does
+	// not say, ComOpt is 1 in a cluster file, as for upstream's compiler, and 0
+	// in the resource manager's answer; MemOpt is 0. From ComOpt 1 on collectives
+	// are trees.
 	ComOpt, MemOpt int
 }
 

@@ -31,7 +31,8 @@ type Options struct {
 
 // Config returns the cluster as a checked configuration. A rank that runs here
 // is a host or a stand-in; of the others, FPGA ranks become remote FPGAs, and
-// CPU ranks programs on upstream's CPU library. Errors are of type *Error or
+// CPU ranks programs on upstream's CPU library. Collectives with FPGAs go as upstream's
+// compiler makes them by the file's com_opt. Errors are of type *Error or
 // *config.Error.
 func (c *Cluster) Config(o Options) (*config.Config, error) {
 	addrs, err := c.addresses(o.Addresses)
@@ -69,6 +70,9 @@ func (c *Cluster) Config(o Options) (*config.Config, error) {
 		return nil, &Error{Key: "kernel", Problem: "no rank runs as a stand-in here: name one, or give no kernel"}
 	}
 	cfg := config.New(ranks...)
+	if c.ComOpt > 0 && len(c.FPGAs) > 0 {
+		cfg.Collectives.Upstream, cfg.Collectives.FPGAs = config.UpstreamTree, c.FPGAs
+	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.File, err)
 	}

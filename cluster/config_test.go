@@ -96,7 +96,7 @@ func TestConfigErrors(t *testing.T) {
 		{"host and stand-in", clusterFile, Options{Addresses: pool, Host: []int{1}, StandIn: []int{1}}, "host: rank 1 is to be an FPGA as well: choose one"},
 		{"host and FPGA", bothFile, Options{Addresses: pool, Host: []int{1}, FPGA: []int{1}}, "host: rank 1 is to be an FPGA as well: choose one"},
 		{"kernel", clusterFile, Options{Addresses: pool, StandIns: true, Kernel: "jazz"},
-			`kernel: unknown kernel "jazz": the kernels are echo, ring, sink, source, jacobi, kmeans and "exec:/path/prog args"`},
+			`kernel: unknown kernel "jazz": the kernels are echo, ring, sink, source, jacobi, kmeans, matvec, backsub and "exec:/path/prog args"`},
 		{"kernel for nobody", clusterFile, Options{Addresses: pool, Kernel: "echo"}, "kernel: no rank runs as a stand-in here: name one, or give no kernel"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -211,4 +211,28 @@ func FuzzImport(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestConfigCollectives: what upstream's compiler made of collectives follows from the
+// file's com_opt.
+func TestConfigCollectives(t *testing.T) {
+	for _, tc := range []struct {
+		file     string
+		upstream config.Upstream
+		fpgas    []int
+	}{
+		{`{"nodes": {"cpu": [0], "fpga": [3, 1, 2]}, "config": {"com_opt": 1}}`, config.UpstreamTree, []int{3, 1, 2}},
+		{`{"nodes": {"cpu": [0], "fpga": [3, 1, 2]}, "config": {"com_opt": 0}}`, config.UpstreamFlat, nil},
+		{`{"nodes": {"cpu": [0], "fpga": [3, 1, 2]}}`, config.UpstreamTree, []int{3, 1, 2}},
+		{`{"nodes": {"cpu": [0, 1]}, "config": {"com_opt": 1}}`, config.UpstreamFlat, nil},
+	} {
+		// A host in the place of an FPGA keeps that one's place in the tree.
+		cfg, err := mustParse(t, tc.file).Config(Options{Addresses: mustPool(t, "10.0.0.0/24"), Host: []int{0, 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := cfg.Collectives; x.Upstream != tc.upstream || !slices.Equal(cfg.UpstreamFPGAs(), tc.fpgas) {
+			t.Errorf("%s: %+v", tc.file, x)
+		}
+	}
 }

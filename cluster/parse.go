@@ -47,14 +47,19 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 		ClusterID json.RawMessage `json:"cluster_id"`
 		Nodes     json.RawMessage `json:"nodes"`
 		Config    struct {
-			ComOpt int `json:"com_opt"`
-			MemOpt int `json:"mem_opt"`
+			ComOpt *int `json:"com_opt"`
+			MemOpt int  `json:"mem_opt"`
 		} `json:"config"`
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, jsonError(name, text, err)
 	}
-	c := &Cluster{File: name, ComOpt: file.Config.ComOpt, MemOpt: file.Config.MemOpt}
+	c := &Cluster{File: name, MemOpt: file.Config.MemOpt}
+	if level := file.Config.ComOpt; level != nil {
+		c.ComOpt = *level
+	} else if bytes.HasPrefix(bytes.TrimSpace(file.Nodes), []byte("{")) {
+		c.ComOpt = 1 // what upstream's compiler does where nothing is said
+	}
 	if c.ComOpt < 0 || c.MemOpt < 0 {
 		return nil, c.errorf("config", "com_opt is %d and mem_opt %d: levels start at 0", c.ComOpt, c.MemOpt)
 	}

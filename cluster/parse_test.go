@@ -59,10 +59,10 @@ func TestParse(t *testing.T) {
 			FPGAs: []int{3, 1, 2}, ComOpt: 3, MemOpt: 1,
 		}},
 		{"both kinds", bothFile, Cluster{
-			File: "f.json", Nodes: []Node{{Rank: 0, CPU: true, FPGA: true}, {Rank: 1, CPU: true, FPGA: true}}, FPGAs: []int{0, 1},
+			File: "f.json", Nodes: []Node{{Rank: 0, CPU: true, FPGA: true}, {Rank: 1, CPU: true, FPGA: true}}, ComOpt: 1, FPGAs: []int{0, 1},
 		}},
 		{"unknown keys, no FPGA", `{"nodes": {"cpu": [0], "gpu": [9]}, "config": {"x": 1}, "y": []}`, Cluster{
-			File: "f.json", Nodes: []Node{{Rank: 0, CPU: true}},
+			File: "f.json", Nodes: []Node{{Rank: 0, CPU: true}}, ComOpt: 1,
 		}},
 		{"manager's answer", answer, Cluster{
 			File: "f.json", Format: ManagerAnswer, ID: "7", FPGAs: []int{1, 2},
