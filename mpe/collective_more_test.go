@@ -171,9 +171,9 @@ func TestAbandonedCall(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newExtended(t, 4, func(x *extended.Config) { x.EagerLimit = 100 })
 			defer c.close()
-			call := colltest.New(coll.Bcast, algorithm, 4, 0, 1000)
+			call := colltest.New(coll.Bcast, algorithm, 4, 0, 20_000)
 			runCases(t, c.engines, []*colltest.Case{call}) // they have agreed
-			call = colltest.New(coll.Bcast, algorithm, 4, 0, 1000)
+			call = colltest.New(coll.Bcast, algorithm, 4, 0, 20_000)
 			var ops []mpe.Op
 			for _, r := range []int{1, 2, 3} { // not the root
 				ops = append(ops, begin(t, call, c.engines[r], 2))
@@ -238,7 +238,7 @@ func TestAtomicIsAllOrNothing(t *testing.T) {
 			}
 			return []time.Duration{0}
 		})
-		call := colltest.New(coll.Bcast, "atomic", 5, 0, 5000)
+		call := colltest.New(coll.Bcast, "atomic", 5, 0, 20_000)
 		var ops []mpe.Op
 		for _, r := range []int{0, 1, 2, 4} { // not rank 3, in the middle
 			ops = append(ops, begin(t, call, c.engines[r], 2))
@@ -278,12 +278,12 @@ func TestForwardCutsThrough(t *testing.T) {
 				first = time.Now()
 			}
 			at := time.Millisecond * time.Duration(10+int(h.Offset)/500) // one after another
-			if from == 0 && int(h.Offset)+len(payload) == 20000 {
+			if from == 0 && int(h.Offset)+len(payload) == 80_000 {
 				last = time.Now().Add(at)
 			}
 			return []time.Duration{at}
 		})
-		call := colltest.New(coll.Bcast, "atomic", 3, 0, 5000)
+		call := colltest.New(coll.Bcast, "atomic", 3, 0, 20_000)
 		call.Call.Segment = 1000
 		var ops []mpe.Op
 		for _, e := range c.engines {
@@ -335,7 +335,7 @@ func TestFlowIsGivenUp(t *testing.T) {
 
 // The root has free ranks come before those that have reported data to send.
 func TestOrderGoesByStatus(t *testing.T) {
-	for _, bytes := range []int{4, 4000, 40000} {
+	for _, bytes := range []int{4, 4000, 40_000, 80_000} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newExtendedWith(t, 5, func(x *extended.Config) { x.EagerLimit = 2000 },
 				func(cfg *mpe.Config) { cfg.Collectives.Order = coll.OrderByLeft })

@@ -164,7 +164,10 @@ func All(ranks int, roots, lengths []int, flows bool) (cases []*Case) {
 				if i > 0 && (!rooted || slices.Contains(roots[:i], root)) {
 					continue
 				}
-				for j, n := range lengths {
+				for j, n := range append(slices.Clip(lengths), 20_000) {
+					if n == 20_000 && a.Name != "atomic" {
+						continue // below that it is another one
+					}
 					if of == coll.Barrier && j > 0 {
 						continue
 					}

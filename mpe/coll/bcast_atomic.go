@@ -10,9 +10,10 @@ package coll
 //
 //	T = (2p − 1)·α + (n + (p−2)·b)·β, of which p·α are the synchronisation
 //
-// with b bytes of a piece. Messages for which the executor's peers have promised room
-// in advance need no leave, and p·α less. TransmissionOrder gives the Order that
-// changes with what ranks still have to send.
+// with b bytes of a piece. For data of no more than promised bytes all ranks have
+// promised room in advance, so that no leave is needed: it goes down the chain segment
+// by segment. TransmissionOrder gives the Order that changes with what ranks still have
+// to send.
 var bcastAtomic = &Algorithm{
 	Collective: Bcast,
 	Name:       "atomic",
@@ -25,7 +26,8 @@ var bcastAtomic = &Algorithm{
 		return chained(c)
 	},
 	build: func(c *Call, s *Schedule) {
-		if c.Bytes == 0 {
+		if c.Bytes <= promised {
+			bcastChain.build(c, s)
 			return
 		}
 		before, after := c.chain()
@@ -41,10 +43,14 @@ var bcastAtomic = &Algorithm{
 	},
 	cost: func(c *Call) Cost {
 		p, n := c.Ranks, c.Bytes
-		if n == 0 {
-			return Cost{}
+		if n <= promised {
+			return bcastChain.cost(c)
 		}
 		_, b := c.segments(n)
 		return Cost{Rounds: 2*p - 1, Bytes: n + (p-2)*b, Messages: p - 1, Volume: (p - 1) * n}
 	},
 }
+
+// promised is how many bytes every rank has room for before a receive is posted: the
+// least eager credit of the extended profile, by default (E20).
+const promised = 64 << 10

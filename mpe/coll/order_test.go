@@ -1,11 +1,13 @@
 package coll_test
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
 )
 
 func TestTransmissionOrder(t *testing.T) {
@@ -113,6 +115,41 @@ func TestChainsInAnyOrder(t *testing.T) {
 		c.Order = []int{5, 1, 2, 3, 4, 4, 6, 7}
 		if a.Fits(c) == nil {
 			t.Errorf("%s takes an order that has a rank twice", name)
+		}
+	}
+}
+
+// Data for which nobody has promised room flows, in any order: one message for each
+// rank, and none before the last is ready.
+func TestFlows(t *testing.T) {
+	a, err := coll.Find(coll.Bcast, "atomic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []int{2, 3, 5, 8, 17, 33, 128} {
+		if raceEnabled && p > 17 {
+			continue
+		}
+		c := coll.Call{Collective: coll.Bcast, Ranks: p, Root: p / 3, Bytes: 70_000, Segment: 7000}
+		c.Order = coll.TransmissionOrder(c.Root, coll.UnpackStatus([]byte{0x1b, 0xe4, 0xff, 3}, p), coll.OrderByLeft)
+		if !prove(t, a, c) {
+			t.Error("it cannot be done")
+		}
+		c.Flows = true
+		cost, err := a.Cost(c)
+		if err != nil || cost.Messages != p-1 || cost.Rounds != 2*p-1 {
+			t.Errorf("%d ranks: %+v, %v", p, cost, err)
+		}
+		// A rank that does not take part holds all of them back.
+		calls := eachRank(c)
+		programs, err := check.Programs(a, calls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs[c.Order[p-1]].Steps = nil
+		var wrong *check.Error
+		if _, err := check.ProvePrograms(calls, programs); !errors.As(err, &wrong) || wrong.Rank != 0 && wrong.Rank != c.Order[0] {
+			t.Errorf("%d ranks, one missing: %v", p, err)
 		}
 	}
 }
