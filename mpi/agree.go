@@ -7,8 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Tags of the library's own messages. Below them there is room for those of
-// collective operations.
+// Tags of the library's own messages. Below them are those of collective calls.
 const (
 	// tagMake is for Dup and Split, with the count of calls in the lower bits.
 	tagMake = 1 << 29
@@ -128,7 +127,7 @@ func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error 
 		if failed != nil {
 			op.Cancel()
 		}
-		st, err := op.Wait(ctx)
+		st, err := a.call.comm.p.wait(ctx, op, false)
 		op.Free()
 		switch {
 		case failed != nil: // that one is told

@@ -21,6 +21,7 @@ func TestAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	const n = 4
+	counts, displs := []int{4, 4}, []int{4, 0}
 	requests, statuses, indices := make([]Request, n), make([]Status, n), make([]int, 0, n)
 	// many starts n requests.
 	many := func() error {
@@ -46,6 +47,21 @@ func TestAllocations(t *testing.T) {
 		"Iprobe":          func() error { _, _, err := Iprobe(c, AnySource, AnyTag); return err },
 		"Sendrecv":        func() error { _, err := Sendrecv(ctx, c, b, 1, 3, b, 1, 3); return err },
 		"SendrecvReplace": func() error { _, err := SendrecvReplace(ctx, c, b, 1, 3, 1, 3); return err },
+		"Barrier":         func() error { return Barrier(ctx, c) },
+		"Bcast":           func() error { return Bcast(ctx, c, b, 0) },
+		"Allreduce":       func() error { return Allreduce(ctx, c, b, b, Sum) },
+		"Reduce":          func() error { return Reduce(ctx, c, b[:8], b[8:], Max, 0) },
+		"Alltoallv": func() error {
+			return Alltoallv(ctx, c, b[:8], counts, nil, b[8:], counts, displs)
+		},
+		"Iallgather": func() error {
+			r, err := Iallgather(c, b[:8], b)
+			if err != nil {
+				return err
+			}
+			_, err = r.Wait(ctx)
+			return err
+		},
 		"Start": func() error {
 			if err := persistent.Start(); err != nil {
 				return err
@@ -128,6 +144,9 @@ func BenchmarkCalls(b *testing.B) {
 		{"Recv", func() error { _, err := Recv(ctx, c, buf, 1, 3); return err }},
 		{"Sendrecv", func() error { _, err := Sendrecv(ctx, c, buf, 1, 3, buf, 1, 3); return err }},
 		{"Probe", func() error { _, err := Probe(ctx, c, 1, 3); return err }},
+		{"Barrier", func() error { return Barrier(ctx, c) }},
+		{"Bcast", func() error { return Bcast(ctx, c, buf, 0) }},
+		{"Allreduce", func() error { return Allreduce(ctx, c, buf, buf, Sum) }},
 		{"Isend, Irecv and Waitall", func() (err error) {
 			if requests[0], err = Isend(c, buf, 1, 3); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/attach"
@@ -31,8 +32,9 @@ func (o offered) Device(rank int) (mpe.Device, error) {
 	return o[rank], nil
 }
 
-// attached makes devices that are clients of a server of other devices.
-func attached(world mpitest.WorldFunc) mpitest.WorldFunc {
+// attached makes devices that are clients of a server of other devices: one of every so
+// many; the others are as they were.
+func attached(world mpitest.WorldFunc, every int) mpitest.WorldFunc {
 	return func(t *testing.T, n int) []mpe.Device {
 		t.Helper()
 		ranks := offered(world(t, n))
@@ -55,8 +57,8 @@ func attached(world mpitest.WorldFunc) mpitest.WorldFunc {
 			}
 			os.RemoveAll(dir)
 		})
-		devices := make([]mpe.Device, n)
-		for r := range devices {
+		devices := slices.Clone(ranks)
+		for r := 0; r < n; r += every {
 			c, err := attach.Dial(t.Context(), socket, attach.DialOptions{Rank: r})
 			if err != nil {
 				t.Fatal(err)
@@ -73,5 +75,10 @@ func attached(world mpitest.WorldFunc) mpitest.WorldFunc {
 }
 
 func TestAttached(t *testing.T) {
-	mpitest.Conformance(t, attached(engines(extendedPeer)))
+	mpitest.Conformance(t, attached(engines(extendedPeer), 1))
+}
+
+// TestMixed: ranks that are attached and ranks that are not make the same calls.
+func TestMixed(t *testing.T) {
+	mpitest.Collectives(t, attached(engines(extendedPeer), 2))
 }

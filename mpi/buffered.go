@@ -70,7 +70,7 @@ func (c *Comm) DetachBuffer(ctx context.Context) (int, error) {
 	if !attached {
 		return 0, k.failf(ErrBuffer, "no buffer is attached")
 	}
-	if err := b.drain(ctx, &k, c.p.dev); err != nil {
+	if err := b.drain(ctx, &k, c.p); err != nil {
 		return 0, err
 	}
 	b.mu.Lock()
@@ -177,15 +177,18 @@ func (b *sendBuffer) ended(s *bufferedSend, st *mpe.Status, err error) {
 }
 
 // drain waits until everything has been sent, without taking anything back.
-func (b *sendBuffer) drain(ctx context.Context, k *call, dev mpe.Device) error {
+func (b *sendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wake := wakers.Get().(chan struct{})
 	defer wakers.Put(wake)
+	p.weak.join(wake)
+	defer p.weak.leave(wake)
 	for b.sweep(); len(b.sends) > 0; b.sweep() {
 		b.sends[0].op.Notify(wake)
 		b.mu.Unlock()
-		err := dev.Await(ctx, wake)
+		p.weak.look()
+		err := p.dev.Await(ctx, wake)
 		b.mu.Lock()
 		if err == nil {
 			continue

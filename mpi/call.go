@@ -158,7 +158,7 @@ func (k *call) end(to *Status, st *mpe.Status, err error) error {
 	switch {
 	case err != nil:
 		return k.ended(to, st, err)
-	case k.sends():
+	case k.sends(), k.kind == 0:
 		return nil
 	}
 	return k.status(to, st)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
 // Class is an error class of the MPI standard. errors.Is(err, ErrTruncate)
@@ -16,7 +18,7 @@ type Class int //nolint:errname // the standard calls it a class
 // The error classes.
 const (
 	Success     Class = iota //nolint:errname // the standard's name, and no error
-	ErrBuffer                // no buffer for buffered sends, or not enough of it
+	ErrBuffer                // buffers that overlap; none for buffered sends, or not enough of it
 	ErrCount                 // a number of elements that cannot be sent or received
 	ErrType                  // a datatype that does not fit
 	ErrTag                   // a tag that does not exist, or that the wire cannot carry
@@ -39,7 +41,7 @@ const (
 
 var classNames = [...][2]string{
 	{"MPI_SUCCESS", "no error"},
-	{"MPI_ERR_BUFFER", "no room in the buffer for buffered sends"},
+	{"MPI_ERR_BUFFER", "invalid buffer, or no room in that for buffered sends"},
 	{"MPI_ERR_COUNT", "invalid count"},
 	{"MPI_ERR_TYPE", "invalid datatype"},
 	{"MPI_ERR_TAG", "invalid tag"},
@@ -105,6 +107,8 @@ var deviceClasses = []struct {
 	{mpe.ErrTag, ErrTag},
 	{mpe.ErrWildcard, ErrTag},
 	{mpe.ErrComm, ErrComm},
+	{op.ErrUndefined, ErrOp},
+	{coll.ErrCall, ErrArg},
 	{context.Canceled, ErrOther},
 	{context.DeadlineExceeded, ErrOther},
 	{mpe.ErrClosed, ErrOther},

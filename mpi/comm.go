@@ -11,8 +11,9 @@ import (
 // Comm is a communicator: a group of ranks whose messages are kept apart from
 // those of every other communicator. Its methods, and the functions that take
 // it, may be called from any number of goroutines at a time
-// (MPI_THREAD_MULTIPLE), except that the collective ones, Dup and Split, must
-// be called in the same order by all members, and so one at a time.
+// (MPI_THREAD_MULTIPLE), except that the collective ones, Dup, Split and those
+// from Barrier to Scan, must be called in the same order by all members, and so
+// one after another. Of those that return a request, many may be under way.
 type Comm struct {
 	p      *process
 	number uint32
@@ -23,6 +24,8 @@ type Comm struct {
 	// local gives the communicator's rank of a rank of the world, or Undefined.
 	local []int32
 	freed atomic.Bool
+	// turns are the collective calls with data.
+	turns turns
 	// made counts the calls of Dup and Split, so that what is left of a
 	// failed one is not taken for a part of the next.
 	made atomic.Uint32
@@ -53,6 +56,7 @@ func (p *process) comm(number uint32, group *Group, name string) *Comm {
 		w := &p.peers[r]
 		c.members[i] = member{world: int32(r), limited: w.Words || w.SmallTags || w.NoEmpty}
 	}
+	c.turns.byOrder = len(c.worldOnly(group.ranks)) > 0
 	return c
 }
 

@@ -16,6 +16,8 @@ type core struct {
 	// op is the device's, of an active request; it is freed under the lock, so
 	// that no cancel comes too late. It keeps the outcome until then.
 	op mpe.Op
+	// collective is the call of a collective's request.
+	collective *collective
 	// done: a request without an operation, such as one with ProcNull, has
 	// ended and not been waited for.
 	done  bool
@@ -37,11 +39,17 @@ func (k *call) request(op mpe.Op, done bool) Request {
 func (c *core) end(st *mpe.Status, err error) (Status, error) {
 	var s Status
 	err = c.call.end(&s, st, err)
+	if c.weak() {
+		c.call.comm.p.weak.remove(c.op)
+	}
 	c.op.Free()
 	c.op = nil
 	c.over()
 	return s, err
 }
+
+// weak reports whether it is a call that goes on only while it is looked at.
+func (c *core) weak() bool { return c.collective != nil && c.collective.weak }
 
 // take gives the outcome of a request without an operation, and unlocks.
 func (c *core) take() (Status, error) {
@@ -63,8 +71,12 @@ func (c *core) over() {
 	}
 	c.life++
 	c.call.bytes = nil
-	p := c.call.comm.p
+	p, x := c.call.comm.p, c.collective
+	c.collective = nil
 	c.mu.Unlock()
+	if x != nil {
+		x.over()
+	}
 	p.cores.Put(c)
 }
 
@@ -113,9 +125,8 @@ func (r Request) operation() mpe.Op {
 	return c.op
 }
 
-// notify sets who is told when the request ends, and gives its device if it is
-// active.
-func (r Request) notify(n chan<- struct{}) mpe.Device {
+// process gives the process of an active request, or nil.
+func (r Request) process() *process {
 	c := r.core
 	if c == nil {
 		return nil
@@ -125,8 +136,27 @@ func (r Request) notify(n chan<- struct{}) mpe.Device {
 	if c.life != r.life || c.op == nil {
 		return nil
 	}
-	c.op.Notify(n)
-	return c.call.comm.p.dev
+	return c.call.comm.p
+}
+
+// notify sets who is told when the request ends; at once, if it has. Of weak calls that
+// end later, all are told who have joined.
+func (r Request) notify(n chan<- struct{}) {
+	c := r.core
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.life != r.life || c.op == nil:
+	case !c.weak():
+		c.op.Notify(n)
+	case n != nil:
+		if _, ended, _ := c.op.Test(); ended {
+			wake(n)
+		}
+	}
 }
 
 // released are operations of requests that were freed before they ended.

@@ -1,5 +1,6 @@
 // Package mpi is the Message Passing Interface for Go programs: point-to-point
-// messages between the ranks of a cluster, FPGAs among them, and communicators.
+// messages between the ranks of a cluster, FPGAs among them, collective calls,
+// and communicators.
 //
 // Init gives a program its world communicator, from the environment that a
 // launcher has set; New makes one from a device. The calls are those of the MPI
@@ -15,10 +16,43 @@
 // another in one communicator do not overtake each other: of two that a receive
 // matches, it gets the one sent first.
 //
+// There is an exception: a collective call with a function of the program goes on
+// only while the rank waits for something, or tests or probes, if it is attached to a
+// daemon: the daemon cannot call the function.
+//
+// # Collective calls
+//
+// Barrier, Bcast, Gather, Scatter, Allgather, Alltoall, Reduce, Allreduce,
+// ReduceScatter, Scan and Exscan are made by all members of a communicator, in the
+// same order, with the same type, root, operation and options. Those whose names end
+// with v have blocks of different lengths, and those that begin with I return a
+// request at once, of which any number may be under way. Such a request can be neither
+// cancelled nor freed before it has ended. Collective calls never meet other messages,
+// nor those of other calls.
+//
+// Lengths are checked: Allreduce, for instance, wants two slices of the same length. A
+// call is in place (MPI_IN_PLACE) if the caller gives the same memory for both: the same
+// slice to Reduce at the root, Allreduce, Scan, Exscan and Alltoall; its own block of recv
+// as send to Gather, at the root, and Allgather; its own block of send as recv to Scatter,
+// at the root; the beginning of send as recv to ReduceScatter. Any other overlap is
+// ErrBuffer.
+//
+// The device chooses the algorithm, by the collective, the number of ranks and the
+// length, or goes by its configuration. By and Segment choose in its place. Where the
+// order of additions makes a difference, as with floats, it is that of the algorithm, so
+// the last bits of a sum may change with it, and with the number of ranks; they do not
+// change from one run to the next. All ranks of Allreduce get the same bits. Operations
+// of OpOf that are not commutative are carried out in the order of ranks.
+//
+// When a call fails on a rank, or its context ends, the others are not told: they wait
+// until their contexts end. The error says which step of it waited for whom, and names
+// ranks of the world. Later calls do not receive what is left of it.
+//
 // # Communicators
 //
 // Each communicator has an even number, 0 for the world, which travels with its
-// messages; the library's own messages bear the next odd one. To make a
+// messages; the library's own messages, those of collective calls among them, bear
+// the next odd one. To make a
 // communicator, its members agree on the highest of the numbers that each of
 // them would use next. So no rank ever has two communicators of one number, and
 // messages of one are never received in another.
@@ -40,6 +74,16 @@
 //   - A probe does not know the length of their messages: Count is Undefined.
 //   - They know the world only. Dup and Split of a communicator that has them is
 //     ErrComm; Create makes one without them.
+//   - Collective calls over the world are messages like others to them, and all that
+//     was said holds for them: whole words, no message without content (a barrier's
+//     has a word), tag 0, and int or float32. They match in the order in which they
+//     were sent and receives posted: do not send messages with tag 0 to such peers
+//     while a collective call is under way. There is one call at a time; a second
+//     one is ErrPending. What a failed call has left may meet the messages of later ones.
+//   - Unless By says otherwise, Bcast, Scatter, Gather and Reduce go as upstream's
+//     compiler has them: the root exchanges with one rank after another in the order
+//     of ranks, or by a tree if the configuration says so. Upstream's programs know no
+//     other collective; ranks that are zrlmpids know all.
 //
 // # Errors
 //

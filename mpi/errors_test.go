@@ -64,6 +64,13 @@ func (d *nullDevice) Start(o mpe.Operation) (mpe.Op, error) {
 	return d, nil
 }
 
+func (d *nullDevice) StartCollective(*mpe.Collective) (mpe.Op, error) {
+	if d.start != nil {
+		return nil, d.start
+	}
+	return d, nil
+}
+
 func (d *nullDevice) Probe(context.Context, mpe.Match, bool) (mpe.Status, bool, error) {
 	return d.status, d.err == nil, d.err
 }

@@ -78,3 +78,62 @@ func ExampleProbe() {
 	fmt.Println(numbers, "with tag", st.Tag)
 	// Output: [1 2.5 4] with tag 7
 }
+
+// All ranks get the sum of what they have, in place, and the place of the greatest value.
+func ExampleAllreduce() {
+	ctx := context.Background()
+	var wg sync.WaitGroup
+	for _, dev := range mpitest.New(3, mpitest.Options{}) {
+		world, err := mpi.New(dev)
+		if err != nil {
+			log.Fatal(err)
+		}
+		wg.Go(func() {
+			rank := world.Rank()
+			v := []float64{float64(rank), 1}
+			if err := mpi.Allreduce(ctx, world, v, v, mpi.Sum); err != nil {
+				log.Print(err)
+			}
+			best := []mpi.Float64Loc{{Value: float64(rank * (2 - rank)), Index: int32(rank)}}
+			if err := mpi.Allreduce(ctx, world, best, best, mpi.MaxLoc); err != nil {
+				log.Print(err)
+			}
+			if rank == 0 {
+				fmt.Println(v, "and the greatest is", best[0].Value, "of rank", best[0].Index)
+			}
+		})
+	}
+	wg.Wait()
+	// Output: [3 3] and the greatest is 1 of rank 1
+}
+
+// A function of the program combines: here, it is the greatest common divisor.
+func ExampleOpOf() {
+	gcd := mpi.OpOf(func(in, inout []int64) {
+		for i, a := range in {
+			for b := inout[i]; b != 0; {
+				a, b = b, a%b
+			}
+			inout[i] = a
+		}
+	}, true)
+	ctx := context.Background()
+	var wg sync.WaitGroup
+	for _, dev := range mpitest.New(3, mpitest.Options{}) {
+		world, err := mpi.New(dev)
+		if err != nil {
+			log.Fatal(err)
+		}
+		wg.Go(func() {
+			mine, all := []int64{int64(12 + 18*world.Rank())}, []int64{0}
+			if err := mpi.Reduce(ctx, world, mine, all, gcd, 0); err != nil {
+				log.Print(err)
+			}
+			if world.Rank() == 0 {
+				fmt.Println(all[0])
+			}
+		})
+	}
+	wg.Wait()
+	// Output: 6
+}

@@ -19,11 +19,12 @@ type process struct {
 	numbers numbers
 	buffer  sendBuffer
 	freed   released
+	weak    weak
 	over    atomic.Bool
 
-	// cores and copies are memory to be used again: *core of requests, and
-	// *[]byte of SendrecvReplace.
-	cores, copies sync.Pool
+	// cores, copies and collectives are memory to be used again: *core of
+	// requests, *[]byte of SendrecvReplace, and *collective.
+	cores, copies, collectives sync.Pool
 }
 
 // New makes a device's world communicator: all ranks of the cluster, numbered

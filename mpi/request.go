@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// Request is the handle of a send or a receive that was started. It is a small
-// value: copies of it are the same request, and the zero value is none
+// Request is the handle of a send, a receive or a collective call that was started.
+// It is a small value: copies of it are the same request, and the zero value is none
 // (MPI_REQUEST_NULL). One goroutine at a time may wait for a request or test it,
 // while others may cancel it.
 //
@@ -39,8 +39,9 @@ func (r Request) Wait(ctx context.Context) (Status, error) {
 	if op == nil {
 		return c.take()
 	}
+	p, weak := c.call.comm.p, c.weak()
 	c.mu.Unlock()
-	st, err := op.Wait(ctx)
+	st, err := p.wait(ctx, op, weak)
 	c.mu.Lock()
 	if c.op == nil || c.life != r.life { // it was freed meanwhile
 		c.mu.Unlock()
@@ -68,7 +69,9 @@ func (r Request) Test() (Status, bool, error) {
 	}
 	st, done, err := c.op.Test()
 	if !done {
+		p := c.call.comm.p
 		c.mu.Unlock()
+		p.weak.look() // it may wait for one of them
 		return emptyStatus, false, nil
 	}
 	s, err := c.end(&st, err)
@@ -78,6 +81,9 @@ func (r Request) Test() (Status, bool, error) {
 // Cancel asks for the request to be taken back. It must be waited for all the
 // same, and its status tells whether that worked: a receive that a message has
 // matched, and a send that has left, end as if nothing had been asked.
+//
+// A collective call cannot be cancelled, as the other ranks would wait for it. It is given
+// up by waiting for it with a context that ends.
 func (r Request) Cancel() error {
 	c, err := r.lock("Cancel")
 	if err != nil {
@@ -85,6 +91,8 @@ func (r Request) Cancel() error {
 	}
 	defer c.mu.Unlock()
 	switch {
+	case c.collective != nil:
+		return c.call.failf(ErrRequest, "a collective call cannot be cancelled, as the other ranks would wait for it: wait for it with a context that ends")
 	case c.op != nil:
 		c.op.Cancel()
 	case !c.done:
@@ -95,11 +103,16 @@ func (r Request) Cancel() error {
 
 // Free gives the request up: its handle is stale from then on. One that is under
 // way ends as it would have, and frees itself then; what became of it is told to
-// nobody. Nobody may be waiting for the request.
+// nobody. Nobody may be waiting for the request. A collective call that is under way
+// cannot be freed.
 func (r Request) Free() error {
 	c, err := r.lock("Free")
 	if err != nil {
 		return err
+	}
+	if c.collective != nil {
+		defer c.mu.Unlock()
+		return c.call.failf(ErrRequest, "a collective call cannot be freed while it is under way: wait for it")
 	}
 	p, op := c.call.comm.p, c.op
 	c.op, c.again = nil, once

@@ -62,17 +62,17 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 	if err := in.incoming(&i); err != nil {
 		return err
 	}
-	dev := out.comm.p.dev
-	recv, err := dev.Start(i)
+	p := out.comm.p
+	recv, err := p.dev.Start(i)
 	if err != nil {
 		return in.fail(err)
 	}
 	if out.peer == ProcNull {
-		got, err := recv.Wait(ctx)
+		got, err := p.wait(ctx, recv, false)
 		recv.Free()
 		return in.end(to, &got, err)
 	}
-	send, err := dev.Start(o)
+	send, err := p.dev.Start(o)
 	if err != nil {
 		recv.Cancel()
 		// Cancelled or, too late, received: the send's error is what counts.
@@ -80,9 +80,9 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 		recv.Free()
 		return out.fail(err)
 	}
-	got, recvErr := recv.Wait(ctx)
+	got, recvErr := p.wait(ctx, recv, false)
 	recv.Free()
-	sent, sendErr := send.Wait(ctx)
+	sent, sendErr := p.wait(ctx, send, false)
 	send.Free()
 	if recvErr = in.end(to, &got, recvErr); recvErr != nil || sendErr == nil {
 		return recvErr

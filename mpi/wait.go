@@ -3,8 +3,6 @@ package mpi
 import (
 	"context"
 	"sync"
-
-	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 // Waitall waits for all of the requests to end, and puts their statuses into
@@ -37,6 +35,7 @@ func Testall(requests []Request, statuses []Status) (bool, error) {
 	}
 	for _, r := range requests {
 		if r.look() == active {
+			carryAll(requests)
 			return false, nil
 		}
 	}
@@ -70,6 +69,7 @@ func Waitany(ctx context.Context, requests []Request) (int, Status, error) {
 func Testany(requests []Request) (int, Status, bool, error) {
 	i, active := firstEnded(requests)
 	if i == Undefined {
+		carryAll(requests)
 		return i, emptyStatus, active == 0, nil
 	}
 	st, done, err := requests[i].Test()
@@ -97,6 +97,7 @@ func Testsome(requests []Request, indices []int, statuses []Status) ([]int, erro
 	if err := checkRoom(op, requests, statuses); err != nil {
 		return nil, err
 	}
+	carryAll(requests)
 	return takeEnded(op, requests, indices[:0], statuses)
 }
 
@@ -134,11 +135,12 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	}
 	wake := wakers.Get().(chan struct{})
 	defer wakers.Put(wake)
-	dev := notifyAll(requests, wake)
-	defer notifyAll(requests, nil)
-	for i == Undefined && pending > 0 && dev != nil {
+	p := joinAll(requests, wake)
+	defer leaveAll(requests, wake)
+	for i == Undefined && pending > 0 && p != nil {
+		carryAll(requests)
 		// Requests of other devices go on, and wake us all the same.
-		if dev.Await(ctx, wake) != nil {
+		if p.dev.Await(ctx, wake) != nil {
 			withdraw(ctx, requests)
 		}
 		i, pending = firstEnded(requests)
@@ -146,15 +148,38 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	return i
 }
 
-// notifyAll sets who is told when a request ends, and gives the device of one
-// that is active.
-func notifyAll(requests []Request, n chan<- struct{}) (dev mpe.Device) {
+// joinAll has wake told when a request ends, and gives the process of one that is
+// active.
+func joinAll(requests []Request, wake chan struct{}) (p *process) {
 	for _, r := range requests {
-		if d := r.notify(n); dev == nil {
-			dev = d
+		if q := r.process(); q != nil {
+			q.weak.join(wake)
+			r.notify(wake)
+			p = q
 		}
 	}
-	return dev
+	return p
+}
+
+// carryAll has the weak calls of the requests' processes go on.
+func carryAll(requests []Request) {
+	var last *process
+	for _, r := range requests {
+		if p := r.process(); p != nil && p != last {
+			p.weak.look()
+			last = p
+		}
+	}
+}
+
+// leaveAll ends joinAll.
+func leaveAll(requests []Request, wake chan struct{}) {
+	for _, r := range requests {
+		if p := r.process(); p != nil {
+			r.notify(nil)
+			p.weak.leave(wake)
+		}
+	}
 }
 
 // withdraw takes all requests back because ctx has ended. Their outcomes stay.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/steps"
 )
 
 // Options say what the devices of a Fabric are like.
@@ -283,3 +284,6 @@ func (d *device) Await(ctx context.Context, c <-chan struct{}) error {
 		return context.Cause(ctx)
 	}
 }
+
+// StartCollective carries the call out by messages of the fabric.
+func (d *device) StartCollective(c *mpe.Collective) (mpe.Op, error) { return steps.Start(d, c) }

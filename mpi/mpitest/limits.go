@@ -31,6 +31,9 @@ func Limits(t *testing.T, world WorldFunc) {
 		{"no length", limits.NoLength, noLength},
 		{"no empty messages", limits.NoEmpty, noEmpty},
 		{"datatypes", limits.NoTags, datatypes},
+		{"collectives", limits.NoComms, limitedCollectives},
+		{"words of collectives", limits.NoComms, collectiveWords},
+		{"one collective at a time", limits.NoComms, oneAtATime},
 	}
 	some := false
 	for _, c := range tests {

@@ -21,11 +21,7 @@ const patience = 60 * time.Second
 
 // Conformance tests package mpi on devices whose wires carry everything.
 func Conformance(t *testing.T, world WorldFunc) {
-	for _, c := range []struct {
-		name  string
-		ranks int
-		run   func(r *rank)
-	}{
+	run(t, world, []test{
 		{"modes", 2, modes},
 		{"types", 2, types},
 		{"synchronous", 2, synchronous},
@@ -59,10 +55,44 @@ func Conformance(t *testing.T, world WorldFunc) {
 		{"creates at a time", 4, creates},
 		{"free", 2, free},
 		{"threads", 2, threads},
-	} {
+	})
+	Collectives(t, world)
+	t.Run("finalize", func(t *testing.T) { finalize(t, world) })
+}
+
+// Collectives is the part of Conformance that tests collective calls.
+func Collectives(t *testing.T, world WorldFunc) {
+	run(t, world, []test{
+		{"collectives of one", 1, movement},
+		{"collectives of two", 2, movement},
+		{"collectives of five", 5, movement},
+		{"reductions of one", 1, reductions},
+		{"reductions of two", 2, reductions},
+		{"reductions of five", 5, someReductions},
+		{"blocks of different lengths", 5, vectors},
+		{"blocks of different lengths of one", 1, vectors},
+		{"functions", 6, userOperators},
+		{"algorithms", 5, algorithms},
+		{"collectives at a time", 4, overlapping},
+		{"collectives while others are waited for", 2, carried},
+		{"collectives of goroutines", 2, shared},
+		{"mistakes", 2, mistakes},
+		{"collectives' deadline", 3, collectiveDeadline},
+		{"collectives' requests", 2, collectiveRequests},
+	})
+}
+
+// test runs on so many ranks.
+type test struct {
+	name  string
+	ranks int
+	run   func(r *rank)
+}
+
+func run(t *testing.T, world WorldFunc, tests []test) {
+	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) { each(t, world, c.ranks, c.run) })
 	}
-	t.Run("finalize", func(t *testing.T) { finalize(t, world) })
 }
 
 // rank is one rank's view of a test.

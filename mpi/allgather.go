@@ -1,0 +1,47 @@
+package mpi
+
+import (
+	"context"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Allgather gives all ranks of c what each of them has in send, in the order of ranks:
+// recv is as long as all of them together. send is as long on all. A rank may give its own
+// block of recv as send.
+func Allgather[T Element](ctx context.Context, c *Comm, send, recv []T, opts ...Option) error {
+	return newCollective[T](c, "Allgather", coll.Allgather, opts).allgather(view(send), view(recv)).wait(ctx)
+}
+
+// Iallgather starts Allgather and returns.
+func Iallgather[T Element](c *Comm, send, recv []T, opts ...Option) (Request, error) {
+	return newCollective[T](c, "Iallgather", coll.Allgather, opts).allgather(view(send), view(recv)).start()
+}
+
+// Allgatherv is Allgather of blocks that may be of different lengths: rank i gives
+// counts[i] elements, which go to recv at displs[i], or one block after another if displs
+// is nil. All ranks give the same counts; displs may differ.
+func Allgatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, opts ...Option) error {
+	return newCollective[T](c, "Allgatherv", coll.Allgather, opts).allgatherv(view(send), view(recv), counts, displs).wait(ctx)
+}
+
+// Iallgatherv starts Allgatherv and returns. counts and displs are the caller's again at
+// once.
+func Iallgatherv[T Element](c *Comm, send, recv []T, counts, displs []int, opts ...Option) (Request, error) {
+	return newCollective[T](c, "Iallgatherv", coll.Allgather, opts).allgatherv(view(send), view(recv), counts, displs).start()
+}
+
+func (x *collective) allgather(send, recv []byte) *collective {
+	if x.err == nil {
+		x.dev.Call.Bytes = len(send)
+		x.collect(send, recv)
+	}
+	return x
+}
+
+func (x *collective) allgatherv(send, recv []byte, counts, displs []int) *collective {
+	if x.err == nil {
+		x.collectv(send, recv, counts, displs)
+	}
+	return x
+}

@@ -1,0 +1,84 @@
+package mpi
+
+import (
+	"context"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Alltoall gives each rank of c a block of every rank's send, which has one for each, in
+// the order of ranks: what rank i has for rank j becomes block i of rank j's recv. All
+// blocks are of the same length. A rank that gives the same slice for both has in recv
+// what it sends.
+func Alltoall[T Element](ctx context.Context, c *Comm, send, recv []T, opts ...Option) error {
+	return newCollective[T](c, "Alltoall", coll.Alltoall, opts).alltoall(view(send), view(recv)).wait(ctx)
+}
+
+// Ialltoall starts Alltoall and returns.
+func Ialltoall[T Element](c *Comm, send, recv []T, opts ...Option) (Request, error) {
+	return newCollective[T](c, "Ialltoall", coll.Alltoall, opts).alltoall(view(send), view(recv)).start()
+}
+
+// Alltoallv is Alltoall of blocks that may be of different lengths: sendcounts[i] elements
+// go to rank i, and recvcounts[i] come from there; they are in send at senddispls[i] and
+// in recv at recvdispls[i], or one block after another where these are nil. What rank i
+// has for rank j must be as long as rank j wants of rank i.
+//
+// A rank that gives the same slice for send and recv has in recv what it sends, in the
+// same blocks: it gives the same counts and displacements for both, or nil for
+// sendcounts and senddispls. The other ranks must have blocks as long as what it sends
+// them.
+func Alltoallv[T Element](ctx context.Context, c *Comm, send []T, sendcounts, senddispls []int, recv []T, recvcounts, recvdispls []int, opts ...Option) error {
+	return newCollective[T](c, "Alltoallv", coll.Alltoall, opts).
+		alltoallv(view(send), sendcounts, senddispls, view(recv), recvcounts, recvdispls).wait(ctx)
+}
+
+// Ialltoallv starts Alltoallv and returns. Counts and displacements are the caller's again
+// at once.
+func Ialltoallv[T Element](c *Comm, send []T, sendcounts, senddispls []int, recv []T, recvcounts, recvdispls []int, opts ...Option) (Request, error) {
+	return newCollective[T](c, "Ialltoallv", coll.Alltoall, opts).
+		alltoallv(view(send), sendcounts, senddispls, view(recv), recvcounts, recvdispls).start()
+}
+
+func (x *collective) alltoall(send, recv []byte) *collective {
+	if x.err != nil {
+		return x
+	}
+	ranks := x.dev.Call.Ranks
+	if n := x.count(send); n%ranks != 0 {
+		x.refuse(ErrCount, "send has %d elements, which are no blocks of one length for %d ranks", n, ranks)
+		return x
+	}
+	x.dev.Call.Bytes = len(send) / ranks
+	x.vectors(send, recv)
+	return x
+}
+
+func (x *collective) alltoallv(send []byte, sendcounts, senddispls []int, recv []byte, recvcounts, recvdispls []int) *collective {
+	if x.err != nil {
+		return x
+	}
+	c := &x.dev.Call
+	if c.Recv = x.layout("recv", recv, recvcounts, recvdispls, true); x.err != nil {
+		return x
+	}
+	switch empty := len(send)+len(recv) == 0; {
+	case same(send, recv), empty && sendcounts == nil: // of no memory nobody can say whether it is the same
+		if sendcounts != nil && !slices.Equal(sendcounts, recvcounts) || senddispls != nil && !slices.Equal(senddispls, recvdispls) {
+			x.refuse(ErrCount, "send and recv are the same memory, with different blocks: in place, what is sent lies where what is received goes")
+		}
+		c.InPlace = true
+		x.dev.Recv = recv
+		return x
+	case overlap(send, recv):
+		x.refuseOverlap()
+		return x
+	}
+	c.Send = x.layout("send", send, sendcounts, senddispls, false)
+	x.dev.Send, x.dev.Recv = send, recv
+	if me := c.Rank; x.err == nil && c.Send.Sizes[me] != c.Recv.Sizes[me] {
+		x.refuse(ErrCount, "this rank sends itself %d elements, and wants %d", sendcounts[me], recvcounts[me])
+	}
+	return x
+}

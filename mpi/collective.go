@@ -1,0 +1,148 @@
+package mpi
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/steps"
+)
+
+// collective is a call that all members of a communicator make. When it has ended it is
+// used again.
+type collective struct {
+	call call
+	dev  mpe.Collective
+	elem element
+	// weak: it is among process.weak while it is under way.
+	weak bool
+	// err is the first thing that is wrong with it.
+	err error
+	// ints is memory for layouts.
+	ints []int
+}
+
+// turns are the calls of a communicator, one after another.
+type turns struct {
+	mu sync.Mutex
+	// last is the number of the call that has begun last: 1 to tagMake−1, and then
+	// again. Devices have 0 for messages of their own.
+	last int
+	// byOrder: there are members to and from whom messages meet by their order
+	// alone, so that there is one call at a time: underWay, if it is not empty.
+	byOrder  bool
+	underWay string
+}
+
+// newCollective begins the description of a call on elements T. What is wrong with it is
+// told when it is to begin.
+func newCollective[T Element](c *Comm, name string, kind coll.Collective, opts []Option) *collective {
+	return c.collective(name, kind, elementOf[T](), opts)
+}
+
+func (c *Comm) collective(name string, kind coll.Collective, e element, opts []Option) *collective {
+	k := c.callf(name)
+	if err := k.check(); err != nil {
+		return &collective{err: err}
+	}
+	x, _ := c.p.collectives.Get().(*collective)
+	if x == nil {
+		x = new(collective)
+	}
+	x.call, x.elem = k, e
+	d := &x.dev
+	d.Call.Collective, d.Call.Rank, d.Call.Ranks, d.Call.Elem = kind, c.rank, len(c.members), e.size
+	d.Members, d.Comm = c.group.ranks, c.number|internal
+	d.Datatype, d.AnyDatatype = e.datatype, e.any
+	x.options(opts)
+	return x
+}
+
+// refuse says what is wrong with the call. What was said first counts.
+func (x *collective) refuse(class Class, format string, args ...any) {
+	if x.err == nil {
+		x.err = x.call.error(class, fmt.Errorf(format, args...))
+	}
+}
+
+// atRoot takes the root, and reports whether it is the caller.
+func (x *collective) atRoot(root int) bool {
+	c := &x.dev.Call
+	if root < 0 || root >= c.Ranks {
+		x.refuse(ErrRoot, "there is no rank %d: %v has ranks 0 to %d", root, x.call.comm, c.Ranks-1)
+	}
+	c.Root = root
+	return root == c.Rank
+}
+
+// count is how many elements there are in a buffer.
+func (x *collective) count(buf []byte) int { return len(buf) / x.elem.size }
+
+// post hands the call to the device.
+func (x *collective) post() (mpe.Op, error) {
+	if x.err != nil {
+		return nil, x.err
+	}
+	c := x.call.comm
+	t := &c.turns
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.underWay != "" {
+		return nil, x.call.failf(ErrPending, "%s is under way, and messages of two calls would be mixed up: to and from %s they meet by their order alone. Wait for it first",
+			t.underWay, c.describe(c.worldOnly(c.group.ranks)))
+	}
+	// A call that fails here has not been made: it may be made again.
+	x.dev.Tag = t.last%(tagMake-1) + 1
+	op, err := c.p.dev.StartCollective(&x.dev)
+	if err != nil {
+		return nil, x.call.fail(err)
+	}
+	t.last = x.dev.Tag
+	if t.byOrder {
+		t.underWay = x.call.op
+	}
+	return op, nil
+}
+
+// wait carries the call out.
+func (x *collective) wait(ctx context.Context) error {
+	op, err := x.post()
+	if err != nil {
+		return err
+	}
+	st, err := x.call.comm.p.wait(ctx, op, false)
+	op.Free()
+	if err != nil {
+		err = x.call.ended(new(Status), &st, err)
+	}
+	x.over()
+	return err
+}
+
+// start begins the call.
+func (x *collective) start() (Request, error) {
+	op, err := x.post()
+	if err != nil {
+		return Request{}, err
+	}
+	if x.weak = steps.Weak(op); x.weak {
+		x.call.comm.p.weak.add(op)
+	}
+	r := x.call.request(op, false)
+	r.core.collective = x
+	return r, nil
+}
+
+// over is called when the device has done with the call.
+func (x *collective) over() {
+	c := x.call.comm
+	if t := &c.turns; t.byOrder {
+		t.mu.Lock()
+		t.underWay = ""
+		t.mu.Unlock()
+	}
+	*x = collective{ints: x.ints[:0]}
+	c.p.collectives.Put(x)
+}

@@ -1,0 +1,84 @@
+package mpi
+
+import (
+	"context"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Gather gives root what all ranks of c have in send, in the order of ranks: recv is as
+// long as all of them together, and means nothing on other ranks. send is as long on all.
+// Root may give its own block of recv as send.
+func Gather[T Element](ctx context.Context, c *Comm, send, recv []T, root int, opts ...Option) error {
+	return newCollective[T](c, "Gather", coll.Gather, opts).gather(view(send), view(recv), root).wait(ctx)
+}
+
+// Igather starts Gather and returns.
+func Igather[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Request, error) {
+	return newCollective[T](c, "Igather", coll.Gather, opts).gather(view(send), view(recv), root).start()
+}
+
+// Gatherv is Gather of blocks that may be of different lengths: rank i gives counts[i]
+// elements, which go to recv at displs[i], or one block after another if displs is nil.
+// recv, counts and displs mean nothing on other ranks than root.
+func Gatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) error {
+	return newCollective[T](c, "Gatherv", coll.Gather, opts).gatherv(view(send), view(recv), counts, displs, root).wait(ctx)
+}
+
+// Igatherv starts Gatherv and returns. counts and displs are the caller's again at once.
+func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) (Request, error) {
+	return newCollective[T](c, "Igatherv", coll.Gather, opts).gatherv(view(send), view(recv), counts, displs, root).start()
+}
+
+func (x *collective) gather(send, recv []byte, root int) *collective {
+	if x.err != nil {
+		return x
+	}
+	x.dev.Call.Bytes, x.dev.Send = len(send), send
+	if x.atRoot(root) {
+		x.collect(send, recv)
+	}
+	return x
+}
+
+// collect takes the buffers of who gets a block of each rank.
+func (x *collective) collect(send, recv []byte) {
+	d := &x.dev
+	if ranks := d.Call.Ranks; len(recv)/ranks != len(send) || len(recv)%ranks != 0 {
+		x.refuse(ErrCount, "recv has %d elements: %d ranks give %d each", x.count(recv), ranks, x.count(send))
+		return
+	}
+	d.Send, d.Recv = send, recv
+	if x.inPlace(send, recv, d.Call.Rank*len(send), [2]string{"send", "recv"}) {
+		d.Send = nil
+	}
+}
+
+func (x *collective) gatherv(send, recv []byte, counts, displs []int, root int) *collective {
+	if x.err != nil {
+		return x
+	}
+	x.dev.Call.Bytes, x.dev.Call.Vector, x.dev.Send = len(send), true, send
+	if x.atRoot(root) {
+		x.collectv(send, recv, counts, displs)
+	}
+	return x
+}
+
+// collectv does what collect does for blocks of different lengths.
+func (x *collective) collectv(send, recv []byte, counts, displs []int) {
+	d := &x.dev
+	d.Call.Recv = x.layout("recv", recv, counts, displs, true)
+	if x.err != nil {
+		return
+	}
+	me := d.Call.Rank
+	if d.Call.Recv.Sizes[me] != len(send) {
+		x.refuse(ErrCount, "send has %d elements, and recv has room for %d of this rank", x.count(send), counts[me])
+		return
+	}
+	d.Send, d.Recv = send, recv
+	if x.inPlace(send, recv, d.Call.Recv.Offsets[me], [2]string{"send", "recv"}) {
+		d.Send = nil
+	}
+}

@@ -1,0 +1,82 @@
+package mpi
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// layout takes the blocks of a buffer: counts[i] elements of rank i, at displs[i], or one
+// block after another if displs is nil. Blocks that are written to must be apart.
+func (x *collective) layout(name string, buf []byte, counts, displs []int, written bool) coll.Layout {
+	ranks, have, size := x.dev.Call.Ranks, x.count(buf), x.elem.size
+	x.dev.Call.Vector = true
+	if len(counts) != ranks {
+		x.refuse(ErrCount, "there are %d counts of %s for %d ranks", len(counts), name, ranks)
+		return coll.Layout{}
+	}
+	if displs != nil && len(displs) != ranks {
+		x.refuse(ErrArg, "there are %d displacements in %s for %d ranks", len(displs), name, ranks)
+		return coll.Layout{}
+	}
+	l := coll.Layout{Sizes: x.memory(ranks), Offsets: x.memory(ranks)}
+	end, ascending := 0, true
+	for i, n := range counts {
+		at := end
+		if displs != nil {
+			at = displs[i]
+		}
+		switch {
+		case n < 0:
+			x.refuse(ErrCount, "the block of rank %d in %s has %d elements", i, name, n)
+		case at < 0:
+			x.refuse(ErrArg, "the block of rank %d in %s is at %d", i, name, at)
+		case n == 0: // it may be anywhere
+			continue
+		case n > have-at:
+			x.refuse(ErrCount, "the block of rank %d in %s, %d elements at %d, is not within it: it has %d", i, name, n, at, have)
+		}
+		if x.err != nil {
+			return coll.Layout{}
+		}
+		l.Sizes[i], l.Offsets[i] = n*size, at*size
+		ascending = ascending && at >= end
+		end = at + n
+	}
+	if written && !ascending {
+		x.apart(name, &l)
+	}
+	return l
+}
+
+// apart wants no two blocks to overlap.
+func (x *collective) apart(name string, l *coll.Layout) {
+	order := x.memory(len(l.Sizes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(l.Offsets[a], l.Offsets[b]) })
+	last := -1
+	for _, i := range order {
+		if l.Sizes[i] == 0 {
+			continue
+		}
+		if last >= 0 && l.Offsets[i] < l.Offsets[last]+l.Sizes[last] {
+			x.refuse(ErrArg, "the blocks of ranks %d and %d in %s overlap", last, i, name)
+			return
+		}
+		last = i
+	}
+}
+
+// memory gives n integers, all 0.
+func (x *collective) memory(n int) []int {
+	if cap(x.ints)-len(x.ints) < n {
+		x.ints = make([]int, 0, 5*n) // as Alltoallv needs; what has been given before stays as it is
+	}
+	at := len(x.ints)
+	x.ints = x.ints[:at+n]
+	clear(x.ints[at:])
+	return x.ints[at : at+n : at+n]
+}

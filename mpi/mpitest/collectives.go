@@ -1,0 +1,155 @@
+package mpitest
+
+import (
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// count gives n as a T, which may be complex.
+func count[T mpi.Number](n int) T {
+	var v T
+	for range n {
+		v += T(1)
+	}
+	return v
+}
+
+// value is element i of what a rank has to give: small, so that sums of it fit into all
+// types and are exact.
+func value[T mpi.Number](rank, i int) T { return count[T]((5*rank + 3*i + rank*i) % 12) }
+
+// valuesOf are the first n elements of it.
+func valuesOf[T any](of func(rank, i int) T, rank, n int) []T {
+	list := make([]T, n)
+	for i := range list {
+		list[i] = of(rank, i)
+	}
+	return list
+}
+
+// location is a value with an index: no rank has the same twice.
+func location(rank, i int) mpi.Float64Loc {
+	return mpi.Float64Loc{Value: float64((5*rank + 3*i) % 4), Index: int32(10*rank + i)}
+}
+
+// lengths of blocks, in elements: none, one, and some. long is more than goes at once.
+var lengths = []int{0, 1, 7}
+
+const long = 9000
+
+// movement: Bcast, Scatter, Gather, Allgather and Alltoall of all types.
+func movement(r *rank) {
+	moves(r, r.Comm, value[int32])
+	moves(r, r.Comm, value[int32], long)
+	moves(r, r.Comm, value[int8])
+	moves(r, r.Comm, value[uint16])
+	moves(r, r.Comm, value[float32])
+	moves(r, r.Comm, value[float64])
+	moves(r, r.Comm, value[complex128])
+	moves(r, r.Comm, value[celsius])
+	moves(r, r.Comm, location)
+	// Ranks of a communicator are not those of the world.
+	turned := got(r.Split(r.ctx, r.Rank()%2, -r.Rank()))(r)
+	moves(r, turned, value[int32])
+}
+
+// moves is for blocks of some lengths; those of lengths if there are none.
+func moves[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, some ...int) {
+	if some == nil {
+		some = lengths
+	}
+	for i, n := range some {
+		root := (i + 1) % c.Size()
+		bcasts(r, c, of, n, root)
+		scatters(r, c, of, n, root)
+		gathers(r, c, of, n, root)
+		alltoalls(r, c, of, n)
+	}
+	r.must(mpi.Barrier(r.ctx, c))
+}
+
+// bcasts give everybody what the root has.
+func bcasts[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
+	b := make([]T, n)
+	if c.Rank() == root {
+		b = valuesOf(of, root, n)
+	}
+	r.must(mpi.Bcast(r.ctx, c, b, root))
+	same(r, "Bcast", b, valuesOf(of, root, n))
+}
+
+// scatters deal out what the root has, its own block in place every other time.
+func scatters[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
+	for _, inPlace := range []bool{false, true} {
+		var all []T
+		own := make([]T, n)
+		if c.Rank() == root {
+			all = valuesOf(of, root, n*c.Size())
+			if inPlace {
+				own = all[root*n:][:n]
+			}
+		}
+		r.must(mpi.Scatter(r.ctx, c, all, own, root))
+		same(r, "Scatter", own, valuesOf(of, root, n*c.Size())[c.Rank()*n:][:n])
+		if c.Rank() == root {
+			same(r, "what Scatter sends", all, valuesOf(of, root, n*c.Size()))
+		}
+	}
+}
+
+// gathers collect what all have, at the root and everywhere.
+func gathers[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
+	var want []T
+	for rank := range c.Size() {
+		want = append(want, valuesOf(of, rank, n)...)
+	}
+	for _, inPlace := range []bool{false, true} {
+		own := valuesOf(of, c.Rank(), n)
+		var all []T
+		if c.Rank() == root {
+			all = make([]T, len(want))
+			if inPlace {
+				own = all[root*n:][:copy(all[root*n:], own)]
+			}
+		}
+		r.must(mpi.Gather(r.ctx, c, own, all, root))
+		if c.Rank() == root {
+			same(r, "Gather", all, want)
+		}
+		own, all = valuesOf(of, c.Rank(), n), make([]T, len(want))
+		if inPlace {
+			own = all[c.Rank()*n:][:copy(all[c.Rank()*n:], own)]
+		}
+		r.must(mpi.Allgather(r.ctx, c, own, all))
+		same(r, "Allgather", all, want)
+	}
+}
+
+// alltoalls give each what each has for it.
+func alltoalls[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n int) {
+	var want []T
+	for rank := range c.Size() {
+		want = append(want, valuesOf(of, rank, n*c.Size())[c.Rank()*n:][:n]...)
+	}
+	send, recv := valuesOf(of, c.Rank(), n*c.Size()), make([]T, n*c.Size())
+	r.must(mpi.Alltoall(r.ctx, c, send, recv))
+	same(r, "Alltoall", recv, want)
+	same(r, "what Alltoall sends", send, valuesOf(of, c.Rank(), n*c.Size()))
+	r.must(mpi.Alltoall(r.ctx, c, send, send))
+	same(r, "Alltoall in place", send, want)
+}
+
+// same wants two slices to be equal.
+func same[T comparable](r *rank, what string, got, want []T) {
+	r.t.Helper()
+	if slices.Equal(got, want) {
+		return
+	}
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			r.fatalf("element %d of %d of %s is %v, not %v", i, len(want), what, got[i], want[i])
+		}
+	}
+	r.fatalf("%s has %d elements, not %d", what, len(got), len(want))
+}

@@ -1,0 +1,268 @@
+package mpitest
+
+import (
+	"runtime"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// everyCollective starts each of the collectives once, and gives what is to be compared
+// when they have ended.
+func everyCollective(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()) {
+	const n = 40
+	ranks, me := c.Size(), c.Rank()
+	add := func(a, b int32) int32 { return a + b }
+	own := func() []int32 { return valuesOf(value[int32], me, n) }
+	var all, mine, scattered []int32
+	for rank := range ranks {
+		all = append(all, valuesOf(value[int32], rank, n)...)
+		mine = append(mine, valuesOf(value[int32], rank, n*ranks)[me*n:][:n]...)
+	}
+	scattered = valuesOf(value[int32], 0, n*ranks)
+	sum := fold(value[int32], add, ranks, n)
+	long := fold(value[int32], add, ranks, n*ranks)
+	counts := make([]int, ranks)
+	for i := range counts {
+		counts[i] = n
+	}
+	var checks []func()
+	start := func(what string, q mpi.Request, err error, have, want []int32) {
+		r.t.Helper()
+		r.must(err)
+		requests = append(requests, q)
+		checks = append(checks, func() { same(r, what, have, want) })
+	}
+	new := func(n int) []int32 { return make([]int32, n) }
+
+	q, err := mpi.Ibarrier(c)
+	start("Ibarrier", q, err, nil, nil)
+	b := new(n)
+	if me == 0 {
+		copy(b, own())
+	}
+	q, err = mpi.Ibcast(c, b, 0)
+	start("Ibcast", q, err, b, all[:n])
+	b = new(n)
+	q, err = mpi.Iallreduce(c, own(), b, mpi.Sum)
+	start("Iallreduce", q, err, b, sum)
+	b = own()
+	q, err = mpi.Ireduce(c, b, b, mpi.Sum, ranks-1)
+	if me == ranks-1 {
+		start("Ireduce", q, err, b, sum)
+	} else {
+		start("Ireduce", q, err, b, own())
+	}
+	b = new(n)
+	q, err = mpi.Iscan(c, own(), b, mpi.Sum)
+	start("Iscan", q, err, b, fold(value[int32], add, me+1, n))
+	b = new(n)
+	q, err = mpi.Iexscan(c, own(), b, mpi.Sum)
+	if me > 0 {
+		start("Iexscan", q, err, b, fold(value[int32], add, me, n))
+	} else {
+		start("Iexscan", q, err, nil, nil)
+	}
+	b = new(n * ranks)
+	q, err = mpi.Iallgather(c, own(), b)
+	start("Iallgather", q, err, b, all)
+	b = new(n * ranks)
+	q, err = mpi.Iallgatherv(c, own(), b, counts, nil)
+	start("Iallgatherv", q, err, b, all)
+	b = new(n * ranks)
+	q, err = mpi.Ialltoall(c, valuesOf(value[int32], me, n*ranks), b)
+	start("Ialltoall", q, err, b, mine)
+	b = new(n * ranks)
+	q, err = mpi.Ialltoallv(c, valuesOf(value[int32], me, n*ranks), counts, nil, b, counts, nil)
+	start("Ialltoallv", q, err, b, mine)
+	b = new(n)
+	q, err = mpi.IreduceScatterBlock(c, valuesOf(value[int32], me, n*ranks), b, mpi.Sum)
+	start("IreduceScatterBlock", q, err, b, long[me*n:][:n])
+	b = new(n)
+	q, err = mpi.IreduceScatter(c, valuesOf(value[int32], me, n*ranks), b, counts, mpi.Sum)
+	start("IreduceScatter", q, err, b, long[me*n:][:n])
+	var whole []int32
+	if me == 0 {
+		whole = new(n * ranks)
+	}
+	q, err = mpi.Igather(c, own(), whole, 0)
+	start("Igather", q, err, whole, all[:len(whole)])
+	if me == 0 {
+		whole = new(n * ranks)
+	}
+	q, err = mpi.Igatherv(c, own(), whole, counts, nil, 0)
+	start("Igatherv", q, err, whole, all[:len(whole)])
+	if me == 0 {
+		whole = valuesOf(value[int32], 0, n*ranks)
+	}
+	b = new(n)
+	q, err = mpi.Iscatter(c, whole, b, 0)
+	start("Iscatter", q, err, b, scattered[me*n:][:n])
+	b = new(n)
+	q, err = mpi.Iscatterv(c, whole, b, counts, nil, 0)
+	start("Iscatterv", q, err, b, scattered[me*n:][:n])
+	for i := range counts {
+		counts[i] = -1 // they are ours again
+	}
+	return requests, func() {
+		for _, f := range checks {
+			f()
+		}
+	}
+}
+
+// overlapping: all collectives are under way at a time, in two communicators, and each
+// rank waits for them in another way and order.
+func overlapping(r *rank) {
+	twin := got(r.Dup(r.ctx))(r)
+	for round := range 4 {
+		a, checkA := everyCollective(r, r.Comm)
+		b, checkB := everyCollective(r, twin)
+		all := append(a, b...)
+		switch (r.Rank() + round) % 4 {
+		case 0:
+			statuses := make([]mpi.Status, len(all))
+			r.must(mpi.Waitall(r.ctx, all, statuses))
+			equal(r, "status", statuses[3], mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag})
+		case 1:
+			for i := range all {
+				got(all[len(all)-1-i].Wait(r.ctx))(r)
+			}
+		case 2:
+			for range all {
+				i, _, err := mpi.Waitany(r.ctx, all)
+				r.must(err)
+				if i == mpi.Undefined {
+					r.fatalf("there is nothing to wait for")
+				}
+			}
+		default:
+			for done := false; !done && r.yield(); {
+				var err error
+				done, err = mpi.Testall(all, nil)
+				r.must(err)
+			}
+		}
+		checkA()
+		checkB()
+	}
+}
+
+// carried: who waits for something else carries his collectives, too: the other rank
+// waits for these before it does what he waits for.
+func carried(r *rank) {
+	other := 1 - r.Rank()
+	highest := mpi.OpOf(func(in, inout []int64) {
+		for i := range in {
+			inout[i] = max(in[i], inout[i])
+		}
+	}, true)
+	begin := func() ([]mpi.Request, []int64) {
+		b := []int64{int64(r.Rank()), 7, int64(-r.Rank())}
+		return []mpi.Request{
+			got(mpi.Iallreduce(r.Comm, b, b, highest))(r),
+			got(mpi.Ibarrier(r.Comm, mpi.By("toggle")))(r), // rank 0 answers the other
+		}, b
+	}
+	one := []int32{1}
+	const tag = 4
+	for _, w := range []struct {
+		name        string
+		waits, then func()
+	}{
+		{"Recv", func() { got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) }, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
+		{"Send", func() { r.must(mpi.Ssend(r.ctx, r.Comm, one, other, tag)) }, func() { got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) }},
+		{"Sendrecv", func() { r.meet(other) }, func() { r.meet(other) }},
+		{"Probe", func() {
+			got(mpi.Probe(r.ctx, r.Comm, other, tag))(r)
+			got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r)
+		}, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
+		{"Iprobe", func() {
+			for r.yield() {
+				if _, found, err := mpi.Iprobe(r.Comm, other, tag); found || err != nil {
+					r.must(err)
+					break
+				}
+			}
+			got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r)
+		}, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
+		{"Test", func() {
+			q := got(mpi.Irecv(r.Comm, one, other, tag))(r)
+			for r.yield() {
+				if _, done, err := q.Test(); done {
+					r.must(err)
+					break
+				}
+			}
+		}, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
+		{"Waitany", func() {
+			_, _, err := mpi.Waitany(r.ctx, []mpi.Request{{}, got(mpi.Irecv(r.Comm, one, other, tag))(r)})
+			r.must(err)
+		}, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
+		{"Testany", func() {
+			requests := []mpi.Request{got(mpi.Irecv(r.Comm, one, other, tag))(r)}
+			for r.yield() {
+				if _, _, done, err := mpi.Testany(requests); done {
+					r.must(err)
+					break
+				}
+			}
+		}, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
+		{"Dup", func() { got(r.Dup(r.ctx))(r) }, func() { got(r.Dup(r.ctx))(r) }},
+		{"Barrier", func() { r.must(mpi.Barrier(r.ctx, r.Comm)) }, func() { r.must(mpi.Barrier(r.ctx, r.Comm)) }},
+		{"Wait", func() { got(got(mpi.Ibarrier(r.Comm))(r).Wait(r.ctx))(r) },
+			func() { r.must(mpi.Barrier(r.ctx, r.Comm)) }},
+		{"DetachBuffer", func() {
+			r.must(r.AttachBuffer(1 << 20))
+			r.must(mpi.Bsend(r.Comm, make([]int32, 1<<17), other, tag))
+			got(r.DetachBuffer(r.ctx))(r)
+		}, func() { got(mpi.Recv(r.ctx, r.Comm, make([]int32, 1<<17), other, tag))(r) }},
+	} {
+		q, b := begin()
+		if r.Rank() == 0 {
+			w.waits()
+			r.must(mpi.Waitall(r.ctx, q, nil))
+		} else {
+			r.must(mpi.Waitall(r.ctx, q, nil))
+			w.then()
+		}
+		same(r, "what is combined while rank 0 waits in "+w.name, b, []int64{1, 7, 0})
+		r.meet(other)
+	}
+}
+
+// shared: several goroutines of a rank wait, each for something else, and come and go.
+func shared(r *rank) {
+	const rounds = 50
+	other := 1 - r.Rank()
+	for round := range rounds {
+		var sums [3][]int32
+		var calls []mpi.Request
+		for i := range sums {
+			sums[i] = []int32{int32(i), 1}
+			calls = append(calls, got(mpi.Iallreduce(r.Comm, sums[i], sums[i], mpi.Sum))(r))
+		}
+		failed := make(chan error, 4)
+		for i, q := range calls {
+			go func() {
+				if (round+i)%2 == 0 {
+					_, _, err := mpi.Waitany(r.ctx, []mpi.Request{q})
+					failed <- err
+					return
+				}
+				_, err := q.Wait(r.ctx)
+				failed <- err
+			}()
+		}
+		go func() {
+			_, err := mpi.Sendrecv(r.ctx, r.Comm, []int32{1}, other, 9, []int32{0}, other, 9)
+			failed <- err
+		}()
+		for range cap(failed) {
+			r.must(<-failed)
+		}
+		for i, sum := range sums {
+			same(r, "the sum", sum, []int32{2 * int32(i), 2})
+		}
+		runtime.Gosched()
+	}
+}

@@ -1,0 +1,146 @@
+package mpitest
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// mistakes in the arguments of collectives are errors of the right class, and nothing is
+// sent: the calls after them are as if they had not been made.
+func mistakes(r *rank) {
+	c, ctx := r.Comm, r.ctx
+	me, other := r.Rank(), 1-r.Rank()
+	i4, i8, f4 := make([]int32, 4), make([]int32, 8), make([]float32, 4)
+	two := []int{2, 2}
+	for _, root := range []int{-1, 2, mpi.AnySource, mpi.ProcNull, mpi.Undefined, math.MaxInt} {
+		r.class(mpi.Bcast(ctx, c, i4, root), mpi.ErrRoot)
+		r.class(mpi.Reduce(ctx, c, i4, i8[:4], mpi.Sum, root), mpi.ErrRoot)
+		r.class(mpi.Gather(ctx, c, i4, i8, root), mpi.ErrRoot)
+		r.class(mpi.Gatherv(ctx, c, i4, i8, two, nil, root), mpi.ErrRoot)
+		r.class(mpi.Scatter(ctx, c, i8, i4, root), mpi.ErrRoot)
+		_, err := mpi.Iscatterv(c, i8, i4, two, nil, root)
+		r.class(err, mpi.ErrRoot)
+	}
+	for what, err := range map[string]error{
+		"Reduce": mpi.Reduce(ctx, c, i4, i8, mpi.Sum, me), "Allreduce": mpi.Allreduce(ctx, c, i4, i8, mpi.Sum), "Scan": mpi.Scan(ctx, c, i8, i4, mpi.Sum),
+		"Exscan": mpi.Exscan(ctx, c, i4, nil, mpi.Sum), "Gather": mpi.Gather(ctx, c, i4, i4, me), "Scatter": mpi.Scatter(ctx, c, i8[:7], i4, me),
+		"Allgather": mpi.Allgather(ctx, c, i4, i8[:7]), "Alltoall": mpi.Alltoall(ctx, c, i4[:3], i8[:3]), "Alltoall's lengths": mpi.Alltoall(ctx, c, i4, i8),
+		"ReduceScatter's sum": mpi.ReduceScatter(ctx, c, i8[:5], i4[:2], two, mpi.Sum), "ReduceScatter's block": mpi.ReduceScatter(ctx, c, i4, i8[:3], two, mpi.Sum),
+		"ReduceScatterBlock": mpi.ReduceScatterBlock(ctx, c, i8, i4[:3], mpi.Sum),
+		"number of counts":   mpi.Allgatherv(ctx, c, i4, i8, []int{4}, nil), "no counts": mpi.Allgatherv(ctx, c, i4, i8, nil, nil),
+		"negative count": mpi.Allgatherv(ctx, c, i4, i8, []int{4, -1}, nil), "own count": mpi.Allgatherv(ctx, c, i4, i8, []int{3, 3}, nil),
+		"blocks beyond": mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0, 5}, me), "far beyond": mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0, math.MaxInt}, me),
+		"more than there is": mpi.Gatherv(ctx, c, i4, i8, []int{4, math.MaxInt}, []int{0, 4}, me), "own block": mpi.Scatterv(ctx, c, i8, i4, two, nil, me),
+		"to itself": mpi.Alltoallv(ctx, c, i8, []int{4, 4}, nil, make([]int32, 5), []int{4 - me, 3 + me}[:2], nil), "in place": mpi.Alltoallv(ctx, c, i4, []int{1, 2}, nil, i4, two, nil),
+		"places in place": mpi.Alltoallv(ctx, c, i4, two, []int{2, 0}, i4, two, nil), "no sendcounts": mpi.Alltoallv(ctx, c, i4, nil, nil, i8, two, nil),
+	} {
+		if !errors.Is(err, mpi.ErrCount) {
+			r.fatalf("%s: %v", what, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"displacement": mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0, -1}, me), "displacements": mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0}, me),
+		"overlap": mpi.Allgatherv(ctx, c, i4, i8, []int{4, 4}, []int{3, 0}), "algorithm": mpi.Bcast(ctx, c, i4, 0, mpi.By("telepathy")),
+		"algorithm of another": mpi.Barrier(ctx, c, mpi.By("flat")), "segment": mpi.Bcast(ctx, c, i4, 0, mpi.Segment(6)), "no segment": mpi.Bcast(ctx, c, i4, 0, mpi.Segment(0)),
+		"segments where there are none": mpi.Bcast(ctx, c, i4, 0, mpi.By("binomial"), mpi.Segment(8)), "nothing to cut": mpi.Barrier(ctx, c, mpi.Segment(8)),
+		"commutative": mpi.Allreduce(ctx, c, i4, i8[:4], mpi.OpOf(func(_, _ []int32) {}, false), mpi.By("ring")),
+	} {
+		if !errors.Is(err, mpi.ErrArg) {
+			r.fatalf("%s: %v", what, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"no operation": mpi.Allreduce(ctx, c, i4, i8[:4], mpi.Op{}), "no function": mpi.Allreduce(ctx, c, i4, i8[:4], mpi.OpOf[int32](nil, true)),
+		"bits of floats": mpi.Allreduce(ctx, c, f4, make([]float32, 4), mpi.BAnd), "logic of complex": mpi.Scan(ctx, c, []complex64{1}, []complex64{1}, mpi.LOr),
+		"place of a number": mpi.Reduce(ctx, c, i4, i8[:4], mpi.MaxLoc, 0), "sum of places": mpi.Reduce(ctx, c, []mpi.Int32Loc{{}}, []mpi.Int32Loc{{}}, mpi.Sum, 0),
+		"another type": mpi.Exscan(ctx, c, f4, f4, mpi.OpOf(func(_, _ []int32) {}, true)), "another name": mpi.Allreduce(ctx, c, f4, f4, mpi.OpOf(func(_, _ []celsius) {}, true)),
+		"maximum of complex": mpi.ReduceScatterBlock(ctx, c, []complex128{1, 2}, []complex128{1}, mpi.Max),
+	} {
+		if !errors.Is(err, mpi.ErrOp) {
+			r.fatalf("%s: %v", what, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"Allreduce": mpi.Allreduce(ctx, c, i8[:4], i8[1:5], mpi.Sum), "Gather": mpi.Gather(ctx, c, i8[4*other:][:4], i8, me), "Scatter": mpi.Scatter(ctx, c, i8, i8[4*other:][:4], me),
+		"Allgather": mpi.Allgather(ctx, c, i8[1:5], i8), "Alltoall": mpi.Alltoall(ctx, c, i8[:6], i8[2:]), "Reduce": mpi.Reduce(ctx, c, i8[:4], i8[3:7], mpi.Sum, me),
+		"ReduceScatterBlock": mpi.ReduceScatterBlock(ctx, c, i8, i8[4:], mpi.Sum), "Alltoallv": mpi.Alltoallv(ctx, c, i8[:4], two, nil, i8[2:], two, nil),
+		"Scatterv": mpi.Scatterv(ctx, c, i8, i8[4*other:][:4], []int{4, 4}, nil, me),
+	} {
+		if !errors.Is(err, mpi.ErrBuffer) {
+			r.fatalf("%s: %v", what, err)
+		}
+	}
+	r.class(mpi.Barrier(ctx, nil), mpi.ErrComm)
+	_, err := mpi.Ibcast(nil, i4, 0)
+	r.class(err, mpi.ErrComm)
+	gone := got(r.Dup(ctx))(r)
+	r.must(gone.Free())
+	r.class(mpi.Allreduce(ctx, gone, i4, i4, mpi.Sum), mpi.ErrComm)
+
+	sum := []int32{int32(me) + 1}
+	r.must(mpi.Allreduce(ctx, c, sum, sum, mpi.Sum))
+	equal(r, "the sum", sum[0], 3)
+}
+
+// collectiveDeadline: the error of a call that its context ends says what it was, and who
+// waits for whom. The other calls go on.
+func collectiveDeadline(r *rank) {
+	const n = 3
+	c := got(r.Dup(r.ctx))(r)
+	if r.Rank() != 1 {
+		for _, call := range []struct {
+			name string
+			f    func(ctx context.Context) error
+		}{
+			{"Bcast", func(ctx context.Context) error { return mpi.Bcast(ctx, c, make([]int32, n), 1) }},
+			{"Allreduce", func(ctx context.Context) error {
+				return mpi.Allreduce(ctx, c, make([]int32, n), make([]int32, n), mpi.Sum)
+			}},
+			{"Igather", func(ctx context.Context) error {
+				q := got(mpi.Igather(c, make([]int32, n), make([]int32, n*r.Size()), r.Rank()))(r)
+				_, err := q.Wait(ctx)
+				return err
+			}},
+			{"Ibarrier", func(ctx context.Context) error {
+				q := got(mpi.Ibarrier(c))(r)
+				_, _, err := mpi.Waitany(ctx, []mpi.Request{q})
+				return err
+			}},
+		} {
+			ctx, stop := r.soon()
+			err := call.f(ctx)
+			stop()
+			r.says(err, mpi.ErrOther, call.name, "step", "rank ", context.DeadlineExceeded.Error())
+			if !errors.Is(err, context.DeadlineExceeded) {
+				r.fatalf("%v is not a passed deadline", err)
+			}
+			var wait *mpe.WaitError
+			if !errors.As(err, &wait) {
+				r.fatalf("%v does not say who waits for whom", err)
+			}
+			equal(r, "the waiting rank", int(wait.Local), r.Rank())
+		}
+	}
+	sum := []int32{1}
+	r.must(mpi.Allreduce(r.ctx, r.Comm, sum, sum, mpi.Sum))
+	equal(r, "the sum", int(sum[0]), r.Size())
+}
+
+// collectiveRequests cannot be cancelled, freed or started again while they are under way.
+func collectiveRequests(r *rank) {
+	b := []int32{int32(r.Rank())}
+	q := got(mpi.Ibcast(r.Comm, b, 1))(r)
+	r.says(q.Cancel(), mpi.ErrRequest, "Ibcast", "wait for it")
+	r.says(q.Free(), mpi.ErrRequest, "Ibcast", "wait for it")
+	r.class(q.Start(), mpi.ErrRequest)
+	st := got(q.Wait(r.ctx))(r)
+	equal(r, "status", st, mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag})
+	equal(r, "number", b[0], 1)
+	r.class(q.Cancel(), mpi.ErrRequest)
+	r.class(q.Free(), mpi.ErrRequest)
+	equal(r, "status", got(q.Wait(r.ctx))(r), st)
+}

@@ -1,0 +1,136 @@
+package mpitest
+
+import (
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// vectors: blocks of different lengths, some of them empty, anywhere in the buffer.
+func vectors(r *rank) {
+	vector(r, r.Comm, value[int32])
+	vector(r, r.Comm, value[uint8])
+	vector(r, r.Comm, location)
+	vector(r, got(r.Split(r.ctx, 0, -r.Rank()))(r), value[float64])
+}
+
+// blocks are where the blocks of ranks lie.
+type blocks struct {
+	counts, displs []int // displs may be nil
+	room           int
+}
+
+// packed lays blocks one after another, spread backwards and with gaps.
+func packed(counts []int) blocks {
+	b := blocks{counts: counts}
+	for _, n := range counts {
+		b.room += n
+	}
+	return b
+}
+
+func spread(counts []int) blocks {
+	b := blocks{counts: counts, displs: make([]int, len(counts))}
+	for i := len(counts) - 1; i >= 0; i-- {
+		b.displs[i] = b.room + 1
+		b.room += counts[i] + 2
+	}
+	return b
+}
+
+// at gives block i of a buffer.
+func at[T any](b blocks, buf []T, i int) []T {
+	off := 0
+	if b.displs != nil {
+		off = b.displs[i]
+	} else {
+		for _, n := range b.counts[:i] {
+			off += n
+		}
+	}
+	return buf[off:][:b.counts[i]]
+}
+
+// filled is a buffer with the blocks of all ranks, and zeros between them.
+func filled[T mpi.Element](b blocks, of func(rank, i int) T) []T {
+	buf := make([]T, b.room)
+	for i, n := range b.counts {
+		copy(at(b, buf, i), valuesOf(of, i, n))
+	}
+	return buf
+}
+
+func vector[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
+	ranks, me := c.Size(), c.Rank()
+	counts := make([]int, ranks)
+	for i := range counts {
+		counts[i] = []int{3, 0, 2000, 1}[i%4]
+	}
+	for i, b := range []blocks{packed(counts), spread(counts)} {
+		root := i % ranks
+		for _, inPlace := range []bool{false, true} {
+			want := filled(b, of)
+			// Gatherv and Allgatherv; between the blocks nothing is written.
+			own, all := valuesOf(of, me, counts[me]), make([]T, b.room)
+			if inPlace && me == root {
+				own = at(b, all, me)
+				copy(own, valuesOf(of, me, counts[me]))
+			}
+			if me == root {
+				r.must(mpi.Gatherv(r.ctx, c, own, all, b.counts, b.displs, root))
+				same(r, "Gatherv", all, want)
+			} else {
+				r.must(mpi.Gatherv(r.ctx, c, own, nil, nil, nil, root))
+			}
+			own, all = valuesOf(of, me, counts[me]), make([]T, b.room)
+			if inPlace {
+				own = at(b, all, me)
+				copy(own, valuesOf(of, me, counts[me]))
+			}
+			r.must(mpi.Allgatherv(r.ctx, c, own, all, b.counts, b.displs))
+			same(r, "Allgatherv", all, want)
+
+			own = make([]T, counts[me])
+			if me == root {
+				all = filled(b, of)
+				if inPlace {
+					own = at(b, all, me)
+				}
+				r.must(mpi.Scatterv(r.ctx, c, all, own, b.counts, b.displs, root))
+				same(r, "what Scatterv sends", all, want)
+			} else {
+				r.must(mpi.Scatterv(r.ctx, c, nil, own, nil, nil, root))
+			}
+			same(r, "Scatterv", own, valuesOf(of, me, counts[me]))
+		}
+	}
+	swaps(r, c, of)
+}
+
+// swaps: Alltoallv, where what rank i sends to rank j is as long as they are far apart.
+func swaps[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
+	ranks, me := c.Size(), c.Rank()
+	counts := make([]int, ranks)
+	for i := range counts {
+		counts[i] = 3 * max(me-i, i-me)
+	}
+	// What goes from i to j begins with that of i and ends with that of j.
+	piece := func(from, to, i int) T { return of(from, 10*to+i) }
+	for _, b := range []blocks{packed(counts), spread(counts)} {
+		to := filled(b, func(rank, i int) T { return piece(me, rank, i) })
+		from := filled(b, func(rank, i int) T { return piece(rank, me, i) })
+		recv := make([]T, b.room)
+		r.must(mpi.Alltoallv(r.ctx, c, to, b.counts, b.displs, recv, b.counts, b.displs))
+		same(r, "Alltoallv", recv, from)
+		// What is sent may lie otherwise than what is received.
+		clear(recv)
+		other := packed(counts)
+		send := filled(other, func(rank, i int) T { return piece(me, rank, i) })
+		r.must(mpi.Alltoallv(r.ctx, c, send, other.counts, other.displs, recv, b.counts, b.displs))
+		same(r, "Alltoallv", recv, from)
+		if me%2 == 0 {
+			r.must(mpi.Alltoallv(r.ctx, c, to, nil, nil, to, b.counts, b.displs))
+		} else {
+			r.must(mpi.Alltoallv(r.ctx, c, to, b.counts, b.displs, to, b.counts, b.displs))
+		}
+		same(r, "Alltoallv in place", to, from)
+	}
+}

@@ -1,0 +1,114 @@
+package mpi
+
+import (
+	"reflect"
+	"sync"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+)
+
+// Op is an operation that combines elements: one of this package's, or one of OpOf. The
+// zero Op is none.
+type Op struct {
+	builtin op.Op
+	// user is a function on elements of a type.
+	user    func(in, inout []byte)
+	of      reflect.Type
+	ordered bool
+}
+
+// The operations of the standard. Sums and products are of all numbers, and those of
+// integers wrap around. Max and Min are of integers and floats: where one of two floats
+// is not a number, the result is none. LAnd, LOr, LXor (logical: what is not 0 is true,
+// and the result is 1 or 0), BAnd, BOr and BXor (bitwise) are of integers. MaxLoc and
+// MinLoc are of values with an index: of two that are equal, they take the lower index.
+var (
+	Sum    = Op{builtin: op.Sum}
+	Prod   = Op{builtin: op.Prod}
+	Max    = Op{builtin: op.Max}
+	Min    = Op{builtin: op.Min}
+	LAnd   = Op{builtin: op.LAnd}
+	LOr    = Op{builtin: op.LOr}
+	LXor   = Op{builtin: op.LXor}
+	BAnd   = Op{builtin: op.BAnd}
+	BOr    = Op{builtin: op.BOr}
+	BXor   = Op{builtin: op.BXor}
+	MaxLoc = Op{builtin: op.MaxLoc}
+	MinLoc = Op{builtin: op.MinLoc}
+)
+
+// OpOf makes an operation of a function, which is to set inout[i] to in[i] ∘ inout[i],
+// for each i. What is in in comes from lower ranks. The operation must be associative;
+// commute says that it is commutative as well, which is faster. All ranks must give the
+// same.
+//
+// f is called by whoever carries the collective: by any goroutine, for several calls at a
+// time, each time with a part of the elements. It must not change in, keep the slices,
+// call this package, or panic.
+func OpOf[T Element](f func(in, inout []T), commute bool) Op {
+	if f == nil {
+		return Op{}
+	}
+	return Op{of: reflect.TypeFor[T](), ordered: !commute, user: func(in, inout []byte) { onBytes(f, in, inout) }}
+}
+
+// String is the standard's name of the operation, without the prefix MPI_.
+func (o Op) String() string {
+	if o.user != nil {
+		return "function of " + o.of.String()
+	}
+	return o.builtin.String()
+}
+
+// onBytes calls f on elements that lie in bytes.
+func onBytes[T Element](f func(in, inout []T), in, inout []byte) {
+	a, b := elementsOf[T](in), elementsOf[T](inout)
+	f(a, b)
+	if back := view(b); len(back) > 0 && &back[0] != &inout[0] {
+		copy(inout, back)
+	}
+}
+
+// elementsOf is view backwards. Where the bytes lie so that they cannot be elements, it
+// gives a copy.
+func elementsOf[T Element](b []byte) []T {
+	var zero T
+	n := len(b) / int(unsafe.Sizeof(zero))
+	p := unsafe.Pointer(unsafe.SliceData(b))
+	if uintptr(p)%unsafe.Alignof(zero) == 0 {
+		return unsafe.Slice((*T)(p), n)
+	}
+	list := make([]T, n)
+	copy(view(list), b)
+	return list
+}
+
+// defined has which operation there is for which type.
+var defined = sync.OnceValue(func() (table [op.MinLoc + 1][op.Float64Loc + 1]bool) {
+	for o := range table {
+		for t := range table[o] {
+			_, err := op.Lookup(op.Op(o), op.Type(t))
+			table[o][t] = err == nil
+		}
+	}
+	return table
+})
+
+// operation takes the operation of a reduction.
+func (x *collective) operation(o Op) {
+	d := &x.dev
+	d.Type = x.elem.typ
+	switch {
+	case o.user != nil && o.of != x.elem.of:
+		x.refuse(ErrOp, "the operation is on %v, and the buffers hold %v", o.of, x.elem.of)
+	case o.user != nil:
+		d.User, d.Call.Ordered = o.user, o.ordered
+	case o.builtin == 0:
+		x.refuse(ErrOp, "there is no operation: give one such as Sum, or one of OpOf")
+	case !defined()[o.builtin][d.Type]:
+		x.refuse(ErrOp, "%v is not defined for %v", o, x.elem.of)
+	default:
+		d.Op = o.builtin
+	}
+}

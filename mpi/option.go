@@ -1,0 +1,52 @@
+package mpi
+
+import (
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Option says how a collective is to be carried out. All ranks of a call give the same.
+type Option struct {
+	algorithm string
+	segment   int
+	segmented bool
+}
+
+// By names the algorithm, such as "binomial" or "ring". Without it, or with "", the device
+// chooses. The error for a wrong name has all names that the collective knows.
+func By(algorithm string) Option { return Option{algorithm: algorithm} }
+
+// Segment sets the length of a message, in bytes, for algorithms that cut long vectors
+// into many: a whole number of elements.
+func Segment(bytes int) Option { return Option{segment: bytes, segmented: true} }
+
+// options takes the options of a call. Of several of a kind the last one counts.
+func (x *collective) options(opts []Option) {
+	d := &x.dev
+	for _, o := range opts {
+		switch {
+		case !o.segmented:
+			d.Algorithm = o.algorithm
+		case o.segment <= 0 || o.segment%x.elem.size != 0:
+			x.refuse(ErrArg, "a segment of %d bytes is not a whole number of elements of %d bytes, one or more", o.segment, x.elem.size)
+		default:
+			d.Call.Segment = o.segment
+		}
+	}
+	if d.Algorithm == "" && d.Call.Segment == 0 {
+		return
+	}
+	all := coll.Algorithms(d.Call.Collective)
+	if d.Algorithm != "" {
+		a, err := coll.Find(d.Call.Collective, d.Algorithm)
+		if err != nil {
+			x.refuse(ErrArg, "%w", err)
+			return
+		}
+		all = []*coll.Algorithm{a}
+	}
+	if d.Call.Segment != 0 && !slices.ContainsFunc(all, func(a *coll.Algorithm) bool { return a.Segmented }) {
+		x.refuse(ErrArg, "%v by %s has no segments", d.Call.Collective, all[0].Name)
+	}
+}

@@ -1,0 +1,54 @@
+package mpi
+
+import (
+	"context"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Reduce combines the send buffers of all ranks of c, element by element, into recv of
+// root. All buffers are of the same length. recv means nothing on other ranks; root may
+// give the same slice for both, and then its contribution is in recv.
+func Reduce[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, root int, opts ...Option) error {
+	return newCollective[T](c, "Reduce", coll.Reduce, opts).toRoot(view(send), view(recv), op, root).wait(ctx)
+}
+
+// Ireduce starts Reduce and returns.
+func Ireduce[T Element](c *Comm, send, recv []T, op Op, root int, opts ...Option) (Request, error) {
+	return newCollective[T](c, "Ireduce", coll.Reduce, opts).toRoot(view(send), view(recv), op, root).start()
+}
+
+// Allreduce combines the send buffers of all ranks of c, element by element, into recv of
+// all. All buffers are of the same length. A rank that gives the same slice for both has
+// its contribution in recv.
+func Allreduce[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
+	return newCollective[T](c, "Allreduce", coll.Allreduce, opts).toAll(view(send), view(recv), op).wait(ctx)
+}
+
+// Iallreduce starts Allreduce and returns.
+func Iallreduce[T Element](c *Comm, send, recv []T, op Op, opts ...Option) (Request, error) {
+	return newCollective[T](c, "Iallreduce", coll.Allreduce, opts).toAll(view(send), view(recv), op).start()
+}
+
+func (x *collective) toRoot(send, recv []byte, op Op, root int) *collective {
+	if x.err != nil {
+		return x
+	}
+	x.operation(op)
+	x.dev.Call.Bytes, x.dev.Send = len(send), send
+	if x.atRoot(root) {
+		x.vectors(send, recv)
+	}
+	return x
+}
+
+// toAll is for reductions whose result every rank gets, or a result of its own.
+func (x *collective) toAll(send, recv []byte, op Op) *collective {
+	if x.err != nil {
+		return x
+	}
+	x.operation(op)
+	x.dev.Call.Bytes = len(send)
+	x.vectors(send, recv)
+	return x
+}

@@ -1,0 +1,76 @@
+package mpi
+
+import (
+	"context"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Scatter gives each rank of c its block of what root has in send, in the order of ranks:
+// send is as long as all of them together, and means nothing on other ranks. recv is as
+// long on all. Root may give its own block of send as recv: then it stays there.
+func Scatter[T Element](ctx context.Context, c *Comm, send, recv []T, root int, opts ...Option) error {
+	return newCollective[T](c, "Scatter", coll.Scatter, opts).scatter(view(send), view(recv), root).wait(ctx)
+}
+
+// Iscatter starts Scatter and returns.
+func Iscatter[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Request, error) {
+	return newCollective[T](c, "Iscatter", coll.Scatter, opts).scatter(view(send), view(recv), root).start()
+}
+
+// Scatterv is Scatter of blocks that may be of different lengths: rank i gets counts[i]
+// elements, which are in send at displs[i], or one block after another if displs is nil.
+// send, counts and displs mean nothing on other ranks than root.
+func Scatterv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) error {
+	return newCollective[T](c, "Scatterv", coll.Scatter, opts).scatterv(view(send), view(recv), counts, displs, root).wait(ctx)
+}
+
+// Iscatterv starts Scatterv and returns. counts and displs are the caller's again at once.
+func Iscatterv[T Element](c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) (Request, error) {
+	return newCollective[T](c, "Iscatterv", coll.Scatter, opts).scatterv(view(send), view(recv), counts, displs, root).start()
+}
+
+func (x *collective) scatter(send, recv []byte, root int) *collective {
+	if x.err != nil {
+		return x
+	}
+	d := &x.dev
+	d.Call.Bytes, d.Recv = len(recv), recv
+	if !x.atRoot(root) || x.err != nil {
+		return x
+	}
+	if ranks := d.Call.Ranks; len(send)/ranks != len(recv) || len(send)%ranks != 0 {
+		x.refuse(ErrCount, "send has %d elements: %d ranks get %d each", x.count(send), ranks, x.count(recv))
+		return x
+	}
+	x.distribute(send, recv, root*len(recv))
+	return x
+}
+
+func (x *collective) scatterv(send, recv []byte, counts, displs []int, root int) *collective {
+	if x.err != nil {
+		return x
+	}
+	d := &x.dev
+	d.Call.Bytes, d.Call.Vector, d.Recv = len(recv), true, recv
+	if !x.atRoot(root) || x.err != nil {
+		return x
+	}
+	if d.Call.Send = x.layout("send", send, counts, displs, false); x.err != nil {
+		return x
+	}
+	if d.Call.Send.Sizes[root] != len(recv) {
+		x.refuse(ErrCount, "recv has %d elements, and send %d for this rank", x.count(recv), counts[root])
+		return x
+	}
+	x.distribute(send, recv, d.Call.Send.Offsets[root])
+	return x
+}
+
+// distribute takes the buffers of the root, whose own block is at off.
+func (x *collective) distribute(send, recv []byte, off int) {
+	x.dev.Send = send
+	if x.inPlace(recv, send, off, [2]string{"recv", "send"}) {
+		x.dev.Recv = nil
+	}
+}
