@@ -26,6 +26,8 @@ type Config struct {
 	// otherwise itself.
 	Defaults LinkOptions `yaml:"defaults,omitempty"`
 	Limits   Limits      `yaml:"limits"`
+	// Collectives says how collective calls are carried out.
+	Collectives Collectives `yaml:"collectives"`
 
 	source source
 }
@@ -135,6 +137,7 @@ func (c *Config) setDefaults() {
 	c.HTTP = HTTP{Listen: DefaultHTTP}
 	c.Metrics = Metrics{Peers: defaultMetricsPeers}
 	c.StopTimeout = defaultStopTimeout
+	c.Collectives = Collectives{Order: OrderFixed, Upstream: UpstreamFlat}
 	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer, Offload: OffloadAuto, Unexpected: defaultUnexpected, Posted: defaultPosted}
 }
 

@@ -6,10 +6,9 @@
 // is silently ignored sends a user looking for the fault in the network. All
 // problems of a file are reported at once.
 //
-// The package must never open a socket, start anything, log, or import another
-// package of this module but protocol: the daemon, zrlctl and the importer of
-// upstream's cluster files all stand on it. It looks outside the file in two
-// places only, both named: DefaultSocket and ApplyEnv.
+// The package must never open a socket, start anything, log, or import what could:
+// the daemon, zrlctl and the importer of upstream's cluster files all stand on it. It
+// looks outside the file in two places only, both named: DefaultSocket and ApplyEnv.
 //
 // deploy/zrlmpid.reference.yaml shows every key.
 package config

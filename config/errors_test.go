@@ -17,10 +17,10 @@ func TestBadFiles(t *testing.T) {
 		{"syntax", "log:\n  level: [\n", `f.yaml:2: not valid YAML: did not find expected node content`},
 		{"tab", "log:\n\tlevel: info\n", `f.yaml:2: not valid YAML: found character that cannot start any token`},
 		{"two documents", host + "---\n" + host,
-			`f.yaml:2: a second document starts here: a configuration is one document, so remove the --- or what follows it`},
+			`f.yaml:2: a second document starts here: the file is one document, so remove the --- or what follows it`},
 		{"not a mapping", "- 1\n", `f.yaml:1: want keys with values here, not a list`},
 		{"unknown section", host + "lgo: {}\n",
-			`f.yaml:2: unknown key "lgo" (did you mean "log"?): the keys here are log, control, attach, http, metrics, stop_timeout, tls, ranks, defaults, limits`},
+			`f.yaml:2: unknown key "lgo" (did you mean "log"?): the keys here are log, control, attach, http, metrics, stop_timeout, tls, ranks, defaults, limits, collectives`},
 		{"unknown key", "ranks:\n  - rank: 0\n    adress: 127.0.0.1\n",
 			`f.yaml:3: ranks[0]: unknown key "adress" (did you mean "address"?): ` + rankKeys},
 		{"unlike any key", "ranks: [{rank: 0, verbosity: 1}]\n", `f.yaml:1: ranks[0]: unknown key "verbosity": ` + rankKeys},
@@ -29,7 +29,7 @@ func TestBadFiles(t *testing.T) {
 		{"merge key", host + "log:\n  <<: {level: info}\n", `f.yaml:3: log: unknown key "<<": the keys here are level, format`},
 		{"duplicate key", host + "log:\n  level: info\n\n  level: warn\n", `f.yaml:5: log.level: given twice, first on line 3: keep one of them`},
 		{"alias", "ranks:\n  - {rank: 0, address: &a 127.0.0.1, run: host}\n  - {rank: 1, address: *a, peer: cpu}\n",
-			`f.yaml:3: ranks[1].address: *a is an alias, which is not supported: write the value out, or use defaults`},
+			`f.yaml:3: ranks[1].address: *a is an alias, which is not supported: write the value out`},
 		{"key is a list", host + "? [a]\n: 1\n", `f.yaml:2: a key must be a name`},
 		{"tag", host + "log: {level: !!binary aW5mbw==}\n", `f.yaml:2: log.level: the tag "!!binary" is not supported: remove it`},
 		{"no value", host + "control:\n  socket:\n", `f.yaml:3: control.socket: has no value: give it one, or remove the key`},
@@ -55,7 +55,7 @@ func TestBadFiles(t *testing.T) {
 			`f.yaml:1: ranks[0].address: port 0 cannot be sent to: give 1 to 65535, or leave it out`},
 		{"profile", host + "defaults: {profile: V1}\n", `f.yaml:2: defaults.profile: unknown profile "V1": the profiles are "cloudfpga", "v0.9" and "extended"`},
 		{"kernel", "ranks: [{rank: 0, kernel: ecco}]\n",
-			`f.yaml:1: ranks[0].kernel: unknown kernel "ecco" (did you mean "echo"?): the kernels are echo, ring, sink, source, jacobi, kmeans and "exec:/path/prog args"`},
+			`f.yaml:1: ranks[0].kernel: unknown kernel "ecco" (did you mean "echo"?): the kernels are echo, ring, sink, source, jacobi, kmeans, matvec, backsub and "exec:/path/prog args"`},
 		{"exec of nothing", "ranks: [{rank: 0, kernel: \"exec: \"}]\n",
 			`f.yaml:1: ranks[0].kernel: exec: names no program: write exec:/path/prog, with arguments behind it`},
 		{"datatype", "ranks: [{rank: 0, kernel_options: {datatype: double}}]\n",
@@ -82,7 +82,7 @@ func TestManyProblems(t *testing.T) {
 	}
 	_, err := Parse(strings.NewReader(file.String()), "f.yaml")
 	lines := strings.Split(text(err), "\n")
-	if len(lines) != maxProblems+1 || lines[maxProblems] != "f.yaml: and 49980 more problems" {
+	if len(lines) != 21 || lines[20] != "f.yaml: and 49980 more problems" {
 		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
 	}
 }
@@ -97,24 +97,6 @@ func TestLongValuesAreCut(t *testing.T) {
 		_, err := Parse(strings.NewReader(file), "f.yaml")
 		if n := len(text(err)); n == 0 || n > 400 {
 			t.Errorf("the error has %d bytes", n)
-		}
-	}
-}
-
-func TestDidYouMean(t *testing.T) {
-	known := []string{"rank", "address", "run", "peer"}
-	for _, tc := range []struct{ got, want string }{
-		{"rnak", ` (did you mean "rank"?)`},
-		{"addres", ` (did you mean "address"?)`},
-		{"adress", ` (did you mean "address"?)`},
-		{"Peer", ` (did you mean "peer"?)`},
-		{"x", ""},
-		{"", ""},
-		{"something", ""},
-		{strings.Repeat("rank", 20), ""},
-	} {
-		if got := didYouMean(tc.got, known); got != tc.want {
-			t.Errorf("%q: %q, want %q", tc.got, got, tc.want)
 		}
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strconv"
-	"strings"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
 // HTTP is the daemon's HTTP server: metrics, health and the status page.
@@ -44,7 +45,7 @@ func (c *Config) ListenHTTP(listen string) { c.HTTP.Listen, c.source.http = list
 // the file, the environment, by a flag, or in the program. Several daemons of a host
 // that nobody has told have the same address, and only one of them can have it.
 func (c *Config) HTTPAskedFor() bool {
-	return c.source.http || c.source.lines["http.listen"] > 0 || c.HTTP.Listen != DefaultHTTP
+	return c.source.http || c.source.Has("http.listen") || c.HTTP.Listen != DefaultHTTP
 }
 
 // relativeTo makes the path that of a file in dir.
@@ -54,12 +55,12 @@ func (h *HTTP) relativeTo(dir string) {
 	}
 }
 
-func (c *Config) validateHTTP(p *problems) {
+func (c *Config) validateHTTP(p *strictyaml.Problems) {
 	if problem := listenProblem(c.HTTP.Listen); problem != "" {
-		p.add("http.listen", "%s", problem)
+		p.Add("http.listen", "%s", problem)
 	}
-	if strings.ContainsRune(c.HTTP.WebConfig, 0) {
-		p.add("http.web_config", "a path cannot contain a zero byte")
+	if problem := pathProblem(c.HTTP.WebConfig); problem != "" {
+		p.Add("http.web_config", "%s", problem)
 	}
 	inRange(p, "metrics.peers", c.Metrics.Peers, 0, maxMetricsPeers)
 }
@@ -71,16 +72,16 @@ func listenProblem(listen string) string {
 	}
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return fmt.Sprintf("%s is not an address with a port: write it as in %s or [::1]:9627, or write \"\" for no HTTP", quote(listen), DefaultHTTP)
+		return fmt.Sprintf("%s is not an address with a port: write it as in %s or [::1]:9627, or write \"\" for no HTTP", strictyaml.Quote(listen), DefaultHTTP)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Sprintf("%s is not a port: it is 0 to 65535", quote(port))
+		return fmt.Sprintf("%s is not a port: it is 0 to 65535", strictyaml.Quote(port))
 	} else if strconv.FormatUint(n, 10) != port {
-		return fmt.Sprintf("%s is not a port: write %d", quote(port), n)
+		return fmt.Sprintf("%s is not a port: write %d", strictyaml.Quote(port), n)
 	}
 	if host != "" && host != "localhost" {
 		if _, err := netip.ParseAddr(host); err != nil {
-			return fmt.Sprintf("%s is not an IP address, and not localhost: names of hosts are not looked up", quote(host))
+			return fmt.Sprintf("%s is not an IP address, and not localhost: names of hosts are not looked up", strictyaml.Quote(host))
 		}
 	}
 	return ""

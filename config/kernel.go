@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -24,6 +25,10 @@ const (
 	KernelJacobi = "jacobi"
 	// KernelKmeans divides vectors into clusters with rank 0.
 	KernelKmeans = "kmeans"
+	// KernelMatvec multiplies rows of a matrix by a vector for rank 0.
+	KernelMatvec = "matvec"
+	// KernelBacksub solves equations with rank 0.
+	KernelBacksub = "backsub"
 	// KernelExec is a program of the user's.
 	KernelExec = "exec"
 )
@@ -47,15 +52,20 @@ const (
 
 // optionsOf says which of KernelOptions a built-in kernel uses.
 var optionsOf = map[string][]string{
-	KernelEcho:   {"peer", "words"},
-	KernelRing:   {"words", "count", "datatype"},
-	KernelSink:   {"peer", "words"},
-	KernelSource: {"peer", "words", "count", "interval", "datatype"},
-	KernelJacobi: {"words", "datatype", "columns", "lines"},
-	KernelKmeans: {"words", "dimensions", "iterations", "norm_limit"},
+	KernelEcho:    {"peer", "words"},
+	KernelRing:    {"words", "count", "datatype"},
+	KernelSink:    {"peer", "words"},
+	KernelSource:  {"peer", "words", "count", "interval", "datatype"},
+	KernelJacobi:  {"words", "datatype", "columns", "lines"},
+	KernelKmeans:  {"words", "dimensions", "iterations", "norm_limit"},
+	KernelMatvec:  {"words"},
+	KernelBacksub: {"words"},
 }
 
-var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans}
+var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
+
+// workers are kernels that work for a program on rank 0.
+var workers = []string{KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
 
 // Kernel is what a stand-in runs.
 type Kernel struct {
@@ -79,7 +89,7 @@ func ParseKernel(s string) (Kernel, error) {
 		return Kernel{Name: s}, nil
 	}
 	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s and \"exec:/path/prog args\"",
-		quote(s), didYouMean(s, kernelNames), strings.Join(kernelNames, ", "))
+		strictyaml.Quote(s), strictyaml.DidYouMean(s, kernelNames), strings.Join(kernelNames, ", "))
 }
 
 // String is the inverse of ParseKernel.
@@ -127,6 +137,7 @@ type KernelOptions struct {
 	NormLimit  int `yaml:"norm_limit,omitempty"`
 }
 
-func (o *KernelOptions) setDefaults() {
+// SetDefaults sets what holds where the file does not say.
+func (o *KernelOptions) SetDefaults() {
 	*o = KernelOptions{Words: protocol.MaxCallWords}
 }

@@ -2,22 +2,16 @@ package config
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"go.yaml.in/yaml/v3"
-)
 
-// MaxFileSize is the largest configuration file in bytes. A cluster of a
-// thousand ranks fills a tenth of it.
-const MaxFileSize = 1 << 20
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+)
 
 // The environment variables that override the file.
 const (
@@ -27,6 +21,9 @@ const (
 	// EnvOffload is without the D: programs that are ranks themselves, and have
 	// no file, heed it as well (udp.EnvOffload).
 	EnvOffload = "ZRLMPI_OFFLOAD"
+	// EnvCollectives and EnvCollectivesTable are heeded by such programs as well.
+	EnvCollectives      = "ZRLMPI_COLLECTIVES"
+	EnvCollectivesTable = "ZRLMPI_COLLECTIVES_TABLE"
 )
 
 // Load reads the file at path, checks it, makes the paths in it those of files in
@@ -43,6 +40,7 @@ func Load(path string) (*Config, error) {
 	}
 	c.TLS.relativeTo(filepath.Dir(path))
 	c.HTTP.relativeTo(filepath.Dir(path))
+	c.Collectives.relativeTo(filepath.Dir(path))
 	if err := c.ApplyEnv(os.LookupEnv); err != nil {
 		return nil, err
 	}
@@ -53,25 +51,10 @@ func Load(path string) (*Config, error) {
 // file's name in errors, which are *Error joined, or wrap ErrTooLarge or the
 // reader's error.
 func Parse(r io.Reader, name string) (*Config, error) {
-	text, err := io.ReadAll(io.LimitReader(r, MaxFileSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(text) > MaxFileSize {
-		return nil, fmt.Errorf("%s: %w", name, ErrTooLarge)
-	}
-	root, err := document(text, name)
-	if err != nil {
-		return nil, err
-	}
 	c := new(Config)
 	c.setDefaults()
-	c.source = source{file: name, lines: make(map[string]int)}
-	d := decoder{problems{source: &c.source}}
-	if root != nil {
-		d.value(root, reflect.ValueOf(c).Elem(), "")
-	}
-	if err := d.err(); err != nil {
+	var err error
+	if c.source.Source, err = strictyaml.Decode(r, name, c); err != nil {
 		return nil, err
 	}
 	c.complete()
@@ -81,44 +64,9 @@ func Parse(r io.Reader, name string) (*Config, error) {
 	return c, nil
 }
 
-// document returns the root of the only document in text, or nil if there is
-// none.
-func document(text []byte, name string) (*yaml.Node, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	var doc, next yaml.Node
-	switch err := dec.Decode(&doc); {
-	case errors.Is(err, io.EOF):
-		return nil, nil
-	case err != nil:
-		return nil, syntaxError(name, err)
-	}
-	switch err := dec.Decode(&next); {
-	case err == nil:
-		return nil, &Error{File: name, Line: next.Line,
-			Problem: "a second document starts here: a configuration is one document, so remove the --- or what follows it"}
-	case !errors.Is(err, io.EOF):
-		return nil, syntaxError(name, err)
-	}
-	return doc.Content[0], nil
-}
-
-// The YAML library tells the line of a syntax error in its text only.
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
-func syntaxError(name string, err error) error {
-	text := err.Error()
-	e := &Error{File: name}
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		e.Line, _ = strconv.Atoi(m[1])
-		text = text[len(m[0]):]
-	}
-	e.Problem = "not valid YAML: " + text
-	return e
-}
-
-// ApplyEnv overrides the configuration by the environment: EnvLogLevel and
-// EnvOffload unless they are empty, and EnvControlSocket and EnvHTTPListen, where
-// empty means none. lookup is os.LookupEnv.
+// ApplyEnv overrides the configuration by the environment: EnvLogLevel, EnvOffload,
+// EnvCollectives and EnvCollectivesTable unless they are empty, and EnvControlSocket and
+// EnvHTTPListen, where empty means none. lookup is os.LookupEnv.
 func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 	if level, _ := lookup(EnvLogLevel); level != "" {
 		if !slices.Contains(levels, level) {
@@ -144,7 +92,7 @@ func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 		}
 		c.ListenHTTP(listen)
 	}
-	return nil
+	return c.Collectives.ApplyEnv(lookup)
 }
 
 // YAML returns the configuration as a file that Parse reads as the same one.

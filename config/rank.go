@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -63,7 +64,8 @@ const (
 // noRank is the number of an entry that does not give one.
 const noRank = -1
 
-func (r *Rank) setDefaults() { r.Rank = noRank }
+// SetDefaults tells an entry without a number from that of rank 0.
+func (r *Rank) SetDefaults() { r.Rank = noRank }
 
 // Local reports whether this daemon runs the rank.
 func (r *Rank) Local() bool { return r.Run != "" }
@@ -81,7 +83,7 @@ func (a *Address) UnmarshalText(text []byte) error {
 	}
 	ap, err := netip.ParseAddrPort(s)
 	if err != nil {
-		return fmt.Errorf("%s is not an address: give an IP address, or IP:port as in 10.12.200.5:2718", quote(s))
+		return fmt.Errorf("%s is not an address: give an IP address, or IP:port as in 10.12.200.5:2718", strictyaml.Quote(s))
 	}
 	if ap.Port() == 0 {
 		return errors.New("port 0 cannot be sent to: give 1 to 65535, or leave it out")
@@ -113,7 +115,8 @@ type Habits struct {
 	IgnoreDestination bool `yaml:"ignore_destination"`
 }
 
-func (h *Habits) setDefaults() {
+// SetDefaults switches all of them on.
+func (h *Habits) SetDefaults() {
 	*h = Habits{true, true, true, true, true, true, true, true}
 }
 
@@ -129,11 +132,11 @@ func (c *Config) complete() {
 			r.Kernel.Name = cmp.Or(r.Kernel.Name, KernelEcho)
 			if r.Habits == nil && r.Peer == PeerFPGA {
 				r.Habits = new(Habits)
-				r.Habits.setDefaults()
+				r.Habits.SetDefaults()
 			}
 			if r.KernelOptions == nil && r.Kernel.Name != KernelExec {
 				r.KernelOptions = new(KernelOptions)
-				r.KernelOptions.setDefaults()
+				r.KernelOptions.SetDefaults()
 			}
 		}
 	}

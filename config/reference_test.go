@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
 func deployFiles(t testing.TB) map[string][]byte {
@@ -67,6 +69,7 @@ metrics: {peers: 0}
 stop_timeout: 0s
 tls: {certificate: c.pem, key: k.pem, authority: /a.pem}
 limits: {receive_buffer: 4097, offload: off, unexpected: 1, posted: 67108864}
+collectives: {table: t.yaml, force: {bcast: "atomic:65536", reduce_scatter: pairwise}, order: by-left, upstream: tree, fpgas: [2, 1]}
 defaults: {transport: tcp, max_message_words: 0, pace: {per_datagram: 0s}, deadlines: {ack: 0}}
 ranks:
   - {rank: 1, address: "[fd00::2%eth0]:9", run: standin, kernel: "exec:/a/b 'c  d'", link: {profile: v0.9, on_partial: repeat},
@@ -107,7 +110,7 @@ func TestReferenceShowsEveryKey(t *testing.T) {
 			if shown[section] == nil {
 				shown[section] = make(map[string]bool)
 			}
-			names, index := fieldsOf(section)
+			names, index := strictyaml.Fields(section)
 			for i := 0; i < len(n.Content); i += 2 {
 				shown[section][n.Content[i].Value] = true
 				for j, name := range names {
@@ -129,7 +132,7 @@ func TestReferenceShowsEveryKey(t *testing.T) {
 		if section.Kind() != reflect.Struct {
 			return
 		}
-		names, index := fieldsOf(section)
+		names, index := strictyaml.Fields(section)
 		for i, name := range names {
 			keys++
 			if !shown[section][name] {
@@ -139,7 +142,7 @@ func TestReferenceShowsEveryKey(t *testing.T) {
 		}
 	}
 	check(reflect.TypeFor[Config](), "")
-	if keys < 75 {
+	if keys < 92 {
 		t.Errorf("the schema has %d keys, too few to have been walked in full", keys)
 	}
 }
@@ -155,10 +158,13 @@ func TestReferenceShowsDefaults(t *testing.T) {
 		t.Errorf("%+v %+v %+v %+v %+v, want\n%+v %+v %+v %+v %+v", ref.Log, ref.Control, ref.Limits, ref.HTTP, ref.Metrics,
 			def.Log, def.Control, def.Limits, def.HTTP, def.Metrics)
 	}
+	if ref.Collectives.Table != def.Collectives.Table || ref.Collectives.Order != def.Collectives.Order {
+		t.Errorf("%+v, want %+v", ref.Collectives, def.Collectives)
+	}
 	var options KernelOptions
-	options.setDefaults()
+	options.SetDefaults()
 	var habits Habits
-	habits.setDefaults()
+	habits.SetDefaults()
 	if r := ref.Rank(1); *r.KernelOptions != options || *r.Habits != habits {
 		t.Errorf("%+v %+v, want\n%+v %+v", *r.KernelOptions, *r.Habits, options, habits)
 	}

@@ -7,9 +7,13 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-func (c *Config) validateStop(p *problems) { durationIn(p, "stop_timeout", c.StopTimeout, 0) }
+func (c *Config) validateStop(p *strictyaml.Problems) {
+	durationIn(p, "stop_timeout", c.StopTimeout, 0)
+}
 
 // Change is one key that two configurations say different things about.
 type Change struct {

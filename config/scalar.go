@@ -5,46 +5,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Size is a number of bytes, written "4096", "64KiB", "16MiB" or "1GiB".
-type Size int64
-
-var sizeUnits = []struct {
-	suffix string
-	bytes  int64
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
-
-// UnmarshalText reads a size.
-func (s *Size) UnmarshalText(text []byte) error {
-	number, unit := string(text), int64(1)
-	for _, u := range sizeUnits {
-		if n, ok := strings.CutSuffix(number, u.suffix); ok {
-			number, unit = strings.TrimSpace(n), u.bytes
-			break
-		}
-	}
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 0 || n > (1<<62)/unit {
-		return fmt.Errorf("%s is not a size: give bytes, or a number with KiB, MiB or GiB as in 16MiB", quote(string(text)))
-	}
-	*s = Size(n * unit)
-	return nil
-}
-
-// String returns the size in the largest unit that keeps it whole.
-func (s Size) String() string {
-	for _, u := range sizeUnits[:3] {
-		if s != 0 && int64(s)%u.bytes == 0 {
-			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.suffix
-		}
-	}
-	return strconv.FormatInt(int64(s), 10)
-}
-
-// MarshalText returns String.
-func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+type Size = strictyaml.Size
 
 // Mode is the permission bits of a file, written in octal as in "0660".
 type Mode uint32
@@ -53,7 +19,7 @@ type Mode uint32
 func (m *Mode) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(strings.TrimPrefix(string(text), "0o"), 8, 32)
 	if err != nil || n > 0o777 {
-		return fmt.Errorf("%s is not a file mode: give octal digits up to 0777, as in \"0660\"", quote(string(text)))
+		return fmt.Errorf("%s is not a file mode: give octal digits up to 0777, as in \"0660\"", strictyaml.Quote(string(text)))
 	}
 	*m = Mode(n)
 	return nil

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
 var (
@@ -32,11 +34,11 @@ const maxSocketPath = 107
 // *Error, joined; nil if there is none. Parse has done so already: call it for
 // a configuration that was made or changed by the program.
 func (c *Config) Validate() error {
-	p := &problems{source: &c.source}
+	p := strictyaml.NewProblems(&c.source.Source)
 	oneOf(p, "log.level", c.Log.Level, levels...)
 	oneOf(p, "log.format", c.Log.Format, formats...)
 	if problem := socketProblem(c.Control.Socket); problem != "" {
-		p.add("control.socket", "%s", problem)
+		p.Add("control.socket", "%s", problem)
 	}
 	c.validateAttach(p)
 	c.validateHTTP(p)
@@ -49,7 +51,8 @@ func (c *Config) Validate() error {
 	c.validateRanks(p)
 	c.validateExtended(p)
 	c.validateTLS(p)
-	return p.err()
+	c.validateCollectives(p)
+	return p.Err()
 }
 
 // socketProblem says what is wrong with a path for the control socket, or "".
@@ -62,16 +65,16 @@ func socketProblem(path string) string {
 	case !filepath.IsAbs(path):
 		// zrlctl runs in another directory. Abstract sockets (@name) have
 		// no owner and no mode.
-		return fmt.Sprintf("%s is not an absolute path: start it with /, or write \"\" for no socket", quote(path))
+		return fmt.Sprintf("%s is not an absolute path: start it with /, or write \"\" for no socket", strictyaml.Quote(path))
 	case len(path) > maxSocketPath:
 		return fmt.Sprintf("the path has %d bytes, but a Unix socket's has at most %d", len(path), maxSocketPath)
 	}
 	return ""
 }
 
-func oneOf[S ~string](p *problems, key string, got S, options ...S) {
+func oneOf[S ~string](p *strictyaml.Problems, key string, got S, options ...S) {
 	if !slices.Contains(options, got) {
-		p.add(key, "%s", notOneOf(got, options))
+		p.Add(key, "%s", notOneOf(got, options))
 	}
 }
 
@@ -80,5 +83,5 @@ func notOneOf[S ~string](got S, options []S) string {
 	for i, o := range options {
 		names[i] = string(o)
 	}
-	return fmt.Sprintf("%s is not known%s: it is one of %s", quote(string(got)), didYouMean(string(got), names), strings.Join(names, ", "))
+	return fmt.Sprintf("%s is not known%s: it is one of %s", strictyaml.Quote(string(got)), strictyaml.DidYouMean(string(got), names), strings.Join(names, ", "))
 }

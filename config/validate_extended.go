@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // validateExtended checks what the links say about the extended profile, and that
 // no key is given that its link's profile does not use.
-func (c *Config) validateExtended(p *problems) {
+func (c *Config) validateExtended(p *strictyaml.Problems) {
 	fallback := c.Defaults.saysExtended()
 	use := c.profilesInUse()
 	var all inUse
@@ -45,13 +46,13 @@ func (o *LinkOptions) saysExtended() bool {
 }
 
 // refuseExtended reports the extended profile on a rank that does not know it.
-func (r *Rank) refuseExtended(p *problems, key string, fallback bool) {
+func (r *Rank) refuseExtended(p *strictyaml.Problems, key string, fallback bool) {
 	const advice = "drops every packet of it without a word"
 	switch {
 	case r.Link.saysExtended():
-		p.add(key+".profile", "extended is for links between zrlmpids, but rank %d is peer: %s and %s: use cloudfpga", r.Rank, r.Peer, advice)
+		p.Add(key+".profile", "extended is for links between zrlmpids, but rank %d is peer: %s and %s: use cloudfpga", r.Rank, r.Peer, advice)
 	case r.says() == nil && fallback:
-		p.add(key+".profile", "missing: the profile in defaults is extended, but rank %d is peer: %s and %s: give this rank link: {profile: cloudfpga}",
+		p.Add(key+".profile", "missing: the profile in defaults is extended, but rank %d is peer: %s and %s: give this rank link: {profile: cloudfpga}",
 			r.Rank, r.Peer, advice)
 	}
 }
@@ -111,9 +112,9 @@ func (c *Config) profilesInUse() []inUse {
 }
 
 // validateUse reports keys that would do nothing.
-func (o *LinkOptions) validateUse(p *problems, key string, use inUse, extendedLink, plainLink string) {
+func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use inUse, extendedLink, plainLink string) {
 	if use.plain && o.Transport != nil && *o.Transport == TransportSHM {
-		p.add(key+".transport", "shm carries the extended profile only, and not every link here has it: use udp or tcp, or add profile: extended")
+		p.Add(key+".transport", "shm carries the extended profile only, and not every link here has it: use udp or tcp, or add profile: extended")
 	}
 	if !use.plain {
 		for _, k := range []struct {
@@ -128,7 +129,7 @@ func (o *LinkOptions) validateUse(p *problems, key string, use inUse, extendedLi
 			{"deadlines.data", o.Deadlines.Data != nil},
 		} {
 			if k.given {
-				p.add(key+"."+k.name, "%s does not use it: remove the key", extendedLink)
+				p.Add(key+"."+k.name, "%s does not use it: remove the key", extendedLink)
 			}
 		}
 	}
@@ -138,18 +139,18 @@ func (o *LinkOptions) validateUse(p *problems, key string, use inUse, extendedLi
 			given bool
 		}{{"eager_limit", o.EagerLimit != nil}, {"credit", o.Credit != CreditOptions{}}} {
 			if k.given {
-				p.add(key+"."+k.name, "only the extended profile uses it, and %s: add profile: extended, or remove the key", plainLink)
+				p.Add(key+"."+k.name, "only the extended profile uses it, and %s: add profile: extended, or remove the key", plainLink)
 			}
 		}
 		return
 	}
 	if n := o.MaxDatagram; n != nil && *n < minExtendedDatagram && *n >= minDatagram {
-		p.add(key+".max_datagram", "%d is outside %d to %d: a header of the extended profile has %d bytes", *n, minExtendedDatagram, maxDatagram, protocol.ExtHeaderLen)
+		p.Add(key+".max_datagram", "%d is outside %d to %d: a header of the extended profile has %d bytes", *n, minExtendedDatagram, maxDatagram, protocol.ExtHeaderLen)
 	}
 }
 
 // validateCredit checks that a section leaves room for an eager message.
-func (c *Config) validateCredit(p *problems, key string, o *LinkOptions) {
+func (c *Config) validateCredit(p *strictyaml.Problems, key string, o *LinkOptions) {
 	limit, bytes := o.EagerLimit, o.Credit.Bytes
 	if limit == nil && bytes == nil {
 		return
@@ -161,18 +162,18 @@ func (c *Config) validateCredit(p *problems, key string, o *LinkOptions) {
 		bytes = c.Defaults.Credit.Bytes
 	}
 	if limit != nil && bytes != nil && *bytes < *limit {
-		p.add(key+".credit.bytes", "%v is less than an eager_limit of %v: no message of that length could ever be sent unasked", *bytes, *limit)
+		p.Add(key+".credit.bytes", "%v is less than an eager_limit of %v: no message of that length could ever be sent unasked", *bytes, *limit)
 	}
 }
 
 // validateTLS checks the section, and that there is a link for it.
-func (c *Config) validateTLS(p *problems) {
+func (c *Config) validateTLS(p *strictyaml.Problems) {
 	if c.TLS == nil {
 		return
 	}
 	for _, f := range c.TLS.files() {
 		if *f.path == "" {
-			p.add("tls."+f.key, "missing: tls takes the PEM files certificate, key and authority")
+			p.Add("tls."+f.key, "missing: tls takes the PEM files certificate, key and authority")
 		}
 	}
 	tcp := func(o *LinkOptions) bool { return o != nil && o.Transport != nil && *o.Transport == TransportTCP }
@@ -181,20 +182,20 @@ func (c *Config) validateTLS(p *problems) {
 		used = used || tcp(c.Ranks[i].Link)
 	}
 	if !used {
-		p.add("tls", "it is for links over TCP, and none is: add transport: tcp, or remove the section")
+		p.Add("tls", "it is for links over TCP, and none is: add transport: tcp, or remove the section")
 	}
 }
 
 // validateAttach checks the path, also where it is the default.
-func (c *Config) validateAttach(p *problems) {
+func (c *Config) validateAttach(p *strictyaml.Problems) {
 	path := c.AttachSocket()
 	problem := socketProblem(path)
 	switch {
 	case path != "" && path == c.Control.Socket:
-		p.add("attach.socket", "%s is the control socket: give it a path of its own", quote(path))
+		p.Add("attach.socket", "%s is the control socket: give it a path of its own", strictyaml.Quote(path))
 	case problem != "" && c.Attach.Socket != nil:
-		p.add("attach.socket", "%s", problem)
+		p.Add("attach.socket", "%s", problem)
 	case problem != "" && socketProblem(c.Control.Socket) == "":
-		p.add("attach.socket", "%s: that of %s beside the control socket; give it another, or \"\" for none", problem, quote(path))
+		p.Add("attach.socket", "%s: that of %s beside the control socket; give it another, or \"\" for none", problem, strictyaml.Quote(path))
 	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -25,10 +26,10 @@ const (
 )
 
 // validate checks each value that is set.
-func (o *LinkOptions) validate(p *problems, key string) {
+func (o *LinkOptions) validate(p *strictyaml.Problems, key string) {
 	if o.Profile != nil {
 		if _, err := protocol.ParseProfile(protocol.Profile(*o.Profile).String()); err != nil {
-			p.add(key+".profile", "%v", err)
+			p.Add(key+".profile", "%v", err)
 		}
 	}
 	if o.Transport != nil {
@@ -44,7 +45,7 @@ func (o *LinkOptions) validate(p *problems, key string) {
 		n := *o.MaxDatagram
 		inRange(p, key+".max_datagram", n, minDatagram, maxDatagram)
 		if n%protocol.LineLen != 0 {
-			p.add(key+".max_datagram", "%d is not a multiple of %d, and an FPGA would shift the data: use %d",
+			p.Add(key+".max_datagram", "%d is not a multiple of %d, and an FPGA would shift the data: use %d",
 				n, protocol.LineLen, n-n%protocol.LineLen)
 		}
 	}
@@ -58,7 +59,7 @@ func (o *LinkOptions) validate(p *problems, key string) {
 		sizeIn(p, key+".credit.bytes", *n, 1, maxCreditBytes)
 	}
 	if d := o.Pace.PerDatagram; d != nil && (*d < 0 || *d > longestPause) {
-		p.add(key+".pace.per_datagram", "%v is outside 0s to %v", *d, longestPause)
+		p.Add(key+".pace.per_datagram", "%v is outside 0s to %v", *d, longestPause)
 	}
 	if o.Pace.OverWords != nil {
 		inRange(p, key+".pace.over_words", *o.Pace.OverWords, 0, MaxWords)
@@ -72,9 +73,9 @@ func (o *LinkOptions) validate(p *problems, key string) {
 	optionalDuration(p, key+".warn_after", o.WarnAfter)
 }
 
-func (o *BackoffOptions) validate(p *problems, key string) {
+func (o *BackoffOptions) validate(p *strictyaml.Problems, key string) {
 	if d := o.First; d != nil && (*d < shortestBackoff || *d > longestDuration) {
-		p.add(key+".first", "%v is outside %v to %v: to have no repeats, set repeats: 0 and then: 0s", *d, shortestBackoff, longestDuration)
+		p.Add(key+".first", "%v is outside %v to %v: to have no repeats, set repeats: 0 and then: 0s", *d, shortestBackoff, longestDuration)
 	}
 	optionalDuration(p, key+".step", o.Step)
 	if o.Repeats != nil {
@@ -85,13 +86,13 @@ func (o *BackoffOptions) validate(p *problems, key string) {
 	}
 }
 
-func sizeIn(p *problems, key string, got, low, high Size) {
+func sizeIn(p *strictyaml.Problems, key string, got, low, high Size) {
 	if got < low || got > high {
-		p.add(key, "%v is outside %v to %v", got, low, high)
+		p.Add(key, "%v is outside %v to %v", got, low, high)
 	}
 }
 
-func optionalDuration(p *problems, key string, got *time.Duration) {
+func optionalDuration(p *strictyaml.Problems, key string, got *time.Duration) {
 	if got != nil {
 		durationIn(p, key, *got, 0)
 	}

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
 // validate checks what one rank's entry says, on its own.
-func (r *Rank) validate(p *problems, key string) {
+func (r *Rank) validate(p *strictyaml.Problems, key string) {
 	r.validateAddress(p, key+".address")
 	if r.Link != nil {
 		r.Link.validate(p, key+".link")
@@ -20,18 +22,18 @@ func (r *Rank) validate(p *problems, key string) {
 	switch r.Run {
 	case "":
 		if r.Peer == "" {
-			p.add(key+".peer", "missing: a remote rank must say what it is, one of fpga, cpu, software; a rank of this daemon says run: host or run: standin")
+			p.Add(key+".peer", "missing: a remote rank must say what it is, one of fpga, cpu, software; a rank of this daemon says run: host or run: standin")
 			return
 		}
 	case RunHost:
 		if r.Peer == PeerFPGA {
-			p.add(key+".peer", "a host program does not behave as an FPGA: use run: standin, with kernel: \"exec:/path/prog\" for a program of yours")
+			p.Add(key+".peer", "a host program does not behave as an FPGA: use run: standin, with kernel: \"exec:/path/prog\" for a program of yours")
 			return
 		}
 	case RunStandin:
 		r.validateKernel(p, key)
 		if r.Habits != nil && r.Peer != PeerFPGA {
-			p.add(key+".habits", "they are an FPGA's, but this stand-in is peer: %s: remove one of the two", r.Peer)
+			p.Add(key+".habits", "they are an FPGA's, but this stand-in is peer: %s: remove one of the two", r.Peer)
 		}
 	default:
 		oneOf(p, key+".run", r.Run, RunHost, RunStandin)
@@ -40,43 +42,43 @@ func (r *Rank) validate(p *problems, key string) {
 	oneOf(p, key+".peer", r.Peer, PeerFPGA, PeerCPU, PeerSoftware)
 }
 
-func (r *Rank) validateAddress(p *problems, key string) {
+func (r *Rank) validateAddress(p *strictyaml.Problems, key string) {
 	ip := r.Address.Addr()
 	switch {
 	case !ip.IsValid():
-		p.add(key, "missing: give the IP address of the rank")
+		p.Add(key, "missing: give the IP address of the rank")
 	case ip.IsUnspecified() || ip.IsMulticast():
-		p.add(key, "%v is not the address of one node: give the address that the other ranks send to", ip)
+		p.Add(key, "%v is not the address of one node: give the address that the other ranks send to", ip)
 	case r.Address.Port() == 0:
-		p.add(key, "no port is left for rank %d on %v: give it one", r.Rank, ip)
+		p.Add(key, "no port is left for rank %d on %v: give it one", r.Rank, ip)
 	}
 }
 
 // refuseStandinKeys reports keys that would do nothing.
-func (r *Rank) refuseStandinKeys(p *problems, key string) {
+func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
 	given := map[string]bool{
 		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "habits": r.Habits != nil,
 	}
 	for _, name := range []string{"kernel", "kernel_options", "habits"} {
 		if given[name] {
-			p.add(key+"."+name, "only a stand-in has it: add run: standin to rank %d, or remove the key", r.Rank)
+			p.Add(key+"."+name, "only a stand-in has it: add run: standin to rank %d, or remove the key", r.Rank)
 		}
 	}
 }
 
-func (r *Rank) validateKernel(p *problems, key string) {
+func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 	if r.Kernel.Name == KernelExec {
 		if len(r.Kernel.Command) == 0 {
-			p.add(key+".kernel", noProgram)
+			p.Add(key+".kernel", noProgram)
 		}
 		if r.KernelOptions != nil {
-			p.add(key+".kernel_options", "they are for the built-in kernels: give a program its options as arguments")
+			p.Add(key+".kernel_options", "they are for the built-in kernels: give a program its options as arguments")
 		}
 		return
 	}
 	oneOf(p, key+".kernel", r.Kernel.Name, kernelNames...)
-	if worksForHost := r.Kernel.Name == KernelJacobi || r.Kernel.Name == KernelKmeans; worksForHost && r.Rank == 0 {
-		p.add(key+".kernel", "%s works for a program on rank 0, and this is rank 0: give it to other ranks", r.Kernel.Name)
+	if r.Rank == 0 && slices.Contains(workers, r.Kernel.Name) {
+		p.Add(key+".kernel", "%s works for a program on rank 0, and this is rank 0: give it to other ranks", r.Kernel.Name)
 	}
 	key += ".kernel_options"
 	o := r.KernelOptions
@@ -93,12 +95,12 @@ func (r *Rank) validateKernel(p *problems, key string) {
 	}
 	for _, option := range set {
 		if uses := optionsOf[r.Kernel.Name]; option.set && !slices.Contains(uses, option.name) {
-			p.add(key+"."+option.name, "kernel %s does not use it: its options are %s", r.Kernel.Name, strings.Join(uses, ", "))
+			p.Add(key+"."+option.name, "kernel %s does not use it: its options are %s", r.Kernel.Name, strings.Join(uses, ", "))
 		}
 	}
 	inRange(p, key+".words", o.Words, 1, MaxWords)
 	if o.Count < 0 {
-		p.add(key+".count", "%d is less than 0: give a number of times, or 0 for ever", o.Count)
+		p.Add(key+".count", "%d is less than 0: give a number of times, or 0 for ever", o.Count)
 	}
 	durationIn(p, key+".interval", o.Interval, 0)
 	if o.Columns != 0 { // 0 is the built-in value
@@ -111,22 +113,22 @@ func (r *Rank) validateKernel(p *problems, key string) {
 }
 
 // validateKernelPeer checks the rank that the kernel talks to.
-func (r *Rank) validateKernelPeer(p *problems, key string, ranks map[int]int) {
+func (r *Rank) validateKernelPeer(p *strictyaml.Problems, key string, ranks map[int]int) {
 	o := r.KernelOptions
 	if r.Run != RunStandin || o == nil || !slices.Contains(optionsOf[r.Kernel.Name], "peer") {
 		return
 	}
 	key += ".kernel_options.peer"
 	if o.Peer == r.Rank {
-		p.add(key, "rank %d would talk to itself: give the rank that kernel %s talks to", r.Rank, r.Kernel.Name)
+		p.Add(key, "rank %d would talk to itself: give the rank that kernel %s talks to", r.Rank, r.Kernel.Name)
 	} else if _, ok := ranks[o.Peer]; !ok {
-		p.add(key, "there is no rank %d for kernel %s to talk to", o.Peer, r.Kernel.Name)
+		p.Add(key, "there is no rank %d for kernel %s to talk to", o.Peer, r.Kernel.Name)
 	}
 }
 
-func inRange(p *problems, key string, got, low, high int) {
+func inRange(p *strictyaml.Problems, key string, got, low, high int) {
 	if got < low || got > high {
-		p.add(key, "%d is outside %d to %d", got, low, high)
+		p.Add(key, "%d is outside %d to %d", got, low, high)
 	}
 }
 
@@ -135,7 +137,7 @@ func inRange(p *problems, key string, got, low, high int) {
 const longestDuration = 24 * time.Hour
 
 // durationIn takes 0, and least to longestDuration.
-func durationIn(p *problems, key string, got, least time.Duration) {
+func durationIn(p *strictyaml.Problems, key string, got, least time.Duration) {
 	if got == 0 || (got >= least && got > 0 && got <= longestDuration) {
 		return
 	}
@@ -143,5 +145,5 @@ func durationIn(p *problems, key string, got, least time.Duration) {
 	if least > 0 {
 		from = fmt.Sprintf("0s, or %v", least)
 	}
-	p.add(key, "%v is outside %s to %v", got, from, longestDuration)
+	p.Add(key, "%v is outside %s to %v", got, from, longestDuration)
 }

@@ -6,18 +6,19 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // validateRanks checks the ranks one by one and as a cluster.
-func (c *Config) validateRanks(p *problems) {
+func (c *Config) validateRanks(p *strictyaml.Problems) {
 	local := false
 	for i := range c.Ranks {
 		local = local || c.Ranks[i].Local()
 		c.Ranks[i].validate(p, rankKey(i))
 	}
 	if !local {
-		p.add("ranks", "no rank runs here: give the ranks of this daemon run: host or run: standin")
+		p.Add("ranks", "no rank runs here: give the ranks of this daemon run: host or run: standin")
 	}
 	numbers := c.validateNumbers(p)
 	for i := range c.Ranks {
@@ -31,33 +32,33 @@ func rankKey(i int) string { return fmt.Sprintf("ranks[%d]", i) }
 
 // validateNumbers checks that the ranks are 0 … n-1, and returns for each
 // number the index in c.Ranks.
-func (c *Config) validateNumbers(p *problems) map[int]int {
+func (c *Config) validateNumbers(p *strictyaml.Problems) map[int]int {
 	n := len(c.Ranks)
 	index := make(map[int]int, n)
 	for i, r := range c.Ranks {
 		if r.Rank == noRank {
-			p.add(rankKey(i)+".rank", "missing: number the ranks 0 to %d", n-1)
+			p.Add(rankKey(i)+".rank", "missing: number the ranks 0 to %d", n-1)
 			continue
 		}
 		if first, twice := index[r.Rank]; twice {
-			p.add(rankKey(i)+".rank", "rank %d is already %s", r.Rank, rankKey(first))
+			p.Add(rankKey(i)+".rank", "rank %d is already %s", r.Rank, rankKey(first))
 			continue
 		}
 		index[r.Rank] = i
 		if r.Rank < 0 || r.Rank >= n {
-			p.add(rankKey(i)+".rank", "%d is out of place: %d ranks have the numbers 0 to %d", r.Rank, n, n-1)
+			p.Add(rankKey(i)+".rank", "%d is out of place: %d ranks have the numbers 0 to %d", r.Rank, n, n-1)
 		}
 	}
 	for number := range n {
 		if _, ok := index[number]; !ok {
-			p.add("ranks", "rank %d is missing: list every rank of the cluster, also those that run elsewhere", number)
+			p.Add("ranks", "rank %d is missing: list every rank of the cluster, also those that run elsewhere", number)
 		}
 	}
 	return index
 }
 
 // validateSize checks the deployed nodes' limits on the number of ranks.
-func (c *Config) validateSize(p *problems) {
+func (c *Config) validateSize(p *strictyaml.Problems) {
 	n := len(c.Ranks)
 	fpga, cpu := -1, -1
 	for i, r := range c.Ranks {
@@ -70,17 +71,17 @@ func (c *Config) validateSize(p *problems) {
 		}
 	}
 	if fpga >= 0 && n > protocol.MaxRanksFPGA {
-		p.add("ranks", "%d ranks, but an FPGA (rank %d) knows at most %d: use fewer ranks; stand-ins alone can do with habits: {max_ranks: false}",
+		p.Add("ranks", "%d ranks, but an FPGA (rank %d) knows at most %d: use fewer ranks; stand-ins alone can do with habits: {max_ranks: false}",
 			n, c.Ranks[fpga].Rank, protocol.MaxRanksFPGA)
 	}
 	if cpu >= 0 && n > protocol.MaxRanksCPU {
-		p.add("ranks", "%d ranks, but upstream's CPU library (rank %d) knows at most %d: use fewer ranks",
+		p.Add("ranks", "%d ranks, but upstream's CPU library (rank %d) knows at most %d: use fewer ranks",
 			n, c.Ranks[cpu].Rank, protocol.MaxRanksCPU)
 	}
 }
 
 // validateAddresses checks that ranks can be told apart by their addresses.
-func (c *Config) validateAddresses(p *problems) {
+func (c *Config) validateAddresses(p *strictyaml.Problems) {
 	fpga := -1
 	for _, r := range c.Ranks {
 		if r.Peer == PeerFPGA {
@@ -96,13 +97,13 @@ func (c *Config) validateAddresses(p *problems) {
 		}
 		key := rankKey(i) + ".address"
 		if other, ok := byAddress[r.Address.AddrPort]; ok {
-			p.add(key, "%v is already the address of rank %d: give rank %d one of its own", r.Address, other, r.Rank)
+			p.Add(key, "%v is already the address of rank %d: give rank %d one of its own", r.Address, other, r.Rank)
 			continue
 		}
 		byAddress[r.Address.AddrPort] = r.Rank
 		ip := r.Address.Addr()
 		if other, ok := byIP[ip]; ok && fpga >= 0 {
-			p.add(key, "ranks %d and %d share %v, but the cluster has an FPGA (rank %d), and an FPGA tells its peers apart by IP address alone: give each rank an IP address of its own",
+			p.Add(key, "ranks %d and %d share %v, but the cluster has an FPGA (rank %d), and an FPGA tells its peers apart by IP address alone: give each rank an IP address of its own",
 				other, r.Rank, ip, fpga)
 			continue
 		}

@@ -85,6 +85,11 @@ func TestInvalidFiles(t *testing.T) {
 				at1 + ".kernel_options.norm_limit: 2147483648 is outside 0 to 2147483647"},
 		{"a worker as the host", rank("run: standin, kernel: kmeans"),
 			at0 + ".kernel: kmeans works for a program on rank 0, and this is rank 0: give it to other ranks"},
+		{"another one", rank("run: standin, kernel: backsub"),
+			at0 + ".kernel: backsub works for a program on rank 0, and this is rank 0: give it to other ranks"},
+		{"options of matvec", standin("kernel: matvec, kernel_options: {words: 7, datatype: float, lines: 3}"),
+			at1 + ".kernel_options.datatype: kernel matvec does not use it: its options are words\n" +
+				at1 + ".kernel_options.lines: kernel matvec does not use it: its options are words"},
 		{"peer of a ring", "ranks:\n  - {rank: 0, address: 10.0.0.1, peer: cpu}\n  - {rank: 1, address: 10.0.0.2, run: standin, kernel: ring, kernel_options: {peer: 1}}\n",
 			at1 + `.kernel_options.peer: kernel ring does not use it: its options are words, count, datatype`},
 		{"no words", standin("kernel_options: {words: 0}"), at1 + `.kernel_options.words: 0 is outside 1 to 268435456`},
@@ -195,7 +200,7 @@ func TestValidateProgrammatic(t *testing.T) {
 		Rank{Rank: 1, Address: Address{netip.MustParseAddrPort("10.0.0.2:1")}, Run: RunStandin, Kernel: Kernel{Name: "jazz"}})
 	want := `ranks[0].link.profile: unknown profile "profile(200)": the profiles are "cloudfpga", "v0.9" and "extended"
 ranks[0].kernel: exec: names no program: write exec:/path/prog, with arguments behind it
-ranks[1].kernel: "jazz" is not known: it is one of echo, ring, sink, source, jacobi, kmeans`
+ranks[1].kernel: "jazz" is not known: it is one of echo, ring, sink, source, jacobi, kmeans, matvec, backsub`
 	if got := text(c.Validate()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

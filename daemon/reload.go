@@ -205,8 +205,11 @@ func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
 
 // restartText says what a change would be, and why not where that is not plain.
 func restartText(c config.Change) string {
-	if c.Rank == config.NoRank && c.Key == "ranks" {
+	switch {
+	case c.Rank == config.NoRank && c.Key == "ranks":
 		return fmt.Sprintf("%v (programs that are attached, and the other ranks, know how many ranks there are)", c)
+	case strings.HasPrefix(c.Key, "collectives."):
+		return fmt.Sprintf("%v (all ranks of a call have to go by the same)", c)
 	}
 	return c.String()
 }

@@ -48,6 +48,10 @@ func TestReloadRefused(t *testing.T) {
 			[]string{"attach.socket: " + config.AttachSocketBeside(c.socket) + " -> /run/none.sock", "http.listen: not set -> 127.0.0.1:0", "http.pprof: false -> true"}},
 		{"limits", "limits: {posted: 7}\n" + text, []string{"limits.posted: 1048576 -> 7"}},
 		{"series of metrics", "metrics: {peers: 7}\n" + text, []string{"metrics.peers: 64 -> 7"}},
+		{"collectives", "collectives: {force: {bcast: flat}, order: by-left}\n" + text, []string{
+			"collectives.force.bcast: not set -> flat (all ranks of a call have to go by the same)",
+			"collectives.order: fixed -> by-left (all ranks of a call have to go by the same)",
+		}},
 		{"TLS", "tls: {certificate: a, key: b, authority: c}\n" + text,
 			[]string{"tls.authority: not set -> c", "tls.certificate: not set -> a", "tls.key: not set -> b"}},
 		{"the level of a log that is not the daemon's", with("level: info", "level: warn"), []string{"log.level: info -> warn"}},

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -229,6 +230,12 @@ func (l *looked) collectState(out chan<- prometheus.Metric) {
 			out <- drops.counterAt(l.created, n, l.rank, unknownPeer, handshake.Reason(reason).String())
 		}
 	}
+	for _, n := range l.own.Collectives {
+		name := strings.ToLower(n.Collective) // as in the configuration
+		out <- collectives.counterAt(l.created, n.Calls, l.rank, name, n.Algorithm)
+		out <- collectiveFailures.counterAt(l.created, n.Failures, l.rank, name, n.Algorithm)
+	}
+	out <- disagreements.counterAt(l.created, l.own.Disagreements, l.rank)
 	if s := l.state.Socket; s != nil {
 		if s.DropsKnown {
 			out <- socketDrops.counterAt(l.created, s.Drops, l.rank)

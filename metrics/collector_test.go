@@ -74,6 +74,11 @@ func example() Source {
 		},
 	}
 	host.own.Drops[handshake.ReasonUnknownAddress] = 8
+	host.own.Collectives = []mpe.CollectiveCount{
+		{Collective: "Bcast", Algorithm: "binomial", Calls: 7, Bytes: 56},
+		{Collective: "Reduce_scatter", Algorithm: "pairwise", Calls: 3, Failures: 1},
+	}
+	host.own.Disagreements = 1
 	p := &host.peers[0]
 	p.PacketsOut = [mpe.NumTypes]uint64{protocol.SendRequest: 6, protocol.Data: 11}
 	p.BytesOut = [mpe.NumTypes]uint64{protocol.SendRequest: 192, protocol.Data: 900}

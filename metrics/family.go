@@ -63,6 +63,13 @@ var (
 	events = newFamily("zrlmpi_events_total", counter,
 		"Other events of the protocol.", "rank", "peer", "event")
 
+	collectives = newFamily("zrlmpi_collectives_total", counter,
+		"Collective calls that have begun.", "rank", "collective", "algorithm")
+	collectiveFailures = newFamily("zrlmpi_collective_failures_total", counter,
+		"Collective calls that ended with an error.", "rank", "collective", "algorithm")
+	disagreements = newFamily("zrlmpi_collective_disagreements_total", counter,
+		"Communicators whose ranks are not configured alike for collectives.", "rank")
+
 	postedReceives = newFamily("zrlmpi_posted_receives", gauge,
 		"Receives that no message has matched.", "rank")
 	unexpectedMessages = newFamily("zrlmpi_unexpected_messages", gauge,

@@ -28,8 +28,9 @@ type Rank struct {
 	// Engine is nil before Start.
 	Engine *mpe.Engine
 
-	sockets sockets
-	links   atomic.Pointer[[]Link]
+	sockets     sockets
+	links       atomic.Pointer[[]Link]
+	collectives mpe.CollectiveConfig
 }
 
 // Links returns how the rank talks to the others at this moment: an entry per rank of
@@ -38,12 +39,14 @@ type Rank struct {
 func (r *Rank) Links() []Link { return *r.links.Load() }
 
 // Plan plans a rank of a valid configuration. Nothing is bound yet. The error
-// joins several if there are several; each is a *config.Error.
+// joins several if there are several; each is a *config.Error, or of Collectives.
 func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
 	r := &Rank{Config: cfg, Self: self}
 	links, err := newLinks(cfg, self)
 	r.links.Store(&links)
-	return r, err
+	collectives, unread := Collectives(cfg)
+	r.collectives = collectives
+	return r, errors.Join(err, unread)
 }
 
 // newLinks returns the links of a rank to all others.
@@ -105,6 +108,7 @@ func (r *Rank) Start(observer mpe.Observer) error {
 		Rank: r.Self.Rank, Peers: peers, Observer: observer,
 		Limits:      match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
 		Crowded:     r.Crowded(),
+		Collectives: r.collectives,
 		TrustSource: r.Self.Habits != nil && !r.Self.Habits.DropUnknownIP,
 	})
 	if err != nil {
@@ -197,7 +201,7 @@ func (r *Rank) Crowded() bool { return busy(r.Config, r.Self, r.Attached) > runt
 
 // Open makes this process the given rank of a configuration: what it returns is
 // the rank's engine, running. Whatever the configuration says of who runs the rank,
-// it is a host here.
+// it is a host here. What the environment says of collectives comes first.
 func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, error) {
 	if rank < 0 || rank >= len(cfg.Ranks) {
 		return nil, fmt.Errorf("rank %d: the configuration has ranks 0 to %d", rank, len(cfg.Ranks)-1)
@@ -215,6 +219,9 @@ func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, erro
 		}
 		// Others are other processes' business; what they are stays.
 		r.Run = ""
+	}
+	if err := mine.Collectives.ApplyEnv(os.LookupEnv); err != nil {
+		return nil, err
 	}
 	r, err := Plan(&mine, mine.Rank(rank))
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/bench"
+	"github.com/zrlmpi/zrlmpid/tune"
 )
 
 // TestMain lets the test binary be a rank that is measured, as the program is, and top
 // on a terminal of its own.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == bench.RankCommand || os.Args[1] == "top") {
+	if len(os.Args) > 1 && (os.Args[1] == bench.RankCommand || os.Args[1] == tune.RankCommand || os.Args[1] == "top") {
 		main()
 	}
 	// Ranks of a program with the race detector would sleep a second at their end.

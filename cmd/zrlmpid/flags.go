@@ -92,7 +92,7 @@ func (f *flags) set() *flag.FlagSet {
 	set.StringVar(&f.cluster, "cluster", "", "instead of a configuration: upstream's cluster.json or the resource manager's answer, a `file`")
 	set.StringVar(&f.addresses, "addresses", "", "with -cluster: addresses for its ranks, a `pool` as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
 	set.BoolVar(&f.standins, "standins", false, "with -cluster: play all FPGA ranks")
-	set.StringVar(&f.kernel, "kernel", "", "with -cluster: the `kernel` of the stand-ins: echo, ring, sink, source, jacobi, kmeans or \"exec:/path/prog args\"")
+	set.StringVar(&f.kernel, "kernel", "", "with -cluster: the `kernel` of the stand-ins: echo, ring, sink, source, jacobi, kmeans, matvec, backsub or \"exec:/path/prog args\"")
 	set.Var(&f.hosts, "host", "with -cluster: the `ranks` for host programs, as in 0,3 (default: the first CPU rank)")
 	set.Var(&f.fpgas, "fpga", "with -cluster: those `ranks` that the file lists as CPU and FPGA, and that are FPGAs now")
 	set.StringVar(&f.control, "control", "", "the control `socket`; overrides configuration and environment")

@@ -30,7 +30,7 @@ func heatOf(direction, phase string) string {
 }
 
 func rows() []row {
-	return []row{overview(), waits(), latency(), throughput(), network(), nodes(), process()}
+	return []row{overview(), waits(), latency(), throughput(), collectives(), network(), nodes(), process()}
 }
 
 func overview() row {
@@ -127,6 +127,21 @@ func throughput() row {
 				query{`sum by (direction, type) (rate(zrlmpi_packets_total{` + peer + `}` + over + `))`, "{{direction}} {{type}}"})},
 			{12, lines("Bytes of packets", "Bps", "Bytes of those packets, with ZRLMPI's headers and without those of UDP and IP.",
 				query{`sum by (direction, type) (rate(zrlmpi_packet_bytes_total{` + peer + `}` + over + `))`, "{{direction}} {{type}}"})},
+		}},
+	}}
+}
+
+func collectives() row {
+	calls := `sum by (collective, algorithm) (rate(zrlmpi_collectives_total{` + rank + `}` + over + `))`
+	return row{"Collectives", []line{
+		{8, []sized{
+			{8, lines("Collective calls", "cps", "Collective calls that ranks begin, a second. A call of all ranks counts once for each rank that the daemons run.",
+				query{`sum by (collective) (rate(zrlmpi_collectives_total{` + rank + `}` + over + `))`, "{{collective}}"})},
+			{8, lines("Share of calls by algorithm", "percentunit", "Which algorithms carry out collective calls, as parts of all. The table of the configuration chooses them, or somebody forces them.",
+				query{calls + ` / on() group_left() (sum(rate(zrlmpi_collectives_total{` + rank + `}` + over + `)) > 0)`, "{{collective}} by {{algorithm}}"}).stacked()},
+			{8, lines("Collective failures", "cps", "Collective calls that ended with an error, a second; and communicators whose ranks are not configured alike, which then go by the built-in table.",
+				query{`sum by (instance, rank, collective, algorithm) (rate(zrlmpi_collective_failures_total{` + rank + `}` + over + `))`, "rank {{rank}}: {{collective}} by {{algorithm}}"},
+				query{`rate(zrlmpi_collective_disagreements_total{` + rank + `}` + over + `)`, "rank {{rank}}: configured differently"})},
 		}},
 	}}
 }

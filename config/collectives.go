@@ -1,0 +1,176 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// Collectives says how collective calls are carried out. All ranks of a cluster need
+// the same.
+type Collectives struct {
+	// Table is the path of a table of choices, or empty for the one that is built in.
+	Table string `yaml:"table"`
+	// Force are choices that the table is not asked for.
+	Force Force `yaml:"force,omitempty"`
+	// Order is how the order of a chain changes with the status of its ranks.
+	Order Order `yaml:"order"`
+	// Upstream is what upstream's compiler made of collectives in the FPGAs' programs.
+	Upstream Upstream `yaml:"upstream"`
+	// FPGAs are ranks in the order of upstream's cluster file; see
+	// Config.UpstreamFPGAs.
+	FPGAs []int `yaml:"fpgas,flow,omitempty"`
+}
+
+// Force has an algorithm for each collective, as choice.ParseChoice reads it: "ring",
+// "chain:64KiB"; or nothing.
+type Force struct {
+	Barrier       string `yaml:"barrier,omitempty"`
+	Bcast         string `yaml:"bcast,omitempty"`
+	Reduce        string `yaml:"reduce,omitempty"`
+	Allreduce     string `yaml:"allreduce,omitempty"`
+	Gather        string `yaml:"gather,omitempty"`
+	Scatter       string `yaml:"scatter,omitempty"`
+	Allgather     string `yaml:"allgather,omitempty"`
+	Alltoall      string `yaml:"alltoall,omitempty"`
+	ReduceScatter string `yaml:"reduce_scatter,omitempty"`
+	Scan          string `yaml:"scan,omitempty"`
+	Exscan        string `yaml:"exscan,omitempty"`
+}
+
+// of is the entry of a collective.
+func (f *Force) of(c coll.Collective) *string {
+	return map[coll.Collective]*string{
+		coll.Barrier: &f.Barrier, coll.Bcast: &f.Bcast, coll.Reduce: &f.Reduce, coll.Allreduce: &f.Allreduce,
+		coll.Gather: &f.Gather, coll.Scatter: &f.Scatter, coll.Allgather: &f.Allgather, coll.Alltoall: &f.Alltoall,
+		coll.ReduceScatter: &f.ReduceScatter, coll.Scan: &f.Scan, coll.Exscan: &f.Exscan,
+	}[c]
+}
+
+// Order is a coll.OrderForm by name.
+type Order string
+
+// The orders of a chain.
+const (
+	// OrderFixed: it goes by the numbers of ranks.
+	OrderFixed Order = "fixed"
+	// OrderFreeFirst: ranks that have nothing to send come before those that have.
+	OrderFreeFirst Order = "free-first"
+	// OrderByLeft: those that have less to send come first.
+	OrderByLeft Order = "by-left"
+)
+
+// orders are in the order of coll.OrderForm.
+var orders = []Order{OrderFixed, OrderFreeFirst, OrderByLeft}
+
+// Form is what the name stands for, in a valid configuration.
+func (o Order) Form() coll.OrderForm { return coll.OrderForm(max(slices.Index(orders, o), 0)) }
+
+// Upstream is a form that upstream's compiler gives to collectives.
+type Upstream string
+
+// The forms.
+const (
+	// UpstreamFlat is that of com_opt: 0.
+	UpstreamFlat Upstream = "flat"
+	// UpstreamTree is that of com_opt: 1 and more.
+	UpstreamTree Upstream = "tree"
+)
+
+var upstreams = []Upstream{UpstreamFlat, UpstreamTree}
+
+// Forced returns Force as it is applied. The configuration must be valid.
+func (c *Collectives) Forced() choice.Forced {
+	forced := choice.Forced{}
+	for of := coll.Barrier; of <= coll.Exscan; of++ {
+		if text := *c.Force.of(of); text != "" {
+			forced[of], _ = choice.ParseChoice(of, text) // Validate has
+		}
+	}
+	return forced
+}
+
+// UpstreamFPGAs returns the FPGA ranks in the order of upstream's cluster file, which
+// is how its tree groups them: those of the key, or else all ranks of peer: fpga in the
+// order of the configuration's file. It is nil where there is no tree.
+func (c *Config) UpstreamFPGAs() []int {
+	if c.Collectives.Upstream != UpstreamTree || c.Collectives.FPGAs != nil {
+		return c.Collectives.FPGAs
+	}
+	var fpgas []int
+	for i := range c.Ranks {
+		if c.Ranks[i].Peer == PeerFPGA {
+			fpgas = append(fpgas, c.Ranks[i].Rank)
+		}
+	}
+	return fpgas
+}
+
+// relativeTo makes the path that of a file in dir.
+func (c *Collectives) relativeTo(dir string) {
+	if c.Table != "" && !filepath.IsAbs(c.Table) {
+		c.Table = filepath.Join(dir, c.Table)
+	}
+}
+
+// ApplyEnv overrides Force and Table by the environment, unless the variables are
+// empty. lookup is os.LookupEnv.
+func (c *Collectives) ApplyEnv(lookup func(string) (string, bool)) error {
+	if text, _ := lookup(EnvCollectives); text != "" {
+		forced, err := choice.ParseForced(text)
+		if err != nil {
+			return &Error{Key: EnvCollectives, Problem: err.Error()}
+		}
+		c.Force = Force{}
+		for of, by := range forced {
+			*c.Force.of(of) = by.String()
+		}
+	}
+	if path, _ := lookup(EnvCollectivesTable); path != "" {
+		if problem := pathProblem(path); problem != "" {
+			return &Error{Key: EnvCollectivesTable, Problem: problem}
+		}
+		c.Table = path
+	}
+	return nil
+}
+
+// pathProblem says why there cannot be a file of that name, or "".
+func pathProblem(path string) string {
+	if strings.ContainsRune(path, 0) {
+		return "a path cannot contain a zero byte"
+	}
+	return ""
+}
+
+func (c *Config) validateCollectives(p *strictyaml.Problems) {
+	const key = "collectives"
+	x := &c.Collectives
+	if problem := pathProblem(x.Table); problem != "" {
+		p.Add(key+".table", "%s", problem)
+	}
+	for of := coll.Barrier; of <= coll.Exscan; of++ {
+		if text := *x.Force.of(of); text != "" {
+			if _, err := choice.ParseChoice(of, text); err != nil {
+				p.Add(key+".force."+choice.Name(of), "%v", err)
+			}
+		}
+	}
+	oneOf(p, key+".order", x.Order, orders...)
+	oneOf(p, key+".upstream", x.Upstream, upstreams...)
+	if x.FPGAs != nil && x.Upstream == UpstreamFlat {
+		p.Add(key+".fpgas", "only the tree goes by it: add upstream: tree, or remove the key")
+	}
+	for i, rank := range x.FPGAs {
+		switch {
+		case c.Rank(rank) == nil:
+			p.Add(key+".fpgas", "there is no rank %d", rank)
+		case slices.Contains(x.FPGAs[:i], rank):
+			p.Add(key+".fpgas", "rank %d is there twice: remove one of them", rank)
+		}
+	}
+}

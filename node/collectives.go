@@ -1,0 +1,32 @@
+package node
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// Collectives returns what the engines of a valid configuration go by. The errors are
+// those of opening and of reading the table, and name its key.
+func Collectives(cfg *config.Config) (mpe.CollectiveConfig, error) {
+	c := mpe.CollectiveConfig{
+		Table: choice.Default(), Force: cfg.Collectives.Forced(), Order: cfg.Collectives.Order.Form(),
+		Tree: cfg.Collectives.Upstream == config.UpstreamTree, FPGAs: cfg.UpstreamFPGAs(),
+	}
+	path := cfg.Collectives.Table
+	if path == "" {
+		return c, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return c, fmt.Errorf("collectives.table: %w", err)
+	}
+	defer f.Close()
+	if c.Table, err = choice.Load(f, path); err != nil {
+		return c, fmt.Errorf("collectives.table: %w", err)
+	}
+	return c, nil
+}

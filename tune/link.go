@@ -1,0 +1,58 @@
+package tune
+
+import (
+	"context"
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// linkLengths are those at which the time of a message is measured, in bytes: those that
+// segments may have.
+var linkLengths = []int{8, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10}
+
+// measureLink finds alpha and beta: a broadcast between two ranks is a message.
+func (t *tuner) measureLink(ctx context.Context, transport string) (choice.Link, error) {
+	m, err := t.launch(ctx, transport, 2)
+	if err != nil {
+		return choice.Link{}, err
+	}
+	defer m.close()
+	var x, y []float64
+	for _, n := range linkLengths {
+		c := &cell{of: coll.Bcast, bytes: n, by: choice.Choice{Algorithm: "binomial"}}
+		us, err := t.median(ctx, m, c)
+		if err != nil {
+			return choice.Link{}, err
+		}
+		x, y = append(x, float64(n)), append(y, us*1000)
+	}
+	return line(x, y), nil
+}
+
+// line is that through the points for which the sum of the squares of relative
+// deviations is least, with neither number below what has an effect.
+func line(x, y []float64) choice.Link {
+	var sw, sx, sy, sxx, sxy float64
+	for i := range x {
+		w := 1 / (y[i] * y[i])
+		sw += w
+		sx += w * x[i]
+		sy += w * y[i]
+		sxx += w * x[i] * x[i]
+		sxy += w * x[i] * y[i]
+	}
+	beta := (sw*sxy - sx*sy) / (sw*sxx - sx*sx)
+	l := choice.Link{Alpha: (sy - beta*sx) / sw, Beta: beta}
+	return choice.Link{Alpha: rounded(max(l.Alpha, 1)), Beta: rounded(max(l.Beta, 1e-3))}
+}
+
+// rounded has four significant digits: more are noise, and hard to read.
+func rounded(v float64) float64 {
+	if v == 0 {
+		return 0
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(math.Abs(v)))-3)
+	return math.Round(math.Round(v/unit)*unit*1e6) / 1e6
+}

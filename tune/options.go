@@ -1,0 +1,132 @@
+package tune
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// Options say what to measure.
+type Options struct {
+	// Transports are what ranks exchange messages over: shm for the class memory, and
+	// udp or tcp for the class network. None is shm and udp.
+	Transports []string
+	// Ranks are the numbers of ranks; none is 2, 4 and 8, or 2 and 4 if Quick.
+	Ranks []int
+	// Collectives are names, as in a table; none is all.
+	Collectives []string
+	// MaxBytes is the longest vector, or all blocks of one; 0 is 2 MiB, or 32 KiB if
+	// Quick.
+	MaxBytes int
+	// Rounds is how often all is measured; 0 is 5, or 1 if Quick.
+	Rounds int
+	// Limit is the time after which no more is measured; 0 is 30 minutes.
+	Limit time.Duration
+	// Quick measures little, to see that everything works.
+	Quick bool
+}
+
+const (
+	defaultMaxBytes = 2 << 20
+	quickMaxBytes   = 32 << 10
+	defaultRounds   = 5
+	defaultLimit    = 30 * time.Minute
+
+	// minBytes is the shortest vector or block.
+	minBytes = 8
+	// growth is by what lengths grow.
+	growth      = 4
+	quickGrowth = 64
+
+	maxRanks  = 128
+	maxMax    = 1 << 30
+	maxRounds = 1000
+)
+
+// classOf says of which class a transport is.
+var classOf = map[string]choice.Class{"shm": choice.Memory, "udp": choice.Network, "tcp": choice.Network}
+
+// UsageError is a mistake in the options.
+type UsageError struct{ text string }
+
+func (e *UsageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+
+// complete fills in what was left out, and gives the collectives. Errors are
+// *UsageError.
+func (o *Options) complete() ([]coll.Collective, error) {
+	set(&o.Rounds, defaultRounds, 1, o.Quick)
+	set(&o.MaxBytes, defaultMaxBytes, quickMaxBytes, o.Quick)
+	if o.Limit == 0 {
+		o.Limit = defaultLimit
+	}
+	if len(o.Ranks) == 0 {
+		o.Ranks = []int{2, 4, 8}
+		if o.Quick {
+			o.Ranks = []int{2, 4}
+		}
+	}
+	if len(o.Transports) == 0 {
+		o.Transports = []string{"shm", "udp"}
+	}
+	switch {
+	case o.Rounds < 1 || o.Rounds > maxRounds:
+		return nil, usagef("%d rounds: there are 1 to %d", o.Rounds, maxRounds)
+	case o.MaxBytes < minBytes || o.MaxBytes > maxMax:
+		return nil, usagef("at most %d bytes: give %d to %d", o.MaxBytes, minBytes, maxMax)
+	case o.Limit < 0:
+		return nil, usagef("a limit of %v: give a time", o.Limit)
+	}
+	for i, n := range o.Ranks {
+		if n < 2 || n > maxRanks {
+			return nil, usagef("%d ranks: a collective has 2 to %d here", n, maxRanks)
+		}
+		if slices.Contains(o.Ranks[:i], n) {
+			return nil, usagef("%d ranks are named twice", n)
+		}
+	}
+	slices.Sort(o.Ranks)
+	has := map[choice.Class]string{}
+	for _, t := range o.Transports {
+		class, ok := classOf[t]
+		if !ok {
+			return nil, usagef("there is no transport %q; there are shm, udp, tcp", t)
+		}
+		if other := has[class]; other != "" {
+			return nil, usagef("%s and %s are both of the class %s, of which a table has one: name one of them", other, t, class)
+		}
+		has[class] = t
+	}
+	if len(o.Collectives) == 0 {
+		o.Collectives = choice.Names()
+	}
+	var all []coll.Collective
+	for _, name := range o.Collectives {
+		c, err := choice.ParseName(strings.TrimSpace(name))
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		if slices.Contains(all, c) {
+			return nil, usagef("%s is named twice", name)
+		}
+		all = append(all, c)
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// set gives an option that is 0 its default.
+func set(option *int, usually, quick int, isQuick bool) {
+	switch {
+	case *option != 0:
+	case isQuick:
+		*option = quick
+	default:
+		*option = usually
+	}
+}

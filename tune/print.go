@@ -1,0 +1,138 @@
+package tune
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// Print writes a table for people: for each collective the medians of all algorithms, and
+// which one is taken.
+func Print(w io.Writer, table *choice.Table) error {
+	var b strings.Builder
+	d := table.Document()
+	m := d.Measured
+	if d.Estimated {
+		b.WriteString("Estimated by formulas; nothing was measured.\n")
+	} else {
+		fmt.Fprintf(&b, "Medians in µs (rounds: %d), on %s, %d cores, %s, with zrlmpid %s, at %s.\n", m.Rounds, m.CPU, m.Cores, m.System, m.Version, m.Time)
+	}
+	for _, c := range []struct {
+		name choice.Class
+		*choice.ClassTable
+	}{{choice.Memory, d.Memory}, {choice.Network, d.Network}} {
+		if c.ClassTable == nil {
+			continue
+		}
+		over := ""
+		if c.Over != "" {
+			over = ", over " + c.Over
+		}
+		fmt.Fprintf(&b, "\n== %s%s: a message of n bytes takes %.4g µs + n × %.4g ns ==\n", c.name, over, c.Link.Alpha/1000, c.Link.Beta)
+		for i := 0; i < len(c.Collectives); {
+			same := i + 1
+			for same < len(c.Collectives) && c.Collectives[same].Collective == c.Collectives[i].Collective {
+				same++
+			}
+			printCollective(&b, c.Collectives[i:same])
+			i = same
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printCollective writes the entries of a collective: of each algorithm the time with the
+// segments with which it was fastest.
+func printCollective(b *strings.Builder, entries []choice.Entry) {
+	of := coll.Collective(entries[0].Collective)
+	fmt.Fprintf(b, "\n%s\n", choice.Name(of))
+	var names []string // of all entries, in the order of the first that has them
+	for _, e := range entries {
+		for _, s := range e.Medians {
+			if !slices.Contains(names, s.By.Algorithm) {
+				names = append(names, s.By.Algorithm)
+			}
+		}
+	}
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	row := func(ranks, bytes string, cells []string, taken string) {
+		fmt.Fprintln(t, strings.Join(slices.Concat([]string{ranks, bytes}, cells, []string{taken, ""}), "\t"))
+	}
+	row("RANKS", "BYTES", names, "TAKEN")
+	for _, e := range entries {
+		cells := make([]string, len(names))
+		for i, n := range e.Bytes {
+			for j, name := range names {
+				cells[j] = fastest(&e, name, i)
+			}
+			row(fmt.Sprint(e.Ranks), length(of, n), cells, taken(&e, n))
+		}
+		if len(e.Bytes) == 0 { // decided by hand
+			for _, d := range e.Choose {
+				row(fmt.Sprint(e.Ranks), end(d), slices.Repeat([]string{none}, len(names)), d.By[0].String())
+			}
+		}
+	}
+	t.Flush() // a Builder takes all
+}
+
+// fastest tells the least time of an algorithm at a length, and by which segments.
+func fastest(e *choice.Entry, algorithm string, i int) string {
+	least, by := 0.0, choice.Choice{}
+	for _, s := range e.Medians {
+		if us := s.Micros[i]; s.By.Algorithm == algorithm && us > 0 && (least == 0 || us < least) {
+			least, by = us, s.By
+		}
+	}
+	text := micros(least)
+	if _, segment, ok := strings.Cut(by.String(), ":"); ok {
+		text += " (" + segment + ")"
+	}
+	return text
+}
+
+// taken is what an entry decides for a length.
+func taken(e *choice.Entry, n int) string {
+	for _, d := range e.Choose {
+		if d.UpTo == nil || n <= int(*d.UpTo) {
+			return d.By[0].String()
+		}
+	}
+	return ""
+}
+
+func length(of coll.Collective, n int) string {
+	if of == coll.Barrier {
+		return ""
+	}
+	return strictyaml.Size(n).String()
+}
+
+func end(d choice.Decision) string {
+	if d.UpTo == nil {
+		return "any"
+	}
+	return "≤" + d.UpTo.String()
+}
+
+// none stands where nothing was measured.
+const none = "-"
+
+// micros writes a time with three significant digits, or more before the point.
+func micros(us float64) string {
+	switch {
+	case us == 0:
+		return none
+	case us >= 100:
+		return fmt.Sprintf("%.0f", us)
+	}
+	return fmt.Sprintf("%.*f", 2-int(math.Floor(math.Log10(us))), us)
+}

@@ -1,0 +1,87 @@
+package tune
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/node"
+)
+
+// RankCommand is the first argument of the running program when it is started as one of
+// the ranks. It is for nobody to type.
+const RankCommand = "tune-rank"
+
+// closeTime is how long a rank waits for its last messages to be acknowledged.
+const closeTime = 5 * time.Second
+
+// RunRank is a rank: it does the jobs that it is told on stdin, and answers on stdout.
+// args are those after RankCommand. It ends when ctx does, or when stdin does, which is
+// also how a rank learns that whoever started it is gone.
+func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+	set := flag.NewFlagSet(RankCommand, flag.ContinueOnError)
+	set.SetOutput(io.Discard) // the error says it
+	file := set.String("config", "", "configuration `file`")
+	rank := set.Int("rank", 0, "which of its ranks")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	dev, err := node.OpenFile(*file, *rank)
+	if err != nil {
+		return err
+	}
+	world, err := mpi.New(dev)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	jobs := make(chan job)
+	go func() {
+		defer cancel()
+		for in := json.NewDecoder(stdin); ; {
+			var j job
+			if in.Decode(&j) != nil {
+				return // nobody is there any more
+			}
+			select {
+			case jobs <- j:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	err = serve(ctx, &worker{comm: world}, jobs, stdout)
+	end, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer stop()
+	return errors.Join(err, world.Finalize(end))
+}
+
+// serve answers jobs until ctx ends, or one fails.
+func serve(ctx context.Context, w *worker, jobs <-chan job, stdout io.Writer) error {
+	out := json.NewEncoder(stdout)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case j := <-jobs:
+			nanos, err := w.do(ctx, j)
+			switch {
+			case err == nil:
+				err = out.Encode(answer{Nanos: nanos})
+			case errors.Is(err, context.Canceled):
+				return nil // nobody waits for the answer
+			default:
+				err = errors.Join(fmt.Errorf("%s: %w", j.Collective, err), out.Encode(answer{Error: err.Error()}))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// elemLen is the size in bytes of what is sent, int32.
+const elemLen = 4
+
+// root is that of calls that have one.
+const root = 0
+
+// worker does jobs on a rank.
+type worker struct {
+	comm *mpi.Comm
+	// send and recv are used again for every job.
+	send, recv []int32
+}
+
+// do makes the call once and verifies it, and then as often as it is told, each time
+// after all ranks have come.
+func (w *worker) do(ctx context.Context, j job) ([]int64, error) {
+	of, err := choice.ParseName(j.Collective)
+	if err != nil {
+		return nil, err
+	}
+	if j.Bytes < 0 || j.Bytes > maxMax || j.Bytes%elemLen != 0 || j.Iterations < 0 || j.Iterations > maxIterations {
+		return nil, fmt.Errorf("a job of %d bytes and %d calls", j.Bytes, j.Iterations)
+	}
+	opts := []mpi.Option{mpi.By(j.By.Algorithm)}
+	if j.By.Segment > 0 {
+		opts = append(opts, mpi.Segment(j.By.Segment))
+	}
+	call := w.prepare(of, j.Bytes/elemLen)
+	if err := call(ctx, opts); err != nil {
+		return nil, err
+	}
+	if err := w.verify(of, j.Bytes/elemLen); err != nil {
+		return nil, err
+	}
+	nanos := make([]int64, j.Iterations)
+	for i := range nanos {
+		if err := mpi.Barrier(ctx, w.comm, mpi.By("dissemination")); err != nil {
+			return nil, err
+		}
+		start := time.Now()
+		if err := call(ctx, opts); err != nil {
+			return nil, err
+		}
+		nanos[i] = int64(time.Since(start))
+	}
+	return nanos, nil
+}
+
+// word is one of what a rank contributes.
+func word(rank, i int) int32 { return int32(uint32(i+1)*2654435761 + uint32(rank)*40503) }
+
+// prepare fills the buffers for a call of vectors, or blocks, of so many words, and
+// gives the call.
+func (w *worker) prepare(of coll.Collective, words int) func(context.Context, []mpi.Option) error {
+	c, p := w.comm, w.comm.Size()
+	send, recv := words, words
+	switch of {
+	case coll.Gather, coll.Allgather:
+		recv *= p
+	case coll.Scatter, coll.ReduceScatter:
+		send *= p
+	case coll.Alltoall:
+		send *= p
+		recv *= p
+	}
+	s, r := grown(&w.send, send), grown(&w.recv, recv)
+	for i := range s {
+		s[i] = word(c.Rank(), i)
+	}
+	for i := range r {
+		r[i] = -1
+	}
+	if of == coll.Bcast && c.Rank() == root {
+		copy(r, s)
+	}
+	return map[coll.Collective]func(context.Context, []mpi.Option) error{
+		coll.Barrier:   func(ctx context.Context, o []mpi.Option) error { return mpi.Barrier(ctx, c, o...) },
+		coll.Bcast:     func(ctx context.Context, o []mpi.Option) error { return mpi.Bcast(ctx, c, r, root, o...) },
+		coll.Reduce:    func(ctx context.Context, o []mpi.Option) error { return mpi.Reduce(ctx, c, s, r, mpi.Sum, root, o...) },
+		coll.Allreduce: func(ctx context.Context, o []mpi.Option) error { return mpi.Allreduce(ctx, c, s, r, mpi.Sum, o...) },
+		coll.Gather:    func(ctx context.Context, o []mpi.Option) error { return mpi.Gather(ctx, c, s, r, root, o...) },
+		coll.Scatter:   func(ctx context.Context, o []mpi.Option) error { return mpi.Scatter(ctx, c, s, r, root, o...) },
+		coll.Allgather: func(ctx context.Context, o []mpi.Option) error { return mpi.Allgather(ctx, c, s, r, o...) },
+		coll.Alltoall:  func(ctx context.Context, o []mpi.Option) error { return mpi.Alltoall(ctx, c, s, r, o...) },
+		coll.ReduceScatter: func(ctx context.Context, o []mpi.Option) error {
+			return mpi.ReduceScatterBlock(ctx, c, s, r, mpi.Sum, o...)
+		},
+		coll.Scan:   func(ctx context.Context, o []mpi.Option) error { return mpi.Scan(ctx, c, s, r, mpi.Sum, o...) },
+		coll.Exscan: func(ctx context.Context, o []mpi.Option) error { return mpi.Exscan(ctx, c, s, r, mpi.Sum, o...) },
+	}[of]
+}
+
+// grown gives n words of what is kept, which grows if it is too short.
+func grown(kept *[]int32, n int) []int32 {
+	if len(*kept) < n {
+		*kept = make([]int32, n)
+	}
+	return (*kept)[:n]
+}
+
+// verify compares what the call has left in the receive buffer.
+func (w *worker) verify(of coll.Collective, words int) error {
+	me, p := w.comm.Rank(), w.comm.Size()
+	// sum is that of the words that so many ranks have at i.
+	sum := func(ranks, i int) (n int32) {
+		for r := range ranks {
+			n += word(r, i)
+		}
+		return n
+	}
+	var want func(i int) int32
+	n := words
+	switch of {
+	case coll.Barrier:
+		return nil
+	case coll.Bcast:
+		want = func(i int) int32 { return word(root, i) }
+	case coll.Reduce:
+		if me != root {
+			return nil
+		}
+		want = func(i int) int32 { return sum(p, i) }
+	case coll.Allreduce:
+		want = func(i int) int32 { return sum(p, i) }
+	case coll.Gather, coll.Allgather:
+		if of == coll.Gather && me != root {
+			return nil
+		}
+		n *= p
+		want = func(i int) int32 { return word(i/words, i%words) }
+	case coll.Scatter:
+		want = func(i int) int32 { return word(root, me*words+i) }
+	case coll.Alltoall:
+		n *= p
+		want = func(i int) int32 { return word(i/words, me*words+i%words) }
+	case coll.ReduceScatter:
+		want = func(i int) int32 { return sum(p, me*words+i) }
+	case coll.Scan:
+		want = func(i int) int32 { return sum(me+1, i) }
+	case coll.Exscan:
+		if me == 0 {
+			return nil // it gets nothing
+		}
+		want = func(i int) int32 { return sum(me, i) }
+	}
+	for i := range n {
+		if w.recv[i] != want(i) {
+			return fmt.Errorf("word %d of %d is %d instead of %d", i, n, w.recv[i], want(i))
+		}
+	}
+	return nil
+}
