@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
 // TestAllocations: neither a program nor the daemon allocates for a message, once
@@ -65,5 +67,64 @@ func TestAllocations(t *testing.T) {
 				t.Errorf("a round allocates %v times", n)
 			}
 		})
+	}
+}
+
+// mirror is a rank whose calls give back what they are given, at once.
+type mirror struct{ *fakeRank }
+
+func (m *mirror) StartCollective(c *mpe.Collective) (mpe.Op, error) {
+	copy(c.Recv, c.Send)
+	return m, nil
+}
+
+func (m *mirror) Wait(context.Context) (mpe.Status, error) { return mpe.Status{}, nil }
+func (m *mirror) Test() (mpe.Status, bool, error)          { return mpe.Status{}, true, nil }
+func (m *mirror) Cancel()                                  {}
+func (m *mirror) Notify(chan<- struct{})                   {}
+func (m *mirror) Free()                                    {}
+
+// TestCallAllocations: nor for a collective call.
+func TestCallAllocations(t *testing.T) {
+	ctx := context.Background()
+	h := lend(t, []mpe.Device{&mirror{newWorld(2, 0).ranks[0]}}, Options{})
+	c := h.dial(t, 0)
+	layout := coll.Layout{Sizes: []int{8, 4}, Offsets: []int{16, 4}}
+	for _, n := range []int{0, 4, copyLen + 4, 3*chunkLen + 8} {
+		send, recv := make([]byte, max(n, 24)), make([]byte, max(n, 24))
+		list := []mpe.Collective{
+			{Call: coll.Call{Collective: coll.Allreduce, Bytes: n, Elem: 4}, Op: op.Sum, Type: op.Int32},
+			{Call: coll.Call{Collective: coll.Allreduce, Bytes: n, Elem: 4}, Op: op.Sum, Type: op.Int32, Algorithm: "recursive-doubling"},
+			{Call: coll.Call{Collective: coll.Bcast, Bytes: n}},
+			{Call: coll.Call{Collective: coll.Barrier}},
+			{Call: coll.Call{Collective: coll.Alltoall, Vector: true, Send: layout, Recv: layout}},
+		}
+		for i := range list {
+			m := &list[i]
+			m.Call.Ranks, m.Comm, m.Send, m.Recv, m.Members = 2, uint32(i), send, recv, []int{0, 1}
+			round := func() {
+				o, err := c.StartCollective(m)
+				if err == nil {
+					_, err = o.Wait(ctx)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Free()
+			}
+			for range 20 {
+				round()
+			}
+			most := 0.0
+			switch {
+			case m.Algorithm != "": // looking for it takes a list of names, and a copy of the call
+				most = 2
+			case m.Call.Vector: // looking at the layouts takes a copy of the call, here and there
+				most = 2
+			}
+			if allocs := testing.AllocsPerRun(50, round); allocs > most && !raceEnabled {
+				t.Errorf("%v of %d bytes allocates %v times", m.Call.Collective, n, allocs)
+			}
+		}
 	}
 }

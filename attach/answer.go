@@ -21,6 +21,8 @@ func (op *operation) finish(st *mpe.Status, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	op.ended = true
+	s.work -= op.work
+	op.work = 0
 	if n := op.stored(st, err); n > 0 {
 		op.done.stored, op.buf = uint64(n), op.buf[:n]
 		return

@@ -195,8 +195,15 @@ func (c *Client) fail(err error) {
 	}
 }
 
-// enter makes an operation of req, or of a probe.
-func (c *Client) enter(req *mpe.Operation, p *probe) (*Op, error) {
+// work is what an operation does: one of these.
+type work struct {
+	req   *mpe.Operation
+	probe *probe
+	call  *mpe.Collective
+}
+
+// enter makes an operation.
+func (c *Client) enter(w *work) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -212,7 +219,7 @@ func (c *Client) enter(req *mpe.Operation, p *probe) (*Op, error) {
 	} else {
 		op = &Op{c: c, over: make(chan struct{}, 1)}
 	}
-	op.begin(c.ops.add(op), req, p)
+	op.begin(c.ops.add(op), w)
 	return op, nil
 }
 

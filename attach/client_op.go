@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,12 +22,15 @@ type Op struct {
 	c   *Client
 	id  uint64
 	req mpe.Operation
-	// probe is what to look for, instead of req, if probing is set.
+	// probe is what to look for, instead of req, if probing is set; call is the call
+	// to make, if calls is: it is kept for the next one.
 	probe   probe
 	probing bool
+	call    *calling
+	calls   bool
 
-	// got is how much of a receive's payload has arrived, or is about to. It
-	// belongs to whoever has the group's turn.
+	// got is how much of a receive's payload, or of a call's result, has arrived,
+	// or is about to. It belongs to whoever has the group's turn.
 	got int
 
 	// over has a value when the operation has ended while it was waited for.
@@ -61,7 +65,7 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	case req.Tag < mpe.AnyTag || req.Tag > math.MaxInt32:
 		return nil, fmt.Errorf("tag %d: %w", req.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(&req, nil)
+	op, err := c.enter(&work{req: &req})
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +81,7 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 	case m.Tag != int(int32(m.Tag)):
 		return mpe.Status{}, false, fmt.Errorf("tag %d: %w", m.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(nil, &probe{wait: wait, source: int32(m.Source), tag: int32(m.Tag), comm: m.Comm})
+	op, err := c.enter(&work{probe: &probe{wait: wait, source: int32(m.Source), tag: int32(m.Tag), comm: m.Comm}})
 	if err != nil {
 		return mpe.Status{}, false, err
 	}
@@ -89,16 +93,22 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 }
 
 // begin makes a new operation of one that nobody uses.
-func (op *Op) begin(id uint64, req *mpe.Operation, p *probe) {
+func (op *Op) begin(id uint64, w *work) {
 	op.mu.Lock() // the outbox may just be leaving the old one
 	defer op.mu.Unlock()
-	op.id, op.probing, op.got = id, p != nil, 0
-	if op.probing {
-		op.probe = *p
+	op.id, op.probing, op.calls, op.got = id, w.probe != nil, w.call != nil, 0
+	op.req = mpe.Operation{}
+	switch {
+	case op.probing:
+		op.probe = *w.probe
 		op.probe.id = id
-		op.req = mpe.Operation{}
-	} else {
-		op.req = *req
+	case op.calls:
+		if op.call == nil {
+			op.call = new(calling)
+		}
+		op.call.begin(id, w.call, len(op.c.peers))
+	default:
+		op.req = *w.req
 	}
 	op.begun, op.queued, op.sent = false, true, 0
 	op.replied, op.ended, op.freed = false, false, false
@@ -135,6 +145,11 @@ func (op *Op) next(b []byte) (head, payload []byte, more bool) {
 	}
 	if op.probing {
 		return appendProbe(b, &op.probe), nil, false
+	}
+	if op.calls {
+		begun := op.begun
+		op.begun, op.writing = true, true
+		return op.call.next(b, begun, op.c.chunk)
 	}
 	r := &op.req
 	if r.Kind != mpe.OpRecv {
@@ -225,10 +240,11 @@ func (op *Op) Notify(n chan<- struct{}) {
 	}
 }
 
-// Cancel asks for the operation to be taken back.
+// Cancel asks for the operation to be taken back. Collective calls go on: the other ranks
+// would wait for this one.
 func (op *Op) Cancel() {
 	op.mu.Lock()
-	again, id := op.replied || op.cancelled, op.id
+	again, id := op.replied || op.cancelled || op.calls, op.id
 	op.cancelled = true
 	op.mu.Unlock()
 	if !again {
@@ -273,7 +289,11 @@ func (op *Op) because(err, cause error) error {
 	if !ok {
 		return err
 	}
-	if _, waited := errors.AsType[*mpe.WaitError](err); !waited && !op.probing {
+	_, waited := errors.AsType[*mpe.WaitError](err)
+	if op.calls { // one that waited for nobody has the cause alone
+		waited = waited || strings.HasSuffix(e.text, clip(cause.Error()))
+	}
+	if !waited && !op.probing {
 		return err // it had failed before it was withdrawn
 	}
 	return &Error{text: e.text, set: e.set, parts: append(slices.Clip(e.parts), cause)}

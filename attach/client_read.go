@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
@@ -14,8 +16,11 @@ var errNothing = errors.New("nothing has come")
 
 // reading is a frame that has not come as a whole.
 type reading struct {
-	// into is where the rest of a frame's payload goes, and id whose it is.
+	// into is where a frame's payload goes, and behind it there are more bytes, which
+	// go to further pieces of the call of op. id is whose payload it is.
 	into []byte
+	more int
+	op   *Op
 	id   uint64
 	// done ends the operation after that, if ends is set.
 	done done
@@ -54,8 +59,12 @@ func (c *Client) step() error {
 		if err != nil {
 			return err
 		}
+		if len(r.into) == 0 && r.more > 0 {
+			r.into = r.op.call.take.next(r.more)
+			r.more -= len(r.into)
+		}
 	}
-	r.into = nil
+	r.into, r.op = nil, nil
 	if r.ends {
 		r.ends = false
 		if op := c.leave(r.id); op != nil {
@@ -80,6 +89,9 @@ func (c *Client) begin() error {
 		op, err := c.store(d.id)
 		if err != nil {
 			return err
+		}
+		if op.calls && d.err == nil && d.stored != op.call.result {
+			return violation("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", d.id, op.call.result, d.stored)
 		}
 		if uint64(op.got) != d.stored {
 			return violation("DONE of operation %#x says that %d bytes were stored, but %d have come", d.id, d.stored, op.got)
@@ -107,16 +119,55 @@ func (c *Client) store(id uint64) (*Op, error) {
 	switch {
 	case op == nil:
 		return nil, violation("%v for operation %#x, which is not under way", c.in.typ, id)
-	case n > 0 && (op.probing || op.req.Kind != mpe.OpRecv || n > len(op.req.Buf)-op.got):
+	case n > op.room():
 		return nil, violation("%v with %d bytes of payload after %d for operation %#x, which has no room for them", c.in.typ, n, op.got, id)
 	}
 	c.read.id = id
-	c.read.into = nil
-	if n > 0 {
+	c.read.into, c.read.more = nil, 0
+	switch {
+	case n == 0:
+	case op.calls:
+		if err := op.given(); err != nil {
+			return nil, err
+		}
+		c.read.into = op.call.take.next(n)
+		c.read.more, c.read.op = n-len(c.read.into), op
+	default:
 		c.read.into = op.req.Buf[op.got : op.got+n]
-		op.got += n
 	}
+	op.got += n
 	return op, nil
+}
+
+// given waits until a call's payload is not read any longer: the result may go to the same
+// memory. The daemon has all of it, so whoever writes is about to say so.
+func (op *Op) given() error {
+	var begun time.Duration
+	for {
+		op.mu.Lock()
+		writing, left := op.writing, op.call.give.left
+		op.mu.Unlock()
+		switch now := clock(); {
+		case left > 0, writing && begun > 0 && now-begun > op.c.patience:
+			return violation("%v with the result of operation %#x, a call whose payload has not been sent", op.c.in.typ, op.id)
+		case !writing:
+			return nil
+		case begun == 0:
+			begun = now
+		}
+		runtime.Gosched()
+	}
+}
+
+// room is how many bytes more the daemon may send for an operation.
+func (op *Op) room() int {
+	switch {
+	case op.calls:
+		return op.call.take.left
+	case op.probing || op.req.Kind != mpe.OpRecv:
+		return 0
+	}
+	return len(op.req.Buf) - op.got
 }
 
 // end ends everything because the connection has ended with err.

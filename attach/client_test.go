@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
 // fakeDaemon welcomes one client to rank 0 of 2 and does as it is told.
@@ -93,6 +95,78 @@ func TestHostileDaemon(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		daemon.conn.Close()
+	}
+}
+
+// TestHostileAnswers: to a call of which 100 bytes are given and 8 come back.
+func TestHostileAnswers(t *testing.T) {
+	noLeak(t)
+	for _, tt := range []struct {
+		name  string
+		frame func(id uint64) []byte
+		text  string
+	}{
+		{"too much", func(id uint64) []byte { return doneFrame(done{id: id, stored: 9}, "123456789") }, "no room"},
+		{"too much in pieces", func(id uint64) []byte {
+			return append(dataFrame(id, []byte("1234567")), dataFrame(id, []byte("89"))...)
+		}, "no room"},
+		{"too little", func(id uint64) []byte { return doneFrame(done{id: id, stored: 4}, "1234") }, "has 8 bytes, says that it has 4"},
+		{"nothing", func(id uint64) []byte { return doneFrame(done{id: id}, "") }, "has 8 bytes, says that it has 0"},
+		{"less than it says", func(id uint64) []byte { return doneFrame(done{id: id, stored: 8}, "1234") }, "8 bytes were stored, but 4 have come"},
+		{"half of it", func(id uint64) []byte { return dataFrame(id, []byte("1234")) }, "it went away"},
+	} {
+		c, daemon := fakeDaemon(t)
+		recv := make([]byte, 24)
+		op, err := c.StartCollective(&mpe.Collective{
+			Call:    coll.Call{Collective: coll.Scatter, Ranks: 2, Vector: true, Send: coll.Layout{Sizes: []int{8, 92}}},
+			Members: []int{0, 1}, Comm: 1, Tag: 1, Send: make([]byte, 100), Recv: recv[8:16],
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		op.Cancel() // says nothing
+		daemon.expect(frameCall)
+		called, err := daemon.in.readCall()
+		if err == nil {
+			err = daemon.in.skip()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		daemon.write(tt.frame(called.id))
+		daemon.conn.CloseWrite()
+		if _, err = op.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), tt.text) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if !bytes.Equal(recv[:8], make([]byte, 8)) || !bytes.Equal(recv[16:], make([]byte, 8)) {
+			t.Errorf("%s: bytes beside the buffer were written: %x", tt.name, recv)
+		}
+		if err := daemon.in.next(); err == nil {
+			t.Errorf("%s: then %v", tt.name, daemon.in.typ)
+		}
+		daemon.conn.Close()
+	}
+}
+
+// TestResultBeforePayload: a daemon has nothing to answer before it has been told all.
+func TestResultBeforePayload(t *testing.T) {
+	c, daemon := fakeDaemon(t)
+	data := make([]byte, 100*chunkLen)
+	op, err := c.StartCollective(&mpe.Collective{
+		Call:    coll.Call{Collective: coll.Alltoall, Ranks: 2, Bytes: len(data) / 2, InPlace: true},
+		Members: []int{0, 1}, Comm: 1, Tag: 1, Recv: data,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	daemon.expect(frameCall)
+	called, err := daemon.in.readCall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	daemon.write(dataFrame(called.id, []byte("early")))
+	if _, err := op.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "whose payload has not been sent") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
 // details are the structured errors in an error, as JSON. Errors are rare, so
@@ -17,7 +18,25 @@ type details struct {
 	Timeout        *handshake.TimeoutError   `json:"timeout,omitempty"`
 	Partial        *handshake.PartialError   `json:"partial,omitempty"`
 	Remote         *handshake.RemoteError    `json:"remote,omitempty"`
+	Call           *coll.CallError           `json:"call,omitempty"`
+	// Step is that of a collective call which has failed because of the others.
+	Step *stepDetails `json:"step,omitempty"`
 }
+
+// stepDetails is mpe.StepError, whose cause travels as its text and the set of what it is.
+type stepDetails struct {
+	Collective  coll.Collective
+	Algorithm   string
+	Number      int
+	Kind        coll.Kind
+	Peer, Bytes int
+	Others      []int `json:",omitempty"`
+	Cause       string
+	Set         uint64 `json:",omitempty"`
+}
+
+// maxOthers is how many ranks stepDetails lists at most.
+const maxOthers = 1000
 
 // waitDetails is mpe.WaitError, whose network error travels as a text.
 type waitDetails struct {
@@ -42,6 +61,13 @@ func detailsOf(err error) (d details) {
 	d.Truncated, _ = errors.AsType[*mpe.TruncatedError](err)
 	d.TruncatedWords, _ = errors.AsType[*handshake.TruncatedError](err)
 	d.Remote, _ = errors.AsType[*handshake.RemoteError](err)
+	d.Call, _ = errors.AsType[*coll.CallError](err)
+	if e, ok := errors.AsType[*mpe.StepError](err); ok && e.Err != nil {
+		d.Step = &stepDetails{
+			Collective: e.Collective, Algorithm: e.Algorithm, Number: e.Number, Kind: e.Kind, Peer: e.Peer, Bytes: e.Bytes,
+			Others: e.Others[:min(len(e.Others), maxOthers)], Cause: clip(e.Err.Error()), Set: sentinelSet(e.Err),
+		}
+	}
 	return d
 }
 
@@ -68,6 +94,15 @@ func (d *details) errors() (list []error) {
 	}
 	if d.Remote != nil {
 		list = append(list, d.Remote)
+	}
+	if d.Call != nil {
+		list = append(list, d.Call)
+	}
+	if s := d.Step; s != nil {
+		list = []error{&mpe.StepError{
+			Collective: s.Collective, Algorithm: s.Algorithm, Number: s.Number, Kind: s.Kind, Peer: s.Peer, Bytes: s.Bytes,
+			Others: s.Others, Err: &Error{text: s.Cause, set: s.Set, parts: list},
+		}}
 	}
 	return list
 }

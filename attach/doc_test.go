@@ -12,6 +12,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
 // What docs/attach.md says about bytes is true.
@@ -77,6 +79,8 @@ func TestDocumentFields(t *testing.T) {
 	failure := errors.Join(mpe.ErrRank)
 	failed := encodeError(failure)
 	withdraw := withdrawFrame(0x61, mpe.ErrCancelled)
+	c := call{id: 0x81, collective: 0x82, datatype: 1, flags: 0x1f, comm: 0x83, tag: 0x84, ranks: 0x85, rank: 0x86, root: 0x87, op: 0x88, typ: 0x89, name: 0x8a,
+		elem: 0x8b, bytes: 0x8c, segment: 0x8d, length: 0x8e, result: 0x8f}
 	st := start{id: 0x31, kind: mpe.OpRecv, datatype: 1, anyDatatype: true, peer: 0x32, tag: 0x33, comm: 0x34, length: 0x35}
 	for _, tt := range []struct {
 		heading string
@@ -101,6 +105,10 @@ func TestDocumentFields(t *testing.T) {
 		{"**CANCEL**", withdraw[frameHeaderLen:], map[string]string{"id": le(8, 0x61), "set": le(8, 1<<6), "text": mpe.ErrCancelled.Error()}},
 		{"**PROBE**", appendProbe(nil, &probe{id: 0x71, wait: true, source: 0x72, tag: 0x73, comm: 0x74})[frameHeaderLen:], map[string]string{
 			"id": le(8, 0x71), "flags": "\x01", "": "\x00\x00\x00", "source": le(4, 0x72), "tag": le(4, 0x73), "comm": le(4, 0x74)}},
+		{"**CALL**", append(appendCall(nil, &c, 2), "ab"...)[frameHeaderLen:], map[string]string{
+			"id": le(8, 0x81), "collective": "\x82", "datatype": "\x01", "flags": le(2, 0x1f), "comm": le(4, 0x83), "tag": le(4, 0x84), "ranks": le(4, 0x85),
+			"rank": le(4, 0x86), "root": le(4, 0x87), "operation": "\x88", "type": "\x89", "name": "\x8a", "": "\x00", "element": le(4, 0x8b),
+			"bytes": le(8, 0x8c), "segment": le(8, 0x8d), "length": le(8, 0x8e), "result": le(8, 0x8f), "payload": "ab"}},
 		{"## Errors", failed, map[string]string{"set": le(8, 2), "length": le(4, uint64(len(failure.Error()))), "text": failure.Error()}},
 	} {
 		for _, f := range fieldsOf(t, tt.heading) {
@@ -177,6 +185,18 @@ func TestDocumentNumbers(t *testing.T) {
 	}
 }
 
+// numbered lists names as the document does.
+func numbered[T interface {
+	~uint8
+	String() string
+}](first, last T) string {
+	var names []string
+	for n := first; n <= last; n++ {
+		names = append(names, fmt.Sprintf("%d %v", n, n))
+	}
+	return strings.Join(names, ", ")
+}
+
 func TestDocumentLimits(t *testing.T) {
 	text := strings.Join(specification(t), "\n")
 	for _, want := range []string{
@@ -191,6 +211,11 @@ func TestDocumentLimits(t *testing.T) {
 		fmt.Sprintf("while %d of them wait", maxRefusals),
 		fmt.Sprintf("HELLO has to come within %v", "5 s"),
 		fmt.Sprintf("version of the protocol is `%d`", Version),
+		fmt.Sprintf("| communicators of calls, each with %d bytes, and %d for each member that was listed | %d MiB |", groupLen, groupMemberLen, groupsLen>>20),
+		numbered(coll.Barrier, coll.Exscan),
+		numbered(op.Sum, op.MinLoc),
+		numbered(op.Int8, op.Complex128),
+		numbered(op.Int16Loc, op.Float64Loc),
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the document does not say %q", want)
@@ -199,10 +224,10 @@ func TestDocumentLimits(t *testing.T) {
 	if defaultHelloTime.Seconds() != 5 {
 		t.Errorf("HELLO has to come within %v", defaultHelloTime)
 	}
-	all := encodeError(errors.Join(&mpe.WaitError{}, &mpe.TruncatedError{}, &handshake.TruncatedError{}, &handshake.TimeoutError{}, &handshake.PartialError{}, &handshake.RemoteError{}))
+	all := encodeError(errors.Join(&coll.CallError{}, &mpe.StepError{Err: mpe.ErrMismatch}, &mpe.WaitError{}, &mpe.TruncatedError{}, &handshake.TruncatedError{}, &handshake.TimeoutError{}, &handshake.PartialError{}, &handshake.RemoteError{}))
 	js := all[12+order.Uint32(all[8:]):]
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(js, &members); err != nil || len(members) != 6 {
+	if err := json.Unmarshal(js, &members); err != nil || len(members) != 8 {
 		t.Fatalf("%v: %s", err, js)
 	}
 	for name := range members {

@@ -9,6 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
 // sentinels are the errors whose identity crosses the socket; the index is the
@@ -41,6 +43,10 @@ var sentinels = [...]struct {
 	{"extended.ErrRemote", extended.ErrRemote},
 	{"extended.ErrWithdrawn", extended.ErrWithdrawn},
 	{"extended.ErrInvalid", extended.ErrInvalid},
+	{"mpe.ErrMismatch", mpe.ErrMismatch},
+	{"coll.ErrCall", coll.ErrCall},
+	{"op.ErrUndefined", op.ErrUndefined},
+	{"extended.ErrAborted", extended.ErrAborted},
 }
 
 // sentinelSet returns the set of those that err is.
@@ -54,8 +60,8 @@ func sentinelSet(err error) (set uint64) {
 }
 
 // Error is an error of the daemon's rank, as it came over the socket. It is
-// what it was there for errors.Is, and for errors.As with *mpe.WaitError and the
-// error types of package handshake.
+// what it was there for errors.Is, and for errors.As with *mpe.WaitError,
+// *mpe.StepError, *coll.CallError and the error types of package handshake.
 type Error struct {
 	text  string
 	set   uint64

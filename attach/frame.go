@@ -8,8 +8,12 @@ import (
 	"io"
 )
 
-// Version is the version of the protocol. Both sides must speak the same.
-const Version = 1
+// Version is the version of the protocol that clients speak. The server knows all since
+// oldest: they have the same frames, but for those that are newer.
+const (
+	Version = 2
+	oldest  = 1
+)
 
 // magic begins HELLO, so that a program that has the wrong socket is told so.
 const magic = "ZRLMPIAT"
@@ -30,10 +34,11 @@ const (
 	frameWithdraw
 	frameProbe
 	frameBye
+	frameCall
 	numFrames
 )
 
-var frameNames = [numFrames]string{"", "HELLO", "WELCOME", "PEER", "REFUSED", "START", "DATA", "DONE", "CANCEL", "WITHDRAW", "PROBE", "BYE"}
+var frameNames = [numFrames]string{"", "HELLO", "WELCOME", "PEER", "REFUSED", "START", "DATA", "DONE", "CANCEL", "WITHDRAW", "PROBE", "BYE", "CALL"}
 
 // String returns the name that the specification uses.
 func (t frameType) String() string {

@@ -9,6 +9,9 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
 // FuzzServer: whatever a program sends, it is disconnected in the end, and
@@ -19,6 +22,22 @@ func FuzzServer(f *testing.F) {
 	f.Add(join(startFrame(sendStart(2, 8), []byte("abcd")), dataFrame(2, []byte("efgh")), appendHeader(nil, frameBye, 0)))
 	f.Add(join(appendProbe(nil, &probe{id: 3, source: 1, wait: true}), withdrawFrame(3, io.EOF)))
 	f.Add(join(startFrame(sendStart(2, 8), nil), withdrawFrame(2, context.Canceled), dataFrame(2, []byte("x"))))
+	f.Add(join(callFrame(barrier(1), ""), callFrame(reduce(2), "ab"), dataFrame(2, []byte("cd")), cancelFrame(1), withdrawFrame(2, io.EOF)))
+	for _, c := range []coll.Call{
+		{Collective: coll.Bcast, Bytes: 40}, {Collective: coll.Reduce, Bytes: 4, Elem: 4}, {Collective: coll.Exscan, Bytes: 4, Elem: 4, InPlace: true},
+		{Collective: coll.Gather, Vector: true}, {Collective: coll.Scatter, Vector: true}, {Collective: coll.Alltoall, Vector: true},
+		{Collective: coll.Allgather, Vector: true, InPlace: true}, {Collective: coll.ReduceScatter, Vector: true, Elem: 4},
+	} {
+		c.Ranks = 2
+		for _, name := range []string{"", "flat", "ring"} {
+			m := &mpe.Collective{Call: callsOf(c)[0], Members: []int{0, 1}, Comm: 1, Tag: 1, Op: op.Sum, Type: op.Int32, Algorithm: name}
+			send, recv := check.Buffers(&m.Call)
+			m.Send, m.Recv = make([]byte, send), make([]byte, recv)
+			var x calling
+			x.begin(5, m, len(name)) // listed, or not
+			f.Add(written(&x, 64))
+		}
+	}
 	h := serve(f, newWorld(2, 0), Options{Share: true, Limits: Limits{Operations: 16, Bytes: 1 << 20}})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c := h.attach(t, 0)
@@ -48,10 +67,70 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
+// FuzzEngine: whatever calls a program makes of a real rank, it ends, and so do they.
+func FuzzEngine(f *testing.F) {
+	for of := coll.Barrier; of <= coll.Exscan; of++ {
+		for _, flags := range []uint16{0, flagInPlace, flagVector, flagInPlace | flagVector | flagListed} {
+			b := make([]byte, 60)
+			copy(b, []byte{byte(of), byte(flags), 1, 1, 3, 0, 0, byte(op.Sum), byte(op.Int32), 4, 40})
+			copy(b[20:], []byte{0, 2, 1})
+			copy(b[30:], []byte{4, 0, 8})
+			copy(b[40:], []byte{4, 12, 8})
+			f.Add(b, "")
+			f.Add(b, coll.Algorithms(of)[len(coll.Algorithms(of))-1].Name)
+		}
+	}
+	devices := engines(f, 3, nil)
+	h := lend(f, devices, Options{Share: true, Limits: Limits{Operations: 16, Bytes: 1 << 16}})
+	f.Fuzz(func(t *testing.T, b []byte, name string) {
+		at := func(i int) uint64 {
+			if i < len(b) {
+				return uint64(b[i])
+			}
+			return 0
+		}
+		name = name[:min(len(name), maxName)]
+		c := call{
+			id: 1, collective: coll.Collective(at(0) % 13), flags: uint16(at(1)) & callFlags, comm: uint32(at(2)), tag: int32(at(3)),
+			ranks: uint32(at(4) % 5), rank: uint32(at(5) % 5), root: uint32(at(6) % 5), op: op.Op(at(7) % 14), typ: op.Type(at(8) % 19),
+			name: uint8(len(name)), elem: uint32(at(9) % 9), bytes: at(10), segment: at(11), result: at(12),
+		}
+		x, members := c.asked(), make([]int, c.ranks)
+		for i := range members {
+			members[i] = int(at(20 + i))
+			for j, l := range layouts(&x) {
+				if l != nil {
+					l.Sizes = append(l.Sizes, int(at(30+10*j+i)))
+				}
+			}
+		}
+		follows := c.appendDescription(nil, &x, members, name)
+		if sound(&x) == nil {
+			s := shapeOf(&x)
+			c.result, follows = uint64(s.result), append(follows, make([]byte, s.payload)...)
+		}
+		c.length = uint64(len(follows))
+		p := h.attach(t, 0)
+		p.write(callFrame(c, string(follows)))
+		p.write(withdrawFrame(1, io.EOF))
+		if d := p.done(); d.id != 1 {
+			t.Errorf("%+v", d)
+		}
+		p.conn.Close()
+		until(t, "the program has left", func() bool { return len(h.server.Attached()) == 0 })
+		if list := calls(devices[0]); len(list) > 0 {
+			t.Errorf("under way: %+v", list)
+		}
+	})
+}
+
 // FuzzClient: whatever a daemon sends, operations end and buffers stay whole.
 func FuzzClient(f *testing.F) {
-	const id = 1 << 32
+	const id, call = 1 << 32, 1<<32 | 1
 	f.Add(doneFrame(done{id: id, stored: 8}, "12345678"))
+	f.Add(doneFrame(done{id: call, stored: 8}, "12345678"))
+	f.Add(append(dataFrame(call, []byte("12345")), doneFrame(done{id: call, stored: 8}, "678")...))
+	f.Add(doneFrame(done{id: call, err: &mpe.StepError{Err: &mpe.WaitError{}}}, ""))
 	f.Add(append(dataFrame(id, []byte("1234")), doneFrame(done{id: id, stored: 8, err: &handshake.TimeoutError{}}, "5678")...))
 	f.Add(doneFrame(done{id: id, err: &mpe.WaitError{}}, ""))
 	f.Add(refusedFrame(refused(Closing, "x")))
@@ -60,6 +139,15 @@ func FuzzClient(f *testing.F) {
 		c, daemon := fakeDaemon(t)
 		guarded := bytes.Repeat([]byte{0xee}, 24)
 		op := recv(t, c, 1, 0, guarded[8:16])
+		gaps := bytes.Repeat([]byte{0xee}, 24)
+		layout := coll.Layout{Sizes: []int{4, 4}, Offsets: []int{16, 4}}
+		gather, err := c.StartCollective(&mpe.Collective{
+			Call:    coll.Call{Collective: coll.Allgather, Ranks: 2, Vector: true, InPlace: true, Recv: layout},
+			Members: []int{0, 1}, Comm: 1, Tag: 1, Recv: gaps,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		probed := make(chan struct{})
 		go func() {
 			defer close(probed)
@@ -69,7 +157,13 @@ func FuzzClient(f *testing.F) {
 		daemon.conn.Write(b)
 		daemon.conn.Close()
 		op.Wait(within(t))
+		gather.Wait(within(t))
 		<-probed
+		for i, at := range gaps {
+			if in := i >= 4 && i < 8 || i >= 16 && i < 20; !in && at != 0xee {
+				t.Errorf("byte %d between blocks was written: %x", i, gaps)
+			}
+		}
 		if !bytes.Equal(guarded[:8], bytes.Repeat([]byte{0xee}, 8)) || !bytes.Equal(guarded[16:], guarded[:8]) {
 			t.Errorf("bytes beside the buffer were written: %x", guarded)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,6 +97,13 @@ func (h *harness) dial(t testing.TB, rank int) *Client {
 	return c
 }
 
+// session is that of the program that has a rank. To look at it allocates nothing.
+func (h *harness) session(rank int) *session {
+	h.server.mu.Lock()
+	defer h.server.mu.Unlock()
+	return h.server.attached[rank][0]
+}
+
 // until waits for something that another goroutine is about to do.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
@@ -106,13 +114,40 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// noLeak fails if the test leaves goroutines behind.
+// noLeak fails if the test leaves goroutines behind. The process's poller, which stays, is
+// there before.
 func noLeak(t *testing.T) {
 	t.Helper()
+	polls.Do(func() { startPoller(t) })
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
 		until(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
 	})
+}
+
+var polls sync.Once
+
+func startPoller(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("unix", shortPath(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := newLink(conn.(*net.UnixConn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.close()
+	in, err := newInput(link, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.close()
 }
 
 func begin(t testing.TB, d mpe.Device, op mpe.Operation) mpe.Op {

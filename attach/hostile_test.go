@@ -121,13 +121,14 @@ func TestClaims(t *testing.T) {
 	c := h.attach(t, 0)
 	c.write(startFrame(recvStart(1, 1), nil))
 	until(t, "the receive is posted", func() bool { return h.w.openOps(0) == 1 })
+	ses := h.session(0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for id := range uint64(200) {
 		c.write(startFrame(sendStart(10+id, 1<<20), []byte("abcd")))
 	}
 	c.write(startFrame(sendStart(1000, 0), nil))
-	until(t, "they are under way", func() bool { return h.server.Attached()[0].Bytes == 200<<20+1 })
+	until(t, "they are under way", func() bool { _, bytes := ses.underWay(); return bytes == 200<<20+1 })
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<20 {
 		t.Errorf("%d bytes were allocated", n)
@@ -154,9 +155,7 @@ func TestNotReading(t *testing.T) {
 	}()
 	var ses *session
 	until(t, "it is not read any longer", func() bool {
-		h.server.mu.Lock()
-		ses = h.server.attached[0][0]
-		h.server.mu.Unlock()
+		ses = h.session(0)
 		ses.mu.Lock()
 		defer ses.mu.Unlock()
 		return ses.refusals == maxRefusals

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
 const (
@@ -51,6 +52,9 @@ func child(socket string) {
 	}
 	c.Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 200, Buf: []byte("nobody receives it")})
 	go c.Probe(context.Background(), mpe.Match{Source: 1, Tag: 999}, true)
+	for tag, of := range []coll.Collective{coll.Barrier, coll.Gather} { // nobody else makes them
+		c.StartCollective(&mpe.Collective{Call: coll.Call{Collective: of, Ranks: 3}, Members: []int{0, 1, 2}, Comm: 1, Tag: tag + 1})
+	}
 	fmt.Println("attached")
 	// One large message after the other, so that it is killed within one.
 	data := make([]byte, 32<<20)
@@ -101,7 +105,7 @@ func TestKilled(t *testing.T) {
 		}
 		until(t, "a large message is on its way", func() bool {
 			list := h.server.Attached()
-			return list[0].Operations > 102 && list[0].Bytes > 32<<20
+			return list[0].Operations > 103 && list[0].Bytes > 32<<20
 		})
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)

@@ -9,26 +9,35 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
+// opCall is the kind of operations that are collective calls.
+const opCall mpe.OpKind = 255
+
 // operation is one operation of a program, or a probe, until its answer has
 // been written.
 type operation struct {
 	s *session
 	start
+	// call is what a collective call asks for. It is kept for the next one.
+	call *called
 	// buf is the payload of a send as far as it has arrived, or the buffer of
 	// a receive, in memory. got is how much has arrived.
 	buf, memory []byte
 	got         uint64
-	// charged is what it takes of the program's bytes.
-	charged int64
-	refused bool
+	// charged is what it takes of the program's bytes, and work what a call takes of
+	// the daemon's.
+	charged, work int64
+	refused       bool
 
 	// dev and watcher are of an operation that runs; stop is of a probe that
 	// waits.
 	dev     mpe.Op
 	watcher *watcher
 	stop    context.CancelCauseFunc
-	// behind is the next send that waits for its turn.
-	behind *operation
+	// places are those of a send or a call that waits for its turn, and ahead is how
+	// many of them are not the first of their line. alone is memory for one.
+	places []place
+	alone  [1]place
+	ahead  int
 
 	// ended is guarded by the session's mu. done, sent and answered are the
 	// outbox's from then on.
@@ -38,12 +47,9 @@ type operation struct {
 	answered bool
 }
 
-// complete reports whether a send's payload is.
-func (op *operation) complete() bool { return op.got == op.length }
-
 // admit enters an operation, if the budget allows, and returns the answer if
-// not. err is of the session.
-func (s *session) admit(op *operation, bytes uint64) (answer, err error) {
+// not. err is of the session. work is what the daemon may need beside the bytes.
+func (s *session) admit(op *operation, bytes, work uint64) (answer, err error) {
 	limits := s.server.opts.Limits
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,9 +64,15 @@ func (s *session) admit(op *operation, bytes uint64) (answer, err error) {
 	case s.bytes+int64(bytes) > limits.Bytes:
 		return fmt.Errorf("rank %d: %w: %d bytes would be more than the %d that a program may have under way, of which %d are in use",
 			s.rank, mpe.ErrFull, bytes, limits.Bytes, s.bytes), nil
+	case work > uint64(limits.Bytes):
+		return fmt.Errorf("rank %d: %d bytes may be needed to work on it: %w: there are %d bytes for that", s.rank, work, handshake.ErrTooLong, limits.Bytes), nil
+	case s.work+int64(work) > limits.Bytes:
+		return fmt.Errorf("rank %d: %w: %d bytes to work on it would be more than the %d that there are for that, of which %d are in use",
+			s.rank, mpe.ErrFull, work, limits.Bytes, s.work), nil
 	}
-	op.charged = int64(bytes)
+	op.charged, op.work = int64(bytes), int64(work)
 	s.bytes += op.charged
+	s.work += op.work
 	s.ops[op.id] = op
 	return nil, nil
 }
@@ -86,8 +98,8 @@ func (s *session) readStart() error {
 	if err != nil {
 		return err
 	}
-	op := s.operation(r)
-	answer, err := s.admit(op, r.length)
+	op := s.operation(r, r.length)
+	answer, err := s.admit(op, r.length, 0)
 	if err != nil {
 		return err
 	}
@@ -103,26 +115,19 @@ func (s *session) readStart() error {
 	if err := s.collect(op); err != nil {
 		return err
 	}
-	queue := s.sends[r.peer]
-	switch {
-	case op.complete() && queue.first == nil:
-		s.begin(op)
-		return nil
-	case queue.first == nil:
-		queue.first = op
-	default:
-		queue.last.behind = op
-	}
-	queue.last = op
-	s.sends[r.peer] = queue
+	s.enter(op)
 	return nil
 }
 
-// collect adds the rest of the frame to the payload of a send. The buffer grows
-// with what arrives.
+// collect adds the rest of the frame to the payload of a send or a call. The buffer
+// grows with what arrives.
 func (s *session) collect(op *operation) error {
 	have, n := len(op.buf), s.in.left
-	op.reserve(have+n, min(int(op.length), max(have+n, 4*cap(op.memory))))
+	room := min(int(op.length), max(have+n, 4*cap(op.memory)))
+	if op.kind == opCall && room == int(op.length) {
+		room = int(op.call.room())
+	}
+	op.reserve(have+n, room)
 	op.got += uint64(n)
 	return s.in.read(op.buf[have:])
 }
@@ -144,58 +149,16 @@ func (s *session) readData() error {
 	if err := s.collect(op); err != nil {
 		return err
 	}
-	if op.complete() {
-		s.beginSends(op.peer)
+	if op.complete() && op.ahead == 0 {
+		s.turns = append(s.turns, op)
+		s.proceed()
 	}
 	return nil
 }
 
-// sendQueue has the sends to a peer that have not been started. None of them has
-// ended.
-type sendQueue struct{ first, last *operation }
-
-// beginSends starts the sends to a peer whose turn it is: those whose payload
-// is complete, in the order of their STARTs, which is the order in which they
-// are matched.
-func (s *session) beginSends(peer int32) {
-	queue := s.sends[peer]
-	for queue.first != nil && queue.first.complete() {
-		op := queue.first
-		queue.first, op.behind = op.behind, nil
-		s.begin(op)
-	}
-	if queue.first == nil {
-		delete(s.sends, peer)
-	} else {
-		s.sends[peer] = queue
-	}
-}
-
-// unqueue takes a send out of its queue.
-func (s *session) unqueue(op *operation) {
-	queue := s.sends[op.peer]
-	var before *operation
-	for at := queue.first; at != op; at = at.behind {
-		before = at
-	}
-	if before == nil {
-		queue.first = op.behind
-	} else {
-		before.behind = op.behind
-	}
-	if queue.last == op {
-		queue.last = before
-	}
-	op.behind = nil
-	s.sends[op.peer] = queue
-}
-
 // begin hands an operation to the rank.
 func (s *session) begin(op *operation) {
-	dev, err := s.dev.Start(mpe.Operation{
-		Kind: op.kind, Peer: int(op.peer), Tag: int(op.tag), Comm: op.comm,
-		Buf: op.buf, Datatype: op.datatype, AnyDatatype: op.anyDatatype,
-	})
+	dev, err := s.post(op)
 	if err != nil {
 		op.end(&mpe.Status{}, false, err)
 		return
@@ -208,10 +171,21 @@ func (s *session) begin(op *operation) {
 	s.watch(op)
 }
 
-// cancel asks for an operation to be taken back.
+func (s *session) post(op *operation) (mpe.Op, error) {
+	if op.kind == opCall {
+		return s.postCall(op)
+	}
+	return s.dev.Start(mpe.Operation{
+		Kind: op.kind, Peer: int(op.peer), Tag: int(op.tag), Comm: op.comm,
+		Buf: op.buf, Datatype: op.datatype, AnyDatatype: op.anyDatatype,
+	})
+}
+
+// cancel asks for an operation to be taken back. Calls go on: the other ranks would wait
+// for this one.
 func (s *session) cancel(op *operation) {
 	switch {
-	case op == nil:
+	case op == nil || op.kind == opCall:
 	case op.stop != nil:
 		op.stop(mpe.ErrCancelled)
 	case op.watcher != nil:
@@ -237,21 +211,28 @@ func (s *session) withdraw(op *operation, cause error) {
 	}
 }
 
-// endUnstarted ends a send that waits for its payload or its turn.
+// endUnstarted ends a send or a call that waits for its payload or its turn.
 func (s *session) endUnstarted(op *operation, err error) {
-	s.unqueue(op)
+	s.leaveLines(op)
 	op.end(&mpe.Status{}, false, err)
-	s.beginSends(op.peer)
+	s.proceed()
 }
 
-// unstarted says what a send that has not been started waits for.
+// unstarted says what a send or a call that has not been started waits for.
 func (s *session) unstarted(op *operation, cause error) error {
+	have := fmt.Sprintf("%d of %d bytes of payload have come from the program", op.got, op.length)
+	if op.kind == opCall {
+		if op.ahead > 0 {
+			have += ", and sends or calls that were posted before it have not begun"
+		}
+		return &causedError{fmt.Errorf("rank %d has not begun %v: %s", s.rank, op.call.collective, have), cause}
+	}
 	ahead := 0
-	for at := s.sends[op.peer].first; at != op; at = at.behind {
+	for at := s.lines[op.peer].first; at.op != op; at = at.behind {
 		ahead++
 	}
 	e := &unstartedError{
-		text: fmt.Sprintf("rank %d waits to send to rank %d: %d of %d bytes of payload have come from the program", s.rank, op.peer, op.got, op.length),
+		text: fmt.Sprintf("rank %d waits to send to rank %d: %s", s.rank, op.peer, have),
 		wait: &mpe.WaitError{Wait: handshake.Wait{Local: uint32(s.rank), Remote: uint32(op.peer)}, Queued: ahead}, cause: cause,
 	}
 	if ahead > 0 {
@@ -286,8 +267,11 @@ func (s *session) underWay() (operations int, bytes int64) {
 	return len(s.ops), s.bytes
 }
 
-// stored is how much payload of a receive is to be sent to the program.
+// stored is how much of a receive, or of a call's result, is to be sent to the program.
 func (op *operation) stored(st *mpe.Status, err error) int {
+	if op.kind == opCall && err == nil {
+		return len(op.buf)
+	}
 	if op.kind != mpe.OpRecv || (err != nil && !errors.Is(err, handshake.ErrTruncated)) || st.Bytes < 0 {
 		return 0
 	}

@@ -14,8 +14,8 @@ func (s *session) readProbe() error {
 	if err != nil {
 		return err
 	}
-	op := s.operation(start{id: p.id})
-	answer, err := s.admit(op, 0)
+	op := s.operation(start{id: p.id}, 0)
+	answer, err := s.admit(op, 0, 0)
 	if err != nil {
 		return err
 	}

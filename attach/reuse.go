@@ -3,14 +3,14 @@ package attach
 import "math/bits"
 
 // operation makes an operation of one that is over, if there is one whose buffer
-// is of about the same size. Only the reading goroutine calls it, so that what it
+// is of about the size that is needed. Only the reading goroutine calls it, so that what it
 // has found by an id stays what it is while it looks at it.
-func (s *session) operation(r start) *operation {
-	op, _ := s.spare[bits.Len64(r.length)].Get().(*operation)
+func (s *session) operation(r start, size uint64) *operation {
+	op, _ := s.spare[bits.Len64(size)].Get().(*operation)
 	if op == nil {
 		op = &operation{s: s}
 	}
-	*op = operation{s: s, start: r, memory: op.memory}
+	*op = operation{s: s, start: r, memory: op.memory, call: op.call}
 	return op
 }
 

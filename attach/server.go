@@ -178,12 +178,13 @@ func (s *Server) greet(conn *net.UnixConn) (*session, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case h.version != Version:
-		return nil, refused(WrongVersion, "the program speaks version %d of the attach protocol, and the daemon version %d: use a library and a daemon of the same release", h.version, Version)
+	case h.version < oldest || h.version > Version:
+		return nil, refused(WrongVersion, "the program speaks version %d of the attach protocol, and the daemon versions %d to %d: use a library and a daemon of the same release", h.version, oldest, Version)
 	case h.flags != 0:
 		return nil, violation("HELLO with flags %#x: there are none", h.flags)
 	}
 	ses := newSession(s, in, who)
+	ses.version = h.version
 	if err := s.claim(ses, int(h.rank)); err != nil {
 		return nil, err
 	}
@@ -205,7 +206,7 @@ func (s *Server) greet(conn *net.UnixConn) (*session, error) {
 // welcome returns WELCOME and the PEERs.
 func (s *Server) welcome(ses *session) ([]byte, error) {
 	size := ses.dev.Size()
-	w := welcome{version: Version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits}
+	w := welcome{version: ses.version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits}
 	if s.opts.Crowded {
 		w.flags |= flagCrowded
 	}
@@ -214,6 +215,9 @@ func (s *Server) welcome(ses *session) ([]byte, error) {
 		p, err := ses.dev.Peer(rank)
 		if err != nil {
 			return nil, refused(Failed, "rank %d: %v", rank, err)
+		}
+		if p.NoComms && rank != ses.rank {
+			ses.byOrder = append(ses.byOrder, int32(rank))
 		}
 		b = appendPeer(b, rank, p)
 	}
@@ -258,6 +262,10 @@ func (s *Server) holders(ranks []int) string {
 	return strings.TrimPrefix(b.String(), ", ")
 }
 
+// forgetter is a device that keeps something of a program's collective calls for the next
+// ones. Another program's communicators may have the same numbers, and other members.
+type forgetter interface{ ForgetCollectives() }
+
 // release makes a session's rank free.
 func (s *Server) release(ses *session) {
 	s.mu.Lock()
@@ -265,6 +273,9 @@ func (s *Server) release(ses *session) {
 	left := slices.DeleteFunc(s.attached[ses.rank], func(other *session) bool { return other == ses })
 	if len(left) == 0 {
 		delete(s.attached, ses.rank)
+		if d, ok := ses.dev.(forgetter); ok {
+			d.ForgetCollectives()
+		}
 	} else {
 		s.attached[ses.rank] = left
 	}

@@ -29,10 +29,20 @@ type session struct {
 	ctx   context.Context
 	tasks sync.WaitGroup
 
-	// sends are those that have not been started, by peer; current is the
-	// watcher that has most likely room; owes is set while answers have been
-	// put off. All four belong to the reading goroutine.
-	sends    map[int32]sendQueue
+	// version is what the program speaks; byOrder are the peers that know no
+	// communicators.
+	version uint32
+	byOrder []int32
+
+	// lines are of sends and calls that have not been started, by peer, and turns
+	// those of them whose turn it is; groups are the members of the communicators of
+	// calls, and calling is memory to post one; current is the watcher that has most
+	// likely room; owes is set while answers have been put off. All of them belong
+	// to the reading goroutine.
+	lines    map[int32]line
+	turns    []*operation
+	groups   groups
+	calling  mpe.Collective
 	watchers []*watcher
 	current  *watcher
 	owes     bool
@@ -41,9 +51,11 @@ type session struct {
 	// of their memories.
 	spare [65]sync.Pool
 
-	mu     sync.Mutex
-	ops    map[uint64]*operation
-	bytes  int64
+	mu    sync.Mutex
+	ops   map[uint64]*operation
+	bytes int64
+	// work is how much memory calls may need beside their bytes.
+	work   int64
 	probes int
 	// refusals counts answers to operations that were refused and that the
 	// program has not read; less is told when it does.
@@ -63,7 +75,7 @@ const maxProbes = 64
 func newSession(s *Server, in *frameReader, who Credentials) *session {
 	ses := &session{
 		server: s, in: in, who: who,
-		sends: make(map[int32]sendQueue), ops: make(map[uint64]*operation),
+		lines: make(map[int32]line), ops: make(map[uint64]*operation),
 	}
 	ses.less = sync.NewCond(&ses.mu)
 	return ses
@@ -194,6 +206,8 @@ func (s *session) handle(t frameType) error {
 	switch t {
 	case frameStart:
 		return s.readStart()
+	case frameCall:
+		return s.readCall()
 	case frameData:
 		return s.readData()
 	case frameProbe:

@@ -1,0 +1,138 @@
+package attach
+
+import (
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/steps"
+)
+
+// StartCollective posts a collective call as one: the daemon's rank carries it out, and
+// goes on with it while the program computes. A function of the program cannot be called
+// there, so a call with one is carried out here, message by message, while the program
+// waits for it or looks at it (steps.Weak).
+//
+// The error is one that Start may return, or one that a rank returns at once: a
+// *coll.CallError, mpe.ErrRank, mpe.ErrLength or op.ErrUndefined. The call is not made
+// then. What only the daemon can find out comes with the call's end.
+func (c *Client) StartCollective(call *mpe.Collective) (mpe.Op, error) {
+	if call.User != nil {
+		return steps.Start(c, call)
+	}
+	if err := c.possible(call); err != nil {
+		return nil, err
+	}
+	op, err := c.enter(&work{call: call})
+	if err != nil {
+		return nil, err
+	}
+	c.out.putNow(op)
+	return op, nil
+}
+
+// calling is a collective call that the daemon carries out.
+type calling struct {
+	call
+	// text is the description.
+	text []byte
+	// give is what goes out: the description, and blocks of the program's buffers;
+	// take is where the result goes. Of give, sent bytes are written; got bytes of
+	// take have come.
+	give, take pieces
+}
+
+// begin describes a call that can be.
+func (x *calling) begin(id uint64, m *mpe.Collective, size int) {
+	c, s := &m.Call, shapeOf(&m.Call)
+	x.call = call{
+		id: id, collective: c.Collective, datatype: m.Datatype, comm: m.Comm, tag: int32(m.Tag),
+		ranks: uint32(c.Ranks), rank: uint32(c.Rank), root: uint32(c.Root), op: m.Op, typ: m.Type,
+		name: uint8(len(m.Algorithm)), elem: uint32(c.Elem), bytes: uint64(c.Bytes), segment: uint64(c.Segment), result: uint64(s.result),
+	}
+	for _, f := range [...]struct {
+		set  bool
+		flag uint16
+	}{{m.AnyDatatype, flagAnyDatatype}, {c.InPlace, flagInPlace}, {c.Ordered, flagOrdered}, {c.Vector, flagVector}, {!isWorld(m.Members, size), flagListed}} {
+		if f.set {
+			x.flags |= f.flag
+		}
+	}
+	x.text = x.appendDescription(x.text[:0], c, m.Members, m.Algorithm)
+	x.length = uint64(len(x.text) + s.payload)
+	x.give.reset()
+	x.take.reset()
+	x.give.add(x.text)
+	x.blocks(m, &s)
+}
+
+// blocks adds the blocks that go out and come back.
+func (x *calling) blocks(m *mpe.Collective, s *shape) {
+	c := &m.Call
+	switch c.Collective {
+	case coll.Gather, coll.Allgather:
+		if s.inRecv {
+			x.give.addBlock(m.Recv, c, &c.Recv, c.Rank)
+		} else {
+			x.give.add(m.Send[:s.payload])
+		}
+		if s.result > 0 {
+			x.take.addBlocks(m.Recv, c, &c.Recv)
+		}
+	case coll.Scatter:
+		if s.payload > 0 {
+			x.give.addBlocks(m.Send, c, &c.Send)
+		}
+		x.take.add(m.Recv[:s.result])
+	case coll.Alltoall:
+		if s.inRecv {
+			x.give.addBlocks(m.Recv, c, &c.Recv)
+		} else {
+			x.give.addBlocks(m.Send, c, &c.Send)
+		}
+		x.take.addBlocks(m.Recv, c, &c.Recv)
+	default:
+		from := m.Send
+		if s.inRecv {
+			from = m.Recv
+		}
+		x.give.add(from[:s.payload])
+		x.take.add(m.Recv[:s.result])
+	}
+}
+
+// isWorld tells whether the members are all ranks of the world in their order.
+func isWorld(members []int, size int) bool {
+	if len(members) != size {
+		return false
+	}
+	for i, m := range members {
+		if i != m {
+			return false
+		}
+	}
+	return true
+}
+
+// next makes the next frame of a call. Small pieces are copied behind each other.
+func (x *calling) next(b []byte, begun bool, chunk int) (head, payload []byte, more bool) {
+	begin := len(b)
+	if begun {
+		b = appendData(b, x.id, 0)
+	} else {
+		b = appendCall(b, &x.call, 0)
+	}
+	body := len(b)
+	for room := chunk; room > 0 && payload == nil; {
+		piece := x.give.next(room)
+		switch {
+		case len(piece) == 0:
+			room = 0
+		case len(piece) > copyLen-(len(b)-body):
+			payload = piece
+		default:
+			b = append(b, piece...)
+			room -= len(piece)
+		}
+	}
+	order.PutUint32(b[begin:], uint32(len(b)-begin-frameHeaderLen+len(payload)))
+	return b, payload, x.give.left > 0
+}

@@ -1,0 +1,278 @@
+package attach
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/internal/memnet"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+)
+
+var errEnough = errors.New("enough")
+
+// collective is a call of rank r of n, which are all ranks of the world.
+func collective(of coll.Collective, r, n, tag int, send, recv []byte) *mpe.Collective {
+	m := &mpe.Collective{Call: coll.Call{Collective: of, Rank: r, Ranks: n, Elem: 4, Bytes: len(send)}, Comm: 1, Tag: tag,
+		Send: send, Recv: recv, Op: op.Sum, Type: op.Int32}
+	if of == coll.Bcast {
+		m.Call.Bytes = len(recv)
+	}
+	for i := range n {
+		m.Members = append(m.Members, i)
+	}
+	return m
+}
+
+func call1(t testing.TB, d mpe.Device, m *mpe.Collective) mpe.Op {
+	t.Helper()
+	o, err := d.StartCollective(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// barriers has all ranks make a Barrier.
+func barriers(t *testing.T, devices []mpe.Device, tag int) {
+	t.Helper()
+	var ops []mpe.Op
+	for r, d := range devices {
+		ops = append(ops, call1(t, d, collective(coll.Barrier, r, len(devices), tag, nil, nil)))
+	}
+	for _, o := range ops {
+		wait(t, o)
+		o.Free()
+	}
+}
+
+// calls are those under way of a rank.
+func calls(d mpe.Device) []mpe.CallSnapshot { return d.(*mpe.Engine).Snapshot().Calls }
+
+// TestDeadline: the error of a call that its caller's context ends is the daemon's, and
+// says which step waits for whom.
+func TestDeadline(t *testing.T) {
+	devices := engines(t, 4, nil)
+	client := attachSome(t, devices, 0)[0]
+	all := append([]mpe.Device{client}, devices[1:]...)
+	barriers(t, all, 1)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errEnough)
+	recv := bytes.Repeat([]byte{0xee}, 16)
+	m := collective(coll.Gather, 0, 4, 2, []byte("root"), recv)
+	m.Algorithm = "flat"
+	o := call1(t, client, m)
+	_, err := o.Wait(ctx)
+	step, ok := errors.AsType[*mpe.StepError](err)
+	if !ok || step.Collective != coll.Gather || step.Algorithm != "flat" || step.Peer < 1 || step.Kind != coll.StepRecv || len(step.Others) != 2 {
+		t.Fatalf("%v: %+v", err, step)
+	}
+	if w, ok := errors.AsType[*mpe.WaitError](err); !ok || w.Local != 0 || int(w.Remote) != step.Peer || !errors.Is(err, errEnough) {
+		t.Errorf("%v: %+v", err, w)
+	}
+	if want := fmt.Sprintf("receive of 4 bytes from rank %d: rank 0 waits for", step.Peer); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("%q does not say %q", err, want)
+	}
+	if !bytes.Equal(recv, bytes.Repeat([]byte{0xee}, 16)) {
+		t.Errorf("the receive buffer is %x", recv)
+	}
+	if _, ended, again := o.Test(); !ended || again != err {
+		t.Errorf("then Test says %v", again)
+	}
+	o.Free()
+	if list := calls(devices[0]); len(list) > 0 {
+		t.Errorf("under way: %+v", list)
+	}
+	barriers(t, all, 3)
+}
+
+// TestDeadlineAlone: a call that waits until the members have agreed.
+func TestDeadlineAlone(t *testing.T) {
+	devices := engines(t, 2, nil)
+	client := attachSome(t, devices, 0)[0]
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errEnough)
+	o := call1(t, client, collective(coll.Barrier, 0, 2, 1, nil, nil))
+	if _, err := o.Wait(ctx); !errors.Is(err, errEnough) {
+		t.Errorf("%v", err)
+	}
+	o.Free()
+	if list := calls(devices[0]); len(list) > 0 {
+		t.Errorf("under way: %+v", list)
+	}
+}
+
+// TestMismatch: ranks that do not make the same call are told so.
+func TestMismatch(t *testing.T) {
+	mixed := attachSome(t, engines(t, 2, nil), 0, 1)
+	a := call1(t, mixed[0], collective(coll.Bcast, 0, 2, 1, nil, make([]byte, 8)))
+	b := call1(t, mixed[1], collective(coll.Bcast, 1, 2, 1, nil, make([]byte, 16)))
+	wait(t, a)
+	_, err := b.Wait(within(t))
+	if step, ok := errors.AsType[*mpe.StepError](err); !ok || !errors.Is(err, mpe.ErrMismatch) || !errors.Is(step.Err, mpe.ErrMismatch) || step.Peer != 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestGoesOn: calls go on while no program looks, and those who look are told.
+func TestGoesOn(t *testing.T) {
+	devices := engines(t, 5, nil)
+	mixed := attachSome(t, devices, 0, 1, 2, 3)
+	var ops []mpe.Op
+	recv := make([][]byte, 5)
+	told := make(chan struct{}, 1)
+	for r := range 4 {
+		recv[r] = make([]byte, 4)
+		ops = append(ops, call1(t, mixed[r], collective(coll.Allreduce, r, 5, 1, []byte{byte(1 << r), 0, 0, 0}, recv[r])))
+	}
+	ops[0].Notify(told)
+	if _, ended, err := ops[0].Test(); ended || err != nil {
+		t.Errorf("ended: %v, %v", ended, err)
+	}
+	recv[4] = make([]byte, 4)
+	o := call1(t, mixed[4], collective(coll.Allreduce, 4, 5, 1, []byte{16, 0, 0, 0}, recv[4]))
+	wait(t, o) // nobody else does
+	o.Free()
+	<-told
+	for r, o := range ops {
+		wait(t, o)
+		if _, ended, err := o.Test(); !ended || err != nil {
+			t.Errorf("ended: %v, %v", ended, err)
+		}
+		o.Free()
+		same(t, "the sum", recv[r], []byte{31, 0, 0, 0})
+	}
+}
+
+// TestUserFunction: one of the program's is called in the program, and the others do
+// their part.
+func TestUserFunction(t *testing.T) {
+	mixed := attachSome(t, engines(t, 3, nil), 0, 2)
+	for tag, algorithm := range []string{"", "recursive-doubling", ""} {
+		var ops []mpe.Op
+		var recv [3][]byte
+		for r, d := range mixed {
+			recv[r] = make([]byte, 4)
+			m := collective(coll.Allreduce, r, 3, tag+1, []byte{byte(r), 1, 1, 1}, recv[r])
+			m.Call.Ordered, m.Algorithm = true, algorithm
+			m.User = func(in, inout []byte) { inout[0] += 10 * in[0] }
+			ops = append(ops, call1(t, d, m))
+		}
+		for r, o := range ops {
+			wait(t, o)
+			o.Free()
+			same(t, "the result", recv[r][:1], recv[0][:1])
+		}
+	}
+}
+
+// TestProgramGoes: a program that is gone takes its calls with it, and the next ones can
+// make theirs.
+func TestProgramGoes(t *testing.T) {
+	devices := engines(t, 3, nil)
+	h := lend(t, devices, Options{})
+	for round := range 4 {
+		c := h.dial(t, 0)
+		all := []mpe.Device{c, h.dial(t, 1), h.dial(t, 2)}
+		if round > 0 { // it may be gone in the middle of the agreement, too
+			barriers(t, all, 10*round+1)
+		}
+		data := make([]byte, 3*chunkLen)
+		ops := []mpe.Op{
+			call1(t, c, collective(coll.Barrier, 0, 3, 10*round+2, nil, nil)),
+			call1(t, c, collective(coll.Allreduce, 0, 3, 10*round+3, data, make([]byte, len(data)))),
+		}
+		until(t, "both are under way", func() bool { return len(calls(devices[0])) == 2 })
+		if round%2 == 0 {
+			c.link.hangUp() // as the kernel does when it is killed
+		} else if err := c.Close(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range ops {
+			if _, err := o.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) {
+				t.Errorf("%v", err)
+			}
+		}
+		until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 2 })
+		if list := calls(devices[0]); len(list) > 0 {
+			t.Errorf("under way: %+v", list)
+		}
+		for _, d := range all[1:] {
+			if err := d.Close(within(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	barriers(t, []mpe.Device{h.dial(t, 0), h.dial(t, 1), h.dial(t, 2)}, 100)
+}
+
+// TestNextPrograms: what the members of a communicator have agreed on does not outlive the
+// programs: the next ones' communicators have other members, and ranks may be new.
+func TestNextPrograms(t *testing.T) {
+	net := memnet.New(3)
+	devices := make([]mpe.Device, 3)
+	for r := range devices {
+		devices[r] = engine(t, net, r, 3, nil)
+	}
+	h := lend(t, devices[:1], Options{})
+	first := h.dial(t, 0)
+	pair := func(c *Client, other mpe.Device) {
+		t.Helper()
+		var ops []mpe.Op
+		for i, d := range []mpe.Device{c, other} {
+			m := collective(coll.Barrier, i, 2, 1, nil, nil)
+			m.Comm, m.Members = 7, []int{0, other.Rank()}
+			ops = append(ops, call1(t, d, m))
+		}
+		for _, o := range ops {
+			wait(t, o)
+			o.Free()
+		}
+	}
+	pair(first, devices[1])
+	barriers(t, []mpe.Device{first, devices[1], devices[2]}, 1)
+	for _, c := range []interface{ Close(context.Context) error }{first, devices[1], devices[2]} {
+		if err := c.Close(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for r := 1; r < 3; r++ { // rank 0 is the daemon's, and goes on
+		devices[r] = engine(t, net, r, 3, func(a, b int, p *mpe.Peer) {
+			p.Extended = &extended.Config{Seed: uint64(5000 + a*100 + b)}
+		})
+	}
+	second := h.dial(t, 0)
+	pair(second, devices[2]) // the same number, and another member
+	barriers(t, []mpe.Device{second, devices[1], devices[2]}, 1)
+}
+
+// TestBuffersOfOthers: a call gives back only what means something.
+func TestBuffersOfOthers(t *testing.T) {
+	mixed := attachSome(t, engines(t, 2, nil), 0, 1)
+	recv := bytes.Repeat([]byte{0xee}, 8)
+	var ops []mpe.Op
+	for r := range 2 {
+		var got []byte
+		if r == 0 {
+			got = recv
+		}
+		m := collective(coll.Exscan, r, 2, 1, []byte{1, 0, 0, 0}, got)
+		if r == 1 {
+			m.Recv = make([]byte, 4)
+		}
+		ops = append(ops, call1(t, mixed[r], m))
+	}
+	for _, o := range ops {
+		wait(t, o)
+	}
+	if !slices.Equal(recv, bytes.Repeat([]byte{0xee}, 8)) {
+		t.Errorf("rank 0 gets %x of Exscan", recv)
+	}
+}

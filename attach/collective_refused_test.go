@@ -1,0 +1,104 @@
+package attach
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+)
+
+// TestRefusedAlike: a client says what a rank that is asked itself says, and at once.
+func TestRefusedAlike(t *testing.T) {
+	some := make([]byte, 64)
+	for _, tt := range []struct {
+		name   string
+		change func(*mpe.Collective)
+		is     error
+	}{
+		{"members", func(m *mpe.Collective) { m.Members = m.Members[:1] }, coll.ErrCall},
+		{"another's rank", func(m *mpe.Collective) { m.Call.Rank = 1 }, coll.ErrCall},
+		{"rank", func(m *mpe.Collective) { m.Call.Rank = -1 }, coll.ErrCall},
+		{"member", func(m *mpe.Collective) { m.Members[1] = 2 }, mpe.ErrRank},
+		{"negative member", func(m *mpe.Collective) { m.Members[1] = -1 }, mpe.ErrRank},
+		{"root", func(m *mpe.Collective) { m.Call.Collective, m.Call.Root = coll.Bcast, 2 }, coll.ErrCall},
+		{"collective", func(m *mpe.Collective) { m.Call.Collective = 99 }, coll.ErrCall},
+		{"bytes", func(m *mpe.Collective) { m.Call.Bytes = 5 }, coll.ErrCall},
+		{"negative bytes", func(m *mpe.Collective) { m.Call.Bytes = -4 }, coll.ErrCall},
+		{"elements", func(m *mpe.Collective) { m.Call.Elem = 8 }, coll.ErrCall},
+		{"segment", func(m *mpe.Collective) { m.Call.Segment = 6 }, coll.ErrCall},
+		{"type", func(m *mpe.Collective) { m.Type = op.Int64 }, coll.ErrCall},
+		{"operation", func(m *mpe.Collective) { m.Op, m.Type = op.BAnd, op.Float32 }, op.ErrUndefined},
+		{"algorithm", func(m *mpe.Collective) { m.Algorithm = "none" }, coll.ErrCall},
+		{"another's algorithm", func(m *mpe.Collective) { m.Algorithm = "toggle" }, coll.ErrCall},
+		{"algorithm that cannot", func(m *mpe.Collective) { m.Call.Ordered, m.Algorithm = true, "ring" }, coll.ErrCall},
+		{"layout", func(m *mpe.Collective) {
+			m.Call.Collective, m.Call.Vector, m.Call.Recv.Sizes = coll.Allgather, true, []int{4}
+		}, coll.ErrCall},
+		{"no layouts", func(m *mpe.Collective) { m.Call.Vector = true }, coll.ErrCall},
+	} {
+		devices := engines(t, 2, nil)
+		client := attachSome(t, devices, 0)[0]
+		var texts []string
+		for _, d := range []mpe.Device{devices[0], client} {
+			m := collective(coll.Allreduce, 0, 2, 1, some[:16], some[32:48])
+			tt.change(m)
+			_, err := d.StartCollective(m)
+			if !errors.Is(err, tt.is) {
+				t.Errorf("%s: %T: %v", tt.name, d, err)
+				continue
+			}
+			texts = append(texts, err.Error())
+		}
+		if len(texts) == 2 && texts[0] != texts[1] {
+			t.Errorf("%s: the rank says %q, and the client %q", tt.name, texts[0], texts[1])
+		}
+	}
+	// What a rank tells later, or is not asked.
+	client := attachSome(t, engines(t, 2, nil), 0)[0]
+	for name, change := range map[string]func(*mpe.Collective){
+		"tag":            func(m *mpe.Collective) { m.Tag = -1 },
+		"send buffer":    func(m *mpe.Collective) { m.Send = some[:12] },
+		"receive buffer": func(m *mpe.Collective) { m.Recv = some[:12] },
+		"block":          func(m *mpe.Collective) { m.Call.Collective = coll.Alltoall },
+		"blocks": func(m *mpe.Collective) {
+			m.Call.Collective, m.Call.Vector = coll.Allgather, true
+			m.Call.Recv = coll.Layout{Sizes: []int{4, 4}, Offsets: []int{0, 16}}
+		},
+	} {
+		m := collective(coll.Allreduce, 0, 2, 1, some[:16], some[32:48])
+		change(m)
+		if _, err := client.StartCollective(m); !errors.Is(err, coll.ErrCall) && !errors.Is(err, mpe.ErrTag) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// words are engines that speak the profile of FPGAs with rank 0.
+func words(a, b int, p *mpe.Peer) {
+	if a == 0 || b == 0 {
+		p.Extended = nil
+	}
+}
+
+// TestWholeWords: where a peer's wire carries words only, a client knows, too.
+func TestWholeWords(t *testing.T) {
+	devices := engines(t, 3, words)
+	mixed := attachSome(t, devices, 0, 2)
+	for _, algorithm := range []string{"", "flat"} {
+		for _, d := range []mpe.Device{devices[0], mixed[0]} {
+			m := collective(coll.Bcast, 0, 3, 0, nil, make([]byte, 5))
+			m.Call.Elem, m.Algorithm = 1, algorithm
+			if _, err := d.StartCollective(m); !errors.Is(err, mpe.ErrLength) || !strings.Contains(err.Error(), "Bcast by flat has a message of 5 bytes between rank 0 and rank 1") {
+				t.Errorf("%T: %v", d, err)
+			}
+		}
+	}
+	for i, calls := range everyCall(3, []int{4, 1000}) {
+		if c := calls[0]; !c.Vector && c.Collective != coll.Barrier {
+			round(t, mixed, calls, 2*i, "") // the ranks in their order
+		}
+	}
+}

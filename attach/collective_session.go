@@ -1,0 +1,247 @@
+package attach
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// callsSince is the version of the protocol that first had calls.
+const callsSince = 2
+
+// called is a call of a program.
+type called struct {
+	call
+	ints []int // memory for layouts
+}
+
+// readCall starts a collective call, or the collecting of its payload.
+func (s *session) readCall() error {
+	if s.version < callsSince {
+		return violation("%v is not a frame of version %d", frameCall, s.version)
+	}
+	c, err := s.in.readCall()
+	if err != nil {
+		return err
+	}
+	op := s.operation(start{
+		id: c.id, kind: opCall, datatype: c.datatype, anyDatatype: c.flags&flagAnyDatatype != 0,
+		peer: mpe.AnySource, tag: c.tag, comm: c.comm, length: c.length,
+	}, c.room())
+	if op.call == nil {
+		op.call = new(called)
+	}
+	op.call.call = c
+	answer, err := s.admit(op, add(c.length, c.result), c.work())
+	if err != nil {
+		return err
+	}
+	if answer != nil {
+		s.refuse(op, answer)
+		return s.in.skip()
+	}
+	if err := s.collect(op); err != nil {
+		return err
+	}
+	s.enter(op)
+	return nil
+}
+
+// room is how much memory is taken for what crosses the socket, in bytes.
+func (c *call) room() uint64 {
+	if c.result == 0 {
+		return c.length
+	}
+	return add(c.length, add(c.result, alignLen)) // the result is aligned
+}
+
+// postCall hands a call to the rank, all of whose payload is there.
+func (s *session) postCall(op *operation) (mpe.Op, error) {
+	c, x := &op.call.call, &s.calling
+	defer func() { s.calling = mpe.Collective{} }()
+	*x = mpe.Collective{
+		Call: c.asked(), Comm: c.comm, Tag: int(c.tag), Op: c.op, Type: c.typ,
+		Datatype: op.datatype, AnyDatatype: op.anyDatatype,
+	}
+	if size := s.dev.Size(); c.ranks == 0 || int64(c.ranks) > int64(size) {
+		return nil, c.refuse("there are %d ranks in the world, and %d in the communicator", size, c.ranks)
+	}
+	length := int(c.description())
+	d, ints, ok := c.readDescription(op.buf[:length], &x.Call, op.call.ints[:0])
+	if op.call.ints = ints; !ok {
+		return nil, c.refuse("its description does not end with zeros")
+	}
+	x.Algorithm = algorithmName(c.collective, d.name)
+	if err := sound(&x.Call); err != nil {
+		return nil, err
+	}
+	m := shapeOf(&x.Call)
+	if given := len(op.buf) - length; given != m.payload || c.result != uint64(m.result) {
+		return nil, c.refuse("its payload has %d bytes and its result %d, but rank %d gives %d and gets %d", given, c.result, c.rank, m.payload, m.result)
+	}
+	members, err := s.members(c, d.members)
+	if err != nil {
+		return nil, err
+	}
+	x.Members = members
+	op.lay(x, length, m)
+	return s.dev.StartCollective(x)
+}
+
+// lay gives a call its buffers, and the operation what is to be answered: the payload
+// stands behind the description, and is where it has to be, or is copied there.
+func (op *operation) lay(x *mpe.Collective, description int, m shape) {
+	payload := description + m.payload
+	whole := m.inRecv && m.payload == m.recv // the payload is the receive buffer
+	begin := description
+	switch {
+	case whole:
+	case m.recv == 0:
+		begin = payload
+	default:
+		begin = (payload + alignLen - 1) / alignLen * alignLen
+	}
+	op.reserve(begin+m.recv, int(op.call.room()))
+	recv := op.buf[begin : begin+m.recv : begin+m.recv]
+	given := op.buf[description:payload:payload]
+	switch {
+	case whole:
+	case m.inRecv:
+		copy(recv[m.at:], given)
+	default:
+		x.Send = given
+	}
+	x.Recv = recv
+	op.buf = recv[:m.result]
+}
+
+func (c *call) refuse(format string, args ...any) error {
+	return &coll.CallError{Collective: c.collective, Problem: fmt.Sprintf(format, args...)}
+}
+
+// sound says what of a call no algorithm could do.
+func sound(c *coll.Call) error {
+	if c.Collective < coll.Barrier || c.Collective > coll.Exscan {
+		return &coll.CallError{Collective: c.Collective, Problem: "the collective is not known"}
+	}
+	if plain(c) {
+		return nil
+	}
+	return firstOf[c.Collective].Fits(*c)
+}
+
+// plain reports whether a call is of the usual kind and nothing is wrong with it. To ask
+// for an error takes memory.
+func plain(c *coll.Call) bool {
+	const most = math.MaxInt / 4 / (1 << 16)
+	elem := max(c.Elem, 1)
+	return !c.Vector && c.Form == coll.OrderFixed && c.Token == 0 && c.Elem >= 0 &&
+		c.Ranks > 0 && c.Ranks <= 1<<16 && c.Rank >= 0 && c.Rank < c.Ranks && c.Root >= 0 && c.Root < c.Ranks &&
+		c.Bytes >= 0 && c.Bytes <= most && c.Bytes%elem == 0 && c.Segment >= 0 && c.Segment%elem == 0
+}
+
+// firstOf has an algorithm of each collective that fits every call.
+var firstOf = func() (list [coll.Exscan + 1]*coll.Algorithm) {
+	for c := coll.Barrier; c <= coll.Exscan; c++ {
+		list[c] = coll.Algorithms(c)[0]
+	}
+	return list
+}()
+
+// algorithmName is a name as a string, which costs no memory if there is such an
+// algorithm.
+func algorithmName(c coll.Collective, name []byte) string {
+	for _, known := range algorithmNames[min(c, coll.Exscan)] {
+		if string(name) == known {
+			return known
+		}
+	}
+	return string(name)
+}
+
+var algorithmNames = func() (names [coll.Exscan + 1][]string) {
+	for c := coll.Barrier; c <= coll.Exscan; c++ {
+		for _, a := range coll.Algorithms(c) {
+			names[c] = append(names[c], a.Name)
+		}
+	}
+	return names
+}()
+
+// groups are the members of the communicators in which a program has made calls. The
+// rank keeps them as well, and reads them after the call has ended.
+type groups struct {
+	world []int
+	of    map[uint32]group
+	bytes int64
+}
+
+type group struct {
+	// listed are the members as they were in the frame.
+	listed  []byte
+	members []int
+}
+
+// groupsLen bounds what the daemon keeps for a program's communicators, in bytes: each
+// counts as groupLen, and groupMemberLen for each member that is listed.
+const (
+	groupsLen      = 16 << 20
+	groupLen       = 512
+	groupMemberLen = 12
+)
+
+// members gives the members of a communicator, which are listed, or all ranks of the
+// world. They are remembered for as long as the program is attached.
+func (s *session) members(c *call, listed []byte) ([]int, error) {
+	g := &s.groups
+	known, ok := g.of[c.comm]
+	if ok && bytes.Equal(known.listed, listed) && len(known.members) == int(c.ranks) {
+		return known.members, nil
+	}
+	members, cost := g.world, int64(groupLen)
+	if listed != nil {
+		cost += groupMemberLen * int64(c.ranks)
+		var err error
+		if members, err = s.readMembers(c, listed); err != nil {
+			return nil, err
+		}
+	} else {
+		if members == nil {
+			for rank := range s.dev.Size() {
+				members = append(members, rank)
+			}
+			g.world = members
+		}
+		if len(members) != int(c.ranks) {
+			return nil, c.refuse("there are %d ranks in the world, and %d in the communicator: list them", len(members), c.ranks)
+		}
+	}
+	if g.bytes += cost; g.bytes > groupsLen {
+		g.bytes -= cost
+		return nil, fmt.Errorf("rank %d: %w: the calls of a program may be in so many communicators that these take %d bytes", s.rank, mpe.ErrFull, groupsLen)
+	}
+	if g.of == nil {
+		g.of = make(map[uint32]group)
+	}
+	g.of[c.comm] = group{listed: bytes.Clone(listed), members: members}
+	return members, nil
+}
+
+// readMembers reads a list of members. Each must be there once.
+func (s *session) readMembers(c *call, listed []byte) ([]int, error) {
+	members, seen := make([]int, c.ranks), make([]bool, s.dev.Size())
+	for i := range members {
+		rank := order.Uint32(listed[memberLen*i:])
+		if int64(rank) >= int64(len(seen)) {
+			return nil, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, mpe.ErrRank, len(seen)-1)
+		}
+		if seen[rank] {
+			return nil, c.refuse("rank %d of the world is in the communicator twice", rank)
+		}
+		seen[rank], members[i] = true, int(rank)
+	}
+	return members, nil
+}

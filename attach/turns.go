@@ -1,0 +1,115 @@
+package attach
+
+// Sends to a peer are started in the order of their STARTs, which is the order in which
+// they are matched, each when its payload is complete. To and from peers that know no
+// communicators, messages of collective calls meet by the same order, so a call takes its
+// turn in the lines of all of them.
+
+// line has the sends to a peer, and the calls, that have not been started. None of them
+// has ended.
+type line struct{ first, last *place }
+
+// place is that of an operation in a line.
+type place struct {
+	op     *operation
+	peer   int32
+	behind *place
+}
+
+// complete reports whether all of the payload has come.
+func (op *operation) complete() bool { return op.got == op.length }
+
+// enter begins an operation, or has it wait for its payload or its turn.
+func (s *session) enter(op *operation) {
+	if op.complete() && s.first(op) {
+		s.begin(op)
+		return
+	}
+	s.lineUp(op)
+}
+
+// first reports whether there is nobody whom an operation must not overtake.
+func (s *session) first(op *operation) bool {
+	if op.kind != opCall {
+		return s.lines[op.peer].first == nil
+	}
+	if len(s.lines) == 0 {
+		return true
+	}
+	for _, peer := range s.byOrder {
+		if s.lines[peer].first != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// lineUp gives an operation its places.
+func (s *session) lineUp(op *operation) {
+	if op.kind == opCall {
+		op.places = make([]place, 0, len(s.byOrder))
+		for _, peer := range s.byOrder {
+			op.places = append(op.places, place{op: op, peer: peer})
+		}
+	} else {
+		op.alone[0] = place{op: op, peer: op.peer}
+		op.places = op.alone[:]
+	}
+	for i := range op.places {
+		p := &op.places[i]
+		l := s.lines[p.peer]
+		if l.first == nil {
+			l.first = p
+		} else {
+			l.last.behind = p
+			op.ahead++
+		}
+		l.last = p
+		s.lines[p.peer] = l
+	}
+}
+
+// proceed begins the operations in s.turns whose payload is complete, and those behind
+// them whose turn it is then.
+func (s *session) proceed() {
+	for i := 0; i < len(s.turns); i++ {
+		if op := s.turns[i]; op.complete() {
+			s.leaveLines(op)
+			s.begin(op)
+		}
+	}
+	clear(s.turns)
+	s.turns = s.turns[:0]
+}
+
+// leaveLines takes an operation out of its lines. Those whose turn it is then are put into
+// s.turns.
+func (s *session) leaveLines(op *operation) {
+	for i := range op.places {
+		p := &op.places[i]
+		l := s.lines[p.peer]
+		var before *place
+		for at := l.first; at != p; at = at.behind {
+			before = at
+		}
+		if before == nil {
+			l.first = p.behind
+			if next := p.behind; next != nil {
+				if next.op.ahead--; next.op.ahead == 0 {
+					s.turns = append(s.turns, next.op)
+				}
+			}
+		} else {
+			before.behind = p.behind
+		}
+		if l.last == p {
+			l.last = before
+		}
+		if l.first == nil {
+			delete(s.lines, p.peer)
+		} else {
+			s.lines[p.peer] = l
+		}
+	}
+	op.places = nil
+}
