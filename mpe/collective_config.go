@@ -8,7 +8,8 @@ import (
 // CollectiveConfig says how collective calls are carried out. It has to be the same on
 // all ranks of a cluster: they choose apart from each other.
 type CollectiveConfig struct {
-	// Table chooses the algorithm of calls that name none; nil is choice.Default.
+	// Table chooses the algorithm of calls that name none; nil is choice.Default, which
+	// is read when it is first needed.
 	Table *choice.Table
 	// Force is what the table is not asked for.
 	Force choice.Forced

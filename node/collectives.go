@@ -13,7 +13,7 @@ import (
 // those of opening and of reading the table, and name its key.
 func Collectives(cfg *config.Config) (mpe.CollectiveConfig, error) {
 	c := mpe.CollectiveConfig{
-		Table: choice.Default(), Force: cfg.Collectives.Forced(), Order: cfg.Collectives.Order.Form(),
+		Force: cfg.Collectives.Forced(), Order: cfg.Collectives.Order.Form(),
 		Tree: cfg.Collectives.Upstream == config.UpstreamTree, FPGAs: cfg.UpstreamFPGAs(),
 	}
 	path := cfg.Collectives.Table

@@ -36,7 +36,7 @@ const goodTable = "version: 1\nmemory:\n  collectives:\n    - {collective: bcast
 
 func TestCollectives(t *testing.T) {
 	got, err := Collectives(mustParse(t, collectiveRanks))
-	if want := (mpe.CollectiveConfig{Table: choice.Default(), Force: choice.Forced{}}); err != nil || !reflect.DeepEqual(got, want) {
+	if want := (mpe.CollectiveConfig{Force: choice.Forced{}}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	cfg := mustParse(t, collectiveRanks+"collectives: {force: {bcast: 'chain:8'}, order: free-first, upstream: tree, table: "+aTable(t, goodTable)+"}\n")

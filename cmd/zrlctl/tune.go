@@ -71,16 +71,17 @@ func (a *app) tuneShowCommand() *cobra.Command {
 		Long: `Print a table that tune --output has written, or somebody by hand: the medians, and which
 algorithm is taken. Without a file, it is the table that is built in.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			table := choice.Default()
-			if len(args) == 1 {
-				f, err := os.Open(args[0])
-				if err != nil {
-					return err
-				}
-				defer f.Close()
-				if table, err = choice.Load(f, args[0]); err != nil {
-					return err
-				}
+			if len(args) == 0 {
+				return a.writeTable(choice.Shipped(), cmd.OutOrStdout())
+			}
+			f, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			table, err := choice.Load(f, args[0])
+			if err != nil {
+				return err
 			}
 			return a.writeTable(table, cmd.OutOrStdout())
 		}),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"regexp"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -45,14 +46,23 @@ type pick struct {
 //go:embed default.yaml
 var defaultTable []byte
 
-// Default is the table of those who have none of their own.
-var Default = sync.OnceValue(func() *Table {
-	t, err := Load(bytes.NewReader(defaultTable), "default.yaml")
+// Default is the table of those who have none of their own, without its medians: to read
+// these takes longer than a process should need to start.
+var Default = sync.OnceValue(func() *Table { return mustLoad(medians.ReplaceAll(defaultTable, nil)) })
+
+// Shipped is Default with its medians, for those who want to see them.
+func Shipped() *Table { return mustLoad(defaultTable) }
+
+// medians are the lines that have them, as Write writes them.
+var medians = regexp.MustCompile(`(?m)^ +(bytes: |medians:|- \{by: [^\[].*us: ).*\n`)
+
+func mustLoad(text []byte) *Table {
+	t, err := Load(bytes.NewReader(text), "default.yaml")
 	if err != nil {
 		panic(err) // a test loads it
 	}
 	return t
-})
+}
 
 func (t *Table) class(c Class) *class {
 	if c == Memory {
