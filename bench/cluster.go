@@ -8,20 +8,26 @@ import (
 	"sync/atomic"
 )
 
-// configure writes a configuration of n ranks on ports that are free. With a
-// control socket it is a daemon's.
-func (l link) configure(file, control string, n int) error {
+// configure is Configure for the link.
+func (l *link) configure(file, control string, n int) error {
+	return Configure(file, l.profile, l.transport, control, n)
+}
+
+// Configure writes a configuration of n ranks of this machine, on addresses that no
+// other has and ports that are free, which talk to each other by a profile and over a
+// transport. With a control socket it is a daemon's.
+func Configure(file, profile, transport, control string, n int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n", control)
 	addresses := loopback(n)
 	for rank, ip := range addresses {
-		port, err := freePort(l.transport, ip)
+		port, err := freePort(transport, ip)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(&b, "  - {rank: %d, address: \"%s:%d\", run: host}\n", rank, ip, port)
 	}
-	fmt.Fprintf(&b, "defaults: {profile: %s, transport: %s}\n", l.profile, l.transport)
+	fmt.Fprintf(&b, "defaults: {profile: %s, transport: %s}\n", profile, transport)
 	return os.WriteFile(file, []byte(b.String()), 0o600)
 }
 

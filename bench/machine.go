@@ -24,7 +24,8 @@ type Machine struct {
 	LoadAfter  string `json:"load_after"`
 }
 
-func describeMachine() Machine {
+// DescribeMachine says what this machine is.
+func DescribeMachine() Machine {
 	return Machine{
 		CPU: cpuModel(), Cores: runtime.NumCPU(), System: system(),
 		Go: runtime.Version(), Version: control.Version(),

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,13 +28,23 @@ type link struct {
 	attached bool
 	// tags: messages can have them.
 	tags bool
+	// methods are those that a broadcast is made by, beside the one that is chosen.
+	methods []namedMethod
 }
+
+// With which segments of a chain and pieces of a flow 8 ranks on two processors are
+// fastest, about.
+const (
+	networkPiece  = 32 << 10
+	memoryPiece   = 64 << 10
+	memorySegment = 256 << 10
+)
 
 var (
 	cloudFPGA   = link{key: "cloudfpga", name: "zrlmpid, cloudfpga, UDP", profile: "cloudfpga", transport: "udp", group: Network}
-	extendedUDP = link{key: "extended-udp", name: "zrlmpid, extended, UDP", profile: "extended", transport: "udp", group: Network, tags: true}
-	extendedTCP = link{key: "extended-tcp", name: "zrlmpid, extended, TCP", profile: "extended", transport: "tcp", group: Network, tags: true}
-	extendedShm = link{key: "extended-shm", name: "zrlmpid, extended, shared memory", profile: "extended", transport: "shm", group: Memory, tags: true}
+	extendedUDP = link{key: "extended-udp", name: "zrlmpid, extended, UDP", profile: "extended", transport: "udp", group: Network, tags: true, methods: methods("udp", networkPiece, networkPiece)}
+	extendedTCP = link{key: "extended-tcp", name: "zrlmpid, extended, TCP", profile: "extended", transport: "tcp", group: Network, tags: true, methods: methods("tcp", networkPiece, networkPiece, "chain", "atomic")}
+	extendedShm = link{key: "extended-shm", name: "zrlmpid, extended, shared memory", profile: "extended", transport: "shm", group: Memory, tags: true, methods: methods("shm", memorySegment, memoryPiece)}
 
 	links = []link{
 		cloudFPGA,
@@ -47,7 +58,7 @@ var (
 func ourFamily() family {
 	f := family{find: findOurs}
 	for _, l := range links {
-		f.keys = append(f.keys, l.key)
+		f.keys = append(append(f.keys, l.key), l.methodKeys()...)
 	}
 	return f
 }
@@ -57,21 +68,22 @@ func findOurs(_ context.Context, dir string, wanted func(string) bool) (found []
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, l := range links {
-		if !wanted(l.key) {
+	for i := range links {
+		l := &links[i]
+		if !slices.ContainsFunc(l.parts(), func(p part) bool { return wanted(p.Key) }) {
 			continue
 		}
 		if err := l.probe(dir); err != nil {
 			missing = append(missing, fmt.Sprintf("%s is missing: this version refuses its configuration. It is not measured. %v", l.key, err))
 			continue
 		}
-		found = append(found, l.side(self))
+		found = append(found, l.side(self, wanted))
 	}
 	return found, missing, nil
 }
 
 // probe reports whether this version knows the link.
-func (l link) probe(dir string) error {
+func (l *link) probe(dir string) error {
 	file := filepath.Join(dir, l.key+".probe.yaml")
 	if err := l.configure(file, "", 2); err != nil {
 		return err
@@ -84,16 +96,45 @@ func (l link) probe(dir string) error {
 	return err
 }
 
-// side is how zrlmpid takes part by this link.
-func (l link) side(self string) side {
+// parts are the sides that it is: itself, and one for each method.
+func (l *link) parts() []part {
 	how := "node.Open in a process for each rank"
 	if l.attached {
 		how = "attach.Dial in a process for each rank, and a daemon in one"
 	}
-	s := side{Side: Side{
+	self := Side{
 		Key: l.key, Name: l.name, Kind: Ours, Group: l.group, Version: control.Version(),
 		Command: fmt.Sprintf("%s, profile: %s, transport: %s", how, l.profile, l.transport),
-	}}
+	}
+	all := []part{{Side: self}}
+	for _, m := range l.methods {
+		s := self
+		s.Key, s.Name, s.Method = m.key, fmt.Sprintf("%s, %v", l.name, m.method), m.method.String()
+		all = append(all, part{Side: s, method: m.method})
+	}
+	return all
+}
+
+// methodKeys are those of the sides that it is for its methods.
+func (l *link) methodKeys() (keys []string) {
+	for _, m := range l.methods {
+		keys = append(keys, m.key)
+	}
+	return keys
+}
+
+// side is how zrlmpid takes part by this link.
+func (l *link) side(self string, wanted func(string) bool) side {
+	all := l.parts()
+	s := side{Side: all[0].Side}
+	s.parts = func(w *workload) (some []part) {
+		for _, p := range all {
+			if wanted(p.Key) && (w.methods || p.Method == "") {
+				some = append(some, p)
+			}
+		}
+		return some
+	}
 	s.steps = func(w *workload, steps []step) []step {
 		if w.tags && !l.tags {
 			return nil
@@ -105,7 +146,7 @@ func (l link) side(self string) side {
 }
 
 // run runs all ranks, and returns what rank 0 printed.
-func (l link) run(ctx context.Context, self string, j job) (out []byte, err error) {
+func (l *link) run(ctx context.Context, self string, j job) (out []byte, err error) {
 	base := filepath.Join(j.dir, l.key)
 	file, control := base+".yaml", ""
 	args := []string{"-config", file}
@@ -137,6 +178,9 @@ func runRanks(ctx context.Context, self string, common []string, key string, j j
 			args = args[:len(args)-2] // only one of them counts the daemon
 		}
 		args = append(args, "-rank", strconv.Itoa(rank), "-workload", j.w.name)
+		for i := 0; i < len(j.parts) && j.w.methods; i++ {
+			args = append(args, "-by", j.parts[i].method.String())
+		}
 		if j.profile != "" {
 			args = append(args, "-cpuprofile", fmt.Sprintf("%s.%s.%s.%d.pprof", j.profile, j.w.name, key, rank))
 		}

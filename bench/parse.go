@@ -12,18 +12,20 @@ import (
 
 // outcome is what the programs of a side have printed.
 type outcome struct {
-	points   []Point
+	// points are those of each of the side's parts.
+	points   [][]Point
 	verified int
 	// memory is the most that a process has had, in KiB; 0 is unknown.
 	memory int
 }
 
 // parseOutput reads what rank 0 has printed, in Go or C: a line for each step, in
-// order, then the memory, and at last how many messages were verified. Other
-// lines, with which a launcher may surround them, are not read. Anything else is
-// an error: a program that ended early has measured nothing.
-func parseOutput(out []byte, w *workload, steps []step) (outcome, error) {
+// order, of one part after another; then the memory, and at last how many messages
+// were verified. Other lines, with which a launcher may surround them, are not read.
+// Anything else is an error: a program that ended early has measured nothing.
+func parseOutput(out []byte, w *workload, steps []step, parts int) (outcome, error) {
 	o := outcome{verified: -1}
+	var points []Point
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
@@ -35,7 +37,7 @@ func parseOutput(out []byte, w *workload, steps []step) (outcome, error) {
 		case "point":
 			var p Point
 			p, err = parsePoint(words[1:], w)
-			o.points = append(o.points, p)
+			points = append(points, p)
 		case "memory":
 			o.memory, err = strconv.Atoi(words[1])
 		case "verified":
@@ -48,7 +50,7 @@ func parseOutput(out []byte, w *workload, steps []step) (outcome, error) {
 	if err := lines.Err(); err != nil {
 		return outcome{}, err
 	}
-	return o, o.check(w, steps)
+	return o, o.check(points, w, steps, parts)
 }
 
 // parsePoint reads a step's number and figures.
@@ -81,20 +83,21 @@ func parsePoint(words []string, w *workload) (Point, error) {
 }
 
 // check compares what was printed with what was asked for.
-func (o *outcome) check(w *workload, steps []step) error {
-	if len(o.points) != len(steps) {
-		return fmt.Errorf("%d figures for %d steps", len(o.points), len(steps))
+func (o *outcome) check(points []Point, w *workload, steps []step, parts int) error {
+	if want := parts * len(steps); len(points) != want {
+		return fmt.Errorf("%d figures for %d steps", len(points), want)
 	}
-	for i, p := range o.points {
-		if p.N != steps[i].n {
-			return fmt.Errorf("figure %d is of %d %s and not of %d", i+1, p.N, w.unit, steps[i].n)
+	for i, p := range points {
+		if n := steps[i%len(steps)].n; p.N != n {
+			return fmt.Errorf("figure %d is of %d %s and not of %d", i+1, p.N, w.unit, n)
 		}
 	}
-	if want := w.total(steps); o.verified != want {
+	if want := parts * w.total(steps); o.verified != want {
 		return fmt.Errorf("%d messages were verified of %d", max(o.verified, 0), want)
 	}
 	if o.memory < 0 {
 		return fmt.Errorf("%d KiB of memory", o.memory)
 	}
+	o.points = slices.Collect(slices.Chunk(points, len(steps)))
 	return nil
 }

@@ -14,9 +14,9 @@ var things = &workload{unit: "things", messages: func(s step) int { return s.n }
 func TestParseOutput(t *testing.T) {
 	steps := []step{{10, 1}, {20, 1}}
 	const good = "point 10 p50 1.5 p99 2.25 unload 0\npoint 20 p50 3 p99 4 unload 5.5 cpu 7\nmemory 100\nverified 30\n"
-	want := outcome{[]Point{{N: 10, P50: 1.5, P99: 2.25}, {N: 20, P50: 3, P99: 4, Unload: 5.5, CPU: 7}}, 30, 100}
+	want := outcome{[][]Point{{{N: 10, P50: 1.5, P99: 2.25}, {N: 20, P50: 3, P99: 4, Unload: 5.5, CPU: 7}}}, 30, 100}
 	for _, text := range []string{good, strings.ReplaceAll(good, "\n", "\r\n"), "a launcher's banner\n\n" + good + "\nand its end\n"} {
-		got, err := parseOutput([]byte(text), things, steps)
+		got, err := parseOutput([]byte(text), things, steps, 1)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
@@ -38,7 +38,7 @@ func TestParseOutput(t *testing.T) {
 		{good + "point 30 p50 1 p99 1 unload 0\n", "3 figures for 2 steps"},
 		{good + "verified many\n", `line "verified many`},
 	} {
-		if got, err := parseOutput([]byte(x.text), things, steps); err == nil || !strings.Contains(err.Error(), x.says) {
+		if got, err := parseOutput([]byte(x.text), things, steps, 1); err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%q: %v, %v", x.text, got, err)
 		}
 	}
@@ -49,8 +49,8 @@ func TestWrite(t *testing.T) {
 	var b strings.Builder
 	want := Point{N: 3, P50: 1.25, P99: 17, P999: 18, Least: 1, Unload: 0.5, Resting: 2, Waiting: 3, CPU: 4}
 	want.write(&b)
-	got, err := parseOutput([]byte(b.String()+"verified 3\n"), things, []step{{3, 1}})
-	if err != nil || len(got.points) != 1 || got.points[0] != want {
+	got, err := parseOutput([]byte(b.String()+"verified 3\n"), things, []step{{3, 1}}, 1)
+	if err != nil || len(got.points) != 1 || got.points[0][0] != want {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -83,8 +83,8 @@ func FuzzParseOutput(f *testing.F) {
 	f.Add([]byte("point 10 p50 1e999 p99 nan unload -0\nverified 99999999999999999999\n"))
 	f.Add([]byte("point 10 p50\npoint\n"))
 	f.Fuzz(func(t *testing.T, out []byte) {
-		o, err := parseOutput(out, things, []step{{10, 1}})
-		if err == nil && (len(o.points) != 1 || o.points[0].N != 10 || !(o.points[0].P50 > 0) || o.verified != 10) {
+		o, err := parseOutput(out, things, []step{{10, 1}}, 1)
+		if err == nil && (len(o.points) != 1 || o.points[0][0].N != 10 || !(o.points[0][0].P50 > 0) || o.verified != 10) {
 			t.Errorf("%q: %v", out, o)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/zrlmpi/zrlmpid/bench/plot"
 )
@@ -18,18 +19,32 @@ type picture struct {
 	value                            func(Point) float64
 	// figure is what the line of least squares is of, "" draws none.
 	figure string
+	// sides are those that are drawn; none is all.
+	sides []string
+	// bases are the sides of which it is a multiple: for each group one.
+	bases []string
 }
 
 var pictures = []picture{
-	{"pingpong", "latency", "Time of a message", "half round trip, p50", lower, plot.Microseconds, p50, "p50"},
-	{"pingpong", "bandwidth", "Ping-pong bandwidth", "bytes per second", higher, plot.Bytes, perSecond, ""},
-	{"rate", "", "Message rate, 64 in flight", "messages per second", higher, plot.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, ""},
-	{"stream", "", "Bandwidth one way, 4 messages in flight", "bytes per second", higher, plot.Bytes, perSecond, ""},
-	{"multipair", "", "Message rate of several pairs together", "messages per second", higher, plot.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, ""},
-	{"ring", "", "Time of a hop in a ring", "hop, p50", lower, plot.Microseconds, p50, "p50"},
-	{"queues", "latency", "Latency beside posted receives that do not match", "half round trip, p50", lower, plot.Microseconds, p50, "p50"},
-	{"queues", "unload", "Time to unload the posted receives, in reverse order", "time", lower, plot.Microseconds, unloadTime, "unload"},
+	{"pingpong", "latency", "Time of a message", "half round trip, p50", lower, plot.Microseconds, p50, "p50", nil, nil},
+	{"pingpong", "bandwidth", "Ping-pong bandwidth", "bytes per second", higher, plot.Bytes, perSecond, "", nil, nil},
+	{"rate", "", "Message rate, 64 in flight", "messages per second", higher, plot.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
+	{"stream", "", "Bandwidth one way, 4 messages in flight", "bytes per second", higher, plot.Bytes, perSecond, "", nil, nil},
+	{"multipair", "", "Message rate of several pairs together", "messages per second", higher, plot.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
+	{"ring", "", "Time of a hop in a ring", "hop, p50", lower, plot.Microseconds, p50, "p50", nil, nil},
+	{"queues", "latency", "Latency beside posted receives that do not match", "half round trip, p50", lower, plot.Microseconds, p50, "p50", nil, nil},
+	{"queues", "unload", "Time to unload the posted receives, in reverse order", "time", lower, plot.Microseconds, unloadTime, "unload", nil, nil},
+	{"bcast", "", "Time of a broadcast to 8 ranks", "time, p50", lower, plot.Microseconds, p50, "", bcastSides, nil},
+	{"bcast", "ratio", "Time of a broadcast to 8 ranks as a multiple of Open MPI's", "times Open MPI's, p50", lower, plot.Multiple, p50, "", bcastSides, openMPI},
+	{"bcast-busy", "", "Time of a broadcast to 8 ranks, one busy", "time, p50", lower, plot.Microseconds, p50, "", bcastSides, nil},
+	{"bcast-busy", "ratio", "Time of a broadcast to 8 ranks, one busy, as a multiple of Open MPI's", "times Open MPI's, p50", lower, plot.Multiple, p50, "", bcastSides, openMPI},
 }
+
+var (
+	openMPI = []string{openMPITCP, openMPIShm}
+	// bcastSides are the ways to broadcast over UDP and shared memory, and the peers.
+	bcastSides = slices.Concat([]string{extendedUDP.key, extendedShm.key, "mpich-tcp", mpichShm}, extendedUDP.methodKeys(), extendedShm.methodKeys(), openMPI)
+)
 
 func p50(p Point) float64       { return p.P50 }
 func perSecond(p Point) float64 { return float64(p.N) / p.P50 * 1e6 }
@@ -100,13 +115,22 @@ func (r *Report) plot(pic picture, res *Result, g Group) *plot.Plot {
 	if pic.figure != "" {
 		note += "; thin: the line of least squares"
 	}
+	value := pic.value
+	if pic.bases != nil {
+		if value = res.multiple(pic, g); value == nil {
+			return &plot.Plot{}
+		}
+	}
 	p := &plot.Plot{Title: pic.title + ", " + groupNames[g], Note: note, X: x, Y: plot.Axis{Name: pic.y, Unit: pic.unit}}
 	for i := range res.Sides {
 		s := &res.Sides[i]
-		if s.Group != g {
+		if s.Group != g || len(pic.sides) > 0 && !slices.Contains(pic.sides, s.Key) {
 			continue
 		}
-		line := plot.Series{Name: s.Key, Kind: plotKind(s.Kind), Look: looks[s.Key], Points: s.drawn(pic.value)}
+		line := plot.Series{Name: s.Key, Kind: s.plotKind(), Look: looks[s.Key], Points: s.drawn(value)}
+		if s.Method != "" {
+			line.Look = methodLook(s.Key)
+		}
 		if f := r.grown(res.Workload, s.Key, pic.figure); f != nil && s.Kind == Ours {
 			line.Fit = f.at
 		}
@@ -122,11 +146,29 @@ var looks = map[string]int{
 	"mpich-tcp": 1, mpichShm: 1, upstreamKey: 2, upstreamOneKey: 3,
 }
 
-func plotKind(k Kind) plot.Kind {
-	switch k {
-	case Ours:
+// multiple makes the picture's value one of the group's base, or is nil.
+func (r *Result) multiple(pic picture, g Group) func(Point) float64 {
+	for _, key := range pic.bases {
+		if base := r.side(key); base != nil && base.Group == g {
+			return func(p Point) float64 {
+				if at := base.point(p.N); at != nil && pic.value(*at) > 0 {
+					return pic.value(p) / pic.value(*at)
+				}
+				return 0
+			}
+		}
+	}
+	return nil
+}
+
+// plotKind is how a side is drawn.
+func (s *Side) plotKind() plot.Kind {
+	switch {
+	case s.Method != "":
+		return plot.Fine
+	case s.Kind == Ours:
 		return plot.Strong
-	case Limit:
+	case s.Kind == Limit:
 		return plot.Limit
 	}
 	return plot.Other

@@ -34,6 +34,7 @@ const closeTime = 5 * time.Second
 type rankFlags struct {
 	config, workload, attach, profile string
 	rank, daemon                      int
+	methods                           []method
 }
 
 // RunRank is a rank: the steps of a workload, in a process of its own. args are
@@ -57,6 +58,11 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	set.StringVar(&f.attach, "attach", "", "attach to a daemon by this `socket` instead")
 	set.IntVar(&f.daemon, "daemon", 0, "its process, whose use of the machine counts")
 	set.StringVar(&f.workload, "workload", "", "what to do")
+	set.Func("by", "carry broadcasts out so, as in chain:64KiB or atomic/by-left, and others of these in turn", func(text string) error {
+		m, err := parseMethod(text)
+		f.methods = append(f.methods, m)
+		return err
+	})
 	set.StringVar(&f.profile, "cpuprofile", "", "write a CPU profile to this `file`")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -93,7 +99,10 @@ func (f *rankFlags) run(ctx context.Context, w *workload, steps []step, stdout i
 	if err != nil {
 		return err
 	}
-	s := session{ctx: ctx, comm: world, out: stdout, used: f.used, memory: f.memory}
+	s := session{ctx: ctx, dev: dev, comm: world, out: stdout, methods: f.methods, used: f.used, memory: f.memory}
+	if len(s.methods) == 0 {
+		s.methods = []method{{}}
+	}
 	err = s.run(w, steps)
 	if err != nil {
 		err = fmt.Errorf("rank %d: %w", f.rank, err)

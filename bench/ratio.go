@@ -19,8 +19,10 @@ type Ratio struct {
 // comparison is which sides are compared.
 type comparison struct {
 	side string
-	// bases are the other side, or several of which the better one counts.
-	bases []string
+	// bases are the other side, or several of which the better one counts, and called
+	// what they are together.
+	bases  []string
+	called string
 	// times is how many of the base's messages one of the side's has to wait
 	// for; 0 is 1.
 	times float64
@@ -28,11 +30,20 @@ type comparison struct {
 	workloads []string
 }
 
+var bcasts = []string{"bcast", "bcast-busy"}
+
 // A cloudfpga message is two round trips: SEND_REQUEST and CLEAR_TO_SEND, DATA and
 // ACK. That is four times half a round trip.
 const cloudFPGAPackets = 4
 
 var comparisons = []comparison{
+	{side: "extended-udp", bases: extendedUDP.methodKeys(), called: "best of udp-…", workloads: bcasts},
+	{side: "udp-atomic", bases: []string{"udp-chain"}, workloads: bcasts},
+	{side: "udp-free-first", bases: []string{"udp-atomic"}, workloads: bcasts},
+	{side: "udp-by-left", bases: []string{"udp-atomic"}, workloads: bcasts},
+	{side: "tcp-atomic", bases: []string{"tcp-chain"}, workloads: bcasts},
+	{side: "extended-shm", bases: extendedShm.methodKeys(), called: "best of shm-…", workloads: bcasts},
+	{side: "shm-atomic", bases: []string{"shm-chain"}, workloads: bcasts},
 	{side: "cloudfpga", bases: []string{rawPoll}, times: cloudFPGAPackets, workloads: []string{"pingpong"}},
 	{side: "v0.9", bases: []string{rawPoll}, times: cloudFPGAPackets, workloads: []string{"pingpong"}},
 	{side: "cloudfpga", bases: []string{upstreamKey}},
@@ -51,7 +62,10 @@ var comparisons = []comparison{
 // name is the comparison's heading in a table.
 func (c *comparison) name() string {
 	base := c.bases[0]
-	if len(c.bases) > 1 {
+	switch {
+	case c.called != "":
+		base = c.called
+	case len(c.bases) > 1:
 		base = "better of " + strings.Join(c.bases, ", ")
 	}
 	if c.times > 0 {

@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{Options: o, dir: dir, sides: sides, out: progress, report: &Report{Machine: describeMachine(), Rounds: o.Rounds}}
+	r := &runner{Options: o, dir: dir, sides: sides, out: progress, report: &Report{Machine: DescribeMachine(), Rounds: o.Rounds}}
 	for _, m := range missing {
 		r.miss(m)
 	}
@@ -142,12 +142,14 @@ type runner struct {
 	clock        clock
 }
 
-// measurement is a side's part in a workload.
+// measurement is what a side does in a workload.
 type measurement struct {
 	w     *workload
 	side  *side
+	parts []part
 	steps []step
-	// workload and at are where its figures go.
+	// workload and at are where its figures go, those of the first part; the others
+	// follow.
 	workload, at int
 	failed       bool
 	// took is how long it took last; 0 is unknown.
@@ -160,14 +162,16 @@ func (r *runner) prepare(tasks []task) {
 		result := Result{Workload: t.name, Unit: t.unit}
 		for i := range r.sides {
 			s := &r.sides[i]
-			steps := s.does(t.workload, t.steps)
-			if len(steps) == 0 {
+			steps, parts := s.does(t.workload, t.steps), s.in(t.workload)
+			if len(steps) == 0 || len(parts) == 0 {
 				continue
 			}
 			r.measurements = append(r.measurements, &measurement{
-				w: t.workload, side: s, steps: steps, workload: len(r.report.Results), at: len(result.Sides),
+				w: t.workload, side: s, parts: parts, steps: steps, workload: len(r.report.Results), at: len(result.Sides),
 			})
-			result.Sides = append(result.Sides, Measured{Side: s.Side})
+			for _, p := range parts {
+				result.Sides = append(result.Sides, Measured{Side: p.Side})
+			}
 		}
 		r.report.Results = append(r.report.Results, result)
 	}
@@ -179,7 +183,7 @@ func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
 		return nil
 	}
 	r.tell(m, round)
-	j := job{w: m.w, dir: r.dir}
+	j := job{w: m.w, parts: m.parts, dir: r.dir}
 	if round == r.Rounds-1 {
 		j.profile = r.CPUProfile
 	}
@@ -199,10 +203,12 @@ func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
 	}
 	m.took = time.Since(start)
 	fmt.Fprintf(r.out, "    %.1f s\n", m.took.Seconds())
-	result := &r.report.Results[m.workload].Sides[m.at]
+	results := r.report.Results[m.workload].Sides[m.at:][:len(m.parts)]
 	if err != nil {
 		m.failed = true
-		result.Rounds = nil
+		for i := range results {
+			results[i].Rounds = nil
+		}
 		text := fmt.Sprintf("%s, %s: %s", m.w.name, m.side.Key, strings.TrimSpace(err.Error()))
 		if optional {
 			r.miss(text)
@@ -212,9 +218,12 @@ func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
 		fmt.Fprintf(r.out, "\n*** FAILED: %s ***\n\n", text)
 		return nil
 	}
-	result.Rounds = append(result.Rounds, o.points)
-	result.Verified += o.verified
-	result.Memory = max(result.Memory, o.memory)
+	for i := range results {
+		result := &results[i]
+		result.Rounds = append(result.Rounds, o.points[i])
+		result.Verified += o.verified / len(results) // all have the same
+		result.Memory = max(result.Memory, o.memory)
+	}
 	return nil
 }
 

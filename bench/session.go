@@ -6,14 +6,23 @@ import (
 	"io"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 // session is a rank's part in a workload.
 type session struct {
 	ctx  context.Context
+	dev  mpe.Device
 	comm *mpi.Comm
 	out  io.Writer
+	// methods are those by which broadcasts are carried out, in turn: one at least.
+	methods []method
+	// costs are what the methods have cost in a step. A workload without methods
+	// has all in the first.
+	costs []cost
+	// calls counts those that were made by the device.
+	calls int
 	// verified is how many messages this rank has verified.
 	verified int
 	// used returns the processor time of this rank's processes, and memory the
@@ -23,25 +32,67 @@ type session struct {
 	numbers struct{ out, in [1]int32 }
 }
 
+// cost is processor time, and how many messages were verified for it.
+type cost struct {
+	used     time.Duration
+	verified int
+}
+
+// account counts what a method costs from now on until the returned function is
+// called.
+func (s *session) account(method int) (end func()) {
+	used, verified := s.used(), s.verified
+	return func() {
+		c := &s.costs[method]
+		c.used += s.used() - used
+		c.verified += s.verified - verified
+	}
+}
+
 // run does the steps. Afterwards rank 0 collects what all ranks have counted, and
-// prints it with its points; c/bench.h does the same.
+// prints it with its points, by methods; c/bench.h does the same.
 func (s *session) run(w *workload, steps []step) error {
-	points := make([]Point, len(steps))
-	// For each step the processor time in ns and the messages; then the memory.
-	mine := make([]int64, 2*len(steps)+1)
+	points := make([][]Point, len(steps))
+	// For each method and step the processor time in ns and the messages; then the
+	// memory.
+	mine := make([]int64, 2*len(s.methods)*len(steps)+1)
 	for i, st := range steps {
-		used, before := s.used(), s.verified
+		s.costs = make([]cost, len(s.methods))
 		var err error
 		if points[i], err = w.run(s, st); err != nil {
 			return fmt.Errorf("%s %d: %w", w.unit, st.n, err)
 		}
-		mine[2*i], mine[2*i+1] = int64(s.used()-used), int64(s.verified-before)
+		for m, c := range s.costs {
+			at := 2 * (m*len(steps) + i)
+			mine[at], mine[at+1] = int64(c.used), int64(c.verified)
+		}
 	}
 	last := len(mine) - 1
 	mine[last] = int64(s.memory())
 	if s.comm.Rank() > 0 {
 		return mpi.Send(s.ctx, s.comm, mine, 0, 0)
 	}
+	if err := s.collect(mine); err != nil {
+		return err
+	}
+	var verified int64
+	for m := range s.methods {
+		for i := range steps {
+			at := 2 * (m*len(steps) + i)
+			p := &points[i][m]
+			p.CPU = micros(time.Duration(mine[at])) / float64(max(mine[at+1], 1))
+			p.write(s.out)
+			verified += mine[at+1]
+		}
+	}
+	_, err := fmt.Fprintf(s.out, "memory %d\nverified %d\n", mine[last], verified)
+	return err
+}
+
+// collect adds up what all ranks have counted; of the memory, the last number, the
+// most counts.
+func (s *session) collect(mine []int64) error {
+	last := len(mine) - 1
 	theirs := make([]int64, len(mine))
 	for r := 1; r < s.comm.Size(); r++ {
 		if _, err := mpi.Recv(s.ctx, s.comm, theirs, r, 0); err != nil {
@@ -52,14 +103,16 @@ func (s *session) run(w *workload, steps []step) error {
 		}
 		mine[last] = max(mine[last], theirs[last])
 	}
-	var verified int64
-	for i := range points {
-		points[i].CPU = micros(time.Duration(mine[2*i])) / float64(max(mine[2*i+1], 1))
-		points[i].write(s.out)
-		verified += mine[2*i+1]
+	return nil
+}
+
+// plain is a workload without methods.
+func plain(run func(*session, step) (Point, error)) func(*session, step) ([]Point, error) {
+	return func(s *session, st step) ([]Point, error) {
+		defer s.account(0)()
+		p, err := run(s, st)
+		return []Point{p}, err
 	}
-	_, err := fmt.Fprintf(s.out, "memory %d\nverified %d\n", mine[last], verified)
-	return err
 }
 
 // send sends one number.

@@ -40,11 +40,16 @@ type Side struct {
 	Group   Group  `json:"group"`
 	Version string `json:"version,omitempty"`
 	Command string `json:"command"`
+	// Method is how it carries out a broadcast, if it is a side for no other reason.
+	Method string `json:"method,omitempty"`
 }
 
 // side is a Side that can be run.
 type side struct {
 	Side
+	// parts returns what it is in a workload, if that is not itself alone: sides that
+	// are measured in one run of the same ranks, in turn.
+	parts func(*workload) []part
 	// steps returns those of a workload's steps that it can do; nil does all.
 	steps func(*workload, []step) []step
 	// optional: it may fail, and is then missing.
@@ -53,9 +58,16 @@ type side struct {
 	run func(context.Context, job) ([]byte, error)
 }
 
+// part is one of the sides that are measured in one run, and by which method.
+type part struct {
+	Side
+	method method
+}
+
 // job is steps of a workload that have the same number of ranks.
 type job struct {
 	w     *workload
+	parts []part
 	ranks int
 	steps []step
 	// dir is where files may be put, and profile the beginning of the names of
@@ -71,6 +83,14 @@ func (s *side) does(w *workload, steps []step) []step {
 	return s.steps(w, steps)
 }
 
+// in returns what the side is in a workload.
+func (s *side) in(w *workload) []part {
+	if s.parts == nil {
+		return []part{{Side: s.Side}}
+	}
+	return s.parts(w)
+}
+
 // upTo leaves out the steps beyond n.
 func upTo(n int, steps []step) []step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.n > n })
@@ -78,7 +98,7 @@ func upTo(n int, steps []step) []step {
 
 // measure does the steps of a workload, and returns their points.
 func (s *side) measure(ctx context.Context, j job, steps []step) (outcome, error) {
-	var sum outcome
+	sum := outcome{points: make([][]Point, len(j.parts))}
 	for len(steps) > 0 {
 		j.ranks = j.w.size(steps[0])
 		n := 1
@@ -90,11 +110,13 @@ func (s *side) measure(ctx context.Context, j job, steps []step) (outcome, error
 		if err != nil {
 			return outcome{}, err
 		}
-		o, err := parseOutput(out, j.w, j.steps)
+		o, err := parseOutput(out, j.w, j.steps, len(j.parts))
 		if err != nil {
 			return outcome{}, err
 		}
-		sum.points = append(sum.points, o.points...)
+		for i, points := range o.points {
+			sum.points[i] = append(sum.points[i], points...)
+		}
 		sum.verified += o.verified
 		sum.memory = max(sum.memory, o.memory)
 	}
@@ -120,7 +142,7 @@ func findSides(ctx context.Context, dir string, only []string) (sides []side, mi
 			return nil, nil, err
 		}
 		for _, s := range found {
-			if wanted(s.Key) {
+			if wanted(s.Key) || s.parts != nil { // which has those only that are wanted
 				sides = append(sides, s)
 			}
 		}

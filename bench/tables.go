@@ -25,15 +25,19 @@ var sheets = []sheet{
 	{"ring", "Time of a hop in µs, p50 / p99 / p99.9", spread},
 	{"ring", "Processor time of a hop in µs, all processes", processor},
 	{"queues", "Half round trip in µs, p50, and how many times that of the first row", timesFirst},
+	{"bcast", "Time of a broadcast in µs, p50 / p99", medianAndTail},
+	{"bcast", "Processor time in µs, all processes, for each rank that gets the data", processor},
+	{"bcast-busy", "Time of a broadcast in µs, p50 / p99", medianAndTail},
 	{"queues", "Time to unload the queue in reverse order, in ms", unload},
 }
 
 func spread(p *Point, _ *Measured) string {
 	return figure(p.P50) + " / " + figure(p.P99) + " / " + figure(p.P999)
 }
-func bandwidth(p *Point, _ *Measured) string { return figure(float64(p.N) / p.P50) }
-func thousands(p *Point, _ *Measured) string { return figure(1e3 / p.P50) }
-func processor(p *Point, _ *Measured) string { return figure(p.CPU) }
+func medianAndTail(p *Point, _ *Measured) string { return figure(p.P50) + " / " + figure(p.P99) }
+func bandwidth(p *Point, _ *Measured) string     { return figure(float64(p.N) / p.P50) }
+func thousands(p *Point, _ *Measured) string     { return figure(1e3 / p.P50) }
+func processor(p *Point, _ *Measured) string     { return figure(p.CPU) }
 func unload(p *Point, _ *Measured) string {
 	if p.N == 0 {
 		return none
@@ -182,6 +186,9 @@ func (r *Report) memoryTable() *table {
 		res := &r.Results[i]
 		t.headings = append(t.headings, res.Workload)
 		for _, s := range res.Sides {
+			if s.Method != "" {
+				continue // it is in the memory of the side that chooses
+			}
 			if _, ok := rows[s.Key]; !ok {
 				keys = append(keys, s.Key)
 				rows[s.Key] = append([]string{s.Key}, strings.Split(strings.Repeat(none, len(r.Results)), "")...)

@@ -63,6 +63,15 @@ var targets = []target{
 	{name: "ring of 8, shared memory: a hop by Open MPI's, yielding when idle", workload: "ring", aim: 1.5, atMost: true, measure: atStep(extendedShm.key, 8, 1, openMPIShm)},
 	{name: "posted receives: half round trip at the deepest queue by that at none", workload: "queues", aim: 1.25, atMost: true, measure: deepest},
 	{name: "posted receives: time to unload the deepest queue by the better peer's", workload: "queues", aim: 0.1, atMost: true, measure: unloading},
+	{name: "broadcast, extended over UDP: time by atomic by that by chain", workload: "bcast", aim: 1, atMost: true, measure: worst("udp-atomic", 0, anyLength, "udp-chain")},
+	{name: "broadcast, extended over UDP: time by atomic, ordered by what ranks have left, by that in fixed order", workload: "bcast", aim: 1, atMost: true, measure: worst("udp-by-left", 0, anyLength, "udp-atomic")},
+	{name: "broadcast, extended over UDP: time by the chosen algorithm by that of the best", workload: "bcast", aim: 1.1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, extendedUDP.methodKeys()...)},
+	{name: "broadcast, extended over UDP: time by Open MPI's over TCP", workload: "bcast", aim: 1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, openMPITCP)},
+	{name: "broadcast, shared memory: time by the chosen algorithm by that of the best", workload: "bcast", aim: 1.1, atMost: true, measure: worst(extendedShm.key, 0, anyLength, extendedShm.methodKeys()...)},
+	{name: "broadcast, a busy rank, extended over UDP: time by atomic by that by chain", workload: "bcast-busy", aim: 1, atMost: true, measure: worst("udp-atomic", 0, anyLength, "udp-chain")},
+	{name: "broadcast, a busy rank, extended over UDP: time by atomic, ordered by what ranks have left, by that in fixed order", workload: "bcast-busy", aim: 1, atMost: true, measure: worst("udp-by-left", 0, anyLength, "udp-atomic")},
+	{name: "broadcast, a busy rank, extended over UDP: time by the chosen algorithm by that of the best", workload: "bcast-busy", aim: 1.1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, extendedUDP.methodKeys()...)},
+	{name: "broadcast, a busy rank, extended over UDP: time by Open MPI's over TCP", workload: "bcast-busy", aim: 1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, openMPITCP)},
 	{name: "idle: processor time of a rank after a second", workload: "idle", aim: idlePercent, atMost: true, unit: " % (which is 0 %)", measure: idlest},
 }
 

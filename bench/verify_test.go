@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 // sessionOf is a rank's part in a test.
 func sessionOf(ctx context.Context, c *mpi.Comm) *session {
 	return &session{
-		ctx: ctx, comm: c, out: io.Discard,
+		ctx: ctx, comm: c, out: io.Discard, methods: []method{{}},
 		used: func() time.Duration { return 0 }, memory: func() int { return 0 },
 	}
 }
@@ -61,6 +62,7 @@ func TestLies(t *testing.T) {
 		{"window", "stream", 1, step{12, 1}, both(say(0, -8, pattern(1, 0), -8), say(0, -7, pattern(1, 0), -8), say(0, 0, 0, 0), say(0, 0, 0, 0)), "window -2, message 1: word 2 is -8 instead of -7"},
 		{"token", "ring", 0, step{2, 1}, say(0, 7), "the token holds 7 instead of -39"},
 		{"ranks", "ring", 0, step{3, 1}, say(0, 7), "there are 2 ranks for a step of 3"},
+		{"broadcast", "bcast", 0, step{4, 1}, say(0, 7), "message 4: there are 2 ranks instead of 8"},
 		{"end", "idle", 1, step{1, 1}, say(0, 7), "what ends the wait holds 7 instead of 1"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -94,7 +96,11 @@ func TestSameNumbers(t *testing.T) {
 	if !strings.Contains(string(text), "BENCH_WARMUP = 20, BENCH_WARMUP_WINDOWS = 2 ") || warmup != 20 || warmupWindows != 2 {
 		t.Error("c/stats.h has another warm-up")
 	}
-	for name, size := range map[string]string{"rate": "64", "stream": "4", "multipair": "64"} {
+	text, err = sources.ReadFile("c/bcast.c")
+	if err != nil || !strings.Contains(string(text), "{ RANKS = 8, READY = 1, BUSY, TIMES }") || bcastRanks != 8 || tagReady != 1 || tagBusy != 2 {
+		t.Errorf("c/bcast.c has other ranks: %v", err)
+	}
+	for name, size := range map[string]string{"bcast": "0", "bcast-busy": strconv.Itoa(busyBytes), "rate": "64", "stream": "4", "multipair": "64"} {
 		w, err := workloadNamed(name)
 		if err != nil || w.args[0] != size {
 			t.Errorf("%s: %v", name, w.args)

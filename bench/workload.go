@@ -26,11 +26,15 @@ type workload struct {
 	needs []string
 	// tags: it cannot be done without tags.
 	tags bool
+	// methods: a side of ours does it by several methods in turn, each of which is a
+	// side of its own in the report.
+	methods bool
 	// weight is how long a full round takes, in seconds for each side, about;
 	// progress is guessed by it.
 	weight float64
-	// run is a step, on any of the ranks. The point of rank 0 counts.
-	run func(*session, step) (Point, error)
+	// run is a step, on any of the ranks: a point of each method. Those of rank 0
+	// count.
+	run func(*session, step) ([]Point, error)
 }
 
 // The numbers of messages in a window.
@@ -54,35 +58,35 @@ var workloads = []*workload{
 		},
 		quick:    []step{{4, 50}, {1388, 20}, {65536, 4}},
 		messages: func(s step) int { return 2 * (warmup + s.iterations) },
-		run:      pingPong,
+		run:      plain(pingPong),
 	},
 	{
 		name: "rate", title: "Message rate", unit: "message", bytes: true, source: "window.c", args: []string{"64", "bytes"}, needs: times, weight: 1,
 		full:     []step{{4, 300}, {64, 300}, {256, 300}, {1024, 300}, {4096, 200}},
 		quick:    []step{{4, 3}, {4096, 2}},
 		messages: windows(rateWindow),
-		run:      func(s *session, st step) (Point, error) { return windowStep(s, st, rateWindow) },
+		run:      plain(func(s *session, st step) (Point, error) { return windowStep(s, st, rateWindow) }),
 	},
 	{
 		name: "stream", title: "Stream", unit: "message", bytes: true, source: "window.c", args: []string{"4", "bytes"}, needs: times, weight: 1.5,
 		full:     []step{{4096, 500}, {16384, 300}, {65536, 200}, {262144, 100}, {1 << 20, 30}, {4_000_000, 15}},
 		quick:    []step{{4096, 4}, {262144, 2}},
 		messages: windows(streamWindow),
-		run:      func(s *session, st step) (Point, error) { return windowStep(s, st, streamWindow) },
+		run:      plain(func(s *session, st step) (Point, error) { return windowStep(s, st, streamWindow) }),
 	},
 	{
 		name: "multipair", title: "Several pairs at once", unit: "pairs", source: "window.c", args: []string{"64", "pairs"}, needs: []string{"p50", "cpu"}, weight: 1.5,
 		full: []step{{1, 200}, {2, 200}, {4, 100}}, quick: []step{{2, 3}},
 		ranks:    func(s step) int { return 2 * s.n },
 		messages: func(s step) int { return s.n * windows(rateWindow)(s) },
-		run:      pairsStep,
+		run:      plain(pairsStep),
 	},
 	{
 		name: "ring", title: "Ring", unit: "ranks", source: "ring.c", needs: times, weight: 1.5,
 		full: []step{{2, 500}, {4, 300}, {8, 200}, {16, 100}}, quick: []step{{2, 20}, {4, 5}},
 		ranks:    func(s step) int { return s.n },
 		messages: func(s step) int { return s.n * (warmup + s.iterations) },
-		run:      ringStep,
+		run:      plain(ringStep),
 	},
 	{
 		name: "queues", title: "Posted receives", unit: "posted", source: "queues.c", needs: times, tags: true, weight: 10,
@@ -92,13 +96,26 @@ var workloads = []*workload{
 		},
 		quick:    []step{{0, 20}, {10, 20}, {300, 20}},
 		messages: func(s step) int { return 2*(warmup+s.iterations) + s.n },
-		run:      queuesStep,
+		run:      plain(queuesStep),
+	},
+	{
+		name: "bcast", title: "Broadcast to 8 ranks", unit: "message", bytes: true, source: "bcast.c", args: []string{"0"}, needs: times, tags: true, weight: 20,
+		full: bcastSteps, quick: bcastQuick, ranks: bcastSize, methods: true,
+		messages: func(s step) int { return (bcastRanks - 1) * (warmup + s.iterations) },
+		run:      func(s *session, st step) ([]Point, error) { return bcastStep(s, st, 0) },
+	},
+	{
+		name: "bcast-busy", title: "Broadcast to 8 ranks, one of which has 1 MiB to send", unit: "message", bytes: true, source: "bcast.c",
+		args: []string{fmt.Sprint(busyBytes)}, needs: times, tags: true, weight: 20,
+		full: bcastBusySteps, quick: bcastQuick, ranks: bcastSize, methods: true,
+		messages: func(s step) int { return bcastRanks * (warmup + s.iterations) },
+		run:      func(s *session, st step) ([]Point, error) { return bcastStep(s, st, busyBytes) },
 	},
 	{
 		name: "idle", title: "Nothing to do", unit: "ms", source: "idle.c", needs: nil, weight: 4,
 		full: []step{{3000, 1}}, quick: []step{{200, 1}},
 		messages: func(step) int { return 1 },
-		run:      idleStep,
+		run:      plain(idleStep),
 	},
 }
 

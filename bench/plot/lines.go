@@ -11,7 +11,7 @@ import (
 // the right.
 func (d *drawing) lines(p *Plot) {
 	order := make([]int, 0, len(p.Series))
-	for _, kind := range []Kind{Limit, Other, Strong} {
+	for _, kind := range kinds {
 		for i := range p.Series {
 			if p.Series[i].Kind == kind {
 				order = append(order, i)

@@ -15,10 +15,15 @@ const (
 	Strong
 	// Limit is what lines cannot pass: grey and dotted.
 	Limit
+	// Fine lines are whole and thin: forms of a strong one.
+	Fine
 )
 
 // look is how a line can be told from the others.
 type look struct{ class, shape string }
+
+// kinds are all, those on top last.
+var kinds = []Kind{Limit, Other, Fine, Strong}
 
 // style is the looks of a kind.
 type style struct {
@@ -33,6 +38,13 @@ var styles = map[Kind]style{
 	Strong: {
 		class: "s", width: 2.6, dashes: []string{"none"},
 		colours: [][2]string{{"#0b62a8", "#5ab0f2"}, {"#6a4fb3", "#b3a0f0"}, {"#c94a06", "#ff8a4a"}, {"#0a7f5e", "#3ecf9f"}, {"#b0215b", "#ff7fae"}},
+	},
+	Fine: {
+		class: "f", width: 1.5, dashes: []string{"none"},
+		colours: [][2]string{
+			{"#6a4fb3", "#b3a0f0"}, {"#0a7f5e", "#3ecf9f"}, {"#57606a", "#a9b2bd"}, {"#b0215b", "#ff7fae"},
+			{"#0b62a8", "#5ab0f2"}, {"#007c9b", "#5fd4ee"}, {"#7a3b22", "#d99a7a"},
+		},
 	},
 	Other: {
 		class: "o", width: 1.7, dashes: []string{"7 4", "2 3", "9 3 2 3", "12 4"},
@@ -56,7 +68,7 @@ var shapes = []string{
 
 // firstShapes is which shape the first look of a kind has: those of the others
 // begin elsewhere.
-var firstShapes = map[Kind]int{Strong: 0, Other: 3, Limit: 5}
+var firstShapes = map[Kind]int{Strong: 0, Other: 3, Limit: 5, Fine: 1}
 
 // lookOf gives a series its look.
 func lookOf(s *Series) look {
@@ -80,7 +92,7 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-se
 .fit { stroke-width: 1; opacity: .75 } .whisker { stroke-width: 1; opacity: .6 } .leader { stroke-width: 1; opacity: .35 }
 `)
 	rules := func(theme int) {
-		for _, kind := range []Kind{Strong, Other, Limit} {
+		for _, kind := range kinds {
 			st := styles[kind]
 			for i, c := range st.colours {
 				fmt.Fprintf(&b, ".line.%[1]s, .fit.%[1]s, .whisker.%[1]s, .leader.%[1]s { stroke: %[2]s } .marker.%[1]s, .series.%[1]s { fill: %[2]s }\n",
@@ -89,7 +101,7 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-se
 		}
 	}
 	rules(0)
-	for _, kind := range []Kind{Strong, Other, Limit} {
+	for _, kind := range kinds {
 		st := styles[kind]
 		for i := range st.colours {
 			fmt.Fprintf(&b, ".line.%s%d { stroke-width: %.1f; stroke-dasharray: %s }\n", st.class, i, st.width, st.dashes[i%len(st.dashes)])

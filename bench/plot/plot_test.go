@@ -86,10 +86,10 @@ func TestDegenerate(t *testing.T) {
 		"one":             {{Name: "a", Points: []Point{{X: 5, Y: 5}}}},
 		"zeros":           {{Name: "a", Points: []Point{{X: 0, Y: 0}, {X: 0, Y: 1}}}},
 		"no numbers":      {{Name: "a", Points: []Point{{math.NaN(), 1, 0, 0}, {1, math.NaN(), 0, 0}, {1, math.Inf(1), 0, 0}, {-1, 1, 0, 0}, {1, 1, 0.5, math.Inf(1)}, {2, 1, 0.5, math.NaN()}}}},
-		"more than looks": {{Look: 1000, Points: []Point{{X: 1, Y: 1}}}, {Look: 1001, Kind: Limit, Points: []Point{{X: 1, Y: 1}}}},
+		"more than looks": {{Look: 1000, Points: []Point{{X: 1, Y: 1}}}, {Look: 1001, Kind: Limit, Points: []Point{{X: 1, Y: 1}}}, {Look: 1002, Kind: Fine, Points: []Point{{X: 1, Y: 1}}}},
 		"bad fit":         {{Name: "a", Points: []Point{{X: 0, Y: 5}, {X: 9, Y: 5}}, Fit: func(x float64) float64 { return -x }}, {Name: "b", Points: []Point{{X: 0, Y: 1}}, Fit: func(float64) float64 { return math.NaN() }}},
 	} {
-		for _, unit := range []Unit{Count, Microseconds, Bytes, BinaryBytes, PerSecond} {
+		for _, unit := range []Unit{Count, Microseconds, Bytes, BinaryBytes, PerSecond, Multiple} {
 			t.Run(name, func(t *testing.T) {
 				p := &Plot{Title: "x", X: Axis{"x", unit}, Y: Axis{"y", unit}, Series: series}
 				wellFormed(t, p.SVG())
@@ -123,6 +123,7 @@ func TestTicks(t *testing.T) {
 		{8, 30, Microseconds, "10 µs,20 µs"},
 		{98e3, 2e10, Bytes, "100 kB/s,1 MB/s,10 MB/s,100 MB/s,1 GB/s,10 GB/s"},
 		{4, 4 << 20, BinaryBytes, "4 B,64 B,1 KiB,16 KiB,256 KiB,4 MiB"},
+		{0.3, 12, Multiple, "× 0.5,× 1,× 2,× 5,× 10"},
 		{1, 30000, Count, "1,10,100,1\u00a0000,10\u00a0000,30\u00a0000"},
 	} {
 		s := scale{low: math.Log(x.low), high: math.Log(x.high), from: 0, to: 600}

@@ -19,6 +19,8 @@ const (
 	BinaryBytes
 	// PerSecond is a number of things in a second, in powers of 1000.
 	PerSecond
+	// Multiple is how many times something else it is.
+	Multiple
 )
 
 // format writes a number with its unit.
@@ -30,6 +32,8 @@ func (u Unit) format(v float64) string {
 		return prefixed(v, 1, 1000, "B/s", "kB/s", "MB/s", "GB/s", "TB/s")
 	case PerSecond:
 		return prefixed(v, 1, 1000, "/s", "k/s", "M/s", "G/s")
+	case Multiple:
+		return "× " + number(v)
 	case BinaryBytes:
 		return prefixed(v, 1, 1024, "B", "KiB", "MiB", "GiB")
 	}

@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// method is a way to carry out a broadcast. The zero method lets zrlmpid choose.
+type method struct {
+	by choice.Choice
+	// order is how the order of a chain changes with what ranks have to send.
+	order config.Order
+}
+
+// String is as in "chain:32KiB" or "atomic:32KiB/by-left".
+func (m method) String() string {
+	text := m.by.String()
+	if m.order != "" {
+		text += "/" + string(m.order)
+	}
+	return text
+}
+
+// parseMethod reads what String writes; "" is the zero method.
+func parseMethod(text string) (m method, err error) {
+	if text == "" {
+		return m, nil
+	}
+	by, order, _ := strings.Cut(text, "/")
+	if m.order = config.Order(order); m.order != "" && m.order.Form() == coll.OrderFixed {
+		return m, fmt.Errorf("there is no order %q that changes", order)
+	}
+	m.by, err = choice.ParseChoice(coll.Bcast, by)
+	return m, err
+}
+
+// methodComm is the number of a communicator that package mpi does not know. All calls
+// by methods are made in it.
+const methodComm = 1<<31 | 1
+
+// collective describes a broadcast of words, which a rank makes as number tag.
+func (m *method) collective(rank int, members []int, words []int32, tag int) *mpe.Collective {
+	data := bytesOf(words)
+	return &mpe.Collective{
+		Call: coll.Call{
+			Collective: coll.Bcast, Rank: rank, Ranks: len(members), Bytes: len(data), Elem: wordLen,
+			Segment: m.by.Segment, Form: m.order.Form(),
+		},
+		Members: members, Comm: methodComm, Tag: tag, Recv: data, Algorithm: m.by.Algorithm,
+	}
+}
+
+// bytesOf is the memory of words.
+func bytesOf(words []int32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), wordLen*len(words))
+}
+
+// namedMethod is a method with the key of its side.
+type namedMethod struct {
+	key string
+	method
+}
+
+// methodNames are those of the methods that are compared.
+var methodNames = []string{"binomial", "flat", "scatter", "chain", "atomic", "free-first", "by-left"}
+
+// methods are those of the names given, or all, with keys that begin with a prefix. A
+// chain cuts the data into segments, and a flow is sent on by pieces, of so many bytes.
+func methods(prefix string, segment, piece int, names ...string) (some []namedMethod) {
+	for _, name := range methodNames {
+		m := method{by: choice.Choice{Algorithm: name}}
+		switch name {
+		case "scatter":
+			m.by.Algorithm = "scatter-allgather"
+		case "chain":
+			m.by.Segment = segment
+		case "atomic":
+			m.by.Segment = piece
+		case "free-first", "by-left":
+			m = method{choice.Choice{Algorithm: "atomic", Segment: piece}, config.Order(name)}
+		}
+		if len(names) == 0 || slices.Contains(names, name) {
+			some = append(some, namedMethod{prefix + "-" + name, m})
+		}
+	}
+	return some
+}
+
+// methodLook has the side of a method look alike over all links.
+func methodLook(key string) int {
+	_, name, _ := strings.Cut(key, "-")
+	return max(slices.Index(methodNames, name), 0)
+}
