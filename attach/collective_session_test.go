@@ -136,6 +136,8 @@ func TestCallsThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %#v", tt.name, e)
 		}
 	}
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
 	if n := len(h.w.ranks[1].sent) + len(h.w.ranks[2].sent); n != 2 {
 		t.Errorf("%d messages were sent", n)
 	}
