@@ -243,6 +243,15 @@ func TestNextPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// What rank 0 sends before it has heard their farewell is lost with them.
+	until(t, "rank 0 knows that they are gone", func() bool {
+		for _, p := range devices[0].(*mpe.Engine).Snapshot().Peers {
+			if p.Events[extended.SaidGoodbye.String()] == 0 {
+				return false
+			}
+		}
+		return true
+	})
 	for r := 1; r < 3; r++ { // rank 0 is the daemon's, and goes on
 		devices[r] = engine(t, net, r, 3, func(a, b int, p *mpe.Peer) {
 			p.Extended = &extended.Config{Seed: uint64(5000 + a*100 + b)}

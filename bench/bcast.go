@@ -71,7 +71,6 @@ func bcastStep(s *session, st step, busy int) ([]Point, error) {
 type bcast struct {
 	*session
 	rank, iterations int
-	members          []int
 	// data is what is broadcast, and own what rank 1 sends to rank 2, or nothing.
 	data, own []int32
 	// times are when each broadcast by each method began, on rank 0, and ended, on the
@@ -88,11 +87,8 @@ func newBcast(s *session, st step, busy int) (*bcast, error) {
 		return nil, fmt.Errorf("there are %d ranks instead of %d", ranks, bcastRanks)
 	}
 	b := &bcast{
-		session: s, rank: s.comm.Rank(), iterations: st.iterations, members: make([]int, bcastRanks),
+		session: s, rank: s.comm.Rank(), iterations: st.iterations,
 		data: make([]int32, words), own: make([]int32, busy/wordLen), times: make([][]int64, len(s.methods)),
-	}
-	for i := range b.members {
-		b.members[i] = i
 	}
 	if b.rank == 0 {
 		fill(b.data, 0)
@@ -107,9 +103,13 @@ func newBcast(s *session, st step, busy int) (*bcast, error) {
 func (b *bcast) turn(method, from, to int) error {
 	defer b.account(method)()
 	m := &b.methods[method]
+	options := m.options()
+	if b.order != nil {
+		b.order.form = m.order.Form()
+	}
 	for i := from; i < to; i++ {
 		// No two broadcasts have the same number.
-		at, err := b.round(m, i*len(b.methods)+method, i == -warmup || i == b.iterations-1)
+		at, err := b.round(options, i*len(b.methods)+method, i == -warmup || i == b.iterations-1)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", i, err)
 		}
@@ -121,13 +121,13 @@ func (b *bcast) turn(method, from, to int) error {
 }
 
 // round is a broadcast of a number. It returns when it began, on rank 0, or ended.
-func (b *bcast) round(m *method, i int, all bool) (time.Duration, error) {
+func (b *bcast) round(options []mpi.Option, i int, all bool) (time.Duration, error) {
 	own, err := b.ready(i)
 	if err != nil {
 		return 0, err
 	}
 	start := sharedNow()
-	if err := b.call(m); err != nil {
+	if err := mpi.Bcast(b.ctx, b.comm, b.data, 0, options...); err != nil {
 		return 0, err
 	}
 	end := sharedNow()
@@ -178,21 +178,6 @@ func (b *bcast) ready(i int) (own *mpi.Request, err error) {
 	stamp(b.own, number(i, 1))
 	r, err := mpi.Isend(b.comm, b.own, 2, tagBusy)
 	return &r, err
-}
-
-// call is the broadcast itself.
-func (b *bcast) call(m *method) error {
-	if m.by.Algorithm == "" {
-		return mpi.Bcast(b.ctx, b.comm, b.data, 0)
-	}
-	b.calls++
-	op, err := b.dev.StartCollective(m.collective(b.rank, b.members, b.data, b.calls))
-	if err != nil {
-		return err
-	}
-	defer op.Free()
-	_, err = op.Wait(b.ctx)
-	return err
 }
 
 // point has rank 0 collect when each rank had the data.

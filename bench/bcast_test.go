@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zrlmpi/zrlmpid/bench/plot"
+	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// TestMethods: what a method is called is what a rank reads, and the algorithm can do
-// it.
+// TestMethods: what a method is called is what a rank reads.
 func TestMethods(t *testing.T) {
 	var names []string
 	for _, m := range extendedUDP.methods {
@@ -26,15 +26,6 @@ func TestMethods(t *testing.T) {
 			t.Errorf("%v: %+v, %v", m, again, err)
 		}
 		names = append(names, m.key+"="+m.String())
-		c := m.collective(3, []int{0, 1, 2, 3, 4, 5, 6, 7}, make([]int32, 5), 1)
-		c.Call.Flows = true
-		a, err := coll.Find(coll.Bcast, c.Algorithm)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Fits(c.Call); err != nil || len(c.Recv) != 20 || c.Call.Bytes != 20 || c.Call.Form != m.order.Form() || c.Call.Segment != m.by.Segment {
-			t.Errorf("%v: %v, %+v", m, err, c)
-		}
 	}
 	const want = "udp-binomial=binomial udp-flat=flat udp-scatter=scatter-allgather udp-chain=chain:32KiB " +
 		"udp-atomic=atomic:32KiB udp-free-first=atomic:32KiB/free-first udp-by-left=atomic:32KiB/by-left"
@@ -54,6 +45,46 @@ func TestMethods(t *testing.T) {
 	} {
 		if _, err := parseMethod(x.text); err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v", x.text, err)
+		}
+	}
+}
+
+// asked is a device that keeps what it was asked for.
+type asked struct {
+	mpe.Device
+	call mpe.Collective
+}
+
+func (a *asked) StartCollective(c *mpe.Collective) (mpe.Op, error) {
+	a.call = *c
+	return nil, errors.New("no")
+}
+
+// TestOrder: a broadcast goes by the method's algorithm and order.
+func TestOrder(t *testing.T) {
+	for _, x := range []struct {
+		text string
+		form coll.OrderForm
+	}{{"", coll.OrderFixed}, {"atomic:32KiB/by-left", coll.OrderByLeft}, {"atomic:32KiB/free-first", coll.OrderFreeFirst}, {"atomic:32KiB", coll.OrderFixed}} {
+		m, err := parseMethod(x.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev := &asked{Device: deviceOf(t)}
+		order := &orderer{Device: dev, form: coll.OrderByLeft}
+		world, err := mpi.New(order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := sessionOf(t.Context(), world)
+		s.costs, s.methods, s.order = make([]cost, 1), []method{m}, order
+		b := &bcast{session: s, rank: 3, data: make([]int32, 16384)}
+		order.form = m.order.Form()
+		if err := b.broadcast(m.options()); err == nil {
+			t.Error("a device that refuses has not")
+		}
+		if c := dev.call; c.Algorithm != m.by.Algorithm || c.Call.Segment != m.by.Segment || c.Call.Form != x.form || len(c.Recv) != 65536 {
+			t.Errorf("%s: %+v", x.text, c)
 		}
 	}
 }

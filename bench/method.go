@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 // method is a way to carry out a broadcast. The zero method lets zrlmpid choose.
@@ -41,25 +41,27 @@ func parseMethod(text string) (m method, err error) {
 	return m, err
 }
 
-// methodComm is the number of a communicator that package mpi does not know. All calls
-// by methods are made in it.
-const methodComm = 1<<31 | 1
-
-// collective describes a broadcast of words, which a rank makes as number tag.
-func (m *method) collective(rank int, members []int, words []int32, tag int) *mpe.Collective {
-	data := bytesOf(words)
-	return &mpe.Collective{
-		Call: coll.Call{
-			Collective: coll.Bcast, Rank: rank, Ranks: len(members), Bytes: len(data), Elem: wordLen,
-			Segment: m.by.Segment, Form: m.order.Form(),
-		},
-		Members: members, Comm: methodComm, Tag: tag, Recv: data, Algorithm: m.by.Algorithm,
+// options are those of package mpi.
+func (m *method) options() (all []mpi.Option) {
+	if m.by.Algorithm != "" {
+		all = append(all, mpi.By(m.by.Algorithm))
 	}
+	if m.by.Segment > 0 {
+		all = append(all, mpi.Segment(m.by.Segment))
+	}
+	return all
 }
 
-// bytesOf is the memory of words.
-func bytesOf(words []int32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), wordLen*len(words))
+// orderer is a device whose broadcasts go in an order that can be changed from one to
+// the next, and not by its configuration.
+type orderer struct {
+	mpe.Device
+	form coll.OrderForm
+}
+
+func (d *orderer) StartCollective(c *mpe.Collective) (mpe.Op, error) {
+	c.Call.Form = d.form
+	return d.Device.StartCollective(c)
 }
 
 // namedMethod is a method with the key of its side.

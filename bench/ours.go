@@ -109,7 +109,7 @@ func (l *link) parts() []part {
 	all := []part{{Side: self}}
 	for _, m := range l.methods {
 		s := self
-		s.Key, s.Name, s.Method = m.key, fmt.Sprintf("%s, %v", l.name, m.method), m.method.String()
+		s.Key, s.Name, s.Method, s.With = m.key, fmt.Sprintf("%s, %v", l.name, m.method), m.method.String(), l.key
 		all = append(all, part{Side: s, method: m.method})
 	}
 	return all

@@ -95,14 +95,17 @@ func (f *rankFlags) run(ctx context.Context, w *workload, steps []step, stdout i
 	if err != nil {
 		return err
 	}
+	s := session{ctx: ctx, out: stdout, methods: []method{{}}, used: f.used, memory: f.memory}
+	if len(f.methods) > 0 {
+		s.methods = f.methods
+		s.order = &orderer{Device: dev}
+		dev = s.order
+	}
 	world, err := mpi.New(dev)
 	if err != nil {
 		return err
 	}
-	s := session{ctx: ctx, dev: dev, comm: world, out: stdout, methods: f.methods, used: f.used, memory: f.memory}
-	if len(s.methods) == 0 {
-		s.methods = []method{{}}
-	}
+	s.comm = world
 	err = s.run(w, steps)
 	if err != nil {
 		err = fmt.Errorf("rank %d: %w", f.rank, err)

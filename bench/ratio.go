@@ -6,7 +6,9 @@ import (
 )
 
 // Ratio is the time of a message of a side as a multiple of that of another one:
-// below 1 is faster. Bandwidths and rates compare inversely.
+// below 1 is faster. Bandwidths and rates compare inversely. Of sides that were measured
+// in the same processes it is the median of the rounds' ratios, and of others that of
+// their medians.
 type Ratio struct {
 	Workload string `json:"workload"`
 	Side     string `json:"side"`
@@ -85,18 +87,33 @@ func (c *comparison) of(workload string) bool {
 
 // ratio compares the sides at a step.
 func (c *comparison) ratio(res *Result, n int) (Ratio, bool) {
-	ours := res.side(c.side).point(n)
-	var base *Point
-	var key string
-	for _, k := range c.bases {
-		if p := res.side(k).point(n); p != nil && p.P50 > 0 && (base == nil || p.P50 < base.P50) {
-			base, key = p, k
+	r := Ratio{Workload: res.Workload, Side: c.side, N: n}
+	for _, key := range c.bases {
+		if v := res.side(c.side).multipleOf(res.side(key), n); v > r.Value {
+			r.Base, r.Value = key, v
 		}
 	}
-	if ours == nil || ours.P50 == 0 || base == nil {
-		return Ratio{}, false
+	r.Value /= max(c.times, 1)
+	return r, r.Base != ""
+}
+
+// multipleOf is the time of a side at a step as a multiple of that of another: of the
+// medians, or the median of what it was in each round, if both were measured in the same
+// processes. 0 is unknown.
+func (m *Measured) multipleOf(base *Measured, n int) float64 {
+	p, q := m.point(n), base.point(n)
+	if p == nil || q == nil || p.P50 == 0 || q.P50 == 0 {
+		return 0
 	}
-	return Ratio{Workload: res.Workload, Side: c.side, Base: key, N: n, Value: ours.P50 / base.P50 / max(c.times, 1)}, true
+	if !m.together(&base.Side) || len(m.Rounds) != len(base.Rounds) {
+		return p.P50 / q.P50
+	}
+	i, k := m.at(n), base.at(n)
+	all := make([]float64, len(m.Rounds))
+	for round := range all {
+		all[round] = m.Rounds[round][i].P50 / base.Rounds[round][k].P50
+	}
+	return median(all)
 }
 
 // ratios compares all that can be.

@@ -6,14 +6,12 @@ import (
 	"io"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 // session is a rank's part in a workload.
 type session struct {
 	ctx  context.Context
-	dev  mpe.Device
 	comm *mpi.Comm
 	out  io.Writer
 	// methods are those by which broadcasts are carried out, in turn: one at least.
@@ -21,8 +19,8 @@ type session struct {
 	// costs are what the methods have cost in a step. A workload without methods
 	// has all in the first.
 	costs []cost
-	// calls counts those that were made by the device.
-	calls int
+	// order is that of broadcasts by methods; nil where there are none.
+	order *orderer
 	// verified is how many messages this rank has verified.
 	verified int
 	// used returns the processor time of this rank's processes, and memory the

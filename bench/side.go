@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,8 +41,15 @@ type Side struct {
 	Group   Group  `json:"group"`
 	Version string `json:"version,omitempty"`
 	Command string `json:"command"`
-	// Method is how it carries out a broadcast, if it is a side for no other reason.
+	// Method is how it carries out a broadcast, if it is a side for no other reason,
+	// and With the key of the side in whose processes it does.
 	Method string `json:"method,omitempty"`
+	With   string `json:"with,omitempty"`
+}
+
+// together reports whether both are measured in the same processes, in turn.
+func (s *Side) together(other *Side) bool {
+	return cmp.Or(s.With, s.Key) == cmp.Or(other.With, other.Key)
 }
 
 // side is a Side that can be run.

@@ -16,7 +16,7 @@ func TestTune(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s%s", code, out, errs)
 	}
-	for _, want := range []string{"== network, over udp: ", "\nbarrier\n", "\nallreduce\n  RANKS  BYTES  recursive-doubling  rabenseifner  ring  ", "      3    512"} {
+	for _, want := range []string{"== network, over udp: ", "\nbarrier\n", "\nallreduce\n  RANKS  BYTES  recursive-doubling  rabenseifner  ring  flat  ", "      3    512"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("there is no %q in\n%s", want, out)
 		}
