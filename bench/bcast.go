@@ -103,10 +103,7 @@ func newBcast(s *session, st step, busy int) (*bcast, error) {
 func (b *bcast) turn(method, from, to int) error {
 	defer b.account(method)()
 	m := &b.methods[method]
-	options := m.options()
-	if b.order != nil {
-		b.order.form = m.order.Form()
-	}
+	options := b.use(m)
 	for i := from; i < to; i++ {
 		// No two broadcasts have the same number.
 		at, err := b.round(options, i*len(b.methods)+method, i == -warmup || i == b.iterations-1)
@@ -118,6 +115,15 @@ func (b *bcast) turn(method, from, to int) error {
 		}
 	}
 	return nil
+}
+
+// use has the broadcasts from now on carried out by a method, with the options that are
+// returned.
+func (b *bcast) use(m *method) []mpi.Option {
+	if b.order != nil {
+		b.order.form = m.order.Form()
+	}
+	return m.options()
 }
 
 // round is a broadcast of a number. It returns when it began, on rank 0, or ended.

@@ -15,6 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/bench/plot"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 // TestMethods: what a method is called is what a rank reads.
@@ -55,35 +56,44 @@ type asked struct {
 	call mpe.Collective
 }
 
+func (a *asked) Size() int                      { return 8 }
+func (a *asked) Rank() int                      { return 0 }
+func (a *asked) Peer(int) (mpe.PeerInfo, error) { return mpe.PeerInfo{}, nil }
 func (a *asked) StartCollective(c *mpe.Collective) (mpe.Op, error) {
 	a.call = *c
-	return nil, errors.New("no")
+	return nil, errNo
 }
 
-// TestOrder: a broadcast goes by the method's algorithm and order.
-func TestOrder(t *testing.T) {
+var errNo = errors.New("no")
+
+// TestUse: a broadcast goes by the method's algorithm, segment and order, whatever the
+// one before went by.
+func TestUse(t *testing.T) {
+	dev := new(asked)
+	order := &orderer{Device: dev}
+	world, err := mpi.New(order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bcast{session: sessionOf(t.Context(), world)}
+	b.order = order
 	for _, x := range []struct {
 		text string
-		form coll.OrderForm
-	}{{"", coll.OrderFixed}, {"atomic:32KiB/by-left", coll.OrderByLeft}, {"atomic:32KiB/free-first", coll.OrderFreeFirst}, {"atomic:32KiB", coll.OrderFixed}} {
+		want coll.Call
+	}{
+		{"", coll.Call{}},
+		{"atomic:32KiB/by-left", coll.Call{Segment: 32 << 10, Form: coll.OrderByLeft}},
+		{"atomic:16KiB/free-first", coll.Call{Segment: 16 << 10, Form: coll.OrderFreeFirst}},
+		{"atomic", coll.Call{}},
+	} {
 		m, err := parseMethod(x.text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		dev := &asked{Device: deviceOf(t)}
-		order := &orderer{Device: dev, form: coll.OrderByLeft}
-		world, err := mpi.New(order)
-		if err != nil {
-			t.Fatal(err)
+		if err := mpi.Bcast(b.ctx, b.comm, make([]int32, 3), 0, b.use(&m)...); !errors.Is(err, errNo) {
+			t.Error(err)
 		}
-		s := sessionOf(t.Context(), world)
-		s.costs, s.methods, s.order = make([]cost, 1), []method{m}, order
-		b := &bcast{session: s, rank: 3, data: make([]int32, 16384)}
-		order.form = m.order.Form()
-		if err := b.broadcast(m.options()); err == nil {
-			t.Error("a device that refuses has not")
-		}
-		if c := dev.call; c.Algorithm != m.by.Algorithm || c.Call.Segment != m.by.Segment || c.Call.Form != x.form || len(c.Recv) != 65536 {
+		if c := dev.call; c.Algorithm != m.by.Algorithm || c.Call.Segment != x.want.Segment || c.Call.Form != x.want.Form || len(c.Recv) != 12 {
 			t.Errorf("%s: %+v", x.text, c)
 		}
 	}
@@ -130,12 +140,12 @@ func TestBcastLies(t *testing.T) {
 	}{
 		{"data", 0, 5, func(b *bcast) error {
 			b.data[1]++
-			_, err := b.round(&b.methods[0], -warmup, true)
+			_, err := b.round(nil, -warmup, true)
 			return err
 		}, `by "": round -20: word 1 is `},
 		{"own", 1, 2, func(b *bcast) error {
 			b.own[7]++
-			_, err := b.round(&b.methods[0], -warmup, true)
+			_, err := b.round(nil, -warmup, true)
 			return err
 		}, `by "": round -20: what rank 1 sends: word 7 is `},
 	} {
@@ -228,6 +238,41 @@ func TestBcastVerdicts(t *testing.T) {
 		if !strings.Contains(b.String(), text) {
 			t.Errorf("there is no %q in\n%s", text, b.String())
 		}
+	}
+}
+
+// TestPaired: rounds are compared one by one if both sides were in the same processes,
+// and else by their medians.
+func TestPaired(t *testing.T) {
+	of := func(key, with string, times ...float64) Measured {
+		m := Measured{Side: Side{Key: key, With: with}}
+		for _, v := range times {
+			m.Rounds = append(m.Rounds, []Point{{N: 4, P50: v}})
+		}
+		m.Median = medians(m.Rounds)
+		return m
+	}
+	a := of("a", "", 10, 200, 30)
+	for _, x := range []struct {
+		base Measured
+		want float64
+	}{
+		{of("b", "a", 20, 100, 30), 1},    // 0.5, 2, 1
+		{of("b", "", 20, 100, 40), 0.75},  // 30 by 40
+		{of("b", "c", 20, 100, 40), 0.75}, // the same
+		{of("b", "a", 20, 40), 1},         // 30 by 30
+		{of("b", "a", 0, 0, 0), 0},
+	} {
+		if got := a.multipleOf(&x.base, 4); got != x.want {
+			t.Errorf("%v by %v: %v instead of %v", a.Rounds, x.base.Rounds, got, x.want)
+		}
+	}
+	if got := a.multipleOf(nil, 4); got != 0 {
+		t.Error(got)
+	}
+	b, c := of("b", "a", 1), of("c", "a", 1)
+	if !b.together(&c.Side) || !b.together(&a.Side) || !a.together(&b.Side) {
+		t.Error("they are together")
 	}
 }
 
