@@ -11,5 +11,6 @@
 // The files: choice.go is what is chosen and how it is written, forced.go what is not
 // left to the table, table.go the lookup, document.go the file, check.go what is asked
 // of it, decide.go how decisions come of medians. default.yaml is the table of those who
-// have none; "zrlctl tune --output" has written it.
+// have none: "zrlctl tune --output" has measured the class memory in it, and the class
+// network follows from the formulas of package coll.
 package choice
