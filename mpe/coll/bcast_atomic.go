@@ -52,5 +52,6 @@ var bcastAtomic = &Algorithm{
 }
 
 // promised is how many bytes every rank has room for before a receive is posted: the
-// least eager credit of the extended profile, by default (E20).
+// least eager credit of the extended profile, by default (E20). In shared memory it is
+// less (E48), but there, too, leave for fewer bytes would cost more than it is worth.
 const promised = 64 << 10
