@@ -138,7 +138,7 @@ func TestMoreThanIsOffered(t *testing.T) {
 		if want := map[bool]uint64{false: 2 + messages - offerSlots - 1, true: 0}[withdrawn]; asked != want {
 			t.Errorf("%d packets of DATA have come, want %d; withdrawn: %v", asked, want, withdrawn)
 		}
-		if used := conns[0].linkTo(1).out.offers.used; used != 0 {
+		if used := conns[0].offersTo(1); used != 0 {
 			t.Errorf("slots %#x are taken", used)
 		}
 	}
@@ -191,6 +191,14 @@ func (c *Conn) linkTo(rank int) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.link
+}
+
+// offersTo is which slots are taken by what a rank is offered.
+func (c *Conn) offersTo(rank int) uint64 {
+	p := c.peers[rank]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link.out.offers.used
 }
 
 // Who gives up a send that no receive has matched has his buffer back at once, and the
