@@ -1,0 +1,5 @@
+//go:build !race
+
+package mpe_test
+
+const raceEnabled = false
