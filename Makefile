@@ -66,7 +66,7 @@ bench: build ## latency, bandwidth, rates, idleness, beside the raw limits and o
 	mkdir -p bin/bench
 	./bin/zrlctl bench --save bin/bench/bench.json --svg bin/bench | tee bin/bench/bench.txt
 
-bench-docs: build ## put the tables and plots of FILE into docs/performance.md and docs/img
+bench-docs: build ## put the tables, plots and aims of FILE's workloads into docs/performance.md and docs/img
 	./bin/zrlctl bench show $(FILE) --into docs/performance.md --svg docs/img
 
 bench-go: ## Go benchmarks: codec, engine, matching, ping beside a raw UDP round trip

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -32,6 +33,9 @@ func DescribeMachine() Machine {
 		Time: time.Now().UTC().Format(time.RFC3339), LoadBefore: loadAverage(),
 	}
 }
+
+// processors says how many there are, and which.
+func (m *Machine) processors() string { return fmt.Sprintf("%d × %s", m.Cores, m.CPU) }
 
 // cpuModel is what Linux calls the processor.
 func cpuModel() string {

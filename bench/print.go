@@ -1,16 +1,16 @@
 package bench
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
 // Format is how a report is printed.
 type Format struct {
-	// Markdown is that of docs/performance.md, with the comments that mark its
-	// sections; else it is for a terminal.
+	// Markdown is that of docs/performance.md, with the comments that mark its blocks;
+	// else it is for a terminal.
 	Markdown bool
 	// Images is the folder of the plots as Markdown names it; "" shows none.
 	Images string
@@ -18,48 +18,34 @@ type Format struct {
 
 // Print writes the tables, the verdicts, and what there is to know about them.
 func (r *Report) Print(out io.Writer, f Format) error {
-	var b bytes.Buffer
-	for _, s := range r.sections(f) {
-		if f.Markdown {
-			fmt.Fprintf(&b, "%s\n%s%s\n\n", beginMark(s.name), s.text, endMark(s.name))
-		} else {
-			b.WriteString(s.text)
+	var text string
+	if f.Markdown {
+		for _, b := range r.blocks(f.Images) {
+			text += b.marked() + "\n\n"
 		}
+	} else {
+		text = r.plain()
 	}
-	_, err := out.Write(b.Bytes())
+	_, err := io.WriteString(out, text)
 	return err
 }
 
-// section is a part of what is printed: of the run, a workload, or all of them.
-type section struct{ name, text string }
-
-// sections returns all parts in order.
-func (r *Report) sections(f Format) []section {
-	p := printer{markdown: f.Markdown}
-	p.run(r)
-	all := []section{p.take("run")}
+// plain is the report for a terminal.
+func (r *Report) plain() string {
+	var p printer
+	p.run(r, r.Results)
 	for i := range r.Results {
 		res := &r.Results[i]
 		if len(res.Sides) == 0 {
 			continue
 		}
-		switch {
-		case f.Markdown && f.Images != "":
-			p.images(r, res, f.Images)
-		case !f.Markdown:
-			w, _ := workloadNamed(res.Workload) // which was checked
-			p.line("== %s (%s) ==", w.title, w.name)
-			p.line("")
-		}
-		for _, t := range r.tables(res) {
-			t.write(&p.text, f.Markdown)
-		}
-		all = append(all, p.take(res.Workload))
+		w, _ := workloadNamed(res.Workload) // which was checked
+		p.line("== %s (%s) ==", w.title, w.name)
+		p.line("")
+		p.tables(r, res)
 	}
-	r.memoryTable().write(&p.text, f.Markdown)
-	all = append(all, p.take("memory"))
-	p.verdicts(r)
-	return append(all, p.take("verdicts"))
+	p.verdicts(r.Verdicts)
+	return p.text.String()
 }
 
 type printer struct {
@@ -67,11 +53,11 @@ type printer struct {
 	markdown bool
 }
 
-// take returns what was printed since it was last called.
-func (p *printer) take(name string) section {
-	s := section{name, p.text.String()}
+// take returns what was printed since it was last called, as a block of that name.
+func (p *printer) take(name string) block {
+	b := block{name, p.text.String()}
 	p.text.Reset()
-	return s
+	return b
 }
 
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
@@ -84,15 +70,15 @@ func (p *printer) item(format string, args ...any) {
 	p.line(format, args...)
 }
 
-// run says where the figures come from.
-func (p *printer) run(r *Report) {
+// run says where the figures of some of the workloads come from.
+func (p *printer) run(r *Report, results []Result) {
 	m := r.Machine
 	p.item("median of %d round(s), all sides in turn; %s", r.Rounds, m.Time)
-	p.item("%d × %s, %s, %s, zrlmpid %s", m.Cores, m.CPU, m.System, m.Go, m.Version)
+	p.item("%s, %s, %s, zrlmpid %s", m.processors(), m.System, m.Go, m.Version)
 	p.item("load average %s before, %s after", m.LoadBefore, m.LoadAfter)
 	seen := map[string]bool{}
 	verified := 0
-	for _, res := range r.Results {
+	for _, res := range results {
 		for _, s := range res.Sides {
 			verified += s.Verified
 			if s.Kind == Peer && !seen[s.Version] {
@@ -102,13 +88,37 @@ func (p *printer) run(r *Report) {
 		}
 	}
 	p.item("%s messages, all verified", count(verified))
+	concerned := func(text string) bool {
+		return slices.ContainsFunc(results, func(res Result) bool { return r.concerns(text, res.Workload) })
+	}
 	for _, text := range r.Missing {
-		p.item("*** %s ***", text)
+		if concerned(text) {
+			p.item("*** %s ***", text)
+		}
 	}
 	for _, text := range r.Failed {
-		p.item("*** FAILED: %s ***", text)
+		if concerned(text) {
+			p.item("*** FAILED: %s ***", text)
+		}
 	}
 	p.line("")
+}
+
+// concerns reports whether what is missing or has failed is to be told with a workload:
+// not if it is of another one, with which it is told.
+func (r *Report) concerns(text, workload string) bool {
+	for _, res := range r.Results {
+		if len(res.Sides) > 0 && strings.HasPrefix(text, res.Workload+", ") {
+			return res.Workload == workload
+		}
+	}
+	return true
+}
+
+func (p *printer) tables(r *Report, res *Result) {
+	for _, t := range r.tables(res) {
+		t.write(&p.text, p.markdown)
+	}
 }
 
 // images shows the plots of a workload.
@@ -118,9 +128,9 @@ func (p *printer) images(r *Report, res *Result, folder string) {
 	}
 }
 
-func (p *printer) verdicts(r *Report) {
-	for i := range r.Verdicts {
-		p.item("%s", r.Verdicts[i].String())
+func (p *printer) verdicts(all []Verdict) {
+	for i := range all {
+		p.item("%s", all[i].String())
 	}
 	p.line("")
 }

@@ -1,9 +1,6 @@
 package bench
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // sheet is a table of a workload: a row for each step, and a column for each side
 // of a group.
@@ -53,10 +50,10 @@ const none = "–"
 
 // tables returns a workload's tables.
 func (r *Report) tables(res *Result) []*table {
-	if res.Workload == "idle" {
-		return []*table{idleTable(res)}
-	}
 	var all []*table
+	if res.Workload == "idle" {
+		all = append(all, idleTable(res))
+	}
 	for _, sh := range sheets {
 		if sh.workload != res.Workload {
 			continue
@@ -70,7 +67,11 @@ func (r *Report) tables(res *Result) []*table {
 	if t := r.ratioTable(res); t != nil {
 		all = append(all, t)
 	}
-	return append(all, r.growthTables(res)...)
+	all = append(all, r.growthTables(res)...)
+	if t := memoryTable(res); t != nil {
+		all = append(all, t)
+	}
+	return all
 }
 
 var groupNames = map[Group]string{Network: "by the network", Memory: "by shared memory"}
@@ -177,29 +178,19 @@ func (r *Report) growthTables(res *Result) []*table {
 	return all
 }
 
-// memoryTable is the most memory that each side has had in each workload.
-func (r *Report) memoryTable() *table {
-	t := &table{title: "The most memory that one process has had, in MiB", headings: []string{""}}
-	rows := map[string][]string{}
-	var keys []string
-	for i := range r.Results {
-		res := &r.Results[i]
-		t.headings = append(t.headings, res.Workload)
-		for _, s := range res.Sides {
-			if s.Method != "" {
-				continue // it is in the memory of the side that chooses
-			}
-			if _, ok := rows[s.Key]; !ok {
-				keys = append(keys, s.Key)
-				rows[s.Key] = append([]string{s.Key}, strings.Split(strings.Repeat(none, len(r.Results)), "")...)
-			}
-			if s.Memory > 0 {
-				rows[s.Key][i+1] = figure(float64(s.Memory) / 1024)
-			}
+// memoryTable is the most memory that each side has had, or nil if that is not known.
+func memoryTable(res *Result) *table {
+	t := &table{title: "The most memory that one process has had, in MiB"}
+	var row []string
+	for i := range res.Sides {
+		// That of a method is in the memory of the side that chooses.
+		if s := &res.Sides[i]; s.Method == "" && s.Memory > 0 {
+			t.headings, row = append(t.headings, s.Key), append(row, figure(float64(s.Memory)/1024))
 		}
 	}
-	for _, key := range keys {
-		t.add(rows[key]...)
+	if len(row) == 0 {
+		return nil
 	}
+	t.add(row...)
 	return t
 }

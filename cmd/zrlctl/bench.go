@@ -75,8 +75,13 @@ func (a *app) benchShowCommand() *cobra.Command {
 		Long: `Print the tables and verdicts of a measurement that bench --save has written.
 
 With --into, put them into a document, in the place of what is there between the
-comments <!-- bench: SECTION --> and <!-- end of bench: SECTION -->. The sections are
-run, each workload, memory and verdicts.`,
+comments <!-- bench: BLOCK --> and <!-- end of bench: BLOCK -->. A block has the figures of
+one workload, and says which run they are of: WORKLOAD has plots, tables and the run, and
+"aims of WORKLOAD" has verdicts, where there are any ("aims of pingpong and stream" compares
+the two). Blocks of workloads that are not in FILE stay as they are; those that are, are
+replaced as a whole. If the document has no place for a block, nothing is changed.`,
+		Example: `  zrlctl bench show bench.json
+  zrlctl bench show bench.json --into docs/performance.md --svg docs/img`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			r, err := bench.Load(args[0])
 			if err != nil {
@@ -109,15 +114,9 @@ func (a *app) bench(ctx context.Context, o bench.Options, out *benchOutput, stdo
 	return r.Err()
 }
 
-// writeBench prints a measurement, and draws it if it is to.
+// writeBench prints a measurement, or puts it into a document, and draws it if it is to.
 func (a *app) writeBench(r *bench.Report, out *benchOutput, stdout io.Writer) error {
-	if out.svg != "" {
-		if err := r.Draw(out.svg); err != nil {
-			return err
-		}
-	}
-	switch {
-	case out.into != "":
+	if out.into != "" { // before the plots, which stay if the document has no place
 		images := ""
 		if out.svg != "" {
 			rel, err := filepath.Rel(filepath.Dir(out.into), out.svg)
@@ -126,7 +125,18 @@ func (a *app) writeBench(r *bench.Report, out *benchOutput, stdout io.Writer) er
 			}
 			images = filepath.ToSlash(rel)
 		}
-		return r.Update(out.into, images)
+		if err := r.Update(out.into, images); err != nil {
+			return err
+		}
+	}
+	if out.svg != "" {
+		if err := r.Draw(out.svg); err != nil {
+			return err
+		}
+	}
+	switch {
+	case out.into != "":
+		return nil
 	case a.json:
 		return r.WriteJSON(stdout)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,21 @@ func TestBench(t *testing.T) {
 	code, _, errs = zrlctl(t, "", "bench", "show", file, "--into", doc)
 	if text, err := os.ReadFile(doc); code != exitOK || err != nil || strings.TrimSpace(string(text)) != strings.TrimSpace(strings.ReplaceAll(markdown, " -->\n\n<!--", " -->\n<!--")) {
 		t.Errorf("%d, %v\n%s\n%s", code, err, errs, text)
+	}
+	// Where there is no place for a block, neither the document nor the plots change.
+	lacks := strings.ReplaceAll(empty.String(), "bench: ring ", "bench: rings ")
+	if err := os.WriteFile(doc, []byte(lacks), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs = zrlctl(t, "", "bench", "show", file, "--into", doc, "--svg", filepath.Join(dir, "other"))
+	if code != exitFailure || !strings.Contains(errs, doc+" is not changed: there is no line <!-- bench: ring -->: ") {
+		t.Errorf("%d\n%s", code, errs)
+	}
+	if text, err := os.ReadFile(doc); err != nil || string(text) != lacks {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "other")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("plots are drawn: %v", err)
 	}
 }
 
