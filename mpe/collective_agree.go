@@ -82,7 +82,7 @@ func (x *calling) possible() error {
 	if err != nil {
 		return err
 	}
-	return a.Fits(x.Call)
+	return a.Accepts(&x.Call)
 }
 
 // agree begins the call by which the members of a communicator agree.
@@ -98,14 +98,13 @@ func (e *Engine) agree(a *agreement, first *calling) {
 	x.then = func(err error) { e.haveAgreed(a, all, err) }
 	x.reduce, _ = op.Lookup(x.Op, x.Type)
 	x.algorithm, _ = coll.Find(coll.Allreduce, "recursive-doubling")
-	s, err := x.algorithm.Schedule(x.Call)
-	if err != nil { // it can be, whenever the first call can
+	if err := x.algorithm.Make(&x.schedule, &x.Call); err != nil { // it can be, whenever the first call can
 		x.free()
 		e.haveAgreed(a, nil, err)
 		return
 	}
-	x.reserve(s.Scratch)
-	x.progress.Begin(s, 0)
+	x.reserve(x.schedule.Scratch)
+	x.progress.Begin(&x.schedule, 0)
 	x.begun = true
 	a.call = x
 	x.advance()

@@ -25,6 +25,7 @@ type calling struct {
 	r         *Request
 	then      func(err error)
 	algorithm *coll.Algorithm
+	schedule  coll.Schedule
 	progress  coll.Progress
 	scratch   []byte
 	// wasted is where messages without content end.
@@ -62,7 +63,7 @@ var callings = sync.Pool{New: func() any { return new(calling) }}
 // free gives the memory of a call that is over back. Its scratch stays with it: to have
 // a long one made for every call, and collected, takes longer than the call.
 func (x *calling) free() {
-	*x = calling{progress: x.progress, under: x.under[:0], local: x.local[:0], scratch: x.scratch[:0]}
+	*x = calling{schedule: x.schedule, progress: x.progress, under: x.under[:0], local: x.local[:0], scratch: x.scratch[:0]}
 	callings.Put(x)
 }
 
@@ -179,15 +180,14 @@ func (x *calling) carryOut() error {
 	if x.order != nil {
 		x.setOrder()
 	}
-	s, err := x.algorithm.Schedule(x.Call)
-	if err != nil {
+	if err := x.algorithm.Make(&x.schedule, &x.Call); err != nil {
 		if x.order != nil {
 			x.order.busy = false
 		}
 		return err
 	}
-	x.reserve(s.Scratch)
-	x.progress.Begin(s, 0)
+	x.reserve(x.schedule.Scratch)
+	x.progress.Begin(&x.schedule, 0)
 	x.begun = true
 	n := x.e.counted(x)
 	n.Calls++
@@ -298,14 +298,14 @@ func (x *calling) membersOf(list []int) (members []int) {
 func first(c *coll.Call) (*coll.Algorithm, error) {
 	all := coll.Algorithms(c.Collective)
 	for _, a := range all {
-		if a.Fits(*c) == nil {
+		if a.Accepts(c) == nil {
 			return a, nil
 		}
 	}
 	if len(all) == 0 {
 		return nil, &coll.CallError{Collective: c.Collective, Problem: "the collective is not known"}
 	}
-	return nil, all[0].Fits(*c)
+	return nil, all[0].Accepts(c)
 }
 
 func (x *calling) refuse(format string, args ...any) error {

@@ -34,19 +34,22 @@ func (x *collective) options(opts []Option) {
 			d.Call.Segment = o.segment
 		}
 	}
-	if d.Algorithm == "" && d.Call.Segment == 0 {
-		return
-	}
-	all := coll.Algorithms(d.Call.Collective)
+	var named *coll.Algorithm
 	if d.Algorithm != "" {
-		a, err := coll.Find(d.Call.Collective, d.Algorithm)
-		if err != nil {
+		var err error
+		if named, err = coll.Find(d.Call.Collective, d.Algorithm); err != nil {
 			x.refuse(ErrArg, "%w", err)
 			return
 		}
-		all = []*coll.Algorithm{a}
 	}
-	if d.Call.Segment != 0 && !slices.ContainsFunc(all, func(a *coll.Algorithm) bool { return a.Segmented }) {
+	if d.Call.Segment == 0 {
+		return
+	}
+	all := []*coll.Algorithm{named}
+	if named == nil {
+		all = coll.Algorithms(d.Call.Collective)
+	}
+	if !slices.ContainsFunc(all, func(a *coll.Algorithm) bool { return a.Segmented }) {
 		x.refuse(ErrArg, "%v by %s has no segments", d.Call.Collective, all[0].Name)
 	}
 }

@@ -43,11 +43,13 @@ func Algorithms(c Collective) []*Algorithm { return append([]*Algorithm(nil), al
 
 // Find gives the algorithm of that name, or a *CallError.
 func Find(c Collective, name string) (*Algorithm, error) {
-	var names []string
 	for _, a := range algorithms[c] {
 		if a.Name == name {
 			return a, nil
 		}
+	}
+	var names []string
+	for _, a := range algorithms[c] {
 		names = append(names, a.Name)
 	}
 	return nil, &CallError{Collective: c, Algorithm: name, Problem: fmt.Sprintf("there is no such algorithm; there are %v", names)}
@@ -55,14 +57,17 @@ func Find(c Collective, name string) (*Algorithm, error) {
 
 // Fits reports whether the algorithm can carry out the call, as a *CallError if it
 // cannot.
-func (a *Algorithm) Fits(c Call) error {
+func (a *Algorithm) Fits(c Call) error { return a.Accepts(&c) }
+
+// Accepts is Fits, and fills in what was left out of the call.
+func (a *Algorithm) Accepts(c *Call) error {
 	if c.Collective != a.Collective {
 		return &CallError{Collective: c.Collective, Algorithm: a.Name, Problem: "the algorithm is for " + a.Collective.String()}
 	}
 	if err := c.check(); err != nil {
 		return err
 	}
-	return a.refuses(&c)
+	return a.refuses(c)
 }
 
 func (a *Algorithm) refuses(c *Call) error {
@@ -77,26 +82,35 @@ func (a *Algorithm) refuses(c *Call) error {
 
 // Schedule makes the schedule of the rank that calls, or a *CallError.
 func (a *Algorithm) Schedule(c Call) (*Schedule, error) {
-	if err := a.Fits(c); err != nil {
+	s := new(Schedule)
+	if err := a.Make(s, &c); err != nil {
 		return nil, err
 	}
-	_ = c.check() // Fits has; here it fills in what was left out
-	s := &Schedule{Window: 1, token: c.Token}
-	if c.Ranks > 1 {
-		a.build(&c, s)
-	} else if a.alone != nil {
-		a.alone(&c, s)
-	}
 	return s, nil
+}
+
+// Make is Schedule with the memory of an earlier one, and fills in what was left out of
+// the call. The call is not to be touched until the schedule has been read.
+func (a *Algorithm) Make(s *Schedule, c *Call) error {
+	if err := a.Accepts(c); err != nil {
+		return err
+	}
+	*s = Schedule{Window: 1, token: c.Token, steps: s.steps[:0], stages: s.memory[:0]}
+	if c.Ranks > 1 {
+		a.build(c, s)
+	} else if a.alone != nil {
+		a.alone(c, s)
+	}
+	s.memory = s.stages
+	return nil
 }
 
 // Cost is what the call costs, by the formula, or a *CallError. For calls with a
 // Layout it needs all sizes, so only the root of Gather and Scatter can ask.
 func (a *Algorithm) Cost(c Call) (Cost, error) {
-	if err := a.Fits(c); err != nil {
+	if err := a.Accepts(&c); err != nil {
 		return Cost{}, err
 	}
-	_ = c.check()
 	if c.Ranks == 1 {
 		return Cost{}, nil
 	}

@@ -99,7 +99,7 @@ type Call struct {
 	// root) and Alltoall; Recv of the receive buffer, for Gather (at the root),
 	// Allgather and Alltoall. For Alltoall they are the caller's own, and what
 	// one rank sends is what the other receives. For ReduceScatter Recv.Sizes are
-	// the blocks of the vector, and Offsets is nil.
+	// the blocks of the vector, one after another: Offsets is nil.
 	Send, Recv Layout
 	// Vector: the call has layouts (MPI's v-forms), and not all ranks may know
 	// them. It is set by all ranks, or by none.
@@ -184,9 +184,6 @@ func (c *Call) checkLayouts(bad func(string, ...any) error) error {
 	default:
 		return bad("it has no layouts")
 	}
-	if c.Collective == ReduceScatter && c.Recv.Offsets != nil {
-		return bad("its blocks lie one after another; leave the offsets out")
-	}
 	if send {
 		if err := c.Send.check(c, bad); err != nil {
 			return err
@@ -216,6 +213,9 @@ func (l *Layout) check(c *Call, bad func(string, ...any) error) error {
 		off := l.Offsets[i]
 		if size < 0 || off < 0 || size%c.Elem != 0 || off%c.Elem != 0 || size > math.MaxInt/4-off {
 			return bad("block %d has %d bytes at %d; both must be whole numbers of elements of %d bytes", i, size, off, c.Elem)
+		}
+		if off != end && c.Collective == ReduceScatter {
+			return bad("its blocks lie one after another; leave the offsets out")
 		}
 		end = off + size
 	}

@@ -13,6 +13,8 @@ type Schedule struct {
 	at     int
 	made   int
 	stages []stage
+	// memory is where stages begins, which gets shorter from the front.
+	memory []stage
 }
 
 // stage is a part of a schedule that is made round by round.
