@@ -71,7 +71,7 @@ func (s *Search) makeWay() bool {
 	// To let goroutines run costs more than a look does, and has the runtime wake a
 	// thread to find out whether there are any. So only if something was found that
 	// may be for others, or if there is no other core for them.
-	if s.found || looking.Load() >= cores {
+	if s.found && asleep.Load() > 0 || looking.Load() >= cores {
 		runtime.Gosched()
 	}
 	return true
