@@ -15,7 +15,7 @@ FUZZTIME ?= 30s
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./integration
 
-.PHONY: help build demo test lint vet unit race race-offload-off fuzz-seeds fuzz vuln soak bench bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
+.PHONY: help build demo test lint vet unit race race-offload-off without-race fuzz-seeds fuzz vuln soak bench bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -26,7 +26,7 @@ build: ## build bin/zrlmpid and bin/zrlctl
 demo: build ## ping three stand-in FPGAs over UDP on 127.0.0.1-4, every byte checked
 	./deploy/demo.sh
 
-test: lint vet race race-offload-off fuzz-seeds check-config deploy-check vuln demo ## all checks
+test: lint vet race race-offload-off without-race fuzz-seeds check-config deploy-check vuln demo ## all checks
 
 lint: ## golangci-lint, import boundaries included
 	$(TOOLS) golangci-lint run ./...
@@ -42,6 +42,10 @@ race: ## tests, with the race detector (needs a C compiler)
 
 race-offload-off: ## the tests of what carries messages, without the kernel's help with long ones
 	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -race ./udp ./shm ./node ./mpi ./integration
+
+without-race: ## what the race detector hides, such as allocations, or is too slow for
+	$(GO) test ./attach ./daemon ./mpe ./mpe/coll ./mpi
+	$(GO) test -run NoAllocations ./integration
 
 fuzz-seeds: ## run every fuzz target on its seeds
 	$(GO) test -run '^Fuzz' ./...

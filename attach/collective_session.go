@@ -125,7 +125,7 @@ func (c *call) refuse(format string, args ...any) error {
 // sound says what of a call no algorithm could do.
 func sound(c *coll.Call) error {
 	if c.Collective < coll.Barrier || c.Collective > coll.Exscan {
-		return &coll.CallError{Collective: c.Collective, Problem: "the collective is not known"}
+		return &coll.CallError{Collective: c.Collective, Problem: fmt.Sprintf("collective %d is not known", c.Collective)}
 	}
 	if plain(c) {
 		return nil

@@ -36,7 +36,7 @@ type link struct {
 // fastest, about.
 const (
 	networkPiece  = 32 << 10
-	memoryPiece   = 64 << 10
+	memoryPiece   = 128 << 10
 	memorySegment = 256 << 10
 )
 

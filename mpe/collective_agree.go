@@ -75,7 +75,7 @@ func (e *Engine) startCalling(x *calling) error {
 // possible refuses a call that no agreement makes possible.
 func (x *calling) possible() error {
 	if x.Algorithm == "" {
-		_, err := first(&x.Call)
+		_, err := coll.First(&x.Call)
 		return err
 	}
 	a, err := coll.Find(x.Call.Collective, x.Algorithm)

@@ -199,8 +199,8 @@ func (x *calling) carryOut() error {
 // carried looks at all messages before any is sent, for those that are no whole words
 // and that a peer's wire would have to carry.
 func (x *calling) carried(a *coll.Algorithm) error {
-	s, err := a.Schedule(x.Call)
-	if err != nil {
+	s := &x.schedule
+	if err := a.Make(s, &x.Call); err != nil {
 		return err
 	}
 	for step, ok := s.Next(); ok; step, ok = s.Next() {
@@ -224,7 +224,7 @@ func (x *calling) choose(agreed *agreement) (*coll.Algorithm, error) {
 	case x.Algorithm != "":
 		return coll.Find(c.Collective, x.Algorithm)
 	case x.User != nil: // some ranks may have to carry it out without an engine's help
-		return first(c)
+		return coll.First(c)
 	}
 	cfg := &x.e.cfg.Collectives
 	by, forced := choice.Choice{}, false
@@ -269,17 +269,12 @@ func (x *calling) chooseUpstream() (*coll.Algorithm, error) {
 	}
 	// With two FPGAs and more that were built with the tree, nothing else will do: they
 	// would wait for it. A call that it does not fit is refused.
-	if a, err := coll.Find(c.Collective, "tree"); err == nil && len(c.FPGAs) > 1 {
-		return a, nil
+	if len(c.FPGAs) > 1 && coll.Has(c.Collective, "tree") {
+		return coll.Find(c.Collective, "tree")
 	}
 	// Of the others, those in which no two ranks send to each other at a time: a
 	// deployed node forgets the other's request then, which comes again after 100 ms.
-	for _, name := range []string{"flat", "toggle", "chain"} {
-		if a, err := coll.Find(c.Collective, name); err == nil && a.Can(c) {
-			return a, nil
-		}
-	}
-	return first(c)
+	return coll.First(c, "flat", "toggle", "chain")
 }
 
 // membersOf gives the members that are in a list of ranks of the world, in its order.
@@ -292,20 +287,6 @@ func (x *calling) membersOf(list []int) (members []int) {
 		}
 	}
 	return members
-}
-
-// first is the first algorithm that can carry out the call.
-func first(c *coll.Call) (*coll.Algorithm, error) {
-	all := coll.Algorithms(c.Collective)
-	for _, a := range all {
-		if a.Accepts(c) == nil {
-			return a, nil
-		}
-	}
-	if len(all) == 0 {
-		return nil, &coll.CallError{Collective: c.Collective, Problem: "the collective is not known"}
-	}
-	return nil, all[0].Accepts(c)
 }
 
 func (x *calling) refuse(format string, args ...any) error {

@@ -41,12 +41,43 @@ var algorithms = map[Collective][]*Algorithm{
 // Algorithms gives those of a collective. The first fits every call.
 func Algorithms(c Collective) []*Algorithm { return append([]*Algorithm(nil), algorithms[c]...) }
 
-// Find gives the algorithm of that name, or a *CallError.
-func Find(c Collective, name string) (*Algorithm, error) {
-	for _, a := range algorithms[c] {
-		if a.Name == name {
+// First gives the first of these that can carry out the call, in which it fills in what
+// was left out: of the algorithms of those names, and then of all. Names that the
+// collective does not have count for nothing. If none can, the error is a *CallError.
+func First(c *Call, names ...string) (*Algorithm, error) {
+	for _, name := range names {
+		if a := named(c.Collective, name); a != nil && a.Accepts(c) == nil {
 			return a, nil
 		}
+	}
+	all := algorithms[c.Collective]
+	for _, a := range all {
+		if a.Accepts(c) == nil {
+			return a, nil
+		}
+	}
+	if len(all) == 0 {
+		return nil, &CallError{Collective: c.Collective, Problem: fmt.Sprintf("collective %d is not known", c.Collective)}
+	}
+	return nil, all[0].Accepts(c)
+}
+
+func named(c Collective, name string) *Algorithm {
+	for _, a := range algorithms[c] {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// Has reports whether there is an algorithm of that name.
+func Has(c Collective, name string) bool { return named(c, name) != nil }
+
+// Find gives the algorithm of that name, or a *CallError.
+func Find(c Collective, name string) (*Algorithm, error) {
+	if a := named(c, name); a != nil {
+		return a, nil
 	}
 	var names []string
 	for _, a := range algorithms[c] {

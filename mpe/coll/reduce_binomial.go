@@ -12,11 +12,12 @@ var reduceBinomial = &Algorithm{
 	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.5",
 	alone:      toRecv,
 	build: func(c *Call, s *Schedule) {
-		tree := *c
+		top := c.Root
 		if c.Ordered {
-			tree.Root = 0
+			top = 0
 		}
-		n, p, v := c.Bytes, c.Ranks, tree.virtual()
+		n, p, v := c.Bytes, c.Ranks, (c.Rank-top+c.Ranks)%c.Ranks
+		actual := func(v int) int { return (v + top) % p }
 		own, ready := Loc{Buf: SendBuf}, 0
 		var acc, tmp Loc
 		if firstChild(v, p) > 0 {
@@ -29,7 +30,7 @@ var reduceBinomial = &Algorithm{
 		have := own // where the rank's part of the result is
 		free := 0
 		for d := 1; d < subtree(v, p); d *= 2 {
-			peer := tree.actual(v + d)
+			peer := actual(v + d)
 			if have != acc { // the first of them is received where the result goes
 				ready = s.reduce(acc, own, n, s.recv(peer, acc, n))
 				have = acc
@@ -40,9 +41,9 @@ var reduceBinomial = &Algorithm{
 			free = ready
 		}
 		if v != 0 {
-			ready = s.send(tree.actual(parent(v)), have, n, ready)
+			ready = s.send(actual(parent(v)), have, n, ready)
 		}
-		if tree.Root == c.Root {
+		if top == c.Root {
 			return
 		}
 		if v == 0 {

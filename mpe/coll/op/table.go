@@ -97,45 +97,25 @@ func Lookup(o Op, t Type) (Func, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		return nil, fmt.Errorf("%v of %v: %w on a machine whose numbers are not those of the wire", o, t, ErrUndefined)
 	}
-	var f Func
-	switch t {
-	case Int8:
-		f = integers[int8](o)
-	case Int16:
-		f = integers[int16](o)
-	case Int32:
-		f = integers[int32](o)
-	case Int64:
-		f = integers[int64](o)
-	case Uint8:
-		f = integers[uint8](o)
-	case Uint16:
-		f = integers[uint16](o)
-	case Uint32:
-		f = integers[uint32](o)
-	case Uint64:
-		f = integers[uint64](o)
-	case Float32:
-		f = ordered[float32](o)
-	case Float64:
-		f = ordered[float64](o)
-	case Complex64:
-		f = numbers[complex64](o)
-	case Complex128:
-		f = numbers[complex128](o)
-	case Int16Loc:
-		f = located[int16](o)
-	case Int32Loc:
-		f = located[int32](o)
-	case Int64Loc:
-		f = located[int64](o)
-	case Float32Loc:
-		f = located[float32](o)
-	case Float64Loc:
-		f = located[float64](o)
-	}
-	if f == nil {
+	if o > MinLoc || t > Float64Loc || functions[t][o] == nil {
 		return nil, fmt.Errorf("%v of %v: %w", o, t, ErrUndefined)
 	}
-	return f, nil
+	return functions[t][o], nil
 }
+
+// functions are all there are. They are made once, as calls look for them again and again.
+var functions = func() (all [Float64Loc + 1][MinLoc + 1]Func) {
+	for o := Sum; o <= MinLoc; o++ {
+		for t, f := range map[Type]Func{
+			Int8: integers[int8](o), Int16: integers[int16](o), Int32: integers[int32](o), Int64: integers[int64](o),
+			Uint8: integers[uint8](o), Uint16: integers[uint16](o), Uint32: integers[uint32](o), Uint64: integers[uint64](o),
+			Float32: ordered[float32](o), Float64: ordered[float64](o),
+			Complex64: numbers[complex64](o), Complex128: numbers[complex128](o),
+			Int16Loc: located[int16](o), Int32Loc: located[int32](o), Int64Loc: located[int64](o),
+			Float32Loc: located[float32](o), Float64Loc: located[float64](o),
+		} {
+			all[t][o] = f
+		}
+	}
+	return all
+}()

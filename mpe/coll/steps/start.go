@@ -134,23 +134,10 @@ func (x *call) choose() (*coll.Algorithm, error) {
 	if x.Algorithm != "" {
 		return coll.Find(c.Collective, x.Algorithm)
 	}
-	if x.byOrder {
-		for _, name := range []string{"flat", "toggle", "chain"} { // as the engine does
-			if a, err := coll.Find(c.Collective, name); err == nil && a.Fits(*c) == nil {
-				return a, nil
-			}
-		}
+	if x.byOrder { // as the engine does
+		return coll.First(c, "flat", "toggle", "chain")
 	}
-	all := coll.Algorithms(c.Collective)
-	for _, a := range all {
-		if a.Fits(*c) == nil {
-			return a, nil
-		}
-	}
-	if len(all) == 0 {
-		return nil, x.refuse("collective %d is not known", c.Collective)
-	}
-	return nil, all[0].Fits(*c)
+	return coll.First(c)
 }
 
 // carried looks at all messages before any is sent, for those that are no whole words
