@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
-	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // The kernels that a stand-in can run.
@@ -50,7 +49,7 @@ const (
 	maxDimensions = 1 << 10
 )
 
-// optionsOf says which of KernelOptions a built-in kernel uses.
+// optionsOf says which of KernelOptions a kernel uses.
 var optionsOf = map[string][]string{
 	KernelEcho:    {"peer", "words"},
 	KernelRing:    {"words", "count", "datatype"},
@@ -60,6 +59,7 @@ var optionsOf = map[string][]string{
 	KernelKmeans:  {"words", "dimensions", "iterations", "norm_limit"},
 	KernelMatvec:  {"words"},
 	KernelBacksub: {"words"},
+	KernelExec:    {"words"},
 }
 
 var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
@@ -109,13 +109,15 @@ func (k *Kernel) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// KernelOptions are the options of the built-in kernels.
+// KernelOptions are the options of kernels. A program has Words only; what else it is
+// to know are its arguments.
 type KernelOptions struct {
 	// Peer is the rank the kernel talks to; echo, sink and source.
 	Peer int `yaml:"peer,omitempty"`
 	// Words is the largest message the kernel takes, or the length of those
-	// that source sends, in 32-bit words; jacobi cuts longer lines.
-	Words int `yaml:"words"`
+	// that source, and ring at rank 0, send, in 32-bit words; jacobi cuts longer
+	// lines. 0 is standin.DefaultWords, or standin.DefaultLength of those sent.
+	Words int `yaml:"words,omitempty"`
 	// Count is how many messages source sends, or how often ring goes
 	// round. 0: for ever.
 	Count int `yaml:"count,omitempty"`
@@ -135,9 +137,4 @@ type KernelOptions struct {
 	Dimensions int `yaml:"dimensions,omitempty"`
 	Iterations int `yaml:"iterations,omitempty"`
 	NormLimit  int `yaml:"norm_limit,omitempty"`
-}
-
-// SetDefaults sets what holds where the file does not say.
-func (o *KernelOptions) SetDefaults() {
-	*o = KernelOptions{Words: protocol.MaxCallWords}
 }

@@ -48,7 +48,7 @@ ranks:
 		{Rank: 2, Address: Address{netip.MustParseAddrPort("10.0.0.3:2718")}, Peer: PeerFPGA},
 		{Rank: 0, Address: Address{netip.MustParseAddrPort("10.0.0.1:2718")}, Run: RunHost, Peer: PeerSoftware},
 		{Rank: 1, Address: Address{netip.MustParseAddrPort("10.0.0.2:2718")}, Run: RunStandin, Peer: PeerFPGA,
-			Kernel: Kernel{Name: KernelEcho}, KernelOptions: &KernelOptions{Words: 262160},
+			Kernel: Kernel{Name: KernelEcho}, KernelOptions: &KernelOptions{},
 			Habits: &Habits{true, true, true, true, true, true, false, true}},
 	}
 	if !reflect.DeepEqual(c.Ranks, want) {
@@ -93,7 +93,7 @@ ranks:
 		t.Errorf("%+v", c)
 	}
 	r := c.Ranks[0]
-	if r.Address.String() != "[fd00::1]:4000" || r.Habits != nil || r.KernelOptions != nil ||
+	if r.Address.String() != "[fd00::1]:4000" || r.Habits != nil || *r.KernelOptions != (KernelOptions{}) ||
 		!reflect.DeepEqual(r.Kernel, Kernel{KernelExec, []string{"/opt/prog", "-n", "3"}}) {
 		t.Errorf("rank 0: %+v", r)
 	}

@@ -27,8 +27,7 @@ type Rank struct {
 	Peer Peer `yaml:"peer,omitempty"`
 	// Kernel is what a stand-in runs; echo if the file does not say.
 	Kernel Kernel `yaml:"kernel,omitempty"`
-	// KernelOptions is set for every stand-in with a built-in kernel, and nil
-	// for all other ranks.
+	// KernelOptions is set for every stand-in, and nil for all other ranks.
 	KernelOptions *KernelOptions `yaml:"kernel_options,omitempty"`
 	// Habits is set for every stand-in that is an FPGA in the eyes of the
 	// others, and nil for all other ranks.
@@ -134,9 +133,8 @@ func (c *Config) complete() {
 				r.Habits = new(Habits)
 				r.Habits.SetDefaults()
 			}
-			if r.KernelOptions == nil && r.Kernel.Name != KernelExec {
+			if r.KernelOptions == nil {
 				r.KernelOptions = new(KernelOptions)
-				r.KernelOptions.SetDefaults()
 			}
 		}
 	}

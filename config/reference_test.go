@@ -162,7 +162,6 @@ func TestReferenceShowsDefaults(t *testing.T) {
 		t.Errorf("%+v, want %+v", ref.Collectives, def.Collectives)
 	}
 	var options KernelOptions
-	options.SetDefaults()
 	var habits Habits
 	habits.SetDefaults()
 	if r := ref.Rank(1); *r.KernelOptions != options || *r.Habits != habits {

@@ -67,16 +67,11 @@ func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
 }
 
 func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
-	if r.Kernel.Name == KernelExec {
-		if len(r.Kernel.Command) == 0 {
-			p.Add(key+".kernel", noProgram)
-		}
-		if r.KernelOptions != nil {
-			p.Add(key+".kernel_options", "they are for the built-in kernels: give a program its options as arguments")
-		}
-		return
+	if r.Kernel.Name != KernelExec {
+		oneOf(p, key+".kernel", r.Kernel.Name, kernelNames...)
+	} else if len(r.Kernel.Command) == 0 {
+		p.Add(key+".kernel", noProgram)
 	}
-	oneOf(p, key+".kernel", r.Kernel.Name, kernelNames...)
 	if r.Rank == 0 && slices.Contains(workers, r.Kernel.Name) {
 		p.Add(key+".kernel", "%s works for a program on rank 0, and this is rank 0: give it to other ranks", r.Kernel.Name)
 	}
@@ -95,10 +90,14 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 	}
 	for _, option := range set {
 		if uses := optionsOf[r.Kernel.Name]; option.set && !slices.Contains(uses, option.name) {
-			p.Add(key+"."+option.name, "kernel %s does not use it: its options are %s", r.Kernel.Name, strings.Join(uses, ", "))
+			more := ""
+			if r.Kernel.Name == KernelExec {
+				more = ", and a program's own are its arguments"
+			}
+			p.Add(key+"."+option.name, "kernel %s does not use it: its options are %s%s", r.Kernel.Name, strings.Join(uses, ", "), more)
 		}
 	}
-	inRange(p, key+".words", o.Words, 1, MaxWords)
+	inRange(p, key+".words", o.Words, 0, MaxWords)
 	if o.Count < 0 {
 		p.Add(key+".count", "%d is less than 0: give a number of times, or 0 for ever", o.Count)
 	}

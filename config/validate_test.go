@@ -60,8 +60,9 @@ func TestInvalidFiles(t *testing.T) {
 		{"habits of software", standin("peer: software, habits: {}"),
 			at1 + `.habits: they are an FPGA's, but this stand-in is peer: software: remove one of the two`},
 
-		{"options of a program", standin("kernel: \"exec:/p\", kernel_options: {}"),
-			at1 + `.kernel_options: they are for the built-in kernels: give a program its options as arguments`},
+		{"options of a program", standin("kernel: \"exec:/p\", kernel_options: {words: 600000, count: 1, lines: 2}"),
+			at1 + ".kernel_options.count: kernel exec does not use it: its options are words, and a program's own are its arguments\n" +
+				at1 + ".kernel_options.lines: kernel exec does not use it: its options are words, and a program's own are its arguments"},
 		{"options of another kernel", standin("kernel: echo, kernel_options: {count: 1, interval: 1s}"),
 			at1 + ".kernel_options.count: kernel echo does not use it: its options are peer, words\n" +
 				at1 + ".kernel_options.interval: kernel echo does not use it: its options are peer, words"},
@@ -92,8 +93,8 @@ func TestInvalidFiles(t *testing.T) {
 				at1 + ".kernel_options.lines: kernel matvec does not use it: its options are words"},
 		{"peer of a ring", "ranks:\n  - {rank: 0, address: 10.0.0.1, peer: cpu}\n  - {rank: 1, address: 10.0.0.2, run: standin, kernel: ring, kernel_options: {peer: 1}}\n",
 			at1 + `.kernel_options.peer: kernel ring does not use it: its options are words, count, datatype`},
-		{"no words", standin("kernel_options: {words: 0}"), at1 + `.kernel_options.words: 0 is outside 1 to 268435456`},
-		{"too many words", standin("kernel_options: {words: 268435457}"), at1 + `.kernel_options.words: 268435457 is outside 1 to 268435456`},
+		{"words below 0", standin("kernel: \"exec:/p\", kernel_options: {words: -1}"), at1 + `.kernel_options.words: -1 is outside 0 to 268435456`},
+		{"too many words", standin("kernel_options: {words: 268435457}"), at1 + `.kernel_options.words: 268435457 is outside 0 to 268435456`},
 		{"count below 0", standin("kernel: source, kernel_options: {count: -1}"),
 			at1 + `.kernel_options.count: -1 is less than 0: give a number of times, or 0 for ever`},
 		{"interval below 0", standin("kernel: source, kernel_options: {interval: -1s}"), at1 + `.kernel_options.interval: -1s is outside 0s to 24h0m0s`},

@@ -17,6 +17,10 @@ import (
 // MessageHeader is the header of recv's reply that holds the Message as JSON.
 const MessageHeader = "Zrlmpid-Message"
 
+// DefaultWords is how many words recv takes if the request does not say: 16 MiB, as the
+// stand-ins' kernels.
+const DefaultWords = 1 << 22
+
 // send sends the body of the request.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	q := queryOf(r)
@@ -47,13 +51,16 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 func (s *Server) recv(w http.ResponseWriter, r *http.Request) {
 	q := queryOf(r)
 	from, to := q.rank("from"), q.rank("to")
-	words := q.number("words", protocol.MaxCallWords)
+	words := q.number("words", DefaultWords)
 	opts := mpe.Options{AnyTag: true, AnyDatatype: q.values.Get("datatype") == anyDatatype}
 	if !opts.AnyDatatype {
 		opts.Datatype = q.datatype()
 	}
 	timeout := q.timeout()
 	port, err := s.port(q, to, from)
+	if err == nil && !q.values.Has("words") {
+		words = min(words, port.MaxWords())
+	}
 	if err == nil {
 		err = checkWords(port, words)
 	}

@@ -38,7 +38,7 @@ func TestPing(t *testing.T) {
 			for _, words := range []int{1, 2, 3, 346, 347, 348, 1000} {
 				r.ping(t, 1, words, 3)
 			}
-			r.ping(t, 2, 262160, 1)
+			r.ping(t, 2, 600_000, 1)
 			// A rank on TCP may be called before its connection is made.
 			if log := r.log.String(); strings.Contains(log, "WARN") && !strings.Contains(log, "rmem_max") && !strings.Contains(link, "tcp") {
 				t.Errorf("warnings:\n%s", log)
@@ -71,15 +71,16 @@ func TestSharedLink(t *testing.T) {
 func TestSendRecv(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", echoes(1, "")...))
-	data := make([]byte, protocol.MaxCallWords*protocol.WordLen)
+	const words = 600_000
+	data := make([]byte, words*protocol.WordLen)
 	control.Payload(data, 1, protocol.Float)
 	send := control.SendRequest{From: 0, To: 1, Datatype: protocol.Float, Tag: 7, Timeout: patience}
 	for range 2 {
 		m, err := r.client.Send(within(t), send, bytes.NewReader(data))
-		if err != nil || m.Words != protocol.MaxCallWords || m.From != 0 || m.To != 1 || m.Elapsed <= 0 {
+		if err != nil || m.Words != words || m.From != 0 || m.To != 1 || m.Elapsed <= 0 {
 			t.Fatalf("%+v, %v", m, err)
 		}
-		m, got, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: 0, Words: protocol.MaxCallWords, AnyDatatype: true, Timeout: patience})
+		m, got, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: 0, Words: words, AnyDatatype: true, Timeout: patience})
 		if err != nil || !bytes.Equal(got, data) || m.Datatype != "float" || m.From != 1 || m.To != 0 {
 			t.Fatalf("%+v, %d bytes, %v", m, len(got), err)
 		}

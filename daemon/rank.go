@@ -40,15 +40,15 @@ func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank) (*loca
 	r := &localRank{Rank: planned, cfg: rank}
 	errs := []error{err}
 	if rank.Run == config.RunStandin {
-		kernel, err := newKernel(log, rank)
+		kernel, err := newKernel(log, cfg, rank)
 		errs = append(errs, err)
 		r.kernel, r.kernelState = kernel, control.KernelRunning
 	}
 	return r, errors.Join(errs...)
 }
 
-func newKernel(log *zap.Logger, rank *config.Rank) (standin.Kernel, error) {
-	opts := standin.Options{Log: log}
+func newKernel(log *zap.Logger, cfg *config.Config, rank *config.Rank) (standin.Kernel, error) {
+	opts := standin.Options{Log: log, FPGAs: cfg.UpstreamFPGAs()}
 	if o := rank.KernelOptions; o != nil {
 		opts.Peer, opts.Words, opts.Count = o.Peer, uint32(o.Words), o.Count
 		opts.Interval, opts.Datatype = o.Interval, protocol.Datatype(o.Datatype)

@@ -42,6 +42,11 @@ func openWorlds(t *testing.T, cfg *config.Config, timing func(handshake.Timing) 
 
 func openRank(t *testing.T, cfg *config.Config, rank int, timing func(handshake.Timing) handshake.Timing) *mpi.Comm {
 	t.Helper()
+	return worldOf(t, openEngine(t, cfg, rank, timing))
+}
+
+func openEngine(t *testing.T, cfg *config.Config, rank int, timing func(handshake.Timing) handshake.Timing) *mpe.Engine {
+	t.Helper()
 	r, err := node.Plan(cfg, cfg.Rank(rank))
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +59,7 @@ func openRank(t *testing.T, cfg *config.Config, rank int, timing func(handshake.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Close(ended()) })
-	return worldOf(t, r.Engine)
+	return r.Engine
 }
 
 // deployed leaves time-outs as they are.

@@ -51,11 +51,15 @@ func engine(t *testing.T, rank int, kind rankmap.Kind, peer handshake.Config) *m
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := udp.Listen(udp.Config{Rank: rank, Map: m, ReceiveBuffer: 16 << 20})
+	pace := udp.Pacing{} // as package node has it
+	if kind == rankmap.Software {
+		pace = udp.Pacing{PerDatagram: 1100 * time.Nanosecond, OverWords: 65536}
+	}
+	conn, err := udp.Listen(udp.Config{Rank: rank, Map: m, ReceiveBuffer: 16 << 20, Pace: func(int) udp.Pacing { return pace }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	peer.MaxWords = 1 << 20
+	peer.MaxWords = 1 << 22
 	cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, len(entries))}
 	cfg.Peers[1-rank] = mpe.Peer{Handshake: peer, Transport: conn}
 	e, err := mpe.New(cfg)
@@ -89,7 +93,7 @@ func start(ctx context.Context, t *testing.T, path string, rank int, arg string)
 var upstreamSizes = []struct {
 	words int
 	arg   string
-}{{1, "1"}, {347, "347"}, {100_000, "100000"}, {1, "1f"}, {347, "347f"}, {100_000, "100000f"}}
+}{{1, "1"}, {347, "347"}, {100_000, "100000"}, {600_000, "600000"}, {1, "1f"}, {347, "347f"}, {100_000, "100000f"}}
 
 func TestUpstreamProgramMeetsAStandIn(t *testing.T) {
 	path := upstream(t)
@@ -101,7 +105,7 @@ func TestUpstreamProgramMeetsAStandIn(t *testing.T) {
 				Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(1),
 				Habits: handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 			})
-			kernel, err := standin.New("echo", standin.Options{Words: protocol.MaxCallWords})
+			kernel, err := standin.New("echo", standin.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,10 +14,11 @@ import (
 const (
 	// warnAfter is long for a handshake, and short for a person who waits.
 	warnAfter = 10 * time.Second
-	// fpgaPace and fpgaPaceOver are what upstream's CPU library does so that
-	// an FPGA's DRAM keeps up.
-	fpgaPace     = 1100 * time.Nanosecond
-	fpgaPaceOver = 65536
+	// pace and paceOver are what upstream's CPU library does so that an FPGA's DRAM
+	// keeps up, and the socket buffer of another CPU rank, which takes what is lost and
+	// repeated for more of the message.
+	pace     = 1100 * time.Nanosecond
+	paceOver = 65536
 	// maxWords is the largest message believed or sent, in words: 256 MiB.
 	maxWords = 1 << 26
 )
@@ -95,8 +96,8 @@ func builtIn(cfg *config.Config, local, remote *config.Rank, rules handshake.Rul
 		Deadlines: config.Deadlines{Clear: t.ClearDeadline, Ack: t.AckDeadline, Data: t.DataDeadline},
 	}
 	extendedBuiltIn(&l, cfg)
-	if remote.Peer == config.PeerFPGA && local.Habits == nil {
-		l.Pace = config.Pace{PerDatagram: fpgaPace, OverWords: fpgaPaceOver}
+	if remote.Peer != config.PeerSoftware && local.Habits == nil {
+		l.Pace = config.Pace{PerDatagram: pace, OverWords: paceOver}
 	}
 	return l
 }

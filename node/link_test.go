@@ -45,7 +45,7 @@ ranks:
 		pace   config.Pace
 	}{
 		{1, handshake.FPGAPeer(1), pace}, {2, handshake.FPGAPeer(2), pace},
-		{3, handshake.CPUPeer(), config.Pace{}}, {4, handshake.SoftwarePeer(), config.Pace{}},
+		{3, handshake.CPUPeer(), pace}, {4, handshake.SoftwarePeer(), config.Pace{}},
 	} {
 		want := handshake.Config{Peer: tt.peer, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(tt.peer), MaxWords: maxWords}
 		l := link(t, ranks, 0, tt.remote)

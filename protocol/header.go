@@ -24,9 +24,6 @@ const (
 	// FPGA and of upstream's CPU library.
 	MaxRanksFPGA = 64
 	MaxRanksCPU  = 128
-	// MaxCallWords is the largest message that upstream's compiler lets one
-	// MPI call carry, in words.
-	MaxCallWords = 262160
 )
 
 // Byte offsets of the header's fields.

@@ -63,24 +63,50 @@ func newKmeans(b base) (Kernel, error) {
 	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
 	}
-	return &app{b, func(ctx context.Context, world *mpi.Comm) error { return kmeans.Work(ctx, world, o) }}, nil
+	return &app{b, func(ctx context.Context, world *mpi.Comm) error {
+		o := o
+		if byOrder(world) {
+			o.FPGAs = b.opts.FPGAs
+		}
+		return kmeans.Work(ctx, world, o)
+	}}, nil
 }
 
 // newMatvec makes a worker of package matvec, of float32. As an FPGA's program, it has
 // Send and Recv in place of collective calls.
 func newMatvec(b base) (Kernel, error) {
-	o := matvec.Options{Words: int(b.opts.Words), Flat: true}
+	o := matvec.Options{Words: int(b.opts.Words), FPGAs: b.opts.FPGAs}
 	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
 	}
-	return &app{b, func(ctx context.Context, world *mpi.Comm) error { return matvec.Work[float32](ctx, world, o) }}, nil
+	return &app{b, func(ctx context.Context, world *mpi.Comm) error {
+		o := o
+		o.Unrolled = byOrder(world)
+		return matvec.Work[float32](ctx, world, o)
+	}}, nil
 }
 
 // newBacksub makes a worker of package backsub, in the same way.
 func newBacksub(b base) (Kernel, error) {
-	o := backsub.Options{Words: int(b.opts.Words), Flat: true}
+	o := backsub.Options{Words: int(b.opts.Words), FPGAs: b.opts.FPGAs}
 	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
 	}
-	return &app{b, func(ctx context.Context, world *mpi.Comm) error { return backsub.Work[float32](ctx, world, o) }}, nil
+	return &app{b, func(ctx context.Context, world *mpi.Comm) error {
+		o := o
+		o.Unrolled = byOrder(world)
+		return backsub.Work[float32](ctx, world, o)
+	}}, nil
+}
+
+// byOrder reports whether messages to some rank match by their order alone: then the
+// host's collective calls are messages like others. Otherwise they are not, and only
+// such calls meet them, in which there is nothing of upstream's.
+func byOrder(world *mpi.Comm) bool {
+	for rank := range world.Size() {
+		if info, err := world.PeerInfo(rank); err == nil && info.NoComms && rank != world.Rank() {
+			return true
+		}
+	}
+	return false
 }

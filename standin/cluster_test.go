@@ -17,7 +17,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/standin"
 )
 
-const maxWords = protocol.MaxCallWords
+// maxWords is the longest message of the ranks.
+const maxWords = 600_000
 
 // cluster is a host as rank 0 and stand-ins as all the others.
 type cluster struct {

@@ -21,9 +21,10 @@ func (k *echo) Run(ctx context.Context, r Rank) error {
 		return err
 	}
 	rank, log := k.begin(r)
-	buf := k.buffer()
+	buf, free := k.buffer()
+	defer free()
 	return k.loop(ctx, log, func() (bool, error) {
-		st, err := rank.Recv(ctx, k.opts.Peer, buf, anything)
+		st, err := k.recv(ctx, rank, k.opts.Peer, buf)
 		if err != nil {
 			return false, err
 		}

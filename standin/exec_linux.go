@@ -39,7 +39,8 @@ func newExec(b base, command []string) (Kernel, error) {
 // Run implements Kernel.
 func (k *execKernel) Run(ctx context.Context, r Rank) error {
 	rank, log := k.begin(r)
-	buf := interfaceBuffer(k.opts.Words)
+	buf, free := room(interfaceRoom(k.opts.Words))
+	defer free()
 	env := []string{"ZRLMPI_RANK=" + strconv.Itoa(r.Rank()), "ZRLMPI_SIZE=" + strconv.Itoa(r.Size())}
 	return k.loop(ctx, log, func() (bool, error) {
 		p, err := startProgram(k.command, env, k.grace, log)

@@ -173,8 +173,8 @@ func TestExecNonsense(t *testing.T) {
 	}{
 		{"unknown call", []string{"write", "c80500000000000000", "wait"}, "not the MPE interface: call(200) with count 5 and rank 0"},
 		{"a text", []string{"write", hexOf("Hello, world, I am a program"), "wait"}, "not the MPE interface: call(72)"},
-		{"send over the maximum", []string{"write", "00ffffffff00000000", "wait"}, "SEND_INT with count 4294967295 and rank 0: the configured maximum is 100 words"},
-		{"receive over the maximum", []string{"write", "036500000000000000", "wait"}, "RECV_FLOAT with count 101 and rank 0: the configured maximum is 100 words"},
+		{"send over the maximum", []string{"write", "00ffffffff00000000", "wait"}, "SEND_INT with count 4294967295 and rank 0: the longest message of the kernel has 100 words (kernel_options.words)"},
+		{"receive over the maximum", []string{"write", "036500000000000000", "wait"}, "RECV_FLOAT with count 101 and rank 0: the longest message of the kernel has 100 words (kernel_options.words)"},
 		{"part of a call", []string{"write", "00050000", "0"}, "a call has 9 bytes, but the program wrote 4"},
 		{"part of the data", []string{"write", "02020000000000000001020304", "0"}, "SEND_FLOAT with count 2 and rank 0 needs 8 bytes of data, but the program wrote 4"},
 		{"none of the data", []string{"write", "020200000000000000", "7"}, "the program wrote 0: unexpected EOF (the program ended: exit status 7)"},

@@ -46,11 +46,10 @@ type Kernel interface {
 type Options struct {
 	// Peer is the rank that echo, sink and source talk to.
 	Peer int
-	// Words is the longest message that the kernel takes, in 32-bit words,
-	// and the length of those that source, and a ring's rank 0, send; jacobi
-	// cuts longer lines. 0 is protocol.MaxCallWords, the most that upstream's
-	// compiler puts into one call. A kernel but jacobi, matvec and backsub has
-	// a buffer of this size.
+	// Words is the longest message that the kernel takes, in 32-bit words, and
+	// the length of those that source, and a ring's rank 0, send; jacobi cuts
+	// longer lines. 0 is DefaultWords, or DefaultLength of those sent. A kernel
+	// but jacobi, matvec and backsub has a buffer of this size.
 	Words uint32
 	// Count is how many messages source sends and how often ring goes
 	// round; 0 is without end.
@@ -66,12 +65,25 @@ type Options struct {
 	Columns, Lines int
 	// Dimensions, Iterations and NormLimit are kmeans.Options.
 	Dimensions, Iterations, NormLimit int
+	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if
+	// its compiler makes a tree of collective calls (com_opt 1 and more); kmeans,
+	// matvec and backsub. Without, or with fewer than two, these are flat.
+	FPGAs []int
 	// Log is told of failures and of the end of the work; nil is nobody.
 	Log *zap.Logger
 }
 
-// MaxWords is the largest Options.Words: 1 GiB.
-const MaxWords = 1 << 28
+const (
+	// MaxWords is the largest Options.Words: 1 GiB.
+	MaxWords = 1 << 28
+	// DefaultWords is the longest message that a kernel takes if Options do not
+	// say: 16 MiB. An FPGA has no limit but its program's buffer; upstream's
+	// largest example, k-means with a million vectors, has messages of up to
+	// 2,400,000 words.
+	DefaultWords = 1 << 22
+	// DefaultLength is the length in words of messages that a kernel makes up: 1 MiB.
+	DefaultLength = 1 << 18
+)
 
 // The kernels' names.
 const (
@@ -94,13 +106,14 @@ func New(spec string, opts Options) (Kernel, error) {
 	if err := opts.check(); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", spec, err)
 	}
+	length := opts.Words
 	if opts.Words == 0 {
-		opts.Words = protocol.MaxCallWords
+		opts.Words, length = DefaultWords, DefaultLength
 	}
 	if opts.Log == nil {
 		opts.Log = zap.NewNop()
 	}
-	b := base{spec: spec, opts: opts, log: opts.Log.With(zap.String("kernel", spec)), counters: new(counters)}
+	b := base{spec: spec, opts: opts, length: length, log: opts.Log.With(zap.String("kernel", spec)), counters: new(counters)}
 	switch spec {
 	case Echo:
 		return &echo{b}, nil

@@ -140,6 +140,9 @@ func TestTooLongDoesNotSpin(t *testing.T) {
 				if len(pauses) != tooLong+1 {
 					t.Fatalf("%d failures logged, want %d", len(pauses), tooLong+1)
 				}
+				if text := pauses[0].ContextMap()["error"].(string); !strings.Contains(text, "kernel_options.words") {
+					t.Errorf("it does not say what to do: %s", text)
+				}
 				// The one that went well makes the next failure a first one.
 				for i, want := range map[int]time.Duration{0: 100 * time.Millisecond, tooLong - 1: 5 * time.Second, tooLong: 100 * time.Millisecond} {
 					if d := pauses[i].ContextMap()["after"]; d != want {

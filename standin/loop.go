@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -16,6 +17,7 @@ import (
 type base struct {
 	spec     string
 	opts     Options
+	length   uint32 // of messages that the kernel makes up, in words
 	log      *zap.Logger
 	counters *counters
 }
@@ -26,10 +28,20 @@ func (b *base) String() string { return b.spec }
 // Stats implements Kernel.
 func (b *base) Stats() Stats { return b.counters.stats() }
 
-// buffer returns room for the longest message. Memory that no message has
-// reached is not resident: the kernel of the operating system hands out pages
-// of a large fresh slice when they are first touched.
-func (b *base) buffer() []byte { return make([]byte, int64(b.opts.Words)*protocol.WordLen) }
+// buffer returns room for the longest message, and what is to be called in the end.
+// Memory that no message has reached is not resident: the kernel of the operating system
+// hands out pages when they are first touched.
+func (b *base) buffer() (buf []byte, free func()) { return room(int(b.opts.Words) * protocol.WordLen) }
+
+// recv receives a message of whatever kind, and says of one that is too long what would
+// have let it in.
+func (b *base) recv(ctx context.Context, rank calls, from int, buf []byte) (mpe.Status, error) {
+	st, err := rank.Recv(ctx, from, buf, anything)
+	if errors.Is(err, handshake.ErrTruncated) {
+		err = fmt.Errorf("%w; kernel_options.words is how many the kernel takes", err)
+	}
+	return st, err
+}
 
 // begin names the rank in the log and makes its calls counted.
 func (b *base) begin(r Rank) (calls, *zap.Logger) {

@@ -57,9 +57,9 @@ type mpeInterface struct {
 	pause backoff
 }
 
-// interfaceBuffer returns a buffer for messages of up to words words.
-func interfaceBuffer(words uint32) []byte {
-	return make([]byte, feedbackLen+max(int64(words)*protocol.WordLen, maxText))
+// interfaceRoom is how many bytes mpeInterface.buf has for messages of up to words words.
+func interfaceRoom(words uint32) int {
+	return feedbackLen + max(int(words)*protocol.WordLen, maxText)
 }
 
 // call is one call of the program.
@@ -109,7 +109,7 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 	case !c.IsSend() && !c.IsRecv():
 		return fmt.Errorf("%w: %v: the calls are 0 to %d", ErrNonsense, c, protocol.RecvFloat)
 	case c.count > m.words:
-		return fmt.Errorf("%w: %v: the configured maximum is %d words", ErrNonsense, c, m.words)
+		return fmt.Errorf("%w: %v: the longest message of the kernel has %d words (kernel_options.words)", ErrNonsense, c, m.words)
 	}
 	data := m.buf[feedbackLen:][:int64(c.count)*protocol.WordLen]
 	if c.IsSend() {

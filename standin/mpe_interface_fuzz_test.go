@@ -68,7 +68,7 @@ func FuzzMPEInterface(f *testing.F) {
 			in, rank := bytes.NewReader(calls), &fuzzRank{}
 			var out bytes.Buffer
 			m := &mpeInterface{
-				rank: rank, in: in, out: &out, buf: interfaceBuffer(most), words: most,
+				rank: rank, in: in, out: &out, buf: make([]byte, interfaceRoom(most)), words: most,
 				log: zap.NewNop(), fails: new(counters),
 			}
 			err := m.serve(t.Context())

@@ -28,7 +28,7 @@ func TestFailPauses(t *testing.T) {
 			start := time.Now()
 			m := &mpeInterface{
 				rank: &fuzzRank{}, in: bytes.NewReader(bytes.Join(tt.calls, nil)), out: &bytes.Buffer{},
-				buf: interfaceBuffer(1), words: 1, log: zap.NewNop(), fails: new(counters),
+				buf: make([]byte, interfaceRoom(1)), words: 1, log: zap.NewNop(), fails: new(counters),
 			}
 			if err := m.serve(t.Context()); err != nil {
 				t.Error(err)

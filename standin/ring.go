@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // ring is upstream's triangle example for any number of ranks. Rank 0 sends to
@@ -26,11 +27,12 @@ func (k *ring) Run(ctx context.Context, r Rank) error {
 	}
 	rank, log := k.begin(r)
 	below, above := (r.Rank()+size-1)%size, (r.Rank()+1)%size
-	buf := k.buffer()
+	buf, free := k.buffer()
+	defer free()
 	rounds := 0
 
 	pass := func() error {
-		st, err := rank.Recv(ctx, below, buf, anything)
+		st, err := k.recv(ctx, rank, below, buf)
 		if err != nil {
 			return err
 		}
@@ -50,20 +52,21 @@ func (k *ring) Run(ctx context.Context, r Rank) error {
 }
 
 // first returns rank 0's round.
-func (k *ring) first(ctx context.Context, rank Rank, below, above int, buf []byte) func() error {
+func (k *ring) first(ctx context.Context, rank calls, below, above int, buf []byte) func() error {
 	var token []byte // nil: to be made anew
 	var opts mpe.Options
 	return func() error {
 		if token == nil {
-			fillPattern(buf, k.opts.Datatype, 0)
-			token, opts = buf, mpe.Options{Datatype: k.opts.Datatype}
+			token = buf[:int(k.length)*protocol.WordLen]
+			fillPattern(token, k.opts.Datatype, 0)
+			opts = mpe.Options{Datatype: k.opts.Datatype}
 		}
 		msg := token
 		token = nil
 		if _, err := rank.Send(ctx, above, msg, opts); err != nil {
 			return err
 		}
-		st, err := rank.Recv(ctx, below, buf, anything)
+		st, err := k.recv(ctx, rank, below, buf)
 		if err != nil {
 			return err
 		}

@@ -66,15 +66,14 @@ func TestMatvec(t *testing.T) {
 				ks = append(ks, c.run(rank, "matvec", standin.Options{Words: 60}))
 			}
 			world := c.world()
-			multiply(t, world, 30, 20, matvec.Options{Rows: 3}) // a round of 3, 3, 3, 3 rows, another one, one of 3, 3, 0, 0
+			multiply(t, world, 30, 20, matvec.Options{Rows: 3}) // three rounds of 3 rows; in the last, two ranks get none of them
 			multiply(t, world, 1, 1, matvec.Options{})          // for the host alone
 			synctest.Wait()
 			if lossy != (*lost > 20) {
 				t.Errorf("%d packets were lost", *lost)
 			}
 			for i, k := range ks {
-				rounds := []uint64{3, 2, 2}[i]
-				want := standin.Stats{Sent: 1, SentWords: rounds * 3, Received: 4 + rounds, ReceivedWords: 5 + 20 + 5 + 1 + rounds*60}
+				want := standin.Stats{Sent: 2, SentWords: 3*3 + 1, Received: 2*2 + 3 + 1, ReceivedWords: 5 + 20 + 3*60 + 5 + 1 + 1}
 				if s := k.Stats(); s != want {
 					t.Errorf("rank %d: %+v, want %+v", i+1, s, want)
 				}
@@ -106,8 +105,9 @@ func TestBacksub(t *testing.T) {
 				t.Errorf("%d packets were lost", *lost)
 			}
 			for i, k := range ks {
-				rows, numbers := []uint64{3, 2, 2}[i], []uint64{9 + 5 + 1, 8 + 4, 7 + 3}[i]
-				want := standin.Stats{Sent: rows*3 + 1, SentWords: rows*3 + rows, Received: 3 + 10 - rows + 2, ReceivedWords: 3 + numbers + rows + 10 - rows + 4}
+				// All get blocks as long as those of rank 0: 3 rows of 10, 6 and 2 numbers.
+				rows := []uint64{3, 2, 2}[i]
+				want := standin.Stats{Sent: rows*3 + 2, SentWords: rows*3 + 3 + 1, Received: 2*3 + 10 - rows + 1, ReceivedWords: 2*3 + 18 + 3 + 10 - rows + 1 + 1 + 1}
 				if s := k.Stats(); s != want {
 					t.Errorf("rank %d: %+v, want %+v", i+1, s, want)
 				}

@@ -12,9 +12,10 @@ func (k *sink) Run(ctx context.Context, r Rank) error {
 		return err
 	}
 	rank, log := k.begin(r)
-	buf := k.buffer()
+	buf, free := k.buffer()
+	defer free()
 	return k.loop(ctx, log, func() (bool, error) {
-		_, err := rank.Recv(ctx, k.opts.Peer, buf, anything)
+		_, err := k.recv(ctx, rank, k.opts.Peer, buf)
 		return false, err
 	})
 }

@@ -23,7 +23,7 @@ func (k *source) Run(ctx context.Context, r Rank) error {
 		return err
 	}
 	rank, log := k.begin(r)
-	buf := k.buffer()
+	buf := make([]byte, int(k.length)*protocol.WordLen)
 	opts := mpe.Options{Datatype: k.opts.Datatype}
 	var due <-chan time.Time
 	if k.opts.Interval > 0 {

@@ -33,11 +33,10 @@ const (
 	// chunkLen is the length in bytes of a buffer for one arrival.
 	chunkLen = protocol.FrameBuffer
 	// maxChunks is how many buffers hold the arrivals of one peer that wait
-	// for Recv, at most; they are made as they are needed. There is room for
-	// the longest message of an MPI call that upstream's compiler lets
-	// through: two ranks that send each other such a message at once, and
-	// receive only then, do not block each other.
-	maxChunks = protocol.MaxCallWords*protocol.WordLen/chunkLen + 4
+	// for Recv, at most; they are made as they are needed. Two ranks that send
+	// each other 1 MiB at once, and call Recv only then, do not block each
+	// other; of longer messages somebody has to call Recv meanwhile.
+	maxChunks = 1<<20/chunkLen + 4
 	// Keep-alive probes find a peer whose machine is gone within
 	// keepAliveIdle + keepAliveCount × keepAliveInterval.
 	keepAliveIdle     = 5 * time.Second

@@ -130,14 +130,15 @@ func TestReplaceWhileStuck(t *testing.T) {
 	}
 }
 
-// TestExchange has two ranks send each other the longest message of an MPI call
-// before either receives.
+// TestExchange has two ranks send each other as much as the buffers are for before either
+// receives.
 func TestExchange(t *testing.T) {
 	m := transporttest.Map(t, 2)
+	const words = 1 << 20 / protocol.WordLen
 	header := func(src, dst uint32) []byte {
-		return protocol.CloudFPGA.Append(nil, protocol.Header{Src: src, Dst: dst, Size: protocol.MaxCallWords, Type: protocol.Data})
+		return protocol.CloudFPGA.Append(nil, protocol.Header{Src: src, Dst: dst, Size: words, Type: protocol.Data})
 	}
-	payload := make([]byte, protocol.MaxCallWords*protocol.WordLen)
+	payload := make([]byte, words*protocol.WordLen)
 	conns := [2]*Conn{}
 	for rank := range conns {
 		c, err := Listen(Config{Rank: rank, Map: m, Backoff: soon})

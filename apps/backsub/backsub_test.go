@@ -119,7 +119,7 @@ func parallel[T backsub.Number](t *testing.T, all []*mpi.Comm, size int, flat fu
 				got, err = backsub.Host(ctx, world, a, b, backsub.Options{})
 				return err
 			}
-			return backsub.Work[T](ctx, world, backsub.Options{Words: 2 * size * size, Flat: flat(world.Rank())})
+			return backsub.Work[T](ctx, world, backsub.Options{Words: 2 * size * size, Unrolled: flat(world.Rank())})
 		})
 	}
 	if err := ranks.Wait(); err != nil {
@@ -193,9 +193,9 @@ func TestEnds(t *testing.T) {
 	a, b := random[float32](4)
 	_, hostErr := backsub.Host(ctx, all[0], a, b, backsub.Options{})
 	for name, err := range map[string]error{
-		"host":        hostErr,
-		"worker":      backsub.Work[float32](ctx, all[1], backsub.Options{Words: 4}),
-		"flat worker": backsub.Work[float32](ctx, all[2], backsub.Options{Words: 4, Flat: true}),
+		"host":            hostErr,
+		"worker":          backsub.Work[float32](ctx, all[1], backsub.Options{Words: 4}),
+		"unrolled worker": backsub.Work[float32](ctx, all[2], backsub.Options{Words: 4, Unrolled: true}),
 	} {
 		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "waits for") {
 			t.Errorf("%s: %v", name, err)

@@ -26,63 +26,56 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], b []T, o Opt
 		return nil, err
 	}
 	begin := time.Now()
-	ranks := exchange.Ranks{Comm: c}
+	ranks := exchange.Library(c)
 	var zero T
 	s := shape{unknowns: a.Size, size: int(unsafe.Sizeof(zero)), pace: o.Pace}
 	if err := exchange.Bcast(ctx, ranks, s.words(), Root); err != nil {
 		return nil, err
 	}
 	d := deal{unknowns: a.Size, ranks: c.Size()}
-	matrix, counts := rowsOf(d, a)
-	numbers := matrix[:counts[Root]]
-	if err := exchange.Scatter(ctx, ranks, matrix, counts, numbers); err != nil {
+	matrix := rowsOf(d, a)
+	numbers := matrix[:d.numbers()]
+	if err := exchange.Scatter(ctx, ranks, matrix, numbers); err != nil {
 		return nil, err
 	}
 	dealt := time.Now()
-	sides, counts := sidesOf(d, b)
-	own := sides[:counts[Root]]
-	if err := exchange.Scatter(ctx, ranks, sides, counts, own); err != nil {
+	sides := sidesOf(d, b)
+	own := sides[:d.share()]
+	if err := exchange.Scatter(ctx, ranks, sides, own); err != nil {
 		return nil, err
 	}
 	own, err := newRows(d, Root, numbers, own).solve(ctx, ranks, pace.Processor{Operation: o.Pace})
 	if err != nil {
 		return nil, err
 	}
-	if err := exchange.Gather(ctx, ranks, own, sides, counts); err != nil {
+	if err := exchange.Gather(ctx, ranks, own, sides); err != nil {
 		return nil, err
 	}
 	x := make([]T, a.Size)
-	for rank := range d.ranks {
-		for i := rank; i < a.Size; i += d.ranks {
-			x[i], sides = sides[0], sides[1:]
-		}
+	for i := range x {
+		x[i] = sides[i%d.ranks*d.share()+i/d.ranks]
 	}
 	return &Result[T]{x, dealt.Sub(begin), time.Since(dealt)}, nil
 }
 
-// rowsOf is a's rows from the diagonal on, by the ranks that get them, and how many
-// numbers each rank gets.
-func rowsOf[T Number](d deal, a *Matrix[T]) (all []T, counts []int) {
-	all = make([]T, 0, a.Size*(a.Size+1)/2)
-	counts = make([]int, d.ranks)
-	for rank := range counts {
+// rowsOf is a's rows from the diagonal on, by the ranks that get them. Each rank's are as
+// many numbers as those of rank 0; the last ones may be none of its rows.
+func rowsOf[T Number](d deal, a *Matrix[T]) []T {
+	all := make([]T, d.ranks*d.numbers())
+	for rank := range d.ranks {
+		to := all[rank*d.numbers():]
 		for i := rank; i < a.Size; i += d.ranks {
-			all = append(all, a.row(i)...)
-			counts[rank] += a.Size - i
+			to = to[copy(to, a.row(i)):]
 		}
 	}
-	return all, counts
+	return all
 }
 
-// sidesOf is b by the ranks that get it, and how many numbers each rank gets.
-func sidesOf[T Number](d deal, b []T) (all []T, counts []int) {
-	all = make([]T, 0, len(b))
-	counts = make([]int, d.ranks)
-	for rank := range counts {
-		for i := rank; i < len(b); i += d.ranks {
-			all = append(all, b[i])
-			counts[rank]++
-		}
+// sidesOf is b by the ranks that get it, in the same way.
+func sidesOf[T Number](d deal, b []T) []T {
+	all := make([]T, d.ranks*d.share())
+	for i, side := range b {
+		all[i%d.ranks*d.share()+i/d.ranks] = side
 	}
-	return all, counts
+	return all
 }

@@ -28,9 +28,13 @@ type Options struct {
 	// Words is the longest message that Work takes, in 32-bit words: a rank's rows,
 	// from the diagonal on, are one.
 	Words int
-	// Flat is how Work makes the collective calls: with Send and Recv, in the order
-	// of upstream's compiler, and not by those of package mpi.
-	Flat bool
+	// Unrolled is how Work makes the collective calls: with Send and Recv, as upstream's
+	// compiler puts them in their place, and not by those of package mpi.
+	Unrolled bool
+	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if its
+	// compiler makes a tree of them (com_opt 1 and more), of which an unrolled worker has
+	// its part. With fewer than two all is flat (com_opt 0).
+	FPGAs []int
 }
 
 // ErrOptions is in the errors of equations and options that cannot be.

@@ -18,12 +18,13 @@ func (d deal) above(i, rank int) int {
 	return (i - rank + d.ranks - 1) / d.ranks
 }
 
-// share is how many rows a rank has in all.
-func (d deal) share(rank int) int { return d.above(d.unknowns, rank) }
+// share is how many rows a rank has at most. Rank 0 has as many.
+func (d deal) share() int { return d.above(d.unknowns, 0) }
 
-// numbers is how many numbers they have, from the diagonal on.
-func (d deal) numbers(rank int) (n int) {
-	for i := rank; i < d.unknowns; i += d.ranks {
+// numbers is how many numbers the rows of rank 0 have, from the diagonal on. No rank has
+// more.
+func (d deal) numbers() (n int) {
+	for i := 0; i < d.unknowns; i += d.ranks {
 		n += d.unknowns - i
 	}
 	return n
@@ -37,13 +38,14 @@ type rows[T Number] struct {
 	// starts has where each begins.
 	numbers []T
 	starts  []int
-	// b are the right sides, and become the unknowns.
+	// b are the right sides, and become the unknowns. Ranks that have a row less than
+	// others have a number more than rows.
 	b []T
 }
 
 // newRows takes the rows as they have been dealt out.
 func newRows[T Number](d deal, rank int, numbers, b []T) *rows[T] {
-	r := &rows[T]{deal: d, rank: rank, numbers: numbers, b: b, starts: make([]int, len(b))}
+	r := &rows[T]{deal: d, rank: rank, numbers: numbers, b: b, starts: make([]int, d.above(d.unknowns, rank))}
 	start := 0
 	for k := range r.starts {
 		r.starts[k] = start
@@ -54,7 +56,7 @@ func newRows[T Number](d deal, rank int, numbers, b []T) *rows[T] {
 
 // solve does all steps, together with the other ranks. It returns the unknowns of these
 // rows.
-func (r *rows[T]) solve(ctx context.Context, ranks exchange.Ranks, p pace.Processor) ([]T, error) {
+func (r *rows[T]) solve(ctx context.Context, ranks *exchange.Ranks, p pace.Processor) ([]T, error) {
 	var pivot [1]T
 	for i := r.unknowns - 1; i >= 0; i-- {
 		owner, k := i%r.ranks, i/r.ranks

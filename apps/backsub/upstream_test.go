@@ -41,13 +41,13 @@ func want[T mpi.Number](ctx context.Context, c *mpi.Comm, from int, numbers ...T
 func upstreamHost(ctx context.Context, c *mpi.Comm) error {
 	return errors.Join(
 		send[int32](ctx, c, 1, 4, 4, 0), send[int32](ctx, c, 2, 4, 4, 0),
-		send[float32](ctx, c, 1, 6, 7, 8), send[float32](ctx, c, 2, 9, 10),
-		send[float32](ctx, c, 1, upstreamSides[1]), send[float32](ctx, c, 2, upstreamSides[2]),
+		send[float32](ctx, c, 1, 6, 7, 8, 0, 0), send[float32](ctx, c, 2, 9, 10, 0, 0, 0),
+		send[float32](ctx, c, 1, upstreamSides[1], 0), send[float32](ctx, c, 2, upstreamSides[2], 0),
 		send[float32](ctx, c, 1, 4), send[float32](ctx, c, 2, 4),
 		want[float32](ctx, c, 2, 3),
 		want[float32](ctx, c, 1, 2),
 		send[float32](ctx, c, 1, 1), send[float32](ctx, c, 2, 1),
-		want[float32](ctx, c, 1, 2), want[float32](ctx, c, 2, 3))
+		want[float32](ctx, c, 1, 2, 0), want[float32](ctx, c, 2, 3, 0))
 }
 
 func TestWorkersOfUpstreamsHost(t *testing.T) {
@@ -55,7 +55,7 @@ func TestWorkersOfUpstreamsHost(t *testing.T) {
 		ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
 		var ranks errgroup.Group
 		for _, world := range all[1:] {
-			ranks.Go(func() error { return backsub.Work[float32](ctx, world, backsub.Options{Words: 3, Flat: flat}) })
+			ranks.Go(func() error { return backsub.Work[float32](ctx, world, backsub.Options{Words: 5, Unrolled: flat}) })
 		}
 		if err := errors.Join(upstreamHost(ctx, all[0]), ranks.Wait()); err != nil {
 			t.Error(err)
@@ -68,17 +68,17 @@ func TestHostOfUpstreamsWorkers(t *testing.T) {
 	var ranks errgroup.Group
 	ranks.Go(func() error {
 		c := all[1]
-		return errors.Join(want[int32](ctx, c, 0, 4, 4, 0), want[float32](ctx, c, 0, 6, 7, 8), want[float32](ctx, c, 0, upstreamSides[1]),
+		return errors.Join(want[int32](ctx, c, 0, 4, 4, 0), want[float32](ctx, c, 0, 6, 7, 8, 0, 0), want[float32](ctx, c, 0, upstreamSides[1], 0),
 			want[float32](ctx, c, 0, 4), want[float32](ctx, c, 2, 3),
 			send[float32](ctx, c, 0, 2), send[float32](ctx, c, 2, 2), want[float32](ctx, c, 0, 1),
-			send[float32](ctx, c, 0, 2))
+			send[float32](ctx, c, 0, 2, 0))
 	})
 	ranks.Go(func() error {
 		c := all[2]
-		return errors.Join(want[int32](ctx, c, 0, 4, 4, 0), want[float32](ctx, c, 0, 9, 10), want[float32](ctx, c, 0, upstreamSides[2]),
+		return errors.Join(want[int32](ctx, c, 0, 4, 4, 0), want[float32](ctx, c, 0, 9, 10, 0, 0, 0), want[float32](ctx, c, 0, upstreamSides[2], 0),
 			want[float32](ctx, c, 0, 4), send[float32](ctx, c, 0, 3), send[float32](ctx, c, 1, 3),
 			want[float32](ctx, c, 1, 2), want[float32](ctx, c, 0, 1),
-			send[float32](ctx, c, 0, 3))
+			send[float32](ctx, c, 0, 3, 0))
 	})
 	got, err := backsub.Host(ctx, all[0], &upstreamMatrix, upstreamSides, backsub.Options{})
 	if err = errors.Join(err, ranks.Wait()); err != nil || !slices.Equal(got.X, upstreamResult) {
@@ -101,11 +101,11 @@ func TestUnexpectedMessages(t *testing.T) {
 		"doubles":          {[]int32{2, 8, 0}, nil, backsub.ErrMessage},
 		"negative pace":    {[]int32{1, 4, -1}, nil, backsub.ErrMessage},
 		"a slow pace":      {[]int32{1, 4, 1_000_001}, nil, backsub.ErrMessage},
-		"more than fits":   {[]int32{6, 4, 0}, nil, backsub.ErrMessage}, // 5 + 3 + 1
-		"half of the rows": {[]int32{4, 4, 0}, [][]float32{{1, 2, 3}}, backsub.ErrMessage},
-		"too many rows":    {[]int32{4, 4, 0}, [][]float32{{1, 2, 3, 4, 5}}, mpi.ErrTruncate},
-		"one right side":   {[]int32{4, 4, 0}, [][]float32{{1, 2, 3, 4}, {1}}, backsub.ErrMessage},
-		"two pivots":       {[]int32{3, 4, 0}, [][]float32{{1, 2}, {1}, {1, 2}}, mpi.ErrTruncate},
+		"more than fits":   {[]int32{6, 4, 0}, nil, backsub.ErrMessage}, // 6 + 4 + 2
+		"half of the rows": {[]int32{4, 4, 0}, [][]float32{{1, 2, 3, 4}}, backsub.ErrMessage},
+		"too many rows":    {[]int32{4, 4, 0}, [][]float32{{1, 2, 3, 4, 5, 6, 7}}, mpi.ErrTruncate},
+		"one right side":   {[]int32{4, 4, 0}, [][]float32{{1, 2, 3, 4, 5, 6}, {1}}, backsub.ErrMessage},
+		"two pivots":       {[]int32{3, 4, 0}, [][]float32{{1, 2, 3, 4}, {1, 2}, {1, 2}}, mpi.ErrTruncate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, all := within(t), worlds(t, 2, protocol.Extended)
@@ -117,7 +117,7 @@ func TestUnexpectedMessages(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := backsub.Work[float32](ctx, all[1], backsub.Options{Words: 8, Flat: true}); !errors.Is(err, c.want) {
+			if err := backsub.Work[float32](ctx, all[1], backsub.Options{Words: 8, Unrolled: true}); !errors.Is(err, c.want) {
 				t.Errorf("%v", err)
 			}
 		})

@@ -18,7 +18,13 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if c.Rank() == Root {
 		return fmt.Errorf("%w: rank %d is the host, and works for nobody", ErrOptions, Root)
 	}
-	ranks := exchange.Ranks{Comm: c, Flat: o.Flat, Unexpected: ErrMessage}
+	ranks := exchange.Library(c)
+	if o.Unrolled {
+		var err error
+		if ranks, err = exchange.Unrolled(c, o.FPGAs, ErrMessage); err != nil {
+			return fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+	}
 	var words [shapeWords]int32
 	if err := exchange.Bcast(ctx, ranks, words[:], Root); err != nil {
 		return err
@@ -28,20 +34,21 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 		return err
 	}
 	d := deal{unknowns: s.unknowns, ranks: c.Size()}
-	n := d.numbers(c.Rank())
-	if words := n * s.size / wordLen; words > o.Words {
-		return fmt.Errorf("%w: the rows of rank %d of a matrix of %d are %d words, where it takes %d", ErrMessage, c.Rank(), s.unknowns, words, o.Words)
+	n := d.numbers()
+	if words := ranks.Blocks() * n * s.size / wordLen; words > o.Words {
+		return fmt.Errorf("%w: the rows that rank %d gets of a matrix of %d are %d words, where it takes %d (its option words)",
+			ErrMessage, c.Rank(), s.unknowns, words, o.Words)
 	}
-	numbers, b := make([]T, n), make([]T, d.share(c.Rank()))
-	if err := exchange.Scatter(ctx, ranks, nil, nil, numbers); err != nil {
+	numbers, b := make([]T, n), make([]T, d.share())
+	if err := exchange.Scatter(ctx, ranks, nil, numbers); err != nil {
 		return err
 	}
-	if err := exchange.Scatter(ctx, ranks, nil, nil, b); err != nil {
+	if err := exchange.Scatter(ctx, ranks, nil, b); err != nil {
 		return err
 	}
 	x, err := newRows(d, c.Rank(), numbers, b).solve(ctx, ranks, pace.Processor{Operation: s.pace})
 	if err != nil {
 		return err
 	}
-	return exchange.Gather(ctx, ranks, x, nil, nil)
+	return exchange.Gather(ctx, ranks, x, nil)
 }

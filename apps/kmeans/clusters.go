@@ -51,11 +51,15 @@ func distance(a, b []int32) (sum int64) {
 // patience is how many vectors are looked at between two looks at the context.
 const patience = 1 << 10
 
+// clear begins an iteration.
+func (k *clusters) clear() {
+	clear(k.sums)
+	clear(k.counts)
+}
+
 // assign finds the cluster of each vector. It sets labels, and adds the vectors
 // up.
 func (k *clusters) assign(ctx context.Context, vectors, labels []int32) error {
-	clear(k.sums)
-	clear(k.counts)
 	d := k.dimensions
 	for i := range labels {
 		if i%patience == 0 && ctx.Err() != nil {

@@ -3,9 +3,9 @@
 // vectors, until they move no more. Every rank has a share of the vectors; rank 0
 // has all of them at first, and computes the means.
 //
-// The messages are those that upstream's compiler makes of its example kmeans.cpp
-// without optimisation of communication (com_opt: 0), so that a host built from
-// it finds workers in ranks that run Work. docs/examples.md lists them.
+// The messages are those that upstream's compiler makes of its example kmeans.cpp,
+// without optimisation of communication (com_opt: 0) or with it, so that a host built
+// from it finds workers in ranks that run Work. docs/examples.md lists them.
 //
 // All is computed with whole numbers, so that the result does not depend on the
 // number of ranks.

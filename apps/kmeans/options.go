@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/zrlmpi/zrlmpid/apps/internal/exchange"
 )
 
 // Root is the rank that has the vectors.
-const Root = 0
+const Root = exchange.Root
 
 // The values of upstream's example.
 const (
@@ -18,9 +20,6 @@ const (
 
 // MaxDimensions is the longest vector.
 const MaxDimensions = 1 << 10
-
-// tag is upstream's. It does not travel by profile cloudfpga.
-const tag = 0
 
 // Options are what all ranks must agree on: upstream compiles them into the
 // programs of hosts and FPGAs.
@@ -35,6 +34,10 @@ type Options struct {
 	NormLimit int
 	// Words is the longest message that Work takes, in words.
 	Words int
+	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if its
+	// compiler makes a tree of them (com_opt 1 and more), of which Work has its part.
+	// With fewer than two all is flat (com_opt 0).
+	FPGAs []int
 }
 
 // ErrOptions is in the errors of options that cannot be.

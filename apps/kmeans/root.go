@@ -2,10 +2,11 @@ package kmeans
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
-	"slices"
 
+	"github.com/zrlmpi/zrlmpid/apps/internal/exchange"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -32,6 +33,7 @@ func Serial(vectors []int32, n int, o Options) (*Result, error) {
 	k.seed(vectors)
 	r := &Result{Labels: make([]int32, len(vectors)/o.Dimensions)}
 	for norm := int32(math.MaxInt32); o.goesOn(len(r.Norms), norm); {
+		k.clear()
 		if err := k.assign(context.Background(), vectors, r.Labels); err != nil {
 			return nil, err
 		}
@@ -45,12 +47,22 @@ func Serial(vectors []int32, n int, o Options) (*Result, error) {
 // Host divides the vectors into n clusters together with all other ranks of c; it
 // is for rank Root. The options must be those of the others. The sums of each
 // coordinate have to fit into an int32, because that is what ranks exchange.
+//
+// It makes its collective calls by package mpi, which knows what upstream's compiler has
+// made of those of FPGAs; and by Send and Recv, as Work does, where collective calls are
+// not messages like others.
 func Host(ctx context.Context, c *mpi.Comm, vectors []int32, n int, o Options) (*Result, error) {
 	o, err := o.check(vectors, n, c.Size())
 	if err != nil {
 		return nil, err
 	}
-	h := &host{c: c, o: o, clusters: newClusters(o.Dimensions, n)}
+	ranks := exchange.Library(c)
+	if !exchange.ByOrder(c) {
+		if ranks, err = exchange.Unrolled(c, nil, ErrMessage); err != nil {
+			return nil, err
+		}
+	}
+	h := &host{ranks: ranks, o: o, clusters: newClusters(o.Dimensions, n)}
 	h.seed(vectors)
 	return h.run(ctx, vectors)
 }
@@ -76,97 +88,43 @@ func (o Options) check(vectors []int32, n, ranks int) (Options, error) {
 // host is rank Root.
 type host struct {
 	*clusters
-	c *mpi.Comm
-	o Options
+	ranks *exchange.Ranks
+	o     Options
 }
 
-// run does in the order of upstream's source what each of its collective calls
-// becomes: a walk over the ranks.
+// run makes the calls of upstream's source, in its order. All ranks have the same number
+// of vectors; those that are left over are Root's as well.
 func (h *host) run(ctx context.Context, vectors []int32) (*Result, error) {
+	ranks, each := h.ranks.Size(), len(vectors)/h.dimensions/h.ranks.Size()
+	dealt, left := vectors[:ranks*each*h.dimensions], vectors[ranks*each*h.dimensions:]
 	r := &Result{Labels: make([]int32, len(vectors)/h.dimensions)}
-	if err := h.others(func(rank int) error { // Scatter
-		first, end := share(len(r.Labels), h.c.Size(), rank)
-		return mpi.Send(ctx, h.c, vectors[first*h.dimensions:end*h.dimensions], rank, tag)
-	}); err != nil {
+	own, labels := dealt[:each*h.dimensions], r.Labels[:each]
+	if err := exchange.Scatter(ctx, h.ranks, dealt, own); err != nil {
 		return nil, err
 	}
-	_, own := share(len(r.Labels), h.c.Size(), Root)
 	for norm := int32(math.MaxInt32); h.o.goesOn(len(r.Norms), norm); {
-		if err := h.bcast(ctx, h.centroids); err != nil {
+		if err := exchange.Bcast(ctx, h.ranks, h.centroids, Root); err != nil {
 			return nil, err
 		}
-		if err := h.assign(ctx, vectors, r.Labels[:own]); err != nil {
+		h.clear()
+		if err := errors.Join(h.assign(ctx, own, labels), h.assign(ctx, left, r.Labels[ranks*each:])); err != nil {
 			return nil, err
 		}
-		if err := h.reduce(ctx, h.sums); err != nil {
+		if err := exchange.Sum(ctx, h.ranks, h.sums); err != nil {
 			return nil, err
 		}
-		if err := h.reduce(ctx, h.counts); err != nil {
+		if err := exchange.Sum(ctx, h.ranks, h.counts); err != nil {
 			return nil, err
 		}
 		norm = h.move()
 		r.Norms = append(r.Norms, norm)
-		if err := h.bcast(ctx, []int32{norm}); err != nil {
+		if err := exchange.Bcast(ctx, h.ranks, []int32{norm}, Root); err != nil {
 			return nil, err
 		}
 	}
-	if err := h.others(func(rank int) error { // Gather
-		first, end := share(len(r.Labels), h.c.Size(), rank)
-		return recvAll(ctx, h.c, r.Labels[first:end], rank)
-	}); err != nil {
+	if err := exchange.Gather(ctx, h.ranks, labels, r.Labels[:ranks*each]); err != nil {
 		return nil, err
 	}
 	r.Centroids, r.Counts = h.centroids, h.counts
 	return r, nil
-}
-
-// others calls f for all other ranks.
-func (h *host) others(f func(rank int) error) error {
-	for rank := 1; rank < h.c.Size(); rank++ {
-		if err := f(rank); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (h *host) bcast(ctx context.Context, words []int32) error {
-	return h.others(func(rank int) error { return mpi.Send(ctx, h.c, words, rank, tag) })
-}
-
-// reduce adds the others' words to ours.
-func (h *host) reduce(ctx context.Context, words []int32) error {
-	theirs := slices.Clone(words)
-	return h.others(func(rank int) error {
-		if err := recvAll(ctx, h.c, theirs, rank); err != nil {
-			return err
-		}
-		add(words, theirs)
-		return nil
-	})
-}
-
-// share is what a rank gets of n vectors: the same as all others, and one more
-// for the first ranks if they cannot be divided evenly.
-func share(n, ranks, rank int) (first, end int) {
-	each, more := n/ranks, n%ranks
-	first = rank*each + min(rank, more)
-	end = first + each
-	if rank < more {
-		end++
-	}
-	return first, end
-}
-
-// recvAll receives a message of a length that is known.
-func recvAll(ctx context.Context, c *mpi.Comm, words []int32, from int) error {
-	st, err := mpi.Recv(ctx, c, words, from, tag)
-	if err != nil {
-		return err
-	}
-	if n := mpi.Count[int32](st); n != len(words) {
-		return fmt.Errorf("%w: %d words from rank %d instead of %d: all ranks need the same dimensions, iterations and norm limit",
-			ErrMessage, n, from, len(words))
-	}
-	return nil
 }

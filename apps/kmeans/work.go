@@ -2,15 +2,18 @@ package kmeans
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/zrlmpi/zrlmpid/apps/internal/exchange"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 // Work serves rank Root as a worker, once. How many vectors and clusters there
-// are it learns from the messages.
+// are it learns from the messages, so that it has Send and Recv in place of collective
+// calls.
 func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -19,18 +22,22 @@ func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 	if err != nil {
 		return err
 	}
-	w := &worker{c: c, o: o, buf: make([]int32, o.Words)}
-	vectors, err := w.vectors(ctx)
+	ranks, err := exchange.Unrolled(c, o.FPGAs, ErrMessage)
 	if err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	buf := make([]int32, o.Words)
+	vectors, err := exchange.RecvScatter(ctx, ranks, buf)
+	if err = o.vectors(vectors, err); err != nil {
 		return err
 	}
 	vectors = slices.Clone(vectors) // the buffer is used again
 	labels := make([]int32, len(vectors)/o.Dimensions)
 	var k *clusters
-	norm := int32(math.MaxInt32)
-	for n := 0; o.goesOn(n, norm); n++ {
-		centroids, err := w.vectors(ctx)
-		if err != nil {
+	norm := [1]int32{math.MaxInt32}
+	for n := 0; o.goesOn(n, norm[0]); n++ {
+		centroids, err := exchange.RecvBcast(ctx, ranks, buf)
+		if err = o.vectors(centroids, err); err != nil {
 			return err
 		}
 		if k == nil {
@@ -40,39 +47,32 @@ func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 			return fmt.Errorf("%w: %d words of centroids where there were %d before", ErrMessage, len(centroids), len(k.centroids))
 		}
 		copy(k.centroids, centroids)
+		k.clear()
 		if err := k.assign(ctx, vectors, labels); err != nil {
 			return err
 		}
-		if err := mpi.Send(ctx, c, k.sums, Root, tag); err != nil {
+		if err := exchange.Sum(ctx, ranks, k.sums); err != nil {
 			return err
 		}
-		if err := mpi.Send(ctx, c, k.counts, Root, tag); err != nil {
+		if err := exchange.Sum(ctx, ranks, k.counts); err != nil {
 			return err
 		}
-		if err := recvAll(ctx, c, w.buf[:1], Root); err != nil {
+		if err := exchange.Bcast(ctx, ranks, norm[:], Root); err != nil {
 			return err
 		}
-		norm = w.buf[0]
 	}
-	return mpi.Send(ctx, c, labels, Root, tag)
+	return exchange.Gather(ctx, ranks, labels, nil)
 }
 
-type worker struct {
-	c *mpi.Comm
-	o Options
-	// buf takes the longest message.
-	buf []int32
-}
-
-// vectors receives a whole number of vectors. They are in the buffer.
-func (w *worker) vectors(ctx context.Context) ([]int32, error) {
-	st, err := mpi.Recv(ctx, w.c, w.buf, Root, tag)
-	if err != nil {
-		return nil, err
+// vectors checks a message that has to be a whole number of vectors, if there is one.
+func (o *Options) vectors(words []int32, err error) error {
+	switch n := len(words); {
+	case errors.Is(err, mpi.ErrTruncate):
+		return fmt.Errorf("%w; this rank takes %d words (its option words)", err, o.Words)
+	case err != nil:
+		return err
+	case n < 1 || n%o.Dimensions != 0:
+		return fmt.Errorf("%w: %d words are not a whole number of vectors of %d dimensions", ErrMessage, n, o.Dimensions)
 	}
-	n := mpi.Count[int32](st)
-	if n < 1 || n%w.o.Dimensions != 0 {
-		return nil, fmt.Errorf("%w: %d words are not a whole number of vectors of %d dimensions", ErrMessage, n, w.o.Dimensions)
-	}
-	return w.buf[:n], nil
+	return nil
 }

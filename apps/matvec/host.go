@@ -16,8 +16,9 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Opt
 		return nil, err
 	}
 	var zero T
-	s := shape{rows: a.Rows, columns: a.Columns, each: min(max(o.Rows, 1), a.Rows), size: int(unsafe.Sizeof(zero)), pace: o.Pace}
-	ranks := exchange.Ranks{Comm: c}
+	share := (a.Rows + c.Size() - 1) / c.Size()
+	s := shape{rows: a.Rows, columns: a.Columns, each: min(max(o.Rows, 1), share), size: int(unsafe.Sizeof(zero)), pace: o.Pace}
+	ranks := exchange.Library(c)
 	if err := exchange.Bcast(ctx, ranks, s.words(), Root); err != nil {
 		return nil, err
 	}
@@ -26,23 +27,21 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Opt
 	}
 	d := deal{rows: s.rows, each: s.each, ranks: c.Size()}
 	p := pace.Processor{Operation: o.Pace}
-	own := make([]T, 0, d.share(Root))
-	counts := make([]int, d.ranks)
+	own := make([]T, d.share())
+	block := d.each * s.columns
 	for round := range d.rounds() {
 		begin, rows := d.block(round, Root)
-		end := begin
-		for rank := range counts {
-			_, n := d.block(round, rank)
-			counts[rank] = n * s.columns
-			end += n
+		dealt := a.Numbers[begin*s.columns:]
+		if all := d.ranks * block; len(dealt) >= all {
+			dealt = dealt[:all]
+		} else {
+			dealt = append(make([]T, 0, all), dealt...)[:all] // the last round
 		}
-		dealt := a.Numbers[begin*s.columns : end*s.columns]
-		first := dealt[:rows*s.columns] // which stays where it is
-		if err := exchange.Scatter(ctx, ranks, dealt, counts, first); err != nil {
+		first := dealt[:block] // which stays where it is
+		if err := exchange.Scatter(ctx, ranks, dealt, first); err != nil {
 			return nil, err
 		}
-		own = own[:len(own)+rows]
-		if err := multiply(ctx, &p, own[len(own)-rows:], first, x); err != nil {
+		if err := multiply(ctx, &p, own[round*d.each:][:rows], first, x); err != nil {
 			return nil, err
 		}
 	}
@@ -50,13 +49,9 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Opt
 }
 
 // gather puts the numbers of all ranks where they belong.
-func gather[T Number](ctx context.Context, ranks exchange.Ranks, d deal, own []T) ([]T, error) {
-	counts := make([]int, d.ranks)
-	for rank := range counts {
-		counts[rank] = d.share(rank)
-	}
-	byRank := make([]T, d.rows)
-	if err := exchange.Gather(ctx, ranks, own, byRank, counts); err != nil {
+func gather[T Number](ctx context.Context, ranks *exchange.Ranks, d deal, own []T) ([]T, error) {
+	byRank := make([]T, d.ranks*d.share())
+	if err := exchange.Gather(ctx, ranks, own, byRank); err != nil {
 		return nil, err
 	}
 	y := make([]T, d.rows)
@@ -64,7 +59,7 @@ func gather[T Number](ctx context.Context, ranks exchange.Ranks, d deal, own []T
 		for round := range d.rounds() {
 			first, n := d.block(round, rank)
 			copy(y[first:first+n], byRank)
-			byRank = byRank[n:]
+			byRank = byRank[d.each:]
 		}
 	}
 	return y, nil

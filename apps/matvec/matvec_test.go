@@ -98,7 +98,7 @@ func parallel[T matvec.Number](t *testing.T, all []*mpi.Comm, rows, columns, eac
 				got, err = matvec.Host(ctx, world, a, x, matvec.Options{Rows: each})
 				return err
 			}
-			return matvec.Work[T](ctx, world, matvec.Options{Words: 2 * rows * columns, Flat: flat(world.Rank())})
+			return matvec.Work[T](ctx, world, matvec.Options{Words: 2 * rows * columns, Unrolled: flat(world.Rank())})
 		})
 	}
 	if err := ranks.Wait(); err != nil {
@@ -183,9 +183,9 @@ func TestEnds(t *testing.T) {
 	a, x := random[float32](4, 4)
 	_, hostErr := matvec.Host(ctx, all[0], a, x, matvec.Options{})
 	for name, err := range map[string]error{
-		"host":        hostErr,
-		"worker":      matvec.Work[float32](ctx, all[1], matvec.Options{Words: 4}),
-		"flat worker": matvec.Work[float32](ctx, all[2], matvec.Options{Words: 4, Flat: true}),
+		"host":            hostErr,
+		"worker":          matvec.Work[float32](ctx, all[1], matvec.Options{Words: 4}),
+		"unrolled worker": matvec.Work[float32](ctx, all[2], matvec.Options{Words: 4, Unrolled: true}),
 	} {
 		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "waits for") {
 			t.Errorf("%s: %v", name, err)

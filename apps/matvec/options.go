@@ -22,17 +22,21 @@ const wordLen = 4
 
 // Options of a rank.
 type Options struct {
-	// Rows is how many rows a rank gets at a time; 0 is 1, as in the paper. Host
-	// tells the workers.
+	// Rows is how many rows a rank gets at a time, at most an even share of all; 0 is
+	// 1, as in the paper. Host tells the workers.
 	Rows int
 	// Pace has ranks wait, as if a multiplication with its addition took so long.
 	// Host tells the workers.
 	Pace time.Duration
 	// Words is the longest message that Work takes, in 32-bit words.
 	Words int
-	// Flat is how Work makes the collective calls: with Send and Recv, in the order
-	// of upstream's compiler, and not by those of package mpi.
-	Flat bool
+	// Unrolled is how Work makes the collective calls: with Send and Recv, as upstream's
+	// compiler puts them in their place, and not by those of package mpi.
+	Unrolled bool
+	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if its
+	// compiler makes a tree of them (com_opt 1 and more), of which an unrolled worker has
+	// its part. With fewer than two all is flat (com_opt 0).
+	FPGAs []int
 }
 
 // ErrOptions is in the errors of matrices and options that cannot be.
@@ -78,21 +82,22 @@ func (s shape) words() []int32 {
 // shapeWords is the length of the message.
 const shapeWords = 5
 
-// shapeOf reads the message at a worker of numbers T.
-func shapeOf[T Number](words []int32, o Options) (s shape, err error) {
+// shapeOf reads the message at a worker of numbers T, which gets the rows of so many ranks
+// in one message.
+func shapeOf[T Number](words []int32, ranks, blocks int, o Options) (s shape, err error) {
 	s = shape{int(words[0]), int(words[1]), int(words[2]), int(words[3]), time.Duration(words[4])}
 	var zero T
 	switch size := int(unsafe.Sizeof(zero)); {
-	case s.rows < 1 || s.rows > MaxSize || s.columns < 1 || s.columns > MaxSize || s.each < 1 || s.each > s.rows:
-		err = fmt.Errorf("%w: %d x %d numbers, %d rows at a time: 1 to %d rows and columns are possible, and 1 to all rows at a time",
+	case s.rows < 1 || s.rows > MaxSize || s.columns < 1 || s.columns > MaxSize || s.each < 1 || s.each > (s.rows+ranks-1)/ranks:
+		err = fmt.Errorf("%w: %d x %d numbers, %d rows at a time: 1 to %d rows and columns are possible, and 1 row to the share of a rank at a time",
 			ErrMessage, s.rows, s.columns, s.each, MaxSize)
 	case s.size != size:
 		err = fmt.Errorf("%w: numbers of %d bytes, where this rank has such of %d bytes", ErrMessage, s.size, size)
 	case s.pace < 0 || s.pace > pace.Longest:
 		err = fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrMessage, s.pace, pace.Longest)
-	case s.each*s.columns*(size/wordLen) > o.Words:
-		err = fmt.Errorf("%w: %d rows of %d columns are %d words, where this rank takes %d", ErrMessage, s.each, s.columns,
-			s.each*s.columns*(size/wordLen), o.Words)
+	case blocks*s.each*s.columns*(size/wordLen) > o.Words:
+		err = fmt.Errorf("%w: %d rows of %d columns are %d words, where this rank takes %d (its option words)", ErrMessage, blocks*s.each, s.columns,
+			blocks*s.each*s.columns*(size/wordLen), o.Words)
 	}
 	return s, err
 }

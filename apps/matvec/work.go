@@ -18,12 +18,18 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if c.Rank() == Root {
 		return fmt.Errorf("%w: rank %d is the host, and works for nobody", ErrOptions, Root)
 	}
-	ranks := exchange.Ranks{Comm: c, Flat: o.Flat, Unexpected: ErrMessage}
+	ranks := exchange.Library(c)
+	if o.Unrolled {
+		var err error
+		if ranks, err = exchange.Unrolled(c, o.FPGAs, ErrMessage); err != nil {
+			return fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+	}
 	var words [shapeWords]int32
 	if err := exchange.Bcast(ctx, ranks, words[:], Root); err != nil {
 		return err
 	}
-	s, err := shapeOf[T](words[:], o)
+	s, err := shapeOf[T](words[:], c.Size(), ranks.Blocks(), o)
 	if err != nil {
 		return err
 	}
@@ -34,17 +40,15 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	d := deal{rows: s.rows, each: s.each, ranks: c.Size()}
 	p := pace.Processor{Operation: s.pace}
 	rows := make([]T, s.each*s.columns)
-	y := make([]T, 0, d.share(c.Rank()))
+	y := make([]T, d.share())
 	for round := range d.rounds() {
-		_, n := d.block(round, c.Rank())
-		own := rows[:n*s.columns]
-		if err := exchange.Scatter(ctx, ranks, nil, nil, own); err != nil {
+		if err := exchange.Scatter(ctx, ranks, nil, rows); err != nil {
 			return err
 		}
-		y = y[:len(y)+n]
-		if err := multiply(ctx, &p, y[len(y)-n:], own, x); err != nil {
+		_, n := d.block(round, c.Rank())
+		if err := multiply(ctx, &p, y[round*d.each:][:n], rows, x); err != nil {
 			return err
 		}
 	}
-	return exchange.Gather(ctx, ranks, y, nil, nil)
+	return exchange.Gather(ctx, ranks, y, nil)
 }

@@ -162,13 +162,13 @@ is an error, but what there is of it is written.`,
 				return err
 			}
 			if m.Truncated != "" {
-				return &control.Error{Kind: control.Truncated, Message: m.Truncated}
+				return &control.Error{Kind: control.Truncated, Message: m.Truncated + "; --words is how many it holds"}
 			}
 			return nil
 		}),
 	}
 	fl := cmd.Flags()
-	fl.IntVar(&req.Words, "words", protocol.MaxCallWords, "size of the buffer in words")
+	fl.IntVar(&req.Words, "words", control.DefaultWords, "size of the buffer in words")
 	fl.StringVar(&out, "out", "-", "write the message to this file (-: standard output)")
 	fl.StringVar(&format, "format", "hex", "hex, int, float or raw")
 	fl.StringVar(&datatype, "datatype", "any", "int, float or any: which call is made")

@@ -74,7 +74,7 @@ func TestStandins(t *testing.T) {
 		demotest.Run(t, info, newProgram(), "-sizes", "100,150", "-repeat", "2").Right(t, "8 ranks, profile cloudfpga, attached to", " 1        8\n", "0 of 500 numbers differ")
 	})
 	t.Run("in process, with options", func(t *testing.T) {
-		const worker = "run: standin, kernel: backsub, kernel_options: {words: 70}"
+		const worker = "run: standin, kernel: backsub, kernel_options: {words: 77}"
 		demotest.Start(t, "peer: software", worker, worker).InProcess(t, 0)
 		demotest.Run(t, info, newProgram(), "-sizes", "20,5", "-repeat", "1", "-pace", "1us").Right(t, "0 of 25 numbers differ")
 	})

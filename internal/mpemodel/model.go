@@ -3,6 +3,7 @@ package mpemodel
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -41,7 +42,7 @@ var (
 	ErrBusy = errors.New("mpemodel: a call is still in progress")
 	// ErrRank: a rank outside 0–63, for which the MPE has no cache line.
 	ErrRank = errors.New("mpemodel: rank is not in 0–63")
-	// ErrCount: more words than upstream's compiler lets one call carry.
+	// ErrCount: more words than the wrapper's count, a signed number of 32 bits, can say.
 	ErrCount = errors.New("mpemodel: more words than one MPI call carries")
 )
 
@@ -89,7 +90,7 @@ func New(cfg Config) *Model {
 // copied. The error wraps ErrBusy, ErrRank or ErrCount.
 func (m *Model) Send(now time.Duration, dst int, words []uint32, dt protocol.Datatype) error {
 	c := call{peer: uint32(dst), call: dt.Send(), count: uint32(len(words))}
-	if err := m.admit("send to", dst, len(words)); err != nil {
+	if err := m.admit("send to", dst, int64(len(words))); err != nil {
 		return err
 	}
 	m.advance(now)
@@ -102,7 +103,7 @@ func (m *Model) Send(now time.Duration, dst int, words []uint32, dt protocol.Dat
 // user's buffer holds zeros before. The error wraps ErrBusy, ErrRank or
 // ErrCount.
 func (m *Model) Recv(now time.Duration, src int, count uint32, dt protocol.Datatype) error {
-	if err := m.admit("receive from", src, int(count)); err != nil {
+	if err := m.admit("receive from", src, int64(count)); err != nil {
 		return err
 	}
 	m.advance(now)
@@ -111,15 +112,18 @@ func (m *Model) Recv(now time.Duration, src int, count uint32, dt protocol.Datat
 	return nil
 }
 
-func (m *Model) admit(what string, peer, count int) error {
+// maxCount is the longest call, in words. The MPE's own counters have 32 bits.
+const maxCount = math.MaxInt32
+
+func (m *Model) admit(what string, peer int, count int64) error {
 	switch {
 	case m.Busy():
 		return fmt.Errorf("rank %d: %s rank %d: %w (%s)", m.cfg.Rank, what, peer, ErrBusy, m.State())
 	case peer < 0 || peer >= protocol.MaxRanksFPGA:
 		return fmt.Errorf("rank %d: %s rank %d: %w", m.cfg.Rank, what, peer, ErrRank)
-	case count > protocol.MaxCallWords:
+	case count > maxCount:
 		return fmt.Errorf("rank %d: %s rank %d: %w: %d, at most %d",
-			m.cfg.Rank, what, peer, ErrCount, count, protocol.MaxCallWords)
+			m.cfg.Rank, what, peer, ErrCount, count, maxCount)
 	}
 	return nil
 }

@@ -17,9 +17,10 @@ func TestCallErrors(t *testing.T) {
 	}{
 		{"negative rank", r.Send(0, -1, nil, protocol.Int), ErrRank},
 		{"rank 64", r.Recv(0, 64, 1, protocol.Int), ErrRank},
-		{"long send", r.Send(0, 0, make([]uint32, protocol.MaxCallWords+1), protocol.Int), ErrCount},
+		{"longest receive and one more", r.Recv(0, 0, maxCount+1, protocol.Int), ErrCount},
 		{"long receive", r.Recv(0, 0, 1<<32-1, protocol.Int), ErrCount},
-		{"first call", r.Recv(0, 0, protocol.MaxCallWords, protocol.Int), nil},
+		{"longest call", r.admit("send to", 0, maxCount), nil},
+		{"first call", r.Recv(0, 0, 600_000, protocol.Int), nil},
 		{"second call", r.Send(0, 0, nil, protocol.Int), ErrBusy},
 	} {
 		if !errors.Is(c.err, c.want) {

@@ -1,80 +1,87 @@
 package exchange
 
 import (
-	"context"
 	"fmt"
+	"slices"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Root is the rank that Scatter sends from, and Gather receives at.
+// Root is the rank that Scatter sends from, and Gather and Reduce receive at.
 const Root = 0
 
 // tag is upstream's. It does not travel by profile cloudfpga.
 const tag = 0
 
-// Ranks are those that take part.
+// groupSize is how many FPGAs upstream's tree puts together.
+const groupSize = 4
+
+// Ranks are those that take part, as one of them sees them.
 type Ranks struct {
 	*mpi.Comm
-	// Flat: this rank, which is not Root, calls Send and Recv only.
-	Flat bool
-	// Unexpected is in the errors of messages of another length than a flat rank
-	// expects.
-	Unexpected error
+	// unrolled: this rank calls Send and Recv only.
+	unrolled bool
+	// above is who Root's data comes from then, and ours goes to; below are those whose
+	// data goes through this rank. tree: there are such ranks somewhere.
+	above int
+	below []int
+	tree  bool
+	// relayed: only Root can broadcast.
+	relayed bool
+	// unexpected is in the errors of messages of another length than is expected.
+	unexpected error
 }
 
-// Bcast has the root's buffer reach those of all others. All are of one length, which
-// is not 0.
-func Bcast[T mpi.Number](ctx context.Context, r Ranks, buf []T, root int) error {
-	switch {
-	case !r.Flat:
-		return mpi.Bcast(ctx, r.Comm, buf, root)
-	case r.Rank() != root:
-		return recv(ctx, r, buf, root)
+// Library are ranks of which this one makes the calls of package mpi.
+func Library(c *mpi.Comm) *Ranks { return &Ranks{Comm: c} }
+
+// Unrolled are ranks of which this one calls Send and Recv only. fpgas are those of the
+// tree in the order of upstream's cluster file; with fewer than two all is flat. In a tree
+// this rank has to be one of them. unexpected is in the errors of messages of a wrong
+// length.
+func Unrolled(c *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) {
+	r := &Ranks{Comm: c, unrolled: true, above: Root, tree: len(fpgas) > 1, unexpected: unexpected}
+	if !r.tree {
+		return r, nil
 	}
+	at := slices.Index(fpgas, c.Rank())
+	if at < 0 {
+		return nil, fmt.Errorf("rank %d is none of the FPGAs of upstream's tree, %v, which every rank but %d has to be", c.Rank(), fpgas, Root)
+	}
+	first := at - at%groupSize
+	if at != first {
+		r.above = fpgas[first]
+	} else {
+		r.below = fpgas[first+1 : min(first+groupSize, len(fpgas))]
+	}
+	return r, nil
+}
+
+// ByOrder reports whether messages to some rank match by their order alone. Then the
+// collective calls of package mpi are messages like all others, and ranks that call Send
+// and Recv can meet them; otherwise they cannot.
+func ByOrder(c *mpi.Comm) bool {
+	for rank := range c.Size() {
+		if info, err := c.PeerInfo(rank); err == nil && info.NoComms && rank != c.Rank() {
+			return true
+		}
+	}
+	return false
+}
+
+// Blocks is of how many ranks this one receives the blocks of Scatter in one message, and
+// sends those of Gather: its own, and of those below.
+func (r *Ranks) Blocks() int { return 1 + len(r.below) }
+
+// others calls f for all ranks but root, in their order.
+func (r *Ranks) others(root int, f func(rank int) error) error {
 	for rank := range r.Size() {
 		if rank == root {
 			continue
 		}
-		if err := mpi.Send(ctx, r.Comm, buf, rank, tag); err != nil {
+		if err := f(rank); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// Scatter has each rank receive its own block of all, which is Root's; counts has how
-// many numbers each block has, one after another. Other ranks give nil for both. There
-// is no message for a block of no numbers. Root's own block may stay where it is.
-func Scatter[T mpi.Number](ctx context.Context, r Ranks, all []T, counts []int, own []T) error {
-	if !r.Flat {
-		return mpi.Scatterv(ctx, r.Comm, all, own, counts, nil, Root)
-	}
-	if len(own) == 0 {
-		return nil
-	}
-	return recv(ctx, r, own, Root)
-}
-
-// Gather is the inverse of Scatter.
-func Gather[T mpi.Number](ctx context.Context, r Ranks, own, all []T, counts []int) error {
-	if !r.Flat {
-		return mpi.Gatherv(ctx, r.Comm, own, all, counts, nil, Root)
-	}
-	if len(own) == 0 {
-		return nil
-	}
-	return mpi.Send(ctx, r.Comm, own, Root, tag)
-}
-
-// recv receives a message of a length that is known.
-func recv[T mpi.Number](ctx context.Context, r Ranks, buf []T, from int) error {
-	st, err := mpi.Recv(ctx, r.Comm, buf, from, tag)
-	if err != nil {
-		return err
-	}
-	if n := mpi.Count[T](st); n != len(buf) {
-		return fmt.Errorf("%w: %d numbers from rank %d instead of %d", r.Unexpected, n, from, len(buf))
 	}
 	return nil
 }

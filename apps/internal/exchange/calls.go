@@ -1,0 +1,197 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Bcast has the root's buffer reach those of all others. All are of one length, which
+// is not 0. In a tree only Root can broadcast, so the root sends to it first.
+func Bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error {
+	if !r.unrolled {
+		return bcast(ctx, r, buf, root)
+	}
+	if root != Root && r.tree {
+		if r.Rank() == root {
+			if err := send(ctx, r, buf, Root); err != nil {
+				return err
+			}
+		}
+		root = Root
+	}
+	if r.Rank() == root {
+		return r.others(root, func(rank int) error { return send(ctx, r, buf, rank) })
+	}
+	from := root
+	if root == Root {
+		from = r.above
+	}
+	if err := recv(ctx, r, buf, from); err != nil {
+		return err
+	}
+	return pass(ctx, r, buf)
+}
+
+// bcast is Bcast by package mpi. Where the FPGAs have been built with the tree, a call
+// whose root is one of them is refused on all ranks, before anything is sent.
+func bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error {
+	if root == Root || !r.relayed {
+		err := mpi.Bcast(ctx, r.Comm, buf, root)
+		if root == Root || !errors.Is(err, mpi.ErrArg) {
+			return err
+		}
+		r.relayed = true
+	}
+	var err error
+	switch r.Rank() {
+	case root:
+		err = send(ctx, r, buf, Root)
+	case Root:
+		err = recv(ctx, r, buf, root)
+	}
+	if err != nil {
+		return err
+	}
+	return mpi.Bcast(ctx, r.Comm, buf, Root)
+}
+
+// RecvBcast is Bcast of Root's for a rank that calls Send and Recv and does not know the
+// length, which is that of the result: the beginning of buf.
+func RecvBcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error) {
+	buf, err := recvSome(ctx, r, buf, r.above)
+	if err != nil {
+		return nil, err
+	}
+	return buf, pass(ctx, r, buf)
+}
+
+// pass sends to all below.
+func pass[T mpi.Number](ctx context.Context, r *Ranks, buf []T) error {
+	for _, rank := range r.below {
+		if err := send(ctx, r, buf, rank); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Scatter has each rank receive its own block of all, which is Root's and nil on others:
+// blocks as long as own, one after another. At Root own may be the first of them, which
+// stays where it is.
+func Scatter[T mpi.Number](ctx context.Context, r *Ranks, all, own []T) error {
+	switch {
+	case !r.unrolled:
+		return mpi.Scatter(ctx, r.Comm, all, own, Root)
+	case r.Rank() == Root:
+		copy(own, all)
+		return r.others(Root, func(rank int) error { return send(ctx, r, all[rank*len(own):][:len(own)], rank) })
+	case r.below == nil:
+		return recv(ctx, r, own, r.above)
+	}
+	blocks := make([]T, r.Blocks()*len(own))
+	if err := recv(ctx, r, blocks, r.above); err != nil {
+		return err
+	}
+	copy(own, blocks)
+	return r.deal(len(own), func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
+}
+
+// RecvScatter is Scatter for a rank that calls Send and Recv and does not know the length
+// of its block, which is that of the result: the beginning of buf. buf has to have room
+// for Blocks of them.
+func RecvScatter[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error) {
+	blocks, err := recvSome(ctx, r, buf, r.above)
+	if err != nil {
+		return nil, err
+	}
+	if len(blocks)%r.Blocks() != 0 {
+		return nil, fmt.Errorf("%w: %d numbers from rank %d are not the blocks of %d ranks", r.unexpected, len(blocks), r.above, r.Blocks())
+	}
+	n := len(blocks) / r.Blocks()
+	return blocks[:n], r.deal(n, func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
+}
+
+// deal calls f with the place of the block of each rank below, behind our own.
+func (r *Ranks) deal(n int, f func(from, end, rank int) error) error {
+	for i, rank := range r.below {
+		if err := f((i+1)*n, (i+2)*n, rank); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Gather is the inverse of Scatter.
+func Gather[T mpi.Number](ctx context.Context, r *Ranks, own, all []T) error {
+	switch {
+	case !r.unrolled:
+		return mpi.Gather(ctx, r.Comm, own, all, Root)
+	case r.Rank() == Root:
+		copy(all, own)
+		return r.others(Root, func(rank int) error { return recv(ctx, r, all[rank*len(own):][:len(own)], rank) })
+	case r.below == nil:
+		return send(ctx, r, own, r.above)
+	}
+	blocks := make([]T, r.Blocks()*len(own))
+	copy(blocks, own)
+	if err := r.deal(len(own), func(from, end, rank int) error { return recv(ctx, r, blocks[from:end], rank) }); err != nil {
+		return err
+	}
+	return send(ctx, r, blocks, r.above)
+}
+
+// Sum adds up the numbers of all ranks. The sums replace Root's numbers; what becomes of
+// the others' is nobody's business.
+func Sum(ctx context.Context, r *Ranks, own []int32) error {
+	if !r.unrolled {
+		var sums []int32
+		if r.Rank() == Root {
+			sums = own
+		}
+		return mpi.Reduce(ctx, r.Comm, own, sums, mpi.Sum, Root)
+	}
+	theirs := make([]int32, len(own))
+	collect := func(rank int) error {
+		if err := recv(ctx, r, theirs, rank); err != nil {
+			return err
+		}
+		for i, x := range theirs {
+			own[i] += x
+		}
+		return nil
+	}
+	if r.Rank() == Root {
+		return r.others(Root, collect)
+	}
+	for _, rank := range r.below {
+		if err := collect(rank); err != nil {
+			return err
+		}
+	}
+	return send(ctx, r, own, r.above)
+}
+
+func send[T mpi.Number](ctx context.Context, r *Ranks, buf []T, to int) error {
+	return mpi.Send(ctx, r.Comm, buf, to, tag)
+}
+
+// recv receives a message of a length that is known.
+func recv[T mpi.Number](ctx context.Context, r *Ranks, buf []T, from int) error {
+	got, err := recvSome(ctx, r, buf, from)
+	if err == nil && len(got) != len(buf) {
+		err = fmt.Errorf("%w: %d numbers from rank %d instead of %d", r.unexpected, len(got), from, len(buf))
+	}
+	return err
+}
+
+// recvSome receives a message, which is the beginning of buf.
+func recvSome[T mpi.Number](ctx context.Context, r *Ranks, buf []T, from int) ([]T, error) {
+	st, err := mpi.Recv(ctx, r.Comm, buf, from, tag)
+	if err != nil {
+		return nil, err
+	}
+	return buf[:mpi.Count[T](st)], nil
+}
