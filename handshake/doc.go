@@ -12,17 +12,20 @@
 //
 // A Pair holds at most one message in each direction. The caller queues further
 // ones, and hands over the next when an action says that a direction is free.
-// It feeds everything that arrives from the peer, in order, and calls Tick no
-// later than the time that Deadline returns. It carries out the actions of one
-// event before it feeds the next. After TransmitData it calls DataSent.
+// It feeds everything that arrives from the peer, in order, and calls Tick when
+// the time has come that Deadline returns, with a time at which everything that
+// had arrived has been fed: a packet that lies in a socket is not late. It carries
+// out the actions of one event before it feeds the next. After TransmitData it
+// calls DataSent.
 //
 // # The sender of one message
 //
 //	          Send                 CLEAR_TO_SEND               ACK
 //	(idle) ─────────► WAIT_CLEAR ───────────────► WAIT_ACK ─────────► (done)
 //	   │   SEND_REQ   │ ▲    │ ▲        DATA       │     │
-//	   │         time-out:   │ │                   │     ├─ time-out: DATA again, unless
-//	   │         SEND_REQ    │ │ peer's message    │     │  it is cut and the peer an FPGA
+//	   │         time-out:   │ │                   │     ├─ time-out: DATA again; if it is
+//	   │                     │ │                   │     │  cut and the peer an FPGA, only
+//	   │         SEND_REQ    │ │ peer's message    │     │  when that has asked again
 //	   │         again       ▼ │ is done           │     ├─ SEND_REQUEST of a deployed
 //	   └───────────────────► HELD                  │     │  peer: it has the message
 //	     a receive is        a crossing SEND_      │     └─ deadline: TimeoutError

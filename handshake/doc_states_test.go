@@ -52,6 +52,7 @@ var transitions = map[string]string{
 	"M31": "fpga send-cut clear deadline",
 	"M32": "fpga send clear cancel-send",
 	"M33": "tcp send clear connected",
+	"M34": "fpga send-cut clear 60 clear",
 
 	"N1":  "fpga recv",
 	"N2":  "fpga req recv",

@@ -115,7 +115,8 @@ func fpgaMayFail(kind string, side, place, datagrams int) bool {
 		// A swapped ACK waits for a packet that never comes.
 		return place == ackPlace && (kind == "lost" || kind == "swapped")
 	case place >= 0 && datagrams > 1:
-		return true
+		// If the first one is lost, the FPGA asks again.
+		return kind != "lost" || place > 0
 	}
 	return false
 }

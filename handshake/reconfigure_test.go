@@ -89,6 +89,9 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		p.Datagram(0, packet(clr, rInt, 0), nil)
 		p.DataSent(0)
 		p.Reconfigure(quick())
+		if acts := p.Tick(100*time.Millisecond, nil); len(acts) > 0 {
+			t.Errorf("%+v", acts)
+		}
 		if at := due(t, p); at != 10*second {
 			t.Errorf("it is to be repeated, or given up, at %v", at)
 		}

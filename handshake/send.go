@@ -26,7 +26,14 @@ type sending struct {
 
 	requested bool // SEND_REQUEST has been sent
 	dataSent  bool // DATA has been sent once
+	// settled: DATA that must not be repeated was sent crossing ago. A
+	// CLEAR_TO_SEND that comes now was sent when it had arrived, or was lost.
+	settled bool
 }
+
+// crossing is how long after DATA a CLEAR_TO_SEND may come that was sent before DATA
+// arrived. It is shorter than the time after which an FPGA asks again.
+const crossing = deployedFirst / 2
 
 // Send starts a message. The error is one that the caller can know beforehand:
 // ErrEmpty, ErrTooLong, ErrBusy, or the PartialError of an earlier message.
@@ -132,7 +139,7 @@ func (p *Pair) mustNotRepeat() bool {
 
 func (p *Pair) armAck(now Instant) {
 	if p.mustNotRepeat() {
-		p.send.repeat = timer{}
+		p.send.repeat = in(now, crossing)
 		return
 	}
 	p.armSend(now, p.cfg.Timing.Ack)
@@ -166,7 +173,7 @@ func (p *Pair) repeatData(acts []Action) []Action {
 	if p.cfg.Habits.OneParkedHeader {
 		p.parked = parkedHeader{}
 	}
-	s.repeat = timer{}
+	s.repeat, s.settled = timer{}, false
 	h := p.dataHeader()
 	return append(acts,
 		Action{Kind: TransmitData, ID: s.op.ID, Header: h, Words: s.op.Words},
@@ -192,6 +199,10 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	}
 	if s.state == WaitClear {
 		return p.repeatRequest(now, acts)
+	}
+	if p.mustNotRepeat() {
+		s.repeat, s.settled = timer{}, true
+		return acts
 	}
 	return p.repeatData(acts)
 }
@@ -224,6 +235,12 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 		// serve its own message; a deployed one cannot mean this send.
 		if s.requested && !p.cfg.Peer.RequestImpliesAck && p.matchesSend(h) {
 			return p.transmit(now, acts)
+		}
+	case WaitAck:
+		// An FPGA asks again only until the first datagram has come: it has
+		// stored nothing, and waits for a header.
+		if s.settled && p.matchesSend(h) {
+			return p.repeatData(acts)
 		}
 	case Idle:
 		if p.cfg.Peer.UsesStaleClears || p.owed {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -43,8 +44,10 @@ const farWindow = 8
 func newCrowd(t testing.TB, n byte, fpgas, others int) *crowd {
 	t.Helper()
 	c := &crowd{fpgas: fpgas, others: others}
-	far, addrs := newFarEnds(t, n, 1+fpgas, others, extended.Config{Window: farWindow, Messages: 64, EagerBytes: 64 << 10})
+	far, addrs := newFarEnds(t, n, 1+fpgas, others, extended.Config{Window: farWindow, Messages: 64, EagerBytes: 64 << 10, Timing: patientExtended()})
 	c.far = far
+	// Whoever runs the same beside us has other addresses: nobody takes a free port away.
+	own := byte(128 + os.Getpid()%128)
 	entries := make([]rankmap.Entry, 1+fpgas+others)
 	for rank := range entries {
 		entries[rank] = rankmap.Entry{Rank: rank, Kind: rankmap.Software}
@@ -55,7 +58,7 @@ func newCrowd(t testing.TB, n byte, fpgas, others int) *crowd {
 		case rank > 0:
 			entries[rank].Kind = rankmap.FPGA
 		}
-		entries[rank].Addr = freePort(t, netip.AddrFrom4([4]byte{127, n, 0, byte(1 + rank)}))
+		entries[rank].Addr = freePort(t, netip.AddrFrom4([4]byte{127, n, own, byte(1 + rank)}))
 	}
 	c.startStandIns(t, entries[:1+fpgas])
 

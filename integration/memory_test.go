@@ -73,7 +73,7 @@ func engineOf(t *testing.T, fpgas, others int) (bytes uint64, goroutines int) {
 func hostPeer(rank int, fpga bool) mpe.Peer {
 	if !fpga {
 		return mpe.Peer{
-			Extended: &extended.Config{Messages: 64, EagerBytes: 64 << 10, Seed: uint64(rank)},
+			Extended: &extended.Config{Messages: 64, EagerBytes: 64 << 10, Seed: uint64(rank), Timing: patientExtended()},
 			Kind:     "software", Address: fmt.Sprintf("rank %d", rank),
 		}
 	}
@@ -91,13 +91,21 @@ const crowdWords = 25_000
 
 // patient lets a message go on after a pause. With a thousand ranks on a few cores
 // one may be held up longer than a network ever is, and what is repeated meanwhile may
-// not fit into its socket: so nobody stops to repeat, as an FPGA would.
+// not fit into its socket: so nobody stops to repeat, as an FPGA would, or soon gives up.
 func patient(t handshake.Timing) handshake.Timing {
 	t.FragmentGap = time.Minute
+	t.AckDeadline, t.DataDeadline = time.Minute, time.Minute
 	for _, b := range []*handshake.Backoff{&t.Clear, &t.Ack, &t.Data} {
 		if b.Then == 0 {
 			b.Then = time.Second
 		}
 	}
+	return t
+}
+
+// patientExtended is the same for a peer of the extended profile.
+func patientExtended() extended.Timing {
+	t := extended.DefaultTiming(false)
+	t.GiveUp = time.Minute
 	return t
 }

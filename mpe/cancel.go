@@ -2,6 +2,7 @@ package mpe
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -173,6 +174,10 @@ func (e *Engine) describeRecv(r *Request, now handshake.Instant) string {
 		if p.recving != nil {
 			w, _ := p.pair.RecvWait()
 			return w.Describe(now)
+		}
+		var refused *handshake.PartialError
+		if errors.As(p.pair.Refuses(), &refused) {
+			s += fmt.Sprintf("; it may wait for rank %d, which sends it nothing more since it has not acknowledged %d words", e.rank, refused.Words)
 		}
 		return s
 	}

@@ -1,12 +1,36 @@
 package mpe
 
+import (
+	"sync/atomic"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
 // source has the packets of a transport that can be polled. It is a drive.Source.
+//
+// It also knows up to when all that has arrived was taken. A rank that is held up has
+// packets in its socket while its time-outs run off, and has only itself to wait for.
 type source struct {
 	e     *Engine
 	tr    PollTransport
 	land  LandingTransport // or nil
 	batch []Arrival
+
+	// round is the number of the round that began at since, and seen of the last one
+	// in which Poll has found nothing, or something maxFinds times.
+	round, seen atomic.Uint32
+	// finds are those of the round of, for whoever polls.
+	finds int
+	of    uint32
+	// since and known are guarded by the engine's lock: all that had arrived at known
+	// was taken.
+	since, known handshake.Instant
 }
+
+// maxFinds is after how many Polls that have found something all that was there before
+// them is taken to have been: sockets hold less than so many batches. So a flood does not
+// keep time-outs from running off.
+const maxFinds = 1024
 
 func newSource(e *Engine, tr PollTransport) *source {
 	s := &source{e: e, tr: tr, batch: make([]Arrival, batchSize)}
@@ -16,6 +40,7 @@ func newSource(e *Engine, tr PollTransport) *source {
 
 // Poll takes what has arrived, and returns how many packets that was.
 func (s *source) Poll() (n int, err error) {
+	round := s.round.Load()
 	var gen uint32
 	if s.land != nil && s.e.landing.on.Load() {
 		n, gen, err = s.e.landing.poll(s.land, s.batch)
@@ -25,7 +50,31 @@ func (s *source) Poll() (n int, err error) {
 	if n > 0 {
 		s.e.arrived(s.tr, s.batch[:n], gen)
 	}
+	s.found(n, round)
 	return n, err
+}
+
+// found notes what a Poll has come to that began in a round.
+func (s *source) found(n int, round uint32) {
+	if s.of != round {
+		s.of, s.finds = round, 0
+	}
+	if n > 0 {
+		if s.finds++; s.finds < maxFinds {
+			return
+		}
+	}
+	if s.seen.Load() != round {
+		s.seen.Store(round)
+	}
+}
+
+// advance begins another round if the last one is over. The lock is held.
+func (s *source) advance(now handshake.Instant) {
+	if round := s.round.Load(); s.seen.Load() == round {
+		s.known, s.since = s.since, now
+		s.round.Store(round + 1)
+	}
 }
 
 // Sleep announces that nobody polls.

@@ -15,6 +15,7 @@ type peer struct {
 	rank int
 	cfg  Peer
 	tr   Transport
+	src  *source // nil if tr cannot be polled
 	// touched: something happened that settle has to look at. timed: it is among
 	// the engine's timed.
 	touched, timed bool

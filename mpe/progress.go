@@ -30,9 +30,16 @@ func (e *Engine) startReading() error {
 			plain = append(plain, tr)
 			continue
 		}
-		if err := e.group.Add(p.Wakeup(), newSource(e, p)); err != nil {
+		s := newSource(e, p)
+		if err := e.group.Add(p.Wakeup(), s); err != nil {
 			e.group.Close()
 			return err
+		}
+		e.sources = append(e.sources, s)
+		for _, peer := range e.peers {
+			if peer != nil && peer.tr == tr {
+				peer.src = s
+			}
 		}
 	}
 	for _, tr := range plain {

@@ -10,6 +10,10 @@ import (
 // never is a time that is not reached.
 const never = math.MaxInt64
 
+// lookAgain is when to try again to act on what is due, if somebody has yet to take
+// what has arrived.
+const lookAgain = time.Millisecond
+
 // wakeFor notes a peer's deadline. What is due early finds nothing to do, which
 // costs less than moving the time back at every packet.
 func (e *Engine) wakeFor(p *peer) {
@@ -38,6 +42,14 @@ func (e *Engine) setTimer() {
 	}
 }
 
+// expired is called by the timer. The poller may not have come to what has arrived.
+func (e *Engine) expired() {
+	if e.tick() {
+		e.group.Drain()
+		e.tick()
+	}
+}
+
 // tickIfDue calls tick if it is time.
 func (e *Engine) tickIfDue(now handshake.Instant) {
 	if int64(now) >= e.due.Load() {
@@ -45,8 +57,9 @@ func (e *Engine) tickIfDue(now handshake.Instant) {
 	}
 }
 
-// tick lets peers act on their time-outs.
-func (e *Engine) tick() {
+// tick lets peers act on their time-outs. It reports whether some are due that have to
+// wait until what has arrived was taken.
+func (e *Engine) tick() (wait bool) {
 	e.lock()
 	defer e.mu.Unlock()
 	if len(e.pulses) > 0 {
@@ -54,24 +67,39 @@ func (e *Engine) tick() {
 	}
 	if e.state == closed {
 		e.due.Store(never)
-		return
+		return false
 	}
 	now := e.at
+	for _, s := range e.sources {
+		s.advance(now)
+	}
 	for i := 0; i < len(e.timed); i++ { // others may be added meanwhile
 		p := e.timed[i]
-		if at, ok := p.deadline(); !ok || at > now {
-			continue
-		}
-		if p.conn != nil {
+		at, ok := p.deadline()
+		switch known := p.known(now); {
+		case !ok || at > now:
+		case p.conn != nil:
 			e.xacts = p.conn.Tick(now, e.xacts[:0])
 			e.actExtended(p, nil)
-		} else {
-			e.acts = p.pair.Tick(now, e.acts[:0])
+		case at > known:
+			wait = true
+		default:
+			e.acts = p.pair.Tick(known, e.acts[:0])
 			e.act(p, nil)
 		}
 	}
 	e.settle()
 	e.nextTick()
+	return wait
+}
+
+// known is up to when everything that has arrived from the peer was taken, as far as
+// that can be found out.
+func (p *peer) known(now handshake.Instant) handshake.Instant {
+	if p.src == nil {
+		return now
+	}
+	return p.src.known
 }
 
 // nextTick finds out when the next tick is due.
@@ -85,6 +113,9 @@ func (e *Engine) nextTick() {
 			continue
 		}
 		kept = append(kept, p)
+		if p.pair != nil && at <= e.at { // tick would have acted
+			at = e.at + lookAgain
+		}
 		due = min(due, int64(at))
 	}
 	clear(e.timed[len(kept):])

@@ -40,7 +40,7 @@ const (
 	tendMost  = 2 * time.Millisecond
 )
 
-// backgroundPolls bounds how often the poller polls at a time.
+// backgroundPolls bounds how often the poller polls at a time, and Drain.
 const backgroundPolls = 16
 
 // Driver says who polls a source: whoever has the turn, which is a caller that
@@ -88,6 +88,17 @@ func (d *Driver) poll() int {
 		return d.failed(n, err)
 	}
 	return n
+}
+
+// drain polls until nothing is left, but not too often at a time. It reports false if
+// the source has ended. The caller has the turn.
+func (d *Driver) drain() bool {
+	for range backgroundPolls {
+		if n := d.poll(); n <= 0 {
+			return n == 0
+		}
+	}
+	return true
 }
 
 // failed notes what a poll has failed with, and returns what poll does.
@@ -156,14 +167,8 @@ func (d *Driver) background() time.Duration {
 	if !d.take() {
 		return d.interval
 	}
-	for range backgroundPolls {
-		n := d.poll()
-		if n == ended {
-			return 0
-		}
-		if n == 0 {
-			break
-		}
+	if !d.drain() {
+		return 0
 	}
 	d.g.owner.Tick(d.g.owner.Now())
 	visits := d.visits.Load()

@@ -155,6 +155,16 @@ func (g *Group) Glance() {
 	}
 }
 
+// Drain looks until nothing is left, but not too often: there may be a flood. It leaves
+// a source alone that somebody has the turn of.
+func (g *Group) Drain() {
+	for _, d := range g.drivers {
+		if d.take() && d.drain() {
+			d.leave()
+		}
+	}
+}
+
 // Sleep waits for a value on c, or for ctx, whose cause it returns, and looks at
 // nothing. Others are to be told of c already, and the caller is counted in
 // Waiting.

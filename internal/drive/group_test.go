@@ -180,6 +180,30 @@ func TestNoLooking(t *testing.T) {
 	}
 }
 
+// Drain takes all that is there, within bounds in a flood, and leaves alone what somebody
+// has the turn of.
+func TestDrain(t *testing.T) {
+	s, taken, flood := newSource(t), newSource(t), newSource(t)
+	g, _ := newGroup(t, false, s, taken, flood)
+	if !g.drivers[1].take() {
+		t.Fatal("the turn is taken")
+	}
+	s.put()
+	flood.put()
+	flood.polled = func(int) { flood.put() }
+	g.Drain()
+	for i, want := range []int32{2, 0, backgroundPolls} {
+		if n := []*fakeSource{s, taken, flood}[i].polls.Load(); n != want {
+			t.Errorf("source %d: %d polls, want %d", i, n, want)
+		}
+	}
+	for _, i := range []int{0, 2} {
+		if d := g.drivers[i]; d.visits.Load() != 0 || !d.take() {
+			t.Errorf("source %d has been visited, or its turn is not given back", i)
+		}
+	}
+}
+
 // The end of a context is seen when the clock is asked.
 func TestContextEndsWhileLooking(t *testing.T) {
 	s := newSource(t)
