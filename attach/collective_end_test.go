@@ -93,6 +93,46 @@ func TestDeadline(t *testing.T) {
 	barriers(t, all, 3)
 }
 
+// TestOthersAreTold: when a program gives a call up, or goes, the other ranks' calls fail,
+// those of programs and of others.
+func TestOthersAreTold(t *testing.T) {
+	all := attachSome(t, engines(t, 4, nil), 0, 1)
+	barriers(t, all, 1)
+	check := func(d mpe.Device, o mpe.Op, want mpe.CallFailedError) {
+		t.Helper()
+		_, err := o.Wait(within(t))
+		failed, ok := errors.AsType[*mpe.CallFailedError](err)
+		if !ok || *failed != want || !errors.Is(err, mpe.ErrCallFailed) || errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrCancelled) || err.Error() != want.Error() {
+			t.Errorf("rank %d: %v, %+v", d.Rank(), err, failed)
+		}
+		o.Free()
+	}
+	barrier := func(r, tag int) mpe.Op {
+		return call1(t, all[r], collective(coll.Barrier, r, 4, tag, nil, nil))
+	}
+	for i, cause := range []error{context.Canceled, context.DeadlineExceeded, errEnough} {
+		tag := 2 + i
+		want := mpe.CallFailedError{Rank: 0, Collective: coll.Barrier, Comm: 1, Number: tag, Cause: mpe.CauseCancelled}
+		if cause == context.DeadlineExceeded {
+			want.Cause = mpe.CauseTimeout
+		}
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(cause)
+		one, other, own := barrier(1, tag), barrier(2, tag), barrier(0, tag)
+		if _, err := own.Wait(ctx); !errors.Is(err, cause) || errors.Is(err, mpe.ErrCallFailed) {
+			t.Errorf("rank 0: %v", err)
+		}
+		own.Free()
+		check(all[1], one, want)
+		check(all[2], other, want)
+		check(all[3], barrier(3, tag), want) // it is told before or after
+	}
+	other := barrier(2, 5)
+	barrier(1, 5)
+	all[1].(*Client).hangUp(errEnough) // as a program that is killed
+	check(all[2], other, mpe.CallFailedError{Rank: 1, Collective: coll.Barrier, Comm: 1, Number: 5, Cause: mpe.CauseCancelled})
+}
+
 // TestDeadlineAlone: a call that waits until the members have agreed.
 func TestDeadlineAlone(t *testing.T) {
 	devices := engines(t, 2, nil)

@@ -21,6 +21,8 @@ type details struct {
 	Call           *coll.CallError           `json:"call,omitempty"`
 	// Step is that of a collective call which has failed because of the others.
 	Step *stepDetails `json:"step,omitempty"`
+	// Failed is a collective call that has failed on another rank.
+	Failed *mpe.CallFailedError `json:"failed,omitempty"`
 }
 
 // stepDetails is mpe.StepError, whose cause travels as its text and the set of what it is.
@@ -62,6 +64,7 @@ func detailsOf(err error) (d details) {
 	d.TruncatedWords, _ = errors.AsType[*handshake.TruncatedError](err)
 	d.Remote, _ = errors.AsType[*handshake.RemoteError](err)
 	d.Call, _ = errors.AsType[*coll.CallError](err)
+	d.Failed, _ = errors.AsType[*mpe.CallFailedError](err)
 	if e, ok := errors.AsType[*mpe.StepError](err); ok && e.Err != nil {
 		d.Step = &stepDetails{
 			Collective: e.Collective, Algorithm: e.Algorithm, Number: e.Number, Kind: e.Kind, Peer: e.Peer, Bytes: e.Bytes,
@@ -97,6 +100,9 @@ func (d *details) errors() (list []error) {
 	}
 	if d.Call != nil {
 		list = append(list, d.Call)
+	}
+	if d.Failed != nil {
+		list = append(list, d.Failed)
 	}
 	if s := d.Step; s != nil {
 		list = []error{&mpe.StepError{

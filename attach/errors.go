@@ -47,6 +47,7 @@ var sentinels = [...]struct {
 	{"coll.ErrCall", coll.ErrCall},
 	{"op.ErrUndefined", op.ErrUndefined},
 	{"extended.ErrAborted", extended.ErrAborted},
+	{"mpe.ErrCallFailed", mpe.ErrCallFailed},
 }
 
 // sentinelSet returns the set of those that err is.
@@ -61,7 +62,7 @@ func sentinelSet(err error) (set uint64) {
 
 // Error is an error of the daemon's rank, as it came over the socket. It is
 // what it was there for errors.Is, and for errors.As with *mpe.WaitError,
-// *mpe.StepError, *coll.CallError and the error types of package handshake.
+// *mpe.StepError, *mpe.CallFailedError, *coll.CallError and the error types of package handshake.
 type Error struct {
 	text  string
 	set   uint64

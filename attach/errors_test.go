@@ -123,6 +123,7 @@ func TestStructuredErrorsCross(t *testing.T) {
 		{&mpe.TruncatedError{Source: 3, Posted: 5, Sent: 8}, mpe.ErrTruncated},
 		{&handshake.RemoteError{Remote: 3, State: handshake.WaitAck}, handshake.ErrRemote},
 		{&mpe.WaitError{Wait: w, Queued: 4, InTransfer: true, Network: errors.New("unreachable")}, nil},
+		{&mpe.CallFailedError{Rank: 3, Collective: coll.Scan, Comm: 5, Number: 6, Cause: mpe.CauseClosing}, mpe.ErrCallFailed},
 		{&coll.CallError{Collective: coll.Scan, Algorithm: "chain", Problem: "nothing"}, coll.ErrCall},
 	} {
 		got := crossed(t, fmt.Errorf("rank 0: %w", tt.err))

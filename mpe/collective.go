@@ -6,6 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
+// CollectiveTags is how many numbers calls have: 1 to CollectiveTags, and then again.
+const CollectiveTags = 1<<29 - 1
+
 // Collective is a collective call of this rank, to be posted as one.
 type Collective struct {
 	// Call is what is asked for. Its ranks are those of Members. Order, FPGAs,
@@ -16,7 +19,9 @@ type Collective struct {
 	Members []int
 	// Comm and Tag are what the messages bear: the number of a communicator of
 	// which no other messages are, and that of the call, which must be the same
-	// on all ranks and different for calls that overlap. Peers that know no
+	// on all ranks and different for calls that overlap. Calls are numbered one
+	// after another, from 1 to CollectiveTags, so that what a rank is told of one
+	// that it has not made yet can be told from what is over. Peers that know no
 	// communicators get 0 for both: there, messages meet by their order alone.
 	Comm uint32
 	Tag  int

@@ -30,6 +30,15 @@ type agreement struct {
 	// were posted before.
 	call    *calling
 	waiting []*calling
+	// life tells the communicator from others of the same number; 0 if not all members
+	// know of lives. members are their ranks of the world, last is the number of the
+	// call that was made last, failures are those that others have given up and that
+	// were not made here yet. untold have failed here, and the others will be told again.
+	life     uint64
+	members  []int
+	last     int
+	failures []failure
+	untold   []failure
 }
 
 // agreementTag is that of the messages by which the members agree. Calls have smaller
@@ -37,10 +46,12 @@ type agreement struct {
 const agreementTag = 0
 
 // What the members agree on is the bitwise AND of what each of them has: flags, a hash
-// of the configuration, and its complement.
+// of the configuration, and its complement. Beside the flags the first member has the
+// life, and the others ones; so it is 0 if there is one who knows of none.
 const (
 	agreementLen = 24
 	flagMemory   = 1
+	lifeShift    = 1
 )
 
 // startCalling begins a call, or has it wait until the members have agreed. The error is
@@ -50,7 +61,12 @@ func (e *Engine) startCalling(x *calling) error {
 		return x.begin(&agreement{class: choice.Memory, same: true, table: e.table()})
 	}
 	if x.User != nil && x.Call.Collective != coll.Bcast { // some members may carry it out without an engine
-		return x.begin(nil)
+		comm, number := x.Comm, x.Tag
+		err := x.begin(nil)
+		if a := e.agreements[comm]; a != nil && err == nil {
+			a.last = number
+		}
+		return err
 	}
 	// What is wrong with it is found out before anything is sent.
 	if err := x.possible(); err != nil {
@@ -58,17 +74,22 @@ func (e *Engine) startCalling(x *calling) error {
 	}
 	a := e.agreements[x.Comm]
 	if a == nil {
-		a = &agreement{ranks: x.Call.Ranks}
+		a = &agreement{ranks: x.Call.Ranks, members: x.Members}
 		if e.agreements == nil {
 			e.agreements = map[uint32]*agreement{}
 		}
 		e.agreements[x.Comm] = a
 		e.agree(a, x)
 	}
+	number := x.Tag
 	if a.done {
-		return x.begin(a)
+		if err := x.begin(a); err != nil {
+			return err
+		}
+	} else {
+		a.waiting = append(a.waiting, x)
 	}
-	a.waiting = append(a.waiting, x)
+	a.last = number
 	return nil
 }
 
@@ -112,7 +133,10 @@ func (e *Engine) agree(a *agreement, first *calling) {
 
 // offer is what this rank has to say.
 func (e *Engine) offer(x *calling) []byte {
-	flags := uint64(flagMemory)
+	flags := ^uint64(0)
+	if x.Call.Rank == 0 {
+		flags = flagMemory | e.newLife()<<lifeShift
+	}
 	for i, rank := range x.Members {
 		if p := e.peers[rank]; i != x.Call.Rank && p.lending == nil {
 			flags &^= flagMemory
@@ -129,9 +153,11 @@ func (e *Engine) haveAgreed(a *agreement, all []byte, err error) {
 	a.done, a.call = true, nil
 	a.class, a.table = choice.Network, choice.Default()
 	if err == nil {
-		if binary.LittleEndian.Uint64(all)&flagMemory != 0 {
+		flags := binary.LittleEndian.Uint64(all)
+		if flags&flagMemory != 0 {
 			a.class = choice.Memory
 		}
+		a.life = flags >> lifeShift
 		if binary.LittleEndian.Uint64(all[8:])|binary.LittleEndian.Uint64(all[16:]) == ^uint64(0) {
 			a.same, a.table = true, e.table()
 		} else {
@@ -144,6 +170,15 @@ func (e *Engine) haveAgreed(a *agreement, all []byte, err error) {
 			}
 		}
 	}
+	if a.life != 0 {
+		for i := range a.untold {
+			a.untold[i].life = a.life
+			e.tellMembers(a.members, &a.untold[i])
+		}
+		// Now it can be said which of those that were told of before are meant.
+		e.failures = append(e.failures, a.failures...)
+	}
+	a.untold, a.failures = nil, nil
 	waiting := a.waiting
 	a.waiting = nil
 	for _, x := range waiting {

@@ -6,6 +6,9 @@ import "slices"
 // its oldest message.
 func (e *Engine) abandonCall(r *Request, cause error) {
 	x := r.call
+	if x.cause = causeOf(cause); x.cause == CauseOther {
+		x.cause = CauseCancelled // a context may end for whatever its owner likes
+	}
 	if !x.begun {
 		x = e.agreeing(x)
 	}
@@ -34,13 +37,19 @@ func (e *Engine) endCall(r *Request, err error) {
 	x := r.call
 	if x.begun {
 		x.failed = err
-		for len(x.under) > 0 {
-			x.giveUp(x.under[len(x.under)-1], ErrCancelled)
-		}
+		x.abandonAll()
 	} else {
 		e.withdraw(x)
 	}
 	x.end(err)
+}
+
+// abandonAll ends what is under way: it is taken back, or goes on without the call's
+// memory.
+func (x *calling) abandonAll() {
+	for len(x.under) > 0 {
+		x.giveUp(x.under[len(x.under)-1], ErrCancelled)
+	}
 }
 
 // end ends the call.
@@ -50,8 +59,11 @@ func (x *calling) end(err error) {
 	}
 	x.over = true
 	e, r, then := x.e, x.r, x.then
-	if err != nil && x.algorithm != nil {
-		e.counted(x).Failures++
+	if err != nil {
+		x.tell(err)
+		if x.algorithm != nil {
+			e.counted(x).Failures++
+		}
 	}
 	for i, y := range e.callings {
 		if x == y {
@@ -88,9 +100,14 @@ func (e *Engine) agreeing(x *calling) *calling {
 // withdraw takes a call out of those that wait for their turn, or until the members have
 // agreed, which goes on.
 func (e *Engine) withdraw(x *calling) {
-	waiting := &e.agreements[x.Comm].waiting
-	if x.order != nil {
+	var waiting *[]*calling
+	switch a := e.agreements[x.Comm]; {
+	case x.order != nil:
 		waiting = &x.order.waiting
+	case a != nil:
+		waiting = &a.waiting
+	default:
+		return
 	}
 	if i := slices.Index(*waiting, x); i >= 0 {
 		*waiting = slices.Delete(*waiting, i, i+1)

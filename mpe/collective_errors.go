@@ -12,6 +12,30 @@ import (
 // sender has made another one.
 var ErrMismatch = errors.New("not all ranks have made the same call")
 
+// ErrCallFailed: another rank has given up the collective call, so that it cannot come to
+// an end here.
+var ErrCallFailed = errors.New("another rank has given up the call")
+
+// CallFailedError is a collective call that has failed because it did on another rank.
+type CallFailedError struct {
+	// Rank is that rank, of the world.
+	Rank int
+	// Collective is what that rank has called, as number Number of communicator Comm.
+	Collective coll.Collective
+	Comm       uint32
+	Number     int
+	// Cause is why it has given the call up.
+	Cause FailureCause
+}
+
+// Error says who has given up what, and why.
+func (e *CallFailedError) Error() string {
+	return fmt.Sprintf("rank %d has given up %v, call %d in communicator %d: %v", e.Rank, e.Collective, e.Number, e.Comm, e.Cause)
+}
+
+// Is makes errors.Is(err, ErrCallFailed) true.
+func (e *CallFailedError) Is(target error) bool { return target == ErrCallFailed }
+
 // StepError is a step of a collective call that has failed, and the whole call with it.
 // Its cause is what the operation's error was: the *WaitError of one that the caller's
 // context has ended, for instance.

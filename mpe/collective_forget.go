@@ -1,9 +1,12 @@
 package mpe
 
-// ForgetCollectives forgets what the members of communicators have agreed on. It is for a
-// rank that programs use one after another: the next one's communicators may have the
-// numbers of these, and other members, and its peers may have been started anew, and want
-// to agree. Calls that wait until their members have agreed stay as they are.
+import "github.com/zrlmpi/zrlmpid/extended"
+
+// ForgetCollectives forgets what the members of communicators have agreed on, and what they
+// were told of calls that others have given up. It is for a rank that programs use one
+// after another: the next one's communicators may have the numbers of these, and other
+// members, and its peers may have been started anew, and want to agree. Calls that wait
+// until their members have agreed stay as they are.
 func (e *Engine) ForgetCollectives() {
 	e.lock()
 	defer e.mu.Unlock()
@@ -17,10 +20,32 @@ func (e *Engine) ForgetCollectives() {
 			continue
 		}
 		a.call, x.then, x.failed = nil, nil, ErrCancelled
-		for len(x.under) > 0 {
-			x.giveUp(x.under[len(x.under)-1], ErrCancelled)
-		}
+		x.abandonAll()
 		x.end(nil) // nobody has made it
 	}
+	e.life = 0 // the next program's communicators get another
+	for _, p := range e.peers {
+		if p != nil {
+			e.untell(p)
+		}
+	}
 	e.settle()
+}
+
+// untell takes back what a peer was to be told of calls before their members had agreed,
+// if nothing of it was sent. Once it can be, the calls may be another program's.
+func (e *Engine) untell(p *peer) {
+	for i := range p.outs.slots {
+		o := &p.outs.slots[i]
+		if !o.telling || decodeFailure(e.rank, o.buf).life != 0 {
+			continue
+		}
+		id := extended.ID(i + 1)
+		acts, w := p.conn.Withdraw(e.at, id, e.xacts[:0])
+		e.xacts = acts
+		e.actExtended(p, nil)
+		if w == extended.Gone {
+			p.outs.remove(id)
+		}
+	}
 }

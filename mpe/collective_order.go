@@ -25,7 +25,8 @@ import (
 
 // The communicators of these messages. No communicator of a program has such a number.
 const (
-	// statusComm: a message without payload, whose tag is a coll.Status.
+	// statusComm: a message whose tag is a coll.Status. Its payload, if it has one, tells
+	// of a call that has failed (see tell).
 	statusComm = 1<<32 - 1
 	// orderComm: the communicator and the number of the first broadcast in question,
 	// of four bytes each, and the status of its members, two bits each.
@@ -174,10 +175,10 @@ func internal(comm uint32) bool { return comm == statusComm || comm == orderComm
 // openInternal takes a message for the engine.
 func (e *Engine) openInternal(p *peer, in *inbound) {
 	in.accepted, in.room = true, 0
-	switch {
-	case in.comm == statusComm:
+	if in.comm == statusComm {
 		p.status = coll.Status(in.tag & 3)
-	case in.bytes <= maxOrder:
+	}
+	if in.comm == statusComm && in.bytes == failureLen || in.comm == orderComm && in.bytes <= maxOrder {
 		in.room = in.bytes
 		in.buf, in.own = e.buffers.get(int(in.bytes)), true
 	}
@@ -190,6 +191,9 @@ func (e *Engine) internalArrived(p *peer, in *inbound) {
 		return
 	}
 	b := in.buf
+	if in.comm == statusComm {
+		e.failures = append(e.failures, decodeFailure(p.rank, b))
+	}
 	if in.comm == orderComm && len(b) >= orderHeader {
 		if a := e.agreements[binary.LittleEndian.Uint32(b)]; a != nil {
 			o := a.ordering(p.rank)

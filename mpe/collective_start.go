@@ -47,6 +47,11 @@ type calling struct {
 	// computing counts user's functions under way, each in a goroutine.
 	computing int
 	failed    error
+	// agreed is what the members have agreed on, nil for a call that goes without; cause
+	// is why its caller has given it up, and told: because of what another rank told.
+	agreed *agreement
+	cause  FailureCause
+	told   bool
 	// waking: it is in Engine.woken.
 	waking, over bool
 }
@@ -163,7 +168,7 @@ func (x *calling) begin(agreed *agreement) error {
 	if err != nil {
 		return err
 	}
-	x.algorithm = a
+	x.algorithm, x.agreed = a, agreed
 	if x.limited {
 		if err := x.carried(a); err != nil {
 			return err
@@ -177,6 +182,11 @@ func (x *calling) begin(agreed *agreement) error {
 
 // carryOut makes the schedule and begins.
 func (x *calling) carryOut() error {
+	if f := x.given(); f != nil {
+		x.count()
+		x.givenUp(f)
+		return nil
+	}
 	if x.order != nil {
 		x.setOrder()
 	}
@@ -189,11 +199,16 @@ func (x *calling) carryOut() error {
 	x.reserve(x.schedule.Scratch)
 	x.progress.Begin(&x.schedule, 0)
 	x.begun = true
+	x.count()
+	x.advance()
+	return nil
+}
+
+// count counts a call that begins.
+func (x *calling) count() {
 	n := x.e.counted(x)
 	n.Calls++
 	n.Bytes += uint64(x.Call.Bytes)
-	x.advance()
-	return nil
 }
 
 // carried looks at all messages before any is sent, for those that are no whole words

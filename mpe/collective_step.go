@@ -1,8 +1,10 @@
 package mpe
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
@@ -201,7 +203,7 @@ func (x *calling) compute(kind coll.Kind, number int, into, from []byte) {
 
 // stepped has calls whose steps have ended go on. It is called at the end of an event.
 func (e *Engine) stepped() {
-	for len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 {
+	for len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 || len(e.failures) > 0 {
 		if last := len(e.ready) - 1; last >= 0 {
 			o := e.ready[last]
 			e.ready = e.ready[:last]
@@ -214,6 +216,13 @@ func (e *Engine) stepped() {
 			if !x.over {
 				x.advance()
 			}
+			continue
+		}
+		// What others tell comes last: a call that can end well does.
+		if len(e.failures) > 0 && len(e.ended) == 0 {
+			f := e.failures[0]
+			e.failures = append(e.failures[:0], e.failures[1:]...)
+			e.hear(&f)
 			continue
 		}
 		// All that have ended are noted before anything new begins.
@@ -271,10 +280,11 @@ func (x *calling) fail(number int, err error) {
 	if x.failed != nil {
 		return
 	}
-	x.failed = x.stepError(number, err)
-	for len(x.under) > 0 {
-		x.giveUp(x.under[len(x.under)-1], ErrCancelled)
+	if errors.Is(err, extended.ErrAborted) {
+		err = fmt.Errorf("%w: %w", ErrCallFailed, err)
 	}
+	x.failed = x.stepError(number, err)
+	x.abandonAll()
 }
 
 // stepError says which step has failed.

@@ -119,6 +119,12 @@ type Engine struct {
 	resumed, woken []*calling
 	// ready are orderings that all members have learned of.
 	ready []*ordering
+	// failures are what others have told of calls, life what tells communicators whose
+	// first member is this rank from earlier ones; forgone: Close does not wait for
+	// what is told.
+	failures []failure
+	life     uint64
+	forgone  bool
 	// computed is closed when a user's function has come to its end.
 	computed      chan struct{}
 	agreements    map[uint32]*agreement // of communicators
@@ -127,6 +133,8 @@ type Engine struct {
 	waiters       sync.Pool // of channels for Wait, each with room for one value
 
 	transports []Transport
+	// sources are those that can be polled.
+	sources    []*source
 	stop       chan struct{} // closed by Close
 	goroutines sync.WaitGroup
 }
@@ -184,7 +192,7 @@ func New(cfg Config) (*Engine, error) {
 			e.transports = append(e.transports, pc.Transport)
 		}
 	}
-	e.timer = time.AfterFunc(time.Hour, e.tick)
+	e.timer = time.AfterFunc(time.Hour, e.expired)
 	e.timer.Stop()
 	e.due.Store(never)
 	if err := e.startReading(); err != nil {
@@ -359,7 +367,7 @@ func (e *Engine) touch(p *peer) {
 // left to wait for. Only peers that something happened to are looked at.
 func (e *Engine) settle() {
 	for i := 0; ; {
-		if len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 {
+		if len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 || len(e.failures) > 0 {
 			e.stepped()
 		}
 		if len(e.accepts) > 0 {
@@ -395,7 +403,7 @@ func (e *Engine) settle() {
 
 // busy reports whether data is on the move.
 func (e *Engine) busy() bool {
-	return slices.ContainsFunc(e.peers, func(p *peer) bool { return p != nil && p.busy() })
+	return slices.ContainsFunc(e.peers, func(p *peer) bool { return p != nil && p.busy() && !(e.forgone && p.onlyTelling()) })
 }
 
 // Close ends the engine. No new operation is accepted; handshakes that are
@@ -416,6 +424,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Unlock()
 	e.group.Waiting.Add(1) // for as long as packets come, which nobody else waits for
 	e.group.Rest()
+	defer time.AfterFunc(tellingTime, e.forgo).Stop()
 
 	var err error
 	select {
@@ -441,6 +450,7 @@ func (e *Engine) Close(ctx context.Context) error {
 			e.failActive(p, ErrClosed)
 		}
 	}
+	e.stepped() // calls whose messages have ended do, too
 	e.mu.Unlock()
 	e.group.Close()
 	for _, tr := range e.transports {

@@ -32,3 +32,11 @@ func Lock(e *Engine) (unlock func()) {
 	e.mu.Lock()
 	return e.mu.Unlock
 }
+
+// What the document says of what is told of calls that have failed.
+const (
+	StatusComm  = statusComm
+	OrderComm   = orderComm
+	FailureLen  = failureLen
+	MaxFailures = maxFailures
+)

@@ -130,7 +130,7 @@ func (e *Engine) extendedSent(p *peer, act *extended.Action) {
 		r.status.Phases = o.phases
 		r.status.Phases.Start, r.status.Phases.Ack = r.posted, e.at
 		e.finish(r, err)
-	case err != nil && !errors.Is(err, ErrCancelled):
+	case err != nil && !errors.Is(err, ErrCancelled) && !o.telling:
 		// Its caller was told that it is on its way.
 		p.failures++
 		e.cfg.Observer.Done(e.rank, Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)

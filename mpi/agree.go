@@ -10,7 +10,7 @@ import (
 // Tags of the library's own messages. Below them are those of collective calls.
 const (
 	// tagMake is for Dup and Split, with the count of calls in the lower bits.
-	tagMake = 1 << 29
+	tagMake = mpe.CollectiveTags + 1
 	// tagCreate is for Create, with the caller's tag in the lower bits.
 	tagCreate = 1 << 30
 )

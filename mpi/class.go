@@ -113,6 +113,7 @@ var deviceClasses = []struct {
 	{context.DeadlineExceeded, ErrOther},
 	{mpe.ErrClosed, ErrOther},
 	{mpe.ErrFull, ErrOther},
+	{mpe.ErrCallFailed, ErrOther},
 }
 
 func classOfDevice(err error) Class {

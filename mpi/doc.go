@@ -44,9 +44,14 @@
 // change from one run to the next. All ranks of Allreduce get the same bits. Operations
 // of OpOf that are not commutative are carried out in the order of ranks.
 //
-// When a call fails on a rank, or its context ends, the others are not told: they wait
-// until their contexts end. The error says which step of it waited for whom, and names
-// ranks of the world. Later calls do not receive what is left of it.
+// When a call fails on a rank, or its context ends, it fails on all ranks that have not
+// done their part, at once or when they come to it: the others are told, and their errors
+// match mpe.ErrCallFailed and say who has given up, and why (*mpe.CallFailedError). Not
+// told are ranks whose messages bear no tags, such as deployed nodes, all members of a
+// communicator with such ranks, and nobody is told by a rank that is attached to a daemon
+// of a call with an operation of OpOf: there, they wait until their contexts end. The
+// error of the rank itself says which step waited for whom, and names ranks of the world.
+// Later calls do not receive what is left of it.
 //
 // # Communicators
 //

@@ -3,6 +3,7 @@ package mpitest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -87,7 +88,7 @@ func mistakes(r *rank) {
 }
 
 // collectiveDeadline: the error of a call that its context ends says what it was, and who
-// waits for whom. The other calls go on.
+// waits for whom, or that another rank was the first to give it up. The other calls go on.
 func collectiveDeadline(r *rank) {
 	const n = 3
 	c := got(r.Dup(r.ctx))(r)
@@ -114,6 +115,10 @@ func collectiveDeadline(r *rank) {
 			ctx, stop := r.soon()
 			err := call.f(ctx)
 			stop()
+			if errors.Is(err, mpe.ErrCallFailed) {
+				r.says(err, mpi.ErrOther, call.name, fmt.Sprintf("rank %d has given up", r.Size()-1-r.Rank()))
+				continue
+			}
 			r.says(err, mpi.ErrOther, call.name, "step", "rank ", context.DeadlineExceeded.Error())
 			if !errors.Is(err, context.DeadlineExceeded) {
 				r.fatalf("%v is not a passed deadline", err)

@@ -1,0 +1,531 @@
+package mpe_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/colltest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// told collects what ranks are told of calls that have failed, each once.
+type told struct {
+	mu   sync.Mutex
+	list map[[3]uint32][]byte // by source, destination and message
+	// lose has packets lost.
+	lose func(from, to int) bool
+}
+
+func listen(c *cluster) *told {
+	x := &told{list: map[[3]uint32][]byte{}}
+	c.net.Hook(func(from, to int, b []byte) []time.Duration {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.lose != nil && x.lose(from, to) {
+			return nil
+		}
+		h, payload, d := protocol.ParseExtended(b)
+		if d.OK() && h.Type == protocol.Data && h.Comm == mpe.StatusComm && len(payload) == mpe.FailureLen {
+			x.list[[3]uint32{uint32(from), uint32(to), h.Message}] = bytes.Clone(payload)
+		}
+		return []time.Duration{0}
+	})
+	return x
+}
+
+func (x *told) losing(f func(from, to int) bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lose = f
+}
+
+// tell has an engine tell another one what somebody else has told.
+func tell(t *testing.T, e *mpe.Engine, to int, text []byte) {
+	t.Helper()
+	finish(t, start(t, e, mpe.Operation{Kind: mpe.OpSendSync, Peer: to, Comm: mpe.StatusComm, Buf: text}))
+}
+
+// cause checks why a call has failed.
+func cause(t *testing.T, err error, rank int, want mpe.FailureCause) {
+	t.Helper()
+	var failed *mpe.CallFailedError
+	if !errors.As(err, &failed) || failed.Rank != rank || failed.Cause != want {
+		t.Errorf("%v; it should be because of rank %d: %v", err, rank, want)
+	}
+}
+
+// One message per other rank, and not one for each two.
+func TestOneTellsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ranks = 9
+		c := newExtended(t, ranks, nil)
+		defer c.close()
+		devices := c.communicator(1)
+		all(t, barrier(ranks), devices, 1)
+		x := listen(c)
+		ops := map[int]mpe.Op{}
+		for r := 1; r < ranks; r++ {
+			ops[r] = post(t, barrier(ranks), devices[r], 2)
+		}
+		giveUp(t, ops[3], time.Second)
+		for r := 1; r < ranks; r++ {
+			if r != 3 {
+				cause(t, outcome(t, ops[r]), 3, mpe.CauseTimeout)
+			}
+		}
+		time.Sleep(time.Minute)
+		if len(x.list) != ranks-1 {
+			t.Errorf("%d messages", len(x.list))
+		}
+		for r, e := range c.engines {
+			n := uint64(1)
+			if r == 0 {
+				n = 0 // it has not made the call
+			}
+			for _, s := range e.Snapshot().Collectives {
+				if s.Collective == "Barrier" && s.Failures != n {
+					t.Errorf("rank %d counts %d failures", r, s.Failures)
+				}
+			}
+		}
+		cause(t, outcome(t, post(t, barrier(ranks), devices[0], 2)), 3, mpe.CauseTimeout)
+		if n := c.engines[0].Snapshot().Collectives; len(n) != 1 || n[0].Calls != 2 || n[0].Failures != 1 {
+			t.Errorf("rank 0 counts %+v", n)
+		}
+		all(t, barrier(ranks), devices, 3) // it works in the same communicator, too
+	})
+}
+
+// Before the members have agreed, those who wait are told at once, and those who come
+// later when they have.
+func TestFailureBeforeAgreement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 5, nil)
+		defer c.close()
+		devices := c.communicator(1)
+		a, b, d := post(t, barrier(5), devices[0], 1), post(t, barrier(5), devices[1], 1), post(t, barrier(5), devices[3], 1)
+		giveUp(t, b, time.Second)
+		cause(t, outcome(t, a), 1, mpe.CauseTimeout)
+		cause(t, outcome(t, d), 1, mpe.CauseTimeout)
+		synctest.Wait()
+		x, y := post(t, barrier(5), devices[2], 1), post(t, barrier(5), devices[4], 1)
+		cause(t, outcome(t, x), 1, mpe.CauseTimeout)
+		cause(t, outcome(t, y), 1, mpe.CauseTimeout)
+		all(t, barrier(5), devices, 2)
+	})
+}
+
+// A rank that is told before it has agreed itself, though others have, finds out later
+// what it was told of.
+func TestToldWhileAgreeing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 4, nil)
+		defer c.close()
+		devices := c.communicator(1)
+		x := listen(c)
+		x.losing(func(from, to int) bool { return from == 3 && to == 1 })
+		var ops []mpe.Op
+		for _, d := range devices {
+			ops = append(ops, post(t, barrier(4), d, 1))
+		}
+		giveUp(t, ops[0], 100*time.Millisecond)
+		synctest.Wait()
+		told := false
+		for at, text := range x.list {
+			told = told || at[1] == 1 && binary.LittleEndian.Uint64(text) != 0
+		}
+		if s := c.engines[1].Snapshot().Calls; len(s) != 1 || s[0].Algorithm != "" || !told {
+			t.Errorf("rank 1 has agreed, or was not told: %+v, %x", s, x.list)
+		}
+		x.losing(nil)
+		for _, o := range ops[1:] {
+			cause(t, outcome(t, o), 0, mpe.CauseTimeout)
+		}
+		all(t, barrier(4), devices, 2)
+	})
+}
+
+// What is told of calls that are still to be made is remembered, up to a limit, and
+// also where numbers come round.
+func TestToldOfCallsToCome(t *testing.T) {
+	const ahead = 70
+	for _, last := range []int{1, mpe.CollectiveTags - 1, mpe.CollectiveTags - 30} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newExtended(t, 3, nil)
+			defer c.close()
+			devices := c.communicator(1)
+			all(t, barrier(3), devices, last)
+			number := func(i int) int { return (last+i-1)%mpe.CollectiveTags + 1 }
+			var ops []mpe.Op
+			for i := 1; i <= ahead; i++ {
+				ops = append(ops, post(t, barrier(3), devices[1], number(i)))
+			}
+			for i := ahead - 1; i >= 0; i-- { // those that come last first
+				giveUp(t, ops[i], time.Second)
+			}
+			synctest.Wait()
+			for i := 1; i <= 64; i++ {
+				o := post(t, barrier(3), devices[0], number(i))
+				if !ended(o) {
+					t.Errorf("call %d is under way", number(i))
+				}
+				cause(t, outcome(t, o), 1, mpe.CauseTimeout)
+			}
+			o := post(t, barrier(3), devices[0], number(ahead)) // there was no room for it
+			giveUp(t, o, time.Second)
+			synctest.Wait()
+			for i := 1; i <= 64; i++ {
+				cause(t, outcome(t, post(t, barrier(3), devices[2], number(i))), 1, mpe.CauseTimeout)
+			}
+			all(t, barrier(3), devices, number(ahead+1))
+			// What is never made is forgotten when its number has passed.
+			giveUp(t, post(t, barrier(3), devices[1], number(ahead+2)), time.Second)
+			synctest.Wait()
+			all(t, barrier(3), devices, number(ahead+3))
+			all(t, barrier(3), devices, number(ahead+2))
+			all(t, barrier(3), devices, number(3))
+		})
+	}
+}
+
+// What the ranks of one program have told each other does not hit the next one's calls,
+// though these have the same numbers.
+func TestToldByAnEarlierProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 3, nil)
+		defer c.close()
+		devices := c.communicator(1)
+		all(t, barrier(3), devices, 1)
+		x := listen(c)
+		giveUp(t, post(t, barrier(3), devices[0], 3), time.Second)
+		synctest.Wait()
+		for _, e := range c.engines {
+			e.ForgetCollectives()
+		}
+		again := func() {
+			for at, text := range x.list {
+				tell(t, c.engines[at[0]], int(at[1]), text)
+			}
+			synctest.Wait()
+		}
+		if len(x.list) != 2 {
+			t.Errorf("%d messages", len(x.list))
+		}
+		again()
+		for i := 1; i < 5; i++ {
+			all(t, barrier(3), devices, i)
+			again()
+		}
+	})
+}
+
+// What a rank that is away was to be told before the members had agreed does not wait
+// for it when the program has gone: the next one's first call would fail.
+func TestToldTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ranks, away = 8, 7
+		c := newExtended(t, ranks, nil)
+		defer c.close()
+		devices := c.communicator(1)
+		x := listen(c)
+		x.losing(func(from, to int) bool { return from == away || to == away })
+		a, b := post(t, barrier(ranks), devices[0], 1), post(t, barrier(ranks), devices[1], 1)
+		giveUp(t, a, time.Second)
+		cause(t, outcome(t, b), 0, mpe.CauseTimeout)
+		for _, e := range c.engines[:away] {
+			e.ForgetCollectives()
+		}
+		synctest.Wait()
+		var ops []mpe.Op
+		for _, d := range devices {
+			ops = append(ops, post(t, barrier(ranks), d, 1))
+		}
+		x.losing(func(from, to int) bool { return from == away && to > 0 || to == away && from > 0 })
+		time.Sleep(5 * time.Second) // rank 0 finds that it is there
+		x.losing(nil)
+		finish(t, ops...)
+	})
+}
+
+// What is told by those who are no members, of other calls, twice, or in a form that
+// nobody else sends, does no harm.
+func TestForgedFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 3, nil)
+		defer c.close()
+		world := c.communicator(1)
+		all(t, barrier(3), world, 1)
+		x := listen(c)
+		giveUp(t, post(t, barrier(3), world[1], 2), time.Second)
+		synctest.Wait()
+		var life uint64
+		for at, text := range x.list {
+			if life = binary.LittleEndian.Uint64(text); at[0] != 1 || life == 0 || binary.LittleEndian.Uint32(text[8:]) != 1 || binary.LittleEndian.Uint32(text[12:]) != 2 ||
+				!bytes.Equal(text[16:], []byte{byte(coll.Barrier), byte(mpe.CauseTimeout), 0, 0}) {
+				t.Errorf("rank %d tells %x", at[0], text)
+			}
+		}
+		for _, r := range []int{0, 2} {
+			cause(t, outcome(t, post(t, barrier(3), world[r], 2)), 1, mpe.CauseTimeout)
+		}
+		pair := []mpe.Device{c.engines[0], c.engines[1]} // of communicator 1 as well, after ranks have forgotten it
+		for _, e := range c.engines {
+			e.ForgetCollectives()
+		}
+		two := colltest.New(coll.Allreduce, "", 2, 0, 10)
+		all(t, two, pair, 1)
+		under := post(t, two, pair[0], 2)
+		text := func(life uint64, comm, number uint32, kind ...byte) []byte {
+			b := binary.LittleEndian.AppendUint64(nil, life)
+			b = binary.LittleEndian.AppendUint32(b, comm)
+			return append(binary.LittleEndian.AppendUint32(b, number), kind...)
+		}
+		for _, b := range [][]byte{
+			text(life, 1, 2, 1, 1, 0, 0), text(0, 1, 2, 1, 1, 0, 0), text(life+1, 1, 2, 255, 255, 255, 255), text(1<<64-1, 1, 2, 0, 0, 0, 0),
+			text(0, 1, 3, 1, 1, 0, 0), text(life, 1, 3, 1, 1, 0, 0), text(life, 7, 2, 1, 1, 0, 0), text(life, 1, 1<<32-1, 1, 1, 0, 0),
+			text(life, 1, 2), text(life, 1, 2, 1, 1, 0, 0, 0), make([]byte, 100_000),
+		} {
+			for range 2 {
+				tell(t, c.engines[1], 0, b)
+				tell(t, c.engines[2], 0, b) // which is no member
+			}
+		}
+		finish(t, under, post(t, two, pair[1], 2))
+		all(t, two, pair, 3)
+		if s := c.engines[0].Snapshot(); s.Unexpected != 0 {
+			t.Errorf("%d unexpected messages", s.Unexpected)
+		}
+		// With the right life it counts, but only from a member.
+		clear(x.list)
+		giveUp(t, post(t, two, pair[1], 4), time.Second)
+		synctest.Wait()
+		for _, b := range x.list {
+			life = binary.LittleEndian.Uint64(b)
+		}
+		tell(t, c.engines[2], 0, text(life, 1, 5, 255, 255, 0, 0))
+		for i := range uint32(100) { // these take nobody's place
+			tell(t, c.engines[1], 0, text(life+1, 1, 6+i, 1, 1, 0, 0))
+		}
+		tell(t, c.engines[1], 0, text(life, 1, 200, 1, 2, 0, 0))
+		synctest.Wait()
+		cause(t, outcome(t, post(t, two, pair[0], 4)), 1, mpe.CauseTimeout)
+		under = post(t, two, pair[0], 5)
+		tell(t, c.engines[2], 0, text(life, 1, 5, 255, 255, 0, 0))
+		synctest.Wait()
+		if ended(under) {
+			t.Error("one who is no member has ended a call")
+		}
+		tell(t, c.engines[1], 0, text(life, 1, 5, 255, 255, 0, 0))
+		err := outcome(t, under)
+		cause(t, err, 1, mpe.FailureCause(255))
+		if want := "rank 1 has given up ?, call 5 in communicator 1: it has failed there"; err.Error() != want {
+			t.Errorf("%v", err)
+		}
+		cause(t, outcome(t, post(t, two, pair[0], 200)), 1, mpe.CauseCancelled)
+	})
+}
+
+// Ranks that know Send and Recv only are told nothing, and wait as before.
+func TestNothingIsToldByOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3, handshake.SoftwarePeer(), nil)
+		defer c.close()
+		a, b := begin(t, barrier(3), c.engines[0], 1), begin(t, barrier(3), c.engines[1], 1)
+		giveUp(t, a, time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if _, err := b.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, mpe.ErrCallFailed) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A user's function has the buffers until it returns, whatever its rank is told.
+func TestToldWhileComputing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 3, nil)
+		defer c.close()
+		all(t, barrier(3), c.communicator(1), 1)
+		computing, goOn := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		start := func(r int) mpe.Op {
+			o, err := c.engines[r].StartCollective(&mpe.Collective{
+				Call:    coll.Call{Collective: coll.Reduce, Rank: r, Ranks: 3, Bytes: 1},
+				Members: []int{0, 1, 2}, Comm: 1, Tag: 2, Send: []byte{1}, Recv: make([]byte, 1), Algorithm: "flat",
+				User: func(in, inout []byte) {
+					once.Do(func() { close(computing) })
+					<-goOn
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return o
+		}
+		root, leaf := start(0), start(1)
+		<-computing
+		finish(t, leaf)
+		var life uint64
+		x := listen(c)
+		giveUp(t, post(t, barrier(3), c.communicator(1)[2], 3), time.Second)
+		synctest.Wait()
+		for _, b := range x.list {
+			life = binary.LittleEndian.Uint64(b)
+		}
+		b := binary.LittleEndian.AppendUint64(nil, life)
+		b = append(b, 1, 0, 0, 0, 2, 0, 0, 0, byte(coll.Reduce), byte(mpe.CauseCancelled), 0, 0)
+		tell(t, c.engines[2], 0, b)
+		tell(t, c.engines[2], 0, b)
+		synctest.Wait()
+		if ended(root) {
+			t.Error("it has ended while the function has its buffers")
+		}
+		close(goOn)
+		cause(t, outcome(t, root), 2, mpe.CauseCancelled)
+	})
+}
+
+// The cause is that of the one who has failed first.
+func TestCausesAreTold(t *testing.T) {
+	chain := func(n int) *colltest.Case { return colltest.New(coll.Bcast, "chain", 4, 0, n) }
+	for name, test := range map[string]struct {
+		second int // elements that rank 1 expects
+		want   mpe.FailureCause
+		err    error
+	}{
+		"too short": {500, mpe.CauseMismatch, mpe.ErrMismatch},
+		"too long":  {50, mpe.CauseTruncated, mpe.ErrTruncated},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newExtended(t, 4, nil)
+			defer c.close()
+			devices := c.communicator(1)
+			all(t, barrier(4), devices, 1)
+			x := chain(100)
+			ops := []mpe.Op{post(t, x, devices[0], 2), post(t, chain(test.second), devices[1], 2), post(t, x, devices[2], 2), post(t, x, devices[3], 2)}
+			if err := outcome(t, ops[1]); !errors.Is(err, test.err) {
+				t.Errorf("%s: rank 1: %v", name, err)
+			}
+			for _, r := range []int{2, 3} {
+				cause(t, outcome(t, ops[r]), 1, test.want)
+			}
+			finish(t, ops[0])
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // rank 3 is lost
+		c := newExtended(t, 4, func(x *extended.Config) { x.EagerLimit = -1 })
+		defer c.close()
+		devices := c.communicator(1)
+		all(t, barrier(4), devices, 1)
+		listen(c).losing(func(from, to int) bool { return from == 3 || to == 3 })
+		x := colltest.New(coll.Barrier, "dissemination", 4, 0, 0)
+		var ops []mpe.Op
+		for _, d := range devices[:3] {
+			ops = append(ops, post(t, x, d, 2))
+		}
+		lost := 0
+		for r, o := range ops {
+			err := outcome(t, o)
+			var failed *mpe.CallFailedError
+			switch {
+			case errors.Is(err, extended.ErrTimeout):
+				lost++
+			case !errors.As(err, &failed) || failed.Cause != mpe.CausePeerLost:
+				t.Errorf("rank %d: %v", r, err)
+			}
+		}
+		if lost == 0 || lost == 3 {
+			t.Errorf("%d ranks have found out by themselves", lost)
+		}
+	})
+}
+
+// An engine that closes tells the others, and does not wait long for those who are away.
+func TestCloseTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 16, nil)
+		defer c.close()
+		devices := c.communicator(1)
+		all(t, barrier(16), devices, 1)
+		var ops []mpe.Op
+		for _, r := range []int{3, 4, 5, 6, 7} {
+			ops = append(ops, post(t, barrier(16), devices[r], 2))
+		}
+		listen(c).losing(func(from, to int) bool { return from == 15 || to == 15 })
+		begun := time.Now()
+		if err := c.engines[3].Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took > time.Second { // on a clock that jumps
+			t.Errorf("it takes %v", took)
+		}
+		if err := outcome(t, ops[0]); !errors.Is(err, mpe.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		for _, o := range ops[1:] {
+			cause(t, outcome(t, o), 3, mpe.CauseClosing)
+		}
+	})
+}
+
+// A call all of whose messages are under way ends with its engine.
+func TestCloseEndsCallsInTransfer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, func(x *extended.Config) { x.EagerLimit = -1 })
+		defer c.close()
+		devices := c.communicator(1)
+		all(t, barrier(2), devices, 1)
+		c.net.Hook(func(from, _ int, b []byte) []time.Duration {
+			if h, _, d := protocol.ParseExtended(b); d.OK() && from == 0 && h.Type == protocol.Data {
+				return nil
+			}
+			return []time.Duration{0}
+		})
+		x := colltest.New(coll.Bcast, "binomial", 2, 0, 10)
+		post(t, x, devices[0], 2)
+		o := post(t, x, devices[1], 2)
+		time.Sleep(time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		c.engines[1].Close(ctx)
+		if err := outcome(t, o); !errors.Is(err, mpe.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// The document says what is told.
+func TestDocumentOfFailures(t *testing.T) {
+	b, err := os.ReadFile("../docs/ZRLMPI_protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(b)), " ")
+	for says, ok := range map[string]bool{
+		"In 2³² − 1, a rank reports its status":                       mpe.StatusComm == 1<<32-1,
+		"In 2³² − 3, a root announces an order":                       mpe.OrderComm == 1<<32-3,
+		"by a report of its status with a payload of 20 bytes":        mpe.FailureLen == 20,
+		"keeps 64 such numbers of a communicator":                     mpe.MaxFailures == 64,
+		"the tag of its messages: 1 to 2²⁹ − 1, and then again":       mpe.CollectiveTags == 1<<29-1,
+		"1 its deadline, 2 cancelled, 3 another call on another rank": mpe.CauseTimeout == 1 && mpe.CauseCancelled == 2 && mpe.CauseMismatch == 3,
+		"4 a message that was too long, 5 a rank that was lost":       mpe.CauseTruncated == 4 && mpe.CausePeerLost == 5,
+		"6 the rank shuts down, 0 anything else":                      mpe.CauseClosing == 6 && mpe.CauseOther == 0,
+		"0 nothing, 1 less than 512 bytes, 2 less than 1024, 3 more":  coll.StatusOf(0) == 0 && coll.StatusOf(511) == 1 && coll.StatusOf(1023) == 2 && coll.StatusOf(1024) == 3,
+	} {
+		if !strings.Contains(text, says) || !ok {
+			t.Errorf("the document says %q: %v", says, ok)
+		}
+	}
+}
