@@ -2,6 +2,8 @@ package mpe
 
 import (
 	"encoding/binary"
+	"math"
+	"slices"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
@@ -46,7 +48,8 @@ type agreement struct {
 const agreementTag = 0
 
 // What the members agree on is the bitwise AND of what each of them has: flags, a hash
-// of the configuration, and its complement. Beside the flags the first member has the
+// of 32 bits each of the configuration and of the built-in table, which may be another one
+// in another version, and the complement of both. Beside the flags the first member has the
 // life, and the others ones; so it is 0 if there is one who knows of none.
 const (
 	agreementLen = 24
@@ -74,7 +77,7 @@ func (e *Engine) startCalling(x *calling) error {
 	}
 	a := e.agreements[x.Comm]
 	if a == nil {
-		a = &agreement{ranks: x.Call.Ranks, members: x.Members}
+		a = &agreement{ranks: x.Call.Ranks, members: slices.Clone(x.Members)}
 		if e.agreements == nil {
 			e.agreements = map[uint32]*agreement{}
 		}
@@ -142,26 +145,34 @@ func (e *Engine) offer(x *calling) []byte {
 			flags &^= flagMemory
 		}
 	}
-	hash := e.cfg.Collectives.hash()
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, agreementLen), flags)
+	hash := fold(e.defaultTable().Hash())<<32 | fold(e.cfg.Collectives.hash())
 	b = binary.LittleEndian.AppendUint64(b, hash)
 	return binary.LittleEndian.AppendUint64(b, ^hash)
 }
 
+// fold makes 32 bits of 64.
+func fold(hash uint64) uint64 { return (hash ^ hash>>32) & math.MaxUint32 }
+
 // haveAgreed begins the calls that have waited for it.
 func (e *Engine) haveAgreed(a *agreement, all []byte, err error) {
 	a.done, a.call = true, nil
-	a.class, a.table = choice.Network, choice.Default()
+	a.class, a.table = choice.Network, e.defaultTable()
 	if err == nil {
 		flags := binary.LittleEndian.Uint64(all)
 		if flags&flagMemory != 0 {
 			a.class = choice.Memory
 		}
 		a.life = flags >> lifeShift
-		if binary.LittleEndian.Uint64(all[8:])|binary.LittleEndian.Uint64(all[16:]) == ^uint64(0) {
+		alike := binary.LittleEndian.Uint64(all[8:]) | binary.LittleEndian.Uint64(all[16:])
+		switch {
+		case alike == math.MaxUint64:
 			a.same, a.table = true, e.table()
-		} else {
+		case alike>>32 == math.MaxUint32: // the default table
 			e.disagreements++
+		default: // the first algorithm that can
+			e.disagreements++
+			a.table = nil
 		}
 	} else {
 		for comm, b := range e.agreements {
@@ -197,6 +208,14 @@ func (e *Engine) haveAgreed(a *agreement, all []byte, err error) {
 func (e *Engine) table() *choice.Table {
 	if t := e.cfg.Collectives.Table; t != nil {
 		return t
+	}
+	return e.defaultTable()
+}
+
+// defaultTable is the one that is built in.
+func (e *Engine) defaultTable() *choice.Table {
+	if e.builtIn != nil {
+		return e.builtIn
 	}
 	return choice.Default()
 }

@@ -406,6 +406,31 @@ func TestOrderGoesByStatus(t *testing.T) {
 	}
 }
 
+// Ranks of different versions may have different tables built in: then they go by what can
+// carry out every call.
+func TestVersionsDisagree(t *testing.T) {
+	other, err := choice.Load(strings.NewReader(`
+version: 1
+network: {link: {alpha: 1, beta: 1}, collectives: [{collective: bcast, ranks: 2, choose: [{by: [flat]}]}]}
+`), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 3, nil)
+		defer c.close()
+		c.engines[2].SetBuiltIn(other)
+		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Bcast, "", 3, 0, 10), colltest.New(coll.Bcast, "", 3, 1, 100_000)})
+		for rank, e := range c.engines {
+			s := e.Snapshot()
+			last := s.Collectives[len(s.Collectives)-1]
+			if s.Disagreements != 1 || last.Collective != "Bcast" || last.Algorithm != "binomial" || last.Calls != 2 {
+				t.Errorf("rank %d: %d disagreements, %+v", rank, s.Disagreements, s.Collectives)
+			}
+		}
+	})
+}
+
 // Ranks that are configured differently find out, and go by the default.
 func TestMembersDisagree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

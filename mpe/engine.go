@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/drive"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -129,6 +130,7 @@ type Engine struct {
 	computed      chan struct{}
 	agreements    map[uint32]*agreement // of communicators
 	disagreements uint64
+	builtIn       *choice.Table // that of another version, in a test
 	collectives   map[*coll.Algorithm]*CollectiveCount
 	waiters       sync.Pool // of channels for Wait, each with room for one value
 

@@ -1,5 +1,7 @@
 package mpe
 
+import "github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+
 // Waiting is how many requests and probes the engine believes to be waited for.
 func (e *Engine) Waiting() int { return int(e.group.Waiting.Load()) }
 
@@ -32,6 +34,9 @@ func Lock(e *Engine) (unlock func()) {
 	e.mu.Lock()
 	return e.mu.Unlock
 }
+
+// SetBuiltIn makes an engine one of a version that has another table built in.
+func (e *Engine) SetBuiltIn(t *choice.Table) { e.builtIn = t }
 
 // What the document says of what is told of calls that have failed.
 const (
