@@ -168,7 +168,7 @@ func (e *PartialError) Error() string {
 	if e.Earlier {
 		return fmt.Sprintf("not sent: rank %d never acknowledged an earlier message of %d words and may be in the middle of it; anything sent now could be stored as its data. Restart the FPGA's role, then reset the peer", e.Remote, e.Words)
 	}
-	return fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s; it is an FPGA, which stores a repeated message as data when a datagram was lost, so it was not repeated. Send smaller messages (up to 346 words repeat safely), pace, or set on_partial: repeat", e.Remote, e.Words, e.Datagrams, Round(e.Elapsed))
+	return fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s; it is an FPGA, which stores a repeated message as data when a datagram was lost, so it is repeated only if the FPGA asks for it again. Send smaller messages (up to 346 words repeat safely), pace, or set on_partial: repeat", e.Remote, e.Words, e.Datagrams, Round(e.Elapsed))
 }
 
 // Is makes errors.Is(err, ErrPartial) true.

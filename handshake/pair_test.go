@@ -194,7 +194,7 @@ func TestDeadlinesNameTheWait(t *testing.T) {
 			op := b.postSend(pattern(1000, 1))
 			b.at(0).gets(clr, rInt, nil)
 			return op
-		}, "rank 3 did not acknowledge 1000 words in 3 datagrams within 10s; it is an FPGA, which stores a repeated message as data when a datagram was lost, so it was not repeated. Send smaller messages (up to 346 words repeat safely), pace, or set on_partial: repeat"},
+		}, "rank 3 did not acknowledge 1000 words in 3 datagrams within 10s; it is an FPGA, which stores a repeated message as data when a datagram was lost, so it is repeated only if the FPGA asks for it again. Send smaller messages (up to 346 words repeat safely), pace, or set on_partial: repeat"},
 	} {
 		b := newBench(t, cfg)
 		op := c.do(b)
