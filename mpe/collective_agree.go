@@ -61,7 +61,10 @@ const (
 // that of a call that cannot be.
 func (e *Engine) startCalling(x *calling) error {
 	if x.byOrder || x.Call.Ranks == 1 {
-		return x.begin(&agreement{class: choice.Memory, same: true, table: e.table()})
+		if e.alone == nil {
+			e.alone = &agreement{class: choice.Memory, same: true, table: e.table()}
+		}
+		return x.begin(e.alone)
 	}
 	if x.User != nil && x.Call.Collective != coll.Bcast { // some members may carry it out without an engine
 		comm, number := x.Comm, x.Tag

@@ -129,6 +129,7 @@ type Engine struct {
 	// computed is closed when a user's function has come to its end.
 	computed      chan struct{}
 	agreements    map[uint32]*agreement // of communicators
+	alone         *agreement            // for calls that need none
 	disagreements uint64
 	builtIn       *choice.Table // that of another version, in a test
 	collectives   map[*coll.Algorithm]*CollectiveCount
