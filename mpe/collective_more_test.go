@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -404,70 +402,6 @@ func TestOrderGoesByStatus(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Ranks of different versions may have different tables built in: then they go by what can
-// carry out every call.
-func TestVersionsDisagree(t *testing.T) {
-	other, err := choice.Load(strings.NewReader(`
-version: 1
-network: {link: {alpha: 1, beta: 1}, collectives: [{collective: bcast, ranks: 2, choose: [{by: [flat]}]}]}
-`), "other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		c := newExtended(t, 3, nil)
-		defer c.close()
-		c.engines[2].SetBuiltIn(other)
-		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Bcast, "", 3, 0, 10), colltest.New(coll.Bcast, "", 3, 1, 100_000)})
-		for rank, e := range c.engines {
-			s := e.Snapshot()
-			last := s.Collectives[len(s.Collectives)-1]
-			if s.Disagreements != 1 || last.Collective != "Bcast" || last.Algorithm != "binomial" || last.Calls != 2 {
-				t.Errorf("rank %d: %d disagreements, %+v", rank, s.Disagreements, s.Collectives)
-			}
-		}
-	})
-}
-
-// Ranks that are configured differently find out, and go by the default.
-func TestMembersDisagree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newExtendedWith(t, 3, nil, func(cfg *mpe.Config) {
-			if cfg.Rank == 1 {
-				cfg.Collectives.Force = choice.Forced{coll.Bcast: {Algorithm: "flat"}}
-			}
-			if cfg.Rank == 2 {
-				cfg.Collectives.Order = coll.OrderByLeft
-			}
-		})
-		defer c.close()
-		cases := []*colltest.Case{colltest.New(coll.Bcast, "", 3, 0, 10), colltest.New(coll.Bcast, "atomic", 3, 0, 10), colltest.New(coll.Bcast, "", 3, 1, 10000)}
-		runCases(t, c.engines, cases)
-		var names []string
-		for _, e := range c.engines {
-			s := e.Snapshot()
-			if s.Disagreements != 1 {
-				t.Errorf("%d disagreements", s.Disagreements)
-			}
-			names = append(names, fmt.Sprint(s.Collectives))
-		}
-		if names[0] != names[1] || names[1] != names[2] {
-			t.Errorf("different algorithms: %v", names)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		c := newExtendedWith(t, 3, nil, func(cfg *mpe.Config) {
-			cfg.Collectives.Force = choice.Forced{coll.Bcast: {Algorithm: "flat"}}
-		})
-		defer c.close()
-		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Bcast, "", 3, 0, 10)})
-		s := c.engines[0].Snapshot()
-		if s.Disagreements != 0 || s.Collectives[len(s.Collectives)-1].Algorithm != "flat" || s.Collectives[0].Bytes == 0 {
-			t.Errorf("%+v", s.Collectives)
-		}
-	})
 }
 
 // Calls that overlap are kept apart by their numbers, whatever the order of waiting.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -43,6 +44,19 @@ func listen(c *cluster) *told {
 		return []time.Duration{0}
 	})
 	return x
+}
+
+// all is what has been told so far, by sender, receiver and message.
+func (x *told) all() map[[3]uint32][]byte {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return maps.Clone(x.list)
+}
+
+func (x *told) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	clear(x.list)
 }
 
 func (x *told) losing(f func(from, to int) bool) {
@@ -86,8 +100,8 @@ func TestOneTellsAll(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		if len(x.list) != ranks-1 {
-			t.Errorf("%d messages", len(x.list))
+		if len(x.all()) != ranks-1 {
+			t.Errorf("%d messages", len(x.all()))
 		}
 		for r, e := range c.engines {
 			n := uint64(1)
@@ -143,11 +157,11 @@ func TestToldWhileAgreeing(t *testing.T) {
 		giveUp(t, ops[0], 100*time.Millisecond)
 		synctest.Wait()
 		told := false
-		for at, text := range x.list {
+		for at, text := range x.all() {
 			told = told || at[1] == 1 && binary.LittleEndian.Uint64(text) != 0
 		}
 		if s := c.engines[1].Snapshot().Calls; len(s) != 1 || s[0].Algorithm != "" || !told {
-			t.Errorf("rank 1 has agreed, or was not told: %+v, %x", s, x.list)
+			t.Errorf("rank 1 has agreed, or was not told: %+v, %x", s, x.all())
 		}
 		x.losing(nil)
 		for _, o := range ops[1:] {
@@ -215,13 +229,13 @@ func TestToldByAnEarlierProgram(t *testing.T) {
 			e.ForgetCollectives()
 		}
 		again := func() {
-			for at, text := range x.list {
+			for at, text := range x.all() {
 				tell(t, c.engines[at[0]], int(at[1]), text)
 			}
 			synctest.Wait()
 		}
-		if len(x.list) != 2 {
-			t.Errorf("%d messages", len(x.list))
+		if len(x.all()) != 2 {
+			t.Errorf("%d messages", len(x.all()))
 		}
 		again()
 		for i := 1; i < 5; i++ {
@@ -271,7 +285,7 @@ func TestForgedFailures(t *testing.T) {
 		giveUp(t, post(t, barrier(3), world[1], 2), time.Second)
 		synctest.Wait()
 		var life uint64
-		for at, text := range x.list {
+		for at, text := range x.all() {
 			if life = binary.LittleEndian.Uint64(text); at[0] != 1 || life == 0 || binary.LittleEndian.Uint32(text[8:]) != 1 || binary.LittleEndian.Uint32(text[12:]) != 2 ||
 				!bytes.Equal(text[16:], []byte{byte(coll.Barrier), byte(mpe.CauseTimeout), 0, 0}) {
 				t.Errorf("rank %d tells %x", at[0], text)
@@ -308,10 +322,10 @@ func TestForgedFailures(t *testing.T) {
 			t.Errorf("%d unexpected messages", s.Unexpected)
 		}
 		// With the right life it counts, but only from a member.
-		clear(x.list)
+		x.forget()
 		giveUp(t, post(t, two, pair[1], 4), time.Second)
 		synctest.Wait()
-		for _, b := range x.list {
+		for _, b := range x.all() {
 			life = binary.LittleEndian.Uint64(b)
 		}
 		tell(t, c.engines[2], 0, text(life, 1, 5, 255, 255, 0, 0))
@@ -381,7 +395,7 @@ func TestToldWhileComputing(t *testing.T) {
 		x := listen(c)
 		giveUp(t, post(t, barrier(3), c.communicator(1)[2], 3), time.Second)
 		synctest.Wait()
-		for _, b := range x.list {
+		for _, b := range x.all() {
 			life = binary.LittleEndian.Uint64(b)
 		}
 		b := binary.LittleEndian.AppendUint64(nil, life)
