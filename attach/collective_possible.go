@@ -131,21 +131,14 @@ func (c *Client) feasible(m *mpe.Collective, x *coll.Call, words bool) error {
 		}
 		return c.carried(m, x, a)
 	case words:
-		y := *x // so that x need not be allocated otherwise
-		return c.carried(m, &y, due(&y))
+		y := *x                    // so that x need not be allocated otherwise
+		a, err := coll.ByOrder(&y) // as engines have it
+		if err != nil {
+			return err
+		}
+		return c.carried(m, &y, a)
 	}
 	return nil
-}
-
-// due is the algorithm by which messages meet where they do so by their order alone, as
-// engines have it.
-func due(x *coll.Call) *coll.Algorithm {
-	for _, name := range []string{"flat", "toggle", "chain"} {
-		if a, err := coll.Find(x.Collective, name); err == nil && a.Can(x) {
-			return a
-		}
-	}
-	return firstOf[x.Collective]
 }
 
 // carried looks for messages that are no whole words and that a peer's wire would have to

@@ -287,9 +287,7 @@ func (x *calling) chooseUpstream() (*coll.Algorithm, error) {
 	if len(c.FPGAs) > 1 && coll.Has(c.Collective, "tree") {
 		return coll.Find(c.Collective, "tree")
 	}
-	// Of the others, those in which no two ranks send to each other at a time: a
-	// deployed node forgets the other's request then, which comes again after 100 ms.
-	return coll.First(c, "flat", "toggle", "chain")
+	return coll.ByOrder(c)
 }
 
 // membersOf gives the members that are in a list of ranks of the world, in its order.

@@ -135,7 +135,7 @@ func (x *call) choose() (*coll.Algorithm, error) {
 		return coll.Find(c.Collective, x.Algorithm)
 	}
 	if x.byOrder { // as the engine does
-		return coll.First(c, "flat", "toggle", "chain")
+		return coll.ByOrder(c)
 	}
 	return coll.First(c)
 }
