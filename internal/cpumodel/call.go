@@ -1,0 +1,189 @@
+package cpumodel
+
+import (
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+const (
+	// baseTimeout is how long the first wait lasts after the latest
+	// datagram, and incTimeout is added for each earlier time-out of the
+	// call.
+	baseTimeout = 100 * time.Millisecond
+	incTimeout  = time.Second
+	// maxInc is how many time-outs a call has.
+	maxInc = 3
+)
+
+// enter goes to a state, does what it begins with, and goes on from there if
+// the header that it waits for is there already.
+func (m *Model) enter(s state) {
+	m.state = s
+	switch s {
+	case waitClear:
+		m.transmit(m.header(protocol.SendRequest, 0).bytes())
+		if m.startWait(protocol.ClearToSend, protocol.RecvInt) {
+			m.enter(sending)
+			return
+		}
+	case sending:
+		m.unsent = append(m.header(protocol.Data, uint32(m.count)).bytes(), m.data...)
+		m.next = m.now
+		return
+	case waitAck:
+		if m.startWait(protocol.Ack, protocol.RecvInt) {
+			m.enter(idle)
+			return
+		}
+	case waitRequest:
+		if m.startWait(protocol.SendRequest, protocol.SendInt) {
+			m.enter(waitData)
+			return
+		}
+	case waitData:
+		m.transmit(m.header(protocol.ClearToSend, 0).bytes())
+		m.startWait(protocol.Data, protocol.SendInt)
+	case idle:
+		m.done = true
+		return
+	}
+	m.rearm()
+}
+
+// rearm has the next recvfrom begin. Each has the whole time-out.
+func (m *Model) rearm() {
+	m.next = m.now + baseTimeout + time.Duration(m.inc)*incTimeout + m.cfg.Late[min(m.inc, maxInc-1)]
+}
+
+// deadline returns when the recvfrom in progress times out, and whether it
+// does.
+func (m *Model) deadline() (time.Duration, bool) {
+	switch m.state {
+	case waitClear, waitAck, waitData:
+		return m.next, m.inc < maxInc
+	}
+	return 0, false
+}
+
+func (m *Model) stalled() bool { return m.now < m.runsAt }
+
+// run does what the process can do now.
+func (m *Model) run() {
+	for m.crash == "" && !m.stalled() && m.step() {
+	}
+}
+
+// step does one thing, and reports whether there was one.
+func (m *Model) step() bool {
+	switch {
+	case m.state == idle:
+		return false
+	case m.state == sending:
+		if m.now < m.next {
+			return false
+		}
+		m.sendNext()
+		return true
+	case m.interrupted:
+		m.interrupted = false
+		m.received(m.read(datagram{}, -1))
+		return true
+	}
+	if d, ok := m.sock.take(); ok {
+		m.received(m.read(d, len(d.b)))
+		return true
+	}
+	if at, timed := m.deadline(); timed && m.now >= at {
+		m.timeOut()
+		return true
+	}
+	return false
+}
+
+// received goes on after a datagram.
+func (m *Model) received(v verdict) {
+	switch {
+	case m.crash != "":
+	case v == keepWaiting:
+		m.rearm()
+	case m.state == waitRequest:
+		m.enter(waitData)
+	case m.w.result() == timedOutResult:
+		m.timeOut()
+	case m.state == waitClear:
+		m.enter(sending)
+	case m.state == waitAck:
+		m.enter(idle)
+	default:
+		m.deliver()
+		m.transmit(m.header(protocol.Ack, 0).bytes())
+		m.enter(idle)
+	}
+}
+
+// timeOut repeats what the wait began with. What has arrived of a message is
+// forgotten, but stays in the receive buffer.
+func (m *Model) timeOut() {
+	m.inc++
+	if m.state == waitAck {
+		m.enter(sending)
+		return
+	}
+	m.enter(m.state)
+}
+
+// sendNext transmits the next datagram of DATA. The process sleeps after each
+// one of a long message.
+func (m *Model) sendNext() {
+	if len(m.unsent) == 0 {
+		m.enter(waitAck)
+		return
+	}
+	n := min(len(m.unsent), maxDatagram)
+	m.transmit(m.unsent[:n])
+	m.unsent = m.unsent[n:]
+	if m.count > longMessage {
+		m.next = m.now + m.cfg.Pause
+	}
+}
+
+func (m *Model) header(typ protocol.Type, size uint32) header {
+	call := protocol.SendInt
+	if m.recv {
+		call = protocol.RecvInt
+	}
+	return header{dst: uint32(m.peer), src: uint32(m.cfg.Rank), size: size, call: call, typ: typ}
+}
+
+func (m *Model) transmit(b []byte) {
+	m.out = append(m.out, Packet{To: m.peer, At: m.now, Bytes: slices.Clone(b)})
+}
+
+// Next returns when the process next does something if nothing arrives before:
+// a time-out expires, a pause or a stall ends. It returns false if it will not.
+func (m *Model) Next() (time.Duration, bool) {
+	switch {
+	case m.crash != "" || m.state == idle:
+		return 0, false
+	case m.stalled():
+		return m.runsAt, true
+	case m.state == sending:
+		return m.next, true
+	}
+	return m.deadline()
+}
+
+// advance lets the time pass until now, doing what is due on the way.
+func (m *Model) advance(now time.Duration) {
+	for {
+		at, ok := m.Next()
+		if !ok || at > now {
+			break
+		}
+		m.now = max(m.now, at)
+		m.run()
+	}
+	m.now = max(m.now, now)
+}

@@ -1,0 +1,265 @@
+package cpumodel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// maxRanks is how many ranks the library has room for.
+	maxRanks = 128
+	// maxCount is the longest call, in words; the library computes the
+	// bytes of a call as a signed number of 32 bits.
+	maxCount = 1<<29 - 1024
+	// socketBytes is the receive buffer that the library asks for.
+	socketBytes = 16 << 20
+	// longMessage is how many words the library sends without pauses.
+	longMessage = 65536
+	// pause is what the library means to wait after each datagram of a
+	// longer message.
+	pause = 1100 * time.Nanosecond
+)
+
+// Config describes the modelled rank.
+type Config struct {
+	// Rank is its own rank, 0–127.
+	Rank int
+	// Peers are the other ranks of the cluster, each with an IP address of
+	// its own.
+	Peers []int
+	// SocketBytes bounds the datagrams that wait in the socket, in bytes of
+	// payload. 0: 16 MiB, which the library asks for. Linux grants twice
+	// net.core.rmem_max at most, and counts more bytes for a datagram than
+	// it carries.
+	SocketBytes int
+	// Pause is the wait after each datagram of a message of more than 65536
+	// words. 0: 1.1 µs, which the library asks for. On common kernels it
+	// takes about 130 µs.
+	Pause time.Duration
+	// Late is how much later than asked for the first, second and third
+	// time-out of a call expire. Linux counts in ticks, and in coarser ones
+	// for longer times: with 250 ticks a second the first expires up to 4 ms
+	// late, the second 32 ms, the third 256 ms.
+	Late [maxInc]time.Duration
+}
+
+// Packet is a datagram that the model transmits.
+type Packet struct {
+	// To is the rank whose address it is sent to.
+	To int
+	// At is when it left, in the caller's time.
+	At time.Duration
+	// Bytes is the UDP payload.
+	Bytes []byte
+}
+
+var (
+	// ErrBusy: the library's calls block, so a program has one at a time.
+	ErrBusy = errors.New("cpumodel: a call is still in progress")
+	// ErrRank: a rank that is not a peer. The library ends the process.
+	ErrRank = errors.New("cpumodel: rank is not a peer")
+	// ErrCount: more words than one call can carry.
+	ErrCount = errors.New("cpumodel: more words than one MPI call carries")
+	// ErrCrashed: the process is gone.
+	ErrCrashed = errors.New("cpumodel: the process has crashed")
+)
+
+// state is where in a call the process is.
+type state uint8
+
+const (
+	idle        state = iota
+	waitClear         // MPI_Send: SEND_REQUEST is out
+	sending           // MPI_Send: DATA is going out
+	waitAck           // MPI_Send: DATA is out
+	waitRequest       // MPI_Recv: nothing is out
+	waitData          // MPI_Recv: CLEAR_TO_SEND is out
+)
+
+func (s state) String() string {
+	return [...]string{
+		"idle", "wait for CLEAR_TO_SEND", "send DATA", "wait for ACK", "wait for SEND_REQUEST", "wait for DATA",
+	}[s]
+}
+
+// Model is one CPU rank: a process with the library and its socket. The zero
+// value is not useful; call New. A Model is not safe for concurrent use.
+type Model struct {
+	cfg  Config
+	now  time.Duration
+	out  []Packet
+	sock socket
+
+	// runsAt is when the process runs again after a stall.
+	runsAt time.Duration
+	// interrupted: recvfrom has failed with EINTR, which the process sees
+	// when it runs again.
+	interrupted bool
+	crash       string
+
+	// The library's global variables.
+	deferred deferredHeaders
+
+	// The call in progress, or the latest one.
+	state state
+	peer  int
+	count int
+	recv  bool
+	done  bool
+	data  []byte // the program's words
+	buf   []byte // the receive buffer
+	// unsent is what is left of DATA while it is sent.
+	unsent []byte
+	// next is when the next datagram of DATA is sent, or the recvfrom in
+	// progress times out.
+	next time.Duration
+	// inc counts the time-outs of the call.
+	inc int
+	w   wait
+}
+
+// New returns an idle process at time 0. It panics if a rank is outside 0–127.
+func New(cfg Config) *Model {
+	for _, r := range append([]int{cfg.Rank}, cfg.Peers...) {
+		if r < 0 || r >= maxRanks {
+			panic(fmt.Sprintf("cpumodel: rank %d is not in 0–%d", r, maxRanks-1))
+		}
+	}
+	cfg.Peers = slices.Clone(cfg.Peers)
+	if cfg.SocketBytes == 0 {
+		cfg.SocketBytes = socketBytes
+	}
+	if cfg.Pause == 0 {
+		cfg.Pause = pause
+	}
+	return &Model{cfg: cfg, sock: socket{limit: cfg.SocketBytes}, deferred: newDeferredHeaders(), w: wait{from: -1}}
+}
+
+// Send starts MPI_Send of words to rank dst. The words are copied. The error
+// wraps ErrBusy, ErrRank, ErrCount or ErrCrashed.
+func (m *Model) Send(now time.Duration, dst int, words []uint32) error {
+	if err := m.admit("send to", dst, len(words)); err != nil {
+		return err
+	}
+	m.advance(now)
+	m.begin(dst, len(words), false)
+	for i, w := range words {
+		binary.LittleEndian.PutUint32(m.data[i*wordLen:], w)
+	}
+	m.enter(waitClear)
+	m.run()
+	return nil
+}
+
+// Recv starts MPI_Recv of count words from rank src. The program's buffer holds
+// zeros before. The error wraps ErrBusy, ErrRank, ErrCount or ErrCrashed.
+func (m *Model) Recv(now time.Duration, src, count int) error {
+	if err := m.admit("receive from", src, count); err != nil {
+		return err
+	}
+	m.advance(now)
+	m.begin(src, count, true)
+	m.buf = make([]byte, count*wordLen+slack)
+	m.enter(waitRequest)
+	m.run()
+	return nil
+}
+
+func (m *Model) begin(peer, count int, recv bool) {
+	m.peer, m.count, m.recv = peer, count, recv
+	m.done, m.inc = false, 0
+	m.data = make([]byte, count*wordLen)
+}
+
+func (m *Model) admit(what string, peer, count int) error {
+	var err error
+	switch {
+	case m.crash != "":
+		err = ErrCrashed
+	case m.Busy():
+		err = ErrBusy
+	case !slices.Contains(m.cfg.Peers, peer):
+		err = ErrRank
+	case count < 0 || count > maxCount:
+		err = ErrCount
+	default:
+		return nil
+	}
+	return fmt.Errorf("rank %d: %s rank %d, %d words: %w", m.cfg.Rank, what, peer, count, err)
+}
+
+// Datagram hands in a UDP payload. fromRank is the rank whose IP address it
+// comes from, or -1 for an address of no rank. The bytes are copied. What does
+// not fit in the socket's buffer is dropped.
+func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
+	m.advance(now)
+	m.sock.offer(fromRank, b)
+	m.run()
+}
+
+// Stall has the process not run for d, as on a busy host. Datagrams that arrive
+// wait in the socket, and time-outs of the kernel's run on; when the process
+// runs again, a datagram in the socket is read although the time-out has
+// expired.
+func (m *Model) Stall(now, d time.Duration) {
+	m.advance(now)
+	m.runsAt = max(m.runsAt, m.now+d)
+}
+
+// Stop is like Stall, of a process that a signal stops and another one
+// continues (SIGSTOP and SIGCONT, a debugger, the freezer of a container). A
+// wait with a time-out then ends with EINTR, which the library takes for a
+// datagram of -1 bytes.
+func (m *Model) Stop(now, d time.Duration) {
+	m.advance(now)
+	if _, timed := m.deadline(); timed && !m.stalled() {
+		m.interrupted = true
+	}
+	m.runsAt = max(m.runsAt, m.now+d)
+}
+
+// Tick lets time pass. A time before that of an earlier call counts as that
+// one.
+func (m *Model) Tick(now time.Duration) { m.advance(now) }
+
+// Out returns what was transmitted since the last call, in order.
+func (m *Model) Out() []Packet {
+	out := m.out
+	m.out = nil
+	return out
+}
+
+// Busy reports whether a Send or Recv has not returned.
+func (m *Model) Busy() bool { return m.state != idle }
+
+// Result describes the latest call. done reports that it has returned. After a
+// Recv, words is what the program's buffer holds, as many as were posted, right
+// or wrong. After a Send, words is nil.
+func (m *Model) Result() (words []uint32, done bool) {
+	if !m.recv {
+		return nil, m.done
+	}
+	words = make([]uint32, m.count)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint32(m.data[i*wordLen:])
+	}
+	return words, m.done
+}
+
+// Crashed reports whether the process has written outside its memory, and
+// where. On a real one this may show later, or not at all.
+func (m *Model) Crashed() (why string, crashed bool) { return m.crash, m.crash != "" }
+
+// Dropped returns how many datagrams have found the socket's buffer full.
+func (m *Model) Dropped() int { return m.sock.dropped }
+
+// State returns what the process does.
+func (m *Model) State() string {
+	if m.crash != "" {
+		return "crashed"
+	}
+	return m.state.String()
+}

@@ -1,0 +1,142 @@
+package cpumodel
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+const (
+	// maxDatagram is the longest datagram that the library sends; a message
+	// that is longer than that takes several.
+	maxDatagram = protocol.MaxDatagram
+	// slack is how many bytes longer than the payload the receive buffer is.
+	slack = headerLen + 32
+)
+
+// wait is a wait for one header, and for the payload behind it: what the
+// library keeps on the stack meanwhile.
+type wait struct {
+	typ  protocol.Type
+	call protocol.Call
+	// into is what recvfrom writes to: 32 bytes without payload, the receive
+	// buffer with it. What an earlier datagram left there stays.
+	into []byte
+	// max is how many bytes recvfrom may write, and how many complete a
+	// message of several datagrams.
+	max int
+	// several: the message takes more than one datagram.
+	several bool
+	// from is the rank of the latest source address.
+	from int
+	// received and packets count the bytes and datagrams of the message.
+	received uint32
+	packets  int
+	// size is what the header says.
+	size uint32
+}
+
+// verdict is what a datagram is to a wait.
+type verdict uint8
+
+const (
+	keepWaiting verdict = iota
+	complete
+)
+
+// startWait begins a wait for a header, and looks for it among the deferred
+// ones, which are not checked for their source address. It reports whether one
+// was found.
+func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
+	payload := 0
+	if typ == protocol.Data {
+		payload = m.count * wordLen
+	}
+	m.w = wait{typ: typ, call: call, from: m.w.from, max: headerLen + payload}
+	m.w.several = m.w.max > maxDatagram
+	if payload > 0 {
+		m.w.into = m.buf
+	} else {
+		m.w.into = make([]byte, headerLen)
+	}
+	if typ == protocol.Data {
+		return false
+	}
+	h, ok := m.deferred.get(m.peer)
+	if !ok || !m.wants(h) {
+		return false
+	}
+	m.deferred.drop(m.peer)
+	return true
+}
+
+// wants reports whether h is the header that the wait is for. The size is not
+// looked at.
+func (m *Model) wants(h header) bool {
+	return h.src == uint32(m.peer) && h.dst == uint32(m.cfg.Rank) && h.typ == m.w.typ && h.call == m.w.call
+}
+
+// read takes what recvfrom returns: n bytes from an address of rank from, or
+// -1 after a signal. It stores a header that it does not want.
+func (m *Model) read(d datagram, n int) verdict {
+	w := &m.w
+	if n >= 0 {
+		w.from = d.from
+		n = min(n, w.max)
+		if int(w.received)+n > len(w.into) {
+			m.crash = fmt.Sprintf("%d bytes are written at %d of a receive buffer of %d bytes", n, w.received, len(w.into))
+			return keepWaiting
+		}
+		copy(w.into[w.received:], d.b[:n])
+	}
+	h, valid := parse(w.into[w.received:])
+	switch {
+	case !valid && w.packets == 0:
+		return keepWaiting
+	case !valid:
+		// Whoever has sent it, and whatever it is.
+		return w.count(n)
+	case w.packets > 0 || w.from != m.peer || !m.wants(h):
+		if !m.deferred.put(h) {
+			m.crash = fmt.Sprintf("a header of source rank %d is stored behind the last of %d places", h.src, maxRanks)
+		}
+		return keepWaiting
+	}
+	w.size = h.size
+	return w.count(n)
+}
+
+func (w *wait) count(n int) verdict {
+	w.received += uint32(n)
+	w.packets++
+	if !w.several || int64(w.received) >= int64(w.max) {
+		return complete
+	}
+	return keepWaiting
+}
+
+// timedOutResult is the result of a wait by which the library knows a time-out.
+const timedOutResult = -3
+
+// result is that of a wait which has ended with a header: the bytes of payload
+// that the library believes it has, negative if the datagram was shorter than a
+// header, and without payload the header's size.
+func (w *wait) result() int32 {
+	if w.typ == protocol.Data {
+		return int32(w.received - headerLen)
+	}
+	return int32(w.size)
+}
+
+// deliver copies the payload to the program's buffer. The library compares
+// lengths without sign.
+func (m *Model) deliver() {
+	n := m.w.result()
+	length := uint64(math.MaxUint64)
+	if n >= 0 {
+		length = uint64(n)
+	}
+	length = min(length, uint64(len(m.data)))
+	copy(m.data, m.buf[headerLen:headerLen+int(length)])
+}
