@@ -154,6 +154,7 @@ var eventText = [handshake.NumEvents]string{
 	handshake.RequestTakenAsAck:   "an ACK was lost, but the peer's next request shows that it has the message",
 	handshake.StaleClearUsed:      "an earlier CLEAR_TO_SEND was used",
 	handshake.RequestWasDuplicate: "a SEND_REQUEST was a late duplicate: the peer is in no send",
+	handshake.ClearWasDuplicate:   "a CLEAR_TO_SEND was a late duplicate: the peer is in a send",
 	handshake.StartedOver:         "part of a message was lost, received from its start again",
 	handshake.RequestRepeated:     "the peer asks to send again",
 	handshake.Padding:             "payload was padded",

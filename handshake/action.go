@@ -154,6 +154,9 @@ const (
 	// RequestWasDuplicate: the peer shows by what it sends that an earlier
 	// SEND_REQUEST was a late duplicate; it is in no send.
 	RequestWasDuplicate
+	// ClearWasDuplicate: the peer shows by what it sends that the
+	// CLEAR_TO_SEND of this message was a late duplicate; it is in a send.
+	ClearWasDuplicate
 	// StartedOver: what had arrived of a message was thrown away.
 	StartedOver
 	// RequestRepeated: the peer repeated its SEND_REQUEST.
@@ -170,7 +173,7 @@ const (
 
 var eventNames = [numEvents]string{
 	"", "repeated", "reacked", "crossed", "request_taken_as_ack",
-	"stale_clear_used", "request_was_duplicate", "started_over", "request_repeated", "padding", "delivered_duplicate",
+	"stale_clear_used", "request_was_duplicate", "clear_was_duplicate", "started_over", "request_repeated", "padding", "delivered_duplicate",
 }
 
 // NumEvents is the number of Events, for tables indexed by them.

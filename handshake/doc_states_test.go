@@ -56,6 +56,7 @@ var transitions = map[string]string{
 	"M35": "fpga send clear 102 clear time-out",
 	"M36": "fpga req 1 send clear ack",
 	"M37": "fpga send recv req clear 102 clear",
+	"M40": "fpga req 1 send clear 102 req",
 	"M39": "fpga recv req send time-out",
 	"M38": "cpu send time-out 120 clear ack send",
 

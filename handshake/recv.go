@@ -133,8 +133,7 @@ func (p *Pair) armRecv(now Instant) {
 // onRequest takes a SEND_REQUEST.
 func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action {
 	if p.send.state == WaitAck && p.cfg.Peer.OneAtATime {
-		acts = append(acts, Action{Kind: Note, ID: p.send.op.ID, Event: RequestTakenAsAck, Header: h})
-		acts = p.acked(now, acts)
+		acts = p.requestInWaitAck(now, h, acts)
 	}
 	// A peer that asks anew is not in the middle of an earlier message.
 	p.partial = nil

@@ -135,6 +135,7 @@ func (p *Pair) transmit(now Instant, acts []Action) []Action {
 		s.tries = 0
 	}
 	s.phases.Clear = now
+	p.stale = parkedHeader{}
 	s.cleared = timer{on: true, at: now}
 	s.doubtful = p.cfg.Peer.KeepsRequests && s.requested > 1
 	p.owed = s.doubtful && now-s.asked > prompt
@@ -348,10 +349,10 @@ func (p *Pair) clearedWhileHeld(now Instant, h protocol.Header, acts []Action) [
 func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if s.state == WaitAck && p.matchesSend(h) {
-		if q := &p.parked; q.valid && q.header.Type == protocol.SendRequest && p.cfg.Peer.OneAtATime && q.at < s.phases.Clear {
+		if p.requestBeforeClear() {
 			// It has received since, so it is in no send.
-			acts = append(acts, Action{Kind: Note, Event: RequestWasDuplicate, Header: q.header})
-			*q = parkedHeader{}
+			acts = append(acts, Action{Kind: Note, Event: RequestWasDuplicate, Header: p.parked.header})
+			p.parked = parkedHeader{}
 		}
 		return p.acked(now, acts)
 	}
@@ -365,6 +366,30 @@ func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 		reason = ReasonDatatype
 	}
 	return append(acts, Action{Kind: Drop, Reason: reason, Header: h})
+}
+
+// requestInWaitAck takes a SEND_REQUEST of a peer that does one thing at a time,
+// while our message waits for its ACK.
+func (p *Pair) requestInWaitAck(now Instant, h protocol.Header, acts []Action) []Action {
+	s := &p.send
+	if !p.requestBeforeClear() {
+		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: RequestTakenAsAck, Header: h})
+		return p.acked(now, acts)
+	}
+	// It is in the send that it was in before it seemed to clear ours: that was a
+	// duplicate, and what we sent has gone unread.
+	acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: ClearWasDuplicate, Header: h})
+	s.state, s.since, s.tries = WaitClear, now, 0
+	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
+	p.armSend(now, p.cfg.Timing.Clear)
+	return acts
+}
+
+// requestBeforeClear reports whether the peer had asked to send before it cleared
+// our message, and was not answered.
+func (p *Pair) requestBeforeClear() bool {
+	q := &p.parked
+	return q.valid && q.header.Type == protocol.SendRequest && p.cfg.Peer.OneAtATime && q.at < p.send.phases.Clear
 }
 
 // acked ends the send with success.

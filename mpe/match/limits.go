@@ -64,13 +64,17 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("match: a receive from source %d with tag %d: both must be 0 or greater, or the wildcard -1", e.Source, e.Tag)
 }
 
-// OrderError says that a message to be restored has an order that Order never
-// gave, or that another queued message has.
+// OrderError says that a message to be restored, or a receive to be posted again,
+// has an order that Order or PostOrder never gave, or that another queued one has.
 type OrderError struct {
-	Order, Last uint64 // what was asked for, and what Order gave last
+	Queue       Queue  // Unexpected for a message, Posted for a receive
+	Order, Last uint64 // what was asked for, and what was given last
 }
 
 func (e *OrderError) Error() string {
+	if e.Queue == Posted {
+		return fmt.Sprintf("match: a receive cannot be posted again at place %d: it is taken or was never given (the last was %d); use what PostOrder returned after its Post", e.Order, e.Last)
+	}
 	return fmt.Sprintf("match: a message cannot be restored to place %d: it is taken or was never given (the last was %d); use what Order returned after its Arrive", e.Order, e.Last)
 }
 

@@ -64,7 +64,7 @@ func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok 
 		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
 	}
 	if order == 0 || order > m.posting {
-		return msg, false, h, &OrderError{Order: order, Last: m.posting}
+		return msg, false, h, &OrderError{Queue: Posted, Order: order, Last: m.posting}
 	}
 	key := makeKey(source, tag)
 	if m.umq.length != 0 {
@@ -76,7 +76,7 @@ func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok 
 		return msg, false, h, m.prqFull
 	}
 	if h = m.prq.restore(key, order); h.index == 0 {
-		return msg, false, h, &OrderError{Order: order, Last: m.posting}
+		return msg, false, h, &OrderError{Queue: Posted, Order: order, Last: m.posting}
 	}
 	m.receives.put(h.index, r)
 	return msg, false, h, nil
@@ -120,7 +120,7 @@ func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok
 		return r, false, h, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
 	}
 	if order == 0 || order > m.arrival {
-		return r, false, h, &OrderError{Order: order, Last: m.arrival}
+		return r, false, h, &OrderError{Queue: Unexpected, Order: order, Last: m.arrival}
 	}
 	key := makeKey(source, tag)
 	if r, ok = m.meet(key); ok {
@@ -130,7 +130,7 @@ func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok
 		return r, false, h, m.umqFull
 	}
 	if h = m.umq.restore(key, order); h.index == 0 {
-		return r, false, h, &OrderError{Order: order, Last: m.arrival}
+		return r, false, h, &OrderError{Queue: Unexpected, Order: order, Last: m.arrival}
 	}
 	m.messages.put(h.index, msg)
 	return r, false, h, nil
