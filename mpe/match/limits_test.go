@@ -100,7 +100,7 @@ func TestBadOrders(t *testing.T) {
 	m.Post(7, 7, 0)
 	for _, order := range []uint64{0, taken, taken + 1, math.MaxUint64} {
 		var bad *OrderError
-		if _, ok, h, err := m.Restore(2, 2, 0, order); ok || h != (Handle{}) || !errors.As(err, &bad) || *bad != (OrderError{order, taken}) {
+		if _, ok, h, err := m.Restore(2, 2, 0, order); ok || h != (Handle{}) || !errors.As(err, &bad) || *bad != (OrderError{Unexpected, order, taken}) {
 			t.Errorf("Restore to %d: %v, %v, %v", order, ok, h, err)
 		}
 	}
