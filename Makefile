@@ -15,7 +15,7 @@ FUZZTIME ?= 30s
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./integration
 
-.PHONY: help build demo test lint vet unit race race-offload-off without-race fuzz-seeds fuzz vuln soak bench bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
+.PHONY: help build demo test lint vet unit race race-offload-off without-race fuzz-seeds fuzz vuln faults soak bench bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -61,6 +61,9 @@ check-config: build ## parse the configurations that are shipped
 
 vuln: ## govulncheck; says so where the vulnerability database cannot be reached
 	GO="$(GO)" ./tools/vuln.sh
+
+faults: ## every fault of the wire with every stall, against ourselves and the models of deployed nodes; some minutes
+	$(GO) test -count=1 -timeout 60m -run 'TestFaults$$' -v ./handshake -all-faults
 
 soak: ## a million messages through a bad network, over UDP and TCP; a million steps of whole engines
 	ZRLMPI_INTEGRITY_MESSAGES=1000000 $(GO) test -count=1 -timeout 30m -run TestIntegrity -v ./integration

@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/rankmap"
 	"github.com/zrlmpi/zrlmpid/standin"
@@ -51,11 +53,7 @@ func engine(t *testing.T, rank int, kind rankmap.Kind, peer handshake.Config) *m
 	if err != nil {
 		t.Fatal(err)
 	}
-	pace := udp.Pacing{} // as package node has it
-	if kind == rankmap.Software {
-		pace = udp.Pacing{PerDatagram: 1100 * time.Nanosecond, OverWords: 65536}
-	}
-	conn, err := udp.Listen(udp.Config{Rank: rank, Map: m, ReceiveBuffer: 16 << 20, Pace: func(int) udp.Pacing { return pace }})
+	conn, err := udp.Listen(udp.Config{Rank: rank, Map: m, ReceiveBuffer: 16 << 20, Pace: func(int) udp.Pacing { return paceToCPU(t) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +70,17 @@ func engine(t *testing.T, rank int, kind rankmap.Kind, peer handshake.Config) *m
 		e.Close(ctx)
 	})
 	return e
+}
+
+// paceToCPU is the pace that a rank has by default towards an upstream CPU rank.
+func paceToCPU(t *testing.T) udp.Pacing {
+	t.Helper()
+	cfg := config.New(config.Rank{Rank: 0, Run: config.RunHost}, config.Rank{Rank: 1, Peer: config.PeerCPU})
+	l, err := node.NewLink(cfg, cfg.Rank(0), cfg.Rank(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return udp.Pacing{PerDatagram: l.Pace.PerDatagram, OverWords: uint32(l.Pace.OverWords)}
 }
 
 // start runs the program as a rank of the cluster. end waits for it to end, and
@@ -93,7 +102,7 @@ func start(ctx context.Context, t *testing.T, path string, rank int, arg string)
 var upstreamSizes = []struct {
 	words int
 	arg   string
-}{{1, "1"}, {347, "347"}, {100_000, "100000"}, {600_000, "600000"}, {1, "1f"}, {347, "347f"}, {100_000, "100000f"}}
+}{{1, "1"}, {347, "347"}, {100_000, "100000"}, {600_000, "600000"}, {4_000_000, "4000000"}, {1, "1f"}, {347, "347f"}, {100_000, "100000f"}}
 
 func TestUpstreamProgramMeetsAStandIn(t *testing.T) {
 	path := upstream(t)
