@@ -27,6 +27,11 @@ const (
 	// sender gave.
 	SendDone
 	RecvDone
+	// Repost: the receive ID was given to a message that does not exist,
+	// because its SEND_REQUEST was a late duplicate. Its direction of the
+	// pair is free, nothing was stored, and the receive is to be posted
+	// again in its old place.
+	Repost
 	// Drop: something that arrived was not used, for Reason.
 	Drop
 	// Note: something happened that the caller may want to count or log;
@@ -146,6 +151,9 @@ const (
 	RequestTakenAsAck
 	// StaleClearUsed: a CLEAR_TO_SEND from before was used for this send.
 	StaleClearUsed
+	// RequestWasDuplicate: the peer shows by what it sends that an earlier
+	// SEND_REQUEST was a late duplicate; it is in no send.
+	RequestWasDuplicate
 	// StartedOver: what had arrived of a message was thrown away.
 	StartedOver
 	// RequestRepeated: the peer repeated its SEND_REQUEST.
@@ -162,7 +170,7 @@ const (
 
 var eventNames = [numEvents]string{
 	"", "repeated", "reacked", "crossed", "request_taken_as_ack",
-	"stale_clear_used", "started_over", "request_repeated", "padding", "delivered_duplicate",
+	"stale_clear_used", "request_was_duplicate", "started_over", "request_repeated", "padding", "delivered_duplicate",
 }
 
 // NumEvents is the number of Events, for tables indexed by them.

@@ -43,22 +43,24 @@ type Rules struct {
 	// CorruptsOnRepeat: the peer stores a repeated DATA header as payload
 	// when it lost one datagram of a cut message.
 	CorruptsOnRepeat bool
-	// RequestImpliesAck: the peer does one thing at a time, so its
-	// SEND_REQUEST means that it has our message.
-	RequestImpliesAck bool
+	// OneAtATime: the peer's calls block, so each packet shows what it is
+	// in. Its SEND_REQUEST means that it has our message, and its
+	// CLEAR_TO_SEND and ACK that it is not in a send.
+	OneAtATime bool
 	// ForgetsRequests: the peer drops a parked SEND_REQUEST of ours when it
 	// starts to send DATA, so ours must be repeated after a crossing.
 	ForgetsRequests bool
 	// OnlyInt: the peer calls everything INT, so we do towards it, and both
 	// datatypes match.
 	OnlyInt bool
-	// UsesStaleClears: a CLEAR_TO_SEND that nobody asked for means that the
-	// peer's receive is posted, and is used by the next send.
-	UsesStaleClears bool
-	// KeepsStaleClears: the peer answers its next send's SEND_REQUEST from a
-	// second CLEAR_TO_SEND that we send it. So none is sent once its DATA
-	// has begun.
-	KeepsStaleClears bool
+	// KeepsRequests: the peer defers a second SEND_REQUEST of the same
+	// message, and answers it at its next receive.
+	KeepsRequests bool
+	// AsksAgain is how long the peer waits for DATA before it sends
+	// CLEAR_TO_SEND again. DATA is retransmitted to such a peer when it
+	// asks, and not by a timer: unasked it may be stored as payload. 0: the
+	// peer asks for nothing, and takes every retransmission for what it is.
+	AsksAgain time.Duration
 	// AckRepeat is the shortest time after which the peer repeats DATA that
 	// was not acknowledged. A repeat that comes sooner is a duplicate made
 	// by the network, and is not answered: an ACK that was not asked for can
@@ -69,22 +71,23 @@ type Rules struct {
 // FPGAPeer describes the deployed FPGA of the given rank.
 func FPGAPeer(rank uint32) Rules {
 	return Rules{
-		RefusesEmpty:      true,
-		CorruptsOnRepeat:  true,
-		RequestImpliesAck: true,
-		ForgetsRequests:   true,
-		AckRepeat:         DeployedFPGA(rank).Ack.First,
+		RefusesEmpty:     true,
+		CorruptsOnRepeat: true,
+		OneAtATime:       true,
+		ForgetsRequests:  true,
+		AsksAgain:        DeployedFPGA(rank).Data.First,
+		AckRepeat:        DeployedFPGA(rank).Ack.First,
 	}
 }
 
 // CPUPeer describes a program on upstream's CPU library.
 func CPUPeer() Rules {
 	return Rules{
-		RequestImpliesAck: true,
-		OnlyInt:           true,
-		UsesStaleClears:   true,
-		KeepsStaleClears:  true,
-		AckRepeat:         DeployedCPU().Ack.First,
+		OneAtATime:    true,
+		OnlyInt:       true,
+		KeepsRequests: true,
+		AsksAgain:     DeployedCPU().Data.First,
+		AckRepeat:     DeployedCPU().Ack.First,
 	}
 }
 
@@ -106,14 +109,15 @@ type Habits struct {
 	CarryOver bool
 }
 
-// OnPartial is a choice of the user's for cut messages to an FPGA.
+// OnPartial is a choice of the user's for messages to an FPGA that does not
+// acknowledge them.
 type OnPartial uint8
 
 const (
-	// FailPartial gives up with a PartialError. A repeat would be stored as
-	// payload if a bare datagram was lost.
+	// FailPartial ends the send with an error unless the FPGA asks again.
 	FailPartial OnPartial = iota
-	// RepeatPartial repeats all the same.
+	// RepeatPartial retransmits by Timing.Ack all the same. If a
+	// continuation datagram was lost, the FPGA acknowledges corrupt data.
 	RepeatPartial
 )
 
@@ -182,9 +186,9 @@ func DefaultTiming(peer Rules) Timing {
 	t.Clear.Then = 3 * time.Second
 	t.AckDeadline = 10 * time.Second
 	t.DataDeadline = 10 * time.Second
-	if peer.KeepsStaleClears {
-		// Its own repeats of SEND_REQUEST and DATA ask for whatever was
-		// lost; ours are for the time after its last one, at 3.3 s.
+	if peer.AsksAgain > 0 {
+		// Its own retransmissions of SEND_REQUEST and DATA ask for
+		// whatever was lost; ours are for the time after its last one.
 		t.Data.First = 4 * time.Second
 	}
 	return t

@@ -21,7 +21,7 @@ import (
 var transitions = map[string]string{
 	"M1":  "fpga send",
 	"M2":  "fpga recv req send",
-	"M3":  "cpu clear send",
+	"M3":  "cpu send time-out 120 clear ack clear send",
 	"M4":  "fpga clear",
 	"M5":  "fpga ack",
 	"M6":  "fpga error",
@@ -47,12 +47,17 @@ var transitions = map[string]string{
 	"M26": "fpga send clear req",
 	"M27": "software send clear req",
 	"M28": "fpga send clear error",
-	"M29": "fpga send clear time-out",
+	"M29": "software send clear time-out",
 	"M30": "fpga send clear deadline",
 	"M31": "fpga send-cut clear deadline",
 	"M32": "fpga send clear cancel-send",
 	"M33": "tcp send clear connected",
-	"M34": "fpga send-cut clear 60 clear",
+	"M34": "fpga send-cut clear 102 clear",
+	"M35": "fpga send clear 102 clear time-out",
+	"M36": "fpga req 1 send clear ack",
+	"M37": "fpga send recv req clear 102 clear",
+	"M39": "fpga recv req send time-out",
+	"M38": "cpu send time-out 120 clear ack send",
 
 	"N1":  "fpga recv",
 	"N2":  "fpga req recv",
@@ -92,7 +97,7 @@ var transitions = map[string]string{
 	"N36": "fpga recv req first first",
 	"N37": "fpga recv req first 20 req",
 	"N38": "fpga recv req first 60 req",
-	"N39": "fpga recv req first time-out",
+	"N39": "software recv req first time-out",
 	"N40": "cpu recv req first time-out",
 	"N41": "cpu recv req first deadline",
 	"N42": "fpga recv req first error",
@@ -321,6 +326,8 @@ func describeActions(acts []handshake.Action) string {
 			words = append(words, ends("send", a.Err))
 		case handshake.RecvDone:
 			words = append(words, ends("receive", a.Err))
+		case handshake.Repost:
+			words = append(words, "receive posted again")
 		case handshake.Drop:
 			words = append(words, "drop `"+a.Reason.String()+"`")
 		case handshake.Note:

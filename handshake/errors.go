@@ -13,7 +13,7 @@ var (
 	// ErrTimeout matches every *TimeoutError.
 	ErrTimeout = errors.New("deadline exceeded")
 	// ErrPartial matches every *PartialError.
-	ErrPartial = errors.New("a cut message was not acknowledged and must not be repeated")
+	ErrPartial = errors.New("a fragmented message was not acknowledged and must not be retransmitted")
 	// ErrEmpty: a message of 0 words to a peer that it would wedge.
 	ErrEmpty = errors.New("a message of 0 words wedges an FPGA")
 	// ErrTooLong: a message longer than Config.MaxWords.
@@ -137,7 +137,7 @@ func (e *TimeoutError) Error() string {
 	case WaitAck:
 		s += ": the message may or may not have arrived"
 	case WaitData:
-		s += ": it asked to send, was cleared, and then sent nothing"
+		s += fmt.Sprintf(": it asked to send, was cleared, and then sent nothing. If the SEND_REQUEST was a late duplicate, rank %d is in no send; if it is an FPGA and does not go on, restart its role", e.Remote)
 	case Receiving:
 		s += fmt.Sprintf(": %d of %d bytes had arrived", e.Got, int64(e.Words)*protocol.WordLen)
 	}
@@ -150,8 +150,9 @@ func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 // Timeout makes the error a net.Error's idea of a time-out.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// PartialError is a cut message to an FPGA that was not acknowledged in time.
-// It also answers every later send to that peer until Reset.
+// PartialError is a fragmented message to a deployed node that neither
+// acknowledged it in time nor asked for it again in a way that shows what it has.
+// Of an FPGA, it also answers every later send to that peer until Reset.
 type PartialError struct {
 	Remote uint32
 	Words  uint32
@@ -161,6 +162,11 @@ type PartialError struct {
 	// Earlier is true when an earlier message failed and this one was not
 	// tried.
 	Earlier bool
+	// FPGA: the peer stores what comes next as data if it lost a datagram.
+	FPGA bool
+	// Doubtful: SEND_REQUEST was retransmitted, so that a CLEAR_TO_SEND that
+	// came since may ask for this message again or for the next one.
+	Doubtful bool
 }
 
 // Error says what happened and what the choices are.
@@ -168,7 +174,16 @@ func (e *PartialError) Error() string {
 	if e.Earlier {
 		return fmt.Sprintf("not sent: rank %d never acknowledged an earlier message of %d words and may be in the middle of it; anything sent now could be stored as its data. Restart the FPGA's role, then reset the peer", e.Remote, e.Words)
 	}
-	return fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s; it is an FPGA, which stores a repeated message as data when a datagram was lost, so it is repeated only if the FPGA asks for it again. Send smaller messages (up to 346 words repeat safely), pace, or set on_partial: repeat", e.Remote, e.Words, e.Datagrams, Round(e.Elapsed))
+	s := fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s", e.Remote, e.Words, e.Datagrams, Round(e.Elapsed))
+	switch {
+	case e.FPGA:
+		return s + " and did not ask for them again: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, then reset the peer; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: repeat"
+	case e.Doubtful:
+		s += ", and whether it asked for them again or for the next message cannot be known"
+	default:
+		s += " and did not ask for them again"
+	}
+	return s + ": it may have all of them, or wait for the rest for ever. If its program does not go on, restart it"
 }
 
 // Is makes errors.Is(err, ErrPartial) true.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/mpemodel"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -51,7 +50,9 @@ func (f *fpga) party() *party {
 			}
 			return f.add(op)
 		},
-		recv: func(words int) func() result { return f.add(&fpgaOp{count: uint32(words)}) },
+		recv:   func(words int) func() result { return f.add(&fpgaOp{count: uint32(words)}) },
+		late:   func(nth int, by time.Duration) { f.ops[nth].after = by },
+		broken: func() string { why, _ := f.m.Wedged(); return why },
 	}
 }
 
@@ -105,26 +106,4 @@ func (f *fpga) out() [][]byte {
 		bs = append(bs, p.Bytes)
 	}
 	return bs
-}
-
-func init() {
-	pairings = append(pairings,
-		pairing{
-			name: "host_to_fpga",
-			make: func() (*party, *party) {
-				return newRank(hostTo(1, handshake.FPGAPeer(1))).party(), newFPGA(1, 0).party()
-			},
-			mayFail: fpgaMayFail,
-			// The MPE takes whatever comes in mid-message for payload.
-			hides: func(kind string, place, datagrams int) bool {
-				return datagrams > 1 && place >= 0 && (kind == "duplicated" || kind == "swapped")
-			},
-		},
-		pairing{
-			name: "fpga_to_host",
-			make: func() (*party, *party) {
-				return newFPGA(1, 0).party(), newRank(hostTo(1, handshake.FPGAPeer(1))).party()
-			},
-		},
-	)
 }

@@ -17,7 +17,8 @@ type Pair struct {
 	parked   parkedHeader
 	unfit    bool // the parked SEND_REQUEST did not match the posted receive
 	stale    parkedHeader
-	owed     bool // a send was given up after its SEND_REQUEST: its CLEAR_TO_SEND may still come
+	unmet    parkedHeader // the peer's CLEAR_TO_SEND that no DATA has answered
+	owed     bool         // the peer may still answer a SEND_REQUEST of ours: of a send that ended without, or one too many
 	last     finished
 	partial  *PartialError // why sends are refused, if they are
 	drain    int64         // payload bytes of a repeated message still to be swallowed
@@ -78,7 +79,7 @@ func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
 	case WaitClear:
 		acts = p.repeatRequest(now, acts)
 	case WaitAck:
-		acts = p.repeatData(acts)
+		acts = p.repeatData(now, acts)
 	}
 	switch p.recv.state {
 	case Receiving:
@@ -167,6 +168,9 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 		return drop(r)
 	}
 	p.received.packet(h.Type, protocol.HeaderLen+len(payload))
+	if h.Type != protocol.ClearToSend {
+		p.unmet = parkedHeader{} // it is in something else by now
+	}
 	if h.Call == protocol.Barrier {
 		return drop(ReasonBarrier)
 	}
@@ -225,6 +229,7 @@ func (p *Pair) Reset() {
 	p.partial = nil
 	p.parked = parkedHeader{}
 	p.stale = parkedHeader{}
+	p.unmet = parkedHeader{}
 	p.owed = false
 	p.last = finished{}
 	p.drain = 0

@@ -189,12 +189,12 @@ func TestDeadlinesNameTheWait(t *testing.T) {
 		{"clear", func(b *bench) *simOp { return b.postSend(pattern(1, 1)) },
 			"rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (repeated 11 times): rank 3 has not posted the matching receive, is not running, or does not know our address as rank 0"},
 		{"data", func(b *bench) *simOp { op := b.postRecv(1); b.at(0).gets(sreq, sInt, nil); return op },
-			"rank 0 waited 10s in WAIT_DATA for DATA from rank 3 (repeated 3 times): it asked to send, was cleared, and then sent nothing"},
+			"rank 0 waited 10s in WAIT_DATA for DATA from rank 3 (repeated 2 times): it asked to send, was cleared, and then sent nothing. If the SEND_REQUEST was a late duplicate, rank 3 is in no send; if it is an FPGA and does not go on, restart its role"},
 		{"ack of a cut message", func(b *bench) *simOp {
 			op := b.postSend(pattern(1000, 1))
 			b.at(0).gets(clr, rInt, nil)
 			return op
-		}, "rank 3 did not acknowledge 1000 words in 3 datagrams within 10s; it is an FPGA, which stores a repeated message as data when a datagram was lost, so it is repeated only if the FPGA asks for it again. Send smaller messages (up to 346 words repeat safely), pace, or set on_partial: repeat"},
+		}, "rank 3 did not acknowledge 1000 words in 3 datagrams within 10s and did not ask for them again: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, then reset the peer; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: repeat"},
 	} {
 		b := newBench(t, cfg)
 		op := c.do(b)

@@ -111,7 +111,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		p.Recv(0, handshake.RecvOp{ID: 1, Words: 1000}, nil)
 		p.Datagram(0, packet(sreq, sInt, 0), nil)
 		p.Reconfigure(quick())
-		if at := due(t, p); at != 100*time.Millisecond {
+		if at := due(t, p); at != 4*second {
 			t.Errorf("the time-out is at %v", at)
 		}
 		// A pause between datagrams that the new rules would not bear.

@@ -132,7 +132,7 @@ func (p *Pair) armRecv(now Instant) {
 
 // onRequest takes a SEND_REQUEST.
 func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action {
-	if p.send.state == WaitAck && p.cfg.Peer.RequestImpliesAck {
+	if p.send.state == WaitAck && p.cfg.Peer.OneAtATime {
 		acts = append(acts, Action{Kind: Note, ID: p.send.op.ID, Event: RequestTakenAsAck, Header: h})
 		acts = p.acked(now, acts)
 	}
@@ -357,7 +357,8 @@ func (p *Pair) isRepeat(h protocol.Header, payload []byte) bool {
 // a message of total bytes. All but the last are full, which includes the first
 // part of a long one that the FPGA's shell has split. The last carries the rest,
 // and may be padded with zeros: a full one that was delivered twice is not
-// mistaken for a padded last one.
+// mistaken for a padded last one. A message of 0 words may carry a line of
+// anything: the FPGA's wrapper sends the first words of the caller's buffer.
 func (p *Pair) lengthFits(off, total int64, b []byte) bool {
 	full := int64(p.cfg.Shape.MaxDatagram)
 	if off == 0 {
@@ -367,11 +368,10 @@ func (p *Pair) lengthFits(off, total int64, b []byte) bool {
 	if n < left || n > full+protocol.LineLen {
 		return n == full && n < left
 	}
-	most := int64(protocol.LineLen - protocol.WordLen)
 	if total == 0 {
-		most = protocol.LineLen
+		return n <= protocol.LineLen
 	}
-	return n-left <= most && !slices.ContainsFunc(b[left:], func(c byte) bool { return c != 0 })
+	return n-left <= protocol.LineLen-protocol.WordLen && !slices.ContainsFunc(b[left:], func(c byte) bool { return c != 0 })
 }
 
 // tickRecv acts on the receiver's times.
@@ -387,7 +387,9 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 	r.tries++
 	if r.state == Receiving {
 		acts = p.startOver(now, acts)
-		if p.cfg.Peer.KeepsStaleClears {
+		if p.cfg.Peer.AsksAgain > 0 {
+			// It sends DATA again by itself. A CLEAR_TO_SEND now would be
+			// kept for its next send.
 			p.armRecv(now)
 			return acts
 		}
@@ -398,10 +400,7 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 // endRecv frees the receiver's half, and lets a send that waited for it go on.
 func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	r := p.recv
-	p.recv = receiving{}
-	if p.next != nil {
-		p.renewRecv()
-	}
+	p.freeRecv()
 	acts = append(acts, Action{
 		Kind: RecvDone, ID: r.op.ID, Words: r.size, Err: err, Phases: r.phases,
 		Header: p.header(protocol.Data, r.call, r.size, r.tag),
@@ -410,14 +409,26 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	if s.state != Held {
 		return acts
 	}
-	if !s.requested || p.cfg.Peer.ForgetsRequests {
+	if err == nil {
+		// The peer was in a send. What cleared us meanwhile was a duplicate.
+		p.stale = parkedHeader{}
+	}
+	if s.requested == 0 || p.cfg.Peer.ForgetsRequests {
 		return p.request(now, acts)
 	}
 	// The peer has our SEND_REQUEST parked.
 	s.state, s.since = WaitClear, now
 	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
 	p.armSend(now, p.cfg.Timing.Clear)
-	return acts
+	return p.useStale(now, acts)
+}
+
+// freeRecv makes the receiver's half idle.
+func (p *Pair) freeRecv() {
+	p.recv = receiving{}
+	if p.next != nil {
+		p.renewRecv()
+	}
 }
 
 // CancelRecv takes a posted receive back. It reports false if the sender has

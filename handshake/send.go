@@ -2,6 +2,7 @@ package handshake
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -24,16 +25,28 @@ type sending struct {
 	tries    int // time-outs so far in this wait, or in all with the CarryOver habit
 	phases   Phases
 
-	requested bool // SEND_REQUEST has been sent
-	dataSent  bool // DATA has been sent once
-	// settled: DATA that must not be repeated was sent crossing ago. A
-	// CLEAR_TO_SEND that comes now was sent when it had arrived, or was lost.
-	settled bool
+	requested int     // how many SEND_REQUESTs of ours may wait for this message's receive
+	asked     Instant // when the last of them was sent
+	dataSent  bool    // DATA has been sent once
+	writing   bool    // DATA is being sent
+	began     Instant // when the last DATA began
+	cleared   timer   // when the last CLEAR_TO_SEND came
+	// again: the peer has asked for DATA again since it began.
+	again bool
+	// doubtful: the peer may have kept a SEND_REQUEST, so that another
+	// CLEAR_TO_SEND may be for its next receive.
+	doubtful bool
 }
 
-// crossing is how long after DATA a CLEAR_TO_SEND may come that was sent before DATA
-// arrived. It is shorter than the time after which an FPGA asks again.
-const crossing = deployedFirst / 2
+const (
+	// crossing is how long after DATA a CLEAR_TO_SEND may come that was sent
+	// before DATA arrived. It is shorter than the time after which a deployed
+	// node asks again.
+	crossing = deployedFirst / 2
+	// prompt is within what time CLEAR_TO_SEND answers a SEND_REQUEST if the
+	// receive was posted.
+	prompt = 10 * time.Millisecond
+)
 
 // Send starts a message. The error is one that the caller can know beforehand:
 // ErrEmpty, ErrTooLong, ErrBusy, or the PartialError of an earlier message.
@@ -53,6 +66,7 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	}
 	*s = sending{state: Held, op: op, since: now, phases: Phases{Start: now}}
 	if p.recv.active() {
+		p.armSend(now, p.cfg.Timing.Clear)
 		return acts, nil
 	}
 	return p.request(now, acts), nil
@@ -66,27 +80,40 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.state, s.since, s.tries = WaitClear, now, 0
 	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
-	if !s.requested {
-		s.requested, s.phases.Request = true, now
+	if s.requested == 0 {
+		s.phases.Request = now
 	}
 	p.armSend(now, p.cfg.Timing.Clear)
-	acts = append(acts, Action{Kind: Transmit, ID: s.op.ID, Header: p.requestHeader()})
-	stale := p.stale
-	p.stale = parkedHeader{}
-	if stale.valid && p.matchesClear(stale.header) {
-		// The peer's receive is already posted and has cleared us. What
-		// it answers to this request is then ignored.
-		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: StaleClearUsed})
-		return p.transmit(now, acts)
+	if p.owed && p.cfg.Peer.KeepsRequests {
+		// It has kept a SEND_REQUEST for this receive. Another one would
+		// be kept for the next.
+		s.requested++
+	} else {
+		acts = p.transmitRequest(now, acts)
 	}
 	if p.cfg.Habits.OneParkedHeader && p.parked.valid && p.matchesClear(p.parked.header) {
 		return p.transmit(now, acts)
 	}
-	return acts
+	return p.useStale(now, acts)
 }
 
-func (p *Pair) requestHeader() protocol.Header {
-	return p.header(protocol.SendRequest, p.sendCall(), 0, p.send.op.Tag)
+// useStale sends DATA if the peer's receive has cleared us already.
+func (p *Pair) useStale(now Instant, acts []Action) []Action {
+	stale := p.stale
+	p.stale = parkedHeader{}
+	if !stale.valid || !p.matchesClear(stale.header) {
+		return acts
+	}
+	acts = append(acts, Action{Kind: Note, ID: p.send.op.ID, Event: StaleClearUsed})
+	return p.transmit(now, acts)
+}
+
+func (p *Pair) transmitRequest(now Instant, acts []Action) []Action {
+	s := &p.send
+	s.requested++
+	s.asked = now
+	h := p.header(protocol.SendRequest, p.sendCall(), 0, s.op.Tag)
+	return append(acts, Action{Kind: Transmit, ID: s.op.ID, Header: h})
 }
 
 func (p *Pair) dataHeader() protocol.Header {
@@ -108,11 +135,20 @@ func (p *Pair) transmit(now Instant, acts []Action) []Action {
 		s.tries = 0
 	}
 	s.phases.Clear = now
-	p.owed = false
+	s.cleared = timer{on: true, at: now}
+	s.doubtful = p.cfg.Peer.KeepsRequests && s.requested > 1
+	p.owed = s.doubtful && now-s.asked > prompt
+	s.deadline = timer{} // until DataSent
+	return p.transmitData(now, acts)
+}
+
+func (p *Pair) transmitData(now Instant, acts []Action) []Action {
+	s := &p.send
 	if p.cfg.Habits.OneParkedHeader {
 		p.parked = parkedHeader{}
 	}
-	s.repeat, s.deadline = timer{}, timer{} // until DataSent
+	s.repeat, s.writing, s.again, s.began = timer{}, true, false, now
+	p.unmet = parkedHeader{}
 	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
 }
 
@@ -126,23 +162,43 @@ func (p *Pair) DataSent(now Instant) {
 	if !s.dataSent { // repeats do not put the deadline off
 		s.deadline = in(now, p.cfg.Timing.AckDeadline)
 	}
-	s.dataSent, s.phases.Data = true, now
-	p.armAck(now)
-}
-
-// mustNotRepeat reports whether the message is cut, and the peer one that would
-// store a repeat of it as data.
-func (p *Pair) mustNotRepeat() bool {
-	return p.cfg.Peer.CorruptsOnRepeat && p.cfg.OnPartial == FailPartial && !p.cfg.Reliable &&
-		p.cfg.Shape.Datagrams(p.send.op.Words) > 1
-}
-
-func (p *Pair) armAck(now Instant) {
-	if p.mustNotRepeat() {
-		p.send.repeat = in(now, crossing)
-		return
+	s.dataSent, s.writing, s.phases.Data = true, false, now
+	switch {
+	case s.again:
+		s.repeat = timer{on: true, at: now}
+	case !p.waitsToBeAsked():
+		p.armSend(now, p.cfg.Timing.Ack)
 	}
-	p.armSend(now, p.cfg.Timing.Ack)
+}
+
+// waitsToBeAsked reports whether DATA is retransmitted only when the peer asks
+// for it.
+func (p *Pair) waitsToBeAsked() bool {
+	return p.cfg.Peer.AsksAgain > 0 && !p.cfg.Reliable &&
+		!(p.cfg.OnPartial == RepeatPartial && p.cfg.Peer.CorruptsOnRepeat)
+}
+
+// asksAgain takes a CLEAR_TO_SEND that comes when DATA was sent, and reports
+// whether it shows that the peer has given up what it had of the message, or had
+// nothing of it. It does not if it comes sooner after the last one than the peer
+// asks again, for then one of them is a duplicate or late; if it may have been
+// sent before DATA arrived; or if it may be for the peer's next receive.
+func (p *Pair) asksAgain(now Instant) bool {
+	s := &p.send
+	last := s.cleared.at
+	s.cleared.at = now
+	return p.waitsToBeAsked() && !s.doubtful && p.isRepeatedClear(now, last) && now-s.began >= crossing
+}
+
+// isRepeatedClear reports whether a CLEAR_TO_SEND may be the repetition of one
+// that came at last. A tenth is allowed for clocks and for the way.
+func (p *Pair) isRepeatedClear(now, last Instant) bool {
+	return now-last >= p.cfg.Peer.AsksAgain*9/10
+}
+
+// fragmented reports whether the message being sent takes several datagrams.
+func (p *Pair) fragmented() bool {
+	return !p.cfg.Reliable && p.cfg.Shape.Datagrams(p.send.op.Words) > 1
 }
 
 func (p *Pair) armSend(now Instant, b Backoff) {
@@ -160,36 +216,31 @@ func (p *Pair) repeatRequest(now Instant, acts []Action) []Action {
 	s.tries++
 	s.phases.Repeats++
 	p.armSend(now, p.cfg.Timing.Clear)
-	h := p.requestHeader()
-	return append(acts,
-		Action{Kind: Transmit, ID: s.op.ID, Header: h},
-		Action{Kind: Note, ID: s.op.ID, Event: Repeated, Header: h})
+	acts = p.transmitRequest(now, acts)
+	return append(acts, Action{Kind: Note, ID: s.op.ID, Event: Repeated, Header: acts[len(acts)-1].Header})
 }
 
-func (p *Pair) repeatData(acts []Action) []Action {
+func (p *Pair) repeatData(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.tries++
 	s.phases.Repeats++
-	if p.cfg.Habits.OneParkedHeader {
-		p.parked = parkedHeader{}
-	}
-	s.repeat, s.settled = timer{}, false
-	h := p.dataHeader()
-	return append(acts,
-		Action{Kind: TransmitData, ID: s.op.ID, Header: h, Words: s.op.Words},
-		Action{Kind: Note, ID: s.op.ID, Event: Repeated, Header: h})
+	acts = p.transmitData(now, acts)
+	return append(acts, Action{Kind: Note, ID: s.op.ID, Event: Repeated, Header: acts[len(acts)-1].Header})
 }
 
 // tickSend acts on the sender's times.
 func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	s := &p.send
 	if s.deadline.due(now) {
-		if s.state == WaitAck && p.mustNotRepeat() {
-			p.partial = &PartialError{
-				Remote: p.cfg.Remote, Words: s.op.Words,
-				Datagrams: p.cfg.Shape.Datagrams(s.op.Words), Elapsed: now - s.since,
+		if s.state == WaitAck && p.waitsToBeAsked() && p.fragmented() {
+			err := &PartialError{
+				Remote: p.cfg.Remote, Words: s.op.Words, FPGA: p.cfg.Peer.CorruptsOnRepeat,
+				Datagrams: p.cfg.Shape.Datagrams(s.op.Words), Elapsed: now - s.since, Doubtful: s.doubtful,
 			}
-			return p.endSend(now, p.partial, acts)
+			if err.FPGA {
+				p.partial = err
+			}
+			return p.endSend(now, err, acts)
 		}
 		w, _ := p.SendWait()
 		return p.endSend(now, &TimeoutError{Wait: w, Elapsed: now - s.since}, acts)
@@ -197,14 +248,27 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	if !s.repeat.due(now) {
 		return acts
 	}
-	if s.state == WaitClear {
+	switch s.state {
+	case Held:
+		return p.requestWhileHeld(now, acts)
+	case WaitClear:
 		return p.repeatRequest(now, acts)
 	}
-	if p.mustNotRepeat() {
-		s.repeat, s.settled = timer{}, true
+	return p.repeatData(now, acts)
+}
+
+// requestWhileHeld sends the SEND_REQUEST of a send that has been held back for
+// long, behind a message of which nothing has come: if what announced that one was
+// a late duplicate, the peer may wait for ours.
+func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
+	s := &p.send
+	s.repeat = timer{}
+	if p.recv.state != WaitData {
+		p.armSend(now, p.cfg.Timing.Clear)
 		return acts
 	}
-	return p.repeatData(acts)
+	s.phases.Request = now
+	return p.transmitRequest(now, acts)
 }
 
 // matchesClear reports whether h is the CLEAR_TO_SEND that the send needs.
@@ -223,6 +287,9 @@ func (p *Pair) matchesSend(h protocol.Header) bool {
 
 func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
+	if p.cfg.Peer.OneAtATime && !p.unmet.valid {
+		p.unmet = parkedHeader{valid: true, header: h, at: now}
+	}
 	switch s.state {
 	case WaitClear:
 		if p.matchesSend(h) {
@@ -231,29 +298,61 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 		p.park(now, h)
 		return append(acts, Action{Kind: Drop, Reason: ReasonDatatype, Header: h})
 	case Held:
-		// Only a peer that does two things at once clears us while we
-		// serve its own message; a deployed one cannot mean this send.
-		if s.requested && !p.cfg.Peer.RequestImpliesAck && p.matchesSend(h) {
-			return p.transmit(now, acts)
+		if s.requested > 0 && p.matchesSend(h) {
+			return p.clearedWhileHeld(now, h, acts)
 		}
 	case WaitAck:
-		// An FPGA asks again only until the first datagram has come: it has
-		// stored nothing, and waits for a header.
-		if s.settled && p.matchesSend(h) {
-			return p.repeatData(acts)
+		if p.matchesSend(h) && p.asksAgain(now) {
+			s.again, p.unmet = true, parkedHeader{}
+			if !s.writing {
+				// By the timer, so that an ACK that has arrived behind it
+				// is taken first.
+				s.repeat = timer{on: true, at: now}
+			}
+			return acts
 		}
 	case Idle:
-		if p.cfg.Peer.UsesStaleClears || p.owed {
+		if p.owed {
 			p.stale = parkedHeader{valid: true, header: h, at: now}
 		}
+		// Or it is a duplicate, or the answer to a SEND_REQUEST from
+		// before a restart; then the peer will ask again.
+		p.owed = p.owed || p.cfg.Peer.KeepsRequests
 	}
 	p.park(now, h)
+	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
+}
+
+// clearedWhileHeld takes a CLEAR_TO_SEND for a send that is held back because the
+// peer has asked to send as well, and was cleared.
+func (p *Pair) clearedWhileHeld(now Instant, h protocol.Header, acts []Action) []Action {
+	s := &p.send
+	if !p.cfg.Peer.OneAtATime {
+		return p.transmit(now, acts) // it does both
+	}
+	last := s.cleared
+	s.cleared = timer{on: true, at: now}
+	if p.recv.state == WaitData && last.on && p.isRepeatedClear(now, last.at) {
+		// It asks again, so it is in a receive, and in no send: what asked
+		// to send was a late duplicate. Nothing will come.
+		acts = append(acts, Action{Kind: Note, ID: p.recv.op.ID, Event: RequestWasDuplicate, Header: h})
+		acts = append(acts, Action{Kind: Repost, ID: p.recv.op.ID})
+		p.freeRecv()
+		return p.transmit(now, acts)
+	}
+	// A single one may itself be a duplicate. It counts if nothing else comes.
+	p.stale = parkedHeader{valid: true, header: h, at: now}
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
 
 func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if s.state == WaitAck && p.matchesSend(h) {
+		if q := &p.parked; q.valid && q.header.Type == protocol.SendRequest && p.cfg.Peer.OneAtATime && q.at < s.phases.Clear {
+			// It has received since, so it is in no send.
+			acts = append(acts, Action{Kind: Note, Event: RequestWasDuplicate, Header: q.header})
+			*q = parkedHeader{}
+		}
 		return p.acked(now, acts)
 	}
 	p.park(now, h)
@@ -284,7 +383,7 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	if p.next != nil {
 		p.renewSend()
 	}
-	p.owed = err != nil && s.requested
+	p.owed = p.owed || err != nil && s.requested > 0
 	acts = append(acts, Action{Kind: SendDone, ID: s.op.ID, Words: s.op.Words, Err: err, Phases: s.phases})
 	if p.recv.state == WaitRequest {
 		acts = p.answerParked(now, acts)
@@ -300,12 +399,19 @@ func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	if s.state == Idle || s.op.ID != id || s.state == WaitAck {
 		return acts, false
 	}
-	p.owed = p.owed || s.requested
+	p.owed = p.owed || s.requested > 0
 	*s = sending{}
 	if p.next != nil {
 		p.renewSend()
 	}
 	return acts, true
+}
+
+// Unmet returns the CLEAR_TO_SEND of a deployed peer that no DATA has answered,
+// and since when: unless it is a late duplicate, the peer is blocked in a receive
+// from us.
+func (p *Pair) Unmet() (h protocol.Header, since Instant, ok bool) {
+	return p.unmet.header, p.unmet.at, p.unmet.valid
 }
 
 // SendWait describes what the message being sent waits for.

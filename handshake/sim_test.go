@@ -42,10 +42,36 @@ type world struct {
 	fault fault
 	sent  [2]int
 	held  [2][]byte // a datagram that waits to be swapped with the next
-	log   []string
+	log   []sentAt
 	queue events
+	seq   int
 	now   time.Duration
+
+	stall stall
+	got   [2]int           // datagrams handled
+	until [2]time.Duration // when an endpoint that is stalled goes on
 }
+
+// stall stops one side for a time when it is about to handle its nth datagram:
+// its process is not scheduled, while what arrives waits in its socket.
+type stall struct {
+	side, nth int
+	lasts     time.Duration
+}
+
+// staller is an endpoint that models its own stalls.
+type staller interface {
+	stall(now, d time.Duration)
+}
+
+// sentAt is a datagram for the transcript.
+type sentAt struct {
+	at   time.Duration
+	from int
+	b    []byte
+}
+
+func (s sentAt) String() string { return fmt.Sprintf("%12v %d→ %s", s.at, s.from, describe(s.b)) }
 
 func newWorld(a, b endpoint, f fault) *world {
 	if f == nil {
@@ -63,13 +89,27 @@ func (w *world) run(until time.Duration) {
 	for {
 		at, who, timeout := until, -1, false
 		for i, e := range w.ends {
-			if t, ok := e.next(); ok && t < at {
-				at, who, timeout = t, i, true
+			if t, ok := e.next(); ok && max(t, w.until[i]) < at {
+				at, who, timeout = max(t, w.until[i]), i, true
 			}
 		}
 		if len(w.queue) > 0 && w.queue[0].at <= at {
 			ev := heap.Pop(&w.queue).(event)
 			w.now = max(w.now, ev.at)
+			if w.stall.lasts > 0 && w.stall.side == ev.to && w.stall.nth == w.got[ev.to] {
+				if s, ok := w.ends[ev.to].(staller); ok {
+					s.stall(w.now, w.stall.lasts)
+				} else {
+					w.until[ev.to] = w.now + w.stall.lasts
+				}
+				w.stall.lasts = 0
+			}
+			if w.now < w.until[ev.to] {
+				ev.at = w.until[ev.to]
+				heap.Push(&w.queue, ev)
+				continue
+			}
+			w.got[ev.to]++
 			w.ends[ev.to].datagram(w.now, ev.b)
 			w.ends[ev.to].start(w.now)
 			w.flush(ev.to)
@@ -91,7 +131,7 @@ func (w *world) flush(from int) {
 	for _, b := range w.ends[from].out() {
 		nth := w.sent[from]
 		w.sent[from]++
-		w.log = append(w.log, fmt.Sprintf("%12v %d→ %s", w.now, from, describe(b)))
+		w.log = append(w.log, sentAt{w.now, from, b})
 		for _, d := range w.fault(from, nth, b) {
 			if d == swapped {
 				w.held[from] = b
@@ -107,7 +147,8 @@ func (w *world) flush(from int) {
 }
 
 func (w *world) deliver(from int, b []byte, d time.Duration) {
-	heap.Push(&w.queue, event{at: w.now + latency + d, seq: len(w.log)*4 + len(w.queue), to: 1 - from, b: b})
+	w.seq++
+	heap.Push(&w.queue, event{at: w.now + latency + d, seq: w.seq, to: 1 - from, b: b})
 }
 
 // swapped is the fate of a datagram that is to arrive after the next one.
@@ -267,6 +308,8 @@ func (r *rank) do(now time.Duration) {
 		case handshake.RecvDone:
 			op := r.recvs[a.ID]
 			op.result = result{data: op.buf[:min(len(op.buf), int(a.Words)*4)], words: a.Words, err: a.Err, done: true, ph: a.Phases}
+		case handshake.Repost:
+			r.recvd = int(a.ID)
 		case handshake.Drop:
 			r.drops[a.Reason]++
 		case handshake.Note:

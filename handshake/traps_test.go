@@ -170,7 +170,7 @@ func TestTrap03CrossingRequests(t *testing.T) {
 			}
 			// The FPGA forgot our request when it sent its data. It is
 			// repeated as soon as that is acknowledged, not a time-out later.
-			if order == "together" && w.log != nil && s.ph.Ack > 10*ms {
+			if order == "together" && s.ph.Ack > 10*ms {
 				t.Fatalf("%s: our send took %v", order, s.ph.Ack)
 			}
 			if why, stuck := dev.m.Wedged(); stuck {
@@ -260,10 +260,9 @@ func TestTrap04FirstDatagramLost(t *testing.T) {
 	b.at(0).sends(sreq)
 	b.gets(clr, rInt, nil)
 	b.sends(dat, 0, 0)
-	b.at(49*ms).gets(clr, rInt, nil).sends()
-	b.at(60*ms).gets(clr, rInt, nil).sends(dat, 0, 0)
-	b.gets(clr, rInt, nil).sends()
-	b.at(time.Second).sends()
+	b.at(1*ms).gets(clr, rInt, nil).sends()
+	b.at(104*ms).gets(clr, rInt, nil).at(105*ms).sends(dat, 0, 0)
+	b.gets(clr, rInt, nil).at(9 * time.Second).sends()
 }
 
 func TestTrap04OneDatagramRepeatsSafely(t *testing.T) {
@@ -290,20 +289,21 @@ func TestTrap05StaleRequestsAndClears(t *testing.T) {
 	b.gets(clr, rInt, nil)
 	b.postSend(pattern(1, 1))
 	b.at(1 * ms).sends(sreq)
-	// Upstream's CPU library can: its receive is posted. It is used for the
-	// send about to start, and what answers the request then is ignored.
-	c := newBench(t, hostTo(1, handshake.CPUPeer()))
+	// Upstream's CPU library can, if it has kept a SEND_REQUEST: its receive is
+	// posted. The first such one may be a duplicate; when it asks again, DATA is
+	// what it waits for.
+	c := newBench(t, hostToCPU())
 	c.gets(clr, rInt, nil)
-	c.postSend(pattern(1, 1))
-	c.at(1*ms).sends(sreq, dat)
-	c.gets(clr, rInt, nil).sends()
+	c.at(50 * ms).postSend(pattern(1, 1))
+	c.at(51 * ms).sends()
+	c.at(100*ms).gets(clr, rInt, nil).sends(dat)
 	c.gets(ack, rInt, nil).sends()
 	if !c.rank.sends[0].done {
 		t.Fatal("the send did not end")
 	}
 	// It counts once.
 	c.postSend(pattern(1, 2))
-	c.at(2 * ms).sends(sreq)
+	c.at(101 * ms).sends(sreq)
 }
 
 func TestTrap05NoClearToACPUSenderWhoseDataHasBegun(t *testing.T) {
@@ -348,10 +348,10 @@ func TestTrap06LostAck(t *testing.T) {
 	d.at(0).gets(clr, rInt, nil).sends(sreq, dat)
 	d.at(20 * time.Second)
 	var te *handshake.TimeoutError
-	if !errors.As(op.err, &te) || te.State != handshake.WaitAck || te.For != ack || te.Remote != 1 || te.Repeats != 3 {
+	if !errors.As(op.err, &te) || te.State != handshake.WaitAck || te.For != ack || te.Remote != 1 || te.Repeats != 0 {
 		t.Fatalf("got %v", op.err)
 	}
-	const want = "rank 0 waited 10s in WAIT_ACK for ACK from rank 1 (repeated 3 times): the message may or may not have arrived"
+	const want = "rank 0 waited 10s in WAIT_ACK for ACK from rank 1: the message may or may not have arrived"
 	if op.err.Error() != want {
 		t.Errorf("the error says\n%q, want\n%q", op.err, want)
 	}

@@ -248,6 +248,10 @@ type difference struct {
 var recordings = []recording{
 	{name: "fpga_fpga_pingpong_347", nodes: []node{fpga, fpga}},
 	{name: "loss_fpga_ack_lost", nodes: []node{cpu, fpga}, differs: map[int]difference{
+		0: {
+			reason: "DATA is retransmitted when the FPGA asks for it, and it does not ask for what it has",
+			edit:   func(r []datagram) []datagram { return r[:2] },
+		},
 		1: {
 			reason: "the ACK that was lost on the way is not in the recording; ours is sent, and once only, as the FPGA's",
 			edit: func(r []datagram) []datagram {
@@ -257,6 +261,10 @@ var recordings = []recording{
 		},
 	}},
 	{name: "loss_fpga_data_lost_multi", nodes: []node{cpu, fpga}, differs: map[int]difference{
+		0: {
+			reason: "CLEAR_TO_SEND is retransmitted when the FPGA asks for it, which waits for an ACK here",
+			edit:   func(r []datagram) []datagram { return slices.Delete(slices.Clone(r), 1, 3) },
+		},
 		1: {
 			reason: "the first datagram of the first DATA was lost on the way and is not in the recording",
 			edit: func(r []datagram) []datagram {
@@ -286,8 +294,9 @@ var recordings = []recording{
 	{name: "ref_mpe_echo_uoe_347", nodes: []node{cpu, fpga}, splitTail: true},
 	{name: "ref_mpe_late_recv_call", nodes: []node{cpu, fpga}},
 	{name: "ref_mpe_late_start", nodes: []node{cpu, fpga}},
-	{name: "ref_ref_late_recv_call", nodes: []node{cpu, cpu}},
+	{name: "ref_ref_late_recv_call", nodes: []node{cpu, cpu}, differs: oneRequestTooMany(3)},
 	{name: "ref_ref_late_recv_stale_sr", nodes: []node{cpu, cpu}, differs: map[int]difference{
+		0: oneRequestTooMany(3)[0],
 		1: {
 			reason: "trap 5: the second SEND_REQUEST is the first one repeated, not a second message; we clear the second message when it asks",
 			edit: func(r []datagram) []datagram {
@@ -296,13 +305,45 @@ var recordings = []recording{
 			},
 		},
 	}},
-	{name: "ref_ref_late_start", nodes: []node{cpu, cpu}},
+	{name: "ref_ref_late_start", nodes: []node{cpu, cpu}, differs: oneRequestTooMany(4)},
 	{name: "ref_ref_pingpong_1", nodes: []node{cpu, cpu}},
 	{name: "ref_ref_pingpong_346", nodes: []node{cpu, cpu}},
 	{name: "ref_ref_pingpong_347", nodes: []node{cpu, cpu}},
 	{name: "ref_ref_pingpong_1000", nodes: []node{cpu, cpu}},
 	{name: "ref_ring3_347", nodes: []node{cpu, cpu, cpu}},
 	{name: "ring3_cpu0_fpga1_cpu2_347", nodes: []node{cpu, fpga, cpu}},
+	{name: "loss_bare_to_cpu_wrong_data", nodes: []node{cpu, cpu}, differs: oneDataTooMany("and an upstream CPU receiver that starts over does")},
+	{name: "late_clear_lost_bare_to_fpga", nodes: []node{cpu, fpga}, differs: map[int]difference{
+		0: oneDataTooMany("and the first of its CLEAR_TO_SENDs was late")[0],
+		1: {
+			reason: "the CLEAR_TO_SEND that was late is not on this side of the recording",
+			edit:   func(r []datagram) []datagram { return slices.Insert(slices.Clone(r), 0, r[0]) },
+		},
+	}},
+}
+
+// notReplayed are recordings that are not of whole messages.
+var notReplayed = map[string]string{
+	"fpga_zero_words_padding":    "it begins behind a SEND_REQUEST: handshake.TestTrap15EmptyMessageFromAnFPGA",
+	"late_request_copy_deadlock": "it ends with two messages that never come to their DATA: handshake.TestTrap14LateRequest",
+}
+
+// oneRequestTooMany is the difference that a sender to an upstream CPU rank sends no
+// SEND_REQUEST, its nth packet, for which that rank has kept an earlier one.
+func oneRequestTooMany(nth int) map[int]difference {
+	return map[int]difference{0: {
+		reason: "trap 5: the rank has kept a SEND_REQUEST, which its next receive answers",
+		edit:   func(r []datagram) []datagram { return slices.Delete(slices.Clone(r), nth, nth+1) },
+	}}
+}
+
+// oneDataTooMany is the difference that DATA, whose second datagram of three was
+// lost, is retransmitted only when the peer asks for it.
+func oneDataTooMany(why string) map[int]difference {
+	return map[int]difference{0: {
+		reason: "DATA is retransmitted when the peer asks for it, " + why,
+		edit:   func(r []datagram) []datagram { return slices.Delete(slices.Clone(r), 1, 3) },
+	}}
 }
 
 // peerConfig is how our engine talks to peer when it takes rank's place.
@@ -329,7 +370,7 @@ func TestCaptures(t *testing.T) {
 	}
 	for _, f := range files {
 		name := strings.TrimSuffix(filepath.Base(f), ".pcap")
-		if !slices.ContainsFunc(recordings, func(r recording) bool { return r.name == name }) {
+		if notReplayed[name] == "" && !slices.ContainsFunc(recordings, func(r recording) bool { return r.name == name }) {
 			t.Errorf("%s is not tested", name)
 		}
 	}

@@ -96,6 +96,8 @@ type Engine struct {
 	// retired are messages that have ended in the event at hand, and spare are
 	// for the next ones.
 	retired, spare []*inbound
+	// reposts are receives whose messages turned out not to exist.
+	reposts []*Request
 	// packets[:queued] wait to be sent to the peer at hand, with so many bytes of
 	// payload.
 	packets             [packetBatch]Packet

@@ -26,19 +26,38 @@ func (e *Engine) matcher(comm uint32) *matcher {
 
 // postRecv gives a receive the oldest message that fits, or queues it.
 func (e *Engine) postRecv(r *Request) error {
-	in, ok, h, err := e.matcher(r.comm).Post(int32(r.peer), r.matchTag(), r)
-	switch {
-	case errors.Is(err, match.ErrFull):
+	m := e.matcher(r.comm)
+	in, ok, h, err := m.Post(int32(r.peer), r.matchTag(), r)
+	if errors.Is(err, match.ErrFull) {
 		return ErrFull
-	case !ok:
-		r.handle = h
-	default:
-		e.join(in, r)
-		if p := in.p; p != nil && p.pair != nil {
-			e.act(p, nil)
-		}
 	}
+	r.order = m.PostOrder()
+	e.posted(r, in, ok, h)
 	return nil
+}
+
+func (e *Engine) posted(r *Request, in *inbound, ok bool, h match.Handle) {
+	if !ok {
+		r.handle = h
+		return
+	}
+	e.join(in, r)
+	if p := in.p; p != nil && p.pair != nil {
+		e.act(p, nil)
+	}
+}
+
+// repost queues a receive in its old place: the message that it was matched with
+// does not exist.
+func (e *Engine) repost(r *Request) {
+	e.retire(r.in)
+	r.in = nil
+	in, ok, h, err := e.matcher(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
+	if err != nil { // its room was taken by receives that were posted since
+		e.finish(r, ErrFull)
+		return
+	}
+	e.posted(r, in, ok, h)
 }
 
 // matchTag is the tag that the matcher knows a receive by.

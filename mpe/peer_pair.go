@@ -29,6 +29,12 @@ func (e *Engine) act(p *peer, a *Arrival) {
 			e.sendDone(p, act)
 		case handshake.RecvDone:
 			e.recvDone(p, act)
+		case handshake.Repost:
+			r := p.recving
+			p.recving = nil
+			if !r.orphan {
+				e.reposts = append(e.reposts, r)
+			}
 		case handshake.Drop:
 			e.dropped(p, a, act)
 		case handshake.Note:
@@ -38,6 +44,11 @@ func (e *Engine) act(p *peer, a *Arrival) {
 	}
 	clear(e.acts) // lets go of payload and requests
 	e.acts = e.acts[:0]
+	for len(e.reposts) > 0 { // which may act on another peer
+		r := e.reposts[0]
+		e.reposts = append(e.reposts[:0], e.reposts[1:]...)
+		e.repost(r)
+	}
 }
 
 func (e *Engine) dropped(p *peer, a *Arrival, act handshake.Action) {
@@ -90,10 +101,15 @@ func (e *Engine) sawRequest(p *peer) bool {
 		return false
 	}
 	h, at, ok := p.pair.Parked()
+	old := p.announced
 	if !ok {
+		if old != nil { // it was a duplicate
+			e.matcher(old.comm).RemoveUnexpected(old.handle)
+			e.retire(old)
+			p.announced = nil
+		}
 		return false
 	}
-	old := p.announced
 	if old != nil && old.tag == int32(h.Tag) && old.datatype == h.Call.Datatype() {
 		return false
 	}

@@ -65,6 +65,7 @@ type Request struct {
 	// Where it stands: a receive is posted (handle) until a message has
 	// matched (in); a send is a handshake's (id) or an extended peer's (out).
 	handle match.Handle
+	order  uint64 // the receive's place among all that were posted
 	in     *inbound
 	id     handshake.ID
 	out    extended.ID

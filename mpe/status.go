@@ -51,6 +51,9 @@ type PeerSnapshot struct {
 	// Parked is set while the peer's SEND_REQUEST waits for a receive of
 	// ours: the peer is blocked in a send.
 	Parked *ParkedSnapshot `json:"parked,omitempty"`
+	// Unmet is set while the peer's CLEAR_TO_SEND waits for DATA that no send
+	// of this rank has: the peer is blocked in a receive.
+	Unmet *ParkedSnapshot `json:"unmet,omitempty"`
 	// Sent, Received and Failed count messages.
 	Sent     uint64 `json:"sent"`
 	Received uint64 `json:"received"`
@@ -129,7 +132,8 @@ type WaitSnapshot struct {
 	Text     string  `json:"text"`
 }
 
-// ParkedSnapshot describes a SEND_REQUEST that waits for a receive.
+// ParkedSnapshot describes a SEND_REQUEST or CLEAR_TO_SEND that waits for the
+// operation which it fits.
 type ParkedSnapshot struct {
 	Call    string  `json:"call"`
 	Seconds float64 `json:"seconds"`
@@ -210,6 +214,9 @@ func (e *Engine) peerSnapshot(p *peer, now handshake.Instant) PeerSnapshot {
 	}
 	if h, since, ok := p.pair.Parked(); ok {
 		s.Parked = &ParkedSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
+	}
+	if h, since, ok := p.pair.Unmet(); ok {
+		s.Unmet = &ParkedSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
 	}
 	for ev, n := range p.events {
 		if n > 0 {

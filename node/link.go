@@ -14,11 +14,13 @@ import (
 const (
 	// warnAfter is long for a handshake, and short for a person who waits.
 	warnAfter = 10 * time.Second
-	// pace and paceOver are what upstream's CPU library does so that an FPGA's DRAM
-	// keeps up, and the socket buffer of another CPU rank, which takes what is lost and
-	// repeated for more of the message.
-	pace     = 1100 * time.Nanosecond
-	paceOver = 65536
+	// pace is what upstream's CPU library means to do so that an FPGA's DRAM keeps
+	// up. Its own messages are slower by far, because its pause takes about 130 µs on
+	// common kernels; so its receivers get more time, in which their sockets are read
+	// on a busy host as well.
+	pace      = 1100 * time.Nanosecond
+	paceToCPU = 10 * time.Microsecond
+	paceOver  = 65536
 	// maxWords is the largest message believed or sent, in words: 256 MiB.
 	maxWords = 1 << 26
 )
@@ -90,14 +92,22 @@ func rulesFor(r *config.Rank) handshake.Rules {
 // finds.
 func builtIn(cfg *config.Config, local, remote *config.Rank, rules handshake.Rules) config.Link {
 	t := handshake.DefaultTiming(rules)
+	if local.Habits != nil {
+		// It retransmits unasked, as an FPGA does: so no sooner than one,
+		// which a CPU rank could take for the rest of the message.
+		t.Ack.First = handshake.DeployedFPGA(uint32(local.Rank)).Ack.First
+	}
 	l := config.Link{
 		Profile: protocol.CloudFPGA, OnPartial: config.PartialError, WarnAfter: warnAfter,
 		Timeouts:  config.Timeouts{Clear: backoff(t.Clear), Ack: backoff(t.Ack), Data: backoff(t.Data)},
 		Deadlines: config.Deadlines{Clear: t.ClearDeadline, Ack: t.AckDeadline, Data: t.DataDeadline},
 	}
 	extendedBuiltIn(&l, cfg)
-	if remote.Peer != config.PeerSoftware && local.Habits == nil {
+	switch remote.Peer {
+	case config.PeerFPGA:
 		l.Pace = config.Pace{PerDatagram: pace, OverWords: paceOver}
+	case config.PeerCPU:
+		l.Pace = config.Pace{PerDatagram: paceToCPU, OverWords: paceOver}
 	}
 	return l
 }

@@ -20,8 +20,7 @@ func mustParse(t testing.TB, text string) *config.Config {
 	return cfg
 }
 
-func TestLink(t *testing.T) {
-	const ranks = `
+const ranks = `
 ranks:
   - {rank: 0, address: 10.0.0.1, run: host}
   - {rank: 1, address: 10.0.0.2, run: standin}
@@ -29,28 +28,26 @@ ranks:
   - {rank: 3, address: 10.0.0.4, peer: cpu}
   - {rank: 4, address: 10.0.0.5, peer: software}
 `
-	link := func(t *testing.T, text string, local, remote int) Link {
-		t.Helper()
-		cfg := mustParse(t, text)
-		l, err := NewLink(cfg, cfg.Rank(local), cfg.Rank(remote))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
+
+// link is that of one of the ranks of a configuration to another.
+func link(t *testing.T, text string, local, remote int) Link {
+	t.Helper()
+	cfg := mustParse(t, text)
+	l, err := NewLink(cfg, cfg.Rank(local), cfg.Rank(remote))
+	if err != nil {
+		t.Fatal(err)
 	}
-	pace := config.Pace{PerDatagram: 1100 * time.Nanosecond, OverWords: 65536}
-	for _, tt := range []struct {
-		remote int
-		peer   handshake.Rules
-		pace   config.Pace
-	}{
-		{1, handshake.FPGAPeer(1), pace}, {2, handshake.FPGAPeer(2), pace},
-		{3, handshake.CPUPeer(), pace}, {4, handshake.SoftwarePeer(), config.Pace{}},
+	return l
+}
+
+func TestLink(t *testing.T) {
+	for remote, peer := range map[int]handshake.Rules{
+		1: handshake.FPGAPeer(1), 2: handshake.FPGAPeer(2), 3: handshake.CPUPeer(), 4: handshake.SoftwarePeer(),
 	} {
-		want := handshake.Config{Peer: tt.peer, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(tt.peer), MaxWords: maxWords}
-		l := link(t, ranks, 0, tt.remote)
-		if !reflect.DeepEqual(l.Handshake, want) || l.Pace != tt.pace || l.WarnAfter != 10*time.Second || l.Transport != config.TransportUDP {
-			t.Errorf("host to rank %d:\ngot  %+v\nwant %+v\n%+v", tt.remote, l.Handshake, want, l.Link)
+		want := handshake.Config{Peer: peer, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(peer), MaxWords: maxWords}
+		l := link(t, ranks, 0, remote)
+		if !reflect.DeepEqual(l.Handshake, want) || l.WarnAfter != 10*time.Second || l.Transport != config.TransportUDP {
+			t.Errorf("host to rank %d:\ngot  %+v\nwant %+v\n%+v", remote, l.Handshake, want, l.Link)
 		}
 	}
 
@@ -60,7 +57,7 @@ ranks:
 			Habits: handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 		}
 		for _, remote := range []int{0, 2, 3, 4} {
-			if l := link(t, ranks, 1, remote); !reflect.DeepEqual(l.Handshake, want) || l.Pace != (config.Pace{}) {
+			if l := link(t, ranks, 1, remote); !reflect.DeepEqual(l.Handshake, want) {
 				t.Errorf("to rank %d: %+v\n%+v", remote, l.Handshake, l.Link)
 			}
 		}
@@ -68,6 +65,7 @@ ranks:
 	t.Run("stand-in without habits", func(t *testing.T) {
 		off := strings.Replace(ranks, "run: standin", "run: standin, habits: {pad_lines: false, long_tail: false, timeouts: false, one_parked_header: false, ack_once: false, ignore_destination: false}", 1)
 		want := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: maxWords}
+		want.Timing.Ack.First = 225 * time.Millisecond // no sooner than an FPGA
 		if l := link(t, off, 1, 0); !reflect.DeepEqual(l.Handshake, want) {
 			t.Errorf("%+v", l.Handshake)
 		}
@@ -117,6 +115,20 @@ func TestLinkErrors(t *testing.T) {
 		_, err := Plan(cfg, cfg.Rank(0))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// TestPaceTowardsDeployedNodes: what their memory and their sockets keep up with, from
+// a host and from a stand-in.
+func TestPaceTowardsDeployedNodes(t *testing.T) {
+	for local := range 2 {
+		for remote, want := range map[int]config.Pace{
+			2: {PerDatagram: 1100 * time.Nanosecond, OverWords: 65536}, 3: {PerDatagram: 10 * time.Microsecond, OverWords: 65536}, 4: {},
+		} {
+			if got := link(t, ranks, local, remote).Pace; got != want {
+				t.Errorf("from rank %d to rank %d: %+v, want %+v", local, remote, got, want)
+			}
 		}
 	}
 }

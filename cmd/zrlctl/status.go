@@ -80,6 +80,7 @@ func statusText(s *control.Status) string {
 	section(waits(s), "nobody waits")
 	section(calls(s), "")
 	section(parked(s), "")
+	section(unmet(s), "")
 	section(unexpected(s), "")
 	section(attached(s), "")
 	section(refused(s), "")
@@ -165,6 +166,17 @@ func parked(s *control.Status) []string {
 		}
 		return []string{fmt.Sprintf("rank %d is blocked in a send to rank %d (%s) since %v: rank %d has no matching receive posted",
 			p.Rank, r.Rank, p.Parked.Call, seconds(p.Parked.Seconds), r.Rank)}
+	})
+}
+
+// unmet says which peers are blocked in a receive from us.
+func unmet(s *control.Status) []string {
+	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) []string {
+		if p.Unmet == nil {
+			return nil
+		}
+		return []string{fmt.Sprintf("rank %d has been blocked in a receive from rank %d (%s) for %v: no send of rank %d answers its CLEAR_TO_SEND",
+			p.Rank, r.Rank, p.Unmet.Call, seconds(p.Unmet.Seconds), r.Rank)}
 	})
 }
 

@@ -8,6 +8,7 @@ type Matcher[R, M any] struct {
 	messages store[M]
 	clock    uint64 // the last number given to an entry
 	arrival  uint64 // the last number given to a message
+	posting  uint64 // the last number given to a receive
 	prqFull  *FullError
 	umqFull  *FullError
 	prq, umq queue
@@ -28,9 +29,42 @@ func New[R, M any](l Limits) *Matcher[R, M] {
 // is returned with ok; the handle is zero then. Otherwise the receive is queued
 // and its handle returned. The error is a *FullError if the PRQ is at its
 // limit, and a *KeyError if source or tag is below -1; nothing is queued then.
+// PostOrder tells the receive's place for Repost.
 func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, err error) {
 	if source < AnySource || tag < AnyTag {
 		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
+	}
+	m.clock++
+	m.posting = m.clock
+	key := makeKey(source, tag)
+	if m.umq.length != 0 {
+		if f := m.umq.message(key); f.i != 0 {
+			return m.takeMessage(f), true, h, nil
+		}
+	}
+	if m.prq.length >= m.prq.limit {
+		return msg, false, h, m.prqFull
+	}
+	i := m.prq.push(key, m.clock, 0)
+	m.receives.put(i, r)
+	return msg, false, Handle{seq: m.clock, index: i}, nil
+}
+
+// PostOrder returns the place that the last Post gave its receive among all that
+// were posted, whether it matched or was queued. It is 0 before the first Post.
+func (m *Matcher[R, M]) PostOrder() uint64 { return m.posting }
+
+// Repost is Post for a receive that was matched before with a message that does
+// not exist after all. If it is queued, it takes its old place, before every
+// receive that was posted after it; order is what PostOrder returned after its
+// Post. Besides the errors of Post there is *OrderError. Repost takes time linear
+// in the number of younger receives queued, and does not change PostOrder.
+func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok bool, h Handle, err error) {
+	if source < AnySource || tag < AnyTag {
+		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
+	}
+	if order == 0 || order > m.posting {
+		return msg, false, h, &OrderError{Order: order, Last: m.posting}
 	}
 	key := makeKey(source, tag)
 	if m.umq.length != 0 {
@@ -41,10 +75,11 @@ func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, 
 	if m.prq.length >= m.prq.limit {
 		return msg, false, h, m.prqFull
 	}
-	m.clock++
-	i := m.prq.push(key, m.clock, 0)
-	m.receives.put(i, r)
-	return msg, false, Handle{seq: m.clock, index: i}, nil
+	if h = m.prq.restore(key, order); h.index == 0 {
+		return msg, false, h, &OrderError{Order: order, Last: m.posting}
+	}
+	m.receives.put(h.index, r)
+	return msg, false, h, nil
 }
 
 // Arrive presents a message from source with tag. If posted receives fit, the
