@@ -44,8 +44,14 @@ var upstreamIPs = []string{"127.0.77.1", "127.0.77.2"}
 // engine starts our side of a cluster of two.
 func engine(t *testing.T, rank int, kind rankmap.Kind, peer handshake.Config) *mpe.Engine {
 	t.Helper()
-	entries := make([]rankmap.Entry, len(upstreamIPs))
-	for r, ip := range upstreamIPs {
+	return engineAt(t, upstreamIPs, rank, kind, peer)
+}
+
+// engineAt is engine at other addresses.
+func engineAt(t *testing.T, ips []string, rank int, kind rankmap.Kind, peer handshake.Config) *mpe.Engine {
+	t.Helper()
+	entries := make([]rankmap.Entry, len(ips))
+	for r, ip := range ips {
 		entries[r] = rankmap.Entry{Rank: r, Addr: netip.AddrPortFrom(netip.MustParseAddr(ip), protocol.Port), Kind: rankmap.CPU, Local: r == rank}
 	}
 	entries[rank].Kind = kind
@@ -131,16 +137,19 @@ func TestUpstreamProgramMeetsAStandIn(t *testing.T) {
 	}
 }
 
+// facingUpstream is how a host treats a peer that the configuration calls cpu.
+func facingUpstream() handshake.Config {
+	rules := handshake.CPUPeer()
+	return handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules)}
+}
+
 func TestUpstreamProgramMeetsAHost(t *testing.T) {
 	path := upstream(t)
 	for _, size := range upstreamSizes {
 		t.Run(size.arg, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			rules := handshake.CPUPeer()
-			e := engine(t, 0, rankmap.Software, handshake.Config{
-				Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules),
-			})
+			e := engine(t, 0, rankmap.Software, facingUpstream())
 			opts := mpe.Options{}
 			if strings.HasSuffix(size.arg, "f") {
 				opts.Datatype = protocol.Float

@@ -102,11 +102,11 @@ func (m *Model) step() bool {
 	return false
 }
 
-// received goes on after a datagram.
-func (m *Model) received(v verdict) {
+// received goes on after a datagram, which has ended the wait or not.
+func (m *Model) received(complete bool) {
 	switch {
 	case m.crash != "":
-	case v == keepWaiting:
+	case !complete:
 		m.rearm()
 	case m.state == waitRequest:
 		m.enter(waitData)

@@ -37,14 +37,6 @@ type wait struct {
 	size uint32
 }
 
-// verdict is what a datagram is to a wait.
-type verdict uint8
-
-const (
-	keepWaiting verdict = iota
-	complete
-)
-
 // startWait begins a wait for a header, and looks for it among the deferred
 // ones, which are not checked for their source address. It reports whether one
 // was found.
@@ -77,23 +69,24 @@ func (m *Model) wants(h header) bool {
 	return h.src == uint32(m.peer) && h.dst == uint32(m.cfg.Rank) && h.typ == m.w.typ && h.call == m.w.call
 }
 
-// read takes what recvfrom returns: n bytes from an address of rank from, or
-// -1 after a signal. It stores a header that it does not want.
-func (m *Model) read(d datagram, n int) verdict {
+// read takes what recvfrom returns: a datagram of n bytes, or -1 after a signal.
+// It stores a header that it does not want, and reports whether the wait is
+// over.
+func (m *Model) read(d datagram, n int) bool {
 	w := &m.w
 	if n >= 0 {
 		w.from = d.from
 		n = min(n, w.max)
 		if int(w.received)+n > len(w.into) {
 			m.crash = fmt.Sprintf("%d bytes are written at %d of a receive buffer of %d bytes", n, w.received, len(w.into))
-			return keepWaiting
+			return false
 		}
 		copy(w.into[w.received:], d.b[:n])
 	}
 	h, valid := parse(w.into[w.received:])
 	switch {
 	case !valid && w.packets == 0:
-		return keepWaiting
+		return false
 	case !valid:
 		// Whoever has sent it, and whatever it is.
 		return w.count(n)
@@ -101,19 +94,17 @@ func (m *Model) read(d datagram, n int) verdict {
 		if !m.deferred.put(h) {
 			m.crash = fmt.Sprintf("a header of source rank %d is stored behind the last of %d places", h.src, maxRanks)
 		}
-		return keepWaiting
+		return false
 	}
 	w.size = h.size
 	return w.count(n)
 }
 
-func (w *wait) count(n int) verdict {
+// count adds n bytes to the message, and reports whether it is complete.
+func (w *wait) count(n int) bool {
 	w.received += uint32(n)
 	w.packets++
-	if !w.several || int64(w.received) >= int64(w.max) {
-		return complete
-	}
-	return keepWaiting
+	return !w.several || int64(w.received) >= int64(w.max)
 }
 
 // timedOutResult is the result of a wait by which the library knows a time-out.
