@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -92,27 +93,27 @@ func TestOutputCannotBeWritten(t *testing.T) {
 			go func() { ended <- cmd.Wait() }()
 			client := control.NewClient(socket)
 			defer client.Close()
-			// until waits for a status.
-			until := func(what string, good func(control.Status) bool) {
+			// until waits for something to succeed.
+			until := func(what string, try func() error) {
 				t.Helper()
 				for {
-					s, err := client.Status(ctx)
-					if err == nil && good(s) {
+					err := try()
+					if err == nil {
 						return
 					}
 					select {
-					case err := <-ended:
-						t.Fatalf("%s: the daemon has ended: %v", what, err)
+					case end := <-ended:
+						t.Fatalf("%s: %v; the daemon has ended: %v", what, err, end)
 					case <-ctx.Done():
-						t.Fatalf("%s: %+v, %v", what, s, err)
+						t.Fatalf("%s: %v", what, err)
 					case <-time.After(10 * time.Millisecond):
 					}
 				}
 			}
-			until("ready", func(control.Status) bool { return true })
-			if _, err := client.Reload(ctx); err != nil { // the log says so
-				t.Fatal(err)
-			}
+			until("reload", func() error { // it is refused until the daemon is ready
+				_, err := client.Reload(ctx)
+				return err
+			})
 			if err := client.Ping(ctx, control.PingRequest{From: control.AnyRank, To: 1, Words: 100, Count: 10, Datatype: "int", Timeout: "10s"},
 				func(trip control.Trip) error {
 					if !trip.Verified {
@@ -123,7 +124,13 @@ func TestOutputCannotBeWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.fails {
-				until("lost lines", func(s control.Status) bool { return s.LostLogLines > 0 })
+				until("lost lines", func() error {
+					s, err := client.Status(ctx)
+					if err == nil && s.LostLogLines == 0 {
+						err = errors.New("no line is counted")
+					}
+					return err
+				})
 			}
 			told := time.Now()
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
