@@ -16,9 +16,8 @@ import (
 //
 // The connection that is closed at the limit is the one that has been without a request
 // for longest: idle, in its TLS handshake, or with headers that are not complete. If
-// all others have a request, it is the one whose request began first. So a server whose
-// requests may take long has to bound those to fewer than the limit; then none of them
-// is ever cut off.
+// all others have a request, it is the one whose request began first. A server that
+// bounds its requests to fewer than the limit never has one cut off.
 type Limit struct {
 	max int
 
