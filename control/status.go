@@ -18,8 +18,8 @@ type Status struct {
 	// seconds.
 	Started time.Time `json:"started"`
 	Uptime  float64   `json:"uptime_seconds"`
-	// LostLogLines counts log lines thrown away because the log's reader was
-	// too slow.
+	// LostLogLines counts log lines that the log took too slowly, or that could not
+	// be written to it.
 	LostLogLines uint64 `json:"lost_log_lines"`
 	// HTTP is where the daemon serves metrics, health and its status page; empty
 	// if it does not.

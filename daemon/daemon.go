@@ -30,7 +30,10 @@ import (
 type Options struct {
 	// Log takes the log; nil is nowhere.
 	Log *zap.Logger
-	// Ready takes one line when the daemon is ready; nil is nowhere.
+	// LostLogLines returns how many lines were lost of what Log has taken; nil is none.
+	LostLogLines func() uint64
+	// Ready takes one line when the daemon is ready; nil is nowhere. The daemon goes on
+	// if that cannot be written, or takes long.
 	Ready io.Writer
 	// Source is where the configuration came from, for people.
 	Source string
@@ -281,11 +284,12 @@ func (d *Daemon) announce(ctx context.Context) error {
 	d.log.Info("zrlmpid is ready", zap.Int("local_ranks", len(d.ranks)), zap.Int("cluster_size", len(d.cfg.Ranks)),
 		zap.String("version", control.Version()), zap.String("config", d.opts.Source), zap.String("http", d.webURL()))
 	d.notifyReady()
-	if d.opts.Ready == nil {
-		return nil
-	}
-	if _, err := io.WriteString(d.opts.Ready, d.readyLine()+"\n"); err != nil {
-		return fmt.Errorf("saying that the daemon is ready: %w", err)
+	if d.opts.Ready != nil {
+		go func() { // not waited for: it may be a pipe that nobody reads
+			if _, err := io.WriteString(d.opts.Ready, d.readyLine()+"\n"); err != nil {
+				d.log.Warn("the ready line cannot be written", zap.Error(err))
+			}
+		}()
 	}
 	return nil
 }

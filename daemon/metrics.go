@@ -37,7 +37,7 @@ func (d *Daemon) observerOf(r *localRank) mpe.Observer {
 func (d *Daemon) metricsSource() metrics.Source {
 	src := metrics.Source{
 		Version: control.Version(), Started: d.started,
-		LostLogLines: d.observer.lost.Load, Reload: d.lastReload,
+		LostLogLines: d.lostLogLines, Reload: d.lastReload,
 	}
 	for _, r := range d.ranks {
 		src.Ranks = append(src.Ranks, metrics.Rank{
@@ -45,6 +45,15 @@ func (d *Daemon) metricsSource() metrics.Source {
 		})
 	}
 	return src
+}
+
+// lostLogLines is how many log lines were lost, on their way to the log and in it.
+func (d *Daemon) lostLogLines() uint64 {
+	lost := d.observer.lost.Load()
+	if d.opts.LostLogLines != nil {
+		lost += d.opts.LostLogLines()
+	}
+	return lost
 }
 
 // stateOf tells how a rank is, beside its engine.

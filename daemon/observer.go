@@ -210,13 +210,15 @@ func (o *Observer) drain() {
 	}
 }
 
-// flush says how much was suppressed of what has stopped since.
+// flush says how much was suppressed of what has stopped since. It does not log while it
+// holds a lock that the packet path takes.
 func (o *Observer) flush() {
 	now := o.now()
 	for rank, limits := range o.ranks {
+		var logs []func()
 		more := func(l *limiter, what string, level zapcore.Level) {
 			if n := l.rest(now); n > 0 {
-				o.log.Log(level, moreLine(rank, n, what))
+				logs = append(logs, func() { o.log.Log(level, moreLine(rank, n, what)) })
 			}
 		}
 		limits.mu.Lock()
@@ -237,5 +239,8 @@ func (o *Observer) flush() {
 		}
 		more(&limits.network, "errors of the network", zapcore.WarnLevel)
 		limits.mu.Unlock()
+		for _, log := range logs {
+			log()
+		}
 	}
 }

@@ -15,7 +15,7 @@ var _ control.Backend = (*Daemon)(nil)
 func (d *Daemon) Status() control.Status {
 	s := control.Status{
 		Version: control.Version(), PID: os.Getpid(), Config: d.opts.Source,
-		Started: d.started, Uptime: time.Since(d.started).Seconds(), LostLogLines: d.observer.lost.Load(), HTTP: d.webURL(),
+		Started: d.started, Uptime: time.Since(d.started).Seconds(), LostLogLines: d.lostLogLines(), HTTP: d.webURL(),
 		Cluster: make([]control.Member, len(d.cfg.Ranks)),
 	}
 	for _, r := range d.current.Load().Ranks {

@@ -186,6 +186,11 @@ func DefaultTiming(peer Rules) Timing {
 	t.Clear.Then = 3 * time.Second
 	t.AckDeadline = 10 * time.Second
 	t.DataDeadline = 10 * time.Second
+	if peer.KeepsRequests {
+		// A receiver is late more often than a packet is lost, and a second
+		// SEND_REQUEST leaves it in doubt which receive it later asks for.
+		t.Clear.First = time.Second
+	}
 	if peer.AsksAgain > 0 {
 		// Its own retransmissions of SEND_REQUEST and DATA ask for
 		// whatever was lost; ours are for the time after its last one.

@@ -48,8 +48,8 @@ func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 	// twice: the ACK was lost, and the receiver has gone on.
 	b = newBench(t, hostToCPU())
 	op = b.postSend(pattern(1000, 1))
-	b.at(120*ms).gets(clr, rInt, nil).sends(sreq, sreq, dat, 0, 0)
-	b.at(300*ms).gets(clr, rInt, nil).sends()
+	b.at(1020*ms).gets(clr, rInt, nil).sends(sreq, sreq, dat, 0, 0)
+	b.at(1300*ms).gets(clr, rInt, nil).sends()
 	b.at(time.Minute).sends()
 	if !errors.As(op.err, &pe) || !pe.Doubtful {
 		t.Fatalf("got %v", op.err)
@@ -65,7 +65,7 @@ func TestTrap05NoRequestTooMany(t *testing.T) {
 	for i := range ops {
 		ops[i], got[i] = host.postSend(pattern(400, uint32(i))), dev.party().recv(400)
 	}
-	dev.ops[0].after = 150 * ms
+	dev.ops[0].after = 1050 * ms
 	w := newWorld(host, dev, nil)
 	w.run(time.Minute)
 	for i, op := range ops {
@@ -79,20 +79,20 @@ func TestTrap05NoRequestTooMany(t *testing.T) {
 			requests++
 		}
 	}
-	if requests != 3 || ops[2].ph.Ack > 160*ms {
+	if requests != 3 || ops[2].ph.Ack > 1060*ms {
 		t.Errorf("%d SEND_REQUESTs for three messages, the last acknowledged at %v", requests, ops[2].ph.Ack)
 	}
 	// If none was kept after all, one is sent after the first time-out.
 	b := newBench(t, hostToCPU())
 	b.postSend(pattern(1, 1))
-	b.at(150*ms).gets(clr, rInt, nil).gets(ack, rInt, nil).sends(sreq, sreq, dat)
+	b.at(1050*ms).gets(clr, rInt, nil).gets(ack, rInt, nil).sends(sreq, sreq, dat)
 	b.postSend(pattern(1, 2))
-	b.at(249 * ms).sends()
-	b.at(251 * ms).sends(sreq)
+	b.at(2049 * ms).sends()
+	b.at(2051 * ms).sends(sreq)
 	b.gets(clr, rInt, nil).sends(dat)
 	b.gets(ack, rInt, nil)
 	b.postSend(pattern(1, 3))
-	b.at(252 * ms).sends(sreq) // that CLEAR_TO_SEND was prompt, so it answered this one
+	b.at(2052 * ms).sends(sreq) // that CLEAR_TO_SEND was prompt, so it answered this one
 }
 
 func TestTrap14LateRequest(t *testing.T) {

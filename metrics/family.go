@@ -33,7 +33,7 @@ var (
 	buildInfo = newFamily("zrlmpi_build_info", gauge,
 		"Always 1; the labels say which zrlmpid this is.", "version", "revision", "goversion")
 	logLinesLost = newFamily("zrlmpi_log_lines_lost_total", counter,
-		"Log lines thrown away because the log was read too slowly.")
+		"Log lines lost because the log was read too slowly, or could not be written.")
 	reloadGood = newFamily("zrlmpi_config_last_reload_successful", gauge,
 		"Whether the last attempt to load the configuration succeeded.")
 	reloadTime = newFamily("zrlmpi_config_last_reload_success_timestamp_seconds", gauge,

@@ -3,14 +3,19 @@ package statuspage
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 )
 
 const (
-	// maxWatchers is how many may look live at the same time.
+	// maxWatchers is how many clients may follow the events at the same time. It is
+	// far below the server's bound on connections, which other requests need as well.
 	maxWatchers = 32
+	// retryAfter is when a client that is refused may try again, in seconds.
+	retryAfter = 5
 	// writeTimeout is how long a client may take to read an event.
 	writeTimeout = 10 * time.Second
 )
@@ -84,8 +89,9 @@ func (c *change) event() ([]byte, error) {
 // serveEvents sends what changes until the client leaves.
 func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !p.enter() {
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, "as many look at this page live as may: load it again instead", http.StatusServiceUnavailable)
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+		http.Error(w, fmt.Sprintf("%d clients follow the events, which is the limit: try again in %d s, or load the page or /status.json again instead",
+			maxWatchers, retryAfter), http.StatusServiceUnavailable)
 		return
 	}
 	defer p.leave()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -125,6 +126,29 @@ func TestDeadlock(t *testing.T) {
 		}
 	}
 	p.Quiet()
+}
+
+// TestTooManyViewers: a page beyond the bound says so, and is live once there is room.
+func TestTooManyViewers(t *testing.T) {
+	ctx := browsertest.Start(t)
+	source := &made{s: cluster(3, 100, true)}
+	server := serve(t, statuspage.New(source.status, statuspage.Options{Host: "node7"}))
+	var last *http.Response
+	for range 32 {
+		resp, err := http.Get(server.URL + "/events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		last = resp
+	}
+	p := open(t, ctx, server, "/", browsertest.Desktop)
+	p.until(`document.body.dataset.state === 'full'`)
+	if text := browsertest.Eval[string](p.Tab, `document.querySelector('#live').innerText`); text != "Too many viewers, not live since" {
+		t.Errorf("the page says %q", text)
+	}
+	last.Body.Close()
+	p.until(`document.body.dataset.state === 'live'`)
 }
 
 // TestWithoutScript: the page is whole, and comes again by itself.

@@ -287,8 +287,9 @@ func TestTooManyWatchers(t *testing.T) {
 			follow(t, ctx, p, "/events")
 		}
 		synctest.Wait()
-		if w := get(t, p, "/events"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
-			t.Errorf("%d", w.Code)
+		if w := get(t, p, "/events"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "5" ||
+			!strings.HasPrefix(w.Body.String(), "32 clients follow the events, which is the limit: try again in 5 s") {
+			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
 		}
 		leave()
 		synctest.Wait()

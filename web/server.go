@@ -13,16 +13,22 @@ import (
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v3"
-	"golang.org/x/net/netutil"
+
+	"github.com/zrlmpi/zrlmpid/internal/connlimit"
 )
 
 // The bounds of what clients may ask of the server.
 const (
-	headerTimeout  = 5 * time.Second
-	readTimeout    = 10 * time.Second
-	idleTimeout    = 2 * time.Minute
-	maxHeader      = 16 << 10
+	headerTimeout = 5 * time.Second
+	readTimeout   = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 16 << 10
+	// maxConnections is how many connections there may be. A new one is always
+	// accepted: an older one is closed for it, idle ones first.
 	maxConnections = 128
+	// maxRequests is how many requests of a connection of HTTP/2 are answered at
+	// the same time.
+	maxRequests = 16
 	// answerTimeout is how long the answer to a short request may take to be
 	// written.
 	answerTimeout = 30 * time.Second
@@ -139,6 +145,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer end()
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ConnState: connlimit.New(maxConnections).ConnState, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
 		BaseContext: func(net.Listener) context.Context { return streams },
 		// Anybody can make it complain, by a handshake that is none.
 		ErrorLog: log.New(levelWriter{s.opts.Log}, "", 0),
@@ -153,7 +160,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			server.Close()
 		}
 	})
-	err := toolkit.Serve(netutil.LimitListener(s.listener, maxConnections), server,
+	err := toolkit.Serve(s.listener, server,
 		&toolkit.FlagConfig{WebConfigFile: &s.opts.Config}, quiet(s.opts.Log))
 	if stop() { // it has failed, and ctx has nothing to do with it
 		server.Close()

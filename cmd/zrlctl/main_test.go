@@ -182,7 +182,7 @@ rank 1 is blocked in a send to rank 0 (SEND_FLOAT) since 4.5s: rank 0 has no mat
 rank 0 refuses to send to rank 1: never acknowledged (zrlctl reset 1 --from 0)
 rank 1: kernel echo failed: no such peer
 no route to host
-3 log lines were lost: the log is read too slowly
+3 log lines were lost: the log is read too slowly, or cannot be written
 rank 0 has dropped packets: stale 2, unknown_address 5
 rank 0 has no segmentation to rank 1: the kernel refuses (input/output error)
 zrlmpid v1, process 7, up 1m1s, configuration f.yaml; ranks: 2 in all, here 1 as host and 1 as stand-in

@@ -230,7 +230,7 @@ func troubles(s *control.Status) []string {
 		return []string{p.NetworkError}
 	})...)
 	if s.LostLogLines > 0 {
-		lines = append(lines, fmt.Sprintf("%d log lines were lost: the log is read too slowly", s.LostLogLines))
+		lines = append(lines, fmt.Sprintf("%d log lines were lost: the log is read too slowly, or cannot be written", s.LostLogLines))
 	}
 	return lines
 }

@@ -60,8 +60,9 @@ configuration again, with the same flags, while messages go on; one that is wron
 that only a restart can bring about, is refused as a whole, and the log says why.
 
 It ends at SIGINT or SIGTERM: messages that are under way have the configuration's
-stop_timeout to end well. A second signal ends it at once. Exit codes: 0 it ended as
-asked, 1 it failed, 2 the flags or the configuration are wrong.
+stop_timeout to end well. A second signal ends it at once. It does not wait for its log:
+lines that cannot be written are lost, and counted. Exit codes: 0 it ended as asked, 1 it
+failed, 2 the flags or the configuration are wrong.
 
 Flags:
 `

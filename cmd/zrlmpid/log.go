@@ -2,17 +2,17 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon"
 )
 
 // newLogger returns a logger that writes to w as the configuration says, and its level,
 // which may be set to another one.
-func newLogger(c config.Log, w io.Writer) (*zap.Logger, *zap.AtomicLevel, error) {
+func newLogger(c config.Log, w *daemon.LogWriter) (*zap.Logger, *zap.AtomicLevel, error) {
 	level, err := zap.ParseAtomicLevel(c.Level)
 	if err != nil {
 		return nil, nil, fmt.Errorf("log level: %w", err)
@@ -26,5 +26,6 @@ func newLogger(c config.Log, w io.Writer) (*zap.Logger, *zap.AtomicLevel, error)
 		ec.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(ec)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level)), &level, nil
+	out := zapcore.AddSync(w)
+	return zap.New(zapcore.NewCore(encoder, out, level), zap.ErrorOutput(out)), &level, nil
 }

@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/control"
@@ -45,14 +46,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err != nil:
 		return fail(stderr, err, exitUsage)
 	case f.version:
-		fmt.Fprintf(stdout, "zrlmpid %s\n", control.Version())
-		return exitOK
+		return show(stdout, stderr, "zrlmpid "+control.Version()+"\n")
 	}
 	cfg, source, err := f.load(stdin)
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
-	log, level, err := newLogger(cfg.Log, stderr)
+	logged := daemon.NewLogWriter(stderr)
+	defer logged.Close(logFlush)
+	log, level, err := newLogger(cfg.Log, logged)
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
@@ -61,34 +63,48 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
 	d, err := daemon.New(cfg, daemon.Options{
-		Log: log, Level: level, Ready: stdout, Source: source, Load: f.reload(), Reload: reload,
+		Log: log, LostLogLines: logged.Lost, Level: level, Ready: stdout, Source: source, Load: f.reload(), Reload: reload,
 	})
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
 	switch {
 	case f.printConfig:
-		return printConfig(cfg, stdout, stderr)
-	case f.checkConfig:
-		for _, warning := range cfg.Warnings() {
-			fmt.Fprintf(stdout, "warning: %s\n", warning)
+		text, err := cfg.YAML()
+		if err != nil {
+			return fail(stderr, err, exitFailure)
 		}
-		fmt.Fprintf(stdout, "ok: %s: %d of %d ranks run here\n", source, len(cfg.Local()), len(cfg.Ranks))
-		return exitOK
+		return show(stdout, stderr, string(text))
+	case f.checkConfig:
+		return show(stdout, stderr, checked(cfg, source))
 	}
+	// A reader of the output that has gone does not end the daemon from here on.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	if err := d.Run(ctx); err != nil {
-		return fail(stderr, err, exitFailure)
+		return fail(logged, err, exitFailure)
 	}
 	return exitOK
 }
 
-func printConfig(cfg *config.Config, stdout, stderr io.Writer) int {
-	text, err := cfg.YAML()
-	if err == nil {
-		_, err = stdout.Write(text)
+// logFlush is how long the last lines of the log may take to be written at the end.
+const logFlush = 500 * time.Millisecond
+
+// checked is what -check-config prints of a configuration that can be used.
+func checked(cfg *config.Config, source string) string {
+	var b strings.Builder
+	for _, warning := range cfg.Warnings() {
+		fmt.Fprintf(&b, "warning: %s\n", warning)
 	}
-	if err != nil {
-		return fail(stderr, err, exitFailure)
+	fmt.Fprintf(&b, "ok: %s: %d of %d ranks run here\n", source, len(cfg.Local()), len(cfg.Ranks))
+	return b.String()
+}
+
+// show prints what was asked for.
+func show(stdout, stderr io.Writer, text string) int {
+	if _, err := io.WriteString(stdout, text); err != nil {
+		return fail(stderr, fmt.Errorf("standard output: %w", err), exitFailure)
 	}
 	return exitOK
 }

@@ -80,16 +80,33 @@
     source = null;
   };
 
+  // An EventSource does not tell why it was refused, so that is asked for.
+  const refused = async (by) => {
+    const asking = new AbortController();
+    let again = quietFor, full = false;
+    try {
+      const answer = await fetch(by.url, {signal: asking.signal});
+      full = answer.status === 503;
+      again = 1000 * answer.headers.get('Retry-After') || quietFor;
+      asking.abort();
+    } catch { /* there is no answer */ }
+    if (source !== by) return;
+    clearTimeout(watchdog);
+    if (full) tell('full', 'Too many viewers, not live since');
+    else tell('lost', 'No answer since');
+    retry = setTimeout(open, again);
+  };
+
   const open = () => {
     close();
     if (paused || document.hidden) return;
     const q = query();
-    source = new EventSource('events' + (q && '?' + q));
+    const events = source = new EventSource('events' + (q && '?' + q));
     source.onmessage = (e) => apply(JSON.parse(e.data));
     source.onerror = () => {
-      tell('lost', 'No answer since');
       // It tries again by itself after most errors, but not after a refusal.
-      if (source?.readyState === EventSource.CLOSED) retry = setTimeout(open, quietFor);
+      if (events.readyState === EventSource.CLOSED) refused(events);
+      else tell('lost', 'No answer since');
     };
   };
 

@@ -170,7 +170,7 @@ func TestTroubles(t *testing.T) {
 		"warning: no route; ",
 		"warning: rank 2 has a receive buffer of 1MiB, and asked for 4MiB; raise net.core.rmem_max",
 		"warning: rank 2 has no segmentation to rank 3: the kernel refuses (EIO); ",
-		"warning: 4 log lines were lost; the log is read too slowly",
+		"warning: 4 log lines were lost; the log is read too slowly, or cannot be written",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))

@@ -43,7 +43,7 @@ func troubles(s *control.Status) []Trouble {
 		ts = append(ts, rankTroubles(&s.Ranks[i])...)
 	}
 	if s.LostLogLines > 0 {
-		ts = append(ts, Trouble{Warning, -1, fmt.Sprintf("%d log lines were lost", s.LostLogLines), "the log is read too slowly"})
+		ts = append(ts, Trouble{Warning, -1, fmt.Sprintf("%d log lines were lost", s.LostLogLines), "the log is read too slowly, or cannot be written"})
 	}
 	slices.SortStableFunc(ts, func(a, b Trouble) int { return cmp.Compare(b.Severity, a.Severity) })
 	return ts

@@ -60,7 +60,7 @@ func process() row {
 				`time() - zrlmpi_config_last_reload_success_timestamp_seconds{instance=~"$instance"}`, column{"instance", "Daemon"}, column{value, "Ago"})},
 			{4, states("Last reload", "Whether the last attempt to load the configuration succeeded. If it failed, the daemon goes on with the one before.", "failed", "good", "red",
 				query{`zrlmpi_config_last_reload_successful{instance=~"$instance"}`, "{{instance}}"})},
-			{4, lines("Log lines lost", "cps", "Log lines thrown away because the log was read too slowly.",
+			{4, lines("Log lines lost", "cps", "Log lines lost because the log was read too slowly, or could not be written.",
 				query{`rate(zrlmpi_log_lines_lost_total{instance=~"$instance"}` + over + `)`, "{{instance}}"})},
 		}},
 	}}

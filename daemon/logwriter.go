@@ -1,0 +1,76 @@
+package daemon
+
+import (
+	"bytes"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// LogWriter takes log lines for a writer that may be slow, stuck, full or closed. Its
+// callers never wait for that, and get no error: lines that cannot be written are lost,
+// and counted. Its methods may be called concurrently.
+type LogWriter struct {
+	lines   chan []byte
+	closing chan struct{}
+	done    chan struct{}
+	lost    atomic.Uint64
+}
+
+// NewLogWriter returns a LogWriter that writes to out until Close.
+func NewLogWriter(out io.Writer) *LogWriter {
+	w := &LogWriter{lines: make(chan []byte, queueLen), closing: make(chan struct{}), done: make(chan struct{})}
+	go w.run(out)
+	return w
+}
+
+// Write queues a line, which it copies. It never fails.
+func (w *LogWriter) Write(line []byte) (int, error) {
+	select {
+	case w.lines <- bytes.Clone(line):
+	default:
+		w.lost.Add(1)
+	}
+	return len(line), nil
+}
+
+// Lost returns how many lines were lost.
+func (w *LogWriter) Lost() uint64 { return w.lost.Load() }
+
+// Close returns when all lines are written, but after limit at the latest: a write that
+// is stuck goes on in the background. It is to be called once.
+func (w *LogWriter) Close(limit time.Duration) {
+	close(w.closing)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+	case <-timer.C:
+	}
+}
+
+// run writes the lines.
+func (w *LogWriter) run(out io.Writer) {
+	defer close(w.done)
+	for {
+		select {
+		case line := <-w.lines:
+			w.write(out, line)
+			continue
+		default:
+		}
+		select { // nothing is queued
+		case line := <-w.lines:
+			w.write(out, line)
+		case <-w.closing:
+			return
+		}
+	}
+}
+
+// write writes a line. A writer that has failed may recover: a disk has space again.
+func (w *LogWriter) write(out io.Writer, line []byte) {
+	if _, err := out.Write(line); err != nil {
+		w.lost.Add(1)
+	}
+}

@@ -1,0 +1,141 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+func TestLogWriterWritesAll(t *testing.T) {
+	var out, want bytes.Buffer
+	w := NewLogWriter(&out)
+	line := make([]byte, 0, 100)
+	for i := range queueLen {
+		line = fmt.Appendf(line[:0], "line %d\n", i) // the memory is used again, as zap does
+		want.Write(line)
+		if n, err := w.Write(line); n != len(line) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	w.Close(patience)
+	if out.String() != want.String() || w.Lost() != 0 {
+		t.Errorf("%d of %d bytes are written, %d lines lost", out.Len(), want.Len(), w.Lost())
+	}
+}
+
+// TestLogWriterIsStuck: lines beyond those that wait are lost and counted, nobody waits,
+// and Close does not wait for ever.
+func TestLogWriterIsStuck(t *testing.T) {
+	out, stuck := io.Pipe() // nobody reads it
+	w := NewLogWriter(stuck)
+	const more = 10
+	for range queueLen + 1 + more { // one may be in the writer's hands
+		if _, err := w.Write([]byte("line\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := w.Lost(); n != more && n != more+1 {
+		t.Errorf("%d lines are lost, want %d or one more", n, more)
+	}
+	w.Close(time.Millisecond)
+	select {
+	case <-w.done:
+		t.Error("a line was written that nobody has read")
+	default:
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // it is read again: what waits is written
+	select {
+	case <-w.done:
+	case <-time.After(patience):
+		t.Error("the lines that wait are not written")
+	}
+}
+
+// TestLogWriterFails: lines that cannot be written are counted, and later ones written.
+func TestLogWriterFails(t *testing.T) {
+	var out bytes.Buffer
+	w := NewLogWriter(writerFunc(func(line []byte) error {
+		if string(line) == "lost\n" {
+			return errors.New("no space left")
+		}
+		out.Write(line)
+		return nil
+	}))
+	for _, line := range []string{"lost\n", "kept\n"} {
+		if _, err := io.WriteString(w, line); err != nil {
+			t.Error(err)
+		}
+	}
+	w.Close(patience)
+	if out.String() != "kept\n" || w.Lost() != 1 {
+		t.Errorf("%q is written, %d lines lost", &out, w.Lost())
+	}
+}
+
+// TestPacketPathDoesNotWaitForTheLog: not even while the log is stuck in what was
+// suppressed.
+func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
+	reached, release := make(chan struct{}), make(chan struct{})
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "m"}), zapcore.AddSync(writerFunc(func([]byte) error {
+		close(reached)
+		<-release
+		return nil
+	})), zapcore.InfoLevel)
+	o := newObserver(zap.New(core), 4, func(int, int) protocol.Profile { return protocol.CloudFPGA })
+	var clock time.Duration
+	o.now = func() time.Duration { return clock }
+	act := handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonSourceRank}
+	o.Dropped(0, 2, arrival, act)
+	o.Dropped(0, 2, arrival, act)
+	clock = perLine
+	flushed := make(chan struct{})
+	go func() {
+		defer close(flushed)
+		o.flush()
+	}()
+	<-reached
+	passed := make(chan struct{})
+	go func() {
+		defer close(passed)
+		o.Dropped(0, 2, arrival, act)
+	}()
+	select {
+	case <-passed:
+	case <-time.After(patience):
+		t.Error("a dropped packet waits for the log")
+	}
+	close(release)
+	<-flushed
+	<-passed
+}
+
+// writerFunc is a writer that takes all, or fails.
+type writerFunc func([]byte) error
+
+func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
+
+// TestReadyLineCannotBeWritten: the daemon says so, and goes on.
+func TestReadyLineCannotBeWritten(t *testing.T) {
+	r := startWith(t, newCluster(t).yaml("", echoes(1, "")...), func(o *Options) {
+		ready := o.Ready
+		o.Ready = writerFunc(func(line []byte) error {
+			_, _ = ready.Write(line)
+			return errors.New("no space left")
+		})
+		o.LostLogLines = func() uint64 { return 7 }
+	})
+	r.log.waitFor(t, "the ready line cannot be written")
+	r.ping(t, 1, 10, 1)
+	if s, err := r.client.Status(within(t)); err != nil || s.LostLogLines != 7 {
+		t.Errorf("%d log lines are lost, want 7; %v", s.LostLogLines, err)
+	}
+}
