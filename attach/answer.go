@@ -1,6 +1,9 @@
 package attach
 
-import "github.com/zrlmpi/zrlmpid/mpe"
+import (
+	"github.com/zrlmpi/zrlmpid/internal/anonmem"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
 
 // end ends an operation. The answer is written before the reading goroutine, the
 // only one that calls it, waits for more.
@@ -18,18 +21,21 @@ func (op *operation) finish(st *mpe.Status, found bool, err error) {
 		op.dev.Free()
 		op.dev = nil
 	}
+	n := op.stored(st, err)
+	if n > 0 {
+		op.done.stored, op.buf = uint64(n), op.buf[:n]
+	} else { // its answer may wait for long
+		op.buf = nil
+		op.dropMemory()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	op.ended = true
-	s.work -= op.work
-	op.work = 0
-	if n := op.stored(st, err); n > 0 {
-		op.done.stored, op.buf = uint64(n), op.buf[:n]
-		return
+	s.work, op.work = s.work-op.work, 0
+	if n == 0 {
+		s.bytes, op.charged = s.bytes-op.charged, 0
 	}
-	op.buf = nil
-	s.bytes -= op.charged
-	op.charged = 0
+	s.uncharge()
 }
 
 // frame returns the next frame of the answer. The operation is over when the
@@ -42,6 +48,9 @@ func (op *operation) frame(b []byte) (head, payload []byte, more bool) {
 	}
 	op.forget()
 	op.answered = true
+	if int64(cap(op.memory)) > op.s.server.memory.share { // it will not be kept
+		anonmem.Trim(op.memory, op.sent)
+	}
 	return appendDone(b, &op.done, len(left)), left, false
 }
 
@@ -62,7 +71,5 @@ func (op *operation) forget() {
 		s.less.Signal()
 		return
 	}
-	s.bytes -= op.charged
-	op.charged = 0
-	delete(s.ops, op.id)
+	s.discharge(op)
 }

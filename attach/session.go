@@ -54,9 +54,15 @@ type session struct {
 	mu    sync.Mutex
 	ops   map[uint64]*operation
 	bytes int64
-	// work is how much memory calls may need beside their bytes.
-	work   int64
-	probes int
+	// work is how much memory calls may need beside their bytes, and listed what the
+	// communicators of calls take; drawn is what the session has of what is common to
+	// all.
+	work, listed, drawn int64
+	// kept are large buffers for later operations, the oldest first.
+	kept      [][]byte
+	keptBytes int64
+	ending    bool
+	probes    int
 	// refusals counts answers to operations that were refused and that the
 	// program has not read; less is told when it does.
 	refusals int
@@ -155,6 +161,7 @@ func (s *session) run(ctx context.Context) (why error) {
 	}
 	close(written)
 	s.tasks.Wait()
+	s.returnMemory(true)
 	s.input.close()
 	s.link.close()
 	return why
@@ -247,6 +254,7 @@ func (s *session) takeBack(cause error) {
 			op.dev.Free()
 		}
 	}
+	s.returnMemory(false)
 }
 
 // endedContext returns a context that ended with a cause.

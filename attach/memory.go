@@ -1,0 +1,187 @@
+package attach
+
+import (
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/internal/anonmem"
+)
+
+// memory is what the payload of all programs may take in the daemon. Every program has a
+// share of its own, so that what another one holds never keeps it from small operations.
+// What it holds beyond that is drawn from what is common to all.
+//
+// An operation is charged when it is posted, with what it may need: a message that has
+// begun to arrive cannot wait for memory, as its sender has been told to send it. No
+// memory is taken before there is payload: see package anonmem.
+type memory struct {
+	limit, share int64
+
+	mu     sync.Mutex
+	common int64 // that no program has
+}
+
+const (
+	// maxShare is the largest share of a program in bytes.
+	maxShare = 16 << 20
+	// shareParts is how small a part of the limit the shares of all programs are, at
+	// most.
+	shareParts = 8
+	// sharesEach is how many times its share is set aside for a program: for its
+	// operations, for buffers that it keeps for later ones, and for an answer whose last
+	// frame is being written.
+	sharesEach = 3
+	// operationLen is what an operation takes beside its payload, in bytes.
+	operationLen = 1 << 10
+)
+
+// divide sets the shares of so many programs aside.
+func (m *memory) divide(limit int64, programs int) {
+	n := int64(max(programs, 1))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.limit, m.share = limit, min(maxShare, limit/shareParts/n)
+	m.common = limit - sharesEach*n*m.share
+}
+
+// draw takes from what is common, if there is enough. It returns what is left.
+func (m *memory) draw(n int64) (left int64, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n > m.common {
+		return m.common, false
+	}
+	m.common -= n
+	return m.common, true
+}
+
+// held is what a session's operations are charged with, in bytes. The session is locked.
+func (s *session) held() int64 {
+	return s.bytes + s.work + s.listed + int64(len(s.ops))*operationLen
+}
+
+// charge draws what n bytes more take beyond the session's share. If there is not enough
+// it returns how much there is. The session is locked.
+func (s *session) charge(n int64) (left int64, ok bool) {
+	m := &s.server.memory
+	beyond := s.held() + n - m.share - s.drawn
+	if beyond <= 0 {
+		return 0, true
+	}
+	if left, ok = m.draw(beyond); ok {
+		s.drawn += beyond
+	}
+	return left, ok
+}
+
+// uncharge gives back what is drawn and no longer held. The session is locked.
+func (s *session) uncharge() {
+	m := &s.server.memory
+	if excess := s.drawn - max(s.held()-m.share, 0); excess > 0 {
+		s.drawn -= excess
+		_, _ = m.draw(-excess)
+	}
+}
+
+// reserve gives an operation a buffer of n bytes. The error says that there is none.
+func (op *operation) reserve(n int) error {
+	if n <= cap(op.memory) {
+		return nil
+	}
+	b := op.s.takeKept(n)
+	if b == nil {
+		var err error
+		if b, err = anonmem.Get(n); err != nil {
+			return err
+		}
+	}
+	op.memory = b
+	return nil
+}
+
+// dropMemory takes a large buffer from an operation that needs it no longer. Small ones
+// stay, for the operation that it is next.
+func (op *operation) dropMemory() {
+	b := op.memory
+	if cap(b) < anonmem.Least {
+		return
+	}
+	op.memory, op.buf = nil, nil
+	op.s.keep(b)
+}
+
+// keep keeps a buffer for later operations of the session, or returns it to the system.
+// To have the system give memory anew takes about as long as to copy to it.
+func (s *session) keep(b []byte) {
+	share := s.server.memory.share
+	s.mu.Lock()
+	if !s.ending && int64(cap(b)) <= share {
+		s.kept = append(s.kept, b)
+		s.keptBytes += int64(cap(b))
+		b = nil
+	}
+	for s.keptBytes > share {
+		anonmem.Put(s.forgetKept(0))
+	}
+	s.mu.Unlock()
+	if b != nil {
+		anonmem.Put(b)
+	}
+}
+
+// takeKept returns a buffer of n bytes that was kept and is not much larger, or nil.
+func (s *session) takeKept(n int) []byte {
+	if n < anonmem.Least {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.kept) - 1; i >= 0; i-- {
+		if have := cap(s.kept[i]); have >= n && have <= 2*n {
+			return s.forgetKept(i)
+		}
+	}
+	return nil
+}
+
+// forgetKept removes the buffer with that index. The session is locked.
+func (s *session) forgetKept(i int) []byte {
+	b := s.kept[i]
+	s.keptBytes -= int64(cap(b))
+	last := len(s.kept) - 1
+	copy(s.kept[i:], s.kept[i+1:])
+	s.kept[last] = nil
+	s.kept = s.kept[:last]
+	return b
+}
+
+// discharge forgets an operation and what it is charged with. The session is locked.
+func (s *session) discharge(op *operation) {
+	s.bytes -= op.charged
+	s.work -= op.work
+	op.charged, op.work = 0, 0
+	delete(s.ops, op.id)
+	s.uncharge()
+}
+
+// returnMemory returns what the session holds, as it ends, but for operations whose
+// answers are being written unless all is set.
+func (s *session) returnMemory(all bool) {
+	s.mu.Lock()
+	s.ending = true
+	buffers := s.kept
+	s.kept, s.keptBytes = nil, 0
+	for _, op := range s.ops {
+		if !op.ended || all {
+			buffers = append(buffers, op.memory)
+			s.discharge(op)
+		}
+	}
+	if all {
+		s.listed = 0
+		s.uncharge()
+	}
+	s.mu.Unlock()
+	for _, b := range buffers {
+		anonmem.Put(b)
+	}
+}

@@ -1,0 +1,172 @@
+package attach
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/anonmem"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// common is what all programs may still take.
+func (h *harness) common() int64 {
+	m := &h.server.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.common
+}
+
+// large returns a buffer that takes no memory unless it is written to.
+func large(t *testing.T, n int) []byte {
+	t.Helper()
+	b, err := anonmem.Get(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { anonmem.Put(b) })
+	return b
+}
+
+// TestPostedReceivesTakeNoMemory: receives that are posted and closed take nothing of
+// Go's heap, whatever their length, and what they were charged with is returned.
+func TestPostedReceivesTakeNoMemory(t *testing.T) {
+	const length, limit = 256 << 20, 1 << 30
+	h := serve(t, newWorld(4, 0, 1, 2), Options{Memory: limit})
+	h.dial(t, 0).Close(within(t))
+	idle := h.common()
+	buf := large(t, length)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range 100 {
+		c := h.dial(t, i%3)
+		recv(t, c, 3, 0, buf)
+		// It has been posted when the answer to a probe is here.
+		if _, _, err := c.Probe(within(t), mpe.Match{Source: 3}, false); err != nil {
+			t.Fatal(err)
+		}
+		at := h.server.Attached()
+		if len(at) != 1 || at[0].Bytes != length {
+			t.Fatalf("%+v", at)
+		}
+		if taken := idle - h.common(); taken > length || taken < length-maxShare {
+			t.Errorf("a receive of %d bytes is charged with %d beyond its program's share", length, taken)
+		}
+		if err := c.Close(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.common(); got != idle {
+			t.Fatalf("%d bytes are common after a session, and were %d before", got, idle)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > length/2 {
+		t.Errorf("100 receives have taken %d bytes of the heap", grown)
+	}
+}
+
+// TestMemoryOfAllPrograms: what all programs have under way is bounded. What is beyond it
+// is refused at once, without keeping others from what fits, or anybody from small
+// operations.
+func TestMemoryOfAllPrograms(t *testing.T) {
+	const limit = 16 << 20
+	h := serve(t, newWorld(4, 0, 1, 2), Options{Memory: limit})
+	a, b, c := h.dial(t, 0), h.dial(t, 1), h.dial(t, 2)
+	most := int(a.Limits().Bytes)
+	if most > limit || most < limit/2 {
+		t.Fatalf("a program may have %d bytes", most)
+	}
+	first := recv(t, a, 3, 0, large(t, most-1<<20))
+	if _, _, err := a.Probe(within(t), mpe.Match{Source: 3}, false); err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range map[string]mpe.Device{"another program": b, "the next": c} {
+		for _, kind := range []mpe.OpKind{mpe.OpRecv, mpe.OpSend} {
+			op := begin(t, d, mpe.Operation{Kind: kind, Peer: 3, Tag: 1, Buf: make([]byte, 4<<20)})
+			if _, err := op.Wait(within(t)); !errors.Is(err, mpe.ErrFull) || !strings.Contains(err.Error(), "limits.attached_bytes") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		wait(t, send(t, d, d.Rank(), 2, make([]byte, 100<<10)))
+		wait(t, recv(t, d, d.Rank(), 2, make([]byte, 100<<10)))
+	}
+	first.Cancel()
+	if _, err := first.Wait(within(t)); !errors.Is(err, mpe.ErrCancelled) {
+		t.Error(err)
+	}
+	data := pattern(3, 4<<20)
+	r := recv(t, b, 2, 3, make([]byte, len(data)))
+	wait(t, send(t, c, 1, 3, data))
+	wait(t, r)
+	a.Close(within(t))
+	b.Close(within(t))
+	c.Close(within(t))
+	until(t, "everything is common", func() bool { return h.common() == limit-sharesEach*3*h.server.memory.share })
+}
+
+// TestEndedSendsHoldNoMemory: a program that does not read that its sends have ended makes
+// the daemon hold none of their payload.
+func TestEndedSendsHoldNoMemory(t *testing.T) {
+	const length, sends = 1 << 20, 8
+	h := serve(t, newWorld(2, 0), Options{})
+	c := h.attach(t, 0)
+	for id := range uint64(sends) {
+		st := sendStart(id, length)
+		c.write(startFrame(st, make([]byte, chunkLen)))
+		for range length/chunkLen - 1 {
+			c.write(dataFrame(id, make([]byte, chunkLen)))
+		}
+	}
+	ses := h.session(0)
+	until(t, "all sends have ended", func() bool {
+		h.w.mu.Lock()
+		defer h.w.mu.Unlock()
+		return h.w.ranks[0].starts == sends && h.w.ranks[0].open == 0
+	})
+	until(t, "nothing is held", func() bool {
+		ses.mu.Lock()
+		defer ses.mu.Unlock()
+		for _, op := range ses.ops {
+			if op.memory != nil {
+				return false
+			}
+		}
+		return ses.bytes == 0 && ses.keptBytes <= h.server.memory.share
+	})
+}
+
+// TestSilentConnections: so many connections may be without a rank at once. The others
+// wait until one of them has one, or goes.
+func TestSilentConnections(t *testing.T) {
+	noLeak(t)
+	h := serve(t, newWorld(2, 0), Options{HelloTime: deadline})
+	var silent []*rawClient
+	for range maxGreeting {
+		silent = append(silent, h.connect(t))
+	}
+	until(t, "all are being greeted", func() bool { return len(h.server.greeting) == maxGreeting })
+	attached := make(chan error)
+	go func() {
+		c, err := Dial(within(t), h.socket, DialOptions{Rank: 0})
+		if err == nil {
+			err = c.Close(within(t))
+		}
+		attached <- err
+	}()
+	for range 1000 {
+		runtime.Gosched()
+	}
+	select {
+	case err := <-attached:
+		t.Errorf("one more was served: %v", err)
+	default:
+	}
+	silent[0].conn.Close()
+	if err := <-attached; err != nil {
+		t.Error(err)
+	}
+	for _, c := range silent {
+		c.conn.Close()
+	}
+}
