@@ -22,7 +22,7 @@ type memory struct {
 
 const (
 	// maxShare is the largest share of a program in bytes.
-	maxShare = 16 << 20
+	maxShare = 64 << 20
 	// shareParts is how small a part of the limit the shares of all programs are, at
 	// most.
 	shareParts = 8

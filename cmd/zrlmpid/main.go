@@ -76,6 +76,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stdout, "ok: %s: %d of %d ranks run here\n", source, len(cfg.Local()), len(cfg.Ranks))
 		return exitOK
 	}
+	d.LimitHeap()
 	if err := d.Run(ctx); err != nil {
 		return fail(stderr, err, exitFailure)
 	}
