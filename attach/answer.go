@@ -21,21 +21,27 @@ func (op *operation) finish(st *mpe.Status, found bool, err error) {
 		op.dev.Free()
 		op.dev = nil
 	}
+	var memory []byte
 	n := op.stored(st, err)
 	if n > 0 {
 		op.done.stored, op.buf = uint64(n), op.buf[:n]
 	} else { // its answer may wait for long
 		op.buf = nil
-		op.dropMemory()
+		memory = op.detachMemory()
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	op.ended = true
 	s.work, op.work = s.work-op.work, 0
 	if n == 0 {
 		s.bytes, op.charged = s.bytes-op.charged, 0
 	}
 	s.uncharge()
+	if s.mayKeep(memory) {
+		s.kept = append(s.kept, memory)
+		memory = nil
+	}
+	s.mu.Unlock()
+	anonmem.Put(memory)
 }
 
 // frame returns the next frame of the answer. The operation is over when the
@@ -48,7 +54,7 @@ func (op *operation) frame(b []byte) (head, payload []byte, more bool) {
 	}
 	op.forget()
 	op.answered = true
-	if int64(cap(op.memory)) > op.s.server.memory.share { // it will not be kept
+	if !op.keep {
 		anonmem.Trim(op.memory, op.sent)
 	}
 	return appendDone(b, &op.done, len(left)), left, false
@@ -72,4 +78,5 @@ func (op *operation) forget() {
 		return
 	}
 	s.discharge(op)
+	op.keep = s.mayKeep(op.memory)
 }

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/internal/anonmem"
@@ -22,14 +23,13 @@ type memory struct {
 
 const (
 	// maxShare is the largest share of a program in bytes.
-	maxShare = 64 << 20
+	maxShare = 16 << 20
 	// shareParts is how small a part of the limit the shares of all programs are, at
 	// most.
 	shareParts = 8
-	// sharesEach is how many times its share is set aside for a program: for its
-	// operations, for buffers that it keeps for later ones, and for an answer whose last
-	// frame is being written.
-	sharesEach = 3
+	// maxKept is how many bytes of buffers a program keeps for later operations. They are
+	// returned when another program needs them.
+	maxKept = 128 << 20
 	// operationLen is what an operation takes beside its payload, in bytes.
 	operationLen = 1 << 10
 )
@@ -40,7 +40,7 @@ func (m *memory) divide(limit int64, programs int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.limit, m.share = limit, min(maxShare, limit/shareParts/n)
-	m.common = limit - sharesEach*n*m.share
+	m.common = limit - n*m.share
 }
 
 // draw takes from what is common, if there is enough. It returns what is left.
@@ -54,9 +54,9 @@ func (m *memory) draw(n int64) (left int64, ok bool) {
 	return m.common, true
 }
 
-// held is what a session's operations are charged with, in bytes. The session is locked.
+// held is what a session is charged with, in bytes. The session is locked.
 func (s *session) held() int64 {
-	return s.bytes + s.work + s.listed + int64(len(s.ops))*operationLen
+	return s.bytes + s.work + s.listed + s.keptBytes + int64(len(s.ops))*operationLen
 }
 
 // charge draws what n bytes more take beyond the session's share. If there is not enough
@@ -98,34 +98,29 @@ func (op *operation) reserve(n int) error {
 	return nil
 }
 
-// dropMemory takes a large buffer from an operation that needs it no longer. Small ones
-// stay, for the operation that it is next.
-func (op *operation) dropMemory() {
+// detachMemory takes a large buffer from an operation that needs it no longer, and returns
+// it. Small ones stay, for the operation that it is next.
+func (op *operation) detachMemory() []byte {
 	b := op.memory
 	if cap(b) < anonmem.Least {
-		return
+		return nil
 	}
 	op.memory, op.buf = nil, nil
-	op.s.keep(b)
+	return b
 }
 
-// keep keeps a buffer for later operations of the session, or returns it to the system.
-// To have the system give memory anew takes about as long as to copy to it.
-func (s *session) keep(b []byte) {
-	share := s.server.memory.share
-	s.mu.Lock()
-	if !s.ending && int64(cap(b)) <= share {
-		s.kept = append(s.kept, b)
-		s.keptBytes += int64(cap(b))
-		b = nil
+// mayKeep charges the session with a buffer that it is going to keep, if there is room
+// for it. The session is locked.
+func (s *session) mayKeep(b []byte) bool {
+	n := int64(cap(b))
+	if n < anonmem.Least || s.ending || s.keptBytes+n > maxKept {
+		return false
 	}
-	for s.keptBytes > share {
-		anonmem.Put(s.forgetKept(0))
+	if _, ok := s.charge(n); !ok {
+		return false
 	}
-	s.mu.Unlock()
-	if b != nil {
-		anonmem.Put(b)
-	}
+	s.keptBytes += n
+	return true
 }
 
 // takeKept returns a buffer of n bytes that was kept and is not much larger, or nil.
@@ -137,7 +132,9 @@ func (s *session) takeKept(n int) []byte {
 	defer s.mu.Unlock()
 	for i := len(s.kept) - 1; i >= 0; i-- {
 		if have := cap(s.kept[i]); have >= n && have <= 2*n {
-			return s.forgetKept(i)
+			b := s.forgetKept(i)
+			s.uncharge()
+			return b
 		}
 	}
 	return nil
@@ -147,11 +144,31 @@ func (s *session) takeKept(n int) []byte {
 func (s *session) forgetKept(i int) []byte {
 	b := s.kept[i]
 	s.keptBytes -= int64(cap(b))
-	last := len(s.kept) - 1
-	copy(s.kept[i:], s.kept[i+1:])
-	s.kept[last] = nil
-	s.kept = s.kept[:last]
+	s.kept = slices.Delete(s.kept, i, i+1)
 	return b
+}
+
+// returnKept returns the buffers that the session keeps to the system.
+func (s *session) returnKept() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.kept) > 0 {
+		anonmem.Put(s.forgetKept(len(s.kept) - 1))
+	}
+	s.uncharge()
+}
+
+// returnKept has all sessions return what they keep.
+func (s *Server) returnKept() {
+	s.mu.Lock()
+	var all []*session
+	for _, sessions := range s.attached {
+		all = append(all, sessions...)
+	}
+	s.mu.Unlock()
+	for _, ses := range all {
+		ses.returnKept()
+	}
 }
 
 // discharge forgets an operation and what it is charged with. The session is locked.
@@ -168,8 +185,10 @@ func (s *session) discharge(op *operation) {
 func (s *session) returnMemory(all bool) {
 	s.mu.Lock()
 	s.ending = true
-	buffers := s.kept
-	s.kept, s.keptBytes = nil, 0
+	var buffers [][]byte
+	for len(s.kept) > 0 {
+		buffers = append(buffers, s.forgetKept(len(s.kept)-1))
+	}
 	for _, op := range s.ops {
 		if !op.ended || all {
 			buffers = append(buffers, op.memory)
@@ -177,9 +196,9 @@ func (s *session) returnMemory(all bool) {
 		}
 	}
 	if all {
-		s.listed = 0
-		s.uncharge()
+		s.listed, s.keptBytes = 0, 0
 	}
+	s.uncharge()
 	s.mu.Unlock()
 	for _, b := range buffers {
 		anonmem.Put(b)

@@ -102,7 +102,7 @@ func TestMemoryOfAllPrograms(t *testing.T) {
 	a.Close(within(t))
 	b.Close(within(t))
 	c.Close(within(t))
-	until(t, "everything is common", func() bool { return h.common() == limit-sharesEach*3*h.server.memory.share })
+	until(t, "everything is common", func() bool { return h.common() == limit-3*h.server.memory.share })
 }
 
 // TestEndedSendsHoldNoMemory: a program that does not read that its sends have ended makes

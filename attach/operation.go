@@ -46,12 +46,22 @@ type operation struct {
 	done     done
 	sent     int
 	answered bool
+	// keep: the session is charged with memory, and keeps it for later operations.
+	keep bool
 }
+
+// errCommon: the memory of all programs does not suffice.
+var errCommon = errors.New("more than all attached programs together may have under way")
 
 // admit enters an operation and gives it memory, if there is enough, and returns the
 // answer if not. err is of the session. work is what the daemon may need beside the bytes.
 func (s *session) admit(op *operation, bytes, work, room uint64) (answer, err error) {
-	if answer, err = s.account(op, bytes, work); answer != nil || err != nil {
+	answer, err = s.account(op, bytes, work)
+	if errors.Is(answer, errCommon) {
+		s.server.returnKept()
+		answer, err = s.account(op, bytes, work)
+	}
+	if answer != nil || err != nil {
 		return answer, err
 	}
 	if err := op.reserve(int(room)); err != nil {
@@ -86,8 +96,8 @@ func (s *session) account(op *operation, bytes, work uint64) (answer, err error)
 			s.rank, mpe.ErrFull, work, limits.Bytes, s.work), nil
 	}
 	if left, ok := s.charge(int64(bytes) + int64(work) + operationLen); !ok {
-		return fmt.Errorf("rank %d: %w: %d bytes: of the %d that all attached programs may have under way %d are left: try again when operations have ended, or raise limits.attached_bytes",
-			s.rank, mpe.ErrFull, bytes+work, s.server.memory.limit, left), nil
+		return fmt.Errorf("rank %d: %w: %d bytes are needed, %w: %d are left of %d: try again when operations have ended, or raise limits.attached_bytes",
+			s.rank, mpe.ErrFull, bytes+work, errCommon, left, s.server.memory.limit), nil
 	}
 	op.charged, op.work = int64(bytes), int64(work)
 	s.bytes += op.charged

@@ -23,6 +23,15 @@ func (s *session) operation(r start, size uint64) *operation {
 
 // recycle takes an operation whose answer has been written.
 func (s *session) recycle(op *operation) {
-	op.dropMemory()
+	memory := op.detachMemory()
+	if op.keep {
+		s.mu.Lock()
+		if !s.ending {
+			s.kept = append(s.kept, memory)
+			memory = nil
+		}
+		s.mu.Unlock()
+	}
+	anonmem.Put(memory)
 	s.spare[bits.Len(uint(cap(op.memory)))].Put(op)
 }
