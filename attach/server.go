@@ -45,8 +45,8 @@ type Options struct {
 	// HelloTime is how long a program may take to say HELLO and to read the
 	// answer. 0 is 5 s.
 	HelloTime time.Duration
-	// Log is told who attaches, leaves and is refused; nil is nobody.
-	Log func(text string)
+	// Log is called with every event, concurrently; nil is not called.
+	Log func(Event)
 }
 
 const (
@@ -95,7 +95,7 @@ func NewServer(ranks Ranks, opts Options) *Server {
 		opts.HelloTime = defaultHelloTime
 	}
 	if opts.Log == nil {
-		opts.Log = func(string) {}
+		opts.Log = func(Event) {}
 	}
 	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), greeting: make(chan struct{}, maxGreeting), attached: make(map[int][]*session)}
 }
@@ -127,7 +127,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil:
-			s.opts.Log(fmt.Sprintf("a program cannot attach: %v", err))
+			s.opts.Log(Event{Kind: EventFailed, Rank: AnyRank, Err: err})
 			select {
 			case <-time.After(acceptPause):
 			case <-ctx.Done():
@@ -160,9 +160,8 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 		s.refuse(conn, err)
 		return
 	}
-	s.opts.Log(fmt.Sprintf("rank %d: pid %d of user %d has attached", ses.rank, ses.who.PID, ses.who.UID))
-	why := ses.run(ctx)
-	s.opts.Log(fmt.Sprintf("rank %d: pid %d of user %d has left: %s", ses.rank, ses.who.PID, ses.who.UID, why))
+	s.opts.Log(ses.event(EventAttached, nil))
+	s.opts.Log(ses.event(EventDetached, ses.run(ctx)))
 }
 
 // refuse tells a program why it may not attach.
@@ -178,7 +177,7 @@ func (s *Server) refuse(conn *net.UnixConn, err error) {
 	default: // it has hung up
 		return
 	}
-	s.opts.Log(fmt.Sprintf("a program was refused: %s", answer.Text))
+	s.opts.Log(Event{Kind: EventRefused, Rank: AnyRank, Err: errors.New(answer.Text)})
 	_ = conn.SetWriteDeadline(time.Now().Add(farewellTime))
 	// It may have gone, and then it need not know.
 	_, _ = conn.Write(refusedFrame(answer))

@@ -122,8 +122,8 @@ func (s *session) payUp() {
 	}
 }
 
-// errBye: the program has taken its leave.
-var errBye = errors.New("it has taken its leave")
+// errBye: the program has sent BYE.
+var errBye = errors.New("detached cleanly")
 
 // run serves the program until it goes, breaks a rule, or ctx is done, and says
 // why it has ended.
@@ -196,7 +196,7 @@ func (s *session) read() error {
 	for {
 		if err := s.in.next(); err != nil {
 			if errors.Is(err, io.EOF) {
-				return errors.New("it has closed the connection")
+				return errors.New("connection closed without BYE")
 			}
 			return err
 		}

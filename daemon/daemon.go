@@ -95,7 +95,7 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 		Memory:  d.attachedBytes,
 		Access:  access(cfg.Control.Mode, os.Getegid()),
 		Crowded: slices.ContainsFunc(d.ranks, func(r *localRank) bool { return r.Crowded() }),
-		Log:     func(text string) { d.log.Info(text) },
+		Log:     d.observer.Program,
 	})
 	return d, errors.Join(errs...)
 }
