@@ -111,29 +111,69 @@ func TestEndedSendsHoldNoMemory(t *testing.T) {
 	const length, sends = 1 << 20, 8
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
-	for id := range uint64(sends) {
-		st := sendStart(id, length)
-		c.write(startFrame(st, make([]byte, chunkLen)))
-		for range length/chunkLen - 1 {
+	send := func(id uint64, to int32, n int) {
+		st := sendStart(id, n)
+		st.peer = to
+		c.write(startFrame(st, nil))
+		for range n / chunkLen {
 			c.write(dataFrame(id, make([]byte, chunkLen)))
 		}
 	}
+	// A message that it does not read keeps all answers behind it.
+	r := recvStart(1000, 8*length)
+	r.peer = 0
+	c.write(startFrame(r, nil))
+	send(1001, 0, 8*length)
+	for id := range uint64(sends) {
+		send(id, 1, length)
+	}
 	ses := h.session(0)
-	until(t, "all sends have ended", func() bool {
-		h.w.mu.Lock()
-		defer h.w.mu.Unlock()
-		return h.w.ranks[0].starts == sends && h.w.ranks[0].open == 0
-	})
-	until(t, "nothing is held", func() bool {
+	held := func() (ended int, bytes int64, buffers int) {
 		ses.mu.Lock()
 		defer ses.mu.Unlock()
-		for _, op := range ses.ops {
-			if op.memory != nil {
-				return false
+		for id := range uint64(sends) {
+			if op := ses.ops[id]; op != nil && op.ended {
+				ended++
+				if op.memory != nil {
+					buffers++
+				}
 			}
 		}
-		return ses.bytes == 0 && ses.keptBytes <= h.server.memory.share
-	})
+		return ended, ses.bytes, buffers
+	}
+	until(t, "all sends have ended", func() bool { ended, _, _ := held(); return ended == sends })
+	if _, bytes, buffers := held(); bytes != 8*length || buffers != 0 {
+		t.Errorf("%d bytes and %d buffers are held", bytes, buffers)
+	}
+}
+
+// TestKeptMemoryIsReturned: what a program keeps for later operations is another one's if
+// it is needed.
+func TestKeptMemoryIsReturned(t *testing.T) {
+	h := serve(t, newWorld(3, 0, 1), Options{Memory: 32 << 20})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	data, back := pattern(1, 8<<20), make([]byte, 8<<20)
+	r := recv(t, a, 0, 1, back)
+	wait(t, send(t, a, 0, 1, data))
+	wait(t, r)
+	same(t, "the message", back, data)
+	ses := h.session(0)
+	kept := func() int64 {
+		ses.mu.Lock()
+		defer ses.mu.Unlock()
+		return ses.keptBytes
+	}
+	until(t, "buffers are kept", func() bool { return kept() >= 2*int64(len(data)) })
+	op := recv(t, b, 2, 1, large(t, int(b.Limits().Bytes)-1<<20))
+	if _, _, err := b.Probe(within(t), mpe.Match{Source: 2}, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, ended, err := op.Test(); ended {
+		t.Errorf("a receive of all there is: %v", err)
+	}
+	if kept() != 0 {
+		t.Errorf("%d bytes are kept", kept())
+	}
 }
 
 // TestSilentConnections: so many connections may be without a rank at once. The others

@@ -47,6 +47,7 @@ var defaultTimes = times{
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w, control: http.NewResponseController(w), within: s.times.answer}
+		// The server lifts it when all has been read.
 		_ = a.control.SetReadDeadline(time.Now().Add(s.times.body))
 		if r.URL.Path != sendPath {
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
@@ -54,7 +55,6 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 				writeError(a, Errorf(Usage, "the request is not what %s takes: %v", r.URL.Path, err))
 				return
 			}
-			a.hasRead()
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		next.ServeHTTP(a, r)
@@ -83,10 +83,6 @@ func (a *answer) Write(b []byte) (n int, err error) {
 		}
 	}
 }
-
-// hasRead ends the time for reading: from now on the caller may wait. Without this, the
-// server would take it for a caller that has hung up when that time is over.
-func (a *answer) hasRead() { _ = a.control.SetReadDeadline(time.Time{}) }
 
 // long bounds how many requests wait for other ranks, so that none is cut off because
 // there are too many connections.
@@ -185,7 +181,6 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords in
 		case over:
 			return m, nil, tooLong(maxWords)
 		case errors.Is(err, io.EOF):
-			_ = control.SetReadDeadline(time.Time{}) // as hasRead
 			return m, m.buf[:n], nil
 		case err != nil:
 			return m, nil, Errorf(Usage, "reading the message: %v", err)

@@ -138,7 +138,9 @@ func TestLongRequests(t *testing.T) {
 // TestConnections: idle connections do not keep a new one from being answered, and there
 // are no more than the limit.
 func TestConnections(t *testing.T) {
-	path, client := serveWithin(t, new(fakeBackend), defaultTimes)
+	limits := defaultTimes
+	limits.header = time.Hour
+	path, client := serveWithin(t, new(fakeBackend), limits)
 	var idle []net.Conn
 	for range maxConnections + 10 {
 		idle = append(idle, connect(t, path))
