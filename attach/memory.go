@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/internal/anonmem"
+	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 // memory is what the payload of all programs may take in the daemon. Every program has a
@@ -178,6 +179,38 @@ func (s *session) discharge(op *operation) {
 	op.charged, op.work = 0, 0
 	delete(s.ops, op.id)
 	s.uncharge()
+}
+
+// leaver is an operation whose buffer can be left to what goes on without it.
+type leaver interface {
+	Leave(cause error, release func()) (mpe.Status, error)
+}
+
+// abandon ends an operation because of cause. If its transfer goes on, its buffer is
+// charged to what is common until that has ended.
+func (s *session) abandon(op *operation, cause error) (mpe.Status, error) {
+	l, ok := op.dev.(leaver)
+	if !ok || op.kind == opCall || cap(op.memory) < anonmem.Least {
+		return op.dev.Wait(endedContext(cause))
+	}
+	m, b := &s.server.memory, op.detachMemory()
+	m.force(int64(cap(b)))
+	return l.Leave(cause, func() { m.release(b) })
+}
+
+// force takes from what is common, also more than there is. Less is drawn until it has
+// been given back.
+func (m *memory) force(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.common -= n
+}
+
+// release returns a buffer that was taken by force to the system.
+func (m *memory) release(b []byte) {
+	n := int64(cap(b))
+	anonmem.Put(b)
+	m.force(-n)
 }
 
 // returnMemory returns what the session holds, as it ends, but for operations whose

@@ -227,7 +227,7 @@ func (s *session) withdraw(op *operation, cause error) {
 		op.stop(cause)
 	case op.watcher != nil:
 		if op.watcher.take(op) {
-			st, err := op.dev.Wait(endedContext(cause))
+			st, err := s.abandon(op, cause)
 			op.end(&st, false, err)
 		}
 	case op.dev == nil:

@@ -245,12 +245,11 @@ func (s *session) takeBack(cause error) {
 		ops = append(ops, op)
 	}
 	s.mu.Unlock()
-	ended := endedContext(cause)
 	for _, op := range ops {
 		if op.watcher != nil && op.watcher.take(op) {
 			// Whether it could be taken back or had gone too far is the
-			// rank's business: the buffer is ours again in any case.
-			_, _ = op.dev.Wait(ended)
+			// rank's business, which may go on with the buffer.
+			_, _ = s.abandon(op, cause)
 			op.dev.Free()
 		}
 	}
