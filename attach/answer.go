@@ -1,6 +1,9 @@
 package attach
 
-import "github.com/zrlmpi/zrlmpid/mpe"
+import (
+	"github.com/zrlmpi/zrlmpid/internal/anonmem"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
 
 // end ends an operation. The answer is written before the reading goroutine, the
 // only one that calls it, waits for more.
@@ -18,18 +21,27 @@ func (op *operation) finish(st *mpe.Status, found bool, err error) {
 		op.dev.Free()
 		op.dev = nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	op.ended = true
-	s.work -= op.work
-	op.work = 0
-	if n := op.stored(st, err); n > 0 {
+	var memory []byte
+	n := op.stored(st, err)
+	if n > 0 {
 		op.done.stored, op.buf = uint64(n), op.buf[:n]
-		return
+	} else { // its answer may wait for long
+		op.buf = nil
+		memory = op.detachMemory()
 	}
-	op.buf = nil
-	s.bytes -= op.charged
-	op.charged = 0
+	s.mu.Lock()
+	op.ended = true
+	s.work, op.work = s.work-op.work, 0
+	if n == 0 {
+		s.bytes, op.charged = s.bytes-op.charged, 0
+	}
+	s.uncharge()
+	if s.mayKeep(memory) {
+		s.kept = append(s.kept, memory)
+		memory = nil
+	}
+	s.mu.Unlock()
+	anonmem.Put(memory)
 }
 
 // frame returns the next frame of the answer. The operation is over when the
@@ -42,6 +54,9 @@ func (op *operation) frame(b []byte) (head, payload []byte, more bool) {
 	}
 	op.forget()
 	op.answered = true
+	if !op.keep {
+		anonmem.Trim(op.memory, op.sent)
+	}
 	return appendDone(b, &op.done, len(left)), left, false
 }
 
@@ -62,7 +77,6 @@ func (op *operation) forget() {
 		s.less.Signal()
 		return
 	}
-	s.bytes -= op.charged
-	op.charged = 0
-	delete(s.ops, op.id)
+	s.discharge(op)
+	op.keep = s.mayKeep(op.memory)
 }

@@ -16,7 +16,7 @@ import (
 // BenchmarkPingPong: a round trip is two sends and two receives of two programs
 // that are attached to one daemon.
 func BenchmarkPingPong(b *testing.B) {
-	for _, n := range []int{4, 1024, 64 << 10, 4 << 20} {
+	for _, n := range []int{4, 1024, 64 << 10, 1 << 20, 4 << 20, 64 << 20} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			h := serve(b, newWorld(2, 0, 1), Options{})
 			ping, pong := h.dial(b, 0), h.dial(b, 1)

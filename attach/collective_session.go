@@ -35,7 +35,7 @@ func (s *session) readCall() error {
 		op.call = new(called)
 	}
 	op.call.call = c
-	answer, err := s.admit(op, add(c.length, c.result), c.work())
+	answer, err := s.admit(op, add(c.length, c.result), c.work(), c.room())
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (op *operation) lay(x *mpe.Collective, description int, m shape) {
 	default:
 		begin = (payload + alignLen - 1) / alignLen * alignLen
 	}
-	op.reserve(begin+m.recv, int(op.call.room()))
+	op.buf = op.memory[:begin+m.recv]
 	recv := op.buf[begin : begin+m.recv : begin+m.recv]
 	given := op.buf[description:payload:payload]
 	switch {
@@ -176,7 +176,6 @@ var algorithmNames = func() (names [coll.Exscan + 1][]string) {
 type groups struct {
 	world []int
 	of    map[uint32]group
-	bytes int64
 }
 
 type group struct {
@@ -219,8 +218,7 @@ func (s *session) members(c *call, listed []byte) ([]int, error) {
 			return nil, c.refuse("there are %d ranks in the world, and %d in the communicator: list them", len(members), c.ranks)
 		}
 	}
-	if g.bytes += cost; g.bytes > groupsLen {
-		g.bytes -= cost
+	if !s.list(cost) {
 		return nil, fmt.Errorf("rank %d: %w: the calls of a program may be in so many communicators that these take %d bytes", s.rank, mpe.ErrFull, groupsLen)
 	}
 	if g.of == nil {
@@ -228,6 +226,20 @@ func (s *session) members(c *call, listed []byte) ([]int, error) {
 	}
 	g.of[c.comm] = group{listed: bytes.Clone(listed), members: members}
 	return members, nil
+}
+
+// list counts what is kept of a communicator, and reports whether it may be.
+func (s *session) list(cost int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listed+cost > groupsLen {
+		return false
+	}
+	if _, ok := s.charge(cost); !ok {
+		return false
+	}
+	s.listed += cost
+	return true
 }
 
 // readMembers reads a list of members. Each must be there once.

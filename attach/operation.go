@@ -19,8 +19,9 @@ type operation struct {
 	start
 	// call is what a collective call asks for. It is kept for the next one.
 	call *called
-	// buf is the payload of a send as far as it has arrived, or the buffer of
-	// a receive, in memory. got is how much has arrived.
+	// memory has room for all of the payload. buf is the payload of a send as far
+	// as it has arrived, or the buffer of a receive, in memory. got is how much has
+	// arrived.
 	buf, memory []byte
 	got         uint64
 	// charged is what it takes of the program's bytes, and work what a call takes of
@@ -45,11 +46,35 @@ type operation struct {
 	done     done
 	sent     int
 	answered bool
+	// keep: the session is charged with memory, and keeps it for later operations.
+	keep bool
 }
 
-// admit enters an operation, if the budget allows, and returns the answer if
-// not. err is of the session. work is what the daemon may need beside the bytes.
-func (s *session) admit(op *operation, bytes, work uint64) (answer, err error) {
+// errCommon: the memory of all programs does not suffice.
+var errCommon = errors.New("more than all attached programs together may have under way")
+
+// admit enters an operation and gives it memory, if there is enough, and returns the
+// answer if not. err is of the session. work is what the daemon may need beside the bytes.
+func (s *session) admit(op *operation, bytes, work, room uint64) (answer, err error) {
+	answer, err = s.account(op, bytes, work)
+	if errors.Is(answer, errCommon) {
+		s.server.returnKept()
+		answer, err = s.account(op, bytes, work)
+	}
+	if answer != nil || err != nil {
+		return answer, err
+	}
+	if err := op.reserve(int(room)); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.discharge(op)
+		return fmt.Errorf("rank %d: %w: %w", s.rank, mpe.ErrFull, err), nil
+	}
+	return nil, nil
+}
+
+// account charges an operation to the program and to what all of them may have.
+func (s *session) account(op *operation, bytes, work uint64) (answer, err error) {
 	limits := s.server.opts.Limits
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,6 +94,10 @@ func (s *session) admit(op *operation, bytes, work uint64) (answer, err error) {
 	case s.work+int64(work) > limits.Bytes:
 		return fmt.Errorf("rank %d: %w: %d bytes to work on it would be more than the %d that there are for that, of which %d are in use",
 			s.rank, mpe.ErrFull, work, limits.Bytes, s.work), nil
+	}
+	if left, ok := s.charge(int64(bytes) + int64(work) + operationLen); !ok {
+		return fmt.Errorf("rank %d: %w: %d bytes are needed, %w: %d are left of %d: try again when operations have ended, or raise limits.attached_bytes",
+			s.rank, mpe.ErrFull, bytes+work, errCommon, left, s.server.memory.limit), nil
 	}
 	op.charged, op.work = int64(bytes), int64(work)
 	s.bytes += op.charged
@@ -99,7 +128,7 @@ func (s *session) readStart() error {
 		return err
 	}
 	op := s.operation(r, r.length)
-	answer, err := s.admit(op, r.length, 0)
+	answer, err := s.admit(op, r.length, 0, r.length)
 	if err != nil {
 		return err
 	}
@@ -108,7 +137,7 @@ func (s *session) readStart() error {
 		return s.in.skip()
 	}
 	if r.kind == mpe.OpRecv {
-		op.reserve(int(r.length), int(r.length))
+		op.buf = op.memory[:r.length]
 		s.begin(op)
 		return nil
 	}
@@ -119,15 +148,10 @@ func (s *session) readStart() error {
 	return nil
 }
 
-// collect adds the rest of the frame to the payload of a send or a call. The buffer
-// grows with what arrives.
+// collect adds the rest of the frame to the payload of a send or a call.
 func (s *session) collect(op *operation) error {
 	have, n := len(op.buf), s.in.left
-	room := min(int(op.length), max(have+n, 4*cap(op.memory)))
-	if op.kind == opCall && room == int(op.length) {
-		room = int(op.call.room())
-	}
-	op.reserve(have+n, room)
+	op.buf = op.memory[:have+n]
 	op.got += uint64(n)
 	return s.in.read(op.buf[have:])
 }
@@ -203,7 +227,7 @@ func (s *session) withdraw(op *operation, cause error) {
 		op.stop(cause)
 	case op.watcher != nil:
 		if op.watcher.take(op) {
-			st, err := op.dev.Wait(endedContext(cause))
+			st, err := s.abandon(op, cause)
 			op.end(&st, false, err)
 		}
 	case op.dev == nil:

@@ -15,7 +15,7 @@ func (s *session) readProbe() error {
 		return err
 	}
 	op := s.operation(start{id: p.id}, 0)
-	answer, err := s.admit(op, 0, 0)
+	answer, err := s.admit(op, 0, 0, 0)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,18 @@
 package attach
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/zrlmpi/zrlmpid/internal/anonmem"
+)
 
 // operation makes an operation of one that is over, if there is one whose buffer
 // is of about the size that is needed. Only the reading goroutine calls it, so that what it
 // has found by an id stays what it is while it looks at it.
 func (s *session) operation(r start, size uint64) *operation {
+	if size >= anonmem.Least { // those come without
+		size = 0
+	}
 	op, _ := s.spare[bits.Len64(size)].Get().(*operation)
 	if op == nil {
 		op = &operation{s: s}
@@ -15,15 +22,16 @@ func (s *session) operation(r start, size uint64) *operation {
 }
 
 // recycle takes an operation whose answer has been written.
-func (s *session) recycle(op *operation) { s.spare[bits.Len(uint(cap(op.memory)))].Put(op) }
-
-// reserve makes the operation's buffer n bytes long, and keeps what is in it. If
-// that needs memory, there will be some for room bytes.
-func (op *operation) reserve(n, room int) {
-	if n > cap(op.memory) {
-		grown := make([]byte, room)
-		copy(grown, op.buf)
-		op.memory = grown
+func (s *session) recycle(op *operation) {
+	memory := op.detachMemory()
+	if op.keep {
+		s.mu.Lock()
+		if !s.ending {
+			s.kept = append(s.kept, memory)
+			memory = nil
+		}
+		s.mu.Unlock()
 	}
-	op.buf = op.memory[:n]
+	anonmem.Put(memory)
+	s.spare[bits.Len(uint(cap(op.memory)))].Put(op)
 }

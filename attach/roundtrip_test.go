@@ -44,7 +44,7 @@ func TestRoundTrips(t *testing.T) {
 
 func TestWelcome(t *testing.T) {
 	limits := Limits{Operations: 7, Bytes: 1 << 40}
-	h := serve(t, newWorld(300, 4), Options{Limits: limits})
+	h := serve(t, newWorld(300, 4), Options{Limits: limits, Memory: 1 << 42})
 	c := h.dial(t, 4)
 	if c.Limits() != limits || c.Size() != 300 {
 		t.Errorf("%+v, %d ranks", c.Limits(), c.Size())

@@ -37,25 +37,30 @@ type Options struct {
 	Share bool
 	// Limits are granted to each program. 0 is 65,536 operations and 256 MiB.
 	Limits Limits
+	// Memory is how many bytes the operations of all programs may take. 0 is 1 GiB.
+	Memory int64
 	// Crowded says that the host has more ranks and programs than cores: whoever
 	// looks for frames, here and in the programs, lets other processes run.
 	Crowded bool
 	// HelloTime is how long a program may take to say HELLO and to read the
 	// answer. 0 is 5 s.
 	HelloTime time.Duration
-	// Log is told who attaches, leaves and is refused; nil is nobody.
-	Log func(text string)
+	// Log is called with every event, concurrently; nil is not called.
+	Log func(Event)
 }
 
 const (
 	defaultOperations = 1 << 16
 	defaultBytes      = 256 << 20
+	defaultMemory     = 1 << 30
 	defaultHelloTime  = 5 * time.Second
 	// farewellTime is how long a program has to read why it is disconnected.
 	farewellTime = time.Second
 	// acceptPause comes after a failure to accept, as when the process has no
 	// more file descriptors.
 	acceptPause = 100 * time.Millisecond
+	// maxGreeting is how many connections may be without a rank at once.
+	maxGreeting = 64
 )
 
 // Server lends ranks to programs that connect.
@@ -63,6 +68,10 @@ type Server struct {
 	ranks Ranks
 	opts  Options
 	uid   int
+
+	memory memory
+	// greeting has a value for each connection that has no rank yet.
+	greeting chan struct{}
 
 	mu       sync.Mutex
 	attached map[int][]*session
@@ -79,25 +88,35 @@ func NewServer(ranks Ranks, opts Options) *Server {
 	// What WELCOME and a slice can carry.
 	opts.Limits.Operations = min(opts.Limits.Operations, math.MaxInt32)
 	opts.Limits.Bytes = min(opts.Limits.Bytes, math.MaxInt)
+	if opts.Memory <= 0 {
+		opts.Memory = defaultMemory
+	}
 	if opts.HelloTime <= 0 {
 		opts.HelloTime = defaultHelloTime
 	}
 	if opts.Log == nil {
-		opts.Log = func(string) {}
+		opts.Log = func(Event) {}
 	}
-	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), attached: make(map[int][]*session)}
+	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), greeting: make(chan struct{}, maxGreeting), attached: make(map[int][]*session)}
 }
 
 // Serve lets programs attach through l, which listens on a Unix stream socket
 // and which it closes, until ctx is done. It returns nil then, when every
 // program has been disconnected and its operations have been taken back.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	s.memory.divide(s.opts.Memory, len(s.ranks.Hosts()))
+	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, s.memory.common+s.memory.share-operationLen)
 	ctx, cancel := context.WithCancel(ctx)
 	var conns sync.WaitGroup
 	defer conns.Wait()
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	for {
+		select {
+		case s.greeting <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
 		conn, err := l.Accept()
 		switch {
 		case ctx.Err() != nil:
@@ -108,11 +127,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil:
-			s.opts.Log(fmt.Sprintf("a program cannot attach: %v", err))
+			s.opts.Log(Event{Kind: EventFailed, Rank: AnyRank, Err: err})
 			select {
 			case <-time.After(acceptPause):
 			case <-ctx.Done():
 			}
+			<-s.greeting
 			continue
 		}
 		unix, ok := conn.(*net.UnixConn)
@@ -132,6 +152,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
 	ses, err := s.greet(conn)
 	stop()
+	<-s.greeting
 	if err != nil {
 		if ctx.Err() != nil {
 			err = refused(Closing, "the daemon is shutting down")
@@ -139,9 +160,8 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 		s.refuse(conn, err)
 		return
 	}
-	s.opts.Log(fmt.Sprintf("rank %d: pid %d of user %d has attached", ses.rank, ses.who.PID, ses.who.UID))
-	why := ses.run(ctx)
-	s.opts.Log(fmt.Sprintf("rank %d: pid %d of user %d has left: %s", ses.rank, ses.who.PID, ses.who.UID, why))
+	s.opts.Log(ses.event(EventAttached, nil))
+	s.opts.Log(ses.event(EventDetached, ses.run(ctx)))
 }
 
 // refuse tells a program why it may not attach.
@@ -157,7 +177,7 @@ func (s *Server) refuse(conn *net.UnixConn, err error) {
 	default: // it has hung up
 		return
 	}
-	s.opts.Log(fmt.Sprintf("a program was refused: %s", answer.Text))
+	s.opts.Log(Event{Kind: EventRefused, Rank: AnyRank, Err: errors.New(answer.Text)})
 	_ = conn.SetWriteDeadline(time.Now().Add(farewellTime))
 	// It may have gone, and then it need not know.
 	_, _ = conn.Write(refusedFrame(answer))

@@ -16,10 +16,10 @@ func TestOneProgramARank(t *testing.T) {
 	noLeak(t)
 	var mu sync.Mutex
 	var told []string
-	h := serve(t, newWorld(5, 1, 3), Options{Log: func(text string) {
+	h := serve(t, newWorld(5, 1, 3), Options{Log: func(e Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, text)
+		told = append(told, fmt.Sprintf("%d: rank %d pid %d %v", e.Kind, e.Rank, e.PID, e.Err))
 	}})
 	dial := func(rank int) (*Client, error) { return Dial(within(t), h.socket, DialOptions{Rank: rank}) }
 	one := h.dial(t, 1)
@@ -54,7 +54,7 @@ func TestOneProgramARank(t *testing.T) {
 	h.shutDown(t)
 	mu.Lock()
 	defer mu.Unlock()
-	for _, want := range []string{"rank 1: " + pid, "has attached", "it has taken its leave", "the daemon is shutting down", "was refused: another program is attached"} {
+	for _, want := range []string{"0: rank 1 " + pid + " <nil>", "1: rank 1 " + pid + " detached cleanly", "1: rank 3 " + pid + " zrlmpid: the daemon is shutting down", "2: rank -1 pid 0 another program is attached"} {
 		if !strings.Contains(strings.Join(told, "\n"), want) {
 			t.Errorf("the log does not say %q:\n%s", want, strings.Join(told, "\n"))
 		}

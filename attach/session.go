@@ -54,9 +54,15 @@ type session struct {
 	mu    sync.Mutex
 	ops   map[uint64]*operation
 	bytes int64
-	// work is how much memory calls may need beside their bytes.
-	work   int64
-	probes int
+	// work is how much memory calls may need beside their bytes, and listed what the
+	// communicators of calls take; drawn is what the session has of what is common to
+	// all.
+	work, listed, drawn int64
+	// kept are large buffers for later operations, the oldest first.
+	kept      [][]byte
+	keptBytes int64
+	ending    bool
+	probes    int
 	// refusals counts answers to operations that were refused and that the
 	// program has not read; less is told when it does.
 	refusals int
@@ -116,8 +122,8 @@ func (s *session) payUp() {
 	}
 }
 
-// errBye: the program has taken its leave.
-var errBye = errors.New("it has taken its leave")
+// errBye: the program has sent BYE.
+var errBye = errors.New("detached cleanly")
 
 // run serves the program until it goes, breaks a rule, or ctx is done, and says
 // why it has ended.
@@ -155,6 +161,7 @@ func (s *session) run(ctx context.Context) (why error) {
 	}
 	close(written)
 	s.tasks.Wait()
+	s.returnMemory(true)
 	s.input.close()
 	s.link.close()
 	return why
@@ -189,7 +196,7 @@ func (s *session) read() error {
 	for {
 		if err := s.in.next(); err != nil {
 			if errors.Is(err, io.EOF) {
-				return errors.New("it has closed the connection")
+				return errors.New("connection closed without BYE")
 			}
 			return err
 		}
@@ -238,15 +245,15 @@ func (s *session) takeBack(cause error) {
 		ops = append(ops, op)
 	}
 	s.mu.Unlock()
-	ended := endedContext(cause)
 	for _, op := range ops {
 		if op.watcher != nil && op.watcher.take(op) {
 			// Whether it could be taken back or had gone too far is the
-			// rank's business: the buffer is ours again in any case.
-			_, _ = op.dev.Wait(ended)
+			// rank's business, which may go on with the buffer.
+			_, _ = s.abandon(op, cause)
 			op.dev.Free()
 		}
 	}
+	s.returnMemory(false)
 }
 
 // endedContext returns a context that ended with a cause.

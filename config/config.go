@@ -62,6 +62,9 @@ type Limits struct {
 	// Posted is how many receives may wait for a message at such a rank, in
 	// each communicator.
 	Posted int `yaml:"posted"`
+	// AttachedBytes is how many bytes the operations of all attached programs may
+	// take. 0: half of the memory that the daemon may take.
+	AttachedBytes Size `yaml:"attached_bytes"`
 }
 
 // The values that Log takes.

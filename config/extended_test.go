@@ -104,6 +104,8 @@ func TestExtendedMistakes(t *testing.T) {
 			`f.yaml:2: tls: unknown key "cert": the keys here are certificate, key, authority`},
 		{"queues", host + "limits: {unexpected: 0, posted: 67108865}\n",
 			"f.yaml:2: limits.unexpected: 0 is outside 1 to 67108864\nf.yaml:2: limits.posted: 67108865 is outside 1 to 67108864"},
+		{"memory of attached programs", host + "limits: {attached_bytes: 1023KiB}\n",
+			"f.yaml:2: limits.attached_bytes: 1023KiB is outside 1MiB to 4096GiB"},
 		{"attach", host + "attach: {socket: a}\n", `f.yaml:2: attach.socket: "a" is not an absolute path: start it with /, or write "" for no socket`},
 		{"attach by the control socket", host + "control: {socket: /run/s}\nattach: {socket: /run/s}\n",
 			`f.yaml:3: attach.socket: "/run/s" is the control socket: give it a path of its own`},

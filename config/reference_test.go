@@ -68,7 +68,7 @@ http: {listen: "[::]:0", web_config: w.yml, pprof: true}
 metrics: {peers: 0}
 stop_timeout: 0s
 tls: {certificate: c.pem, key: k.pem, authority: /a.pem}
-limits: {receive_buffer: 4097, offload: off, unexpected: 1, posted: 67108864}
+limits: {receive_buffer: 4097, offload: off, unexpected: 1, posted: 67108864, attached_bytes: 1MiB}
 collectives: {table: t.yaml, force: {bcast: "atomic:65536", reduce_scatter: pairwise}, order: by-left, upstream: tree, fpgas: [2, 1]}
 defaults: {transport: tcp, max_message_words: 0, pace: {per_datagram: 0s}, deadlines: {ack: 0}}
 ranks:

@@ -22,6 +22,12 @@ const (
 	maxReceiveBuffer = 1 << 30
 )
 
+// The memory in bytes of attached programs: less is too little for any of them to work.
+const (
+	minAttached = 1 << 20
+	maxAttached = 1 << 42
+)
+
 // maxQueue is the most messages or receives that may wait in a communicator. Each
 // takes some hundred bytes.
 const maxQueue = 1 << 26
@@ -47,6 +53,9 @@ func (c *Config) Validate() error {
 	oneOf(p, "limits.offload", c.Limits.Offload, offload...)
 	inRange(p, "limits.unexpected", c.Limits.Unexpected, 1, maxQueue)
 	inRange(p, "limits.posted", c.Limits.Posted, 1, maxQueue)
+	if n := c.Limits.AttachedBytes; n != 0 {
+		sizeIn(p, "limits.attached_bytes", n, minAttached, maxAttached)
+	}
 	c.Defaults.validate(p, "defaults")
 	c.validateRanks(p)
 	c.validateExtended(p)

@@ -37,6 +37,8 @@ const (
 	Mismatch Kind = "mismatch"
 	// Refused: the daemon does not take its configuration, and goes on as before.
 	Refused Kind = "refused"
+	// Busy: the daemon answers as many requests as it may.
+	Busy Kind = "busy"
 	// Failed is everything else.
 	Failed Kind = "failed"
 )
@@ -110,7 +112,7 @@ func (k Kind) httpStatus() int {
 		return http.StatusRequestEntityTooLarge
 	case Refused:
 		return http.StatusConflict
-	case Closed:
+	case Closed, Busy:
 		return http.StatusServiceUnavailable
 	case Timeout:
 		return http.StatusGatewayTimeout

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/connlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -47,16 +48,17 @@ type Server struct {
 	backend Backend
 	errlog  *log.Logger
 	pings   pingers
+	times   times
+	// waiting has a value for each request that waits for other ranks.
+	waiting chan struct{}
+	payload payload
 }
 
 // NewServer returns a server for the backend. What goes wrong between requests
 // is told to errlog.
 func NewServer(backend Backend, errlog *log.Logger) *Server {
-	return &Server{backend: backend, errlog: errlog}
+	return &Server{backend: backend, errlog: errlog, times: defaultTimes, waiting: make(chan struct{}, maxLong)}
 }
-
-// maxRequest is the largest JSON request in bytes.
-const maxRequest = 64 << 10
 
 // Serve answers on l, which it closes, until ctx is done. It takes back what
 // callers have under way then, and returns nil once they have been told.
@@ -65,7 +67,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ops, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	srv := &http.Server{
-		Handler: s.handler(), ErrorLog: s.errlog, ReadHeaderTimeout: 10 * time.Second,
+		Handler: s.handler(), ErrorLog: s.errlog, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: s.times.header, IdleTimeout: s.times.idle, ConnState: connlimit.New(maxConnections).ConnState,
 		BaseContext: func(net.Listener) context.Context { return ops },
 	}
 	ended := make(chan error, 1)
@@ -87,26 +90,29 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
+// sendPath is the path of requests whose body is a message.
+const sendPath = "/v1/send"
+
 // handler routes the requests.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, s.backend.Status())
 	})
-	mux.HandleFunc("POST /v1/ping", s.ping)
-	mux.HandleFunc("POST /v1/send", s.send)
-	mux.HandleFunc("POST /v1/recv", s.recv)
+	mux.HandleFunc("POST /v1/ping", s.long(s.ping))
+	mux.HandleFunc("POST "+sendPath, s.long(s.send))
+	mux.HandleFunc("POST /v1/recv", s.long(s.recv))
 	mux.HandleFunc("POST /v1/reset", s.reset)
 	mux.HandleFunc("POST /v1/reload", s.reload)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, Errorf(Usage, "there is no %s %s here: zrlctl and zrlmpid may be of different versions (this is %s)", r.Method, r.URL.Path, Version()))
 	})
-	return mux
+	return s.bounded(mux)
 }
 
 func (s *Server) reset(w http.ResponseWriter, r *http.Request) {
 	req := ResetRequest{Rank: AnyRank, Peer: AnyRank}
-	if err := readJSON(w, r, &req); err != nil {
+	if err := readJSON(r, &req); err != nil {
 		writeError(w, err)
 		return
 	}
@@ -118,14 +124,12 @@ func (s *Server) reset(w http.ResponseWriter, r *http.Request) {
 }
 
 // readJSON decodes the body of a request, strictly.
-func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+func readJSON(r *http.Request, into any) error {
+	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
 		return Errorf(Usage, "the request is not what %s takes: %v", r.URL.Path, err)
 	}
-	// Once the body has been read to its end, the server notices when the
-	// caller hangs up.
 	if dec.More() {
 		return Errorf(Usage, "%s takes one JSON object", r.URL.Path)
 	}

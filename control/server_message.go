@@ -3,7 +3,6 @@ package control
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -32,7 +31,10 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
-	data, err := readBody(w, r, port.MaxWords())
+	message, data, err := s.readMessage(w, r, port.MaxWords())
+	if message != nil {
+		defer message.free()
+	}
 	if err != nil {
 		writeError(w, err)
 		return
@@ -68,9 +70,19 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
+	message, err := s.newMessage(words * protocol.WordLen)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	defer message.free()
+	if err := message.take(len(message.buf)); err != nil {
+		writeError(w, err)
+		return
+	}
 	ctx, stop := withTimeout(r.Context(), timeout)
 	defer stop()
-	buf := make([]byte, words*protocol.WordLen)
+	buf := message.buf
 	st, err := port.Recv(ctx, from, buf, opts)
 	m := messageOf(port.Rank(), st)
 	if errors.Is(err, handshake.ErrTruncated) {
@@ -103,22 +115,6 @@ func (s *Server) port(q *query, local, peer int) (Port, error) {
 		return nil, err
 	}
 	return port, checkPeer(port, peer)
-}
-
-// readBody reads a message of at most the given words.
-func readBody(w http.ResponseWriter, r *http.Request, maxWords int) ([]byte, error) {
-	limit := int64(maxWords) * protocol.WordLen
-	data, err := []byte(nil), error(nil)
-	if r.ContentLength <= limit { // or -1
-		data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	}
-	if _, over := errors.AsType[*http.MaxBytesError](err); over || r.ContentLength > limit {
-		return nil, Errorf(TooLong, "the message is longer than %d words", maxWords)
-	}
-	if err != nil {
-		return nil, Errorf(Usage, "reading the message: %v", err)
-	}
-	return data, nil
 }
 
 // anyDatatype as the datatype of a receive matches both.

@@ -12,7 +12,7 @@ import (
 // ping answers with one Trip a line.
 func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 	req := PingRequest{From: AnyRank, To: AnyRank, Words: 1, Count: 1, Datatype: protocol.Int.String(), Timeout: "10s"}
-	err := readJSON(w, r, &req)
+	err := readJSON(r, &req)
 	var p pinging
 	if err == nil {
 		p, err = s.checkPing(req)
@@ -21,6 +21,12 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
+	size := pingBuffers * p.words * protocol.WordLen
+	if err := s.payload.take(size); err != nil {
+		writeError(w, err)
+		return
+	}
+	defer s.payload.give(size)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	lines, flush := json.NewEncoder(w), http.NewResponseController(w)
 	for seq := range req.Count {
@@ -30,6 +36,9 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
+
+// pingBuffers is how many times the length of its message a ping takes, at most.
+const pingBuffers = 3
 
 // pinging is a PingRequest that makes sense.
 type pinging struct {

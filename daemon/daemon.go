@@ -54,10 +54,12 @@ type Daemon struct {
 	rankMap  *rankmap.Map
 	observer *Observer
 	attached *attach.Server
-	started  time.Time
-	web      *web.Server     // nil if there is no HTTP
-	recent   *statuspage.Log // nil if there is none
-	phase    phase
+	// attachedBytes is what the operations of all attached programs may take.
+	attachedBytes int64
+	started       time.Time
+	web           *web.Server     // nil if there is no HTTP
+	recent        *statuspage.Log // nil if there is none
+	phase         phase
 	reloads
 }
 
@@ -91,10 +93,12 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 		}
 		return protocol.CloudFPGA
 	})
+	d.attachedBytes = attachedBytes(cfg, available)
 	d.attached = attach.NewServer(offered{d}, attach.Options{
+		Memory:  d.attachedBytes,
 		Access:  access(cfg.Control.Mode, os.Getegid()),
 		Crowded: slices.ContainsFunc(d.ranks, func(r *localRank) bool { return r.Crowded() }),
-		Log:     func(text string) { d.log.Info(text) },
+		Log:     d.observer.Program,
 	})
 	return d, errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -30,7 +31,8 @@ type Observer struct {
 	now     func() time.Duration
 	lines   chan line
 	lost    atomic.Uint64
-	ranks   []*rankLimits // by rank
+	ranks   []*rankLimits  // by rank
+	attach  []attachLimits // by rank, and last of no rank
 }
 
 var _ mpe.Observer = (*Observer)(nil)
@@ -57,6 +59,7 @@ const (
 	lineNetwork
 	lineExtendedDrop
 	lineExtendedEvent
+	lineAttach
 )
 
 // line is what a log line is made of, by value, so that queueing it allocates
@@ -78,13 +81,14 @@ type line struct {
 	head    [protocol.HeaderLen]byte
 	err     error
 	send    bool
+	program attach.Event
 }
 
 // newObserver returns an observer of a cluster with the given number of ranks.
 func newObserver(log *zap.Logger, size int, profile func(rank, peer int) protocol.Profile) *Observer {
 	start := time.Now()
 	o := &Observer{
-		log: log, profile: profile, lines: make(chan line, queueLen), ranks: make([]*rankLimits, size),
+		log: log, profile: profile, lines: make(chan line, queueLen), ranks: make([]*rankLimits, size), attach: make([]attachLimits, size+1),
 		now: func() time.Duration { return time.Since(start) },
 	}
 	for i := range o.ranks {
@@ -102,6 +106,11 @@ func (o *Observer) take(limits *rankLimits, l *limiter, ln *line) {
 		return
 	}
 	ln.suppressed = suppressed
+	o.queue(ln)
+}
+
+// queue queues a line to be written, unless the log is too slow.
+func (o *Observer) queue(ln *line) {
 	select {
 	case o.lines <- *ln:
 	default:
@@ -213,6 +222,7 @@ func (o *Observer) drain() {
 // flush says how much was suppressed of what has stopped since. It does not log while it
 // holds a lock that the packet path takes.
 func (o *Observer) flush() {
+	o.flushPrograms()
 	now := o.now()
 	for rank, limits := range o.ranks {
 		var logs []func()

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -145,5 +146,44 @@ func TestLines(t *testing.T) {
 		if got := messages(logs); len(got) != 1 || strings.HasSuffix(got[0], ": "+r.String()) {
 			t.Errorf("%v is not explained: %q", r, got)
 		}
+	}
+}
+
+// TestProgramsThatComeAndGo: a program that connects and goes in a loop gets a line a
+// second of each kind, and does not keep those of others out of the log.
+func TestProgramsThatComeAndGo(t *testing.T) {
+	o, logs, clock := fakeObserver(zapcore.InfoLevel)
+	texts := func() string {
+		var b strings.Builder
+		for _, e := range logs.TakeAll() {
+			fmt.Fprintf(&b, "%s %v\n", e.Message, e.ContextMap())
+		}
+		return b.String()
+	}
+	gone := errors.New("detached cleanly")
+	for range 5000 {
+		o.Program(attach.Event{Kind: attach.EventAttached, Rank: 1, PID: 7, UID: 8})
+		o.Program(attach.Event{Kind: attach.EventDetached, Rank: 1, PID: 7, UID: 8, Err: gone})
+		o.Program(attach.Event{Kind: attach.EventRefused, Rank: attach.AnyRank, Err: errors.New("no")})
+	}
+	o.Program(attach.Event{Kind: attach.EventAttached, Rank: 2, PID: 9, UID: 8})
+	o.drain()
+	o.flush()
+	want := "program attached map[pid:7 rank:1 uid:8]\n" +
+		"program detached map[pid:7 rank:1 reason:detached cleanly uid:8]\n" +
+		"program refused map[reason:no]\n" +
+		"program attached map[pid:9 rank:2 uid:8]\n"
+	if got := texts(); got != want {
+		t.Errorf("got\n%s", got)
+	}
+	*clock += perLine
+	o.Program(attach.Event{Kind: attach.EventAttached, Rank: 1, PID: 7, UID: 8})
+	o.drain()
+	o.flush()
+	want = "program attached map[pid:7 rank:1 suppressed:4999 uid:8]\n" +
+		"program detached map[rank:1 suppressed:4999]\n" +
+		"program refused map[suppressed:4999]\n"
+	if got := texts(); got != want {
+		t.Errorf("a second later\n%s", got)
 	}
 }

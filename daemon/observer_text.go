@@ -36,6 +36,10 @@ func eventLevel(e handshake.Event) zapcore.Level {
 
 // write logs one line.
 func (o *Observer) write(ln *line) {
+	if ln.kind == lineAttach {
+		o.writeProgram(ln)
+		return
+	}
 	fields := []zap.Field{zap.Int("rank", ln.rank)}
 	if ln.kind != lineNetwork && ln.peer != mpe.UnknownPeer {
 		fields = append(fields, zap.Int("peer", ln.peer))

@@ -79,7 +79,7 @@ func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
 	case WaitClear:
 		acts = p.repeatRequest(now, acts)
 	case WaitAck:
-		acts = p.repeatData(now, acts)
+		acts = p.repeatData(acts)
 	}
 	switch p.recv.state {
 	case Receiving:

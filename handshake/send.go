@@ -29,10 +29,8 @@ type sending struct {
 	asked     Instant // when the last of them was sent
 	dataSent  bool    // DATA has been sent once
 	writing   bool    // DATA is being sent
-	began     Instant // when the last DATA began
+	sent      Instant // when the last DATA had been sent
 	cleared   timer   // when the last CLEAR_TO_SEND came
-	// again: the peer has asked for DATA again since it began.
-	again bool
 	// doubtful: the peer may have kept a SEND_REQUEST, so that another
 	// CLEAR_TO_SEND may be for its next receive.
 	doubtful bool
@@ -140,15 +138,15 @@ func (p *Pair) transmit(now Instant, acts []Action) []Action {
 	s.doubtful = p.cfg.Peer.KeepsRequests && s.requested > 1
 	p.owed = s.doubtful && now-s.asked > prompt
 	s.deadline = timer{} // until DataSent
-	return p.transmitData(now, acts)
+	return p.transmitData(acts)
 }
 
-func (p *Pair) transmitData(now Instant, acts []Action) []Action {
+func (p *Pair) transmitData(acts []Action) []Action {
 	s := &p.send
 	if p.cfg.Habits.OneParkedHeader {
 		p.parked = parkedHeader{}
 	}
-	s.repeat, s.writing, s.again, s.began = timer{}, true, false, now
+	s.repeat, s.writing = timer{}, true
 	p.unmet = parkedHeader{}
 	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
 }
@@ -163,11 +161,8 @@ func (p *Pair) DataSent(now Instant) {
 	if !s.dataSent { // repeats do not put the deadline off
 		s.deadline = in(now, p.cfg.Timing.AckDeadline)
 	}
-	s.dataSent, s.writing, s.phases.Data = true, false, now
-	switch {
-	case s.again:
-		s.repeat = timer{on: true, at: now}
-	case !p.waitsToBeAsked():
+	s.dataSent, s.writing, s.sent, s.phases.Data = true, false, now, now
+	if !p.waitsToBeAsked() {
 		p.armSend(now, p.cfg.Timing.Ack)
 	}
 }
@@ -183,12 +178,13 @@ func (p *Pair) waitsToBeAsked() bool {
 // whether it shows that the peer has given up what it had of the message, or had
 // nothing of it. It does not if it comes sooner after the last one than the peer
 // asks again, for then one of them is a duplicate or late; if it may have been
-// sent before DATA arrived; or if it may be for the peer's next receive.
+// sent before all of DATA arrived, and the message may yet be received; or if it may
+// be for the peer's next receive.
 func (p *Pair) asksAgain(now Instant) bool {
 	s := &p.send
 	last := s.cleared.at
 	s.cleared.at = now
-	return p.waitsToBeAsked() && !s.doubtful && p.isRepeatedClear(now, last) && now-s.began >= crossing
+	return p.waitsToBeAsked() && !s.doubtful && p.isRepeatedClear(now, last) && !s.writing && now-s.sent >= crossing
 }
 
 // isRepeatedClear reports whether a CLEAR_TO_SEND may be the repetition of one
@@ -221,11 +217,11 @@ func (p *Pair) repeatRequest(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: Note, ID: s.op.ID, Event: Repeated, Header: acts[len(acts)-1].Header})
 }
 
-func (p *Pair) repeatData(now Instant, acts []Action) []Action {
+func (p *Pair) repeatData(acts []Action) []Action {
 	s := &p.send
 	s.tries++
 	s.phases.Repeats++
-	acts = p.transmitData(now, acts)
+	acts = p.transmitData(acts)
 	return append(acts, Action{Kind: Note, ID: s.op.ID, Event: Repeated, Header: acts[len(acts)-1].Header})
 }
 
@@ -255,7 +251,7 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	case WaitClear:
 		return p.repeatRequest(now, acts)
 	}
-	return p.repeatData(now, acts)
+	return p.repeatData(acts)
 }
 
 // requestWhileHeld sends the SEND_REQUEST of a send that has been held back for
@@ -304,12 +300,9 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 		}
 	case WaitAck:
 		if p.matchesSend(h) && p.asksAgain(now) {
-			s.again, p.unmet = true, parkedHeader{}
-			if !s.writing {
-				// By the timer, so that an ACK that has arrived behind it
-				// is taken first.
-				s.repeat = timer{on: true, at: now}
-			}
+			// By the timer, so that an ACK that has arrived behind it is
+			// taken first.
+			s.repeat, p.unmet = timer{on: true, at: now}, parkedHeader{}
 			return acts
 		}
 	case Idle:

@@ -1,6 +1,9 @@
 package mpe
 
-import "math/bits"
+import (
+	"bytes"
+	"math/bits"
+)
 
 // buffers keeps memory for payload that has no other place: eager messages on
 // their way out, and those that no receive has matched. Both are bounded by
@@ -8,6 +11,9 @@ import "math/bits"
 type buffers struct {
 	free [maxClass + 1][][]byte
 	held int
+	// given are buffers that their owners have left to the engine, by their beginning,
+	// and what is called when it needs them no longer.
+	given map[*byte]func()
 }
 
 const (
@@ -37,8 +43,32 @@ func (b *buffers) get(n int) []byte {
 	return make([]byte, n, 1<<c)
 }
 
-// put gives a buffer back that get returned.
+// own returns a buffer with the same bytes that is the engine's: buf itself if its owner
+// leaves it to the engine until release is called, and else a copy.
+func (b *buffers) own(buf []byte, release func()) []byte {
+	if release == nil {
+		return bytes.Clone(buf)
+	}
+	if len(buf) == 0 {
+		release()
+		return nil
+	}
+	if b.given == nil {
+		b.given = make(map[*byte]func())
+	}
+	b.given[&buf[0]] = release
+	return buf
+}
+
+// put gives a buffer back that get or own returned.
 func (b *buffers) put(buf []byte) {
+	if len(b.given) > 0 && len(buf) > 0 {
+		if release, ok := b.given[&buf[0]]; ok {
+			delete(b.given, &buf[0])
+			release()
+			return
+		}
+	}
 	c := bits.Len(uint(cap(buf))) - 1
 	if c < minClass || c > maxClass || cap(buf) != 1<<c || b.held+cap(buf) > maxHeld {
 		return

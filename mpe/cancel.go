@@ -1,7 +1,6 @@
 package mpe
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -12,7 +11,16 @@ import (
 // once. What the wire cannot take back goes on with a copy: a message whose
 // DATA is out still needs its payload for repeats, and a sender that has been
 // cleared will send, so its message is kept for the next receive.
-func (e *Engine) abandon(r *Request, cause error) (Status, error) {
+//
+// With release, the caller leaves its buffer to what goes on, instead of a copy. Release
+// is called when it is not needed any more, with the lock held, or before abandon returns.
+func (e *Engine) abandon(r *Request, cause error, release func()) (Status, error) {
+	left := false
+	defer func() {
+		if !left && release != nil {
+			release()
+		}
+	}()
 	e.lock()
 	defer e.mu.Unlock()
 	for r.kind == opCollective && !r.ended.Load() && r.call.computing > 0 {
@@ -28,8 +36,9 @@ func (e *Engine) abandon(r *Request, cause error) (Status, error) {
 	}
 	err := e.waitError(r, cause)
 	if !e.takeBack(r, false) {
-		err.InTransfer = true
-		e.orphan(r)
+		err.InTransfer, left = true, true
+		e.landing.revoke(r) // before somebody else has the buffer
+		e.orphan(r, release)
 	}
 	e.finish(r, err)
 	e.settle()
@@ -99,27 +108,27 @@ func (e *Engine) takeBackRecv(r *Request) bool {
 
 // orphan gives the transfer of a request that cannot be taken back a buffer of
 // its own.
-func (e *Engine) orphan(r *Request) {
+func (e *Engine) orphan(r *Request, release func()) {
 	in := r.in
 	switch {
 	case r.send() && r.p.conn != nil:
 		r.p.reclaim(r.out)
-		r.p.outs.orphan(r)
+		r.p.outs.orphan(r, &e.buffers, release)
 	case r.send():
-		r.p.sending = heirOf(r)
+		r.p.sending = e.heirOf(r, release)
 	case in.p.conn != nil:
-		in.buf = bytes.Clone(in.buf[:min(int64(len(in.buf)), in.bytes)])
+		in.buf = e.buffers.own(in.buf[:min(int64(len(in.buf)), in.bytes)], release)
 		in.own, in.req = true, nil
 		e.restore(in)
 	default:
-		in.p.recving = heirOf(r)
+		in.p.recving = e.heirOf(r, release)
 	}
 }
 
-func heirOf(r *Request) *Request {
+func (e *Engine) heirOf(r *Request, release func()) *Request {
 	return &Request{
 		e: r.e, kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
-		buf: bytes.Clone(r.buf), posted: r.posted, id: r.id, in: r.in, orphan: true, status: r.status,
+		buf: e.buffers.own(r.buf, release), posted: r.posted, id: r.id, in: r.in, orphan: true, status: r.status,
 	}
 }
 

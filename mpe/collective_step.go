@@ -322,5 +322,5 @@ func (e *Engine) disown(r *Request) {
 		r.in = nil
 		return
 	}
-	e.orphan(r)
+	e.orphan(r, nil)
 }

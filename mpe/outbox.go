@@ -1,8 +1,6 @@
 package mpe
 
 import (
-	"bytes"
-
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -89,8 +87,8 @@ func (p *peer) reclaim(id extended.ID) {
 	}
 }
 
-// orphan goes on with a copy of the payload of a send that was given up.
-func (b *outbox) orphan(r *Request) {
+// orphan goes on without a send that was given up.
+func (b *outbox) orphan(r *Request, bufs *buffers, release func()) {
 	o := b.at(r.out)
-	o.req, o.buf, o.own = nil, bytes.Clone(o.buf), true
+	o.req, o.buf, o.own = nil, bufs.own(o.buf, release), true
 }

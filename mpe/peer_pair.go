@@ -150,7 +150,9 @@ func (e *Engine) sendDone(p *peer, act handshake.Action) {
 	r.status.Phases = act.Phases
 	r.status.Phases.Start = r.posted // the pair has had it since its turn came
 	p.countGiveUp(act.Err)
-	if !r.orphan {
+	if r.orphan {
+		e.buffers.put(r.buf)
+	} else {
 		e.finish(r, act.Err)
 	}
 	e.nextSend(p)
@@ -189,5 +191,7 @@ func (e *Engine) recvDone(p *peer, act handshake.Action) {
 		if err := e.announce(in); err != nil {
 			e.forget(in)
 		}
+	default:
+		e.buffers.put(r.buf)
 	}
 }

@@ -144,10 +144,18 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	r.e.drive(ctx, &r.ended, nil)
 	if !r.ended.Load() {
 		if err := r.sleep(ctx); err != nil {
-			return r.e.abandon(r, err)
+			return r.e.abandon(r, err, nil)
 		}
 	}
 	return r.status, r.err
+}
+
+// Leave ends the request as Wait does when its context has ended with cause, but leaves
+// its buffer to a transfer that cannot be taken back and goes on. Release is called when
+// the buffer is the caller's again, perhaps before Leave returns. It must not call the
+// engine, and not wait. An engine that is closed meanwhile does not call it.
+func (r *Request) Leave(cause error, release func()) (Status, error) {
+	return r.e.abandon(r, cause, release)
 }
 
 // sleep waits for the request to end without looking for packets.

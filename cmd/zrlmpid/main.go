@@ -82,6 +82,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
+	d.LimitHeap()
 	if err := d.Run(ctx); err != nil {
 		return fail(logged, err, exitFailure)
 	}

@@ -1,0 +1,212 @@
+package attach
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/anonmem"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// common is what all programs may still take.
+func (h *harness) common() int64 {
+	m := &h.server.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.common
+}
+
+// large returns a buffer that takes no memory unless it is written to.
+func large(t *testing.T, n int) []byte {
+	t.Helper()
+	b, err := anonmem.Get(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { anonmem.Put(b) })
+	return b
+}
+
+// TestPostedReceivesTakeNoMemory: receives that are posted and closed take nothing of
+// Go's heap, whatever their length, and what they were charged with is returned.
+func TestPostedReceivesTakeNoMemory(t *testing.T) {
+	const length, limit = 256 << 20, 1 << 30
+	h := serve(t, newWorld(4, 0, 1, 2), Options{Memory: limit})
+	h.dial(t, 0).Close(within(t))
+	idle := h.common()
+	buf := large(t, length)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range 100 {
+		c := h.dial(t, i%3)
+		recv(t, c, 3, 0, buf)
+		// It has been posted when the answer to a probe is here.
+		if _, _, err := c.Probe(within(t), mpe.Match{Source: 3}, false); err != nil {
+			t.Fatal(err)
+		}
+		at := h.server.Attached()
+		if len(at) != 1 || at[0].Bytes != length {
+			t.Fatalf("%+v", at)
+		}
+		if taken := idle - h.common(); taken > length || taken < length-maxShare {
+			t.Errorf("a receive of %d bytes is charged with %d beyond its program's share", length, taken)
+		}
+		if err := c.Close(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.common(); got != idle {
+			t.Fatalf("%d bytes are common after a session, and were %d before", got, idle)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > length/2 {
+		t.Errorf("100 receives have taken %d bytes of the heap", grown)
+	}
+}
+
+// TestMemoryOfAllPrograms: what all programs have under way is bounded. What is beyond it
+// is refused at once, without keeping others from what fits, or anybody from small
+// operations.
+func TestMemoryOfAllPrograms(t *testing.T) {
+	const limit = 16 << 20
+	h := serve(t, newWorld(4, 0, 1, 2), Options{Memory: limit})
+	a, b, c := h.dial(t, 0), h.dial(t, 1), h.dial(t, 2)
+	most := int(a.Limits().Bytes)
+	if most > limit || most < limit/2 {
+		t.Fatalf("a program may have %d bytes", most)
+	}
+	first := recv(t, a, 3, 0, large(t, most-1<<20))
+	if _, _, err := a.Probe(within(t), mpe.Match{Source: 3}, false); err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range map[string]mpe.Device{"another program": b, "the next": c} {
+		for _, kind := range []mpe.OpKind{mpe.OpRecv, mpe.OpSend} {
+			op := begin(t, d, mpe.Operation{Kind: kind, Peer: 3, Tag: 1, Buf: make([]byte, 4<<20)})
+			if _, err := op.Wait(within(t)); !errors.Is(err, mpe.ErrFull) || !strings.Contains(err.Error(), "limits.attached_bytes") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		wait(t, send(t, d, d.Rank(), 2, make([]byte, 100<<10)))
+		wait(t, recv(t, d, d.Rank(), 2, make([]byte, 100<<10)))
+	}
+	first.Cancel()
+	if _, err := first.Wait(within(t)); !errors.Is(err, mpe.ErrCancelled) {
+		t.Error(err)
+	}
+	data := pattern(3, 4<<20)
+	r := recv(t, b, 2, 3, make([]byte, len(data)))
+	wait(t, send(t, c, 1, 3, data))
+	wait(t, r)
+	a.Close(within(t))
+	b.Close(within(t))
+	c.Close(within(t))
+	until(t, "everything is common", func() bool { return h.common() == limit-3*h.server.memory.share })
+}
+
+// TestEndedSendsHoldNoMemory: a program that does not read that its sends have ended makes
+// the daemon hold none of their payload.
+func TestEndedSendsHoldNoMemory(t *testing.T) {
+	const length, sends = 1 << 20, 8
+	h := serve(t, newWorld(2, 0), Options{})
+	c := h.attach(t, 0)
+	send := func(id uint64, to int32, n int) {
+		st := sendStart(id, n)
+		st.peer = to
+		c.write(startFrame(st, nil))
+		for range n / chunkLen {
+			c.write(dataFrame(id, make([]byte, chunkLen)))
+		}
+	}
+	// A message that it does not read keeps all answers behind it.
+	r := recvStart(1000, 8*length)
+	r.peer = 0
+	c.write(startFrame(r, nil))
+	send(1001, 0, 8*length)
+	for id := range uint64(sends) {
+		send(id, 1, length)
+	}
+	ses := h.session(0)
+	held := func() (ended int, bytes int64, buffers int) {
+		ses.mu.Lock()
+		defer ses.mu.Unlock()
+		for id := range uint64(sends) {
+			if op := ses.ops[id]; op != nil && op.ended {
+				ended++
+				if op.memory != nil {
+					buffers++
+				}
+			}
+		}
+		return ended, ses.bytes, buffers
+	}
+	until(t, "all sends have ended", func() bool { ended, _, _ := held(); return ended == sends })
+	if _, bytes, buffers := held(); bytes != 8*length || buffers != 0 {
+		t.Errorf("%d bytes and %d buffers are held", bytes, buffers)
+	}
+}
+
+// TestKeptMemoryIsReturned: what a program keeps for later operations is another one's if
+// it is needed.
+func TestKeptMemoryIsReturned(t *testing.T) {
+	h := serve(t, newWorld(3, 0, 1), Options{Memory: 32 << 20})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	data, back := pattern(1, 8<<20), make([]byte, 8<<20)
+	r := recv(t, a, 0, 1, back)
+	wait(t, send(t, a, 0, 1, data))
+	wait(t, r)
+	same(t, "the message", back, data)
+	ses := h.session(0)
+	kept := func() int64 {
+		ses.mu.Lock()
+		defer ses.mu.Unlock()
+		return ses.keptBytes
+	}
+	until(t, "buffers are kept", func() bool { return kept() >= 2*int64(len(data)) })
+	op := recv(t, b, 2, 1, large(t, int(b.Limits().Bytes)-1<<20))
+	if _, _, err := b.Probe(within(t), mpe.Match{Source: 2}, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, ended, err := op.Test(); ended {
+		t.Errorf("a receive of all there is: %v", err)
+	}
+	if kept() != 0 {
+		t.Errorf("%d bytes are kept", kept())
+	}
+}
+
+// TestSilentConnections: so many connections may be without a rank at once. The others
+// wait until one of them has one, or goes.
+func TestSilentConnections(t *testing.T) {
+	noLeak(t)
+	h := serve(t, newWorld(2, 0), Options{HelloTime: deadline})
+	var silent []*rawClient
+	for range maxGreeting {
+		silent = append(silent, h.connect(t))
+	}
+	until(t, "all are being greeted", func() bool { return len(h.server.greeting) == maxGreeting })
+	attached := make(chan error)
+	go func() {
+		c, err := Dial(within(t), h.socket, DialOptions{Rank: 0})
+		if err == nil {
+			err = c.Close(within(t))
+		}
+		attached <- err
+	}()
+	for range 1000 {
+		runtime.Gosched()
+	}
+	select {
+	case err := <-attached:
+		t.Errorf("one more was served: %v", err)
+	default:
+	}
+	silent[0].conn.Close()
+	if err := <-attached; err != nil {
+		t.Error(err)
+	}
+	for _, c := range silent {
+		c.conn.Close()
+	}
+}

@@ -1,0 +1,193 @@
+package control
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/anonmem"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+const (
+	// maxRequest is the largest request in bytes, but for the message of a send.
+	maxRequest = 64 << 10
+	maxHeader  = 64 << 10
+	// maxConnections is how many connections there may be. A new one is always
+	// accepted: an older one is closed for it, idle ones first.
+	maxConnections = 512
+	// maxLong is how many requests may be under way that wait for other ranks.
+	maxLong = 448
+	// maxPayload is how many bytes of messages all requests may have.
+	maxPayload = 1 << 30
+	// payloadStep is how much of a message of unknown length is read at a time.
+	payloadStep = 1 << 20
+	// answerStep is how much of an answer is written within one answer time.
+	answerStep = 1 << 20
+)
+
+// times bound how long a caller may take. None bounds how long it may wait for a rank.
+type times struct {
+	header time.Duration // for a request's header
+	body   time.Duration // for the rest of a request, but the message of a send
+	read   time.Duration // for more of the message of a send
+	answer time.Duration // to read answerStep bytes of an answer
+	idle   time.Duration // between two requests
+}
+
+var defaultTimes = times{
+	header: 10 * time.Second, body: 10 * time.Second, read: 2 * time.Minute, answer: 30 * time.Second, idle: 2 * time.Minute,
+}
+
+// bounded gives a handler requests that have been read, in a time and of a size that are
+// bounded, and has it write answers in bounded time.
+func (s *Server) bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := &answer{ResponseWriter: w, control: http.NewResponseController(w), within: s.times.answer}
+		// The server lifts it when all has been read.
+		_ = a.control.SetReadDeadline(time.Now().Add(s.times.body))
+		if r.URL.Path != sendPath {
+			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+			if err != nil {
+				writeError(a, Errorf(Usage, "the request is not what %s takes: %v", r.URL.Path, err))
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		next.ServeHTTP(a, r)
+	})
+}
+
+// answer writes in steps that take a bounded time each.
+type answer struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	within  time.Duration
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// Write writes b.
+func (a *answer) Write(b []byte) (n int, err error) {
+	for {
+		_ = a.control.SetWriteDeadline(time.Now().Add(a.within))
+		step := min(len(b), answerStep)
+		done, err := a.ResponseWriter.Write(b[:step])
+		n += done
+		if b = b[step:]; err != nil || len(b) == 0 {
+			return n, err
+		}
+	}
+}
+
+// long bounds how many requests wait for other ranks, so that none is cut off because
+// there are too many connections.
+func (s *Server) long(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case s.waiting <- struct{}{}:
+		default:
+			writeError(w, Errorf(Busy, "%d requests wait for other ranks: try again when one of them has ended", maxLong))
+			return
+		}
+		defer func() { <-s.waiting }()
+		next(w, r)
+	}
+}
+
+// payload is what the messages of all requests take.
+type payload struct {
+	mu   sync.Mutex
+	used int64
+}
+
+// take charges n bytes.
+func (p *payload) take(n int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.used+int64(n) > maxPayload {
+		return Errorf(Busy, "the messages of all requests may have %d bytes, of which %d are in use: try again when one of them has ended", maxPayload, p.used)
+	}
+	p.used += int64(n)
+	return nil
+}
+
+func (p *payload) give(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used -= int64(n)
+}
+
+// message is the buffer of a message, which takes memory as it is written to.
+type message struct {
+	p     *payload
+	buf   []byte
+	taken int
+}
+
+// newMessage returns a buffer of n bytes of which none are charged yet.
+func (s *Server) newMessage(n int) (*message, error) {
+	buf, err := anonmem.Get(n)
+	if err != nil {
+		return nil, Errorf(Busy, "%v", err)
+	}
+	return &message{p: &s.payload, buf: buf}, nil
+}
+
+func (m *message) take(n int) error {
+	err := m.p.take(n)
+	if err == nil {
+		m.taken += n
+	}
+	return err
+}
+
+func (m *message) free() {
+	m.p.give(m.taken)
+	anonmem.Put(m.buf)
+}
+
+// readMessage reads the body of a request: a message of at most the given words. What it
+// returns is to be freed, also with an error.
+func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords int) (m *message, data []byte, err error) {
+	limit := maxWords * protocol.WordLen
+	if r.ContentLength > int64(limit) {
+		return nil, nil, tooLong(maxWords)
+	}
+	if m, err = s.newMessage(limit); err != nil {
+		return nil, nil, err
+	}
+	control := http.NewResponseController(w)
+	body := http.MaxBytesReader(w, r.Body, int64(limit))
+	for n := 0; ; {
+		if n == m.taken && n < limit {
+			if err := m.take(min(limit-n, payloadStep)); err != nil {
+				return m, nil, err
+			}
+		}
+		_ = control.SetReadDeadline(time.Now().Add(s.times.read))
+		var more int
+		if n < limit {
+			more, err = body.Read(m.buf[n:m.taken])
+		} else { // only whether there is more
+			_, err = body.Read(make([]byte, 1))
+		}
+		n += more
+		switch _, over := errors.AsType[*http.MaxBytesError](err); {
+		case over:
+			return m, nil, tooLong(maxWords)
+		case errors.Is(err, io.EOF):
+			return m, m.buf[:n], nil
+		case err != nil:
+			return m, nil, Errorf(Usage, "reading the message: %v", err)
+		}
+	}
+}
+
+func tooLong(maxWords int) error {
+	return Errorf(TooLong, "the message is longer than %d words", maxWords)
+}

@@ -1,0 +1,100 @@
+package mpe_test
+
+import (
+	"bytes"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+var errEnough = errors.New("enough")
+
+// leave leaves a request that is in transfer, and returns whether its buffer has been
+// released. It is cleared then.
+func leave(t *testing.T, op mpe.Op, buf []byte) *atomic.Bool {
+	t.Helper()
+	released := new(atomic.Bool)
+	_, err := op.(*mpe.Request).Leave(errEnough, func() {
+		if released.Swap(true) {
+			t.Error("released twice")
+		}
+		clear(buf)
+	})
+	var we *mpe.WaitError
+	if !errors.As(err, &we) || !we.InTransfer || !errors.Is(err, errEnough) {
+		t.Fatalf("got %v", err)
+	}
+	if released.Load() {
+		t.Error("the buffer was released in the middle of the transfer")
+	}
+	return released
+}
+
+// TestLeave: a transfer that goes on keeps the buffer that its caller has left to it,
+// until it has ended, or the message was received from it.
+func TestLeave(t *testing.T) {
+	const n = 100_000
+	for name, tt := range map[string]struct {
+		cluster func() *cluster
+		after   time.Duration // it is in transfer
+	}{
+		"cloudfpga": {func() *cluster { return newCluster(t, 2, handshake.SoftwarePeer(), nil) }, 2500 * time.Microsecond},
+		"extended":  {func() *cluster { return newExtended(t, 2, func(x *extended.Config) { x.Window = 4 }) }, 10 * time.Millisecond},
+	} {
+		for _, send := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				c := tt.cluster()
+				defer c.close()
+				c.net.Hook(func(int, int, []byte) []time.Duration { return []time.Duration{time.Millisecond} })
+				data := bytes.Repeat([]byte{1, 2, 3, 4}, n/4)
+				out, in := bytes.Clone(data), make([]byte, n)
+				r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: in})
+				s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: out})
+				time.Sleep(tt.after)
+				if send {
+					released := leave(t, s, out)
+					if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(in, data) {
+						t.Errorf("%s: %v, intact: %v", name, err, bytes.Equal(in, data))
+					}
+					time.Sleep(time.Second)
+					if !released.Load() {
+						t.Errorf("%s: the buffer of the send was not released", name)
+					}
+					return
+				}
+				released := leave(t, r, in)
+				if _, err := s.Wait(t.Context()); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				time.Sleep(time.Second)
+				if released.Load() {
+					t.Errorf("%s: the buffer was released with the message in it", name)
+				}
+				next := make([]byte, n)
+				st, err := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: next}).Wait(t.Context())
+				if err != nil || st.Bytes != n || !bytes.Equal(next, data) {
+					t.Errorf("%s: the next receive got %+v, %v", name, st, err)
+				}
+				if !released.Load() {
+					t.Errorf("%s: the buffer of the receive was not released", name)
+				}
+			})
+		}
+	}
+	// What is not in transfer is released at once.
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
+		defer c.close()
+		released := false
+		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 8)})
+		if _, err := r.(*mpe.Request).Leave(errEnough, func() { released = true }); !errors.Is(err, errEnough) || !released {
+			t.Errorf("%v, released: %v", err, released)
+		}
+	})
+}
