@@ -30,6 +30,8 @@ type peer struct {
 	// them.
 	offers uint64
 	reader remoteReader
+	// copier waits for the peer's memory.
+	copier copier
 
 	// newest is the last link that Poll knows. It is Poll's.
 	newest *link
@@ -50,6 +52,8 @@ type link struct {
 	// its, that of remote.
 	lends, fetches bool
 	remote         remote
+	// pages says which of the memory of remote is there, or is nil.
+	pages *pagemap
 	// offered is what the peer offers, by slot. Its peer's mu guards it.
 	offered [offerSlots]offered
 	// untrusted: something could not be read that should have been there. Its
@@ -64,6 +68,11 @@ type link struct {
 	// told says that Poll has told of the link, broken that it makes no sense,
 	// and gone that Poll has forgotten it.
 	told, broken, gone bool
+	// postponed are packets whose payload is not in the peer's memory yet, and job gets
+	// that of the first to late.
+	postponed []postponed
+	job       *job
+	late      []byte
 	// unreadable says that it is broken because payload could not be fetched,
 	// which Poll has not told yet.
 	unreadable bool
@@ -108,6 +117,8 @@ func (l *link) free() {
 	}
 	l.gone = true
 	l.out.reclaim(0)
+	l.pages.close()
+	l.pages, l.fetches = nil, false
 	unmap(l.mem)
 	l.theirs.close()
 	l.mem, l.in, l.out = nil, reader{}, writer{}
