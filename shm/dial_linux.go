@@ -142,6 +142,9 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 		cred, err = credentials(conn)
 	}
 	if err == nil {
+		err = checkBell(bell)
+	}
+	if err == nil {
 		// A full bell must not make us wait.
 		err = unix.SetNonblock(bell, true)
 	}

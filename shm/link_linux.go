@@ -1,8 +1,10 @@
 package shm
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -135,6 +137,16 @@ type door struct {
 
 // once is how an eventfd is rung.
 var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
+
+// checkBell returns an error unless fd is an eventfd, as far as the system tells. To write
+// to something else may take for ever, whether it is to block or not.
+func checkBell(fd int) error {
+	kind, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err == nil && kind != "anon_inode:[eventfd]" {
+		return fmt.Errorf("its bell is no eventfd but %s", kind)
+	}
+	return nil
+}
 
 // asleep is 1 while the receiver waits for the bell.
 func (d *door) asleep() *atomic.Uint64 { return word(d.page) }
