@@ -22,7 +22,7 @@ func (e *Engine) abandon(r *Request, cause error, release func()) (Status, error
 		}
 	}()
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	for r.kind == opCollective && !r.ended.Load() && r.call.computing > 0 {
 		e.awaitComputed() // the user's function has the buffers
 	}
@@ -49,7 +49,7 @@ func (e *Engine) abandon(r *Request, cause error, release func()) (Status, error
 func (r *Request) Cancel() {
 	e := r.e
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	if r.ended.Load() {
 		return
 	}
@@ -80,7 +80,7 @@ func (e *Engine) takeBack(r *Request, ask bool) bool {
 	case p.sendq.remove(r):
 		return true
 	case r == p.sending:
-		acts, ok := p.pair.CancelSend(e.at, r.id, e.acts[:0])
+		acts, ok := e.pair(p).CancelSend(e.at, r.id, e.acts[:0])
 		e.acts = acts
 		if ok {
 			p.sending = nil
@@ -98,7 +98,7 @@ func (e *Engine) takeBackRecv(r *Request) bool {
 		return ok
 	}
 	p := r.in.p
-	if p == nil || p.pair == nil || !p.pair.CancelRecv(r.id) {
+	if p == nil || p.pair == nil || !e.pair(p).CancelRecv(r.id) {
 		return false
 	}
 	p.recving = nil // and its SEND_REQUEST is parked again

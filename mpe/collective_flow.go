@@ -87,7 +87,7 @@ func (e *Engine) flowed(f *flow, bytes int64, all bool) {
 	}
 	f.ready = bytes
 	p := f.send.p
-	p.conn.Ready(f.send.out, bytes)
+	e.conn(p).Ready(f.send.out, bytes)
 	e.touch(p)
 }
 

@@ -9,7 +9,7 @@ import "github.com/zrlmpi/zrlmpid/extended"
 // until their members have agreed stay as they are.
 func (e *Engine) ForgetCollectives() {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	for comm, a := range e.agreements {
 		if len(a.waiting) > 0 {
 			continue
@@ -41,7 +41,7 @@ func (e *Engine) untell(p *peer) {
 			continue
 		}
 		id := extended.ID(i + 1)
-		acts, w := p.conn.Withdraw(e.at, id, e.xacts[:0])
+		acts, w := e.conn(p).Withdraw(e.at, id, e.xacts[:0])
 		e.xacts = acts
 		e.actExtended(p, nil)
 		if w == extended.Gone {

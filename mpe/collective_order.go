@@ -158,7 +158,7 @@ func (e *Engine) announceOrder(x *calling) {
 // ordering.
 func (e *Engine) sendInternal(p *peer, comm, tag uint32, payload []byte, o *ordering) {
 	id := p.outs.addInternal(payload, o)
-	e.xacts = p.conn.Send(e.at, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag}, e.xacts[:0])
+	e.xacts = e.conn(p).Send(e.at, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag}, e.xacts[:0])
 	e.actExtended(p, nil)
 }
 

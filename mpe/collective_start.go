@@ -99,7 +99,7 @@ func (e *Engine) StartCollective(c *Collective) (Op, error) {
 	r.status.Peer = AnySource
 	x.r = r
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	if e.state != running {
 		x.free()
 		return nil, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)

@@ -187,7 +187,7 @@ func (x *calling) compute(kind coll.Kind, number int, into, from []byte) {
 	e.goroutines.Go(func() {
 		x.combine(kind, into, from)
 		e.lock()
-		defer e.mu.Unlock()
+		defer e.unlock()
 		x.computing--
 		if x.failed == nil {
 			x.progress.Done(number)
@@ -303,7 +303,7 @@ func (x *calling) giveUp(r *Request, err error) {
 	x.drop(r)
 	r.call = nil // it is not noted as ended
 	if r.flow != nil && r.flow.send == r {
-		e.xacts = r.p.conn.Abort(e.at, r.out, e.xacts[:0])
+		e.xacts = e.conn(r.p).Abort(e.at, r.out, e.xacts[:0])
 		e.actExtended(r.p, nil)
 	}
 	if !r.ended.Load() {

@@ -176,7 +176,7 @@ const tellingTime = 250 * time.Millisecond
 // forgo has Close wait no longer for ranks that do not take what they are told.
 func (e *Engine) forgo() {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	if e.state == draining {
 		e.forgone = true
 		e.settle()

@@ -42,7 +42,7 @@ func (e *Engine) uncork() {
 		return
 	}
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	for _, p := range e.touched {
 		p.burst = 0
 	}

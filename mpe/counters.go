@@ -110,7 +110,7 @@ func (e *Engine) PeerCounters(rank int, visit func(*PeerCounters)) {
 	}
 	var pc PeerCounters
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	e.peerCounters(&pc, e.peers[rank])
 	visit(&pc)
 }

@@ -10,7 +10,7 @@ import (
 // CutOff returns what was under way when Close had no time left, as it was then.
 func (e *Engine) CutOff() []Waiting {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	return e.cut
 }
 

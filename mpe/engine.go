@@ -216,7 +216,7 @@ func (e *Engine) Size() int { return len(e.peers) }
 // that generation.
 func (e *Engine) arrived(tr Transport, batch []Arrival, gen uint32) {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	if e.state == closed || gen != 0 && gen != e.landing.gen {
 		return
 	}
@@ -265,7 +265,7 @@ func (e *Engine) arrivals(tr Transport, all *Arrival) {
 			e.arrival(tr, one)
 			continue
 		}
-		n, acts := p.pair.Run(e.at, rest, all.Each, e.acts[:0])
+		n, acts := e.pair(p).Run(e.at, rest, all.Each, e.acts[:0])
 		e.acts = acts
 		if n == 0 {
 			e.arrivalPair(p, one)
@@ -284,9 +284,9 @@ func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
 	switch a.Kind {
 	case ArrivedConnected:
 		if p.lending != nil {
-			p.conn.LongPackets(p.lending.LongPayload(p.rank))
+			e.conn(p).LongPackets(p.lending.LongPayload(p.rank))
 		}
-		e.xacts = p.conn.Reconnected(now, e.xacts[:0])
+		e.xacts = e.conn(p).Reconnected(now, e.xacts[:0])
 	case ArrivedBroken:
 		p.drops[handshake.ReasonStream]++
 		e.cfg.Observer.Dropped(e.rank, p.rank, a, handshake.Action{Reason: handshake.ReasonStream})
@@ -299,23 +299,23 @@ func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
 				return
 			}
 			p.bytesIn += uint64(len(payload))
-			e.xacts = p.conn.PacketParts(now, a.Bytes, payload, e.xacts[:0])
+			e.xacts = e.conn(p).PacketParts(now, a.Bytes, payload, e.xacts[:0])
 			break
 		}
 		if a.Offer != 0 {
-			e.xacts = p.conn.Offered(now, a.Bytes, e.xacts[:0])
+			e.xacts = e.conn(p).Offered(now, a.Bytes, e.xacts[:0])
 			break
 		}
 		if a.Checked {
-			e.xacts = p.conn.Checked(now, a.Bytes, e.xacts[:0])
+			e.xacts = e.conn(p).Checked(now, a.Bytes, e.xacts[:0])
 			break
 		}
 		if len(a.Rest) == 0 {
-			e.xacts = p.conn.Packet(now, a.Bytes, e.xacts[:0])
+			e.xacts = e.conn(p).Packet(now, a.Bytes, e.xacts[:0])
 			break
 		}
 		p.bytesIn += uint64(len(a.Rest))
-		e.xacts = p.conn.PacketParts(now, a.Bytes, a.Rest, e.xacts[:0])
+		e.xacts = e.conn(p).PacketParts(now, a.Bytes, a.Rest, e.xacts[:0])
 	}
 	e.actExtended(p, a)
 }
@@ -326,16 +326,16 @@ func (e *Engine) arrivalPair(p *peer, a *Arrival) {
 	switch a.Kind {
 	case ArrivedDatagram:
 		p.received(a.Bytes)
-		e.acts = p.pair.Datagram(now, a.Bytes, e.acts[:0])
+		e.acts = e.pair(p).Datagram(now, a.Bytes, e.acts[:0])
 	case ArrivedHeader:
 		p.received(a.Bytes)
-		e.acts = p.pair.Header(now, a.Bytes, e.acts[:0])
+		e.acts = e.pair(p).Header(now, a.Bytes, e.acts[:0])
 	case ArrivedPayload:
 		p.bytesIn += uint64(len(a.Bytes))
-		e.acts = p.pair.Payload(now, a.Bytes, e.acts[:0])
+		e.acts = e.pair(p).Payload(now, a.Bytes, e.acts[:0])
 	case ArrivedConnected:
 		p.behind = nil // it was for the old connection
-		e.acts = p.pair.Reconnected(now, e.acts[:0])
+		e.acts = e.pair(p).Reconnected(now, e.acts[:0])
 	case ArrivedTruncated:
 		p.received(a.Bytes)
 		e.acts = append(e.acts[:0], handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonLength})
@@ -385,7 +385,7 @@ func (e *Engine) settle() {
 		p := e.touched[i]
 		i++
 		if p.conn != nil {
-			e.xacts = p.conn.Flush(e.at, e.xacts[:0])
+			e.xacts = e.conn(p).Flush(e.at, e.xacts[:0])
 			e.actExtended(p, nil)
 		}
 		e.wakeFor(p)

@@ -27,7 +27,7 @@ type peer struct {
 	// burst counts the sends posted since anything else has happened.
 	burst int
 
-	pair *handshake.Pair
+	pair pairState
 	// sending and recving are handed to the pair; sendq waits behind sending
 	// in the order in which it was posted. announced is the message of the
 	// SEND_REQUEST that is parked in the pair while it is unexpected.
@@ -35,7 +35,7 @@ type peer struct {
 	sendq            queue
 	announced        *inbound
 
-	conn    *extended.Conn
+	conn    connState
 	longest int64 // message that may be sent, in bytes
 	packets PacketTransport
 	lending LendingTransport // nil if its transport copies all payload

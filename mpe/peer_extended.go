@@ -11,7 +11,7 @@ import (
 func (e *Engine) sendExtended(r *Request) {
 	p := r.p
 	r.out = p.outs.add(r)
-	e.xacts = p.conn.Send(e.at, extended.SendOp{
+	e.xacts = e.conn(p).Send(e.at, extended.SendOp{
 		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
 		Partial: r.flow != nil && r.flow.send == r,
 	}, e.xacts[:0])
@@ -202,9 +202,9 @@ func (e *Engine) accept() {
 		e.accepts[i] = nil
 		if p := in.p; p != nil {
 			if e.take(p, in) {
-				e.xacts = p.conn.Fetched(e.at, in.num, in.room, e.xacts[:0])
+				e.xacts = e.conn(p).Fetched(e.at, in.num, in.room, e.xacts[:0])
 			} else {
-				e.xacts = p.conn.Accept(e.at, in.num, in.room, e.xacts[:0])
+				e.xacts = e.conn(p).Accept(e.at, in.num, in.room, e.xacts[:0])
 			}
 			e.actExtended(p, nil)
 			if p.lands && in.got == 0 && in.req != nil { // what it asks for will land
@@ -253,7 +253,7 @@ func (e *Engine) lost(p *peer, act *extended.Action) {
 // takeBackExtended is takeBack for a send to an extended peer.
 func (e *Engine) takeBackExtended(r *Request, ask bool) bool {
 	p := r.p
-	acts, w := p.conn.Withdraw(e.at, r.out, e.xacts[:0])
+	acts, w := e.conn(p).Withdraw(e.at, r.out, e.xacts[:0])
 	e.xacts = acts
 	e.actExtended(p, nil)
 	if w == extended.Gone {
@@ -276,7 +276,7 @@ func (e *Engine) failUnsent(p *peer, err error) {
 
 // failExtended ends everything that is under way with the peer, and tells it.
 func (e *Engine) failExtended(p *peer, err error) {
-	e.xacts = p.conn.Goodbye(e.xacts[:0])
+	e.xacts = e.conn(p).Goodbye(e.xacts[:0])
 	e.actExtended(p, nil)
 	for i := range p.outs.slots {
 		p.reclaim(extended.ID(i + 1))

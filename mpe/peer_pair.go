@@ -84,7 +84,7 @@ func (e *Engine) nextSend(p *peer) {
 		}
 		op := handshake.SendOp{ID: r.id, Words: r.words(), Datatype: r.datatype, Tag: uint8(r.tag)}
 		p.sending = r
-		acts, err := p.pair.Send(e.at, op, e.acts)
+		acts, err := e.pair(p).Send(e.at, op, e.acts)
 		e.acts = acts
 		if err != nil {
 			p.sending = nil
@@ -134,7 +134,7 @@ func (e *Engine) joinPair(in *inbound, r *Request) {
 	p.recving = r
 	r.in = in
 	e.touch(p)
-	acts, err := p.pair.Recv(e.at, handshake.RecvOp{
+	acts, err := e.pair(p).Recv(e.at, handshake.RecvOp{
 		ID: r.id, Words: r.words(), Datatype: r.datatype, Any: r.anyDatatype, Tag: uint8(in.tag),
 	}, e.acts)
 	e.acts = acts

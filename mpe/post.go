@@ -92,7 +92,7 @@ func (e *Engine) post(op Operation) (*Request, error) {
 		r.p = e.peers[op.Peer]
 	}
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	if e.state != running {
 		return nil, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 	}

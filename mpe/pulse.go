@@ -13,7 +13,7 @@ func (e *Engine) Pulse(ctx context.Context) error {
 	locked := make(chan struct{})
 	go func() { // which stays if the lock cannot be had
 		e.lock()
-		defer e.mu.Unlock()
+		defer e.unlock()
 		close(locked)
 		if e.state == closed {
 			close(ticked)

@@ -6,7 +6,7 @@ package mpe
 // that they began with. There are as many peers as in New.
 func (e *Engine) Reconfigure(peers []Peer) {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	if e.state == closed {
 		return
 	}
@@ -18,9 +18,9 @@ func (e *Engine) Reconfigure(peers []Peer) {
 		p.cfg.Address = next.Address
 		switch {
 		case p.pair != nil:
-			p.pair.Reconfigure(&next.Handshake)
+			e.pair(p).Reconfigure(&next.Handshake)
 		case next.Extended != nil:
-			p.conn.Reconfigure(e.at, next.Extended)
+			e.conn(p).Reconfigure(e.at, next.Extended)
 			e.touch(p)
 		}
 	}

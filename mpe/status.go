@@ -110,7 +110,7 @@ type ExtendedSnapshot struct {
 	Hellos     uint64 `json:"hellos"`
 }
 
-func extendedStats(c *extended.Conn) *ExtendedSnapshot {
+func extendedStats(c connState) *ExtendedSnapshot {
 	st := c.Stats()
 	local, remote := c.Session()
 	return &ExtendedSnapshot{
@@ -142,7 +142,7 @@ type ParkedSnapshot struct {
 // Snapshot reports what the rank is doing.
 func (e *Engine) Snapshot() Snapshot {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	s := Snapshot{Rank: e.rank, Size: len(e.peers), Dropped: countReasons(&e.drops)}
 	now := e.at
 	s.Calls, s.Collectives, s.Disagreements = e.calls(now), e.collectiveCounts(), e.disagreements
@@ -298,7 +298,7 @@ type Waiting struct {
 // on the move or announced, and the oldest posted receive of each source.
 func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	now := e.at
 	var ws []Waiting
 	add := func(w handshake.Wait, text string) {
@@ -361,9 +361,9 @@ func (e *Engine) Reset(rank int) error {
 		return fmt.Errorf("rank %d: %w", rank, ErrRank)
 	}
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	if p := e.peers[rank]; p.pair != nil {
-		p.pair.Reset()
+		e.pair(p).Reset()
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (e *Engine) tickIfDue(now handshake.Instant) {
 // wait until what has arrived was taken.
 func (e *Engine) tick() (wait bool) {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	if len(e.pulses) > 0 {
 		e.beat()
 	}
@@ -79,12 +79,12 @@ func (e *Engine) tick() (wait bool) {
 		switch known := p.known(now); {
 		case !ok || at > now:
 		case p.conn != nil:
-			e.xacts = p.conn.Tick(now, e.xacts[:0])
+			e.xacts = e.conn(p).Tick(now, e.xacts[:0])
 			e.actExtended(p, nil)
 		case at > known:
 			wait = true
 		default:
-			e.acts = p.pair.Tick(known, e.acts[:0])
+			e.acts = e.pair(p).Tick(known, e.acts[:0])
 			e.act(p, nil)
 		}
 	}

@@ -18,7 +18,8 @@ const longWrite = 64 << 10
 type outgoing struct {
 	header  [protocol.HeaderLen]byte
 	payload []byte
-	data    bool
+	// data is the send whose DATA it is, or 0 if it is another packet.
+	data handshake.ID
 }
 
 // transmit sends a handshake packet. A network that refuses it is treated like
@@ -50,40 +51,47 @@ func (e *Engine) transmitData(p *peer, act handshake.Action) {
 	p.cfg.Handshake.Profile.Put(p.header[:], act.Header)
 	p.sentData(len(payload))
 	if !p.writing && !p.slow(len(payload)) {
-		p.sendFailed(e, p.tr.SendData(p.rank, p.header[:], payload, p.cfg.Handshake.Shape))
-		e.at = e.now()
-		p.pair.DataSent(e.at)
+		e.dataSent(p, act.ID, p.tr.SendData(p.rank, p.header[:], payload, p.cfg.Handshake.Shape))
 		return
 	}
 	// The payload is the caller's again as soon as the request ends, which
 	// an error can bring about in the middle of the write: so a copy.
-	p.behind = append(p.behind, outgoing{header: p.header, payload: bytes.Clone(payload), data: true})
+	p.behind = append(p.behind, outgoing{header: p.header, payload: bytes.Clone(payload), data: act.ID})
 	if !p.writing {
 		p.writing = true
 		e.goroutines.Go(func() { e.write(p) })
 	}
 }
 
+// dataSent notes that the network has taken a DATA message, or has refused it. The wait
+// for its ACK begins, unless the send has ended meanwhile.
+func (e *Engine) dataSent(p *peer, id handshake.ID, err error) {
+	p.sendFailed(e, err)
+	e.at = e.now()
+	if p.sending != nil && p.sending.id == id {
+		e.pair(p).DataSent(e.at)
+	}
+}
+
 // write sends what waits for a peer, without the lock, until nothing is left.
 func (e *Engine) write(p *peer) {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	for e.state != closed && len(p.behind) > 0 {
 		out := p.behind[0]
 		p.behind = p.behind[1:]
-		e.mu.Unlock()
+		e.unlock()
 		var err error
-		if out.data {
+		if out.data != 0 {
 			err = p.tr.SendData(p.rank, out.header[:], out.payload, p.cfg.Handshake.Shape)
 		} else {
 			err = p.tr.SendHeader(p.rank, out.header[:])
 		}
 		e.lock()
-		p.sendFailed(e, err)
-		if out.data {
-			e.at = e.now()
-			p.pair.DataSent(e.at)
-			e.settle()
+		if out.data != 0 {
+			e.dataSent(p, out.data, err)
+		} else {
+			p.sendFailed(e, err)
 		}
 	}
 	p.writing, p.behind = false, nil

@@ -178,12 +178,13 @@ type LendingTransport interface {
 	LongPayload(peer int) int
 	// Fetch copies the payload that is away of an Arrival of the last Poll or
 	// Recv to dst, which has as many bytes. It reports false if the payload is
-	// not to be had any more. Then the packet is lost, and what dst holds is
-	// undefined.
+	// not to be had any more, or would have to be waited for. Then the packet is
+	// lost, or arrives again when its payload can be had, and what dst holds is
+	// undefined. Nothing is written to dst later.
 	Fetch(a *Arrival, dst []byte) bool
 	// Take copies the beginning of a message that peer offers to dst. It reports
-	// false if that is not to be had any more, or not as many bytes; what dst holds
-	// is undefined then. It may be called once for each Offer, when and by whom
+	// false if that is not to be had any more, or not as many bytes, or would have
+	// to be waited for; what dst holds is undefined then. It may be called once for each Offer, when and by whom
 	// ever.
 	Take(peer int, offer uint64, dst []byte) bool
 	// Reclaim ends the reading of what was lent to peer under that number. It

@@ -158,7 +158,8 @@ func (c *Conn) Link(peer int) (linked bool, last error) {
 	return p.link != nil, p.last
 }
 
-// Close ends all links, and returns when every goroutine of the Conn has ended. What
+// Close ends all links, and returns when every goroutine of the Conn has ended, but for
+// one that waits for a peer's memory. What
 // is in the rings can be read by the peers nevertheless. The memory is given back by
 // the next Poll or Recv, which returns mpe.ErrTransportClosed, or when the Conn is no
 // longer used.
@@ -176,6 +177,7 @@ func (c *Conn) Close() error {
 			if l != nil {
 				l.end(mpe.ErrTransportClosed)
 			}
+			p.copier.end(mpe.ErrTransportClosed)
 		}
 	}
 	c.tasks.Wait()

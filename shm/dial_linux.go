@@ -142,6 +142,9 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 		cred, err = credentials(conn)
 	}
 	if err == nil {
+		err = checkBell(bell)
+	}
+	if err == nil {
 		// A full bell must not make us wait.
 		err = unix.SetNonblock(bell, true)
 	}
@@ -152,7 +155,8 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 		return nil, err
 	}
 	l := newLink(p, conn, mem, ring, c.cfg.Rank < p.rank, door{page: page, bell: bell})
-	l.remote, l.fetches = c.remoteOf(p, int(cred.Pid), h.memory)
+	l.remote, l.pages = c.remoteOf(p, int(cred.Pid), h.memory)
+	l.fetches = l.pages != nil
 	return l, nil
 }
 

@@ -12,8 +12,10 @@
 // the ring but lent: the packet says where it is, and the receiver has the kernel copy
 // it from the sender's memory to where it belongs (process_vm_readv, which MPI
 // libraries call cross memory attach). A message that is announced (mpe.Packet.Offer) is
-// offered in the same way: the receiver may take it before he asks for it. Both sides try when they meet whether the system
-// allows that; else everything goes through the ring.
+// offered in the same way: the receiver may take it before he asks for it. Both sides try
+// when they meet whether the system allows that; else everything goes through the ring.
+// Payload that is not in its sender's memory when it is to be read is waited for by a
+// goroutine that holds no lock, and by that link alone (copier).
 //
 // Links are made over Unix sockets, whose names are the ranks' addresses: the lower
 // rank calls, and both hand each other descriptors. Neither the sockets nor the
@@ -31,7 +33,8 @@
 // conn_linux.go opens and closes, dial_linux.go and accept_linux.go make links with
 // what hello_linux.go says and memory_linux.go maps; poll_linux.go takes packets out,
 // sleep_linux.go waits for them, send_linux.go puts them in; loan.go is how payload is
-// lent, lend_linux.go fetches it and remote_linux.go reads it; offer.go and
+// lent, lend_linux.go fetches it and remote_linux.go reads it; pagemap_linux.go says
+// whether it is there, and copier_linux.go waits until it is; offer.go and
 // offer_linux.go are the same for messages that are announced. On systems other than
 // Linux there is conn_other.go, which says so.
 package shm

@@ -25,6 +25,16 @@ func TestHostileHello(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(door)
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(bell)
+	whole, err := newMemory(linkLen(MinRing))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(whole)
 	short, err := newMemory(pageLen)
 	if err != nil {
 		t.Fatal(err)
@@ -61,17 +71,18 @@ func TestHostileHello(t *testing.T) {
 		"no magic":       raw(strings.Repeat("x", helloLen)),
 		"no purpose":     with(from(func(h *hello) { h.purpose = 0 })),
 		"other purpose":  with(from(func(h *hello) { h.purpose = knock + 1 })),
-		"an answer":      with(from(func(h *hello) { h.purpose = giveLink }), door, door),
+		"an answer":      with(from(func(h *hello) { h.purpose = giveLink }), bell, door),
 		"no handles":     with(link),
-		"few handles":    with(link, door, door),
-		"many handles":   with(link, door, door, short, short),
-		"odd ring":       with(from(func(h *hello) { h.ring = MinRing + 64 }), door, door, short),
-		"short memory":   with(link, door, door, short),
-		"short door":     with(link, door, unsealed, short),
-		"unsealed":       with(link, door, door, unsealed),
-		"from ourselves": with(from(func(h *hello) { h.src = 1 }), door, door, short),
-		"from nobody":    with(from(func(h *hello) { h.src = 1 << 31 }), door, door, short),
-		"to another":     with(from(func(h *hello) { h.dst = 0 }), door, door, short),
+		"few handles":    with(link, bell, door),
+		"many handles":   with(link, bell, door, short, short),
+		"odd ring":       with(from(func(h *hello) { h.ring = MinRing + 64 }), bell, door, short),
+		"no bell":        with(link, door, door, whole),
+		"short memory":   with(link, bell, door, short),
+		"short door":     with(link, bell, unsealed, short),
+		"unsealed":       with(link, bell, door, unsealed),
+		"from ourselves": with(from(func(h *hello) { h.src = 1 }), bell, door, short),
+		"from nobody":    with(from(func(h *hello) { h.src = 1 << 31 }), bell, door, short),
+		"to another":     with(from(func(h *hello) { h.dst = 0 }), bell, door, short),
 	} {
 		conn, err := net.DialUnix("unixpacket", nil, socketAddr(m.Addr(1)))
 		if err != nil {

@@ -70,18 +70,20 @@ func (c *Conn) Reclaim(peer int, lent uint64) {
 // leave notes that the payload of a packet is still with its sender.
 func (in *inbox) leave(to *mpe.Arrival, l *link, a away) {
 	to.Away, to.Ticket = int(a.payload), len(in.away)
-	in.away = append(in.away, leftover{link: l, away: a})
+	in.away = append(in.away, leftover{link: l, packet: to.Bytes, away: a})
 }
 
 // leftover is the payload of a packet that Poll has returned without.
 type leftover struct {
-	link *link
+	link   *link
+	packet []byte
 	away
 }
 
-// Fetch copies payload that is away to dst. A payload that cannot be read though it
-// should be there is the end of the link: all that is not acknowledged is sent again
-// by the next one, which copies.
+// Fetch copies payload that is away to dst. If it is not in its sender's memory now, the
+// packet arrives again, with its payload, when it is. A payload that cannot be read though
+// it should be there is the end of the link: all that is not acknowledged is sent again by
+// the next one, which copies.
 func (c *Conn) Fetch(a *mpe.Arrival, dst []byte) bool {
 	in := c.inbox
 	if a.Ticket < 0 || a.Ticket >= len(in.away) {
@@ -92,7 +94,11 @@ func (c *Conn) Fetch(a *mpe.Arrival, dst []byte) bool {
 	if l.broken || !l.fetches || len(dst) != int(w.payload) || !w.stands() {
 		return false
 	}
-	err := in.reader.read(&l.remote, dst, w.addr)
+	if !in.reader.resident(l.pages, w.addr, len(dst)) {
+		l.postpone(w)
+		return false
+	}
+	err := in.reader.readResident(&l.remote, dst, w.addr)
 	if !w.settle() {
 		return false
 	}
@@ -112,15 +118,22 @@ func (in *inbox) distrust(l *link, err error) {
 	l.end(fmt.Errorf("the link to rank %d has ended: %w", p.rank, err))
 }
 
-// remoteOf returns the process at the other end of a link, and whether its memory can
-// be read.
-func (c *Conn) remoteOf(p *peer, pid int, w whereabouts) (r remote, fetches bool) {
-	r = remote{pid: pid, whereabouts: w}
+// remoteOf returns the process at the other end of a link, and which memory of it is
+// there, or nil if it cannot be read.
+func (c *Conn) remoteOf(p *peer, pid int, w whereabouts) (remote, *pagemap) {
+	r := remote{pid: pid, whereabouts: w}
 	if c.cfg.NoSingleCopy {
-		return r, false
+		return r, nil
 	}
 	p.mu.Lock()
 	bad := p.unreadable == w.nonce
 	p.mu.Unlock()
-	return r, !bad && r.readable()
+	if bad {
+		return r, nil
+	}
+	pages, err := p.copier.meet(r)
+	if err != nil {
+		return r, nil // all goes through the ring
+	}
+	return r, pages
 }

@@ -1,8 +1,10 @@
 package shm
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -30,6 +32,8 @@ type peer struct {
 	// them.
 	offers uint64
 	reader remoteReader
+	// copier waits for the peer's memory.
+	copier copier
 
 	// newest is the last link that Poll knows. It is Poll's.
 	newest *link
@@ -50,6 +54,8 @@ type link struct {
 	// its, that of remote.
 	lends, fetches bool
 	remote         remote
+	// pages says which of the memory of remote is there, or is nil.
+	pages *pagemap
 	// offered is what the peer offers, by slot. Its peer's mu guards it.
 	offered [offerSlots]offered
 	// untrusted: something could not be read that should have been there. Its
@@ -64,6 +70,11 @@ type link struct {
 	// told says that Poll has told of the link, broken that it makes no sense,
 	// and gone that Poll has forgotten it.
 	told, broken, gone bool
+	// postponed are packets whose payload is not in the peer's memory yet, and job gets
+	// that of the first to late.
+	postponed []postponed
+	job       *job
+	late      []byte
 	// unreadable says that it is broken because payload could not be fetched,
 	// which Poll has not told yet.
 	unreadable bool
@@ -108,6 +119,8 @@ func (l *link) free() {
 	}
 	l.gone = true
 	l.out.reclaim(0)
+	l.pages.close()
+	l.pages, l.fetches = nil, false
 	unmap(l.mem)
 	l.theirs.close()
 	l.mem, l.in, l.out = nil, reader{}, writer{}
@@ -124,6 +137,16 @@ type door struct {
 
 // once is how an eventfd is rung.
 var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
+
+// checkBell returns an error unless fd is an eventfd, as far as the system tells. To write
+// to something else may take for ever, whether it is to block or not.
+func checkBell(fd int) error {
+	kind, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err == nil && kind != "anon_inode:[eventfd]" {
+		return fmt.Errorf("its bell is no eventfd but %s", kind)
+	}
+	return nil
+}
 
 // asleep is 1 while the receiver waits for the bell.
 func (d *door) asleep() *atomic.Uint64 { return word(d.page) }

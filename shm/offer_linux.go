@@ -24,7 +24,8 @@ func (l *link) note(a away) uint64 {
 
 // Take copies the beginning of a message that peer offers to dst, as much of it as dst
 // has room for. It may be called at any time, by anyone. It reports false if the
-// message is not to be had, or not any more: then what dst holds is undefined. What is
+// message is not to be had, or not any more, or is not in the peer's memory now: then what
+// dst holds is undefined. What is
 // offered over a link is to be had as long as that lasts, and by the first Take.
 func (c *Conn) Take(peer int, offer uint64, dst []byte) bool {
 	p, err := c.peer(peer)
@@ -42,10 +43,11 @@ func (c *Conn) Take(peer int, offer uint64, dst []byte) bool {
 	if offer == 0 || o.number != offer || uint64(len(dst)) > o.payload {
 		return false
 	}
-	if !o.stands() {
+	// What is not there will be asked for instead.
+	if !o.stands() || !p.reader.resident(l.pages, o.addr, len(dst)) {
 		return false
 	}
-	err = p.reader.read(&l.remote, dst, o.addr)
+	err = p.reader.readResident(&l.remote, dst, o.addr)
 	if !o.settle() {
 		return false
 	}

@@ -48,7 +48,9 @@ func (c *Conn) CanPoll() bool { return true }
 func (c *Conn) Poll(batch []mpe.Arrival) (n int, err error) {
 	in := c.inbox
 	for _, l := range in.lent {
-		l.in.release()
+		if len(l.postponed) == 0 { // they are still there
+			l.in.release()
+		}
 	}
 	in.lent = in.lent[:0]
 	clear(in.away)
@@ -93,7 +95,7 @@ func (in *inbox) settle(batch []mpe.Arrival) (n int) {
 			batch[n] = mpe.Arrival{Kind: mpe.ArrivedBroken, Peer: l.peer.rank, From: l.peer.addr}
 			n++
 		}
-		if l.broken && !l.unreadable || ended && !l.in.ready() {
+		if l.broken && !l.unreadable || ended && (len(l.postponed) > 0 || !l.in.ready()) {
 			l.free()
 			continue
 		}
@@ -153,8 +155,11 @@ func (in *inbox) take(batch []mpe.Arrival) (n int) {
 
 // read reads what has come by a link, as long as there is room for bytes.
 func (in *inbox) read(l *link, batch []mpe.Arrival, room *int) (n int) {
-	if !l.told || l.broken {
+	if !l.told || l.broken || len(batch) == 0 {
 		return 0
+	}
+	if len(l.postponed) > 0 {
+		return in.resume(l, batch)
 	}
 	for n < len(batch) && *room > 0 {
 		packet, a, err := l.in.next()

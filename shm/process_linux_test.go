@@ -41,10 +41,24 @@ func victim(addrs string) {
 		bufio.NewReader(os.Stdin).ReadByte()
 		os.Exit(0)
 	}()
+	role := os.Getenv(victimRole)
+	switch role {
+	case liedTo:
+		fmt.Println(beLiedTo(addrs))
+		os.Exit(1)
+	case liarOffers, liarLends:
+		fmt.Println("ready")
+		n := liarSize
+		if role == liarLends {
+			n *= 2
+		}
+		fmt.Println(lie(addrs, n))
+		os.Exit(1)
+	}
 	c, err := Listen(Config{Rank: 1, Map: parseMap(addrs)})
 	if err == nil {
 		fmt.Println("ready")
-		switch os.Getenv(victimRole) {
+		switch role {
 		case lender:
 			err = lendAll(c)
 		case fetcher:

@@ -42,12 +42,14 @@ type remoteReader struct {
 	found nonce
 	to    [2]unix.Iovec
 	from  [2]unix.RemoteIovec
+	// entries are of the pages of what is read, at least as long as those of the system.
+	entries [(maxLoan/minPage + 2) * pagemapEntry]byte
 }
 
 var errOtherMemory = errors.New("it is another process's memory")
 
-// read copies len(dst) bytes from addr of the process r. What dst holds is undefined
-// if that fails.
+// read copies len(dst) bytes from addr of the process r, when they are there. What dst
+// holds is undefined if that fails.
 func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
 	rr.found = nonce{}
 	to, from := rr.to[:1], rr.from[:1]
@@ -60,9 +62,7 @@ func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
 		to[1].SetLen(len(dst))
 		from[1] = unix.RemoteIovec{Base: uintptr(addr), Len: len(dst)}
 	}
-	// It takes no longer than to copy as much, and waits for nothing that a copy
-	// would not wait for: the scheduler need not know.
-	n, _, errno := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(r.pid), uintptr(unsafe.Pointer(&to[0])), uintptr(len(to)),
+	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(r.pid), uintptr(unsafe.Pointer(&to[0])), uintptr(len(to)),
 		uintptr(unsafe.Pointer(&from[0])), uintptr(len(from)), 0)
 	rr.to[1].Base = nil // it is the caller's memory: keep no hold of it
 	switch {
@@ -76,11 +76,20 @@ func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
 	return nil
 }
 
-// readable reports whether the system lets us read the memory of the process.
-func (r *remote) readable() bool {
-	if r.addr == 0 {
-		return false
+// readResident is read of memory that is there. That there is some says whose it is
+// (pagemap).
+func (rr *remoteReader) readResident(r *remote, dst []byte, addr uint64) error {
+	rr.to[0].Base = &dst[0]
+	rr.to[0].SetLen(len(dst))
+	rr.from[0] = unix.RemoteIovec{Base: uintptr(addr), Len: len(dst)}
+	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(r.pid), uintptr(unsafe.Pointer(&rr.to[0])), 1,
+		uintptr(unsafe.Pointer(&rr.from[0])), 1, 0)
+	rr.to[0].Base = nil // it is the caller's memory: keep no hold of it
+	switch {
+	case errno != 0:
+		return fmt.Errorf("reading the memory of process %d: %w", r.pid, errno)
+	case int(n) != len(dst):
+		return fmt.Errorf("reading the memory of process %d at %#x: %d of %d bytes were there", r.pid, addr, int(n), len(dst))
 	}
-	var rr remoteReader
-	return rr.read(r, nil, 0) == nil
+	return nil
 }

@@ -48,7 +48,7 @@ func (c *Conn) Sleep() bool {
 // ready reports whether there is something to be read.
 func (in *inbox) ready() bool {
 	for _, l := range in.links {
-		if l.in.ready() {
+		if l.ready() {
 			return true
 		}
 	}

@@ -1,0 +1,211 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// copyTime is how long memory may take to come. A page that its owner's system reads from
+// slow storage is there by then.
+const copyTime = 5 * time.Second
+
+var (
+	errLate    = fmt.Errorf("it did not come within %v", copyTime)
+	errStalled = errors.New("its memory is not read any more, as a copy from there has not ended")
+)
+
+// copier waits for the memory of the processes that are a peer.
+//
+// To read memory that is not there takes until it is, which may be never: that is up to
+// the other process, and to what is behind its memory (userfaultfd, FUSE, storage). Until
+// then no signal but SIGKILL ends the system call, and what it has been told to write to
+// is not ours. So a goroutine of the copier's own makes it, into memory of its own, and
+// with no lock. If it does not come back it is the only one that is lost for the peer:
+// then nothing more is read from there.
+type copier struct {
+	mu   sync.Mutex
+	jobs chan *job
+	last *job
+	// over says why there are no more jobs, if there are none.
+	over   error
+	exited chan struct{}
+	reader remoteReader
+}
+
+// job is something that takes until another process's memory is there.
+type job struct {
+	do func(*remoteReader) error
+	// then is called at the end, and when it is late.
+	then  func()
+	until time.Time
+	timer *time.Timer
+	// ended is closed at the end, when err is set.
+	ended chan struct{}
+	err   error
+}
+
+// start begins a job.
+func (c *copier) start(do func(*remoteReader) error, then func()) (*job, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over != nil {
+		return nil, c.over
+	}
+	if c.jobs == nil {
+		c.jobs, c.exited = make(chan *job, 1), make(chan struct{})
+		go c.run()
+	}
+	j := &job{do: do, then: then, until: time.Now().Add(copyTime), ended: make(chan struct{})}
+	j.timer = time.AfterFunc(copyTime, then)
+	select {
+	case c.jobs <- j:
+		c.last = j
+		return j, nil
+	default: // two are under way, of links that are no more
+		j.timer.Stop()
+		return nil, errStalled
+	}
+}
+
+func (c *copier) run() {
+	defer close(c.exited)
+	for j := range c.jobs {
+		j.err = j.do(&c.reader)
+		j.timer.Stop()
+		close(j.ended)
+		j.then()
+	}
+}
+
+// result reports whether a job is over, or has taken too long. Then the copier is over,
+// too.
+func (c *copier) result(j *job) (over bool, err error) {
+	select {
+	case <-j.ended:
+		return true, j.err
+	default:
+	}
+	if time.Now().Before(j.until) {
+		return false, nil
+	}
+	c.end(errStalled)
+	return true, errLate
+}
+
+// end ends the copier, and waits for its goroutine unless that may be stuck.
+func (c *copier) end(reason error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over != nil {
+		return
+	}
+	c.over = reason
+	if c.jobs == nil {
+		return
+	}
+	close(c.jobs)
+	select {
+	case <-c.last.ended:
+		<-c.exited
+	default:
+	}
+}
+
+// meet tries whether the system lets us read the memory of the process r, and opens what
+// says which of it is there.
+func (c *copier) meet(r remote) (*pagemap, error) {
+	if r.addr == 0 {
+		return nil, errOtherMemory
+	}
+	met := make(chan struct{}, 2)
+	var pages *pagemap
+	j, err := c.start(func(rr *remoteReader) (err error) {
+		if err = rr.read(&r, nil, 0); err != nil {
+			return err
+		}
+		if pages, err = openPagemap(r.pid); err == nil && !rr.resident(pages, r.whereabouts.addr, nonceLen) {
+			pages.close()
+			err = errors.New("the system does not say which memory is there")
+		}
+		return err
+	}, func() { met <- struct{}{} })
+	if err != nil {
+		return nil, err
+	}
+	for {
+		<-met
+		if over, err := c.result(j); over {
+			if err != nil {
+				return nil, err
+			}
+			return pages, nil
+		}
+	}
+}
+
+// postponed is a packet whose payload was not in its sender's memory.
+type postponed struct {
+	packet []byte
+	away
+}
+
+// postpone has a packet arrive when its payload is there.
+func (l *link) postpone(w *leftover) {
+	l.postponed = append(l.postponed, postponed{packet: w.packet, away: w.away})
+}
+
+// resume returns the first packet that was postponed, if its payload is there. As long as
+// there are any, nothing else is read from the link.
+func (in *inbox) resume(l *link, batch []mpe.Arrival) (n int) {
+	w := &l.postponed[0]
+	c := &l.peer.copier
+	if l.job == nil {
+		buf, from, addr := make([]byte, w.payload), l.remote, w.addr
+		var err error
+		l.job, err = c.start(func(rr *remoteReader) error { return rr.read(&from, buf, addr) }, in.wake)
+		if err != nil {
+			in.distrust(l, err)
+		}
+		l.late = buf
+		return 0
+	}
+	over, err := c.result(l.job)
+	switch {
+	case !over:
+		return 0
+	case err != nil && w.stands():
+		in.distrust(l, err)
+	case err == nil && w.settle():
+		batch[0] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: w.packet, Rest: l.late}
+		n = 1
+	}
+	l.job, l.late = nil, nil
+	l.postponed = append(l.postponed[:0], l.postponed[1:]...)
+	in.lent = append(in.lent, l)
+	return n
+}
+
+// wake has the next Poll come soon, if nobody calls it.
+func (in *inbox) wake() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.freed {
+		in.door.knock()
+	}
+}
+
+// ready reports whether Poll may find something by the link.
+func (l *link) ready() bool {
+	if len(l.postponed) == 0 {
+		return l.in.ready()
+	}
+	if l.job == nil {
+		return true
+	}
+	over, _ := l.peer.copier.result(l.job)
+	return over
+}
