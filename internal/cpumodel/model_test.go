@@ -340,16 +340,19 @@ func TestWaitReads32Bytes(t *testing.T) {
 }
 
 // A DATA of 28 bytes whose last four are there already is shorter than its
-// header, and one of 29 looks like a time-out.
+// header, and delivers what is behind it; one of 29 looks like a time-out.
 func TestDataShorterThanAHeader(t *testing.T) {
 	for n, want := range map[int]protocol.Type{28: protocol.Ack, 29: protocol.ClearToSend} {
 		r := newRig(t)
 		r.cleared(1)
 		data := hdr(protocol.Data, 0, 1, 1)
-		other := bytes.Clone(data)
+		other := append(bytes.Clone(data), 1, 2, 3, 4)
 		other[0] = 0
 		r.in(0, other, data[:n])
 		r.wantOut(hdr(want, 1, 0, 0))
+		if want == protocol.Ack {
+			r.wantBuffer([]uint32{0x04030201})
+		}
 	}
 	r := newRig(t)
 	r.send(0, nil)

@@ -87,8 +87,13 @@ type replay struct {
 	// slack is how much later than the model the real one may be, which ran
 	// as a program among others; 5 ms unless set.
 	slack time.Duration
+	// clock is how fast the real one's clock ran, which counts cycles of a
+	// program: 1 unless set.
+	clock float64
 	// busy: the last call has not returned when the capture ends.
 	busy bool
+	// unplayable says why the model cannot take the FPGA's place.
+	unplayable string
 }
 
 // echo receives each round from rank 0 and sends it on to rank to.
@@ -133,6 +138,14 @@ func replays() []replay {
 	corrupt[1][0].words = slices.Concat(first[:346], first[700:],
 		unpack(hdr(protocol.Data, 0, 1, 1000)), first[:346])
 
+	lateClear := make([]uint32, 1001)
+	for i := range lateClear {
+		lateClear[i] = 0x9e3779b1 * uint32(i+1)
+	}
+	// The last datagram ends in the middle of a line.
+	lateClear = slices.Concat(lateClear[:346], lateClear[700:], []uint32{0},
+		unpack(hdr(protocol.Data, 0, 1, 1001)), lateClear[:345])
+
 	pingpong := echo(3, 347, 0, plusOne)
 	pingpong[0] = initiator(3, 347)
 
@@ -165,7 +178,17 @@ func replays() []replay {
 		// The second datagram of the first DATA was recorded, then dropped.
 		// See TestWhichDatagramWasDropped.
 		{name: "loss_mid_to_fpga_corrupts", programs: corrupt, undelivered: []int{3}},
+		// A copy of the FPGA's SEND_REQUEST makes rank 0 receive when it
+		// should send; the program's second receive does not return.
+		{name: "late_request_copy_deadlock", clock: 1.01, slack: 15 * ms, busy: true, programs: map[int][]mpiCall{1: {
+			{true, 0, []uint32{0x2732dcf4}}, {false, 0, []uint32{0x2732dcf4}}, {true, 0, []uint32{0}},
+		}}},
+		// The second datagram of the first DATA was lost. The FPGA had not
+		// timed out when DATA came again.
+		{name: "late_clear_lost_bare_to_fpga", clock: 0.8, programs: map[int][]mpiCall{1: {{true, 0, lateClear}}}},
+		{name: "fpga_zero_words_padding", unplayable: "the SEND_REQUEST and the first DATA were not recorded"},
 		// No FPGA takes part in these.
+		{name: "loss_bare_to_cpu_wrong_data"},
 		{name: "ref_ref_late_recv_call"},
 		{name: "ref_ref_late_recv_stale_sr"},
 		{name: "ref_ref_late_start"},
