@@ -88,7 +88,7 @@ type Timing struct {
 // DefaultTiming returns the times of section 14, over TCP if reliable.
 func DefaultTiming(reliable bool) Timing {
 	t := Timing{
-		InitialRTO: 50 * time.Millisecond,
+		InitialRTO: time.Second,
 		MinRTO:     5 * time.Millisecond,
 		MaxRTO:     time.Second,
 		AckDelay:   time.Millisecond,
@@ -97,7 +97,7 @@ func DefaultTiming(reliable bool) Timing {
 		HelloMax:   time.Second,
 	}
 	if reliable {
-		t.InitialRTO, t.MinRTO = 200*time.Millisecond, 200*time.Millisecond
+		t.MinRTO = 200 * time.Millisecond
 	}
 	return t
 }
