@@ -74,7 +74,8 @@ type Config struct {
 // Timing holds the times of section 14. A field that is 0 has its default,
 // except GiveUp.
 type Timing struct {
-	// InitialRTO, MinRTO and MaxRTO bound the time-out (E30).
+	// InitialRTO and MaxRTO are the first and the longest time-out; it is at least
+	// MinRTO longer than the round trip (E30).
 	InitialRTO, MinRTO, MaxRTO time.Duration
 	// AckDelay is the longest that an acknowledgement waits (E26).
 	AckDelay time.Duration

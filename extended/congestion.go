@@ -101,7 +101,7 @@ func (r *roundTrip) base(t *Timing) time.Duration {
 	if r.smoothed == 0 {
 		return min(t.InitialRTO, t.MaxRTO)
 	}
-	return min(max(r.smoothed+4*r.variation, t.MinRTO), t.MaxRTO)
+	return min(r.smoothed+max(4*r.variation, t.MinRTO), t.MaxRTO)
 }
 
 // timedOut doubles the time-out.

@@ -91,7 +91,7 @@ func TestDocumentNumbers(t *testing.T) {
 		{"At most 512 numbered packets are in flight, with at most 4 MiB of payload", maxWindow == 512 && defaultWindowBytes == 4<<20},
 		{"16 at first, one more per packet", initialWindow == 16},
 		{"but not below 4.", minWindow == 4},
-		{"at least 5 ms over UDP and 200 ms over TCP, at first 1 s, at most 1 s", udp.MinRTO == 5*time.Millisecond &&
+		{"or plus 5 ms over UDP and 200 ms over TCP if that is more, at first 1 s, at most 1 s", udp.MinRTO == 5*time.Millisecond &&
 			tcp.MinRTO == 200*time.Millisecond && udp.InitialRTO == time.Second && tcp.InitialRTO == time.Second && udp.MaxRTO == time.Second},
 		{"for `deadlines.ack` (default 10 s) while something should be, and three time-outs have passed", udp.GiveUp == 10*time.Second && minStalls == 3},
 		{"for 20 ms (credit) or 1 s (the others)", udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},

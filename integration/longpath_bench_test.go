@@ -32,14 +32,11 @@ func newLongCable(b *testing.B, tr mpe.PacketTransport, delay time.Duration) *lo
 	c := &longCable{PacketTransport: tr, delay: delay, queue: make(chan delayed, 1<<16)}
 	b.Cleanup(func() { close(c.queue) })
 	go func() {
-		batch := make([]mpe.Packet, 0, 64)
 		for d := range c.queue {
-			time.Sleep(time.Until(d.due))
-			batch = append(batch[:0], d.packet)
-			for len(c.queue) > 0 && len(batch) < cap(batch) {
-				batch = append(batch, (<-c.queue).packet) // a bit early
+			if wait := time.Until(d.due); wait > 0 {
+				time.Sleep(wait)
 			}
-			if _, err := c.PacketTransport.SendPackets(d.peer, batch); err != nil {
+			if _, err := c.PacketTransport.SendPackets(d.peer, []mpe.Packet{d.packet}); err != nil {
 				return // it is closed
 			}
 		}
@@ -93,8 +90,8 @@ func benchLongPath(b *testing.B, net byte, oneWay time.Duration) {
 	b.SetBytes(size)
 	for b.Loop() {
 		received := make(chan error, 1)
-		go func() { received <- recvAll(ctx, engines[1], buf) }()
-		if err := sendAll(ctx, engines[0], data); err != nil {
+		go func() { received <- transfer(ctx, engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf}) }()
+		if err := transfer(ctx, engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: data}); err != nil {
 			b.Fatal(err)
 		}
 		if err := <-received; err != nil {
@@ -103,4 +100,13 @@ func benchLongPath(b *testing.B, net byte, oneWay time.Duration) {
 	}
 	x := engines[0].Snapshot().Peers[0].Extended
 	b.ReportMetric(float64(x.Repeats)/float64(b.N), "repeats/op")
+}
+
+func transfer(ctx context.Context, e *mpe.Engine, op mpe.Operation) error {
+	o, err := e.Start(op)
+	if err != nil {
+		return err
+	}
+	_, err = o.Wait(ctx)
+	return err
 }
