@@ -159,7 +159,7 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 	l := landing{echo: echo}
 	for int32(upTo-f.base) > 0 {
 		if p := f.at(f.base); p.state != packetAcked {
-			c.landed(now, p, &l)
+			c.landed(p, &l)
 		}
 		f.base++
 	}
@@ -167,7 +167,7 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 		for _, r := range info.Ranges {
 			for n := later(r.First, f.base); int32(r.End-n) > 0; n++ {
 				if p := f.at(n); p.state != packetAcked {
-					c.landed(now, p, &l)
+					c.landed(p, &l)
 				}
 			}
 		}
@@ -200,7 +200,7 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 }
 
 // landed takes note of a packet that has arrived.
-func (c *Conn) landed(now Instant, p *packet, l *landing) {
+func (c *Conn) landed(p *packet, l *landing) {
 	f := &c.flight
 	l.count++
 	if p.state == packetSent && p.repeats == 0 { // as most are
