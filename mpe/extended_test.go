@@ -120,7 +120,7 @@ func TestCopyRule(t *testing.T) {
 			}
 			return []time.Duration{time.Microsecond}
 		})
-		data, buf := pattern(13440, 1), make([]byte, 13440)
+		data, buf := pattern(13360, 1), make([]byte, 13360)
 		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: data})
 		time.Sleep(4*time.Millisecond + 500*time.Microsecond)
 		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf})
