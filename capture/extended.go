@@ -130,7 +130,7 @@ func (x *Extended) text() string {
 		s.WriteString(x.Ack.String())
 	}
 	if x.NewSession || x.OldSession || x.Header.Flags&protocol.FlagHello != 0 {
-		fmt.Fprintf(&s, " session=%08x to %08x", x.Header.Session, x.Header.PeerSession)
+		fmt.Fprintf(&s, " session=%v to %v", x.Header.Session, x.Header.PeerSession)
 	}
 	for _, note := range []struct {
 		applies bool
@@ -149,18 +149,18 @@ func (x *Extended) text() string {
 // ExtendedLine is what decode prints as JSON of a packet of the extended
 // profile. Ranges are pairs of a first number and the one behind the last.
 type ExtendedLine struct {
-	Number       uint32   `json:"number,omitempty"`
-	Acknowledged uint32   `json:"acknowledged"`
-	Message      uint32   `json:"message,omitempty"`
-	Communicator uint32   `json:"communicator"`
-	Tag          uint32   `json:"tag"`
-	Code         string   `json:"code,omitempty"`
-	Length       uint32   `json:"length"`
-	Offset       uint32   `json:"offset"`
-	Payload      int      `json:"payload"`
-	Flags        []string `json:"flags,omitempty"`
-	Session      uint32   `json:"session"`
-	PeerSession  uint32   `json:"peer_session"`
+	Number       uint32           `json:"number,omitempty"`
+	Acknowledged uint32           `json:"acknowledged"`
+	Message      uint32           `json:"message,omitempty"`
+	Communicator uint32           `json:"communicator"`
+	Tag          uint32           `json:"tag"`
+	Code         string           `json:"code,omitempty"`
+	Length       uint32           `json:"length"`
+	Offset       uint32           `json:"offset"`
+	Payload      int              `json:"payload"`
+	Flags        []string         `json:"flags,omitempty"`
+	Session      protocol.Session `json:"session"`
+	PeerSession  protocol.Session `json:"peer_session"`
 	// MessageLimit to Ranges are ACK's.
 	MessageLimit *uint32     `json:"message_limit,omitempty"`
 	EagerLimit   *uint32     `json:"eager_limit,omitempty"`

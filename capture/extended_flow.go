@@ -43,8 +43,8 @@ type extFlow struct {
 	t        *Tracker
 	from, to netip.AddrPort
 	counts   ExtendedPair
-	session  uint32
-	old      [oldSessions]uint32
+	session  protocol.Session
+	old      [oldSessions]protocol.Session
 	numbers  numberSet
 	open     map[uint32]*extMessage
 	// repeated, lost and copied are the first packets of each kind.

@@ -52,24 +52,24 @@ func TestExtendedEvents(t *testing.T) {
 	talk := capturetest.NewTalk(false)
 	hello := protocol.AppendExtended(nil, &ext{Dst: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Session: 0xa0}, nil)
 	damaged := protocol.AppendExtended(nil, &ext{Dst: 1, Type: protocol.Data, Session: 0xa0, Number: 99, Length: 5}, []byte("hello"))
-	damaged[72]++
+	damaged[80]++
 	talk.Raw(0, hello).Ack(1).
-		Eager(0, 1, []byte("hello"), 1344).
-		Rendezvous(1, 1, make([]byte, 2000), 1344).
+		Eager(0, 1, []byte("hello"), 1336).
+		Rendezvous(1, 1, make([]byte, 2000), 1336).
 		Send(0, ext{Type: protocol.Error, Message: 2, Tag: uint32(protocol.CodeWithdraw)}, nil).
 		Send(0, ext{Type: protocol.SendRequest, Flags: protocol.FlagRepeat | protocol.FlagSync, Number: 7, Message: 3, Comm: 4, Tag: 1<<31 - 1, Length: 99999}, nil).
 		Send(0, ext{Type: protocol.SendRequest, Number: 6, Message: 4}, nil).
 		Ack(1, protocol.Range{First: 6, End: 8}).
-		Raw(0, damaged).Raw(0, damaged[:72]).Raw(0, damaged[:71])
+		Raw(0, damaged).Raw(0, damaged[:80]).Raw(0, damaged[:79])
 	want := []string{
-		"ACK 0→1 RECV_INT HELLO ack=0 session=000000a0 to 00000000, new session",
-		"ACK 1→0 RECV_INT ack=1 messages<65537 eager<1048576 delay=250µs session=000000b1 to 000000a0, new session",
+		"ACK 0→1 RECV_INT HELLO ack=0 session=00000000000000a0 to 0000000000000000, new session",
+		"ACK 1→0 RECV_INT ack=1 messages<65537 eager<1048576 delay=250µs session=00000000000000b1 to 00000000000000a0, new session",
 		"DATA 0→1 SEND_INT #1 msg=1 tag=5 comm=0 0..5 of 5 EAGER ack=0",
 		"ACK 1→0 RECV_INT ack=2 messages<65537 eager<1048576 delay=250µs",
 		"SEND_REQUEST 1→0 SEND_INT #1 msg=1 tag=5 comm=0 length=2000 ack=0",
 		"CLEAR_TO_SEND 0→1 RECV_INT #2 msg=1 takes=2000 ack=2",
-		"DATA 1→0 SEND_INT #2 msg=1 tag=5 comm=0 0..1344 of 2000 ack=0",
-		"DATA 1→0 SEND_INT #3 msg=1 tag=5 comm=0 1344..2000 of 2000 ack=0",
+		"DATA 1→0 SEND_INT #2 msg=1 tag=5 comm=0 0..1336 of 2000 ack=0",
+		"DATA 1→0 SEND_INT #3 msg=1 tag=5 comm=0 1336..2000 of 2000 ack=0",
 		"ACK 0→1 RECV_INT ack=4 messages<65537 eager<1048576 delay=250µs",
 		`ERROR 0→1 SEND_INT #3 msg=2 "withdraw" ack=0`,
 		"SEND_REQUEST 0→1 SEND_INT #7 msg=3 tag=2147483647 comm=4 length=99999 SYNC REPEAT ack=0, repeated",
@@ -91,8 +91,8 @@ func TestExtendedStream(t *testing.T) {
 	build := func(stream bool, segment int) *capturetest.Talk {
 		talk := capturetest.NewTalk(stream)
 		talk.SegmentLen = segment
-		return talk.Ack(0).Ack(1).Eager(0, 1, []byte("hello"), 1344).
-			Rendezvous(1, 1, make([]byte, 5000), 1344).Rendezvous(0, 2, nil, 1344).Eager(1, 2, nil, 1344)
+		return talk.Ack(0).Ack(1).Eager(0, 1, []byte("hello"), 1336).
+			Rendezvous(1, 1, make([]byte, 5000), 1336).Rendezvous(0, 2, nil, 1336).Eager(1, 2, nil, 1336)
 	}
 	datagrams := build(false, 0)
 	want := texts(t, datagrams.Capture, protocol.CloudFPGA)
@@ -100,7 +100,7 @@ func TestExtendedStream(t *testing.T) {
 	if len(sums) != 2 || sums[0].Complete != 2 || sums[0].Bytes != 5 || sums[1].Complete != 2 || sums[1].Bytes != 5000 {
 		t.Errorf("%+v", sums)
 	}
-	for _, segment := range []int{0, 1, 31, 32, 33, 71, 72, 73, 1000} {
+	for _, segment := range []int{0, 1, 31, 32, 33, 79, 80, 81, 1000} {
 		talk := build(true, segment)
 		if got := texts(t, talk.Capture, protocol.CloudFPGA); !slices.Equal(got, want) {
 			t.Errorf("segments of %d: got\n%s\nwant\n%s", segment, strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -122,7 +122,7 @@ func TestExtendedStream(t *testing.T) {
 	// A damaged packet, and one that announces too much.
 	for _, at := range []int{100, 20 + 2} {
 		talk := build(true, 0)
-		talk.Capture.Edit(7, func(b []byte) []byte { b[len(b)-1344-72+at] = 0xff; return b })
+		talk.Capture.Edit(7, func(b []byte) []byte { b[len(b)-1336-80+at] = 0xff; return b })
 		if r := analyzeTalk(t, talk); r.Summary.Extended[1].Damaged+r.Summary.Extended[1].Bad != 1 {
 			t.Errorf("byte %d: %+v", at, r.Summary.Extended)
 		}
@@ -156,14 +156,14 @@ func TestExtendedSegmentationOffload(t *testing.T) {
 // A recording with a short snapshot length has all headers, and no checksum can
 // be told.
 func TestExtendedShortSnapshots(t *testing.T) {
-	talk := capturetest.NewTalk(false).Rendezvous(0, 1, make([]byte, 3000), 1344)
+	talk := capturetest.NewTalk(false).Rendezvous(0, 1, make([]byte, 3000), 1336)
 	talk.Capture.Snap(14 + 20 + 8 + 100)
 	r := analyzeTalk(t, talk)
 	if !r.Clean() || r.Summary.Extended[0].Complete != 1 || r.Summary.Extended[0].Bytes != 3000 {
 		t.Errorf("%+v\n%+v", r.Summary.Extended, r.Findings)
 	}
 	got := texts(t, talk.Capture, protocol.CloudFPGA)
-	if !strings.Contains(got[2], "0..1344 of 3000") || !strings.HasSuffix(got[2], ", cut short by the recorder") {
+	if !strings.Contains(got[2], "0..1336 of 3000") || !strings.HasSuffix(got[2], ", cut short by the recorder") {
 		t.Errorf("got %s", got[2])
 	}
 }
@@ -174,7 +174,7 @@ func TestExtendedFindings(t *testing.T) {
 		return capturetest.NewTalk(false).Ack(0).Ack(1) // packets 1 and 2
 	}
 	message := func() *capturetest.Talk { // packets 3 to 8: SR CTS DATA DATA DATA ACK
-		return start().Rendezvous(0, 1, make([]byte, 3000), 1344)
+		return start().Rendezvous(0, 1, make([]byte, 3000), 1336)
 	}
 	repeat := func(talk *capturetest.Talk, n int) *capturetest.Talk {
 		frame := slices.Clone(talk.Capture.Packets[n-1].Data[14+20+8:])
@@ -195,7 +195,7 @@ func TestExtendedFindings(t *testing.T) {
 		counts string // of the direction 0→1: messages complete open repeats lost duplicates out-of-order damaged sessions
 	}{
 		{"nothing", message(), nil, "", "1 1 0 0 0 0 0 0 1"},
-		{"eager", start().Eager(0, 1, make([]byte, 4000), 1344), nil, "", "1 1 0 0 0 0 0 0 1"},
+		{"eager", start().Eager(0, 1, make([]byte, 4000), 1336), nil, "", "1 1 0 0 0 0 0 0 1"},
 		{"never matched", start().Send(0, request, nil).Later(time.Second).Ack(1), []capture.Kind{capture.NeverCleared},
 			"rank 0 waits for CLEAR_TO_SEND from rank 1 since 1s: no receive has matched message 9, tag 7, communicator 3, 100000 bytes", "1 0 1 0 0 0 0 0 1"},
 		{"two never matched", start().Send(0, request, nil).Send(0, ext{Type: protocol.SendRequest, Message: 10}, nil), []capture.Kind{capture.NeverCleared}, "; and 1 more", "2 0 2 0 0 0 0 0 1"},
@@ -278,7 +278,7 @@ func TestExtendedNumbersComeRound(t *testing.T) {
 // of this one.
 func TestExtendedLookalike(t *testing.T) {
 	talk := capturetest.NewTalk(false)
-	looks := protocol.AppendExtended(nil, &ext{Type: protocol.Data}, make([]byte, 8))
+	looks := protocol.AppendExtended(nil, &ext{Type: protocol.Data}, nil)
 	looks[24]++
 	h := func(typ protocol.Type, call protocol.Call, src, dst uint32, words uint32) []byte {
 		return protocol.CloudFPGA.Append(nil, protocol.Header{Src: src, Dst: dst, Type: typ, Call: call, Size: words})
@@ -307,8 +307,8 @@ func TestExtendedLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`{"acknowledged":1,"communicator":0,"tag":0,"length":0,"offset":0,"payload":20,"session":177,"peer_session":160,"message_limit":65537,"eager_limit":1048576,"delay_us":250,"ranges":[[3,5]],"new_session":true}`,
-		`{"acknowledged":0,"message":2,"communicator":0,"tag":0,"code":"goodbye","length":0,"offset":0,"payload":0,"session":160,"peer_session":177,"new_session":true}`,
+		`{"acknowledged":1,"communicator":0,"tag":0,"length":0,"offset":0,"payload":20,"session":"00000000000000b1","peer_session":"00000000000000a0","message_limit":65537,"eager_limit":1048576,"delay_us":250,"ranges":[[3,5]],"new_session":true}`,
+		`{"acknowledged":0,"message":2,"communicator":0,"tag":0,"code":"goodbye","length":0,"offset":0,"payload":0,"session":"00000000000000a0","peer_session":"00000000000000b1","new_session":true}`,
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("got\n%s", strings.Join(lines, "\n"))

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // extendedDropLevel is warn for what a sound peer never sends, and info or debug
@@ -50,7 +51,7 @@ var extendedDropText = [extended.NumReasons]string{
 	extended.ReasonShort:        "it is shorter than a header of the extended profile; does the peer have another profile?",
 	extended.ReasonStartMark:    "no start mark",
 	extended.ReasonEndMark:      "no end mark",
-	extended.ReasonReserved:     "it is not of this version of the extended profile; does the peer have another profile?",
+	extended.ReasonReserved:     fmt.Sprintf("it is not of version 0x%02x of the extended profile: does the peer run another version of zrlmpid, or have another profile?", protocol.ExtVersion),
 	extended.ReasonCall:         "no such call",
 	extended.ReasonType:         "no such packet type",
 	extended.ReasonLength:       "its payload is not as long as it says",
@@ -78,6 +79,7 @@ var extendedEventText = [extended.NumEvents]string{
 	extended.GaveUp:          "the peer is silent: it was given up, and what was under way has ended",
 	extended.Repeated:        "sent again",
 	extended.TimedOut:        "no answer in time",
+	extended.Spurious:        "the answer was only late: the path has become longer",
 	extended.LossDetected:    "a packet was lost",
 	extended.WindowFull:      "as many packets are in flight as may be",
 	extended.CreditExhausted: "a message waits for the peer to match earlier ones",

@@ -147,7 +147,7 @@ var dropText = [handshake.NumReasons]string{
 	handshake.ReasonStale:     "it answers nothing that is under way",
 	handshake.ReasonGap:       "payload after a pause in which its message must have broken off",
 	handshake.ReasonBarrier:   "deployed nodes ignore BARRIER, and so does zrlmpid",
-	handshake.ReasonStream:    "the stream lost its framing, and was closed",
+	handshake.ReasonStream:    "the stream lost its framing, or another connection from there still answers; it was closed",
 }
 
 // eventText describes the events.

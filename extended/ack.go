@@ -1,6 +1,7 @@
 package extended
 
 import (
+	"slices"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -32,23 +33,33 @@ func (c *Conn) ack(now Instant, numbered bool) {
 	}
 }
 
+// sendAck sends an ACK. The first one to a session asks for an answer if the round trip
+// is not known, so that the first loss does not take the first time-out.
 func (c *Conn) sendAck(now Instant) {
-	c.appendAck(now, c.header(protocol.Ack, protocol.RecvInt), &c.ackBuf)
+	greet := c.session.greet && !c.trip.known()
+	c.session.greet = false
+	if greet {
+		c.hello(now)
+		return
+	}
+	h := c.header(protocol.Ack, protocol.RecvInt)
+	h.Clock = c.arrivals.clock
+	c.appendAck(now, h)
 }
 
 // appendAck sends an ACK with all that there is to be told.
-func (c *Conn) appendAck(now Instant, h protocol.ExtHeader, buf *[]byte) {
+func (c *Conn) appendAck(now Instant, h protocol.ExtHeader) {
 	if c.arrivals.gaps() {
 		c.needRanges()
 	}
 	c.ranges = c.arrivals.ranges(c.ranges[:0])
 	info := protocol.AckInfo{Ranges: c.ranges}
-	if c.arrivals.end != c.cfg.firstPacket {
+	if h.Clock != 0 && h.Clock == c.arrivals.clock {
 		info.Delay = now - c.arrivals.newest
 	}
 	info.MessageLimit, info.EagerLimit = c.recvs.limits(&c.cfg)
 	c.recvs.told(info.MessageLimit, info.EagerLimit)
-	c.putAck(h, &info, buf)
+	c.putAck(h, &info)
 }
 
 // needRanges makes room for all ranges that an ACK has. Most peers lose nothing.
@@ -64,16 +75,18 @@ func (c *Conn) appendFirstAck(h protocol.ExtHeader) {
 	info := protocol.AckInfo{
 		MessageLimit: c.cfg.firstMessage + uint32(c.cfg.Messages), EagerLimit: uint32(c.cfg.EagerBytes),
 	}
-	c.putAck(h, &info, &c.helloBf)
+	c.putAck(h, &info)
 }
 
-func (c *Conn) putAck(h protocol.ExtHeader, info *protocol.AckInfo, buf *[]byte) {
-	*buf = protocol.AppendAck((*buf)[:0], info)
+func (c *Conn) putAck(h protocol.ExtHeader, info *protocol.AckInfo) {
+	before := len(c.ackBuf)
+	c.ackBuf = protocol.AppendAck(c.ackBuf, info)
+	payload := c.ackBuf[before:]
 	c.stats.PacketsSent[h.Type]++
-	c.stats.BytesSent[h.Type] += uint64(len(*buf))
+	c.stats.BytesSent[h.Type] += uint64(len(payload))
 	a := c.next()
 	a.Kind = TransmitAck
-	a.Header, a.ID, a.Offset, a.Length, a.Payload = h, 0, 0, 0, *buf
+	a.Header, a.ID, a.Offset, a.Length, a.Payload = h, 0, 0, 0, payload
 }
 
 // onAck takes an ACK from the session that we know.
@@ -92,8 +105,11 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 			return
 		}
 	}
+	echo := h.Clock
 	if h.Flags&protocol.FlagHello != 0 {
-		c.arrivals.now, c.arrivals.full = true, true
+		a := &c.arrivals
+		a.now, a.full, a.newest, a.clock = true, true, now, h.Clock
+		echo = 0
 	}
 	s := &c.sends
 	// ACKs overtake each other: the limits only grow (E20).
@@ -104,12 +120,28 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 	if int32(info.EagerLimit-s.eagerLimit) > 0 {
 		s.eagerLimit = info.EagerLimit
 	}
-	c.acknowledged(now, h.Acknowledged, &info)
+	c.acknowledged(now, h.Acknowledged, &info, echo)
+	if trip := tripOf(now, echo, info.Delay); trip > 0 {
+		if !c.trip.known() {
+			c.trip.measured(trip, &c.cfg.Timing)
+		}
+		if c.suspect.clock != 0 && covers(h.Acknowledged, info.Ranges, c.suspect.number) {
+			c.judge(echo, trip)
+		}
+	}
+}
+
+// covers reports whether an ACK acknowledges a packet.
+func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
+	return int32(upTo-number) > 0 ||
+		slices.ContainsFunc(ranges, func(r protocol.Range) bool { return number-r.First < r.End-r.First })
 }
 
 // landing is what an acknowledgement has told of.
 type landing struct {
 	count int
+	// echo is the clock of the transmission that arrived last, or 0.
+	echo uint32
 	// The transmission of the highest order among those acknowledged.
 	order uint64
 	sent  Instant
@@ -117,17 +149,17 @@ type landing struct {
 }
 
 // acknowledged takes a cumulative acknowledgement, and what else an ACK says if
-// it came with one.
-func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo) {
+// it came with one. echo is the clock of the transmission that had arrived last, or 0.
+func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, echo uint32) {
 	f := &c.flight
 	if upTo == f.base && (info == nil || len(info.Ranges) == 0) {
 		return // as most packets in the other direction say
 	}
 	used := 2*f.count >= c.cwnd()
-	var l landing
+	l := landing{echo: echo}
 	for int32(upTo-f.base) > 0 {
 		if p := f.at(f.base); p.state != packetAcked {
-			c.landed(now, p, &l)
+			c.landed(p, &l)
 		}
 		f.base++
 	}
@@ -135,7 +167,7 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo) {
 		for _, r := range info.Ranges {
 			for n := later(r.First, f.base); int32(r.End-n) > 0; n++ {
 				if p := f.at(n); p.state != packetAcked {
-					c.landed(now, p, &l)
+					c.landed(p, &l)
 				}
 			}
 		}
@@ -149,12 +181,18 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo) {
 	}
 	c.moved, c.timer, c.stalled = now, now, 0
 	c.window.acked(l.count, c.cfg.Window, used)
-	if l.once {
+	switch {
+	case l.once:
 		d := now - l.sent
 		if info != nil && info.Delay < d {
 			d -= info.Delay
 		}
 		c.trip.measured(d, &c.cfg.Timing)
+	case info != nil:
+		if d := tripOf(now, echo, info.Delay); d > 0 {
+			c.trip.measured(d, &c.cfg.Timing)
+			f.newestSent = max(f.newestSent, now-d-info.Delay)
+		}
 	}
 	if f.count > 0 {
 		c.detectLoss()
@@ -162,7 +200,7 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo) {
 }
 
 // landed takes note of a packet that has arrived.
-func (c *Conn) landed(now Instant, p *packet, l *landing) {
+func (c *Conn) landed(p *packet, l *landing) {
 	f := &c.flight
 	l.count++
 	if p.state == packetSent && p.repeats == 0 { // as most are
@@ -172,11 +210,9 @@ func (c *Conn) landed(now Instant, p *packet, l *landing) {
 	} else {
 		f.acked(p)
 	}
-	// An answer that comes too soon is to an earlier transmission.
-	if p.repeats == 0 || now-p.sent >= c.trip.shortest {
+	// Of a packet that was sent again, it may be an earlier transmission.
+	if p.repeats == 0 || clockAt(p.sent) == l.echo {
 		f.arrivedAfter(p.order, p.sent)
-	} else if p.sent > f.early {
-		f.early, f.earlyTrip = p.sent, now-p.sent
 	}
 	if p.order > l.order {
 		l.order, l.sent, l.once = p.order, p.sent, p.repeats == 0
@@ -204,9 +240,34 @@ func (c *Conn) detectLoss() {
 	for p := f.overtaken(reorder); p != nil; p = f.overtaken(reorder) {
 		f.lose(p)
 		c.window.lost(p.order, f.order+1)
+		c.suspect = suspect{}
 		c.stats.Losses++
 		c.note(LossDetected).Header = p.header
 	}
+}
+
+// suspect is the packet whose time-out ran off, from the first time-out in vain until it
+// is known whether its first transmission was lost or late (E30). clock is 0 if there is
+// none: then it is the time of the time-out.
+type suspect struct {
+	number, clock uint32
+	order         uint64 // of the first transmission
+}
+
+// judge decides on it, as it was acknowledged. If nothing that was sent since the time-out
+// had arrived then, its first transmission had, as Eifel (RFC 3522) finds out by the same
+// means: the round trip has become longer, and nothing was lost.
+func (c *Conn) judge(echo uint32, trip time.Duration) {
+	s := c.suspect
+	c.suspect = suspect{}
+	if int32(echo-s.clock) >= 0 {
+		c.window.lost(s.order, c.flight.order+1)
+		return
+	}
+	// What was measured before says nothing any more (RFC 4015).
+	c.trip.reset(&c.cfg.Timing)
+	c.trip.measured(trip, &c.cfg.Timing)
+	c.note(Spurious)
 }
 
 // retransmission returns when the time-out of the oldest transmission runs off,
@@ -238,18 +299,10 @@ func (c *Conn) timedOut(now Instant) {
 	if first := f.at(f.base); c.stalled > 0 && first.state == packetSent {
 		p = first // every packet of the peer tells when this one has arrived
 	}
-	if f.early > p.sent {
-		// What was sent before that repeat is still missing, so it was the repeat
-		// that was acknowledged, and the way has become shorter.
-		c.trip.shortest = min(c.trip.shortest, max(f.earlyTrip, 1))
-		f.newestSent = max(f.newestSent, f.early)
-		f.early = 0
+	if c.suspect.clock == 0 {
+		c.suspect = suspect{number: p.header.Number, order: p.order, clock: clockAt(now)}
 	}
 	f.lose(p)
-	c.window.lost(p.order, f.order+1)
-	if f.count > 0 {
-		c.detectLoss()
-	}
 	c.trip.timedOut(&c.cfg.Timing, &c.random)
 	c.timer, c.urgent = now, true
 	c.stalled++

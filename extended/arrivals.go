@@ -20,7 +20,8 @@ type arrivals struct {
 	// that has arrived.
 	next, end uint32
 	bitmap    [maxWindow / 64]uint64 // from next up to end, by number modulo its size
-	newest    Instant                // when the last one arrived
+	newest    Instant                // when the one arrived that was sent last
+	clock     uint32                 // when that was, by the peer's clock; 0 if there is none
 
 	untold int  // numbered packets since the peer was last told
 	bytes  int  // of their payload
@@ -50,9 +51,9 @@ func (a *arrivals) has(number uint32) bool {
 	return a.bitmap[i/64]&(1<<(i%64)) != 0
 }
 
-// take notes that a packet within the window has arrived, with so many bytes of
-// payload, and reports whether it came out of order.
-func (a *arrivals) take(now Instant, number uint32, payload int) (disorder bool) {
+// take notes that a packet within the window has arrived, with that clock and so many
+// bytes of payload, and reports whether it came out of order.
+func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorder bool) {
 	disorder = number != a.end || a.gaps()
 	i := number % maxWindow
 	switch {
@@ -75,7 +76,9 @@ func (a *arrivals) take(now Instant, number uint32, payload int) (disorder bool)
 	if a.untold == 0 {
 		a.since = now
 	}
-	a.newest = now
+	if a.clock == 0 || int32(clock-a.clock) >= 0 {
+		a.newest, a.clock = now, clock
+	}
 	a.untold++
 	a.bytes += payload
 	return disorder

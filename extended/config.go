@@ -74,7 +74,8 @@ type Config struct {
 // Timing holds the times of section 14. A field that is 0 has its default,
 // except GiveUp.
 type Timing struct {
-	// InitialRTO, MinRTO and MaxRTO bound the time-out (E30).
+	// InitialRTO and MaxRTO are the first and the longest time-out; it is at least
+	// MinRTO longer than the round trip (E30).
 	InitialRTO, MinRTO, MaxRTO time.Duration
 	// AckDelay is the longest that an acknowledgement waits (E26).
 	AckDelay time.Duration
@@ -88,7 +89,7 @@ type Timing struct {
 // DefaultTiming returns the times of section 14, over TCP if reliable.
 func DefaultTiming(reliable bool) Timing {
 	t := Timing{
-		InitialRTO: 50 * time.Millisecond,
+		InitialRTO: time.Second,
 		MinRTO:     5 * time.Millisecond,
 		MaxRTO:     time.Second,
 		AckDelay:   time.Millisecond,
@@ -97,7 +98,7 @@ func DefaultTiming(reliable bool) Timing {
 		HelloMax:   time.Second,
 	}
 	if reliable {
-		t.InitialRTO, t.MinRTO = 200*time.Millisecond, 200*time.Millisecond
+		t.MinRTO = 200 * time.Millisecond
 	}
 	return t
 }

@@ -14,25 +14,26 @@ import (
 // of them. It carries out the actions of each event before it feeds the next.
 type Conn struct {
 	cfg     Config
-	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 	random  random
 	session session
 	parsing protocol.ExtHeader // of the packet that is looked at
 	acts    []Action           // what the event that is under way leads to
-	changed bool               // since the last Flush
-	timed   bool               // due is what Deadline would return if nothing has changed
 	due     Instant
+	changed bool              // since the last Flush
+	timed   bool              // due is what Deadline would return if nothing has changed
+	urgent  bool              // a repeat after a time-out goes whatever the window says
+	full    bool              // WindowFull was noted
+	offered bool              // the packet that is looked at was given to Offered
+	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 
 	flight  flight     // packets of ours
 	window  congestion // how many may be in flight
 	trip    roundTrip  // how long they take
 	timer   Instant    // from when the time-out of the oldest one counts, if that was sent before
 	moved   Instant    // when something was last acknowledged, or the first packet sent after nothing was in flight
-	stalled int        // time-outs since then
-	urgent  bool       // a repeat after a time-out goes whatever the window says
+	stalled int32      // time-outs since then
 	asked   uint32     // the last packet sent with ACK_NOW
-	full    bool       // WindowFull was noted
-	offered bool       // the packet that is looked at was given to Offered
+	suspect suspect    // the packet whose time-out ran off first
 	long    int        // most bytes of payload of DATA that the peer fetches, or 0
 
 	sends    sending
@@ -42,10 +43,9 @@ type Conn struct {
 
 	renew *renewal // nil if all that there is goes by cfg
 
-	stats   Counters
-	ackBuf  []byte // of the ACK of the last Flush
-	helloBf []byte // of its HELLO, or its answer to a packet of another session
-	ranges  []protocol.Range
+	stats  Counters
+	ackBuf []byte // payload of the ACKs of the last Flush
+	ranges []protocol.Range
 }
 
 // New returns the state before anything has been sent or received.
@@ -107,7 +107,7 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 	c.stats.BytesReceived[h.Type] += uint64(len(payload))
 	s := &c.session
 	if (h.Session != s.remote || h.PeerSession != s.local || h.Session == 0) && !c.identify(now, h) {
-		if s.answer != h.Session || h.Flags&protocol.FlagHello == 0 { // that is what a HELLO is for
+		if s.answer != h.Session || h.Session == 0 || h.Flags&protocol.FlagHello == 0 { // that is what a HELLO is for
 			c.drop(ReasonSession, h)
 		}
 		return
@@ -121,7 +121,7 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 		c.onAck(now, h, payload)
 		return
 	}
-	c.acknowledged(now, h.Acknowledged, nil)
+	c.acknowledged(now, h.Acknowledged, nil, 0)
 	if !h.Numbered() {
 		c.onGoodbye(now)
 		return
@@ -133,6 +133,9 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 // acknowledged, so that the peer finds out.
 func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
+	if h.Flags&protocol.FlagRepeat != 0 && h.Flags&protocol.FlagAckNow != 0 {
+		a.full = true // only an ACK tells which transmission has arrived
+	}
 	if r := a.fate(h.Number); r != ReasonNone {
 		a.now = a.now || r == ReasonDuplicate
 		c.drop(r, h)
@@ -148,7 +151,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 		}
 	}
 	before := a.next
-	if a.take(now, h.Number, len(payload)) {
+	if a.take(now, h.Number, h.Clock, len(payload)) {
 		a.now = true
 		c.stats.OutOfOrder++
 	}
@@ -189,7 +192,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	if !c.changed && c.timed && now < c.due {
 		return acts // as it was at the end of the last Flush
 	}
-	c.acts = acts
+	c.acts, c.ackBuf = acts, c.ackBuf[:0]
 	if c.renew != nil {
 		c.takeGiveUp()
 	}
@@ -231,11 +234,7 @@ func (c *Conn) Deadline() (Instant, bool) {
 }
 
 func (c *Conn) deadline() Instant {
-	at := c.retransmission()
-	if c.flight.count == 0 {
-		at = c.helloDue()
-	}
-	return min(at, c.arrivals.due(c.cfg.Timing.AckDelay))
+	return min(c.retransmission(), c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay))
 }
 
 // Reconnected tells a Conn on a Reliable transport that whatever was under way

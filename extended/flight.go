@@ -1,10 +1,6 @@
 package extended
 
-import (
-	"time"
-
-	"github.com/zrlmpi/zrlmpid/protocol"
-)
+import "github.com/zrlmpi/zrlmpid/protocol"
 
 // packet is a numbered packet of ours, from its first transmission until it and
 // all before it are acknowledged.
@@ -56,10 +52,6 @@ type flight struct {
 	// and newestSent is when the last of the packets that were was sent.
 	newest     [3]uint64
 	newestSent Instant
-	// early is when a repeat was sent that was acknowledged sooner than any round
-	// trip took, and earlyTrip after how long. Both are 0 if there is none.
-	early     Instant
-	earlyTrip time.Duration
 }
 
 // list is a list of packets, linked by their numbers.

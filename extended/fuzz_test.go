@@ -60,9 +60,9 @@ func (f *forger) forge(h *protocol.ExtHeader, payload []byte) []byte {
 	case 2:
 		h.Flags = protocol.ExtFlags(f.byte() % 32)
 	case 3:
-		h.Session = f.near(h.Session)
+		h.Session = protocol.Session(f.near(uint32(h.Session)))
 	case 4:
-		h.PeerSession = f.near(h.PeerSession)
+		h.PeerSession = protocol.Session(f.near(uint32(h.PeerSession)))
 	case 5:
 		h.Number = f.near(f.nodes[0].conn.arrivals.next)
 	case 6:
@@ -78,7 +78,7 @@ func (f *forger) forge(h *protocol.ExtHeader, payload []byte) []byte {
 	case 11:
 		h.Length = f.near(h.Length)
 	case 12:
-		h.Offset = f.near(h.Offset)
+		h.Offset, h.Clock = f.near(h.Offset), f.near(h.Clock)
 	case 13:
 		h.Session, h.PeerSession = max(c.remote, 1), c.local
 	case 14:

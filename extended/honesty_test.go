@@ -203,7 +203,7 @@ func TestAnswersAreNotAnswered(t *testing.T) {
 		{"HELLO", protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello}, 1},
 		{"an answer", protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt}, 0},
 	} {
-		for _, session := range []uint32{7, strangers} {
+		for _, session := range []protocol.Session{7, strangers} {
 			s := meet(t, Config{})
 			x.h.Session, x.h.PeerSession = session, 9
 			s.put(x.h, 0).put(x.h, 0).put(x.h, 0)

@@ -1,6 +1,10 @@
 package extended
 
-import "time"
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
 
 // random is a generator of numbers that are as good as unpredictable to
 // anything but an attacker: splitmix64. It is seeded by the caller, so that a
@@ -16,9 +20,9 @@ func (r *random) next() uint64 {
 }
 
 // session returns a new session: any number but 0 and the given one.
-func (r *random) session(old uint32) uint32 {
+func (r *random) session(old protocol.Session) protocol.Session {
 	for {
-		if s := uint32(r.next() >> 32); s != 0 && s != old {
+		if s := protocol.Session(r.next()); s != 0 && s != old {
 			return s
 		}
 	}

@@ -90,6 +90,8 @@ const (
 	Repeated
 	// TimedOut: the time-out ran off for the packet Header (E30).
 	TimedOut
+	// Spurious: the time-out ran off for a packet that was only late (E30).
+	Spurious
 	// LossDetected: the packet Header was found lost by what was
 	// acknowledged after it (E29).
 	LossDetected
@@ -106,7 +108,7 @@ const (
 )
 
 var eventNames = [numEvents]string{
-	"", "connected", "session_changed", "said_goodbye", "gave_up", "repeated", "timed_out", "loss_detected",
+	"", "connected", "session_changed", "said_goodbye", "gave_up", "repeated", "timed_out", "spurious_time_out", "loss_detected",
 	"window_full", "credit_exhausted", "eager_exhausted", "refused",
 }
 

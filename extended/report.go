@@ -40,7 +40,7 @@ func (c *Conn) EachRecv(yield func(RecvState) bool) {
 }
 
 // Session returns the sessions of both sides; remote is 0 while it is not known.
-func (c *Conn) Session() (local, remote uint32) { return c.session.local, c.session.remote }
+func (c *Conn) Session() (local, remote protocol.Session) { return c.session.local, c.session.remote }
 
 // Busy reports whether a send has not ended, a packet of ours is not
 // acknowledged, or a message that was matched is not complete.

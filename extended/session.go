@@ -6,11 +6,11 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 type session struct {
 	// local and remote are the sessions of both sides; remote is 0 while it
 	// is not known.
-	local, remote uint32
+	local, remote protocol.Session
 	// past are sessions of the peer that ended during our own, pastNext the
 	// one that is to be overwritten next.
-	past     [4]uint32
-	pastNext int
+	past     [4]protocol.Session
+	pastNext uint8
 	// epoch counts pairs of sessions. It makes Messages differ.
 	epoch uint32
 
@@ -18,12 +18,16 @@ type session struct {
 	// after the next one the one after that comes.
 	hello, wait Instant
 	heard       Instant // when the peer was last heard
-	unheard     int     // HELLOs since then
-	// answer is the session of the peer that is to be told ours, if any (E6).
-	answer uint32
+	unheard     int32   // HELLOs since then
+	// answer is the session of the peer that is to be told ours, if any (E6), and
+	// answerClock the clock of its HELLO.
+	answer      protocol.Session
+	answerClock uint32
+	// greet: the next ACK is the first to a session that was adopted.
+	greet bool
 }
 
-func (s *session) ended(peer uint32) bool {
+func (s *session) ended(peer protocol.Session) bool {
 	for _, p := range s.past {
 		if p == peer {
 			return true
@@ -34,7 +38,7 @@ func (s *session) ended(peer uint32) bool {
 
 // end remembers that the peer's session is over.
 func (s *session) end() {
-	s.past[s.pastNext%len(s.past)] = s.remote
+	s.past[int(s.pastNext)%len(s.past)] = s.remote
 	s.pastNext++
 	s.remote = 0
 }
@@ -49,7 +53,10 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	}
 	if h.PeerSession != s.local {
 		if h.Type != protocol.Ack || hello {
-			s.answer = h.Session
+			s.answer, s.answerClock = h.Session, 0
+			if hello {
+				s.answerClock = h.Clock
+			}
 		}
 		return false
 	}
@@ -61,7 +68,7 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	s.remote = h.Session
 	s.hello, s.wait, s.unheard = now, c.cfg.Timing.HelloFirst, 0
 	// The peer may know nothing of ours but its number.
-	c.arrivals.now, c.arrivals.full = true, true
+	c.arrivals.now, c.arrivals.full, s.greet = true, true, true
 	c.note(Connected)
 	return true
 }
@@ -109,6 +116,7 @@ func (c *Conn) reset() {
 	c.window.reset()
 	c.trip.reset(&c.cfg.Timing)
 	c.stalled, c.urgent, c.full, c.asked = 0, false, false, c.cfg.firstPacket-1
+	c.suspect = suspect{}
 	c.controls.reset()
 	c.arrivals.reset(c.cfg.firstPacket)
 	c.sends.reset(c.cfg.firstMessage)
@@ -118,6 +126,12 @@ func (c *Conn) reset() {
 // helloDue returns when the next HELLO is to be sent (E7, E33), or never.
 func (c *Conn) helloDue() Instant {
 	s := &c.session
+	if s.remote != 0 && c.flight.count+c.flight.lost.count > 0 {
+		if c.trip.known() {
+			return never // repeats ask as well
+		}
+		return s.hello // the first time-out is long
+	}
 	if c.sends.count == 0 && c.recvs.waiting == 0 {
 		return never
 	}
@@ -125,7 +139,7 @@ func (c *Conn) helloDue() Instant {
 	switch {
 	case s.remote == 0 && queued:
 		return s.hello
-	case s.remote == 0, c.flight.count+c.flight.lost.count > 0: // repeats ask as well
+	case s.remote == 0:
 		return never
 	case queued && c.sends.limit == c.cfg.firstMessage:
 		return s.hello // no limit was ever told
@@ -154,18 +168,20 @@ func (c *Conn) hello(now Instant) {
 	s := &c.session
 	h := c.header(protocol.Ack, protocol.RecvInt)
 	h.Flags |= protocol.FlagHello
+	h.Clock = clockAt(now)
 	s.hello = now + c.random.jitter(s.wait)
 	s.wait = min(2*s.wait, c.cfg.Timing.HelloMax)
 	s.unheard++
 	c.stats.Hellos++
-	c.appendAck(now, h, &c.ackBuf)
+	c.appendAck(now, h)
 }
 
 func (c *Conn) answer(now Instant) {
 	s := &c.session
 	h := c.header(protocol.Ack, protocol.RecvInt)
+	h.Clock = s.answerClock
 	if s.answer == s.remote {
-		c.appendAck(now, h, &c.helloBf)
+		c.appendAck(now, h)
 	} else {
 		h.PeerSession, h.Acknowledged = s.answer, c.cfg.firstPacket
 		c.appendFirstAck(h)
@@ -174,8 +190,8 @@ func (c *Conn) answer(now Instant) {
 }
 
 // mute reports whether a peer whose session is known leaves our HELLOs
-// unanswered (E33).
+// unanswered (E33). Of packets in flight, the time-outs tell (E31).
 func (c *Conn) mute(now Instant) bool {
 	s, giveUp := &c.session, c.cfg.Timing.GiveUp
-	return s.remote != 0 && s.unheard >= minStalls && giveUp > 0 && now-s.heard >= giveUp
+	return s.remote != 0 && c.flight.count+c.flight.lost.count == 0 && s.unheard >= minStalls && giveUp > 0 && now-s.heard >= giveUp
 }

@@ -12,6 +12,7 @@ type stranger struct {
 	t    *testing.T
 	c    *Conn
 	now  Instant
+	echo Instant  // when what arrived last at the peer was sent, for its ACKs; 0: it does not say
 	last []Action // of the last event
 }
 
@@ -49,6 +50,9 @@ func (s *stranger) ack(acknowledged, messages, eager uint32, ranges ...protocol.
 
 func (s *stranger) ackAfter(delay time.Duration, acknowledged, messages, eager uint32, ranges ...protocol.Range) *stranger {
 	h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Session: strangers, PeerSession: s.c.session.local, Acknowledged: acknowledged}
+	if s.echo != 0 {
+		h.Clock = clockAt(s.echo)
+	}
 	payload := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: messages, EagerLimit: eager, Delay: delay, Ranges: ranges})
 	s.last = s.c.Packet(s.now, protocol.AppendExtended(nil, &h, payload), nil)
 	if err := s.c.check(); err != nil {
@@ -119,5 +123,11 @@ func failed(number, message uint32, call protocol.Call, code protocol.ErrorCode)
 
 func with(h protocol.ExtHeader, change func(*protocol.ExtHeader)) protocol.ExtHeader {
 	change(&h)
+	return h
+}
+
+// headerOf decodes the header of a packet of ours.
+func headerOf(b []byte) protocol.ExtHeader {
+	h, _, _ := protocol.ParseExtended(b)
 	return h
 }

@@ -30,28 +30,45 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// An answer that comes sooner after a repeat than any round trip was is to the
-// first transmission: it shows nothing about packets that were sent in between
-// (E29).
-func TestAnswerToTheFirstTransmission(t *testing.T) {
+// An acknowledgement after a time-out is of the transmission whose clock it bears. If that
+// is the first, the time-out was spurious: it shows nothing about packets that were sent
+// in between, the window stays, and the round trip is measured anew. If it is the repeat,
+// what was sent before is lost as well (E29, E30).
+func TestWhichTransmissionArrived(t *testing.T) {
+	const first, again, before = 0, 1, 2
 	for _, x := range []struct {
-		after time.Duration
-		lost  int
-	}{{100 * time.Microsecond, 0}, {2 * time.Millisecond, 3}} {
+		what           string
+		echo           int
+		lost, spurious int
+		window         int
+		trip           time.Duration
+	}{
+		{"the first", first, 0, 1, 16, 24 * time.Millisecond},
+		{"the repeat", again, 3, 0, 8, time.Millisecond + (2*time.Millisecond-time.Millisecond)/8},
+		{"it is not said", before, 0, 0, 16, time.Millisecond},
+	} {
 		s := meet(t, Config{})
 		s.send(1, 1)
 		s.now += time.Millisecond
 		s.ack(2, 65537, 1<<20)
+		sent := [3]Instant{first: s.now}
 		s.send(2, 1)
 		s.now += 2 * time.Millisecond
 		s.send(3, 1).send(4, 1).send(5, 1)
 		s.now += 20 * time.Millisecond
 		s.c.Tick(s.now, nil)
 		s.flush()
-		s.now += x.after
+		sent[again] = s.now
+		s.now += 2 * time.Millisecond
+		s.echo = sent[x.echo]
 		s.ack(3, 65537, 1<<20)
-		if got := s.c.Stats(); got.ToRepeat != x.lost || got.TimeOuts != 1 {
-			t.Errorf("after %v: %d packets are taken for lost, want %d (%d time-outs)", x.after, got.ToRepeat, x.lost, got.TimeOuts)
+		got := s.c.Stats()
+		if got.ToRepeat != x.lost || got.TimeOuts != 1 || got.Events[Spurious] != uint64(x.spurious) || got.Window != x.window {
+			t.Errorf("%s: %d packets are taken for lost, %d of %d time-outs were spurious, the window is %d",
+				x.what, got.ToRepeat, got.Events[Spurious], got.TimeOuts, got.Window)
+		}
+		if (got.RoundTrip - x.trip).Abs() > 3*time.Microsecond {
+			t.Errorf("%s: the round trip is %v, want %v", x.what, got.RoundTrip, x.trip)
 		}
 	}
 }
@@ -110,6 +127,8 @@ func TestHeldUpProgramAsksFirst(t *testing.T) {
 		},
 	} {
 		s := meet(t, Config{})
+		s.echo = s.now - time.Millisecond
+		s.ack(1, 65537, 1<<20).flush() // the round trip is known
 		begin(s)
 		s.now += time.Hour
 		for round := range 4 {
@@ -156,7 +175,7 @@ func TestConfigIsCompleted(t *testing.T) {
 	if got != want {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
-	if got := New(Config{}).Config(); got.Timing != DefaultTiming(false) || got.MaxPayload != 1344 || got.EagerLimit != 65536 ||
+	if got := New(Config{}).Config(); got.Timing != DefaultTiming(false) || got.MaxPayload != 1336 || got.EagerLimit != 65536 ||
 		got.Messages != 65536 || got.EagerBytes != 1<<20 || got.Window != 512 || got.WindowBytes != 4<<20 || got.HeaderChecksum || got.MaxLength != 1<<32-1 {
 		t.Errorf("the defaults are %+v", got)
 	}

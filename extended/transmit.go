@@ -263,7 +263,7 @@ func (c *Conn) put(now Instant, p *packet, a *Action) {
 	if h.Flags&protocol.FlagAckNow != 0 {
 		c.asked = h.Number
 	}
-	h.Acknowledged = c.arrivals.next
+	h.Acknowledged, h.Clock = c.arrivals.next, clockAt(now)
 	c.stats.PacketsSent[h.Type]++
 	c.stats.BytesSent[h.Type] += uint64(p.payload)
 	a.ID, a.Offset, a.Length, a.Payload = 0, int64(h.Offset), int64(p.payload), nil

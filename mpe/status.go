@@ -86,8 +86,8 @@ type PeerSnapshot struct {
 type ExtendedSnapshot struct {
 	// Session and PeerSession are the two sides' numbers; PeerSession is 0
 	// until the peer has been heard of.
-	Session     uint32 `json:"session"`
-	PeerSession uint32 `json:"peer_session"`
+	Session     protocol.Session `json:"session"`
+	PeerSession protocol.Session `json:"peer_session"`
 	// RoundTrip is smoothed; TimeOut is after how long a packet is repeated.
 	RoundTrip float64 `json:"round_trip_seconds"`
 	TimeOut   float64 `json:"time_out_seconds"`

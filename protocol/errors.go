@@ -44,7 +44,7 @@ func (k DefectKind) String() string {
 // Defect names the first byte for which a header is refused.
 type Defect struct {
 	Kind DefectKind
-	// Offset is the byte's place in the header, 0–71; for DefectShort, how
+	// Offset is the byte's place in the header, 0–79; for DefectShort, how
 	// many bytes there were.
 	Offset uint8
 	// Got and Want are the byte found and, where there is only one right

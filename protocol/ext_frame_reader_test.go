@@ -71,18 +71,18 @@ func TestExtFrameReaderErrors(t *testing.T) {
 		text   string
 		offset int64 // of the FrameError; -1 if it is not one
 	}{
-		{"start mark", bytes.NewReader(edit(1, 0)), header(DefectStartMark), "byte 80: zrlmpi header: byte 1 ", 80},
-		{"end mark", bytes.NewReader(edit(31, 0)), header(DefectEndMark), "byte 80: zrlmpi header: byte 31 ", 80},
-		{"version", bytes.NewReader(edit(18, 0)), header(DefectReserved), "byte 80: zrlmpi header: byte 18 ", 80},
-		{"checksum", bytes.NewReader(edit(79, 1)), header(DefectChecksum), "byte 80: zrlmpi packet: the checksum", 80},
+		{"start mark", bytes.NewReader(edit(1, 0)), header(DefectStartMark), "byte 88: zrlmpi header: byte 1 ", 88},
+		{"end mark", bytes.NewReader(edit(31, 0)), header(DefectEndMark), "byte 88: zrlmpi header: byte 31 ", 88},
+		{"version", bytes.NewReader(edit(18, 0)), header(DefectReserved), "byte 88: zrlmpi header: byte 18 ", 88},
+		{"checksum", bytes.NewReader(edit(87, 1)), header(DefectChecksum), "byte 88: zrlmpi packet: the checksum", 88},
 		// Told from the header: nothing more needs to come.
-		{"too long", io.MultiReader(bytes.NewReader(edit(21, 0x80)), iotest.ErrReader(readErr)), nil, "byte 80: a packet with 32776 bytes of payload", 80},
+		{"too long", io.MultiReader(bytes.NewReader(edit(21, 0x80)), iotest.ErrReader(readErr)), nil, "byte 88: a packet with 32776 bytes of payload", 88},
 		{"another protocol", strings.NewReader(strings.Repeat("GET / HTTP/1.1\r\n", 9)), header(DefectStartMark), "byte 0:", 0},
-		{"another profile", bytes.NewReader(append(CloudFPGA.Append(nil, Header{Type: Ack}), make([]byte, 40)...)), header(DefectReserved), "byte 0:", 0},
-		{"end in a header", bytes.NewReader(edit(0, Mark)[:80+71]), io.ErrUnexpectedEOF, "byte 151, 71 bytes into a header", -1},
-		{"end in a payload", bytes.NewReader(good[:79]), io.ErrUnexpectedEOF, "byte 79, 1 bytes before the end of a packet", -1},
+		{"another profile", bytes.NewReader(append(CloudFPGA.Append(nil, Header{Type: Ack}), make([]byte, 48)...)), header(DefectReserved), "byte 0:", 0},
+		{"end in a header", bytes.NewReader(edit(0, Mark)[:88+79]), io.ErrUnexpectedEOF, "byte 167, 79 bytes into a header", -1},
+		{"end in a payload", bytes.NewReader(good[:87]), io.ErrUnexpectedEOF, "byte 87, 1 bytes before the end of a packet", -1},
 		{"read error in a header", io.MultiReader(bytes.NewReader(good[:70]), iotest.ErrReader(readErr)), readErr, "cable cut", -1},
-		{"read error in a payload", io.MultiReader(bytes.NewReader(good[:79]), iotest.ErrReader(readErr)), readErr, "cable cut", -1},
+		{"read error in a payload", io.MultiReader(bytes.NewReader(good[:87]), iotest.ErrReader(readErr)), readErr, "cable cut", -1},
 		{"no progress", idleReader{}, io.ErrNoProgress, "", -1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func plainDamaged() []byte {
 // What its checksum does not cover is none of the reader's business (E43).
 func TestExtFrameReaderTakesPlainPackets(t *testing.T) {
 	in := plainDamaged()
-	if got, err := extPackets(bytes.NewReader(in)); err != io.EOF || len(got) != 2 || got[0] != string(in[:80]) {
+	if got, err := extPackets(bytes.NewReader(in)); err != io.EOF || len(got) != 2 || got[0] != string(in[:88]) {
 		t.Errorf("%d packets, %v", len(got), err)
 	}
 	in[19] &^= byte(FlagPlain)

@@ -1,6 +1,9 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // The extended profile: section 14 of docs/ZRLMPI_protocol.md. A packet is a
 // header of ExtHeaderLen bytes and a payload; its first HeaderLen bytes are a
@@ -9,9 +12,9 @@ import "fmt"
 // Sizes and numbers of the extended profile.
 const (
 	// ExtHeaderLen is the length in bytes of a header of the extended profile.
-	ExtHeaderLen = 72
+	ExtHeaderLen = 80
 	// ExtVersion is byte 18 of every packet.
-	ExtVersion = 0xE1
+	ExtVersion = 0xE2
 	// MaxUDPDatagram is the most bytes that UDP over IPv4 carries (E1).
 	MaxUDPDatagram = 65507
 	// MaxStreamPayload is the most bytes that may follow a header on a
@@ -107,7 +110,7 @@ type ExtHeader struct {
 	Flags ExtFlags
 	// Session is the source's session with this peer, never 0; PeerSession
 	// the destination's, 0 while it is not known (E5–E8).
-	Session, PeerSession uint32
+	Session, PeerSession Session
 	// Number is that of a numbered packet, from 1 up; otherwise 0 (E3).
 	Number uint32
 	// Acknowledged is the number of the peer's first packet that has not
@@ -125,6 +128,27 @@ type ExtHeader struct {
 	Length uint32
 	// Offset is the payload's place in the message, in bytes.
 	Offset uint32
+	// Clock is the time by the source's clock of a numbered packet and of HELLO; in
+	// another ACK, that of the packet that arrived last (E25).
+	Clock uint32
+}
+
+// Session is a random number that a rank chooses for what it exchanges with one peer
+// (E5). 0 is none. Its 64 bits are what a packet has to know to be believed.
+type Session uint64
+
+// String returns 16 hexadecimal digits.
+func (s Session) String() string { return fmt.Sprintf("%016x", uint64(s)) }
+
+// MarshalText makes a Session a string in JSON, whose numbers have 53 bits in many
+// programs.
+func (s Session) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (s *Session) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 16, 64)
+	*s = Session(n)
+	return err
 }
 
 // Code returns what an ERROR packet says.

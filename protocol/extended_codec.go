@@ -9,15 +9,15 @@ const (
 	offPayload     = 20
 	offChecksum    = 24
 	offSession     = 32
-	offPeerSession = 36
-	offNumber      = 40
-	offAcked       = 44
-	offMessage     = 48
-	offComm        = 52
-	offMessageTag  = 56
-	offLength      = 60
-	offOffset      = 64
-	offStatus      = 68
+	offPeerSession = 40
+	offNumber      = 48
+	offAcked       = 52
+	offMessage     = 56
+	offComm        = 60
+	offMessageTag  = 64
+	offLength      = 68
+	offOffset      = 72
+	offClock       = 76
 )
 
 // IsExtended reports whether b begins like a packet of the extended profile:
@@ -43,11 +43,12 @@ func PutExtended(b []byte, h *ExtHeader, payload ...[]byte) {
 	put2(header[offSrc:], h.Src, h.Size())
 	put2(header[offCall:], uint32(h.Call)|uint32(h.Type)<<8|ExtVersion<<16|uint32(h.Flags&extFlagsAll|extFlagAlways)<<24, uint32(length))
 	binary.LittleEndian.PutUint32(header[offEnd:], markWord)
-	put2(header[offSession:], h.Session, h.PeerSession)
+	binary.LittleEndian.PutUint64(header[offSession:], uint64(h.Session))
+	binary.LittleEndian.PutUint64(header[offPeerSession:], uint64(h.PeerSession))
 	put2(header[offNumber:], h.Number, h.Acknowledged)
 	put2(header[offMessage:], h.Message, h.Comm)
 	put2(header[offMessageTag:], h.Tag, h.Length)
-	put2(header[offOffset:], h.Offset, 0)
+	put2(header[offOffset:], h.Offset, h.Clock)
 	putExtChecksum(header, payload)
 }
 
@@ -149,8 +150,8 @@ func (h *ExtHeader) Decode(b *[ExtHeaderLen]byte) {
 	h.Call = Call(b[offCall])
 	h.Type = Type(b[offType])
 	h.Flags = ExtFlags(b[offFlags]) & extFlagsAll
-	h.Session = binary.LittleEndian.Uint32(b[offSession:])
-	h.PeerSession = binary.LittleEndian.Uint32(b[offPeerSession:])
+	h.Session = Session(binary.LittleEndian.Uint64(b[offSession:]))
+	h.PeerSession = Session(binary.LittleEndian.Uint64(b[offPeerSession:]))
 	h.Number = binary.LittleEndian.Uint32(b[offNumber:])
 	h.Acknowledged = binary.LittleEndian.Uint32(b[offAcked:])
 	h.Message = binary.LittleEndian.Uint32(b[offMessage:])
@@ -158,6 +159,7 @@ func (h *ExtHeader) Decode(b *[ExtHeaderLen]byte) {
 	h.Tag = binary.LittleEndian.Uint32(b[offMessageTag:])
 	h.Length = binary.LittleEndian.Uint32(b[offLength:])
 	h.Offset = binary.LittleEndian.Uint32(b[offOffset:])
+	h.Clock = binary.LittleEndian.Uint32(b[offClock:])
 }
 
 // checkExtFrame checks what can be told from the header alone and comes before

@@ -43,7 +43,7 @@ var extPackets = []struct {
 		"plain", "DATA 0→1 SEND_INT #18 msg=4 tag=0 comm=0 0..5 of 5 EAGER PLAIN ack=12",
 	},
 	{
-		protocol.ExtHeader{Dst: ^uint32(0), Src: ^uint32(0), Call: protocol.Barrier, Type: protocol.Error, Flags: 63, Session: ^uint32(0), PeerSession: ^uint32(0), Number: ^uint32(0), Acknowledged: ^uint32(0), Message: ^uint32(0), Comm: ^uint32(0), Tag: ^uint32(0), Length: ^uint32(0), Offset: ^uint32(0)},
+		protocol.ExtHeader{Dst: ^uint32(0), Src: ^uint32(0), Call: protocol.Barrier, Type: protocol.Error, Flags: 63, Session: ^protocol.Session(0), PeerSession: ^protocol.Session(0), Number: ^uint32(0), Acknowledged: ^uint32(0), Message: ^uint32(0), Comm: ^uint32(0), Tag: ^uint32(0), Length: ^uint32(0), Offset: ^uint32(0), Clock: ^uint32(0)},
 		"x", `ERROR 4294967295→4294967295 BARRIER #4294967295 msg=4294967295 "code(4294967295)" EAGER ACK_NOW SYNC HELLO REPEAT PLAIN ack=4294967295`,
 	},
 }
@@ -155,7 +155,7 @@ func reseal(packet []byte) {
 	clear(packet[24:28])
 	covered := packet
 	if packet[19]&0x20 != 0 { // PLAIN
-		covered = packet[:72]
+		covered = packet[:80]
 	}
 	binary.LittleEndian.PutUint32(packet[24:], crc32.Checksum(covered, crc32.MakeTable(crc32.Castagnoli)))
 }
@@ -172,13 +172,13 @@ func TestExtendedDefects(t *testing.T) {
 	}{
 		{3, 0, true, protocol.DefectStartMark, "zrlmpi header: byte 3 is 0x00, but the start mark is 0x96"},
 		{28, 0, true, protocol.DefectEndMark, "zrlmpi header: byte 28 is 0x00, but the end mark is 0x96"},
-		{18, 0, true, protocol.DefectReserved, "zrlmpi header: byte 18 is 0x00, but in the extended profile must be 0xe1"},
-		{18, 0xe2, true, protocol.DefectReserved, "zrlmpi header: byte 18 is 0xe2, but in the extended profile must be 0xe1"},
+		{18, 0, true, protocol.DefectReserved, "zrlmpi header: byte 18 is 0x00, but in the extended profile must be 0xe2"},
+		{18, 0xe1, true, protocol.DefectReserved, "zrlmpi header: byte 18 is 0xe1, but in the extended profile must be 0xe2"},
 		{20, 9, true, protocol.DefectLength, "zrlmpi packet: 8 bytes follow the header, which says 9"},
 		{23, 1, true, protocol.DefectLength, "zrlmpi packet: 8 bytes follow the header, which says 16777224"},
-		{75, 0, false, protocol.DefectChecksum, "it was damaged on its way"},
-		{68, 1, false, protocol.DefectChecksum, "it was damaged on its way"},
-		{68, 1, true, protocol.DefectNone, ""}, // status is not looked at
+		{83, 0, false, protocol.DefectChecksum, "it was damaged on its way"},
+		{76, 1, false, protocol.DefectChecksum, "it was damaged on its way"},
+		{76, 1, true, protocol.DefectNone, ""}, // any clock is one
 		{16, 5, true, protocol.DefectCall, "zrlmpi header: byte 16 is 0x05, but the calls are 0 to 4"},
 		{17, 0, true, protocol.DefectType, "zrlmpi header: byte 17 is 0x00, but the packet types are 1 to 5"},
 		{17, 6, true, protocol.DefectType, "zrlmpi header: byte 17 is 0x06, but the packet types are 1 to 5"},
@@ -229,7 +229,7 @@ func TestExtendedDefects(t *testing.T) {
 	for n := range protocol.ExtHeaderLen {
 		_, _, d := protocol.ParseExtended(packet[:n])
 		var he *protocol.HeaderError
-		if !errors.As(d.Err(), &he) || he.Kind != protocol.DefectShort || int(he.Offset) != n || !strings.HasSuffix(he.Error(), "a header has 72") {
+		if !errors.As(d.Err(), &he) || he.Kind != protocol.DefectShort || int(he.Offset) != n || !strings.HasSuffix(he.Error(), "a header has 80") {
 			t.Errorf("%d bytes: %v", n, d.Err())
 		}
 	}
@@ -286,7 +286,7 @@ func TestExtendedPlain(t *testing.T) {
 	h := extPackets[2].h
 	packet := protocol.AppendExtended(nil, &h, []byte("payload"))
 	clear(packet[24:28])
-	binary.LittleEndian.PutUint32(packet[24:], crc32.Checksum(packet[:72], crc32.MakeTable(crc32.Castagnoli)))
+	binary.LittleEndian.PutUint32(packet[24:], crc32.Checksum(packet[:80], crc32.MakeTable(crc32.Castagnoli)))
 	if _, _, d := protocol.ParseExtended(packet); d.Kind != protocol.DefectChecksum {
 		t.Errorf("the header's checksum without the flag: %v", d.Err())
 	}
@@ -377,9 +377,8 @@ func FuzzExtended(f *testing.F) {
 				t.Fatal("the packet was changed")
 			}
 			if d.OK() {
-				// Size and status are not looked at, and not kept.
+				// The size is not looked at, and not kept.
 				binary.LittleEndian.PutUint32(before[12:], h.Size())
-				clear(before[68:72])
 				reseal(before)
 				if again := protocol.AppendExtended(nil, &h, payload); !bytes.Equal(again, before) {
 					t.Fatalf("%x decodes to %v, which encodes to %x", b, &h, again)
@@ -413,11 +412,12 @@ func FuzzExtended(f *testing.F) {
 
 // FuzzExtendedHeader checks parse∘put for every header.
 func FuzzExtendedHeader(f *testing.F) {
-	f.Add(uint32(1), uint32(0), byte(2), byte(3), byte(17), uint32(9), uint32(8), uint32(7), uint32(6), uint32(5), uint32(4), uint32(3), uint32(2), uint32(1), []byte("payload"))
-	f.Fuzz(func(t *testing.T, dst, src uint32, call, typ, flags byte, session, peer, number, acked, message, comm, tag, length, offset uint32, payload []byte) {
+	f.Add(uint32(1), uint32(0), byte(2), byte(3), byte(17), uint64(9), uint64(8), uint32(7), uint32(6), uint32(5), uint32(4), uint32(3), uint32(2), uint32(1), uint32(11), []byte("payload"))
+	f.Fuzz(func(t *testing.T, dst, src uint32, call, typ, flags byte, session, peer uint64, number, acked, message, comm, tag, length, offset, clock uint32, payload []byte) {
 		h := protocol.ExtHeader{
 			Dst: dst, Src: src, Call: protocol.Call(call % 5), Type: protocol.Type(1 + typ%5), Flags: protocol.ExtFlags(flags % 64),
-			Session: session, PeerSession: peer, Number: number, Acknowledged: acked, Message: message, Comm: comm, Tag: tag, Length: length, Offset: offset,
+			Session: protocol.Session(session), PeerSession: protocol.Session(peer), Number: number, Acknowledged: acked,
+			Message: message, Comm: comm, Tag: tag, Length: length, Offset: offset, Clock: clock,
 		}
 		got, rest, d := protocol.ParseExtended(protocol.AppendExtended(nil, &h, payload))
 		if !d.OK() || got != h || !bytes.Equal(rest, payload) {

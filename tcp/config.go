@@ -72,6 +72,9 @@ type Config struct {
 	// Backoff returns how long to wait before attempt n, counted from 1, to
 	// connect again. Nil is DefaultBackoff.
 	Backoff func(n int) time.Duration
+
+	// answers is Conn.answers, or what a test says.
+	answers func(*Conn, *link) bool
 }
 
 // The bounds of DefaultBackoff, before jitter.

@@ -105,6 +105,9 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	if cfg.Backoff == nil {
 		cfg.Backoff = DefaultBackoff
 	}
+	if cfg.answers == nil {
+		cfg.answers = (*Conn).answers
+	}
 	c := &Conn{cfg: cfg, local: cfg.Map.Addr(cfg.Rank), ln: ln,
 		peers: make([]*peer, cfg.Map.Size()), stranger: peer{rank: mpe.UnknownPeer},
 		queue: queue{ready: make(chan struct{}, 1)}}

@@ -80,7 +80,7 @@ func stick(t *testing.T, c *Conn) *net.TCPConn {
 func TestCloseWhileStuck(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		m := transporttest.Map(t, 2)
-		c, err := Listen(Config{Rank: 1, Map: m})
+		c, err := Listen(Config{Rank: 1, Map: m, answers: gone})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestCloseWhileStuck(t *testing.T) {
 // waiting for a buffer: what it read comes first, then the new connection.
 func TestReplaceWhileStuck(t *testing.T) {
 	m := transporttest.Map(t, 2)
-	c, err := Listen(Config{Rank: 1, Map: m})
+	c, err := Listen(Config{Rank: 1, Map: m, answers: gone})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -31,6 +32,11 @@ type peer struct {
 	// is left of them, so that sending allocates nothing.
 	parts   [2][]byte
 	buffers net.Buffers
+
+	// admission is held while a connection is about to become the link, and
+	// contests is how many are.
+	admission sync.Mutex
+	contests  atomic.Int32
 
 	// moved has a value if the peer is to be dialed anew.
 	moved chan struct{}
@@ -160,8 +166,11 @@ func (l *link) closeWrite() {
 // run makes conn, by way of stream, the connection to p and reads from it until it
 // ends. It reports whether the peer has sent a packet. What it puts on the queue
 // comes behind all that the connection before has put there; what waited to be
-// written to that is lost.
+// written to that is lost. If the one before lives, conn is closed instead.
 func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
+	if !c.admit(p, conn, stream) {
+		return false
+	}
 	if c.inbox != nil {
 		return c.inbox.run(p, conn)
 	}
@@ -170,6 +179,7 @@ func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 		c.tasks.Go(func() { c.writeAll(l) })
 	}
 	old := p.replace(l)
+	p.admission.Unlock()
 	c.closeIfMoved(l)
 	defer close(l.done)
 	defer context.AfterFunc(c.ctx, func() { l.close(net.ErrClosed) })()

@@ -67,7 +67,7 @@ func TestReconnect(t *testing.T) {
 
 func TestNewConnectionReplacesTheOld(t *testing.T) {
 	m := transporttest.Map(t, 2)
-	high := start(t, Config{Rank: 1, Map: m})
+	high := start(t, Config{Rank: 1, Map: m, answers: gone})
 	data := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: 2, Type: protocol.Data})
 	old := dial(t, m.Addr(0).Addr(), m.Addr(1))
 	want(t, high, mpe.ArrivedConnected, 0)
@@ -91,6 +91,9 @@ func TestNewConnectionReplacesTheOld(t *testing.T) {
 		t.Errorf("the new connection got %x, %v", got, err)
 	}
 }
+
+// gone is the verdict on a connection whose other end does not answer.
+func gone(*Conn, *link) bool { return false }
 
 func write(t *testing.T, conn net.Conn, b []byte) {
 	t.Helper()

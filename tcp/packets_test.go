@@ -162,7 +162,7 @@ func TestNewConnectionDiscardsTheQueue(t *testing.T) { bothWays(t, newConnection
 
 func newConnectionDiscardsTheQueue(t *testing.T, listen listener) {
 	m := transporttest.Map(t, 2)
-	c, err := listen(Config{Rank: 1, Map: m, Profile: extended})
+	c, err := listen(Config{Rank: 1, Map: m, Profile: extended, answers: gone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 		want(t, high, mpe.ArrivedBroken, 0)
 		wantClosed(t, conn)
 		connected, last := high.Transport.(*Conn).Connection(0)
-		if connected || last == nil || !strings.Contains(last.Error(), "zrlmpi stream: byte 82") {
+		if connected || last == nil || !strings.Contains(last.Error(), "zrlmpi stream: byte 90") {
 			t.Errorf("%s: connected %v, last %v", name, connected, last)
 		}
 	}

@@ -11,19 +11,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// run is Conn.run without a goroutine that reads: it makes conn the connection to p,
-// and waits until it has ended.
+// run is Conn.run, once conn is admitted, without a goroutine that reads: it makes conn
+// the connection to p, and waits until it has ended.
 func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	from := remoteAddr(conn)
 	w, err := takeWire(conn)
 	if err != nil {
+		p.admission.Unlock()
 		p.failed(err)
 		conn.Close()
 		return false
 	}
 	w.out.limit = in.c.cfg.SendQueue
 	l := &link{peer: p, from: from, wire: w, closing: make(chan struct{}), done: make(chan struct{})}
-	if !in.add(l) {
+	added := in.add(l)
+	p.admission.Unlock()
+	if !added {
 		unix.Close(w.fd)
 		return false
 	}

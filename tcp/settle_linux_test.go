@@ -19,7 +19,7 @@ import (
 // A new connection takes the place of the old one when all that has come by that was
 // given out.
 func TestPollReplaced(t *testing.T) {
-	c := newLooker(t, 2, nil)
+	c := newLooker(t, 2, func(cfg *Config) { cfg.answers = gone })
 	m := c.cfg.Map
 	old := c.dialed(0)
 	stream, packets := packetStream(10, 2000, 0)
@@ -159,7 +159,7 @@ func TestPollWhileConnectionsChange(t *testing.T) {
 		return len(list)
 	}
 	before := descriptors()
-	c := newLooker(t, 4, nil)
+	c := newLooker(t, 4, func(cfg *Config) { cfg.answers = gone })
 	done := make(chan error, 2)
 	go func() {
 		batch := make([]mpe.Arrival, 3)

@@ -12,7 +12,8 @@ import (
 type Talk struct {
 	Capture *Capture
 	// Sessions are those of the two ranks; Numbers the last packet numbers.
-	Sessions, Numbers [2]uint32
+	Sessions [2]protocol.Session
+	Numbers  [2]uint32
 	// Stream puts the packets on a TCP connection, SegmentLen bytes a
 	// segment, or a packet each if that is 0.
 	Stream     bool
@@ -25,7 +26,7 @@ type Talk struct {
 // NewTalk returns a recording of nothing yet, between ranks that know each
 // other's sessions.
 func NewTalk(stream bool) *Talk {
-	return &Talk{Capture: New(Ethernet), Sessions: [2]uint32{0xa0, 0xb1}, Stream: stream, at: generatedStart}
+	return &Talk{Capture: New(Ethernet), Sessions: [2]protocol.Session{0xa0, 0xb1}, Stream: stream, at: generatedStart}
 }
 
 // Address is that of a rank.

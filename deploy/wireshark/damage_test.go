@@ -188,7 +188,7 @@ func damages() []damage {
 		{name: "extended, end mark", packets: []packet{extendedTalk()[4].edit(30, 0)}, want: map[int]string{1: "bad_header"}},
 		{name: "extended, call", packets: []packet{extendedTalk()[4].edit(16, 5)}, want: map[int]string{1: "bad_header"}},
 		{name: "extended, reserved flag", packets: []packet{resealed(extendedTalk()[4].edit(19, 0xc0))}, want: map[int]string{1: "reserved_byte"}},
-		{name: "extended, another version", packets: []packet{extendedTalk()[4].edit(18, 0xe2)}, want: map[int]string{1: "reserved_byte unasked_data"}},
+		{name: "extended, another version", packets: []packet{extendedTalk()[4].edit(18, 0xe1)}, want: map[int]string{1: "reserved_byte unasked_data"}},
 		{name: "extended, repeated", packets: []packet{resealed(extendedTalk()[4].edit(19, 0x90))}, want: map[int]string{1: "repeated_packet"}},
 		{name: "payload that looks like extended", packets: replace(m, 3, bare(extendedLookalike(1416))), offsets: "- - 0 1384 2800 -"},
 	}

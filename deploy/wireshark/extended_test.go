@@ -12,10 +12,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
+// sessions are those of the two ranks.
+var sessions = [2]protocol.Session{0x5be6f7a8a1b2c3d4, 0x9c8d7e6f01020304}
+
 // extended is a packet of the extended profile.
 func extended(h protocol.ExtHeader, payload []byte) packet {
 	h.Dst = 1 - h.Src
-	h.Session, h.PeerSession = 0xa0+h.Src, 0xa0+h.Dst
+	h.Session, h.PeerSession = sessions[h.Src], sessions[h.Dst]
+	h.Clock = 0xc0ffee01
 	return from(h.Src, protocol.AppendExtended(nil, &h, payload))
 }
 
@@ -32,9 +36,9 @@ func extendedTalk() []packet {
 		extended(h{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 1}, ack),
 		extended(h{Type: protocol.SendRequest, Flags: protocol.FlagSync, Number: 1, Acknowledged: 1, Message: 1, Comm: 3, Tag: 1<<31 - 1, Length: 3000}, nil),
 		extended(h{Src: 1, Type: protocol.ClearToSend, Call: protocol.RecvInt, Number: 1, Acknowledged: 2, Message: 1, Length: 3000}, nil),
-		extended(h{Type: protocol.Data, Number: 2, Acknowledged: 2, Message: 1, Comm: 3, Tag: 5, Length: 3000}, p[:1344]),
-		extended(h{Type: protocol.Data, Number: 3, Acknowledged: 2, Message: 1, Comm: 3, Tag: 5, Length: 3000, Offset: 1344}, p[1344:2688]),
-		extended(h{Type: protocol.Data, Flags: protocol.FlagAckNow, Number: 1<<32 - 1, Acknowledged: 2, Message: 1, Comm: 3, Tag: 5, Length: 3000, Offset: 2688}, p[2688:]),
+		extended(h{Type: protocol.Data, Number: 2, Acknowledged: 2, Message: 1, Comm: 3, Tag: 5, Length: 3000}, p[:1336]),
+		extended(h{Type: protocol.Data, Number: 3, Acknowledged: 2, Message: 1, Comm: 3, Tag: 5, Length: 3000, Offset: 1336}, p[1336:2672]),
+		extended(h{Type: protocol.Data, Flags: protocol.FlagAckNow, Number: 1<<32 - 1, Acknowledged: 2, Message: 1, Comm: 3, Tag: 5, Length: 3000, Offset: 2672}, p[2672:]),
 		extended(h{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 5}, ack[:12]),
 		extended(h{Src: 1, Type: protocol.Data, Flags: protocol.FlagEager, Number: 2, Acknowledged: 5, Message: 1, Length: 5}, []byte("hello")),
 		extended(h{Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 3}, ack[:20]),
@@ -69,11 +73,11 @@ func expectExtended(t *testing.T, n int, f frame, packet []byte) {
 	want := map[string]string{
 		"mark.start": "96969696", "mark.end": "96969696", "dst_rank": fmt.Sprint(h.Dst), "src_rank": fmt.Sprint(h.Src),
 		"size": fmt.Sprint(h.Size()), "call": fmt.Sprint(uint8(h.Call)), "type": fmt.Sprint(uint8(h.Type)),
-		"ext.version": "0xe1", "ext.flags": fmt.Sprintf("0x%02x", 0x80|uint8(h.Flags)),
+		"ext.version": "0xe2", "ext.flags": fmt.Sprintf("0x%02x", 0x80|uint8(h.Flags)),
 		"ext.payload_length": fmt.Sprint(len(payload)), "ext.checksum": fmt.Sprintf("0x%08x", binary.LittleEndian.Uint32(packet[24:])),
-		"ext.session": fmt.Sprintf("0x%08x", h.Session), "ext.peer_session": fmt.Sprintf("0x%08x", h.PeerSession),
+		"ext.session": "0x" + h.Session.String(), "ext.peer_session": "0x" + h.PeerSession.String(),
 		"ext.number": fmt.Sprint(h.Number), "ext.acknowledged": fmt.Sprint(h.Acknowledged), "ext.message": fmt.Sprint(h.Message),
-		"ext.communicator": fmt.Sprint(h.Comm), "ext.length": fmt.Sprint(h.Length), "ext.offset": fmt.Sprint(h.Offset), "ext.status": "0",
+		"ext.communicator": fmt.Sprint(h.Comm), "ext.length": fmt.Sprint(h.Length), "ext.offset": fmt.Sprint(h.Offset), "ext.clock": fmt.Sprint(h.Clock),
 	}
 	for i, name := range []string{"eager", "ack_now", "sync", "hello", "repeat", "plain"} {
 		want["ext.flags."+name] = fmt.Sprint(uint8(h.Flags) >> i & 1)
@@ -134,7 +138,7 @@ func TestExtended(t *testing.T) {
 func TestExtendedStreams(t *testing.T) {
 	t.Parallel()
 	talk := extendedTalk()
-	all := slices.Concat(talk[2].payload, talk[4].payload, talk[11].payload) // 72 + 1416 + 72 bytes
+	all := slices.Concat(talk[2].payload, talk[4].payload, talk[11].payload) // 80 + 1416 + 80 bytes
 	for _, c := range []struct {
 		name           string
 		packets        []packet
@@ -142,7 +146,7 @@ func TestExtendedStreams(t *testing.T) {
 		types, numbers string
 	}{
 		{name: "in one segment", packets: stream(all), want: map[int]string{1: "error_packet"}, types: "1,3,5", numbers: "1,2,0"},
-		{name: "headers in pieces", packets: stream(all, 1, 19, 20, 31, 32, 71, 72, 73+72), want: map[int]string{9: "error_packet"}, types: "- - - - - - 1 - 3,5", numbers: "- - - - - - 1 - 2,0"},
+		{name: "headers in pieces", packets: stream(all, 1, 19, 20, 31, 32, 79, 80, 81+80), want: map[int]string{9: "error_packet"}, types: "- - - - - - 1 - 3,5", numbers: "- - - - - - 1 - 2,0"},
 		{name: "damaged", packets: stream(slices.Concat(talk[2].payload, talk[4].edit(100, 1).payload)), want: map[int]string{1: "bad_checksum"}, types: "1,3", numbers: "1,2"},
 		{name: "too long", packets: stream(talk[4].edit(22, 1).payload), want: map[int]string{1: "size_mismatch"}, types: "3", numbers: "2"},
 	} {
@@ -163,24 +167,24 @@ func TestExtendedPieces(t *testing.T) {
 	talk := extendedTalk()
 	frames := dissect(t, write(t, from(0, slices.Concat(talk[4].payload, talk[5].payload, talk[6].payload))))
 	expectExperts(t, frames, nil)
-	expectFields(t, frames, "zrlmpi.ext.offset", "0,1344,2688")
+	expectFields(t, frames, "zrlmpi.ext.offset", "0,1336,2672")
 	short := talk[4]
 	short.cut = 1300
 	frames = dissect(t, write(t, short))
 	expectExperts(t, frames, nil)
-	expectFields(t, frames, "zrlmpi.ext.payload_length", "1344")
+	expectFields(t, frames, "zrlmpi.ext.payload_length", "1336")
 	several := from(0, slices.Concat(talk[4].payload, talk[5].payload, talk[6].payload))
 	several.cut = len(talk[6].payload) + 100
 	frames = dissect(t, write(t, several))
 	expectExperts(t, frames, nil)
-	expectFields(t, frames, "zrlmpi.ext.offset", "0,1344")
+	expectFields(t, frames, "zrlmpi.ext.offset", "0,1336")
 }
 
 // With PLAIN, damage to the payload is no fault, and damage to the flag is one.
 func TestExtendedPlain(t *testing.T) {
 	t.Parallel()
 	plain := extendedTalk()[12]
-	frames := dissect(t, write(t, plain, plain.edit(75, 1), plain.edit(71, 1), plain.edit(19, 0x81)))
+	frames := dissect(t, write(t, plain, plain.edit(83, 1), plain.edit(79, 2), plain.edit(19, 0x81)))
 	expectExperts(t, frames, map[int]string{3: "bad_checksum", 4: "bad_checksum"})
 }
 

@@ -9,7 +9,7 @@
 local zrlmpi = Proto("zrlmpi", "ZRLMPI")
 
 local HEADER_LEN, WORD_LEN, LINE_LEN = 32, 4, 8
-local EXT_HEADER_LEN, EXT_VERSION, EXT_MAX_STREAM_PAYLOAD = 72, 0xE1, 32768 -- E1
+local EXT_HEADER_LEN, EXT_VERSION, EXT_MAX_STREAM_PAYLOAD = 80, 0xE2, 32768 -- E1
 local ACK_LEN, RANGE_LEN, MAX_RANGES = 12, 8, 32 -- E25
 local MARK = "\x96\x96\x96\x96"
 local FIRST_PORT, LAST_PORT = 2718, 2845 -- A3: 128 CPU ranks at most may share an address
@@ -69,8 +69,8 @@ local F = {
     ext_plain = ProtoField.bool("zrlmpi.ext.flags.plain", "PLAIN", 8, nil, 0x20),
     ext_payload = ProtoField.uint32("zrlmpi.ext.payload_length", "Length of the payload", base.DEC, nil, nil, "In bytes"),
     ext_checksum = ProtoField.uint32("zrlmpi.ext.checksum", "Checksum", base.HEX, nil, nil, "CRC-32C of the packet; with PLAIN, of its header"),
-    ext_session = ProtoField.uint32("zrlmpi.ext.session", "Session", base.HEX),
-    ext_peer_session = ProtoField.uint32("zrlmpi.ext.peer_session", "Peer session", base.HEX),
+    ext_session = ProtoField.uint64("zrlmpi.ext.session", "Session", base.HEX),
+    ext_peer_session = ProtoField.uint64("zrlmpi.ext.peer_session", "Peer session", base.HEX),
     ext_number = ProtoField.uint32("zrlmpi.ext.number", "Packet number"),
     ext_acknowledged = ProtoField.uint32("zrlmpi.ext.acknowledged", "Acknowledged", base.DEC, nil, nil,
         "Number of the first packet that has not arrived"),
@@ -81,7 +81,7 @@ local F = {
     ext_length = ProtoField.uint32("zrlmpi.ext.length", "Length of the message", base.DEC, nil, nil,
         "In bytes; in CLEAR_TO_SEND, as many as the receiver takes"),
     ext_offset = ProtoField.uint32("zrlmpi.ext.offset", "Offset in the message", base.DEC, nil, nil, "In bytes"),
-    ext_status = ProtoField.uint32("zrlmpi.ext.status", "Status"),
+    ext_clock = ProtoField.uint32("zrlmpi.ext.clock", "Clock", base.DEC, nil, nil, "Of the sender; in ACK, of the packet that it answers"),
     ext_message_limit = ProtoField.uint32("zrlmpi.ext.message_limit", "Message limit", base.DEC, nil, nil,
         "First message that may not be sent yet"),
     ext_eager_limit = ProtoField.uint32("zrlmpi.ext.eager_limit", "Eager limit", base.DEC, nil, nil,
@@ -234,9 +234,9 @@ local function parse_extended(tvb, at)
     local bytes = tvb:raw(at, EXT_HEADER_LEN)
     local h = {
         dst = uint32(bytes, 4), src = uint32(bytes, 8), call = bytes:byte(17), type = bytes:byte(18), flags = bytes:byte(20),
-        payload = uint32(bytes, 20), checksum = uint32(bytes, 24), number = uint32(bytes, 40), acknowledged = uint32(bytes, 44),
-        message = uint32(bytes, 48), communicator = uint32(bytes, 52), tag = uint32(bytes, 56), length = uint32(bytes, 60),
-        offset = uint32(bytes, 64),
+        payload = uint32(bytes, 20), checksum = uint32(bytes, 24), number = uint32(bytes, 48), acknowledged = uint32(bytes, 52),
+        message = uint32(bytes, 56), communicator = uint32(bytes, 60), tag = uint32(bytes, 64), length = uint32(bytes, 68),
+        offset = uint32(bytes, 72),
     }
     local defect = wrong_byte(bytes, 28, 31, 0x96, "the end mark is 0x96")
     if defect then
@@ -722,24 +722,24 @@ local function add_extended(tree, tvb, h)
     tree:add_le(F.ext_payload, tvb(20, 4))
     tree:add_le(F.ext_checksum, tvb(24, 4))
     tree:add(F.mark_end, tvb(28, 4))
-    tree:add_le(F.ext_session, tvb(32, 4))
-    tree:add_le(F.ext_peer_session, tvb(36, 4))
-    tree:add_le(F.ext_number, tvb(40, 4))
-    tree:add_le(F.ext_acknowledged, tvb(44, 4))
-    tree:add_le(F.ext_message, tvb(48, 4))
-    tree:add_le(F.ext_communicator, tvb(52, 4))
-    tree:add_le(h.type == ERROR and F.ext_code or F.ext_tag, tvb(56, 4))
-    tree:add_le(F.ext_length, tvb(60, 4))
-    tree:add_le(F.ext_offset, tvb(64, 4))
-    tree:add_le(F.ext_status, tvb(68, 4))
+    tree:add_le(F.ext_session, tvb(32, 8))
+    tree:add_le(F.ext_peer_session, tvb(40, 8))
+    tree:add_le(F.ext_number, tvb(48, 4))
+    tree:add_le(F.ext_acknowledged, tvb(52, 4))
+    tree:add_le(F.ext_message, tvb(56, 4))
+    tree:add_le(F.ext_communicator, tvb(60, 4))
+    tree:add_le(h.type == ERROR and F.ext_code or F.ext_tag, tvb(64, 4))
+    tree:add_le(F.ext_length, tvb(68, 4))
+    tree:add_le(F.ext_offset, tvb(72, 4))
+    tree:add_le(F.ext_clock, tvb(76, 4))
     local n, payload = ack_ranges(h), tvb:len() - EXT_HEADER_LEN
     if n and payload >= h.payload then
-        tree:add_le(F.ext_message_limit, tvb(72, 4))
-        tree:add_le(F.ext_eager_limit, tvb(76, 4))
-        tree:add_le(F.ext_delay, tvb(80, 4))
+        tree:add_le(F.ext_message_limit, tvb(EXT_HEADER_LEN, 4))
+        tree:add_le(F.ext_eager_limit, tvb(EXT_HEADER_LEN + 4, 4))
+        tree:add_le(F.ext_delay, tvb(EXT_HEADER_LEN + 8, 4))
         for i = 0, n - 1 do
-            tree:add_le(F.ext_range_first, tvb(84 + i * RANGE_LEN, 4))
-            tree:add_le(F.ext_range_end, tvb(88 + i * RANGE_LEN, 4))
+            tree:add_le(F.ext_range_first, tvb(EXT_HEADER_LEN + ACK_LEN + i * RANGE_LEN, 4))
+            tree:add_le(F.ext_range_end, tvb(EXT_HEADER_LEN + ACK_LEN + 4 + i * RANGE_LEN, 4))
         end
     elseif payload > 0 then
         tree:add(F.payload, tvb(EXT_HEADER_LEN, payload))

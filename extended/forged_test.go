@@ -1,0 +1,172 @@
+package extended
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Who sees no packet of two ranks does not know their sessions. Whatever he sends in the
+// name of one, of every type, with every flag and numbers that fit, changes nothing at the
+// other: his session has to be right in each of its 64 bits (E6).
+
+// snapshot prints all that a Conn knows, but for what it has counted and has to answer.
+func snapshot(c *Conn) string {
+	s := *c
+	s.stats, s.parsing, s.acts, s.ackBuf = Counters{}, protocol.ExtHeader{}, nil, nil
+	s.changed, s.timed, s.due = false, false, 0
+	s.session.answer, s.session.answerClock = 0, 0
+	text := fmt.Sprintf("%+v", s)
+	c.EachSend(func(m SendState) bool { text += fmt.Sprintf("%+v", m); return true })
+	c.EachRecv(func(m RecvState) bool { text += fmt.Sprintf("%+v", m); return true })
+	return text
+}
+
+// strangersTo calls yield with pairs of sessions that somebody may write who knows
+// neither: at random, near the right ones, those of ranks that know nobody, and our own
+// but for one bit.
+func strangersTo(c *Conn, rng *rand.Rand, yield func(session, peer protocol.Session)) {
+	local, remote := c.session.local, c.session.remote
+	for range 4 {
+		yield(protocol.Session(rng.Uint64()), protocol.Session(rng.Uint64()))
+		yield(protocol.Session(rng.Uint64()), 0)
+	}
+	yield(0, local)
+	yield(remote, remote)
+	yield(local, 0)
+	for bit := range 64 {
+		yield(protocol.Session(rng.Uint64()), local^1<<bit)
+		yield(remote, local^1<<bit)
+	}
+}
+
+// forgeries calls yield with headers of every type, with all calls or all flags, and
+// with numbers that would be right.
+func forgeries(c *Conn, yield func(protocol.ExtHeader, []byte)) {
+	ack := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 1 << 20, EagerLimit: 1 << 30})
+	for kind := protocol.SendRequest; kind <= protocol.Error; kind++ {
+		for k := range 64 {
+			h := protocol.ExtHeader{
+				Src: 1, Type: kind, Call: protocol.Call(k % 4), Flags: protocol.ExtFlags(k), Number: c.arrivals.next,
+				Acknowledged: c.flight.next, Message: c.recvs.turn, Length: 8, Clock: clockAt(time.Second), Tag: uint32(k % 6),
+			}
+			var payload []byte
+			switch kind {
+			case protocol.Ack:
+				h.Number, h.Message, h.Call, payload = 0, 0, protocol.RecvInt, ack
+			case protocol.Data:
+				payload = make([]byte, 8)
+			case protocol.ClearToSend:
+				h.Message = c.sends.next - 1
+			}
+			yield(h, payload)
+		}
+	}
+}
+
+func TestForgedPacketsChangeNothing(t *testing.T) {
+	for state, prepare := range map[string]func(w *world){
+		"before they know each other": func(w *world) {
+			w.fault = func(int, int, []byte) []fate { return nil }
+			w.nodes[0].send(pattern(100, 1), SendOp{})
+		},
+		"idle": func(w *world) { exchange(w) },
+		"in the middle of messages both ways": func(w *world) {
+			exchange(w)
+			w.path(func(time.Duration) time.Duration { return time.Millisecond })
+			for i, n := range w.nodes {
+				w.nodes[1-i].recv(0, 1<<20)
+				n.send(pattern(1<<20, uint64(i)), SendOp{})
+				n.send(pattern(100, uint64(i)), SendOp{Tag: 5}) // for which there is no receive
+				n.send(pattern(100_000, uint64(i)), SendOp{Tag: 6})
+			}
+		},
+	} {
+		t.Run(state, func(t *testing.T) {
+			w := newWorld(Config{})
+			prepare(w)
+			w.run(w.now + 10*time.Millisecond)
+			n, rng, forged := w.nodes[0], rand.New(rand.NewPCG(1, 2)), 0
+			c := n.conn
+			before := snapshot(c)
+			drops := c.stats.Drops[ReasonSession]
+			answers := 0
+			strangersTo(c, rng, func(session, peer protocol.Session) {
+				forgeries(c, func(h protocol.ExtHeader, payload []byte) {
+					forged++
+					h.Session, h.PeerSession = session, peer
+					answer, acts := forge(c, w.now, &h, payload)
+					if answer {
+						answers++
+					}
+					if acts > 1 {
+						t.Fatalf("%v from session %v to %v brings about %d actions", &h, session, peer, acts)
+					}
+				})
+				if after := snapshot(c); after != before {
+					t.Fatalf("what is sent from session %v to %v (ours are %v and %v) changes\n%s\nto\n%s",
+						session, peer, c.session.local, c.session.remote, before, after)
+				}
+			})
+			if got := c.stats.Drops[ReasonSession] - drops; int(got)+answers < forged || forged < 40_000 {
+				t.Errorf("of %d forged packets %d were dropped, and %d answered", forged, got, answers)
+			}
+			if c.stats.Events[SessionChanged]+c.stats.Events[SaidGoodbye] != 0 {
+				t.Errorf("events: %v", c.stats.Events)
+			}
+		})
+	}
+}
+
+// forge hands a packet to a Conn. It reports whether it is to be answered, which it has
+// forgotten then, and how many actions it brought about.
+func forge(c *Conn, now Instant, h *protocol.ExtHeader, payload []byte) (answer bool, actions int) {
+	acts := c.Packet(now, protocol.AppendExtended(nil, h, payload), nil)
+	answer = c.session.answer != 0
+	c.session.answer, c.session.answerClock = 0, 0
+	return answer, len(acts)
+}
+
+// exchange makes two ranks known to each other by a message each way.
+func exchange(w *world) {
+	for i, n := range w.nodes {
+		w.nodes[1-i].recv(9, 8)
+		n.send(pattern(8, 3), SendOp{Tag: 9})
+	}
+	w.run(w.now + 100*time.Millisecond)
+}
+
+// What a forged packet has a rank answer is not used by the one whose name was taken, and
+// is no more than was sent: nothing comes of it, neither there nor here.
+func TestAnswersToForgedPacketsChangeNothing(t *testing.T) {
+	w := newWorld(Config{})
+	exchange(w)
+	rng := rand.New(rand.NewPCG(3, 4))
+	before := [2]string{snapshot(w.nodes[0].conn), snapshot(w.nodes[1].conn)}
+	for range 10 {
+		forgeries(w.nodes[0].conn, func(h protocol.ExtHeader, payload []byte) {
+			h.Session, h.PeerSession = protocol.Session(rng.Uint64()), protocol.Session(rng.Uint64())
+			packet := protocol.AppendExtended(nil, &h, payload)
+			sent := w.sent
+			w.arrive(1, packet, 0)
+			w.run(w.now + time.Second)
+			if n := w.sent[0] - sent[0]; n > 1 || w.sent[1] != sent[1] {
+				t.Fatalf("%v brings about %d packets of rank 0, and %d of rank 1", &h, n, w.sent[1]-sent[1])
+			}
+		})
+	}
+	for i, n := range w.nodes {
+		if after := snapshot(n.conn); after != before[i] {
+			t.Errorf("rank %d:\n%s\nis now\n%s", i, before[i], after)
+		}
+	}
+	exchange(w)
+	for i, n := range w.nodes {
+		if st := n.conn.Stats(); st.SendsDone != 2 || st.SendsFailed+st.Repeats != 0 {
+			t.Errorf("rank %d afterwards: %+v", i, st)
+		}
+	}
+}

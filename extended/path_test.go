@@ -1,0 +1,118 @@
+package extended
+
+import (
+	"testing"
+	"time"
+)
+
+// path has every packet take so long one way, as said for the time at which it is
+// sent. What is sent later does not arrive sooner.
+func (w *world) path(oneWay func(now time.Duration) time.Duration) {
+	var last [2]time.Duration
+	w.fault = func(from, _ int, _ []byte) []fate {
+		at := max(w.now+oneWay(w.now), last[from])
+		last[from] = at
+		return []fate{{delay: at - w.now - latency}}
+	}
+}
+
+// stream sends a message and returns how long it takes until all of it is acknowledged.
+func (w *world) stream(t *testing.T, bytes int) time.Duration {
+	t.Helper()
+	begun := w.now
+	w.nodes[1].recv(0, int64(bytes))
+	s := w.nodes[0].send(make([]byte, bytes), SendOp{})
+	w.run(w.now + time.Hour)
+	if !s.done || s.err != nil || w.err() != nil {
+		t.Fatalf("the message has ended: %v, %v; %v", s.done, s.err, w.err())
+	}
+	return w.now - begun
+}
+
+// On a long path nothing is sent twice that was not lost, and the window is what bounds
+// the throughput: 512 packets for each round trip, but for the first ones (E28, E30).
+func TestLongPath(t *testing.T) {
+	const size = 32 << 20
+	for _, ms := range []time.Duration{1, 48, 60, 100, 200, 600} {
+		trip := ms * time.Millisecond
+		w := newWorld(Config{})
+		w.path(func(time.Duration) time.Duration { return trip / 2 })
+		took := w.stream(t, size)
+		st := w.nodes[0].conn.Stats()
+		if st.Repeats+st.TimeOuts+st.Losses != 0 {
+			t.Errorf("round trip of %v: %d packets sent again, %d time-outs, %d losses", trip, st.Repeats, st.TimeOuts, st.Losses)
+		}
+		const window = maxWindow * defaultPayload
+		// Two round trips for the sessions and the message, five until 16 packets have become 512.
+		if most := trip*(size/window+10) + 100*time.Millisecond; took > most {
+			t.Errorf("round trip of %v: %d bytes take %v, more than %v; %.1f MB/s, while the window has room for %.1f", trip, size, took, most,
+				size/took.Seconds()/1e6, window/trip.Seconds()/1e6)
+		}
+	}
+}
+
+// When the path becomes longer at once, time-outs run off for packets that are only
+// late. That is found out, and the window is as it was (E30).
+func TestPathBecomesLonger(t *testing.T) {
+	for _, both := range []bool{false, true} { // both: DATA goes the other way, and acknowledges
+		for _, ms := range []time.Duration{20, 80, 200} {
+			w := newWorld(Config{})
+			const step = 30 * time.Millisecond
+			long := ms * time.Millisecond
+			w.path(func(now time.Duration) time.Duration {
+				if now < step {
+					return 500 * time.Microsecond
+				}
+				return long / 2
+			})
+			if both {
+				w.nodes[0].recv(1, 1<<25)
+				w.nodes[1].send(make([]byte, 1<<25), SendOp{Tag: 1})
+			}
+			w.nodes[1].recv(0, 1<<25)
+			w.nodes[0].send(make([]byte, 1<<25), SendOp{})
+			w.run(step - time.Millisecond)
+			before := w.nodes[0].conn.Stats()
+			w.run(step + 10*long)
+			after := w.nodes[0].conn.Stats()
+			if before.Window != maxWindow || before.Repeats != 0 || after.InFlight == 0 {
+				t.Fatalf("before: %+v", before)
+			}
+			if after.TimeOuts == 0 || after.Events[Spurious] != 1 || after.Losses != 0 || after.Repeats != after.TimeOuts {
+				t.Errorf("%v, both ways %v: %d time-outs, found out %d times; %d packets taken for lost, %d sent again",
+					long, both, after.TimeOuts, after.Events[Spurious], after.Losses, after.Repeats)
+			}
+			if after.Window != maxWindow || (after.RoundTrip-long).Abs() > long/20 {
+				t.Errorf("%v, both ways %v: the window is %d, the round trip %v", long, both, after.Window, after.RoundTrip)
+			}
+			if err := w.err(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// The round trip is known before the first packet that can be lost is missed, on either
+// side: what the first time-out is costs nothing on a short path.
+func TestFirstLossOnShortPath(t *testing.T) {
+	for _, from := range []int{0, 1} {
+		w := newWorld(Config{})
+		nth := 0
+		w.fault = func(rank, _ int, b []byte) []fate {
+			if h := headerOf(b); rank == from && h.Number != 0 {
+				if nth++; nth == 1 {
+					return nil
+				}
+			}
+			return onTime
+		}
+		w.nodes[1].recv(0, 1<<20)
+		s := w.nodes[0].send(make([]byte, 1<<20), SendOp{})
+		for w.run(time.Millisecond); !s.done && w.now < time.Second; {
+			w.wait(time.Millisecond)
+		}
+		if !s.done || w.now > 30*time.Millisecond {
+			t.Errorf("the first packet of rank %d is lost: done %v after %v", from, s.done, w.now)
+		}
+	}
+}

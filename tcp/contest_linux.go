@@ -1,0 +1,119 @@
+package tcp
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// contestPause is the time between two looks whether the peer's host has answered.
+	contestPause = 20 * time.Millisecond
+	// contestGrain is how exactly the kernel says when it last heard of it.
+	contestGrain = 10 * time.Millisecond
+	// tcpEstablished is the state in which neither side has closed.
+	tcpEstablished = 1
+)
+
+// sighting is what the system knows of a connection.
+type sighting struct {
+	// open: neither side has closed it.
+	open bool
+	// silent is how long nothing has come from the peer's host, not even an
+	// acknowledgement.
+	silent time.Duration
+}
+
+// verdict is what is known of a connection that was probed.
+type verdict int
+
+const (
+	undecided verdict = iota
+	alive
+	dead
+)
+
+// judge decides on a connection that was first, and is now, elapsed later, as seen. The
+// probe goes when nothing has come for a second; the answer may take another.
+func judge(first, now sighting, elapsed time.Duration) verdict {
+	switch {
+	case !now.open:
+		return dead
+	case now.silent+contestGrain < elapsed:
+		return alive
+	case elapsed >= max(answerTime-first.silent, 0)+answerTime:
+		return dead
+	}
+	return undecided
+}
+
+// answers probes a connection, and reports whether the peer's host still knows it.
+func (c *Conn) answers(l *link) bool {
+	begun := time.Now()
+	l.probe(true)
+	defer l.probe(false)
+	first, ok := l.sight()
+	for now := first; ok; now, ok = l.sight() {
+		switch judge(first, now, time.Since(begun)) {
+		case alive:
+			return true
+		case dead:
+			return false
+		}
+		timer := time.NewTimer(contestPause)
+		select {
+		case <-timer.C:
+		case <-l.closing:
+			timer.Stop()
+			return false
+		case <-c.ctx.Done():
+			timer.Stop()
+			return true // what comes now is too late
+		}
+	}
+	return false
+}
+
+// withFD calls f with a link's descriptor, if it is open.
+func (l *link) withFD(f func(fd int)) {
+	if w := l.wire; w != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.fd >= 0 {
+			f(w.fd)
+		}
+		return
+	}
+	if raw, err := l.conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // it fails if the link is closed: f is not called
+	}
+}
+
+// probe has the kernel probe a connection by which nothing has come for a second, once a
+// second, or as keepAlive says. On one by which data is on its way there is no need:
+// it is sent again until it is acknowledged.
+func (l *link) probe(on bool) {
+	idle, interval := keepAliveIdle, keepAliveInterval
+	if on {
+		idle, interval = answerTime, answerTime
+	}
+	l.withFD(func(fd int) {
+		// They fail if the connection has ended, which sight sees.
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, int(interval/time.Second))
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(idle/time.Second))
+	})
+}
+
+// sight returns what the kernel knows of a connection, or false if that is closed.
+func (l *link) sight() (s sighting, ok bool) {
+	l.withFD(func(fd int) {
+		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			return
+		}
+		ok = true
+		s.open = info.State == tcpEstablished
+		s.silent = time.Duration(min(info.Last_ack_recv, info.Last_data_recv)) * time.Millisecond
+	})
+	return s, ok
+}
