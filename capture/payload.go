@@ -93,7 +93,7 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 		return
 	}
 	sum := crc32.Checksum(b, castagnoli)
-	same := sum == f.sum && len(b)+truncated == f.length && e.Time.Sub(m.lastData) < copyWindow
+	same := len(b) > 0 && sum == f.sum && len(b)+truncated == f.length && e.Time.Sub(m.lastData) < copyWindow
 	if same {
 		m.copyAt = e.Packet
 	}
