@@ -145,3 +145,34 @@ func TestOffloadIsSplit(t *testing.T) {
 		}
 	}
 }
+
+// TestExtendedOffloadAndSnapLength: packets of the extended profile of which nothing was
+// recorded are neither lost nor awaited.
+func TestExtendedOffloadAndSnapLength(t *testing.T) {
+	record := func() *capturetest.Talk {
+		talk := capturetest.NewTalk(false)
+		talk.Ack(0).Ack(1)
+		var together []byte
+		for i := range uint32(4) {
+			together = protocol.AppendExtended(together, &ext{
+				Dst: 1, Type: protocol.Data, Session: talk.Sessions[0], PeerSession: talk.Sessions[1], Number: i + 1, Message: 1,
+				Flags: protocol.FlagEager, Length: 4 * 1344, Offset: i * 1344,
+			}, make([]byte, 1344))
+		}
+		return talk.Raw(0, together)
+	}
+	whole := analyzeTalk(t, record())
+	if s := whole.Summary.Extended[0]; !whole.Clean() || s.Complete != 1 || s.Unrecorded != 0 {
+		t.Errorf("whole: %+v, %v", s, whole.Findings)
+	}
+	talk := record()
+	talk.Capture.Snap(150)
+	r := analyzeTalk(t, talk)
+	if s := r.Summary.Extended[0]; !r.Clean() || s.Open != 1 || s.Unrecorded != 3*1416 {
+		t.Errorf("cut: %+v, %v", s, r.Findings)
+	}
+	talk.Capture.Snap(64)
+	if r := analyzeTalk(t, talk); !r.Clean() || r.Summary.Skipped["cut_short"] != 3 {
+		t.Errorf("cut in the header: %+v, %v", r.Summary, r.Findings)
+	}
+}
