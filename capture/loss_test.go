@@ -101,6 +101,13 @@ func TestLostDatagram(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { oneFinding(t, c.units, capture.LostPacket, c.want) })
 	}
+	for _, name := range []string{"loss_bare_to_cpu_wrong_data", "late_clear_lost_bare_to_fpga"} {
+		t.Run(name, func(t *testing.T) {
+			oneFinding(t, recorded(t, name), capture.LostPacket,
+				"2 of 3 datagrams (2588 of 4004 bytes) arrived, datagram 2 (bytes 1384–2799) is missing; 1 packet was sent again",
+				"acknowledges wrong words or crashes", "acknowledges corrupt data")
+		})
+	}
 	t.Run("at the end", func(t *testing.T) {
 		oneFinding(t, drop(fragmented(1000, cpu), 5), capture.Waiting, "rank 1 waits for DATA from rank 0",
 			": 2 of 3 datagrams (2800 of 4000 bytes) arrived, datagram 3 (bytes 2800–3999) is missing")
