@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"errors"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/bench/plot"
@@ -191,5 +193,20 @@ func TestUsageOfMachine(t *testing.T) {
 	}
 	if peakMemory("0") != 0 || threadsTime(0) != 0 {
 		t.Error("nobody has used something")
+	}
+}
+
+// TestProfileOnFullDisk: a profile that cannot be written is an error.
+func TestProfileOnFullDisk(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip("NO TEST OF PROFILES ON A FULL DISK: ", err)
+	}
+	stop, err := startProfile(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stop(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v", err)
 	}
 }

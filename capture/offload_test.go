@@ -106,7 +106,7 @@ func TestWriterKeepsTheLength(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := w.Close(); err != nil {
+		if err := w.Flush(); err != nil {
 			t.Fatal(err)
 		}
 		expectOffloaded(t, file.Bytes())

@@ -87,5 +87,5 @@ func (w *Writer) transport(u *Unit, network gopacket.NetworkLayer) gopacket.Seri
 	return tcp
 }
 
-// Close writes what is buffered. It does not close the file.
-func (w *Writer) Close() error { return w.ng.Flush() }
+// Flush writes what is buffered.
+func (w *Writer) Flush() error { return w.ng.Flush() }
