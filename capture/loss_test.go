@@ -150,6 +150,13 @@ func TestDuplicatedData(t *testing.T) {
 			t.Errorf("%+v", r.Findings)
 		}
 	})
+	t.Run("and no ACK", func(t *testing.T) {
+		r := analyze(renumber(double(sound, 3, 100*time.Microsecond)))
+		check(t, r, nil, []capture.Kind{capture.DuplicatePacket, capture.Waiting})
+		if text := r.Findings[len(r.Findings)-1].Text; !strings.Contains(text, "rank 0 waits for ACK from rank 1") {
+			t.Error(text)
+		}
+	})
 	t.Run("one datagram", func(t *testing.T) {
 		oneFinding(t, acked(5*ms, double(fragmented(346, protocol.CPUShape()), 3, time.Microsecond)), capture.DuplicatePacket, "not corrupt", "not crashes")
 	})
