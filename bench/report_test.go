@@ -3,6 +3,9 @@ package bench
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -207,6 +210,29 @@ func TestProfileOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := stop(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestDaemonFails: what the daemon of attached ranks reports at its end is an error of the
+// measurement.
+func TestDaemonFails(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("NO TEST OF A DAEMON THAT FAILS: ", err)
+	}
+	dir := t.TempDir()
+	self := filepath.Join(dir, "self")
+	script := "#!" + sh + "\nif [ \"$2\" = " + daemonCommand + " ]; then echo ready; read x; echo it broke >&2; exit 3; fi\n"
+	if err := os.WriteFile(self, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, err := workloadNamed("pingpong")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(links, func(l link) bool { return l.attached })
+	if _, err := links[i].run(t.Context(), self, job{w: w, ranks: 2, dir: dir}); err == nil || !strings.Contains(err.Error(), "it broke") {
 		t.Errorf("%v", err)
 	}
 }
