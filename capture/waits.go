@@ -137,7 +137,7 @@ func (t *Tracker) judgeWait(w wait) {
 // unanswered judges a SEND_REQUEST that got no answer, by what its sender did about it.
 func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	n, quiet := m.requests.n, f.t.now.Sub(m.requests.last)
-	insists := n > deployedRepeats || f.t.ranks.insists[f.from]
+	insists := f.t.ranks.insists[f.from]
 	again := fmt.Sprintf("SEND_REQUEST was sent again %s", counted(int64(n), "time"))
 	if n == deployedRepeats && !insists && quiet > insistence {
 		return SenderGaveUp, "given up", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
@@ -149,6 +149,8 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 		text += fmt.Sprintf("; %s, and then not for %v: rank %d is no deployed node, which stops after %d times, and its call has ended", again, handshake.Round(quiet), m.Src, deployedRepeats)
 	case insists:
 		text += fmt.Sprintf("; %s, and rank %d goes on, where a deployed node stops after %d times", again, m.Src, deployedRepeats)
+	case n > deployedRepeats:
+		text += fmt.Sprintf("; %s: a deployed node stops after %d times, so rank %d is a zrlmpid, or was started again", again, deployedRepeats, m.Src)
 	case n == deployedRepeats:
 		text += fmt.Sprintf("; %s: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too soon to tell", again)
 	default:
