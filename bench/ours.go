@@ -158,9 +158,9 @@ func (l *link) run(ctx context.Context, self string, j job) (out []byte, err err
 		return nil, err
 	}
 	if l.attached {
-		pid, stop, err := startDaemon(ctx, self, file)
-		if err != nil {
-			return nil, err
+		pid, stop, failed := startDaemon(ctx, self, file) // err is what run returns
+		if failed != nil {
+			return nil, failed
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 		args = append(args, "-daemon", strconv.Itoa(pid))

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -84,7 +85,7 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 		if err != nil {
 			return err
 		}
-		defer stop()
+		return errors.Join(f.run(ctx, w, steps, stdout), stop())
 	}
 	return f.run(ctx, w, steps, stdout)
 }
@@ -156,18 +157,20 @@ func runDaemon(ctx context.Context, file string, stdout io.Writer) error {
 	return d.Run(ctx)
 }
 
-// startProfile profiles until the returned function is called.
-func startProfile(path string) (stop func(), err error) {
+// startProfile profiles until the returned function is called, which writes the file.
+func startProfile(path string) (stop func() error, err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := pprof.StartCPUProfile(f); err != nil {
+	var profile bytes.Buffer // the profiler does not return errors of writing
+	if err := pprof.StartCPUProfile(&profile); err != nil {
 		f.Close()
 		return nil, err
 	}
-	return func() {
+	return func() error {
 		pprof.StopCPUProfile()
-		f.Close()
+		_, err := profile.WriteTo(f)
+		return errors.Join(err, f.Close())
 	}, nil
 }

@@ -1,8 +1,13 @@
 package bench
 
 import (
+	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/bench/plot"
@@ -191,5 +196,43 @@ func TestUsageOfMachine(t *testing.T) {
 	}
 	if peakMemory("0") != 0 || threadsTime(0) != 0 {
 		t.Error("nobody has used something")
+	}
+}
+
+// TestProfileOnFullDisk: a profile that cannot be written is an error.
+func TestProfileOnFullDisk(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip("NO TEST OF PROFILES ON A FULL DISK: ", err)
+	}
+	stop, err := startProfile(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stop(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestDaemonFails: what the daemon of attached ranks reports at its end is an error of the
+// measurement.
+func TestDaemonFails(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("NO TEST OF A DAEMON THAT FAILS: ", err)
+	}
+	dir := t.TempDir()
+	self := filepath.Join(dir, "self")
+	script := "#!" + sh + "\nif [ \"$2\" = " + daemonCommand + " ]; then echo ready; read x; echo it broke >&2; exit 3; fi\n"
+	if err := os.WriteFile(self, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, err := workloadNamed("pingpong")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(links, func(l link) bool { return l.attached })
+	if _, err := links[i].run(t.Context(), self, job{w: w, ranks: 2, dir: dir}); err == nil || !strings.Contains(err.Error(), "it broke") {
+		t.Errorf("%v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -219,6 +220,13 @@ func (a *Analysis) Report() *Report {
 	}
 	if r.Findings == nil {
 		r.Findings = []Finding{}
+	}
+	if n := a.tracker.cutShort; n > 0 {
+		r.Summary.Skipped = maps.Clone(r.Summary.Skipped)
+		if r.Summary.Skipped == nil {
+			r.Summary.Skipped = map[string]int64{}
+		}
+		r.Summary.Skipped[skipNames[skipCutShort]] += n
 	}
 	for _, n := range a.perKind {
 		r.Summary.FindingsNotListed += int64(max(n-maxFindings, 0))

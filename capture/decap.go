@@ -59,6 +59,7 @@ type decoder struct {
 	skipped  skipCounts
 	now      time.Time
 	packet   int64
+	cut      int // bytes of the packet that were not recorded
 	tunnels  int
 	unit     *Unit
 	allPorts bool
@@ -94,6 +95,7 @@ func (d *decoder) wanted(src, dst uint16) bool {
 // decode takes one packet apart and, if it completes a unit, fills in u.
 func (d *decoder) decode(rec *record, packet int64, u *Unit) verdict {
 	d.now, d.packet, d.unit, d.tunnels = rec.time, packet, u, 0
+	d.cut = max(min(rec.wire, maxPacket)-len(rec.data), 0)
 	d.frags.recycle()
 	d.skipped.byVerdict[skipFragment] += d.frags.expire(d.now)
 	d.tcp.expire(d.now)

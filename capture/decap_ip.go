@@ -32,7 +32,7 @@ func (d *decoder) ipv4(b []byte) verdict {
 	if total == 0 {
 		// Segmentation is left to the network card, and the packet was
 		// recorded before: it is as long as it is.
-		total = len(b)
+		total = len(b) + d.cut
 	}
 	if header < ipv4Header || header > len(b) || header > total {
 		return skipMalformed
@@ -65,7 +65,7 @@ func (d *decoder) ipv6(b []byte) verdict {
 	proto := b[6]
 	b = b[ipv6Header:]
 	if length == 0 {
-		length = len(b) // as for IPv4
+		length = len(b) + d.cut // as for IPv4
 	}
 	return d.ipv6Payload(e, proto, b[:min(length, len(b))], length)
 }

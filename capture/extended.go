@@ -62,11 +62,13 @@ func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *Unit) {
 		case whole < int64(n) && protocol.IsExtended(b[whole:]):
 			n, truncated = int(whole), 0
 		case whole > int64(n) && whole < int64(n+truncated):
-			// What is behind it was not recorded.
 			truncated = int(whole) - n
 		}
 		t.extendedPacket(c, forward, u, b[:n], truncated)
-		b = b[n:]
+		if b = b[n:]; len(b) == 0 && d.OK() && truncated < u.Truncated {
+			// The packets behind it were not recorded.
+			c.ext.unrecorded(forward, u.Truncated-truncated)
+		}
 	}
 }
 
@@ -82,6 +84,11 @@ func (t *Tracker) extendedPacket(c *conversation, forward bool, u *Unit, b []byt
 		c.ext = newExtPair(t, c)
 	}
 	out, in := c.ext.sides(forward)
+	if !x.Checked && x.Defect.Kind == protocol.DefectShort && len(b)+truncated >= protocol.ExtHeaderLen {
+		e.Kind = BadEvent
+		t.cutShort++
+		return x.Defect
+	}
 	if !x.Defect.OK() {
 		e.Kind, e.Byte = BadEvent, x.Defect.Offset
 		e.HasRanks = x.Header.Type != 0

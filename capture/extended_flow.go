@@ -37,6 +37,14 @@ func (p *extPair) sides(forward bool) (out, in *extFlow) {
 	return &p.flows[1], &p.flows[0]
 }
 
+// unrecorded notes n bytes of packets that were offloaded, and of which the snapshot
+// length left nothing.
+func (p *extPair) unrecorded(forward bool, n int) {
+	out, in := p.sides(forward)
+	out.counts.Unrecorded += int64(n)
+	out.blind, in.blind = true, true
+}
+
 // extFlow is the packets from one address to another, and the messages that go
 // that way.
 type extFlow struct {
@@ -50,6 +58,9 @@ type extFlow struct {
 	// repeated, lost and copied are the first packets of each kind.
 	repeated, lost, copied packetSample
 	bye                    bool
+	// blind is true if packets of the pair are not in the recording although they
+	// were on the wire: it cannot show what was lost, or never came.
+	blind bool
 }
 
 // packetSample is how many packets there were, and the numbers of the first.

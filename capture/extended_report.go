@@ -41,6 +41,9 @@ type ExtendedPair struct {
 	Damaged    int64 `json:"damaged"`
 	Bad        int64 `json:"bad,omitempty"`
 	OldSession int64 `json:"old_session,omitempty"`
+	// Unrecorded are the bytes of offloaded packets that the snapshot length
+	// left nothing of.
+	Unrecorded int64 `json:"unrecorded,omitempty"`
 }
 
 // extendedFlows returns the flows of the extended profile in an order that does
@@ -77,10 +80,14 @@ func (t *Tracker) Extended() []ExtendedPair {
 // judgeExtended reports what was sent again, and what is open at the end.
 func (t *Tracker) judgeExtended() {
 	for _, f := range t.extendedFlows() {
-		f.judgeSample(LostPacket, &f.lost, "sent again, and the first time is not in the recording: lost on the way to where it was made")
+		if !f.blind {
+			f.judgeSample(LostPacket, &f.lost, "sent again, and the first time is not in the recording: lost on the way to where it was made")
+		}
 		f.judgeSample(RepeatedPacket, &f.repeated, "sent again: lost behind where the recording was made, or not acknowledged in time")
 		f.judgeSample(DuplicatePacket, &f.copied, "delivered twice by the network, and used once")
-		f.judgeOpen()
+		if !f.blind {
+			f.judgeOpen()
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"fmt"
 	"hash/crc32"
 	"net/netip"
 	"time"
@@ -30,9 +31,11 @@ type flow struct {
 	redo bool     // DATA of last is being repeated
 	// early are CLEAR_TO_SENDs that answer no request so far.
 	early clears
-	// sum and length are those of the last bare datagram.
+	// sum and length are those of the last bare datagram; sums is memory for those
+	// of a message.
 	sum    uint32
 	length int
+	sums   []uint32
 	// unasked is a copy of a CLEAR_TO_SEND or ACK to the sender, which may
 	// have wedged it: trap 2.
 	unasked *Finding
@@ -120,14 +123,14 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 		if m.crossed && m.state == requested && f.back.msg == nil {
 			// The other side's message is done, and has made an FPGA
 			// forget this request.
-			m.repeated(e)
+			f.repeated(m, e)
 			break
 		}
 		if since < copyWindow {
 			f.copied(m, e)
 			break
 		}
-		m.repeated(e)
+		f.repeated(m, e)
 		if m.state == cleared && e.Time.Sub(m.lastClear) >= copyWindow {
 			m.lose("CLEAR_TO_SEND")
 		}
@@ -137,6 +140,7 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 			break
 		}
 		m.verdict("broken off by a new request")
+		f.loseDatagram(m)
 		f.end(m, e, false)
 		return false
 	default:
@@ -176,7 +180,7 @@ func (f *flow) clear(e *Event) {
 		f.copied(m, e)
 		f.holdUnasked()
 	default:
-		m.repeated(e)
+		f.repeated(m, e)
 		if m.state == received {
 			m.lose("DATA")
 		}
@@ -208,7 +212,7 @@ func (f *flow) ack(e *Event) {
 	case m == nil && f.redo:
 		// The answer to a repeat of the last message.
 		f.redo = false
-		f.last.repeated(e)
+		f.repeated(f.last, e)
 		return
 	case m == nil && f.last != nil && e.Time.Sub(f.last.ack) < copyWindow:
 		f.copied(f.last, e)
@@ -225,7 +229,7 @@ func (f *flow) ack(e *Event) {
 	case m.state == cleared:
 		m.lose("DATA")
 	case m.state == receiving && !m.explained:
-		m.lose("a datagram of DATA")
+		f.loseDatagram(m)
 	}
 	m.ack, m.ackPacket = e.Time, e.Packet
 	m.step(e, "ACK", false, false)
@@ -240,7 +244,14 @@ func (f *flow) ack(e *Event) {
 func (f *flow) copied(m *message, e *Event) {
 	e.Message, e.Duplicate = m.ID, true
 	m.step(e, e.Header.Type.String(), e.Header.Type == protocol.SendRequest || e.Header.Type == protocol.Data, true)
-	f.t.find(DuplicatePacket, e, "%v arrived twice within %v", e.Header, copyWindow).about(m, e.Packet)
+	harm := ""
+	if e.Header.Type == protocol.Data && m.fragmented() {
+		// What does not fit from here on, does not because of this.
+		m.explained = true
+		m.verdict("DATA was delivered twice")
+		harm = fmt.Sprintf(", and has %d datagrams", f.shape().Datagrams(m.Words)) + f.harm(m, "", "the second header", "")
+	}
+	f.t.find(DuplicatePacket, e, "%v arrived twice within %v%s", e.Header, copyWindow, harm).about(m, e.Packet)
 }
 
 // checkCall compares an answer's datatype with the request's.

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -18,6 +19,9 @@ type identities struct {
 	// words that an address sent with padding, and without.
 	pads, bare map[netip.AddrPort]int64
 	told       map[netip.AddrPort]bool
+	// insists has the addresses that go on sending SEND_REQUEST again, which no
+	// deployed node does.
+	insists map[netip.AddrPort]bool
 }
 
 // rankAt is a rank as one address knows it.
@@ -30,6 +34,7 @@ func newIdentities() identities {
 	return identities{
 		addrs: map[rankAt]netip.AddrPort{}, ranks: map[netip.AddrPort]uint32{},
 		pads: map[netip.AddrPort]int64{}, bare: map[netip.AddrPort]int64{}, told: map[netip.AddrPort]bool{},
+		insists: map[netip.AddrPort]bool{},
 	}
 }
 
@@ -89,4 +94,49 @@ func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
 		t.find(Padding, e, "rank %d pads some of its messages to whole lines of %d bytes and others not: an FPGA pads all of them, other nodes none", m.Src, protocol.LineLen).
 			about(m, padded, bare)
 	}
+}
+
+// retransmitted notes that an address has sent a SEND_REQUEST n times more. One more
+// than deployed nodes send may be the first of a program that was started again.
+func (i *identities) retransmitted(from netip.AddrPort, n int) {
+	if n > deployedRepeats+1 && len(i.insists) < maxIdentities {
+		i.insists[from] = true
+	}
+}
+
+// isFPGA reports whether the node at an address pads as the MPE does.
+func (i *identities) isFPGA(at netip.AddrPort) bool {
+	_, pads := i.pads[at]
+	return pads
+}
+
+// mayBeFPGA reports whether nothing shows that the node at an address is no FPGA: that
+// has one port, pads all it sends, and stops sending SEND_REQUESTs again.
+func (i *identities) mayBeFPGA(at netip.AddrPort) bool {
+	_, bare := i.bare[at]
+	return at.Port() == protocol.Port && !bare && !i.insists[at]
+}
+
+// mayBeLibrary reports whether the node at an address may run upstream's CPU library.
+func (i *identities) mayBeLibrary(at netip.AddrPort) bool {
+	return !i.isFPGA(at) && !i.insists[at]
+}
+
+// harm says what a second DATA header or datagram of a fragmented message does at its
+// receiver, as far as it may be a deployed node: it takes what it does not expect for
+// the next part. when is the condition for that, and inTime a further one for upstream's
+// CPU library.
+func (f *flow) harm(m *message, when, what, inTime string) string {
+	ids, at := &f.t.ranks, f.to
+	fpga := fmt.Sprintf("stores %s as payload and acknowledges corrupt data, and the next message may be corrupt too (trap 4)", what)
+	library := fmt.Sprintf("stores %s as payload, and acknowledges wrong words or crashes%s", what, inTime)
+	switch {
+	case ids.isFPGA(at):
+		return fmt.Sprintf(": %srank %d, which pads as an FPGA does, %s", when, m.Dst, fpga)
+	case ids.mayBeFPGA(at):
+		return fmt.Sprintf(": %san FPGA %s; upstream's CPU library %s; rank %d may be either", when, fpga, library, m.Dst)
+	case ids.mayBeLibrary(at):
+		return fmt.Sprintf(": %supstream's CPU library, which rank %d may run, %s", when, m.Dst, library)
+	}
+	return ""
 }

@@ -41,7 +41,40 @@ type message struct {
 	verdicts                         string
 	stale, crossed, mixed            bool
 	explained, ended, reported       bool
-	headless                         bool // bare datagrams came without the first one
+	// requests and datas are what the sender has sent of each, again and again.
+	requests, datas retransmissions
+	arrival         arrival
+	// broken is what had arrived when a datagram of DATA turned out to be lost,
+	// gap the number of that datagram, counted from 1, if a retransmission has
+	// shown it, which compared tells.
+	broken   *arrival
+	gap      int64
+	compared bool
+	// headless and headlessBytes count continuation datagrams that came without
+	// the one with the header.
+	headless, headlessBytes int64
+}
+
+// retransmissions are the packets of one kind that a sender has sent since its
+// schedule of time-outs began.
+type retransmissions struct {
+	n    int
+	last time.Time
+	gap  time.Duration
+}
+
+// sent notes a packet. The time-outs of a schedule grow: after a shorter one, the
+// packet before was the first of a new schedule, as of a program started again.
+func (r *retransmissions) sent(at time.Time) {
+	gap := at.Sub(r.last)
+	switch {
+	case r.last.IsZero():
+	case gap < r.gap/2:
+		r.n, r.gap = 1, gap
+	default:
+		r.n, r.gap = r.n+1, gap
+	}
+	r.last = at
 }
 
 // open begins a message with the event of its first packet.
@@ -59,13 +92,23 @@ func (f *flow) open(e *Event) *message {
 		},
 		call: call, firstPacket: e.Packet, keep: f.t.opts.KeepSteps, lastRequest: e.Time,
 	}
+	if e.Header.Type == protocol.SendRequest {
+		m.requests.sent(e.Time)
+	}
 	f.msg, f.redo, f.sum, f.length = m, false, 0, 0
 	e.Message = m.ID
 	return m
 }
 
 // repeated notes that a packet was sent again.
-func (m *message) repeated(e *Event) {
+func (f *flow) repeated(m *message, e *Event) {
+	switch e.Header.Type {
+	case protocol.SendRequest:
+		m.requests.sent(e.Time)
+		f.t.ranks.retransmitted(f.from, m.requests.n)
+	case protocol.Data:
+		m.datas.sent(e.Time)
+	}
 	m.Repeats++
 	m.lastAgain = e.Time
 	e.Message, e.Repeated = m.ID, true
@@ -135,10 +178,10 @@ func (f *flow) reportLast() {
 	switch {
 	case m.lost != "":
 		m.verdict(m.lost + " lost")
-		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s", m.ID, m.Src, m.Dst, m.lost, m.repeatText())
+		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s", m.ID, m.Src, m.Dst, m.lost, f.lossText(m), f.repeatText(m))
 	case m.Repeats > 0 && !m.stale && !m.crossed:
 		m.verdict("repeated")
-		f.t.findIn(RepeatedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src, m.Dst, m.repeatText())
+		f.t.findIn(RepeatedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src, m.Dst, f.repeatText(m))
 	}
 	if m.stale {
 		m.verdict("cleared by a stale CLEAR_TO_SEND")
@@ -146,14 +189,31 @@ func (f *flow) reportLast() {
 	f.report(m)
 }
 
-func (m *message) repeatText() string {
+// lossText says what had arrived of a message of which a datagram was lost.
+func (f *flow) lossText(m *message) string {
+	switch {
+	case m.broken != nil:
+		return "; " + f.arrived(m, m.broken)
+	case m.headless > 0:
+		return fmt.Sprintf("; %s (%d bytes) arrived without it", counted(m.headless, "continuation datagram"), m.headlessBytes)
+	}
+	return ""
+}
+
+func (f *flow) repeatText(m *message) string {
 	switch {
 	case m.Repeats == 0:
 		return ""
-	case m.dataPackets > 1 && int64(m.Words)*protocol.WordLen > protocol.MaxDatagram-protocol.HeaderLen:
-		return fmt.Sprintf("; %s sent again, DATA of several datagrams among them, which an FPGA stores as data if it had a part of it (trap 4)", packetsWere(m.Repeats))
+	case m.dataPackets > 1 && m.fragmented():
+		text := fmt.Sprintf("; %s sent again, DATA of several datagrams among them", packetsWere(m.Repeats))
+		return text + f.harm(m, "where a part of it had arrived, ", "the second header", ", if not much more than 100 ms have passed since the last datagram")
 	}
 	return fmt.Sprintf("; %s sent again", packetsWere(m.Repeats))
+}
+
+// fragmented reports whether the message has continuation datagrams.
+func (m *message) fragmented() bool {
+	return int64(m.Words)*protocol.WordLen > protocol.MaxDatagram-protocol.HeaderLen
 }
 
 func packetsWere(n int) string {

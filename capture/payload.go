@@ -29,17 +29,18 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 		m.lose("CLEAR_TO_SEND")
 	case m.state == receiving || m.state == received:
 		f.dataAgain(m, e)
-	case m.headless && e.Time.Sub(m.lastData) >= copyWindow:
-		m.repeated(e)
+	case m.headless > 0 && e.Time.Sub(m.lastData) >= copyWindow:
+		f.repeated(m, e)
 	}
 	first := m.dataPackets == 0 && !e.Repeated
 	m.Words, m.sum = e.Header.Size, crc32.Checksum(payload, castagnoli)
 	m.dataPackets++
 	m.dataPacket = e.Packet
-	if !f.redo {
+	if !f.redo && !e.Duplicate {
 		m.state = receiving
 	}
 	if first {
+		m.datas.sent(e.Time)
 		m.step(e, "DATA", true, false)
 	}
 	f.checkCall(m, e)
@@ -61,14 +62,14 @@ func (f *flow) dataAgain(m *message, e *Event) {
 		f.copied(m, e)
 		return
 	}
-	m.repeated(e)
+	f.repeated(m, e)
 	switch {
 	case !m.ack.IsZero():
 		m.lose("ACK")
 	case m.state == received:
 		m.lose("DATA or its ACK")
 	default:
-		m.lose("a datagram of DATA")
+		f.loseDatagram(m)
 	}
 }
 
@@ -78,7 +79,9 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 	m := f.current()
 	if m != nil && m.state == cleared {
 		// The datagram with the header is not in the recording.
-		m.headless, m.lastData = true, e.Time
+		m.headless++
+		m.headlessBytes += int64(len(b) + truncated)
+		m.lastData = e.Time
 		m.lose("the first datagram of DATA")
 		e.Message, e.Reason = m.ID, handshake.ReasonStray
 		return
@@ -93,7 +96,7 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 		return
 	}
 	sum := crc32.Checksum(b, castagnoli)
-	same := sum == f.sum && len(b)+truncated == f.length && e.Time.Sub(m.lastData) < copyWindow
+	same := len(b) > 0 && sum == f.sum && len(b)+truncated == f.length && e.Time.Sub(m.lastData) < copyWindow
 	if same {
 		m.copyAt = e.Packet
 	}
@@ -103,6 +106,9 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 		return
 	}
 	f.take(m, e, f.t.whole(b, truncated), false)
+	if e.InData && e.Proto == UDP {
+		f.continued(m, sum, truncated)
+	}
 }
 
 // surplus explains payload of a message that expects none any more.
@@ -153,6 +159,14 @@ func (f *flow) take(m *message, e *Event, b []byte, begins bool) {
 	}
 	m.lastData = e.Time
 	m.data(e)
+	switch {
+	case reason != handshake.ReasonNone:
+	case begins:
+		f.began(m, e)
+	default:
+		m.arrival.datagrams++
+		m.arrival.bytes += e.Bytes
+	}
 	switch {
 	case reason == handshake.ReasonLength:
 		e.InData, e.Reason = false, reason
@@ -234,18 +248,30 @@ func (f *flow) badLength(m *message, e *Event, n int64, begins bool) {
 	}
 	m.explained = true
 	left := e.Total - e.Offset
+	padding := -e.Total & (protocol.LineLen - 1)
 	switch {
 	case begins:
 		m.state, m.dataEnd = received, e.Time
 		m.verdict("size mismatch")
 		f.t.find(SizeMismatch, e, "DATA from rank %d announces %d words, %d bytes, but its datagram carries %d", m.Src, m.Words, e.Total, n).about(m, e.Packet)
+	case n < left && (left-n)%protocol.MaxDatagram == 0:
+		f.lastTooSoon(m, n)
+	case n < left && (left+padding-n)%protocol.MaxDatagram == 0:
+		f.lastTooSoon(m, n-padding)
 	case m.copyAt != 0:
 		m.verdict("a datagram of DATA was delivered twice")
-		f.t.find(DuplicatePacket, e, "the network delivered a datagram of message %d from rank %d to rank %d twice: nothing tells the copy from the next part, so the data is damaged or sent again", m.ID, m.Src, m.Dst).about(m, m.copyAt)
-	case n < left && (left-n)%protocol.MaxDatagram == 0:
-		m.lose("a datagram of DATA")
+		f.t.find(DuplicatePacket, e, "the network delivered a datagram of message %d from rank %d to rank %d twice: nothing tells the copy from the next part, so that the data is corrupt, or sent again%s", m.ID, m.Src, m.Dst, f.harm(m, "", "the copy", "")).about(m, m.copyAt)
 	default:
 		m.verdict("size mismatch")
 		f.t.find(SizeMismatch, e, "message %d from rank %d to rank %d: %d bytes were left of %d, but the datagram carries %d", m.ID, m.Src, m.Dst, left, e.Total, n).about(m, e.Packet)
 	}
+}
+
+// lastTooSoon notes the last datagram of a message, with n bytes of it, where one
+// between is missing.
+func (f *flow) lastTooSoon(m *message, n int64) {
+	m.arrival.datagrams++
+	m.arrival.bytes += n
+	m.arrival.tail = true
+	f.loseDatagram(m)
 }

@@ -46,8 +46,10 @@ type Tracker struct {
 	ext        Extended // the event's, and room for its ranges
 	extOpen    int      // open messages of the extended profile
 	buffers    [][]byte // for packets of the extended profile on streams
-	// notFollowed counts units of conversations beyond the limit.
-	notFollowed int64
+	// notFollowed counts units of conversations beyond the limit, and cutShort
+	// those of which too little was recorded to know the packet by.
+	notFollowed, cutShort int64
+	head                  [protocol.HeaderLen]byte // one whose end was not recorded
 }
 
 // maxConversations bounds the memory of a recording of anything: a full cluster
@@ -102,7 +104,7 @@ func (t *Tracker) Unit(u *Unit) {
 		t.streamed(c, forward, u)
 	case t.isExtended(c, forward, u):
 		t.extendedDatagram(c, forward, u)
-	case len(u.Data) > protocol.MaxDatagram+protocol.LineLen:
+	case u.offloaded():
 		t.segments(c, forward, u)
 	default:
 		t.datagram(c, forward, u)
@@ -110,17 +112,10 @@ func (t *Tracker) Unit(u *Unit) {
 	t.deliver()
 }
 
-// segments follows what the kernel recorded as one datagram although it sends
-// several: with segmentation offload, a recording on the sender's machine has
-// them in one piece. No rank sends a datagram of that length.
+// segments follows the datagrams of a unit that the kernel had in one piece.
 func (t *Tracker) segments(c *conversation, forward bool, u *Unit) {
-	part := *u
-	for b := u.Data; len(b) > 0; b = b[len(part.Data):] {
-		part.Data = b[:min(len(b), protocol.MaxDatagram)]
-		part.Truncated = 0
-		if len(part.Data) == len(b) {
-			part.Truncated = u.Truncated
-		}
+	for rest := *u; rest.length() > 0; {
+		part := rest.take(protocol.MaxDatagram)
 		t.datagram(c, forward, &part)
 	}
 }
@@ -179,8 +174,9 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
 	out, in := c.sides(forward)
 	e := t.begin(u, u.Data)
 	defer t.emit(e)
-	h, defect := t.opts.Profile.Parse(u.Data)
-	if out.expectsPayload(u, h, defect) {
+	d := t.withHeader(u)
+	h, defect := t.opts.Profile.Parse(d.Data)
+	if out.expectsPayload(&d, h, defect) {
 		out.payload(e, u.Data, u.Truncated)
 		return
 	}
@@ -192,10 +188,16 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
 		// A deployed node drops it; what follows tells whether this one
 		// did. So it is followed as if it were sound.
 		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
-		e.Header = t.lenient(u.Data)
+		e.Header = t.lenient(d.Data)
 		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet without a word", e.Header, defect.Offset, defect.Got)
 	case out.sent && bareLike(u.Data):
 		out.payload(e, u.Data, u.Truncated) // stray: the rest of something
+		return
+	case d.Truncated > 0 && len(d.Data) < protocol.HeaderLen:
+		e.Kind, e.Reason = BadEvent, handshake.Reason(defect.Kind)
+		if len(d.Data) > 0 {
+			t.cutShort++ // the packet, once
+		}
 		return
 	default:
 		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
@@ -210,7 +212,29 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
 		// followed as what it says it is.
 		out, in = other.sides(other.key.a == t.ranks.address(e.Header.Src, e.Dst))
 	}
-	t.header(e, out, in, u.Data[protocol.HeaderLen:], u.Truncated)
+	t.header(e, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
+}
+
+// withHeader returns a datagram whose header the snapshot length has cut with a
+// whole one, if enough of it was recorded to know the packet by. What is missing of
+// a header has the same value in all packets of deployed nodes.
+func (t *Tracker) withHeader(u *Unit) Unit {
+	const (
+		known   = 20 // up to what tells the extended profile
+		endMark = 28
+	)
+	missing := protocol.HeaderLen - len(u.Data)
+	if missing <= 0 || u.Truncated < missing || len(u.Data) < known || !protocol.BeginsWithMark(u.Data) || protocol.IsExtended(u.Data) {
+		return *u
+	}
+	t.head = [protocol.HeaderLen]byte{}
+	for i := endMark; i < protocol.HeaderLen; i++ {
+		t.head[i] = protocol.Mark
+	}
+	copy(t.head[:], u.Data)
+	d := *u
+	d.Data, d.Truncated = t.head[:], u.Truncated-missing
+	return d
 }
 
 // header follows a sound header.

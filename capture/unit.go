@@ -3,6 +3,8 @@ package capture
 import (
 	"net/netip"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Unit is one piece of transport payload, in the order of the recording: a UDP
@@ -28,6 +30,27 @@ type Unit struct {
 	// Restart is true for the first unit of a TCP direction: what was
 	// pending of an earlier connection between the same addresses is void.
 	Restart bool
+}
+
+// length is how many bytes the unit had on the wire, recorded or not.
+func (u *Unit) length() int { return len(u.Data) + u.Truncated }
+
+// offloaded reports whether a UDP unit is several datagrams that the kernel had in one
+// piece, as it has on a machine that leaves segmentation or coalescing to it. No rank
+// sends a datagram of such a length: one of 1424 bytes is the last of an MPE's message,
+// or two of 1416 and 8 bytes, which nothing tells apart.
+func (u *Unit) offloaded() bool {
+	return u.length() > protocol.MaxDatagram && u.length() != protocol.MaxDatagram+protocol.LineLen
+}
+
+// take cuts off and returns the first n bytes of a unit, or what there is.
+func (u *Unit) take(n int) Unit {
+	n = min(n, u.length())
+	recorded := min(n, len(u.Data))
+	part := *u
+	part.Data, part.Truncated = u.Data[:recorded], n-recorded
+	u.Data, u.Truncated = u.Data[recorded:], u.Truncated-part.Truncated
+	return part
 }
 
 // Proto is a transport protocol.

@@ -11,9 +11,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// deployedRepeats is after how many repeats a deployed node gives up repeating
-// and waits for ever.
+// deployedRepeats is after how many retransmissions in a wait a deployed node sends
+// nothing more and waits forever.
 const deployedRepeats = 3
+
+// insistence is the longest time between two SEND_REQUESTs of a zrlmpid that has not
+// been answered: 3 s by default, and what a busy host adds.
+const insistence = 4 * time.Second
 
 // wait is who waits for what from whom, since when, at the end of a recording.
 type wait struct {
@@ -118,13 +122,41 @@ func (t *Tracker) judgeWait(w wait) {
 		packets = append(unasked.Packets, packets...)
 		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet %d, which it had not asked for, as the header parked for rank %d, and swallowed the SEND_REQUEST (trap 2)",
 			w.on, unasked.Packets[len(unasked.Packets)-1], w.who)
-	case w.who == m.Src && m.Repeats >= deployedRepeats:
-		say(SenderGaveUp, "given up", ": it repeated %d times, as often as a deployed node does, and now waits for ever", m.Repeats)
+	case m.state == received && m.datas.n == deployedRepeats:
+		say(SenderGaveUp, "given up", ": it has sent DATA again %d times, which is as often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.datas.n, w.f.lossText(m))
 	case m.state == requested:
-		say(NeverCleared, "never cleared", ": rank %d has not posted the matching receive, is not running, or drops what rank %d sends", w.on, w.who)
+		kind, verdict, text := w.f.unanswered(m)
+		say(kind, verdict, "%s", text)
+	case m.state == receiving && m.arrival.datagrams > 0:
+		say(Waiting, "not ended", ": %s%s", w.f.arrived(m, &m.arrival), w.f.repeatText(m))
 	default:
-		say(Waiting, "not ended", "%s", m.repeatText())
+		say(Waiting, "not ended", "%s%s", w.f.lossText(m), w.f.repeatText(m))
 	}
+}
+
+// unanswered judges a SEND_REQUEST that got no answer, by what its sender did about it.
+func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
+	n, quiet := m.requests.n, f.t.now.Sub(m.requests.last)
+	insists := f.t.ranks.insists[f.from]
+	again := fmt.Sprintf("SEND_REQUEST was sent again %s", counted(int64(n), "time"))
+	if n == deployedRepeats && !insists && quiet > insistence {
+		return SenderGaveUp, "given up", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
+	}
+	text = fmt.Sprintf(": rank %d has not posted the matching receive, is not running, or drops what rank %d sends", m.Dst, m.Src)
+	switch {
+	case n == 0:
+	case insists && quiet > insistence:
+		text += fmt.Sprintf("; %s, and then not for %v: rank %d is no deployed node, which stops after %d times, and its call has ended", again, handshake.Round(quiet), m.Src, deployedRepeats)
+	case insists:
+		text += fmt.Sprintf("; %s, and rank %d goes on, where a deployed node stops after %d times", again, m.Src, deployedRepeats)
+	case n > deployedRepeats:
+		text += fmt.Sprintf("; %s: a deployed node stops after %d times, so rank %d is a zrlmpid, or was started again", again, deployedRepeats, m.Src)
+	case n == deployedRepeats:
+		text += fmt.Sprintf("; %s: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too soon to tell", again)
+	default:
+		text += "; " + again
+	}
+	return NeverCleared, "never cleared", text
 }
 
 // deadlock reports ranks that wait for each other.

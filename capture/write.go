@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/netip"
@@ -44,14 +45,20 @@ func (w *Writer) Unit(u *Unit) error {
 		return fmt.Errorf("packet %d: %v and %v are not addresses of one IP version", u.Packet, u.Src, u.Dst)
 	}
 	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-	all := []gopacket.SerializableLayer{network, w.transport(u, network), gopacket.Payload(u.Data)}
+	payload := u.Data
+	if u.Truncated > 0 {
+		// The headers have the length on the wire, so that a reader knows it too.
+		payload = append(bytes.Clone(payload), make([]byte, u.Truncated)...)
+	}
+	all := []gopacket.SerializableLayer{network, w.transport(u, network), gopacket.Payload(payload)}
 	if err := gopacket.SerializeLayers(w.buf, opts, all...); err != nil {
 		return fmt.Errorf("packet %d: %w", u.Packet, err)
 	}
-	n := len(w.buf.Bytes())
+	packet := w.buf.Bytes()
+	recorded := packet[:len(packet)-u.Truncated]
 	return w.ng.WritePacket(gopacket.CaptureInfo{
-		Timestamp: u.Time, CaptureLength: n, Length: n + u.Truncated,
-	}, w.buf.Bytes())
+		Timestamp: u.Time, CaptureLength: len(recorded), Length: len(packet),
+	}, recorded)
 }
 
 func ipLayer(u *Unit, proto layers.IPProtocol) gopacket.Layer {
@@ -71,7 +78,7 @@ func (w *Writer) transport(u *Unit, network gopacket.NetworkLayer) gopacket.Seri
 	}
 	there, back := [2]netip.AddrPort{u.Src, u.Dst}, [2]netip.AddrPort{u.Dst, u.Src}
 	seq := w.seq[there] + uint32(u.Gap)
-	w.seq[there] = seq + uint32(len(u.Data))
+	w.seq[there] = seq + uint32(u.length())
 	tcp := &layers.TCP{
 		SrcPort: layers.TCPPort(u.Src.Port()), DstPort: layers.TCPPort(u.Dst.Port()),
 		Seq: seq, Ack: w.seq[back], ACK: true, PSH: true, Window: 65535,
@@ -80,5 +87,5 @@ func (w *Writer) transport(u *Unit, network gopacket.NetworkLayer) gopacket.Seri
 	return tcp
 }
 
-// Close writes what is buffered. It does not close the file.
-func (w *Writer) Close() error { return w.ng.Flush() }
+// Flush writes what is buffered.
+func (w *Writer) Flush() error { return w.ng.Flush() }

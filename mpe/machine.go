@@ -30,7 +30,7 @@ type connState interface {
 	Deadline() (extended.Instant, bool)
 	EachSend(yield func(extended.SendState) bool)
 	Expects(header []byte, n int) (m extended.Message, offset int64, ok bool)
-	Session() (local, remote uint32)
+	Session() (local, remote protocol.Session)
 	Short(length int64) bool
 	Stats() extended.Stats
 }

@@ -81,7 +81,7 @@ func printCollective(b *strings.Builder, entries []choice.Entry) {
 			}
 		}
 	}
-	t.Flush() // a Builder takes all
+	_ = t.Flush() // a Builder takes all
 }
 
 // fastest tells the least time of an algorithm at a length, and by which segments.

@@ -92,7 +92,7 @@ func listen(cfg Config, open opener) (*Conn, error) {
 const maxReceiveBuffer = 1 << 29
 
 func (c *Conn) setUp(udpConn *net.UDPConn, open opener) (err error) {
-	if c.granted, err = setReceiveBuffer(udpConn, c.asked); err != nil {
+	if c.granted, err = SetReceiveBuffer(udpConn, c.asked); err != nil {
 		return fmt.Errorf("asking for a receive buffer of %d bytes: %w", c.asked, err)
 	}
 	peers := addresses(c.cfg.Map)

@@ -14,10 +14,10 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, 
 	return newMmsgSocket(conn, peers, cfg)
 }
 
-// setReceiveBuffer asks for a receive buffer of the given size in bytes, and
-// returns what the kernel granted. The kernel caps what anybody gets at
+// SetReceiveBuffer asks for a receive buffer of the given size in bytes, as a rank
+// has, and returns what the kernel granted. The kernel caps what anybody gets at
 // net.core.rmem_max; a process with CAP_NET_ADMIN may have more.
-func setReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
+func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, err

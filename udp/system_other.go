@@ -13,9 +13,9 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, _ *Config) (socket, er
 	return newPlainSocket(conn, peers)
 }
 
-// setReceiveBuffer asks for a receive buffer of the given size in bytes, and for
-// half of it as long as the system refuses. It returns what was taken.
-func setReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
+// SetReceiveBuffer asks for a receive buffer of the given size in bytes, as a rank
+// has, and for half of it as long as the system refuses. It returns what was taken.
+func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	for ; size > 0; size /= 2 {
 		if err = conn.SetReadBuffer(size); err == nil {
 			return size, nil

@@ -9,13 +9,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/udp"
 )
 
 // Config says what is played.
@@ -53,9 +53,13 @@ type Step struct {
 
 // Result is how a replay ended.
 type Result struct {
-	// Sent and Received count datagrams.
+	// Sent and Received count datagrams: a recorded packet may be several.
 	Sent     int `json:"sent"`
 	Received int `json:"received"`
+	// ReceiveBuffer is the size in bytes that the kernel granted the socket of the
+	// udp.DefaultReceiveBuffer that were asked for. What does not fit into it is
+	// lost.
+	ReceiveBuffer int `json:"receive_buffer"`
 	// Difference is the first packet that was not the recorded one, nil if
 	// there is none.
 	Difference *Difference `json:"difference,omitempty"`
@@ -90,12 +94,22 @@ var ErrNothing = errors.New("the recording has no UDP packets between these rank
 // maxDatagrams bounds what is held of a recording.
 const maxDatagrams = 1 << 20
 
+// longTail is the length of the only datagram over protocol.MaxDatagram that a deployed
+// node sends: the last one of an MPE's message of some lengths. A recording may also
+// have 1416 and 8 bytes that the kernel has joined; so the shell of an FPGA sends it.
+const longTail = protocol.MaxDatagram + protocol.LineLen
+
 // recorded is a datagram of the recording.
 type recorded struct {
-	packet int64
-	at     time.Time
-	ours   bool
-	data   []byte
+	packet   int64
+	at       time.Time
+	src, dst netip.AddrPort
+	ours     bool
+	data     []byte
+	cut      int // bytes that were not recorded
+	// pads is true if padding was seen in it, and tail if it may be an MPE's last
+	// datagram of longTail bytes.
+	pads, tail bool
 }
 
 // Run plays a recording to its end or to the first difference.
@@ -114,6 +128,9 @@ func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	r := &run{cfg: &cfg, conn: conn}
+	if r.result.ReceiveBuffer, err = udp.SetReceiveBuffer(conn, udp.DefaultReceiveBuffer); err != nil {
+		return nil, fmt.Errorf("asking for a receive buffer of %d bytes at %v: %w", udp.DefaultReceiveBuffer, cfg.Bind, err)
+	}
 	err = r.play(ctx, list)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -121,64 +138,80 @@ func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 	return &r.result, err
 }
 
-// load reads the datagrams between the two ranks, and As's address.
+// load reads the datagrams between the two ranks, and As's address. What the kernel had
+// in one piece is split as the wire has it.
 func load(src capture.Source, cfg *Config) (list []recorded, from netip.AddrPort, err error) {
+	var all []recorded
 	var peer netip.AddrPort
 	peerRank := -1
 	tracker := capture.NewTracker(capture.TrackerOptions{Profile: cfg.Profile, OnEvent: func(e *capture.Event) {
-		if !e.HasRanks || e.Proto != capture.UDP {
+		if e.Proto != capture.UDP || len(all) > maxDatagrams {
+			return
+		}
+		all = append(all, recorded{
+			packet: e.Packet, at: e.Time, src: e.Src, dst: e.Dst, data: bytes.Clone(e.Data), cut: e.Length - len(e.Data),
+			pads: e.Padding > 0, tail: e.Length == longTail && endsLong(e),
+		})
+		if !e.HasRanks || peerRank >= 0 {
 			return
 		}
 		other, mine, theirs := int(e.Header.Dst), e.Src, e.Dst
-		ours := int(e.Header.Src) == cfg.As
-		if !ours {
+		if int(e.Header.Src) != cfg.As {
 			if int(e.Header.Dst) != cfg.As {
 				return
 			}
 			other, mine, theirs = int(e.Header.Src), e.Dst, e.Src
 		}
-		if peerRank < 0 && (cfg.Peer < 0 || other == cfg.Peer) {
+		if cfg.Peer < 0 || other == cfg.Peer {
 			peerRank, from, peer = other, mine, theirs
 		}
 	}})
-	var all []recorded
-	var addrs [][2]netip.AddrPort
-	var u capture.Unit
-	for {
-		err := src.Next(&u)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, from, err
-		}
-		tracker.Unit(&u)
-		if u.Proto != capture.UDP {
-			continue
-		}
-		if len(all) == maxDatagrams {
-			return nil, from, fmt.Errorf("the recording has more than %d datagrams: cut out a part of it, for example with zrlctl decode -w", maxDatagrams)
-		}
-		if u.Truncated > 0 {
-			return nil, from, fmt.Errorf("packet %d was recorded without its last %d bytes: record with a longer snapshot length", u.Packet, u.Truncated)
-		}
-		all = append(all, recorded{packet: u.Packet, at: u.Time, data: bytes.Clone(u.Data)})
-		addrs = append(addrs, [2]netip.AddrPort{u.Src, u.Dst})
+	if err := tracker.Follow(src); err != nil {
+		return nil, from, err
+	}
+	if len(all) > maxDatagrams {
+		return nil, from, fmt.Errorf("the recording has more than %d datagrams: cut out a part of it, for example with zrlctl decode -w", maxDatagrams)
 	}
 	if peerRank < 0 {
 		return nil, from, fmt.Errorf("rank %d: %w", cfg.As, ErrNothing)
 	}
-	for i, d := range all {
-		switch addrs[i] {
-		case [2]netip.AddrPort{from, peer}:
-			d.ours = true
-		case [2]netip.AddrPort{peer, from}:
-		default:
+	list, err = between(all, from, peer)
+	return list, from, err
+}
+
+// endsLong reports whether DATA ends with a longer datagram than others, as the MPE
+// cuts it.
+func endsLong(e *capture.Event) bool {
+	shape := protocol.FPGAShape(true)
+	total := shape.PayloadBytes(uint32(e.Total / protocol.WordLen))
+	return e.Completes && e.Offset+shape.Next(e.Offset, total) == total
+}
+
+// between returns the datagrams from one address to the other and back.
+func between(all []recorded, from, peer netip.AddrPort) (list []recorded, err error) {
+	pads := false // an MPE pads all messages of an odd number of words
+	for i := range all {
+		pads = pads || all[i].src == from && all[i].pads
+	}
+	for _, d := range all {
+		d.ours = d.src == from && d.dst == peer
+		if !d.ours && (d.src != peer || d.dst != from) {
 			continue
 		}
-		list = append(list, d)
+		switch {
+		case d.cut > 0:
+			return nil, fmt.Errorf("packet %d was recorded without its last %d bytes: record with a longer snapshot length", d.packet, d.cut)
+		case d.ours && len(d.data) > longTail:
+			return nil, fmt.Errorf("packet %d is a datagram of %d bytes, and no deployed node sends more than %d: a recording of the extended profile cannot be played", d.packet, len(d.data), longTail)
+		case d.ours && len(d.data) == longTail && !(pads && d.tail):
+			rest := d
+			d.data, rest.data = d.data[:protocol.MaxDatagram], d.data[protocol.MaxDatagram:]
+			list = append(list, d, rest)
+		default:
+			list = append(list, d)
+		}
 	}
-	return list, from, nil
+	return list, nil
 }
 
 type run struct {
@@ -191,14 +224,14 @@ type run struct {
 func (r *run) play(ctx context.Context, list []recorded) error {
 	for i, d := range list {
 		if !d.ours {
-			got, err := r.receive(r.patience(list, i))
+			got, datagrams, err := r.receiveAs(d, r.patience(list, i))
 			if err != nil {
 				return err
 			}
 			if r.result.Difference = compare(r.cfg.Profile, d, got); r.result.Difference != nil {
 				return nil
 			}
-			r.result.Received++
+			r.result.Received += datagrams
 			r.tell(d, false)
 			continue
 		}
@@ -231,6 +264,18 @@ func (r *run) tell(d recorded, sent bool) {
 	if r.cfg.Progress != nil {
 		r.cfg.Progress(Step{Packet: d.packet, Sent: sent, Data: d.data})
 	}
+}
+
+// receiveAs waits for a datagram like a recorded one. That of longTail bytes may come in
+// two.
+func (r *run) receiveAs(d recorded, patience time.Duration) (got []byte, datagrams int, err error) {
+	got, err = r.receive(patience)
+	if err != nil || len(d.data) != longTail || len(got) != protocol.MaxDatagram || !bytes.HasPrefix(d.data, got) {
+		return got, 1, err
+	}
+	got = bytes.Clone(got)
+	rest, err := r.receive(patience)
+	return append(got, rest...), 2, err
 }
 
 // receive waits for a datagram from the peer; nil if none comes.

@@ -3,13 +3,17 @@ package replay_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 	"github.com/zrlmpi/zrlmpid/capture/replay"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -38,7 +42,11 @@ func peer(t *testing.T, shape protocol.Shape) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hs := handshake.Config{Shape: shape, Timing: handshake.DeployedCPU(), MaxWords: 1 << 16}
+	// It sends nothing a second time because this machine is busy.
+	const never = time.Hour
+	once := handshake.Backoff{First: never, Repeats: 1}
+	timing := handshake.Timing{Clear: once, Ack: once, Data: once, FragmentGap: never}
+	hs := handshake.Config{Shape: shape, Timing: timing, MaxWords: 1 << 16}
 	e, err := mpe.New(mpe.Config{Rank: 1, Peers: []mpe.Peer{{Handshake: hs, Transport: conn}, {}}})
 	if err != nil {
 		t.Fatal(err)
@@ -59,9 +67,13 @@ func peer(t *testing.T, shape protocol.Shape) {
 
 func play(t *testing.T, name string, change func(*replay.Config)) (*replay.Result, error) {
 	t.Helper()
-	src, err := capture.OpenFile(filepath.Join("../../testdata/captures", name+".pcap"))
+	return playFile(t, filepath.Join("../../testdata/captures", name+".pcap"), change)
+}
+
+func playFile(t *testing.T, name string, change func(*replay.Config)) (*replay.Result, error) {
+	src, err := capture.Options{AllPorts: true}.OpenFile(name)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer src.Close()
 	cfg := replay.Config{As: 0, Peer: -1, To: them, Bind: us, Timeout: 5 * time.Second, Linger: 20 * time.Millisecond, Full: true}
@@ -69,6 +81,178 @@ func play(t *testing.T, name string, change func(*replay.Config)) (*replay.Resul
 		change(&cfg)
 	}
 	return replay.Run(t.Context(), src, cfg)
+}
+
+// record writes a recording of an echo of each length: rank 0 cuts its messages as the
+// CPU library does, rank 1 by its shape. The kernel has up to together datagrams in a
+// piece.
+func record(t *testing.T, shape protocol.Shape, together int, words ...uint32) string {
+	t.Helper()
+	c := capturetest.New(capturetest.Raw)
+	at := time.Unix(1700000000, 0)
+	for _, n := range words {
+		out := capturetest.Message{Src: 0, Dst: 1, From: us, To: them, Words: n, Shape: protocol.CPUShape(), Together: together}
+		back := capturetest.Message{Src: 1, Dst: 0, From: them, To: us, Words: n, Shape: shape, Together: together}
+		c.Message(at, out).Message(at.Add(time.Millisecond), back)
+		at = at.Add(2 * time.Millisecond)
+	}
+	return write(t, c)
+}
+
+func write(t *testing.T, c *capturetest.Capture) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "recording.pcap")
+	if err := os.WriteFile(name, c.Pcap(capturetest.Format{}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestOffloaded: what the kernel had in one piece is sent and awaited as the datagrams
+// that the wire has.
+func TestOffloaded(t *testing.T) {
+	peer(t, protocol.CPUShape())
+	name := record(t, protocol.CPUShape(), capturetest.MaxOffload, 1, 347, 348, 702, 1000, 22000)
+	longest := 0
+	r, err := playFile(t, name, func(c *replay.Config) {
+		c.Progress = func(s replay.Step) {
+			if s.Sent {
+				longest = max(longest, len(s.Data))
+			}
+		}
+	})
+	want := 0
+	for _, n := range []uint32{1, 347, 348, 702, 1000, 22000} {
+		want += 3 + int(protocol.CPUShape().Datagrams(n))
+	}
+	if err != nil || r.Difference != nil || r.Sent != want || r.Received != want || longest != protocol.MaxDatagram {
+		t.Errorf("%+v, %v, want %d datagrams each way; the longest has %d bytes", r, err, want, longest)
+	}
+}
+
+// TestLongTail: datagrams of 1424 bytes are sent as such for an MPE only, and taken in
+// one piece or in two.
+func TestLongTail(t *testing.T) {
+	cpu, mpe := protocol.CPUShape(), protocol.FPGAShape(true)
+	for name, c := range map[string]struct {
+		shape protocol.Shape // rank 1's in the recording
+		live  protocol.Shape // and the live one's
+		words []uint32
+	}{
+		"as it is":                {mpe, mpe, []uint32{347, 348, 1055, 1056}},
+		"split by the shell":      {mpe, protocol.FPGAShape(false), []uint32{347, 348, 1055, 1056}},
+		"of a host, joined":       {cpu, cpu, []uint32{348, 702, 1056}},
+		"of an MPE, or a host":    {mpe, mpe, []uint32{348}},
+		"of an MPE, split before": {mpe, protocol.FPGAShape(false), []uint32{348}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			peer(t, c.live)
+			if r, err := playFile(t, record(t, c.shape, 2, c.words...), nil); err != nil || r.Difference != nil {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+	for name, c := range map[string]struct {
+		shape protocol.Shape
+		words []uint32
+		want  []int
+	}{
+		"an MPE's":                   {mpe, []uint32{347, 348}, []int{1424, 1424}},
+		"a host's, or an MPE's":      {mpe, []uint32{348}, []int{1416, 8}},
+		"a host's":                   {cpu, []uint32{347, 348}, []int{1416, 4, 1416, 8}},
+		"a host's, of other lengths": {cpu, []uint32{702}, []int{1416, 1416, 8}},
+	} {
+		t.Run("sent: "+name, func(t *testing.T) {
+			recording := capturetest.New(capturetest.Raw)
+			for i, n := range c.words {
+				recording.Message(time.Unix(1700000000, int64(i)*1e6), capturetest.Message{Dst: 1, From: us, To: them, Words: n, Shape: c.shape, Together: 2})
+			}
+			sizes := receiver(t)
+			r, err := playFile(t, write(t, recording), nil)
+			if err != nil || r.Difference != nil {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if sent := sizes(); !slices.Equal(sent, c.want) {
+				t.Errorf("sent datagrams of %v bytes, want %v", sent, c.want)
+			}
+		})
+	}
+}
+
+// receiver plays rank 1, and takes what comes however it is cut. The function that it
+// returns ends it, and returns the lengths of the datagrams of DATA.
+func receiver(t *testing.T) func() []int {
+	t.Helper()
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(them))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan []int)
+	go func() {
+		var sizes []int
+		left := 0
+		buf := make([]byte, 1<<16)
+		for {
+			n, err := conn.Read(buf)
+			if err != nil {
+				ended <- sizes
+				return
+			}
+			answer := protocol.Header{Src: 1, Call: protocol.RecvInt, Type: protocol.ClearToSend}
+			h, defect := protocol.CloudFPGA.Parse(buf[:n])
+			if !defect.OK() || h.Type == protocol.Data {
+				sizes = append(sizes, n)
+				if defect.OK() {
+					left = int(h.Size)*protocol.WordLen + protocol.HeaderLen
+				}
+				if left -= n; left > 0 {
+					continue
+				}
+				answer.Type = protocol.Ack
+			}
+			if _, err := conn.WriteToUDPAddrPort(protocol.CloudFPGA.Append(nil, answer), us); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	return func() []int {
+		conn.Close()
+		return <-ended
+	}
+}
+
+// TestReceiveBuffer: the socket gets what a rank's gets.
+func TestReceiveBuffer(t *testing.T) {
+	m, err := rankmap.New([]rankmap.Entry{{Rank: 0, Addr: us, Kind: rankmap.Software, Local: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := udp.Listen(udp.Config{Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, granted := conn.ReceiveBuffer()
+	conn.Close()
+	r, err := play(t, "ref_ref_pingpong_1", func(c *replay.Config) { c.Timeout = 10 * time.Millisecond })
+	if err != nil || r.ReceiveBuffer != granted {
+		t.Errorf("%+v, %v: a rank gets %d bytes", r, err, granted)
+	}
+}
+
+// TestNotPlayable: what a deployed node cannot send is not sent, and what was not recorded
+// is not made up.
+func TestNotPlayable(t *testing.T) {
+	packet := protocol.AppendExtended(nil, &protocol.ExtHeader{Dst: 1, Type: protocol.Data, Session: 1, Number: 1, Length: 4000}, make([]byte, 4000))
+	for want, file := range map[string]*capturetest.Capture{
+		"packet 1 is a datagram of 4072 bytes, and no deployed node sends more than 1424": capturetest.New(capturetest.Raw).UDP(time.Unix(1700000000, 0), us, them, packet),
+		"packet 3 was recorded without its last 1342 bytes": capturetest.New(capturetest.Raw).Message(time.Unix(1700000000, 0), capturetest.Message{
+			Dst: 1, From: us, To: them, Words: 22000, Shape: protocol.CPUShape(), Together: capturetest.MaxOffload,
+		}).Snap(28 + 74),
+	} {
+		if _, err := playFile(t, write(t, file), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
 }
 
 func TestAsRecorded(t *testing.T) {

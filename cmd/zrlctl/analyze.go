@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"strings"
 	"text/tabwriter"
@@ -91,7 +90,8 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	}
 	report := analysis.Report()
 	if f.html != "" {
-		if err := writeHTML(f.html, report); err != nil {
+		write := func(out io.Writer) error { return htmlreport.Write(out, report) }
+		if err := writeFile(f.html, write); err != nil {
 			return err
 		}
 	}
@@ -138,19 +138,10 @@ func (r *reporting) Next(u *capture.Unit) error {
 	return err
 }
 
-func writeHTML(name string, report *capture.Report) error {
-	file, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriterSize(file, 1<<16)
-	return errors.Join(htmlreport.Write(out, report), out.Flush(), file.Close())
-}
-
 func (a *app) printReport(stdout io.Writer, r *capture.Report, messages bool) error {
 	out := bufio.NewWriterSize(stdout, 1<<16)
 	if a.json {
-		return errors.Join(r.WriteJSON(out), out.Flush())
+		return flushed(r.WriteJSON(out), out)
 	}
 	if messages {
 		printMessages(out, r)

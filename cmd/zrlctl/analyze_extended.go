@@ -35,6 +35,7 @@ func printExtended(out io.Writer, pairs []capture.ExtendedPair) {
 			{p.Ended, "messages ended with their session"},
 			{p.Bad, "packets are bad"},
 			{p.OldSession, "packets are of a session that had ended"},
+			{p.Unrecorded, "bytes of packets are cut off by the snapshot length: open messages may be complete"},
 			{p.NotFollowed, "packets are of more messages than are followed"},
 		} {
 			if c.n > 0 {

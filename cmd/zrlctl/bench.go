@@ -104,14 +104,10 @@ func (a *app) bench(ctx context.Context, o bench.Options, out *benchOutput, stdo
 		return err
 	}
 	if out.save != "" {
-		if err := r.Save(out.save); err != nil {
-			return err
-		}
+		err = r.Save(out.save)
 	}
-	if err := a.writeBench(r, out, stdout); err != nil {
-		return err
-	}
-	return r.Err()
+	// What was measured is printed even if it cannot be saved.
+	return errors.Join(err, a.writeBench(r, out, stdout), r.Err())
 }
 
 // writeBench prints a measurement, or puts it into a document, and draws it if it is to.

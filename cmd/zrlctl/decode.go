@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +59,7 @@ to open packet sockets.`,
 }
 
 // decode prints or writes what matches.
-func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin io.Reader, stdout io.Writer) (err error) {
+func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin io.Reader, stdout io.Writer) error {
 	match, err := f.filter()
 	if err != nil {
 		return err
@@ -78,54 +77,76 @@ func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin i
 		return err
 	}
 	defer src.Close()
-	out := bufio.NewWriterSize(stdout, 1<<16)
-	var writer *capture.Writer
+	d := decoding{src: src, profile: profile, match: match, live: f.input.iface != ""}
 	if f.write != "" {
-		file, err := os.Create(f.write)
-		if err != nil {
-			return err
-		}
-		buffered := bufio.NewWriterSize(file, 1<<16)
-		if writer, err = capture.NewWriter(buffered); err != nil {
-			return errors.Join(err, file.Close())
-		}
-		defer func() { err = errors.Join(err, writer.Close(), buffered.Flush(), file.Close()) }()
+		return writeFile(f.write, func(out io.Writer) error { return d.write(ctx, out) })
 	}
+	return d.print(ctx, stdout, clock, a.json, f.hex)
+}
+
+// decoding is a recording, and what of it is wanted.
+type decoding struct {
+	src     capture.Source
+	profile protocol.Profile
+	match   func(*capture.Event) bool
+	live    bool
+}
+
+// print prints a line for each event.
+func (d *decoding) print(ctx context.Context, stdout io.Writer, clock *clock, asJSON, withHex bool) error {
+	out := bufio.NewWriterSize(stdout, 1<<16)
 	enc := json.NewEncoder(out)
-	matched := false
-	var printErr error
-	tracker := capture.NewTracker(capture.TrackerOptions{Profile: profile, OnEvent: func(e *capture.Event) {
-		if !match(e) {
-			return
+	event := func(e *capture.Event) error {
+		if asJSON {
+			return enc.Encode(e.Line())
 		}
-		matched = true
-		switch {
-		case writer != nil:
-		case a.json:
-			printErr = enc.Encode(e.Line())
-		default:
-			_, printErr = fmt.Fprintf(out, "%6d %s%s\n", e.Packet, clock.stamp(e.Time), e.Text())
-			if f.hex && printErr == nil {
-				_, printErr = io.WriteString(out, indent(hex.Dump(e.Data)))
-			}
+		_, err := fmt.Fprintf(out, "%6d %s%s\n", e.Packet, clock.stamp(e.Time), e.Text())
+		if withHex && err == nil {
+			_, err = io.WriteString(out, indent(hex.Dump(e.Data)))
+		}
+		return err
+	}
+	unit := func(*capture.Unit) error {
+		if d.live {
+			return out.Flush() // somebody is watching
+		}
+		return nil
+	}
+	return flushed(d.follow(ctx, event, unit), out)
+}
+
+// write makes a recording of the units that have an event.
+func (d *decoding) write(ctx context.Context, out io.Writer) error {
+	writer, err := capture.NewWriter(out)
+	if err != nil {
+		return err
+	}
+	return flushed(d.follow(ctx, func(*capture.Event) error { return nil }, writer.Unit), writer)
+}
+
+// follow calls event with each event that matches, and unit with each unit that had one,
+// to the end of the recording or the first error.
+func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error, unit func(*capture.Unit) error) error {
+	var err error
+	matched := false
+	tracker := capture.NewTracker(capture.TrackerOptions{Profile: d.profile, OnEvent: func(e *capture.Event) {
+		if err == nil && d.match(e) {
+			matched = true
+			err = event(e)
 		}
 	}})
-	live := f.input.iface != ""
 	var u capture.Unit
 	for {
-		if err := src.Next(&u); err != nil {
-			return errors.Join(out.Flush(), endOfRecording(ctx, err, live))
+		if end := d.src.Next(&u); end != nil {
+			return endOfRecording(ctx, end, d.live)
 		}
 		matched = false
 		tracker.Unit(&u)
-		if matched && writer != nil {
-			printErr = writer.Unit(&u)
+		if matched && err == nil {
+			err = unit(&u)
 		}
-		if live && printErr == nil && writer == nil {
-			printErr = out.Flush() // somebody is watching
-		}
-		if printErr != nil {
-			return printErr
+		if err != nil {
+			return err
 		}
 	}
 }

@@ -38,11 +38,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root, a := newRoot()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := &output{Writer: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err := out.failed(root.ExecuteContext(ctx))
 	code := exitCode(err)
-	if err == nil || errors.Is(err, errFindings) || errors.Is(err, errDiffers) {
+	if err == nil || printed(err) {
 		return code
 	}
 	fmt.Fprintf(stderr, "zrlctl: %v\n", err)
@@ -63,6 +64,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
+// printed reports whether what an error says was printed as the command's result.
+func printed(err error) bool {
+	return errors.Is(err, errFindings) || errors.Is(err, errDiffers)
+}
+
 // app is what the commands share.
 type app struct {
 	socket string
@@ -75,7 +81,8 @@ reads recordings of packets.
 Exit codes:
   0  all went well
   1  the operation failed: other data came back, a rank refused, the daemon
-     reported an error; analyze: there are findings; reload: it was refused
+     reported an error, the output could not be written; analyze: there are
+     findings; reload: it was refused
   2  the command line is wrong; decode, analyze: the recording cannot be read
   3  no daemon answers on the control socket
   4  the time ran out`

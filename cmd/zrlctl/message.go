@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -217,11 +216,7 @@ func writeOutput(name string, stdout io.Writer, data []byte, write func(io.Write
 	if name == "-" {
 		return write(stdout, data)
 	}
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f, data), f.Close())
+	return writeFile(name, func(out io.Writer) error { return write(out, data) })
 }
 
 func (a *app) resetCommand() *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/replay"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/udp"
 )
 
 // errDiffers is how replay says that the peer did something else, which has been
@@ -26,7 +27,8 @@ func (a *app) replayCommand() *cobra.Command {
 		Use: "replay FILE|- --as RANK --to ADDRESS", Short: "Play one side of a recording against a live peer",
 		Long: `Send what a rank sent in a recording to a live peer, wait for what it was sent, and
 report the first difference, byte for byte. The peer knows ranks by their address:
-the packets are sent from the recorded one, or from --bind.
+the packets are sent from the recorded one, or from --bind. What the kernel had in one
+piece when it was recorded is sent as the datagrams that the wire has.
 
 Exit codes: 0 the peer did as recorded, 1 it did not, 2 the recording cannot be read.`,
 		Example: "  zrlctl replay trace.pcap --as 0 --to 127.0.0.2",
@@ -55,6 +57,9 @@ Exit codes: 0 the peer did as recorded, 1 it did not, 2 the recording cannot be 
 			result, err := replay.Run(cmd.Context(), src, cfg)
 			if err != nil {
 				return err
+			}
+			if granted := result.ReceiveBuffer; result.Difference != nil && granted < udp.DefaultReceiveBuffer {
+				fmt.Fprintf(cmd.ErrOrStderr(), "zrlctl: the kernel granted a receive buffer of %d bytes, not %d, so packets may have been lost here: raise net.core.rmem_max\n", granted, udp.DefaultReceiveBuffer)
 			}
 			if a.json {
 				err = json.NewEncoder(cmd.OutOrStdout()).Encode(result)

@@ -30,6 +30,9 @@ type tty struct {
 // newTTY returns the terminal that a command has, or nil if it has none, or one that
 // cannot be drawn on.
 func newTTY(stdin io.Reader, stdout io.Writer) terminal {
+	if o, wraps := stdout.(*output); wraps {
+		stdout = o.Writer
+	}
 	in, isIn := stdin.(*os.File)
 	out, isOut := stdout.(*os.File)
 	if !isIn || !isOut || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {

@@ -107,14 +107,10 @@ func (a *app) tune(ctx context.Context, o tune.Options, output string, stdout, s
 		return err
 	}
 	if file != nil {
-		if err := save(r.Table, file, output); err != nil {
-			return err
-		}
+		err = save(r.Table, file, output)
 	}
-	if err := a.writeTable(r.Table, stdout); err != nil {
-		return err
-	}
-	return r.Err()
+	// What was measured is printed even if it cannot be saved.
+	return errors.Join(err, a.writeTable(r.Table, stdout), r.Err())
 }
 
 func (a *app) writeTable(t *choice.Table, stdout io.Writer) error {

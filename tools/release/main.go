@@ -29,6 +29,9 @@ func main() {
 		os.Exit(1)
 	}
 	for _, file := range made {
-		fmt.Println(file)
+		if _, err := fmt.Println(file); err != nil {
+			fmt.Fprintln(os.Stderr, "release:", err)
+			os.Exit(1)
+		}
 	}
 }

@@ -145,8 +145,8 @@ func (r *report) print(w io.Writer, asJSON bool) error {
 		if err := enc.Encode(r); err != nil {
 			return err
 		}
-	} else {
-		r.text(w)
+	} else if err := r.text(w); err != nil {
+		return err
 	}
 	if wrong != "" {
 		return fmt.Errorf("%w: %s", errWrong, wrong)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -192,6 +193,21 @@ func TestTimeout(t *testing.T) {
 	o := demotest.Run(t, info, new(sum), "-timeout", "50ms")
 	if o.Code != 1 || !strings.Contains(o.Stderr, "-timeout") || !strings.Contains(o.Stderr, "rank 0 waits for") {
 		t.Errorf("%+v", o)
+	}
+}
+
+// fullDisk takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestFullDisk: an example whose result cannot be printed has failed.
+func TestFullDisk(t *testing.T) {
+	for _, args := range [][]string{nil, {"-json"}} {
+		var stderr strings.Builder
+		if code := demo.Run(t.Context(), info, new(sum), args, fullDisk{}, &stderr); code != 1 || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("%v: exit code %d, %q", args, code, stderr.String())
+		}
 	}
 }
 

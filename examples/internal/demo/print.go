@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"slices"
@@ -9,7 +10,8 @@ import (
 )
 
 // text prints the report for people.
-func (r *report) text(w io.Writer) {
+func (r *report) text(out io.Writer) error {
+	w := bufio.NewWriter(out) // it keeps the error of a line for Flush
 	fmt.Fprintf(w, "%s: %s", r.Example, Count(r.Ranks, "rank"))
 	if len(r.Profiles) > 0 {
 		fmt.Fprintf(w, ", profile %s", strings.Join(r.Profiles, " and "))
@@ -17,9 +19,10 @@ func (r *report) text(w io.Writer) {
 	fmt.Fprintf(w, ", %s\n", r.Where)
 	if r.Result == nil {
 		fmt.Fprintf(w, "rank %d has done its part; rank 0 has the result\n", r.Rank)
-		return
+		return w.Flush()
 	}
 	r.Result.Table(w)
+	return w.Flush()
 }
 
 // Count is a number of things: "1 rank", "2 ranks".

@@ -1,0 +1,119 @@
+package capture
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// maxSums bounds the checksums that are kept of a message's datagrams.
+const maxSums = 256
+
+// arrival is what has arrived of a message since its last DATA header.
+type arrival struct {
+	datagrams int64
+	bytes     int64
+	// tail is true if the last datagram came before its place: one between is
+	// missing.
+	tail   bool
+	stream bool // over TCP, which has no datagrams
+	// sums are the checksums of the continuation datagrams, the first maxSums of
+	// them, in the order in which they came.
+	sums []uint32
+}
+
+// shape is how the sender of a flow cuts its messages into datagrams, as far as the
+// recording shows it.
+func (f *flow) shape() protocol.Shape {
+	if f.t.ranks.isFPGA(f.from) {
+		return protocol.FPGAShape(true)
+	}
+	return protocol.CPUShape()
+}
+
+// began notes the datagram with the DATA header.
+func (f *flow) began(m *message, e *Event) {
+	f.sums = f.sums[:0]
+	m.arrival = arrival{datagrams: 1, bytes: e.Bytes, stream: e.Proto == TCP, sums: f.sums}
+}
+
+// continued notes a continuation datagram at its place. In a retransmission, the first
+// that is not the one that came there before shows what was missing then, unless the
+// one before it has the same bytes.
+func (f *flow) continued(m *message, sum uint32, truncated int) {
+	a, before := &m.arrival, m.broken
+	n := len(a.sums)
+	if truncated > 0 || int64(n) != a.datagrams-2 || n == maxSums {
+		return // not all sums are known
+	}
+	if before != nil && !m.compared && n <= len(before.sums) && (n == len(before.sums) || before.sums[n] != sum) {
+		m.compared = true
+		if n == 0 || a.sums[n-1] != sum {
+			m.gap = a.datagrams
+		}
+	}
+	a.sums = append(a.sums, sum)
+	f.sums = a.sums
+}
+
+// loseDatagram notes that a part of a message's DATA was lost.
+func (f *flow) loseDatagram(m *message) {
+	if m.lost == "" {
+		before := m.arrival
+		m.broken, f.sums = &before, nil
+		m.arrival.sums = nil
+	}
+	m.lose("a datagram of DATA")
+}
+
+// arrived says how much of DATA came, and which part of it did not, as far as that is
+// known: datagrams have no numbers.
+func (f *flow) arrived(m *message, a *arrival) string {
+	total := int64(m.Words) * protocol.WordLen
+	if a.stream {
+		return fmt.Sprintf("%d of %d bytes arrived", a.bytes, total)
+	}
+	shape := f.shape()
+	count := shape.Datagrams(m.Words)
+	text := fmt.Sprintf("%d of %d datagrams (%d of %d bytes) arrived", a.datagrams, count, a.bytes, total)
+	missing := count - a.datagrams
+	if missing <= 0 {
+		return text
+	}
+	offset := func(datagram int64) int64 { // counted from 1
+		if datagram > count {
+			return total
+		}
+		return shape.Next(0, shape.PayloadBytes(m.Words)) + (datagram-2)*int64(shape.MaxDatagram)
+	}
+	// All that is known is that the missing ones are among these.
+	first, last := int64(2), count
+	switch {
+	case m.gap > 0 && missing == 1:
+		first, last = m.gap, m.gap
+	case a.tail:
+		last = count - 1
+	case missing == 1 && shape.PayloadBytes(m.Words)-offset(count) != int64(shape.MaxDatagram):
+		first = count // by its length it would have been known
+	}
+	where := fmt.Sprintf("datagram %d", first)
+	switch among := last - first + 1; {
+	case among > missing:
+		where = fmt.Sprintf("%d of the datagrams %d to %d", missing, first, last)
+	case among > 1:
+		where = fmt.Sprintf("datagrams %d to %d", first, last)
+	}
+	verb := "are"
+	if missing == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("%s, %s (bytes %d–%d) %s missing", text, where, offset(first), offset(last+1)-1, verb)
+}
+
+// counted is a number of things in words.
+func counted(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,53 @@
+package capturetest
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// MaxOffload is how many datagrams Linux has in one piece where it leaves their
+// segmentation to the network card, and how many of a received message it joins.
+const MaxOffload = 45
+
+// Message is a message of rank Src, at From, to rank Dst, at To.
+type Message struct {
+	Src, Dst uint32
+	From, To netip.AddrPort
+	Words    uint32
+	Shape    protocol.Shape
+	// Together is how many datagrams of DATA at most are recorded as one packet.
+	Together int
+}
+
+// Message appends the packets of a whole handshake, 10 µs apart. The words count
+// from 0.
+func (c *Capture) Message(t time.Time, m Message) *Capture {
+	send := func(from, to netip.AddrPort, payload []byte) {
+		c.UDP(t, from, to, payload)
+		t = t.Add(10 * time.Microsecond)
+	}
+	head := func(typ protocol.Type, call protocol.Call, src, dst, size uint32) []byte {
+		return protocol.CloudFPGA.Append(nil, protocol.Header{Src: src, Dst: dst, Size: size, Call: call, Type: typ})
+	}
+	send(m.From, m.To, head(protocol.SendRequest, protocol.SendInt, m.Src, m.Dst, 0))
+	send(m.To, m.From, head(protocol.ClearToSend, protocol.RecvInt, m.Dst, m.Src, 0))
+	payload := make([]byte, m.Shape.PayloadBytes(m.Words))
+	for i := range m.Words {
+		binary.LittleEndian.PutUint32(payload[i*protocol.WordLen:], i)
+	}
+	packet, datagrams := head(protocol.Data, protocol.SendInt, m.Src, m.Dst, m.Words), 0
+	for off, total := int64(0), int64(len(payload)); off < total; {
+		n := m.Shape.Next(off, total)
+		packet = append(packet, payload[off:off+n]...)
+		if datagrams++; datagrams == max(m.Together, 1) || off+n == total {
+			send(m.From, m.To, packet)
+			packet, datagrams = nil, 0
+		}
+		off += n
+	}
+	send(m.To, m.From, head(protocol.Ack, protocol.RecvInt, m.Dst, m.Src, 0))
+	return c
+}

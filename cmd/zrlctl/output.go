@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"sync"
+)
+
+// output is standard output. It keeps the first error, which cobra, help texts and
+// tables do not return: a command whose output is incomplete has failed.
+type output struct {
+	io.Writer
+	mu  sync.Mutex
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.err == nil {
+			o.err = err
+		}
+	}
+	return n, err
+}
+
+// failed returns the error of a command, or that of its output if that is all that went
+// wrong.
+func (o *output) failed(err error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.err == nil:
+		return err
+	case err == nil || printed(err) || errors.Is(err, o.err):
+		return &operationError{o.err}
+	}
+	return errors.Join(err, o.err)
+}
+
+// writeFile makes a file of what write writes, and returns what went wrong on the way to
+// the disk, too.
+func writeFile(name string, write func(io.Writer) error) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(file, 1<<16)
+	err = flushed(write(out), out)
+	return errors.Join(err, file.Close())
+}
+
+// flushed flushes what was written before err, and returns what went wrong. A buffer
+// whose writer has failed returns that error again, which is one, then.
+func flushed(err error, out interface{ Flush() error }) error {
+	failed := out.Flush()
+	if failed == nil || errors.Is(err, failed) {
+		return err
+	}
+	return errors.Join(err, failed)
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// fullDisk is a writer that takes so many bytes and no more.
+type fullDisk struct{ room int }
+
+func (f *fullDisk) Write(b []byte) (int, error) {
+	n := min(len(b), f.room)
+	f.room -= n
+	if n < len(b) {
+		return n, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+	}
+	return n, nil
+}
+
+// onFullDisk runs a command whose output does not fit, and expects it to fail and to say
+// why, once.
+func onFullDisk(t *testing.T, room int, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var errs bytes.Buffer
+	code := run(ctx, args, strings.NewReader(""), &fullDisk{room}, &errs)
+	if code != exitFailure || strings.Count(errs.String(), "zrlctl: write /dev/stdout: no space left on device") != 1 {
+		t.Errorf("zrlctl %s, room for %d bytes: exit code %d, %q", strings.Join(args, " "), room, code, errs.String())
+	}
+}
+
+// TestFullDisk: a command whose output is incomplete fails, whatever it has printed it
+// with, and however much of it.
+func TestFullDisk(t *testing.T) {
+	socket := startDaemon(t)
+	replay := "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to 127.0.82.4:2999 --bind 127.0.82.3:0 --timeout 10ms --speed full"
+	for _, room := range []int{0, 10} {
+		for _, args := range []string{
+			"", "version", "completion bash", "completion zsh", "completion fish", "completion powershell",
+			"decode " + captures + "ref_ref_pingpong_1.pcap", "decode -x " + captures + "ref_ref_pingpong_1.pcap",
+			"analyze " + captures + "ref_ref_pingpong_1.pcap", "analyze " + captures + "ref_ref_late_start.pcap", replay,
+			"tune show", "status", "ranks", "ping 1", "send 1 --words 3", "recv 1", "top --count 1", "top --count 2 --interval 100ms",
+		} {
+			onFullDisk(t, room, append(strings.Fields(args), "--socket", socket)...)
+		}
+	}
+	for _, args := range []string{
+		"version", "decode " + captures + "ref_ref_pingpong_1.pcap", "analyze " + captures + "ref_ref_pingpong_1.pcap", replay,
+		"tune show", "status", "ranks", "ping 1", "send 1 --words 1", "recv 1", "reset 1", "top --count 1",
+	} {
+		onFullDisk(t, 0, append(strings.Fields(args), "--json", "--socket", socket)...)
+	}
+	root, _ := newRoot()
+	var help func(cmd *cobra.Command)
+	help = func(cmd *cobra.Command) {
+		onFullDisk(t, 10, append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				help(sub)
+			}
+		}
+	}
+	help(root)
+}
+
+// TestFullDiskAndFailure: what went wrong besides is not hidden, and decides the exit code.
+func TestFullDiskAndFailure(t *testing.T) {
+	var errs bytes.Buffer
+	code := run(t.Context(), []string{"decode", "/no/such/file", "--help=false"}, strings.NewReader(""), &fullDisk{}, &errs)
+	if code != exitUsage || !strings.Contains(errs.String(), "/no/such/file") {
+		t.Errorf("exit code %d, %q", code, errs.String())
+	}
+	o := &output{Writer: &fullDisk{}}
+	if _, err := io.WriteString(o, "x"); err == nil {
+		t.Fatal("it was written")
+	}
+	another := errors.New("another")
+	if err := o.failed(another); !errors.Is(err, another) || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestFullFile: a file that cannot be written to the end is an error.
+func TestFullFile(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip("NO TEST OF FILES ON A FULL DISK: ", err)
+	}
+	socket := startDaemon(t)
+	if code, _, stderr := zrlctl(t, "", "send", "1", "--words", "3", "--socket", socket); code != exitOK {
+		t.Fatal(stderr)
+	}
+	cut := filepath.Join(t.TempDir(), "cut.pcap")
+	whole, err := os.ReadFile(captures + "ref_mpe_echo_1000.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cut, whole[:len(whole)-100], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{
+		"decode -w /dev/full " + captures + "ref_ref_pingpong_1.pcap", "decode -w /dev/full " + captures + "ref_mpe_echo_1000.pcap",
+		"analyze --html /dev/full " + captures + "ref_ref_pingpong_1.pcap", "recv 1 --out /dev/full --socket " + socket,
+	} {
+		code, _, stderr := zrlctl(t, "", strings.Fields(args)...)
+		if code != exitFailure || strings.Count(stderr, "write /dev/full: no space left on device") != 1 {
+			t.Errorf("zrlctl %s: exit code %d, %q", args, code, stderr)
+		}
+	}
+	if code, _, stderr := zrlctl(t, "", "decode", "-w", full, cut); code != exitUsage || !strings.Contains(stderr, "cut off") || !strings.Contains(stderr, "no space left") {
+		t.Errorf("of a recording that is cut off: exit code %d, %q", code, stderr)
+	}
+	// What was measured is printed all the same.
+	code, stdout, stderr := zrlctl(t, "", "bench", "pingpong", "--quick", "--only", "extended-udp", "--steps", "4:2", "--save", full)
+	if code != exitFailure || !strings.Contains(stdout, "extended-udp") || strings.Count(stderr, "write /dev/full: no space left on device") != 1 {
+		t.Errorf("bench: exit code %d, %s%s", code, stdout, stderr)
+	}
+	// What there is of a recording that is cut off is written.
+	part := filepath.Join(t.TempDir(), "part.pcapng")
+	if code, _, stderr := zrlctl(t, "", "decode", "-w", part, cut); code != exitUsage || !strings.Contains(stderr, "cut off") {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+	if code, stdout, stderr := zrlctl(t, "", "analyze", part); !strings.Contains(stdout, "34 packets") {
+		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+	}
+}
