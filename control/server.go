@@ -76,7 +76,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	cancel(Errorf(Closed, "the daemon is shutting down"))
-	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer stop()
 	if srv.Shutdown(grace) != nil {
 		srv.Close() // a caller that does not read its answer

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -25,6 +26,9 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 	lines, flush := json.NewEncoder(w), http.NewResponseController(w)
 	for seq := range req.Count {
 		t := p.next(r.Context(), &s.pings, seq)
+		if t.Error != "" && errors.Is(r.Context().Err(), context.Canceled) {
+			s.errlog.Printf("ping without a caller: rank %d to rank %d, %d words: %s", t.From, t.To, t.Words, t.Error)
+		}
 		if lines.Encode(t) != nil || flush.Flush() != nil || (t.Error != "" && t.Kind != Mismatch) {
 			return
 		}
@@ -76,10 +80,12 @@ func (p *pinging) next(ctx context.Context, pairs *pingers, seq int) *Trip {
 	t := &Trip{Seq: seq, From: p.port.Rank(), To: p.to, Words: p.words, Seed: p.seed + uint64(seq)}
 	pair, err := pairs.acquire(ctx, t.From, t.To)
 	if err != nil {
-		t.fail(Errorf(KindOf(err), "another ping from rank %d to rank %d is under way: %v", t.From, t.To, err))
+		t.fail(err)
 		return t
 	}
 	defer pair.release()
+	ctx, settled := pair.carryOn(ctx)
+	defer settled()
 	pair.trip(ctx, p.port, p.datatype, t)
 	return t
 }
