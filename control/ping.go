@@ -43,8 +43,8 @@ type Trip struct {
 	Back Phases `json:"back"`
 	// Verified: every byte of the echo was compared and is right.
 	Verified bool `json:"verified"`
-	// Late counts echoes of earlier pings, whose time had run out, that
-	// arrived first and were skipped.
+	// Late counts messages that the peer had begun to send before it had ours,
+	// as echoes of earlier pings, and that were skipped.
 	Late int `json:"late,omitempty"`
 	// Error and Kind say why the round trip failed. It is the last of its
 	// ping then, unless Kind is Mismatch.

@@ -14,14 +14,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// settleTime is how long a ping goes on when its caller has gone: longer than a
-// deployed node repeats a packet. Half done, it would leave an FPGA in the middle of an
-// operation, and its echo to the next receive. While the daemon stops there is less
-// time than closeTime for that.
-const (
-	settleTime = 4 * time.Second
-	closeTime  = time.Second
-)
+// SettleTime is how long a ping goes on when its caller has gone: longer than the 3.3 s
+// after which a deployed node has repeated a packet for the last time. Ended in the
+// middle, it would leave an FPGA in the middle of an operation, and its echo to the next
+// receive. A daemon that stops has half of closeTime for that.
+const SettleTime = 4 * time.Second
 
 // maxPending bounds how many messages without an echo are remembered per pair of ranks.
 const maxPending = 16
@@ -92,7 +89,7 @@ func (p *pinger) carryOn(caller context.Context) (context.Context, context.Cance
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
 	stop := context.AfterFunc(caller, func() {
 		cause := context.Cause(caller)
-		limit := settleTime
+		limit := SettleTime
 		switch KindOf(cause) {
 		case Timeout:
 			cancel(cause)

@@ -64,7 +64,7 @@ func TestPingWithoutCaller(t *testing.T) {
 				t.Errorf("the other ping: %+v", trip)
 			}
 		}, 0, logged + "another ping begins\n"},
-		{"the time is over", context.Canceled, nil, settleTime, logged + "context canceled\n"},
+		{"the time is over", context.Canceled, nil, SettleTime, logged + "context canceled\n"},
 		{"the daemon stops", Errorf(Closed, "the daemon is shutting down"), nil, closeTime / 2, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

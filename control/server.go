@@ -55,6 +55,9 @@ func NewServer(backend Backend, errlog *log.Logger) *Server {
 	return &Server{backend: backend, errlog: errlog}
 }
 
+// closeTime is how long callers have to read their last answers when the server ends.
+const closeTime = time.Second
+
 // maxRequest is the largest JSON request in bytes.
 const maxRequest = 64 << 10
 

@@ -31,7 +31,8 @@ type echoFPGA struct {
 // echoWords is the room that the program's receive has.
 const echoWords = 5000
 
-// newEchoFPGA starts it. If there is something left, it begins with a send of that.
+// newEchoFPGA starts it. If there is something left, it begins with a send of that, as
+// floats.
 func newEchoFPGA(t *testing.T, c cluster, left []byte) *echoFPGA {
 	t.Helper()
 	f := &echoFPGA{t: t, conn: at(t, c.addr(1), c.addr(0)).conn, model: mpemodel.New(mpemodel.Config{Rank: 1, Peers: []int{0}})}
@@ -55,7 +56,7 @@ func (f *echoFPGA) run(left []byte) {
 		for i := range words {
 			words[i] = binary.LittleEndian.Uint32(left[i*protocol.WordLen:])
 		}
-		if err := f.model.Send(0, 0, words, protocol.Int); err != nil {
+		if err := f.model.Send(0, 0, words, protocol.Float); err != nil {
 			f.t.Error(err)
 		}
 	}
