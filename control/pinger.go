@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,14 +202,12 @@ func (p *pinger) remember(f fingerprint) {
 
 // explain adds to the error of an exchange what the peer was left in.
 func (x *exchange) explain() error {
-	err, left := x.err, ""
-	if x.sendErr != nil {
-		err = x.sendErr
-	}
-	var wait *mpe.WaitError
-	if !errors.As(err, &wait) {
+	err := cmp.Or(x.sendErr, x.err)
+	wait, ok := errors.AsType[*mpe.WaitError](err)
+	if !ok {
 		return err
 	}
+	var left string
 	switch {
 	case x.sendErr == nil && wait.State == handshake.WaitRequest:
 		left = fmt.Sprintf("rank %d has the message, but has not asked to send its echo; if the echo comes, the next ping takes it first", x.peer)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func begin(s *Server, timeout string) *call {
 	body := fmt.Sprintf(`{"to": 1, "count": 2, "timeout": %q}`, timeout)
 	go func() {
 		w := httptest.NewRecorder()
-		s.ping(w, httptest.NewRequest("POST", "/v1/ping", strings.NewReader(body)).WithContext(ctx))
+		s.ping(w, httptest.NewRequest(http.MethodPost, "/v1/ping", strings.NewReader(body)).WithContext(ctx))
 		var t Trip
 		for dec := json.NewDecoder(w.Body); dec.More() && dec.Decode(&t) == nil; {
 		}
