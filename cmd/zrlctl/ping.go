@@ -99,10 +99,11 @@ func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []stri
 		}
 	}
 	wg.Wait()
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w; the daemon goes on with a round trip that is under way for up to %v, and logs what is left if that fails", report.end(), control.SettleTime)
+	err = report.end()
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w; the daemon goes on with a round trip that is under way for up to %v, and logs what is left if that fails", err, control.SettleTime)
 	}
-	return report.end()
+	return err
 }
 
 // series makes the round trips of one size to one rank.
