@@ -129,7 +129,7 @@ func TestPingAfterInterrupted(t *testing.T) {
 					interrupted = f.interrupt(r, words, at)
 					next := sizes[(i+int(at))%len(sizes)]
 					pings++
-					if trip, err := pingOnce(within(t), r, next); err != nil || !trip.Verified {
+					if trip, err := pingOnce(within(t), r, next, 0); err != nil || !trip.Verified {
 						wrong++
 						t.Errorf("%d words after %d words were interrupted at datagram %d: %+v, %v", next, words, at, trip, err)
 					}
@@ -152,7 +152,7 @@ func (f *echoFPGA) interrupt(r *running, words int, at int32) bool {
 		}
 	}
 	f.passing.Store(&call)
-	_, err := pingOnce(ctx, r, words)
+	_, err := pingOnce(ctx, r, words, 0)
 	f.passing.Store(nil)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		f.t.Fatal(err)
@@ -175,7 +175,7 @@ func TestPingAfterRestart(t *testing.T) {
 			var err error
 			ended := make(chan struct{})
 			ping := func() {
-				trip, err = pingOnce(within(t), r, words)
+				trip, err = pingOnce(within(t), r, words, pingSeed)
 				close(ended)
 			}
 			if before {
@@ -191,20 +191,20 @@ func TestPingAfterRestart(t *testing.T) {
 			if err != nil || !trip.Verified || trip.Late != 1 {
 				t.Errorf("%+v, %v", trip, err)
 			}
-			if trip, err = pingOnce(within(t), r, words); err != nil || !trip.Verified || trip.Late != 0 {
+			if trip, err = pingOnce(within(t), r, words, pingSeed); err != nil || !trip.Verified || trip.Late != 0 {
 				t.Errorf("after it: %+v, %v", trip, err)
 			}
 		})
 	}
 }
 
-// pingSeed makes all pings of these tests alike.
+// pingSeed is a payload that several pings have.
 const pingSeed = 77
 
-// pingOnce makes a round trip to rank 1.
-func pingOnce(ctx context.Context, r *running, words int) (trip control.Trip, err error) {
+// pingOnce makes a round trip to rank 1. Seed 0 is a payload that no other ping has.
+func pingOnce(ctx context.Context, r *running, words int, seed uint64) (trip control.Trip, err error) {
 	err = r.client.Ping(ctx, control.PingRequest{
-		From: control.AnyRank, To: 1, Words: words, Count: 1, Datatype: "int", Timeout: "10s", Seed: pingSeed,
+		From: control.AnyRank, To: 1, Words: words, Count: 1, Datatype: "int", Timeout: "10s", Seed: seed,
 	}, func(t control.Trip) error {
 		trip = t
 		return nil
