@@ -60,6 +60,9 @@ func NewServer(backend Backend, errlog *log.Logger) *Server {
 	return &Server{backend: backend, errlog: errlog, times: defaultTimes, waiting: make(chan struct{}, maxLong)}
 }
 
+// closeTime is how long callers have to read their last answers when the server ends.
+const closeTime = time.Second
+
 // Serve answers on l, which it closes, until ctx is done. It takes back what
 // callers have under way then, and returns nil once they have been told.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -79,7 +82,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	cancel(Errorf(Closed, "the daemon is shutting down"))
-	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer stop()
 	if srv.Shutdown(grace) != nil {
 		srv.Close() // a caller that does not read its answer

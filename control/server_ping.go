@@ -30,7 +30,7 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	lines, flush := json.NewEncoder(w), http.NewResponseController(w)
 	for seq := range req.Count {
-		t := p.next(r.Context(), &s.pings, seq)
+		t := s.trip(r.Context(), &p, seq)
 		if lines.Encode(t) != nil || flush.Flush() != nil || (t.Error != "" && t.Kind != Mismatch) {
 			return
 		}
@@ -78,18 +78,23 @@ func (s *Server) checkPing(req PingRequest) (p pinging, err error) {
 	return p, nil
 }
 
-// next makes round trip seq.
-func (p *pinging) next(ctx context.Context, pairs *pingers, seq int) *Trip {
-	ctx, stop := withTimeout(ctx, p.timeout)
+// trip makes round trip seq, also if the caller goes meanwhile.
+func (s *Server) trip(caller context.Context, p *pinging, seq int) *Trip {
+	ctx, stop := withTimeout(caller, p.timeout)
 	defer stop()
 	t := &Trip{Seq: seq, From: p.port.Rank(), To: p.to, Words: p.words, Seed: p.seed + uint64(seq)}
-	pair, err := pairs.acquire(ctx, t.From, t.To)
+	pair, err := s.pings.acquire(ctx, t.From, t.To)
 	if err != nil {
-		t.fail(Errorf(KindOf(err), "another ping from rank %d to rank %d is under way: %v", t.From, t.To, err))
+		t.fail(err)
 		return t
 	}
 	defer pair.release()
+	ctx, settled := pair.carryOn(ctx)
+	defer settled()
 	pair.trip(ctx, p.port, p.datatype, t)
+	if t.Error != "" && KindOf(context.Cause(caller)) == Canceled {
+		s.errlog.Printf("ping without a caller: rank %d to rank %d, %d words: %s", t.From, t.To, t.Words, t.Error)
+	}
 	return t
 }
 

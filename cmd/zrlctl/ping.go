@@ -38,7 +38,14 @@ func (a *app) pingCommand() *cobra.Command {
 		Long: `Send messages to ranks that send every message back, compare every byte, and time
 each step of the handshake: on the way out as the sender sees it, on the way back
 as the receiver does. Times are in microseconds: the median over --count round
-trips, and for the whole round trip also the longest.`,
+trips, and for the whole round trip also the longest.
+
+If ping is interrupted or killed, the daemon goes on with the round trip that is
+under way for up to 4 s, so that no FPGA is left in the middle of an operation. The
+next ping may begin at once. An echo of an earlier ping that arrives first is
+skipped and counted as late, not taken for its own. An FPGA that did not get an answer
+in the middle of a message, because the daemon was killed, can wait forever: restart
+its role, then ping again.`,
 		Example: "  zrlctl ping 1,2 --words 1,346,347 --count 100\n  zrlctl ping all --parallel",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
@@ -92,7 +99,11 @@ func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []stri
 		}
 	}
 	wg.Wait()
-	return report.end()
+	err = report.end()
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w; the daemon goes on with a round trip that is under way for up to %v, and logs what is left if that fails", err, control.SettleTime)
+	}
+	return err
 }
 
 // series makes the round trips of one size to one rank.

@@ -1,0 +1,224 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// SettleTime is how long a ping goes on when its caller has gone: longer than the 3.3 s
+// after which a deployed node has repeated a packet for the last time. Ended in the
+// middle, it would leave an FPGA in the middle of an operation, and its echo to the next
+// receive. A daemon that stops has half of closeTime for that.
+const SettleTime = 4 * time.Second
+
+// maxPending bounds how many messages without an echo are remembered per pair of ranks.
+const maxPending = 16
+
+// pinger makes the pings of one pair of ranks, one at a time.
+type pinger struct {
+	busy chan struct{} // holds a token while a ping is under way
+	// wanted is sent to by a ping that waits. One whose caller has gone receives, and
+	// makes way.
+	wanted chan struct{}
+	// pending are messages whose echo has not come. It may still come, and is then
+	// not taken for that of a later one.
+	pending []fingerprint
+}
+
+// fingerprint tells the messages of pings apart.
+type fingerprint struct {
+	words uint32
+	sum   uint64
+}
+
+var fingerprintSeed = maphash.MakeSeed()
+
+func fingerprintOf(words uint32, b []byte) fingerprint {
+	return fingerprint{words, maphash.Bytes(fingerprintSeed, b)}
+}
+
+// pingers keeps the pinger of each pair of ranks that was pinged.
+type pingers struct {
+	mu    sync.Mutex
+	pairs map[[2]int]*pinger
+}
+
+// acquire returns the pair's pinger once no other ping uses it.
+func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	ps.mu.Lock()
+	if ps.pairs == nil {
+		ps.pairs = make(map[[2]int]*pinger)
+	}
+	p := ps.pairs[[2]int{from, to}]
+	if p == nil {
+		p = &pinger{busy: make(chan struct{}, 1), wanted: make(chan struct{})}
+		ps.pairs[[2]int{from, to}] = p
+	}
+	ps.mu.Unlock()
+	for {
+		select {
+		case p.busy <- struct{}{}:
+			return p, nil
+		case p.wanted <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("another ping from rank %d to rank %d is under way: %w", from, to, context.Cause(ctx))
+		}
+	}
+}
+
+func (p *pinger) release() { <-p.busy }
+
+// errMadeWay ends a ping whose caller has gone when there is another.
+var errMadeWay = Errorf(Canceled, "another ping begins")
+
+// carryOn returns a context for a ping: its caller's, but when the caller goes it lasts
+// until the ping is settled, another one is waiting or the time for that is over.
+func (p *pinger) carryOn(caller context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
+	stop := context.AfterFunc(caller, func() {
+		cause := context.Cause(caller)
+		limit := SettleTime
+		switch KindOf(cause) {
+		case Timeout:
+			cancel(cause)
+			return
+		case Closed:
+			limit = closeTime / 2
+		}
+		over := time.NewTimer(limit)
+		defer over.Stop()
+		select {
+		case <-over.C:
+			cancel(cause)
+		case <-p.wanted:
+			cancel(errMadeWay)
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// exchange is a message on its way to a peer, and back.
+type exchange struct {
+	port Port
+	peer int
+	data []byte
+	opts mpe.Options
+
+	// sent is closed when the send has ended, with out or sendErr.
+	sent    chan struct{}
+	out     mpe.Status
+	sendErr error
+
+	// echo is what came back, of which back is the status; late counts the
+	// messages before it that were none of ours.
+	echo []byte
+	back mpe.Status
+	late int
+	err  error
+}
+
+// exchange sends one message and receives its echo.
+func (p *pinger) exchange(ctx context.Context, port Port, peer int, data []byte, datatype protocol.Datatype) *exchange {
+	x := &exchange{port: port, peer: peer, data: data, opts: mpe.Options{Datatype: datatype}, sent: make(chan struct{})}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// The receive is posted beside the send: an FPGA's answer then finds it, and an
+	// FPGA that is in a send to us goes on to receive.
+	received := make(chan struct{})
+	go func() {
+		x.err = p.receive(ctx, x)
+		close(received)
+	}()
+	x.out, x.sendErr = port.Send(ctx, peer, data, x.opts)
+	if x.sendErr != nil {
+		cancel(context.Canceled)
+	}
+	close(x.sent)
+	<-received
+	if x.sendErr != nil || x.err != nil || !slices.Equal(x.echo, data) {
+		p.remember(fingerprintOf(uint32(len(data)/protocol.WordLen), data))
+	}
+	x.err = x.explain()
+	return x
+}
+
+// receive receives the echo, and skips those of messages before ours.
+func (p *pinger) receive(ctx context.Context, x *exchange) error {
+	ours := fingerprintOf(uint32(len(x.data)/protocol.WordLen), x.data)
+	words := ours.words
+	for _, earlier := range p.pending {
+		words = max(words, earlier.words)
+	}
+	buf := make([]byte, int(words)*protocol.WordLen)
+	for {
+		var err error
+		x.back, err = x.port.Recv(ctx, x.peer, buf, mpe.Options{AnyDatatype: true})
+		if err != nil && !errors.Is(err, handshake.ErrTruncated) {
+			return err
+		}
+		x.echo = buf[:min(len(buf), int(x.back.Words)*protocol.WordLen)]
+		found := fingerprintOf(x.back.Words, x.echo)
+		if i := slices.Index(p.pending, found); i >= 0 && found != ours {
+			p.pending = p.pending[i+1:]
+		} else if !x.precedes() {
+			return err
+		}
+		x.late++
+	}
+}
+
+// precedes reports whether the message received was on its way before the peer had ours:
+// it is no echo of ours, whatever it holds. A daemon that ran before this one may have
+// left it.
+func (x *exchange) precedes() bool {
+	<-x.sent
+	request := x.back.Phases.Request
+	return request > 0 && request < x.out.Phases.Clear
+}
+
+func (p *pinger) remember(f fingerprint) {
+	if len(p.pending) == maxPending {
+		p.pending = p.pending[1:]
+	}
+	p.pending = append(p.pending, f)
+}
+
+// explain adds to the error of an exchange what the peer was left in.
+func (x *exchange) explain() error {
+	err := cmp.Or(x.sendErr, x.err)
+	wait, ok := errors.AsType[*mpe.WaitError](err)
+	if !ok {
+		return err
+	}
+	var left string
+	switch {
+	case x.sendErr == nil && wait.State == handshake.WaitRequest:
+		left = fmt.Sprintf("rank %d has the message, but has not asked to send its echo; if the echo comes, the next ping takes it first", x.peer)
+	case x.sendErr == nil:
+		left = fmt.Sprintf("rank %d has the message and is in a send of its echo; the next ping takes that echo first", x.peer)
+	case wait.InTransfer:
+		left = fmt.Sprintf("rank %d may have the message; the next ping waits for the transfer, and takes the echo first", x.peer)
+	case KindOf(err) == Timeout:
+		left = fmt.Sprintf("rank %d is not in a receive; an FPGA that a program or daemon left in the middle of a message stays there until its role is restarted", x.peer)
+	default:
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, left)
+}

@@ -1,0 +1,129 @@
+package control
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// call is a ping whose caller may go.
+type call struct {
+	leave context.CancelCauseFunc
+	ended chan Trip // of the last trip
+}
+
+// begin begins a ping of one word to rank 1, and waits until it has come as far as it can.
+func begin(s *Server, timeout string) *call {
+	ctx, leave := context.WithCancelCause(context.Background())
+	c := &call{leave, make(chan Trip, 1)}
+	body := fmt.Sprintf(`{"to": 1, "count": 2, "timeout": %q}`, timeout)
+	go func() {
+		w := httptest.NewRecorder()
+		s.ping(w, httptest.NewRequest(http.MethodPost, "/v1/ping", strings.NewReader(body)).WithContext(ctx))
+		var t Trip
+		for dec := json.NewDecoder(w.Body); dec.More() && dec.Decode(&t) == nil; {
+		}
+		c.ended <- t
+	}()
+	synctest.Wait()
+	return c
+}
+
+// TestPingWithoutCaller: a ping whose caller goes is carried on until its echo has come,
+// another ping begins, the daemon stops, or the time is over.
+func TestPingWithoutCaller(t *testing.T) {
+	const logged = "ping without a caller: rank 0 to rank 1, 1 words: rank 0 waits for rank 1: "
+	for _, tt := range []struct {
+		name  string
+		cause error
+		next  func(s *Server, b *fakeBackend, echo []byte)
+		after time.Duration
+		log   string
+	}{
+		{"its echo comes", context.Canceled, func(_ *Server, b *fakeBackend, echo []byte) { b.sent <- echo }, 0, ""},
+		{"another ping begins", context.Canceled, func(s *Server, b *fakeBackend, echo []byte) {
+			b.echo = func(data []byte) []byte {
+				b.sent <- echo // comes late
+				b.echo = nil
+				return data
+			}
+			other := begin(s, "1s")
+			if trip := <-other.ended; !trip.Verified {
+				t.Errorf("the other ping: %+v", trip)
+			}
+		}, 0, logged + "another ping begins\n"},
+		{"the time is over", context.Canceled, nil, SettleTime, logged + "context canceled\n"},
+		{"the daemon stops", Errorf(Closed, "the daemon is shutting down"), nil, closeTime / 2, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var echo []byte
+				b := &fakeBackend{sent: make(chan []byte, 100), echo: func(data []byte) []byte {
+					echo = data
+					return nil
+				}}
+				var said bytes.Buffer
+				s := NewServer(b, log.New(&said, "", 0))
+				c := begin(s, "0s")
+				c.leave(tt.cause)
+				synctest.Wait()
+				left := time.Now()
+				if tt.next != nil {
+					tt.next(s, b, echo)
+				}
+				trip := <-c.ended
+				if d := time.Since(left); d != tt.after {
+					t.Errorf("it was carried on for %v, want %v", d, tt.after)
+				}
+				if trip.Kind != KindOf(tt.cause) {
+					t.Errorf("it ends with %+v", trip)
+				}
+				if said.String() != tt.log {
+					t.Errorf("the log says %q, want %q", said.String(), tt.log)
+				}
+			})
+		})
+	}
+}
+
+// TestPingSaysWhatIsLeft: the error of a ping says what its peer was left in.
+func TestPingSaysWhatIsLeft(t *testing.T) {
+	wait := func(state handshake.State, inTransfer bool) error {
+		return fmt.Errorf("%w: %w", &mpe.WaitError{Wait: handshake.Wait{State: state}, InTransfer: inTransfer}, context.DeadlineExceeded)
+	}
+	for _, tt := range []struct {
+		send, recv error
+		text       string
+	}{
+		{wait(handshake.WaitClear, false), wait(handshake.WaitRequest, false), "rank 1 is not in a receive; an FPGA that a program or daemon left in the middle of a message stays there until its role is restarted"},
+		{wait(handshake.Held, false), wait(handshake.WaitData, true), "rank 1 is not in a receive; an FPGA"},
+		{wait(handshake.WaitAck, true), wait(handshake.WaitRequest, false), "rank 1 may have the message; the next ping waits for the transfer, and takes the echo first"},
+		{nil, wait(handshake.WaitRequest, false), "rank 1 has the message, but has not asked to send its echo; if the echo comes, the next ping takes it first"},
+		{nil, wait(handshake.WaitData, true), "rank 1 has the message and is in a send of its echo; the next ping takes that echo first"},
+		{nil, wait(handshake.Receiving, true), "rank 1 has the message and is in a send of its echo; the next ping takes that echo first"},
+		{handshake.ErrPartial, wait(handshake.WaitRequest, false), ""},
+		{nil, nil, ""},
+	} {
+		x := &exchange{peer: 1, sendErr: tt.send, err: tt.recv}
+		err := x.explain()
+		if first := cmp.Or(tt.send, tt.recv); !errors.Is(err, first) {
+			t.Errorf("%v is lost in %v", first, err)
+		}
+		if text := fmt.Sprint(err); !strings.Contains(text, tt.text) {
+			t.Errorf("send %v, receive %v: %q, want %q", tt.send, tt.recv, text, tt.text)
+		}
+	}
+}
