@@ -244,7 +244,7 @@ func TestReceiveBuffer(t *testing.T) {
 func TestNotPlayable(t *testing.T) {
 	packet := protocol.AppendExtended(nil, &protocol.ExtHeader{Dst: 1, Type: protocol.Data, Session: 1, Number: 1, Length: 4000}, make([]byte, 4000))
 	for want, file := range map[string]*capturetest.Capture{
-		"packet 1 is a datagram of 4072 bytes, and no deployed node sends more than 1424": capturetest.New(capturetest.Raw).UDP(time.Unix(1700000000, 0), us, them, packet),
+		"packet 1 is a datagram of 4080 bytes, and no deployed node sends more than 1424": capturetest.New(capturetest.Raw).UDP(time.Unix(1700000000, 0), us, them, packet),
 		"packet 3 was recorded without its last 1342 bytes": capturetest.New(capturetest.Raw).Message(time.Unix(1700000000, 0), capturetest.Message{
 			Dst: 1, From: us, To: them, Words: 22000, Shape: protocol.CPUShape(), Together: capturetest.MaxOffload,
 		}).Snap(28 + 74),
