@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -151,9 +152,16 @@ func (r *reference) take(m *referenceMessage, set func(string, any), b []byte, l
 	set("data.complete", map[bool]int{true: 1}[n == left])
 }
 
+// notReferred are recordings that the reference does not understand: datagrams in them
+// do not fit, or the beginning of a message is missing. TestDecodeSaysTheSame has them.
+var notReferred = []string{"loss_bare_to_cpu_wrong_data.pcap", "late_clear_lost_bare_to_fpga.pcap", "fpga_zero_words_padding.pcap"}
+
 func TestCaptures(t *testing.T) {
 	t.Parallel()
 	for _, file := range captures(t) {
+		if slices.Contains(notReferred, filepath.Base(file)) {
+			continue
+		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			frames := dissect(t, file)

@@ -413,7 +413,8 @@ local function length_fits(offset, total, n, tvb)
     if n < left then
         return n == full
     end
-    if n - left > (total == 0 and LINE_LEN or LINE_LEN - WORD_LEN) then return false end
+    if total == 0 then return n <= LINE_LEN end -- the FPGA's padding of nothing is not zero
+    if n - left > LINE_LEN - WORD_LEN then return false end
     local padding_at = tvb:reported_len() - (n - left)
     return padding_at >= tvb:len() or not tvb:raw(padding_at):find("[^%z]")
 end
