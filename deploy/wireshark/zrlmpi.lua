@@ -446,7 +446,7 @@ local function on_data(j, p, h, flow, tvb, n)
     local first = not p.tcp and tvb:raw(HEADER_LEN) or ""
     local function unasked()
         if pair.stale then
-            m.clear, pair.stale = pair.stale, nil -- P7
+            m.clear, m.cleared, pair.stale = pair.stale, pair.stale, nil -- P7
         else
             note(j, "unasked_data", "no CLEAR_TO_SEND was recorded for this DATA")
         end
