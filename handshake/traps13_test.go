@@ -41,8 +41,34 @@ func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 		t.Fatalf("got %v", op.err)
 	}
 	// What was not acknowledged is no reason to refuse what comes next.
-	if next := b.postSend(pattern(1, 2)); next.err != nil {
+	next := b.postSend(pattern(1, 2))
+	if b.at(12 * time.Second); next.err != nil {
 		t.Fatal(next.err)
+	}
+	// What may have crossed with DATA that took long to be sent does not count.
+	cfg := hostToCPU()
+	cfg.MaxWords = 1000
+	p := handshake.New(cfg)
+	clear := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Call: rInt, Type: clr})
+	var acts []handshake.Action
+	if acts, err := p.Send(0, handshake.SendOp{Words: 1000}, nil); err != nil || len(acts) != 1 {
+		t.Fatal(acts, err)
+	}
+	again := func(at time.Duration) bool {
+		p.Datagram(at, clear, nil)
+		acts = p.Tick(at, nil)
+		return len(acts) > 0 && acts[0].Kind == handshake.TransmitData
+	}
+	p.Datagram(0, clear, nil)
+	if again(95 * ms) {
+		t.Error("asked while DATA is being sent")
+	}
+	p.DataSent(160 * ms)
+	if again(200 * ms) {
+		t.Error("asked 40 ms after DATA")
+	}
+	if !again(1300 * ms) {
+		t.Errorf("what it asks for then is not sent: %v", acts)
 	}
 	// A CLEAR_TO_SEND may be for the next receive if SEND_REQUEST was sent
 	// twice: the ACK was lost, and the receiver has gone on.
@@ -163,6 +189,21 @@ func TestTrap14LateRequest(t *testing.T) {
 	if b.gets(ack, rInt, nil); s.err != nil || !s.done {
 		t.Errorf("send: %v %v", s.done, s.err)
 	}
+	// So does one of a CPU rank.
+	b = newBench(t, hostToCPU())
+	s = b.postSend(pattern(1, 1))
+	r = b.postRecv(1)
+	b.at(0).gets(sreq, sInt, nil).gets(clr, rInt, nil).sends(sreq, clr)
+	b.at(11*time.Second).sends(clr, clr, dat)
+	if b.gets(ack, rInt, nil); s.err != nil || !s.done || r.err == nil {
+		t.Errorf("send: %v %v, receive: %v", s.done, s.err, r.err)
+	}
+	// Two that come together are one and its duplicate.
+	b = newBench(t, hostTo(1, handshake.FPGAPeer(1)))
+	b.postSend(pattern(1, 1))
+	b.postRecv(1)
+	b.at(0).gets(sreq, sInt, nil).sends(sreq, clr)
+	b.gets(clr, rInt, nil).at(5*ms).gets(clr, rInt, nil).sends()
 	// But not if its message did come.
 	b = newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.postSend(pattern(1, 1))
