@@ -14,17 +14,17 @@ type Pair struct {
 
 	// parked is the last SEND_REQUEST that no receive has answered; with the
 	// OneParkedHeader habit, the last unexpected header of any type.
-	parked   parkedHeader
-	unfit    bool // the parked SEND_REQUEST did not match the posted receive
-	stale    parkedHeader
-	unmet    parkedHeader // the peer's CLEAR_TO_SEND that no DATA has answered
-	owed     bool         // the peer may still answer a SEND_REQUEST of ours: of a send that ended without, or one too many
-	last     finished
-	partial  *PartialError // why sends are refused, if they are
-	drain    int64         // payload bytes of a repeated message still to be swallowed
-	drainEnd Instant
-	received received
-	next     *renewal // nil if both directions go by cfg
+	parked     parkedHeader
+	unfit      bool // the parked SEND_REQUEST did not match the posted receive
+	stale      parkedHeader
+	unanswered parkedHeader // the peer's CLEAR_TO_SEND that no DATA has answered
+	owed       bool         // the peer may still answer a SEND_REQUEST of ours: of a send that ended without, or one too many
+	last       finished
+	partial    *PartialError // why sends are refused, if they are
+	drain      int64         // payload bytes of a repeated message still to be swallowed
+	drainEnd   Instant
+	received   received
+	next       *renewal // nil if both directions go by cfg
 }
 
 // parkedHeader is a header kept for later.
@@ -169,7 +169,7 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 	}
 	p.received.packet(h.Type, protocol.HeaderLen+len(payload))
 	if h.Type != protocol.ClearToSend {
-		p.unmet = parkedHeader{} // it is in something else by now
+		p.unanswered = parkedHeader{} // it is in something else by now
 	}
 	if h.Call == protocol.Barrier {
 		return drop(ReasonBarrier)
@@ -229,7 +229,7 @@ func (p *Pair) Reset() {
 	p.partial = nil
 	p.parked = parkedHeader{}
 	p.stale = parkedHeader{}
-	p.unmet = parkedHeader{}
+	p.unanswered = parkedHeader{}
 	p.owed = false
 	p.last = finished{}
 	p.drain = 0

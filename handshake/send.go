@@ -147,7 +147,7 @@ func (p *Pair) transmitData(acts []Action) []Action {
 		p.parked = parkedHeader{}
 	}
 	s.repeat, s.writing = timer{}, true
-	p.unmet = parkedHeader{}
+	p.unanswered = parkedHeader{}
 	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
 }
 
@@ -284,8 +284,8 @@ func (p *Pair) matchesSend(h protocol.Header) bool {
 
 func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
-	if p.cfg.Peer.OneAtATime && !p.unmet.valid {
-		p.unmet = parkedHeader{valid: true, header: h, at: now}
+	if p.cfg.Peer.OneAtATime && !p.unanswered.valid {
+		p.unanswered = parkedHeader{valid: true, header: h, at: now}
 	}
 	switch s.state {
 	case WaitClear:
@@ -302,7 +302,7 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 		if p.matchesSend(h) && p.asksAgain(now) {
 			// By the timer, so that an ACK that has arrived behind it is
 			// taken first.
-			s.repeat, p.unmet = timer{on: true, at: now}, parkedHeader{}
+			s.repeat, p.unanswered = timer{on: true, at: now}, parkedHeader{}
 			return acts
 		}
 	case Idle:
@@ -425,11 +425,11 @@ func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	return acts, true
 }
 
-// Unmet returns the CLEAR_TO_SEND of a deployed peer that no DATA has answered,
+// UnansweredClear returns the CLEAR_TO_SEND of a deployed peer that no DATA has answered,
 // and since when: unless it is a late duplicate, the peer is blocked in a receive
 // from us.
-func (p *Pair) Unmet() (h protocol.Header, since Instant, ok bool) {
-	return p.unmet.header, p.unmet.at, p.unmet.valid
+func (p *Pair) UnansweredClear() (h protocol.Header, since Instant, ok bool) {
+	return p.unanswered.header, p.unanswered.at, p.unanswered.valid
 }
 
 // SendWait describes what the message being sent waits for.

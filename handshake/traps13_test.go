@@ -179,7 +179,7 @@ func TestTrap14LateRequest(t *testing.T) {
 	r = b.postRecv(1)
 	b.at(0).gets(sreq, sInt, nil).sends(sreq, clr)
 	b.at(50*ms).gets(clr, rInt, nil).sends()
-	if _, since, ok := b.pair.Unmet(); !ok || since != 50*ms {
+	if _, since, ok := b.pair.UnansweredClear(); !ok || since != 50*ms {
 		t.Errorf("the peer's receive is not known of: %v %v", since, ok)
 	}
 	b.at(11*time.Second).sends(clr, clr, sreq, dat)

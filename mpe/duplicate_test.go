@@ -102,7 +102,7 @@ func TestReceiveOfADuplicateIsPostedAgain(t *testing.T) {
 		time.Sleep(110 * time.Millisecond)
 		p.sent(request)
 		p.gets(cleared, recvCall, nil)
-		if s := p.engine.Snapshot().Peers[0]; s.Unmet == nil || s.Sending == nil {
+		if s := p.engine.Snapshot().Peers[0]; s.UnansweredClear == nil || s.Sending == nil {
 			t.Errorf("the snapshot does not show what the peer is in: %+v", s)
 		}
 		time.Sleep(113 * time.Millisecond)
@@ -122,8 +122,8 @@ func TestReceiveOfADuplicateIsPostedAgain(t *testing.T) {
 				t.Fatalf("receive %d: %v, %x", i, err, bufs[i])
 			}
 		}
-		if s := p.engine.Snapshot().Peers[0]; s.Unmet != nil {
-			t.Errorf("the peer is shown in a receive: %+v", s.Unmet)
+		if s := p.engine.Snapshot().Peers[0]; s.UnansweredClear != nil {
+			t.Errorf("the peer is shown in a receive: %+v", s.UnansweredClear)
 		}
 	})
 }

@@ -20,7 +20,7 @@ type pairState interface {
 	RecvWait() (handshake.Wait, bool)
 	Refuses() error
 	SendWait() (handshake.Wait, bool)
-	Unmet() (h protocol.Header, since handshake.Instant, ok bool)
+	UnansweredClear() (h protocol.Header, since handshake.Instant, ok bool)
 }
 
 // connState is what an extended.Conn answers without changing.

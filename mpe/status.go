@@ -51,9 +51,9 @@ type PeerSnapshot struct {
 	// Parked is set while the peer's SEND_REQUEST waits for a receive of
 	// ours: the peer is blocked in a send.
 	Parked *ParkedSnapshot `json:"parked,omitempty"`
-	// Unmet is set while the peer's CLEAR_TO_SEND waits for DATA that no send
+	// UnansweredClear is set while the peer's CLEAR_TO_SEND waits for DATA that no send
 	// of this rank has: the peer is blocked in a receive.
-	Unmet *ParkedSnapshot `json:"unmet,omitempty"`
+	UnansweredClear *ParkedSnapshot `json:"unanswered_clear,omitempty"`
 	// Sent, Received and Failed count messages.
 	Sent     uint64 `json:"sent"`
 	Received uint64 `json:"received"`
@@ -215,8 +215,8 @@ func (e *Engine) peerSnapshot(p *peer, now handshake.Instant) PeerSnapshot {
 	if h, since, ok := p.pair.Parked(); ok {
 		s.Parked = &ParkedSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
 	}
-	if h, since, ok := p.pair.Unmet(); ok {
-		s.Unmet = &ParkedSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
+	if h, since, ok := p.pair.UnansweredClear(); ok {
+		s.UnansweredClear = &ParkedSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
 	}
 	for ev, n := range p.events {
 		if n > 0 {

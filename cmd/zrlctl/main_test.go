@@ -170,7 +170,7 @@ func TestStatusText(t *testing.T) {
 	     "offload": {"batches": true, "segmentation": true, "coalescing": true, "refused": [{"peer": 1, "error": "input/output error"}]},
 	     "shm_ring": 1048576, "shm_links": 3, "shm_single_copy": 2, "crowded": true, "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1,
 	      "sending": {"state": "WAIT_CLEAR", "text": "rank 0 waits for CLEAR_TO_SEND from rank 1 since 3s", "repeats": 2}, "queued_sends": 5,
-	      "parked": {"call": "SEND_FLOAT", "seconds": 4.5},
+	      "parked": {"call": "SEND_FLOAT", "seconds": 4.5}, "unanswered_clear": {"call": "RECV_INT", "seconds": 6},
 	      "refuses": "never acknowledged", "network_error": "no route to host", "dropped": {"stale": 2, "unknown_address": 1}}]}},
 	    {"rank": 1, "role": "standin", "kernel": "echo", "kernel_state": "failed", "kernel_error": "no such peer",
 	     "transports": ["udp"], "receive_buffer": 65536, "receive_buffer_asked": 65536, "offload": {"batches": true, "switched_off": true},
@@ -178,7 +178,8 @@ func TestStatusText(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `rank 0 waits for CLEAR_TO_SEND from rank 1 since 3s, repeated 2 times, with 5 more behind it
-rank 1 is blocked in a send to rank 0 (SEND_FLOAT) since 4.5s: rank 0 has no matching receive posted
+rank 1 has been blocked in a send to rank 0 (SEND_FLOAT) for 4.5s: rank 0 has no matching receive posted
+rank 1 has been blocked in a receive from rank 0 (RECV_INT) for 6s: no send of rank 0 answers its CLEAR_TO_SEND
 rank 0 refuses to send to rank 1: never acknowledged (zrlctl reset 1 --from 0)
 rank 1: kernel echo failed: no such peer
 no route to host

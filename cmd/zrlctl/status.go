@@ -79,8 +79,7 @@ func statusText(s *control.Status) string {
 	}
 	section(waits(s), "nobody waits")
 	section(calls(s), "")
-	section(parked(s), "")
-	section(unmet(s), "")
+	section(blocked(s), "")
 	section(unexpected(s), "")
 	section(attached(s), "")
 	section(refused(s), "")
@@ -158,25 +157,18 @@ func calls(s *control.Status) []string {
 	return lines
 }
 
-// parked says which peers are blocked in a send to us.
-func parked(s *control.Status) []string {
-	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) []string {
-		if p.Parked == nil {
-			return nil
+// blocked says which peers are blocked in a call that no operation of ours matches.
+func blocked(s *control.Status) []string {
+	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) (lines []string) {
+		if b := p.Parked; b != nil {
+			lines = append(lines, fmt.Sprintf("rank %d has been blocked in a send to rank %d (%s) for %v: rank %d has no matching receive posted",
+				p.Rank, r.Rank, b.Call, seconds(b.Seconds), r.Rank))
 		}
-		return []string{fmt.Sprintf("rank %d is blocked in a send to rank %d (%s) since %v: rank %d has no matching receive posted",
-			p.Rank, r.Rank, p.Parked.Call, seconds(p.Parked.Seconds), r.Rank)}
-	})
-}
-
-// unmet says which peers are blocked in a receive from us.
-func unmet(s *control.Status) []string {
-	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) []string {
-		if p.Unmet == nil {
-			return nil
+		if b := p.UnansweredClear; b != nil {
+			lines = append(lines, fmt.Sprintf("rank %d has been blocked in a receive from rank %d (%s) for %v: no send of rank %d answers its CLEAR_TO_SEND",
+				p.Rank, r.Rank, b.Call, seconds(b.Seconds), r.Rank))
 		}
-		return []string{fmt.Sprintf("rank %d has been blocked in a receive from rank %d (%s) for %v: no send of rank %d answers its CLEAR_TO_SEND",
-			p.Rank, r.Rank, p.Unmet.Call, seconds(p.Unmet.Seconds), r.Rank)}
+		return lines
 	})
 }
 

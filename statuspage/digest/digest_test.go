@@ -55,7 +55,8 @@ func both(to int, seconds float64) mpe.PeerSnapshot {
 // TestWaits: the oldest come first, kernels that wait for work are no wait, and a
 // remote rank's is told once.
 func TestWaits(t *testing.T) {
-	any := host(0, sends(1, 5), mpe.PeerSnapshot{Rank: 6, Parked: &mpe.ParkedSnapshot{Call: "MPI_SEND_INT", Seconds: 9}})
+	any := host(0, sends(1, 5), mpe.PeerSnapshot{Rank: 6, Parked: &mpe.ParkedSnapshot{Call: "MPI_SEND_INT", Seconds: 9}},
+		mpe.PeerSnapshot{Rank: 7, UnansweredClear: &mpe.ParkedSnapshot{Call: "RECV_INT", Seconds: 2}})
 	any.Engine.AnySource = &mpe.WaitSnapshot{State: handshake.WaitRequest.String(), Seconds: 3, Text: "any"}
 	idle := standIn(1, receives(0, 100), mpe.PeerSnapshot{Rank: 0, Parked: &mpe.ParkedSnapshot{Seconds: 7}})
 	idle.Engine.AnySource = &mpe.WaitSnapshot{Seconds: 100}
@@ -66,6 +67,7 @@ func TestWaits(t *testing.T) {
 	}
 	want := []string{
 		"rank 6 is blocked in a send (MPI_SEND_INT) to rank 0, which has no matching receive posted", "it waits for CLEAR_TO_SEND", "any",
+		"rank 7 is blocked in a receive (RECV_INT) from rank 0, which has no send for it",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
@@ -74,6 +76,9 @@ func TestWaits(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	if w := d.Waits[0]; w.Rank != 6 || w.Peer != 0 || !w.Remote {
+		t.Errorf("%+v", w)
+	}
+	if w := d.Waits[3]; w.Rank != 7 || w.Peer != 0 || !w.Remote || w.Direction != Receive || w.For != "DATA" {
 		t.Errorf("%+v", w)
 	}
 	if d.Waits[2].Peer != AnyRank {

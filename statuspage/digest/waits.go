@@ -102,7 +102,7 @@ func waits(s *control.Status) []Wait {
 					Text: fmt.Sprintf("rank %d is blocked in a send (%s) to rank %d, which has no matching receive posted", p.Rank, k.Call, r.Rank),
 				})
 			}
-			if k := p.Unmet; k != nil && !local[p.Rank] {
+			if k := p.UnansweredClear; k != nil && !local[p.Rank] {
 				ws = append(ws, Wait{
 					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Receive, For: protocol.Data.String(), Seconds: k.Seconds,
 					Text: fmt.Sprintf("rank %d is blocked in a receive (%s) from rank %d, which has no send for it", p.Rank, k.Call, r.Rank),
