@@ -84,7 +84,7 @@ func TestWaits(t *testing.T) {
 	if d.Waits[2].Peer != AnyRank {
 		t.Errorf("%+v", d.Waits[2])
 	}
-	for i, want := range []float64{5, 9, 0, 0} {
+	for i, want := range []float64{5, 9, 2, 0, 0} {
 		if p := d.Peers[i]; p.Oldest != want {
 			t.Errorf("rank %d, peer %d: %v, want %v", p.Rank, p.Peer, p.Oldest, want)
 		}
