@@ -23,9 +23,9 @@
 //	          Send                 CLEAR_TO_SEND               ACK
 //	(idle) ─────────► WAIT_CLEAR ───────────────► WAIT_ACK ─────────► (done)
 //	   │   SEND_REQ   │ ▲    │ ▲        DATA       │     │
-//	   │         time-out:   │ │                   │     ├─ time-out: DATA again; if it is
-//	   │                     │ │                   │     │  cut and the peer an FPGA, only
-//	   │         SEND_REQ    │ │ peer's message    │     │  when that has asked again
+//	   │         time-out:   │ │                   │     ├─ time-out: DATA again; to a
+//	   │                     │ │                   │     │  deployed peer only when it asks
+//	   │         SEND_REQ    │ │ peer's message    │     │  by CLEAR_TO_SEND
 //	   │         again       ▼ │ is done           │     ├─ SEND_REQUEST of a deployed
 //	   └───────────────────► HELD                  │     │  peer: it has the message
 //	     a receive is        a crossing SEND_      │     └─ deadline: TimeoutError
@@ -48,8 +48,11 @@
 //   - One message at a time: a send waits (HELD) while a receive is under way.
 //     Only a SEND_REQUEST that crossed with ours goes first, and is answered if
 //     a receive is posted, so that neither side waits for the other for ever.
-//   - One SEND_REQUEST is parked until its receive is posted. Repeats of it are
-//     the same message.
+//   - One SEND_REQUEST is parked until its receive is posted. Retransmissions
+//     of it are the same message.
+//   - What a deployed peer sends shows what it is in, because its calls block. A
+//     CLEAR_TO_SEND or SEND_REQUEST that this belies was a late duplicate, and
+//     what it brought about is taken back.
 //   - A datagram is payload or packet by the pair's state and the bytes still
 //     expected, not by its looks.
 //
