@@ -84,11 +84,13 @@ func (e *echoRounds) outcome() (outcome, string) {
 // and nobody wait for ever. What late datagrams of longer messages do is listed in
 // testdata/faults.golden.
 func TestDuplicatesAcrossRounds(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"fpga", "cpu"} {
 		for _, words := range []int{300, 349, 900} {
 			for _, pause := range []time.Duration{0, 40 * ms, 70 * ms} {
 				for _, early := range []bool{true, false} {
 					t.Run(fmt.Sprintf("%s/%d words/%v/early %v", kind, words, pause, early), func(t *testing.T) {
+						t.Parallel()
 						clean := newEchoRounds(kind, words, pause, early)
 						clean.w.run(3 * time.Minute)
 						if o, why := clean.outcome(); o != intact {
