@@ -62,8 +62,8 @@ check-config: build ## parse the configurations that are shipped
 vuln: ## govulncheck; says so where the vulnerability database cannot be reached
 	GO="$(GO)" ./tools/vuln.sh
 
-faults: ## every fault of the wire with every stall, against ourselves and the models of deployed nodes; some minutes
-	$(GO) test -count=1 -timeout 60m -run 'TestFaults$$' -v ./handshake -all-faults
+faults: ## every fault of the wire with every stall, and random programs, against ourselves and the models of deployed nodes; some minutes
+	$(GO) test -count=1 -timeout 60m -run 'Test(Faults|RandomPrograms)$$' -v ./handshake -all-faults -programs 100000
 
 soak: ## a million messages through a bad network, over UDP and TCP; a million steps of whole engines
 	ZRLMPI_INTEGRITY_MESSAGES=1000000 $(GO) test -count=1 -timeout 30m -run TestIntegrity -v ./integration
