@@ -13,7 +13,7 @@ import (
 // What it holds beyond that is drawn from what is common to all.
 //
 // An operation is charged when it is posted, with what it may need: a message that has
-// begun to arrive cannot wait for memory, as its sender has been told to send it. No
+// begun to arrive cannot wait for memory, as its sender was cleared to send it. No
 // memory is taken before there is payload: see package anonmem.
 type memory struct {
 	limit, share int64

@@ -167,7 +167,7 @@ func TestConnections(t *testing.T) {
 }
 
 // TestBusy: so many requests may wait for ranks, and their messages have so many bytes.
-// Others are told, and the status is answered.
+// Others get an error, and the status is answered.
 func TestBusy(t *testing.T) {
 	s := NewServer(&fakeBackend{sent: make(chan []byte)}, log.New(io.Discard, "", 0))
 	h := s.handler()

@@ -415,8 +415,8 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	if s.requested == 0 || p.cfg.Peer.ForgetsRequests {
 		return p.request(now, acts)
 	}
-	// The peer has our SEND_REQUEST parked.
-	s.state, s.since = WaitClear, now
+	// The peer has our SEND_REQUEST parked, or has taken it for a duplicate.
+	s.state, s.since, s.tries = WaitClear, now, 0
 	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
 	p.armSend(now, p.cfg.Timing.Clear)
 	return p.useStale(now, acts)

@@ -64,7 +64,9 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	}
 	*s = sending{state: Held, op: op, since: now, phases: Phases{Start: now}}
 	if p.recv.active() {
-		p.armSend(now, p.cfg.Timing.Clear)
+		if p.cfg.Peer.OneAtATime {
+			p.armSend(now, p.cfg.Timing.Clear)
+		}
 		return acts, nil
 	}
 	return p.request(now, acts), nil

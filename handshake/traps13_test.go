@@ -299,3 +299,23 @@ func TestTrap17FirstDatagramTwiceToACPUReceiver(t *testing.T) {
 		t.Fatalf("crashed %v; send: %v", crashed, op.err)
 	}
 }
+
+// A stand-in's kernel may send and receive at once. Towards a host, which takes it for an
+// FPGA, its SEND_REQUEST would mean that it has what it waits for; and if the host has
+// forgotten it (P17), it is sent again, however often it was before.
+func TestTrap14StandInThatSendsAndReceives(t *testing.T) {
+	b := newBench(t, standIn(1, 0))
+	b.postRecv(1)
+	b.at(0).gets(sreq, sInt, nil).sends(clr)
+	b.postSend(pattern(1, 1))
+	b.at(112 * ms).sends() // DATA was lost
+	b.at(113 * ms).sends(clr)
+
+	b = newBench(t, standIn(1, 0))
+	b.postSend(pattern(1, 1))
+	b.at(10*time.Second).sends(sreq, sreq, sreq, sreq) // there are no more
+	b.postRecv(1)
+	b.at(11*time.Second).gets(sreq, sInt, nil).sends(clr)
+	b.gets(dat, sInt, pattern(1, 2)).sends(ack)
+	b.at(11200 * ms).sends(sreq)
+}

@@ -64,7 +64,7 @@ func fullDevice(t *testing.T) *os.File {
 }
 
 // TestOutputCannotBeWritten: whatever happens to its log and to its standard output, the
-// daemon exchanges messages, reads its configuration again and ends when it is told to.
+// daemon exchanges messages, reads its configuration again and ends on SIGTERM.
 func TestOutputCannotBeWritten(t *testing.T) {
 	const stopTimeout = 10 * time.Second
 	program := build(t)
