@@ -53,8 +53,8 @@ func (c *Conn) answers(l *link) bool {
 	l.probe(true)
 	defer l.probe(false)
 	first, ok := l.sight()
-	for now := first; ok; now, ok = l.sight() {
-		switch judge(first, now, time.Since(begun)) {
+	for now, elapsed := first, time.Duration(0); ok; now, ok = l.sight() {
+		switch judge(first, now, elapsed) {
 		case alive:
 			return true
 		case dead:
@@ -70,6 +70,9 @@ func (c *Conn) answers(l *link) bool {
 			timer.Stop()
 			return true // what comes now is too late
 		}
+		// Before the kernel is asked: what it has not heard for longer than
+		// that, it has not heard since, however long the answer takes to come.
+		elapsed = time.Since(begun)
 	}
 	return false
 }
