@@ -17,6 +17,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/internal/wedgetest"
 )
 
 // patience is how long a test waits for what must happen soon.
@@ -93,7 +94,7 @@ func startWith(t testing.TB, text string, change func(*Options)) *running {
 	t.Helper()
 	log := &syncBuffer{grew: make(chan struct{}, 1)}
 	pr, pw := io.Pipe()
-	opts := Options{Log: testLogger(log), Ready: pw, Source: "test.yaml"}
+	opts := Options{Log: wedgetest.Log(t, testLogger(log)), Ready: pw, Source: "test.yaml"}
 	change(&opts)
 	d, err := New(mustParse(t, text), opts)
 	if err != nil {

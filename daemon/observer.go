@@ -139,7 +139,7 @@ func (o *Observer) Noted(rank, peer int, act handshake.Action) {
 	}
 	limits := o.ranks[rank]
 	o.take(limits, &limits.events[act.Event], &line{
-		kind: lineEvent, rank: rank, peer: peer, event: act.Event, header: act.Header,
+		kind: lineEvent, rank: rank, peer: peer, event: act.Event, header: act.Header, err: act.Err,
 	})
 }
 

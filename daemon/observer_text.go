@@ -26,7 +26,7 @@ func dropLevel(r handshake.Reason) zapcore.Level {
 // brings about.
 func eventLevel(e handshake.Event) zapcore.Level {
 	switch e {
-	case handshake.DeliveredDuplicate:
+	case handshake.DeliveredDuplicate, handshake.WouldWedge:
 		return zapcore.ErrorLevel
 	case handshake.Reacked, handshake.StartedOver, handshake.RequestTakenAsAck:
 		return zapcore.InfoLevel
@@ -51,7 +51,13 @@ func (o *Observer) write(ln *line) {
 		fields = append(fields, zap.Stringer("reason", ln.reason))
 	case lineEvent:
 		level = eventLevel(ln.event)
-		text = fmt.Sprintf("rank %d and rank %d: %s (%v)", ln.rank, ln.peer, eventText[ln.event], ln.header)
+		text = fmt.Sprintf("rank %d and rank %d: %s", ln.rank, ln.peer, eventText[ln.event])
+		if ln.err != nil {
+			text += fmt.Sprintf(": %v", ln.err)
+		}
+		if ln.header.Type != 0 {
+			text += fmt.Sprintf(" (%v)", ln.header)
+		}
 		fields = append(fields, zap.Stringer("event", ln.event))
 	case lineFailed:
 		way := "receive from"
@@ -163,6 +169,7 @@ var eventText = [handshake.NumEvents]string{
 	handshake.RequestRepeated:     "the peer asks to send again",
 	handshake.Padding:             "payload was padded",
 	handshake.DeliveredDuplicate:  "WRONG DATA was delivered: the message before this one was a late copy of an earlier one, made by the network",
+	handshake.WouldWedge:          "a real FPGA would now wait for ever or have wrong words",
 }
 
 // moreLine sums up what was suppressed after the last line.

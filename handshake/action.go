@@ -168,12 +168,15 @@ const (
 	// one's place. The wire does not tell them apart in time; it shows only
 	// when the real one arrives.
 	DeliveredDuplicate
+	// WouldWedge: what has come would wedge a deployed FPGA, or corrupt what it
+	// receives; Err says how. Only a stand-in notes it.
+	WouldWedge
 	numEvents
 )
 
 var eventNames = [numEvents]string{
 	"", "repeated", "reacked", "crossed", "request_taken_as_ack",
-	"stale_clear_used", "request_was_duplicate", "clear_was_duplicate", "started_over", "request_repeated", "padding", "delivered_duplicate",
+	"stale_clear_used", "request_was_duplicate", "clear_was_duplicate", "started_over", "request_repeated", "padding", "delivered_duplicate", "would_wedge_fpga",
 }
 
 // NumEvents is the number of Events, for tables indexed by them.

@@ -114,7 +114,8 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 			p.received.data(1, len(b))
 			p.drain -= int64(len(b))
 			p.drainEnd = now + p.cfg.Timing.FragmentGap
-			return append(acts, Action{Kind: Drop, Reason: ReasonDuplicate})
+			acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate})
+			return p.short(b, acts)
 		}
 	}
 	if !defect.OK() {
@@ -122,7 +123,8 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		if defect.Kind == protocol.DefectStartMark && p.expectsStray() {
 			reason = ReasonStray
 		}
-		return append(acts, Action{Kind: Drop, Reason: reason})
+		acts = append(acts, Action{Kind: Drop, Reason: reason})
+		return p.short(b, acts)
 	}
 	// Only DATA carries more than a header; ERROR may, by the protocol page.
 	if h.Type != protocol.Data && h.Type != protocol.Error && len(b) != protocol.HeaderLen {
@@ -168,6 +170,12 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 		return drop(r)
 	}
 	p.received.packet(h.Type, protocol.HeaderLen+len(payload))
+	switch {
+	case p.recv.state == Receiving:
+		acts = p.wedge(h, errWedgeMidMessage, acts)
+	case p.send.state == Idle && !p.recv.active() && h.Type != protocol.SendRequest:
+		acts = p.wedge(h, errWedgeUnasked, acts)
+	}
 	if h.Type != protocol.ClearToSend {
 		p.unanswered = parkedHeader{} // it is in something else by now
 	}

@@ -204,6 +204,9 @@ func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed b
 	if r.state == Receiving {
 		acts = p.startOver(now, acts)
 	}
+	if n == 0 {
+		acts = p.wedge(h, errWedgeEmpty, acts)
+	}
 	r.state, r.since = Receiving, now
 	r.call, r.tag, r.size, r.off = h.Call, h.Tag, h.Size, 0
 	r.sum = checksum(payload)
@@ -234,6 +237,7 @@ func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 		}
 		if !p.lengthFits(r.off, int64(r.size)*protocol.WordLen, b) {
 			acts = append(acts, Action{Kind: Drop, Reason: ReasonLength})
+			acts = p.wedge(protocol.Header{}, errWedgeLength, acts)
 			return p.startOver(now, acts)
 		}
 	}
@@ -385,6 +389,7 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 	}
 	r.tries++
 	if r.state == Receiving {
+		acts = p.wedge(protocol.Header{}, errWedgeBrokenOff, acts)
 		acts = p.startOver(now, acts)
 		if p.cfg.Peer.AsksAgain > 0 {
 			// It sends DATA again by itself. A CLEAR_TO_SEND now would be

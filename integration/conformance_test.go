@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/internal/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -71,7 +72,7 @@ func startDaemon(t *testing.T, cfg *config.Config) {
 	ctx, stop := context.WithCancel(context.Background())
 	ready := make(chan struct{}, 1)
 	cfg.HTTP.Listen = ""
-	d, err := daemon.New(cfg, daemon.Options{Ready: notify(ready)})
+	d, err := daemon.New(cfg, daemon.Options{Ready: notify(ready), Log: wedgetest.Log(t, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/rankmap"
@@ -141,6 +142,7 @@ func (c *crowd) close(ctx context.Context, t testing.TB) {
 	c.stop()
 	c.kernels.Wait()
 	for _, e := range c.standins {
+		wedgetest.Check(t, e)
 		if err := e.Close(ctx); err != nil {
 			t.Error(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -58,7 +59,10 @@ func openEngine(t *testing.T, cfg *config.Config, rank int, timing func(handshak
 	if err := errors.Join(r.Bind(mapOf(t, cfg)), r.Start(nil)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.Close(ended()) })
+	t.Cleanup(func() {
+		wedgetest.Check(t, r.Engine)
+		_ = r.Close(ended())
+	})
 	return r.Engine
 }
 

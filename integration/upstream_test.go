@@ -14,6 +14,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -133,6 +134,7 @@ func TestUpstreamProgramMeetsAStandIn(t *testing.T) {
 			}
 			stop()
 			<-ended
+			wedgetest.Check(t, e)
 		})
 	}
 }

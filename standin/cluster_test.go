@@ -12,6 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/memnet"
+	"github.com/zrlmpi/zrlmpid/internal/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/standin"
@@ -70,6 +71,7 @@ func (c *cluster) close() {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, e := range c.engines {
+		wedgetest.Check(c.t, e)
 		_ = e.Close(done) // what was cut off is what the test cut off
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/control"
 	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/internal/wedgetest"
 )
 
 // Running is a daemon that runs until the test ends.
@@ -44,6 +45,7 @@ func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *Run
 	}
 	pr, pw := io.Pipe()
 	opts.Ready, opts.Source = pw, "test.yaml"
+	opts.Log = wedgetest.Log(t, opts.Log)
 	if r.Daemon, err = daemon.New(cfg, opts); err != nil {
 		t.Fatal(err)
 	}

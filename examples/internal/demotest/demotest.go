@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/examples/internal/demo"
+	"github.com/zrlmpi/zrlmpid/internal/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -88,7 +89,7 @@ func Start(t testing.TB, ranks ...string) Cluster {
 		t.Fatal(err)
 	}
 	ready := make(signal, 1)
-	d, err := daemon.New(cfg, daemon.Options{Ready: ready})
+	d, err := daemon.New(cfg, daemon.Options{Ready: ready, Log: wedgetest.Log(t, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,67 @@
+// Package wedgetest fails a test in which a stand-in was sent what would wedge a
+// deployed FPGA, or corrupt what it receives. A stand-in notes that by the rules that
+// handshake's tests hold against the model of the MPE. Tests that send such things on
+// purpose, or have the network duplicate packets, do without it.
+package wedgetest
+
+import (
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Check fails the test if the engine has noted any until now.
+func Check(t testing.TB, e *mpe.Engine) {
+	t.Helper()
+	rank := 0
+	e.Counters(func(c *mpe.RankCounters) { rank = c.Rank }, func(c *mpe.PeerCounters) {
+		if n := c.Events[handshake.WouldWedge]; n > 0 {
+			t.Errorf("rank %d has sent stand-in %d what would have wedged an FPGA, %d times", c.Rank, rank, n)
+		}
+	})
+}
+
+// Log returns a logger for a daemon: it writes to log, which may be nil, and fails the
+// test by what a stand-in of the daemon has noted.
+func Log(t testing.TB, log *zap.Logger) *zap.Logger {
+	core := zapcore.Core(judge{t})
+	if log != nil {
+		core = zapcore.NewTee(log.Core(), core)
+	}
+	return zap.New(core)
+}
+
+// judge is a log that fails a test.
+type judge struct{ t testing.TB }
+
+func (judge) Enabled(l zapcore.Level) bool        { return l >= zapcore.ErrorLevel }
+func (j judge) With([]zapcore.Field) zapcore.Core { return j }
+func (judge) Sync() error                         { return nil }
+
+func (j judge) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if !j.Enabled(e.Level) {
+		return to
+	}
+	return to.AddCore(e, j)
+}
+
+func (j judge) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	for _, f := range fields {
+		if f.Key == "event" && strings.Contains(stringOf(f), handshake.WouldWedge.String()) {
+			j.t.Error(e.Message)
+		}
+	}
+	return nil
+}
+
+func stringOf(f zapcore.Field) string {
+	enc := zapcore.NewMapObjectEncoder()
+	f.AddTo(enc)
+	s, _ := enc.Fields[f.Key].(string)
+	return s
+}
