@@ -7,13 +7,13 @@ SHELL := /bin/bash
 
 GO    ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X github.com/zrlmpi/zrlmpid/control.version=$(VERSION)
-TOOLS := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
+LDFLAGS := -X github.com/zrlmpi/zrlmpid/daemon/control.version=$(VERSION)
+TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
 # Seconds that `make fuzz` gives to each fuzz target.
 FUZZTIME ?= 30s
 # What bench-docs reads, and where the Go benchmarks are.
 FILE ?= bin/bench/bench.json
-BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./integration
+BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
 .PHONY: help build demo test lint vet unit race race-offload-off without-race fuzz-seeds fuzz vuln faults soak bench bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
 
@@ -41,11 +41,11 @@ race: ## tests, with the race detector (needs a C compiler)
 	$(GO) test -race ./...
 
 race-offload-off: ## the tests of what carries messages, without the kernel's help with long ones
-	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -race ./udp ./shm ./node ./mpi ./integration
+	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -race ./udp ./transport/shm ./node ./mpi ./internal/integration
 
 without-race: ## what the race detector hides, such as allocations, or is too slow for
 	$(GO) test ./attach ./daemon ./mpe ./mpe/coll ./mpi
-	$(GO) test -run NoAllocations ./integration
+	$(GO) test -run NoAllocations ./internal/integration
 
 fuzz-seeds: ## run every fuzz target on its seeds
 	$(GO) test -run '^Fuzz' ./...
@@ -60,13 +60,13 @@ check-config: build ## parse the configurations that are shipped
 	for f in deploy/*.yaml; do ./bin/zrlmpid -config $$f -check-config; done
 
 vuln: ## govulncheck; says so where the vulnerability database cannot be reached
-	GO="$(GO)" ./tools/vuln.sh
+	GO="$(GO)" ./internal/tools/vuln.sh
 
 faults: ## every fault of the wire with every stall, and random programs, against ourselves and the models of deployed nodes; some minutes
 	$(GO) test -count=1 -timeout 60m -run 'Test(Faults|RandomPrograms)$$' -v ./handshake -all-faults -programs 100000
 
 soak: ## a million messages through a bad network, over UDP and TCP; a million steps of whole engines
-	ZRLMPI_INTEGRITY_MESSAGES=1000000 $(GO) test -count=1 -timeout 30m -run TestIntegrity -v ./integration
+	ZRLMPI_INTEGRITY_MESSAGES=1000000 $(GO) test -count=1 -timeout 30m -run TestIntegrity -v ./internal/integration
 	ZRLMPI_DIFFERENTIAL_STEPS=1000000 $(GO) test -count=1 -timeout 30m -race -run TestDifferential ./mpe
 
 bench: build ## latency, bandwidth, rates, idleness, beside the raw limits and other MPI libraries; all into bin/bench
@@ -80,7 +80,7 @@ bench-go: ## Go benchmarks: codec, engine, matching, ping beside a raw UDP round
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)
 
 bench-compare: ## the same beside those of the revision BASE; with THRESHOLD=5, fail if one is worse by over 5 %
-	GO="$(GO)" BASE="$(BASE)" THRESHOLD="$(THRESHOLD)" PACKAGES="$(BENCH_PACKAGES)" ./bench/compare.sh
+	GO="$(GO)" BASE="$(BASE)" THRESHOLD="$(THRESHOLD)" PACKAGES="$(BENCH_PACKAGES)" ./lab/bench/compare.sh
 
 bench-captures: ## analyze beside tshark on a generated recording
 	$(GO) test -run '^$$' -bench BenchmarkAnalyze -benchtime 3x ./capture
@@ -99,16 +99,16 @@ GOARCH ?= $(shell $(GO) env GOARCH)
 deb: man ## Debian and RPM packages of this machine's architecture, into bin/packages
 	rm -rf bin/packages
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w $(LDFLAGS)' -o bin/packages/$(GOARCH)/ ./cmd/zrlmpid ./cmd/zrlctl
-	$(GO) -C tools/release build -o $(CURDIR)/bin/packages/release .
+	$(GO) -C internal/tools/release build -o $(CURDIR)/bin/packages/release .
 	./bin/packages/release -arch $(GOARCH) -version $(patsubst v%,%,$(VERSION)) -binaries bin/packages/$(GOARCH) -into bin/packages
 	rm -r bin/packages/release bin/packages/$(GOARCH)
 
 package: ## all that a release consists of, by goreleaser, into bin/dist; the first time compiles it, for minutes
-	$(GO) tool -modfile=$(CURDIR)/tools/release/go.mod goreleaser $(RELEASE_FLAGS)
+	$(GO) tool -modfile=$(CURDIR)/internal/tools/release/go.mod goreleaser $(RELEASE_FLAGS)
 
 deploy-check: ## unit, image, manifests and packages of deploy/, tested as far as one machine can
-	$(GO) -C tools/manifests test ./...
-	$(GO) -C tools/release test ./...
+	$(GO) -C internal/tools/manifests test ./...
+	$(GO) -C internal/tools/release test ./...
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/drive"
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -38,7 +38,7 @@ type Client struct {
 
 	// crowded: the daemon says that the host is.
 	crowded bool
-	group   drive.Group
+	group   progress.Group
 	read    reading // of whoever has the group's turn
 
 	mu      sync.Mutex

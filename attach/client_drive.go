@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/drive"
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
 // Whoever waits for an operation reads the daemon's frames meanwhile, as package
@@ -37,7 +37,7 @@ func (c *Client) wait(n <-chan struct{}) {
 // Await waits for a value on n, or for ctx, whose cause it returns.
 func (c *Client) Await(ctx context.Context, n <-chan struct{}) error { return c.group.Await(ctx, n) }
 
-// frames are a client's drive.Source.
+// frames are a client's progress.Source.
 type frames Client
 
 // Poll handles what has come. When the connection ends, so does the client.
@@ -48,24 +48,24 @@ func (f *frames) Poll() (int, error) {
 		return n, nil
 	}
 	go c.end(err)
-	return n, drive.ErrEnded
+	return n, progress.ErrEnded
 }
 
-// Sleep implements drive.Source. What has come unseen is readable, and told at
+// Sleep implements progress.Source. What has come unseen is readable, and told at
 // once.
 func (f *frames) Sleep() bool { return true }
 
 // owner is what a client is to its group. Nothing is ever due.
 type owner Client
 
-// Now implements drive.Owner.
+// Now implements progress.Owner.
 func (o *owner) Now() time.Duration { return clock() }
 
-// Tick implements drive.Owner.
+// Tick implements progress.Owner.
 func (o *owner) Tick(time.Duration) {}
 
-// Armed implements drive.Owner.
+// Armed implements progress.Owner.
 func (o *owner) Armed() {}
 
-// Failed implements drive.Owner. Poll returns no error that is not the end.
+// Failed implements progress.Owner. Poll returns no error that is not the end.
 func (o *owner) Failed(error) {}

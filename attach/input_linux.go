@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/drive"
 	"github.com/zrlmpi/zrlmpid/internal/poller"
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
 // input reads a link and waits where there is nothing to read: for a while it
@@ -16,7 +16,7 @@ type input struct {
 	l        *link
 	watch    *poller.Watch
 	wake     chan struct{}
-	patience drive.Patience
+	patience progress.Patience
 }
 
 func newInput(l *link, crowded bool) (*input, error) {
@@ -59,7 +59,7 @@ func (in *input) Read(b []byte) (int, error) {
 
 // look reads for as long as that is better than to be woken.
 func (in *input) look(b []byte) (int, error) {
-	var s drive.Search
+	var s progress.Search
 	if !in.patience.Begin(&s) {
 		return 0, errNothing
 	}

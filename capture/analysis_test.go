@@ -24,7 +24,7 @@ import (
 // recorded reads the units of a capture by other means than the package's own.
 func recorded(t testing.TB, name string) []capture.Unit {
 	t.Helper()
-	f, err := os.Open(filepath.Join("../testdata/captures", name+".pcap"))
+	f, err := os.Open(filepath.Join("testdata/captures", name+".pcap"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func times(n int, what ...string) (out []string) {
 }
 
 func TestCaptures(t *testing.T) {
-	files, err := filepath.Glob("../testdata/captures/*.pcap")
+	files, err := filepath.Glob("testdata/captures/*.pcap")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no captures", err)
 	}

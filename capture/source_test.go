@@ -60,7 +60,7 @@ func mustRead(t testing.TB, file []byte) []Unit {
 // recordings returns the captures of deployed nodes.
 func recordings(t testing.TB) map[string]*capturetest.Capture {
 	t.Helper()
-	paths, err := filepath.Glob("../testdata/captures/*.pcap")
+	paths, err := filepath.Glob("testdata/captures/*.pcap")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no captures: %v", err)
 	}
@@ -103,7 +103,7 @@ func TestUnits(t *testing.T) {
 }
 
 func TestOpenFile(t *testing.T) {
-	const path = "../testdata/captures/ref_mpe_echo_1000.pcap"
+	const path = "testdata/captures/ref_mpe_echo_1000.pcap"
 	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

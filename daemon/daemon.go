@@ -18,12 +18,12 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
+	"github.com/zrlmpi/zrlmpid/daemon/web"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/rankmap"
-	"github.com/zrlmpi/zrlmpid/statuspage"
-	"github.com/zrlmpi/zrlmpid/web"
 )
 
 // Options are what a daemon is told beside its configuration.

@@ -16,8 +16,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/control"
-	"github.com/zrlmpi/zrlmpid/internal/wedgetest"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/wedgetest"
 )
 
 // patience is how long a test waits for what must happen soon.

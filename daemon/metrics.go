@@ -1,7 +1,7 @@
 package daemon
 
 import (
-	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/metrics"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )

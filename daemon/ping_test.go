@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/control"
-	"github.com/zrlmpi/zrlmpid/internal/mpemodel"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/mpemodel"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )

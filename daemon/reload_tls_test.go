@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/tcp"
+	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 
 // issue writes a new authority, and a certificate of it for IP addresses, into dir.

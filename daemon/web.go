@@ -11,9 +11,9 @@ import (
 	"go.uber.org/zap/exp/zapslog"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
+	"github.com/zrlmpi/zrlmpid/daemon/web"
 	"github.com/zrlmpi/zrlmpid/metrics"
-	"github.com/zrlmpi/zrlmpid/statuspage"
-	"github.com/zrlmpi/zrlmpid/web"
 )
 
 // phase is how far the daemon is, as /-/ready tells.

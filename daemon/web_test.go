@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/daemon/web"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/web"
 )
 
 const anyHTTP = `http: {listen: "127.0.0.1:0"}`

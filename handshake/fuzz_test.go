@@ -231,7 +231,7 @@ func (c *checker) check(acts []handshake.Action) {
 // captureSeeds turns each capture into the events that rank 0 and rank 1 saw.
 func captureSeeds(f *testing.F) [][]byte {
 	f.Helper()
-	files, err := filepath.Glob("../testdata/captures/*.pcap")
+	files, err := filepath.Glob("../capture/testdata/captures/*.pcap")
 	if err != nil || len(files) == 0 {
 		f.Fatalf("no captures: %v", err)
 	}

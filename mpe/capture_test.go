@@ -369,7 +369,7 @@ func (rec recording) peerConfig(rank, peer int) handshake.Config {
 }
 
 func TestCaptures(t *testing.T) {
-	files, err := filepath.Glob("../testdata/captures/*.pcap")
+	files, err := filepath.Glob("../capture/testdata/captures/*.pcap")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no captures: %v", err)
 	}
@@ -382,7 +382,7 @@ func TestCaptures(t *testing.T) {
 	for _, rec := range recordings {
 		for rank := range rec.nodes {
 			t.Run(fmt.Sprintf("%s/partial_%d/as_rank_%d", rec.name, rec.partial, rank), func(t *testing.T) {
-				packets := readCapture(t, filepath.Join("../testdata/captures", rec.name+".pcap"))
+				packets := readCapture(t, filepath.Join("../capture/testdata/captures", rec.name+".pcap"))
 				synctest.Test(t, func(t *testing.T) { rec.replay(t, packets, rank) })
 			})
 		}

@@ -31,16 +31,16 @@ func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
 // owner is what the engine is to its group.
 type owner Engine
 
-// Now implements drive.Owner.
+// Now implements progress.Owner.
 func (o *owner) Now() handshake.Instant { return (*Engine)(o).now() }
 
-// Tick implements drive.Owner.
+// Tick implements progress.Owner.
 func (o *owner) Tick(now time.Duration) { (*Engine)(o).tickIfDue(now) }
 
-// Armed implements drive.Owner.
+// Armed implements progress.Owner.
 func (o *owner) Armed() { (*Engine)(o).setTimer() }
 
-// Failed implements drive.Owner.
+// Failed implements progress.Owner.
 func (o *owner) Failed(err error) {
 	if !errors.Is(err, ErrTransportClosed) {
 		o.cfg.Observer.TransportError(o.rank, err)

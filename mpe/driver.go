@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// source has the packets of a transport that can be polled. It is a drive.Source.
+// source has the packets of a transport that can be polled. It is a progress.Source.
 //
 // It also knows up to when all that has arrived was taken. A rank that is held up has
 // packets in its socket while its time-outs run off, and has only itself to wait for.

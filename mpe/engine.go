@@ -10,7 +10,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/drive"
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
@@ -63,7 +63,7 @@ type Engine struct {
 	observed bool
 	// group has the transports that can be polled. Its Waiting counts the requests,
 	// probes and Awaits that somebody waits for without looking for packets himself.
-	group drive.Group
+	group progress.Group
 
 	noTags bool // some peer's messages carry no tag
 	// maxUnexpected is how many messages of its own a rank may have waiting in

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/drive"
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
 // Whoever waits for a message carries messages meanwhile: he looks for packets
@@ -26,7 +26,7 @@ func (e *Engine) startReading() error {
 	var plain []Transport
 	for _, tr := range e.transports {
 		p, ok := tr.(PollTransport)
-		if !ok || !p.CanPoll() || e.group.Len() == drive.MaxDrivers {
+		if !ok || !p.CanPoll() || e.group.Len() == progress.MaxDrivers {
 			plain = append(plain, tr)
 			continue
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/shm"
-	"github.com/zrlmpi/zrlmpid/tcp"
+	"github.com/zrlmpi/zrlmpid/transport/shm"
+	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 
 // What a rank lets all its extended peers together send before receives match

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
-	"github.com/zrlmpi/zrlmpid/shm"
+	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
 // Ranks of one host share memory, unless the configuration says something else, or

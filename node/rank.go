@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
-	"github.com/zrlmpi/zrlmpid/rankmap"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 

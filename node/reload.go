@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/rankmap"
-	"github.com/zrlmpi/zrlmpid/tcp"
+	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 
 // ErrRestart matches the errors of Prepare about what cannot change while a rank runs.

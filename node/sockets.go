@@ -4,11 +4,11 @@ import (
 	"errors"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/rankmap"
-	"github.com/zrlmpi/zrlmpid/shm"
-	"github.com/zrlmpi/zrlmpid/tcp"
+	"github.com/zrlmpi/zrlmpid/transport/shm"
+	"github.com/zrlmpi/zrlmpid/transport/tcp"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 

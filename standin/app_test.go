@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/apps/jacobi"
-	"github.com/zrlmpi/zrlmpid/apps/kmeans"
+	"github.com/zrlmpi/zrlmpid/examples/apps/jacobi"
+	"github.com/zrlmpi/zrlmpid/examples/apps/kmeans"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/protocol"

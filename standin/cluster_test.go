@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/memnet"
-	"github.com/zrlmpi/zrlmpid/internal/wedgetest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/memnet"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/standin"

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/apps/backsub"
-	"github.com/zrlmpi/zrlmpid/apps/matvec"
+	"github.com/zrlmpi/zrlmpid/examples/apps/backsub"
+	"github.com/zrlmpi/zrlmpid/examples/apps/matvec"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/standin"
 )

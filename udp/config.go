@@ -3,8 +3,8 @@ package udp
 import (
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/rankmap"
 )
 
 // DefaultReceiveBuffer is the size in bytes that upstream's library asks the

@@ -3,7 +3,7 @@ package udp
 import (
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/transporttest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 

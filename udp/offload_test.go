@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/transporttest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 )
 
 func TestOffloadIsSwitchedOff(t *testing.T) {

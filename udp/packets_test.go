@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/transporttest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/internal/browsertest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
 )
 
 func TestPageOfNothing(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/internal/browsertest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
 )
 
 const ladderCanvas, tooltip = "#ladder-canvas", "#tooltip"

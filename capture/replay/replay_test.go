@@ -15,10 +15,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 	"github.com/zrlmpi/zrlmpid/capture/replay"
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/rankmap"
 	"github.com/zrlmpi/zrlmpid/standin"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -67,7 +67,7 @@ func peer(t *testing.T, shape protocol.Shape) {
 
 func play(t *testing.T, name string, change func(*replay.Config)) (*replay.Result, error) {
 	t.Helper()
-	return playFile(t, filepath.Join("../../testdata/captures", name+".pcap"), change)
+	return playFile(t, filepath.Join("../testdata/captures", name+".pcap"), change)
 }
 
 func playFile(t *testing.T, name string, change func(*replay.Config)) (*replay.Result, error) {

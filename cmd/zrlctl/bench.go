@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zrlmpi/zrlmpid/bench"
+	"github.com/zrlmpi/zrlmpid/lab/bench"
 )
 
 // benchOutput is where the results of a measurement go.

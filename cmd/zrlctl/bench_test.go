@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/bench"
-	"github.com/zrlmpi/zrlmpid/tune"
+	"github.com/zrlmpi/zrlmpid/lab/bench"
+	"github.com/zrlmpi/zrlmpid/lab/tune"
 )
 
 // TestMain lets the test binary be a rank that is measured, as the program is, and top

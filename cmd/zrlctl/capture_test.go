@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 )
 
-const captures = "../../testdata/captures/"
+const captures = "../../capture/testdata/captures/"
 
 func TestPacketTools(t *testing.T) {
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func TestPacketTools(t *testing.T) {
 
 		{args: "analyze " + captures + "ref_mpe_echo_1000.pcap", stdout: `(?s)^ +MESSAGE +START.*6 messages, 6 complete, 0 packets sent again.*nothing found\n$`},
 		{args: "analyze " + captures + "ref_ref_late_start.pcap", code: exitFailure, stdout: `(?s)FINDINGS.*repeated_packet.*packets 1, 2, 3`},
-		{args: "analyze --messages=false " + captures + "ref_mpe_echo_1.pcap", stdout: `^../../testdata`},
+		{args: "analyze --messages=false " + captures + "ref_mpe_echo_1.pcap", stdout: `^` + captures},
 		{args: "analyze --limit 2 " + captures + "ref_mpe_echo_1.pcap", stdout: `… and 4 more messages`},
 		{args: "analyze --progress " + captures + "ref_mpe_echo_1.pcap", stdout: `nothing found`, stderr: `24 packets, 0 MB`},
 		{args: "analyze " + cut, code: exitFailure, stdout: `cut off .*after 34 packets`},

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
 // The exit codes.

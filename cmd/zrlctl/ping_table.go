@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
 // The table is printed row by row, as the series end, so its columns are of

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
 // reloader is a daemon of which only the reload is asked.

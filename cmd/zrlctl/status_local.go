@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
 // localTable says how the local ranks are connected.

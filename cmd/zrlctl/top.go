@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zrlmpi/zrlmpid/control"
-	"github.com/zrlmpi/zrlmpid/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
 // minInterval is how often a daemon is asked at most.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
 // topPage is a look as it is shown.

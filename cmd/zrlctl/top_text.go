@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/zrlmpi/zrlmpid/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
 // maxLine is how long a piece of a line is at most, in characters.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
 // terminal is where somebody looks.

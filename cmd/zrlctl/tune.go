@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/lab/tune"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
-	"github.com/zrlmpi/zrlmpid/tune"
 )
 
 func (a *app) tuneCommand() *cobra.Command {

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/cluster"
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/config/cluster"
 )
 
 // flags are the command line.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zrlmpi/zrlmpid/control"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
 // stuckPipe returns the writing end of a pipe that is full, and that nobody reads.

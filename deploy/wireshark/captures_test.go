@@ -196,7 +196,7 @@ func TestCaptures(t *testing.T) {
 
 func TestInfoColumn(t *testing.T) {
 	t.Parallel()
-	frames := dissect(t, "../../testdata/captures/ref_mpe_echo_1000.pcap")
+	frames := dissect(t, "../../capture/testdata/captures/ref_mpe_echo_1000.pcap")
 	for n, want := range map[int]string{
 		1: "SEND_REQUEST 0→1 SEND_INT",
 		2: "CLEAR_TO_SEND 1→0 RECV_INT",
@@ -227,7 +227,7 @@ func TestExpertsOfCaptures(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			expectExperts(t, dissect(t, "../../testdata/captures/"+file+".pcap"), want)
+			expectExperts(t, dissect(t, "../../capture/testdata/captures/"+file+".pcap"), want)
 		})
 	}
 }

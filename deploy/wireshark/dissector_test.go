@@ -151,7 +151,7 @@ func dissect(t *testing.T, file string, options ...string) []frame {
 // captures returns the captures of the deployed stack.
 func captures(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("../../testdata/captures/*.pcap")
+	files, err := filepath.Glob("../../capture/testdata/captures/*.pcap")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no captures: %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/apps/backsub"
+	"github.com/zrlmpi/zrlmpid/examples/apps/backsub"
 	"github.com/zrlmpi/zrlmpid/examples/internal/demotest"
 	"github.com/zrlmpi/zrlmpid/examples/internal/scaling"
 	"github.com/zrlmpi/zrlmpid/mpi"

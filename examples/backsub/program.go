@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/apps/backsub"
+	"github.com/zrlmpi/zrlmpid/examples/apps/backsub"
 	"github.com/zrlmpi/zrlmpid/examples/internal/demo"
 	"github.com/zrlmpi/zrlmpid/examples/internal/scaling"
 	"github.com/zrlmpi/zrlmpid/mpi"

@@ -7,8 +7,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/apps/jacobi"
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/examples/apps/jacobi"
 	"github.com/zrlmpi/zrlmpid/examples/internal/demo"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/protocol"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/apps/kmeans"
+	"github.com/zrlmpi/zrlmpid/examples/apps/kmeans"
 	"github.com/zrlmpi/zrlmpid/examples/internal/demotest"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/apps/kmeans"
+	"github.com/zrlmpi/zrlmpid/examples/apps/kmeans"
 	"github.com/zrlmpi/zrlmpid/examples/internal/demo"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/apps/matvec"
+	"github.com/zrlmpi/zrlmpid/examples/apps/matvec"
 	"github.com/zrlmpi/zrlmpid/examples/internal/demo"
 	"github.com/zrlmpi/zrlmpid/examples/internal/scaling"
 	"github.com/zrlmpi/zrlmpid/mpi"

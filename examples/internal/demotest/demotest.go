@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/examples/internal/demo"
-	"github.com/zrlmpi/zrlmpid/internal/wedgetest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 

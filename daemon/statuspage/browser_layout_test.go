@@ -1,0 +1,94 @@
+package statuspage_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// TestScreens: the page is as wide as any screen, whatever is on it, and has the
+// colours that the screen wants.
+func TestScreens(t *testing.T) {
+	ctx := browsertest.Start(t)
+	m := &made{s: cluster(200, 4000, true)}
+	waits(&m.s, 3, 133)
+	p := m.s.Ranks[0].Engine.Peers
+	p[6].Refuses = strings.Repeat("verylong", 40)
+	p[7].NetworkError = strings.Repeat("a long text with words ", 20)
+	p[8].Dropped = map[string]uint64{"source_rank": 1 << 60, "duplicate": 5}
+	p[9].Extended = &mpe.ExtendedSnapshot{RoundTrip: 1e-3}
+	m.s.Config = strings.Repeat("/long", 60)
+	m.s.Ranks = append(m.s.Ranks, control.LocalRank{Rank: 201, Role: control.RoleStandin, Kernel: strings.Repeat("exec", 30), KernelState: control.KernelFailed, KernelError: "exit status 1", Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"})
+	server := serve(t, statuspage.New(m.status, statuspage.Options{Host: strings.Repeat("host", 20)}))
+	backgrounds := map[bool]string{}
+	for _, s := range []browsertest.Screen{{Width: 320, Height: 700}, {Width: 375, Height: 800, Dark: true}, {Width: 620, Height: 900}, {Width: 1001, Height: 900}, {Width: 1280, Height: 900}, {Width: 1920, Height: 1080, Dark: true}} {
+		p := open(t, ctx, server, "/", s)
+		p.until(`document.body.dataset.state === 'live'`)
+		if got := browsertest.Eval[int64](p.Tab, `document.documentElement.scrollWidth`); got > s.Width {
+			t.Errorf("at a width of %d the page is %d wide", s.Width, got)
+		}
+		backgrounds[s.Dark] = browsertest.Eval[string](p.Tab, `getComputedStyle(document.body).backgroundColor`)
+		p.Quiet()
+	}
+	if backgrounds[true] == backgrounds[false] {
+		t.Errorf("light and dark are both %s", backgrounds[true])
+	}
+}
+
+// TestFilterLive: what is typed is filtered at once, and is in the address.
+func TestFilterLive(t *testing.T) {
+	ctx := browsertest.Start(t)
+	m := &made{s: cluster(1000, 4000, true)}
+	p := open(t, ctx, serve(t, statuspage.New(m.status, statuspage.Options{})), "/?sort=rank", browsertest.Desktop)
+	p.until(`document.querySelectorAll('#peers tr').length === 60 && document.querySelector('#apply').hidden`)
+	p.Do(chromedp.SendKeys("#q", "0>777"))
+	p.until(`document.querySelectorAll('#peers tr').length === 1 && location.search === '?q=0%3E777&sort=rank'`)
+	if got := browsertest.Eval[string](p.Tab, `document.querySelector('#peers tr').dataset.key`); got != "0>777" {
+		t.Error(got)
+	}
+	// What changes replaces what is different, and nothing else.
+	browsertest.Eval[bool](p.Tab, `(window.row = document.querySelector('#peers tr'), window.cell = row.children[2], true)`)
+	m.change(func(s *control.Status) { *s = cluster(1000, 4010, true) })
+	p.until(`row.isConnected && cell.isConnected && row.textContent.includes('401\u202f000')`)
+	browsertest.Eval[bool](p.Tab, `(document.querySelector('#pause').click(), true)`)
+	p.until(`document.body.dataset.state === 'paused' && document.querySelector('#pause').getAttribute('aria-pressed') === 'true'`)
+	p.Quiet()
+}
+
+// TestServerGoes: the page says that it is not up to date any more.
+func TestServerGoes(t *testing.T) {
+	ctx := browsertest.Start(t)
+	server := serve(t, statuspage.New((&made{s: cluster(2, 10, true)}).status, statuspage.Options{}))
+	p := open(t, ctx, server, "/", browsertest.Desktop)
+	p.until(`document.body.dataset.state === 'live'`)
+	server.CloseClientConnections()
+	server.Listener.Close()
+	p.until(`document.body.dataset.state === 'lost' && document.querySelector('.live').innerText.startsWith('No answer since')`)
+}
+
+// TestForeignScript: the policy stops what is not the page's.
+func TestForeignScript(t *testing.T) {
+	p := open(t, browsertest.Start(t), serve(t, statuspage.New((&made{s: cluster(2, 10, true)}).status, statuspage.Options{})), "/", browsertest.Desktop)
+	p.until(`document.body.dataset.state === 'live'`)
+	browsertest.Eval[bool](p.Tab, `(() => { const s = document.createElement('script'); s.textContent = 'window.foreign = true'; document.body.append(s); return true; })()`)
+	if browsertest.Eval[bool](p.Tab, `window.foreign === true`) {
+		t.Error("a script that is not the page's ran")
+	}
+	// Every control has a name, every table its headings.
+	for _, nameless := range []string{
+		`[...document.querySelectorAll('input, select, button')].filter((e) => !e.labels?.length && !e.textContent.trim()).length`,
+		`[...document.querySelectorAll('section')].filter((e) => !e.getAttribute('aria-label') && !document.getElementById(e.getAttribute('aria-labelledby'))).length`,
+		`[...document.querySelectorAll('svg')].filter((e) => !e.getAttribute('aria-label')).length`,
+	} {
+		if n := browsertest.Eval[int](p.Tab, nameless); n != 0 {
+			t.Errorf("%d without a name: %s", n, fmt.Sprintf("%.60s", nameless))
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package statuspage_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
+)
+
+// tab is an open page.
+type tab struct{ *browsertest.Tab }
+
+// open opens a server's page.
+func open(t *testing.T, ctx context.Context, server *httptest.Server, path string, s browsertest.Screen) *tab {
+	t.Helper()
+	return &tab{browsertest.Open(t, ctx, server.URL, server.URL+path, s)}
+}
+
+// until waits for an expression to be true, also while the page is loaded anew.
+func (p *tab) until(expression string) {
+	p.T.Helper()
+	ctx, cancel := context.WithTimeout(p.Ctx, patience)
+	defer cancel()
+	for {
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience)))
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "navigated") && !strings.Contains(err.Error(), "context") {
+			p.T.Fatalf("%s: %v; the page says %q, and is: %s", expression, err, p.Said(), browsertest.Eval[string](p.Tab, `document.body.innerText`))
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package statuspage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+)
+
+// The size of a chart's picture, and of a trace's, in units of their own.
+const (
+	chartWidth, chartHeight = 480, 72
+	traceWidth, traceHeight = 78, 18
+)
+
+// chart is a line of rates up to now.
+type chart struct {
+	// Line and Area are paths; both are empty with less than two points.
+	Line, Area string
+	// Max is the highest rate, in words, and Last the last.
+	Max, Last string
+}
+
+// chartOf draws the points of a span of time. Where a point comes much later than a
+// step after the one before, nobody looked, and the line is broken.
+func chartOf(points []point, now time.Time, span, step time.Duration) chart {
+	highest := 0.0
+	for _, p := range points {
+		highest = max(highest, p.value)
+	}
+	if len(points) < 2 {
+		return chart{}
+	}
+	c := chart{Max: digest.Quantity(highest), Last: digest.Quantity(points[len(points)-1].value)}
+	y := func(v float64) float64 {
+		if highest == 0 {
+			return chartHeight - 1
+		}
+		return chartHeight - 1 - v/highest*(chartHeight-3)
+	}
+	var line, area strings.Builder
+	var began, last float64
+	var before time.Time
+	end := func() {
+		if !before.IsZero() {
+			fmt.Fprintf(&area, "L%.0f %dL%.0f %dZ", last, chartHeight, began, chartHeight)
+		}
+	}
+	for _, p := range points {
+		x := chartWidth * (1 - now.Sub(p.at).Seconds()/span.Seconds())
+		if x < 0 {
+			continue
+		}
+		to := "L"
+		if before.IsZero() || p.at.Sub(before) > 3*step {
+			end()
+			to, began = "M", x
+		}
+		fmt.Fprintf(&line, "%s%.0f %.1f", to, x, y(p.value))
+		fmt.Fprintf(&area, "%s%.0f %.1f", to, x, y(p.value))
+		last, before = x, p.at
+	}
+	end()
+	c.Line, c.Area = line.String(), area.String()
+	return c
+}
+
+// trace is a small line without axes.
+type trace struct {
+	Line string
+	// Min and Max are in words.
+	Min, Max string
+}
+
+// traceOf draws points one after another, from the lowest to the highest.
+func traceOf(points []point) trace {
+	if len(points) < 2 {
+		return trace{}
+	}
+	low, high := points[0].value, points[0].value
+	for _, p := range points {
+		low, high = min(low, p.value), max(high, p.value)
+	}
+	var b strings.Builder
+	for i, p := range points {
+		at := 0.5
+		if high > low {
+			at = (p.value - low) / (high - low)
+		}
+		to := "L"
+		if i == 0 {
+			to = "M"
+		}
+		fmt.Fprintf(&b, "%s%d %d", to, traceWidth-2*(len(points)-1-i), int(traceHeight-2-at*(traceHeight-4)+0.5))
+	}
+	return trace{Line: b.String(), Min: digest.Latency(low), Max: digest.Latency(high)}
+}

@@ -1,0 +1,176 @@
+package statuspage_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// startDaemon runs a daemon with two hosts, an echo and a sink stand-in, beside a
+// remote rank that is not there, and serves its page.
+func startDaemon(t *testing.T) (*control.Client, *httptest.Server) {
+	t.Helper()
+	net1, net2, port := 10+rand.IntN(40), rand.IntN(250), 20000+rand.IntN(10000)
+	var ranks []string
+	for i, r := range []string{"run: host, link: {profile: extended}", "run: host, link: {profile: extended}", "run: standin", "run: standin, kernel: sink", "peer: cpu"} {
+		ranks = append(ranks, fmt.Sprintf("address: \"127.%d.%d.%d:%d\", %s", net1, net2, i+1, port, r))
+	}
+	recent := statuspage.NewLog(20)
+	d := daemontest.Start(t, daemon.Options{Log: zap.New(recent.Core(zapcore.WarnLevel))}, "", ranks...)
+	return d.Client, serve(t, statuspage.New(d.Status, statuspage.Options{Host: "node7", Recent: recent.Recent}))
+}
+
+// serve serves a page, and samples for it, until the test ends.
+func serve(t *testing.T, p *statuspage.Page) *httptest.Server {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.Run(ctx)
+	}()
+	server := httptest.NewServer(p)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		cancel()
+		<-done
+	})
+	return server
+}
+
+// hang posts a receive that nobody answers, until the test ends.
+func hang(t *testing.T, client *control.Client, from, to int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _, _ = client.Recv(ctx, control.RecvRequest{From: from, To: to, Words: 16, AnyDatatype: true, Timeout: 0})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
+// age reads the age of a wait, in seconds, as the page shows it.
+const age = `(() => { const e = document.querySelector('[data-key="0>3/receive"] .age'); return e ? parseFloat(e.textContent) : 0; })()`
+
+// TestHang: a rank hangs, and whoever has the page open sees for whom it waits, and for
+// how much longer every second.
+func TestHang(t *testing.T) {
+	ctx := browsertest.Start(t)
+	client, server := startDaemon(t)
+	p := open(t, ctx, server, "/", browsertest.Desktop)
+	p.until(`document.body.dataset.state === 'live'`)
+	if text := browsertest.Eval[string](p.Tab, `document.querySelector('#verdict').innerText`); text != "Nobody waits" {
+		t.Errorf("before anything happens: %q", text)
+	}
+	loaded := browsertest.Eval[float64](p.Tab, `performance.timeOrigin`)
+	hang(t, client, 3, 0)
+	p.until(age + ` > 1`)
+	first := browsertest.Eval[float64](p.Tab, age)
+	p.until(fmt.Sprintf(age+` > %v + 1.5`, first))
+	for selector, want := range map[string]string{
+		`[data-key="0>3/receive"] .what`:   "rank 0 waits for SEND_REQUEST from rank 3",
+		`[data-key="0>3/receive"] .detail`: "receive, waits for SEND_REQUEST",
+		`#verdict`:                         "1 wait, the oldest for",
+		`#said`:                            "1 wait. The oldest: rank 0 waits for SEND_REQUEST from rank 3.",
+		`#peers [data-key="0>3"] .state`:   "waits ",
+		`#ranks [data-key="2"]`:            "echo",
+		`title`:                            "(1) zrlmpid node7",
+	} {
+		if got := browsertest.Eval[string](p.Tab, fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", selector, got, want)
+		}
+	}
+	if n := browsertest.Eval[int](p.Tab, `document.querySelectorAll('#waits > li').length`); n != 1 {
+		t.Errorf("%d waits", n)
+	}
+	if browsertest.Eval[float64](p.Tab, `performance.timeOrigin`) != loaded {
+		t.Error("the page was loaded again")
+	}
+	p.Quiet()
+}
+
+// TestDeadlock: two hosts receive from each other, and the page asks whether that is
+// one.
+func TestDeadlock(t *testing.T) {
+	ctx := browsertest.Start(t)
+	client, server := startDaemon(t)
+	hang(t, client, 1, 0)
+	hang(t, client, 0, 1)
+	p := open(t, ctx, server, "/", browsertest.Desktop)
+	p.until(`document.querySelectorAll('#cycles li').length === 1 && document.querySelector('#verdict-box').className === 'verdict bad'`)
+	for selector, want := range map[string]string{
+		`#verdict`: "wait for each other", `#cycles li`: "Deadlock?", `#waits li`: "deadlock?",
+	} {
+		if got := browsertest.Eval[string](p.Tab, fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", selector, got, want)
+		}
+	}
+	p.Quiet()
+}
+
+// TestTooManyViewers: a page beyond the bound says so, and is live once there is room.
+func TestTooManyViewers(t *testing.T) {
+	ctx := browsertest.Start(t)
+	source := &made{s: cluster(3, 100, true)}
+	server := serve(t, statuspage.New(source.status, statuspage.Options{Host: "node7"}))
+	var last *http.Response
+	for range 32 {
+		resp, err := http.Get(server.URL + "/events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		last = resp
+	}
+	p := open(t, ctx, server, "/", browsertest.Desktop)
+	p.until(`document.body.dataset.state === 'full'`)
+	if text := browsertest.Eval[string](p.Tab, `document.querySelector('#live').innerText`); text != "Too many viewers, not live since" {
+		t.Errorf("the page says %q", text)
+	}
+	last.Body.Close()
+	p.until(`document.body.dataset.state === 'live'`)
+}
+
+// TestWithoutScript: the page is whole, and comes again by itself.
+func TestWithoutScript(t *testing.T) {
+	ctx := browsertest.Start(t)
+	client, server := startDaemon(t)
+	if _, err := client.Send(t.Context(), control.SendRequest{To: 2, Datatype: protocol.Int}, strings.NewReader("12345678")); err != nil {
+		t.Fatal(err)
+	}
+	hang(t, client, 3, 0)
+	off := browsertest.Desktop
+	off.NoScript = true
+	p := open(t, ctx, server, "/", off)
+	// The page is loaded again every few seconds, and shows the wait then at the latest.
+	p.until(`document.querySelector('#waits')?.innerText.includes('rank 0 waits for SEND_REQUEST from rank 3') === true`)
+	for selector, want := range map[string]string{`#verdict`: "wait", `#peers [data-key="0>2"]`: "fpga, cloudfpga, udp", `#pause[hidden]`: "Pause"} {
+		if got := browsertest.Eval[string](p.Tab, fmt.Sprintf(`document.querySelector(%q)?.textContent || ''`, selector)); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", selector, got, want)
+		}
+	}
+	// The filter is a form like any other.
+	p.Do(chromedp.SetValue("#q", "nobody"), chromedp.Click("#apply"))
+	p.until(`location.search.includes('q=nobody') && document.querySelector('#waits-more')?.innerText.includes('waits match') === true`)
+	p.Quiet()
+}

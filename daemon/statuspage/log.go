@@ -1,0 +1,112 @@
+package statuspage
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+)
+
+// Entry is a line of the log.
+type Entry struct {
+	Time  time.Time `json:"time"`
+	Level string    `json:"level"`
+	Text  string    `json:"text"`
+	// Count is how often it was said in a row.
+	Count int `json:"count"`
+}
+
+// maxText is how much of a line is kept, in characters.
+const maxText = 500
+
+// Log keeps the last lines of a log. Its methods may be called concurrently.
+type Log struct {
+	limit int
+	mu    sync.Mutex
+	lines []Entry // the newest last
+}
+
+// NewLog returns a log that keeps as many lines as limit says, at least one.
+func NewLog(limit int) *Log { return &Log{limit: max(1, limit)} }
+
+// Recent returns the lines that are kept, the newest first.
+func (l *Log) Recent() []Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := make([]Entry, len(l.lines))
+	for i := range lines {
+		lines[i] = l.lines[len(lines)-1-i]
+	}
+	return lines
+}
+
+// Core is a part of a zap logger, for zapcore.NewTee, that puts what is of the given
+// level or above into the log. It costs nothing for lines below.
+func (l *Log) Core(level zapcore.LevelEnabler) zapcore.Core {
+	return &core{LevelEnabler: level, log: l}
+}
+
+func (l *Log) add(e Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.lines); n > 0 && l.lines[n-1].Text == e.Text && l.lines[n-1].Level == e.Level {
+		e.Count += l.lines[n-1].Count
+		l.lines[n-1] = e
+		return
+	}
+	if len(l.lines) == l.limit {
+		copy(l.lines, l.lines[1:])
+		l.lines = l.lines[:l.limit-1]
+	}
+	l.lines = append(l.lines, e)
+}
+
+type core struct {
+	zapcore.LevelEnabler
+	log    *Log
+	fields []zapcore.Field
+}
+
+// With implements zapcore.Core.
+func (c *core) With(fields []zapcore.Field) zapcore.Core {
+	return &core{c.LevelEnabler, c.log, append(c.fields[:len(c.fields):len(c.fields)], fields...)}
+}
+
+// Check implements zapcore.Core.
+func (c *core) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return ce.AddCore(e, c)
+	}
+	return ce
+}
+
+// Write implements zapcore.Core.
+func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	text := e.Message
+	for _, f := range append(c.fields[:len(c.fields):len(c.fields)], fields...) {
+		text += fieldText(f)
+	}
+	c.log.add(Entry{Time: e.Time, Level: e.Level.String(), Text: digest.Clean(text, maxText), Count: 1})
+	return nil
+}
+
+// fieldText is what a field has to say that the text has not: lines name their ranks.
+func fieldText(f zapcore.Field) string {
+	if f.Key == "rank" || f.Key == "peer" || f.Key == "reason" || f.Key == "event" {
+		return ""
+	}
+	enc := zapcore.NewMapObjectEncoder()
+	f.AddTo(enc)
+	var b strings.Builder
+	if v, ok := enc.Fields[f.Key]; ok {
+		fmt.Fprintf(&b, "; %s: %v", strings.ReplaceAll(f.Key, "_", " "), v)
+	}
+	return b.String()
+}
+
+// Sync implements zapcore.Core.
+func (c *core) Sync() error { return nil }

@@ -1,0 +1,300 @@
+package statuspage_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// get asks a page without a network.
+func get(t *testing.T, p http.Handler, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
+func expect(t *testing.T, text string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q is not there", w)
+		}
+	}
+}
+
+func TestPage(t *testing.T) {
+	m := &made{s: cluster(12, 4000, true)}
+	waits(&m.s, 3, 133)
+	m.s.Ranks[0].Engine.Peers[6].Refuses = "it is wedged"
+	p := statuspage.New(m.status, statuspage.Options{
+		Host: "node7", Recent: func() []statuspage.Entry { return []statuspage.Entry{{Level: "error", Text: "lost", Count: 3}} },
+		Latency: func(_, peer int) (statuspage.Latency, bool) {
+			return statuspage.Latency{P50: 12e-6, P99: 3e-3, Messages: 5}, peer == 4
+		},
+	})
+	w := get(t, p, "/")
+	body := w.Body.String()
+	expect(t, body, "<h1>node7</h1>", "1 wait, the oldest for 2 min 13 s", "rank 0 waits for SEND_REQUEST from rank 3", `data-key="0&gt;3/receive"`,
+		"rank 0 refuses to send to rank 7: it is wedged", "zrlctl reset 7 --from 0", "12 µs <span class=\"sep\">/</span> 3 ms", "10.12.0.13:2718", "lost <small>3 times</small>",
+		"<title>(1) zrlmpid node7</title>", `<noscript><meta http-equiv="refresh"`)
+	if w.Code != http.StatusOK || strings.Contains(body, "{{") || strings.Contains(body, "ZgotmplZ") {
+		t.Errorf("%d: %s", w.Code, body)
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+	} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if csp := w.Header().Get("Content-Security-Policy"); !regexp.MustCompile(
+		`^default-src 'none'; script-src 'sha256-[^' ]+'; style-src 'sha256-[^' ]+'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'$`).MatchString(csp) {
+		t.Errorf("%s", csp)
+	}
+	if n := strings.Count(body, "<script"); n != 1 || strings.Contains(body, " style=") || regexp.MustCompile(`\son[a-z]+=`).MatchString(body) {
+		t.Errorf("%d scripts, or styles and handlers in elements", n)
+	}
+}
+
+func TestStatusJSON(t *testing.T) {
+	m := &made{s: cluster(3, 10, true)}
+	w := get(t, statuspage.New(m.status, statuspage.Options{}), "/status.json")
+	var s control.Status
+	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || s.PID != 4711 || len(s.Ranks[0].Engine.Peers) != 3 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+func TestOtherRequests(t *testing.T) {
+	p := statuspage.New((&made{}).status, statuspage.Options{})
+	for path, want := range map[string]int{"/": 200, "/nothing": 404, "/index.html": 404, "/events/x": 404} {
+		if got := get(t, p, path).Code; got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+	}
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
+	if w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", w.Code)
+	}
+}
+
+// TestHostile: nothing that comes from elsewhere becomes markup.
+func TestHostile(t *testing.T) {
+	const evil = `"><img src=x onerror=alert(1)><script>alert(2)</script>'` + "\x1b[2J\u202e"
+	m := &made{s: cluster(2, 10, true)}
+	s := &m.s
+	s.Version, s.Config = evil, evil
+	r := &s.Ranks[0]
+	r.Role, r.Kernel, r.KernelState, r.KernelError, r.Address, r.Transports = evil, evil, control.KernelFailed, evil, evil, []string{evil}
+	r.Engine.Peers[0] = mpe.PeerSnapshot{
+		Rank: 1, Kind: evil, Address: evil, Profile: evil, Transport: evil, Refuses: evil, NetworkError: evil, Dropped: map[string]uint64{evil: 3},
+		Sending: &mpe.WaitSnapshot{WaitsFor: evil, Seconds: 20, Text: evil},
+	}
+	p := statuspage.New(m.status, statuspage.Options{Host: evil, Recent: func() []statuspage.Entry { return []statuspage.Entry{{Level: evil, Text: evil}} }})
+	body := get(t, p, "/?q=&sort=%22%3E%3Cscript%3E&show=%3Cb%3E").Body.String()
+	if strings.Contains(body, "<img") || strings.Count(body, "<script") != 1 || strings.Contains(body, `"><`+"img") {
+		t.Error("what is in a status becomes markup")
+	}
+	if n := strings.Count(body, "&lt;img"); n < 12 {
+		t.Errorf("it is shown %d times only", n)
+	}
+	body = get(t, p, "/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E").Body.String()
+	if strings.Count(body, "<script") != 1 || !strings.Contains(body, "&lt;script&gt;alert(1)") {
+		t.Error("what is in a filter becomes markup")
+	}
+}
+
+// TestManyPeers: a page of a thousand peers is not much longer than one of a hundred,
+// and says what it leaves out.
+func TestManyPeers(t *testing.T) {
+	m := &made{s: cluster(1000, 4000, true)}
+	for i := 1; i <= 1000; i++ {
+		waits(&m.s, i, float64(i))
+	}
+	m.s.Ranks[0].Engine.Peers[499].Refuses = strings.Repeat("it is wedged ", 1000)
+	p := statuspage.New(m.status, statuspage.Options{})
+	body := get(t, p, "/").Body.String()
+	if len(body) > 200_000 {
+		t.Errorf("%d bytes", len(body))
+	}
+	expect(t, body, "1000 waits, the oldest for 16 min 40 s", "The 40 oldest of 1\u202f000 are shown.", "and 940 with less to tell are not", `data-key="0&gt;500"`)
+	body = get(t, p, "/?q=777").Body.String()
+	expect(t, body, "1 of 1\u202f000 waits match the filter", "1 of 1000 peers match", `data-key="0&gt;777"`)
+	t.Logf("a page of 1000 peers has %d bytes", len(body))
+}
+
+// TestQuietPeers are folded, unless they are asked for.
+func TestQuietPeers(t *testing.T) {
+	m := &made{s: cluster(20, 10, false)}
+	waits(&m.s, 4, 2)
+	p := statuspage.New(m.status, statuspage.Options{})
+	body := get(t, p, "/").Body.String()
+	expect(t, body, `data-key="0&gt;4"`, "There are 19 others with which nothing has happened.")
+	if strings.Contains(body, `data-key="0&gt;5"`) {
+		t.Error("a peer that was never heard of is listed")
+	}
+	expect(t, get(t, p, "/?show=all").Body.String(), `data-key="0&gt;5"`, "never heard of")
+}
+
+// follow asks for events, in the test's own bubble and without a network.
+func follow(t *testing.T, ctx context.Context, p http.Handler, path string) <-chan event {
+	events := make(chan event, 1000)
+	w := &eventWriter{header: http.Header{}, events: events}
+	go func() {
+		defer close(events)
+		p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil).WithContext(ctx))
+	}()
+	return events
+}
+
+// event is one as it was sent.
+type event struct {
+	size int
+	T    string            `json:"t"`
+	P    map[string]string `json:"p"`
+	L    map[string]struct {
+		O *[]string         `json:"o"`
+		I map[string]string `json:"i"`
+	} `json:"l"`
+}
+
+type eventWriter struct {
+	header http.Header
+	status int
+	events chan<- event
+}
+
+func (w *eventWriter) Header() http.Header              { return w.header }
+func (w *eventWriter) WriteHeader(code int)             { w.status = code }
+func (w *eventWriter) Flush()                           {}
+func (w *eventWriter) SetWriteDeadline(time.Time) error { return nil }
+func (w *eventWriter) Write(b []byte) (n int, err error) {
+	e := event{size: len(b)}
+	text, ok := strings.CutPrefix(string(b), "data: ")
+	if !ok || strings.Count(text, "\n") != 2 || !strings.HasSuffix(text, "\n\n") {
+		return 0, fmt.Errorf("%q is no event", b)
+	}
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		return 0, err
+	}
+	w.events <- e
+	return len(b), nil
+}
+
+// TestEvents: the first has everything, the next only what has changed.
+func TestEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &made{s: cluster(1000, 1000, true)}
+		p := statuspage.New(m.status, statuspage.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go p.Run(ctx)
+		events := follow(t, ctx, p, "/events")
+		first := <-events
+		if len(first.L["peers"].I) != 60 || len(*first.L["peers"].O) != 60 || first.L["waits"].O == nil || len(*first.L["waits"].O) != 0 || first.size > 200_000 {
+			t.Errorf("%d bytes, %d peers", first.size, len(first.L["peers"].I))
+		}
+		<-events
+		quiet := <-events // nothing moves, and the rates have been 0 before
+		if quiet.size > 4000 || len(quiet.L) != 0 || quiet.T == first.T {
+			t.Errorf("nothing has happened, and it takes %d bytes to say so: %+v", quiet.size, quiet)
+		}
+		m.change(func(s *control.Status) {
+			*s = cluster(1000, 1000, true)
+			waits(s, 700, 5)
+		})
+		e := <-events
+		if w := e.L["waits"]; len(*w.O) != 1 || !strings.Contains(w.I["0>700/receive"], "rank 0 waits for SEND_REQUEST from rank 700") {
+			t.Errorf("%+v", w)
+		}
+		if ps := e.L["peers"]; (*ps.O)[0] != "0>700" || len(ps.I) != 1 {
+			t.Errorf("%+v", ps)
+		}
+		expect(t, e.P["verdict"], "1 wait, the oldest for 5.0 s")
+		// Everything moves: what is sent stays bounded.
+		m.change(func(s *control.Status) { *s = cluster(1000, 2000, true) })
+		if e := <-events; e.size > 200_000 {
+			t.Errorf("%d bytes", e.size)
+		} else if *e.L["waits"].O == nil || len(*e.L["waits"].O) != 0 {
+			t.Errorf("the wait is not over: %+v", e.L["waits"])
+		}
+	})
+}
+
+// TestSampling: a daemon is asked once a second while somebody looks, however many do,
+// and every ten seconds otherwise.
+func TestSampling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &made{s: cluster(3, 10, true)}
+		p := statuspage.New(m.status, statuspage.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go p.Run(ctx)
+		asked := func(d time.Duration) int {
+			before := m.taken()
+			<-time.After(d)
+			synctest.Wait()
+			return m.taken() - before
+		}
+		synctest.Wait()
+		if n := asked(time.Minute); n != 6 {
+			t.Errorf("%d times in a minute while nobody looks", n)
+		}
+		looking, leave := context.WithCancel(ctx)
+		for range 10 {
+			follow(t, looking, p, "/events")
+		}
+		if n := asked(time.Minute); n < 59 || n > 61 {
+			t.Errorf("%d times in a minute while ten look", n)
+		}
+		leave()
+		synctest.Wait()
+		if n := asked(time.Minute); n < 5 || n > 7 {
+			t.Errorf("%d times in a minute after they have left", n)
+		}
+		for range 50 {
+			get(t, p, "/")
+			get(t, p, "/status.json")
+		}
+		if n := asked(0); n > 1 {
+			t.Errorf("%d times for pages of the same moment", n)
+		}
+	})
+}
+
+// TestTooManyWatchers are refused; when one leaves there is room for another.
+func TestTooManyWatchers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := statuspage.New((&made{s: cluster(3, 10, true)}).status, statuspage.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		one, leave := context.WithCancel(ctx)
+		follow(t, one, p, "/events")
+		for range 31 {
+			follow(t, ctx, p, "/events")
+		}
+		synctest.Wait()
+		if w := get(t, p, "/events"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "5" ||
+			!strings.HasPrefix(w.Body.String(), "32 clients follow the events, which is the limit: try again in 5 s") {
+			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
+		}
+		leave()
+		synctest.Wait()
+		if e, ok := <-follow(t, ctx, p, "/events"); !ok || e.T == "" {
+			t.Error("there is no room after one has left")
+		}
+	})
+}

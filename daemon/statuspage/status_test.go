@@ -1,0 +1,77 @@
+package statuspage_test
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// patience is how long a test waits for what must happen soon.
+const patience = 20 * time.Second
+
+var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// made is a source of statuses that a test makes.
+type made struct {
+	mu    sync.Mutex
+	s     control.Status
+	times int
+}
+
+func (m *made) status() control.Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.times++
+	return m.s
+}
+
+func (m *made) taken() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.times
+}
+
+// change changes the next status, which must not share what it changes with the last.
+func (m *made) change(f func(s *control.Status)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(&m.s)
+}
+
+// cluster is a status of a host and of so many peers. Some wait, lose, fail.
+func cluster(peers int, uptime float64, busy bool) control.Status {
+	s := control.Status{
+		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: started, Uptime: uptime, Cluster: make([]control.Member, peers+1),
+		HTTP: "http://127.0.0.1:9627/",
+	}
+	r := control.LocalRank{
+		Rank: 0, Role: control.RoleHost, Address: "10.12.0.1:2718", Transports: []string{"udp"}, ReceiveBuffer: 1 << 22, ReceiveBufferAsked: 1 << 22,
+		Offload: &control.Offload{Batches: true, Segmentation: true}, Engine: mpe.Snapshot{Size: peers + 1, Posted: 3, Unexpected: 1},
+	}
+	s.Cluster[0] = control.Member{Role: control.RoleHost, Kind: "software", Address: r.Address}
+	for i := 1; i <= peers; i++ {
+		n := uint64(0)
+		if busy {
+			n = uint64(uptime * 100)
+		}
+		p := mpe.PeerSnapshot{
+			Rank: i, Kind: "fpga", Address: fmt.Sprintf("10.12.%d.%d:2718", i/250, i%250+1), Profile: "cloudfpga", Transport: "udp",
+			Sent: n, Received: n, PacketsIn: 4 * n, BytesIn: 4000 * n, BytesOut: 3000 * n, PacketsOut: map[string]uint64{"DATA": n},
+		}
+		s.Cluster[i] = control.Member{Rank: i, Kind: p.Kind, Address: p.Address}
+		r.Engine.Peers = append(r.Engine.Peers, p)
+	}
+	s.Ranks = []control.LocalRank{r}
+	return s
+}
+
+// waits lets rank 0 wait for a peer.
+func waits(s *control.Status, peer int, seconds float64) {
+	s.Ranks[0].Engine.Peers[peer-1].Receiving = &mpe.WaitSnapshot{
+		State: "WAIT4REQ", WaitsFor: "SEND_REQUEST", Seconds: seconds,
+		Text: fmt.Sprintf("rank 0 waits for SEND_REQUEST from rank %d since %v", peer, time.Duration(seconds*float64(time.Second))),
+	}
+}

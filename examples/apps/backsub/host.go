@@ -1,0 +1,81 @@
+package backsub
+
+import (
+	"context"
+	"time"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/exchange"
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Result is the solution of a system of equations.
+type Result[T Number] struct {
+	// X are the unknowns.
+	X []T
+	// Deal is how long it took to deal the matrix out, and Solve the rest: from the
+	// right sides to the unknowns.
+	Deal, Solve time.Duration
+}
+
+// Host solves the equations of a and the right sides b with all other ranks of c as
+// workers; it is for rank Root. Without other ranks it computes by itself.
+func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], b []T, o Options) (*Result[T], error) {
+	if err := a.check(b, o); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	ranks := exchange.Library(c)
+	var zero T
+	s := shape{unknowns: a.Size, size: int(unsafe.Sizeof(zero)), pace: o.Pace}
+	if err := exchange.Bcast(ctx, ranks, s.words(), Root); err != nil {
+		return nil, err
+	}
+	d := deal{unknowns: a.Size, ranks: c.Size()}
+	matrix := rowsOf(d, a)
+	numbers := matrix[:d.numbers()]
+	if err := exchange.Scatter(ctx, ranks, matrix, numbers); err != nil {
+		return nil, err
+	}
+	dealt := time.Now()
+	sides := sidesOf(d, b)
+	own := sides[:d.share()]
+	if err := exchange.Scatter(ctx, ranks, sides, own); err != nil {
+		return nil, err
+	}
+	own, err := newRows(d, Root, numbers, own).solve(ctx, ranks, pace.Processor{Operation: o.Pace})
+	if err != nil {
+		return nil, err
+	}
+	if err := exchange.Gather(ctx, ranks, own, sides); err != nil {
+		return nil, err
+	}
+	x := make([]T, a.Size)
+	for i := range x {
+		x[i] = sides[i%d.ranks*d.share()+i/d.ranks]
+	}
+	return &Result[T]{x, dealt.Sub(begin), time.Since(dealt)}, nil
+}
+
+// rowsOf is a's rows from the diagonal on, by the ranks that get them. Each rank's are as
+// many numbers as those of rank 0; the last ones may be none of its rows.
+func rowsOf[T Number](d deal, a *Matrix[T]) []T {
+	all := make([]T, d.ranks*d.numbers())
+	for rank := range d.ranks {
+		to := all[rank*d.numbers():]
+		for i := rank; i < a.Size; i += d.ranks {
+			to = to[copy(to, a.row(i)):]
+		}
+	}
+	return all
+}
+
+// sidesOf is b by the ranks that get it, in the same way.
+func sidesOf[T Number](d deal, b []T) []T {
+	all := make([]T, d.ranks*d.share())
+	for i, side := range b {
+		all[i%d.ranks*d.share()+i/d.ranks] = side
+	}
+	return all
+}

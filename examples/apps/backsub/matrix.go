@@ -1,0 +1,66 @@
+package backsub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
+)
+
+// Number is what matrices and vectors are made of.
+type Number interface{ float32 | float64 }
+
+// Matrix is square. What is below its diagonal is not looked at.
+type Matrix[T Number] struct {
+	// Size is the number of rows, and of columns.
+	Size int
+	// Numbers are the rows, one after another.
+	Numbers []T
+}
+
+// row is row i from the diagonal on.
+func (a *Matrix[T]) row(i int) []T { return a.Numbers[i*a.Size+i : (i+1)*a.Size] }
+
+func (a *Matrix[T]) check(b []T, o Options) error {
+	switch n := a.Size; {
+	case n < 1 || n > MaxSize:
+		return fmt.Errorf("%w: a matrix of %d rows: 1 to %d are possible", ErrOptions, n, MaxSize)
+	case len(a.Numbers) != n*n:
+		return fmt.Errorf("%w: a matrix of %d x %d with %d numbers", ErrOptions, n, n, len(a.Numbers))
+	case len(b) != n:
+		return fmt.Errorf("%w: %d right sides of %d equations", ErrOptions, len(b), n)
+	}
+	for i := range a.Size {
+		if a.row(i)[0] == 0 {
+			return fmt.Errorf("%w: row %d, counted from 0, has a 0 on the diagonal: there is no one solution", ErrOptions, i)
+		}
+	}
+	return o.check()
+}
+
+// Serial solves the equations on one processor: what Host is measured by. b are the right
+// sides.
+func Serial[T Number](ctx context.Context, a *Matrix[T], b []T, o Options) ([]T, error) {
+	if err := a.check(b, o); err != nil {
+		return nil, err
+	}
+	p := pace.Processor{Operation: o.Pace}
+	x, n := slices.Clone(b), a.Size
+	for i := n - 1; i >= 0; i-- {
+		x[i] /= a.Numbers[i*n+i]
+		for j := range i {
+			x[j] = minus(x[j], x[i], a.Numbers[j*n+i])
+		}
+		if err := p.Spend(ctx, 1+i); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// minus is b − x·a. The conversion rounds the product: without it some machines would
+// round the difference alone, depending on the code around.
+func minus[T Number](b, x, a T) T {
+	return b - T(x*a) //nolint:unconvert // it rounds
+}

@@ -1,0 +1,125 @@
+package backsub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/backsub"
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// What upstream's compiler makes of the program with com_opt: 0, as docs/examples.md has
+// it, for 4 unknowns on 3 ranks: walks over the ranks, one call at a time. The unknowns
+// are 1, 2, 3, 4.
+var (
+	upstreamMatrix = backsub.Matrix[float32]{Size: 4, Numbers: []float32{2, 3, 4, 5, 0, 6, 7, 8, 0, 0, 9, 10, 0, 0, 0, 11}}
+	upstreamSides  = []float32{2 + 6 + 12 + 20, 12 + 21 + 32, 27 + 40, 44}
+	upstreamResult = []float32{1, 2, 3, 4}
+)
+
+func send[T mpi.Number](ctx context.Context, c *mpi.Comm, to int, numbers ...T) error {
+	return mpi.Send(ctx, c, numbers, to, 0)
+}
+
+// want receives a message that has to be this.
+func want[T mpi.Number](ctx context.Context, c *mpi.Comm, from int, numbers ...T) error {
+	buf := make([]T, len(numbers))
+	st, err := mpi.Recv(ctx, c, buf, from, 0)
+	if err == nil && (mpi.Count[T](st) != len(numbers) || !slices.Equal(buf, numbers)) {
+		err = fmt.Errorf("rank %d has %v from rank %d, instead of %v", c.Rank(), buf, from, numbers)
+	}
+	return err
+}
+
+// upstreamHost plays rank 0, which has rows 0 and 3.
+func upstreamHost(ctx context.Context, c *mpi.Comm) error {
+	return errors.Join(
+		send[int32](ctx, c, 1, 4, 4, 0), send[int32](ctx, c, 2, 4, 4, 0),
+		send[float32](ctx, c, 1, 6, 7, 8, 0, 0), send[float32](ctx, c, 2, 9, 10, 0, 0, 0),
+		send[float32](ctx, c, 1, upstreamSides[1], 0), send[float32](ctx, c, 2, upstreamSides[2], 0),
+		send[float32](ctx, c, 1, 4), send[float32](ctx, c, 2, 4),
+		want[float32](ctx, c, 2, 3),
+		want[float32](ctx, c, 1, 2),
+		send[float32](ctx, c, 1, 1), send[float32](ctx, c, 2, 1),
+		want[float32](ctx, c, 1, 2, 0), want[float32](ctx, c, 2, 3, 0))
+}
+
+func TestWorkersOfUpstreamsHost(t *testing.T) {
+	for _, flat := range []bool{false, true} {
+		ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
+		var ranks errgroup.Group
+		for _, world := range all[1:] {
+			ranks.Go(func() error { return backsub.Work[float32](ctx, world, backsub.Options{Words: 5, Unrolled: flat}) })
+		}
+		if err := errors.Join(upstreamHost(ctx, all[0]), ranks.Wait()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestHostOfUpstreamsWorkers(t *testing.T) {
+	ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
+	var ranks errgroup.Group
+	ranks.Go(func() error {
+		c := all[1]
+		return errors.Join(want[int32](ctx, c, 0, 4, 4, 0), want[float32](ctx, c, 0, 6, 7, 8, 0, 0), want[float32](ctx, c, 0, upstreamSides[1], 0),
+			want[float32](ctx, c, 0, 4), want[float32](ctx, c, 2, 3),
+			send[float32](ctx, c, 0, 2), send[float32](ctx, c, 2, 2), want[float32](ctx, c, 0, 1),
+			send[float32](ctx, c, 0, 2, 0))
+	})
+	ranks.Go(func() error {
+		c := all[2]
+		return errors.Join(want[int32](ctx, c, 0, 4, 4, 0), want[float32](ctx, c, 0, 9, 10, 0, 0, 0), want[float32](ctx, c, 0, upstreamSides[2], 0),
+			want[float32](ctx, c, 0, 4), send[float32](ctx, c, 0, 3), send[float32](ctx, c, 1, 3),
+			want[float32](ctx, c, 1, 2), want[float32](ctx, c, 0, 1),
+			send[float32](ctx, c, 0, 3, 0))
+	})
+	got, err := backsub.Host(ctx, all[0], &upstreamMatrix, upstreamSides, backsub.Options{})
+	if err = errors.Join(err, ranks.Wait()); err != nil || !slices.Equal(got.X, upstreamResult) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestUnexpectedMessages: what cannot be is an error that says so.
+func TestUnexpectedMessages(t *testing.T) {
+	for name, c := range map[string]struct {
+		shape    []int32
+		messages [][]float32
+		want     error
+	}{
+		"no shape":         {[]int32{1, 4}, nil, backsub.ErrMessage},
+		"a long shape":     {[]int32{1, 4, 0, 0}, nil, mpi.ErrTruncate},
+		"no unknowns":      {[]int32{0, 4, 0}, nil, backsub.ErrMessage},
+		"negative":         {[]int32{-1, 4, 0}, nil, backsub.ErrMessage},
+		"many unknowns":    {[]int32{backsub.MaxSize + 1, 4, 0}, nil, backsub.ErrMessage},
+		"doubles":          {[]int32{2, 8, 0}, nil, backsub.ErrMessage},
+		"negative pace":    {[]int32{1, 4, -1}, nil, backsub.ErrMessage},
+		"a slow pace":      {[]int32{1, 4, 1_000_001}, nil, backsub.ErrMessage},
+		"more than fits":   {[]int32{6, 4, 0}, nil, backsub.ErrMessage}, // 6 + 4 + 2
+		"half of the rows": {[]int32{4, 4, 0}, [][]float32{{1, 2, 3, 4}}, backsub.ErrMessage},
+		"too many rows":    {[]int32{4, 4, 0}, [][]float32{{1, 2, 3, 4, 5, 6, 7}}, mpi.ErrTruncate},
+		"one right side":   {[]int32{4, 4, 0}, [][]float32{{1, 2, 3, 4, 5, 6}, {1}}, backsub.ErrMessage},
+		"two pivots":       {[]int32{3, 4, 0}, [][]float32{{1, 2, 3, 4}, {1, 2}, {1, 2}}, mpi.ErrTruncate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, all := within(t), worlds(t, 2, protocol.Extended)
+			if err := mpi.Send(ctx, all[0], c.shape, 1, 0); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range c.messages {
+				if err := mpi.Send(ctx, all[0], m, 1, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := backsub.Work[float32](ctx, all[1], backsub.Options{Words: 8, Unrolled: true}); !errors.Is(err, c.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

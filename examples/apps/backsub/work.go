@@ -1,0 +1,54 @@
+package backsub
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/exchange"
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Work serves rank Root as a worker, once. How many unknowns there are it learns from
+// the messages.
+func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if c.Rank() == Root {
+		return fmt.Errorf("%w: rank %d is the host, and works for nobody", ErrOptions, Root)
+	}
+	ranks := exchange.Library(c)
+	if o.Unrolled {
+		var err error
+		if ranks, err = exchange.Unrolled(c, o.FPGAs, ErrMessage); err != nil {
+			return fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+	}
+	var words [shapeWords]int32
+	if err := exchange.Bcast(ctx, ranks, words[:], Root); err != nil {
+		return err
+	}
+	s, err := shapeOf[T](words[:])
+	if err != nil {
+		return err
+	}
+	d := deal{unknowns: s.unknowns, ranks: c.Size()}
+	n := d.numbers()
+	if words := ranks.Blocks() * n * s.size / wordLen; words > o.Words {
+		return fmt.Errorf("%w: the rows that rank %d gets of a matrix of %d are %d words, where it takes %d (its option words)",
+			ErrMessage, c.Rank(), s.unknowns, words, o.Words)
+	}
+	numbers, b := make([]T, n), make([]T, d.share())
+	if err := exchange.Scatter(ctx, ranks, nil, numbers); err != nil {
+		return err
+	}
+	if err := exchange.Scatter(ctx, ranks, nil, b); err != nil {
+		return err
+	}
+	x, err := newRows(d, c.Rank(), numbers, b).solve(ctx, ranks, pace.Processor{Operation: s.pace})
+	if err != nil {
+		return err
+	}
+	return exchange.Gather(ctx, ranks, x, nil)
+}

@@ -1,0 +1,130 @@
+package kmeans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/exchange"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Result is what the vectors have been divided into.
+type Result struct {
+	// Centroids are the means, one after another.
+	Centroids []int32
+	// Counts says how many vectors each cluster has, and Labels which cluster
+	// each vector belongs to: before the centroids moved for the last time.
+	Counts, Labels []int32
+	// Norms has an entry for each iteration: the square of how far the
+	// centroids moved in all.
+	Norms []int32
+}
+
+// Serial divides the vectors, which stand one after another, into n clusters on
+// one processor: what Host is measured by.
+func Serial(vectors []int32, n int, o Options) (*Result, error) {
+	o, err := o.check(vectors, n, 1)
+	if err != nil {
+		return nil, err
+	}
+	k := newClusters(o.Dimensions, n)
+	k.seed(vectors)
+	r := &Result{Labels: make([]int32, len(vectors)/o.Dimensions)}
+	for norm := int32(math.MaxInt32); o.goesOn(len(r.Norms), norm); {
+		k.clear()
+		if err := k.assign(context.Background(), vectors, r.Labels); err != nil {
+			return nil, err
+		}
+		norm = k.move()
+		r.Norms = append(r.Norms, norm)
+	}
+	r.Centroids, r.Counts = k.centroids, k.counts
+	return r, nil
+}
+
+// Host divides the vectors into n clusters together with all other ranks of c; it
+// is for rank Root. The options must be those of the others. The sums of each
+// coordinate have to fit into an int32, because that is what ranks exchange.
+//
+// It makes its collective calls by package mpi, which knows what upstream's compiler has
+// made of those of FPGAs; and by Send and Recv, as Work does, where collective calls are
+// not messages like others.
+func Host(ctx context.Context, c *mpi.Comm, vectors []int32, n int, o Options) (*Result, error) {
+	o, err := o.check(vectors, n, c.Size())
+	if err != nil {
+		return nil, err
+	}
+	ranks := exchange.Library(c)
+	if !exchange.ByOrder(c) {
+		if ranks, err = exchange.Unrolled(c, nil, ErrMessage); err != nil {
+			return nil, err
+		}
+	}
+	h := &host{ranks: ranks, o: o, clusters: newClusters(o.Dimensions, n)}
+	h.seed(vectors)
+	return h.run(ctx, vectors)
+}
+
+// check refuses what cannot be divided.
+func (o Options) check(vectors []int32, n, ranks int) (Options, error) {
+	o, err := o.complete()
+	if err != nil {
+		return o, err
+	}
+	switch count := len(vectors) / o.Dimensions; {
+	case len(vectors)%o.Dimensions != 0:
+		return o, fmt.Errorf("%w: %d numbers are not a whole number of vectors of %d", ErrOptions, len(vectors), o.Dimensions)
+	case n < 1 || n > count:
+		return o, fmt.Errorf("%w: %d clusters of %d vectors: there are at least one, and no more than vectors", ErrOptions, n, count)
+	case count < ranks:
+		// A message cannot be empty.
+		return o, fmt.Errorf("%w: %d vectors are too few for %d ranks", ErrOptions, count, ranks)
+	}
+	return o, nil
+}
+
+// host is rank Root.
+type host struct {
+	*clusters
+	ranks *exchange.Ranks
+	o     Options
+}
+
+// run makes the calls of upstream's source, in its order. All ranks have the same number
+// of vectors; those that are left over are Root's as well.
+func (h *host) run(ctx context.Context, vectors []int32) (*Result, error) {
+	ranks, each := h.ranks.Size(), len(vectors)/h.dimensions/h.ranks.Size()
+	dealt, left := vectors[:ranks*each*h.dimensions], vectors[ranks*each*h.dimensions:]
+	r := &Result{Labels: make([]int32, len(vectors)/h.dimensions)}
+	own, labels := dealt[:each*h.dimensions], r.Labels[:each]
+	if err := exchange.Scatter(ctx, h.ranks, dealt, own); err != nil {
+		return nil, err
+	}
+	for norm := int32(math.MaxInt32); h.o.goesOn(len(r.Norms), norm); {
+		if err := exchange.Bcast(ctx, h.ranks, h.centroids, Root); err != nil {
+			return nil, err
+		}
+		h.clear()
+		if err := errors.Join(h.assign(ctx, own, labels), h.assign(ctx, left, r.Labels[ranks*each:])); err != nil {
+			return nil, err
+		}
+		if err := exchange.Sum(ctx, h.ranks, h.sums); err != nil {
+			return nil, err
+		}
+		if err := exchange.Sum(ctx, h.ranks, h.counts); err != nil {
+			return nil, err
+		}
+		norm = h.move()
+		r.Norms = append(r.Norms, norm)
+		if err := exchange.Bcast(ctx, h.ranks, []int32{norm}, Root); err != nil {
+			return nil, err
+		}
+	}
+	if err := exchange.Gather(ctx, h.ranks, labels, r.Labels[:ranks*each]); err != nil {
+		return nil, err
+	}
+	r.Centroids, r.Counts = h.centroids, h.counts
+	return r, nil
+}

@@ -1,0 +1,78 @@
+package kmeans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/exchange"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Work serves rank Root as a worker, once. How many vectors and clusters there
+// are it learns from the messages, so that it has Send and Recv in place of collective
+// calls.
+func Work(ctx context.Context, c *mpi.Comm, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	o, err := o.complete()
+	if err != nil {
+		return err
+	}
+	ranks, err := exchange.Unrolled(c, o.FPGAs, ErrMessage)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	buf := make([]int32, o.Words)
+	vectors, err := exchange.RecvScatter(ctx, ranks, buf)
+	if err = o.vectors(vectors, err); err != nil {
+		return err
+	}
+	vectors = slices.Clone(vectors) // the buffer is used again
+	labels := make([]int32, len(vectors)/o.Dimensions)
+	var k *clusters
+	norm := [1]int32{math.MaxInt32}
+	for n := 0; o.goesOn(n, norm[0]); n++ {
+		centroids, err := exchange.RecvBcast(ctx, ranks, buf)
+		if err = o.vectors(centroids, err); err != nil {
+			return err
+		}
+		if k == nil {
+			k = newClusters(o.Dimensions, len(centroids)/o.Dimensions)
+		}
+		if len(centroids) != len(k.centroids) {
+			return fmt.Errorf("%w: %d words of centroids where there were %d before", ErrMessage, len(centroids), len(k.centroids))
+		}
+		copy(k.centroids, centroids)
+		k.clear()
+		if err := k.assign(ctx, vectors, labels); err != nil {
+			return err
+		}
+		if err := exchange.Sum(ctx, ranks, k.sums); err != nil {
+			return err
+		}
+		if err := exchange.Sum(ctx, ranks, k.counts); err != nil {
+			return err
+		}
+		if err := exchange.Bcast(ctx, ranks, norm[:], Root); err != nil {
+			return err
+		}
+	}
+	return exchange.Gather(ctx, ranks, labels, nil)
+}
+
+// vectors checks a message that has to be a whole number of vectors, if there is one.
+func (o *Options) vectors(words []int32, err error) error {
+	switch n := len(words); {
+	case errors.Is(err, mpi.ErrTruncate):
+		return fmt.Errorf("%w; this rank takes %d words (its option words)", err, o.Words)
+	case err != nil:
+		return err
+	case n < 1 || n%o.Dimensions != 0:
+		return fmt.Errorf("%w: %d words are not a whole number of vectors of %d dimensions", ErrMessage, n, o.Dimensions)
+	}
+	return nil
+}

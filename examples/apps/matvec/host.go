@@ -1,0 +1,66 @@
+package matvec
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/exchange"
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Host computes the product of a and x with all other ranks of c as workers; it is for
+// rank Root. Without other ranks it computes by itself.
+func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Options) ([]T, error) {
+	if err := a.check(x, o); err != nil {
+		return nil, err
+	}
+	var zero T
+	share := (a.Rows + c.Size() - 1) / c.Size()
+	s := shape{rows: a.Rows, columns: a.Columns, each: min(max(o.Rows, 1), share), size: int(unsafe.Sizeof(zero)), pace: o.Pace}
+	ranks := exchange.Library(c)
+	if err := exchange.Bcast(ctx, ranks, s.words(), Root); err != nil {
+		return nil, err
+	}
+	if err := exchange.Bcast(ctx, ranks, x, Root); err != nil {
+		return nil, err
+	}
+	d := deal{rows: s.rows, each: s.each, ranks: c.Size()}
+	p := pace.Processor{Operation: o.Pace}
+	own := make([]T, d.share())
+	block := d.each * s.columns
+	for round := range d.rounds() {
+		begin, rows := d.block(round, Root)
+		dealt := a.Numbers[begin*s.columns:]
+		if all := d.ranks * block; len(dealt) >= all {
+			dealt = dealt[:all]
+		} else {
+			dealt = append(make([]T, 0, all), dealt...)[:all] // the last round
+		}
+		first := dealt[:block] // which stays where it is
+		if err := exchange.Scatter(ctx, ranks, dealt, first); err != nil {
+			return nil, err
+		}
+		if err := multiply(ctx, &p, own[round*d.each:][:rows], first, x); err != nil {
+			return nil, err
+		}
+	}
+	return gather(ctx, ranks, d, own)
+}
+
+// gather puts the numbers of all ranks where they belong.
+func gather[T Number](ctx context.Context, ranks *exchange.Ranks, d deal, own []T) ([]T, error) {
+	byRank := make([]T, d.ranks*d.share())
+	if err := exchange.Gather(ctx, ranks, own, byRank); err != nil {
+		return nil, err
+	}
+	y := make([]T, d.rows)
+	for rank := range d.ranks {
+		for round := range d.rounds() {
+			first, n := d.block(round, rank)
+			copy(y[first:first+n], byRank)
+			byRank = byRank[d.each:]
+		}
+	}
+	return y, nil
+}

@@ -1,0 +1,60 @@
+package matvec
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
+)
+
+// Number is what matrices and vectors are made of.
+type Number interface{ float32 | float64 }
+
+// Matrix is rows of numbers.
+type Matrix[T Number] struct {
+	Rows, Columns int
+	// Numbers are the rows, one after another.
+	Numbers []T
+}
+
+func (a *Matrix[T]) check(x []T, o Options) error {
+	switch {
+	case a.Rows < 1 || a.Rows > MaxSize || a.Columns < 1 || a.Columns > MaxSize:
+		return fmt.Errorf("%w: a matrix of %d x %d: 1 to %d rows and columns are possible", ErrOptions, a.Rows, a.Columns, MaxSize)
+	case len(a.Numbers) != a.Rows*a.Columns:
+		return fmt.Errorf("%w: a matrix of %d x %d with %d numbers", ErrOptions, a.Rows, a.Columns, len(a.Numbers))
+	case len(x) != a.Columns:
+		return fmt.Errorf("%w: a vector of %d numbers for a matrix of %d columns", ErrOptions, len(x), a.Columns)
+	}
+	return o.check()
+}
+
+// Serial computes the product on one processor: what Host is measured by.
+func Serial[T Number](ctx context.Context, a *Matrix[T], x []T, o Options) ([]T, error) {
+	if err := a.check(x, o); err != nil {
+		return nil, err
+	}
+	y := make([]T, a.Rows)
+	if err := multiply(ctx, &pace.Processor{Operation: o.Pace}, y, a.Numbers, x); err != nil {
+		return nil, err
+	}
+	return y, nil
+}
+
+// multiply computes as many numbers of the product as y has, from as many rows.
+func multiply[T Number](ctx context.Context, p *pace.Processor, y, rows, x []T) error {
+	for i := range y {
+		row := rows[i*len(x):][:len(x)]
+		sum := T(0)
+		for j, v := range x {
+			// The conversion rounds the product: without it some machines
+			// would round the sum alone, depending on the code around.
+			sum += T(row[j] * v) //nolint:unconvert // it rounds
+		}
+		y[i] = sum
+		if err := p.Spend(ctx, len(x)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

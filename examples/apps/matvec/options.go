@@ -1,0 +1,103 @@
+package matvec
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/exchange"
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
+)
+
+// Root is the rank that has the matrix and the vector.
+const Root = exchange.Root
+
+// MaxSize is how many rows and columns there are at most. The matrix takes up to 1 GiB
+// then, of float32.
+const MaxSize = 1 << 14
+
+// wordLen is the length of a word in bytes.
+const wordLen = 4
+
+// Options of a rank.
+type Options struct {
+	// Rows is how many rows a rank gets at a time, at most an even share of all; 0 is
+	// 1, as in the paper. Host tells the workers.
+	Rows int
+	// Pace has ranks wait, as if a multiplication with its addition took so long.
+	// Host tells the workers.
+	Pace time.Duration
+	// Words is the longest message that Work takes, in 32-bit words.
+	Words int
+	// Unrolled is how Work makes the collective calls: with Send and Recv, as upstream's
+	// compiler puts them in their place, and not by those of package mpi.
+	Unrolled bool
+	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if its
+	// compiler makes a tree of them (com_opt 1 and more), of which an unrolled worker has
+	// its part. With fewer than two all is flat (com_opt 0).
+	FPGAs []int
+}
+
+// ErrOptions is in the errors of matrices and options that cannot be.
+var ErrOptions = errors.New("matvec: wrong options")
+
+// ErrMessage is in the errors of messages that cannot be.
+var ErrMessage = errors.New("matvec: unexpected message")
+
+// Check returns an error if the options cannot be those of a worker.
+func (o Options) Check() error {
+	if o.Words < 1 {
+		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
+	}
+	return nil
+}
+
+// check returns an error if the options cannot be Host's, or Serial's.
+func (o Options) check() error {
+	switch {
+	case o.Rows < 0:
+		return fmt.Errorf("%w: %d rows at a time: give 1 or more, or 0 for 1", ErrOptions, o.Rows)
+	case o.Pace < 0 || o.Pace > pace.Longest:
+		return fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrOptions, o.Pace, pace.Longest)
+	}
+	return nil
+}
+
+// shape is the first message: what there is to compute. All are int32.
+type shape struct {
+	// rows and columns of the matrix; each is Options.Rows.
+	rows, columns, each int
+	// size of a number in bytes.
+	size int
+	// pace is Options.Pace.
+	pace time.Duration
+}
+
+// words are those of the message.
+func (s shape) words() []int32 {
+	return []int32{int32(s.rows), int32(s.columns), int32(s.each), int32(s.size), int32(s.pace)}
+}
+
+// shapeWords is the length of the message.
+const shapeWords = 5
+
+// shapeOf reads the message at a worker of numbers T, which gets the rows of so many ranks
+// in one message.
+func shapeOf[T Number](words []int32, ranks, blocks int, o Options) (s shape, err error) {
+	s = shape{int(words[0]), int(words[1]), int(words[2]), int(words[3]), time.Duration(words[4])}
+	var zero T
+	switch size := int(unsafe.Sizeof(zero)); {
+	case s.rows < 1 || s.rows > MaxSize || s.columns < 1 || s.columns > MaxSize || s.each < 1 || s.each > (s.rows+ranks-1)/ranks:
+		err = fmt.Errorf("%w: %d x %d numbers, %d rows at a time: 1 to %d rows and columns are possible, and 1 row to the share of a rank at a time",
+			ErrMessage, s.rows, s.columns, s.each, MaxSize)
+	case s.size != size:
+		err = fmt.Errorf("%w: numbers of %d bytes, where this rank has such of %d bytes", ErrMessage, s.size, size)
+	case s.pace < 0 || s.pace > pace.Longest:
+		err = fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrMessage, s.pace, pace.Longest)
+	case blocks*s.each*s.columns*(size/wordLen) > o.Words:
+		err = fmt.Errorf("%w: %d rows of %d columns are %d words, where this rank takes %d (its option words)", ErrMessage, blocks*s.each, s.columns,
+			blocks*s.each*s.columns*(size/wordLen), o.Words)
+	}
+	return s, err
+}

@@ -1,0 +1,119 @@
+package matvec_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/matvec"
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// What upstream's compiler makes of the program with com_opt: 0, as docs/examples.md has
+// it, for 5 rows of 3 columns on 3 ranks: walks over the ranks, one call at a time. There
+// is no sixth row.
+var (
+	upstreamMatrix = matvec.Matrix[float32]{Rows: 5, Columns: 3, Numbers: []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}
+	upstreamVector = []float32{1, 10, 100}
+	upstreamResult = []float32{321, 654, 987, 1320, 1653}
+)
+
+func send[T mpi.Number](ctx context.Context, c *mpi.Comm, to int, numbers ...T) error {
+	return mpi.Send(ctx, c, numbers, to, 0)
+}
+
+// want receives a message that has to be this.
+func want[T mpi.Number](ctx context.Context, c *mpi.Comm, from int, numbers ...T) error {
+	buf := make([]T, len(numbers))
+	st, err := mpi.Recv(ctx, c, buf, from, 0)
+	if err == nil && (mpi.Count[T](st) != len(numbers) || !slices.Equal(buf, numbers)) {
+		err = fmt.Errorf("rank %d has %v from rank %d, instead of %v", c.Rank(), buf, from, numbers)
+	}
+	return err
+}
+
+func upstreamHost(ctx context.Context, c *mpi.Comm) error {
+	return errors.Join(
+		send[int32](ctx, c, 1, 5, 3, 1, 4, 0), send[int32](ctx, c, 2, 5, 3, 1, 4, 0),
+		send(ctx, c, 1, upstreamVector...), send(ctx, c, 2, upstreamVector...),
+		send[float32](ctx, c, 1, 4, 5, 6), send[float32](ctx, c, 2, 7, 8, 9),
+		send[float32](ctx, c, 1, 13, 14, 15), send[float32](ctx, c, 2, 0, 0, 0),
+		want[float32](ctx, c, 1, 654, 1653), want[float32](ctx, c, 2, 987, 0))
+}
+
+func TestWorkersOfUpstreamsHost(t *testing.T) {
+	for _, flat := range []bool{false, true} {
+		ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
+		var ranks errgroup.Group
+		for _, world := range all[1:] {
+			ranks.Go(func() error { return matvec.Work[float32](ctx, world, matvec.Options{Words: 3, Unrolled: flat}) })
+		}
+		if err := errors.Join(upstreamHost(ctx, all[0]), ranks.Wait()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestHostOfUpstreamsWorkers(t *testing.T) {
+	ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
+	var ranks errgroup.Group
+	ranks.Go(func() error {
+		return errors.Join(want[int32](ctx, all[1], 0, 5, 3, 1, 4, 0), want(ctx, all[1], 0, upstreamVector...),
+			want[float32](ctx, all[1], 0, 4, 5, 6), want[float32](ctx, all[1], 0, 13, 14, 15),
+			send[float32](ctx, all[1], 0, 654, 1653))
+	})
+	ranks.Go(func() error {
+		return errors.Join(want[int32](ctx, all[2], 0, 5, 3, 1, 4, 0), want(ctx, all[2], 0, upstreamVector...),
+			want[float32](ctx, all[2], 0, 7, 8, 9), want[float32](ctx, all[2], 0, 0, 0, 0),
+			send[float32](ctx, all[2], 0, 987, 0))
+	})
+	got, err := matvec.Host(ctx, all[0], &upstreamMatrix, upstreamVector, matvec.Options{})
+	if err = errors.Join(err, ranks.Wait()); err != nil || !slices.Equal(got, upstreamResult) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestUnexpectedMessages: what cannot be is an error that says so.
+func TestUnexpectedMessages(t *testing.T) {
+	for name, c := range map[string]struct {
+		shape []int32
+		x     []float32
+		want  error
+	}{
+		"no shape":          {[]int32{1, 1, 1, 4}, nil, matvec.ErrMessage},
+		"a long shape":      {[]int32{1, 1, 1, 4, 0, 0}, nil, mpi.ErrTruncate},
+		"no rows":           {[]int32{0, 1, 1, 4, 0}, nil, matvec.ErrMessage},
+		"no columns":        {[]int32{1, 0, 1, 4, 0}, nil, matvec.ErrMessage},
+		"negative":          {[]int32{-1, -1, -1, 4, 0}, nil, matvec.ErrMessage},
+		"many rows":         {[]int32{matvec.MaxSize + 1, 1, 1, 4, 0}, nil, matvec.ErrMessage},
+		"many columns":      {[]int32{1, matvec.MaxSize + 1, 1, 4, 0}, nil, matvec.ErrMessage},
+		"none at a time":    {[]int32{1, 1, 0, 4, 0}, nil, matvec.ErrMessage},
+		"more than a share": {[]int32{3, 1, 3, 4, 0}, nil, matvec.ErrMessage},
+		"doubles":           {[]int32{1, 1, 1, 8, 0}, nil, matvec.ErrMessage},
+		"negative pace":     {[]int32{1, 1, 1, 4, -1}, nil, matvec.ErrMessage},
+		"a slow pace":       {[]int32{1, 1, 1, 4, 1_000_001}, nil, matvec.ErrMessage},
+		"more than fits":    {[]int32{6, 7, 3, 4, 0}, nil, matvec.ErrMessage},
+		"half a vector":     {[]int32{3, 2, 1, 4, 0}, []float32{1}, matvec.ErrMessage},
+		"a vector too long": {[]int32{3, 2, 1, 4, 0}, []float32{1, 2, 3}, mpi.ErrTruncate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, all := within(t), worlds(t, 2, protocol.Extended)
+			if err := mpi.Send(ctx, all[0], c.shape, 1, 0); err != nil {
+				t.Fatal(err)
+			}
+			if c.x != nil {
+				if err := mpi.Send(ctx, all[0], c.x, 1, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := matvec.Work[float32](ctx, all[1], matvec.Options{Words: 20, Unrolled: true}); !errors.Is(err, c.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

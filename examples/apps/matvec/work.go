@@ -1,0 +1,54 @@
+package matvec
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/exchange"
+	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Work serves rank Root as a worker, once. How large the matrix is it learns from the
+// messages.
+func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if c.Rank() == Root {
+		return fmt.Errorf("%w: rank %d is the host, and works for nobody", ErrOptions, Root)
+	}
+	ranks := exchange.Library(c)
+	if o.Unrolled {
+		var err error
+		if ranks, err = exchange.Unrolled(c, o.FPGAs, ErrMessage); err != nil {
+			return fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+	}
+	var words [shapeWords]int32
+	if err := exchange.Bcast(ctx, ranks, words[:], Root); err != nil {
+		return err
+	}
+	s, err := shapeOf[T](words[:], c.Size(), ranks.Blocks(), o)
+	if err != nil {
+		return err
+	}
+	x := make([]T, s.columns)
+	if err := exchange.Bcast(ctx, ranks, x, Root); err != nil {
+		return err
+	}
+	d := deal{rows: s.rows, each: s.each, ranks: c.Size()}
+	p := pace.Processor{Operation: s.pace}
+	rows := make([]T, s.each*s.columns)
+	y := make([]T, d.share())
+	for round := range d.rounds() {
+		if err := exchange.Scatter(ctx, ranks, nil, rows); err != nil {
+			return err
+		}
+		_, n := d.block(round, c.Rank())
+		if err := multiply(ctx, &p, y[round*d.each:][:n], rows, x); err != nil {
+			return err
+		}
+	}
+	return exchange.Gather(ctx, ranks, y, nil)
+}

@@ -1,0 +1,66 @@
+package integration_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/udp"
+)
+
+// Every collective by every algorithm, over real sockets and shared memory.
+func TestAlgorithmsOverSockets(t *testing.T) {
+	for link, config := range map[string]string{
+		"udp": "profile: extended, transport: udp", "tcp": "profile: extended, transport: tcp", "shm": "profile: extended",
+	} {
+		for _, ranks := range []int{2, 3, 5, 8, 16} {
+			t.Run(fmt.Sprintf("%s/%d", link, ranks), func(t *testing.T) {
+				devices := inProcess(config)(t, ranks)
+				cases := colltest.All(ranks, []int{0, ranks - 1}, []int{1, 777, 40000 / ranks}, true)
+				if err := colltest.Run(devices, cases, time.Minute); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
+// The same through a network that loses five packets of a hundred, and doubles and
+// delays as many.
+func TestAlgorithmsThroughLoss(t *testing.T) {
+	const ranks = 5
+	m := mapOf(t, newPlace().config(t, ranks, "control: {socket: \"\"}\ndefaults: {profile: extended}"))
+	var devices []mpe.Device
+	var nets []*impaired
+	for rank := range ranks {
+		tr, err := udp.Listen(udp.Config{Rank: rank, Map: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		net := impair(tr, uint64(rank)+1, faults{lose: 0.05, double: 0.05, delay: 0.05})
+		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, ranks)}
+		for peer := range cfg.Peers {
+			cfg.Peers[peer] = mpe.Peer{Transport: net, Extended: &extended.Config{Seed: uint64(rank*ranks + peer + 1), EagerLimit: 2000}}
+		}
+		e, err := mpe.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = e.Close(ended()) })
+		devices, nets = append(devices, e), append(nets, net)
+	}
+	cases := colltest.All(ranks, []int{0, 3}, []int{1, 5000}, true)
+	if err := colltest.Run(devices, cases, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for rank, net := range nets {
+		net.mu.Lock()
+		if c := net.counts; c.lost == 0 || c.doubled == 0 || c.delayed == 0 {
+			t.Errorf("rank %d: the network was not impaired: %+v", rank, c)
+		}
+		net.mu.Unlock()
+	}
+}

@@ -1,0 +1,214 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/udp"
+)
+
+// BenchmarkRawUDP is what the machine allows: the round trip of 32 bytes
+// between two UDP sockets on loopback, without any protocol. A message takes two
+// of them, one for SEND_REQUEST and CLEAR_TO_SEND, one for DATA and ACK.
+func BenchmarkRawUDP(b *testing.B) {
+	b.Run("sleeping", func(b *testing.B) {
+		near, far := rawPair(b)
+		go func() {
+			buf := make([]byte, 64)
+			for {
+				n, from, err := far.ReadFromUDPAddrPort(buf)
+				if err != nil {
+					return
+				}
+				far.WriteToUDPAddrPort(buf[:n], from)
+			}
+		}()
+		buf := make([]byte, 32)
+		to := far.LocalAddr().(*net.UDPAddr).AddrPort()
+		for b.Loop() {
+			near.WriteToUDPAddrPort(buf, to)
+			if _, _, err := near.ReadFromUDPAddrPort(buf); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("polling", func(b *testing.B) {
+		near, far := rawSockets(b)
+		var stop atomic.Bool
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			runtime.LockOSThread()
+			buf := make([]byte, 64)
+			for {
+				n, from, ok := poll(far, buf, &stop)
+				if !ok {
+					return
+				}
+				syscall.Sendto(far, buf[:n], 0, from)
+			}
+		}()
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		buf := make([]byte, 32)
+		to := sockname(b, far)
+		for b.Loop() {
+			syscall.Sendto(near, buf, 0, to)
+			if _, _, ok := poll(near, buf, &stop); !ok {
+				b.Fatal("stopped")
+			}
+		}
+		stop.Store(true)
+		<-done
+	})
+}
+
+// BenchmarkPing is a message there and one back between two ranks. half-rtt-us
+// is the time of one message; two raw round trips are its floor, and half of one
+// that of an eager message.
+func BenchmarkPing(b *testing.B) {
+	for _, kind := range []rankmap.Kind{rankmap.FPGA, rankmap.Software} {
+		for _, words := range []int{1, 346, 1000, 100_000} {
+			b.Run(fmt.Sprintf("peer=%v/words=%d", kind, words), func(b *testing.B) { benchmarkPing(b, kind, words, protocol.CloudFPGA) })
+		}
+	}
+	for _, words := range []int{1, 336, 4096, 25_000, 1_000_000} {
+		b.Run(fmt.Sprintf("extended/words=%d", words), func(b *testing.B) {
+			benchmarkPing(b, rankmap.Software, words, protocol.Extended)
+		})
+	}
+}
+
+func benchmarkPing(b *testing.B, kind rankmap.Kind, words int, profile protocol.Profile) {
+	entries := []rankmap.Entry{
+		{Rank: 0, Addr: netip.MustParseAddrPort("127.0.79.1:27180"), Kind: rankmap.Software, Local: true},
+		{Rank: 1, Addr: netip.MustParseAddrPort("127.0.79.2:27180"), Kind: kind, Local: true},
+	}
+	m, err := rankmap.New(entries)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rules := handshake.SoftwarePeer()
+	if kind == rankmap.FPGA {
+		rules = handshake.FPGAPeer(1)
+	}
+	configs := []handshake.Config{
+		{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), Peer: rules, MaxWords: 1 << 20},
+		{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20},
+	}
+	var engines [2]*mpe.Engine
+	for rank := range engines {
+		conn, err := udp.Listen(udp.Config{Rank: rank, Map: m, ReceiveBuffer: 16 << 20})
+		if err != nil {
+			b.Fatal(err)
+		}
+		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2)}
+		cfg.Peers[1-rank] = mpe.Peer{Transport: conn, Handshake: configs[rank]}
+		if profile == protocol.Extended {
+			cfg.Peers[1-rank].Extended = &extended.Config{Seed: uint64(rank) + 1}
+		}
+		if engines[rank], err = mpe.New(cfg); err != nil {
+			b.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	echoed := make(chan struct{})
+	go func() {
+		defer close(echoed)
+		buf := make([]byte, words*4)
+		for {
+			if _, err := engines[1].Recv(ctx, 0, buf, mpe.Options{}); err != nil {
+				return
+			}
+			if _, err := engines[1].Send(ctx, 0, buf, mpe.Options{}); err != nil {
+				return
+			}
+		}
+	}()
+	data, buf := make([]byte, words*4), make([]byte, words*4)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(data)) * 2)
+	for b.Loop() {
+		r, err := engines[0].Irecv(1, buf, mpe.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := engines[0].Send(ctx, 1, data, mpe.Options{}); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := r.Wait(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2e3, "half-rtt-us")
+	cancel()
+	<-echoed
+	for _, e := range engines {
+		end, stop := context.WithTimeout(context.Background(), time.Second)
+		e.Close(end)
+		stop()
+	}
+}
+
+func rawPair(b *testing.B) (near, far *net.UDPConn) {
+	b.Helper()
+	var conns [2]*net.UDPConn
+	for i, ip := range []string{"127.0.79.3:0", "127.0.79.4:0"} {
+		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(ip)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { c.Close() })
+		conns[i] = c
+	}
+	return conns[0], conns[1]
+}
+
+func rawSockets(b *testing.B) (near, far int) {
+	b.Helper()
+	var fds [2]int
+	for i, last := range []byte{5, 6} {
+		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_NONBLOCK, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { syscall.Close(fd) })
+		if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 79, last}}); err != nil {
+			b.Fatal(err)
+		}
+		fds[i] = fd
+	}
+	return fds[0], fds[1]
+}
+
+func sockname(b *testing.B, fd int) syscall.Sockaddr {
+	b.Helper()
+	sa, err := syscall.Getsockname(fd)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return sa
+}
+
+func poll(fd int, buf []byte, stop *atomic.Bool) (int, syscall.Sockaddr, bool) {
+	for !stop.Load() {
+		n, from, err := syscall.Recvfrom(fd, buf, 0)
+		if err == nil {
+			return n, from, true
+		}
+	}
+	return 0, nil, false
+}

@@ -1,0 +1,150 @@
+package integration_test
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/wedgetest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/standin"
+	"github.com/zrlmpi/zrlmpid/udp"
+)
+
+// crowd is rank 0, which is one engine with one socket, and its many peers, all in
+// this process: stand-ins with an FPGA's habits, from rank 1 on, and after them
+// ranks of the extended profile. All of them send back what they are sent.
+type crowd struct {
+	engine        *mpe.Engine
+	conn          *udp.Conn
+	fpgas, others int
+	far           *farEnds
+	// before is how many goroutines there were before the engine was made, and
+	// goroutines how many came with it.
+	before, goroutines int
+
+	standins []*mpe.Engine
+	stop     context.CancelFunc
+	kernels  sync.WaitGroup
+}
+
+// farWindow is how many packets each rank of the extended profile has in flight to
+// rank 0, so that what a thousand of them send at once fits into its socket: an
+// FPGA, whose packets go there as well, does not repeat them for long.
+const farWindow = 8
+
+// newCrowd starts it, on addresses 127.n.0.0 to 127.n.255.255.
+func newCrowd(t testing.TB, n byte, fpgas, others int) *crowd {
+	t.Helper()
+	c := &crowd{fpgas: fpgas, others: others}
+	far, addrs := newFarEnds(t, n, 1+fpgas, others, extended.Config{Window: farWindow, Messages: 64, EagerBytes: 64 << 10, Timing: patientExtended()})
+	c.far = far
+	// Whoever runs the same beside us has other addresses: nobody takes a free port away.
+	own := byte(128 + os.Getpid()%128)
+	entries := make([]rankmap.Entry, 1+fpgas+others)
+	for rank := range entries {
+		entries[rank] = rankmap.Entry{Rank: rank, Kind: rankmap.Software}
+		switch {
+		case rank > fpgas:
+			entries[rank].Addr = addrs[rank-fpgas-1]
+			continue
+		case rank > 0:
+			entries[rank].Kind = rankmap.FPGA
+		}
+		entries[rank].Addr = freePort(t, netip.AddrFrom4([4]byte{127, n, own, byte(1 + rank)}))
+	}
+	c.startStandIns(t, entries[:1+fpgas])
+
+	m, err := rankmap.New(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.conn, err = udp.Listen(udp.Config{Rank: 0, Map: m}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := mpe.Config{Rank: 0, Peers: make([]mpe.Peer, len(entries))}
+	for rank := range cfg.Peers {
+		cfg.Peers[rank] = hostPeer(rank, rank <= fpgas)
+		cfg.Peers[rank].Transport = c.conn
+	}
+	c.before = runtime.NumGoroutine()
+	if c.engine, err = mpe.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	c.goroutines = runtime.NumGoroutine() - c.before
+	far.start(entries[0].Addr, 2)
+	return c
+}
+
+// startStandIns starts the ranks from 1 on, which know rank 0 and each other.
+func (c *crowd) startStandIns(t testing.TB, entries []rankmap.Entry) {
+	t.Helper()
+	m, err := rankmap.New(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, c.stop = context.WithCancel(context.Background())
+	for rank := 1; rank < len(entries); rank++ {
+		conn, err := udp.Listen(udp.Config{Rank: rank, Map: m, NoOffload: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, len(entries))}
+		for peer := range cfg.Peers {
+			cfg.Peers[peer] = mpe.Peer{Transport: conn, Handshake: handshake.Config{
+				Shape: protocol.FPGAShape(true), Timing: patient(handshake.DeployedFPGA(uint32(rank))), MaxWords: crowdWords,
+				Habits: handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
+			}}
+		}
+		e, err := mpe.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := standin.New(standin.Echo, standin.Options{Words: crowdWords})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.standins = append(c.standins, e)
+		c.kernels.Go(func() {
+			if err := k.Run(ctx, e); err != context.Canceled {
+				t.Errorf("the kernel of rank %d has ended: %v", rank, err)
+			}
+		})
+	}
+}
+
+// freePort returns an address with a port that was free a moment ago.
+func freePort(t testing.TB, ip netip.Addr) netip.AddrPort {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// close ends all of it. Nothing is under way.
+func (c *crowd) close(ctx context.Context, t testing.TB) {
+	if err := c.engine.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	c.far.close()
+	c.stop()
+	c.kernels.Wait()
+	for _, e := range c.standins {
+		wedgetest.Check(t, e)
+		if err := e.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}

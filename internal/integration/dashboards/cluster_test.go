@@ -1,0 +1,93 @@
+package dashboards_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
+)
+
+// network is a place for ranks: addresses that no other test uses, and a port that
+// neither programs nor the kernel hand out.
+type network struct{ a, b, port int }
+
+func newNetwork() network {
+	return network{100 + rand.IntN(100), rand.IntN(250), 20000 + rand.IntN(10000)}
+}
+
+// address returns the n-th address.
+func (n network) address(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(n.a), byte(n.b), byte(i + 1)}), uint16(n.port))
+}
+
+// running is a daemon that a test has started.
+type running struct {
+	*daemon.Daemon
+	target string // for Prometheus
+	client *control.Client
+	socket string // for control
+}
+
+var webAddress = regexp.MustCompile(`http http://(\S+?)/?\s`)
+
+// startDaemon runs a daemon until the test ends.
+func startDaemon(t *testing.T, extra string, ranks ...string) *running {
+	t.Helper()
+	d := daemontest.Start(t, daemon.Options{}, "http: {listen: \"127.0.0.1:0\"}\n"+extra, ranks...)
+	m := webAddress.FindStringSubmatch(d.Ready)
+	if m == nil {
+		t.Fatalf("no HTTP: %s", d.Ready)
+	}
+	return &running{d.Daemon, m[1], d.Client, d.Socket}
+}
+
+// keep does something again and again, until the test ends. What it does may fail.
+func keep(t *testing.T, do func(ctx context.Context)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			do(ctx)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
+// ping sends messages to an echo kernel and waits for them, for as long as the test
+// runs.
+func (r *running) ping(t *testing.T, peer int) {
+	keep(t, func(ctx context.Context) {
+		req := control.PingRequest{From: 0, To: peer, Words: 100, Count: 1000, Datatype: "int", Timeout: "0s"}
+		r.client.Ping(ctx, req, func(control.Trip) error { return nil })
+	})
+}
+
+// send sends to a peer again and again.
+func (r *running) send(t *testing.T, peer int) {
+	keep(t, func(ctx context.Context) {
+		r.client.Send(ctx, control.SendRequest{From: 0, To: peer}, strings.NewReader("wordword"))
+	})
+}
+
+// socket is a UDP socket of the test's own.
+func socket(t *testing.T, address netip.AddrPort) *net.UDPConn {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}

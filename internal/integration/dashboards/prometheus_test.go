@@ -1,0 +1,254 @@
+package dashboards_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what must happen soon.
+const patience = 2 * time.Minute
+
+// server is a running Prometheus.
+type server struct {
+	url string
+}
+
+var listensOn = regexp.MustCompile(`msg="Listening on".* address=(127\.0\.0\.1:\d+)`)
+
+// findPrometheus returns the program's path. Without it the test is skipped, but never in
+// CI.
+func findPrometheus(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("prometheus")
+	if err != nil {
+		const text = "NOBODY KNOWS WHETHER DASHBOARD AND ALERTS SHOW ANYTHING: prometheus is not installed (apt-get install prometheus)"
+		if os.Getenv("CI") == "true" {
+			t.Fatal(text)
+		}
+		t.Skip("SKIPPED: " + text)
+	}
+	return path
+}
+
+// startPrometheus runs Prometheus with the shipped rules on the targets until the test
+// ends.
+func startPrometheus(t *testing.T, path string, targets []string) *server {
+	t.Helper()
+	dir := t.TempDir()
+	configure(t, dir, targets, knowsKey(t, path))
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, path, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address=127.0.0.1:0", "--enable-feature=native-histograms")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address, read := make(chan string, 1), make(chan struct{})
+	var text bytes.Buffer
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(log); lines.Scan(); {
+			fmt.Fprintln(&text, lines.Text())
+			if m := listensOn.FindStringSubmatch(lines.Text()); m != nil {
+				address <- m[1]
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-read
+		cmd.Wait() // it was asked to end
+		if t.Failed() {
+			t.Logf("Prometheus says:\n%s", &text)
+		}
+	})
+	select {
+	case a := <-address:
+		return &server{"http://" + a}
+	case <-read:
+		t.Fatalf("Prometheus does not start:\n%s", &text)
+	case <-time.After(patience):
+		t.Fatal("Prometheus does not start")
+	}
+	return nil
+}
+
+// knowsKey reports whether this Prometheus knows scrape_native_histograms.
+func knowsKey(t *testing.T, path string) bool {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), path, "--version").CombinedOutput()
+	var major, minor int
+	if m := regexp.MustCompile(`version (\d+\.\d+)\.`).FindSubmatch(out); err != nil || m == nil {
+		t.Fatalf("%v\n%s", err, out)
+	} else if _, err := fmt.Sscanf(string(m[1]), "%d.%d", &major, &minor); err != nil {
+		t.Fatal(err)
+	}
+	return major > 3 || major == 3 && minor >= 8
+}
+
+// configure puts the shipped configuration into dir, with other targets, and the rules,
+// with less time to wait.
+func configure(t *testing.T, dir string, targets []string, key bool) {
+	t.Helper()
+	const shipped = "../../../deploy/prometheus/"
+	text := read(t, shipped+"prometheus.yml")
+	text = change(t, text, `targets: ["127.0.0.1:9627"]`, `targets: ["`+strings.Join(targets, `", "`)+`"]`)
+	text = change(t, text, "interval: 15s", "interval: 250ms")
+	if !key {
+		text = change(t, text, "    scrape_native_histograms: true\n", "")
+	}
+	write(t, filepath.Join(dir, "prometheus.yml"), text)
+	rules := read(t, shipped+"zrlmpid.rules.yml")
+	for _, short := range [][2]string{{"[5m]", "[5s]"}, {"offset 5m", "offset 5s"}} {
+		rules = change(t, rules, short[0], short[1])
+	}
+	write(t, filepath.Join(dir, "zrlmpid.rules.yml"), rules)
+	alerts := read(t, shipped+"zrlmpid-alerts.rules.yml")
+	alerts = change(t, alerts, "[5m]", "[5s]")
+	for _, seconds := range []string{"600", "60", "30"} {
+		alerts = change(t, alerts, `"} > `+seconds+"\n", `"} > 1`+"\n")
+	}
+	alerts = regexp.MustCompile(`(?m)^( +for): \w+$`).ReplaceAllString(alerts, "$1: 1s")
+	write(t, filepath.Join(dir, "zrlmpid-alerts.rules.yml"), alerts)
+}
+
+// change replaces what must be there.
+func change(t *testing.T, text, from, to string) string {
+	t.Helper()
+	if !strings.Contains(text, from) {
+		t.Fatalf("there is no %q to be replaced", from)
+	}
+	return strings.ReplaceAll(text, from, to)
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// get asks the HTTP API.
+func (s *server) get(ctx context.Context, path string, query url.Values, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/"+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Status, Error string
+		Data          json.RawMessage
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return fmt.Errorf("%s: %w", resp.Status, err)
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("%s: %s", resp.Status, answer.Error)
+	}
+	return json.Unmarshal(answer.Data, into)
+}
+
+// alert is one that is pending or fires.
+type alert struct {
+	Labels, Annotations map[string]string
+	State               string
+}
+
+func (a alert) String() string {
+	s := a.Labels["alertname"]
+	for _, label := range []string{"rank", "peer"} {
+		if v := a.Labels[label]; v != "" {
+			s += " " + label + " " + v
+		}
+	}
+	return s
+}
+
+// firing returns the alerts that fire for a target.
+func (s *server) firing(ctx context.Context, instance string) (firing []alert, err error) {
+	var all struct{ Alerts []alert }
+	if err := s.get(ctx, "alerts", nil, &all); err != nil {
+		return nil, err
+	}
+	for _, a := range all.Alerts {
+		if a.State == "firing" && a.Labels["instance"] == instance {
+			firing = append(firing, a)
+		}
+	}
+	return firing, nil
+}
+
+// holds reports whether an expression has a value now that is a number, or a histogram.
+func (s *server) holds(ctx context.Context, expr string) (bool, error) {
+	var answer struct {
+		ResultType string
+		Result     []struct {
+			Value     [2]any
+			Histogram []any
+		}
+	}
+	if err := s.get(ctx, "query", url.Values{"query": {expr}}, &answer); err != nil {
+		return false, err
+	}
+	for _, r := range answer.Result {
+		if len(r.Histogram) > 0 || r.Value[1] != nil && r.Value[1] != "NaN" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// eventually calls look again and again until it returns "", or else fails the test with
+// what it said last.
+func eventually(t *testing.T, look func(ctx context.Context) (missing string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	again := time.NewTicker(250 * time.Millisecond)
+	defer again.Stop()
+	for last := ""; ; {
+		missing := look(ctx)
+		if missing == "" {
+			return
+		}
+		if ctx.Err() == nil || last == "" {
+			last = missing
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Error(last)
+			return
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/memnet"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// TestIdlePeersTakeLittle: what an engine keeps of a peer with which nothing has
+// been exchanged is a few kilobytes.
+func TestIdlePeersTakeLittle(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		fpgas, others int
+		most          uint64 // bytes for each peer
+	}{
+		{"cloudfpga", 1064, 0, 4 << 10},
+		{"extended", 0, 1064, 6 << 10},
+		{"both", 64, 1000, 10_000_000 / 1064},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bytes, goroutines := engineOf(t, tt.fpgas, tt.others)
+			least, _ := engineOf(t, 1, 0)
+			peers := uint64(tt.fpgas + tt.others)
+			each := (bytes - least) / (peers - 1)
+			t.Logf("an engine of %d peers: %d bytes, %d for each; %d goroutines", peers, bytes, each, goroutines)
+			if each > tt.most {
+				t.Errorf("each peer takes %d bytes, more than %d", each, tt.most)
+			}
+			if goroutines > 2 { // those of other tests may end meanwhile
+				t.Errorf("%d goroutines came with %d peers", goroutines, peers)
+			}
+		})
+	}
+}
+
+// engineOf makes an engine of so many peers, and returns how many bytes of memory
+// and how many goroutines that took.
+func engineOf(t *testing.T, fpgas, others int) (bytes uint64, goroutines int) {
+	t.Helper()
+	tr := memnet.New(1 + fpgas + others).Transport(0)
+	cfg := mpe.Config{Peers: make([]mpe.Peer, 1+fpgas+others)}
+	for rank := range cfg.Peers {
+		cfg.Peers[rank] = hostPeer(rank, rank <= fpgas)
+		cfg.Peers[rank].Transport = tr
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var before, after runtime.MemStats
+	goroutines = runtime.NumGoroutine()
+	runtime.ReadMemStats(&before)
+	e, err := mpe.New(cfg)
+	runtime.ReadMemStats(&after)
+	goroutines = runtime.NumGoroutine() - goroutines
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	return after.TotalAlloc - before.TotalAlloc, goroutines
+}
+
+// hostPeer is a peer as a host sees it.
+func hostPeer(rank int, fpga bool) mpe.Peer {
+	if !fpga {
+		return mpe.Peer{
+			Extended: &extended.Config{Messages: 64, EagerBytes: 64 << 10, Seed: uint64(rank), Timing: patientExtended()},
+			Kind:     "software", Address: fmt.Sprintf("rank %d", rank),
+		}
+	}
+	rules := handshake.FPGAPeer(uint32(rank))
+	return mpe.Peer{
+		Handshake: handshake.Config{
+			Peer: rules, Shape: protocol.CPUShape(), Timing: patient(handshake.DefaultTiming(rules)), MaxWords: crowdWords,
+		},
+		Kind: "fpga", Address: fmt.Sprintf("rank %d", rank),
+	}
+}
+
+// crowdWords is the longest message to an FPGA.
+const crowdWords = 25_000
+
+// patient lets a message go on after a pause. With a thousand ranks on a few cores
+// one may be held up longer than a network ever is, and what is repeated meanwhile may
+// not fit into its socket: so nobody stops to repeat, as an FPGA would, or soon gives up.
+func patient(t handshake.Timing) handshake.Timing {
+	t.FragmentGap = time.Minute
+	t.AckDeadline, t.DataDeadline = time.Minute, time.Minute
+	for _, b := range []*handshake.Backoff{&t.Clear, &t.Ack, &t.Data} {
+		if b.Then == 0 {
+			b.Then = time.Second
+		}
+	}
+	return t
+}
+
+// patientExtended is the same for a peer of the extended profile.
+func patientExtended() extended.Timing {
+	t := extended.DefaultTiming(false)
+	t.GiveUp = time.Minute
+	return t
+}

@@ -1,0 +1,180 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/tcp"
+)
+
+// TestLongMessagesBothWaysOverTCP has two ranks send each other more than all
+// buffers between them hold, at the same time. Neither may stop reading because
+// it is writing.
+func TestLongMessagesBothWaysOverTCP(t *testing.T) {
+	const words = 8 << 20
+	entries := []rankmap.Entry{
+		{Rank: 0, Addr: netip.MustParseAddrPort("127.0.78.1:27180"), Kind: rankmap.Software, Local: true},
+		{Rank: 1, Addr: netip.MustParseAddrPort("127.0.78.2:27180"), Kind: rankmap.Software, Local: true},
+	}
+	m, err := rankmap.New(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var engines [2]*mpe.Engine
+	for rank := range engines {
+		conn, err := tcp.Listen(tcp.Config{Rank: rank, Map: m, MaxWords: words})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2)}
+		cfg.Peers[1-rank] = mpe.Peer{Transport: conn, Handshake: handshake.Config{
+			Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: words,
+		}}
+		if engines[rank], err = mpe.New(cfg); err != nil {
+			t.Fatal(err)
+		}
+		defer engines[rank].Close(ctx)
+	}
+	var mine [2][]byte
+	for rank := range mine {
+		mine[rank] = bytes.Repeat([]byte{byte(rank), 2, 3, 4, 5, 6, 7}, words*4/7+1)[:words*4]
+	}
+	for range 5 { // the requests must cross, which is likely each time
+		var all sync.WaitGroup
+		start := make(chan struct{})
+		for rank, e := range engines {
+			buf := make([]byte, words*4)
+			recv, err := e.Irecv(1-rank, buf, mpe.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				<-start
+				st, err := e.Send(ctx, 1-rank, mine[rank], mpe.Options{})
+				if err != nil || st.Phases.Repeats > 1 { // one for the request before the connection
+					t.Errorf("rank %d sends: %v, %d packets repeated", rank, err, st.Phases.Repeats)
+				}
+			})
+			all.Go(func() {
+				if st, err := recv.Wait(ctx); err != nil || st.Words != words || !bytes.Equal(buf, mine[1-rank]) {
+					t.Errorf("rank %d receives: %d words, %v", rank, st.Words, err)
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+	}
+}
+
+// TestSendToDeadStreamEnds has a peer over TCP clear a long message and fail in the middle
+// of DATA: it dies, it closes the connection, or it keeps it and reads nothing, so that the
+// window is full. The send ends with an error, and the engine goes on meanwhile.
+func TestSendToDeadStreamEnds(t *testing.T) {
+	const write, ack = 300 * time.Millisecond, 500 * time.Millisecond
+	for name, test := range map[string]struct {
+		bytes        int
+		closes, dies bool
+	}{
+		"short, dies":  {bytes: 60_000, dies: true},
+		"long, dies":   {bytes: 64 << 10, dies: true},
+		"long, closes": {bytes: 64 << 10, closes: true},
+		"long, stalls": {bytes: 64 << 10},
+		// More than the buffers of both systems hold.
+		"window full, dies":   {bytes: 64 << 20, dies: true},
+		"window full, closes": {bytes: 64 << 20, closes: true},
+		"window full, stalls": {bytes: 64 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := transporttest.Map(t, 2)
+			conn, err := tcp.Listen(tcp.Config{Rank: 0, Map: m, WriteTimeout: write})
+			if err != nil {
+				t.Fatal(err)
+			}
+			timing := handshake.DefaultTiming(handshake.Rules{})
+			timing.AckDeadline = ack
+			e, err := mpe.New(mpe.Config{Peers: []mpe.Peer{{}, {Transport: conn, Handshake: handshake.Config{
+				Shape: protocol.CPUShape(), Timing: timing, MaxWords: 1 << 25,
+			}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ln, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(m.Addr(1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var peer sync.WaitGroup
+			peer.Go(func() { clearAndFail(t, ln, test.closes, test.dies) })
+
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			r, err := e.Isend(1, make([]byte, test.bytes), mpe.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var timeout *handshake.TimeoutError
+			if _, err := r.Wait(ctx); !errors.As(err, &timeout) || timeout.Wait.State != handshake.WaitAck {
+				t.Errorf("the send ended with %v", err)
+			}
+			if err := e.Pulse(ctx); err != nil {
+				t.Error(err)
+			}
+			ln.Close()
+			peer.Wait()
+			if err := e.Close(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// clearAndFail clears the message of the first connection, and then reads nothing of it,
+// or closes it having read a little, or dies: then there are no more connections. It
+// answers nothing on later ones. It returns when the listener is closed.
+func clearAndFail(t *testing.T, ln *net.TCPListener, closes, dies bool) {
+	for first := true; ; first = false {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		if !first {
+			continue
+		}
+		b := make([]byte, 1000)
+		if _, err := io.ReadFull(conn, b[:protocol.HeaderLen]); err != nil {
+			t.Error(err)
+			return
+		}
+		h, _ := protocol.CloudFPGA.Parse(b[:protocol.HeaderLen])
+		h.Src, h.Dst, h.Call, h.Type = 1, 0, h.Call.Counterpart(), protocol.ClearToSend
+		protocol.CloudFPGA.Put(b[:protocol.HeaderLen], h)
+		if _, err := conn.Write(b[:protocol.HeaderLen]); err != nil {
+			t.Error(err)
+			return
+		}
+		if _, err := io.ReadFull(conn, b); err != nil { // DATA has begun
+			t.Error(err)
+			return
+		}
+		if dies {
+			ln.Close()
+		}
+		if closes || dies {
+			conn.Close()
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package progress
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// shortBudget is for how long a caller that waits looks at least. It is
+	// about what it takes to be woken.
+	shortBudget = 50 * time.Microsecond
+	// longBudget is for how long he looks while what he waits for comes quickly.
+	// It is more than it takes the other side to be woken and to answer: two that
+	// have both gone to sleep once would otherwise wait for each other so every
+	// time.
+	longBudget = 300 * time.Microsecond
+	// quickly is how long waits take, smoothed, while that is so.
+	quickly = 400 * time.Microsecond
+	// maxGap is the longest wait that is remembered, so that a few quick ones
+	// after a pause are enough to begin to look longer.
+	maxGap = 2 * quickly
+	// crowdedBudget is for how long he looks on a crowded host. It costs little,
+	// as he lets other processes run after every look, and to be woken takes
+	// longer there.
+	crowdedBudget = 2 * time.Millisecond
+)
+
+var (
+	// looking counts the callers in the process that look. Each occupies a core.
+	looking atomic.Int32
+	// asleep counts those that wait and do not look.
+	asleep atomic.Int32
+	// cores is how many may look.
+	cores = int32(runtime.GOMAXPROCS(0))
+)
+
+// crowdedLookers is how many of a process may look on a crowded host. One is enough,
+// as he looks for those who are asleep as well; others would keep cores from other
+// processes, and from what he has woken.
+const crowdedLookers = 1
+
+// Patience is for how long those look who wait for the same.
+type Patience struct {
+	crowded bool
+	lookers int32 // in the process, at most
+	// gap is how long a wait takes, in nanoseconds, smoothed.
+	gap atomic.Int64
+	// every is how many looks there are between two pauses.
+	every atomic.Int32
+}
+
+// Init sets it up. Crowded says that the host has more who look than cores: whoever
+// looks lets other processes run after every look.
+func (p *Patience) Init(crowded bool) {
+	p.crowded, p.lookers = crowded, cores
+	p.every.Store(firstLooks)
+	if crowded {
+		p.lookers = crowdedLookers
+	}
+}
+
+// budget is for how long to look.
+func (p *Patience) budget() time.Duration {
+	if p.crowded {
+		return crowdedBudget
+	}
+	if time.Duration(p.gap.Load()) > quickly {
+		return shortBudget
+	}
+	return longBudget
+}
+
+// waited remembers how long a wait has taken. Callers that do so at the same time
+// may lose the one or the other, which does no harm.
+func (p *Patience) waited(d time.Duration) {
+	gap := p.gap.Load()
+	p.gap.Store(gap + (int64(min(d, maxGap))-gap)/4)
+}
+
+// Sleep waits for a value on c, or for ctx, whose cause it returns, and looks at
+// nothing. Whoever is to tell of it knows c already.
+func (p *Patience) Sleep(ctx context.Context, c <-chan struct{}) error {
+	start := time.Now()
+	asleep.Add(1)
+	defer func() {
+		asleep.Add(-1)
+		p.waited(time.Since(start))
+	}()
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,174 @@
+//go:build linux
+
+package progress
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// The poller looks now and then while callers come back, and watches otherwise.
+func TestTending(t *testing.T) {
+	s := newSource(t)
+	g, o := newGroup(t, false, s)
+	d := g.drivers[0]
+	h := (*handler)(d)
+	g.Glance()
+	for i, step := range []struct {
+		call  func() time.Duration
+		visit bool
+		want  time.Duration
+	}{
+		{h.Ready, true, tendFirst},
+		{h.Tend, true, tendMost},
+		{h.Tend, true, tendMost},
+		{h.Tend, false, tendMost},
+		{h.Tend, false, 0}, // nobody was here
+	} {
+		if got := step.call(); got != step.want {
+			t.Errorf("call %d: again after %v, want %v", i, got, step.want)
+		}
+		if armed := step.want == 0; d.armed.Load() != armed || g.Armed() != armed || d.turn.Load() {
+			t.Errorf("call %d: armed %v, turn %v", i, d.armed.Load(), d.turn.Load())
+		}
+		if step.visit {
+			g.Glance()
+		}
+	}
+	if n := o.ticks.Load(); n != 5 {
+		t.Errorf("%d ticks", n)
+	}
+	if h.Tend() != 0 || o.ticks.Load() != 5 {
+		t.Error("it tends what it watches")
+	}
+}
+
+// While somebody sleeps, the poller watches whoever was here.
+func TestTendingForSleepers(t *testing.T) {
+	s := newSource(t)
+	g, _ := newGroup(t, false, s)
+	d := g.drivers[0]
+	g.Glance()
+	g.Waiting.Add(1)
+	if again := (*handler)(d).Ready(); again != 0 || !d.armed.Load() {
+		t.Errorf("again after %v, armed %v", again, d.armed.Load())
+	}
+	d.armed.Store(false)
+	g.Glance() // whoever leaves sees to it
+	if !d.armed.Load() {
+		t.Error("nobody watches for those who sleep")
+	}
+}
+
+// Who has the turn keeps the poller away, which comes again later.
+func TestPollerWithoutTurn(t *testing.T) {
+	s := newSource(t)
+	g, _ := newGroup(t, false, s)
+	d := g.drivers[0]
+	d.take()
+	if again := (*handler)(d).Ready(); again != tendFirst || s.polls.Load() != 0 {
+		t.Errorf("again after %v, %d polls", again, s.polls.Load())
+	}
+	g.Rest()
+	if d.armed.Load() {
+		t.Error("it is watched while somebody has the turn")
+	}
+}
+
+// What has arrived before a source sleeps is taken.
+func TestArmTakesWhatIsThere(t *testing.T) {
+	s := newSource(t)
+	g, _ := newGroup(t, false, s)
+	got := make(chan int, 10)
+	s.polled = func(n int) { got <- n }
+	s.put()
+	g.Rest()
+	if n := <-got; n != 1 {
+		t.Errorf("%d", n)
+	}
+	if !g.Armed() {
+		t.Error("it is not watched")
+	}
+}
+
+// The poller takes what is there at once, but not without end.
+func TestBackgroundPolls(t *testing.T) {
+	s := newSource(t)
+	g, _ := newGroup(t, false, s)
+	g.Glance() // so that it does not arm, which takes the rest
+	s.polls.Store(0)
+	s.put()
+	s.polled = func(n int) {
+		if n > 0 {
+			s.put()
+		}
+	}
+	(*handler)(g.drivers[0]).Ready()
+	if n := s.polls.Load(); n != backgroundPolls {
+		t.Errorf("%d polls", n)
+	}
+}
+
+// A source that fails is left alone for a while, and then asked again.
+func TestFailure(t *testing.T) {
+	s := newSource(t)
+	g, o := newGroup(t, false, s)
+	broken := errors.New("broken")
+	s.fail(broken)
+	o.step.Store(0)
+	g.Glance()
+	if errs := o.failures(); len(errs) != 1 || errs[0] != broken {
+		t.Fatal(errs)
+	}
+	for _, tt := range []struct {
+		now   time.Duration
+		polls int32
+	}{{0, 1}, {retry - 1, 1}, {retry, 2}, {retry, 3}} {
+		o.now.Store(int64(tt.now))
+		g.Glance()
+		if n := s.polls.Load(); n != tt.polls {
+			t.Errorf("at %v: %d polls, want %d", tt.now, n, tt.polls)
+		}
+	}
+	if errs := o.failures(); len(errs) != 1 {
+		t.Error(errs)
+	}
+	// It may be readable all the time: it is not watched, unless somebody sleeps.
+	s.fail(broken)
+	g.Glance()
+	d := g.drivers[0]
+	if again := (*handler)(d).Ready(); again != tendFirst || d.armed.Load() {
+		t.Errorf("again after %v, armed %v", again, d.armed.Load())
+	}
+}
+
+// Of a source that has ended nobody gets the turn, and everything returns.
+func TestEnd(t *testing.T) {
+	for name, end := range map[string]func(g *Group){
+		"look":   func(g *Group) { g.Look(t.Context(), nil, make(chan struct{})) },
+		"glance": (*Group).Glance,
+		"poller": func(g *Group) {
+			if again := (*handler)(g.drivers[0]).Ready(); again != 0 {
+				t.Errorf("again after %v", again)
+			}
+		},
+	} {
+		s := newSource(t)
+		g, o := newGroup(t, false, s)
+		s.fail(ErrEnded)
+		end(g)
+		if n := s.polls.Load(); n != 1 {
+			t.Errorf("%s: %d polls", name, n)
+		}
+		g.Look(t.Context(), nil, make(chan struct{}))
+		g.Glance()
+		g.Rest()
+		if n := s.polls.Load(); n != 1 || g.Armed() {
+			t.Errorf("%s: %d polls, armed %v", name, n, g.Armed())
+		}
+		if errs := o.failures(); len(errs) != 0 {
+			t.Errorf("%s: %v", name, errs)
+		}
+	}
+}

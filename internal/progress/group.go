@@ -1,0 +1,187 @@
+package progress
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/poller"
+)
+
+// MaxDrivers is how many sources a group may have.
+const MaxDrivers = 64 // bits of a mask
+
+// Owner is whoever the sources of a group belong to. Its methods are called
+// concurrently.
+type Owner interface {
+	// Now is the time on the owner's clock.
+	Now() time.Duration
+	// Tick is called every few microseconds by whoever looks, and by the poller
+	// after each of its looks: here an owner does what is due.
+	Tick(now time.Duration)
+	// Armed is called when the poller has begun to watch a source. If it watches
+	// all of them, nobody calls Tick until something arrives.
+	Armed()
+	// Failed is told of the error of a source, which is left alone for a while.
+	Failed(err error)
+}
+
+// Group is what somebody waits for: sources that are looked at together. Set it up
+// with Init and Add before anybody waits.
+type Group struct {
+	// Waiting counts those who wait and do not look. While there are any, the
+	// poller watches what nobody has the turn of.
+	Waiting atomic.Int32
+
+	owner    Owner
+	patience Patience
+	drivers  []*Driver
+}
+
+// Init makes a group of no sources. Crowded says that the host has more who look
+// than cores: whoever looks lets other processes run after every look.
+func (g *Group) Init(owner Owner, crowded bool) {
+	g.owner = owner
+	g.patience.Init(crowded)
+}
+
+// Add adds a source, whose descriptor becomes readable when something arrives. It
+// is watched from the next Rest on. The error is of the system, or
+// poller.ErrUnsupported.
+func (g *Group) Add(fd int, src Source) error {
+	d := &Driver{g: g, src: src}
+	var err error
+	if d.watch, err = poller.Add(fd, (*handler)(d)); err != nil {
+		return err
+	}
+	g.drivers = append(g.drivers, d)
+	return nil
+}
+
+// Len is how many sources there are.
+func (g *Group) Len() int { return len(g.drivers) }
+
+// Remove has the poller forget the sources. When it returns, it does nothing with
+// them any longer. The descriptors are still open, and no source's Poll calls it.
+func (g *Group) Remove() {
+	for _, d := range g.drivers {
+		d.watch.Remove()
+	}
+}
+
+// Close is Remove, and when it returns, no source is being polled, nor will be.
+func (g *Group) Close() {
+	g.Remove()
+	for _, d := range g.drivers {
+		for !d.take() { // whoever has it leaves soon
+			runtime.Gosched()
+		}
+	}
+}
+
+// Armed reports whether the poller watches all sources: then nobody looks at the
+// owner's clock.
+func (g *Group) Armed() bool {
+	for _, d := range g.drivers {
+		if !d.armed.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// Rest has the poller watch all sources that nobody has the turn of.
+func (g *Group) Rest() {
+	for _, d := range g.drivers {
+		d.rest()
+	}
+}
+
+// Look looks at the sources until done is set or c has a value, for as long as that
+// is better than to be woken, and while ctx lasts: who has no time left gets none.
+// Done or c may be nil.
+func (g *Group) Look(ctx context.Context, done *atomic.Bool, c <-chan struct{}) {
+	if len(g.drivers) == 0 || ctx.Err() != nil {
+		return
+	}
+	var s Search
+	if !g.patience.Begin(&s) {
+		return
+	}
+	var mine uint64 // the drivers whose turn we have
+	for {
+		for i, d := range g.drivers {
+			if mine&(1<<i) == 0 {
+				if !d.take() {
+					continue
+				}
+				mine |= 1 << i
+			}
+			if n := d.poll(); n > 0 {
+				s.found = true
+			} else if n < 0 {
+				mine &^= 1 << i
+			}
+		}
+		if mine == 0 || done != nil && done.Load() || len(c) > 0 {
+			break
+		}
+		if !s.Look() {
+			continue
+		}
+		now := g.owner.Now()
+		g.owner.Tick(now)
+		if !s.GoOn(now) || ctx.Err() != nil {
+			break
+		}
+	}
+	s.End()
+	for i, d := range g.drivers {
+		if mine&(1<<i) != 0 {
+			d.visits.Add(1)
+			d.leave()
+		}
+	}
+}
+
+// Glance looks once, for a caller that will not wait.
+func (g *Group) Glance() {
+	for _, d := range g.drivers {
+		if d.take() && d.poll() >= 0 {
+			d.visits.Add(1)
+			d.leave()
+		}
+	}
+}
+
+// Drain looks until nothing is left, but not too often: there may be a flood. It leaves
+// a source alone that somebody has the turn of.
+func (g *Group) Drain() {
+	for _, d := range g.drivers {
+		if d.take() && d.drain() {
+			d.leave()
+		}
+	}
+}
+
+// Sleep waits for a value on c, or for ctx, whose cause it returns, and looks at
+// nothing. Others are to be told of c already, and the caller is counted in
+// Waiting.
+func (g *Group) Sleep(ctx context.Context, c <-chan struct{}) error {
+	g.Rest()
+	return g.patience.Sleep(ctx, c)
+}
+
+// Await waits for a value on c, or for ctx, whose cause it returns. It looks first.
+func (g *Group) Await(ctx context.Context, c <-chan struct{}) error {
+	g.Look(ctx, nil, c)
+	select {
+	case <-c:
+		return nil
+	default:
+	}
+	g.Waiting.Add(1)
+	defer g.Waiting.Add(-1)
+	return g.Sleep(ctx, c)
+}

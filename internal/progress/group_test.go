@@ -1,0 +1,409 @@
+//go:build linux
+
+package progress
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/poller"
+)
+
+// What comes soon is found without asking the clock, and without memory.
+func TestQuickFind(t *testing.T) {
+	s := newSource(t)
+	g, o := newGroup(t, false, s)
+	var done atomic.Bool
+	left := 0
+	s.polled = func(int) {
+		if left--; left == 0 {
+			done.Store(true)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		left = 3
+		done.Store(false)
+		g.Look(context.Background(), &done, nil)
+		if left != 0 {
+			t.Fatalf("%d looks are left", left)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if n := o.asked.Load(); n != 0 {
+		t.Errorf("the clock was asked %d times", n)
+	}
+	if d := g.drivers[0]; d.turn.Load() || d.visits.Load() != 101 {
+		t.Errorf("turn %v, %d visits", d.turn.Load(), d.visits.Load())
+	}
+	if n := looking.Load(); n != 0 {
+		t.Errorf("%d still look", n)
+	}
+}
+
+// A value on a channel ends it, as the flag does.
+func TestLookForAChannel(t *testing.T) {
+	s := newSource(t)
+	g, _ := newGroup(t, false, s)
+	c := make(chan struct{}, 1)
+	s.polled = func(int) { c <- struct{}{} }
+	g.Look(t.Context(), nil, c)
+	if len(c) != 1 || s.polls.Load() != 1 {
+		t.Errorf("%d values after %d looks", len(c), s.polls.Load())
+	}
+}
+
+func TestBudgets(t *testing.T) {
+	const step = 10 * time.Microsecond
+	for _, tt := range []struct {
+		name    string
+		crowded bool
+		gap     time.Duration
+		served  bool // just before the budget ends something comes that is for others
+		want    time.Duration
+	}{
+		{"quick", false, 0, false, longBudget},
+		{"just quick", false, quickly, false, longBudget},
+		{"slow", false, quickly + 1, false, shortBudget},
+		{"crowded", true, maxGap, false, crowdedBudget},
+		{"served", false, quickly + 1, true, 2 * shortBudget},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSource(t)
+			g, o := newGroup(t, tt.crowded, s)
+			g.patience.gap.Store(int64(tt.gap))
+			if tt.served {
+				s.polled = func(int) {
+					if o.asked.Load() == int32(shortBudget/step) && tt.served {
+						tt.served = false
+						s.put()
+					}
+				}
+			}
+			g.Look(t.Context(), nil, make(chan struct{}))
+			// It begins when the clock is asked first.
+			if got := time.Duration(o.now.Load()) - step; got != tt.want {
+				t.Errorf("it looked for %v, want %v", got, tt.want)
+			}
+			if o.ticks.Load() != o.asked.Load() {
+				t.Errorf("%d ticks, the clock was asked %d times", o.ticks.Load(), o.asked.Load())
+			}
+		})
+	}
+}
+
+// A few quick waits are enough to look longer, after any pause.
+func TestGap(t *testing.T) {
+	var p Patience
+	p.Init(false)
+	for range 20 {
+		p.waited(time.Hour)
+	}
+	if p.budget() != shortBudget {
+		t.Error("after long waits it looks long")
+	}
+	for range 3 {
+		p.waited(0)
+	}
+	if p.budget() != longBudget {
+		t.Error("after three quick waits it does not look long")
+	}
+}
+
+// The looks between two pauses become as many as take about that long, and are so in
+// the next search.
+func TestPause(t *testing.T) {
+	for _, tt := range []struct {
+		step time.Duration
+		want int
+	}{{pause / 2, mostLooks}, {3 * pause, 1}, {pause, firstLooks}} {
+		var p Patience
+		p.Init(false)
+		var s Search
+		if !p.Begin(&s) {
+			t.Fatal("there is no core")
+		}
+		for now, i := tt.step, 0; i < 40; i++ {
+			s.found = true // so that it lasts
+			if !s.GoOn(now) {
+				t.Fatal("it has ended")
+			}
+			now += tt.step
+		}
+		s.End()
+		if s.every != tt.want {
+			t.Errorf("a clock asked every %v: %d looks, want %d", tt.step, s.every, tt.want)
+		}
+		if !p.Begin(&s) {
+			t.Fatal("there is no core any more")
+		}
+		s.End()
+		if s.every != tt.want {
+			t.Errorf("a clock asked every %v: the next search begins with %d looks, want %d", tt.step, s.every, tt.want)
+		}
+	}
+}
+
+func TestNoLooking(t *testing.T) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	for _, tt := range []struct {
+		name    string
+		ctx     context.Context
+		crowded bool
+		others  int32
+		want    bool
+	}{
+		{"its context has ended", ended, false, 0, false},
+		{"a core is left", context.Background(), false, cores - 1, true},
+		{"no core is left", context.Background(), false, cores, false},
+		{"nobody looks on a crowded host", context.Background(), true, 0, true},
+		{"one looks on a crowded host", context.Background(), true, crowdedLookers, false},
+	} {
+		s := newSource(t)
+		g, _ := newGroup(t, tt.crowded, s)
+		looking.Add(tt.others)
+		g.Look(tt.ctx, nil, make(chan struct{}))
+		looking.Add(-tt.others)
+		if got := s.polls.Load() > 0; got != tt.want {
+			t.Errorf("%s: it looked: %v", tt.name, got)
+		}
+	}
+	if n := looking.Load(); n != 0 {
+		t.Errorf("%d still look", n)
+	}
+}
+
+// Drain takes all that is there, within bounds in a flood, and leaves alone what somebody
+// has the turn of.
+func TestDrain(t *testing.T) {
+	s, taken, flood := newSource(t), newSource(t), newSource(t)
+	g, _ := newGroup(t, false, s, taken, flood)
+	if !g.drivers[1].take() {
+		t.Fatal("the turn is taken")
+	}
+	s.put()
+	flood.put()
+	flood.polled = func(int) { flood.put() }
+	g.Drain()
+	for i, want := range []int32{2, 0, backgroundPolls} {
+		if n := []*fakeSource{s, taken, flood}[i].polls.Load(); n != want {
+			t.Errorf("source %d: %d polls, want %d", i, n, want)
+		}
+	}
+	for _, i := range []int{0, 2} {
+		if d := g.drivers[i]; d.visits.Load() != 0 || !d.take() {
+			t.Errorf("source %d has been visited, or its turn is not given back", i)
+		}
+	}
+}
+
+// The end of a context is seen when the clock is asked.
+func TestContextEndsWhileLooking(t *testing.T) {
+	s := newSource(t)
+	g, o := newGroup(t, true, s)
+	ctx, end := context.WithCancel(context.Background())
+	s.polled = func(int) { end() }
+	g.Look(ctx, nil, make(chan struct{}))
+	if n := o.asked.Load(); n != 1 {
+		t.Errorf("the clock was asked %d times", n)
+	}
+	cause := errors.New("enough")
+	gone, stop := context.WithCancelCause(context.Background())
+	stop(cause)
+	if err := g.Await(gone, make(chan struct{})); err != cause {
+		t.Error(err)
+	}
+	if n := g.Waiting.Load(); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+}
+
+// One at a time polls a source, and a group's other sources are not held up by that.
+func TestTurn(t *testing.T) {
+	a, b := newSource(t), newSource(t)
+	g, _ := newGroup(t, false, a, b)
+	if !g.drivers[0].take() {
+		t.Fatal("the turn is taken")
+	}
+	g.Glance()
+	if a.polls.Load() != 0 || b.polls.Load() != 1 {
+		t.Errorf("%d and %d polls", a.polls.Load(), b.polls.Load())
+	}
+	g.Look(t.Context(), nil, make(chan struct{}))
+	if a.polls.Load() != 0 || b.polls.Load() < 2 {
+		t.Errorf("%d and %d polls", a.polls.Load(), b.polls.Load())
+	}
+	if !g.drivers[1].take() {
+		t.Fatal("the turn has not been given back")
+	}
+	if d := g.drivers[0]; d.visits.Load() != 0 {
+		t.Error("who had no turn counts as a visitor")
+	}
+	before := b.polls.Load()
+	g.Look(t.Context(), nil, make(chan struct{})) // nothing to look at: it returns
+	if n := b.polls.Load(); n != before {
+		t.Errorf("%d polls without the turn", n-before)
+	}
+}
+
+// Whoever sleeps is woken by what arrives.
+func TestAwaitIsWoken(t *testing.T) {
+	s := newSource(t)
+	g, o := newGroup(t, false, s)
+	c := make(chan struct{}, 1)
+	s.polled = func(n int) {
+		if n > 0 {
+			c <- struct{}{}
+		}
+	}
+	for range 20 {
+		woken := make(chan error)
+		go func() { woken <- g.Await(context.Background(), c) }()
+		for !g.Armed() {
+			runtime.Gosched()
+		}
+		s.put()
+		if err := <-woken; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o.armed.Load() == 0 {
+		t.Error("the owner was not told")
+	}
+	if g.Waiting.Load() != 0 || asleep.Load() != 0 {
+		t.Errorf("%d wait, %d sleep", g.Waiting.Load(), asleep.Load())
+	}
+}
+
+// Whoever looks does so for those who are asleep, if the poller is held up.
+func TestLookForSleepers(t *testing.T) {
+	for _, crowded := range []bool{false, true} {
+		held, release := make(chan struct{}), make(chan struct{})
+		holder := newSource(t)
+		holder.put()
+		w, err := poller.Add(holder.r, &holdUp{held, release})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Arm(); err != nil {
+			t.Fatal(err)
+		}
+		<-held // the poller's goroutine is here
+
+		sleeper, looker := newSource(t), newSource(t)
+		a, _ := newGroup(t, false, sleeper)
+		b, _ := newGroup(t, crowded, looker)
+		told := make(chan struct{}, 1)
+		sleeper.polled = func(n int) {
+			if n > 0 {
+				told <- struct{}{}
+			}
+		}
+		a.Waiting.Add(1)
+		slept := make(chan error)
+		go func() { slept <- a.Sleep(context.Background(), told) }()
+		for asleep.Load() == 0 {
+			runtime.Gosched()
+		}
+		var done atomic.Bool
+		sleeper.put()
+		go func() {
+			if err := <-slept; err != nil {
+				t.Error(err)
+			}
+			done.Store(true)
+		}()
+		for !done.Load() { // a budget on the fake clock is short
+			b.Look(t.Context(), &done, nil)
+		}
+		if n := sleeper.polls.Load(); n == 0 {
+			t.Error("nobody has looked")
+		}
+		close(release)
+		w.Remove()
+	}
+}
+
+// holdUp is a handler that is called for as long as release is open.
+type holdUp struct{ held, release chan struct{} }
+
+func (h *holdUp) Ready() time.Duration {
+	close(h.held)
+	<-h.release
+	return 0
+}
+
+func (h *holdUp) Tend() time.Duration { return 0 }
+
+// Nobody is let down, whoever of many has the turn when something comes.
+func TestManyWaiters(t *testing.T) {
+	const waiters, each = 8, 300
+	sources := []*fakeSource{newSource(t), newSource(t)}
+	var g Group
+	g.Init(realOwner{time.Now()}, false)
+	tokens := make(chan chan struct{}, waiters*each)
+	for _, s := range sources {
+		s.polled = func(n int) {
+			for range n {
+				<-tokens <- struct{}{}
+			}
+		}
+		if err := g.Add(s.r, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.Rest()
+	var all sync.WaitGroup
+	for i := range waiters {
+		all.Go(func() {
+			c := make(chan struct{}, 1)
+			for n := range each {
+				tokens <- c
+				go sources[(i+n)%2].put()
+				if n%3 == 0 {
+					g.Glance()
+				}
+				if err := g.Await(context.Background(), c); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	g.Close()
+	if g.Waiting.Load() != 0 || looking.Load() != 0 || asleep.Load() != 0 {
+		t.Errorf("%d wait, %d look, %d sleep", g.Waiting.Load(), looking.Load(), asleep.Load())
+	}
+}
+
+type realOwner struct{ begun time.Time }
+
+func (o realOwner) Now() time.Duration { return time.Since(o.begun) }
+func (realOwner) Tick(time.Duration)   {}
+func (realOwner) Armed()               {}
+func (realOwner) Failed(error)         {}
+
+func TestAddRefusesWhatCannotBeWatched(t *testing.T) {
+	s := newSource(t)
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var g Group
+	g.Init(&fakeOwner{}, false)
+	if err := g.Add(int(f.Fd()), s); err == nil || g.Len() != 0 {
+		t.Errorf("%v, %d sources", err, g.Len())
+	}
+	g.Look(t.Context(), nil, make(chan struct{})) // there is nothing to look at
+	if s.polls.Load() != 0 {
+		t.Error("it was polled")
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package progress
+
+// yield does nothing: there is no poller on this system.
+func yield() {}

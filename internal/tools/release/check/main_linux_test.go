@@ -1,0 +1,95 @@
+package check
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// patience is how long anything may take.
+const patience = time.Minute
+
+// repository is the root of the repository, as an absolute path.
+var repository string
+
+// programs is the folder of zrlmpid and zrlctl, as packages and image have them:
+// without any library.
+var programs string
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == filteredArg {
+		fmt.Fprintln(os.Stderr, runFiltered(os.Args[2:]))
+		os.Exit(111)
+	}
+	os.Exit(func() int {
+		var err error
+		if repository, err = filepath.Abs("../../../.."); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		dir, err := os.MkdirTemp("", "zrlmpid-deploy-*")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "./cmd/zrlmpid", "./cmd/zrlctl")
+		cmd.Dir, cmd.Env, cmd.Stderr = repository, append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "building zrlmpid and zrlctl:", err)
+			return 1
+		}
+		programs = dir
+		return m.Run()
+	}())
+}
+
+// missing skips the test as something is missing, but never in CI.
+func missing(t *testing.T, what, why string) {
+	t.Helper()
+	message := "NOT TESTED: " + what + ": " + why
+	if os.Getenv("CI") == "true" {
+		t.Fatal(message)
+	}
+	t.Skip(message)
+}
+
+func needsRoot(t *testing.T, what string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		missing(t, what, "only root can have a root folder and a network of its own")
+	}
+}
+
+// needs returns the path of a program.
+func needs(t *testing.T, what, program, debian string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		missing(t, what, program+" is not installed (apt-get install "+debian+")")
+	}
+	return path
+}
+
+// from returns the path of a file of the repository.
+func from(path string) string { return filepath.Join(repository, path) }
+
+func copyFile(t *testing.T, into, file string, mode os.FileMode) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(into), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(into, data, mode)
+	}
+	if err == nil {
+		err = os.Chmod(into, mode) // whatever the umask
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

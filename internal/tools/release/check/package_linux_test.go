@@ -1,0 +1,204 @@
+package check
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/tools/release/pack"
+)
+
+// manual makes the manual pages and completions, once.
+var manual = sync.OnceValue(func() error {
+	cmd := exec.Command("make", "man")
+	cmd.Dir = repository
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("make man: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// makePackage makes a package as `make deb` does. Compressing takes most of the time, so
+// where nothing is started, the binaries are others: two words.
+func makePackage(t *testing.T, version, format string, real bool) string {
+	t.Helper()
+	if err := manual(); err != nil {
+		t.Fatal(err)
+	}
+	binaries := programs
+	if !real {
+		binaries = t.TempDir()
+		for _, name := range []string{"zrlmpid", "zrlctl"} {
+			if err := os.WriteFile(filepath.Join(binaries, name), []byte("not real"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Chdir(repository) // where the paths of the configuration begin
+	made, err := pack.Make(pack.Options{
+		Config: ".goreleaser.yaml", Arch: runtime.GOARCH, Version: version,
+		Binaries: binaries, Formats: []string{format}, Into: t.TempDir(),
+	})
+	if err != nil || len(made) != 1 {
+		t.Fatalf("%q, %v", made, err)
+	}
+	return made[0]
+}
+
+// hostPrograms are what the scripts of the package and the unit call, taken from this machine, so
+// that the test needs no network for a root folder.
+var hostPrograms = []string{"/bin/sh", "/usr/bin/getent", "/usr/sbin/groupadd", "/bin/kill"}
+
+// debianRoot is a root folder in which dpkg can install the package.
+func debianRoot(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for dir := root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, program := range hostPrograms {
+		if _, err := os.Stat(program); err != nil {
+			missing(t, "installing the package", program+" is not installed")
+		}
+		copyFile(t, filepath.Join(root, program), program, 0o755)
+		libraries, err := exec.Command("ldd", program).Output()
+		if err != nil {
+			t.Fatalf("ldd %s: %v", program, err)
+		}
+		for word := range strings.FieldsSeq(string(libraries)) {
+			if strings.HasPrefix(word, "/") {
+				copyFile(t, filepath.Join(root, word), word, 0o755)
+			}
+		}
+	}
+	for file, text := range map[string]string{
+		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n", "etc/nsswitch.conf": "group: files\n",
+		"etc/login.defs": "SYS_GID_MIN 100\nSYS_GID_MAX 999\n", "var/lib/dpkg/status": "", "var/lib/dpkg/info/format": "1\n",
+		"var/lib/dpkg/updates/.keep": "", "var/lib/dpkg/available": "", "var/log/.keep": "", "tmp/.keep": "", "dev/null": "",
+	} {
+		path := filepath.Join(root, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(root, "var/lib/dpkg/updates/.keep")); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// dpkg runs dpkg on a root folder. What the package depends on is not in its database.
+func dpkg(t *testing.T, root string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("dpkg", append([]string{"--root=" + root, "--force-depends"}, args...)...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("dpkg %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// group returns the number of a group in a root folder.
+func group(t *testing.T, root, name string) uint32 {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "etc/group"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Split(line, ":"); fields[0] == name {
+			return number(t, fields[2])
+		}
+	}
+	t.Fatalf("the package has made no group %s:\n%s", name, text)
+	return 0
+}
+
+// TestPackage installs the package, runs the service as its unit says, upgrades it over
+// a configuration that was changed, and removes it.
+func TestPackage(t *testing.T) {
+	needsRoot(t, "installing the package")
+	needs(t, "installing the package", "dpkg", "dpkg")
+	deb := makePackage(t, "1.2.3", "deb", true)
+	root := debianRoot(t)
+	dpkg(t, root, "--install", deb)
+	if out, err := verify(t, root); err != nil || out != "" {
+		t.Errorf("the unit as it is installed: %v\n%s", err, out)
+	}
+	who := account{uid: 61234, gid: group(t, root, "zrlmpi")}
+	runtimeDirectory(t, root, who)
+	s := start(t, newNetwork(t), root, who, "", nil, strings.Fields(readUnit(t)["Service"]["ExecStart"][0])...)
+	member := account{uid: 61236, gid: 61237, groups: []uint32{who.gid}}
+	s.works(member)
+	if out, err := s.attaches(member); err != nil {
+		t.Errorf("a member of the group cannot attach: %v\n%s", err, out)
+	}
+	if out, err := s.attaches(account{uid: 61236, gid: 61237}); err == nil {
+		t.Errorf("a user of another group attaches:\n%s", out)
+	}
+	s.stops()
+
+	conf := filepath.Join(root, "etc/zrlmpid/zrlmpid.yaml")
+	if err := os.WriteFile(conf, []byte("# mine\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	newer := makePackage(t, "1.2.4", "deb", false)
+	dpkg(t, root, "--install", newer)
+	if text, err := os.ReadFile(conf); err != nil || string(text) != "# mine\n" {
+		t.Errorf("after an upgrade the configuration is %q, %v", text, err)
+	}
+	dpkg(t, root, "--remove", "zrlmpid")
+	if _, err := os.Stat(conf); err != nil {
+		t.Errorf("removing takes the configuration with it: %v", err)
+	}
+	dpkg(t, root, "--purge", "zrlmpid")
+	for _, path := range []string{"etc/zrlmpid", "usr/bin/zrlmpid", "usr/lib/systemd/system/zrlmpid.service", "usr/share/doc/zrlmpid"} {
+		if _, err := os.Stat(filepath.Join(root, path)); err == nil {
+			t.Errorf("purging leaves %s", path)
+		}
+	}
+}
+
+// TestContents: both packages have what belongs to them.
+func TestContents(t *testing.T) {
+	deb, rpm := makePackage(t, "1.2.3", "deb", false), makePackage(t, "1.2.3", "rpm", false)
+	want := []string{
+		"/usr/bin/zrlmpid", "/usr/bin/zrlctl", "/etc/zrlmpid/zrlmpid.yaml", "/usr/lib/systemd/system/zrlmpid.service",
+		"/usr/lib/sysusers.d/zrlmpid.conf", "/usr/lib/sysctl.d/60-zrlmpid.conf", "/usr/share/man/man8/zrlmpid.8.gz",
+		"/usr/share/man/man5/zrlmpid.yaml.5.gz", "/usr/share/man/man1/zrlctl.1.gz", "/usr/share/man/man1/zrlctl-status.1.gz",
+		"/usr/share/bash-completion/completions/zrlctl", "/usr/share/fish/vendor_completions.d/zrlmpid.fish",
+	}
+	for _, tt := range []struct {
+		file    string
+		command []string
+		debian  string
+		zsh     string
+	}{
+		{deb, []string{"dpkg-deb", "--fsys-tarfile"}, "dpkg", "/usr/share/zsh/vendor-completions/_zrlctl"},
+		{rpm, []string{"rpm", "-qpl"}, "rpm", "/usr/share/zsh/site-functions/_zrlctl"},
+	} {
+		t.Run(filepath.Ext(tt.file), func(t *testing.T) {
+			needs(t, "what is in a package", tt.command[0], tt.debian)
+			out, err := exec.Command(tt.command[0], append(tt.command[1:], tt.file)...).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range append(want, tt.zsh) {
+				if !strings.Contains(string(out), strings.TrimPrefix(path, "/")) {
+					t.Errorf("%s is missing", path)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,300 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zrlmpi/zrlmpid/lab/bench/plot"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// TestMethods: what a method is called is what a rank reads.
+func TestMethods(t *testing.T) {
+	var names []string
+	for _, m := range extendedUDP.methods {
+		again, err := parseMethod(m.String())
+		if err != nil || again != m.method {
+			t.Errorf("%v: %+v, %v", m, again, err)
+		}
+		names = append(names, m.key+"="+m.String())
+	}
+	const want = "udp-binomial=binomial udp-flat=flat udp-scatter=scatter-allgather udp-chain=chain:32KiB " +
+		"udp-atomic=atomic:32KiB udp-free-first=atomic:32KiB/free-first udp-by-left=atomic:32KiB/by-left"
+	if got := strings.Join(names, " "); got != want {
+		t.Error(got)
+	}
+	if got := strings.Join(extendedTCP.methodKeys(), " "); got != "tcp-chain tcp-atomic" {
+		t.Error(got)
+	}
+	if m, err := parseMethod(""); err != nil || m != (method{}) {
+		t.Errorf("%v, %v", m, err)
+	}
+	for _, x := range []struct{ text, says string }{
+		{"ring", "bcast has no algorithm"},
+		{"chain:x", "segments of"},
+		{"atomic/fastest", `there is no order "fastest" that changes`},
+	} {
+		if _, err := parseMethod(x.text); err == nil || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("%s: %v", x.text, err)
+		}
+	}
+}
+
+// asked is a device that keeps what it was asked for.
+type asked struct {
+	mpe.Device
+	call mpe.Collective
+}
+
+func (a *asked) Size() int                      { return 8 }
+func (a *asked) Rank() int                      { return 0 }
+func (a *asked) Peer(int) (mpe.PeerInfo, error) { return mpe.PeerInfo{}, nil }
+func (a *asked) StartCollective(c *mpe.Collective) (mpe.Op, error) {
+	a.call = *c
+	return nil, errNo
+}
+
+var errNo = errors.New("no")
+
+// TestUse: a broadcast goes by the method's algorithm, segment and order, whatever the
+// one before went by.
+func TestUse(t *testing.T) {
+	dev := new(asked)
+	order := &orderer{Device: dev}
+	world, err := mpi.New(order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bcast{session: sessionOf(t.Context(), world)}
+	b.order = order
+	for _, x := range []struct {
+		text string
+		want coll.Call
+	}{
+		{"", coll.Call{}},
+		{"atomic:32KiB/by-left", coll.Call{Segment: 32 << 10, Form: coll.OrderByLeft}},
+		{"atomic:16KiB/free-first", coll.Call{Segment: 16 << 10, Form: coll.OrderFreeFirst}},
+		{"atomic", coll.Call{}},
+	} {
+		m, err := parseMethod(x.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := mpi.Bcast(b.ctx, b.comm, make([]int32, 3), 0, b.use(&m)...); !errors.Is(err, errNo) {
+			t.Error(err)
+		}
+		if c := dev.call; c.Algorithm != m.by.Algorithm || c.Call.Segment != x.want.Segment || c.Call.Form != x.want.Form || len(c.Recv) != 12 {
+			t.Errorf("%s: %+v", x.text, c)
+		}
+	}
+}
+
+// TestParts: a side for a method takes part in broadcasts alone, and can be measured
+// alone.
+func TestParts(t *testing.T) {
+	r, _ := quick(t, Options{Workloads: []string{"bcast-busy", "ring"}, Only: []string{"udp-by-left", "tcp-atomic", "extended-tcp"}})
+	for workload, want := range map[string][]string{"bcast-busy": {"udp-by-left", "extended-tcp", "tcp-atomic"}, "ring": {"extended-tcp"}} {
+		var keys []string
+		for _, s := range r.result(workload).Sides {
+			keys = append(keys, s.Key)
+			if s.Memory == 0 || s.Median[0].CPU <= 0 {
+				t.Errorf("%+v", s)
+			}
+		}
+		if !slices.Equal(keys, want) {
+			t.Errorf("%s: %v", workload, keys)
+		}
+	}
+	if s := r.result("bcast-busy").side("udp-by-left"); s.Method != "atomic:32KiB/by-left" || s.Name != "zrlmpid, extended, UDP, atomic:32KiB/by-left" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestPartsFail: all sides of a run that fails have.
+func TestPartsFail(t *testing.T) {
+	var progress strings.Builder
+	r, err := Run(t.Context(), Options{Workloads: []string{"bcast"}, Steps: "5:1", Only: []string{"extended-udp", "udp-flat"}, Rounds: 1}, &progress)
+	if err != nil || len(r.Failed) != 1 || !strings.Contains(r.Failed[0], "5 bytes are not a number of words") || len(r.Results[0].Sides) != 0 {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+// TestBcastLies: data that is not what was broadcast, or what a busy rank has sent,
+// ends the measurement.
+func TestBcastLies(t *testing.T) {
+	for _, x := range []struct {
+		name         string
+		liar, honest int
+		lie          func(*bcast) error
+		says         string
+	}{
+		{"data", 0, 5, func(b *bcast) error {
+			b.data[1]++
+			_, err := b.round(nil, -warmup, true)
+			return err
+		}, `by "": round -20: word 1 is `},
+		{"own", 1, 2, func(b *bcast) error {
+			b.own[7]++
+			_, err := b.round(nil, -warmup, true)
+			return err
+		}, `by "": round -20: what rank 1 sends: word 7 is `},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			var ranks errgroup.Group
+			for rank, w := range worldsOf(t, bcastRanks) {
+				s := sessionOf(ctx, w)
+				s.costs = make([]cost, 1)
+				ranks.Go(func() error {
+					switch rank {
+					case x.liar:
+						b, err := newBcast(s, step{64, 1}, busyBytes)
+						if err != nil {
+							return err
+						}
+						_ = x.lie(b) // it may be cancelled
+						return nil
+					case x.honest:
+						defer cancel() // the others wait for it
+						_, err := bcastStep(s, step{64, 1}, busyBytes)
+						if err == nil || !strings.Contains(err.Error(), x.says) {
+							return fmt.Errorf("rank %d: %w", rank, errors.Join(errNoLie, err))
+						}
+						return nil
+					}
+					_, _ = bcastStep(s, step{64, 1}, busyBytes) // it is told of the lie, too, or cancelled
+					return nil
+				})
+			}
+			if err := ranks.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+var errNoLie = errors.New("the lie is not found")
+
+// bcastReport has broadcasts of two lengths by all sides that are named, in the times
+// given.
+func bcastReport(workload string, times map[string][2]float64) *Report {
+	r := &Report{Rounds: 1, Results: []Result{{Workload: workload}}}
+	for i := range links {
+		for _, p := range links[i].parts() {
+			if at, ok := times[p.Key]; ok {
+				r.Results[0].Sides = append(r.Results[0].Sides, Measured{Side: p.Side, Memory: 1024, Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}}})
+			}
+		}
+	}
+	if at, ok := times[openMPITCP]; ok {
+		r.Results[0].Sides = append(r.Results[0].Sides, Measured{
+			Side: Side{Key: openMPITCP, Kind: Peer, Group: Network}, Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}},
+		})
+	}
+	r.finish()
+	return r
+}
+
+// TestBcastVerdicts: the best of all methods counts, and where the chosen one is the
+// furthest from it.
+func TestBcastVerdicts(t *testing.T) {
+	r := bcastReport("bcast", map[string][2]float64{
+		"extended-udp": {110, 2000}, "udp-binomial": {100, 5000}, "udp-flat": {105, 6000}, "udp-chain": {200, 4000}, "udp-atomic": {180, 1000},
+		"udp-by-left": {216, 900}, openMPITCP: {100, 4000},
+	})
+	want := []struct {
+		value float64
+		where string
+	}{{0.9, "worst: 4 B"}, {1.2, "worst: 4 B"}, {2000. / 900, "worst: 1 MiB"}, {1.1, "worst: 4 B"}}
+	for i, x := range want {
+		if v := r.Verdicts[i]; v.Measured == nil || math.Abs(*v.Measured-x.value) > 1e-9 || v.Where != x.where || v.Met != (i == 0) {
+			t.Errorf("%s", v.String())
+		}
+	}
+	if v := r.Verdicts[len(want)]; v.Measured != nil || !strings.Contains(v.Name, "shared memory") {
+		t.Errorf("%s", v.String())
+	}
+	var b strings.Builder
+	if err := r.Print(&b, Format{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"message  extended-udp ÷ best of udp-…  udp-atomic ÷ udp-chain  udp-by-left ÷ udp-atomic  extended-udp ÷ openmpi-tcp\n",
+		"    4 B                          1.10                    0.90                      1.20                        1.10\n",
+		"The most memory that one process has had, in MiB\nextended-udp\n        1.00\n\n",
+	} {
+		if !strings.Contains(b.String(), text) {
+			t.Errorf("there is no %q in\n%s", text, b.String())
+		}
+	}
+}
+
+// TestPaired: rounds are compared one by one if both sides were in the same processes,
+// and else by their medians.
+func TestPaired(t *testing.T) {
+	of := func(key, with string, times ...float64) Measured {
+		m := Measured{Side: Side{Key: key, With: with}}
+		for _, v := range times {
+			m.Rounds = append(m.Rounds, []Point{{N: 4, P50: v}})
+		}
+		m.Median = medians(m.Rounds)
+		return m
+	}
+	a := of("a", "", 10, 200, 30)
+	for _, x := range []struct {
+		base Measured
+		want float64
+	}{
+		{of("b", "a", 20, 100, 30), 1},    // 0.5, 2, 1
+		{of("b", "", 20, 100, 40), 0.75},  // 30 by 40
+		{of("b", "c", 20, 100, 40), 0.75}, // the same
+		{of("b", "a", 20, 40), 1},         // 30 by 30
+		{of("b", "a", 0, 0, 0), 0},
+	} {
+		if got := a.multipleOf(&x.base, 4); got != x.want {
+			t.Errorf("%v by %v: %v instead of %v", a.Rounds, x.base.Rounds, got, x.want)
+		}
+	}
+	if got := a.multipleOf(nil, 4); got != 0 {
+		t.Error(got)
+	}
+	b, c := of("b", "a", 1), of("c", "a", 1)
+	if !b.together(&c.Side) || !b.together(&a.Side) || !a.together(&b.Side) {
+		t.Error("they are together")
+	}
+}
+
+// TestBcastPlots: methods are fine lines, and a multiple is one of Open MPI's median.
+func TestBcastPlots(t *testing.T) {
+	p := bcastReport("bcast-busy", map[string][2]float64{
+		"extended-udp": {50, 2000}, "udp-flat": {100, 6000}, "extended-tcp": {1, 1}, "shm-flat": {3, 4}, openMPITCP: {100, 4000},
+	}).drawn()
+	var names []string
+	for _, name := range []string{"bcast-busy-network", "bcast-busy-memory", "bcast-busy-ratio-network"} {
+		if p[name] == nil {
+			t.Fatalf("there is no %s in %v", name, p)
+		}
+		for _, s := range p[name].Series {
+			names = append(names, s.Name)
+		}
+	}
+	if len(p) != 3 || strings.Join(names, " ") != "extended-udp udp-flat openmpi-tcp shm-flat extended-udp udp-flat openmpi-tcp" {
+		t.Errorf("%d plots of %v", len(p), names)
+	}
+	s := p["bcast-busy-ratio-network"].Series
+	if s[0].Kind != plot.Strong || s[1].Kind != plot.Fine || s[0].Points[0].Y != 0.5 || s[1].Points[1].Y != 1.5 || s[2].Points[1].Y != 1 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+)
+
+// Machine is where figures come from. What cannot be found out is empty.
+type Machine struct {
+	CPU     string `json:"cpu"`
+	Cores   int    `json:"cores"`
+	System  string `json:"system"`
+	Go      string `json:"go"`
+	Version string `json:"version"`
+	Time    string `json:"time"`
+	// LoadBefore and LoadAfter are load averages of 1, 5 and 15 minutes.
+	LoadBefore string `json:"load_before"`
+	LoadAfter  string `json:"load_after"`
+}
+
+// DescribeMachine says what this machine is.
+func DescribeMachine() Machine {
+	return Machine{
+		CPU: cpuModel(), Cores: runtime.NumCPU(), System: system(),
+		Go: runtime.Version(), Version: control.Version(),
+		Time: time.Now().UTC().Format(time.RFC3339), LoadBefore: loadAverage(),
+	}
+}
+
+// processors says how many there are, and which.
+func (m *Machine) processors() string { return fmt.Sprintf("%d × %s", m.Cores, m.CPU) }
+
+// cpuModel is what Linux calls the processor.
+func cpuModel() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+func system() string {
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return runtime.GOOS
+	}
+	return "Linux " + strings.TrimSpace(string(release))
+}
+
+// loadAverage tells whether the machine had other things to do.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(text))
+	return strings.Join(fields[:min(len(fields), 3)], " ")
+}

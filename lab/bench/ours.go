@@ -1,0 +1,234 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/node"
+)
+
+// link is a way in which ranks of zrlmpid talk to each other.
+type link struct {
+	key, name, profile, transport string
+	group                         Group
+	// attached: the ranks are those of a daemon.
+	attached bool
+	// tags: messages can have them.
+	tags bool
+	// methods are those that a broadcast is made by, beside the one that is chosen.
+	methods []namedMethod
+}
+
+// With which segments of a chain and pieces of a flow 8 ranks on two processors are
+// fastest, about.
+const (
+	networkPiece  = 32 << 10
+	memoryPiece   = 128 << 10
+	memorySegment = 256 << 10
+)
+
+var (
+	cloudFPGA   = link{key: "cloudfpga", name: "zrlmpid, cloudfpga, UDP", profile: "cloudfpga", transport: "udp", group: Network}
+	extendedUDP = link{key: "extended-udp", name: "zrlmpid, extended, UDP", profile: "extended", transport: "udp", group: Network, tags: true, methods: methods("udp", networkPiece, networkPiece)}
+	extendedTCP = link{key: "extended-tcp", name: "zrlmpid, extended, TCP", profile: "extended", transport: "tcp", group: Network, tags: true, methods: methods("tcp", networkPiece, networkPiece, "chain", "atomic")}
+	extendedShm = link{key: "extended-shm", name: "zrlmpid, extended, shared memory", profile: "extended", transport: "shm", group: Memory, tags: true, methods: methods("shm", memorySegment, memoryPiece)}
+
+	links = []link{
+		cloudFPGA,
+		{key: "v0.9", name: "zrlmpid, v0.9, UDP", profile: "v0.9", transport: "udp", group: Network},
+		extendedUDP, extendedTCP,
+		{key: "attached", name: "zrlmpid, attached to a daemon, extended, UDP", profile: "extended", transport: "udp", group: Network, attached: true, tags: true},
+		extendedShm,
+	}
+)
+
+func ourFamily() family {
+	f := family{find: findOurs}
+	for _, l := range links {
+		f.keys = append(append(f.keys, l.key), l.methodKeys()...)
+	}
+	return f
+}
+
+func findOurs(_ context.Context, dir string, wanted func(string) bool) (found []side, missing []string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range links {
+		l := &links[i]
+		if !slices.ContainsFunc(l.parts(), func(p part) bool { return wanted(p.Key) }) {
+			continue
+		}
+		if err := l.probe(dir); err != nil {
+			missing = append(missing, fmt.Sprintf("%s is missing: this version refuses its configuration. It is not measured. %v", l.key, err))
+			continue
+		}
+		found = append(found, l.side(self, wanted))
+	}
+	return found, missing, nil
+}
+
+// probe reports whether this version knows the link.
+func (l *link) probe(dir string) error {
+	file := filepath.Join(dir, l.key+".probe.yaml")
+	if err := l.configure(file, "", 2); err != nil {
+		return err
+	}
+	cfg, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	_, err = node.Plan(cfg, cfg.Rank(0))
+	return err
+}
+
+// parts are the sides that it is: itself, and one for each method.
+func (l *link) parts() []part {
+	how := "node.Open in a process for each rank"
+	if l.attached {
+		how = "attach.Dial in a process for each rank, and a daemon in one"
+	}
+	self := Side{
+		Key: l.key, Name: l.name, Kind: Ours, Group: l.group, Version: control.Version(),
+		Command: fmt.Sprintf("%s, profile: %s, transport: %s", how, l.profile, l.transport),
+	}
+	all := []part{{Side: self}}
+	for _, m := range l.methods {
+		s := self
+		s.Key, s.Name, s.Method, s.With = m.key, fmt.Sprintf("%s, %v", l.name, m.method), m.method.String(), l.key
+		all = append(all, part{Side: s, method: m.method})
+	}
+	return all
+}
+
+// methodKeys are those of the sides that it is for its methods.
+func (l *link) methodKeys() (keys []string) {
+	for _, m := range l.methods {
+		keys = append(keys, m.key)
+	}
+	return keys
+}
+
+// side is how zrlmpid takes part by this link.
+func (l *link) side(self string, wanted func(string) bool) side {
+	all := l.parts()
+	s := side{Side: all[0].Side}
+	s.parts = func(w *workload) (some []part) {
+		for _, p := range all {
+			if wanted(p.Key) && (w.methods || p.Method == "") {
+				some = append(some, p)
+			}
+		}
+		return some
+	}
+	s.steps = func(w *workload, steps []step) []step {
+		if w.tags && !l.tags {
+			return nil
+		}
+		return steps
+	}
+	s.run = func(ctx context.Context, j job) ([]byte, error) { return l.run(ctx, self, j) }
+	return s
+}
+
+// run runs all ranks, and returns what rank 0 printed.
+func (l *link) run(ctx context.Context, self string, j job) (out []byte, err error) {
+	base := filepath.Join(j.dir, l.key)
+	file, control := base+".yaml", ""
+	args := []string{"-config", file}
+	if l.attached {
+		control = base + ".sock"
+		args = []string{"-attach", config.AttachSocketBeside(control)}
+	}
+	if err := l.configure(file, control, j.ranks); err != nil {
+		return nil, err
+	}
+	if l.attached {
+		pid, stop, failed := startDaemon(ctx, self, file) // err is what run returns
+		if failed != nil {
+			return nil, failed
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+		args = append(args, "-daemon", strconv.Itoa(pid))
+	}
+	return runRanks(ctx, self, args, l.key, j)
+}
+
+// runRanks runs a process for each rank.
+func runRanks(ctx context.Context, self string, common []string, key string, j job) ([]byte, error) {
+	outs := make([]bytes.Buffer, j.ranks)
+	group, ctx := errgroup.WithContext(ctx)
+	for rank := range outs {
+		args := append([]string{RankCommand}, common...)
+		if rank > 0 && len(common) > 2 {
+			args = args[:len(args)-2] // only one of them counts the daemon
+		}
+		args = append(args, "-rank", strconv.Itoa(rank), "-workload", j.w.name)
+		for i := 0; i < len(j.parts) && j.w.methods; i++ {
+			args = append(args, "-by", j.parts[i].method.String())
+		}
+		if j.profile != "" {
+			args = append(args, "-cpuprofile", fmt.Sprintf("%s.%s.%s.%d.pprof", j.profile, j.w.name, key, rank))
+		}
+		group.Go(func() error {
+			cmd := command(ctx, self, append(args, texts(j.steps)...)...)
+			// It ends with us, since its standard input does.
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				return err
+			}
+			defer stdin.Close()
+			cmd.Stdout = &outs[rank]
+			return cmd.run()
+		})
+	}
+	err := group.Wait()
+	return outs[0].Bytes(), err
+}
+
+// startDaemon starts a daemon and waits until it is ready.
+func startDaemon(ctx context.Context, self, file string) (pid int, stop func() error, err error) {
+	cmd := command(ctx, self, RankCommand, daemonCommand, file)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, nil, err
+	}
+	stop = func() error {
+		stdin.Close() // which ends it
+		return cmd.wait()
+	}
+	ready, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			return 0, nil, errors.Join(err, stop())
+		}
+		return 0, nil, fmt.Errorf("the daemon ends at once: %w", errors.Join(errNotReady, stop()))
+	}
+	if !strings.HasPrefix(ready, "ready") {
+		return 0, nil, errors.Join(fmt.Errorf("%w: %q", errNotReady, ready), stop())
+	}
+	return cmd.Process.Pid, stop, nil
+}
+
+var errNotReady = errors.New("the daemon does not say that it is ready")

@@ -1,0 +1,238 @@
+package bench
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/lab/bench/plot"
+)
+
+// testReport has two steps of a workload and three sides: ours, and two others.
+func testReport(workload string, ns [2]int, ours, theirs, others string) *Report {
+	points := func(a, b float64) []Point {
+		return []Point{
+			{N: ns[0], P50: a, P99: 2 * a, P999: 3 * a, Unload: 10 * a, CPU: a / 2},
+			{N: ns[1], P50: b, P99: 2 * b, P999: 3 * b, Unload: 10 * b, CPU: b / 2},
+		}
+	}
+	side := func(key string, kind Kind, g Group, rounds ...[]Point) Measured {
+		return Measured{Side: Side{Key: key, Kind: kind, Group: g, Version: "Version of " + key}, Verified: 1000, Memory: 2048, Rounds: rounds}
+	}
+	w, err := workloadNamed(workload)
+	if err != nil {
+		panic(err)
+	}
+	r := &Report{
+		Rounds: 3, Machine: Machine{CPU: "Abacus", Cores: 2, LoadBefore: "0.5 1 1"},
+		Results: []Result{{Workload: workload, Unit: w.unit, Sides: []Measured{
+			side(ours, Ours, Network, points(10, 30), points(20, 10), points(9, 20)),
+			side(theirs, Peer, Network, points(5, 50), points(5, 50), points(5, 50)),
+			side(others, Limit, Network, points(2, 4000)[:1]),
+		}}},
+		Missing: []string{"Somebody is missing"}, Failed: []string{"ring, x: no"},
+	}
+	r.finish()
+	return r
+}
+
+func TestPrintQueues(t *testing.T) {
+	var b strings.Builder
+	if err := testReport("queues", [2]int{0, 30000}, "extended-udp", "openmpi-tcp", "x").Print(&b, Format{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"2 × Abacus",
+		"load average 0.5 1 1 before",
+		"\nVersion of openmpi-tcp\n3 000 messages, all verified\n*** Somebody is missing ***\n*** FAILED: ring, x: no ***\n",
+		"== Posted receives (queues) ==\n",
+		`
+posted  extended-udp  openmpi-tcp           x
+     0    10.0 ×1.00   5.00 ×1.00  2.00 ×1.00
+30 000    20.0 ×2.00  50.0 ×10.00           –
+`, `
+posted  extended-udp  openmpi-tcp  x
+     0             –            –  –
+30 000         0.200        0.500  –
+`,
+		"posted  extended-udp ÷ openmpi-tcp\n     0                        2.00\n30 000                        0.40\n",
+		"The most memory that one process has had, in MiB\nextended-udp  openmpi-tcp     x\n        2.00         2.00  2.00\n",
+		"MISSED: posted receives: half round trip at the deepest queue by that at none: 2.00 (worst: extended-udp, 30 000); the aim is at most 1.25\n",
+		"MISSED: posted receives: time to unload the deepest queue by the better peer's: 0.400 (extended-udp, 30 000); the aim is at most 0.1\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("there is no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestPrintPingPong(t *testing.T) {
+	var b strings.Builder
+	if err := testReport("pingpong", [2]int{4, million}, "cloudfpga", "upstream", rawPoll).Print(&b, Format{Markdown: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"<!-- bench: pingpong -->\n**Half round trip in µs, p50 / p99 / p99.9: by the network**\n\n",
+		"|   message |          cloudfpga |           upstream |       raw-udp-poll |\n| --------: | -----------------: | -----------------: | -----------------: |\n",
+		"|       4 B | 10.0 / 20.0 / 30.0 | 5.00 / 10.0 / 15.0 | 2.00 / 4.00 / 6.00 |\n",
+		"| 4000000 B |    200000 |    80000 |            – |\n",
+		"| cloudfpga ÷ (4 × raw-udp-poll) | cloudfpga ÷ upstream |",
+		"|                           1.25 |                 2.00 |",
+		"- met: cloudfpga, 1 word: time by two raw round trips, polling: 1.25; the aim is at most 1.25\n",
+		"- MISSED: cloudfpga, 1 word: time of upstream's library, sleeping, by ours: 0.500; the aim is at least 5\n",
+		"- MISSED: cloudfpga, 1,000,000 words: bandwidth by upstream's: 2.50; the aim is at least 100\n",
+		"- not measured: extended over UDP, up to 4 KiB: latency by Open MPI's over TCP; the aim is at most 1, the goal 0.8\n",
+		"<!-- end of bench: pingpong -->\n\n<!-- bench: aims of pingpong -->\n",
+		"<!-- end of bench: aims of pingpong -->\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("there is no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// TestPrintIdle: sides are rows.
+func TestPrintIdle(t *testing.T) {
+	r := testReport("idle", [2]int{1, 2}, "attached", "openmpi", "x")
+	for i := range r.Results[0].Sides {
+		r.Results[0].Sides[i].Rounds = [][]Point{{{N: 3000, Resting: 0.25, Waiting: float64(i * 100)}}}
+	}
+	r.finish()
+	var b strings.Builder
+	if err := r.Print(&b, Format{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		" openmpi           0.25              100.00\n",
+		"met: idle: processor time of a rank after a second: 0.250 (worst: attached); the aim is at most 0.5 %",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("there is no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// drawn returns all plots by their names.
+func (r *Report) drawn() map[string]*plot.Plot {
+	all := map[string]*plot.Plot{}
+	for i := range r.Results {
+		for _, d := range r.plots(&r.Results[i]) {
+			all[d.name] = d.plot
+		}
+	}
+	return all
+}
+
+// TestPlots: what is drawn are the medians, with whiskers over all rounds.
+func TestPlots(t *testing.T) {
+	p := testReport("queues", [2]int{0, 30000}, "extended-udp", "openmpi-tcp", "x").drawn()
+	got := p["queues-latency-network"].Series[0].Points
+	if len(got) != 2 || got[0].Y != 10 || got[0].Low != 9 || got[0].High != 20 || got[1].X != 30000 {
+		t.Errorf("%+v", got)
+	}
+	if got := p["queues-unload-network"].Series[0].Points; got[0].Y != 0 || got[1].Y != 200 {
+		t.Errorf("%+v", got)
+	}
+	p = testReport("pingpong", [2]int{4, 1 << 20}, "extended-udp", "openmpi-tcp", "x").drawn()
+	if got := p["pingpong-bandwidth-network"].Series[1].Points[0].Y; got != 800e3 {
+		t.Errorf("%v B/s", got)
+	}
+	if len(p) != 2 {
+		t.Errorf("there are plots of nothing: %d", len(p))
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, x := range []struct{ got, want string }{
+		{figure(123.4), "123"}, {figure(12.34), "12.3"}, {figure(1.234), "1.23"}, {figure(0.0268), "0.027"},
+		{signed(-1.234), "-1.23"}, {signed(12), "12.0"},
+		{count(0), "0"}, {count(999), "999"}, {count(1000), "1 000"}, {count(1234567), "1 234 567"},
+		{size(4), "4 B"}, {size(1388), "1388 B"}, {size(16384), "16 KiB"}, {size(4 << 20), "4 MiB"},
+	} {
+		if x.got != x.want {
+			t.Errorf("%q instead of %q", x.got, x.want)
+		}
+	}
+}
+
+// TestLeft: what was measured takes as long again, and of the rest it is known how
+// it compares.
+func TestLeft(t *testing.T) {
+	one, three := &workload{weight: 1}, &workload{weight: 3}
+	r := &runner{Options: Options{Rounds: 2}, measurements: []*measurement{{w: one}, {w: three}, {w: three, failed: true}}}
+	if got := r.left(r.measurements[0], 0); got != 0 {
+		t.Errorf("%v is left, of which nothing is known", got)
+	}
+	r.measurements[0].took = 10
+	if got := r.left(r.measurements[1], 0); got != 10+2*30 {
+		t.Errorf("%d is left", got)
+	}
+	r.measurements[1].took = 50
+	if got := r.left(r.measurements[0], 1); got != 10+50 {
+		t.Errorf("%d is left", got)
+	}
+}
+
+// TestUsageOfMachine: this process has used something.
+func TestUsageOfMachine(t *testing.T) {
+	for range 1000 {
+		_ = make([]byte, 1<<20)
+	}
+	if processorTime() <= 0 {
+		t.Error("no time was used")
+	}
+	if _, err := os.Stat("/proc/self/status"); err == nil {
+		if kib := peakMemory("self"); kib < 1<<10 {
+			t.Errorf("%d KiB", kib)
+		}
+		if threadsTime(os.Getpid()) <= 0 {
+			t.Error("the threads have used no time")
+		}
+	}
+	if peakMemory("0") != 0 || threadsTime(0) != 0 {
+		t.Error("nobody has used something")
+	}
+}
+
+// TestProfileOnFullDisk: a profile that cannot be written is an error.
+func TestProfileOnFullDisk(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip("NO TEST OF PROFILES ON A FULL DISK: ", err)
+	}
+	stop, err := startProfile(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stop(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestDaemonFails: what the daemon of attached ranks reports at its end is an error of the
+// measurement.
+func TestDaemonFails(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("NO TEST OF A DAEMON THAT FAILS: ", err)
+	}
+	dir := t.TempDir()
+	self := filepath.Join(dir, "self")
+	script := "#!" + sh + "\nif [ \"$2\" = " + daemonCommand + " ]; then echo ready; read x; echo it broke >&2; exit 3; fi\n"
+	if err := os.WriteFile(self, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, err := workloadNamed("pingpong")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(links, func(l link) bool { return l.attached })
+	if _, err := links[i].run(t.Context(), self, job{w: w, ranks: 2, dir: dir}); err == nil || !strings.Contains(err.Error(), "it broke") {
+		t.Errorf("%v", err)
+	}
+}

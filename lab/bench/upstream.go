@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// EnvUpstream names a program: internal/integration/testdata/pingpong.cpp, built with
+// upstream's CPU library.
+const EnvUpstream = "ZRLMPI_UPSTREAM_PINGPONG"
+
+// The two sides of upstream's library: its ranks wait in the kernel, which is
+// fast where both are on one processor.
+const (
+	upstreamKey    = "upstream"
+	upstreamOneKey = "upstream-one"
+)
+
+// upstreamTime is how long it may take for a round: it blocks for ever if a
+// packet is lost at the wrong moment.
+const upstreamTime = 90 * time.Second
+
+// upstreamBytes is about how many bytes of a size are sent: it takes 40 ns for
+// each of the long ones.
+const upstreamBytes = 40 << 20
+
+// upstreamIPs are addresses that nothing else uses: upstream's port is 2718, and
+// counts up only where ranks share an address.
+var upstreamIPs = []string{"127.0.76.1", "127.0.76.2"}
+
+func upstreamFamily() family {
+	return family{keys: []string{upstreamKey, upstreamOneKey}, find: findUpstream}
+}
+
+func findUpstream(_ context.Context, _ string, _ func(string) bool) (found []side, missing []string, err error) {
+	path := os.Getenv(EnvUpstream)
+	if path == "" {
+		return nil, []string{fmt.Sprintf("upstream's CPU library is missing: %s names no program. It is not measured", EnvUpstream)}, nil
+	}
+	one := side{Side: Side{Key: upstreamOneKey, Name: "upstream's CPU library, both ranks on one processor"}}
+	two := side{Side: Side{Key: upstreamKey, Name: "upstream's CPU library, a processor for each rank"}}
+	for _, s := range []*side{&two, &one} {
+		s.Kind, s.Group, s.Version, s.Command = Upstream, Network, "ZRLMPI", "pingpong udp IP 2 RANK IP STEPS"
+		s.optional = true
+		s.steps = upstreamSteps
+		processors := [2]int{0, 1}
+		if s == &one {
+			processors = [2]int{0, 0}
+		}
+		s.run = func(ctx context.Context, j job) ([]byte, error) { return runUpstream(ctx, path, processors, j) }
+		found = append(found, *s)
+	}
+	if runtime.NumCPU() < 2 {
+		found = found[1:]
+	}
+	return found, nil, nil
+}
+
+// upstreamSteps has fewer iterations of long messages.
+func upstreamSteps(w *workload, steps []step) []step {
+	if w.name != "pingpong" {
+		return nil
+	}
+	some := slices.Clone(steps)
+	for i, s := range some {
+		some[i].iterations = min(s.iterations, max(upstreamBytes/max(s.n, 1), 1))
+	}
+	return some
+}
+
+// runUpstream runs both ranks, each on a processor, rank 1 first: rank 0 begins at
+// once.
+func runUpstream(ctx context.Context, path string, processors [2]int, j job) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, upstreamTime)
+	defer cancel()
+	var outs [2]bytes.Buffer
+	group, ctx := errgroup.WithContext(ctx)
+	for _, rank := range []int{1, 0} {
+		cmd := command(ctx, path, "udp", upstreamIPs[rank], "2", strconv.Itoa(rank), upstreamIPs[1-rank], strings.Join(texts(j.steps), ","))
+		cmd.Stdout = &outs[rank]
+		if err := startOn(processors[rank], cmd); err != nil {
+			cancel()
+			// The other one may have failed before, which is why.
+			return nil, errors.Join(group.Wait(), err)
+		}
+		group.Go(cmd.wait)
+	}
+	err := group.Wait()
+	if err != nil && len(outs[0].Bytes()) > 0 {
+		err = fmt.Errorf("%w\n%s", err, lastBytes(outs[0].Bytes()))
+	}
+	return outs[0].Bytes(), err
+}
+
+// lastBytes is the end of an output.
+func lastBytes(out []byte) []byte {
+	const most = 1 << 10
+	return bytes.TrimSpace(out[max(len(out)-most, 0):])
+}

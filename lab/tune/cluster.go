@@ -1,0 +1,147 @@
+package tune
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/lab/bench"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// job is what ranks are told to do: the call once, verified, and then so many times.
+type job struct {
+	Collective string        `json:"collective"`
+	By         choice.Choice `json:"by"`
+	Bytes      int           `json:"bytes"`
+	Iterations int           `json:"iterations"`
+}
+
+// answer is what a rank has to say about a job.
+type answer struct {
+	// Nanos are what the calls took on this rank.
+	Nanos []int64 `json:"nanos"`
+	Error string  `json:"error,omitempty"`
+}
+
+// cluster is ranks that run.
+type cluster struct {
+	ranks []*process
+	stop  context.CancelFunc
+}
+
+// process is a rank.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	tell  *json.Encoder
+	hear  *json.Decoder
+}
+
+// startCluster starts n ranks that talk to each other over a transport. What they say
+// when they fail goes to stderr.
+func startCluster(ctx context.Context, dir, transport string, n int, stderr io.Writer) (*cluster, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "ranks.yaml")
+	if err := bench.Configure(file, "extended", transport, "", n); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	c := &cluster{stop: stop}
+	for rank := range n {
+		cmd := exec.CommandContext(ctx, self, RankCommand, "-config", file, "-rank", strconv.Itoa(rank))
+		// What this rank is told counts, not what the environment says.
+		cmd.Env = append(os.Environ(), config.EnvCollectives+"=", config.EnvCollectivesTable+"=")
+		cmd.Stderr = stderr
+		p, err := start(cmd)
+		if err != nil {
+			c.stop()
+			c.close()
+			return nil, err
+		}
+		c.ranks = append(c.ranks, p)
+	}
+	return c, nil
+}
+
+func start(cmd *exec.Cmd) (*process, error) {
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &process{cmd, stdin, json.NewEncoder(stdin), json.NewDecoder(stdout)}, nil
+}
+
+// measure does a job on all ranks. The result has for each call the time of the rank
+// for which it took longest, in ns. After an error, the cluster is of no use any more.
+func (c *cluster) measure(ctx context.Context, j job) ([]int64, error) {
+	release := context.AfterFunc(ctx, c.stop) // whoever waits for an answer learns of it
+	defer release()
+	answers := make([]answer, len(c.ranks))
+	ends := make(chan error, len(c.ranks))
+	for rank, p := range c.ranks {
+		go func() { ends <- p.do(rank, j, &answers[rank]) }()
+	}
+	var first error
+	for range c.ranks {
+		if err := <-ends; err != nil && first == nil {
+			first = err
+			c.stop() // the others may wait for this rank
+		}
+	}
+	if first != nil {
+		return nil, first
+	}
+	longest := make([]int64, j.Iterations)
+	for _, a := range answers {
+		for i, t := range a.Nanos {
+			longest[i] = max(longest[i], t)
+		}
+	}
+	return longest, nil
+}
+
+// do has the rank do a job.
+func (p *process) do(rank int, j job, a *answer) error {
+	if err := p.tell.Encode(j); err != nil {
+		return fmt.Errorf("rank %d ends: %w", rank, err)
+	}
+	if err := p.hear.Decode(a); err != nil {
+		return fmt.Errorf("rank %d ends: %w", rank, err)
+	}
+	if a.Error != "" {
+		return fmt.Errorf("rank %d: %s", rank, a.Error)
+	}
+	if n := len(a.Nanos); n != j.Iterations {
+		return fmt.Errorf("rank %d has measured %d calls instead of %d", rank, n, j.Iterations)
+	}
+	return nil
+}
+
+// close ends the ranks, and waits for them. What is wrong with their end is of no
+// interest: all that was asked of them has been answered, or an error was told.
+func (c *cluster) close() {
+	for _, p := range c.ranks {
+		p.stdin.Close() // which ends it
+	}
+	for _, p := range c.ranks {
+		_ = p.cmd.Wait()
+	}
+	c.stop()
+}

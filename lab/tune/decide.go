@@ -1,0 +1,66 @@
+package tune
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/lab/bench"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// decide makes the table of what was measured in so many rounds.
+func (t *tuner) decide(m bench.Machine, rounds int) error {
+	d := &choice.Document{Version: choice.Version, Measured: choice.Measured{
+		CPU: m.CPU, Cores: m.Cores, System: m.System, Version: m.Version, Time: m.Time, Rounds: rounds,
+	}}
+	for _, g := range t.groups {
+		class := &d.Memory
+		if classOf[g.transport] == choice.Network {
+			class = &d.Network
+		}
+		if *class == nil {
+			*class = &choice.ClassTable{Over: g.transport, Link: t.links[g.transport]}
+		}
+		(*class).Collectives = append((*class).Collectives, g.entries(rounds)...)
+	}
+	for _, class := range []*choice.ClassTable{d.Memory, d.Network} {
+		if class != nil { // by collective, and then by ranks
+			slices.SortStableFunc(class.Collectives, func(a, b choice.Entry) int { return int(a.Collective) - int(b.Collective) })
+		}
+	}
+	table, err := choice.New(d)
+	if err != nil {
+		return fmt.Errorf("what was measured makes no table: %w", err)
+	}
+	t.report.Table = table
+	return nil
+}
+
+// entries gives those of the group's collectives of which something was measured.
+func (g *group) entries(rounds int) (list []choice.Entry) {
+	for of := coll.Barrier; of <= coll.Exscan; of++ {
+		e := choice.Entry{Collective: choice.Collective(of), Ranks: g.ranks}
+		for _, c := range g.cells {
+			if c.of == of && !c.failed && !slices.Contains(e.Bytes, c.bytes) {
+				e.Bytes = append(e.Bytes, c.bytes)
+			}
+		}
+		for _, c := range g.cells {
+			if c.of != of || c.failed {
+				continue
+			}
+			i := slices.IndexFunc(e.Medians, func(s choice.Series) bool { return s.By == c.by })
+			if i < 0 {
+				i = len(e.Medians)
+				e.Medians = append(e.Medians, choice.Series{By: c.by, Micros: make([]float64, len(e.Bytes))})
+			}
+			// A round that was cut has not measured all.
+			e.Medians[i].Micros[slices.Index(e.Bytes, c.bytes)] = rounded(median(slices.Clone(c.micros[:rounds])))
+		}
+		if e.Decide(); len(e.Choose) > 0 {
+			list = append(list, e)
+		}
+	}
+	return list
+}

@@ -1,0 +1,207 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Conn is all the shared memory of one rank. It implements mpe.LendingTransport and
+// mpe.PollTransport.
+type Conn struct {
+	cfg   Config
+	local netip.AddrPort
+	ln    *net.UnixListener
+	// peers has an entry for every rank that is spoken to; others are nil.
+	peers []*peer
+	// doorFD is the memory of our own door, for the peers.
+	doorFD int
+	// nonce is where the peers try whether they can read our memory.
+	nonce *nonce
+	// news says that Poll has to look at more than the rings.
+	news   atomic.Bool
+	closed atomic.Bool
+
+	mu sync.Mutex
+	// fresh are links that Poll does not know yet, in the order in which they
+	// were made.
+	fresh []*link
+
+	inbox *inbox
+
+	// ctx is done when the Conn is closed; tasks are its goroutines.
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+}
+
+var (
+	_ mpe.LendingTransport = (*Conn)(nil)
+	_ mpe.PollTransport    = (*Conn)(nil)
+)
+
+// Listen makes the rank known to the other ranks of this host, and starts to call
+// the higher ones. It returns a *ListenError if the rank is taken, or the system does
+// not allow it.
+func Listen(cfg Config) (*Conn, error) {
+	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
+		return nil, fmt.Errorf("shm: rank %d is not in the rank map", cfg.Rank)
+	}
+	if cfg.Ring == 0 {
+		cfg.Ring = DefaultRing(cfg.Map.Size())
+	}
+	if !ringSize(cfg.Ring) {
+		return nil, fmt.Errorf("shm: a ring of %d bytes: it is a power of two from %d to %d, or 0", cfg.Ring, MinRing, MaxRing)
+	}
+	if err := cfg.applyEnv(); err != nil {
+		return nil, err
+	}
+	addr := cfg.Map.Addr(cfg.Rank)
+	ln, err := net.ListenUnix("unixpacket", socketAddr(addr))
+	if err != nil {
+		return nil, listenError(cfg.Rank, addr, err)
+	}
+	c := &Conn{cfg: cfg, local: addr, ln: ln, nonce: newNonce(), peers: make([]*peer, cfg.Map.Size())}
+	if err := c.openDoor(); err != nil {
+		ln.Close()
+		return nil, &ListenError{Rank: cfg.Rank, Addr: addr, Err: err}
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	for rank := range c.peers {
+		if rank != cfg.Rank && cfg.Map.Kind(rank) == rankmap.Software {
+			c.peers[rank] = &peer{rank: rank, addr: cfg.Map.Addr(rank), call: make(chan struct{}, 1)}
+		}
+	}
+	c.tasks.Go(c.acceptAll)
+	for rank, p := range c.peers {
+		switch {
+		case p == nil:
+		case rank > cfg.Rank:
+			c.tasks.Go(func() { c.keepDialing(p) })
+		default:
+			c.tasks.Go(func() { c.knock(p) })
+		}
+	}
+	// The last batch may be in use when the Conn is closed.
+	runtime.AddCleanup(c, (*inbox).free, c.inbox)
+	return c, nil
+}
+
+// openDoor makes our own door, and the inbox behind it.
+func (c *Conn) openDoor() (err error) {
+	if c.doorFD, err = newMemory(doorLen); err != nil {
+		return err
+	}
+	page, err := mapMemory(c.doorFD, doorLen)
+	if err == nil {
+		var bell int
+		if bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
+			c.inbox = &inbox{door: door{page: page, bell: bell}, most: pollBytes(c.cfg.Ring)}
+			return nil
+		}
+	}
+	unmap(page)
+	unix.Close(c.doorFD)
+	return err
+}
+
+// listenError finds out who has a rank that is taken.
+func listenError(rank int, addr netip.AddrPort, err error) *ListenError {
+	e := &ListenError{Rank: rank, Addr: addr, Err: err, Taken: errors.Is(err, syscall.EADDRINUSE)}
+	if !e.Taken {
+		return e
+	}
+	conn, err := net.DialUnix("unixpacket", nil, socketAddr(addr))
+	if err != nil {
+		return e
+	}
+	defer conn.Close()
+	if cred, err := credentials(conn); err == nil {
+		e.PID, e.Name = int(cred.Pid), "?"
+		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cred.Pid)); err == nil {
+			e.Name = strings.TrimSpace(string(name))
+		}
+	}
+	return e
+}
+
+// LocalAddr returns the address that stands for the rank.
+func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
+
+// Reliable returns true: while a link lasts, nothing is lost on it but what
+// SendPackets does not take.
+func (c *Conn) Reliable() bool { return true }
+
+// Link reports whether there is a link to the peer, and if not, what became of the
+// last one or of the last attempt to make one: nil if there was none yet, and
+// ErrNoPeer, in a *SendError, for a rank that is not spoken to.
+func (c *Conn) Link(peer int) (linked bool, last error) {
+	p, err := c.peer(peer)
+	if err != nil {
+		return false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link != nil, p.last
+}
+
+// Close ends all links, and returns when every goroutine of the Conn has ended, but for
+// one that waits for a peer's memory. What
+// is in the rings can be read by the peers nevertheless. The memory is given back by
+// the next Poll or Recv, which returns mpe.ErrTransportClosed, or when the Conn is no
+// longer used.
+func (c *Conn) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	c.cancel()
+	c.ln.Close()
+	for _, p := range c.peers {
+		if p != nil {
+			p.mu.Lock()
+			l := p.link
+			p.mu.Unlock()
+			if l != nil {
+				l.end(mpe.ErrTransportClosed)
+			}
+			p.copier.end(mpe.ErrTransportClosed)
+		}
+	}
+	c.tasks.Wait()
+	unix.Close(c.doorFD)
+	c.mu.Lock()
+	for _, l := range c.fresh {
+		l.free()
+	}
+	c.fresh = nil
+	c.mu.Unlock()
+	c.tell()
+	return nil
+}
+
+// tell has Poll look at what is new.
+func (c *Conn) tell() {
+	c.news.Store(true)
+	c.inbox.mu.Lock()
+	defer c.inbox.mu.Unlock()
+	switch {
+	case c.inbox.freed:
+	case c.closed.Load():
+		c.inbox.door.ring() // for all that ever wait
+	default:
+		c.inbox.door.knock()
+	}
+}

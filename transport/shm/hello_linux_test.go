@@ -1,0 +1,142 @@
+package shm
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+)
+
+// Nonsense on the socket changes nothing, and memory that is not as it should be is
+// refused.
+func TestHostileHello(t *testing.T) {
+	m := transporttest.Map(t, 2)
+	c := listen(t, Config{Rank: 1, Map: m})
+	door, err := newMemory(doorLen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(door)
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(bell)
+	whole, err := newMemory(linkLen(MinRing))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(whole)
+	short, err := newMemory(pageLen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(short)
+	unsealed, err := unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(unsealed)
+	if err := unix.Ftruncate(unsealed, int64(linkLen(MinRing))); err != nil {
+		t.Fatal(err)
+	}
+	link := hello{purpose: wantLink, src: 0, dst: 1, ring: MinRing}
+	with := func(h hello, handles ...int) func(*net.UnixConn) error {
+		h.handles = handles
+		return func(conn *net.UnixConn) error { return sayHello(conn, h) }
+	}
+	raw := func(b string) func(*net.UnixConn) error {
+		return func(conn *net.UnixConn) error {
+			_, err := conn.Write([]byte(b))
+			return err
+		}
+	}
+	from := func(change func(*hello)) hello {
+		h := link
+		change(&h)
+		return h
+	}
+	for name, say := range map[string]func(*net.UnixConn) error{
+		"nothing":        func(*net.UnixConn) error { return nil },
+		"too short":      raw("zrlshm01"),
+		"too long":       raw(strings.Repeat("zrlshm01", 100)),
+		"no magic":       raw(strings.Repeat("x", helloLen)),
+		"no purpose":     with(from(func(h *hello) { h.purpose = 0 })),
+		"other purpose":  with(from(func(h *hello) { h.purpose = knock + 1 })),
+		"an answer":      with(from(func(h *hello) { h.purpose = giveLink }), bell, door),
+		"no handles":     with(link),
+		"few handles":    with(link, bell, door),
+		"many handles":   with(link, bell, door, short, short),
+		"odd ring":       with(from(func(h *hello) { h.ring = MinRing + 64 }), bell, door, short),
+		"no bell":        with(link, door, door, whole),
+		"short memory":   with(link, bell, door, short),
+		"short door":     with(link, bell, unsealed, short),
+		"unsealed":       with(link, bell, door, unsealed),
+		"from ourselves": with(from(func(h *hello) { h.src = 1 }), bell, door, short),
+		"from nobody":    with(from(func(h *hello) { h.src = 1 << 31 }), bell, door, short),
+		"to another":     with(from(func(h *hello) { h.dst = 0 }), bell, door, short),
+	} {
+		conn, err := net.DialUnix("unixpacket", nil, socketAddr(m.Addr(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := say(conn); err != nil {
+			t.Fatal(name, err)
+		}
+		if err := conn.CloseWrite(); err != nil {
+			t.Fatal(name, err)
+		}
+		if n, err := conn.Read(make([]byte, 100)); n > 0 || err == nil {
+			t.Errorf("%s: %d bytes for an answer", name, n)
+		}
+		conn.Close()
+		if linked, _ := c.Link(0); linked {
+			t.Errorf("%s: there is a link", name)
+		}
+	}
+	end := transporttest.Start(t, c)
+	transporttest.Start(t, listen(t, Config{Rank: 0, Map: m})).WaitConnected(t, 1)
+	end.WaitConnected(t, 0)
+}
+
+// Another user's process gets no memory of ours.
+func TestOtherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	m := transporttest.Map(t, 2)
+	c := listen(t, Config{Rank: 0, Map: m})
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), victimMap+"="+fmt.Sprint(m.Addr(0), ",", m.Addr(1)))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer func() {
+		in.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the process says %q, %v", line, err)
+	}
+	for {
+		linked, last := c.Link(1)
+		if linked {
+			t.Fatal("there is a link")
+		}
+		if last != nil && strings.Contains(last.Error(), errOtherUser.Error()) {
+			return
+		}
+	}
+}

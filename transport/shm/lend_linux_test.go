@@ -1,0 +1,220 @@
+package shm
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// lending returns two Conns that can read each other's memory.
+func lending(t testing.TB) (a, b *Conn) {
+	t.Helper()
+	t.Setenv(EnvSingleCopy, "auto")
+	a, b = polled(t)
+	if lends, fetches := a.SingleCopy(1); !lends || !fetches {
+		t.Skip("the system does not let processes read each other's memory")
+	}
+	return a, b
+}
+
+// lentPacket is a packet whose payload of n bytes is all the same, and lent.
+func lentPacket(src, dst int, number uint32, n int) mpe.Packet {
+	p := transporttest.Packet(src, dst, number, 0)
+	p.Payload, p.Lent = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
+	return p
+}
+
+// deliver sends a packet from a to b and returns what arrives.
+func deliver(t *testing.T, a, b *Conn, p mpe.Packet) mpe.Arrival {
+	t.Helper()
+	batch := make([]mpe.Arrival, 1)
+	if n, err := a.SendPackets(1, []mpe.Packet{p}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if n, err := b.Poll(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedDatagram {
+		t.Fatalf("%d, %v, %+v", n, err, batch[0])
+	}
+	return batch[0]
+}
+
+// Long payload that is lent is fetched, and other payload comes along.
+func TestFetch(t *testing.T) {
+	a, b := lending(t)
+	if links, singleCopy := a.Sharing(); links != 1 || singleCopy != 1 {
+		t.Errorf("%d links, %d with single copies", links, singleCopy)
+	}
+	if n := a.LongPayload(1); n != LongPayload(DefaultRing(2)) {
+		t.Errorf("packets may have %d bytes", n)
+	}
+	for i, n := range []int{0, 1, MinLoan - 1, MinLoan, MaxPayload, MaxPayload + 1, LongPayload(DefaultRing(2))} {
+		p := lentPacket(0, 1, uint32(i+1), n)
+		x := deliver(t, a, b, p)
+		if n < MinLoan {
+			if x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
+				t.Errorf("%d bytes: %d arrived, %d are away", n, len(x.Bytes), x.Away)
+			}
+			continue
+		}
+		dst := make([]byte, n)
+		if !bytes.Equal(x.Bytes, p.Header[:]) || x.Away != n || !b.Fetch(&x, dst) || !bytes.Equal(dst, p.Payload) {
+			t.Errorf("%d bytes: %d arrived, %d are away", n, len(x.Bytes), x.Away)
+		}
+		for name, wrong := range map[string]mpe.Arrival{"again": x, "no ticket": {Ticket: 99}, "no number": {Ticket: -1}} {
+			if b.Fetch(&wrong, dst) {
+				t.Errorf("%s: it is fetched", name)
+			}
+		}
+	}
+	p := lentPacket(0, 1, 1, LongPayload(DefaultRing(2))+1)
+	if n, err := a.SendPackets(1, []mpe.Packet{p}); n != 0 || !errors.Is(err, ErrBadPacket) {
+		t.Errorf("a packet that is too long: %d, %v", n, err)
+	}
+	x := deliver(t, a, b, lentPacket(0, 1, 1, MinLoan))
+	if b.Fetch(&x, make([]byte, MinLoan+1)) {
+		t.Error("more is fetched than was lent")
+	}
+	for _, peer := range []int{-1, 0, 2} {
+		a.Reclaim(peer, 1)
+		lends, fetches := a.SingleCopy(peer)
+		if lends || fetches || a.LongPayload(peer) != 0 {
+			t.Errorf("rank %d is lent something", peer)
+		}
+	}
+}
+
+// Where either side does not want it, all payload is copied.
+func TestNoSingleCopy(t *testing.T) {
+	t.Setenv(EnvSingleCopy, "auto")
+	m := transporttest.Map(t, 2)
+	for off := range 3 {
+		var conns [2]*Conn
+		for rank := range conns {
+			conns[rank] = listen(t, Config{Rank: rank, Map: m, NoSingleCopy: rank == off || off == 2})
+		}
+		batch := make([]mpe.Arrival, 1)
+		for rank, c := range conns {
+			if n, err := c.Recv(batch); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			if lends, fetches := c.SingleCopy(1 - rank); lends || fetches || c.LongPayload(1-rank) != 0 {
+				t.Errorf("off at %d: rank %d lends: %v, fetches: %v", off, rank, lends, fetches)
+			}
+			if links, singleCopy := c.Sharing(); links != 1 || singleCopy != 0 {
+				t.Errorf("off at %d: rank %d has %d links, %d with single copies", off, rank, links, singleCopy)
+			}
+		}
+		for _, n := range []int{MaxPayload, LongPayload(DefaultRing(2))} {
+			p := lentPacket(0, 1, 1, n)
+			if x := deliver(t, conns[0], conns[1], p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
+				t.Errorf("off at %d: %d bytes arrived, %d are away", off, len(x.Bytes), x.Away)
+			}
+		}
+		for _, c := range conns {
+			c.Close()
+		}
+	}
+}
+
+func TestEnvSingleCopy(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "auto": false, "off": true} {
+		t.Setenv(EnvSingleCopy, value)
+		if c := listen(t, Config{Map: transporttest.Map(t, 2)}); c.cfg.NoSingleCopy != want {
+			t.Errorf("%q: %v", value, c.cfg.NoSingleCopy)
+		}
+	}
+	t.Setenv(EnvSingleCopy, "no")
+	if _, err := Listen(Config{Map: transporttest.Map(t, 2)}); err == nil || err.Error() != `shm: ZRLMPI_SINGLE_COPY: "no" is not known: it is auto or off` {
+		t.Errorf("got %v", err)
+	}
+}
+
+// With a link its loans end: what it carried is sent again.
+func TestLoansEndWithTheLink(t *testing.T) {
+	a, b := lending(t)
+	x := deliver(t, a, b, lentPacket(0, 1, 1, MinLoan))
+	a.peers[1].link.conn.Close()
+	batch := make([]mpe.Arrival, 1)
+	for _, c := range []*Conn{a, b} { // up to the next one
+		if c == b {
+			continue // what it has returned stays valid
+		}
+		if n, err := c.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedConnected {
+			t.Fatalf("%d, %v, %+v", n, err, batch[0])
+		}
+	}
+	if b.Fetch(&x, make([]byte, MinLoan)) {
+		t.Error("it can still be fetched")
+	}
+}
+
+// Memory that cannot be read is the end of the link, and the next one copies.
+func TestUnreadable(t *testing.T) {
+	a, b := lending(t)
+	memory, err := unix.Mmap(-1, 0, 2*MinLoan, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := transporttest.Packet(0, 1, 1, 0)
+	p.Payload, p.Lent = memory[:MinLoan], 1
+	x := deliver(t, a, b, p)
+	if err := unix.Munmap(memory); err != nil {
+		t.Fatal(err)
+	}
+	if b.Fetch(&x, make([]byte, MinLoan)) {
+		t.Fatal("memory was read that is not there")
+	}
+	batch := make([]mpe.Arrival, 1)
+	if n, err := b.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedBroken {
+		t.Fatalf("%d, %v, %+v", n, err, batch[0])
+	}
+	if _, err := b.Link(0); err == nil {
+		t.Error("it is not said why there is no link")
+	} else if want := "the link to rank 0 has ended: reading the memory of process"; len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+		t.Errorf("got %v", err)
+	}
+	if n, err := b.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedConnected {
+		t.Fatalf("%d, %v, %+v", n, err, batch[0])
+	}
+	if n, err := a.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedConnected {
+		t.Fatalf("%d, %v, %+v", n, err, batch[0])
+	}
+	if lends, fetches := a.SingleCopy(1); lends || !fetches || a.LongPayload(1) != 0 {
+		t.Errorf("rank 0 lends: %v, fetches: %v", lends, fetches)
+	}
+	p = lentPacket(0, 1, 2, MinLoan)
+	if x := deliver(t, a, b, p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
+		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.Away)
+	}
+}
+
+// Another process than the one that said hello is not read from, nor one that is gone.
+func TestRemote(t *testing.T) {
+	lending(t)
+	n, c := newNonce(), new(copier)
+	defer c.end(mpe.ErrTransportClosed)
+	pid := unix.Getpid()
+	other := n.whereabouts()
+	other.nonce[3]++
+	for name, tt := range map[string]struct {
+		r    remote
+		want bool
+	}{
+		"itself":       {remote{pid: pid, whereabouts: n.whereabouts()}, true},
+		"another":      {remote{pid: pid, whereabouts: other}, false},
+		"nobody":       {remote{pid: 1 << 30, whereabouts: n.whereabouts()}, false},
+		"nowhere":      {remote{pid: pid, whereabouts: whereabouts{addr: 1, nonce: *n}}, false},
+		"not said":     {remote{pid: pid}, false},
+		"all the ones": {remote{pid: pid, whereabouts: whereabouts{addr: 1<<64 - 1}}, false},
+	} {
+		pages, err := c.meet(tt.r)
+		pages.close()
+		if got := err == nil; got != tt.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package shm
+
+import (
+	"bytes"
+	"testing"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// lendTo lends a packet under a number, and returns what the reader sees of it.
+func lendTo(t *testing.T, w *writer, r *reader, id uint64) away {
+	t.Helper()
+	p := transporttest.Packet(0, 1, 1, 100)
+	if !w.lend(&p.Header, p.Payload, id) {
+		t.Fatal("there is no room")
+	}
+	got, a, err := r.next()
+	if err != nil || !bytes.Equal(got, p.Header[:]) || cap(got) != len(got) || a.state == nil ||
+		a.addr != uint64(uintptr(unsafe.Pointer(&p.Payload[0]))) || a.payload != 100 {
+		t.Fatalf("%d bytes, %+v, %v", len(got), a, err)
+	}
+	return a
+}
+
+// A loan is good for whoever ends it first.
+func TestLoan(t *testing.T) {
+	w, r := newRing(MinRing)
+	for _, tt := range []struct {
+		name    string
+		end     uint64 // reclaim is called with that before the payload is copied
+		before  bool   // that it stands is asked before
+		stands  bool
+		settled bool
+	}{
+		{"taken", 2, false, true, true},
+		{"reclaimed", 7, false, false, false},
+		{"reclaimed meanwhile", 7, true, true, false},
+		{"all reclaimed", 0, false, false, false},
+	} {
+		a := lendTo(t, w, r, 7)
+		stands := false
+		if tt.before {
+			stands = a.stands()
+		}
+		w.reclaim(tt.end)
+		if !tt.before {
+			stands = a.stands()
+		}
+		if stands != tt.stands || a.settle() != tt.settled || a.settle() {
+			t.Errorf("%s: it stands: %v, want %v; it is to be settled: %v", tt.name, stands, tt.stands, tt.settled)
+		}
+	}
+	if w.reclaim(2); len(w.loans) != 0 {
+		t.Errorf("%d loans are remembered", len(w.loans))
+	}
+}
+
+// The writer remembers loans as long as they can be read, and no longer; what comes
+// to lie in their place later is not touched.
+func TestLoansAreForgotten(t *testing.T) {
+	w, r := newRing(MinRing)
+	first := lendTo(t, w, r, 1)
+	second := lendTo(t, w, r, 2)
+	if w.reclaim(2); len(w.loans) != 2 || !first.stands() || second.stands() {
+		t.Errorf("%d loans, %v, %v", len(w.loans), first.stands(), second.stands())
+	}
+	p := transporttest.Packet(0, 1, 1, 1000)
+	for range MinRing {
+		if w.pos >= MinRing {
+			break
+		}
+		if !w.put(&p.Header, p.Payload) {
+			t.Fatal("there is no room")
+		}
+		if _, _, err := r.next(); err != nil {
+			t.Fatal(err)
+		}
+		r.release()
+	}
+	if first.stands() {
+		t.Error("a record that is no more says that it stands")
+	}
+	content := bytes.Clone(w.ring)
+	if w.reclaim(0); len(w.loans) != 0 || !bytes.Equal(content, w.ring) {
+		t.Errorf("%d loans are remembered", len(w.loans))
+	}
+}
+
+// A loan of nothing, or of more than may be, is no loan.
+func TestHostileLoans(t *testing.T) {
+	for _, payload := range []uint64{0, MinRing/4 + 1, 1 << 40, ^uint64(0)} {
+		w, r := newRing(MinRing)
+		p := transporttest.Packet(0, 1, 1, 100)
+		w.lend(&p.Header, p.Payload, 1)
+		loanAt(w.ring).payload.Store(payload)
+		if b, _, err := r.next(); b != nil || err == nil {
+			t.Errorf("%d bytes of payload are away: %d bytes, %v", payload, len(b), err)
+		}
+	}
+}
+
+// What is lent fits into the ring if it has to, wherever it is.
+func TestLongPayloadFits(t *testing.T) {
+	for ring := MinRing; ring <= MaxRing; ring *= 2 {
+		if record := recordLen(protocol.ExtHeaderLen + LongPayload(ring)); 2*record+recordAlign > ring {
+			t.Errorf("a record of %d bytes does not fit into a ring of %d", record, ring)
+		}
+	}
+}

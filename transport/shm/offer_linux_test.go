@@ -1,0 +1,286 @@
+package shm
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// offering is a packet that announces a message of n bytes that are all the same.
+func offering(src, dst int, number uint32, n int) mpe.Packet {
+	p := transporttest.Packet(src, dst, number, 0)
+	p.Offer, p.Lent = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
+	return p
+}
+
+// Messages are taken whole, or their beginning, in any order, and once.
+func TestTake(t *testing.T) {
+	a, b := lending(t)
+	lengths := []int{1, 100, MaxPayload, maxLoan}
+	var offers []uint64
+	var messages []mpe.Packet
+	for i, n := range lengths {
+		p := offering(0, 1, uint32(i+1), n)
+		x := deliver(t, a, b, p)
+		if x.Away != 0 || x.Offer == 0 || !bytes.Equal(x.Bytes, p.Header[:]) {
+			t.Fatalf("%d bytes: %+v", n, x)
+		}
+		offers, messages = append(offers, x.Offer), append(messages, p)
+	}
+	for i := len(lengths) - 1; i >= 0; i-- {
+		n, o := lengths[i], offers[i]
+		for name, wrong := range map[string]bool{
+			"too much":       b.Take(0, o, make([]byte, n+1)),
+			"none":           b.Take(0, 0, make([]byte, n)),
+			"of another":     b.Take(0, o+1<<20, make([]byte, n)),
+			"of no rank":     b.Take(-1, o, make([]byte, n)),
+			"of the rank":    b.Take(1, o, make([]byte, n)),
+			"of another way": a.Take(1, o, make([]byte, n)),
+		} {
+			if wrong {
+				t.Errorf("%d bytes, %s: it is taken", n, name)
+			}
+		}
+		dst := make([]byte, n-n/3)
+		if !b.Take(0, o, dst) || !bytes.Equal(dst, messages[i].Offer[:len(dst)]) {
+			t.Errorf("%d bytes were not taken", n)
+		}
+		if b.Take(0, o, dst) {
+			t.Errorf("%d bytes were taken twice", n)
+		}
+	}
+	a.Reclaim(1, 1)
+	x := deliver(t, a, b, offering(0, 1, 1, 100))
+	a.Reclaim(1, 1)
+	if b.Take(0, x.Offer, make([]byte, 100)) {
+		t.Error("what was taken back is taken")
+	}
+	if x := deliver(t, a, b, offering(0, 1, 9, maxLoan+1)); x.Offer != 0 {
+		t.Error("too much is offered")
+	}
+	p := offering(0, 1, 9, 100)
+	p.Lent = 0
+	if x := deliver(t, a, b, p); x.Offer != 0 {
+		t.Error("what cannot be taken back is offered")
+	}
+}
+
+// Where either side does not want it, nothing is offered; and who does not want it takes
+// nothing from one who offers nevertheless.
+func TestNoOffers(t *testing.T) {
+	t.Setenv(EnvSingleCopy, "auto")
+	m := transporttest.Map(t, 2)
+	for off := range 3 {
+		var conns [2]*Conn
+		for rank := range conns {
+			conns[rank] = listen(t, Config{Rank: rank, Map: m, NoSingleCopy: rank == off || off == 2})
+		}
+		batch := make([]mpe.Arrival, 1)
+		for _, c := range conns {
+			if n, err := c.Recv(batch); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		for _, anyway := range []bool{false, true} {
+			p := offering(0, 1, 1, 100)
+			conns[0].peers[1].link.lends = anyway
+			if x := deliver(t, conns[0], conns[1], p); x.Offer != 0 || !bytes.Equal(x.Bytes, p.Header[:]) {
+				t.Errorf("off at %d, anyway: %v: %+v", off, anyway, x)
+			}
+		}
+		for _, c := range conns {
+			c.Close()
+		}
+	}
+}
+
+// Offers end with the link, at both ends, and those of the next one are others.
+func TestOffersEndWithTheLink(t *testing.T) {
+	a, b := lending(t)
+	x := deliver(t, a, b, offering(0, 1, 1, 100))
+	l := a.peers[1].link
+	l.conn.Close()
+	batch := make([]mpe.Arrival, 1)
+	for _, c := range []*Conn{a, b} {
+		if n, err := c.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedConnected {
+			t.Fatalf("%d, %v, %+v", n, err, batch[0])
+		}
+	}
+	y := deliver(t, a, b, offering(0, 1, 2, 100))
+	dst := make([]byte, 100)
+	if b.Take(0, x.Offer, dst) {
+		t.Error("what was offered over another link is taken")
+	}
+	if l.out.offers.used != 0 {
+		t.Error("the old link has offers")
+	}
+	if !b.Take(0, y.Offer, dst) || bytes.Count(dst, []byte{2}) != 100 {
+		t.Error("what is offered over this one is not to be had")
+	}
+}
+
+// What is not there is not taken, and the link stays.
+func TestTakeUnreadable(t *testing.T) {
+	a, b := lending(t)
+	memory, err := unix.Mmap(-1, 0, MinLoan, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := offering(0, 1, 1, 0)
+	p.Offer = memory
+	x := deliver(t, a, b, p)
+	y := deliver(t, a, b, offering(0, 1, 2, 100))
+	if err := unix.Munmap(memory); err != nil {
+		t.Fatal(err)
+	}
+	if b.Take(0, x.Offer, make([]byte, MinLoan)) {
+		t.Error("memory was read that is not there")
+	}
+	if !b.Take(0, y.Offer, make([]byte, 100)) {
+		t.Error("what is there is not taken any more")
+	}
+	if linked, _ := b.Link(0); !linked {
+		t.Error("the link has ended")
+	}
+}
+
+// The sender takes back what it offers whenever it wants, and writes to the memory at
+// once: what was taken is what was offered, or nothing.
+func TestReclaimOffersRace(t *testing.T) {
+	a, b := lending(t)
+	const messages, size = 3000, 64 << 10
+	failed := make(chan error, 1)
+	go func() {
+		batch, dst := make([]mpe.Arrival, 8), make([]byte, size)
+		taken := 0
+		for next := uint32(1); next <= messages; {
+			n, err := b.Poll(batch)
+			if err != nil {
+				failed <- err
+				return
+			}
+			if n == 0 {
+				runtime.Gosched()
+			}
+			for i := range batch[:n] {
+				if b.Take(0, batch[i].Offer, dst) {
+					taken++
+					if bytes.Count(dst, []byte{byte(next)}) != size {
+						failed <- fmt.Errorf("message %d is not what was offered", next)
+						return
+					}
+				}
+				next++
+			}
+		}
+		if taken < messages/3 {
+			failed <- fmt.Errorf("only %d of %d messages were taken", taken, messages)
+			return
+		}
+		t.Logf("%d of %d messages were taken", taken, messages)
+		failed <- nil
+	}()
+	message := make([]byte, size)
+	p := transporttest.Packet(0, 1, 1, 0)
+	for number := uint32(1); number <= messages; {
+		for i := range message {
+			message[i] = byte(number)
+		}
+		p.Offer, p.Lent = message, uint64(number)
+		n, err := a.SendPackets(1, []mpe.Packet{p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			runtime.Gosched()
+			continue
+		}
+		// Every other one is left there until it has been taken.
+		state := slotAt(a.peers[1].link.out.offers.slots, 0)
+		for spins := number % 20 * 1000; number%2 == 0 || spins > 0; spins-- {
+			if state.Load()%states == taken || len(failed) > 0 {
+				break
+			}
+			if number%2 == 0 {
+				runtime.Gosched()
+			}
+		}
+		a.Reclaim(1, uint64(number))
+		number++
+	}
+	if err := <-failed; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// offerAll offers as many messages as it can, each from memory of its own, and then
+// waits for its end.
+func offerAll(c *Conn) error {
+	batch := make([]mpe.Arrival, 1)
+	var memory [offerSlots + 1][]byte
+	for n := uint32(1); n <= offerSlots; {
+		p := offering(1, 0, n, victimLoan)
+		sent, err := c.SendPackets(0, []mpe.Packet{p})
+		if err == nil {
+			_, err = c.Poll(batch)
+		}
+		if err != nil {
+			return err
+		}
+		memory[n] = p.Offer
+		n += uint32(sent)
+	}
+	for {
+		if _, err := c.nap(batch); err != nil {
+			return err
+		}
+		runtime.KeepAlive(&memory)
+	}
+}
+
+// What a process offers is to be had while it is stopped, and nothing of it after it was
+// killed, whether its end is known or not.
+func TestOffererStoppedAndKilled(t *testing.T) {
+	lending(t)
+	m := transporttest.Map(t, 2)
+	c := listen(t, Config{Rank: 0, Map: m})
+	cmd, _ := startVictim(t, fmt.Sprint(m.Addr(0), ",", m.Addr(1)), offerer)
+	batch, dst := make([]mpe.Arrival, 8), make([]byte, victimLoan)
+	var offers []uint64
+	for len(offers) < offerSlots {
+		n, err := c.nap(batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range batch[:n] {
+			if a.Kind == mpe.ArrivedDatagram {
+				offers = append(offers, a.Offer)
+			}
+		}
+	}
+	if err := cmd.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(cmd.Process.Pid, &status, unix.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatal(err, status)
+	}
+	for i, o := range offers[:offerSlots/2] {
+		if !c.Take(1, o, dst) || bytes.Count(dst, []byte{byte(i + 1)}) != victimLoan {
+			t.Fatalf("message %d was not taken", i+1)
+		}
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	for i, o := range offers[offerSlots/2:] {
+		if c.Take(1, o, dst) {
+			t.Fatalf("message %d of the dead was taken", offerSlots/2+i+1)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package shm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// victimLoan is how many bytes the victims lend and fetch at a time.
+const victimLoan = 40000
+
+// number is that of the packet that has arrived.
+func number(a *mpe.Arrival) uint32 {
+	h, _, _ := protocol.ParseExtendedHeader(a.Bytes)
+	return h.Number
+}
+
+// lendAll lends packets without end, each from memory of its own, and never takes
+// anything back.
+func lendAll(c *Conn) error {
+	batch := make([]mpe.Arrival, 8)
+	var memory [16][]byte
+	for n := uint32(1); ; {
+		p := transporttest.Packet(1, 0, n, 0)
+		p.Payload, p.Lent = bytes.Repeat([]byte{byte(n)}, victimLoan), uint64(n)
+		sent := 0
+		for sent == 0 {
+			var err error
+			if sent, err = c.SendPackets(0, []mpe.Packet{p}); err == nil {
+				_, err = c.Poll(batch)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		memory[n%16] = p.Payload
+		n++
+		// Until all of it was fetched, so that it can be used for something else.
+		for n%16 == 0 && c.loans(0) > 0 {
+			if _, err := c.Poll(batch); err != nil {
+				return err
+			}
+		}
+		runtime.KeepAlive(&memory)
+	}
+}
+
+// loans is how many loans to the peer have not ended.
+func (c *Conn) loans(peer int) int {
+	c.Reclaim(peer, 1<<40)
+	p := c.peers[peer]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.link == nil {
+		return 0
+	}
+	return len(p.link.out.loans)
+}
+
+// fetchAll fetches packets until one comes that is not lent, and fails on what is not
+// as it was lent. It says how many it has got, and how many were taken back.
+func fetchAll(c *Conn) error {
+	batch, dst := make([]mpe.Arrival, 1), make([]byte, victimLoan)
+	for got, lost := 0, 0; ; {
+		if _, err := c.nap(batch); err != nil {
+			return err
+		}
+		a := &batch[0]
+		switch {
+		case a.Kind != mpe.ArrivedDatagram:
+		case a.Away == 0:
+			return fmt.Errorf("%d got, %d lost", got, lost)
+		case !c.Fetch(a, dst):
+			lost++
+		case bytes.Count(dst, []byte{byte(number(a))}) != victimLoan:
+			return errors.New("it is not what was lent")
+		default:
+			got++
+		}
+	}
+}
+
+// A process that is killed while its memory is read: what was fetched is what it has
+// lent, the rest is lost, and nobody waits.
+func TestLenderKilled(t *testing.T) {
+	lending(t)
+	m := transporttest.Map(t, 2)
+	addrs := fmt.Sprint(m.Addr(0), ",", m.Addr(1))
+	c := listen(t, Config{Rank: 0, Map: m})
+	for life := range 3 {
+		cmd, _ := startVictim(t, addrs, lender)
+		batch, dst := make([]mpe.Arrival, 8), make([]byte, victimLoan)
+		next, killed := uint32(1), false
+		read := c.nap
+		for !killed || len(c.inbox.links) > 0 {
+			n, err := read(batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range batch[:n] {
+				a := &batch[i]
+				if a.Kind != mpe.ArrivedDatagram {
+					continue
+				}
+				if a.Away != victimLoan || number(a) != next {
+					t.Fatalf("life %d: packet %d, want %d; %d bytes are away", life, number(a), next, a.Away)
+				}
+				if c.Fetch(a, dst) {
+					if bytes.Count(dst, []byte{byte(next)}) != victimLoan {
+						t.Fatalf("life %d: packet %d is not what was lent", life, next)
+					}
+				} else if !killed {
+					t.Fatalf("life %d: packet %d was not to be had", life, next)
+				}
+				next++
+			}
+			if next > 200 && !killed {
+				killed, read = true, c.Poll
+				cmd.Process.Kill()
+				// It is not waited for: it may be in the middle of its end.
+			}
+		}
+		cmd.Wait()
+	}
+}
+
+// A receiver that is stopped does not stop a sender who wants his memory back, and
+// gets nothing of what is written there then.
+func TestFetcherStopped(t *testing.T) {
+	lending(t)
+	m := transporttest.Map(t, 2)
+	c := listen(t, Config{Rank: 0, Map: m})
+	cmd, said := startVictim(t, fmt.Sprint(m.Addr(0), ",", m.Addr(1)), fetcher)
+	batch := make([]mpe.Arrival, 1)
+	if _, err := c.nap(batch); err != nil || batch[0].Kind != mpe.ArrivedConnected {
+		t.Fatalf("%v, %+v", err, batch[0])
+	}
+	if err := cmd.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(cmd.Process.Pid, &status, unix.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatal(err, status)
+	}
+	const packets = 50
+	var memory [packets + 1][]byte
+	for n := uint32(1); n <= packets; n++ {
+		p := lentPacket(0, 1, n, victimLoan)
+		memory[n] = p.Payload
+		if sent, err := c.SendPackets(1, []mpe.Packet{p}); sent != 1 || err != nil {
+			t.Fatal(sent, err)
+		}
+		if n%2 == 0 {
+			c.Reclaim(1, uint64(n))
+			clear(p.Payload)
+		}
+	}
+	if sent, err := c.SendPackets(1, []mpe.Packet{transporttest.Packet(0, 1, packets+1, 5)}); sent != 1 || err != nil {
+		t.Fatal(sent, err)
+	}
+	if err := cmd.Process.Signal(unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := said.ReadString('\n'); line != "25 got, 25 lost\n" {
+		t.Errorf("the receiver says %q, %v", line, err)
+	}
+	runtime.KeepAlive(&memory)
+}

@@ -1,0 +1,142 @@
+package shm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// The sender takes back what it has lent whenever it wants, and writes to the memory
+// at once: what was fetched is what was lent, or nothing.
+func TestReclaimRace(t *testing.T) {
+	a, b := lending(t)
+	const packets, size = 3000, 64 << 10
+	failed := make(chan error, 1)
+	go func() {
+		batch, dst := make([]mpe.Arrival, 8), make([]byte, size)
+		fetched := 0
+		for next := uint32(1); next <= packets; {
+			n, err := b.Poll(batch)
+			if err != nil {
+				failed <- err
+				return
+			}
+			if n == 0 {
+				runtime.Gosched()
+			}
+			for i := range batch[:n] {
+				if b.Fetch(&batch[i], dst) {
+					fetched++
+					if bytes.Count(dst, []byte{byte(next)}) != size {
+						failed <- fmt.Errorf("packet %d is not what was lent", next)
+						return
+					}
+				}
+				next++
+			}
+		}
+		if fetched < packets/2 {
+			failed <- fmt.Errorf("only %d of %d packets were fetched", fetched, packets)
+			return
+		}
+		t.Logf("%d of %d packets were fetched", fetched, packets)
+		failed <- nil
+	}()
+	payload := make([]byte, size)
+	p := transporttest.Packet(0, 1, 1, 0)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for number := uint32(1); number <= packets; {
+		for i := range payload {
+			payload[i] = byte(number)
+		}
+		p.Payload, p.Lent = payload, uint64(number)
+		n, err := a.SendPackets(1, []mpe.Packet{p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			runtime.Gosched()
+			continue
+		}
+		// Every other one is left there until it has been fetched, which takes long
+		// if somebody else has the core.
+		state := &loanAt(last(a.peers[1].link.out)).state
+		for spins := rng.IntN(20000); number%2 == 0 || spins > 0; spins-- {
+			if state.Load()&3 == taken {
+				break
+			}
+			if spins < 0 {
+				runtime.Gosched()
+			}
+		}
+		a.Reclaim(1, uint64(number))
+		number++
+	}
+	if err := <-failed; err != nil {
+		t.Fatal(err)
+	}
+	if n := a.loans(1); n != 0 {
+		t.Errorf("%d loans are left", n)
+	}
+}
+
+// last returns the record of the last loan.
+func last(w writer) []byte {
+	return w.ring[w.loans[len(w.loans)-1].pos&uint64(len(w.ring)-1):]
+}
+
+// Who gives a send up writes to its buffer at once. What arrives is what was sent.
+func TestGivenUpSends(t *testing.T) {
+	for name, size := range map[string]int{"asked for": 3 << 20, "offered": maxLoan} {
+		t.Run(name, func(t *testing.T) { givenUpSends(t, size) })
+	}
+}
+
+func givenUpSends(t *testing.T, size int) {
+	t.Setenv(EnvSingleCopy, "auto")
+	_, engines := engines(t)
+	src, dst := make([]byte, size), make([]byte, size)
+	rng := rand.New(rand.NewPCG(3, 4))
+	inTransfer := 0
+	for i := range 40 {
+		for k := range src {
+			src[k] = byte(i)
+		}
+		recv, err := engines[1].Irecv(0, dst, mpe.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrived := make(chan error, 1)
+		go func() {
+			_, err := recv.Wait(t.Context())
+			arrived <- err
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.IntN(1000))*time.Microsecond)
+		_, err = engines[0].Send(ctx, 1, src, mpe.Options{})
+		cancel()
+		clear(src)
+		var we *mpe.WaitError
+		if errors.As(err, &we) {
+			if !we.InTransfer { // nothing of it was sent
+				recv.Cancel()
+				<-arrived
+				continue
+			}
+			inTransfer++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-arrived; err != nil || bytes.Count(dst, []byte{byte(i)}) != size {
+			t.Fatalf("message %d: %v, %d of %d bytes", i, err, bytes.Count(dst, []byte{byte(i)}), size)
+		}
+	}
+	t.Logf("%d sends were given up in the middle", inTransfer)
+}

@@ -1,0 +1,218 @@
+package shm
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// newRing returns both sides of a ring of n bytes.
+func newRing(n int) (*writer, *reader) {
+	mem := make([]byte, pageAhead+n)
+	ring, slots := mem[pageAhead:], make([]byte, slotsLen)
+	return &writer{ring: ring, head: word(mem), offers: offers{slots: slots}}, &reader{ring: ring, head: word(mem), slots: slots}
+}
+
+const (
+	pageAhead = 4096
+	// longest is the longest packet in a ring of MinRing bytes.
+	longest = protocol.ExtHeaderLen + MinRing/4
+)
+
+func whole(p mpe.Packet) []byte { return append(p.Header[:], p.Payload...) }
+
+// What is put in comes out, for lengths that end anywhere, and many times around.
+func TestRing(t *testing.T) {
+	w, r := newRing(MinRing)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var expected [][]byte
+	full, padded := 0, 0
+	for number := uint32(0); w.pos < 50*MinRing; {
+		n := rng.IntN(300)
+		if rng.IntN(4) == 0 {
+			n = rng.IntN(MaxPayload + 1)
+		}
+		p := transporttest.Packet(0, 1, number, n)
+		off := int(w.pos % MinRing)
+		if w.put(&p.Header, p.Payload) {
+			if int(w.pos%MinRing) == recordLen(protocol.ExtHeaderLen+n) && off != 0 {
+				padded++
+			}
+			number++
+			expected = append(expected, whole(p))
+			if rng.IntN(5) > 0 {
+				continue
+			}
+		} else {
+			full++
+		}
+		for range rng.IntN(8) {
+			got, _, err := r.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got == nil {
+				if len(expected) > 0 {
+					t.Fatalf("nothing to be read, and %d packets are in the ring", len(expected))
+				}
+				break
+			}
+			if !bytes.Equal(got, expected[0]) || cap(got) != len(got) {
+				t.Fatalf("%d bytes, cap %d, want %d", len(got), cap(got), len(expected[0]))
+			}
+			expected = expected[1:]
+		}
+		r.release()
+	}
+	if full < 10 || padded < 10 {
+		t.Errorf("it was full %d times, and padded %d times", full, padded)
+	}
+}
+
+// A ring that nobody reads from takes what fits into it and keeps it.
+func TestFullRing(t *testing.T) {
+	for _, payload := range []int{0, 4, 48, 49, 1000, MaxPayload} {
+		w, r := newRing(MinRing)
+		var sent []mpe.Packet
+		for {
+			p := transporttest.Packet(0, 1, uint32(len(sent)), payload)
+			if !w.put(&p.Header, p.Payload) {
+				break
+			}
+			sent = append(sent, p)
+		}
+		record := recordLen(protocol.ExtHeaderLen + payload)
+		if len(sent)*record > MinRing-recordAlign || (len(sent)+1)*record <= MinRing-recordAlign {
+			t.Errorf("%d packets of %d bytes of payload", len(sent), payload)
+		}
+		for i, p := range sent {
+			if got, _, err := r.next(); err != nil || !bytes.Equal(got, whole(p)) {
+				t.Fatalf("packet %d of %d: %d bytes, %v", i, len(sent), len(got), err)
+			}
+		}
+		if got, _, err := r.next(); got != nil || err != nil || r.ready() {
+			t.Errorf("there is more: %d bytes, %v", len(got), err)
+		}
+		r.release()
+		if p := sent[0]; !w.put(&p.Header, p.Payload) {
+			t.Error("it is still full")
+		}
+	}
+}
+
+// Window leaves room for whatever the extended profile can have in flight, for its
+// acknowledgements, and for what Poll has not given back yet.
+func TestWindowFits(t *testing.T) {
+	for ring := MinRing; ring <= MaxRing; ring *= 2 {
+		packets, payload := Window(ring)
+		most := payload + packets*(wordLen+protocol.ExtHeaderLen+recordAlign) + // in flight
+			recordLen(protocol.ExtHeaderLen+MaxPayload) + // padding
+			ring/publishParts + pollBytes(ring) + recordLen(protocol.ExtHeaderLen+MaxPayload) // read and not given back
+		if acks := (ring - most) / recordLen(protocol.ExtHeaderLen+protocol.AckLen); acks < 64 {
+			t.Errorf("a ring of %d bytes has room for %d acknowledgements", ring, acks)
+		}
+		if payload < 2*MaxPayload {
+			t.Errorf("a ring of %d bytes: only %d in flight", ring, payload)
+		}
+	}
+	for ranks, want := range map[int]int{0: 1 << 20, 1: 1 << 20, 2: 1 << 20, 17: 1 << 20, 18: 512 << 10, 33: 512 << 10, 34: 256 << 10, 1000: 256 << 10} {
+		if got := DefaultRing(ranks); got != want || !ringSize(got) {
+			t.Errorf("%d ranks: rings of %d bytes, want %d", ranks, got, want)
+		}
+	}
+}
+
+// hostile are words that cannot be.
+var hostile = map[string]uint64{
+	"another position": makeWord(recordAlign, 100),
+	"no header":        makeWord(0, protocol.ExtHeaderLen-1),
+	"too long":         makeWord(0, longest+1),
+	"a long loan":      makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen+1)),
+	"a short loan":     makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen-1)),
+	"an empty loan":    makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen)),
+	"a short offer":    makeWord(0, offerBit|(protocol.ExtHeaderLen+loanLen-1)),
+	"an empty offer":   makeWord(0, offerBit|(protocol.ExtHeaderLen+loanLen)),
+	"both":             makeWord(0, offerBit|loanBit|(protocol.ExtHeaderLen+loanLen)),
+	"longest":          makeWord(0, padding-1),
+	"padding at once":  makeWord(0, padding),
+	"all ones":         ^uint64(0),
+}
+
+func TestHostileWords(t *testing.T) {
+	for name, w := range hostile {
+		_, r := newRing(MinRing)
+		word(r.ring).Store(w)
+		if b, _, err := r.next(); b != nil || err == nil {
+			t.Errorf("%s: %d bytes, %v", name, len(b), err)
+		}
+	}
+	// A packet that ends behind the ring, and padding after padding.
+	_, r := newRing(MinRing)
+	r.pos = MinRing - recordAlign
+	word(r.ring[r.pos:]).Store(makeWord(r.pos, 100))
+	if b, _, err := r.next(); b != nil || err == nil {
+		t.Errorf("over the end: %d bytes, %v", len(b), err)
+	}
+	word(r.ring[r.pos:]).Store(makeWord(r.pos, padding))
+	word(r.ring).Store(makeWord(MinRing, padding))
+	if b, _, err := r.next(); b != nil || err == nil {
+		t.Errorf("padding after padding: %d bytes, %v", len(b), err)
+	}
+	// A reader that claims to have read what was never there, or less than before.
+	for _, head := range []uint64{1 << 40, ^uint64(0)} {
+		w, _ := newRing(MinRing)
+		w.head.Store(head)
+		taken := 0
+		for p := transporttest.Packet(0, 1, 1, MaxPayload); w.put(&p.Header, p.Payload); taken++ {
+			if taken > MinRing/MaxPayload {
+				t.Fatal("it is never full")
+			}
+		}
+	}
+}
+
+// FuzzReader reads from rings with anything in them: it neither panics nor reads
+// outside, nor goes on for ever.
+func FuzzReader(f *testing.F) {
+	w, _ := newRing(MinRing)
+	p := transporttest.Packet(0, 1, 1, 30)
+	w.put(&p.Header, p.Payload)
+	w.put(&p.Header, nil)
+	w.lend(&p.Header, p.Payload, 1)
+	w.offer(&p.Header, p.Payload, 1)
+	f.Add(w.ring[:512], uint32(0))
+	f.Add(w.ring[:512], uint32(MinRing-128))
+	for _, w := range hostile {
+		b := make([]byte, 128)
+		word(b).Store(w)
+		f.Add(b, uint32(0))
+	}
+	f.Fuzz(func(t *testing.T, content []byte, at uint32) {
+		_, r := newRing(MinRing)
+		r.pos = uint64(at) &^ (recordAlign - 1)
+		r.told = r.pos
+		for i, b := range content {
+			r.ring[(int(r.pos)+i)%MinRing] = b
+		}
+		for n := 0; ; n++ {
+			b, a, err := r.next()
+			if b == nil || err != nil {
+				break
+			}
+			if len(b) < protocol.ExtHeaderLen || len(b) > longest || cap(b) != len(b) {
+				t.Fatalf("a packet of %d bytes", len(b))
+			}
+			if a.state != nil && (len(b) != protocol.ExtHeaderLen || a.payload == 0 || a.payload > maxLoan || a.payload > MinRing/4 && !a.offered) {
+				t.Fatalf("a header of %d bytes, and %d of payload are away", len(b), a.payload)
+			}
+			if n > 2*MinRing/recordAlign {
+				t.Fatal("there is no end to it")
+			}
+		}
+		r.release()
+	})
+}

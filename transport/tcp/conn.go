@@ -1,0 +1,216 @@
+package tcp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/bindfault"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Conn is all the TCP connections of one rank. It implements mpe.PacketTransport and
+// mpe.PollTransport.
+type Conn struct {
+	cfg   Config
+	local netip.AddrPort
+	ln    *net.TCPListener
+	// peers has an entry for every rank that is spoken to; others are nil.
+	peers []*peer
+
+	// stranger is whoever connects and is no peer.
+	stranger peer
+
+	queue queue
+	// taken are the events that the last Recv gave out.
+	taken [recvBatch]event
+
+	// inbox is where whoever waits for packets looks for them, or nil. If there is
+	// one, the queue is for what strangers do alone.
+	inbox *inbox
+
+	// ctx is done when the Conn is closed, and dialing when it begins to be;
+	// tasks are its goroutines.
+	ctx, dialing        context.Context
+	cancel, stopDialing context.CancelFunc
+	tasks               sync.WaitGroup
+}
+
+var (
+	_ mpe.PacketTransport = (*Conn)(nil)
+	_ mpe.PollTransport   = (*Conn)(nil)
+)
+
+// Listen binds the rank to its own IP and port in the rank map, and starts to
+// dial the higher software ranks. It returns a *ListenError if the address cannot
+// be had, a *SharedIPError if two software ranks share an IP, and a
+// *CredentialError if the peers would refuse the rank's certificate.
+func Listen(cfg Config) (*Conn, error) { return listen(cfg, true) }
+
+// listen is Listen, of a Conn that can be polled if that is possible and wanted.
+func listen(cfg Config, poll bool) (*Conn, error) {
+	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
+		return nil, fmt.Errorf("tcp: rank %d is not in the rank map", cfg.Rank)
+	}
+	if err := checkIPs(cfg.Map); err != nil {
+		return nil, err
+	}
+	addr := cfg.Map.Addr(cfg.Rank)
+	if cfg.TLS != nil {
+		if err := cfg.TLS.check(addr.Addr()); err != nil {
+			return nil, fmt.Errorf("tcp: rank %d: %w", cfg.Rank, err)
+		}
+	}
+	ln, err := (&net.ListenConfig{KeepAliveConfig: keepAlive()}).Listen(context.Background(), network(addr), addr.String())
+	if err != nil {
+		return nil, bindfault.New("tcp", cfg.Rank, cfg.Map, err)
+	}
+	c := newConn(cfg, ln.(*net.TCPListener))
+	if poll && c.pollable() {
+		if c.inbox, err = newInbox(c); err != nil {
+			ln.Close()
+			return nil, fmt.Errorf("tcp: setting up rank %d at %v: %w", cfg.Rank, addr, err)
+		}
+	}
+	c.tasks.Go(c.acceptAll)
+	for rank, p := range c.peers {
+		if p != nil && rank > cfg.Rank {
+			c.tasks.Go(func() { c.keepDialing(p) })
+		}
+	}
+	return c, nil
+}
+
+func newConn(cfg Config, ln *net.TCPListener) *Conn {
+	if cfg.Profile == nil {
+		cfg.Profile = func(int) protocol.Profile { return protocol.CloudFPGA }
+	}
+	if cfg.MaxWords == 0 {
+		cfg.MaxWords = ^uint32(0)
+	}
+	if cfg.WriteTimeout <= 0 {
+		cfg.WriteTimeout = DefaultWriteTimeout
+	}
+	if cfg.SendQueue <= 0 {
+		cfg.SendQueue = DefaultSendQueue
+	}
+	if cfg.HandshakeTimeout <= 0 {
+		cfg.HandshakeTimeout = DefaultHandshakeTimeout
+	}
+	if cfg.Backoff == nil {
+		cfg.Backoff = DefaultBackoff
+	}
+	if cfg.answers == nil {
+		cfg.answers = (*Conn).answers
+	}
+	c := &Conn{cfg: cfg, local: cfg.Map.Addr(cfg.Rank), ln: ln,
+		peers: make([]*peer, cfg.Map.Size()), stranger: peer{rank: mpe.UnknownPeer},
+		queue: queue{ready: make(chan struct{}, 1)}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.dialing, c.stopDialing = context.WithCancel(c.ctx)
+	for rank := range c.peers {
+		if rank != cfg.Rank && cfg.Map.Kind(rank) == rankmap.Software {
+			p := &peer{rank: rank, addr: cfg.Map.Addr(rank), profile: cfg.Profile(rank),
+				free: make(chan *chunk, maxChunks), moved: make(chan struct{}, 1)}
+			if cfg.TLS != nil {
+				p.tls = cfg.TLS.config(p.addr.Addr())
+			}
+			c.peers[rank] = p
+		}
+	}
+	return c
+}
+
+// pollable reports whether all that the peers send are packets of the extended
+// profile by plain TCP. Others are not worth the trouble: a write may block, and TLS
+// reads by itself.
+func (c *Conn) pollable() bool {
+	peers := 0
+	for _, p := range c.peers {
+		if p == nil {
+			continue
+		}
+		if p.profile != protocol.Extended || p.tls != nil {
+			return false
+		}
+		peers++
+	}
+	return hasPoll && peers > 0
+}
+
+func network(addr netip.AddrPort) string {
+	if addr.Addr().Is4() {
+		return "tcp4"
+	}
+	return "tcp6"
+}
+
+func keepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount}
+}
+
+// LocalAddr returns the address that the rank is bound to.
+func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
+
+// Reliable returns true: while a connection lasts, nothing is lost on it.
+func (c *Conn) Reliable() bool { return true }
+
+// Connection reports whether there is a connection to the peer, and if not, what
+// became of the last one or of the last attempt to make one: nil if there was none
+// yet, and ErrNoPeer, in a *SendError, for a rank that is not spoken to.
+func (c *Conn) Connection(peer int) (connected bool, last error) {
+	p, err := c.peer(peer)
+	if err != nil {
+		return false, err
+	}
+	l, last := p.current()
+	if l != nil {
+		return true, nil
+	}
+	return false, last
+}
+
+// Close closes the listener and all connections, and returns when every goroutine
+// of the Conn has ended. A Recv in progress returns mpe.ErrTransportClosed. The peers
+// have half a second to take what still waits for them, and to hang up.
+func (c *Conn) Close() error {
+	c.stopDialing()
+	c.ln.Close() // its only error is that it is closed already
+	if c.inbox != nil {
+		c.inbox.close()
+	} else {
+		c.lastWords()
+	}
+	c.cancel()
+	c.tasks.Wait()
+	return nil
+}
+
+// lastWords lets what waits in the outboxes reach the peers: acknowledgements that
+// they need to end well, and goodbyes.
+func (c *Conn) lastWords() {
+	var links []*link
+	for _, p := range c.peers {
+		if p == nil {
+			continue
+		}
+		if l, _ := p.current(); l != nil && l.out != nil {
+			l.out.end()
+			links = append(links, l)
+		}
+	}
+	deadline := time.NewTimer(lastWordsTime)
+	defer deadline.Stop()
+	for _, l := range links {
+		select {
+		case <-l.done:
+		case <-deadline.C:
+			return
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package tcp
+
+import (
+	"io"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// mute has a socket take nothing more from the network, so that its host does not answer
+// for it any more: as if it were gone.
+func mute(t *testing.T, conn *net.TCPConn) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+			&unix.SockFprog{Len: 1, Filter: (*unix.SockFilter)(unsafe.Pointer(&drop[0]))})
+	}); err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+}
+
+// contested is a Conn of rank 1, one way or the other, and a connection that rank 0 has
+// made. Packets of rank 0 arrive as the given kind.
+func contested(t *testing.T, name string) (end *transporttest.End, old *net.TCPConn, packet []byte, kind mpe.ArrivalKind) {
+	t.Helper()
+	cfg := Config{Rank: 1, Map: transporttest.Map(t, 2), Backoff: soon}
+	packet, kind = request(0, 1), mpe.ArrivedHeader
+	if name != "cloudfpga" {
+		cfg.Profile = extended
+		p := transporttest.Packet(0, 1, 7, 100)
+		packet, kind = append(p.Header[:], p.Payload...), mpe.ArrivedDatagram
+	}
+	c, err := listen(cfg, name == "extended, polled")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.CanPoll() != (name == "extended, polled") {
+		t.Fatalf("CanPoll is %v", c.CanPoll())
+	}
+	end = transporttest.Start(t, c)
+	old = dial(t, cfg.Map.Addr(0).Addr(), c.LocalAddr())
+	want(t, end, mpe.ArrivedConnected, 0)
+	write(t, old, packet)
+	want(t, end, kind, 0)
+	return end, old, packet, kind
+}
+
+var contestants = []string{"cloudfpga", "extended", "extended, polled"}
+
+// A connection from a rank's address does not take the place of one that lives: it is
+// closed, and the other one goes on (C2).
+func TestLivingConnectionIsNotReplaced(t *testing.T) {
+	for _, name := range contestants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			end, old, packet, kind := contested(t, name)
+			from, to := transportAddr(old).Addr(), old.RemoteAddr().(*net.TCPAddr).AddrPort()
+			for range 2 {
+				impostor := dial(t, from, to)
+				_, _ = impostor.Write(packet) // it may be closed already
+				if a := want(t, end, mpe.ArrivedBroken, 0); a.From != transportAddr(impostor) {
+					t.Errorf("%v was refused", a.From)
+				}
+				wantClosed(t, impostor)
+				write(t, old, packet)
+				want(t, end, kind, 0)
+			}
+			old.SetReadDeadline(time.Now().Add(time.Millisecond))
+			if _, err := old.Read(make([]byte, 1)); err == io.EOF {
+				t.Error("the old connection was closed")
+			}
+		})
+	}
+}
+
+// One whose host does not answer for a second makes room: a peer that was restarted, and
+// could not say so, gets in (C2).
+func TestSilentConnectionIsReplaced(t *testing.T) {
+	for _, name := range contestants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			end, old, packet, kind := contested(t, name)
+			mute(t, old)
+			begun := time.Now()
+			fresh := dial(t, transportAddr(old).Addr(), old.RemoteAddr().(*net.TCPAddr).AddrPort())
+			write(t, fresh, packet)
+			if a := want(t, end, mpe.ArrivedConnected, 0); a.From != transportAddr(fresh) {
+				t.Errorf("%v is connected", a.From)
+			}
+			if waited := time.Since(begun); waited < answerTime {
+				t.Errorf("the old one was given %v", waited)
+			}
+			want(t, end, kind, 0)
+		})
+	}
+}
+
+// A peer that has closed the old connection need not wait, whether we have looked at
+// that or not.
+func TestClosedConnectionIsReplacedAtOnce(t *testing.T) {
+	c := newLooker(t, 2, nil)
+	old := c.dialed(0)
+	before, _ := c.peers[0].current()
+	old.Close()
+	for s, ok := before.sight(); ok && s.open; s, ok = before.sight() {
+		runtime.Gosched() // until the kernel has the FIN
+	}
+	fresh := dial(t, c.cfg.Map.Addr(0).Addr(), c.LocalAddr())
+	if a := c.want(mpe.ArrivedConnected, 0); a.From != transportAddr(fresh) {
+		t.Errorf("%v is connected", a.From)
+	}
+}
+
+// While it is not known whether the old one lives, only a few others wait.
+func TestFewConnectionsWait(t *testing.T) {
+	asked, decide := make(chan struct{}), make(chan struct{})
+	m := transporttest.Map(t, 2)
+	end := start(t, Config{Rank: 1, Map: m, answers: func(*Conn, *link) bool {
+		asked <- struct{}{}
+		<-decide
+		return true
+	}})
+	old := dial(t, m.Addr(0).Addr(), m.Addr(1))
+	want(t, end, mpe.ArrivedConnected, 0)
+	dial(t, m.Addr(0).Addr(), m.Addr(1))
+	<-asked
+	for range maxContests + 1 {
+		dial(t, m.Addr(0).Addr(), m.Addr(1))
+	}
+	for range 2 { // of which two are too many
+		want(t, end, mpe.ArrivedBroken, 0)
+	}
+	for i := range maxContests {
+		decide <- struct{}{}
+		want(t, end, mpe.ArrivedBroken, 0)
+		if i < maxContests-1 {
+			<-asked
+		}
+	}
+	write(t, old, request(0, 1))
+	want(t, end, mpe.ArrivedHeader, 0)
+}
+
+func TestJudge(t *testing.T) {
+	const ms = time.Millisecond
+	for _, x := range []struct {
+		first, silent, elapsed time.Duration
+		closed                 bool
+		want                   verdict
+	}{
+		{0, 0, 0, true, dead},
+		{time.Hour, time.Hour, 0, false, undecided},
+		{time.Hour, 0, 5 * ms, false, undecided}, // the kernel's clock is not so fine
+		{time.Hour, 0, 20 * ms, false, alive},
+		{time.Hour, 500 * ms, 600 * ms, false, alive},
+		{time.Hour, time.Hour + 999*ms, 999 * ms, false, undecided},
+		{time.Hour, time.Hour + 1000*ms, 1000 * ms, false, dead},
+		// Heard just before: the probe goes a second later only.
+		{0, 1000 * ms, 1000 * ms, false, undecided},
+		{0, 1999 * ms, 1999 * ms, false, undecided},
+		{0, 2000 * ms, 2000 * ms, false, dead},
+		{400 * ms, 1999 * ms, 1599 * ms, false, undecided},
+		{400 * ms, 2000 * ms, 1600 * ms, false, dead},
+		{400 * ms, 900 * ms, 1600 * ms, false, alive},
+	} {
+		got := judge(sighting{open: true, silent: x.first}, sighting{open: !x.closed, silent: x.silent}, x.elapsed)
+		if got != x.want {
+			t.Errorf("%+v: %v", x, got)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/bindfault"
+)
+
+// The causes of a SendError.
+var (
+	// ErrNotConnected: there is no connection to the peer, or it broke while
+	// the packet was sent. An mpe.ArrivedConnected follows when there is one
+	// again.
+	ErrNotConnected = errors.New("not connected")
+	// ErrNoPeer: the rank map does not have the peer, or not as a software
+	// rank.
+	ErrNoPeer = errors.New("no such peer on TCP")
+	// ErrProfile: the packets exchanged with the peer are of another profile
+	// than what was to be sent.
+	ErrProfile = errors.New("the peer's profile does not allow it")
+)
+
+// ListenError says why a rank could not be bound to its address: who has the
+// port, which addresses the machine has instead, and what to do.
+type ListenError = bindfault.ListenError
+
+// SharedIPError says that two ranks on TCP have the same IP, by which their
+// peers are to tell them apart.
+type SharedIPError struct {
+	Rank, Other int
+	IP          netip.Addr
+}
+
+// Error names the ranks.
+func (e *SharedIPError) Error() string {
+	return fmt.Sprintf("tcp: ranks %d and %d share %v, but ranks on TCP are told apart by IP address: give each an IP of its own (on one machine: 127.0.0.1, 127.0.0.2 …), or use UDP",
+		e.Rank, e.Other, e.IP)
+}
+
+// checkIPs returns a *SharedIPError if two software ranks share an IP.
+func checkIPs(m *rankmap.Map) error {
+	holder := make(map[netip.Addr]int)
+	for _, e := range m.Entries() {
+		if e.Kind != rankmap.Software {
+			continue
+		}
+		ip := e.Addr.Addr()
+		if other, taken := holder[ip]; taken {
+			return &SharedIPError{Rank: other, Other: e.Rank, IP: ip}
+		}
+		holder[ip] = e.Rank
+	}
+	return nil
+}
+
+// SendError says that a packet was not sent.
+type SendError struct {
+	// Rank is the sender, Peer the receiver at Addr. Addr is not valid if the
+	// rank map has no such peer.
+	Rank, Peer int
+	Addr       netip.AddrPort
+	// Err is what is wrong: ErrNotConnected, ErrNoPeer, an error of package
+	// protocol, or mpe.ErrTransportClosed.
+	Err error
+	// Last is what became of the last attempt to connect or to write; it may
+	// be nil.
+	Last error
+}
+
+// Error names the peer and the cause.
+func (e *SendError) Error() string {
+	text := fmt.Sprintf("rank %d cannot send to rank %d", e.Rank, e.Peer)
+	if e.Addr.IsValid() {
+		text += fmt.Sprintf(" (%v)", e.Addr)
+	}
+	text += ": " + e.Err.Error()
+	switch {
+	case e.Last != nil:
+		text += fmt.Sprintf("; last: %v", e.Last)
+	case errors.Is(e.Err, ErrNotConnected) && e.Peer < e.Rank:
+		text += fmt.Sprintf("; rank %d is the one to dial, and has not: is it running, with the same rank map?", e.Peer)
+	}
+	return text
+}
+
+// Unwrap returns both causes.
+func (e *SendError) Unwrap() []error {
+	if e.Last == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Last}
+}

@@ -1,0 +1,42 @@
+package tcp
+
+import (
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+)
+
+// listener is Listen, or what makes a Conn that cannot be polled.
+type listener func(Config) (*Conn, error)
+
+// bothWays runs a test of packets with Conns that are polled, where there are such,
+// and with Conns whose Recv takes what goroutines have read.
+func bothWays(t *testing.T, test func(t *testing.T, listen listener)) {
+	for _, poll := range []bool{true, false} {
+		if poll && !hasPoll {
+			continue
+		}
+		t.Run(map[bool]string{true: "polled", false: "received"}[poll], func(t *testing.T) {
+			test(t, func(cfg Config) (*Conn, error) {
+				c, err := listen(cfg, poll)
+				if err == nil && c.CanPoll() != poll {
+					t.Errorf("CanPoll is %v", c.CanPoll())
+				}
+				return c, err
+			})
+		})
+	}
+}
+
+// start is start, by another listener.
+func (listen listener) start(t *testing.T, cfg Config) *transporttest.End {
+	t.Helper()
+	if cfg.Backoff == nil {
+		cfg.Backoff = soon
+	}
+	c, err := listen(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transporttest.Start(t, c)
+}

@@ -1,0 +1,128 @@
+package tcp
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// looker is a Conn that nobody looks after but the test.
+type looker struct {
+	*Conn
+	t *testing.T
+}
+
+// newLooker returns the highest of n ranks, which the others dial.
+func newLooker(t *testing.T, n int, change func(*Config)) looker {
+	t.Helper()
+	cfg := Config{Rank: n - 1, Map: transporttest.Map(t, n), Profile: extended, Backoff: soon}
+	if change != nil {
+		change(&cfg)
+	}
+	c, err := Listen(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return looker{c, t}
+}
+
+// readable waits until Wakeup's descriptor is, or reports false.
+func (c looker) readable(limit time.Duration) bool {
+	c.t.Helper()
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.Wakeup()), Events: unix.POLLIN}}, int(limit.Milliseconds()))
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll([]unix.PollFd{{Fd: int32(c.Wakeup()), Events: unix.POLLIN}}, int(limit.Milliseconds()))
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return n > 0
+}
+
+// wake waits until there is something to look at.
+func (c looker) wake() {
+	c.t.Helper()
+	if c.Sleep() && !c.readable(transporttest.Patience) {
+		c.t.Fatal("nothing arrives")
+	}
+}
+
+// look polls until at most n have arrived, as they did, and something has.
+func (c looker) look(n int) []mpe.Arrival {
+	c.t.Helper()
+	batch := make([]mpe.Arrival, n)
+	for deadline := time.Now().Add(transporttest.Patience); time.Now().Before(deadline); c.wake() {
+		got, err := c.Poll(batch)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if got > 0 {
+			return batch[:got]
+		}
+	}
+	c.t.Fatal("nothing arrives")
+	return nil
+}
+
+func (c looker) want(kind mpe.ArrivalKind, peer int) mpe.Arrival {
+	c.t.Helper()
+	a := c.look(1)[0]
+	if a.Kind != kind || a.Peer != peer {
+		c.t.Fatalf("%+v arrived, want %d from %d", a, kind, peer)
+	}
+	return a
+}
+
+// dialed returns a connection from a peer of which c knows.
+func (c looker) dialed(peer int) *net.TCPConn {
+	c.t.Helper()
+	conn := dial(c.t, c.cfg.Map.Addr(peer).Addr(), c.LocalAddr())
+	c.want(mpe.ArrivedConnected, peer)
+	c.quiet() // a full batch may not have been all
+	return conn
+}
+
+// quiet fails the test if Poll has something.
+func (c looker) quiet() {
+	c.t.Helper()
+	if n, err := c.Poll(make([]mpe.Arrival, 4)); n != 0 || err != nil {
+		c.t.Fatalf("%d arrivals, %v", n, err)
+	}
+}
+
+func (c looker) reader(peer int) *reader {
+	c.inbox.mu.Lock()
+	defer c.inbox.mu.Unlock()
+	return &c.inbox.at[peer].wire.in
+}
+
+// fill sends c's peer 0 packets until some of them wait, and returns all bytes that
+// are on their way.
+func (c looker) fill() (stream []byte) {
+	c.t.Helper()
+	for number := uint32(1); ; number++ {
+		p := transporttest.Packet(1, 0, number, protocol.MaxStreamPayload-int(number))
+		n, err := c.SendPackets(0, []mpe.Packet{p})
+		if n != 1 || err != nil {
+			c.t.Fatalf("%d, %v", n, err)
+		}
+		stream = append(append(stream, p.Header[:]...), p.Payload...)
+		if l, _ := c.peers[0].current(); c.outflow(l) > 8*blockLen {
+			return stream
+		}
+	}
+}
+
+func (c looker) outflow(l *link) int {
+	l.wire.mu.Lock()
+	defer l.wire.mu.Unlock()
+	return l.wire.out.waiting
+}

@@ -1,0 +1,294 @@
+package tcp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+func transportAddr(conn net.Conn) netip.AddrPort { return conn.LocalAddr().(*net.TCPAddr).AddrPort() }
+
+// wantLast waits until e's last connection with peer has ended for a reason that
+// says all of the texts.
+func wantLast(t *testing.T, e *transporttest.End, peer int, texts ...string) {
+	t.Helper()
+	connected, last := e.Transport.(*Conn).Connection(peer)
+	if connected || last == nil {
+		t.Fatalf("connected %v, last %v", connected, last)
+	}
+	for _, text := range texts {
+		if !strings.Contains(last.Error(), text) {
+			t.Errorf("%q does not say %q", last, text)
+		}
+	}
+}
+
+// TestRefusedDialers has rank 0 call in every way that is not to be let in.
+func TestRefusedDialers(t *testing.T) {
+	a, other := newAuthority(t), newAuthority(t)
+	m := transporttest.Map(t, 2)
+	ip := m.Addr(0).Addr()
+	high := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())), HandshakeTimeout: transporttest.Patience})
+	good := a.issue(t, valid(ip)).config(m.Addr(1).Addr())
+	with := func(change func(*tls.Config)) *tls.Config {
+		cfg := good.Clone()
+		change(cfg)
+		return cfg
+	}
+	shows := func(s *TLS) *tls.Config {
+		return with(func(cfg *tls.Config) { cfg.Certificates = []tls.Certificate{s.Certificate} })
+	}
+	for name, tt := range map[string]struct {
+		cfg   *tls.Config // nil: plain
+		sends []byte
+		text  string
+	}{
+		"another authority": {shows(other.issue(t, valid(ip))), nil, "the certificate of the peer must be signed by the authority"},
+		"another IP":        {shows(a.issue(t, valid(m.Addr(1).Addr()))), nil, "not " + ip.String() + ": the certificate of the peer must bear"},
+		"expired":           {shows(a.issue(t, expired(ip))), nil, "renew the certificate of the peer, or set the clock"},
+		"only for servers":  {shows(a.issue(t, forServers(ip))), nil, "must be for serverAuth and clientAuth"},
+		"no certificate":    {with(func(cfg *tls.Config) { cfg.Certificates = nil }), nil, "certificate"},
+		"TLS 1.2": {with(func(cfg *tls.Config) { cfg.MinVersion, cfg.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 }), nil,
+			"client offered only unsupported versions"},
+		"plain": {nil, request(0, 1), "the peer speaks no TLS: give tls to both, or to neither"},
+	} {
+		conn := net.Conn(dial(t, ip, m.Addr(1)))
+		if tt.cfg != nil {
+			conn = tls.Client(conn, tt.cfg)
+			// Whether it fails here or when reading is a matter of time.
+			conn.SetDeadline(time.Now().Add(transporttest.Patience))
+			_ = conn.(*tls.Conn).Handshake()
+		}
+		write2(conn, tt.sends)
+		if a := want(t, high, mpe.ArrivedBroken, 0); a.From != transportAddr(conn) {
+			t.Errorf("%s: from %v", name, a.From)
+		}
+		wantLast(t, high, 0, "tls with "+transportAddr(conn).String(), tt.text)
+		var tlsErr *TLSError
+		if _, last := high.Transport.(*Conn).Connection(0); !errors.As(last, &tlsErr) {
+			t.Errorf("%s: %v", name, last)
+		}
+		if tt.cfg == nil {
+			alert := make([]byte, 7)
+			readFull(t, conn, alert)
+			if !isTLSRecord(alert[0]) {
+				t.Errorf("%s: the answer is %x", name, alert)
+			}
+		}
+		wantClosed(t, conn)
+		if err := high.SendHeader(0, request(1, 0)); !errors.Is(err, ErrNotConnected) || !strings.Contains(err.Error(), tt.text) {
+			t.Errorf("%s: sending then gives %v", name, err)
+		}
+	}
+	// After all of them, the right one is let in.
+	conn := tls.Client(dial(t, ip, m.Addr(1)), good)
+	write(t, conn, request(0, 1))
+	want(t, high, mpe.ArrivedConnected, 0)
+	want(t, high, mpe.ArrivedHeader, 0)
+	// And is not disturbed by another attempt.
+	bad := tls.Client(dial(t, ip, m.Addr(1)), shows(other.issue(t, valid(ip))))
+	_ = bad.Handshake()
+	want(t, high, mpe.ArrivedBroken, 0)
+	write(t, conn, request(0, 1))
+	want(t, high, mpe.ArrivedHeader, 0)
+	if connected, last := high.Transport.(*Conn).Connection(0); !connected || last != nil {
+		t.Errorf("connected %v, %v", connected, last)
+	}
+}
+
+// write2 writes b, if there is any, whatever becomes of it.
+func write2(conn net.Conn, b []byte) {
+	if len(b) > 0 {
+		_, _ = conn.Write(b)
+	}
+}
+
+// TestRefusedAcceptors has rank 0 call a rank 1 that it must not talk to, again and
+// again, until that is another.
+func TestRefusedAcceptors(t *testing.T) {
+	a, other := newAuthority(t), newAuthority(t)
+	m := transporttest.Map(t, 2)
+	ip := m.Addr(1).Addr()
+	ln, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(m.Addr(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	low := start(t, Config{Rank: 0, Map: m, TLS: a.issue(t, valid(m.Addr(0).Addr())), HandshakeTimeout: transporttest.Patience})
+	// accept has rank 1 answer the next call by cfg, or say b in plain.
+	accept := func(cfg *tls.Config, b []byte) net.Conn {
+		t.Helper()
+		ln.SetDeadline(time.Now().Add(transporttest.Patience))
+		conn, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		conn.SetDeadline(time.Now().Add(transporttest.Patience))
+		if cfg == nil {
+			write2(conn, b)
+			return conn
+		}
+		server := tls.Server(conn, cfg)
+		_ = server.HandshakeContext(context.Background())
+		return server
+	}
+	answers := func(s *TLS) *tls.Config {
+		s.Authority = a.pool()
+		return s.config(m.Addr(0).Addr())
+	}
+	old := answers(a.issue(t, valid(ip)))
+	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+	for name, tt := range map[string]struct {
+		cfg  *tls.Config
+		says []byte
+		text string
+	}{
+		"another authority": {answers(other.issue(t, valid(ip))), nil, "the certificate of the peer must be signed by the authority"},
+		"another IP":        {answers(a.issue(t, valid(m.Addr(0).Addr()))), nil, "not " + ip.String() + ": the certificate of the peer must bear"},
+		"expired":           {answers(a.issue(t, expired(ip))), nil, "renew the certificate of the peer, or set the clock"},
+		"TLS 1.2":           {old, nil, "the peer has refused the connection"},
+		"plain":             {nil, request(1, 0), "the peer speaks no TLS: give tls to both, or to neither"},
+	} {
+		conn := accept(tt.cfg, tt.says)
+		want(t, low, mpe.ArrivedBroken, 1)
+		wantLast(t, low, 1, "tls with "+m.Addr(1).String(), tt.text)
+		conn.Close()
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	// A peer that hangs up is no fault of TLS: nothing arrives, but the reason
+	// is there to see.
+	accept(nil, nil).Close()
+	conn := accept(answers(a.issue(t, valid(ip))), nil)
+	want(t, low, mpe.ArrivedConnected, 1)
+	write(t, conn, request(1, 0))
+	want(t, low, mpe.ArrivedHeader, 1)
+}
+
+// TestSilentPeers: one that takes no part in the handshake is given up, by the side
+// that accepted and by the one that dialed.
+func TestSilentPeers(t *testing.T) {
+	a := newAuthority(t)
+	m := transporttest.Map(t, 3)
+	ln, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(m.Addr(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	middle := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())), HandshakeTimeout: 50 * time.Millisecond,
+		Backoff: func(int) time.Duration { return time.Hour }})
+	want(t, middle, mpe.ArrivedBroken, 2) // nobody has accepted yet
+	wantLast(t, middle, 2, "tls with "+m.Addr(2).String(), "no answer to the handshake: has the peer tls, too?")
+	conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
+	want(t, middle, mpe.ArrivedBroken, 0)
+	wantLast(t, middle, 0, "tls with "+transportAddr(conn).String(), "no answer to the handshake: has the peer tls, too?")
+	alert := make([]byte, 7)
+	readFull(t, conn, alert)
+	if !isTLSRecord(alert[0]) {
+		t.Errorf("the answer is %x", alert)
+	}
+	wantClosed(t, conn)
+}
+
+// TestRefusedByTheAcceptor: the dialer learns of it when it reads, and says so.
+func TestRefusedByTheAcceptor(t *testing.T) {
+	a, other := newAuthority(t), newAuthority(t)
+	m := transporttest.Map(t, 2)
+	secure := other.issue(t, valid(m.Addr(0).Addr()))
+	secure.Authority.AddCert(a.cert)
+	high := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr()))})
+	low := start(t, Config{Rank: 0, Map: m, TLS: secure, Backoff: func(int) time.Duration { return time.Hour }})
+	want(t, high, mpe.ArrivedBroken, 0)
+	want(t, low, mpe.ArrivedConnected, 1)
+	want(t, low, mpe.ArrivedBroken, 1)
+	wantLast(t, high, 0, "the certificate of the peer must be signed")
+	wantLast(t, low, 1, "remote error: tls: ", "the peer has refused the connection, and knows why")
+}
+
+// TestTLSAndPlain has only one of two ranks have TLS: both say so.
+func TestTLSAndPlain(t *testing.T) {
+	a := newAuthority(t)
+	never := func(int) time.Duration { return time.Hour }
+	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
+		for secured := range 2 {
+			m := transporttest.Map(t, 2)
+			var ends [2]*transporttest.End
+			for rank := range ends {
+				rank = 1 - rank // the acceptor first
+				cfg := Config{Rank: rank, Map: m, Backoff: never, HandshakeTimeout: transporttest.Patience,
+					Profile: func(int) protocol.Profile { return profile }}
+				if secured == 1 { // who waits for the first word of one that has none
+					cfg.HandshakeTimeout = 50 * time.Millisecond
+				}
+				if rank == secured {
+					cfg.TLS = a.issue(t, valid(m.Addr(rank).Addr()))
+				}
+				ends[rank] = start(t, cfg)
+			}
+			plain := 1 - secured
+			want(t, ends[plain], mpe.ArrivedConnected, secured)
+			want(t, ends[plain], mpe.ArrivedBroken, secured)
+			wantLast(t, ends[plain], secured, "the peer speaks TLS, and this rank does not: give tls to both, or to neither")
+			if secured == 1 { // a dialer that is hung up on cannot tell why
+				want(t, ends[secured], mpe.ArrivedBroken, plain)
+			}
+			for deadline := time.Now().Add(transporttest.Patience); ; {
+				if _, last := ends[secured].Transport.(*Conn).Connection(plain); last != nil {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("the reason is not told")
+				}
+			}
+			wantLast(t, ends[secured], plain, "has the peer tls, too?")
+		}
+	}
+}
+
+// TestSilentConnectionsKeepNobodyOut: they say nothing, for ever, from a peer's
+// address.
+func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+	a := newAuthority(t)
+	m := transporttest.Map(t, 3)
+	cfg := func(rank int) Config {
+		return Config{Rank: rank, Map: m, TLS: a.issue(t, valid(m.Addr(rank).Addr())), HandshakeTimeout: time.Hour}
+	}
+	high := start(t, cfg(2))
+	var silent []net.Conn
+	for range maxShaking + 3 {
+		silent = append(silent, dial(t, m.Addr(0).Addr(), m.Addr(2)))
+	}
+	for _, conn := range silent[:3] {
+		wantClosed(t, conn)
+	}
+	// Neither the rank at that address nor another is kept out.
+	for _, rank := range []int{0, 1} {
+		low := start(t, cfg(rank))
+		want(t, high, mpe.ArrivedConnected, rank)
+		if err := low.SendHeader(2, request(rank, 2)); err != nil {
+			// The dialer may be connected a moment later than the acceptor.
+			want(t, low, mpe.ArrivedConnected, 2)
+			if err := low.SendHeader(2, request(rank, 2)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want(t, high, mpe.ArrivedHeader, rank)
+		low.Close()
+	}
+	// And Close does not wait for them.
+	high.Close()
+	for _, conn := range silent {
+		wantClosed(t, conn)
+	}
+}
