@@ -37,9 +37,9 @@ type Client struct {
 	ended chan struct{}
 
 	// crowded: the daemon says that the host is.
-	crowded bool
-	group   progress.Group
-	read    reading // of whoever has the group's turn
+	oversubscribed bool
+	group          progress.Group
+	read           reading // of whoever has the group's turn
 
 	mu      sync.Mutex
 	ops     table
@@ -119,7 +119,7 @@ func (c *Client) greet(conn net.Conn, rank int) error {
 		return err
 	}
 	c.rank, c.limits, c.chunk = int(w.rank), w.limits, int(w.chunk)
-	c.crowded = w.flags&flagCrowded != 0
+	c.oversubscribed = w.flags&flagOversubscribed != 0
 	for rank := range int(w.size) {
 		if err := c.in.next(); err != nil {
 			return err

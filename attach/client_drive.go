@@ -18,7 +18,7 @@ func clock() time.Duration { return time.Since(clockStart) }
 
 // start has the connection read from now on.
 func (c *Client) start() {
-	c.group.Init((*owner)(c), c.crowded)
+	c.group.Init((*owner)(c), c.oversubscribed)
 	if err := c.group.Add(c.link.descriptor(), (*frames)(c)); err != nil { // no such thing here, or no memory for it
 		go func() {
 			_, err := c.pump()

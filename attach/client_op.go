@@ -261,16 +261,16 @@ func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
 	op.mu.Unlock()
 	if !ended {
 		if cause := op.c.Await(ctx, op.over); cause != nil {
-			op.withdraw(cause)
+			op.abort(cause)
 		}
 	}
 	return op.outcome.status, op.outcome.err
 }
 
-// withdraw takes an operation back. The daemon says what it waited for, or how
+// abort takes an operation back. The daemon says what it waited for, or how
 // it has ended after all.
-func (op *Op) withdraw(cause error) {
-	op.c.out.putNow(raw(withdrawFrame(op.id, cause)))
+func (op *Op) abort(cause error) {
+	op.c.out.putNow(raw(abortFrame(op.id, cause)))
 	patience, stop := context.WithTimeout(context.Background(), op.c.patience)
 	defer stop()
 	if op.c.Await(patience, op.over) != nil {
@@ -294,7 +294,7 @@ func (op *Op) because(err, cause error) error {
 		waited = waited || strings.HasSuffix(e.text, clip(cause.Error()))
 	}
 	if !waited && !op.probing {
-		return err // it had failed before it was withdrawn
+		return err // it had failed before it was abortn
 	}
 	return &Error{text: e.text, set: e.set, parts: append(slices.Clip(e.parts), cause)}
 }

@@ -201,7 +201,7 @@ func TestBudgetOfCalls(t *testing.T) {
 	if d := c.done(); d.id != 2 || !errors.Is(d.err, mpe.ErrFull) || !strings.Contains(d.err.Error(), "8 bytes to work on it") {
 		t.Errorf("%v", d.err)
 	}
-	c.write(withdrawFrame(1, context.Canceled))
+	c.write(abortFrame(1, context.Canceled))
 	if d := c.done(); d.id != 1 || !errors.Is(d.err, context.Canceled) ||
 		!strings.Contains(d.err.Error(), "rank 0 has not begun Bcast: 0 of 1048572 bytes of payload have come from the program") {
 		t.Errorf("%v", d.err)

@@ -75,10 +75,10 @@ func TestDocumentFields(t *testing.T) {
 		return string(b[:n])
 	}
 	status := mpe.Status{Peer: 0x51, Send: true, Bytes: 0x52, Words: 0x53, Comm: 0x54, Datatype: 1, Tag: 0x55,
-		Phases: handshake.Phases{Start: 0x56, Request: 0x57, Clear: 0x58, Data: 0x59, Ack: 0x5a, Repeats: 0x5b}}
+		Phases: handshake.Phases{Start: 0x56, Request: 0x57, Clear: 0x58, Data: 0x59, Ack: 0x5a, Retransmissions: 0x5b}}
 	failure := errors.Join(mpe.ErrRank)
 	failed := encodeError(failure)
-	withdraw := withdrawFrame(0x61, mpe.ErrCancelled)
+	abort := abortFrame(0x61, mpe.ErrCancelled)
 	c := call{id: 0x81, collective: 0x82, datatype: 1, flags: 0x1f, comm: 0x83, tag: 0x84, ranks: 0x85, rank: 0x86, root: 0x87, op: 0x88, typ: 0x89, name: 0x8a,
 		elem: 0x8b, bytes: 0x8c, segment: 0x8d, length: 0x8e, result: 0x8f}
 	st := start{id: 0x31, kind: mpe.OpRecv, datatype: 1, anyDatatype: true, peer: 0x32, tag: 0x33, comm: 0x34, length: 0x35}
@@ -90,7 +90,7 @@ func TestDocumentFields(t *testing.T) {
 		{"## Frame", appendHeader(nil, frameDone, 0x1234), map[string]string{"length": le(4, 0x1234), "frame": "\x07", "": "\x00\x00\x00", "body": ""}},
 		{"**HELLO**", helloFrame(hello{version: 0x11, rank: -1, flags: 0x12})[frameHeaderLen:], map[string]string{
 			"magic": magic, "version": le(4, 0x11), "rank": "\xff\xff\xff\xff", "flags": le(4, 0x12)}},
-		{"**WELCOME**", appendWelcome(nil, welcome{version: 0x21, rank: 0x22, size: 0x23, chunk: 0x24, limits: Limits{0x25, 0x26}, flags: flagCrowded})[frameHeaderLen:], map[string]string{
+		{"**WELCOME**", appendWelcome(nil, welcome{version: 0x21, rank: 0x22, size: 0x23, chunk: 0x24, limits: Limits{0x25, 0x26}, flags: flagOversubscribed})[frameHeaderLen:], map[string]string{
 			"version": le(4, 0x21), "rank": le(4, 0x22), "size": le(4, 0x23), "chunk": le(4, 0x24), "operations": le(4, 0x25), "flags": le(4, 1), "payload": le(8, 0x26)}},
 		{"**PEER**", appendPeer(nil, 0x41, mpe.PeerInfo{Profile: "p", Kind: "ki", Address: "adr", SmallTags: true, NoEmpty: true})[frameHeaderLen:], map[string]string{
 			"rank": le(4, 0x41), "flags": le(4, 1<<2|1<<5), "texts": "\x01p\x02ki\x03adr"}},
@@ -100,9 +100,9 @@ func TestDocumentFields(t *testing.T) {
 		{"**DATA**", dataFrame(0x36, []byte("ab"))[frameHeaderLen:], map[string]string{"id": le(8, 0x36), "payload": "ab"}},
 		{"**DONE**", doneFrame(done{id: 0x50, found: true, stored: 0x4f, status: status, err: failure}, "")[frameHeaderLen : frameHeaderLen+doneLen], map[string]string{
 			"id": le(8, 0x50), "flags": "\x03", "": "", "error": le(4, uint64(len(failed))), "stored": le(8, 0x4f), "peer": le(4, 0x51), "datatype": "\x01", "send": "\x01",
-			"tag": le(4, 0x55), "comm": le(4, 0x54), "bytes": le(8, 0x52), "words": le(4, 0x53), "repeats": le(4, 0x5b),
+			"tag": le(4, 0x55), "comm": le(4, 0x54), "bytes": le(8, 0x52), "words": le(4, 0x53), "retransmissions": le(4, 0x5b),
 			"start": le(8, 0x56), "request": le(8, 0x57), "clear": le(8, 0x58), "data": le(8, 0x59), "ack": le(8, 0x5a)}},
-		{"**CANCEL**", withdraw[frameHeaderLen:], map[string]string{"id": le(8, 0x61), "set": le(8, 1<<6), "text": mpe.ErrCancelled.Error()}},
+		{"**CANCEL**", abort[frameHeaderLen:], map[string]string{"id": le(8, 0x61), "set": le(8, 1<<6), "text": mpe.ErrCancelled.Error()}},
 		{"**PROBE**", appendProbe(nil, &probe{id: 0x71, wait: true, source: 0x72, tag: 0x73, comm: 0x74})[frameHeaderLen:], map[string]string{
 			"id": le(8, 0x71), "flags": "\x01", "": "\x00\x00\x00", "source": le(4, 0x72), "tag": le(4, 0x73), "comm": le(4, 0x74)}},
 		{"**CALL**", append(appendCall(nil, &c, 2), "ab"...)[frameHeaderLen:], map[string]string{

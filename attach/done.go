@@ -45,7 +45,7 @@ func appendDone(b []byte, d *done, piece int) []byte {
 	b = order.AppendUint32(b, s.Comm)
 	b = order.AppendUint64(b, uint64(s.Bytes))
 	b = order.AppendUint32(b, s.Words)
-	b = order.AppendUint32(b, uint32(s.Phases.Repeats))
+	b = order.AppendUint32(b, uint32(s.Phases.Retransmissions))
 	for _, at := range phases(s) {
 		b = order.AppendUint64(b, uint64(*at))
 	}
@@ -73,7 +73,7 @@ func (r *frameReader) readDone(d *done) error {
 	s.Peer, s.Datatype, s.Send = int(int32(order.Uint32(b[24:]))), protocol.Datatype(b[28]), b[29] != 0
 	s.Tag, s.Comm = int(int32(order.Uint32(b[32:]))), order.Uint32(b[36:])
 	s.Bytes, s.Words = int64(order.Uint64(b[40:])), order.Uint32(b[48:])
-	s.Phases.Repeats = int(order.Uint32(b[52:]))
+	s.Phases.Retransmissions = int(order.Uint32(b[52:]))
 	for i, at := range phases(s) {
 		*at = time.Duration(order.Uint64(b[56+8*i:]))
 	}

@@ -41,7 +41,7 @@ var sentinels = [...]struct {
 	{"extended.ErrTimeout", extended.ErrTimeout},
 	{"extended.ErrSession", extended.ErrSession},
 	{"extended.ErrRemote", extended.ErrRemote},
-	{"extended.ErrWithdrawn", extended.ErrWithdrawn},
+	{"extended.ErrCanceled", extended.ErrCanceled},
 	{"extended.ErrInvalid", extended.ErrInvalid},
 	{"mpe.ErrMismatch", mpe.ErrMismatch},
 	{"coll.ErrCall", coll.ErrCall},

@@ -115,7 +115,7 @@ func TestErrorsCross(t *testing.T) {
 }
 
 func TestStructuredErrorsCross(t *testing.T) {
-	w := handshake.Wait{ID: 7, State: handshake.WaitData, Local: 1, Remote: 2, For: 3, Since: 4, Repeats: 5, Words: 6, Got: 1 << 40, Parked: 1, HasParked: true}
+	w := handshake.Wait{ID: 7, State: handshake.WaitData, Local: 1, Remote: 2, For: 3, Since: 4, Retransmissions: 5, Words: 6, Got: 1 << 40, Deferred: 1, HasDeferred: true}
 	for _, tt := range []struct{ err, sentinel error }{
 		{&handshake.TimeoutError{Wait: w, Elapsed: 12345}, handshake.ErrTimeout},
 		{&handshake.PartialError{Remote: 3, Words: 5, Datagrams: 6, Elapsed: 7, Earlier: true}, handshake.ErrPartial},

@@ -194,7 +194,7 @@ func match(recv, msg *fakeOp) {
 
 func messageStatus(msg *fakeOp) mpe.Status {
 	return mpe.Status{Peer: msg.from, Bytes: int64(len(msg.data)), Words: uint32(len(msg.data)+3) / 4, Tag: msg.op.Tag, Comm: msg.op.Comm,
-		Datatype: msg.op.Datatype, Phases: handshake.Phases{Start: 1, Request: 2, Clear: 3, Data: 4, Ack: 5, Repeats: 6}}
+		Datatype: msg.op.Datatype, Phases: handshake.Phases{Start: 1, Request: 2, Clear: 3, Data: 4, Ack: 5, Retransmissions: 6}}
 }
 
 func (op *fakeOp) end(st mpe.Status, err error) {

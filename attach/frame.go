@@ -31,14 +31,14 @@ const (
 	frameData
 	frameDone
 	frameCancel
-	frameWithdraw
+	frameAbort
 	frameProbe
 	frameBye
 	frameCall
 	numFrames
 )
 
-var frameNames = [numFrames]string{"", "HELLO", "WELCOME", "PEER", "REFUSED", "START", "DATA", "DONE", "CANCEL", "WITHDRAW", "PROBE", "BYE", "CALL"}
+var frameNames = [numFrames]string{"", "HELLO", "WELCOME", "PEER", "REFUSED", "START", "DATA", "DONE", "CANCEL", "ABORT", "PROBE", "BYE", "CALL"}
 
 // String returns the name that the specification uses.
 func (t frameType) String() string {

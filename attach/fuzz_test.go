@@ -20,9 +20,9 @@ func FuzzServer(f *testing.F) {
 	join := func(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
 	f.Add(join(startFrame(recvStart(1, 4), nil), startFrame(sendStart(2, 4), []byte("abcd")), cancelFrame(1)))
 	f.Add(join(startFrame(sendStart(2, 8), []byte("abcd")), dataFrame(2, []byte("efgh")), appendHeader(nil, frameBye, 0)))
-	f.Add(join(appendProbe(nil, &probe{id: 3, source: 1, wait: true}), withdrawFrame(3, io.EOF)))
-	f.Add(join(startFrame(sendStart(2, 8), nil), withdrawFrame(2, context.Canceled), dataFrame(2, []byte("x"))))
-	f.Add(join(callFrame(barrier(1), ""), callFrame(reduce(2), "ab"), dataFrame(2, []byte("cd")), cancelFrame(1), withdrawFrame(2, io.EOF)))
+	f.Add(join(appendProbe(nil, &probe{id: 3, source: 1, wait: true}), abortFrame(3, io.EOF)))
+	f.Add(join(startFrame(sendStart(2, 8), nil), abortFrame(2, context.Canceled), dataFrame(2, []byte("x"))))
+	f.Add(join(callFrame(barrier(1), ""), callFrame(reduce(2), "ab"), dataFrame(2, []byte("cd")), cancelFrame(1), abortFrame(2, io.EOF)))
 	for _, c := range []coll.Call{
 		{Collective: coll.Bcast, Bytes: 40}, {Collective: coll.Reduce, Bytes: 4, Elem: 4}, {Collective: coll.Exscan, Bytes: 4, Elem: 4, InPlace: true},
 		{Collective: coll.Gather, Vector: true}, {Collective: coll.Scatter, Vector: true}, {Collective: coll.Alltoall, Vector: true},
@@ -112,7 +112,7 @@ func FuzzEngine(f *testing.F) {
 		c.length = uint64(len(follows))
 		p := h.attach(t, 0)
 		p.write(callFrame(c, string(follows)))
-		p.write(withdrawFrame(1, io.EOF))
+		p.write(abortFrame(1, io.EOF))
 		if d := p.done(); d.id != 1 {
 			t.Errorf("%+v", d)
 		}

@@ -82,7 +82,7 @@ func TestHostileFrames(t *testing.T) {
 		{"id of a send in use", append(startFrame(sendStart(1, 4), nil), appendProbe(nil, &probe{id: 1})...), "id 1, which another operation has"},
 		{"PROBE with flags", frame(frameProbe, probeLen, "\x00\x00\x00\x00\x00\x00\x00\x00\x02"+strings.Repeat("\x00", 15)), "PROBE with flags"},
 		{"long CANCEL", frame(frameCancel, idLen+1, "123456789"), "CANCEL has 1 bytes too many"},
-		{"long text", append(frame(frameWithdraw, 16+maxText+1, ""), make([]byte, 16+maxText+1)...), "a text of 4097 bytes"},
+		{"long text", append(frame(frameAbort, 16+maxText+1, ""), make([]byte, 16+maxText+1)...), "a text of 4097 bytes"},
 		{"short CANCEL", frame(frameCancel, 0, ""), "CANCEL is 8 bytes too short"},
 	} {
 		c := h.attach(t, 0)
@@ -101,7 +101,7 @@ func TestTolerated(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
 	for _, b := range [][]byte{
-		dataFrame(5, []byte("of nobody")), cancelFrame(5), withdrawFrame(5, mpe.ErrFull),
+		dataFrame(5, []byte("of nobody")), cancelFrame(5), abortFrame(5, mpe.ErrFull),
 		startFrame(sendStart(3, 10), []byte("ab")), cancelFrame(3), dataFrame(3, []byte("late")),
 	} {
 		c.write(b)

@@ -16,12 +16,12 @@ type input struct {
 	l        *link
 	watch    *poller.Watch
 	wake     chan struct{}
-	patience progress.Patience
+	patience progress.SpinPolicy
 }
 
-func newInput(l *link, crowded bool) (*input, error) {
+func newInput(l *link, oversubscribed bool) (*input, error) {
 	in := &input{l: l, wake: make(chan struct{}, 1)}
-	in.patience.Init(crowded)
+	in.patience.Init(oversubscribed)
 	var err error
 	in.watch, err = poller.Add(l.descriptor(), in)
 	return in, err

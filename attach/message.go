@@ -73,8 +73,8 @@ type welcome struct {
 	flags                      uint32
 }
 
-// flagCrowded of WELCOME says that the host has more ranks and programs than cores.
-const flagCrowded = 1
+// flagOversubscribed of WELCOME says that the host has more ranks and programs than cores.
+const flagOversubscribed = 1
 
 func appendWelcome(b []byte, w welcome) []byte {
 	b = appendHeader(b, frameWelcome, welcomeLen)
@@ -222,15 +222,15 @@ func cancelFrame(id uint64) []byte {
 	return order.AppendUint64(appendHeader(nil, frameCancel, idLen), id)
 }
 
-// withdrawFrame returns the frame that takes an operation back because of cause.
-func withdrawFrame(id uint64, cause error) []byte {
+// abortFrame returns the frame that takes an operation back because of cause.
+func abortFrame(id uint64, cause error) []byte {
 	text := clip(cause.Error())
-	b := appendHeader(nil, frameWithdraw, idLen+8+len(text))
+	b := appendHeader(nil, frameAbort, idLen+8+len(text))
 	b = order.AppendUint64(b, id)
 	return append(order.AppendUint64(b, sentinelSet(cause)), text...)
 }
 
-func (r *frameReader) readWithdraw() (id uint64, cause error, err error) {
+func (r *frameReader) readAbort() (id uint64, cause error, err error) {
 	if id, err = r.readID(); err != nil {
 		return 0, nil, err
 	}

@@ -219,8 +219,8 @@ func (s *session) cancel(op *operation) {
 	}
 }
 
-// withdraw takes an operation back for a caller that waits no longer.
-func (s *session) withdraw(op *operation, cause error) {
+// abort takes an operation back for a caller that waits no longer.
+func (s *session) abort(op *operation, cause error) {
 	switch {
 	case op == nil:
 	case op.stop != nil:
@@ -265,7 +265,7 @@ func (s *session) unstarted(op *operation, cause error) error {
 	return e
 }
 
-// unstartedError is a send that was withdrawn before it had been started.
+// unstartedError is a send that was abortn before it had been started.
 type unstartedError struct {
 	text  string
 	wait  *mpe.WaitError

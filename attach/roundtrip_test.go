@@ -27,7 +27,7 @@ func TestRoundTrips(t *testing.T) {
 			st := wait(t, r)
 			same(t, fmt.Sprintf("%d bytes", n), buf[:st.Bytes], data)
 			want := mpe.Status{Peer: 0, Bytes: int64(n), Words: uint32(n+3) / 4, Comm: 9, Datatype: protocol.Float, Tag: i,
-				Phases: handshake.Phases{Start: 1, Request: 2, Clear: 3, Data: 4, Ack: 5, Repeats: 6}}
+				Phases: handshake.Phases{Start: 1, Request: 2, Clear: 3, Data: 4, Ack: 5, Retransmissions: 6}}
 			if st != want {
 				t.Errorf("status %+v, want %+v", st, want)
 			}
@@ -102,11 +102,11 @@ func TestProbe(t *testing.T) {
 
 // A program knows what its host is like, and exchanges messages in any case.
 func TestCrowded(t *testing.T) {
-	for _, crowded := range []bool{false, true} {
-		h := serve(t, newWorld(2, 0, 1), Options{Crowded: crowded})
+	for _, oversubscribed := range []bool{false, true} {
+		h := serve(t, newWorld(2, 0, 1), Options{Oversubscribed: oversubscribed})
 		a, b := h.dial(t, 0), h.dial(t, 1)
-		if a.crowded != crowded || b.crowded != crowded {
-			t.Errorf("crowded: %v and %v, want %v", a.crowded, b.crowded, crowded)
+		if a.oversubscribed != oversubscribed || b.oversubscribed != oversubscribed {
+			t.Errorf("oversubscribed: %v and %v, want %v", a.oversubscribed, b.oversubscribed, oversubscribed)
 		}
 		ended := make(chan error, 1)
 		go func() {
@@ -247,7 +247,7 @@ func TestCancel(t *testing.T) {
 	wait(t, op)
 }
 
-func TestWithdraw(t *testing.T) {
+func TestAbort(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	b := h.dial(t, 1)
 	errImpatient := errors.New("the caller is impatient")

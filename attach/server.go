@@ -41,7 +41,7 @@ type Options struct {
 	Memory int64
 	// Crowded says that the host has more ranks and programs than cores: whoever
 	// looks for frames, here and in the programs, lets other processes run.
-	Crowded bool
+	Oversubscribed bool
 	// HelloTime is how long a program may take to say HELLO and to read the
 	// answer. 0 is 5 s.
 	HelloTime time.Duration
@@ -227,8 +227,8 @@ func (s *Server) greet(conn *net.UnixConn) (*session, error) {
 func (s *Server) welcome(ses *session) ([]byte, error) {
 	size := ses.dev.Size()
 	w := welcome{version: ses.version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits}
-	if s.opts.Crowded {
-		w.flags |= flagCrowded
+	if s.opts.Oversubscribed {
+		w.flags |= flagOversubscribed
 	}
 	b := appendWelcome(nil, w)
 	for rank := range size {

@@ -92,7 +92,7 @@ func (s *session) open(conn *net.UnixConn, from *source) (err error) {
 	if s.link, err = newLink(conn); err != nil {
 		return err
 	}
-	if s.input, err = newInput(s.link, s.server.opts.Crowded); err != nil {
+	if s.input, err = newInput(s.link, s.server.opts.Oversubscribed); err != nil {
 		s.link.close()
 		return err
 	}
@@ -225,10 +225,10 @@ func (s *session) handle(t frameType) error {
 			s.cancel(s.find(id))
 		}
 		return err
-	case frameWithdraw:
-		id, cause, err := s.in.readWithdraw()
+	case frameAbort:
+		id, cause, err := s.in.readAbort()
 		if err == nil {
-			s.withdraw(s.find(id), cause)
+			s.abort(s.find(id), cause)
 		}
 		return err
 	case frameBye:

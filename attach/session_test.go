@@ -41,20 +41,20 @@ func TestSendsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-func TestWithdrawUnstarted(t *testing.T) {
+func TestAbortUnstarted(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
 	c.write(startFrame(sendStart(1, 4), []byte("ab")))
 	c.write(startFrame(sendStart(2, 2), []byte("ab")))
 	c.write(startFrame(sendStart(3, 2), []byte("ab")))
-	c.write(withdrawFrame(3, context.DeadlineExceeded))
+	c.write(abortFrame(3, context.DeadlineExceeded))
 	d := c.done()
 	e, ok := errors.AsType[*mpe.WaitError](d.err)
 	if d.id != 3 || !ok || e.Queued != 2 || e.Remote != 1 || !errors.Is(d.err, context.DeadlineExceeded) ||
 		!strings.Contains(d.err.Error(), "rank 0 waits to send to rank 1: 2 of 2 bytes of payload have come from the program, and 2 sends to that rank are ahead: context deadline exceeded") {
 		t.Errorf("%+v", d)
 	}
-	c.write(withdrawFrame(1, context.Canceled))
+	c.write(abortFrame(1, context.Canceled))
 	if d := c.done(); d.id != 1 || !errors.Is(d.err, context.Canceled) {
 		t.Errorf("%+v", d)
 	}

@@ -39,7 +39,7 @@ func TestTurnsOfCalls(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	c.write(callFrame(bcast(6, 4), "6666"))
-	c.write(withdrawFrame(6, mpe.ErrFull))
+	c.write(abortFrame(6, mpe.ErrFull))
 	if d := c.done(); d.id != 6 || !errors.Is(d.err, mpe.ErrFull) || !strings.Contains(d.err.Error(), "sends or calls that were posted before it have not begun") {
 		t.Errorf("%+v", d)
 	}

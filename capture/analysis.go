@@ -116,7 +116,7 @@ func (a *Analysis) message(m *Message) {
 func (p *pairSummary) add(m *Message) {
 	p.messages++
 	p.words += int64(m.Words)
-	p.repeats += int64(m.Repeats)
+	p.repeats += int64(m.Retransmissions)
 	if m.Complete {
 		p.complete++
 	}
@@ -178,12 +178,12 @@ type Summary struct {
 // PairSummary sums up the messages from one rank to another; Src and Dst are -1
 // where they are all ranks.
 type PairSummary struct {
-	Src      int   `json:"src"`
-	Dst      int   `json:"dst"`
-	Messages int64 `json:"messages"`
-	Complete int64 `json:"complete"`
-	Words    int64 `json:"words"`
-	Repeats  int64 `json:"repeats"`
+	Src             int   `json:"src"`
+	Dst             int   `json:"dst"`
+	Messages        int64 `json:"messages"`
+	Complete        int64 `json:"complete"`
+	Words           int64 `json:"words"`
+	Retransmissions int64 `json:"retransmissions"`
 	// Phases are the times of the steps, in seconds.
 	RequestToClear Quantiles `json:"request_to_clear"`
 	ClearToData    Quantiles `json:"clear_to_data"`
@@ -277,7 +277,7 @@ func (r *Report) Clean() bool { return len(r.Findings) == 0 && r.Summary.Truncat
 
 func (p *pairSummary) summary(src, dst int) PairSummary {
 	return PairSummary{
-		Src: src, Dst: dst, Messages: p.messages, Complete: p.complete, Words: p.words, Repeats: p.repeats,
+		Src: src, Dst: dst, Messages: p.messages, Complete: p.complete, Words: p.words, Retransmissions: p.repeats,
 		RequestToClear: p.phases[requestToClear].quantiles(), ClearToData: p.phases[clearToData].quantiles(),
 		DataToAck: p.phases[dataToAck].quantiles(), Total: p.phases[total].quantiles(),
 	}

@@ -76,8 +76,8 @@ func analyze(units []capture.Unit) *capture.Report {
 // brief is a message in short: who, how much, how often repeated, and how.
 func brief(m capture.Message) string {
 	s := fmt.Sprintf("%d→%d %d", m.Src, m.Dst, m.Words)
-	if m.Repeats > 0 {
-		s += fmt.Sprintf(" repeats %d", m.Repeats)
+	if m.Retransmissions > 0 {
+		s += fmt.Sprintf(" repeats %d", m.Retransmissions)
 	}
 	if !m.Complete {
 		s += " incomplete"
@@ -109,16 +109,16 @@ func TestCaptures(t *testing.T) {
 		"loss_fpga_ack_lost":           {[]string{"0→1 100 repeats 3 incomplete"}, []capture.Kind{capture.SenderGaveUp}},
 		"loss_fpga_data_lost_multi":    {[]string{"1→0 1000 repeats 5", "1→0 1000"}, []capture.Kind{capture.LostPacket}},
 		"loss_mid_to_fpga_corrupts":    {[]string{"0→1 1000 repeats 1", "0→1 1000"}, []capture.Kind{capture.LostPacket}},
-		"mpe_ref_late_start":           {[]string{"1→0 5 repeats 2", "1→0 5"}, []capture.Kind{capture.RepeatedPacket}},
+		"mpe_ref_late_start":           {[]string{"1→0 5 repeats 2", "1→0 5"}, []capture.Kind{capture.RetransmittedPacket}},
 		"ref_mpe_echo_1":               {messages: times(3, "0→1 1", "1→0 1")},
 		"ref_mpe_echo_1000":            {messages: times(3, "0→1 1000", "1→0 1000")},
 		"ref_mpe_echo_347":             {messages: times(3, "0→1 347", "1→0 347")},
 		"ref_mpe_echo_uoe_347":         {messages: times(3, "0→1 347", "1→0 347")},
-		"ref_mpe_late_recv_call":       {append([]string{"0→1 5 repeats 1", "1→0 5"}, times(2, "0→1 5", "1→0 5")...), []capture.Kind{capture.RepeatedPacket}},
-		"ref_mpe_late_start":           {[]string{"0→1 5 repeats 2", "1→0 5", "0→1 5", "1→0 5"}, []capture.Kind{capture.RepeatedPacket}},
-		"ref_ref_late_recv_call":       {[]string{"0→1 5 repeats 1", "0→1 5", "0→1 5"}, []capture.Kind{capture.RepeatedPacket}},
-		"ref_ref_late_recv_stale_sr":   {[]string{"0→1 5 repeats 1", "0→1 5 repeats 1"}, []capture.Kind{capture.RepeatedPacket, capture.StaleHeader}},
-		"ref_ref_late_start":           {[]string{"0→1 5 repeats 2", "0→1 5"}, []capture.Kind{capture.RepeatedPacket}},
+		"ref_mpe_late_recv_call":       {append([]string{"0→1 5 repeats 1", "1→0 5"}, times(2, "0→1 5", "1→0 5")...), []capture.Kind{capture.RetransmittedPacket}},
+		"ref_mpe_late_start":           {[]string{"0→1 5 repeats 2", "1→0 5", "0→1 5", "1→0 5"}, []capture.Kind{capture.RetransmittedPacket}},
+		"ref_ref_late_recv_call":       {[]string{"0→1 5 repeats 1", "0→1 5", "0→1 5"}, []capture.Kind{capture.RetransmittedPacket}},
+		"ref_ref_late_recv_stale_sr":   {[]string{"0→1 5 repeats 1", "0→1 5 repeats 1"}, []capture.Kind{capture.RetransmittedPacket, capture.StaleHeader}},
+		"ref_ref_late_start":           {[]string{"0→1 5 repeats 2", "0→1 5"}, []capture.Kind{capture.RetransmittedPacket}},
 		"ref_ref_pingpong_1":           {messages: times(3, "0→1 1", "1→0 1")},
 		"ref_ref_pingpong_1000":        {messages: times(3, "0→1 1000", "1→0 1000")},
 		"ref_ref_pingpong_346":         {messages: times(3, "0→1 346", "1→0 346")},
@@ -245,7 +245,7 @@ func TestFindings(t *testing.T) {
 		{"first datagram lost", drop(cut, 3), []capture.Kind{capture.LostPacket}, "DATA was lost", nil},
 		{"middle datagram lost", drop(cut, 4), []capture.Kind{capture.LostPacket}, "a datagram of DATA was lost", nil},
 		{"last datagram lost", drop(cut, 5), []capture.Kind{capture.LostPacket}, "a datagram of DATA was lost", nil},
-		{"repeated", late, []capture.Kind{capture.RepeatedPacket}, "2 packets were sent again", []int64{1, 2, 3}},
+		{"retransmitted", late, []capture.Kind{capture.RetransmittedPacket}, "2 packets were sent again", []int64{1, 2, 3}},
 		{"SEND_REQUEST twice", double(one, 1, 10*time.Microsecond), []capture.Kind{capture.DuplicatePacket}, "SEND_REQUEST 0→1 SEND_INT arrived twice", []int64{2}},
 		{"CLEAR_TO_SEND twice", double(one, 2, 10*time.Microsecond), []capture.Kind{capture.DuplicatePacket}, "CLEAR_TO_SEND", []int64{3}},
 		{"DATA twice", double(one, 3, time.Microsecond), []capture.Kind{capture.DuplicatePacket}, "DATA", []int64{4}},

@@ -55,7 +55,7 @@ type Event struct {
 	Completes            bool
 	// Repeated is true for a packet that the message had before: sent again
 	// after a time-out, or, if Duplicate, by the network.
-	Repeated, Duplicate bool
+	Retransmitted, Duplicate bool
 	// Reason says why a live rank would have dropped it; Byte is the
 	// offending byte of a header.
 	Reason handshake.Reason

@@ -101,14 +101,14 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 	if !f.inSession(e, back) {
 		return
 	}
-	if h.Flags&protocol.FlagRepeat != 0 {
-		f.counts.Repeats++
-		e.Repeated = true
+	if h.Flags&protocol.FlagRetransmit != 0 {
+		f.counts.Retransmissions++
+		e.Retransmitted = true
 	}
 	if h.Type == protocol.Ack {
 		f.counts.Acks++
 	}
-	if h.Type == protocol.Error && h.Code() == protocol.CodeGoodbye {
+	if h.Type == protocol.Error && h.Code() == protocol.CodeClose {
 		f.goodbye(e, back)
 		return
 	}
@@ -117,9 +117,9 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 	}
 	seen, behind := f.numbers.add(h.Number)
 	switch {
-	case e.Repeated && seen:
+	case e.Retransmitted && seen:
 		f.repeated.add(e)
-	case e.Repeated:
+	case e.Retransmitted:
 		// The repeat is the first that was recorded of it.
 		f.counts.Lost++
 		f.lost.add(e)
@@ -207,7 +207,7 @@ func (f *extFlow) matched(e *Event) {
 func (f *extFlow) failed(e *Event, back *extFlow) {
 	h := &e.Extended.Header
 	switch h.Code() {
-	case protocol.CodeWithdrawn:
+	case protocol.CodeCanceled:
 		if m := back.open[h.Message]; m != nil {
 			back.counts.Withdrawn++
 			back.remove(m)
@@ -226,7 +226,7 @@ func (f *extFlow) failed(e *Event, back *extFlow) {
 			f.counts.Aborted++
 			f.remove(m)
 		}
-	case protocol.CodeWithdraw, protocol.CodeGoodbye:
+	case protocol.CodeCancel, protocol.CodeClose:
 	}
 }
 

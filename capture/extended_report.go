@@ -30,12 +30,12 @@ type ExtendedPair struct {
 	NotFollowed int64 `json:"not_followed,omitempty"`
 	// Bytes are those of messages, each counted once.
 	Bytes int64 `json:"bytes"`
-	// Repeats counts packets with the flag REPEAT; Lost, those of them whose
+	// Repeats counts packets with the flag RETRANSMIT; Lost, those of them whose
 	// original is not in the recording.
-	Repeats    int64 `json:"repeats"`
-	Lost       int64 `json:"lost"`
-	Duplicates int64 `json:"duplicates"`
-	OutOfOrder int64 `json:"out_of_order"`
+	Retransmissions int64 `json:"retransmissions"`
+	Lost            int64 `json:"lost"`
+	Duplicates      int64 `json:"duplicates"`
+	OutOfOrder      int64 `json:"out_of_order"`
 	// Damaged counts packets with a wrong checksum, Bad those with another
 	// defect, and OldSession those of a session that had ended.
 	Damaged    int64 `json:"damaged"`
@@ -83,7 +83,7 @@ func (t *Tracker) judgeExtended() {
 		if !f.blind {
 			f.judgeSample(LostPacket, &f.lost, "sent again, and the first time is not in the recording: lost on the way to where it was made")
 		}
-		f.judgeSample(RepeatedPacket, &f.repeated, "sent again: lost behind where the recording was made, or not acknowledged in time")
+		f.judgeSample(RetransmittedPacket, &f.repeated, "sent again: lost behind where the recording was made, or not acknowledged in time")
 		f.judgeSample(DuplicatePacket, &f.copied, "delivered twice by the network, and used once")
 		if !f.blind {
 			f.judgeOpen()

@@ -56,8 +56,8 @@ func TestExtendedEvents(t *testing.T) {
 	talk.Raw(0, hello).Ack(1).
 		Eager(0, 1, []byte("hello"), 1336).
 		Rendezvous(1, 1, make([]byte, 2000), 1336).
-		Send(0, ext{Type: protocol.Error, Message: 2, Tag: uint32(protocol.CodeWithdraw)}, nil).
-		Send(0, ext{Type: protocol.SendRequest, Flags: protocol.FlagRepeat | protocol.FlagSync, Number: 7, Message: 3, Comm: 4, Tag: 1<<31 - 1, Length: 99999}, nil).
+		Send(0, ext{Type: protocol.Error, Message: 2, Tag: uint32(protocol.CodeCancel)}, nil).
+		Send(0, ext{Type: protocol.SendRequest, Flags: protocol.FlagRetransmit | protocol.FlagSync, Number: 7, Message: 3, Comm: 4, Tag: 1<<31 - 1, Length: 99999}, nil).
 		Send(0, ext{Type: protocol.SendRequest, Number: 6, Message: 4}, nil).
 		Ack(1, protocol.Range{First: 6, End: 8}).
 		Raw(0, damaged).Raw(0, damaged[:80]).Raw(0, damaged[:79])
@@ -71,8 +71,8 @@ func TestExtendedEvents(t *testing.T) {
 		"DATA 1→0 SEND_INT #2 msg=1 tag=5 comm=0 0..1336 of 2000 ack=0",
 		"DATA 1→0 SEND_INT #3 msg=1 tag=5 comm=0 1336..2000 of 2000 ack=0",
 		"ACK 0→1 RECV_INT ack=4 messages<65537 eager<1048576 delay=250µs",
-		`ERROR 0→1 SEND_INT #3 msg=2 "withdraw" ack=0`,
-		"SEND_REQUEST 0→1 SEND_INT #7 msg=3 tag=2147483647 comm=4 length=99999 SYNC REPEAT ack=0, repeated",
+		`ERROR 0→1 SEND_INT #3 msg=2 "cancel" ack=0`,
+		"SEND_REQUEST 0→1 SEND_INT #7 msg=3 tag=2147483647 comm=4 length=99999 SYNC RETRANSMIT ack=0, retransmitted",
 		"SEND_REQUEST 0→1 SEND_INT #6 msg=4 tag=0 comm=0 length=0 ack=0, out of order",
 		"ACK 1→0 RECV_INT ack=4 messages<65537 eager<1048576 delay=250µs arrived=6..8",
 		"DATA 0→1 SEND_INT #99 tag=0 comm=0 0..5 of 5 ack=0 [checksum]",
@@ -179,7 +179,7 @@ func TestExtendedFindings(t *testing.T) {
 	repeat := func(talk *capturetest.Talk, n int) *capturetest.Talk {
 		frame := slices.Clone(talk.Capture.Packets[n-1].Data[14+20+8:])
 		h, payload, _ := protocol.ParseExtended(frame)
-		h.Flags |= protocol.FlagRepeat
+		h.Flags |= protocol.FlagRetransmit
 		return talk.Send(0, h, payload)
 	}
 	restart := func(talk *capturetest.Talk) *capturetest.Talk {
@@ -205,14 +205,14 @@ func TestExtendedFindings(t *testing.T) {
 			"rank 1 refused message 9 of rank 0: its 100000 bytes are more than it takes", "1 0 0 0 0 0 0 0 1"},
 		{"data is missing", lose(message(), 6), []capture.Kind{capture.Waiting}, "rank 1 waits for DATA from rank 0", "1 0 1 0 0 0 0 0 1"},
 		{"lost and repeated", lose(repeat(message(), 6), 6), []capture.Kind{capture.LostPacket}, "1 packet from rank 0 to rank 1 was sent again, and the first time is not in the recording", "1 1 0 1 1 0 0 0 1"},
-		{"repeated", repeat(repeat(message(), 6), 7), []capture.Kind{capture.RepeatedPacket}, "2 packets from rank 0 to rank 1 were sent again", "1 1 0 2 0 0 0 0 1"},
+		{"retransmitted", repeat(repeat(message(), 6), 7), []capture.Kind{capture.RetransmittedPacket}, "2 packets from rank 0 to rank 1 were sent again", "1 1 0 2 0 0 0 0 1"},
 		{"duplicate", func() *capturetest.Talk { talk := message(); talk.Capture.Duplicate(6); return talk }(), []capture.Kind{capture.DuplicatePacket}, "delivered twice", "1 1 0 0 0 1 0 0 1"},
 		{"out of order", func() *capturetest.Talk { talk := message(); talk.Capture.Swap(6, 7); return talk }(), nil, "", "1 1 0 0 0 0 1 0 1"},
 		{"damaged", func() *capturetest.Talk {
 			talk := message()
 			talk.Capture.Edit(6, func(b []byte) []byte { b[len(b)-1]++; return b })
 			return repeat(talk, 5)
-		}(), []capture.Kind{capture.Damaged, capture.RepeatedPacket, capture.Waiting}, "it was damaged on its way", "1 0 1 1 0 0 0 1 1"},
+		}(), []capture.Kind{capture.Damaged, capture.RetransmittedPacket, capture.Waiting}, "it was damaged on its way", "1 0 1 1 0 0 0 1 1"},
 		{"outside of its message", start().Send(0, ext{Type: protocol.Data, Message: 9, Length: 10, Offset: 8}, make([]byte, 3)), []capture.Kind{capture.SizeMismatch},
 			"8..11 of 10 ack=0: the payload does not lie in its message", "0 0 0 0 0 0 0 0 1"},
 		{"end mark", start().Raw(0, func() []byte {
@@ -245,7 +245,7 @@ func TestExtendedFindings(t *testing.T) {
 				t.Errorf("found %v\n%s\nwant %v %q", kinds, strings.Join(all, "\n"), c.want, c.text)
 			}
 			p := r.Summary.Extended[0]
-			if got := fmt.Sprint(p.Messages, p.Complete, p.Open, p.Repeats, p.Lost, p.Duplicates, p.OutOfOrder, p.Damaged, p.Sessions); got != c.counts || p.Src != 0 || p.Dst != 1 {
+			if got := fmt.Sprint(p.Messages, p.Complete, p.Open, p.Retransmissions, p.Lost, p.Duplicates, p.OutOfOrder, p.Damaged, p.Sessions); got != c.counts || p.Src != 0 || p.Dst != 1 {
 				t.Errorf("counts are %s, want %s: %+v", got, c.counts, p)
 			}
 			if len(r.Messages) != 0 || r.Summary.All.Messages != 0 {
@@ -308,7 +308,7 @@ func TestExtendedLine(t *testing.T) {
 	}
 	want := []string{
 		`{"acknowledged":1,"communicator":0,"tag":0,"length":0,"offset":0,"payload":20,"session":"00000000000000b1","peer_session":"00000000000000a0","message_limit":65537,"eager_limit":1048576,"delay_us":250,"ranges":[[3,5]],"new_session":true}`,
-		`{"acknowledged":0,"message":2,"communicator":0,"tag":0,"code":"goodbye","length":0,"offset":0,"payload":0,"session":"00000000000000a0","peer_session":"00000000000000b1","new_session":true}`,
+		`{"acknowledged":0,"message":2,"communicator":0,"tag":0,"code":"close","length":0,"offset":0,"payload":0,"session":"00000000000000a0","peer_session":"00000000000000b1","new_session":true}`,
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("got\n%s", strings.Join(lines, "\n"))

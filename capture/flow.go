@@ -191,7 +191,7 @@ func (f *flow) clear(e *Event) {
 // takeEarly gives a message the CLEAR_TO_SENDs that came before it.
 func (f *flow) takeEarly(m *message) {
 	m.state, m.clear, m.lastClear = cleared, f.early.first, f.early.last
-	m.Repeats += f.early.n - 1
+	m.Retransmissions += f.early.n - 1
 	m.stale = true
 	for i, packet := range f.early.packets {
 		if len(m.Steps) < m.keep {
@@ -199,7 +199,7 @@ func (f *flow) takeEarly(m *message) {
 			if i > 0 {
 				at = f.early.last
 			}
-			m.Steps = append(m.Steps, Step{Packet: packet, Packets: 1, Time: at, End: at, Type: "CLEAR_TO_SEND", Repeated: i > 0})
+			m.Steps = append(m.Steps, Step{Packet: packet, Packets: 1, Time: at, End: at, Type: "CLEAR_TO_SEND", Retransmitted: i > 0})
 		}
 	}
 	f.early = clears{packets: f.early.packets[:0]}

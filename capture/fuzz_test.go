@@ -59,7 +59,7 @@ func FuzzTracker(f *testing.F) {
 					t.Fatalf("message %d is reported twice", m.ID)
 				}
 				messages[m.ID] = true
-				if m.Verdict == "" || len(m.Steps) > 4 || m.Repeats < 0 {
+				if m.Verdict == "" || len(m.Steps) > 4 || m.Retransmissions < 0 {
 					t.Fatalf("%+v", m)
 				}
 			},

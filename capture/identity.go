@@ -99,7 +99,7 @@ func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
 // retransmitted notes that an address has sent a SEND_REQUEST n times more. One more
 // than deployed nodes send may be the first of a program that was started again.
 func (i *identities) retransmitted(from netip.AddrPort, n int) {
-	if n > deployedRepeats+1 && len(i.insists) < maxIdentities {
+	if n > deployedRetransmissions+1 && len(i.insists) < maxIdentities {
 		i.insists[from] = true
 	}
 }

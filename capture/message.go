@@ -109,9 +109,9 @@ func (f *flow) repeated(m *message, e *Event) {
 	case protocol.Data:
 		m.datas.sent(e.Time)
 	}
-	m.Repeats++
+	m.Retransmissions++
 	m.lastAgain = e.Time
-	e.Message, e.Repeated = m.ID, true
+	e.Message, e.Retransmitted = m.ID, true
 	if len(m.again) < maxPackets {
 		m.again = append(m.again, e.Packet)
 	}
@@ -139,7 +139,7 @@ func (m *message) step(e *Event, typ string, fromSender, repeated bool) {
 		return
 	}
 	m.Steps = append(m.Steps, Step{
-		Packet: e.Packet, Packets: 1, Time: e.Time, End: e.Time, Type: typ, FromSender: fromSender, Repeated: repeated,
+		Packet: e.Packet, Packets: 1, Time: e.Time, End: e.Time, Type: typ, FromSender: fromSender, Retransmitted: repeated,
 	})
 }
 
@@ -179,9 +179,9 @@ func (f *flow) reportLast() {
 	case m.lost != "":
 		m.verdict(m.lost + " lost")
 		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s", m.ID, m.Src, m.Dst, m.lost, f.lossText(m), f.repeatText(m))
-	case m.Repeats > 0 && !m.stale && !m.crossed:
-		m.verdict("repeated")
-		f.t.findIn(RepeatedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src, m.Dst, f.repeatText(m))
+	case m.Retransmissions > 0 && !m.stale && !m.crossed:
+		m.verdict("retransmitted")
+		f.t.findIn(RetransmittedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src, m.Dst, f.repeatText(m))
 	}
 	if m.stale {
 		m.verdict("cleared by a stale CLEAR_TO_SEND")
@@ -202,13 +202,13 @@ func (f *flow) lossText(m *message) string {
 
 func (f *flow) repeatText(m *message) string {
 	switch {
-	case m.Repeats == 0:
+	case m.Retransmissions == 0:
 		return ""
 	case m.dataPackets > 1 && m.fragmented():
-		text := fmt.Sprintf("; %s sent again, DATA of several datagrams among them", packetsWere(m.Repeats))
+		text := fmt.Sprintf("; %s sent again, DATA of several datagrams among them", packetsWere(m.Retransmissions))
 		return text + f.harm(m, "where a part of it had arrived, ", "the second header", ", if not much more than 100 ms have passed since the last datagram")
 	}
-	return fmt.Sprintf("; %s sent again", packetsWere(m.Repeats))
+	return fmt.Sprintf("; %s sent again", packetsWere(m.Retransmissions))
 }
 
 // fragmented reports whether the message has continuation datagrams.

@@ -18,7 +18,7 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 		f.takeEarly(m)
 		m.stale = false
 		m.lose("SEND_REQUEST")
-	case m == nil && f.repeatsLast(e, payload):
+	case m == nil && f.retransmitsLast(e, payload):
 		f.dataAgain(f.last, e)
 		f.redo = true
 		m = f.last
@@ -32,7 +32,7 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 	case m.headless > 0 && e.Time.Sub(m.lastData) >= copyWindow:
 		f.repeated(m, e)
 	}
-	first := m.dataPackets == 0 && !e.Repeated
+	first := m.dataPackets == 0 && !e.Retransmitted
 	m.Words, m.sum = e.Header.Size, crc32.Checksum(payload, castagnoli)
 	m.dataPackets++
 	m.dataPacket = e.Packet
@@ -50,8 +50,8 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 	f.take(m, e, payload, true)
 }
 
-// repeatsLast reports whether DATA without a request is the last message again.
-func (f *flow) repeatsLast(e *Event, payload []byte) bool {
+// retransmitsLast reports whether DATA without a request is the last message again.
+func (f *flow) retransmitsLast(e *Event, payload []byte) bool {
 	l := f.last
 	return l != nil && l.dataPackets > 0 && l.Words == e.Header.Size && l.sum == crc32.Checksum(payload, castagnoli)
 }
@@ -190,7 +190,7 @@ func (f *flow) ready(m *message, now handshake.Instant, reliable bool) {
 	if f.pair == nil || f.pair.Config().Reliable != reliable || f.pair.Config().Remote != uint32(m.Src) || f.pair.Config().Local != uint32(m.Dst) {
 		f.pair = handshake.New(handshake.Config{
 			Local: uint32(m.Dst), Remote: uint32(m.Src), Profile: f.t.opts.Profile, Reliable: reliable,
-			Habits: handshake.Habits{IgnoreDestination: true}, Shape: protocol.CPUShape(),
+			Quirks: handshake.Quirks{IgnoreDestination: true}, Shape: protocol.CPUShape(),
 			Timing: handshake.Timing{FragmentGap: copyWindow}, MaxWords: math.MaxUint32,
 		})
 	}

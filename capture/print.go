@@ -34,14 +34,14 @@ type Line struct {
 	Message int64 `json:"message,omitempty"`
 	// Offset, Bytes, Padding and Total place payload in its message, in
 	// bytes; DataPacket is the packet with the message's header.
-	Offset     *int64 `json:"offset,omitempty"`
-	Bytes      *int64 `json:"bytes,omitempty"`
-	Padding    *int   `json:"padding,omitempty"`
-	Total      *int64 `json:"total,omitempty"`
-	DataPacket int64  `json:"data_packet,omitempty"`
-	Complete   bool   `json:"complete,omitempty"`
-	Repeated   bool   `json:"repeated,omitempty"`
-	Duplicate  bool   `json:"duplicate,omitempty"`
+	Offset        *int64 `json:"offset,omitempty"`
+	Bytes         *int64 `json:"bytes,omitempty"`
+	Padding       *int   `json:"padding,omitempty"`
+	Total         *int64 `json:"total,omitempty"`
+	DataPacket    int64  `json:"data_packet,omitempty"`
+	Complete      bool   `json:"complete,omitempty"`
+	Retransmitted bool   `json:"retransmitted,omitempty"`
+	Duplicate     bool   `json:"duplicate,omitempty"`
 	// Reason says why a live rank would drop it; Byte is the offending byte
 	// of its header.
 	Reason string `json:"reason,omitempty"`
@@ -54,7 +54,7 @@ type Line struct {
 func (e *Event) Line() Line {
 	l := Line{
 		Packet: e.Packet, Time: e.Time, Proto: e.Proto.String(), Src: e.Src.String(), Dst: e.Dst.String(),
-		Length: e.Length, Kind: e.Kind.String(), Message: e.Message, Repeated: e.Repeated, Duplicate: e.Duplicate,
+		Length: e.Length, Kind: e.Kind.String(), Message: e.Message, Retransmitted: e.Retransmitted, Duplicate: e.Duplicate,
 		Complete: e.Completes,
 	}
 	if e.HasRanks {
@@ -122,8 +122,8 @@ func (e *Event) Text() string {
 	switch {
 	case e.Duplicate:
 		s.WriteString(", duplicate")
-	case e.Repeated:
-		s.WriteString(", repeated")
+	case e.Retransmitted:
+		s.WriteString(", retransmitted")
 	}
 	if reason := e.reason(); reason != "" {
 		fmt.Fprintf(&s, " [%s", reason)

@@ -146,7 +146,7 @@ func expect(t *testing.T, what string, c *capturetest.Capture, want ...string) [
 func TestReassembly(t *testing.T) {
 	const seq = 1 << 31
 	expect(t, "in order", streamOf(noon, seq, [2]int{0, 10}, [2]int{10, 30}, [2]int{30, 31}), "1:10 restart", "2:20", "3:1")
-	expect(t, "repeated", streamOf(noon, seq, [2]int{0, 10}, [2]int{0, 10}, [2]int{5, 30}, [2]int{2, 30}), "1:10 restart", "3:20")
+	expect(t, "retransmitted", streamOf(noon, seq, [2]int{0, 10}, [2]int{0, 10}, [2]int{5, 30}, [2]int{2, 30}), "1:10 restart", "3:20")
 	units := expect(t, "swapped", streamOf(noon, seq, [2]int{0, 10}, [2]int{20, 30}, [2]int{30, 40}, [2]int{10, 20}),
 		"1:10 restart", "4:10", "4:10", "4:10")
 	checkStream(t, pattern(40), units)

@@ -24,7 +24,7 @@ type Message struct {
 	// Repeats counts the packets that were sent again, SEND_REQUESTs,
 	// CLEAR_TO_SENDs, DATAs and ACKs together; a DATA counts once, however
 	// many datagrams it is cut into.
-	Repeats int `json:"repeats"`
+	Retransmissions int `json:"retransmissions"`
 	// Complete is true if an ACK ended the message.
 	Complete bool `json:"complete"`
 	// Verdict says in a few words how the message went: "ok", or what is
@@ -56,7 +56,7 @@ type Step struct {
 	// FromSender is true for SEND_REQUEST and DATA.
 	FromSender bool
 	// Repeated is true if the message had such a packet before.
-	Repeated bool
+	Retransmitted bool
 	// Bytes is the payload that the step carried, padding not counted.
 	Bytes int64
 }
@@ -82,8 +82,8 @@ type Kind string
 const (
 	// LostPacket: a repeat or a missing datagram shows that one was lost.
 	LostPacket Kind = "lost_packet"
-	// RepeatedPacket: a packet was sent again after a time-out.
-	RepeatedPacket Kind = "repeated_packet"
+	// RetransmittedPacket: a packet was sent again after a time-out.
+	RetransmittedPacket Kind = "retransmitted_packet"
 	// DuplicatePacket: the network delivered a packet twice.
 	DuplicatePacket Kind = "duplicate_packet"
 	// StaleHeader: a CLEAR_TO_SEND or ACK that answers nothing, or DATA that

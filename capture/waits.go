@@ -11,9 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// deployedRepeats is after how many retransmissions in a wait a deployed node sends
+// deployedRetransmissions is after how many retransmissions in a wait a deployed node sends
 // nothing more and waits forever.
-const deployedRepeats = 3
+const deployedRetransmissions = 3
 
 // insistence is the longest time between two SEND_REQUESTs of a zrlmpid that has not
 // been answered: 3 s by default, and what a busy host adds.
@@ -120,9 +120,9 @@ func (t *Tracker) judgeWait(w wait) {
 	case m.state == requested && unasked != nil:
 		w.f.back.unasked = nil
 		packets = append(unasked.Packets, packets...)
-		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet %d, which it had not asked for, as the header parked for rank %d, and swallowed the SEND_REQUEST (trap 2)",
+		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet %d, which it had not asked for, as the header deferred for rank %d, and swallowed the SEND_REQUEST (trap 2)",
 			w.on, unasked.Packets[len(unasked.Packets)-1], w.who)
-	case m.state == received && m.datas.n == deployedRepeats:
+	case m.state == received && m.datas.n == deployedRetransmissions:
 		say(SenderGaveUp, "given up", ": it has sent DATA again %d times, which is as often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.datas.n, w.f.lossText(m))
 	case m.state == requested:
 		kind, verdict, text := w.f.unanswered(m)
@@ -139,19 +139,19 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	n, quiet := m.requests.n, f.t.now.Sub(m.requests.last)
 	insists := f.t.ranks.insists[f.from]
 	again := fmt.Sprintf("SEND_REQUEST was sent again %s", counted(int64(n), "time"))
-	if n == deployedRepeats && !insists && quiet > insistence {
+	if n == deployedRetransmissions && !insists && quiet > insistence {
 		return SenderGaveUp, "given up", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
 	}
 	text = fmt.Sprintf(": rank %d has not posted the matching receive, is not running, or drops what rank %d sends", m.Dst, m.Src)
 	switch {
 	case n == 0:
 	case insists && quiet > insistence:
-		text += fmt.Sprintf("; %s, and then not for %v: rank %d is no deployed node, which stops after %d times, and its call has ended", again, handshake.Round(quiet), m.Src, deployedRepeats)
+		text += fmt.Sprintf("; %s, and then not for %v: rank %d is no deployed node, which stops after %d times, and its call has ended", again, handshake.Round(quiet), m.Src, deployedRetransmissions)
 	case insists:
-		text += fmt.Sprintf("; %s, and rank %d goes on, where a deployed node stops after %d times", again, m.Src, deployedRepeats)
-	case n > deployedRepeats:
-		text += fmt.Sprintf("; %s: a deployed node stops after %d times, so rank %d is a zrlmpid, or was started again", again, deployedRepeats, m.Src)
-	case n == deployedRepeats:
+		text += fmt.Sprintf("; %s, and rank %d goes on, where a deployed node stops after %d times", again, m.Src, deployedRetransmissions)
+	case n > deployedRetransmissions:
+		text += fmt.Sprintf("; %s: a deployed node stops after %d times, so rank %d is a zrlmpid, or was started again", again, deployedRetransmissions, m.Src)
+	case n == deployedRetransmissions:
 		text += fmt.Sprintf("; %s: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too soon to tell", again)
 	default:
 		text += "; " + again

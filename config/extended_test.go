@@ -58,7 +58,7 @@ func TestExtendedMistakes(t *testing.T) {
 		{"defaults, and an FPGA", fill(mixed, "", "profile: cloudfpga", "") + "defaults: {profile: extended}\n",
 			at3 + ".profile: missing: the profile in defaults is extended, but rank 3 is peer: fpga and drops every packet of it without a word: give this rank link: {profile: cloudfpga}"},
 
-		{"keys of other profiles", fill(software, extended+", on_partial: error, max_message_words: 0, pace: {over_words: 1}, timeouts: {ack: {repeats: 1}}, deadlines: {clear: 0, ack: 1s, data: 1s}", "", ""),
+		{"keys of other profiles", fill(software, extended+", on_partial: error, max_message_words: 0, pace: {over_words: 1}, timeouts: {ack: {retransmissions: 1}}, deadlines: {clear: 0, ack: 1s, data: 1s}", "", ""),
 			at1 + ".on_partial: the extended profile, which this link has, does not use it: remove the key\n" +
 				at1 + ".max_message_words: the extended profile, which this link has, does not use it: remove the key\n" +
 				at1 + ".pace: the extended profile, which this link has, does not use it: remove the key\n" +
@@ -126,7 +126,7 @@ func TestExtendedInPlace(t *testing.T) {
 	const twoHosts = "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host, link: {%}}\n  - {rank: 1, address: 10.0.0.2, run: host}\n"
 	for name, file := range map[string]string{
 		"beside an FPGA":                   fill(mixed, "profile: extended, eager_limit: 1, on_partial: error", "", ""),
-		"defaults for those that know it":  fill(mixed, "", "profile: cloudfpga, on_partial: repeat", "profile: v0.9") + "defaults: {profile: extended, eager_limit: 1, pace: {over_words: 1}}\n",
+		"defaults for those that know it":  fill(mixed, "", "profile: cloudfpga, on_partial: retransmit", "profile: v0.9") + "defaults: {profile: extended, eager_limit: 1, pace: {over_words: 1}}\n",
 		"said by the local rank":           strings.Replace(fill(software, "eager_limit: 2", "", ""), "run: host", "run: host, link: {profile: extended}", 1),
 		"said by the other local rank":     fill(twoHosts, "profile: extended, credit: {messages: 4}", "", ""),
 		"the only rank here, alone":        "ranks: [{rank: 0, address: 10.0.0.1, run: host, link: {profile: extended, eager_limit: 1}}]\n",

@@ -51,8 +51,8 @@ type OnPartial string
 
 // The answers to a partial message.
 const (
-	PartialError  OnPartial = "error"
-	PartialRepeat OnPartial = "repeat"
+	PartialError      OnPartial = "error"
+	PartialRetransmit OnPartial = "retransmit"
 )
 
 // Pace is a pause after every datagram of a large message, for an FPGA's DRAM.
@@ -71,7 +71,7 @@ type Timeouts struct{ Clear, Ack, Data Backoff }
 // more.
 type Backoff struct {
 	First, Step, Then time.Duration
-	Repeats           int
+	Retransmissions   int
 }
 
 // Deadlines are how long a wait may last before the operation fails, by the
@@ -109,10 +109,10 @@ type TimeoutOptions struct {
 
 // BackoffOptions are what a configuration says of a Backoff.
 type BackoffOptions struct {
-	First   *time.Duration `yaml:"first,omitempty"`
-	Step    *time.Duration `yaml:"step,omitempty"`
-	Repeats *int           `yaml:"repeats,omitempty"`
-	Then    *time.Duration `yaml:"then,omitempty"`
+	First           *time.Duration `yaml:"first,omitempty"`
+	Step            *time.Duration `yaml:"step,omitempty"`
+	Retransmissions *int           `yaml:"retransmissions,omitempty"`
+	Then            *time.Duration `yaml:"then,omitempty"`
 }
 
 // DeadlineOptions are what a configuration says of Deadlines.
@@ -159,7 +159,7 @@ func (o *LinkOptions) Over(base Link) Link {
 func (o *BackoffOptions) over(b *Backoff) {
 	override(&b.First, o.First)
 	override(&b.Step, o.Step)
-	override(&b.Repeats, o.Repeats)
+	override(&b.Retransmissions, o.Retransmissions)
 	override(&b.Then, o.Then)
 }
 

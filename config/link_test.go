@@ -23,13 +23,13 @@ func base() Link {
 }
 
 func TestLinkFor(t *testing.T) {
-	const everything = `{profile: cloudfpga, transport: tcp, on_partial: repeat, max_message_words: 346, max_datagram: 512,
+	const everything = `{profile: cloudfpga, transport: tcp, on_partial: retransmit, max_message_words: 346, max_datagram: 512,
   pace: {per_datagram: 20us, over_words: 21},
-  timeouts: {clear: {first: 22ms, step: 23ms, then: 24ms, repeats: 25}, ack: {first: 26ms, step: 27ms, then: 28ms, repeats: 29},
-    data: {first: 30ms, step: 31ms, then: 32ms, repeats: 33}},
+  timeouts: {clear: {first: 22ms, step: 23ms, then: 24ms, retransmissions: 25}, ack: {first: 26ms, step: 27ms, then: 28ms, retransmissions: 29},
+    data: {first: 30ms, step: 31ms, then: 32ms, retransmissions: 33}},
   deadlines: {clear: 34ms, ack: 35ms, data: 36ms}, warn_after: 37ms}`
 	all := Link{
-		Profile: protocol.CloudFPGA, Transport: TransportTCP, OnPartial: PartialRepeat,
+		Profile: protocol.CloudFPGA, Transport: TransportTCP, OnPartial: PartialRetransmit,
 		MaxMessageWords: 346, MaxDatagram: 512, EagerLimit: 20, Credit: Credit{21, 22},
 		Pace:      Pace{20 * time.Microsecond, 21},
 		Timeouts:  Timeouts{Backoff{22 * ms, 23 * ms, 24 * ms, 25}, Backoff{26 * ms, 27 * ms, 28 * ms, 29}, Backoff{30 * ms, 31 * ms, 32 * ms, 33}},

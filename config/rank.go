@@ -31,7 +31,7 @@ type Rank struct {
 	KernelOptions *KernelOptions `yaml:"kernel_options,omitempty"`
 	// Habits is set for every stand-in that is an FPGA in the eyes of the
 	// others, and nil for all other ranks.
-	Habits *Habits `yaml:"habits,omitempty"`
+	Quirks *Quirks `yaml:"quirks,omitempty"`
 	// Link overrides Config.Defaults for the link to this rank; may be nil.
 	Link *LinkOptions `yaml:"link,omitempty"`
 }
@@ -93,7 +93,7 @@ func (a *Address) UnmarshalText(text []byte) error {
 
 // Habits are the properties of the deployed FPGA that a stand-in keeps. Each is
 // true unless the file switches it off. Source: upstream's MPE.
-type Habits struct {
+type Quirks struct {
 	// MaxRanks refuses clusters of more than protocol.MaxRanksFPGA ranks.
 	MaxRanks bool `yaml:"max_ranks"`
 	// PadLines pads payloads with zero bytes to lines of 8 bytes.
@@ -103,9 +103,9 @@ type Habits struct {
 	LongTail bool `yaml:"long_tail"`
 	// Timeouts uses the FPGA's own time-outs, which grow with the rank.
 	Timeouts bool `yaml:"timeouts"`
-	// OneParkedHeader keeps one unmatched header per source; a newer one
+	// OneDeferredHeader keeps one unmatched header per source; a newer one
 	// overwrites it.
-	OneParkedHeader bool `yaml:"one_parked_header"`
+	OneDeferredHeader bool `yaml:"one_deferred_header"`
 	// DropUnknownIP drops packets from addresses outside the rank map.
 	DropUnknownIP bool `yaml:"drop_unknown_ip"`
 	// AckOnce never repeats an ACK.
@@ -115,8 +115,8 @@ type Habits struct {
 }
 
 // SetDefaults switches all of them on.
-func (h *Habits) SetDefaults() {
-	*h = Habits{true, true, true, true, true, true, true, true}
+func (h *Quirks) SetDefaults() {
+	*h = Quirks{true, true, true, true, true, true, true, true}
 }
 
 // complete fills in what depends on other keys of the file.
@@ -129,9 +129,9 @@ func (c *Config) complete() {
 		case RunStandin:
 			r.Peer = cmp.Or(r.Peer, PeerFPGA)
 			r.Kernel.Name = cmp.Or(r.Kernel.Name, KernelEcho)
-			if r.Habits == nil && r.Peer == PeerFPGA {
-				r.Habits = new(Habits)
-				r.Habits.SetDefaults()
+			if r.Quirks == nil && r.Peer == PeerFPGA {
+				r.Quirks = new(Quirks)
+				r.Quirks.SetDefaults()
 			}
 			if r.KernelOptions == nil {
 				r.KernelOptions = new(KernelOptions)

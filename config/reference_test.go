@@ -72,16 +72,16 @@ limits: {receive_buffer: 4097, offload: off, unexpected: 1, posted: 67108864, at
 collectives: {table: t.yaml, force: {bcast: "atomic:65536", reduce_scatter: pairwise}, order: by-left, upstream: tree, fpgas: [2, 1]}
 defaults: {transport: tcp, max_message_words: 0, pace: {per_datagram: 0s}, deadlines: {ack: 0}}
 ranks:
-  - {rank: 1, address: "[fd00::2%eth0]:9", run: standin, kernel: "exec:/a/b 'c  d'", link: {profile: v0.9, on_partial: repeat},
-     habits: {max_ranks: false, pad_lines: false, long_tail: false, timeouts: false, one_parked_header: false,
+  - {rank: 1, address: "[fd00::2%eth0]:9", run: standin, kernel: "exec:/a/b 'c  d'", link: {profile: v0.9, on_partial: retransmit},
+     quirks: {max_ranks: false, pad_lines: false, long_tail: false, timeouts: false, one_deferred_header: false,
        drop_unknown_ip: false, ack_once: false, ignore_destination: false}}
   - {rank: 2, address: fd00::3, peer: software, link: {profile: extended, eager_limit: 0, credit: {messages: 1, bytes: 4097}}}
   - {rank: 3, address: fd00::4, run: standin, kernel: jacobi, kernel_options: {words: 7, datatype: float, columns: 3, lines: 2}}
   - {rank: 4, address: fd00::5, run: standin, kernel: kmeans, kernel_options: {dimensions: 1, iterations: 2, norm_limit: 3}}
   - {rank: 0, address: fd00::1, run: standin, peer: software, kernel: source, kernel_options: {peer: 1, words: 1, datatype: float, interval: 1us}}
 `)
-	if *c.Ranks[0].Habits != (Habits{}) {
-		t.Fatalf("habits: %+v", c.Ranks[0].Habits)
+	if *c.Ranks[0].Quirks != (Quirks{}) {
+		t.Fatalf("quirks: %+v", c.Ranks[0].Quirks)
 	}
 	if c, again := reparse(t, c); !reflect.DeepEqual(c, again) {
 		t.Errorf("printed and read again:\n%+v, want\n%+v", again, c)
@@ -162,9 +162,9 @@ func TestReferenceShowsDefaults(t *testing.T) {
 		t.Errorf("%+v, want %+v", ref.Collectives, def.Collectives)
 	}
 	var options KernelOptions
-	var habits Habits
+	var habits Quirks
 	habits.SetDefaults()
-	if r := ref.Rank(1); *r.KernelOptions != options || *r.Habits != habits {
-		t.Errorf("%+v %+v, want\n%+v %+v", *r.KernelOptions, *r.Habits, options, habits)
+	if r := ref.Rank(1); *r.KernelOptions != options || *r.Quirks != habits {
+		t.Errorf("%+v %+v, want\n%+v %+v", *r.KernelOptions, *r.Quirks, options, habits)
 	}
 }

@@ -18,9 +18,9 @@ const (
 	// shortestBackoff keeps a wrong unit from turning a wait into a flood of
 	// repeats.
 	shortestBackoff = 100 * time.Microsecond
-	// mostRepeats is more than any wait can use with longestDuration for its
+	// maxRetransmissions is more than any wait can use with longestDuration for its
 	// deadline and sensible intervals; behind it, Then repeats for ever.
-	mostRepeats = 1000
+	maxRetransmissions = 1000
 	// longestPause is a thousand times what an FPGA's DRAM needs.
 	longestPause = 10 * time.Millisecond
 )
@@ -36,7 +36,7 @@ func (o *LinkOptions) validate(p *strictyaml.Problems, key string) {
 		oneOf(p, key+".transport", *o.Transport, TransportUDP, TransportTCP, TransportSHM)
 	}
 	if o.OnPartial != nil {
-		oneOf(p, key+".on_partial", *o.OnPartial, PartialError, PartialRepeat)
+		oneOf(p, key+".on_partial", *o.OnPartial, PartialError, PartialRetransmit)
 	}
 	if o.MaxMessageWords != nil {
 		inRange(p, key+".max_message_words", *o.MaxMessageWords, 0, MaxWords)
@@ -75,11 +75,11 @@ func (o *LinkOptions) validate(p *strictyaml.Problems, key string) {
 
 func (o *BackoffOptions) validate(p *strictyaml.Problems, key string) {
 	if d := o.First; d != nil && (*d < shortestBackoff || *d > longestDuration) {
-		p.Add(key+".first", "%v is outside %v to %v: to have no repeats, set repeats: 0 and then: 0s", *d, shortestBackoff, longestDuration)
+		p.Add(key+".first", "%v is outside %v to %v: to have no repeats, set retransmissions: 0 and then: 0s", *d, shortestBackoff, longestDuration)
 	}
 	optionalDuration(p, key+".step", o.Step)
-	if o.Repeats != nil {
-		inRange(p, key+".repeats", *o.Repeats, 0, mostRepeats)
+	if o.Retransmissions != nil {
+		inRange(p, key+".retransmissions", *o.Retransmissions, 0, maxRetransmissions)
 	}
 	if o.Then != nil {
 		durationIn(p, key+".then", *o.Then, shortestBackoff)

@@ -32,8 +32,8 @@ func (r *Rank) validate(p *strictyaml.Problems, key string) {
 		}
 	case RunStandin:
 		r.validateKernel(p, key)
-		if r.Habits != nil && r.Peer != PeerFPGA {
-			p.Add(key+".habits", "they are an FPGA's, but this stand-in is peer: %s: remove one of the two", r.Peer)
+		if r.Quirks != nil && r.Peer != PeerFPGA {
+			p.Add(key+".quirks", "they are an FPGA's, but this stand-in is peer: %s: remove one of the two", r.Peer)
 		}
 	default:
 		oneOf(p, key+".run", r.Run, RunHost, RunStandin)
@@ -57,9 +57,9 @@ func (r *Rank) validateAddress(p *strictyaml.Problems, key string) {
 // refuseStandinKeys reports keys that would do nothing.
 func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
 	given := map[string]bool{
-		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "habits": r.Habits != nil,
+		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "quirks": r.Quirks != nil,
 	}
-	for _, name := range []string{"kernel", "kernel_options", "habits"} {
+	for _, name := range []string{"kernel", "kernel_options", "quirks"} {
 		if given[name] {
 			p.Add(key+"."+name, "only a stand-in has it: add run: standin to rank %d, or remove the key", r.Rank)
 		}

@@ -95,10 +95,10 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	})
 	d.attachedBytes = attachedBytes(cfg, available)
 	d.attached = attach.NewServer(offered{d}, attach.Options{
-		Memory:  d.attachedBytes,
-		Access:  access(cfg.Control.Mode, os.Getegid()),
-		Crowded: slices.ContainsFunc(d.ranks, func(r *localRank) bool { return r.Crowded() }),
-		Log:     d.observer.Program,
+		Memory:         d.attachedBytes,
+		Access:         access(cfg.Control.Mode, os.Getegid()),
+		Oversubscribed: slices.ContainsFunc(d.ranks, func(r *localRank) bool { return r.Oversubscribed() }),
+		Log:            d.observer.Program,
 	})
 	return d, errors.Join(errs...)
 }

@@ -119,7 +119,7 @@ func (o *Observer) queue(ln *line) {
 }
 
 // Dropped implements mpe.Observer.
-func (o *Observer) Dropped(rank, peer int, a *mpe.Arrival, act handshake.Action) {
+func (o *Observer) Dropped(rank, peer int, a *mpe.RxPacket, act handshake.Action) {
 	if !o.log.Core().Enabled(dropLevel(act.Reason)) {
 		return
 	}
@@ -144,7 +144,7 @@ func (o *Observer) Noted(rank, peer int, act handshake.Action) {
 }
 
 // DroppedExtended implements mpe.Observer.
-func (o *Observer) DroppedExtended(rank, peer int, a *mpe.Arrival, act *extended.Action) {
+func (o *Observer) DroppedExtended(rank, peer int, a *mpe.RxPacket, act *extended.Action) {
 	if !o.log.Core().Enabled(extendedDropLevel(act.Reason)) {
 		return
 	}

@@ -25,9 +25,9 @@ func extendedDropLevel(r extended.Reason) zapcore.Level {
 // goes, and debug for the daily work of a protocol that repeats.
 func extendedEventLevel(e extended.Event) zapcore.Level {
 	switch e {
-	case extended.SessionChanged, extended.GaveUp, extended.Refused:
+	case extended.SessionChanged, extended.Unreachable, extended.Refused:
 		return zapcore.WarnLevel
-	case extended.Connected, extended.SaidGoodbye:
+	case extended.Connected, extended.ClosedByPeer:
 		return zapcore.InfoLevel
 	}
 	return zapcore.DebugLevel
@@ -75,9 +75,9 @@ var extendedDropText = [extended.NumReasons]string{
 var extendedEventText = [extended.NumEvents]string{
 	extended.Connected:       "connected",
 	extended.SessionChanged:  "the peer was restarted, or had given us up: what was under way has ended",
-	extended.SaidGoodbye:     "the peer shuts down",
-	extended.GaveUp:          "the peer is silent: it was given up, and what was under way has ended",
-	extended.Repeated:        "sent again",
+	extended.ClosedByPeer:    "the peer shuts down",
+	extended.Unreachable:     "the peer is silent: it was given up, and what was under way has ended",
+	extended.Retransmitted:   "sent again",
 	extended.TimedOut:        "no answer in time",
 	extended.Spurious:        "the answer was only late: the path has become longer",
 	extended.LossDetected:    "a packet was lost",

@@ -36,7 +36,7 @@ func messages(logs *observer.ObservedLogs) []string {
 	return texts
 }
 
-var arrival = &mpe.Arrival{Peer: 2, From: netip.MustParseAddrPort("127.0.0.3:2718"), Bytes: make([]byte, 1416)}
+var arrival = &mpe.RxPacket{Peer: 2, From: netip.MustParseAddrPort("127.0.0.3:2718"), Bytes: make([]byte, 1416)}
 
 func TestFlood(t *testing.T) {
 	o, logs, clock := fakeObserver(zapcore.InfoLevel)
@@ -121,7 +121,7 @@ func TestLines(t *testing.T) {
 			o.Dropped(0, mpe.UnknownPeer, arrival, handshake.Action{Reason: handshake.ReasonUnknownAddress})
 		}, "rank 0: packet from 127.0.0.3:2718 dropped: that address is not in the rank map"},
 		{"event", func(o *Observer) {
-			o.Noted(0, 2, handshake.Action{Event: handshake.Repeated, Header: protocol.Header{Type: protocol.SendRequest, Dst: 2}})
+			o.Noted(0, 2, handshake.Action{Event: handshake.Retransmitted, Header: protocol.Header{Type: protocol.SendRequest, Dst: 2}})
 		}, "rank 0 and rank 2: no answer in time, sent again (SEND_REQUEST 0→2 SEND_INT)"},
 		{"failed receive", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, handshake.ErrTimeout) }, "rank 0: receive from rank 3 failed: deadline exceeded"},
 		{"failed send", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3, Send: true}, handshake.ErrTimeout) }, "rank 0: send to rank 3 failed: deadline exceeded"},

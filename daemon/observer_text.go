@@ -158,18 +158,18 @@ var dropText = [handshake.NumReasons]string{
 
 // eventText describes the events.
 var eventText = [handshake.NumEvents]string{
-	handshake.Repeated:            "no answer in time, sent again",
-	handshake.Reacked:             "an ACK was lost, acknowledged again",
-	handshake.Crossed:             "both asked to send, the peer goes first",
-	handshake.RequestTakenAsAck:   "an ACK was lost, but the peer's next request shows that it has the message",
-	handshake.StaleClearUsed:      "an earlier CLEAR_TO_SEND was used",
-	handshake.RequestWasDuplicate: "a SEND_REQUEST was a late duplicate: the peer is in no send",
-	handshake.ClearWasDuplicate:   "a CLEAR_TO_SEND was a late duplicate: the peer is in a send",
-	handshake.StartedOver:         "part of a message was lost, received from its start again",
-	handshake.RequestRepeated:     "the peer asks to send again",
-	handshake.Padding:             "payload was padded",
-	handshake.DeliveredDuplicate:  "WRONG DATA was delivered: the message before this one was a late copy of an earlier one, made by the network",
-	handshake.WouldWedge:          "a real FPGA would now wait for ever or have wrong words",
+	handshake.Retransmitted:        "no answer in time, sent again",
+	handshake.Reacked:              "an ACK was lost, acknowledged again",
+	handshake.Crossed:              "both asked to send, the peer goes first",
+	handshake.RequestTakenAsAck:    "an ACK was lost, but the peer's next request shows that it has the message",
+	handshake.StaleClearUsed:       "an earlier CLEAR_TO_SEND was used",
+	handshake.RequestWasDuplicate:  "a SEND_REQUEST was a late duplicate: the peer is in no send",
+	handshake.ClearWasDuplicate:    "a CLEAR_TO_SEND was a late duplicate: the peer is in a send",
+	handshake.StartedOver:          "part of a message was lost, received from its start again",
+	handshake.RequestRetransmitted: "the peer asks to send again",
+	handshake.Padding:              "payload was padded",
+	handshake.DeliveredDuplicate:   "WRONG DATA was delivered: the message before this one was a late copy of an earlier one, made by the network",
+	handshake.WouldWedge:           "a real FPGA would now wait for ever or have wrong words",
 }
 
 // moreLine sums up what was suppressed after the last line.

@@ -180,7 +180,7 @@ func TestPingAfterRestart(t *testing.T) {
 			}
 			if before {
 				newEchoFPGA(t, c, left)
-				await(t, "SEND_REQUEST of the FPGA", func() bool { return peer().Parked != nil })
+				await(t, "SEND_REQUEST of the FPGA", func() bool { return peer().Deferred != nil })
 				ping()
 			} else {
 				go ping()

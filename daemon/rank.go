@@ -120,7 +120,7 @@ func offloadStatus(o udp.Offload) *control.Offload {
 func (r *localRank) status() control.LocalRank {
 	s := control.LocalRank{
 		Rank: r.cfg.Rank, Role: string(r.cfg.Run), Address: r.cfg.Address.String(),
-		Transports: r.Transports(), Ring: r.Ring(), Crowded: r.Crowded(), Engine: r.Engine.Snapshot(),
+		Transports: r.Transports(), Ring: r.Ring(), Oversubscribed: r.Oversubscribed(), Engine: r.Engine.Snapshot(),
 	}
 	for i := range s.Engine.Peers {
 		p := &s.Engine.Peers[i]

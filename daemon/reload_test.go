@@ -33,10 +33,10 @@ const (
 stop_timeout: 3s
 defaults:
   warn_after: 20ms
-  on_partial: repeat
+  on_partial: retransmit
   max_message_words: 10
   pace: {per_datagram: 1ms, over_words: 1}
-  timeouts: {clear: {first: 50ms}, ack: {first: 1ms, repeats: 900}, data: {first: 1ms, repeats: 900}}
+  timeouts: {clear: {first: 50ms}, ack: {first: 1ms, retransmissions: 900}, data: {first: 1ms, retransmissions: 900}}
   deadlines: {clear: 1ms, ack: 1ms, data: 1ms}`
 )
 

@@ -34,8 +34,8 @@ func TestStatusOfConnections(t *testing.T) {
 			t.Errorf("rank %d: rings of %d bytes", local.Rank, local.Ring)
 		}
 		// Three ranks, and programs that attach to two of them.
-		if want := 5 > runtime.NumCPU(); local.Crowded != want {
-			t.Errorf("rank %d: crowded is %v", local.Rank, local.Crowded)
+		if want := 5 > runtime.NumCPU(); local.Oversubscribed != want {
+			t.Errorf("rank %d: oversubscribed is %v", local.Rank, local.Oversubscribed)
 		}
 	}
 }

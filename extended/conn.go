@@ -123,7 +123,7 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 	}
 	c.acknowledged(now, h.Acknowledged, nil, 0)
 	if !h.Numbered() {
-		c.onGoodbye(now)
+		c.onClose(now)
 		return
 	}
 	c.onNumbered(now, h, payload)
@@ -133,7 +133,7 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 // acknowledged, so that the peer finds out.
 func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
-	if h.Flags&protocol.FlagRepeat != 0 && h.Flags&protocol.FlagAckNow != 0 {
+	if h.Flags&protocol.FlagRetransmit != 0 && h.Flags&protocol.FlagAckNow != 0 {
 		a.full = true // only an ACK tells which transmission has arrived
 	}
 	if r := a.fate(h.Number); r != ReasonNone {
@@ -174,10 +174,10 @@ func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reaso
 		return c.onClear(h)
 	}
 	switch h.Code() {
-	case protocol.CodeWithdraw:
+	case protocol.CodeCancel:
 		return c.onWithdraw(h)
-	case protocol.CodeWithdrawn:
-		return c.onRefusal(now, h, ErrWithdrawn)
+	case protocol.CodeCanceled:
+		return c.onRefusal(now, h, ErrCanceled)
 	case protocol.CodeTooLong:
 		return c.onRefusal(now, h, nil)
 	case protocol.CodeAborted:

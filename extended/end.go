@@ -5,7 +5,7 @@ type ending uint8
 
 const (
 	endReplaced ending = iota + 1 // E8
-	endGoodbye                    // E9
+	endClosed                     // E9
 	endSilent                     // E31
 )
 
@@ -34,7 +34,7 @@ func (c *Conn) failure(now Instant, why ending, w Wait) error {
 	if why == endSilent {
 		return &TimeoutError{Wait: w, Elapsed: elapsed, Silent: now - c.silence()}
 	}
-	return &SessionError{Wait: w, Elapsed: elapsed, Goodbye: why == endGoodbye}
+	return &SessionError{Wait: w, Elapsed: elapsed, Goodbye: why == endClosed}
 }
 
 // silence is since when the peer has not helped.
@@ -48,7 +48,7 @@ func (c *Conn) silence() Instant {
 func (c *Conn) sendWait(m *outbound) Wait {
 	return Wait{
 		ID: m.op.ID, State: m.state, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: m.since,
-		Length: m.op.Length, Done: m.acked, Repeats: m.repeats,
+		Length: m.op.Length, Done: m.acked, Retransmissions: m.repeats,
 	}
 }
 

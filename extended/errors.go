@@ -14,9 +14,9 @@ var (
 	ErrSession = errors.New("the peer's session has ended")
 	// ErrRemote matches every *RemoteError.
 	ErrRemote = errors.New("peer sent ERROR")
-	// ErrWithdrawn: the send was taken back; of an inbound message, by its
+	// ErrCanceled: the send was taken back; of an inbound message, by its
 	// sender.
-	ErrWithdrawn = errors.New("the send was taken back")
+	ErrCanceled = errors.New("the send was taken back")
 	// ErrAborted: the message was given up in the middle by its sender, who was
 	// forwarding it and did not get the rest.
 	ErrAborted = errors.New("the rest of the message never came to its sender, who was forwarding it")
@@ -39,7 +39,7 @@ type Wait struct {
 	// acknowledged, or have arrived.
 	Length, Done int64
 	// Repeats counts packets of the message that we sent again.
-	Repeats int
+	Retransmissions int
 }
 
 // outbound reports whether the message is ours.
@@ -54,8 +54,8 @@ func (w Wait) describe(elapsed time.Duration) string {
 		what = "arrived"
 	}
 	s += fmt.Sprintf(", in %v after %v, %d bytes %s", w.State, elapsed.Round(time.Microsecond), w.Done, what)
-	if w.Repeats > 0 {
-		s += fmt.Sprintf(", %d packets repeated", w.Repeats)
+	if w.Retransmissions > 0 {
+		s += fmt.Sprintf(", %d packets repeated", w.Retransmissions)
 	}
 	return s
 }

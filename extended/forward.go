@@ -34,9 +34,9 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 	switch m.state {
 	case Queued:
 		c.acts = acts
-		c.done(m, ErrWithdrawn)
+		c.done(m, ErrCanceled)
 		return c.acts
-	case WaitClear, Withdrawing:
+	case WaitClear, Canceling:
 		m.aborted = true // if the answer is CLEAR_TO_SEND
 		acts, _ = c.Withdraw(now, id, acts)
 		return acts

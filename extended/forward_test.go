@@ -49,8 +49,8 @@ func TestAborted(t *testing.T) {
 		wait        time.Duration // before it is given up
 		send, other error
 	}{
-		{"not begun", true, 0, 0, ErrWithdrawn, nil},
-		{"not matched", false, 0, time.Second, ErrWithdrawn, nil},
+		{"not begun", true, 0, 0, ErrCanceled, nil},
+		{"not matched", false, 0, time.Second, ErrCanceled, nil},
 		{"CLEAR_TO_SEND on its way", true, 0, latency + latency/2, ErrAborted, ErrAborted},
 		{"nothing sent", true, 0, time.Second, ErrAborted, ErrAborted},
 		{"some sent", true, 700, time.Second, ErrAborted, ErrAborted},

@@ -32,14 +32,14 @@ func TestMessagesOutOfTurn(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(request(1, 2, 9), 0).want("the second message first", ReasonTurn, 0)
 	s.put(request(2, 2, 9), 0).want("while a packet is missing", ReasonNone, 0)
-	s.put(failed(1, 0, protocol.RecvInt, protocol.CodeWithdrawn), 0)
+	s.put(failed(1, 0, protocol.RecvInt, protocol.CodeCanceled), 0)
 	if s.want("the packet is something else", ReasonTurn, 2); s.c.Stats().Held != 0 {
 		t.Error("it is still held")
 	}
 
 	// A withdrawal waits for its message, and the message for the one before it.
 	s = meet(t, Config{})
-	s.put(failed(3, 2, protocol.SendInt, protocol.CodeWithdraw), 0).want("a withdrawal", ReasonNone, 0)
+	s.put(failed(3, 2, protocol.SendInt, protocol.CodeCancel), 0).want("a withdrawal", ReasonNone, 0)
 	s.put(request(1, 1, 9), 0).want("the message before", ReasonNone, 1)
 	if s.c.Stats().Held != 1 {
 		t.Error("the withdrawal is not held any more")
@@ -49,7 +49,7 @@ func TestMessagesOutOfTurn(t *testing.T) {
 		t.Error("the message was not withdrawn")
 	}
 	s.put(request(4, 1, 9), 0).want("a message that has begun", ReasonStale, 4)
-	s.put(failed(5, 9, protocol.SendInt, protocol.CodeWithdraw), 0).want("a withdrawal of no message", ReasonTurn, 4)
+	s.put(failed(5, 9, protocol.SendInt, protocol.CodeCancel), 0).want("a withdrawal of no message", ReasonTurn, 4)
 }
 
 func TestDataThatNobodyLacks(t *testing.T) {
@@ -94,11 +94,11 @@ func TestAnswersThatFitNothing(t *testing.T) {
 	s.put(with(cleared(1, 1, 9), func(h *protocol.ExtHeader) { h.Call = protocol.SendInt }), 0).want("call", ReasonDirection, 0)
 	s.put(cleared(1, 1, 5), 0).want("CLEAR_TO_SEND", ReasonNone, 1)
 	s.put(cleared(2, 1, 9), 0).want("again", ReasonStale, 2)
-	s.put(failed(3, 2, protocol.RecvInt, protocol.CodeWithdrawn), 0).want("withdrawn, unasked", ReasonStale, 3)
+	s.put(failed(3, 2, protocol.RecvInt, protocol.CodeCanceled), 0).want("withdrawn, unasked", ReasonStale, 3)
 	s.put(failed(4, 1, protocol.RecvInt, protocol.CodeTooLong), 0).want("too long, when it is cleared", ReasonStale, 4)
 	s.put(failed(5, 7, protocol.RecvInt, protocol.CodeTooLong), 0).want("too long, never sent", ReasonUnasked, 4)
 	s.put(failed(5, 2, protocol.SendInt, protocol.CodeTooLong), 0).want("too long from the sender", ReasonDirection, 4)
-	s.put(failed(5, 2, protocol.RecvInt, protocol.CodeWithdraw), 0).want("withdraw from the receiver", ReasonDirection, 4)
+	s.put(failed(5, 2, protocol.RecvInt, protocol.CodeCancel), 0).want("withdraw from the receiver", ReasonDirection, 4)
 	s.put(failed(5, 2, protocol.RecvInt, 9), 0).want("an unknown code", ReasonCode, 4)
 	if s.flush(); s.count(Transmit) != 1 || s.last[0].Length != 5 {
 		t.Errorf("sent %+v", s.last)
@@ -166,7 +166,7 @@ func TestEverySixteenthIsAcknowledged(t *testing.T) {
 // A withdrawal of a message that never began is not held for ever.
 func TestWithdrawalWithoutMessage(t *testing.T) {
 	s := meet(t, Config{})
-	s.put(failed(2, 2, protocol.SendInt, protocol.CodeWithdraw), 0).want("a withdrawal", ReasonNone, 0)
+	s.put(failed(2, 2, protocol.SendInt, protocol.CodeCancel), 0).want("a withdrawal", ReasonNone, 0)
 	s.put(request(1, 1, 9), 0).want("all that came before it", ReasonTurn, 2)
 	if s.c.Stats().Held != 0 {
 		t.Error("it is still held")

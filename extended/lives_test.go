@@ -196,8 +196,8 @@ func TestLives(t *testing.T) {
 		}
 		for _, nodes := range l.nodes {
 			for _, n := range nodes {
-				timeouts += n.notes[GaveUp]
-				sessions += n.notes[SessionChanged] + n.notes[SaidGoodbye]
+				timeouts += n.notes[Unreachable]
+				sessions += n.notes[SessionChanged] + n.notes[ClosedByPeer]
 				for _, r := range n.all {
 					if r.done() && r.message.lost == nil {
 						delivered++

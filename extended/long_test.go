@@ -43,8 +43,8 @@ func TestLongPackets(t *testing.T) {
 			t.Fatalf("done %v, %v, %v", s.done, s.err, intact(r, s.data))
 		}
 	}
-	if st := w.nodes[0].conn.Stats(); longest != long || eager != 1000 || st.Repeats == 0 {
-		t.Errorf("%d bytes in a packet, %d in an eager one, %d repeats", longest, eager, st.Repeats)
+	if st := w.nodes[0].conn.Stats(); longest != long || eager != 1000 || st.Retransmissions == 0 {
+		t.Errorf("%d bytes in a packet, %d in an eager one, %d repeats", longest, eager, st.Retransmissions)
 	}
 	if w.nodes[0].conn.LongPackets(-1); w.nodes[0].conn.long != 0 {
 		t.Error("there are packets of less than nothing")

@@ -39,8 +39,8 @@ func TestLongPath(t *testing.T) {
 		w.path(func(time.Duration) time.Duration { return trip / 2 })
 		took := w.stream(t, size)
 		st := w.nodes[0].conn.Stats()
-		if st.Repeats+st.TimeOuts+st.Losses != 0 {
-			t.Errorf("round trip of %v: %d packets sent again, %d time-outs, %d losses", trip, st.Repeats, st.TimeOuts, st.Losses)
+		if st.Retransmissions+st.TimeOuts+st.Losses != 0 {
+			t.Errorf("round trip of %v: %d packets sent again, %d time-outs, %d losses", trip, st.Retransmissions, st.TimeOuts, st.Losses)
 		}
 		const window = maxWindow * defaultPayload
 		// Two round trips for the sessions and the message, five until 16 packets have become 512.
@@ -75,12 +75,12 @@ func TestPathBecomesLonger(t *testing.T) {
 			before := w.nodes[0].conn.Stats()
 			w.run(step + 10*long)
 			after := w.nodes[0].conn.Stats()
-			if before.Window != maxWindow || before.Repeats != 0 || after.InFlight == 0 {
+			if before.Window != maxWindow || before.Retransmissions != 0 || after.InFlight == 0 {
 				t.Fatalf("before: %+v", before)
 			}
-			if after.TimeOuts == 0 || after.Events[Spurious] != 1 || after.Losses != 0 || after.Repeats != after.TimeOuts {
+			if after.TimeOuts == 0 || after.Events[Spurious] != 1 || after.Losses != 0 || after.Retransmissions != after.TimeOuts {
 				t.Errorf("%v, both ways %v: %d time-outs, found out %d times; %d packets taken for lost, %d sent again",
-					long, both, after.TimeOuts, after.Events[Spurious], after.Losses, after.Repeats)
+					long, both, after.TimeOuts, after.Events[Spurious], after.Losses, after.Retransmissions)
 			}
 			if after.Window != maxWindow || (after.RoundTrip-long).Abs() > long/20 {
 				t.Errorf("%v, both ways %v: the window is %d, the round trip %v", long, both, after.Window, after.RoundTrip)

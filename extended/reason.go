@@ -82,12 +82,12 @@ const (
 	Connected Event = iota + 1
 	// SessionChanged: the peer's session was replaced by another (E8).
 	SessionChanged
-	// SaidGoodbye: the peer shuts down (E9).
-	SaidGoodbye
-	// GaveUp: the peer was silent for too long (E31, E33).
-	GaveUp
+	// ClosedByPeer: the peer shuts down (E9).
+	ClosedByPeer
+	// Unreachable: the peer was silent for too long (E31, E33).
+	Unreachable
 	// Repeated: the packet Header was sent again.
-	Repeated
+	Retransmitted
 	// TimedOut: the time-out ran off for the packet Header (E30).
 	TimedOut
 	// Spurious: the time-out ran off for a packet that was only late (E30).
@@ -108,7 +108,7 @@ const (
 )
 
 var eventNames = [numEvents]string{
-	"", "connected", "session_changed", "said_goodbye", "gave_up", "repeated", "timed_out", "spurious_time_out", "loss_detected",
+	"", "connected", "session_changed", "closed_by_peer", "peer_unreachable", "retransmitted", "timed_out", "spurious_time_out", "loss_detected",
 	"window_full", "credit_exhausted", "eager_exhausted", "refused",
 }
 

@@ -213,12 +213,12 @@ func (c *Conn) forget() {
 			continue // CLEAR_TO_SEND is the answer
 		}
 		c.controls.push(control{
-			kind: protocol.Error, call: m.datatype.Recv(), message: number, code: protocol.CodeWithdrawn,
+			kind: protocol.Error, call: m.datatype.Recv(), message: number, code: protocol.CodeCanceled,
 		})
 		c.stats.Lost++
 		a := c.next()
 		a.Kind = Lost
-		a.Message, a.Err = c.message(m), ErrWithdrawn
+		a.Message, a.Err = c.message(m), ErrCanceled
 		r.matched++
 		r.close(m)
 	}

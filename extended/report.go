@@ -59,7 +59,7 @@ type Counters struct {
 	BytesSent, BytesReceived     [numTypes]uint64
 	// Repeats counts packets sent again, TimeOuts those of them for which the
 	// time-out ran off, and Losses those that were overtaken.
-	Repeats, TimeOuts, Losses uint64
+	Retransmissions, TimeOuts, Losses uint64
 	// OutOfOrder counts packets that arrived before, or after, their turn.
 	OutOfOrder uint64
 	// Hellos counts HELLOs that were sent.
@@ -83,8 +83,8 @@ type Stats struct {
 	// this session. TimeOut is as it stands, doublings included.
 	RoundTrip, Variation, Shortest, TimeOut time.Duration
 	// Window is how many packets may be in flight, InFlight how many are, and
-	// ToRepeat how many wait to be sent again.
-	Window, InFlight, ToRepeat int
+	// ToRetransmit how many wait to be sent again.
+	Window, InFlight, ToRetransmit int
 	// Queued are sends of which nothing was sent, Begun the others that have
 	// not ended; Open are inbound messages that are not both matched and
 	// complete, Awaited those of them that are matched, Held packets of messages
@@ -99,7 +99,7 @@ type Stats struct {
 func (c *Conn) Stats() Stats {
 	s := Stats{Counters: c.stats}
 	s.RoundTrip, s.Variation, s.Shortest, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.shortest, c.trip.rto
-	s.Window, s.InFlight, s.ToRepeat = c.cwnd(), c.flight.count, c.flight.lost.count
+	s.Window, s.InFlight, s.ToRetransmit = c.cwnd(), c.flight.count, c.flight.lost.count
 	s.Queued, s.Begun = c.sends.count-c.sends.begun, c.sends.begun
 	s.Open, s.Awaited, s.Held = c.recvs.open(), c.recvs.waiting, c.recvs.held.count
 	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.next, c.sends.eagerLimit-c.sends.eagerSent

@@ -123,7 +123,7 @@ type Withdrawal uint8
 const (
 	// Gone: nothing of the message was sent, and no SendDone follows.
 	Gone Withdrawal = iota + 1
-	// Asked: the peer was asked. SendDone follows, with ErrWithdrawn if the
+	// Asked: the peer was asked. SendDone follows, with ErrCanceled if the
 	// peer agrees; otherwise the message goes on.
 	Asked
 	// TooLate: the message goes on, and SendDone follows; or it has ended.
@@ -142,12 +142,12 @@ func (c *Conn) Withdraw(_ Instant, id ID, acts []Action) ([]Action, Withdrawal) 
 		c.sends.unlink(m)
 		return acts, Gone
 	case WaitClear:
-		m.state = Withdrawing
+		m.state = Canceling
 		c.controls.push(control{
-			kind: protocol.Error, call: m.op.Datatype.Send(), message: m.number, code: protocol.CodeWithdraw,
+			kind: protocol.Error, call: m.op.Datatype.Send(), message: m.number, code: protocol.CodeCancel,
 		})
 		return acts, Asked
-	case Withdrawing:
+	case Canceling:
 		return acts, Asked
 	}
 	return acts, TooLate
@@ -218,7 +218,7 @@ func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
 		return ReasonDirection
 	case int32(h.Message-s.next) >= 0:
 		return ReasonUnasked
-	case m == nil || m.state != WaitClear && m.state != Withdrawing:
+	case m == nil || m.state != WaitClear && m.state != Canceling:
 		return ReasonStale
 	case int64(h.Length) > m.op.Length:
 		return ReasonMismatch
@@ -250,7 +250,7 @@ func (c *Conn) onRefusal(now Instant, h *protocol.ExtHeader, err error) Reason {
 		return ReasonDirection
 	case int32(h.Message-c.sends.next) >= 0:
 		return ReasonUnasked
-	case m == nil || m.state != Withdrawing && (err != nil || m.state != WaitClear):
+	case m == nil || m.state != Canceling && (err != nil || m.state != WaitClear):
 		return ReasonStale
 	}
 	if err == nil {

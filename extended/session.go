@@ -73,17 +73,17 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	return true
 }
 
-// onGoodbye takes the peer's leave (E9).
-func (c *Conn) onGoodbye(now Instant) {
-	c.note(SaidGoodbye)
+// onClose takes the peer's leave (E9).
+func (c *Conn) onClose(now Instant) {
+	c.note(ClosedByPeer)
 	c.session.end()
-	c.endMessages(now, endGoodbye)
+	c.endMessages(now, endClosed)
 	c.session.hello = now + c.random.jitter(c.cfg.Timing.HelloFirst)
 }
 
 // giveUp ends our session, as the peer is silent (E31).
 func (c *Conn) giveUp(now Instant) {
-	c.note(GaveUp)
+	c.note(Unreachable)
 	c.endMessages(now, endSilent)
 	s := &c.session
 	// Sessions of the peer that ended can no longer be mistaken: what they
@@ -100,7 +100,7 @@ func (c *Conn) Goodbye(acts []Action) []Action {
 	}
 	c.acts = acts
 	h := c.header(protocol.Error, protocol.SendInt)
-	h.Tag = uint32(protocol.CodeGoodbye)
+	h.Tag = uint32(protocol.CodeClose)
 	c.stats.PacketsSent[h.Type]++
 	a := c.next()
 	a.Kind = Transmit

@@ -14,8 +14,8 @@ const (
 	Eager
 	// WaitClear: SEND_REQUEST was sent.
 	WaitClear
-	// Withdrawing: so was ERROR withdraw.
-	Withdrawing
+	// Canceling: so was ERROR withdraw.
+	Canceling
 	// Sending: its DATA was asked for.
 	Sending
 	// Announced: SEND_REQUEST has arrived, and no receive has matched.

@@ -63,9 +63,9 @@ func TestWhichTransmissionArrived(t *testing.T) {
 		s.echo = sent[x.echo]
 		s.ack(3, 65537, 1<<20)
 		got := s.c.Stats()
-		if got.ToRepeat != x.lost || got.TimeOuts != 1 || got.Events[Spurious] != uint64(x.spurious) || got.Window != x.window {
+		if got.ToRetransmit != x.lost || got.TimeOuts != 1 || got.Events[Spurious] != uint64(x.spurious) || got.Window != x.window {
 			t.Errorf("%s: %d packets are taken for lost, %d of %d time-outs were spurious, the window is %d",
-				x.what, got.ToRepeat, got.Events[Spurious], got.TimeOuts, got.Window)
+				x.what, got.ToRetransmit, got.Events[Spurious], got.TimeOuts, got.Window)
 		}
 		if (got.RoundTrip - x.trip).Abs() > 3*time.Microsecond {
 			t.Errorf("%s: the round trip is %v, want %v", x.what, got.RoundTrip, x.trip)
@@ -140,7 +140,7 @@ func TestHeldUpProgramAsksFirst(t *testing.T) {
 				if a.Kind == Transmit || a.Kind == TransmitAck && a.Header.Flags&protocol.FlagHello != 0 {
 					asked++
 				}
-				if a.Kind == Note && a.Event == GaveUp {
+				if a.Kind == Note && a.Event == Unreachable {
 					gaveUp++
 				}
 			}

@@ -60,7 +60,7 @@ func (c *Conn) transmit(now Instant) {
 			}
 			return
 		case f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window,
-			c.crowded(int64(c.cfg.MaxPayload)) && c.crowded(c.following()):
+			c.oversubscribed(int64(c.cfg.MaxPayload)) && c.oversubscribed(c.following()):
 			if !c.full {
 				c.full = true
 				c.note(WindowFull)
@@ -82,7 +82,7 @@ func (c *Conn) transmit(now Instant) {
 func (c *Conn) cwnd() int { return min(c.window.window, c.cfg.Window) }
 
 // crowded reports whether so many bytes more in flight would be too many (E28).
-func (c *Conn) crowded(payload int64) bool {
+func (c *Conn) oversubscribed(payload int64) bool {
 	return c.flight.bytes > 0 && payload > 0 && c.flight.bytes+payload > int64(c.cfg.WindowBytes)
 }
 
@@ -218,7 +218,7 @@ func (c *Conn) repeat(now Instant) {
 	f := &c.flight
 	p := f.at(f.lost.first)
 	f.remove(&f.lost, p)
-	p.header.Flags |= protocol.FlagRepeat
+	p.header.Flags |= protocol.FlagRetransmit
 	if c.urgent {
 		// The answer tells what else is missing.
 		p.header.Flags |= protocol.FlagAckNow
@@ -227,7 +227,7 @@ func (c *Conn) repeat(now Instant) {
 	if p.repeats < math.MaxUint16 {
 		p.repeats++
 	}
-	c.stats.Repeats++
+	c.stats.Retransmissions++
 	m := p.message
 	if m == nil && p.header.Type == protocol.SendRequest {
 		m = c.sends.byNumber.get(uint64(p.header.Message))
@@ -235,7 +235,7 @@ func (c *Conn) repeat(now Instant) {
 	if m != nil {
 		m.repeats++
 	}
-	c.note(Repeated).Header = p.header
+	c.note(Retransmitted).Header = p.header
 	a := c.next()
 	a.Kind = Transmit
 	a.Header = p.header
@@ -255,7 +255,7 @@ func (c *Conn) put(now Instant, p *packet, a *Action) {
 	h := &a.Header
 	// The one that fills the window asks for an ACK, unless one in flight does
 	// (E27).
-	if f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window || c.crowded(int64(c.cfg.MaxPayload)) {
+	if f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window || c.oversubscribed(int64(c.cfg.MaxPayload)) {
 		if int32(c.asked-f.base) < 0 || int32(c.asked-f.next) >= 0 {
 			h.Flags |= protocol.FlagAckNow
 		}

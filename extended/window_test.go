@@ -44,8 +44,8 @@ func TestWindowBytes(t *testing.T) {
 				t.Errorf("%d bytes were in flight, want %d", most, x.most)
 			}
 			st := w.nodes[0].conn.Stats()
-			if st.Repeats != 0 {
-				t.Errorf("%d packets were repeated", st.Repeats)
+			if st.Retransmissions != 0 {
+				t.Errorf("%d packets were repeated", st.Retransmissions)
 			}
 			// No window waits for the delayed ACK: a round trip for each is enough.
 			if limit := latency * 2 * (size/Instant(x.most) + 40); w.now > limit {
@@ -171,7 +171,7 @@ func TestPingPongNeedsNoAcks(t *testing.T) {
 			t.Errorf("reliable %v: %d packets and %d ACKs for %d messages", reliable, c.packets, acks, 2*rounds)
 		}
 		for i := range c.conns {
-			if s := c.conns[i].Stats(); s.Repeats+s.TimeOuts+s.Hellos > 1 { // the first HELLO
+			if s := c.conns[i].Stats(); s.Retransmissions+s.TimeOuts+s.Hellos > 1 { // the first HELLO
 				t.Errorf("reliable %v: %+v", reliable, s)
 			}
 		}
@@ -199,7 +199,7 @@ func TestRepeatsDoNotComeRound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, st := s.c.flight.at(s.c.flight.base).repeats, s.c.Stats(); n != 1<<16-1 || st.Repeats != 4 {
-		t.Errorf("%d repeats are counted as %d", st.Repeats, n)
+	if n, st := s.c.flight.at(s.c.flight.base).repeats, s.c.Stats(); n != 1<<16-1 || st.Retransmissions != 4 {
+		t.Errorf("%d repeats are counted as %d", st.Retransmissions, n)
 	}
 }

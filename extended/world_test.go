@@ -131,7 +131,7 @@ func (tr *traffic) check() error {
 		i := 0
 		for _, s := range sends {
 			switch {
-			case s.gone || errors.Is(s.err, ErrWithdrawn):
+			case s.gone || errors.Is(s.err, ErrCanceled):
 				continue
 			case errors.Is(s.err, ErrAborted):
 				if r := tr.recvs[tag][i]; r.message == nil || !errors.Is(r.message.lost, ErrAborted) {
@@ -148,7 +148,7 @@ func (tr *traffic) check() error {
 			i++
 		}
 		for _, r := range tr.recvs[tag][i:] {
-			if r.message != nil && !errors.Is(r.message.lost, ErrWithdrawn) {
+			if r.message != nil && !errors.Is(r.message.lost, ErrCanceled) {
 				bad = append(bad, fmt.Errorf("a receive of tag %d got a message too many", tag))
 			}
 		}
@@ -160,7 +160,7 @@ func (tr *traffic) check() error {
 func quiet(n *node) error {
 	s := n.conn.Stats()
 	at, ok := n.conn.Deadline()
-	if n.conn.Busy() || s.Queued+s.Begun+s.Open+s.Held+s.InFlight+s.ToRepeat > 0 || ok {
+	if n.conn.Busy() || s.Queued+s.Begun+s.Open+s.Held+s.InFlight+s.ToRetransmit > 0 || ok {
 		return fmt.Errorf("rank %d is not at rest: deadline %v %v, %+v", n.rank, at, ok, s)
 	}
 	return nil

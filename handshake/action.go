@@ -67,7 +67,7 @@ type Phases struct {
 	// Ack is when ACK was sent or seen.
 	Ack Instant
 	// Repeats counts the packets of this message that we sent again.
-	Repeats int
+	Retransmissions int
 }
 
 // Reason says why something that arrived was not used.
@@ -141,7 +141,7 @@ type Event uint8
 
 const (
 	// Repeated: we sent Header's type again after a time-out.
-	Repeated Event = iota + 1
+	Retransmitted Event = iota + 1
 	// Reacked: a message was acknowledged again because its ACK was lost.
 	Reacked
 	// Crossed: a SEND_REQUEST crossed with ours and goes first.
@@ -159,8 +159,8 @@ const (
 	ClearWasDuplicate
 	// StartedOver: what had arrived of a message was thrown away.
 	StartedOver
-	// RequestRepeated: the peer repeated its SEND_REQUEST.
-	RequestRepeated
+	// RequestRetransmitted: the peer repeated its SEND_REQUEST.
+	RequestRetransmitted
 	// Padding: the peer's DATA carried padding.
 	Padding
 	// DeliveredDuplicate: a copy of a message, made and delayed by the
@@ -175,8 +175,8 @@ const (
 )
 
 var eventNames = [numEvents]string{
-	"", "repeated", "reacked", "crossed", "request_taken_as_ack",
-	"stale_clear_used", "request_was_duplicate", "clear_was_duplicate", "started_over", "request_repeated", "padding", "delivered_duplicate", "would_wedge_fpga",
+	"", "retransmitted", "reacked", "crossed", "request_taken_as_ack",
+	"stale_clear_used", "request_was_duplicate", "clear_was_duplicate", "started_over", "request_retransmitted", "padding", "delivered_duplicate", "would_wedge_fpga",
 }
 
 // NumEvents is the number of Events, for tables indexed by them.

@@ -19,13 +19,13 @@ type Config struct {
 	// Peer says what is known about the other side.
 	Peer Rules
 	// Habits are the deployed FPGA's own, kept by a stand-in.
-	Habits Habits
+	Quirks Quirks
 	// Shape is how our DATA is cut into datagrams.
 	Shape protocol.Shape
 	// Timing holds time-outs and deadlines.
 	Timing Timing
 	// OnPartial says what to do when a DATA message of several datagrams is
-	// not acknowledged and the peer is one that CorruptsOnRepeat.
+	// not acknowledged and the peer is one that CorruptsOnRetransmit.
 	OnPartial OnPartial
 	// MaxWords is the largest message believed or sent, in words. A header
 	// that claims more is dropped.
@@ -40,14 +40,14 @@ type Config struct {
 type Rules struct {
 	// RefusesEmpty: a message of 0 words wedges the peer.
 	RefusesEmpty bool
-	// CorruptsOnRepeat: the peer stores a repeated DATA header as payload
+	// CorruptsOnRetransmit: the peer stores a repeated DATA header as payload
 	// when it lost one datagram of a cut message.
-	CorruptsOnRepeat bool
+	CorruptsOnRetransmit bool
 	// OneAtATime: the peer's calls block, so each packet shows what it is
 	// in. Its SEND_REQUEST means that it has our message, and its
 	// CLEAR_TO_SEND and ACK that it is not in a send.
 	OneAtATime bool
-	// ForgetsRequests: the peer drops a parked SEND_REQUEST of ours when it
+	// ForgetsRequests: the peer drops a deferred SEND_REQUEST of ours when it
 	// starts to send DATA, so ours must be repeated after a crossing.
 	ForgetsRequests bool
 	// OnlyInt: the peer calls everything INT, so we do towards it, and both
@@ -61,22 +61,22 @@ type Rules struct {
 	// asks, and not by a timer: unasked it may be stored as payload. 0: the
 	// peer asks for nothing, and takes every retransmission for what it is.
 	AsksAgain time.Duration
-	// AckRepeat is the shortest time after which the peer repeats DATA that
+	// AckRetransmit is the shortest time after which the peer repeats DATA that
 	// was not acknowledged. A repeat that comes sooner is a duplicate made
 	// by the network, and is not answered: an ACK that was not asked for can
 	// wedge an FPGA.
-	AckRepeat time.Duration
+	AckRetransmit time.Duration
 }
 
 // FPGAPeer describes the deployed FPGA of the given rank.
 func FPGAPeer(rank uint32) Rules {
 	return Rules{
-		RefusesEmpty:     true,
-		CorruptsOnRepeat: true,
-		OneAtATime:       true,
-		ForgetsRequests:  true,
-		AsksAgain:        DeployedFPGA(rank).Data.First,
-		AckRepeat:        DeployedFPGA(rank).Ack.First,
+		RefusesEmpty:         true,
+		CorruptsOnRetransmit: true,
+		OneAtATime:           true,
+		ForgetsRequests:      true,
+		AsksAgain:            DeployedFPGA(rank).Data.First,
+		AckRetransmit:        DeployedFPGA(rank).Ack.First,
 	}
 }
 
@@ -87,7 +87,7 @@ func CPUPeer() Rules {
 		OnlyInt:       true,
 		KeepsRequests: true,
 		AsksAgain:     DeployedCPU().Data.First,
-		AckRepeat:     DeployedCPU().Ack.First,
+		AckRetransmit: DeployedCPU().Ack.First,
 	}
 }
 
@@ -96,10 +96,10 @@ func SoftwarePeer() Rules { return Rules{} }
 
 // Habits are what a stand-in keeps of the deployed FPGA beyond its Shape and
 // Timing. The zero value keeps none: that is how a host behaves.
-type Habits struct {
-	// OneParkedHeader: one unexpected header is kept per peer, whatever its
+type Quirks struct {
+	// OneDeferredHeader: one unexpected header is kept per peer, whatever its
 	// type; a newer one overwrites it, and starting to send DATA deletes it.
-	OneParkedHeader bool
+	OneDeferredHeader bool
 	// AckOnce: a message is acknowledged once, repeats of it never.
 	AckOnce bool
 	// IgnoreDestination: the destination rank of a packet is not checked.
@@ -116,23 +116,23 @@ type OnPartial uint8
 const (
 	// FailPartial ends the send with an error unless the FPGA asks again.
 	FailPartial OnPartial = iota
-	// RepeatPartial retransmits by Timing.Ack all the same. If a
+	// RetransmitPartial retransmits by Timing.Ack all the same. If a
 	// continuation datagram was lost, the FPGA acknowledges corrupt data.
-	RepeatPartial
+	RetransmitPartial
 )
 
 // Backoff is a sequence of time-outs: repeat n, counted from 0, comes after
 // First + n × Step, for n < Repeats; then one comes every Then, or none if Then
 // is 0.
 type Backoff struct {
-	First, Step time.Duration
-	Repeats     int
-	Then        time.Duration
+	First, Step     time.Duration
+	Retransmissions int
+	Then            time.Duration
 }
 
 // after returns the time-out of repeat n, and whether there is one.
 func (b Backoff) after(n int) (time.Duration, bool) {
-	if n < b.Repeats {
+	if n < b.Retransmissions {
 		return b.First + time.Duration(n)*b.Step, true
 	}
 	return b.Then, b.Then > 0
@@ -157,21 +157,21 @@ type Timing struct {
 
 // Time-outs of the deployed nodes.
 const (
-	deployedFirst   = 100 * time.Millisecond
-	deployedStep    = time.Second
-	deployedRepeats = 3
-	fpgaPerRank     = 12500 * time.Microsecond
+	deployedFirst           = 100 * time.Millisecond
+	deployedStep            = time.Second
+	deployedRetransmissions = 3
+	fpgaPerRank             = 12500 * time.Microsecond
 )
 
 // DeployedCPU returns the time-outs of upstream's CPU library.
 func DeployedCPU() Timing {
-	b := Backoff{First: deployedFirst, Step: deployedStep, Repeats: deployedRepeats}
+	b := Backoff{First: deployedFirst, Step: deployedStep, Retransmissions: deployedRetransmissions}
 	return Timing{Clear: b, Ack: b, Data: b, FragmentGap: deployedFirst / 2}
 }
 
 // DeployedFPGA returns the time-outs of the deployed MPE of the given rank.
 func DeployedFPGA(rank uint32) Timing {
-	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaPerRank, Step: deployedStep, Repeats: deployedRepeats}
+	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaPerRank, Step: deployedStep, Retransmissions: deployedRetransmissions}
 	ack := b
 	ack.First *= 2
 	return Timing{Clear: b, Ack: ack, Data: b, FragmentGap: deployedFirst / 2}
@@ -179,7 +179,7 @@ func DeployedFPGA(rank uint32) Timing {
 
 // DefaultTiming returns the time-outs of a host towards a peer with the given
 // rules: the CPU library's, but SEND_REQUEST is repeated for as long as the
-// caller waits, because a peer that starts late is no fault and a parked
+// caller waits, because a peer that starts late is no fault and a deferred
 // SEND_REQUEST harms nobody; and waits that only a fault can prolong end.
 func DefaultTiming(peer Rules) Timing {
 	t := DeployedCPU()

@@ -37,7 +37,7 @@
 //	(idle) ───────► WAIT_REQUEST ──────────────► WAIT_DATA ───────► RECEIVING ─┐
 //	   │                          CLEAR_TO_SEND   │ ▲    ▲            │   │    │ all bytes
 //	   │                                          │ │    └────────────┘   │    │
-//	   │    SEND_REQUEST was parked      time-out or│     time-out, gap    │    ▼
+//	   │    SEND_REQUEST was deferred      time-out or│     time-out, gap    │    ▼
 //	   └──────────────────────────────►   repeated  │     or wrong length: │   ACK, (done)
 //	             CLEAR_TO_SEND         SEND_REQUEST:│     start over       │
 //	                                   CLEAR again  │                      └─ DATA again:
@@ -48,7 +48,7 @@
 //   - One message at a time: a send waits (HELD) while a receive is under way.
 //     Only a SEND_REQUEST that crossed with ours goes first, and is answered if
 //     a receive is posted, so that neither side waits for the other for ever.
-//   - One SEND_REQUEST is parked until its receive is posted. Retransmissions
+//   - One SEND_REQUEST is deferred until its receive is posted. Retransmissions
 //     of it are the same message.
 //   - What a deployed peer sends shows what it is in, because its calls block. A
 //     CLEAR_TO_SEND or SEND_REQUEST that this belies was a late duplicate, and

@@ -151,7 +151,7 @@ func TestDocumentTimeouts(t *testing.T) {
 		} {
 			var at time.Duration
 			var times []string
-			for n := range w.b.Repeats {
+			for n := range w.b.Retransmissions {
 				at += w.b.First + time.Duration(n)*w.b.Step
 				times = append(times, seconds(at, -1, ""))
 			}

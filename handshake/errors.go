@@ -75,15 +75,15 @@ type Wait struct {
 	For           protocol.Type
 	Since         Instant
 	// Repeats counts what was sent again for this message so far.
-	Repeats int
+	Retransmissions int
 	// Words is the message's size where it is known: a sender's own, or what
 	// DATA announced. Got is how much of it has arrived, in bytes.
 	Words uint32
 	Got   int64
-	// Parked is the call of a parked SEND_REQUEST that does not match the
-	// posted receive, if HasParked.
-	Parked    protocol.Call
-	HasParked bool
+	// Deferred is the call of a deferred SEND_REQUEST that does not match the
+	// posted receive, if HasDeferred.
+	Deferred    protocol.Call
+	HasDeferred bool
 }
 
 // Describe puts the wait into words, as of now.
@@ -99,8 +99,8 @@ func (w Wait) Describe(now Instant) string {
 	case Receiving:
 		s += fmt.Sprintf(" (%d of %d bytes have arrived)", w.Got, int64(w.Words)*protocol.WordLen)
 	}
-	if w.HasParked {
-		s += fmt.Sprintf("; rank %d asks to send with %v, which the posted receive does not match", w.Remote, w.Parked)
+	if w.HasDeferred {
+		s += fmt.Sprintf("; rank %d asks to send with %v, which the posted receive does not match", w.Remote, w.Deferred)
 	}
 	return s
 }
@@ -128,8 +128,8 @@ type TimeoutError struct {
 // Error names state, packet and peer, and says what may have happened.
 func (e *TimeoutError) Error() string {
 	s := fmt.Sprintf("rank %d waited %s in %v for %v from rank %d", e.Local, Round(e.Elapsed), e.State, e.For, e.Remote)
-	if e.Repeats > 0 {
-		s += fmt.Sprintf(" (repeated %d times)", e.Repeats)
+	if e.Retransmissions > 0 {
+		s += fmt.Sprintf(" (repeated %d times)", e.Retransmissions)
 	}
 	switch e.State {
 	case WaitClear:
@@ -177,7 +177,7 @@ func (e *PartialError) Error() string {
 	s := fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s", e.Remote, e.Words, e.Datagrams, Round(e.Elapsed))
 	switch {
 	case e.FPGA:
-		return s + " and did not ask for them again: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, then reset the peer; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: repeat"
+		return s + " and did not ask for them again: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, then reset the peer; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"
 	case e.Doubtful:
 		s += ", and whether it asked for them again or for the next message cannot be known"
 	default:

@@ -138,7 +138,7 @@ func hostTo(remote uint32, rules handshake.Rules) handshake.Config {
 func standIn(local, remote uint32) handshake.Config {
 	return handshake.Config{
 		Local: local, Remote: remote, Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(local),
-		Habits: handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
+		Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 	}
 }
 

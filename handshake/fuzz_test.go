@@ -36,7 +36,7 @@ func fuzzConfigs(local, remote uint32) []handshake.Config {
 	v09 := handshake.Config{Local: local, Remote: remote, Profile: protocol.V09, Timing: handshake.DefaultTiming(handshake.Rules{})}
 	fpgaPeer := handshake.Config{Local: local, Remote: remote, Peer: handshake.FPGAPeer(remote), Timing: handshake.DefaultTiming(handshake.FPGAPeer(remote))}
 	repeat := fpgaPeer
-	repeat.OnPartial = handshake.RepeatPartial
+	repeat.OnPartial = handshake.RetransmitPartial
 	cpuPeer := handshake.Config{Local: local, Remote: remote, Peer: handshake.CPUPeer(), Timing: handshake.DefaultTiming(handshake.CPUPeer())}
 	stream := handshake.Config{Local: local, Remote: remote, Reliable: true, Timing: handshake.DefaultTiming(handshake.Rules{})}
 	return []handshake.Config{fpgaPeer, cpuPeer, standIn(local, remote), v09, repeat, stream}

@@ -12,13 +12,13 @@ type Pair struct {
 	send sending
 	recv receiving
 
-	// parked is the last SEND_REQUEST that no receive has answered; with the
-	// OneParkedHeader habit, the last unexpected header of any type.
-	parked     parkedHeader
-	unfit      bool // the parked SEND_REQUEST did not match the posted receive
-	stale      parkedHeader
-	unanswered parkedHeader // the peer's CLEAR_TO_SEND that no DATA has answered
-	owed       bool         // the peer may still answer a SEND_REQUEST of ours: of a send that ended without, or one too many
+	// deferred is the last SEND_REQUEST that no receive has answered; with the
+	// OneDeferredHeader habit, the last unexpected header of any type.
+	deferred   deferredHeader
+	unfit      bool // the deferred SEND_REQUEST did not match the posted receive
+	stale      deferredHeader
+	unanswered deferredHeader // the peer's CLEAR_TO_SEND that no DATA has answered
+	owed       bool           // the peer may still answer a SEND_REQUEST of ours: of a send that ended without, or one too many
 	last       finished
 	partial    *PartialError // why sends are refused, if they are
 	drain      int64         // payload bytes of a repeated message still to be swallowed
@@ -27,8 +27,8 @@ type Pair struct {
 	next       *renewal // nil if both directions go by cfg
 }
 
-// parkedHeader is a header kept for later.
-type parkedHeader struct {
+// deferredHeader is a header kept for later.
+type deferredHeader struct {
 	valid  bool
 	header protocol.Header
 	at     Instant
@@ -77,9 +77,9 @@ func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
 	}
 	switch p.send.state {
 	case WaitClear:
-		acts = p.repeatRequest(now, acts)
+		acts = p.retransmitRequest(now, acts)
 	case WaitAck:
-		acts = p.repeatData(acts)
+		acts = p.retransmitData(acts)
 	}
 	switch p.recv.state {
 	case Receiving:
@@ -102,7 +102,7 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		case fits && len(b) == protocol.HeaderLen && left != protocol.HeaderLen:
 			// The datagram expected here is longer or shorter, so
 			// this is a packet.
-		case fits && h.Type == protocol.Data && p.isRepeat(h, b[protocol.HeaderLen:]):
+		case fits && h.Type == protocol.Data && p.isRetransmission(h, b[protocol.HeaderLen:]):
 		default:
 			return p.Payload(now, b, acts)
 		}
@@ -154,7 +154,7 @@ func (p *Pair) misdirected(h protocol.Header) Reason {
 	if h.Src != p.cfg.Remote {
 		return ReasonSourceRank
 	}
-	if h.Dst != p.cfg.Local && !p.cfg.Habits.IgnoreDestination {
+	if h.Dst != p.cfg.Local && !p.cfg.Quirks.IgnoreDestination {
 		return ReasonDestination
 	}
 	return ReasonNone
@@ -177,7 +177,7 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 		acts = p.wedge(h, errWedgeUnasked, acts)
 	}
 	if h.Type != protocol.ClearToSend {
-		p.unanswered = parkedHeader{} // it is in something else by now
+		p.unanswered = deferredHeader{} // it is in something else by now
 	}
 	if h.Call == protocol.Barrier {
 		return drop(ReasonBarrier)
@@ -220,9 +220,9 @@ func (p *Pair) onError(now Instant, h protocol.Header, acts []Action) []Action {
 }
 
 // park keeps a header for later, as far as we keep such headers.
-func (p *Pair) park(now Instant, h protocol.Header) {
-	if h.Type == protocol.SendRequest || p.cfg.Habits.OneParkedHeader {
-		p.parked = parkedHeader{valid: true, header: h, at: now}
+func (p *Pair) deferHeader(now Instant, h protocol.Header) {
+	if h.Type == protocol.SendRequest || p.cfg.Quirks.OneDeferredHeader {
+		p.deferred = deferredHeader{valid: true, header: h, at: now}
 	}
 }
 
@@ -232,12 +232,12 @@ func (p *Pair) header(t protocol.Type, call protocol.Call, size uint32, tag uint
 }
 
 // Reset forgets that a cut message failed, after the peer was restarted, and
-// whatever was parked.
+// whatever was deferred.
 func (p *Pair) Reset() {
 	p.partial = nil
-	p.parked = parkedHeader{}
-	p.stale = parkedHeader{}
-	p.unanswered = parkedHeader{}
+	p.deferred = deferredHeader{}
+	p.stale = deferredHeader{}
+	p.unanswered = deferredHeader{}
 	p.owed = false
 	p.last = finished{}
 	p.drain = 0

@@ -194,7 +194,7 @@ func TestDeadlinesNameTheWait(t *testing.T) {
 			op := b.postSend(pattern(1000, 1))
 			b.at(0).gets(clr, rInt, nil)
 			return op
-		}, "rank 3 did not acknowledge 1000 words in 3 datagrams within 10s and did not ask for them again: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, then reset the peer; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: repeat"},
+		}, "rank 3 did not acknowledge 1000 words in 3 datagrams within 10s and did not ask for them again: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, then reset the peer; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"},
 	} {
 		b := newBench(t, cfg)
 		op := c.do(b)

@@ -11,13 +11,13 @@ import (
 
 // quick is a configuration with other time-outs and deadlines.
 func quick() *handshake.Config {
-	b := handshake.Backoff{First: 20 * time.Millisecond, Repeats: 1}
+	b := handshake.Backoff{First: 20 * time.Millisecond, Retransmissions: 1}
 	return &handshake.Config{
 		Timing: handshake.Timing{
 			Clear: b, Ack: b, Data: b, FragmentGap: 10 * time.Millisecond,
 			ClearDeadline: 200 * time.Millisecond, AckDeadline: 200 * time.Millisecond, DataDeadline: 200 * time.Millisecond,
 		},
-		OnPartial: handshake.RepeatPartial,
+		OnPartial: handshake.RetransmitPartial,
 	}
 }
 
@@ -136,7 +136,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		p.Recv(0, handshake.RecvOp{ID: 1, Words: 1}, nil)
 		p.Datagram(0, packet(sreq, sInt, 0), nil)
 		p.Reconfigure(quick())
-		if got := p.Config(); got.OnPartial != handshake.RepeatPartial || got.Timing.Clear.First != 20*time.Millisecond ||
+		if got := p.Config(); got.OnPartial != handshake.RetransmitPartial || got.Timing.Clear.First != 20*time.Millisecond ||
 			got.Timing.Data.First != 100*time.Millisecond {
 			t.Errorf("a pair that receives has %+v", got)
 		}

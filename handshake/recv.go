@@ -54,23 +54,23 @@ func (p *Pair) Recv(now Instant, op RecvOp, acts []Action) ([]Action, error) {
 		return acts, ErrBusy
 	}
 	p.recv = receiving{state: WaitRequest, op: op, since: now, phases: Phases{Start: now}}
-	return p.answerParked(now, acts), nil
+	return p.answerDeferred(now, acts), nil
 }
 
 // RecvIdle reports whether Recv would be accepted.
 func (p *Pair) RecvIdle() bool { return p.recv.state == Idle }
 
-// answerParked clears a parked SEND_REQUEST if the posted receive matches it.
-func (p *Pair) answerParked(now Instant, acts []Action) []Action {
+// answerDeferred clears a deferred SEND_REQUEST if the posted receive matches it.
+func (p *Pair) answerDeferred(now Instant, acts []Action) []Action {
 	p.unfit = false
-	if !p.parked.valid || p.parked.header.Type != protocol.SendRequest || p.send.state == WaitAck {
+	if !p.deferred.valid || p.deferred.header.Type != protocol.SendRequest || p.send.state == WaitAck {
 		return acts
 	}
-	if !p.matchesRecv(p.parked.header) {
+	if !p.matchesRecv(p.deferred.header) {
 		p.unfit = true
 		return acts
 	}
-	return p.accept(now, p.parked.header, p.parked.at, acts)
+	return p.accept(now, p.deferred.header, p.deferred.at, acts)
 }
 
 // matchesRecv compares the call, and the tag where the profile has one, of a
@@ -86,7 +86,7 @@ func (p *Pair) matchesRecv(h protocol.Header) bool {
 // accept begins the handshake of a message that a SEND_REQUEST has announced.
 func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action) []Action {
 	r := &p.recv
-	p.parked = parkedHeader{}
+	p.deferred = deferredHeader{}
 	p.unfit = false
 	p.drain = 0
 	r.call, r.tag, r.phases.Request = h.Call, h.Tag, at
@@ -112,8 +112,8 @@ func (p *Pair) clear(now Instant, acts []Action, repeated bool) []Action {
 	h := p.header(protocol.ClearToSend, r.call.Counterpart(), 0, r.tag)
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
 	if repeated {
-		r.phases.Repeats++
-		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: Repeated, Header: h})
+		r.phases.Retransmissions++
+		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: Retransmitted, Header: h})
 	}
 	return acts
 }
@@ -141,21 +141,21 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 	switch r.state {
 	case WaitRequest:
 		if !p.matchesRecv(h) {
-			p.park(now, h)
+			p.deferHeader(now, h)
 			p.unfit = true
 			return append(acts, Action{Kind: Drop, Reason: ReasonDatatype, Header: h})
 		}
 		if p.send.state == WaitAck {
-			p.park(now, h) // answered when our own message is done
+			p.deferHeader(now, h) // answered when our own message is done
 			return acts
 		}
 		return p.accept(now, h, now, acts)
 	case WaitData, Receiving:
 		// The same message, asked for again: our CLEAR_TO_SEND was lost,
 		// or was still under way when the peer's time-out ran off.
-		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: RequestRepeated, Header: h})
-		if p.cfg.Habits.OneParkedHeader {
-			p.park(now, h) // and its own time-out is what clears again
+		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: RequestRetransmitted, Header: h})
+		if p.cfg.Quirks.OneDeferredHeader {
+			p.deferHeader(now, h) // and its own time-out is what clears again
 			return acts
 		}
 		last := r.cleared
@@ -171,12 +171,12 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 		r.call, r.tag = h.Call, h.Tag
 		return p.clear(now, acts, true)
 	}
-	if p.parked.valid && p.parked.header == h {
-		acts = append(acts, Action{Kind: Note, Event: RequestRepeated, Header: h})
-		p.parked.at = min(p.parked.at, now)
+	if p.deferred.valid && p.deferred.header == h {
+		acts = append(acts, Action{Kind: Note, Event: RequestRetransmitted, Header: h})
+		p.deferred.at = min(p.deferred.at, now)
 		return acts
 	}
-	p.park(now, h)
+	p.deferHeader(now, h)
 	return acts
 }
 
@@ -288,8 +288,8 @@ func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
 	twin := p.last.valid && p.last.call == r.call && p.last.size == r.size && p.last.sum == r.sum
 	p.last = finished{valid: true, call: r.call, size: r.size, sum: r.sum, acked: now, twin: twin}
-	if p.cfg.Habits.OneParkedHeader {
-		p.parked = parkedHeader{}
+	if p.cfg.Quirks.OneDeferredHeader {
+		p.deferred = deferredHeader{}
 	}
 	var err error
 	if r.size > r.op.Words {
@@ -314,8 +314,8 @@ func (p *Pair) unaskedData(now Instant, h protocol.Header, payload []byte, rest 
 	if streamed || rest > 0 {
 		p.drain, p.drainEnd = rest, now+p.cfg.Timing.FragmentGap
 	}
-	if !same || p.parked.valid && p.parked.header.Type == protocol.SendRequest {
-		if p.last.twin && !p.parked.valid && now-p.last.acked < unmasked {
+	if !same || p.deferred.valid && p.deferred.header.Type == protocol.SendRequest {
+		if p.last.twin && !p.deferred.valid && now-p.last.acked < unmasked {
 			// The message that we took for the last one was a copy of
 			// the one before, made by the network; this is it.
 			acts = append(acts, Action{Kind: Note, Event: DeliveredDuplicate, Header: h})
@@ -326,7 +326,7 @@ func (p *Pair) unaskedData(now Instant, h protocol.Header, payload []byte, rest 
 		return append(acts, Action{Kind: Drop, Reason: ReasonUnasked, Header: h})
 	}
 	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: h})
-	if p.cfg.Habits.AckOnce || now-p.last.acked < p.ackLost() {
+	if p.cfg.Quirks.AckOnce || now-p.last.acked < p.ackLost() {
 		return acts
 	}
 	p.last.acked = now
@@ -346,13 +346,13 @@ func (p *Pair) ackLost() Instant {
 	if p.cfg.Reliable {
 		return 0
 	}
-	return p.cfg.Peer.AckRepeat * 9 / 10
+	return p.cfg.Peer.AckRetransmit * 9 / 10
 }
 
-// isRepeat reports whether a DATA datagram in the middle of a message is that
+// isRetransmission reports whether a DATA datagram in the middle of a message is that
 // message again, rather than payload that looks like a header: then it carries
 // the same bytes as the first one did.
-func (p *Pair) isRepeat(h protocol.Header, payload []byte) bool {
+func (p *Pair) isRetransmission(h protocol.Header, payload []byte) bool {
 	return h.Size == p.recv.size && h.Call == p.recv.call && checksum(payload) == p.recv.sum
 }
 
@@ -415,12 +415,12 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	}
 	if err == nil {
 		// The peer was in a send. What cleared us meanwhile was a duplicate.
-		p.stale = parkedHeader{}
+		p.stale = deferredHeader{}
 	}
 	if s.requested == 0 || p.cfg.Peer.ForgetsRequests {
 		return p.request(now, acts)
 	}
-	// The peer has our SEND_REQUEST parked, or has taken it for a duplicate.
+	// The peer has our SEND_REQUEST deferred, or has taken it for a duplicate.
 	s.state, s.since, s.tries = WaitClear, now, 0
 	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
 	p.armSend(now, p.cfg.Timing.Clear)
@@ -464,21 +464,21 @@ func (p *Pair) RecvWait() (Wait, bool) {
 	}
 	w := Wait{
 		ID: r.op.ID, State: r.state, Local: p.cfg.Local, Remote: p.cfg.Remote,
-		For: r.state.WaitsFor(), Since: r.since, Repeats: r.phases.Repeats, Words: r.size, Got: r.off,
+		For: r.state.WaitsFor(), Since: r.since, Retransmissions: r.phases.Retransmissions, Words: r.size, Got: r.off,
 	}
-	if p.unfit && p.parked.valid {
-		w.Parked, w.HasParked = p.parked.header.Call, true
+	if p.unfit && p.deferred.valid {
+		w.Deferred, w.HasDeferred = p.deferred.header.Call, true
 	}
 	return w, true
 }
 
-// Parked returns the SEND_REQUEST that no receive has answered, and since when
+// Deferred returns the SEND_REQUEST that no receive has answered, and since when
 // it waits: the peer is blocked in a send to us.
-func (p *Pair) Parked() (h protocol.Header, since Instant, ok bool) {
-	if !p.parked.valid || p.parked.header.Type != protocol.SendRequest {
+func (p *Pair) Deferred() (h protocol.Header, since Instant, ok bool) {
+	if !p.deferred.valid || p.deferred.header.Type != protocol.SendRequest {
 		return protocol.Header{}, 0, false
 	}
-	return p.parked.header, p.parked.at, true
+	return p.deferred.header, p.deferred.at, true
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

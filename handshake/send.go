@@ -91,7 +91,7 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 	} else {
 		acts = p.transmitRequest(now, acts)
 	}
-	if p.cfg.Habits.OneParkedHeader && p.parked.valid && p.matchesClear(p.parked.header) {
+	if p.cfg.Quirks.OneDeferredHeader && p.deferred.valid && p.matchesClear(p.deferred.header) {
 		return p.transmit(now, acts)
 	}
 	return p.useStale(now, acts)
@@ -100,7 +100,7 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 // useStale sends DATA if the peer's receive has cleared us already.
 func (p *Pair) useStale(now Instant, acts []Action) []Action {
 	stale := p.stale
-	p.stale = parkedHeader{}
+	p.stale = deferredHeader{}
 	if !stale.valid || !p.matchesClear(stale.header) {
 		return acts
 	}
@@ -131,11 +131,11 @@ func (p *Pair) sendCall() protocol.Call {
 func (p *Pair) transmit(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.state, s.since = WaitAck, now
-	if !p.cfg.Habits.CarryOver {
+	if !p.cfg.Quirks.CarryOver {
 		s.tries = 0
 	}
 	s.phases.Clear = now
-	p.stale = parkedHeader{}
+	p.stale = deferredHeader{}
 	s.cleared = timer{on: true, at: now}
 	s.doubtful = p.cfg.Peer.KeepsRequests && s.requested > 1
 	p.owed = s.doubtful && now-s.asked > prompt
@@ -145,11 +145,11 @@ func (p *Pair) transmit(now Instant, acts []Action) []Action {
 
 func (p *Pair) transmitData(acts []Action) []Action {
 	s := &p.send
-	if p.cfg.Habits.OneParkedHeader {
-		p.parked = parkedHeader{}
+	if p.cfg.Quirks.OneDeferredHeader {
+		p.deferred = deferredHeader{}
 	}
 	s.repeat, s.writing = timer{}, true
-	p.unanswered = parkedHeader{}
+	p.unanswered = deferredHeader{}
 	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
 }
 
@@ -173,7 +173,7 @@ func (p *Pair) DataSent(now Instant) {
 // for it.
 func (p *Pair) waitsToBeAsked() bool {
 	return p.cfg.Peer.AsksAgain > 0 && !p.cfg.Reliable &&
-		!(p.cfg.OnPartial == RepeatPartial && p.cfg.Peer.CorruptsOnRepeat)
+		!(p.cfg.OnPartial == RetransmitPartial && p.cfg.Peer.CorruptsOnRetransmit)
 }
 
 // asksAgain takes a CLEAR_TO_SEND that comes when DATA was sent, and reports
@@ -186,12 +186,12 @@ func (p *Pair) asksAgain(now Instant) bool {
 	s := &p.send
 	last := s.cleared.at
 	s.cleared.at = now
-	return p.waitsToBeAsked() && !s.doubtful && p.isRepeatedClear(now, last) && !s.writing && now-s.sent >= crossing
+	return p.waitsToBeAsked() && !s.doubtful && p.isRetransmittedClear(now, last) && !s.writing && now-s.sent >= crossing
 }
 
-// isRepeatedClear reports whether a CLEAR_TO_SEND may be the repetition of one
+// isRetransmittedClear reports whether a CLEAR_TO_SEND may be the repetition of one
 // that came at last. A tenth is allowed for clocks and for the way.
-func (p *Pair) isRepeatedClear(now, last Instant) bool {
+func (p *Pair) isRetransmittedClear(now, last Instant) bool {
 	return now-last >= p.cfg.Peer.AsksAgain*9/10
 }
 
@@ -210,21 +210,21 @@ func (p *Pair) armSend(now Instant, b Backoff) {
 	}
 }
 
-func (p *Pair) repeatRequest(now Instant, acts []Action) []Action {
+func (p *Pair) retransmitRequest(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.tries++
-	s.phases.Repeats++
+	s.phases.Retransmissions++
 	p.armSend(now, p.cfg.Timing.Clear)
 	acts = p.transmitRequest(now, acts)
-	return append(acts, Action{Kind: Note, ID: s.op.ID, Event: Repeated, Header: acts[len(acts)-1].Header})
+	return append(acts, Action{Kind: Note, ID: s.op.ID, Event: Retransmitted, Header: acts[len(acts)-1].Header})
 }
 
-func (p *Pair) repeatData(acts []Action) []Action {
+func (p *Pair) retransmitData(acts []Action) []Action {
 	s := &p.send
 	s.tries++
-	s.phases.Repeats++
+	s.phases.Retransmissions++
 	acts = p.transmitData(acts)
-	return append(acts, Action{Kind: Note, ID: s.op.ID, Event: Repeated, Header: acts[len(acts)-1].Header})
+	return append(acts, Action{Kind: Note, ID: s.op.ID, Event: Retransmitted, Header: acts[len(acts)-1].Header})
 }
 
 // tickSend acts on the sender's times.
@@ -233,7 +233,7 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	if s.deadline.due(now) {
 		if s.state == WaitAck && p.waitsToBeAsked() && p.fragmented() {
 			err := &PartialError{
-				Remote: p.cfg.Remote, Words: s.op.Words, FPGA: p.cfg.Peer.CorruptsOnRepeat,
+				Remote: p.cfg.Remote, Words: s.op.Words, FPGA: p.cfg.Peer.CorruptsOnRetransmit,
 				Datagrams: p.cfg.Shape.Datagrams(s.op.Words), Elapsed: now - s.since, Doubtful: s.doubtful,
 			}
 			if err.FPGA {
@@ -251,9 +251,9 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	case Held:
 		return p.requestWhileHeld(now, acts)
 	case WaitClear:
-		return p.repeatRequest(now, acts)
+		return p.retransmitRequest(now, acts)
 	}
-	return p.repeatData(acts)
+	return p.retransmitData(acts)
 }
 
 // requestWhileHeld sends the SEND_REQUEST of a send that has been held back for
@@ -287,14 +287,14 @@ func (p *Pair) matchesSend(h protocol.Header) bool {
 func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if p.cfg.Peer.OneAtATime && !p.unanswered.valid {
-		p.unanswered = parkedHeader{valid: true, header: h, at: now}
+		p.unanswered = deferredHeader{valid: true, header: h, at: now}
 	}
 	switch s.state {
 	case WaitClear:
 		if p.matchesSend(h) {
 			return p.transmit(now, acts)
 		}
-		p.park(now, h)
+		p.deferHeader(now, h)
 		return append(acts, Action{Kind: Drop, Reason: ReasonDatatype, Header: h})
 	case Held:
 		if s.requested > 0 && p.matchesSend(h) {
@@ -304,18 +304,18 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 		if p.matchesSend(h) && p.asksAgain(now) {
 			// By the timer, so that an ACK that has arrived behind it is
 			// taken first.
-			s.repeat, p.unanswered = timer{on: true, at: now}, parkedHeader{}
+			s.repeat, p.unanswered = timer{on: true, at: now}, deferredHeader{}
 			return acts
 		}
 	case Idle:
 		if p.owed {
-			p.stale = parkedHeader{valid: true, header: h, at: now}
+			p.stale = deferredHeader{valid: true, header: h, at: now}
 		}
 		// Or it is a duplicate, or the answer to a SEND_REQUEST from
 		// before a restart; then the peer will ask again.
 		p.owed = p.owed || p.cfg.Peer.KeepsRequests
 	}
-	p.park(now, h)
+	p.deferHeader(now, h)
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
 
@@ -328,7 +328,7 @@ func (p *Pair) clearedWhileHeld(now Instant, h protocol.Header, acts []Action) [
 	}
 	last := s.cleared
 	s.cleared = timer{on: true, at: now}
-	if p.recv.state == WaitData && last.on && p.isRepeatedClear(now, last.at) {
+	if p.recv.state == WaitData && last.on && p.isRetransmittedClear(now, last.at) {
 		// It asks again, so it is in a receive, and in no send: what asked
 		// to send was a late duplicate. Nothing will come.
 		acts = append(acts, Action{Kind: Note, ID: p.recv.op.ID, Event: RequestWasDuplicate, Header: h})
@@ -337,7 +337,7 @@ func (p *Pair) clearedWhileHeld(now Instant, h protocol.Header, acts []Action) [
 		return p.transmit(now, acts)
 	}
 	// A single one may itself be a duplicate. It counts if nothing else comes.
-	p.stale = parkedHeader{valid: true, header: h, at: now}
+	p.stale = deferredHeader{valid: true, header: h, at: now}
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
 
@@ -346,12 +346,12 @@ func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 	if s.state == WaitAck && p.matchesSend(h) {
 		if p.requestBeforeClear() {
 			// It has received since, so it is in no send.
-			acts = append(acts, Action{Kind: Note, Event: RequestWasDuplicate, Header: p.parked.header})
-			p.parked = parkedHeader{}
+			acts = append(acts, Action{Kind: Note, Event: RequestWasDuplicate, Header: p.deferred.header})
+			p.deferred = deferredHeader{}
 		}
 		return p.acked(now, acts)
 	}
-	p.park(now, h)
+	p.deferHeader(now, h)
 	if p.partial != nil {
 		// Late, but it came: the peer is not in the middle of anything.
 		p.partial = nil
@@ -383,15 +383,15 @@ func (p *Pair) requestInWaitAck(now Instant, h protocol.Header, acts []Action) [
 // requestBeforeClear reports whether the peer had asked to send before it cleared
 // our message, and was not answered.
 func (p *Pair) requestBeforeClear() bool {
-	q := &p.parked
+	q := &p.deferred
 	return q.valid && q.header.Type == protocol.SendRequest && p.cfg.Peer.OneAtATime && q.at < p.send.phases.Clear
 }
 
 // acked ends the send with success.
 func (p *Pair) acked(now Instant, acts []Action) []Action {
 	p.send.phases.Ack = now
-	if p.cfg.Habits.OneParkedHeader {
-		p.parked = parkedHeader{}
+	if p.cfg.Quirks.OneDeferredHeader {
+		p.deferred = deferredHeader{}
 	}
 	return p.endSend(now, nil, acts)
 }
@@ -406,7 +406,7 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	p.owed = p.owed || err != nil && s.requested > 0
 	acts = append(acts, Action{Kind: SendDone, ID: s.op.ID, Words: s.op.Words, Err: err, Phases: s.phases})
 	if p.recv.state == WaitRequest {
-		acts = p.answerParked(now, acts)
+		acts = p.answerDeferred(now, acts)
 	}
 	return acts
 }
@@ -442,6 +442,6 @@ func (p *Pair) SendWait() (Wait, bool) {
 	}
 	return Wait{
 		ID: s.op.ID, State: s.state, Local: p.cfg.Local, Remote: p.cfg.Remote,
-		For: s.state.WaitsFor(), Since: s.since, Repeats: s.phases.Repeats, Words: s.op.Words,
+		For: s.state.WaitsFor(), Since: s.since, Retransmissions: s.phases.Retransmissions, Words: s.op.Words,
 	}, true
 }

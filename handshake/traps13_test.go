@@ -26,7 +26,7 @@ func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 				t.Errorf("datagram %d lost, message %d: %v", nth, i, op.err)
 			}
 		}
-		if n := host.notes[handshake.Repeated]; n != 1 {
+		if n := host.notes[handshake.Retransmitted]; n != 1 {
 			t.Errorf("datagram %d lost: retransmitted %d times", nth, n)
 		}
 	}
@@ -210,7 +210,7 @@ func TestTrap14LateRequest(t *testing.T) {
 	b.postRecv(1)
 	b.at(0).gets(sreq, sInt, nil).gets(clr, rInt, nil).sends(sreq, clr)
 	b.at(1*ms).gets(dat, sInt, pattern(1, 2)).sends(ack, sreq)
-	// A parked one is forgotten when the FPGA has received since.
+	// A deferred one is forgotten when the FPGA has received since.
 	b = newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.gets(sreq, sInt, nil)
 	b.at(1 * ms).postSend(pattern(1, 1))
@@ -250,7 +250,7 @@ func TestTrap16LateClear(t *testing.T) {
 		}
 		return onTime
 	}).run(time.Minute)
-	if !errors.Is(op.err, handshake.ErrPartial) || got().done || host.notes[handshake.Repeated] != 1 { // SEND_REQUEST
+	if !errors.Is(op.err, handshake.ErrPartial) || got().done || host.notes[handshake.Retransmitted] != 1 { // SEND_REQUEST
 		t.Fatalf("%v; the FPGA has a message: %v; %v", op.err, got().done, host.notes)
 	}
 	// What comes later than the FPGA's own time-out, less a tenth, is its own.

@@ -224,7 +224,7 @@ func TestTrap04CutMessageToAnFPGAIsNotRepeated(t *testing.T) {
 		t.Fatalf("after Reset: %v", again.err)
 	}
 	// The choice to repeat is the user's, and so is the damage.
-	_, _, ops, got = run(handshake.RepeatPartial)
+	_, _, ops, got = run(handshake.RetransmitPartial)
 	if ops[0].err != nil || bytes.Equal(got().data, pattern(1000, 1)) {
 		t.Fatalf("the model is meant to store the repeat as data: %v", ops[0].err)
 	}
@@ -348,7 +348,7 @@ func TestTrap06LostAck(t *testing.T) {
 	d.at(0).gets(clr, rInt, nil).sends(sreq, dat)
 	d.at(20 * time.Second)
 	var te *handshake.TimeoutError
-	if !errors.As(op.err, &te) || te.State != handshake.WaitAck || te.For != ack || te.Remote != 1 || te.Repeats != 0 {
+	if !errors.As(op.err, &te) || te.State != handshake.WaitAck || te.For != ack || te.Remote != 1 || te.Retransmissions != 0 {
 		t.Fatalf("got %v", op.err)
 	}
 	const want = "rank 0 waited 10s in WAIT_ACK for ACK from rank 1: the message may or may not have arrived"

@@ -25,7 +25,7 @@ var (
 	// errWedgeEmpty: it waits for payload behind every DATA header.
 	errWedgeEmpty = errors.New("DATA without payload: an FPGA takes the next datagram, whatever it is, for it")
 	// errWedgeUnasked: what comes between calls with a rank is the first that the
-	// next one reads; or it is parked meanwhile, and a receive that finds it goes
+	// next one reads; or it is deferred meanwhile, and a receive that finds it goes
 	// to the wait for ACK.
 	errWedgeUnasked = errors.New("it was not asked for: an FPGA takes it for the answer to its next call, or waits for an ACK in its next receive")
 )
@@ -46,7 +46,7 @@ const halfHeader = 16
 // stand-in over datagrams does: a host is asked by other rules, and there is no
 // FPGA that speaks over a stream.
 func (p *Pair) wedge(h protocol.Header, err error, acts []Action) []Action {
-	if !p.cfg.Habits.OneParkedHeader || p.cfg.Reliable {
+	if !p.cfg.Quirks.OneDeferredHeader || p.cfg.Reliable {
 		return acts
 	}
 	return append(acts, Action{Kind: Note, Event: WouldWedge, Header: h, Err: err})

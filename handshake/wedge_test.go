@@ -36,7 +36,7 @@ func newTwins(rng *rand.Rand) *twins {
 		rng: rng,
 		standIn: newRank(handshake.Config{
 			Local: 1, Remote: 0, Shape: protocol.FPGAShape(false), Timing: handshake.DeployedFPGA(1),
-			Habits: handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
+			Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 		}),
 		model: mpemodel.New(mpemodel.Config{Rank: 1, Peers: []int{0}}),
 	}

@@ -63,7 +63,7 @@ func example() Source {
 	host := &engine{
 		own: mpe.RankCounters{Posted: 3, Unexpected: 2, AnySource: mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 7 * time.Second}},
 		peers: []mpe.PeerCounters{
-			{Rank: 1, Sent: 5, Received: 4, Failed: 1, SentBytes: 500, ReceivedBytes: 400, Repeats: 2, GiveUps: 1, QueuedSends: 6, InFlight: 1,
+			{Rank: 1, Sent: 5, Received: 4, Failed: 1, SentBytes: 500, ReceivedBytes: 400, Retransmissions: 2, Unreachable: 1, QueuedSends: 6, InFlight: 1,
 				OldestSend: mpe.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 1500 * time.Millisecond}},
 			{Rank: 2, Extended: true, Sent: 9, SentBytes: 90, InFlight: 2, InFlightPackets: 12, RoundTrip: 43 * time.Microsecond,
 				OldestSend: mpe.OldestWait{Waits: true, Elapsed: time.Second},
@@ -85,7 +85,7 @@ func example() Source {
 	p.PacketsIn = [mpe.NumTypes]uint64{protocol.Ack: 4}
 	p.BytesIn = [mpe.NumTypes]uint64{protocol.Ack: 128}
 	p.Drops[handshake.ReasonStale] = 3
-	p.Events[handshake.Repeated] = 2
+	p.Events[handshake.Retransmitted] = 2
 	x := &host.peers[1]
 	x.Drops[handshake.ReasonStream], x.ExtendedDrops[extended.ReasonChecksum] = 1, 2
 	x.ExtendedEvents[extended.Connected] = 1

@@ -54,7 +54,7 @@ var (
 		"Datagrams sent and received, or packets where the transport is a stream.", "rank", "peer", "direction", "type")
 	packetBytes = newFamily("zrlmpi_packet_bytes_total", counter,
 		"Bytes in those packets, with the protocol's headers.", "rank", "peer", "direction", "type")
-	repeats = newFamily("zrlmpi_repeats_total", counter,
+	repeats = newFamily("zrlmpi_retransmissions_total", counter,
 		"Packets sent again.", "rank", "peer")
 	giveUps = newFamily("zrlmpi_give_ups_total", counter,
 		"Messages or links given up because the peer did not answer.", "rank", "peer")

@@ -18,11 +18,11 @@ import (
 // observer tells a recorder of messages, and nobody of anything else.
 type observer struct{ recorder *metrics.Recorder }
 
-func (observer) Dropped(int, int, *mpe.Arrival, handshake.Action)         {}
-func (observer) Noted(int, int, handshake.Action)                         {}
-func (observer) DroppedExtended(int, int, *mpe.Arrival, *extended.Action) {}
-func (observer) NotedExtended(int, int, *extended.Action)                 {}
-func (observer) TransportError(int, error)                                {}
+func (observer) Dropped(int, int, *mpe.RxPacket, handshake.Action)         {}
+func (observer) Noted(int, int, handshake.Action)                          {}
+func (observer) DroppedExtended(int, int, *mpe.RxPacket, *extended.Action) {}
+func (observer) NotedExtended(int, int, *extended.Action)                  {}
+func (observer) TransportError(int, error)                                 {}
 
 func (o observer) Done(_ int, s mpe.Status, err error) { o.recorder.Done(&s, err) }
 

@@ -49,8 +49,8 @@ func (l *looked) collectPeer(out chan<- prometheus.Metric, p *lookedPeer) {
 	count(messageBytes, c.SentBytes, sending)
 	count(messageBytes, c.ReceivedBytes, receiving)
 	count(messageFailures, c.Failed)
-	count(repeats, c.Repeats)
-	count(giveUps, c.GiveUps)
+	count(repeats, c.Retransmissions)
+	count(giveUps, c.Unreachable)
 	for t := range mpe.NumTypes {
 		name := typeName(protocol.Type(t))
 		if n := c.PacketsIn[t]; n > 0 {
@@ -125,8 +125,8 @@ func merge(to, c *mpe.PeerCounters) {
 	to.Failed += c.Failed
 	to.SentBytes += c.SentBytes
 	to.ReceivedBytes += c.ReceivedBytes
-	to.Repeats += c.Repeats
-	to.GiveUps += c.GiveUps
+	to.Retransmissions += c.Retransmissions
+	to.Unreachable += c.Unreachable
 	sum(to.PacketsOut[:], c.PacketsOut[:])
 	sum(to.PacketsIn[:], c.PacketsIn[:])
 	sum(to.BytesOut[:], c.BytesOut[:])

@@ -101,7 +101,7 @@ func (e *Engine) takeBackRecv(r *Request) bool {
 	if p == nil || p.pair == nil || !e.pair(p).CancelRecv(r.id) {
 		return false
 	}
-	p.recving = nil // and its SEND_REQUEST is parked again
+	p.recving = nil // and its SEND_REQUEST is deferred again
 	e.act(p, nil)
 	return true
 }

@@ -203,12 +203,12 @@ func (s *script) SendData(peer int, header, payload []byte, shape protocol.Shape
 	}
 }
 
-func (s *script) Recv(batch []mpe.Arrival) (int, error) {
+func (s *script) Recv(batch []mpe.RxPacket) (int, error) {
 	d, ok := <-s.in
 	if !ok {
 		return 0, mpe.ErrTransportClosed
 	}
-	batch[0] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: d.src, Bytes: d.b}
+	batch[0] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: d.src, Bytes: d.b}
 	return 1, nil
 }
 
@@ -286,7 +286,7 @@ var recordings = []recording{
 			edit:   func(r []datagram) []datagram { return r },
 		},
 	}},
-	{name: "loss_mid_to_fpga_corrupts", nodes: []node{cpu, fpga}, partial: handshake.RepeatPartial},
+	{name: "loss_mid_to_fpga_corrupts", nodes: []node{cpu, fpga}, partial: handshake.RetransmitPartial},
 	{name: "mpe_ref_late_start", nodes: []node{cpu, fpga}},
 	{name: "ref_mpe_echo_1", nodes: []node{cpu, fpga}},
 	{name: "ref_mpe_echo_347", nodes: []node{cpu, fpga}},
@@ -356,7 +356,7 @@ func (rec recording) peerConfig(rank, peer int) handshake.Config {
 	if rec.nodes[rank] == fpga {
 		return handshake.Config{
 			Shape: protocol.FPGAShape(!rec.splitTail), Timing: handshake.DeployedFPGA(uint32(rank)), MaxWords: 1 << 20,
-			Habits: handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
+			Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 		}
 	}
 	rules := handshake.CPUPeer()

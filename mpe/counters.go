@@ -45,9 +45,9 @@ type PeerCounters struct {
 	PacketsOut, PacketsIn [NumTypes]uint64
 	BytesOut, BytesIn     [NumTypes]uint64
 	// Repeats counts packets that were sent again; all of a DATA message of a
-	// handshake is one. GiveUps counts messages, and links of the extended
+	// handshake is one. Unreachable counts messages, and links of the extended
 	// profile, that were given up because the peer did not answer.
-	Repeats, GiveUps uint64
+	Retransmissions, Unreachable uint64
 	// Drops and Events are the handshake's; an extended peer has its own besides.
 	Drops          [handshake.NumReasons]uint64
 	Events         [handshake.NumEvents]uint64
@@ -142,7 +142,7 @@ func (e *Engine) rankCounters(c *RankCounters, posted []handshake.Instant) {
 func (e *Engine) peerCounters(c *PeerCounters, p *peer) {
 	*c = PeerCounters{
 		Rank: p.rank, Extended: p.conn != nil, Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failures,
-		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, GiveUps: p.giveUps,
+		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Unreachable: p.giveUps,
 		Drops: p.drops, Events: p.events, ExtendedDrops: p.extDrops, ExtendedEvents: p.extEvents,
 	}
 	if p.conn != nil {
@@ -155,7 +155,7 @@ func (e *Engine) peerCounters(c *PeerCounters, p *peer) {
 	}
 	c.PacketsOut[protocol.Data], c.BytesOut[protocol.Data] = p.dataOut, p.dataBytes
 	c.PacketsIn, c.BytesIn = p.pair.Received()
-	c.Repeats = p.events[handshake.Repeated] + p.events[handshake.Reacked]
+	c.Retransmissions = p.events[handshake.Retransmitted] + p.events[handshake.Reacked]
 	c.QueuedSends = p.sendq.len()
 	if p.sending != nil {
 		c.InFlight = 1
@@ -175,7 +175,7 @@ func (e *Engine) extendedCounters(c *PeerCounters, p *peer) {
 		c.BytesOut[t] = st.BytesSent[t] + st.PacketsSent[t]*protocol.ExtHeaderLen
 		c.BytesIn[t] = st.BytesReceived[t] + st.PacketsReceived[t]*protocol.ExtHeaderLen
 	}
-	c.Repeats, c.GiveUps = st.Repeats, p.extEvents[extended.GaveUp]
+	c.Retransmissions, c.Unreachable = st.Retransmissions, p.extEvents[extended.Unreachable]
 	c.QueuedSends, c.InFlight, c.InFlightPackets = st.Queued, st.Begun, st.InFlight
 	c.RoundTrip = st.RoundTrip
 	p.conn.EachSend(func(s extended.SendState) bool { // the first is the oldest

@@ -136,7 +136,7 @@ func TestCountersTellOfGivingUp(t *testing.T) {
 			t.Fatal("the message has ended well")
 		}
 		_, peers := counters(c.engines[0])
-		if p := peers[1]; p.GiveUps != 1 || p.Failed != 1 || p.Sent != 0 || p.Repeats == 0 || p.Repeats+1 != p.PacketsOut[protocol.SendRequest] {
+		if p := peers[1]; p.Unreachable != 1 || p.Failed != 1 || p.Sent != 0 || p.Retransmissions == 0 || p.Retransmissions+1 != p.PacketsOut[protocol.SendRequest] {
 			t.Errorf("%+v", p)
 		}
 	})

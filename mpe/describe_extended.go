@@ -31,10 +31,10 @@ func (e *Engine) describeExtendedSend(w *WaitError, r *Request, now handshake.In
 // handshake's.
 func sendWait(st extended.SendState) handshake.Wait {
 	w := handshake.Wait{
-		Local: st.Local, Remote: st.Remote, Since: st.Since, Repeats: st.Repeats, Words: wordsOf(st.Length), Got: st.Done,
+		Local: st.Local, Remote: st.Remote, Since: st.Since, Retransmissions: st.Retransmissions, Words: wordsOf(st.Length), Got: st.Done,
 	}
 	switch st.State {
-	case extended.WaitClear, extended.Withdrawing:
+	case extended.WaitClear, extended.Canceling:
 		w.State, w.For = handshake.WaitClear, protocol.ClearToSend
 	case extended.Eager, extended.Sending:
 		w.State, w.For = handshake.WaitAck, protocol.Ack
@@ -49,7 +49,7 @@ func (p *peer) describeSend(st extended.SendState, now handshake.Instant) string
 	switch st.State {
 	case extended.WaitClear:
 		return fmt.Sprintf("rank %d waits since %v for rank %d to post the receive of %d bytes with tag %d", st.Local, since, st.Remote, st.Length, st.Tag)
-	case extended.Withdrawing:
+	case extended.Canceling:
 		return fmt.Sprintf("rank %d waits since %v for rank %d to agree that a message of %d bytes is taken back", st.Local, since, st.Remote, st.Length)
 	case extended.Eager, extended.Sending:
 		return fmt.Sprintf("rank %d waits since %v for ACK from rank %d (%d of %d bytes are acknowledged)", st.Local, since, st.Remote, st.Done, st.Length)

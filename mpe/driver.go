@@ -13,8 +13,8 @@ import (
 type source struct {
 	e     *Engine
 	tr    PollTransport
-	land  LandingTransport // or nil
-	batch []Arrival
+	land  DirectPlacer // or nil
+	batch []RxPacket
 
 	// round is the number of the round that began at since, and seen of the last one
 	// in which Poll has found nothing, or something maxFinds times.
@@ -33,8 +33,8 @@ type source struct {
 const maxFinds = 1024
 
 func newSource(e *Engine, tr PollTransport) *source {
-	s := &source{e: e, tr: tr, batch: make([]Arrival, batchSize)}
-	s.land, _ = tr.(LandingTransport)
+	s := &source{e: e, tr: tr, batch: make([]RxPacket, batchSize)}
+	s.land, _ = tr.(DirectPlacer)
 	return s
 }
 

@@ -39,9 +39,9 @@ type wire struct {
 }
 
 var (
-	_ mpe.LandingTransport = (*wire)(nil)
-	_ mpe.PacedTransport   = (*wire)(nil)
-	_ mpe.PacketTransport  = (*wire)(nil)
+	_ mpe.DirectPlacer    = (*wire)(nil)
+	_ mpe.PacedTransport  = (*wire)(nil)
+	_ mpe.PacketTransport = (*wire)(nil)
 )
 
 func newWires(t *testing.T) (a, b *wire) {
@@ -65,7 +65,7 @@ func (w *wire) LocalAddr() netip.AddrPort { return netip.AddrPort{} }
 func (w *wire) Reliable() bool            { return false }
 func (w *wire) CanPoll() bool             { return true }
 func (w *wire) Wakeup() int               { return int(w.pipe[0].Fd()) }
-func (w *wire) Recv([]mpe.Arrival) (int, error) {
+func (w *wire) Recv([]mpe.RxPacket) (int, error) {
 	panic("a transport that can be polled is not waited for")
 }
 
@@ -104,7 +104,7 @@ func (w *wire) SendPackets(_ int, packets []mpe.Packet) (int, error) {
 	return len(packets), nil
 }
 
-func (w *wire) Poll(batch []mpe.Arrival) (int, error) {
+func (w *wire) Poll(batch []mpe.RxPacket) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -116,7 +116,7 @@ func (w *wire) Poll(batch []mpe.Arrival) (int, error) {
 	}
 	n := min(len(batch), len(w.queue))
 	for i := range batch[:n] {
-		batch[i] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: 1 - w.rank, Bytes: w.queue[i]}
+		batch[i] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: 1 - w.rank, Bytes: w.queue[i]}
 		w.pipe[0].Read(make([]byte, 1))
 	}
 	w.queue = w.queue[n:]
@@ -124,7 +124,7 @@ func (w *wire) Poll(batch []mpe.Arrival) (int, error) {
 }
 
 // PollInto takes one packet, and moves its payload to the landing.
-func (w *wire) PollInto(batch []mpe.Arrival, l mpe.Landing) (int, error) {
+func (w *wire) PollInto(batch []mpe.RxPacket, l mpe.Placement) (int, error) {
 	if w.into != nil {
 		w.into()
 	}
@@ -289,13 +289,13 @@ func TestPacedMessagesHoldNobodyUp(t *testing.T) {
 // somebody else's memory.
 func TestRevokedLanding(t *testing.T) {
 	_, b, _, y := overWires(t, protocol.CloudFPGA, nil)
-	noise := []mpe.Arrival{{Kind: mpe.ArrivedDatagram, Peer: mpe.UnknownPeer, Bytes: make([]byte, 7)}}
-	before := b.Landing()
+	noise := []mpe.RxPacket{{Kind: mpe.RxDatagram, Peer: mpe.UnknownPeer, Bytes: make([]byte, 7)}}
+	before := b.Placement()
 	b.Revoke()
 	for _, tt := range []struct {
 		gen     uint32
 		dropped uint64
-	}{{before, 0}, {0, 1}, {b.Landing(), 2}} {
+	}{{before, 0}, {0, 1}, {b.Placement(), 2}} {
 		b.ArrivedIn(y, noise, tt.gen)
 		if n := b.Snapshot().Dropped[handshake.ReasonUnknownAddress.String()]; n != tt.dropped {
 			t.Errorf("landing %d: %d packets were looked at, want %d", tt.gen, n, tt.dropped)

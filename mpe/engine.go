@@ -46,7 +46,7 @@ type Config struct {
 	Limits match.Limits
 	// Crowded says that the host has more ranks than cores: whoever looks for
 	// packets then lets other processes run.
-	Crowded bool
+	Oversubscribed bool
 	// Collectives says how collective calls are carried out.
 	Collectives CollectiveConfig
 	// Observer is told of everything worth counting or logging; may be nil.
@@ -103,7 +103,7 @@ type Engine struct {
 	packets             [packetBatch]Packet
 	queued, queuedBytes int
 	// one is the datagram at hand of several that have arrived together.
-	one Arrival
+	one RxPacket
 
 	landing     landing
 	strays      strays
@@ -214,7 +214,7 @@ func (e *Engine) Size() int { return len(e.peers) }
 
 // arrived takes a batch of packets. Unless gen is 0, they may be in the landing of
 // that generation.
-func (e *Engine) arrived(tr Transport, batch []Arrival, gen uint32) {
+func (e *Engine) arrived(tr Transport, batch []RxPacket, gen uint32) {
 	e.lock()
 	defer e.unlock()
 	if e.state == closed || gen != 0 && gen != e.landing.gen {
@@ -232,7 +232,7 @@ func (e *Engine) arrived(tr Transport, batch []Arrival, gen uint32) {
 }
 
 // arrival feeds one packet to its peer's state machine and acts on the answer.
-func (e *Engine) arrival(tr Transport, a *Arrival) {
+func (e *Engine) arrival(tr Transport, a *RxPacket) {
 	p := e.source(a)
 	if p == nil {
 		e.drops[handshake.ReasonUnknownAddress]++
@@ -254,7 +254,7 @@ func (e *Engine) arrival(tr Transport, a *Arrival) {
 
 // arrivals feeds several datagrams, one by one where they are not the middle of a
 // message.
-func (e *Engine) arrivals(tr Transport, all *Arrival) {
+func (e *Engine) arrivals(tr Transport, all *RxPacket) {
 	one := &e.one
 	*one = *all
 	one.Each = 0
@@ -278,16 +278,16 @@ func (e *Engine) arrivals(tr Transport, all *Arrival) {
 }
 
 // arrivalExtended feeds a packet to an extended peer's state machine.
-func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
+func (e *Engine) arrivalExtended(p *peer, a *RxPacket) {
 	now := e.at
 	p.burst = 0
 	switch a.Kind {
-	case ArrivedConnected:
+	case RxConnected:
 		if p.lending != nil {
 			e.conn(p).LongPackets(p.lending.LongPayload(p.rank))
 		}
 		e.xacts = e.conn(p).Reconnected(now, e.xacts[:0])
-	case ArrivedBroken:
+	case RxBroken:
 		p.drops[handshake.ReasonStream]++
 		e.cfg.Observer.Dropped(e.rank, p.rank, a, handshake.Action{Reason: handshake.ReasonStream})
 		return
@@ -321,34 +321,34 @@ func (e *Engine) arrivalExtended(p *peer, a *Arrival) {
 }
 
 // arrivalPair feeds a packet to a handshake.
-func (e *Engine) arrivalPair(p *peer, a *Arrival) {
+func (e *Engine) arrivalPair(p *peer, a *RxPacket) {
 	now := e.at
 	switch a.Kind {
-	case ArrivedDatagram:
+	case RxDatagram:
 		p.received(a.Bytes)
 		e.acts = e.pair(p).Datagram(now, a.Bytes, e.acts[:0])
-	case ArrivedHeader:
+	case RxHeader:
 		p.received(a.Bytes)
 		e.acts = e.pair(p).Header(now, a.Bytes, e.acts[:0])
-	case ArrivedPayload:
+	case RxPayload:
 		p.bytesIn += uint64(len(a.Bytes))
 		e.acts = e.pair(p).Payload(now, a.Bytes, e.acts[:0])
-	case ArrivedConnected:
+	case RxConnected:
 		p.behind = nil // it was for the old connection
 		e.acts = e.pair(p).Reconnected(now, e.acts[:0])
-	case ArrivedTruncated:
+	case RxTruncated:
 		p.received(a.Bytes)
 		e.acts = append(e.acts[:0], handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonLength})
-	case ArrivedBroken:
+	case RxBroken:
 		e.acts = append(e.acts[:0], handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonStream})
 	}
 	e.act(p, a)
 }
 
 // source finds the peer that a packet came from.
-func (e *Engine) source(a *Arrival) *peer {
+func (e *Engine) source(a *RxPacket) *peer {
 	rank := a.Peer
-	if rank == UnknownPeer && e.cfg.TrustSource && a.Kind == ArrivedDatagram {
+	if rank == UnknownPeer && e.cfg.TrustSource && a.Kind == RxDatagram {
 		if h, defect := protocol.CloudFPGA.Parse(a.Bytes); defect.OK() && int64(h.Src) < int64(len(e.peers)) {
 			rank = int(h.Src)
 		}

@@ -342,14 +342,14 @@ func TestSnapshotSaysWhoWaits(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		s := c.engines[0].Snapshot()
 		one, two := s.Peers[0], s.Peers[1]
-		if one.Sending == nil || one.Sending.WaitsFor != "CLEAR_TO_SEND" || one.Sending.Seconds != 4 || one.QueuedSends != 1 || one.Sending.Repeats != 3 {
+		if one.Sending == nil || one.Sending.WaitsFor != "CLEAR_TO_SEND" || one.Sending.Seconds != 4 || one.QueuedSends != 1 || one.Sending.Retransmissions != 3 {
 			t.Errorf("%+v", one)
 		}
 		if two.Receiving == nil || two.Receiving.Text != "rank 0 waits for SEND_REQUEST from rank 2 since 4s" {
 			t.Errorf("%+v", two.Receiving)
 		}
-		if p := c.engines[1].Snapshot().Peers[0]; p.Parked == nil || p.Parked.Call != "SEND_INT" {
-			t.Errorf("the peer's parked request: %+v", p)
+		if p := c.engines[1].Snapshot().Peers[0]; p.Deferred == nil || p.Deferred.Call != "SEND_INT" {
+			t.Errorf("the peer's deferred request: %+v", p)
 		}
 		if ws := c.engines[0].Waits(3 * time.Second); len(ws) != 2 || !strings.Contains(ws[0].Text, "since 4s") {
 			t.Errorf("waits: %+v", ws)

@@ -6,7 +6,7 @@ import "github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 func (e *Engine) Waiting() int { return int(e.group.Waiting.Load()) }
 
 // Landing is the generation of the landing.
-func (e *Engine) Landing() uint32 {
+func (e *Engine) Placement() uint32 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.landing.gen
@@ -20,7 +20,7 @@ func (e *Engine) Revoke() {
 }
 
 // ArrivedIn takes packets that came in a landing.
-func (e *Engine) ArrivedIn(tr Transport, batch []Arrival, gen uint32) { e.arrived(tr, batch, gen) }
+func (e *Engine) ArrivedIn(tr Transport, batch []RxPacket, gen uint32) { e.arrived(tr, batch, gen) }
 
 // Idle reports whether no peer has a deadline: no timer is set, and none will be.
 func (e *Engine) Idle() bool {

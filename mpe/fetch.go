@@ -17,7 +17,7 @@ func (s *strays) room(n int) []byte {
 // It is called with the lock held, so that the buffer cannot be taken away meanwhile;
 // and only what is missing is written to, as the sender's memory holds something else
 // once a packet has been acknowledged. The transport waits for nothing meanwhile.
-func (e *Engine) fetch(p *peer, a *Arrival) []byte {
+func (e *Engine) fetch(p *peer, a *RxPacket) []byte {
 	if p.lending == nil {
 		return nil
 	}

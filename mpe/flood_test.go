@@ -16,9 +16,9 @@ import (
 // flood is a transport that brings the same packets a number of times, and then
 // some more.
 type flood struct {
-	batch  []mpe.Arrival
+	batch  []mpe.RxPacket
 	rounds int
-	then   []mpe.Arrival
+	then   []mpe.RxPacket
 	closed chan struct{}
 	once   sync.Once
 	idle   chan struct{} // closed when everything has been taken
@@ -30,7 +30,7 @@ func (f *flood) SendHeader(int, []byte) error                       { return nil
 func (f *flood) Close() error                                       { f.once.Do(func() { close(f.closed) }); return nil }
 func (f *flood) SendData(int, []byte, []byte, protocol.Shape) error { return nil }
 
-func (f *flood) Recv(batch []mpe.Arrival) (int, error) {
+func (f *flood) Recv(batch []mpe.RxPacket) (int, error) {
 	switch {
 	case f.rounds > 0:
 		f.rounds--
@@ -75,12 +75,12 @@ func TestBadPacketsCostNoMemory(t *testing.T) {
 	}
 	data := words(3, 5)
 	f := &flood{rounds: rounds, closed: make(chan struct{}), idle: make(chan struct{})}
-	add := func(b []byte) mpe.Arrival { return mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: 1, Bytes: b} }
+	add := func(b []byte) mpe.RxPacket { return mpe.RxPacket{Kind: mpe.RxDatagram, Peer: 1, Bytes: b} }
 	for _, b := range bad {
 		f.batch = append(f.batch, add(b))
 	}
-	f.batch = append(f.batch, mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: mpe.UnknownPeer, Bytes: bad["short"]})
-	f.then = []mpe.Arrival{add(good(protocol.SendRequest, 0, nil)), add(good(protocol.Data, 3, data))}
+	f.batch = append(f.batch, mpe.RxPacket{Kind: mpe.RxDatagram, Peer: mpe.UnknownPeer, Bytes: bad["short"]})
+	f.then = []mpe.RxPacket{add(good(protocol.SendRequest, 0, nil)), add(good(protocol.Data, 3, data))}
 	idle := f.idle
 
 	rules := handshake.FPGAPeer(1)

@@ -38,7 +38,7 @@ type inbound struct {
 	offer  uint64
 	phases handshake.Phases
 
-	// What it is an announcement of: a SEND_REQUEST of p, which is parked in
+	// What it is an announcement of: a SEND_REQUEST of p, which is deferred in
 	// p.pair; message num of p.conn; or local, which this rank sends to
 	// itself. All nil: it is complete, in buf.
 	p     *peer

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// minLanding is how many bytes of a message are still to come, at least, for the
+// minPlacement is how many bytes of a message are still to come, at least, for the
 // transport to put them straight into the receive's buffer. Shorter ones are in
 // the cache when they are copied.
-const minLanding = 1 << 15
+const minPlacement = 1 << 15
 
 // landing is where the payload belongs that is expected next: the rest of a long
 // message that is arriving in order. A transport writes it there without the
@@ -20,7 +20,7 @@ type landing struct {
 	mu sync.Mutex
 	on atomic.Bool
 	tr Transport
-	at Landing
+	at Placement
 	// gen changes when the landing is revoked. What has been written by then is
 	// lost, as a network loses it.
 	gen uint32
@@ -38,7 +38,7 @@ type landing struct {
 
 // poll is Poll of the transport, into the landing if there is one for it. It
 // returns the generation, or 0 if there is none.
-func (l *landing) poll(tr LandingTransport, batch []Arrival) (n int, gen uint32, err error) {
+func (l *landing) poll(tr DirectPlacer, batch []RxPacket) (n int, gen uint32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.tr != tr || len(l.at.Buf) == 0 {
@@ -59,16 +59,16 @@ func (l *landing) expect(p *peer, r *Request, head int, buf []byte) {
 func (l *landing) move() {
 	if l.next.req == nil {
 		if l.req != nil {
-			l.set(nil, nil, Landing{})
+			l.set(nil, nil, Placement{})
 		}
 		return
 	}
 	p := l.next.p
-	l.set(l.next.req, p.tr, Landing{Peer: p.rank, Head: l.next.head, Buf: l.next.buf})
+	l.set(l.next.req, p.tr, Placement{Peer: p.rank, Head: l.next.head, Buf: l.next.buf})
 	l.expect(nil, nil, 0, nil)
 }
 
-func (l *landing) set(r *Request, tr Transport, at Landing) {
+func (l *landing) set(r *Request, tr Transport, at Placement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.req, l.tr, l.at = r, tr, at
@@ -83,7 +83,7 @@ func (l *landing) revoke(r *Request) {
 	if l.req != r {
 		return
 	}
-	l.set(nil, nil, Landing{})
+	l.set(nil, nil, Placement{})
 	if l.gen++; l.gen == 0 {
 		l.gen++
 	}

@@ -26,7 +26,7 @@ type lateWire struct {
 }
 
 // Poll takes one packet at a time, so that time-outs could run off between any two.
-func (w *lateWire) Poll(batch []mpe.Arrival) (int, error) {
+func (w *lateWire) Poll(batch []mpe.RxPacket) (int, error) {
 	n, err := w.wire.Poll(batch[:1])
 	if n > 0 || err != nil {
 		return n, err
@@ -35,17 +35,17 @@ func (w *lateWire) Poll(batch []mpe.Arrival) (int, error) {
 	defer w.mu.Unlock()
 	switch {
 	case len(w.late) > 0:
-		batch[0] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: 0, Bytes: w.late[0]}
+		batch[0] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: 0, Bytes: w.late[0]}
 		w.late = w.late[1:]
 	case w.flood.Load():
-		batch[0] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: 0, Bytes: make([]byte, 20)}
+		batch[0] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: 0, Bytes: make([]byte, 20)}
 	default:
 		return 0, nil
 	}
 	return 1, nil
 }
 
-func (w *lateWire) PollInto(batch []mpe.Arrival, _ mpe.Landing) (int, error) { return w.Poll(batch) }
+func (w *lateWire) PollInto(batch []mpe.RxPacket, _ mpe.Placement) (int, error) { return w.Poll(batch) }
 
 func (w *lateWire) Sleep() bool {
 	w.mu.Lock()
@@ -70,10 +70,10 @@ func lateEngine(t *testing.T) (*mpe.Engine, *lateWire, *wire) {
 	t.Helper()
 	zero, one := newWires(t)
 	w := &lateWire{wire: one}
-	soon := handshake.Backoff{First: 1, Repeats: 1 << 20}
+	soon := handshake.Backoff{First: 1, Retransmissions: 1 << 20}
 	e, err := mpe.New(mpe.Config{Rank: 1, Peers: []mpe.Peer{{Transport: w, Handshake: handshake.Config{
 		Peer: handshake.FPGAPeer(0), Shape: protocol.CPUShape(), MaxWords: 1 << 20, Timing: handshake.Timing{
-			Clear: handshake.Backoff{First: time.Hour, Repeats: 1}, Ack: soon, Data: soon,
+			Clear: handshake.Backoff{First: time.Hour, Retransmissions: 1}, Ack: soon, Data: soon,
 			AckDeadline: 1, DataDeadline: 1, FragmentGap: time.Hour,
 		},
 	}}, {}}})
@@ -130,7 +130,7 @@ func TestArrivedBeforeTimeOut(t *testing.T) {
 		if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
 			t.Errorf("intact %v: %v", bytes.Equal(buf, data), err)
 		}
-		notRepeated(t, e)
+		notRetransmitted(t, e)
 	})
 	for _, tt := range []struct {
 		name   string
@@ -168,16 +168,16 @@ func TestArrivedBeforeTimeOut(t *testing.T) {
 			if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
 				t.Errorf("intact %v: %v", bytes.Equal(buf, data), err)
 			}
-			notRepeated(t, e)
+			notRetransmitted(t, e)
 		})
 	}
 }
 
-// notRepeated checks that rank 1 has not sent anything again.
-func notRepeated(t *testing.T, e *mpe.Engine) {
+// notRetransmitted checks that rank 1 has not sent anything again.
+func notRetransmitted(t *testing.T, e *mpe.Engine) {
 	t.Helper()
 	events := e.Snapshot().Peers[0].Events
-	for _, ev := range []handshake.Event{handshake.Repeated, handshake.StartedOver} {
+	for _, ev := range []handshake.Event{handshake.Retransmitted, handshake.StartedOver} {
 		if n := events[ev.String()]; n > 0 {
 			t.Errorf("%v %d times", ev, n)
 		}

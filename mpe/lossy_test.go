@@ -22,16 +22,16 @@ import (
 // are made of packets that begin with a header, and come at once: what the wire cannot
 // detect is listed in the protocol's section 11.
 func TestCloudFPGAThroughLoss(t *testing.T) {
-	standin := handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true}
+	standin := handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true}
 	for _, tt := range []struct {
 		name     string
 		sender   handshake.Rules
-		receiver handshake.Habits
+		receiver handshake.Quirks
 		words    int
 		errors   []error
 	}{
-		{"software, one datagram", handshake.SoftwarePeer(), handshake.Habits{}, 346, nil},
-		{"software, cut messages", handshake.SoftwarePeer(), handshake.Habits{}, 2000, []error{handshake.ErrTimeout}},
+		{"software, one datagram", handshake.SoftwarePeer(), handshake.Quirks{}, 346, nil},
+		{"software, cut messages", handshake.SoftwarePeer(), handshake.Quirks{}, 2000, []error{handshake.ErrTimeout}},
 		// A stand-in acknowledges once, as an FPGA does: an ACK that is lost
 		// leaves the sender in doubt.
 		{"stand-in", handshake.FPGAPeer(1), standin, 346, []error{handshake.ErrTimeout}},
@@ -54,8 +54,8 @@ func TestCloudFPGAThroughLoss(t *testing.T) {
 				for rank := range 2 {
 					hs := handshake.Config{Peer: tt.sender, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(tt.sender), MaxWords: 1 << 20}
 					if rank == 1 {
-						hs = handshake.Config{Habits: tt.receiver, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}
-						if tt.receiver != (handshake.Habits{}) {
+						hs = handshake.Config{Quirks: tt.receiver, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}
+						if tt.receiver != (handshake.Quirks{}) {
 							hs.Timing = handshake.DeployedFPGA(1)
 						}
 					}

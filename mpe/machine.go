@@ -15,7 +15,7 @@ import (
 type pairState interface {
 	Deadline() (handshake.Instant, bool)
 	Expects() (offset, left int64, ok bool)
-	Parked() (h protocol.Header, since handshake.Instant, ok bool)
+	Deferred() (h protocol.Header, since handshake.Instant, ok bool)
 	Received() (packets, bytes [handshake.NumTypes]uint64)
 	RecvWait() (handshake.Wait, bool)
 	Refuses() error

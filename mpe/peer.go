@@ -30,7 +30,7 @@ type peer struct {
 	pair pairState
 	// sending and recving are handed to the pair; sendq waits behind sending
 	// in the order in which it was posted. announced is the message of the
-	// SEND_REQUEST that is parked in the pair while it is unexpected.
+	// SEND_REQUEST that is deferred in the pair while it is unexpected.
 	sending, recving *Request
 	sendq            queue
 	announced        *inbound
@@ -38,8 +38,8 @@ type peer struct {
 	conn    connState
 	longest int64 // message that may be sent, in bytes
 	packets PacketTransport
-	lending LendingTransport // nil if its transport copies all payload
-	paced   PacedTransport   // nil if nothing is
+	lending SingleCopier   // nil if its transport copies all payload
+	paced   PacedTransport // nil if nothing is
 	outs    outbox
 	ins     inbox
 
@@ -71,7 +71,7 @@ type peer struct {
 func newPeer(rank int, cfg Peer) (*peer, error) {
 	p := &peer{rank: rank, cfg: cfg, tr: cfg.Transport}
 	p.paced, _ = cfg.Transport.(PacedTransport)
-	_, p.lands = cfg.Transport.(LandingTransport)
+	_, p.lands = cfg.Transport.(DirectPlacer)
 	if cfg.Extended == nil {
 		p.pair = handshake.New(cfg.Handshake)
 		return p, nil
@@ -81,10 +81,10 @@ func newPeer(rank int, cfg Peer) (*peer, error) {
 		return nil, fmt.Errorf("peer %d: its transport does not carry the extended profile", rank)
 	}
 	p.packets = packets
-	p.lending, _ = cfg.Transport.(LendingTransport)
+	p.lending, _ = cfg.Transport.(SingleCopier)
 	p.conn = extended.New(*cfg.Extended)
 	p.longest = p.conn.Config().MaxLength
-	p.lands = p.lands && p.conn.Config().MaxPayload >= minLanding // they land one by one
+	p.lands = p.lands && p.conn.Config().MaxPayload >= minPlacement // they land one by one
 	return p, nil
 }
 

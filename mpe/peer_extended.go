@@ -19,7 +19,7 @@ func (e *Engine) sendExtended(r *Request) {
 }
 
 // actExtended carries out the actions in e.xacts.
-func (e *Engine) actExtended(p *peer, a *Arrival) {
+func (e *Engine) actExtended(p *peer, a *RxPacket) {
 	e.touch(p)
 	for i := range e.xacts {
 		act := &e.xacts[i]
@@ -93,7 +93,7 @@ func (e *Engine) transmitExtended(p *peer, act *extended.Action) {
 // all of it that has been sent so far is there.
 func (e *Engine) expectExtended(p *peer, in *inbound) {
 	end := min(in.bytes, int64(len(in.buf)))
-	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minLanding {
+	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement {
 		e.landing.expect(p, in.req, protocol.ExtHeaderLen, in.buf[in.got:end])
 	} else {
 		e.landing.expect(nil, nil, 0, nil)
@@ -119,7 +119,7 @@ func (e *Engine) buffered(p *peer, id extended.ID) {
 func (e *Engine) extendedSent(p *peer, act *extended.Action) {
 	o := p.outs.at(act.ID)
 	err := act.Err
-	if errors.Is(err, extended.ErrWithdrawn) {
+	if errors.Is(err, extended.ErrCanceled) {
 		err = ErrCancelled
 		if e.state != running {
 			err = ErrClosed
@@ -145,7 +145,7 @@ func (e *Engine) extendedSent(p *peer, act *extended.Action) {
 }
 
 // opened announces a message, which a has brought if it is offered.
-func (e *Engine) opened(p *peer, act *extended.Action, a *Arrival) {
+func (e *Engine) opened(p *peer, act *extended.Action, a *RxPacket) {
 	in := e.newInbound()
 	*in = inbound{
 		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,

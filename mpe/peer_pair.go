@@ -6,11 +6,11 @@ import (
 )
 
 // act carries out the actions in e.acts, and those that they bring about.
-func (e *Engine) act(p *peer, a *Arrival) {
+func (e *Engine) act(p *peer, a *RxPacket) {
 	e.touch(p)
 	for i := 0; ; i++ {
 		if i == len(e.acts) {
-			// Whatever happened may have parked a SEND_REQUEST.
+			// Whatever happened may have deferred a SEND_REQUEST.
 			if !e.sawRequest(p) || i == len(e.acts) {
 				break
 			}
@@ -51,7 +51,7 @@ func (e *Engine) act(p *peer, a *Arrival) {
 	}
 }
 
-func (e *Engine) dropped(p *peer, a *Arrival, act handshake.Action) {
+func (e *Engine) dropped(p *peer, a *RxPacket, act handshake.Action) {
 	p.drops[act.Reason]++
 	e.cfg.Observer.Dropped(e.rank, p.rank, a, act)
 }
@@ -68,7 +68,7 @@ func (e *Engine) expectPair(p *peer) {
 	offset, left, ok := p.pair.Expects()
 	r := p.recving
 	left = min(left, int64(len(r.buf))-offset)
-	if ok && left >= minLanding && !r.orphan {
+	if ok && left >= minPlacement && !r.orphan {
 		e.landing.expect(p, r, 0, r.buf[offset:offset+left])
 	} else {
 		e.landing.expect(nil, nil, 0, nil)
@@ -93,14 +93,14 @@ func (e *Engine) nextSend(p *peer) {
 	}
 }
 
-// sawRequest announces the message whose SEND_REQUEST is parked in an idle pair,
+// sawRequest announces the message whose SEND_REQUEST is deferred in an idle pair,
 // and reports whether a receive has taken it. While it waits for one, the same
 // request again is the same message (P5).
 func (e *Engine) sawRequest(p *peer) bool {
 	if p.recving != nil {
 		return false
 	}
-	h, at, ok := p.pair.Parked()
+	h, at, ok := p.pair.Deferred()
 	old := p.announced
 	if !ok {
 		if old != nil { // it was a duplicate
@@ -126,7 +126,7 @@ func (e *Engine) sawRequest(p *peer) bool {
 	return p.recving != nil
 }
 
-// joinPair hands the receive that a parked SEND_REQUEST was matched with to the
+// joinPair hands the receive that a deferred SEND_REQUEST was matched with to the
 // pair, which clears it.
 func (e *Engine) joinPair(in *inbound, r *Request) {
 	p := in.p

@@ -22,7 +22,7 @@ const batchSize = 64
 
 // startReading has packets taken from all transports. If it fails, none are.
 func (e *Engine) startReading() error {
-	e.group.Init((*owner)(e), e.cfg.Crowded)
+	e.group.Init((*owner)(e), e.cfg.Oversubscribed)
 	var plain []Transport
 	for _, tr := range e.transports {
 		p, ok := tr.(PollTransport)
@@ -51,7 +51,7 @@ func (e *Engine) startReading() error {
 
 // read feeds one transport's packets to the peers until it is closed.
 func (e *Engine) read(tr Transport) {
-	batch := make([]Arrival, batchSize)
+	batch := make([]RxPacket, batchSize)
 	for {
 		n, err := tr.Recv(batch)
 		if n > 0 {

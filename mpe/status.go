@@ -48,12 +48,12 @@ type PeerSnapshot struct {
 	// QueuedSends and QueuedReceives wait besides.
 	QueuedSends    int `json:"queued_sends"`
 	QueuedReceives int `json:"queued_receives"`
-	// Parked is set while the peer's SEND_REQUEST waits for a receive of
+	// Deferred is set while the peer's SEND_REQUEST waits for a receive of
 	// ours: the peer is blocked in a send.
-	Parked *ParkedSnapshot `json:"parked,omitempty"`
+	Deferred *DeferredSnapshot `json:"deferred,omitempty"`
 	// UnansweredClear is set while the peer's CLEAR_TO_SEND waits for DATA that no send
 	// of this rank has: the peer is blocked in a receive.
-	UnansweredClear *ParkedSnapshot `json:"unanswered_clear,omitempty"`
+	UnansweredClear *DeferredSnapshot `json:"unanswered_clear,omitempty"`
 	// Sent, Received and Failed count messages.
 	Sent     uint64 `json:"sent"`
 	Received uint64 `json:"received"`
@@ -103,11 +103,11 @@ type ExtendedSnapshot struct {
 	EagerCredit   uint32 `json:"eager_credit"`
 	// Repeats, TimeOuts and Losses count packets; Hellos those that look for
 	// the peer.
-	Repeats    uint64 `json:"repeats"`
-	TimeOuts   uint64 `json:"time_outs"`
-	Losses     uint64 `json:"losses"`
-	OutOfOrder uint64 `json:"out_of_order"`
-	Hellos     uint64 `json:"hellos"`
+	Retransmissions uint64 `json:"retransmissions"`
+	TimeOuts        uint64 `json:"time_outs"`
+	Losses          uint64 `json:"losses"`
+	OutOfOrder      uint64 `json:"out_of_order"`
+	Hellos          uint64 `json:"hellos"`
 }
 
 func extendedStats(c connState) *ExtendedSnapshot {
@@ -117,7 +117,7 @@ func extendedStats(c connState) *ExtendedSnapshot {
 		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
 		Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
 		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit,
-		Repeats: st.Repeats, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
+		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
 	}
 }
 
@@ -125,16 +125,16 @@ func extendedStats(c connState) *ExtendedSnapshot {
 type WaitSnapshot struct {
 	State string `json:"state"`
 	// WaitsFor is a packet type, empty while the message is held back.
-	WaitsFor string  `json:"waits_for,omitempty"`
-	Seconds  float64 `json:"seconds"`
-	Words    uint32  `json:"words"`
-	Repeats  int     `json:"repeats"`
-	Text     string  `json:"text"`
+	WaitsFor        string  `json:"waits_for,omitempty"`
+	Seconds         float64 `json:"seconds"`
+	Words           uint32  `json:"words"`
+	Retransmissions int     `json:"retransmissions"`
+	Text            string  `json:"text"`
 }
 
-// ParkedSnapshot describes a SEND_REQUEST or CLEAR_TO_SEND that waits for the
+// DeferredSnapshot describes a SEND_REQUEST or CLEAR_TO_SEND that waits for the
 // operation which it fits.
-type ParkedSnapshot struct {
+type DeferredSnapshot struct {
 	Call    string  `json:"call"`
 	Seconds float64 `json:"seconds"`
 }
@@ -212,11 +212,11 @@ func (e *Engine) peerSnapshot(p *peer, now handshake.Instant) PeerSnapshot {
 	if w, ok := p.pair.RecvWait(); ok {
 		s.Receiving = waitSnapshot(w, now)
 	}
-	if h, since, ok := p.pair.Parked(); ok {
-		s.Parked = &ParkedSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
+	if h, since, ok := p.pair.Deferred(); ok {
+		s.Deferred = &DeferredSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
 	}
 	if h, since, ok := p.pair.UnansweredClear(); ok {
-		s.UnansweredClear = &ParkedSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
+		s.UnansweredClear = &DeferredSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
 	}
 	for ev, n := range p.events {
 		if n > 0 {
@@ -266,7 +266,7 @@ func (e *Engine) extendedSnapshot(s *PeerSnapshot, p *peer, now handshake.Instan
 func waitSnapshot(w handshake.Wait, now handshake.Instant) *WaitSnapshot {
 	s := &WaitSnapshot{
 		State: w.State.String(), Seconds: (now - w.Since).Seconds(),
-		Words: w.Words, Repeats: w.Repeats, Text: w.Describe(now),
+		Words: w.Words, Retransmissions: w.Retransmissions, Text: w.Describe(now),
 	}
 	if w.For != 0 {
 		s.WaitsFor = w.For.String()

@@ -27,9 +27,9 @@ type Transport interface {
 	// shape says. payload is read until the call returns, never afterwards.
 	// A nil error says that the network took it, not that it arrived.
 	SendData(peer int, header, payload []byte, shape protocol.Shape) error
-	// Recv waits for packets and fills in at least one Arrival, at most
+	// Recv waits for packets and fills in at least one RxPacket, at most
 	// len(batch). The bytes are valid until the next call of Recv.
-	Recv(batch []Arrival) (int, error)
+	Recv(batch []RxPacket) (int, error)
 	// Close releases the socket.
 	Close() error
 }
@@ -37,28 +37,28 @@ type Transport interface {
 // ErrTransportClosed is what Recv returns after Close.
 var ErrTransportClosed = errors.New("transport is closed")
 
-// Arrival is one thing that the network brought.
-type Arrival struct {
-	Kind ArrivalKind
+// RxPacket is one thing that the network brought.
+type RxPacket struct {
+	Kind RxKind
 	// Peer is the rank that the rank map gives for the source address, or
 	// UnknownPeer.
 	Peer int
 	// From is the source address.
 	From netip.AddrPort
-	// Bytes are the datagram (ArrivedDatagram), a header (ArrivedHeader) or
-	// a piece of a DATA message's payload (ArrivedPayload).
+	// Bytes are the datagram (RxDatagram), a header (RxHeader) or
+	// a piece of a DATA message's payload (RxPayload).
 	Bytes []byte
 	// Rest is the rest of a datagram whose beginning is Bytes, if it is not in
 	// one piece; and if Each is not 0, Bytes are several datagrams of so many
-	// bytes each, of which the last may be shorter (LandingTransport).
+	// bytes each, of which the last may be shorter (DirectPlacer).
 	Rest []byte
 	Each int
 	// Away, if not 0, is how many bytes of payload belong behind Bytes that are
 	// still where their sender has them: Fetch gets them by Ticket
-	// (LendingTransport).
+	// (SingleCopier).
 	Away, Ticket int
 	// Offer, if not 0, says that Bytes announce a message that can be had with Take
-	// by that number (LendingTransport).
+	// by that number (SingleCopier).
 	Offer uint64
 	// Checked: Bytes are a packet of the extended profile, and the transport has
 	// found it good for protocol.ParseExtended. To check it again would take as
@@ -66,29 +66,29 @@ type Arrival struct {
 	Checked bool
 }
 
-// UnknownPeer is the Peer of an Arrival whose source address is not in the rank
+// UnknownPeer is the Peer of an RxPacket whose source address is not in the rank
 // map.
 const UnknownPeer = -1
 
-// ArrivalKind says how an Arrival's bytes are to be read.
-type ArrivalKind uint8
+// RxKind says how an RxPacket's bytes are to be read.
+type RxKind uint8
 
 const (
-	// ArrivedDatagram: a UDP datagram, of which only the pair's state tells
+	// RxDatagram: a UDP datagram, of which only the pair's state tells
 	// whether it starts with a header.
-	ArrivedDatagram ArrivalKind = iota
-	// ArrivedHeader and ArrivedPayload: pieces of a stream, which its
+	RxDatagram RxKind = iota
+	// RxHeader and RxPayload: pieces of a stream, which its
 	// framing has told apart.
-	ArrivedHeader
-	ArrivedPayload
-	// ArrivedConnected: a connection to the peer was made anew; what was
+	RxHeader
+	RxPayload
+	// RxConnected: a connection to the peer was made anew; what was
 	// under way on the old one is lost.
-	ArrivedConnected
-	// ArrivedTruncated: a datagram longer than any that a peer may send. Its
+	RxConnected
+	// RxTruncated: a datagram longer than any that a peer may send. Its
 	// bytes are cut off.
-	ArrivedTruncated
-	// ArrivedBroken: a stream stopped making sense and was closed.
-	ArrivedBroken
+	RxTruncated
+	// RxBroken: a stream stopped making sense and was closed.
+	RxBroken
 )
 
 // PollTransport is a Transport that can be asked without waiting. Waiting in the
@@ -102,7 +102,7 @@ type PollTransport interface {
 	// Poll is Recv, but returns 0 if nothing has arrived. It is called by one
 	// goroutine at a time, and runs concurrently with the Send methods. After
 	// Close it returns ErrTransportClosed.
-	Poll(batch []Arrival) (int, error)
+	Poll(batch []RxPacket) (int, error)
 	// Wakeup returns a file descriptor, valid until Close, that becomes
 	// readable when something arrives after Sleep, and when Close is called.
 	Wakeup() int
@@ -113,7 +113,7 @@ type PollTransport interface {
 }
 
 // Landing is memory for payload that is expected: where it belongs.
-type Landing struct {
+type Placement struct {
 	// Peer is the rank that it is expected from.
 	Peer int
 	// Head is how many bytes of each datagram come before the payload.
@@ -123,15 +123,15 @@ type Landing struct {
 	Buf []byte
 }
 
-// LandingTransport is a PollTransport that can have the system put payload where
+// DirectPlacer is a PollTransport that can have the system put payload where
 // it belongs, which spares a copy.
-type LandingTransport interface {
+type DirectPlacer interface {
 	PollTransport
 	// PollInto is Poll, for when the next datagram is likely to be the one that
-	// the landing is for. If it is, its payload is in l.Buf: what the Arrival
+	// the landing is for. If it is, its payload is in l.Buf: what the RxPacket
 	// describes lies there. Whatever else arrives may have been written there
 	// as well.
-	PollInto(batch []Arrival, l Landing) (int, error)
+	PollInto(batch []RxPacket, l Placement) (int, error)
 }
 
 // PacedTransport is a Transport that spreads messages to some peers over time.
@@ -144,7 +144,7 @@ type PacedTransport interface {
 }
 
 // PacketTransport is a Transport that carries the packets of the extended
-// profile as well. Recv gives each of them whole, as an ArrivedDatagram.
+// profile as well. Recv gives each of them whole, as an RxDatagram.
 type PacketTransport interface {
 	Transport
 	// SendPackets sends packets to peer in order, and returns how many the
@@ -160,28 +160,28 @@ type Packet struct {
 	Header  [protocol.ExtHeaderLen]byte
 	Payload []byte
 	// Offer, if not empty, is a message that the packet announces. It is for a
-	// LendingTransport, which may let the peer have it before it is asked for.
+	// SingleCopier, which may let the peer have it before it is asked for.
 	Offer []byte
 	// Lent, if not 0, says that Payload and Offer stay where and as they are until
-	// Reclaim is called with that number: a LendingTransport may leave them there.
+	// Reclaim is called with that number: a SingleCopier may leave them there.
 	Lent uint64
 }
 
-// LendingTransport is a PacketTransport that may leave the payload of long packets
+// SingleCopier is a PacketTransport that may leave the payload of long packets
 // where it is, in their sender's memory, for the receiver to copy it from there to
 // where it belongs. No other copy is made.
-type LendingTransport interface {
+type SingleCopier interface {
 	PacketTransport
 	// LongPayload returns the most bytes of payload that a packet to peer may
 	// have if they are lent, or 0 if all payload is copied to be sent. It may
-	// change whenever an ArrivedConnected tells of the peer, and only then.
+	// change whenever an RxConnected tells of the peer, and only then.
 	LongPayload(peer int) int
-	// Fetch copies the payload that is away of an Arrival of the last Poll or
+	// Fetch copies the payload that is away of an RxPacket of the last Poll or
 	// Recv to dst, which has as many bytes. It reports false if the payload is
 	// not to be had any more, or would have to be waited for. Then the packet is
 	// lost, or arrives again when its payload can be had, and what dst holds is
 	// undefined. Nothing is written to dst later.
-	Fetch(a *Arrival, dst []byte) bool
+	Fetch(a *RxPacket, dst []byte) bool
 	// Take copies the beginning of a message that peer offers to dst. It reports
 	// false if that is not to be had any more, or not as many bytes, or would have
 	// to be waited for; what dst holds is undefined then. It may be called once for each Offer, when and by whom

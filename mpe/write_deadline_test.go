@@ -19,7 +19,7 @@ import (
 type silent struct {
 	reliable bool
 	takes    func(attempt int) (time.Duration, error)
-	in       chan mpe.Arrival
+	in       chan mpe.RxPacket
 	once     sync.Once
 
 	mu       sync.Mutex
@@ -37,11 +37,11 @@ func (s *silent) SendHeader(_ int, header []byte) error {
 	}
 	var b [protocol.HeaderLen]byte
 	protocol.CloudFPGA.Put(b[:], protocol.Header{Dst: h.Src, Src: h.Dst, Call: h.Call.Counterpart(), Type: protocol.ClearToSend})
-	kind := mpe.ArrivedDatagram
+	kind := mpe.RxDatagram
 	if s.reliable {
-		kind = mpe.ArrivedHeader
+		kind = mpe.RxHeader
 	}
-	s.in <- mpe.Arrival{Kind: kind, Peer: 1, Bytes: b[:]}
+	s.in <- mpe.RxPacket{Kind: kind, Peer: 1, Bytes: b[:]}
 	return nil
 }
 
@@ -58,7 +58,7 @@ func (s *silent) SendData(int, []byte, []byte, protocol.Shape) error {
 	return err
 }
 
-func (s *silent) Recv(batch []mpe.Arrival) (int, error) {
+func (s *silent) Recv(batch []mpe.RxPacket) (int, error) {
 	a, ok := <-s.in
 	if !ok {
 		return 0, mpe.ErrTransportClosed
@@ -94,7 +94,7 @@ func TestDeadlineAfterDataWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tr := &silent{reliable: test.reliable, takes: test.takes, in: make(chan mpe.Arrival, 1)}
+				tr := &silent{reliable: test.reliable, takes: test.takes, in: make(chan mpe.RxPacket, 1)}
 				e, err := mpe.New(mpe.Config{Peers: []mpe.Peer{{}, {Transport: tr, Handshake: handshake.Config{
 					Shape: protocol.CPUShape(), Timing: fpga, MaxWords: 1 << 21,
 				}}}})
@@ -127,7 +127,7 @@ func TestDeadlineAfterDataWritten(t *testing.T) {
 func TestDeadlineIsOfItsOwnMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timing := handshake.DefaultTiming(handshake.SoftwarePeer())
-		tr := &silent{reliable: true, in: make(chan mpe.Arrival, 2), takes: func(int) (time.Duration, error) { return time.Minute, nil }}
+		tr := &silent{reliable: true, in: make(chan mpe.RxPacket, 2), takes: func(int) (time.Duration, error) { return time.Minute, nil }}
 		e, err := mpe.New(mpe.Config{Peers: []mpe.Peer{{}, {Transport: tr, Handshake: handshake.Config{
 			Shape: protocol.CPUShape(), Timing: timing, MaxWords: 1 << 21,
 		}}}})
@@ -147,7 +147,7 @@ func TestDeadlineIsOfItsOwnMessage(t *testing.T) {
 		<-time.After(time.Second)
 		var b [protocol.HeaderLen]byte
 		protocol.CloudFPGA.Put(b[:], protocol.Header{Src: 1, Call: protocol.RecvInt, Type: protocol.Error})
-		tr.in <- mpe.Arrival{Kind: mpe.ArrivedHeader, Peer: 1, Bytes: b[:]}
+		tr.in <- mpe.RxPacket{Kind: mpe.RxHeader, Peer: 1, Bytes: b[:]}
 		if _, err := first.Wait(ctx); err == nil {
 			t.Error("the first send has ended well")
 		}

@@ -110,7 +110,7 @@ func TestCrowded(t *testing.T) {
 			text += fmt.Sprintf("  - {rank: %d, address: 10.0.%d.%d, %s}\n", i, i/250, i%250+1, tt.rest)
 		}
 		cfg := mustParse(t, text)
-		if got := (&Rank{Config: cfg, Self: cfg.Rank(0)}).Crowded(); got != tt.want {
+		if got := (&Rank{Config: cfg, Self: cfg.Rank(0)}).Oversubscribed(); got != tt.want {
 			t.Errorf("%s: %d ranks here and %d elsewhere, with %d cores: %v", tt.name, tt.here, tt.more, cores, got)
 		}
 	}

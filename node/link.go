@@ -41,7 +41,7 @@ type Link struct {
 // as well. The error is a *config.Error.
 func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	rules := rulesFor(remote)
-	if local.Habits != nil {
+	if local.Quirks != nil {
 		// It knows no more of its peers than an FPGA does.
 		rules = handshake.Rules{}
 	}
@@ -67,11 +67,11 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 		Profile: l.Profile, Peer: rules, MaxWords: MessageLimit(cfg),
 		Shape: protocol.CPUShape(), Timing: timing(l.Link, rules),
 	}
-	if l.OnPartial == config.PartialRepeat {
-		l.Handshake.OnPartial = handshake.RepeatPartial
+	if l.OnPartial == config.PartialRetransmit {
+		l.Handshake.OnPartial = handshake.RetransmitPartial
 	}
-	if local.Habits != nil {
-		keepHabits(&l.Handshake, local)
+	if local.Quirks != nil {
+		imitateQuirks(&l.Handshake, local)
 	}
 	l.Handshake.Shape.MaxDatagram = l.MaxDatagram
 	return l, nil
@@ -92,7 +92,7 @@ func rulesFor(r *config.Rank) handshake.Rules {
 // finds.
 func builtIn(cfg *config.Config, local, remote *config.Rank, rules handshake.Rules) config.Link {
 	t := handshake.DefaultTiming(rules)
-	if local.Habits != nil {
+	if local.Quirks != nil {
 		// It retransmits unasked, as an FPGA does: so no sooner than one,
 		// which a CPU rank could take for the rest of the message.
 		t.Ack.First = handshake.DeployedFPGA(uint32(local.Rank)).Ack.First
@@ -113,14 +113,14 @@ func builtIn(cfg *config.Config, local, remote *config.Rank, rules handshake.Rul
 }
 
 func backoff(b handshake.Backoff) config.Backoff {
-	return config.Backoff{First: b.First, Step: b.Step, Repeats: b.Repeats, Then: b.Then}
+	return config.Backoff{First: b.First, Step: b.Step, Retransmissions: b.Retransmissions, Then: b.Then}
 }
 
 // timing returns the time-outs that the link says.
 func timing(l config.Link, rules handshake.Rules) handshake.Timing {
 	t := handshake.DefaultTiming(rules)
 	set := func(to *handshake.Backoff, b config.Backoff) {
-		*to = handshake.Backoff{First: b.First, Step: b.Step, Repeats: b.Repeats, Then: b.Then}
+		*to = handshake.Backoff{First: b.First, Step: b.Step, Retransmissions: b.Retransmissions, Then: b.Then}
 	}
 	set(&t.Clear, l.Timeouts.Clear)
 	set(&t.Ack, l.Timeouts.Ack)
@@ -132,12 +132,12 @@ func timing(l config.Link, rules handshake.Rules) handshake.Timing {
 	return t
 }
 
-// keepHabits makes the link that of a deployed FPGA, as far as its rank's habits
+// imitateQuirks makes the link that of a deployed FPGA, as far as its rank's habits
 // say.
-func keepHabits(h *handshake.Config, local *config.Rank) {
-	habits := local.Habits
-	h.Habits = handshake.Habits{
-		OneParkedHeader: habits.OneParkedHeader, AckOnce: habits.AckOnce,
+func imitateQuirks(h *handshake.Config, local *config.Rank) {
+	habits := local.Quirks
+	h.Quirks = handshake.Quirks{
+		OneDeferredHeader: habits.OneDeferredHeader, AckOnce: habits.AckOnce,
 		IgnoreDestination: habits.IgnoreDestination, CarryOver: habits.Timeouts,
 	}
 	if habits.PadLines {

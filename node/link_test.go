@@ -54,7 +54,7 @@ func TestLink(t *testing.T) {
 	t.Run("stand-in", func(t *testing.T) {
 		want := handshake.Config{
 			Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(1), MaxWords: maxWords,
-			Habits: handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
+			Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 		}
 		for _, remote := range []int{0, 2, 3, 4} {
 			if l := link(t, ranks, 1, remote); !reflect.DeepEqual(l.Handshake, want) {
@@ -62,8 +62,8 @@ func TestLink(t *testing.T) {
 			}
 		}
 	})
-	t.Run("stand-in without habits", func(t *testing.T) {
-		off := strings.Replace(ranks, "run: standin", "run: standin, habits: {pad_lines: false, long_tail: false, timeouts: false, one_parked_header: false, ack_once: false, ignore_destination: false}", 1)
+	t.Run("stand-in without quirks", func(t *testing.T) {
+		off := strings.Replace(ranks, "run: standin", "run: standin, quirks: {pad_lines: false, long_tail: false, timeouts: false, one_deferred_header: false, ack_once: false, ignore_destination: false}", 1)
 		want := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: maxWords}
 		want.Timing.Ack.First = 225 * time.Millisecond // no sooner than an FPGA
 		if l := link(t, off, 1, 0); !reflect.DeepEqual(l.Handshake, want) {
@@ -72,26 +72,26 @@ func TestLink(t *testing.T) {
 	})
 	t.Run("software stand-in", func(t *testing.T) {
 		l := link(t, strings.Replace(ranks, "run: standin", "run: standin, peer: software", 1), 1, 2)
-		if l.Handshake.Peer != handshake.FPGAPeer(2) || l.Handshake.Habits != (handshake.Habits{}) {
+		if l.Handshake.Peer != handshake.FPGAPeer(2) || l.Handshake.Quirks != (handshake.Quirks{}) {
 			t.Errorf("%+v", l.Handshake)
 		}
 	})
 	t.Run("overrides", func(t *testing.T) {
 		l := link(t, ranks+`
 defaults:
-  on_partial: repeat
+  on_partial: retransmit
   profile: v0.9
   warn_after: 1s
   pace: {per_datagram: 2us, over_words: 10}
-  timeouts: {clear: {first: 1ms, step: 2ms, repeats: 4, then: 5ms}, ack: {first: 60ms}, data: {first: 7ms}}
+  timeouts: {clear: {first: 1ms, step: 2ms, retransmissions: 4, then: 5ms}, ack: {first: 60ms}, data: {first: 7ms}}
   deadlines: {clear: 1s, ack: 2s, data: 3s}
 `, 0, 4)
 		want := handshake.DefaultTiming(handshake.Rules{})
-		want.Clear = handshake.Backoff{First: time.Millisecond, Step: 2 * time.Millisecond, Repeats: 4, Then: 5 * time.Millisecond}
+		want.Clear = handshake.Backoff{First: time.Millisecond, Step: 2 * time.Millisecond, Retransmissions: 4, Then: 5 * time.Millisecond}
 		want.Ack.First, want.Data.First = 60*time.Millisecond, 7*time.Millisecond
 		want.ClearDeadline, want.AckDeadline, want.DataDeadline = time.Second, 2*time.Second, 3*time.Second
 		want.FragmentGap = 30 * time.Millisecond
-		if l.Handshake.Timing != want || l.Handshake.OnPartial != handshake.RepeatPartial || l.Handshake.Profile != protocol.V09 || l.Pace.OverWords != 10 {
+		if l.Handshake.Timing != want || l.Handshake.OnPartial != handshake.RetransmitPartial || l.Handshake.Profile != protocol.V09 || l.Pace.OverWords != 10 {
 			t.Errorf("%+v", l.Handshake)
 		}
 	})

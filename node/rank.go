@@ -106,10 +106,10 @@ func (r *Rank) Start(observer mpe.Observer) error {
 	}
 	engine, err := mpe.New(mpe.Config{
 		Rank: r.Self.Rank, Peers: peers, Observer: observer,
-		Limits:      match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
-		Crowded:     r.Crowded(),
-		Collectives: r.collectives,
-		TrustSource: r.Self.Habits != nil && !r.Self.Habits.DropUnknownIP,
+		Limits:         match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
+		Oversubscribed: r.Oversubscribed(),
+		Collectives:    r.collectives,
+		TrustSource:    r.Self.Quirks != nil && !r.Self.Quirks.DropUnknownIP,
 	})
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (r *Rank) Sharing() (links, singleCopy int) {
 // Crowded reports whether the rank's host has more ranks than cores, or ranks and
 // programs that attach to them, as far as the configuration tells. Whoever waits for
 // a packet lets other processes run then.
-func (r *Rank) Crowded() bool { return busy(r.Config, r.Self, r.Attached) > runtime.NumCPU() }
+func (r *Rank) Oversubscribed() bool { return busy(r.Config, r.Self, r.Attached) > runtime.NumCPU() }
 
 // Open makes this process the given rank of a configuration: what it returns is
 // the rank's engine, running. Whatever the configuration says of who runs the rank,
@@ -214,7 +214,7 @@ func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, erro
 			if r.Peer != config.PeerSoftware {
 				return nil, fmt.Errorf("rank %d is peer: %s in the configuration, and this is a program on zrlmpid: it has to be peer: software, or run: host", rank, r.Peer)
 			}
-			r.Run, r.Kernel, r.KernelOptions, r.Habits = config.RunHost, config.Kernel{}, nil, nil
+			r.Run, r.Kernel, r.KernelOptions, r.Quirks = config.RunHost, config.Kernel{}, nil, nil
 			continue
 		}
 		// Others are other processes' business; what they are stays.

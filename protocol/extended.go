@@ -38,8 +38,8 @@ const (
 	FlagSync
 	// FlagHello: an ACK that asks for the peer's session (E7).
 	FlagHello
-	// FlagRepeat: the packet was sent before with the same number (E29).
-	FlagRepeat
+	// FlagRetransmit: the packet was sent before with the same number (E29).
+	FlagRetransmit
 	// FlagPlain: the checksum covers the header alone (E43).
 	FlagPlain
 	extFlagsEnd
@@ -50,7 +50,7 @@ const (
 	extFlagAlways = 0x80
 )
 
-var extFlagNames = [...]string{"EAGER", "ACK_NOW", "SYNC", "HELLO", "REPEAT", "PLAIN"}
+var extFlagNames = [...]string{"EAGER", "ACK_NOW", "SYNC", "HELLO", "RETRANSMIT", "PLAIN"}
 
 // String names the flags that are set, as "EAGER ACK_NOW"; "" for none.
 func (f ExtFlags) String() string {
@@ -74,20 +74,20 @@ type ErrorCode uint32
 
 // The codes of section 14.
 const (
-	// CodeWithdraw: the sender asks to take a message back (E16).
-	CodeWithdraw ErrorCode = 1 + iota
-	// CodeWithdrawn: the receiver has forgotten the message (E16).
-	CodeWithdrawn
+	// CodeCancel: the sender asks to take a message back (E16).
+	CodeCancel ErrorCode = 1 + iota
+	// CodeCanceled: the receiver has forgotten the message (E16).
+	CodeCanceled
 	// CodeTooLong: the receiver refuses the message (E17).
 	CodeTooLong
-	// CodeGoodbye: the rank shuts down (E9). Such an ERROR is not numbered.
-	CodeGoodbye
+	// CodeClose: the rank shuts down (E9). Such an ERROR is not numbered.
+	CodeClose
 	// CodeAborted: the rest of a message does not come (E49).
 	CodeAborted
 	numErrorCodes
 )
 
-var errorCodeNames = [numErrorCodes]string{"", "withdraw", "withdrawn", "too long", "goodbye", "aborted"}
+var errorCodeNames = [numErrorCodes]string{"", "cancel", "canceled", "too long", "close", "aborted"}
 
 // String returns the code's name as section 14 has it.
 func (c ErrorCode) String() string {
@@ -161,7 +161,7 @@ func (h *ExtHeader) Numbered() bool {
 	case SendRequest, ClearToSend, Data:
 		return true
 	case Error:
-		return h.Code() != CodeGoodbye
+		return h.Code() != CodeClose
 	}
 	return false
 }

@@ -27,16 +27,16 @@ var extPackets = []struct {
 		"", "CLEAR_TO_SEND 1→0 RECV_FLOAT #12 msg=1 takes=100000 ack=2",
 	},
 	{
-		protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagRepeat, Session: 7, PeerSession: 9, Number: 17, Acknowledged: 12, Message: 3, Tag: protocol.MaxExtTag, Length: 100000, Offset: 4096},
-		"five ", "DATA 0→1 SEND_INT #17 msg=3 tag=2147483647 comm=0 4096..4101 of 100000 EAGER REPEAT ack=12",
+		protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagRetransmit, Session: 7, PeerSession: 9, Number: 17, Acknowledged: 12, Message: 3, Tag: protocol.MaxExtTag, Length: 100000, Offset: 4096},
+		"five ", "DATA 0→1 SEND_INT #17 msg=3 tag=2147483647 comm=0 4096..4101 of 100000 EAGER RETRANSMIT ack=12",
 	},
 	{
 		protocol.ExtHeader{Src: 1, Call: protocol.RecvInt, Type: protocol.Ack, Flags: protocol.FlagHello, Session: 9},
 		"", "ACK 1→0 RECV_INT HELLO ack=0",
 	},
 	{
-		protocol.ExtHeader{Dst: 1, Type: protocol.Error, Session: 7, PeerSession: 9, Number: 18, Acknowledged: 13, Message: 4, Tag: uint32(protocol.CodeWithdraw), Flags: protocol.FlagAckNow},
-		"", `ERROR 0→1 SEND_INT #18 msg=4 "withdraw" ACK_NOW ack=13`,
+		protocol.ExtHeader{Dst: 1, Type: protocol.Error, Session: 7, PeerSession: 9, Number: 18, Acknowledged: 13, Message: 4, Tag: uint32(protocol.CodeCancel), Flags: protocol.FlagAckNow},
+		"", `ERROR 0→1 SEND_INT #18 msg=4 "cancel" ACK_NOW ack=13`,
 	},
 	{
 		protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain, Session: 7, PeerSession: 9, Number: 18, Acknowledged: 12, Message: 4, Length: 5},
@@ -44,7 +44,7 @@ var extPackets = []struct {
 	},
 	{
 		protocol.ExtHeader{Dst: ^uint32(0), Src: ^uint32(0), Call: protocol.Barrier, Type: protocol.Error, Flags: 63, Session: ^protocol.Session(0), PeerSession: ^protocol.Session(0), Number: ^uint32(0), Acknowledged: ^uint32(0), Message: ^uint32(0), Comm: ^uint32(0), Tag: ^uint32(0), Length: ^uint32(0), Offset: ^uint32(0), Clock: ^uint32(0)},
-		"x", `ERROR 4294967295→4294967295 BARRIER #4294967295 msg=4294967295 "code(4294967295)" EAGER ACK_NOW SYNC HELLO REPEAT PLAIN ack=4294967295`,
+		"x", `ERROR 4294967295→4294967295 BARRIER #4294967295 msg=4294967295 "code(4294967295)" EAGER ACK_NOW SYNC HELLO RETRANSMIT PLAIN ack=4294967295`,
 	},
 }
 
@@ -136,12 +136,12 @@ func TestExtendedNumbered(t *testing.T) {
 		{protocol.ClearToSend, 0, true},
 		{protocol.Data, 0, true},
 		// The tag of a message is no code.
-		{protocol.Data, protocol.CodeGoodbye, true},
+		{protocol.Data, protocol.CodeClose, true},
 		{protocol.Ack, 0, false},
-		{protocol.Error, protocol.CodeWithdraw, true},
-		{protocol.Error, protocol.CodeWithdrawn, true},
+		{protocol.Error, protocol.CodeCancel, true},
+		{protocol.Error, protocol.CodeCanceled, true},
 		{protocol.Error, protocol.CodeTooLong, true},
-		{protocol.Error, protocol.CodeGoodbye, false},
+		{protocol.Error, protocol.CodeClose, false},
 	} {
 		h := protocol.ExtHeader{Type: c.t, Tag: uint32(c.code)}
 		if h.Numbered() != c.numbered {

@@ -50,7 +50,7 @@ func newClusterFrom(t *testing.T, size, firstStandIn int) *cluster {
 			if rank >= firstStandIn {
 				hs.Shape = protocol.FPGAShape(true)
 				hs.Timing = handshake.DeployedFPGA(uint32(rank))
-				hs.Habits = handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true}
+				hs.Quirks = handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true}
 			} else {
 				hs.Shape = protocol.CPUShape()
 				hs.Timing = handshake.DefaultTiming(hs.Peer)

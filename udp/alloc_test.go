@@ -24,7 +24,7 @@ func TestNoAllocations(t *testing.T) {
 	for i := range packets {
 		packetBytes += len(packets[i].Header) + len(packets[i].Payload)
 	}
-	batch := make([]mpe.Arrival, 8)
+	batch := make([]mpe.RxPacket, 8)
 	recv := func(want int) {
 		for got := 0; got < want; {
 			n, err := c.Recv(batch)
@@ -74,7 +74,7 @@ func benchmark(b *testing.B, words int) {
 	}
 	defer c.Close()
 	header, payload := dataPacket(words)
-	batch := make([]mpe.Arrival, ringLen)
+	batch := make([]mpe.RxPacket, ringLen)
 	b.SetBytes(int64(len(header) + len(payload)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -16,12 +16,12 @@ const (
 	// hold 88 KiB, about what arrives while a reader wakes up.
 	ringLen = 64
 	// slotLen is the room for one datagram that arrives, in bytes. It is more
-	// than maxArrival, so that one which is too long is seen to be.
+	// than maxRxPacket, so that one which is too long is seen to be.
 	slotLen = 2048
-	// maxArrival is the longest datagram that a peer may send, in bytes: the
+	// maxRxPacket is the longest datagram that a peer may send, in bytes: the
 	// MPE's output queue lets the last one of a message exceed the others by
 	// a line.
-	maxArrival = protocol.MaxDatagram + protocol.LineLen
+	maxRxPacket = protocol.MaxDatagram + protocol.LineLen
 	// sendBatch is how many datagrams one system call sends at most.
 	sendBatch = 64
 )

@@ -39,9 +39,9 @@ type Conn struct {
 }
 
 var (
-	_ mpe.PacketTransport  = (*Conn)(nil)
-	_ mpe.LandingTransport = (*Conn)(nil)
-	_ mpe.PacedTransport   = (*Conn)(nil)
+	_ mpe.PacketTransport = (*Conn)(nil)
+	_ mpe.DirectPlacer    = (*Conn)(nil)
+	_ mpe.PacedTransport  = (*Conn)(nil)
 )
 
 // Listen binds the rank to its own IP and port in the rank map. It returns a

@@ -48,10 +48,10 @@ func TestTransport(t *testing.T) {
 				}
 				return c, nil
 			},
-			Stranger: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.ArrivalKind) {
+			Stranger: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind) {
 				c := dial(t, netip.AddrPortFrom(from, 0), to)
 				write(t, c, 32)
-				return c.LocalAddr().(*net.UDPAddr).AddrPort(), mpe.ArrivedDatagram
+				return c.LocalAddr().(*net.UDPAddr).AddrPort(), mpe.RxDatagram
 			},
 		})
 	})
@@ -85,16 +85,16 @@ func TestLongDatagramsAreNamed(t *testing.T) {
 		peer := dial(t, m.Addr(1), m.Addr(0))
 		for _, tt := range []struct {
 			length, want int
-			kind         mpe.ArrivalKind
+			kind         mpe.RxKind
 		}{
-			{0, 0, mpe.ArrivedDatagram},
-			{1, 1, mpe.ArrivedDatagram},
-			{1424, 1424, mpe.ArrivedDatagram},
-			{1425, 1424, mpe.ArrivedTruncated},
-			{slotLen, 1424, mpe.ArrivedTruncated},
-			{slotLen + 1, 1424, mpe.ArrivedTruncated},
-			{65507, 1424, mpe.ArrivedTruncated},
-			{32, 32, mpe.ArrivedDatagram},
+			{0, 0, mpe.RxDatagram},
+			{1, 1, mpe.RxDatagram},
+			{1424, 1424, mpe.RxDatagram},
+			{1425, 1424, mpe.RxTruncated},
+			{slotLen, 1424, mpe.RxTruncated},
+			{slotLen + 1, 1424, mpe.RxTruncated},
+			{65507, 1424, mpe.RxTruncated},
+			{32, 32, mpe.RxDatagram},
 		} {
 			write(t, peer, tt.length)
 			if a := end.Next(t); a.Kind != tt.kind || len(a.Bytes) != tt.want || a.Peer != 1 {

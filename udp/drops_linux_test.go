@@ -28,7 +28,7 @@ func TestDrops(t *testing.T) {
 		t.Fatal("none was dropped")
 	}
 	got := uint64(0)
-	batch := make([]mpe.Arrival, 64)
+	batch := make([]mpe.RxPacket, 64)
 	for {
 		n, err := c.Poll(batch)
 		if err != nil {

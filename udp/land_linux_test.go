@@ -13,15 +13,15 @@ import (
 // and how many of them were already where they belong.
 func landed(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, inPlace int) {
 	t.Helper()
-	batch := make([]mpe.Arrival, 64)
+	batch := make([]mpe.RxPacket, 64)
 	at := 0 // where the next payload belongs
 	for len(got) < want {
-		n, err := c.PollInto(batch, mpe.Landing{Head: head, Buf: buf[min(at, len(buf)):]})
+		n, err := c.PollInto(batch, mpe.Placement{Head: head, Buf: buf[min(at, len(buf)):]})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range split(batch[:n]) {
-			if a.Kind != mpe.ArrivedDatagram || a.Peer != 0 {
+			if a.Kind != mpe.RxDatagram || a.Peer != 0 {
 				t.Fatalf("%v from %d", a.Kind, a.Peer)
 			}
 			got = append(append(got, a.Bytes...), a.Rest...)
@@ -38,8 +38,8 @@ func landed(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, 
 	return got, inPlace
 }
 
-// split gives every datagram an Arrival of its own.
-func split(batch []mpe.Arrival) (all []mpe.Arrival) {
+// split gives every datagram an RxPacket of its own.
+func split(batch []mpe.RxPacket) (all []mpe.RxPacket) {
 	for _, a := range batch {
 		if a.Each == 0 {
 			all = append(all, a)

@@ -40,7 +40,7 @@ func exchangeData(t *testing.T, near, far *Conn, words int) (got []byte, most in
 	if err := near.SendData(1, header, payload, protocol.CPUShape()); err != nil {
 		t.Fatal(err)
 	}
-	batch := make([]mpe.Arrival, 64)
+	batch := make([]mpe.RxPacket, 64)
 	for len(got) < len(header)+len(payload) {
 		n, err := far.Recv(batch)
 		if err != nil {
@@ -48,7 +48,7 @@ func exchangeData(t *testing.T, near, far *Conn, words int) (got []byte, most in
 		}
 		most = max(most, n)
 		for _, a := range batch[:n] {
-			if len(a.Bytes) > protocol.MaxDatagram || a.Kind != mpe.ArrivedDatagram || a.Peer != 0 {
+			if len(a.Bytes) > protocol.MaxDatagram || a.Kind != mpe.RxDatagram || a.Peer != 0 {
 				t.Fatalf("%v of %d bytes from %d", a.Kind, len(a.Bytes), a.Peer)
 			}
 			got = append(got, a.Bytes...)
@@ -125,7 +125,7 @@ func TestPacedPeersGetSingleDatagrams(t *testing.T) {
 func TestJoiningFollowsTheTraffic(t *testing.T) {
 	near, far, _ := offloadPair(t, Config{})
 	joins := func() bool { return far.sock.(*mmsgSocket).in.joins }
-	batch := make([]mpe.Arrival, 64)
+	batch := make([]mpe.RxPacket, 64)
 	single := func(n int) {
 		for range n {
 			if err := near.SendHeader(1, make([]byte, protocol.HeaderLen)); err != nil {

@@ -132,7 +132,7 @@ func BenchmarkPackets(b *testing.B) {
 	for i := range packets {
 		packets[i].Payload = make([]byte, protocol.MaxDatagram-protocol.ExtHeaderLen)
 	}
-	batch := make([]mpe.Arrival, ringLen)
+	batch := make([]mpe.RxPacket, ringLen)
 	b.SetBytes(int64(len(packets) * protocol.MaxDatagram))
 	b.ReportAllocs()
 	for b.Loop() {

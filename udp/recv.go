@@ -13,9 +13,9 @@ import (
 // datagrams before it reports one.
 const maxRecvErrors = 16
 
-// Recv waits for datagrams. Each is an mpe.ArrivedDatagram, or an
-// mpe.ArrivedTruncated if it is longer than any that a peer may send.
-func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
+// Recv waits for datagrams. Each is an mpe.RxDatagram, or an
+// mpe.RxTruncated if it is longer than any that a peer may send.
+func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("udp: rank %d: Recv into an empty batch", c.cfg.Rank)
 	}
@@ -40,18 +40,18 @@ func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
 func (c *Conn) CanPoll() bool { return c.caps.canPoll }
 
 // Poll is Recv, but returns 0 if nothing has arrived.
-func (c *Conn) Poll(batch []mpe.Arrival) (int, error) {
+func (c *Conn) Poll(batch []mpe.RxPacket) (int, error) {
 	n, err := c.sock.poll(c.in[:min(len(batch), len(c.in))])
 	return c.polled(batch, n, err)
 }
 
 // PollInto is Poll, and has payload written where it belongs.
-func (c *Conn) PollInto(batch []mpe.Arrival, l mpe.Landing) (int, error) {
+func (c *Conn) PollInto(batch []mpe.RxPacket, l mpe.Placement) (int, error) {
 	n, err := c.sock.pollInto(c.in[:min(len(batch), len(c.in))], l.Head, l.Buf)
 	return c.polled(batch, n, err)
 }
 
-func (c *Conn) polled(batch []mpe.Arrival, n int, err error) (int, error) {
+func (c *Conn) polled(batch []mpe.RxPacket, n int, err error) (int, error) {
 	switch {
 	case err == nil:
 		for i := range c.in[:n] {
@@ -72,20 +72,20 @@ func (c *Conn) Wakeup() int { return c.sock.wakeup() }
 // Sleep reports whether Poll has returned all that it has taken from the system.
 func (c *Conn) Sleep() bool { return c.sock.idle() }
 
-func (c *Conn) arrival(in *incoming) mpe.Arrival {
+func (c *Conn) arrival(in *incoming) mpe.RxPacket {
 	// Most packets come from whom the last one came from.
 	if where := c.where.Load(); in.from != c.lastFrom || where != c.lastMap {
 		c.lastFrom, c.lastMap = in.from, where
 		// A rank that is not known is rankmap.NoRank, which is mpe.UnknownPeer.
 		c.lastPeer, _ = where.Resolve(in.from)
 	}
-	a := mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: c.lastPeer, From: in.from, Bytes: in.bytes, Rest: in.rest}
+	a := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.lastPeer, From: in.from, Bytes: in.bytes, Rest: in.rest}
 	if in.each > 0 && in.each <= c.longest(a.Peer) {
 		a.Each = in.each
 		return a
 	}
 	if most := c.longest(a.Peer); in.cut || len(in.bytes)+len(in.rest) > most {
-		a.Kind = mpe.ArrivedTruncated
+		a.Kind = mpe.RxTruncated
 		a.Bytes, a.Rest = in.bytes[:min(len(in.bytes), most)], nil
 	}
 	return a
@@ -96,7 +96,7 @@ func (c *Conn) longest(peer int) int {
 	if c.cfg.large(peer) {
 		return MaxDatagram
 	}
-	return maxArrival
+	return maxRxPacket
 }
 
 // isNews reports whether err is about a datagram sent earlier, which the system

@@ -174,15 +174,15 @@ func TestWrongUseOfSend(t *testing.T) {
 func TestRecvErrors(t *testing.T) {
 	refused := slices.Repeat([]step{{0, syscall.ECONNREFUSED}}, maxRecvErrors)
 	c := scripted(t, &script{batch: 4, steps: refused})
-	if n, err := c.Recv(make([]mpe.Arrival, 1)); n != 1 || err != nil {
+	if n, err := c.Recv(make([]mpe.RxPacket, 1)); n != 1 || err != nil {
 		t.Errorf("news of earlier datagrams end Recv: %d, %v", n, err)
 	}
 	c = scripted(t, &script{batch: 4, steps: slices.Concat(refused, refused)})
-	if _, err := c.Recv(make([]mpe.Arrival, 1)); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := c.Recv(make([]mpe.RxPacket, 1)); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("an endless error ends in %v", err)
 	}
 	c = scripted(t, &script{batch: 4, steps: []step{{0, syscall.ENOMEM}}})
-	_, err := c.Recv(make([]mpe.Arrival, 1))
+	_, err := c.Recv(make([]mpe.RxPacket, 1))
 	if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), c.local.String()) {
 		t.Errorf("an error came back as %v", err)
 	}

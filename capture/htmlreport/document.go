@@ -34,9 +34,9 @@ type messageColumns struct {
 	Verdicts []string `json:"verdicts"`
 	Start    []int64  `json:"start"` // difference to the one before
 	// Phases are request to clear, clear to data, data to ACK, and total.
-	Phases   [4][]int64 `json:"phases"`
-	Repeats  []int      `json:"repeats"`
-	Complete bits       `json:"complete"`
+	Phases          [4][]int64 `json:"phases"`
+	Retransmissions []int      `json:"retransmissions"`
+	Complete        bits       `json:"complete"`
 	// Steps is how many of the steps are the message's.
 	Steps []int `json:"steps"`
 }
@@ -69,12 +69,12 @@ type findingColumns struct {
 
 // pairRow is the summary of a pair of ranks, or of all.
 type pairRow struct {
-	Src      int   `json:"src"`
-	Dst      int   `json:"dst"`
-	Messages int64 `json:"messages"`
-	Complete int64 `json:"complete"`
-	Words    int64 `json:"words"`
-	Repeats  int64 `json:"repeats"`
+	Src             int   `json:"src"`
+	Dst             int   `json:"dst"`
+	Messages        int64 `json:"messages"`
+	Complete        int64 `json:"complete"`
+	Words           int64 `json:"words"`
+	Retransmissions int64 `json:"retransmissions"`
 	// Phases are count, p50, p90, p99 and maximum of each phase.
 	Phases [4][5]int64 `json:"phases"`
 }
@@ -117,7 +117,7 @@ func (d *document) addMessages(r *capture.Report) {
 		m.Src, m.Dst = append(m.Src, msg.Src), append(m.Dst, msg.Dst)
 		m.Words, m.Tag = append(m.Words, msg.Words), append(m.Tag, msg.Tag)
 		m.Call, m.Verdict = append(m.Call, calls.of(msg.Call)), append(m.Verdict, verdicts.of(msg.Verdict))
-		m.Repeats, m.Complete = append(m.Repeats, msg.Repeats), append(m.Complete, msg.Complete)
+		m.Retransmissions, m.Complete = append(m.Retransmissions, msg.Retransmissions), append(m.Complete, msg.Complete)
 		for k, p := range phasesOf(&msg.Phases) {
 			m.Phases[k] = append(m.Phases[k], optional(p))
 		}
@@ -141,7 +141,7 @@ func phasesOf(p *capture.Phases) [4]*float64 {
 
 func newPairRow(p *capture.PairSummary) pairRow {
 	row := pairRow{
-		Src: p.Src, Dst: p.Dst, Messages: p.Messages, Complete: p.Complete, Words: p.Words, Repeats: p.Repeats,
+		Src: p.Src, Dst: p.Dst, Messages: p.Messages, Complete: p.Complete, Words: p.Words, Retransmissions: p.Retransmissions,
 	}
 	for i, q := range [4]capture.Quantiles{p.RequestToClear, p.ClearToData, p.DataToAck, p.Total} {
 		row.Phases[i] = [5]int64{int64(q.Count), nanoseconds(q.P50), nanoseconds(q.P90), nanoseconds(q.P99), nanoseconds(q.Max)}

@@ -19,7 +19,7 @@ func steps(types ...string) []capture.Step {
 		name, repeated := strings.CutSuffix(typ, " again")
 		at := start.Add(time.Duration(i) * time.Millisecond)
 		list = append(list, capture.Step{
-			Packet: int64(i + 1), Packets: 1, Time: at, End: at, Type: name, Repeated: repeated,
+			Packet: int64(i + 1), Packets: 1, Time: at, End: at, Type: name, Retransmitted: repeated,
 			FromSender: name == "SEND_REQUEST" || name == "DATA",
 		})
 	}
@@ -30,7 +30,7 @@ func describe(list []step) string {
 	var out []string
 	for _, s := range list {
 		text := s.Type
-		for flag, name := range map[byte]string{flagRepeated: "repeated", flagDuplicate: "duplicate", flagLost: "lost", flagMissing: "missing"} {
+		for flag, name := range map[byte]string{flagRetransmitted: "retransmitted", flagDuplicate: "duplicate", flagLost: "lost", flagMissing: "missing"} {
 			if s.flags&flag != 0 {
 				text += " " + name
 			}
@@ -49,13 +49,13 @@ func TestDrawn(t *testing.T) {
 		want    string
 	}{
 		{"whole", capture.Message{Verdict: "ok", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK")}, nil, "SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK"},
-		{"repeated", capture.Message{Verdict: "repeated", Steps: steps("SEND_REQUEST", "SEND_REQUEST again", "CLEAR_TO_SEND")}, nil, "SEND_REQUEST, SEND_REQUEST repeated, CLEAR_TO_SEND"},
+		{"retransmitted", capture.Message{Verdict: "retransmitted", Steps: steps("SEND_REQUEST", "SEND_REQUEST again", "CLEAR_TO_SEND")}, nil, "SEND_REQUEST, SEND_REQUEST retransmitted, CLEAR_TO_SEND"},
 		{"copied", capture.Message{Verdict: "ok", Steps: steps("SEND_REQUEST", "SEND_REQUEST again", "CLEAR_TO_SEND")}, []int64{2}, "SEND_REQUEST, SEND_REQUEST duplicate, CLEAR_TO_SEND"},
-		{"lost", capture.Message{Verdict: "CLEAR_TO_SEND lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "SEND_REQUEST again", "CLEAR_TO_SEND again")}, nil, "SEND_REQUEST, CLEAR_TO_SEND lost, SEND_REQUEST repeated, CLEAR_TO_SEND repeated"},
+		{"lost", capture.Message{Verdict: "CLEAR_TO_SEND lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "SEND_REQUEST again", "CLEAR_TO_SEND again")}, nil, "SEND_REQUEST, CLEAR_TO_SEND lost, SEND_REQUEST retransmitted, CLEAR_TO_SEND retransmitted"},
 		{"not recorded between", capture.Message{Verdict: "CLEAR_TO_SEND lost", Steps: steps("SEND_REQUEST", "DATA", "ACK")}, nil, "SEND_REQUEST, CLEAR_TO_SEND missing, DATA, ACK"},
 		{"not recorded at the beginning", capture.Message{Verdict: "SEND_REQUEST and CLEAR_TO_SEND lost", Steps: steps("DATA", "ACK")}, nil, "SEND_REQUEST missing, CLEAR_TO_SEND missing, DATA, ACK"},
 		{"not recorded at the end", capture.Message{Verdict: "ACK lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA")}, nil, "SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK missing"},
-		{"data or its ACK", capture.Message{Verdict: "DATA or its ACK lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "DATA again", "ACK")}, nil, "SEND_REQUEST, CLEAR_TO_SEND, DATA lost, DATA repeated, ACK"},
+		{"data or its ACK", capture.Message{Verdict: "DATA or its ACK lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "DATA again", "ACK")}, nil, "SEND_REQUEST, CLEAR_TO_SEND, DATA lost, DATA retransmitted, ACK"},
 		{"not kept", capture.Message{Verdict: "DATA lost", Phases: capture.Phases{DataToAck: &known}, Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND")}, nil, "SEND_REQUEST, CLEAR_TO_SEND"},
 		{"no steps", capture.Message{Verdict: "ACK lost"}, nil, ""},
 	} {
@@ -129,7 +129,7 @@ func TestColumns(t *testing.T) {
 	list := steps("SEND_REQUEST", "CLEAR_TO_SEND", "BARRIER")
 	r := &capture.Report{Start: start, Messages: []capture.Message{
 		{ID: 5, Src: 2, Dst: 3, Call: "SEND_INT", Verdict: "ok", Start: 0, Phases: capture.Phases{RequestToClear: &clear}, Steps: list},
-		{ID: 9, Src: 3, Dst: 2, Call: "SEND_FLOAT", Verdict: "ok", Start: 0.5, Complete: true, Repeats: 2},
+		{ID: 9, Src: 3, Dst: 2, Call: "SEND_FLOAT", Verdict: "ok", Start: 0.5, Complete: true, Retransmissions: 2},
 	}}
 	d := newDocument(r)
 	m, s := &d.Messages, &d.Steps

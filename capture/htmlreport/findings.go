@@ -20,14 +20,14 @@ type kindRow struct {
 
 // levels has the kinds that are not of level 0.
 var levels = map[capture.Kind]int{
-	capture.LostPacket:      1,
-	capture.RepeatedPacket:  1,
-	capture.DuplicatePacket: 1,
-	capture.StaleHeader:     1,
-	capture.CrossedRequests: 1,
-	capture.Damaged:         1,
-	capture.Padding:         2,
-	capture.Goodbye:         2,
+	capture.LostPacket:          1,
+	capture.RetransmittedPacket: 1,
+	capture.DuplicatePacket:     1,
+	capture.StaleHeader:         1,
+	capture.CrossedRequests:     1,
+	capture.Damaged:             1,
+	capture.Padding:             2,
+	capture.Goodbye:             2,
 }
 
 func newFindings(r *capture.Report) findingColumns {
@@ -116,7 +116,7 @@ func newOpenWait(r *capture.Report, m *capture.Message, texts [][]string) openWa
 	// A repeat changes nothing about what is waited for.
 	last := m.Steps[0]
 	for _, s := range m.Steps {
-		if !s.Repeated {
+		if !s.Retransmitted {
 			last = s
 		}
 	}

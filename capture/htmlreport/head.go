@@ -42,7 +42,7 @@ func newHead(r *capture.Report) head {
 		{"Packets", count(s.Packets), bytes(s.Bytes)},
 		{"Messages", count(s.All.Messages), plural(s.All.Words, "word")},
 		{"Complete", count(s.All.Complete), share(s.All.Complete, s.All.Messages)},
-		{"Repeats", count(s.All.Repeats), ""},
+		{"Repeats", count(s.All.Retransmissions), ""},
 	}
 	if s.Truncated != "" {
 		h.Notices = append(h.Notices, "The recording is cut off: "+strings.ToValidUTF8(s.Truncated, "\ufffd")+". What follows is about the part before the cut.")
@@ -84,7 +84,7 @@ func extended(pairs []capture.ExtendedPair) string {
 		packets += pairs[i].Packets
 		messages += pairs[i].Messages
 		complete += pairs[i].Complete
-		repeats += pairs[i].Repeats
+		repeats += pairs[i].Retransmissions
 	}
 	if packets == 0 {
 		return ""

@@ -10,8 +10,8 @@ import (
 // Flags of a step; the script knows them by the same numbers.
 const (
 	flagFromSender = 1 << iota
-	// flagRepeated: sent again after a time-out.
-	flagRepeated
+	// flagRetransmitted: sent again after a time-out.
+	flagRetransmitted
 	// flagDuplicate: delivered twice by the network.
 	flagDuplicate
 	// flagLost: recorded, but a repeat shows that it, or a part of it, did
@@ -55,10 +55,10 @@ func drawn(m *capture.Message, copies map[int64]bool) []step {
 			st.flags |= flagFromSender
 		}
 		switch {
-		case s.Repeated && copies[s.Packet]:
+		case s.Retransmitted && copies[s.Packet]:
 			st.flags |= flagDuplicate
-		case s.Repeated:
-			st.flags |= flagRepeated
+		case s.Retransmitted:
+			st.flags |= flagRetransmitted
 		}
 		steps = append(steps, st)
 	}

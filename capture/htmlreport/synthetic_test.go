@@ -68,7 +68,7 @@ func (g *generator) message(src, dst int, lossy bool) {
 	datagrams := 1 + int(words*4/1416)
 	at := start
 	add := func(typ string, repeated bool, length float64) {
-		s := capture.Step{Packets: 1, Time: when(at), End: when(at + length), Type: typ, FromSender: typ == "SEND_REQUEST" || typ == "DATA", Repeated: repeated}
+		s := capture.Step{Packets: 1, Time: when(at), End: when(at + length), Type: typ, FromSender: typ == "SEND_REQUEST" || typ == "DATA", Retransmitted: repeated}
 		if typ == "DATA" {
 			s.Packets, s.Bytes = datagrams, int64(words)*4
 		}
@@ -80,7 +80,7 @@ func (g *generator) message(src, dst int, lossy bool) {
 	if lossy && lost == 0 {
 		at += 0.1
 		add("SEND_REQUEST", true, 0)
-		m.Repeats, m.Verdict = 1, "repeated"
+		m.Retransmissions, m.Verdict = 1, "retransmitted"
 	}
 	requestToClear := at + g.around(40e-6) - start
 	at = start + requestToClear
@@ -90,7 +90,7 @@ func (g *generator) message(src, dst int, lossy bool) {
 		add("SEND_REQUEST", true, 0)
 		at += g.around(30e-6)
 		add("CLEAR_TO_SEND", true, 0)
-		m.Repeats, m.Verdict = 2, "CLEAR_TO_SEND lost"
+		m.Retransmissions, m.Verdict = 2, "CLEAR_TO_SEND lost"
 	}
 	cleared := start + requestToClear
 	at += g.around(12e-6)
@@ -98,7 +98,7 @@ func (g *generator) message(src, dst int, lossy bool) {
 	if lossy && lost == 2 {
 		at += 0.1
 		add("DATA", true, float64(datagrams-1)*1.3e-6)
-		m.Repeats, m.Verdict = 1, "DATA or its ACK lost"
+		m.Retransmissions, m.Verdict = 1, "DATA or its ACK lost"
 	}
 	data := at
 	at += g.around(25e-6)
@@ -137,10 +137,10 @@ func (g *generator) finish(name string) *capture.Report {
 		m := &g.messages[i]
 		all = append(all, m)
 		pairs[[2]int{m.Src, m.Dst}] = append(pairs[[2]int{m.Src, m.Dst}], m)
-		if m.Repeats > 0 {
-			kind, last := capture.RepeatedPacket, m.Steps[len(m.Steps)-2]
+		if m.Retransmissions > 0 {
+			kind, last := capture.RetransmittedPacket, m.Steps[len(m.Steps)-2]
 			text := fmt.Sprintf("message %d from rank %d to rank %d: no answer in time; 1 packet was sent again", m.ID, m.Src, m.Dst)
-			if m.Verdict != "repeated" {
+			if m.Verdict != "retransmitted" {
 				kind, text = capture.LostPacket, fmt.Sprintf("message %d from rank %d to rank %d: %s, or is not in the recording", m.ID, m.Src, m.Dst, m.Verdict)
 			}
 			f := capture.Finding{Kind: kind, Text: text, Packets: []int64{m.Steps[0].Packet, last.Packet}, Messages: []int64{m.ID}, Time: last.Time.Sub(recordedAt).Seconds()}
@@ -165,7 +165,7 @@ func sumUp(src, dst int, list []*capture.Message) capture.PairSummary {
 	var phases [4][]float64
 	for _, m := range list {
 		p.Words += int64(m.Words)
-		p.Repeats += int64(m.Repeats)
+		p.Retransmissions += int64(m.Retransmissions)
 		if m.Complete {
 			p.Complete++
 		}
@@ -195,9 +195,9 @@ func troubled() *capture.Report {
 	g.message(0, 2, false)
 	copied := &g.messages[len(g.messages)-1]
 	twice := copied.Steps[3]
-	twice.Repeated = true
+	twice.Retransmitted = true
 	twice.Time, twice.End = twice.Time.Add(9*time.Microsecond), twice.Time.Add(9*time.Microsecond)
-	copied.Steps, copied.Repeats, copied.Verdict = append(copied.Steps, twice), 0, "ok"
+	copied.Steps, copied.Retransmissions, copied.Verdict = append(copied.Steps, twice), 0, "ok"
 	g.pause()
 	g.message(1, 3, false)
 	unseen := &g.messages[len(g.messages)-1]
@@ -215,10 +215,10 @@ func troubled() *capture.Report {
 		again := m.Steps[0]
 		m.Steps = m.Steps[:1]
 		for _, after := range []time.Duration{100, 1200, 3300} {
-			again.Time, again.End, again.Repeated = m.Steps[0].Time.Add(after*time.Millisecond), m.Steps[0].Time.Add(after*time.Millisecond), true
+			again.Time, again.End, again.Retransmitted = m.Steps[0].Time.Add(after*time.Millisecond), m.Steps[0].Time.Add(after*time.Millisecond), true
 			m.Steps = append(m.Steps, again)
 		}
-		m.Phases, m.Complete, m.Verdict, m.Words, m.Repeats = capture.Phases{}, false, "deadlock", 0, 3
+		m.Phases, m.Complete, m.Verdict, m.Words, m.Retransmissions = capture.Phases{}, false, "deadlock", 0, 3
 		g.free[pair[0]] = m.Start
 	}
 	r := g.finish("trouble in rank 2.pcap")
@@ -226,7 +226,7 @@ func troubled() *capture.Report {
 	a, b := &r.Messages[n-2], &r.Messages[n-1]
 	r.Findings = slices.DeleteFunc(r.Findings, func(f capture.Finding) bool { return f.Messages[0] >= a.ID })
 	for i := range r.Messages {
-		if m := &r.Messages[i]; len(m.Steps) == 5 && m.Steps[4].Repeated && m.Repeats == 0 {
+		if m := &r.Messages[i]; len(m.Steps) == 5 && m.Steps[4].Retransmitted && m.Retransmissions == 0 {
 			r.Findings = append(r.Findings, capture.Finding{Kind: capture.DuplicatePacket, Text: "ACK 2→0 arrived twice within 50ms", Packets: []int64{m.Steps[4].Packet}, Messages: []int64{m.ID}, Time: m.Steps[4].Time.Sub(recordedAt).Seconds()})
 		} else if len(m.Steps) == 3 {
 			r.Findings = append(r.Findings, capture.Finding{Kind: capture.LostPacket, Text: fmt.Sprintf("message %d from rank 1 to rank 3: CLEAR_TO_SEND was lost, or is not in the recording", m.ID), Packets: []int64{m.Steps[1].Packet}, Messages: []int64{m.ID}, Time: m.Steps[1].Time.Sub(recordedAt).Seconds()})

@@ -44,7 +44,7 @@ func peer(t *testing.T, shape protocol.Shape) {
 	}
 	// It sends nothing a second time because this machine is busy.
 	const never = time.Hour
-	once := handshake.Backoff{First: never, Repeats: 1}
+	once := handshake.Backoff{First: never, Retransmissions: 1}
 	timing := handshake.Timing{Clear: once, Ack: once, Data: once, FragmentGap: never}
 	hs := handshake.Config{Shape: shape, Timing: timing, MaxWords: 1 << 16}
 	e, err := mpe.New(mpe.Config{Rank: 1, Peers: []mpe.Peer{{Handshake: hs, Transport: conn}, {}}})

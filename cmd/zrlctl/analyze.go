@@ -157,12 +157,12 @@ func printMessages(out io.Writer, r *capture.Report) {
 	}
 	// Columns of a fixed width: measuring them would take all rows in memory.
 	fmt.Fprintf(out, "%8s %13s %5s %4s %9s %13s %13s %13s %13s %8s  %s\n", "MESSAGE", "START (s)", "FROM", "TO", "WORDS",
-		"req-clr (us)", "clr-dat (us)", "dat-ack (us)", "total (us)", "REPEATS", "VERDICT")
+		"req-clr (us)", "clr-dat (us)", "dat-ack (us)", "total (us)", "RETRANSMISSIONS", "VERDICT")
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		fmt.Fprintf(out, "%8d %13.6f %5d %4d %9d %13s %13s %13s %13s %8d  %s\n", m.ID, m.Start, m.Src, m.Dst, m.Words,
 			micros(m.Phases.RequestToClear), micros(m.Phases.ClearToData), micros(m.Phases.DataToAck), micros(m.Phases.Total),
-			m.Repeats, m.Verdict)
+			m.Retransmissions, m.Verdict)
 	}
 	if n := r.Summary.MessagesNotListed; n > 0 {
 		fmt.Fprintf(out, "… and %d more messages\n", n)
@@ -180,7 +180,7 @@ func micros(s *float64) string {
 func printSummary(out io.Writer, r *capture.Report) {
 	s := &r.Summary
 	fmt.Fprintf(out, "%s: %d packets in %.3f s, %d messages, %d complete, %d packets sent again\n",
-		r.Source, s.Packets, s.Seconds, s.All.Messages, s.All.Complete, s.All.Repeats)
+		r.Source, s.Packets, s.Seconds, s.All.Messages, s.All.Complete, s.All.Retransmissions)
 	for reason, n := range s.Skipped {
 		fmt.Fprintf(out, "passed over: %d %s\n", n, reason)
 	}

@@ -16,11 +16,11 @@ func printExtended(out io.Writer, pairs []capture.ExtendedPair) {
 	}
 	fmt.Fprintln(out, "\nEXTENDED PROFILE")
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "FROM\tTO\tSESSIONS\tPACKETS\tACKS\tMESSAGES\tCOMPLETE\tOPEN\tBYTES\tREPEATS\tLOST\tDUPLICATES\tOUT OF ORDER\tDAMAGED\t")
+	fmt.Fprintln(w, "FROM\tTO\tSESSIONS\tPACKETS\tACKS\tMESSAGES\tCOMPLETE\tOPEN\tBYTES\tRETRANSMISSIONS\tLOST\tDUPLICATES\tOUT OF ORDER\tDAMAGED\t")
 	for i := range pairs {
 		p := &pairs[i]
 		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", p.Src, p.Dst, p.Sessions, p.Packets, p.Acks,
-			p.Messages, p.Complete, p.Open, p.Bytes, p.Repeats, p.Lost, p.Duplicates, p.OutOfOrder, p.Damaged)
+			p.Messages, p.Complete, p.Open, p.Bytes, p.Retransmissions, p.Lost, p.Duplicates, p.OutOfOrder, p.Damaged)
 	}
 	_ = w.Flush()
 	for i := range pairs {

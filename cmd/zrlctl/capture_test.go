@@ -52,7 +52,7 @@ func TestPacketTools(t *testing.T) {
 		{args: "decode -i no_such_interface0", code: exitUsage, stderr: `no_such_interface0`},
 
 		{args: "analyze " + captures + "ref_mpe_echo_1000.pcap", stdout: `(?s)^ +MESSAGE +START.*6 messages, 6 complete, 0 packets sent again.*nothing found\n$`},
-		{args: "analyze " + captures + "ref_ref_late_start.pcap", code: exitFailure, stdout: `(?s)FINDINGS.*repeated_packet.*packets 1, 2, 3`},
+		{args: "analyze " + captures + "ref_ref_late_start.pcap", code: exitFailure, stdout: `(?s)FINDINGS.*retransmitted_packet.*packets 1, 2, 3`},
 		{args: "analyze --messages=false " + captures + "ref_mpe_echo_1.pcap", stdout: `^` + captures},
 		{args: "analyze --limit 2 " + captures + "ref_mpe_echo_1.pcap", stdout: `… and 4 more messages`},
 		{args: "analyze --progress " + captures + "ref_mpe_echo_1.pcap", stdout: `nothing found`, stderr: `24 packets, 0 MB`},
@@ -83,7 +83,7 @@ func TestAnalyzeJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitFailure {
 		t.Fatal(code, err)
 	}
-	if len(r.Messages) != 1 || r.Messages[0].Words != 100 || r.Messages[0].Repeats != 3 || r.Messages[0].Complete || r.Messages[0].Phases.DataToAck != nil {
+	if len(r.Messages) != 1 || r.Messages[0].Words != 100 || r.Messages[0].Retransmissions != 3 || r.Messages[0].Complete || r.Messages[0].Phases.DataToAck != nil {
 		t.Errorf("%+v", r.Messages)
 	}
 	if len(r.Findings) != 1 || r.Findings[0].Kind != capture.SenderGaveUp {

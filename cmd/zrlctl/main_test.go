@@ -61,8 +61,8 @@ func TestCommands(t *testing.T) {
 		stderr string
 	}{
 		{args: "status", stdout: `(?s)^nobody waits\nzrlmpid .*configuration test.yaml; ranks: 5 in all, here 1 as host and 3 as stand-in\n` +
-			`RANK  TRANSPORTS  OFFLOAD +RECEIVE BUFFER +SHM RING +SINGLE COPY +CROWDED\n0 +udp +[a-z]\S.* [\d.]+\S+ +- +- +(yes|no)\n1 .*\n2 .*\n3 [^\n]*\n$`},
-		{args: "status --wait 5s --json", stdout: `(?s)"config": "test.yaml".*"offload": {\s*"batches": .*"shm_ring": 0,\s*"shm_links": 0,\s*"shm_single_copy": 0,\s*"crowded": `},
+			`RANK  TRANSPORTS  OFFLOAD +RECEIVE BUFFER +SHM RING +SINGLE COPY +OVERSUBSCRIBED\n0 +udp +[a-z]\S.* [\d.]+\S+ +- +- +(yes|no)\n1 .*\n2 .*\n3 [^\n]*\n$`},
+		{args: "status --wait 5s --json", stdout: `(?s)"config": "test.yaml".*"offload": {\s*"batches": .*"shm_ring": 0,\s*"shm_links": 0,\s*"shm_single_copy": 0,\s*"oversubscribed": `},
 		{args: "ranks", stdout: `(?m)^1 +standin echo +fpga +127\.[\d.:]+ +cloudfpga +udp +0 +0 +0$`},
 		{args: "ranks --json", stdout: `"kernel": "sink"`},
 
@@ -168,16 +168,16 @@ func TestStatusText(t *testing.T) {
 	  "ranks": [
 	    {"rank": 0, "role": "host", "transports": ["udp", "shm"], "receive_buffer": 212992, "receive_buffer_asked": 16777216,
 	     "offload": {"batches": true, "segmentation": true, "coalescing": true, "refused": [{"peer": 1, "error": "input/output error"}]},
-	     "shm_ring": 1048576, "shm_links": 3, "shm_single_copy": 2, "crowded": true, "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1,
-	      "sending": {"state": "WAIT_CLEAR", "text": "rank 0 waits for CLEAR_TO_SEND from rank 1 since 3s", "repeats": 2}, "queued_sends": 5,
-	      "parked": {"call": "SEND_FLOAT", "seconds": 4.5}, "unanswered_clear": {"call": "RECV_INT", "seconds": 6},
+	     "shm_ring": 1048576, "shm_links": 3, "shm_single_copy": 2, "oversubscribed": true, "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1,
+	      "sending": {"state": "WAIT_CLEAR", "text": "rank 0 waits for CLEAR_TO_SEND from rank 1 since 3s", "retransmissions": 2}, "queued_sends": 5,
+	      "deferred": {"call": "SEND_FLOAT", "seconds": 4.5}, "unanswered_clear": {"call": "RECV_INT", "seconds": 6},
 	      "refuses": "never acknowledged", "network_error": "no route to host", "dropped": {"stale": 2, "unknown_address": 1}}]}},
 	    {"rank": 1, "role": "standin", "kernel": "echo", "kernel_state": "failed", "kernel_error": "no such peer",
 	     "transports": ["udp"], "receive_buffer": 65536, "receive_buffer_asked": 65536, "offload": {"batches": true, "switched_off": true},
 	     "engine": {"peers": [{"rank": 0, "receiving": {"state": "WAIT_REQUEST", "text": "idle"}}]}}]}`), &s); err != nil {
 		t.Fatal(err)
 	}
-	const want = `rank 0 waits for CLEAR_TO_SEND from rank 1 since 3s, repeated 2 times, with 5 more behind it
+	const want = `rank 0 waits for CLEAR_TO_SEND from rank 1 since 3s, retransmitted 2 times, with 5 more behind it
 rank 1 has been blocked in a send to rank 0 (SEND_FLOAT) for 4.5s: rank 0 has no matching receive posted
 rank 1 has been blocked in a receive from rank 0 (RECV_INT) for 6s: no send of rank 0 answers its CLEAR_TO_SEND
 rank 0 refuses to send to rank 1: never acknowledged (zrlctl reset 1 --from 0)
@@ -187,7 +187,7 @@ no route to host
 rank 0 has dropped packets: stale 2, unknown_address 5
 rank 0 has no segmentation to rank 1: the kernel refuses (input/output error)
 zrlmpid v1, process 7, up 1m1s, configuration f.yaml; ranks: 2 in all, here 1 as host and 1 as stand-in
-RANK  TRANSPORTS  OFFLOAD                            RECEIVE BUFFER   SHM RING  SINGLE COPY  CROWDED
+RANK  TRANSPORTS  OFFLOAD                            RECEIVE BUFFER   SHM RING  SINGLE COPY  OVERSUBSCRIBED
 0     udp,shm     batches, segmentation, coalescing  208KiB of 16MiB  1MiB      2 of 3       yes
 1     udp         batches, the rest is off           64KiB            -         -            no
 `

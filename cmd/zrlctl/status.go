@@ -30,7 +30,7 @@ is what the kernel does for UDP: batches of datagrams in a system call, segmenta
 of long messages into datagrams, coalescing of those that arrive. RECEIVE BUFFER is
 that of UDP, and SHM RING that of each peer that the rank shares memory with. SINGLE
 COPY says with how many of those that are there long messages are copied just once,
-straight from the sender's memory; that takes the system's leave (ptrace). CROWDED
+straight from the sender's memory; that takes the system's leave (ptrace). OVERSUBSCRIBED
 hosts have more ranks than cores: whoever waits there lets others run.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			s, err := a.status(cmd.Context(), wait)
@@ -137,8 +137,8 @@ func waits(s *control.Status) []string {
 
 func waitLine(w *mpe.WaitSnapshot, queued int) string {
 	text := w.Text
-	if w.Repeats > 0 {
-		text += fmt.Sprintf(", repeated %d times", w.Repeats)
+	if w.Retransmissions > 0 {
+		text += fmt.Sprintf(", retransmitted %d times", w.Retransmissions)
 	}
 	if queued > 0 {
 		text += fmt.Sprintf(", with %d more behind it", queued)
@@ -160,7 +160,7 @@ func calls(s *control.Status) []string {
 // blocked says which peers are blocked in a call that no operation of ours matches.
 func blocked(s *control.Status) []string {
 	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) (lines []string) {
-		if b := p.Parked; b != nil {
+		if b := p.Deferred; b != nil {
 			lines = append(lines, fmt.Sprintf("rank %d has been blocked in a send to rank %d (%s) for %v: rank %d has no matching receive posted",
 				p.Rank, r.Rank, b.Call, seconds(b.Seconds), r.Rank))
 		}
@@ -173,10 +173,10 @@ func blocked(s *control.Status) []string {
 }
 
 // unexpected says which peers have sent what nobody has asked for. A handshake's
-// message is told as parked.
+// message is told as deferred.
 func unexpected(s *control.Status) []string {
 	return eachPeer(s, func(r *control.LocalRank, p *mpe.PeerSnapshot) []string {
-		if p.Unexpected == 0 || p.Parked != nil {
+		if p.Unexpected == 0 || p.Deferred != nil {
 			return nil
 		}
 		return []string{fmt.Sprintf("messages from rank %d that wait at rank %d for a matching receive: %d", p.Rank, r.Rank, p.Unexpected)}

@@ -12,15 +12,15 @@ import (
 // localTable says how the local ranks are connected.
 func localTable(out *strings.Builder, ranks []control.LocalRank) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RANK\tTRANSPORTS\tOFFLOAD\tRECEIVE BUFFER\tSHM RING\tSINGLE COPY\tCROWDED")
+	fmt.Fprintln(w, "RANK\tTRANSPORTS\tOFFLOAD\tRECEIVE BUFFER\tSHM RING\tSINGLE COPY\tOVERSUBSCRIBED")
 	for i := range ranks {
 		r := &ranks[i]
-		crowded := "no"
-		if r.Crowded {
-			crowded = "yes"
+		oversubscribed := "no"
+		if r.Oversubscribed {
+			oversubscribed = "yes"
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Rank, dash(strings.Join(r.Transports, ",")),
-			offloadText(r.Offload), bufferText(r), sizeText(r.Ring), singleCopyText(r), crowded)
+			offloadText(r.Offload), bufferText(r), sizeText(r.Ring), singleCopyText(r), oversubscribed)
 	}
 	_ = w.Flush() // a Builder takes everything
 }

@@ -20,8 +20,8 @@ func (p *topPage) head() []text {
 	s, d := p.status, p.digest
 	daemon := fmt.Sprintf("zrlmpid %s, process %d, up %s, %s, here %d",
 		s.Version, s.PID, digest.Duration(s.Uptime), digest.Plural(len(s.Cluster), "rank"), len(s.Ranks))
-	sums := fmt.Sprintf("%s messages/s, %s/s, %s repeats/s, %s drops/s; ", rate(&d.Total, d.Total.Messages), bytesRate(&d.Total),
-		rate(&d.Total, d.Total.Repeats), rate(&d.Total, d.Total.Drops))
+	sums := fmt.Sprintf("%s messages/s, %s/s, %s retransmissions/s, %s drops/s; ", rate(&d.Total, d.Total.Messages), bytesRate(&d.Total),
+		rate(&d.Total, d.Total.Retransmissions), rate(&d.Total, d.Total.Drops))
 	sums += fmt.Sprintf("%d posted, %d unexpected", d.Posted, d.Unexpected)
 	v := d.Verdict()
 	look := map[string]style{"good": green, "warn": yellow, "bad": loud}[v.Level]
@@ -89,8 +89,8 @@ func waitWords(w *digest.Wait) string {
 	if w.InCycle {
 		s += ", deadlock?"
 	}
-	if w.Repeats > 0 {
-		s += ", repeated " + digest.Plural(w.Repeats, "time")
+	if w.Retransmissions > 0 {
+		s += ", retransmitted " + digest.Plural(w.Retransmissions, "time")
 	}
 	if w.Queued > 0 {
 		s += fmt.Sprintf(", %s behind it", digest.Plural(w.Queued, "message"))
@@ -157,12 +157,12 @@ func (p *topPage) peers() []text {
 	}
 	digest.Sort(ps, p.order)
 	// What is worth most comes first: a narrow terminal cuts the rest off.
-	t := table{names: []string{">RANK", ">PEER", "STATE", ">MSG/S", ">BYTES/S", ">REPEATS", ">DROPS", ">ROUND TRIP", ">FAILED", ">SENT", ">RECEIVED", "KIND", "PROFILE", "VIA", "ADDRESS"}}
+	t := table{names: []string{">RANK", ">PEER", "STATE", ">MSG/S", ">BYTES/S", ">RETRANSMISSIONS", ">DROPS", ">ROUND TRIP", ">FAILED", ">SENT", ">RECEIVED", "KIND", "PROFILE", "VIA", "ADDRESS"}}
 	for i := range ps {
 		peer := &ps[i]
 		state, look := peerState(peer)
 		t.add(look, fmt.Sprint(peer.Rank), fmt.Sprint(peer.Peer), state, rate(&peer.Rates, peer.Rates.Messages), bytesRate(&peer.Rates),
-			fmt.Sprint(peer.Repeats), fmt.Sprint(peer.Drops), strings.Replace(digest.Latency(peer.RoundTrip), "–", "-", 1), fmt.Sprint(peer.Failed),
+			fmt.Sprint(peer.Retransmissions), fmt.Sprint(peer.Drops), strings.Replace(digest.Latency(peer.RoundTrip), "–", "-", 1), fmt.Sprint(peer.Failed),
 			fmt.Sprint(peer.Sent), fmt.Sprint(peer.Received), peer.Kind, peer.Profile, dash(peer.Transport), peer.Address)
 	}
 	lines := append(heading("PEERS by %v", p.order), t.lines()...)

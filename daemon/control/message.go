@@ -20,15 +20,15 @@ type Phases struct {
 	ClearToData    float64 `json:"clear_to_data_us"`
 	DataToAck      float64 `json:"data_to_ack_us"`
 	// Repeats counts the packets that the local rank sent again.
-	Repeats int `json:"repeats"`
+	Retransmissions int `json:"retransmissions"`
 }
 
 func phasesOf(p handshake.Phases) Phases {
 	return Phases{
-		RequestToClear: between(p.Request, p.Clear),
-		ClearToData:    between(p.Clear, p.Data),
-		DataToAck:      between(p.Data, p.Ack),
-		Repeats:        p.Repeats,
+		RequestToClear:  between(p.Request, p.Clear),
+		ClearToData:     between(p.Clear, p.Data),
+		DataToAck:       between(p.Data, p.Ack),
+		Retransmissions: p.Retransmissions,
 	}
 }
 

@@ -123,7 +123,7 @@ func (x *exchange) verify(t *Trip, word int) bool {
 func Join(a, b mpe.Status) mpe.Status {
 	a.Words += b.Words
 	a.Phases.Data, a.Phases.Ack = b.Phases.Data, b.Phases.Ack
-	a.Phases.Repeats += b.Phases.Repeats
+	a.Phases.Retransmissions += b.Phases.Retransmissions
 	return a
 }
 

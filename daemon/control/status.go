@@ -75,7 +75,7 @@ type LocalRank struct {
 	SingleCopy int `json:"shm_single_copy"`
 	// Crowded: the configuration has more ranks on the rank's host than that has
 	// cores, so whoever waits for a packet lets other processes run.
-	Crowded bool `json:"crowded"`
+	Oversubscribed bool `json:"oversubscribed"`
 	// Attached are the programs that have the rank.
 	Attached []Program    `json:"attached,omitempty"`
 	Engine   mpe.Snapshot `json:"engine"`

@@ -215,11 +215,11 @@ func TestInfoColumn(t *testing.T) {
 func TestExpertsOfCaptures(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]map[int]string{
-		"loss_fpga_ack_lost":         {4: "repeated_packet", 5: "repeated_packet", 6: "repeated_packet"},
-		"loss_fpga_data_lost_multi":  {2: "repeated_packet", 3: "repeated_packet", 5: "stray_payload", 6: "stray_payload", 7: "repeated_packet", 8: "repeated_packet", 9: "repeated_packet"},
-		"loss_mid_to_fpga_corrupts":  {6: "repeated_packet"},
-		"ref_mpe_late_start":         {2: "repeated_packet", 3: "repeated_packet", 9: "padding", 17: "padding"},
-		"ref_ref_late_recv_stale_sr": {2: "repeated_packet", 6: "stale_header", 7: "stale_header"},
+		"loss_fpga_ack_lost":         {4: "retransmitted_packet", 5: "retransmitted_packet", 6: "retransmitted_packet"},
+		"loss_fpga_data_lost_multi":  {2: "retransmitted_packet", 3: "retransmitted_packet", 5: "stray_payload", 6: "stray_payload", 7: "retransmitted_packet", 8: "retransmitted_packet", 9: "retransmitted_packet"},
+		"loss_mid_to_fpga_corrupts":  {6: "retransmitted_packet"},
+		"ref_mpe_late_start":         {2: "retransmitted_packet", 3: "retransmitted_packet", 9: "padding", 17: "padding"},
+		"ref_ref_late_recv_stale_sr": {2: "retransmitted_packet", 6: "stale_header", 7: "stale_header"},
 		"ref_mpe_echo_uoe_347":       {9: "padding", 19: "padding", 29: "padding"},
 		"ref_mpe_echo_347":           {8: "padding", 17: "padding", 26: "padding"},
 		"ref_ref_pingpong_1000":      {},

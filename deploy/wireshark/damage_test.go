@@ -67,20 +67,20 @@ func damages() []damage {
 		{name: "nothing", packets: join(m, s, s), messages: "1 1 1 1 1 1 2 2 2 2 3 3 3 3", offsets: "- - 0 1384 2800 - - - 0 - - - 0 -"},
 
 		// Repeats and copies.
-		{name: "request repeated", packets: insert(m, 1, request().later(100*millisecond)), want: map[int]string{2: "repeated_packet"}, messages: "1 1 1 1 1 1 1"},
+		{name: "request repeated", packets: insert(m, 1, request().later(100*millisecond)), want: map[int]string{2: "retransmitted_packet"}, messages: "1 1 1 1 1 1 1"},
 		{name: "request duplicated", packets: insert(m, 1, request()), want: map[int]string{2: "duplicate_packet"}, messages: "1 1 1 1 1 1 1"},
-		{name: "clear repeated", packets: insert(m, 2, clearing().later(60*millisecond)), want: map[int]string{3: "repeated_packet"}},
+		{name: "clear repeated", packets: insert(m, 2, clearing().later(60*millisecond)), want: map[int]string{3: "retransmitted_packet"}},
 		{name: "clear duplicated in mid-message", packets: insert(m, 3, clearing()), want: map[int]string{4: "duplicate_packet"}, offsets: "- - 0 - 1384 2800 -"},
 		{name: "ack duplicated", packets: append(slices.Clone(s), ack()), want: map[int]string{5: "duplicate_packet"}, messages: "1 1 1 1 1"},
 		{name: "data repeated, acknowledged again", packets: append(slices.Clone(s), s[2].later(200*millisecond), ack()),
-			want: map[int]string{5: "repeated_packet", 6: "repeated_packet"}, messages: "1 1 1 1 1 1", offsets: "- - 0 - 0 -"},
+			want: map[int]string{5: "retransmitted_packet", 6: "retransmitted_packet"}, messages: "1 1 1 1 1 1", offsets: "- - 0 - 0 -"},
 		{name: "data duplicated", packets: insert(s, 3, s[2]), want: map[int]string{4: "duplicate_packet"}, messages: "1 1 1 1 1"},
 		{name: "cut data repeated whole", packets: join(m[:5], []packet{m[2].later(100 * millisecond)}, m[3:]),
-			want: map[int]string{6: "repeated_packet"}, offsets: "- - 0 1384 2800 0 1384 2800 -"},
+			want: map[int]string{6: "retransmitted_packet"}, offsets: "- - 0 1384 2800 0 1384 2800 -"},
 		{name: "first datagram twice, the message starts over", packets: insert(m, 3, m[2]),
 			want: map[int]string{4: "duplicate_packet"}, offsets: "- - 0 0 1384 2800 -"},
 		{name: "repeat after a lost datagram", packets: join(m[:4], []packet{m[2].later(100 * millisecond)}, m[3:]),
-			want: map[int]string{5: "repeated_packet"}, offsets: "- - 0 1384 0 1384 2800 -"},
+			want: map[int]string{5: "retransmitted_packet"}, offsets: "- - 0 1384 0 1384 2800 -"},
 
 		// What is missing.
 		{name: "no ack was recorded", packets: join(m[:5], s), messages: "1 1 1 1 1 2 2 2 2"},
@@ -112,7 +112,7 @@ func damages() []damage {
 		{name: "error about nothing", packets: []packet{from(1, header(protocol.Error, 1, 0, protocol.RecvInt, 0))},
 			want: map[int]string{1: "error_packet stale_header"}},
 		{name: "requests cross", packets: []packet{request(), answer, clearing()}, want: map[int]string{2: "crossed_requests"}, messages: "1 2 1"},
-		{name: "a crossed request is sent again", want: map[int]string{2: "crossed_requests", 6: "repeated_packet"}, messages: "1 2 2 2 2 1",
+		{name: "a crossed request is sent again", want: map[int]string{2: "crossed_requests", 6: "retransmitted_packet"}, messages: "1 2 2 2 2 1",
 			packets: []packet{request(), answer, from(0, header(protocol.ClearToSend, 0, 1, protocol.RecvInt, 0)),
 				from(1, header(protocol.Data, 1, 0, protocol.SendInt, 0)), from(0, header(protocol.Ack, 0, 1, protocol.RecvInt, 0)), request()}},
 
@@ -189,7 +189,7 @@ func damages() []damage {
 		{name: "extended, call", packets: []packet{extendedTalk()[4].edit(16, 5)}, want: map[int]string{1: "bad_header"}},
 		{name: "extended, reserved flag", packets: []packet{resealed(extendedTalk()[4].edit(19, 0xc0))}, want: map[int]string{1: "reserved_byte"}},
 		{name: "extended, another version", packets: []packet{extendedTalk()[4].edit(18, 0xe1)}, want: map[int]string{1: "reserved_byte unasked_data"}},
-		{name: "extended, repeated", packets: []packet{resealed(extendedTalk()[4].edit(19, 0x90))}, want: map[int]string{1: "repeated_packet"}},
+		{name: "extended, repeated", packets: []packet{resealed(extendedTalk()[4].edit(19, 0x90))}, want: map[int]string{1: "retransmitted_packet"}},
 		{name: "payload that looks like extended", packets: replace(m, 3, bare(extendedLookalike(1416))), offsets: "- - 0 1384 2800 -"},
 	}
 }

@@ -27,7 +27,7 @@ type decoded struct {
 	Size, Tag, Offset, Bytes, Padding, Total *int
 	Message                                  int
 	DataPacket                               int `json:"data_packet"`
-	Complete, Repeated, Duplicate            bool
+	Complete, Retransmitted, Duplicate       bool
 	Extended                                 *struct {
 		Number, Acknowledged, Message, Length, Offset, Payload int
 	}
@@ -113,7 +113,7 @@ func disagreements(t *testing.T, f frame, d decoded) (list []string) {
 	}
 	seen := strings.Join(f.experts(), " ")
 	for name, there := range map[string]bool{
-		"repeated_packet": d.Repeated, "duplicate_packet": d.Duplicate, "stale_header": d.Reason == "stale", "stray_payload": d.Reason == "stray",
+		"retransmitted_packet": d.Retransmitted, "duplicate_packet": d.Duplicate, "stale_header": d.Reason == "stale", "stray_payload": d.Reason == "stray",
 		"reserved_byte": d.Reason == "reserved", "size_mismatch": d.Reason == "length", "gap": d.Reason == "gap",
 	} {
 		if strings.Contains(seen, name) != there {

@@ -25,7 +25,7 @@ var fields = []string{
 	"zrlmpi.data.total", "zrlmpi.data.frame", "zrlmpi.data.complete", "zrlmpi.message", "zrlmpi.request_in", "zrlmpi.clear_in",
 	"zrlmpi.ack_in", "zrlmpi.time_clear", "zrlmpi.time_data", "zrlmpi.time_ack",
 	"zrlmpi.ext.version", "zrlmpi.ext.flags", "zrlmpi.ext.flags.eager", "zrlmpi.ext.flags.ack_now", "zrlmpi.ext.flags.sync",
-	"zrlmpi.ext.flags.hello", "zrlmpi.ext.flags.repeat", "zrlmpi.ext.flags.plain", "zrlmpi.ext.payload_length", "zrlmpi.ext.checksum", "zrlmpi.ext.session",
+	"zrlmpi.ext.flags.hello", "zrlmpi.ext.flags.retransmit", "zrlmpi.ext.flags.plain", "zrlmpi.ext.payload_length", "zrlmpi.ext.checksum", "zrlmpi.ext.session",
 	"zrlmpi.ext.peer_session", "zrlmpi.ext.number", "zrlmpi.ext.acknowledged", "zrlmpi.ext.message", "zrlmpi.ext.communicator",
 	"zrlmpi.ext.tag", "zrlmpi.ext.code", "zrlmpi.ext.length", "zrlmpi.ext.offset", "zrlmpi.ext.clock", "zrlmpi.ext.message_limit",
 	"zrlmpi.ext.eager_limit", "zrlmpi.ext.delay", "zrlmpi.ext.range.first", "zrlmpi.ext.range.end",
@@ -34,7 +34,7 @@ var fields = []string{
 // experts are the names behind "zrlmpi.expert.".
 var experts = []string{
 	"bad_header", "reserved_byte", "wrong_call", "wrong_source", "wrong_destination", "datatype_mismatch", "size_mismatch",
-	"padding", "repeated_packet", "duplicate_packet", "stale_header", "unasked_data", "stray_payload", "gap",
+	"padding", "retransmitted_packet", "duplicate_packet", "stale_header", "unasked_data", "stray_payload", "gap",
 	"crossed_requests", "error_packet", "bad_checksum",
 }
 

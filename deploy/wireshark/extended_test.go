@@ -79,7 +79,7 @@ func expectExtended(t *testing.T, n int, f frame, packet []byte) {
 		"ext.number": fmt.Sprint(h.Number), "ext.acknowledged": fmt.Sprint(h.Acknowledged), "ext.message": fmt.Sprint(h.Message),
 		"ext.communicator": fmt.Sprint(h.Comm), "ext.length": fmt.Sprint(h.Length), "ext.offset": fmt.Sprint(h.Offset), "ext.clock": fmt.Sprint(h.Clock),
 	}
-	for i, name := range []string{"eager", "ack_now", "sync", "hello", "repeat", "plain"} {
+	for i, name := range []string{"eager", "ack_now", "sync", "hello", "retransmit", "plain"} {
 		want["ext.flags."+name] = fmt.Sprint(uint8(h.Flags) >> i & 1)
 	}
 	if h.Type == protocol.Error {

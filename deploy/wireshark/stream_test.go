@@ -52,7 +52,7 @@ func TestStreams(t *testing.T) {
 		{name: "payload in pieces", packets: join(stream(asking), []packet{back(clears)}, stream(long, 10, 32, 33, 1500, 20031)),
 			types: "1 2 - - - - - 3", messages: "1 1 - - - - - 1", completed: "- - - - - - - 1"},
 		{name: "a packet begins behind payload", packets: join(stream(slices.Concat(asking, long, sized, asking), 32, 10000, 20032+32+16)),
-			want: map[int]string{3: "unasked_data", 4: "repeated_packet"}, types: "1 - 3 1,1", messages: "1 - 1 2,2", completed: "- - 1 -"},
+			want: map[int]string{3: "unasked_data", 4: "retransmitted_packet"}, types: "1 - 3 1,1", messages: "1 - 1 2,2", completed: "- - 1 -"},
 		{name: "a bad header ends it", packets: stream(slices.Concat(asking, asking[:20], small, small)), want: map[int]string{1: "bad_header"}, types: "1,1", messages: "1"},
 		{name: "not ZRLMPI", packets: stream([]byte("GET / HTTP/1.1\r\n\r\nand some more")), want: map[int]string{1: "bad_header"}, types: "-"},
 		{name: "more words than the limit", packets: stream(header(protocol.Data, 0, 1, protocol.SendInt, 1<<26+1)), want: map[int]string{1: "bad_header"}, types: "3", messages: "-"},

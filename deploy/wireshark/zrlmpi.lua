@@ -18,8 +18,8 @@ local SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK, ERROR = 1, 2, 3, 4, 5
 local BARRIER = 4
 local TYPES = { "SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK", "ERROR" }
 local CALLS = { [0] = "SEND_INT", "RECV_INT", "SEND_FLOAT", "RECV_FLOAT", "BARRIER" }
-local CODES = { "withdraw", "withdrawn", "too long", "goodbye" }
-local EXT_FLAGS = { "EAGER", "ACK_NOW", "SYNC", "HELLO", "REPEAT", "PLAIN" } -- bits 0 to 5
+local CODES = { "cancel", "canceled", "too long", "close" }
+local EXT_FLAGS = { "EAGER", "ACK_NOW", "SYNC", "HELLO", "RETRANSMIT", "PLAIN" } -- bits 0 to 5
 local COUNTERPART = { [0] = 1, 0, 3, 2, 4 }
 
 local CLOUDFPGA, V09 = 0, 1
@@ -65,7 +65,7 @@ local F = {
     ext_ack_now = ProtoField.bool("zrlmpi.ext.flags.ack_now", "ACK_NOW", 8, nil, 0x02),
     ext_sync = ProtoField.bool("zrlmpi.ext.flags.sync", "SYNC", 8, nil, 0x04),
     ext_hello = ProtoField.bool("zrlmpi.ext.flags.hello", "HELLO", 8, nil, 0x08),
-    ext_repeat = ProtoField.bool("zrlmpi.ext.flags.repeat", "REPEAT", 8, nil, 0x10),
+    ext_retransmit = ProtoField.bool("zrlmpi.ext.flags.retransmit", "RETRANSMIT", 8, nil, 0x10),
     ext_plain = ProtoField.bool("zrlmpi.ext.flags.plain", "PLAIN", 8, nil, 0x20),
     ext_payload = ProtoField.uint32("zrlmpi.ext.payload_length", "Length of the payload", base.DEC, nil, nil, "In bytes"),
     ext_checksum = ProtoField.uint32("zrlmpi.ext.checksum", "Checksum", base.HEX, nil, nil, "CRC-32C of the packet; with PLAIN, of its header"),
@@ -104,7 +104,7 @@ for _, e in ipairs({
     { "datatype_mismatch", "INT meets FLOAT", expert.group.PROTOCOL, expert.severity.WARN },
     { "size_mismatch", "The length is wrong", expert.group.PROTOCOL, expert.severity.ERROR },
     { "padding", "The payload is padded", expert.group.PROTOCOL, expert.severity.CHAT },
-    { "repeated_packet", "Sent again", expert.group.SEQUENCE, expert.severity.NOTE },
+    { "retransmitted_packet", "Sent again", expert.group.SEQUENCE, expert.severity.NOTE },
     { "duplicate_packet", "Delivered twice", expert.group.SEQUENCE, expert.severity.NOTE },
     { "stale_header", "Answers nothing in progress", expert.group.SEQUENCE, expert.severity.WARN },
     { "unasked_data", "DATA that was not cleared", expert.group.SEQUENCE, expert.severity.WARN },
@@ -343,7 +343,7 @@ end
 -- again notes a packet that was seen before: a copy made by the network if it comes sooner than any time-out, unless the
 -- sender had another reason to send it at once.
 local function again(j, p, what, earlier, has_reason)
-    local name, how = "repeated_packet", "sent again"
+    local name, how = "retransmitted_packet", "sent again"
     if not has_reason and soon(p, earlier.time) then name, how = "duplicate_packet", "delivered twice" end
     note(j, name, "%s was %s, %.6f s after frame %d", what, how, seconds(p.time, earlier.time), earlier.number)
 end
@@ -653,7 +653,7 @@ local function judge_extended(tvb, n)
         end
     end
     if defect then note(j, defect, "%s", text) end
-    if ext_flag(h, 5) then note(j, "repeated_packet", "packet %d was sent again: it has the flag REPEAT", h.number) end
+    if ext_flag(h, 5) then note(j, "retransmitted_packet", "packet %d was sent again: it has the flag RETRANSMIT", h.number) end
     if h.type == ERROR then
         note(j, "error_packet", "ERROR: %s", CODES[h.tag] or string.format("code %d", h.tag))
     end
@@ -717,7 +717,7 @@ local function add_extended(tree, tvb, h)
     tree:add(F.type, tvb(17, 1))
     tree:add(F.ext_version, tvb(18, 1))
     local flags = tree:add(F.ext_flags, tvb(19, 1))
-    for _, field in ipairs({ F.ext_eager, F.ext_ack_now, F.ext_sync, F.ext_hello, F.ext_repeat, F.ext_plain }) do
+    for _, field in ipairs({ F.ext_eager, F.ext_ack_now, F.ext_sync, F.ext_hello, F.ext_retransmit, F.ext_plain }) do
         flags:add(field, tvb(19, 1))
     end
     tree:add_le(F.ext_payload, tvb(20, 4))

@@ -102,7 +102,7 @@ func (c *crowd) startStandIns(t testing.TB, entries []rankmap.Entry) {
 		for peer := range cfg.Peers {
 			cfg.Peers[peer] = mpe.Peer{Transport: conn, Handshake: handshake.Config{
 				Shape: protocol.FPGAShape(true), Timing: patient(handshake.DeployedFPGA(uint32(rank))), MaxWords: crowdWords,
-				Habits: handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
+				Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 			}}
 		}
 		e, err := mpe.New(cfg)

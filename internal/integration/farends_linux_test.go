@@ -93,7 +93,7 @@ func (f *farEnds) close() {
 	f.all.Wait()
 	for _, e := range f.ends {
 		s := e.conn.Stats()
-		f.repeats += s.Repeats
+		f.repeats += s.Retransmissions
 		f.losses += s.Losses
 	}
 }

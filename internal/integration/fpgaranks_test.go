@@ -25,7 +25,7 @@ import (
 func worldsWithFPGAs(t *testing.T, l layout) []*mpi.Comm {
 	t.Helper()
 	const never = "{first: 30s}"
-	cfg := fpgaConfig(t, l, ", habits: {timeouts: false}",
+	cfg := fpgaConfig(t, l, ", quirks: {timeouts: false}",
 		", timeouts: {clear: "+never+", ack: "+never+", data: "+never+"}, deadlines: {ack: 0s, data: 0s}")
 	return openWorlds(t, cfg, patient)
 }

@@ -55,7 +55,7 @@ func startKernel(t *testing.T, cfg *config.Config, rank int, kernel string, opts
 
 // longLink is for long messages on a busy machine, where what comes too quickly is lost,
 // and who is late is not gone.
-const longLink = "pace: {per_datagram: 20us, over_words: 1000}, on_partial: repeat, timeouts: {ack: {first: 5s}}"
+const longLink = "pace: {per_datagram: 20us, over_words: 1000}, on_partial: retransmit, timeouts: {ack: {first: 5s}}"
 
 // TestLongCalls: a host and stand-ins exchange messages as long as deployed nodes do, with
 // nothing said about lengths.
@@ -64,7 +64,7 @@ func TestLongCalls(t *testing.T) {
 	for _, link := range []string{longLink, "profile: v0.9, " + longLink, "transport: tcp", "transport: tcp, profile: v0.9"} {
 		for _, kernel := range []string{"echo", "exec:" + program} {
 			t.Run(link+" "+filepath.Base(kernel), func(t *testing.T) {
-				cfg := standinsOf(t, "defaults: {"+link+"}", "run: host", "kernel: ring, habits: {timeouts: false}")
+				cfg := standinsOf(t, "defaults: {"+link+"}", "run: host", "kernel: ring, quirks: {timeouts: false}")
 				startKernel(t, cfg, 1, kernel, standin.Options{})
 				world := openRank(t, cfg, 0, patient)
 				for call, words := range longCalls {
@@ -130,7 +130,7 @@ func TestLongCallsAtOnce(t *testing.T) {
 // that which is built in can be set.
 func TestTooLong(t *testing.T) {
 	const longer = standin.DefaultWords + 1
-	cfg := standinsOf(t, "defaults: {"+longLink+"}", "run: host", "kernel: ring, habits: {timeouts: false}", "kernel: ring, habits: {timeouts: false}")
+	cfg := standinsOf(t, "defaults: {"+longLink+"}", "run: host", "kernel: ring, quirks: {timeouts: false}", "kernel: ring, quirks: {timeouts: false}")
 	startKernel(t, cfg, 1, "echo", standin.Options{})
 	startKernel(t, cfg, 2, "echo", standin.Options{Words: longer})
 	world := openRank(t, cfg, 0, patient)

@@ -72,7 +72,7 @@ func (l *lossyLink) SendData(peer int, header, payload []byte, shape protocol.Sh
 }
 
 // Recv implements mpe.Transport.
-func (l *lossyLink) Recv(batch []mpe.Arrival) (int, error) {
+func (l *lossyLink) Recv(batch []mpe.RxPacket) (int, error) {
 	for {
 		n, err := l.Transport.Recv(batch)
 		if err != nil {

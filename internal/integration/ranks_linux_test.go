@@ -47,7 +47,7 @@ func TestManyPeers(t *testing.T) {
 			t.Errorf("rank %d: %d messages were sent, %d received, %d failed", p.Rank, p.Sent, p.Received, p.Failed)
 		}
 		if p.Extended != nil {
-			repeats += p.Extended.Repeats
+			repeats += p.Extended.Retransmissions
 		}
 	}
 	if s.Posted+s.Unexpected > 0 {

@@ -153,7 +153,7 @@ func TestKernelsFollowUpstream(t *testing.T) {
 					standin += ", kernel_options: {columns: 30}"
 				}
 				// A busy machine is no loss.
-				more := form + "\ndefaults: {timeouts: {ack: {first: 2s, step: 0s, repeats: 20}}, deadlines: {ack: 50s}, on_partial: repeat}"
+				more := form + "\ndefaults: {timeouts: {ack: {first: 2s, step: 0s, retransmissions: 20}}, deadlines: {ack: 50s}, on_partial: retransmit}"
 				t.Run("in process", func(t *testing.T) {
 					cfg := standinsOf(t, more, "peer: software", slices.Repeat([]string{standin}, fpgas)...)
 					startDaemon(t, cfg)

@@ -65,8 +65,8 @@ func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 			all.Go(func() {
 				<-start
 				st, err := e.Send(ctx, 1-rank, mine[rank], mpe.Options{})
-				if err != nil || st.Phases.Repeats > 1 { // one for the request before the connection
-					t.Errorf("rank %d sends: %v, %d packets repeated", rank, err, st.Phases.Repeats)
+				if err != nil || st.Phases.Retransmissions > 1 { // one for the request before the connection
+					t.Errorf("rank %d sends: %v, %d packets repeated", rank, err, st.Phases.Retransmissions)
 				}
 			})
 			all.Go(func() {

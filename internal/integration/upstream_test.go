@@ -119,7 +119,7 @@ func TestUpstreamProgramMeetsAStandIn(t *testing.T) {
 			defer cancel()
 			e := engine(t, 1, rankmap.FPGA, handshake.Config{
 				Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(1),
-				Habits: handshake.Habits{OneParkedHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
+				Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 			})
 			kernel, err := standin.New("echo", standin.Options{})
 			if err != nil {

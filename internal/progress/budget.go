@@ -21,10 +21,10 @@ const (
 	// maxGap is the longest wait that is remembered, so that a few quick ones
 	// after a pause are enough to begin to look longer.
 	maxGap = 2 * quickly
-	// crowdedBudget is for how long he looks on a crowded host. It costs little,
+	// oversubscribedBudget is for how long he looks on a crowded host. It costs little,
 	// as he lets other processes run after every look, and to be woken takes
 	// longer there.
-	crowdedBudget = 2 * time.Millisecond
+	oversubscribedBudget = 2 * time.Millisecond
 )
 
 var (
@@ -36,15 +36,15 @@ var (
 	cores = int32(runtime.GOMAXPROCS(0))
 )
 
-// crowdedLookers is how many of a process may look on a crowded host. One is enough,
+// oversubscribedPollers is how many of a process may look on a crowded host. One is enough,
 // as he looks for those who are asleep as well; others would keep cores from other
 // processes, and from what he has woken.
-const crowdedLookers = 1
+const oversubscribedPollers = 1
 
 // Patience is for how long those look who wait for the same.
-type Patience struct {
-	crowded bool
-	lookers int32 // in the process, at most
+type SpinPolicy struct {
+	oversubscribed bool
+	lookers        int32 // in the process, at most
 	// gap is how long a wait takes, in nanoseconds, smoothed.
 	gap atomic.Int64
 	// every is how many looks there are between two pauses.
@@ -53,18 +53,18 @@ type Patience struct {
 
 // Init sets it up. Crowded says that the host has more who look than cores: whoever
 // looks lets other processes run after every look.
-func (p *Patience) Init(crowded bool) {
-	p.crowded, p.lookers = crowded, cores
+func (p *SpinPolicy) Init(oversubscribed bool) {
+	p.oversubscribed, p.lookers = oversubscribed, cores
 	p.every.Store(firstLooks)
-	if crowded {
-		p.lookers = crowdedLookers
+	if oversubscribed {
+		p.lookers = oversubscribedPollers
 	}
 }
 
 // budget is for how long to look.
-func (p *Patience) budget() time.Duration {
-	if p.crowded {
-		return crowdedBudget
+func (p *SpinPolicy) budget() time.Duration {
+	if p.oversubscribed {
+		return oversubscribedBudget
 	}
 	if time.Duration(p.gap.Load()) > quickly {
 		return shortBudget
@@ -74,14 +74,14 @@ func (p *Patience) budget() time.Duration {
 
 // waited remembers how long a wait has taken. Callers that do so at the same time
 // may lose the one or the other, which does no harm.
-func (p *Patience) waited(d time.Duration) {
+func (p *SpinPolicy) waited(d time.Duration) {
 	gap := p.gap.Load()
 	p.gap.Store(gap + (int64(min(d, maxGap))-gap)/4)
 }
 
 // Sleep waits for a value on c, or for ctx, whose cause it returns, and looks at
 // nothing. Whoever is to tell of it knows c already.
-func (p *Patience) Sleep(ctx context.Context, c <-chan struct{}) error {
+func (p *SpinPolicy) Sleep(ctx context.Context, c <-chan struct{}) error {
 	start := time.Now()
 	asleep.Add(1)
 	defer func() {

@@ -98,12 +98,12 @@ func (s *fakeSource) Sleep() bool {
 }
 
 // newGroup returns a group of some sources, which nobody watches yet.
-func newGroup(t testing.TB, crowded bool, sources ...*fakeSource) (*Group, *fakeOwner) {
+func newGroup(t testing.TB, oversubscribed bool, sources ...*fakeSource) (*Group, *fakeOwner) {
 	t.Helper()
 	o := &fakeOwner{}
 	o.step.Store(int64(10 * time.Microsecond))
 	g := &Group{}
-	g.Init(o, crowded)
+	g.Init(o, oversubscribed)
 	for _, s := range sources {
 		if err := g.Add(s.r, s); err != nil {
 			t.Fatal(err)

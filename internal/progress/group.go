@@ -35,15 +35,15 @@ type Group struct {
 	Waiting atomic.Int32
 
 	owner    Owner
-	patience Patience
+	patience SpinPolicy
 	drivers  []*Driver
 }
 
 // Init makes a group of no sources. Crowded says that the host has more who look
 // than cores: whoever looks lets other processes run after every look.
-func (g *Group) Init(owner Owner, crowded bool) {
+func (g *Group) Init(owner Owner, oversubscribed bool) {
 	g.owner = owner
-	g.patience.Init(crowded)
+	g.patience.Init(oversubscribed)
 }
 
 // Add adds a source, whose descriptor becomes readable when something arrives. It

@@ -62,21 +62,21 @@ func TestLookForAChannel(t *testing.T) {
 func TestBudgets(t *testing.T) {
 	const step = 10 * time.Microsecond
 	for _, tt := range []struct {
-		name    string
-		crowded bool
-		gap     time.Duration
-		served  bool // just before the budget ends something comes that is for others
-		want    time.Duration
+		name           string
+		oversubscribed bool
+		gap            time.Duration
+		served         bool // just before the budget ends something comes that is for others
+		want           time.Duration
 	}{
 		{"quick", false, 0, false, longBudget},
 		{"just quick", false, quickly, false, longBudget},
 		{"slow", false, quickly + 1, false, shortBudget},
-		{"crowded", true, maxGap, false, crowdedBudget},
+		{"oversubscribed", true, maxGap, false, oversubscribedBudget},
 		{"served", false, quickly + 1, true, 2 * shortBudget},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSource(t)
-			g, o := newGroup(t, tt.crowded, s)
+			g, o := newGroup(t, tt.oversubscribed, s)
 			g.patience.gap.Store(int64(tt.gap))
 			if tt.served {
 				s.polled = func(int) {
@@ -100,7 +100,7 @@ func TestBudgets(t *testing.T) {
 
 // A few quick waits are enough to look longer, after any pause.
 func TestGap(t *testing.T) {
-	var p Patience
+	var p SpinPolicy
 	p.Init(false)
 	for range 20 {
 		p.waited(time.Hour)
@@ -123,7 +123,7 @@ func TestPause(t *testing.T) {
 		step time.Duration
 		want int
 	}{{pause / 2, mostLooks}, {3 * pause, 1}, {pause, firstLooks}} {
-		var p Patience
+		var p SpinPolicy
 		p.Init(false)
 		var s Search
 		if !p.Begin(&s) {
@@ -154,20 +154,20 @@ func TestNoLooking(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	for _, tt := range []struct {
-		name    string
-		ctx     context.Context
-		crowded bool
-		others  int32
-		want    bool
+		name           string
+		ctx            context.Context
+		oversubscribed bool
+		others         int32
+		want           bool
 	}{
 		{"its context has ended", ended, false, 0, false},
 		{"a core is left", context.Background(), false, cores - 1, true},
 		{"no core is left", context.Background(), false, cores, false},
-		{"nobody looks on a crowded host", context.Background(), true, 0, true},
-		{"one looks on a crowded host", context.Background(), true, crowdedLookers, false},
+		{"nobody looks on a oversubscribed host", context.Background(), true, 0, true},
+		{"one looks on a oversubscribed host", context.Background(), true, oversubscribedPollers, false},
 	} {
 		s := newSource(t)
-		g, _ := newGroup(t, tt.crowded, s)
+		g, _ := newGroup(t, tt.oversubscribed, s)
 		looking.Add(tt.others)
 		g.Look(tt.ctx, nil, make(chan struct{}))
 		looking.Add(-tt.others)
@@ -284,7 +284,7 @@ func TestAwaitIsWoken(t *testing.T) {
 
 // Whoever looks does so for those who are asleep, if the poller is held up.
 func TestLookForSleepers(t *testing.T) {
-	for _, crowded := range []bool{false, true} {
+	for _, oversubscribed := range []bool{false, true} {
 		held, release := make(chan struct{}), make(chan struct{})
 		holder := newSource(t)
 		holder.put()
@@ -299,7 +299,7 @@ func TestLookForSleepers(t *testing.T) {
 
 		sleeper, looker := newSource(t), newSource(t)
 		a, _ := newGroup(t, false, sleeper)
-		b, _ := newGroup(t, crowded, looker)
+		b, _ := newGroup(t, oversubscribed, looker)
 		told := make(chan struct{}, 1)
 		sleeper.polled = func(n int) {
 			if n > 0 {

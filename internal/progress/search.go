@@ -21,7 +21,7 @@ const (
 // Search is what a caller does who looks: he looks and calls Look until he has found
 // what he looks for, or GoOn reports false.
 type Search struct {
-	p            *Patience
+	p            *SpinPolicy
 	looks, every int
 	// Of most searches the clock need not be asked: these are 0 until it was.
 	start, last, end time.Duration
@@ -30,7 +30,7 @@ type Search struct {
 
 // Begin begins a search, and reports whether there is a core for it. If so, it is
 // to be ended.
-func (p *Patience) Begin(s *Search) bool {
+func (p *SpinPolicy) Begin(s *Search) bool {
 	if looking.Add(1) > p.lookers {
 		looking.Add(-1)
 		return false
@@ -49,7 +49,7 @@ func (s *Search) End() {
 // had their turn if they need it, and GoOn is to be asked.
 func (s *Search) Look() bool {
 	s.looks++
-	if s.looks <= s.every && !s.p.crowded {
+	if s.looks <= s.every && !s.p.oversubscribed {
 		return false
 	}
 	return s.makeWay()
@@ -62,7 +62,7 @@ func (s *Search) makeWay() bool {
 	// asleep whom the poller would wake.
 	if asleep.Load() > 0 && poller.Look() > 0 {
 		s.found, s.looks = true, s.every+1
-	} else if s.p.crowded {
+	} else if s.p.oversubscribed {
 		yield()
 	}
 	if s.looks <= s.every {

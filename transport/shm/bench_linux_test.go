@@ -14,9 +14,9 @@ func polled(t testing.TB) (a, b *Conn) {
 	t.Helper()
 	m := transporttest.Map(t, 2)
 	a, b = listen(t, Config{Rank: 0, Map: m}), listen(t, Config{Rank: 1, Map: m})
-	batch := make([]mpe.Arrival, 4)
+	batch := make([]mpe.RxPacket, 4)
 	for _, c := range []*Conn{a, b} {
-		if n, err := c.Recv(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedConnected {
+		if n, err := c.Recv(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {
 			t.Fatalf("%d, %v, %+v", n, err, batch[0])
 		}
 	}
@@ -24,7 +24,7 @@ func polled(t testing.TB) (a, b *Conn) {
 }
 
 // wait polls until something arrives.
-func (c *Conn) wait(batch []mpe.Arrival) int {
+func (c *Conn) wait(batch []mpe.RxPacket) int {
 	for {
 		if n, err := c.Poll(batch); n > 0 || err != nil {
 			return n
@@ -38,7 +38,7 @@ func BenchmarkPingPong(b *testing.B) {
 	var other sync.WaitGroup
 	other.Go(func() {
 		runtime.LockOSThread()
-		batch, packets := make([]mpe.Arrival, 64), []mpe.Packet{transporttest.Packet(1, 0, 1, 4)}
+		batch, packets := make([]mpe.RxPacket, 64), []mpe.Packet{transporttest.Packet(1, 0, 1, 4)}
 		for range b.N {
 			y.wait(batch)
 			if n, _ := y.SendPackets(0, packets); n != 1 {
@@ -48,7 +48,7 @@ func BenchmarkPingPong(b *testing.B) {
 	})
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	batch, packets := make([]mpe.Arrival, 64), []mpe.Packet{transporttest.Packet(0, 1, 1, 4)}
+	batch, packets := make([]mpe.RxPacket, 64), []mpe.Packet{transporttest.Packet(0, 1, 1, 4)}
 	for range b.N {
 		if n, _ := x.SendPackets(1, packets); n != 1 {
 			b.Fatal("not taken")
@@ -70,7 +70,7 @@ func BenchmarkStream(b *testing.B) {
 	var other sync.WaitGroup
 	other.Go(func() {
 		runtime.LockOSThread()
-		batch := make([]mpe.Arrival, 64)
+		batch := make([]mpe.RxPacket, 64)
 		for done := 0; done < b.N; {
 			n := y.wait(batch)
 			for _, a := range batch[:n] {

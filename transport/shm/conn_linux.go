@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Conn is all the shared memory of one rank. It implements mpe.LendingTransport and
+// Conn is all the shared memory of one rank. It implements mpe.SingleCopier and
 // mpe.PollTransport.
 type Conn struct {
 	cfg   Config
@@ -49,8 +49,8 @@ type Conn struct {
 }
 
 var (
-	_ mpe.LendingTransport = (*Conn)(nil)
-	_ mpe.PollTransport    = (*Conn)(nil)
+	_ mpe.SingleCopier  = (*Conn)(nil)
+	_ mpe.PollTransport = (*Conn)(nil)
 )
 
 // Listen makes the rank known to the other ranks of this host, and starts to call

@@ -76,7 +76,7 @@ func TestRestart(t *testing.T) {
 	connect(1, 2)
 	start(0)
 	for _, other := range []int{1, 2} {
-		if a := ends[0].Next(t); a.Kind != mpe.ArrivedConnected {
+		if a := ends[0].Next(t); a.Kind != mpe.RxConnected {
 			t.Fatalf("%+v", a)
 		}
 		ends[other].WaitConnected(t, 0)
@@ -88,7 +88,7 @@ func TestRestart(t *testing.T) {
 		ends[rank].Close()
 		start(rank)
 		for range 2 {
-			if a := ends[rank].Next(t); a.Kind != mpe.ArrivedConnected {
+			if a := ends[rank].Next(t); a.Kind != mpe.RxConnected {
 				t.Fatalf("%+v", a)
 			}
 		}
@@ -105,9 +105,9 @@ func TestRestart(t *testing.T) {
 func TestLastWords(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	a, b := listen(t, Config{Rank: 0, Map: m}), listen(t, Config{Rank: 1, Map: m})
-	batch := make([]mpe.Arrival, 4)
+	batch := make([]mpe.RxPacket, 4)
 	for _, c := range []*Conn{a, b} {
-		if n, err := c.Recv(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedConnected {
+		if n, err := c.Recv(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {
 			t.Fatalf("%d, %v, %+v", n, err, batch[0])
 		}
 	}
@@ -219,7 +219,7 @@ func TestClose(t *testing.T) {
 	}
 	recv := make(chan error, 1)
 	go func() {
-		_, err := c.Recv(make([]mpe.Arrival, 1))
+		_, err := c.Recv(make([]mpe.RxPacket, 1))
 		recv <- err
 	}()
 	for range 2 {
@@ -230,7 +230,7 @@ func TestClose(t *testing.T) {
 	if err := <-recv; !errors.Is(err, mpe.ErrTransportClosed) {
 		t.Errorf("Recv in progress: %v", err)
 	}
-	if _, err := c.Poll(make([]mpe.Arrival, 1)); !errors.Is(err, mpe.ErrTransportClosed) {
+	if _, err := c.Poll(make([]mpe.RxPacket, 1)); !errors.Is(err, mpe.ErrTransportClosed) {
 		t.Errorf("Poll: %v", err)
 	}
 	if c.Wakeup() != -1 || c.Sleep() {

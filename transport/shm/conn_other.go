@@ -35,7 +35,7 @@ func (*Conn) SendData(int, []byte, []byte, protocol.Shape) error { return ErrUns
 func (*Conn) SendPackets(int, []mpe.Packet) (int, error) { return 0, ErrUnsupported }
 
 // Recv fails.
-func (*Conn) Recv([]mpe.Arrival) (int, error) { return 0, ErrUnsupported }
+func (*Conn) Recv([]mpe.RxPacket) (int, error) { return 0, ErrUnsupported }
 
 // Sharing returns 0.
 func (*Conn) Sharing() (links, singleCopy int) { return 0, 0 }

@@ -160,7 +160,7 @@ func (l *link) postpone(w *leftover) {
 
 // resume returns the first packet that was postponed, if its payload is there. As long as
 // there are any, nothing else is read from the link.
-func (in *inbox) resume(l *link, batch []mpe.Arrival) (n int) {
+func (in *inbox) resume(l *link, batch []mpe.RxPacket) (n int) {
 	w := &l.postponed[0]
 	c := &l.peer.copier
 	if l.job == nil {
@@ -180,7 +180,7 @@ func (in *inbox) resume(l *link, batch []mpe.Arrival) (n int) {
 	case err != nil && w.stands():
 		in.distrust(l, err)
 	case err == nil && w.settle():
-		batch[0] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: w.packet, Rest: l.late}
+		batch[0] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: w.packet, Rest: l.late}
 		n = 1
 	}
 	l.job, l.late = nil, nil

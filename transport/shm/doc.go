@@ -22,7 +22,7 @@
 // memory have a file, so that nothing is left behind by a process that was killed;
 // that it is gone its peers learn from the socket. A rank that starts again is called
 // again, and what was in the rings of its predecessor is lost, which an
-// mpe.ArrivedConnected says.
+// mpe.RxConnected says.
 //
 // The package must never wait for a peer: what does not fit into a ring is not taken.
 // Nor must it trust one: whatever stands in the shared memory, it reads nothing

@@ -33,7 +33,7 @@ func TestDocumentNumbers(t *testing.T) {
 		{"A length of 2³² − 1 means", padding == 1<<32-1},
 		{"at most 3/8 of the ring's bytes are in flight, and one packet for each 2048 of them", payload == 3<<17 && packets == 512},
 		{"has 16 random bytes", nonceLen == 16},
-		{"of at least 8192 bytes", MinLoan == 8192},
+		{"of at least 8192 bytes", MinSingleCopy == 8192},
 		{"three numbers of eight bytes", loanLen == 3*8 && loanOff == 8+protocol.ExtHeaderLen},
 		{"2³¹ added to its length", loanBit == 1<<31},
 		{"up to 262144 bytes or a quarter of the ring if that is less", LongPayload(MaxRing) == 262144 && LongPayload(MinRing) == MinRing/4},

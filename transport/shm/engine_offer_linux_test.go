@@ -49,7 +49,7 @@ func readable(t *testing.T) (conns [2]*Conn, es [2]*mpe.Engine) {
 func TestOfferedMessages(t *testing.T) {
 	_, engines := readable(t)
 	before := dataPackets(engines[1])
-	for _, size := range []int{1, 1000, 100_000, maxLoan} {
+	for _, size := range []int{1, 1000, 100_000, maxSingleCopy} {
 		for _, room := range []int{size, size + 1, size / 2} {
 			for _, when := range []string{"before", "after", "after a probe"} {
 				data, buf := bytes.Repeat([]byte{byte(size + 5)}, size), make([]byte, room)
@@ -108,7 +108,7 @@ func TestMoreThanIsOffered(t *testing.T) {
 		for i := range messages {
 			n := size
 			if i == 3 {
-				n = maxLoan + 1
+				n = maxSingleCopy + 1
 			}
 			sends = append(sends, sendSync(t, engines[0], bytes.Repeat([]byte{byte(i + 1)}, n), i))
 		}
@@ -124,7 +124,7 @@ func TestMoreThanIsOffered(t *testing.T) {
 				}
 				continue
 			}
-			buf := make([]byte, maxLoan+1)
+			buf := make([]byte, maxSingleCopy+1)
 			st, err := engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i})
 			if err != nil || int64(bytes.Count(buf, []byte{byte(i + 1)})) != st.Bytes || st.Bytes < size {
 				t.Errorf("message %d: %+v, %v", i, st, err)

@@ -68,7 +68,7 @@ func (c *Conn) Reclaim(peer int, lent uint64) {
 }
 
 // leave notes that the payload of a packet is still with its sender.
-func (in *inbox) leave(to *mpe.Arrival, l *link, a away) {
+func (in *inbox) leave(to *mpe.RxPacket, l *link, a away) {
 	to.Away, to.Ticket = int(a.payload), len(in.away)
 	in.away = append(in.away, leftover{link: l, packet: to.Bytes, away: a})
 }
@@ -84,7 +84,7 @@ type leftover struct {
 // packet arrives again, with its payload, when it is. A payload that cannot be read though
 // it should be there is the end of the link: all that is not acknowledged is sent again by
 // the next one, which copies.
-func (c *Conn) Fetch(a *mpe.Arrival, dst []byte) bool {
+func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 	in := c.inbox
 	if a.Ticket < 0 || a.Ticket >= len(in.away) {
 		return false

@@ -30,13 +30,13 @@ func lentPacket(src, dst int, number uint32, n int) mpe.Packet {
 }
 
 // deliver sends a packet from a to b and returns what arrives.
-func deliver(t *testing.T, a, b *Conn, p mpe.Packet) mpe.Arrival {
+func deliver(t *testing.T, a, b *Conn, p mpe.Packet) mpe.RxPacket {
 	t.Helper()
-	batch := make([]mpe.Arrival, 1)
+	batch := make([]mpe.RxPacket, 1)
 	if n, err := a.SendPackets(1, []mpe.Packet{p}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if n, err := b.Poll(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedDatagram {
+	if n, err := b.Poll(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxDatagram {
 		t.Fatalf("%d, %v, %+v", n, err, batch[0])
 	}
 	return batch[0]
@@ -51,10 +51,10 @@ func TestFetch(t *testing.T) {
 	if n := a.LongPayload(1); n != LongPayload(DefaultRing(2)) {
 		t.Errorf("packets may have %d bytes", n)
 	}
-	for i, n := range []int{0, 1, MinLoan - 1, MinLoan, MaxPayload, MaxPayload + 1, LongPayload(DefaultRing(2))} {
+	for i, n := range []int{0, 1, MinSingleCopy - 1, MinSingleCopy, MaxPayload, MaxPayload + 1, LongPayload(DefaultRing(2))} {
 		p := lentPacket(0, 1, uint32(i+1), n)
 		x := deliver(t, a, b, p)
-		if n < MinLoan {
+		if n < MinSingleCopy {
 			if x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
 				t.Errorf("%d bytes: %d arrived, %d are away", n, len(x.Bytes), x.Away)
 			}
@@ -64,7 +64,7 @@ func TestFetch(t *testing.T) {
 		if !bytes.Equal(x.Bytes, p.Header[:]) || x.Away != n || !b.Fetch(&x, dst) || !bytes.Equal(dst, p.Payload) {
 			t.Errorf("%d bytes: %d arrived, %d are away", n, len(x.Bytes), x.Away)
 		}
-		for name, wrong := range map[string]mpe.Arrival{"again": x, "no ticket": {Ticket: 99}, "no number": {Ticket: -1}} {
+		for name, wrong := range map[string]mpe.RxPacket{"again": x, "no ticket": {Ticket: 99}, "no number": {Ticket: -1}} {
 			if b.Fetch(&wrong, dst) {
 				t.Errorf("%s: it is fetched", name)
 			}
@@ -74,8 +74,8 @@ func TestFetch(t *testing.T) {
 	if n, err := a.SendPackets(1, []mpe.Packet{p}); n != 0 || !errors.Is(err, ErrBadPacket) {
 		t.Errorf("a packet that is too long: %d, %v", n, err)
 	}
-	x := deliver(t, a, b, lentPacket(0, 1, 1, MinLoan))
-	if b.Fetch(&x, make([]byte, MinLoan+1)) {
+	x := deliver(t, a, b, lentPacket(0, 1, 1, MinSingleCopy))
+	if b.Fetch(&x, make([]byte, MinSingleCopy+1)) {
 		t.Error("more is fetched than was lent")
 	}
 	for _, peer := range []int{-1, 0, 2} {
@@ -96,7 +96,7 @@ func TestNoSingleCopy(t *testing.T) {
 		for rank := range conns {
 			conns[rank] = listen(t, Config{Rank: rank, Map: m, NoSingleCopy: rank == off || off == 2})
 		}
-		batch := make([]mpe.Arrival, 1)
+		batch := make([]mpe.RxPacket, 1)
 		for rank, c := range conns {
 			if n, err := c.Recv(batch); n != 1 || err != nil {
 				t.Fatal(n, err)
@@ -136,18 +136,18 @@ func TestEnvSingleCopy(t *testing.T) {
 // With a link its loans end: what it carried is sent again.
 func TestLoansEndWithTheLink(t *testing.T) {
 	a, b := lending(t)
-	x := deliver(t, a, b, lentPacket(0, 1, 1, MinLoan))
+	x := deliver(t, a, b, lentPacket(0, 1, 1, MinSingleCopy))
 	a.peers[1].link.conn.Close()
-	batch := make([]mpe.Arrival, 1)
+	batch := make([]mpe.RxPacket, 1)
 	for _, c := range []*Conn{a, b} { // up to the next one
 		if c == b {
 			continue // what it has returned stays valid
 		}
-		if n, err := c.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedConnected {
+		if n, err := c.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {
 			t.Fatalf("%d, %v, %+v", n, err, batch[0])
 		}
 	}
-	if b.Fetch(&x, make([]byte, MinLoan)) {
+	if b.Fetch(&x, make([]byte, MinSingleCopy)) {
 		t.Error("it can still be fetched")
 	}
 }
@@ -155,21 +155,21 @@ func TestLoansEndWithTheLink(t *testing.T) {
 // Memory that cannot be read is the end of the link, and the next one copies.
 func TestUnreadable(t *testing.T) {
 	a, b := lending(t)
-	memory, err := unix.Mmap(-1, 0, 2*MinLoan, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	memory, err := unix.Mmap(-1, 0, 2*MinSingleCopy, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := transporttest.Packet(0, 1, 1, 0)
-	p.Payload, p.Lent = memory[:MinLoan], 1
+	p.Payload, p.Lent = memory[:MinSingleCopy], 1
 	x := deliver(t, a, b, p)
 	if err := unix.Munmap(memory); err != nil {
 		t.Fatal(err)
 	}
-	if b.Fetch(&x, make([]byte, MinLoan)) {
+	if b.Fetch(&x, make([]byte, MinSingleCopy)) {
 		t.Fatal("memory was read that is not there")
 	}
-	batch := make([]mpe.Arrival, 1)
-	if n, err := b.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedBroken {
+	batch := make([]mpe.RxPacket, 1)
+	if n, err := b.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxBroken {
 		t.Fatalf("%d, %v, %+v", n, err, batch[0])
 	}
 	if _, err := b.Link(0); err == nil {
@@ -177,16 +177,16 @@ func TestUnreadable(t *testing.T) {
 	} else if want := "the link to rank 0 has ended: reading the memory of process"; len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
 		t.Errorf("got %v", err)
 	}
-	if n, err := b.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedConnected {
+	if n, err := b.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {
 		t.Fatalf("%d, %v, %+v", n, err, batch[0])
 	}
-	if n, err := a.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedConnected {
+	if n, err := a.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {
 		t.Fatalf("%d, %v, %+v", n, err, batch[0])
 	}
 	if lends, fetches := a.SingleCopy(1); lends || !fetches || a.LongPayload(1) != 0 {
 		t.Errorf("rank 0 lends: %v, fetches: %v", lends, fetches)
 	}
-	p = lentPacket(0, 1, 2, MinLoan)
+	p = lentPacket(0, 1, 2, MinSingleCopy)
 	if x := deliver(t, a, b, p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
 		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.Away)
 	}

@@ -30,20 +30,20 @@ const (
 	live, taken, over = 1, 2, 3
 )
 
-// MinLoan is from how many bytes of payload on it is quicker to have the kernel copy
+// MinSingleCopy is from how many bytes of payload on it is quicker to have the kernel copy
 // them once than to copy them twice.
-const MinLoan = 8 << 10
+const MinSingleCopy = 8 << 10
 
 // nonceLen is the length in bytes of the number that a process is known by.
 const nonceLen = 16
 
-// maxLoan is the longest payload of a packet in bytes that is lent. Longer ones are
+// maxSingleCopy is the longest payload of a packet in bytes that is lent. Longer ones are
 // hardly faster, and the receiver does nothing else meanwhile.
-const maxLoan = 256 << 10
+const maxSingleCopy = 256 << 10
 
 // LongPayload is the longest payload of a packet in bytes that is lent over a ring of
 // that size: it fits in, if the receiver turns out not to be able to read it.
-func LongPayload(ring int) int { return min(ring/4, maxLoan) }
+func LongPayload(ring int) int { return min(ring/4, maxSingleCopy) }
 
 // loanAt returns the loan of the record at b.
 func loanAt(b []byte) *loan { return (*loan)(unsafe.Pointer(&b[loanOff : loanOff+loanLen][0])) }

@@ -22,7 +22,7 @@ func offering(src, dst int, number uint32, n int) mpe.Packet {
 // Messages are taken whole, or their beginning, in any order, and once.
 func TestTake(t *testing.T) {
 	a, b := lending(t)
-	lengths := []int{1, 100, MaxPayload, maxLoan}
+	lengths := []int{1, 100, MaxPayload, maxSingleCopy}
 	var offers []uint64
 	var messages []mpe.Packet
 	for i, n := range lengths {
@@ -61,7 +61,7 @@ func TestTake(t *testing.T) {
 	if b.Take(0, x.Offer, make([]byte, 100)) {
 		t.Error("what was taken back is taken")
 	}
-	if x := deliver(t, a, b, offering(0, 1, 9, maxLoan+1)); x.Offer != 0 {
+	if x := deliver(t, a, b, offering(0, 1, 9, maxSingleCopy+1)); x.Offer != 0 {
 		t.Error("too much is offered")
 	}
 	p := offering(0, 1, 9, 100)
@@ -81,7 +81,7 @@ func TestNoOffers(t *testing.T) {
 		for rank := range conns {
 			conns[rank] = listen(t, Config{Rank: rank, Map: m, NoSingleCopy: rank == off || off == 2})
 		}
-		batch := make([]mpe.Arrival, 1)
+		batch := make([]mpe.RxPacket, 1)
 		for _, c := range conns {
 			if n, err := c.Recv(batch); n != 1 || err != nil {
 				t.Fatal(n, err)
@@ -106,9 +106,9 @@ func TestOffersEndWithTheLink(t *testing.T) {
 	x := deliver(t, a, b, offering(0, 1, 1, 100))
 	l := a.peers[1].link
 	l.conn.Close()
-	batch := make([]mpe.Arrival, 1)
+	batch := make([]mpe.RxPacket, 1)
 	for _, c := range []*Conn{a, b} {
-		if n, err := c.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedConnected {
+		if n, err := c.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {
 			t.Fatalf("%d, %v, %+v", n, err, batch[0])
 		}
 	}
@@ -128,7 +128,7 @@ func TestOffersEndWithTheLink(t *testing.T) {
 // What is not there is not taken, and the link stays.
 func TestTakeUnreadable(t *testing.T) {
 	a, b := lending(t)
-	memory, err := unix.Mmap(-1, 0, MinLoan, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	memory, err := unix.Mmap(-1, 0, MinSingleCopy, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestTakeUnreadable(t *testing.T) {
 	if err := unix.Munmap(memory); err != nil {
 		t.Fatal(err)
 	}
-	if b.Take(0, x.Offer, make([]byte, MinLoan)) {
+	if b.Take(0, x.Offer, make([]byte, MinSingleCopy)) {
 		t.Error("memory was read that is not there")
 	}
 	if !b.Take(0, y.Offer, make([]byte, 100)) {
@@ -157,7 +157,7 @@ func TestReclaimOffersRace(t *testing.T) {
 	const messages, size = 3000, 64 << 10
 	failed := make(chan error, 1)
 	go func() {
-		batch, dst := make([]mpe.Arrival, 8), make([]byte, size)
+		batch, dst := make([]mpe.RxPacket, 8), make([]byte, size)
 		taken := 0
 		for next := uint32(1); next <= messages; {
 			n, err := b.Poll(batch)
@@ -222,7 +222,7 @@ func TestReclaimOffersRace(t *testing.T) {
 // offerAll offers as many messages as it can, each from memory of its own, and then
 // waits for its end.
 func offerAll(c *Conn) error {
-	batch := make([]mpe.Arrival, 1)
+	batch := make([]mpe.RxPacket, 1)
 	var memory [offerSlots + 1][]byte
 	for n := uint32(1); n <= offerSlots; {
 		p := offering(1, 0, n, victimLoan)
@@ -251,7 +251,7 @@ func TestOffererStoppedAndKilled(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 0, Map: m})
 	cmd, _ := startVictim(t, fmt.Sprint(m.Addr(0), ",", m.Addr(1)), offerer)
-	batch, dst := make([]mpe.Arrival, 8), make([]byte, victimLoan)
+	batch, dst := make([]mpe.RxPacket, 8), make([]byte, victimLoan)
 	var offers []uint64
 	for len(offers) < offerSlots {
 		n, err := c.nap(batch)
@@ -259,7 +259,7 @@ func TestOffererStoppedAndKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, a := range batch[:n] {
-			if a.Kind == mpe.ArrivedDatagram {
+			if a.Kind == mpe.RxDatagram {
 				offers = append(offers, a.Offer)
 			}
 		}

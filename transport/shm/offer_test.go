@@ -117,7 +117,7 @@ func TestOfferToAFullRing(t *testing.T) {
 func TestHostileOffers(t *testing.T) {
 	for name, spoil := range map[string]func(*loan){
 		"nothing":    func(l *loan) { l.payload.Store(0) },
-		"too much":   func(l *loan) { l.payload.Store(maxLoan + 1) },
+		"too much":   func(l *loan) { l.payload.Store(maxSingleCopy + 1) },
 		"everything": func(l *loan) { l.payload.Store(^uint64(0)) },
 		"never":      func(l *loan) { l.state.Store(0) },
 		"taken":      func(l *loan) { l.state.Add(taken - live) },
@@ -134,8 +134,8 @@ func TestHostileOffers(t *testing.T) {
 	// It need not fit into the ring.
 	w, r := newRing(MinRing)
 	p := transporttest.Packet(0, 1, 1, 0)
-	w.offer(&p.Header, make([]byte, maxLoan), 1)
-	if _, a, err := r.next(); err != nil || !a.offered || a.payload != maxLoan {
+	w.offer(&p.Header, make([]byte, maxSingleCopy), 1)
+	if _, a, err := r.next(); err != nil || !a.offered || a.payload != maxSingleCopy {
 		t.Errorf("the most: %+v, %v", a, err)
 	}
 	// Whatever slot it names is one.

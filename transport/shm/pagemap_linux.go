@@ -34,7 +34,7 @@ func openPagemap(pid int) (*pagemap, error) {
 }
 
 // resident reports whether n bytes from addr on are there, so that to read them waits for
-// nothing. The answer is true of now. n is at most maxLoan, and not 0.
+// nothing. The answer is true of now. n is at most maxSingleCopy, and not 0.
 func (rr *remoteReader) resident(m *pagemap, addr uint64, n int) bool {
 	first, last := addr/m.page, (addr+uint64(n)-1)/m.page
 	pages := last - first + 1

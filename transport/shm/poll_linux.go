@@ -45,7 +45,7 @@ type inbox struct {
 func (c *Conn) CanPoll() bool { return true }
 
 // Poll is Recv, but returns 0 if nothing has arrived.
-func (c *Conn) Poll(batch []mpe.Arrival) (n int, err error) {
+func (c *Conn) Poll(batch []mpe.RxPacket) (n int, err error) {
 	in := c.inbox
 	for _, l := range in.lent {
 		if len(l.postponed) == 0 { // they are still there
@@ -85,14 +85,14 @@ func (c *Conn) greet() {
 
 // settle forgets links that have ended, once they are empty, and tells of new ones,
 // once their predecessors are forgotten.
-func (in *inbox) settle(batch []mpe.Arrival) (n int) {
+func (in *inbox) settle(batch []mpe.RxPacket) (n int) {
 	in.unsettled = false
 	left := in.links[:0]
 	for _, l := range in.links {
 		ended := l.ended.Load() // before the last look
 		if l.unreadable && n < len(batch) {
 			l.unreadable = false
-			batch[n] = mpe.Arrival{Kind: mpe.ArrivedBroken, Peer: l.peer.rank, From: l.peer.addr}
+			batch[n] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.peer.addr}
 			n++
 		}
 		if l.broken && !l.unreadable || ended && (len(l.postponed) > 0 || !l.in.ready()) {
@@ -111,7 +111,7 @@ func (in *inbox) settle(batch []mpe.Arrival) (n int) {
 			in.unsettled = true
 		default:
 			l.told, l.before = true, nil
-			batch[n] = mpe.Arrival{Kind: mpe.ArrivedConnected, Peer: l.peer.rank, From: l.peer.addr}
+			batch[n] = mpe.RxPacket{Kind: mpe.RxConnected, Peer: l.peer.rank, From: l.peer.addr}
 			n++
 		}
 	}
@@ -119,7 +119,7 @@ func (in *inbox) settle(batch []mpe.Arrival) (n int) {
 }
 
 // take reads packets.
-func (in *inbox) take(batch []mpe.Arrival) (n int) {
+func (in *inbox) take(batch []mpe.RxPacket) (n int) {
 	room := in.most
 	if len(in.links) == 1 {
 		return in.read(in.links[0], batch, &room)
@@ -154,7 +154,7 @@ func (in *inbox) take(batch []mpe.Arrival) (n int) {
 }
 
 // read reads what has come by a link, as long as there is room for bytes.
-func (in *inbox) read(l *link, batch []mpe.Arrival, room *int) (n int) {
+func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 	if !l.told || l.broken || len(batch) == 0 {
 		return 0
 	}
@@ -166,14 +166,14 @@ func (in *inbox) read(l *link, batch []mpe.Arrival, room *int) (n int) {
 		if err != nil {
 			l.broken, in.unsettled = true, true
 			l.end(err)
-			batch[n] = mpe.Arrival{Kind: mpe.ArrivedBroken, Peer: l.peer.rank, From: l.peer.addr}
+			batch[n] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.peer.addr}
 			n++
 			break
 		}
 		if packet == nil {
 			break
 		}
-		batch[n] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: packet}
+		batch[n] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: packet}
 		switch {
 		case a.offered:
 			batch[n].Offer = l.note(a)

@@ -18,7 +18,7 @@ import (
 const victimLoan = 40000
 
 // number is that of the packet that has arrived.
-func number(a *mpe.Arrival) uint32 {
+func number(a *mpe.RxPacket) uint32 {
 	h, _, _ := protocol.ParseExtendedHeader(a.Bytes)
 	return h.Number
 }
@@ -26,7 +26,7 @@ func number(a *mpe.Arrival) uint32 {
 // lendAll lends packets without end, each from memory of its own, and never takes
 // anything back.
 func lendAll(c *Conn) error {
-	batch := make([]mpe.Arrival, 8)
+	batch := make([]mpe.RxPacket, 8)
 	var memory [16][]byte
 	for n := uint32(1); ; {
 		p := transporttest.Packet(1, 0, n, 0)
@@ -68,14 +68,14 @@ func (c *Conn) loans(peer int) int {
 // fetchAll fetches packets until one comes that is not lent, and fails on what is not
 // as it was lent. It says how many it has got, and how many were taken back.
 func fetchAll(c *Conn) error {
-	batch, dst := make([]mpe.Arrival, 1), make([]byte, victimLoan)
+	batch, dst := make([]mpe.RxPacket, 1), make([]byte, victimLoan)
 	for got, lost := 0, 0; ; {
 		if _, err := c.nap(batch); err != nil {
 			return err
 		}
 		a := &batch[0]
 		switch {
-		case a.Kind != mpe.ArrivedDatagram:
+		case a.Kind != mpe.RxDatagram:
 		case a.Away == 0:
 			return fmt.Errorf("%d got, %d lost", got, lost)
 		case !c.Fetch(a, dst):
@@ -97,7 +97,7 @@ func TestLenderKilled(t *testing.T) {
 	c := listen(t, Config{Rank: 0, Map: m})
 	for life := range 3 {
 		cmd, _ := startVictim(t, addrs, lender)
-		batch, dst := make([]mpe.Arrival, 8), make([]byte, victimLoan)
+		batch, dst := make([]mpe.RxPacket, 8), make([]byte, victimLoan)
 		next, killed := uint32(1), false
 		read := c.nap
 		for !killed || len(c.inbox.links) > 0 {
@@ -107,7 +107,7 @@ func TestLenderKilled(t *testing.T) {
 			}
 			for i := range batch[:n] {
 				a := &batch[i]
-				if a.Kind != mpe.ArrivedDatagram {
+				if a.Kind != mpe.RxDatagram {
 					continue
 				}
 				if a.Away != victimLoan || number(a) != next {
@@ -139,8 +139,8 @@ func TestFetcherStopped(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 0, Map: m})
 	cmd, said := startVictim(t, fmt.Sprint(m.Addr(0), ",", m.Addr(1)), fetcher)
-	batch := make([]mpe.Arrival, 1)
-	if _, err := c.nap(batch); err != nil || batch[0].Kind != mpe.ArrivedConnected {
+	batch := make([]mpe.RxPacket, 1)
+	if _, err := c.nap(batch); err != nil || batch[0].Kind != mpe.RxConnected {
 		t.Fatalf("%v, %+v", err, batch[0])
 	}
 	if err := cmd.Process.Signal(unix.SIGSTOP); err != nil {

@@ -75,7 +75,7 @@ func victim(addrs string) {
 
 // sendAll sends without end, and reads what comes.
 func sendAll(c *Conn) error {
-	batch := make([]mpe.Arrival, 64)
+	batch := make([]mpe.RxPacket, 64)
 	for number := uint32(0); ; {
 		packets := make([]mpe.Packet, 8)
 		for i := range packets {
@@ -127,7 +127,7 @@ func TestKilled(t *testing.T) {
 	addrs := fmt.Sprint(m.Addr(0), ",", m.Addr(1))
 	c := listen(t, Config{Rank: 0, Map: m})
 	mapped := mappings(t)
-	batch := make([]mpe.Arrival, 16)
+	batch := make([]mpe.RxPacket, 16)
 	for life := range 3 {
 		cmd, _ := startVictim(t, addrs, "")
 		if _, err := Listen(Config{Rank: 1, Map: m}); err == nil || !strings.Contains(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)+" ") {
@@ -142,12 +142,12 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, a := range batch[:n] {
-				if a.Kind == mpe.ArrivedConnected && !connected {
+				if a.Kind == mpe.RxConnected && !connected {
 					connected = true
 					continue
 				}
 				h, _, d := protocol.ParseExtended(a.Bytes)
-				if a.Kind != mpe.ArrivedDatagram || !d.OK() || h.Number != next || !connected {
+				if a.Kind != mpe.RxDatagram || !d.OK() || h.Number != next || !connected {
 					t.Fatalf("life %d, packet %d: %d, %v, %v", life, next, a.Kind, &h, d)
 				}
 				next++
@@ -203,7 +203,7 @@ func TestNothingIsLeft(t *testing.T) {
 		a, b := polled(t)
 		for _, c := range []*Conn{a, b} {
 			c.Close()
-			if _, err := c.Poll(make([]mpe.Arrival, 1)); err == nil {
+			if _, err := c.Poll(make([]mpe.RxPacket, 1)); err == nil {
 				t.Error("it is not closed")
 			}
 		}
@@ -231,7 +231,7 @@ func TestMemoryOfTheForgotten(t *testing.T) {
 			conns[rank] = c
 		}
 		for _, c := range conns {
-			if n, err := c.Recv(make([]mpe.Arrival, 1)); n != 1 || err != nil {
+			if n, err := c.Recv(make([]mpe.RxPacket, 1)); n != 1 || err != nil {
 				t.Fatal(n, err)
 			}
 		}
@@ -239,7 +239,7 @@ func TestMemoryOfTheForgotten(t *testing.T) {
 			c.Close()
 		}
 	}()
-	for deadline := time.Now().Add(transporttest.Patience); mappings(t) > before; runtime.GC() {
+	for deadline := time.Now().Add(transporttest.SpinPolicy); mappings(t) > before; runtime.GC() {
 		if time.Now().After(deadline) {
 			t.Fatal("the memory is still mapped")
 		}

@@ -15,7 +15,7 @@ import (
 
 // nap goes to sleep whenever there is nothing to be had, and fails if nothing comes
 // for long.
-func (c *Conn) nap(batch []mpe.Arrival) (int, error) {
+func (c *Conn) nap(batch []mpe.RxPacket) (int, error) {
 	for {
 		if n, err := c.Poll(batch); n > 0 || err != nil {
 			return n, err
@@ -23,7 +23,7 @@ func (c *Conn) nap(batch []mpe.Arrival) (int, error) {
 		if !c.Sleep() {
 			continue
 		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.Wakeup()), Events: unix.POLLIN}}, int(transporttest.Patience/time.Millisecond))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.Wakeup()), Events: unix.POLLIN}}, int(transporttest.SpinPolicy/time.Millisecond))
 		if n == 0 && err == nil {
 			return 0, errors.New("it was never woken")
 		}
@@ -40,7 +40,7 @@ func TestSleepRace(t *testing.T) {
 	for rank := 1; rank <= peers; rank++ {
 		p := listen(t, Config{Rank: rank, Map: m})
 		go func() {
-			batch := make([]mpe.Arrival, 8)
+			batch := make([]mpe.RxPacket, 8)
 			for number := uint32(0); number < each; {
 				packet := transporttest.Packet(rank, 0, number, 20)
 				n, err := p.SendPackets(0, []mpe.Packet{packet})
@@ -60,17 +60,17 @@ func TestSleepRace(t *testing.T) {
 		}()
 	}
 	next := make([]uint32, peers+1)
-	batch := make([]mpe.Arrival, 1)
+	batch := make([]mpe.RxPacket, 1)
 	for got := 0; got < peers*each; {
 		if _, err := c.nap(batch); err != nil {
 			t.Fatalf("after %d packets: %v", got, err)
 		}
 		a := batch[0]
-		if a.Kind == mpe.ArrivedConnected {
+		if a.Kind == mpe.RxConnected {
 			continue
 		}
 		p := transporttest.Packet(a.Peer, 0, next[a.Peer], 20)
-		if a.Kind != mpe.ArrivedDatagram || !bytes.Equal(a.Bytes, whole(p)) {
+		if a.Kind != mpe.RxDatagram || !bytes.Equal(a.Bytes, whole(p)) {
 			t.Fatalf("rank %d: it is not packet %d", a.Peer, next[a.Peer])
 		}
 		next[a.Peer]++
@@ -97,7 +97,7 @@ func TestManyPeers(t *testing.T) {
 	for rank := range others {
 		others[rank] = listen(t, Config{Rank: rank, Map: m})
 	}
-	batch := make([]mpe.Arrival, 3)
+	batch := make([]mpe.RxPacket, 3)
 	for linked := 0; linked < len(others); {
 		n, err := c.nap(batch)
 		if err != nil {
@@ -132,7 +132,7 @@ func TestManyPeers(t *testing.T) {
 // Sending and polling allocate nothing.
 func TestAllocs(t *testing.T) {
 	a, b := polled(t)
-	batch := make([]mpe.Arrival, 64)
+	batch := make([]mpe.RxPacket, 64)
 	packets := []mpe.Packet{transporttest.Packet(0, 1, 1, 4), transporttest.Packet(0, 1, 2, 20000)}
 	if n := testing.AllocsPerRun(1000, func() {
 		if n, err := a.SendPackets(1, packets); n != 2 || err != nil {
@@ -152,7 +152,7 @@ func TestAllocs(t *testing.T) {
 // A link whose memory makes no sense is given up, and made again.
 func TestBrokenLink(t *testing.T) {
 	a, b := polled(t)
-	batch := make([]mpe.Arrival, 4)
+	batch := make([]mpe.RxPacket, 4)
 	good := transporttest.Packet(0, 1, 1, 4)
 	if n, err := a.SendPackets(1, []mpe.Packet{good}); n != 1 || err != nil {
 		t.Fatal(n, err)
@@ -161,7 +161,7 @@ func TestBrokenLink(t *testing.T) {
 	p.mu.Lock()
 	word(p.link.out.ring[p.link.out.pos:]).Store(hostile["all ones"])
 	p.mu.Unlock()
-	var kinds []mpe.ArrivalKind
+	var kinds []mpe.RxKind
 	for len(kinds) < 3 {
 		n, err := b.nap(batch)
 		if err != nil {
@@ -171,10 +171,10 @@ func TestBrokenLink(t *testing.T) {
 			kinds = append(kinds, x.Kind)
 		}
 	}
-	if kinds[0] != mpe.ArrivedDatagram || kinds[1] != mpe.ArrivedBroken || kinds[2] != mpe.ArrivedConnected {
+	if kinds[0] != mpe.RxDatagram || kinds[1] != mpe.RxBroken || kinds[2] != mpe.RxConnected {
 		t.Errorf("%v arrived", kinds)
 	}
-	if n, err := a.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.ArrivedConnected {
+	if n, err := a.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {
 		t.Fatal(n, err)
 	}
 	if n, err := a.SendPackets(1, []mpe.Packet{good}); n != 1 || err != nil {
@@ -189,7 +189,7 @@ func TestBrokenLink(t *testing.T) {
 // it rings, and is to be heard until the next Sleep.
 func TestPollWhileAsleep(t *testing.T) {
 	a, b := polled(t)
-	batch := make([]mpe.Arrival, 4)
+	batch := make([]mpe.RxPacket, 4)
 	rung := func() bool {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(b.Wakeup()), Events: unix.POLLIN}}, 0)
 		return n == 1 && err == nil

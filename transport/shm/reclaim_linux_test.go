@@ -21,7 +21,7 @@ func TestReclaimRace(t *testing.T) {
 	const packets, size = 3000, 64 << 10
 	failed := make(chan error, 1)
 	go func() {
-		batch, dst := make([]mpe.Arrival, 8), make([]byte, size)
+		batch, dst := make([]mpe.RxPacket, 8), make([]byte, size)
 		fetched := 0
 		for next := uint32(1); next <= packets; {
 			n, err := b.Poll(batch)
@@ -95,7 +95,7 @@ func last(w writer) []byte {
 
 // Who gives a send up writes to its buffer at once. What arrives is what was sent.
 func TestGivenUpSends(t *testing.T) {
-	for name, size := range map[string]int{"asked for": 3 << 20, "offered": maxLoan} {
+	for name, size := range map[string]int{"asked for": 3 << 20, "offered": maxSingleCopy} {
 		t.Run(name, func(t *testing.T) { givenUpSends(t, size) })
 	}
 }

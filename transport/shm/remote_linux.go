@@ -43,7 +43,7 @@ type remoteReader struct {
 	to    [2]unix.Iovec
 	from  [2]unix.RemoteIovec
 	// entries are of the pages of what is read, at least as long as those of the system.
-	entries [(maxLoan/minPage + 2) * pagemapEntry]byte
+	entries [(maxSingleCopy/minPage + 2) * pagemapEntry]byte
 }
 
 var errOtherMemory = errors.New("it is another process's memory")

@@ -169,7 +169,7 @@ func (r *reader) next() (packet []byte, a away, err error) {
 			most, good := LongPayload(size), true
 			a = look(r.ring[off:], r.pos)
 			if offered {
-				most, good = maxLoan, a.offer(r.slots)
+				most, good = maxSingleCopy, a.offer(r.slots)
 			}
 			if !good || a.payload == 0 || a.payload > uint64(most) {
 				return nil, away{}, errBroken

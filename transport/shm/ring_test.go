@@ -206,7 +206,7 @@ func FuzzReader(f *testing.F) {
 			if len(b) < protocol.ExtHeaderLen || len(b) > longest || cap(b) != len(b) {
 				t.Fatalf("a packet of %d bytes", len(b))
 			}
-			if a.state != nil && (len(b) != protocol.ExtHeaderLen || a.payload == 0 || a.payload > maxLoan || a.payload > MinRing/4 && !a.offered) {
+			if a.state != nil && (len(b) != protocol.ExtHeaderLen || a.payload == 0 || a.payload > maxSingleCopy || a.payload > MinRing/4 && !a.offered) {
 				t.Fatalf("a header of %d bytes, and %d of payload are away", len(b), a.payload)
 			}
 			if n > 2*MinRing/recordAlign {

@@ -19,7 +19,7 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 	for i := range packets {
 		most := MaxPayload
 		if packets[i].Lent != 0 {
-			most = maxLoan
+			most = maxSingleCopy
 		}
 		if n := len(packets[i].Payload); n > most {
 			return 0, c.sendError(peer, fmt.Errorf("%w: packet %d of %d has %d bytes of payload; it may have %d",
@@ -50,9 +50,9 @@ func (l *link) send(p *mpe.Packet) bool {
 	}
 	switch {
 	case !l.lends || p.Lent == 0:
-	case len(p.Payload) >= MinLoan:
+	case len(p.Payload) >= MinSingleCopy:
 		return l.out.lend(&p.Header, p.Payload, p.Lent)
-	case len(p.Payload) == 0 && len(p.Offer) > 0 && len(p.Offer) <= maxLoan:
+	case len(p.Payload) == 0 && len(p.Offer) > 0 && len(p.Offer) <= maxSingleCopy:
 		return l.out.offer(&p.Header, p.Offer, p.Lent)
 	}
 	return l.out.put(&p.Header, p.Payload)

@@ -55,10 +55,10 @@ func (in *inbox) ready() bool {
 	return false
 }
 
-// Recv waits for packets. Each is an mpe.ArrivedDatagram, whose bytes are in the
-// shared memory; a new link is an mpe.ArrivedConnected, and one that was given up
-// because it made no sense an mpe.ArrivedBroken.
-func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
+// Recv waits for packets. Each is an mpe.RxDatagram, whose bytes are in the
+// shared memory; a new link is an mpe.RxConnected, and one that was given up
+// because it made no sense an mpe.RxBroken.
+func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("shm: rank %d: Recv into an empty batch", c.cfg.Rank)
 	}

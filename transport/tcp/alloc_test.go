@@ -12,7 +12,7 @@ import (
 // pair returns the connected Conns of ranks 0 and 1.
 func pair(t testing.TB, profile protocol.Profile, listen listener) (conns [2]*Conn) {
 	m := transporttest.Map(t, 2)
-	batch := make([]mpe.Arrival, 1)
+	batch := make([]mpe.RxPacket, 1)
 	for rank := range conns {
 		c, err := listen(Config{Rank: rank, Map: m, Backoff: soon, Profile: func(int) protocol.Profile { return profile }})
 		if err != nil {
@@ -21,7 +21,7 @@ func pair(t testing.TB, profile protocol.Profile, listen listener) (conns [2]*Co
 		conns[rank] = c
 	}
 	for _, c := range conns {
-		if _, err := c.Recv(batch); err != nil || batch[0].Kind != mpe.ArrivedConnected {
+		if _, err := c.Recv(batch); err != nil || batch[0].Kind != mpe.RxConnected {
 			t.Fatalf("%+v, %v", batch[0], err)
 		}
 	}
@@ -39,7 +39,7 @@ func TestNoAllocationsOfPackets(t *testing.T) { bothWays(t, noAllocationsOfPacke
 
 func noAllocationsOfPackets(t *testing.T, listen listener) {
 	conns := pair(t, protocol.Extended, listen)
-	batch := make([]mpe.Arrival, 4)
+	batch := make([]mpe.RxPacket, 4)
 	packets := []mpe.Packet{transporttest.Packet(0, 1, 1, 0), transporttest.Packet(0, 1, 2, 4000)}
 	message := func() {
 		if n, err := conns[0].SendPackets(1, packets); n != len(packets) || err != nil {
@@ -64,7 +64,7 @@ func noAllocationsOfPackets(t *testing.T, listen listener) {
 
 func TestNoAllocations(t *testing.T) {
 	conns := pair(t, protocol.CloudFPGA, Listen)
-	batch := make([]mpe.Arrival, 4)
+	batch := make([]mpe.RxPacket, 4)
 	header := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: 1000, Type: protocol.Data})
 	payload := make([]byte, 1000*protocol.WordLen)
 	plain := request(0, 1)
@@ -105,7 +105,7 @@ func benchmarkPackets(b *testing.B, n, payload int) {
 	for i := range packets {
 		packets[i] = transporttest.Packet(0, 1, uint32(i), payload)
 	}
-	batch := make([]mpe.Arrival, recvBatch)
+	batch := make([]mpe.RxPacket, recvBatch)
 	b.SetBytes(int64(n * (protocol.ExtHeaderLen + payload)))
 	b.ReportAllocs()
 	for b.Loop() {

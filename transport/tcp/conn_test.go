@@ -40,10 +40,10 @@ func TestTransport(t *testing.T) {
 			}
 			return c, nil
 		},
-		Stranger: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.ArrivalKind) {
+		Stranger: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind) {
 			conn := dial(t, from, to)
 			wantClosed(t, conn)
-			return conn.LocalAddr().(*net.TCPAddr).AddrPort(), mpe.ArrivedBroken
+			return conn.LocalAddr().(*net.TCPAddr).AddrPort(), mpe.RxBroken
 		},
 	})
 }
@@ -60,7 +60,7 @@ func dial(t *testing.T, from netip.Addr, to netip.AddrPort) *net.TCPConn {
 
 func wantClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
-	conn.SetReadDeadline(time.Now().Add(transporttest.Patience))
+	conn.SetReadDeadline(time.Now().Add(transporttest.SpinPolicy))
 	n, err := conn.Read(make([]byte, 1))
 	var timeout net.Error
 	if n > 0 || errors.As(err, &timeout) && timeout.Timeout() {
@@ -68,7 +68,7 @@ func wantClosed(t *testing.T, conn net.Conn) {
 	}
 }
 
-func want(t *testing.T, e *transporttest.End, kind mpe.ArrivalKind, peer int) mpe.Arrival {
+func want(t *testing.T, e *transporttest.End, kind mpe.RxKind, peer int) mpe.RxPacket {
 	t.Helper()
 	a := e.Next(t)
 	if a.Kind != kind || a.Peer != peer {
@@ -112,7 +112,7 @@ func TestIPv6(t *testing.T) {
 	m := transporttest.MapOf(t, addr)
 	e := start(t, Config{Map: m})
 	wantClosed(t, dial(t, addr.Addr(), addr))
-	if a := want(t, e, mpe.ArrivedBroken, mpe.UnknownPeer); a.From.Addr() != addr.Addr() {
+	if a := want(t, e, mpe.RxBroken, mpe.UnknownPeer); a.From.Addr() != addr.Addr() {
 		t.Errorf("a connection from %v", a.From)
 	}
 }
@@ -158,9 +158,9 @@ func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 		conns = append(conns, c)
 	}
 	for _, c := range conns { // two connections each
-		batch := make([]mpe.Arrival, 1)
+		batch := make([]mpe.RxPacket, 1)
 		for range 2 {
-			if _, err := c.Recv(batch); err != nil || batch[0].Kind != mpe.ArrivedConnected {
+			if _, err := c.Recv(batch); err != nil || batch[0].Kind != mpe.RxConnected {
 				t.Fatalf("%+v, %v", batch[0], err)
 			}
 		}
@@ -178,7 +178,7 @@ func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 		}
 	}
 	// A goroutine is gone a moment after it has said so.
-	for deadline := time.Now().Add(transporttest.Patience); ; runtime.Gosched() {
+	for deadline := time.Now().Add(transporttest.SpinPolicy); ; runtime.Gosched() {
 		left := ours()
 		if len(left) == 0 {
 			return

@@ -34,14 +34,14 @@ func mute(t *testing.T, conn *net.TCPConn) {
 
 // contested is a Conn of rank 1, one way or the other, and a connection that rank 0 has
 // made. Packets of rank 0 arrive as the given kind.
-func contested(t *testing.T, name string) (end *transporttest.End, old *net.TCPConn, packet []byte, kind mpe.ArrivalKind) {
+func contested(t *testing.T, name string) (end *transporttest.End, old *net.TCPConn, packet []byte, kind mpe.RxKind) {
 	t.Helper()
 	cfg := Config{Rank: 1, Map: transporttest.Map(t, 2), Backoff: soon}
-	packet, kind = request(0, 1), mpe.ArrivedHeader
+	packet, kind = request(0, 1), mpe.RxHeader
 	if name != "cloudfpga" {
 		cfg.Profile = extended
 		p := transporttest.Packet(0, 1, 7, 100)
-		packet, kind = append(p.Header[:], p.Payload...), mpe.ArrivedDatagram
+		packet, kind = append(p.Header[:], p.Payload...), mpe.RxDatagram
 	}
 	c, err := listen(cfg, name == "extended, polled")
 	if err != nil {
@@ -52,7 +52,7 @@ func contested(t *testing.T, name string) (end *transporttest.End, old *net.TCPC
 	}
 	end = transporttest.Start(t, c)
 	old = dial(t, cfg.Map.Addr(0).Addr(), c.LocalAddr())
-	want(t, end, mpe.ArrivedConnected, 0)
+	want(t, end, mpe.RxConnected, 0)
 	write(t, old, packet)
 	want(t, end, kind, 0)
 	return end, old, packet, kind
@@ -71,7 +71,7 @@ func TestLivingConnectionIsNotReplaced(t *testing.T) {
 			for range 2 {
 				impostor := dial(t, from, to)
 				_, _ = impostor.Write(packet) // it may be closed already
-				if a := want(t, end, mpe.ArrivedBroken, 0); a.From != transportAddr(impostor) {
+				if a := want(t, end, mpe.RxBroken, 0); a.From != transportAddr(impostor) {
 					t.Errorf("%v was refused", a.From)
 				}
 				wantClosed(t, impostor)
@@ -97,7 +97,7 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 			begun := time.Now()
 			fresh := dial(t, transportAddr(old).Addr(), old.RemoteAddr().(*net.TCPAddr).AddrPort())
 			write(t, fresh, packet)
-			if a := want(t, end, mpe.ArrivedConnected, 0); a.From != transportAddr(fresh) {
+			if a := want(t, end, mpe.RxConnected, 0); a.From != transportAddr(fresh) {
 				t.Errorf("%v is connected", a.From)
 			}
 			if waited := time.Since(begun); waited < answerTime {
@@ -119,7 +119,7 @@ func TestClosedConnectionIsReplacedAtOnce(t *testing.T) {
 		runtime.Gosched() // until the kernel has the FIN
 	}
 	fresh := dial(t, c.cfg.Map.Addr(0).Addr(), c.LocalAddr())
-	if a := c.want(mpe.ArrivedConnected, 0); a.From != transportAddr(fresh) {
+	if a := c.want(mpe.RxConnected, 0); a.From != transportAddr(fresh) {
 		t.Errorf("%v is connected", a.From)
 	}
 }
@@ -134,24 +134,24 @@ func TestFewConnectionsWait(t *testing.T) {
 		return true
 	}})
 	old := dial(t, m.Addr(0).Addr(), m.Addr(1))
-	want(t, end, mpe.ArrivedConnected, 0)
+	want(t, end, mpe.RxConnected, 0)
 	dial(t, m.Addr(0).Addr(), m.Addr(1))
 	<-asked
 	for range maxContests + 1 {
 		dial(t, m.Addr(0).Addr(), m.Addr(1))
 	}
 	for range 2 { // of which two are too many
-		want(t, end, mpe.ArrivedBroken, 0)
+		want(t, end, mpe.RxBroken, 0)
 	}
 	for i := range maxContests {
 		decide <- struct{}{}
-		want(t, end, mpe.ArrivedBroken, 0)
+		want(t, end, mpe.RxBroken, 0)
 		if i < maxContests-1 {
 			<-asked
 		}
 	}
 	write(t, old, request(0, 1))
-	want(t, end, mpe.ArrivedHeader, 0)
+	want(t, end, mpe.RxHeader, 0)
 }
 
 func TestJudge(t *testing.T) {

@@ -13,7 +13,7 @@
 // connection is believed: it replaces none, and others are not kept waiting.
 //
 // What is lost with a connection stays lost: the package repeats nothing, and
-// says by an mpe.ArrivedConnected that the handshake has to. It must never buffer
+// says by an mpe.RxConnected that the handshake has to. It must never buffer
 // without a bound: a reader that finds its queue full stops reading, and TCP
 // stops the peer. Packets of the extended profile, which are repeated until they
 // are acknowledged, do not wait for a peer to take them: those that do not fit into

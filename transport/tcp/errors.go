@@ -12,7 +12,7 @@ import (
 // The causes of a SendError.
 var (
 	// ErrNotConnected: there is no connection to the peer, or it broke while
-	// the packet was sent. An mpe.ArrivedConnected follows when there is one
+	// the packet was sent. An mpe.RxConnected follows when there is one
 	// again.
 	ErrNotConnected = errors.New("not connected")
 	// ErrNoPeer: the rank map does not have the peer, or not as a software

@@ -42,7 +42,7 @@ func TestBackPressure(t *testing.T) {
 		t.Fatalf("%d bytes went in and nobody received", sent)
 	}
 	// All of it is still there, and in order.
-	batch := make([]mpe.Arrival, 64)
+	batch := make([]mpe.RxPacket, 64)
 	for got := -1; got < sent/protocol.HeaderLen; { // the first is the connection
 		n, err := c.Recv(batch)
 		if err != nil {
@@ -67,7 +67,7 @@ func stick(t *testing.T, c *Conn) *net.TCPConn {
 		return len(c.queue.events)
 	}
 	// The connection is the first event.
-	for deadline := time.Now().Add(transporttest.Patience); waiting() < maxChunks; runtime.Gosched() {
+	for deadline := time.Now().Add(transporttest.SpinPolicy); waiting() < maxChunks; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d events wait, want %d", waiting(), maxChunks)
 		}
@@ -96,7 +96,7 @@ func TestCloseWhileStuck(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(transporttest.Patience):
+		case <-time.After(transporttest.SpinPolicy):
 			t.Fatal("Close waits for ever")
 		}
 	}
@@ -115,16 +115,16 @@ func TestReplaceWhileStuck(t *testing.T) {
 	fresh := dial(t, m.Addr(0).Addr(), m.Addr(1))
 	wantClosed(t, old)
 	write(t, fresh, request(0, 1))
-	batch := make([]mpe.Arrival, 1)
-	var kinds []mpe.ArrivalKind
+	batch := make([]mpe.RxPacket, 1)
+	var kinds []mpe.RxKind
 	for len(kinds) < maxChunks+2 {
 		if _, err := c.Recv(batch); err != nil {
 			t.Fatal(err)
 		}
 		kinds = append(kinds, batch[0].Kind)
 	}
-	want := slices.Repeat([]mpe.ArrivalKind{mpe.ArrivedHeader}, maxChunks+2)
-	want[0], want[maxChunks] = mpe.ArrivedConnected, mpe.ArrivedConnected
+	want := slices.Repeat([]mpe.RxKind{mpe.RxHeader}, maxChunks+2)
+	want[0], want[maxChunks] = mpe.RxConnected, mpe.RxConnected
 	if !slices.Equal(kinds, want) {
 		t.Errorf("%v arrived, want %v", kinds, want)
 	}
@@ -149,8 +149,8 @@ func TestExchange(t *testing.T) {
 		conns[rank] = c
 	}
 	for _, c := range conns {
-		batch := make([]mpe.Arrival, 1)
-		if _, err := c.Recv(batch); err != nil || batch[0].Kind != mpe.ArrivedConnected {
+		batch := make([]mpe.RxPacket, 1)
+		if _, err := c.Recv(batch); err != nil || batch[0].Kind != mpe.RxConnected {
 			t.Fatalf("%+v, %v", batch[0], err)
 		}
 		// What the kernel holds must not hide what we do not.

@@ -23,7 +23,7 @@ type peer struct {
 	free chan *chunk
 	made int
 	// tail is the payload that this peer put on the queue last, if nothing
-	// followed and it is still there; broken is how many mpe.ArrivedBroken are
+	// followed and it is still there; broken is how many mpe.RxBroken are
 	// there. Both belong to the queue.
 	tail   *chunk
 	broken int
@@ -188,7 +188,7 @@ func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 		<-old.done
 	}
 	var err error // why reading ended
-	if c.put(p, l, mpe.ArrivedConnected, nil) {
+	if c.put(p, l, mpe.RxConnected, nil) {
 		worked, err = c.read(p, l)
 	}
 	if errors.Is(err, io.EOF) {

@@ -19,7 +19,7 @@ func TestNotConnected(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	// The lower rank dials in vain; it says so as soon as it knows.
 	low := start(t, Config{Rank: 0, Map: m})
-	for deadline := time.Now().Add(transporttest.Patience); ; {
+	for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
 		err := low.SendHeader(1, request(0, 1))
 		var sendErr *SendError
 		if !errors.As(err, &sendErr) || !errors.Is(err, ErrNotConnected) || sendErr.Peer != 1 || sendErr.Addr != m.Addr(1) {
@@ -45,13 +45,13 @@ func TestReconnect(t *testing.T) {
 	low := start(t, Config{Rank: 0, Map: m})
 	for range 3 {
 		high := start(t, Config{Rank: 1, Map: m})
-		want(t, high, mpe.ArrivedConnected, 0)
-		want(t, low, mpe.ArrivedConnected, 1)
+		want(t, high, mpe.RxConnected, 0)
+		want(t, low, mpe.RxConnected, 1)
 		if err := errors.Join(low.SendHeader(1, request(0, 1)), high.SendHeader(0, request(1, 0))); err != nil {
 			t.Fatal(err)
 		}
-		want(t, high, mpe.ArrivedHeader, 0)
-		want(t, low, mpe.ArrivedHeader, 1)
+		want(t, high, mpe.RxHeader, 0)
+		want(t, low, mpe.RxHeader, 1)
 		high.Close()
 	}
 	// And the dialer going away.
@@ -59,8 +59,8 @@ func TestReconnect(t *testing.T) {
 	high := start(t, Config{Rank: 1, Map: m})
 	for range 2 {
 		low = start(t, Config{Rank: 0, Map: m})
-		want(t, high, mpe.ArrivedConnected, 0)
-		want(t, low, mpe.ArrivedConnected, 1)
+		want(t, high, mpe.RxConnected, 0)
+		want(t, low, mpe.RxConnected, 1)
 		low.Close()
 	}
 }
@@ -70,15 +70,15 @@ func TestNewConnectionReplacesTheOld(t *testing.T) {
 	high := start(t, Config{Rank: 1, Map: m, answers: gone})
 	data := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: 2, Type: protocol.Data})
 	old := dial(t, m.Addr(0).Addr(), m.Addr(1))
-	want(t, high, mpe.ArrivedConnected, 0)
+	want(t, high, mpe.RxConnected, 0)
 	write(t, old, append(data, 1, 2, 3)) // stops in mid-message
-	want(t, high, mpe.ArrivedHeader, 0)
-	want(t, high, mpe.ArrivedPayload, 0)
+	want(t, high, mpe.RxHeader, 0)
+	want(t, high, mpe.RxPayload, 0)
 
 	fresh := dial(t, m.Addr(0).Addr(), m.Addr(1))
 	write(t, fresh, request(0, 1))
-	want(t, high, mpe.ArrivedConnected, 0)
-	if a := want(t, high, mpe.ArrivedHeader, 0); !bytes.Equal(a.Bytes, request(0, 1)) {
+	want(t, high, mpe.RxConnected, 0)
+	if a := want(t, high, mpe.RxHeader, 0); !bytes.Equal(a.Bytes, request(0, 1)) {
 		t.Errorf("%x arrived on the new connection", a.Bytes)
 	}
 	wantClosed(t, old)
@@ -86,7 +86,7 @@ func TestNewConnectionReplacesTheOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make([]byte, protocol.HeaderLen)
-	fresh.SetReadDeadline(time.Now().Add(transporttest.Patience))
+	fresh.SetReadDeadline(time.Now().Add(transporttest.SpinPolicy))
 	if _, err := io.ReadFull(fresh, got); err != nil || !bytes.Equal(got, request(1, 0)) {
 		t.Errorf("the new connection got %x, %v", got, err)
 	}
@@ -111,9 +111,9 @@ func TestBrokenStreams(t *testing.T) {
 			Dst: 1, Size: 11, Type: protocol.Data}),
 	} {
 		conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
-		want(t, high, mpe.ArrivedConnected, 0)
+		want(t, high, mpe.RxConnected, 0)
 		write(t, conn, stream)
-		want(t, high, mpe.ArrivedBroken, 0)
+		want(t, high, mpe.RxBroken, 0)
 		wantClosed(t, conn)
 		if err := high.SendHeader(0, request(1, 0)); !errors.Is(err, ErrNotConnected) || !strings.Contains(err.Error(), "zrlmpi stream: byte 0") {
 			t.Errorf("%s: sending then gives %v", name, err)
@@ -123,12 +123,12 @@ func TestBrokenStreams(t *testing.T) {
 	// not broken: the next that arrives is the next connection.
 	for _, stream := range [][]byte{nil, request(0, 1)[:5]} {
 		conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
-		want(t, high, mpe.ArrivedConnected, 0)
+		want(t, high, mpe.RxConnected, 0)
 		write(t, conn, stream)
 		conn.Close()
 	}
 	dial(t, m.Addr(0).Addr(), m.Addr(1))
-	want(t, high, mpe.ArrivedConnected, 0)
+	want(t, high, mpe.RxConnected, 0)
 }
 
 // TestOnlyTheLowerRankDials: a connection from a higher rank would cross ours.
@@ -137,11 +137,11 @@ func TestOnlyTheLowerRankDials(t *testing.T) {
 	middle := start(t, Config{Rank: 1, Map: m})
 	for _, from := range []int{1, 2} {
 		conn := dial(t, m.Addr(from).Addr(), m.Addr(1))
-		want(t, middle, mpe.ArrivedBroken, mpe.UnknownPeer)
+		want(t, middle, mpe.RxBroken, mpe.UnknownPeer)
 		wantClosed(t, conn)
 	}
 	dial(t, m.Addr(0).Addr(), m.Addr(1))
-	want(t, middle, mpe.ArrivedConnected, 0)
+	want(t, middle, mpe.RxConnected, 0)
 }
 
 func TestWriteTimeout(t *testing.T) {
@@ -152,7 +152,7 @@ func TestWriteTimeout(t *testing.T) {
 	}
 	defer c.Close()
 	dial(t, m.Addr(0).Addr(), m.Addr(1)) // and never reads
-	if _, err := c.Recv(make([]mpe.Arrival, 1)); err != nil {
+	if _, err := c.Recv(make([]mpe.RxPacket, 1)); err != nil {
 		t.Fatal(err)
 	}
 	data := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Size: 16 << 20, Type: protocol.Data})
@@ -170,9 +170,9 @@ func TestPacketsWriteTimeout(t *testing.T) {
 		m := transporttest.Map(t, 2)
 		c := listen.start(t, Config{Rank: 1, Map: m, Profile: extended, WriteTimeout: 50 * time.Millisecond})
 		conn := dial(t, m.Addr(0).Addr(), m.Addr(1)) // and never reads
-		want(t, c, mpe.ArrivedConnected, 0)
+		want(t, c, mpe.RxConnected, 0)
 		long := transporttest.Packet(1, 0, 1, protocol.MaxStreamPayload)
-		for deadline := time.Now().Add(transporttest.Patience); ; {
+		for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
 			if _, err := c.SendPackets(0, []mpe.Packet{long}); err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +189,7 @@ func TestPacketsWriteTimeout(t *testing.T) {
 		}
 		conn.Close()
 		dial(t, m.Addr(0).Addr(), m.Addr(1))
-		want(t, c, mpe.ArrivedConnected, 0)
+		want(t, c, mpe.RxConnected, 0)
 	})
 }
 
@@ -202,8 +202,8 @@ func TestPacketsReconnect(t *testing.T) {
 			kept := listen.start(t, Config{Rank: keep, Map: m, Profile: extended})
 			for range 3 {
 				other := listen.start(t, Config{Rank: 1 - keep, Map: m, Profile: extended})
-				want(t, other, mpe.ArrivedConnected, keep)
-				want(t, kept, mpe.ArrivedConnected, 1-keep)
+				want(t, other, mpe.RxConnected, keep)
+				want(t, kept, mpe.RxConnected, 1-keep)
 				other.SendAllPackets(t, keep, []mpe.Packet{first})
 				kept.WantPacket(t, 1-keep, first)
 				kept.SendAllPackets(t, 1-keep, []mpe.Packet{first})

@@ -50,16 +50,16 @@ func (c looker) readable(limit time.Duration) bool {
 // wake waits until there is something to look at.
 func (c looker) wake() {
 	c.t.Helper()
-	if c.Sleep() && !c.readable(transporttest.Patience) {
+	if c.Sleep() && !c.readable(transporttest.SpinPolicy) {
 		c.t.Fatal("nothing arrives")
 	}
 }
 
 // look polls until at most n have arrived, as they did, and something has.
-func (c looker) look(n int) []mpe.Arrival {
+func (c looker) look(n int) []mpe.RxPacket {
 	c.t.Helper()
-	batch := make([]mpe.Arrival, n)
-	for deadline := time.Now().Add(transporttest.Patience); time.Now().Before(deadline); c.wake() {
+	batch := make([]mpe.RxPacket, n)
+	for deadline := time.Now().Add(transporttest.SpinPolicy); time.Now().Before(deadline); c.wake() {
 		got, err := c.Poll(batch)
 		if err != nil {
 			c.t.Fatal(err)
@@ -72,7 +72,7 @@ func (c looker) look(n int) []mpe.Arrival {
 	return nil
 }
 
-func (c looker) want(kind mpe.ArrivalKind, peer int) mpe.Arrival {
+func (c looker) want(kind mpe.RxKind, peer int) mpe.RxPacket {
 	c.t.Helper()
 	a := c.look(1)[0]
 	if a.Kind != kind || a.Peer != peer {
@@ -85,7 +85,7 @@ func (c looker) want(kind mpe.ArrivalKind, peer int) mpe.Arrival {
 func (c looker) dialed(peer int) *net.TCPConn {
 	c.t.Helper()
 	conn := dial(c.t, c.cfg.Map.Addr(peer).Addr(), c.LocalAddr())
-	c.want(mpe.ArrivedConnected, peer)
+	c.want(mpe.RxConnected, peer)
 	c.quiet() // a full batch may not have been all
 	return conn
 }
@@ -93,7 +93,7 @@ func (c looker) dialed(peer int) *net.TCPConn {
 // quiet fails the test if Poll has something.
 func (c looker) quiet() {
 	c.t.Helper()
-	if n, err := c.Poll(make([]mpe.Arrival, 4)); n != 0 || err != nil {
+	if n, err := c.Poll(make([]mpe.RxPacket, 4)); n != 0 || err != nil {
 		c.t.Fatalf("%d arrivals, %v", n, err)
 	}
 }

@@ -28,7 +28,7 @@ func moving(t *testing.T, e *transporttest.End, m *rankmap.Map, credentials *TLS
 // waitLast waits until the connection to a peer has ended with an error that says so.
 func waitLast(t *testing.T, e *transporttest.End, peer int, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), transporttest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), transporttest.SpinPolicy)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -51,7 +51,7 @@ func connected(t *testing.T, e *transporttest.End, peers ...int) {
 	got := make(map[int]bool)
 	for range peers {
 		a := e.Next(t)
-		if a.Kind != mpe.ArrivedConnected || !slices.Contains(peers, a.Peer) || got[a.Peer] {
+		if a.Kind != mpe.RxConnected || !slices.Contains(peers, a.Peer) || got[a.Peer] {
 			t.Fatalf("%+v arrived, want connections to %v", a, peers)
 		}
 		got[a.Peer] = true
@@ -91,7 +91,7 @@ func TestMove(t *testing.T) {
 
 			zero.Close()
 			again := begin(0, m) // a stranger
-			if a := one.Next(t); a.Kind != mpe.ArrivedBroken || a.Peer != mpe.UnknownPeer {
+			if a := one.Next(t); a.Kind != mpe.RxBroken || a.Peer != mpe.UnknownPeer {
 				t.Errorf("%+v came from where rank 0 was", a)
 			}
 			again.Close()
@@ -124,22 +124,22 @@ func TestNewCredentials(t *testing.T) {
 	issue := func(a *authority, rank int) *TLS { return a.issue(t, valid(m.Addr(rank).Addr())) }
 	zero := start(t, Config{Rank: 0, Map: m, TLS: issue(old, 0)})
 	one := start(t, Config{Rank: 1, Map: m, TLS: issue(old, 1)})
-	want(t, zero, mpe.ArrivedConnected, 1)
-	want(t, one, mpe.ArrivedConnected, 0)
+	want(t, zero, mpe.RxConnected, 1)
+	want(t, one, mpe.RxConnected, 0)
 	moving(t, zero, m, issue(now, 0))
 	moving(t, one, m, issue(now, 1))
 	two := start(t, Config{Rank: 2, Map: m, TLS: issue(now, 2)})
-	want(t, zero, mpe.ArrivedConnected, 2)
-	want(t, one, mpe.ArrivedConnected, 2)
+	want(t, zero, mpe.RxConnected, 2)
+	want(t, one, mpe.RxConnected, 2)
 	for range 2 {
-		if a := two.Next(t); a.Kind != mpe.ArrivedConnected {
+		if a := two.Next(t); a.Kind != mpe.RxConnected {
 			t.Errorf("%+v", a)
 		}
 	}
 	if err := zero.SendHeader(1, request(0, 1)); err != nil {
 		t.Error(err)
 	}
-	want(t, one, mpe.ArrivedHeader, 0)
+	want(t, one, mpe.RxHeader, 0)
 }
 
 func TestMoveThatCannotBe(t *testing.T) {

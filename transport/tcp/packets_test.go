@@ -132,7 +132,7 @@ func fullQueueLosesTheRest(t *testing.T, listen listener) {
 		t.Error("what was taken did not arrive as it was")
 	}
 	// And there is room again.
-	for deadline := time.Now().Add(transporttest.Patience); ; {
+	for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
 		n, err := c.SendPackets(0, list[:1])
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("no room: %v", err)
@@ -146,7 +146,7 @@ func fullQueueLosesTheRest(t *testing.T, listen listener) {
 
 func readFull(t *testing.T, conn net.Conn, b []byte) {
 	t.Helper()
-	conn.SetReadDeadline(time.Now().Add(transporttest.Patience))
+	conn.SetReadDeadline(time.Now().Add(transporttest.SpinPolicy))
 	for n := 0; n < len(b); {
 		m, err := conn.Read(b[n:])
 		n += m
@@ -167,10 +167,10 @@ func newConnectionDiscardsTheQueue(t *testing.T, listen listener) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	batch := make([]mpe.Arrival, 1)
+	batch := make([]mpe.RxPacket, 1)
 	connected := func() {
 		t.Helper()
-		if _, err := c.Recv(batch); err != nil || batch[0].Kind != mpe.ArrivedConnected {
+		if _, err := c.Recv(batch); err != nil || batch[0].Kind != mpe.RxConnected {
 			t.Fatalf("%+v, %v", batch[0], err)
 		}
 	}
@@ -222,11 +222,11 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 		"too long":         damage(22),
 	} {
 		conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
-		want(t, high, mpe.ArrivedConnected, 0)
+		want(t, high, mpe.RxConnected, 0)
 		write(t, conn, whole)
 		high.WantPacket(t, 0, good)
 		write(t, conn, stream)
-		want(t, high, mpe.ArrivedBroken, 0)
+		want(t, high, mpe.RxBroken, 0)
 		wantClosed(t, conn)
 		connected, last := high.Transport.(*Conn).Connection(0)
 		if connected || last == nil || !strings.Contains(last.Error(), "zrlmpi stream: byte 90") {
@@ -235,8 +235,8 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 	}
 	// And the dialing side.
 	low := listen.start(t, Config{Rank: 0, Map: m, Profile: extended})
-	want(t, low, mpe.ArrivedConnected, 1)
-	want(t, high, mpe.ArrivedConnected, 0)
+	want(t, low, mpe.RxConnected, 1)
+	want(t, high, mpe.RxConnected, 0)
 	if connected, _ := low.Transport.(*Conn).Connection(1); !connected {
 		t.Error("there is a connection, and it is not reported")
 	}
@@ -251,9 +251,9 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, low, mpe.ArrivedConnected, 1)
+		want(t, low, mpe.RxConnected, 1)
 		write(t, conn, damage(24))
-		want(t, low, mpe.ArrivedBroken, 1)
+		want(t, low, mpe.RxBroken, 1)
 		wantClosed(t, conn)
 		conn.Close()
 	}
@@ -277,7 +277,7 @@ func manySmallPackets(t *testing.T, listen listener) {
 		stream = append(append(stream, p.Header[:]...), p.Payload...)
 	}
 	write(t, conn, stream) // at once: nobody receives yet
-	batch := make([]mpe.Arrival, 100)
+	batch := make([]mpe.RxPacket, 100)
 	next := uint32(0)
 	for first := true; next < many; {
 		n, err := c.Recv(batch)

@@ -91,7 +91,7 @@ func newInbox(c *Conn) (*inbox, error) {
 func (c *Conn) CanPoll() bool { return c.inbox != nil }
 
 // Poll is Recv, but returns 0 if nothing has arrived.
-func (c *Conn) Poll(batch []mpe.Arrival) (int, error) {
+func (c *Conn) Poll(batch []mpe.RxPacket) (int, error) {
 	in := c.inbox
 	if in.closed.Load() { // Close may take its time
 		return 0, mpe.ErrTransportClosed
@@ -105,7 +105,7 @@ func (c *Conn) Poll(batch []mpe.Arrival) (int, error) {
 	return n, nil
 }
 
-func (in *inbox) poll(batch []mpe.Arrival) (n int) {
+func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
 	// What was given out may be overwritten now, but not what this look gives out.
 	if l := in.held; l != nil {
 		in.held = nil
@@ -129,7 +129,7 @@ func (in *inbox) poll(batch []mpe.Arrival) (n int) {
 }
 
 // readAll looks at all links.
-func (in *inbox) readAll(batch []mpe.Arrival) (n int) {
+func (in *inbox) readAll(batch []mpe.RxPacket) (n int) {
 	if in.turn++; in.turn >= len(in.links) {
 		in.turn = 0
 	}
@@ -146,7 +146,7 @@ func (in *inbox) readAll(batch []mpe.Arrival) (n int) {
 }
 
 // readReady looks at the nearest link, and otherwise at those that have something.
-func (in *inbox) readReady(batch []mpe.Arrival) (n int) {
+func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	if in.near != nil && in.streak < nearStreak {
 		if n = in.read(in.near, batch); n > 0 {
 			in.streak++
@@ -193,7 +193,7 @@ func (in *inbox) goOn(l *link) {
 }
 
 // read reads what has come by a link.
-func (in *inbox) read(l *link, batch []mpe.Arrival) int {
+func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 	w := l.wire
 	if w.ended {
 		return 0
@@ -213,7 +213,7 @@ func (in *inbox) read(l *link, batch []mpe.Arrival) int {
 }
 
 // hand gives out what was read.
-func (in *inbox) hand(l *link, batch []mpe.Arrival) (n int) {
+func (in *inbox) hand(l *link, batch []mpe.RxPacket) (n int) {
 	w := l.wire
 	if w.ended {
 		return 0
@@ -232,7 +232,7 @@ func (in *inbox) hand(l *link, batch []mpe.Arrival) (n int) {
 		if packet == nil {
 			break
 		}
-		batch[n] = mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: l.peer.rank, From: l.from, Bytes: packet, Checked: true}
+		batch[n] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.from, Bytes: packet, Checked: true}
 		n++
 	}
 	if n > 0 && !w.worked.Load() {
@@ -245,8 +245,8 @@ func (in *inbox) hand(l *link, batch []mpe.Arrival) (n int) {
 }
 
 // broken ends a link that makes no sense.
-func (in *inbox) broken(l *link, batch []mpe.Arrival, err error) int {
+func (in *inbox) broken(l *link, batch []mpe.RxPacket, err error) int {
 	in.end(l, err)
-	batch[0] = mpe.Arrival{Kind: mpe.ArrivedBroken, Peer: l.peer.rank, From: l.from}
+	batch[0] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.from}
 	return 1
 }

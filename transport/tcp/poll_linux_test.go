@@ -49,7 +49,7 @@ func TestPollPartsOfPackets(t *testing.T) {
 		var got []string
 		take := func() {
 			c.wake()
-			batch := make([]mpe.Arrival, 4)
+			batch := make([]mpe.RxPacket, 4)
 			n, err := c.Poll(batch)
 			if err != nil {
 				t.Fatal(err)
@@ -82,20 +82,20 @@ func TestPollSleep(t *testing.T) {
 		t.Fatal("no sleep before anything has arrived")
 	}
 	conn := dial(t, c.cfg.Map.Addr(0).Addr(), c.LocalAddr())
-	if !c.readable(transporttest.Patience) || c.Sleep() {
+	if !c.readable(transporttest.SpinPolicy) || c.Sleep() {
 		t.Fatal("a new connection may be slept over")
 	}
-	c.want(mpe.ArrivedConnected, 0)
+	c.want(mpe.RxConnected, 0)
 	if c.quiet(); !c.Sleep() || c.readable(0) {
 		t.Fatal("no sleep after the connection")
 	}
 	stream, packets := packetStream(3, 100, 0)
 	write(t, conn, stream)
-	if !c.Sleep() || !c.readable(transporttest.Patience) {
+	if !c.Sleep() || !c.readable(transporttest.SpinPolicy) {
 		t.Fatal("nobody is woken by packets")
 	}
 	for i, want := range packets {
-		if a := c.want(mpe.ArrivedDatagram, 0); string(a.Bytes) != want {
+		if a := c.want(mpe.RxDatagram, 0); string(a.Bytes) != want {
 			t.Fatalf("packet %d is %q", i, a.Bytes)
 		}
 		if i == 0 && c.Sleep() && c.reader(0).unread() > 0 {
@@ -112,9 +112,9 @@ func TestPollSleep(t *testing.T) {
 	}
 	// A stranger.
 	wantClosed(t, dial(t, transporttest.FreeAddr(t).Addr(), c.LocalAddr()))
-	c.want(mpe.ArrivedBroken, mpe.UnknownPeer)
+	c.want(mpe.RxBroken, mpe.UnknownPeer)
 	conn.Close()
-	if !c.readable(transporttest.Patience) {
+	if !c.readable(transporttest.SpinPolicy) {
 		t.Fatal("nobody is woken by the end of a connection")
 	}
 	for connected := true; connected; connected, _ = c.Connection(0) {
@@ -139,7 +139,7 @@ func TestPollBatches(t *testing.T) {
 	go conn.Write(stream)
 	for next := 0; next < len(packets); {
 		for _, a := range c.look(1 + next%7) {
-			if string(a.Bytes) != packets[next] || a.Kind != mpe.ArrivedDatagram || a.From != transportAddr(conn) {
+			if string(a.Bytes) != packets[next] || a.Kind != mpe.RxDatagram || a.From != transportAddr(conn) {
 				t.Fatalf("packet %d is %+v", next, a)
 			}
 			next++

@@ -22,18 +22,18 @@ type (
 
 func (*wire) shut() {}
 
-func newInbox(*Conn) (*inbox, error)           { return nil, errNoPoll }
-func (*inbox) run(*peer, *net.TCPConn) bool    { return false }
-func (*inbox) send(*link, []mpe.Packet) int    { return 0 }
-func (*inbox) recv([]mpe.Arrival) (int, error) { return 0, errNoPoll }
-func (*inbox) tell()                           {}
-func (*inbox) close()                          {}
+func newInbox(*Conn) (*inbox, error)            { return nil, errNoPoll }
+func (*inbox) run(*peer, *net.TCPConn) bool     { return false }
+func (*inbox) send(*link, []mpe.Packet) int     { return 0 }
+func (*inbox) recv([]mpe.RxPacket) (int, error) { return 0, errNoPoll }
+func (*inbox) tell()                            {}
+func (*inbox) close()                           {}
 
 // CanPoll returns false: Poll, Wakeup and Sleep are not for this system.
 func (c *Conn) CanPoll() bool { return false }
 
 // Poll fails.
-func (c *Conn) Poll([]mpe.Arrival) (int, error) { return 0, errNoPoll }
+func (c *Conn) Poll([]mpe.RxPacket) (int, error) { return 0, errNoPoll }
 
 // Wakeup returns no descriptor.
 func (c *Conn) Wakeup() int { return -1 }

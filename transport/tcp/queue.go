@@ -7,12 +7,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// maxBroken is how many mpe.ArrivedBroken of one peer, or of all strangers
+// maxBroken is how many mpe.RxBroken of one peer, or of all strangers
 // together, wait for Recv at most; more are not told.
 const maxBroken = 8
 
 // queue holds the arrivals of all peers until Recv takes them. Its length is
-// bounded by the chunks of each peer: all but an mpe.ArrivedBroken have one, or a
+// bounded by the chunks of each peer: all but an mpe.RxBroken have one, or a
 // part of one.
 type queue struct {
 	mu sync.Mutex
@@ -25,11 +25,11 @@ type queue struct {
 
 // event is an arrival on its way to Recv.
 type event struct {
-	kind  mpe.ArrivalKind
+	kind  mpe.RxKind
 	peer  *peer
 	from  netip.AddrPort
-	chunk *chunk // nil for mpe.ArrivedBroken
-	// start and end are the place in the chunk of an mpe.ArrivedDatagram,
+	chunk *chunk // nil for mpe.RxBroken
+	// start and end are the place in the chunk of an mpe.RxDatagram,
 	// which may share it with others; what else arrives has one of its own.
 	start, end int
 }
@@ -39,7 +39,7 @@ func (ev *event) bytes() []byte {
 	switch {
 	case ev.chunk == nil:
 		return nil
-	case ev.kind == mpe.ArrivedDatagram:
+	case ev.kind == mpe.RxDatagram:
 		return ev.chunk.buf[ev.start:ev.end:ev.end]
 	}
 	return ev.chunk.buf[:ev.chunk.len]
@@ -61,13 +61,13 @@ func (q *queue) push(ev event) {
 	q.add(ev)
 }
 
-// pushBroken puts an mpe.ArrivedBroken at the end, unless there are many already.
+// pushBroken puts an mpe.RxBroken at the end, unless there are many already.
 func (q *queue) pushBroken(p *peer, from netip.AddrPort) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p.broken < maxBroken {
 		p.broken++
-		q.add(event{kind: mpe.ArrivedBroken, peer: p, from: from})
+		q.add(event{kind: mpe.RxBroken, peer: p, from: from})
 	}
 }
 
@@ -79,7 +79,7 @@ func (q *queue) add(ev event) {
 	}
 	q.events = append(q.events, ev)
 	ev.peer.tail = nil
-	if ev.kind == mpe.ArrivedPayload || ev.kind == mpe.ArrivedDatagram {
+	if ev.kind == mpe.RxPayload || ev.kind == mpe.RxDatagram {
 		ev.peer.tail = ev.chunk
 	}
 	if ev.chunk != nil {
@@ -117,7 +117,7 @@ func (q *queue) addPacket(p *peer, from netip.AddrPort, b []byte) bool {
 	}
 	start := ch.len
 	ch.len += copy(ch.buf[start:], b)
-	q.add(event{kind: mpe.ArrivedDatagram, peer: p, from: from, chunk: ch, start: start, end: ch.len})
+	q.add(event{kind: mpe.RxDatagram, peer: p, from: from, chunk: ch, start: start, end: ch.len})
 	return true
 }
 
@@ -132,7 +132,7 @@ func (q *queue) pop(out []event) int {
 		q.events, q.head = q.events[:0], 0
 	}
 	for _, ev := range out[:n] {
-		if ev.kind == mpe.ArrivedBroken {
+		if ev.kind == mpe.RxBroken {
 			ev.peer.broken--
 		}
 		if ev.chunk != nil && ev.chunk == ev.peer.tail {

@@ -16,7 +16,7 @@ func TestQueueKeepsOrderAndDoesNotGrow(t *testing.T) {
 	put, got := 0, 0
 	step := func() {
 		for range 3 {
-			q.push(event{kind: mpe.ArrivedHeader, peer: p, from: netip.AddrPortFrom(netip.Addr{}, uint16(put))})
+			q.push(event{kind: mpe.RxHeader, peer: p, from: netip.AddrPortFrom(netip.Addr{}, uint16(put))})
 			put++
 		}
 		for _, ev := range out[:q.pop(out[:1+put%3])] {
@@ -42,7 +42,7 @@ func TestQueueJoinsPayload(t *testing.T) {
 	payload := func(p *peer, b string) {
 		ch := &chunk{}
 		ch.len = copy(ch.buf[:], b)
-		q.push(event{kind: mpe.ArrivedPayload, peer: p, chunk: ch})
+		q.push(event{kind: mpe.RxPayload, peer: p, chunk: ch})
 	}
 	extend := func(p *peer, b string, want int) {
 		t.Helper()
@@ -55,7 +55,7 @@ func TestQueueJoinsPayload(t *testing.T) {
 	payload(other, "xyz")
 	extend(p, "def", 3)
 	extend(other, "!", 1)
-	q.push(event{kind: mpe.ArrivedHeader, peer: p, chunk: &chunk{}})
+	q.push(event{kind: mpe.RxHeader, peer: p, chunk: &chunk{}})
 	extend(p, "a header is between", 0)
 	payload(p, "ghi")
 

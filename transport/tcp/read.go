@@ -27,13 +27,13 @@ func (p *peer) take(l *link) *chunk {
 
 // put puts what arrived on l on the queue, or reports false if l is closed before
 // there is a chunk for it. b is no longer than a chunk.
-func (c *Conn) put(p *peer, l *link, kind mpe.ArrivalKind, b []byte) bool {
-	if kind == mpe.ArrivedPayload {
+func (c *Conn) put(p *peer, l *link, kind mpe.RxKind, b []byte) bool {
+	if kind == mpe.RxPayload {
 		if b = b[c.queue.extend(p, b):]; len(b) == 0 {
 			return true
 		}
 	}
-	if kind == mpe.ArrivedDatagram && c.queue.addPacket(p, l.from, b) {
+	if kind == mpe.RxDatagram && c.queue.addPacket(p, l.from, b) {
 		return true
 	}
 	ch := p.take(l)
@@ -57,9 +57,9 @@ func (c *Conn) read(p *peer, l *link) (worked bool, err error) {
 			return worked, err
 		}
 		worked = true
-		kind := mpe.ArrivedHeader
+		kind := mpe.RxHeader
 		if frame.IsPayload {
-			kind = mpe.ArrivedPayload
+			kind = mpe.RxPayload
 		}
 		if !c.put(p, l, kind, frame.Bytes) {
 			return worked, nil // l is closed, and has its reason
@@ -76,7 +76,7 @@ func (c *Conn) readPackets(p *peer, l *link) (worked bool, err error) {
 			return worked, err
 		}
 		worked = true
-		if !c.put(p, l, mpe.ArrivedDatagram, packet) {
+		if !c.put(p, l, mpe.RxDatagram, packet) {
 			return worked, nil // l is closed, and has its reason
 		}
 	}

@@ -9,12 +9,12 @@ import (
 // recvBatch is how many arrivals one Recv returns at most.
 const recvBatch = 64
 
-// Recv waits for packets. Headers and payload come as mpe.ArrivedHeader and
-// mpe.ArrivedPayload, packets of the extended profile whole as
-// mpe.ArrivedDatagram; a new connection as mpe.ArrivedConnected; a stream that made
+// Recv waits for packets. Headers and payload come as mpe.RxHeader and
+// mpe.RxPayload, packets of the extended profile whole as
+// mpe.RxDatagram; a new connection as mpe.RxConnected; a stream that made
 // no sense, a connection that TLS refused, or one from an address that is not a
-// peer's, as mpe.ArrivedBroken.
-func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
+// peer's, as mpe.RxBroken.
+func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("tcp: rank %d: Recv into an empty batch", c.cfg.Rank)
 	}
@@ -28,8 +28,8 @@ func (c *Conn) Recv(batch []mpe.Arrival) (int, error) {
 		}
 		n := c.queue.pop(c.taken[:min(len(batch), recvBatch)])
 		for i, ev := range c.taken[:n] {
-			batch[i] = mpe.Arrival{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from, Bytes: ev.bytes(),
-				Checked: ev.kind == mpe.ArrivedDatagram}
+			batch[i] = mpe.RxPacket{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from, Bytes: ev.bytes(),
+				Checked: ev.kind == mpe.RxDatagram}
 		}
 		if n > 0 {
 			return n, nil

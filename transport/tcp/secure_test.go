@@ -37,7 +37,7 @@ func TestRefusedDialers(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	m := transporttest.Map(t, 2)
 	ip := m.Addr(0).Addr()
-	high := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())), HandshakeTimeout: transporttest.Patience})
+	high := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())), HandshakeTimeout: transporttest.SpinPolicy})
 	good := a.issue(t, valid(ip)).config(m.Addr(1).Addr())
 	with := func(change func(*tls.Config)) *tls.Config {
 		cfg := good.Clone()
@@ -65,11 +65,11 @@ func TestRefusedDialers(t *testing.T) {
 		if tt.cfg != nil {
 			conn = tls.Client(conn, tt.cfg)
 			// Whether it fails here or when reading is a matter of time.
-			conn.SetDeadline(time.Now().Add(transporttest.Patience))
+			conn.SetDeadline(time.Now().Add(transporttest.SpinPolicy))
 			_ = conn.(*tls.Conn).Handshake()
 		}
 		write2(conn, tt.sends)
-		if a := want(t, high, mpe.ArrivedBroken, 0); a.From != transportAddr(conn) {
+		if a := want(t, high, mpe.RxBroken, 0); a.From != transportAddr(conn) {
 			t.Errorf("%s: from %v", name, a.From)
 		}
 		wantLast(t, high, 0, "tls with "+transportAddr(conn).String(), tt.text)
@@ -92,14 +92,14 @@ func TestRefusedDialers(t *testing.T) {
 	// After all of them, the right one is let in.
 	conn := tls.Client(dial(t, ip, m.Addr(1)), good)
 	write(t, conn, request(0, 1))
-	want(t, high, mpe.ArrivedConnected, 0)
-	want(t, high, mpe.ArrivedHeader, 0)
+	want(t, high, mpe.RxConnected, 0)
+	want(t, high, mpe.RxHeader, 0)
 	// And is not disturbed by another attempt.
 	bad := tls.Client(dial(t, ip, m.Addr(1)), shows(other.issue(t, valid(ip))))
 	_ = bad.Handshake()
-	want(t, high, mpe.ArrivedBroken, 0)
+	want(t, high, mpe.RxBroken, 0)
 	write(t, conn, request(0, 1))
-	want(t, high, mpe.ArrivedHeader, 0)
+	want(t, high, mpe.RxHeader, 0)
 	if connected, last := high.Transport.(*Conn).Connection(0); !connected || last != nil {
 		t.Errorf("connected %v, %v", connected, last)
 	}
@@ -123,17 +123,17 @@ func TestRefusedAcceptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	low := start(t, Config{Rank: 0, Map: m, TLS: a.issue(t, valid(m.Addr(0).Addr())), HandshakeTimeout: transporttest.Patience})
+	low := start(t, Config{Rank: 0, Map: m, TLS: a.issue(t, valid(m.Addr(0).Addr())), HandshakeTimeout: transporttest.SpinPolicy})
 	// accept has rank 1 answer the next call by cfg, or say b in plain.
 	accept := func(cfg *tls.Config, b []byte) net.Conn {
 		t.Helper()
-		ln.SetDeadline(time.Now().Add(transporttest.Patience))
+		ln.SetDeadline(time.Now().Add(transporttest.SpinPolicy))
 		conn, err := ln.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		conn.SetDeadline(time.Now().Add(transporttest.Patience))
+		conn.SetDeadline(time.Now().Add(transporttest.SpinPolicy))
 		if cfg == nil {
 			write2(conn, b)
 			return conn
@@ -160,7 +160,7 @@ func TestRefusedAcceptors(t *testing.T) {
 		"plain":             {nil, request(1, 0), "the peer speaks no TLS: give tls to both, or to neither"},
 	} {
 		conn := accept(tt.cfg, tt.says)
-		want(t, low, mpe.ArrivedBroken, 1)
+		want(t, low, mpe.RxBroken, 1)
 		wantLast(t, low, 1, "tls with "+m.Addr(1).String(), tt.text)
 		conn.Close()
 		if t.Failed() {
@@ -171,9 +171,9 @@ func TestRefusedAcceptors(t *testing.T) {
 	// is there to see.
 	accept(nil, nil).Close()
 	conn := accept(answers(a.issue(t, valid(ip))), nil)
-	want(t, low, mpe.ArrivedConnected, 1)
+	want(t, low, mpe.RxConnected, 1)
 	write(t, conn, request(1, 0))
-	want(t, low, mpe.ArrivedHeader, 1)
+	want(t, low, mpe.RxHeader, 1)
 }
 
 // TestSilentPeers: one that takes no part in the handshake is given up, by the side
@@ -188,10 +188,10 @@ func TestSilentPeers(t *testing.T) {
 	defer ln.Close()
 	middle := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())), HandshakeTimeout: 50 * time.Millisecond,
 		Backoff: func(int) time.Duration { return time.Hour }})
-	want(t, middle, mpe.ArrivedBroken, 2) // nobody has accepted yet
+	want(t, middle, mpe.RxBroken, 2) // nobody has accepted yet
 	wantLast(t, middle, 2, "tls with "+m.Addr(2).String(), "no answer to the handshake: has the peer tls, too?")
 	conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
-	want(t, middle, mpe.ArrivedBroken, 0)
+	want(t, middle, mpe.RxBroken, 0)
 	wantLast(t, middle, 0, "tls with "+transportAddr(conn).String(), "no answer to the handshake: has the peer tls, too?")
 	alert := make([]byte, 7)
 	readFull(t, conn, alert)
@@ -209,9 +209,9 @@ func TestRefusedByTheAcceptor(t *testing.T) {
 	secure.Authority.AddCert(a.cert)
 	high := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr()))})
 	low := start(t, Config{Rank: 0, Map: m, TLS: secure, Backoff: func(int) time.Duration { return time.Hour }})
-	want(t, high, mpe.ArrivedBroken, 0)
-	want(t, low, mpe.ArrivedConnected, 1)
-	want(t, low, mpe.ArrivedBroken, 1)
+	want(t, high, mpe.RxBroken, 0)
+	want(t, low, mpe.RxConnected, 1)
+	want(t, low, mpe.RxBroken, 1)
 	wantLast(t, high, 0, "the certificate of the peer must be signed")
 	wantLast(t, low, 1, "remote error: tls: ", "the peer has refused the connection, and knows why")
 }
@@ -226,7 +226,7 @@ func TestTLSAndPlain(t *testing.T) {
 			var ends [2]*transporttest.End
 			for rank := range ends {
 				rank = 1 - rank // the acceptor first
-				cfg := Config{Rank: rank, Map: m, Backoff: never, HandshakeTimeout: transporttest.Patience,
+				cfg := Config{Rank: rank, Map: m, Backoff: never, HandshakeTimeout: transporttest.SpinPolicy,
 					Profile: func(int) protocol.Profile { return profile }}
 				if secured == 1 { // who waits for the first word of one that has none
 					cfg.HandshakeTimeout = 50 * time.Millisecond
@@ -237,13 +237,13 @@ func TestTLSAndPlain(t *testing.T) {
 				ends[rank] = start(t, cfg)
 			}
 			plain := 1 - secured
-			want(t, ends[plain], mpe.ArrivedConnected, secured)
-			want(t, ends[plain], mpe.ArrivedBroken, secured)
+			want(t, ends[plain], mpe.RxConnected, secured)
+			want(t, ends[plain], mpe.RxBroken, secured)
 			wantLast(t, ends[plain], secured, "the peer speaks TLS, and this rank does not: give tls to both, or to neither")
 			if secured == 1 { // a dialer that is hung up on cannot tell why
-				want(t, ends[secured], mpe.ArrivedBroken, plain)
+				want(t, ends[secured], mpe.RxBroken, plain)
 			}
-			for deadline := time.Now().Add(transporttest.Patience); ; {
+			for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
 				if _, last := ends[secured].Transport.(*Conn).Connection(plain); last != nil {
 					break
 				}
@@ -275,15 +275,15 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	// Neither the rank at that address nor another is kept out.
 	for _, rank := range []int{0, 1} {
 		low := start(t, cfg(rank))
-		want(t, high, mpe.ArrivedConnected, rank)
+		want(t, high, mpe.RxConnected, rank)
 		if err := low.SendHeader(2, request(rank, 2)); err != nil {
 			// The dialer may be connected a moment later than the acceptor.
-			want(t, low, mpe.ArrivedConnected, 2)
+			want(t, low, mpe.RxConnected, 2)
 			if err := low.SendHeader(2, request(rank, 2)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want(t, high, mpe.ArrivedHeader, rank)
+		want(t, high, mpe.RxHeader, rank)
 		low.Close()
 	}
 	// And Close does not wait for them.

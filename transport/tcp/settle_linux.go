@@ -76,7 +76,7 @@ func (in *inbox) ring() {
 }
 
 // settle tells of strangers and of new links.
-func (in *inbox) settle(batch []mpe.Arrival) (n int) {
+func (in *inbox) settle(batch []mpe.RxPacket) (n int) {
 	in.freshMu.Lock()
 	defer in.freshMu.Unlock()
 	if in.closed.Load() {
@@ -92,7 +92,7 @@ func (in *inbox) settle(batch []mpe.Arrival) (n int) {
 			break
 		}
 		for _, ev := range taken[:got] {
-			batch[n] = mpe.Arrival{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from}
+			batch[n] = mpe.RxPacket{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from}
 			n++
 		}
 	}
@@ -102,7 +102,7 @@ func (in *inbox) settle(batch []mpe.Arrival) (n int) {
 		case in.at[l.peer.rank] != nil || n == len(batch):
 			left = append(left, l)
 		case in.watch(l):
-			batch[n] = mpe.Arrival{Kind: mpe.ArrivedConnected, Peer: l.peer.rank, From: l.from}
+			batch[n] = mpe.RxPacket{Kind: mpe.RxConnected, Peer: l.peer.rank, From: l.from}
 			n++
 		}
 	}

@@ -39,15 +39,15 @@ func TestPollReplaced(t *testing.T) {
 	write(t, newest, stream)
 	wantClosed(t, old)
 	for _, want := range packets {
-		if a := c.want(mpe.ArrivedDatagram, 0); string(a.Bytes) != want {
+		if a := c.want(mpe.RxDatagram, 0); string(a.Bytes) != want {
 			t.Fatalf("%q arrived by the old connection", a.Bytes)
 		}
 	}
-	if a := c.want(mpe.ArrivedConnected, 0); a.From != transportAddr(newest) {
+	if a := c.want(mpe.RxConnected, 0); a.From != transportAddr(newest) {
 		t.Errorf("%v is the new connection", a.From)
 	}
 	for _, want := range packets {
-		if a := c.want(mpe.ArrivedDatagram, 0); string(a.Bytes) != want {
+		if a := c.want(mpe.RxDatagram, 0); string(a.Bytes) != want {
 			t.Fatalf("%q arrived by the new connection", a.Bytes)
 		}
 	}
@@ -100,14 +100,14 @@ func TestPollManyLinks(t *testing.T) {
 	for _, conn := range conns[1:] {
 		conn.Close()
 	}
-	for deadline := time.Now().Add(transporttest.Patience); len(c.inbox.links) > 1; c.quiet() {
+	for deadline := time.Now().Add(transporttest.SpinPolicy); len(c.inbox.links) > 1; c.quiet() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d links are left", len(c.inbox.links))
 		}
 	}
 	p := transporttest.Packet(0, peers, each, 5)
 	write(t, conns[0], slices.Concat(p.Header[:], p.Payload))
-	c.want(mpe.ArrivedDatagram, 0)
+	c.want(mpe.RxDatagram, 0)
 }
 
 func TestPollIsFair(t *testing.T) {
@@ -119,7 +119,7 @@ func TestPollIsFair(t *testing.T) {
 	defer close(end)
 	go func() {
 		for stream := bytes.Repeat(slices.Concat(one.Header[:], one.Payload), 100); ; {
-			busy.SetWriteDeadline(time.Now().Add(transporttest.Patience))
+			busy.SetWriteDeadline(time.Now().Add(transporttest.SpinPolicy))
 			if _, err := busy.Write(stream); err != nil {
 				return
 			}
@@ -130,15 +130,15 @@ func TestPollIsFair(t *testing.T) {
 			}
 		}
 	}()
-	c.want(mpe.ArrivedDatagram, 0)
+	c.want(mpe.RxDatagram, 0)
 	write(t, other, slices.Concat(one.Header[:], one.Payload))
-	batch := make([]mpe.Arrival, 64)
-	for deadline := time.Now().Add(transporttest.Patience); ; {
+	batch := make([]mpe.RxPacket, 64)
+	for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
 		n, err := c.Poll(batch)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.ContainsFunc(batch[:n], func(a mpe.Arrival) bool { return a.Peer == 1 }) {
+		if slices.ContainsFunc(batch[:n], func(a mpe.RxPacket) bool { return a.Peer == 1 }) {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -162,7 +162,7 @@ func TestPollWhileConnectionsChange(t *testing.T) {
 	c := newLooker(t, 4, func(cfg *Config) { cfg.answers = gone })
 	done := make(chan error, 2)
 	go func() {
-		batch := make([]mpe.Arrival, 3)
+		batch := make([]mpe.RxPacket, 3)
 		for {
 			if _, err := c.Recv(batch); err != nil {
 				done <- err
@@ -191,7 +191,7 @@ func TestPollWhileConnectionsChange(t *testing.T) {
 		case 0:
 			conn.Close()
 		case 1: // a part of a packet is lost with it
-			conn.SetReadDeadline(time.Now().Add(transporttest.Patience))
+			conn.SetReadDeadline(time.Now().Add(transporttest.SpinPolicy))
 			_, _ = conn.Read(make([]byte, 1+rng.IntN(1<<18)))
 		}
 	}

@@ -22,7 +22,7 @@ func (c *Conn) Sleep() bool {
 }
 
 // recv is Recv.
-func (in *inbox) recv(batch []mpe.Arrival) (int, error) {
+func (in *inbox) recv(batch []mpe.RxPacket) (int, error) {
 	for {
 		n, err := in.c.Poll(batch)
 		if n > 0 || err != nil {

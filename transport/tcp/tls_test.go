@@ -27,10 +27,10 @@ func TestTransportWithTLS(t *testing.T) {
 			}
 			return c, nil
 		},
-		Stranger: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.ArrivalKind) {
+		Stranger: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind) {
 			conn := dial(t, from, to)
 			wantClosed(t, conn)
-			return transportAddr(conn), mpe.ArrivedBroken
+			return transportAddr(conn), mpe.RxBroken
 		},
 	})
 }
@@ -174,9 +174,9 @@ func TestTLSCarriesLongMessages(t *testing.T) {
 		}
 	}
 	for rank, e := range ends {
-		want(t, e, mpe.ArrivedHeader, 1-rank)
+		want(t, e, mpe.RxHeader, 1-rank)
 		for got := 0; got < words*protocol.WordLen; {
-			for _, b := range want(t, e, mpe.ArrivedPayload, 1-rank).Bytes {
+			for _, b := range want(t, e, mpe.RxPayload, 1-rank).Bytes {
 				if b != byte(got*31) {
 					t.Fatalf("byte %d of rank %d's payload is %d", got, 1-rank, b)
 				}

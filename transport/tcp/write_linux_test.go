@@ -92,7 +92,7 @@ func TestPollClose(t *testing.T) {
 	polled := make(chan error, 1)
 	go func() {
 		for {
-			if _, err := c.Poll(make([]mpe.Arrival, 4)); err != nil {
+			if _, err := c.Poll(make([]mpe.RxPacket, 4)); err != nil {
 				polled <- err
 				return
 			}
@@ -127,7 +127,7 @@ func TestPollCloseWithPeerThatIsStuck(t *testing.T) {
 	go func() { closed <- c.Close() }()
 	select {
 	case <-closed:
-	case <-time.After(transporttest.Patience):
+	case <-time.After(transporttest.SpinPolicy):
 		t.Fatal("Close waits for ever")
 	}
 }
@@ -137,7 +137,7 @@ func TestNoAllocationsOfPolls(t *testing.T) {
 	conn := c.dialed(0)
 	stream, packets := packetStream(0, 4000, 100)
 	list := []mpe.Packet{transporttest.Packet(1, 0, 1, 0), transporttest.Packet(1, 0, 2, protocol.MaxStreamPayload)}
-	batch, back := make([]mpe.Arrival, 4), make([]byte, 1<<20)
+	batch, back := make([]mpe.RxPacket, 4), make([]byte, 1<<20)
 	message := func() {
 		write(t, conn, stream)
 		for got := 0; got < len(packets); {

@@ -47,7 +47,7 @@ function hoverDensity(px, py, clientX, clientY) {
   }
   if (n === 0) return tooltip.hide();
   const t0 = store.scale.time(u0), t1 = store.scale.time(u1);
-  tooltip.show(clientX, clientY, plural(n, 'packet'), [['From', moment(t0, t1 - t0)], ['To', moment(t1, t1 - t0)], ['Repeated or lost', wrong || '']], 'Double-click to zoom in here.');
+  tooltip.show(clientX, clientY, plural(n, 'packet'), [['From', moment(t0, t1 - t0)], ['To', moment(t1, t1 - t0)], ['Retransmitted or lost', wrong || '']], 'Double-click to zoom in here.');
 }
 
 // stepCursor moves the keyboard's cursor to the next packet or the one before.

@@ -33,15 +33,15 @@ type Rates struct {
 	Known    bool    `json:"known"`
 	Messages float64 `json:"messages_per_second"`
 	// Bytes are those of packets, headers included.
-	Bytes   float64 `json:"bytes_per_second"`
-	Repeats float64 `json:"repeats_per_second"`
-	Drops   float64 `json:"drops_per_second"`
+	Bytes           float64 `json:"bytes_per_second"`
+	Retransmissions float64 `json:"retransmissions_per_second"`
+	Drops           float64 `json:"drops_per_second"`
 }
 
 func (r *Rates) add(o Rates) {
 	r.Messages += o.Messages
 	r.Bytes += o.Bytes
-	r.Repeats += o.Repeats
+	r.Retransmissions += o.Retransmissions
 	r.Drops += o.Drops
 }
 

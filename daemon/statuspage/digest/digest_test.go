@@ -38,7 +38,7 @@ func standIn(rank int, peers ...mpe.PeerSnapshot) control.LocalRank {
 
 func sends(to int, seconds float64) mpe.PeerSnapshot {
 	return mpe.PeerSnapshot{Rank: to, Sending: &mpe.WaitSnapshot{
-		State: "WAIT4CLEAR", WaitsFor: "CLEAR_TO_SEND", Seconds: seconds, Words: 16, Repeats: 2, Text: "it waits for CLEAR_TO_SEND since 1.5s",
+		State: "WAIT4CLEAR", WaitsFor: "CLEAR_TO_SEND", Seconds: seconds, Words: 16, Retransmissions: 2, Text: "it waits for CLEAR_TO_SEND since 1.5s",
 	}}
 }
 
@@ -55,10 +55,10 @@ func both(to int, seconds float64) mpe.PeerSnapshot {
 // TestWaits: the oldest come first, kernels that wait for work are no wait, and a
 // remote rank's is told once.
 func TestWaits(t *testing.T) {
-	any := host(0, sends(1, 5), mpe.PeerSnapshot{Rank: 6, Parked: &mpe.ParkedSnapshot{Call: "MPI_SEND_INT", Seconds: 9}},
-		mpe.PeerSnapshot{Rank: 7, UnansweredClear: &mpe.ParkedSnapshot{Call: "RECV_INT", Seconds: 2}})
+	any := host(0, sends(1, 5), mpe.PeerSnapshot{Rank: 6, Deferred: &mpe.DeferredSnapshot{Call: "MPI_SEND_INT", Seconds: 9}},
+		mpe.PeerSnapshot{Rank: 7, UnansweredClear: &mpe.DeferredSnapshot{Call: "RECV_INT", Seconds: 2}})
 	any.Engine.AnySource = &mpe.WaitSnapshot{State: handshake.WaitRequest.String(), Seconds: 3, Text: "any"}
-	idle := standIn(1, receives(0, 100), mpe.PeerSnapshot{Rank: 0, Parked: &mpe.ParkedSnapshot{Seconds: 7}})
+	idle := standIn(1, receives(0, 100), mpe.PeerSnapshot{Rank: 0, Deferred: &mpe.DeferredSnapshot{Seconds: 7}})
 	idle.Engine.AnySource = &mpe.WaitSnapshot{Seconds: 100}
 	d := Of(status(1, any, idle), nil)
 	var got []string
@@ -72,7 +72,7 @@ func TestWaits(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
-	if w := d.Waits[1]; w.Rank != 0 || w.Peer != 1 || w.Direction != Send || w.Bytes != 64 || w.Repeats != 2 || w.Age() != Waiting {
+	if w := d.Waits[1]; w.Rank != 0 || w.Peer != 1 || w.Direction != Send || w.Bytes != 64 || w.Retransmissions != 2 || w.Age() != Waiting {
 		t.Errorf("%+v", w)
 	}
 	if w := d.Waits[0]; w.Rank != 6 || w.Peer != 0 || !w.Remote {
@@ -92,9 +92,9 @@ func TestWaits(t *testing.T) {
 }
 
 func TestCycles(t *testing.T) {
-	parked := func(from int, seconds float64) mpe.PeerSnapshot {
+	deferred := func(from int, seconds float64) mpe.PeerSnapshot {
 		p := receives(from, 20)
-		p.Parked = &mpe.ParkedSnapshot{Call: "x", Seconds: seconds}
+		p.Deferred = &mpe.DeferredSnapshot{Call: "x", Seconds: seconds}
 		return p
 	}
 	anySource := host(0)
@@ -114,7 +114,7 @@ func TestCycles(t *testing.T) {
 		"two send":       {[]control.LocalRank{host(0, sends(1, 3)), host(1, sends(0, 4))}, []Cycle{{[]int{1, 0}, 3, "ranks 1 and 0 wait for each other"}}},
 		"kernel idles":   {[]control.LocalRank{host(0, receives(1, 9)), standIn(1, receives(0, 9))}, nil},
 		"kernel sends":   {[]control.LocalRank{host(0, sends(1, 9)), standIn(1, sends(0, 8))}, []Cycle{{[]int{0, 1}, 8, "ranks 0 and 1 wait for each other"}}},
-		"remote":         {[]control.LocalRank{host(0, parked(7, 6))}, []Cycle{{[]int{0, 7}, 6, "ranks 0 and 7 wait for each other"}}},
+		"remote":         {[]control.LocalRank{host(0, deferred(7, 6))}, []Cycle{{[]int{0, 7}, 6, "ranks 0 and 7 wait for each other"}}},
 		"any source":     {[]control.LocalRank{anySource, host(1, receives(0, 4))}, nil},
 		"three":          {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(2, 8)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1, 2}, 7, "rank 0 waits for rank 1 waits for rank 2 waits for rank 0"}}},
 		"a tail":         {[]control.LocalRank{host(0, receives(1, 90)), host(1, receives(2, 8)), host(2, receives(1, 7))}, []Cycle{{[]int{1, 2}, 7, "ranks 1 and 2 wait for each other"}}},
@@ -190,22 +190,22 @@ func TestRates(t *testing.T) {
 	state := func(n uint64) control.LocalRank {
 		r := host(0, mpe.PeerSnapshot{
 			Rank: 1, Sent: n, Received: n, BytesIn: 10 * n, BytesOut: 30 * n, PacketsOut: map[string]uint64{"DATA": n, "ACK": n},
-			Dropped: map[string]uint64{"stale": n, "gap": 2 * n}, Events: map[string]uint64{"repeated": n / 2},
-		}, mpe.PeerSnapshot{Rank: 2, Extended: &mpe.ExtendedSnapshot{RoundTrip: 1e-3, Repeats: n}})
+			Dropped: map[string]uint64{"stale": n, "gap": 2 * n}, Events: map[string]uint64{"retransmitted": n / 2},
+		}, mpe.PeerSnapshot{Rank: 2, Extended: &mpe.ExtendedSnapshot{RoundTrip: 1e-3, Retransmissions: n}})
 		r.Engine.Posted, r.Engine.Unexpected = 3, 4
 		return r
 	}
 	before, now := status(10, state(100)), status(12, state(300))
 	d := Of(now, before)
-	want := Rates{Known: true, Messages: 200, Bytes: 4000, Repeats: 50, Drops: 300}
+	want := Rates{Known: true, Messages: 200, Bytes: 4000, Retransmissions: 50, Drops: 300}
 	if p := d.Peers[0]; p.Rates != want || p.Drops != 900 || p.PacketsOut != 600 ||
 		!reflect.DeepEqual(p.DropReasons, []Count{{"gap", 600}, {"stale", 300}}) || !p.Seen() {
 		t.Errorf("%+v", p)
 	}
-	if p := d.Peers[1]; p.RoundTrip != 1e-3 || p.Repeats != 300 || p.Rates.Repeats != 100 {
+	if p := d.Peers[1]; p.RoundTrip != 1e-3 || p.Retransmissions != 300 || p.Rates.Retransmissions != 100 {
 		t.Errorf("%+v", p)
 	}
-	if d.Total.Messages != 200 || d.Total.Repeats != 150 || !d.Total.Known || d.Posted != 3 || d.Unexpected != 4 {
+	if d.Total.Messages != 200 || d.Total.Retransmissions != 150 || !d.Total.Known || d.Posted != 3 || d.Unexpected != 4 {
 		t.Errorf("%+v", d)
 	}
 	// Counters of another run, or that were set back, make no rate.

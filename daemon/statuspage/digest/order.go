@@ -54,7 +54,7 @@ func Sort(ps []Peer, o Order) {
 			return byRank
 		}
 		return cmp.Or(cmp.Compare(b.worry(), a.worry()), cmp.Compare(b.age(), a.age()),
-			cmp.Compare(b.Rates.Repeats+b.Rates.Drops, a.Rates.Repeats+a.Rates.Drops), byTraffic, byRank)
+			cmp.Compare(b.Rates.Retransmissions+b.Rates.Drops, a.Rates.Retransmissions+a.Rates.Drops), byTraffic, byRank)
 	})
 }
 

@@ -31,9 +31,9 @@ type Peer struct {
 	BytesIn    uint64 `json:"bytes_in"`
 	// Repeats counts packets sent again; Drops what arrived and was not used, and
 	// DropReasons why, the most frequent first.
-	Repeats     uint64  `json:"repeats"`
-	Drops       uint64  `json:"drops"`
-	DropReasons []Count `json:"drop_reasons,omitempty"`
+	Retransmissions uint64  `json:"retransmissions"`
+	Drops           uint64  `json:"drops"`
+	DropReasons     []Count `json:"drop_reasons,omitempty"`
 	// RoundTrip is the smoothed round trip in seconds; 0 if it is not known.
 	RoundTrip float64 `json:"round_trip_seconds,omitempty"`
 	// Unexpected messages wait for a receive, Queued ones for their turn.
@@ -61,7 +61,7 @@ func peers(s *control.Status, r *control.LocalRank) []Peer {
 		ps[i] = Peer{
 			Rank: r.Rank, Peer: p.Rank, Kind: p.Kind, Address: p.Address, Profile: p.Profile, Transport: p.Transport,
 			Sent: p.Sent, Received: p.Received, Failed: p.Failed,
-			PacketsIn: p.PacketsIn, BytesIn: p.BytesIn, BytesOut: p.BytesOut, Repeats: repeats(p),
+			PacketsIn: p.PacketsIn, BytesIn: p.BytesIn, BytesOut: p.BytesOut, Retransmissions: repeats(p),
 			Unexpected: p.Unexpected, Queued: p.QueuedSends, Refuses: p.Refuses, NetworkError: p.NetworkError,
 		}
 		if m := s.Member(p.Rank); m != nil {
@@ -86,9 +86,9 @@ func peers(s *control.Status, r *control.LocalRank) []Peer {
 
 func repeats(p *mpe.PeerSnapshot) uint64 {
 	if p.Extended != nil {
-		return p.Extended.Repeats
+		return p.Extended.Retransmissions
 	}
-	return p.Events[handshake.Repeated.String()] + p.Events[handshake.Reacked.String()]
+	return p.Events[handshake.Retransmitted.String()] + p.Events[handshake.Reacked.String()]
 }
 
 // since returns the rates since an earlier state.
@@ -104,8 +104,8 @@ func (p *Peer) since(before *Peer, seconds float64) Rates {
 	}
 	return Rates{
 		Known: true, Messages: per(p.Sent+p.Received, before.Sent+before.Received),
-		Bytes:   per(p.BytesIn+p.BytesOut, before.BytesIn+before.BytesOut),
-		Repeats: per(p.Repeats, before.Repeats), Drops: per(p.Drops, before.Drops),
+		Bytes:           per(p.BytesIn+p.BytesOut, before.BytesIn+before.BytesOut),
+		Retransmissions: per(p.Retransmissions, before.Retransmissions), Drops: per(p.Drops, before.Drops),
 	}
 }
 

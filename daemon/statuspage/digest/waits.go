@@ -30,8 +30,8 @@ type Wait struct {
 	Bytes int64 `json:"bytes,omitempty"`
 	// Repeats is how often a packet was repeated, and Queued how many messages wait
 	// behind this one.
-	Repeats int `json:"repeats,omitempty"`
-	Queued  int `json:"queued,omitempty"`
+	Retransmissions int `json:"retransmissions,omitempty"`
+	Queued          int `json:"queued,omitempty"`
 	// Text says it in words, but for the time.
 	Text string `json:"text"`
 	// InCycle: the wait is part of a cycle.
@@ -96,7 +96,7 @@ func waits(s *control.Status) []Wait {
 				ws = append(ws, waitOf(r.Rank, p.Rank, Receive, w, p.QueuedReceives))
 			}
 			// A local rank tells of its own sends.
-			if k := p.Parked; k != nil && !local[p.Rank] {
+			if k := p.Deferred; k != nil && !local[p.Rank] {
 				ws = append(ws, Wait{
 					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Send, For: protocol.ClearToSend.String(), Seconds: k.Seconds,
 					Text: fmt.Sprintf("rank %d is blocked in a send (%s) to rank %d, which has no matching receive posted", p.Rank, k.Call, r.Rank),
@@ -119,7 +119,7 @@ func waits(s *control.Status) []Wait {
 func waitOf(rank, peer int, direction string, w *mpe.WaitSnapshot, queued int) Wait {
 	return Wait{
 		Rank: rank, Peer: peer, Direction: direction, For: w.WaitsFor, Seconds: w.Seconds,
-		Bytes: int64(w.Words) * protocol.WordLen, Repeats: w.Repeats, Queued: queued, Text: Timeless(w.Text),
+		Bytes: int64(w.Words) * protocol.WordLen, Retransmissions: w.Retransmissions, Queued: queued, Text: Timeless(w.Text),
 	}
 }
 

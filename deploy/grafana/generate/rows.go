@@ -45,7 +45,7 @@ func overview() row {
 			{4, number("Longest wait", "s", "For how long the oldest message waits that was announced or is moving. Receives that no message has come for are left out: they may wait for as long as the program likes.",
 				`max(zrlmpi_oldest_wait_seconds{`+peer+`, waits_for!="send_request"}) or vector(0)`, level{10, "orange"}, level{60, "red"})},
 			{4, number("Repeats", "percentunit", "Of the packets sent, how many were sent again. More than 1 % is loss worth looking into.",
-				`sum(rate(zrlmpi_repeats_total{`+peer+`}`+over+`)) / sum(rate(zrlmpi_packets_total{`+peer+`, direction="out"}`+over+`))`,
+				`sum(rate(zrlmpi_retransmissions_total{`+peer+`}`+over+`)) / sum(rate(zrlmpi_packets_total{`+peer+`, direction="out"}`+over+`))`,
 				level{0.001, "orange"}, level{0.01, "red"})},
 			{4, number("Given up", "short", "Messages and links given up in the time range shown, because a peer did not answer.",
 				`sum(increase(zrlmpi_give_ups_total{`+peer+`}[$__range]))`, level{0.5, "red"}).once()},

@@ -4,9 +4,9 @@ func network() row {
 	return row{"Network", []line{
 		{8, []sized{
 			{8, lines("Packets sent again", "pps", "Repeats by pair. A DATA message of a handshake is one, whatever its length.",
-				query{`rate(zrlmpi_repeats_total{` + peer + `}` + over + `)`, pair})},
+				query{`rate(zrlmpi_retransmissions_total{` + peer + `}` + over + `)`, pair})},
 			{8, lines("Share of repeats", "percentunit", "Repeats among the packets sent, by pair: about the odds that a packet is lost, on the way there or back.",
-				query{`sum by (instance, rank, peer) (rate(zrlmpi_repeats_total{` + peer + `}` + over + `)) / (sum by (instance, rank, peer) (rate(zrlmpi_packets_total{` + peer + `, direction="out"}` + over + `)) > 0)`, pair})},
+				query{`sum by (instance, rank, peer) (rate(zrlmpi_retransmissions_total{` + peer + `}` + over + `)) / (sum by (instance, rank, peer) (rate(zrlmpi_packets_total{` + peer + `, direction="out"}` + over + `)) > 0)`, pair})},
 			{8, lines("Round trip", "s", "Smoothed round trip of a packet and its acknowledgement; extended profile only.",
 				query{`zrlmpi_round_trip_seconds{` + peer + `}`, pair}).logarithmic()},
 		}},

@@ -37,10 +37,10 @@ func startFaulty(t *testing.T) *running {
 	way.to(t, n.address(2), far.address(2))
 	const software = "peer: software, link: {profile: extended, transport: udp"
 	// What is lost on the way is repeated soon, and for long.
-	const repeats = "defaults: {timeouts: {clear: {step: 0s, repeats: 50}, ack: {step: 0s, repeats: 50}, data: {step: 0s, repeats: 50}}}"
+	const repeats = "defaults: {timeouts: {clear: {step: 0s, retransmissions: 50}, ack: {step: 0s, retransmissions: 50}, data: {step: 0s, retransmissions: 50}}}"
 	startDaemon(t, repeats,
 		fmt.Sprintf("address: %q, peer: software", far.address(0)),
-		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}, habits: {ack_once: false, timeouts: false}", far.address(1)),
+		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}, quirks: {ack_once: false, timeouts: false}", far.address(1)),
 		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}, %s}", far.address(2), software))
 
 	d := startDaemon(t, "limits: {receive_buffer: 4KiB, offload: off}\n"+repeats,

@@ -33,7 +33,7 @@ type Net struct {
 type delivery struct {
 	due      time.Time
 	to       int
-	datagram mpe.Arrival
+	datagram mpe.RxPacket
 }
 
 // New returns a network of the given number of ranks, none of which is bound.
@@ -74,8 +74,8 @@ func (n *Net) Inject(from, to int, b []byte) {
 	n.deliver(to, arrival(from, slices.Clone(b)))
 }
 
-func arrival(from int, b []byte) mpe.Arrival {
-	a := mpe.Arrival{Kind: mpe.ArrivedDatagram, Peer: from, From: netip.MustParseAddrPort("127.99.0.1:2718"), Bytes: b}
+func arrival(from int, b []byte) mpe.RxPacket {
+	a := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: from, From: netip.MustParseAddrPort("127.99.0.1:2718"), Bytes: b}
 	if from != mpe.UnknownPeer {
 		a.From = Addr(from)
 	}
@@ -118,7 +118,7 @@ func (n *Net) deliverLate() {
 }
 
 // deliver queues a datagram for its receiver, if there is one.
-func (n *Net) deliver(to int, a mpe.Arrival) {
+func (n *Net) deliver(to int, a mpe.RxPacket) {
 	if t := n.bound[to]; t != nil {
 		t.queue = append(t.queue, a)
 		t.wake.Signal()

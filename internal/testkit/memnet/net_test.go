@@ -16,10 +16,10 @@ import (
 
 // collect reads a transport until it is closed, and returns the datagrams and
 // when they came.
-func collect(tr mpe.Transport) (<-chan mpe.Arrival, <-chan error) {
-	got, end := make(chan mpe.Arrival, 1000), make(chan error, 1)
+func collect(tr mpe.Transport) (<-chan mpe.RxPacket, <-chan error) {
+	got, end := make(chan mpe.RxPacket, 1000), make(chan error, 1)
 	go func() {
-		batch := make([]mpe.Arrival, 2)
+		batch := make([]mpe.RxPacket, 2)
 		for {
 			n, err := tr.Recv(batch)
 			for _, a := range batch[:n] {
@@ -42,7 +42,7 @@ func header(text string) []byte {
 }
 
 // texts reads what has arrived by now.
-func texts(got <-chan mpe.Arrival) (s []string) {
+func texts(got <-chan mpe.RxPacket) (s []string) {
 	synctest.Wait()
 	for len(got) > 0 {
 		s = append(s, string(bytes.TrimRight((<-got).Bytes, "\x00")))
@@ -121,14 +121,14 @@ func TestSendDataCutsAsUDP(t *testing.T) {
 				if err := from.SendData(1, header("head"), payload, shape); err != nil {
 					t.Fatal(err)
 				}
-				batch := make([]mpe.Arrival, 1000)
+				batch := make([]mpe.RxPacket, 1000)
 				n, err := to.Recv(batch)
 				if err != nil || int64(n) != shape.Datagrams(words) {
 					t.Fatalf("%d datagrams, %v; want %d", n, err, shape.Datagrams(words))
 				}
 				var all []byte
 				for i, a := range batch[:n] {
-					if a.Kind != mpe.ArrivedDatagram || a.Peer != 0 || a.From != from.LocalAddr() {
+					if a.Kind != mpe.RxDatagram || a.Peer != 0 || a.From != from.LocalAddr() {
 						t.Fatalf("arrival %d: %+v", i, a)
 					}
 					if i < n-1 && len(a.Bytes) != protocol.MaxDatagram {

@@ -14,7 +14,7 @@ import (
 type transport struct {
 	net    *Net
 	rank   int
-	queue  []mpe.Arrival
+	queue  []mpe.RxPacket
 	wake   sync.Cond
 	closed bool
 }
@@ -85,7 +85,7 @@ func (t *transport) ready(peer int) error {
 }
 
 // Recv implements mpe.Transport.
-func (t *transport) Recv(batch []mpe.Arrival) (int, error) {
+func (t *transport) Recv(batch []mpe.RxPacket) (int, error) {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()
 	for len(t.queue) == 0 && !t.closed {

@@ -62,14 +62,14 @@ func (m *Model) requestToSend() {
 	m.state = wait4Clear
 }
 
-// startData begins, or repeats, DATA. It forgets what the peer has parked: a
+// startData begins, or repeats, DATA. It forgets what the peer has deferred: a
 // SEND_REQUEST that crossed with ours is lost (trap 3).
 func (m *Model) startData() {
 	m.cache.drop(m.want.src)
 	m.state = sendData
 }
 
-// transmitData sends the whole message. No ACK can be parked here: startData
+// transmitData sends the whole message. No ACK can be deferred here: startData
 // has emptied the line, and nothing was read since.
 func (m *Model) transmitData() {
 	m.transmit(m.wrap.appendLines(m.packet(protocol.Data, m.call.count)))
@@ -78,7 +78,7 @@ func (m *Model) transmitData() {
 	m.state = wait4Ack
 }
 
-// startReceive looks for a parked SEND_REQUEST. Finding another header there it
+// startReceive looks for a deferred SEND_REQUEST. Finding another header there it
 // goes to wait for an ACK, with the SEND_REQUEST still expected and the counter
 // as an earlier wait left it (trap 2).
 func (m *Model) startReceive() {

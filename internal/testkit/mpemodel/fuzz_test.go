@@ -65,7 +65,7 @@ func checkInvariants(t *testing.T, m *Model, now time.Duration) {
 	}
 	if len(m.in.words) > 128 || len(m.in.sources) > maxSources || len(m.in.held) > 65536/wordLen ||
 		len(m.deq.fifo) > dataFIFOWords || m.deq.dones > maxDones ||
-		len(m.deq.lengths) > maxRepeats+1 || len(m.wrap.feedback) > maxRepeats+1 {
+		len(m.deq.lengths) > maxRetransmissions+1 || len(m.wrap.feedback) > maxRetransmissions+1 {
 		t.Fatalf("grown: %+v", m)
 	}
 	if at, ok := m.Next(); ok && at <= now {

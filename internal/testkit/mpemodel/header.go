@@ -14,7 +14,7 @@ type verdict uint8
 
 const (
 	wanted  verdict = iota // 0 in the source
-	foreign                // 1: a header, but not the expected one; it is parked
+	foreign                // 1: a header, but not the expected one; it is deferred
 	invalid                // 2: not a header; it is forgotten
 )
 
@@ -46,7 +46,7 @@ type cache struct {
 
 // park stores h under the rank that it names, which is not always the rank
 // that it came from.
-func (c *cache) park(h protocol.Header) {
+func (c *cache) deferHeader(h protocol.Header) {
 	c.lines[h.Src] = h
 	c.valid[h.Src] = true
 }

@@ -123,8 +123,8 @@ func TestShellDropsWhatItsTableLacks(t *testing.T) {
 
 func TestHeaderCheck(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(b []byte)
-		parked bool
+		change   func(b []byte)
+		deferred bool
 	}{
 		"as is":         {func([]byte) {}, true},
 		"start mark":    {func(b []byte) { b[3] = 0 }, false},
@@ -145,15 +145,15 @@ func TestHeaderCheck(t *testing.T) {
 			b := hdr(protocol.SendRequest, 2, 1, 0)
 			c.change(b)
 			r.in(2, b)
-			if _, parked := r.cache.lookup(2); parked != c.parked {
-				t.Errorf("parked %v, want %v", parked, c.parked)
+			if _, deferred := r.cache.lookup(2); deferred != c.deferred {
+				t.Errorf("deferred %v, want %v", deferred, c.deferred)
 			}
 			r.wantState("WAIT4CLEAR")
 		})
 	}
 }
 
-// A CLEAR_TO_SEND that is parked because it seemed to come from elsewhere is
+// A CLEAR_TO_SEND that is deferred because it seemed to come from elsewhere is
 // found when the time-out has made the MPE look.
 func TestParkedClearToSendIsFoundAfterTheTimeOut(t *testing.T) {
 	r := newRig(t)

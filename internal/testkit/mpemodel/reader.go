@@ -55,7 +55,7 @@ func (m *Model) judge(ended bool) {
 	case !ended:
 		m.drainThen(recvStart)
 	case v == foreign:
-		m.cache.park(h)
+		m.cache.deferHeader(h)
 	}
 }
 

@@ -9,10 +9,10 @@ const (
 	// rankTimeout is added once per rank below the own one, so that two
 	// FPGAs do not repeat in step.
 	rankTimeout = 12500 * time.Microsecond
-	// repeatTimeout is added for every repeat so far.
-	repeatTimeout = time.Second
-	// maxRepeats bounds the repeats of one call, all phases together.
-	maxRepeats = 3
+	// retransmitTimeout is added for every repeat so far.
+	retransmitTimeout = time.Second
+	// maxRetransmissions bounds the repeats of one call, all phases together.
+	maxRetransmissions = 3
 	// ackFactor multiplies the individual time-out, not the part for
 	// repeats, in the wait for ACK.
 	ackFactor = 2
@@ -33,7 +33,7 @@ type timer struct {
 // arm sets the counter for a wait.
 func (m *Model) arm(factor int) {
 	individual := baseTimeout + time.Duration(m.cfg.Rank)*rankTimeout
-	m.timer.left = time.Duration(factor)*individual + time.Duration(m.timer.repeats)*repeatTimeout
+	m.timer.left = time.Duration(factor)*individual + time.Duration(m.timer.repeats)*retransmitTimeout
 	m.timer.dead = false
 }
 
@@ -62,7 +62,7 @@ func (m *Model) advance(now time.Duration) {
 		m.now += m.timer.left
 		m.timer.left = 0
 		m.timer.dead = true
-		if m.timer.repeats < maxRepeats {
+		if m.timer.repeats < maxRetransmissions {
 			m.timer.repeats++
 			m.timeOut()
 			m.run()

@@ -55,7 +55,7 @@ func TestTrap10ShortDatagramEatsTheNextOne(t *testing.T) {
 		r.wantOut()
 		r.wantState("WAIT4REQ")
 		// From now on sources are read one datagram late: rank 2's packet
-		// counts as rank 0's, and is parked instead of answered.
+		// counts as rank 0's, and is deferred instead of answered.
 		r.in(0, hdr(protocol.SendRequest, 0, 1, 0))
 		r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
 		r.in(0, message(0, 1, []uint32{9})[0])
@@ -104,7 +104,7 @@ func TestTrap10LongControlPacketIsDrained(t *testing.T) {
 		r.wantOut()
 		r.wantState("WAIT4REQ")
 		r.in(0, hdr(protocol.SendRequest, 0, 1, 0))
-		// Not even parked.
+		// Not even deferred.
 		r.in(2, long(hdr(protocol.SendRequest, 2, 1, 0)))
 		r.in(0, message(0, 1, []uint32{1})[0])
 		r.Out()

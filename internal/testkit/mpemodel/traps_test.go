@@ -31,8 +31,8 @@ func TestTrap1NewerHeaderOverwritesTheParkedOne(t *testing.T) {
 	}
 }
 
-// parkAck leaves a duplicate ACK of rank 2 parked while rank 1 sends to rank 0.
-func parkAck(t *testing.T) *rig {
+// deferAck leaves a duplicate ACK of rank 2 deferred while rank 1 sends to rank 0.
+func deferAck(t *testing.T) *rig {
 	r := newRig(t)
 	r.send(0, []uint32{1})
 	r.in(2, hdr(protocol.Ack, 2, 1, 0))
@@ -44,7 +44,7 @@ func parkAck(t *testing.T) *rig {
 }
 
 func TestTrap2WrongParkedHeaderSwallowsTheSendRequest(t *testing.T) {
-	r := parkAck(t)
+	r := deferAck(t)
 	r.recv(2, 3)
 	r.wantState("WAIT4ACK")
 	r.wantWedged("wait for ACK")
@@ -60,7 +60,7 @@ func TestTrap2WrongParkedHeaderSwallowsTheSendRequest(t *testing.T) {
 // Without a SEND_REQUEST in time, what an earlier wait left of the time-out
 // makes the MPE send: it waits for the data of a program that receives.
 func TestTrap2TimeOutTurnsTheReceiveIntoASend(t *testing.T) {
-	r := parkAck(t)
+	r := deferAck(t)
 	r.recv(2, 3)
 	// 225 ms for the ACK, of which 150 ms went by.
 	r.after(75*ms - 1)

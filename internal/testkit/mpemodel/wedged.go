@@ -29,7 +29,7 @@ func (m *Model) whyStuck() string {
 	case m.state == sendData:
 		return "the MPE waits for data to send from a program that receives, for ever (trap 2)"
 	case m.state == wait4Ack && recv:
-		return "a parked header of another type sent the receive to the wait for ACK, where it swallows the SEND_REQUEST, for ever (trap 2)"
+		return "a deferred header of another type sent the receive to the wait for ACK, where it swallows the SEND_REQUEST, for ever (trap 2)"
 	case m.state == recvData && !m.deq.room():
 		return "the data FIFO is full behind the end of a message, for ever"
 	case m.state == recvData:

@@ -10,19 +10,19 @@ import (
 )
 
 // Patience is how long a test waits for what must come.
-const Patience = 10 * time.Second
+const SpinPolicy = 10 * time.Second
 
 // End receives all that arrives at a transport.
 type End struct {
 	mpe.Transport
-	Arrivals chan mpe.Arrival
+	RxPackets chan mpe.RxPacket
 }
 
 // Start returns an End that receives from tr, whose Bytes it copies. At the end
 // of the test it closes tr and checks that Recv ends as it should.
 func Start(t testing.TB, tr mpe.Transport) *End {
 	t.Helper()
-	e := &End{tr, make(chan mpe.Arrival, 1<<14)}
+	e := &End{tr, make(chan mpe.RxPacket, 1<<14)}
 	ended := make(chan error, 1)
 	go func() { ended <- e.receive() }()
 	t.Cleanup(func() {
@@ -35,7 +35,7 @@ func Start(t testing.TB, tr mpe.Transport) *End {
 }
 
 func (e *End) receive() error {
-	batch := make([]mpe.Arrival, 16)
+	batch := make([]mpe.RxPacket, 16)
 	for {
 		n, err := e.Recv(batch)
 		if err != nil {
@@ -46,29 +46,29 @@ func (e *End) receive() error {
 		}
 		for _, a := range batch[:n] {
 			a.Bytes = bytes.Clone(a.Bytes)
-			e.Arrivals <- a
+			e.RxPackets <- a
 		}
 	}
 }
 
 // Next returns the next arrival.
-func (e *End) Next(t testing.TB) mpe.Arrival {
+func (e *End) Next(t testing.TB) mpe.RxPacket {
 	t.Helper()
-	a, ok := e.within(Patience)
+	a, ok := e.within(SpinPolicy)
 	if !ok {
 		t.Fatalf("nothing arrived at %v", e.LocalAddr())
 	}
 	return a
 }
 
-func (e *End) within(d time.Duration) (mpe.Arrival, bool) {
+func (e *End) within(d time.Duration) (mpe.RxPacket, bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case a := <-e.Arrivals:
+	case a := <-e.RxPackets:
 		return a, true
 	case <-timer.C:
-		return mpe.Arrival{}, false
+		return mpe.RxPacket{}, false
 	}
 }
 
@@ -78,7 +78,7 @@ func (e *End) WaitConnected(t testing.TB, peer int) {
 	if !e.Reliable() {
 		return
 	}
-	if a := e.Next(t); a.Kind != mpe.ArrivedConnected || a.Peer != peer {
+	if a := e.Next(t); a.Kind != mpe.RxConnected || a.Peer != peer {
 		t.Fatalf("%+v arrived at %v before the connection to rank %d", a, e.LocalAddr(), peer)
 	}
 }

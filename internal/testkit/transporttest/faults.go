@@ -28,7 +28,7 @@ func (k Kind) closed(t *testing.T) {
 		t.Fatal(err)
 	}
 	recv := func() error {
-		_, err := tr.Recv(make([]mpe.Arrival, 1))
+		_, err := tr.Recv(make([]mpe.RxPacket, 1))
 		return err
 	}
 	inProgress := make(chan error, 1)
@@ -41,7 +41,7 @@ func (k Kind) closed(t *testing.T) {
 		if !errors.Is(err, mpe.ErrTransportClosed) {
 			t.Errorf("Recv in progress returned %v", err)
 		}
-	case <-time.After(Patience):
+	case <-time.After(SpinPolicy):
 		t.Fatal("Recv is still waiting")
 	}
 	if err := recv(); !errors.Is(err, mpe.ErrTransportClosed) {

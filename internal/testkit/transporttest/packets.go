@@ -63,9 +63,9 @@ func (e *End) WantPacket(t testing.TB, peer int, want mpe.Packet) {
 	}
 }
 
-func isPacket(a mpe.Arrival, peer int, want mpe.Packet) error {
-	if a.Kind != mpe.ArrivedDatagram || a.Peer != peer {
-		return fmt.Errorf("got %d from %d, want %d from %d", a.Kind, a.Peer, mpe.ArrivedDatagram, peer)
+func isPacket(a mpe.RxPacket, peer int, want mpe.Packet) error {
+	if a.Kind != mpe.RxDatagram || a.Peer != peer {
+		return fmt.Errorf("got %d from %d, want %d from %d", a.Kind, a.Peer, mpe.RxDatagram, peer)
 	}
 	if !bytes.Equal(a.Bytes, slices.Concat(want.Header[:], want.Payload)) {
 		got, _, defect := protocol.ParseExtended(a.Bytes)
@@ -101,7 +101,7 @@ func (k PacketKind) whole(t *testing.T) {
 
 func (e *End) collectPackets(peer int, packets []mpe.Packet) error {
 	for i, want := range packets {
-		a, ok := e.within(Patience / 5)
+		a, ok := e.within(SpinPolicy / 5)
 		if !ok {
 			return fmt.Errorf("%d of %d packets arrived", i, len(packets))
 		}

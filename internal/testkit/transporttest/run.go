@@ -18,7 +18,7 @@ type Kind struct {
 	Listen func(m *rankmap.Map, rank int) (mpe.Transport, error)
 	// Stranger reaches the given address from another, which it returns, and
 	// says as what that arrives.
-	Stranger func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.ArrivalKind)
+	Stranger func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind)
 }
 
 // Run tests a kind of transport.
@@ -64,9 +64,9 @@ func numbered(src, dst int, number uint32) []byte {
 func (e *End) wantHeader(t *testing.T, peer int, header []byte) {
 	t.Helper()
 	a := e.Next(t)
-	kind := mpe.ArrivedDatagram
+	kind := mpe.RxDatagram
 	if e.Reliable() {
-		kind = mpe.ArrivedHeader
+		kind = mpe.RxHeader
 	}
 	if a.Kind != kind || a.Peer != peer || !bytes.Equal(a.Bytes, header) {
 		t.Fatalf("got %d from %d: %x, want %d from %d: %x", a.Kind, a.Peer, a.Bytes, kind, peer, header)
@@ -137,7 +137,7 @@ func (e *End) collect(header, payload []byte, shape protocol.Shape) error {
 	}
 	var got []byte
 	for len(got) < len(want) {
-		a, ok := e.within(Patience / 5)
+		a, ok := e.within(SpinPolicy / 5)
 		if !ok {
 			return fmt.Errorf("%d of %d bytes arrived", len(got), len(want))
 		}
@@ -156,13 +156,13 @@ func (e *End) collect(header, payload []byte, shape protocol.Shape) error {
 }
 
 // checkPiece checks one arrival of a message of which some bytes are there.
-func checkPiece(a mpe.Arrival, stream bool, there int, lengths []int64) error {
-	kind := mpe.ArrivedDatagram
+func checkPiece(a mpe.RxPacket, stream bool, there int, lengths []int64) error {
+	kind := mpe.RxDatagram
 	switch {
 	case stream && there == 0:
-		kind = mpe.ArrivedHeader
+		kind = mpe.RxHeader
 	case stream:
-		kind = mpe.ArrivedPayload
+		kind = mpe.RxPayload
 	case len(lengths) == 0 || int64(len(a.Bytes)) != lengths[0]:
 		return fmt.Errorf("a datagram of %d bytes after %d, want %v", len(a.Bytes), there, lengths)
 	}
