@@ -16,6 +16,7 @@ import (
 	"github.com/google/gopacket/pcapgo"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/protocol/layer"
 )
 
 var (
@@ -53,7 +54,7 @@ func TestFramesDecode(t *testing.T) {
 		var got []gopacket.LayerType
 		for _, l := range p.Layers() {
 			switch l.LayerType() {
-			case gopacket.LayerTypePayload, gopacket.LayerTypeDecodeFailure, protocol.LayerTypeZRLMPI:
+			case gopacket.LayerTypePayload, gopacket.LayerTypeDecodeFailure, layer.Type:
 			default:
 				got = append(got, l.LayerType())
 			}

@@ -1,4 +1,4 @@
-package protocol_test
+package layer_test
 
 import (
 	"bytes"
@@ -10,10 +10,11 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/protocol/layer"
 )
 
 // frame builds an Ethernet frame with a ZRLMPI packet in UDP.
-func frame(t testing.TB, l *protocol.Layer, payload []byte) []byte {
+func frame(t testing.TB, l *layer.Layer, payload []byte) []byte {
 	t.Helper()
 	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IP{127, 0, 0, 1}, DstIP: net.IP{127, 0, 0, 2}}
 	udp := &layers.UDP{SrcPort: protocol.Port, DstPort: protocol.Port}
@@ -35,19 +36,19 @@ func frame(t testing.TB, l *protocol.Layer, payload []byte) []byte {
 
 func TestLayerRoundTrip(t *testing.T) {
 	payload := []byte{1, 2, 3, 4, 5, 6, 7, 8}
-	l := &protocol.Layer{Header: protocol.Header{Dst: 1, Call: protocol.SendFloat, Type: protocol.Data, Size: 99}}
+	l := &layer.Layer{Header: protocol.Header{Dst: 1, Call: protocol.SendFloat, Type: protocol.Data, Size: 99}}
 	pkt := gopacket.NewPacket(frame(t, l, payload), layers.LayerTypeEthernet, gopacket.Default)
 	if e := pkt.ErrorLayer(); e != nil {
 		t.Fatal(e.Error())
 	}
-	got, ok := pkt.Layer(protocol.LayerTypeZRLMPI).(*protocol.Layer)
+	got, ok := pkt.Layer(layer.Type).(*layer.Layer)
 	if !ok {
 		t.Fatalf("port %d does not decode as ZRLMPI: %v", protocol.Port, pkt)
 	}
 	if got.Header != (protocol.Header{Dst: 1, Call: protocol.SendFloat, Type: protocol.Data, Size: 2}) || !bytes.Equal(got.Payload(), payload) {
 		t.Errorf("got %v %x", got.Header, got.Payload())
 	}
-	if pkt.ApplicationLayer() == nil || pkt.ApplicationLayer().LayerType() != protocol.LayerTypeZRLMPI {
+	if pkt.ApplicationLayer() == nil || pkt.ApplicationLayer().LayerType() != layer.Type {
 		t.Error("it is not the application layer")
 	}
 }
@@ -57,7 +58,7 @@ func TestLayerOfBarePayload(t *testing.T) {
 	if e := pkt.ErrorLayer(); e != nil {
 		t.Fatal(e.Error())
 	}
-	if pkt.Layer(protocol.LayerTypeZRLMPI) != nil || pkt.Layer(gopacket.LayerTypePayload) == nil {
+	if pkt.Layer(layer.Type) != nil || pkt.Layer(gopacket.LayerTypePayload) == nil {
 		t.Errorf("got %v", pkt)
 	}
 }
@@ -71,46 +72,53 @@ func TestLayerErrors(t *testing.T) {
 	}
 	pkt = gopacket.NewPacket(frame(t, nil, bad[:20]), layers.LayerTypeEthernet, gopacket.Default)
 	if pkt.ErrorLayer() == nil || !pkt.Metadata().Truncated {
-		t.Error("a cut header is not reported as truncated")
+		t.Error("a truncated header is not reported as truncated")
 	}
 }
 
 func TestLayerOfExtended(t *testing.T) {
 	payload := []byte("five ")
-	for _, c := range extPackets {
-		l := &protocol.Layer{Extended: &c.h}
+	data := protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagRetransmit, Session: 7, PeerSession: 9, Number: 17, Acknowledged: 12, Message: 3, Tag: protocol.MaxExtTag, Length: 100000, Offset: 4096}
+	extPackets := []protocol.ExtHeader{
+		{Dst: 1, Type: protocol.SendRequest, Flags: protocol.FlagSync, Session: 7, PeerSession: 9, Number: 1, Acknowledged: 1, Message: 1, Comm: 2, Tag: 5, Length: 100001},
+		data,
+		{Src: 1, Call: protocol.RecvInt, Type: protocol.Ack, Flags: protocol.FlagHello, Session: 9},
+		{Dst: ^uint32(0), Src: ^uint32(0), Call: protocol.Barrier, Type: protocol.Error, Flags: 63, Session: ^protocol.Session(0), PeerSession: ^protocol.Session(0), Number: ^uint32(0), Length: ^uint32(0), Clock: ^uint32(0)},
+	}
+	for _, h := range extPackets {
+		l := &layer.Layer{Extended: &h}
 		raw := frame(t, l, payload)
 		pkt := gopacket.NewPacket(raw, layers.LayerTypeEthernet, gopacket.Default)
 		if e := pkt.ErrorLayer(); e != nil {
 			t.Fatal(e.Error())
 		}
-		got, ok := pkt.Layer(protocol.LayerTypeZRLMPI).(*protocol.Layer)
-		if !ok || got.Extended == nil || *got.Extended != c.h || got.Header != c.h.Frame() || !bytes.Equal(got.Payload(), payload) {
-			t.Errorf("%s: got %+v", c.text, got)
+		got, ok := pkt.Layer(layer.Type).(*layer.Layer)
+		if !ok || got.Extended == nil || *got.Extended != h || got.Header != h.Frame() || !bytes.Equal(got.Payload(), payload) {
+			t.Errorf("%+v: got %+v", h, got)
 		}
-		// A damaged one is said to be.
+		// A corrupt one is reported.
 		raw[len(raw)-len(payload)-1]++
 		pkt = gopacket.NewPacket(raw, layers.LayerTypeEthernet, gopacket.Default)
 		if e := pkt.ErrorLayer(); e == nil || !strings.Contains(e.Error().Error(), "checksum") {
-			t.Errorf("%s, damaged: %v", c.text, pkt)
+			t.Errorf("%+v, corrupt: %v", h, pkt)
 		}
 	}
-	whole := protocol.AppendExtended(nil, &extPackets[2].h, payload)
+	whole := protocol.AppendExtended(nil, &data, payload)
 	for name, cut := range map[string][]byte{"header": whole[:40], "payload": whole[:74]} {
 		pkt := gopacket.NewPacket(frame(t, nil, cut), layers.LayerTypeEthernet, gopacket.Default)
 		if pkt.ErrorLayer() == nil || !pkt.Metadata().Truncated {
-			t.Errorf("a cut %s is not reported as truncated", name)
+			t.Errorf("a truncated %s is not reported as truncated", name)
 		}
 	}
-	// A layer that is used again forgets what it was.
-	l := protocol.Layer{}
+	// A layer that is reused keeps nothing of the packet before.
+	l := layer.Layer{}
 	if err := l.DecodeFromBytes(whole, gopacket.NilDecodeFeedback); err != nil || l.Extended == nil {
 		t.Fatal(err)
 	}
 	if err := l.DecodeFromBytes(protocol.CloudFPGA.Append(nil, protocol.Header{Type: protocol.Ack}), gopacket.NilDecodeFeedback); err != nil || l.Extended != nil {
 		t.Errorf("%v, %v", l.Extended, err)
 	}
-	strict := protocol.Layer{Profile: protocol.Extended}
+	strict := layer.Layer{Profile: protocol.Extended}
 	if err := strict.DecodeFromBytes(make([]byte, 72), gopacket.NilDecodeFeedback); err == nil {
 		t.Error("zeros are a packet")
 	}
@@ -120,15 +128,15 @@ func TestLayerInDecodingParser(t *testing.T) {
 	var eth layers.Ethernet
 	var ip layers.IPv4
 	var udp layers.UDP
-	var z protocol.Layer
+	var z layer.Layer
 	var rest gopacket.Payload
 	parser := gopacket.NewDecodingLayerParser(layers.LayerTypeEthernet, &eth, &ip, &udp, &z, &rest)
 	var found []gopacket.LayerType
-	raw := frame(t, &protocol.Layer{Header: protocol.Header{Dst: 1, Type: protocol.SendRequest}}, nil)
+	raw := frame(t, &layer.Layer{Header: protocol.Header{Dst: 1, Type: protocol.SendRequest}}, nil)
 	if err := parser.DecodeLayers(raw, &found); err != nil {
 		t.Fatal(err)
 	}
-	if found[len(found)-1] != protocol.LayerTypeZRLMPI || z.Type != protocol.SendRequest {
+	if found[len(found)-1] != layer.Type || z.Type != protocol.SendRequest {
 		t.Errorf("found %v, %v", found, z.Header)
 	}
 }

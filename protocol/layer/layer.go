@@ -1,40 +1,47 @@
-package protocol
+// Package layer decodes and writes ZRLMPI headers as a layer of gopacket. It is
+// apart from package protocol, so that programs that do not read captures do
+// not contain gopacket.
+package layer
 
 import (
-	"encoding/binary"
+	"bytes"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// LayerTypeZRLMPI is the gopacket layer of a ZRLMPI header. Its number is from
+// Type is the gopacket layer type of a ZRLMPI header. Its number is from
 // the range that gopacket leaves to applications.
-var LayerTypeZRLMPI = gopacket.RegisterLayerType(1718, gopacket.LayerTypeMetadata{
+var Type = gopacket.RegisterLayerType(1718, gopacket.LayerTypeMetadata{
 	Name: "ZRLMPI", Decoder: gopacket.DecodeFunc(decodeLayer),
 })
 
+var startMark = bytes.Repeat([]byte{protocol.Mark}, 4)
+
 func init() {
-	layers.RegisterUDPPortLayerType(layers.UDPPort(Port), LayerTypeZRLMPI)
-	layers.RegisterTCPPortLayerType(layers.TCPPort(Port), LayerTypeZRLMPI)
+	layers.RegisterUDPPortLayerType(layers.UDPPort(protocol.Port), Type)
+	layers.RegisterTCPPortLayerType(layers.TCPPort(protocol.Port), Type)
 }
 
 // Layer is a ZRLMPI packet as gopacket sees it: a header, and behind it, in a
 // DATA packet, the beginning of the payload.
 //
-// A bare continuation datagram has no header, and so no Layer: a packet that
-// holds one decodes to gopacket's payload layer. Only the state of its pair
-// tells which message it continues.
+// A continuation datagram has no header, and so no Layer: a packet that holds
+// one decodes to gopacket's payload layer. Which message it continues is known
+// from the state of its pair alone.
 type Layer struct {
 	layers.BaseLayer
-	Header
+	protocol.Header
 	// Profile is the dialect for DecodeFromBytes and SerializeTo. Packets
 	// that gopacket decodes by port are CloudFPGA.
-	Profile Profile
+	Profile protocol.Profile
 	// Extended is the whole header of a packet of the extended profile, which
-	// is known by its version whatever Profile says; nil for any other.
+	// is recognized by its version whatever Profile is; nil for any other.
 	// Header is then its frame, and Payload the bytes of the message. Set it
-	// for SerializeTo to write such a packet; Header is then not looked at.
-	Extended *ExtHeader
+	// for SerializeTo to write such a packet; Header is then ignored.
+	Extended *protocol.ExtHeader
 }
 
 var (
@@ -43,51 +50,51 @@ var (
 	_ gopacket.ApplicationLayer  = (*Layer)(nil)
 )
 
-// LayerType returns LayerTypeZRLMPI.
-func (l *Layer) LayerType() gopacket.LayerType { return LayerTypeZRLMPI }
+// LayerType returns Type.
+func (l *Layer) LayerType() gopacket.LayerType { return Type }
 
-// CanDecode returns LayerTypeZRLMPI.
-func (l *Layer) CanDecode() gopacket.LayerClass { return LayerTypeZRLMPI }
+// CanDecode returns Type.
+func (l *Layer) CanDecode() gopacket.LayerClass { return Type }
 
-// NextLayerType is the payload: nothing is known about what programs exchange.
+// NextLayerType returns the payload layer: the content of messages is opaque.
 func (l *Layer) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
 // Payload returns the bytes behind the header.
 func (l *Layer) Payload() []byte { return l.BaseLayer.Payload }
 
 // DecodeFromBytes decodes the header at the start of data. Its error is a
-// *HeaderError. A packet of the extended profile must be all of data, as it is
-// in a datagram, and undamaged; for streams there is the ExtFrameReader.
+// *protocol.HeaderError. A packet of the extended profile must be all of data, as it is
+// in a datagram, and not corrupt; for streams use protocol.ExtFrameReader.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if l.Profile == Extended || IsExtended(data) {
+	if l.Profile == protocol.Extended || protocol.IsExtended(data) {
 		return l.decodeExtended(data, df)
 	}
 	l.Extended = nil
 	h, defect := l.Profile.Parse(data)
-	if defect.Kind == DefectShort {
+	if defect.Kind == protocol.DefectShort {
 		df.SetTruncated()
 	}
 	if err := defect.Err(); err != nil {
 		return err
 	}
 	l.Header = h
-	l.BaseLayer = layers.BaseLayer{Contents: data[:HeaderLen], Payload: data[HeaderLen:]}
+	l.BaseLayer = layers.BaseLayer{Contents: data[:protocol.HeaderLen], Payload: data[protocol.HeaderLen:]}
 	return nil
 }
 
 func (l *Layer) decodeExtended(data []byte, df gopacket.DecodeFeedback) error {
-	h, payload, defect := ParseExtended(data)
-	if defect.Kind == DefectShort || defect.Kind == DefectLength && defect.Want32 < defect.Got32 {
+	h, payload, defect := protocol.ParseExtended(data)
+	if defect.Kind == protocol.DefectShort || defect.Kind == protocol.DefectLength && defect.Want32 < defect.Got32 {
 		df.SetTruncated()
 	}
 	if err := defect.Err(); err != nil {
 		return err
 	}
 	if l.Extended == nil {
-		l.Extended = new(ExtHeader)
+		l.Extended = new(protocol.ExtHeader)
 	}
 	*l.Extended, l.Header = h, h.Frame()
-	l.BaseLayer = layers.BaseLayer{Contents: data[:ExtHeaderLen], Payload: payload}
+	l.BaseLayer = layers.BaseLayer{Contents: data[:protocol.ExtHeaderLen], Payload: payload}
 	return nil
 }
 
@@ -97,20 +104,20 @@ func (l *Layer) decodeExtended(data []byte, df gopacket.DecodeFeedback) error {
 func (l *Layer) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	if l.Extended != nil {
 		payload := b.Bytes()
-		buf, err := b.PrependBytes(ExtHeaderLen)
+		buf, err := b.PrependBytes(protocol.ExtHeaderLen)
 		if err != nil {
 			return err
 		}
-		PutExtended(buf, l.Extended, payload)
+		protocol.PutExtended(buf, l.Extended, payload)
 		return nil
 	}
 	if opts.FixLengths {
 		l.Size = 0
-		if l.Type == Data {
-			l.Size = uint32((len(b.Bytes()) + WordLen - 1) / WordLen)
+		if l.Header.Type == protocol.Data {
+			l.Size = uint32((len(b.Bytes()) + protocol.WordLen - 1) / protocol.WordLen)
 		}
 	}
-	buf, err := b.PrependBytes(HeaderLen)
+	buf, err := b.PrependBytes(protocol.HeaderLen)
 	if err != nil {
 		return err
 	}
@@ -118,10 +125,10 @@ func (l *Layer) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeO
 	return nil
 }
 
-// decodeLayer is gopacket's entry. What does not begin with a mark is bare
-// payload, which is no error.
+// decodeLayer is gopacket's entry point. Bytes that do not begin with a start
+// mark are payload of a continuation datagram, which is not an error.
 func decodeLayer(data []byte, p gopacket.PacketBuilder) error {
-	if len(data) < offDst || binary.LittleEndian.Uint32(data) != markWord {
+	if !bytes.HasPrefix(data, startMark) {
 		return p.NextDecoder(gopacket.LayerTypePayload)
 	}
 	l := &Layer{}
