@@ -20,8 +20,9 @@ BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./i
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
 
-build: ## build bin/zrlmpid and bin/zrlctl
+build: ## build bin/zrlmpid, bin/zrlctl and bin/zrlbench
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/zrlmpid ./cmd/zrlctl
+	$(GO) -C lab build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/zrlbench
 
 demo: build ## ping three stand-in FPGAs over UDP on 127.0.0.1-4, every byte checked
 	./deploy/demo.sh
@@ -30,15 +31,19 @@ test: lint vet race race-offload-off without-race fuzz-seeds check-config deploy
 
 lint: ## golangci-lint, import boundaries included
 	$(TOOLS) golangci-lint run ./...
+	cd lab && $(TOOLS) golangci-lint run ./...
 
 vet: ## go vet
 	$(GO) vet ./...
+	$(GO) -C lab vet ./...
 
 unit: ## tests, without the race detector
 	$(GO) test ./...
+	$(GO) -C lab test ./...
 
 race: ## tests, with the race detector (needs a C compiler)
 	$(GO) test -race ./...
+	$(GO) -C lab test -race ./...
 
 race-offload-off: ## the tests of what carries messages, without the kernel's help with long ones
 	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -race ./udp ./transport/shm ./node ./mpi ./internal/integration
@@ -69,20 +74,20 @@ soak: ## a million messages through a bad network, over UDP and TCP; a million s
 	ZRLMPI_INTEGRITY_MESSAGES=1000000 $(GO) test -count=1 -timeout 30m -run TestIntegrity -v ./internal/integration
 	ZRLMPI_DIFFERENTIAL_STEPS=1000000 $(GO) test -count=1 -timeout 30m -race -run TestDifferential ./mpe
 
-bench: build ## latency, bandwidth, rates, idleness, beside the raw limits and other MPI libraries; all into bin/bench
+bench: build ## measure latency, bandwidth, rates and idle use beside the raw limits and other MPI libraries; results in bin/bench
 	mkdir -p bin/bench
-	./bin/zrlctl bench --save bin/bench/bench.json --svg bin/bench | tee bin/bench/bench.txt
+	./bin/zrlbench --save bin/bench/bench.json --svg bin/bench | tee bin/bench/bench.txt
 
-bench-docs: build ## put the tables, plots and aims of FILE's workloads into docs/performance.md and docs/img
-	./bin/zrlctl bench show $(FILE) --into docs/performance.md --svg docs/img
+bench-docs: build ## put the tables and plots of FILE's workloads into docs/performance.md and docs/img
+	./bin/zrlbench show $(FILE) --into docs/performance.md --svg docs/img
 
-bench-go: ## Go benchmarks: codec, engine, matching, ping beside a raw UDP round trip
+bench-go: ## Go benchmarks: codec, engine, matching, ping between engines and a raw UDP round trip
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)
 
-bench-compare: ## the same beside those of the revision BASE; with THRESHOLD=5, fail if one is worse by over 5 %
+bench-compare: ## Go benchmarks here and at the revision BASE; with THRESHOLD=5, fail if a median is over 5 % worse
 	GO="$(GO)" BASE="$(BASE)" THRESHOLD="$(THRESHOLD)" PACKAGES="$(BENCH_PACKAGES)" ./lab/bench/compare.sh
 
-bench-captures: ## analyze beside tshark on a generated recording
+bench-captures: ## time analyze and tshark on a generated recording
 	$(GO) test -run '^$$' -bench BenchmarkAnalyze -benchtime 3x ./capture
 
 man: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
@@ -90,6 +95,7 @@ man: ## manual pages and shell completions, into bin/manual
 	rm -rf bin/manual
 	$(GO) run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlmpid deploy/zrlmpid.reference.yaml bin/manual
 	$(GO) run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlctl bin/manual
+	$(GO) -C lab run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlbench $(CURDIR)/bin/manual
 	gzip -9n bin/manual/man/*
 
 # Options of `make package`: a snapshot publishes nothing.
@@ -99,6 +105,7 @@ GOARCH ?= $(shell $(GO) env GOARCH)
 deb: man ## Debian and RPM packages of this machine's architecture, into bin/packages
 	rm -rf bin/packages
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w $(LDFLAGS)' -o bin/packages/$(GOARCH)/ ./cmd/zrlmpid ./cmd/zrlctl
+	CGO_ENABLED=0 $(GO) -C lab build -trimpath -ldflags '-s -w $(LDFLAGS)' -o ../bin/packages/$(GOARCH)/ ./cmd/zrlbench
 	$(GO) -C internal/tools/release build -o $(CURDIR)/bin/packages/release .
 	./bin/packages/release -arch $(GOARCH) -version $(patsubst v%,%,$(VERSION)) -binaries bin/packages/$(GOARCH) -into bin/packages
 	rm -r bin/packages/release bin/packages/$(GOARCH)

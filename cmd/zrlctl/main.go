@@ -102,7 +102,7 @@ func newRoot() (*cobra.Command, *app) {
 	root.PersistentFlags().StringVar(&a.socket, "socket", socket, "control socket of the daemon (or "+config.EnvControlSocket+")")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, also of an error; ping prints an object a line")
 	root.AddCommand(a.statusCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
-		a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.benchCommand(), a.benchRankCommand(), a.tuneCommand(), a.tuneRankCommand(), a.versionCommand())
+		a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.versionCommand())
 	return root, a
 }
 

@@ -21,6 +21,16 @@ import (
 
 const patience = 20 * time.Second
 
+// TestMain lets the test binary be top on a terminal of its own, as the program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "top" {
+		main()
+	}
+	// A program with the race detector would sleep a second at its end.
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	os.Exit(m.Run())
+}
+
 // startDaemon runs a daemon with a host, two echo stand-ins and a sink, beside a
 // remote rank that is not there, and returns its control socket.
 func startDaemon(t *testing.T) string {

@@ -11,7 +11,7 @@
 #   THRESHOLD  fail if a median is worse by more than so many percent, and the
 #              difference is significant; empty never fails
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 GO=${GO:-go}
 COUNT=${COUNT:-6} BENCH=${BENCH:-.} BENCHTIME=${BENCHTIME:-0.2s} THRESHOLD=${THRESHOLD:-}
 if [ -z "${BASE:-}" ] || ! git rev-parse --quiet --verify "$BASE^{commit}" >/dev/null; then
@@ -49,7 +49,7 @@ for ((i = 1; i <= COUNT; i++)); do
     done
   done
 done
-benchstat() { $GO tool -modfile="$PWD/tools/go.mod" benchstat "$@" "base=$work/base.txt" "new=$work/new.txt"; }
+benchstat() { $GO tool -modfile="$PWD/internal/tools/go.mod" benchstat "$@" "base=$work/base.txt" "new=$work/new.txt"; }
 benchstat
 if [ -n "$THRESHOLD" ]; then
   benchstat -format csv 2>/dev/null | awk -v threshold="$THRESHOLD" -f lab/bench/worse.awk

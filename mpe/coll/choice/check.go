@@ -18,7 +18,7 @@ func compile(d *Document, source *strictyaml.Source) (*Table, error) {
 	t := &Table{doc: *d}
 	p := strictyaml.NewProblems(source)
 	if d.Version != Version {
-		p.Add("version", "%d is not known: this zrlmpid reads version %d; have its zrlctl tune write the table", d.Version, Version)
+		p.Add("version", "%d is not known: this zrlmpid reads version %d; have its zrlbench tune write the table", d.Version, Version)
 	}
 	if d.Memory == nil && d.Network == nil {
 		p.Add("", "there is no table in it: it has one for %s, for %s, or both", Memory, Network)

@@ -1,5 +1,5 @@
 // Package choice says which algorithm carries out a collective call: by a table that was
-// measured (zrlctl tune), or as somebody forces it.
+// measured (zrlbench tune), or as somebody forces it.
 //
 // A choice is made on every rank apart, and all ranks of a call must come to the same.
 // So it depends only on the table and on what the ranks of a call have in common, and
@@ -11,6 +11,6 @@
 // The files: choice.go is what is chosen and how it is written, forced.go what is not
 // left to the table, table.go the lookup, document.go the file, check.go what is asked
 // of it, decide.go how decisions come of medians. default.yaml is the table of those who
-// have none: "zrlctl tune --output" has measured the class memory in it, and the class
+// have none: "zrlbench tune --output" has measured the class memory in it, and the class
 // network follows from the formulas of package coll.
 package choice

@@ -249,7 +249,7 @@ func TestDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b.Bytes(), defaultTable) {
-		t.Error("default.yaml is not what Write writes: have zrlctl tune write it, and change nothing")
+		t.Error("default.yaml is not what Write writes: have zrlbench tune write it, and change nothing")
 	}
 }
 

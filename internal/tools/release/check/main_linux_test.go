@@ -15,7 +15,7 @@ const patience = time.Minute
 // repository is the root of the repository, as an absolute path.
 var repository string
 
-// programs is the folder of zrlmpid and zrlctl, as packages and image have them:
+// programs is the folder of zrlmpid, zrlctl and zrlbench, as packages and image have them:
 // without any library.
 var programs string
 
@@ -36,11 +36,13 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "./cmd/zrlmpid", "./cmd/zrlctl")
-		cmd.Dir, cmd.Env, cmd.Stderr = repository, append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
-		if err := cmd.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "building zrlmpid and zrlctl:", err)
-			return 1
+		for module, packages := range map[string][]string{".": {"./cmd/zrlmpid", "./cmd/zrlctl"}, "lab": {"./cmd/zrlbench"}} {
+			cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", dir + "/"}, packages...)...)
+			cmd.Dir, cmd.Env, cmd.Stderr = from(module), append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+			if err := cmd.Run(); err != nil {
+				fmt.Fprintf(os.Stderr, "build %v: %v\n", packages, err)
+				return 1
+			}
 		}
 		programs = dir
 		return m.Run()

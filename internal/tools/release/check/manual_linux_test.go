@@ -22,6 +22,7 @@ func TestManual(t *testing.T) {
 		"zrlmpid.yaml.5.gz":  {"limits.receive_buffer", "16MiB", "ranks[].kernel_options.words", "defaults.deadlines.ack"},
 		"zrlctl.1.gz":        {"zrlctl-status(1)", "--json", "no daemon answers"},
 		"zrlctl-status.1.gz": {"--wait", "OFFLOAD"},
+		"zrlbench.1.gz":      {"--rounds", "zrlbench-tune(1)", "zrlbench --quick"},
 		"zrlctl-ping.1.gz":   {"--words", "zrlctl ping all --parallel"},
 	}
 	for _, page := range pages {
@@ -75,9 +76,9 @@ func TestCompletions(t *testing.T) {
 		shell string
 		files []string
 	}{
-		{"bash", []string{"zrlctl", "zrlmpid"}},
-		{"zsh", []string{"_zrlctl", "_zrlmpid"}},
-		{"fish", []string{"zrlctl.fish", "zrlmpid.fish"}},
+		{"bash", []string{"zrlctl", "zrlmpid", "zrlbench"}},
+		{"zsh", []string{"_zrlctl", "_zrlmpid", "_zrlbench"}},
+		{"fish", []string{"zrlctl.fish", "zrlmpid.fish", "zrlbench.fish"}},
 	} {
 		t.Run(tt.shell, func(t *testing.T) {
 			shell := needs(t, "completions of "+tt.shell, tt.shell, tt.shell)

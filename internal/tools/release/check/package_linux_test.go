@@ -33,7 +33,7 @@ func makePackage(t *testing.T, version, format string, real bool) string {
 	binaries := programs
 	if !real {
 		binaries = t.TempDir()
-		for _, name := range []string{"zrlmpid", "zrlctl"} {
+		for _, name := range []string{"zrlmpid", "zrlctl", "zrlbench"} {
 			if err := os.WriteFile(filepath.Join(binaries, name), []byte("not real"), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -174,9 +174,10 @@ func TestPackage(t *testing.T) {
 func TestContents(t *testing.T) {
 	deb, rpm := makePackage(t, "1.2.3", "deb", false), makePackage(t, "1.2.3", "rpm", false)
 	want := []string{
-		"/usr/bin/zrlmpid", "/usr/bin/zrlctl", "/etc/zrlmpid/zrlmpid.yaml", "/usr/lib/systemd/system/zrlmpid.service",
+		"/usr/bin/zrlmpid", "/usr/bin/zrlctl", "/usr/bin/zrlbench", "/etc/zrlmpid/zrlmpid.yaml", "/usr/lib/systemd/system/zrlmpid.service",
 		"/usr/lib/sysusers.d/zrlmpid.conf", "/usr/lib/sysctl.d/60-zrlmpid.conf", "/usr/share/man/man8/zrlmpid.8.gz",
 		"/usr/share/man/man5/zrlmpid.yaml.5.gz", "/usr/share/man/man1/zrlctl.1.gz", "/usr/share/man/man1/zrlctl-status.1.gz",
+		"/usr/share/man/man1/zrlbench.1.gz", "/usr/share/man/man1/zrlbench-tune.1.gz", "/usr/share/bash-completion/completions/zrlbench",
 		"/usr/share/bash-completion/completions/zrlctl", "/usr/share/fish/vendor_completions.d/zrlmpid.fish",
 	}
 	for _, tt := range []struct {

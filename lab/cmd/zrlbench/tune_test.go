@@ -12,7 +12,7 @@ import (
 
 func TestTune(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.yaml")
-	code, out, errs := zrlctl(t, "", "tune", "--quick", "--ranks", "2,3", "--transports", "udp", "--collectives", "barrier,allreduce", "--max-bytes", "512", "--output", file)
+	code, out, errs := zrlbench(t, "tune", "--quick", "--ranks", "2,3", "--transports", "udp", "--collectives", "barrier,allreduce", "--max-bytes", "512", "--output", file)
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s%s", code, out, errs)
 	}
@@ -26,11 +26,11 @@ func TestTune(t *testing.T) {
 	if !strings.Contains(errs, "[2/2") || strings.Contains(out, "memory") {
 		t.Errorf("%s\n%s", errs, out)
 	}
-	if code, again, errs := zrlctl(t, "", "tune", "show", file); code != exitOK || again != out {
+	if code, again, errs := zrlbench(t, "tune", "show", file); code != exitOK || again != out {
 		t.Errorf("show prints something else: %d\n%s\n%s", code, again, errs)
 	}
 	var d choice.Document
-	if code, text, _ := zrlctl(t, "", "tune", "show", file, "--json"); code != exitOK || json.Unmarshal([]byte(text), &d) != nil || len(d.Network.Collectives) != 4 {
+	if code, text, _ := zrlbench(t, "tune", "show", file, "--json"); code != exitOK || json.Unmarshal([]byte(text), &d) != nil || len(d.Network.Collectives) != 4 {
 		t.Errorf("%d\n%s", code, text)
 	}
 	if s, err := os.Stat(file); err != nil || s.Mode().Perm() != 0o644 {
@@ -40,7 +40,7 @@ func TestTune(t *testing.T) {
 		t.Errorf("%v, %v", left, err)
 	}
 	// The table that is built in.
-	if code, out, _ := zrlctl(t, "", "tune", "show"); code != exitOK || !strings.Contains(out, "== memory, over shm: ") || !strings.Contains(out, "\nexscan\n") {
+	if code, out, _ := zrlbench(t, "tune", "show"); code != exitOK || !strings.Contains(out, "== memory, over shm: ") || !strings.Contains(out, "\nexscan\n") {
 		t.Errorf("%d\n%s", code, out)
 	}
 }
@@ -61,15 +61,15 @@ func TestTuneMistakes(t *testing.T) {
 		{"--transports udp,tcp", exitUsage, "udp and tcp are both of the class network"},
 		{"--max-bytes 4kb", exitUsage, `--max-bytes "4kb": give a size, as in 64KiB or 16MiB`},
 		{"--max-bytes 0", exitUsage, `--max-bytes "0": give a size`},
-		{"--rounds 0", exitUsage, "--rounds 0: give more than that"},
-		{"--limit 0s", exitUsage, "--limit 0s: give more than that"},
+		{"--rounds 0", exitUsage, "--rounds 0: give more than 0"},
+		{"--limit 0s", exitUsage, "--limit 0s: give more than 0"},
 		{"--limit 1ns --quick --transports udp", exitFailure, "the time ran out before everything was measured once"},
 		{"table.yaml", exitUsage, `unknown command "table.yaml"`},
 		{"show " + filepath.Join(dir, "none.yaml"), exitFailure, "no such file"},
 		{"show " + bad, exitFailure, bad + `:3: memory: unknown key "colectives" (did you mean "collectives"?)`},
 		{"--quick --transports udp --ranks 2 --collectives barrier --output " + filepath.Join(dir, "no", "table.yaml"), exitFailure, "no such file"},
 	} {
-		code, _, errs := zrlctl(t, "", append([]string{"tune"}, strings.Fields(x.args)...)...)
+		code, _, errs := zrlbench(t, append([]string{"tune"}, strings.Fields(x.args)...)...)
 		if code != x.code || !strings.Contains(errs, x.says) {
 			t.Errorf("%s: exit code %d, %s", x.args, code, errs)
 		}

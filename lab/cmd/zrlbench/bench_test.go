@@ -1,21 +1,23 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 	"github.com/zrlmpi/zrlmpid/lab/tune"
 )
 
-// TestMain lets the test binary be a rank that is measured, as the program is, and top
-// on a terminal of its own.
+// TestMain lets the test binary be a rank that is measured, as the program is.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == bench.RankCommand || os.Args[1] == tune.RankCommand || os.Args[1] == "top") {
+	if len(os.Args) > 1 && (os.Args[1] == bench.RankCommand || os.Args[1] == tune.RankCommand) {
 		main()
 	}
 	// Ranks of a program with the race detector would sleep a second at their end.
@@ -23,10 +25,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+const patience = 20 * time.Second
+
+// zrlbench runs the program to its end.
+func zrlbench(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var out, errs bytes.Buffer
+	code = run(ctx, args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
 func TestBench(t *testing.T) {
 	dir := t.TempDir()
 	file, plots, doc := filepath.Join(dir, "out.json"), filepath.Join(dir, "plots"), filepath.Join(dir, "doc.md")
-	code, out, errs := zrlctl(t, "", "bench", "ring", "pingpong", "--quick", "--only", "cloudfpga,attached", "--save", file, "--svg", plots)
+	code, out, errs := zrlbench(t, "ring", "pingpong", "--quick", "--only", "cloudfpga,attached", "--save", file, "--svg", plots)
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s%s", code, out, errs)
 	}
@@ -41,14 +55,14 @@ func TestBench(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(plots, "ring-network.svg")); err != nil {
 		t.Error(err)
 	}
-	if code, again, _ := zrlctl(t, "", "bench", "show", file); code != exitOK || again != out {
+	if code, again, _ := zrlbench(t, "show", file); code != exitOK || again != out {
 		t.Errorf("show prints something else: %d\n%s\n%s", code, again, out)
 	}
 	var r bench.Report
-	if code, text, _ := zrlctl(t, "", "bench", "show", file, "--json"); code != exitOK || json.Unmarshal([]byte(text), &r) != nil || len(r.Results) != 2 {
+	if code, text, _ := zrlbench(t, "show", file, "--json"); code != exitOK || json.Unmarshal([]byte(text), &r) != nil || len(r.Results) != 2 {
 		t.Errorf("%d\n%s", code, text)
 	}
-	code, markdown, _ := zrlctl(t, "", "bench", "show", file, "--markdown")
+	code, markdown, _ := zrlbench(t, "show", file, "--markdown")
 	if code != exitOK || !strings.Contains(markdown, "<!-- bench: ring -->\n**Time of a hop") {
 		t.Errorf("%d\n%s", code, markdown)
 	}
@@ -62,7 +76,7 @@ func TestBench(t *testing.T) {
 	if err := os.WriteFile(doc, []byte(empty.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, _, errs = zrlctl(t, "", "bench", "show", file, "--into", doc)
+	code, _, errs = zrlbench(t, "show", file, "--into", doc)
 	if text, err := os.ReadFile(doc); code != exitOK || err != nil || strings.TrimSpace(string(text)) != strings.TrimSpace(strings.ReplaceAll(markdown, " -->\n\n<!--", " -->\n<!--")) {
 		t.Errorf("%d, %v\n%s\n%s", code, err, errs, text)
 	}
@@ -71,7 +85,7 @@ func TestBench(t *testing.T) {
 	if err := os.WriteFile(doc, []byte(lacks), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, _, errs = zrlctl(t, "", "bench", "show", file, "--into", doc, "--svg", filepath.Join(dir, "other"))
+	code, _, errs = zrlbench(t, "show", file, "--into", doc, "--svg", filepath.Join(dir, "other"))
 	if code != exitFailure || !strings.Contains(errs, doc+" is not changed: there is no line <!-- bench: ring -->: ") {
 		t.Errorf("%d\n%s", code, errs)
 	}
@@ -90,7 +104,7 @@ func TestBenchMistakes(t *testing.T) {
 		says string
 	}{
 		{"latency", exitUsage, `there is no workload "latency"`},
-		{"ring --rounds 0", exitUsage, "--rounds 0: there is at least 1"},
+		{"ring --rounds 0", exitUsage, "--rounds 0: give at least 1"},
 		{"ring --only zrlmpid", exitUsage, `there is no side "zrlmpid"`},
 		{"--steps 4:1", exitUsage, "steps are of one workload"},
 		{"--depth 4", exitUsage, "unknown flag: --depth"},
@@ -98,15 +112,15 @@ func TestBenchMistakes(t *testing.T) {
 		{"show /does/not/exist", exitFailure, "no such file"},
 		{"pingpong --only extended-udp --steps 5:1", exitFailure, "5 bytes are not a number of words"},
 	} {
-		code, _, errs := zrlctl(t, "", append([]string{"bench"}, strings.Fields(x.args)...)...)
+		code, _, errs := zrlbench(t, strings.Fields(x.args)...)
 		if code != x.code || !strings.Contains(errs, x.says) {
 			t.Errorf("%q: exit code %d, %q", x.args, code, errs)
 		}
 	}
-	if code, _, errs := zrlctl(t, "", bench.RankCommand, "-workload", "x"); code != exitFailure || !strings.Contains(errs, `there is no workload "x"`) {
+	if code, _, errs := zrlbench(t, bench.RankCommand, "-workload", "x"); code != exitFailure || !strings.Contains(errs, `there is no workload "x"`) {
 		t.Errorf("exit code %d, %q", code, errs)
 	}
-	if _, help, _ := zrlctl(t, "", "--help"); strings.Contains(help, bench.RankCommand) || !strings.Contains(help, "bench ") {
+	if _, help, _ := zrlbench(t, "--help"); strings.Contains(help, bench.RankCommand) || !strings.Contains(help, "zrlbench tune") {
 		t.Error(help)
 	}
 }

@@ -21,7 +21,7 @@ func TestBenchInterrupted(t *testing.T) {
 	defer reader.Close()
 	go func() {
 		var out strings.Builder
-		code := run(ctx, strings.Fields("bench pingpong --only attached --steps 4:100000000"), strings.NewReader(""), &out, writer)
+		code := run(ctx, strings.Fields("pingpong --only attached --steps 4:100000000"), strings.NewReader(""), &out, writer)
 		writer.Close()
 		ended <- strings.Repeat("failed ", code) + out.String()
 	}()
@@ -33,8 +33,8 @@ func TestBenchInterrupted(t *testing.T) {
 	if got := <-ended; got != "failed " {
 		t.Errorf("%q", got)
 	}
-	// Nobody is left that this process has started.
+	// No child process remains.
 	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err == nil {
-		t.Errorf("process %d is left", pid)
+		t.Errorf("process %d still runs", pid)
 	}
 }

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/lab/bench"
+)
+
+// benchOutput is where the results of a measurement go.
+type benchOutput struct {
+	markdown bool
+	svg      string
+	save     string
+	into     string
+}
+
+func (o *benchOutput) flags(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.BoolVar(&o.markdown, "markdown", false, "output Markdown")
+	fl.StringVar(&o.svg, "svg", "", "draw the plots into this folder, and show them in the Markdown")
+}
+
+// benchCommand is the program itself: zrlbench [WORKLOAD…].
+func (a *app) benchCommand() *cobra.Command {
+	var o bench.Options
+	var out benchOutput
+	cmd := &cobra.Command{
+		Use: "zrlbench [WORKLOAD…]", Short: "Measure zrlmpid beside the limits of the machine and other MPI libraries",
+		Long: `Measure zrlmpid on this machine, beside the limits of the machine without MPI and
+beside the MPI libraries that are installed. Each round measures all of them in turn.
+Print medians, ratios and growth. By default all workloads are measured:
+` + strings.Join(bench.Workloads(), ", ") + `.
+
+The raw limits need a C compiler, the libraries their compilers (Open MPI: mpicc.openmpi,
+MPICH: mpicc.mpich), and upstream's CPU library its program, which ` + bench.EnvUpstream + `
+names. What is missing is not measured, and the output says so.
+
+Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command line is wrong.`,
+		Example: `  zrlbench --quick
+  zrlbench --save bench.json --svg plots
+  zrlbench pingpong --only extended-udp,openmpi-tcp --steps 4:10000,1048576:100
+  zrlbench show bench.json --markdown
+  zrlbench tune --output table.yaml`,
+		Args: cobra.ArbitraryArgs, ValidArgs: bench.Workloads(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Workloads = args
+			if cmd.Flags().Changed("rounds") && o.Rounds < 1 {
+				return usagef("--rounds %d: give at least 1", o.Rounds)
+			}
+			return a.bench(cmd.Context(), o, &out, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	out.flags(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&out.save, "save", "", "write all figures to this file, as JSON")
+	fl.BoolVar(&o.Quick, "quick", false, "measure a few small steps, to check that everything works")
+	fl.IntVar(&o.Rounds, "rounds", 0, "number of rounds (default 3, or 1 with --quick)")
+	fl.StringSliceVar(&o.Only, "only", nil, "measure these implementations only, as in extended-udp,mpich")
+	fl.StringVar(&o.Steps, "steps", "", "measure these steps of the one workload instead of its own: N:ITERATIONS, separated by commas")
+	fl.DurationVar(&o.Timeout, "timeout", 0, "time limit of an implementation for a workload in a round (default 5m, or 30s with --quick)")
+	fl.StringVar(&o.CPUProfile, "cpuprofile", "", "write a CPU profile of each of zrlmpid's ranks, in the last round, to PREFIX.WORKLOAD.IMPLEMENTATION.RANK.pprof")
+	return cmd
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var out benchOutput
+	cmd := &cobra.Command{
+		Use: "show FILE", Short: "Print the tables of an earlier measurement, or put them into a document", Args: cobra.ExactArgs(1),
+		Long: `Print the tables of a measurement that zrlbench --save has written.
+
+With --into, put them into a document, in place of the text between the comments
+<!-- bench: WORKLOAD --> and <!-- end of bench: WORKLOAD -->: plots, tables, and which
+run they are of. Blocks of workloads that are not in FILE are not changed. If the
+document lacks a block, nothing is changed.`,
+		Example: `  zrlbench show bench.json
+  zrlbench show bench.json --into docs/performance.md --svg docs/img`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := bench.Load(args[0])
+			if err != nil {
+				return err
+			}
+			return a.writeBench(r, &out, cmd.OutOrStdout())
+		},
+	}
+	out.flags(cmd)
+	cmd.Flags().StringVar(&out.into, "into", "", "put the tables into this Markdown document instead of printing them")
+	return cmd
+}
+
+func (a *app) bench(ctx context.Context, o bench.Options, out *benchOutput, stdout, stderr io.Writer) error {
+	r, err := bench.Run(ctx, o, stderr)
+	if err != nil {
+		return err
+	}
+	if out.save != "" {
+		err = r.Save(out.save)
+	}
+	// The results are printed even if they cannot be saved.
+	return errors.Join(err, a.writeBench(r, out, stdout), r.Err())
+}
+
+// writeBench prints a measurement, or puts it into a document, and draws its plots if
+// asked to.
+func (a *app) writeBench(r *bench.Report, out *benchOutput, stdout io.Writer) error {
+	if out.into != "" { // first: if the document lacks a block, no plot is changed either
+		images := ""
+		if out.svg != "" {
+			rel, err := filepath.Rel(filepath.Dir(out.into), out.svg)
+			if err != nil {
+				return err
+			}
+			images = filepath.ToSlash(rel)
+		}
+		if err := r.Update(out.into, images); err != nil {
+			return err
+		}
+	}
+	if out.svg != "" {
+		if err := r.Draw(out.svg); err != nil {
+			return err
+		}
+	}
+	switch {
+	case out.into != "":
+		return nil
+	case a.json:
+		return r.WriteJSON(stdout)
+	}
+	return r.Print(stdout, bench.Format{Markdown: out.markdown, Images: out.svg})
+}

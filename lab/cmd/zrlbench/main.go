@@ -1,0 +1,130 @@
+// Command zrlbench measures zrlmpid on this machine, beside the limits of the machine
+// and other MPI libraries, and measures the algorithms of collectives.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/lab/bench"
+	"github.com/zrlmpi/zrlmpid/lab/tune"
+)
+
+// The exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is main with everything that it touches as an argument.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{rankOut: stdout}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	out := bufio.NewWriter(stdout)
+	root.SetOut(out)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	// A bufio.Writer returns its first error again, also when it is flushed: a command whose
+	// output is incomplete has failed, even if it ignored the error.
+	if failed := out.Flush(); failed != nil && !errors.Is(err, failed) {
+		err = errors.Join(err, failed)
+	}
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "zrlbench: %v\n", err)
+	if !a.started || isUsage(err) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// app is what the commands share.
+type app struct {
+	json bool
+	// started: flags and arguments were accepted, and the command runs. Errors before that
+	// are mistakes on the command line.
+	started bool
+	// rankOut is the unbuffered standard output, for the processes of ranks: the process
+	// that started them waits for each line.
+	rankOut io.Writer
+}
+
+// root returns the program's commands.
+func (a *app) root() *cobra.Command {
+	root := a.benchCommand()
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.PersistentPreRun = func(*cobra.Command, []string) { a.started = true }
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON")
+	root.AddCommand(a.showCommand(), a.tuneCommand(), a.versionCommand(),
+		a.rankCommand(bench.RankCommand, bench.RunRank), a.rankCommand(tune.RankCommand, tune.RunRank))
+	return root
+}
+
+// rankCommand is a hidden command: the program starts itself with it for each rank. Its
+// arguments are not flags of zrlbench.
+func (a *app) rankCommand(name string, run func(context.Context, []string, io.Reader, io.Writer) error) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Hidden: true, DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(cmd.Context(), args, cmd.InOrStdin(), a.rankOut)
+		},
+	}
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of zrlbench", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.json {
+				return writeJSON(cmd.OutOrStdout(), map[string]string{"version": control.Version()})
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "zrlbench %s\n", control.Version())
+			return err
+		},
+	}
+}
+
+// usageError is a mistake on the command line.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// isUsage reports whether an error is a mistake on the command line.
+func isUsage(err error) bool {
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*bench.UsageError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*tune.UsageError](err)
+	return ok
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

@@ -1,0 +1,25 @@
+//go:build manual
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/manual"
+)
+
+// With the build tag manual, the program is another one: it writes the manual pages and
+// completions of zrlbench into the folder that it is given. `make man` calls it.
+func init() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: go run -tags manual ./cmd/zrlbench FOLDER")
+		os.Exit(exitUsage)
+	}
+	if err := manual.Commands(new(app).root(), control.Version(), os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "zrlbench's manual:", err)
+		os.Exit(exitFailure)
+	}
+	os.Exit(exitOK)
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/lab/tune"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+func (a *app) tuneCommand() *cobra.Command {
+	var o tune.Options
+	var output, maxBytes string
+	cmd := &cobra.Command{
+		Use: "tune", Short: "Measure the algorithms of collectives, and make the table that chooses between them",
+		Long: `Measure which algorithm is the fastest for each collective on this machine: all
+algorithms, by length, segment and number of ranks, between processes that share memory,
+and between processes that use the loopback network. Measurements are repeated in rounds;
+the first call of each is verified. Print the medians and the algorithms chosen.
+
+With --output, write the table. To use it, configure it on all ranks, as
+collectives.table or by ZRLMPI_COLLECTIVES_TABLE. A collective that a table lacks is
+carried out by the first algorithm that supports it, so a table for use should have all
+collectives.
+
+Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command line is wrong.`,
+		Example: `  zrlbench tune --quick
+  zrlbench tune --output table.yaml
+  zrlbench tune --collectives bcast,allreduce --ranks 4 --transports tcp --max-bytes 16MiB
+  zrlbench tune show table.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, flag := range []string{"rounds", "limit"} {
+				if f := cmd.Flags().Lookup(flag); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
+					return usagef("--%s %s: give more than 0", flag, f.Value)
+				}
+			}
+			if maxBytes != "" {
+				var size strictyaml.Size
+				if err := size.UnmarshalText([]byte(maxBytes)); err != nil || size < 1 {
+					return usagef("--max-bytes %q: give a size, as in 64KiB or 16MiB", maxBytes)
+				}
+				o.MaxBytes = int(size)
+			}
+			return a.tune(cmd.Context(), o, output, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&output, "output", "", "write the table to this file")
+	fl.BoolVar(&o.Quick, "quick", false, "measure a few small steps, to check that everything works")
+	fl.StringSliceVar(&o.Transports, "transports", nil, "transports: shm for ranks that share memory, udp or tcp for others (default shm,udp)")
+	fl.IntSliceVar(&o.Ranks, "ranks", nil, "numbers of ranks (default 2,4,8, or 2,4 with --quick)")
+	fl.StringSliceVar(&o.Collectives, "collectives", nil, "measure these collectives only, of "+strings.Join(choice.Names(), ", "))
+	fl.StringVar(&maxBytes, "max-bytes", "", "length of the longest vector, or of all its blocks (default 2MiB, or 32KiB with --quick)")
+	fl.IntVar(&o.Rounds, "rounds", 0, "number of rounds (default 5, or 1 with --quick)")
+	fl.DurationVar(&o.Limit, "limit", 0, "time limit; the rounds that are complete by then count (default 30m)")
+	cmd.AddCommand(a.tuneShowCommand())
+	return cmd
+}
+
+func (a *app) tuneShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show [FILE]", Short: "Print a table that tune has written, or the built-in one", Args: cobra.MaximumNArgs(1),
+		Long: `Print a table that tune --output has written, or one written by hand: the medians, and
+which algorithm is chosen. By default print the built-in table.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.writeTable(choice.Shipped(), cmd.OutOrStdout())
+			}
+			f, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			table, err := choice.Load(f, args[0])
+			if err != nil {
+				return err
+			}
+			return a.writeTable(table, cmd.OutOrStdout())
+		},
+	}
+}
+
+func (a *app) tune(ctx context.Context, o tune.Options, output string, stdout, stderr io.Writer) (err error) {
+	var file *os.File
+	if output != "" { // first: a file that cannot be made fails before minutes of measuring
+		if file, err = os.CreateTemp(filepath.Dir(output), ".zrlbench-tune-"); err != nil {
+			return err
+		}
+		defer func() {
+			file.Close()
+			_ = os.Remove(file.Name()) // it exists only if the table was not written
+		}()
+	}
+	r, err := tune.Run(ctx, o, stderr)
+	if err != nil {
+		return err
+	}
+	if file != nil {
+		err = save(r.Table, file, output)
+	}
+	// The results are printed even if they cannot be saved.
+	return errors.Join(err, a.writeTable(r.Table, stdout), r.Err())
+}
+
+func (a *app) writeTable(t *choice.Table, stdout io.Writer) error {
+	if a.json {
+		return writeJSON(stdout, t.Document())
+	}
+	return tune.Print(stdout, t)
+}
+
+// save writes a table to file, and renames file to path when it is complete.
+func save(t *choice.Table, file *os.File, path string) error {
+	const readable = 0o644 // CreateTemp makes it 0600
+	if err := errors.Join(t.Write(file), file.Chmod(readable), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
