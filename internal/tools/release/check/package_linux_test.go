@@ -101,7 +101,7 @@ func debianRoot(t *testing.T) string {
 func dpkg(t *testing.T, root string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("dpkg", append([]string{"--root=" + root, "--force-depends"}, args...)...)
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin") // dpkg demands ldconfig
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("dpkg %q: %v\n%s", args, err, out)
