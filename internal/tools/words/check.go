@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// found is a retired word in a file.
+type found struct {
+	file  string
+	line  int
+	entry *entry
+}
+
+func (f found) String() string {
+	return fmt.Sprintf("%s:%d: %q is retired: use %s", f.file, f.line, f.entry.text, f.entry.use)
+}
+
+// Files that may have retired words: what lists them, and what tells of changes.
+var excepted = []string{listPath, "docs/glossary.md", "CHANGELOG.md", "internal/tools/words/words_test.go"}
+
+// skipped folders have nothing that people write.
+var skipped = []string{".git", "bin", "node_modules"}
+
+// kinds of files that are read, by the end of their names.
+var kinds = []string{
+	".go", ".md", ".yaml", ".yml", ".lua", ".html", ".tmpl", ".js", ".json", ".css", ".sh", ".c", ".h", ".cpp", ".hpp",
+	".service", ".conf", "Makefile", "Dockerfile",
+}
+
+// check returns the retired words in the files of a repository, in their order.
+func check(repository fs.FS, l *list) ([]found, error) {
+	var all []found
+	err := fs.WalkDir(repository, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains(skipped, d.Name()):
+			return fs.SkipDir
+		case d.IsDir(), slices.Contains(excepted, name), !slices.ContainsFunc(kinds, func(end string) bool { return strings.HasSuffix(name, end) }):
+			return nil
+		}
+		text, err := fs.ReadFile(repository, name)
+		if err != nil {
+			return err
+		}
+		for _, f := range l.search(name, text) {
+			all = append(all, f)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// search returns the retired words of a file. Identifiers are searched for in code, and those
+// that are no English words, as retired_name or RetiredName, everywhere; phrases in comments,
+// string literals and text, in any case and across lines.
+func (l *list) search(name string, text []byte) []found {
+	prose, code := text, text
+	switch path.Ext(name) {
+	case ".go":
+		prose, code = split(text)
+	case ".md":
+		code = nil
+	}
+	var all []found
+	line, at := 1, 0
+	words(text, func(from, to int) {
+		word := string(text[from:to])
+		line += bytes.Count(text[at:from], []byte("\n"))
+		at = from
+		if e := l.ids[word]; e != nil && (!isEnglish(word) || code != nil && code[from] != 0) {
+			all = append(all, found{name, line, e})
+		}
+		if prose[from] == 0 {
+			return
+		}
+		for _, e := range l.phrases[strings.ToLower(word)] {
+			if follows(prose[to:], e.words[1:]) {
+				all = append(all, found{name, line, e})
+			}
+		}
+	})
+	return all
+}
+
+// words calls f with where each word of the text begins and ends.
+func words(text []byte, f func(from, to int)) {
+	from := -1
+	for at := 0; at < len(text); {
+		r, size := rune(text[at]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(text[at:])
+		}
+		isPart := r == '_' || r < utf8.RuneSelf && (r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9') ||
+			r >= utf8.RuneSelf && unicode.IsLetter(r)
+		switch {
+		case isPart && from < 0:
+			from = at
+		case !isPart && from >= 0:
+			f(from, at)
+			from = -1
+		}
+		at += size
+	}
+	if from >= 0 {
+		f(from, len(text))
+	}
+}
+
+// isEnglish returns whether an identifier could be a word of a sentence: it has letters
+// only, and no capitals but the first.
+func isEnglish(id string) bool {
+	return id[1:] == strings.ToLower(id[1:]) && !strings.ContainsAny(id, "_.")
+}
+
+// follows returns whether the text goes on with these words, with blanks, ends of lines and
+// marks of comments between them.
+func follows(text []byte, want []string) bool {
+	for _, w := range want {
+		rest := bytes.TrimLeft(text, " \t\r\n")
+		if len(rest) == len(text) || len(rest) < len(w) || !strings.EqualFold(string(rest[:len(w)]), w) {
+			return false
+		}
+		text = rest[len(w):]
+	}
+	if len(want) == 0 || len(text) == 0 {
+		return true
+	}
+	r, _ := utf8.DecodeRune(text)
+	return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+}
+
+// split returns the comments and string literals of Go code, and its identifiers, each as
+// long as the text, with zero bytes for the rest. The marks of comments are blanks.
+func split(text []byte) (prose, code []byte) {
+	prose, code = make([]byte, len(text)), make([]byte, len(text))
+	var s scanner.Scanner
+	file := token.NewFileSet().AddFile("", -1, len(text))
+	s.Init(file, text, func(token.Position, string) {}, scanner.ScanComments)
+	commentEnd := -1
+	for {
+		pos, tok, literal := s.Scan()
+		at := file.Offset(pos)
+		switch tok {
+		case token.EOF:
+			return prose, code
+		case token.IDENT:
+			copy(code[at:], literal)
+		case token.STRING:
+			copy(prose[at:], text[at:min(at+len(literal), len(text))])
+		case token.COMMENT:
+			// The lines of one comment belong together.
+			if commentEnd >= 0 && len(bytes.TrimSpace(text[commentEnd:at])) == 0 {
+				copy(prose[commentEnd:], text[commentEnd:at])
+			}
+			commentEnd = min(at+len(literal), len(text))
+			copy(prose[at:], text[at:commentEnd])
+			prose[at], prose[at+1] = ' ', ' '
+		}
+	}
+}

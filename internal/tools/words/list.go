@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// listPath is the list of retired words, from the root of the repository.
+const listPath = "internal/tools/words/retired.txt"
+
+// entry is a retired identifier or phrase.
+type entry struct {
+	text    string
+	use     string   // what to use for it
+	words   []string // of a phrase, in lower case
+	pending bool     // counted, not enforced
+}
+
+// list has the entries of a file by what a text is searched for.
+type list struct {
+	entries []*entry
+	ids     map[string]*entry   // by the identifier
+	phrases map[string][]*entry // by the first word
+}
+
+// parseList parses a list. A line is a section, [active] or [pending], a comment, or
+// "id NAME = what to use" or "prose PHRASE = what to use".
+func parseList(text string) (*list, error) {
+	l := &list{ids: map[string]*entry{}, phrases: map[string][]*entry{}}
+	pending, n := false, 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSpace(line)
+		switch line {
+		case "[active]", "[pending]":
+			pending = line == "[pending]"
+			continue
+		}
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		retired, use, ok := strings.Cut(line, "=")
+		kind, what, isEntry := strings.Cut(strings.TrimSpace(retired), " ")
+		what, use = strings.TrimSpace(what), strings.TrimSpace(use)
+		if !ok || !isEntry || what == "" || use == "" || kind != "id" && kind != "prose" {
+			return nil, fmt.Errorf("line %d: %q is not \"id NAME = USE\" or \"prose PHRASE = USE\"", n, line)
+		}
+		e := &entry{text: what, use: use, pending: pending}
+		if err := l.add(kind, e); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return l, nil
+}
+
+func (l *list) add(kind string, e *entry) error {
+	if kind == "id" {
+		if l.ids[e.text] != nil {
+			return fmt.Errorf("id %q is listed twice", e.text)
+		}
+		l.ids[e.text] = e
+	} else {
+		e.words = strings.Fields(strings.ToLower(e.text))
+		first := e.words[0]
+		for _, other := range l.phrases[first] {
+			if slices.Equal(other.words, e.words) {
+				return fmt.Errorf("phrase %q is listed twice", e.text)
+			}
+		}
+		l.phrases[first] = append(l.phrases[first], e)
+	}
+	l.entries = append(l.entries, e)
+	return nil
+}

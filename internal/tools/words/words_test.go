@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const testList = `
+[active]
+id Habits = Quirks
+id parked = deferred
+id zrlmpi_repeats_total = zrlmpi_retransmissions_total
+prose he = it
+prose in vain = without effect
+prose gave up = timed out
+[pending]
+prose goodbye = close
+`
+
+func TestCheck(t *testing.T) {
+	l, err := parseList(testList)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, file, text string
+		want             []string // line and word
+	}{
+		{"identifier", "a.go", "package a\n\nvar Habits int\n", []string{"3 Habits"}},
+		{"whole words only", "a.go", "package a\n\nvar myHabits, Habits2, unparked int // the\n", nil},
+		{"identifier that is English, in a comment", "a.go", "package a\n\n// a parked car\nvar parked int\n", []string{"4 parked"}},
+		{"name of a metric in a string", "a.go", "package a\n\nvar x = \"zrlmpi_repeats_total\"\n", []string{"3 zrlmpi_repeats_total"}},
+		{"identifier in YAML and Lua", "a.yaml", "a: 1\nparked: true # he\n", []string{"2 parked", "2 he"}},
+		{"English identifier in prose", "a.md", "The car is parked.\n", nil},
+		{"other identifiers in prose", "a.md", "The metric `zrlmpi_repeats_total`.\n", []string{"1 zrlmpi_repeats_total"}},
+		{"phrase in any case", "a.md", "x\nIt waits. In Vain, and vain.\n", []string{"2 in vain"}},
+		{"phrase across lines of Markdown", "a.md", "it gave\nup; gave it up\n", []string{"1 gave up"}},
+		{"phrase across lines of a comment", "a.go", "package a\n\n// It gave\n// up.\nvar x int\n", []string{"3 gave up"}},
+		{"not across comments with code between", "a.go", "package a\n\nvar x int // gave\nvar y int // up\n", nil},
+		{"phrase in a string", "a.go", "package a\n\nvar x = `a\nhe gave up`\n", []string{"4 he", "4 gave up"}},
+		{"not in code", "a.go", "package a\n\nvar he, gave int\n", nil},
+		{"only the beginning of a word", "a.md", "gave upstream, she, he's\n", []string{"1 he"}},
+		{"HTML", "a.html", "<p>it gave up</p>", []string{"1 gave up"}},
+		{"pending", "a.md", "goodbye", []string{"1 goodbye"}},
+		{"glossary", "docs/glossary.md", "Habits", nil},
+		{"other folders", "bin/a.md", "Habits gave up", nil},
+		{"other files", "a.bin", "gave up", nil},
+		{"broken code", "a.go", "package \"gave up\n'", []string{"1 gave up"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all, err := check(fstest.MapFS{tt.file: {Data: []byte(tt.text)}}, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range all {
+				got = append(got, fmt.Sprint(f.line, " ", f.entry.text))
+				if f.entry.pending != (f.entry.text == "goodbye") {
+					t.Errorf("%q: pending is %v", f.entry.text, f.entry.pending)
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseListErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"id x":                     `line 1: "id x" is not "id NAME = USE"`,
+		"word x = y":               `line 1: "word x = y" is not`,
+		"\nprose a b =":            `line 2: "prose a b =" is not`,
+		"id x = y\nid x = z":       `line 2: id "x" is listed twice`,
+		"prose A b=y\nprose a B=z": `line 2: phrase "a B" is listed twice`,
+	} {
+		if _, err := parseList(text); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// The list of the repository can be read, and a retired word put back is found.
+func TestList(t *testing.T) {
+	text, err := os.ReadFile("retired.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := parseList(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range l.entries {
+		file, content := "a.md", "so "+e.text+" it is"
+		if e.words == nil {
+			file, content = "a.go", "package a\n\nvar "+e.text+" int"
+		}
+		if all := l.search(file, []byte(content)); !slices.ContainsFunc(all, func(f found) bool { return f.entry == e }) {
+			t.Errorf("%q is not found in %q", e.text, content)
+		}
+	}
+}
