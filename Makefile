@@ -1,5 +1,6 @@
 # make demo   one host rank and three stand-in FPGAs on this machine
-# make test   everything that has to pass before a change is taken
+# make quick  lint and short tests of what changed
+# make test   everything that has to pass before a change is accepted
 # make help   the rest
 .DEFAULT_GOAL := build
 SHELL := /bin/bash
@@ -15,7 +16,7 @@ FUZZTIME ?= 30s
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
-.PHONY: help build demo test lint vet unit race race-offload-off without-race fuzz-seeds fuzz vuln faults soak bench bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
+.PHONY: help build demo test quick lint unit race race-offload-off without-race fuzz vuln faults soak bench bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -27,33 +28,31 @@ build: ## build bin/zrlmpid, bin/zrlctl and bin/zrlbench
 demo: build ## ping three stand-in FPGAs over UDP on 127.0.0.1-4, every byte checked
 	./deploy/demo.sh
 
-test: lint vet race race-offload-off without-race fuzz-seeds check-config deploy-check vuln demo ## all checks
+test: lint race race-offload-off without-race check-config deploy-check vuln demo ## all checks
 
-lint: ## golangci-lint, import boundaries included
+quick: ## lint, and short tests, of what changed since BASE (default: since main), in under a minute
+	GO="$(GO)" BASE="$(BASE)" ./internal/tools/quick.sh
+
+lint: ## golangci-lint (go vet and import boundaries included), retired words
 	$(TOOLS) golangci-lint run ./...
 	cd lab && $(TOOLS) golangci-lint run ./...
-
-vet: ## go vet
-	$(GO) vet ./...
-	$(GO) -C lab vet ./...
+	$(GO) -C internal/tools test ./words
+	$(GO) -C internal/tools run ./words
 
 unit: ## tests, without the race detector
 	$(GO) test ./...
 	$(GO) -C lab test ./...
 
+# Tests run without vet, which is part of lint. Fuzz targets run on their seeds here.
 race: ## tests, with the race detector (needs a C compiler)
-	$(GO) test -race ./...
-	$(GO) -C lab test -race ./...
+	$(GO) test -race -vet=off ./...
+	$(GO) -C lab test -race -vet=off ./...
 
-race-offload-off: ## the tests of what carries messages, without the kernel's help with long ones
-	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -race ./udp ./transport/shm ./node ./mpi ./internal/integration
+race-offload-off: ## tests of what carries messages, without UDP offload and single copies
+	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -race -vet=off ./udp ./transport/shm ./node ./mpi ./internal/integration
 
-without-race: ## what the race detector hides, such as allocations, or is too slow for
-	$(GO) test ./attach ./daemon ./mpe ./mpe/coll ./mpi
-	$(GO) test -run NoAllocations ./internal/integration
-
-fuzz-seeds: ## run every fuzz target on its seeds
-	$(GO) test -run '^Fuzz' ./...
+without-race: ## tests of what the race detector hides, such as allocations, or is too slow for
+	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./attach ./daemon ./mpe ./mpe/coll ./mpi ./internal/integration
 
 fuzz: ## fuzz every target for FUZZTIME
 	@for pkg in $$($(GO) list ./...); do \

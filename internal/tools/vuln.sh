@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs govulncheck on the main module and the lab's. Where the vulnerability database
-# cannot be reached, it says so and succeeds.
+# Runs govulncheck on the main module and the lab's. A machine that cannot reach the
+# vulnerability database reports that, and does not fail.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Checks what changed since BASE, by default since the branch left main: golangci-lint of the
+# changed packages, retired words, and the short tests of the changed packages and of those that
+# import them directly.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+go=${GO:-go}
+module=$($go list -m)
+base=${BASE:-$(git merge-base HEAD main 2>/dev/null || echo HEAD)}
+
+# The package of a file is that of the nearest folder above it that has Go files.
+changed=$({ git diff --name-only "$base"; git ls-files --others --exclude-standard; } |
+  while read -r file; do
+    dir=$(dirname "$file")
+    until compgen -G "$dir/*.go" >/dev/null || [ "$dir" = . ]; do dir=$(dirname "$dir"); done
+    [ "$dir" = . ] || echo "$module/$dir"
+  done | sort -u)
+
+# Nested modules have packages of their own: only those of this module count.
+packages=$($go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... |
+  awk -v changed="$changed" '
+    BEGIN { n = split(changed, a, "\n"); for (i = 1; i <= n; i++) is[a[i]] = 1 }
+    is[$1] { print "changed", $1 }
+    { for (i = 1; i <= NF; i++) if (is[$i]) { print "test", $1; break } }')
+lint=$(sed -n "s|^changed $module|.|p" <<<"$packages")
+test=$(sed -n "s|^test $module|.|p" <<<"$packages")
+
+$go -C internal/tools run ./words
+if [ -n "$lint" ]; then
+  # shellcheck disable=SC2086
+  $go tool -modfile="$PWD/internal/tools/go.mod" golangci-lint run --new-from-rev "$base" $lint
+fi
+if [ -n "$test" ]; then
+  # shellcheck disable=SC2086
+  $go test -short -vet=off $test
+fi
