@@ -106,7 +106,7 @@ func TestCaptures(t *testing.T) {
 		"late_request_copy_deadlock":   {[]string{"0→1 1", "1→0 1", "0→1 0 repeats 19 incomplete"}, []capture.Kind{capture.StaleHeader, capture.Waiting}},
 		"loss_bare_to_cpu_wrong_data":  {[]string{"0→1 1001 repeats 1", "0→1 5"}, []capture.Kind{capture.LostPacket}},
 		"fpga_fpga_pingpong_347":       {messages: times(3, "0→1 347", "1→0 347")},
-		"loss_fpga_ack_lost":           {[]string{"0→1 100 repeats 3 incomplete"}, []capture.Kind{capture.SenderGaveUp}},
+		"loss_fpga_ack_lost":           {[]string{"0→1 100 repeats 3 incomplete"}, []capture.Kind{capture.RetransmissionsExhausted}},
 		"loss_fpga_data_lost_multi":    {[]string{"1→0 1000 repeats 5", "1→0 1000"}, []capture.Kind{capture.LostPacket}},
 		"loss_mid_to_fpga_corrupts":    {[]string{"0→1 1000 repeats 1", "0→1 1000"}, []capture.Kind{capture.LostPacket}},
 		"mpe_ref_late_start":           {[]string{"1→0 5 repeats 2", "1→0 5"}, []capture.Kind{capture.RetransmittedPacket}},
@@ -271,7 +271,7 @@ func TestFindings(t *testing.T) {
 			packet(3*ms, protocol.Data, protocol.SendInt, 1, 0, 1, 2, 3, 4),
 			packet(4*ms, protocol.Ack, protocol.RecvInt, 0, 1),
 		}, whole(5*ms, 0, 1)[0:4]...)), []capture.Kind{capture.CrossedRequests}, "ranks 0 and 1 both asked to send", []int64{1, 2}},
-		{"sender gave up", lost, []capture.Kind{capture.SenderGaveUp}, "rank 0 waits for ACK from rank 1", []int64{1, 4, 5, 6}},
+		{"sender gave up", lost, []capture.Kind{capture.RetransmissionsExhausted}, "rank 0 waits for ACK from rank 1", []int64{1, 4, 5, 6}},
 		{"never cleared", late[:3], []capture.Kind{capture.NeverCleared}, "rank 0 waits for CLEAR_TO_SEND from rank 1 since 1.22s", []int64{1, 2, 3}},
 		{"waits for DATA", one[:6], []capture.Kind{capture.Waiting}, "rank 0 waits for DATA from rank 1", []int64{5}},
 		{"wedged by a second ACK", renumber(append(append(whole(0, 1, 0), // rank 1, the FPGA, sends

@@ -41,7 +41,7 @@ type datagram struct {
 	length int
 }
 
-// defragmenter puts IP fragments together. Damaged datagrams are dropped whole:
+// defragmenter puts IP fragments together. Corrupt datagrams are dropped whole:
 // fragments that overlap in part are an attack or a mistake, and whichever of
 // them is believed, another reader believes the other one.
 type defragmenter struct {

@@ -281,7 +281,7 @@ func (f *extFlow) goodbye(e *Event, back *extFlow) {
 	}
 	f.bye = true
 	h := &e.Extended.Header
-	f.t.find(Goodbye, e, "rank %d says goodbye to rank %d: it shuts down; %s", h.Src, h.Dst, begunText(len(f.open)+len(back.open)))
+	f.t.find(ClosedByPeer, e, "rank %d says goodbye to rank %d: it shuts down; %s", h.Src, h.Dst, begunText(len(f.open)+len(back.open)))
 	f.drop()
 	back.drop()
 }
@@ -291,8 +291,8 @@ func (f *extFlow) damaged(e *Event) {
 	f.counts.Packets++
 	d := e.Extended.Defect
 	if d.Kind == protocol.DefectChecksum {
-		f.counts.Damaged++
-		f.t.find(Damaged, e, "from %v: %v", e.Src, d.Err())
+		f.counts.Corrupt++
+		f.t.find(Corrupt, e, "from %v: %v", e.Src, d.Err())
 		return
 	}
 	f.counts.Bad++

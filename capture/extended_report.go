@@ -36,9 +36,9 @@ type ExtendedPair struct {
 	Lost            int64 `json:"lost"`
 	Duplicates      int64 `json:"duplicates"`
 	OutOfOrder      int64 `json:"out_of_order"`
-	// Damaged counts packets with a wrong checksum, Bad those with another
+	// Corrupt counts packets with a wrong checksum, Bad those with another
 	// defect, and OldSession those of a session that had ended.
-	Damaged    int64 `json:"damaged"`
+	Corrupt    int64 `json:"corrupt"`
 	Bad        int64 `json:"bad,omitempty"`
 	OldSession int64 `json:"old_session,omitempty"`
 	// Unrecorded are the bytes of offloaded packets that the snapshot length

@@ -123,7 +123,7 @@ func TestExtendedStream(t *testing.T) {
 	for _, at := range []int{100, 20 + 2} {
 		talk := build(true, 0)
 		talk.Capture.Edit(7, func(b []byte) []byte { b[len(b)-1336-80+at] = 0xff; return b })
-		if r := analyzeTalk(t, talk); r.Summary.Extended[1].Damaged+r.Summary.Extended[1].Bad != 1 {
+		if r := analyzeTalk(t, talk); r.Summary.Extended[1].Corrupt+r.Summary.Extended[1].Bad != 1 {
 			t.Errorf("byte %d: %+v", at, r.Summary.Extended)
 		}
 	}
@@ -212,7 +212,7 @@ func TestExtendedFindings(t *testing.T) {
 			talk := message()
 			talk.Capture.Edit(6, func(b []byte) []byte { b[len(b)-1]++; return b })
 			return repeat(talk, 5)
-		}(), []capture.Kind{capture.Damaged, capture.RetransmittedPacket, capture.Waiting}, "it was damaged on its way", "1 0 1 1 0 0 0 1 1"},
+		}(), []capture.Kind{capture.Corrupt, capture.RetransmittedPacket, capture.Waiting}, "it was damaged on its way", "1 0 1 1 0 0 0 1 1"},
 		{"outside of its message", start().Send(0, ext{Type: protocol.Data, Message: 9, Length: 10, Offset: 8}, make([]byte, 3)), []capture.Kind{capture.SizeMismatch},
 			"8..11 of 10 ack=0: the payload does not lie in its message", "0 0 0 0 0 0 0 0 1"},
 		{"end mark", start().Raw(0, func() []byte {
@@ -228,7 +228,7 @@ func TestExtendedFindings(t *testing.T) {
 			return talk.Ack(1)
 		}(), []capture.Kind{capture.SessionChanged}, "no message had begun", "1 1 0 0 0 0 0 0 1"},
 		{"goodbye", message().Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil).Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil),
-			[]capture.Kind{capture.Goodbye}, "rank 1 says goodbye to rank 0: it shuts down; no message had begun", "1 1 0 0 0 0 0 0 1"},
+			[]capture.Kind{capture.ClosedByPeer}, "rank 1 says goodbye to rank 0: it shuts down; no message had begun", "1 1 0 0 0 0 0 0 1"},
 		{"the recording begins in mid-message", lose(lose(lose(message(), 5), 4), 3), nil, "", "1 1 0 0 0 0 0 0 1"},
 		{"the receiver takes less", start().Send(0, request, nil).Send(1, ext{Type: protocol.ClearToSend, Call: protocol.RecvInt, Message: 9, Length: 10}, nil).
 			Send(0, ext{Type: protocol.Data, Message: 9, Length: 100000}, make([]byte, 10)), nil, "", "1 1 0 0 0 0 0 0 1"},
@@ -245,7 +245,7 @@ func TestExtendedFindings(t *testing.T) {
 				t.Errorf("found %v\n%s\nwant %v %q", kinds, strings.Join(all, "\n"), c.want, c.text)
 			}
 			p := r.Summary.Extended[0]
-			if got := fmt.Sprint(p.Messages, p.Complete, p.Open, p.Retransmissions, p.Lost, p.Duplicates, p.OutOfOrder, p.Damaged, p.Sessions); got != c.counts || p.Src != 0 || p.Dst != 1 {
+			if got := fmt.Sprint(p.Messages, p.Complete, p.Open, p.Retransmissions, p.Lost, p.Duplicates, p.OutOfOrder, p.Corrupt, p.Sessions); got != c.counts || p.Src != 0 || p.Dst != 1 {
 				t.Errorf("counts are %s, want %s: %+v", got, c.counts, p)
 			}
 			if len(r.Messages) != 0 || r.Summary.All.Messages != 0 {

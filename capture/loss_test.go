@@ -198,13 +198,13 @@ func TestHowOftenItAsked(t *testing.T) {
 		"not yet three times": {asking(0, 0.1, 1.2), capture.NeverCleared, []string{"sent again 2 times", "not forever"}},
 		"three times": {asking(deployed...), capture.NeverCleared,
 			[]string{"sent again 3 times: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too soon to tell"}},
-		"three times, then no more": {append(asking(deployed...), others(10)...), capture.SenderGaveUp,
+		"three times, then no more": {append(asking(deployed...), others(10)...), capture.RetransmissionsExhausted,
 			[]string{"sent again 3 times, and then not for 6.7s: a deployed node has stopped and waits forever"}},
 		"four times": {asking(ours[:5]...), capture.NeverCleared, []string{"sent again 4 times: a deployed node stops after 3 times, so rank 0 is a zrlmpid, or was started again", "not forever"}},
 		"six times":  {asking(ours...), capture.NeverCleared, []string{"sent again 6 times, and rank 0 goes on", "not forever", "not ever:"}},
 		"six times, then no more": {append(asking(ours...), others(30)...), capture.NeverCleared,
 			[]string{"sent again 6 times, and then not for 17.7s: rank 0 is no deployed node", "its call has ended", "not forever"}},
-		"a program that was started again": {append(asking(append(slices.Clone(deployed), again(deployed, 7)...)...), others(20)...), capture.SenderGaveUp,
+		"a program that was started again": {append(asking(append(slices.Clone(deployed), again(deployed, 7)...)...), others(20)...), capture.RetransmissionsExhausted,
 			[]string{"sent again 3 times, and then not for 9.7s"}},
 		"a zrlmpid's next message": {append(append(asking(ours...), whole(13*time.Second, 0, 1)[1:]...), asking(again(deployed, 20)...)...), "",
 			[]string{"sent again 3 times, and rank 0 goes on", "not forever"}},
@@ -224,7 +224,7 @@ func TestHowOftenItAsked(t *testing.T) {
 		})
 	}
 	t.Run("DATA", func(t *testing.T) {
-		oneFinding(t, recorded(t, "loss_fpga_ack_lost"), capture.SenderGaveUp, "it has sent DATA again 3 times, which is as often as any node does: a deployed one now waits forever, a zrlmpid reports an error")
+		oneFinding(t, recorded(t, "loss_fpga_ack_lost"), capture.RetransmissionsExhausted, "it has sent DATA again 3 times, which is as often as any node does: a deployed one now waits forever, a zrlmpid reports an error")
 	})
 }
 

@@ -83,11 +83,11 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 		m.headlessBytes += int64(len(b) + truncated)
 		m.lastData = e.Time
 		m.lose("the first datagram of DATA")
-		e.Message, e.Reason = m.ID, handshake.ReasonStray
+		e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
 		return
 	}
 	if m == nil || f.pair == nil {
-		e.Reason = handshake.ReasonStray
+		e.Reason = handshake.ReasonUnexpectedPayload
 		if m == nil && f.last != nil && e.Time.Sub(f.last.lastData) < copyWindow {
 			// The rest of a copy, or of a message of which one datagram
 			// too many arrived.
@@ -113,7 +113,7 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 
 // surplus explains payload of a message that expects none any more.
 func (f *flow) surplus(m *message, e *Event, same bool) {
-	e.Message, e.Reason = m.ID, handshake.ReasonStray
+	e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
 	if m.state != received || m.explained || e.Proto == TCP {
 		return
 	}

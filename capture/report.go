@@ -105,17 +105,17 @@ const (
 	SizeMismatch Kind = "size_mismatch"
 	// CrossedRequests: both ranks of a pair asked to send at the same time.
 	CrossedRequests Kind = "crossed_requests"
-	// SenderGaveUp: a sender stopped repeating, and got no answer.
-	SenderGaveUp Kind = "sender_gave_up"
+	// RetransmissionsExhausted: a sender stopped repeating, and got no answer.
+	RetransmissionsExhausted Kind = "retransmissions_exhausted"
 	// NeverCleared: a SEND_REQUEST was never answered.
 	NeverCleared Kind = "never_cleared"
-	// Damaged: the checksum of a packet of the extended profile is wrong.
-	Damaged Kind = "damaged"
+	// Corrupt: the checksum of a packet of the extended profile is wrong.
+	Corrupt Kind = "corrupt"
 	// SessionChanged: a rank has a new session with a peer of the extended
 	// profile: it was restarted, or has given the peer up.
 	SessionChanged Kind = "session_changed"
-	// Goodbye: a rank of the extended profile said that it shuts down.
-	Goodbye Kind = "goodbye"
+	// ClosedByPeer: a rank of the extended profile said that it shuts down.
+	ClosedByPeer Kind = "closed_by_peer"
 	// Refused: a receiver of the extended profile refused a message.
 	Refused Kind = "refused"
 	// Wedged: a node is in a state that it cannot leave by itself; the text

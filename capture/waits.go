@@ -123,7 +123,7 @@ func (t *Tracker) judgeWait(w wait) {
 		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet %d, which it had not asked for, as the header deferred for rank %d, and swallowed the SEND_REQUEST (trap 2)",
 			w.on, unasked.Packets[len(unasked.Packets)-1], w.who)
 	case m.state == received && m.datas.n == deployedRetransmissions:
-		say(SenderGaveUp, "given up", ": it has sent DATA again %d times, which is as often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.datas.n, w.f.lossText(m))
+		say(RetransmissionsExhausted, "given up", ": it has sent DATA again %d times, which is as often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.datas.n, w.f.lossText(m))
 	case m.state == requested:
 		kind, verdict, text := w.f.unanswered(m)
 		say(kind, verdict, "%s", text)
@@ -140,7 +140,7 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	insists := f.t.ranks.insists[f.from]
 	again := fmt.Sprintf("SEND_REQUEST was sent again %s", counted(int64(n), "time"))
 	if n == deployedRetransmissions && !insists && quiet > insistence {
-		return SenderGaveUp, "given up", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
+		return RetransmissionsExhausted, "given up", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
 	}
 	text = fmt.Sprintf(": rank %d has not posted the matching receive, is not running, or drops what rank %d sends", m.Dst, m.Src)
 	switch {

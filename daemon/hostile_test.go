@@ -60,7 +60,7 @@ func TestBadPackets(t *testing.T) {
 		{"length", peer, append(header(nil), 0, 0, 0, 0), "is not a length that it can have"},
 		{"length", peer, make([]byte, 5000), "is not a length that a datagram can have here"},
 		{"size", peer, data(0xffffffff, 1384), "it announces 4294967295 words"},
-		{"unasked", peer, data(2, 8), "it was not cleared to send"},
+		{"unsolicited", peer, data(2, 8), "it was not cleared to send"},
 		{"direction", peer, header(func(h *protocol.Header) { h.Call = protocol.RecvInt }), "RECV_INT makes no sense in a SEND_REQUEST packet"},
 		{"stale", peer, header(func(h *protocol.Header) { h.Type, h.Call = protocol.Ack, protocol.RecvInt }), "it answers nothing that is under way"},
 		{"barrier", peer, header(func(h *protocol.Header) { h.Call = protocol.Barrier }), "deployed nodes ignore BARRIER"},

@@ -15,7 +15,7 @@ import (
 // and repeats bring about.
 func dropLevel(r handshake.Reason) zapcore.Level {
 	switch r {
-	case handshake.ReasonStray, handshake.ReasonUnasked, handshake.ReasonDuplicate,
+	case handshake.ReasonUnexpectedPayload, handshake.ReasonUnsolicited, handshake.ReasonDuplicate,
 		handshake.ReasonStale, handshake.ReasonGap, handshake.ReasonBarrier:
 		return zapcore.InfoLevel
 	}
@@ -147,8 +147,8 @@ func (o *Observer) why(ln *line) string {
 
 // dropText explains the reasons that need no more.
 var dropText = [handshake.NumReasons]string{
-	handshake.ReasonStray:     "bare payload that no message expects",
-	handshake.ReasonUnasked:   "it was not cleared to send",
+	handshake.ReasonUnexpectedPayload:     "bare payload that no message expects",
+	handshake.ReasonUnsolicited:   "it was not cleared to send",
 	handshake.ReasonDuplicate: "the message was received before",
 	handshake.ReasonStale:     "it answers nothing that is under way",
 	handshake.ReasonGap:       "payload after a pause in which its message must have broken off",

@@ -278,7 +278,7 @@ func (c *Conn) retransmission() Instant {
 		return never
 	}
 	at := max(p.sent, c.timer) + c.trip.rto
-	giveUp := c.cfg.Timing.GiveUp
+	giveUp := c.cfg.Timing.UnreachableAfter
 	if end := c.moved + giveUp; giveUp > 0 && c.stalled >= minStalls && end > c.timer {
 		at = min(at, end) // the last repeat has had its time, or part of it
 	}
@@ -289,7 +289,7 @@ func (c *Conn) retransmission() Instant {
 // first one that is missing if that was in vain (E29, E30), or gives the peer up
 // (E31).
 func (c *Conn) timedOut(now Instant) {
-	giveUp := c.cfg.Timing.GiveUp
+	giveUp := c.cfg.Timing.UnreachableAfter
 	if giveUp > 0 && c.stalled >= minStalls && now-c.moved >= giveUp {
 		c.giveUp(now)
 		return

@@ -47,15 +47,15 @@ const (
 	// payload may call the send complete (E11); SendDone follows all the
 	// same. It comes before the message's first Transmit.
 	Buffered
-	// Leave: the peer has asked for DATA of the Partial message ID.
-	Leave
+	// ClearedToSend: the peer has asked for DATA of the Partial message ID.
+	ClearedToSend
 	// SendDone: the message ID has ended, with Err or without. Its payload is
 	// not asked for any more.
 	SendDone
 	// Open: the inbound message Message begins, of Length bytes and of
 	// Datatype, and is to be matched by Comm and Tag; Eager if its DATA comes
-	// without being asked for; Offered if what has just arrived was given to
-	// Offered. Messages are opened in the order in which they were sent.
+	// without being asked for; Advertised if what has just arrived was given to
+	// Advertised. Messages are opened in the order in which they were sent.
 	Open
 	// Copy: write Payload at byte Offset of the message Message. The bytes
 	// are valid until the caller of the event has carried out its actions. No
@@ -77,7 +77,7 @@ const (
 )
 
 var actionNames = [...]string{
-	"", "Transmit", "TransmitAck", "Buffered", "Leave", "SendDone", "Open", "Copy", "Arrived", "Lost", "Drop", "Note",
+	"", "Transmit", "TransmitAck", "Buffered", "ClearedToSend", "SendDone", "Open", "Copy", "Arrived", "Lost", "Drop", "Note",
 }
 
 // String returns the name of the kind's constant.
@@ -92,21 +92,21 @@ func (k ActionKind) String() string {
 // name is left over from the action that was in the same place before: to write
 // it would cost more than most of the rest.
 type Action struct {
-	Kind     ActionKind
-	Datatype protocol.Datatype // of Open
-	Eager    bool              // of Open
-	Offered  bool              // of Open
-	Reason   Reason
-	Event    Event
-	ID       ID
-	Message  Message
-	Header   protocol.ExtHeader
-	Offset   int64
-	Length   int64
-	Payload  []byte
-	Comm     uint32
-	Tag      uint32
-	Err      error
+	Kind       ActionKind
+	Datatype   protocol.Datatype // of Open
+	Eager      bool              // of Open
+	Advertised bool              // of Open
+	Reason     Reason
+	Event      Event
+	ID         ID
+	Message    Message
+	Header     protocol.ExtHeader
+	Offset     int64
+	Length     int64
+	Payload    []byte
+	Comm       uint32
+	Tag        uint32
+	Err        error
 }
 
 // next makes room for an action, of which its caller sets the kind and all that

@@ -72,15 +72,15 @@ type Config struct {
 }
 
 // Timing holds the times of section 14. A field that is 0 has its default,
-// except GiveUp.
+// except UnreachableAfter.
 type Timing struct {
 	// InitialRTO and MaxRTO are the first and the longest time-out; it is at least
 	// MinRTO longer than the round trip (E30).
 	InitialRTO, MinRTO, MaxRTO time.Duration
 	// AckDelay is the longest that an acknowledgement waits (E26).
 	AckDelay time.Duration
-	// GiveUp is how long a peer may be silent (E31, E33); 0 is for ever.
-	GiveUp time.Duration
+	// UnreachableAfter is how long a peer may be silent (E31, E33); 0 is for ever.
+	UnreachableAfter time.Duration
 	// HelloFirst and HelloMax are the first and the longest time between
 	// HELLOs (E7).
 	HelloFirst, HelloMax time.Duration
@@ -89,13 +89,13 @@ type Timing struct {
 // DefaultTiming returns the times of section 14, over TCP if reliable.
 func DefaultTiming(reliable bool) Timing {
 	t := Timing{
-		InitialRTO: time.Second,
-		MinRTO:     5 * time.Millisecond,
-		MaxRTO:     time.Second,
-		AckDelay:   time.Millisecond,
-		GiveUp:     10 * time.Second,
-		HelloFirst: 20 * time.Millisecond,
-		HelloMax:   time.Second,
+		InitialRTO:       time.Second,
+		MinRTO:           5 * time.Millisecond,
+		MaxRTO:           time.Second,
+		AckDelay:         time.Millisecond,
+		UnreachableAfter: 10 * time.Second,
+		HelloFirst:       20 * time.Millisecond,
+		HelloMax:         time.Second,
 	}
 	if reliable {
 		t.MinRTO = 200 * time.Millisecond
@@ -120,7 +120,7 @@ func (c Config) complete() Config {
 	t.MinRTO = within(t.MinRTO, d.MinRTO, time.Microsecond, math.MaxInt64/8)
 	t.MaxRTO = within(t.MaxRTO, d.MaxRTO, t.MinRTO, math.MaxInt64/8)
 	t.AckDelay = within(t.AckDelay, d.AckDelay, time.Nanosecond, math.MaxInt64/8)
-	t.GiveUp = max(t.GiveUp, 0)
+	t.UnreachableAfter = max(t.UnreachableAfter, 0)
 	t.HelloFirst = within(t.HelloFirst, d.HelloFirst, time.Microsecond, math.MaxInt64/8)
 	t.HelloMax = within(t.HelloMax, d.HelloMax, t.HelloFirst, math.MaxInt64/8)
 	if c.firstPacket == 0 {

@@ -23,7 +23,7 @@ type Conn struct {
 	timed   bool              // due is what Deadline would return if nothing has changed
 	urgent  bool              // a repeat after a time-out goes whatever the window says
 	full    bool              // WindowFull was noted
-	offered bool              // the packet that is looked at was given to Offered
+	offered bool              // the packet that is looked at was given to Advertised
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 
 	flight  flight     // packets of ours
@@ -175,7 +175,7 @@ func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reaso
 	}
 	switch h.Code() {
 	case protocol.CodeCancel:
-		return c.onWithdraw(h)
+		return c.onCancel(h)
 	case protocol.CodeCanceled:
 		return c.onRefusal(now, h, ErrCanceled)
 	case protocol.CodeTooLong:

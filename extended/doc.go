@@ -27,17 +27,17 @@
 //	       │ SEND_REQUEST            CLEAR_TO_SEND        all acknowledged
 //	       └──────────────► WAIT_CLEAR ──────────► SENDING ────────────► (done)
 //	                          │    │                  ▲                   ▲
-//	                 Withdraw │    │ ERROR too long   │ CLEAR_TO_SEND     │
+//	                 Cancel │    │ ERROR too long   │ CLEAR_TO_SEND     │
 //	                          ▼    └──────────────────┼───────────────────┤
 //	                      WITHDRAWING ────────────────┘                   │
 //	                          └───────────────────────────────────────────┘
-//	                            ERROR withdrawn, ERROR too long
+//	                            ERROR canceled, ERROR too long
 //
 // # A message of the peer's
 //
 //	         SEND_REQUEST              Accept                 all arrived
 //	       ┌──────────────► ANNOUNCED ─────────────► CLEARED ────────────► (done)
-//	(turn) ┤                    └─ ERROR withdraw: lost
+//	(turn) ┤                    └─ ERROR cancel: lost
 //	       │ DATA, eager              all arrived                 Accept
 //	       └──────────────► ARRIVING ────────────► (complete) ───────────► (done)
 //	                            └────── Accept may come first ──────────────┘

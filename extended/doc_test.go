@@ -93,7 +93,7 @@ func TestDocumentNumbers(t *testing.T) {
 		{"but not below 4.", minWindow == 4},
 		{"or plus 5 ms over UDP and 200 ms over TCP if that is more, at first 1 s, at most 1 s", udp.MinRTO == 5*time.Millisecond &&
 			tcp.MinRTO == 200*time.Millisecond && udp.InitialRTO == time.Second && tcp.InitialRTO == time.Second && udp.MaxRTO == time.Second},
-		{"for `deadlines.ack` (default 10 s) while something should be, and three time-outs have passed", udp.GiveUp == 10*time.Second && minStalls == 3},
+		{"for `deadlines.ack` (default 10 s) while something should be, and three time-outs have passed", udp.UnreachableAfter == 10*time.Second && minStalls == 3},
 		{"for 20 ms (credit) or 1 s (the others)", udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},
 		{"When three have not been answered", minStalls == 3},
 	} {

@@ -34,7 +34,7 @@ func (c *Conn) failure(now Instant, why ending, w Wait) error {
 	if why == endSilent {
 		return &TimeoutError{Wait: w, Elapsed: elapsed, Silent: now - c.silence()}
 	}
-	return &SessionError{Wait: w, Elapsed: elapsed, Goodbye: why == endClosed}
+	return &SessionError{Wait: w, Elapsed: elapsed, Closed: why == endClosed}
 }
 
 // silence is since when the peer has not helped.

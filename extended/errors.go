@@ -88,14 +88,14 @@ func (e *TimeoutError) Timeout() bool { return true }
 type SessionError struct {
 	Wait
 	Elapsed time.Duration
-	// Goodbye is true if the peer said so itself.
-	Goodbye bool
+	// Closed is true if the peer said so itself.
+	Closed bool
 }
 
 // Error names message, peer and cause.
 func (e *SessionError) Error() string {
 	why := "was restarted, or had given us up"
-	if e.Goodbye {
+	if e.Closed {
 		why = "shut down"
 	}
 	return fmt.Sprintf("%s: rank %d %s", e.describe(e.Elapsed), e.Remote, why)

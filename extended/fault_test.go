@@ -34,13 +34,13 @@ var exchanges = map[string]struct {
 		tr[0].post(w, 0, 8, 8, SendOp{})
 		w.at(5*time.Millisecond, 1, func() { tr[1].post(w, 1, 8, 8, SendOp{}) })
 	}},
-	"withdrawn": {post: func(w *world, tr *[2]traffic) {
+	"canceled": {post: func(w *world, tr *[2]traffic) {
 		tr[0].sends = map[uint32][]*simSend{1: {w.nodes[0].send(pattern(20000, 5), SendOp{Tag: 1})}}
-		w.at(5*time.Millisecond, 0, func() { w.nodes[0].withdraw(1) })
+		w.at(5*time.Millisecond, 0, func() { w.nodes[0].cancel(1) })
 	}},
-	"withdrawn too late": {post: func(w *world, tr *[2]traffic) {
+	"canceled too late": {post: func(w *world, tr *[2]traffic) {
 		tr[0].post(w, 0, 17000, 17000, SendOp{})
-		w.at(50*time.Microsecond, 0, func() { w.nodes[0].withdraw(1) })
+		w.at(50*time.Microsecond, 0, func() { w.nodes[0].cancel(1) })
 	}},
 }
 

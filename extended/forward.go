@@ -38,7 +38,7 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 		return c.acts
 	case WaitClear, Canceling:
 		m.aborted = true // if the answer is CLEAR_TO_SEND
-		acts, _ = c.Withdraw(now, id, acts)
+		acts, _ = c.Cancel(now, id, acts)
 		return acts
 	case Sending:
 		c.acts = acts
@@ -77,7 +77,7 @@ func (c *Conn) onAborted(h *protocol.ExtHeader) Reason {
 	case !h.Call.IsSend():
 		return ReasonDirection
 	case int32(h.Message-r.turn) >= 0:
-		return ReasonUnasked
+		return ReasonUnsolicited
 	case m == nil || m.eager || !m.accepted:
 		return ReasonStale
 	}

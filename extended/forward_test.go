@@ -97,7 +97,7 @@ func TestAbortedOutOfPlace(t *testing.T) {
 	w.wait(time.Second)
 	n := w.nodes[1]
 	first := n.conn.recvs.turn - 2
-	for message, want := range map[uint32]Reason{first: ReasonStale, first + 1: ReasonStale, first + 2: ReasonUnasked, first - 1: ReasonStale} {
+	for message, want := range map[uint32]Reason{first: ReasonStale, first + 1: ReasonStale, first + 2: ReasonUnsolicited, first - 1: ReasonStale} {
 		h := protocol.ExtHeader{Type: protocol.Error, Call: protocol.SendInt, Message: message, Tag: uint32(protocol.CodeAborted)}
 		if got := n.conn.onAborted(&h); got != want {
 			t.Errorf("message %d: %v, want %v", message-first, got, want)

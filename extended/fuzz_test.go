@@ -115,7 +115,7 @@ func (f *forger) step() {
 		n.recv(uint32(f.byte()%3), int64([]int{0, 1, 50, 300, 5000}[f.byte()%5]))
 	case 4:
 		if len(n.posted) > 0 {
-			n.withdraw(n.posted[f.byte()%len(n.posted)].op.ID)
+			n.cancel(n.posted[f.byte()%len(n.posted)].op.ID)
 		}
 	case 5, 6, 7, 8:
 		f.forged()
@@ -132,7 +132,7 @@ func (f *forger) step() {
 			f.start(rank, f.nodes[rank].cfg)
 		}
 	case 12:
-		n.acts = n.conn.Goodbye(n.acts)
+		n.acts = n.conn.Close(n.acts)
 		n.do()
 	case 13:
 		for _, s := range f.seen[rank] {
@@ -148,7 +148,7 @@ func (f *forger) step() {
 func runForged(script []byte) error {
 	cfg := Config{MaxPayload: 100, EagerLimit: 400, EagerBytes: 1000, Messages: 8, Window: 30, MaxLength: 4000}
 	cfg.Timing = DefaultTiming(false)
-	cfg.Timing.GiveUp = time.Second
+	cfg.Timing.UnreachableAfter = time.Second
 	f := &forger{world: newWorld(cfg), script: script}
 	f.fault = func(from, _ int, b []byte) []fate {
 		f.seen[from] = append(f.seen[from], b)
@@ -194,7 +194,7 @@ func (n *node) bounded() error {
 	case len(c.controls.queue) > 2*(len(n.inbound)+len(n.posted))+c.cfg.Messages+16:
 		return fmt.Errorf("%d answers wait", len(c.controls.queue))
 	case len(c.flight.ring) > maxWindow, len(c.recvs.asked) > c.cfg.Messages:
-		return fmt.Errorf("a ring of %d, %d withdrawals", len(c.flight.ring), len(c.recvs.asked))
+		return fmt.Errorf("a ring of %d, %d cancellations", len(c.flight.ring), len(c.recvs.asked))
 	case len(c.recvs.byNumber.slots) > 4*max(c.recvs.byNumber.count, len(n.inbound))+16:
 		return fmt.Errorf("an index of %d", len(c.recvs.byNumber.slots))
 	}

@@ -118,9 +118,9 @@ func (s *script) do(words []string) error {
 		n.send(pattern(numbers[1], uint64(len(n.posted))), op)
 	case "recv":
 		s.nodes[numbers[0]].recv(s.number(options["tag"]), int64(numbers[1]))
-	case "withdraw":
-		names := map[Withdrawal]string{Gone: "gone", Asked: "asked", TooLate: "too late"}
-		s.print("%d   Withdraw send %d: %s", numbers[0], numbers[1], names[s.nodes[numbers[0]].withdraw(ID(numbers[1]))])
+	case "cancel":
+		names := map[CancelOutcome]string{CancelDone: "gone", CancelRequested: "asked", CancelTooLate: "too late"}
+		s.print("%d   Cancel send %d: %s", numbers[0], numbers[1], names[s.nodes[numbers[0]].cancel(ID(numbers[1]))])
 	case "lose", "dup", "late", "swap", "flip", "keep":
 		for _, n := range numbers[1:] {
 			s.plan[[2]int{numbers[0], s.sent[numbers[0]] + n - 1}] = name
@@ -145,9 +145,9 @@ func (s *script) do(words []string) error {
 	case "restart":
 		s.start(numbers[0], s.cfg)
 		s.print("%d   restarted", numbers[0])
-	case "goodbye":
+	case "close":
 		n := s.nodes[numbers[0]]
-		n.acts = n.conn.Goodbye(n.acts)
+		n.acts = n.conn.Close(n.acts)
 		n.do()
 	case "reconnect":
 		n := s.nodes[numbers[0]]
@@ -176,7 +176,7 @@ func (s *script) begin(options map[string]string) error {
 	if d, ok := options["giveup"]; ok {
 		s.cfg.Timing = DefaultTiming(s.cfg.Reliable)
 		var err error
-		if s.cfg.Timing.GiveUp, err = time.ParseDuration(d); err != nil {
+		if s.cfg.Timing.UnreachableAfter, err = time.ParseDuration(d); err != nil {
 			return err
 		}
 	}

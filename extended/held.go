@@ -84,7 +84,7 @@ func (c *Conn) hold(h *protocol.ExtHeader, payload []byte) Reason {
 		return ReasonStale
 	}
 	if h.Number == c.arrivals.next {
-		return ReasonTurn // nothing is missing that could bring the turn
+		return ReasonOrder // nothing is missing that could bring the turn
 	}
 	messages, eager := r.limits(&c.cfg)
 	if int32(h.Message-messages) >= 0 || r.held.bytes+len(payload) > int(eager-r.eager) {
@@ -110,7 +110,7 @@ func (c *Conn) release(now Instant, from uint32) {
 			continue
 		}
 		q.drop(p)
-		reason := ReasonTurn // nothing is missing any more that could bring it
+		reason := ReasonOrder // nothing is missing any more that could bring it
 		if !early {
 			reason = c.deliver(now, &h, payload)
 		}

@@ -30,39 +30,39 @@ func TestMessagesBeyondTheLimits(t *testing.T) {
 
 func TestMessagesOutOfTurn(t *testing.T) {
 	s := meet(t, Config{})
-	s.put(request(1, 2, 9), 0).want("the second message first", ReasonTurn, 0)
+	s.put(request(1, 2, 9), 0).want("the second message first", ReasonOrder, 0)
 	s.put(request(2, 2, 9), 0).want("while a packet is missing", ReasonNone, 0)
 	s.put(failed(1, 0, protocol.RecvInt, protocol.CodeCanceled), 0)
-	if s.want("the packet is something else", ReasonTurn, 2); s.c.Stats().Held != 0 {
+	if s.want("the packet is something else", ReasonOrder, 2); s.c.Stats().Held != 0 {
 		t.Error("it is still held")
 	}
 
-	// A withdrawal waits for its message, and the message for the one before it.
+	// A cancellation waits for its message, and the message for the one before it.
 	s = meet(t, Config{})
-	s.put(failed(3, 2, protocol.SendInt, protocol.CodeCancel), 0).want("a withdrawal", ReasonNone, 0)
+	s.put(failed(3, 2, protocol.SendInt, protocol.CodeCancel), 0).want("a cancellation", ReasonNone, 0)
 	s.put(request(1, 1, 9), 0).want("the message before", ReasonNone, 1)
 	if s.c.Stats().Held != 1 {
-		t.Error("the withdrawal is not held any more")
+		t.Error("the cancellation is not held any more")
 	}
 	s.put(request(2, 2, 9), 0).want("the message", ReasonNone, 3)
 	if s.flush(); s.count(Lost) != 1 {
-		t.Error("the message was not withdrawn")
+		t.Error("the message was not canceled")
 	}
 	s.put(request(4, 1, 9), 0).want("a message that has begun", ReasonStale, 4)
-	s.put(failed(5, 9, protocol.SendInt, protocol.CodeCancel), 0).want("a withdrawal of no message", ReasonTurn, 4)
+	s.put(failed(5, 9, protocol.SendInt, protocol.CodeCancel), 0).want("a cancellation of no message", ReasonOrder, 4)
 }
 
 func TestDataThatNobodyLacks(t *testing.T) {
 	s := meet(t, Config{})
-	s.put(plain(1, 1, 0, 9), 9).want("DATA of no message", ReasonUnasked, 0)
-	s.put(request(1, 1, 9), 0).put(plain(2, 1, 0, 9), 9).want("that was not cleared", ReasonUnasked, 1)
-	s.put(eager(2, 1, 0, 9), 9).want("eager DATA of one that was announced", ReasonUnasked, 1)
-	s.put(eager(2, 2, 0, 0), 0).put(eager(3, 2, 0, 0), 0).want("of a complete one", ReasonUnasked, 2)
+	s.put(plain(1, 1, 0, 9), 9).want("DATA of no message", ReasonUnsolicited, 0)
+	s.put(request(1, 1, 9), 0).put(plain(2, 1, 0, 9), 9).want("that was not cleared", ReasonUnsolicited, 1)
+	s.put(eager(2, 1, 0, 9), 9).want("eager DATA of one that was announced", ReasonUnsolicited, 1)
+	s.put(eager(2, 2, 0, 0), 0).put(eager(3, 2, 0, 0), 0).want("of a complete one", ReasonUnsolicited, 2)
 	s.c.Accept(s.now, s.c.message(s.c.recvs.first), 5, nil)
 	s.flush().put(plain(3, 1, 0, 9), 6).want("more than was cleared", ReasonMismatch, 2)
 	s.put(eager(3, 1, 0, 9), 5).want("eager instead", ReasonMismatch, 2)
 	s.put(plain(3, 1, 0, 9), 5).want("as much as was cleared", ReasonNone, 3)
-	s.put(plain(4, 1, 0, 9), 5).want("again", ReasonUnasked, 3)
+	s.put(plain(4, 1, 0, 9), 5).want("again", ReasonUnsolicited, 3)
 }
 
 func TestDataThatContradicts(t *testing.T) {
@@ -89,16 +89,16 @@ func TestDataThatContradicts(t *testing.T) {
 
 func TestAnswersThatFitNothing(t *testing.T) {
 	s := meet(t, Config{EagerLimit: -1}).send(1, 9).send(2, 9)
-	s.put(cleared(1, 3, 9), 0).want("CLEAR_TO_SEND of a message to come", ReasonUnasked, 0)
+	s.put(cleared(1, 3, 9), 0).want("CLEAR_TO_SEND of a message to come", ReasonUnsolicited, 0)
 	s.put(cleared(1, 1, 10), 0).want("of more than there is", ReasonMismatch, 0)
 	s.put(with(cleared(1, 1, 9), func(h *protocol.ExtHeader) { h.Call = protocol.SendInt }), 0).want("call", ReasonDirection, 0)
 	s.put(cleared(1, 1, 5), 0).want("CLEAR_TO_SEND", ReasonNone, 1)
 	s.put(cleared(2, 1, 9), 0).want("again", ReasonStale, 2)
-	s.put(failed(3, 2, protocol.RecvInt, protocol.CodeCanceled), 0).want("withdrawn, unasked", ReasonStale, 3)
+	s.put(failed(3, 2, protocol.RecvInt, protocol.CodeCanceled), 0).want("canceled, unsolicited", ReasonStale, 3)
 	s.put(failed(4, 1, protocol.RecvInt, protocol.CodeTooLong), 0).want("too long, when it is cleared", ReasonStale, 4)
-	s.put(failed(5, 7, protocol.RecvInt, protocol.CodeTooLong), 0).want("too long, never sent", ReasonUnasked, 4)
+	s.put(failed(5, 7, protocol.RecvInt, protocol.CodeTooLong), 0).want("too long, never sent", ReasonUnsolicited, 4)
 	s.put(failed(5, 2, protocol.SendInt, protocol.CodeTooLong), 0).want("too long from the sender", ReasonDirection, 4)
-	s.put(failed(5, 2, protocol.RecvInt, protocol.CodeCancel), 0).want("withdraw from the receiver", ReasonDirection, 4)
+	s.put(failed(5, 2, protocol.RecvInt, protocol.CodeCancel), 0).want("cancel from the receiver", ReasonDirection, 4)
 	s.put(failed(5, 2, protocol.RecvInt, 9), 0).want("an unknown code", ReasonCode, 4)
 	if s.flush(); s.count(Transmit) != 1 || s.last[0].Length != 5 {
 		t.Errorf("sent %+v", s.last)
@@ -163,11 +163,11 @@ func TestEverySixteenthIsAcknowledged(t *testing.T) {
 	}
 }
 
-// A withdrawal of a message that never began is not held for ever.
-func TestWithdrawalWithoutMessage(t *testing.T) {
+// A cancellation of a message that never began is not held for ever.
+func TestCancelWithoutMessage(t *testing.T) {
 	s := meet(t, Config{})
-	s.put(failed(2, 2, protocol.SendInt, protocol.CodeCancel), 0).want("a withdrawal", ReasonNone, 0)
-	s.put(request(1, 1, 9), 0).want("all that came before it", ReasonTurn, 2)
+	s.put(failed(2, 2, protocol.SendInt, protocol.CodeCancel), 0).want("a cancellation", ReasonNone, 0)
+	s.put(request(1, 1, 9), 0).want("all that came before it", ReasonOrder, 2)
 	if s.c.Stats().Held != 0 {
 		t.Error("it is still held")
 	}

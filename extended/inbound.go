@@ -10,7 +10,7 @@ type inbound struct {
 	datatype  protocol.Datatype
 	eager     bool
 	accepted  bool
-	asked     bool // to be withdrawn
+	asked     bool // to be canceled
 	length    int64
 	// take is how many bytes are to come, got how many have.
 	take, got     int64
@@ -29,7 +29,7 @@ type receiving struct {
 	held        held
 	turn        uint32   // number of the message that begins next
 	waiting     int      // messages that are accepted and not complete
-	asked       []uint32 // numbers of those that the peer withdraws, until Flush
+	asked       []uint32 // numbers of those that the peer cancels, until Flush
 
 	// matched counts messages for which a receive has matched, or that are no
 	// more, and matchedBytes the bytes of those that came eagerly; eager

@@ -64,7 +64,7 @@ func (l *lives) trouble(span time.Duration) {
 	case 1:
 		l.at(at, rank, func() {
 			n := l.world.nodes[rank]
-			n.acts = n.conn.Goodbye(n.acts)
+			n.acts = n.conn.Close(n.acts)
 			n.do()
 			l.restart(rank)
 		})
@@ -142,7 +142,7 @@ func TestLives(t *testing.T) {
 		cfg.MaxPayload, cfg.Window = pick(rng, 100, 1344), pick(rng, 4, 512)
 		cfg.Messages = pick(rng, 2, 65536)
 		cfg.Timing = DefaultTiming(cfg.Reliable)
-		cfg.Timing.GiveUp = pick(rng, 100*time.Millisecond, time.Second)
+		cfg.Timing.UnreachableAfter = pick(rng, 100*time.Millisecond, time.Second)
 		l := &lives{world: newWorld(cfg), rng: rng, cfg: cfg, data: map[[3]int][]byte{}}
 		if *worldSeed >= 0 {
 			l.log = os.Stdout

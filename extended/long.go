@@ -33,10 +33,10 @@ func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) 
 	return c.message(in), int64(h.Offset), true
 }
 
-// Offered is Packet for one whose sender lets its message be fetched whole before it is
+// Advertised is Packet for one whose sender lets its message be fetched whole before it is
 // cleared (E48). The Open that it leads to says so. If it is kept for its turn, that is
 // forgotten: its message will have to be cleared.
-func (c *Conn) Offered(now Instant, packet []byte, acts []Action) []Action {
+func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Action {
 	c.offered = true
 	acts = c.Packet(now, packet, acts)
 	c.offered = false

@@ -53,8 +53,8 @@ func TestFetched(t *testing.T) {
 	}
 }
 
-// A message that was withdrawn is not fetched, and one that was fetched is not withdrawn.
-func TestFetchedOrWithdrawn(t *testing.T) {
+// A message that was canceled is not fetched, and one that was fetched is not canceled.
+func TestFetchedOrCanceled(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		w := newWorld(Config{EagerLimit: -1})
 		w.fetch = always
@@ -64,8 +64,8 @@ func TestFetchedOrWithdrawn(t *testing.T) {
 		if !late {
 			r = w.nodes[1].recv(1, 5000)
 		}
-		if how := w.nodes[0].withdraw(s.op.ID); how != Asked {
-			t.Fatalf("the withdrawal is %v", how)
+		if how := w.nodes[0].cancel(s.op.ID); how != CancelRequested {
+			t.Fatalf("the cancellation is %v", how)
 		}
 		w.run(time.Minute)
 		if late {
@@ -91,13 +91,13 @@ func TestOffered(t *testing.T) {
 		b := protocol.AppendExtended(nil, &h, make([]byte, payload))
 		var acts []Action
 		if offered {
-			acts = s.c.Offered(s.now, b, nil)
+			acts = s.c.PacketAdvertised(s.now, b, nil)
 		} else {
 			acts = s.c.Packet(s.now, b, nil)
 		}
 		for _, a := range acts {
 			if a.Kind == Open {
-				opened = append(opened, a.Offered)
+				opened = append(opened, a.Advertised)
 			}
 		}
 		return opened

@@ -41,11 +41,11 @@ const (
 	ReasonDirection
 	// ReasonCredit: a message beyond what the peer was allowed (E20).
 	ReasonCredit
-	// ReasonTurn: a message whose turn cannot come, as an earlier one never
+	// ReasonOrder: a message whose turn cannot come, as an earlier one never
 	// began (E10).
-	ReasonTurn
-	// ReasonUnasked: DATA of no message that is open, or was cleared.
-	ReasonUnasked
+	ReasonOrder
+	// ReasonUnsolicited: DATA of no message that is open, or was cleared.
+	ReasonUnsolicited
 	// ReasonMismatch: a packet that contradicts what its message began with:
 	// another communicator, tag, datatype or length, or bytes beyond it.
 	ReasonMismatch
@@ -59,7 +59,7 @@ const (
 var reasonNames = [numReasons]string{
 	"none", "short", "start_mark", "end_mark", "reserved", "call", "type", "length", "checksum",
 	"source_rank", "destination", "session", "window", "duplicate", "acknowledged", "direction",
-	"credit", "turn", "unasked", "mismatch", "stale", "code",
+	"credit", "order", "unsolicited", "mismatch", "stale", "code",
 }
 
 // NumReasons is the number of Reasons, for tables indexed by them.

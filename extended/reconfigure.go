@@ -1,23 +1,23 @@
 package extended
 
-// Reconfigure takes Timing.GiveUp, EagerLimit and FetchedEagerLimit of cfg. A silence of
-// the peer that has begun is measured by the GiveUp that it began with, and the limits
+// Reconfigure takes Timing.UnreachableAfter, EagerLimit and FetchedEagerLimit of cfg. A silence of
+// the peer that has begun is measured by the UnreachableAfter that it began with, and the limits
 // hold for messages that have not begun. Nothing else of cfg is looked at: the peer has
 // been told of it, or has to have the same.
 func (c *Conn) Reconfigure(now Instant, cfg *Config) {
 	n := cfg.complete()
 	c.cfg.EagerLimit, c.cfg.FetchedEagerLimit = n.EagerLimit, n.FetchedEagerLimit
-	c.renew = &renewal{giveUp: n.Timing.GiveUp, since: now}
+	c.renew = &renewal{giveUp: n.Timing.UnreachableAfter, since: now}
 	c.changed = true
 	c.takeGiveUp()
 }
 
-// renewal is the GiveUp for silences that begin after since.
+// renewal is the UnreachableAfter for silences that begin after since.
 type renewal struct{ giveUp, since Instant }
 
-// takeGiveUp takes the new GiveUp once the peer owes nothing, or has been heard of.
+// takeGiveUp takes the new UnreachableAfter once the peer owes nothing, or has been heard of.
 func (c *Conn) takeGiveUp() {
 	if !c.Busy() || c.silence() > c.renew.since {
-		c.cfg.Timing.GiveUp, c.renew = c.renew.giveUp, nil
+		c.cfg.Timing.UnreachableAfter, c.renew = c.renew.giveUp, nil
 	}
 }

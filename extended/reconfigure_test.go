@@ -23,9 +23,9 @@ func TestReconfigureGiveUp(t *testing.T) {
 		}
 		return false, s.now
 	}
-	next := Config{Timing: Timing{GiveUp: 2 * time.Second}, EagerLimit: 10}
+	next := Config{Timing: Timing{UnreachableAfter: 2 * time.Second}, EagerLimit: 10}
 
-	s := meet(t, Config{Timing: Timing{GiveUp: 8 * time.Second}})
+	s := meet(t, Config{Timing: Timing{UnreachableAfter: 8 * time.Second}})
 	s.send(1, 1)
 	s.now += 100 * time.Millisecond
 	began := s.now
@@ -34,7 +34,7 @@ func TestReconfigureGiveUp(t *testing.T) {
 		t.Errorf("the silence that had begun ended after %v, %v", at-began, ok)
 	}
 
-	s = meet(t, Config{Timing: Timing{GiveUp: 8 * time.Second}})
+	s = meet(t, Config{Timing: Timing{UnreachableAfter: 8 * time.Second}})
 	s.send(1, 1).send(2, 1)
 	s.c.Reconfigure(s.now, &next)
 	s.now += time.Millisecond
@@ -47,7 +47,7 @@ func TestReconfigureGiveUp(t *testing.T) {
 
 	s = meet(t, Config{})
 	s.c.Reconfigure(s.now, &next)
-	if got := s.c.Config(); got.Timing.GiveUp != 2*time.Second || got.EagerLimit != 10 || s.c.renew != nil {
+	if got := s.c.Config(); got.Timing.UnreachableAfter != 2*time.Second || got.EagerLimit != 10 || s.c.renew != nil {
 		t.Errorf("an idle one has %+v", got)
 	}
 	s.send(1, 10).send(2, 11)

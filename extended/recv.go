@@ -76,7 +76,7 @@ func (c *Conn) open(now Instant, h *protocol.ExtHeader) *inbound {
 	a := c.next()
 	a.Kind = Open
 	a.Message, a.Comm, a.Tag, a.Length = c.message(m), h.Comm, h.Tag, int64(h.Length)
-	a.Datatype, a.Eager, a.Offered = m.datatype, m.eager, c.offered && !m.eager
+	a.Datatype, a.Eager, a.Advertised = m.datatype, m.eager, c.offered && !m.eager
 	return m
 }
 
@@ -99,7 +99,7 @@ func (c *Conn) onData(now Instant, h *protocol.ExtHeader, payload []byte) Reason
 	switch d := int32(h.Message - r.turn); {
 	case d < 0:
 		if m = r.find(h.Message); m != nil && m.complete() {
-			return ReasonUnasked
+			return ReasonUnsolicited
 		}
 	case d > 0 && eager:
 		return c.hold(h, payload)
@@ -110,7 +110,7 @@ func (c *Conn) onData(now Instant, h *protocol.ExtHeader, payload []byte) Reason
 		m = c.open(now, h)
 	}
 	if m == nil || !m.eager && !m.accepted {
-		return ReasonUnasked
+		return ReasonUnsolicited
 	}
 	if reason := m.misfit(h, len(payload)); reason != ReasonNone {
 		return reason
@@ -183,8 +183,8 @@ func (c *Conn) accept(message Message, room int64, fetched bool, acts []Action) 
 	return c.acts
 }
 
-// onWithdraw takes ERROR withdraw (E16).
-func (c *Conn) onWithdraw(h *protocol.ExtHeader) Reason {
+// onCancel takes ERROR cancel (E16).
+func (c *Conn) onCancel(h *protocol.ExtHeader) Reason {
 	r := &c.recvs
 	if !h.Call.IsSend() {
 		return ReasonDirection
@@ -203,7 +203,7 @@ func (c *Conn) onWithdraw(h *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// forget answers the withdrawals that were asked for since the last Flush. Only
+// forget answers the cancellations that were asked for since the last Flush. Only
 // now has the caller seen every Open, and so matched what can be.
 func (c *Conn) forget() {
 	r := &c.recvs

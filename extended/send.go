@@ -117,40 +117,40 @@ func (c *Conn) invalid(id ID, acts []Action) []Action {
 	return c.acts
 }
 
-// Withdrawal says what became of a wish to take a send back.
-type Withdrawal uint8
+// CancelOutcome says what became of a wish to take a send back.
+type CancelOutcome uint8
 
 const (
-	// Gone: nothing of the message was sent, and no SendDone follows.
-	Gone Withdrawal = iota + 1
-	// Asked: the peer was asked. SendDone follows, with ErrCanceled if the
+	// CancelDone: nothing of the message was sent, and no SendDone follows.
+	CancelDone CancelOutcome = iota + 1
+	// CancelRequested: the peer was asked. SendDone follows, with ErrCanceled if the
 	// peer agrees; otherwise the message goes on.
-	Asked
-	// TooLate: the message goes on, and SendDone follows; or it has ended.
-	TooLate
+	CancelRequested
+	// CancelTooLate: the message goes on, and SendDone follows; or it has ended.
+	CancelTooLate
 )
 
-// Withdraw takes a send back, if it can (E16).
-func (c *Conn) Withdraw(_ Instant, id ID, acts []Action) ([]Action, Withdrawal) {
+// Cancel takes a send back, if it can (E16).
+func (c *Conn) Cancel(_ Instant, id ID, acts []Action) ([]Action, CancelOutcome) {
 	c.changed = true
 	m := c.sends.find(id)
 	if m == nil {
-		return acts, TooLate
+		return acts, CancelTooLate
 	}
 	switch m.state {
 	case Queued:
 		c.sends.unlink(m)
-		return acts, Gone
+		return acts, CancelDone
 	case WaitClear:
 		m.state = Canceling
 		c.controls.push(control{
 			kind: protocol.Error, call: m.op.Datatype.Send(), message: m.number, code: protocol.CodeCancel,
 		})
-		return acts, Asked
+		return acts, CancelRequested
 	case Canceling:
-		return acts, Asked
+		return acts, CancelRequested
 	}
-	return acts, TooLate
+	return acts, CancelTooLate
 }
 
 // unlink takes a message out of the list and recycles it.
@@ -217,7 +217,7 @@ func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
 	case !h.Call.IsRecv():
 		return ReasonDirection
 	case int32(h.Message-s.next) >= 0:
-		return ReasonUnasked
+		return ReasonUnsolicited
 	case m == nil || m.state != WaitClear && m.state != Canceling:
 		return ReasonStale
 	case int64(h.Length) > m.op.Length:
@@ -232,7 +232,7 @@ func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
 		c.truncate(m)
 	case m.op.Partial:
 		a := c.next()
-		a.Kind, a.ID = Leave, m.op.ID
+		a.Kind, a.ID = ClearedToSend, m.op.ID
 		if m.there() > 0 {
 			s.list(m)
 		}
@@ -242,14 +242,14 @@ func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// onRefusal takes ERROR withdrawn (E16), or without an err too long (E17).
+// onRefusal takes ERROR canceled (E16), or without an err too long (E17).
 func (c *Conn) onRefusal(now Instant, h *protocol.ExtHeader, err error) Reason {
 	m := c.sends.byNumber.get(uint64(h.Message))
 	switch {
 	case !h.Call.IsRecv():
 		return ReasonDirection
 	case int32(h.Message-c.sends.next) >= 0:
-		return ReasonUnasked
+		return ReasonUnsolicited
 	case m == nil || m.state != Canceling && (err != nil || m.state != WaitClear):
 		return ReasonStale
 	}

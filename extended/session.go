@@ -92,9 +92,9 @@ func (c *Conn) giveUp(now Instant) {
 	s.wait = c.cfg.Timing.HelloFirst
 }
 
-// Goodbye says that the rank shuts down (E9). Nothing is to be done with the
+// Close reports to the peer that the rank shuts down (E9). Nothing is to be done with the
 // Conn afterwards.
-func (c *Conn) Goodbye(acts []Action) []Action {
+func (c *Conn) Close(acts []Action) []Action {
 	if c.session.remote == 0 {
 		return acts
 	}
@@ -192,6 +192,6 @@ func (c *Conn) answer(now Instant) {
 // mute reports whether a peer whose session is known leaves our HELLOs
 // unanswered (E33). Of packets in flight, the time-outs tell (E31).
 func (c *Conn) mute(now Instant) bool {
-	s, giveUp := &c.session, c.cfg.Timing.GiveUp
+	s, giveUp := &c.session, c.cfg.Timing.UnreachableAfter
 	return s.remote != 0 && c.flight.count+c.flight.lost.count == 0 && s.unheard >= minStalls && giveUp > 0 && now-s.heard >= giveUp
 }

@@ -118,10 +118,10 @@ func (n *node) take(m *simMessage, room int64) bool {
 	return true
 }
 
-func (n *node) withdraw(id ID) Withdrawal {
-	acts, result := n.conn.Withdraw(n.w.now, id, n.acts)
+func (n *node) cancel(id ID) CancelOutcome {
+	acts, result := n.conn.Cancel(n.w.now, id, n.acts)
 	n.acts = acts
-	if result == Gone {
+	if result == CancelDone {
 		n.sends[id].gone = true
 	}
 	n.do()
@@ -143,7 +143,7 @@ func (n *node) abort(s *simSend) {
 
 func (n *node) packet(b []byte) {
 	if n.w.fetch != nil && n.w.fetch() {
-		n.acts = n.conn.Offered(n.w.now, b, n.acts)
+		n.acts = n.conn.PacketAdvertised(n.w.now, b, n.acts)
 	} else {
 		n.acts = n.conn.Packet(n.w.now, b, n.acts)
 	}
@@ -204,9 +204,9 @@ func (n *node) carryOut(a *Action) {
 	case Buffered:
 		n.sends[a.ID].buffered = true
 		w.print("%d   Buffered send %d", n.rank, a.ID)
-	case Leave:
+	case ClearedToSend:
 		if s := n.sends[a.ID]; !s.op.Partial || s.done {
-			w.fail("%d: Leave for send %d", n.rank, a.ID)
+			w.fail("%d: ClearedToSend for send %d", n.rank, a.ID)
 		}
 	case SendDone:
 		s := n.sends[a.ID]
@@ -236,10 +236,10 @@ func (n *node) open(a *Action) {
 		n.w.fail("%d: message %x was opened twice", n.rank, a.Message)
 		return
 	}
-	if a.Offered && (a.Eager || n.w.fetch == nil) {
+	if a.Advertised && (a.Eager || n.w.fetch == nil) {
 		n.w.fail("%d: message %x is offered", n.rank, a.Message)
 	}
-	m := &simMessage{name: a.Message, tag: a.Tag, buf: make([]byte, a.Length), offered: a.Offered}
+	m := &simMessage{name: a.Message, tag: a.Tag, buf: make([]byte, a.Length), offered: a.Advertised}
 	n.inbound[a.Message] = m
 	for i, r := range n.recvs {
 		if r.tag == m.tag {

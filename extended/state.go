@@ -14,7 +14,7 @@ const (
 	Eager
 	// WaitClear: SEND_REQUEST was sent.
 	WaitClear
-	// Canceling: so was ERROR withdraw.
+	// Canceling: so was ERROR cancel.
 	Canceling
 	// Sending: its DATA was asked for.
 	Sending

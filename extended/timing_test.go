@@ -160,7 +160,7 @@ func TestHeldUpProgramAsksFirst(t *testing.T) {
 func TestConfigIsCompleted(t *testing.T) {
 	odd := Config{
 		MaxPayload: -1, EagerLimit: -5, MaxLength: 1 << 40, Messages: math.MaxInt, EagerBytes: -1, Window: 10000,
-		Timing: Timing{InitialRTO: -1, MinRTO: time.Second, MaxRTO: time.Millisecond, GiveUp: -1},
+		Timing: Timing{InitialRTO: -1, MinRTO: time.Second, MaxRTO: time.Millisecond, UnreachableAfter: -1},
 	}
 	got := New(odd).Config()
 	want := Config{

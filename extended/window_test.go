@@ -137,7 +137,7 @@ func TestHeaderChecksum(t *testing.T) {
 				}
 			}
 		}
-		w.nodes[0].acts = w.nodes[0].conn.Goodbye(nil)
+		w.nodes[0].acts = w.nodes[0].conn.Close(nil)
 		w.nodes[0].do()
 		if err := w.err(); err != nil {
 			t.Error(err)
@@ -181,7 +181,7 @@ func TestPingPongNeedsNoAcks(t *testing.T) {
 // A packet that is repeated more often than its record can count stays one that
 // is repeated.
 func TestRepeatsDoNotComeRound(t *testing.T) {
-	s := meet(t, Config{Timing: Timing{GiveUp: 0, InitialRTO: 1, MinRTO: 1, MaxRTO: 1, AckDelay: 1, HelloFirst: 1, HelloMax: 1}})
+	s := meet(t, Config{Timing: Timing{UnreachableAfter: 0, InitialRTO: 1, MinRTO: 1, MaxRTO: 1, AckDelay: 1, HelloFirst: 1, HelloMax: 1}})
 	s.echo = s.now - time.Millisecond
 	s.ack(1, 65537, 1<<20).flush() // the round trip is known
 	s.send(1, 8)

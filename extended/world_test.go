@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The virtual world: programs that send, receive and withdraw, over a network
+// The virtual world: programs that send, receive and cancel, over a network
 // that does its worst.
 
 var worlds = flag.Int("worlds", 100, "how many random worlds to run")
@@ -97,7 +97,7 @@ func plan(w *world, rng *rand.Rand, from int, messages int, span time.Duration) 
 			if taken {
 				w.at(w.now+time.Duration(rng.Int64N(int64(span))), from, func() {
 					if !s.done {
-						w.nodes[from].withdraw(s.op.ID)
+						w.nodes[from].cancel(s.op.ID)
 					}
 				})
 			}

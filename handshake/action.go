@@ -99,10 +99,10 @@ const (
 	// ReasonDirection: a receive call in SEND_REQUEST or DATA, or a send
 	// call in CLEAR_TO_SEND or ACK.
 	ReasonDirection
-	// ReasonStray: bare payload that no message expects.
-	ReasonStray
-	// ReasonUnasked: DATA that was not cleared to send.
-	ReasonUnasked
+	// ReasonUnexpectedPayload: bare payload that no message expects.
+	ReasonUnexpectedPayload
+	// ReasonUnsolicited: DATA that was not cleared to send.
+	ReasonUnsolicited
 	// ReasonDuplicate: DATA of a message that was received before.
 	ReasonDuplicate
 	// ReasonStale: a CLEAR_TO_SEND or ACK that answers nothing.
@@ -122,7 +122,7 @@ const (
 var reasonNames = [numReasons]string{
 	"none", "short", "start_mark", "end_mark", "reserved", "call", "type",
 	"source_rank", "destination", "unknown_address", "length", "size", "direction",
-	"stray", "unasked", "duplicate", "stale", "datatype", "gap", "barrier", "stream",
+	"unexpected_payload", "unsolicited", "duplicate", "stale", "datatype", "gap", "barrier", "stream",
 }
 
 // NumReasons is the number of Reasons, for tables indexed by them.

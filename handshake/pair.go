@@ -121,7 +121,7 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 	if !defect.OK() {
 		reason := Reason(defect.Kind)
 		if defect.Kind == protocol.DefectStartMark && p.expectsStray() {
-			reason = ReasonStray
+			reason = ReasonUnexpectedPayload
 		}
 		acts = append(acts, Action{Kind: Drop, Reason: reason})
 		return p.short(b, acts)

@@ -101,7 +101,7 @@ func TestBadDataDoesNotHarmTheMessage(t *testing.T) {
 			protocol.Header{Src: 1, Size: 1, Call: sFlt, Type: dat}), 0, 0, 0, 0), handshake.ReasonDatatype},
 		"receive call": {append(protocol.CloudFPGA.Append(nil,
 			protocol.Header{Src: 1, Size: 1, Call: rInt, Type: dat}), 0, 0, 0, 0), handshake.ReasonDirection},
-		"stray payload": {make([]byte, 1416), handshake.ReasonStray},
+		"stray payload": {make([]byte, 1416), handshake.ReasonUnexpectedPayload},
 	} {
 		b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 		op := b.postRecv(1000)
@@ -389,7 +389,7 @@ func TestSameBytesAsTheLastMessageAreNotARepeatOnceThePeerHasAsked(t *testing.T)
 	b.postRecv(1)
 	b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1)).sends(clr, ack)
 	b.at(200*ms).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1)).sends()
-	b.dropped(handshake.ReasonUnasked, 1)
+	b.dropped(handshake.ReasonUnsolicited, 1)
 	second := b.postRecv(1)
 	b.at(250 * ms).sends(clr)
 	b.gets(dat, sInt, pattern(1, 1)).sends(ack)

@@ -223,7 +223,7 @@ func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 		p.received.data(1, len(b))
 	}
 	if r.state != Receiving {
-		reason := ReasonStray
+		reason := ReasonUnexpectedPayload
 		if p.drain > 0 {
 			p.drain -= int64(len(b))
 			reason = ReasonDuplicate
@@ -323,7 +323,7 @@ func (p *Pair) unaskedData(now Instant, h protocol.Header, payload []byte, rest 
 		}
 		// Or the peer has asked to send since, and this is the new
 		// message, sent on the strength of a stale CLEAR_TO_SEND.
-		return append(acts, Action{Kind: Drop, Reason: ReasonUnasked, Header: h})
+		return append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: h})
 	}
 	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: h})
 	if p.cfg.Quirks.AckOnce || now-p.last.acked < p.ackLost() {

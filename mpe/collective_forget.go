@@ -41,10 +41,10 @@ func (e *Engine) untell(p *peer) {
 			continue
 		}
 		id := extended.ID(i + 1)
-		acts, w := e.conn(p).Withdraw(e.at, id, e.xacts[:0])
+		acts, w := e.conn(p).Cancel(e.at, id, e.xacts[:0])
 		e.xacts = acts
 		e.actExtended(p, nil)
-		if w == extended.Gone {
+		if w == extended.CancelDone {
 			p.outs.remove(id)
 		}
 	}

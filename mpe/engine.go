@@ -242,7 +242,7 @@ func (e *Engine) arrival(tr Transport, a *RxPacket) {
 	if p.tr != tr {
 		// A peer is spoken to over one transport; what comes over
 		// another one is not from it.
-		e.dropped(p, a, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonStray})
+		e.dropped(p, a, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonUnexpectedPayload})
 		return
 	}
 	if p.conn != nil {
@@ -303,7 +303,7 @@ func (e *Engine) arrivalExtended(p *peer, a *RxPacket) {
 			break
 		}
 		if a.Offer != 0 {
-			e.xacts = e.conn(p).Offered(now, a.Bytes, e.xacts[:0])
+			e.xacts = e.conn(p).PacketAdvertised(now, a.Bytes, e.xacts[:0])
 			break
 		}
 		if a.Checked {

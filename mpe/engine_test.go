@@ -410,7 +410,7 @@ func TestAPeerIsHeardOverItsOwnTransportOnly(t *testing.T) {
 		e.Irecv(1, make([]byte, 4), mpe.Options{})
 		other.Inject(1, 0, protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Call: protocol.SendInt, Type: protocol.SendRequest}))
 		synctest.Wait()
-		if p := e.Snapshot().Peers[0]; p.PacketsOut["CLEAR_TO_SEND"] != 0 || p.Dropped["stray"] != 1 {
+		if p := e.Snapshot().Peers[0]; p.PacketsOut["CLEAR_TO_SEND"] != 0 || p.Dropped["unexpected_payload"] != 1 {
 			t.Errorf("answered a request that came over another transport: %+v", p)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

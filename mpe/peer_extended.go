@@ -31,7 +31,7 @@ func (e *Engine) actExtended(p *peer, a *RxPacket) {
 			e.flushPackets(p)
 		case extended.Buffered:
 			e.buffered(p, act.ID)
-		case extended.Leave:
+		case extended.ClearedToSend:
 			e.leave(p.outs.at(act.ID).req)
 		case extended.SendDone:
 			// Packets that read the payload go first.
@@ -151,7 +151,7 @@ func (e *Engine) opened(p *peer, act *extended.Action, a *RxPacket) {
 		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,
 		p: p, num: act.Message, room: act.Length, eager: act.Eager,
 	}
-	if act.Offered {
+	if act.Advertised {
 		in.offer = a.Offer
 	}
 	now := e.at
@@ -253,10 +253,10 @@ func (e *Engine) lost(p *peer, act *extended.Action) {
 // takeBackExtended is takeBack for a send to an extended peer.
 func (e *Engine) takeBackExtended(r *Request, ask bool) bool {
 	p := r.p
-	acts, w := e.conn(p).Withdraw(e.at, r.out, e.xacts[:0])
+	acts, w := e.conn(p).Cancel(e.at, r.out, e.xacts[:0])
 	e.xacts = acts
 	e.actExtended(p, nil)
-	if w == extended.Gone {
+	if w == extended.CancelDone {
 		p.outs.remove(r.out)
 		return true
 	}
@@ -276,7 +276,7 @@ func (e *Engine) failUnsent(p *peer, err error) {
 
 // failExtended ends everything that is under way with the peer, and tells it.
 func (e *Engine) failExtended(p *peer, err error) {
-	e.xacts = e.conn(p).Goodbye(e.xacts[:0])
+	e.xacts = e.conn(p).Close(e.xacts[:0])
 	e.actExtended(p, nil)
 	for i := range p.outs.slots {
 		p.reclaim(extended.ID(i + 1))

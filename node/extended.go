@@ -56,7 +56,7 @@ func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 	// Within a host memory is all that payload goes through.
 	x.HeaderChecksum = l.Transport == config.TransportSHM || l.sameHost
 	x.Timing = extended.DefaultTiming(l.Transport != config.TransportUDP)
-	x.Timing.GiveUp = l.Deadlines.Ack
+	x.Timing.UnreachableAfter = l.Deadlines.Ack
 	return x
 }
 

@@ -127,7 +127,7 @@ defaults: {profile: extended`
 		if err != nil {
 			t.Fatal(err)
 		}
-		if x := l.Extended; x == nil || x.EagerLimit != tt.eager || x.MaxPayload != tt.payload || x.EagerBytes != tt.bag || x.Timing.GiveUp != tt.giveUp {
+		if x := l.Extended; x == nil || x.EagerLimit != tt.eager || x.MaxPayload != tt.payload || x.EagerBytes != tt.bag || x.Timing.UnreachableAfter != tt.giveUp {
 			t.Errorf("%s: %+v", tt.more, x)
 		}
 	}

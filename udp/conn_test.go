@@ -48,7 +48,7 @@ func TestTransport(t *testing.T) {
 				}
 				return c, nil
 			},
-			Stranger: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind) {
+			FromUnknown: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind) {
 				c := dial(t, netip.AddrPortFrom(from, 0), to)
 				write(t, c, 32)
 				return c.LocalAddr().(*net.UDPAddr).AddrPort(), mpe.RxDatagram

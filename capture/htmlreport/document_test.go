@@ -99,7 +99,7 @@ func TestOpenWaits(t *testing.T) {
 		{"cleared", one(capture.Message{Steps: steps("SEND_REQUEST", "SEND_REQUEST again")}), finding(capture.NeverCleared, "", 1), []string{"4 on 7 for CLEAR_TO_SEND at 0s"}},
 		{"data", one(capture.Message{Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "CLEAR_TO_SEND again")}), finding(capture.Waiting, "", 1), []string{"7 on 4 for DATA at 1ms"}},
 		{"rest of data", one(capture.Message{Words: 3, Steps: data}), finding(capture.Waiting, "", 1), []string{"7 on 4 for DATA at 2ms"}},
-		{"ack", one(capture.Message{Words: 2, Steps: data}), finding(capture.SenderGaveUp, "", 1), []string{"4 on 7 for ACK at 2ms"}},
+		{"ack", one(capture.Message{Words: 2, Steps: data}), finding(capture.RetransmissionsExhausted, "", 1), []string{"4 on 7 for ACK at 2ms"}},
 		{"the text knows better", one(capture.Message{Steps: steps("SEND_REQUEST")}), finding(capture.Waiting, "rank 7 waits for DATA from rank 4 since 3s", 1), []string{"7 on 4 for DATA at 0s"}},
 		{"a text about others", one(capture.Message{Steps: steps("SEND_REQUEST")}), finding(capture.Waiting, "rank 1 waits for DATA from rank 4", 1), []string{"4 on 7 for CLEAR_TO_SEND at 0s"}},
 		{"complete", one(capture.Message{Complete: true, Steps: data}), finding(capture.Waiting, "", 1), nil},

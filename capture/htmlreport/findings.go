@@ -25,9 +25,9 @@ var levels = map[capture.Kind]int{
 	capture.DuplicatePacket:     1,
 	capture.StaleHeader:         1,
 	capture.CrossedRequests:     1,
-	capture.Damaged:             1,
+	capture.Corrupt:             1,
 	capture.Padding:             2,
-	capture.Goodbye:             2,
+	capture.ClosedByPeer:        2,
 }
 
 func newFindings(r *capture.Report) findingColumns {
@@ -77,7 +77,7 @@ type openWait struct {
 
 // waitKinds are the findings about messages that have not ended.
 var waitKinds = []capture.Kind{
-	capture.Waiting, capture.NeverCleared, capture.SenderGaveUp, capture.Wedged, capture.Deadlock,
+	capture.Waiting, capture.NeverCleared, capture.RetransmissionsExhausted, capture.Wedged, capture.Deadlock,
 }
 
 // waitText is how the findings say who waits. They know more than the steps tell:

@@ -20,7 +20,7 @@ func printExtended(out io.Writer, pairs []capture.ExtendedPair) {
 	for i := range pairs {
 		p := &pairs[i]
 		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", p.Src, p.Dst, p.Sessions, p.Packets, p.Acks,
-			p.Messages, p.Complete, p.Open, p.Bytes, p.Retransmissions, p.Lost, p.Duplicates, p.OutOfOrder, p.Damaged)
+			p.Messages, p.Complete, p.Open, p.Bytes, p.Retransmissions, p.Lost, p.Duplicates, p.OutOfOrder, p.Corrupt)
 	}
 	_ = w.Flush()
 	for i := range pairs {

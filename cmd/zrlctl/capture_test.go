@@ -86,7 +86,7 @@ func TestAnalyzeJSON(t *testing.T) {
 	if len(r.Messages) != 1 || r.Messages[0].Words != 100 || r.Messages[0].Retransmissions != 3 || r.Messages[0].Complete || r.Messages[0].Phases.DataToAck != nil {
 		t.Errorf("%+v", r.Messages)
 	}
-	if len(r.Findings) != 1 || r.Findings[0].Kind != capture.SenderGaveUp {
+	if len(r.Findings) != 1 || r.Findings[0].Kind != capture.RetransmissionsExhausted {
 		t.Errorf("%+v", r.Findings)
 	}
 }

@@ -106,6 +106,6 @@ func patient(t handshake.Timing) handshake.Timing {
 // patientExtended is the same for a peer of the extended profile.
 func patientExtended() extended.Timing {
 	t := extended.DefaultTiming(false)
-	t.GiveUp = time.Minute
+	t.UnreachableAfter = time.Minute
 	return t
 }

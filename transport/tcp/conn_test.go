@@ -40,7 +40,7 @@ func TestTransport(t *testing.T) {
 			}
 			return c, nil
 		},
-		Stranger: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind) {
+		FromUnknown: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind) {
 			conn := dial(t, from, to)
 			wantClosed(t, conn)
 			return conn.LocalAddr().(*net.TCPAddr).AddrPort(), mpe.RxBroken

@@ -27,7 +27,7 @@ func TestTransportWithTLS(t *testing.T) {
 			}
 			return c, nil
 		},
-		Stranger: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind) {
+		FromUnknown: func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind) {
 			conn := dial(t, from, to)
 			wantClosed(t, conn)
 			return transportAddr(conn), mpe.RxBroken

@@ -15,7 +15,7 @@ import (
 
 func (k Kind) unknownSource(t *testing.T) {
 	a, _ := k.Pair(t)
-	from, kind := k.Stranger(t, FreeAddr(t).Addr(), a.LocalAddr())
+	from, kind := k.FromUnknown(t, FreeAddr(t).Addr(), a.LocalAddr())
 	if got := a.Next(t); got.Kind != kind || got.Peer != mpe.UnknownPeer || got.From != from {
 		t.Errorf("%+v arrived, want %d from an unknown peer at %v", got, kind, from)
 	}

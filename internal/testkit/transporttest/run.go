@@ -16,9 +16,9 @@ import (
 type Kind struct {
 	// Listen opens the transport of a rank.
 	Listen func(m *rankmap.Map, rank int) (mpe.Transport, error)
-	// Stranger reaches the given address from another, which it returns, and
+	// FromUnknown reaches the given address from another, which it returns, and
 	// says as what that arrives.
-	Stranger func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind)
+	FromUnknown func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind)
 }
 
 // Run tests a kind of transport.
