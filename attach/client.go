@@ -45,7 +45,7 @@ type Client struct {
 	ops     table
 	spare   []*Op // that have been freed
 	leaving bool
-	hung    error // why this side has hung up
+	hung    error // why this side has closed the connection
 	err     error // why no operation can be started
 }
 
@@ -101,7 +101,7 @@ func rankName(rank int) string {
 
 // greet asks for the rank and reads what the daemon says of it.
 func (c *Client) greet(conn net.Conn, rank int) error {
-	// A daemon that refuses may have hung up before it was asked, and has
+	// A daemon that refuses may have closed the connection before it was asked, and has
 	// said why.
 	_, written := conn.Write(helloFrame(hello{version: Version, rank: int32(rank)}))
 	if err := c.in.next(); err != nil {
@@ -154,7 +154,7 @@ func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
 }
 
 // Close ends all operations with mpe.ErrClosed, gives the rank back, and returns
-// when another program may have it. If ctx ends first, it hangs up, and returns
+// when another program may have it. If ctx ends first, it closes the connection, and returns
 // the context's error.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()

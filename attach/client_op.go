@@ -240,7 +240,7 @@ func (op *Op) Notify(n chan<- struct{}) {
 	}
 }
 
-// Cancel asks for the operation to be taken back. Collective calls go on: the other ranks
+// Cancel asks for the operation to be canceled. Collective calls go on: the other ranks
 // would wait for this one.
 func (op *Op) Cancel() {
 	op.mu.Lock()
@@ -253,7 +253,7 @@ func (op *Op) Cancel() {
 }
 
 // Wait waits for the operation to end. When ctx ends first, the operation is
-// taken back, and the error is one that errors.As with *mpe.WaitError finds.
+// canceled, and the error is one that errors.As with *mpe.WaitError finds.
 func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
 	op.mu.Lock()
 	ended := op.ended

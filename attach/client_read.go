@@ -39,7 +39,7 @@ func (c *Client) pump() (frames int, err error) {
 }
 
 // step goes on with a frame, or begins the next one when as much of it is here
-// as has to be looked at as a whole.
+// as has to be examined as a whole.
 func (c *Client) step() error {
 	r := &c.read
 	if len(r.into) == 0 && !r.ends {

@@ -130,7 +130,7 @@ func (r *frameReader) have(n int) error {
 	return err
 }
 
-// haveHead does so for as much of the next frame from a daemon as is looked at as
+// haveHead does so for as much of the next frame from a daemon as is examined as
 // a whole: all but payload. It leaves what breaks the rules to those who read it.
 func (r *frameReader) haveHead() error {
 	b, err := r.br.Peek(frameHeaderLen)

@@ -42,7 +42,7 @@ func FuzzServer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c := h.attach(t, 0)
 		go func() {
-			_, _ = c.conn.Write(b) // the daemon may hang up
+			_, _ = c.conn.Write(b) // the daemon may close the connection
 			c.conn.CloseWrite()
 		}()
 		for {

@@ -97,7 +97,7 @@ func (h *harness) dial(t testing.TB, rank int) *Client {
 	return c
 }
 
-// session is that of the program that has a rank. To look at it allocates nothing.
+// session is that of the program that has a rank. To examine it allocates nothing.
 func (h *harness) session(rank int) *session {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()

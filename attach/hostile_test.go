@@ -86,7 +86,7 @@ func TestHostileFrames(t *testing.T) {
 		{"short CANCEL", frame(frameCancel, 0, ""), "CANCEL is 8 bytes too short"},
 	} {
 		c := h.attach(t, 0)
-		// The daemon may hang up before it has read all of it.
+		// The daemon may close the connection before it has read all of it.
 		_, _ = c.conn.Write(tt.bytes)
 		if e := c.refusal(); e.Reason != Violation || !strings.Contains(e.Text, tt.text) {
 			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)

@@ -35,7 +35,7 @@ func helloFrame(h hello) []byte {
 // readHello reads the first frame. What follows the fields of this version is
 // left to later ones.
 func (r *frameReader) readHello() (h hello, err error) {
-	// The header is looked at as a whole: its length is nonsense if this is
+	// The header is examined as a whole: its length is nonsense if this is
 	// another protocol.
 	b, err := r.br.Peek(frameHeaderLen)
 	if err != nil {

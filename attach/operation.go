@@ -205,7 +205,7 @@ func (s *session) post(op *operation) (mpe.Op, error) {
 	})
 }
 
-// cancel asks for an operation to be taken back. Calls go on: the other ranks would wait
+// cancel asks for an operation to be canceled. Calls go on: the other ranks would wait
 // for this one.
 func (s *session) cancel(op *operation) {
 	switch {

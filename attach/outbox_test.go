@@ -133,7 +133,7 @@ func TestOutboxFails(t *testing.T) {
 	o.put(raw("x"))
 	<-failed
 	o.putNow(raw("y"))
-	o.closeWith(raw("z")) // does not wait for ever
+	o.closeWith(raw("z")) // does not wait forever
 	if w.text() != "" {
 		t.Errorf("%q", w.text())
 	}

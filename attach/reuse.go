@@ -8,7 +8,7 @@ import (
 
 // operation makes an operation of one that is over, if there is one whose buffer
 // is of about the size that is needed. Only the reading goroutine calls it, so that what it
-// has found by an id stays what it is while it looks at it.
+// has found by an id stays what it is while it examines it.
 func (s *session) operation(r start, size uint64) *operation {
 	if size >= anonmem.Least { // those come without
 		size = 0

@@ -102,7 +102,7 @@ func NewServer(ranks Ranks, opts Options) *Server {
 
 // Serve lets programs attach through l, which listens on a Unix stream socket
 // and which it closes, until ctx is done. It returns nil then, when every
-// program has been disconnected and its operations have been taken back.
+// program has been disconnected and its operations have been canceled.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.memory.divide(s.opts.Memory, len(s.ranks.Hosts()))
 	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, s.memory.common+s.memory.share-operationLen)
@@ -174,7 +174,7 @@ func (s *Server) refuse(conn *net.UnixConn, err error) {
 		answer = refused(Violation, "%v", err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		answer = refused(Late, "no HELLO came within %v", s.opts.HelloTime)
-	default: // it has hung up
+	default: // it has closed the connection
 		return
 	}
 	s.opts.Log(Event{Kind: EventRefused, Rank: AnyRank, Err: errors.New(answer.Text)})

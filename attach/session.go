@@ -247,7 +247,7 @@ func (s *session) takeBack(cause error) {
 	s.mu.Unlock()
 	for _, op := range ops {
 		if op.watcher != nil && op.watcher.take(op) {
-			// Whether it could be taken back or had gone too far is the
+			// Whether it could be canceled or had gone too far is the
 			// rank's business, which may go on with the buffer.
 			_, _ = s.abandon(op, cause)
 			op.dev.Free()

@@ -90,7 +90,7 @@ func TestPiecesOfAReceive(t *testing.T) {
 	same(t, "pieces", got, data[:2*chunkLen])
 }
 
-// TestBye: what is under way is taken back before the daemon answers.
+// TestBye: what is under way is canceled before the daemon answers.
 func TestBye(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// watchLen is how many operations a watcher has at most: it looks at all of
+// watchLen is how many operations a watcher has at most: it examines all of
 // them when one has ended, and each watcher costs a goroutine.
 const watchLen = 64
 
@@ -57,7 +57,7 @@ func (w *watcher) add(op *operation) bool {
 	return true
 }
 
-// cancel asks for an operation to be taken back, if it is there.
+// cancel asks for an operation to be canceled, if it is there.
 func (w *watcher) cancel(op *operation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -56,7 +56,7 @@ func recorded(t testing.TB, name string) []capture.Unit {
 	}
 }
 
-// renumber gives the units of a damaged capture their packet numbers.
+// renumber gives the units of a corrupt capture their packet numbers.
 func renumber(units []capture.Unit) []capture.Unit {
 	for i := range units {
 		units[i].Packet = int64(i + 1)
@@ -73,11 +73,11 @@ func analyze(units []capture.Unit) *capture.Report {
 	return a.Report()
 }
 
-// brief is a message in short: who, how much, how often repeated, and how.
+// brief is a message in short: who, how much, how often retransmitted, and how.
 func brief(m capture.Message) string {
 	s := fmt.Sprintf("%d→%d %d", m.Src, m.Dst, m.Words)
 	if m.Retransmissions > 0 {
-		s += fmt.Sprintf(" repeats %d", m.Retransmissions)
+		s += fmt.Sprintf(" retransmissions %d", m.Retransmissions)
 	}
 	if !m.Complete {
 		s += " incomplete"
@@ -101,24 +101,24 @@ func TestCaptures(t *testing.T) {
 		messages []string
 		findings []capture.Kind
 	}{
-		"fpga_zero_words_padding":      {[]string{"1→0 0 repeats 4 incomplete"}, []capture.Kind{capture.Waiting}},
-		"late_clear_lost_bare_to_fpga": {[]string{"0→1 1001 repeats 1"}, []capture.Kind{capture.LostPacket}},
-		"late_request_copy_deadlock":   {[]string{"0→1 1", "1→0 1", "0→1 0 repeats 19 incomplete"}, []capture.Kind{capture.StaleHeader, capture.Waiting}},
-		"loss_bare_to_cpu_wrong_data":  {[]string{"0→1 1001 repeats 1", "0→1 5"}, []capture.Kind{capture.LostPacket}},
+		"fpga_zero_words_padding":      {[]string{"1→0 0 retransmissions 4 incomplete"}, []capture.Kind{capture.Waiting}},
+		"late_clear_lost_bare_to_fpga": {[]string{"0→1 1001 retransmissions 1"}, []capture.Kind{capture.LostPacket}},
+		"late_request_copy_deadlock":   {[]string{"0→1 1", "1→0 1", "0→1 0 retransmissions 19 incomplete"}, []capture.Kind{capture.StaleHeader, capture.Waiting}},
+		"loss_bare_to_cpu_wrong_data":  {[]string{"0→1 1001 retransmissions 1", "0→1 5"}, []capture.Kind{capture.LostPacket}},
 		"fpga_fpga_pingpong_347":       {messages: times(3, "0→1 347", "1→0 347")},
-		"loss_fpga_ack_lost":           {[]string{"0→1 100 repeats 3 incomplete"}, []capture.Kind{capture.RetransmissionsExhausted}},
-		"loss_fpga_data_lost_multi":    {[]string{"1→0 1000 repeats 5", "1→0 1000"}, []capture.Kind{capture.LostPacket}},
-		"loss_mid_to_fpga_corrupts":    {[]string{"0→1 1000 repeats 1", "0→1 1000"}, []capture.Kind{capture.LostPacket}},
-		"mpe_ref_late_start":           {[]string{"1→0 5 repeats 2", "1→0 5"}, []capture.Kind{capture.RetransmittedPacket}},
+		"loss_fpga_ack_lost":           {[]string{"0→1 100 retransmissions 3 incomplete"}, []capture.Kind{capture.RetransmissionsExhausted}},
+		"loss_fpga_data_lost_multi":    {[]string{"1→0 1000 retransmissions 5", "1→0 1000"}, []capture.Kind{capture.LostPacket}},
+		"loss_mid_to_fpga_corrupts":    {[]string{"0→1 1000 retransmissions 1", "0→1 1000"}, []capture.Kind{capture.LostPacket}},
+		"mpe_ref_late_start":           {[]string{"1→0 5 retransmissions 2", "1→0 5"}, []capture.Kind{capture.RetransmittedPacket}},
 		"ref_mpe_echo_1":               {messages: times(3, "0→1 1", "1→0 1")},
 		"ref_mpe_echo_1000":            {messages: times(3, "0→1 1000", "1→0 1000")},
 		"ref_mpe_echo_347":             {messages: times(3, "0→1 347", "1→0 347")},
 		"ref_mpe_echo_uoe_347":         {messages: times(3, "0→1 347", "1→0 347")},
-		"ref_mpe_late_recv_call":       {append([]string{"0→1 5 repeats 1", "1→0 5"}, times(2, "0→1 5", "1→0 5")...), []capture.Kind{capture.RetransmittedPacket}},
-		"ref_mpe_late_start":           {[]string{"0→1 5 repeats 2", "1→0 5", "0→1 5", "1→0 5"}, []capture.Kind{capture.RetransmittedPacket}},
-		"ref_ref_late_recv_call":       {[]string{"0→1 5 repeats 1", "0→1 5", "0→1 5"}, []capture.Kind{capture.RetransmittedPacket}},
-		"ref_ref_late_recv_stale_sr":   {[]string{"0→1 5 repeats 1", "0→1 5 repeats 1"}, []capture.Kind{capture.RetransmittedPacket, capture.StaleHeader}},
-		"ref_ref_late_start":           {[]string{"0→1 5 repeats 2", "0→1 5"}, []capture.Kind{capture.RetransmittedPacket}},
+		"ref_mpe_late_recv_call":       {append([]string{"0→1 5 retransmissions 1", "1→0 5"}, times(2, "0→1 5", "1→0 5")...), []capture.Kind{capture.RetransmittedPacket}},
+		"ref_mpe_late_start":           {[]string{"0→1 5 retransmissions 2", "1→0 5", "0→1 5", "1→0 5"}, []capture.Kind{capture.RetransmittedPacket}},
+		"ref_ref_late_recv_call":       {[]string{"0→1 5 retransmissions 1", "0→1 5", "0→1 5"}, []capture.Kind{capture.RetransmittedPacket}},
+		"ref_ref_late_recv_stale_sr":   {[]string{"0→1 5 retransmissions 1", "0→1 5 retransmissions 1"}, []capture.Kind{capture.RetransmittedPacket, capture.StaleHeader}},
+		"ref_ref_late_start":           {[]string{"0→1 5 retransmissions 2", "0→1 5"}, []capture.Kind{capture.RetransmittedPacket}},
 		"ref_ref_pingpong_1":           {messages: times(3, "0→1 1", "1→0 1")},
 		"ref_ref_pingpong_1000":        {messages: times(3, "0→1 1000", "1→0 1000")},
 		"ref_ref_pingpong_346":         {messages: times(3, "0→1 346", "1→0 346")},
@@ -216,7 +216,7 @@ func whole(at time.Duration, src, dst int) []capture.Unit {
 	}
 }
 
-// TestFindings damages sound recordings: each kind of finding has its damage,
+// TestFindings corrupts sound recordings: each kind of finding has its damage,
 // and each damage shows as exactly that finding.
 func TestFindings(t *testing.T) {
 	one := recorded(t, "ref_ref_pingpong_1")    // SR CTS DATA ACK, and back, three times
@@ -250,7 +250,7 @@ func TestFindings(t *testing.T) {
 		{"CLEAR_TO_SEND twice", double(one, 2, 10*time.Microsecond), []capture.Kind{capture.DuplicatePacket}, "CLEAR_TO_SEND", []int64{3}},
 		{"DATA twice", double(one, 3, time.Microsecond), []capture.Kind{capture.DuplicatePacket}, "DATA", []int64{4}},
 		{"ACK twice", double(one, 4, time.Microsecond), []capture.Kind{capture.DuplicatePacket}, "ACK", []int64{5}},
-		{"bare datagram twice", double(cut, 4, 0), []capture.Kind{capture.DuplicatePacket}, "the network delivered a datagram", []int64{5}},
+		{"continuation datagram twice", double(cut, 4, 0), []capture.Kind{capture.DuplicatePacket}, "the network delivered a datagram", []int64{5}},
 		{"stale CLEAR_TO_SEND", renumber(append(whole(0, 0, 1), packet(200*ms, protocol.ClearToSend, protocol.RecvInt, 1, 0))), []capture.Kind{capture.StaleHeader}, "rank 1 sent CLEAR_TO_SEND to rank 0, which had not asked", []int64{5}},
 		{"stale ACK", renumber(append(whole(0, 0, 1), packet(200*ms, protocol.Ack, protocol.RecvInt, 1, 0))), []capture.Kind{capture.StaleHeader}, "ACK", []int64{5}},
 		{"wrong source", change(one, 6, func(u *capture.Unit) { u.Src = netip.MustParseAddrPort("127.0.0.9:2718") }), []capture.Kind{capture.WrongSource}, "came from 127.0.0.9:2718, but rank 0 is at 127.0.0.1:2718", []int64{6}},
@@ -299,7 +299,7 @@ func TestFindings(t *testing.T) {
 }
 
 func TestSegmentationOffload(t *testing.T) {
-	// On the sender's machine a cut message may be recorded in one piece.
+	// On the sender's machine a fragmented message may be recorded in one piece.
 	units := recorded(t, "ref_ref_pingpong_1000") // SR CTS DATA data data ACK …
 	var merged []capture.Unit
 	for _, u := range units {

@@ -26,7 +26,7 @@ func TestFragmentsInAnyOrder(t *testing.T) {
 		for range 300 {
 			f := capturetest.Fragments(ip, 5, 8*(1+r.IntN(40)))
 			n := len(f)
-			// Only up to the fragment that completes: a late copy
+			// Only up to the fragment that completes: a late duplicate
 			// would start the next datagram.
 			r.Shuffle(n, func(i, j int) { f[i], f[j] = f[j], f[i] })
 			c := capturetest.New(capturetest.Raw)

@@ -15,7 +15,7 @@ const (
 	// PacketEvent: a header, in a DATA datagram with the beginning of the
 	// payload.
 	PacketEvent EventKind = iota + 1
-	// PayloadEvent: bare payload.
+	// PayloadEvent: payload without a header.
 	PayloadEvent
 	// BadEvent: bytes that are neither.
 	BadEvent
@@ -38,13 +38,13 @@ type Event struct {
 	Length int
 	Kind   EventKind
 	// Header is that of a PacketEvent, and what could be read of it in a
-	// BadEvent. HasRanks tells that the ranks are known, which bare payload
+	// BadEvent. HasRanks tells that the ranks are known, which payload without a header
 	// has from its message.
 	Header   protocol.Header
 	HasRanks bool
 	// Message is the ID of the message that this belongs to, 0 if none.
 	Message int64
-	// InData is true for DATA and bare payload whose message is known. Offset
+	// InData is true for DATA and payload without a header whose message is known. Offset
 	// is the payload's place in the message, Bytes its length without
 	// Padding, Total the message's, all in bytes. DataPacket is the number of
 	// the packet with the DATA header. Completes is true for the last piece.
@@ -53,7 +53,7 @@ type Event struct {
 	Padding              int
 	DataPacket           int64
 	Completes            bool
-	// Repeated is true for a packet that the message had before: sent again
+	// Retransmitted is true for a packet that the message had before: sent again
 	// after a time-out, or, if Duplicate, by the network.
 	Retransmitted, Duplicate bool
 	// Reason says why a live rank would have dropped it; Byte is the

@@ -11,7 +11,7 @@ import (
 // Extended is what an Event has of a packet of the extended profile. Like the
 // Event it is valid until the callback returns.
 type Extended struct {
-	// Header is decoded even if the packet is damaged, unless its marks or
+	// Header is decoded even if the packet is corrupt, unless its marks or
 	// its version are.
 	Header protocol.ExtHeader
 	// Payload is the number of bytes behind the header.
@@ -24,7 +24,7 @@ type Extended struct {
 	Defect  protocol.Defect
 	Checked bool
 	// OutOfOrder is true for a packet that came behind one that was sent
-	// after it, and was not repeated.
+	// after it, and was not retransmitted.
 	OutOfOrder bool
 	// NewSession is true for the first packet of a session.
 	NewSession bool
@@ -35,7 +35,7 @@ type Extended struct {
 }
 
 // isExtended reports whether a datagram is a packet of the extended profile. In
-// the middle of a message of another one, payload may look like it by chance:
+// the middle of a message of another one, payload may resemble it by chance:
 // then the checksum has to be right too.
 func (t *Tracker) isExtended(c *conversation, forward bool, u *Unit) bool {
 	if !protocol.IsExtended(u.Data) {

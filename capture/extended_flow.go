@@ -55,7 +55,7 @@ type extFlow struct {
 	old      [oldSessions]protocol.Session
 	numbers  numberSet
 	open     map[uint32]*extMessage
-	// repeated, lost and copied are the first packets of each kind.
+	// retransmitted, lost and copied are the first packets of each kind.
 	repeated, lost, copied packetSample
 	bye                    bool
 	// blind is true if packets of the pair are not in the recording although they
@@ -120,7 +120,7 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 	case e.Retransmitted && seen:
 		f.repeated.add(e)
 	case e.Retransmitted:
-		// The repeat is the first that was recorded of it.
+		// The retransmission is the first that was recorded of it.
 		f.counts.Lost++
 		f.lost.add(e)
 	case seen:
@@ -274,19 +274,19 @@ func (f *extFlow) drop() {
 	clear(f.open)
 }
 
-// goodbye takes the ERROR that is not repeated.
+// close takes the ERROR that is not retransmitted.
 func (f *extFlow) goodbye(e *Event, back *extFlow) {
 	if f.bye {
 		return
 	}
 	f.bye = true
 	h := &e.Extended.Header
-	f.t.find(ClosedByPeer, e, "rank %d says goodbye to rank %d: it shuts down; %s", h.Src, h.Dst, begunText(len(f.open)+len(back.open)))
+	f.t.find(ClosedByPeer, e, "rank %d closes its session with rank %d: it shuts down; %s", h.Src, h.Dst, begunText(len(f.open)+len(back.open)))
 	f.drop()
 	back.drop()
 }
 
-// damaged takes a packet that every rank drops.
+// corrupt takes a packet that every rank drops.
 func (f *extFlow) damaged(e *Event) {
 	f.counts.Packets++
 	d := e.Extended.Defect

@@ -30,7 +30,7 @@ type ExtendedPair struct {
 	NotFollowed int64 `json:"not_followed,omitempty"`
 	// Bytes are those of messages, each counted once.
 	Bytes int64 `json:"bytes"`
-	// Repeats counts packets with the flag RETRANSMIT; Lost, those of them whose
+	// Retransmissions counts packets with the flag RETRANSMIT; Lost, those of them whose
 	// original is not in the recording.
 	Retransmissions int64 `json:"retransmissions"`
 	Lost            int64 `json:"lost"`
@@ -132,7 +132,7 @@ func (f *extFlow) judgeOpen() {
 	})
 }
 
-// judgeMessages makes one finding of all messages that have the same fate.
+// judgeMessages makes one finding of all messages that have the same outcome.
 func (f *extFlow) judgeMessages(kind Kind, list []*extMessage, describe func(*extMessage) string) {
 	if len(list) == 0 {
 		return

@@ -119,7 +119,7 @@ func TestExtendedStream(t *testing.T) {
 			t.Errorf("behind the hole, %s is missing in\n%s", line, strings.Join(got, "\n"))
 		}
 	}
-	// A damaged packet, and one that announces too much.
+	// A corrupt packet, and one that announces too much.
 	for _, at := range []int{100, 20 + 2} {
 		talk := build(true, 0)
 		talk.Capture.Edit(7, func(b []byte) []byte { b[len(b)-1336-80+at] = 0xff; return b })
@@ -192,7 +192,7 @@ func TestExtendedFindings(t *testing.T) {
 		talk   *capturetest.Talk
 		want   []capture.Kind
 		text   string
-		counts string // of the direction 0→1: messages complete open repeats lost duplicates out-of-order damaged sessions
+		counts string // of the direction 0→1: messages complete open retransmissions lost duplicates out-of-order corrupt sessions
 	}{
 		{"nothing", message(), nil, "", "1 1 0 0 0 0 0 0 1"},
 		{"eager", start().Eager(0, 1, make([]byte, 4000), 1336), nil, "", "1 1 0 0 0 0 0 0 1"},
@@ -204,7 +204,7 @@ func TestExtendedFindings(t *testing.T) {
 		{"too long", start().Send(0, request, nil).Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 3}, nil), []capture.Kind{capture.Refused},
 			"rank 1 refused message 9 of rank 0: its 100000 bytes are more than it takes", "1 0 0 0 0 0 0 0 1"},
 		{"data is missing", lose(message(), 6), []capture.Kind{capture.Waiting}, "rank 1 waits for DATA from rank 0", "1 0 1 0 0 0 0 0 1"},
-		{"lost and repeated", lose(repeat(message(), 6), 6), []capture.Kind{capture.LostPacket}, "1 packet from rank 0 to rank 1 was sent again, and the first time is not in the recording", "1 1 0 1 1 0 0 0 1"},
+		{"lost and retransmitted", lose(repeat(message(), 6), 6), []capture.Kind{capture.LostPacket}, "1 packet from rank 0 to rank 1 was sent again, and the first time is not in the recording", "1 1 0 1 1 0 0 0 1"},
 		{"retransmitted", repeat(repeat(message(), 6), 7), []capture.Kind{capture.RetransmittedPacket}, "2 packets from rank 0 to rank 1 were sent again", "1 1 0 2 0 0 0 0 1"},
 		{"duplicate", func() *capturetest.Talk { talk := message(); talk.Capture.Duplicate(6); return talk }(), []capture.Kind{capture.DuplicatePacket}, "delivered twice", "1 1 0 0 0 1 0 0 1"},
 		{"out of order", func() *capturetest.Talk { talk := message(); talk.Capture.Swap(6, 7); return talk }(), nil, "", "1 1 0 0 0 0 1 0 1"},
@@ -212,7 +212,7 @@ func TestExtendedFindings(t *testing.T) {
 			talk := message()
 			talk.Capture.Edit(6, func(b []byte) []byte { b[len(b)-1]++; return b })
 			return repeat(talk, 5)
-		}(), []capture.Kind{capture.Corrupt, capture.RetransmittedPacket, capture.Waiting}, "it was damaged on its way", "1 0 1 1 0 0 0 1 1"},
+		}(), []capture.Kind{capture.Corrupt, capture.RetransmittedPacket, capture.Waiting}, "it was corrupted in transit", "1 0 1 1 0 0 0 1 1"},
 		{"outside of its message", start().Send(0, ext{Type: protocol.Data, Message: 9, Length: 10, Offset: 8}, make([]byte, 3)), []capture.Kind{capture.SizeMismatch},
 			"8..11 of 10 ack=0: the payload does not lie in its message", "0 0 0 0 0 0 0 0 1"},
 		{"end mark", start().Raw(0, func() []byte {
@@ -228,7 +228,7 @@ func TestExtendedFindings(t *testing.T) {
 			return talk.Ack(1)
 		}(), []capture.Kind{capture.SessionChanged}, "no message had begun", "1 1 0 0 0 0 0 0 1"},
 		{"goodbye", message().Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil).Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil),
-			[]capture.Kind{capture.ClosedByPeer}, "rank 1 says goodbye to rank 0: it shuts down; no message had begun", "1 1 0 0 0 0 0 0 1"},
+			[]capture.Kind{capture.ClosedByPeer}, "rank 1 closes its session with rank 0: it shuts down; no message had begun", "1 1 0 0 0 0 0 0 1"},
 		{"the recording begins in mid-message", lose(lose(lose(message(), 5), 4), 3), nil, "", "1 1 0 0 0 0 0 0 1"},
 		{"the receiver takes less", start().Send(0, request, nil).Send(1, ext{Type: protocol.ClearToSend, Call: protocol.RecvInt, Message: 9, Length: 10}, nil).
 			Send(0, ext{Type: protocol.Data, Message: 9, Length: 100000}, make([]byte, 10)), nil, "", "1 1 0 0 0 0 0 0 1"},
@@ -255,7 +255,7 @@ func TestExtendedFindings(t *testing.T) {
 	}
 }
 
-// Numbers come round, and what is too old to know is taken for seen.
+// Numbers wrap around, and what is too old to know is taken for seen.
 func TestExtendedNumbersComeRound(t *testing.T) {
 	talk := capturetest.NewTalk(false)
 	talk.Numbers[0] = 1<<32 - 3
@@ -274,7 +274,7 @@ func TestExtendedNumbersComeRound(t *testing.T) {
 	}
 }
 
-// In the middle of a message of another profile, payload may look like a header
+// In the middle of a message of another profile, payload may resemble a header
 // of this one.
 func TestExtendedLookalike(t *testing.T) {
 	talk := capturetest.NewTalk(false)

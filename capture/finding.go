@@ -17,7 +17,7 @@ func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) found {
 	return found{f}
 }
 
-// findIn makes a finding of a message and its repeats.
+// findIn makes a finding of a message and its retransmissions.
 func (t *Tracker) findIn(kind Kind, m *message, format string, args ...any) {
 	at := m.lastAgain
 	if at.IsZero() {

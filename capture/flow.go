@@ -11,7 +11,7 @@ import (
 )
 
 // copyWindow is how soon a packet must come after the one that it equals to be a
-// copy made by the network: half of the shortest time-out of any node. Later, it
+// duplicate: half of the shortest time-out of any node. Later, it
 // was sent again.
 const copyWindow = 50 * time.Millisecond
 
@@ -27,11 +27,11 @@ type flow struct {
 	sent bool // a message has been seen
 
 	msg  *message // in progress
-	last *message // the one before, for copies and repeats of it
-	redo bool     // DATA of last is being repeated
+	last *message // the one before, for copies and retransmissions of it
+	redo bool     // DATA of last is being retransmitted
 	// early are CLEAR_TO_SENDs that answer no request so far.
 	early clears
-	// sum and length are those of the last bare datagram; sums is memory for those
+	// sum and length are those of the last continuation datagram; sums is memory for those
 	// of a message.
 	sum    uint32
 	length int
@@ -54,7 +54,7 @@ type clears struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// expectsPayload decides whether a datagram is bare payload of the message in
+// expectsPayload decides whether a datagram is payload without a header of the message in
 // progress, as package handshake does for a live rank.
 func (f *flow) expectsPayload(u *Unit, h protocol.Header, defect protocol.Defect) bool {
 	m := f.current()
@@ -68,7 +68,7 @@ func (f *flow) expectsPayload(u *Unit, h protocol.Header, defect protocol.Defect
 	length := len(u.Data) + u.Truncated
 	left := int64(w.Words)*protocol.WordLen - w.Got
 	if !defect.OK() {
-		// A packet with a damaged header is still one, if a packet could
+		// A packet with a corrupt header is still one, if a packet could
 		// be here and no payload of its length.
 		return !(length == protocol.HeaderLen && left != protocol.HeaderLen && almostHeader(u.Data))
 	}
@@ -108,7 +108,7 @@ func (f *flow) request(e *Event) {
 			about(o, o.firstPacket, e.Packet)
 	}
 	if f.early.n > 0 {
-		f.t.find(StaleHeader, e, "rank %d sent CLEAR_TO_SEND without a request of rank %d: it answered a repeated SEND_REQUEST of an earlier message", m.Dst, m.Src).
+		f.t.find(StaleHeader, e, "rank %d sent CLEAR_TO_SEND without a request of rank %d: it answered a retransmitted SEND_REQUEST of an earlier message", m.Dst, m.Src).
 			about(m, f.early.packets...)
 		f.takeEarly(m)
 	}
@@ -210,7 +210,7 @@ func (f *flow) ack(e *Event) {
 	m := f.msg
 	switch {
 	case m == nil && f.redo:
-		// The answer to a repeat of the last message.
+		// The answer to a retransmission of the last message.
 		f.redo = false
 		f.repeated(f.last, e)
 		return
@@ -240,7 +240,7 @@ func (f *flow) ack(e *Event) {
 	f.end(m, e, true)
 }
 
-// copied marks an event as a copy made by the network.
+// copied marks an event as a duplicate.
 func (f *flow) copied(m *message, e *Event) {
 	e.Message, e.Duplicate = m.ID, true
 	m.step(e, e.Header.Type.String(), e.Header.Type == protocol.SendRequest || e.Header.Type == protocol.Data, true)

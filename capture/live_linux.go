@@ -126,7 +126,7 @@ func setFilter(fd int, program []bpf.RawInstruction) error {
 // next implements recordReader.
 func (l *liveReader) next(rec *record) error {
 	for {
-		// Between two packets the deadline is not looked at: a stream of
+		// Between two packets the deadline is ignored: a stream of
 		// packets would never end.
 		if l.ctx.Err() != nil {
 			return io.EOF

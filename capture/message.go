@@ -29,15 +29,15 @@ type message struct {
 	keep        int
 
 	request, clear, dataEnd, ack     time.Time
-	firstDataEnd                     time.Time // dataEnd is the last, if it was repeated
+	firstDataEnd                     time.Time // dataEnd is the last, if it was retransmitted
 	lastRequest, lastClear, lastData time.Time
 	dataPackets                      int
 	dataPacket, ackPacket            int64
 	sum                              uint32 // of the payload in the first datagram
-	copyAt                           int64  // a bare datagram that equals the one before it
+	copyAt                           int64  // a continuation datagram that equals the one before it
 	again                            []int64
 	lastAgain                        time.Time
-	lost                             string // what a repeat or an answer shows to be lost
+	lost                             string // what a retransmission or an answer shows to be lost
 	verdicts                         string
 	stale, crossed, mixed            bool
 	explained, ended, reported       bool
@@ -100,7 +100,7 @@ func (f *flow) open(e *Event) *message {
 	return m
 }
 
-// repeated notes that a packet was sent again.
+// retransmitted notes that a packet was sent again.
 func (f *flow) repeated(m *message, e *Event) {
 	switch e.Header.Type {
 	case protocol.SendRequest:
@@ -158,7 +158,7 @@ func (m *message) data(e *Event) {
 }
 
 // end closes a message. It is reported when the next one of the flow begins:
-// until then it may still be repeated.
+// until then it may still be retransmitted.
 func (f *flow) end(m *message, e *Event, complete bool) {
 	e.Message = m.ID
 	m.Complete, m.ended = complete, true
@@ -168,7 +168,7 @@ func (f *flow) end(m *message, e *Event, complete bool) {
 	}
 }
 
-// reportLast reports the message that ended last, and what its repeats mean.
+// reportLast reports the message that ended last, and what its retransmissions mean.
 func (f *flow) reportLast() {
 	m := f.last
 	if m == nil || m.reported {

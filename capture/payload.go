@@ -73,7 +73,7 @@ func (f *flow) dataAgain(m *message, e *Event) {
 	}
 }
 
-// payload takes bare payload, or what must be some.
+// payload takes payload without a header, or what must be some.
 func (f *flow) payload(e *Event, b []byte, truncated int) {
 	e.Kind = PayloadEvent
 	m := f.current()

@@ -36,7 +36,7 @@ func checkStream(t *testing.T, sent []byte, units []Unit) (got, gaps int) {
 	return got, gaps
 }
 
-// A stream that is cut, reordered, repeated and partly lost comes out as it was
+// A stream that is cut, reordered, retransmitted and partly lost comes out as it was
 // sent, with gaps where nothing was recorded, and only there.
 func TestReassemblyProperty(t *testing.T) {
 	for seed := range uint64(2000) {
@@ -64,7 +64,7 @@ func TestReassemblyProperty(t *testing.T) {
 			for range copies {
 				segments = append(segments, s)
 			}
-			if copies > 0 && at > 0 && r.IntN(10) == 0 { // a repeat, cut otherwise
+			if copies > 0 && at > 0 && r.IntN(10) == 0 { // a retransmission, cut otherwise
 				from := r.IntN(at)
 				to := min(at+n, from+1+r.IntN(3000))
 				segments = append(segments, capturetest.Segment{Seq: first + 1 + uint32(from), Payload: sent[from:to]})

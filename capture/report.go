@@ -21,7 +21,7 @@ type Message struct {
 	Start float64 `json:"start"`
 	// Phases are in seconds; null where a step is not in the recording.
 	Phases Phases `json:"phases"`
-	// Repeats counts the packets that were sent again, SEND_REQUESTs,
+	// Retransmissions counts the packets that were sent again, SEND_REQUESTs,
 	// CLEAR_TO_SENDs, DATAs and ACKs together; a DATA counts once, however
 	// many datagrams it is cut into.
 	Retransmissions int `json:"retransmissions"`
@@ -42,7 +42,7 @@ type Phases struct {
 	Total          *float64 `json:"total"`
 }
 
-// Step is one packet of a message. A DATA that is cut into datagrams is one
+// Step is one packet of a message. A DATA that is fragmented into datagrams is one
 // step, from its first datagram to its last.
 type Step struct {
 	// Packet is the number of the step's first packet, Packets how many
@@ -55,7 +55,7 @@ type Step struct {
 	Type string
 	// FromSender is true for SEND_REQUEST and DATA.
 	FromSender bool
-	// Repeated is true if the message had such a packet before.
+	// Retransmitted is true if the message had such a packet before.
 	Retransmitted bool
 	// Bytes is the payload that the step carried, padding not counted.
 	Bytes int64
@@ -80,7 +80,7 @@ type Kind string
 
 // The kinds of findings.
 const (
-	// LostPacket: a repeat or a missing datagram shows that one was lost.
+	// LostPacket: a retransmission or a missing datagram shows that one was lost.
 	LostPacket Kind = "lost_packet"
 	// RetransmittedPacket: a packet was sent again after a time-out.
 	RetransmittedPacket Kind = "retransmitted_packet"
@@ -105,7 +105,7 @@ const (
 	SizeMismatch Kind = "size_mismatch"
 	// CrossedRequests: both ranks of a pair asked to send at the same time.
 	CrossedRequests Kind = "crossed_requests"
-	// RetransmissionsExhausted: a sender stopped repeating, and got no answer.
+	// RetransmissionsExhausted: a sender stopped retransmitting, and got no answer.
 	RetransmissionsExhausted Kind = "retransmissions_exhausted"
 	// NeverCleared: a SEND_REQUEST was never answered.
 	NeverCleared Kind = "never_cleared"

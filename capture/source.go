@@ -78,7 +78,7 @@ type record struct {
 }
 
 // recordReader gives the packets of a file or an interface. Its error is io.EOF
-// at the end, and a *recordError where a file is cut off or makes no sense.
+// at the end, and a *recordError where a file is cut off or is invalid.
 type recordReader interface {
 	next(*record) error
 }
@@ -152,7 +152,7 @@ func (s *source) explain(err error) error {
 	case s.compressed && isGzipError(err):
 		return &FormatError{
 			Name: s.name, Packet: s.stats.Packets, Offset: unknownOffset,
-			Reason: "damaged gzip file", Err: errors.Unwrap(err),
+			Reason: "corrupt gzip file", Err: errors.Unwrap(err),
 		}
 	case at != nil && at.err == nil:
 		return &FormatError{Name: s.name, Packet: s.stats.Packets, Offset: offset, Reason: reason}
@@ -167,7 +167,7 @@ func isGzipError(err error) bool {
 	return errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt)
 }
 
-// decompress looks at the first bytes of r, and unpacks gzip.
+// decompress examines the first bytes of r, and unpacks gzip.
 func (s *source) decompress(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(r, 64<<10)
 	magic, err := b.Peek(2)

@@ -31,7 +31,7 @@ func (e *TruncatedError) Error() string {
 func (e *TruncatedError) Unwrap() error { return e.Err }
 
 // FormatError says that a file is not a recording, is one of an unknown kind, or
-// makes no sense from a certain byte on.
+// is invalid from a certain byte on.
 type FormatError struct {
 	// Name is the recording's, as it was opened.
 	Name string
@@ -53,7 +53,7 @@ func (e *FormatError) Error() string {
 		s += ": " + e.Err.Error()
 	}
 	if e.Packet > 0 || e.Offset > 0 {
-		s = fmt.Sprintf("recording is damaged%s, after %s: %s", at(e.Offset), packets(e.Packet), s)
+		s = fmt.Sprintf("recording is corrupt%s, after %s: %s", at(e.Offset), packets(e.Packet), s)
 	}
 	return e.Name + ": " + s
 }

@@ -188,7 +188,7 @@ func TestFormatErrors(t *testing.T) {
 		{[]byte("\x28\xb5\x2f\xfd aaaa"), "it is compressed with zstd"},
 		{[]byte("\xfd7zXZ\x00 aaaa"), "it is compressed with xz"},
 		{capturetest.Gzip([]byte("hello")), `not a pcap or pcapng file: it starts with "hello"`},
-		{[]byte("\x1f\x8b\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "damaged gzip file"},
+		{[]byte("\x1f\x8b\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "corrupt gzip file"},
 		{edit(4, 3), "pcap file of version 3.4, not 2"},
 		{edit(20, 105), "recording of link type 105"},
 	} {
@@ -274,7 +274,7 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 			same(t, units, whole[:len(units)])
 		}
 		if want := map[string]int{"pcap": 4, "pcapng": 5, "gzip": 0}[name]; complete != want {
-			t.Errorf("%s: %d cuts look like whole files, want %d", name, complete, want)
+			t.Errorf("%s: %d cuts resemble whole files, want %d", name, complete, want)
 		}
 	}
 	_, _, err := readAll(t, Options{}, c.Pcap(capturetest.Format{})[:24+16+74+20])

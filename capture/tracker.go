@@ -273,7 +273,7 @@ func almostHeader(b []byte) bool {
 	return bytes.HasPrefix(b, mark) || len(b) >= protocol.HeaderLen && bytes.Equal(b[28:32], mark)
 }
 
-// bareLike reports whether bytes look like nothing but payload.
+// bareLike reports whether bytes resemble nothing but payload.
 func bareLike(b []byte) bool { return !almostHeader(b) }
 
 // Finish ends the recording: what is still open is judged.

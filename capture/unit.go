@@ -88,7 +88,7 @@ type Stats struct {
 	Packets, Units int64
 	// Bytes counts the bytes of the packets as recorded.
 	Bytes int64
-	// Skipped counts packets that hold no UDP or TCP over IP, or are damaged,
+	// Skipped counts packets that hold no UDP or TCP over IP, or are corrupt,
 	// by reason.
 	Skipped map[string]int64
 }

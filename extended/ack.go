@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// minStalls is how often a peer must have been asked in vain before it is given
+// minStalls is how often a peer must have been asked without success before it is given
 // up: that a whole program was held up is no fault of its peer.
 const minStalls = 3
 
@@ -246,7 +246,7 @@ func (c *Conn) detectLoss() {
 	}
 }
 
-// suspect is the packet whose time-out ran off, from the first time-out in vain until it
+// suspect is the packet whose time-out expired, from the first time-out without success until it
 // is known whether its first transmission was lost or late (E30). clock is 0 if there is
 // none: then it is the time of the time-out.
 type suspect struct {
@@ -255,7 +255,7 @@ type suspect struct {
 }
 
 // judge decides on it, as it was acknowledged. If nothing that was sent since the time-out
-// had arrived then, its first transmission had, as Eifel (RFC 3522) finds out by the same
+// had arrived then, its first transmission had, as Eifel (RFC 3522) determines by the same
 // means: the round trip has become longer, and nothing was lost.
 func (c *Conn) judge(echo uint32, trip time.Duration) {
 	s := c.suspect
@@ -270,7 +270,7 @@ func (c *Conn) judge(echo uint32, trip time.Duration) {
 	c.note(Spurious)
 }
 
-// retransmission returns when the time-out of the oldest transmission runs off,
+// retransmission returns when the time-out of the oldest transmission expires,
 // or the peer is given up; never if nothing is in flight.
 func (c *Conn) retransmission() Instant {
 	p := c.flight.oldest()
@@ -280,13 +280,13 @@ func (c *Conn) retransmission() Instant {
 	at := max(p.sent, c.timer) + c.trip.rto
 	giveUp := c.cfg.Timing.UnreachableAfter
 	if end := c.moved + giveUp; giveUp > 0 && c.stalled >= minStalls && end > c.timer {
-		at = min(at, end) // the last repeat has had its time, or part of it
+		at = min(at, end) // the last retransmission has had its time, or part of it
 	}
 	return at
 }
 
-// timedOut repeats the packet that was sent the longest ago, and only it, or the
-// first one that is missing if that was in vain (E29, E30), or gives the peer up
+// timedOut retransmits the packet that was sent the longest ago, and only it, or the
+// first one that is missing if that was without success (E29, E30), or gives the peer up
 // (E31).
 func (c *Conn) timedOut(now Instant) {
 	giveUp := c.cfg.Timing.UnreachableAfter

@@ -35,7 +35,7 @@ func (a *arrivals) reset(first uint32) { *a = arrivals{next: first, end: first} 
 // gaps reports whether packets beyond a missing one have arrived.
 func (a *arrivals) gaps() bool { return a.next != a.end }
 
-// fate of a packet number, before it is taken.
+// outcome of a packet number, before it is taken.
 func (a *arrivals) fate(number uint32) Reason {
 	switch d := number - a.next; {
 	case d >= 1<<31, d < maxWindow && a.has(number):

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Checked takes what Packet takes, and looks at all but the checksum.
+// Checked takes what Packet takes, and examines all but the checksum.
 func TestChecked(t *testing.T) {
 	packet := func(dst, src uint32) []byte {
 		payload := []byte("eager")

@@ -11,7 +11,7 @@ import (
 // chooses and keeps. Only differences matter.
 type Instant = time.Duration
 
-// maxWindow is how far beyond the first missing packet a packet is looked at
+// maxWindow is how far beyond the first missing packet a packet is examined
 // (E32), and the most packets in flight (E28).
 const maxWindow = 512
 
@@ -59,7 +59,7 @@ type Config struct {
 	HeaderChecksum bool
 	// Timing is DefaultTiming(Reliable) by default.
 	Timing Timing
-	// Reliable is true on a transport that repeats by itself and tells of a
+	// Reliable is true on a transport that retransmits by itself and tells of a
 	// new connection by Reconnected.
 	Reliable bool
 	// Seed makes the sessions and the jitter. It must be another one for
@@ -67,7 +67,7 @@ type Config struct {
 	Seed uint64
 
 	// firstPacket and firstMessage are the first numbers of a session, 1
-	// unless a test wants to see them come round.
+	// unless a test wants to see them wrap around.
 	firstPacket, firstMessage uint32
 }
 
@@ -79,7 +79,7 @@ type Timing struct {
 	InitialRTO, MinRTO, MaxRTO time.Duration
 	// AckDelay is the longest that an acknowledgement waits (E26).
 	AckDelay time.Duration
-	// UnreachableAfter is how long a peer may be silent (E31, E33); 0 is for ever.
+	// UnreachableAfter is how long a peer may be silent (E31, E33); 0 is forever.
 	UnreachableAfter time.Duration
 	// HelloFirst and HelloMax are the first and the longest time between
 	// HELLOs (E7).

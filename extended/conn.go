@@ -16,14 +16,14 @@ type Conn struct {
 	cfg     Config
 	random  random
 	session session
-	parsing protocol.ExtHeader // of the packet that is looked at
+	parsing protocol.ExtHeader // of the packet that is examined
 	acts    []Action           // what the event that is under way leads to
 	due     Instant
 	changed bool              // since the last Flush
 	timed   bool              // due is what Deadline would return if nothing has changed
-	urgent  bool              // a repeat after a time-out goes whatever the window says
+	urgent  bool              // a retransmission after a time-out goes whatever the window says
 	full    bool              // WindowFull was noted
-	offered bool              // the packet that is looked at was given to Advertised
+	offered bool              // the packet that is examined was given to Advertised
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 
 	flight  flight     // packets of ours
@@ -33,7 +33,7 @@ type Conn struct {
 	moved   Instant    // when something was last acknowledged, or the first packet sent after nothing was in flight
 	stalled int32      // time-outs since then
 	asked   uint32     // the last packet sent with ACK_NOW
-	suspect suspect    // the packet whose time-out ran off first
+	suspect suspect    // the packet whose time-out expired first
 	long    int        // most bytes of payload of DATA that the peer fetches, or 0
 
 	sends    sending
@@ -129,8 +129,8 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 	c.onNumbered(now, h, payload)
 }
 
-// onNumbered takes a packet that bears a number. One that makes no sense is not
-// acknowledged, so that the peer finds out.
+// onNumbered takes a packet that bears a number. One that is invalid is not
+// acknowledged, so that the peer notices.
 func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
 	if h.Flags&protocol.FlagRetransmit != 0 && h.Flags&protocol.FlagAckNow != 0 {

@@ -1,6 +1,6 @@
 // Package extended is the state machine between one local rank and one peer that
 // speak the extended profile: sessions, the numbers of packets and messages,
-// acknowledgement and repeats, window and credit. It says what to send, what to
+// acknowledgement and retransmissions, window and credit. It says what to send, what to
 // believe and when to give up.
 //
 // It is pure. Every event comes with the time at which it happened, and is

@@ -83,7 +83,7 @@ func TestDocumentNumbers(t *testing.T) {
 	}{
 		{"`eager_limit` bytes (default 65536)", defaultEagerLimit == 65536},
 		{"so a datagram of 1416 bytes carries 1336 bytes", defaultPayload == 1336},
-		{"It is repeated after 20 ms, then after twice as long each time, up to 1 s, each ± 1/8", udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},
+		{"It is retransmitted after 20 ms, then after twice as long each time, up to 1 s, each ± 1/8", udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},
 		{"go 2³⁰ beyond the oldest message", maxMessages == 1<<30},
 		{"one of the last four", len(session{}.past) == 4},
 		{"Defaults: 65536 messages; eager bytes, 1 MiB", defaultMessages == 65536 && defaultEagerBytes == 1<<20},

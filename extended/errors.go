@@ -14,9 +14,9 @@ var (
 	ErrSession = errors.New("the peer's session has ended")
 	// ErrRemote matches every *RemoteError.
 	ErrRemote = errors.New("peer sent ERROR")
-	// ErrCanceled: the send was taken back; of an inbound message, by its
+	// ErrCanceled: the send was canceled; of an inbound message, by its
 	// sender.
-	ErrCanceled = errors.New("the send was taken back")
+	ErrCanceled = errors.New("the send was canceled")
 	// ErrAborted: the message was given up in the middle by its sender, who was
 	// forwarding it and did not get the rest.
 	ErrAborted = errors.New("the rest of the message never came to its sender, who was forwarding it")
@@ -38,7 +38,7 @@ type Wait struct {
 	// Length is the message's, in bytes, and Done how many of them are
 	// acknowledged, or have arrived.
 	Length, Done int64
-	// Repeats counts packets of the message that we sent again.
+	// Retransmissions counts packets of the message that we sent again.
 	Retransmissions int
 }
 
@@ -55,7 +55,7 @@ func (w Wait) describe(elapsed time.Duration) string {
 	}
 	s += fmt.Sprintf(", in %v after %v, %d bytes %s", w.State, elapsed.Round(time.Microsecond), w.Done, what)
 	if w.Retransmissions > 0 {
-		s += fmt.Sprintf(", %d packets repeated", w.Retransmissions)
+		s += fmt.Sprintf(", %d packets retransmitted", w.Retransmissions)
 	}
 	return s
 }

@@ -76,10 +76,10 @@ var faults = map[string]struct {
 	"late":                  {fates: []fate{{delay: 3 * time.Millisecond}}},
 	"later than a time-out": {fates: []fate{{delay: 300 * time.Millisecond}}, slow: 300 * time.Millisecond},
 	"swapped":               {fates: []fate{{delay: swapped}}},
-	"damaged header":        {fates: []fate{{flip: 8*33 + 1}}},
-	"damaged length":        {fates: []fate{{flip: 8*20 + 1}}},
-	"damaged checksum":      {fates: []fate{{flip: 8*24 + 3}}},
-	"damaged end":           {fates: []fate{{flip: 1 << 20}}}, // somewhere
+	"corrupt header":        {fates: []fate{{flip: 8*33 + 1}}},
+	"corrupt length":        {fates: []fate{{flip: 8*20 + 1}}},
+	"corrupt checksum":      {fates: []fate{{flip: 8*24 + 3}}},
+	"corrupt end":           {fates: []fate{{flip: 1 << 20}}}, // somewhere
 }
 
 func TestFaults(t *testing.T) {

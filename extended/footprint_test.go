@@ -24,7 +24,7 @@ var idle *Conn
 // What packets need that are held grows with how far they are from the one that is
 // missing, and keeps those that are there.
 func TestHeldGrowsWithDistance(t *testing.T) {
-	const next = 1<<32 - 100 // numbers come round
+	const next = 1<<32 - 100 // numbers wrap around
 	var q held
 	payload := func(number uint32) []byte { return []byte{byte(number), byte(number >> 8)} }
 	for _, x := range []struct{ distance, slots int }{

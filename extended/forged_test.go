@@ -9,9 +9,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Who sees no packet of two ranks does not know their sessions. Whatever he sends in the
+// Who sees no packet of two ranks does not know their sessions. Whatever it sends in the
 // name of one, of every type, with every flag and numbers that fit, changes nothing at the
-// other: his session has to be right in each of its 64 bits (E6).
+// other: its session has to be right in each of its 64 bits (E6).
 
 // snapshot prints all that a Conn knows, but for what it has counted and has to answer.
 func snapshot(c *Conn) string {

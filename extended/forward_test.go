@@ -89,7 +89,7 @@ func TestAborted(t *testing.T) {
 	}
 }
 
-// Nobody gives up what was not cleared, what came eagerly, or what he does not send.
+// Nobody gives up what was not cleared, what came eagerly, or what it does not send.
 func TestAbortedOutOfPlace(t *testing.T) {
 	w := newWorld(Config{})
 	w.nodes[0].send(pattern(5, 1), SendOp{Tag: 1})

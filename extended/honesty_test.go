@@ -163,7 +163,7 @@ func TestEverySixteenthIsAcknowledged(t *testing.T) {
 	}
 }
 
-// A cancellation of a message that never began is not held for ever.
+// A cancellation of a message that never began is not held forever.
 func TestCancelWithoutMessage(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(failed(2, 2, protocol.SendInt, protocol.CodeCancel), 0).want("a cancellation", ReasonNone, 0)

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Worlds in which ranks are restarted and say goodbye, and the network fails for
+// Worlds in which ranks are restarted or closed, and the network fails for
 // longer than anyone waits. Messages may be lost there, with an error; but none is
-// delivered twice, out of order or damaged, every send ends, and when the trouble
+// delivered twice, out of order or corrupt, every send ends, and when the trouble
 // is over the two work again without help.
 
 // letter is a message that tells who it is: the rank and life of its sender, and
@@ -178,7 +178,7 @@ func TestLives(t *testing.T) {
 				s := n.send(letter(rank, n.lives, len(n.posted), 100), SendOp{Sync: true, Tag: 7})
 				l.world.nodes[1-rank].recv(7, 100)
 				l.wait(5 * time.Second)
-				// One more may be lost to find out that the other has given up.
+				// One more may be lost before it detects that the other has declared it unreachable.
 				if !s.done || s.err != nil && !errors.Is(s.err, ErrSession) && !errors.Is(s.err, ErrTimeout) {
 					err = errors.Join(err, fmt.Errorf("rank %d: after the trouble a send ends %v, %w", rank, s.done, s.err))
 				}

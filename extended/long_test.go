@@ -8,7 +8,7 @@ import (
 )
 
 // E47: what was asked for goes in long packets that do not count among the bytes in
-// flight, also when one of them is repeated; what is sent eagerly goes as ever.
+// flight, also when one of them is retransmitted; what is sent eagerly goes as ever.
 func TestLongPackets(t *testing.T) {
 	const size, long = 10_000_000, 200_000
 	w := newWorld(Config{MaxPayload: 1000, WindowBytes: 3000, EagerLimit: 20_000})
@@ -44,7 +44,7 @@ func TestLongPackets(t *testing.T) {
 		}
 	}
 	if st := w.nodes[0].conn.Stats(); longest != long || eager != 1000 || st.Retransmissions == 0 {
-		t.Errorf("%d bytes in a packet, %d in an eager one, %d repeats", longest, eager, st.Retransmissions)
+		t.Errorf("%d bytes in a packet, %d in an eager one, %d retransmissions", longest, eager, st.Retransmissions)
 	}
 	if w.nodes[0].conn.LongPackets(-1); w.nodes[0].conn.long != 0 {
 		t.Error("there are packets of less than nothing")

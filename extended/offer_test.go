@@ -151,7 +151,7 @@ func TestAnnouncementsNameTheirMessage(t *testing.T) {
 		c.acts[0] = c.acts[0][:0]
 		at, ok := c.conns[0].Deadline()
 		if !ok {
-			t.Fatal("it is not repeated")
+			t.Fatal("it is not retransmitted")
 		}
 		c.now = max(c.now, at)
 		c.acts[0] = c.conns[0].Tick(c.now, c.acts[0])

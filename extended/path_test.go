@@ -51,8 +51,8 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// When the path becomes longer at once, time-outs run off for packets that are only
-// late. That is found out, and the window is as it was (E30).
+// When the path becomes longer at once, time-outs expire for packets that are only
+// late. That is detected, and the window is as it was (E30).
 func TestPathBecomesLonger(t *testing.T) {
 	for _, both := range []bool{false, true} { // both: DATA goes the other way, and acknowledges
 		for _, ms := range []time.Duration{20, 80, 200} {
@@ -79,7 +79,7 @@ func TestPathBecomesLonger(t *testing.T) {
 				t.Fatalf("before: %+v", before)
 			}
 			if after.TimeOuts == 0 || after.Events[Spurious] != 1 || after.Losses != 0 || after.Retransmissions != after.TimeOuts {
-				t.Errorf("%v, both ways %v: %d time-outs, found out %d times; %d packets taken for lost, %d sent again",
+				t.Errorf("%v, both ways %v: %d time-outs, detected %d times; %d packets taken for lost, %d sent again",
 					long, both, after.TimeOuts, after.Events[Spurious], after.Losses, after.Retransmissions)
 			}
 			if after.Window != maxWindow || (after.RoundTrip-long).Abs() > long/20 {

@@ -34,7 +34,7 @@ const (
 	// ReasonDuplicate: a number that has arrived before (E32).
 	ReasonDuplicate
 	// ReasonAcknowledged: it acknowledges what was never sent, or an ACK's
-	// payload makes no sense.
+	// payload is invalid.
 	ReasonAcknowledged
 	// ReasonDirection: a receive call in a packet of the message's sender, or
 	// a send call in one of its receiver.
@@ -86,11 +86,11 @@ const (
 	ClosedByPeer
 	// Unreachable: the peer was silent for too long (E31, E33).
 	Unreachable
-	// Repeated: the packet Header was sent again.
+	// Retransmitted: the packet Header was sent again.
 	Retransmitted
-	// TimedOut: the time-out ran off for the packet Header (E30).
+	// TimedOut: the time-out expired for the packet Header (E30).
 	TimedOut
-	// Spurious: the time-out ran off for a packet that was only late (E30).
+	// Spurious: the time-out expired for a packet that was only late (E30).
 	Spurious
 	// LossDetected: the packet Header was found lost by what was
 	// acknowledged after it (E29).
@@ -124,7 +124,7 @@ func (e Event) String() string {
 }
 
 // defectReason is why a packet is dropped that has a defect. One that had it when
-// it was first looked at, and has none now, was changed meanwhile.
+// it was first examined, and has none now, was changed meanwhile.
 func defectReason(d protocol.Defect) Reason {
 	if d.OK() {
 		return Reason(protocol.DefectChecksum)

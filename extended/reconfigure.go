@@ -2,7 +2,7 @@ package extended
 
 // Reconfigure takes Timing.UnreachableAfter, EagerLimit and FetchedEagerLimit of cfg. A silence of
 // the peer that has begun is measured by the UnreachableAfter that it began with, and the limits
-// hold for messages that have not begun. Nothing else of cfg is looked at: the peer has
+// hold for messages that have not begun. Nothing else of cfg is examined: the peer has
 // been told of it, or has to have the same.
 func (c *Conn) Reconfigure(now Instant, cfg *Config) {
 	n := cfg.complete()

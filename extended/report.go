@@ -53,12 +53,12 @@ const numTypes = int(protocol.Error) + 1
 
 // Counters count since New.
 type Counters struct {
-	// Packets, and bytes of their payload, by type, repeats included. What
+	// Packets, and bytes of their payload, by type, retransmissions included. What
 	// was received includes all packets that are whole and meant for us.
 	PacketsSent, PacketsReceived [numTypes]uint64
 	BytesSent, BytesReceived     [numTypes]uint64
-	// Repeats counts packets sent again, TimeOuts those of them for which the
-	// time-out ran off, and Losses those that were overtaken.
+	// Retransmissions counts packets sent again, TimeOuts those of them for which the
+	// time-out expired, and Losses those that were overtaken.
 	Retransmissions, TimeOuts, Losses uint64
 	// OutOfOrder counts packets that arrived before, or after, their turn.
 	OutOfOrder uint64

@@ -43,7 +43,7 @@ func (s *session) end() {
 	s.remote = 0
 }
 
-// identify finds out whether a packet belongs to our session with the peer, as it
+// identify determines whether a packet belongs to our session with the peer, as it
 // does not seem to. It adopts the peer's if need be (E6, E8).
 func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	s := &c.session
@@ -128,7 +128,7 @@ func (c *Conn) helloDue() Instant {
 	s := &c.session
 	if s.remote != 0 && c.flight.count+c.flight.lost.count > 0 {
 		if c.trip.known() {
-			return never // repeats ask as well
+			return never // retransmissions ask as well
 		}
 		return s.hello // the first time-out is long
 	}

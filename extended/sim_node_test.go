@@ -33,7 +33,7 @@ type simSend struct {
 	data     []byte
 	buffered bool
 	started  bool
-	gone     bool // taken back before it began
+	gone     bool // canceled before it began
 	ready    int64
 	done     bool
 	err      error

@@ -18,7 +18,7 @@ import (
 
 const latency = 20 * time.Microsecond
 
-// fate is what becomes of a copy of a packet: it comes late, or with the bit flip
+// outcome is what becomes of a copy of a packet: it comes late, or with the bit flip
 // turned over, counted from 1.
 type fate struct {
 	delay time.Duration
@@ -33,7 +33,7 @@ const swapped = time.Duration(-1)
 // world is two ranks and the network between them.
 type world struct {
 	nodes [2]*node
-	// fault decides what becomes of the nth packet of a rank: one fate for
+	// fault decides what becomes of the nth packet of a rank: one outcome for
 	// each copy that arrives, none for a loss.
 	fault func(from, nth int, packet []byte) []fate
 	sent  [2]int
@@ -200,7 +200,7 @@ func describeFates(fates []fate) string {
 	case fates[0].delay > 0:
 		return fmt.Sprintf("  (%v late)", fates[0].delay)
 	case fates[0].flip > 0:
-		return "  (damaged)"
+		return "  (corrupt)"
 	}
 	return ""
 }

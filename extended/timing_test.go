@@ -26,13 +26,13 @@ func TestRoundTrip(t *testing.T) {
 	s.now += 300 * time.Microsecond
 	s.ack(3, 65537, 1<<20)
 	if got := s.c.Stats(); got.RoundTrip != time.Millisecond || got.TimeOut != timeout {
-		t.Errorf("a repeated packet was measured: %v, time-out %v after %v", got.RoundTrip, got.TimeOut, timeout)
+		t.Errorf("a retransmitted packet was measured: %v, time-out %v after %v", got.RoundTrip, got.TimeOut, timeout)
 	}
 }
 
 // An acknowledgement after a time-out is of the transmission whose clock it bears. If that
 // is the first, the time-out was spurious: it shows nothing about packets that were sent
-// in between, the window stays, and the round trip is measured anew. If it is the repeat,
+// in between, the window stays, and the round trip is measured anew. If it is the retransmission,
 // what was sent before is lost as well (E29, E30).
 func TestWhichTransmissionArrived(t *testing.T) {
 	const first, again, before = 0, 1, 2
@@ -44,7 +44,7 @@ func TestWhichTransmissionArrived(t *testing.T) {
 		trip           time.Duration
 	}{
 		{"the first", first, 0, 1, 16, 24 * time.Millisecond},
-		{"the repeat", again, 3, 0, 8, time.Millisecond + (2*time.Millisecond-time.Millisecond)/8},
+		{"the retransmission", again, 3, 0, 8, time.Millisecond + (2*time.Millisecond-time.Millisecond)/8},
 		{"it is not said", before, 0, 0, 16, time.Millisecond},
 	} {
 		s := meet(t, Config{})
@@ -90,7 +90,7 @@ func TestWindowIsHalvedOnce(t *testing.T) {
 	}{
 		{"a loss", 10, 65, 0, 32},
 		{"another one of that round trip", 20, 66, 1, 32},
-		{"a repeat of it, after something was acknowledged", 65, 70, 0, 16},
+		{"a retransmission of it, after something was acknowledged", 65, 70, 0, 16},
 		{"another, before", 71, 72, 0, 16},
 		{"another, after", 72, 73, 1, 8},
 		{"", 80, 81, 1, 4},

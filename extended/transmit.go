@@ -213,7 +213,7 @@ func (c *Conn) packet(now Instant, t protocol.Type, call protocol.Call, message 
 	return p, a
 }
 
-// repeat transmits the first of the lost packets again.
+// retransmit transmits the first of the lost packets again.
 func (c *Conn) repeat(now Instant) {
 	f := &c.flight
 	p := f.at(f.lost.first)

@@ -45,7 +45,7 @@ func TestWindowBytes(t *testing.T) {
 			}
 			st := w.nodes[0].conn.Stats()
 			if st.Retransmissions != 0 {
-				t.Errorf("%d packets were repeated", st.Retransmissions)
+				t.Errorf("%d packets were retransmitted", st.Retransmissions)
 			}
 			// No window waits for the delayed ACK: a round trip for each is enough.
 			if limit := latency * 2 * (size/Instant(x.most) + 40); w.now > limit {
@@ -114,7 +114,7 @@ func TestHeaderChecksum(t *testing.T) {
 			}
 			kinds[from][h.Type]++
 			if h.Type == protocol.Data && !lost {
-				lost = true // the repeat is plain, too
+				lost = true // the retransmission is plain, too
 				return nil
 			}
 			// With PLAIN, damage to the payload is not seen; without it is.
@@ -178,8 +178,8 @@ func TestPingPongNeedsNoAcks(t *testing.T) {
 	}
 }
 
-// A packet that is repeated more often than its record can count stays one that
-// is repeated.
+// A packet that is retransmitted more often than its record can count stays one that
+// is retransmitted.
 func TestRepeatsDoNotComeRound(t *testing.T) {
 	s := meet(t, Config{Timing: Timing{UnreachableAfter: 0, InitialRTO: 1, MinRTO: 1, MaxRTO: 1, AckDelay: 1, HelloFirst: 1, HelloMax: 1}})
 	s.echo = s.now - time.Millisecond
@@ -200,6 +200,6 @@ func TestRepeatsDoNotComeRound(t *testing.T) {
 		}
 	}
 	if n, st := s.c.flight.at(s.c.flight.base).repeats, s.c.Stats(); n != 1<<16-1 || st.Retransmissions != 4 {
-		t.Errorf("%d repeats are counted as %d", st.Retransmissions, n)
+		t.Errorf("%d retransmissions are counted as %d", st.Retransmissions, n)
 	}
 }

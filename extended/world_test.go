@@ -187,7 +187,7 @@ func TestWorld(t *testing.T) {
 			wt.loss, wt.dup, wt.flip = pick(rng, 0, 0.01, 0.1, 0.3), pick(rng, 0, 0.05, 0.5), pick(rng, 0, 0.01)
 			wt.late = pick(rng, 0, 0.01, 0.5)
 			if w.nodes[0].cfg.HeaderChecksum {
-				wt.flip = 0 // what is damaged is none of its business
+				wt.flip = 0 // what is corrupt is none of its business
 			}
 		}
 		w.fault = wt.fault(rng)

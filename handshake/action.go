@@ -66,7 +66,7 @@ type Phases struct {
 	Data Instant
 	// Ack is when ACK was sent or seen.
 	Ack Instant
-	// Repeats counts the packets of this message that we sent again.
+	// Retransmissions counts the packets of this message that we sent again.
 	Retransmissions int
 }
 
@@ -99,7 +99,7 @@ const (
 	// ReasonDirection: a receive call in SEND_REQUEST or DATA, or a send
 	// call in CLEAR_TO_SEND or ACK.
 	ReasonDirection
-	// ReasonUnexpectedPayload: bare payload that no message expects.
+	// ReasonUnexpectedPayload: payload without a header that no message expects.
 	ReasonUnexpectedPayload
 	// ReasonUnsolicited: DATA that was not cleared to send.
 	ReasonUnsolicited
@@ -109,7 +109,7 @@ const (
 	ReasonStale
 	// ReasonDatatype: an INT packet where FLOAT is expected, or the reverse.
 	ReasonDatatype
-	// ReasonGap: a bare datagram after a pause in which the message must be
+	// ReasonGap: a continuation datagram after a pause in which the message must be
 	// taken for broken off.
 	ReasonGap
 	// ReasonBarrier: the deployed MPE ignores BARRIER, and so do we.
@@ -140,7 +140,7 @@ func (r Reason) String() string {
 type Event uint8
 
 const (
-	// Repeated: we sent Header's type again after a time-out.
+	// Retransmitted: we sent Header's type again after a time-out.
 	Retransmitted Event = iota + 1
 	// Reacked: a message was acknowledged again because its ACK was lost.
 	Reacked
@@ -157,9 +157,9 @@ const (
 	// ClearWasDuplicate: the peer shows by what it sends that the
 	// CLEAR_TO_SEND of this message was a late duplicate; it is in a send.
 	ClearWasDuplicate
-	// StartedOver: what had arrived of a message was thrown away.
+	// StartedOver: what had arrived of a message was discarded.
 	StartedOver
-	// RequestRetransmitted: the peer repeated its SEND_REQUEST.
+	// RequestRetransmitted: the peer retransmitted its SEND_REQUEST.
 	RequestRetransmitted
 	// Padding: the peer's DATA carried padding.
 	Padding

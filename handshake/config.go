@@ -18,9 +18,9 @@ type Config struct {
 	Profile protocol.Profile
 	// Peer says what is known about the other side.
 	Peer Rules
-	// Habits are the deployed FPGA's own, kept by a stand-in.
+	// Quirks are the deployed FPGA's own, kept by a stand-in.
 	Quirks Quirks
-	// Shape is how our DATA is cut into datagrams.
+	// Shape is how our DATA is fragmented into datagrams.
 	Shape protocol.Shape
 	// Timing holds time-outs and deadlines.
 	Timing Timing
@@ -30,8 +30,8 @@ type Config struct {
 	// MaxWords is the largest message believed or sent, in words. A header
 	// that claims more is dropped.
 	MaxWords uint32
-	// Reliable is true on a transport that repeats by itself. Then nothing
-	// is repeated on a timer, only after Reconnected.
+	// Reliable is true on a transport that retransmits by itself. Then nothing
+	// is retransmitted on a timer, only after Reconnected.
 	Reliable bool
 }
 
@@ -40,15 +40,15 @@ type Config struct {
 type Rules struct {
 	// RefusesEmpty: a message of 0 words wedges the peer.
 	RefusesEmpty bool
-	// CorruptsOnRetransmit: the peer stores a repeated DATA header as payload
-	// when it lost one datagram of a cut message.
+	// CorruptsOnRetransmit: the peer stores a retransmitted DATA header as payload
+	// when it lost one datagram of a fragmented message.
 	CorruptsOnRetransmit bool
 	// OneAtATime: the peer's calls block, so each packet shows what it is
 	// in. Its SEND_REQUEST means that it has our message, and its
 	// CLEAR_TO_SEND and ACK that it is not in a send.
 	OneAtATime bool
 	// ForgetsRequests: the peer drops a deferred SEND_REQUEST of ours when it
-	// starts to send DATA, so ours must be repeated after a crossing.
+	// starts to send DATA, so ours must be retransmitted after a crossing.
 	ForgetsRequests bool
 	// OnlyInt: the peer calls everything INT, so we do towards it, and both
 	// datatypes match.
@@ -61,8 +61,8 @@ type Rules struct {
 	// asks, and not by a timer: unasked it may be stored as payload. 0: the
 	// peer asks for nothing, and takes every retransmission for what it is.
 	AsksAgain time.Duration
-	// AckRetransmit is the shortest time after which the peer repeats DATA that
-	// was not acknowledged. A repeat that comes sooner is a duplicate made
+	// AckRetransmit is the shortest time after which the peer retransmits DATA that
+	// was not acknowledged. A retransmission that comes sooner is a duplicate made
 	// by the network, and is not answered: an ACK that was not asked for can
 	// wedge an FPGA.
 	AckRetransmit time.Duration
@@ -94,18 +94,18 @@ func CPUPeer() Rules {
 // SoftwarePeer describes another zrlmpid.
 func SoftwarePeer() Rules { return Rules{} }
 
-// Habits are what a stand-in keeps of the deployed FPGA beyond its Shape and
+// Quirks are what a stand-in keeps of the deployed FPGA beyond its Shape and
 // Timing. The zero value keeps none: that is how a host behaves.
 type Quirks struct {
 	// OneDeferredHeader: one unexpected header is kept per peer, whatever its
 	// type; a newer one overwrites it, and starting to send DATA deletes it.
 	OneDeferredHeader bool
-	// AckOnce: a message is acknowledged once, repeats of it never.
+	// AckOnce: a message is acknowledged once, retransmissions of it never.
 	AckOnce bool
 	// IgnoreDestination: the destination rank of a packet is not checked.
 	IgnoreDestination bool
-	// CarryOver: the count of repeats goes on from SEND_REQUEST to DATA, so
-	// that a message is repeated three times in all.
+	// CarryOver: the count of retransmissions goes on from SEND_REQUEST to DATA, so
+	// that a message is retransmitted three times in all.
 	CarryOver bool
 }
 
@@ -121,8 +121,8 @@ const (
 	RetransmitPartial
 )
 
-// Backoff is a sequence of time-outs: repeat n, counted from 0, comes after
-// First + n × Step, for n < Repeats; then one comes every Then, or none if Then
+// Backoff is a sequence of time-outs: retransmission n, counted from 0, comes after
+// First + n × Step, for n < Retransmissions; then one comes every Then, or none if Then
 // is 0.
 type Backoff struct {
 	First, Step     time.Duration
@@ -130,7 +130,7 @@ type Backoff struct {
 	Then            time.Duration
 }
 
-// after returns the time-out of repeat n, and whether there is one.
+// after returns the time-out of retransmission n, and whether there is one.
 func (b Backoff) after(n int) (time.Duration, bool) {
 	if n < b.Retransmissions {
 		return b.First + time.Duration(n)*b.Step, true
@@ -138,7 +138,7 @@ func (b Backoff) after(n int) (time.Duration, bool) {
 	return b.Then, b.Then > 0
 }
 
-// Timing holds the time-outs after which packets are repeated, and the deadlines
+// Timing holds the time-outs after which packets are retransmitted, and the deadlines
 // after which the caller gets an error.
 type Timing struct {
 	// Clear is the sender's wait for CLEAR_TO_SEND, Ack its wait for ACK,
@@ -149,8 +149,8 @@ type Timing struct {
 	// once CLEAR_TO_SEND was sent both sides are bound to go on.
 	ClearDeadline, AckDeadline, DataDeadline time.Duration
 	// FragmentGap is the longest pause between the datagrams of one message
-	// after which a bare one is still believed to continue it. It is shorter
-	// than any sender's ACK time-out, so that a repeat whose first datagram
+	// after which a continuation datagram is still believed to continue it. It is shorter
+	// than any sender's ACK time-out, so that a retransmission whose first datagram
 	// was lost is not mistaken for the rest.
 	FragmentGap time.Duration
 }
@@ -178,7 +178,7 @@ func DeployedFPGA(rank uint32) Timing {
 }
 
 // DefaultTiming returns the time-outs of a host towards a peer with the given
-// rules: the CPU library's, but SEND_REQUEST is repeated for as long as the
+// rules: the CPU library's, but SEND_REQUEST is retransmitted for as long as the
 // caller waits, because a peer that starts late is no fault and a deferred
 // SEND_REQUEST harms nobody; and waits that only a fault can prolong end.
 func DefaultTiming(peer Rules) Timing {

@@ -38,7 +38,7 @@
 //	   │                          CLEAR_TO_SEND   │ ▲    ▲            │   │    │ all bytes
 //	   │                                          │ │    └────────────┘   │    │
 //	   │    SEND_REQUEST was deferred      time-out or│     time-out, gap    │    ▼
-//	   └──────────────────────────────►   repeated  │     or wrong length: │   ACK, (done)
+//	   └──────────────────────────────►   retransmitted  │     or wrong length: │   ACK, (done)
 //	             CLEAR_TO_SEND         SEND_REQUEST:│     start over       │
 //	                                   CLEAR again  │                      └─ DATA again:
 //	                                                └─ deadline            start over
@@ -47,12 +47,12 @@
 //
 //   - One message at a time: a send waits (HELD) while a receive is under way.
 //     Only a SEND_REQUEST that crossed with ours goes first, and is answered if
-//     a receive is posted, so that neither side waits for the other for ever.
+//     a receive is posted, so that neither side waits for the other forever.
 //   - One SEND_REQUEST is deferred until its receive is posted. Retransmissions
 //     of it are the same message.
 //   - What a deployed peer sends shows what it is in, because its calls block. A
 //     CLEAR_TO_SEND or SEND_REQUEST that this belies was a late duplicate, and
-//     what it brought about is taken back.
+//     what it brought about is canceled.
 //   - A datagram is payload or packet by the pair's state and the bytes still
 //     expected, not by its looks.
 //

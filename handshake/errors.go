@@ -74,7 +74,7 @@ type Wait struct {
 	Local, Remote uint32
 	For           protocol.Type
 	Since         Instant
-	// Repeats counts what was sent again for this message so far.
+	// Retransmissions counts what was sent again for this message so far.
 	Retransmissions int
 	// Words is the message's size where it is known: a sender's own, or what
 	// DATA announced. Got is how much of it has arrived, in bytes.
@@ -129,7 +129,7 @@ type TimeoutError struct {
 func (e *TimeoutError) Error() string {
 	s := fmt.Sprintf("rank %d waited %s in %v for %v from rank %d", e.Local, Round(e.Elapsed), e.State, e.For, e.Remote)
 	if e.Retransmissions > 0 {
-		s += fmt.Sprintf(" (repeated %d times)", e.Retransmissions)
+		s += fmt.Sprintf(" (retransmitted %d times)", e.Retransmissions)
 	}
 	switch e.State {
 	case WaitClear:
@@ -183,7 +183,7 @@ func (e *PartialError) Error() string {
 	default:
 		s += " and did not ask for them again"
 	}
-	return s + ": it may have all of them, or wait for the rest for ever. If its program does not go on, restart it"
+	return s + ": it may have all of them, or wait for the rest forever. If its program does not go on, restart it"
 }
 
 // Is makes errors.Is(err, ErrPartial) true.

@@ -38,7 +38,7 @@ var faultSizes = []struct {
 // faultKind is what can happen to one datagram. Each fault is for one world.
 type faultKind struct {
 	name string
-	// fate are the delays after which copies arrive.
+	// outcome are the delays after which copies arrive.
 	fate []time.Duration
 	// holds is how long the network stops: what is sent then arrives after it.
 	holds time.Duration
@@ -75,7 +75,7 @@ func faultOf(w *world, side, nth int, k faultKind) fault {
 	}
 }
 
-// one applies a fate to the nth datagram from one side.
+// one applies an outcome to the nth datagram from one side.
 func one(side, nth int, fate []time.Duration) fault {
 	return func(from, n int, _ []byte) []time.Duration {
 		if from == side && n == nth {
@@ -134,7 +134,7 @@ func hostTo(remote uint32, rules handshake.Rules) handshake.Config {
 	}
 }
 
-// standIn is how a stand-in with all of the FPGA's habits is configured.
+// standIn is how a stand-in with all of the FPGA's quirks is configured.
 func standIn(local, remote uint32) handshake.Config {
 	return handshake.Config{
 		Local: local, Remote: remote, Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(local),

@@ -13,7 +13,7 @@ type Pair struct {
 	recv receiving
 
 	// deferred is the last SEND_REQUEST that no receive has answered; with the
-	// OneDeferredHeader habit, the last unexpected header of any type.
+	// OneDeferredHeader quirk, the last unexpected header of any type.
 	deferred   deferredHeader
 	unfit      bool // the deferred SEND_REQUEST did not match the posted receive
 	stale      deferredHeader
@@ -21,7 +21,7 @@ type Pair struct {
 	owed       bool           // the peer may still answer a SEND_REQUEST of ours: of a send that ended without, or one too many
 	last       finished
 	partial    *PartialError // why sends are refused, if they are
-	drain      int64         // payload bytes of a repeated message still to be swallowed
+	drain      int64         // payload bytes of a retransmitted message still to be swallowed
 	drainEnd   Instant
 	received   received
 	next       *renewal // nil if both directions go by cfg
@@ -34,7 +34,7 @@ type deferredHeader struct {
 	at     Instant
 }
 
-// finished is what is remembered of the last message received, to know a repeat
+// finished is what is remembered of the last message received, to know a retransmission
 // of it when one comes.
 type finished struct {
 	valid bool
@@ -42,7 +42,7 @@ type finished struct {
 	size  uint32
 	sum   uint32
 	acked Instant
-	twin  bool // it looked like the message before it
+	twin  bool // it resembled the message before it
 }
 
 // New returns an idle pair.
@@ -143,7 +143,7 @@ func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	return p.packet(now, h, nil, true, acts)
 }
 
-// expectsStray reports whether bare payload is the rest of a message we know of
+// expectsStray reports whether payload without a header is the rest of a message we know of
 // rather than noise.
 func (p *Pair) expectsStray() bool {
 	return p.recv.state == WaitData || p.last.valid
@@ -231,7 +231,7 @@ func (p *Pair) header(t protocol.Type, call protocol.Call, size uint32, tag uint
 	return protocol.Header{Dst: p.cfg.Remote, Src: p.cfg.Local, Size: size, Call: call, Type: t, Tag: tag}
 }
 
-// Reset forgets that a cut message failed, after the peer was restarted, and
+// Reset forgets that a fragmented message failed, after the peer was restarted, and
 // whatever was deferred.
 func (p *Pair) Reset() {
 	p.partial = nil

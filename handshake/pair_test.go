@@ -25,17 +25,17 @@ func TestPayloadThatLooksLikeAPacket(t *testing.T) {
 		op := b.postRecv(354)
 		b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, data).sends(clr, ack)
 		if !bytes.Equal(op.data, data) {
-			t.Fatalf("payload that looks like %v was taken for a packet", typ)
+			t.Fatalf("payload that resembles %v was taken for a packet", typ)
 		}
 	}
-	// A full bare datagram that begins with the message's own header.
+	// A full continuation datagram that begins with the message's own header.
 	h := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 0, Src: 1, Call: sInt, Type: dat, Size: 800})
 	data := append(pattern(346, 1), append(h, pattern(800-346-8, 2)...)...)
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	op := b.postRecv(800)
 	b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, data).sends(clr, ack)
 	if !bytes.Equal(op.data, data) {
-		t.Fatal("payload that begins with the message's own header was taken for a repeat of it")
+		t.Fatal("payload that begins with the message's own header was taken for a retransmission of it")
 	}
 }
 
@@ -59,7 +59,7 @@ func TestPacketInMidMessage(t *testing.T) {
 			}
 			b.sends(clr, ack)
 			if !bytes.Equal(op.data, data) {
-				t.Fatalf("%v before datagram %d damaged the message", typ, place)
+				t.Fatalf("%v before datagram %d corrupted the message", typ, place)
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func TestBadDataDoesNotHarmTheMessage(t *testing.T) {
 		}
 		b.gets(dat, sInt, pattern(1000, 1)).sends(clr, ack)
 		if op.err != nil || !bytes.Equal(op.data, pattern(1000, 1)) {
-			t.Errorf("%s: the message that followed is damaged: %v", name, op.err)
+			t.Errorf("%s: the message that followed is corrupt: %v", name, op.err)
 		}
 	}
 }
@@ -187,10 +187,10 @@ func TestDeadlinesNameTheWait(t *testing.T) {
 		want string
 	}{
 		{"clear", func(b *bench) *simOp { return b.postSend(pattern(1, 1)) },
-			"rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (repeated 11 times): rank 3 has not posted the matching receive, is not running, or does not know our address as rank 0"},
+			"rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (retransmitted 11 times): rank 3 has not posted the matching receive, is not running, or does not know our address as rank 0"},
 		{"data", func(b *bench) *simOp { op := b.postRecv(1); b.at(0).gets(sreq, sInt, nil); return op },
-			"rank 0 waited 10s in WAIT_DATA for DATA from rank 3 (repeated 2 times): it asked to send, was cleared, and then sent nothing. If the SEND_REQUEST was a late duplicate, rank 3 is in no send; if it is an FPGA and does not go on, restart its role"},
-		{"ack of a cut message", func(b *bench) *simOp {
+			"rank 0 waited 10s in WAIT_DATA for DATA from rank 3 (retransmitted 2 times): it asked to send, was cleared, and then sent nothing. If the SEND_REQUEST was a late duplicate, rank 3 is in no send; if it is an FPGA and does not go on, restart its role"},
+		{"ack of a fragmented message", func(b *bench) *simOp {
 			op := b.postSend(pattern(1000, 1))
 			b.at(0).gets(clr, rInt, nil)
 			return op
@@ -245,11 +245,11 @@ func TestDeployedTimeouts(t *testing.T) {
 		{"mpe data", at(standIn(1, 0), true), us(225, 1450, 3675)},
 	} {
 		if len(c.got) != len(c.want) {
-			t.Fatalf("%s: repeats at %v, want %v", c.name, c.got, c.want)
+			t.Fatalf("%s: retransmits at %v, want %v", c.name, c.got, c.want)
 		}
 		for i := range c.got {
 			if c.got[i] != c.want[i] {
-				t.Errorf("%s: repeats at %v, want %v", c.name, c.got, c.want)
+				t.Errorf("%s: retransmits at %v, want %v", c.name, c.got, c.want)
 				break
 			}
 		}
@@ -261,26 +261,26 @@ func TestCancel(t *testing.T) {
 	var acts []handshake.Action
 	acts, _ = b.pair.Send(0, handshake.SendOp{ID: 1, Words: 1}, acts)
 	if acts, ok := b.pair.CancelSend(0, 1, acts[:0]); !ok || len(acts) != 0 || !b.pair.SendIdle() {
-		t.Fatal("a send that waits for CLEAR_TO_SEND was not taken back")
+		t.Fatal("a send that waits for CLEAR_TO_SEND was not canceled")
 	}
-	// The FPGA answers the request that was taken back, and waits. The next
-	// send uses that: it would wait for ever for another one.
+	// The FPGA answers the request that was canceled, and waits. The next
+	// send uses that: it would wait forever for another one.
 	b.gets(clr, rInt, nil)
 	b.postSend(pattern(1, 1))
 	b.at(1*ms).sends(sreq, dat)
 	if _, ok := b.pair.CancelSend(b.now, 0, nil); ok {
-		t.Fatal("a send whose DATA is out was taken back")
+		t.Fatal("a send whose DATA is out was canceled")
 	}
 	c := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	c.postRecv(1)
 	c.at(0)
 	if !c.pair.CancelRecv(0) || !c.pair.RecvIdle() {
-		t.Fatal("a receive that nobody has asked for was not taken back")
+		t.Fatal("a receive that nobody has asked for was not canceled")
 	}
 	c.postRecv(1)
 	c.at(1*ms).gets(sreq, sInt, nil)
 	if c.pair.CancelRecv(1) {
-		t.Fatal("a receive that has been cleared was taken back")
+		t.Fatal("a receive that has been cleared was canceled")
 	}
 }
 
@@ -302,7 +302,7 @@ func TestBusyAndTooLong(t *testing.T) {
 }
 
 func TestReconnect(t *testing.T) {
-	// On a reliable transport nothing is repeated on a timer, and everything
+	// On a reliable transport nothing is retransmitted on a timer, and everything
 	// that was under way after a reconnection.
 	cfg := hostTo(1, handshake.SoftwarePeer())
 	cfg.Reliable = true

@@ -15,7 +15,7 @@ func (r *received) packet(t protocol.Type, bytes int) {
 	r.bytes[t] += uint64(bytes)
 }
 
-// data counts bare payload in so many datagrams.
+// data counts payload without a header in so many datagrams.
 func (r *received) data(datagrams, bytes int) {
 	r.packets[protocol.Data] += uint64(datagrams)
 	r.bytes[protocol.Data] += uint64(bytes)

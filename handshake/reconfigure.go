@@ -2,7 +2,7 @@ package handshake
 
 // Reconfigure takes the time-outs, the deadlines and OnPartial of cfg for the next
 // messages. A message that is under way ends by those that it began with; each
-// direction goes its own way. Nothing else of cfg is looked at: both sides have to
+// direction goes its own way. Nothing else of cfg is examined: both sides have to
 // agree on the rest, or it is what the peer is.
 func (p *Pair) Reconfigure(cfg *Config) {
 	p.next = &renewal{Timing: cfg.Timing, OnPartial: cfg.OnPartial}

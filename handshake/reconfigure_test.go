@@ -73,7 +73,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 			t.Error("it has the new deadline")
 		}
 		if _, ok := p.CancelSend(second, 1, nil); !ok {
-			t.Fatal("it cannot be taken back")
+			t.Fatal("it cannot be canceled")
 		}
 		send(t, p, second, 1)
 		if at := due(t, p); at != second+20*time.Millisecond {
@@ -83,7 +83,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 			t.Errorf("the next one ends with %v", err)
 		}
 	})
-	t.Run("cut message that must not be repeated", func(t *testing.T) {
+	t.Run("fragmented message that must not be retransmitted", func(t *testing.T) {
 		p := handshake.New(hostOf(handshake.FPGAPeer(1)))
 		send(t, p, 0, 1000)
 		p.Datagram(0, packet(clr, rInt, 0), nil)
@@ -93,7 +93,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 			t.Errorf("%+v", acts)
 		}
 		if at := due(t, p); at != 10*second {
-			t.Errorf("it is to be repeated, or given up, at %v", at)
+			t.Errorf("it is to be retransmitted, or given up, at %v", at)
 		}
 		if err, _ := ended(p.Tick(10*second, nil), handshake.SendDone); !errors.Is(err, handshake.ErrPartial) {
 			t.Errorf("it ends with %v", err)
@@ -103,7 +103,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		p.Datagram(20*second, packet(clr, rInt, 0), nil)
 		p.DataSent(20 * second)
 		if at := due(t, p); at != 20*second+20*time.Millisecond {
-			t.Errorf("the next one is to be repeated at %v", at)
+			t.Errorf("the next one is to be retransmitted at %v", at)
 		}
 	})
 	t.Run("receive", func(t *testing.T) {

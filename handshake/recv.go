@@ -152,7 +152,7 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 		return p.accept(now, h, now, acts)
 	case WaitData, Receiving:
 		// The same message, asked for again: our CLEAR_TO_SEND was lost,
-		// or was still under way when the peer's time-out ran off.
+		// or was still under way when the peer's time-out expired.
 		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: RequestRetransmitted, Header: h})
 		if p.cfg.Quirks.OneDeferredHeader {
 			p.deferHeader(now, h) // and its own time-out is what clears again
@@ -213,7 +213,7 @@ func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed b
 	return p.take(now, payload, acts)
 }
 
-// Payload takes bare payload: a datagram without a header, or a piece of a
+// Payload takes payload without a header: a datagram without a header, or a piece of a
 // stream.
 func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 	r := &p.recv
@@ -298,7 +298,7 @@ func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
 	return p.endRecv(now, err, acts)
 }
 
-// startOver forgets what has arrived of the message. The sender repeats all of
+// startOver forgets what has arrived of the message. The sender retransmits all of
 // it or nothing.
 func (p *Pair) startOver(now Instant, acts []Action) []Action {
 	r := &p.recv
@@ -340,7 +340,7 @@ func (p *Pair) unaskedData(now Instant, h protocol.Header, payload []byte, rest 
 // still looked for: within a sender's first time-out.
 const unmasked = 100 * time.Millisecond
 
-// ackLost returns the time after which a repeated DATA shows that our ACK was
+// ackLost returns the time after which a retransmitted DATA shows that our ACK was
 // lost. A tenth is allowed for clocks and for the way of the ACK.
 func (p *Pair) ackLost() Instant {
 	if p.cfg.Reliable {
@@ -350,7 +350,7 @@ func (p *Pair) ackLost() Instant {
 }
 
 // isRetransmission reports whether a DATA datagram in the middle of a message is that
-// message again, rather than payload that looks like a header: then it carries
+// message again, rather than payload that resembles a header: then it carries
 // the same bytes as the first one did.
 func (p *Pair) isRetransmission(h protocol.Header, payload []byte) bool {
 	return h.Size == p.recv.size && h.Call == p.recv.call && checksum(payload) == p.recv.sum

@@ -81,7 +81,7 @@ func (e *echoRounds) outcome() (outcome, string) {
 
 // TestDuplicatesAcrossRounds: a control packet of any round, or a message of one
 // datagram, that is lost, or comes twice or late, makes nobody believe what is not so,
-// and nobody wait for ever. What late datagrams of longer messages do is listed in
+// and nobody wait forever. What late datagrams of longer messages do is listed in
 // capture/testdata/faults.golden.
 func TestDuplicatesAcrossRounds(t *testing.T) {
 	t.Parallel()

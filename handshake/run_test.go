@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 			payload[i] = byte(rng.Uint32())
 		}
 		rest := bytes.Clone(payload[first:])
-		for range rng.IntN(3) { // payload that looks like a packet, and packets
+		for range rng.IntN(3) { // payload that resembles a packet, and packets
 			at := rng.IntN(1+len(rest)/protocol.MaxDatagram) * protocol.MaxDatagram
 			switch rng.IntN(4) {
 			case 3: // the first datagram again

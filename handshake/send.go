@@ -22,7 +22,7 @@ type sending struct {
 	since    Instant
 	repeat   timer
 	deadline timer
-	tries    int // time-outs so far in this wait, or in all with the CarryOver habit
+	tries    int // time-outs so far in this wait, or in all with the CarryOver quirk
 	phases   Phases
 
 	requested int     // how many SEND_REQUESTs of ours may wait for this message's receive
@@ -54,7 +54,7 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	case s.state != Idle:
 		return acts, ErrBusy
 	case op.Words == 0 && p.cfg.Peer.RefusesEmpty:
-		return acts, fmt.Errorf("rank %d → rank %d: %w: it waits for payload for ever; send at least one word", p.cfg.Local, p.cfg.Remote, ErrEmpty)
+		return acts, fmt.Errorf("rank %d → rank %d: %w: it waits for payload forever; send at least one word", p.cfg.Local, p.cfg.Remote, ErrEmpty)
 	case op.Words > p.cfg.MaxWords:
 		return acts, fmt.Errorf("rank %d → rank %d: %d words: %w (%d)", p.cfg.Local, p.cfg.Remote, op.Words, ErrTooLong, p.cfg.MaxWords)
 	case p.partial != nil:
@@ -160,7 +160,7 @@ func (p *Pair) DataSent(now Instant) {
 	if s.state != WaitAck {
 		return
 	}
-	if !s.dataSent { // repeats do not put the deadline off
+	if !s.dataSent { // retransmissions do not put the deadline off
 		s.deadline = in(now, p.cfg.Timing.AckDeadline)
 	}
 	s.dataSent, s.writing, s.sent, s.phases.Data = true, false, now, now
@@ -189,7 +189,7 @@ func (p *Pair) asksAgain(now Instant) bool {
 	return p.waitsToBeAsked() && !s.doubtful && p.isRetransmittedClear(now, last) && !s.writing && now-s.sent >= crossing
 }
 
-// isRetransmittedClear reports whether a CLEAR_TO_SEND may be the repetition of one
+// isRetransmittedClear reports whether a CLEAR_TO_SEND may be the retransmission of one
 // that came at last. A tenth is allowed for clocks and for the way.
 func (p *Pair) isRetransmittedClear(now, last Instant) bool {
 	return now-last >= p.cfg.Peer.AsksAgain*9/10

@@ -30,7 +30,7 @@ type endpoint interface {
 	out() [][]byte
 }
 
-// fault decides the fate of a datagram: the delays after which copies of it
+// fault decides the outcome of a datagram: the delays after which copies of it
 // arrive, beyond the latency. None is a loss.
 type fault func(from, nth int, b []byte) []time.Duration
 
@@ -151,7 +151,7 @@ func (w *world) deliver(from int, b []byte, d time.Duration) {
 	heap.Push(&w.queue, event{at: w.now + latency + d, seq: w.seq, to: 1 - from, b: b})
 }
 
-// swapped is the fate of a datagram that is to arrive after the next one.
+// swapped is the outcome of a datagram that is to arrive after the next one.
 const swapped = time.Duration(-1)
 
 func describe(b []byte) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Traps 13 to 17: what deployed nodes make of late and repeated packets.
+// Traps 13 to 17: what deployed nodes make of late and retransmitted packets.
 
 func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 	// Each datagram of DATA is lost in turn, while neither side is stalled: the
@@ -173,7 +173,7 @@ func TestTrap14LateRequest(t *testing.T) {
 		t.Fatalf("send: %v %v", s.done, s.err)
 	}
 	// One CLEAR_TO_SEND that came meanwhile counts when nothing else comes: an
-	// FPGA does not ask for ever.
+	// FPGA does not ask forever.
 	b = newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	s = b.postSend(pattern(1, 1))
 	r = b.postRecv(1)

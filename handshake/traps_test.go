@@ -169,7 +169,7 @@ func TestTrap03CrossingRequests(t *testing.T) {
 				t.Fatalf("%s: the requests did not cross", order)
 			}
 			// The FPGA forgot our request when it sent its data. It is
-			// repeated as soon as that is acknowledged, not a time-out later.
+			// retransmitted as soon as that is acknowledged, not a time-out later.
 			if order == "together" && s.ph.Ack > 10*ms {
 				t.Fatalf("%s: our send took %v", order, s.ph.Ack)
 			}
@@ -223,10 +223,10 @@ func TestTrap04CutMessageToAnFPGAIsNotRepeated(t *testing.T) {
 	if again.err != nil || !ok().done {
 		t.Fatalf("after Reset: %v", again.err)
 	}
-	// The choice to repeat is the user's, and so is the damage.
+	// The choice to retransmit is the user's, and so is the damage.
 	_, _, ops, got = run(handshake.RetransmitPartial)
 	if ops[0].err != nil || bytes.Equal(got().data, pattern(1000, 1)) {
-		t.Fatalf("the model is meant to store the repeat as data: %v", ops[0].err)
+		t.Fatalf("the model is meant to store the retransmission as data: %v", ops[0].err)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestTrap04FirstDatagramLost(t *testing.T) {
 }
 
 func TestTrap04OneDatagramRepeatsSafely(t *testing.T) {
-	for nth := 1; nth < 4; nth++ { // DATA and its first repeats
+	for nth := 1; nth < 4; nth++ { // DATA and its first retransmissions
 		host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)
 		got := dev.party().recv(346)
 		op := host.postSend(pattern(346, 1))
@@ -321,17 +321,17 @@ func TestTrap05NoClearToACPUSenderWhoseDataHasBegun(t *testing.T) {
 	}
 	b.sends(ack)
 	if op := b.recvs[0]; op.err != nil || !bytes.Equal(op.data, pattern(1000, 1)) {
-		t.Fatalf("the message is damaged: %v", op.err)
+		t.Fatalf("the message is corrupt: %v", op.err)
 	}
 }
 
 func TestTrap06LostAck(t *testing.T) {
-	// As the receiver we acknowledge a repeat.
+	// As the receiver we acknowledge a retransmission.
 	b := newBench(t, hostTo(1, handshake.CPUPeer()))
 	b.postRecv(1000)
 	b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1000, 1)).sends(clr, ack)
 	b.at(100*ms).gets(dat, sInt, pattern(1000, 1)).sends(ack)
-	b.dropped(handshake.ReasonDuplicate, 3) // all datagrams of the repeat
+	b.dropped(handshake.ReasonDuplicate, 3) // all datagrams of the retransmission
 
 	// As the sender we take a new SEND_REQUEST for the ACK.
 	c := newBench(t, hostTo(1, handshake.FPGAPeer(1)))

@@ -7,7 +7,7 @@ import (
 )
 
 // What a stand-in takes and a deployed FPGA does not: the Err of a WouldWedge
-// action. After it the FPGA waits for ever, or has wrong words in this message or
+// action. After it the FPGA waits forever, or has wrong words in this message or
 // in the next. The rules are the traps of section 10 of the protocol page; that of
 // a message longer than its receive is a *TruncatedError at a stand-in.
 var (

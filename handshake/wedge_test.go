@@ -150,7 +150,7 @@ func (w *twins) packets() [][]byte {
 	}
 }
 
-// harmed says what has happened to the FPGA: it waits for ever, or its program has
+// harmed says what has happened to the FPGA: it waits forever, or its program has
 // other words than a stand-in's.
 func (w *twins) harmed() string {
 	why, wedged := w.model.Wedged()

@@ -1,10 +1,10 @@
 // Package protocol is the wire format of ZRLMPI: the 32-byte header framed by
-// 0x96, the packet types and calls, how a DATA message is cut into datagrams,
+// 0x96, the packet types and calls, how a DATA message is fragmented into datagrams,
 // and how the same packets are framed on a TCP stream. Beside it stands the
 // 80-byte header of the extended profile, with its checksum.
 //
 // It encodes, decodes and measures bytes. It must never keep state between
-// packets, look at a clock, touch a socket, or import another package of this
+// packets, examine a clock, touch a socket, or import another package of this
 // module: the live engine, the packet tools and the tests all stand on it, and
 // must agree on what a byte means. Nothing here allocates on the path of a
 // good packet.

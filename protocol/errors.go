@@ -25,7 +25,7 @@ const (
 	DefectType
 	// DefectLength and DefectChecksum are of whole packets of the extended
 	// profile, and only ParseExtended finds them: more or fewer bytes follow
-	// the header than it says, and a packet that was damaged on its way.
+	// the header than it says, and a packet that was corrupted in transit.
 	DefectLength
 	DefectChecksum
 	numDefects
@@ -90,7 +90,7 @@ func (e *HeaderError) Error() string {
 	case DefectLength:
 		return fmt.Sprintf("zrlmpi packet: %d bytes follow the header, which says %d", e.Want32, e.Got32)
 	case DefectChecksum:
-		return fmt.Sprintf("zrlmpi packet: the checksum is 0x%08x, but that of its bytes is 0x%08x: it was damaged on its way", e.Got32, e.Want32)
+		return fmt.Sprintf("zrlmpi packet: the checksum is 0x%08x, but that of its bytes is 0x%08x: it was corrupted in transit", e.Got32, e.Want32)
 	}
 	return "zrlmpi header: " + e.Kind.String()
 }

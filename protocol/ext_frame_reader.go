@@ -10,7 +10,7 @@ import (
 // ExtFrameReader cuts a stream into whole packets of the extended profile.
 type ExtFrameReader struct {
 	streamBuffer
-	header ExtHeader // of the packet that is looked at
+	header ExtHeader // of the packet that is examined
 	err    error
 }
 

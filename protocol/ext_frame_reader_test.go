@@ -108,7 +108,7 @@ func TestExtFrameReaderErrors(t *testing.T) {
 	}
 }
 
-// plainDamaged is a packet with the flag PLAIN whose payload was damaged, and one
+// plainDamaged is a packet with the flag PLAIN whose payload was corrupt, and one
 // without it.
 func plainDamaged() []byte {
 	h := ExtHeader{Dst: 1, Type: Data, Flags: FlagPlain, Length: 8}

@@ -154,7 +154,7 @@ func (s *Session) UnmarshalText(text []byte) error {
 // Code returns what an ERROR packet says.
 func (h *ExtHeader) Code() ErrorCode { return ErrorCode(h.Tag) }
 
-// Numbered reports whether packets of this type bear a number and are repeated
+// Numbered reports whether packets of this type bear a number and are retransmitted
 // until they are acknowledged (E3).
 func (h *ExtHeader) Numbered() bool {
 	switch h.Type {

@@ -68,7 +68,7 @@ func AppendExtended(b []byte, h *ExtHeader, payload []byte) []byte {
 
 // ParseExtended checks and decodes one whole packet, in the order of E2 up to
 // the reserved flags; ranks and sessions are the caller's, and so is whether the
-// numbers make sense. The size field is not looked at. payload is the rest
+// numbers make sense. The size field is ignored. payload is the rest
 // of packet, not a copy. Like Profile.Parse it never allocates. Where the defect
 // is one of those that come after the checksum, the header is decoded all the
 // same.

@@ -176,15 +176,15 @@ func TestExtendedDefects(t *testing.T) {
 		{18, 0xe1, true, protocol.DefectReserved, "zrlmpi header: byte 18 is 0xe1, but in the extended profile must be 0xe2"},
 		{20, 9, true, protocol.DefectLength, "zrlmpi packet: 8 bytes follow the header, which says 9"},
 		{23, 1, true, protocol.DefectLength, "zrlmpi packet: 8 bytes follow the header, which says 16777224"},
-		{83, 0, false, protocol.DefectChecksum, "it was damaged on its way"},
-		{76, 1, false, protocol.DefectChecksum, "it was damaged on its way"},
+		{83, 0, false, protocol.DefectChecksum, "it was corrupted in transit"},
+		{76, 1, false, protocol.DefectChecksum, "it was corrupted in transit"},
 		{76, 1, true, protocol.DefectNone, ""}, // any clock is one
 		{16, 5, true, protocol.DefectCall, "zrlmpi header: byte 16 is 0x05, but the calls are 0 to 4"},
 		{17, 0, true, protocol.DefectType, "zrlmpi header: byte 17 is 0x00, but the packet types are 1 to 5"},
 		{17, 6, true, protocol.DefectType, "zrlmpi header: byte 17 is 0x06, but the packet types are 1 to 5"},
 		{19, 0x04, true, protocol.DefectReserved, "zrlmpi header: byte 19 is 0x04, but in the extended profile must be 0x84"},
 		{19, 0xa4, true, protocol.DefectNone, ""}, // PLAIN
-		{19, 0xa4, false, protocol.DefectChecksum, "it was damaged on its way"},
+		{19, 0xa4, false, protocol.DefectChecksum, "it was corrupted in transit"},
 		{19, 0xe4, true, protocol.DefectReserved, "zrlmpi header: byte 19 is 0xe4, but in the extended profile must be 0xa4"},
 		{19, 0xc4, true, protocol.DefectReserved, "zrlmpi header: byte 19 is 0xc4, but in the extended profile must be 0x84"},
 	} {
@@ -377,7 +377,7 @@ func FuzzExtended(f *testing.F) {
 				t.Fatal("the packet was changed")
 			}
 			if d.OK() {
-				// The size is not looked at, and not kept.
+				// The size is ignored, and not kept.
 				binary.LittleEndian.PutUint32(before[12:], h.Size())
 				reseal(before)
 				if again := protocol.AppendExtended(nil, &h, payload); !bytes.Equal(again, before) {

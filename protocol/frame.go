@@ -48,7 +48,7 @@ func (p Profile) WriteFrame(w io.Writer, h Header, payload []byte) error {
 	return nil
 }
 
-// FrameError says that a stream makes no sense at a certain byte. Nothing
+// FrameError says that a stream is invalid at a certain byte. Nothing
 // behind that byte can be told apart any more: close the stream.
 type FrameError struct {
 	// Offset is the place in the stream, in bytes, of the header at fault.

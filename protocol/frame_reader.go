@@ -46,7 +46,7 @@ type Frame struct {
 //
 // At the end of the stream, between two packets, the error is io.EOF. It wraps
 // io.ErrUnexpectedEOF when the stream ends inside a packet, and is a *FrameError
-// when the stream makes no sense; every other error is that of the underlying
+// when the stream is invalid; every other error is that of the underlying
 // reader. Each of them is final.
 func (f *FrameReader) Next() (Frame, error) {
 	if f.err != nil {

@@ -172,7 +172,7 @@ func TestFrameReaderDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// repeat is an endless stream of b.
+// retransmit is an endless stream of b.
 type repeat struct {
 	b  []byte
 	at int

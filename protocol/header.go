@@ -82,7 +82,7 @@ const (
 	// Extended is what two zrlmpids may agree on. Its header is longer: whole
 	// packets are ParseExtended's and PutExtended's. Put and Parse of this
 	// Profile are about the frame, the first HeaderLen bytes, alone: what is
-	// put is no packet yet, and what is parsed is not known to be undamaged.
+	// put is no packet yet, and what is parsed is not known to be intact.
 	Extended
 	numProfiles
 )
@@ -141,7 +141,7 @@ func BeginsWithMark(b []byte) bool {
 }
 
 // Parse decodes the header at the start of b. Bytes behind the header are not
-// looked at. The defect is zero for a good header; it is a plain value, so that
+// examined. The defect is zero for a good header; it is a plain value, so that
 // a flood of bad packets costs no allocation. Decode is the same with an error.
 func (p Profile) Parse(b []byte) (Header, Defect) {
 	if len(b) < HeaderLen {

@@ -38,7 +38,7 @@ func (s *streamBuffer) need(n int) error {
 
 // fill reads at least one byte.
 func (s *streamBuffer) fill() error {
-	// A reader that keeps returning nothing must not spin for ever.
+	// A reader that keeps returning nothing must not spin forever.
 	for range 100 {
 		n, err := s.r.Read(s.buf[s.end:])
 		if n > 0 {

@@ -51,7 +51,7 @@ type Config struct {
 
 // Pacing spaces the datagrams of long messages, so that an FPGA's DRAM keeps up:
 // an FPGA takes about 1.1 µs for a datagram, and up to 2.3 µs with DRAM; a
-// datagram that it drops damages the message for good.
+// datagram that it drops corrupts the message for good.
 type Pacing struct {
 	// PerDatagram is the time from the start of one datagram to the start of
 	// the next, on average: up to 128 may follow each other closely. 0 sends

@@ -1,11 +1,11 @@
 // Package udp carries the packets of one rank over UDP, as deployed nodes do:
-// bound to the rank's own IP and port, a DATA message cut into datagrams of
+// bound to the rank's own IP and port, a DATA message fragmented into datagrams of
 // which only the first has a header.
 //
 // It cuts, pads, paces and sends, and says which rank a datagram came from. It
 // must never look into a datagram that arrived: only the pair's state, which the
-// engine has, tells a header from payload that looks like one. It keeps nothing
-// between two datagrams and repeats none of its own accord.
+// engine has, tells a header from payload that resembles one. It keeps nothing
+// between two datagrams and retransmissions none of its own accord.
 //
 // The files: conn.go opens the socket; send.go cuts a message into datagrams,
 // pace.go spaces them; packets.go sends those of the extended profile, each a

@@ -8,7 +8,7 @@ type dropCounter interface {
 	drops() (uint32, error)
 }
 
-// dropSum is such a count that does not wrap around, if it is looked at now and then.
+// dropSum is such a count that does not wrap around, if it is examined now and then.
 type dropSum struct {
 	mu   sync.Mutex
 	last uint32

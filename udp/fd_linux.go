@@ -43,7 +43,7 @@ func take(conn *net.UDPConn) (*descriptor, error) {
 }
 
 // wait waits until the socket is ready for what events say, or closed, or
-// limit has passed, which is for ever if it is negative. It is called with out
+// limit has passed, which is forever if it is negative. It is called with out
 // or in held.
 func (d *descriptor) wait(events int16, limit time.Duration) error {
 	ms := -1

@@ -123,7 +123,7 @@ const (
 func (s *mmsgSocket) chooseJoining() {
 	r := &s.in
 	if !r.joins {
-		if r.hits == 1 { // there was time to look in vain
+		if r.hits == 1 { // there was time to look without success
 			r.long = 0
 			return
 		}

@@ -73,7 +73,7 @@ func TestOffload(t *testing.T) {
 	}
 }
 
-// A way on which the kernel cannot cut is found out, and the message goes all the
+// A way on which the kernel cannot cut is detected, and the message goes all the
 // same: without checksums the kernel refuses. Others may ask meanwhile.
 func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 	near, far, sock := offloadPair(t, Config{})

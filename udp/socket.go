@@ -37,7 +37,7 @@ type socket interface {
 	close() error
 }
 
-// capabilities is what a socket can do, found out once, when it is opened.
+// capabilities is what a socket can do, detected once, when it is opened.
 type capabilities struct {
 	// sendBatch and recvBatch are how many datagrams a system call moves.
 	sendBatch, recvBatch int

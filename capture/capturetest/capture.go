@@ -101,7 +101,7 @@ func (c *Capture) Drop(n int) *Capture {
 	return c
 }
 
-// Duplicate repeats packet n behind itself.
+// Duplicate retransmits packet n behind itself.
 func (c *Capture) Duplicate(n int) *Capture {
 	c.Packets = slices.Insert(c.Packets, n, c.Packets[n-1])
 	return c

@@ -7,7 +7,7 @@ import (
 )
 
 // document is the data that the page's script reads: a column per field, so that
-// names are not repeated, with times as differences, in nanoseconds. What is not
+// names are not retransmitted, with times as differences, in nanoseconds. What is not
 // known is -1.
 type document struct {
 	Span     int64          `json:"span"`
@@ -150,7 +150,7 @@ func newPairRow(p *capture.PairSummary) pairRow {
 }
 
 // nanoseconds turns seconds into nanoseconds. What is no number becomes 0, what
-// is out of range the largest there is: a damaged time stamp must not cost the
+// is out of range the largest there is: a corrupt time stamp must not cost the
 // report.
 func nanoseconds(s float64) int64 {
 	n := math.Round(s * 1e9)

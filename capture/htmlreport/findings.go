@@ -11,7 +11,7 @@ import (
 // kindRow is a kind of finding.
 type kindRow struct {
 	Name string `json:"name"`
-	// Level is 0 for what stops or damages an exchange, 1 for what delays
+	// Level is 0 for what stops or corrupts an exchange, 1 for what delays
 	// it, 2 for what is worth knowing.
 	Level int `json:"level"`
 	// Total counts those that are not listed too.
@@ -113,7 +113,7 @@ func openWaits(r *capture.Report) []openWait {
 // newOpenWait says who waits in a message. texts is what the finding says of this
 // message and those after it.
 func newOpenWait(r *capture.Report, m *capture.Message, texts [][]string) openWait {
-	// A repeat changes nothing about what is waited for.
+	// A retransmission changes nothing about what is waited for.
 	last := m.Steps[0]
 	for _, s := range m.Steps {
 		if !s.Retransmitted {

@@ -14,7 +14,7 @@ const (
 	flagRetransmitted
 	// flagDuplicate: delivered twice by the network.
 	flagDuplicate
-	// flagLost: recorded, but a repeat shows that it, or a part of it, did
+	// flagLost: recorded, but a retransmission shows that it, or a part of it, did
 	// not arrive.
 	flagLost
 	// flagMissing: not recorded at all; what followed shows that it was sent.

@@ -58,7 +58,7 @@ func (r recorded) payload(t *testing.T) (src, dst string, b []byte) {
 	return p.NetworkLayer().NetworkFlow().Src().String(), p.NetworkLayer().NetworkFlow().Dst().String(), u.Payload
 }
 
-// reference follows captures in which no packet is damaged. It knows no times.
+// reference follows captures in which no packet is corrupt. It knows no times.
 type reference struct {
 	messages int
 	current  map[string]*referenceMessage // by source and destination

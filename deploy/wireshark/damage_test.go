@@ -66,20 +66,20 @@ func damages() []damage {
 	return []damage{
 		{name: "nothing", packets: join(m, s, s), messages: "1 1 1 1 1 1 2 2 2 2 3 3 3 3", offsets: "- - 0 1384 2800 - - - 0 - - - 0 -"},
 
-		// Repeats and copies.
-		{name: "request repeated", packets: insert(m, 1, request().later(100*millisecond)), want: map[int]string{2: "retransmitted_packet"}, messages: "1 1 1 1 1 1 1"},
+		// Retransmissions and copies.
+		{name: "request retransmitted", packets: insert(m, 1, request().later(100*millisecond)), want: map[int]string{2: "retransmitted_packet"}, messages: "1 1 1 1 1 1 1"},
 		{name: "request duplicated", packets: insert(m, 1, request()), want: map[int]string{2: "duplicate_packet"}, messages: "1 1 1 1 1 1 1"},
-		{name: "clear repeated", packets: insert(m, 2, clearing().later(60*millisecond)), want: map[int]string{3: "retransmitted_packet"}},
+		{name: "clear retransmitted", packets: insert(m, 2, clearing().later(60*millisecond)), want: map[int]string{3: "retransmitted_packet"}},
 		{name: "clear duplicated in mid-message", packets: insert(m, 3, clearing()), want: map[int]string{4: "duplicate_packet"}, offsets: "- - 0 - 1384 2800 -"},
 		{name: "ack duplicated", packets: append(slices.Clone(s), ack()), want: map[int]string{5: "duplicate_packet"}, messages: "1 1 1 1 1"},
-		{name: "data repeated, acknowledged again", packets: append(slices.Clone(s), s[2].later(200*millisecond), ack()),
+		{name: "data retransmitted, acknowledged again", packets: append(slices.Clone(s), s[2].later(200*millisecond), ack()),
 			want: map[int]string{5: "retransmitted_packet", 6: "retransmitted_packet"}, messages: "1 1 1 1 1 1", offsets: "- - 0 - 0 -"},
 		{name: "data duplicated", packets: insert(s, 3, s[2]), want: map[int]string{4: "duplicate_packet"}, messages: "1 1 1 1 1"},
-		{name: "cut data repeated whole", packets: join(m[:5], []packet{m[2].later(100 * millisecond)}, m[3:]),
+		{name: "cut data retransmitted whole", packets: join(m[:5], []packet{m[2].later(100 * millisecond)}, m[3:]),
 			want: map[int]string{6: "retransmitted_packet"}, offsets: "- - 0 1384 2800 0 1384 2800 -"},
 		{name: "first datagram twice, the message starts over", packets: insert(m, 3, m[2]),
 			want: map[int]string{4: "duplicate_packet"}, offsets: "- - 0 0 1384 2800 -"},
-		{name: "repeat after a lost datagram", packets: join(m[:4], []packet{m[2].later(100 * millisecond)}, m[3:]),
+		{name: "retransmission after a lost datagram", packets: join(m[:4], []packet{m[2].later(100 * millisecond)}, m[3:]),
 			want: map[int]string{5: "retransmitted_packet"}, offsets: "- - 0 1384 0 1384 2800 -"},
 
 		// What is missing.
@@ -171,17 +171,17 @@ func damages() []damage {
 		// What is a packet, and what is payload (D8).
 		{name: "request in mid-message", packets: insert(m, 4, request()), want: map[int]string{5: "duplicate_packet"}, offsets: "- - 0 1384 - 2800 -"},
 		{name: "request breaks off a message", packets: insert(m[:4], 4, request().later(60*millisecond)), messages: "1 1 1 1 2"},
-		{name: "32 bytes that look like a request", packets: join(m[:2], []packet{data(354, tail[:1384]), request(), ack()}), offsets: "- - 0 1384 -"},
+		{name: "32 bytes that resemble a request", packets: join(m[:2], []packet{data(354, tail[:1384]), request(), ack()}), offsets: "- - 0 1384 -"},
 		{name: "32 bytes of payload", packets: join(m[:2], []packet{data(354, tail[:1384]), bare(tail[1384:]), ack()}), offsets: "- - 0 1384 -"},
-		{name: "payload that looks like data", packets: replace(m, 3, bare(lookalike(1416))), offsets: "- - 0 1384 2800 -"},
-		{name: "payload that looks like data of this size", packets: replace(m, 3, bare(append(header(protocol.Data, 0, 1, protocol.SendInt, 1000), p[1:1385]...))), offsets: "- - 0 1384 2800 -"},
-		{name: "32 bytes that look like a request of other ranks", packets: insert(m, 4, request().edit(8, 9)),
+		{name: "payload that resembles data", packets: replace(m, 3, bare(lookalike(1416))), offsets: "- - 0 1384 2800 -"},
+		{name: "payload that resembles data of this size", packets: replace(m, 3, bare(append(header(protocol.Data, 0, 1, protocol.SendInt, 1000), p[1:1385]...))), offsets: "- - 0 1384 2800 -"},
+		{name: "32 bytes that resemble a request of other ranks", packets: insert(m, 4, request().edit(8, 9)),
 			want: map[int]string{5: "size_mismatch", 6: "stray_payload", 7: "size_mismatch"}},
 
 		// The extended profile.
 		{name: "extended", packets: extendedTalk(), want: map[int]string{12: "error_packet"}},
-		{name: "extended, damaged", packets: []packet{extendedTalk()[4].edit(100, 1)}, want: map[int]string{1: "bad_checksum"}},
-		{name: "extended, damaged, not checked", packets: []packet{extendedTalk()[4].edit(100, 1)}, options: []string{"-o", "zrlmpi.checksum:FALSE"}},
+		{name: "extended, corrupt", packets: []packet{extendedTalk()[4].edit(100, 1)}, want: map[int]string{1: "bad_checksum"}},
+		{name: "extended, corrupt, not checked", packets: []packet{extendedTalk()[4].edit(100, 1)}, options: []string{"-o", "zrlmpi.checksum:FALSE"}},
 		{name: "extended, the checksum is", packets: []packet{extendedTalk()[4].edit(27, 1)}, want: map[int]string{1: "bad_checksum"}},
 		{name: "extended, too short", packets: []packet{from(0, extendedTalk()[4].payload[:71])}, want: map[int]string{1: "bad_header"}},
 		{name: "extended, cut off", packets: []packet{from(0, extendedTalk()[4].payload[:90])}, want: map[int]string{1: "size_mismatch"}},
@@ -189,8 +189,8 @@ func damages() []damage {
 		{name: "extended, call", packets: []packet{extendedTalk()[4].edit(16, 5)}, want: map[int]string{1: "bad_header"}},
 		{name: "extended, reserved flag", packets: []packet{resealed(extendedTalk()[4].edit(19, 0xc0))}, want: map[int]string{1: "reserved_byte"}},
 		{name: "extended, another version", packets: []packet{extendedTalk()[4].edit(18, 0xe1)}, want: map[int]string{1: "reserved_byte unasked_data"}},
-		{name: "extended, repeated", packets: []packet{resealed(extendedTalk()[4].edit(19, 0x90))}, want: map[int]string{1: "retransmitted_packet"}},
-		{name: "payload that looks like extended", packets: replace(m, 3, bare(extendedLookalike(1416))), offsets: "- - 0 1384 2800 -"},
+		{name: "extended, retransmitted", packets: []packet{resealed(extendedTalk()[4].edit(19, 0x90))}, want: map[int]string{1: "retransmitted_packet"}},
+		{name: "payload that resembles extended", packets: replace(m, 3, bare(extendedLookalike(1416))), offsets: "- - 0 1384 2800 -"},
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package wireshark_test runs the dissector in tshark: over the captures of the
-// deployed stack, over damaged ones that it makes itself, and over noise. It
+// deployed stack, over corrupt ones that it makes itself, and over noise. It
 // must never pass because nothing was dissected.
 package wireshark_test
 
@@ -158,7 +158,7 @@ func captures(t *testing.T) []string {
 	return files
 }
 
-// A script that fails must not look like one that has nothing to say.
+// A script that fails must not resemble one that has nothing to say.
 func TestScriptErrorsAreSeen(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(script)
@@ -204,7 +204,7 @@ func TestFieldsAreComplete(t *testing.T) {
 		}
 		found++
 		if !known[columns[2]] {
-			t.Errorf("no test looks at %s", columns[2])
+			t.Errorf("no test examines %s", columns[2])
 		}
 	}
 	if found != len(fields)+len(experts) {

@@ -24,7 +24,7 @@ func extended(h protocol.ExtHeader, payload []byte) packet {
 }
 
 // extendedTalk is a rendezvous of 3000 bytes from rank 0, an eager message of 5
-// back, and a goodbye; and behind them a packet whose checksum covers its header
+// back, and a close; and behind them a packet whose checksum covers its header
 // alone.
 func extendedTalk() []packet {
 	type h = protocol.ExtHeader

@@ -1,6 +1,6 @@
 -- Wireshark dissector for ZRLMPI, the message passing protocol of cloudFPGA clusters.
 --
--- Only the first datagram of a DATA message has a header. What the bare ones behind it are can be told by what went
+-- Only the first datagram of a DATA message has a header. What the continuation datagrams behind it are can be told by what went
 -- before between the same two sockets, and by that alone. So every frame is judged once, on the first pass and in order
 -- (section "Judging"); what comes out is kept by frame number, and displaying a frame later only looks it up.
 --
@@ -28,7 +28,7 @@ zrlmpi.prefs.profile = Pref.enum("Profile", CLOUDFPGA, "cloudfpga: byte 18 must 
 zrlmpi.prefs.max_datagram = Pref.uint("Largest datagram", 1416,
     "In bytes, header included: max_datagram of the link. Deployed nodes have 1416.")
 zrlmpi.prefs.gap = Pref.uint("Longest pause in a message", 50,
-    "In milliseconds: a bare datagram that comes later than this after the one before it does not continue its message.")
+    "In milliseconds: a continuation datagram that comes later than this after the one before it does not continue its message.")
 
 zrlmpi.prefs.checksum = Pref.bool("Check the checksum", true,
     "Of packets of the extended profile. Large captures load faster without.")
@@ -111,7 +111,7 @@ for _, e in ipairs({
     { "stray_payload", "Payload without its DATA header", expert.group.SEQUENCE, expert.severity.WARN },
     { "gap", "Payload after too long a pause", expert.group.SEQUENCE, expert.severity.WARN },
     { "crossed_requests", "Both ranks ask to send", expert.group.SEQUENCE, expert.severity.NOTE },
-    { "bad_checksum", "The packet is damaged", expert.group.CHECKSUM, expert.severity.ERROR },
+    { "bad_checksum", "The packet is corrupt", expert.group.CHECKSUM, expert.severity.ERROR },
     { "error_packet", "ERROR packet", expert.group.RESPONSE_CODE, expert.severity.WARN },
 }) do
     E[e[1]] = ProtoExpert.new("zrlmpi.expert." .. e[1], e[2], e[3], e[4])
@@ -328,7 +328,7 @@ end
 
 local function open_message(pair, h)
     messages = messages + 1
-    if pair.prev and pair.prev.data then pair.prev.data.first = nil end -- messages are kept for ever; bytes are not
+    if pair.prev and pair.prev.data then pair.prev.data.first = nil end -- messages are kept forever; bytes are not
     if pair.cur then pair.prev = pair.cur end
     pair.cur = { id = messages, call = h.call, tag = h.tag }
     return pair.cur
@@ -340,7 +340,7 @@ local function in_progress(m)
     return m and not (m.ack or m.ended or m.data and m.data.complete)
 end
 
--- again notes a packet that was seen before: a copy made by the network if it comes sooner than any time-out, unless the
+-- again notes a packet that was seen before: a duplicate if it comes sooner than any time-out, unless the
 -- sender had another reason to send it at once.
 local function again(j, p, what, earlier, has_reason)
     local name, how = "retransmitted_packet", "sent again"
@@ -627,7 +627,7 @@ local function judge_stream_packet(p, tvb, h, defect, text)
     return j
 end
 
--- judge_extended looks at one packet of the extended profile, which is all of tvb, and had n bytes before it was recorded.
+-- judge_extended examines one packet of the extended profile, which is all of tvb, and had n bytes before it was recorded.
 -- It says what it is by itself: nothing is followed.
 local function judge_extended(tvb, n)
     local j = { notes = {}, extended = true }
@@ -647,7 +647,7 @@ local function judge_extended(tvb, n)
         local sum = ext_checksum(tvb)
         if sum ~= h.checksum then
             j.bad = true
-            note(j, "bad_checksum", "the checksum is 0x%08x, but that of these bytes is 0x%08x: it was damaged on its way",
+            note(j, "bad_checksum", "the checksum is 0x%08x, but that of these bytes is 0x%08x: it was corrupted in transit",
                 h.checksum, sum)
             return j
         end
@@ -823,7 +823,7 @@ end
 local others = {} -- port → the dissector that had it
 
 -- takes_extended reports whether a datagram is taken for one of the extended profile. In the middle of a message of
--- another profile, payload may look like one: then the checksum has to be right.
+-- another profile, payload may resemble one: then the checksum has to be right.
 local function takes_extended(tvb, p)
     if not is_extended(tvb, 0) then return false end
     local flow = flows[p.src .. ">" .. p.dst]
@@ -927,7 +927,7 @@ end
 zrlmpi:register_heuristic("udp", function(tvb, pinfo, tree)
     local extended = is_extended(tvb, 0) and not select(2, parse_extended(tvb, 0))
     if not extended and select(2, parse(tvb, 0)) then return false end
-    if not pinfo.in_error_pkt then pinfo.conversation = zrlmpi end -- the bare datagrams have nothing to be known by
+    if not pinfo.in_error_pkt then pinfo.conversation = zrlmpi end -- the continuation datagrams have nothing to be known by
     return zrlmpi.dissector(tvb, pinfo, tree) > 0
 end)
 

@@ -31,7 +31,7 @@ type Conn struct {
 	doorFD int
 	// nonce is where the peers try whether they can read our memory.
 	nonce *nonce
-	// news says that Poll has to look at more than the rings.
+	// news says that Poll has to examine more than the rings.
 	news   atomic.Bool
 	closed atomic.Bool
 
@@ -118,7 +118,7 @@ func (c *Conn) openDoor() (err error) {
 	return err
 }
 
-// listenError finds out who has a rank that is taken.
+// listenError determines who has a rank that is taken.
 func listenError(rank int, addr netip.AddrPort, err error) *ListenError {
 	e := &ListenError{Rank: rank, Addr: addr, Err: err, Taken: errors.Is(err, syscall.EADDRINUSE)}
 	if !e.Taken {
@@ -192,7 +192,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// tell has Poll look at what is new.
+// tell has Poll examine what is new.
 func (c *Conn) tell() {
 	c.news.Store(true)
 	c.inbox.mu.Lock()

@@ -12,7 +12,7 @@
 // the ring but lent: the packet says where it is, and the receiver has the kernel copy
 // it from the sender's memory to where it belongs (process_vm_readv, which MPI
 // libraries call cross memory attach). A message that is announced (mpe.Packet.Offer) is
-// offered in the same way: the receiver may take it before he asks for it. Both sides try
+// offered in the same way: the receiver may take it before it asks for it. Both sides try
 // when they meet whether the system allows that; else everything goes through the ring.
 // Payload that is not in its sender's memory when it is to be read is waited for by a
 // goroutine that holds no lock, and by that link alone (copier).
@@ -27,7 +27,7 @@
 // The package must never wait for a peer: what does not fit into a ring is not taken.
 // Nor must it trust one: whatever stands in the shared memory, it reads nothing
 // outside the ring and the memory of the process it speaks to, and gives a link up that
-// makes no sense. Only processes of the same user get as far as that.
+// is invalid. Only processes of the same user get as far as that.
 //
 // The files: ring.go is one direction of a link, link_linux.go the whole of it;
 // conn_linux.go opens and closes, dial_linux.go and accept_linux.go make links with

@@ -98,7 +98,7 @@ func TestOfferedMessages(t *testing.T) {
 }
 
 // More messages than there are slots, and longer ones than may be offered, are asked
-// for, and all of them are taken back if their sender wants that.
+// for, and all of them are canceled if their sender wants that.
 func TestMoreThanIsOffered(t *testing.T) {
 	conns, engines := readable(t)
 	for _, withdrawn := range []bool{false, true} {
@@ -136,7 +136,7 @@ func TestMoreThanIsOffered(t *testing.T) {
 		asked := dataPackets(engines[1]) - before
 		// The longest has two packets, and what was offered has none.
 		if want := map[bool]uint64{false: 2 + messages - offerSlots - 1, true: 0}[withdrawn]; asked != want {
-			t.Errorf("%d packets of DATA have come, want %d; withdrawn: %v", asked, want, withdrawn)
+			t.Errorf("%d packets of DATA have come, want %d; canceled: %v", asked, want, withdrawn)
 		}
 		if used := conns[0].offersTo(1); used != 0 {
 			t.Errorf("slots %#x are taken", used)
@@ -201,8 +201,8 @@ func (c *Conn) offersTo(rank int) uint64 {
 	return p.link.out.offers.used
 }
 
-// Who gives up a send that no receive has matched has his buffer back at once, and the
-// peer nothing of what he writes to it.
+// Who gives up a send that no receive has matched has its buffer back at once, and the
+// peer nothing of what it writes to it.
 func TestOfferGivenUp(t *testing.T) {
 	_, engines := readable(t)
 	const size = 100_000
@@ -223,7 +223,7 @@ func TestOfferGivenUp(t *testing.T) {
 		if i%2 == 0 {
 			<-ended
 		}
-		// The message is withdrawn, or not any more.
+		// The message is canceled, or not any more.
 		buf := make([]byte, size)
 		recv, err := engines[1].Irecv(0, buf, mpe.Options{Tag: i})
 		if err != nil {
@@ -250,5 +250,5 @@ func TestOfferGivenUp(t *testing.T) {
 			arrived++
 		}
 	}
-	t.Logf("%d were withdrawn, %d arrived", gone, arrived)
+	t.Logf("%d were canceled, %d arrived", gone, arrived)
 }

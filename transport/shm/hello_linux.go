@@ -61,7 +61,7 @@ type hello struct {
 var (
 	errNoHello   = errors.New("it does not talk as a rank does: all ranks have to run the same version of zrlmpid")
 	errOtherUser = errors.New("it is another user's process")
-	errHungUp    = errors.New("it hung up: it may have another rank map, or run as another user")
+	errHungUp    = errors.New("it closed the connection: it may have another rank map, or run as another user")
 )
 
 // sayHello sends h, whose descriptors stay the caller's.

@@ -67,7 +67,7 @@ type link struct {
 	// before is the link to the same peer that this one took the place of, until
 	// what is in it has been read.
 	before *link
-	// told says that Poll has told of the link, broken that it makes no sense,
+	// told says that Poll has told of the link, broken that it is invalid,
 	// and gone that Poll has forgotten it.
 	told, broken, gone bool
 	// postponed are packets whose payload is not in the peer's memory yet, and job gets
@@ -139,7 +139,7 @@ type door struct {
 var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 
 // checkBell returns an error unless fd is an eventfd, as far as the system tells. To write
-// to something else may take for ever, whether it is to block or not.
+// to something else may take forever, whether it is to block or not.
 func checkBell(fd int) error {
 	kind, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err == nil && kind != "anon_inode:[eventfd]" {

@@ -11,7 +11,7 @@ import (
 // says where in its sender's memory the payload is. The receiver copies it from there,
 // and then changes the state from live to taken. What it has copied is good only if it
 // could: the sender, who wants to write to that memory, changes the state from live to
-// over before. So neither has to wait for the other, however long he takes.
+// over before. So neither has to wait for the other, however long it takes.
 //
 // The states have the record's position in them: what is left over of an older record
 // at the same place is none of this one.

@@ -28,7 +28,7 @@ const (
 // slotAt returns the state in a slot.
 func slotAt(slots []byte, i int) *atomic.Uint64 { return word(slots[i*slotLen:]) }
 
-// offers is what the writer remembers of his offers.
+// offers is what the writer remembers of its offers.
 type offers struct {
 	// slots are shared.
 	slots []byte

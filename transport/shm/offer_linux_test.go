@@ -59,7 +59,7 @@ func TestTake(t *testing.T) {
 	x := deliver(t, a, b, offering(0, 1, 1, 100))
 	a.Reclaim(1, 1)
 	if b.Take(0, x.Offer, make([]byte, 100)) {
-		t.Error("what was taken back is taken")
+		t.Error("what was canceled is taken")
 	}
 	if x := deliver(t, a, b, offering(0, 1, 9, maxSingleCopy+1)); x.Offer != 0 {
 		t.Error("too much is offered")
@@ -67,7 +67,7 @@ func TestTake(t *testing.T) {
 	p := offering(0, 1, 9, 100)
 	p.Lent = 0
 	if x := deliver(t, a, b, p); x.Offer != 0 {
-		t.Error("what cannot be taken back is offered")
+		t.Error("what cannot be canceled is offered")
 	}
 }
 
@@ -150,7 +150,7 @@ func TestTakeUnreadable(t *testing.T) {
 	}
 }
 
-// The sender takes back what it offers whenever it wants, and writes to the memory at
+// The sender cancels what it offers whenever it wants, and writes to the memory at
 // once: what was taken is what was offered, or nothing.
 func TestReclaimOffersRace(t *testing.T) {
 	a, b := lending(t)

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// nearLinks is how many links every Poll looks at: those that something came
-	// by last. Of the others it looks at farLinks, in turn, so that a look costs
+	// nearLinks is how many links every Poll examines: those that something came
+	// by last. Of the others it examines farLinks, in turn, so that a look costs
 	// the same however many ranks there are.
 	nearLinks, farLinks = 8, 8
 )
@@ -31,7 +31,7 @@ type inbox struct {
 	reader remoteReader
 	// turn and cursor say at which links to begin: the near, the far ones.
 	turn, cursor int
-	// all has the next Poll look at all links.
+	// all has the next Poll examine all links.
 	all bool
 	// unsettled: a link has to be told of, or to be forgotten, as soon as its
 	// time has come.

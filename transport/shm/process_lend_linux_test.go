@@ -66,7 +66,7 @@ func (c *Conn) loans(peer int) int {
 }
 
 // fetchAll fetches packets until one comes that is not lent, and fails on what is not
-// as it was lent. It says how many it has got, and how many were taken back.
+// as it was lent. It says how many it has got, and how many were canceled.
 func fetchAll(c *Conn) error {
 	batch, dst := make([]mpe.RxPacket, 1), make([]byte, victimLoan)
 	for got, lost := 0, 0; ; {
@@ -132,7 +132,7 @@ func TestLenderKilled(t *testing.T) {
 	}
 }
 
-// A receiver that is stopped does not stop a sender who wants his memory back, and
+// A receiver that is stopped does not stop a sender who wants its memory back, and
 // gets nothing of what is written there then.
 func TestFetcherStopped(t *testing.T) {
 	lending(t)

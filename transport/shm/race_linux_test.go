@@ -149,7 +149,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// A link whose memory makes no sense is given up, and made again.
+// A link whose memory is invalid is given up, and made again.
 func TestBrokenLink(t *testing.T) {
 	a, b := polled(t)
 	batch := make([]mpe.RxPacket, 4)

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// The sender takes back what it has lent whenever it wants, and writes to the memory
+// The sender cancels what it has lent whenever it wants, and writes to the memory
 // at once: what was fetched is what was lent, or nothing.
 func TestReclaimRace(t *testing.T) {
 	a, b := lending(t)

@@ -15,7 +15,7 @@ import (
 // and the packet's length or, where the ring's rest is too short for the next packet,
 // padding. With loanBit or offerBit in the length, header and loan are all that is
 // there.
-// Positions are counted from the start of the link and never come round.
+// Positions are counted from the start of the link and never wrap around.
 const (
 	// recordAlign is a cache line.
 	recordAlign = 64
@@ -24,12 +24,12 @@ const (
 	// beginning of the ring.
 	padding = 1<<32 - 1
 	// publishParts is by which part of the ring what was read may lie back before
-	// the writer is told: telling costs him a cache line.
+	// the writer is told: telling costs it a cache line.
 	publishParts = 16
 )
 
 // errBroken says that what stands in a ring cannot be.
-var errBroken = errors.New("the shared memory makes no sense")
+var errBroken = errors.New("the shared memory is invalid")
 
 // word returns the 64 bits at b, which is aligned to them.
 func word(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[:wordLen][0])) }

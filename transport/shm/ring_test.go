@@ -176,7 +176,7 @@ func TestHostileWords(t *testing.T) {
 }
 
 // FuzzReader reads from rings with anything in them: it neither panics nor reads
-// outside, nor goes on for ever.
+// outside, nor goes on forever.
 func FuzzReader(f *testing.F) {
 	w, _ := newRing(MinRing)
 	p := transporttest.Packet(0, 1, 1, 30)

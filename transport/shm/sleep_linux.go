@@ -28,7 +28,7 @@ func (c *Conn) Sleep() bool {
 	if c.news.Load() || in.unsettled {
 		return false
 	}
-	in.all = true // a look at them follows, now or when the bell has rung
+	in.all = true // a examine them follows, now or when the bell has rung
 	asleep := in.door.asleep()
 	if in.asleep && asleep.Load() == 0 {
 		in.door.still()

@@ -25,7 +25,7 @@ func pair(t testing.TB, profile protocol.Profile, listen listener) (conns [2]*Co
 			t.Fatalf("%+v, %v", batch[0], err)
 		}
 	}
-	t.Cleanup(func() { // together: each waits for the other to hang up
+	t.Cleanup(func() { // together: each waits for the other to close the connection
 		var both sync.WaitGroup
 		for _, c := range conns {
 			both.Go(func() { c.Close() })

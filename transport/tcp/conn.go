@@ -177,7 +177,7 @@ func (c *Conn) Connection(peer int) (connected bool, last error) {
 
 // Close closes the listener and all connections, and returns when every goroutine
 // of the Conn has ended. A Recv in progress returns mpe.ErrTransportClosed. The peers
-// have half a second to take what still waits for them, and to hang up.
+// have half a second to take what still waits for them, and to close the connection.
 func (c *Conn) Close() error {
 	c.stopDialing()
 	c.ln.Close() // its only error is that it is closed already
@@ -192,7 +192,7 @@ func (c *Conn) Close() error {
 }
 
 // lastWords lets what waits in the outboxes reach the peers: acknowledgements that
-// they need to end well, and goodbyes.
+// they need to end well, and CLOSE packets.
 func (c *Conn) lastWords() {
 	var links []*link
 	for _, p := range c.peers {

@@ -150,7 +150,7 @@ func TestCloseEndsEveryGoroutine(t *testing.T) {
 func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 	m := transporttest.Map(t, 4)
 	var conns []*Conn
-	for rank := range 3 { // rank 3 is never there, and dialed in vain
+	for rank := range 3 { // rank 3 is never there, and dialed without success
 		c, err := Listen(Config{Rank: rank, Map: m, Backoff: soon, Profile: func(int) protocol.Profile { return profile }})
 		if err != nil {
 			t.Fatal(err)
@@ -169,7 +169,7 @@ func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 		t.Fatal("the check sees no goroutine")
 	}
 	closed := make(chan error, len(conns))
-	for _, c := range conns { // together: each waits for the others to hang up
+	for _, c := range conns { // together: each waits for the others to close the connection
 		go func() { closed <- errors.Join(c.Close(), c.Close()) }()
 	}
 	for range conns {

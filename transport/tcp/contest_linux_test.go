@@ -108,7 +108,7 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// A peer that has closed the old connection need not wait, whether we have looked at
+// A peer that has closed the old connection need not wait, whether we have examined
 // that or not.
 func TestClosedConnectionIsReplacedAtOnce(t *testing.T) {
 	c := newLooker(t, 2, nil)

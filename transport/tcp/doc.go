@@ -2,7 +2,7 @@
 // zrlmpid: upstream has no TCP, so the rules are ours.
 //
 // Every pair of software ranks has one connection. The lower rank dials it, from
-// the start and for ever, with back-off; the higher rank accepts. So either side
+// the start and forever, with back-off; the higher rank accepts. So either side
 // can be the first to have something to send, and no two connections cross. The
 // dialer binds its rank's own IP, and the acceptor tells by that IP who it is:
 // nothing is said on a connection but the packets themselves, framed as in
@@ -12,10 +12,10 @@
 // by the configured authority and bear that IP. Until then nothing of the
 // connection is believed: it replaces none, and others are not kept waiting.
 //
-// What is lost with a connection stays lost: the package repeats nothing, and
+// What is lost with a connection stays lost: the package retransmits nothing, and
 // says by an mpe.RxConnected that the handshake has to. It must never buffer
 // without a bound: a reader that finds its queue full stops reading, and TCP
-// stops the peer. Packets of the extended profile, which are repeated until they
+// stops the peer. Packets of the extended profile, which are retransmitted until they
 // are acknowledged, do not wait for a peer to take them: those that do not fit into
 // the outbox of its connection are lost.
 //

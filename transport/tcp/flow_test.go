@@ -97,7 +97,7 @@ func TestCloseWhileStuck(t *testing.T) {
 				t.Error(err)
 			}
 		case <-time.After(transporttest.SpinPolicy):
-			t.Fatal("Close waits for ever")
+			t.Fatal("Close waits forever")
 		}
 	}
 }

@@ -155,7 +155,7 @@ func (l *link) close(reason error) {
 	})
 }
 
-// closeWrite tells the peer that nothing follows; it hangs up then.
+// closeWrite tells the peer that nothing follows; it closes the connection then.
 func (l *link) closeWrite() {
 	half, ok := l.stream.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {

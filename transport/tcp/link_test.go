@@ -17,7 +17,7 @@ import (
 
 func TestNotConnected(t *testing.T) {
 	m := transporttest.Map(t, 2)
-	// The lower rank dials in vain; it says so as soon as it knows.
+	// The lower rank dials without success; it says so as soon as it knows.
 	low := start(t, Config{Rank: 0, Map: m})
 	for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
 		err := low.SendHeader(1, request(0, 1))

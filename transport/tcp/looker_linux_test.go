@@ -47,7 +47,7 @@ func (c looker) readable(limit time.Duration) bool {
 	return n > 0
 }
 
-// wake waits until there is something to look at.
+// wake waits until there is something to examine.
 func (c looker) wake() {
 	c.t.Helper()
 	if c.Sleep() && !c.readable(transporttest.SpinPolicy) {

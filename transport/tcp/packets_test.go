@@ -217,8 +217,8 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 	for name, stream := range map[string][]byte{
 		"another protocol": bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 10),
 		"another profile":  append(request(0, 1), make([]byte, protocol.ExtHeaderLen)...),
-		"damaged payload":  damage(len(whole) - 1),
-		"damaged header":   damage(40),
+		"corrupt payload":  damage(len(whole) - 1),
+		"corrupt header":   damage(40),
 		"too long":         damage(22),
 	} {
 		conn := dial(t, m.Addr(0).Addr(), m.Addr(1))

@@ -128,7 +128,7 @@ func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// readAll looks at all links.
+// readAll examines all links.
 func (in *inbox) readAll(batch []mpe.RxPacket) (n int) {
 	if in.turn++; in.turn >= len(in.links) {
 		in.turn = 0
@@ -145,7 +145,7 @@ func (in *inbox) readAll(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// readReady looks at the nearest link, and otherwise at those that have something.
+// readReady examines the nearest link, and otherwise at those that have something.
 func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	if in.near != nil && in.streak < nearStreak {
 		if n = in.read(in.near, batch); n > 0 {
@@ -161,7 +161,7 @@ func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	for i := range in.events[:ready] {
 		ev := &in.events[i]
 		if ev.Fd == bellID {
-			continue // its news are looked at before
+			continue // its news are examined before
 		}
 		l := in.at[ev.Fd]
 		if ev.Events&unix.EPOLLOUT != 0 {
@@ -244,7 +244,7 @@ func (in *inbox) hand(l *link, batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// broken ends a link that makes no sense.
+// broken ends a link that is invalid.
 func (in *inbox) broken(l *link, batch []mpe.RxPacket, err error) int {
 	in.end(l, err)
 	batch[0] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.from}

@@ -22,7 +22,7 @@ type reader struct {
 	start, end int
 	// offset is the place in the stream of buf[start].
 	offset int64
-	header protocol.ExtHeader // of the packet that is looked at
+	header protocol.ExtHeader // of the packet that is examined
 }
 
 // room returns where to read to. What was taken may be overwritten then.

@@ -14,7 +14,7 @@ import (
 // returns what packets go by. If the peer is refused the connection is closed, and
 // the reason noted; the error is a *TLSError.
 //
-// The side that dialed is done before the other has looked at its certificate: a
+// The side that dialed is done before the other has examined its certificate: a
 // refusal is what it reads first.
 func (c *Conn) secure(p *peer, conn *net.TCPConn) (net.Conn, error) {
 	_, config := p.at()

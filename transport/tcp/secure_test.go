@@ -167,7 +167,7 @@ func TestRefusedAcceptors(t *testing.T) {
 			t.Fatal(name)
 		}
 	}
-	// A peer that hangs up is no fault of TLS: nothing arrives, but the reason
+	// A peer that closes the connection is no fault of TLS: nothing arrives, but the reason
 	// is there to see.
 	accept(nil, nil).Close()
 	conn := accept(answers(a.issue(t, valid(ip))), nil)
@@ -240,7 +240,7 @@ func TestTLSAndPlain(t *testing.T) {
 			want(t, ends[plain], mpe.RxConnected, secured)
 			want(t, ends[plain], mpe.RxBroken, secured)
 			wantLast(t, ends[plain], secured, "the peer speaks TLS, and this rank does not: give tls to both, or to neither")
-			if secured == 1 { // a dialer that is hung up on cannot tell why
+			if secured == 1 { // a dialer that is closed the connection on cannot tell why
 				want(t, ends[secured], mpe.RxBroken, plain)
 			}
 			for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
@@ -256,7 +256,7 @@ func TestTLSAndPlain(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsKeepNobodyOut: they say nothing, for ever, from a peer's
+// TestSilentConnectionsKeepNobodyOut: they say nothing, forever, from a peer's
 // address.
 func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	a := newAuthority(t)

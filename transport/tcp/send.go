@@ -16,7 +16,7 @@ const writeLen = 256 << 10
 func (c *Conn) SendHeader(peer int, header []byte) error { return c.send(peer, header, nil) }
 
 // SendData sends one DATA message. There is no shape on a stream: shape is not
-// looked at. The error is a *SendError.
+// examined. The error is a *SendError.
 func (c *Conn) SendData(peer int, header, payload []byte, _ protocol.Shape) error {
 	return c.send(peer, header, payload)
 }

@@ -56,7 +56,7 @@ func (in *inbox) add(l *link) bool {
 	return true
 }
 
-// tell has the next Poll look at what comes by no wire.
+// tell has the next Poll examine what comes by no wire.
 func (in *inbox) tell() {
 	in.freshMu.Lock()
 	defer in.freshMu.Unlock()
@@ -210,7 +210,7 @@ func (in *inbox) close() {
 }
 
 // lastWords has the peers take what waits for them: acknowledgements that they need
-// to end well, and goodbyes. It returns when all have hung up, or their time is up.
+// to end well, and CLOSE packets. It returns when all have closed the connection, or their time is up.
 func (in *inbox) lastWords(all []*link) {
 	deadline := time.Now().Add(lastWordsTime)
 	scrap := make([]byte, readLen)
@@ -235,7 +235,7 @@ func (in *inbox) lastWords(all []*link) {
 }
 
 // lastWord writes what waits, tells the peer that nothing follows, and reports
-// whether it has hung up then.
+// whether it has closed the connection then.
 func (in *inbox) lastWord(l *link, scrap []byte) (over bool) {
 	w := l.wire
 	w.mu.Lock()
@@ -247,7 +247,7 @@ func (in *inbox) lastWord(l *link, scrap []byte) (over bool) {
 		}
 		if w.out.waiting == 0 {
 			w.out.mute = true
-			_ = unix.Shutdown(w.fd, unix.SHUT_WR) // it fails if the peer has hung up
+			_ = unix.Shutdown(w.fd, unix.SHUT_WR) // it fails if the peer has closed the connection
 		}
 	}
 	// Closed with something unread, the connection would be reset, and what was

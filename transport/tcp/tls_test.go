@@ -79,7 +79,7 @@ func TestOwnCertificateIsChecked(t *testing.T) {
 	c.Close()
 }
 
-// broken damages the certificate.
+// broken corrupts the certificate.
 func broken(s *TLS) *TLS {
 	s.Certificate.Certificate[0] = s.Certificate.Certificate[0][:20]
 	return s
@@ -118,8 +118,8 @@ func TestLoadTLS(t *testing.T) {
 		"text as key":          {certificate, text, authority, "key", text, "with the certificate " + certificate},
 		"another key":          {certificate, otherKey, authority, "key", otherKey, "private key does not match public key"},
 		"text as authority":    {certificate, key, text, "authority", text, "there is no PEM block CERTIFICATE in it"},
-		"damaged certificate":  {damaged, key, authority, "certificate", damaged, "certificate 1 in it: x509"},
-		"damaged authority":    {certificate, key, damaged, "authority", damaged, "certificate 1 in it: x509"},
+		"corrupt certificate":  {damaged, key, authority, "certificate", damaged, "certificate 1 in it: x509"},
+		"corrupt authority":    {certificate, key, damaged, "authority", damaged, "certificate 1 in it: x509"},
 		"directory as the key": {certificate, t.TempDir(), authority, "key", "", "is a directory"},
 	} {
 		_, err := LoadTLS(tt.certificate, tt.key, tt.authority)

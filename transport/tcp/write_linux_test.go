@@ -118,7 +118,7 @@ func TestPollClose(t *testing.T) {
 	}
 }
 
-// Close does not wait for ever for a peer that takes nothing.
+// Close does not wait forever for a peer that takes nothing.
 func TestPollCloseWithPeerThatIsStuck(t *testing.T) {
 	c := newLooker(t, 2, nil)
 	c.dialed(0)
@@ -128,7 +128,7 @@ func TestPollCloseWithPeerThatIsStuck(t *testing.T) {
 	select {
 	case <-closed:
 	case <-time.After(transporttest.SpinPolicy):
-		t.Fatal("Close waits for ever")
+		t.Fatal("Close waits forever")
 	}
 }
 

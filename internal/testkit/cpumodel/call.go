@@ -123,7 +123,7 @@ func (m *Model) received(complete bool) {
 	}
 }
 
-// timeOut repeats what the wait began with. What has arrived of a message is
+// timeOut retransmits what the wait began with. What has arrived of a message is
 // forgotten, but stays in the receive buffer.
 func (m *Model) timeOut() {
 	m.inc++

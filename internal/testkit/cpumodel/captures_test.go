@@ -173,7 +173,7 @@ func replays() []replay {
 		// The first datagram of the first DATA was dropped before it was
 		// recorded.
 		{name: "loss_fpga_data_lost_multi", undelivered: []int{0, 1}, programs: programs{0: from(1327*ms, oneWay(true, 1, 1, 2, 1000))}, late: late(2, 108, 0)},
-		// The FPGA was damaged, not the CPU.
+		// The data of the FPGA was corrupted, not that of the CPU.
 		{name: "loss_mid_to_fpga_corrupts", programs: programs{0: oneWay(false, 1, 0, 2, 1000)}},
 		// The time-out of 100 ms has not expired after 102 ms, and so the
 		// message does not start over.

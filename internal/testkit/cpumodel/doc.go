@@ -1,6 +1,6 @@
 // Package cpumodel is a model of a rank on upstream's deployed CPU library
 // (LIB/SW), with all its flaws. Tests hold our engine against it: whatever the
-// network loses or repeats, our side must exchange data with this one, and must
+// network loses or duplicates, our side must exchange data with this one, and must
 // never have it deliver wrong words or crash where the wire allows that.
 //
 // The model follows the behaviour of the public sources (cloudFPGA/ZRLMPI,

@@ -340,7 +340,7 @@ func TestWaitReads32Bytes(t *testing.T) {
 }
 
 // A DATA of 28 bytes whose last four are there already is shorter than its
-// header, and delivers what is behind it; one of 29 looks like a time-out.
+// header, and delivers what is behind it; one of 29 resembles a time-out.
 func TestDataShorterThanAHeader(t *testing.T) {
 	for n, want := range map[int]protocol.Type{28: protocol.Ack, 29: protocol.ClearToSend} {
 		r := newRig(t)
@@ -417,7 +417,7 @@ func TestStuckInMidMessage(t *testing.T) {
 	r.wantAck(slices.Concat(words[:346], words[700:], words[346:700]))
 }
 
-// No message is acknowledged twice, and a repeated DATA is deferred.
+// No message is acknowledged twice, and a retransmitted DATA is deferred.
 func TestAcksOnce(t *testing.T) {
 	r := newRig(t)
 	r.cleared(1)

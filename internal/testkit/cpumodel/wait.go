@@ -64,7 +64,7 @@ func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 }
 
 // wants reports whether h is the header that the wait is for. The size is not
-// looked at.
+// examined.
 func (m *Model) wants(h header) bool {
 	return h.src == uint32(m.peer) && h.dst == uint32(m.cfg.Rank) && h.typ == m.w.typ && h.call == m.w.call
 }

@@ -1,5 +1,5 @@
 // Package memnet is a network in memory: it carries the packets of any number
-// of ranks between engines of one process, for tests. It cuts messages into the
+// of ranks between engines of one process, for tests. It fragments messages into the
 // datagrams that UDP would carry, and like UDP it promises nothing: a Hook
 // loses, duplicates, delays, reorders and changes packets at the test's wish.
 //

@@ -23,7 +23,7 @@ func TestPackets(t *testing.T) {
 	})
 }
 
-// TestHookOnPackets has a network that loses, copies, swaps and damages, each one
+// TestHookOnPackets has a network that loses, copies, swaps and corrupts, each one
 // packet of a list.
 func TestHookOnPackets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestHookOnPackets(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		if !bytes.Equal(packets[5].Payload, kept) {
-			t.Error("the Hook damaged the caller's own bytes")
+			t.Error("the Hook changed the caller's own bytes")
 		}
 		wait(time.Second)
 		synctest.Wait()
@@ -68,7 +68,7 @@ func TestHookOnPackets(t *testing.T) {
 			arrived = append(arrived, h.Number)
 		}
 		if want := []uint32{0, 2, 2, 4, 3}; !slices.Equal(arrived, want) || damaged != 1 {
-			t.Errorf("%v arrived and %d damaged, want %v and 1", arrived, damaged, want)
+			t.Errorf("%v arrived and %d corrupt, want %v and 1", arrived, damaged, want)
 		}
 		to.Close()
 		<-end

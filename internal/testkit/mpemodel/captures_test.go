@@ -162,7 +162,7 @@ func replays() []replay {
 		// Nobody had the port open when the first two were sent.
 		{name: "ref_mpe_late_start", programs: echo(2, 5, 0, same), undelivered: []int{0, 1}},
 		// The ACK was dropped. The program posts another receive, which
-		// discards the three repeats of DATA.
+		// discards the three retransmissions of DATA.
 		{
 			name: "loss_fpga_ack_lost", unrecorded: []int{1}, busy: true,
 			programs: map[int][]mpiCall{1: {{true, 0, pattern(0, 0, 100)}, {true, 0, pattern(1, 0, 100)}}},

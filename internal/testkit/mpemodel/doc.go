@@ -1,12 +1,12 @@
 // Package mpemodel is a model of the deployed FPGA's Message Passing Engine
 // (MPE) and of the MPI wrapper above it, with all their flaws. Tests hold our
-// engine against it: whatever the network loses or repeats, our side must
+// engine against it: whatever the network loses or duplicates, our side must
 // exchange data with this one, and must never wedge or corrupt it where the
 // wire allows that.
 //
 // The model follows the behaviour of the public sources (cloudFPGA/ZRLMPI,
 // commit eb8f70e), not the protocol page: where the real MPE stalls, eats a
-// packet or acknowledges damaged data, so does the model. It must never be
+// packet or acknowledges corrupt data, so does the model. It must never be
 // repaired, and it must never share code with our engine: an oracle that knows
 // our opinion is none.
 //

@@ -50,7 +50,7 @@ func (m *Model) step() bool {
 	return m.readHeader()
 }
 
-// requestToSend begins a send, or repeats its SEND_REQUEST.
+// requestToSend begins a send, or retransmits its SEND_REQUEST.
 func (m *Model) requestToSend() {
 	m.transmit(m.packet(protocol.SendRequest, 0))
 	m.expect(protocol.ClearToSend, m.call.call.Counterpart())
@@ -62,7 +62,7 @@ func (m *Model) requestToSend() {
 	m.state = wait4Clear
 }
 
-// startData begins, or repeats, DATA. It forgets what the peer has deferred: a
+// startData begins, or retransmits, DATA. It forgets what the peer has deferred: a
 // SEND_REQUEST that crossed with ours is lost (trap 3).
 func (m *Model) startData() {
 	m.cache.drop(m.want.src)
@@ -94,7 +94,7 @@ func (m *Model) startReceive() {
 	}
 }
 
-// sendClear sends, or repeats, CLEAR_TO_SEND.
+// sendClear sends, or retransmits, CLEAR_TO_SEND.
 func (m *Model) sendClear() {
 	m.cache.drop(m.want.src)
 	m.transmit(m.packet(protocol.ClearToSend, 0))
@@ -104,7 +104,7 @@ func (m *Model) sendClear() {
 	m.state = recvStart
 }
 
-// acknowledge ends a receive. It happens once per message: a repeated DATA is
+// acknowledge ends a receive. It happens once per message: a retransmitted DATA is
 // never acknowledged again (trap 6).
 func (m *Model) acknowledge() {
 	m.transmit(m.packet(protocol.Ack, 0))

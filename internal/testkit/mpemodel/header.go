@@ -30,7 +30,7 @@ func parse(b []byte) (protocol.Header, bool) {
 }
 
 // check compares a header with the expected one. The destination rank and,
-// here, the size are not looked at (trap 11).
+// here, the size are ignored (trap 11).
 func (e expectation) check(h protocol.Header) verdict {
 	if h.Src != e.src || h.Type != e.typ || h.Call != e.call {
 		return foreign

@@ -7,14 +7,14 @@ const (
 	// baseTimeout is the first time-out of rank 0.
 	baseTimeout = 100 * time.Millisecond
 	// rankTimeout is added once per rank below the own one, so that two
-	// FPGAs do not repeat in step.
+	// FPGAs do not retransmit in step.
 	rankTimeout = 12500 * time.Microsecond
-	// retransmitTimeout is added for every repeat so far.
+	// retransmitTimeout is added for every retransmission so far.
 	retransmitTimeout = time.Second
-	// maxRetransmissions bounds the repeats of one call, all phases together.
+	// maxRetransmissions bounds the retransmissions of one call, all phases together.
 	maxRetransmissions = 3
 	// ackFactor multiplies the individual time-out, not the part for
-	// repeats, in the wait for ACK.
+	// retransmits, in the wait for ACK.
 	ackFactor = 2
 )
 
@@ -26,7 +26,7 @@ type timer struct {
 	// dead: the counter has passed zero. Nothing fires until it is set
 	// again.
 	dead bool
-	// repeats of the current call.
+	// retransmissions of the current call.
 	repeats int
 }
 

@@ -44,7 +44,7 @@ func TestTimeOuts(t *testing.T) {
 		check := func(what string, r *rig, want []time.Duration) {
 			t.Helper()
 			r.wantWedged("")
-			// All in one go, and then nothing more for ever.
+			// All in one go, and then nothing more forever.
 			r.after(24 * time.Hour)
 			if got := r.times(); !slices.Equal(got, want) {
 				t.Errorf("rank %d: %s at %v, want %v", c.rank, what, got, want)
@@ -86,7 +86,7 @@ func TestRepeatsAreSharedByThePhases(t *testing.T) {
 	}
 	r.in(0, hdr(protocol.ClearToSend, 0, 1, 0))
 	r.after(time.Hour)
-	// 2 × 112.5 ms, and 1 s for each of two repeats; that was the third.
+	// 2 × 112.5 ms, and 1 s for each of two retransmissions; that was the third.
 	if got, want := r.times(), []time.Duration{1300 * ms, 3525 * ms}; !slices.Equal(got, want) {
 		t.Errorf("DATA at %v, want %v", got, want)
 	}
@@ -130,8 +130,8 @@ func TestTimeGoingBackwardsIsIgnored(t *testing.T) {
 }
 
 // A message given up in the middle leaves one empty line in the program's
-// buffer and no mark of its end. The repeat of the message is acknowledged, but
-// a part of it went into the first try, and the program waits for ever.
+// buffer and no mark of its end. The retransmission of the message is acknowledged, but
+// a part of it went into the first try, and the program waits forever.
 func TestTimeOutInMidMessage(t *testing.T) {
 	words := pattern(0, 0, 1000)
 	d := message(0, 1, words)
@@ -153,7 +153,7 @@ func TestTimeOutInMidMessage(t *testing.T) {
 	r.wantOut(hdr(protocol.Ack, 1, 0, 0))
 	r.wantState("IDLE")
 	r.wantWedged("waits for more lines")
-	// 350 lines were there and the empty one, so 149 of the repeat ended the
+	// 350 lines were there and the empty one, so 149 of the retransmission ended the
 	// first try. The 150th was the second half of a 16-byte word, and lost
 	// with it; the other 350 are the start of the second try.
 	buf, overrun, done := r.Result()
@@ -163,7 +163,7 @@ func TestTimeOutInMidMessage(t *testing.T) {
 }
 
 // Only where one single line is missing does the empty line end the first try,
-// and the repeat arrives whole.
+// and the retransmission arrives whole.
 func TestTimeOutWithOneLineMissing(t *testing.T) {
 	words := pattern(0, 0, 347)
 	d := message(0, 1, words)

@@ -98,7 +98,7 @@ func TestTrap3CrossedSendRequestIsForgotten(t *testing.T) {
 }
 
 // After DATA has gone out, on the other hand, a SEND_REQUEST is forgotten only
-// with the ACK, and a repeated DATA forgets it too.
+// with the ACK, and a retransmitted DATA forgets it too.
 func TestTrap3SendRequestBeforeTheAckIsForgottenToo(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{7, 8})

@@ -3,7 +3,7 @@ package mpemodel
 import "fmt"
 
 // Wedged reports whether the FPGA is in a state that it cannot leave by itself,
-// and why. "For ever" in the explanation means that no packet helps either;
+// and why. "Forever" in the explanation means that no packet helps either;
 // otherwise it says which one does. An idle FPGA is not wedged, nor is one that
 // waits for a SEND_REQUEST, which has no time-out by design.
 func (m *Model) Wedged() (string, bool) {
@@ -21,21 +21,21 @@ func (m *Model) whyStuck() string {
 	recv := m.wrap.call.call.IsRecv()
 	switch {
 	case m.in.sourcesFull() && len(m.in.words) == 0:
-		return "the FIFO of source ranks is full of those of eaten datagrams, and lets in no more data, for ever"
+		return "the FIFO of source ranks is full of those of eaten datagrams, and lets in no more data, forever"
 	case m.half:
 		return "half a header is read; the first 16 bytes of the next datagram will be taken for the other half (trap 10)"
 	case m.state == idle:
-		return "the MPE has ended the call, but the program waits for more lines of it, for ever"
+		return "the MPE has ended the call, but the program waits for more lines of it, forever"
 	case m.state == sendData:
-		return "the MPE waits for data to send from a program that receives, for ever (trap 2)"
+		return "the MPE waits for data to send from a program that receives, forever (trap 2)"
 	case m.state == wait4Ack && recv:
-		return "a deferred header of another type sent the receive to the wait for ACK, where it swallows the SEND_REQUEST, for ever (trap 2)"
+		return "a deferred header of another type sent the receive to the wait for ACK, where it swallows the SEND_REQUEST, forever (trap 2)"
 	case m.state == recvData && !m.deq.room():
-		return "the data FIFO is full behind the end of a message, for ever"
+		return "the data FIFO is full behind the end of a message, forever"
 	case m.state == recvData:
 		return "no payload came with the header; the next datagram, whatever it is, will be taken for it (trap 8)"
 	case m.state == recvDone:
-		return "the dequeuer has not had all lines of a message that the MPE counts as complete, for ever"
+		return "the dequeuer has not had all lines of a message that the MPE counts as complete, forever"
 	case m.state == wait4Req:
 		return ""
 	case m.state == recvStart && !m.mid && m.deq.active:
