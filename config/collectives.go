@@ -15,8 +15,9 @@ import (
 type Collectives struct {
 	// Table is the path of a table of choices, or empty for the one that is built in.
 	Table string `yaml:"table"`
-	// Force are choices that the table is not asked for.
-	Force Force `yaml:"force,omitempty"`
+	// Force are algorithms that take precedence over the table, as choice.ParseForced
+	// reads them: "bcast=atomic:64KiB, allreduce=ring".
+	Force string `yaml:"force,omitempty"`
 	// Order is how the order of a chain changes with the status of its ranks.
 	Order Order `yaml:"order"`
 	// Upstream is what upstream's compiler made of collectives in the FPGAs' programs.
@@ -24,31 +25,6 @@ type Collectives struct {
 	// FPGAs are ranks in the order of upstream's cluster file; see
 	// Config.UpstreamFPGAs.
 	FPGAs []int `yaml:"fpgas,flow,omitempty"`
-}
-
-// Force has an algorithm for each collective, as choice.ParseChoice reads it: "ring",
-// "chain:64KiB"; or nothing.
-type Force struct {
-	Barrier       string `yaml:"barrier,omitempty"`
-	Bcast         string `yaml:"bcast,omitempty"`
-	Reduce        string `yaml:"reduce,omitempty"`
-	Allreduce     string `yaml:"allreduce,omitempty"`
-	Gather        string `yaml:"gather,omitempty"`
-	Scatter       string `yaml:"scatter,omitempty"`
-	Allgather     string `yaml:"allgather,omitempty"`
-	Alltoall      string `yaml:"alltoall,omitempty"`
-	ReduceScatter string `yaml:"reduce_scatter,omitempty"`
-	Scan          string `yaml:"scan,omitempty"`
-	Exscan        string `yaml:"exscan,omitempty"`
-}
-
-// of is the entry of a collective.
-func (f *Force) of(c coll.Collective) *string {
-	return map[coll.Collective]*string{
-		coll.Barrier: &f.Barrier, coll.Bcast: &f.Bcast, coll.Reduce: &f.Reduce, coll.Allreduce: &f.Allreduce,
-		coll.Gather: &f.Gather, coll.Scatter: &f.Scatter, coll.Allgather: &f.Allgather, coll.Alltoall: &f.Alltoall,
-		coll.ReduceScatter: &f.ReduceScatter, coll.Scan: &f.Scan, coll.Exscan: &f.Exscan,
-	}[c]
 }
 
 // Order is a coll.OrderForm by name.
@@ -83,14 +59,9 @@ const (
 
 var upstreams = []Upstream{UpstreamFlat, UpstreamTree}
 
-// Forced returns Force as it is applied. The configuration must be valid.
+// Forced returns Force as package choice has it. The configuration must be valid.
 func (c *Collectives) Forced() choice.Forced {
-	forced := choice.Forced{}
-	for of := coll.Barrier; of <= coll.Exscan; of++ {
-		if text := *c.Force.of(of); text != "" {
-			forced[of], _ = choice.ParseChoice(of, text) // Validate has
-		}
-	}
+	forced, _ := choice.ParseForced(c.Force) // Validate has
 	return forced
 }
 
@@ -121,14 +92,10 @@ func (c *Collectives) relativeTo(dir string) {
 // empty. lookup is os.LookupEnv.
 func (c *Collectives) ApplyEnv(lookup func(string) (string, bool)) error {
 	if text, _ := lookup(EnvCollectives); text != "" {
-		forced, err := choice.ParseForced(text)
-		if err != nil {
+		if _, err := choice.ParseForced(text); err != nil {
 			return &Error{Key: EnvCollectives, Problem: err.Error()}
 		}
-		c.Force = Force{}
-		for of, by := range forced {
-			*c.Force.of(of) = by.String()
-		}
+		c.Force = text
 	}
 	if path, _ := lookup(EnvCollectivesTable); path != "" {
 		if problem := pathProblem(path); problem != "" {
@@ -153,12 +120,8 @@ func (c *Config) validateCollectives(p *strictyaml.Problems) {
 	if problem := pathProblem(x.Table); problem != "" {
 		p.Add(key+".table", "%s", problem)
 	}
-	for of := coll.Barrier; of <= coll.Exscan; of++ {
-		if text := *x.Force.of(of); text != "" {
-			if _, err := choice.ParseChoice(of, text); err != nil {
-				p.Add(key+".force."+choice.Name(of), "%v", err)
-			}
-		}
+	if _, err := choice.ParseForced(x.Force); err != nil {
+		p.Add(key+".force", "%v", err)
 	}
 	oneOf(p, key+".order", x.Order, orders...)
 	oneOf(p, key+".upstream", x.Upstream, upstreams...)

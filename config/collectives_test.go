@@ -14,18 +14,17 @@ import (
 
 func TestCollectives(t *testing.T) {
 	c := mustParse(t, host)
-	if x := c.Collectives; x.Table != "" || x.Force != (Force{}) || x.Order.Form() != coll.OrderFixed || x.Upstream != UpstreamFlat || len(x.Forced()) > 0 || c.UpstreamFPGAs() != nil {
+	if x := c.Collectives; x.Table != "" || x.Force != "" || x.Order.Form() != coll.OrderFixed || x.Upstream != UpstreamFlat || len(x.Forced()) > 0 || c.UpstreamFPGAs() != nil {
 		t.Errorf("%+v", x)
 	}
-	// Every collective has its key.
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		name := coll.Algorithms(of)[0].Name
-		c := mustParse(t, host+"collectives: {force: {"+choice.Name(of)+": "+name+"}}\n")
+		c := mustParse(t, host+"collectives: {force: "+choice.Name(of)+"="+name+"}\n")
 		if f := c.Collectives.Forced(); len(f) != 1 || f[of] != (choice.Choice{Algorithm: name}) {
 			t.Errorf("%v: %v", of, f)
 		}
 	}
-	c = mustParse(t, host+"collectives: {force: {bcast: 'atomic:64KiB', scan: 'chain:7'}}\n")
+	c = mustParse(t, host+"collectives: {force: 'bcast=atomic:64KiB, scan=chain:7'}\n")
 	if got := c.Collectives.Forced().String(); got != "bcast=atomic:64KiB,scan=chain:7" {
 		t.Error(got)
 	}
@@ -55,12 +54,13 @@ collectives: `
 
 func TestCollectivesErrors(t *testing.T) {
 	for file, want := range map[string]string{
-		"{tabel: x}":                "f.yaml:2: collectives: unknown key \"tabel\" (did you mean \"table\"?): the keys here are table, force, order, upstream, fpgas",
-		"{table: \"a\\0\"}":         "f.yaml:2: collectives.table: a path cannot contain a zero byte",
-		"{force: {brodcast: flat}}": "f.yaml:2: collectives.force: unknown key \"brodcast\" (did you mean \"bcast\"?): the keys here are barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan",
-		"\n  force:\n    bcast: atmoic": "f.yaml:4: collectives.force.bcast: \"atmoic\": bcast has no algorithm \"atmoic\" (did you mean \"atomic\"?): " +
+		"{tabel: x}":             "f.yaml:2: collectives: unknown key \"tabel\" (did you mean \"table\"?): the keys here are table, force, order, upstream, fpgas",
+		"{table: \"a\\0\"}":      "f.yaml:2: collectives.table: a path cannot contain a zero byte",
+		"{force: {bcast: flat}}": "f.yaml:2: collectives.force: want one value here, not keys with values",
+		"{force: brodcast=flat}": "f.yaml:2: collectives.force: \"brodcast=flat\": there is no collective \"brodcast\" (did you mean \"bcast\"?): there are barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan",
+		"\n  force: bcast=atmoic": "f.yaml:3: collectives.force: \"bcast=atmoic\": bcast has no algorithm \"atmoic\" (did you mean \"atomic\"?): " +
 			"it has binomial, flat, scatter-allgather, chain, atomic, tree",
-		"{force: {scan: 'chain:x'}}":           `f.yaml:2: collectives.force.scan: "chain:x": segments of "x": give a size from 1 to 1GiB, as in chain:64KiB`,
+		"{force: 'scan=chain:x'}":              `f.yaml:2: collectives.force: "scan=chain:x": segments of "x": give a size from 1 to 1GiB, as in chain:64KiB`,
 		"{order: byleft}":                      `f.yaml:2: collectives.order: "byleft" is not known (did you mean "by-left"?): it is one of fixed, free-first, by-left`,
 		"{upstream: tre}":                      `f.yaml:2: collectives.upstream: "tre" is not known (did you mean "tree"?): it is one of flat, tree`,
 		"{fpgas: [0]}":                         "f.yaml:2: collectives.fpgas: only the tree goes by it: add upstream: tree, or remove the key",
@@ -75,18 +75,18 @@ func TestCollectivesErrors(t *testing.T) {
 }
 
 func TestCollectivesEnv(t *testing.T) {
-	c := mustParse(t, host+"collectives: {table: file.yaml, force: {bcast: flat, scan: doubling}}\n")
+	c := mustParse(t, host+"collectives: {table: file.yaml, force: 'bcast=flat,scan=doubling'}\n")
 	env := map[string]string{EnvCollectives: "", EnvCollectivesTable: ""}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	apply := func(force, table string) error {
 		env[EnvCollectives], env[EnvCollectivesTable] = force, table
 		return c.ApplyEnv(lookup)
 	}
-	if err := apply("", ""); err != nil || c.Collectives.Table != "file.yaml" || c.Collectives.Force.Scan != "doubling" {
+	if err := apply("", ""); err != nil || c.Collectives.Table != "file.yaml" || c.Collectives.Force != "bcast=flat,scan=doubling" {
 		t.Errorf("empty: %+v, %v", c.Collectives, err)
 	}
 	if err := apply("bcast=atomic:65536,allreduce=ring", "t.yaml"); err != nil ||
-		c.Collectives.Table != "t.yaml" || c.Collectives.Force != (Force{Bcast: "atomic:64KiB", Allreduce: "ring"}) {
+		c.Collectives.Table != "t.yaml" || c.Collectives.Force != "bcast=atomic:65536,allreduce=ring" {
 		t.Errorf("%+v, %v", c.Collectives, err)
 	}
 	for _, x := range []struct{ force, table, key, want string }{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-const rankKeys = "the keys here are rank, address, run, peer, kernel, kernel_options, quirks, link"
+const rankKeys = "the keys here are rank, address, run, peer, kernel, kernel_options, quirks, timing, link"
 
 // TestBadFiles checks the exact text of what a user sees.
 func TestBadFiles(t *testing.T) {
@@ -24,8 +24,8 @@ func TestBadFiles(t *testing.T) {
 		{"unknown key", "ranks:\n  - rank: 0\n    adress: 127.0.0.1\n",
 			`f.yaml:3: ranks[0]: unknown key "adress" (did you mean "address"?): ` + rankKeys},
 		{"unlike any key", "ranks: [{rank: 0, verbosity: 1}]\n", `f.yaml:1: ranks[0]: unknown key "verbosity": ` + rankKeys},
-		{"deep unknown key", host + "defaults:\n  timeouts:\n    ack:\n      frist: 1s\n",
-			`f.yaml:5: defaults.timeouts.ack: unknown key "frist" (did you mean "first"?): the keys here are first, step, retransmissions, then`},
+		{"deep unknown key", host + "defaults:\n  deadlines:\n    akc: 1s\n",
+			`f.yaml:4: defaults.deadlines: unknown key "akc" (did you mean "ack"?): the keys here are clear, ack, data`},
 		{"merge key", host + "log:\n  <<: {level: info}\n", `f.yaml:3: log: unknown key "<<": the keys here are level, format`},
 		{"duplicate key", host + "log:\n  level: info\n\n  level: warn\n", `f.yaml:5: log.level: given twice, first on line 3: keep one of them`},
 		{"alias", "ranks:\n  - {rank: 0, address: &a 127.0.0.1, run: host}\n  - {rank: 1, address: *a, peer: cpu}\n",
@@ -41,7 +41,7 @@ func TestBadFiles(t *testing.T) {
 		{"fraction", "ranks: [{rank: 1.5}]\n", `f.yaml:1: ranks[0].rank: "1.5" is not a whole number`},
 		{"string for a number", "ranks: [{rank: \"0\"}]\n", `f.yaml:1: ranks[0].rank: "0" is not a whole number`},
 		{"number too large", "ranks: [{rank: 9223372036854775808}]\n", `f.yaml:1: ranks[0].rank: "9223372036854775808" is not a whole number`},
-		{"no bool", "ranks: [{rank: 0, quirks: {ack_once: 1}}]\n", `f.yaml:1: ranks[0].quirks.ack_once: "1" is not true or false`},
+		{"no bool", host + "http: {pprof: 1}\n", `f.yaml:2: http.pprof: "1" is not true or false`},
 		{"no unit", host + "defaults: {warn_after: 10}\n", `f.yaml:2: defaults.warn_after: "10" is not a time with its unit, as in 100ms, 1.1us or 10s`},
 		{"size", host + "limits: {receive_buffer: 16MB}\n",
 			`f.yaml:2: limits.receive_buffer: "16MB" is not a size: give bytes, or a number with KiB, MiB or GiB as in 16MiB`},

@@ -8,21 +8,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Credit is what a rank lets a peer of the extended profile send before a receive
-// matches.
-type Credit struct {
-	// Messages is how many may have begun.
-	Messages int
-	// Bytes is how many bytes of eager messages there may be.
-	Bytes Size
-}
-
-// CreditOptions are what a configuration says of Credit.
-type CreditOptions struct {
-	Messages *int  `yaml:"messages,omitempty"`
-	Bytes    *Size `yaml:"bytes,omitempty"`
-}
-
 // TLS are the PEM files with which the links over TCP are secured. Load makes paths
 // relative to the configuration's folder into ones relative to the working
 // directory.

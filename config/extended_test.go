@@ -27,17 +27,17 @@ func TestExtendedLinks(t *testing.T) {
 		name, defaults, link string
 		want                 Link
 	}{
-		{"a rank", "{}", "{profile: extended, eager_limit: 1KiB, credit: {messages: 2, bytes: 3KiB}}",
-			Link{Profile: protocol.Extended, EagerLimit: 1024, Credit: Credit{2, 3072}}},
-		{"defaults", "{profile: extended, eager_limit: 0, credit: {messages: 1, bytes: 1}}", "{}",
-			Link{Profile: protocol.Extended, EagerLimit: 0, Credit: Credit{1, 1}}},
-		{"leaf by leaf", "{profile: extended, eager_limit: 5, credit: {messages: 6, bytes: 7}}", "{credit: {bytes: 8}}",
-			Link{Profile: protocol.Extended, EagerLimit: 5, Credit: Credit{6, 8}}},
+		{"a rank", "{}", "{profile: extended, eager_limit: 1KiB, eager_credit: 3KiB}",
+			Link{Profile: protocol.Extended, EagerLimit: 1024, EagerCredit: 3072}},
+		{"defaults", "{profile: extended, eager_limit: 0, eager_credit: 1}", "{}",
+			Link{Profile: protocol.Extended, EagerLimit: 0, EagerCredit: 1}},
+		{"leaf by leaf", "{profile: extended, eager_limit: 5, eager_credit: 7}", "{eager_credit: 8}",
+			Link{Profile: protocol.Extended, EagerLimit: 5, EagerCredit: 8}},
 	} {
 		c := mustParse(t, fill(software, tc.link[1:len(tc.link)-1], "", "")+"defaults: "+tc.defaults+"\n")
 		got := c.LinkFor(1, base())
 		want := base()
-		want.Profile, want.EagerLimit, want.Credit = tc.want.Profile, tc.want.EagerLimit, tc.want.Credit
+		want.Profile, want.EagerLimit, want.EagerCredit = tc.want.Profile, tc.want.EagerLimit, tc.want.EagerCredit
 		if got != want {
 			t.Errorf("%s: got\n%+v\nwant\n%+v", tc.name, got, want)
 		}
@@ -58,32 +58,31 @@ func TestExtendedMistakes(t *testing.T) {
 		{"defaults, and an FPGA", fill(mixed, "", "profile: cloudfpga", "") + "defaults: {profile: extended}\n",
 			at3 + ".profile: missing: the profile in defaults is extended, but rank 3 is peer: fpga and drops every packet of it without a word: give this rank link: {profile: cloudfpga}"},
 
-		{"keys of other profiles", fill(software, extended+", on_partial: error, max_message_words: 0, pace: {over_words: 1}, timeouts: {ack: {retransmissions: 1}}, deadlines: {clear: 0, ack: 1s, data: 1s}", "", ""),
+		{"keys of other profiles", fill(software, extended+", on_partial: error, max_message_words: 0, pace: {over_words: 1}, deadlines: {clear: 0, ack: 1s, data: 1s}", "", ""),
 			at1 + ".on_partial: the extended profile, which this link has, does not use it: remove the key\n" +
 				at1 + ".max_message_words: the extended profile, which this link has, does not use it: remove the key\n" +
 				at1 + ".pace: the extended profile, which this link has, does not use it: remove the key\n" +
-				at1 + ".timeouts: the extended profile, which this link has, does not use it: remove the key\n" +
 				at1 + ".deadlines.clear: the extended profile, which this link has, does not use it: remove the key\n" +
 				at1 + ".deadlines.data: the extended profile, which this link has, does not use it: remove the key"},
 		{"keys of other profiles by default", fill(software, "on_partial: error", "", "") + "defaults: {profile: extended}\n",
 			at1 + ".on_partial: the extended profile, which this link has, does not use it: remove the key"},
 		{"keys of other profiles for all", fill(software, extended, "", "") + "defaults: {profile: extended, pace: {over_words: 1}}\n",
 			"f.yaml:4: defaults.pace: the extended profile, which every link has, does not use it: remove the key"},
-		{"eager_limit of another", fill(software, "eager_limit: 1, credit: {messages: 1}", "", ""),
+		{"eager_limit of another", fill(software, "eager_limit: 1, eager_credit: 1", "", ""),
 			at1 + ".eager_limit: only the extended profile uses it, and this link has another: add profile: extended, or remove the key\n" +
-				at1 + ".credit: only the extended profile uses it, and this link has another: add profile: extended, or remove the key"},
+				at1 + ".eager_credit: only the extended profile uses it, and this link has another: add profile: extended, or remove the key"},
 		{"eager_limit of an FPGA", fill(mixed, extended, "eager_limit: 1", ""),
 			at2 + ".eager_limit: only the extended profile uses it, and this link has another: add profile: extended, or remove the key"},
 		{"eager_limit of none", fill(mixed, "", "", "") + "defaults: {eager_limit: 1}\n",
 			atD + ".eager_limit: only the extended profile uses it, and no link has it: add profile: extended, or remove the key"},
 
 		{"eager_limit large", fill(software, extended+", eager_limit: 65MiB", "", ""), at1 + ".eager_limit: 65MiB is outside 0 to 64MiB"},
-		{"credit", fill(software, extended+", credit: {messages: 0, bytes: 0}", "", ""),
-			at1 + ".credit.messages: 0 is outside 1 to 16777216\n" + at1 + ".credit.bytes: 0 is outside 1 to 1GiB"},
-		{"credit large", fill(software, extended+", credit: {messages: 16777217, bytes: 1025MiB}", "", ""),
-			at1 + ".credit.messages: 16777217 is outside 1 to 16777216\n" + at1 + ".credit.bytes: 1025MiB is outside 1 to 1GiB"},
-		{"credit without room", fill(software, extended+", credit: {bytes: 4KiB}", "", "") + "defaults: {eager_limit: 5KiB}\n",
-			at1 + ".credit.bytes: 4KiB is less than an eager_limit of 5KiB: no message of that length could ever be sent unasked"},
+		{"credit", fill(software, extended+", eager_credit: 0", "", ""),
+			at1 + ".eager_credit: 0 is outside 1 to 1GiB"},
+		{"credit large", fill(software, extended+", eager_credit: 1025MiB", "", ""),
+			at1 + ".eager_credit: 1025MiB is outside 1 to 1GiB"},
+		{"credit without room", fill(software, extended+", eager_credit: 4KiB", "", "") + "defaults: {eager_limit: 5KiB}\n",
+			at1 + ".eager_credit: 4KiB is less than an eager_limit of 5KiB: no message of that length could ever be sent unasked"},
 		{"datagram without room", fill(software, extended+", max_datagram: 72", "", ""),
 			at1 + ".max_datagram: 72 is outside 88 to 65507: a header of the extended profile has 80 bytes"},
 		{"datagram without room by default", fill(software, extended, "", "") + "defaults: {max_datagram: 40}\n",
@@ -128,11 +127,11 @@ func TestExtendedInPlace(t *testing.T) {
 		"beside an FPGA":                   fill(mixed, "profile: extended, eager_limit: 1, on_partial: error", "", ""),
 		"defaults for those that know it":  fill(mixed, "", "profile: cloudfpga, on_partial: retransmit", "profile: v0.9") + "defaults: {profile: extended, eager_limit: 1, pace: {over_words: 1}}\n",
 		"said by the local rank":           strings.Replace(fill(software, "eager_limit: 2", "", ""), "run: host", "run: host, link: {profile: extended}", 1),
-		"said by the other local rank":     fill(twoHosts, "profile: extended, credit: {messages: 4}", "", ""),
+		"said by the other local rank":     fill(twoHosts, "profile: extended, eager_credit: 4MiB", "", ""),
 		"the only rank here, alone":        "ranks: [{rank: 0, address: 10.0.0.1, run: host, link: {profile: extended, eager_limit: 1}}]\n",
 		"smallest datagram":                fill(software, "profile: extended, max_datagram: 88", "", ""),
 		"smaller datagrams of others":      fill(mixed, "profile: extended", "max_datagram: 40", ""),
-		"eager credit of just one message": fill(software, "profile: extended, eager_limit: 64MiB, credit: {bytes: 64MiB}", "", ""),
+		"eager credit of just one message": fill(software, "profile: extended, eager_limit: 64MiB, eager_credit: 64MiB", "", ""),
 		"shared memory":                    fill(software, "profile: extended, transport: shm", "", ""),
 		"tls":                              fill(software, "transport: tcp", "", "") + "tls: {certificate: a, key: b, authority: c}\n",
 		"tls by default":                   host + "defaults: {transport: tcp}\ntls: {certificate: a, key: b, authority: c}\n",

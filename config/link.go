@@ -24,11 +24,11 @@ type Link struct {
 	// EagerLimit is the longest message, in bytes, that is sent to a peer of the
 	// extended profile before a receive matches; 0: none is.
 	EagerLimit Size
-	// Credit is what we let such a peer send before a receive matches.
-	Credit    Credit
-	Pace      Pace
-	Timeouts  Timeouts
-	Deadlines Deadlines
+	// EagerCredit is how many bytes of eager messages such a peer may send before
+	// receives match.
+	EagerCredit Size
+	Pace        Pace
+	Deadlines   Deadlines
 	// WarnAfter is how long an operation waits until the log says so. 0:
 	// never.
 	WarnAfter time.Duration
@@ -63,17 +63,6 @@ type Pace struct {
 	OverWords int
 }
 
-// Timeouts are the intervals between repeats, by the packet waited for.
-type Timeouts struct{ Clear, Ack, Data Backoff }
-
-// Backoff is the wait before each repeat: First + n×Step before repeat n,
-// counted from 0, for Repeats repeats, and then every Then. A Then of 0 means no
-// more.
-type Backoff struct {
-	First, Step, Then time.Duration
-	Retransmissions   int
-}
-
 // Deadlines are how long a wait may last before the operation fails, by the
 // packet waited for. 0: for ever.
 type Deadlines struct{ Clear, Ack, Data time.Duration }
@@ -87,9 +76,8 @@ type LinkOptions struct {
 	MaxMessageWords *int            `yaml:"max_message_words,omitempty"`
 	MaxDatagram     *int            `yaml:"max_datagram,omitempty"`
 	EagerLimit      *Size           `yaml:"eager_limit,omitempty"`
-	Credit          CreditOptions   `yaml:"credit,omitempty"`
+	EagerCredit     *Size           `yaml:"eager_credit,omitempty"`
 	Pace            PaceOptions     `yaml:"pace,omitempty"`
-	Timeouts        TimeoutOptions  `yaml:"timeouts,omitempty"`
 	Deadlines       DeadlineOptions `yaml:"deadlines,omitempty"`
 	WarnAfter       *time.Duration  `yaml:"warn_after,omitempty"`
 }
@@ -98,21 +86,6 @@ type LinkOptions struct {
 type PaceOptions struct {
 	PerDatagram *time.Duration `yaml:"per_datagram,omitempty"`
 	OverWords   *int           `yaml:"over_words,omitempty"`
-}
-
-// TimeoutOptions are what a configuration says of Timeouts.
-type TimeoutOptions struct {
-	Clear BackoffOptions `yaml:"clear,omitempty"`
-	Ack   BackoffOptions `yaml:"ack,omitempty"`
-	Data  BackoffOptions `yaml:"data,omitempty"`
-}
-
-// BackoffOptions are what a configuration says of a Backoff.
-type BackoffOptions struct {
-	First           *time.Duration `yaml:"first,omitempty"`
-	Step            *time.Duration `yaml:"step,omitempty"`
-	Retransmissions *int           `yaml:"retransmissions,omitempty"`
-	Then            *time.Duration `yaml:"then,omitempty"`
 }
 
 // DeadlineOptions are what a configuration says of Deadlines.
@@ -142,25 +115,14 @@ func (o *LinkOptions) Over(base Link) Link {
 	override(&base.MaxMessageWords, o.MaxMessageWords)
 	override(&base.MaxDatagram, o.MaxDatagram)
 	override(&base.EagerLimit, o.EagerLimit)
-	override(&base.Credit.Messages, o.Credit.Messages)
-	override(&base.Credit.Bytes, o.Credit.Bytes)
+	override(&base.EagerCredit, o.EagerCredit)
 	override(&base.Pace.PerDatagram, o.Pace.PerDatagram)
 	override(&base.Pace.OverWords, o.Pace.OverWords)
-	o.Timeouts.Clear.over(&base.Timeouts.Clear)
-	o.Timeouts.Ack.over(&base.Timeouts.Ack)
-	o.Timeouts.Data.over(&base.Timeouts.Data)
 	override(&base.Deadlines.Clear, o.Deadlines.Clear)
 	override(&base.Deadlines.Ack, o.Deadlines.Ack)
 	override(&base.Deadlines.Data, o.Deadlines.Data)
 	override(&base.WarnAfter, o.WarnAfter)
 	return base
-}
-
-func (o *BackoffOptions) over(b *Backoff) {
-	override(&b.First, o.First)
-	override(&b.Step, o.Step)
-	override(&b.Retransmissions, o.Retransmissions)
-	override(&b.Then, o.Then)
 }
 
 func override[T any](value *T, with *T) {

@@ -14,9 +14,8 @@ const ms = time.Millisecond
 func base() Link {
 	return Link{
 		Profile: protocol.V09, Transport: TransportUDP, OnPartial: PartialError,
-		MaxMessageWords: 1, MaxDatagram: 1416, EagerLimit: 20, Credit: Credit{21, 22},
+		MaxMessageWords: 1, MaxDatagram: 1416, EagerLimit: 20, EagerCredit: 21,
 		Pace:      Pace{2 * ms, 3},
-		Timeouts:  Timeouts{Backoff{4 * ms, 5 * ms, 6 * ms, 7}, Backoff{8 * ms, 9 * ms, 10 * ms, 11}, Backoff{12 * ms, 13 * ms, 14 * ms, 15}},
 		Deadlines: Deadlines{16 * ms, 17 * ms, 18 * ms},
 		WarnAfter: 19 * ms,
 	}
@@ -25,14 +24,11 @@ func base() Link {
 func TestLinkFor(t *testing.T) {
 	const everything = `{profile: cloudfpga, transport: tcp, on_partial: retransmit, max_message_words: 346, max_datagram: 512,
   pace: {per_datagram: 20us, over_words: 21},
-  timeouts: {clear: {first: 22ms, step: 23ms, then: 24ms, retransmissions: 25}, ack: {first: 26ms, step: 27ms, then: 28ms, retransmissions: 29},
-    data: {first: 30ms, step: 31ms, then: 32ms, retransmissions: 33}},
   deadlines: {clear: 34ms, ack: 35ms, data: 36ms}, warn_after: 37ms}`
 	all := Link{
 		Profile: protocol.CloudFPGA, Transport: TransportTCP, OnPartial: PartialRetransmit,
-		MaxMessageWords: 346, MaxDatagram: 512, EagerLimit: 20, Credit: Credit{21, 22},
+		MaxMessageWords: 346, MaxDatagram: 512, EagerLimit: 20, EagerCredit: 21,
 		Pace:      Pace{20 * time.Microsecond, 21},
-		Timeouts:  Timeouts{Backoff{22 * ms, 23 * ms, 24 * ms, 25}, Backoff{26 * ms, 27 * ms, 28 * ms, 29}, Backoff{30 * ms, 31 * ms, 32 * ms, 33}},
 		Deadlines: Deadlines{34 * ms, 35 * ms, 36 * ms},
 		WarnAfter: 37 * ms,
 	}
@@ -45,12 +41,12 @@ func TestLinkFor(t *testing.T) {
 		{"nothing said", "{}", "{}", base()},
 		{"defaults", everything, "{}", all},
 		{"rank", "{}", everything, all},
-		{"zero is a value", "{deadlines: {ack: 5s}, warn_after: 1s}", "{max_message_words: 0, deadlines: {ack: 0}, timeouts: {data: {then: 0s}}}",
+		{"zero is a value", "{deadlines: {ack: 5s}, warn_after: 1s}", "{max_message_words: 0, deadlines: {ack: 0}}",
 			with(base(), func(l *Link) {
-				l.MaxMessageWords, l.Deadlines.Ack, l.Timeouts.Data.Then, l.WarnAfter = 0, 0, 0, time.Second
+				l.MaxMessageWords, l.Deadlines.Ack, l.WarnAfter = 0, 0, time.Second
 			})},
-		{"rank over defaults, leaf by leaf", everything, "{timeouts: {ack: {step: 1s}}, pace: {over_words: 9}}",
-			with(all, func(l *Link) { l.Timeouts.Ack.Step, l.Pace.OverWords = time.Second, 9 })},
+		{"rank over defaults, leaf by leaf", everything, "{deadlines: {ack: 1s}, pace: {over_words: 9}}",
+			with(all, func(l *Link) { l.Deadlines.Ack, l.Pace.OverWords = time.Second, 9 })},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := mustParse(t, "ranks:\n  - {rank: 0, address: 127.0.0.1, run: host}\n  - {rank: 1, address: 127.0.0.2, peer: cpu, link: "+

@@ -33,7 +33,7 @@ func TestParseDefaults(t *testing.T) {
 ranks:
   - {rank: 2, address: 10.0.0.3, peer: fpga}
   - {rank: 0, address: 10.0.0.1, run: host}
-  - {rank: 1, address: 10.0.0.2, run: standin, quirks: {ack_once: false}}
+  - {rank: 1, address: 10.0.0.2, run: standin, quirks: off}
 `)
 	if want := (Log{"info", "console"}); c.Log != want {
 		t.Errorf("log: %+v, want %+v", c.Log, want)
@@ -49,7 +49,7 @@ ranks:
 		{Rank: 0, Address: Address{netip.MustParseAddrPort("10.0.0.1:2718")}, Run: RunHost, Peer: PeerSoftware},
 		{Rank: 1, Address: Address{netip.MustParseAddrPort("10.0.0.2:2718")}, Run: RunStandin, Peer: PeerFPGA,
 			Kernel: Kernel{Name: KernelEcho}, KernelOptions: &KernelOptions{},
-			Quirks: &Quirks{true, true, true, true, true, true, false, true}},
+			Quirks: QuirksOff, Timing: TimingDefault},
 	}
 	if !reflect.DeepEqual(c.Ranks, want) {
 		t.Errorf("ranks:\n%+v, want\n%+v", c.Ranks, want)
@@ -93,7 +93,7 @@ ranks:
 		t.Errorf("%+v", c)
 	}
 	r := c.Ranks[0]
-	if r.Address.String() != "[fd00::1]:4000" || r.Quirks != nil || *r.KernelOptions != (KernelOptions{}) ||
+	if r.Address.String() != "[fd00::1]:4000" || r.Quirks != "" || *r.KernelOptions != (KernelOptions{}) ||
 		!reflect.DeepEqual(r.Kernel, Kernel{KernelExec, []string{"/opt/prog", "-n", "3"}}) {
 		t.Errorf("rank 0: %+v", r)
 	}

@@ -29,9 +29,11 @@ type Rank struct {
 	Kernel Kernel `yaml:"kernel,omitempty"`
 	// KernelOptions is set for every stand-in, and nil for all other ranks.
 	KernelOptions *KernelOptions `yaml:"kernel_options,omitempty"`
-	// Habits is set for every stand-in that is an FPGA in the eyes of the
-	// others, and nil for all other ranks.
-	Quirks *Quirks `yaml:"quirks,omitempty"`
+	// Quirks is set for every rank that PlaysFPGA, and empty for all others.
+	Quirks Quirks `yaml:"quirks,omitempty"`
+	// Timing is set for every rank that PlaysFPGA. For other local ranks, empty is
+	// TimingDefault.
+	Timing Timing `yaml:"timing,omitempty"`
 	// Link overrides Config.Defaults for the link to this rank; may be nil.
 	Link *LinkOptions `yaml:"link,omitempty"`
 }
@@ -91,33 +93,42 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Habits are the properties of the deployed FPGA that a stand-in keeps. Each is
-// true unless the file switches it off. Source: upstream's MPE.
-type Quirks struct {
-	// MaxRanks refuses clusters of more than protocol.MaxRanksFPGA ranks.
-	MaxRanks bool `yaml:"max_ranks"`
-	// PadLines pads payloads with zero bytes to lines of 8 bytes.
-	PadLines bool `yaml:"pad_lines"`
-	// LongTail sends last datagrams of 1424 bytes as the MPE does; false
-	// splits them into 1416 + 8 as the shell does.
-	LongTail bool `yaml:"long_tail"`
-	// Timeouts uses the FPGA's own time-outs, which grow with the rank.
-	Timeouts bool `yaml:"timeouts"`
-	// OneDeferredHeader keeps one unmatched header per source; a newer one
-	// overwrites it.
-	OneDeferredHeader bool `yaml:"one_deferred_header"`
-	// DropUnknownIP drops packets from addresses outside the rank map.
-	DropUnknownIP bool `yaml:"drop_unknown_ip"`
-	// AckOnce never repeats an ACK.
-	AckOnce bool `yaml:"ack_once"`
-	// IgnoreDestination takes packets for any destination rank.
-	IgnoreDestination bool `yaml:"ignore_destination"`
+// Quirks says whether a stand-in imitates the peculiarities of the deployed FPGA's MPE
+// on the wire, such as padding, one deferred header for each rank and one ACK for each
+// message. Source: upstream's MPE.
+type Quirks string
+
+// The values of Quirks.
+const (
+	// QuirksOn: the stand-in imitates all of them.
+	QuirksOn Quirks = "on"
+	// QuirksOff: it sends and answers as zrlmpid does.
+	QuirksOff Quirks = "off"
+)
+
+// timing returns the default time-outs of a stand-in.
+func (q Quirks) timing() Timing {
+	if q == QuirksOn {
+		return TimingDeployed
+	}
+	return TimingDefault
 }
 
-// SetDefaults switches all of them on.
-func (h *Quirks) SetDefaults() {
-	*h = Quirks{true, true, true, true, true, true, true, true}
-}
+// Timing selects the retransmission time-outs of a local rank. It does not affect links of
+// the extended profile, which measures its round trips.
+type Timing string
+
+// The values of Timing.
+const (
+	// TimingDeployed: those of the deployed node that the rank stands for, the FPGA or
+	// upstream's CPU library, which has no deadlines.
+	TimingDeployed Timing = "deployed"
+	// TimingDefault: zrlmpid's own, with the deadlines of the link.
+	TimingDefault Timing = "default"
+)
+
+// PlaysFPGA reports whether the rank is a stand-in that other ranks treat as an FPGA.
+func (r *Rank) PlaysFPGA() bool { return r.Run == RunStandin && r.Peer == PeerFPGA }
 
 // complete fills in what depends on other keys of the file.
 func (c *Config) complete() {
@@ -129,9 +140,9 @@ func (c *Config) complete() {
 		case RunStandin:
 			r.Peer = cmp.Or(r.Peer, PeerFPGA)
 			r.Kernel.Name = cmp.Or(r.Kernel.Name, KernelEcho)
-			if r.Quirks == nil && r.Peer == PeerFPGA {
-				r.Quirks = new(Quirks)
-				r.Quirks.SetDefaults()
+			if r.PlaysFPGA() {
+				r.Quirks = cmp.Or(r.Quirks, QuirksOn)
+				r.Timing = cmp.Or(r.Timing, r.Quirks.timing())
 			}
 			if r.KernelOptions == nil {
 				r.KernelOptions = new(KernelOptions)

@@ -49,10 +49,10 @@ stop_timeout: 3s
 defaults: {deadlines: {data: 1s}}
 ranks:
   - {rank: 0, address: 127.0.0.1, run: host}
-  - {rank: 1, address: 127.0.0.2, run: standin, kernel: sink, quirks: {ack_once: false}}
+  - {rank: 1, address: 127.0.0.2, run: standin, kernel: sink, quirks: off}
   - {rank: 2, address: 127.0.0.4, peer: fpga, link: {on_partial: retransmit}}
 `, "[defaults.deadlines.ack: 5s -> not set defaults.deadlines.data: not set -> 1s log.level: info -> debug stop_timeout: 2s -> 3s " +
-			"rank 1: kernel: echo -> sink rank 1: quirks.ack_once: true -> false " +
+			"rank 1: kernel: echo -> sink rank 1: quirks: on -> off rank 1: timing: deployed -> default " +
 			"rank 2: address: 127.0.0.3:2718 -> 127.0.0.4:2718 rank 2: link.on_partial: not set -> retransmit " +
 			"rank 2: link.pace.per_datagram: 2µs -> not set]"},
 		{"ranks", base + "  - {rank: 3, address: 127.0.0.9, peer: cpu}\n", "[ranks: 3 -> 4]"},

@@ -10,10 +10,8 @@ const (
 	// maxEagerLimit is a sixteenth of the largest credit: a longer message is
 	// no better off for being sent unasked.
 	maxEagerLimit = 64 << 20
-	// maxCreditBytes and maxCreditMessages are far from where their counters,
-	// of 32 bits, would come round.
-	maxCreditBytes    = 1 << 30
-	maxCreditMessages = 1 << 24
+	// maxEagerCredit is a quarter of what its 32-bit counter can hold.
+	maxEagerCredit = 1 << 30
 	// minExtendedDatagram carries a header and eight bytes, so that a message
 	// is not cut into more packets than it has words.
 	minExtendedDatagram = protocol.ExtHeaderLen + 8
@@ -124,7 +122,6 @@ func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use inUse,
 			{"on_partial", o.OnPartial != nil},
 			{"max_message_words", o.MaxMessageWords != nil},
 			{"pace", o.Pace != PaceOptions{}},
-			{"timeouts", o.Timeouts != TimeoutOptions{}},
 			{"deadlines.clear", o.Deadlines.Clear != nil},
 			{"deadlines.data", o.Deadlines.Data != nil},
 		} {
@@ -137,7 +134,7 @@ func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use inUse,
 		for _, k := range []struct {
 			name  string
 			given bool
-		}{{"eager_limit", o.EagerLimit != nil}, {"credit", o.Credit != CreditOptions{}}} {
+		}{{"eager_limit", o.EagerLimit != nil}, {"eager_credit", o.EagerCredit != nil}} {
 			if k.given {
 				p.Add(key+"."+k.name, "only the extended profile uses it, and %s: add profile: extended, or remove the key", plainLink)
 			}
@@ -151,7 +148,7 @@ func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use inUse,
 
 // validateCredit checks that a section leaves room for an eager message.
 func (c *Config) validateCredit(p *strictyaml.Problems, key string, o *LinkOptions) {
-	limit, bytes := o.EagerLimit, o.Credit.Bytes
+	limit, bytes := o.EagerLimit, o.EagerCredit
 	if limit == nil && bytes == nil {
 		return
 	}
@@ -159,10 +156,10 @@ func (c *Config) validateCredit(p *strictyaml.Problems, key string, o *LinkOptio
 		limit = c.Defaults.EagerLimit
 	}
 	if bytes == nil {
-		bytes = c.Defaults.Credit.Bytes
+		bytes = c.Defaults.EagerCredit
 	}
 	if limit != nil && bytes != nil && *bytes < *limit {
-		p.Add(key+".credit.bytes", "%v is less than an eager_limit of %v: no message of that length could ever be sent unasked", *bytes, *limit)
+		p.Add(key+".eager_credit", "%v is less than an eager_limit of %v: no message of that length could ever be sent unasked", *bytes, *limit)
 	}
 }
 

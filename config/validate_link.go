@@ -14,16 +14,8 @@ const (
 	maxDatagram = 65507
 )
 
-const (
-	// shortestBackoff keeps a wrong unit from turning a wait into a flood of
-	// repeats.
-	shortestBackoff = 100 * time.Microsecond
-	// maxRetransmissions is more than any wait can use with longestDuration for its
-	// deadline and sensible intervals; behind it, Then repeats for ever.
-	maxRetransmissions = 1000
-	// longestPause is a thousand times what an FPGA's DRAM needs.
-	longestPause = 10 * time.Millisecond
-)
+// longestPause is a thousand times what an FPGA's DRAM needs.
+const longestPause = 10 * time.Millisecond
 
 // validate checks each value that is set.
 func (o *LinkOptions) validate(p *strictyaml.Problems, key string) {
@@ -52,11 +44,8 @@ func (o *LinkOptions) validate(p *strictyaml.Problems, key string) {
 	if n := o.EagerLimit; n != nil {
 		sizeIn(p, key+".eager_limit", *n, 0, maxEagerLimit)
 	}
-	if o.Credit.Messages != nil {
-		inRange(p, key+".credit.messages", *o.Credit.Messages, 1, maxCreditMessages)
-	}
-	if n := o.Credit.Bytes; n != nil {
-		sizeIn(p, key+".credit.bytes", *n, 1, maxCreditBytes)
+	if n := o.EagerCredit; n != nil {
+		sizeIn(p, key+".eager_credit", *n, 1, maxEagerCredit)
 	}
 	if d := o.Pace.PerDatagram; d != nil && (*d < 0 || *d > longestPause) {
 		p.Add(key+".pace.per_datagram", "%v is outside 0s to %v", *d, longestPause)
@@ -64,26 +53,10 @@ func (o *LinkOptions) validate(p *strictyaml.Problems, key string) {
 	if o.Pace.OverWords != nil {
 		inRange(p, key+".pace.over_words", *o.Pace.OverWords, 0, MaxWords)
 	}
-	o.Timeouts.Clear.validate(p, key+".timeouts.clear")
-	o.Timeouts.Ack.validate(p, key+".timeouts.ack")
-	o.Timeouts.Data.validate(p, key+".timeouts.data")
 	optionalDuration(p, key+".deadlines.clear", o.Deadlines.Clear)
 	optionalDuration(p, key+".deadlines.ack", o.Deadlines.Ack)
 	optionalDuration(p, key+".deadlines.data", o.Deadlines.Data)
 	optionalDuration(p, key+".warn_after", o.WarnAfter)
-}
-
-func (o *BackoffOptions) validate(p *strictyaml.Problems, key string) {
-	if d := o.First; d != nil && (*d < shortestBackoff || *d > longestDuration) {
-		p.Add(key+".first", "%v is outside %v to %v: to have no repeats, set retransmissions: 0 and then: 0s", *d, shortestBackoff, longestDuration)
-	}
-	optionalDuration(p, key+".step", o.Step)
-	if o.Retransmissions != nil {
-		inRange(p, key+".retransmissions", *o.Retransmissions, 0, maxRetransmissions)
-	}
-	if o.Then != nil {
-		durationIn(p, key+".then", *o.Then, shortestBackoff)
-	}
 }
 
 func sizeIn(p *strictyaml.Problems, key string, got, low, high Size) {

@@ -19,6 +19,13 @@ func (r *Rank) validate(p *strictyaml.Problems, key string) {
 	if r.Run != RunStandin {
 		r.refuseStandinKeys(p, key)
 	}
+	switch {
+	case r.Timing == "":
+	case r.Run == "":
+		p.Add(key+".timing", "rank %d is remote, and its time-outs are its own: remove the key, or add run: host or run: standin", r.Rank)
+	default:
+		oneOf(p, key+".timing", r.Timing, TimingDeployed, TimingDefault)
+	}
 	switch r.Run {
 	case "":
 		if r.Peer == "" {
@@ -32,8 +39,12 @@ func (r *Rank) validate(p *strictyaml.Problems, key string) {
 		}
 	case RunStandin:
 		r.validateKernel(p, key)
-		if r.Quirks != nil && r.Peer != PeerFPGA {
-			p.Add(key+".quirks", "they are an FPGA's, but this stand-in is peer: %s: remove one of the two", r.Peer)
+		switch {
+		case r.Quirks == "":
+		case r.Peer != PeerFPGA:
+			p.Add(key+".quirks", "they are those of an FPGA, but this stand-in is peer: %s: remove one of the two", r.Peer)
+		default:
+			oneOf(p, key+".quirks", r.Quirks, QuirksOn, QuirksOff)
 		}
 	default:
 		oneOf(p, key+".run", r.Run, RunHost, RunStandin)
@@ -57,7 +68,7 @@ func (r *Rank) validateAddress(p *strictyaml.Problems, key string) {
 // refuseStandinKeys reports keys that would do nothing.
 func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
 	given := map[string]bool{
-		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "quirks": r.Quirks != nil,
+		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "quirks": r.Quirks != "",
 	}
 	for _, name := range []string{"kernel", "kernel_options", "quirks"} {
 		if given[name] {

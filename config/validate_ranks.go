@@ -62,8 +62,7 @@ func (c *Config) validateSize(p *strictyaml.Problems) {
 	n := len(c.Ranks)
 	fpga, cpu := -1, -1
 	for i, r := range c.Ranks {
-		unlimited := r.Quirks != nil && !r.Quirks.MaxRanks
-		if r.Peer == PeerFPGA && !unlimited && fpga < 0 {
+		if r.Peer == PeerFPGA && r.Quirks != QuirksOff && fpga < 0 {
 			fpga = i
 		}
 		if r.Peer == PeerCPU && cpu < 0 {
@@ -71,7 +70,7 @@ func (c *Config) validateSize(p *strictyaml.Problems) {
 		}
 	}
 	if fpga >= 0 && n > protocol.MaxRanksFPGA {
-		p.Add("ranks", "%d ranks, but an FPGA (rank %d) knows at most %d: use fewer ranks; stand-ins alone can do with quirks: {max_ranks: false}",
+		p.Add("ranks", "%d ranks, but an FPGA (rank %d) knows at most %d: use fewer ranks, or give stand-ins quirks: off",
 			n, c.Ranks[fpga].Rank, protocol.MaxRanksFPGA)
 	}
 	if cpu >= 0 && n > protocol.MaxRanksCPU {

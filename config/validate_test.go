@@ -53,12 +53,16 @@ func TestInvalidFiles(t *testing.T) {
 			`f.yaml:1: ranks[1].peer: missing: a remote rank must say what it is, one of fpga, cpu, software; a rank of this daemon says run: host or run: standin`},
 		{"host as an FPGA", rank("run: host, peer: fpga"),
 			at0 + `.peer: a host program does not behave as an FPGA: use run: standin, with kernel: "exec:/path/prog" for a program of yours`},
-		{"stand-in's keys", rank("run: host, kernel: echo, kernel_options: {count: 1}, quirks: {ack_once: false}"),
+		{"stand-in's keys", rank("run: host, kernel: echo, kernel_options: {count: 1}, quirks: off"),
 			at0 + ".kernel: only a stand-in has it: add run: standin to rank 0, or remove the key\n" +
 				at0 + ".kernel_options: only a stand-in has it: add run: standin to rank 0, or remove the key\n" +
 				at0 + ".quirks: only a stand-in has it: add run: standin to rank 0, or remove the key"},
-		{"quirks of software", standin("peer: software, quirks: {}"),
-			at1 + `.quirks: they are an FPGA's, but this stand-in is peer: software: remove one of the two`},
+		{"quirks of software", standin("peer: software, quirks: on"),
+			at1 + `.quirks: they are those of an FPGA, but this stand-in is peer: software: remove one of the two`},
+		{"unknown quirks", standin("quirks: some"), at1 + `.quirks: "some" is not known: it is one of on, off`},
+		{"unknown timing", standin("timing: fast"), at1 + `.timing: "fast" is not known: it is one of deployed, default`},
+		{"timing of a remote rank", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.2, peer: cpu, timing: default}\n",
+			at1 + `.timing: rank 1 is remote, and its time-outs are its own: remove the key, or add run: host or run: standin`},
 
 		{"options of a program", standin("kernel: \"exec:/p\", kernel_options: {words: 600000, count: 1, lines: 2}"),
 			at1 + ".kernel_options.count: kernel exec does not use it: its options are words, and a program's own are its arguments\n" +
@@ -109,11 +113,6 @@ func TestInvalidFiles(t *testing.T) {
 		{"max_datagram uneven", defaults("max_datagram: 1420"), atLink + `.max_datagram: 1420 is not a multiple of 8, and an FPGA would shift the data: use 1416`},
 		{"pace", defaults("pace: {per_datagram: 1.1s, over_words: -1}"),
 			atLink + ".pace.per_datagram: 1.1s is outside 0s to 10ms\n" + atLink + ".pace.over_words: -1 is outside 0 to 268435456"},
-		{"timeouts", defaults("timeouts: {clear: {first: 0s}, ack: {step: 25h, retransmissions: 1001}, data: {then: 1us}}"),
-			atLink + ".timeouts.clear.first: 0s is outside 100µs to 24h0m0s: to have no repeats, set retransmissions: 0 and then: 0s\n" +
-				atLink + ".timeouts.ack.step: 25h0m0s is outside 0s to 24h0m0s\n" +
-				atLink + ".timeouts.ack.retransmissions: 1001 is outside 0 to 1000\n" +
-				atLink + ".timeouts.data.then: 1µs is outside 0s, or 100µs to 24h0m0s"},
 		{"deadlines", defaults("deadlines: {clear: -1s, ack: -1s, data: -1s}, warn_after: -1s"),
 			atLink + ".deadlines.clear: -1s is outside 0s to 24h0m0s\n" + atLink + ".deadlines.ack: -1s is outside 0s to 24h0m0s\n" +
 				atLink + ".deadlines.data: -1s is outside 0s to 24h0m0s\n" + atLink + ".warn_after: -1s is outside 0s to 24h0m0s"},
@@ -135,7 +134,7 @@ func TestValidFiles(t *testing.T) {
 		"host as upstream's":          "ranks: [{rank: 0, address: 10.0.0.1, run: host, peer: cpu}]\n",
 		"empty sections":              host + "log:\ncontrol:\ndefaults:\nlimits:\n",
 		"explicit 0 of other kernels": "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.2, run: standin, kernel: sink, kernel_options: {count: 0}}\n",
-		"edges":                       host + "defaults: {max_datagram: 40, pace: {per_datagram: 0}, timeouts: {ack: {first: 100us, then: 0, retransmissions: 0}}, deadlines: {ack: 24h}}\n",
+		"edges":                       host + "defaults: {max_datagram: 40, pace: {per_datagram: 0}, deadlines: {ack: 24h}}\n",
 		"largest datagram":            host + "defaults: {max_datagram: 65504}\n",
 	} {
 		t.Run(name, func(t *testing.T) { mustParse(t, file) })
@@ -162,10 +161,10 @@ func TestClusterSize(t *testing.T) {
 	}{
 		{"64 with FPGAs", 64, "peer: fpga", ""},
 		{"65 with FPGAs", 65, "peer: fpga",
-			"f.yaml:1: ranks: 65 ranks, but an FPGA (rank 1) knows at most 64: use fewer ranks; stand-ins alone can do with quirks: {max_ranks: false}"},
+			"f.yaml:1: ranks: 65 ranks, but an FPGA (rank 1) knows at most 64: use fewer ranks, or give stand-ins quirks: off"},
 		{"65 with stand-ins", 65, "run: standin",
-			"f.yaml:1: ranks: 65 ranks, but an FPGA (rank 1) knows at most 64: use fewer ranks; stand-ins alone can do with quirks: {max_ranks: false}"},
-		{"65 with unlimited stand-ins", 65, "run: standin, quirks: {max_ranks: false}", ""},
+			"f.yaml:1: ranks: 65 ranks, but an FPGA (rank 1) knows at most 64: use fewer ranks, or give stand-ins quirks: off"},
+		{"65 with unlimited stand-ins", 65, "run: standin, quirks: off", ""},
 		{"128 with CPUs", 128, "peer: cpu", ""},
 		{"129 with CPUs", 129, "peer: cpu",
 			"f.yaml:1: ranks: 129 ranks, but upstream's CPU library (rank 1) knows at most 128: use fewer ranks"},

@@ -19,7 +19,7 @@ const (
 func TestManyRanks(t *testing.T) {
 	debug.FreeOSMemory() // what other tests have left behind
 	c := newCluster(t)
-	r := start(t, c.yaml("", echoes(manyRanks, ", quirks: {max_ranks: false}")...))
+	r := start(t, c.yaml("", echoes(manyRanks, ", quirks: off")...))
 	var wg sync.WaitGroup
 	for rank := 1; rank <= manyRanks; rank++ {
 		wg.Go(func() {

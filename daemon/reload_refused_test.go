@@ -48,8 +48,8 @@ func TestReloadRefused(t *testing.T) {
 			[]string{"attach.socket: " + config.AttachSocketBeside(c.socket) + " -> /run/none.sock", "http.listen: not set -> 127.0.0.1:0", "http.pprof: false -> true"}},
 		{"limits", "limits: {posted: 7}\n" + text, []string{"limits.posted: 1048576 -> 7"}},
 		{"series of metrics", "metrics: {peers: 7}\n" + text, []string{"metrics.peers: 64 -> 7"}},
-		{"collectives", "collectives: {force: {bcast: flat}, order: by-left}\n" + text, []string{
-			"collectives.force.bcast: not set -> flat (all ranks of a call have to go by the same)",
+		{"collectives", "collectives: {force: bcast=flat, order: by-left}\n" + text, []string{
+			"collectives.force: not set -> bcast=flat (all ranks of a call have to go by the same)",
 			"collectives.order: fixed -> by-left (all ranks of a call have to go by the same)",
 		}},
 		{"TLS", "tls: {certificate: a, key: b, authority: c}\n" + text,
@@ -103,8 +103,8 @@ func TestReloadOfSharedMemory(t *testing.T) {
 	if !errors.As(err, &refused) || !slices.Equal(refused.Restart, []string{want}) {
 		t.Errorf("%v, want %s", err, want)
 	}
-	err = r.Reload(mustParse(t, strings.Replace(text, "profile: extended", "profile: extended, credit: {messages: 99}", 1)))
-	if !errors.As(err, &refused) || len(refused.Restart) != 1 || !strings.Contains(refused.Restart[0], "credit.messages: 65536 -> 99") {
+	err = r.Reload(mustParse(t, strings.Replace(text, "profile: extended", "profile: extended, eager_credit: 2MiB", 1)))
+	if !errors.As(err, &refused) || len(refused.Restart) != 1 || !strings.Contains(refused.Restart[0], "eager_credit: 1MiB -> 2MiB") {
 		t.Errorf("%v", err)
 	}
 	r.mustReload(t, strings.Replace(text, "profile: extended", "profile: extended, eager_limit: 1KiB, deadlines: {ack: 1s}", 1))

@@ -28,7 +28,7 @@ func pattern(words int) []byte {
 // changes are all sections that may change, with values that the messages of these
 // tests would notice if they held for them.
 const (
-	before = "log: {level: info}\ndefaults: {warn_after: 0s, timeouts: {clear: {first: 100ms}}}"
+	before = "log: {level: info}\ndefaults: {warn_after: 0s}"
 	after  = `log: {level: debug}
 stop_timeout: 3s
 defaults:
@@ -36,7 +36,6 @@ defaults:
   on_partial: retransmit
   max_message_words: 10
   pace: {per_datagram: 1ms, over_words: 1}
-  timeouts: {clear: {first: 50ms}, ack: {first: 1ms, retransmissions: 900}, data: {first: 1ms, retransmissions: 900}}
   deadlines: {clear: 1ms, ack: 1ms, data: 1ms}`
 )
 

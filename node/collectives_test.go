@@ -39,7 +39,7 @@ func TestCollectives(t *testing.T) {
 	if want := (mpe.CollectiveConfig{Force: choice.Forced{}}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	cfg := mustParse(t, collectiveRanks+"collectives: {force: {bcast: 'chain:8'}, order: free-first, upstream: tree, table: "+aTable(t, goodTable)+"}\n")
+	cfg := mustParse(t, collectiveRanks+"collectives: {force: 'bcast=chain:8', order: free-first, upstream: tree, table: "+aTable(t, goodTable)+"}\n")
 	got, err = Collectives(cfg)
 	if err != nil || got.Table.Choose(choice.Memory, &coll.Call{Collective: coll.Bcast, Ranks: 2}).Algorithm != "flat" {
 		t.Errorf("%+v, %v", got, err)

@@ -28,20 +28,25 @@ const streamWindow = tcp.DefaultSendQueue/(protocol.ExtHeaderLen+protocol.MaxStr
 
 // extendedBuiltIn fills in what the extended profile adds to a built-in link.
 func extendedBuiltIn(l *config.Link, cfg *config.Config) {
-	peers := max(len(cfg.Ranks)-1, 1)
+	peers := otherRanks(cfg)
 	l.EagerLimit = notSaid
-	l.Credit = config.Credit{
-		Messages: min(max(cfg.Limits.Unexpected/peers, minPeerCredit), maxPeerCredit),
-		Bytes:    config.Size(min(max(allEager/peers, eagerLimit), maxPeerEager)),
-	}
+	l.EagerCredit = config.Size(min(max(allEager/peers, eagerLimit), maxPeerEager))
 }
+
+// messageCredit returns how many messages each peer may begin before receives match.
+func messageCredit(cfg *config.Config) int {
+	return min(max(cfg.Limits.Unexpected/otherRanks(cfg), minPeerCredit), maxPeerCredit)
+}
+
+// otherRanks returns the number of a rank's peers, and 1 if it has none.
+func otherRanks(cfg *config.Config) int { return max(len(cfg.Ranks)-1, 1) }
 
 // extendedConfig returns the state machine's view of the link.
 func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 	x := &extended.Config{
 		MaxPayload: l.MaxDatagram - protocol.ExtHeaderLen, EagerLimit: int(l.EagerLimit), FetchedEagerLimit: l.fetchedEager,
 		MaxLength: int64(MessageLimit(cfg)) * protocol.WordLen,
-		Messages:  l.Credit.Messages, EagerBytes: int(l.Credit.Bytes), Seed: seed(),
+		Messages:  messageCredit(cfg), EagerBytes: int(l.EagerCredit), Seed: seed(),
 	}
 	if l.EagerLimit == 0 {
 		x.EagerLimit = -1 // none

@@ -120,7 +120,7 @@ defaults: {profile: extended`
 	}{
 		{"}", 65536, 1336, 1 << 20, 10 * time.Second},
 		{", eager_limit: 0, max_datagram: 1000, deadlines: {ack: 3s}}", -1, 920, 1 << 20, 3 * time.Second},
-		{", eager_limit: 1KiB, credit: {bytes: 2KiB, messages: 5}, transport: tcp}", 1024, 32768, 2048, 10 * time.Second},
+		{", eager_limit: 1KiB, eager_credit: 2KiB, transport: tcp}", 1024, 32768, 2048, 10 * time.Second},
 	} {
 		cfg := mustParse(t, ranks+tt.more+"\n")
 		l, err := NewLink(cfg, cfg.Rank(0), cfg.Rank(1))

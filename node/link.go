@@ -41,11 +41,11 @@ type Link struct {
 // as well. The error is a *config.Error.
 func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	rules := rulesFor(remote)
-	if local.Quirks != nil {
+	if local.PlaysFPGA() {
 		// It knows no more of its peers than an FPGA does.
 		rules = handshake.Rules{}
 	}
-	l := Link{Link: cfg.LinkFor(remote.Rank, builtIn(cfg, local, remote, rules))}
+	l := Link{Link: cfg.LinkFor(remote.Rank, builtIn(cfg, remote, rules))}
 	profile, err := cfg.ProfileBetween(local, remote, protocol.CloudFPGA)
 	if err != nil {
 		return Link{}, err
@@ -65,13 +65,16 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	}
 	l.Handshake = handshake.Config{
 		Profile: l.Profile, Peer: rules, MaxWords: MessageLimit(cfg),
-		Shape: protocol.CPUShape(), Timing: timing(l.Link, rules),
+		Shape: protocol.CPUShape(), Timing: timing(l.Link, local, rules),
 	}
 	if l.OnPartial == config.PartialRetransmit {
 		l.Handshake.OnPartial = handshake.RetransmitPartial
 	}
-	if local.Quirks != nil {
-		imitateQuirks(&l.Handshake, local)
+	if local.Quirks == config.QuirksOn {
+		l.Handshake.Shape = protocol.FPGAShape(true)
+		l.Handshake.Quirks = handshake.Quirks{
+			OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: local.Timing == config.TimingDeployed,
+		}
 	}
 	l.Handshake.Shape.MaxDatagram = l.MaxDatagram
 	return l, nil
@@ -90,16 +93,10 @@ func rulesFor(r *config.Rank) handshake.Rules {
 
 // builtIn returns the link where the configuration is silent, but for what choose
 // finds.
-func builtIn(cfg *config.Config, local, remote *config.Rank, rules handshake.Rules) config.Link {
+func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.Rules) config.Link {
 	t := handshake.DefaultTiming(rules)
-	if local.Quirks != nil {
-		// It retransmits unasked, as an FPGA does: so no sooner than one,
-		// which a CPU rank could take for the rest of the message.
-		t.Ack.First = handshake.DeployedFPGA(uint32(local.Rank)).Ack.First
-	}
 	l := config.Link{
 		Profile: protocol.CloudFPGA, OnPartial: config.PartialError, WarnAfter: warnAfter,
-		Timeouts:  config.Timeouts{Clear: backoff(t.Clear), Ack: backoff(t.Ack), Data: backoff(t.Data)},
 		Deadlines: config.Deadlines{Clear: t.ClearDeadline, Ack: t.AckDeadline, Data: t.DataDeadline},
 	}
 	extendedBuiltIn(&l, cfg)
@@ -112,40 +109,23 @@ func builtIn(cfg *config.Config, local, remote *config.Rank, rules handshake.Rul
 	return l
 }
 
-func backoff(b handshake.Backoff) config.Backoff {
-	return config.Backoff{First: b.First, Step: b.Step, Retransmissions: b.Retransmissions, Then: b.Then}
-}
-
-// timing returns the time-outs that the link says.
-func timing(l config.Link, rules handshake.Rules) handshake.Timing {
+// timing returns the time-outs that a local rank has on a link: those of its preset.
+func timing(l config.Link, local *config.Rank, rules handshake.Rules) handshake.Timing {
+	deployed := handshake.DeployedCPU()
+	if local.PlaysFPGA() {
+		deployed = handshake.DeployedFPGA(uint32(local.Rank))
+	}
+	if local.Timing == config.TimingDeployed {
+		return deployed
+	}
 	t := handshake.DefaultTiming(rules)
-	set := func(to *handshake.Backoff, b config.Backoff) {
-		*to = handshake.Backoff{First: b.First, Step: b.Step, Retransmissions: b.Retransmissions, Then: b.Then}
+	if local.PlaysFPGA() {
+		// It retransmits DATA unasked, as an FPGA does. Sooner than an FPGA, a CPU rank
+		// could take the retransmission for the rest of the message.
+		t.Ack.First = deployed.Ack.First
 	}
-	set(&t.Clear, l.Timeouts.Clear)
-	set(&t.Ack, l.Timeouts.Ack)
-	set(&t.Data, l.Timeouts.Data)
 	t.ClearDeadline, t.AckDeadline, t.DataDeadline = l.Deadlines.Clear, l.Deadlines.Ack, l.Deadlines.Data
-	// Both sides of such a link repeat sooner, and a repeat must not be taken
-	// for the rest of a message.
-	t.FragmentGap = min(t.FragmentGap, l.Timeouts.Ack.First/2)
 	return t
-}
-
-// imitateQuirks makes the link that of a deployed FPGA, as far as its rank's habits
-// say.
-func imitateQuirks(h *handshake.Config, local *config.Rank) {
-	habits := local.Quirks
-	h.Quirks = handshake.Quirks{
-		OneDeferredHeader: habits.OneDeferredHeader, AckOnce: habits.AckOnce,
-		IgnoreDestination: habits.IgnoreDestination, CarryOver: habits.Timeouts,
-	}
-	if habits.PadLines {
-		h.Shape = protocol.FPGAShape(habits.LongTail)
-	}
-	if habits.Timeouts {
-		h.Timing = handshake.DeployedFPGA(uint32(local.Rank))
-	}
 }
 
 // share lets the local rank's own entry speak where both ranks must do the same

@@ -63,10 +63,24 @@ func TestLink(t *testing.T) {
 		}
 	})
 	t.Run("stand-in without quirks", func(t *testing.T) {
-		off := strings.Replace(ranks, "run: standin", "run: standin, quirks: {pad_lines: false, long_tail: false, timeouts: false, one_deferred_header: false, ack_once: false, ignore_destination: false}", 1)
+		off := strings.Replace(ranks, "run: standin", "run: standin, quirks: off", 1)
 		want := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: maxWords}
 		want.Timing.Ack.First = 225 * time.Millisecond // no sooner than an FPGA
 		if l := link(t, off, 1, 0); !reflect.DeepEqual(l.Handshake, want) {
+			t.Errorf("%+v", l.Handshake)
+		}
+	})
+	t.Run("stand-in with default timing", func(t *testing.T) {
+		l := link(t, strings.Replace(ranks, "run: standin", "run: standin, timing: default", 1), 1, 0)
+		want := handshake.DefaultTiming(handshake.Rules{})
+		want.Ack.First = 225 * time.Millisecond
+		if h := l.Handshake; h.Timing != want || h.Quirks != (handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true}) {
+			t.Errorf("%+v", h)
+		}
+	})
+	t.Run("host with deployed timing", func(t *testing.T) {
+		text := strings.Replace(ranks, "run: host", "run: host, timing: deployed", 1) + "defaults: {deadlines: {ack: 3s}}\n"
+		if l := link(t, text, 0, 2); l.Handshake.Timing != handshake.DeployedCPU() || l.Handshake.Peer != handshake.FPGAPeer(2) {
 			t.Errorf("%+v", l.Handshake)
 		}
 	})
@@ -83,14 +97,10 @@ defaults:
   profile: v0.9
   warn_after: 1s
   pace: {per_datagram: 2us, over_words: 10}
-  timeouts: {clear: {first: 1ms, step: 2ms, retransmissions: 4, then: 5ms}, ack: {first: 60ms}, data: {first: 7ms}}
   deadlines: {clear: 1s, ack: 2s, data: 3s}
 `, 0, 4)
 		want := handshake.DefaultTiming(handshake.Rules{})
-		want.Clear = handshake.Backoff{First: time.Millisecond, Step: 2 * time.Millisecond, Retransmissions: 4, Then: 5 * time.Millisecond}
-		want.Ack.First, want.Data.First = 60*time.Millisecond, 7*time.Millisecond
 		want.ClearDeadline, want.AckDeadline, want.DataDeadline = time.Second, 2*time.Second, 3*time.Second
-		want.FragmentGap = 30 * time.Millisecond
 		if l.Handshake.Timing != want || l.Handshake.OnPartial != handshake.RetransmitPartial || l.Handshake.Profile != protocol.V09 || l.Pace.OverWords != 10 {
 			t.Errorf("%+v", l.Handshake)
 		}

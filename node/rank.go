@@ -109,7 +109,6 @@ func (r *Rank) Start(observer mpe.Observer) error {
 		Limits:         match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
 		Oversubscribed: r.Oversubscribed(),
 		Collectives:    r.collectives,
-		TrustSource:    r.Self.Quirks != nil && !r.Self.Quirks.DropUnknownIP,
 	})
 	if err != nil {
 		return err
@@ -214,7 +213,7 @@ func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, erro
 			if r.Peer != config.PeerSoftware {
 				return nil, fmt.Errorf("rank %d is peer: %s in the configuration, and this is a program on zrlmpid: it has to be peer: software, or run: host", rank, r.Peer)
 			}
-			r.Run, r.Kernel, r.KernelOptions, r.Quirks = config.RunHost, config.Kernel{}, nil, nil
+			r.Run, r.Kernel, r.KernelOptions, r.Quirks = config.RunHost, config.Kernel{}, nil, ""
 			continue
 		}
 		// Others are other processes' business; what they are stays.

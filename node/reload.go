@@ -92,8 +92,7 @@ func (r *Rank) lasting(peer int, l *Link, m *rankmap.Map) (errs []error) {
 	if l.Profile != protocol.Extended || peer == r.Self.Rank {
 		return errs
 	}
-	differs("credit.messages", old.Credit.Messages, l.Credit.Messages)
-	differs("credit.bytes", old.Credit.Bytes, l.Credit.Bytes)
+	differs("eager_credit", old.EagerCredit, l.EagerCredit)
 	differs("both on one host", old.sameHost, l.sameHost)
 	if old.Transport == config.TransportSHM {
 		differs("address, which names the memory that they share", r.Config.Rank(peer).Address.AddrPort, m.Addr(peer))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
@@ -24,10 +25,12 @@ import (
 // or an FPGA ever is: so nobody repeats anything soon, or takes a message for broken off.
 func worldsWithFPGAs(t *testing.T, l layout) []*mpi.Comm {
 	t.Helper()
-	const never = "{first: 30s}"
-	cfg := fpgaConfig(t, l, ", quirks: {timeouts: false}",
-		", timeouts: {clear: "+never+", ack: "+never+", data: "+never+"}, deadlines: {ack: 0s, data: 0s}")
-	return openWorlds(t, cfg, patient)
+	cfg := fpgaConfig(t, l, ", timing: default", ", deadlines: {ack: 0s, data: 0s}")
+	return openWorlds(t, cfg, func(t handshake.Timing) handshake.Timing {
+		t = patient(t)
+		t.Clear.First, t.Ack.First, t.Data.First = 30*time.Second, 30*time.Second, 30*time.Second
+		return t
+	})
 }
 
 // openWorlds opens all ranks of a configuration, with the time-outs that timing makes of

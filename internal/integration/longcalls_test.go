@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/standin"
 )
@@ -43,7 +44,7 @@ func startKernel(t *testing.T, cfg *config.Config, rank int, kernel string, opts
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := openEngine(t, cfg, rank, patient)
+	engine := openEngine(t, cfg, rank, late)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- k.Run(ctx, engine) }()
@@ -53,9 +54,16 @@ func startKernel(t *testing.T, cfg *config.Config, rank int, kernel string, opts
 	})
 }
 
+// late is patient, and DATA that a busy machine has not acknowledged yet is not lost.
+func late(t handshake.Timing) handshake.Timing {
+	t = patient(t)
+	t.Ack.First = 5 * time.Second
+	return t
+}
+
 // longLink is for long messages on a busy machine, where what comes too quickly is lost,
 // and who is late is not gone.
-const longLink = "pace: {per_datagram: 20us, over_words: 1000}, on_partial: retransmit, timeouts: {ack: {first: 5s}}"
+const longLink = "pace: {per_datagram: 20us, over_words: 1000}, on_partial: retransmit"
 
 // TestLongCalls: a host and stand-ins exchange messages as long as deployed nodes do, with
 // nothing said about lengths.
@@ -64,9 +72,9 @@ func TestLongCalls(t *testing.T) {
 	for _, link := range []string{longLink, "profile: v0.9, " + longLink, "transport: tcp", "transport: tcp, profile: v0.9"} {
 		for _, kernel := range []string{"echo", "exec:" + program} {
 			t.Run(link+" "+filepath.Base(kernel), func(t *testing.T) {
-				cfg := standinsOf(t, "defaults: {"+link+"}", "run: host", "kernel: ring, quirks: {timeouts: false}")
+				cfg := standinsOf(t, "defaults: {"+link+"}", "run: host", "kernel: ring, timing: default")
 				startKernel(t, cfg, 1, kernel, standin.Options{})
-				world := openRank(t, cfg, 0, patient)
+				world := openRank(t, cfg, 0, late)
 				for call, words := range longCalls {
 					sendAndReceive(t, world, 1, valuesOf[int32](call, 0, words), words)
 				}
@@ -130,10 +138,10 @@ func TestLongCallsAtOnce(t *testing.T) {
 // that which is built in can be set.
 func TestTooLong(t *testing.T) {
 	const longer = standin.DefaultWords + 1
-	cfg := standinsOf(t, "defaults: {"+longLink+"}", "run: host", "kernel: ring, quirks: {timeouts: false}", "kernel: ring, quirks: {timeouts: false}")
+	cfg := standinsOf(t, "defaults: {"+longLink+"}", "run: host", "kernel: ring, timing: default", "kernel: ring, timing: default")
 	startKernel(t, cfg, 1, "echo", standin.Options{})
 	startKernel(t, cfg, 2, "echo", standin.Options{Words: longer})
-	world := openRank(t, cfg, 0, patient)
+	world := openRank(t, cfg, 0, late)
 	sendAndReceive(t, world, 1, make([]int32, longer), 0) // it is lost
 	sendAndReceive(t, world, 1, make([]int32, 1000), 1000)
 	sendAndReceive(t, world, 2, valuesOf[int32](0, 0, longer), longer)

@@ -152,8 +152,8 @@ func TestKernelsFollowUpstream(t *testing.T) {
 				if kernel == "jacobi" {
 					standin += ", kernel_options: {columns: 30}"
 				}
-				// A busy machine is no loss.
-				more := form + "\ndefaults: {timeouts: {ack: {first: 2s, step: 0s, retransmissions: 20}}, deadlines: {ack: 50s}, on_partial: retransmit}"
+				// On a busy machine an FPGA may answer late.
+				more := form + "\ndefaults: {deadlines: {ack: 50s}}"
 				t.Run("in process", func(t *testing.T) {
 					cfg := standinsOf(t, more, "peer: software", slices.Repeat([]string{standin}, fpgas)...)
 					startDaemon(t, cfg)

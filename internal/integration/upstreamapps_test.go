@@ -133,7 +133,7 @@ func TestUpstreamCollectives(t *testing.T) {
 				})
 				t.Run("our host, its FPGAs", func(t *testing.T) {
 					cfg := upstreamCluster(t, l.ranks, "peer: software", "kernel: \"exec:"+p.role+"\"",
-						l.collectives()+"\ndefaults: {timeouts: {ack: {first: 10s}}}") // a busy machine is no loss
+						l.collectives())
 					startDaemon(t, cfg)
 					d, err := node.Open(cfg, 0, nil)
 					if err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// startSound starts a daemon with nothing wrong, which has work to do. Time-outs are
-// long, so that a busy machine is no lossy network.
+// startSound starts a daemon with nothing wrong, which has work to do. Deadlines
+// are long, so that nothing fails because the machine is busy.
 func startSound(t *testing.T) *running {
 	n := newNetwork()
-	d := startDaemon(t, "defaults: {timeouts: {clear: {first: 20s}, ack: {first: 20s}, data: {first: 20s}}, deadlines: {ack: 60s, data: 60s}}",
+	d := startDaemon(t, "defaults: {deadlines: {ack: 60s, data: 60s}}",
 		fmt.Sprintf("address: %q, run: host", n.address(0)),
 		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}", n.address(1)),
 		fmt.Sprintf("address: %q, run: standin, peer: software, kernel: echo, kernel_options: {peer: 0}, link: {profile: extended}", n.address(2)))
@@ -36,14 +36,12 @@ func startFaulty(t *testing.T) *running {
 	front := way.to(t, n.address(1), far.address(1))
 	way.to(t, n.address(2), far.address(2))
 	const software = "peer: software, link: {profile: extended, transport: udp"
-	// What is lost on the way is repeated soon, and for long.
-	const repeats = "defaults: {timeouts: {clear: {step: 0s, retransmissions: 50}, ack: {step: 0s, retransmissions: 50}, data: {step: 0s, retransmissions: 50}}}"
-	startDaemon(t, repeats,
+	startDaemon(t, "",
 		fmt.Sprintf("address: %q, peer: software", far.address(0)),
-		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}, quirks: {ack_once: false, timeouts: false}", far.address(1)),
+		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}, quirks: off", far.address(1)),
 		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}, %s}", far.address(2), software))
 
-	d := startDaemon(t, "limits: {receive_buffer: 4KiB, offload: off}\n"+repeats,
+	d := startDaemon(t, "limits: {receive_buffer: 4KiB, offload: off}",
 		fmt.Sprintf("address: %q, run: host", n.address(0)),
 		fmt.Sprintf("address: %q, peer: fpga", n.address(1)),
 		fmt.Sprintf("address: %q, %s}", n.address(2), software),
