@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// The environment that Init reads. A launcher sets it.
+// The environment variables that Init and Run read.
 const (
 	// EnvSocket names the Unix socket of a daemon to attach to.
 	EnvSocket = "ZRLMPI_SOCKET"
@@ -38,10 +38,10 @@ var (
 	}
 )
 
-// Init makes the world communicator of the rank that the environment describes:
-// of a daemon's rank if ZRLMPI_SOCKET is set, or of one that runs in this
-// process if ZRLMPI_CONFIG and ZRLMPI_RANK are. End it with Finalize. ctx is for
-// opening only.
+// Init returns the world communicator of the rank that the environment describes:
+// a daemon's rank if ZRLMPI_SOCKET is set, or a rank in this process if ZRLMPI_CONFIG and
+// ZRLMPI_RANK are set. End it with Finalize. ctx limits the opening only. Most programs
+// call Main instead.
 func Init(ctx context.Context) (*Comm, error) {
 	dev, err := open(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func Init(ctx context.Context) (*Comm, error) {
 	}
 	c, err := New(dev)
 	if err != nil {
-		_ = dev.Close(ctx) // New's error is the one to tell
+		_ = dev.Close(ctx) // New's error is the one to report
 		return nil, err
 	}
 	return c, nil
@@ -63,7 +63,7 @@ func open(ctx context.Context) (mpe.Device, error) {
 	case err != nil:
 		return nil, err
 	case socket == "" && config == "":
-		return nil, errorf(ErrOther, op, "neither %s nor %s is set: start the program with zrlctl run, or set %s to a daemon's socket, or %s to a configuration file and %s to a rank of it",
+		return nil, errorf(ErrOther, op, "neither %s nor %s is set: set %s to a daemon's socket, or %s to a configuration file and %s to a rank of it; with none of the three set, Main runs all ranks in one process",
 			EnvSocket, EnvConfig, EnvSocket, EnvConfig, EnvRank)
 	case socket != "" && config != "":
 		return nil, errorf(ErrOther, op, "both %s and %s are set: unset one, to run the rank in a daemon or in this process", EnvSocket, EnvConfig)

@@ -1,0 +1,145 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// The exit codes of Main.
+const (
+	exitOK      = 0
+	exitFailure = 1 // a rank returned an error
+	exitStart   = 2 // no rank was started
+)
+
+// Main runs a program with Run, and ends the process: with exit code 0 if no rank
+// returned an error, 1 if a rank did, and 2 if the ranks could not be started, for
+// instance because the environment is wrong or no daemon answers. It prints the error to
+// standard error. SIGINT and SIGTERM end the context of the program, so that calls which
+// wait return an error that says what they waited for; a second signal ends the process
+// at once.
+//
+//	func main() { mpi.Main(4, program) }
+//
+// It leaves flags and arguments to the program. It is in this package, beside Init, so
+// that a program needs one import only. Like Init it leaves the choice of transport to the
+// package node and the connection to a daemon to the package attach: what Main knows of a
+// rank is a device.
+func Main(n int, program func(ctx context.Context, world *Comm) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	err := Run(ctx, n, program)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
+	}
+	os.Exit(exitCode(err))
+}
+
+// Run runs a program as one rank of a cluster or as all ranks of one, and returns the
+// first error of a rank.
+//
+// If one of ZRLMPI_SOCKET, ZRLMPI_CONFIG and ZRLMPI_RANK is set, the program is the one
+// rank that Init opens, and the size of the world is that of the cluster. Otherwise it
+// is run n times in this process, as n ranks of the extended profile that run side by
+// side, each in a goroutine with a world of its own; variables outside of the function
+// are shared by them.
+//
+// ctx reaches all ranks. It also ends when a rank of this process returns an error, so
+// that the others do not wait for that rank forever. Run calls Finalize when all ranks
+// have returned; a program must not.
+func Run(ctx context.Context, n int, program func(ctx context.Context, world *Comm) error) error {
+	worlds, err := openWorlds(ctx, n)
+	if err != nil {
+		return &startError{err}
+	}
+	running, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var once sync.Once
+	var first error
+	err = onAll(worlds, func(world *Comm) error {
+		err := program(running, world)
+		if err != nil {
+			err = fmt.Errorf("rank %d: %w", world.Rank(), err)
+			once.Do(func() { first = err })
+			fail(err)
+		}
+		return err
+	})
+	if err != nil {
+		_ = onAll(worlds, func(world *Comm) error { return world.Finalize(running) }) // running has ended: it aborts
+		return first
+	}
+	return onAll(worlds, func(world *Comm) error { return world.Finalize(ctx) })
+}
+
+// onAll calls do for all worlds side by side, and returns their errors when all calls have
+// returned.
+func onAll(worlds []*Comm, do func(*Comm) error) error {
+	errs := make([]error, len(worlds))
+	var calls sync.WaitGroup
+	for i, world := range worlds {
+		calls.Go(func() { errs[i] = do(world) })
+	}
+	calls.Wait()
+	return errors.Join(errs...)
+}
+
+// openWorlds returns the world of each rank that this process is.
+func openWorlds(ctx context.Context, n int) ([]*Comm, error) {
+	for _, name := range []string{EnvSocket, EnvConfig, EnvRank} {
+		if os.Getenv(name) != "" {
+			world, err := Init(ctx)
+			return []*Comm{world}, err
+		}
+	}
+	devices, err := node.Local(n, protocol.Extended)
+	if err != nil {
+		return nil, errorf(ErrOther, "Run", "%w", err)
+	}
+	return newWorlds(ctx, devices)
+}
+
+// newWorlds makes the worlds of devices, and closes all devices if one is refused.
+func newWorlds(ctx context.Context, devices []mpe.Device) ([]*Comm, error) {
+	worlds := make([]*Comm, len(devices))
+	for i, d := range devices {
+		var err error
+		if worlds[i], err = New(d); err != nil {
+			for _, d := range devices {
+				_ = d.Close(ctx) // New's error is the one to report
+			}
+			return nil, err
+		}
+	}
+	return worlds, nil
+}
+
+// startError is an error before any rank ran.
+type startError struct{ err error }
+
+// Error is the cause.
+func (e *startError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *startError) Unwrap() error { return e.err }
+
+// exitCode returns the exit code of what Run returned.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if _, ok := errors.AsType[*startError](err); ok {
+		return exitStart
+	}
+	return exitFailure
+}
