@@ -1,14 +1,69 @@
-// Command backsub solves linear equations of an upper triangle with growing numbers of
-// processors: rank 0 deals the rows out to all ranks, each of which computes unknowns and
-// sends them to all others. Kernel backsub of a stand-in takes rows, too.
+// Command backsub solves linear equations whose matrix is an upper triangle: rank 0 deals
+// the rows out to all ranks, each of which computes unknowns and sends them to all others.
+// Kernel backsub of a stand-in takes rows, too. The messages are sent by Host and Work in
+// examples/apps/backsub.
 package main
 
-import "github.com/zrlmpi/zrlmpid/examples/internal/demo"
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
 
-var info = demo.Info{
-	Name:    "backsub",
-	Summary: "back substitution, rows dealt cyclically, by 1, 2, 4, 6, 8 processors: times, speed-ups, efficiencies",
-	Ranks:   8,
+	"github.com/zrlmpi/zrlmpid/examples/apps/backsub"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+var (
+	ranks = flag.Int("ranks", 8, "`number` of ranks in this process")
+	size  = flag.Int("size", 600, "`number` of equations, and of unknowns")
+)
+
+func main() {
+	flag.Parse()
+	mpi.Main(*ranks, solve)
 }
 
-func main() { demo.Main(info, newProgram()) }
+func solve(ctx context.Context, world *mpi.Comm) error {
+	n := *size
+	if n < 1 || n > backsub.MaxSize {
+		return fmt.Errorf("-size %d: 1 to %d are possible", n, backsub.MaxSize)
+	}
+	if world.Rank() != backsub.Root {
+		return backsub.Work[float32](ctx, world, backsub.Options{Words: n * n})
+	}
+	matrix, right := equations(n)
+	got, err := backsub.Host(ctx, world, matrix, right, backsub.Options{})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("equations: %d, ranks: %d, time: %v, dealing the rows out: %v\n", n, world.Size(), got.Solve, got.Deal)
+	start := time.Now()
+	want, err := backsub.Serial(ctx, matrix, right, backsub.Options{})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("on one processor, time: %v\n", time.Since(start))
+	if !slices.Equal(got.X, want) {
+		return errors.New("the unknowns differ from those computed on one processor")
+	}
+	return nil
+}
+
+// equations returns the same ones every time: a matrix and the right sides. The unknowns
+// are neither huge nor tiny.
+func equations(n int) (*backsub.Matrix[float32], []float32) {
+	random := rand.New(rand.NewPCG(1, 0))
+	matrix, right := &backsub.Matrix[float32]{Size: n, Numbers: make([]float32, n*n)}, make([]float32, n)
+	for i := range n {
+		right[i] = 2*random.Float32() - 1
+		matrix.Numbers[i*n+i] = 1 + random.Float32()
+		for j := i + 1; j < n; j++ {
+			matrix.Numbers[i*n+j] = (2*random.Float32() - 1) / float32(n)
+		}
+	}
+	return matrix, right
+}

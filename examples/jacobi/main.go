@@ -1,14 +1,56 @@
-// Command jacobi computes the Jacobi iteration of a square grid: rank 0 has the
-// grid, and all others compute blocks of lines. Kernel jacobi of a stand-in does
-// so, too.
+// Command jacobi computes the Jacobi iteration of a square grid: rank 0 has the grid, and
+// all others compute blocks of its lines. Kernel jacobi of a stand-in does so, too. The
+// messages are sent by Host and Work in examples/apps/jacobi.
 package main
 
-import "github.com/zrlmpi/zrlmpid/examples/internal/demo"
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"time"
 
-var info = demo.Info{
-	Name:    "jacobi",
-	Summary: "cells of a grid become the mean of their neighbours, by blocks of lines",
-	Ranks:   5,
+	"github.com/zrlmpi/zrlmpid/examples/apps/jacobi"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+var (
+	ranks      = flag.Int("ranks", 5, "`number` of ranks in this process")
+	size       = flag.Int("size", 256, "`number` of lines of the grid, and of columns")
+	iterations = flag.Int("iterations", 10, "`number` of iterations")
+)
+
+// border is the value of the cells at the edge, as in upstream's example.
+const border = 128
+
+func main() {
+	flag.Parse()
+	mpi.Main(*ranks, iterate)
 }
 
-func main() { demo.Main(info, new(program)) }
+func iterate(ctx context.Context, world *mpi.Comm) error {
+	options := jacobi.Options{Columns: *size}
+	if err := options.Check(); err != nil {
+		return err
+	}
+	if world.Rank() != jacobi.Root {
+		return jacobi.Work[int32](ctx, world, options)
+	}
+	grid, serial := jacobi.NewGrid[int32](*size, border), jacobi.NewGrid[int32](*size, border)
+	start := time.Now()
+	if err := jacobi.Host(ctx, world, grid, *iterations, options); err != nil {
+		return err
+	}
+	fmt.Printf("%d x %d cells, iterations: %d, ranks: %d, time: %v\n", *size, *size, *iterations, world.Size(), time.Since(start))
+	start = time.Now()
+	jacobi.Serial(serial, *iterations)
+	fmt.Printf("on one processor, time: %v\n", time.Since(start))
+	for i := 1; i < *size/2; i *= 2 {
+		fmt.Printf("cell %3d, %3d: %3d\n", i, i, grid.Line(i)[i])
+	}
+	if !slices.Equal(grid.Cells, serial.Cells) {
+		return errors.New("the cells differ from those computed on one processor")
+	}
+	return nil
+}

@@ -1,13 +1,81 @@
-// Command kmeans divides vectors into clusters: every rank has a share of the
-// vectors, and rank 0 the centroids. Kernel kmeans of a stand-in takes a share, too.
+// Command kmeans divides vectors into clusters: every rank has a share of the vectors, and
+// rank 0 the centroids. Kernel kmeans of a stand-in takes a share, too. The messages are
+// sent by Host and Work in examples/apps/kmeans.
 package main
 
-import "github.com/zrlmpi/zrlmpid/examples/internal/demo"
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"time"
 
-var info = demo.Info{
-	Name:    "kmeans",
-	Summary: "vectors are divided into clusters, with a share of them on every rank",
-	Ranks:   5,
+	"github.com/zrlmpi/zrlmpid/examples/apps/kmeans"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+var (
+	ranks    = flag.Int("ranks", 5, "`number` of ranks in this process")
+	vectors  = flag.Int("vectors", 20_000, "`number` of vectors")
+	clusters = flag.Int("clusters", 8, "`number` of clusters")
+)
+
+const (
+	dimensions = kmeans.DefaultDimensions
+	maxVectors = 1_000_000 // as many as in upstream's example
+)
+
+func main() {
+	flag.Parse()
+	mpi.Main(*ranks, divide)
 }
 
-func main() { demo.Main(info, new(program)) }
+func divide(ctx context.Context, world *mpi.Comm) error {
+	if *clusters < 1 || *clusters > *vectors || *vectors > maxVectors {
+		return fmt.Errorf("-clusters %d, -vectors %d: 1 to %d vectors are possible, and at most as many clusters", *clusters, *vectors, maxVectors)
+	}
+	options := kmeans.Options{Words: *vectors * dimensions}
+	if world.Rank() != kmeans.Root {
+		return kmeans.Work(ctx, world, options)
+	}
+	all := randomVectors()
+	start := time.Now()
+	got, err := kmeans.Host(ctx, world, all, *clusters, options)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("vectors: %d, clusters: %d, iterations: %d, ranks: %d, time: %v\n", *vectors, *clusters, len(got.Norms), world.Size(), time.Since(start))
+	start = time.Now()
+	want, err := kmeans.Serial(all, *clusters, options)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("on one processor, time: %v\n", time.Since(start))
+	for i, n := range got.Counts {
+		fmt.Printf("cluster %d: %5d vectors around %5d\n", i, n, got.Centroids[i*dimensions:][:dimensions])
+	}
+	if !reflect.DeepEqual(got, want) {
+		return errors.New("the clusters differ from those computed on one processor")
+	}
+	return nil
+}
+
+// randomVectors returns the same vectors every time, in as many heaps as there are clusters.
+func randomVectors() []int32 {
+	const space, width = 1000, 100 // heaps of this width, within this distance of 0
+	random := rand.New(rand.NewPCG(1, 0))
+	heaps := make([]int32, *clusters*dimensions)
+	for i := range heaps {
+		heaps[i] = random.Int32N(2*space+1) - space
+	}
+	all := make([]int32, 0, *vectors*dimensions)
+	for len(all) < cap(all) {
+		heap := random.IntN(*clusters) * dimensions
+		for _, center := range heaps[heap:][:dimensions] {
+			all = append(all, center+random.Int32N(2*width+1)-width)
+		}
+	}
+	return all
+}

@@ -1,14 +1,64 @@
-// Command matvec multiplies matrices by vectors with growing numbers of processors: rank
-// 0 deals the rows out to all ranks, and gathers the result. Kernel matvec of a stand-in
-// takes rows, too.
+// Command matvec multiplies a matrix by a vector: rank 0 deals the rows out to all ranks,
+// and gathers the result. Kernel matvec of a stand-in takes rows, too. The messages are
+// sent by Host and Work in examples/apps/matvec.
 package main
 
-import "github.com/zrlmpi/zrlmpid/examples/internal/demo"
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
 
-var info = demo.Info{
-	Name:    "matvec",
-	Summary: "matrix times vector, row by row, by 1, 2, 4, 6, 8 processors: times, speed-ups, efficiencies",
-	Ranks:   8,
+	"github.com/zrlmpi/zrlmpid/examples/apps/matvec"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+var (
+	ranks = flag.Int("ranks", 8, "`number` of ranks in this process")
+	size  = flag.Int("size", 300, "`number` of rows, and of columns")
+)
+
+func main() {
+	flag.Parse()
+	mpi.Main(*ranks, multiply)
 }
 
-func main() { demo.Main(info, newProgram()) }
+func multiply(ctx context.Context, world *mpi.Comm) error {
+	n := *size
+	if n < 1 || n > matvec.MaxSize {
+		return fmt.Errorf("-size %d: 1 to %d are possible", n, matvec.MaxSize)
+	}
+	if world.Rank() != matvec.Root {
+		return matvec.Work[float32](ctx, world, matvec.Options{Words: n * n})
+	}
+	matrix, vector := &matvec.Matrix[float32]{Rows: n, Columns: n, Numbers: randomNumbers(n * n)}, randomNumbers(n)
+	start := time.Now()
+	got, err := matvec.Host(ctx, world, matrix, vector, matvec.Options{})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d x %d numbers, ranks: %d, time: %v\n", n, n, world.Size(), time.Since(start))
+	start = time.Now()
+	want, err := matvec.Serial(ctx, matrix, vector, matvec.Options{})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("on one processor, time: %v\n", time.Since(start))
+	if !slices.Equal(got, want) {
+		return errors.New("the product differs from that computed on one processor")
+	}
+	return nil
+}
+
+// randomNumbers returns the same numbers every time.
+func randomNumbers(n int) []float32 {
+	random := rand.New(rand.NewPCG(1, 0))
+	numbers := make([]float32, n)
+	for i := range numbers {
+		numbers[i] = 2*random.Float32() - 1
+	}
+	return numbers
+}

@@ -1,13 +1,52 @@
-// Command pingpong measures round trips: rank 0 sends messages to each other rank,
-// which sends them back. Kernel echo of a stand-in does so, too.
+// Command pingpong measures round trips: rank 0 sends messages to each other rank, which
+// sends them back. Kernel echo of a stand-in does the same as those ranks.
 package main
 
-import "github.com/zrlmpi/zrlmpid/examples/internal/demo"
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
 
-var info = demo.Info{
-	Name:    "pingpong",
-	Summary: "rank 0 sends messages to each other rank, which sends them back",
-	Ranks:   2,
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+const tag, count = 0, 100 // messages of each length
+
+func main() { mpi.Main(2, pingpong) }
+
+func pingpong(ctx context.Context, world *mpi.Comm) error {
+	for rank := 1; rank < world.Size(); rank++ {
+		for _, words := range []int{1, 346, 347, 1000, 65536} { // 346 fit into one datagram
+			var times []time.Duration
+			for i := range count {
+				ball, back := slices.Repeat([]int32{int32(i + 1)}, words), make([]int32, words)
+				start := time.Now()
+				switch world.Rank() {
+				case 0:
+					if err := mpi.Send(ctx, world, ball, rank, tag); err != nil {
+						return err
+					}
+					if _, err := mpi.Recv(ctx, world, back, rank, tag); err != nil {
+						return err
+					}
+					if !slices.Equal(ball, back) {
+						return fmt.Errorf("message %d of %d words came back from rank %d changed", i, words, rank)
+					}
+				case rank:
+					if _, err := mpi.Recv(ctx, world, back, 0, tag); err != nil {
+						return err
+					}
+					if err := mpi.Send(ctx, world, back, 0, tag); err != nil {
+						return err
+					}
+				}
+				times = append(times, time.Since(start))
+			}
+			if slices.Sort(times); world.Rank() == 0 {
+				fmt.Printf("rank %d, %5d words: median %8v, maximum %8v\n", rank, words, times[count/2], times[count-1])
+			}
+		}
+	}
+	return nil
 }
-
-func main() { demo.Main(info, newPingpong()) }

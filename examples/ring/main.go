@@ -1,14 +1,47 @@
-// Command ring passes a message round: from rank 0 to rank 1, from each rank to the
-// next, and from the last back to rank 0. Kernel ring of a stand-in passes it on,
-// too.
+// Command ring passes messages round: from rank 0 to rank 1, from each rank to the next,
+// and from the last one back to rank 0. Kernel ring of a stand-in passes them on as well.
 package main
 
-import "github.com/zrlmpi/zrlmpid/examples/internal/demo"
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
 
-var info = demo.Info{
-	Name:    "ring",
-	Summary: "a message goes from rank to rank, and back to rank 0",
-	Ranks:   4,
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+const tag, rounds = 0, 100 // of each length
+
+func main() { mpi.Main(4, ring) }
+
+func ring(ctx context.Context, world *mpi.Comm) error {
+	rank, size := world.Rank(), world.Size()
+	previous, next := (rank+size-1)%size, (rank+1)%size
+	for _, words := range []int{1, 1000, 65536} {
+		start := time.Now()
+		for i := range rounds {
+			message, back := slices.Repeat([]int32{int32(i + 1)}, words), make([]int32, words)
+			if rank == 0 {
+				if _, err := mpi.Sendrecv(ctx, world, message, next, tag, back, previous, tag); err != nil {
+					return err
+				}
+				if !slices.Equal(message, back) {
+					return fmt.Errorf("message %d of %d words came back from rank %d changed", i, words, previous)
+				}
+				continue
+			}
+			if _, err := mpi.Recv(ctx, world, back, previous, tag); err != nil {
+				return err
+			}
+			if err := mpi.Send(ctx, world, back, next, tag); err != nil {
+				return err
+			}
+		}
+		if rank == 0 {
+			round := time.Since(start) / rounds
+			fmt.Printf("%5d words: mean of a round %v, of a hop %v\n", words, round, round/time.Duration(size))
+		}
+	}
+	return nil
 }
-
-func main() { demo.Main(info, newRing()) }
