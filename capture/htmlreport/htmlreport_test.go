@@ -14,6 +14,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/htmlreport"
+	"github.com/zrlmpi/zrlmpid/capture/htmlreport/reporttest"
 )
 
 func page(t *testing.T, r *capture.Report) string {
@@ -41,20 +42,10 @@ func data(t *testing.T, page string) map[string]any {
 	return d
 }
 
-// hostile are texts that would break out of the places where texts go.
-var hostile = []string{
-	`</script><script>alert(1)</script>`,
-	`</ScRiPt ><img src=x onerror=alert(1)>`,
-	`<!--<script>`, `-->`, `]]>`, `</title></style></head>`,
-	`" onload="alert(1)`, `' onload='alert(1)`, "`${alert(1)}`",
-	`\u003c/script\u003e`, `{{.Script}}`, `&lt;script&gt;`,
-	"line\u2028paragraph\u2029end", "zero\x00byte", "\u202egnp.exe", "Größe 大小 🧮", "bad \xff\xfe utf-8",
-}
-
 func TestTextCannotBreakOut(t *testing.T) {
-	plain := page(t, troubled())
-	for _, text := range hostile {
-		r := troubled()
+	plain := page(t, reporttest.Troubled())
+	for _, text := range reporttest.Hostile {
+		r := reporttest.Troubled()
 		r.Source = text
 		r.Summary.Truncated = text
 		r.Summary.Skipped = map[string]int64{text: 3}
@@ -79,7 +70,7 @@ func TestTextCannotBreakOut(t *testing.T) {
 }
 
 func TestPolicyAllowsOnlyThePagesOwnCode(t *testing.T) {
-	html := page(t, troubled())
+	html := page(t, reporttest.Troubled())
 	policy := regexp.MustCompile(`<meta http-equiv="Content-Security-Policy" content="([^"]*)">`).FindStringSubmatch(html)
 	if policy == nil {
 		t.Fatal("the page has no policy")
@@ -100,7 +91,7 @@ func TestPolicyAllowsOnlyThePagesOwnCode(t *testing.T) {
 }
 
 func TestSameReportSamePage(t *testing.T) {
-	r := troubled()
+	r := reporttest.Troubled()
 	r.Summary.Skipped = map[string]int64{"arp": 3, "ipv6": 1, "icmp": 7, "lldp": 2}
 	first := page(t, r)
 	for range 5 {
@@ -111,12 +102,12 @@ func TestSameReportSamePage(t *testing.T) {
 }
 
 func TestHeadCanBeReadWithoutScript(t *testing.T) {
-	clean := traffic{ranks: 3, messages: 20}.report()
-	cut := traffic{ranks: 3, messages: 20}.report()
+	clean := reporttest.Traffic{Ranks: 3, Messages: 20}.Report()
+	cut := reporttest.Traffic{Ranks: 3, Messages: 20}.Report()
 	cut.Summary.Truncated = "packet 71 ends after 12 bytes"
-	more := troubled()
+	more := reporttest.Troubled()
 	more.Summary.MessagesNotListed, more.Summary.FindingsNotListed = 1234567, 5
-	one := traffic{ranks: 3, messages: 20}.report()
+	one := reporttest.Traffic{Ranks: 3, Messages: 20}.Report()
 	one.Findings = []capture.Finding{{Kind: capture.Padding, Text: "rank 1 pads", Packets: []int64{3}}}
 	for _, c := range []struct {
 		name   string
@@ -143,7 +134,7 @@ func TestHeadCanBeReadWithoutScript(t *testing.T) {
 
 func TestDamagedTimesAreNoError(t *testing.T) {
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 1e300} {
-		r := troubled()
+		r := reporttest.Troubled()
 		r.Summary.Seconds, r.Messages[3].Start, r.Findings[2].Time = x, x, x
 		r.Messages[3].Phases.Total, r.Messages[3].Phases.DataToAck = &x, &x
 		r.Messages[4].Steps[0].Time = time.Time{}
@@ -168,7 +159,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a nil report gave %v", err)
 	}
 	for _, room := range []int{0, 1000, 100000} {
-		err := htmlreport.Write(&failing{room}, troubled())
+		err := htmlreport.Write(&failing{room}, reporttest.Troubled())
 		if !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "trouble in rank 2.pcap") {
 			t.Errorf("with room for %d bytes: %v", room, err)
 		}
@@ -177,7 +168,7 @@ func TestErrors(t *testing.T) {
 
 func TestSize(t *testing.T) {
 	var b bytes.Buffer
-	r := traffic{ranks: 12, messages: 100_000, lossEvery: 400, allToAll: true}.report()
+	r := reporttest.Traffic{Ranks: 12, Messages: 100_000, LossEvery: 400, AllToAll: true}.Report()
 	start := time.Now()
 	if err := htmlreport.Write(&b, r); err != nil {
 		t.Fatal(err)

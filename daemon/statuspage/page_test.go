@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
@@ -35,10 +36,10 @@ func expect(t *testing.T, text string, want ...string) {
 }
 
 func TestPage(t *testing.T) {
-	m := &made{s: cluster(12, 4000, true)}
-	waits(&m.s, 3, 133)
-	m.s.Ranks[0].Engine.Peers[6].Refuses = "it is wedged"
-	p := statuspage.New(m.status, statuspage.Options{
+	m := &daemontest.Source{Value: daemontest.Cluster(12, 4000, true)}
+	daemontest.Waits(&m.Value, 3, 133)
+	m.Value.Ranks[0].Engine.Peers[6].Refuses = "it is wedged"
+	p := statuspage.New(m.Status, statuspage.Options{
 		Host: "node7", Recent: func() []statuspage.Entry { return []statuspage.Entry{{Level: "error", Text: "lost", Count: 3}} },
 		Latency: func(_, peer int) (statuspage.Latency, bool) {
 			return statuspage.Latency{P50: 12e-6, P99: 3e-3, Messages: 5}, peer == 4
@@ -69,8 +70,8 @@ func TestPage(t *testing.T) {
 }
 
 func TestStatusJSON(t *testing.T) {
-	m := &made{s: cluster(3, 10, true)}
-	w := get(t, statuspage.New(m.status, statuspage.Options{}), "/status.json")
+	m := &daemontest.Source{Value: daemontest.Cluster(3, 10, true)}
+	w := get(t, statuspage.New(m.Status, statuspage.Options{}), "/status.json")
 	var s control.Status
 	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || s.PID != 4711 || len(s.Ranks[0].Engine.Peers) != 3 {
 		t.Errorf("%+v, %v", s, err)
@@ -78,7 +79,7 @@ func TestStatusJSON(t *testing.T) {
 }
 
 func TestOtherRequests(t *testing.T) {
-	p := statuspage.New((&made{}).status, statuspage.Options{})
+	p := statuspage.New((&daemontest.Source{Value: control.Status{}}).Status, statuspage.Options{})
 	for path, want := range map[string]int{"/": 200, "/nothing": 404, "/index.html": 404, "/events/x": 404} {
 		if got := get(t, p, path).Code; got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)
@@ -94,8 +95,8 @@ func TestOtherRequests(t *testing.T) {
 // TestHostile: nothing that comes from elsewhere becomes markup.
 func TestHostile(t *testing.T) {
 	const evil = `"><img src=x onerror=alert(1)><script>alert(2)</script>'` + "\x1b[2J\u202e"
-	m := &made{s: cluster(2, 10, true)}
-	s := &m.s
+	m := &daemontest.Source{Value: daemontest.Cluster(2, 10, true)}
+	s := &m.Value
 	s.Version, s.Config = evil, evil
 	r := &s.Ranks[0]
 	r.Role, r.Kernel, r.KernelState, r.KernelError, r.Address, r.Transports = evil, evil, control.KernelFailed, evil, evil, []string{evil}
@@ -103,7 +104,7 @@ func TestHostile(t *testing.T) {
 		Rank: 1, Kind: evil, Address: evil, Profile: evil, Transport: evil, Refuses: evil, NetworkError: evil, Dropped: map[string]uint64{evil: 3},
 		Sending: &mpe.WaitSnapshot{WaitsFor: evil, Seconds: 20, Text: evil},
 	}
-	p := statuspage.New(m.status, statuspage.Options{Host: evil, Recent: func() []statuspage.Entry { return []statuspage.Entry{{Level: evil, Text: evil}} }})
+	p := statuspage.New(m.Status, statuspage.Options{Host: evil, Recent: func() []statuspage.Entry { return []statuspage.Entry{{Level: evil, Text: evil}} }})
 	body := get(t, p, "/?q=&sort=%22%3E%3Cscript%3E&show=%3Cb%3E").Body.String()
 	if strings.Contains(body, "<img") || strings.Count(body, "<script") != 1 || strings.Contains(body, `"><`+"img") {
 		t.Error("what is in a status becomes markup")
@@ -120,12 +121,12 @@ func TestHostile(t *testing.T) {
 // TestManyPeers: a page of a thousand peers is not much longer than one of a hundred,
 // and says what it leaves out.
 func TestManyPeers(t *testing.T) {
-	m := &made{s: cluster(1000, 4000, true)}
+	m := &daemontest.Source{Value: daemontest.Cluster(1000, 4000, true)}
 	for i := 1; i <= 1000; i++ {
-		waits(&m.s, i, float64(i))
+		daemontest.Waits(&m.Value, i, float64(i))
 	}
-	m.s.Ranks[0].Engine.Peers[499].Refuses = strings.Repeat("it is wedged ", 1000)
-	p := statuspage.New(m.status, statuspage.Options{})
+	m.Value.Ranks[0].Engine.Peers[499].Refuses = strings.Repeat("it is wedged ", 1000)
+	p := statuspage.New(m.Status, statuspage.Options{})
 	body := get(t, p, "/").Body.String()
 	if len(body) > 200_000 {
 		t.Errorf("%d bytes", len(body))
@@ -138,9 +139,9 @@ func TestManyPeers(t *testing.T) {
 
 // TestQuietPeers are folded, unless they are asked for.
 func TestQuietPeers(t *testing.T) {
-	m := &made{s: cluster(20, 10, false)}
-	waits(&m.s, 4, 2)
-	p := statuspage.New(m.status, statuspage.Options{})
+	m := &daemontest.Source{Value: daemontest.Cluster(20, 10, false)}
+	daemontest.Waits(&m.Value, 4, 2)
+	p := statuspage.New(m.Status, statuspage.Options{})
 	body := get(t, p, "/").Body.String()
 	expect(t, body, `data-key="0&gt;4"`, "There are 19 others with which nothing has happened.")
 	if strings.Contains(body, `data-key="0&gt;5"`) {
@@ -197,8 +198,8 @@ func (w *eventWriter) Write(b []byte) (n int, err error) {
 // TestEvents: the first has everything, the next only what has changed.
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &made{s: cluster(1000, 1000, true)}
-		p := statuspage.New(m.status, statuspage.Options{})
+		m := &daemontest.Source{Value: daemontest.Cluster(1000, 1000, true)}
+		p := statuspage.New(m.Status, statuspage.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go p.Run(ctx)
@@ -212,9 +213,9 @@ func TestEvents(t *testing.T) {
 		if quiet.size > 4000 || len(quiet.L) != 0 || quiet.T == first.T {
 			t.Errorf("nothing has happened, and it takes %d bytes to say so: %+v", quiet.size, quiet)
 		}
-		m.change(func(s *control.Status) {
-			*s = cluster(1000, 1000, true)
-			waits(s, 700, 5)
+		m.Change(func(s *control.Status) {
+			*s = daemontest.Cluster(1000, 1000, true)
+			daemontest.Waits(s, 700, 5)
 		})
 		e := <-events
 		if w := e.L["waits"]; len(*w.O) != 1 || !strings.Contains(w.I["0>700/receive"], "rank 0 waits for SEND_REQUEST from rank 700") {
@@ -225,7 +226,7 @@ func TestEvents(t *testing.T) {
 		}
 		expect(t, e.P["verdict"], "1 wait, the oldest for 5.0 s")
 		// Everything moves: what is sent stays bounded.
-		m.change(func(s *control.Status) { *s = cluster(1000, 2000, true) })
+		m.Change(func(s *control.Status) { *s = daemontest.Cluster(1000, 2000, true) })
 		if e := <-events; e.size > 200_000 {
 			t.Errorf("%d bytes", e.size)
 		} else if *e.L["waits"].O == nil || len(*e.L["waits"].O) != 0 {
@@ -238,16 +239,16 @@ func TestEvents(t *testing.T) {
 // and every ten seconds otherwise.
 func TestSampling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &made{s: cluster(3, 10, true)}
-		p := statuspage.New(m.status, statuspage.Options{})
+		m := &daemontest.Source{Value: daemontest.Cluster(3, 10, true)}
+		p := statuspage.New(m.Status, statuspage.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go p.Run(ctx)
 		asked := func(d time.Duration) int {
-			before := m.taken()
+			before := m.Taken()
 			<-time.After(d)
 			synctest.Wait()
-			return m.taken() - before
+			return m.Taken() - before
 		}
 		synctest.Wait()
 		if n := asked(time.Minute); n != 6 {
@@ -278,7 +279,7 @@ func TestSampling(t *testing.T) {
 // TestTooManyWatchers are refused; when one leaves there is room for another.
 func TestTooManyWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := statuspage.New((&made{s: cluster(3, 10, true)}).status, statuspage.Options{})
+		p := statuspage.New((&daemontest.Source{Value: daemontest.Cluster(3, 10, true)}).Status, statuspage.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		one, leave := context.WithCancel(ctx)

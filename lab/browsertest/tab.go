@@ -1,6 +1,6 @@
-// Package browsertest opens pages in Chromium, for tests: what they show, what they
-// complain of, and what they load. It must never load anything that a test did not
-// ask for, nor be part of a program.
+// Package browsertest opens pages in Chromium, for the tests in the folders below it: what
+// a page shows, which errors it reports, and what it loads. It must never load anything
+// that a test did not ask for, nor be part of a program.
 package browsertest
 
 import (
@@ -51,7 +51,7 @@ func find(t *testing.T) string {
 			return path
 		}
 	}
-	const text = "there is no Chromium here, so that nobody knows whether the page works; install it with: apt-get install chromium"
+	const text = "Chromium is not installed, and the page cannot be tested without it: apt-get install chromium"
 	if os.Getenv("CI") == "true" {
 		t.Fatal(text)
 	}

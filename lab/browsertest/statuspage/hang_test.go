@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
+	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -131,8 +131,8 @@ func TestDeadlock(t *testing.T) {
 // TestTooManyViewers: a page beyond the bound says so, and is live once there is room.
 func TestTooManyViewers(t *testing.T) {
 	ctx := browsertest.Start(t)
-	source := &made{s: cluster(3, 100, true)}
-	server := serve(t, statuspage.New(source.status, statuspage.Options{Host: "node7"}))
+	source := &daemontest.Source{Value: daemontest.Cluster(3, 100, true)}
+	server := serve(t, statuspage.New(source.Status, statuspage.Options{Host: "node7"}))
 	var last *http.Response
 	for range 32 {
 		resp, err := http.Get(server.URL + "/events")

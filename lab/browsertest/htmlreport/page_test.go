@@ -10,7 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
+	"github.com/zrlmpi/zrlmpid/capture/htmlreport/reporttest"
+	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
 
 const ladderCanvas, tooltip = "#ladder-canvas", "#tooltip"
@@ -22,7 +23,7 @@ func span(v ladderView) float64 { return v.To - v.From }
 
 func TestPage(t *testing.T) {
 	ctx := browsertest.Start(t)
-	r := troubled()
+	r := reporttest.Troubled()
 	find := func(kind capture.Kind) (int, capture.Finding) {
 		i := slices.IndexFunc(r.Findings, func(f capture.Finding) bool { return f.Kind == kind })
 		return i, r.Findings[i]

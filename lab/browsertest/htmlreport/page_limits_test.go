@@ -10,21 +10,22 @@ import (
 	"github.com/chromedp/cdproto/input"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
+	"github.com/zrlmpi/zrlmpid/capture/htmlreport/reporttest"
+	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
 
 func TestPageOfNothing(t *testing.T) {
 	ctx := browsertest.Start(t)
-	noSteps := troubled()
+	noSteps := reporttest.Troubled()
 	for i := range noSteps.Messages {
 		noSteps.Messages[i].Steps = nil
 	}
 	for name, r := range map[string]*capture.Report{
 		"empty":        {},
 		"no steps":     noSteps,
-		"one message":  traffic{ranks: 2, messages: 1}.report(),
-		"to itself":    {Start: recordedAt, Messages: []capture.Message{{ID: 1, Src: 3, Dst: 3, Steps: []capture.Step{{Packet: 1, Packets: 1, Time: recordedAt, End: recordedAt, Type: "SEND_REQUEST", FromSender: true}}}}},
-		"finding only": {Start: recordedAt, Findings: []capture.Finding{{Kind: "new_kind", Text: "text", Packets: []int64{5}, Messages: []int64{77}, Time: 1}}},
+		"one message":  reporttest.Traffic{Ranks: 2, Messages: 1}.Report(),
+		"to itself":    {Start: reporttest.RecordedAt, Messages: []capture.Message{{ID: 1, Src: 3, Dst: 3, Steps: []capture.Step{{Packet: 1, Packets: 1, Time: reporttest.RecordedAt, End: reporttest.RecordedAt, Type: "SEND_REQUEST", FromSender: true}}}}},
+		"finding only": {Start: reporttest.RecordedAt, Findings: []capture.Finding{{Kind: "new_kind", Text: "text", Packets: []int64{5}, Messages: []int64{77}, Time: 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := open(t, ctx, r, browsertest.Desktop)
@@ -36,14 +37,14 @@ func TestPageOfNothing(t *testing.T) {
 }
 
 func TestPageShowsTextAsText(t *testing.T) {
-	r := troubled()
-	r.Source, r.Summary.Truncated = strings.Join(hostile, " "), strings.Join(hostile, " ")
+	r := reporttest.Troubled()
+	r.Source, r.Summary.Truncated = strings.Join(reporttest.Hostile, " "), strings.Join(reporttest.Hostile, " ")
 	for i := range r.Findings {
-		text := hostile[i%len(hostile)]
+		text := reporttest.Hostile[i%len(reporttest.Hostile)]
 		r.Findings[i].Text, r.Findings[i].Kind = text, capture.Kind(text)
 	}
 	for i := range r.Messages {
-		text := hostile[i%len(hostile)]
+		text := reporttest.Hostile[i%len(reporttest.Hostile)]
 		r.Messages[i].Call, r.Messages[i].Verdict, r.Messages[i].Steps[0].Type = text, text, text
 	}
 	p := open(t, browsertest.Start(t), r, browsertest.Desktop)
@@ -51,7 +52,7 @@ func TestPageShowsTextAsText(t *testing.T) {
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
 		p.frame()
 	}
-	for i := range hostile {
+	for i := range reporttest.Hostile {
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(zrlmpiReport.selectMessage(%d), true)`, i))
 		p.frame()
 		x, y := p.place(r.Messages[i].Steps[0].Packet)
@@ -70,7 +71,7 @@ func TestPageShowsTextAsText(t *testing.T) {
 }
 
 func TestPolicyStopsForeignScripts(t *testing.T) {
-	p := open(t, browsertest.Start(t), troubled(), browsertest.Desktop)
+	p := open(t, browsertest.Start(t), reporttest.Troubled(), browsertest.Desktop)
 	browsertest.Eval[bool](p.Tab, `(() => { const s = document.createElement('script'); s.textContent = 'window.foreign = true'; document.body.append(s); return true; })()`)
 	if browsertest.Eval[bool](p.Tab, `window.foreign === true`) {
 		t.Error("a script that is not the page's ran")
@@ -83,7 +84,7 @@ func TestPageOnPhoneAndInTheDark(t *testing.T) {
 	for _, s := range []browsertest.Screen{
 		{Width: 375, Height: 800}, {Width: 375, Height: 800, Dark: true}, {Width: 320, Height: 640}, {Width: 1280, Height: 900, Dark: true}, {Width: 1920, Height: 1080},
 	} {
-		p := open(t, ctx, troubled(), s)
+		p := open(t, ctx, reporttest.Troubled(), s)
 		browsertest.Eval[bool](p.Tab, `(zrlmpiReport.select(0), true)`)
 		p.frame()
 		if got := browsertest.Eval[int64](p.Tab, `document.documentElement.scrollWidth`); got > s.Width {
@@ -99,7 +100,7 @@ func TestPageOnPhoneAndInTheDark(t *testing.T) {
 		t.Errorf("light and dark are both %s", backgrounds[true])
 	}
 	// The colours follow while the page is open.
-	p := open(t, ctx, troubled(), browsertest.Desktop)
+	p := open(t, ctx, reporttest.Troubled(), browsertest.Desktop)
 	const corner = `[...document.querySelector('#ladder-canvas').getContext('2d').getImageData(0, 0, 900, 300).data].reduce((sum, x) => sum + x, 0)`
 	before := browsertest.Eval[float64](p.Tab, corner)
 	browsertest.Call(p.Tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
@@ -114,7 +115,7 @@ func TestPageOnPhoneAndInTheDark(t *testing.T) {
 func TestLargePage(t *testing.T) {
 	ctx := browsertest.Start(t)
 	const messages = 100_000
-	p := open(t, ctx, traffic{ranks: 12, messages: messages, lossEvery: 400, allToAll: true}.report(), browsertest.Desktop)
+	p := open(t, ctx, reporttest.Traffic{Ranks: 12, Messages: messages, LossEvery: 400, AllToAll: true}.Report(), browsertest.Desktop)
 	ready := browsertest.Eval[float64](p.Tab, `zrlmpiReport.ready`)
 	v := p.ladder()
 	if v.Mode != "density" {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/chromedp/cdproto/input"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
+	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
 
 // mouse sends a mouse event at a place in an element, in its pixels.

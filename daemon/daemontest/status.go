@@ -1,4 +1,4 @@
-package statuspage_test
+package daemontest
 
 import (
 	"fmt"
@@ -9,42 +9,44 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// patience is how long a test waits for what must happen soon.
-const patience = 20 * time.Second
+// Started is when the daemon of Cluster was started.
+var Started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+// Source is a source of statuses that a test makes.
+type Source struct {
+	// Value is what Status returns. Once Status may be called, Change changes it.
+	Value control.Status
 
-// made is a source of statuses that a test makes.
-type made struct {
 	mu    sync.Mutex
-	s     control.Status
 	times int
 }
 
-func (m *made) status() control.Status {
+// Status returns the status.
+func (m *Source) Status() control.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.times++
-	return m.s
+	return m.Value
 }
 
-func (m *made) taken() int {
+// Taken returns how often Status was called.
+func (m *Source) Taken() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.times
 }
 
-// change changes the next status, which must not share what it changes with the last.
-func (m *made) change(f func(s *control.Status)) {
+// Change changes the next status, which must not share what it changes with the last.
+func (m *Source) Change(f func(s *control.Status)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f(&m.s)
+	f(&m.Value)
 }
 
-// cluster is a status of a host and of so many peers. Some wait, lose, fail.
-func cluster(peers int, uptime float64, busy bool) control.Status {
+// Cluster is a status of a host and of so many peers. Some wait, lose, fail.
+func Cluster(peers int, uptime float64, busy bool) control.Status {
 	s := control.Status{
-		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: started, Uptime: uptime, Cluster: make([]control.Member, peers+1),
+		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: Started, Uptime: uptime, Cluster: make([]control.Member, peers+1),
 		HTTP: "http://127.0.0.1:9627/",
 	}
 	r := control.LocalRank{
@@ -68,8 +70,8 @@ func cluster(peers int, uptime float64, busy bool) control.Status {
 	return s
 }
 
-// waits lets rank 0 wait for a peer.
-func waits(s *control.Status, peer int, seconds float64) {
+// Waits lets rank 0 wait for a peer.
+func Waits(s *control.Status, peer int, seconds float64) {
 	s.Ranks[0].Engine.Peers[peer-1].Receiving = &mpe.WaitSnapshot{
 		State: "WAIT4REQ", WaitsFor: "SEND_REQUEST", Seconds: seconds,
 		Text: fmt.Sprintf("rank 0 waits for SEND_REQUEST from rank %d since %v", peer, time.Duration(seconds*float64(time.Second))),

@@ -1,4 +1,6 @@
-package htmlreport_test
+// Package reporttest makes reports of recordings that never were, for tests of what shows
+// reports. It must not be part of a program.
+package reporttest
 
 import (
 	"cmp"
@@ -10,32 +12,44 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 )
 
-var recordedAt = time.Date(2026, 3, 14, 9, 26, 53, 589_793_000, time.UTC)
+// RecordedAt is when the recordings begin.
+var RecordedAt = time.Date(2026, 3, 14, 9, 26, 53, 589_793_000, time.UTC)
 
-// traffic makes the report of a recording that never was: a rank that talks to
-// all the others, or all to all, in bursts with pauses between them. About one
-// message in lossEvery loses a packet and waits for a time-out.
-type traffic struct {
-	ranks, messages, lossEvery int
-	allToAll                   bool
+// Hostile are texts that would break out of the places where texts go.
+var Hostile = []string{
+	`</script><script>alert(1)</script>`,
+	`</ScRiPt ><img src=x onerror=alert(1)>`,
+	`<!--<script>`, `-->`, `]]>`, `</title></style></head>`,
+	`" onload="alert(1)`, `' onload='alert(1)`, "`${alert(1)}`",
+	`\u003c/script\u003e`, `{{.Script}}`, `&lt;script&gt;`,
+	"line\u2028paragraph\u2029end", "zero\x00byte", "\u202egnp.exe", "Größe 大小 🧮", "bad \xff\xfe utf-8",
 }
 
-func (tr traffic) report() *capture.Report {
-	g := &generator{rng: rand.New(rand.NewPCG(2718, uint64(tr.messages))), free: make([]float64, tr.ranks)}
-	for i := range tr.messages {
-		src, dst := 0, 1+i%(tr.ranks-1)
-		if tr.allToAll {
-			src = i % tr.ranks
-			dst = (src + 1 + i/tr.ranks%(tr.ranks-1)) % tr.ranks
-		} else if i/(tr.ranks-1)%2 == 1 {
+// Traffic makes the report of a recording that never was: a rank that talks to
+// all the others, or all to all, in bursts with pauses between them. About one
+// message in lossEvery loses a packet and waits for a time-out.
+type Traffic struct {
+	Ranks, Messages, LossEvery int
+	AllToAll                   bool
+}
+
+// Report returns the report. The same traffic gives the same report.
+func (tr Traffic) Report() *capture.Report {
+	g := &generator{rng: rand.New(rand.NewPCG(2718, uint64(tr.Messages))), free: make([]float64, tr.Ranks)}
+	for i := range tr.Messages {
+		src, dst := 0, 1+i%(tr.Ranks-1)
+		if tr.AllToAll {
+			src = i % tr.Ranks
+			dst = (src + 1 + i/tr.Ranks%(tr.Ranks-1)) % tr.Ranks
+		} else if i/(tr.Ranks-1)%2 == 1 {
 			src, dst = dst, src
 		}
 		if i%1000 == 999 {
 			g.pause()
 		}
-		g.message(src, dst, tr.lossEvery > 0 && g.rng.IntN(tr.lossEvery) == 0)
+		g.message(src, dst, tr.LossEvery > 0 && g.rng.IntN(tr.LossEvery) == 0)
 	}
-	return g.finish(fmt.Sprintf("synthetic-%d.pcap", tr.messages))
+	return g.finish(fmt.Sprintf("synthetic-%d.pcap", tr.Messages))
 }
 
 type generator struct {
@@ -110,7 +124,7 @@ func (g *generator) message(src, dst int, lossy bool) {
 }
 
 func when(seconds float64) time.Time {
-	return recordedAt.Add(time.Duration(seconds * 1e9))
+	return RecordedAt.Add(time.Duration(seconds * 1e9))
 }
 
 // finish numbers messages and packets by their times, and sums up.
@@ -129,7 +143,7 @@ func (g *generator) finish(name string) *capture.Report {
 		s.Packet = packets + 1
 		packets += int64(s.Packets)
 	}
-	r := &capture.Report{Source: "/var/tmp/" + name, Start: recordedAt, Messages: g.messages, Findings: g.findings}
+	r := &capture.Report{Source: "/var/tmp/" + name, Start: RecordedAt, Messages: g.messages, Findings: g.findings}
 	r.Summary = capture.Summary{Packets: packets, Units: packets, Bytes: packets * 600, FindingsByKind: map[capture.Kind]int{}}
 	pairs := map[[2]int][]*capture.Message{}
 	var all []*capture.Message
@@ -143,11 +157,11 @@ func (g *generator) finish(name string) *capture.Report {
 			if m.Verdict != "retransmitted" {
 				kind, text = capture.LostPacket, fmt.Sprintf("message %d from rank %d to rank %d: %s, or is not in the recording", m.ID, m.Src, m.Dst, m.Verdict)
 			}
-			f := capture.Finding{Kind: kind, Text: text, Packets: []int64{m.Steps[0].Packet, last.Packet}, Messages: []int64{m.ID}, Time: last.Time.Sub(recordedAt).Seconds()}
+			f := capture.Finding{Kind: kind, Text: text, Packets: []int64{m.Steps[0].Packet, last.Packet}, Messages: []int64{m.ID}, Time: last.Time.Sub(RecordedAt).Seconds()}
 			r.Findings = append(r.Findings, f)
 			r.Summary.FindingsByKind[kind]++
 		}
-		r.Summary.Seconds = max(r.Summary.Seconds, m.Steps[len(m.Steps)-1].End.Sub(recordedAt).Seconds())
+		r.Summary.Seconds = max(r.Summary.Seconds, m.Steps[len(m.Steps)-1].End.Sub(RecordedAt).Seconds())
 	}
 	slices.SortStableFunc(r.Findings, func(a, b capture.Finding) int { return cmp.Compare(a.Time, b.Time) })
 	r.Summary.All = sumUp(-1, -1, all)
@@ -184,9 +198,9 @@ func sumUp(src, dst int, list []*capture.Message) capture.PairSummary {
 	return p
 }
 
-// troubled is a small report with one of everything that the diagram shows: a
+// Troubled is a small report with one of everything that the diagram shows: a
 // loss, a copy, a packet that was not recorded, ranks that wait for each other.
-func troubled() *capture.Report {
+func Troubled() *capture.Report {
 	g := &generator{rng: rand.New(rand.NewPCG(1, 1)), free: make([]float64, 4)}
 	for i := range 12 {
 		g.message(i%3, i%3+1, false)
@@ -227,9 +241,9 @@ func troubled() *capture.Report {
 	r.Findings = slices.DeleteFunc(r.Findings, func(f capture.Finding) bool { return f.Messages[0] >= a.ID })
 	for i := range r.Messages {
 		if m := &r.Messages[i]; len(m.Steps) == 5 && m.Steps[4].Retransmitted && m.Retransmissions == 0 {
-			r.Findings = append(r.Findings, capture.Finding{Kind: capture.DuplicatePacket, Text: "ACK 2→0 arrived twice within 50ms", Packets: []int64{m.Steps[4].Packet}, Messages: []int64{m.ID}, Time: m.Steps[4].Time.Sub(recordedAt).Seconds()})
+			r.Findings = append(r.Findings, capture.Finding{Kind: capture.DuplicatePacket, Text: "ACK 2→0 arrived twice within 50ms", Packets: []int64{m.Steps[4].Packet}, Messages: []int64{m.ID}, Time: m.Steps[4].Time.Sub(RecordedAt).Seconds()})
 		} else if len(m.Steps) == 3 {
-			r.Findings = append(r.Findings, capture.Finding{Kind: capture.LostPacket, Text: fmt.Sprintf("message %d from rank 1 to rank 3: CLEAR_TO_SEND was lost, or is not in the recording", m.ID), Packets: []int64{m.Steps[1].Packet}, Messages: []int64{m.ID}, Time: m.Steps[1].Time.Sub(recordedAt).Seconds()})
+			r.Findings = append(r.Findings, capture.Finding{Kind: capture.LostPacket, Text: fmt.Sprintf("message %d from rank 1 to rank 3: CLEAR_TO_SEND was lost, or is not in the recording", m.ID), Packets: []int64{m.Steps[1].Packet}, Messages: []int64{m.ID}, Time: m.Steps[1].Time.Sub(RecordedAt).Seconds()})
 		}
 	}
 	r.Summary.Seconds += 1.5

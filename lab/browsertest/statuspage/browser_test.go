@@ -5,11 +5,15 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
+	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
+
+// patience is how long a test waits for what must happen soon.
+const patience = 20 * time.Second
 
 // tab is an open page.
 type tab struct{ *browsertest.Tab }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/htmlreport"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
+	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
 
 // tab is an open report.

@@ -8,8 +8,9 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/browsertest"
+	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -17,16 +18,16 @@ import (
 // colours that the screen wants.
 func TestScreens(t *testing.T) {
 	ctx := browsertest.Start(t)
-	m := &made{s: cluster(200, 4000, true)}
-	waits(&m.s, 3, 133)
-	p := m.s.Ranks[0].Engine.Peers
+	m := &daemontest.Source{Value: daemontest.Cluster(200, 4000, true)}
+	daemontest.Waits(&m.Value, 3, 133)
+	p := m.Value.Ranks[0].Engine.Peers
 	p[6].Refuses = strings.Repeat("verylong", 40)
 	p[7].NetworkError = strings.Repeat("a long text with words ", 20)
 	p[8].Dropped = map[string]uint64{"source_rank": 1 << 60, "duplicate": 5}
 	p[9].Extended = &mpe.ExtendedSnapshot{RoundTrip: 1e-3}
-	m.s.Config = strings.Repeat("/long", 60)
-	m.s.Ranks = append(m.s.Ranks, control.LocalRank{Rank: 201, Role: control.RoleStandin, Kernel: strings.Repeat("exec", 30), KernelState: control.KernelFailed, KernelError: "exit status 1", Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"})
-	server := serve(t, statuspage.New(m.status, statuspage.Options{Host: strings.Repeat("host", 20)}))
+	m.Value.Config = strings.Repeat("/long", 60)
+	m.Value.Ranks = append(m.Value.Ranks, control.LocalRank{Rank: 201, Role: control.RoleStandin, Kernel: strings.Repeat("exec", 30), KernelState: control.KernelFailed, KernelError: "exit status 1", Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"})
+	server := serve(t, statuspage.New(m.Status, statuspage.Options{Host: strings.Repeat("host", 20)}))
 	backgrounds := map[bool]string{}
 	for _, s := range []browsertest.Screen{{Width: 320, Height: 700}, {Width: 375, Height: 800, Dark: true}, {Width: 620, Height: 900}, {Width: 1001, Height: 900}, {Width: 1280, Height: 900}, {Width: 1920, Height: 1080, Dark: true}} {
 		p := open(t, ctx, server, "/", s)
@@ -45,8 +46,8 @@ func TestScreens(t *testing.T) {
 // TestFilterLive: what is typed is filtered at once, and is in the address.
 func TestFilterLive(t *testing.T) {
 	ctx := browsertest.Start(t)
-	m := &made{s: cluster(1000, 4000, true)}
-	p := open(t, ctx, serve(t, statuspage.New(m.status, statuspage.Options{})), "/?sort=rank", browsertest.Desktop)
+	m := &daemontest.Source{Value: daemontest.Cluster(1000, 4000, true)}
+	p := open(t, ctx, serve(t, statuspage.New(m.Status, statuspage.Options{})), "/?sort=rank", browsertest.Desktop)
 	p.until(`document.querySelectorAll('#peers tr').length === 60 && document.querySelector('#apply').hidden`)
 	p.Do(chromedp.SendKeys("#q", "0>777"))
 	p.until(`document.querySelectorAll('#peers tr').length === 1 && location.search === '?q=0%3E777&sort=rank'`)
@@ -55,7 +56,7 @@ func TestFilterLive(t *testing.T) {
 	}
 	// What changes replaces what is different, and nothing else.
 	browsertest.Eval[bool](p.Tab, `(window.row = document.querySelector('#peers tr'), window.cell = row.children[2], true)`)
-	m.change(func(s *control.Status) { *s = cluster(1000, 4010, true) })
+	m.Change(func(s *control.Status) { *s = daemontest.Cluster(1000, 4010, true) })
 	p.until(`row.isConnected && cell.isConnected && row.textContent.includes('401\u202f000')`)
 	browsertest.Eval[bool](p.Tab, `(document.querySelector('#pause').click(), true)`)
 	p.until(`document.body.dataset.state === 'paused' && document.querySelector('#pause').getAttribute('aria-pressed') === 'true'`)
@@ -65,7 +66,7 @@ func TestFilterLive(t *testing.T) {
 // TestServerGoes: the page says that it is not up to date any more.
 func TestServerGoes(t *testing.T) {
 	ctx := browsertest.Start(t)
-	server := serve(t, statuspage.New((&made{s: cluster(2, 10, true)}).status, statuspage.Options{}))
+	server := serve(t, statuspage.New((&daemontest.Source{Value: daemontest.Cluster(2, 10, true)}).Status, statuspage.Options{}))
 	p := open(t, ctx, server, "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
 	server.CloseClientConnections()
@@ -75,7 +76,7 @@ func TestServerGoes(t *testing.T) {
 
 // TestForeignScript: the policy stops what is not the page's.
 func TestForeignScript(t *testing.T) {
-	p := open(t, browsertest.Start(t), serve(t, statuspage.New((&made{s: cluster(2, 10, true)}).status, statuspage.Options{})), "/", browsertest.Desktop)
+	p := open(t, browsertest.Start(t), serve(t, statuspage.New((&daemontest.Source{Value: daemontest.Cluster(2, 10, true)}).Status, statuspage.Options{})), "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
 	browsertest.Eval[bool](p.Tab, `(() => { const s = document.createElement('script'); s.textContent = 'window.foreign = true'; document.body.append(s); return true; })()`)
 	if browsertest.Eval[bool](p.Tab, `window.foreign === true`) {
