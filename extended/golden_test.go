@@ -1,86 +1,38 @@
 package extended
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/datadriven"
+
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Transcripts: testdata/*.txt have scripts, and after a line of dashes what must
-// happen. With -rewrite they are written anew, to be read in the difference.
-
-var rewrite = flag.Bool("rewrite", false, "write testdata anew")
-
+// happen. -rewrite writes what happens instead, to be read in the difference.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &script{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s.log.Reset()
+			words := []string{d.Cmd}
+			for _, a := range d.CmdArgs {
+				words = append(words, a.String())
 			}
-			got := replay(t, string(text))
-			if *rewrite {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
+			s.must(t, words)
+			for line := range strings.Lines(d.Input) {
+				if words := strings.Fields(line); len(words) > 0 && words[0][0] != '#' {
+					s.must(t, words)
 				}
-			} else if got != string(text) {
-				t.Errorf("%s: %s", file, firstDifference(string(text), got))
 			}
+			return s.log.String()
 		})
-	}
-}
-
-func firstDifference(want, got string) string {
-	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for i := range min(len(w), len(g)) {
-		if w[i] != g[i] {
-			return fmt.Sprintf("line %d:\n got %s\nwant %s", i+1, g[i], w[i])
-		}
-	}
-	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
-}
-
-// replay carries out the scripts of a file and returns it with what happened.
-func replay(t *testing.T, text string) string {
-	s := &script{}
-	var out strings.Builder
-	for _, block := range strings.Split(strings.TrimRight(text, "\n"), "\n\n") {
-		commands, _, _ := strings.Cut(block, "\n----")
-		if out.Len() > 0 {
-			out.WriteString("\n")
-		}
-		out.WriteString(strings.TrimRight(commands, "\n") + "\n")
-		s.log.Reset()
-		ran := false
-		for line := range strings.Lines(commands) {
-			if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-				continue
-			}
-			ran = true
-			if err := s.do(strings.Fields(line)); err != nil {
-				t.Fatalf("%s: %v", line, err)
-			}
-			if err := s.err(); err != nil {
-				t.Errorf("%s: %v", line, err)
-			}
-		}
-		if ran {
-			out.WriteString("----\n" + s.log.String())
-		}
-	}
-	return out.String()
+	})
 }
 
 // script is the state of a transcript.
@@ -91,6 +43,15 @@ type script struct {
 	plan  map[[2]int]string // by rank and number of the packet, from now on
 	cut   bool
 	saved [][]byte
+}
+
+func (s *script) must(t *testing.T, words []string) {
+	if err := s.do(words); err != nil {
+		t.Fatalf("%q: %v", words, err)
+	}
+	if err := s.err(); err != nil {
+		t.Errorf("%q: %v", words, err)
+	}
 }
 
 func (s *script) do(words []string) error {
