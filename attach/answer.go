@@ -10,7 +10,7 @@ import (
 func (op *operation) end(st *mpe.Status, found bool, err error) {
 	op.finish(st, found, err)
 	op.s.out.putOff(op)
-	op.s.owes = true
+	op.s.deferredAnswers = true
 }
 
 // finish makes the answer.

@@ -107,8 +107,8 @@ func startProcess(b *testing.B, env, ready string) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { in.Close(); cmd.Wait() })
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != ready+"\n" {
-		b.Fatal(line, err)
+	if sendQueue, err := bufio.NewReader(out).ReadString('\n'); sendQueue != ready+"\n" {
+		b.Fatal(sendQueue, err)
 	}
 }
 

@@ -30,8 +30,8 @@ type Client struct {
 	chunk  int
 	peers  []mpe.PeerInfo
 
-	// patience is answerTime.
-	patience time.Duration
+	// spin is answerTime.
+	spin time.Duration
 
 	// ended is closed when the connection has, and everything with it.
 	ended chan struct{}
@@ -63,7 +63,7 @@ func Dial(ctx context.Context, socket string, opts DialOptions) (*Client, error)
 		return nil, err
 	}
 	from := &source{conn}
-	c := &Client{socket: socket, in: newFrameReader(from), ended: make(chan struct{}), patience: answerTime}
+	c := &Client{socket: socket, in: newFrameReader(from), ended: make(chan struct{}), spin: answerTime}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err = c.greet(conn, opts.Rank)
 	if !stop() { // the deadline is set, or will be

@@ -198,13 +198,13 @@ func (op *Op) settle() {
 		op.waited = false
 	}
 	if op.notify != nil {
-		tell(op.notify)
+		notify(op.notify)
 		op.notify = nil
 	}
 }
 
-// tell sends a value to n, if it has room.
-func tell(n chan<- struct{}) {
+// notify sends a value to n, if it has room.
+func notify(n chan<- struct{}) {
 	select {
 	case n <- struct{}{}:
 	default:
@@ -236,7 +236,7 @@ func (op *Op) Notify(n chan<- struct{}) {
 	op.notify = n
 	if op.ended && n != nil {
 		op.notify = nil
-		tell(n)
+		notify(n)
 	}
 }
 
@@ -271,10 +271,10 @@ func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
 // it has ended after all.
 func (op *Op) abort(cause error) {
 	op.c.out.putNow(raw(abortFrame(op.id, cause)))
-	patience, stop := context.WithTimeout(context.Background(), op.c.patience)
+	spin, stop := context.WithTimeout(context.Background(), op.c.spin)
 	defer stop()
-	if op.c.Await(patience, op.over) != nil {
-		op.c.hangUp(fmt.Errorf("it has not answered for %v", op.c.patience))
+	if op.c.Await(spin, op.over) != nil {
+		op.c.hangUp(fmt.Errorf("it has not answered for %v", op.c.spin))
 		op.c.wait(op.over)
 	}
 	op.mu.Lock()

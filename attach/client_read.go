@@ -148,7 +148,7 @@ func (op *Op) given() error {
 		writing, left := op.writing, op.call.give.left
 		op.mu.Unlock()
 		switch now := clock(); {
-		case left > 0, writing && begun > 0 && now-begun > op.c.patience:
+		case left > 0, writing && begun > 0 && now-begun > op.c.spin:
 			return violation("%v with the result of operation %#x, a call whose payload has not been sent", op.c.in.typ, op.id)
 		case !writing:
 			return nil

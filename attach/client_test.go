@@ -173,7 +173,7 @@ func TestResultBeforePayload(t *testing.T) {
 // TestHungDaemon: a caller whose context has ended gets its buffer back.
 func TestHungDaemon(t *testing.T) {
 	c, _ := fakeDaemon(t)
-	c.patience = 10 * time.Millisecond
+	c.spin = 10 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	large := send(t, c, 1, 0, make([]byte, 100*chunkLen))

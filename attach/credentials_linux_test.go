@@ -41,9 +41,9 @@ func TestOtherUser(t *testing.T) {
 			cmd := exec.Command(program)
 			cmd.Dir = dir
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: group, Groups: []uint32{group, extra}}}
-			line := startChild(t, cmd, h.socket)
-			if !strings.Contains(line, tt.want) {
-				t.Errorf("%q, want %q", line, tt.want)
+			sendQueue := startChild(t, cmd, h.socket)
+			if !strings.Contains(sendQueue, tt.want) {
+				t.Errorf("%q, want %q", sendQueue, tt.want)
 			}
 			if list := h.server.Attached(); tt.want == "attached" && (len(list) != 1 || list[0].UID != user || list[0].GID != group || list[0].PID != cmd.Process.Pid) {
 				t.Errorf("%+v", list)

@@ -38,9 +38,9 @@ func fieldsOf(t *testing.T, heading string) (fields []field) {
 	t.Helper()
 	row := regexp.MustCompile(`^\| (\d+)(?:–(\d+))?(…?) \| ([a-z]*) ?\|`)
 	begun := false
-	for _, line := range specification(t) {
-		begun = begun || strings.HasPrefix(line, heading)
-		m := row.FindStringSubmatch(line)
+	for _, sendQueue := range specification(t) {
+		begun = begun || strings.HasPrefix(sendQueue, heading)
+		m := row.FindStringSubmatch(sendQueue)
 		if !begun || m == nil {
 			if len(fields) > 0 {
 				break
@@ -142,12 +142,12 @@ func TestDocumentFields(t *testing.T) {
 func rows(t *testing.T, head string, first int) (names []string) {
 	t.Helper()
 	begun := false
-	for n, line := range specification(t) {
-		cells := strings.Split(line, "|")
+	for n, sendQueue := range specification(t) {
+		cells := strings.Split(sendQueue, "|")
 		switch {
-		case line == head:
+		case sendQueue == head:
 			begun = true
-		case !begun || strings.HasPrefix(line, "|---"):
+		case !begun || strings.HasPrefix(sendQueue, "|---"):
 		case len(cells) < 4:
 			return names
 		default:

@@ -228,7 +228,7 @@ func (op *fakeOp) Wait(ctx context.Context) (mpe.Status, error) {
 		return op.st, op.err
 	case <-ctx.Done():
 	}
-	op.takeBack(waitError(op, context.Cause(ctx)))
+	op.cancelAll(waitError(op, context.Cause(ctx)))
 	return op.st, op.err
 }
 
@@ -240,7 +240,7 @@ func waitError(op *fakeOp, cause error) error {
 	}
 }
 
-func (op *fakeOp) takeBack(err error) {
+func (op *fakeOp) cancelAll(err error) {
 	w := op.r.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -259,7 +259,7 @@ func (op *fakeOp) takeBack(err error) {
 }
 
 func (op *fakeOp) Cancel() {
-	op.takeBack(fmt.Errorf("rank %d: %w", op.r.rank, mpe.ErrCancelled))
+	op.cancelAll(fmt.Errorf("rank %d: %w", op.r.rank, mpe.ErrCancelled))
 }
 
 func (op *fakeOp) Test() (mpe.Status, bool, error) {

@@ -13,15 +13,15 @@ import (
 // looks, as a program does that waits for the daemon, and then the process's
 // poller wakes it.
 type input struct {
-	l        *link
-	watch    *poller.Watch
-	wake     chan struct{}
-	patience progress.SpinPolicy
+	l     *link
+	watch *poller.Watch
+	wake  chan struct{}
+	spin  progress.SpinPolicy
 }
 
 func newInput(l *link, oversubscribed bool) (*input, error) {
 	in := &input{l: l, wake: make(chan struct{}, 1)}
-	in.patience.Init(oversubscribed)
+	in.spin.Init(oversubscribed)
 	var err error
 	in.watch, err = poller.Add(l.descriptor(), in)
 	return in, err
@@ -31,7 +31,7 @@ func (in *input) close() { in.watch.Remove() }
 
 // Ready implements poller.Handler.
 func (in *input) Ready() time.Duration {
-	tell(in.wake)
+	notify(in.wake)
 	return 0
 }
 
@@ -44,23 +44,23 @@ func (in *input) Read(b []byte) (int, error) {
 	if !errors.Is(err, errNothing) {
 		return n, err
 	}
-	if n, err = in.look(b); !errors.Is(err, errNothing) {
+	if n, err = in.poll(b); !errors.Is(err, errNothing) {
 		return n, err
 	}
 	for errors.Is(err, errNothing) {
 		if err := in.watch.Arm(); err != nil {
 			return 0, err
 		}
-		_ = in.patience.Sleep(context.Background(), in.wake) // which never ends
+		_ = in.spin.Sleep(context.Background(), in.wake) // which never ends
 		n, err = in.l.Read(b)
 	}
 	return n, err
 }
 
-// look reads for as long as that is better than to be woken.
-func (in *input) look(b []byte) (int, error) {
+// poll reads for as long as that is better than to be woken.
+func (in *input) poll(b []byte) (int, error) {
 	var s progress.Search
-	if !in.patience.Begin(&s) {
+	if !in.spin.Begin(&s) {
 		return 0, errNothing
 	}
 	defer s.End()

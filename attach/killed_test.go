@@ -82,11 +82,11 @@ func startChild(t *testing.T, cmd *exec.Cmd, socket string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	sendQueue, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(line)
+	return strings.TrimSpace(sendQueue)
 }
 
 func TestKilled(t *testing.T) {
@@ -96,8 +96,8 @@ func TestKilled(t *testing.T) {
 	pending := recv(t, other, 1, 7, make([]byte, 4))
 	for range 3 {
 		cmd := exec.Command(os.Args[0])
-		if line := startChild(t, cmd, h.socket); line != "attached" {
-			t.Fatal(line)
+		if sendQueue := startChild(t, cmd, h.socket); sendQueue != "attached" {
+			t.Fatal(sendQueue)
 		}
 		_, err := Dial(within(t), h.socket, DialOptions{Rank: 0})
 		if err == nil || !strings.Contains(err.Error(), "pid "+strconv.Itoa(cmd.Process.Pid)) {

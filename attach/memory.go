@@ -133,7 +133,7 @@ func (s *session) takeKept(n int) []byte {
 	defer s.mu.Unlock()
 	for i := len(s.kept) - 1; i >= 0; i-- {
 		if have := cap(s.kept[i]); have >= n && have <= 2*n {
-			b := s.forgetKept(i)
+			b := s.removeKept(i)
 			s.uncharge()
 			return b
 		}
@@ -141,8 +141,8 @@ func (s *session) takeKept(n int) []byte {
 	return nil
 }
 
-// forgetKept removes the buffer with that index. The session is locked.
-func (s *session) forgetKept(i int) []byte {
+// removeKept removes the buffer with that index. The session is locked.
+func (s *session) removeKept(i int) []byte {
 	b := s.kept[i]
 	s.keptBytes -= int64(cap(b))
 	s.kept = slices.Delete(s.kept, i, i+1)
@@ -154,7 +154,7 @@ func (s *session) returnKept() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.kept) > 0 {
-		anonmem.Put(s.forgetKept(len(s.kept) - 1))
+		anonmem.Put(s.removeKept(len(s.kept) - 1))
 	}
 	s.uncharge()
 }
@@ -181,15 +181,15 @@ func (s *session) discharge(op *operation) {
 	s.uncharge()
 }
 
-// leaver is an operation whose buffer can be left to what goes on without it.
-type leaver interface {
+// detacher is an operation whose buffer can be left to what goes on without it.
+type detacher interface {
 	Leave(cause error, release func()) (mpe.Status, error)
 }
 
-// abandon ends an operation because of cause. If its transfer goes on, its buffer is
+// detach ends an operation because of cause. If its transfer goes on, its buffer is
 // charged to what is common until that has ended.
-func (s *session) abandon(op *operation, cause error) (mpe.Status, error) {
-	l, ok := op.dev.(leaver)
+func (s *session) detach(op *operation, cause error) (mpe.Status, error) {
+	l, ok := op.dev.(detacher)
 	if !ok || op.kind == opCall || cap(op.memory) < anonmem.Least {
 		return op.dev.Wait(endedContext(cause))
 	}
@@ -220,7 +220,7 @@ func (s *session) returnMemory(all bool) {
 	s.ending = true
 	var buffers [][]byte
 	for len(s.kept) > 0 {
-		buffers = append(buffers, s.forgetKept(len(s.kept)-1))
+		buffers = append(buffers, s.removeKept(len(s.kept)-1))
 	}
 	for _, op := range s.ops {
 		if !op.ended || all {

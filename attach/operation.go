@@ -110,7 +110,7 @@ func (s *session) account(op *operation, bytes, work uint64) (answer, err error)
 // such answers have not been read: a program that reads its answers need not
 // wait for that.
 func (s *session) refuse(op *operation, err error) {
-	s.payUp()
+	s.flushDeferred()
 	s.mu.Lock()
 	for s.refusals >= maxRefusals && !s.gone {
 		s.less.Wait()
@@ -174,7 +174,7 @@ func (s *session) readData() error {
 		return err
 	}
 	if op.complete() && op.ahead == 0 {
-		s.turns = append(s.turns, op)
+		s.ready = append(s.ready, op)
 		s.proceed()
 	}
 	return nil
@@ -227,7 +227,7 @@ func (s *session) abort(op *operation, cause error) {
 		op.stop(cause)
 	case op.watcher != nil:
 		if op.watcher.take(op) {
-			st, err := s.abandon(op, cause)
+			st, err := s.detach(op, cause)
 			op.end(&st, false, err)
 		}
 	case op.dev == nil:
@@ -237,7 +237,7 @@ func (s *session) abort(op *operation, cause error) {
 
 // endUnstarted ends a send or a call that waits for its payload or its turn.
 func (s *session) endUnstarted(op *operation, err error) {
-	s.leaveLines(op)
+	s.dequeue(op)
 	op.end(&mpe.Status{}, false, err)
 	s.proceed()
 }
@@ -252,7 +252,7 @@ func (s *session) unstarted(op *operation, cause error) error {
 		return &causedError{fmt.Errorf("rank %d has not begun %v: %s", s.rank, op.call.collective, have), cause}
 	}
 	ahead := 0
-	for at := s.lines[op.peer].first; at.op != op; at = at.behind {
+	for at := s.sendQueues[op.peer].first; at.op != op; at = at.behind {
 		ahead++
 	}
 	e := &unstartedError{

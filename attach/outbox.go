@@ -20,9 +20,9 @@ const (
 	// copyLen is the longest payload that is copied to be written with its
 	// neighbours, in bytes: a system call costs as much as this copy.
 	copyLen = 16 << 10
-	// patientLen is how many bytes of new items may pass an item that has
+	// longWait is how many bytes of new items may pass an item that has
 	// begun.
-	patientLen = 4 * chunkLen
+	longWait = 4 * chunkLen
 	// batchLen is how many bytes are gathered for one system call.
 	batchLen = 64 << 10
 )
@@ -45,7 +45,7 @@ type outbox struct {
 	since  int  // bytes of fresh items since one of begun had its turn
 	busy   bool // somebody writes, or run has been woken to do it
 	closed bool
-	muted  bool // nothing but the last item is taken
+	sealed bool // nothing but the last item is taken
 	last   bool // drained is to be closed when all is written
 	wake   chan struct{}
 
@@ -92,7 +92,7 @@ func (o *outbox) putNow(it item) {
 func (o *outbox) putOff(it item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.closed && !o.muted {
+	if !o.closed && !o.sealed {
 		o.fresh.push(it)
 	}
 }
@@ -133,7 +133,7 @@ func (o *outbox) writeNow() {
 func (o *outbox) push(it item) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || o.muted {
+	if o.closed || o.sealed {
 		return false
 	}
 	o.fresh.push(it)
@@ -222,7 +222,7 @@ func (o *outbox) send(b []byte) {
 func (o *outbox) next() (it item, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.begun.len() > 0 && (o.fresh.len() == 0 || o.since >= patientLen) {
+	if o.begun.len() > 0 && (o.fresh.len() == 0 || o.since >= longWait) {
 		o.since = 0
 		return o.begun.pop(), false
 	}
@@ -264,11 +264,11 @@ func (o *outbox) close() {
 	o.fresh, o.begun = fifo{}, fifo{}
 }
 
-// mute takes no more items but the last.
-func (o *outbox) mute() {
+// seal takes no more items but the last.
+func (o *outbox) seal() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.muted = true
+	o.sealed = true
 }
 
 // closeWith drops what is queued but for one last item, and waits until run has

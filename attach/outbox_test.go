@@ -90,7 +90,7 @@ func TestOutboxInterleaves(t *testing.T) {
 	until(t, "all is written", func() bool { return len(w.text()) == 4+3+7*chunkLen+5 })
 	text := squeeze(w.text())
 	// The small ones wait for what had been begun and no more; A and B take
-	// turns.
+	// ready.
 	if small := strings.Index(text, "01234"); small < 0 || small > 5 {
 		t.Errorf("small ones come late: %s", text)
 	}

@@ -250,15 +250,15 @@ func TestCancel(t *testing.T) {
 func TestAbort(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	b := h.dial(t, 1)
-	errImpatient := errors.New("the caller is impatient")
+	errTooLate := errors.New("the caller is impatient")
 	ended, cancel := context.WithCancelCause(context.Background())
-	cancel(errImpatient)
+	cancel(errTooLate)
 	_, err := recv(t, b, 0, 7, make([]byte, 4)).Wait(ended)
 	e, ok := errors.AsType[*mpe.WaitError](err)
 	if !ok || e.Local != 1 || e.Remote != 0 || e.State != handshake.WaitRequest || e.Queued != 3 || e.Network == nil {
 		t.Errorf("%v: %+v", err, e)
 	}
-	if want := "rank 1 waits for rank 0: the caller is impatient"; err.Error() != want || !errors.Is(err, errImpatient) {
+	if want := "rank 1 waits for rank 0: the caller is impatient"; err.Error() != want || !errors.Is(err, errTooLate) {
 		t.Errorf("%q, want %q", err, want)
 	}
 	expired, stop := context.WithTimeout(context.Background(), 0)

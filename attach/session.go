@@ -34,18 +34,18 @@ type session struct {
 	version uint32
 	byOrder []int32
 
-	// lines are of sends and calls that have not been started, by peer, and turns
+	// sendQueues are of sends and calls that have not been started, by peer, and turns
 	// those of them whose turn it is; groups are the members of the communicators of
 	// calls, and calling is memory to post one; current is the watcher that has most
 	// likely room; owes is set while answers have been put off. All of them belong
 	// to the reading goroutine.
-	lines    map[int32]line
-	turns    []*operation
-	groups   groups
-	calling  mpe.Collective
-	watchers []*watcher
-	current  *watcher
-	owes     bool
+	sendQueues      map[int32]sendQueue
+	ready           []*operation
+	groups          groups
+	calling         mpe.Collective
+	watchers        []*watcher
+	current         *watcher
+	deferredAnswers bool
 
 	// spare are operations that are over, by the length in bits of the sizes
 	// of their memories.
@@ -81,7 +81,7 @@ const maxProbes = 64
 func newSession(s *Server, in *frameReader, who Credentials) *session {
 	ses := &session{
 		server: s, in: in, who: who,
-		lines: make(map[int32]line), ops: make(map[uint64]*operation),
+		sendQueues: make(map[int32]sendQueue), ops: make(map[uint64]*operation),
 	}
 	ses.less = sync.NewCond(&ses.mu)
 	return ses
@@ -110,14 +110,14 @@ func (s *session) open(conn *net.UnixConn, from *source) (err error) {
 type incoming session
 
 func (in *incoming) Read(b []byte) (int, error) {
-	(*session)(in).payUp()
+	(*session)(in).flushDeferred()
 	return in.input.Read(b)
 }
 
-// payUp writes the answers that were put off.
-func (s *session) payUp() {
-	if s.owes {
-		s.owes = false
+// flushDeferred writes the answers that were put off.
+func (s *session) flushDeferred() {
+	if s.deferredAnswers {
+		s.deferredAnswers = false
 		s.out.flush()
 	}
 }
@@ -146,16 +146,16 @@ func (s *session) run(ctx context.Context) (why error) {
 	gone := fmt.Errorf("the program with pid %d that had attached to rank %d has gone: %w", s.who.PID, s.rank, mpe.ErrCancelled)
 	// What ends from here on ends because the session does, which the last
 	// frame says.
-	s.out.mute()
+	s.out.seal()
 	cancel(gone)
 	// Whoever writes to a program that does not read is stuck until then.
 	defer time.AfterFunc(farewellTime, s.link.hangUp).Stop()
 	if last := farewell(why); last == nil {
 		s.link.hangUp()
-		s.takeBack(gone)
+		s.cancelAll(gone)
 		s.server.release(s)
 	} else {
-		s.takeBack(gone)
+		s.cancelAll(gone)
 		s.server.release(s)
 		s.out.closeWith(last)
 	}
@@ -237,8 +237,8 @@ func (s *session) handle(t frameType) error {
 	return violation("%v is not a frame that a program sends once it has a rank", t)
 }
 
-// takeBack ends everything that is under way for a program that has gone.
-func (s *session) takeBack(cause error) {
+// cancelAll ends everything that is under way for a program that has gone.
+func (s *session) cancelAll(cause error) {
 	s.mu.Lock()
 	ops := make([]*operation, 0, len(s.ops))
 	for _, op := range s.ops {
@@ -249,7 +249,7 @@ func (s *session) takeBack(cause error) {
 		if op.watcher != nil && op.watcher.take(op) {
 			// Whether it could be canceled or had gone too far is the
 			// rank's business, which may go on with the buffer.
-			_, _ = s.abandon(op, cause)
+			_, _ = s.detach(op, cause)
 			op.dev.Free()
 		}
 	}

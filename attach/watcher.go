@@ -52,7 +52,7 @@ func (w *watcher) add(op *operation) bool {
 	op.watcher = w
 	op.dev.Notify(w.wake) // under the lock: it may have ended, and is freed then
 	if len(w.ops) == 1 {
-		tell(w.wake) // so that it carries messages, too
+		notify(w.wake) // so that it carries messages, too
 	}
 	return true
 }

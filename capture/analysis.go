@@ -50,9 +50,9 @@ type Analysis struct {
 
 // pairSummary counts the messages from one rank to another.
 type pairSummary struct {
-	messages, complete, repeats int64
-	words                       int64
-	phases                      [numPhases]histogram
+	messages, complete, retransmissions int64
+	words                               int64
+	phases                              [numPhases]histogram
 }
 
 // The phases of a message.
@@ -116,7 +116,7 @@ func (a *Analysis) message(m *Message) {
 func (p *pairSummary) add(m *Message) {
 	p.messages++
 	p.words += int64(m.Words)
-	p.repeats += int64(m.Retransmissions)
+	p.retransmissions += int64(m.Retransmissions)
 	if m.Complete {
 		p.complete++
 	}
@@ -277,7 +277,7 @@ func (r *Report) Clean() bool { return len(r.Findings) == 0 && r.Summary.Truncat
 
 func (p *pairSummary) summary(src, dst int) PairSummary {
 	return PairSummary{
-		Src: src, Dst: dst, Messages: p.messages, Complete: p.complete, Words: p.words, Retransmissions: p.repeats,
+		Src: src, Dst: dst, Messages: p.messages, Complete: p.complete, Words: p.words, Retransmissions: p.retransmissions,
 		RequestToClear: p.phases[requestToClear].quantiles(), ClearToData: p.phases[clearToData].quantiles(),
 		DataToAck: p.phases[dataToAck].quantiles(), Total: p.phases[total].quantiles(),
 	}

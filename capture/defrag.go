@@ -93,7 +93,7 @@ func (d *defragmenter) add(f *fragment, now time.Time) (whole datagram, v verdic
 	switch p.place(f.offset, to, f.more) {
 	case placedBefore:
 		return whole, skipFragment, lost
-	case placedBadly:
+	case misplaced:
 		return whole, skipFragment, lost + d.drop(i)
 	}
 	p.packets++

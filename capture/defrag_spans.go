@@ -7,15 +7,15 @@ const (
 	placedNew placement = iota
 	// placedBefore: its bytes are there already.
 	placedBefore
-	// placedBadly: it overlaps others in part, contradicts what is known of
+	// misplaced: it overlaps others in part, contradicts what is known of
 	// the datagram's length, or makes too many holes.
-	placedBadly
+	misplaced
 )
 
 // place enters the bytes from inclusive to exclusive of a fragment.
 func (p *partial) place(from, to int, more bool) placement {
 	if p.total >= 0 && to > p.total || !more && p.total >= 0 && to != p.total {
-		return placedBadly
+		return misplaced
 	}
 	// i is the first span that ends at or behind from.
 	i := 0
@@ -28,12 +28,12 @@ func (p *partial) place(from, to int, more bool) placement {
 			return placedBefore
 		}
 		if s.to > from {
-			return placedBadly
+			return misplaced
 		}
 	}
 	if !more {
 		if n := len(p.spans); n > 0 && p.spans[n-1].to > to {
-			return placedBadly
+			return misplaced
 		}
 		p.total = to
 	}
@@ -57,7 +57,7 @@ func (p *partial) insert(i int, s byteRange) placement {
 	case touchesRight:
 		p.spans[right].from = s.from
 	case len(p.spans) == maxSpans:
-		return placedBadly
+		return misplaced
 	default:
 		p.spans = append(p.spans, byteRange{})
 		copy(p.spans[i+1:], p.spans[i:])

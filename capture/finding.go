@@ -62,24 +62,24 @@ func (t *Tracker) deliver() {
 	t.pending = t.pending[:0]
 }
 
-// holdUnasked keeps the finding of a CLEAR_TO_SEND or ACK that the sender did
+// holdUnsolicited keeps the finding of a CLEAR_TO_SEND or ACK that the sender did
 // not ask for back: if the sender is an FPGA, that packet may be why it does not
 // answer from here on.
-func (f *flow) holdUnasked() {
+func (f *flow) holdUnsolicited() {
 	n := len(f.t.pending)
 	if n == 0 {
 		return
 	}
-	f.settleUnasked()
-	f.unasked = f.t.pending[len(f.t.pending)-1]
+	f.reportUnsolicited()
+	f.unsolicited = f.t.pending[len(f.t.pending)-1]
 	f.t.pending = f.t.pending[:len(f.t.pending)-1]
 }
 
-// settleUnasked reports it after all: the sender went on.
-func (f *flow) settleUnasked() {
-	if f.unasked != nil {
-		f.t.pending = append(f.t.pending, f.unasked)
-		f.unasked = nil
+// reportUnsolicited reports it after all: the sender went on.
+func (f *flow) reportUnsolicited() {
+	if f.unsolicited != nil {
+		f.t.pending = append(f.t.pending, f.unsolicited)
+		f.unsolicited = nil
 	}
 }
 

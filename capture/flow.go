@@ -10,10 +10,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// copyWindow is how soon a packet must come after the one that it equals to be a
+// duplicateWindow is how soon a packet must come after the one that it equals to be a
 // duplicate: half of the shortest time-out of any node. Later, it
 // was sent again.
-const copyWindow = 50 * time.Millisecond
+const duplicateWindow = 50 * time.Millisecond
 
 // flow is the messages of one direction of a conversation: SEND_REQUEST and DATA
 // go from from to to, CLEAR_TO_SEND and ACK come back.
@@ -36,9 +36,9 @@ type flow struct {
 	sum    uint32
 	length int
 	sums   []uint32
-	// unasked is a copy of a CLEAR_TO_SEND or ACK to the sender, which may
+	// unsolicited is a copy of a CLEAR_TO_SEND or ACK to the sender, which may
 	// have wedged it: trap 2.
-	unasked *Finding
+	unsolicited *Finding
 
 	acts   []handshake.Action
 	header [protocol.HeaderLen]byte
@@ -95,7 +95,7 @@ func (f *flow) current() *message {
 // request takes a SEND_REQUEST.
 func (f *flow) request(e *Event) {
 	f.sent, f.redo = true, false
-	f.settleUnasked()
+	f.reportUnsolicited()
 	if m := f.msg; m != nil && f.requestedAgain(m, e) {
 		return
 	}
@@ -126,16 +126,16 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 			f.repeated(m, e)
 			break
 		}
-		if since < copyWindow {
+		if since < duplicateWindow {
 			f.copied(m, e)
 			break
 		}
 		f.repeated(m, e)
-		if m.state == cleared && e.Time.Sub(m.lastClear) >= copyWindow {
+		if m.state == cleared && e.Time.Sub(m.lastClear) >= duplicateWindow {
 			m.lose("CLEAR_TO_SEND")
 		}
 	case receiving:
-		if e.Time.Sub(m.lastData) < copyWindow {
+		if e.Time.Sub(m.lastData) < duplicateWindow {
 			f.copied(m, e)
 			break
 		}
@@ -156,7 +156,7 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 
 // clear takes a CLEAR_TO_SEND.
 func (f *flow) clear(e *Event) {
-	f.settleUnasked()
+	f.reportUnsolicited()
 	m := f.msg
 	if m == nil {
 		f.redo = false
@@ -176,9 +176,9 @@ func (f *flow) clear(e *Event) {
 		m.state, m.clear = cleared, e.Time
 		m.step(e, "CLEAR_TO_SEND", false, false)
 		f.checkCall(m, e)
-	case since < copyWindow:
+	case since < duplicateWindow:
 		f.copied(m, e)
-		f.holdUnasked()
+		f.holdUnsolicited()
 	default:
 		f.repeated(m, e)
 		if m.state == received {
@@ -214,9 +214,9 @@ func (f *flow) ack(e *Event) {
 		f.redo = false
 		f.repeated(f.last, e)
 		return
-	case m == nil && f.last != nil && e.Time.Sub(f.last.ack) < copyWindow:
+	case m == nil && f.last != nil && e.Time.Sub(f.last.ack) < duplicateWindow:
 		f.copied(f.last, e)
-		f.holdUnasked()
+		f.holdUnsolicited()
 		return
 	case m == nil || m.state == requested:
 		e.Reason = handshake.ReasonStale
@@ -224,7 +224,7 @@ func (f *flow) ack(e *Event) {
 		if m != nil {
 			finding.about(m, e.Packet)
 		}
-		f.holdUnasked()
+		f.holdUnsolicited()
 		return
 	case m.state == cleared:
 		m.lose("DATA")
@@ -251,7 +251,7 @@ func (f *flow) copied(m *message, e *Event) {
 		m.verdict("DATA was delivered twice")
 		harm = fmt.Sprintf(", and has %d datagrams", f.shape().Datagrams(m.Words)) + f.harm(m, "", "the second header", "")
 	}
-	f.t.find(DuplicatePacket, e, "%v arrived twice within %v%s", e.Header, copyWindow, harm).about(m, e.Packet)
+	f.t.find(DuplicatePacket, e, "%v arrived twice within %v%s", e.Header, duplicateWindow, harm).about(m, e.Packet)
 }
 
 // checkCall compares an answer's datatype with the request's.

@@ -34,7 +34,7 @@ type message struct {
 	dataPackets                      int
 	dataPacket, ackPacket            int64
 	sum                              uint32 // of the payload in the first datagram
-	copyAt                           int64  // a continuation datagram that equals the one before it
+	duplicateAt                      int64  // a continuation datagram that equals the one before it
 	again                            []int64
 	lastAgain                        time.Time
 	lost                             string // what a retransmission or an answer shows to be lost
@@ -178,10 +178,10 @@ func (f *flow) reportLast() {
 	switch {
 	case m.lost != "":
 		m.verdict(m.lost + " lost")
-		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s", m.ID, m.Src, m.Dst, m.lost, f.lossText(m), f.repeatText(m))
+		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s", m.ID, m.Src, m.Dst, m.lost, f.lossText(m), f.retransmissionText(m))
 	case m.Retransmissions > 0 && !m.stale && !m.crossed:
 		m.verdict("retransmitted")
-		f.t.findIn(RetransmittedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src, m.Dst, f.repeatText(m))
+		f.t.findIn(RetransmittedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src, m.Dst, f.retransmissionText(m))
 	}
 	if m.stale {
 		m.verdict("cleared by a stale CLEAR_TO_SEND")
@@ -200,7 +200,7 @@ func (f *flow) lossText(m *message) string {
 	return ""
 }
 
-func (f *flow) repeatText(m *message) string {
+func (f *flow) retransmissionText(m *message) string {
 	switch {
 	case m.Retransmissions == 0:
 		return ""

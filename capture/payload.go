@@ -29,7 +29,7 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 		m.lose("CLEAR_TO_SEND")
 	case m.state == receiving || m.state == received:
 		f.dataAgain(m, e)
-	case m.headless > 0 && e.Time.Sub(m.lastData) >= copyWindow:
+	case m.headless > 0 && e.Time.Sub(m.lastData) >= duplicateWindow:
 		f.repeated(m, e)
 	}
 	first := m.dataPackets == 0 && !e.Retransmitted
@@ -58,7 +58,7 @@ func (f *flow) retransmitsLast(e *Event, payload []byte) bool {
 
 // dataAgain handles DATA of a message that has had it.
 func (f *flow) dataAgain(m *message, e *Event) {
-	if e.Time.Sub(m.lastData) < copyWindow {
+	if e.Time.Sub(m.lastData) < duplicateWindow {
 		f.copied(m, e)
 		return
 	}
@@ -88,7 +88,7 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 	}
 	if m == nil || f.pair == nil {
 		e.Reason = handshake.ReasonUnexpectedPayload
-		if m == nil && f.last != nil && e.Time.Sub(f.last.lastData) < copyWindow {
+		if m == nil && f.last != nil && e.Time.Sub(f.last.lastData) < duplicateWindow {
 			// The rest of a copy, or of a message of which one datagram
 			// too many arrived.
 			e.Message, e.Duplicate = f.last.ID, true
@@ -96,9 +96,9 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 		return
 	}
 	sum := crc32.Checksum(b, castagnoli)
-	same := len(b) > 0 && sum == f.sum && len(b)+truncated == f.length && e.Time.Sub(m.lastData) < copyWindow
+	same := len(b) > 0 && sum == f.sum && len(b)+truncated == f.length && e.Time.Sub(m.lastData) < duplicateWindow
 	if same {
-		m.copyAt = e.Packet
+		m.duplicateAt = e.Packet
 	}
 	f.sum, f.length = sum, len(b)+truncated
 	if w, _ := f.pair.RecvWait(); w.State != handshake.Receiving {
@@ -191,7 +191,7 @@ func (f *flow) ready(m *message, now handshake.Instant, reliable bool) {
 		f.pair = handshake.New(handshake.Config{
 			Local: uint32(m.Dst), Remote: uint32(m.Src), Profile: f.t.opts.Profile, Reliable: reliable,
 			Quirks: handshake.Quirks{IgnoreDestination: true}, Shape: protocol.CPUShape(),
-			Timing: handshake.Timing{FragmentGap: copyWindow}, MaxWords: math.MaxUint32,
+			Timing: handshake.Timing{FragmentGap: duplicateWindow}, MaxWords: math.MaxUint32,
 		})
 	}
 	if w, _ := f.pair.RecvWait(); w.State == handshake.WaitData || w.State == handshake.Receiving {
@@ -258,9 +258,9 @@ func (f *flow) badLength(m *message, e *Event, n int64, begins bool) {
 		f.lastTooSoon(m, n)
 	case n < left && (left+padding-n)%protocol.MaxDatagram == 0:
 		f.lastTooSoon(m, n-padding)
-	case m.copyAt != 0:
+	case m.duplicateAt != 0:
 		m.verdict("a datagram of DATA was delivered twice")
-		f.t.find(DuplicatePacket, e, "the network delivered a datagram of message %d from rank %d to rank %d twice: nothing tells the copy from the next part, so that the data is corrupt, or sent again%s", m.ID, m.Src, m.Dst, f.harm(m, "", "the copy", "")).about(m, m.copyAt)
+		f.t.find(DuplicatePacket, e, "the network delivered a datagram of message %d from rank %d to rank %d twice: nothing tells the copy from the next part, so that the data is corrupt, or sent again%s", m.ID, m.Src, m.Dst, f.harm(m, "", "the copy", "")).about(m, m.duplicateAt)
 	default:
 		m.verdict("size mismatch")
 		f.t.find(SizeMismatch, e, "message %d from rank %d to rank %d: %d bytes were left of %d, but the datagram carries %d", m.ID, m.Src, m.Dst, left, e.Total, n).about(m, e.Packet)

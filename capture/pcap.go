@@ -131,8 +131,8 @@ func tooLong(length uint32) string {
 	return fmt.Sprintf("a packet claims %d bytes, more than any network carries", length)
 }
 
-// foreigners are files that people take for recordings.
-var foreigners = []struct{ start, is string }{
+// foreignFormats are files that people take for recordings.
+var foreignFormats = []struct{ start, is string }{
 	{"\xa1\xb2\xcd\x34", "a pcap file with Alexey Kuznetzov's changes"},
 	{"\x34\xcd\xb2\xa1", "a pcap file with Alexey Kuznetzov's changes"},
 	{"snoop\x00\x00\x00", "a snoop file"},
@@ -149,7 +149,7 @@ func foreign(start []byte) string {
 	if len(start) == 0 {
 		return not + "it is empty"
 	}
-	for _, f := range foreigners {
+	for _, f := range foreignFormats {
 		if bytes.HasPrefix(start, []byte(f.start)) {
 			return not + "it is " + f.is
 		}

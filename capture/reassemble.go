@@ -137,13 +137,13 @@ func (r *reassembler) stream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
 
 // restart voids what is known of a stream, and lets it begin at seq.
 func (r *reassembler) restart(s *tcpStream, seq uint32) {
-	r.giveUpAll(s)
+	r.flushAll(s)
 	s.next, s.fresh, s.synSeen = seq, true, false
 }
 
 // evict forgets a stream, to make room.
 func (r *reassembler) evict(s *tcpStream) {
-	r.giveUpAll(s)
+	r.flushAll(s)
 	r.recent.Remove(s.recent)
 	delete(r.streams, s.flow)
 }
@@ -160,7 +160,7 @@ func (r *reassembler) hold(s *tcpStream, seg tcpSegment) verdict {
 		s.holeSince = seg.time
 	}
 	for s.held > maxHeldStream || (r.held > maxHeldTotal && len(s.pending) > 0) {
-		r.giveUpHole(s)
+		r.skipHole(s)
 	}
 	return heldBack
 }
@@ -214,8 +214,8 @@ func (r *reassembler) redate(s *tcpStream, moved bool) {
 	}
 }
 
-// giveUpHole gives out what follows a stream's first hole, with a Gap.
-func (r *reassembler) giveUpHole(s *tcpStream) {
+// skipHole gives out what follows a stream's first hole, with a Gap.
+func (r *reassembler) skipHole(s *tcpStream) {
 	seg := r.take(s)
 	gap := int(seg.seq - s.next)
 	r.ready = append(r.ready, s.unit(&seg, gap))
@@ -223,9 +223,9 @@ func (r *reassembler) giveUpHole(s *tcpStream) {
 	r.redate(s, true)
 }
 
-func (r *reassembler) giveUpAll(s *tcpStream) {
+func (r *reassembler) flushAll(s *tcpStream) {
 	for len(s.pending) > 0 {
-		r.giveUpHole(s)
+		r.skipHole(s)
 	}
 }
 
@@ -236,14 +236,14 @@ func (r *reassembler) expire(now time.Time) {
 		if now.Sub(s.holeSince) <= holeAge {
 			return
 		}
-		r.giveUpHole(s)
+		r.skipHole(s)
 	}
 }
 
 // giveUp gives up all holes, at the end of the recording.
 func (r *reassembler) giveUp() {
 	for e := r.holes.Front(); e != nil; e = r.holes.Front() {
-		r.giveUpAll(e.Value.(*tcpStream))
+		r.flushAll(e.Value.(*tcpStream))
 	}
 }
 

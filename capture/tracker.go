@@ -190,7 +190,7 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
 		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
 		e.Header = t.lenient(d.Data)
 		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet without a word", e.Header, defect.Offset, defect.Got)
-	case out.sent && bareLike(u.Data):
+	case out.sent && likePayload(u.Data):
 		out.payload(e, u.Data, u.Truncated) // stray: the rest of something
 		return
 	case d.Truncated > 0 && len(d.Data) < protocol.HeaderLen:
@@ -273,8 +273,8 @@ func almostHeader(b []byte) bool {
 	return bytes.HasPrefix(b, mark) || len(b) >= protocol.HeaderLen && bytes.Equal(b[28:32], mark)
 }
 
-// bareLike reports whether bytes resemble nothing but payload.
-func bareLike(b []byte) bool { return !almostHeader(b) }
+// likePayload reports whether bytes resemble nothing but payload.
+func likePayload(b []byte) bool { return !almostHeader(b) }
 
 // Finish ends the recording: what is still open is judged.
 func (t *Tracker) Finish() {

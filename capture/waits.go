@@ -58,13 +58,13 @@ func (t *Tracker) judgeOpen() {
 		if !stuck[w.m] {
 			t.judgeWait(w)
 		}
-		w.f.settleUnasked()
+		w.f.reportUnsolicited()
 		w.f.msg, w.f.last = nil, w.m
 		w.m.reported = true
 		w.f.report(w.m)
 	}
 	for _, f := range t.sortedFlows() {
-		f.settleUnasked()
+		f.reportUnsolicited()
 	}
 }
 
@@ -115,22 +115,22 @@ func (t *Tracker) judgeWait(w wait) {
 		m.verdict(verdict)
 		t.find(kind, e, "%s", t.describe(w)+fmt.Sprintf(format, args...)).about(m, packets...)
 	}
-	unasked := w.f.back.unasked // what the waiting sender sent the one it waits for
+	unsolicited := w.f.back.unsolicited // what the waiting sender sent the one it waits for
 	switch {
-	case m.state == requested && unasked != nil:
-		w.f.back.unasked = nil
-		packets = append(unasked.Packets, packets...)
+	case m.state == requested && unsolicited != nil:
+		w.f.back.unsolicited = nil
+		packets = append(unsolicited.Packets, packets...)
 		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet %d, which it had not asked for, as the header deferred for rank %d, and swallowed the SEND_REQUEST (trap 2)",
-			w.on, unasked.Packets[len(unasked.Packets)-1], w.who)
+			w.on, unsolicited.Packets[len(unsolicited.Packets)-1], w.who)
 	case m.state == received && m.datas.n == deployedRetransmissions:
 		say(RetransmissionsExhausted, "given up", ": it has sent DATA again %d times, which is as often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.datas.n, w.f.lossText(m))
 	case m.state == requested:
 		kind, verdict, text := w.f.unanswered(m)
 		say(kind, verdict, "%s", text)
 	case m.state == receiving && m.arrival.datagrams > 0:
-		say(Waiting, "not ended", ": %s%s", w.f.arrived(m, &m.arrival), w.f.repeatText(m))
+		say(Waiting, "not ended", ": %s%s", w.f.arrived(m, &m.arrival), w.f.retransmissionText(m))
 	default:
-		say(Waiting, "not ended", "%s%s", w.f.lossText(m), w.f.repeatText(m))
+		say(Waiting, "not ended", "%s%s", w.f.lossText(m), w.f.retransmissionText(m))
 	}
 }
 

@@ -13,7 +13,7 @@ const minStalls = 3
 
 // due returns when an acknowledgement is to be sent that can wait (E26), or never.
 func (a *arrivals) due(delay time.Duration) Instant {
-	if a.untold == 0 || a.now {
+	if a.unacknowledged == 0 || a.now {
 		return never
 	}
 	return a.since + delay
@@ -26,9 +26,9 @@ func (c *Conn) ack(now Instant, numbered bool) {
 	credit := c.recvs.creditDue(&c.cfg)
 	switch {
 	case numbered && !a.full && !credit && !a.gaps():
-		a.told()
+		a.advertised()
 	case a.now || credit:
-		a.told()
+		a.advertised()
 		c.sendAck(now)
 	}
 }
@@ -58,7 +58,7 @@ func (c *Conn) appendAck(now Instant, h protocol.ExtHeader) {
 		info.Delay = now - c.arrivals.newest
 	}
 	info.MessageLimit, info.EagerLimit = c.recvs.limits(&c.cfg)
-	c.recvs.told(info.MessageLimit, info.EagerLimit)
+	c.recvs.advertised(info.MessageLimit, info.EagerLimit)
 	c.putAck(h, &info)
 }
 
@@ -137,8 +137,8 @@ func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 		slices.ContainsFunc(ranges, func(r protocol.Range) bool { return number-r.First < r.End-r.First })
 }
 
-// landing is what an acknowledgement has told of.
-type landing struct {
+// ackUpdate is what an acknowledgement has told of.
+type ackUpdate struct {
 	count int
 	// echo is the clock of the transmission that arrived last, or 0.
 	echo uint32
@@ -156,10 +156,10 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 		return // as most packets in the other direction say
 	}
 	used := 2*f.count >= c.cwnd()
-	l := landing{echo: echo}
+	l := ackUpdate{echo: echo}
 	for int32(upTo-f.base) > 0 {
 		if p := f.at(f.base); p.state != packetAcked {
-			c.landed(p, &l)
+			c.onAcked(p, &l)
 		}
 		f.base++
 	}
@@ -167,7 +167,7 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 		for _, r := range info.Ranges {
 			for n := later(r.First, f.base); int32(r.End-n) > 0; n++ {
 				if p := f.at(n); p.state != packetAcked {
-					c.landed(p, &l)
+					c.onAcked(p, &l)
 				}
 			}
 		}
@@ -199,11 +199,11 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 	}
 }
 
-// landed takes note of a packet that has arrived.
-func (c *Conn) landed(p *packet, l *landing) {
+// onAcked takes note of a packet that has arrived.
+func (c *Conn) onAcked(p *packet, l *ackUpdate) {
 	f := &c.flight
 	l.count++
-	if p.state == packetSent && p.repeats == 0 { // as most are
+	if p.state == packetSent && p.retransmissions == 0 { // as most are
 		p.state = packetAcked
 		f.count--
 		f.bytes -= p.carried()
@@ -211,11 +211,11 @@ func (c *Conn) landed(p *packet, l *landing) {
 		f.acked(p)
 	}
 	// Of a packet that was sent again, it may be an earlier transmission.
-	if p.repeats == 0 || clockAt(p.sent) == l.echo {
+	if p.retransmissions == 0 || clockAt(p.sent) == l.echo {
 		f.arrivedAfter(p.order, p.sent)
 	}
 	if p.order > l.order {
-		l.order, l.sent, l.once = p.order, p.sent, p.repeats == 0
+		l.order, l.sent, l.once = p.order, p.sent, p.retransmissions == 0
 	}
 	if m := p.message; m != nil {
 		p.message = nil
@@ -278,8 +278,8 @@ func (c *Conn) retransmission() Instant {
 		return never
 	}
 	at := max(p.sent, c.timer) + c.trip.rto
-	giveUp := c.cfg.Timing.UnreachableAfter
-	if end := c.moved + giveUp; giveUp > 0 && c.stalled >= minStalls && end > c.timer {
+	declareUnreachable := c.cfg.Timing.UnreachableAfter
+	if end := c.moved + declareUnreachable; declareUnreachable > 0 && c.stalled >= minStalls && end > c.timer {
 		at = min(at, end) // the last retransmission has had its time, or part of it
 	}
 	return at
@@ -289,9 +289,9 @@ func (c *Conn) retransmission() Instant {
 // first one that is missing if that was without success (E29, E30), or gives the peer up
 // (E31).
 func (c *Conn) timedOut(now Instant) {
-	giveUp := c.cfg.Timing.UnreachableAfter
-	if giveUp > 0 && c.stalled >= minStalls && now-c.moved >= giveUp {
-		c.giveUp(now)
+	declareUnreachable := c.cfg.Timing.UnreachableAfter
+	if declareUnreachable > 0 && c.stalled >= minStalls && now-c.moved >= declareUnreachable {
+		c.declareUnreachable(now)
 		return
 	}
 	f := &c.flight

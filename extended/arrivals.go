@@ -14,7 +14,7 @@ const ackEvery = 16
 const ackBytes = 512 << 10
 
 // arrivals knows which packets of the peer have arrived, and what it is to be
-// told of that.
+// advertised of that.
 type arrivals struct {
 	// next is the first number that is missing, end the one after the highest
 	// that has arrived.
@@ -23,11 +23,11 @@ type arrivals struct {
 	newest    Instant                // when the one arrived that was sent last
 	clock     uint32                 // when that was, by the peer's clock; 0 if there is none
 
-	untold int  // numbered packets since the peer was last told
-	bytes  int  // of their payload
-	now    bool // the peer is to be told with the next Flush
-	full   bool // and by an ACK, whatever else goes out
-	since  Instant
+	unacknowledged int  // numbered packets since the peer was last told
+	bytes          int  // of their payload
+	now            bool // the peer is to be told with the next Flush
+	full           bool // and by an ACK, whatever else goes out
+	since          Instant
 }
 
 func (a *arrivals) reset(first uint32) { *a = arrivals{next: first, end: first} }
@@ -73,20 +73,20 @@ func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorde
 			a.next++
 		}
 	}
-	if a.untold == 0 {
+	if a.unacknowledged == 0 {
 		a.since = now
 	}
 	if a.clock == 0 || int32(clock-a.clock) >= 0 {
 		a.newest, a.clock = now, clock
 	}
-	a.untold++
+	a.unacknowledged++
 	a.bytes += payload
 	return disorder
 }
 
-// told notes that the peer is told all.
-func (a *arrivals) told() {
-	a.untold, a.bytes, a.now, a.full = 0, 0, false, false
+// advertised notes that the peer is told all.
+func (a *arrivals) advertised() {
+	a.unacknowledged, a.bytes, a.now, a.full = 0, 0, false, false
 }
 
 // ranges appends the runs of packets beyond the first missing one, at most

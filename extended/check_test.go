@@ -36,7 +36,7 @@ func (c *Conn) checkFlight() error {
 			if p.carried() > 0 {
 				carriers++
 			}
-			if p.repeats > 0 {
+			if p.retransmissions > 0 {
 				again++
 			}
 			if oldest == nil || p.order < oldest.order {
@@ -70,7 +70,7 @@ func (c *Conn) checkFlight() error {
 		var order uint64
 		for i, n := 0, l.first; i < l.count; i++ {
 			p := f.at(n)
-			if p.state != state || state == packetSent && p.repeats == 0 || p.header.Number != n {
+			if p.state != state || state == packetSent && p.retransmissions == 0 || p.header.Number != n {
 				return fmt.Errorf("packet %d is in the list of %d, in state %d", n, state, p.state)
 			}
 			if state == packetSent && p.order <= order {

@@ -112,7 +112,7 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 		}
 		return
 	}
-	s.heard, s.unheard = now, 0
+	s.lastHeardAt, s.unansweredHellos = now, 0
 	if int32(h.Acknowledged-c.flight.next) > 0 {
 		c.drop(ReasonAcknowledged, h)
 		return
@@ -155,7 +155,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 		a.now = true
 		c.stats.OutOfOrder++
 	}
-	if h.Flags&protocol.FlagAckNow != 0 || a.untold >= ackEvery || a.bytes >= ackBytes {
+	if h.Flags&protocol.FlagAckNow != 0 || a.unacknowledged >= ackEvery || a.bytes >= ackBytes {
 		a.now = true
 	}
 	if c.recvs.held.count > 0 && (turn != c.recvs.turn || before != a.next) {
@@ -194,7 +194,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	}
 	c.acts, c.ackBuf = acts, c.ackBuf[:0]
 	if c.renew != nil {
-		c.takeGiveUp()
+		c.adoptUnreachableAfter()
 	}
 	numbered := c.flight.order
 	if len(c.recvs.asked) > 0 {
@@ -204,7 +204,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 		c.transmit(now)
 		c.ack(now, c.flight.order != numbered)
 	}
-	c.sayHello(now)
+	c.sendHello(now)
 	c.changed, c.timed = false, false
 	return c.acts
 }

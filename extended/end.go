@@ -42,13 +42,13 @@ func (c *Conn) silence() Instant {
 	if c.flight.outstanding() > 0 {
 		return c.moved
 	}
-	return c.session.heard
+	return c.session.lastHeardAt
 }
 
 func (c *Conn) sendWait(m *outbound) Wait {
 	return Wait{
 		ID: m.op.ID, State: m.state, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: m.since,
-		Length: m.op.Length, Done: m.acked, Retransmissions: m.repeats,
+		Length: m.op.Length, Done: m.acked, Retransmissions: m.retransmissions,
 	}
 }
 

@@ -5,11 +5,11 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // packet is a numbered packet of ours, from its first transmission until it and
 // all before it are acknowledged.
 type packet struct {
-	header  protocol.ExtHeader
-	message *outbound // the message whose payload it carries, if any
-	payload int32
-	repeats uint16
-	state   packetState
+	header          protocol.ExtHeader
+	message         *outbound // the message whose payload it carries, if any
+	payload         int32
+	retransmissions uint16
+	state           packetState
 	// fetched: the network does not carry the payload (LongPackets).
 	fetched bool
 	// before and after are the neighbours' numbers in the list that it is in.
@@ -125,18 +125,18 @@ func (f *flight) transmitted(now Instant, p *packet) {
 	p.order, p.sent, p.state = f.order, now, packetSent
 }
 
-// landed takes a packet out of those in flight.
-func (f *flight) landed(p *packet) {
+// onAcked takes a packet out of those in flight.
+func (f *flight) onAcked(p *packet) {
 	f.count--
 	f.bytes -= p.carried()
-	if p.repeats > 0 {
+	if p.retransmissions > 0 {
 		f.remove(&f.again, p)
 	}
 }
 
 // lose moves a packet from those in flight to those that are to be sent again.
 func (f *flight) lose(p *packet) {
-	f.landed(p)
+	f.onAcked(p)
 	p.state = packetLost
 	f.append(&f.lost, p)
 }
@@ -144,7 +144,7 @@ func (f *flight) lose(p *packet) {
 // acked takes a packet out of its list.
 func (f *flight) acked(p *packet) {
 	if p.state == packetSent {
-		f.landed(p)
+		f.onAcked(p)
 	} else {
 		f.remove(&f.lost, p)
 	}
@@ -162,7 +162,7 @@ func (f *flight) oldest() *packet {
 	var p *packet
 	if f.count > f.again.count {
 		for f.fresh = later(f.fresh, f.base); ; f.fresh++ {
-			if p = f.at(f.fresh); p.state == packetSent && p.repeats == 0 {
+			if p = f.at(f.fresh); p.state == packetSent && p.retransmissions == 0 {
 				break
 			}
 		}

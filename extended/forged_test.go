@@ -25,10 +25,10 @@ func snapshot(c *Conn) string {
 	return text
 }
 
-// strangersTo calls yield with pairs of sessions that somebody may write who knows
+// forgedSessions calls yield with pairs of sessions that somebody may write who knows
 // neither: at random, near the right ones, those of ranks that know nobody, and our own
 // but for one bit.
-func strangersTo(c *Conn, rng *rand.Rand, yield func(session, peer protocol.Session)) {
+func forgedSessions(c *Conn, rng *rand.Rand, yield func(session, peer protocol.Session)) {
 	local, remote := c.session.local, c.session.remote
 	for range 4 {
 		yield(protocol.Session(rng.Uint64()), protocol.Session(rng.Uint64()))
@@ -94,7 +94,7 @@ func TestForgedPacketsChangeNothing(t *testing.T) {
 			before := snapshot(c)
 			drops := c.stats.Drops[ReasonSession]
 			answers := 0
-			strangersTo(c, rng, func(session, peer protocol.Session) {
+			forgedSessions(c, rng, func(session, peer protocol.Session) {
 				forgeries(c, func(h protocol.ExtHeader, payload []byte) {
 					forged++
 					h.Session, h.PeerSession = session, peer

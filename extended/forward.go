@@ -60,9 +60,9 @@ func (c *Conn) truncate(m *outbound) {
 	c.doneIfAcked(m)
 }
 
-// abandon tells the peer that the rest of a message does not come. What was sent of it
+// endAborted tells the peer that the rest of a message does not come. What was sent of it
 // has arrived, so that nothing of it comes after this.
-func (c *Conn) abandon(m *outbound) {
+func (c *Conn) endAborted(m *outbound) {
 	c.controls.push(control{
 		kind: protocol.Error, call: m.op.Datatype.Send(), message: m.number, code: protocol.CodeAborted,
 	})

@@ -113,7 +113,7 @@ func TestNumbersAndSessions(t *testing.T) {
 	s.put(request(0, 1, 9), 0).want("before the first", ReasonDuplicate, 0)
 	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Src = 3 }), 0).want("source", ReasonSourceRank, 0)
 	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Dst = 2 }), 0).want("destination", ReasonDestination, 0)
-	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Session, h.PeerSession = strangers, 9 }), 0).want("peer session", ReasonSession, 0)
+	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Session, h.PeerSession = scriptedSession, 9 }), 0).want("peer session", ReasonSession, 0)
 	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Acknowledged = 2 }), 0).want("acknowledged", ReasonAcknowledged, 0)
 	if s.last = s.c.Packet(s.now, make([]byte, 71), nil); true {
 		s.want("short", ReasonShort, 0)
@@ -203,7 +203,7 @@ func TestAnswersAreNotAnswered(t *testing.T) {
 		{"HELLO", protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello}, 1},
 		{"an answer", protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt}, 0},
 	} {
-		for _, session := range []protocol.Session{7, strangers} {
+		for _, session := range []protocol.Session{7, scriptedSession} {
 			s := meet(t, Config{})
 			x.h.Session, x.h.PeerSession = session, 9
 			s.put(x.h, 0).put(x.h, 0).put(x.h, 0)

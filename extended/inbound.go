@@ -35,10 +35,10 @@ type receiving struct {
 	// more, and matchedBytes the bytes of those that came eagerly; eager
 	// counts those of all that have begun (E20).
 	matched, matchedBytes, eager uint32
-	// toldLimit and toldEager are what the peer knows of the limits.
-	toldLimit, toldEager uint32
-	firstMessage         uint32
-	free                 *inbound
+	// advertisedLimit and advertisedEager are what the peer knows of the limits.
+	advertisedLimit, advertisedEager uint32
+	firstMessage                     uint32
+	free                             *inbound
 }
 
 func (r *receiving) reset(first uint32) {
@@ -63,8 +63,8 @@ func (r *receiving) limits(cfg *Config) (messages, eager uint32) {
 	return messages, uint32(cfg.EagerBytes) + r.matchedBytes
 }
 
-func (r *receiving) told(messages, eager uint32) {
-	r.toldLimit, r.toldEager = messages, eager
+func (r *receiving) advertised(messages, eager uint32) {
+	r.advertisedLimit, r.advertisedEager = messages, eager
 }
 
 // find returns the open message of a number, or nil.
@@ -86,7 +86,7 @@ func (r *receiving) open() int {
 // creditDue reports whether the peer is to be told of its new limits (E22).
 func (r *receiving) creditDue(cfg *Config) bool {
 	messages, eager := r.limits(cfg)
-	return int(messages-r.toldLimit) >= max(cfg.Messages/4, 1) || int(eager-r.toldEager) >= max(cfg.EagerBytes/4, 1)
+	return int(messages-r.advertisedLimit) >= max(cfg.Messages/4, 1) || int(eager-r.advertisedEager) >= max(cfg.EagerBytes/4, 1)
 }
 
 // close forgets a message.

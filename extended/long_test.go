@@ -65,7 +65,7 @@ func TestExpects(t *testing.T) {
 	good := func(change func(*protocol.ExtHeader)) []byte {
 		h := plain(2, 1, 1000, 5000)
 		h.Src ^= 1
-		h.Session, h.PeerSession, h.Acknowledged = strangers, s.c.session.local, s.c.flight.base
+		h.Session, h.PeerSession, h.Acknowledged = scriptedSession, s.c.session.local, s.c.flight.base
 		change(&h)
 		return protocol.AppendExtended(nil, &h, make([]byte, 3000))[:protocol.ExtHeaderLen]
 	}

@@ -7,17 +7,17 @@ package extended
 func (c *Conn) Reconfigure(now Instant, cfg *Config) {
 	n := cfg.complete()
 	c.cfg.EagerLimit, c.cfg.FetchedEagerLimit = n.EagerLimit, n.FetchedEagerLimit
-	c.renew = &renewal{giveUp: n.Timing.UnreachableAfter, since: now}
+	c.renew = &renewal{declareUnreachable: n.Timing.UnreachableAfter, since: now}
 	c.changed = true
-	c.takeGiveUp()
+	c.adoptUnreachableAfter()
 }
 
 // renewal is the UnreachableAfter for silences that begin after since.
-type renewal struct{ giveUp, since Instant }
+type renewal struct{ declareUnreachable, since Instant }
 
-// takeGiveUp takes the new UnreachableAfter once the peer owes nothing, or has been heard of.
-func (c *Conn) takeGiveUp() {
+// adoptUnreachableAfter takes the new UnreachableAfter once the peer owes nothing, or has been heard of.
+func (c *Conn) adoptUnreachableAfter() {
 	if !c.Busy() || c.silence() > c.renew.since {
-		c.cfg.Timing.UnreachableAfter, c.renew = c.renew.giveUp, nil
+		c.cfg.Timing.UnreachableAfter, c.renew = c.renew.declareUnreachable, nil
 	}
 }

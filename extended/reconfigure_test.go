@@ -8,7 +8,7 @@ import (
 // A silence that has begun lasts as long as it could when it began; the next one as
 // long as is said now.
 func TestReconfigureGiveUp(t *testing.T) {
-	gaveUp := func(s *stranger, until time.Duration) (bool, time.Duration) {
+	declaredUnreachable := func(s *scripted, until time.Duration) (bool, time.Duration) {
 		for s.now < until {
 			at, ok := s.c.Deadline()
 			if !ok {
@@ -30,7 +30,7 @@ func TestReconfigureGiveUp(t *testing.T) {
 	s.now += 100 * time.Millisecond
 	began := s.now
 	s.c.Reconfigure(s.now, &next)
-	if ok, at := gaveUp(s, began+20*time.Second); !ok || at < began+7*time.Second {
+	if ok, at := declaredUnreachable(s, began+20*time.Second); !ok || at < began+7*time.Second {
 		t.Errorf("the silence that had begun ended after %v, %v", at-began, ok)
 	}
 
@@ -41,7 +41,7 @@ func TestReconfigureGiveUp(t *testing.T) {
 	s.ack(2, 65537, 1<<20) // the first of them
 	s.flush()
 	began = s.now
-	if ok, at := gaveUp(s, began+20*time.Second); !ok || at > began+4*time.Second {
+	if ok, at := declaredUnreachable(s, began+20*time.Second); !ok || at > began+4*time.Second {
 		t.Errorf("the next silence ended after %v, %v", at-began, ok)
 	}
 

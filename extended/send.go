@@ -22,11 +22,11 @@ type outbound struct {
 	take, offset, acked int64
 	// flying counts packets of DATA that are not acknowledged. out is set
 	// when the last one has been sent.
-	flying  int
-	out     bool
-	listed  bool // among those whose DATA was asked for
-	aborted bool
-	repeats int
+	flying          int
+	out             bool
+	listed          bool // among those whose DATA was asked for
+	aborted         bool
+	retransmissions int
 	// ready is how many bytes there are of a Partial message.
 	ready int64
 	// before and after are the neighbours in the list of all messages, behind
@@ -203,7 +203,7 @@ func (c *Conn) doneIfAcked(m *outbound) {
 	switch {
 	case !m.out || m.flying > 0:
 	case m.aborted:
-		c.abandon(m)
+		c.endAborted(m)
 	default:
 		c.done(m, nil)
 	}

@@ -16,9 +16,9 @@ type session struct {
 
 	// hello is the time before which no HELLO is sent, and wait how long
 	// after the next one the one after that comes.
-	hello, wait Instant
-	heard       Instant // when the peer was last heard
-	unheard     int32   // HELLOs since then
+	hello, wait      Instant
+	lastHeardAt      Instant // when the peer was last heard
+	unansweredHellos int32   // HELLOs since then
 	// answer is the session of the peer that is to be told ours, if any (E6), and
 	// answerClock the clock of its HELLO.
 	answer      protocol.Session
@@ -66,7 +66,7 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 		c.endMessages(now, endReplaced)
 	}
 	s.remote = h.Session
-	s.hello, s.wait, s.unheard = now, c.cfg.Timing.HelloFirst, 0
+	s.hello, s.wait, s.unansweredHellos = now, c.cfg.Timing.HelloFirst, 0
 	// The peer may know nothing of ours but its number.
 	c.arrivals.now, c.arrivals.full, s.greet = true, true, true
 	c.note(Connected)
@@ -81,8 +81,8 @@ func (c *Conn) onClose(now Instant) {
 	c.session.hello = now + c.random.jitter(c.cfg.Timing.HelloFirst)
 }
 
-// giveUp ends our session, as the peer is silent (E31).
-func (c *Conn) giveUp(now Instant) {
+// declareUnreachable ends our session, as the peer is silent (E31).
+func (c *Conn) declareUnreachable(now Instant) {
 	c.note(Unreachable)
 	c.endMessages(now, endSilent)
 	s := &c.session
@@ -144,16 +144,16 @@ func (c *Conn) helloDue() Instant {
 	case queued && c.sends.limit == c.cfg.firstMessage:
 		return s.hello // no limit was ever told
 	case queued:
-		return max(s.hello, s.heard+c.cfg.Timing.HelloFirst)
+		return max(s.hello, s.lastHeardAt+c.cfg.Timing.HelloFirst)
 	}
-	return max(s.hello, s.heard+c.cfg.Timing.HelloMax)
+	return max(s.hello, s.lastHeardAt+c.cfg.Timing.HelloMax)
 }
 
-// sayHello sends the HELLO that is due, or the answer that is owed (E6).
-func (c *Conn) sayHello(now Instant) {
+// sendHello sends the HELLO that is due, or the answer that is owed (E6).
+func (c *Conn) sendHello(now Instant) {
 	if now >= c.helloDue() {
-		if c.mute(now) {
-			c.giveUp(now)
+		if c.unresponsive(now) {
+			c.declareUnreachable(now)
 		}
 		if now >= c.helloDue() {
 			c.hello(now)
@@ -171,7 +171,7 @@ func (c *Conn) hello(now Instant) {
 	h.Clock = clockAt(now)
 	s.hello = now + c.random.jitter(s.wait)
 	s.wait = min(2*s.wait, c.cfg.Timing.HelloMax)
-	s.unheard++
+	s.unansweredHellos++
 	c.stats.Hellos++
 	c.appendAck(now, h)
 }
@@ -189,9 +189,9 @@ func (c *Conn) answer(now Instant) {
 	s.answer = 0
 }
 
-// mute reports whether a peer whose session is known leaves our HELLOs
+// unresponsive reports whether a peer whose session is known leaves our HELLOs
 // unanswered (E33). Of packets in flight, the time-outs tell (E31).
-func (c *Conn) mute(now Instant) bool {
-	s, giveUp := &c.session, c.cfg.Timing.UnreachableAfter
-	return s.remote != 0 && c.flight.count+c.flight.lost.count == 0 && s.unheard >= minStalls && giveUp > 0 && now-s.heard >= giveUp
+func (c *Conn) unresponsive(now Instant) bool {
+	s, declareUnreachable := &c.session, c.cfg.Timing.UnreachableAfter
+	return s.remote != 0 && c.flight.count+c.flight.lost.count == 0 && s.unansweredHellos >= minStalls && declareUnreachable > 0 && now-s.lastHeardAt >= declareUnreachable
 }

@@ -119,9 +119,9 @@ func TestWindowIsHalvedOnce(t *testing.T) {
 // A program that was held up for longer than deadlines.ack asks first, and then
 // gives up (E31, E33).
 func TestHeldUpProgramAsksFirst(t *testing.T) {
-	for name, begin := range map[string]func(s *stranger){
-		"time-outs": func(s *stranger) { s.send(1, 1) },
-		"HELLO": func(s *stranger) {
+	for name, begin := range map[string]func(s *scripted){
+		"time-outs": func(s *scripted) { s.send(1, 1) },
+		"HELLO": func(s *scripted) {
 			s.send(1, 1<<20)
 			s.ack(2, 65537, 1<<20).flush()
 		},
@@ -135,17 +135,17 @@ func TestHeldUpProgramAsksFirst(t *testing.T) {
 			var acts []Action
 			acts = s.c.Tick(s.now, acts)
 			acts = s.c.Flush(s.now, acts)
-			asked, gaveUp := 0, 0
+			asked, declaredUnreachable := 0, 0
 			for _, a := range acts {
 				if a.Kind == Transmit || a.Kind == TransmitAck && a.Header.Flags&protocol.FlagHello != 0 {
 					asked++
 				}
 				if a.Kind == Note && a.Event == Unreachable {
-					gaveUp++
+					declaredUnreachable++
 				}
 			}
-			if want := round == 3; gaveUp > 0 != want || asked > 0 == want {
-				t.Errorf("%s: round %d: %d packets, given up %d times", name, round, asked, gaveUp)
+			if want := round == 3; declaredUnreachable > 0 != want || asked > 0 == want {
+				t.Errorf("%s: round %d: %d packets, given up %d times", name, round, asked, declaredUnreachable)
 			}
 			at, ok := s.c.Deadline()
 			if ok != (round < 3) || ok && at <= s.now {

@@ -224,8 +224,8 @@ func (c *Conn) repeat(now Instant) {
 		p.header.Flags |= protocol.FlagAckNow
 		c.urgent = false
 	}
-	if p.repeats < math.MaxUint16 {
-		p.repeats++
+	if p.retransmissions < math.MaxUint16 {
+		p.retransmissions++
 	}
 	c.stats.Retransmissions++
 	m := p.message
@@ -233,7 +233,7 @@ func (c *Conn) repeat(now Instant) {
 		m = c.sends.byNumber.get(uint64(p.header.Message))
 	}
 	if m != nil {
-		m.repeats++
+		m.retransmissions++
 	}
 	c.note(Retransmitted).Header = p.header
 	a := c.next()
@@ -249,7 +249,7 @@ func (c *Conn) repeat(now Instant) {
 func (c *Conn) put(now Instant, p *packet, a *Action) {
 	f := &c.flight
 	f.transmitted(now, p)
-	if p.repeats > 0 {
+	if p.retransmissions > 0 {
 		f.append(&f.again, p)
 	}
 	h := &a.Header

@@ -185,7 +185,7 @@ func TestRepeatsDoNotComeRound(t *testing.T) {
 	s.echo = s.now - time.Millisecond
 	s.ack(1, 65537, 1<<20).flush() // the round trip is known
 	s.send(1, 8)
-	s.c.flight.at(s.c.flight.base).repeats = 1<<16 - 2
+	s.c.flight.at(s.c.flight.base).retransmissions = 1<<16 - 2
 	s.c.flight.append(&s.c.flight.again, s.c.flight.at(s.c.flight.base))
 	for range 4 {
 		at, ok := s.c.Deadline()
@@ -199,7 +199,7 @@ func TestRepeatsDoNotComeRound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, st := s.c.flight.at(s.c.flight.base).repeats, s.c.Stats(); n != 1<<16-1 || st.Retransmissions != 4 {
+	if n, st := s.c.flight.at(s.c.flight.base).retransmissions, s.c.Stats(); n != 1<<16-1 || st.Retransmissions != 4 {
 		t.Errorf("%d retransmissions are counted as %d", st.Retransmissions, n)
 	}
 }

@@ -47,20 +47,20 @@ type Rules struct {
 	// in. Its SEND_REQUEST means that it has our message, and its
 	// CLEAR_TO_SEND and ACK that it is not in a send.
 	OneAtATime bool
-	// ForgetsRequests: the peer drops a deferred SEND_REQUEST of ours when it
+	// DropsRequests: the peer drops a deferred SEND_REQUEST of ours when it
 	// starts to send DATA, so ours must be retransmitted after a crossing.
-	ForgetsRequests bool
+	DropsRequests bool
 	// OnlyInt: the peer calls everything INT, so we do towards it, and both
 	// datatypes match.
 	OnlyInt bool
 	// KeepsRequests: the peer defers a second SEND_REQUEST of the same
 	// message, and answers it at its next receive.
 	KeepsRequests bool
-	// AsksAgain is how long the peer waits for DATA before it sends
+	// RetransmitsClear is how long the peer waits for DATA before it sends
 	// CLEAR_TO_SEND again. DATA is retransmitted to such a peer when it
 	// asks, and not by a timer: unasked it may be stored as payload. 0: the
 	// peer asks for nothing, and takes every retransmission for what it is.
-	AsksAgain time.Duration
+	RetransmitsClear time.Duration
 	// AckRetransmit is the shortest time after which the peer retransmits DATA that
 	// was not acknowledged. A retransmission that comes sooner is a duplicate made
 	// by the network, and is not answered: an ACK that was not asked for can
@@ -74,8 +74,8 @@ func FPGAPeer(rank uint32) Rules {
 		RefusesEmpty:         true,
 		CorruptsOnRetransmit: true,
 		OneAtATime:           true,
-		ForgetsRequests:      true,
-		AsksAgain:            DeployedFPGA(rank).Data.First,
+		DropsRequests:        true,
+		RetransmitsClear:     DeployedFPGA(rank).Data.First,
 		AckRetransmit:        DeployedFPGA(rank).Ack.First,
 	}
 }
@@ -83,11 +83,11 @@ func FPGAPeer(rank uint32) Rules {
 // CPUPeer describes a program on upstream's CPU library.
 func CPUPeer() Rules {
 	return Rules{
-		OneAtATime:    true,
-		OnlyInt:       true,
-		KeepsRequests: true,
-		AsksAgain:     DeployedCPU().Data.First,
-		AckRetransmit: DeployedCPU().Ack.First,
+		OneAtATime:       true,
+		OnlyInt:          true,
+		KeepsRequests:    true,
+		RetransmitsClear: DeployedCPU().Data.First,
+		AckRetransmit:    DeployedCPU().Ack.First,
 	}
 }
 
@@ -191,7 +191,7 @@ func DefaultTiming(peer Rules) Timing {
 		// SEND_REQUEST leaves it in doubt which receive it later asks for.
 		t.Clear.First = time.Second
 	}
-	if peer.AsksAgain > 0 {
+	if peer.RetransmitsClear > 0 {
 		// Its own retransmissions of SEND_REQUEST and DATA ask for
 		// whatever was lost; ours are for the time after its last one.
 		t.Data.First = 4 * time.Second

@@ -35,11 +35,11 @@ const (
 func fuzzConfigs(local, remote uint32) []handshake.Config {
 	v09 := handshake.Config{Local: local, Remote: remote, Profile: protocol.V09, Timing: handshake.DefaultTiming(handshake.Rules{})}
 	fpgaPeer := handshake.Config{Local: local, Remote: remote, Peer: handshake.FPGAPeer(remote), Timing: handshake.DefaultTiming(handshake.FPGAPeer(remote))}
-	repeat := fpgaPeer
-	repeat.OnPartial = handshake.RetransmitPartial
+	rto := fpgaPeer
+	rto.OnPartial = handshake.RetransmitPartial
 	cpuPeer := handshake.Config{Local: local, Remote: remote, Peer: handshake.CPUPeer(), Timing: handshake.DefaultTiming(handshake.CPUPeer())}
 	stream := handshake.Config{Local: local, Remote: remote, Reliable: true, Timing: handshake.DefaultTiming(handshake.Rules{})}
-	return []handshake.Config{fpgaPeer, cpuPeer, standIn(local, remote), v09, repeat, stream}
+	return []handshake.Config{fpgaPeer, cpuPeer, standIn(local, remote), v09, rto, stream}
 }
 
 // FuzzPair feeds a pair with anything in any order. Whatever comes, it keeps

@@ -14,17 +14,17 @@ type Pair struct {
 
 	// deferred is the last SEND_REQUEST that no receive has answered; with the
 	// OneDeferredHeader quirk, the last unexpected header of any type.
-	deferred   deferredHeader
-	unfit      bool // the deferred SEND_REQUEST did not match the posted receive
-	stale      deferredHeader
-	unanswered deferredHeader // the peer's CLEAR_TO_SEND that no DATA has answered
-	owed       bool           // the peer may still answer a SEND_REQUEST of ours: of a send that ended without, or one too many
-	last       finished
-	partial    *PartialError // why sends are refused, if they are
-	drain      int64         // payload bytes of a retransmitted message still to be swallowed
-	drainEnd   Instant
-	received   received
-	next       *renewal // nil if both directions go by cfg
+	deferred     deferredHeader
+	unfit        bool // the deferred SEND_REQUEST did not match the posted receive
+	stale        deferredHeader
+	unanswered   deferredHeader // the peer's CLEAR_TO_SEND that no DATA has answered
+	clearPending bool           // the peer may still answer a SEND_REQUEST of ours: of a send that ended without, or one too many
+	last         finished
+	partial      *PartialError // why sends are refused, if they are
+	drain        int64         // payload bytes of a retransmitted message still to be swallowed
+	drainEnd     Instant
+	received     received
+	next         *renewal // nil if both directions go by cfg
 }
 
 // deferredHeader is a header kept for later.
@@ -55,7 +55,7 @@ func (p *Pair) Config() Config { return p.cfg }
 // waits for a time.
 func (p *Pair) Deadline() (Instant, bool) {
 	at, ok := Instant(0), false
-	for _, t := range [...]timer{p.send.repeat, p.send.deadline, p.recv.repeat, p.recv.deadline} {
+	for _, t := range [...]timer{p.send.rto, p.send.deadline, p.recv.rto, p.recv.deadline} {
 		if t.on && (!ok || t.at < at) {
 			at, ok = t.at, true
 		}
@@ -120,7 +120,7 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 	}
 	if !defect.OK() {
 		reason := Reason(defect.Kind)
-		if defect.Kind == protocol.DefectStartMark && p.expectsStray() {
+		if defect.Kind == protocol.DefectStartMark && p.expectsPayload() {
 			reason = ReasonUnexpectedPayload
 		}
 		acts = append(acts, Action{Kind: Drop, Reason: reason})
@@ -143,9 +143,9 @@ func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	return p.packet(now, h, nil, true, acts)
 }
 
-// expectsStray reports whether payload without a header is the rest of a message we know of
+// expectsPayload reports whether payload without a header is the rest of a message we know of
 // rather than noise.
-func (p *Pair) expectsStray() bool {
+func (p *Pair) expectsPayload() bool {
 	return p.recv.state == WaitData || p.last.valid
 }
 
@@ -174,7 +174,7 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 	case p.recv.state == Receiving:
 		acts = p.wedge(h, errWedgeMidMessage, acts)
 	case p.send.state == Idle && !p.recv.active() && h.Type != protocol.SendRequest:
-		acts = p.wedge(h, errWedgeUnasked, acts)
+		acts = p.wedge(h, errWedgeUnsolicited, acts)
 	}
 	if h.Type != protocol.ClearToSend {
 		p.unanswered = deferredHeader{} // it is in something else by now
@@ -238,7 +238,7 @@ func (p *Pair) Reset() {
 	p.deferred = deferredHeader{}
 	p.stale = deferredHeader{}
 	p.unanswered = deferredHeader{}
-	p.owed = false
+	p.clearPending = false
 	p.last = finished{}
 	p.drain = 0
 }

@@ -27,7 +27,7 @@ type receiving struct {
 	state    State
 	op       RecvOp
 	since    Instant
-	repeat   timer
+	rto      timer
 	deadline timer
 	tries    int
 	phases   Phases
@@ -94,24 +94,24 @@ func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action)
 	r.deadline = in(now, p.cfg.Timing.DataDeadline)
 	if s := &p.send; s.state == WaitClear {
 		// Both sides have asked. The peer's message goes first; ours is
-		// asked for again when it is done.
-		s.state, s.repeat, s.deadline = Held, timer{}, timer{}
+		// requestedAt for again when it is done.
+		s.state, s.rto, s.deadline = Held, timer{}, timer{}
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Crossed, Header: h})
 	}
 	return p.clear(now, acts, false)
 }
 
 // clear sends CLEAR_TO_SEND.
-func (p *Pair) clear(now Instant, acts []Action, repeated bool) []Action {
+func (p *Pair) clear(now Instant, acts []Action, retransmitted bool) []Action {
 	r := &p.recv
 	r.cleared = now
-	if !repeated {
+	if !retransmitted {
 		r.phases.Clear = now
 	}
 	p.armRecv(now)
 	h := p.header(protocol.ClearToSend, r.call.Counterpart(), 0, r.tag)
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
-	if repeated {
+	if retransmitted {
 		r.phases.Retransmissions++
 		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: Retransmitted, Header: h})
 	}
@@ -121,12 +121,12 @@ func (p *Pair) clear(now Instant, acts []Action, repeated bool) []Action {
 // armRecv sets the time-out of the wait for DATA.
 func (p *Pair) armRecv(now Instant) {
 	r := &p.recv
-	r.repeat = timer{}
+	r.rto = timer{}
 	if p.cfg.Reliable {
 		return
 	}
 	if d, ok := p.cfg.Timing.Data.after(r.tries); ok {
-		r.repeat = in(now, d)
+		r.rto = in(now, d)
 	}
 }
 
@@ -195,7 +195,7 @@ func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed b
 	}
 	r := &p.recv
 	if !r.active() {
-		return p.unaskedData(now, h, payload, total-n, streamed, acts)
+		return p.unsolicitedData(now, h, payload, total-n, streamed, acts)
 	}
 	other := h.Call != r.call || p.cfg.Profile == protocol.V09 && h.Tag != r.tag
 	if other && !p.matchesRecv(h) {
@@ -306,9 +306,9 @@ func (p *Pair) startOver(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: StartedOver})
 }
 
-// unaskedData takes DATA that no CLEAR_TO_SEND of ours waits for. rest is how
+// unsolicitedData takes DATA that no CLEAR_TO_SEND of ours waits for. rest is how
 // many bytes of the message follow.
-func (p *Pair) unaskedData(now Instant, h protocol.Header, payload []byte, rest int64, streamed bool, acts []Action) []Action {
+func (p *Pair) unsolicitedData(now Instant, h protocol.Header, payload []byte, rest int64, streamed bool, acts []Action) []Action {
 	same := p.last.valid && p.last.call == h.Call && p.last.size == h.Size &&
 		(streamed || p.last.sum == checksum(payload))
 	if streamed || rest > 0 {
@@ -384,14 +384,14 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 		w, _ := p.RecvWait()
 		return p.endRecv(now, &TimeoutError{Wait: w, Elapsed: now - r.phases.Clear}, acts)
 	}
-	if !r.repeat.due(now) {
+	if !r.rto.due(now) {
 		return acts
 	}
 	r.tries++
 	if r.state == Receiving {
 		acts = p.wedge(protocol.Header{}, errWedgeBrokenOff, acts)
 		acts = p.startOver(now, acts)
-		if p.cfg.Peer.AsksAgain > 0 {
+		if p.cfg.Peer.RetransmitsClear > 0 {
 			// It sends DATA again by itself. A CLEAR_TO_SEND now would be
 			// kept for its next send.
 			p.armRecv(now)
@@ -417,7 +417,7 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 		// The peer was in a send. What cleared us meanwhile was a duplicate.
 		p.stale = deferredHeader{}
 	}
-	if s.requested == 0 || p.cfg.Peer.ForgetsRequests {
+	if s.requested == 0 || p.cfg.Peer.DropsRequests {
 		return p.request(now, acts)
 	}
 	// The peer has our SEND_REQUEST deferred, or has taken it for a duplicate.

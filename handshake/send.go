@@ -20,17 +20,17 @@ type sending struct {
 	state    State
 	op       SendOp
 	since    Instant
-	repeat   timer
+	rto      timer
 	deadline timer
 	tries    int // time-outs so far in this wait, or in all with the CarryOver quirk
 	phases   Phases
 
-	requested int     // how many SEND_REQUESTs of ours may wait for this message's receive
-	asked     Instant // when the last of them was sent
-	dataSent  bool    // DATA has been sent once
-	writing   bool    // DATA is being sent
-	sent      Instant // when the last DATA had been sent
-	cleared   timer   // when the last CLEAR_TO_SEND came
+	requested   int     // how many SEND_REQUESTs of ours may wait for this message's receive
+	requestedAt Instant // when the last of them was sent
+	dataSent    bool    // DATA has been sent once
+	writing     bool    // DATA is being sent
+	sent        Instant // when the last DATA had been sent
+	cleared     timer   // when the last CLEAR_TO_SEND came
 	// doubtful: the peer may have kept a SEND_REQUEST, so that another
 	// CLEAR_TO_SEND may be for its next receive.
 	doubtful bool
@@ -84,7 +84,7 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 		s.phases.Request = now
 	}
 	p.armSend(now, p.cfg.Timing.Clear)
-	if p.owed && p.cfg.Peer.KeepsRequests {
+	if p.clearPending && p.cfg.Peer.KeepsRequests {
 		// It has kept a SEND_REQUEST for this receive. Another one would
 		// be kept for the next.
 		s.requested++
@@ -111,7 +111,7 @@ func (p *Pair) useStale(now Instant, acts []Action) []Action {
 func (p *Pair) transmitRequest(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.requested++
-	s.asked = now
+	s.requestedAt = now
 	h := p.header(protocol.SendRequest, p.sendCall(), 0, s.op.Tag)
 	return append(acts, Action{Kind: Transmit, ID: s.op.ID, Header: h})
 }
@@ -138,7 +138,7 @@ func (p *Pair) transmit(now Instant, acts []Action) []Action {
 	p.stale = deferredHeader{}
 	s.cleared = timer{on: true, at: now}
 	s.doubtful = p.cfg.Peer.KeepsRequests && s.requested > 1
-	p.owed = s.doubtful && now-s.asked > prompt
+	p.clearPending = s.doubtful && now-s.requestedAt > prompt
 	s.deadline = timer{} // until DataSent
 	return p.transmitData(acts)
 }
@@ -148,7 +148,7 @@ func (p *Pair) transmitData(acts []Action) []Action {
 	if p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{}
 	}
-	s.repeat, s.writing = timer{}, true
+	s.rto, s.writing = timer{}, true
 	p.unanswered = deferredHeader{}
 	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
 }
@@ -164,35 +164,35 @@ func (p *Pair) DataSent(now Instant) {
 		s.deadline = in(now, p.cfg.Timing.AckDeadline)
 	}
 	s.dataSent, s.writing, s.sent, s.phases.Data = true, false, now, now
-	if !p.waitsToBeAsked() {
+	if !p.retransmitsOnClear() {
 		p.armSend(now, p.cfg.Timing.Ack)
 	}
 }
 
-// waitsToBeAsked reports whether DATA is retransmitted only when the peer asks
+// retransmitsOnClear reports whether DATA is retransmitted only when the peer asks
 // for it.
-func (p *Pair) waitsToBeAsked() bool {
-	return p.cfg.Peer.AsksAgain > 0 && !p.cfg.Reliable &&
+func (p *Pair) retransmitsOnClear() bool {
+	return p.cfg.Peer.RetransmitsClear > 0 && !p.cfg.Reliable &&
 		!(p.cfg.OnPartial == RetransmitPartial && p.cfg.Peer.CorruptsOnRetransmit)
 }
 
-// asksAgain takes a CLEAR_TO_SEND that comes when DATA was sent, and reports
+// provesLoss takes a CLEAR_TO_SEND that comes when DATA was sent, and reports
 // whether it shows that the peer has given up what it had of the message, or had
 // nothing of it. It does not if it comes sooner after the last one than the peer
 // asks again, for then one of them is a duplicate or late; if it may have been
 // sent before all of DATA arrived, and the message may yet be received; or if it may
 // be for the peer's next receive.
-func (p *Pair) asksAgain(now Instant) bool {
+func (p *Pair) provesLoss(now Instant) bool {
 	s := &p.send
 	last := s.cleared.at
 	s.cleared.at = now
-	return p.waitsToBeAsked() && !s.doubtful && p.isRetransmittedClear(now, last) && !s.writing && now-s.sent >= crossing
+	return p.retransmitsOnClear() && !s.doubtful && p.isRetransmittedClear(now, last) && !s.writing && now-s.sent >= crossing
 }
 
 // isRetransmittedClear reports whether a CLEAR_TO_SEND may be the retransmission of one
 // that came at last. A tenth is allowed for clocks and for the way.
 func (p *Pair) isRetransmittedClear(now, last Instant) bool {
-	return now-last >= p.cfg.Peer.AsksAgain*9/10
+	return now-last >= p.cfg.Peer.RetransmitsClear*9/10
 }
 
 // fragmented reports whether the message being sent takes several datagrams.
@@ -201,12 +201,12 @@ func (p *Pair) fragmented() bool {
 }
 
 func (p *Pair) armSend(now Instant, b Backoff) {
-	p.send.repeat = timer{}
+	p.send.rto = timer{}
 	if p.cfg.Reliable {
 		return
 	}
 	if d, ok := b.after(p.send.tries); ok {
-		p.send.repeat = in(now, d)
+		p.send.rto = in(now, d)
 	}
 }
 
@@ -231,7 +231,7 @@ func (p *Pair) retransmitData(acts []Action) []Action {
 func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	s := &p.send
 	if s.deadline.due(now) {
-		if s.state == WaitAck && p.waitsToBeAsked() && p.fragmented() {
+		if s.state == WaitAck && p.retransmitsOnClear() && p.fragmented() {
 			err := &PartialError{
 				Remote: p.cfg.Remote, Words: s.op.Words, FPGA: p.cfg.Peer.CorruptsOnRetransmit,
 				Datagrams: p.cfg.Shape.Datagrams(s.op.Words), Elapsed: now - s.since, Doubtful: s.doubtful,
@@ -244,7 +244,7 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 		w, _ := p.SendWait()
 		return p.endSend(now, &TimeoutError{Wait: w, Elapsed: now - s.since}, acts)
 	}
-	if !s.repeat.due(now) {
+	if !s.rto.due(now) {
 		return acts
 	}
 	switch s.state {
@@ -261,7 +261,7 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 // a late duplicate, the peer may wait for ours.
 func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
 	s := &p.send
-	s.repeat = timer{}
+	s.rto = timer{}
 	if p.recv.state != WaitData {
 		p.armSend(now, p.cfg.Timing.Clear)
 		return acts
@@ -301,19 +301,19 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 			return p.clearedWhileHeld(now, h, acts)
 		}
 	case WaitAck:
-		if p.matchesSend(h) && p.asksAgain(now) {
+		if p.matchesSend(h) && p.provesLoss(now) {
 			// By the timer, so that an ACK that has arrived behind it is
 			// taken first.
-			s.repeat, p.unanswered = timer{on: true, at: now}, deferredHeader{}
+			s.rto, p.unanswered = timer{on: true, at: now}, deferredHeader{}
 			return acts
 		}
 	case Idle:
-		if p.owed {
+		if p.clearPending {
 			p.stale = deferredHeader{valid: true, header: h, at: now}
 		}
 		// Or it is a duplicate, or the answer to a SEND_REQUEST from
 		// before a restart; then the peer will ask again.
-		p.owed = p.owed || p.cfg.Peer.KeepsRequests
+		p.clearPending = p.clearPending || p.cfg.Peer.KeepsRequests
 	}
 	p.deferHeader(now, h)
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
@@ -403,7 +403,7 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	if p.next != nil {
 		p.renewSend()
 	}
-	p.owed = p.owed || err != nil && s.requested > 0
+	p.clearPending = p.clearPending || err != nil && s.requested > 0
 	acts = append(acts, Action{Kind: SendDone, ID: s.op.ID, Words: s.op.Words, Err: err, Phases: s.phases})
 	if p.recv.state == WaitRequest {
 		acts = p.answerDeferred(now, acts)
@@ -419,7 +419,7 @@ func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	if s.state == Idle || s.op.ID != id || s.state == WaitAck {
 		return acts, false
 	}
-	p.owed = p.owed || s.requested > 0
+	p.clearPending = p.clearPending || s.requested > 0
 	*s = sending{}
 	if p.next != nil {
 		p.renewSend()

@@ -24,10 +24,10 @@ var (
 	errWedgeBrokenOff = errors.New("a message broke off: an FPGA takes the next one for the rest of it, and acknowledges wrong words")
 	// errWedgeEmpty: it waits for payload behind every DATA header.
 	errWedgeEmpty = errors.New("DATA without payload: an FPGA takes the next datagram, whatever it is, for it")
-	// errWedgeUnasked: what comes between calls with a rank is the first that the
+	// errWedgeUnsolicited: what comes between calls with a rank is the first that the
 	// next one reads; or it is deferred meanwhile, and a receive that finds it goes
 	// to the wait for ACK.
-	errWedgeUnasked = errors.New("it was not asked for: an FPGA takes it for the answer to its next call, or waits for an ACK in its next receive")
+	errWedgeUnsolicited = errors.New("it was not asked for: an FPGA takes it for the answer to its next call, or waits for an ACK in its next receive")
 )
 
 // short notes a datagram that is no payload and of which an FPGA reads one half of

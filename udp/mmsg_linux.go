@@ -19,11 +19,11 @@ import (
 // golang.org/x/net allocates for every datagram that arrives.
 type mmsgSocket struct {
 	*descriptor
-	peers []sockaddr
-	out   mmsgSend
-	one   [maxOne]byte // what sendOne sends
-	in    mmsgRecv
-	land  landing
+	peers  []sockaddr
+	out    mmsgSend
+	one    [maxOne]byte // what sendOne sends
+	in     mmsgRecv
+	direct directReceive
 	// refused is, by peer, the error number with which the kernel has refused to
 	// cut for it, or 0.
 	refused []atomic.Uint32
@@ -149,7 +149,7 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 	// The parts are the caller's: keep no hold of them.
 	clear(o.iovs[:iov])
 	runtime.KeepAlive(out)
-	if err != nil && o.counts[0] > 1 && s.giveUp(out[0].peer, err) {
+	if err != nil && o.counts[0] > 1 && s.disableSegments(out[0].peer, err) {
 		return 0, nil // the caller tries again
 	}
 	sent := 0

@@ -25,10 +25,10 @@ type mmsgRecv struct {
 	next, off, have int
 	// hits counts the looks in a row that found something.
 	hits int
-	// joins says that the kernel puts datagrams together. Then single is how
+	// gro says that the kernel puts datagrams together. Then single is how
 	// many have come by themselves since, and otherwise long how many long ones
 	// have come close together.
-	joins        bool
+	gro          bool
 	single, long int
 }
 
@@ -106,7 +106,7 @@ func (s *mmsgSocket) receive() error {
 				r.reset(i)
 			}
 			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0])), uintptr(len(r.msgs)), unix.MSG_DONTWAIT, 0, 0)
-		case r.joins:
+		case r.gro:
 			r.reset(0)
 			n, _, errno = unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0].hdr)), unix.MSG_DONTWAIT)
 			if errno == 0 {
@@ -124,7 +124,7 @@ func (s *mmsgSocket) receive() error {
 			r.hits++
 			r.have = int(n)
 			if s.caps.coalesces {
-				s.chooseJoining()
+				s.chooseGRO()
 			}
 			return nil
 		default:

@@ -41,12 +41,12 @@ func coalesced(control []byte) int {
 	return int(int32(binary.NativeEndian.Uint32(control[unix.SizeofCmsghdr:])))
 }
 
-// cuts reports whether the kernel cuts what goes to a peer.
-func (s *mmsgSocket) cuts(peer int) bool { return s.caps.segments && s.refused[peer].Load() == 0 }
+// segments reports whether the kernel cuts what goes to a peer.
+func (s *mmsgSocket) segments(peer int) bool { return s.caps.segments && s.refused[peer].Load() == 0 }
 
-// giveUp reports whether an error says that the way to a peer cannot be cut for, or
+// disableSegments reports whether an error says that the way to a peer cannot be cut for, or
 // not at this size. It is done here from now on.
-func (s *mmsgSocket) giveUp(peer int, err error) bool {
+func (s *mmsgSocket) disableSegments(peer int, err error) bool {
 	errno := refusesSegments(err)
 	if errno != 0 {
 		s.refused[peer].Store(uint32(errno))
@@ -68,7 +68,7 @@ func (s *mmsgSocket) refusals() []Refusal {
 // of one length, but the last may be shorter.
 func (s *mmsgSocket) run(out []outgoing) int {
 	size := out[0].len()
-	if !s.cuts(out[0].peer) || size == 0 || out[0].alone {
+	if !s.segments(out[0].peer) || size == 0 || out[0].alone {
 		return 1
 	}
 	n, total := 1, size
@@ -107,33 +107,33 @@ func hasSegments(raw syscall.RawConn) bool {
 }
 
 const (
-	// joinFrom is how many long datagrams have to come close together for the
+	// groFrom is how many long datagrams have to come close together for the
 	// kernel to put them together from then on. It takes it a while to try that
 	// with each datagram, an eighth of a microsecond of a short message's two; but
 	// to cut what the sender has not cut takes it longer.
-	joinFrom = 2
-	// joinLeast is how long they are at least, in bytes.
-	joinLeast = 512
-	// joinUntil is after how many single ones it is not worth it any more.
-	joinUntil = 1000
+	groFrom = 2
+	// groMinLen is how long they are at least, in bytes.
+	groMinLen = 512
+	// groSingles is after how many single ones it is not worth it any more.
+	groSingles = 1000
 )
 
-// chooseJoining has the kernel put datagrams together while many come at a time.
+// chooseGRO has the kernel put datagrams together while many come at a time.
 // It is called with what has just arrived.
-func (s *mmsgSocket) chooseJoining() {
+func (s *mmsgSocket) chooseGRO() {
 	r := &s.in
-	if !r.joins {
+	if !r.gro {
 		if r.hits == 1 { // there was time to look without success
 			r.long = 0
 			return
 		}
 		for i := range r.msgs[:r.have] {
-			if r.long++; r.msgs[i].len < joinLeast {
+			if r.long++; r.msgs[i].len < groMinLen {
 				r.long = 0
 			}
 		}
-		if r.long >= joinFrom {
-			s.join(true)
+		if r.long >= groFrom {
+			s.setGRO(true)
 		}
 		return
 	}
@@ -143,19 +143,19 @@ func (s *mmsgSocket) chooseJoining() {
 			return
 		}
 	}
-	if r.single += r.have; r.single > joinUntil {
-		s.join(false)
+	if r.single += r.have; r.single > groSingles {
+		s.setGRO(false)
 	}
 }
 
-// join switches UDP_GRO. Where that fails, it stays as it was.
-func (s *mmsgSocket) join(on bool) {
+// setGRO switches UDP_GRO. Where that fails, it stays as it was.
+func (s *mmsgSocket) setGRO(on bool) {
 	value := 0
 	if on {
 		value = 1
 	}
 	if unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_GRO, value) == nil {
-		s.in.joins, s.in.single, s.in.long = on, 0, 0
+		s.in.gro, s.in.single, s.in.long = on, 0, 0
 	}
 }
 

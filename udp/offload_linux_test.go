@@ -100,7 +100,7 @@ func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 	if len(o.Refused) != 1 || o.Refused[0].Peer != 1 || refusesSegments(o.Refused[0].Err) == 0 || !o.Segments {
 		t.Errorf("offload: %+v", o)
 	}
-	if sock.cuts(1) || !sock.cuts(0) {
+	if sock.segments(1) || !sock.segments(0) {
 		t.Error("the wrong peer was given up")
 	}
 	if o := far.Offload(); o.Refused != nil {
@@ -124,7 +124,7 @@ func TestPacedPeersGetSingleDatagrams(t *testing.T) {
 // messages would make them slower.
 func TestJoiningFollowsTheTraffic(t *testing.T) {
 	near, far, _ := offloadPair(t, Config{})
-	joins := func() bool { return far.sock.(*mmsgSocket).in.joins }
+	gro := func() bool { return far.sock.(*mmsgSocket).in.gro }
 	batch := make([]mpe.RxPacket, 64)
 	single := func(n int) {
 		for range n {
@@ -142,17 +142,17 @@ func TestJoiningFollowsTheTraffic(t *testing.T) {
 	}
 	for range 2 {
 		single(100)
-		if joins() {
+		if gro() {
 			t.Fatal("short messages are tried to put together")
 		}
 		exchangeData(t, near, far, 100_000)
-		if !joins() {
+		if !gro() {
 			t.Fatal("long messages are not put together")
 		}
-		single(joinUntil / 2)
+		single(groSingles / 2)
 		exchangeData(t, near, far, 1000)
-		single(joinUntil - 10)
-		if !joins() {
+		single(groSingles - 10)
+		if !gro() {
 			t.Fatal("given up too soon")
 		}
 		single(20)

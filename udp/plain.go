@@ -31,7 +31,7 @@ func (s *plainSocket) resolve(peers []netip.AddrPort) (func(), error) {
 
 func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 	if !mayWait {
-		if err := s.conn.SetWriteDeadline(time.Now().Add(fullPatience)); err != nil {
+		if err := s.conn.SetWriteDeadline(time.Now().Add(fullTimeout)); err != nil {
 			return 0, err
 		}
 		// It fails only for a closed socket, of which nothing more is asked.

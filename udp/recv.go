@@ -30,7 +30,7 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 			return n, nil
 		case errors.Is(err, net.ErrClosed):
 			return 0, mpe.ErrTransportClosed
-		case !isNews(err) || failed >= maxRecvErrors:
+		case !isAsyncError(err) || failed >= maxRecvErrors:
 			return 0, fmt.Errorf("udp: rank %d at %v cannot receive: %w", c.cfg.Rank, c.local, err)
 		}
 	}
@@ -60,7 +60,7 @@ func (c *Conn) polled(batch []mpe.RxPacket, n int, err error) (int, error) {
 		return n, nil
 	case errors.Is(err, net.ErrClosed):
 		return 0, mpe.ErrTransportClosed
-	case isNews(err):
+	case isAsyncError(err):
 		return 0, nil
 	}
 	return 0, fmt.Errorf("udp: rank %d at %v cannot receive: %w", c.cfg.Rank, c.local, err)
@@ -99,9 +99,9 @@ func (c *Conn) longest(peer int) int {
 	return maxRxPacket
 }
 
-// isNews reports whether err is about a datagram sent earlier, which the system
+// isAsyncError reports whether err is about a datagram sent earlier, which the system
 // hands to whoever calls next: the call itself has not been tried.
-func isNews(err error) bool {
+func isAsyncError(err error) bool {
 	for _, news := range []syscall.Errno{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EINTR} {
 		if errors.Is(err, news) {
 			return true

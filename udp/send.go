@@ -18,9 +18,9 @@ import (
 const (
 	maxSendTries   = 10
 	firstSendPause = 5 * time.Microsecond
-	// fullPatience is how long a socket that may not wait can take to find
+	// fullTimeout is how long a socket that may not wait can take to find
 	// out that its buffer is full, where the system has no way to ask.
-	fullPatience = time.Millisecond
+	fullTimeout = time.Millisecond
 )
 
 // padding is what PadLines adds at the end of a payload.
@@ -58,13 +58,13 @@ func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 			ErrBadPacket, shape.MaxDatagram))
 	}
 	words := uint32(len(payload) / protocol.WordLen)
-	cut := cutter{peer: peer, header: header, payload: payload, shape: shape, total: shape.PayloadBytes(words)}
+	cut := fragmenter{peer: peer, header: header, payload: payload, shape: shape, total: shape.PayloadBytes(words)}
 	pace := c.pacing(peer)
 	cut.alone = pace.PerDatagram > 0
 	if !pace.over(words) {
 		pace = Pacing{}
 	}
-	if err := c.sendCut(&cut, pace.PerDatagram); err != nil {
+	if err := c.sendFragments(&cut, pace.PerDatagram); err != nil {
 		return c.sendError(peer, cut.sent, shape.Datagrams(words), err)
 	}
 	return nil
@@ -86,9 +86,9 @@ func (c *Conn) pacing(peer int) Pacing {
 // over reports whether messages of so many words are paced.
 func (p Pacing) over(words uint32) bool { return p.PerDatagram > 0 && words > p.OverWords }
 
-// sendCut sends the datagrams in batches, one of them every so often on average.
+// sendFragments sends the datagrams in batches, one of them every so often on average.
 // Others may send in between.
-func (c *Conn) sendCut(cut *cutter, every time.Duration) error {
+func (c *Conn) sendFragments(cut *fragmenter, every time.Duration) error {
 	for {
 		n, err := c.sendBatch(cut, every)
 		if n == 0 || err != nil {
@@ -97,7 +97,7 @@ func (c *Conn) sendCut(cut *cutter, every time.Duration) error {
 	}
 }
 
-func (c *Conn) sendBatch(cut *cutter, every time.Duration) (n int, err error) {
+func (c *Conn) sendBatch(cut *fragmenter, every time.Duration) (n int, err error) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	for every > 0 {
@@ -118,8 +118,8 @@ func (c *Conn) sendBatch(cut *cutter, every time.Duration) (n int, err error) {
 	return n, err
 }
 
-// cutter cuts a message into datagrams.
-type cutter struct {
+// fragmenter cuts a message into datagrams.
+type fragmenter struct {
 	peer            int
 	header, payload []byte
 	shape           protocol.Shape
@@ -134,7 +134,7 @@ type cutter struct {
 }
 
 // left is how many datagrams are left to be cut, up to most.
-func (c *cutter) left(most int) int {
+func (c *fragmenter) left(most int) int {
 	n := 0
 	for rest := *c; n < most && rest.next(&outgoing{}); n++ {
 	}
@@ -142,7 +142,7 @@ func (c *cutter) left(most int) int {
 }
 
 // next makes out the next datagram, or returns false at the end.
-func (c *cutter) next(out *outgoing) bool {
+func (c *fragmenter) next(out *outgoing) bool {
 	if c.begun && c.off >= c.total {
 		return false
 	}
@@ -179,7 +179,7 @@ func (c *Conn) sendAll(out []outgoing, mayWait bool) (sent int, err error) {
 		switch {
 		case tries >= maxSendTries:
 			return sent, err
-		case isNews(err):
+		case isAsyncError(err):
 		case isFull(err):
 			time.Sleep(pause)
 			pause *= 2

@@ -18,7 +18,7 @@ type socket interface {
 	// each of them whole. Fewer than all come with an error, or without one
 	// if the rest is to be tried at once. It keeps no slice. While the
 	// socket's buffer is full, it waits if it may, and otherwise returns an
-	// error that isFull knows, after fullPatience at most.
+	// error that isFull knows, after fullTimeout at most.
 	send(out []outgoing, mayWait bool) (int, error)
 	// recv waits for datagrams and returns how many entries it has filled in;
 	// at least one without an error. The bytes are valid until the next call.

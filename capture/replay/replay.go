@@ -224,7 +224,7 @@ type run struct {
 func (r *run) play(ctx context.Context, list []recorded) error {
 	for i, d := range list {
 		if !d.ours {
-			got, datagrams, err := r.receiveAs(d, r.patience(list, i))
+			got, datagrams, err := r.receiveAs(d, r.timeout(list, i))
 			if err != nil {
 				return err
 			}
@@ -232,7 +232,7 @@ func (r *run) play(ctx context.Context, list []recorded) error {
 				return nil
 			}
 			r.result.Received += datagrams
-			r.tell(d, false)
+			r.report(d, false)
 			continue
 		}
 		if !r.cfg.Full && i > 0 && !sleep(ctx, d.at.Sub(list[i-1].at)) {
@@ -242,7 +242,7 @@ func (r *run) play(ctx context.Context, list []recorded) error {
 			return fmt.Errorf("packet %d: %w", d.packet, err)
 		}
 		r.result.Sent++
-		r.tell(d, true)
+		r.report(d, true)
 	}
 	extra, err := r.receive(r.cfg.Linger)
 	if err == nil && extra != nil {
@@ -251,16 +251,16 @@ func (r *run) play(ctx context.Context, list []recorded) error {
 	return err
 }
 
-// patience is how long to wait for a packet: as long as the recorded peer took,
+// timeout is how long to wait for a packet: as long as the recorded peer took,
 // and the time-out.
-func (r *run) patience(list []recorded, i int) time.Duration {
+func (r *run) timeout(list []recorded, i int) time.Duration {
 	if i == 0 {
 		return r.cfg.Timeout
 	}
 	return list[i].at.Sub(list[i-1].at) + r.cfg.Timeout
 }
 
-func (r *run) tell(d recorded, sent bool) {
+func (r *run) report(d recorded, sent bool) {
 	if r.cfg.Progress != nil {
 		r.cfg.Progress(Step{Packet: d.packet, Sent: sent, Data: d.data})
 	}
@@ -268,19 +268,19 @@ func (r *run) tell(d recorded, sent bool) {
 
 // receiveAs waits for a datagram like a recorded one. That of longTail bytes may come in
 // two.
-func (r *run) receiveAs(d recorded, patience time.Duration) (got []byte, datagrams int, err error) {
-	got, err = r.receive(patience)
+func (r *run) receiveAs(d recorded, timeout time.Duration) (got []byte, datagrams int, err error) {
+	got, err = r.receive(timeout)
 	if err != nil || len(d.data) != longTail || len(got) != protocol.MaxDatagram || !bytes.HasPrefix(d.data, got) {
 		return got, 1, err
 	}
 	got = bytes.Clone(got)
-	rest, err := r.receive(patience)
+	rest, err := r.receive(timeout)
 	return append(got, rest...), 2, err
 }
 
 // receive waits for a datagram from the peer; nil if none comes.
-func (r *run) receive(patience time.Duration) ([]byte, error) {
-	if err := r.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+func (r *run) receive(timeout time.Duration) ([]byte, error) {
+	if err := r.conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
 	}
 	for {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must happen soon.
-const patience = 20 * time.Second
+// timeout is how long a test waits for what must happen soon.
+const timeout = 20 * time.Second
 
 // stub is a connection that notes whether it was closed.
 type stub struct {
@@ -116,7 +116,7 @@ func TestNewConnectionsAreAnswered(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer c.Close()
-				if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+				if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {

@@ -52,7 +52,7 @@ func (c *Conn) acceptAll() {
 
 // answer does what a caller wants, and returns the link if that is one.
 func (c *Conn) answer(conn *net.UnixConn) *link {
-	h, err := hearHello(conn)
+	h, err := receiveHello(conn)
 	if err != nil {
 		return nil // whoever it is
 	}
@@ -60,7 +60,7 @@ func (c *Conn) answer(conn *net.UnixConn) *link {
 	p, err := c.peer(h.src)
 	switch {
 	case err != nil || h.dst != c.cfg.Rank:
-	case h.purpose == knock && p.rank > c.cfg.Rank:
+	case h.purpose == requestCall && p.rank > c.cfg.Rank:
 		select {
 		case p.call <- struct{}{}:
 		default:
@@ -95,11 +95,11 @@ func (c *Conn) accept(p *peer, conn *net.UnixConn, h hello) (*link, error) {
 	}
 	answer := c.linkHello(giveLink, p, 0)
 	answer.fetches = l.fetches
-	err = sayHello(conn, answer)
+	err = sendHello(conn, answer)
 	if err == nil {
-		h, err = hearHello(conn)
+		h, err = receiveHello(conn)
 	}
-	if err == nil && (h.purpose != tookLink || h.src != p.rank || h.dst != c.cfg.Rank) {
+	if err == nil && (h.purpose != hasLink || h.src != p.rank || h.dst != c.cfg.Rank) {
 		closeAll(h.handles)
 		err = errNoHello
 	}
@@ -107,6 +107,6 @@ func (c *Conn) accept(p *peer, conn *net.UnixConn, h hello) (*link, error) {
 		l.free()
 		return nil, err
 	}
-	l.lends = h.fetches && !c.cfg.NoSingleCopy
+	l.exposes = h.fetches && !c.cfg.NoSingleCopy
 	return l, nil
 }

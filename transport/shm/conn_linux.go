@@ -27,13 +27,13 @@ type Conn struct {
 	ln    *net.UnixListener
 	// peers has an entry for every rank that is spoken to; others are nil.
 	peers []*peer
-	// doorFD is the memory of our own door, for the peers.
-	doorFD int
+	// doorbellFD is the memory of our own door, for the peers.
+	doorbellFD int
 	// nonce is where the peers try whether they can read our memory.
 	nonce *nonce
-	// news says that Poll has to examine more than the rings.
-	news   atomic.Bool
-	closed atomic.Bool
+	// linksChanged says that Poll has to examine more than the rings.
+	linksChanged atomic.Bool
+	closed       atomic.Bool
 
 	mu sync.Mutex
 	// fresh are links that Poll does not know yet, in the order in which they
@@ -75,7 +75,7 @@ func Listen(cfg Config) (*Conn, error) {
 		return nil, listenError(cfg.Rank, addr, err)
 	}
 	c := &Conn{cfg: cfg, local: addr, ln: ln, nonce: newNonce(), peers: make([]*peer, cfg.Map.Size())}
-	if err := c.openDoor(); err != nil {
+	if err := c.openDoorbell(); err != nil {
 		ln.Close()
 		return nil, &ListenError{Rank: cfg.Rank, Addr: addr, Err: err}
 	}
@@ -92,7 +92,7 @@ func Listen(cfg Config) (*Conn, error) {
 		case rank > cfg.Rank:
 			c.tasks.Go(func() { c.keepDialing(p) })
 		default:
-			c.tasks.Go(func() { c.knock(p) })
+			c.tasks.Go(func() { c.requestCall(p) })
 		}
 	}
 	// The last batch may be in use when the Conn is closed.
@@ -100,21 +100,21 @@ func Listen(cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// openDoor makes our own door, and the inbox behind it.
-func (c *Conn) openDoor() (err error) {
-	if c.doorFD, err = newMemory(doorLen); err != nil {
+// openDoorbell makes our own door, and the inbox behind it.
+func (c *Conn) openDoorbell() (err error) {
+	if c.doorbellFD, err = newMemory(doorbellLen); err != nil {
 		return err
 	}
-	page, err := mapMemory(c.doorFD, doorLen)
+	page, err := mapMemory(c.doorbellFD, doorbellLen)
 	if err == nil {
 		var bell int
 		if bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
-			c.inbox = &inbox{door: door{page: page, bell: bell}, most: pollBytes(c.cfg.Ring)}
+			c.inbox = &inbox{doorbell: doorbell{page: page, bell: bell}, most: pollBytes(c.cfg.Ring)}
 			return nil
 		}
 	}
 	unmap(page)
-	unix.Close(c.doorFD)
+	unix.Close(c.doorbellFD)
 	return err
 }
 
@@ -181,27 +181,27 @@ func (c *Conn) Close() error {
 		}
 	}
 	c.tasks.Wait()
-	unix.Close(c.doorFD)
+	unix.Close(c.doorbellFD)
 	c.mu.Lock()
 	for _, l := range c.fresh {
 		l.free()
 	}
 	c.fresh = nil
 	c.mu.Unlock()
-	c.tell()
+	c.notifyPoll()
 	return nil
 }
 
-// tell has Poll examine what is new.
-func (c *Conn) tell() {
-	c.news.Store(true)
+// notifyPoll has Poll examine what is new.
+func (c *Conn) notifyPoll() {
+	c.linksChanged.Store(true)
 	c.inbox.mu.Lock()
 	defer c.inbox.mu.Unlock()
 	switch {
 	case c.inbox.freed:
 	case c.closed.Load():
-		c.inbox.door.ring() // for all that ever wait
+		c.inbox.doorbell.ring() // for all that ever wait
 	default:
-		c.inbox.door.knock()
+		c.inbox.doorbell.wake()
 	}
 }

@@ -115,9 +115,9 @@ func (c *copier) end(reason error) {
 	}
 }
 
-// meet tries whether the system lets us read the memory of the process r, and opens what
+// probe tries whether the system lets us read the memory of the process r, and opens what
 // says which of it is there.
-func (c *copier) meet(r remote) (*pagemap, error) {
+func (c *copier) probe(r remote) (*pagemap, error) {
 	if r.addr == 0 {
 		return nil, errOtherMemory
 	}
@@ -127,7 +127,7 @@ func (c *copier) meet(r remote) (*pagemap, error) {
 		if err = rr.read(&r, nil, 0); err != nil {
 			return err
 		}
-		if pages, err = openPagemap(r.pid); err == nil && !rr.resident(pages, r.whereabouts.addr, nonceLen) {
+		if pages, err = openPagemap(r.pid); err == nil && !rr.resident(pages, r.memoryID.addr, nonceLen) {
 			pages.close()
 			err = errors.New("the system does not say which memory is there")
 		}
@@ -154,7 +154,7 @@ type postponed struct {
 }
 
 // postpone has a packet arrive when its payload is there.
-func (l *link) postpone(w *leftover) {
+func (l *link) postpone(w *pendingGet) {
 	l.postponed = append(l.postponed, postponed{packet: w.packet, away: w.away})
 }
 
@@ -168,7 +168,7 @@ func (in *inbox) resume(l *link, batch []mpe.RxPacket) (n int) {
 		var err error
 		l.job, err = c.start(func(rr *remoteReader) error { return rr.read(&from, buf, addr) }, in.wake)
 		if err != nil {
-			in.distrust(l, err)
+			in.disableSingleCopy(l, err)
 		}
 		l.late = buf
 		return 0
@@ -177,15 +177,15 @@ func (in *inbox) resume(l *link, batch []mpe.RxPacket) (n int) {
 	switch {
 	case !over:
 		return 0
-	case err != nil && w.stands():
-		in.distrust(l, err)
+	case err != nil && w.valid():
+		in.disableSingleCopy(l, err)
 	case err == nil && w.settle():
 		batch[0] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: w.packet, Rest: l.late}
 		n = 1
 	}
 	l.job, l.late = nil, nil
 	l.postponed = append(l.postponed[:0], l.postponed[1:]...)
-	in.lent = append(in.lent, l)
+	in.unreleased = append(in.unreleased, l)
 	return n
 }
 
@@ -194,7 +194,7 @@ func (in *inbox) wake() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if !in.freed {
-		in.door.knock()
+		in.doorbell.wake()
 	}
 }
 

@@ -54,7 +54,7 @@ func (p *peer) failed(err error) {
 
 // open connects to p's socket, if it is of our user.
 func (c *Conn) open(p *peer) (*net.UnixConn, error) {
-	dialer := net.Dialer{Timeout: helloPatience}
+	dialer := net.Dialer{Timeout: helloTimeout}
 	addr := socketAddr(p.addr)
 	conn, err := dialer.DialContext(c.ctx, addr.Net, addr.Name)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Conn) dial(p *peer) (lasted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l, err := c.offer(p, conn, fd)
+	l, err := c.advertise(p, conn, fd)
 	unix.Close(fd)
 	if err != nil {
 		return false, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err)
@@ -92,12 +92,12 @@ func (c *Conn) dial(p *peer) (lasted bool, err error) {
 	return true, nil
 }
 
-// offer hands memory to p.
-func (c *Conn) offer(p *peer, conn *net.UnixConn, fd int) (*link, error) {
-	if err := sayHello(conn, c.linkHello(wantLink, p, c.cfg.Ring, fd)); err != nil {
+// advertise hands memory to p.
+func (c *Conn) advertise(p *peer, conn *net.UnixConn, fd int) (*link, error) {
+	if err := sendHello(conn, c.linkHello(wantLink, p, c.cfg.Ring, fd)); err != nil {
 		return nil, err
 	}
-	h, err := hearHello(conn)
+	h, err := receiveHello(conn)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ func (c *Conn) offer(p *peer, conn *net.UnixConn, fd int) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.lends = h.fetches && !c.cfg.NoSingleCopy
-	if err := sayHello(conn, hello{purpose: tookLink, src: c.cfg.Rank, dst: p.rank, fetches: l.fetches}); err != nil {
+	l.exposes = h.fetches && !c.cfg.NoSingleCopy
+	if err := sendHello(conn, hello{purpose: hasLink, src: c.cfg.Rank, dst: p.rank, fetches: l.fetches}); err != nil {
 		l.free()
 		return nil, err
 	}
@@ -120,9 +120,9 @@ func (c *Conn) offer(p *peer, conn *net.UnixConn, fd int) (*link, error) {
 // linkHello says where our bell, our door and our memory are, and hands over more
 // descriptors.
 func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello {
-	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring, handles: append([]int{c.inbox.door.bell, c.doorFD}, more...)}
+	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring, handles: append([]int{c.inbox.doorbell.bell, c.doorbellFD}, more...)}
 	if !c.cfg.NoSingleCopy {
-		h.memory = c.nonce.whereabouts()
+		h.memory = c.nonce.memoryID()
 	}
 	return h
 }
@@ -130,9 +130,9 @@ func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello 
 // enter maps what both sides have agreed on, and tries whether the peer's memory can
 // be read. It owns the first two handles of h: bell and door of the peer.
 func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link, error) {
-	bell, doorFD := h.handles[0], h.handles[1]
-	page, err := mapMemory(doorFD, doorLen)
-	unix.Close(doorFD)
+	bell, doorbellFD := h.handles[0], h.handles[1]
+	page, err := mapMemory(doorbellFD, doorbellLen)
+	unix.Close(doorbellFD)
 	var mem []byte
 	if err == nil {
 		mem, err = mapMemory(fd, linkLen(ring))
@@ -154,7 +154,7 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 		unix.Close(bell)
 		return nil, err
 	}
-	l := newLink(p, conn, mem, ring, c.cfg.Rank < p.rank, door{page: page, bell: bell})
+	l := newLink(p, conn, mem, ring, c.cfg.Rank < p.rank, doorbell{page: page, bell: bell})
 	l.remote, l.pages = c.remoteOf(p, int(cred.Pid), h.memory)
 	l.fetches = l.pages != nil
 	return l, nil
@@ -167,7 +167,7 @@ func (c *Conn) serve(l *link) {
 	p.mu.Lock()
 	before := p.link
 	if before != nil {
-		before.out.reclaim(0) // while nothing is lent by the new one
+		before.out.invalidate(0) // while nothing is lent by the new one
 	}
 	p.link = l
 	c.fresh = append(c.fresh, l)
@@ -176,7 +176,7 @@ func (c *Conn) serve(l *link) {
 	if before != nil {
 		before.end(errReplaced)
 	}
-	c.tell()
+	c.notifyPoll()
 	// Nothing more is said: what comes is the end.
 	_, err := l.conn.Read(make([]byte, 1))
 	if err == nil {
@@ -187,18 +187,18 @@ func (c *Conn) serve(l *link) {
 	}
 	l.end(fmt.Errorf("the link to rank %d has ended: %w", p.rank, err))
 	l.ended.Store(true)
-	c.tell()
+	c.notifyPoll()
 }
 
 var errReplaced = errors.New("the peer has made a new one")
 
-// knock tells p, a lower rank, that it may call.
-func (c *Conn) knock(p *peer) {
+// requestCall tells p, a lower rank, that it may call.
+func (c *Conn) requestCall(p *peer) {
 	conn, err := c.open(p)
 	if err != nil {
 		p.failed(err)
 		return
 	}
 	defer conn.Close()
-	p.failed(sayHello(conn, hello{purpose: knock, src: c.cfg.Rank, dst: p.rank}))
+	p.failed(sendHello(conn, hello{purpose: requestCall, src: c.cfg.Rank, dst: p.rank}))
 }

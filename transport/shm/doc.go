@@ -12,7 +12,7 @@
 // the ring but lent: the packet says where it is, and the receiver has the kernel copy
 // it from the sender's memory to where it belongs (process_vm_readv, which MPI
 // libraries call cross memory attach). A message that is announced (mpe.Packet.Offer) is
-// offered in the same way: the receiver may take it before it asks for it. Both sides try
+// advertised in the same way: the receiver may take it before it asks for it. Both sides try
 // when they meet whether the system allows that; else everything goes through the ring.
 // Payload that is not in its sender's memory when it is to be read is waited for by a
 // goroutine that holds no lock, and by that link alone (copier).

@@ -20,8 +20,8 @@ const (
 	// do not meet.
 	helloMagic = "zrlshm03"
 	helloLen   = len(helloMagic) + 5*4 + 8 + nonceLen
-	// helloPatience is how long the other side may take to say hello.
-	helloPatience = 5 * time.Second
+	// helloTimeout is how long the other side may take to say hello.
+	helloTimeout = 5 * time.Second
 	// maxHandles is more descriptors than a message has.
 	maxHandles = 4
 )
@@ -34,14 +34,16 @@ const (
 	wantLink purpose = iota + 1
 	// giveLink is the answer, with the higher rank's bell and door.
 	giveLink
-	// knock asks the lower rank to call: the higher one has just started.
-	knock
-	// tookLink is the lower rank's answer to that.
-	tookLink
+	// requestCall asks the lower rank to call: the higher one has just started.
+	requestCall
+	// hasLink is the lower rank's answer to that.
+	hasLink
 )
 
 // handles is how many descriptors come with it.
-func (p purpose) handles() int { return [...]int{wantLink: 3, giveLink: 2, knock: 0, tookLink: 0}[p] }
+func (p purpose) handles() int {
+	return [...]int{wantLink: 3, giveLink: 2, requestCall: 0, hasLink: 0}[p]
+}
 
 // hello is one message.
 type hello struct {
@@ -51,8 +53,8 @@ type hello struct {
 	ring int
 	// memory says where to try to read the sender's memory, in wantLink and
 	// giveLink, and fetches whether the sender can read the other one's, in
-	// giveLink and tookLink.
-	memory  whereabouts
+	// giveLink and hasLink.
+	memory  memoryID
 	fetches bool
 	// handles are the bell, the door and the memory.
 	handles []int
@@ -64,8 +66,8 @@ var (
 	errHungUp    = errors.New("it closed the connection: it may have another rank map, or run as another user")
 )
 
-// sayHello sends h, whose descriptors stay the caller's.
-func sayHello(conn *net.UnixConn, h hello) error {
+// sendHello sends h, whose descriptors stay the caller's.
+func sendHello(conn *net.UnixConn, h hello) error {
 	b := []byte(helloMagic)
 	fetches := 0
 	if h.fetches {
@@ -80,20 +82,20 @@ func sayHello(conn *net.UnixConn, h hello) error {
 	if len(h.handles) > 0 {
 		rights = unix.UnixRights(h.handles...)
 	}
-	if err := conn.SetWriteDeadline(time.Now().Add(helloPatience)); err != nil {
+	if err := conn.SetWriteDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return err
 	}
 	_, _, err := conn.WriteMsgUnix(b, rights, nil)
 	return err
 }
 
-// hearHello waits for a message of a process of our user. The descriptors in it are
+// receiveHello waits for a message of a process of our user. The descriptors in it are
 // the caller's to close.
-func hearHello(conn *net.UnixConn) (h hello, err error) {
+func receiveHello(conn *net.UnixConn) (h hello, err error) {
 	if err := sameUser(conn); err != nil {
 		return h, err
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(helloPatience)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return h, err
 	}
 	b, rights := make([]byte, helloLen+1), make([]byte, unix.CmsgSpace(4*maxHandles))
@@ -120,7 +122,7 @@ func (h *hello) parse(b []byte) error {
 	b = b[len(helloMagic):]
 	number := func(i int) int { return int(binary.LittleEndian.Uint32(b[4*i:])) }
 	h.purpose, h.src, h.dst, h.ring = purpose(number(0)), number(1), number(2), number(3)
-	if h.purpose < wantLink || h.purpose > tookLink || len(h.handles) != h.purpose.handles() {
+	if h.purpose < wantLink || h.purpose > hasLink || len(h.handles) != h.purpose.handles() {
 		return errNoHello
 	}
 	h.fetches = number(4) == 1

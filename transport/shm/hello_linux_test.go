@@ -20,11 +20,11 @@ import (
 func TestHostileHello(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 1, Map: m})
-	door, err := newMemory(doorLen)
+	doorbell, err := newMemory(doorbellLen)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(door)
+	defer unix.Close(doorbell)
 	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestHostileHello(t *testing.T) {
 	link := hello{purpose: wantLink, src: 0, dst: 1, ring: MinRing}
 	with := func(h hello, handles ...int) func(*net.UnixConn) error {
 		h.handles = handles
-		return func(conn *net.UnixConn) error { return sayHello(conn, h) }
+		return func(conn *net.UnixConn) error { return sendHello(conn, h) }
 	}
 	raw := func(b string) func(*net.UnixConn) error {
 		return func(conn *net.UnixConn) error {
@@ -70,19 +70,19 @@ func TestHostileHello(t *testing.T) {
 		"too long":       raw(strings.Repeat("zrlshm01", 100)),
 		"no magic":       raw(strings.Repeat("x", helloLen)),
 		"no purpose":     with(from(func(h *hello) { h.purpose = 0 })),
-		"other purpose":  with(from(func(h *hello) { h.purpose = knock + 1 })),
-		"an answer":      with(from(func(h *hello) { h.purpose = giveLink }), bell, door),
+		"other purpose":  with(from(func(h *hello) { h.purpose = requestCall + 1 })),
+		"an answer":      with(from(func(h *hello) { h.purpose = giveLink }), bell, doorbell),
 		"no handles":     with(link),
-		"few handles":    with(link, bell, door),
-		"many handles":   with(link, bell, door, short, short),
-		"odd ring":       with(from(func(h *hello) { h.ring = MinRing + 64 }), bell, door, short),
-		"no bell":        with(link, door, door, whole),
-		"short memory":   with(link, bell, door, short),
+		"few handles":    with(link, bell, doorbell),
+		"many handles":   with(link, bell, doorbell, short, short),
+		"odd ring":       with(from(func(h *hello) { h.ring = MinRing + 64 }), bell, doorbell, short),
+		"no bell":        with(link, doorbell, doorbell, whole),
+		"short memory":   with(link, bell, doorbell, short),
 		"short door":     with(link, bell, unsealed, short),
-		"unsealed":       with(link, bell, door, unsealed),
-		"from ourselves": with(from(func(h *hello) { h.src = 1 }), bell, door, short),
-		"from nobody":    with(from(func(h *hello) { h.src = 1 << 31 }), bell, door, short),
-		"to another":     with(from(func(h *hello) { h.dst = 0 }), bell, door, short),
+		"unsealed":       with(link, bell, doorbell, unsealed),
+		"from ourselves": with(from(func(h *hello) { h.src = 1 }), bell, doorbell, short),
+		"from nobody":    with(from(func(h *hello) { h.src = 1 << 31 }), bell, doorbell, short),
+		"to another":     with(from(func(h *hello) { h.dst = 0 }), bell, doorbell, short),
 	} {
 		conn, err := net.DialUnix("unixpacket", nil, socketAddr(m.Addr(1)))
 		if err != nil {

@@ -28,10 +28,10 @@ type peer struct {
 	// unreadable is the nonce of a process whose memory could not be read when it
 	// should have been.
 	unreadable nonce
-	// offers counts those that the peer has made over any link, and reader fetches
+	// adverts counts those that the peer has made over any link, and reader fetches
 	// them.
-	offers uint64
-	reader remoteReader
+	adverts uint64
+	reader  remoteReader
 	// copier waits for the peer's memory.
 	copier copier
 
@@ -46,18 +46,18 @@ type link struct {
 	mem  []byte
 	out  writer
 	in   reader
-	// theirs is the peer's door.
-	theirs door
+	// peerDoorbell is the peer's door.
+	peerDoorbell doorbell
 	// ended says that nothing more is written into in.
 	ended atomic.Bool
-	// lends says that the peer can read our memory, and fetches that we can read
+	// exposes says that the peer can read our memory, and fetches that we can read
 	// its, that of remote.
-	lends, fetches bool
-	remote         remote
+	exposes, fetches bool
+	remote           remote
 	// pages says which of the memory of remote is there, or is nil.
 	pages *pagemap
-	// offered is what the peer offers, by slot. Its peer's mu guards it.
-	offered [offerSlots]offered
+	// advertised is what the peer offers, by slot. Its peer's mu guards it.
+	advertised [advertSlots]advertised
 	// untrusted: something could not be read that should have been there. Its
 	// peer's mu guards it, too.
 	untrusted bool
@@ -81,17 +81,17 @@ type link struct {
 }
 
 // newLink takes over the mappings.
-func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, theirs door) *link {
-	l := &link{peer: p, conn: conn, mem: mem, theirs: theirs}
+func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, peerDoorbell doorbell) *link {
+	l := &link{peer: p, conn: conn, mem: mem, peerDoorbell: peerDoorbell}
 	slots := slotsAt(ring)
 	low, high := mem[pageLen:pageLen+ring:pageLen+ring], mem[pageLen+ring:slots:slots]
 	toLow, toHigh := mem[slots:slots+slotsLen:slots+slotsLen], mem[slots+slotsLen:linkLen(ring):linkLen(ring)]
 	if lower {
 		l.in = reader{ring: low, head: word(mem[lowHead:]), slots: toLow}
-		l.out = writer{ring: high, head: word(mem[highHead:]), offers: offers{slots: toHigh}}
+		l.out = writer{ring: high, head: word(mem[highHead:]), adverts: adverts{slots: toHigh}}
 	} else {
 		l.in = reader{ring: high, head: word(mem[highHead:]), slots: toHigh}
-		l.out = writer{ring: low, head: word(mem[lowHead:]), offers: offers{slots: toLow}}
+		l.out = writer{ring: low, head: word(mem[lowHead:]), adverts: adverts{slots: toLow}}
 	}
 	return l
 }
@@ -104,7 +104,7 @@ func (l *link) end(reason error) {
 	if p.link == l {
 		p.link, p.last = nil, reason
 	}
-	l.out.reclaim(0)
+	l.out.invalidate(0)
 	p.mu.Unlock()
 	l.conn.Close()
 }
@@ -118,16 +118,16 @@ func (l *link) free() {
 		p.link = nil
 	}
 	l.gone = true
-	l.out.reclaim(0)
+	l.out.invalidate(0)
 	l.pages.close()
 	l.pages, l.fetches = nil, false
 	unmap(l.mem)
-	l.theirs.close()
+	l.peerDoorbell.close()
 	l.mem, l.in, l.out = nil, reader{}, writer{}
 }
 
-// door is where a receiver says that it sleeps, and how to wake it.
-type door struct {
+// doorbell is where a receiver says that it sleeps, and how to wake it.
+type doorbell struct {
 	page []byte
 	// bell is an eventfd.
 	bell int
@@ -149,11 +149,11 @@ func checkBell(fd int) error {
 }
 
 // asleep is 1 while the receiver waits for the bell.
-func (d *door) asleep() *atomic.Uint64 { return word(d.page) }
+func (d *doorbell) asleep() *atomic.Uint64 { return word(d.page) }
 
-// knock rings the bell of a receiver that sleeps, unless somebody has. What is to be
+// requestCall rings the bell of a receiver that sleeps, unless somebody has. What is to be
 // found has been written before.
-func (d *door) knock() {
+func (d *doorbell) wake() {
 	if d.asleep().Load() != 0 && d.asleep().CompareAndSwap(1, 0) {
 		d.ring()
 	}
@@ -161,12 +161,12 @@ func (d *door) knock() {
 
 // ring makes the bell readable. Its only error is that it has been rung so often that
 // it is so anyway.
-func (d *door) ring() { _, _ = unix.Write(d.bell, once) }
+func (d *doorbell) ring() { _, _ = unix.Write(d.bell, once) }
 
-// still makes the bell unreadable.
-func (d *door) still() { _, _ = unix.Read(d.bell, d.rung[:]) }
+// reset makes the bell unreadable.
+func (d *doorbell) reset() { _, _ = unix.Read(d.bell, d.rung[:]) }
 
-func (d *door) close() {
+func (d *doorbell) close() {
 	unmap(d.page)
 	unix.Close(d.bell)
 }

@@ -14,7 +14,7 @@ const (
 	// lowHead and highHead are the places of the heads, on cache lines that no
 	// processor fetches together.
 	lowHead, highHead = 0, 256
-	doorLen           = pageLen
+	doorbellLen       = pageLen
 )
 
 func linkLen(ring int) int { return slotsAt(ring) + 2*slotsLen }

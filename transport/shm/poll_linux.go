@@ -16,26 +16,26 @@ const (
 // inbox is what Poll works on, and Poll's alone but for mu, freed and door.
 type inbox struct {
 	// mu is held to free the inbox, and to use what goes with it.
-	mu    sync.Mutex
-	freed bool
-	door  door
+	mu       sync.Mutex
+	freed    bool
+	doorbell doorbell
 
 	// most is about how many bytes one Poll returns at most.
 	most  int
 	links []*link
-	// lent are the links whose bytes the last Poll has returned.
-	lent []*link
+	// unreleased are the links whose bytes the last Poll has returned.
+	unreleased []*link
 	// away is the payload that was left with its sender of the packets that the
 	// last Poll has returned, and reader fetches it.
-	away   []leftover
+	away   []pendingGet
 	reader remoteReader
 	// turn and cursor say at which links to begin: the near, the far ones.
 	turn, cursor int
 	// all has the next Poll examine all links.
 	all bool
-	// unsettled: a link has to be told of, or to be forgotten, as soon as its
+	// linksPending: a link has to be told of, or to be forgotten, as soon as its
 	// time has come.
-	unsettled bool
+	linksPending bool
 	// asleep: the door said so when Sleep was last called; if it does not any
 	// more, the bell has been rung.
 	asleep bool
@@ -47,28 +47,28 @@ func (c *Conn) CanPoll() bool { return true }
 // Poll is Recv, but returns 0 if nothing has arrived.
 func (c *Conn) Poll(batch []mpe.RxPacket) (n int, err error) {
 	in := c.inbox
-	for _, l := range in.lent {
+	for _, l := range in.unreleased {
 		if len(l.postponed) == 0 { // they are still there
 			l.in.release()
 		}
 	}
-	in.lent = in.lent[:0]
+	in.unreleased = in.unreleased[:0]
 	clear(in.away)
 	in.away = in.away[:0]
-	if in.unsettled || c.news.Load() {
+	if in.linksPending || c.linksChanged.Load() {
 		if c.closed.Load() {
 			in.free()
 			return 0, mpe.ErrTransportClosed
 		}
-		c.greet()
+		c.addFresh()
 		n = in.settle(batch)
 	}
 	return n + in.take(batch[n:]), nil
 }
 
-// greet takes in the links that are new.
-func (c *Conn) greet() {
-	if !c.news.Swap(false) {
+// addFresh takes in the links that are new.
+func (c *Conn) addFresh() {
+	if !c.linksChanged.Swap(false) {
 		return
 	}
 	c.mu.Lock()
@@ -79,14 +79,14 @@ func (c *Conn) greet() {
 	c.inbox.links = append(c.inbox.links, c.fresh...)
 	c.fresh = nil
 	if c.closed.Load() {
-		c.news.Store(true)
+		c.linksChanged.Store(true)
 	}
 }
 
 // settle forgets links that have ended, once they are empty, and tells of new ones,
 // once their predecessors are forgotten.
 func (in *inbox) settle(batch []mpe.RxPacket) (n int) {
-	in.unsettled = false
+	in.linksPending = false
 	left := in.links[:0]
 	for _, l := range in.links {
 		ended := l.ended.Load() // before the last look
@@ -100,7 +100,7 @@ func (in *inbox) settle(batch []mpe.RxPacket) (n int) {
 			continue
 		}
 		left = append(left, l)
-		in.unsettled = in.unsettled || ended || l.broken
+		in.linksPending = in.linksPending || ended || l.broken
 	}
 	clear(in.links[len(left):])
 	in.links = left
@@ -108,7 +108,7 @@ func (in *inbox) settle(batch []mpe.RxPacket) (n int) {
 		switch {
 		case l.told:
 		case l.before != nil && !l.before.gone || n == len(batch):
-			in.unsettled = true
+			in.linksPending = true
 		default:
 			l.told, l.before = true, nil
 			batch[n] = mpe.RxPacket{Kind: mpe.RxConnected, Peer: l.peer.rank, From: l.peer.addr}
@@ -135,11 +135,11 @@ func (in *inbox) take(batch []mpe.RxPacket) (n int) {
 	for _, l := range near[:in.turn] {
 		n += in.read(l, batch[n:], &room)
 	}
-	looks := min(len(far), farLinks)
+	polls := min(len(far), farLinks)
 	if in.all {
-		looks, in.all = len(far), false
+		polls, in.all = len(far), false
 	}
-	for range looks {
+	for range polls {
 		if in.cursor++; in.cursor >= len(far) {
 			in.cursor = 0
 		}
@@ -164,7 +164,7 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 	for n < len(batch) && *room > 0 {
 		packet, a, err := l.in.next()
 		if err != nil {
-			l.broken, in.unsettled = true, true
+			l.broken, in.linksPending = true, true
 			l.end(err)
 			batch[n] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.peer.addr}
 			n++
@@ -175,7 +175,7 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 		}
 		batch[n] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: packet}
 		switch {
-		case a.offered:
+		case a.advertised:
 			batch[n].Offer = l.note(a)
 		case a.state != nil:
 			in.leave(&batch[n], l, a)
@@ -184,7 +184,7 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 		n++
 	}
 	if n > 0 {
-		in.lent = append(in.lent, l)
+		in.unreleased = append(in.unreleased, l)
 	}
 	return n
 }
@@ -199,7 +199,7 @@ func (in *inbox) free() {
 	for _, l := range in.links {
 		l.free()
 	}
-	in.links, in.lent = nil, nil
+	in.links, in.unreleased = nil, nil
 	in.freed = true
-	in.door.close()
+	in.doorbell.close()
 }

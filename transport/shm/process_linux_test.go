@@ -20,11 +20,11 @@ import (
 const (
 	victimMap = "ZRLMPI_TEST_VICTIM_MAP"
 	// victimRole is what the victim does, "" or one of these: to lend, to fetch, to
-	// offer.
+	// advertise.
 	victimRole = "ZRLMPI_TEST_VICTIM_ROLE"
-	lender     = "lender"
+	exposer    = "lender"
 	fetcher    = "fetcher"
-	offerer    = "offerer"
+	advertiser = "offerer"
 )
 
 // TestMain makes the test binary the process that is killed.
@@ -46,10 +46,10 @@ func victim(addrs string) {
 	case liedTo:
 		fmt.Println(beLiedTo(addrs))
 		os.Exit(1)
-	case liarOffers, liarLends:
+	case hostileAdvert, hostileDescriptor:
 		fmt.Println("ready")
 		n := liarSize
-		if role == liarLends {
+		if role == hostileDescriptor {
 			n *= 2
 		}
 		fmt.Println(lie(addrs, n))
@@ -59,12 +59,12 @@ func victim(addrs string) {
 	if err == nil {
 		fmt.Println("ready")
 		switch role {
-		case lender:
-			err = lendAll(c)
+		case exposer:
+			err = exposeAll(c)
 		case fetcher:
 			err = fetchAll(c)
-		case offerer:
-			err = offerAll(c)
+		case advertiser:
+			err = advertiseAll(c)
 		default:
 			err = sendAll(c)
 		}

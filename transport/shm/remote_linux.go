@@ -19,21 +19,21 @@ func newNonce() *nonce {
 	return n
 }
 
-// whereabouts say where a process has its nonce, and what it is. The address is 0 if
+// memoryID say where a process has its nonce, and what it is. The address is 0 if
 // its memory is not to be read.
-type whereabouts struct {
+type memoryID struct {
 	addr  uint64
 	nonce nonce
 }
 
-func (n *nonce) whereabouts() whereabouts {
-	return whereabouts{addr: uint64(uintptr(unsafe.Pointer(n))), nonce: *n}
+func (n *nonce) memoryID() memoryID {
+	return memoryID{addr: uint64(uintptr(unsafe.Pointer(n))), nonce: *n}
 }
 
 // remote is a process whose memory is read.
 type remote struct {
 	pid int
-	whereabouts
+	memoryID
 }
 
 // remoteReader reads other processes' memory. It keeps what a call needs, so that

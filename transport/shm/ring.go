@@ -13,7 +13,7 @@ import (
 // the packet is there, so that the reader learns of it and gets its beginning by one
 // and the same cache line. Then it is the record's position, in units of recordAlign,
 // and the packet's length or, where the ring's rest is too short for the next packet,
-// padding. With loanBit or offerBit in the length, header and loan are all that is
+// padding. With descriptorBit or advertBit in the length, header and loan are all that is
 // there.
 // Positions are counted from the start of the link and never wrap around.
 const (
@@ -56,9 +56,9 @@ type writer struct {
 	head *atomic.Uint64
 	// pos is where the next record goes, and read the last that is known of head.
 	pos, read uint64
-	// loans are those that may not have ended, the oldest first.
-	loans  []lent
-	offers offers
+	// exposed are those that may not have ended, the oldest first.
+	exposed []exposedPacket
+	adverts adverts
 }
 
 // put writes a packet, or reports that there is no room for it.
@@ -155,21 +155,21 @@ func (r *reader) next() (packet []byte, a away, err error) {
 			r.pos += uint64(size - off)
 			continue
 		}
-		isLent, offered := length&(loanBit|offerBit) != 0, length&offerBit != 0
-		length &^= loanBit | offerBit
+		hasDescriptor, advertised := length&(descriptorBit|advertBit) != 0, length&advertBit != 0
+		length &^= descriptorBit | advertBit
 		if length < protocol.ExtHeaderLen || length > uint64(protocol.ExtHeaderLen+LongPayload(size)) ||
-			isLent && length != protocol.ExtHeaderLen+loanLen {
+			hasDescriptor && length != protocol.ExtHeaderLen+descriptorLen {
 			return nil, away{}, errBroken
 		}
 		record := recordLen(int(length))
 		if record > size-off {
 			return nil, away{}, errBroken
 		}
-		if isLent {
+		if hasDescriptor {
 			most, good := LongPayload(size), true
-			a = look(r.ring[off:], r.pos)
-			if offered {
-				most, good = maxSingleCopy, a.offer(r.slots)
+			a = readDescriptor(r.ring[off:], r.pos)
+			if advertised {
+				most, good = maxSingleCopy, a.resolve(r.slots)
 			}
 			if !good || a.payload == 0 || a.payload > uint64(most) {
 				return nil, away{}, errBroken

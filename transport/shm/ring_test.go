@@ -14,7 +14,7 @@ import (
 func newRing(n int) (*writer, *reader) {
 	mem := make([]byte, pageAhead+n)
 	ring, slots := mem[pageAhead:], make([]byte, slotsLen)
-	return &writer{ring: ring, head: word(mem), offers: offers{slots: slots}}, &reader{ring: ring, head: word(mem), slots: slots}
+	return &writer{ring: ring, head: word(mem), adverts: adverts{slots: slots}}, &reader{ring: ring, head: word(mem), slots: slots}
 }
 
 const (
@@ -131,12 +131,12 @@ var hostile = map[string]uint64{
 	"another position": makeWord(recordAlign, 100),
 	"no header":        makeWord(0, protocol.ExtHeaderLen-1),
 	"too long":         makeWord(0, longest+1),
-	"a long loan":      makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen+1)),
-	"a short loan":     makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen-1)),
-	"an empty loan":    makeWord(0, loanBit|(protocol.ExtHeaderLen+loanLen)),
-	"a short offer":    makeWord(0, offerBit|(protocol.ExtHeaderLen+loanLen-1)),
-	"an empty offer":   makeWord(0, offerBit|(protocol.ExtHeaderLen+loanLen)),
-	"both":             makeWord(0, offerBit|loanBit|(protocol.ExtHeaderLen+loanLen)),
+	"a long loan":      makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen+1)),
+	"a short loan":     makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen-1)),
+	"an empty loan":    makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen)),
+	"a short offer":    makeWord(0, advertBit|(protocol.ExtHeaderLen+descriptorLen-1)),
+	"an empty offer":   makeWord(0, advertBit|(protocol.ExtHeaderLen+descriptorLen)),
+	"both":             makeWord(0, advertBit|descriptorBit|(protocol.ExtHeaderLen+descriptorLen)),
 	"longest":          makeWord(0, padding-1),
 	"padding at once":  makeWord(0, padding),
 	"all ones":         ^uint64(0),
@@ -182,8 +182,8 @@ func FuzzReader(f *testing.F) {
 	p := transporttest.Packet(0, 1, 1, 30)
 	w.put(&p.Header, p.Payload)
 	w.put(&p.Header, nil)
-	w.lend(&p.Header, p.Payload, 1)
-	w.offer(&p.Header, p.Payload, 1)
+	w.expose(&p.Header, p.Payload, 1)
+	w.advertise(&p.Header, p.Payload, 1)
 	f.Add(w.ring[:512], uint32(0))
 	f.Add(w.ring[:512], uint32(MinRing-128))
 	for _, w := range hostile {
@@ -206,7 +206,7 @@ func FuzzReader(f *testing.F) {
 			if len(b) < protocol.ExtHeaderLen || len(b) > longest || cap(b) != len(b) {
 				t.Fatalf("a packet of %d bytes", len(b))
 			}
-			if a.state != nil && (len(b) != protocol.ExtHeaderLen || a.payload == 0 || a.payload > maxSingleCopy || a.payload > MinRing/4 && !a.offered) {
+			if a.state != nil && (len(b) != protocol.ExtHeaderLen || a.payload == 0 || a.payload > maxSingleCopy || a.payload > MinRing/4 && !a.advertised) {
 				t.Fatalf("a header of %d bytes, and %d of payload are away", len(b), a.payload)
 			}
 			if n > 2*MinRing/recordAlign {

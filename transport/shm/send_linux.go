@@ -36,7 +36,7 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 		return 0, nil
 	}
 	for sent < len(packets) && l.send(&packets[sent]) {
-		l.theirs.knock()
+		l.peerDoorbell.wake()
 		sent++
 	}
 	return sent, nil
@@ -49,11 +49,11 @@ func (l *link) send(p *mpe.Packet) bool {
 		return false
 	}
 	switch {
-	case !l.lends || p.Lent == 0:
+	case !l.exposes || p.Lent == 0:
 	case len(p.Payload) >= MinSingleCopy:
-		return l.out.lend(&p.Header, p.Payload, p.Lent)
+		return l.out.expose(&p.Header, p.Payload, p.Lent)
 	case len(p.Payload) == 0 && len(p.Offer) > 0 && len(p.Offer) <= maxSingleCopy:
-		return l.out.offer(&p.Header, p.Offer, p.Lent)
+		return l.out.advertise(&p.Header, p.Offer, p.Lent)
 	}
 	return l.out.put(&p.Header, p.Payload)
 }

@@ -17,7 +17,7 @@ func (c *Conn) Wakeup() int {
 	if c.inbox.freed {
 		return -1
 	}
-	return c.inbox.door.bell
+	return c.inbox.doorbell.bell
 }
 
 // Sleep has the next packet that arrives ring the bell, also if there are calls of
@@ -25,18 +25,18 @@ func (c *Conn) Wakeup() int {
 // reports false if there is something to be had from Poll.
 func (c *Conn) Sleep() bool {
 	in := c.inbox
-	if c.news.Load() || in.unsettled {
+	if c.linksChanged.Load() || in.linksPending {
 		return false
 	}
 	in.all = true // a examine them follows, now or when the bell has rung
-	asleep := in.door.asleep()
+	asleep := in.doorbell.asleep()
 	if in.asleep && asleep.Load() == 0 {
-		in.door.still()
+		in.doorbell.reset()
 	}
 	// Either a peer sees that we sleep, or we see what it has written.
 	asleep.Store(1)
 	in.asleep = true
-	if !c.news.Load() && !in.ready() {
+	if !c.linksChanged.Load() && !in.ready() {
 		return true
 	}
 	if asleep.CompareAndSwap(1, 0) {
@@ -70,7 +70,7 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 		if !c.Sleep() {
 			continue
 		}
-		bell := []unix.PollFd{{Fd: int32(c.inbox.door.bell), Events: unix.POLLIN}}
+		bell := []unix.PollFd{{Fd: int32(c.inbox.doorbell.bell), Events: unix.POLLIN}}
 		if _, err := unix.Poll(bell, -1); err != nil && !errors.Is(err, unix.EINTR) {
 			return 0, fmt.Errorf("shm: rank %d at %v cannot wait: %w", c.cfg.Rank, c.local, err)
 		}

@@ -19,9 +19,9 @@ func (c *Conn) acceptAll() {
 		p := c.dialerAt(from.Addr())
 		if p == nil {
 			conn.Close()
-			c.queue.pushBroken(&c.stranger, from)
+			c.queue.pushBroken(&c.unknown, from)
 			if c.inbox != nil {
-				c.inbox.tell()
+				c.inbox.notifyPoll()
 			}
 			continue
 		}

@@ -24,9 +24,9 @@ const (
 	maxShaking = 4
 	// dialTimeout bounds one attempt to connect, without TLS.
 	dialTimeout = 5 * time.Second
-	// lastWordsTime is how long Close waits for the peers to take what is
+	// drainTime is how long Close waits for the peers to take what is
 	// still to be written to them.
-	lastWordsTime = 500 * time.Millisecond
+	drainTime = 500 * time.Millisecond
 	// acceptPause is the pause after an error of accept, which is mostly a
 	// lack of file descriptors.
 	acceptPause = 100 * time.Millisecond

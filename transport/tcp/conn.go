@@ -23,8 +23,8 @@ type Conn struct {
 	// peers has an entry for every rank that is spoken to; others are nil.
 	peers []*peer
 
-	// stranger is whoever connects and is no peer.
-	stranger peer
+	// unknown is whoever connects and is no peer.
+	unknown peer
 
 	queue queue
 	// taken are the events that the last Recv gave out.
@@ -109,7 +109,7 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 		cfg.answers = (*Conn).answers
 	}
 	c := &Conn{cfg: cfg, local: cfg.Map.Addr(cfg.Rank), ln: ln,
-		peers: make([]*peer, cfg.Map.Size()), stranger: peer{rank: mpe.UnknownPeer},
+		peers: make([]*peer, cfg.Map.Size()), unknown: peer{rank: mpe.UnknownPeer},
 		queue: queue{ready: make(chan struct{}, 1)}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.dialing, c.stopDialing = context.WithCancel(c.ctx)
@@ -184,16 +184,16 @@ func (c *Conn) Close() error {
 	if c.inbox != nil {
 		c.inbox.close()
 	} else {
-		c.lastWords()
+		c.drain()
 	}
 	c.cancel()
 	c.tasks.Wait()
 	return nil
 }
 
-// lastWords lets what waits in the outboxes reach the peers: acknowledgements that
+// drain lets what waits in the outboxes reach the peers: acknowledgements that
 // they need to end well, and CLOSE packets.
-func (c *Conn) lastWords() {
+func (c *Conn) drain() {
 	var links []*link
 	for _, p := range c.peers {
 		if p == nil {
@@ -204,7 +204,7 @@ func (c *Conn) lastWords() {
 			links = append(links, l)
 		}
 	}
-	deadline := time.NewTimer(lastWordsTime)
+	deadline := time.NewTimer(drainTime)
 	defer deadline.Stop()
 	for _, l := range links {
 		select {

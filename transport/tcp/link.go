@@ -34,9 +34,9 @@ type peer struct {
 	buffers net.Buffers
 
 	// admission is held while a connection is about to become the link, and
-	// contests is how many are.
-	admission sync.Mutex
-	contests  atomic.Int32
+	// candidates is how many are.
+	admission  sync.Mutex
+	candidates atomic.Int32
 
 	// moved has a value if the peer is to be dialed anew.
 	moved chan struct{}

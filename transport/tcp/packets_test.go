@@ -209,7 +209,7 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 	high := listen.start(t, Config{Rank: 1, Map: m, Profile: extended})
 	good := transporttest.Packet(0, 1, 1, 10)
 	whole := slices.Concat(good.Header[:], good.Payload)
-	damage := func(at int) []byte {
+	corruption := func(at int) []byte {
 		b := slices.Clone(whole)
 		b[at] ^= 0x10
 		return b
@@ -217,9 +217,9 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 	for name, stream := range map[string][]byte{
 		"another protocol": bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 10),
 		"another profile":  append(request(0, 1), make([]byte, protocol.ExtHeaderLen)...),
-		"corrupt payload":  damage(len(whole) - 1),
-		"corrupt header":   damage(40),
-		"too long":         damage(22),
+		"corrupt payload":  corruption(len(whole) - 1),
+		"corrupt header":   corruption(40),
+		"too long":         corruption(22),
 	} {
 		conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
 		want(t, high, mpe.RxConnected, 0)
@@ -252,7 +252,7 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 			t.Fatal(err)
 		}
 		want(t, low, mpe.RxConnected, 1)
-		write(t, conn, damage(24))
+		write(t, conn, corruption(24))
 		want(t, low, mpe.RxBroken, 1)
 		wantClosed(t, conn)
 		conn.Close()

@@ -47,10 +47,10 @@ type inbox struct {
 	waiting sync.Mutex
 
 	// fresh are links that nothing is read from yet, at most one of each peer, and
-	// news says that there may be some, or that something else is to be seen to.
-	freshMu sync.Mutex
-	fresh   []*link
-	news    atomic.Bool
+	// linksChanged says that there may be some, or that something else is to be seen to.
+	freshMu      sync.Mutex
+	fresh        []*link
+	linksChanged atomic.Bool
 
 	// mu is held by Poll, Sleep and Close, for what follows.
 	mu sync.Mutex
@@ -114,7 +114,7 @@ func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
 			return n
 		}
 	}
-	if in.news.Load() {
+	if in.linksChanged.Load() {
 		if n = in.settle(batch); n > 0 {
 			return n
 		}
@@ -238,7 +238,7 @@ func (in *inbox) hand(l *link, batch []mpe.RxPacket) (n int) {
 	if n > 0 && !w.worked.Load() {
 		w.worked.Store(true)
 	}
-	if n == len(batch) && w.in.unlooked() {
+	if n == len(batch) && w.in.hasHeader() {
 		in.held = l
 	}
 	return n

@@ -41,7 +41,7 @@ func TestWhatCanBePolled(t *testing.T) {
 // A packet that arrives in two pieces is given out once it is whole, wherever it was
 // cut.
 func TestPollPartsOfPackets(t *testing.T) {
-	c := newLooker(t, 2, nil)
+	c := newPolled(t, 2, nil)
 	conn := c.dialed(0)
 	stream, packets := packetStream(20, 0)
 	for at := 1; at < len(stream); at++ {
@@ -77,7 +77,7 @@ func TestPollPartsOfPackets(t *testing.T) {
 // Sleep must not let anybody sleep over packets that were read and not given out, nor
 // over a new connection; of all else the descriptor tells.
 func TestPollSleep(t *testing.T) {
-	c := newLooker(t, 2, nil)
+	c := newPolled(t, 2, nil)
 	if c.quiet(); !c.Sleep() || c.readable(0) {
 		t.Fatal("no sleep before anything has arrived")
 	}
@@ -129,7 +129,7 @@ func TestPollSleep(t *testing.T) {
 // What is given out stays as it is until the next Poll, and a batch is newest
 // exceeded.
 func TestPollBatches(t *testing.T) {
-	c := newLooker(t, 2, nil)
+	c := newPolled(t, 2, nil)
 	conn := c.dialed(0)
 	var lengths []int
 	for i := range 300 {

@@ -26,7 +26,7 @@ func newInbox(*Conn) (*inbox, error)            { return nil, errNoPoll }
 func (*inbox) run(*peer, *net.TCPConn) bool     { return false }
 func (*inbox) send(*link, []mpe.Packet) int     { return 0 }
 func (*inbox) recv([]mpe.RxPacket) (int, error) { return 0, errNoPoll }
-func (*inbox) tell()                            {}
+func (*inbox) notifyPoll()                      {}
 func (*inbox) close()                           {}
 
 // CanPoll returns false: Poll, Wakeup and Sleep are not for this system.

@@ -74,9 +74,9 @@ func (r *reader) next() ([]byte, error) {
 	return nil, nil
 }
 
-// unlooked reports whether next has to be called once more before one can tell that
+// hasHeader reports whether next has to be called once more before one can tell that
 // nothing is to be had.
-func (r *reader) unlooked() bool { return r.end-r.start >= protocol.ExtHeaderLen }
+func (r *reader) hasHeader() bool { return r.end-r.start >= protocol.ExtHeaderLen }
 
 // unread is how many bytes were read and not taken, and first the first of them.
 func (r *reader) unread() int { return r.end - r.start }

@@ -122,9 +122,9 @@ func FuzzReader(f *testing.F) {
 	f.Add(good, []byte{0, 31, 200})
 	f.Add(good[:len(good)-1], []byte{31})
 	f.Add(append(bytes.Clone(good[:149]), "another protocol"...), []byte{})
-	damaged := bytes.Clone(good)
-	damaged[100]++
-	f.Add(damaged, []byte{9})
+	corrupt := bytes.Clone(good)
+	corrupt[100]++
+	f.Add(corrupt, []byte{9})
 	f.Fuzz(func(t *testing.T, in, cuts []byte) {
 		var lengths []int
 		for _, n := range cuts {

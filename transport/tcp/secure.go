@@ -80,7 +80,7 @@ func speaksNoTLS(err error) bool {
 // answerPlain tells a peer without TLS that we have it, by the alert of an
 // unexpected message, which such a peer of ours knows.
 func answerPlain(conn *net.TCPConn) {
-	if conn.SetDeadline(time.Now().Add(alertPatience)) != nil {
+	if conn.SetDeadline(time.Now().Add(alertTimeout)) != nil {
 		return
 	}
 	if _, err := conn.Write([]byte{recordAlert, 3, 3, 0, 2, 2, 10}); err != nil || conn.CloseWrite() != nil {
@@ -92,8 +92,8 @@ func answerPlain(conn *net.TCPConn) {
 }
 
 const (
-	// alertPatience is how long a peer without TLS has to take the alert.
-	alertPatience = time.Second
+	// alertTimeout is how long a peer without TLS has to take the alert.
+	alertTimeout = time.Second
 	// recordAlert and recordHandshake are the first bytes that TLS begins
 	// with: an alert, and the hello of either side. A header begins with
 	// neither.

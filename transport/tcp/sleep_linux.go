@@ -18,7 +18,7 @@ func (c *Conn) Sleep() bool {
 	in := c.inbox
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.held == nil && !in.news.Load()
+	return in.held == nil && !in.linksChanged.Load()
 }
 
 // recv is Recv.

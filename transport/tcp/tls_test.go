@@ -105,7 +105,7 @@ func TestLoadTLS(t *testing.T) {
 		return path
 	}
 	text := write("text.pem", "hello\n")
-	damaged := write("damaged.pem", "-----BEGIN CERTIFICATE-----\nMTIz\n-----END CERTIFICATE-----\n")
+	corrupt := write("damaged.pem", "-----BEGIN CERTIFICATE-----\nMTIz\n-----END CERTIFICATE-----\n")
 	for name, tt := range map[string]struct {
 		certificate, key, authority string
 		what, path, text            string
@@ -118,8 +118,8 @@ func TestLoadTLS(t *testing.T) {
 		"text as key":          {certificate, text, authority, "key", text, "with the certificate " + certificate},
 		"another key":          {certificate, otherKey, authority, "key", otherKey, "private key does not match public key"},
 		"text as authority":    {certificate, key, text, "authority", text, "there is no PEM block CERTIFICATE in it"},
-		"corrupt certificate":  {damaged, key, authority, "certificate", damaged, "certificate 1 in it: x509"},
-		"corrupt authority":    {certificate, key, damaged, "authority", damaged, "certificate 1 in it: x509"},
+		"corrupt certificate":  {corrupt, key, authority, "certificate", corrupt, "certificate 1 in it: x509"},
+		"corrupt authority":    {certificate, key, corrupt, "authority", corrupt, "certificate 1 in it: x509"},
 		"directory as the key": {certificate, t.TempDir(), authority, "key", "", "is a directory"},
 	} {
 		_, err := LoadTLS(tt.certificate, tt.key, tt.authority)

@@ -94,7 +94,7 @@ type outflow struct {
 	off int
 	// last says that nothing more is taken, and mute that the peer was told that
 	// nothing follows.
-	last, mute bool
+	last, shutdown bool
 	// watched says that the inbox's epoll instance knows the wire, and asked
 	// that it was asked to tell when the kernel takes more.
 	watched, asked bool

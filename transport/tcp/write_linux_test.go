@@ -16,16 +16,16 @@ import (
 // goes out when it has room: by a look, when the descriptor is readable, or by the
 // next packets.
 func TestPollFlushes(t *testing.T) {
-	for name, next := range map[string]func(looker){
-		"look": func(c looker) { c.quiet() },
-		"send": func(c looker) {
+	for name, next := range map[string]func(polled){
+		"look": func(c polled) { c.quiet() },
+		"send": func(c polled) {
 			if n, err := c.SendPackets(0, nil); n != 0 || err != nil {
 				c.t.Fatal(n, err)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newLooker(t, 2, nil)
+			c := newPolled(t, 2, nil)
 			conn := c.dialed(0)
 			want := c.fill()
 			if c.inbox.asking.Load() != 1 {
@@ -56,7 +56,7 @@ func TestPollFlushes(t *testing.T) {
 
 // The rest of a packet goes out even if it exceeds the limit.
 func TestPollTinyQueue(t *testing.T) {
-	c := newLooker(t, 2, func(cfg *Config) { cfg.SendQueue = 1 })
+	c := newPolled(t, 2, func(cfg *Config) { cfg.SendQueue = 1 })
 	conn := c.dialed(0)
 	list := make([]mpe.Packet, 64)
 	for i := range list {
@@ -86,7 +86,7 @@ func TestPollTinyQueue(t *testing.T) {
 
 // Close lets the peer take what waits, and has a Poll in another goroutine end.
 func TestPollClose(t *testing.T) {
-	c := newLooker(t, 2, nil)
+	c := newPolled(t, 2, nil)
 	conn := c.dialed(0)
 	want := c.fill()
 	polled := make(chan error, 1)
@@ -120,7 +120,7 @@ func TestPollClose(t *testing.T) {
 
 // Close does not wait forever for a peer that takes nothing.
 func TestPollCloseWithPeerThatIsStuck(t *testing.T) {
-	c := newLooker(t, 2, nil)
+	c := newPolled(t, 2, nil)
 	c.dialed(0)
 	c.fill()
 	closed := make(chan error, 1)
@@ -133,7 +133,7 @@ func TestPollCloseWithPeerThatIsStuck(t *testing.T) {
 }
 
 func TestNoAllocationsOfPolls(t *testing.T) {
-	c := newLooker(t, 2, nil)
+	c := newPolled(t, 2, nil)
 	conn := c.dialed(0)
 	stream, packets := packetStream(0, 4000, 100)
 	list := []mpe.Packet{transporttest.Packet(1, 0, 1, 0), transporttest.Packet(1, 0, 2, protocol.MaxStreamPayload)}

@@ -12,7 +12,7 @@ func (m *Model) run() {
 func (m *Model) step() bool {
 	switch m.state {
 	case idle:
-		m.timer.repeats = 0
+		m.timer.retransmissions = 0
 		if !m.wrap.posted {
 			return false
 		}

@@ -148,7 +148,7 @@ func (m *Model) Tick(now time.Duration) { m.advance(now) }
 // Next returns when the next time-out fires if nothing arrives before, and
 // false if none will.
 func (m *Model) Next() (time.Duration, bool) {
-	if !m.counting() || m.timer.dead || m.timer.repeats >= maxRetransmissions {
+	if !m.counting() || m.timer.dead || m.timer.retransmissions >= maxRetransmissions {
 		return 0, false
 	}
 	return m.now + m.timer.left, true

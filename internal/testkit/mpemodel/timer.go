@@ -27,13 +27,13 @@ type timer struct {
 	// again.
 	dead bool
 	// retransmissions of the current call.
-	repeats int
+	retransmissions int
 }
 
 // arm sets the counter for a wait.
 func (m *Model) arm(factor int) {
 	individual := baseTimeout + time.Duration(m.cfg.Rank)*rankTimeout
-	m.timer.left = time.Duration(factor)*individual + time.Duration(m.timer.repeats)*retransmitTimeout
+	m.timer.left = time.Duration(factor)*individual + time.Duration(m.timer.retransmissions)*retransmitTimeout
 	m.timer.dead = false
 }
 
@@ -62,8 +62,8 @@ func (m *Model) advance(now time.Duration) {
 		m.now += m.timer.left
 		m.timer.left = 0
 		m.timer.dead = true
-		if m.timer.repeats < maxRetransmissions {
-			m.timer.repeats++
+		if m.timer.retransmissions < maxRetransmissions {
+			m.timer.retransmissions++
 			m.timeOut()
 			m.run()
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// landed receives into buf until it has so many bytes, and returns them in order,
+// direct receives into buf until it has so many bytes, and returns them in order,
 // and how many of them were already where they belong.
-func landed(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, inPlace int) {
+func direct(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, inPlace int) {
 	t.Helper()
 	batch := make([]mpe.RxPacket, 64)
 	at := 0 // where the next payload belongs
@@ -77,7 +77,7 @@ func TestLanding(t *testing.T) {
 			}
 			all := append(bytes.Clone(header), payload...)
 			for _, room := range []int{len(all), len(all) / 2, len(all) - 1, 100} {
-				got, in := landed(t, far, 0, make([]byte, room), len(all))
+				got, in := direct(t, far, 0, make([]byte, room), len(all))
 				if !bytes.Equal(got, all) {
 					t.Fatalf("%d words into %d bytes: what arrived is not what was sent", words, room)
 				}
@@ -88,7 +88,7 @@ func TestLanding(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			landed(t, far, 0, nil, len(all))
+			direct(t, far, 0, nil, len(all))
 		}
 	})
 }

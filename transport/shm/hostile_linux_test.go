@@ -23,8 +23,8 @@ import (
 // A peer that lends memory which never comes costs the receiver its link and nothing
 // else. The receiver is a process of its own: one that is stuck may do nothing any more.
 func TestMemoryThatNeverComes(t *testing.T) {
-	lending(t)
-	for _, size := range []string{liarOffers, liarLends} {
+	exposing(t)
+	for _, size := range []string{hostileAdvert, hostileDescriptor} {
 		t.Run(size, func(t *testing.T) {
 			m := transporttest.Map(t, 3)
 			addrs := fmt.Sprint(m.Addr(0), ",", m.Addr(1), ",", m.Addr(2))
@@ -53,8 +53,8 @@ func TestMemoryThatNeverComes(t *testing.T) {
 
 const (
 	// liedTo is ranks 0 and 2, and the others rank 1, which sends a message that is
-	// offered whole, or one that is not.
-	liedTo, liarOffers, liarLends = "lied to", "liar offers", "liar lends"
+	// advertised whole, or one that is not.
+	liedTo, hostileAdvert, hostileDescriptor = "lied to", "liar offers", "liar lends"
 	// liarSize and its double are how long those messages are.
 	liarSize = maxSingleCopy
 	// noFaults begins what is said if the system does not let us handle page faults.

@@ -10,10 +10,10 @@ import (
 // maxHead is the longest head of a datagram that is kept apart from its payload.
 const maxHead = 128
 
-// landing receives payload straight into a caller's memory: a single datagram whose
+// directReceive receives payload straight into a caller's memory: a single datagram whose
 // head is kept apart, or datagrams without heads that the kernel has put together.
 // Whatever else arrives is put together from where it came to lie.
-type landing struct {
+type directReceive struct {
 	msg     mmsghdr
 	iovs    [3]unix.Iovec
 	name    sockaddr
@@ -25,7 +25,7 @@ type landing struct {
 }
 
 func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) {
-	l := &s.land
+	l := &s.direct
 	if s.in.next != s.in.have || head > maxHead || len(buf) == 0 {
 		return s.poll(in)
 	}
@@ -63,7 +63,7 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 }
 
 // gather puts together what was received in pieces.
-func (l *landing) gather(n, head int, buf []byte) []byte {
+func (l *directReceive) gather(n, head int, buf []byte) []byte {
 	// What is in over goes to the end first, as it may have to make room.
 	if rest := n - head - len(buf); rest > 0 {
 		copy(l.over[head+len(buf):], l.over[:rest])
@@ -77,7 +77,7 @@ func (l *landing) gather(n, head int, buf []byte) []byte {
 func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 	s.descriptor.in.Lock()
 	defer s.descriptor.in.Unlock()
-	l := &s.land
+	l := &s.direct
 	iov := l.iovs[:0]
 	for _, part := range [...][]byte{l.head[:head], buf, l.over[:pieceLen]} {
 		if len(part) > 0 {

@@ -56,8 +56,8 @@ func (in *inbox) add(l *link) bool {
 	return true
 }
 
-// tell has the next Poll examine what comes by no wire.
-func (in *inbox) tell() {
+// notifyPoll has the next Poll examine what comes by no wire.
+func (in *inbox) notifyPoll() {
 	in.freshMu.Lock()
 	defer in.freshMu.Unlock()
 	if !in.closed.Load() {
@@ -71,7 +71,7 @@ var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 // ring wakes whoever waits. It is called with freshMu held, so that the bell is
 // silent when there are no news.
 func (in *inbox) ring() {
-	in.news.Store(true)
+	in.linksChanged.Store(true)
 	_, _ = unix.Write(in.bell, once) // it fails if it has been rung too often
 }
 
@@ -83,7 +83,7 @@ func (in *inbox) settle(batch []mpe.RxPacket) (n int) {
 		return 0
 	}
 	var rung [8]byte
-	in.news.Store(false)
+	in.linksChanged.Store(false)
 	_, _ = unix.Read(in.bell, rung[:])
 	taken := &in.c.taken
 	for n < len(batch) {
@@ -154,7 +154,7 @@ func (in *inbox) sweep() {
 		in.forget(l)
 	}
 	in.ended = in.ended[:0]
-	in.tell() // another may have taken the place of one of them
+	in.notifyPoll() // another may have taken the place of one of them
 }
 
 func (in *inbox) forget(l *link) {
@@ -196,7 +196,7 @@ func (in *inbox) close() {
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		all := append(slices.Clone(in.links), in.fresh...)
-		in.lastWords(all)
+		in.drain(all)
 		for _, l := range all {
 			l.close(net.ErrClosed)
 			in.forget(l)
@@ -209,14 +209,14 @@ func (in *inbox) close() {
 	})
 }
 
-// lastWords has the peers take what waits for them: acknowledgements that they need
+// drain has the peers take what waits for them: acknowledgements that they need
 // to end well, and CLOSE packets. It returns when all have closed the connection, or their time is up.
-func (in *inbox) lastWords(all []*link) {
-	deadline := time.Now().Add(lastWordsTime)
+func (in *inbox) drain(all []*link) {
+	deadline := time.Now().Add(drainTime)
 	scrap := make([]byte, readLen)
 	left := slices.Clone(all)
 	for {
-		left = slices.DeleteFunc(left, func(l *link) bool { return in.lastWord(l, scrap) })
+		left = slices.DeleteFunc(left, func(l *link) bool { return in.drainLink(l, scrap) })
 		ms := time.Until(deadline).Milliseconds()
 		if len(left) == 0 || ms <= 0 {
 			return
@@ -234,19 +234,19 @@ func (in *inbox) lastWords(all []*link) {
 	}
 }
 
-// lastWord writes what waits, tells the peer that nothing follows, and reports
+// drainLink writes what waits, tells the peer that nothing follows, and reports
 // whether it has closed the connection then.
-func (in *inbox) lastWord(l *link, scrap []byte) (over bool) {
+func (in *inbox) drainLink(l *link, scrap []byte) (over bool) {
 	w := l.wire
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.out.mute {
+	if !w.out.shutdown {
 		w.out.last = true // send takes nothing more
 		if in.flush(l) != nil {
 			return true
 		}
 		if w.out.waiting == 0 {
-			w.out.mute = true
+			w.out.shutdown = true
 			_ = unix.Shutdown(w.fd, unix.SHUT_WR) // it fails if the peer has closed the connection
 		}
 	}

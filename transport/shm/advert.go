@@ -14,13 +14,13 @@ import (
 // record has in the state's place is the state in which the message may be copied. No
 // two offers of a link have the same, and it says which slot it is.
 const (
-	// offerSlots is how many offers there are at a time, of each side.
-	offerSlots = 64
+	// advertSlots is how many offers there are at a time, of each side.
+	advertSlots = 64
 	// slotLen is a cache line: two offers do not disturb each other.
 	slotLen  = 64
-	slotsLen = offerSlots * slotLen
-	// offerBit is set in the length of such a record.
-	offerBit = 1 << 30
+	slotsLen = advertSlots * slotLen
+	// advertBit is set in the length of such a record.
+	advertBit = 1 << 30
 	// states is how many states the life of an offer has room for.
 	states = 4
 )
@@ -28,21 +28,21 @@ const (
 // slotAt returns the state in a slot.
 func slotAt(slots []byte, i int) *atomic.Uint64 { return word(slots[i*slotLen:]) }
 
-// offers is what the writer remembers of its offers.
-type offers struct {
+// adverts is what the writer remembers of its offers.
+type adverts struct {
 	// slots are shared.
 	slots []byte
 	// used has a bit for each slot that is taken, and ids what ends that offer.
 	used uint64
-	ids  [offerSlots]uint64
+	ids  [advertSlots]uint64
 	// good are the states in which they may be copied, and made is how many there
 	// have been.
-	good [offerSlots]uint64
+	good [advertSlots]uint64
 	made uint64
 }
 
 // find returns the slot of the offer of that number, or -1.
-func (o *offers) find(id uint64) int {
+func (o *adverts) find(id uint64) int {
 	for left := o.used; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros64(left); o.ids[i] == id {
 			return i
@@ -52,20 +52,20 @@ func (o *offers) find(id uint64) int {
 }
 
 // add makes an offer, and returns its slot, or -1 if there is none left.
-func (o *offers) add(id uint64) int {
+func (o *adverts) add(id uint64) int {
 	i := bits.TrailingZeros64(^o.used)
-	if i == offerSlots || len(o.slots) == 0 {
+	if i == advertSlots || len(o.slots) == 0 {
 		return -1
 	}
 	o.made++
 	o.used |= 1 << i
-	o.ids[i], o.good[i] = id, (o.made*offerSlots+uint64(i))*states+live
+	o.ids[i], o.good[i] = id, (o.made*advertSlots+uint64(i))*states+live
 	slotAt(o.slots, i).Store(o.good[i])
 	return i
 }
 
-// reclaim ends the offer of that number, or all of them if it is 0.
-func (o *offers) reclaim(id uint64) {
+// invalidate ends the offer of that number, or all of them if it is 0.
+func (o *adverts) invalidate(id uint64) {
 	for left := o.used; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros64(left); id == 0 || id == o.ids[i] {
 			slotAt(o.slots, i).Store(o.good[i] - live + over)
@@ -74,35 +74,35 @@ func (o *offers) reclaim(id uint64) {
 	}
 }
 
-// offer writes a packet that announces a message whose payload stays where it is until
-// reclaim, or reports that there is no room for it. Where there is no slot left, the
+// advertise writes a packet that announces a message whose payload stays where it is until
+// invalidate, or reports that there is no room for it. Where there is no slot left, the
 // packet says nothing of the payload. A message that is announced again has one offer.
-func (w *writer) offer(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
-	slot := w.offers.find(id)
-	off, ok := w.place(recordLen(protocol.ExtHeaderLen + loanLen))
+func (w *writer) advertise(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
+	slot := w.adverts.find(id)
+	off, ok := w.place(recordLen(protocol.ExtHeaderLen + descriptorLen))
 	if !ok {
 		return false
 	}
 	if slot < 0 {
-		slot = w.offers.add(id)
+		slot = w.adverts.add(id)
 	}
 	copy(w.ring[off+wordLen:], header[:])
 	if slot < 0 {
 		w.publish(off, protocol.ExtHeaderLen, 0)
 		return true
 	}
-	l := loanAt(w.ring[off:])
+	l := descriptorAt(w.ring[off:])
 	l.addr.Store(uint64(uintptr(unsafe.Pointer(&payload[0]))))
 	l.payload.Store(uint64(len(payload)))
-	l.state.Store(w.offers.good[slot])
-	w.publish(off, protocol.ExtHeaderLen+loanLen, offerBit)
+	l.state.Store(w.adverts.good[slot])
+	w.publish(off, protocol.ExtHeaderLen+descriptorLen, advertBit)
 	return true
 }
 
-// offer turns what was read behind an announcement into what it offers, and reports
+// advertise turns what was read behind an announcement into what it offers, and reports
 // whether that can be.
-func (a *away) offer(slots []byte) bool {
-	a.offered, a.good = true, a.state.Load()
+func (a *away) resolve(slots []byte) bool {
+	a.advertised, a.good = true, a.state.Load()
 	if a.good%states != live || len(slots) == 0 {
 		return false
 	}
@@ -111,4 +111,4 @@ func (a *away) offer(slots []byte) bool {
 }
 
 // slot is that of an offer.
-func (a *away) slot() int { return int(a.good / states % offerSlots) }
+func (a *away) slot() int { return int(a.good / states % advertSlots) }

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// contestPause is the time between two looks whether the peer's host has answered.
-	contestPause = 20 * time.Millisecond
-	// contestGrain is how exactly the kernel says when it last heard of it.
-	contestGrain = 10 * time.Millisecond
+	// livenessInterval is the time between two looks whether the peer's host has answered.
+	livenessInterval = 20 * time.Millisecond
+	// livenessResolution is how exactly the kernel says when it last heard of it.
+	livenessResolution = 10 * time.Millisecond
 	// tcpEstablished is the state in which neither side has closed.
 	tcpEstablished = 1
 )
 
-// sighting is what the system knows of a connection.
-type sighting struct {
+// connState is what the system knows of a connection.
+type connState struct {
 	// open: neither side has closed it.
 	open bool
 	// silent is how long nothing has come from the peer's host, not even an
@@ -35,11 +35,11 @@ const (
 
 // judge decides on a connection that was first, and is now, elapsed later, as seen. The
 // probe goes when nothing has come for a second; the answer may take another.
-func judge(first, now sighting, elapsed time.Duration) verdict {
+func judge(first, now connState, elapsed time.Duration) verdict {
 	switch {
 	case !now.open:
 		return dead
-	case now.silent+contestGrain < elapsed:
+	case now.silent+livenessResolution < elapsed:
 		return alive
 	case elapsed >= max(answerTime-first.silent, 0)+answerTime:
 		return dead
@@ -52,15 +52,15 @@ func (c *Conn) answers(l *link) bool {
 	begun := time.Now()
 	l.probe(true)
 	defer l.probe(false)
-	first, ok := l.sight()
-	for now, elapsed := first, time.Duration(0); ok; now, ok = l.sight() {
+	first, ok := l.state()
+	for now, elapsed := first, time.Duration(0); ok; now, ok = l.state() {
 		switch judge(first, now, elapsed) {
 		case alive:
 			return true
 		case dead:
 			return false
 		}
-		timer := time.NewTimer(contestPause)
+		timer := time.NewTimer(livenessInterval)
 		select {
 		case <-timer.C:
 		case <-l.closing:
@@ -107,8 +107,8 @@ func (l *link) probe(on bool) {
 	})
 }
 
-// sight returns what the kernel knows of a connection, or false if that is closed.
-func (l *link) sight() (s sighting, ok bool) {
+// state returns what the kernel knows of a connection, or false if that is closed.
+func (l *link) state() (s connState, ok bool) {
 	l.withFD(func(fd int) {
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err != nil {

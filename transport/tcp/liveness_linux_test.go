@@ -14,9 +14,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// mute has a socket take nothing more from the network, so that its host does not answer
+// shutdown has a socket take nothing more from the network, so that its host does not answer
 // for it any more: as if it were gone.
-func mute(t *testing.T, conn *net.TCPConn) {
+func shutdown(t *testing.T, conn *net.TCPConn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -32,9 +32,9 @@ func mute(t *testing.T, conn *net.TCPConn) {
 	}
 }
 
-// contested is a Conn of rank 1, one way or the other, and a connection that rank 0 has
+// probed is a Conn of rank 1, one way or the other, and a connection that rank 0 has
 // made. Packets of rank 0 arrive as the given kind.
-func contested(t *testing.T, name string) (end *transporttest.End, old *net.TCPConn, packet []byte, kind mpe.RxKind) {
+func probed(t *testing.T, name string) (end *transporttest.End, old *net.TCPConn, packet []byte, kind mpe.RxKind) {
 	t.Helper()
 	cfg := Config{Rank: 1, Map: transporttest.Map(t, 2), Backoff: soon}
 	packet, kind = request(0, 1), mpe.RxHeader
@@ -58,23 +58,23 @@ func contested(t *testing.T, name string) (end *transporttest.End, old *net.TCPC
 	return end, old, packet, kind
 }
 
-var contestants = []string{"cloudfpga", "extended", "extended, polled"}
+var candidates = []string{"cloudfpga", "extended", "extended, polled"}
 
 // A connection from a rank's address does not take the place of one that lives: it is
 // closed, and the other one goes on (C2).
 func TestLivingConnectionIsNotReplaced(t *testing.T) {
-	for _, name := range contestants {
+	for _, name := range candidates {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			end, old, packet, kind := contested(t, name)
+			end, old, packet, kind := probed(t, name)
 			from, to := transportAddr(old).Addr(), old.RemoteAddr().(*net.TCPAddr).AddrPort()
 			for range 2 {
-				impostor := dial(t, from, to)
-				_, _ = impostor.Write(packet) // it may be closed already
-				if a := want(t, end, mpe.RxBroken, 0); a.From != transportAddr(impostor) {
+				otherPeer := dial(t, from, to)
+				_, _ = otherPeer.Write(packet) // it may be closed already
+				if a := want(t, end, mpe.RxBroken, 0); a.From != transportAddr(otherPeer) {
 					t.Errorf("%v was refused", a.From)
 				}
-				wantClosed(t, impostor)
+				wantClosed(t, otherPeer)
 				write(t, old, packet)
 				want(t, end, kind, 0)
 			}
@@ -89,11 +89,11 @@ func TestLivingConnectionIsNotReplaced(t *testing.T) {
 // One whose host does not answer for a second makes room: a peer that was restarted, and
 // could not say so, gets in (C2).
 func TestSilentConnectionIsReplaced(t *testing.T) {
-	for _, name := range contestants {
+	for _, name := range candidates {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			end, old, packet, kind := contested(t, name)
-			mute(t, old)
+			end, old, packet, kind := probed(t, name)
+			shutdown(t, old)
 			begun := time.Now()
 			fresh := dial(t, transportAddr(old).Addr(), old.RemoteAddr().(*net.TCPAddr).AddrPort())
 			write(t, fresh, packet)
@@ -111,11 +111,11 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 // A peer that has closed the old connection need not wait, whether we have examined
 // that or not.
 func TestClosedConnectionIsReplacedAtOnce(t *testing.T) {
-	c := newLooker(t, 2, nil)
+	c := newPolled(t, 2, nil)
 	old := c.dialed(0)
 	before, _ := c.peers[0].current()
 	old.Close()
-	for s, ok := before.sight(); ok && s.open; s, ok = before.sight() {
+	for s, ok := before.state(); ok && s.open; s, ok = before.state() {
 		runtime.Gosched() // until the kernel has the FIN
 	}
 	fresh := dial(t, c.cfg.Map.Addr(0).Addr(), c.LocalAddr())
@@ -137,16 +137,16 @@ func TestFewConnectionsWait(t *testing.T) {
 	want(t, end, mpe.RxConnected, 0)
 	dial(t, m.Addr(0).Addr(), m.Addr(1))
 	<-asked
-	for range maxContests + 1 {
+	for range maxCandidates + 1 {
 		dial(t, m.Addr(0).Addr(), m.Addr(1))
 	}
 	for range 2 { // of which two are too many
 		want(t, end, mpe.RxBroken, 0)
 	}
-	for i := range maxContests {
+	for i := range maxCandidates {
 		decide <- struct{}{}
 		want(t, end, mpe.RxBroken, 0)
-		if i < maxContests-1 {
+		if i < maxCandidates-1 {
 			<-asked
 		}
 	}
@@ -176,7 +176,7 @@ func TestJudge(t *testing.T) {
 		{400 * ms, 2000 * ms, 1600 * ms, false, dead},
 		{400 * ms, 900 * ms, 1600 * ms, false, alive},
 	} {
-		got := judge(sighting{open: true, silent: x.first}, sighting{open: !x.closed, silent: x.silent}, x.elapsed)
+		got := judge(connState{open: true, silent: x.first}, connState{open: !x.closed, silent: x.silent}, x.elapsed)
 		if got != x.want {
 			t.Errorf("%+v: %v", x, got)
 		}

@@ -11,19 +11,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// lending returns two Conns that can read each other's memory.
-func lending(t testing.TB) (a, b *Conn) {
+// exposing returns two Conns that can read each other's memory.
+func exposing(t testing.TB) (a, b *Conn) {
 	t.Helper()
 	t.Setenv(EnvSingleCopy, "auto")
 	a, b = polled(t)
-	if lends, fetches := a.SingleCopy(1); !lends || !fetches {
+	if exposes, fetches := a.SingleCopy(1); !exposes || !fetches {
 		t.Skip("the system does not let processes read each other's memory")
 	}
 	return a, b
 }
 
-// lentPacket is a packet whose payload of n bytes is all the same, and lent.
-func lentPacket(src, dst int, number uint32, n int) mpe.Packet {
+// exposedPayload is a packet whose payload of n bytes is all the same, and lent.
+func exposedPayload(src, dst int, number uint32, n int) mpe.Packet {
 	p := transporttest.Packet(src, dst, number, 0)
 	p.Payload, p.Lent = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
 	return p
@@ -44,7 +44,7 @@ func deliver(t *testing.T, a, b *Conn, p mpe.Packet) mpe.RxPacket {
 
 // Long payload that is lent is fetched, and other payload comes along.
 func TestFetch(t *testing.T) {
-	a, b := lending(t)
+	a, b := exposing(t)
 	if links, singleCopy := a.Sharing(); links != 1 || singleCopy != 1 {
 		t.Errorf("%d links, %d with single copies", links, singleCopy)
 	}
@@ -52,7 +52,7 @@ func TestFetch(t *testing.T) {
 		t.Errorf("packets may have %d bytes", n)
 	}
 	for i, n := range []int{0, 1, MinSingleCopy - 1, MinSingleCopy, MaxPayload, MaxPayload + 1, LongPayload(DefaultRing(2))} {
-		p := lentPacket(0, 1, uint32(i+1), n)
+		p := exposedPayload(0, 1, uint32(i+1), n)
 		x := deliver(t, a, b, p)
 		if n < MinSingleCopy {
 			if x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
@@ -70,18 +70,18 @@ func TestFetch(t *testing.T) {
 			}
 		}
 	}
-	p := lentPacket(0, 1, 1, LongPayload(DefaultRing(2))+1)
+	p := exposedPayload(0, 1, 1, LongPayload(DefaultRing(2))+1)
 	if n, err := a.SendPackets(1, []mpe.Packet{p}); n != 0 || !errors.Is(err, ErrBadPacket) {
 		t.Errorf("a packet that is too long: %d, %v", n, err)
 	}
-	x := deliver(t, a, b, lentPacket(0, 1, 1, MinSingleCopy))
+	x := deliver(t, a, b, exposedPayload(0, 1, 1, MinSingleCopy))
 	if b.Fetch(&x, make([]byte, MinSingleCopy+1)) {
 		t.Error("more is fetched than was lent")
 	}
 	for _, peer := range []int{-1, 0, 2} {
 		a.Reclaim(peer, 1)
-		lends, fetches := a.SingleCopy(peer)
-		if lends || fetches || a.LongPayload(peer) != 0 {
+		exposes, fetches := a.SingleCopy(peer)
+		if exposes || fetches || a.LongPayload(peer) != 0 {
 			t.Errorf("rank %d is lent something", peer)
 		}
 	}
@@ -101,15 +101,15 @@ func TestNoSingleCopy(t *testing.T) {
 			if n, err := c.Recv(batch); n != 1 || err != nil {
 				t.Fatal(n, err)
 			}
-			if lends, fetches := c.SingleCopy(1 - rank); lends || fetches || c.LongPayload(1-rank) != 0 {
-				t.Errorf("off at %d: rank %d lends: %v, fetches: %v", off, rank, lends, fetches)
+			if exposes, fetches := c.SingleCopy(1 - rank); exposes || fetches || c.LongPayload(1-rank) != 0 {
+				t.Errorf("off at %d: rank %d lends: %v, fetches: %v", off, rank, exposes, fetches)
 			}
 			if links, singleCopy := c.Sharing(); links != 1 || singleCopy != 0 {
 				t.Errorf("off at %d: rank %d has %d links, %d with single copies", off, rank, links, singleCopy)
 			}
 		}
 		for _, n := range []int{MaxPayload, LongPayload(DefaultRing(2))} {
-			p := lentPacket(0, 1, 1, n)
+			p := exposedPayload(0, 1, 1, n)
 			if x := deliver(t, conns[0], conns[1], p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
 				t.Errorf("off at %d: %d bytes arrived, %d are away", off, len(x.Bytes), x.Away)
 			}
@@ -135,8 +135,8 @@ func TestEnvSingleCopy(t *testing.T) {
 
 // With a link its loans end: what it carried is sent again.
 func TestLoansEndWithTheLink(t *testing.T) {
-	a, b := lending(t)
-	x := deliver(t, a, b, lentPacket(0, 1, 1, MinSingleCopy))
+	a, b := exposing(t)
+	x := deliver(t, a, b, exposedPayload(0, 1, 1, MinSingleCopy))
 	a.peers[1].link.conn.Close()
 	batch := make([]mpe.RxPacket, 1)
 	for _, c := range []*Conn{a, b} { // up to the next one
@@ -154,7 +154,7 @@ func TestLoansEndWithTheLink(t *testing.T) {
 
 // Memory that cannot be read is the end of the link, and the next one copies.
 func TestUnreadable(t *testing.T) {
-	a, b := lending(t)
+	a, b := exposing(t)
 	memory, err := unix.Mmap(-1, 0, 2*MinSingleCopy, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
@@ -183,10 +183,10 @@ func TestUnreadable(t *testing.T) {
 	if n, err := a.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {
 		t.Fatalf("%d, %v, %+v", n, err, batch[0])
 	}
-	if lends, fetches := a.SingleCopy(1); lends || !fetches || a.LongPayload(1) != 0 {
-		t.Errorf("rank 0 lends: %v, fetches: %v", lends, fetches)
+	if exposes, fetches := a.SingleCopy(1); exposes || !fetches || a.LongPayload(1) != 0 {
+		t.Errorf("rank 0 lends: %v, fetches: %v", exposes, fetches)
 	}
-	p = lentPacket(0, 1, 2, MinSingleCopy)
+	p = exposedPayload(0, 1, 2, MinSingleCopy)
 	if x := deliver(t, a, b, p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
 		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.Away)
 	}
@@ -194,24 +194,24 @@ func TestUnreadable(t *testing.T) {
 
 // Another process than the one that said hello is not read from, nor one that is gone.
 func TestRemote(t *testing.T) {
-	lending(t)
+	exposing(t)
 	n, c := newNonce(), new(copier)
 	defer c.end(mpe.ErrTransportClosed)
 	pid := unix.Getpid()
-	other := n.whereabouts()
+	other := n.memoryID()
 	other.nonce[3]++
 	for name, tt := range map[string]struct {
 		r    remote
 		want bool
 	}{
-		"itself":       {remote{pid: pid, whereabouts: n.whereabouts()}, true},
-		"another":      {remote{pid: pid, whereabouts: other}, false},
-		"nobody":       {remote{pid: 1 << 30, whereabouts: n.whereabouts()}, false},
-		"nowhere":      {remote{pid: pid, whereabouts: whereabouts{addr: 1, nonce: *n}}, false},
+		"itself":       {remote{pid: pid, memoryID: n.memoryID()}, true},
+		"another":      {remote{pid: pid, memoryID: other}, false},
+		"nobody":       {remote{pid: 1 << 30, memoryID: n.memoryID()}, false},
+		"nowhere":      {remote{pid: pid, memoryID: memoryID{addr: 1, nonce: *n}}, false},
 		"not said":     {remote{pid: pid}, false},
-		"all the ones": {remote{pid: pid, whereabouts: whereabouts{addr: 1<<64 - 1}}, false},
+		"all the ones": {remote{pid: pid, memoryID: memoryID{addr: 1<<64 - 1}}, false},
 	} {
-		pages, err := c.meet(tt.r)
+		pages, err := c.probe(tt.r)
 		pages.close()
 		if got := err == nil; got != tt.want {
 			t.Errorf("%s: %v", name, err)

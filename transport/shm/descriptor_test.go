@@ -9,11 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// lendTo lends a packet under a number, and returns what the reader sees of it.
-func lendTo(t *testing.T, w *writer, r *reader, id uint64) away {
+// exposeTo lends a packet under a number, and returns what the reader sees of it.
+func exposeTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	t.Helper()
 	p := transporttest.Packet(0, 1, 1, 100)
-	if !w.lend(&p.Header, p.Payload, id) {
+	if !w.expose(&p.Header, p.Payload, id) {
 		t.Fatal("there is no room")
 	}
 	got, a, err := r.next()
@@ -29,9 +29,9 @@ func TestLoan(t *testing.T) {
 	w, r := newRing(MinRing)
 	for _, tt := range []struct {
 		name    string
-		end     uint64 // reclaim is called with that before the payload is copied
+		end     uint64 // invalidate is called with that before the payload is copied
 		before  bool   // that it stands is asked before
-		stands  bool
+		valid   bool
 		settled bool
 	}{
 		{"taken", 2, false, true, true},
@@ -39,21 +39,21 @@ func TestLoan(t *testing.T) {
 		{"reclaimed meanwhile", 7, true, true, false},
 		{"all reclaimed", 0, false, false, false},
 	} {
-		a := lendTo(t, w, r, 7)
-		stands := false
+		a := exposeTo(t, w, r, 7)
+		valid := false
 		if tt.before {
-			stands = a.stands()
+			valid = a.valid()
 		}
-		w.reclaim(tt.end)
+		w.invalidate(tt.end)
 		if !tt.before {
-			stands = a.stands()
+			valid = a.valid()
 		}
-		if stands != tt.stands || a.settle() != tt.settled || a.settle() {
-			t.Errorf("%s: it stands: %v, want %v; it is to be settled: %v", tt.name, stands, tt.stands, tt.settled)
+		if valid != tt.valid || a.settle() != tt.settled || a.settle() {
+			t.Errorf("%s: it stands: %v, want %v; it is to be settled: %v", tt.name, valid, tt.valid, tt.settled)
 		}
 	}
-	if w.reclaim(2); len(w.loans) != 0 {
-		t.Errorf("%d loans are remembered", len(w.loans))
+	if w.invalidate(2); len(w.exposed) != 0 {
+		t.Errorf("%d loans are remembered", len(w.exposed))
 	}
 }
 
@@ -61,10 +61,10 @@ func TestLoan(t *testing.T) {
 // to lie in their place later is not touched.
 func TestLoansAreForgotten(t *testing.T) {
 	w, r := newRing(MinRing)
-	first := lendTo(t, w, r, 1)
-	second := lendTo(t, w, r, 2)
-	if w.reclaim(2); len(w.loans) != 2 || !first.stands() || second.stands() {
-		t.Errorf("%d loans, %v, %v", len(w.loans), first.stands(), second.stands())
+	first := exposeTo(t, w, r, 1)
+	second := exposeTo(t, w, r, 2)
+	if w.invalidate(2); len(w.exposed) != 2 || !first.valid() || second.valid() {
+		t.Errorf("%d loans, %v, %v", len(w.exposed), first.valid(), second.valid())
 	}
 	p := transporttest.Packet(0, 1, 1, 1000)
 	for range MinRing {
@@ -79,12 +79,12 @@ func TestLoansAreForgotten(t *testing.T) {
 		}
 		r.release()
 	}
-	if first.stands() {
+	if first.valid() {
 		t.Error("a record that is no more says that it stands")
 	}
 	content := bytes.Clone(w.ring)
-	if w.reclaim(0); len(w.loans) != 0 || !bytes.Equal(content, w.ring) {
-		t.Errorf("%d loans are remembered", len(w.loans))
+	if w.invalidate(0); len(w.exposed) != 0 || !bytes.Equal(content, w.ring) {
+		t.Errorf("%d loans are remembered", len(w.exposed))
 	}
 }
 
@@ -93,8 +93,8 @@ func TestHostileLoans(t *testing.T) {
 	for _, payload := range []uint64{0, MinRing/4 + 1, 1 << 40, ^uint64(0)} {
 		w, r := newRing(MinRing)
 		p := transporttest.Packet(0, 1, 1, 100)
-		w.lend(&p.Header, p.Payload, 1)
-		loanAt(w.ring).payload.Store(payload)
+		w.expose(&p.Header, p.Payload, 1)
+		descriptorAt(w.ring).payload.Store(payload)
 		if b, _, err := r.next(); b != nil || err == nil {
 			t.Errorf("%d bytes of payload are away: %d bytes, %v", payload, len(b), err)
 		}

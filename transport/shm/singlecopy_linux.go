@@ -8,7 +8,7 @@ import (
 
 // SingleCopy reports whether the peer fetches long payload straight from our memory,
 // and we from its. Neither is so while there is no link.
-func (c *Conn) SingleCopy(peer int) (lends, fetches bool) {
+func (c *Conn) SingleCopy(peer int) (exposes, fetches bool) {
 	p, err := c.peer(peer)
 	if err != nil {
 		return false, false
@@ -16,7 +16,7 @@ func (c *Conn) SingleCopy(peer int) (lends, fetches bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.link; l != nil {
-		return l.lends, l.fetches
+		return l.exposes, l.fetches
 	}
 	return false, false
 }
@@ -31,7 +31,7 @@ func (c *Conn) Sharing() (links, singleCopy int) {
 		if linked, _ := c.Link(rank); linked {
 			links++
 		}
-		if lends, fetches := c.SingleCopy(rank); lends && fetches {
+		if exposes, fetches := c.SingleCopy(rank); exposes && fetches {
 			singleCopy++
 		}
 	}
@@ -47,7 +47,7 @@ func (c *Conn) LongPayload(peer int) int {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.link == nil || !p.link.lends {
+	if p.link == nil || !p.link.exposes {
 		return 0
 	}
 	return LongPayload(len(p.link.out.ring))
@@ -63,18 +63,18 @@ func (c *Conn) Reclaim(peer int, lent uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link != nil {
-		p.link.out.reclaim(lent)
+		p.link.out.invalidate(lent)
 	}
 }
 
 // leave notes that the payload of a packet is still with its sender.
 func (in *inbox) leave(to *mpe.RxPacket, l *link, a away) {
 	to.Away, to.Ticket = int(a.payload), len(in.away)
-	in.away = append(in.away, leftover{link: l, packet: to.Bytes, away: a})
+	in.away = append(in.away, pendingGet{link: l, packet: to.Bytes, away: a})
 }
 
-// leftover is the payload of a packet that Poll has returned without.
-type leftover struct {
+// pendingGet is the payload of a packet that Poll has returned without.
+type pendingGet struct {
 	link   *link
 	packet []byte
 	away
@@ -91,7 +91,7 @@ func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 	}
 	w := &in.away[a.Ticket]
 	l := w.link
-	if l.broken || !l.fetches || len(dst) != int(w.payload) || !w.stands() {
+	if l.broken || !l.fetches || len(dst) != int(w.payload) || !w.valid() {
 		return false
 	}
 	if !in.reader.resident(l.pages, w.addr, len(dst)) {
@@ -103,25 +103,25 @@ func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 		return false
 	}
 	if err != nil {
-		in.distrust(l, err)
+		in.disableSingleCopy(l, err)
 	}
 	return err == nil
 }
 
-// distrust ends a link, and has no more links to that process fetch payload.
-func (in *inbox) distrust(l *link, err error) {
+// disableSingleCopy ends a link, and has no more links to that process fetch payload.
+func (in *inbox) disableSingleCopy(l *link, err error) {
 	p := l.peer
 	p.mu.Lock()
 	p.unreadable = l.remote.nonce
 	p.mu.Unlock()
-	l.broken, l.unreadable, in.unsettled = true, true, true
+	l.broken, l.unreadable, in.linksPending = true, true, true
 	l.end(fmt.Errorf("the link to rank %d has ended: %w", p.rank, err))
 }
 
 // remoteOf returns the process at the other end of a link, and which memory of it is
 // there, or nil if it cannot be read.
-func (c *Conn) remoteOf(p *peer, pid int, w whereabouts) (remote, *pagemap) {
-	r := remote{pid: pid, whereabouts: w}
+func (c *Conn) remoteOf(p *peer, pid int, w memoryID) (remote, *pagemap) {
+	r := remote{pid: pid, memoryID: w}
 	if c.cfg.NoSingleCopy {
 		return r, nil
 	}
@@ -131,7 +131,7 @@ func (c *Conn) remoteOf(p *peer, pid int, w whereabouts) (remote, *pagemap) {
 	if bad {
 		return r, nil
 	}
-	pages, err := p.copier.meet(r)
+	pages, err := p.copier.probe(r)
 	if err != nil {
 		return r, nil // all goes through the ring
 	}

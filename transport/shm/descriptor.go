@@ -15,17 +15,17 @@ import (
 //
 // The states have the record's position in them: what is left over of an older record
 // at the same place is none of this one.
-type loan struct {
+type descriptor struct {
 	state         atomic.Uint64
 	addr, payload atomic.Uint64
 }
 
 const (
-	loanLen = 24
-	// loanOff is where in a record the loan is.
-	loanOff = wordLen + protocol.ExtHeaderLen
-	// loanBit is set in the length of such a record.
-	loanBit = 1 << 31
+	descriptorLen = 24
+	// descriptorOff is where in a record the loan is.
+	descriptorOff = wordLen + protocol.ExtHeaderLen
+	// descriptorBit is set in the length of such a record.
+	descriptorBit = 1 << 31
 	// The states of the record at position 0.
 	live, taken, over = 1, 2, 3
 )
@@ -45,66 +45,68 @@ const maxSingleCopy = 256 << 10
 // that size: it fits in, if the receiver turns out not to be able to read it.
 func LongPayload(ring int) int { return min(ring/4, maxSingleCopy) }
 
-// loanAt returns the loan of the record at b.
-func loanAt(b []byte) *loan { return (*loan)(unsafe.Pointer(&b[loanOff : loanOff+loanLen][0])) }
+// descriptorAt returns the loan of the record at b.
+func descriptorAt(b []byte) *descriptor {
+	return (*descriptor)(unsafe.Pointer(&b[descriptorOff : descriptorOff+descriptorLen][0]))
+}
 
 // away is payload that is still with its sender, as the reader sees it. What is
 // shared is read once, but for the state: the other side may change it.
 type away struct {
 	// state is that of the loan, or of the slot of the offer.
-	state   *atomic.Uint64
-	offered bool
+	state      *atomic.Uint64
+	advertised bool
 	// good is the state in which it may be copied.
 	good          uint64
 	addr, payload uint64
 }
 
-// look reads the loan of the record at b, which has the position pos.
-func look(b []byte, pos uint64) away {
-	l := loanAt(b)
+// readDescriptor reads the loan of the record at b, which has the position pos.
+func readDescriptor(b []byte, pos uint64) away {
+	l := descriptorAt(b)
 	return away{state: &l.state, good: pos + live, addr: l.addr.Load(), payload: l.payload.Load()}
 }
 
-// stands reports whether the payload may be copied.
-func (a *away) stands() bool { return a.state.Load() == a.good }
+// valid reports whether the payload may be copied.
+func (a *away) valid() bool { return a.state.Load() == a.good }
 
 // settle reports whether what has been copied is good. The loan has ended.
 func (a *away) settle() bool { return a.state.CompareAndSwap(a.good, a.good-live+taken) }
 
 // lent is what the writer remembers of a loan.
-type lent struct {
+type exposedPacket struct {
 	pos uint64
 	// id is the number that ends it.
 	id uint64
 }
 
-// lend writes a packet whose payload stays where it is until reclaim, or reports that
+// expose writes a packet whose payload stays where it is until reclaim, or reports that
 // there is no room for it.
-func (w *writer) lend(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
-	off, ok := w.place(recordLen(protocol.ExtHeaderLen + loanLen))
+func (w *writer) expose(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
+	off, ok := w.place(recordLen(protocol.ExtHeaderLen + descriptorLen))
 	if !ok {
 		return false
 	}
 	copy(w.ring[off+wordLen:], header[:])
-	l := loanAt(w.ring[off:])
+	l := descriptorAt(w.ring[off:])
 	l.addr.Store(uint64(uintptr(unsafe.Pointer(&payload[0]))))
 	l.payload.Store(uint64(len(payload)))
 	l.state.Store(w.pos + live)
-	w.loans = append(w.loans, lent{pos: w.pos, id: id})
-	w.publish(off, protocol.ExtHeaderLen+loanLen, loanBit)
+	w.exposed = append(w.exposed, exposedPacket{pos: w.pos, id: id})
+	w.publish(off, protocol.ExtHeaderLen+descriptorLen, descriptorBit)
 	return true
 }
 
-// reclaim ends the loans and the offer of that number, or all of them if it is 0, and
+// invalidate ends the loans and the offer of that number, or all of them if it is 0, and
 // forgets the loans at the beginning that have ended.
-func (w *writer) reclaim(id uint64) {
-	w.offers.reclaim(id)
+func (w *writer) invalidate(id uint64) {
+	w.adverts.invalidate(id)
 	first := 0
-	for i, k := range w.loans {
+	for i, k := range w.exposed {
 		ended := true
 		// Otherwise there is another record in its place: it has been read.
 		if w.pos-k.pos < uint64(len(w.ring)) {
-			state := &loanAt(w.ring[k.pos&uint64(len(w.ring)-1):]).state
+			state := &descriptorAt(w.ring[k.pos&uint64(len(w.ring)-1):]).state
 			if id == 0 || id == k.id {
 				state.CompareAndSwap(k.pos+live, k.pos+over)
 			}
@@ -115,6 +117,6 @@ func (w *writer) reclaim(id uint64) {
 		}
 	}
 	if first > 0 {
-		w.loans = w.loans[:copy(w.loans, w.loans[first:])]
+		w.exposed = w.exposed[:copy(w.exposed, w.exposed[first:])]
 	}
 }

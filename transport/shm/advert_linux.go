@@ -1,7 +1,7 @@
 package shm
 
-// offered is a message that the peer offers.
-type offered struct {
+// advertised is a message that the peer offers.
+type advertised struct {
 	// number is what the offer is known by: no other one of the peer's has it.
 	number uint64
 	away
@@ -16,9 +16,9 @@ func (l *link) note(a away) uint64 {
 	p := l.peer
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.offers++
-	o := offered{number: p.offers*offerSlots + uint64(a.slot()), away: a}
-	l.offered[a.slot()] = o
+	p.adverts++
+	o := advertised{number: p.adverts*advertSlots + uint64(a.slot()), away: a}
+	l.advertised[a.slot()] = o
 	return o.number
 }
 
@@ -26,8 +26,8 @@ func (l *link) note(a away) uint64 {
 // has room for. It may be called at any time, by anyone. It reports false if the
 // message is not to be had, or not any more, or is not in the peer's memory now: then what
 // dst holds is undefined. What is
-// offered over a link is to be had as long as that lasts, and by the first Take.
-func (c *Conn) Take(peer int, offer uint64, dst []byte) bool {
+// advertised over a link is to be had as long as that lasts, and by the first Take.
+func (c *Conn) Take(peer int, advertise uint64, dst []byte) bool {
 	p, err := c.peer(peer)
 	if err != nil {
 		return false
@@ -39,12 +39,12 @@ func (c *Conn) Take(peer int, offer uint64, dst []byte) bool {
 	if l == nil || l.untrusted {
 		return false
 	}
-	o := &l.offered[offer%offerSlots]
-	if offer == 0 || o.number != offer || uint64(len(dst)) > o.payload {
+	o := &l.advertised[advertise%advertSlots]
+	if advertise == 0 || o.number != advertise || uint64(len(dst)) > o.payload {
 		return false
 	}
 	// What is not there will be asked for instead.
-	if !o.stands() || !p.reader.resident(l.pages, o.addr, len(dst)) {
+	if !o.valid() || !p.reader.resident(l.pages, o.addr, len(dst)) {
 		return false
 	}
 	err = p.reader.readResident(&l.remote, dst, o.addr)

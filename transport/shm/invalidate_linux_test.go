@@ -17,7 +17,7 @@ import (
 // The sender cancels what it has lent whenever it wants, and writes to the memory
 // at once: what was fetched is what was lent, or nothing.
 func TestReclaimRace(t *testing.T) {
-	a, b := lending(t)
+	a, b := exposing(t)
 	const packets, size = 3000, 64 << 10
 	failed := make(chan error, 1)
 	go func() {
@@ -68,7 +68,7 @@ func TestReclaimRace(t *testing.T) {
 		}
 		// Every other one is left there until it has been fetched, which takes long
 		// if somebody else has the core.
-		state := &loanAt(last(a.peers[1].link.out)).state
+		state := &descriptorAt(last(a.peers[1].link.out)).state
 		for spins := rng.IntN(20000); number%2 == 0 || spins > 0; spins-- {
 			if state.Load()&3 == taken {
 				break
@@ -83,14 +83,14 @@ func TestReclaimRace(t *testing.T) {
 	if err := <-failed; err != nil {
 		t.Fatal(err)
 	}
-	if n := a.loans(1); n != 0 {
+	if n := a.exposed(1); n != 0 {
 		t.Errorf("%d loans are left", n)
 	}
 }
 
 // last returns the record of the last loan.
 func last(w writer) []byte {
-	return w.ring[w.loans[len(w.loans)-1].pos&uint64(len(w.ring)-1):]
+	return w.ring[w.exposed[len(w.exposed)-1].pos&uint64(len(w.ring)-1):]
 }
 
 // Who gives a send up writes to its buffer at once. What arrives is what was sent.

@@ -13,14 +13,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// looker is a Conn that nobody looks after but the test.
-type looker struct {
+// polled is a Conn that nobody looks after but the test.
+type polled struct {
 	*Conn
 	t *testing.T
 }
 
-// newLooker returns the highest of n ranks, which the others dial.
-func newLooker(t *testing.T, n int, change func(*Config)) looker {
+// newPolled returns the highest of n ranks, which the others dial.
+func newPolled(t *testing.T, n int, change func(*Config)) polled {
 	t.Helper()
 	cfg := Config{Rank: n - 1, Map: transporttest.Map(t, n), Profile: extended, Backoff: soon}
 	if change != nil {
@@ -31,11 +31,11 @@ func newLooker(t *testing.T, n int, change func(*Config)) looker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return looker{c, t}
+	return polled{c, t}
 }
 
 // readable waits until Wakeup's descriptor is, or reports false.
-func (c looker) readable(limit time.Duration) bool {
+func (c polled) readable(limit time.Duration) bool {
 	c.t.Helper()
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.Wakeup()), Events: unix.POLLIN}}, int(limit.Milliseconds()))
 	for errors.Is(err, unix.EINTR) {
@@ -48,7 +48,7 @@ func (c looker) readable(limit time.Duration) bool {
 }
 
 // wake waits until there is something to examine.
-func (c looker) wake() {
+func (c polled) wake() {
 	c.t.Helper()
 	if c.Sleep() && !c.readable(transporttest.SpinPolicy) {
 		c.t.Fatal("nothing arrives")
@@ -56,7 +56,7 @@ func (c looker) wake() {
 }
 
 // look polls until at most n have arrived, as they did, and something has.
-func (c looker) look(n int) []mpe.RxPacket {
+func (c polled) look(n int) []mpe.RxPacket {
 	c.t.Helper()
 	batch := make([]mpe.RxPacket, n)
 	for deadline := time.Now().Add(transporttest.SpinPolicy); time.Now().Before(deadline); c.wake() {
@@ -72,7 +72,7 @@ func (c looker) look(n int) []mpe.RxPacket {
 	return nil
 }
 
-func (c looker) want(kind mpe.RxKind, peer int) mpe.RxPacket {
+func (c polled) want(kind mpe.RxKind, peer int) mpe.RxPacket {
 	c.t.Helper()
 	a := c.look(1)[0]
 	if a.Kind != kind || a.Peer != peer {
@@ -82,7 +82,7 @@ func (c looker) want(kind mpe.RxKind, peer int) mpe.RxPacket {
 }
 
 // dialed returns a connection from a peer of which c knows.
-func (c looker) dialed(peer int) *net.TCPConn {
+func (c polled) dialed(peer int) *net.TCPConn {
 	c.t.Helper()
 	conn := dial(c.t, c.cfg.Map.Addr(peer).Addr(), c.LocalAddr())
 	c.want(mpe.RxConnected, peer)
@@ -91,14 +91,14 @@ func (c looker) dialed(peer int) *net.TCPConn {
 }
 
 // quiet fails the test if Poll has something.
-func (c looker) quiet() {
+func (c polled) quiet() {
 	c.t.Helper()
 	if n, err := c.Poll(make([]mpe.RxPacket, 4)); n != 0 || err != nil {
 		c.t.Fatalf("%d arrivals, %v", n, err)
 	}
 }
 
-func (c looker) reader(peer int) *reader {
+func (c polled) reader(peer int) *reader {
 	c.inbox.mu.Lock()
 	defer c.inbox.mu.Unlock()
 	return &c.inbox.at[peer].wire.in
@@ -106,7 +106,7 @@ func (c looker) reader(peer int) *reader {
 
 // fill sends c's peer 0 packets until some of them wait, and returns all bytes that
 // are on their way.
-func (c looker) fill() (stream []byte) {
+func (c polled) fill() (stream []byte) {
 	c.t.Helper()
 	for number := uint32(1); ; number++ {
 		p := transporttest.Packet(1, 0, number, protocol.MaxStreamPayload-int(number))
@@ -121,7 +121,7 @@ func (c looker) fill() (stream []byte) {
 	}
 }
 
-func (c looker) outflow(l *link) int {
+func (c polled) outflow(l *link) int {
 	l.wire.mu.Lock()
 	defer l.wire.mu.Unlock()
 	return l.wire.out.waiting

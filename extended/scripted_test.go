@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// stranger is a Conn of rank 0 and the hand that writes rank 1's packets.
-type stranger struct {
+// scripted is a Conn of rank 0 and the hand that writes rank 1's packets.
+type scripted struct {
 	t    *testing.T
 	c    *Conn
 	now  Instant
@@ -16,23 +16,23 @@ type stranger struct {
 	last []Action // of the last event
 }
 
-const strangers = 0x51 // rank 1's session
+const scriptedSession = 0x51 // rank 1's session
 
 // meet makes the two known to each other.
-func meet(t *testing.T, cfg Config) *stranger {
+func meet(t *testing.T, cfg Config) *scripted {
 	cfg = sixteen(cfg)
 	cfg.Remote, cfg.Seed = 1, 1
-	s := &stranger{t: t, c: New(cfg), now: time.Second}
+	s := &scripted{t: t, c: New(cfg), now: time.Second}
 	s.ack(1, 65537, 1<<20)
 	s.flush()
 	return s
 }
 
 // put delivers a packet, of which h says what is special.
-func (s *stranger) put(h protocol.ExtHeader, payload int) *stranger {
+func (s *scripted) put(h protocol.ExtHeader, payload int) *scripted {
 	h.Src ^= 1
 	if h.Session == 0 {
-		h.Session, h.PeerSession = strangers, s.c.session.local
+		h.Session, h.PeerSession = scriptedSession, s.c.session.local
 	}
 	if h.Acknowledged == 0 {
 		h.Acknowledged = s.c.flight.base
@@ -44,12 +44,12 @@ func (s *stranger) put(h protocol.ExtHeader, payload int) *stranger {
 	return s
 }
 
-func (s *stranger) ack(acknowledged, messages, eager uint32, ranges ...protocol.Range) *stranger {
+func (s *scripted) ack(acknowledged, messages, eager uint32, ranges ...protocol.Range) *scripted {
 	return s.ackAfter(0, acknowledged, messages, eager, ranges...)
 }
 
-func (s *stranger) ackAfter(delay time.Duration, acknowledged, messages, eager uint32, ranges ...protocol.Range) *stranger {
-	h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Session: strangers, PeerSession: s.c.session.local, Acknowledged: acknowledged}
+func (s *scripted) ackAfter(delay time.Duration, acknowledged, messages, eager uint32, ranges ...protocol.Range) *scripted {
+	h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Session: scriptedSession, PeerSession: s.c.session.local, Acknowledged: acknowledged}
 	if s.echo != 0 {
 		h.Clock = clockAt(s.echo)
 	}
@@ -61,18 +61,18 @@ func (s *stranger) ackAfter(delay time.Duration, acknowledged, messages, eager u
 	return s
 }
 
-func (s *stranger) flush() *stranger {
+func (s *scripted) flush() *scripted {
 	s.last = s.c.Flush(s.now, nil)
 	return s
 }
 
-func (s *stranger) send(id ID, n int64) *stranger {
+func (s *scripted) send(id ID, n int64) *scripted {
 	s.c.Send(s.now, SendOp{ID: id, Length: n}, nil)
 	return s.flush()
 }
 
 // count returns how many actions of a kind the last event had.
-func (s *stranger) count(kind ActionKind) (n int) {
+func (s *scripted) count(kind ActionKind) (n int) {
 	for _, a := range s.last {
 		if a.Kind == kind {
 			n++
@@ -83,7 +83,7 @@ func (s *stranger) count(kind ActionKind) (n int) {
 
 // want verifies the reason for which the last packet was dropped, and how many
 // packets have arrived in all.
-func (s *stranger) want(what string, r Reason, arrived uint32) {
+func (s *scripted) want(what string, r Reason, arrived uint32) {
 	s.t.Helper()
 	got := ReasonNone
 	for _, a := range s.last {

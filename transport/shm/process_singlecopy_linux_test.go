@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// victimLoan is how many bytes the victims lend and fetch at a time.
-const victimLoan = 40000
+// victimDescriptor is how many bytes the victims lend and fetch at a time.
+const victimDescriptor = 40000
 
 // number is that of the packet that has arrived.
 func number(a *mpe.RxPacket) uint32 {
@@ -23,14 +23,14 @@ func number(a *mpe.RxPacket) uint32 {
 	return h.Number
 }
 
-// lendAll lends packets without end, each from memory of its own, and never takes
+// exposeAll lends packets without end, each from memory of its own, and never takes
 // anything back.
-func lendAll(c *Conn) error {
+func exposeAll(c *Conn) error {
 	batch := make([]mpe.RxPacket, 8)
 	var memory [16][]byte
 	for n := uint32(1); ; {
 		p := transporttest.Packet(1, 0, n, 0)
-		p.Payload, p.Lent = bytes.Repeat([]byte{byte(n)}, victimLoan), uint64(n)
+		p.Payload, p.Lent = bytes.Repeat([]byte{byte(n)}, victimDescriptor), uint64(n)
 		sent := 0
 		for sent == 0 {
 			var err error
@@ -44,7 +44,7 @@ func lendAll(c *Conn) error {
 		memory[n%16] = p.Payload
 		n++
 		// Until all of it was fetched, so that it can be used for something else.
-		for n%16 == 0 && c.loans(0) > 0 {
+		for n%16 == 0 && c.exposed(0) > 0 {
 			if _, err := c.Poll(batch); err != nil {
 				return err
 			}
@@ -53,8 +53,8 @@ func lendAll(c *Conn) error {
 	}
 }
 
-// loans is how many loans to the peer have not ended.
-func (c *Conn) loans(peer int) int {
+// exposed is how many loans to the peer have not ended.
+func (c *Conn) exposed(peer int) int {
 	c.Reclaim(peer, 1<<40)
 	p := c.peers[peer]
 	p.mu.Lock()
@@ -62,13 +62,13 @@ func (c *Conn) loans(peer int) int {
 	if p.link == nil {
 		return 0
 	}
-	return len(p.link.out.loans)
+	return len(p.link.out.exposed)
 }
 
 // fetchAll fetches packets until one comes that is not lent, and fails on what is not
 // as it was lent. It says how many it has got, and how many were canceled.
 func fetchAll(c *Conn) error {
-	batch, dst := make([]mpe.RxPacket, 1), make([]byte, victimLoan)
+	batch, dst := make([]mpe.RxPacket, 1), make([]byte, victimDescriptor)
 	for got, lost := 0, 0; ; {
 		if _, err := c.nap(batch); err != nil {
 			return err
@@ -80,7 +80,7 @@ func fetchAll(c *Conn) error {
 			return fmt.Errorf("%d got, %d lost", got, lost)
 		case !c.Fetch(a, dst):
 			lost++
-		case bytes.Count(dst, []byte{byte(number(a))}) != victimLoan:
+		case bytes.Count(dst, []byte{byte(number(a))}) != victimDescriptor:
 			return errors.New("it is not what was lent")
 		default:
 			got++
@@ -91,13 +91,13 @@ func fetchAll(c *Conn) error {
 // A process that is killed while its memory is read: what was fetched is what it has
 // lent, the rest is lost, and nobody waits.
 func TestLenderKilled(t *testing.T) {
-	lending(t)
+	exposing(t)
 	m := transporttest.Map(t, 2)
 	addrs := fmt.Sprint(m.Addr(0), ",", m.Addr(1))
 	c := listen(t, Config{Rank: 0, Map: m})
 	for life := range 3 {
-		cmd, _ := startVictim(t, addrs, lender)
-		batch, dst := make([]mpe.RxPacket, 8), make([]byte, victimLoan)
+		cmd, _ := startVictim(t, addrs, exposer)
+		batch, dst := make([]mpe.RxPacket, 8), make([]byte, victimDescriptor)
 		next, killed := uint32(1), false
 		read := c.nap
 		for !killed || len(c.inbox.links) > 0 {
@@ -110,11 +110,11 @@ func TestLenderKilled(t *testing.T) {
 				if a.Kind != mpe.RxDatagram {
 					continue
 				}
-				if a.Away != victimLoan || number(a) != next {
+				if a.Away != victimDescriptor || number(a) != next {
 					t.Fatalf("life %d: packet %d, want %d; %d bytes are away", life, number(a), next, a.Away)
 				}
 				if c.Fetch(a, dst) {
-					if bytes.Count(dst, []byte{byte(next)}) != victimLoan {
+					if bytes.Count(dst, []byte{byte(next)}) != victimDescriptor {
 						t.Fatalf("life %d: packet %d is not what was lent", life, next)
 					}
 				} else if !killed {
@@ -135,7 +135,7 @@ func TestLenderKilled(t *testing.T) {
 // A receiver that is stopped does not stop a sender who wants its memory back, and
 // gets nothing of what is written there then.
 func TestFetcherStopped(t *testing.T) {
-	lending(t)
+	exposing(t)
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 0, Map: m})
 	cmd, said := startVictim(t, fmt.Sprint(m.Addr(0), ",", m.Addr(1)), fetcher)
@@ -153,7 +153,7 @@ func TestFetcherStopped(t *testing.T) {
 	const packets = 50
 	var memory [packets + 1][]byte
 	for n := uint32(1); n <= packets; n++ {
-		p := lentPacket(0, 1, n, victimLoan)
+		p := exposedPayload(0, 1, n, victimDescriptor)
 		memory[n] = p.Payload
 		if sent, err := c.SendPackets(1, []mpe.Packet{p}); sent != 1 || err != nil {
 			t.Fatal(sent, err)

@@ -30,7 +30,7 @@ func sendSync(t *testing.T, e *mpe.Engine, data []byte, tag int) mpe.Op {
 // readable is engines, if they can read each other's memory.
 func readable(t *testing.T) (conns [2]*Conn, es [2]*mpe.Engine) {
 	t.Helper()
-	lending(t)
+	exposing(t)
 	conns, es = engines(t)
 	// The first message goes by a link that is known.
 	word := make([]byte, 4)
@@ -103,7 +103,7 @@ func TestMoreThanIsOffered(t *testing.T) {
 	conns, engines := readable(t)
 	for _, withdrawn := range []bool{false, true} {
 		before := dataPackets(engines[1])
-		const messages, size = offerSlots + 10, 20_000
+		const messages, size = advertSlots + 10, 20_000
 		var sends []mpe.Op
 		for i := range messages {
 			n := size
@@ -135,10 +135,10 @@ func TestMoreThanIsOffered(t *testing.T) {
 		}
 		asked := dataPackets(engines[1]) - before
 		// The longest has two packets, and what was offered has none.
-		if want := map[bool]uint64{false: 2 + messages - offerSlots - 1, true: 0}[withdrawn]; asked != want {
+		if want := map[bool]uint64{false: 2 + messages - advertSlots - 1, true: 0}[withdrawn]; asked != want {
 			t.Errorf("%d packets of DATA have come, want %d; canceled: %v", asked, want, withdrawn)
 		}
-		if used := conns[0].offersTo(1); used != 0 {
+		if used := conns[0].advertsTo(1); used != 0 {
 			t.Errorf("slots %#x are taken", used)
 		}
 	}
@@ -193,12 +193,12 @@ func (c *Conn) linkTo(rank int) *link {
 	return p.link
 }
 
-// offersTo is which slots are taken by what a rank is offered.
-func (c *Conn) offersTo(rank int) uint64 {
+// advertsTo is which slots are taken by what a rank is offered.
+func (c *Conn) advertsTo(rank int) uint64 {
 	p := c.peers[rank]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.link.out.offers.used
+	return p.link.out.adverts.used
 }
 
 // Who gives up a send that no receive has matched has its buffer back at once, and the

@@ -9,21 +9,21 @@ const (
 	// answerTime is how long the peer's host has to answer a probe of the connection
 	// that there is, when another one comes (C2).
 	answerTime = time.Second
-	// maxContests is how many connections of one peer may wait until it is known
+	// maxCandidates is how many connections of one peer may wait until it is known
 	// whether the one that there is still lives; more are closed.
-	maxContests = 4
+	maxCandidates = 4
 )
 
 // admit reports whether a connection of p may become its link, and if so holds
 // p.admission, which the caller releases when it has. An IP address is all that tells
 // who has made a connection: so a plain one does not take the place of one that lives.
 func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
-	if p.contests.Add(1) > maxContests {
-		p.contests.Add(-1)
+	if p.candidates.Add(1) > maxCandidates {
+		p.candidates.Add(-1)
 		c.refuse(p, conn)
 		return false
 	}
-	defer p.contests.Add(-1)
+	defer p.candidates.Add(-1)
 	p.admission.Lock()
 	old, _ := p.current()
 	if plain := stream == net.Conn(conn); old == nil || !plain || !c.cfg.answers(c, old) {
@@ -38,7 +38,7 @@ func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
 func (c *Conn) refuse(p *peer, conn *net.TCPConn) {
 	c.queue.pushBroken(p, remoteAddr(conn))
 	if c.inbox != nil {
-		c.inbox.tell()
+		c.inbox.notifyPoll()
 	}
 	conn.Close()
 }

@@ -19,7 +19,7 @@ import (
 // A new connection takes the place of the old one when all that has come by that was
 // given out.
 func TestPollReplaced(t *testing.T) {
-	c := newLooker(t, 2, func(cfg *Config) { cfg.answers = gone })
+	c := newPolled(t, 2, func(cfg *Config) { cfg.answers = gone })
 	m := c.cfg.Map
 	old := c.dialed(0)
 	stream, packets := packetStream(10, 2000, 0)
@@ -60,7 +60,7 @@ func TestPollReplaced(t *testing.T) {
 // always has something does not keep the others out.
 func TestPollManyLinks(t *testing.T) {
 	const peers = 40
-	c := newLooker(t, peers+1, nil)
+	c := newPolled(t, peers+1, nil)
 	conns := make([]*net.TCPConn, peers)
 	for i := range conns {
 		conns[i] = c.dialed(i)
@@ -111,7 +111,7 @@ func TestPollManyLinks(t *testing.T) {
 }
 
 func TestPollIsFair(t *testing.T) {
-	c := newLooker(t, 4, nil)
+	c := newPolled(t, 4, nil)
 	busy, other := c.dialed(0), c.dialed(1)
 	c.dialed(2)
 	one := transporttest.Packet(0, 3, 1, 1000)
@@ -159,7 +159,7 @@ func TestPollWhileConnectionsChange(t *testing.T) {
 		return len(list)
 	}
 	before := descriptors()
-	c := newLooker(t, 4, func(cfg *Config) { cfg.answers = gone })
+	c := newPolled(t, 4, func(cfg *Config) { cfg.answers = gone })
 	done := make(chan error, 2)
 	go func() {
 		batch := make([]mpe.RxPacket, 3)

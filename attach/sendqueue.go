@@ -5,9 +5,9 @@ package attach
 // communicators, messages of collective calls meet by the same order, so a call takes its
 // turn in the lines of all of them.
 
-// line has the sends to a peer, and the calls, that have not been started. None of them
+// sendQueue has the sends to a peer, and the calls, that have not been started. None of them
 // has ended.
-type line struct{ first, last *place }
+type sendQueue struct{ first, last *place }
 
 // place is that of an operation in a line.
 type place struct {
@@ -25,27 +25,27 @@ func (s *session) enter(op *operation) {
 		s.begin(op)
 		return
 	}
-	s.lineUp(op)
+	s.enqueue(op)
 }
 
 // first reports whether there is nobody whom an operation must not overtake.
 func (s *session) first(op *operation) bool {
 	if op.kind != opCall {
-		return s.lines[op.peer].first == nil
+		return s.sendQueues[op.peer].first == nil
 	}
-	if len(s.lines) == 0 {
+	if len(s.sendQueues) == 0 {
 		return true
 	}
 	for _, peer := range s.byOrder {
-		if s.lines[peer].first != nil {
+		if s.sendQueues[peer].first != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// lineUp gives an operation its places.
-func (s *session) lineUp(op *operation) {
+// enqueue gives an operation its places.
+func (s *session) enqueue(op *operation) {
 	if op.kind == opCall {
 		op.places = make([]place, 0, len(s.byOrder))
 		for _, peer := range s.byOrder {
@@ -57,7 +57,7 @@ func (s *session) lineUp(op *operation) {
 	}
 	for i := range op.places {
 		p := &op.places[i]
-		l := s.lines[p.peer]
+		l := s.sendQueues[p.peer]
 		if l.first == nil {
 			l.first = p
 		} else {
@@ -65,29 +65,29 @@ func (s *session) lineUp(op *operation) {
 			op.ahead++
 		}
 		l.last = p
-		s.lines[p.peer] = l
+		s.sendQueues[p.peer] = l
 	}
 }
 
 // proceed begins the operations in s.turns whose payload is complete, and those behind
 // them whose turn it is then.
 func (s *session) proceed() {
-	for i := 0; i < len(s.turns); i++ {
-		if op := s.turns[i]; op.complete() {
-			s.leaveLines(op)
+	for i := 0; i < len(s.ready); i++ {
+		if op := s.ready[i]; op.complete() {
+			s.dequeue(op)
 			s.begin(op)
 		}
 	}
-	clear(s.turns)
-	s.turns = s.turns[:0]
+	clear(s.ready)
+	s.ready = s.ready[:0]
 }
 
-// leaveLines takes an operation out of its lines. Those whose turn it is then are put into
+// dequeue takes an operation out of its lines. Those whose turn it is then are put into
 // s.turns.
-func (s *session) leaveLines(op *operation) {
+func (s *session) dequeue(op *operation) {
 	for i := range op.places {
 		p := &op.places[i]
-		l := s.lines[p.peer]
+		l := s.sendQueues[p.peer]
 		var before *place
 		for at := l.first; at != p; at = at.behind {
 			before = at
@@ -96,7 +96,7 @@ func (s *session) leaveLines(op *operation) {
 			l.first = p.behind
 			if next := p.behind; next != nil {
 				if next.op.ahead--; next.op.ahead == 0 {
-					s.turns = append(s.turns, next.op)
+					s.ready = append(s.ready, next.op)
 				}
 			}
 		} else {
@@ -106,9 +106,9 @@ func (s *session) leaveLines(op *operation) {
 			l.last = before
 		}
 		if l.first == nil {
-			delete(s.lines, p.peer)
+			delete(s.sendQueues, p.peer)
 		} else {
-			s.lines[p.peer] = l
+			s.sendQueues[p.peer] = l
 		}
 	}
 	op.places = nil

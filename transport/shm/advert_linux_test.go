@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// offering is a packet that announces a message of n bytes that are all the same.
-func offering(src, dst int, number uint32, n int) mpe.Packet {
+// advertising is a packet that announces a message of n bytes that are all the same.
+func advertising(src, dst int, number uint32, n int) mpe.Packet {
 	p := transporttest.Packet(src, dst, number, 0)
 	p.Offer, p.Lent = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
 	return p
@@ -21,20 +21,20 @@ func offering(src, dst int, number uint32, n int) mpe.Packet {
 
 // Messages are taken whole, or their beginning, in any order, and once.
 func TestTake(t *testing.T) {
-	a, b := lending(t)
+	a, b := exposing(t)
 	lengths := []int{1, 100, MaxPayload, maxSingleCopy}
-	var offers []uint64
+	var adverts []uint64
 	var messages []mpe.Packet
 	for i, n := range lengths {
-		p := offering(0, 1, uint32(i+1), n)
+		p := advertising(0, 1, uint32(i+1), n)
 		x := deliver(t, a, b, p)
 		if x.Away != 0 || x.Offer == 0 || !bytes.Equal(x.Bytes, p.Header[:]) {
 			t.Fatalf("%d bytes: %+v", n, x)
 		}
-		offers, messages = append(offers, x.Offer), append(messages, p)
+		adverts, messages = append(adverts, x.Offer), append(messages, p)
 	}
 	for i := len(lengths) - 1; i >= 0; i-- {
-		n, o := lengths[i], offers[i]
+		n, o := lengths[i], adverts[i]
 		for name, wrong := range map[string]bool{
 			"too much":       b.Take(0, o, make([]byte, n+1)),
 			"none":           b.Take(0, 0, make([]byte, n)),
@@ -56,15 +56,15 @@ func TestTake(t *testing.T) {
 		}
 	}
 	a.Reclaim(1, 1)
-	x := deliver(t, a, b, offering(0, 1, 1, 100))
+	x := deliver(t, a, b, advertising(0, 1, 1, 100))
 	a.Reclaim(1, 1)
 	if b.Take(0, x.Offer, make([]byte, 100)) {
 		t.Error("what was canceled is taken")
 	}
-	if x := deliver(t, a, b, offering(0, 1, 9, maxSingleCopy+1)); x.Offer != 0 {
+	if x := deliver(t, a, b, advertising(0, 1, 9, maxSingleCopy+1)); x.Offer != 0 {
 		t.Error("too much is offered")
 	}
-	p := offering(0, 1, 9, 100)
+	p := advertising(0, 1, 9, 100)
 	p.Lent = 0
 	if x := deliver(t, a, b, p); x.Offer != 0 {
 		t.Error("what cannot be canceled is offered")
@@ -88,8 +88,8 @@ func TestNoOffers(t *testing.T) {
 			}
 		}
 		for _, anyway := range []bool{false, true} {
-			p := offering(0, 1, 1, 100)
-			conns[0].peers[1].link.lends = anyway
+			p := advertising(0, 1, 1, 100)
+			conns[0].peers[1].link.exposes = anyway
 			if x := deliver(t, conns[0], conns[1], p); x.Offer != 0 || !bytes.Equal(x.Bytes, p.Header[:]) {
 				t.Errorf("off at %d, anyway: %v: %+v", off, anyway, x)
 			}
@@ -102,8 +102,8 @@ func TestNoOffers(t *testing.T) {
 
 // Offers end with the link, at both ends, and those of the next one are others.
 func TestOffersEndWithTheLink(t *testing.T) {
-	a, b := lending(t)
-	x := deliver(t, a, b, offering(0, 1, 1, 100))
+	a, b := exposing(t)
+	x := deliver(t, a, b, advertising(0, 1, 1, 100))
 	l := a.peers[1].link
 	l.conn.Close()
 	batch := make([]mpe.RxPacket, 1)
@@ -112,12 +112,12 @@ func TestOffersEndWithTheLink(t *testing.T) {
 			t.Fatalf("%d, %v, %+v", n, err, batch[0])
 		}
 	}
-	y := deliver(t, a, b, offering(0, 1, 2, 100))
+	y := deliver(t, a, b, advertising(0, 1, 2, 100))
 	dst := make([]byte, 100)
 	if b.Take(0, x.Offer, dst) {
 		t.Error("what was offered over another link is taken")
 	}
-	if l.out.offers.used != 0 {
+	if l.out.adverts.used != 0 {
 		t.Error("the old link has offers")
 	}
 	if !b.Take(0, y.Offer, dst) || bytes.Count(dst, []byte{2}) != 100 {
@@ -127,15 +127,15 @@ func TestOffersEndWithTheLink(t *testing.T) {
 
 // What is not there is not taken, and the link stays.
 func TestTakeUnreadable(t *testing.T) {
-	a, b := lending(t)
+	a, b := exposing(t)
 	memory, err := unix.Mmap(-1, 0, MinSingleCopy, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := offering(0, 1, 1, 0)
+	p := advertising(0, 1, 1, 0)
 	p.Offer = memory
 	x := deliver(t, a, b, p)
-	y := deliver(t, a, b, offering(0, 1, 2, 100))
+	y := deliver(t, a, b, advertising(0, 1, 2, 100))
 	if err := unix.Munmap(memory); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestTakeUnreadable(t *testing.T) {
 // The sender cancels what it offers whenever it wants, and writes to the memory at
 // once: what was taken is what was offered, or nothing.
 func TestReclaimOffersRace(t *testing.T) {
-	a, b := lending(t)
+	a, b := exposing(t)
 	const messages, size = 3000, 64 << 10
 	failed := make(chan error, 1)
 	go func() {
@@ -202,7 +202,7 @@ func TestReclaimOffersRace(t *testing.T) {
 			continue
 		}
 		// Every other one is left there until it has been taken.
-		state := slotAt(a.peers[1].link.out.offers.slots, 0)
+		state := slotAt(a.peers[1].link.out.adverts.slots, 0)
 		for spins := number % 20 * 1000; number%2 == 0 || spins > 0; spins-- {
 			if state.Load()%states == taken || len(failed) > 0 {
 				break
@@ -219,13 +219,13 @@ func TestReclaimOffersRace(t *testing.T) {
 	}
 }
 
-// offerAll offers as many messages as it can, each from memory of its own, and then
+// advertiseAll offers as many messages as it can, each from memory of its own, and then
 // waits for its end.
-func offerAll(c *Conn) error {
+func advertiseAll(c *Conn) error {
 	batch := make([]mpe.RxPacket, 1)
-	var memory [offerSlots + 1][]byte
-	for n := uint32(1); n <= offerSlots; {
-		p := offering(1, 0, n, victimLoan)
+	var memory [advertSlots + 1][]byte
+	for n := uint32(1); n <= advertSlots; {
+		p := advertising(1, 0, n, victimDescriptor)
 		sent, err := c.SendPackets(0, []mpe.Packet{p})
 		if err == nil {
 			_, err = c.Poll(batch)
@@ -247,20 +247,20 @@ func offerAll(c *Conn) error {
 // What a process offers is to be had while it is stopped, and nothing of it after it was
 // killed, whether its end is known or not.
 func TestOffererStoppedAndKilled(t *testing.T) {
-	lending(t)
+	exposing(t)
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 0, Map: m})
-	cmd, _ := startVictim(t, fmt.Sprint(m.Addr(0), ",", m.Addr(1)), offerer)
-	batch, dst := make([]mpe.RxPacket, 8), make([]byte, victimLoan)
-	var offers []uint64
-	for len(offers) < offerSlots {
+	cmd, _ := startVictim(t, fmt.Sprint(m.Addr(0), ",", m.Addr(1)), advertiser)
+	batch, dst := make([]mpe.RxPacket, 8), make([]byte, victimDescriptor)
+	var adverts []uint64
+	for len(adverts) < advertSlots {
 		n, err := c.nap(batch)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range batch[:n] {
 			if a.Kind == mpe.RxDatagram {
-				offers = append(offers, a.Offer)
+				adverts = append(adverts, a.Offer)
 			}
 		}
 	}
@@ -271,16 +271,16 @@ func TestOffererStoppedAndKilled(t *testing.T) {
 	if _, err := unix.Wait4(cmd.Process.Pid, &status, unix.WUNTRACED, nil); err != nil || !status.Stopped() {
 		t.Fatal(err, status)
 	}
-	for i, o := range offers[:offerSlots/2] {
-		if !c.Take(1, o, dst) || bytes.Count(dst, []byte{byte(i + 1)}) != victimLoan {
+	for i, o := range adverts[:advertSlots/2] {
+		if !c.Take(1, o, dst) || bytes.Count(dst, []byte{byte(i + 1)}) != victimDescriptor {
 			t.Fatalf("message %d was not taken", i+1)
 		}
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	for i, o := range offers[offerSlots/2:] {
+	for i, o := range adverts[advertSlots/2:] {
 		if c.Take(1, o, dst) {
-			t.Fatalf("message %d of the dead was taken", offerSlots/2+i+1)
+			t.Fatalf("message %d of the dead was taken", advertSlots/2+i+1)
 		}
 	}
 }

@@ -1,0 +1,151 @@
+package shm
+
+import (
+	"bytes"
+	"testing"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+)
+
+// advertiseTo offers a message of 100 bytes under a number, and returns what the reader
+// sees of it.
+func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
+	t.Helper()
+	p, message := transporttest.Packet(0, 1, 1, 0), make([]byte, 100)
+	if !w.advertise(&p.Header, message, id) {
+		t.Fatal("there is no room")
+	}
+	got, a, err := r.next()
+	r.release()
+	if err != nil || !bytes.Equal(got, p.Header[:]) || cap(got) != len(got) {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	if a.advertised && (a.addr != uint64(uintptr(unsafe.Pointer(&message[0]))) || a.payload != 100) {
+		t.Fatalf("%+v", a)
+	}
+	return a
+}
+
+// An offer is good for whoever ends it first, however long after its record was read.
+func TestOffer(t *testing.T) {
+	w, r := newRing(MinRing)
+	for _, tt := range []struct {
+		name    string
+		end     uint64 // invalidate is called with that before the message is copied
+		valid   bool
+		settled bool
+	}{
+		{"taken", 2, true, true},
+		{"reclaimed", 7, false, false},
+		{"all reclaimed", 0, false, false},
+	} {
+		a := advertiseTo(t, w, r, 7)
+		for range MinRing / 64 { // its record is written over
+			p := transporttest.Packet(0, 1, 1, 100)
+			if !w.put(&p.Header, p.Payload) {
+				t.Fatal("there is no room")
+			}
+			if _, _, err := r.next(); err != nil {
+				t.Fatal(err)
+			}
+			r.release()
+		}
+		w.invalidate(tt.end)
+		if valid := a.valid(); !a.advertised || valid != tt.valid || a.settle() != tt.settled || a.settle() {
+			t.Errorf("%s: %+v; it stands: %v, want %v; it is to be settled: %v", tt.name, a, valid, tt.valid, tt.settled)
+		}
+		w.invalidate(7)
+	}
+	if w.adverts.used != 0 {
+		t.Errorf("slots %#x are taken", w.adverts.used)
+	}
+}
+
+// There are so many offers at a time, and no two are the same.
+func TestOfferSlots(t *testing.T) {
+	w, r := newRing(MinRing)
+	seen := map[uint64]bool{}
+	note := func(a away, want bool) {
+		t.Helper()
+		if a.advertised != want || seen[a.good] || want && !a.valid() {
+			t.Fatalf("%+v, want an offer: %v", a, want)
+		}
+		seen[a.good] = a.advertised
+	}
+	var first away
+	for id := uint64(1); id <= advertSlots; id++ {
+		a := advertiseTo(t, w, r, id)
+		if id == 1 {
+			first = a
+		}
+		note(a, true)
+	}
+	note(advertiseTo(t, w, r, 1000), false)
+	if again := advertiseTo(t, w, r, 1); again.good != first.good || again.state != first.state {
+		t.Errorf("announced again, it is another offer: %+v, %+v", first, again)
+	}
+	w.invalidate(5)
+	note(advertiseTo(t, w, r, 1000), true)
+	note(advertiseTo(t, w, r, 1001), false)
+	w.invalidate(1)
+	b := advertiseTo(t, w, r, 1)
+	note(b, true)
+	if b.state != first.state || first.valid() || first.settle() || !b.settle() {
+		t.Errorf("the slot's last offer is good: %+v, %+v", first, b)
+	}
+	w.invalidate(0)
+	for id := uint64(1); id <= advertSlots; id++ {
+		note(advertiseTo(t, w, r, id), true)
+	}
+}
+
+// What there is no room for takes no slot.
+func TestOfferToAFullRing(t *testing.T) {
+	w, _ := newRing(MinRing)
+	p := transporttest.Packet(0, 1, 1, 0)
+	for id := uint64(1); w.advertise(&p.Header, make([]byte, 100), id); id++ {
+		w.invalidate(id)
+	}
+	if w.adverts.used != 0 {
+		t.Errorf("slots %#x are taken", w.adverts.used)
+	}
+}
+
+// An offer of nothing, or of more than may be, or that says of itself that it is over,
+// is no offer.
+func TestHostileOffers(t *testing.T) {
+	for name, spoil := range map[string]func(*descriptor){
+		"nothing":    func(l *descriptor) { l.payload.Store(0) },
+		"too much":   func(l *descriptor) { l.payload.Store(maxSingleCopy + 1) },
+		"everything": func(l *descriptor) { l.payload.Store(^uint64(0)) },
+		"never":      func(l *descriptor) { l.state.Store(0) },
+		"taken":      func(l *descriptor) { l.state.Add(taken - live) },
+		"over":       func(l *descriptor) { l.state.Add(over - live) },
+	} {
+		w, r := newRing(MinRing)
+		p := transporttest.Packet(0, 1, 1, 0)
+		w.advertise(&p.Header, make([]byte, 100), 1)
+		spoil(descriptorAt(w.ring))
+		if b, _, err := r.next(); b != nil || err == nil {
+			t.Errorf("%s: %d bytes, %v", name, len(b), err)
+		}
+	}
+	// It need not fit into the ring.
+	w, r := newRing(MinRing)
+	p := transporttest.Packet(0, 1, 1, 0)
+	w.advertise(&p.Header, make([]byte, maxSingleCopy), 1)
+	if _, a, err := r.next(); err != nil || !a.advertised || a.payload != maxSingleCopy {
+		t.Errorf("the most: %+v, %v", a, err)
+	}
+	// Whatever slot it names is one.
+	for slot := range uint64(advertSlots) {
+		w, r := newRing(MinRing)
+		p := transporttest.Packet(0, 1, 1, 0)
+		w.advertise(&p.Header, make([]byte, 100), 1)
+		descriptorAt(w.ring).state.Store(^uint64(0)&^(advertSlots*states-1) + slot*states + live)
+		if _, a, err := r.next(); err != nil || a.state != slotAt(r.slots, int(slot)) || a.valid() {
+			t.Errorf("slot %d: %+v, %v", slot, a, err)
+		}
+	}
+}
