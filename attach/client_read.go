@@ -22,6 +22,8 @@ type reading struct {
 	more int
 	op   *Op
 	id   uint64
+	// reducing is set if the payload is that of REDUCE.
+	reducing *reducing
 	// done ends the operation after that, if ends is set.
 	done done
 	ends bool
@@ -65,6 +67,10 @@ func (c *Client) step() error {
 		}
 	}
 	r.into, r.op = nil, nil
+	if r.reducing != nil {
+		go r.reducing.run()
+		r.reducing = nil
+	}
 	if r.ends {
 		r.ends = false
 		if op := c.leave(r.id); op != nil {
@@ -105,6 +111,8 @@ func (c *Client) begin() error {
 		}
 		_, err = c.store(id)
 		return err
+	case frameReduce:
+		return c.readReduce()
 	case frameRefused:
 		return c.in.readRefused()
 	case frameBye:

@@ -1,33 +1,65 @@
 package attach
 
 import (
+	"sync"
+
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/steps"
 )
 
-// StartCollective posts a collective call as one: the daemon's rank carries it out, and
-// goes on with it while the program computes. A function of the program cannot be called
-// there, so a call with one is carried out here, message by message, while the program
-// waits for it or looks at it (steps.Weak).
+// StartCollective posts a collective call as one: the daemon's rank carries it out, also
+// while the program computes. A function of the program that combines elements is called
+// by a goroutine of the client whenever the daemon asks for it.
 //
-// The error is one that Start may return, or one that a rank returns at once: a
-// *coll.CallError, mpe.ErrRank, mpe.ErrLength or op.ErrUndefined. The call is not made
-// then. What only the daemon can find out comes with the call's end.
+// The error is one that Start may return, or one that Engine.StartCollective returns:
+// both check the call in the same way. The call is not made then.
 func (c *Client) StartCollective(call *mpe.Collective) (mpe.Op, error) {
-	if call.User != nil {
-		return steps.Start(c, call)
-	}
-	if err := c.possible(call); err != nil {
+	m := collectives.Get().(*mpe.Collective)
+	defer func() {
+		*m = mpe.Collective{}
+		collectives.Put(m)
+	}()
+	*m = *call
+	if err := c.check(m); err != nil {
 		return nil, err
 	}
-	op, err := c.enter(&work{call: call})
+	op, err := c.enter(&work{call: m})
 	if err != nil {
 		return nil, err
 	}
 	c.out.putNow(op)
 	return op, nil
 }
+
+// collectives are for reuse.
+var collectives = sync.Pool{New: func() any { return new(mpe.Collective) }}
+
+// check reports what the daemon's rank would say of a call, without asking it. A call that
+// fails on one rank at once must not be made by another one that is told later.
+func (c *Client) check(m *mpe.Collective) error {
+	m.Call.Order, m.Call.FPGAs, m.Call.Token = nil, nil, 0
+	limits, err := m.Check(c)
+	if err != nil || m.Algorithm == "tree" { // which depends on what only the daemon knows
+		return err
+	}
+	if err := m.CheckAlgorithm(); err != nil {
+		return err
+	}
+	if !limits.Words {
+		return nil
+	}
+	a, err := coll.ByOrder(&m.Call) // as engines choose
+	if m.Algorithm != "" {
+		a, err = coll.Find(m.Call.Collective, m.Algorithm)
+	}
+	if err != nil {
+		return err
+	}
+	return m.CheckMessages(c, limits, a, new(coll.Schedule))
+}
+
+// Wire implements mpe.Caller.
+func (c *Client) Wire(rank int) mpe.Wire { return c.peers[rank].Wire() }
 
 // calling is a collective call that the daemon carries out.
 type calling struct {
@@ -38,6 +70,8 @@ type calling struct {
 	// take is where the result goes. Of give, sent bytes are written; got bytes of
 	// take have come.
 	give, take pieces
+	// user is the operation, if it is a function of the program.
+	user func(in, inout []byte) error
 }
 
 // begin describes a call that can be.
@@ -51,13 +85,13 @@ func (x *calling) begin(id uint64, m *mpe.Collective, size int) {
 	for _, f := range [...]struct {
 		set  bool
 		flag uint16
-	}{{m.AnyDatatype, flagAnyDatatype}, {c.InPlace, flagInPlace}, {c.Ordered, flagOrdered}, {c.Vector, flagVector}, {!isWorld(m.Members, size), flagListed}} {
+	}{{m.AnyDatatype, flagAnyDatatype}, {c.InPlace, flagInPlace}, {c.Ordered, flagOrdered}, {c.Vector, flagVector}, {!isWorld(m.Members, size), flagListed}, {m.User != nil, flagUser}} {
 		if f.set {
 			x.flags |= f.flag
 		}
 	}
 	x.text = x.appendDescription(x.text[:0], c, m.Members, m.Algorithm)
-	x.length = uint64(len(x.text) + s.payload)
+	x.length, x.user = uint64(len(x.text)+s.payload), m.User
 	x.give.reset()
 	x.take.reset()
 	x.give.add(x.text)

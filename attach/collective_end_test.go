@@ -191,28 +191,6 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestUserFunction: one of the program's is called in the program, and the others do
-// their part.
-func TestUserFunction(t *testing.T) {
-	mixed := attachSome(t, engines(t, 3, nil), 0, 2)
-	for tag, algorithm := range []string{"", "recursive-doubling", ""} {
-		var ops []mpe.Op
-		var recv [3][]byte
-		for r, d := range mixed {
-			recv[r] = make([]byte, 4)
-			m := collective(coll.Allreduce, r, 3, tag+1, []byte{byte(r), 1, 1, 1}, recv[r])
-			m.Call.Ordered, m.Algorithm = true, algorithm
-			m.User = func(in, inout []byte) { inout[0] += 10 * in[0] }
-			ops = append(ops, call1(t, d, m))
-		}
-		for r, o := range ops {
-			wait(t, o)
-			o.Free()
-			same(t, "the result", recv[r][:1], recv[0][:1])
-		}
-	}
-}
-
 // TestProgramGoes: a program that is gone takes its calls with it, and the next ones can
 // make theirs.
 func TestProgramGoes(t *testing.T) {

@@ -19,7 +19,9 @@ const (
 	flagVector
 	// flagListed: the members are listed. Otherwise they are all ranks of the world.
 	flagListed
-	callFlags = flagListed<<1 - 1
+	// flagUser: the operation is a function of the program.
+	flagUser
+	callFlags = flagUser<<1 - 1
 )
 
 // maxName is the longest name of an algorithm, in bytes.

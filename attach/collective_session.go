@@ -3,7 +3,6 @@ package attach
 import (
 	"bytes"
 	"fmt"
-	"math"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -16,6 +15,9 @@ const callsSince = 2
 type called struct {
 	call
 	ints []int // memory for layouts
+	// reduction is the operation of a call that has begun, if it is a function of the
+	// program.
+	reduction *reduction
 }
 
 // readCall starts a collective call, or the collecting of its payload.
@@ -27,6 +29,9 @@ func (s *session) readCall() error {
 	if err != nil {
 		return err
 	}
+	if c.flags&flagUser != 0 && s.version < reduceSince {
+		return violation("CALL with a function of the program in version %d", s.version)
+	}
 	op := s.operation(start{
 		id: c.id, kind: opCall, datatype: c.datatype, anyDatatype: c.flags&flagAnyDatatype != 0,
 		peer: mpe.AnySource, tag: c.tag, comm: c.comm, length: c.length,
@@ -34,8 +39,8 @@ func (s *session) readCall() error {
 	if op.call == nil {
 		op.call = new(called)
 	}
-	op.call.call = c
-	answer, err := s.admit(op, add(c.length, c.result), c.work(), c.room())
+	op.call.call, op.call.reduction = c, nil
+	answer, err := s.admit(op, add(c.length, c.result), add(c.work(), c.operands()), c.room())
 	if err != nil {
 		return err
 	}
@@ -75,7 +80,7 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 		return nil, c.refuse("its description does not end with zeros")
 	}
 	x.Algorithm = algorithmName(c.collective, d.name)
-	if err := sound(&x.Call); err != nil {
+	if err := x.Call.Check(); err != nil {
 		return nil, err
 	}
 	m := shapeOf(&x.Call)
@@ -87,6 +92,9 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 		return nil, err
 	}
 	x.Members = members
+	if op.call.reduction, err = s.startReduction(c, x); err != nil {
+		return nil, err
+	}
 	op.lay(x, length, m)
 	return s.dev.StartCollective(x)
 }
@@ -121,35 +129,6 @@ func (op *operation) lay(x *mpe.Collective, description int, m shape) {
 func (c *call) refuse(format string, args ...any) error {
 	return &coll.CallError{Collective: c.collective, Problem: fmt.Sprintf(format, args...)}
 }
-
-// sound says what of a call no algorithm could do.
-func sound(c *coll.Call) error {
-	if c.Collective < coll.Barrier || c.Collective > coll.Exscan {
-		return &coll.CallError{Collective: c.Collective, Problem: fmt.Sprintf("collective %d is not known", c.Collective)}
-	}
-	if plain(c) {
-		return nil
-	}
-	return firstOf[c.Collective].Fits(*c)
-}
-
-// plain reports whether a call is of the usual kind and nothing is wrong with it. To ask
-// for an error takes memory.
-func plain(c *coll.Call) bool {
-	const most = math.MaxInt / 4 / (1 << 16)
-	elem := max(c.Elem, 1)
-	return !c.Vector && c.Form == coll.OrderFixed && c.Token == 0 && c.Elem >= 0 &&
-		c.Ranks > 0 && c.Ranks <= 1<<16 && c.Rank >= 0 && c.Rank < c.Ranks && c.Root >= 0 && c.Root < c.Ranks &&
-		c.Bytes >= 0 && c.Bytes <= most && c.Bytes%elem == 0 && c.Segment >= 0 && c.Segment%elem == 0
-}
-
-// firstOf has an algorithm of each collective that fits every call.
-var firstOf = func() (list [coll.Exscan + 1]*coll.Algorithm) {
-	for c := coll.Barrier; c <= coll.Exscan; c++ {
-		list[c] = coll.Algorithms(c)[0]
-	}
-	return list
-}()
 
 // algorithmName is a name as a string, which costs no memory if there is such an
 // algorithm.

@@ -45,7 +45,7 @@ func TestHostileCalls(t *testing.T) {
 	}{
 		{"short", append(appendHeader(nil, frameCall, 5), "12345"...), "CALL is 67 bytes too short"},
 		{"datatype", at(9, 2), "CALL with datatype 2"},
-		{"flag", at(10, 0x20), "CALL with flags 0x0020"},
+		{"flag", at(10, 0x40), "CALL with flags 0x0040"},
 		{"zero", at(35, 1), "byte 35 0x01"},
 		{"no room for the description", callFrame(change(barrier(1), func(c *call) { c.name = 1 }), ""), "followed by 0 bytes, but its description has 16"},
 		{"huge description", callFrame(change(barrier(1), func(c *call) { c.flags, c.ranks, c.length = flagListed, math.MaxUint32, 1<<34-32 }), ""), "description has 17179869184"},

@@ -10,8 +10,8 @@ import (
 // shape is what of the memory of a call crosses the socket. Blocks lie one after another
 // there, and in the daemon's buffers, whatever lies between them in the program's.
 type shape struct {
-	// send and recv are the lengths of the daemon's buffers.
-	send, recv int
+	// recv is the length of the daemon's receive buffer.
+	recv int
 	// payload is what the program gives. It is the send buffer, or lies in the
 	// receive buffer at at, if inRecv is set.
 	payload, at int
@@ -82,10 +82,8 @@ func shapeOf(c *coll.Call) (s shape) {
 			s.recv = s.payload
 		}
 	}
-	if inPlace {
-		s.inRecv = true
-	} else {
-		s.send, s.at = s.payload, 0
+	if s.inRecv = inPlace; !inPlace {
+		s.at = 0
 	}
 	return s
 }

@@ -79,7 +79,7 @@ func TestDocumentFields(t *testing.T) {
 	failure := errors.Join(mpe.ErrRank)
 	failed := encodeError(failure)
 	abort := abortFrame(0x61, mpe.ErrCancelled)
-	c := call{id: 0x81, collective: 0x82, datatype: 1, flags: 0x1f, comm: 0x83, tag: 0x84, ranks: 0x85, rank: 0x86, root: 0x87, op: 0x88, typ: 0x89, name: 0x8a,
+	c := call{id: 0x81, collective: 0x82, datatype: 1, flags: 0x3f, comm: 0x83, tag: 0x84, ranks: 0x85, rank: 0x86, root: 0x87, op: 0x88, typ: 0x89, name: 0x8a,
 		elem: 0x8b, bytes: 0x8c, segment: 0x8d, length: 0x8e, result: 0x8f}
 	st := start{id: 0x31, kind: mpe.OpRecv, datatype: 1, anyDatatype: true, peer: 0x32, tag: 0x33, comm: 0x34, length: 0x35}
 	for _, tt := range []struct {
@@ -106,9 +106,11 @@ func TestDocumentFields(t *testing.T) {
 		{"**PROBE**", appendProbe(nil, &probe{id: 0x71, wait: true, source: 0x72, tag: 0x73, comm: 0x74})[frameHeaderLen:], map[string]string{
 			"id": le(8, 0x71), "flags": "\x01", "": "\x00\x00\x00", "source": le(4, 0x72), "tag": le(4, 0x73), "comm": le(4, 0x74)}},
 		{"**CALL**", append(appendCall(nil, &c, 2), "ab"...)[frameHeaderLen:], map[string]string{
-			"id": le(8, 0x81), "collective": "\x82", "datatype": "\x01", "flags": le(2, 0x1f), "comm": le(4, 0x83), "tag": le(4, 0x84), "ranks": le(4, 0x85),
+			"id": le(8, 0x81), "collective": "\x82", "datatype": "\x01", "flags": le(2, 0x3f), "comm": le(4, 0x83), "tag": le(4, 0x84), "ranks": le(4, 0x85),
 			"rank": le(4, 0x86), "root": le(4, 0x87), "operation": "\x88", "type": "\x89", "name": "\x8a", "": "\x00", "element": le(4, 0x8b),
 			"bytes": le(8, 0x8c), "segment": le(8, 0x8d), "length": le(8, 0x8e), "result": le(8, 0x8f), "payload": "ab"}},
+		{"The fields of REDUCE:", append(appendReduce(nil, 0x91, 4), "abcd"...)[frameHeaderLen:], map[string]string{"id": le(8, 0x91), "operands": "abcd"}},
+		{"The fields of REDUCED:", append(appendReduced(nil, 0x92, true, 2), "ab"...)[frameHeaderLen:], map[string]string{"id": le(8, 0x92), "flags": "\x01", "": "", "result": "ab"}},
 		{"## Errors", failed, map[string]string{"set": le(8, 2), "length": le(4, uint64(len(failure.Error()))), "text": failure.Error()}},
 	} {
 		for _, f := range fieldsOf(t, tt.heading) {
@@ -203,6 +205,8 @@ func TestDocumentLimits(t *testing.T) {
 		fmt.Sprintf("at most `%d` |\n", maxBody),
 		fmt.Sprintf("in bytes: `%d` |\n", chunkLen),
 		fmt.Sprintf("1 to `%d` bytes", chunkLen),
+		fmt.Sprintf("its elements have at most\n%d bytes", operandLen),
+		fmt.Sprintf("of each at most `%d` bytes", operandLen),
 		fmt.Sprintf("at most %d bytes", maxText),
 		fmt.Sprintf("| operations under way, probes included | %d |", defaultOperations),
 		fmt.Sprintf("and buffers of receives | %d MiB |", defaultBytes>>20),

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/steps"
 )
 
 // world is a cluster of fake ranks in memory. Messages match by naive lists; a
@@ -73,9 +73,12 @@ func (r *fakeRank) Peer(rank int) (mpe.PeerInfo, error) {
 	return mpe.PeerInfo{Profile: "extended", Kind: "software", Address: fmt.Sprintf("127.0.0.1:%d", rank), SmallTags: rank == 1, NoEmpty: true, NoComms: rank > 0 && rank == r.w.byOrder}, nil
 }
 
-// StartCollective carries calls out step by step. Whoever is told that one has ended looks
-// at it, which is what has it go on.
-func (r *fakeRank) StartCollective(c *mpe.Collective) (mpe.Op, error) { return steps.Start(r, c) }
+func (r *fakeRank) StartCollective(c *mpe.Collective) (mpe.Op, error) { return colltest.StartOn(r, c) }
+
+func (r *fakeRank) Wire(rank int) mpe.Wire {
+	p, _ := r.Peer(rank)
+	return p.Wire()
+}
 
 func (r *fakeRank) Close(context.Context) error { panic("the server closes no device") }
 

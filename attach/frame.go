@@ -11,7 +11,7 @@ import (
 // Version is the version of the protocol that clients speak. The server knows all since
 // oldest: they have the same frames, but for those that are newer.
 const (
-	Version = 2
+	Version = 3
 	oldest  = 1
 )
 
@@ -35,10 +35,12 @@ const (
 	frameProbe
 	frameBye
 	frameCall
+	frameReduce
+	frameReduced
 	numFrames
 )
 
-var frameNames = [numFrames]string{"", "HELLO", "WELCOME", "PEER", "REFUSED", "START", "DATA", "DONE", "CANCEL", "ABORT", "PROBE", "BYE", "CALL"}
+var frameNames = [numFrames]string{"", "HELLO", "WELCOME", "PEER", "REFUSED", "START", "DATA", "DONE", "CANCEL", "ABORT", "PROBE", "BYE", "CALL", "REDUCE", "REDUCED"}
 
 // String returns the name that the specification uses.
 func (t frameType) String() string {
@@ -139,7 +141,7 @@ func (r *frameReader) haveHead() error {
 	}
 	typ, length, n := frameType(b[4]), int(min(order.Uint32(b), maxBody+1)), 0
 	switch typ {
-	case frameData:
+	case frameData, frameReduce:
 		n = idLen
 	case frameRefused:
 		n = min(length, 2+maxText)

@@ -105,7 +105,7 @@ func FuzzEngine(f *testing.F) {
 			}
 		}
 		follows := c.appendDescription(nil, &x, members, name)
-		if sound(&x) == nil {
+		if x.Check() == nil {
 			s := shapeOf(&x)
 			c.result, follows = uint64(s.result), append(follows, make([]byte, s.payload)...)
 		}

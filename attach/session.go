@@ -217,6 +217,8 @@ func (s *session) handle(t frameType) error {
 		return s.readCall()
 	case frameData:
 		return s.readData()
+	case frameReduced:
+		return s.readReduced()
 	case frameProbe:
 		return s.readProbe()
 	case frameCancel:

@@ -24,6 +24,7 @@ func (e *Engine) abandon(r *Request, cause error, release func()) (Status, error
 	e.lock()
 	defer e.unlock()
 	for r.kind == opCollective && !r.ended.Load() && r.call.computing > 0 {
+		r.call.cancelUser(cause)
 		e.awaitComputed() // the user's function has the buffers
 	}
 	if r.ended.Load() { // while the lock was awaited

@@ -29,10 +29,15 @@ type Collective struct {
 	// the call has ended.
 	Send, Recv []byte
 	// Op is the operation of a reduction, on elements of Type; or User is, which
-	// combines whole elements: inout = in ∘ inout. It must not call the device.
-	Op   op.Op
-	Type op.Type
-	User func(in, inout []byte)
+	// combines whole elements: inout = in ∘ inout. User is called by a goroutine of the
+	// device, several times at once for different elements. Its error ends the call. It
+	// must not call the device. CancelUser, if it is set, is called when the call is to
+	// end with an error while User is running, and User has to return then. It must neither
+	// wait nor call the device.
+	Op         op.Op
+	Type       op.Type
+	User       func(in, inout []byte) error
+	CancelUser func(cause error)
 	// Datatype and AnyDatatype are as in Operation.
 	Datatype    protocol.Datatype
 	AnyDatatype bool

@@ -60,22 +60,14 @@ const (
 // startCalling begins a call, or has it wait until the members have agreed. The error is
 // that of a call that cannot be.
 func (e *Engine) startCalling(x *calling) error {
-	if x.byOrder || x.Call.Ranks == 1 {
+	if x.limits.ByOrder || x.Call.Ranks == 1 {
 		if e.alone == nil {
 			e.alone = &agreement{class: choice.Memory, same: true, table: e.table()}
 		}
 		return x.begin(e.alone)
 	}
-	if x.User != nil && x.Call.Collective != coll.Bcast { // some members may carry it out without an engine
-		comm, number := x.Comm, x.Tag
-		err := x.begin(nil)
-		if a := e.agreements[comm]; a != nil && err == nil {
-			a.last = number
-		}
-		return err
-	}
 	// What is wrong with it is found out before anything is sent.
-	if err := x.possible(); err != nil {
+	if err := x.CheckAlgorithm(); err != nil {
 		return err
 	}
 	a := e.agreements[x.Comm]
@@ -97,19 +89,6 @@ func (e *Engine) startCalling(x *calling) error {
 	}
 	a.last = number
 	return nil
-}
-
-// possible refuses a call that no agreement makes possible.
-func (x *calling) possible() error {
-	if x.Algorithm == "" {
-		_, err := coll.First(&x.Call)
-		return err
-	}
-	a, err := coll.Find(x.Call.Collective, x.Algorithm)
-	if err != nil {
-		return err
-	}
-	return a.Accepts(&x.Call)
 }
 
 // agree begins the call by which the members of a communicator agree.

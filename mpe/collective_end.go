@@ -6,9 +6,7 @@ import "slices"
 // its oldest message.
 func (e *Engine) abandonCall(r *Request, cause error) {
 	x := r.call
-	if x.cause = causeOf(cause); x.cause == CauseOther {
-		x.cause = CauseCancelled // a context may end for whatever its owner likes
-	}
+	x.setCause(cause)
 	if !x.begun {
 		x = e.agreeing(x)
 	}
@@ -30,6 +28,22 @@ func (e *Engine) abandonCall(r *Request, cause error) {
 		}
 	}
 	e.endCall(r, err)
+}
+
+// setCause notes why the caller has abandoned the call.
+func (x *calling) setCause(cause error) {
+	if x.cause = causeOf(cause); x.cause == CauseOther {
+		x.cause = CauseCancelled // a context may end for whatever its owner likes
+	}
+}
+
+// cancelUser has a user's function that can be cancelled return, as the caller has
+// abandoned the call.
+func (x *calling) cancelUser(cause error) {
+	if x.CancelUser != nil {
+		x.setCause(cause)
+		x.CancelUser(cause)
+	}
 }
 
 // endCall ends a call that has not, with err.

@@ -76,8 +76,8 @@ func TestCollectiveOfAUsersOperation(t *testing.T) {
 		c := newExtended(t, ranks, nil)
 		defer c.close()
 		// Elements are ranges of ranks: they join only if one follows the other.
-		join := func(e *mpe.Engine) func(in, inout []byte) {
-			return func(in, inout []byte) {
+		join := func(e *mpe.Engine) func(in, inout []byte) error {
+			return func(in, inout []byte) error {
 				e.Snapshot() // takes the lock
 				for i := 0; i < len(in); i += 2 {
 					if in[i+1]+1 != inout[i] {
@@ -86,6 +86,7 @@ func TestCollectiveOfAUsersOperation(t *testing.T) {
 					}
 					inout[i] = in[i]
 				}
+				return nil
 			}
 		}
 		for _, of := range []coll.Collective{coll.Reduce, coll.Allreduce, coll.Scan} {
@@ -137,10 +138,11 @@ func TestAbandonedWhileComputing(t *testing.T) {
 			o, err := e.StartCollective(&mpe.Collective{
 				Call:    coll.Call{Collective: coll.Reduce, Rank: r, Ranks: 2, Bytes: 1},
 				Members: []int{0, 1}, Comm: 1, Tag: 1, Send: []byte{1}, Recv: make([]byte, 1),
-				User: func(in, inout []byte) {
+				User: func(in, inout []byte) error {
 					close(computing)
 					<-goOn
 					returned = true
+					return nil
 				},
 			})
 			if err != nil {

@@ -30,10 +30,9 @@ type calling struct {
 	scratch   []byte
 	// wasted is where messages without content end.
 	wasted [protocol.WordLen]byte
-	reduce func(inout, in []byte)
-	// limited: some members' wires do not carry everything; byOrder: to some of them
-	// messages meet by their order alone.
-	limited, byOrder bool
+	// reduce is the operation, unless it is the user's.
+	reduce op.Func
+	limits WireLimits
 	// begun: the members have agreed, and there is a schedule.
 	begun bool
 	// order is what a broadcast's chain goes by, and turn the broadcast's number in it;
@@ -117,49 +116,21 @@ func (e *Engine) StartCollective(c *Collective) (Op, error) {
 	return r, nil
 }
 
-// prepare finds out what can be known without the lock.
-func (x *calling) prepare() error {
-	c := &x.Call
-	if len(x.Members) != c.Ranks || c.Rank < 0 || c.Rank >= c.Ranks || x.Members[c.Rank] != x.e.rank {
-		return x.refuse("it is rank %d of the world, which is not number %d of %d members", x.e.rank, c.Rank, c.Ranks)
+// prepare does what needs no lock.
+func (x *calling) prepare() (err error) {
+	if x.limits, err = x.Check(x.e); err == nil && x.Reduces() && x.User == nil {
+		x.reduce, err = op.Lookup(x.Op, x.Type)
 	}
-	c.Flows = true
-	for i, rank := range x.Members {
-		if rank < 0 || rank >= len(x.e.peers) {
-			return fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, ErrRank, len(x.e.peers)-1)
-		}
-		if i == c.Rank {
-			continue
-		}
-		if p := x.e.peers[rank]; p.conn == nil {
-			x.limited, x.byOrder, c.Flows = true, true, false
-		}
-	}
-	if c.Token < 0 || c.Token > protocol.WordLen {
-		return x.refuse("tokens of %d bytes: they have %d at most", c.Token, protocol.WordLen)
-	}
-	if x.limited && c.Token == 0 {
-		c.Token = protocol.WordLen
-	}
-	return x.operation()
+	return err
 }
 
-// operation finds what combines.
-func (x *calling) operation() (err error) {
-	switch x.Call.Collective {
-	case coll.Reduce, coll.Allreduce, coll.ReduceScatter, coll.Scan, coll.Exscan:
-	default:
-		return nil
+// Wire implements Caller.
+func (e *Engine) Wire(rank int) Wire {
+	p := e.peers[rank]
+	if p == nil || p.conn != nil { // this rank, or one that speaks the extended profile
+		return Wire{}
 	}
-	if x.User != nil {
-		x.reduce = func(inout, in []byte) { x.User(in, inout) }
-		return nil
-	}
-	if size := x.Type.Size(); max(x.Call.Elem, 1) != size {
-		return x.refuse("elements of %d bytes are not of type %v, which has %d", x.Call.Elem, x.Type, size)
-	}
-	x.reduce, err = op.Lookup(x.Op, x.Type)
-	return err
+	return Wire{Profile: p.profile().String(), Words: true, NoComms: true, NoEmpty: p.cfg.Handshake.Peer.RefusesEmpty}
 }
 
 // begin makes the schedule, with what the members have agreed on.
@@ -169,10 +140,8 @@ func (x *calling) begin(agreed *agreement) error {
 		return err
 	}
 	x.algorithm, x.agreed = a, agreed
-	if x.limited {
-		if err := x.carried(a); err != nil {
-			return err
-		}
+	if err := x.CheckMessages(x.e, x.limits, a, &x.schedule); err != nil {
+		return err
 	}
 	if x.ordered(agreed); x.order != nil && !x.inTurn() {
 		return nil
@@ -211,35 +180,14 @@ func (x *calling) count() {
 	n.Bytes += uint64(x.Call.Bytes)
 }
 
-// carried looks at all messages before any is sent, for those that are no whole words
-// and that a peer's wire would have to carry.
-func (x *calling) carried(a *coll.Algorithm) error {
-	s := &x.schedule
-	if err := a.Make(s, &x.Call); err != nil {
-		return err
-	}
-	for step, ok := s.Next(); ok; step, ok = s.Next() {
-		if step.Len%protocol.WordLen == 0 || step.Kind != coll.StepSend && step.Kind != coll.StepRecv {
-			continue
-		}
-		if p := x.e.peers[x.Members[step.Peer]]; p.conn == nil {
-			return fmt.Errorf("%v by %s has a message of %d bytes between rank %d and rank %d of the world: %w, which the wire (profile %v) needs",
-				x.Call.Collective, a.Name, step.Len, x.e.rank, p.rank, ErrLength, p.profile())
-		}
-	}
-	return nil
-}
-
 // choose gives the algorithm. All ranks come to the same.
 func (x *calling) choose(agreed *agreement) (*coll.Algorithm, error) {
 	c := &x.Call
 	switch {
-	case x.byOrder:
+	case x.limits.ByOrder:
 		return x.chooseUpstream()
 	case x.Algorithm != "":
 		return coll.Find(c.Collective, x.Algorithm)
-	case x.User != nil: // some ranks may have to carry it out without an engine's help
-		return coll.First(c)
 	}
 	cfg := &x.e.cfg.Collectives
 	by, forced := choice.Choice{}, false

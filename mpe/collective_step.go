@@ -162,34 +162,48 @@ func (x *calling) work(s *localStep) {
 			x.compute(s.Kind, s.number, into, from)
 			return
 		}
-		x.combine(s.Kind, into, from)
+		_ = x.combine(s.Kind, into, from) // only the user's operation has errors
 	}
 	x.progress.Done(s.number)
 }
 
-// combine does the work of a step on its bytes.
-func (x *calling) combine(kind coll.Kind, into, from []byte) {
+// combine does the work of a step on its bytes. The error is that of the user's operation.
+func (x *calling) combine(kind coll.Kind, into, from []byte) error {
 	switch kind {
-	case coll.StepCopy:
-		copy(into, from)
 	case coll.StepReduce:
-		x.reduce(into, from)
+		return x.apply(from, into)
 	case coll.StepReduceRight: // from = into ∘ from, which may be lost
-		x.reduce(from, into)
-		copy(into, from)
+		if err := x.apply(into, from); err != nil {
+			return err
+		}
 	}
+	copy(into, from)
+	return nil
 }
 
-// compute calls a user's function, which may take its time, without the lock.
+// apply calls the operation: inout = in ∘ inout.
+func (x *calling) apply(in, inout []byte) error {
+	if x.User != nil {
+		return x.User(in, inout)
+	}
+	x.reduce(inout, in)
+	return nil
+}
+
+// compute calls a user's function, which may take long, in a goroutine and without the lock.
 func (x *calling) compute(kind coll.Kind, number int, into, from []byte) {
 	e := x.e
 	x.computing++
 	e.goroutines.Go(func() {
-		x.combine(kind, into, from)
+		err := x.combine(kind, into, from)
 		e.lock()
 		defer e.unlock()
 		x.computing--
-		if x.failed == nil {
+		switch {
+		case x.failed != nil:
+		case err != nil:
+			x.fail(number, err)
+		default:
 			x.progress.Done(number)
 		}
 		if e.computed != nil {

@@ -118,7 +118,7 @@ func decodeFailure(rank int, b []byte) failure {
 // tell tells the other members of a call's communicator that it has failed here.
 func (x *calling) tell(err error) {
 	e := x.e
-	if x.told || x.r == nil || x.byOrder || x.Call.Ranks == 1 || e.state == closed || errors.Is(err, extended.ErrAborted) {
+	if x.told || x.r == nil || x.limits.ByOrder || x.Call.Ranks == 1 || e.state == closed || errors.Is(err, extended.ErrAborted) {
 		return // what was aborted, the one who gave up tells
 	}
 	f := failure{rank: e.rank, life: x.life(), comm: x.Comm, number: x.Tag, collective: x.Call.Collective, cause: x.cause}

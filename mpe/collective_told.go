@@ -11,7 +11,7 @@ const maxFailures = 64
 // still to be made.
 func (e *Engine) hear(f *failure) {
 	for _, x := range e.callings {
-		if x.Comm == f.comm && x.Tag == f.number && x.life() == f.life && !x.byOrder {
+		if x.Comm == f.comm && x.Tag == f.number && x.life() == f.life && !x.limits.ByOrder {
 			if slices.Contains(x.Members, f.rank) {
 				x.stop(f)
 			}
@@ -43,8 +43,11 @@ func (x *calling) stop(f *failure) {
 	}
 	x.failed = err
 	x.abandonAll()
-	if x.computing == 0 {
+	switch {
+	case x.computing == 0:
 		x.end(err)
+	case x.CancelUser != nil:
+		x.CancelUser(err)
 	}
 }
 

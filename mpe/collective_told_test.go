@@ -378,9 +378,10 @@ func TestToldWhileComputing(t *testing.T) {
 			o, err := c.engines[r].StartCollective(&mpe.Collective{
 				Call:    coll.Call{Collective: coll.Reduce, Rank: r, Ranks: 3, Bytes: 1},
 				Members: []int{0, 1, 2}, Comm: 1, Tag: 2, Send: []byte{1}, Recv: make([]byte, 1), Algorithm: "flat",
-				User: func(in, inout []byte) {
+				User: func(in, inout []byte) error {
 					once.Do(func() { close(computing) })
 					<-goOn
+					return nil
 				},
 			})
 			if err != nil {

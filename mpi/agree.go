@@ -127,7 +127,7 @@ func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error 
 		if failed != nil {
 			op.Cancel()
 		}
-		st, err := a.call.comm.p.wait(ctx, op, false)
+		st, err := op.Wait(ctx)
 		op.Free()
 		switch {
 		case failed != nil: // that one is told

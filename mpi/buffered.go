@@ -182,12 +182,9 @@ func (b *sendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	defer b.mu.Unlock()
 	wake := wakers.Get().(chan struct{})
 	defer wakers.Put(wake)
-	p.weak.join(wake)
-	defer p.weak.leave(wake)
 	for b.sweep(); len(b.sends) > 0; b.sweep() {
 		b.sends[0].op.Notify(wake)
 		b.mu.Unlock()
-		p.weak.look()
 		err := p.dev.Await(ctx, wake)
 		b.mu.Lock()
 		if err == nil {

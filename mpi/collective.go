@@ -7,7 +7,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/steps"
 )
 
 // collective is a call that all members of a communicator make. When it has ended it is
@@ -16,8 +15,6 @@ type collective struct {
 	call call
 	dev  mpe.Collective
 	elem element
-	// weak: it is among process.weak while it is under way.
-	weak bool
 	// err is the first thing that is wrong with it.
 	err error
 	// ints is memory for layouts.
@@ -112,7 +109,7 @@ func (x *collective) wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	st, err := x.call.comm.p.wait(ctx, op, false)
+	st, err := op.Wait(ctx)
 	op.Free()
 	if err != nil {
 		err = x.call.ended(new(Status), &st, err)
@@ -126,9 +123,6 @@ func (x *collective) start() (Request, error) {
 	op, err := x.post()
 	if err != nil {
 		return Request{}, err
-	}
-	if x.weak = steps.Weak(op); x.weak {
-		x.call.comm.p.weak.add(op)
 	}
 	r := x.call.request(op, false)
 	r.core.collective = x

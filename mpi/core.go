@@ -39,17 +39,11 @@ func (k *call) request(op mpe.Op, done bool) Request {
 func (c *core) end(st *mpe.Status, err error) (Status, error) {
 	var s Status
 	err = c.call.end(&s, st, err)
-	if c.weak() {
-		c.call.comm.p.weak.remove(c.op)
-	}
 	c.op.Free()
 	c.op = nil
 	c.over()
 	return s, err
 }
-
-// weak reports whether it is a call that goes on only while it is looked at.
-func (c *core) weak() bool { return c.collective != nil && c.collective.weak }
 
 // take gives the outcome of a request without an operation, and unlocks.
 func (c *core) take() (Status, error) {
@@ -125,8 +119,9 @@ func (r Request) operation() mpe.Op {
 	return c.op
 }
 
-// process gives the process of an active request, or nil.
-func (r Request) process() *process {
+// notify has a value sent to n when the request ends; at once, if it has. It returns the
+// process of an active request, or nil.
+func (r Request) notify(n chan<- struct{}) *process {
 	c := r.core
 	if c == nil {
 		return nil
@@ -136,27 +131,8 @@ func (r Request) process() *process {
 	if c.life != r.life || c.op == nil {
 		return nil
 	}
+	c.op.Notify(n)
 	return c.call.comm.p
-}
-
-// notify sets who is told when the request ends; at once, if it has. Of weak calls that
-// end later, all are told who have joined.
-func (r Request) notify(n chan<- struct{}) {
-	c := r.core
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.life != r.life || c.op == nil:
-	case !c.weak():
-		c.op.Notify(n)
-	case n != nil:
-		if _, ended, _ := c.op.Test(); ended {
-			wake(n)
-		}
-	}
 }
 
 // released are operations of requests that were freed before they ended.

@@ -16,10 +16,6 @@
 // another in one communicator do not overtake each other: of two that a receive
 // matches, it gets the one sent first.
 //
-// There is an exception: a collective call with a function of the program goes on
-// only while the rank waits for something, or tests or probes, if it is attached to a
-// daemon: the daemon cannot call the function.
-//
 // # Collective calls
 //
 // Barrier, Bcast, Gather, Scatter, Allgather, Alltoall, Reduce, Allreduce,
@@ -46,11 +42,10 @@
 //
 // When a call fails on a rank, or its context ends, it fails on all ranks that have not
 // done their part, at once or when they come to it: the others are told, and their errors
-// match mpe.ErrCallFailed and say who has given up, and why (*mpe.CallFailedError). Not
-// told are ranks whose messages bear no tags, such as deployed nodes, all members of a
-// communicator with such ranks, and nobody is told by a rank that is attached to a daemon
-// of a call with an operation of OpOf: there, they wait until their contexts end. The
-// error of the rank itself says which step waited for whom, and names ranks of the world.
+// match mpe.ErrCallFailed and say which rank has abandoned it, and why
+// (*mpe.CallFailedError). That does not reach ranks whose messages carry no tags, such as
+// deployed nodes, nor any member of a communicator with such ranks: their calls wait until
+// their contexts end. The error of the rank itself says which step waited for whom, and names ranks of the world.
 // Later calls do not receive what is left of it.
 //
 // # Communicators

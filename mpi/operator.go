@@ -2,7 +2,6 @@ package mpi
 
 import (
 	"reflect"
-	"sync"
 	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
@@ -13,7 +12,7 @@ import (
 type Op struct {
 	builtin op.Op
 	// user is a function on elements of a type.
-	user    func(in, inout []byte)
+	user    func(in, inout []byte) error
 	of      reflect.Type
 	ordered bool
 }
@@ -50,7 +49,7 @@ func OpOf[T Element](f func(in, inout []T), commute bool) Op {
 	if f == nil {
 		return Op{}
 	}
-	return Op{of: reflect.TypeFor[T](), ordered: !commute, user: func(in, inout []byte) { onBytes(f, in, inout) }}
+	return Op{of: reflect.TypeFor[T](), ordered: !commute, user: func(in, inout []byte) error { return onBytes(f, in, inout) }}
 }
 
 // String is the standard's name of the operation, without the prefix MPI_.
@@ -61,13 +60,14 @@ func (o Op) String() string {
 	return o.builtin.String()
 }
 
-// onBytes calls f on elements that lie in bytes.
-func onBytes[T Element](f func(in, inout []T), in, inout []byte) {
+// onBytes calls f on elements that lie in bytes. There is no error.
+func onBytes[T Element](f func(in, inout []T), in, inout []byte) error {
 	a, b := elementsOf[T](in), elementsOf[T](inout)
 	f(a, b)
 	if back := view(b); len(back) > 0 && &back[0] != &inout[0] {
 		copy(inout, back)
 	}
+	return nil
 }
 
 // elementsOf is view backwards. Where the bytes lie so that they cannot be elements, it
@@ -84,17 +84,6 @@ func elementsOf[T Element](b []byte) []T {
 	return list
 }
 
-// defined has which operation there is for which type.
-var defined = sync.OnceValue(func() (table [op.MinLoc + 1][op.Float64Loc + 1]bool) {
-	for o := range table {
-		for t := range table[o] {
-			_, err := op.Lookup(op.Op(o), op.Type(t))
-			table[o][t] = err == nil
-		}
-	}
-	return table
-})
-
 // operation takes the operation of a reduction.
 func (x *collective) operation(o Op) {
 	d := &x.dev
@@ -106,9 +95,10 @@ func (x *collective) operation(o Op) {
 		d.User, d.Call.Ordered = o.user, o.ordered
 	case o.builtin == 0:
 		x.refuse(ErrOp, "there is no operation: give one such as Sum, or one of OpOf")
-	case !defined()[o.builtin][d.Type]:
-		x.refuse(ErrOp, "%v is not defined for %v", o, x.elem.of)
 	default:
+		if _, err := op.Lookup(o.builtin, d.Type); err != nil {
+			x.refuse(ErrOp, "%v is not defined for %v", o, x.elem.of)
+		}
 		d.Op = o.builtin
 	}
 }

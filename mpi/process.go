@@ -19,7 +19,6 @@ type process struct {
 	numbers numbers
 	buffer  sendBuffer
 	freed   released
-	weak    weak
 	over    atomic.Bool
 
 	// cores, copies and collectives are memory to be used again: *core of

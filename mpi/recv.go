@@ -2,7 +2,6 @@ package mpi
 
 import (
 	"context"
-	"runtime"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
@@ -61,7 +60,7 @@ func (k *call) recv(ctx context.Context, to *Status) error {
 	if err != nil {
 		return k.fail(err)
 	}
-	st, err := k.comm.p.wait(ctx, op, false)
+	st, err := op.Wait(ctx)
 	op.Free()
 	return k.end(to, &st, err)
 }
@@ -87,19 +86,7 @@ func (k *call) probe(ctx context.Context, to *Status, wait bool) (bool, error) {
 	if err := k.match(&m); err != nil {
 		return false, err
 	}
-	p := k.comm.p
-	for wait && p.weak.some.Load() && ctx.Err() == nil {
-		// Nobody is told when a message comes: look at both in turn.
-		p.weak.look()
-		if _, found, err := p.dev.Probe(ctx, m, false); found || err != nil {
-			break
-		}
-		runtime.Gosched()
-	}
-	if !wait {
-		p.weak.look()
-	}
-	st, found, err := p.dev.Probe(ctx, m, wait)
+	st, found, err := k.comm.p.dev.Probe(ctx, m, wait)
 	switch {
 	case err != nil:
 		return false, k.fail(err)

@@ -39,9 +39,8 @@ func (r Request) Wait(ctx context.Context) (Status, error) {
 	if op == nil {
 		return c.take()
 	}
-	p, weak := c.call.comm.p, c.weak()
 	c.mu.Unlock()
-	st, err := p.wait(ctx, op, weak)
+	st, err := op.Wait(ctx)
 	c.mu.Lock()
 	if c.op == nil || c.life != r.life { // it was freed meanwhile
 		c.mu.Unlock()
@@ -69,9 +68,7 @@ func (r Request) Test() (Status, bool, error) {
 	}
 	st, done, err := c.op.Test()
 	if !done {
-		p := c.call.comm.p
 		c.mu.Unlock()
-		p.weak.look() // it may wait for one of them
 		return emptyStatus, false, nil
 	}
 	s, err := c.end(&st, err)

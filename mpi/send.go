@@ -76,7 +76,7 @@ func (k *call) sendWait(ctx context.Context) error {
 	if err != nil {
 		return k.fail(err)
 	}
-	st, err := k.comm.p.wait(ctx, op, false)
+	st, err := op.Wait(ctx)
 	op.Free()
 	if err != nil {
 		return k.ended(new(Status), &st, err)

@@ -68,7 +68,7 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 		return in.fail(err)
 	}
 	if out.peer == ProcNull {
-		got, err := p.wait(ctx, recv, false)
+		got, err := recv.Wait(ctx)
 		recv.Free()
 		return in.end(to, &got, err)
 	}
@@ -80,9 +80,9 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 		recv.Free()
 		return out.fail(err)
 	}
-	got, recvErr := p.wait(ctx, recv, false)
+	got, recvErr := recv.Wait(ctx)
 	recv.Free()
-	sent, sendErr := p.wait(ctx, send, false)
+	sent, sendErr := send.Wait(ctx)
 	send.Free()
 	if recvErr = in.end(to, &got, recvErr); recvErr != nil || sendErr == nil {
 		return recvErr

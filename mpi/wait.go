@@ -35,7 +35,6 @@ func Testall(requests []Request, statuses []Status) (bool, error) {
 	}
 	for _, r := range requests {
 		if r.look() == active {
-			carryAll(requests)
 			return false, nil
 		}
 	}
@@ -69,7 +68,6 @@ func Waitany(ctx context.Context, requests []Request) (int, Status, error) {
 func Testany(requests []Request) (int, Status, bool, error) {
 	i, active := firstEnded(requests)
 	if i == Undefined {
-		carryAll(requests)
 		return i, emptyStatus, active == 0, nil
 	}
 	st, done, err := requests[i].Test()
@@ -97,7 +95,6 @@ func Testsome(requests []Request, indices []int, statuses []Status) ([]int, erro
 	if err := checkRoom(op, requests, statuses); err != nil {
 		return nil, err
 	}
-	carryAll(requests)
 	return takeEnded(op, requests, indices[:0], statuses)
 }
 
@@ -135,10 +132,9 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	}
 	wake := wakers.Get().(chan struct{})
 	defer wakers.Put(wake)
-	p := joinAll(requests, wake)
-	defer leaveAll(requests, wake)
+	p := notifyAll(requests, wake)
+	defer notifyAll(requests, nil)
 	for i == Undefined && pending > 0 && p != nil {
-		carryAll(requests)
 		// Requests of other devices go on, and wake us all the same.
 		if p.dev.Await(ctx, wake) != nil {
 			withdraw(ctx, requests)
@@ -148,38 +144,15 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	return i
 }
 
-// joinAll has wake told when a request ends, and gives the process of one that is
-// active.
-func joinAll(requests []Request, wake chan struct{}) (p *process) {
+// notifyAll has a value sent to n when one of the requests ends, or no longer if n is nil.
+// It returns the process of one that is active, or nil.
+func notifyAll(requests []Request, n chan<- struct{}) (p *process) {
 	for _, r := range requests {
-		if q := r.process(); q != nil {
-			q.weak.join(wake)
-			r.notify(wake)
+		if q := r.notify(n); q != nil {
 			p = q
 		}
 	}
 	return p
-}
-
-// carryAll has the weak calls of the requests' processes go on.
-func carryAll(requests []Request) {
-	var last *process
-	for _, r := range requests {
-		if p := r.process(); p != nil && p != last {
-			p.weak.look()
-			last = p
-		}
-	}
-}
-
-// leaveAll ends joinAll.
-func leaveAll(requests []Request, wake chan struct{}) {
-	for _, r := range requests {
-		if p := r.process(); p != nil {
-			r.notify(nil)
-			p.weak.leave(wake)
-		}
-	}
 }
 
 // withdraw takes all requests back because ctx has ended. Their outcomes stay.

@@ -100,7 +100,7 @@ func (a *Algorithm) Accepts(c *Call) error {
 	if c.Collective != a.Collective {
 		return &CallError{Collective: c.Collective, Algorithm: a.Name, Problem: "the algorithm is for " + a.Collective.String()}
 	}
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return err
 	}
 	return a.refuses(c)
@@ -158,7 +158,7 @@ func (a *Algorithm) Cost(c Call) (Cost, error) {
 // ranks must give the same numbers. Calls that have layouts get the first algorithm
 // that fits, as not all ranks know what the others have.
 func Choose(c Call, alpha, beta, gamma float64) (*Algorithm, error) {
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	var best *Algorithm

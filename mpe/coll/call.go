@@ -133,8 +133,9 @@ type Call struct {
 	Token int
 }
 
-// check finds what no algorithm could do, and fills in what was left out.
-func (c *Call) check() error {
+// Check reports what is wrong with the call whatever the algorithm, as a *CallError, and
+// fills in what was left out.
+func (c *Call) Check() error {
 	bad := func(format string, args ...any) error {
 		return &CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
 	}
@@ -228,6 +229,71 @@ func (c *Call) block(l *Layout, i int) (off, size int) {
 		return i * c.Bytes, c.Bytes
 	}
 	return l.Offsets[i], l.Sizes[i]
+}
+
+// Lengths returns how long the caller's buffers have to be, in bytes. The call must have
+// passed Check.
+func (c *Call) Lengths() (send, recv int) {
+	root, own := c.Rank == c.Root, c.Bytes
+	switch c.Collective {
+	case Bcast:
+		return 0, own
+	case Reduce:
+		send = own
+		if root {
+			recv = own
+		}
+	case Allreduce, Scan, Exscan:
+		send, recv = own, own
+		if c.Collective == Exscan && c.Rank == 0 && !c.InPlace {
+			recv = 0
+		}
+	case Gather:
+		send = own
+		if root {
+			recv = c.extent(&c.Recv)
+			_, send = c.block(&c.Recv, c.Rank)
+		}
+	case Scatter:
+		recv = own
+		if root {
+			send = c.extent(&c.Send)
+			if _, recv = c.block(&c.Send, c.Rank); c.InPlace {
+				recv = 0
+			}
+		}
+		return send, recv
+	case Allgather:
+		recv = c.extent(&c.Recv)
+		_, send = c.block(&c.Recv, c.Rank)
+	case Alltoall:
+		recv = c.extent(&c.Recv)
+		if !c.InPlace {
+			send = c.extent(&c.Send)
+		}
+	case ReduceScatter:
+		send = c.extent(&c.Recv)
+		if _, recv = c.block(&c.Recv, c.Rank); c.InPlace {
+			recv = send
+		}
+	}
+	if c.InPlace && (!c.Collective.rooted() || root) {
+		send = 0
+	}
+	return send, recv
+}
+
+// extent is where the last of the blocks with layout l ends.
+func (c *Call) extent(l *Layout) (end int) {
+	if !c.Vector {
+		return c.Ranks * c.Bytes
+	}
+	for i, size := range l.Sizes {
+		if size > 0 {
+			end = max(end, l.Offsets[i]+size)
+		}
+	}
+	return end
 }
 
 // input is where the caller's contribution to a reduction begins.

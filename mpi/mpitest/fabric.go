@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/steps"
 )
 
 // Options say what the devices of a Fabric are like.
@@ -286,4 +286,10 @@ func (d *device) Await(ctx context.Context, c <-chan struct{}) error {
 }
 
 // StartCollective carries the call out by messages of the fabric.
-func (d *device) StartCollective(c *mpe.Collective) (mpe.Op, error) { return steps.Start(d, c) }
+func (d *device) StartCollective(c *mpe.Collective) (mpe.Op, error) { return colltest.StartOn(d, c) }
+
+// Wire implements mpe.Caller.
+func (d *device) Wire(rank int) mpe.Wire {
+	p := d.wire(rank)
+	return p.Wire()
+}

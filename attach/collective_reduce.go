@@ -1,0 +1,290 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// The operation of a reduction may be a function of the program. The daemon then carries
+// the call out as any other and has the program combine elements: REDUCE has the
+// operands, REDUCED the result. A call has one REDUCE at a time.
+
+const (
+	// reduceSince is the version of the protocol that first had REDUCE.
+	reduceSince = 3
+	// operandLen is the most bytes of an operand in REDUCE. Longer vectors are combined
+	// in pieces.
+	operandLen = chunkLen / 2
+	// reducedLen is the length in bytes of what REDUCED begins with.
+	reducedLen = 16
+	// flagFailed of REDUCED: the text of an error follows instead of the result.
+	flagFailed = 1
+)
+
+// appendReduce appends REDUCE, whose operands of piece bytes together follow.
+func appendReduce(b []byte, id uint64, piece int) []byte {
+	b = appendHeader(b, frameReduce, idLen+piece)
+	return order.AppendUint64(b, id)
+}
+
+// appendReduced appends REDUCED, whose result, or text, of piece bytes follows.
+func appendReduced(b []byte, id uint64, failed bool, piece int) []byte {
+	b = appendHeader(b, frameReduced, reducedLen+piece)
+	b = order.AppendUint64(b, id)
+	return append(b, bit(failed, flagFailed), 0, 0, 0, 0, 0, 0, 0)
+}
+
+// reduction has the program combine the elements of a call. It is an item of the outbox:
+// its REDUCE.
+type reduction struct {
+	s    *session
+	id   uint64
+	elem int
+
+	// turn has a value while a REDUCE is under way. ended is closed when the call has
+	// ended.
+	turn, ended chan struct{}
+	// ready has a value when REDUCE has been written, and another one when REDUCED has
+	// been read.
+	ready chan struct{}
+
+	mu sync.Mutex
+	// cause is why the call has ended, if it has.
+	cause error
+	// operands are those of REDUCE, one behind the other; nil if it is not to be sent.
+	operands []byte
+	// result is where REDUCED is read to; nil if no REDUCED is due. err is the program's.
+	result []byte
+	err    error
+}
+
+// cancel ends the call's operation. It does not wait.
+func (r *reduction) cancel(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cause == nil {
+		r.cause = cause
+		close(r.ended)
+	}
+}
+
+// reduce is the operation of the call: inout = in ∘ inout. It waits for the program; the
+// error is the program's, or the cause of the end of the call.
+func (r *reduction) reduce(in, inout []byte) error {
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-r.ended:
+		return r.cause
+	case <-r.s.ctx.Done():
+		return context.Cause(r.s.ctx)
+	}
+	most := operandLen / r.elem * r.elem
+	x := reducings.Get().(*reducing)
+	for len(in) > 0 {
+		n := min(len(in), most)
+		x.reserve(3 * n)
+		copy(x.operands, in[:n])
+		copy(x.operands[n:], inout[:n])
+		if err := r.ask(x.operands[:2*n], x.operands[2*n:]); err != nil {
+			r.cancel(err) // nothing else is to be combined
+			return err    // x may be in use
+		}
+		copy(inout, x.operands[2*n:])
+		in, inout = in[n:], inout[n:]
+	}
+	reducings.Put(x)
+	return nil
+}
+
+// ask sends REDUCE and waits for REDUCED. The memory is not the engine's: when the call
+// ends, REDUCE may be being written, or REDUCED read.
+func (r *reduction) ask(operands, result []byte) error {
+	r.mu.Lock()
+	if r.cause != nil {
+		defer r.mu.Unlock()
+		return r.cause
+	}
+	r.operands, r.result, r.err = operands, result, nil
+	r.mu.Unlock()
+	r.s.out.putNow(r)
+	var cause error
+	for range cap(r.ready) {
+		select {
+		case <-r.ready:
+			continue
+		case <-r.ended:
+			cause = r.cause
+		case <-r.s.ctx.Done():
+			cause = context.Cause(r.s.ctx)
+		}
+		break
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.operands, r.result = nil, nil
+	if cause != nil {
+		return cause
+	}
+	return r.err
+}
+
+// frame returns REDUCE, or nothing if the call has ended.
+func (r *reduction) frame(b []byte) (head, payload []byte, more bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.operands == nil {
+		return b, nil, false
+	}
+	return appendReduce(b, r.id, len(r.operands)), r.operands, false
+}
+
+func (r *reduction) written() { r.ready <- struct{}{} } // it has room for both
+
+// readReduced reads the program's answer.
+func (s *session) readReduced() error {
+	if s.version < reduceSince {
+		return violation("%v is not a frame of version %d", frameReduced, s.version)
+	}
+	b, err := s.in.take(reducedLen)
+	if err != nil {
+		return err
+	}
+	id, flags := order.Uint64(b), order.Uint64(b[8:])
+	if flags&^flagFailed != 0 {
+		return violation("REDUCED with flags %#x", flags)
+	}
+	op := s.find(id)
+	if op == nil { // the call has ended
+		return s.in.skip()
+	}
+	if op.kind != opCall || op.call.reduction == nil {
+		return violation("REDUCED for operation %d, which is no call with a function of the program", id)
+	}
+	return op.call.reduction.answer(s.in, flags&flagFailed != 0)
+}
+
+// answer reads what follows the fields of REDUCED. The result is read to memory of its own
+// first: the call may end meanwhile.
+func (r *reduction) answer(in *frameReader, failed bool) error {
+	r.mu.Lock()
+	result, ended := r.result, r.cause != nil
+	r.result = nil
+	r.mu.Unlock()
+	switch {
+	case ended:
+		return in.skip()
+	case result == nil:
+		return violation("REDUCED for operation %d, which has no REDUCE to be answered", r.id)
+	case failed:
+		text, err := in.text()
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		r.err = fmt.Errorf("the program's operation: %s", text)
+		r.mu.Unlock()
+	case in.left != len(result):
+		return violation("REDUCED for operation %d has %d bytes, and its operands %d each", r.id, in.left, len(result))
+	default:
+		if err := in.read(result); err != nil {
+			return err
+		}
+	}
+	r.ready <- struct{}{}
+	return nil
+}
+
+// operands is how much memory the REDUCE of a call may take, in bytes.
+func (c *call) operands() uint64 {
+	if c.flags&flagUser == 0 {
+		return 0
+	}
+	return mul(3, min(c.length, operandLen))
+}
+
+// reducing is the memory of a REDUCE. In the program it is an item of the outbox: REDUCED.
+type reducing struct {
+	c    *Client
+	id   uint64
+	user func(in, inout []byte) error
+	// operands are in and inout, one behind the other, and in the daemon the result.
+	operands []byte
+	err      error
+}
+
+// reserve makes room for n bytes.
+func (x *reducing) reserve(n int) { x.operands = slices.Grow(x.operands[:0], n)[:n] }
+
+// reducings are for reuse.
+var reducings = sync.Pool{New: func() any { return new(reducing) }}
+
+// readReduce begins REDUCE, whose operands are read next.
+func (c *Client) readReduce() error {
+	id, err := c.in.readID()
+	if err != nil {
+		return err
+	}
+	op, n := c.find(id), c.in.left
+	switch {
+	case op == nil || !op.calls || op.call.user == nil:
+		return violation("REDUCE for operation %#x, which is no call with a function of the program", id)
+	case n == 0 || n%(2*int(op.call.elem)) != 0:
+		return violation("REDUCE for operation %#x has %d bytes, and an element %d", id, n, op.call.elem)
+	}
+	x := reducings.Get().(*reducing)
+	x.c, x.id, x.user = c, id, op.call.user
+	x.reserve(n)
+	c.read.into, c.read.more, c.read.reducing = x.operands, 0, x
+	return nil
+}
+
+// run calls the program's function. It has a goroutine of its own: it may take as long as
+// it likes, and the caller of the collective call can still end that.
+func (x *reducing) run() {
+	x.err = errors.New("it has not returned")
+	defer func() {
+		if v := recover(); v != nil {
+			x.err = fmt.Errorf("panic: %v", v)
+		}
+		x.c.out.putNow(x)
+	}()
+	half := len(x.operands) / 2
+	x.err = x.user(x.operands[:half], x.operands[half:])
+}
+
+// frame returns REDUCED.
+func (x *reducing) frame(b []byte) (head, payload []byte, more bool) {
+	payload = x.operands[len(x.operands)/2:]
+	if x.err != nil {
+		payload = []byte(clip(x.err.Error()))
+	}
+	return appendReduced(b, x.id, x.err != nil, len(payload)), payload, false
+}
+
+func (x *reducing) written() {
+	*x = reducing{operands: x.operands}
+	reducings.Put(x)
+}
+
+// startReduction gives a call that is about to be posted its operation, if that is a
+// function of the program.
+func (s *session) startReduction(c *call, x *mpe.Collective) (*reduction, error) {
+	if c.flags&flagUser == 0 {
+		return nil, nil
+	}
+	if elem := max(x.Call.Elem, 1); !x.Reduces() || elem > operandLen {
+		return nil, c.refuse("it has a function of the program on elements of %d bytes: it must be a reduction, and elements have %d at most", elem, operandLen)
+	}
+	r := &reduction{
+		s: s, id: c.id, elem: max(x.Call.Elem, 1),
+		turn: make(chan struct{}, 1), ended: make(chan struct{}), ready: make(chan struct{}, 2),
+	}
+	x.User, x.CancelUser = r.reduce, r.cancel
+	return r, nil
+}

@@ -1,0 +1,261 @@
+package attach
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// ranges is an operation on ranges of ranks, of 2 bytes: two that do not follow each
+// other make one that is invalid.
+func ranges(in, inout []byte) error {
+	for i := 0; i < len(in); i += 2 {
+		if in[i+1]+1 != inout[i] {
+			inout[i], inout[i+1] = 0xff, 0xff
+			continue
+		}
+		inout[i] = in[i]
+	}
+	return nil
+}
+
+// userCall is an Allreduce of rank r by a function.
+func userCall(r, n, tag, bytes int, user func(in, inout []byte) error) *mpe.Collective {
+	own := make([]byte, bytes)
+	for i := range own {
+		own[i] = byte(r)
+	}
+	m := collective(coll.Allreduce, r, n, tag, own, make([]byte, bytes))
+	m.Call.Elem, m.Call.Ordered, m.User, m.Op, m.Type = 2, true, user, 0, 0
+	return m
+}
+
+// TestUserFunction: a function of the program is the operation of a call that the daemon
+// carries out, for vectors of one element and of several REDUCEs, by every algorithm.
+func TestUserFunction(t *testing.T) {
+	const ranks = 5
+	mixed := attachSome(t, engines(t, ranks, nil), 0, 2, 3)
+	tag := 0
+	for _, a := range append([]*coll.Algorithm{{}}, coll.Algorithms(coll.Allreduce)...) {
+		for _, n := range []int{2, 4000, 2*operandLen + 10} {
+			tag++
+			var ops []mpe.Op
+			var recv [ranks][]byte
+			for r, d := range mixed {
+				m := userCall(r, ranks, tag, n, ranges)
+				if m.Algorithm = a.Name; a.Name != "" && a.Fits(m.Call) != nil {
+					break
+				}
+				recv[r] = m.Recv
+				ops = append(ops, call1(t, d, m))
+			}
+			for r, o := range ops {
+				wait(t, o)
+				o.Free()
+				if want := bytes.Repeat([]byte{0, ranks - 1}, n/2); !bytes.Equal(recv[r], want) {
+					t.Errorf("%d bytes by %q: rank %d has a wrong result", n, a.Name, r)
+				}
+			}
+		}
+	}
+}
+
+// TestUserFunctionGoesOn: the function is called although the program waits for nothing.
+func TestUserFunctionGoesOn(t *testing.T) {
+	mixed := attachSome(t, engines(t, 3, nil), 0)
+	first := call1(t, mixed[0], userCall(0, 3, 1, 2, ranges))
+	var others []mpe.Op
+	for r := 1; r < 3; r++ {
+		others = append(others, call1(t, mixed[r], userCall(r, 3, 1, 2, ranges)))
+	}
+	for _, o := range append(others, first) {
+		wait(t, o)
+		o.Free()
+	}
+}
+
+// TestUserFunctionFails: a function that fails, panics or does not return ends the call, here
+// and on the other ranks, and nothing else.
+func TestUserFunctionFails(t *testing.T) {
+	for name, tt := range map[string]struct {
+		user func(in, inout []byte) error
+		text string
+	}{
+		"error": {func(_, _ []byte) error { return errEnough }, "the program's operation: enough"},
+		"panic": {func(_, _ []byte) error { panic("no such element") }, "the program's operation: panic: no such element"},
+		"exit":  {func(_, _ []byte) error { runtime.Goexit(); return nil }, "the program's operation: it has not returned"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := attachSome(t, engines(t, 2, nil), 0, 1)
+			barriers(t, all, 1)
+			// By flat, rank 0 combines.
+			m := userCall(0, 2, 2, 2, tt.user)
+			m.Algorithm = "flat"
+			failing := call1(t, all[0], m)
+			m = userCall(1, 2, 2, 2, ranges)
+			m.Algorithm = "flat"
+			other := call1(t, all[1], m)
+			_, err := failing.Wait(within(t))
+			step, ok := errors.AsType[*mpe.StepError](err)
+			if !ok || step.Peer != -1 || !strings.HasSuffix(err.Error(), tt.text) {
+				t.Errorf("%v", err)
+			}
+			failing.Free()
+			if _, err := other.Wait(within(t)); !errors.Is(err, mpe.ErrCallFailed) {
+				t.Errorf("the other rank: %v", err)
+			}
+			other.Free()
+			barriers(t, all, 3)
+		})
+	}
+}
+
+// TestUserFunctionBlocks: the caller of a call whose function does not return gets its
+// buffers back when its context ends, the other ranks are told, and the rank goes on.
+func TestUserFunctionBlocks(t *testing.T) {
+	devices := engines(t, 2, nil)
+	all := attachSome(t, devices, 0, 1)
+	barriers(t, all, 1)
+	called, goOn := make(chan struct{}), make(chan struct{})
+	defer close(goOn)
+	block := func(_, inout []byte) error {
+		called <- struct{}{}
+		<-goOn
+		inout[0] = 0xee
+		return nil
+	}
+	start := func(r, tag int, user func(_, _ []byte) error) (mpe.Op, []byte) {
+		m := userCall(r, 2, tag, 2, user)
+		m.Algorithm = "flat"
+		return call1(t, all[r], m), m.Recv
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errEnough)
+	blocked, recv := start(0, 2, block)
+	other, _ := start(1, 2, ranges)
+	<-called
+	if _, err := blocked.Wait(ctx); !errors.Is(err, errEnough) {
+		t.Errorf("%v", err)
+	}
+	blocked.Free()
+	_, err := other.Wait(within(t))
+	if failed, ok := errors.AsType[*mpe.CallFailedError](err); !ok || failed.Cause != mpe.CauseCancelled {
+		t.Errorf("the other rank: %v", err)
+	}
+	other.Free()
+	barriers(t, all, 3)
+	// Another rank that fails ends the call as well.
+	blocked, _ = start(0, 4, block)
+	other, _ = start(1, 4, ranges)
+	<-called
+	if _, err := other.Wait(ctx); !errors.Is(err, errEnough) {
+		t.Errorf("%v", err)
+	}
+	other.Free()
+	if _, err := blocked.Wait(within(t)); !errors.Is(err, mpe.ErrCallFailed) {
+		t.Errorf("%v", err)
+	}
+	blocked.Free()
+	barriers(t, all, 5)
+	// And so does the program's end.
+	start(0, 6, block)
+	other, _ = start(1, 6, ranges)
+	<-called
+	all[0].(*Client).hangUp(errEnough)
+	if _, err := other.Wait(within(t)); !errors.Is(err, mpe.ErrCallFailed) {
+		t.Errorf("%v", err)
+	}
+	other.Free()
+	until(t, "the call has ended", func() bool { return len(calls(devices[0])) == 0 })
+	if recv[0] == 0xee {
+		t.Error("a function that returned late has written to the buffer of its call")
+	}
+}
+
+// userRoot is a Reduce of 2 bytes on rank 0 of 2.
+func userRoot(id uint64) call {
+	return call{id: id, collective: coll.Reduce, comm: 3, tag: 1, ranks: 2, flags: flagUser, elem: 2, bytes: 2, length: 2, result: 2}
+}
+
+// TestHostileReduced: what answers no REDUCE, or not as it should, ends the connection.
+func TestHostileReduced(t *testing.T) {
+	reduced := func(id uint64, flags byte, result string) []byte {
+		b := append(appendReduced(nil, id, false, len(result)), result...)
+		b[frameHeaderLen+8] = flags
+		return b
+	}
+	for _, tt := range []struct {
+		name  string
+		bytes []byte
+		text  string
+	}{
+		{"short", append(appendHeader(nil, frameReduced, 8), "12345678"...), "REDUCED is 8 bytes too short"},
+		{"flags", reduced(1, 2, "ab"), "REDUCED with flags 0x2"},
+		{"result too long", reduced(1, 0, "abc"), "REDUCED for operation 1 has 3 bytes, and its operands 2 each"},
+		{"result too short", reduced(1, 0, ""), "REDUCED for operation 1 has 0 bytes"},
+		{"text too long", reduced(1, 1, strings.Repeat("x", maxText+1)), "REDUCED has a text of 4097 bytes"},
+		{"no function", reduced(2, 0, "ab"), "REDUCED for operation 2, which is no call with a function"},
+	} {
+		h := serve(t, newWorld(2, 0), Options{})
+		c := h.attach(t, 0)
+		c.write(callFrame(userRoot(1), "ab"))
+		c.write(startFrame(start{id: 2, kind: mpe.OpRecv, peer: 1, length: 4}, nil))
+		send := begin(t, h.w.ranks[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: []byte("cd")})
+		c.expect(frameReduce)
+		if err := c.in.skip(); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.conn.Write(tt.bytes)
+		if e := c.refusal(); e.Reason != Violation || !strings.Contains(e.Text, tt.text) {
+			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)
+		}
+		wait(t, send)
+		send.Free()
+	}
+	h := serve(t, newWorld(2, 0), Options{})
+	c := h.attach(t, 0)
+	c.write(reduced(7, 0, "ab")) // of a call that has ended
+	c.write(callFrame(userRoot(1), "ab"))
+	_, _ = c.conn.Write(reduced(1, 0, "ab"))
+	if e := c.refusal(); e.Reason != Violation || !strings.Contains(e.Text, "REDUCED for operation 1, which has no REDUCE to be answered") {
+		t.Errorf("too early: %v: %q", e.Reason, e.Text)
+	}
+}
+
+// TestUserCallsThatCannotBe: what a daemon refuses of calls with a function.
+func TestUserCallsThatCannotBe(t *testing.T) {
+	h := serve(t, newWorld(2, 0), Options{Limits: Limits{Operations: 10, Bytes: 1 << 20}})
+	c := h.attach(t, 0)
+	bcast := root(1, 2)
+	bcast.flags = flagUser
+	large := userRoot(1)
+	large.elem, large.bytes, large.length, large.result = operandLen+1, 0, 0, 0
+	for _, x := range []struct {
+		call    call
+		payload string
+		is      error
+	}{{bcast, "ab", coll.ErrCall}, {large, "", coll.ErrCall}} {
+		c.write(callFrame(x.call, x.payload))
+		if d := c.done(); !errors.Is(d.err, x.is) || !strings.Contains(d.err.Error(), "function of the program") {
+			t.Errorf("%v", d.err)
+		}
+	}
+	// The memory of REDUCE counts.
+	full := userRoot(1)
+	full.bytes, full.length, full.result = 250_000, 250_000, 250_000
+	c.write(callFrame(full, ""))
+	if d := c.done(); !errors.Is(d.err, handshake.ErrTooLong) || !strings.Contains(d.err.Error(), "1143216 bytes may be needed to work on it") {
+		t.Errorf("%v", d.err)
+	}
+	if n := (&call{flags: flagUser, length: math.MaxUint64}).operands(); n != 3*operandLen {
+		t.Errorf("%d bytes are counted", n)
+	}
+}

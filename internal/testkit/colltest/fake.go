@@ -1,0 +1,343 @@
+package colltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Fake is a device in memory whose StartCollective is StartOn.
+type Fake interface {
+	mpe.Caller
+	Start(op mpe.Operation) (mpe.Op, error)
+	Await(ctx context.Context, c <-chan struct{}) error
+}
+
+// StartOn starts a collective call on a device that has point-to-point messages only. A
+// goroutine of its own carries it out. Other ranks are not told when it fails. It is for
+// fakes: an engine carries calls out itself.
+func StartOn(dev Fake, c *mpe.Collective) (mpe.Op, error) {
+	x := &fakeCall{Collective: *c, dev: dev, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	if err := x.prepare(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	x.cancel = cancel
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.advance() {
+		go x.run(ctx)
+	}
+	return x, nil
+}
+
+// fakeCall is a call that is carried out by messages.
+type fakeCall struct {
+	mpe.Collective
+	dev       Fake
+	algorithm *coll.Algorithm
+	reduce    func(in, inout []byte) error
+	scratch   []byte
+	blank     [protocol.WordLen]byte
+	wake      chan struct{} // a message has ended
+	done      chan struct{}
+	cancel    context.CancelCauseFunc
+
+	mu       sync.Mutex
+	progress *coll.Progress
+	under    []fakeMessage
+	// computing counts user's functions that are running.
+	computing int
+	notify    chan<- struct{}
+	failed    error
+	ended     bool
+}
+
+type fakeMessage struct {
+	coll.Step
+	number int
+	op     mpe.Op
+}
+
+func (x *fakeCall) prepare() error {
+	limits, err := x.Check(x.dev)
+	if err == nil {
+		err = x.CheckAlgorithm()
+	}
+	if err != nil {
+		return err
+	}
+	c := &x.Call
+	switch {
+	case x.Algorithm != "":
+		x.algorithm, err = coll.Find(c.Collective, x.Algorithm)
+	case limits.ByOrder:
+		x.algorithm, err = coll.ByOrder(c)
+	default:
+		x.algorithm, err = coll.First(c)
+	}
+	s := new(coll.Schedule)
+	if err == nil {
+		err = x.CheckMessages(x.dev, limits, x.algorithm, s)
+	}
+	if err == nil {
+		err = x.algorithm.Make(s, c)
+	}
+	if err != nil {
+		return err
+	}
+	if x.reduce = x.User; x.Reduces() && x.User == nil {
+		f, err := op.Lookup(x.Op, x.Type)
+		if err != nil {
+			return err
+		}
+		x.reduce = func(in, inout []byte) error { f(inout, in); return nil }
+	}
+	x.scratch, x.progress = make([]byte, s.Scratch), coll.NewProgress(s, 0)
+	return nil
+}
+
+// run advances the call until it has ended.
+func (x *fakeCall) run(ctx context.Context) {
+	for {
+		err := x.dev.Await(ctx, x.wake)
+		x.mu.Lock()
+		if err != nil && !x.advance() {
+			x.takeBack(ctx)
+			if x.CancelUser != nil {
+				x.CancelUser(err)
+			}
+		}
+		ended := x.advance()
+		x.mu.Unlock()
+		if err != nil && !ended { // only the user's function is left
+			ctx = context.Background()
+		}
+		if ended {
+			return
+		}
+	}
+}
+
+// advance does all that can be done without waiting, and reports whether the call has ended.
+func (x *fakeCall) advance() bool {
+	for !x.ended {
+		step, number, ok := x.progress.Next()
+		switch {
+		case ok && x.failed == nil:
+			x.step(step, number)
+		case x.harvest():
+		case len(x.under)+x.computing > 0:
+			return false
+		default:
+			x.end()
+		}
+	}
+	return true
+}
+
+func (x *fakeCall) end() {
+	x.ended = true
+	close(x.done)
+	tell(x.notify)
+	if x.cancel != nil {
+		x.cancel(nil)
+	}
+}
+
+// step begins a step.
+func (x *fakeCall) step(s *coll.Step, number int) {
+	m := fakeMessage{Step: *s, number: number}
+	var err error
+	switch {
+	case s.Kind == coll.StepForward, s.Piece != 0 && s.Piece < s.Len:
+		err = errors.New("a fake cannot forward messages while they arrive")
+	case s.Sends() || s.Receives():
+		m.op, err = x.post(s)
+	case x.User != nil && (s.Kind == coll.StepReduce || s.Kind == coll.StepReduceRight):
+		x.computing++
+		go x.user(m)
+		return
+	case s.Kind != coll.StepJoin:
+		err = x.compute(s)
+	}
+	switch {
+	case err != nil:
+		x.fail(&m, err)
+	case m.op != nil:
+		m.op.Notify(x.wake)
+		x.under = append(x.under, m)
+	default:
+		x.progress.Done(number)
+	}
+}
+
+// post posts the message of a step.
+func (x *fakeCall) post(s *coll.Step) (mpe.Op, error) {
+	o := mpe.Operation{
+		Kind: mpe.OpSend, Peer: x.Members[s.Peer], Tag: x.Tag, Comm: x.Comm,
+		Datatype: x.Datatype, AnyDatatype: x.AnyDatatype,
+	}
+	if x.dev.Wire(o.Peer).NoComms {
+		o.Tag, o.Comm = 0, 0
+	}
+	at, n := s.From, s.Len
+	if s.Receives() {
+		if o.Kind, at = mpe.OpRecv, s.Into; at.Buf == coll.Blank { // another rank's token may be longer
+			n = protocol.WordLen
+		}
+	}
+	var err error
+	if o.Buf, err = x.view(at, n); err != nil {
+		return nil, err
+	}
+	return x.dev.Start(o)
+}
+
+// user does a step that calls the user's function.
+func (x *fakeCall) user(m fakeMessage) {
+	err := x.compute(&m.Step)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.computing--; err != nil {
+		x.fail(&m, err)
+	} else {
+		x.progress.Done(m.number)
+	}
+	tell(x.wake)
+}
+
+// compute does a step that has no message.
+func (x *fakeCall) compute(s *coll.Step) error {
+	from, err := x.view(s.From, s.Len)
+	if err != nil {
+		return err
+	}
+	into, err := x.view(s.Into, s.Len)
+	if err != nil {
+		return err
+	}
+	switch s.Kind {
+	case coll.StepReduce:
+		return x.reduce(from, into)
+	case coll.StepReduceRight:
+		if err := x.reduce(into, from); err != nil {
+			return err
+		}
+	}
+	copy(into, from)
+	return nil
+}
+
+// view returns the memory of a place.
+func (x *fakeCall) view(at coll.Loc, n int) ([]byte, error) {
+	b := map[coll.Buffer][]byte{coll.SendBuf: x.Send, coll.RecvBuf: x.Recv, coll.Scratch: x.scratch, coll.Blank: x.blank[:]}[at.Buf]
+	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
+		return nil, fmt.Errorf("%d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
+	}
+	return b[at.Off : at.Off+n : at.Off+n], nil
+}
+
+// harvest takes messages that have ended, and reports whether there were any.
+func (x *fakeCall) harvest() bool {
+	before := len(x.under)
+	for i := 0; i < len(x.under); {
+		m := x.under[i]
+		st, ended, err := m.op.Test()
+		if !ended {
+			i++
+			continue
+		}
+		x.under = append(x.under[:i], x.under[i+1:]...)
+		x.complete(&m, &st, err)
+	}
+	return len(x.under) < before
+}
+
+// complete notes how a message has ended.
+func (x *fakeCall) complete(m *fakeMessage, st *mpe.Status, err error) {
+	m.op.Free()
+	if err == nil && m.Receives() && m.Into.Buf != coll.Blank && st.Bytes != int64(m.Len) {
+		err = fmt.Errorf("it has %d bytes: %w", st.Bytes, mpe.ErrMismatch)
+	}
+	if err != nil {
+		x.fail(m, err)
+		return
+	}
+	x.progress.Done(m.number)
+}
+
+// fail has the call end because of a step, and cancels the other messages.
+func (x *fakeCall) fail(m *fakeMessage, err error) {
+	if x.failed != nil {
+		return
+	}
+	e := &mpe.StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: m.number, Kind: m.Kind, Peer: -1, Bytes: m.Len, Err: err}
+	if m.Sends() || m.Receives() {
+		e.Peer = x.Members[m.Peer]
+	}
+	x.failed = e
+	for _, u := range x.under {
+		u.op.Cancel()
+	}
+}
+
+// takeBack ends all messages because ctx has ended.
+func (x *fakeCall) takeBack(ctx context.Context) {
+	all := x.under
+	x.under = nil
+	for i := range all {
+		st, err := all[i].op.Wait(ctx) // at once
+		x.complete(&all[i], &st, err)
+	}
+}
+
+// Wait implements mpe.Op.
+func (x *fakeCall) Wait(ctx context.Context) (mpe.Status, error) {
+	if st, ended, err := x.Test(); ended {
+		return st, err
+	}
+	select {
+	case <-x.done:
+	case <-ctx.Done():
+		x.cancel(context.Cause(ctx))
+		<-x.done
+	}
+	return mpe.Status{}, x.failed
+}
+
+// Test implements mpe.Op.
+func (x *fakeCall) Test() (mpe.Status, bool, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return mpe.Status{}, x.advance(), x.failed
+}
+
+// Cancel does nothing: the other ranks would wait for this one.
+func (x *fakeCall) Cancel() {}
+
+// Notify implements mpe.Op.
+func (x *fakeCall) Notify(c chan<- struct{}) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.notify = c
+	if x.ended {
+		tell(c)
+	}
+}
+
+func tell(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // also if c is nil
+	}
+}
+
+// Free implements mpe.Op.
+func (x *fakeCall) Free() {}

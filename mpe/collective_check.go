@@ -1,0 +1,160 @@
+package mpe
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Caller is a rank that makes collective calls, as Collective.Check needs it.
+type Caller interface {
+	// Rank and Size are those of Device.
+	Rank() int
+	Size() int
+	// Wire returns what the messages to and from another rank of the world can be.
+	Wire(rank int) Wire
+}
+
+// Wire is what the messages between two ranks can be: the part of PeerInfo that
+// collective calls depend on.
+type Wire struct {
+	Profile                 string
+	Words, NoComms, NoEmpty bool
+}
+
+// Wire returns the part of the description that collective calls depend on.
+func (p *PeerInfo) Wire() Wire { return Wire{p.Profile, p.Words, p.NoComms, p.NoEmpty} }
+
+// WireLimits is what the wires of some members cannot carry.
+type WireLimits struct {
+	// Words: some carry whole words only. ByOrder: some carry no communicators, so that
+	// messages match by their order alone. Any: some have one of these limits, or
+	// carry no empty messages.
+	Words, ByOrder, Any bool
+}
+
+// Check reports what is wrong with a call that rank makes, before anything is sent, and
+// fills in what was left out. It is the only check of a call: engines and clients of a
+// daemon refuse the same calls with the same errors.
+//
+// The error is a *coll.CallError, or matches ErrRank, ErrTag or op.ErrUndefined. An
+// algorithm that the call names is checked by CheckAlgorithm.
+func (m *Collective) Check(rank Caller) (limits WireLimits, err error) {
+	if limits, err = m.checkMembers(rank); err != nil {
+		return limits, err
+	}
+	c := &m.Call
+	switch {
+	case m.Tag < 0 || m.Tag > math.MaxInt32:
+		return limits, fmt.Errorf("tag %d: %w", m.Tag, ErrTag)
+	case c.Elem > math.MaxInt32:
+		return limits, m.refuse("elements of %d bytes: they have %d at most", c.Elem, math.MaxInt32)
+	case c.Token < 0 || c.Token > protocol.WordLen:
+		return limits, m.refuse("tokens of %d bytes: they have %d at most", c.Token, protocol.WordLen)
+	}
+	// All ranks must send tokens of the same size, although only some of them know of a
+	// peer that receives no empty messages.
+	if limits.Any && c.Token == 0 {
+		c.Token = protocol.WordLen
+	}
+	if err := c.Check(); err != nil {
+		return limits, err
+	}
+	if err := m.checkOperation(); err != nil {
+		return limits, err
+	}
+	send, recv := c.Lengths()
+	switch {
+	case send > len(m.Send):
+		return limits, m.refuse("it needs %d bytes of the send buffer, which has %d", send, len(m.Send))
+	case recv > len(m.Recv):
+		return limits, m.refuse("it needs %d bytes of the receive buffer, which has %d", recv, len(m.Recv))
+	}
+	return limits, nil
+}
+
+// checkMembers checks the members, and returns what their wires cannot carry.
+func (m *Collective) checkMembers(rank Caller) (limits WireLimits, err error) {
+	c, self, size := &m.Call, rank.Rank(), rank.Size()
+	if len(m.Members) != c.Ranks || c.Rank < 0 || c.Rank >= c.Ranks || m.Members[c.Rank] != self {
+		return limits, m.refuse("it is rank %d of the world, which is not number %d of %d members", self, c.Rank, c.Ranks)
+	}
+	for i, world := range m.Members {
+		if world < 0 || world >= size {
+			return limits, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", world, ErrRank, size-1)
+		}
+		if i == c.Rank {
+			continue
+		}
+		w := rank.Wire(world)
+		limits.Words = limits.Words || w.Words
+		limits.ByOrder = limits.ByOrder || w.NoComms
+		limits.Any = limits.Any || w.Words || w.NoComms || w.NoEmpty
+	}
+	c.Flows = !limits.ByOrder
+	return limits, nil
+}
+
+// Reduces reports whether the call combines elements.
+func (m *Collective) Reduces() bool {
+	switch m.Call.Collective {
+	case coll.Reduce, coll.Allreduce, coll.ReduceScatter, coll.Scan, coll.Exscan:
+		return true
+	}
+	return false
+}
+
+// checkOperation checks that there is an operation for the elements of a reduction.
+func (m *Collective) checkOperation() error {
+	if !m.Reduces() || m.User != nil {
+		return nil
+	}
+	if size := m.Type.Size(); max(m.Call.Elem, 1) != size {
+		return m.refuse("elements of %d bytes are not of type %v, which has %d", m.Call.Elem, m.Type, size)
+	}
+	_, err := op.Lookup(m.Op, m.Type)
+	return err
+}
+
+// CheckAlgorithm reports whether the algorithm that the call names can carry it out. The
+// error is a *coll.CallError.
+func (m *Collective) CheckAlgorithm() error {
+	if m.Algorithm == "" {
+		return nil
+	}
+	a, err := coll.Find(m.Call.Collective, m.Algorithm)
+	if err != nil {
+		return err
+	}
+	return a.Accepts(&m.Call)
+}
+
+// CheckMessages reports whether the wires can carry the messages of an algorithm: where
+// limits.Words is set, all of them must be whole words. It uses the memory of s. The
+// error matches ErrLength.
+func (m *Collective) CheckMessages(rank Caller, limits WireLimits, a *coll.Algorithm, s *coll.Schedule) error {
+	if !limits.Words || max(m.Call.Elem, 1)%protocol.WordLen == 0 {
+		return nil
+	}
+	if err := a.Make(s, &m.Call); err != nil {
+		return err
+	}
+	for step, ok := s.Next(); ok; step, ok = s.Next() {
+		if step.Len%protocol.WordLen == 0 || step.Kind != coll.StepSend && step.Kind != coll.StepRecv {
+			continue
+		}
+		peer := m.Members[step.Peer]
+		if w := rank.Wire(peer); w.Words {
+			return fmt.Errorf("%v by %s has a message of %d bytes between rank %d and rank %d of the world: %w, which the wire (profile %s) needs",
+				m.Call.Collective, a.Name, step.Len, rank.Rank(), peer, ErrLength, w.Profile)
+		}
+	}
+	return nil
+}
+
+func (m *Collective) refuse(format string, args ...any) error {
+	return &coll.CallError{Collective: m.Call.Collective, Algorithm: m.Algorithm, Problem: fmt.Sprintf(format, args...)}
+}
