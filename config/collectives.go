@@ -10,17 +10,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Collectives says how collective calls are carried out. All ranks of a cluster need
-// the same.
+// Collectives is how collective calls are carried out. It must be the same for all
+// ranks of a cluster.
 type Collectives struct {
 	// Table is the path of a table of choices, or empty for the one that is built in.
 	Table string `yaml:"table"`
 	// Force are algorithms that take precedence over the table, as choice.ParseForced
 	// reads them: "bcast=atomic:64KiB, allreduce=ring".
 	Force string `yaml:"force,omitempty"`
-	// Order is how the order of a chain changes with the status of its ranks.
+	// Order is how a chain sorts its ranks by what they have to send.
 	Order Order `yaml:"order"`
-	// Upstream is what upstream's compiler made of collectives in the FPGAs' programs.
+	// Upstream is the form of collectives in the programs of the FPGAs.
 	Upstream Upstream `yaml:"upstream"`
 	// FPGAs are ranks in the order of upstream's cluster file; see
 	// Config.UpstreamFPGAs.
@@ -32,18 +32,18 @@ type Order string
 
 // The orders of a chain.
 const (
-	// OrderFixed: it goes by the numbers of ranks.
+	// OrderFixed: by rank number.
 	OrderFixed Order = "fixed"
-	// OrderFreeFirst: ranks that have nothing to send come before those that have.
+	// OrderFreeFirst: ranks with nothing to send come first.
 	OrderFreeFirst Order = "free-first"
-	// OrderByLeft: those that have less to send come first.
+	// OrderByLeft: ranks with less to send come first.
 	OrderByLeft Order = "by-left"
 )
 
 // orders are in the order of coll.OrderForm.
 var orders = []Order{OrderFixed, OrderFreeFirst, OrderByLeft}
 
-// Form is what the name stands for, in a valid configuration.
+// Form returns the form of that name, in a valid configuration.
 func (o Order) Form() coll.OrderForm { return coll.OrderForm(max(slices.Index(orders, o), 0)) }
 
 // Upstream is a form that upstream's compiler gives to collectives.
@@ -81,7 +81,7 @@ func (c *Config) UpstreamFPGAs() []int {
 	return fpgas
 }
 
-// relativeTo makes the path that of a file in dir.
+// relativeTo interprets a relative path as that of a file in dir.
 func (c *Collectives) relativeTo(dir string) {
 	if c.Table != "" && !filepath.IsAbs(c.Table) {
 		c.Table = filepath.Join(dir, c.Table)
@@ -106,7 +106,7 @@ func (c *Collectives) ApplyEnv(lookup func(string) (string, bool)) error {
 	return nil
 }
 
-// pathProblem says why there cannot be a file of that name, or "".
+// pathProblem returns why there cannot be a file of that name, or "".
 func pathProblem(path string) string {
 	if strings.ContainsRune(path, 0) {
 		return "a path cannot contain a zero byte"
@@ -126,14 +126,14 @@ func (c *Config) validateCollectives(p *strictyaml.Problems) {
 	oneOf(p, key+".order", x.Order, orders...)
 	oneOf(p, key+".upstream", x.Upstream, upstreams...)
 	if x.FPGAs != nil && x.Upstream == UpstreamFlat {
-		p.Add(key+".fpgas", "only the tree goes by it: add upstream: tree, or remove the key")
+		p.Add(key+".fpgas", "it is used with upstream: tree only: add that, or remove the key")
 	}
 	for i, rank := range x.FPGAs {
 		switch {
 		case c.Rank(rank) == nil:
 			p.Add(key+".fpgas", "there is no rank %d", rank)
 		case slices.Contains(x.FPGAs[:i], rank):
-			p.Add(key+".fpgas", "rank %d is there twice: remove one of them", rank)
+			p.Add(key+".fpgas", "rank %d is listed twice: remove one of them", rank)
 		}
 	}
 }

@@ -63,8 +63,8 @@ func TestCollectivesErrors(t *testing.T) {
 		"{force: 'scan=chain:x'}":              `f.yaml:2: collectives.force: "scan=chain:x": segments of "x": give a size from 1 to 1GiB, as in chain:64KiB`,
 		"{order: byleft}":                      `f.yaml:2: collectives.order: "byleft" is not known (did you mean "by-left"?): it is one of fixed, free-first, by-left`,
 		"{upstream: tre}":                      `f.yaml:2: collectives.upstream: "tre" is not known (did you mean "tree"?): it is one of flat, tree`,
-		"{fpgas: [0]}":                         "f.yaml:2: collectives.fpgas: only the tree goes by it: add upstream: tree, or remove the key",
-		"{upstream: tree, fpgas: [1, 0, 0]}":   "f.yaml:2: collectives.fpgas: there is no rank 1\nf.yaml:2: collectives.fpgas: rank 0 is there twice: remove one of them",
+		"{fpgas: [0]}":                         "f.yaml:2: collectives.fpgas: it is used with upstream: tree only: add that, or remove the key",
+		"{upstream: tree, fpgas: [1, 0, 0]}":   "f.yaml:2: collectives.fpgas: there is no rank 1\nf.yaml:2: collectives.fpgas: rank 0 is listed twice: remove one of them",
 		"{upstream: tree, fpgas: [0, 1.5, a]}": "f.yaml:2: collectives.fpgas[1]: \"1.5\" is not a whole number\nf.yaml:2: collectives.fpgas[2]: \"a\" is not a whole number",
 	} {
 		c, err := Parse(strings.NewReader(host+"collectives: "+file+"\n"), "f.yaml")

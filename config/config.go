@@ -15,24 +15,24 @@ type Config struct {
 	Attach  Attach  `yaml:"attach,omitempty"`
 	HTTP    HTTP    `yaml:"http"`
 	Metrics Metrics `yaml:"metrics"`
-	// StopTimeout is how long messages that are under way may take to end well when
-	// the daemon stops. 0: they are cut off at once.
+	// StopTimeout is how long pending messages may take to complete when the daemon
+	// stops. 0: they are aborted at once.
 	StopTimeout time.Duration `yaml:"stop_timeout"`
 	// TLS secures the links over TCP; nil leaves them plain.
 	TLS *TLS `yaml:"tls,omitempty"`
 	// Ranks are all ranks of the cluster, in the order of the file.
 	Ranks []Rank `yaml:"ranks"`
-	// Defaults is what holds for the link to every rank that does not say
-	// otherwise itself.
+	// Defaults are the options of the links to all ranks. A rank's Link overrides
+	// them.
 	Defaults LinkOptions `yaml:"defaults,omitempty"`
 	Limits   Limits      `yaml:"limits"`
-	// Collectives says how collective calls are carried out.
+	// Collectives is how collective calls are carried out.
 	Collectives Collectives `yaml:"collectives"`
 
 	source source
 }
 
-// Log says what the daemon logs, and how.
+// Log is the level and format of the log.
 type Log struct {
 	// Level is debug, info, warn or error.
 	Level string `yaml:"level"`
@@ -48,13 +48,13 @@ type Control struct {
 	Mode Mode `yaml:"mode"`
 }
 
-// Limits bound what the daemon asks of the machine.
+// Limits are limits of what the daemon takes of the machine.
 type Limits struct {
-	// ReceiveBuffer is the receive buffer in bytes that each rank's socket
-	// asks the kernel for.
+	// ReceiveBuffer is the receive buffer in bytes that each rank's UDP socket
+	// requests.
 	ReceiveBuffer Size `yaml:"receive_buffer"`
-	// Offload says whether the kernel is asked to cut long messages into
-	// datagrams and to put them together again: OffloadAuto or OffloadOff.
+	// Offload selects UDP segmentation and receive offload: OffloadAuto or
+	// OffloadOff.
 	Offload string `yaml:"offload"`
 	// Unexpected is how many messages of the extended profile may wait for a
 	// receive at a rank, in each communicator.
@@ -80,9 +80,9 @@ const (
 
 // The values that Limits.Offload takes.
 const (
-	// OffloadAuto asks for what the kernel has.
+	// OffloadAuto enables the offload features that the kernel has.
 	OffloadAuto = "auto"
-	// OffloadOff asks for nothing: every datagram goes through it alone.
+	// OffloadOff disables UDP segmentation and receive offload.
 	OffloadOff = "off"
 )
 
@@ -91,7 +91,7 @@ const (
 	defaultReceiveBuffer = 16 << 20
 	defaultUnexpected    = 1 << 20
 	defaultPosted        = 1 << 20
-	// defaultStopTimeout allows for some repeats of a lost packet.
+	// defaultStopTimeout allows for several retransmissions of a lost packet.
 	defaultStopTimeout = 2 * time.Second
 )
 
@@ -109,8 +109,8 @@ func DefaultSocket() string {
 	return serviceSocket
 }
 
-// FindSocket is where to look for a daemon that was not named: DefaultSocket, or that
-// of the system service if only that is there, as for somebody who has logged in.
+// FindSocket returns the control socket of a daemon that was not named: DefaultSocket, or
+// that of the system service if only that exists, as in a user session.
 func FindSocket() string { return firstSocket(DefaultSocket(), serviceSocket) }
 
 // firstSocket returns the first path that exists, or the first of all.

@@ -1,7 +1,7 @@
 // Package config is the daemon's configuration as plain data: what the one YAML
 // file says, checked, with every default filled in.
 //
-// Reading is strict. An unknown key, a key given twice, an alias or a second
+// Reading is strict. An unknown key, a duplicate key, an alias or a second
 // document is an error that names file, line and key path, because a key that
 // is silently ignored sends a user looking for the fault in the network. All
 // problems of a file are reported at once.

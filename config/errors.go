@@ -13,9 +13,9 @@ const MaxFileSize = strictyaml.MaxFileSize
 // ErrTooLarge is the error of a file of more than MaxFileSize bytes.
 var ErrTooLarge = strictyaml.ErrTooLarge
 
-// source knows where in the file each key was. A Config made by New has none.
+// source has the line of each key of the file. A Config made by New has none.
 type source struct {
 	strictyaml.Source
-	// http: http.listen was given by the environment or by a flag.
+	// http: http.listen was given by the environment, a flag or the program.
 	http bool
 }

@@ -27,7 +27,7 @@ func TestBadFiles(t *testing.T) {
 		{"deep unknown key", host + "defaults:\n  deadlines:\n    akc: 1s\n",
 			`f.yaml:4: defaults.deadlines: unknown key "akc" (did you mean "ack"?): the keys here are clear, ack, data`},
 		{"merge key", host + "log:\n  <<: {level: info}\n", `f.yaml:3: log: unknown key "<<": the keys here are level, format`},
-		{"duplicate key", host + "log:\n  level: info\n\n  level: warn\n", `f.yaml:5: log.level: given twice, first on line 3: keep one of them`},
+		{"duplicate key", host + "log:\n  level: info\n\n  level: warn\n", `f.yaml:5: log.level: duplicate key, first on line 3: remove one of them`},
 		{"alias", "ranks:\n  - {rank: 0, address: &a 127.0.0.1, run: host}\n  - {rank: 1, address: *a, peer: cpu}\n",
 			`f.yaml:3: ranks[1].address: *a is an alias, which is not supported: write the value out`},
 		{"key is a list", host + "? [a]\n: 1\n", `f.yaml:2: a key must be a name`},

@@ -32,7 +32,7 @@ func (t *TLS) files() []struct {
 	}{{"certificate", &t.Certificate}, {"key", &t.Key}, {"authority", &t.Authority}}
 }
 
-// relativeTo makes the paths those of files in dir.
+// relativeTo interprets relative paths as those of files in dir.
 func (t *TLS) relativeTo(dir string) {
 	if t == nil {
 		return
@@ -63,7 +63,7 @@ func (c *Config) AttachSocket() string {
 }
 
 // AttachSocketBeside returns the path of the socket by which programs attach to a
-// daemon that is not told one, but has this control socket: /run/zrlmpid/
+// daemon whose configuration has none, but this control socket: /run/zrlmpid/
 // control-attach.sock beside /run/zrlmpid/control.sock. Without a control socket
 // there is none.
 func AttachSocketBeside(control string) string {
@@ -78,7 +78,7 @@ func AttachSocketBeside(control string) string {
 // is the same from both sides: what the entry of either says, else what the
 // configuration's defaults say, else builtIn. What a software rank says of the
 // extended profile does not hold for its links with other kinds of peers, which do
-// not have it. The error is an *Error: the ranks' entries say different things.
+// not have it. The error is an *Error: the ranks' entries have different profiles.
 func (c *Config) ProfileBetween(a, b *Rank, builtIn protocol.Profile) (protocol.Profile, error) {
 	deployed := a.Peer != PeerSoftware || b.Peer != PeerSoftware
 	says := func(r *Rank) *Profile {
@@ -92,7 +92,7 @@ func (c *Config) ProfileBetween(a, b *Rank, builtIn protocol.Profile) (protocol.
 	switch {
 	case one != nil && other != nil && *one != *other:
 		return 0, &Error{Key: "link.profile", Problem: fmt.Sprintf(
-			"ranks %d and %d say different things, but both use it for the link between them: give it to one of them, or to both alike",
+			"ranks %d and %d have different values for the link between them: set it for one of them, or to the same value for both",
 			a.Rank, b.Rank)}
 	case one != nil:
 		return protocol.Profile(*one), nil
@@ -104,7 +104,7 @@ func (c *Config) ProfileBetween(a, b *Rank, builtIn protocol.Profile) (protocol.
 	return builtIn, nil
 }
 
-// says returns the profile that the rank's own entry says, or nil.
+// says returns the profile in the rank's own entry, or nil.
 func (r *Rank) says() *Profile {
 	if r.Link == nil {
 		return nil

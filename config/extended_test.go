@@ -50,13 +50,13 @@ func TestExtendedMistakes(t *testing.T) {
 	const at1, at2, at3, atD = "f.yaml:3: ranks[1].link", "f.yaml:4: ranks[2].link", "f.yaml:5: ranks[3].link", "f.yaml:6: defaults"
 	for _, tc := range []struct{ name, file, want string }{
 		{"an FPGA", fill(mixed, "", extended, ""),
-			at2 + ".profile: extended is for links between zrlmpids, but rank 2 is peer: fpga and drops every packet of it without a word: use cloudfpga"},
+			at2 + ".profile: extended is for links between zrlmpids, but rank 2 is peer: fpga and silently drops its packets: use cloudfpga"},
 		{"a stand-in", fill(mixed, "", "", extended),
-			at3 + ".profile: extended is for links between zrlmpids, but rank 3 is peer: fpga and drops every packet of it without a word: use cloudfpga"},
+			at3 + ".profile: extended is for links between zrlmpids, but rank 3 is peer: fpga and silently drops its packets: use cloudfpga"},
 		{"a CPU", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.2, peer: cpu, link: {profile: extended}}\n",
-			at1 + ".profile: extended is for links between zrlmpids, but rank 1 is peer: cpu and drops every packet of it without a word: use cloudfpga"},
+			at1 + ".profile: extended is for links between zrlmpids, but rank 1 is peer: cpu and silently drops its packets: use cloudfpga"},
 		{"defaults, and an FPGA", fill(mixed, "", "profile: cloudfpga", "") + "defaults: {profile: extended}\n",
-			at3 + ".profile: missing: the profile in defaults is extended, but rank 3 is peer: fpga and drops every packet of it without a word: give this rank link: {profile: cloudfpga}"},
+			at3 + ".profile: missing: the profile in defaults is extended, but rank 3 is peer: fpga and silently drops its packets: give this rank link: {profile: cloudfpga}"},
 
 		{"keys of other profiles", fill(software, extended+", on_partial: error, max_message_words: 0, pace: {over_words: 1}, deadlines: {clear: 0, ack: 1s, data: 1s}", "", ""),
 			at1 + ".on_partial: the extended profile, which this link has, does not use it: remove the key\n" +
@@ -82,7 +82,7 @@ func TestExtendedMistakes(t *testing.T) {
 		{"credit large", fill(software, extended+", eager_credit: 1025MiB", "", ""),
 			at1 + ".eager_credit: 1025MiB is outside 1 to 1GiB"},
 		{"credit without room", fill(software, extended+", eager_credit: 4KiB", "", "") + "defaults: {eager_limit: 5KiB}\n",
-			at1 + ".eager_credit: 4KiB is less than an eager_limit of 5KiB: no message of that length could ever be sent unasked"},
+			at1 + ".eager_credit: 4KiB is less than an eager_limit of 5KiB: an eager message of that length would never have credit: raise it, or lower eager_limit"},
 		{"datagram without room", fill(software, extended+", max_datagram: 72", "", ""),
 			at1 + ".max_datagram: 72 is outside 88 to 65507: a header of the extended profile has 80 bytes"},
 		{"datagram without room by default", fill(software, extended, "", "") + "defaults: {max_datagram: 40}\n",
@@ -98,7 +98,7 @@ func TestExtendedMistakes(t *testing.T) {
 				"f.yaml:3: tls.key: missing: tls takes the PEM files certificate, key and authority\n" +
 				"f.yaml:3: tls.authority: missing: tls takes the PEM files certificate, key and authority"},
 		{"tls without tcp", host + "tls: {certificate: a, key: b, authority: c}\n",
-			"f.yaml:2: tls: it is for links over TCP, and none is: add transport: tcp, or remove the section"},
+			"f.yaml:2: tls: no link uses tcp: add transport: tcp, or remove the section"},
 		{"unknown key of tls", host + "tls: {cert: a}\n",
 			`f.yaml:2: tls: unknown key "cert": the keys here are certificate, key, authority`},
 		{"queues", host + "limits: {unexpected: 0, posted: 67108865}\n",
@@ -107,9 +107,9 @@ func TestExtendedMistakes(t *testing.T) {
 			"f.yaml:2: limits.attached_bytes: 1023KiB is outside 1MiB to 4096GiB"},
 		{"attach", host + "attach: {socket: a}\n", `f.yaml:2: attach.socket: "a" is not an absolute path: start it with /, or write "" for no socket`},
 		{"attach by the control socket", host + "control: {socket: /run/s}\nattach: {socket: /run/s}\n",
-			`f.yaml:3: attach.socket: "/run/s" is the control socket: give it a path of its own`},
+			`f.yaml:3: attach.socket: "/run/s" is the control socket: set another path`},
 		{"no room beside the control socket", "control: {socket: /" + strings.Repeat("a", 104) + "}\nranks: [{rank: 0, address: 127.0.0.1, run: host}]\n",
-			`f.yaml: attach.socket: the path has 117 bytes, but a Unix socket's has at most 107: that of "/` + strings.Repeat("a", 59) + `…" beside the control socket; give it another, or "" for none`},
+			`f.yaml: attach.socket: the path has 117 bytes, but the path of a Unix socket has at most 107: that of "/` + strings.Repeat("a", 59) + `…", the default beside the control socket; set another path, or "" for none`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := Parse(strings.NewReader(tc.file), "f.yaml")
@@ -237,7 +237,7 @@ ranks:
 	const tls = "tls: {certificate: a, key: b, authority: c}\n"
 	for file, want := range map[string]string{
 		ranks:       "",
-		ranks + tls: "tls secures links over tcp only, and the links to these ranks are not: 2, 3",
+		ranks + tls: "links to these ranks are not encrypted, as tls is used over tcp only: 2, 3",
 	} {
 		if got := strings.Join(mustParse(t, file).Warnings(), "\n"); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -22,13 +22,13 @@ type HTTP struct {
 	Pprof bool `yaml:"pprof"`
 }
 
-// Metrics bounds what /metrics tells.
+// Metrics limits the series of /metrics.
 type Metrics struct {
 	// Peers is how many peers of a local rank have series of their own.
 	Peers int `yaml:"peers"`
 }
 
-// DefaultHTTP is where a daemon listens of which nobody has said where.
+// DefaultHTTP is the default of HTTP.Listen.
 const DefaultHTTP = "127.0.0.1:9627"
 
 const (
@@ -38,17 +38,17 @@ const (
 	maxMetricsPeers = 1024
 )
 
-// ListenHTTP sets where the HTTP server listens, as somebody has asked for it.
+// ListenHTTP sets HTTP.Listen as an explicit choice: HTTPAskedFor is true from then on.
 func (c *Config) ListenHTTP(listen string) { c.HTTP.Listen, c.source.http = listen, true }
 
-// HTTPAskedFor reports whether somebody has said where the HTTP server listens: in
-// the file, the environment, by a flag, or in the program. Several daemons of a host
-// that nobody has told have the same address, and only one of them can have it.
+// HTTPAskedFor reports whether HTTP.Listen was given in the file, the environment, by a
+// flag, or by the program. Daemons of one host without it have the same default address,
+// and only one of them can listen there.
 func (c *Config) HTTPAskedFor() bool {
 	return c.source.http || c.source.Has("http.listen") || c.HTTP.Listen != DefaultHTTP
 }
 
-// relativeTo makes the path that of a file in dir.
+// relativeTo interprets a relative path as that of a file in dir.
 func (h *HTTP) relativeTo(dir string) {
 	if h.WebConfig != "" && !filepath.IsAbs(h.WebConfig) {
 		h.WebConfig = filepath.Join(dir, h.WebConfig)
@@ -65,14 +65,14 @@ func (c *Config) validateHTTP(p *strictyaml.Problems) {
 	inRange(p, "metrics.peers", c.Metrics.Peers, 0, maxMetricsPeers)
 }
 
-// listenProblem says what is wrong with an address to listen at, or "".
+// listenProblem returns what is wrong with an address to listen at, or "".
 func listenProblem(listen string) string {
 	if listen == "" {
 		return ""
 	}
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return fmt.Sprintf("%s is not an address with a port: write it as in %s or [::1]:9627, or write \"\" for no HTTP", strictyaml.Quote(listen), DefaultHTTP)
+		return fmt.Sprintf("%s is not an address with a port: write it as in %s or [::1]:9627, or write \"\" to disable HTTP", strictyaml.Quote(listen), DefaultHTTP)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Sprintf("%s is not a port: it is 0 to 65535", strictyaml.Quote(port))

@@ -9,8 +9,8 @@ import (
 func TestListenProblem(t *testing.T) {
 	for listen, want := range map[string]string{
 		"": "", "127.0.0.1:9627": "", "[::1]:1": "", ":0": "", "localhost:65535": "", "[fe80::1%eth0]:80": "",
-		"9627":           `"9627" is not an address with a port: write it as in 127.0.0.1:9627 or [::1]:9627, or write "" for no HTTP`,
-		"::1":            `"::1" is not an address with a port: write it as in 127.0.0.1:9627 or [::1]:9627, or write "" for no HTTP`,
+		"9627":           `"9627" is not an address with a port: write it as in 127.0.0.1:9627 or [::1]:9627, or write "" to disable HTTP`,
+		"::1":            `"::1" is not an address with a port: write it as in 127.0.0.1:9627 or [::1]:9627, or write "" to disable HTTP`,
 		"127.0.0.1:":     `"" is not a port: it is 0 to 65535`,
 		"127.0.0.1:http": `"http" is not a port: it is 0 to 65535`,
 		":65536":         `"65536" is not a port: it is 0 to 65535`,
@@ -26,7 +26,7 @@ func TestListenProblem(t *testing.T) {
 
 func TestHTTP(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
-		{"http: {listen: here}\n", `f.yaml:2: http.listen: "here" is not an address with a port: write it as in 127.0.0.1:9627 or [::1]:9627, or write "" for no HTTP`},
+		{"http: {listen: here}\n", `f.yaml:2: http.listen: "here" is not an address with a port: write it as in 127.0.0.1:9627 or [::1]:9627, or write "" to disable HTTP`},
 		{"http: {web_config: \"a\\0\"}\n", "f.yaml:2: http.web_config: a path cannot contain a zero byte"},
 		{"metrics: {peers: -1}\n", "f.yaml:2: metrics.peers: -1 is outside 0 to 1024"},
 		{"metrics: {peers: 1025}\n", "f.yaml:2: metrics.peers: 1025 is outside 0 to 1024"},
@@ -81,7 +81,7 @@ func TestHTTPAskedFor(t *testing.T) {
 			}
 		})
 	}
-	if err := env("x")(New()); text(err) != `ZRLMPID_HTTP_LISTEN: "x" is not an address with a port: write it as in 127.0.0.1:9627 or [::1]:9627, or write "" for no HTTP` {
+	if err := env("x")(New()); text(err) != `ZRLMPID_HTTP_LISTEN: "x" is not an address with a port: write it as in 127.0.0.1:9627 or [::1]:9627, or write "" to disable HTTP` {
 		t.Error(err)
 	}
 	if New().HTTPAskedFor() {

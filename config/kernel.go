@@ -119,7 +119,7 @@ type KernelOptions struct {
 	// lines. 0 is standin.DefaultWords, or standin.DefaultLength of those sent.
 	Words int `yaml:"words,omitempty"`
 	// Count is how many messages source sends, or how often ring goes
-	// round. 0: for ever.
+	// round. 0: no limit.
 	Count int `yaml:"count,omitempty"`
 	// Interval is the time that source waits between messages.
 	Interval time.Duration `yaml:"interval,omitempty"`

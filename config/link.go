@@ -6,18 +6,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Link is how a local rank talks to one peer, every value set. The daemon
-// supplies the built-in Link of each kind of peer; LinkFor lays the
-// configuration over it.
+// Link is the options of the link from a local rank to one peer, every value set. The
+// daemon supplies the built-in Link of each kind of peer; LinkFor overrides it by the
+// configuration.
 type Link struct {
 	// Profile is the dialect of the header.
 	Profile   protocol.Profile
 	Transport Transport
-	// OnPartial says what to do when a message of several datagrams is not
-	// ACKed in time. Repeating one may corrupt it in a deployed FPGA.
+	// OnPartial is what to do when a message of several datagrams is not
+	// acknowledged. Retransmitting one may corrupt it in a deployed FPGA.
 	OnPartial OnPartial
-	// MaxMessageWords cuts larger sends into messages of so many words; the
-	// peer's program must receive them so. 0: never cut.
+	// MaxMessageWords is the size, in words, of the messages into which larger sends
+	// are split; the peer's program must receive these. 0: never split.
 	MaxMessageWords int
 	// MaxDatagram is the largest datagram in bytes, header included.
 	MaxDatagram int
@@ -29,7 +29,7 @@ type Link struct {
 	EagerCredit Size
 	Pace        Pace
 	Deadlines   Deadlines
-	// WarnAfter is how long an operation waits until the log says so. 0:
+	// WarnAfter is how long an operation waits until a warning is logged. 0:
 	// never.
 	WarnAfter time.Duration
 }
@@ -46,10 +46,10 @@ const (
 	TransportSHM Transport = "shm"
 )
 
-// OnPartial is what to do about an unacknowledged message of several datagrams.
+// OnPartial is what to do with an unacknowledged message of several datagrams.
 type OnPartial string
 
-// The answers to a partial message.
+// The values of OnPartial.
 const (
 	PartialError      OnPartial = "error"
 	PartialRetransmit OnPartial = "retransmit"
@@ -59,16 +59,15 @@ const (
 type Pace struct {
 	// PerDatagram is the pause. 0: none.
 	PerDatagram time.Duration
-	// OverWords is the largest message, in words, that goes without.
+	// OverWords is the largest message, in words, without a pause.
 	OverWords int
 }
 
-// Deadlines are how long a wait may last before the operation fails, by the
-// packet waited for. 0: for ever.
+// Deadlines are the longest waits before an operation fails, by the packet waited
+// for. 0: no limit.
 type Deadlines struct{ Clear, Ack, Data time.Duration }
 
-// LinkOptions are what a configuration says about a link. Nil means that it
-// does not say.
+// LinkOptions are the options of a link in a configuration. Nil: not given.
 type LinkOptions struct {
 	Profile         *Profile        `yaml:"profile,omitempty"`
 	Transport       *Transport      `yaml:"transport,omitempty"`
@@ -82,13 +81,13 @@ type LinkOptions struct {
 	WarnAfter       *time.Duration  `yaml:"warn_after,omitempty"`
 }
 
-// PaceOptions are what a configuration says of Pace.
+// PaceOptions are the options of Pace in a configuration.
 type PaceOptions struct {
 	PerDatagram *time.Duration `yaml:"per_datagram,omitempty"`
 	OverWords   *int           `yaml:"over_words,omitempty"`
 }
 
-// DeadlineOptions are what a configuration says of Deadlines.
+// DeadlineOptions are the options of Deadlines in a configuration.
 type DeadlineOptions struct {
 	Clear *time.Duration `yaml:"clear,omitempty"`
 	Ack   *time.Duration `yaml:"ack,omitempty"`
@@ -96,7 +95,7 @@ type DeadlineOptions struct {
 }
 
 // LinkFor returns the link to the given rank: base, overridden by the
-// configuration's defaults, overridden by what the rank's own entry says.
+// configuration's defaults, overridden by the rank's own entry.
 func (c *Config) LinkFor(rank int, base Link) Link {
 	link := c.Defaults.Over(base)
 	if r := c.Rank(rank); r != nil && r.Link != nil {

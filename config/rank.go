@@ -21,11 +21,10 @@ type Rank struct {
 	Address Address `yaml:"address"`
 	// Run makes it a local rank of this daemon. Empty: it is remote.
 	Run Run `yaml:"run,omitempty"`
-	// Peer is what the rank is in the eyes of the others. A remote rank must
-	// say it; a local one is PeerFPGA as a stand-in and PeerSoftware as a
-	// host if it does not.
+	// Peer is what the rank is to the other ranks. It is required for a remote rank;
+	// the default is PeerFPGA for a stand-in and PeerSoftware for a host.
 	Peer Peer `yaml:"peer,omitempty"`
-	// Kernel is what a stand-in runs; echo if the file does not say.
+	// Kernel is what a stand-in runs; the default is echo.
 	Kernel Kernel `yaml:"kernel,omitempty"`
 	// KernelOptions is set for every stand-in, and nil for all other ranks.
 	KernelOptions *KernelOptions `yaml:"kernel_options,omitempty"`
@@ -38,18 +37,18 @@ type Rank struct {
 	Link *LinkOptions `yaml:"link,omitempty"`
 }
 
-// Run says who runs a local rank.
+// Run is what runs a local rank.
 type Run string
 
 // The ways to run a rank here.
 const (
 	// RunHost: a host program attaches to the daemon.
 	RunHost Run = "host"
-	// RunStandin: the daemon plays an FPGA.
+	// RunStandin: the daemon runs a kernel in place of an FPGA.
 	RunStandin Run = "standin"
 )
 
-// Peer is the kind of node that others take a rank for.
+// Peer is the kind of node that a rank is to the others.
 type Peer string
 
 // The kinds of peers.
@@ -65,7 +64,7 @@ const (
 // noRank is the number of an entry that does not give one.
 const noRank = -1
 
-// SetDefaults tells an entry without a number from that of rank 0.
+// SetDefaults distinguishes an entry without a number from that of rank 0.
 func (r *Rank) SetDefaults() { r.Rank = noRank }
 
 // Local reports whether this daemon runs the rank.
@@ -165,7 +164,7 @@ func (c *Config) fillPorts() {
 		ip := r.Address.Addr()
 		port := protocol.Port + lower[ip]
 		lower[ip]++
-		// Past the last port it stays 0, which Validate reports.
+		// Beyond the last port it stays 0, which Validate reports.
 		if ip.IsValid() && r.Address.Port() == 0 && port <= 65535 {
 			r.Address.AddrPort = netip.AddrPortFrom(ip, uint16(port))
 		}

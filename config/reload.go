@@ -15,7 +15,7 @@ func (c *Config) validateStop(p *strictyaml.Problems) {
 	durationIn(p, "stop_timeout", c.StopTimeout, 0)
 }
 
-// Change is one key that two configurations say different things about.
+// Change is one key with different values in two configurations.
 type Change struct {
 	// Rank is the number of the rank whose entry has the key, or NoRank.
 	Rank int
@@ -29,7 +29,7 @@ type Change struct {
 // NoRank is the Rank of a Change of a key that is in no rank's entry.
 const NoRank = -1
 
-// String says it in one line.
+// String returns the change in one line.
 func (c Change) String() string {
 	key := c.Key
 	if c.Rank != NoRank {
@@ -45,9 +45,9 @@ func orUnset(value string) string {
 	return value
 }
 
-// Changes lists in what two valid configurations differ, defaults included: ranks by
-// their number, wherever they are in the file. Of ranks that only one of them has,
-// it tells by how many there are.
+// Changes lists the differences between two valid configurations, defaults included. Ranks
+// are compared by number, whatever their order in the file. Of ranks that only one of them
+// has, it reports the number.
 func Changes(from, to *Config) ([]Change, error) {
 	old, err := from.leaves()
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Config) leaves() (map[leaf]string, error) {
 	for i, r := range ranks {
 		collect(all, leaf{rank: c.Ranks[i].Rank}, r)
 	}
-	// What it is by default depends on another key.
+	// Its default depends on another key.
 	all[leaf{NoRank, "attach.socket"}] = c.AttachSocket()
 	return all, nil
 }

@@ -64,7 +64,7 @@ func (c *Config) Validate() error {
 	return p.Err()
 }
 
-// socketProblem says what is wrong with a path for the control socket, or "".
+// socketProblem returns what is wrong with the path of a socket, or "".
 func socketProblem(path string) string {
 	switch {
 	case path == "":
@@ -76,7 +76,7 @@ func socketProblem(path string) string {
 		// no owner and no mode.
 		return fmt.Sprintf("%s is not an absolute path: start it with /, or write \"\" for no socket", strictyaml.Quote(path))
 	case len(path) > maxSocketPath:
-		return fmt.Sprintf("the path has %d bytes, but a Unix socket's has at most %d", len(path), maxSocketPath)
+		return fmt.Sprintf("the path has %d bytes, but the path of a Unix socket has at most %d", len(path), maxSocketPath)
 	}
 	return ""
 }

@@ -7,18 +7,18 @@ import (
 
 // The bounds of what only the extended profile has.
 const (
-	// maxEagerLimit is a sixteenth of the largest credit: a longer message is
-	// no better off for being sent unasked.
+	// maxEagerLimit is a sixteenth of the largest credit. For a longer message, a round
+	// trip less makes no difference.
 	maxEagerLimit = 64 << 20
 	// maxEagerCredit is a quarter of what its 32-bit counter can hold.
 	maxEagerCredit = 1 << 30
 	// minExtendedDatagram carries a header and eight bytes, so that a message
-	// is not cut into more packets than it has words.
+	// is not split into more packets than it has words.
 	minExtendedDatagram = protocol.ExtHeaderLen + 8
 )
 
-// validateExtended checks what the links say about the extended profile, and that
-// no key is given that its link's profile does not use.
+// validateExtended checks the options of the extended profile, and that no key is given
+// that the profile of its link does not use.
 func (c *Config) validateExtended(p *strictyaml.Problems) {
 	fallback := c.Defaults.saysExtended()
 	use := c.profilesInUse()
@@ -45,7 +45,7 @@ func (o *LinkOptions) saysExtended() bool {
 
 // refuseExtended reports the extended profile on a rank that does not know it.
 func (r *Rank) refuseExtended(p *strictyaml.Problems, key string, fallback bool) {
-	const advice = "drops every packet of it without a word"
+	const advice = "silently drops its packets"
 	switch {
 	case r.Link.saysExtended():
 		p.Add(key+".profile", "extended is for links between zrlmpids, but rank %d is peer: %s and %s: use cloudfpga", r.Rank, r.Peer, advice)
@@ -55,11 +55,11 @@ func (r *Rank) refuseExtended(p *strictyaml.Problems, key string, fallback bool)
 	}
 }
 
-// inUse says which profiles the links that a section speaks of have.
+// inUse is which profiles the links of a section have.
 type inUse struct{ extended, plain bool }
 
 // profilesInUse returns for each rank which profiles this daemon's links to it
-// have. Ranks whose entries say different things are reported elsewhere.
+// have. Ranks whose entries have different profiles are reported elsewhere.
 func (c *Config) profilesInUse() []inUse {
 	fallback := c.Defaults.saysExtended()
 	// The local ranks by what they have to do with the extended profile.
@@ -109,7 +109,7 @@ func (c *Config) profilesInUse() []inUse {
 	return use
 }
 
-// validateUse reports keys that would do nothing.
+// validateUse reports keys that have no effect.
 func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use inUse, extendedLink, plainLink string) {
 	if use.plain && o.Transport != nil && *o.Transport == TransportSHM {
 		p.Add(key+".transport", "shm carries the extended profile only, and not every link here has it: use udp or tcp, or add profile: extended")
@@ -159,7 +159,7 @@ func (c *Config) validateCredit(p *strictyaml.Problems, key string, o *LinkOptio
 		bytes = c.Defaults.EagerCredit
 	}
 	if limit != nil && bytes != nil && *bytes < *limit {
-		p.Add(key+".eager_credit", "%v is less than an eager_limit of %v: no message of that length could ever be sent unasked", *bytes, *limit)
+		p.Add(key+".eager_credit", "%v is less than an eager_limit of %v: an eager message of that length would never have credit: raise it, or lower eager_limit", *bytes, *limit)
 	}
 }
 
@@ -179,7 +179,7 @@ func (c *Config) validateTLS(p *strictyaml.Problems) {
 		used = used || tcp(c.Ranks[i].Link)
 	}
 	if !used {
-		p.Add("tls", "it is for links over TCP, and none is: add transport: tcp, or remove the section")
+		p.Add("tls", "no link uses tcp: add transport: tcp, or remove the section")
 	}
 }
 
@@ -189,10 +189,10 @@ func (c *Config) validateAttach(p *strictyaml.Problems) {
 	problem := socketProblem(path)
 	switch {
 	case path != "" && path == c.Control.Socket:
-		p.Add("attach.socket", "%s is the control socket: give it a path of its own", strictyaml.Quote(path))
+		p.Add("attach.socket", "%s is the control socket: set another path", strictyaml.Quote(path))
 	case problem != "" && c.Attach.Socket != nil:
 		p.Add("attach.socket", "%s", problem)
 	case problem != "" && socketProblem(c.Control.Socket) == "":
-		p.Add("attach.socket", "%s: that of %s beside the control socket; give it another, or \"\" for none", problem, strictyaml.Quote(path))
+		p.Add("attach.socket", "%s: that of %s, the default beside the control socket; set another path, or \"\" for none", problem, strictyaml.Quote(path))
 	}
 }

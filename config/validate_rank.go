@@ -65,7 +65,7 @@ func (r *Rank) validateAddress(p *strictyaml.Problems, key string) {
 	}
 }
 
-// refuseStandinKeys reports keys that would do nothing.
+// refuseStandinKeys reports keys that have no effect.
 func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
 	given := map[string]bool{
 		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "quirks": r.Quirks != "",
@@ -84,7 +84,7 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 		p.Add(key+".kernel", noProgram)
 	}
 	if r.Rank == 0 && slices.Contains(workers, r.Kernel.Name) {
-		p.Add(key+".kernel", "%s works for a program on rank 0, and this is rank 0: give it to other ranks", r.Kernel.Name)
+		p.Add(key+".kernel", "%s needs a host program on rank 0, but this is rank 0: use it for other ranks", r.Kernel.Name)
 	}
 	key += ".kernel_options"
 	o := r.KernelOptions
@@ -110,7 +110,7 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 	}
 	inRange(p, key+".words", o.Words, 0, MaxWords)
 	if o.Count < 0 {
-		p.Add(key+".count", "%d is less than 0: give a number of times, or 0 for ever", o.Count)
+		p.Add(key+".count", "%d is less than 0: use 0, which is no limit, or more", o.Count)
 	}
 	durationIn(p, key+".interval", o.Interval, 0)
 	if o.Columns != 0 { // 0 is the built-in value
@@ -130,9 +130,9 @@ func (r *Rank) validateKernelPeer(p *strictyaml.Problems, key string, ranks map[
 	}
 	key += ".kernel_options.peer"
 	if o.Peer == r.Rank {
-		p.Add(key, "rank %d would talk to itself: give the rank that kernel %s talks to", r.Rank, r.Kernel.Name)
+		p.Add(key, "rank %d cannot be its own peer: set the rank that kernel %s exchanges messages with", r.Rank, r.Kernel.Name)
 	} else if _, ok := ranks[o.Peer]; !ok {
-		p.Add(key, "there is no rank %d for kernel %s to talk to", o.Peer, r.Kernel.Name)
+		p.Add(key, "there is no rank %d: set the rank that kernel %s exchanges messages with", o.Peer, r.Kernel.Name)
 	}
 }
 
@@ -142,8 +142,7 @@ func inRange(p *strictyaml.Problems, key string, got, low, high int) {
 	}
 }
 
-// longestDuration keeps sums of durations within their type. Whoever wants to
-// wait longer wants to wait for ever.
+// longestDuration keeps sums of durations within the range of their type.
 const longestDuration = 24 * time.Hour
 
 // durationIn takes 0, and least to longestDuration.

@@ -46,7 +46,7 @@ func (c *Config) validateNumbers(p *strictyaml.Problems) map[int]int {
 		}
 		index[r.Rank] = i
 		if r.Rank < 0 || r.Rank >= n {
-			p.Add(rankKey(i)+".rank", "%d is out of place: %d ranks have the numbers 0 to %d", r.Rank, n, n-1)
+			p.Add(rankKey(i)+".rank", "%d is out of range: %d ranks are numbered 0 to %d", r.Rank, n, n-1)
 		}
 	}
 	for number := range n {
@@ -70,16 +70,16 @@ func (c *Config) validateSize(p *strictyaml.Problems) {
 		}
 	}
 	if fpga >= 0 && n > protocol.MaxRanksFPGA {
-		p.Add("ranks", "%d ranks, but an FPGA (rank %d) knows at most %d: use fewer ranks, or give stand-ins quirks: off",
+		p.Add("ranks", "%d ranks, but an FPGA (rank %d) supports at most %d: use fewer ranks, or give stand-ins quirks: off",
 			n, c.Ranks[fpga].Rank, protocol.MaxRanksFPGA)
 	}
 	if cpu >= 0 && n > protocol.MaxRanksCPU {
-		p.Add("ranks", "%d ranks, but upstream's CPU library (rank %d) knows at most %d: use fewer ranks",
+		p.Add("ranks", "%d ranks, but upstream's CPU library (rank %d) supports at most %d: use fewer ranks",
 			n, c.Ranks[cpu].Rank, protocol.MaxRanksCPU)
 	}
 }
 
-// validateAddresses checks that ranks can be told apart by their addresses.
+// validateAddresses checks that the addresses of ranks are unique.
 func (c *Config) validateAddresses(p *strictyaml.Problems) {
 	fpga := -1
 	for _, r := range c.Ranks {
@@ -102,7 +102,7 @@ func (c *Config) validateAddresses(p *strictyaml.Problems) {
 		byAddress[r.Address.AddrPort] = r.Rank
 		ip := r.Address.Addr()
 		if other, ok := byIP[ip]; ok && fpga >= 0 {
-			p.Add(key, "ranks %d and %d share %v, but the cluster has an FPGA (rank %d), and an FPGA tells its peers apart by IP address alone: give each rank an IP address of its own",
+			p.Add(key, "ranks %d and %d share %v, but the cluster has an FPGA (rank %d), which distinguishes its peers by IP address only: give each rank its own IP address",
 				other, r.Rank, ip, fpga)
 			continue
 		}
@@ -129,7 +129,7 @@ func (c *Config) plainLinks() []string {
 	if len(plain) == 0 {
 		return nil
 	}
-	return []string{"tls secures links over tcp only, and the links to these ranks are not: " + strings.Join(plain, ", ")}
+	return []string{"links to these ranks are not encrypted, as tls is used over tcp only: " + strings.Join(plain, ", ")}
 }
 
 // Warnings returns what is legal but wrong in most clusters: each is one line

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestInvalidFiles checks files that are well-formed and make no sense.
+// TestInvalidFiles checks files that are well-formed and invalid.
 func TestInvalidFiles(t *testing.T) {
 	rank := func(rest string) string { return "ranks:\n  - {rank: 0, address: 10.0.0.1, " + rest + "}\n" }
 	standin := func(rest string) string {
@@ -21,7 +21,7 @@ func TestInvalidFiles(t *testing.T) {
 		{"relative socket", host + "control: {socket: a.sock}\n",
 			`f.yaml:2: control.socket: "a.sock" is not an absolute path: start it with /, or write "" for no socket`},
 		{"long socket", host + "control: {socket: /" + strings.Repeat("a", 107) + "}\n",
-			`f.yaml:2: control.socket: the path has 108 bytes, but a Unix socket's has at most 107`},
+			`f.yaml:2: control.socket: the path has 108 bytes, but the path of a Unix socket has at most 107`},
 		{"zero byte", host + "control: {socket: \"/a\\0\"}\n", `f.yaml:2: control.socket: a path cannot contain a zero byte`},
 		{"small buffer", host + "limits: {receive_buffer: 1}\n", `f.yaml:2: limits.receive_buffer: 1 is outside 4KiB to 1GiB`},
 		{"large buffer", host + "limits: {receive_buffer: 2GiB}\n", `f.yaml:2: limits.receive_buffer: 2GiB is outside 4KiB to 1GiB`},
@@ -32,7 +32,7 @@ func TestInvalidFiles(t *testing.T) {
 		{"no rank", "ranks: [{address: 10.0.0.1, run: host}]\n",
 			"f.yaml:1: ranks[0].rank: missing: number the ranks 0 to 0\nf.yaml:1: ranks: rank 0 is missing: list every rank of the cluster, also those that run elsewhere"},
 		{"gap", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 2, address: 10.0.0.2, peer: cpu}\n",
-			"f.yaml:3: ranks[1].rank: 2 is out of place: 2 ranks have the numbers 0 to 1\nf.yaml:1: ranks: rank 1 is missing: list every rank of the cluster, also those that run elsewhere"},
+			"f.yaml:3: ranks[1].rank: 2 is out of range: 2 ranks are numbered 0 to 1\nf.yaml:1: ranks: rank 1 is missing: list every rank of the cluster, also those that run elsewhere"},
 		{"twice", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 0, address: 10.0.0.2, peer: cpu}\n",
 			"f.yaml:3: ranks[1].rank: rank 0 is already ranks[0]\nf.yaml:1: ranks: rank 1 is missing: list every rank of the cluster, also those that run elsewhere"},
 		{"no address", "ranks: [{rank: 0, run: host}]\n", `f.yaml:1: ranks[0].address: missing: give the IP address of the rank`},
@@ -43,9 +43,9 @@ func TestInvalidFiles(t *testing.T) {
 		{"same address", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: \"10.0.0.1:2718\", peer: cpu}\n",
 			`f.yaml:3: ranks[1].address: 10.0.0.1:2718 is already the address of rank 0: give rank 1 one of its own`},
 		{"IP shared with an FPGA", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.1, peer: fpga}\n",
-			`f.yaml:3: ranks[1].address: ranks 0 and 1 share 10.0.0.1, but the cluster has an FPGA (rank 1), and an FPGA tells its peers apart by IP address alone: give each rank an IP address of its own`},
+			`f.yaml:3: ranks[1].address: ranks 0 and 1 share 10.0.0.1, but the cluster has an FPGA (rank 1), which distinguishes its peers by IP address only: give each rank its own IP address`},
 		{"IP shared in sight of an FPGA", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.1, peer: cpu}\n  - {rank: 2, address: 10.0.0.3, run: standin}\n",
-			`f.yaml:3: ranks[1].address: ranks 0 and 1 share 10.0.0.1, but the cluster has an FPGA (rank 2), and an FPGA tells its peers apart by IP address alone: give each rank an IP address of its own`},
+			`f.yaml:3: ranks[1].address: ranks 0 and 1 share 10.0.0.1, but the cluster has an FPGA (rank 2), which distinguishes its peers by IP address only: give each rank its own IP address`},
 
 		{"run", rank("run: stand-in"), at0 + `.run: "stand-in" is not known (did you mean "standin"?): it is one of host, standin`},
 		{"peer", rank("run: host, peer: fgpa"), at0 + `.peer: "fgpa" is not known (did you mean "fpga"?): it is one of fpga, cpu, software`},
@@ -89,9 +89,9 @@ func TestInvalidFiles(t *testing.T) {
 				at1 + ".kernel_options.iterations: -1 is outside 0 to 2147483647\n" +
 				at1 + ".kernel_options.norm_limit: 2147483648 is outside 0 to 2147483647"},
 		{"a worker as the host", rank("run: standin, kernel: kmeans"),
-			at0 + ".kernel: kmeans works for a program on rank 0, and this is rank 0: give it to other ranks"},
+			at0 + ".kernel: kmeans needs a host program on rank 0, but this is rank 0: use it for other ranks"},
 		{"another one", rank("run: standin, kernel: backsub"),
-			at0 + ".kernel: backsub works for a program on rank 0, and this is rank 0: give it to other ranks"},
+			at0 + ".kernel: backsub needs a host program on rank 0, but this is rank 0: use it for other ranks"},
 		{"options of matvec", standin("kernel: matvec, kernel_options: {words: 7, datatype: float, lines: 3}"),
 			at1 + ".kernel_options.datatype: kernel matvec does not use it: its options are words\n" +
 				at1 + ".kernel_options.lines: kernel matvec does not use it: its options are words"},
@@ -100,10 +100,10 @@ func TestInvalidFiles(t *testing.T) {
 		{"words below 0", standin("kernel: \"exec:/p\", kernel_options: {words: -1}"), at1 + `.kernel_options.words: -1 is outside 0 to 268435456`},
 		{"too many words", standin("kernel_options: {words: 268435457}"), at1 + `.kernel_options.words: 268435457 is outside 0 to 268435456`},
 		{"count below 0", standin("kernel: source, kernel_options: {count: -1}"),
-			at1 + `.kernel_options.count: -1 is less than 0: give a number of times, or 0 for ever`},
+			at1 + `.kernel_options.count: -1 is less than 0: use 0, which is no limit, or more`},
 		{"interval below 0", standin("kernel: source, kernel_options: {interval: -1s}"), at1 + `.kernel_options.interval: -1s is outside 0s to 24h0m0s`},
-		{"talks to itself", rank("run: standin"), at0 + `.kernel_options.peer: rank 0 would talk to itself: give the rank that kernel echo talks to`},
-		{"talks to nobody", standin("kernel_options: {peer: 7}"), at1 + `.kernel_options.peer: there is no rank 7 for kernel echo to talk to`},
+		{"talks to itself", rank("run: standin"), at0 + `.kernel_options.peer: rank 0 cannot be its own peer: set the rank that kernel echo exchanges messages with`},
+		{"talks to nobody", standin("kernel_options: {peer: 7}"), at1 + `.kernel_options.peer: there is no rank 7: set the rank that kernel echo exchanges messages with`},
 
 		{"transport", defaults("transport: quic"), atLink + `.transport: "quic" is not known: it is one of udp, tcp, shm`},
 		{"on_partial", defaults("on_partial: retry"), atLink + `.on_partial: "retry" is not known: it is one of error, retransmit`},
@@ -161,13 +161,13 @@ func TestClusterSize(t *testing.T) {
 	}{
 		{"64 with FPGAs", 64, "peer: fpga", ""},
 		{"65 with FPGAs", 65, "peer: fpga",
-			"f.yaml:1: ranks: 65 ranks, but an FPGA (rank 1) knows at most 64: use fewer ranks, or give stand-ins quirks: off"},
+			"f.yaml:1: ranks: 65 ranks, but an FPGA (rank 1) supports at most 64: use fewer ranks, or give stand-ins quirks: off"},
 		{"65 with stand-ins", 65, "run: standin",
-			"f.yaml:1: ranks: 65 ranks, but an FPGA (rank 1) knows at most 64: use fewer ranks, or give stand-ins quirks: off"},
+			"f.yaml:1: ranks: 65 ranks, but an FPGA (rank 1) supports at most 64: use fewer ranks, or give stand-ins quirks: off"},
 		{"65 with unlimited stand-ins", 65, "run: standin, quirks: off", ""},
 		{"128 with CPUs", 128, "peer: cpu", ""},
 		{"129 with CPUs", 129, "peer: cpu",
-			"f.yaml:1: ranks: 129 ranks, but upstream's CPU library (rank 1) knows at most 128: use fewer ranks"},
+			"f.yaml:1: ranks: 129 ranks, but upstream's CPU library (rank 1) supports at most 128: use fewer ranks"},
 		{"1000 of software", 1000, "peer: software", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Collectives returns what the engines of a valid configuration go by. The errors are
-// those of opening and of reading the table, and name its key.
+// Collectives returns the collectives of a valid configuration for its engines. The errors
+// are those of opening and of reading the table, and name its key.
 func Collectives(cfg *config.Config) (mpe.CollectiveConfig, error) {
 	c := mpe.CollectiveConfig{
 		Force: cfg.Collectives.Forced(), Order: cfg.Collectives.Order.Form(),

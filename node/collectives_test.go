@@ -50,8 +50,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// TestCollectivesErrors: a table that cannot be read is told of before a socket is
-// bound.
+// TestCollectivesErrors: a table that cannot be read is reported before a socket is bound.
 func TestCollectivesErrors(t *testing.T) {
 	cfg := mustParse(t, collectiveRanks+"collectives: {table: /no/such/table.yaml}\n")
 	if _, err := Plan(cfg, cfg.Rank(0)); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "collectives.table: open /no/such/table.yaml: ") {

@@ -1,7 +1,7 @@
-// Package node puts one local rank together from a configuration: how it talks to
-// each peer (Link), its sockets and its engine. The daemon does so for all of its
-// ranks, and a program that is a rank itself for its own (Open).
+// Package node builds a local rank from a configuration: the link to each peer (Link), its
+// sockets and its engine. The daemon builds all of its ranks, and a program that is a rank
+// itself its own (Open).
 //
-// It must decide nothing about the protocol: what is known of a kind of peer is in
-// packages handshake and extended, and what a user may say in package config.
+// It must decide nothing about the protocol: the rules of each kind of peer are in packages
+// handshake and extended, and the options of a user in package config.
 package node

@@ -15,7 +15,7 @@ import (
 // (E20), and the least and most of that for each.
 const (
 	eagerLimit    = 64 << 10
-	notSaid       = -1 // an eager limit of which the configuration says nothing
+	notSaid       = -1 // an eager limit that the configuration does not give
 	allEager      = 64 << 20
 	maxPeerEager  = 1 << 20
 	maxPeerCredit = 1 << 16

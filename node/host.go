@@ -21,23 +21,22 @@ var localTransport = func() config.Transport {
 }()
 
 // sharedEagerLimit is the eager limit in bytes between ranks that share memory, and
-// fetchedEagerLimit that of those that can read each other's: from there on it is quicker
-// to ask, or to announce what is then copied once.
+// fetchedEagerLimit that of those that can read each other's: longer messages are faster by
+// rendezvous, or by single copy.
 const (
 	sharedEagerLimit  = 16 << 10
 	fetchedEagerLimit = 8 << 10
 )
 
-// sameHost reports whether two ranks are on one host as far as the configuration
-// tells, so that both of them find the same: they have the same IP address, or both
-// a loopback address.
+// sameHost reports whether two ranks are on one host by the configuration, so that both of
+// them get the same answer: they have the same IP address, or both a loopback address.
 func sameHost(a, b *config.Rank) bool {
 	x, y := a.Address.Addr().Unmap(), b.Address.Addr().Unmap()
 	return x == y || x.IsLoopback() && y.IsLoopback()
 }
 
-// choose fills in what the configuration does not say, and where the ranks are
-// matters.
+// choose fills in the values that the configuration does not give and that depend on the
+// hosts of the ranks.
 func (l *Link) choose() {
 	near := l.sameHost && l.Profile == protocol.Extended
 	if l.Transport == "" {
@@ -60,8 +59,8 @@ func (l *Link) choose() {
 	}
 }
 
-// busy is how many ranks of a rank's host may want a core at a time; where programs
-// attach to those of this process, they do as well.
+// busy returns how many ranks of a rank's host may need a core at the same time, programs
+// attached to the ranks of this process included.
 func busy(cfg *config.Config, self *config.Rank, attached bool) int {
 	n := 0
 	for i := range cfg.Ranks {
@@ -77,9 +76,9 @@ func busy(cfg *config.Config, self *config.Rank, attached bool) int {
 	return n
 }
 
-// windowBytes is how many bytes may be in flight to a peer over UDP, so that they
-// fit into its socket's buffer: it is taken to have what this rank was granted, of
-// which the kernel needs a part for itself.
+// windowBytes returns how many bytes may be in flight to a peer over UDP, so that they fit
+// into its socket's receive buffer. The peer is assumed to have a buffer of the size that
+// this rank was granted, half of which the kernel needs.
 func windowBytes(granted, payload int) int {
 	return max(min(granted/2, maxWindowBytes), 2*payload)
 }

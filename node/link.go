@@ -12,20 +12,19 @@ import (
 
 // The built-in values of a link that package handshake does not have.
 const (
-	// warnAfter is long for a handshake, and short for a person who waits.
+	// warnAfter is long for a handshake, and short for an operator.
 	warnAfter = 10 * time.Second
-	// pace is what upstream's CPU library means to do so that an FPGA's DRAM keeps
-	// up. Its own messages are slower by far, because its pause takes about 130 µs on
-	// common kernels; so its receivers get more time, in which their sockets are read
-	// on a busy host as well.
+	// pace is the pause that upstream's CPU library intends for the DRAM of an FPGA. Its
+	// real pause is about 130 µs on common kernels, so its receivers have never met faster
+	// senders; they get more time, in which a busy host can read their sockets.
 	pace      = 1100 * time.Nanosecond
 	paceToCPU = 10 * time.Microsecond
 	paceOver  = 65536
-	// maxWords is the largest message believed or sent, in words: 256 MiB.
+	// maxWords is the largest message accepted or sent, in words: 256 MiB.
 	maxWords = 1 << 26
 )
 
-// Link is how a local rank talks to one peer.
+// Link is the link from a local rank to one peer.
 type Link struct {
 	config.Link
 	// Handshake is for every profile but extended, for which Extended is set.
@@ -91,8 +90,8 @@ func rulesFor(r *config.Rank) handshake.Rules {
 	return handshake.SoftwarePeer()
 }
 
-// builtIn returns the link where the configuration is silent, but for what choose
-// finds.
+// builtIn returns the link without any configuration, except for the values that choose
+// fills in.
 func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.Rules) config.Link {
 	t := handshake.DefaultTiming(rules)
 	l := config.Link{
@@ -128,8 +127,8 @@ func timing(l config.Link, local *config.Rank, rules handshake.Rules) handshake.
 	return t
 }
 
-// share lets the local rank's own entry speak where both ranks must do the same
-// and the other's is silent: one file then serves the daemons of both.
+// share takes the options that both ranks must have from the local rank's own entry if the
+// other has none: one file then serves the daemons of both.
 func (l *Link) share(local, remote *config.Rank) error {
 	own, other := local.Link, remote.Link
 	if own == nil {
@@ -143,7 +142,7 @@ func (l *Link) share(local, remote *config.Rank) error {
 			return nil
 		}
 		return &config.Error{Key: "link." + key, Problem: fmt.Sprintf(
-			"ranks %d and %d say different things, but both use it for the link between them: give it to one of them, or to both alike",
+			"ranks %d and %d have different values for the link between them: set it for one of them, or to the same value for both",
 			local.Rank, remote.Rank)}
 	}
 	if own.Transport != nil {
@@ -161,7 +160,7 @@ func (l *Link) share(local, remote *config.Rank) error {
 	return nil
 }
 
-// check refuses what would lose every message of several datagrams.
+// check returns an error for a link that would lose every message of several datagrams.
 func (l *Link) check(local, remote *config.Rank) error {
 	refuse := func(format string, args ...any) error {
 		return &config.Error{Key: "link.max_datagram", Problem: fmt.Sprintf("ranks %d and %d: %s",
@@ -176,7 +175,7 @@ func (l *Link) check(local, remote *config.Rank) error {
 	case l.MaxDatagram > protocol.MaxDatagram && l.Profile != protocol.Extended:
 		return refuse("%d is more than a rank takes over UDP: use %d or less", l.MaxDatagram, protocol.MaxDatagram)
 	case remote.Peer != config.PeerSoftware && !remote.Local():
-		return refuse("%d, but deployed nodes (peer: %s) cut messages at %d: leave it out", l.MaxDatagram, remote.Peer, protocol.MaxDatagram)
+		return refuse("%d, but deployed nodes (peer: %s) split messages at %d: leave it out", l.MaxDatagram, remote.Peer, protocol.MaxDatagram)
 	}
 	return nil
 }

@@ -115,11 +115,11 @@ defaults:
 
 func TestLinkErrors(t *testing.T) {
 	for _, tt := range []struct{ name, zero, one, want string }{
-		{"transport", "run: host, link: {transport: udp}", "run: host, link: {transport: tcp}", "link.transport: ranks 0 and 1 say different things"},
-		{"profile", "run: host, link: {profile: v0.9}", "run: host, link: {profile: cloudfpga}", "link.profile: ranks 0 and 1 say different things"},
-		{"datagram", "run: host, link: {max_datagram: 80}", "run: host, link: {max_datagram: 88}", "link.max_datagram: ranks 0 and 1 say different things"},
+		{"transport", "run: host, link: {transport: udp}", "run: host, link: {transport: tcp}", "link.transport: ranks 0 and 1 have different values"},
+		{"profile", "run: host, link: {profile: v0.9}", "run: host, link: {profile: cloudfpga}", "link.profile: ranks 0 and 1 have different values"},
+		{"datagram", "run: host, link: {max_datagram: 80}", "run: host, link: {max_datagram: 88}", "link.max_datagram: ranks 0 and 1 have different values"},
 		{"large datagrams", "run: host", "run: host, link: {max_datagram: 1424}", "ranks 0 and 1: 1424 is more than a rank takes over UDP: use 1416 or less"},
-		{"small datagrams to an FPGA", "run: host", "peer: fpga, link: {max_datagram: 1000}", "1000, but deployed nodes (peer: fpga) cut messages at 1416"},
+		{"small datagrams to an FPGA", "run: host", "peer: fpga, link: {max_datagram: 1000}", "1000, but deployed nodes (peer: fpga) split messages at 1416"},
 	} {
 		cfg := mustParse(t, "ranks:\n  - {rank: 0, address: 10.0.0.1, "+tt.zero+"}\n  - {rank: 1, address: 10.0.0.2, "+tt.one+"}\n")
 		_, err := Plan(cfg, cfg.Rank(0))

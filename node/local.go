@@ -69,7 +69,7 @@ func local(n int, profile protocol.Profile) ([]mpe.Device, error) {
 	return devices, nil
 }
 
-// closeAll ends devices that nobody has used.
+// closeAll closes devices that were not used.
 func closeAll(devices []mpe.Device) error {
 	var errs []error
 	for _, d := range devices {

@@ -33,9 +33,9 @@ type Rank struct {
 	collectives mpe.CollectiveConfig
 }
 
-// Links returns how the rank talks to the others at this moment: an entry per rank of
-// the cluster, of which its own is zero. The slice does not change; a reload makes
-// another one. The profile and the transport of a link stay what they are.
+// Links returns the current links of the rank: an entry per rank of the cluster, of which
+// its own is zero. The slice does not change; a reload makes another one. The profile and
+// the transport of a link never change.
 func (r *Rank) Links() []Link { return *r.links.Load() }
 
 // Plan plans a rank of a valid configuration. Nothing is bound yet. The error
@@ -147,8 +147,8 @@ func (r *Rank) Close(ctx context.Context) error {
 // Transports lists the transports that the rank is bound to.
 func (r *Rank) Transports() []string { return r.sockets.names() }
 
-// ReceiveBuffer returns how large a receive buffer was asked for, and how large a
-// one the kernel granted, in bytes; both are 0 without a UDP socket.
+// ReceiveBuffer returns the requested and the granted size of the receive buffer in
+// bytes; both are 0 without a UDP socket.
 func (r *Rank) ReceiveBuffer() (asked, granted int) {
 	if r.sockets.udp == nil {
 		return 0, 0
@@ -158,7 +158,7 @@ func (r *Rank) ReceiveBuffer() (asked, granted int) {
 
 // SocketDrops returns how many datagrams the kernel has dropped because the UDP
 // socket's receive buffer was full; false without such a socket, or where the system
-// does not tell.
+// does not report it.
 func (r *Rank) SocketDrops() (uint64, bool) {
 	if r.sockets.udp == nil {
 		return 0, false
@@ -166,8 +166,8 @@ func (r *Rank) SocketDrops() (uint64, bool) {
 	return r.sockets.udp.Drops()
 }
 
-// Offload returns how much of its work the UDP socket has the system do at this
-// moment; false without one.
+// Offload returns the offload features that the UDP socket currently uses; false without
+// one.
 func (r *Rank) Offload() (udp.Offload, bool) {
 	if r.sockets.udp == nil {
 		return udp.Offload{}, false
@@ -184,8 +184,8 @@ func (r *Rank) Ring() int {
 	return ringOf(r.Config)
 }
 
-// Sharing returns with how many peers the rank shares memory at this moment, and with
-// how many of those long messages are copied once only, in both directions.
+// Sharing returns the number of peers with which the rank currently shares memory, and of
+// those with single copy in both directions.
 func (r *Rank) Sharing() (links, singleCopy int) {
 	if r.sockets.shm == nil {
 		return 0, 0
@@ -193,14 +193,14 @@ func (r *Rank) Sharing() (links, singleCopy int) {
 	return r.sockets.shm.Sharing()
 }
 
-// Crowded reports whether the rank's host has more ranks than cores, or ranks and
-// programs that attach to them, as far as the configuration tells. Whoever waits for
-// a packet lets other processes run then.
+// Oversubscribed reports whether the rank's host has more ranks than cores by the
+// configuration, attached programs included. A caller that polls for a packet then yields
+// to other processes.
 func (r *Rank) Oversubscribed() bool { return busy(r.Config, r.Self, r.Attached) > runtime.NumCPU() }
 
-// Open makes this process the given rank of a configuration: what it returns is
-// the rank's engine, running. Whatever the configuration says of who runs the rank,
-// it is a host here. What the environment says of collectives comes first.
+// Open makes this process the given rank of a configuration, and returns the rank's
+// running engine. The rank is a host here, whatever its run is in the configuration. The
+// environment variables for collectives override the configuration.
 func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, error) {
 	if rank < 0 || rank >= len(cfg.Ranks) {
 		return nil, fmt.Errorf("rank %d: the configuration has ranks 0 to %d", rank, len(cfg.Ranks)-1)

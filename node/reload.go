@@ -13,11 +13,11 @@ import (
 // ErrRestart matches the errors of Prepare about what cannot change while a rank runs.
 var ErrRestart = errors.New("only a restart can change that")
 
-// LinkError says what of a link cannot change while it is in use.
+// LinkError is a property of a link that cannot change while the link is in use.
 type LinkError struct {
 	// Rank is the local rank, and Peer the other end.
 	Rank, Peer int
-	// What is the property; From and To are what it is, and what it would be.
+	// What is the property; From and To are its current and its new value.
 	What, From, To string
 }
 
@@ -29,12 +29,12 @@ func (e *LinkError) Error() string {
 // Is makes it match ErrRestart.
 func (e *LinkError) Is(target error) bool { return target == ErrRestart }
 
-// Prepare makes out whether a running rank can go by another valid configuration, and
-// returns what has it do so, which cannot fail. Of cfg, it looks at the links, the
-// addresses of the other ranks and the files of TLS; it has the same ranks as the one
-// that the rank was planned by, and this one unchanged. The error joins a *LinkError
-// for everything about a link that cannot change, or is a *config.Error or an error of
-// a transport. Then nothing is different.
+// Prepare checks whether a running rank can take another valid configuration, and returns
+// a function that applies it and cannot fail. Of cfg, it uses the links, the addresses of
+// the other ranks and the TLS files; cfg must have the same ranks as the configuration that
+// the rank was planned by, and this rank unchanged. The error joins a *LinkError for each
+// property of a link that cannot change, or is a *config.Error or an error of a transport;
+// then nothing has changed.
 func (r *Rank) Prepare(cfg *config.Config, m *rankmap.Map) (apply func(), err error) {
 	links, err := newLinks(cfg, cfg.Rank(r.Self.Rank))
 	if err != nil {
@@ -77,8 +77,8 @@ func (r *Rank) Prepare(cfg *config.Config, m *rankmap.Map) (apply func(), err er
 	}, nil
 }
 
-// lasting returns what of the link to a peer would be different, and cannot while it is
-// in use: what both sides have to agree on, and what memory was set up for.
+// lasting returns the properties of the link to a peer that differ and cannot change while
+// it is in use: those that both sides must agree on, and those that memory was set up for.
 func (r *Rank) lasting(peer int, l *Link, m *rankmap.Map) (errs []error) {
 	old := &r.Links()[peer]
 	differs := func(what string, from, to any) {

@@ -66,8 +66,7 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 	return err
 }
 
-// loadTLS reads what connections over TCP are secured with, or returns nil if they are
-// not.
+// loadTLS loads the TLS files for connections over TCP, or returns nil without TLS.
 func loadTLS(cfg *config.Config) (*tcp.TLS, error) {
 	t := cfg.TLS
 	if t == nil {
@@ -76,8 +75,8 @@ func loadTLS(cfg *config.Config) (*tcp.TLS, error) {
 	return tcp.LoadTLS(t.Certificate, t.Key, t.Authority)
 }
 
-// mapOf returns m as the transports that make connections want it: their peers are
-// the ranks of kind Software, and they call every one of them.
+// mapOf returns m for a transport with connections: its peers have the kind Software, and
+// it connects to each of them.
 func (r *Rank) mapOf(m *rankmap.Map, t config.Transport) (*rankmap.Map, error) {
 	entries := m.Entries()
 	for i := range entries {

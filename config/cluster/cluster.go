@@ -69,7 +69,7 @@ func (c *Cluster) number() error {
 			continue
 		}
 		if i > 0 && node.Rank == c.Nodes[i-1].Rank {
-			return c.errorf("nodes", "rank %d is there twice: remove one of them", node.Rank)
+			return c.errorf("nodes", "rank %d is listed twice: remove one of them", node.Rank)
 		}
 		return c.errorf("nodes", "rank %d is missing: %d nodes have the ranks 0 to %d", i, len(c.Nodes), len(c.Nodes)-1)
 	}

@@ -163,7 +163,7 @@ func TestPoolErrors(t *testing.T) {
 		}
 	}
 	_, err := mustPool(t, "10.0.0.1,10.0.0.0/24").Take(2)
-	if want := "pool: 10.0.0.1 is there twice: give each rank an address of its own"; text(err) != want {
+	if want := "pool: 10.0.0.1 is listed twice: give each rank its own address"; text(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

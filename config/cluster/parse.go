@@ -31,7 +31,7 @@ func Load(path string) (*Cluster, error) {
 	return Parse(f, path)
 }
 
-// Parse reads either of the two files, which it tells apart by nodes: a cluster
+// Parse reads either of the two files, which differ in nodes: a cluster
 // file has an object there, the resource manager's answer a list. name is the
 // file's name in errors, which are of type *Error, or wrap ErrTooLarge or the
 // reader's error.
@@ -106,7 +106,7 @@ func (c *Cluster) parseClusterFile(text []byte) error {
 				byRank[rank] = node
 			}
 			if *is(node) {
-				return c.errorf(key, "rank %d is there twice: remove one of them", rank)
+				return c.errorf(key, "rank %d is listed twice: remove one of them", rank)
 			}
 			*is(node) = true
 		}

@@ -77,7 +77,7 @@ func (p Pool) Take(n int) ([]netip.Addr, error) {
 	for _, r := range p.ranges {
 		for ip := r.first; len(taken) < n; ip = ip.Next() {
 			if seen[ip] {
-				return nil, &Error{Key: "pool", Problem: fmt.Sprintf("%v is there twice: give each rank an address of its own", ip)}
+				return nil, &Error{Key: "pool", Problem: fmt.Sprintf("%v is listed twice: give each rank its own address", ip)}
 			}
 			seen[ip] = true
 			taken = append(taken, ip)

@@ -36,7 +36,7 @@ func unquoted(raw json.RawMessage) string {
 	return ""
 }
 
-// maxQuoted is the longest that an error tells of a file's contents, in bytes.
+// maxQuoted is the longest quotation of a file in an error, in bytes.
 const maxQuoted = 60
 
 func quote(s string) string { return fmt.Sprintf("%q", cut(s)) }

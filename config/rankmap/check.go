@@ -15,9 +15,9 @@ type Rules struct {
 	AllowAnyPort bool
 }
 
-// Check reports what deployed nodes cannot cope with: an FPGA tells its peers
-// apart by IP address alone, uses port 2718, and knows 64 ranks; upstream's CPU
-// library knows 128. The error joins an *Error for every mistake.
+// Check reports what deployed nodes do not support: an FPGA distinguishes its peers by
+// IP address only, uses port 2718, and supports 64 ranks; upstream's CPU library supports
+// 128. The error joins an *Error for every mistake.
 func (m *Map) Check(rules Rules) error {
 	var mistakes []error
 	for _, limit := range []struct {
@@ -61,7 +61,7 @@ func (m *Map) sharedIPs(fpga int) []error {
 		}
 		reported[ip] = true
 		mistakes = append(mistakes, &Error{SharedIP, first, e.Rank, fmt.Sprintf(
-			"ranks %d and %d share %v, but rank %d is an FPGA and tells its peers apart by IP address alone: give each rank an IP of its own",
+			"ranks %d and %d share %v, but rank %d is an FPGA and distinguishes its peers by IP address only: give each rank its own IP address",
 			first, e.Rank, ip, fpga)})
 	}
 	return mistakes

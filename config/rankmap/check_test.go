@@ -34,7 +34,7 @@ func TestCheck(t *testing.T) {
 			entry(2, "10.1.1.3:2718", CPU), entry(3, "10.1.1.4:2718", CPU),
 			entry(4, "10.1.1.1:2719", Software), entry(5, "10.1.1.1:2720", Software)},
 			Rules{}, SharedIP, 0, 4,
-			"ranks 0 and 4 share 10.1.1.1, but rank 1 is an FPGA and tells its peers apart by IP address alone: give each rank an IP of its own"},
+			"ranks 0 and 4 share 10.1.1.1, but rank 1 is an FPGA and distinguishes its peers by IP address only: give each rank its own IP address"},
 		{"FPGA's own IP shared", []Entry{entry(0, "10.1.1.1:2719", CPU), entry(1, "10.1.1.1:2718", FPGA)},
 			Rules{AllowAnyPort: true}, SharedIP, 0, 1, "rank 1 is an FPGA"},
 	} {

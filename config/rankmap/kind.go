@@ -2,7 +2,7 @@ package rankmap
 
 import "fmt"
 
-// Kind is what runs at a rank, and so which habits its peers must expect.
+// Kind is what runs at a rank, which decides what its peers must expect.
 type Kind uint8
 
 // The kinds of rank. The zero Kind is none of them, so that a forgotten kind is

@@ -31,7 +31,7 @@ const sharedIP = -2
 
 // New returns the map of the given entries, in any order. The error joins an
 // *Error for every mistake that makes the map ambiguous or unusable; what only
-// deployed nodes cannot cope with is the business of Check.
+// deployed nodes do not support is reported by Check.
 func New(entries []Entry) (*Map, error) {
 	m := &Map{
 		entries: make([]Entry, len(entries)),

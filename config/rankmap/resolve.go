@@ -12,9 +12,9 @@ const (
 	// NoMatch: the address belongs to no rank, or to one of several that
 	// share the IP, and the port does not say which.
 	NoMatch Match = iota
-	// ByIP: only one rank has the IP; the port was not looked at.
+	// ByIP: only one rank has the IP; the port was ignored.
 	ByIP
-	// ByAddrPort: several ranks share the IP, and the port tells which.
+	// ByAddrPort: several ranks share the IP; the port decided.
 	ByAddrPort
 )
 

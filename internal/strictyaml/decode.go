@@ -71,7 +71,7 @@ func document(text []byte, name string) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// The YAML library tells the line of a syntax error in its text only.
+// The YAML library has the line of a syntax error in its text only.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 func syntaxError(name string, err error) error {
@@ -149,7 +149,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, key string) {
 			path = key + "." + path
 		}
 		if first := seen[at]; first > 0 {
-			d.addAt(name.Line, path, "given twice, first on line %d: keep one of them", first)
+			d.addAt(name.Line, path, "duplicate key, first on line %d: remove one of them", first)
 			continue
 		}
 		seen[at] = name.Line

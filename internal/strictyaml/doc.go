@@ -1,5 +1,5 @@
 // Package strictyaml reads the files that people write for zrlmpid: YAML, strictly. An
-// unknown key, a key given twice, an alias or a second document is an error that names
+// unknown key, a duplicate key, an alias or a second document is an error that names
 // file, line and key path, because a key that is silently ignored sends a user looking
 // for the fault elsewhere. All problems of a file are reported at once.
 //

@@ -35,11 +35,11 @@ func (e *Error) Error() string {
 	return b.String() + e.Problem
 }
 
-// maxProblems is how many problems are told in full: enough to repair a file
-// at one go, not so many that a wrong file floods the terminal.
+// maxProblems is how many problems are reported in full: enough to correct a file in one
+// pass, and few enough for a terminal.
 const maxProblems = 20
 
-// Source knows where in a file each key was. The zero Source is of no file.
+// Source has the line of each key of a file. The zero Source is of no file.
 type Source struct {
 	File  string
 	lines map[string]int
@@ -96,14 +96,14 @@ func (p *Problems) Err() error {
 	return errors.Join(p.errs...)
 }
 
-// The longest that is told of a value, and of an error about one, in bytes: a
-// file may hold a megabyte in one value.
+// The longest quotation of a value and the longest error about one, in bytes: a file may
+// hold a megabyte in one value.
 const (
 	maxQuoted  = 60
 	maxMessage = 300
 )
 
-// Quote quotes what a file said, or the beginning of it.
+// Quote quotes a value of a file, or the beginning of it.
 func Quote(s string) string { return fmt.Sprintf("%q", cut(s, maxQuoted)) }
 
 func cut(s string, longest int) string {
