@@ -140,7 +140,7 @@ func TestParallel(t *testing.T) {
 					parallel[float64](t, all, size, func(int) bool { return false })
 				}
 				if profile == protocol.Extended {
-					return // such ranks tell collective calls from Send and Recv
+					return // such ranks distinguish collective calls from Send and Recv
 				}
 				parallel[float32](t, all, 17, func(int) bool { return true })
 				parallel[float64](t, all, 17, func(rank int) bool { return rank%2 == 1 })

@@ -11,7 +11,7 @@ import (
 // Number is what matrices and vectors are made of.
 type Number interface{ float32 | float64 }
 
-// Matrix is square. What is below its diagonal is not looked at.
+// Matrix is square. What is below its diagonal is not read.
 type Matrix[T Number] struct {
 	// Size is the number of rows, and of columns.
 	Size int
@@ -39,7 +39,7 @@ func (a *Matrix[T]) check(b []T, o Options) error {
 	return o.check()
 }
 
-// Serial solves the equations on one processor: what Host is measured by. b are the right
+// Serial solves the equations on one processor, as a reference for Host. b are the right
 // sides.
 func Serial[T Number](ctx context.Context, a *Matrix[T], b []T, o Options) ([]T, error) {
 	if err := a.check(b, o); err != nil {

@@ -23,7 +23,7 @@ const wordLen = 4
 // Options of a rank.
 type Options struct {
 	// Pace has ranks wait, as if a multiplication with its subtraction took so long,
-	// or a division. Host tells the workers.
+	// or a division. Host sends it to the workers.
 	Pace time.Duration
 	// Words is the longest message that Work takes, in 32-bit words: a rank's rows,
 	// from the diagonal on, are one.
@@ -37,13 +37,13 @@ type Options struct {
 	FPGAs []int
 }
 
-// ErrOptions is in the errors of equations and options that cannot be.
+// ErrOptions matches the errors of equations and invalid options.
 var ErrOptions = errors.New("backsub: wrong options")
 
-// ErrMessage is in the errors of messages that cannot be.
+// ErrMessage matches the errors of invalid messages.
 var ErrMessage = errors.New("backsub: unexpected message")
 
-// Check returns an error if the options cannot be those of a worker.
+// Check returns an error if the options are not valid for a worker.
 func (o Options) Check() error {
 	if o.Words < 1 {
 		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
@@ -51,7 +51,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// check returns an error if the options cannot be Host's, or Serial's.
+// check returns an error if the options are not valid for Host or Serial.
 func (o Options) check() error {
 	if o.Pace < 0 || o.Pace > pace.Longest {
 		return fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrOptions, o.Pace, pace.Longest)

@@ -16,7 +16,7 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 		return err
 	}
 	if c.Rank() == Root {
-		return fmt.Errorf("%w: rank %d is the host, and works for nobody", ErrOptions, Root)
+		return fmt.Errorf("%w: rank %d is the host, not a worker", ErrOptions, Root)
 	}
 	ranks := exchange.Library(c)
 	if o.Unrolled {

@@ -38,8 +38,7 @@ func (g *Grid[T]) check() error {
 	return nil
 }
 
-// Serial computes iterations of the grid on one processor: what Host is measured
-// by.
+// Serial computes iterations of the grid on one processor, as a reference for Host.
 func Serial[T Cell](g *Grid[T], iterations int) {
 	next := g.clone()
 	for range iterations {

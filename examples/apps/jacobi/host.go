@@ -13,8 +13,8 @@ import (
 // is for rank Root. The options must fit the grid and be those of the workers.
 // Without other ranks it computes by itself.
 //
-// What goes to one worker is in upstream's order. Workers are served side by
-// side, where upstream's host serves one after another.
+// What goes to one worker is in upstream's order. Workers are served
+// concurrently, where upstream's host serves one after another.
 func Host[T Cell](ctx context.Context, c *mpi.Comm, g *Grid[T], iterations int, o Options) error {
 	if err := g.check(); err != nil {
 		return err
@@ -68,8 +68,8 @@ func serve[T Cell](ctx context.Context, c *mpi.Comm, g, next *Grid[T], worker in
 		if err := recvLine(ctx, c, line, o.Words, worker); err != nil {
 			return err
 		}
-		// The lines around are the neighbours' business, and what comes back
-		// for the border is of no use: upstream's workers do not set it.
+		// The lines around belong to the neighbours, and upstream's workers do
+		// not set the border.
 		if i >= max(first, 1) && i < min(first+o.Lines, g.Size-1) {
 			copy(next.Line(i)[1:g.Size-1], line[1:g.Size-1])
 		}

@@ -142,7 +142,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestNoIterations: the workers are told, and end.
+// TestNoIterations: the workers receive that number, and end.
 func TestNoIterations(t *testing.T) {
 	parallel[int32](t, 3, protocol.CloudFPGA, 8, 0, jacobi.Options{})
 }

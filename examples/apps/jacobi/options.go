@@ -28,17 +28,17 @@ type Options struct {
 	Columns int
 	// Lines is how many lines a worker computes. 0 shares those of a square
 	// grid out evenly, rounded up; the last workers may have fewer then, or
-	// none, and compute on lines of zeros that nobody reads.
+	// none, and compute on lines of zeros that are not used.
 	Lines int
 	// Words is the longest message in words. Longer lines are cut. 0 is no
 	// limit.
 	Words int
 }
 
-// ErrOptions is in the errors of options that cannot be.
+// ErrOptions matches the errors of invalid options.
 var ErrOptions = errors.New("jacobi: wrong options")
 
-// ErrMessage is in the errors of messages that the options do not allow.
+// ErrMessage matches the errors of messages that the options do not allow.
 var ErrMessage = errors.New("jacobi: unexpected message")
 
 // Check returns an error if there is no cluster that the options are for.

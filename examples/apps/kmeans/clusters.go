@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// clusters are the centroids, and what an iteration finds out about them.
+// clusters are the centroids, and what an iteration computes for them.
 type clusters struct {
 	dimensions int
 	// centroids and sums are vectors, one after another. A sum is that of the
@@ -48,8 +48,8 @@ func distance(a, b []int32) (sum int64) {
 	return sum
 }
 
-// patience is how many vectors are looked at between two looks at the context.
-const patience = 1 << 10
+// checkInterval is how many vectors are assigned between two checks of the context.
+const checkInterval = 1 << 10
 
 // clear begins an iteration.
 func (k *clusters) clear() {
@@ -62,7 +62,7 @@ func (k *clusters) clear() {
 func (k *clusters) assign(ctx context.Context, vectors, labels []int32) error {
 	d := k.dimensions
 	for i := range labels {
-		if i%patience == 0 && ctx.Err() != nil {
+		if i%checkInterval == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		v := vectors[i*d:][:d]
@@ -74,7 +74,7 @@ func (k *clusters) assign(ctx context.Context, vectors, labels []int32) error {
 	return nil
 }
 
-// add adds b to as much of a. It comes round as upstream's does.
+// add adds b to as much of a. It overflows as upstream's does.
 func add(a, b []int32) {
 	for i, x := range b {
 		a[i] += x

@@ -40,13 +40,13 @@ type Options struct {
 	FPGAs []int
 }
 
-// ErrOptions is in the errors of options that cannot be.
+// ErrOptions matches the errors of invalid options.
 var ErrOptions = errors.New("kmeans: wrong options")
 
-// ErrMessage is in the errors of messages that the options do not allow.
+// ErrMessage matches the errors of messages that the options do not allow.
 var ErrMessage = errors.New("kmeans: unexpected message")
 
-// Check returns an error if the options cannot be those of a worker.
+// Check returns an error if the options are not valid for a worker.
 func (o Options) Check() error {
 	if o.Words < 1 {
 		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)

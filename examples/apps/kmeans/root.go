@@ -23,7 +23,7 @@ type Result struct {
 }
 
 // Serial divides the vectors, which stand one after another, into n clusters on
-// one processor: what Host is measured by.
+// one processor, as a reference for Host.
 func Serial(vectors []int32, n int, o Options) (*Result, error) {
 	o, err := o.check(vectors, n, 1)
 	if err != nil {

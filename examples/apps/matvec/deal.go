@@ -10,11 +10,11 @@ func (d deal) rounds() int {
 }
 
 // block is the first row that a rank gets in a round, and how many it gets. The last
-// round may not go round: what is dealt out to the others is no rows.
+// round may not have rows for all ranks.
 func (d deal) block(round, rank int) (first, n int) {
 	first = min((round*d.ranks+rank)*d.each, d.rows)
 	return first, min(d.each, d.rows-first)
 }
 
-// share is how many rows a rank gets in all, with what is no rows.
+// share is how many rows a rank gets in all, with padding.
 func (d deal) share() int { return d.rounds() * d.each }

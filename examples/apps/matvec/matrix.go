@@ -29,7 +29,7 @@ func (a *Matrix[T]) check(x []T, o Options) error {
 	return o.check()
 }
 
-// Serial computes the product on one processor: what Host is measured by.
+// Serial computes the product on one processor, as a reference for Host.
 func Serial[T Number](ctx context.Context, a *Matrix[T], x []T, o Options) ([]T, error) {
 	if err := a.check(x, o); err != nil {
 		return nil, err

@@ -120,7 +120,7 @@ func TestParallel(t *testing.T) {
 					"mixed":       func(rank int) bool { return rank%2 == 1 },
 				} {
 					if profile == protocol.Extended && name != "collectives" {
-						continue // such ranks tell collective calls from Send and Recv
+						continue // such ranks distinguish collective calls from Send and Recv
 					}
 					for _, c := range []struct{ rows, columns, each int }{
 						{1, 1, 0},   // less than ranks

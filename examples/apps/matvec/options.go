@@ -23,10 +23,10 @@ const wordLen = 4
 // Options of a rank.
 type Options struct {
 	// Rows is how many rows a rank gets at a time, at most an even share of all; 0 is
-	// 1, as in the paper. Host tells the workers.
+	// 1, as in the paper. Host sends it to the workers.
 	Rows int
 	// Pace has ranks wait, as if a multiplication with its addition took so long.
-	// Host tells the workers.
+	// Host sends it to the workers.
 	Pace time.Duration
 	// Words is the longest message that Work takes, in 32-bit words.
 	Words int
@@ -39,13 +39,13 @@ type Options struct {
 	FPGAs []int
 }
 
-// ErrOptions is in the errors of matrices and options that cannot be.
+// ErrOptions matches the errors of matrices and invalid options.
 var ErrOptions = errors.New("matvec: wrong options")
 
-// ErrMessage is in the errors of messages that cannot be.
+// ErrMessage matches the errors of invalid messages.
 var ErrMessage = errors.New("matvec: unexpected message")
 
-// Check returns an error if the options cannot be those of a worker.
+// Check returns an error if the options are not valid for a worker.
 func (o Options) Check() error {
 	if o.Words < 1 {
 		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
@@ -53,7 +53,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// check returns an error if the options cannot be Host's, or Serial's.
+// check returns an error if the options are not valid for Host or Serial.
 func (o Options) check() error {
 	switch {
 	case o.Rows < 0:

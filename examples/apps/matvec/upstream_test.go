@@ -78,7 +78,7 @@ func TestHostOfUpstreamsWorkers(t *testing.T) {
 	}
 }
 
-// TestUnexpectedMessages: what cannot be is an error that says so.
+// TestUnexpectedMessages: an invalid message is an error that says so.
 func TestUnexpectedMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		shape []int32

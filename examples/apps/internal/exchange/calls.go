@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Bcast has the root's buffer reach those of all others. All are of one length, which
+// Bcast copies the root's buffer into those of all others. All are of one length, which
 // is not 0. In a tree only Root can broadcast, so the root sends to it first.
 func Bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error {
 	if !r.unrolled {
@@ -143,8 +143,8 @@ func Gather[T mpi.Number](ctx context.Context, r *Ranks, own, all []T) error {
 	return send(ctx, r, blocks, r.above)
 }
 
-// Sum adds up the numbers of all ranks. The sums replace Root's numbers; what becomes of
-// the others' is nobody's business.
+// Sum adds up the numbers of all ranks. The sums replace Root's numbers; those of
+// the others are undefined afterwards.
 func Sum(ctx context.Context, r *Ranks, own []int32) error {
 	if !r.unrolled {
 		var sums []int32
@@ -178,7 +178,7 @@ func send[T mpi.Number](ctx context.Context, r *Ranks, buf []T, to int) error {
 	return mpi.Send(ctx, r.Comm, buf, to, tag)
 }
 
-// recv receives a message of a length that is known.
+// recv receives a message of known length.
 func recv[T mpi.Number](ctx context.Context, r *Ranks, buf []T, from int) error {
 	got, err := recvSome(ctx, r, buf, from)
 	if err == nil && len(got) != len(buf) {

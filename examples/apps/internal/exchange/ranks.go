@@ -16,13 +16,13 @@ const tag = 0
 // groupSize is how many FPGAs upstream's tree puts together.
 const groupSize = 4
 
-// Ranks are those that take part, as one of them sees them.
+// Ranks are the ranks of a call, as one of them knows them.
 type Ranks struct {
 	*mpi.Comm
 	// unrolled: this rank calls Send and Recv only.
 	unrolled bool
-	// above is who Root's data comes from then, and ours goes to; below are those whose
-	// data goes through this rank. tree: there are such ranks somewhere.
+	// above is the rank that Root's data comes from then, and that ours goes to; below
+	// are those whose data this rank forwards. tree: there are such ranks somewhere.
 	above int
 	below []int
 	tree  bool
@@ -32,10 +32,10 @@ type Ranks struct {
 	unexpected error
 }
 
-// Library are ranks of which this one makes the calls of package mpi.
+// Library returns ranks of which this one makes the calls of package mpi.
 func Library(c *mpi.Comm) *Ranks { return &Ranks{Comm: c} }
 
-// Unrolled are ranks of which this one calls Send and Recv only. fpgas are those of the
+// Unrolled returns ranks of which this one calls Send and Recv only. fpgas are those of the
 // tree in the order of upstream's cluster file; with fewer than two all is flat. In a tree
 // this rank has to be one of them. unexpected is in the errors of messages of a wrong
 // length.
@@ -59,7 +59,7 @@ func Unrolled(c *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) {
 
 // ByOrder reports whether messages to some rank match by their order alone. Then the
 // collective calls of package mpi are messages like all others, and ranks that call Send
-// and Recv can meet them; otherwise they cannot.
+// and Recv can take part in them; otherwise they cannot.
 func ByOrder(c *mpi.Comm) bool {
 	for rank := range c.Size() {
 		if info, err := c.PeerInfo(rank); err == nil && info.NoComms && rank != c.Rank() {
@@ -69,8 +69,8 @@ func ByOrder(c *mpi.Comm) bool {
 	return false
 }
 
-// Blocks is of how many ranks this one receives the blocks of Scatter in one message, and
-// sends those of Gather: its own, and of those below.
+// Blocks returns the number of ranks whose blocks of Scatter this one receives in one
+// message, and whose blocks of Gather it sends: itself, and those below.
 func (r *Ranks) Blocks() int { return 1 + len(r.below) }
 
 // others calls f for all ranks but root, in their order.

@@ -1,5 +1,5 @@
 // Package pace makes a rank as slow as a processor that is much slower: it waits as long
-// as that one would take. Ranks wait side by side, also where there are fewer cores than
+// as that one would take. The waits of ranks overlap, also where there are fewer cores than
 // ranks. It must never change what is computed.
 package pace
 
