@@ -37,7 +37,7 @@ type Options struct {
 	FPGAs []int
 }
 
-// ErrOptions matches the errors of equations and invalid options.
+// ErrOptions matches the errors of invalid equations and options.
 var ErrOptions = errors.New("backsub: wrong options")
 
 // ErrMessage matches the errors of invalid messages.

@@ -39,7 +39,7 @@ type Options struct {
 	FPGAs []int
 }
 
-// ErrOptions matches the errors of matrices and invalid options.
+// ErrOptions matches the errors of invalid matrices and options.
 var ErrOptions = errors.New("matvec: wrong options")
 
 // ErrMessage matches the errors of invalid messages.
