@@ -15,8 +15,8 @@ const (
 	tagCreate = 1 << 30
 )
 
-// agreement is what the members of a new communicator tell each other: all send
-// to the first of them, the root, and it answers all.
+// agreement is the exchange between the members of a new communicator: all send
+// to the first of them, the root, which answers all.
 type agreement struct {
 	call    call
 	dev     mpe.Device
@@ -26,34 +26,34 @@ type agreement struct {
 	tag     int
 }
 
-// ballot is what a member brings along.
+// ballot is what a member contributes.
 type ballot struct {
-	offer      uint32
+	proposal   uint32
 	color, key int64
 }
 
 const ballotLen = 4 + 8 + 8
 
 func (v ballot) append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint32(b, v.offer)
+	b = binary.LittleEndian.AppendUint32(b, v.proposal)
 	b = binary.LittleEndian.AppendUint64(b, uint64(v.color))
 	return binary.LittleEndian.AppendUint64(b, uint64(v.key))
 }
 
 func readBallot(b []byte) ballot {
 	return ballot{
-		offer: binary.LittleEndian.Uint32(b),
-		color: int64(binary.LittleEndian.Uint64(b[4:])),
-		key:   int64(binary.LittleEndian.Uint64(b[12:])),
+		proposal: binary.LittleEndian.Uint32(b),
+		color:    int64(binary.LittleEndian.Uint64(b[4:])),
+		key:      int64(binary.LittleEndian.Uint64(b[12:])),
 	}
 }
 
-// run agrees on a number, and gives the ballots of all members.
+// run agrees on a number, and returns it with the ballots of all members.
 func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32, []ballot, error) {
 	n.begin()
 	defer n.end()
 	for attempt := 0; ; attempt++ {
-		mine := ballot{offer: n.offer(attempt), color: int64(color), key: int64(key)}
+		mine := ballot{proposal: n.propose(attempt), color: int64(color), key: int64(key)}
 		all, err := a.exchange(ctx, mine.append(nil))
 		if err != nil {
 			return 0, nil, err
@@ -62,7 +62,7 @@ func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32
 		var number uint32
 		for i := range ballots {
 			ballots[i] = readBallot(all[i*ballotLen:])
-			number = max(number, ballots[i].offer)
+			number = max(number, ballots[i].proposal)
 		}
 		if number == noNumber {
 			return 0, nil, a.call.failf(ErrIntern, "a member has used up the numbers of communicators: start the program again, and make fewer of them")
@@ -111,7 +111,7 @@ func (a *agreement) operation(kind mpe.OpKind, member int, buf []byte) mpe.Opera
 }
 
 // all carries operations out and waits for them. When one fails, those after it
-// are taken back.
+// are cancelled.
 func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error {
 	var ops []mpe.Op
 	var failed error
@@ -130,7 +130,7 @@ func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error 
 		st, err := op.Wait(ctx)
 		op.Free()
 		switch {
-		case failed != nil: // that one is told
+		case failed != nil: // the first failure is reported
 		case err != nil:
 			failed = a.call.fail(err)
 		case operations[i].Kind == mpe.OpRecv && st.Bytes != int64(len(operations[i].Buf)):

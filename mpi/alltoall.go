@@ -64,7 +64,7 @@ func (x *collective) alltoallv(send []byte, sendcounts, senddispls []int, recv [
 		return x
 	}
 	switch empty := len(send)+len(recv) == 0; {
-	case same(send, recv), empty && sendcounts == nil: // of no memory nobody can say whether it is the same
+	case same(send, recv), empty && sendcounts == nil: // empty slices may or may not be the same memory
 		if sendcounts != nil && !slices.Equal(sendcounts, recvcounts) || senddispls != nil && !slices.Equal(senddispls, recvdispls) {
 			x.refuse(ErrCount, "send and recv are the same memory, with different blocks: in place, what is sent lies where what is received goes")
 		}

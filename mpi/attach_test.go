@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
-// offered are ranks that a daemon would lend.
+// offered are ranks that programs may attach to.
 type offered []mpe.Device
 
 func (o offered) Hosts() []int {

@@ -19,15 +19,15 @@ type sendBuffer struct {
 	// the length in bits of their sizes.
 	spare [bits.UintSize + 1][][]byte
 	kept  int // bytes in spare
-	// failed are the errors of buffered sends, which have no other place to
-	// be told.
+	// failed are the errors of buffered sends. DetachBuffer alone can report
+	// them.
 	failed requestsError
 }
 
 // maxFailed is how many errors are kept for DetachBuffer. The rest is counted.
 const maxFailed = 16
 
-// bufferedSend is a message that is on its way.
+// bufferedSend is a message that is being sent.
 type bufferedSend struct {
 	call call // of a copy of the message
 	op   mpe.Op
@@ -55,9 +55,9 @@ func (c *Comm) AttachBuffer(size int) error {
 }
 
 // DetachBuffer waits until all buffered messages have been sent, and gives the
-// size of the buffer, which is detached then. Its error tells of buffered sends
-// that have failed. When ctx ends first, the buffer stays attached, and the
-// messages stay on their way.
+// size of the buffer, which is detached then. Its error contains those of the buffered
+// sends that have failed. When ctx ends first, the buffer stays attached, and the
+// messages are still sent.
 func (c *Comm) DetachBuffer(ctx context.Context) (int, error) {
 	k := c.callf("DetachBuffer")
 	if err := k.check(); err != nil {
@@ -119,7 +119,7 @@ func (b *sendBuffer) send(k *call, o *mpe.Operation) error {
 	return nil
 }
 
-// memory gives n bytes, of a message before if one had about as many.
+// memory returns n bytes, those of an earlier message if one had about as many.
 func (b *sendBuffer) memory(n int) []byte {
 	like := &b.spare[bits.Len(uint(n))]
 	last := len(*like) - 1
@@ -176,7 +176,7 @@ func (b *sendBuffer) ended(s *bufferedSend, st *mpe.Status, err error) {
 	}
 }
 
-// drain waits until everything has been sent, without taking anything back.
+// drain waits until everything has been sent, and cancels nothing.
 func (b *sendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,7 +201,7 @@ func (b *sendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	return nil
 }
 
-// flush waits for what is on its way, and takes back what is not sent when ctx
+// flush waits for what is being sent, and cancels what is not sent when ctx
 // ends.
 func (b *sendBuffer) flush(ctx context.Context, k call) error {
 	b.mu.Lock()

@@ -8,9 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call is what a call asks for, and what there is to say of it when it ends. It
-// is filled in where it is and passed by pointer: to copy it takes longer than
-// to check it.
+// call is what a call asks for, and what its error says of it. It is filled in where it
+// is and passed by pointer: to copy it takes longer than to check it.
 type call struct {
 	comm *Comm
 	op   string
@@ -25,7 +24,7 @@ type call struct {
 	bytes []byte
 }
 
-// sends tells whether the peer is a destination.
+// sends reports whether the peer is a destination.
 func (k *call) sends() bool { return k.kind == mpe.OpSend || k.kind == mpe.OpSendSync }
 
 // callf is a call that has no peer.
@@ -33,7 +32,7 @@ func (c *Comm) callf(op string) call {
 	return call{comm: c, op: op, peer: Undefined, tag: Undefined}
 }
 
-// fail is the error of a call with the device's error as its cause.
+// fail returns the error of a call with the device's error as its cause.
 func (k *call) fail(err error) error { return k.error(classOfDevice(err), err) }
 
 func (k *call) failf(class Class, format string, args ...any) error {

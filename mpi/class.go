@@ -12,7 +12,7 @@ import (
 )
 
 // Class is an error class of the MPI standard. errors.Is(err, ErrTruncate)
-// tells whether err is of that class; the numbers are those of Open MPI.
+// reports whether err is of that class; the numbers are those of Open MPI.
 type Class int //nolint:errname // the standard calls it a class
 
 // The error classes.
@@ -24,7 +24,7 @@ const (
 	ErrTag                   // a tag that does not exist, or that the wire cannot carry
 	ErrComm                  // a communicator that does not exist, or that the wire cannot carry
 	ErrRank                  // a rank that does not exist
-	ErrRequest               // a request that cannot be used so
+	ErrRequest               // a request that does not allow the call
 	ErrRoot                  // a root that does not exist
 	ErrGroup                 // a group that does not fit
 	ErrOp                    // an operation that does not fit
@@ -78,7 +78,7 @@ func (c Class) Error() string {
 	return c.String() + ": " + classNames[c][1]
 }
 
-// ClassOf gives the class of an error of this package: Success for nil,
+// ClassOf returns the class of an error of this package: Success for nil,
 // ErrUnknown for an error that is not one of this package's.
 func ClassOf(err error) Class {
 	var e *Error
@@ -94,7 +94,7 @@ func ClassOf(err error) Class {
 	return ErrUnknown
 }
 
-// deviceClasses says of which class the errors of a device are.
+// deviceClasses has the classes of the errors of a device.
 var deviceClasses = []struct {
 	err   error
 	class Class

@@ -27,14 +27,14 @@ type turns struct {
 	// last is the number of the call that has begun last: 1 to tagMake−1, and then
 	// again. Devices have 0 for messages of their own.
 	last int
-	// byOrder: there are members to and from whom messages meet by their order
-	// alone, so that there is one call at a time: underWay, if it is not empty.
+	// byOrder: there are members whose messages match by their order alone, so
+	// that there is one call at a time: underWay, if it is not empty.
 	byOrder  bool
 	underWay string
 }
 
 // newCollective begins the description of a call on elements T. What is wrong with it is
-// told when it is to begin.
+// reported when it is to begin.
 func newCollective[T Element](c *Comm, name string, kind coll.Collective, opts []Option) *collective {
 	return c.collective(name, kind, elementOf[T](), opts)
 }
@@ -57,7 +57,7 @@ func (c *Comm) collective(name string, kind coll.Collective, e element, opts []O
 	return x
 }
 
-// refuse says what is wrong with the call. What was said first counts.
+// refuse notes what is wrong with the call. The first reason counts.
 func (x *collective) refuse(class Class, format string, args ...any) {
 	if x.err == nil {
 		x.err = x.call.error(class, fmt.Errorf(format, args...))
@@ -87,7 +87,7 @@ func (x *collective) post() (mpe.Op, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.underWay != "" {
-		return nil, x.call.failf(ErrPending, "%s is under way, and messages of two calls would be mixed up: to and from %s they meet by their order alone. Wait for it first",
+		return nil, x.call.failf(ErrPending, "%s is under way, and messages of two calls would be mixed up: messages of %s match by their order alone. Wait for it first",
 			t.underWay, c.describe(c.worldOnly(c.group.ranks)))
 	}
 	// A call that fails here has not been made: it may be made again.

@@ -26,8 +26,8 @@ type Comm struct {
 	freed atomic.Bool
 	// turns are the collective calls with data.
 	turns turns
-	// made counts the calls of Dup and Split, so that what is left of a
-	// failed one is not taken for a part of the next.
+	// made counts the calls of Dup and Split, so that messages of a failed one
+	// do not match the next one.
 	made atomic.Uint32
 	// broken is set when one of them has failed half way.
 	broken atomic.Bool
@@ -60,8 +60,8 @@ func (p *process) comm(number uint32, group *Group, name string) *Comm {
 	return c
 }
 
-// Rank is the calling rank's number in the communicator, and Undefined if c is
-// nil, as Split and Create return it to those who are not members.
+// Rank returns the calling rank's number in the communicator, and Undefined if c is
+// nil, as Split and Create return it to ranks that are not members.
 func (c *Comm) Rank() int {
 	if c == nil {
 		return Undefined
@@ -69,7 +69,7 @@ func (c *Comm) Rank() int {
 	return c.rank
 }
 
-// Size is the number of ranks, 0 if c is nil.
+// Size returns the number of ranks, 0 if c is nil.
 func (c *Comm) Size() int {
 	if c == nil {
 		return 0
@@ -77,7 +77,7 @@ func (c *Comm) Size() int {
 	return c.group.Size()
 }
 
-// Group is the group of the communicator's ranks.
+// Group returns the group of the communicator's ranks.
 func (c *Comm) Group() *Group {
 	if c == nil {
 		return nil
@@ -85,7 +85,7 @@ func (c *Comm) Group() *Group {
 	return c.group
 }
 
-// PeerInfo is what the device says of the communicator's rank r, such as its
+// PeerInfo returns what the device knows of the communicator's rank r, such as its
 // profile and what its wire cannot carry.
 func (c *Comm) PeerInfo(r int) (mpe.PeerInfo, error) {
 	k := c.callf("PeerInfo")
@@ -98,7 +98,7 @@ func (c *Comm) PeerInfo(r int) (mpe.PeerInfo, error) {
 	return c.p.peers[c.group.ranks[r]], nil
 }
 
-// Compare gives Ident for the same communicator, Congruent for one of the same
+// Compare returns Ident for the same communicator, Congruent for one of the same
 // ranks in the same order, Similar for the same ranks in another order, and
 // Unequal otherwise.
 func (c *Comm) Compare(other *Comm) Comparison {
@@ -114,10 +114,9 @@ func (c *Comm) Compare(other *Comm) Comparison {
 	return Congruent
 }
 
-// Free gives the communicator up. Calls that are made with it from now on fail
-// with ErrComm; requests that are under way end as they would have. It is
-// local: nothing is sent, and no other rank is waited for. The number of a
-// communicator is not used again.
+// Free ends the use of the communicator. Later calls with it fail with ErrComm; requests
+// that are under way are not affected. It is local: it sends nothing and waits for no
+// other rank. The number of a communicator is not used again.
 func (c *Comm) Free() error {
 	k := c.callf("Free")
 	if err := k.check(); err != nil {
@@ -130,7 +129,7 @@ func (c *Comm) Free() error {
 	return nil
 }
 
-// Name is the name given by SetName; "world" for the world and "" for other
+// Name returns the name given by SetName; "world" for the world and "" for other
 // communicators if there is none.
 func (c *Comm) Name() string {
 	if c == nil {

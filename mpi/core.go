@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// core is what there is of a request. It serves one after another.
+// core is the state of a request. It is used for one request after another.
 type core struct {
 	mu sync.Mutex
 	// life counts the requests that it has been: a handle of another life is
@@ -74,7 +74,7 @@ func (c *core) over() {
 	p.cores.Put(c)
 }
 
-// state is where a request stands.
+// state is that of a request.
 type state uint8
 
 const (
@@ -83,7 +83,7 @@ const (
 	ended // the next Wait or Test gives the outcome
 )
 
-// look tells where the request stands, and leaves it there.
+// look returns the state of the request, and does not change it.
 func (r Request) look() state {
 	c := r.core
 	if c == nil {
@@ -142,8 +142,8 @@ type released struct {
 	next int
 }
 
-// add adds one, and looks at two, so that there are not many more than are under
-// way.
+// add adds one, and frees two if they have ended, so that there are not many more than
+// are under way.
 func (f *released) add(op mpe.Op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Dup makes a communicator of the same ranks, whose messages are apart from
+// Dup returns a communicator of the same ranks, whose messages are apart from
 // those of c. All members must call it (collective).
 //
 // It is an error if a member's wire carries no communicators, as those of
 // deployed nodes: make one of the other ranks by Create. When ctx ends before
 // all members have called it, some may have the new communicator and others
-// not, so Dup and Split fail on c from then on; all else goes on.
+// not, so Dup and Split fail on c from then on; other calls work.
 func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 	number, _, err := c.agree(ctx, "Dup", 0, 0)
 	if err != nil {
@@ -23,7 +23,7 @@ func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 	return c.p.comm(number, c.group, ""), nil
 }
 
-// Split makes a communicator of each set of ranks that give the same color,
+// Split returns a communicator of each set of ranks that give the same color,
 // which is not negative, in the order of their keys, and in that of c for equal
 // keys. A rank that gives Undefined as its color gets nil. All members must call
 // it (collective). Like Dup, it needs members whose wire carries communicators.
@@ -54,13 +54,13 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 // MaxCreateTag is the largest tag of Create: one bit of a tag is the library's.
 const MaxCreateTag = tagCreate - 1
 
-// Create makes a communicator of group, whose members must be ranks of c. Only
+// Create returns a communicator of group, whose members must be ranks of c. Only
 // they call it, all of them with the same group and tag, of which there may be
 // several at a time with different tags (MPI_Comm_create_group). Others get nil
 // if they call it. A tag whose call has failed must not be used again.
 //
 // It is the way to communicators in a cluster with deployed nodes: leave those
-// out of group, and talk to them over the world.
+// out of group, and exchange messages with them over the world.
 func (c *Comm) Create(ctx context.Context, group *Group, tag int) (*Comm, error) {
 	k := c.callf("Create")
 	k.tag = tag
@@ -122,13 +122,13 @@ func (c *Comm) agreement(k call, members []int, tag int) *agreement {
 func (a *agreement) check() error {
 	c := a.call.comm
 	if bad := c.worldOnly(a.members); len(bad) > 0 {
-		return a.call.failf(ErrComm, "the wire to %s carries no communicators, only the world: make a communicator of the other ranks with Create, and talk to %s over the world",
+		return a.call.failf(ErrComm, "the wire to %s carries no communicators, only the world: make a communicator of the other ranks with Create, and exchange messages with %s over the world",
 			c.describe(bad), pronoun(bad))
 	}
 	return nil
 }
 
-// worldOnly gives those members to which messages of other communicators cannot
+// worldOnly returns the members to which messages of other communicators cannot
 // be sent.
 func (c *Comm) worldOnly(members []int) []int {
 	var bad []int

@@ -2,17 +2,17 @@
 // messages between the ranks of a cluster, FPGAs among them, collective calls,
 // and communicators.
 //
-// Init gives a program its world communicator, from the environment that a
-// launcher has set; New makes one from a device. The calls are those of the MPI
-// standard. Buffers are slices of numbers, whose lengths are the counts. Calls
-// that wait take a context first: when it ends, what they wait for is taken
-// back, the buffers are the caller's again, and the error says who waits for
-// whom.
+// Main runs a program as all ranks in one process, or as one rank of a cluster, and
+// gives each rank its world communicator. Init returns the one that the environment
+// describes; New makes one from a device. The calls are those of the MPI standard.
+// Buffers are slices of numbers, whose lengths are the counts. Calls that wait take a
+// context first: when it ends, they are cancelled, the buffers are the caller's again,
+// and the error says who waits for whom.
 //
 // # Progress, threads and order
 //
 // Any number of goroutines may use a communicator (MPI_THREAD_MULTIPLE).
-// Operations go on while nobody waits for them. Messages from one rank to
+// Operations make progress while no goroutine waits for them. Messages from one rank to
 // another in one communicator do not overtake each other: of two that a receive
 // matches, it gets the one sent first.
 //
@@ -23,8 +23,8 @@
 // same order, with the same type, root, operation and options. Those whose names end
 // with v have blocks of different lengths, and those that begin with I return a
 // request at once, of which any number may be under way. Such a request can be neither
-// cancelled nor freed before it has ended. Collective calls never meet other messages,
-// nor those of other calls.
+// cancelled nor freed before it has ended. Messages of a collective call never match
+// other messages, nor those of other calls.
 //
 // Lengths are checked: Allreduce, for instance, wants two slices of the same length. A
 // call is in place (MPI_IN_PLACE) if the caller gives the same memory for both: the same
@@ -51,7 +51,7 @@
 // # Communicators
 //
 // Each communicator has an even number, 0 for the world, which travels with its
-// messages; the library's own messages, those of collective calls among them, bear
+// messages; the library's own messages, those of collective calls among them, carry
 // the next odd one. To make a
 // communicator, its members agree on the highest of the numbers that each of
 // them would use next. So no rank ever has two communicators of one number, and
@@ -64,12 +64,12 @@
 //
 //   - To and from peers whose wire carries no tags (profile cloudfpga), any tag
 //     is allowed, and messages match in the order in which they were sent and
-//     receives posted. The status tells the tag that the receive asked for. A
+//     receives posted. The status has the tag that the receive asked for. A
 //     receive from AnySource over the world needs AnyTag or tag 0 while the
 //     cluster has such peers. Tags of profile v0.9 are 0 to 255.
 //   - Messages to and from them are whole numbers of 32-bit words; an FPGA takes
 //     no empty ones. Anything else is ErrCount.
-//   - They tell float32 from int. Every other type travels as int. A []uint8 or
+//   - They distinguish float32 from int. Every other type travels as int. A []uint8 or
 //     []int8 receives both.
 //   - A probe does not know the length of their messages: Count is Undefined.
 //   - They know the world only. Dup and Split of a communicator that has them is
@@ -79,7 +79,7 @@
 //     has a word), tag 0, and int or float32. They match in the order in which they
 //     were sent and receives posted: do not send messages with tag 0 to such peers
 //     while a collective call is under way. There is one call at a time; a second
-//     one is ErrPending. What a failed call has left may meet the messages of later ones.
+//     one is ErrPending. Messages that a failed call has left may match those of later ones.
 //   - Unless By says otherwise, Bcast, Scatter, Gather and Reduce go as upstream's
 //     compiler has them: the root exchanges with one rank after another in the order
 //     of ranks, or by a tree if the configuration says so. Upstream's programs know no
@@ -90,6 +90,6 @@
 // Every error is an *Error with a Class of the standard. errors.Is(err,
 // ErrTruncate) asks for the class, errors.As finds the cause.
 //
-// The package must never start a goroutine, look at a clock, or know what a
-// device is made of.
+// The package must never start a goroutine, except Run for its ranks. It must never read a
+// clock, or know what a device is made of.
 package mpi

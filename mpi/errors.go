@@ -20,7 +20,7 @@ type Error struct {
 	Rank int
 	// Peer is the other rank, AnySource, or Undefined if the call has none.
 	Peer int
-	// Send tells whether the peer is a destination or a source.
+	// Send is true if the peer is a destination, false if it is a source.
 	Send bool
 	// Tag is the message's, AnyTag, or Undefined if the call has none.
 	Tag int

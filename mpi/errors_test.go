@@ -155,7 +155,7 @@ func TestErrorTexts(t *testing.T) {
 		{Bsend(c, []int32{1}, 1, 3),
 			"mpi: Bsend to rank 1, tag 3, on rank 0 of world: MPI_ERR_BUFFER: no buffer is attached: call AttachBuffer first"},
 		{failing(c.Dup(t.Context())),
-			"mpi: Dup, on rank 0 of world: MPI_ERR_COMM: the wire to rank 1 of world (profile cloudfpga) carries no communicators, only the world: make a communicator of the other ranks with Create, and talk to it over the world"},
+			"mpi: Dup, on rank 0 of world: MPI_ERR_COMM: the wire to rank 1 of world (profile cloudfpga) carries no communicators, only the world: make a communicator of the other ranks with Create, and exchange messages with it over the world"},
 		{failing(Recv(t.Context(), nil, b, 1, 3)),
 			"mpi: Recv from rank 1, tag 3: MPI_ERR_COMM: the communicator is nil: the calling rank is not a member of it"},
 		{Send(t.Context(), c, b, AnySource, AnyTag),
@@ -175,7 +175,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// TestBufferedErrors: the errors of buffered sends are told when the buffer is
+// TestBufferedErrors: the errors of buffered sends are returned when the buffer is
 // detached, and not all of many are kept.
 func TestBufferedErrors(t *testing.T) {
 	d := &nullDevice{size: 2, err: mpe.ErrFull}
@@ -195,7 +195,7 @@ func TestBufferedErrors(t *testing.T) {
 	}
 	var failed *requestsError
 	if !errors.As(err, &failed) || failed.failed != n || failed.total != n || len(failed.errs) != maxFailed {
-		t.Errorf("of %d errors, these are told: %+v", n, failed)
+		t.Errorf("of %d errors, these are returned: %+v", n, failed)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestNewMistakes(t *testing.T) {
 	}
 }
 
-// TestHalfStarted: what was posted before a failure is taken back.
+// TestHalfStarted: what was posted before a failure is cancelled.
 func TestHalfStarted(t *testing.T) {
 	d := &nullDevice{size: 2, sends: mpe.ErrFull}
 	c := newComm(t, d)

@@ -7,7 +7,7 @@ import (
 )
 
 // Gather gives root what all ranks of c have in send, in the order of ranks: recv is as
-// long as all of them together, and means nothing on other ranks. send is as long on all.
+// long as all of them together, and is ignored on other ranks. send is as long on all.
 // Root may give its own block of recv as send.
 func Gather[T Element](ctx context.Context, c *Comm, send, recv []T, root int, opts ...Option) error {
 	return newCollective[T](c, "Gather", coll.Gather, opts).gather(view(send), view(recv), root).wait(ctx)
@@ -20,7 +20,7 @@ func Igather[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Requ
 
 // Gatherv is Gather of blocks that may be of different lengths: rank i gives counts[i]
 // elements, which go to recv at displs[i], or one block after another if displs is nil.
-// recv, counts and displs mean nothing on other ranks than root.
+// recv, counts and displs are ignored on other ranks than root.
 func Gatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) error {
 	return newCollective[T](c, "Gatherv", coll.Gather, opts).gatherv(view(send), view(recv), counts, displs, root).wait(ctx)
 }
@@ -41,7 +41,7 @@ func (x *collective) gather(send, recv []byte, root int) *collective {
 	return x
 }
 
-// collect takes the buffers of who gets a block of each rank.
+// collect takes the buffers of the rank that gets a block of each rank.
 func (x *collective) collect(send, recv []byte) {
 	d := &x.dev
 	if ranks := d.Call.Ranks; len(recv)/ranks != len(send) || len(recv)%ranks != 0 {

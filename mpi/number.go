@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Number is what messages are made of: numbers of a fixed size, which mean the
+// Number is the element type of messages: numbers of a fixed size, which are the
 // same on every machine. int and uint do not.
 type Number interface {
 	~int8 | ~int16 | ~int32 | ~int64 |
@@ -15,7 +15,7 @@ type Number interface {
 		~float32 | ~float64 | ~complex64 | ~complex128
 }
 
-// view gives the bytes of buf without copying them. They are in the machine's
+// view returns the bytes of buf without copying them. They are in the machine's
 // order, which New has checked to be that of the wire.
 func view[T Element](buf []T) []byte {
 	var zero T
@@ -32,7 +32,7 @@ func datatypeOf[T Number]() protocol.Datatype {
 	return protocol.Int
 }
 
-// takesAny tells whether a []T receives numbers of either datatype.
+// takesAny reports whether a []T receives numbers of either datatype.
 func takesAny[T Number]() bool {
 	var zero T
 	return unsafe.Sizeof(zero) == 1

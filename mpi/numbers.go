@@ -12,18 +12,18 @@ const (
 	// internal is set in the number under which the library's own messages
 	// between the members of a communicator travel.
 	internal = 1
-	// noNumber is offered by a rank whose numbers are used up.
+	// noNumber is proposed by a rank whose numbers are used up.
 	noNumber = math.MaxUint32
 )
 
 // numbers gives a rank's communicators their numbers: even ones, each used
 // once. The members of a new communicator agree on the highest that any of them
-// offers, which is higher than any that one of them has used before they began.
+// proposes, which is higher than any that one of them has used before they began.
 // While several agreements are under way, two of them may come to the same
 // number; then a member that both have in common refuses it to the second.
 type numbers struct {
 	mu sync.Mutex
-	// last is the highest number used or offered.
+	// last is the highest number used or proposed.
 	last uint32
 	// underway counts agreements; claimed are the numbers that were claimed
 	// while one was under way.
@@ -43,14 +43,14 @@ func (n *numbers) end() {
 	defer n.mu.Unlock()
 	n.underway--
 	if n.underway == 0 {
-		clear(n.claimed) // all of them are below what is offered from now on
+		clear(n.claimed) // all of them are below what is proposed from now on
 	}
 }
 
-// offer gives a number that this rank has not used, or noNumber. After an
-// attempt that failed it skips some at random, so that agreements that are in
-// each other's way part.
-func (n *numbers) offer(attempt int) uint32 {
+// propose returns a number that this rank has not used, or noNumber. After an
+// attempt that failed it skips some at random, so that agreements that conflict
+// do not conflict again.
+func (n *numbers) propose(attempt int) uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	step := uint64(2)

@@ -10,8 +10,8 @@ import (
 func TestNumbers(t *testing.T) {
 	var n numbers
 	n.begin()
-	if a, b := n.offer(0), n.offer(0); a != 2 || b != 4 {
-		t.Fatalf("the first offers are %d and %d", a, b)
+	if a, b := n.propose(0), n.propose(0); a != 2 || b != 4 {
+		t.Fatalf("the first proposals are %d and %d", a, b)
 	}
 	n.begin()
 	if !n.claim(4) || n.claim(4) || !n.claim(2) || !n.claim(1000) {
@@ -21,28 +21,28 @@ func TestNumbers(t *testing.T) {
 	if n.claim(1000) {
 		t.Error("a number was forgotten while an agreement is under way")
 	}
-	if got := n.offer(0); got != 1002 {
+	if got := n.propose(0); got != 1002 {
 		t.Errorf("after 1000 comes %d", got)
 	}
 	for range 100 {
 		before := n.last
-		if got := n.offer(3); got%2 != 0 || got <= before || got > before+2+2*8 {
+		if got := n.propose(3); got%2 != 0 || got <= before || got > before+2+2*8 {
 			t.Fatalf("after %d comes %d", before, got)
 		}
 	}
 	n.end()
 	if len(n.claimed) != 0 {
-		t.Errorf("%d numbers are remembered for ever", len(n.claimed))
+		t.Errorf("%d numbers are kept forever", len(n.claimed))
 	}
 	n.last = math.MaxUint32 - 5
-	if got := n.offer(0); got != math.MaxUint32-3 && got != noNumber {
+	if got := n.propose(0); got != math.MaxUint32-3 && got != noNumber {
 		t.Errorf("the last number is %d", got)
 	}
 	for range 3 {
-		n.offer(0)
+		n.propose(0)
 	}
-	if got := n.offer(0); got != noNumber {
-		t.Errorf("%d is offered beyond the last number", got)
+	if got := n.propose(0); got != noNumber {
+		t.Errorf("%d is proposed beyond the last number", got)
 	}
 }
 

@@ -37,13 +37,13 @@ var (
 	MinLoc = Op{builtin: op.MinLoc}
 )
 
-// OpOf makes an operation of a function, which is to set inout[i] to in[i] ∘ inout[i],
+// OpOf returns an operation of a function, which is to set inout[i] to in[i] ∘ inout[i],
 // for each i. What is in in comes from lower ranks. The operation must be associative;
 // commute says that it is commutative as well, which is faster. All ranks must give the
 // same.
 //
-// f is called by whoever carries the collective: by any goroutine, for several calls at a
-// time, each time with a part of the elements. It must not change in, keep the slices,
+// Any goroutine may call f, for several calls at a time, each time with a part of the
+// elements. It must not change in, keep the slices,
 // call this package, or panic.
 func OpOf[T Element](f func(in, inout []T), commute bool) Op {
 	if f == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Option says how a collective is to be carried out. All ranks of a call give the same.
+// Option selects how a collective is carried out. All ranks of a call give the same.
 type Option struct {
 	algorithm string
 	segment   int
@@ -14,10 +14,10 @@ type Option struct {
 }
 
 // By names the algorithm, such as "binomial" or "ring". Without it, or with "", the device
-// chooses. The error for a wrong name has all names that the collective knows.
+// chooses. The error for an unknown name lists the names of the collective.
 func By(algorithm string) Option { return Option{algorithm: algorithm} }
 
-// Segment sets the length of a message, in bytes, for algorithms that cut long vectors
+// Segment sets the length of a message, in bytes, for algorithms that divide long vectors
 // into many: a whole number of elements.
 func Segment(bytes int) Option { return Option{segment: bytes, segmented: true} }
 

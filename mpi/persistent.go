@@ -4,7 +4,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// SendInit makes a request that does Isend each time it is started. It is
+// SendInit returns a request that does Isend each time it is started. It is
 // inactive until then, and again when it has ended and been waited for. Free
 // ends it.
 func SendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
@@ -45,7 +45,7 @@ const (
 	buffered                      // so too, and is a Bsend each time
 )
 
-// persistent makes a request of what is found to be in order.
+// persistent returns a request for an operation that has been checked.
 func (k *call) persistent(again persistence) (Request, error) {
 	var o mpe.Operation
 	if err := k.operation(&o); err != nil {
@@ -56,7 +56,7 @@ func (k *call) persistent(again persistence) (Request, error) {
 	return r, nil
 }
 
-// operation checks what is to be repeated, and describes it to the device.
+// operation checks the operation, and describes it to the device.
 func (k *call) operation(o *mpe.Operation) error {
 	switch {
 	case k.peer == ProcNull:

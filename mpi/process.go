@@ -12,7 +12,7 @@ import (
 // process is what all communicators of a rank share.
 type process struct {
 	dev mpe.Device
-	// peers is what the device said of every rank of the world.
+	// peers is what the device knows of every rank of the world.
 	peers []mpe.PeerInfo
 	// noTags: there are peers whose wire carries no tags.
 	noTags  bool
@@ -26,7 +26,7 @@ type process struct {
 	cores, copies, collectives sync.Pool
 }
 
-// New makes a device's world communicator: all ranks of the cluster, numbered
+// New returns a device's world communicator: all ranks of the cluster, numbered
 // as there. It asks the device once what each peer's wire can carry.
 //
 // Several worlds may live in one program, one per device.
@@ -60,7 +60,7 @@ func New(dev mpe.Device) (*Comm, error) {
 // under way in another goroutine, and the requests that have not ended end with
 // an error.
 //
-// As the standard has it, every rank should have received what was sent to it
+// By the standard, every rank should have received what was sent to it
 // before it calls Finalize.
 func (c *Comm) Finalize(ctx context.Context) error {
 	k := c.callf("Finalize")

@@ -7,11 +7,11 @@ import (
 )
 
 // Recv receives a message from rank source of c, or AnySource, with tag, or
-// AnyTag, into buf. The message may be shorter than buf: Count tells its
+// AnyTag, into buf. The message may be shorter than buf: Count returns its
 // length. If it is longer, the error is ErrTruncate, and buf holds its
-// beginning. When ctx ends first, the receive is taken back.
+// beginning. When ctx ends first, the receive is cancelled.
 //
-// Deployed nodes tell float32 from other numbers: there, a []float32 receives
+// Deployed nodes distinguish float32 from other numbers: there, a []float32 receives
 // what was sent as float, a []uint8 or []int8 both, and any other slice what
 // was sent as int.
 func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (Status, error) {
@@ -37,8 +37,7 @@ func Probe(ctx context.Context, c *Comm, source, tag int) (Status, error) {
 	return st, err
 }
 
-// Iprobe is Probe for a message that is there already. The bool tells whether
-// one is.
+// Iprobe is Probe without waiting. The bool reports whether there is a message.
 func Iprobe(c *Comm, source, tag int) (Status, bool, error) {
 	k := call{comm: c, op: "Iprobe", kind: mpe.OpRecv, peer: source, tag: tag}
 	var st Status

@@ -7,7 +7,7 @@ import (
 )
 
 // Reduce combines the send buffers of all ranks of c, element by element, into recv of
-// root. All buffers are of the same length. recv means nothing on other ranks; root may
+// root. All buffers are of the same length. recv is ignored on other ranks; root may
 // give the same slice for both, and then its contribution is in recv.
 func Reduce[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, root int, opts ...Option) error {
 	return newCollective[T](c, "Reduce", coll.Reduce, opts).toRoot(view(send), view(recv), op, root).wait(ctx)

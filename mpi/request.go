@@ -9,22 +9,20 @@ import (
 // (MPI_REQUEST_NULL). One goroutine at a time may wait for a request or test it,
 // while others may cancel it.
 //
-// A request that has ended and been waited for is over, and what there was of it
-// serves later ones; its handle is stale then, and never takes one of those for
-// its own. Persistent requests are inactive instead, until they are started
+// A request that has ended and been waited for is over, and its memory is used for later
+// ones; its handle is stale then, and never refers to one of those. Persistent requests are inactive instead, until they are started
 // again or freed. To wait for a stale handle, for the zero value or for an
 // inactive request gives the empty status at once.
 //
-// A request that nobody waits for may be freed, or be left to the garbage
-// collector. Its buffer is in use until it has ended in any case.
+// A request need not be waited for: it may be freed, or left to the garbage collector. Its buffer is in use until it has ended in any case.
 type Request struct {
 	core *core
 	life uint64
 }
 
-// Wait waits for the request to end. When ctx ends first, the request is taken
-// back, its buffer is the caller's again, and the error tells who waits for
-// whom, in a *mpe.WaitError.
+// Wait waits for the request to end. When ctx ends first, the request is cancelled, its
+// buffer is the caller's again, and the error says who waits for whom, in a
+// *mpe.WaitError.
 func (r Request) Wait(ctx context.Context) (Status, error) {
 	c := r.core
 	if c == nil {
@@ -50,8 +48,8 @@ func (r Request) Wait(ctx context.Context) (Status, error) {
 }
 
 // Test reports whether the request has ended, and how, without waiting. A loop
-// that does nothing but test takes a processor away from what carries the
-// messages: wait instead.
+// that does nothing but test takes a processor away from the progress of messages: wait
+// instead.
 func (r Request) Test() (Status, bool, error) {
 	c := r.core
 	if c == nil {
@@ -75,12 +73,12 @@ func (r Request) Test() (Status, bool, error) {
 	return s, true, err
 }
 
-// Cancel asks for the request to be taken back. It must be waited for all the
-// same, and its status tells whether that worked: a receive that a message has
-// matched, and a send that has left, end as if nothing had been asked.
+// Cancel requests that the request be cancelled. It must be waited for all the same, and
+// its status says whether it was cancelled: a receive that a message has matched, and a
+// send whose payload has been sent, end as if Cancel had not been called.
 //
-// A collective call cannot be cancelled, as the other ranks would wait for it. It is given
-// up by waiting for it with a context that ends.
+// A collective call cannot be cancelled, as the other ranks would wait for it. It is
+// abandoned when the context of a wait for it ends.
 func (r Request) Cancel() error {
 	c, err := r.lock("Cancel")
 	if err != nil {
@@ -98,10 +96,9 @@ func (r Request) Cancel() error {
 	return nil
 }
 
-// Free gives the request up: its handle is stale from then on. One that is under
-// way ends as it would have, and frees itself then; what became of it is told to
-// nobody. Nobody may be waiting for the request. A collective call that is under way
-// cannot be freed.
+// Free ends the use of the request: its handle is stale from then on. A request that is
+// under way continues, and its outcome is discarded. No goroutine may be waiting for the
+// request. A collective call that is under way cannot be freed.
 func (r Request) Free() error {
 	c, err := r.lock("Free")
 	if err != nil {

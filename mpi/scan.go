@@ -18,8 +18,8 @@ func Iscan[T Element](c *Comm, send, recv []T, op Op, opts ...Option) (Request, 
 	return newCollective[T](c, "Iscan", coll.Scan, opts).toAll(view(send), view(recv), op).start()
 }
 
-// Exscan is Scan without the rank's own contribution. What is in recv of rank 0
-// afterwards means nothing.
+// Exscan is Scan without the rank's own contribution. recv of rank 0 is undefined
+// afterwards.
 func Exscan[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
 	return newCollective[T](c, "Exscan", coll.Exscan, opts).toAll(view(send), view(recv), op).wait(ctx)
 }

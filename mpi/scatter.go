@@ -7,7 +7,7 @@ import (
 )
 
 // Scatter gives each rank of c its block of what root has in send, in the order of ranks:
-// send is as long as all of them together, and means nothing on other ranks. recv is as
+// send is as long as all of them together, and is ignored on other ranks. recv is as
 // long on all. Root may give its own block of send as recv: then it stays there.
 func Scatter[T Element](ctx context.Context, c *Comm, send, recv []T, root int, opts ...Option) error {
 	return newCollective[T](c, "Scatter", coll.Scatter, opts).scatter(view(send), view(recv), root).wait(ctx)
@@ -20,7 +20,7 @@ func Iscatter[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Req
 
 // Scatterv is Scatter of blocks that may be of different lengths: rank i gets counts[i]
 // elements, which are in send at displs[i], or one block after another if displs is nil.
-// send, counts and displs mean nothing on other ranks than root.
+// send, counts and displs are ignored on other ranks than root.
 func Scatterv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) error {
 	return newCollective[T](c, "Scatterv", coll.Scatter, opts).scatterv(view(send), view(recv), counts, displs, root).wait(ctx)
 }

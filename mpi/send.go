@@ -8,7 +8,7 @@ import (
 
 // Send sends buf to rank dest of c. It returns when buf may be used again,
 // which may be before or after a receive has matched. When ctx ends first, the
-// send is taken back if it can be, and buf is the caller's again in any case.
+// send is cancelled if possible, and buf is the caller's again in any case.
 func Send[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
 	k := call{comm: c, op: "Send", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
 	return k.sendWait(ctx)
@@ -21,8 +21,8 @@ func Ssend[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error
 	return k.sendWait(ctx)
 }
 
-// Rsend is Send for a caller who knows that the matching receive has been
-// posted (ready mode). The standard leaves open what happens if it has not;
+// Rsend is Send for a caller that knows that the matching receive has been
+// posted (ready mode). The standard does not define what happens otherwise;
 // here the message is sent as Send does.
 func Rsend[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
 	k := call{comm: c, op: "Rsend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}

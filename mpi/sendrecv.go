@@ -8,7 +8,7 @@ import (
 
 // Sendrecv sends sendbuf to rank dest and receives from rank source into
 // recvbuf, both at the same time, and returns when both have ended. Rings and
-// exchanges of edges do not block each other this way. The buffers must not
+// exchanges of edges do not deadlock this way. The buffers must not
 // overlap; the ranks may be the same, or ProcNull.
 func Sendrecv[S, R Number](ctx context.Context, c *Comm, sendbuf []S, dest, sendtag int, recvbuf []R, source, recvtag int) (Status, error) {
 	out := call{comm: c, op: "Sendrecv", kind: mpe.OpSend, peer: dest, tag: sendtag, bytes: view(sendbuf), datatype: datatypeOf[S]()}

@@ -34,9 +34,9 @@ type Status struct {
 	Tag int
 	// Bytes is how many bytes are in the buffer, or would be after a receive
 	// of what a probe found. It is Undefined where a probe cannot know:
-	// deployed nodes announce a message without its length.
+	// SEND_REQUEST of deployed nodes does not carry the length.
 	Bytes int64
-	// Cancelled: the operation was taken back by Cancel.
+	// Cancelled is true if Cancel has cancelled the operation.
 	Cancelled bool
 	// Err is this request's own error. Waitall, Waitsome, Testall and
 	// Testsome set it, because they return one error for all.
@@ -58,7 +58,7 @@ func Count[T Number](s Status) int {
 	return int(s.Bytes / size)
 }
 
-// bytesOf turns the device's idea of a message's size into ours.
+// bytesOf converts the device's size of a message.
 func bytesOf(s *mpe.Status) int64 {
 	if s.Bytes < 0 {
 		return Undefined

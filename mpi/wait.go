@@ -8,7 +8,7 @@ import (
 // Waitall waits for all of the requests to end, and puts their statuses into
 // statuses unless that is nil. If some failed, the error is ErrInStatus, and
 // errors.Is and errors.As find theirs in it. When ctx ends first, all that have
-// not ended are taken back.
+// not ended are cancelled.
 func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 	const op = "Waitall"
 	if err := checkRoom(op, requests, statuses); err != nil {
@@ -52,7 +52,7 @@ func Testall(requests []Request, statuses []Status) (bool, error) {
 
 // Waitany waits for one of the requests to end, and gives its index, status and
 // error. If none is active, the index is Undefined. When ctx ends first, all of
-// them are taken back, as by Wait: this call gives the error of one, and later
+// them are cancelled, as by Wait: this call gives the error of one, and later
 // ones give those of the others.
 func Waitany(ctx context.Context, requests []Request) (int, Status, error) {
 	i := awaitAny(ctx, requests)
@@ -78,8 +78,8 @@ func Testany(requests []Request) (int, Status, bool, error) {
 // of all that have; statuses[k] is the status of the k-th of them, unless
 // statuses is nil. The indices are in the memory of indices, if that has room
 // for them; it may be nil. If no request is active, there are none. If some
-// failed, the error is ErrInStatus. When ctx ends first, all of them are taken
-// back.
+// failed, the error is ErrInStatus. When ctx ends first, all of them are
+// cancelled.
 func Waitsome(ctx context.Context, requests []Request, indices []int, statuses []Status) ([]int, error) {
 	const op = "Waitsome"
 	if err := checkRoom(op, requests, statuses); err != nil {
@@ -119,8 +119,8 @@ func firstEnded(requests []Request) (index, pending int) {
 	return Undefined, pending
 }
 
-// wakers are the channels of goroutines that wait for one of many. A value may
-// be in them that nobody waits for any longer: who waits looks again.
+// wakers are the channels of goroutines that wait for one of many. They may contain
+// a value of an earlier wait: a goroutine checks again after each value.
 var wakers = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
 // awaitAny waits until one of the requests has ended, and gives its index, or

@@ -102,9 +102,9 @@ func split(r *rank) {
 	turned := got(same.Split(r.ctx, 0, n-r.Rank()))(r)
 	equal(r, "comparison", turned.Compare(same), mpi.Similar)
 	equal(r, "rank", turned.Rank(), n-1-r.Rank())
-	nobody := got(r.Split(r.ctx, mpi.Undefined, 0))(r)
-	if nobody != nil {
-		r.fatalf("color Undefined gave %v", nobody)
+	none := got(r.Split(r.ctx, mpi.Undefined, 0))(r)
+	if none != nil {
+		r.fatalf("color Undefined gave %v", none)
 	}
 }
 

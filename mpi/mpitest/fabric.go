@@ -66,8 +66,8 @@ func New(n int, opts Options) []mpe.Device {
 	return devices
 }
 
-// World is New as the suite wants it: it closes what is left open, and wants
-// every operation of a test that has passed to have been freed.
+// World is New for the suite: it closes what is left open, and checks that every operation
+// of a test that has passed has been freed.
 func World(opts Options) func(t *testing.T, n int) []mpe.Device {
 	return func(t *testing.T, n int) []mpe.Device {
 		devices := New(n, opts)
@@ -180,7 +180,7 @@ func (d *device) receive(x *op) {
 	d.posted = append(d.posted, x)
 }
 
-// matches tells whether a receive gets a message.
+// matches reports whether a receive gets a message.
 func (d *device) matches(r mpe.Operation, m *message) bool {
 	w := d.wire(m.from)
 	return r.Comm == m.op.Comm &&
@@ -268,7 +268,7 @@ func (d *device) Close(context.Context) error {
 	return nil
 }
 
-// notify tells c without waiting for room.
+// notify sends to c unless it is full.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

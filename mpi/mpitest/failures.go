@@ -15,11 +15,11 @@ func truncation(r *rank) {
 		for _, early := range []bool{true, false} { // the receive is posted first, or not
 			if r.Rank() == 0 {
 				if early {
-					r.hear(1)
+					r.await(1)
 				}
 				q := got(mpi.Isend(r.Comm, pattern(n, i), 1, i))(r)
 				if !early {
-					r.tell(1, 0)
+					r.notify(1, 0)
 				}
 				got(q.Wait(r.ctx))(r)
 				continue
@@ -27,11 +27,11 @@ func truncation(r *rank) {
 			b := make([]int32, n)
 			b[n-1] = -7
 			if !early {
-				r.hear(0)
+				r.await(0)
 			}
 			q := got(mpi.Irecv(r.Comm, b[:n-1], 0, i))(r)
 			if early {
-				r.tell(0, 0)
+				r.notify(0, 0)
 			}
 			st, err := q.Wait(r.ctx)
 			r.class(err, mpi.ErrTruncate)
@@ -44,9 +44,9 @@ func truncation(r *rank) {
 	}
 	// What comes afterwards is whole.
 	if r.Rank() == 0 {
-		r.tell(1, 77)
+		r.notify(1, 77)
 	} else {
-		equal(r, "number", r.hear(0), 77)
+		equal(r, "number", r.await(0), 77)
 	}
 }
 
@@ -86,7 +86,7 @@ func deadline(r *rank) {
 	r.wantDeadline(mpi.Ssend(ctx, r.Comm, []int32{5}, other, tag+1))
 	_, err = mpi.Sendrecv(ctx, r.Comm, []int32{5}, mpi.ProcNull, tag, b, other, tag)
 	r.wantDeadline(err)
-	r.meet(other)
+	r.sync(other)
 	// None of the receives takes what comes now, and both ranks go on.
 	q := got(mpi.Isend(r.Comm, []int32{6}, other, tag))(r)
 	got(mpi.Recv(r.ctx, r.Comm, b, other, tag))(r)
@@ -104,12 +104,12 @@ func cancel(r *rank) {
 	st := got(q.Wait(r.ctx))(r)
 	equal(r, "cancelled", st.Cancelled, true)
 	r.class(q.Cancel(), mpi.ErrRequest)
-	r.meet(other) // both have cancelled
+	r.sync(other) // both have cancelled
 
 	for i, n := range sizes[1:] {
 		if r.Rank() == 1 {
 			b := make([]int32, n)
-			cancelled := r.hear(0) == 1
+			cancelled := r.await(0) == 1
 			got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
 			if cancelled {
 				r.samePattern(b, n, i+10)
@@ -126,7 +126,7 @@ func cancel(r *rank) {
 		// too late for.
 		st := got(q.Wait(r.ctx))(r)
 		equal(r, "cancelled", st.Cancelled, true)
-		r.tell(1, 1)
+		r.notify(1, 1)
 		r.must(mpi.Send(r.ctx, r.Comm, pattern(n, i+10), 1, tag))
 	}
 	equal(r, "buffer of the cancelled receive", lost[0], -1)
@@ -135,8 +135,8 @@ func cancel(r *rank) {
 	b := []int32{0}
 	q = got(mpi.Irecv(r.Comm, b, other, tag))(r)
 	got(mpi.Sendrecv(r.ctx, r.Comm, []int32{8}, other, tag, []int32{}, mpi.ProcNull, 0))(r)
-	r.meet(other)
-	// The other's message was sent before what it told, so it has matched.
+	r.sync(other)
+	// The other's message was sent before its notification, so it has matched.
 	r.must(q.Cancel())
 	st = got(q.Wait(r.ctx))(r)
 	equal(r, "cancelled", st.Cancelled, false)

@@ -10,7 +10,7 @@ import (
 
 // finalize: what was sent before arrives.
 func finalize(t *testing.T, world WorldFunc) {
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), testTimeout)
 	defer stop()
 	var comms [2]*mpi.Comm
 	for i, dev := range world(t, 2) {

@@ -48,7 +48,7 @@ func stale(r *rank) {
 		for _, q := range old {
 			r.nothing(q)
 		}
-		r.meet(other) // what is sent now meets the receive
+		r.sync(other) // what is sent now matches the receive
 		s = got(mpi.Isend(r.Comm, []int32{int32(i)}, other, tag))(r)
 		st := got(later.Wait(r.ctx))(r)
 		equal(r, "cancelled", st.Cancelled, false)
@@ -78,7 +78,7 @@ func lateCancels(r *rank) {
 	}()
 	b := []int32{0}
 	for i := range rounds {
-		q := got(mpi.Irecv(r.Comm, b, 0, 1))(r) // of what nobody sends
+		q := got(mpi.Irecv(r.Comm, b, 0, 1))(r) // of what no rank sends
 		handles <- q
 		st := got(q.Wait(r.ctx))(r)
 		equal(r, "cancelled", st.Cancelled, true)
@@ -106,7 +106,7 @@ func freed(r *rank) {
 	r.must(again.Start())
 	r.must(again.Free())
 	r.nothing(again)
-	r.meet(other)
+	r.sync(other)
 	for i := range n + 1 {
 		q := got(mpi.Isend(r.Comm, []int32{int32(i)}, other, tag))(r)
 		r.must(q.Free())
@@ -130,7 +130,7 @@ func waits(r *rank) {
 	if r.Rank() == 0 {
 		for range 2 {
 			for i := range n {
-				r.hear(1)
+				r.await(1)
 				r.must(mpi.Send(r.ctx, r.Comm, []int32{int32(i)}, 1, tag+i))
 			}
 		}
@@ -144,7 +144,7 @@ func waits(r *rank) {
 	}
 	requests := post()
 	for i := range n {
-		r.tell(0, 0)
+		r.notify(0, 0)
 		k, st, err := mpi.Waitany(r.ctx, requests)
 		r.must(err)
 		equal(r, "index", k, i)
@@ -153,7 +153,7 @@ func waits(r *rank) {
 	requests = post()
 	indices := make([]int, 0, n)
 	for i := range n {
-		r.tell(0, 0)
+		r.notify(0, 0)
 		done := got(mpi.Waitsome(r.ctx, requests, indices, nil))(r)
 		equal(r, "ended", len(done), 1)
 		equal(r, "index", done[0], i)

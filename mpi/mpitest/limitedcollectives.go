@@ -37,7 +37,7 @@ func collectiveWords(r *rank) {
 	r.hello()
 }
 
-// oneAtATime: where messages meet by their order alone, a call has to wait for the one
+// oneAtATime: where messages match by their order alone, a call has to wait for the one
 // before it.
 func oneAtATime(r *rank) {
 	q := got(mpi.Ibarrier(r.Comm))(r)
@@ -55,7 +55,7 @@ func oneAtATime(r *rank) {
 	ended, stop := context.WithCancel(r.ctx)
 	stop()
 	switch r.Rank() {
-	case 2: // nobody else makes this call
+	case 2: // no other rank makes this call
 		if err := mpi.Bcast(ended, r.Comm, b, 0); !errors.Is(err, context.Canceled) {
 			r.fatalf("it ends with %v", err)
 		}

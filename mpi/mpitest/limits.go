@@ -61,7 +61,7 @@ func (r *rank) says(err error, want mpi.Class, words ...string) {
 // limitTag is one that the wire carries, or that need not be carried.
 const limitTag = 3
 
-// hello tells that nothing of what was refused has been sent: the next message
+// hello checks that nothing of what was refused has been sent: the next message
 // is this one.
 func (r *rank) hello() {
 	r.t.Helper()
@@ -98,7 +98,7 @@ func wholeWords(r *rank) {
 	r.hello()
 }
 
-// noTags: messages match in order, whatever the tags, and the status tells the
+// noTags: messages match in order, whatever the tags, and the status has the
 // tag that was asked for.
 func noTags(r *rank) {
 	switch r.Rank() {

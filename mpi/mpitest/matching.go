@@ -102,7 +102,7 @@ func wildcards(r *rank) {
 // postedOrder: a message goes to the first receive posted that it matches.
 func postedOrder(r *rank) {
 	if r.Rank() == 0 {
-		r.hear(1)
+		r.await(1)
 		for i, tag := range []int{5, 6, 5, 7} {
 			r.must(mpi.Send(r.ctx, r.Comm, []int32{int32(i)}, 1, tag))
 		}
@@ -116,7 +116,7 @@ func postedOrder(r *rank) {
 	for i, a := range asked {
 		requests = append(requests, got(mpi.Irecv(r.Comm, bufs[i][:], a.source, a.tag))(r))
 	}
-	r.tell(0, 0)
+	r.notify(0, 0)
 	r.must(mpi.Waitall(r.ctx, requests, nil))
 	for i, a := range asked {
 		equal(r, "message", int(bufs[i][0]), a.gets)
@@ -127,7 +127,7 @@ func postedOrder(r *rank) {
 func probe(r *rank) {
 	const tag = 9
 	if r.Rank() > 0 {
-		r.hear(0)
+		r.await(0)
 		for i, n := range sizes {
 			r.must(mpi.Send(r.ctx, r.Comm, pattern(n, i), 0, tag+i))
 		}
@@ -138,8 +138,8 @@ func probe(r *rank) {
 	if found {
 		r.fatalf("Iprobe found %+v where nothing was sent", st)
 	}
-	r.tell(1, 0)
-	r.tell(2, 0)
+	r.notify(1, 0)
+	r.notify(2, 0)
 	for range 2 * len(sizes) {
 		st := got(mpi.Probe(r.ctx, r.Comm, mpi.AnySource, mpi.AnyTag))(r)
 		again, found, err := mpi.Iprobe(r.Comm, st.Source, st.Tag)

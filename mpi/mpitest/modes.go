@@ -45,13 +45,13 @@ func modes(r *rank) {
 		for i, n := range sizes {
 			tag := 1 + mode*len(sizes) + i
 			if r.Rank() == 0 {
-				r.hear(1) // so that ready mode is right
+				r.await(1) // so that ready mode is right
 				r.must(send(pattern(n, tag), tag))
 				continue
 			}
 			b := make([]int32, n+3)
 			q := got(mpi.Irecv(r.Comm, b, 0, tag))(r)
-			r.tell(0, 0)
+			r.notify(0, 0)
 			st := got(q.Wait(r.ctx))(r)
 			equal(r, "source", st.Source, 0)
 			equal(r, "tag", st.Tag, tag)
@@ -100,19 +100,19 @@ func synchronous(r *rank) {
 	const tag = 7
 	for _, n := range sizes[1:] {
 		if r.Rank() == 1 {
-			r.tell(0, 0) // nothing is posted
-			r.hear(0)
+			r.notify(0, 0) // nothing is posted
+			r.await(0)
 			b := make([]int32, n)
 			got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
 			r.samePattern(b, n, n)
 			continue
 		}
 		q := got(mpi.Issend(r.Comm, pattern(n, n), 1, tag))(r)
-		r.hear(1)
+		r.await(1)
 		if _, done, err := q.Test(); done {
 			r.fatalf("Issend has ended with %v before a receive was posted", err)
 		}
-		r.tell(1, 0)
+		r.notify(1, 0)
 		got(q.Wait(r.ctx))(r)
 	}
 }
@@ -121,7 +121,7 @@ func synchronous(r *rank) {
 func buffered(r *rank) {
 	const n, tag = 300_000, 7 // larger than any eager limit
 	if r.Rank() == 1 {
-		r.hear(0)
+		r.await(0)
 		for i := range 2 {
 			b := make([]int32, n)
 			got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
@@ -147,7 +147,7 @@ func buffered(r *rank) {
 	defer stop()
 	_, err = r.DetachBuffer(ctx) // takes nothing back
 	r.says(err, mpi.ErrPending, "2 buffered messages", "rank 1", context.DeadlineExceeded.Error())
-	r.tell(1, 0)
+	r.notify(1, 0)
 	equal(r, "size of the buffer", got(r.DetachBuffer(r.ctx))(r), 2*4*n+4)
 	r.must(r.AttachBuffer(0))
 	r.must(mpi.Bsend(r.Comm, []int32{}, mpi.ProcNull, tag))

@@ -147,8 +147,8 @@ func overlapping(r *rank) {
 	}
 }
 
-// carried: who waits for something else carries his collectives, too: the other rank
-// waits for these before it does what he waits for.
+// carried: a rank that waits for something else carries its collectives, too: the other
+// rank waits for these before it does what the first one waits for.
 func carried(r *rank) {
 	other := 1 - r.Rank()
 	highest := mpi.OpOf(func(in, inout []int64) {
@@ -171,7 +171,7 @@ func carried(r *rank) {
 	}{
 		{"Recv", func() { got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) }, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
 		{"Send", func() { r.must(mpi.Ssend(r.ctx, r.Comm, one, other, tag)) }, func() { got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) }},
-		{"Sendrecv", func() { r.meet(other) }, func() { r.meet(other) }},
+		{"Sendrecv", func() { r.sync(other) }, func() { r.sync(other) }},
 		{"Probe", func() {
 			got(mpi.Probe(r.ctx, r.Comm, other, tag))(r)
 			got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r)
@@ -226,7 +226,7 @@ func carried(r *rank) {
 			w.then()
 		}
 		same(r, "what is combined while rank 0 waits in "+w.name, b, []int64{1, 7, 0})
-		r.meet(other)
+		r.sync(other)
 	}
 }
 

@@ -21,9 +21,8 @@ type op struct {
 	freed  atomic.Bool
 }
 
-// use wants the operation not to have been freed. It panics if it has been:
-// whoever did it may be any goroutine, and goes on with another's operation if
-// the device is a real one.
+// use checks that the operation has not been freed. It panics if it has: any goroutine may
+// have freed it, and would use another's operation if the device were a real one.
 func (x *op) use(call string) {
 	if x.freed.Load() {
 		panic(fmt.Sprintf("mpitest: %s of an operation after its Free", call))
@@ -86,7 +85,7 @@ func (x *op) Wait(ctx context.Context) (mpe.Status, error) {
 		return x.status, x.err
 	case <-ctx.Done():
 	}
-	x.withdraw(x.waitError(context.Cause(ctx)))
+	x.abort(x.waitError(context.Cause(ctx)))
 	return x.status, x.err
 }
 
@@ -100,11 +99,11 @@ func (x *op) Test() (mpe.Status, bool, error) {
 
 func (x *op) Cancel() {
 	x.use("Cancel")
-	x.withdraw(mpe.ErrCancelled)
+	x.abort(mpe.ErrCancelled)
 }
 
-// withdraw ends the operation with err, if it has not ended.
-func (x *op) withdraw(err error) {
+// abort ends the operation with err, if it has not ended.
+func (x *op) abort(err error) {
 	f := x.dev.f
 	f.mu.Lock()
 	defer f.mu.Unlock()

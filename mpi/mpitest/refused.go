@@ -88,7 +88,7 @@ func mistakes(r *rank) {
 }
 
 // collectiveDeadline: the error of a call that its context ends says what it was, and who
-// waits for whom, or that another rank was the first to give it up. The other calls go on.
+// waits for whom, or that another rank was the first to abandon it. The other calls go on.
 func collectiveDeadline(r *rank) {
 	const n = 3
 	c := got(r.Dup(r.ctx))(r)

@@ -32,13 +32,13 @@ func persistent(r *rank) {
 			for i, b := range bufs {
 				copy(b, pattern(n, round*10+i))
 			}
-			r.hear(1) // so that ready mode is right
+			r.await(1) // so that ready mode is right
 		}
 		r.must(mpi.Startall(requests))
 		r.class(requests[0].Start(), mpi.ErrRequest)
 		r.class(mpi.Startall(requests[3:]), mpi.ErrRequest)
 		if r.Rank() == 1 {
-			r.tell(0, 0)
+			r.notify(0, 0)
 		}
 		statuses := make([]mpi.Status, len(requests))
 		r.must(mpi.Waitall(r.ctx, requests, statuses))
@@ -145,7 +145,7 @@ func waitsome(r *rank) {
 	}
 }
 
-// waitall tells which of many have failed.
+// waitall reports which of many have failed.
 func waitall(r *rank) {
 	requests, bufs := r.manyRecvs()
 	statuses := make([]mpi.Status, len(requests))
@@ -185,7 +185,7 @@ func waitall(r *rank) {
 	r.must(mpi.Waitall(r.ctx, short, statuses)) // all are inactive now
 }
 
-// waitDeadline: a wait for many that its context ends takes all of them back.
+// waitDeadline: a wait for many that its context ends cancels all of them.
 func waitDeadline(r *rank) {
 	other := 1 - r.Rank()
 	post := func(n int) []mpi.Request {
@@ -227,7 +227,7 @@ func waitDeadline(r *rank) {
 		r.fatalf("%v has no error of a request in it", err)
 	}
 	r.wantDeadline(e)
-	r.meet(other)
+	r.sync(other)
 	// None of the receives takes what comes now.
 	got(mpi.Sendrecv(r.ctx, r.Comm, []int32{1}, other, 0, []int32{0}, other, 0))(r)
 }

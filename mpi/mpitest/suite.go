@@ -16,8 +16,8 @@ import (
 // ranks, and closes at the end of the test those that are still open.
 type WorldFunc func(t *testing.T, n int) []mpe.Device
 
-// patience is how long a test may take. It is for devices that hang.
-const patience = 60 * time.Second
+// testTimeout is how long a test may take, for devices that hang.
+const testTimeout = 60 * time.Second
 
 // Conformance tests package mpi on devices whose wires carry everything.
 func Conformance(t *testing.T, world WorldFunc) {
@@ -108,7 +108,7 @@ var errStopped = errors.New("another rank has failed")
 // each runs a test on all ranks of a world at once.
 func each(t *testing.T, world WorldFunc, n int, run func(r *rank)) {
 	t.Helper()
-	timeout, release := context.WithTimeout(t.Context(), patience)
+	timeout, release := context.WithTimeout(t.Context(), testTimeout)
 	defer release()
 	ctx, stop := context.WithCancelCause(timeout)
 	defer stop(nil)
@@ -176,15 +176,15 @@ func got[T any](v T, err error) func(r *rank) T {
 	}
 }
 
-// tell and hear synchronize two ranks, apart from the tags of the tests.
+// notify and await synchronize two ranks, apart from the tags of the tests.
 const tagTell = 1 << 20
 
-func (r *rank) tell(to int, v int32) {
+func (r *rank) notify(to int, v int32) {
 	r.t.Helper()
 	r.must(mpi.Send(r.ctx, r.Comm, []int32{v}, to, tagTell))
 }
 
-func (r *rank) hear(from int) int32 {
+func (r *rank) await(from int) int32 {
 	r.t.Helper()
 	var v [1]int32
 	_, err := mpi.Recv(r.ctx, r.Comm, v[:], from, tagTell)
@@ -192,8 +192,8 @@ func (r *rank) hear(from int) int32 {
 	return v[0]
 }
 
-// meet waits for a rank that waits for this one.
-func (r *rank) meet(other int) {
+// sync waits for a rank that waits for this one.
+func (r *rank) sync(other int) {
 	r.t.Helper()
 	_, err := mpi.Sendrecv(r.ctx, r.Comm, []int32{0}, other, tagTell, []int32{0}, other, tagTell)
 	r.must(err)
