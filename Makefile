@@ -33,11 +33,12 @@ test: lint race race-offload-off without-race check-config deploy-check vuln dem
 quick: ## lint, and short tests, of what changed since BASE (default: since main), in under a minute
 	GO="$(GO)" BASE="$(BASE)" ./internal/tools/quick.sh
 
-lint: ## golangci-lint (go vet and import boundaries included), retired words
+lint: ## golangci-lint (go vet and import boundaries included), retired words, references in documents
 	$(TOOLS) golangci-lint run ./...
 	cd lab && $(TOOLS) golangci-lint run ./...
-	$(GO) -C internal/tools test ./words
+	$(GO) -C internal/tools test ./...
 	$(GO) -C internal/tools run ./words
+	$(GO) -C internal/tools run ./links
 
 unit: ## tests, without the race detector
 	$(GO) test ./...

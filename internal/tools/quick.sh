@@ -26,6 +26,7 @@ lint=$(sed -n "s|^changed $module|.|p" <<<"$packages")
 test=$(sed -n "s|^test $module|.|p" <<<"$packages")
 
 $go -C internal/tools run ./words
+$go -C internal/tools run ./links
 if [ -n "$lint" ]; then
   # shellcheck disable=SC2086
   $go tool -modfile="$PWD/internal/tools/go.mod" golangci-lint run --new-from-rev "$base" $lint

@@ -1,0 +1,29 @@
+// Command links checks what the Markdown files of the repository refer to: targets of
+// relative links, paths in backquotes, and, in tables with a function beside its file, that
+// the file declares the function. It prints file:line for each that does not exist.
+//
+//	go -C internal/tools run ./links
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+func main() {
+	root := flag.String("root", "../..", "check the repository in this `folder`")
+	flag.Parse()
+	broken, err := check(os.DirFS(*root).(fs.StatFS))
+	if err == nil && len(broken) > 0 {
+		err = fmt.Errorf("%d references to what does not exist", len(broken))
+	}
+	for _, b := range broken {
+		fmt.Println(b)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "links:", err)
+		os.Exit(1)
+	}
+}
