@@ -264,7 +264,7 @@ func TestNextPrograms(t *testing.T) {
 	// What rank 0 sends before it has heard their farewell is lost with them.
 	until(t, "rank 0 knows that they are gone", func() bool {
 		for _, p := range devices[0].(*mpe.Engine).Snapshot().Peers {
-			if p.Events[extended.ClosedByPeer.String()] == 0 {
+			if p.Events[mpe.EventClosedByPeer] == 0 {
 				return false
 			}
 		}

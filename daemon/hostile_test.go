@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -42,29 +43,29 @@ func TestBadPackets(t *testing.T) {
 	}
 	const copies = 3
 	for _, tt := range []struct {
-		reason string
+		reason mpe.DropReason
 		conn   *net.UDPConn
 		packet []byte
 		log    string
 	}{
-		{"start_mark", peer, with(0, 0), "byte 0 is 0x00, but the start mark is 0x96"},
-		{"end_mark", peer, with(31, 1), "byte 31 is 0x01, but the end mark is 0x96"},
-		{"reserved", peer, with(18, 5), "byte 18 is 0x05, but must be 0; a peer that sends tags follows the protocol page"},
-		{"call", peer, with(16, 9), "byte 16 is 0x09, but the calls are"},
-		{"type", peer, with(17, 9), "byte 17 is 0x09, but the packet types are"},
-		{"short", peer, header(nil)[:20], "20 bytes, but a header has 32"},
-		{"short", peer, nil, "0 bytes, but a header has 32"},
-		{"source_rank", peer, header(func(h *protocol.Header) { h.Src = 1 }),
+		{mpe.DropStartMark, peer, with(0, 0), "byte 0 is 0x00, but the start mark is 0x96"},
+		{mpe.DropEndMark, peer, with(31, 1), "byte 31 is 0x01, but the end mark is 0x96"},
+		{mpe.DropReserved, peer, with(18, 5), "byte 18 is 0x05, but must be 0; a peer that sends tags follows the protocol page"},
+		{mpe.DropCall, peer, with(16, 9), "byte 16 is 0x09, but the calls are"},
+		{mpe.DropType, peer, with(17, 9), "byte 17 is 0x09, but the packet types are"},
+		{mpe.DropShort, peer, header(nil)[:20], "20 bytes, but a header has 32"},
+		{mpe.DropShort, peer, nil, "0 bytes, but a header has 32"},
+		{mpe.DropSourceRank, peer, header(func(h *protocol.Header) { h.Src = 1 }),
 			"says it is rank 1, but the rank map says that address is rank 2: the rank maps of the two sides differ"},
-		{"destination", peer, header(func(h *protocol.Header) { h.Dst = 3 }), "is addressed to rank 3, but this is rank 0"},
-		{"length", peer, append(header(nil), 0, 0, 0, 0), "is not a length that it can have"},
-		{"length", peer, make([]byte, 5000), "is not a length that a datagram can have here"},
-		{"size", peer, data(0xffffffff, 1384), "it announces 4294967295 words"},
-		{"unsolicited", peer, data(2, 8), "it was not cleared to send"},
-		{"direction", peer, header(func(h *protocol.Header) { h.Call = protocol.RecvInt }), "RECV_INT makes no sense in a SEND_REQUEST packet"},
-		{"stale", peer, header(func(h *protocol.Header) { h.Type, h.Call = protocol.Ack, protocol.RecvInt }), "it answers nothing that is under way"},
-		{"barrier", peer, header(func(h *protocol.Header) { h.Call = protocol.Barrier }), "deployed nodes ignore BARRIER"},
-		{"unknown_address", stranger, header(nil), "dropped: that address is not in the rank map"},
+		{mpe.DropDestination, peer, header(func(h *protocol.Header) { h.Dst = 3 }), "is addressed to rank 3, but this is rank 0"},
+		{mpe.DropLength, peer, append(header(nil), 0, 0, 0, 0), "is not a length that it can have"},
+		{mpe.DropLength, peer, make([]byte, 5000), "is not a length that a datagram can have here"},
+		{mpe.DropSize, peer, data(0xffffffff, 1384), "it announces 4294967295 words"},
+		{mpe.DropUnsolicited, peer, data(2, 8), "it was not cleared to send"},
+		{mpe.DropDirection, peer, header(func(h *protocol.Header) { h.Call = protocol.RecvInt }), "RECV_INT makes no sense in a SEND_REQUEST packet"},
+		{mpe.DropStale, peer, header(func(h *protocol.Header) { h.Type, h.Call = protocol.Ack, protocol.RecvInt }), "it answers nothing that is under way"},
+		{mpe.DropBarrier, peer, header(func(h *protocol.Header) { h.Call = protocol.Barrier }), "deployed nodes ignore BARRIER"},
+		{mpe.DropUnknownAddress, stranger, header(nil), "dropped: that address is not in the rank map"},
 	} {
 		count := func() uint64 {
 			s := r.ranks[0].Engine.Snapshot()
@@ -76,7 +77,7 @@ func TestBadPackets(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		await(t, tt.reason, func() bool { return count() == before+copies })
+		await(t, tt.reason.String(), func() bool { return count() == before+copies })
 		r.ping(t, 1, 347, 1)
 		if before == 0 { // the second of a kind within a second is not logged
 			r.log.waitFor(t, tt.log)
@@ -86,7 +87,7 @@ func TestBadPackets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Ranks[0].Engine.Peers[1].Dropped["source_rank"]; got != copies {
+	if got := s.Ranks[0].Engine.Peers[1].Dropped[mpe.DropSourceRank]; got != copies {
 		t.Errorf("status counts %d packets with a wrong source rank, want %d", got, copies)
 	}
 	if log := r.log.String(); strings.Count(log, "the rank maps of the two sides differ") > 3 {

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -93,9 +93,9 @@ func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
 	o := newObserver(zap.New(core), 4, func(int, int) protocol.Profile { return protocol.CloudFPGA })
 	var clock time.Duration
 	o.now = func() time.Duration { return clock }
-	act := handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonSourceRank}
-	o.Dropped(0, 2, arrival, act)
-	o.Dropped(0, 2, arrival, act)
+	drop := mpe.Drop{Packet: arrival, Reason: mpe.DropSourceRank}
+	o.Dropped(0, 2, drop)
+	o.Dropped(0, 2, drop)
 	clock = perLine
 	flushed := make(chan struct{})
 	go func() {
@@ -106,7 +106,7 @@ func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
 	passed := make(chan struct{})
 	go func() {
 		defer close(passed)
-		o.Dropped(0, 2, arrival, act)
+		o.Dropped(0, 2, drop)
 	}()
 	select {
 	case <-passed:

@@ -117,7 +117,7 @@ func TestWatchdog(t *testing.T) {
 	limits := r.observer.ranks[0]
 	limits.mu.Lock()
 	at(t, c.addr(9), c.addr(0)).says(protocol.Ack, protocol.RecvInt, 0, nil)
-	r.log.waitFor(t, "the watchdog is not told that all is well: rank 0: its lock is not given back")
+	r.log.waitFor(t, "the watchdog is not told that all is well: rank 0: its lock is not released")
 	limits.mu.Unlock()
 	for len(m.alive) > 0 { // what was told before
 		<-m.alive

@@ -12,8 +12,6 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/zrlmpi/zrlmpid/attach"
-	"github.com/zrlmpi/zrlmpid/extended"
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -40,13 +38,24 @@ var _ mpe.Observer = (*Observer)(nil)
 // rankLimits are the limiters of one rank. The engine's lock does not guard
 // them: TransportError comes without it.
 type rankLimits struct {
-	mu      sync.Mutex
-	drops   [handshake.NumReasons]limiter
-	events  [handshake.NumEvents]limiter
-	failed  []limiter // by peer, and last of no peer in particular
-	xdrops  [extended.NumReasons]limiter
-	xevents [extended.NumEvents]limiter
-	network limiter
+	mu sync.Mutex
+	// handshake and extended limit what concerns peers of these profiles: the same
+	// reason has another level and text.
+	handshake, extended profileLimits
+	failed              []limiter // by peer, and last of no peer in particular
+	network             limiter
+}
+
+type profileLimits struct {
+	drops  [mpe.NumDropReasons]limiter
+	events [mpe.NumEvents]limiter
+}
+
+func (l *rankLimits) of(extended bool) *profileLimits {
+	if extended {
+		return &l.extended
+	}
+	return &l.handshake
 }
 
 // lineKind says what a line is about.
@@ -57,8 +66,6 @@ const (
 	lineEvent
 	lineFailed
 	lineNetwork
-	lineExtendedDrop
-	lineExtendedEvent
 	lineAttach
 )
 
@@ -69,19 +76,18 @@ type line struct {
 	rank, peer int
 	suppressed uint64
 
-	reason handshake.Reason
-	event  handshake.Event
+	reason mpe.DropReason
+	event  mpe.Event
 	header protocol.Header
-	// Of the extended profile.
-	xreason extended.Reason
-	xevent  extended.Event
-	xheader protocol.ExtHeader
-	from    netip.AddrPort
-	size    int // of what arrived, in bytes; -1 if nothing did
-	head    [protocol.HeaderLen]byte
-	err     error
-	send    bool
-	program attach.Event
+	// extended: the peer's profile is, and the header is xheader.
+	extended bool
+	xheader  protocol.ExtHeader
+	from     netip.AddrPort
+	size     int // of what arrived, in bytes; -1 if nothing did
+	head     [protocol.HeaderLen]byte
+	err      error
+	send     bool
+	program  attach.Event
 }
 
 // newObserver returns an observer of a cluster with the given number of ranks.
@@ -119,52 +125,36 @@ func (o *Observer) queue(ln *line) {
 }
 
 // Dropped implements mpe.Observer.
-func (o *Observer) Dropped(rank, peer int, a *mpe.RxPacket, act handshake.Action) {
-	if !o.log.Core().Enabled(dropLevel(act.Reason)) {
+func (o *Observer) Dropped(rank, peer int, d mpe.Drop) {
+	ln := line{kind: lineDrop, rank: rank, peer: peer, reason: d.Reason, header: d.Header, size: -1}
+	ln.setExtended(d.Extended)
+	if !o.log.Core().Enabled(dropLevel(d.Reason, ln.extended)) {
 		return
 	}
-	ln := line{kind: lineDrop, rank: rank, peer: peer, reason: act.Reason, header: act.Header, size: -1}
-	if a != nil {
+	if a := d.Packet; a != nil {
 		ln.from, ln.size = a.From, len(a.Bytes)
 		copy(ln.head[:], a.Bytes)
 	}
 	limits := o.ranks[rank]
-	o.take(limits, &limits.drops[act.Reason], &ln)
+	o.take(limits, &limits.of(ln.extended).drops[d.Reason], &ln)
 }
 
 // Noted implements mpe.Observer.
-func (o *Observer) Noted(rank, peer int, act handshake.Action) {
-	if !o.log.Core().Enabled(eventLevel(act.Event)) {
+func (o *Observer) Noted(rank, peer int, n mpe.Note) {
+	ln := line{kind: lineEvent, rank: rank, peer: peer, event: n.Event, header: n.Header, err: n.Err}
+	ln.setExtended(n.Extended)
+	if !o.log.Core().Enabled(eventLevel(n.Event)) {
 		return
 	}
 	limits := o.ranks[rank]
-	o.take(limits, &limits.events[act.Event], &line{
-		kind: lineEvent, rank: rank, peer: peer, event: act.Event, header: act.Header, err: act.Err,
-	})
+	o.take(limits, &limits.of(ln.extended).events[n.Event], &ln)
 }
 
-// DroppedExtended implements mpe.Observer.
-func (o *Observer) DroppedExtended(rank, peer int, a *mpe.RxPacket, act *extended.Action) {
-	if !o.log.Core().Enabled(extendedDropLevel(act.Reason)) {
-		return
+// setExtended notes the header of a packet of the extended profile, if it is one.
+func (ln *line) setExtended(h *protocol.ExtHeader) {
+	if h != nil {
+		ln.extended, ln.xheader = true, *h
 	}
-	ln := line{kind: lineExtendedDrop, rank: rank, peer: peer, xreason: act.Reason, xheader: act.Header, size: -1}
-	if a != nil {
-		ln.from, ln.size = a.From, len(a.Bytes)
-	}
-	limits := o.ranks[rank]
-	o.take(limits, &limits.xdrops[act.Reason], &ln)
-}
-
-// NotedExtended implements mpe.Observer.
-func (o *Observer) NotedExtended(rank, peer int, act *extended.Action) {
-	if !o.log.Core().Enabled(extendedEventLevel(act.Event)) {
-		return
-	}
-	limits := o.ranks[rank]
-	o.take(limits, &limits.xevents[act.Event], &line{
-		kind: lineExtendedEvent, rank: rank, peer: peer, xevent: act.Event, xheader: act.Header, size: int(act.Length),
-	})
 }
 
 // Done implements mpe.Observer. Only failures are logged, and not those that the
@@ -232,17 +222,15 @@ func (o *Observer) flush() {
 			}
 		}
 		limits.mu.Lock()
-		for r := range limits.drops {
-			more(&limits.drops[r], "packets dropped: "+handshake.Reason(r).String(), dropLevel(handshake.Reason(r)))
-		}
-		for e := range limits.events {
-			more(&limits.events[e], handshake.Event(e).String(), eventLevel(handshake.Event(e)))
-		}
-		for r := range limits.xdrops {
-			more(&limits.xdrops[r], "packets dropped: "+extended.Reason(r).String(), extendedDropLevel(extended.Reason(r)))
-		}
-		for e := range limits.xevents {
-			more(&limits.xevents[e], extended.Event(e).String(), extendedEventLevel(extended.Event(e)))
+		for _, extended := range []bool{false, true} {
+			of := limits.of(extended)
+			for r := range of.drops {
+				reason := mpe.DropReason(r)
+				more(&of.drops[r], "packets dropped: "+reason.String(), dropLevel(reason, extended))
+			}
+			for e := range of.events {
+				more(&of.events[e], mpe.Event(e).String(), eventLevel(mpe.Event(e)))
+			}
 		}
 		for peer := range limits.failed {
 			more(&limits.failed[peer], failedText(peer), zapcore.WarnLevel)

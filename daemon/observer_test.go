@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -40,16 +42,16 @@ var arrival = &mpe.RxPacket{Peer: 2, From: netip.MustParseAddrPort("127.0.0.3:27
 
 func TestFlood(t *testing.T) {
 	o, logs, clock := fakeObserver(zapcore.InfoLevel)
-	act := handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonSourceRank, Header: protocol.Header{Src: 1}}
+	drop := mpe.Drop{Packet: arrival, Reason: mpe.DropSourceRank, Header: protocol.Header{Src: 1}}
 	const line = "rank 0: packet from 127.0.0.3 says it is rank 1, but the rank map says that address is rank 2: the rank maps of the two sides differ"
 	for range 4212 {
-		o.Dropped(0, 2, arrival, act)
+		o.Dropped(0, 2, drop)
 	}
-	o.Dropped(1, 2, arrival, act) // another rank has a line of its own
+	o.Dropped(1, 2, drop) // another rank has a line of its own
 	*clock += perLine
-	o.Dropped(0, 2, arrival, act)
+	o.Dropped(0, 2, drop)
 	for range 9 {
-		o.Dropped(0, 2, arrival, act)
+		o.Dropped(0, 2, drop)
 	}
 	o.drain()
 	want := []string{line, strings.Replace(line, "rank 0", "rank 1", 1), line + " … and 4211 more"}
@@ -72,7 +74,8 @@ func TestFlood(t *testing.T) {
 // TestFloodCost: the packet path does not allocate for the log, whether a line is
 // queued, suppressed, lost or below the log's level.
 func TestFloodCost(t *testing.T) {
-	act := handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonStale}
+	drop := mpe.Drop{Reason: mpe.DropStale, Packet: arrival}
+	ext := mpe.Drop{Reason: mpe.DropSession, Packet: arrival, Extended: &protocol.ExtHeader{}}
 	for _, tt := range []struct {
 		name  string
 		level zapcore.Level
@@ -81,8 +84,9 @@ func TestFloodCost(t *testing.T) {
 		o, _, clock := fakeObserver(tt.level)
 		if n := testing.AllocsPerRun(2*queueLen, func() {
 			*clock += tt.step
-			o.Dropped(0, 2, arrival, act)
-			o.Noted(0, 2, handshake.Action{Event: handshake.Reacked})
+			o.Dropped(0, 2, drop)
+			o.Dropped(0, 2, ext)
+			o.Noted(0, 2, mpe.Note{Event: mpe.EventReacked})
 			o.Done(0, mpe.Status{Peer: 2}, handshake.ErrTimeout)
 		}); n != 0 {
 			t.Errorf("%s: %v allocations", tt.name, n)
@@ -112,17 +116,17 @@ func TestLines(t *testing.T) {
 		want string // "" for silence
 	}{
 		{"datatype", func(o *Observer) {
-			o.Dropped(0, 2, arrival, handshake.Action{Reason: handshake.ReasonDatatype, Header: protocol.Header{Type: protocol.SendRequest, Src: 2, Call: protocol.SendFloat}})
+			o.Dropped(0, 2, mpe.Drop{Packet: arrival, Reason: mpe.DropDatatype, Header: protocol.Header{Type: protocol.SendRequest, Src: 2, Call: protocol.SendFloat}})
 		}, "rank 0: packet from rank 2 (127.0.0.3:2718) dropped: SEND_REQUEST 2→0 SEND_FLOAT does not match what is posted"},
 		{"no arrival", func(o *Observer) {
-			o.Dropped(0, 2, nil, handshake.Action{Reason: handshake.ReasonGap})
+			o.Dropped(0, 2, mpe.Drop{Reason: mpe.DropGap})
 		}, "rank 0: packet from rank 2 dropped: payload after a pause"},
 		{"unknown", func(o *Observer) {
-			o.Dropped(0, mpe.UnknownPeer, arrival, handshake.Action{Reason: handshake.ReasonUnknownAddress})
+			o.Dropped(0, mpe.UnknownPeer, mpe.Drop{Packet: arrival, Reason: mpe.DropUnknownAddress})
 		}, "rank 0: packet from 127.0.0.3:2718 dropped: that address is not in the rank map"},
 		{"event", func(o *Observer) {
-			o.Noted(0, 2, handshake.Action{Event: handshake.Retransmitted, Header: protocol.Header{Type: protocol.SendRequest, Dst: 2}})
-		}, "rank 0 and rank 2: no answer in time, sent again (SEND_REQUEST 0→2 SEND_INT)"},
+			o.Noted(0, 2, mpe.Note{Event: mpe.EventRetransmitted, Header: protocol.Header{Type: protocol.SendRequest, Dst: 2}})
+		}, "rank 0 and rank 2: packet retransmitted (SEND_REQUEST 0→2 SEND_INT)"},
 		{"failed receive", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, handshake.ErrTimeout) }, "rank 0: receive from rank 3 failed: deadline exceeded"},
 		{"failed send", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3, Send: true}, handshake.ErrTimeout) }, "rank 0: send to rank 3 failed: deadline exceeded"},
 		{"success", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, nil) }, ""},
@@ -139,12 +143,24 @@ func TestLines(t *testing.T) {
 			t.Errorf("%s: %q", tt.name, got)
 		}
 	}
+	var basic, ext []string
 	for r := handshake.ReasonShort; int(r) < handshake.NumReasons; r++ {
-		o, logs, _ := fakeObserver(zapcore.DebugLevel)
-		o.Dropped(0, 2, arrival, handshake.Action{Reason: r})
-		o.drain()
-		if got := messages(logs); len(got) != 1 || strings.HasSuffix(got[0], ": "+r.String()) {
-			t.Errorf("%v is not explained: %q", r, got)
+		basic = append(basic, r.String())
+	}
+	for r := extended.ReasonShort; int(r) < extended.NumReasons; r++ {
+		ext = append(ext, r.String())
+	}
+	for r := range mpe.DropReason(mpe.NumDropReasons) {
+		for h, names := range map[*protocol.ExtHeader][]string{nil: basic, {}: ext} {
+			if !slices.Contains(names, r.String()) {
+				continue
+			}
+			o, logs, _ := fakeObserver(zapcore.DebugLevel)
+			o.Dropped(0, 2, mpe.Drop{Packet: arrival, Reason: r, Extended: h})
+			o.drain()
+			if got := messages(logs); len(got) != 1 || strings.HasSuffix(got[0], ": "+r.String()) {
+				t.Errorf("%v, extended %v: not explained: %q", r, h != nil, got)
+			}
 		}
 	}
 }

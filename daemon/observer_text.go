@@ -6,29 +6,34 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // dropLevel is warn for what a sound peer never sends, and info for what losses
 // and repeats bring about.
-func dropLevel(r handshake.Reason) zapcore.Level {
+func dropLevel(r mpe.DropReason, extended bool) zapcore.Level {
+	if extended {
+		return extendedDropLevel(r)
+	}
 	switch r {
-	case handshake.ReasonUnexpectedPayload, handshake.ReasonUnsolicited, handshake.ReasonDuplicate,
-		handshake.ReasonStale, handshake.ReasonGap, handshake.ReasonBarrier:
+	case mpe.DropUnexpectedPayload, mpe.DropUnsolicited, mpe.DropDuplicate,
+		mpe.DropStale, mpe.DropGap, mpe.DropBarrier:
 		return zapcore.InfoLevel
 	}
 	return zapcore.WarnLevel
 }
 
-// eventLevel is info for what takes a lost packet, and debug for what time alone
-// brings about.
-func eventLevel(e handshake.Event) zapcore.Level {
+// eventLevel is warn for what ends messages, error for what corrupts them, info for a
+// peer that comes and goes and for what takes a lost packet, and debug for what time
+// alone brings about.
+func eventLevel(e mpe.Event) zapcore.Level {
 	switch e {
-	case handshake.DeliveredDuplicate, handshake.WouldWedge:
+	case mpe.EventDeliveredDuplicate, mpe.EventWouldWedge:
 		return zapcore.ErrorLevel
-	case handshake.Reacked, handshake.StartedOver, handshake.RequestTakenAsAck:
+	case mpe.EventSessionChanged, mpe.EventUnreachable, mpe.EventRefused:
+		return zapcore.WarnLevel
+	case mpe.EventReacked, mpe.EventStartedOver, mpe.EventRequestTakenAsAck, mpe.EventConnected, mpe.EventClosedByPeer:
 		return zapcore.InfoLevel
 	}
 	return zapcore.DebugLevel
@@ -47,7 +52,7 @@ func (o *Observer) write(ln *line) {
 	level, text := zapcore.WarnLevel, ""
 	switch ln.kind {
 	case lineDrop:
-		level, text = dropLevel(ln.reason), o.dropped(ln)
+		level, text = dropLevel(ln.reason, ln.extended), o.dropped(ln)
 		fields = append(fields, zap.Stringer("reason", ln.reason))
 	case lineEvent:
 		level = eventLevel(ln.event)
@@ -55,8 +60,11 @@ func (o *Observer) write(ln *line) {
 		if ln.err != nil {
 			text += fmt.Sprintf(": %v", ln.err)
 		}
-		if ln.header.Type != 0 {
+		switch {
+		case ln.header.Type != 0:
 			text += fmt.Sprintf(" (%v)", ln.header)
+		case ln.xheader.Type != 0:
+			text += fmt.Sprintf(" (%v)", &ln.xheader)
 		}
 		fields = append(fields, zap.Stringer("event", ln.event))
 	case lineFailed:
@@ -71,16 +79,6 @@ func (o *Observer) write(ln *line) {
 		text = fmt.Sprintf("rank %d: %s %s failed: %v", ln.rank, way, who, ln.err)
 	case lineNetwork:
 		text = ln.err.Error() // it names the rank
-	case lineExtendedDrop:
-		level, text = extendedDropLevel(ln.xreason), extendedDropped(ln)
-		fields = append(fields, zap.Stringer("reason", ln.xreason))
-	case lineExtendedEvent:
-		level = extendedEventLevel(ln.xevent)
-		text = fmt.Sprintf("rank %d and rank %d: %s", ln.rank, ln.peer, extendedEventText[ln.xevent])
-		if ln.xheader.Type != 0 {
-			text += fmt.Sprintf(" (%v)", &ln.xheader)
-		}
-		fields = append(fields, zap.Stringer("event", ln.xevent))
 	}
 	if ln.suppressed > 0 {
 		text = fmt.Sprintf("%s … and %d more", text, ln.suppressed)
@@ -90,14 +88,17 @@ func (o *Observer) write(ln *line) {
 
 // dropped says what was dropped, from whom, and why.
 func (o *Observer) dropped(ln *line) string {
+	if ln.extended {
+		return extendedDropped(ln)
+	}
 	h := ln.header
 	switch ln.reason {
-	case handshake.ReasonUnknownAddress:
+	case mpe.DropUnknownAddress:
 		return fmt.Sprintf("rank %d: packet from %v dropped: that address is not in the rank map", ln.rank, ln.from)
-	case handshake.ReasonSourceRank:
+	case mpe.DropSourceRank:
 		return fmt.Sprintf("rank %d: packet from %v says it is rank %d, but the rank map says that address is rank %d: the rank maps of the two sides differ",
 			ln.rank, ln.from.Addr(), h.Src, ln.peer)
-	case handshake.ReasonDestination:
+	case mpe.DropDestination:
 		return fmt.Sprintf("rank %d: packet from rank %d is addressed to rank %d, but this is rank %d: the rank maps of the two sides differ",
 			ln.rank, ln.peer, h.Dst, ln.rank)
 	}
@@ -112,8 +113,8 @@ func (o *Observer) dropped(ln *line) string {
 func (o *Observer) why(ln *line) string {
 	h := ln.header
 	switch ln.reason {
-	case handshake.ReasonShort, handshake.ReasonStartMark, handshake.ReasonEndMark,
-		handshake.ReasonReserved, handshake.ReasonCall, handshake.ReasonType:
+	case mpe.DropShort, mpe.DropStartMark, mpe.DropEndMark,
+		mpe.DropReserved, mpe.DropCall, mpe.DropType:
 		profile := o.profile(ln.rank, ln.peer)
 		_, defect := profile.Parse(ln.head[:min(max(ln.size, 0), len(ln.head))])
 		if defect.OK() {
@@ -124,16 +125,16 @@ func (o *Observer) why(ln *line) string {
 			text += "; a peer that sends tags follows the protocol page: set profile: v0.9 for it"
 		}
 		return text
-	case handshake.ReasonLength:
+	case mpe.DropLength:
 		if h.Type != 0 {
 			return fmt.Sprintf("%v in a datagram of %d bytes, which is not a length that it can have", h, ln.size)
 		}
 		return fmt.Sprintf("%d bytes is not a length that a datagram can have here", ln.size)
-	case handshake.ReasonSize:
+	case mpe.DropSize:
 		return fmt.Sprintf("it announces %d words, which is more than a message may have", h.Size)
-	case handshake.ReasonDirection:
+	case mpe.DropDirection:
 		return fmt.Sprintf("%v makes no sense in a %v packet", h.Call, h.Type)
-	case handshake.ReasonDatatype:
+	case mpe.DropDatatype:
 		return fmt.Sprintf("%v does not match what is posted: one side uses INT and the other FLOAT, or the tags differ", h)
 	}
 	if text := dropText[ln.reason]; text != "" {
@@ -146,30 +147,41 @@ func (o *Observer) why(ln *line) string {
 }
 
 // dropText explains the reasons that need no more.
-var dropText = [handshake.NumReasons]string{
-	handshake.ReasonUnexpectedPayload:     "bare payload that no message expects",
-	handshake.ReasonUnsolicited:   "it was not cleared to send",
-	handshake.ReasonDuplicate: "the message was received before",
-	handshake.ReasonStale:     "it answers nothing that is under way",
-	handshake.ReasonGap:       "payload after a pause in which its message must have broken off",
-	handshake.ReasonBarrier:   "deployed nodes ignore BARRIER, and so does zrlmpid",
-	handshake.ReasonStream:    "the stream lost its framing, or another connection from there still answers; it was closed",
+var dropText = [mpe.NumDropReasons]string{
+	mpe.DropUnexpectedPayload: "bare payload that no message expects",
+	mpe.DropUnsolicited:       "it was not cleared to send",
+	mpe.DropDuplicate:         "the message was received before",
+	mpe.DropStale:             "it answers nothing that is under way",
+	mpe.DropGap:               "payload after a pause in which its message must have broken off",
+	mpe.DropBarrier:           "deployed nodes ignore BARRIER, and so does zrlmpid",
+	mpe.DropStream:            "the stream lost its framing, or another connection from there still answers; it was closed",
 }
 
 // eventText describes the events.
-var eventText = [handshake.NumEvents]string{
-	handshake.Retransmitted:        "no answer in time, sent again",
-	handshake.Reacked:              "an ACK was lost, acknowledged again",
-	handshake.Crossed:              "both asked to send, the peer goes first",
-	handshake.RequestTakenAsAck:    "an ACK was lost, but the peer's next request shows that it has the message",
-	handshake.StaleClearUsed:       "an earlier CLEAR_TO_SEND was used",
-	handshake.RequestWasDuplicate:  "a SEND_REQUEST was a late duplicate: the peer is in no send",
-	handshake.ClearWasDuplicate:    "a CLEAR_TO_SEND was a late duplicate: the peer is in a send",
-	handshake.StartedOver:          "part of a message was lost, received from its start again",
-	handshake.RequestRetransmitted: "the peer asks to send again",
-	handshake.Padding:              "payload was padded",
-	handshake.DeliveredDuplicate:   "WRONG DATA was delivered: the message before this one was a late copy of an earlier one, made by the network",
-	handshake.WouldWedge:           "a real FPGA would now wait for ever or have wrong words",
+var eventText = [mpe.NumEvents]string{
+	mpe.EventRetransmitted:        "packet retransmitted",
+	mpe.EventReacked:              "an ACK was lost, acknowledged again",
+	mpe.EventCrossed:              "both asked to send, the peer goes first",
+	mpe.EventRequestTakenAsAck:    "an ACK was lost, but the peer's next request shows that it has the message",
+	mpe.EventStaleClearUsed:       "an earlier CLEAR_TO_SEND was used",
+	mpe.EventRequestWasDuplicate:  "a SEND_REQUEST was a late duplicate: the peer is in no send",
+	mpe.EventClearWasDuplicate:    "a CLEAR_TO_SEND was a late duplicate: the peer is in a send",
+	mpe.EventStartedOver:          "part of a message was lost, received from its start again",
+	mpe.EventRequestRetransmitted: "the peer asks to send again",
+	mpe.EventPadding:              "payload was padded",
+	mpe.EventDeliveredDuplicate:   "WRONG DATA was delivered: the message before this one was a late copy of an earlier one, made by the network",
+	mpe.EventWouldWedge:           "a real FPGA would now wait for ever or have wrong words",
+	mpe.EventConnected:            "connected",
+	mpe.EventSessionChanged:       "the peer was restarted, or had given us up: what was under way has ended",
+	mpe.EventClosedByPeer:         "the peer shuts down",
+	mpe.EventUnreachable:          "the peer is silent: it was given up, and what was under way has ended",
+	mpe.EventTimedOut:             "no answer in time",
+	mpe.EventSpurious:             "the answer was only late: the path has become longer",
+	mpe.EventLossDetected:         "a packet was lost",
+	mpe.EventWindowFull:           "as many packets are in flight as may be",
+	mpe.EventCreditExhausted:      "a message waits for the peer to match earlier ones",
+	mpe.EventEagerExhausted:       "a small message goes by rendezvous, as the peer has no room for it",
+	mpe.EventRefused:              "a message of the peer is longer than our limits allow",
 }
 
 // moreLine sums up what was suppressed after the last line.

@@ -163,7 +163,7 @@ func TestReloadMovesThePeer(t *testing.T) {
 	if s.Cluster[1].Address != c.addr(6) || s.Ranks[0].Engine.Peers[0].Address != c.addr(6) {
 		t.Errorf("rank 1 is said to be at %s and %s", s.Cluster[1].Address, s.Ranks[0].Engine.Peers[0].Address)
 	}
-	if n := s.Ranks[0].Engine.Dropped[handshake.ReasonUnknownAddress.String()]; n != 1 {
+	if n := s.Ranks[0].Engine.Dropped[mpe.DropUnknownAddress]; n != 1 {
 		t.Errorf("%d packets are strangers'", n)
 	}
 }

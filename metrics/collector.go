@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -227,7 +226,7 @@ func (l *looked) collectState(out chan<- prometheus.Metric) {
 	l.wait(out, l.own.AnySource, anySource, receiving)
 	for reason, n := range l.own.Drops {
 		if n > 0 {
-			out <- drops.counterAt(l.created, n, l.rank, unknownPeer, handshake.Reason(reason).String())
+			out <- drops.counterAt(l.created, n, l.rank, unknownPeer, mpe.DropReason(reason).String())
 		}
 	}
 	for _, n := range l.own.Collectives {

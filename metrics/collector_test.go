@@ -17,8 +17,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
-	"github.com/zrlmpi/zrlmpid/extended"
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -73,7 +71,7 @@ func example() Source {
 			{Rank: 5, Sent: 2, OldestSend: mpe.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 3 * time.Second}},
 		},
 	}
-	host.own.Drops[handshake.ReasonUnknownAddress] = 8
+	host.own.Drops[mpe.DropUnknownAddress] = 8
 	host.own.Collectives = []mpe.CollectiveCount{
 		{Collective: "Bcast", Algorithm: "binomial", Calls: 7, Bytes: 56},
 		{Collective: "Reduce_scatter", Algorithm: "pairwise", Calls: 3, Failures: 1},
@@ -84,11 +82,11 @@ func example() Source {
 	p.BytesOut = [mpe.NumTypes]uint64{protocol.SendRequest: 192, protocol.Data: 900}
 	p.PacketsIn = [mpe.NumTypes]uint64{protocol.Ack: 4}
 	p.BytesIn = [mpe.NumTypes]uint64{protocol.Ack: 128}
-	p.Drops[handshake.ReasonStale] = 3
-	p.Events[handshake.Retransmitted] = 2
+	p.Drops[mpe.DropStale] = 3
+	p.Events[mpe.EventRetransmitted] = 2
 	x := &host.peers[1]
-	x.Drops[handshake.ReasonStream], x.ExtendedDrops[extended.ReasonChecksum] = 1, 2
-	x.ExtendedEvents[extended.Connected] = 1
+	x.Drops[mpe.DropStream], x.Drops[mpe.DropChecksum] = 1, 2
+	x.Events[mpe.EventConnected] = 1
 	recorder := NewRecorder(0, []Peer{{}, {"cloudfpga", "fpga"}, {"extended", "software"}, {"v0.9", "cpu"}, {"v0.9", "cpu"}, {"v0.9", "cpu"}}, 2)
 	recorder.Done(sent(1, time.Microsecond), nil)
 	recorder.Done(received(1, time.Microsecond), nil)

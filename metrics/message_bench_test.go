@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/extended"
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/metrics"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -18,11 +16,9 @@ import (
 // observer tells a recorder of messages, and nobody of anything else.
 type observer struct{ recorder *metrics.Recorder }
 
-func (observer) Dropped(int, int, *mpe.RxPacket, handshake.Action)         {}
-func (observer) Noted(int, int, handshake.Action)                          {}
-func (observer) DroppedExtended(int, int, *mpe.RxPacket, *extended.Action) {}
-func (observer) NotedExtended(int, int, *extended.Action)                  {}
-func (observer) TransportError(int, error)                                 {}
+func (observer) Dropped(int, int, mpe.Drop) {}
+func (observer) Noted(int, int, mpe.Note)   {}
+func (observer) TransportError(int, error)  {}
 
 func (o observer) Done(_ int, s mpe.Status, err error) { o.recorder.Done(&s, err) }
 

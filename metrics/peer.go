@@ -5,8 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/zrlmpi/zrlmpid/extended"
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -62,11 +60,15 @@ func (l *looked) collectPeer(out chan<- prometheus.Metric, p *lookedPeer) {
 			count(packetBytes, c.BytesOut[t], outward, name)
 		}
 	}
-	for reason, n := range dropsOf(c) {
-		count(drops, n, reason)
+	for reason, n := range c.Drops {
+		if n > 0 {
+			count(drops, n, mpe.DropReason(reason).String())
+		}
 	}
-	for event, n := range eventsOf(c) {
-		count(events, n, event)
+	for event, n := range c.Events {
+		if n > 0 {
+			count(events, n, mpe.Event(event).String())
+		}
 	}
 	out <- queuedSends.gauge(float64(c.QueuedSends), l.rank, p.label)
 	out <- inFlightMessages.gauge(float64(c.InFlight), l.rank, p.label)
@@ -89,34 +91,6 @@ func (l *looked) wait(out chan<- prometheus.Metric, w mpe.OldestWait, peer, dire
 	out <- oldestWait.gauge(w.Elapsed.Seconds(), l.rank, peer, direction, typeName(w.For))
 }
 
-// dropsOf and eventsOf join what both kinds of state machine count, whose names they
-// have in common.
-func dropsOf(c *mpe.PeerCounters) map[string]uint64 {
-	sum := make(map[string]uint64)
-	tally[handshake.Reason](sum, c.Drops[:])
-	tally[extended.Reason](sum, c.ExtendedDrops[:])
-	return sum
-}
-
-func eventsOf(c *mpe.PeerCounters) map[string]uint64 {
-	sum := make(map[string]uint64)
-	tally[handshake.Event](sum, c.Events[:])
-	tally[extended.Event](sum, c.ExtendedEvents[:])
-	return sum
-}
-
-// tally adds counts to those of the same name.
-func tally[E interface {
-	~uint8
-	String() string
-}](sum map[string]uint64, counts []uint64) {
-	for e, n := range counts {
-		if n > 0 {
-			sum[E(e).String()] += n
-		}
-	}
-}
-
 // merge adds a peer to the others.
 func merge(to, c *mpe.PeerCounters) {
 	to.Extended = to.Extended || c.Extended
@@ -131,10 +105,8 @@ func merge(to, c *mpe.PeerCounters) {
 	sum(to.PacketsIn[:], c.PacketsIn[:])
 	sum(to.BytesOut[:], c.BytesOut[:])
 	sum(to.BytesIn[:], c.BytesIn[:])
-	sum(to.Drops[:], c.Drops[:])
+	to.Drops.Add(&c.Drops)
 	sum(to.Events[:], c.Events[:])
-	sum(to.ExtendedDrops[:], c.ExtendedDrops[:])
-	sum(to.ExtendedEvents[:], c.ExtendedEvents[:])
 	to.QueuedSends += c.QueuedSends
 	to.InFlight += c.InFlight
 	to.InFlightPackets += c.InFlightPackets

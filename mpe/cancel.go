@@ -1,23 +1,17 @@
 package mpe
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/zrlmpi/zrlmpid/handshake"
-)
-
-// abandon gives a request up for its caller. The caller gets its buffer back at
-// once. What the wire cannot take back goes on with a copy: a message whose
-// DATA is out still needs its payload for repeats, and a sender that has been
+// detachOrCancel ends a request for its caller, whose context has ended. The caller gets
+// its buffer back at once. What the wire cannot take back goes on with a copy: a message
+// whose DATA is out still needs its payload for retransmissions, and a sender that has been
 // cleared will send, so its message is kept for the next receive.
 //
-// With release, the caller leaves its buffer to what goes on, instead of a copy. Release
-// is called when it is not needed any more, with the lock held, or before abandon returns.
-func (e *Engine) abandon(r *Request, cause error, release func()) (Status, error) {
-	left := false
+// With release, the caller's buffer goes to what goes on, instead of a copy. Release
+// is called when it is not needed any more, with the lock held, or before detachOrCancel
+// returns.
+func (e *Engine) detachOrCancel(r *Request, cause error, release func()) (Status, error) {
+	detached := false
 	defer func() {
-		if !left && release != nil {
+		if !detached && release != nil {
 			release()
 		}
 	}()
@@ -32,21 +26,21 @@ func (e *Engine) abandon(r *Request, cause error, release func()) (Status, error
 	}
 	if r.kind == opCollective {
 		e.abandonCall(r, cause)
-		e.settle()
+		e.flush()
 		return r.status, r.err
 	}
 	err := e.waitError(r, cause)
-	if !e.takeBack(r, false) {
-		err.InTransfer, left = true, true
-		e.landing.revoke(r) // before somebody else has the buffer
-		e.orphan(r, release)
+	if !e.cancel(r, false) {
+		err.InTransfer, detached = true, true
+		e.placement.revoke(r) // before the caller has the buffer
+		e.detach(r, release)
 	}
 	e.finish(r, err)
-	e.settle()
+	e.flush()
 	return r.status, r.err
 }
 
-// Cancel takes the request back, if that is still possible.
+// Cancel cancels the request, if that is still possible.
 func (r *Request) Cancel() {
 	e := r.e
 	e.lock()
@@ -57,169 +51,43 @@ func (r *Request) Cancel() {
 	if r.kind == opCollective {
 		return // the other ranks would wait for it
 	}
-	if e.takeBack(r, true) {
+	if e.cancel(r, true) {
 		e.finish(r, ErrCancelled)
 	}
-	e.settle()
+	e.flush()
 }
 
-// takeBack takes a request out of wherever it waits, and reports false if it is
-// too late for that. With ask set, a peer is asked to give up a message that it
+// cancel takes a request out of wherever it waits, and reports false if it is
+// too late for that. With ask set, a peer is asked to cancel a message that it
 // knows of; the request then ends when the peer has answered.
-func (e *Engine) takeBack(r *Request, ask bool) bool {
-	p := r.p
+func (e *Engine) cancel(r *Request, ask bool) bool {
 	switch {
+	case r.kind == OpRecv && r.in == nil:
+		_, ok := e.matcher(r.comm).CancelPosted(r.handle)
+		return ok
 	case r.kind == OpRecv:
-		return e.takeBackRecv(r)
-	case p == nil: // to this rank, and no receive has matched
+		return r.in.p != nil && r.in.p.cancelRecv(r)
+	case r.p == nil: // to this rank, and no receive has matched
 		in := r.in
 		in.local = nil
 		_, ok := e.matcher(in.comm).RemoveUnexpected(in.handle)
 		return ok
-	case p.conn != nil:
-		return e.takeBackExtended(r, ask)
-	case p.sendq.remove(r):
-		return true
-	case r == p.sending:
-		acts, ok := e.pair(p).CancelSend(e.at, r.id, e.acts[:0])
-		e.acts = acts
-		if ok {
-			p.sending = nil
-			e.nextSend(p)
-		}
-		e.act(p, nil)
-		return ok
 	}
-	return false
+	return r.p.cancelSend(r, ask)
 }
 
-func (e *Engine) takeBackRecv(r *Request) bool {
-	if r.in == nil {
-		_, ok := e.matcher(r.comm).CancelPosted(r.handle)
-		return ok
-	}
-	p := r.in.p
-	if p == nil || p.pair == nil || !e.pair(p).CancelRecv(r.id) {
-		return false
-	}
-	p.recving = nil // and its SEND_REQUEST is deferred again
-	e.act(p, nil)
-	return true
-}
-
-// orphan gives the transfer of a request that cannot be taken back a buffer of
+// detach gives the transfer of a request that cannot be cancelled a buffer of
 // its own.
-func (e *Engine) orphan(r *Request, release func()) {
-	in := r.in
-	switch {
-	case r.send() && r.p.conn != nil:
-		r.p.reclaim(r.out)
-		r.p.outs.orphan(r, &e.buffers, release)
-	case r.send():
-		r.p.sending = e.heirOf(r, release)
-	case in.p.conn != nil:
-		in.buf = e.buffers.own(in.buf[:min(int64(len(in.buf)), in.bytes)], release)
-		in.own, in.req = true, nil
-		e.restore(in)
-	default:
-		in.p.recving = e.heirOf(r, release)
+func (e *Engine) detach(r *Request, release func()) {
+	if r.send() {
+		r.p.detachSend(r, release)
+	} else {
+		r.in.p.detachRecv(r, release)
 	}
 }
 
-func (e *Engine) heirOf(r *Request, release func()) *Request {
-	return &Request{
-		e: r.e, kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
-		buf: e.buffers.own(r.buf, release), posted: r.posted, id: r.id, in: r.in, orphan: true, status: r.status,
-	}
-}
-
-// waitError describes what r waits for.
-func (e *Engine) waitError(r *Request, cause error) *WaitError {
-	now := e.at
-	w := &WaitError{cause: cause, Wait: handshake.Wait{ID: r.id, Local: uint32(e.rank), Since: r.posted}}
-	if r.peer >= 0 {
-		w.Remote = uint32(r.peer)
-	}
-	p := r.p
-	if p != nil {
-		w.Network = p.sendErr
-	}
-	switch {
-	case !r.send() && r.in == nil:
-		w.State, w.For = handshake.WaitRequest, handshake.WaitRequest.WaitsFor()
-		w.text = e.describeRecv(r, now)
-		if w.Queued = e.postedBefore(r); w.Queued > 0 {
-			w.text = fmt.Sprintf("queued behind %d others since %v, and %s", w.Queued, handshake.Round(now-r.posted), w.text)
-		}
-	case !r.send() && r.in.p != nil && r.in.p.pair != nil:
-		p = r.in.p
-		w.Wait, _ = p.pair.RecvWait()
-		w.text, w.Network = w.Describe(now), p.sendErr
-	case !r.send():
-		e.describeExtendedRecv(w, r.in, now)
-	case p == nil:
-		w.State = handshake.WaitClear
-		w.text = fmt.Sprintf("rank %d has sent itself a message with tag %d, and waits for a receive of it since %v", e.rank, r.tag, handshake.Round(now-r.posted))
-	case p.conn != nil:
-		e.describeExtendedSend(w, r, now)
-	default:
-		w.Wait, _ = p.pair.SendWait()
-		w.text = w.Describe(now)
-		if p.sending != r {
-			w.Queued = 1 + p.sendq.before(r)
-			w.text = fmt.Sprintf("queued behind %d others since %v, and %s", w.Queued, handshake.Round(now-r.posted), w.text)
-		}
-	}
-	return w
-}
-
-// describeRecv says what a receive waits for that no message has matched.
-func (e *Engine) describeRecv(r *Request, now handshake.Instant) string {
-	if p := r.p; p != nil && p.pair != nil {
-		w := handshake.Wait{
-			State: handshake.WaitRequest, For: handshake.WaitRequest.WaitsFor(),
-			Local: uint32(e.rank), Remote: uint32(p.rank), Since: r.posted,
-		}
-		s := w.Describe(now)
-		if p.recving != nil {
-			w, _ := p.pair.RecvWait()
-			return w.Describe(now)
-		}
-		var refused *handshake.PartialError
-		if errors.As(p.pair.Refuses(), &refused) {
-			s += fmt.Sprintf("; it may wait for rank %d, which sends it nothing more since it has not acknowledged %d words", e.rank, refused.Words)
-		}
-		return s
-	}
-	m := Match{Source: r.peer, Tag: int(r.tag), Comm: r.comm}
-	s := fmt.Sprintf("rank %d waits for a message%s since %v", e.rank, describeMatch(m), handshake.Round(now-r.posted))
-	if r.p != nil && r.p.conn != nil {
-		s += r.p.whyNothingComes()
-	}
-	return s
-}
-
-// postedBefore counts the receives that a message for r would meet first, if it
-// fitted them.
-func (e *Engine) postedBefore(r *Request) int {
-	n := 0
-	if r.p != nil && r.p.recving != nil {
-		n++
-	}
-	e.matcher(r.comm).EachPosted(func(_, _ int32, other *Request) bool {
-		if other == r {
-			return false
-		}
-		if other.peer == r.peer && (r.p.noTags() || other.tag == r.tag) {
-			n++
-		}
-		return true
-	})
-	return n
-}
-
-// failQueued ends everything that has not begun to move.
-func (e *Engine) failQueued(err error) {
+// abortQueued ends everything that has not begun to move.
+func (e *Engine) abortQueued(err error) {
 	for _, m := range e.comms {
 		var waiting []*Request
 		m.EachPosted(func(_, _ int32, r *Request) bool {
@@ -240,40 +108,14 @@ func (e *Engine) failQueued(err error) {
 		}
 	}
 	for _, p := range e.peers {
-		switch {
-		case p == nil:
-		case p.conn != nil:
-			e.failUnsent(p, err)
-		default:
-			for r := p.sendq.pop(); r != nil; r = p.sendq.pop() {
-				e.finish(r, err)
-			}
+		if p != nil {
+			p.abortUnsent(err)
 		}
 	}
 	for _, pr := range e.probes {
 		select {
 		case pr.found <- struct{}{}:
 		default:
-		}
-	}
-}
-
-// failActive ends what is in the hands of a peer's state machine.
-func (e *Engine) failActive(p *peer, err error) {
-	if p.conn != nil {
-		e.failExtended(p, err)
-		return
-	}
-	if r := p.sending; r != nil {
-		p.sending = nil
-		if !r.orphan {
-			e.finish(r, err)
-		}
-	}
-	if r := p.recving; r != nil {
-		p.recving = nil
-		if !r.orphan {
-			e.finish(r, err)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (e *Engine) offer(x *calling) []byte {
 		flags = flagMemory | e.newLife()<<lifeShift
 	}
 	for i, rank := range x.Members {
-		if p := e.peers[rank]; i != x.Call.Rank && p.lending == nil {
+		if p := e.peers[rank]; i != x.Call.Rank && !p.singleCopy() {
 			flags &^= flagMemory
 		}
 	}

@@ -30,13 +30,13 @@ func (x *calling) forward(s *coll.Step, number int) error {
 		return err
 	}
 	from, to := x.e.peers[x.Members[s.Peer]], x.e.peers[x.Members[s.To]]
-	if from.conn == nil || to.conn == nil {
+	if from.limits.NoComms || to.limits.NoComms {
 		return errNoFlows
 	}
 	f := &flow{piece: int64(s.Piece)}
 	f.recv = x.request(OpRecv, s.Peer, number, buf)
 	f.recv.flow = f
-	if to.conn.Short(int64(s.Len)) {
+	if to.goesEagerly(int64(s.Len)) {
 		f.later = true
 		return x.start(f.recv)
 	}
@@ -86,9 +86,7 @@ func (e *Engine) flowed(f *flow, bytes int64, all bool) {
 		return
 	}
 	f.ready = bytes
-	p := f.send.p
-	e.conn(p).Ready(f.send.out, bytes)
-	e.touch(p)
+	f.send.p.extend(f.send, bytes)
 }
 
 // arriving lets a flow's send go on with what has come of its message, up to the first

@@ -1,7 +1,5 @@
 package mpe
 
-import "github.com/zrlmpi/zrlmpid/extended"
-
 // ForgetCollectives forgets what the members of communicators have agreed on, and what they
 // were told of calls that others have given up. It is for a rank that programs use one
 // after another: the next one's communicators may have the numbers of these, and other
@@ -26,26 +24,8 @@ func (e *Engine) ForgetCollectives() {
 	e.life = 0 // the next program's communicators get another
 	for _, p := range e.peers {
 		if p != nil {
-			e.untell(p)
+			p.retractAborts()
 		}
 	}
-	e.settle()
-}
-
-// untell takes back what a peer was to be told of calls before their members had agreed,
-// if nothing of it was sent. Once it can be, the calls may be another program's.
-func (e *Engine) untell(p *peer) {
-	for i := range p.outs.slots {
-		o := &p.outs.slots[i]
-		if !o.telling || decodeFailure(e.rank, o.buf).life != 0 {
-			continue
-		}
-		id := extended.ID(i + 1)
-		acts, w := e.conn(p).Cancel(e.at, id, e.xacts[:0])
-		e.xacts = acts
-		e.actExtended(p, nil)
-		if w == extended.CancelDone {
-			p.outs.remove(id)
-		}
-	}
+	e.flush()
 }

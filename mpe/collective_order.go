@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
@@ -121,7 +120,7 @@ func (x *calling) setOrder() {
 func (e *Engine) report(p *peer) {
 	if now := coll.StatusOf(e.left()); now != p.told {
 		p.told = now
-		e.sendInternal(p, statusComm, uint32(now), nil, nil)
+		p.sendInternal(statusComm, uint32(now), nil, nil)
 	}
 }
 
@@ -149,17 +148,9 @@ func (e *Engine) announceOrder(x *calling) {
 	for i, rank := range x.Members {
 		if i != c.Rank {
 			o.unconfirmed++
-			e.sendInternal(e.peers[rank], orderComm, 0, text, o)
+			e.peers[rank].sendInternal(orderComm, 0, text, o)
 		}
 	}
-}
-
-// sendInternal sends a message of the engine's own, for whose end nobody waits but an
-// ordering.
-func (e *Engine) sendInternal(p *peer, comm, tag uint32, payload []byte, o *ordering) {
-	id := p.outs.addInternal(payload, o)
-	e.xacts = e.conn(p).Send(e.at, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag}, e.xacts[:0])
-	e.actExtended(p, nil)
 }
 
 // confirmed notes that a member has an announcement, or will never have it.
@@ -212,11 +203,7 @@ func (e *Engine) left() (bytes int) {
 		if p == nil {
 			continue
 		}
-		for i := range p.outs.slots {
-			if o := &p.outs.slots[i]; o.used && !o.out {
-				bytes += int(o.length)
-			}
-		}
+		bytes += p.unsent()
 	}
 	return bytes
 }

@@ -13,7 +13,7 @@ import (
 
 // A collective call is carried out by the engine: the host program posts it and may do
 // something else. Its steps are requests as others are. When one of them ends, it is
-// put into Engine.ended, and settle, at the end of every event, has the call begin what
+// put into Engine.ended, and flush, at the end of every event, has the call begin what
 // can begin then. So no step begins in the middle of an event.
 
 // calling is a collective call that is being carried out.
@@ -112,7 +112,7 @@ func (e *Engine) StartCollective(c *Collective) (Op, error) {
 		r.Free()
 		return nil, err
 	}
-	e.settle()
+	e.flush()
 	return r, nil
 }
 
@@ -127,10 +127,12 @@ func (x *calling) prepare() (err error) {
 // Wire implements Caller.
 func (e *Engine) Wire(rank int) Wire {
 	p := e.peers[rank]
-	if p == nil || p.conn != nil { // this rank, or one that speaks the extended profile
+	if p == nil { // this rank
 		return Wire{}
 	}
-	return Wire{Profile: p.profile().String(), Words: true, NoComms: true, NoEmpty: p.cfg.Handshake.Peer.RefusesEmpty}
+	w := p.limits.Wire()
+	w.Profile = p.profile().String()
+	return w
 }
 
 // begin makes the schedule, with what the members have agreed on.

@@ -94,7 +94,7 @@ func (x *calling) request(kind OpKind, peer, number int, buf []byte) *Request {
 		e: e, kind: kind, peer: x.Members[peer], p: e.peers[x.Members[peer]], tag: int32(x.Tag), comm: x.Comm,
 		datatype: x.Datatype, anyDatatype: x.AnyDatatype, buf: buf, call: x, step: int32(number),
 	}
-	if r.p.conn == nil {
+	if r.p.limits.NoComms {
 		r.comm, r.tag = 0, 0
 	}
 	r.status.Peer = r.peer
@@ -118,12 +118,8 @@ func (x *calling) start(r *Request) error {
 	switch {
 	case r.kind == OpRecv:
 		err = e.postRecv(r)
-	case r.p.conn != nil:
-		e.sendExtended(r)
 	default:
-		r.p.sendq.push(r)
-		e.nextSend(r.p)
-		e.act(r.p, nil)
+		r.p.send(r, true)
 	}
 	if err != nil {
 		x.drop(r)
@@ -211,7 +207,7 @@ func (x *calling) compute(kind coll.Kind, number int, into, from []byte) {
 			e.computed = nil
 		}
 		e.resumed = append(e.resumed, x)
-		e.settle()
+		e.flush()
 	})
 }
 
@@ -317,11 +313,10 @@ func (x *calling) giveUp(r *Request, err error) {
 	x.drop(r)
 	r.call = nil // it is not noted as ended
 	if r.flow != nil && r.flow.send == r {
-		e.xacts = e.conn(r.p).Abort(e.at, r.out, e.xacts[:0])
-		e.actExtended(r.p, nil)
+		r.p.abortSend(r)
 	}
 	if !r.ended.Load() {
-		if !e.takeBack(r, false) {
+		if !e.cancel(r, false) {
 			e.disown(r)
 		}
 		e.finish(r, err)
@@ -331,10 +326,9 @@ func (x *calling) giveUp(r *Request, err error) {
 // disown lets a message go on without its request. What is received is not kept: no
 // later receive asks for it.
 func (e *Engine) disown(r *Request) {
-	if in := r.in; in != nil && in.p != nil && in.p.conn != nil {
-		in.buf, in.own, in.req = nil, false, nil
-		r.in = nil
+	if r.kind == OpRecv {
+		r.in.p.discardRecv(r)
 		return
 	}
-	e.orphan(r, nil)
+	e.detach(r, nil)
 }

@@ -137,7 +137,7 @@ func (e *Engine) tellMembers(members []int, f *failure) {
 	text := f.encode()
 	for _, rank := range members {
 		if p := e.peers[rank]; rank != e.rank {
-			e.sendInternal(p, statusComm, uint32(p.told), text, nil)
+			p.sendInternal(statusComm, uint32(p.told), text, nil)
 		}
 	}
 }
@@ -179,28 +179,6 @@ func (e *Engine) forgo() {
 	defer e.unlock()
 	if e.state == draining {
 		e.forgone = true
-		e.settle()
+		e.flush()
 	}
-}
-
-// onlyTelling reports whether nothing is under way with the peer but reports to it.
-func (p *peer) onlyTelling() bool {
-	if p.conn == nil {
-		return false
-	}
-	some := false
-	for i := range p.outs.slots {
-		if o := &p.outs.slots[i]; o.used {
-			if !o.telling {
-				return false
-			}
-			some = true
-		}
-	}
-	for in := range p.ins.all {
-		if in.req != nil {
-			return false
-		}
-	}
-	return some
 }

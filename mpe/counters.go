@@ -1,10 +1,8 @@
 package mpe
 
 import (
-	"errors"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -22,7 +20,7 @@ type RankCounters struct {
 	// AnySource is the oldest receive from any source that waits.
 	AnySource OldestWait
 	// Drops counts what came from addresses that are no rank's.
-	Drops [handshake.NumReasons]uint64
+	Drops DropCounts
 	// Collectives counts collective calls, and Disagreements the communicators whose
 	// members do not choose algorithms alike.
 	Collectives   []CollectiveCount
@@ -44,15 +42,13 @@ type PeerCounters struct {
 	// the protocol included. What came and was no packet is in Drops only.
 	PacketsOut, PacketsIn [NumTypes]uint64
 	BytesOut, BytesIn     [NumTypes]uint64
-	// Repeats counts packets that were sent again; all of a DATA message of a
+	// Retransmissions counts packets that were sent again; all of a DATA message of a
 	// handshake is one. Unreachable counts messages, and links of the extended
-	// profile, that were given up because the peer did not answer.
+	// profile, that ended because the peer did not answer.
 	Retransmissions, Unreachable uint64
-	// Drops and Events are the handshake's; an extended peer has its own besides.
-	Drops          [handshake.NumReasons]uint64
-	Events         [handshake.NumEvents]uint64
-	ExtendedDrops  [extended.NumReasons]uint64
-	ExtendedEvents [extended.NumEvents]uint64
+	// Drops counts what came and was not used, and Events what else is worth counting.
+	Drops  DropCounts
+	Events EventCounts
 
 	// How things stand now. QueuedSends are sends of which nothing was sent,
 	// InFlight the others that have not ended; InFlightPackets are those of an
@@ -73,12 +69,12 @@ type OldestWait struct {
 	Elapsed time.Duration
 }
 
-// oldestPosted is how many posted receives of a communicator are looked at, from
+// oldestPosted is how many posted receives of a communicator are examined, from
 // the oldest on, to find the oldest of each source. There may be a million.
 const oldestPosted = 1024
 
 // Counters calls rank once and then peer for every peer, each time with the
-// engine's lock: what its Observer has noted does not change meanwhile. They must
+// engine's lock: what its Observer has counted does not change meanwhile. They must
 // be quick, must not call the engine, and must not keep what they are given.
 func (e *Engine) Counters(rank func(*RankCounters), peer func(*PeerCounters)) {
 	posted := make([]handshake.Instant, len(e.peers)) // 0: none
@@ -121,18 +117,19 @@ func (e *Engine) rankCounters(c *RankCounters, posted []handshake.Instant) {
 	for _, m := range e.comms {
 		c.Posted += m.Posted()
 		c.Unexpected += m.Unexpected()
-		looks := 0
-		m.EachPosted(func(_, _ int32, r *Request) bool {
+		n := 0
+		for w := range e.postedWaits(m) {
 			oldest := &anySource
-			if r.peer >= 0 {
-				oldest = &posted[r.peer]
+			if !w.AnySource {
+				oldest = &posted[w.Remote]
 			}
-			if *oldest == 0 || r.posted < *oldest {
-				*oldest = max(r.posted, 1)
+			if *oldest == 0 || w.Since < *oldest {
+				*oldest = max(w.Since, 1)
 			}
-			looks++
-			return looks < oldestPosted
-		})
+			if n++; n == oldestPosted {
+				break
+			}
+		}
 	}
 	if anySource != 0 {
 		c.AnySource = OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.at - anySource}
@@ -141,78 +138,17 @@ func (e *Engine) rankCounters(c *RankCounters, posted []handshake.Instant) {
 
 func (e *Engine) peerCounters(c *PeerCounters, p *peer) {
 	*c = PeerCounters{
-		Rank: p.rank, Extended: p.conn != nil, Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failures,
-		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Unreachable: p.giveUps,
-		Drops: p.drops, Events: p.events, ExtendedDrops: p.extDrops, ExtendedEvents: p.extEvents,
+		Rank: p.rank, Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed,
+		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Drops: p.drops, Events: p.events,
 	}
-	if p.conn != nil {
-		e.extendedCounters(c, p)
-		return
-	}
-	c.PacketsOut = p.packetsOut
-	for t, n := range p.packetsOut {
-		c.BytesOut[t] = n * protocol.HeaderLen
-	}
-	c.PacketsOut[protocol.Data], c.BytesOut[protocol.Data] = p.dataOut, p.dataBytes
-	c.PacketsIn, c.BytesIn = p.pair.Received()
-	c.Retransmissions = p.events[handshake.Retransmitted] + p.events[handshake.Reacked]
-	c.QueuedSends = p.sendq.len()
-	if p.sending != nil {
-		c.InFlight = 1
-	}
-	if w, ok := p.pair.SendWait(); ok {
+	p.counters(c)
+	for w := range p.sendWaits { // the first is the oldest
 		c.OldestSend = OldestWait{Waits: true, For: w.For, Elapsed: e.at - w.Since}
+		break
 	}
-	if w, ok := p.pair.RecvWait(); ok {
-		c.OldestRecv = OldestWait{Waits: true, For: w.For, Elapsed: e.at - w.Since}
-	}
-}
-
-func (e *Engine) extendedCounters(c *PeerCounters, p *peer) {
-	st := p.conn.Stats()
-	c.PacketsOut, c.PacketsIn = st.PacketsSent, st.PacketsReceived
-	for t := range NumTypes {
-		c.BytesOut[t] = st.BytesSent[t] + st.PacketsSent[t]*protocol.ExtHeaderLen
-		c.BytesIn[t] = st.BytesReceived[t] + st.PacketsReceived[t]*protocol.ExtHeaderLen
-	}
-	c.Retransmissions, c.Unreachable = st.Retransmissions, p.extEvents[extended.Unreachable]
-	c.QueuedSends, c.InFlight, c.InFlightPackets = st.Queued, st.Begun, st.InFlight
-	c.RoundTrip = st.RoundTrip
-	p.conn.EachSend(func(s extended.SendState) bool { // the first is the oldest
-		w := sendWait(s)
-		c.OldestSend = OldestWait{Waits: true, For: w.For, Elapsed: e.at - w.Since}
-		return false
-	})
-	if st.Awaited == 0 {
-		return // there may be many that no receive has matched
-	}
-	for in := range p.ins.all {
-		if in.req == nil {
-			continue
+	for w := range p.recvWaits {
+		if elapsed := e.at - w.Since; w.req != nil && (!c.OldestRecv.Waits || elapsed > c.OldestRecv.Elapsed) {
+			c.OldestRecv = OldestWait{Waits: true, For: w.For, Elapsed: elapsed}
 		}
-		if elapsed := e.at - in.phases.Start; !c.OldestRecv.Waits || elapsed > c.OldestRecv.Elapsed {
-			c.OldestRecv = OldestWait{Waits: true, For: protocol.Data, Elapsed: elapsed}
-		}
-	}
-}
-
-// sentData counts a DATA message of a handshake.
-func (p *peer) sentData(bytes int) {
-	p.sent(protocol.Data, protocol.HeaderLen+bytes)
-	if p.tr.Reliable() {
-		p.dataOut++
-		p.dataBytes += uint64(protocol.HeaderLen + bytes)
-		return
-	}
-	shape, words := &p.cfg.Handshake.Shape, wordsOf(int64(bytes))
-	p.dataOut += uint64(shape.Datagrams(words))
-	p.dataBytes += uint64(protocol.HeaderLen + shape.PayloadBytes(words))
-}
-
-// countGiveUp counts a message of a handshake that has ended with err because the
-// peer did not answer.
-func (p *peer) countGiveUp(err error) {
-	if errors.Is(err, handshake.ErrTimeout) || errors.Is(err, handshake.ErrPartial) {
-		p.giveUps++
 	}
 }

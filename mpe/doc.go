@@ -4,21 +4,23 @@
 // transport brings, writes payload straight into posted buffers and completes
 // requests.
 //
-// Any number of goroutines may post and wait; one background goroutine per
-// transport reads. The engine must never interpret a packet itself (packages
-// handshake and extended do), never log (an Observer is told), never write to a
-// buffer whose owner has been given it back, and never allocate by what the wire
-// claims.
+// Any number of goroutines may post and wait. The engine must never interpret a packet
+// itself (packages handshake and extended do), never log (it notifies an Observer), never
+// write to a buffer that has been returned to its caller, and never allocate by what the
+// wire claims.
 //
 // Order: a receive gets the oldest message that fits it, and a message the oldest
 // receive, as MPI demands. What the profile of a peer does not carry takes no
 // part: a cloudfpga message has tag 0 and belongs to the world, and a receive
 // that names a cloudfpga peer matches by order, whatever its tag.
 //
-// The files: engine.go runs the rank and its timer; request.go is an operation,
-// post.go begins one, match.go joins receives and messages, inbound.go is a
-// message on its way in; peer.go is what is kept of a peer, peer_pair.go drives
-// the handshake of the cloudfpga and v0.9 profiles, peer_extended.go and
-// packets.go the extended one, self.go what a rank sends to itself; probe.go,
-// cancel.go and status.go are what their names say.
+// The files, in the order in which a message meets them: post.go starts an operation,
+// request.go is one; engine.go takes packets in and ends every event (flush); peer.go is
+// what is kept of a peer, and its link, which peer_handshake*.go implements for the
+// cloudfpga and v0.9 profiles and peer_extended*.go, packets.go, single_copy.go, inbox.go
+// and outbox.go for the extended one; match.go matches receives and messages, inbound.go
+// is a message on its way in, placement.go where its payload is placed, self.go what a
+// rank sends to itself. cancel.go cancels, probe.go probes, waits.go says what waits,
+// report.go, counters.go and status.go report. reading.go, source.go, poll.go, timer.go
+// and heartbeat.go take packets and keep time. collective*.go carry out collective calls.
 package mpe

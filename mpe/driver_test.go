@@ -226,7 +226,7 @@ func (w *watcher) TransportError(_ int, err error) { w.errs <- err }
 
 func (w *watcher) Done(int, mpe.Status, error) {}
 
-func (w *watcher) Noted(int, int, handshake.Action) {}
+func (w *watcher) Noted(int, int, mpe.Note) {}
 
 // A transport that fails is left alone for a while, and then asked again.
 func TestTransportThatFailsToPoll(t *testing.T) {
@@ -297,7 +297,7 @@ func TestRevokedLanding(t *testing.T) {
 		dropped uint64
 	}{{before, 0}, {0, 1}, {b.Placement(), 2}} {
 		b.ArrivedIn(y, noise, tt.gen)
-		if n := b.Snapshot().Dropped[handshake.ReasonUnknownAddress.String()]; n != tt.dropped {
+		if n := b.Snapshot().Dropped[mpe.DropUnknownAddress]; n != tt.dropped {
 			t.Errorf("landing %d: %d packets were looked at, want %d", tt.gen, n, tt.dropped)
 		}
 	}

@@ -44,12 +44,12 @@ type Config struct {
 	// Limits bounds the receives and messages that wait in each communicator.
 	// Messages have as much room as the extended peers have credit besides.
 	Limits match.Limits
-	// Crowded says that the host has more ranks than cores: whoever looks for
-	// packets then lets other processes run.
+	// Oversubscribed says that the host has more ranks than cores: a caller that polls
+	// then lets other processes run.
 	Oversubscribed bool
 	// Collectives says how collective calls are carried out.
 	Collectives CollectiveConfig
-	// Observer is told of everything worth counting or logging; may be nil.
+	// Observer is notified of everything worth counting or logging; may be nil.
 	Observer Observer
 }
 
@@ -62,7 +62,7 @@ type Engine struct {
 	// observed: somebody wants to know of every message.
 	observed bool
 	// group has the transports that can be polled. Its Waiting counts the requests,
-	// probes and Awaits that somebody waits for without looking for packets himself.
+	// probes and Awaits for which a caller sleeps.
 	group progress.Group
 
 	noTags bool // some peer's messages carry no tag
@@ -74,40 +74,33 @@ type Engine struct {
 	// at is when the event at hand began: when mu was taken.
 	at     handshake.Instant
 	peers  []*peer
-	acts   []handshake.Action
-	xacts  []extended.Action
+	pairs  handshakeActions
+	conns  extendedActions
 	nextID handshake.ID
 	timer  *time.Timer
-	// due is when tick is to be called, or never. The timer does so, unless the
-	// packets of some transport are taken by callers or the poller: they do.
+	// due is when tick is to be called, or never. The timer does so, unless callers or
+	// the poller poll: they do.
 	due atomic.Int64
 	// timed are the peers that may have a deadline.
 	timed []*peer
-	drops [handshake.NumReasons]uint64 // from addresses that are no peer's
+	drops DropCounts // from addresses that are no peer's
 	state runState
 	idle  chan struct{} // closed when draining and nothing is under way
 
-	// touched are the peers that settle is to look at, and accepts the
-	// messages whose senders it is to tell.
+	// touched are the peers that flush deals with, and accepts the
+	// messages whose senders it clears.
 	touched []*peer
 	accepts []*inbound
-	// corked: sends to some of the touched wait for company.
-	corked atomic.Bool
+	// coalesced: packets of some of the touched wait for those of further sends.
+	coalesced atomic.Bool
 	// retired are messages that have ended in the event at hand, and spare are
 	// for the next ones.
 	retired, spare []*inbound
-	// reposts are receives whose messages turned out not to exist.
-	reposts []*Request
-	// packets[:queued] wait to be sent to the peer at hand, with so many bytes of
-	// payload.
-	packets             [packetBatch]Packet
-	queued, queuedBytes int
 	// one is the datagram at hand of several that have arrived together.
 	one RxPacket
 
-	landing     landing
-	strays      strays
-	pulses      []chan struct{} // of those who wait for the next tick
+	placement   placement
+	heartbeats  []chan struct{} // closed by the next tick
 	cut         []Waiting       // what Close has cut off
 	comms       map[uint32]*matcher
 	lastComm    uint32
@@ -162,7 +155,7 @@ func New(cfg Config) (*Engine, error) {
 	if !observed {
 		cfg.Observer = nopObserver{}
 	}
-	e := &Engine{observed: observed, landing: landing{gen: 1}, rank: cfg.Rank, cfg: cfg, epoch: time.Now(), peers: make([]*peer, len(cfg.Peers)), stop: make(chan struct{}), comms: map[uint32]*matcher{}}
+	e := &Engine{observed: observed, placement: placement{gen: 1}, rank: cfg.Rank, cfg: cfg, epoch: time.Now(), peers: make([]*peer, len(cfg.Peers)), stop: make(chan struct{}), comms: map[uint32]*matcher{}}
 	if cfg.Limits.Unexpected == 0 {
 		cfg.Limits.Unexpected = match.DefaultLimit
 	}
@@ -176,22 +169,14 @@ func New(cfg Config) (*Engine, error) {
 		if pc.Transport == nil {
 			return nil, fmt.Errorf("rank %d: peer %d has no transport", cfg.Rank, rank)
 		}
-		pc.Handshake.Local, pc.Handshake.Remote = uint32(cfg.Rank), uint32(rank)
-		pc.Handshake.Reliable = pc.Transport.Reliable()
-		if x := pc.Extended; x != nil {
-			mine := *x
-			mine.Local, mine.Remote, mine.Reliable = uint32(cfg.Rank), uint32(rank), pc.Transport.Reliable()
-			pc.Extended = &mine
-		}
-		p, err := newPeer(rank, pc)
+		pc.configure(cfg.Rank, rank)
+		p, err := newPeer(e, rank, pc)
 		if err != nil {
 			return nil, fmt.Errorf("rank %d: %w", cfg.Rank, err)
 		}
 		e.peers[rank] = p
 		e.noTags = e.noTags || p.noTags()
-		if p.conn != nil {
-			e.cfg.Limits.Unexpected += p.conn.Config().Messages
-		}
+		e.cfg.Limits.Unexpected += p.unexpectedLimit()
 		if !seen[pc.Transport] {
 			seen[pc.Transport] = true
 			e.transports = append(e.transports, pc.Transport)
@@ -212,137 +197,55 @@ func (e *Engine) Rank() int { return e.rank }
 // Size returns the number of ranks of the cluster.
 func (e *Engine) Size() int { return len(e.peers) }
 
-// arrived takes a batch of packets. Unless gen is 0, they may be in the landing of
+// receiveBatch takes a batch of packets. Unless gen is 0, they may be in the placement of
 // that generation.
-func (e *Engine) arrived(tr Transport, batch []RxPacket, gen uint32) {
+func (e *Engine) receiveBatch(tr Transport, batch []RxPacket, gen uint32) {
 	e.lock()
 	defer e.unlock()
-	if e.state == closed || gen != 0 && gen != e.landing.gen {
+	if e.state == closed || gen != 0 && gen != e.placement.gen {
 		return
 	}
 	for i := range batch {
 		if batch[i].Each > 0 {
-			e.arrivals(tr, &batch[i])
+			e.receiveAll(tr, &batch[i])
 			continue
 		}
-		e.arrival(tr, &batch[i])
+		e.receive(tr, &batch[i])
 	}
-	e.landing.move()
-	e.settle()
+	e.placement.move()
+	e.flush()
 }
 
-// arrival feeds one packet to its peer's state machine and acts on the answer.
-func (e *Engine) arrival(tr Transport, a *RxPacket) {
+// receive feeds one packet to its peer's state machine.
+func (e *Engine) receive(tr Transport, a *RxPacket) {
 	p := e.source(a)
 	if p == nil {
-		e.drops[handshake.ReasonUnknownAddress]++
-		e.cfg.Observer.Dropped(e.rank, UnknownPeer, a, handshake.Action{Reason: handshake.ReasonUnknownAddress})
+		e.drops[DropUnknownAddress]++
+		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: DropUnknownAddress, Packet: a})
 		return
 	}
 	if p.tr != tr {
 		// A peer is spoken to over one transport; what comes over
 		// another one is not from it.
-		e.dropped(p, a, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonUnexpectedPayload})
+		p.dropped(a, Drop{Reason: DropUnexpectedPayload})
 		return
 	}
-	if p.conn != nil {
-		e.arrivalExtended(p, a)
-	} else {
-		e.arrivalPair(p, a)
-	}
+	p.receive(a)
 }
 
-// arrivals feeds several datagrams, one by one where they are not the middle of a
+// receiveAll feeds several datagrams, one by one where they are not the middle of a
 // message.
-func (e *Engine) arrivals(tr Transport, all *RxPacket) {
+func (e *Engine) receiveAll(tr Transport, all *RxPacket) {
 	one := &e.one
 	*one = *all
 	one.Each = 0
 	p := e.source(all)
 	for rest := all.Bytes; len(rest) > 0; rest = rest[len(one.Bytes):] {
 		one.Bytes = rest[:min(all.Each, len(rest))]
-		if p == nil || p.tr != tr || p.pair == nil {
-			e.arrival(tr, one)
-			continue
+		if p == nil || p.tr != tr || !p.receiveRun(one, rest, all.Each) {
+			e.receive(tr, one)
 		}
-		n, acts := e.pair(p).Run(e.at, rest, all.Each, e.acts[:0])
-		e.acts = acts
-		if n == 0 {
-			e.arrivalPair(p, one)
-			continue
-		}
-		one.Bytes = rest[:n]
-		p.receivedAll(n, all.Each)
-		e.act(p, one)
 	}
-}
-
-// arrivalExtended feeds a packet to an extended peer's state machine.
-func (e *Engine) arrivalExtended(p *peer, a *RxPacket) {
-	now := e.at
-	p.burst = 0
-	switch a.Kind {
-	case RxConnected:
-		if p.lending != nil {
-			e.conn(p).LongPackets(p.lending.LongPayload(p.rank))
-		}
-		e.xacts = e.conn(p).Reconnected(now, e.xacts[:0])
-	case RxBroken:
-		p.drops[handshake.ReasonStream]++
-		e.cfg.Observer.Dropped(e.rank, p.rank, a, handshake.Action{Reason: handshake.ReasonStream})
-		return
-	default: // what is no whole packet is dropped, with the reason that the machine finds
-		p.received(a.Bytes)
-		if a.Away > 0 {
-			payload := e.fetch(p, a)
-			if payload == nil {
-				return
-			}
-			p.bytesIn += uint64(len(payload))
-			e.xacts = e.conn(p).PacketParts(now, a.Bytes, payload, e.xacts[:0])
-			break
-		}
-		if a.Offer != 0 {
-			e.xacts = e.conn(p).PacketAdvertised(now, a.Bytes, e.xacts[:0])
-			break
-		}
-		if a.Checked {
-			e.xacts = e.conn(p).Checked(now, a.Bytes, e.xacts[:0])
-			break
-		}
-		if len(a.Rest) == 0 {
-			e.xacts = e.conn(p).Packet(now, a.Bytes, e.xacts[:0])
-			break
-		}
-		p.bytesIn += uint64(len(a.Rest))
-		e.xacts = e.conn(p).PacketParts(now, a.Bytes, a.Rest, e.xacts[:0])
-	}
-	e.actExtended(p, a)
-}
-
-// arrivalPair feeds a packet to a handshake.
-func (e *Engine) arrivalPair(p *peer, a *RxPacket) {
-	now := e.at
-	switch a.Kind {
-	case RxDatagram:
-		p.received(a.Bytes)
-		e.acts = e.pair(p).Datagram(now, a.Bytes, e.acts[:0])
-	case RxHeader:
-		p.received(a.Bytes)
-		e.acts = e.pair(p).Header(now, a.Bytes, e.acts[:0])
-	case RxPayload:
-		p.bytesIn += uint64(len(a.Bytes))
-		e.acts = e.pair(p).Payload(now, a.Bytes, e.acts[:0])
-	case RxConnected:
-		p.behind = nil // it was for the old connection
-		e.acts = e.pair(p).Reconnected(now, e.acts[:0])
-	case RxTruncated:
-		p.received(a.Bytes)
-		e.acts = append(e.acts[:0], handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonLength})
-	case RxBroken:
-		e.acts = append(e.acts[:0], handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonStream})
-	}
-	e.act(p, a)
 }
 
 // source finds the peer that a packet came from.
@@ -359,7 +262,7 @@ func (e *Engine) source(a *RxPacket) *peer {
 	return e.peers[rank]
 }
 
-// touch has settle look at a peer.
+// touch has flush deal with a peer.
 func (e *Engine) touch(p *peer) {
 	if !p.touched {
 		p.touched = true
@@ -367,16 +270,16 @@ func (e *Engine) touch(p *peer) {
 	}
 }
 
-// settle ends every event: it tells the senders of matched messages, lets the
-// extended peers acknowledge, sets the timer, and tells a drain when nothing is
-// left to wait for. Only peers that something happened to are looked at.
-func (e *Engine) settle() {
+// flush ends every event: it clears the senders of matched messages, lets the
+// extended peers acknowledge, sets the timer, and ends a drain when nothing is
+// left to wait for. It deals with the touched peers only.
+func (e *Engine) flush() {
 	for i := 0; ; {
 		if len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 || len(e.failures) > 0 {
 			e.stepped()
 		}
 		if len(e.accepts) > 0 {
-			e.accept()
+			e.acceptAll()
 			continue
 		}
 		if i == len(e.touched) {
@@ -384,21 +287,18 @@ func (e *Engine) settle() {
 		}
 		p := e.touched[i]
 		i++
-		if p.conn != nil {
-			e.xacts = e.conn(p).Flush(e.at, e.xacts[:0])
-			e.actExtended(p, nil)
-		}
-		e.wakeFor(p)
+		p.endEvent()
+		e.noteDeadline(p)
 		p.touched = false
 	}
 	clear(e.touched)
 	e.touched = e.touched[:0]
-	if e.corked.Load() {
-		e.corked.Store(false)
+	if e.coalesced.Load() {
+		e.coalesced.Store(false)
 	}
 	e.recycle()
-	if e.landing.next.req != nil { // a message has been asked for
-		e.landing.move()
+	if e.placement.next.req != nil { // a message has been asked for
+		e.placement.move()
 	}
 	if e.state == draining && e.idle != nil && !e.busy() {
 		close(e.idle)
@@ -406,9 +306,39 @@ func (e *Engine) settle() {
 	}
 }
 
+// acceptAll clears the senders of messages that receives have matched.
+func (e *Engine) acceptAll() {
+	for i := 0; i < len(e.accepts); i++ {
+		in := e.accepts[i]
+		e.accepts[i] = nil
+		if p := in.p; p != nil {
+			p.accept(in)
+		}
+	}
+	e.accepts = e.accepts[:0]
+}
+
+// unlock releases the lock at the end of an event, and ends the event if that was not
+// done. Peers whose packets are coalesced stay touched.
+func (e *Engine) unlock() {
+	if len(e.touched) > 0 && !e.coalesced.Load() && e.state != closed {
+		e.flush()
+	}
+	e.mu.Unlock()
+}
+
+// now is the engine's clock: time since it started.
+func (e *Engine) now() handshake.Instant { return time.Since(e.epoch) }
+
+// lock takes the lock for an event.
+func (e *Engine) lock() {
+	e.mu.Lock()
+	e.at = e.now()
+}
+
 // busy reports whether data is on the move.
 func (e *Engine) busy() bool {
-	return slices.ContainsFunc(e.peers, func(p *peer) bool { return p != nil && p.busy() && !(e.forgone && p.onlyTelling()) })
+	return slices.ContainsFunc(e.peers, func(p *peer) bool { return p != nil && p.busy() && !(e.forgone && p.onlyAborts()) })
 }
 
 // Close ends the engine. No new operation is accepted; handshakes that are
@@ -422,12 +352,12 @@ func (e *Engine) Close(ctx context.Context) error {
 		return nil
 	}
 	e.state = draining
-	e.failQueued(ErrClosed)
+	e.abortQueued(ErrClosed)
 	idle := make(chan struct{})
 	e.idle = idle
-	e.settle()
+	e.flush()
 	e.mu.Unlock()
-	e.group.Waiting.Add(1) // for as long as packets come, which nobody else waits for
+	e.group.Waiting.Add(1) // packets are awaited until the drain ends
 	e.group.Rest()
 	defer time.AfterFunc(tellingTime, e.forgo).Stop()
 
@@ -447,12 +377,12 @@ func (e *Engine) Close(ctx context.Context) error {
 		e.cut = e.moving()
 	}
 	e.state, e.idle = closed, nil
-	e.beat()
+	e.heartbeat()
 	close(e.stop)
 	e.timer.Stop()
 	for _, p := range e.peers {
 		if p != nil {
-			e.failActive(p, ErrClosed)
+			p.abortAll(ErrClosed)
 		}
 	}
 	e.stepped() // calls whose messages have ended do, too

@@ -322,7 +322,7 @@ func TestUnknownAddress(t *testing.T) {
 			if trust {
 				wantDrops = 2
 			}
-			if answered != trust || s.Dropped["unknown_address"] != wantDrops {
+			if answered != trust || s.Dropped[mpe.DropUnknownAddress] != wantDrops {
 				t.Errorf("trust %v: answered %v, dropped %v", trust, answered, s.Dropped)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
@@ -410,7 +410,7 @@ func TestAPeerIsHeardOverItsOwnTransportOnly(t *testing.T) {
 		e.Irecv(1, make([]byte, 4), mpe.Options{})
 		other.Inject(1, 0, protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Call: protocol.SendInt, Type: protocol.SendRequest}))
 		synctest.Wait()
-		if p := e.Snapshot().Peers[0]; p.PacketsOut["CLEAR_TO_SEND"] != 0 || p.Dropped["unexpected_payload"] != 1 {
+		if p := e.Snapshot().Peers[0]; p.PacketsOut["CLEAR_TO_SEND"] != 0 || p.Dropped[mpe.DropUnexpectedPayload] != 1 {
 			t.Errorf("answered a request that came over another transport: %+v", p)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -5,22 +5,24 @@ import "github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 // Waiting is how many requests and probes the engine believes to be waited for.
 func (e *Engine) Waiting() int { return int(e.group.Waiting.Load()) }
 
-// Landing is the generation of the landing.
+// Placement is the generation of the placement.
 func (e *Engine) Placement() uint32 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.landing.gen
+	return e.placement.gen
 }
 
-// Revoke revokes a landing, that of no request.
+// Revoke revokes a placement, that of no request.
 func (e *Engine) Revoke() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.landing.revoke(nil)
+	e.placement.revoke(nil)
 }
 
-// ArrivedIn takes packets that came in a landing.
-func (e *Engine) ArrivedIn(tr Transport, batch []RxPacket, gen uint32) { e.arrived(tr, batch, gen) }
+// ArrivedIn takes packets that came in a placement.
+func (e *Engine) ArrivedIn(tr Transport, batch []RxPacket, gen uint32) {
+	e.receiveBatch(tr, batch, gen)
+}
 
 // Idle reports whether no peer has a deadline: no timer is set, and none will be.
 func (e *Engine) Idle() bool {

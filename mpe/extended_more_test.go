@@ -123,9 +123,9 @@ func (f *failures) Done(_ int, s mpe.Status, err error) {
 		f.errs = append(f.errs, err)
 	}
 }
-func (*failures) DroppedExtended(int, int, *mpe.RxPacket, *extended.Action) {}
-func (*failures) NotedExtended(int, int, *extended.Action)                  {}
-func (*failures) TransportError(int, error)                                 {}
+func (*failures) Dropped(int, int, mpe.Drop) {}
+func (*failures) Noted(int, int, mpe.Note)   {}
+func (*failures) TransportError(int, error)  {}
 
 // An eager message whose sender was told that it is on its way, and which can never
 // arrive, is told to the observer.

@@ -61,17 +61,17 @@ func TestBadPacketsCostNoMemory(t *testing.T) {
 		b[at] = to
 		return b
 	}
-	bad := map[string][]byte{
-		"start_mark":  edit(0, 0),
-		"end_mark":    edit(31, 0),
-		"reserved":    edit(20, 1),
-		"source_rank": edit(8, 7),
-		"destination": edit(4, 9),
-		"call":        edit(16, 77),
-		"type":        edit(17, 77),
-		"short":       good(protocol.Ack, 0, nil)[:20],
-		"length":      append(good(protocol.SendRequest, 0, nil), 0, 0, 0, 0),
-		"size":        good(protocol.Data, 0xFFFFFFFF, make([]byte, 1384)),
+	bad := map[mpe.DropReason][]byte{
+		mpe.DropStartMark:   edit(0, 0),
+		mpe.DropEndMark:     edit(31, 0),
+		mpe.DropReserved:    edit(20, 1),
+		mpe.DropSourceRank:  edit(8, 7),
+		mpe.DropDestination: edit(4, 9),
+		mpe.DropCall:        edit(16, 77),
+		mpe.DropType:        edit(17, 77),
+		mpe.DropShort:       good(protocol.Ack, 0, nil)[:20],
+		mpe.DropLength:      append(good(protocol.SendRequest, 0, nil), 0, 0, 0, 0),
+		mpe.DropSize:        good(protocol.Data, 0xFFFFFFFF, make([]byte, 1384)),
 	}
 	data := words(3, 5)
 	f := &flood{rounds: rounds, closed: make(chan struct{}), idle: make(chan struct{})}
@@ -79,7 +79,7 @@ func TestBadPacketsCostNoMemory(t *testing.T) {
 	for _, b := range bad {
 		f.batch = append(f.batch, add(b))
 	}
-	f.batch = append(f.batch, mpe.RxPacket{Kind: mpe.RxDatagram, Peer: mpe.UnknownPeer, Bytes: bad["short"]})
+	f.batch = append(f.batch, mpe.RxPacket{Kind: mpe.RxDatagram, Peer: mpe.UnknownPeer, Bytes: bad[mpe.DropShort]})
 	f.then = []mpe.RxPacket{add(good(protocol.SendRequest, 0, nil)), add(good(protocol.Data, 3, data))}
 	idle := f.idle
 
@@ -109,10 +109,10 @@ func TestBadPacketsCostNoMemory(t *testing.T) {
 	s := e.Snapshot()
 	for reason := range bad {
 		if n := s.Peers[0].Dropped[reason]; n != rounds {
-			t.Errorf("%s was counted %d times, not %d", reason, n, rounds)
+			t.Errorf("%v was counted %d times, not %d", reason, n, rounds)
 		}
 	}
-	if n := s.Dropped["unknown_address"]; n != rounds {
+	if n := s.Dropped[mpe.DropUnknownAddress]; n != rounds {
 		t.Errorf("unknown_address was counted %d times, not %d", n, rounds)
 	}
 }

@@ -26,20 +26,20 @@ type inbound struct {
 	// engine's (own) while there is no receive.
 	buf []byte
 	own bool
-	// room is how much of the message its sender was told to send.
+	// room is how much of the message its sender is cleared to send.
 	room int64
 	// got is the end of the last byte that has arrived, and stored how many
 	// have.
 	got, stored int64
 	arrived     bool // all of it
-	accepted    bool // its sender was told that a receive has matched
+	accepted    bool // a receive has matched it, and its sender is cleared
 	eager       bool // it comes without being asked for
-	// offer, if not 0, is what the transport lets us have all of it by.
-	offer  uint64
-	phases handshake.Phases
+	// advertised, if not 0, is the number by which the transport gets all of it.
+	advertised uint64
+	phases     handshake.Phases
 
 	// What it is an announcement of: a SEND_REQUEST of p, which is deferred in
-	// p.pair; message num of p.conn; or local, which this rank sends to
+	// its state machine; message num of p; or local, which this rank sends to
 	// itself. All nil: it is complete, in buf.
 	p     *peer
 	num   extended.Message
@@ -62,10 +62,10 @@ func wordsOf(bytes int64) uint32 {
 }
 
 // store writes payload where it belongs; what the buffer has no room for is
-// dropped, and told when the message is complete.
+// dropped, and reported when the message is complete.
 func (in *inbound) store(offset int64, payload []byte) {
 	if offset < int64(len(in.buf)) {
-		if to := in.buf[offset:]; !same(to, payload) { // unless it landed there
+		if to := in.buf[offset:]; !same(to, payload) { // unless it was placed there
 			copy(to, payload)
 		}
 	}
@@ -108,11 +108,21 @@ func (e *Engine) takeOver(in *inbound, r *Request) {
 		copy(r.buf, in.buf[:min(in.got, int64(len(in.buf)))])
 		if !in.arrived && in.p != nil {
 			in.p.takenOver++
-			in.p.takenOverBytes += uint64(max(in.bytes-in.stored, 0))
+			in.p.takenOverRemaining += uint64(max(in.bytes-in.stored, 0))
 		}
 		e.buffers.put(in.buf)
 		in.own = false
 	}
 	in.buf, in.req = r.buf, r
 	r.in = in
+}
+
+// clear lets the sender of a message that was matched send it, at the end of the event.
+func (e *Engine) clear(in *inbound, r *Request) {
+	in.accepted = true
+	in.phases.Clear = e.at
+	if !in.own && !in.arrived {
+		in.room = min(in.bytes, int64(len(r.buf)))
+	}
+	e.accepts = append(e.accepts, in)
 }

@@ -177,8 +177,8 @@ func TestArrivedBeforeTimeOut(t *testing.T) {
 func notRetransmitted(t *testing.T, e *mpe.Engine) {
 	t.Helper()
 	events := e.Snapshot().Peers[0].Events
-	for _, ev := range []handshake.Event{handshake.Retransmitted, handshake.StartedOver} {
-		if n := events[ev.String()]; n > 0 {
+	for _, ev := range []mpe.Event{mpe.EventRetransmitted, mpe.EventStartedOver} {
+		if n := events[ev]; n > 0 {
 			t.Errorf("%v %d times", ev, n)
 		}
 	}

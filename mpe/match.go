@@ -42,8 +42,8 @@ func (e *Engine) posted(r *Request, in *inbound, ok bool, h match.Handle) {
 		return
 	}
 	e.join(in, r)
-	if p := in.p; p != nil && p.pair != nil {
-		e.act(p, nil)
+	if in.p != nil {
+		in.p.carryOut()
 	}
 }
 
@@ -68,7 +68,7 @@ func (r *Request) matchTag() int32 {
 	return r.tag
 }
 
-// announce presents a message to the posted receives. Without one that fits it
+// announce has the posted receives matched with a message. Without one that fits it
 // waits among the unexpected ones; the error is match.ErrFull if it cannot.
 func (e *Engine) announce(in *inbound) error {
 	m := e.matcher(in.comm)
@@ -77,11 +77,11 @@ func (e *Engine) announce(in *inbound) error {
 		return err
 	}
 	in.order = m.Order()
-	e.met(in, r, ok, h)
+	e.arrived(in, r, ok, h)
 	return nil
 }
 
-// restore presents a message anew whose receive was given up. It has its old
+// restore announces a message again whose receive was detached. It has its old
 // place in the order.
 func (e *Engine) restore(in *inbound) {
 	m := e.matcher(in.comm)
@@ -92,10 +92,10 @@ func (e *Engine) restore(in *inbound) {
 		e.refused(in)
 		return
 	}
-	e.met(in, r, ok, h)
+	e.arrived(in, r, ok, h)
 }
 
-func (e *Engine) met(in *inbound, r *Request, ok bool, h match.Handle) {
+func (e *Engine) arrived(in *inbound, r *Request, ok bool, h match.Handle) {
 	if ok {
 		r.handle = match.Handle{}
 		e.join(in, r)
@@ -111,20 +111,18 @@ func (e *Engine) join(in *inbound, r *Request) {
 	switch {
 	case in.local != nil:
 		e.joinSelf(in, r)
-	case in.p != nil && in.p.conn != nil:
-		e.joinExtended(in, r)
 	case in.p != nil:
-		e.joinPair(in, r)
-	default: // complete, from a receive that was given up
+		in.p.matched(in, r)
+	default: // complete, from a receive that was detached
 		e.takeOver(in, r)
 		e.deliver(in)
 	}
 }
 
-// refused tells that a message is lost for want of room.
+// refused reports that a message is lost for want of room.
 func (e *Engine) refused(in *inbound) {
 	if in.p != nil {
-		in.p.failures++
+		in.p.failed++
 	}
 	e.cfg.Observer.Done(e.rank, in.status(), ErrFull)
 	e.forget(in)

@@ -16,9 +16,9 @@ type outbound struct {
 	used bool
 	// out: the last of it has been sent.
 	out bool
-	// lent: the transport may be reading buf. flowing: what it is part of flows, so
-	// that it is not offered whole.
-	lent, flowing bool
+	// advertised: the peer may be reading buf. flowing: what it is part of flows, so
+	// that it is not advertised whole.
+	advertised, flowing bool
 	// telling: it tells of a call that has failed.
 	telling bool
 	// ordering waits for it.
@@ -77,18 +77,4 @@ func (b *outbox) at(id extended.ID) *outbound { return &b.slots[id-1] }
 func (b *outbox) remove(id extended.ID) {
 	b.slots[id-1] = outbound{}
 	b.free = append(b.free, id)
-}
-
-// reclaim has nobody else read the payload of a message any more.
-func (p *peer) reclaim(id extended.ID) {
-	if o := p.outs.at(id); o.lent {
-		o.lent = false
-		p.lending.Reclaim(p.rank, uint64(id))
-	}
-}
-
-// orphan goes on without a send that was given up.
-func (b *outbox) orphan(r *Request, bufs *buffers, release func()) {
-	o := b.at(r.out)
-	o.req, o.buf, o.own = nil, bufs.own(o.buf, release), true
 }

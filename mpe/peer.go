@@ -3,121 +3,173 @@ package mpe
 import (
 	"fmt"
 
-	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// peer is what an engine keeps about one remote rank. The engine's lock guards
-// it. It has a pair, or a conn if its profile is extended.
+// peer is what an engine keeps about one remote rank, whatever its profile. The engine's
+// lock guards it.
 type peer struct {
+	link
+	e    *Engine
 	rank int
 	cfg  Peer
 	tr   Transport
 	src  *source // nil if tr cannot be polled
-	// touched: something happened that settle has to look at. timed: it is among
-	// the engine's timed.
+	// touched: an event has reached its state machine, so flush has to read its deadline.
+	// timed: it is among the engine's timed.
 	touched, timed bool
+	// placed: its transport can put long messages where they belong.
+	placed bool
+	// limits is what its profile does not carry.
+	limits PeerInfo
+	// burst counts the sends posted since anything else has happened.
+	burst int
 	// status is what it has last reported of what it has to send, and told what was
 	// reported to it.
 	status, told coll.Status
-	// lands: its transport can put long messages where they belong.
-	lands bool
-	// burst counts the sends posted since anything else has happened.
-	burst int
 
-	pair pairState
-	// sending and recving are handed to the pair; sendq waits behind sending
-	// in the order in which it was posted. announced is the message of the
-	// SEND_REQUEST that is deferred in the pair while it is unexpected.
-	sending, recving *Request
-	sendq            queue
-	announced        *inbound
-
-	conn    connState
-	longest int64 // message that may be sent, in bytes
-	packets PacketTransport
-	lending SingleCopier   // nil if its transport copies all payload
-	paced   PacedTransport // nil if nothing is
-	outs    outbox
-	ins     inbox
-
-	header     [protocol.HeaderLen]byte
-	writing    bool       // a goroutine is writing to the peer
-	behind     []outgoing // what waits for it
-	sendErr    error      // the last error of the transport, until a send succeeds
-	packetsOut [protocol.Error + 1]uint64
-	packetsIn  uint64
-	bytesIn    uint64
-	bytesOut   uint64
-	drops      [handshake.NumReasons]uint64
-	events     [handshake.NumEvents]uint64
-	extDrops   [extended.NumReasons]uint64
-	extEvents  [extended.NumEvents]uint64
-	sendsDone  uint64
-	recvsDone  uint64
-	failures   uint64
-	// sentBytes and recvBytes are the payload of sendsDone and recvsDone.
-	sentBytes, recvBytes uint64
-	// Of a handshake: dataOut counts the datagrams of DATA messages, dataBytes the
-	// bytes in them, and giveUps the messages that the peer did not answer in time.
-	dataOut, dataBytes, giveUps uint64
-	// takenOver counts messages that a receive took over while they were
-	// arriving, and takenOverBytes what was spared a second copy.
-	takenOver, takenOverBytes uint64
+	peerCounts
+	sendErr error // the last error of the transport, until a send succeeds
 }
 
-func newPeer(rank int, cfg Peer) (*peer, error) {
-	p := &peer{rank: rank, cfg: cfg, tr: cfg.Transport}
-	p.paced, _ = cfg.Transport.(PacedTransport)
-	_, p.lands = cfg.Transport.(DirectPlacer)
+// peerCounts counts what every kind of peer has in common, since New.
+type peerCounts struct {
+	packetsOut                    [NumTypes]uint64
+	packetsIn, bytesIn, bytesOut  uint64
+	drops                         DropCounts
+	events                        EventCounts
+	sendsDone, recvsDone, failed  uint64
+	sentBytes, recvBytes          uint64 // payload of sendsDone and recvsDone
+	takenOver, takenOverRemaining uint64 // messages that a receive took over while they arrived
+}
+
+// link is what the engine does with a peer. handshakeLink implements it for the cloudfpga
+// and v0.9 profiles, extendedLink for the extended one; nothing outside the two asks which
+// of them a peer has. Each reaches its state machine for an event by a method that marks
+// the peer as touched, because any event may change the deadline: the end of the event
+// (flush, which unlock calls if nothing else has) arms the timer for the new one.
+type link interface {
+	// receive feeds a packet to the state machine.
+	receive(a *RxPacket)
+	// receiveRun feeds the datagrams at the beginning of rest, each of the given size,
+	// that continue a message, and sets a.Bytes to them. It reports false, and does
+	// nothing, if the first does not.
+	receiveRun(a *RxPacket, rest []byte, each int) bool
+	// send starts a send. It reports whether its packets may wait for those of further
+	// sends, which blocking forbids.
+	send(r *Request, blocking bool) (coalesced bool)
+	// matched hands a message of the peer to the receive that matches it, and carryOut
+	// performs the actions that this has brought about.
+	matched(in *inbound, r *Request)
+	carryOut()
+	// accept lets the sender of a matched message send it.
+	accept(in *inbound)
+	// cancelSend and cancelRecv cancel a request if it is not too late; the latter's
+	// message is in.p's. With ask, the peer is asked to cancel a send that it knows of;
+	// the request then ends when it has answered.
+	cancelSend(r *Request, ask bool) bool
+	cancelRecv(r *Request) bool
+	// detachSend and detachRecv give the transfer of a request that cannot be cancelled
+	// a buffer of its own: the request's if release is not nil, otherwise a copy.
+	detachSend(r *Request, release func())
+	detachRecv(r *Request, release func())
+	// discardRecv detaches a receive whose message nothing else may receive.
+	discardRecv(r *Request)
+	// abortUnsent ends the sends of which the peer knows nothing; abortAll ends
+	// everything.
+	abortUnsent(err error)
+	abortAll(err error)
+	// tick acts on deadlines up to now, and endEvent sends what the event at hand has
+	// left to be sent.
+	tick(now handshake.Instant)
+	endEvent()
+	// reconfigure and reset are Engine.Reconfigure and Engine.Reset for the peer.
+	reconfigure(next *Peer)
+	reset()
+
+	// Questions, which change nothing.
+
+	profile() protocol.Profile
+	// describe fills in what the profile does not carry.
+	describe(info *PeerInfo)
+	// check refuses an operation that the profile cannot carry.
+	check(op Operation) error
+	// deadline is the next one, and horizon the time up to which deadlines are acted on.
+	deadline() (handshake.Instant, bool)
+	horizon(now handshake.Instant) handshake.Instant
+	// busy reports whether something is under way that Close has to wait for. A receive
+	// that waits for a message, and a send that waits for its receive, have not begun to
+	// move data and may wait forever.
+	busy() bool
+	// unexpectedLimit is how many messages the peer may have unexpected here.
+	unexpectedLimit() int
+	// sendWaits yields the sends that the peer has, from the oldest on, and recvWaits the
+	// receives that its messages have matched.
+	sendWaits(yield func(*Waiting) bool)
+	recvWaits(yield func(*Waiting) bool)
+	// explain puts a wait into words, as of now.
+	explain(w *Waiting, now handshake.Instant) string
+	counters(c *PeerCounters)
+	snapshot(s *PeerSnapshot, now handshake.Instant)
+
+	engineMessages
+}
+
+// engineMessages is what collective calls need of a peer beside requests. Only peers whose
+// profile carries communicators have it; the others answer with zero values.
+type engineMessages interface {
+	// sendInternal sends a message of the engine's own. o, if not nil, is to be
+	// confirmed when it has ended.
+	sendInternal(comm, tag uint32, payload []byte, o *ordering)
+	// goesEagerly reports whether a message of that length is sent without being asked for.
+	goesEagerly(length int64) bool
+	// extend lets a send whose payload arrives bit by bit go on to that many bytes.
+	extend(r *Request, bytes int64)
+	// abortSend ends such a send whose payload will not arrive.
+	abortSend(r *Request)
+	// unsent returns how many bytes of messages there are of which not all was sent, about.
+	unsent() int
+	// retractAborts cancels reports of failed calls that bear no epoch and of which
+	// nothing was sent.
+	retractAborts()
+	// onlyAborts reports whether nothing but reports of failed calls is under way.
+	onlyAborts() bool
+	// singleCopy reports whether payload is copied once, between the ranks' memories.
+	singleCopy() bool
+}
+
+func newPeer(e *Engine, rank int, cfg Peer) (*peer, error) {
+	p := &peer{e: e, rank: rank, cfg: cfg, tr: cfg.Transport}
+	_, p.placed = cfg.Transport.(DirectPlacer)
 	if cfg.Extended == nil {
-		p.pair = handshake.New(cfg.Handshake)
-		return p, nil
+		p.link = newHandshakeLink(p, cfg)
+	} else {
+		l, err := newExtendedLink(p, cfg)
+		if err != nil {
+			return nil, err
+		}
+		p.link = l
 	}
-	packets, ok := cfg.Transport.(PacketTransport)
-	if !ok {
-		return nil, fmt.Errorf("peer %d: its transport does not carry the extended profile", rank)
-	}
-	p.packets = packets
-	p.lending, _ = cfg.Transport.(SingleCopier)
-	p.conn = extended.New(*cfg.Extended)
-	p.longest = p.conn.Config().MaxLength
-	p.lands = p.lands && p.conn.Config().MaxPayload >= minPlacement // they land one by one
+	p.describe(&p.limits)
 	return p, nil
 }
 
-// profile is the dialect spoken with the peer.
-func (p *peer) profile() protocol.Profile {
-	if p.conn != nil {
-		return protocol.Extended
+// configure sets what Config leaves to the engine: the ranks and the transport's nature.
+func (cfg *Peer) configure(local, remote int) {
+	cfg.Handshake.Local, cfg.Handshake.Remote = uint32(local), uint32(remote)
+	cfg.Handshake.Reliable = cfg.Transport.Reliable()
+	if cfg.Extended != nil {
+		x := *cfg.Extended
+		x.Local, x.Remote, x.Reliable = uint32(local), uint32(remote), cfg.Transport.Reliable()
+		cfg.Extended = &x
 	}
-	return p.cfg.Handshake.Profile
 }
 
 // noTags reports whether the peer's messages carry no tag. A nil peer is this
 // rank or any.
-func (p *peer) noTags() bool { return p != nil && p.profile() == protocol.CloudFPGA }
-
-// check refuses what the peer's profile cannot carry.
-func (p *peer) check(op *Operation) error {
-	if p.conn != nil {
-		if limit := p.longest; int64(len(op.Buf)) > limit && op.Kind != OpRecv {
-			return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), p.rank, handshake.ErrTooLong, limit)
-		}
-		return nil
-	}
-	switch {
-	case op.Comm != 0:
-		return fmt.Errorf("rank %d: %w (%v): only the world reaches it", p.rank, ErrComm, p.profile())
-	case len(op.Buf)%protocol.WordLen != 0:
-		return fmt.Errorf("%d bytes: %w: messages are counted in 32-bit words", len(op.Buf), ErrLength)
-	case p.profile() == protocol.V09 && op.Tag > 255:
-		return fmt.Errorf("tag %d: %w: profile v0.9 carries 0 to 255", op.Tag, ErrTag)
-	}
-	return nil
-}
+func (p *peer) noTags() bool { return p != nil && p.limits.NoTags }
 
 // Peer describes a rank of the cluster.
 func (e *Engine) Peer(rank int) (PeerInfo, error) {
@@ -130,13 +182,8 @@ func (e *Engine) Peer(rank int) (PeerInfo, error) {
 	p := e.peers[rank]
 	e.mu.Lock() // Reconfigure may give it another address
 	defer e.mu.Unlock()
-	info := PeerInfo{Profile: p.profile().String(), Kind: p.cfg.Kind, Address: p.cfg.Address}
-	if p.pair != nil {
-		info.Words, info.NoComms, info.NoLength = true, true, true
-		info.NoTags = p.noTags()
-		info.SmallTags = !info.NoTags
-		info.NoEmpty = p.cfg.Handshake.Peer.RefusesEmpty
-	}
+	info := p.limits
+	info.Profile, info.Kind, info.Address = p.profile().String(), p.cfg.Kind, p.cfg.Address
 	return info, nil
 }
 
@@ -156,28 +203,29 @@ func (p *peer) sent(t protocol.Type, bytes int) {
 	p.bytesOut += uint64(bytes)
 }
 
-func (p *peer) sendFailed(e *Engine, err error) {
+// sendResult notes what the transport has answered to a send.
+func (p *peer) sendResult(err error) {
 	p.sendErr = err
 	if err != nil {
-		e.cfg.Observer.TransportError(e.rank, err)
+		p.e.cfg.Observer.TransportError(p.e.rank, err)
 	}
 }
 
-// busy reports whether something is under way that a drain should wait for. A
-// receive that waits for a message, and a send that waits for its receive, have
-// not begun to move data and may wait for ever.
-func (p *peer) busy() bool {
-	if p.conn != nil {
-		return p.conn.Busy()
-	}
-	s, _ := p.pair.SendWait()
-	r, _ := p.pair.RecvWait()
-	return s.State == handshake.WaitAck || r.State == handshake.WaitData || r.State == handshake.Receiving
+// dropped counts and reports a packet that was not used. a is nil if a deadline brought
+// that about.
+func (p *peer) dropped(a *RxPacket, d Drop) {
+	p.drops[d.Reason]++
+	d.Packet = a
+	p.e.cfg.Observer.Dropped(p.e.rank, p.rank, d)
 }
 
-func (p *peer) deadline() (handshake.Instant, bool) {
-	if p.conn != nil {
-		return p.conn.Deadline()
-	}
-	return p.pair.Deadline()
+// noted counts and reports an event.
+func (p *peer) noted(n Note) {
+	p.events[n.Event]++
+	p.e.cfg.Observer.Noted(p.e.rank, p.rank, n)
 }
+
+var (
+	_ link = (*handshakeLink)(nil)
+	_ link = (*extendedLink)(nil)
+)

@@ -2,108 +2,182 @@ package mpe
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// sendExtended hands a send to an extended peer's state machine.
-func (e *Engine) sendExtended(r *Request) {
-	p := r.p
-	r.out = p.outs.add(r)
-	e.xacts = e.conn(p).Send(e.at, extended.SendOp{
-		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
-		Partial: r.flow != nil && r.flow.send == r,
-	}, e.xacts[:0])
-	e.actExtended(p, nil)
+// extendedLink is the link to a peer of the extended profile: an extended.Conn, and the
+// messages that it has.
+type extendedLink struct {
+	p       *peer
+	conn    connState
+	packets PacketTransport
+	copier  SingleCopier // nil if its transport copies all payload
+	longest int64        // message that may be sent, in bytes
+	outs    outbox
+	ins     inbox
 }
 
-// actExtended carries out the actions in e.xacts.
-func (e *Engine) actExtended(p *peer, a *RxPacket) {
+// connState is what an extended.Conn answers without changing.
+type connState interface {
+	Busy() bool
+	Config() extended.Config
+	Deadline() (extended.Instant, bool)
+	EachSend(yield func(extended.SendState) bool)
+	Expects(header []byte, n int) (m extended.Message, offset int64, ok bool)
+	Session() (local, remote protocol.Session)
+	Short(length int64) bool
+	Stats() extended.Stats
+}
+
+// extendedActions are the actions of the event at hand, and what they use. The extended
+// peers of an engine share them.
+type extendedActions struct {
+	list    []extended.Action
+	batch   packetBatch
+	discard discardBuffer
+}
+
+func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
+	packets, ok := cfg.Transport.(PacketTransport)
+	if !ok {
+		return nil, fmt.Errorf("peer %d: its transport does not carry the extended profile", p.rank)
+	}
+	l := &extendedLink{p: p, packets: packets, conn: extended.New(*cfg.Extended)}
+	l.copier, _ = cfg.Transport.(SingleCopier)
+	l.longest = l.conn.Config().MaxLength
+	// Packets are placed one by one.
+	p.placed = p.placed && l.conn.Config().MaxPayload >= minPlacement
+	return l, nil
+}
+
+// machine returns the state machine for an event, and marks the peer as touched.
+func (l *extendedLink) machine() *extended.Conn {
+	l.p.e.touch(l.p)
+	return l.conn.(*extended.Conn)
+}
+
+func (l *extendedLink) receive(a *RxPacket) {
+	p, e := l.p, l.p.e
+	now, acts := e.at, e.conns.list[:0]
+	p.burst = 0
+	switch a.Kind {
+	case RxConnected:
+		if l.copier != nil {
+			l.machine().LongPackets(l.copier.LongPayload(p.rank))
+		}
+		acts = l.machine().Reconnected(now, acts)
+	case RxBroken:
+		p.dropped(a, Drop{Reason: DropStream})
+		return
+	default: // what is no whole packet is dropped, with the reason that the machine finds
+		p.received(a.Bytes)
+		switch {
+		case a.Away > 0:
+			payload := l.fetch(a)
+			if payload == nil {
+				return
+			}
+			p.bytesIn += uint64(len(payload))
+			acts = l.machine().PacketParts(now, a.Bytes, payload, acts)
+		case a.Offer != 0:
+			acts = l.machine().PacketAdvertised(now, a.Bytes, acts)
+		case a.Checked:
+			acts = l.machine().Checked(now, a.Bytes, acts)
+		case len(a.Rest) == 0:
+			acts = l.machine().Packet(now, a.Bytes, acts)
+		default:
+			p.bytesIn += uint64(len(a.Rest))
+			acts = l.machine().PacketParts(now, a.Bytes, a.Rest, acts)
+		}
+	}
+	e.conns.list = acts
+	l.perform(a)
+}
+
+func (l *extendedLink) receiveRun(*RxPacket, []byte, int) bool { return false }
+
+// perform carries out the actions of the event at hand.
+func (l *extendedLink) perform(a *RxPacket) {
+	p, e := l.p, l.p.e
 	e.touch(p)
-	for i := range e.xacts {
-		act := &e.xacts[i]
+	for i := range e.conns.list {
+		act := &e.conns.list[i]
 		switch act.Kind {
 		case extended.Transmit:
-			e.transmitExtended(p, act)
+			l.transmit(act)
 		case extended.TransmitAck:
-			e.packet(p, &act.Header, act.Payload)
-			e.flushPackets(p)
+			l.packet(&act.Header, act.Payload)
+			l.sendBatch()
 		case extended.Buffered:
-			e.buffered(p, act.ID)
+			l.buffered(act.ID)
 		case extended.ClearedToSend:
-			e.leave(p.outs.at(act.ID).req)
+			e.leave(l.outs.at(act.ID).req)
 		case extended.SendDone:
 			// Packets that read the payload go first.
-			e.flushPackets(p)
-			p.reclaim(act.ID)
-			e.extendedSent(p, act)
+			l.sendBatch()
+			l.invalidate(act.ID)
+			l.sendDone(act)
 		case extended.Open:
-			e.opened(p, act, a)
+			l.opened(act, a)
 		case extended.Copy:
-			in := p.ins.at(act.Message)
+			in := l.ins.at(act.Message)
 			in.store(act.Offset, act.Payload)
 			if r := in.req; r != nil && r.flow != nil {
 				e.arriving(in)
 			}
-			if p.lands {
-				e.expectExtended(p, in)
+			if p.placed {
+				l.place(in)
 			}
 		case extended.Arrived:
-			e.extendedArrived(p, act.Message)
+			l.arrived(act.Message)
 		case extended.Lost:
-			e.lost(p, act)
+			l.lost(act)
 		case extended.Drop:
-			p.extDrops[act.Reason]++
-			e.cfg.Observer.DroppedExtended(e.rank, p.rank, a, act)
+			p.dropped(a, Drop{Reason: extendedDrops[act.Reason], Extended: &act.Header})
 		case extended.Note:
-			p.extEvents[act.Event]++
-			e.cfg.Observer.NotedExtended(e.rank, p.rank, act)
+			p.noted(Note{Event: extendedEvents[act.Event], Extended: &act.Header})
 		}
 	}
-	e.flushPackets(p)
-	for i := range e.xacts { // lets go of payload; the rest may stay, and costs less so
-		e.xacts[i].Payload, e.xacts[i].Err = nil, nil
+	l.sendBatch()
+	for i := range e.conns.list { // lets go of payload; the rest may stay, and costs less so
+		e.conns.list[i].Payload, e.conns.list[i].Err = nil, nil
 	}
-	e.xacts = e.xacts[:0]
+	e.conns.list = e.conns.list[:0]
 }
 
-// transmitExtended puts a packet into the batch, and what it is about at the
-// transport's disposal: its payload, or all of a message that it announces.
-func (e *Engine) transmitExtended(p *peer, act *extended.Action) {
-	if act.ID == 0 {
-		e.packet(p, &act.Header, nil)
-		return
-	}
-	o := p.outs.at(act.ID)
-	o.sent(&act.Header, act.Length, e.at)
-	pk := e.packet(p, &act.Header, o.buf[act.Offset:act.Offset+act.Length])
-	if p.lending != nil && act.Header.Flags&protocol.FlagEager == 0 {
-		o.lent, pk.Lent = true, uint64(act.ID)
-		if act.Header.Type == protocol.SendRequest && !o.flowing {
-			pk.Offer = o.buf
-		}
-	}
-	if e.queuedBytes >= batchBytes {
-		e.flushPackets(p)
-	}
-}
+func (l *extendedLink) carryOut() {}
 
-// expectExtended has the rest of a long message land in the receive's buffer, if
-// all of it that has been sent so far is there.
-func (e *Engine) expectExtended(p *peer, in *inbound) {
+// place has the rest of a long message placed in the receive's buffer, if all of it that
+// has been sent so far is there.
+func (l *extendedLink) place(in *inbound) {
+	e := l.p.e
 	end := min(in.bytes, int64(len(in.buf)))
 	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement {
-		e.landing.expect(p, in.req, protocol.ExtHeaderLen, in.buf[in.got:end])
+		e.placement.expect(l.p, in.req, protocol.ExtHeaderLen, in.buf[in.got:end])
 	} else {
-		e.landing.expect(nil, nil, 0, nil)
+		e.placement.expect(nil, nil, 0, nil)
 	}
 }
 
-// buffered ends the send of an eager message: what may have to be repeated is
-// repeated from a copy.
-func (e *Engine) buffered(p *peer, id extended.ID) {
-	o := p.outs.at(id)
+func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
+	e := l.p.e
+	r.out = l.outs.add(r)
+	e.conns.list = l.machine().Send(e.at, extended.SendOp{
+		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
+		Partial: r.flow != nil && r.flow.send == r,
+	}, e.conns.list[:0])
+	l.perform(nil)
+	return !blocking && l.coalesce()
+}
+
+// buffered ends the send of an eager message: what may have to be retransmitted is
+// kept as a copy.
+func (l *extendedLink) buffered(id extended.ID) {
+	e, o := l.p.e, l.outs.at(id)
 	r := o.req
 	if r == nil || o.own {
 		return
@@ -115,9 +189,9 @@ func (e *Engine) buffered(p *peer, id extended.ID) {
 	e.finish(r, nil)
 }
 
-// extendedSent ends a message that the peer has, or will never have.
-func (e *Engine) extendedSent(p *peer, act *extended.Action) {
-	o := p.outs.at(act.ID)
+// sendDone ends a message that the peer has, or will never have.
+func (l *extendedLink) sendDone(act *extended.Action) {
+	p, e, o := l.p, l.p.e, l.outs.at(act.ID)
 	err := act.Err
 	if errors.Is(err, extended.ErrCanceled) {
 		err = ErrCancelled
@@ -131,8 +205,8 @@ func (e *Engine) extendedSent(p *peer, act *extended.Action) {
 		r.status.Phases.Start, r.status.Phases.Ack = r.posted, e.at
 		e.finish(r, err)
 	case err != nil && !errors.Is(err, ErrCancelled) && !o.telling:
-		// Its caller was told that it is on its way.
-		p.failures++
+		// Its caller has seen it succeed.
+		p.failed++
 		e.cfg.Observer.Done(e.rank, Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)
 	}
 	if o.ordering != nil {
@@ -141,22 +215,22 @@ func (e *Engine) extendedSent(p *peer, act *extended.Action) {
 	if o.own {
 		e.buffers.put(o.buf)
 	}
-	p.outs.remove(act.ID)
+	l.outs.remove(act.ID)
 }
 
-// opened announces a message, which a has brought if it is offered.
-func (e *Engine) opened(p *peer, act *extended.Action, a *RxPacket) {
+// opened announces a message, which a has brought if it is advertised.
+func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
+	p, e := l.p, l.p.e
 	in := e.newInbound()
 	*in = inbound{
 		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,
 		p: p, num: act.Message, room: act.Length, eager: act.Eager,
 	}
 	if act.Advertised {
-		in.offer = a.Offer
+		in.advertised = a.Offer
 	}
-	now := e.at
-	in.phases.Start, in.phases.Request = now, now
-	p.ins.add(act.Message, in)
+	in.phases.Start, in.phases.Request = e.at, e.at
+	l.ins.add(act.Message, in)
 	if internal(in.comm) {
 		e.openInternal(p, in)
 		return
@@ -172,60 +246,44 @@ func (e *Engine) opened(p *peer, act *extended.Action, a *RxPacket) {
 	}
 }
 
-// joinExtended hands a message to the receive that it was matched with. Its
-// sender is told at the end of the event (settle).
-func (e *Engine) joinExtended(in *inbound, r *Request) {
+// matched hands a message to the receive that it was matched with. Its
+// sender is cleared at the end of the event (flush).
+func (l *extendedLink) matched(in *inbound, r *Request) {
+	e := l.p.e
 	e.takeOver(in, r)
 	if !in.accepted && !r.waits(in) {
 		e.clear(in, r)
 	}
 	if in.arrived {
-		in.p.ins.remove(in.num)
+		l.ins.remove(in.num)
 		e.deliver(in)
 	}
 }
 
-// clear lets the sender of a message that was matched send it.
-func (e *Engine) clear(in *inbound, r *Request) {
-	in.accepted = true
-	in.phases.Clear = e.at
-	if !in.own && !in.arrived {
-		in.room = min(in.bytes, int64(len(r.buf)))
+func (l *extendedLink) accept(in *inbound) {
+	p, e := l.p, l.p.e
+	if l.get(in) {
+		e.conns.list = l.machine().Fetched(e.at, in.num, in.room, e.conns.list[:0])
+	} else {
+		e.conns.list = l.machine().Accept(e.at, in.num, in.room, e.conns.list[:0])
 	}
-	e.accepts = append(e.accepts, in)
+	l.perform(nil)
+	if p.placed && in.got == 0 && in.req != nil { // what it asks for will be placed
+		l.place(in)
+	}
 }
 
-// accept tells the senders of messages that receives were found.
-func (e *Engine) accept() {
-	for i := 0; i < len(e.accepts); i++ {
-		in := e.accepts[i]
-		e.accepts[i] = nil
-		if p := in.p; p != nil {
-			if e.take(p, in) {
-				e.xacts = e.conn(p).Fetched(e.at, in.num, in.room, e.xacts[:0])
-			} else {
-				e.xacts = e.conn(p).Accept(e.at, in.num, in.room, e.xacts[:0])
-			}
-			e.actExtended(p, nil)
-			if p.lands && in.got == 0 && in.req != nil { // what it asks for will land
-				e.expectExtended(p, in)
-			}
-		}
-	}
-	e.accepts = e.accepts[:0]
-}
-
-func (e *Engine) extendedArrived(p *peer, m extended.Message) {
-	in := p.ins.at(m)
+func (l *extendedLink) arrived(m extended.Message) {
+	e, in := l.p.e, l.ins.at(m)
 	in.arrived = true
 	in.phases.Data = e.at
 	if in.req != nil {
-		p.ins.remove(m)
+		l.ins.remove(m)
 		e.deliver(in)
-	} else if in.accepted { // its receive was given up: it is complete, and no longer the peer's
-		p.ins.remove(m)
+	} else if in.accepted { // its receive was detached: it is complete, and no longer the peer's
+		l.ins.remove(m)
 		if internal(in.comm) {
-			e.internalArrived(p, in)
+			e.internalArrived(l.p, in)
 			return // its credit may not have been returned yet
 		}
 		in.p = nil
@@ -233,15 +291,15 @@ func (e *Engine) extendedArrived(p *peer, m extended.Message) {
 }
 
 // lost ends a message that will never be complete.
-func (e *Engine) lost(p *peer, act *extended.Action) {
-	in := p.ins.at(act.Message)
-	p.ins.remove(act.Message)
+func (l *extendedLink) lost(act *extended.Action) {
+	e, in := l.p.e, l.ins.at(act.Message)
+	l.ins.remove(act.Message)
 	in.p = nil
 	if r := in.req; r != nil {
 		in.req = nil
 		r.status = in.status()
 		if r.p == nil { // finish does not know whose it was
-			p.failures++
+			l.p.failed++
 		}
 		e.finish(r, act.Err)
 		return
@@ -250,42 +308,69 @@ func (e *Engine) lost(p *peer, act *extended.Action) {
 	e.forget(in)
 }
 
-// takeBackExtended is takeBack for a send to an extended peer.
-func (e *Engine) takeBackExtended(r *Request, ask bool) bool {
-	p := r.p
-	acts, w := e.conn(p).Cancel(e.at, r.out, e.xacts[:0])
-	e.xacts = acts
-	e.actExtended(p, nil)
-	if w == extended.CancelDone {
-		p.outs.remove(r.out)
+// withdraw takes a message back, and reports whether nothing of it is left.
+func (l *extendedLink) withdraw(id extended.ID) bool {
+	e := l.p.e
+	acts, w := l.machine().Cancel(e.at, id, e.conns.list[:0])
+	e.conns.list = acts
+	l.perform(nil)
+	if w != extended.CancelDone {
+		return false
+	}
+	l.outs.remove(id)
+	return true
+}
+
+func (l *extendedLink) cancelSend(r *Request, ask bool) bool {
+	if l.withdraw(r.out) {
 		return true
 	}
 	r.cancel = ask
 	return false
 }
 
-// failUnsent ends the sends of which the peer knows nothing, and asks for those
-// back that no receive has matched.
-func (e *Engine) failUnsent(p *peer, err error) {
-	for i := range p.outs.slots {
-		if r := p.outs.slots[i].req; r != nil && e.takeBackExtended(r, false) {
-			e.finish(r, err)
+func (l *extendedLink) cancelRecv(*Request) bool { return false } // its sender has been cleared
+
+func (l *extendedLink) detachSend(r *Request, release func()) {
+	l.invalidate(r.out)
+	o := l.outs.at(r.out)
+	o.req, o.buf, o.own = nil, l.p.e.buffers.own(o.buf, release), true
+}
+
+func (l *extendedLink) detachRecv(r *Request, release func()) {
+	e, in := l.p.e, r.in
+	in.buf = e.buffers.own(in.buf[:min(int64(len(in.buf)), in.bytes)], release)
+	in.own, in.req = true, nil
+	e.restore(in)
+}
+
+func (l *extendedLink) discardRecv(r *Request) {
+	in := r.in
+	in.buf, in.own, in.req = nil, false, nil
+	r.in = nil
+}
+
+// abortUnsent also asks the peer to cancel the sends that no receive has matched.
+func (l *extendedLink) abortUnsent(err error) {
+	for i := range l.outs.slots {
+		if r := l.outs.slots[i].req; r != nil && l.cancelSend(r, false) {
+			l.p.e.finish(r, err)
 		}
 	}
 }
 
-// failExtended ends everything that is under way with the peer, and tells it.
-func (e *Engine) failExtended(p *peer, err error) {
-	e.xacts = e.conn(p).Close(e.xacts[:0])
-	e.actExtended(p, nil)
-	for i := range p.outs.slots {
-		p.reclaim(extended.ID(i + 1))
-		if r := p.outs.slots[i].req; r != nil {
-			p.outs.slots[i].req = nil
+func (l *extendedLink) abortAll(err error) {
+	e := l.p.e
+	e.conns.list = l.machine().Close(e.conns.list[:0])
+	l.perform(nil)
+	for i := range l.outs.slots {
+		l.invalidate(extended.ID(i + 1))
+		if r := l.outs.slots[i].req; r != nil {
+			l.outs.slots[i].req = nil
 			e.finish(r, err)
 		}
 	}
-	for in := range p.ins.all {
+	for in := range l.ins.all {
 		if r := in.req; r != nil {
 			in.req = nil
 			e.finish(r, err)
@@ -293,39 +378,94 @@ func (e *Engine) failExtended(p *peer, err error) {
 	}
 }
 
-const (
-	// packetBatch is how many packets are handed to a transport at a time, at most.
-	packetBatch = 64
-	// batchBytes is the payload in bytes from which they are handed over: the
-	// network has something to do while the checksums of the next are computed.
-	batchBytes = 256 << 10
-)
-
-// packet puts a packet into the batch, and returns it.
-func (e *Engine) packet(p *peer, h *protocol.ExtHeader, payload []byte) *Packet {
-	if e.queued == len(e.packets) {
-		e.flushPackets(p)
-	}
-	pk := &e.packets[e.queued]
-	e.queued++
-	protocol.PutExtended(pk.Header[:], h, payload)
-	pk.Payload, pk.Offer, pk.Lent = payload, nil, 0
-	p.sent(h.Type, protocol.ExtHeaderLen+len(payload))
-	e.queuedBytes += len(payload)
-	return pk
+func (l *extendedLink) tick(now handshake.Instant) {
+	e := l.p.e
+	e.conns.list = l.machine().Tick(now, e.conns.list[:0])
+	l.perform(nil)
 }
 
-// flushPackets sends the batch. What a network refuses it has lost: packets are
-// repeated until they are acknowledged, and the error is kept to explain why
-// that does not happen.
-func (e *Engine) flushPackets(p *peer) {
-	if e.queued == 0 {
-		return
-	}
-	_, err := p.packets.SendPackets(p.rank, e.packets[:e.queued])
-	for i := range e.packets[:e.queued] {
-		e.packets[i].Payload, e.packets[i].Offer = nil, nil
-	}
-	e.queued, e.queuedBytes = 0, 0
-	p.sendFailed(e, err)
+func (l *extendedLink) endEvent() {
+	e := l.p.e
+	e.conns.list = l.machine().Flush(e.at, e.conns.list[:0])
+	l.perform(nil)
 }
+
+func (l *extendedLink) reconfigure(next *Peer) {
+	if next.Extended != nil {
+		l.machine().Reconfigure(l.p.e.at, next.Extended)
+	}
+}
+
+func (l *extendedLink) reset() {} // a new session of the peer is enough
+
+func (l *extendedLink) profile() protocol.Profile { return protocol.Extended }
+
+func (l *extendedLink) describe(*PeerInfo) {} // it carries everything
+
+func (l *extendedLink) check(op Operation) error {
+	if int64(len(op.Buf)) > l.longest && op.Kind != OpRecv {
+		return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), l.p.rank, handshake.ErrTooLong, l.longest)
+	}
+	return nil
+}
+
+func (l *extendedLink) deadline() (handshake.Instant, bool) { return l.conn.Deadline() }
+
+func (l *extendedLink) horizon(now handshake.Instant) handshake.Instant { return now }
+
+func (l *extendedLink) unexpectedLimit() int { return l.conn.Config().Messages }
+
+func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *ordering) {
+	e := l.p.e
+	id := l.outs.addInternal(payload, o)
+	e.conns.list = l.machine().Send(e.at, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag}, e.conns.list[:0])
+	l.perform(nil)
+}
+
+func (l *extendedLink) goesEagerly(length int64) bool { return l.conn.Short(length) }
+
+func (l *extendedLink) extend(r *Request, bytes int64) { l.machine().Ready(r.out, bytes) }
+
+func (l *extendedLink) abortSend(r *Request) {
+	e := l.p.e
+	e.conns.list = l.machine().Abort(e.at, r.out, e.conns.list[:0])
+	l.perform(nil)
+}
+
+func (l *extendedLink) unsent() (bytes int) {
+	for i := range l.outs.slots {
+		if o := &l.outs.slots[i]; o.used && !o.out {
+			bytes += int(o.length)
+		}
+	}
+	return bytes
+}
+
+// retractAborts: once such a report can be sent, the calls may be another program's.
+func (l *extendedLink) retractAborts() {
+	for i := range l.outs.slots {
+		if o := &l.outs.slots[i]; o.telling && decodeFailure(l.p.e.rank, o.buf).life == 0 {
+			l.withdraw(extended.ID(i + 1))
+		}
+	}
+}
+
+func (l *extendedLink) onlyAborts() bool {
+	some := false
+	for i := range l.outs.slots {
+		if o := &l.outs.slots[i]; o.used {
+			if !o.telling {
+				return false
+			}
+			some = true
+		}
+	}
+	for in := range l.ins.all {
+		if in.req != nil {
+			return false
+		}
+	}
+	return some
+}
+
+func (l *extendedLink) singleCopy() bool { return l.copier != nil }

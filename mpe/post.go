@@ -104,24 +104,19 @@ func (e *Engine) post(op Operation) (*Request, error) {
 		err = e.postRecv(r)
 	case op.Peer == e.rank:
 		err = e.sendSelf(r)
-	case r.p.conn != nil:
-		e.sendExtended(r)
-		if !op.Blocking && e.cork(r.p) {
+	default:
+		if r.p.send(r, op.Blocking) {
 			return r, nil
 		}
-	default:
-		r.p.sendq.push(r)
-		e.nextSend(r.p)
-		e.act(r.p, nil)
 	}
-	e.settle()
+	e.flush()
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", e.rank, err)
 	}
 	return r, nil
 }
 
-// check refuses what no peer, or not this one, can be told.
+// check refuses what the wire cannot carry.
 func (e *Engine) check(op *Operation) error {
 	recv := op.Kind == OpRecv
 	switch {
@@ -141,5 +136,5 @@ func (e *Engine) check(op *Operation) error {
 	case op.Peer == e.rank:
 		return nil
 	}
-	return e.peers[op.Peer].check(op)
+	return e.peers[op.Peer].check(*op)
 }

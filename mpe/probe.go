@@ -11,7 +11,7 @@ type probe struct {
 	found chan struct{} // has room for one value
 }
 
-// Probe looks for a message that a receive with these would get, without
+// Probe finds a message that a receive with these would get, without
 // receiving it. With wait set it waits for one until ctx ends; the error is then
 // ctx's.
 func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, error) {
@@ -23,7 +23,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 		r.p = e.peers[m.Source]
 	}
 	var mine *probe
-	looked := false
+	polled := false
 	e.lock()
 	for {
 		if e.state != running {
@@ -40,14 +40,14 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 			e.mu.Unlock()
 			return st, true, nil
 		}
-		if !wait && looked {
+		if !wait && polled {
 			e.mu.Unlock()
 			return Status{}, false, nil
 		}
 		if !wait {
 			e.mu.Unlock()
-			e.glance()
-			looked = true
+			e.pollOnce()
+			polled = true
 			e.lock()
 			continue
 		}
@@ -66,7 +66,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 	}
 }
 
-// wakeProbes lets those look again that may be waiting for the message.
+// wakeProbes wakes the probes that may be waiting for the message.
 func (e *Engine) wakeProbes(in *inbound) {
 	for _, p := range e.probes {
 		if p.Comm == in.comm && (p.Source == AnySource || p.Source == in.source) {

@@ -16,13 +16,7 @@ func (e *Engine) Reconfigure(peers []Peer) {
 		}
 		next := &peers[rank]
 		p.cfg.Address = next.Address
-		switch {
-		case p.pair != nil:
-			e.pair(p).Reconfigure(&next.Handshake)
-		case next.Extended != nil:
-			e.conn(p).Reconfigure(e.at, next.Extended)
-			e.touch(p)
-		}
+		p.reconfigure(next)
 	}
-	e.settle()
+	e.flush()
 }

@@ -100,7 +100,7 @@ func TestPulse(t *testing.T) {
 	}
 	unlock := mpe.Lock(e)
 	short, over := context.WithTimeout(ctx, 10*time.Millisecond)
-	if err := e.Pulse(short); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "its lock is not given back") {
+	if err := e.Pulse(short); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "its lock is not released") {
 		t.Errorf("an engine whose lock is held: %v", err)
 	}
 	over()

@@ -58,7 +58,7 @@ type Request struct {
 	datatype    protocol.Datatype
 	anyDatatype bool
 	// buf is the payload of a send or the buffer of a receive. It is the
-	// caller's memory until the request ends or is given up.
+	// caller's memory until the request ends or is detached.
 	buf    []byte
 	posted handshake.Instant
 
@@ -75,8 +75,8 @@ type Request struct {
 	step int32
 	flow *flow
 
-	orphan bool // given up by its caller, and still in transfer
-	cancel bool // Cancel was called
+	detached bool // without its caller, and still in transfer
+	cancel   bool // Cancel was called
 
 	ended  atomic.Bool // after status and err were set
 	waiter chan<- struct{}
@@ -91,7 +91,7 @@ func (r *Request) words() uint32 { return uint32(len(r.buf) / protocol.WordLen) 
 
 func (r *Request) send() bool { return r.kind == OpSend || r.kind == OpSendSync }
 
-// finish ends a request and wakes whoever waits for it.
+// finish ends a request and wakes its waiter.
 func (e *Engine) finish(r *Request, err error) {
 	if r.ended.Load() {
 		return
@@ -107,7 +107,7 @@ func (e *Engine) finish(r *Request, err error) {
 		}
 		switch {
 		case err != nil:
-			p.failures++
+			p.failed++
 		case r.send():
 			p.sendsDone++
 			p.sentBytes += uint64(r.status.Bytes)
@@ -117,14 +117,14 @@ func (e *Engine) finish(r *Request, err error) {
 	if e.observed && r.kind != opCollective {
 		e.cfg.Observer.Done(e.rank, r.status, err)
 	}
-	e.landing.revoke(r)
+	e.placement.revoke(r)
 	r.buf, r.in = nil, nil
 	if r.call != nil {
 		e.ended = append(e.ended, r)
 	}
 	waiter := r.waiter
 	r.watch(nil)
-	// Whoever sees this may free the request.
+	// A waiter that sees this may free the request.
 	r.ended.Store(true)
 	if waiter != nil {
 		select {
@@ -135,16 +135,16 @@ func (e *Engine) finish(r *Request, err error) {
 }
 
 // Wait waits for the request to end, or for ctx. When ctx ends first the
-// request is taken back, its buffer is the caller's again, and the error is a
+// request is cancelled or detached, its buffer is the caller's again, and the error is a
 // *WaitError that says what it was waiting for.
 func (r *Request) Wait(ctx context.Context) (Status, error) {
 	if r.ended.Load() {
 		return r.status, r.err
 	}
-	r.e.drive(ctx, &r.ended, nil)
+	r.e.poll(ctx, &r.ended)
 	if !r.ended.Load() {
 		if err := r.sleep(ctx); err != nil {
-			return r.e.abandon(r, err, nil)
+			return r.e.detachOrCancel(r, err, nil)
 		}
 	}
 	return r.status, r.err
@@ -155,10 +155,10 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 // the buffer is the caller's again, perhaps before Leave returns. It must not call the
 // engine, and not wait. An engine that is closed meanwhile does not call it.
 func (r *Request) Leave(cause error, release func()) (Status, error) {
-	return r.e.abandon(r, cause, release)
+	return r.e.detachOrCancel(r, cause, release)
 }
 
-// sleep waits for the request to end without looking for packets.
+// sleep waits for the request to end without polling.
 func (r *Request) sleep(ctx context.Context) error {
 	c, ok := r.e.waiters.Get().(chan struct{})
 	if !ok {
@@ -167,7 +167,7 @@ func (r *Request) sleep(ctx context.Context) error {
 	r.Notify(c)
 	err := r.e.group.Sleep(ctx, c)
 	r.e.mu.Lock()
-	r.watch(nil) // nobody sends to c from here on
+	r.watch(nil) // nothing is sent to c from here on
 	r.e.mu.Unlock()
 	select {
 	case <-c:
@@ -180,7 +180,7 @@ func (r *Request) sleep(ctx context.Context) error {
 // Test reports whether the request has ended, and how.
 func (r *Request) Test() (Status, bool, error) {
 	if !r.ended.Load() {
-		if r.e.glance(); !r.ended.Load() {
+		if r.e.pollOnce(); !r.ended.Load() {
 			return Status{}, false, nil
 		}
 	}
@@ -206,7 +206,7 @@ func (r *Request) Notify(c chan<- struct{}) {
 	}
 }
 
-// watch changes who is told of the end.
+// watch changes the channel that is notified of the end.
 func (r *Request) watch(c chan<- struct{}) {
 	if (c != nil) != (r.waiter != nil) {
 		if c != nil {

@@ -2,10 +2,7 @@ package mpe
 
 import (
 	"fmt"
-	"time"
 
-	"github.com/zrlmpi/zrlmpid/extended"
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -29,7 +26,7 @@ type Snapshot struct {
 	// for collectives, so that they go by the default table.
 	Disagreements uint64 `json:"disagreements,omitempty"`
 	// Dropped counts what came from addresses that are no rank's, by reason.
-	Dropped map[string]uint64 `json:"dropped,omitempty"`
+	Dropped DropCounts `json:"dropped,omitzero"`
 }
 
 // PeerSnapshot is what a rank is doing with one peer.
@@ -38,7 +35,7 @@ type PeerSnapshot struct {
 	Kind    string `json:"kind"`
 	Address string `json:"address"`
 	Profile string `json:"profile"`
-	// Transport is udp, tcp or shm. Whoever bound the engine's transports says it.
+	// Transport is udp, tcp or shm. The owner of the engine's transports sets it.
 	Transport string `json:"transport,omitempty"`
 	// Sending and Receiving are the messages in the pair's hands, or the
 	// oldest ones of a peer of the extended profile. Receiving may be a
@@ -65,8 +62,8 @@ type PeerSnapshot struct {
 	BytesOut   uint64            `json:"bytes_out"`
 	// Dropped counts what arrived and was not used, by reason; Events what
 	// else is worth knowing.
-	Dropped map[string]uint64 `json:"dropped,omitempty"`
-	Events  map[string]uint64 `json:"events,omitempty"`
+	Dropped DropCounts  `json:"dropped,omitzero"`
+	Events  EventCounts `json:"events,omitzero"`
 	// Unexpected counts messages from the peer that no receive has matched.
 	Unexpected int `json:"unexpected"`
 	// TakenOver counts messages that a receive took over while they were
@@ -85,10 +82,10 @@ type PeerSnapshot struct {
 // seconds.
 type ExtendedSnapshot struct {
 	// Session and PeerSession are the two sides' numbers; PeerSession is 0
-	// until the peer has been heard of.
+	// until a packet of the peer has arrived.
 	Session     protocol.Session `json:"session"`
 	PeerSession protocol.Session `json:"peer_session"`
-	// RoundTrip is smoothed; TimeOut is after how long a packet is repeated.
+	// RoundTrip is smoothed; TimeOut is after how long a packet is retransmitted.
 	RoundTrip float64 `json:"round_trip_seconds"`
 	TimeOut   float64 `json:"time_out_seconds"`
 	// Window is how many packets may be in flight, InFlight how many are.
@@ -101,24 +98,13 @@ type ExtendedSnapshot struct {
 	// MessageCredit and EagerCredit are what the peer has room for.
 	MessageCredit uint32 `json:"message_credit"`
 	EagerCredit   uint32 `json:"eager_credit"`
-	// Repeats, TimeOuts and Losses count packets; Hellos those that look for
-	// the peer.
+	// Retransmissions, TimeOuts and Losses count packets; Hellos those that probe
+	// whether the peer is there.
 	Retransmissions uint64 `json:"retransmissions"`
 	TimeOuts        uint64 `json:"time_outs"`
 	Losses          uint64 `json:"losses"`
 	OutOfOrder      uint64 `json:"out_of_order"`
 	Hellos          uint64 `json:"hellos"`
-}
-
-func extendedStats(c connState) *ExtendedSnapshot {
-	st := c.Stats()
-	local, remote := c.Session()
-	return &ExtendedSnapshot{
-		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
-		Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
-		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit,
-		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
-	}
 }
 
 // WaitSnapshot says what a message waits for.
@@ -143,41 +129,36 @@ type DeferredSnapshot struct {
 func (e *Engine) Snapshot() Snapshot {
 	e.lock()
 	defer e.unlock()
-	s := Snapshot{Rank: e.rank, Size: len(e.peers), Dropped: countReasons(&e.drops)}
-	now := e.at
-	s.Calls, s.Collectives, s.Disagreements = e.calls(now), e.collectiveCounts(), e.disagreements
-	place := make([]int, len(e.peers)) // of a rank in s.Peers
+	s := Snapshot{Rank: e.rank, Size: len(e.peers), Dropped: e.drops}
+	s.Calls, s.Collectives, s.Disagreements = e.calls(e.at), e.collectiveCounts(), e.disagreements
+	of := make([]*PeerSnapshot, len(e.peers)) // by rank
+	s.Peers = make([]PeerSnapshot, 0, len(e.peers))
 	for rank, p := range e.peers {
-		place[rank] = -1
 		if p != nil {
-			place[rank] = len(s.Peers)
-			s.Peers = append(s.Peers, e.peerSnapshot(p, now))
+			s.Peers = append(s.Peers, p.common())
+			of[rank] = &s.Peers[len(s.Peers)-1]
+			p.snapshot(of[rank], e.at)
 		}
 	}
+	e.eachWait(func(w *Waiting) {
+		switch {
+		case w.AnySource && w.Posted:
+			e.keepFirst(&s.AnySource, w, nil)
+		case w.peer == nil || w.req == nil && !w.Send: // of this rank, or detached
+		case w.Send:
+			p := of[w.Remote]
+			e.keepFirst(&p.Sending, w, &p.QueuedSends)
+		default:
+			p := of[w.Remote]
+			e.keepFirst(&p.Receiving, w, &p.QueuedReceives)
+		}
+	})
 	for _, m := range e.comms {
 		s.Posted += m.Posted()
 		s.Unexpected += m.Unexpected()
-		m.EachPosted(func(_, _ int32, r *Request) bool {
-			switch {
-			case r.p == nil && s.AnySource == nil && r.peer == AnySource:
-				s.AnySource = &WaitSnapshot{
-					State: handshake.WaitRequest.String(), WaitsFor: protocol.SendRequest.String(),
-					Seconds: (now - r.posted).Seconds(), Words: r.words(), Text: e.describeRecv(r, now) + r.ofCall(),
-				}
-			case r.p == nil:
-			case s.Peers[place[r.peer]].Receiving == nil:
-				s.Peers[place[r.peer]].Receiving = &WaitSnapshot{
-					State: handshake.WaitRequest.String(), WaitsFor: protocol.SendRequest.String(),
-					Seconds: (now - r.posted).Seconds(), Text: e.describeRecv(r, now) + r.ofCall(),
-				}
-			default:
-				s.Peers[place[r.peer]].QueuedReceives++
-			}
-			return true
-		})
 		m.EachUnexpected(func(_, _ int32, in *inbound) bool {
 			if in.source != e.rank {
-				s.Peers[place[in.source]].Unexpected++
+				of[in.source].Unexpected++
 			}
 			return true
 		})
@@ -185,13 +166,32 @@ func (e *Engine) Snapshot() Snapshot {
 	return s
 }
 
-func (e *Engine) peerSnapshot(p *peer, now handshake.Instant) PeerSnapshot {
+// keepFirst sets *first to a wait, or counts it if there is one already.
+func (e *Engine) keepFirst(first **WaitSnapshot, w *Waiting, more *int) {
+	if *first != nil {
+		if more != nil {
+			*more++
+		}
+		return
+	}
+	e.finishWait(w)
+	s := &WaitSnapshot{
+		State: w.State.String(), Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Text: w.Text,
+	}
+	if w.For != 0 {
+		s.WaitsFor = w.For.String()
+	}
+	*first = s
+}
+
+// common is the snapshot of what every kind of peer has.
+func (p *peer) common() PeerSnapshot {
 	s := PeerSnapshot{
 		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: p.profile().String(),
-		Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failures,
+		Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed,
 		PacketsIn: p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
-		TakenOver: p.takenOver, TakenOverBytes: p.takenOverBytes,
-		PacketsOut: map[string]uint64{}, Dropped: countReasons(&p.drops), Events: map[string]uint64{},
+		TakenOver: p.takenOver, TakenOverBytes: p.takenOverRemaining,
+		PacketsOut: map[string]uint64{}, Dropped: p.drops, Events: p.events,
 	}
 	for t, n := range p.packetsOut {
 		if n > 0 {
@@ -201,157 +201,7 @@ func (e *Engine) peerSnapshot(p *peer, now handshake.Instant) PeerSnapshot {
 	if p.sendErr != nil {
 		s.NetworkError = p.sendErr.Error()
 	}
-	if p.conn != nil {
-		e.extendedSnapshot(&s, p, now)
-		return s
-	}
-	s.QueuedSends = p.sendq.len()
-	if w, ok := p.pair.SendWait(); ok {
-		s.Sending = waitSnapshot(w, now)
-	}
-	if w, ok := p.pair.RecvWait(); ok {
-		s.Receiving = waitSnapshot(w, now)
-	}
-	if h, since, ok := p.pair.Deferred(); ok {
-		s.Deferred = &DeferredSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
-	}
-	if h, since, ok := p.pair.UnansweredClear(); ok {
-		s.UnansweredClear = &DeferredSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
-	}
-	for ev, n := range p.events {
-		if n > 0 {
-			s.Events[handshake.Event(ev).String()] = n
-		}
-	}
-	if err := p.pair.Refuses(); err != nil {
-		s.Refuses = err.Error()
-	}
 	return s
-}
-
-func (e *Engine) extendedSnapshot(s *PeerSnapshot, p *peer, now handshake.Instant) {
-	s.Extended = extendedStats(p.conn)
-	for ev, n := range p.extEvents {
-		if n > 0 {
-			s.Events[extended.Event(ev).String()] = n
-		}
-	}
-	for r, n := range p.extDrops {
-		if n > 0 {
-			s.Dropped[extended.Reason(r).String()] += n
-		}
-	}
-	p.conn.EachSend(func(st extended.SendState) bool {
-		if s.Sending == nil {
-			s.Sending = waitSnapshot(sendWait(st), now)
-			s.Sending.Text = p.describeSend(st, now) + p.outs.at(st.ID).req.ofCall()
-		} else {
-			s.QueuedSends++
-		}
-		return true
-	})
-	for in := range p.ins.all {
-		if in.req == nil {
-			continue
-		}
-		if s.Receiving == nil {
-			s.Receiving = waitSnapshot(e.recvWait(in), now)
-			s.Receiving.Text += in.req.ofCall()
-		} else {
-			s.QueuedReceives++
-		}
-	}
-}
-
-func waitSnapshot(w handshake.Wait, now handshake.Instant) *WaitSnapshot {
-	s := &WaitSnapshot{
-		State: w.State.String(), Seconds: (now - w.Since).Seconds(),
-		Words: w.Words, Retransmissions: w.Retransmissions, Text: w.Describe(now),
-	}
-	if w.For != 0 {
-		s.WaitsFor = w.For.String()
-	}
-	return s
-}
-
-func countReasons(counts *[handshake.NumReasons]uint64) map[string]uint64 {
-	m := map[string]uint64{}
-	for r, n := range counts {
-		if n > 0 {
-			m[handshake.Reason(r).String()] = n
-		}
-	}
-	return m
-}
-
-// Waiting is one message that has been waiting for a packet.
-type Waiting struct {
-	handshake.Wait
-	Elapsed time.Duration
-	// AnySource: it is a receive from any source, and Remote means nothing.
-	AnySource bool
-	// Text is the wait in words.
-	Text string
-}
-
-// Waits returns what has waited for at least the given time: messages that are
-// on the move or announced, and the oldest posted receive of each source.
-func (e *Engine) Waits(atLeast time.Duration) []Waiting {
-	e.lock()
-	defer e.unlock()
-	now := e.at
-	var ws []Waiting
-	add := func(w handshake.Wait, text string) {
-		if now-w.Since >= atLeast {
-			ws = append(ws, Waiting{Wait: w, Elapsed: now - w.Since, Text: text})
-		}
-	}
-	for _, p := range e.peers {
-		switch {
-		case p == nil:
-		case p.conn != nil:
-			p.conn.EachSend(func(st extended.SendState) bool {
-				add(sendWait(st), p.describeSend(st, now)+p.outs.at(st.ID).req.ofCall())
-				return st.State != extended.Queued // one that waits speaks for those behind it
-			})
-			for in := range p.ins.all {
-				if in.req != nil {
-					w := e.recvWait(in)
-					add(w, w.Describe(now)+in.req.ofCall())
-				}
-			}
-		default:
-			if w, ok := p.pair.SendWait(); ok {
-				add(w, w.Describe(now))
-			}
-			if w, ok := p.pair.RecvWait(); ok {
-				add(w, w.Describe(now))
-			}
-		}
-	}
-	// Of the posted receives, the oldest from each source.
-	told := make([]bool, len(e.peers)+1)
-	for _, m := range e.comms {
-		m.EachPosted(func(_, _ int32, r *Request) bool {
-			if told[r.peer+1] {
-				return true
-			}
-			told[r.peer+1] = true
-			w := handshake.Wait{
-				ID: r.id, State: handshake.WaitRequest, For: protocol.SendRequest, Local: uint32(e.rank), Since: r.posted,
-			}
-			if r.peer >= 0 {
-				w.Remote = uint32(r.peer)
-			}
-			n := len(ws)
-			add(w, e.describeRecv(r, now)+r.ofCall())
-			if len(ws) > n {
-				ws[n].AnySource = r.peer == AnySource
-			}
-			return true
-		})
-	}
-	return ws
 }
 
 // Reset makes the engine forget what it knows of a peer that was restarted, so
@@ -362,8 +212,6 @@ func (e *Engine) Reset(rank int) error {
 	}
 	e.lock()
 	defer e.unlock()
-	if p := e.peers[rank]; p.pair != nil {
-		e.pair(p).Reset()
-	}
+	e.peers[rank].reset()
 	return nil
 }

@@ -10,13 +10,13 @@ import (
 // never is a time that is not reached.
 const never = math.MaxInt64
 
-// lookAgain is when to try again to act on what is due, if somebody has yet to take
-// what has arrived.
-const lookAgain = time.Millisecond
+// tickRetry is after how long to try again to act on what is due, if what has arrived has
+// yet to be taken.
+const tickRetry = time.Millisecond
 
-// wakeFor notes a peer's deadline. What is due early finds nothing to do, which
+// noteDeadline notes a peer's deadline. What is due early finds nothing to do, which
 // costs less than moving the time back at every packet.
-func (e *Engine) wakeFor(p *peer) {
+func (e *Engine) noteDeadline(p *peer) {
 	at, ok := p.deadline()
 	if !ok {
 		return
@@ -31,7 +31,7 @@ func (e *Engine) wakeFor(p *peer) {
 	}
 }
 
-// setTimer sets the timer, unless whoever takes packets looks at the clock as
+// setTimer sets the timer, unless the sources are polled, which ticks as
 // well. It is called whenever that may have changed, with the lock or without.
 func (e *Engine) setTimer() {
 	if !e.group.Armed() {
@@ -62,8 +62,8 @@ func (e *Engine) tickIfDue(now handshake.Instant) {
 func (e *Engine) tick() (wait bool) {
 	e.lock()
 	defer e.unlock()
-	if len(e.pulses) > 0 {
-		e.beat()
+	if len(e.heartbeats) > 0 {
+		e.heartbeat()
 	}
 	if e.state == closed {
 		e.due.Store(never)
@@ -76,30 +76,17 @@ func (e *Engine) tick() (wait bool) {
 	for i := 0; i < len(e.timed); i++ { // others may be added meanwhile
 		p := e.timed[i]
 		at, ok := p.deadline()
-		switch known := p.known(now); {
+		switch horizon := p.horizon(now); {
 		case !ok || at > now:
-		case p.conn != nil:
-			e.xacts = e.conn(p).Tick(now, e.xacts[:0])
-			e.actExtended(p, nil)
-		case at > known:
+		case at > horizon:
 			wait = true
 		default:
-			e.acts = e.pair(p).Tick(known, e.acts[:0])
-			e.act(p, nil)
+			p.tick(horizon)
 		}
 	}
-	e.settle()
+	e.flush()
 	e.nextTick()
 	return wait
-}
-
-// known is up to when everything that has arrived from the peer was taken, as far as
-// that can be found out.
-func (p *peer) known(now handshake.Instant) handshake.Instant {
-	if p.src == nil {
-		return now
-	}
-	return p.src.known
 }
 
 // nextTick finds out when the next tick is due.
@@ -113,8 +100,8 @@ func (e *Engine) nextTick() {
 			continue
 		}
 		kept = append(kept, p)
-		if p.pair != nil && at <= e.at { // tick would have acted
-			at = e.at + lookAgain
+		if at <= e.at && at > p.horizon(e.at) { // tick would have acted
+			at = e.at + tickRetry
 		}
 		due = min(due, int64(at))
 	}

@@ -112,7 +112,7 @@ type PollTransport interface {
 	Sleep() bool
 }
 
-// Landing is memory for payload that is expected: where it belongs.
+// Placement is memory for payload that is expected: where it belongs.
 type Placement struct {
 	// Peer is the rank that it is expected from.
 	Peer int
@@ -128,7 +128,7 @@ type Placement struct {
 type DirectPlacer interface {
 	PollTransport
 	// PollInto is Poll, for when the next datagram is likely to be the one that
-	// the landing is for. If it is, its payload is in l.Buf: what the RxPacket
+	// the placement is for. If it is, its payload is in l.Buf: what the RxPacket
 	// describes lies there. Whatever else arrives may have been written there
 	// as well.
 	PollInto(batch []RxPacket, l Placement) (int, error)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -231,22 +230,20 @@ func troubles(s *control.Status) []string {
 func drops(s *control.Status) []string {
 	var lines []string
 	for _, r := range s.Ranks {
-		sum := maps.Clone(r.Engine.Dropped)
-		if sum == nil {
-			sum = make(map[string]uint64)
-		}
-		for _, p := range r.Engine.Peers {
-			for reason, n := range p.Dropped {
-				sum[reason] += n
-			}
-		}
-		if len(sum) == 0 {
-			continue
+		sum := r.Engine.Dropped
+		for i := range r.Engine.Peers {
+			sum.Add(&r.Engine.Peers[i].Dropped)
 		}
 		var words []string
-		for _, reason := range slices.Sorted(maps.Keys(sum)) {
-			words = append(words, fmt.Sprintf("%s %d", reason, sum[reason]))
+		for reason, n := range sum {
+			if n > 0 {
+				words = append(words, fmt.Sprintf("%v %d", mpe.DropReason(reason), n))
+			}
 		}
+		if len(words) == 0 {
+			continue
+		}
+		slices.Sort(words)
 		lines = append(lines, fmt.Sprintf("rank %d has dropped packets: %s", r.Rank, strings.Join(words, ", ")))
 	}
 	return lines

@@ -101,7 +101,7 @@ func TestHostile(t *testing.T) {
 	r := &s.Ranks[0]
 	r.Role, r.Kernel, r.KernelState, r.KernelError, r.Address, r.Transports = evil, evil, control.KernelFailed, evil, evil, []string{evil}
 	r.Engine.Peers[0] = mpe.PeerSnapshot{
-		Rank: 1, Kind: evil, Address: evil, Profile: evil, Transport: evil, Refuses: evil, NetworkError: evil, Dropped: map[string]uint64{evil: 3},
+		Rank: 1, Kind: evil, Address: evil, Profile: evil, Transport: evil, Refuses: evil, NetworkError: evil, Dropped: mpe.DropCounts{mpe.DropStale: 3},
 		Sending: &mpe.WaitSnapshot{WaitsFor: evil, Seconds: 20, Text: evil},
 	}
 	p := statuspage.New(m.Status, statuspage.Options{Host: evil, Recent: func() []statuspage.Entry { return []statuspage.Entry{{Level: evil, Text: evil}} }})

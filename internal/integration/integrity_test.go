@@ -97,7 +97,7 @@ func TestIntegrity(t *testing.T) {
 				c := nets[rank].counts
 				nets[rank].mu.Unlock()
 				t.Logf("rank %d: %d packets, of which %d lost, %d doubled, %d delayed, %d damaged; %d repeats, %d dropped as duplicates, %d by checksum",
-					rank, c.sent, c.lost, c.doubled, c.delayed, c.flipped, p.Extended.Retransmissions, p.Dropped["duplicate"], p.Dropped["checksum"])
+					rank, c.sent, c.lost, c.doubled, c.delayed, c.flipped, p.Extended.Retransmissions, p.Dropped[mpe.DropDuplicate], p.Dropped[mpe.DropChecksum])
 				if c.lost == 0 || c.doubled == 0 || c.delayed == 0 || messages >= 100_000 && c.flipped == 0 {
 					t.Errorf("rank %d: the network was not impaired: %+v", rank, c)
 				}

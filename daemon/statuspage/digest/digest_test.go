@@ -190,7 +190,7 @@ func TestRates(t *testing.T) {
 	state := func(n uint64) control.LocalRank {
 		r := host(0, mpe.PeerSnapshot{
 			Rank: 1, Sent: n, Received: n, BytesIn: 10 * n, BytesOut: 30 * n, PacketsOut: map[string]uint64{"DATA": n, "ACK": n},
-			Dropped: map[string]uint64{"stale": n, "gap": 2 * n}, Events: map[string]uint64{"retransmitted": n / 2},
+			Dropped: mpe.DropCounts{mpe.DropStale: n, mpe.DropGap: 2 * n}, Events: mpe.EventCounts{mpe.EventRetransmitted: n / 2},
 		}, mpe.PeerSnapshot{Rank: 2, Extended: &mpe.ExtendedSnapshot{RoundTrip: 1e-3, Retransmissions: n}})
 		r.Engine.Posted, r.Engine.Unexpected = 3, 4
 		return r

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -70,9 +69,11 @@ func peers(s *control.Status, r *control.LocalRank) []Peer {
 		for _, n := range p.PacketsOut {
 			ps[i].PacketsOut += n
 		}
-		for what, n := range p.Dropped {
-			ps[i].Drops += n
-			ps[i].DropReasons = append(ps[i].DropReasons, Count{what, n})
+		for reason, n := range p.Dropped {
+			if n > 0 {
+				ps[i].Drops += n
+				ps[i].DropReasons = append(ps[i].DropReasons, Count{mpe.DropReason(reason).String(), n})
+			}
 		}
 		slices.SortFunc(ps[i].DropReasons, func(a, b Count) int {
 			return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.What, b.What))
@@ -88,7 +89,7 @@ func repeats(p *mpe.PeerSnapshot) uint64 {
 	if p.Extended != nil {
 		return p.Extended.Retransmissions
 	}
-	return p.Events[handshake.Retransmitted.String()] + p.Events[handshake.Reacked.String()]
+	return p.Events[mpe.EventRetransmitted] + p.Events[mpe.EventReacked]
 }
 
 // since returns the rates since an earlier state.

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -20,7 +19,7 @@ func Check(t testing.TB, e *mpe.Engine) {
 	t.Helper()
 	rank := 0
 	e.Counters(func(c *mpe.RankCounters) { rank = c.Rank }, func(c *mpe.PeerCounters) {
-		if n := c.Events[handshake.WouldWedge]; n > 0 {
+		if n := c.Events[mpe.EventWouldWedge]; n > 0 {
 			t.Errorf("rank %d has sent stand-in %d what would have wedged an FPGA, %d times", c.Rank, rank, n)
 		}
 	})
@@ -52,7 +51,7 @@ func (j judge) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.Checked
 
 func (j judge) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for _, f := range fields {
-		if f.Key == "event" && strings.Contains(stringOf(f), handshake.WouldWedge.String()) {
+		if f.Key == "event" && strings.Contains(stringOf(f), mpe.EventWouldWedge.String()) {
 			j.t.Error(e.Message)
 		}
 	}

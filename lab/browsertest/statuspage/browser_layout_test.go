@@ -23,7 +23,7 @@ func TestScreens(t *testing.T) {
 	p := m.Value.Ranks[0].Engine.Peers
 	p[6].Refuses = strings.Repeat("verylong", 40)
 	p[7].NetworkError = strings.Repeat("a long text with words ", 20)
-	p[8].Dropped = map[string]uint64{"source_rank": 1 << 60, "duplicate": 5}
+	p[8].Dropped = mpe.DropCounts{mpe.DropSourceRank: 1 << 60, mpe.DropDuplicate: 5}
 	p[9].Extended = &mpe.ExtendedSnapshot{RoundTrip: 1e-3}
 	m.Value.Config = strings.Repeat("/long", 60)
 	m.Value.Ranks = append(m.Value.Ranks, control.LocalRank{Rank: 201, Role: control.RoleStandin, Kernel: strings.Repeat("exec", 30), KernelState: control.KernelFailed, KernelError: "exit status 1", Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"})

@@ -11,15 +11,15 @@ import (
 // It also knows up to when all that has arrived was taken. A rank that is held up has
 // packets in its socket while its time-outs run off, and has only itself to wait for.
 type source struct {
-	e     *Engine
-	tr    PollTransport
-	land  DirectPlacer // or nil
-	batch []RxPacket
+	e      *Engine
+	tr     PollTransport
+	placer DirectPlacer // or nil
+	batch  []RxPacket
 
 	// round is the number of the round that began at since, and seen of the last one
 	// in which Poll has found nothing, or something maxFinds times.
 	round, seen atomic.Uint32
-	// finds are those of the round of, for whoever polls.
+	// finds are those of the round of, for the goroutine that polls.
 	finds int
 	of    uint32
 	// since and known are guarded by the engine's lock: all that had arrived at known
@@ -34,7 +34,7 @@ const maxFinds = 1024
 
 func newSource(e *Engine, tr PollTransport) *source {
 	s := &source{e: e, tr: tr, batch: make([]RxPacket, batchSize)}
-	s.land, _ = tr.(DirectPlacer)
+	s.placer, _ = tr.(DirectPlacer)
 	return s
 }
 
@@ -42,13 +42,13 @@ func newSource(e *Engine, tr PollTransport) *source {
 func (s *source) Poll() (n int, err error) {
 	round := s.round.Load()
 	var gen uint32
-	if s.land != nil && s.e.landing.on.Load() {
-		n, gen, err = s.e.landing.poll(s.land, s.batch)
+	if s.placer != nil && s.e.placement.on.Load() {
+		n, gen, err = s.e.placement.poll(s.placer, s.batch)
 	} else {
 		n, err = s.tr.Poll(s.batch)
 	}
 	if n > 0 {
-		s.e.arrived(s.tr, s.batch[:n], gen)
+		s.e.receiveBatch(s.tr, s.batch[:n], gen)
 	}
 	s.found(n, round)
 	return n, err
@@ -77,5 +77,5 @@ func (s *source) advance(now handshake.Instant) {
 	}
 }
 
-// Sleep announces that nobody polls.
+// Sleep announces that no goroutine polls.
 func (s *source) Sleep() bool { return s.tr.Sleep() }

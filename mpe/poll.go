@@ -9,22 +9,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// drive looks for packets until done is set or c has a value, for as long as that
-// is better than to be woken. Done or c may be nil.
-func (e *Engine) drive(ctx context.Context, done *atomic.Bool, c <-chan struct{}) {
-	e.uncork()
-	e.group.Look(ctx, done, c)
+// poll polls until done is set, for as long as that is better than to be woken.
+func (e *Engine) poll(ctx context.Context, done *atomic.Bool) {
+	e.flushCoalesced()
+	e.group.Look(ctx, done, nil)
 }
 
-// glance looks once, for a caller that will not wait.
-func (e *Engine) glance() {
-	e.uncork()
+// pollOnce polls once, for a caller that will not wait.
+func (e *Engine) pollOnce() {
+	e.flushCoalesced()
 	e.group.Glance()
 }
 
 // Await waits for a value on c, or for ctx, whose cause it returns.
 func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
-	e.uncork()
+	e.flushCoalesced()
 	return e.group.Await(ctx, c)
 }
 

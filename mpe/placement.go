@@ -10,24 +10,24 @@ import (
 // the cache when they are copied.
 const minPlacement = 1 << 15
 
-// landing is where the payload belongs that is expected next: the rest of a long
+// placement is where the payload belongs that is expected next: the rest of a long
 // message that is arriving in order. A transport writes it there without the
 // engine's lock, whatever it may be that really arrives. So nothing of the rest
 // may be there already, and the memory must be the engine's until it is revoked.
-type landing struct {
+type placement struct {
 	// mu is held while the transport uses what is below. It is taken with the
 	// engine's lock held, or without, and never the other way round.
 	mu sync.Mutex
 	on atomic.Bool
 	tr Transport
 	at Placement
-	// gen changes when the landing is revoked. What has been written by then is
+	// gen changes when the placement is revoked. What has been written by then is
 	// lost, as a network loses it.
 	gen uint32
 	// req is the receive that it belongs to, or nil. The engine's lock guards
 	// it.
 	req *Request
-	// next is where the landing will be after the event at hand.
+	// next is where the placement will be after the event at hand.
 	next struct {
 		p    *peer
 		req  *Request
@@ -36,9 +36,9 @@ type landing struct {
 	}
 }
 
-// poll is Poll of the transport, into the landing if there is one for it. It
+// poll is Poll of the transport, into the placement if there is one for it. It
 // returns the generation, or 0 if there is none.
-func (l *landing) poll(tr DirectPlacer, batch []RxPacket) (n int, gen uint32, err error) {
+func (l *placement) poll(tr DirectPlacer, batch []RxPacket) (n int, gen uint32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.tr != tr || len(l.at.Buf) == 0 {
@@ -51,12 +51,12 @@ func (l *landing) poll(tr DirectPlacer, batch []RxPacket) (n int, gen uint32, er
 
 // expect notes that more of a receive's message is to come, into buf; or that
 // nothing does, for what was expected before is wrong now.
-func (l *landing) expect(p *peer, r *Request, head int, buf []byte) {
+func (l *placement) expect(p *peer, r *Request, head int, buf []byte) {
 	l.next.p, l.next.req, l.next.head, l.next.buf = p, r, head, buf
 }
 
-// move puts the landing where the event at hand left it.
-func (l *landing) move() {
+// move puts the placement where the event at hand left it.
+func (l *placement) move() {
 	if l.next.req == nil {
 		if l.req != nil {
 			l.set(nil, nil, Placement{})
@@ -68,7 +68,7 @@ func (l *landing) move() {
 	l.expect(nil, nil, 0, nil)
 }
 
-func (l *landing) set(r *Request, tr Transport, at Placement) {
+func (l *placement) set(r *Request, tr Transport, at Placement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.req, l.tr, l.at = r, tr, at
@@ -76,7 +76,7 @@ func (l *landing) set(r *Request, tr Transport, at Placement) {
 }
 
 // revoke takes the memory of a receive away that ends.
-func (l *landing) revoke(r *Request) {
+func (l *placement) revoke(r *Request) {
 	if l.next.req == r {
 		l.expect(nil, nil, 0, nil)
 	}

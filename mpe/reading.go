@@ -55,7 +55,7 @@ func (e *Engine) read(tr Transport) {
 	for {
 		n, err := tr.Recv(batch)
 		if n > 0 {
-			e.arrived(tr, batch[:n], 0)
+			e.receiveBatch(tr, batch[:n], 0)
 		}
 		if errors.Is(err, ErrTransportClosed) {
 			return

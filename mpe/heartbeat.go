@@ -1,0 +1,48 @@
+package mpe
+
+import (
+	"context"
+	"fmt"
+)
+
+// Pulse reports whether the engine is alive: whether its lock can be had, the timer or a
+// caller that polls acts on time-outs before ctx is done, and so does the poller that
+// wakes it when packets arrive. A closed engine counts as alive.
+func (e *Engine) Pulse(ctx context.Context) error {
+	ticked := make(chan struct{})
+	locked := make(chan struct{})
+	go func() { // which stays if the lock cannot be had
+		e.lock()
+		defer e.unlock()
+		close(locked)
+		if e.state == closed {
+			close(ticked)
+			return
+		}
+		e.heartbeats = append(e.heartbeats, ticked)
+		e.due.Store(int64(e.at))
+		e.setTimer()
+	}()
+	select {
+	case <-ticked:
+		if err := e.group.Pulse(ctx); err != nil {
+			return fmt.Errorf("rank %d: %w", e.rank, err)
+		}
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-locked:
+		return fmt.Errorf("rank %d: no goroutine has acted on time-outs: %w", e.rank, context.Cause(ctx))
+	default:
+		return fmt.Errorf("rank %d: its lock is not released: %w", e.rank, context.Cause(ctx))
+	}
+}
+
+// heartbeat notifies the callers of Pulse that there was a tick. The lock is held.
+func (e *Engine) heartbeat() {
+	for _, ticked := range e.heartbeats {
+		close(ticked)
+	}
+	e.heartbeats = nil
+}

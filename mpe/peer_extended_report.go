@@ -1,0 +1,112 @@
+package mpe
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+func (l *extendedLink) busy() bool { return l.conn.Busy() }
+
+func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
+	w := Waiting{Send: true, Moving: true, peer: l.p}
+	l.conn.EachSend(func(st extended.SendState) bool {
+		w.Wait, w.send = sendWait(&st), st
+		w.Behind = st.State == extended.Queued
+		w.req = l.outs.at(st.ID).req
+		return yield(&w)
+	})
+}
+
+// sendWait translates a state of the extended profile into one of the handshake's.
+func sendWait(st *extended.SendState) handshake.Wait {
+	w := handshake.Wait{
+		Local: st.Local, Remote: st.Remote, Since: st.Since, Retransmissions: st.Retransmissions, Words: wordsOf(st.Length), Got: st.Done,
+	}
+	switch st.State {
+	case extended.WaitClear, extended.Canceling:
+		w.State, w.For = handshake.WaitClear, protocol.ClearToSend
+	case extended.Eager, extended.Sending:
+		w.State, w.For = handshake.WaitAck, protocol.Ack
+	default:
+		w.State = handshake.Held
+	}
+	return w
+}
+
+// recvWaits yields the messages that receives have matched, in any order.
+func (l *extendedLink) recvWaits(yield func(*Waiting) bool) {
+	w := Waiting{peer: l.p}
+	for in := range l.ins.all {
+		if in.req == nil && !in.accepted {
+			continue
+		}
+		w.Wait = handshake.Wait{
+			State: handshake.Receiving, For: protocol.Data, Local: uint32(l.p.e.rank), Remote: uint32(in.source),
+			Since: in.phases.Start, Words: wordsOf(in.bytes), Got: in.stored,
+		}
+		w.Moving, w.req = !in.arrived, in.req
+		if !yield(&w) {
+			return
+		}
+	}
+}
+
+func (l *extendedLink) explain(w *Waiting, now handshake.Instant) string {
+	switch {
+	case w.Send:
+		return l.explainSend(&w.send, now)
+	case !w.Posted:
+		return w.Describe(now)
+	}
+	s := explainPosted(w, now)
+	if _, remote := l.conn.Session(); remote == 0 {
+		s += fmt.Sprintf("; rank %d has not been heard of", l.p.rank)
+	}
+	return s
+}
+
+func (l *extendedLink) explainSend(st *extended.SendState, now handshake.Instant) string {
+	since := handshake.Round(now - st.Since)
+	switch st.State {
+	case extended.WaitClear:
+		return fmt.Sprintf("rank %d waits since %v for rank %d to post the receive of %d bytes with tag %d", st.Local, since, st.Remote, st.Length, st.Tag)
+	case extended.Canceling:
+		return fmt.Sprintf("rank %d waits since %v for rank %d to agree that a message of %d bytes is taken back", st.Local, since, st.Remote, st.Length)
+	case extended.Eager, extended.Sending:
+		return fmt.Sprintf("rank %d waits since %v for ACK from rank %d (%d of %d bytes are acknowledged)", st.Local, since, st.Remote, st.Done, st.Length)
+	}
+	if _, remote := l.conn.Session(); remote == 0 {
+		return fmt.Sprintf("rank %d has had no answer from rank %d since %v: it is not running, or not at its address, or not told profile extended", st.Local, st.Remote, since)
+	}
+	if l.conn.Stats().MessageCredit == 0 {
+		return fmt.Sprintf("rank %d holds a send to rank %d back since %v: as many of its messages as rank %d allows wait there for receives", st.Local, st.Remote, since, st.Remote)
+	}
+	return fmt.Sprintf("rank %d holds a send to rank %d back, behind others, since %v", st.Local, st.Remote, since)
+}
+
+func (l *extendedLink) counters(c *PeerCounters) {
+	st := l.conn.Stats()
+	c.Extended = true
+	c.PacketsOut, c.PacketsIn = st.PacketsSent, st.PacketsReceived
+	for t := range NumTypes {
+		c.BytesOut[t] = st.BytesSent[t] + st.PacketsSent[t]*protocol.ExtHeaderLen
+		c.BytesIn[t] = st.BytesReceived[t] + st.PacketsReceived[t]*protocol.ExtHeaderLen
+	}
+	c.Retransmissions, c.Unreachable = st.Retransmissions, l.p.events[EventUnreachable]
+	c.QueuedSends, c.InFlight, c.InFlightPackets = st.Queued, st.Begun, st.InFlight
+	c.RoundTrip = st.RoundTrip
+}
+
+func (l *extendedLink) snapshot(s *PeerSnapshot, _ handshake.Instant) {
+	st := l.conn.Stats()
+	local, remote := l.conn.Session()
+	s.Extended = &ExtendedSnapshot{
+		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
+		Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
+		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit,
+		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
+	}
+}

@@ -1,0 +1,415 @@
+package mpe
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// handshakeLink is the link to a peer of the cloudfpga or v0.9 profile: a handshake.Pair,
+// which has one message of each direction at a time, and what waits for it.
+type handshakeLink struct {
+	p    *peer
+	pair pairState
+	// sending and recving are handed to the pair; sendq waits behind sending
+	// in the order in which it was posted. deferred is the message of the
+	// SEND_REQUEST that is deferred in the pair while it is unexpected.
+	sending, recving *Request
+	sendq            queue
+	deferred         *inbound
+	writer           streamWriter
+	// dataOut counts the datagrams of DATA messages, dataBytes the bytes in them, and
+	// unreachable the messages that the peer did not answer in time.
+	dataOut, dataBytes, unreachable uint64
+}
+
+// pairState is what a handshake.Pair answers without changing.
+type pairState interface {
+	Deadline() (handshake.Instant, bool)
+	Expects() (offset, left int64, ok bool)
+	Deferred() (h protocol.Header, since handshake.Instant, ok bool)
+	Received() (packets, bytes [handshake.NumTypes]uint64)
+	RecvWait() (handshake.Wait, bool)
+	Refuses() error
+	SendWait() (handshake.Wait, bool)
+	UnansweredClear() (h protocol.Header, since handshake.Instant, ok bool)
+}
+
+// handshakeActions are the actions of the event at hand. The handshakes of an engine
+// share them.
+type handshakeActions struct {
+	list []handshake.Action
+	// reposts are receives whose messages turned out not to exist.
+	reposts []*Request
+}
+
+func newHandshakeLink(p *peer, cfg Peer) *handshakeLink {
+	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
+	l.writer.paced, _ = cfg.Transport.(PacedTransport)
+	return l
+}
+
+// machine returns the state machine for an event, and marks the peer as touched.
+func (l *handshakeLink) machine() *handshake.Pair {
+	l.p.e.touch(l.p)
+	return l.pair.(*handshake.Pair)
+}
+
+func (l *handshakeLink) receive(a *RxPacket) {
+	p, e := l.p, l.p.e
+	acts := e.pairs.list[:0]
+	switch a.Kind {
+	case RxDatagram:
+		p.received(a.Bytes)
+		acts = l.machine().Datagram(e.at, a.Bytes, acts)
+	case RxHeader:
+		p.received(a.Bytes)
+		acts = l.machine().Header(e.at, a.Bytes, acts)
+	case RxPayload:
+		p.bytesIn += uint64(len(a.Bytes))
+		acts = l.machine().Payload(e.at, a.Bytes, acts)
+	case RxConnected:
+		l.writer.behind = nil // it was for the old connection
+		acts = l.machine().Reconnected(e.at, acts)
+	case RxTruncated:
+		p.received(a.Bytes)
+		acts = append(acts, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonLength})
+	case RxBroken:
+		acts = append(acts, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonStream})
+	}
+	e.pairs.list = acts
+	l.perform(a)
+}
+
+func (l *handshakeLink) receiveRun(a *RxPacket, rest []byte, each int) bool {
+	e := l.p.e
+	n, acts := l.machine().Run(e.at, rest, each, e.pairs.list[:0])
+	e.pairs.list = acts
+	if n == 0 {
+		return false
+	}
+	a.Bytes = rest[:n]
+	l.p.receivedAll(n, each)
+	l.perform(a)
+	return true
+}
+
+// perform carries out the actions of the event at hand, and those that they bring about.
+func (l *handshakeLink) perform(a *RxPacket) {
+	p, e := l.p, l.p.e
+	e.touch(p)
+	for i := 0; ; i++ {
+		if i == len(e.pairs.list) {
+			// Whatever happened may have deferred a SEND_REQUEST.
+			if !l.announceDeferred() || i == len(e.pairs.list) {
+				break
+			}
+		}
+		switch act := e.pairs.list[i]; act.Kind {
+		case handshake.Transmit:
+			l.transmit(act)
+		case handshake.TransmitData:
+			l.transmitData(act)
+		case handshake.Copy:
+			l.recving.store(act)
+			if p.placed {
+				l.place()
+			}
+		case handshake.SendDone:
+			l.sendDone(act)
+		case handshake.RecvDone:
+			l.recvDone(act)
+		case handshake.Repost:
+			r := l.recving
+			l.recving = nil
+			if !r.detached {
+				e.pairs.reposts = append(e.pairs.reposts, r)
+			}
+		case handshake.Drop:
+			p.dropped(a, Drop{Reason: handshakeDrops[act.Reason], Header: act.Header})
+		case handshake.Note:
+			p.noted(Note{Event: handshakeEvents[act.Event], Header: act.Header, Err: act.Err})
+		}
+	}
+	clear(e.pairs.list) // lets go of payload and requests
+	e.pairs.list = e.pairs.list[:0]
+	for len(e.pairs.reposts) > 0 { // which may act on another peer
+		r := e.pairs.reposts[0]
+		e.pairs.reposts = append(e.pairs.reposts[:0], e.pairs.reposts[1:]...)
+		e.repost(r)
+	}
+}
+
+func (l *handshakeLink) carryOut() { l.perform(nil) }
+
+// store writes payload where it belongs, unless it was placed there.
+func (r *Request) store(act handshake.Action) {
+	if to := r.buf[act.Offset:]; !same(to, act.Payload) {
+		copy(to, act.Payload)
+	}
+}
+
+// place has the rest of a long message placed in the receive's buffer.
+func (l *handshakeLink) place() {
+	e, r := l.p.e, l.recving
+	offset, left, ok := l.pair.Expects()
+	left = min(left, int64(len(r.buf))-offset)
+	if ok && left >= minPlacement && !r.detached {
+		e.placement.expect(l.p, r, 0, r.buf[offset:offset+left])
+	} else {
+		e.placement.expect(nil, nil, 0, nil)
+	}
+}
+
+func (l *handshakeLink) send(r *Request, _ bool) (coalesced bool) {
+	l.sendq.push(r)
+	l.nextSend()
+	l.perform(nil)
+	return false
+}
+
+// nextSend hands the next queued send to the pair, if it is free for one.
+func (l *handshakeLink) nextSend() {
+	e := l.p.e
+	for l.sending == nil {
+		r := l.sendq.pop()
+		if r == nil {
+			return
+		}
+		op := handshake.SendOp{ID: r.id, Words: r.words(), Datatype: r.datatype, Tag: uint8(r.tag)}
+		l.sending = r
+		acts, err := l.machine().Send(e.at, op, e.pairs.list)
+		e.pairs.list = acts
+		if err != nil {
+			l.sending = nil
+			e.finish(r, err)
+		}
+	}
+}
+
+// announceDeferred announces the message whose SEND_REQUEST is deferred in an idle pair,
+// and reports whether a receive has matched it. While it waits for one, the same
+// request again is the same message (P5).
+func (l *handshakeLink) announceDeferred() bool {
+	if l.recving != nil {
+		return false
+	}
+	p, e := l.p, l.p.e
+	h, at, ok := l.pair.Deferred()
+	old := l.deferred
+	if !ok {
+		if old != nil { // it was a duplicate
+			e.matcher(old.comm).RemoveUnexpected(old.handle)
+			e.retire(old)
+			l.deferred = nil
+		}
+		return false
+	}
+	if old != nil && old.tag == int32(h.Tag) && old.datatype == h.Call.Datatype() {
+		return false
+	}
+	if old != nil { // replaced by another
+		e.matcher(old.comm).RemoveUnexpected(old.handle)
+	}
+	in := e.newInbound()
+	*in = inbound{source: p.rank, tag: int32(h.Tag), bytes: UnknownLength, datatype: h.Call.Datatype(), p: p}
+	in.phases.Start, in.phases.Request = at, at
+	l.deferred = in
+	if err := e.announce(in); err != nil {
+		l.deferred = nil // the peer will ask again
+	}
+	return l.recving != nil
+}
+
+// matched hands the receive that a deferred SEND_REQUEST was matched with to the pair,
+// which clears it.
+func (l *handshakeLink) matched(in *inbound, r *Request) {
+	e := l.p.e
+	l.deferred = nil
+	l.recving = r
+	r.in = in
+	acts, err := l.machine().Recv(e.at, handshake.RecvOp{
+		ID: r.id, Words: r.words(), Datatype: r.datatype, Any: r.anyDatatype, Tag: uint8(in.tag),
+	}, e.pairs.list)
+	e.pairs.list = acts
+	if err != nil { // cannot be: recving was nil
+		l.recving = nil
+		e.finish(r, err)
+	}
+}
+
+func (l *handshakeLink) accept(*inbound) {} // the pair has cleared it
+
+func (l *handshakeLink) sendDone(act handshake.Action) {
+	e, r := l.p.e, l.sending
+	l.sending = nil
+	r.status.Phases = act.Phases
+	r.status.Phases.Start = r.posted // the pair has not had it from the beginning
+	l.countUnreachable(act.Err)
+	if r.detached {
+		e.buffers.put(r.buf)
+	} else {
+		e.finish(r, act.Err)
+	}
+	l.nextSend()
+}
+
+func (l *handshakeLink) recvDone(act handshake.Action) {
+	p, e, r := l.p, l.p.e, l.recving
+	l.recving = nil
+	tag := int(act.Header.Tag)
+	if p.noTags() && r.tag != AnyTag {
+		tag = int(r.tag)
+	}
+	r.status = Status{
+		Peer: p.rank, Words: act.Words, Bytes: int64(act.Words) * protocol.WordLen,
+		Datatype: act.Header.Call.Datatype(), Tag: tag, Phases: act.Phases,
+	}
+	// The pair has had the receive only since its SEND_REQUEST was there.
+	r.status.Phases.Start = r.posted
+	l.countUnreachable(act.Err)
+	switch {
+	case !r.detached:
+		if act.Err == nil {
+			p.recvsDone++
+			p.recvBytes += uint64(r.status.Bytes)
+		}
+		e.retire(r.in)
+		e.finish(r, act.Err)
+	case act.Err == nil:
+		// It arrived for a detached receive: it goes to the next one that it fits.
+		in := &inbound{
+			source: p.rank, tag: int32(act.Header.Tag), bytes: r.status.Bytes, datatype: r.status.Datatype,
+			buf: r.buf, own: true, room: int64(len(r.buf)), arrived: true, phases: act.Phases,
+		}
+		in.got = min(in.bytes, in.room)
+		if err := e.announce(in); err != nil {
+			e.forget(in)
+		}
+	default:
+		e.buffers.put(r.buf)
+	}
+}
+
+// countUnreachable counts a message that has ended with err because the peer did not
+// answer.
+func (l *handshakeLink) countUnreachable(err error) {
+	if errors.Is(err, handshake.ErrTimeout) || errors.Is(err, handshake.ErrPartial) {
+		l.unreachable++
+	}
+}
+
+func (l *handshakeLink) cancelSend(r *Request, _ bool) bool {
+	e := l.p.e
+	if l.sendq.remove(r) {
+		return true
+	}
+	if r != l.sending {
+		return false
+	}
+	acts, ok := l.machine().CancelSend(e.at, r.id, e.pairs.list[:0])
+	e.pairs.list = acts
+	if ok {
+		l.sending = nil
+		l.nextSend()
+	}
+	l.perform(nil)
+	return ok
+}
+
+func (l *handshakeLink) cancelRecv(r *Request) bool {
+	if !l.machine().CancelRecv(r.id) {
+		return false
+	}
+	l.recving = nil // and its SEND_REQUEST is deferred again
+	l.perform(nil)
+	return true
+}
+
+func (l *handshakeLink) detachSend(r *Request, release func()) { l.sending = l.detach(r, release) }
+
+func (l *handshakeLink) detachRecv(r *Request, release func()) { l.recving = l.detach(r, release) }
+
+func (l *handshakeLink) discardRecv(r *Request) { l.detachRecv(r, nil) }
+
+// detach returns the request that takes r's place in the pair.
+func (l *handshakeLink) detach(r *Request, release func()) *Request {
+	return &Request{
+		e: r.e, kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
+		buf: l.p.e.buffers.own(r.buf, release), posted: r.posted, id: r.id, in: r.in, detached: true, status: r.status,
+	}
+}
+
+func (l *handshakeLink) abortUnsent(err error) {
+	for r := l.sendq.pop(); r != nil; r = l.sendq.pop() {
+		l.p.e.finish(r, err)
+	}
+}
+
+func (l *handshakeLink) abortAll(err error) {
+	for _, r := range []*Request{l.sending, l.recving} {
+		if r != nil && !r.detached {
+			l.p.e.finish(r, err)
+		}
+	}
+	l.sending, l.recving = nil, nil
+}
+
+func (l *handshakeLink) tick(now handshake.Instant) {
+	e := l.p.e
+	e.pairs.list = l.machine().Tick(now, e.pairs.list[:0])
+	l.perform(nil)
+}
+
+func (l *handshakeLink) endEvent() {}
+
+func (l *handshakeLink) reconfigure(next *Peer) { l.machine().Reconfigure(&next.Handshake) }
+
+func (l *handshakeLink) reset() { l.machine().Reset() }
+
+func (l *handshakeLink) profile() protocol.Profile { return l.p.cfg.Handshake.Profile }
+
+func (l *handshakeLink) describe(info *PeerInfo) {
+	info.Words, info.NoComms, info.NoLength = true, true, true
+	info.NoTags = l.profile() == protocol.CloudFPGA
+	info.SmallTags = !info.NoTags
+	info.NoEmpty = l.p.cfg.Handshake.Peer.RefusesEmpty
+}
+
+func (l *handshakeLink) check(op Operation) error {
+	switch {
+	case op.Comm != 0:
+		return fmt.Errorf("rank %d: %w (%v): only the world reaches it", l.p.rank, ErrComm, l.profile())
+	case len(op.Buf)%protocol.WordLen != 0:
+		return fmt.Errorf("%d bytes: %w: messages are counted in 32-bit words", len(op.Buf), ErrLength)
+	case l.profile() == protocol.V09 && op.Tag > 255:
+		return fmt.Errorf("tag %d: %w: profile v0.9 carries 0 to 255", op.Tag, ErrTag)
+	}
+	return nil
+}
+
+func (l *handshakeLink) deadline() (handshake.Instant, bool) { return l.pair.Deadline() }
+
+// horizon is the time up to which everything that has arrived from the peer is known to
+// have been taken: a time-out must not expire before a packet that is there is read.
+func (l *handshakeLink) horizon(now handshake.Instant) handshake.Instant {
+	if src := l.p.src; src != nil {
+		return src.known
+	}
+	return now
+}
+
+func (l *handshakeLink) unexpectedLimit() int { return 0 } // its SEND_REQUESTs are counted in any case
+
+// The cloudfpga and v0.9 profiles carry no communicators, so no messages of the engine's.
+
+func (l *handshakeLink) sendInternal(_, _ uint32, _ []byte, _ *ordering) {}
+func (l *handshakeLink) goesEagerly(int64) bool                          { return false }
+func (l *handshakeLink) extend(*Request, int64)                          {}
+func (l *handshakeLink) abortSend(*Request)                              {}
+func (l *handshakeLink) unsent() int                                     { return 0 }
+func (l *handshakeLink) retractAborts()                                  {}
+func (l *handshakeLink) onlyAborts() bool                                { return false }
+func (l *handshakeLink) singleCopy() bool                                { return false }

@@ -1,0 +1,89 @@
+package mpe
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+func (l *handshakeLink) busy() bool {
+	s, _ := l.pair.SendWait()
+	r, _ := l.pair.RecvWait()
+	return sendMoves(s) || recvMoves(r)
+}
+
+func sendMoves(w handshake.Wait) bool { return w.State == handshake.WaitAck }
+
+func recvMoves(w handshake.Wait) bool {
+	return w.State == handshake.WaitData || w.State == handshake.Receiving
+}
+
+func (l *handshakeLink) sendWaits(yield func(*Waiting) bool) {
+	wait, ok := l.pair.SendWait()
+	if !ok {
+		return
+	}
+	w := Waiting{Wait: wait, Send: true, Moving: sendMoves(wait), peer: l.p, req: l.sending}
+	if !yield(&w) {
+		return
+	}
+	w.Moving = false
+	for _, r := range l.sendq.items[l.sendq.head:] {
+		w.Queued++
+		w.req = r
+		if !yield(&w) {
+			return
+		}
+	}
+}
+
+func (l *handshakeLink) recvWaits(yield func(*Waiting) bool) {
+	if wait, ok := l.pair.RecvWait(); ok {
+		yield(&Waiting{Wait: wait, Moving: recvMoves(wait), blocks: true, peer: l.p, req: l.recving})
+	}
+}
+
+func (l *handshakeLink) explain(w *Waiting, now handshake.Instant) string {
+	s := w.Describe(now)
+	if !w.Posted {
+		return s
+	}
+	if l.recving != nil { // the receive is behind that one
+		w, _ := l.pair.RecvWait()
+		return w.Describe(now)
+	}
+	var refused *handshake.PartialError
+	if errors.As(l.pair.Refuses(), &refused) {
+		s += fmt.Sprintf("; it may wait for rank %d, which sends it nothing more since it has not acknowledged %d words", w.Local, refused.Words)
+	}
+	return s
+}
+
+func (l *handshakeLink) counters(c *PeerCounters) {
+	p := l.p
+	c.PacketsOut = p.packetsOut
+	for t, n := range p.packetsOut {
+		c.BytesOut[t] = n * protocol.HeaderLen
+	}
+	c.PacketsOut[protocol.Data], c.BytesOut[protocol.Data] = l.dataOut, l.dataBytes
+	c.PacketsIn, c.BytesIn = l.pair.Received()
+	c.Retransmissions, c.Unreachable = p.events[EventRetransmitted]+p.events[EventReacked], l.unreachable
+	c.QueuedSends = l.sendq.len()
+	if l.sending != nil {
+		c.InFlight = 1
+	}
+}
+
+func (l *handshakeLink) snapshot(s *PeerSnapshot, now handshake.Instant) {
+	if h, since, ok := l.pair.Deferred(); ok {
+		s.Deferred = &DeferredSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
+	}
+	if h, since, ok := l.pair.UnansweredClear(); ok {
+		s.UnansweredClear = &DeferredSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
+	}
+	if err := l.pair.Refuses(); err != nil {
+		s.Refuses = err.Error()
+	}
+}

@@ -1,0 +1,232 @@
+package mpe
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
+// Waiting is an operation that has not ended, and what it waits for. Status, errors,
+// counters and warnings are made of it.
+type Waiting struct {
+	handshake.Wait
+	// Send tells the direction. Posted: it is a receive that no message has matched;
+	// AnySource: from any source, and Remote means nothing.
+	Send, Posted, AnySource bool
+	// Queued is how many operations of the same pair and direction are ahead of one
+	// whose handshake has not begun. Behind: nothing of a send was sent, because of
+	// others or for want of credit.
+	Queued int
+	Behind bool
+	// Moving: data is on the move, so that Close waits for it.
+	Moving bool
+	// Elapsed is the time since Since, and Text the wait in words. They are set in what
+	// the engine returns.
+	Elapsed time.Duration
+	Text    string
+
+	// blocks: no other operation of the pair and direction begins before it has ended.
+	blocks bool
+	peer   *peer              // nil: none, or any
+	req    *Request           // nil if it is detached
+	send   extended.SendState // of a send of the extended profile
+}
+
+// eachWait calls yield for every operation that has not ended: those that the peers'
+// state machines have, and then receives that no message has matched, of each
+// communicator from the oldest on.
+func (e *Engine) eachWait(yield func(*Waiting)) {
+	for _, p := range e.peers {
+		if p == nil {
+			continue
+		}
+		for w := range p.sendWaits {
+			yield(w)
+		}
+		for w := range p.recvWaits {
+			yield(w)
+		}
+	}
+	for _, m := range e.comms {
+		for w := range e.postedWaits(m) {
+			yield(w)
+		}
+	}
+}
+
+// postedWaits yields the receives of a communicator that no message has matched, from the
+// oldest on.
+func (e *Engine) postedWaits(m *matcher) func(yield func(*Waiting) bool) {
+	return func(yield func(*Waiting) bool) {
+		var w Waiting
+		m.EachPosted(func(_, _ int32, r *Request) bool {
+			w = e.postedWait(r)
+			return yield(&w)
+		})
+	}
+}
+
+func (e *Engine) postedWait(r *Request) Waiting {
+	w := Waiting{
+		Wait: handshake.Wait{
+			ID: r.id, State: handshake.WaitRequest, For: handshake.WaitRequest.WaitsFor(), Local: uint32(e.rank), Since: r.posted, Words: r.words(),
+		},
+		Posted: true, AnySource: r.peer == AnySource, peer: r.p, req: r,
+	}
+	if r.peer >= 0 {
+		w.Remote = uint32(r.peer)
+	}
+	return w
+}
+
+// waitOf returns what a request waits for that has not ended.
+func (e *Engine) waitOf(r *Request) Waiting {
+	switch {
+	case r.send() && r.p == nil: // to this rank
+		return Waiting{
+			Wait: handshake.Wait{ID: r.id, State: handshake.WaitClear, Local: uint32(e.rank), Remote: uint32(e.rank), Since: r.posted},
+			Send: true, req: r,
+		}
+	case r.send():
+		for w := range r.p.sendWaits {
+			if w.req == r {
+				return *w
+			}
+		}
+	case r.in != nil && r.in.p != nil:
+		for w := range r.in.p.recvWaits {
+			if w.req == r {
+				return *w
+			}
+		}
+	}
+	w := e.postedWait(r)
+	w.Queued = e.postedBefore(r)
+	return w
+}
+
+// postedBefore counts the receives that a message for r would meet first, if it
+// fitted them.
+func (e *Engine) postedBefore(r *Request) int {
+	n := 0
+	if r.p != nil {
+		for w := range r.p.recvWaits {
+			if w.blocks {
+				n++
+			}
+		}
+	}
+	e.matcher(r.comm).EachPosted(func(_, _ int32, other *Request) bool {
+		if other == r {
+			return false
+		}
+		if other.peer == r.peer && (r.p.noTags() || other.tag == r.tag) {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// finishWait sets Elapsed and Text.
+func (e *Engine) finishWait(w *Waiting) {
+	w.Elapsed = e.at - w.Since
+	w.Text = e.explain(w) + w.req.ofCall()
+}
+
+// explain puts a wait into words.
+func (e *Engine) explain(w *Waiting) string {
+	var s string
+	switch {
+	case w.peer != nil:
+		s = w.peer.explain(w, e.at)
+	case w.Posted:
+		s = explainPosted(w, e.at)
+	default:
+		s = fmt.Sprintf("rank %d has sent itself a message with tag %d, and waits for a receive of it since %v", e.rank, w.req.tag, handshake.Round(e.at-w.Since))
+	}
+	if w.Queued > 0 {
+		s = fmt.Sprintf("queued behind %d others since %v, and %s", w.Queued, handshake.Round(e.at-w.req.posted), s)
+	}
+	return s
+}
+
+// explainPosted puts into words that no message has matched a receive.
+func explainPosted(w *Waiting, now handshake.Instant) string {
+	r := w.req
+	m := Match{Source: r.peer, Tag: int(r.tag), Comm: r.comm}
+	return fmt.Sprintf("rank %d waits for a message%s since %v", w.Local, describeMatch(m), handshake.Round(now-w.Since))
+}
+
+// waitError is the error of a request whose caller's context has ended with cause.
+func (e *Engine) waitError(r *Request, cause error) *WaitError {
+	w := e.waitOf(r)
+	err := &WaitError{Wait: w.Wait, Queued: w.Queued, text: e.explain(&w), cause: cause}
+	if w.peer != nil {
+		err.Network = w.peer.sendErr
+	}
+	return err
+}
+
+// Waits returns what has waited for at least the given time: messages that are
+// on the move or announced, and the oldest posted receive of each source.
+func (e *Engine) Waits(atLeast time.Duration) []Waiting {
+	e.lock()
+	defer e.unlock()
+	var ws []Waiting
+	seen := make([]bool, len(e.peers)+1) // by source of a posted receive
+	behind := (*peer)(nil)
+	e.eachWait(func(w *Waiting) {
+		switch {
+		case w.Posted:
+			from := w.req.peer + 1
+			if seen[from] {
+				return
+			}
+			seen[from] = true
+		case w.req == nil && !w.Send, w.Queued > 0:
+			return
+		case w.Behind: // one speaks for those behind it
+			if behind == w.peer {
+				return
+			}
+			behind = w.peer
+		}
+		if e.at-w.Since >= atLeast {
+			e.finishWait(w)
+			ws = append(ws, *w)
+		}
+	})
+	return ws
+}
+
+// CutOff returns what was under way when Close had no time left, as it was then.
+func (e *Engine) CutOff() []Waiting {
+	e.lock()
+	defer e.unlock()
+	return e.cut
+}
+
+// moving returns the messages that keep Close waiting. The lock is held.
+func (e *Engine) moving() []Waiting {
+	var ws []Waiting
+	named := map[*peer]bool{}
+	e.eachWait(func(w *Waiting) {
+		if w.Moving {
+			named[w.peer] = true
+			e.finishWait(w)
+			ws = append(ws, *w)
+		}
+	})
+	for _, p := range e.peers {
+		if p != nil && p.busy() && !named[p] { // not of messages, but of what ends them
+			ws = append(ws, Waiting{
+				Wait: handshake.Wait{Local: uint32(e.rank), Remote: uint32(p.rank), Since: e.at},
+				Text: fmt.Sprintf("rank %d has sent rank %d what it has not acknowledged", e.rank, p.rank),
+			})
+		}
+	}
+	return ws
+}
