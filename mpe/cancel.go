@@ -63,14 +63,14 @@ func (r *Request) Cancel() {
 func (e *Engine) cancel(r *Request, ask bool) bool {
 	switch {
 	case r.kind == OpRecv && r.in == nil:
-		_, ok := e.matcher(r.comm).CancelPosted(r.handle)
+		_, ok := e.matchers.of(r.comm).CancelPosted(r.handle)
 		return ok
 	case r.kind == OpRecv:
 		return r.in.p != nil && r.in.p.cancelRecv(r)
 	case r.p == nil: // to this rank, and no receive has matched
 		in := r.in
 		in.local = nil
-		_, ok := e.matcher(in.comm).RemoveUnexpected(in.handle)
+		_, ok := e.matchers.of(in.comm).RemoveUnexpected(in.handle)
 		return ok
 	}
 	return r.p.cancelSend(r, ask)
@@ -88,7 +88,7 @@ func (e *Engine) detach(r *Request, release func()) {
 
 // abortQueued ends everything that has not begun to move.
 func (e *Engine) abortQueued(err error) {
-	for _, m := range e.comms {
+	for _, m := range e.matchers.all {
 		var waiting []*Request
 		m.EachPosted(func(_, _ int32, r *Request) bool {
 			waiting = append(waiting, r)

@@ -173,7 +173,7 @@ func (e *Engine) openInternal(p *peer, in *inbound) {
 		in.room = in.bytes
 		in.buf, in.own = e.buffers.get(int(in.bytes)), true
 	}
-	e.accepts = append(e.accepts, in)
+	e.pending.accepts = append(e.pending.accepts, in)
 }
 
 // internalArrived reads one that is complete.

@@ -190,7 +190,7 @@ func (x *calling) apply(in, inout []byte) error {
 func (x *calling) compute(kind coll.Kind, number int, into, from []byte) {
 	e := x.e
 	x.computing++
-	e.goroutines.Go(func() {
+	e.driver.goroutines.Go(func() {
 		err := x.combine(kind, into, from)
 		e.lock()
 		defer e.unlock()

@@ -114,7 +114,7 @@ func (e *Engine) PeerCounters(rank int, visit func(*PeerCounters)) {
 func (e *Engine) rankCounters(c *RankCounters, posted []handshake.Instant) {
 	*c = RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.collectiveCounts(), Disagreements: e.disagreements}
 	anySource := handshake.Instant(0)
-	for _, m := range e.comms {
+	for _, m := range e.matchers.all {
 		c.Posted += m.Posted()
 		c.Unexpected += m.Unexpected()
 		n := 0

@@ -1,6 +1,7 @@
 package mpe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
@@ -55,20 +55,13 @@ type Config struct {
 
 // Engine is one rank's message passing engine.
 type Engine struct {
-	rank  int
-	cfg   Config
-	epoch time.Time
-
-	// observed: somebody wants to know of every message.
+	rank int
+	cfg  Config
+	// observed: the Observer is notified of every message that ends.
 	observed bool
-	// group has the transports that can be polled. Its Waiting counts the requests,
-	// probes and Awaits for which a caller sleeps.
-	group progress.Group
+	noTags   bool // some peer's messages carry no tag
 
-	noTags bool // some peer's messages carry no tag
-	// maxUnexpected is how many messages of its own a rank may have waiting in
-	// a communicator.
-	maxUnexpected int
+	driver driver
 
 	mu sync.Mutex
 	// at is when the event at hand began: when mu was taken.
@@ -77,36 +70,18 @@ type Engine struct {
 	pairs  handshakeActions
 	conns  extendedActions
 	nextID handshake.ID
-	timer  *time.Timer
-	// due is when tick is to be called, or never. The timer does so, unless callers or
-	// the poller poll: they do.
-	due atomic.Int64
 	// timed are the peers that may have a deadline.
 	timed []*peer
 	drops DropCounts // from addresses that are no peer's
 	state runState
-	idle  chan struct{} // closed when draining and nothing is under way
+	drain drain
 
-	// touched are the peers that flush deals with, and accepts the
-	// messages whose senders it clears.
-	touched []*peer
-	accepts []*inbound
-	// coalesced: packets of some of the touched wait for those of further sends.
-	coalesced atomic.Bool
-	// retired are messages that have ended in the event at hand, and spare are
-	// for the next ones.
-	retired, spare []*inbound
-	// one is the datagram at hand of several that have arrived together.
-	one RxPacket
-
-	placement   placement
-	heartbeats  []chan struct{} // closed by the next tick
-	cut         []Waiting       // what Close has cut off
-	comms       map[uint32]*matcher
-	lastComm    uint32
-	lastMatcher *matcher
-	probes      []*probe
-	buffers     buffers
+	pending   pending
+	inbounds  inboundPool
+	placement placement
+	matchers  matchers
+	probes    []*probe
+	buffers   buffers
 	// callings are the collective calls under way.
 	callings []*calling
 	// ended are requests of collective calls that have, resumed are calls whose
@@ -128,13 +103,22 @@ type Engine struct {
 	disagreements uint64
 	builtIn       *choice.Table // that of another version, in a test
 	collectives   map[*coll.Algorithm]*CollectiveCount
-	waiters       sync.Pool // of channels for Wait, each with room for one value
+}
 
-	transports []Transport
-	// sources are those that can be polled.
-	sources    []*source
-	stop       chan struct{} // closed by Close
-	goroutines sync.WaitGroup
+// drain is what Close waits for.
+type drain struct {
+	idle chan struct{} // closed when draining and nothing is under way
+	cut  []Waiting     // what was under way when there was no time left
+}
+
+// pending is what the end of an event (flush) has to do.
+type pending struct {
+	// touched are the peers that it deals with, and accepts the
+	// messages whose senders it clears.
+	touched []*peer
+	accepts []*inbound
+	// coalesced: packets of some of the touched wait for those of further sends.
+	coalesced atomic.Bool
 }
 
 type runState uint8
@@ -155,12 +139,9 @@ func New(cfg Config) (*Engine, error) {
 	if !observed {
 		cfg.Observer = nopObserver{}
 	}
-	e := &Engine{observed: observed, placement: placement{gen: 1}, rank: cfg.Rank, cfg: cfg, epoch: time.Now(), peers: make([]*peer, len(cfg.Peers)), stop: make(chan struct{}), comms: map[uint32]*matcher{}}
-	if cfg.Limits.Unexpected == 0 {
-		cfg.Limits.Unexpected = match.DefaultLimit
-	}
-	e.maxUnexpected = cfg.Limits.Unexpected
-	e.cfg.Limits.Unexpected = cfg.Limits.Unexpected + len(cfg.Peers)
+	e := &Engine{observed: observed, placement: placement{gen: 1}, rank: cfg.Rank, cfg: cfg, peers: make([]*peer, len(cfg.Peers))}
+	e.driver.init(e)
+	e.matchers.init(cfg.Limits, len(cfg.Peers))
 	seen := map[Transport]bool{}
 	for rank, pc := range cfg.Peers {
 		if rank == cfg.Rank {
@@ -176,16 +157,13 @@ func New(cfg Config) (*Engine, error) {
 		}
 		e.peers[rank] = p
 		e.noTags = e.noTags || p.noTags()
-		e.cfg.Limits.Unexpected += p.unexpectedLimit()
+		e.matchers.limits.Unexpected += p.unexpectedLimit()
 		if !seen[pc.Transport] {
 			seen[pc.Transport] = true
-			e.transports = append(e.transports, pc.Transport)
+			e.driver.transports = append(e.driver.transports, pc.Transport)
 		}
 	}
-	e.timer = time.AfterFunc(time.Hour, e.expired)
-	e.timer.Stop()
-	e.due.Store(never)
-	if err := e.startReading(); err != nil {
+	if err := e.driver.start(); err != nil {
 		return nil, fmt.Errorf("rank %d: %w", cfg.Rank, err)
 	}
 	return e, nil
@@ -236,7 +214,7 @@ func (e *Engine) receive(tr Transport, a *RxPacket) {
 // receiveAll feeds several datagrams, one by one where they are not the middle of a
 // message.
 func (e *Engine) receiveAll(tr Transport, all *RxPacket) {
-	one := &e.one
+	one := &e.pairs.one
 	*one = *all
 	one.Each = 0
 	p := e.source(all)
@@ -266,7 +244,7 @@ func (e *Engine) source(a *RxPacket) *peer {
 func (e *Engine) touch(p *peer) {
 	if !p.touched {
 		p.touched = true
-		e.touched = append(e.touched, p)
+		e.pending.touched = append(e.pending.touched, p)
 	}
 }
 
@@ -278,62 +256,59 @@ func (e *Engine) flush() {
 		if len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 || len(e.failures) > 0 {
 			e.stepped()
 		}
-		if len(e.accepts) > 0 {
+		if len(e.pending.accepts) > 0 {
 			e.acceptAll()
 			continue
 		}
-		if i == len(e.touched) {
+		if i == len(e.pending.touched) {
 			break
 		}
-		p := e.touched[i]
+		p := e.pending.touched[i]
 		i++
 		p.endEvent()
 		e.noteDeadline(p)
 		p.touched = false
 	}
-	clear(e.touched)
-	e.touched = e.touched[:0]
-	if e.coalesced.Load() {
-		e.coalesced.Store(false)
+	clear(e.pending.touched)
+	e.pending.touched = e.pending.touched[:0]
+	if e.pending.coalesced.Load() {
+		e.pending.coalesced.Store(false)
 	}
-	e.recycle()
+	e.inbounds.recycle()
 	if e.placement.next.req != nil { // a message has been asked for
 		e.placement.move()
 	}
-	if e.state == draining && e.idle != nil && !e.busy() {
-		close(e.idle)
-		e.idle = nil
+	if e.state == draining && e.drain.idle != nil && !e.busy() {
+		close(e.drain.idle)
+		e.drain.idle = nil
 	}
 }
 
 // acceptAll clears the senders of messages that receives have matched.
 func (e *Engine) acceptAll() {
-	for i := 0; i < len(e.accepts); i++ {
-		in := e.accepts[i]
-		e.accepts[i] = nil
+	for i := 0; i < len(e.pending.accepts); i++ {
+		in := e.pending.accepts[i]
+		e.pending.accepts[i] = nil
 		if p := in.p; p != nil {
 			p.accept(in)
 		}
 	}
-	e.accepts = e.accepts[:0]
+	e.pending.accepts = e.pending.accepts[:0]
 }
 
 // unlock releases the lock at the end of an event, and ends the event if that was not
 // done. Peers whose packets are coalesced stay touched.
 func (e *Engine) unlock() {
-	if len(e.touched) > 0 && !e.coalesced.Load() && e.state != closed {
+	if len(e.pending.touched) > 0 && !e.pending.coalesced.Load() && e.state != closed {
 		e.flush()
 	}
 	e.mu.Unlock()
 }
 
-// now is the engine's clock: time since it started.
-func (e *Engine) now() handshake.Instant { return time.Since(e.epoch) }
-
 // lock takes the lock for an event.
 func (e *Engine) lock() {
 	e.mu.Lock()
-	e.at = e.now()
+	e.at = e.driver.now()
 }
 
 // busy reports whether data is on the move.
@@ -354,11 +329,11 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.state = draining
 	e.abortQueued(ErrClosed)
 	idle := make(chan struct{})
-	e.idle = idle
+	e.drain.idle = idle
 	e.flush()
 	e.mu.Unlock()
-	e.group.Waiting.Add(1) // packets are awaited until the drain ends
-	e.group.Rest()
+	e.driver.group.Waiting.Add(1) // packets are awaited until the drain ends
+	e.driver.group.Rest()
 	defer time.AfterFunc(tellingTime, e.forgo).Stop()
 
 	var err error
@@ -374,12 +349,12 @@ func (e *Engine) Close(ctx context.Context) error {
 
 	e.lock()
 	if err != nil {
-		e.cut = e.moving()
+		e.drain.cut = e.moving()
 	}
-	e.state, e.idle = closed, nil
+	e.state, e.drain.idle = closed, nil
 	e.heartbeat()
-	close(e.stop)
-	e.timer.Stop()
+	close(e.driver.stop)
+	e.driver.timer.Stop()
 	for _, p := range e.peers {
 		if p != nil {
 			p.abortAll(ErrClosed)
@@ -387,12 +362,5 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	e.stepped() // calls whose messages have ended do, too
 	e.mu.Unlock()
-	e.group.Close()
-	for _, tr := range e.transports {
-		if cerr := tr.Close(); cerr != nil && err == nil {
-			err = cerr
-		}
-	}
-	e.goroutines.Wait()
-	return err
+	return cmp.Or(err, e.driver.closeTransports())
 }

@@ -3,7 +3,7 @@ package mpe
 import "github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 
 // Waiting is how many requests and probes the engine believes to be waited for.
-func (e *Engine) Waiting() int { return int(e.group.Waiting.Load()) }
+func (e *Engine) Waiting() int { return int(e.driver.group.Waiting.Load()) }
 
 // Placement is the generation of the placement.
 func (e *Engine) Placement() uint32 {
@@ -28,7 +28,7 @@ func (e *Engine) ArrivedIn(tr Transport, batch []RxPacket, gen uint32) {
 func (e *Engine) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.due.Load() == never && len(e.timed) == 0
+	return e.driver.due.Load() == never && len(e.timed) == 0
 }
 
 // Lock takes the engine's lock, and returns what gives it back.

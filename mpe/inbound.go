@@ -89,7 +89,7 @@ func (e *Engine) deliver(in *inbound) {
 		in.p.recvBytes += uint64(in.bytes)
 	}
 	e.finish(r, err)
-	e.retire(in)
+	e.inbounds.retire(in)
 }
 
 // keepTag gives a message from a peer that carries no tags the tag of the
@@ -124,5 +124,42 @@ func (e *Engine) clear(in *inbound, r *Request) {
 	if !in.own && !in.arrived {
 		in.room = min(in.bytes, int64(len(r.buf)))
 	}
-	e.accepts = append(e.accepts, in)
+	e.pending.accepts = append(e.pending.accepts, in)
+}
+
+// inboundPool has the memory of messages.
+type inboundPool struct {
+	// retired are messages that have ended in the event at hand, and spare are
+	// for the next ones.
+	retired, spare []*inbound
+}
+
+// maxSpare is how many messages are kept for reuse: as many as a burst of small
+// ones has at a time.
+const maxSpare = 1024
+
+// get returns a message to be filled in.
+func (b *inboundPool) get() *inbound {
+	if last := len(b.spare) - 1; last >= 0 {
+		in := b.spare[last]
+		b.spare = b.spare[:last]
+		return in
+	}
+	return new(inbound)
+}
+
+// retire releases a message that has ended, at the end of the event: until then
+// others that the event has yet to deal with may refer to it.
+func (b *inboundPool) retire(in *inbound) { b.retired = append(b.retired, in) }
+
+// recycle keeps the messages that have ended for others.
+func (b *inboundPool) recycle() {
+	for _, in := range b.retired {
+		if len(b.spare) < maxSpare {
+			*in = inbound{}
+			b.spare = append(b.spare, in)
+		}
+	}
+	clear(b.retired)
+	b.retired = b.retired[:0]
 }

@@ -46,33 +46,3 @@ func (b *inbox) all(yield func(*inbound) bool) {
 		}
 	}
 }
-
-// maxSpare is how many messages are kept for reuse: as many as a burst of small
-// ones has at a time.
-const maxSpare = 1024
-
-// newInbound returns a message to be filled in.
-func (e *Engine) newInbound() *inbound {
-	if last := len(e.spare) - 1; last >= 0 {
-		in := e.spare[last]
-		e.spare = e.spare[:last]
-		return in
-	}
-	return new(inbound)
-}
-
-// retire lets go of a message that has ended, at the end of the event: until then
-// others that the event has yet to deal with may know it.
-func (e *Engine) retire(in *inbound) { e.retired = append(e.retired, in) }
-
-// recycle keeps the messages that have ended for others.
-func (e *Engine) recycle() {
-	for _, in := range e.retired {
-		if len(e.spare) < maxSpare {
-			*in = inbound{}
-			e.spare = append(e.spare, in)
-		}
-	}
-	clear(e.retired)
-	e.retired = e.retired[:0]
-}

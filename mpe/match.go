@@ -9,24 +9,47 @@ import (
 // matcher joins the receives and messages of one communicator.
 type matcher = match.Matcher[*Request, *inbound]
 
-// matcher returns the communicator's, made when the first receive or message
+// matchers has the matchers of all communicators.
+type matchers struct {
+	all map[uint32]*matcher
+	// lastComm is the communicator that was used last, and last its matcher.
+	lastComm uint32
+	last     *matcher
+	// limits bounds each; ownLimit is how many messages of its own a rank may have
+	// unexpected in a communicator.
+	limits   match.Limits
+	ownLimit int
+}
+
+// init takes the limits that are configured. Peers add to them.
+func (m *matchers) init(limits match.Limits, ranks int) {
+	if limits.Unexpected == 0 {
+		limits.Unexpected = match.DefaultLimit
+	}
+	m.all = map[uint32]*matcher{}
+	m.ownLimit = limits.Unexpected
+	m.limits = limits
+	m.limits.Unexpected += ranks
+}
+
+// of returns the communicator's, made when the first receive or message
 // names it.
-func (e *Engine) matcher(comm uint32) *matcher {
-	if comm == e.lastComm && e.lastMatcher != nil {
-		return e.lastMatcher
+func (m *matchers) of(comm uint32) *matcher {
+	if comm == m.lastComm && m.last != nil {
+		return m.last
 	}
-	m := e.comms[comm]
-	if m == nil {
-		m = match.New[*Request, *inbound](e.cfg.Limits)
-		e.comms[comm] = m
+	found := m.all[comm]
+	if found == nil {
+		found = match.New[*Request, *inbound](m.limits)
+		m.all[comm] = found
 	}
-	e.lastComm, e.lastMatcher = comm, m
-	return m
+	m.lastComm, m.last = comm, found
+	return found
 }
 
 // postRecv gives a receive the oldest message that fits, or queues it.
 func (e *Engine) postRecv(r *Request) error {
-	m := e.matcher(r.comm)
+	m := e.matchers.of(r.comm)
 	in, ok, h, err := m.Post(int32(r.peer), r.matchTag(), r)
 	if errors.Is(err, match.ErrFull) {
 		return ErrFull
@@ -50,9 +73,9 @@ func (e *Engine) posted(r *Request, in *inbound, ok bool, h match.Handle) {
 // repost queues a receive in its old place: the message that it was matched with
 // does not exist.
 func (e *Engine) repost(r *Request) {
-	e.retire(r.in)
+	e.inbounds.retire(r.in)
 	r.in = nil
-	in, ok, h, err := e.matcher(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
+	in, ok, h, err := e.matchers.of(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
 	if err != nil { // its room was taken by receives that were posted since
 		e.finish(r, ErrFull)
 		return
@@ -71,7 +94,7 @@ func (r *Request) matchTag() int32 {
 // announce has the posted receives matched with a message. Without one that fits it
 // waits among the unexpected ones; the error is match.ErrFull if it cannot.
 func (e *Engine) announce(in *inbound) error {
-	m := e.matcher(in.comm)
+	m := e.matchers.of(in.comm)
 	r, ok, h, err := m.Arrive(int32(in.source), in.tag, in)
 	if err != nil {
 		return err
@@ -84,7 +107,7 @@ func (e *Engine) announce(in *inbound) error {
 // restore announces a message again whose receive was detached. It has its old
 // place in the order.
 func (e *Engine) restore(in *inbound) {
-	m := e.matcher(in.comm)
+	m := e.matchers.of(in.comm)
 	r, ok, h, err := m.Restore(int32(in.source), in.tag, in, in.order)
 	if err != nil {
 		// Its own order is free, and its room was taken by messages that

@@ -99,24 +99,21 @@ func (l *extendedLink) coalesce() bool {
 		return false
 	}
 	e := p.e
-	if !e.coalesced.Load() {
-		e.coalesced.Store(true)
-		if due := int64(e.at + coalesceTime); due < e.due.Load() {
-			e.due.Store(due)
-			e.setTimer()
-		}
+	if !e.pending.coalesced.Load() {
+		e.pending.coalesced.Store(true)
+		e.driver.wakeAt(int64(e.at + coalesceTime))
 	}
 	return true // the peer is touched
 }
 
 // flushCoalesced sends what was coalesced: its caller wants to see progress.
 func (e *Engine) flushCoalesced() {
-	if !e.coalesced.Load() {
+	if !e.pending.coalesced.Load() {
 		return
 	}
 	e.lock()
 	defer e.unlock()
-	for _, p := range e.touched {
+	for _, p := range e.pending.touched {
 		p.burst = 0
 	}
 	e.flush()

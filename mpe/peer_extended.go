@@ -221,7 +221,7 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 // opened announces a message, which a has brought if it is advertised.
 func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
 	p, e := l.p, l.p.e
-	in := e.newInbound()
+	in := e.inbounds.get()
 	*in = inbound{
 		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,
 		p: p, num: act.Message, room: act.Length, eager: act.Eager,
@@ -304,7 +304,7 @@ func (l *extendedLink) lost(act *extended.Action) {
 		e.finish(r, act.Err)
 		return
 	}
-	e.matcher(in.comm).RemoveUnexpected(in.handle)
+	e.matchers.of(in.comm).RemoveUnexpected(in.handle)
 	e.forget(in)
 }
 

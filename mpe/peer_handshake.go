@@ -41,6 +41,8 @@ type pairState interface {
 // share them.
 type handshakeActions struct {
 	list []handshake.Action
+	// one is the datagram at hand of several that have arrived together.
+	one RxPacket
 	// reposts are receives whose messages turned out not to exist.
 	reposts []*Request
 }
@@ -201,8 +203,8 @@ func (l *handshakeLink) announceDeferred() bool {
 	old := l.deferred
 	if !ok {
 		if old != nil { // it was a duplicate
-			e.matcher(old.comm).RemoveUnexpected(old.handle)
-			e.retire(old)
+			e.matchers.of(old.comm).RemoveUnexpected(old.handle)
+			e.inbounds.retire(old)
 			l.deferred = nil
 		}
 		return false
@@ -211,9 +213,9 @@ func (l *handshakeLink) announceDeferred() bool {
 		return false
 	}
 	if old != nil { // replaced by another
-		e.matcher(old.comm).RemoveUnexpected(old.handle)
+		e.matchers.of(old.comm).RemoveUnexpected(old.handle)
 	}
-	in := e.newInbound()
+	in := e.inbounds.get()
 	*in = inbound{source: p.rank, tag: int32(h.Tag), bytes: UnknownLength, datatype: h.Call.Datatype(), p: p}
 	in.phases.Start, in.phases.Request = at, at
 	l.deferred = in
@@ -276,7 +278,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 			p.recvsDone++
 			p.recvBytes += uint64(r.status.Bytes)
 		}
-		e.retire(r.in)
+		e.inbounds.retire(r.in)
 		e.finish(r, act.Err)
 	case act.Err == nil:
 		// It arrived for a detached receive: it goes to the next one that it fits.

@@ -68,7 +68,7 @@ func (l *handshakeLink) transmitData(act handshake.Action) {
 	w.behind = append(w.behind, outgoing{header: w.header, payload: bytes.Clone(payload), data: act.ID})
 	if !w.writing {
 		w.writing = true
-		p.e.goroutines.Go(l.write)
+		p.e.driver.goroutines.Go(l.write)
 	}
 }
 
@@ -91,7 +91,7 @@ func (l *handshakeLink) sentData(bytes int) {
 func (l *handshakeLink) dataSent(id handshake.ID, err error) {
 	e := l.p.e
 	l.p.sendResult(err)
-	e.at = e.now()
+	e.at = e.driver.now()
 	if l.sending != nil && l.sending.id == id {
 		l.machine().DataSent(e.at)
 	}

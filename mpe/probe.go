@@ -31,7 +31,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 			e.mu.Unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 		}
-		if in, ok := e.matcher(m.Comm).Probe(int32(m.Source), r.matchTag()); ok {
+		if in, ok := e.matchers.of(m.Comm).Probe(int32(m.Source), r.matchTag()); ok {
 			st := in.status()
 			if m.Tag != AnyTag {
 				st.Tag = m.Tag // a peer without tags has that of the receive

@@ -37,13 +37,3 @@ func (q *queue) remove(r *Request) bool {
 	}
 	return false
 }
-
-// before counts the requests ahead of r.
-func (q *queue) before(r *Request) int {
-	for i, other := range q.items[q.head:] {
-		if other == r {
-			return i
-		}
-	}
-	return 0
-}

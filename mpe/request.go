@@ -160,12 +160,12 @@ func (r *Request) Leave(cause error, release func()) (Status, error) {
 
 // sleep waits for the request to end without polling.
 func (r *Request) sleep(ctx context.Context) error {
-	c, ok := r.e.waiters.Get().(chan struct{})
+	c, ok := r.e.driver.waiters.Get().(chan struct{})
 	if !ok {
 		c = make(chan struct{}, 1)
 	}
 	r.Notify(c)
-	err := r.e.group.Sleep(ctx, c)
+	err := r.e.driver.group.Sleep(ctx, c)
 	r.e.mu.Lock()
 	r.watch(nil) // nothing is sent to c from here on
 	r.e.mu.Unlock()
@@ -173,7 +173,7 @@ func (r *Request) sleep(ctx context.Context) error {
 	case <-c:
 	default:
 	}
-	r.e.waiters.Put(c)
+	r.e.driver.waiters.Put(c)
 	return err
 }
 
@@ -210,9 +210,9 @@ func (r *Request) Notify(c chan<- struct{}) {
 func (r *Request) watch(c chan<- struct{}) {
 	if (c != nil) != (r.waiter != nil) {
 		if c != nil {
-			r.e.group.Waiting.Add(1)
+			r.e.driver.group.Waiting.Add(1)
 		} else {
-			r.e.group.Waiting.Add(-1)
+			r.e.driver.group.Waiting.Add(-1)
 		}
 	}
 	r.waiter = c

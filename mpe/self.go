@@ -7,7 +7,7 @@ const maxEager = 64 << 10
 
 // sendSelf sends a message to this rank.
 func (e *Engine) sendSelf(r *Request) error {
-	in := e.newInbound()
+	in := e.inbounds.get()
 	*in = inbound{
 		source: e.rank, comm: r.comm, tag: r.tag, bytes: int64(len(r.buf)), room: math.MaxInt64,
 		datatype: r.datatype, local: r,
@@ -17,7 +17,7 @@ func (e *Engine) sendSelf(r *Request) error {
 	if err := e.announce(in); err != nil {
 		return ErrFull
 	}
-	if m := e.matcher(r.comm); in.local != nil && m.Unexpected() > e.maxUnexpected {
+	if m := e.matchers.of(r.comm); in.local != nil && m.Unexpected() > e.matchers.ownLimit {
 		m.RemoveUnexpected(in.handle)
 		return ErrFull // the rest of the room is the peers'
 	}

@@ -153,7 +153,7 @@ func (e *Engine) Snapshot() Snapshot {
 			e.keepFirst(&p.Receiving, w, &p.QueuedReceives)
 		}
 	})
-	for _, m := range e.comms {
+	for _, m := range e.matchers.all {
 		s.Posted += m.Posted()
 		s.Unexpected += m.Unexpected()
 		m.EachUnexpected(func(_, _ int32, in *inbound) bool {

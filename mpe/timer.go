@@ -3,8 +3,6 @@ package mpe
 import (
 	"math"
 	"time"
-
-	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
 // never is a time that is not reached.
@@ -25,34 +23,13 @@ func (e *Engine) noteDeadline(p *peer) {
 		p.timed = true
 		e.timed = append(e.timed, p)
 	}
-	if int64(at) < e.due.Load() {
-		e.due.Store(int64(at))
-		e.setTimer()
-	}
-}
-
-// setTimer sets the timer, unless the sources are polled, which ticks as
-// well. It is called whenever that may have changed, with the lock or without.
-func (e *Engine) setTimer() {
-	if !e.group.Armed() {
-		return
-	}
-	if due := e.due.Load(); due != never {
-		e.timer.Reset(max(time.Duration(due)-e.now(), 0))
-	}
+	e.driver.wakeAt(int64(at))
 }
 
 // expired is called by the timer. The poller may not have come to what has arrived.
 func (e *Engine) expired() {
 	if e.tick() {
-		e.group.Drain()
-		e.tick()
-	}
-}
-
-// tickIfDue calls tick if it is time.
-func (e *Engine) tickIfDue(now handshake.Instant) {
-	if int64(now) >= e.due.Load() {
+		e.driver.group.Drain()
 		e.tick()
 	}
 }
@@ -62,15 +39,15 @@ func (e *Engine) tickIfDue(now handshake.Instant) {
 func (e *Engine) tick() (wait bool) {
 	e.lock()
 	defer e.unlock()
-	if len(e.heartbeats) > 0 {
+	if len(e.driver.heartbeats) > 0 {
 		e.heartbeat()
 	}
 	if e.state == closed {
-		e.due.Store(never)
+		e.driver.due.Store(never)
 		return false
 	}
 	now := e.at
-	for _, s := range e.sources {
+	for _, s := range e.driver.sources {
 		s.advance(now)
 	}
 	for i := 0; i < len(e.timed); i++ { // others may be added meanwhile
@@ -107,6 +84,6 @@ func (e *Engine) nextTick() {
 	}
 	clear(e.timed[len(kept):])
 	e.timed = kept
-	e.due.Store(due)
-	e.setTimer()
+	e.driver.due.Store(due)
+	e.driver.setTimer()
 }

@@ -49,7 +49,7 @@ func (e *Engine) eachWait(yield func(*Waiting)) {
 			yield(w)
 		}
 	}
-	for _, m := range e.comms {
+	for _, m := range e.matchers.all {
 		for w := range e.postedWaits(m) {
 			yield(w)
 		}
@@ -118,7 +118,7 @@ func (e *Engine) postedBefore(r *Request) int {
 			}
 		}
 	}
-	e.matcher(r.comm).EachPosted(func(_, _ int32, other *Request) bool {
+	e.matchers.of(r.comm).EachPosted(func(_, _ int32, other *Request) bool {
 		if other == r {
 			return false
 		}
@@ -206,7 +206,7 @@ func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 func (e *Engine) CutOff() []Waiting {
 	e.lock()
 	defer e.unlock()
-	return e.cut
+	return e.drain.cut
 }
 
 // moving returns the messages that keep Close waiting. The lock is held.

@@ -19,13 +19,13 @@ func (e *Engine) Pulse(ctx context.Context) error {
 			close(ticked)
 			return
 		}
-		e.heartbeats = append(e.heartbeats, ticked)
-		e.due.Store(int64(e.at))
-		e.setTimer()
+		e.driver.heartbeats = append(e.driver.heartbeats, ticked)
+		e.driver.due.Store(int64(e.at))
+		e.driver.setTimer()
 	}()
 	select {
 	case <-ticked:
-		if err := e.group.Pulse(ctx); err != nil {
+		if err := e.driver.group.Pulse(ctx); err != nil {
 			return fmt.Errorf("rank %d: %w", e.rank, err)
 		}
 		return nil
@@ -41,8 +41,8 @@ func (e *Engine) Pulse(ctx context.Context) error {
 
 // heartbeat notifies the callers of Pulse that there was a tick. The lock is held.
 func (e *Engine) heartbeat() {
-	for _, ticked := range e.heartbeats {
+	for _, ticked := range e.driver.heartbeats {
 		close(ticked)
 	}
-	e.heartbeats = nil
+	e.driver.heartbeats = nil
 }
