@@ -82,7 +82,7 @@ func Dial(ctx context.Context, socket string, opts DialOptions) (*Client, error)
 	// before it.
 	c.out.failed = func() {
 		time.AfterFunc(farewellTime, c.link.hangUp)
-		c.group.Rest()
+		c.group.Watch()
 	}
 	go c.out.run(c.ended)
 	c.start()

@@ -26,7 +26,7 @@ func (c *Client) start() {
 		}()
 		return
 	}
-	c.group.Rest()
+	c.group.Watch()
 }
 
 // wait waits for a value on n.

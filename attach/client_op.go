@@ -216,7 +216,7 @@ func (op *Op) Test() (mpe.Status, bool, error) {
 	if st, ended, err := op.test(); ended {
 		return st, ended, err
 	}
-	op.c.group.Glance()
+	op.c.group.PollOnce()
 	return op.test()
 }
 

@@ -35,8 +35,8 @@ func (in *input) Ready() time.Duration {
 	return 0
 }
 
-// Tend implements poller.Handler.
-func (in *input) Tend() time.Duration { return 0 }
+// PollAgain implements poller.Handler.
+func (in *input) PollAgain() time.Duration { return 0 }
 
 // Read reads what is there, and waits until there is something.
 func (in *input) Read(b []byte) (int, error) {
@@ -59,7 +59,7 @@ func (in *input) Read(b []byte) (int, error) {
 
 // poll reads for as long as that is better than to be woken.
 func (in *input) poll(b []byte) (int, error) {
-	var s progress.Search
+	var s progress.Spin
 	if !in.spin.Begin(&s) {
 		return 0, errNothing
 	}
@@ -69,10 +69,10 @@ func (in *input) poll(b []byte) (int, error) {
 		if !errors.Is(err, errNothing) {
 			return n, err
 		}
-		if !s.Look() {
+		if !s.Polled() {
 			continue
 		}
-		if !s.GoOn(clock()) {
+		if !s.Continue(clock()) {
 			return 0, errNothing
 		}
 	}

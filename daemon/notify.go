@@ -96,7 +96,7 @@ func (d *Daemon) watchdog() (over func()) {
 func (d *Daemon) alive(ctx context.Context) error {
 	answers := make(chan error, len(d.ranks))
 	for _, r := range d.ranks {
-		go func() { answers <- r.Engine.Pulse(ctx) }()
+		go func() { answers <- r.Engine.Heartbeat(ctx) }()
 	}
 	var failed error
 	for range cap(answers) {

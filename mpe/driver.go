@@ -76,7 +76,7 @@ func (d *driver) start() error {
 	for _, tr := range plain {
 		d.goroutines.Go(func() { d.read(tr) })
 	}
-	d.group.Rest()
+	d.group.Watch()
 	return nil
 }
 
@@ -159,13 +159,13 @@ func (d *driver) Failed(err error) {
 // poll polls until done is set, for as long as that is better than to be woken.
 func (e *Engine) poll(ctx context.Context, done *atomic.Bool) {
 	e.flushCoalesced()
-	e.driver.group.Look(ctx, done, nil)
+	e.driver.group.Poll(ctx, done, nil)
 }
 
 // pollOnce polls once, for a caller that will not wait.
 func (e *Engine) pollOnce() {
 	e.flushCoalesced()
-	e.driver.group.Glance()
+	e.driver.group.PollOnce()
 }
 
 // Await waits for a value on c, or for ctx, whose cause it returns.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Pulse reports whether the engine is alive: whether its lock can be had, the timer or a
+// Heartbeat reports whether the engine is alive: whether its lock can be had, the timer or a
 // caller that polls acts on time-outs before ctx is done, and so does the poller that
 // wakes it when packets arrive. A closed engine counts as alive.
-func (e *Engine) Pulse(ctx context.Context) error {
+func (e *Engine) Heartbeat(ctx context.Context) error {
 	ticked := make(chan struct{})
 	locked := make(chan struct{})
 	go func() { // which stays if the lock cannot be had
@@ -25,7 +25,7 @@ func (e *Engine) Pulse(ctx context.Context) error {
 	}()
 	select {
 	case <-ticked:
-		if err := e.driver.group.Pulse(ctx); err != nil {
+		if err := e.driver.group.Heartbeat(ctx); err != nil {
 			return fmt.Errorf("rank %d: %w", e.rank, err)
 		}
 		return nil
@@ -39,8 +39,8 @@ func (e *Engine) Pulse(ctx context.Context) error {
 	}
 }
 
-// heartbeat notifies the callers of Pulse that there was a tick. The lock is held.
-func (e *Engine) heartbeat() {
+// notifyHeartbeats notifies the callers of Heartbeat that there was a tick. The lock is held.
+func (e *Engine) notifyHeartbeats() {
 	for _, ticked := range e.driver.heartbeats {
 		close(ticked)
 	}

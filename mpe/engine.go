@@ -333,7 +333,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.flush()
 	e.mu.Unlock()
 	e.driver.group.Waiting.Add(1) // packets are awaited until the drain ends
-	e.driver.group.Rest()
+	e.driver.group.Watch()
 	defer time.AfterFunc(tellingTime, e.forgo).Stop()
 
 	var err error
@@ -352,7 +352,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		e.drain.cut = e.moving()
 	}
 	e.state, e.drain.idle = closed, nil
-	e.heartbeat()
+	e.notifyHeartbeats()
 	close(e.driver.stop)
 	e.driver.timer.Stop()
 	for _, p := range e.peers {

@@ -78,12 +78,12 @@ func TestCutOff(t *testing.T) {
 
 // A live engine answers, whether somebody looks for packets or nobody does, and also
 // when it is closed. One whose lock is held does not.
-func TestPulse(t *testing.T) {
+func TestHeartbeat(t *testing.T) {
 	c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	e := c.engines[0]
-	if err := e.Pulse(ctx); err != nil {
+	if err := e.Heartbeat(ctx); err != nil {
 		t.Error(err)
 	}
 	r, err := e.Irecv(1, make([]byte, 4), mpe.Options{})
@@ -95,12 +95,12 @@ func TestPulse(t *testing.T) {
 		_, err := r.Wait(ctx)
 		ended <- err
 	}()
-	if err := e.Pulse(ctx); err != nil {
+	if err := e.Heartbeat(ctx); err != nil {
 		t.Error(err)
 	}
 	unlock := mpe.Lock(e)
 	short, over := context.WithTimeout(ctx, 10*time.Millisecond)
-	if err := e.Pulse(short); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "its lock is not released") {
+	if err := e.Heartbeat(short); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "its lock is not released") {
 		t.Errorf("an engine whose lock is held: %v", err)
 	}
 	over()
@@ -109,7 +109,7 @@ func TestPulse(t *testing.T) {
 	if err := <-ended; !errors.Is(err, mpe.ErrClosed) {
 		t.Error(err)
 	}
-	if err := e.Pulse(ctx); err != nil {
+	if err := e.Heartbeat(ctx); err != nil {
 		t.Errorf("a closed engine: %v", err)
 	}
 }

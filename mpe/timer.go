@@ -40,7 +40,7 @@ func (e *Engine) tick() (wait bool) {
 	e.lock()
 	defer e.unlock()
 	if len(e.driver.heartbeats) > 0 {
-		e.heartbeat()
+		e.notifyHeartbeats()
 	}
 	if e.state == closed {
 		e.driver.due.Store(never)

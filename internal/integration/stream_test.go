@@ -129,7 +129,7 @@ func TestSendToDeadStreamEnds(t *testing.T) {
 			if _, err := r.Wait(ctx); !errors.As(err, &timeout) || timeout.Wait.State != handshake.WaitAck {
 				t.Errorf("the send ended with %v", err)
 			}
-			if err := e.Pulse(ctx); err != nil {
+			if err := e.Heartbeat(ctx); err != nil {
 				t.Error(err)
 			}
 			ln.Close()

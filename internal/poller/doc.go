@@ -21,8 +21,8 @@ var ErrUnsupported = errors.New("this system has no epoll")
 // little time: other descriptors wait.
 type Handler interface {
 	// Ready is called when the descriptor is readable, once after each Arm. If
-	// it returns more than 0, Tend is called so much later.
+	// it returns more than 0, PollAgain is called so much later.
 	Ready() time.Duration
-	// Tend is called again as long as it returns more than 0, so much later.
-	Tend() time.Duration
+	// PollAgain is called again as long as it returns more than 0, so much later.
+	PollAgain() time.Duration
 }

@@ -72,7 +72,7 @@ func Add(fd int, h Handler) (*Watch, error) {
 		p.lastID++
 	}
 	w := &Watch{p: p, id: p.lastID, fd: fd, h: h}
-	w.timer = time.AfterFunc(time.Hour, func() { w.call(Handler.Tend) })
+	w.timer = time.AfterFunc(time.Hour, func() { w.call(Handler.PollAgain) })
 	w.timer.Stop()
 	if err := unix.EpollCtl(p.epfd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: w.id}); err != nil {
 		return nil, fmt.Errorf("watching a descriptor: %w", err)
@@ -140,7 +140,7 @@ func (p *poller) run() {
 // Look has those called whose descriptors are readable, by the caller, and returns
 // how many. It is for callers who keep a processor from the goroutine that would
 // call them.
-func Look() int {
+func PollOnce() int {
 	p, err := process()
 	if err != nil || p.armed.Load() == 0 {
 		return 0

@@ -16,8 +16,8 @@ func newRecorder() *recorder {
 	return &recorder{make(chan time.Duration), make(chan time.Duration)}
 }
 
-func (r *recorder) Ready() time.Duration { return <-r.ready }
-func (r *recorder) Tend() time.Duration  { return <-r.tend }
+func (r *recorder) Ready() time.Duration     { return <-r.ready }
+func (r *recorder) PollAgain() time.Duration { return <-r.tend }
 
 // within receives what a handler is asked, or fails.
 func answer(t *testing.T, c chan time.Duration, d time.Duration) {
@@ -136,7 +136,7 @@ func (h *slowHandler) Ready() time.Duration {
 	return time.Nanosecond
 }
 
-func (h *slowHandler) Tend() time.Duration {
+func (h *slowHandler) PollAgain() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.removed {
@@ -162,15 +162,15 @@ func TestLook(t *testing.T) {
 	if err := x.Arm(); err != nil {
 		t.Fatal(err)
 	}
-	if n := Look(); n != 0 {
+	if n := PollOnce(); n != 0 {
 		t.Errorf("%d are readable, and none should be", n)
 	}
 	in.WriteString("x")
 	h.ready <- 0
-	if n := Look(); n != 1 || len(h.ready) != 0 {
+	if n := PollOnce(); n != 1 || len(h.ready) != 0 {
 		t.Errorf("%d are readable, %d were not told", n, len(h.ready))
 	}
-	if n := Look(); n != 0 {
+	if n := PollOnce(); n != 0 {
 		t.Errorf("%d are told twice", n)
 	}
 }

@@ -11,10 +11,10 @@ type Watch struct{}
 func Add(int, Handler) (*Watch, error) { return nil, ErrUnsupported }
 
 // Look finds nothing.
-func Look() int { return 0 }
+func PollOnce() int { return 0 }
 
-// Pulse returns ErrUnsupported.
-func Pulse(context.Context) error { return ErrUnsupported }
+// Heartbeat returns ErrUnsupported.
+func Heartbeat(context.Context) error { return ErrUnsupported }
 
 // Arm does nothing.
 func (*Watch) Arm() error { return nil }

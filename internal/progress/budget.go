@@ -16,11 +16,11 @@ const (
 	// have both gone to sleep once would otherwise wait for each other so every
 	// time.
 	longBudget = 300 * time.Microsecond
-	// quickly is how long waits take, smoothed, while that is so.
-	quickly = 400 * time.Microsecond
+	// shortGap is how long waits take, smoothed, while that is so.
+	shortGap = 400 * time.Microsecond
 	// maxGap is the longest wait that is remembered, so that a few quick ones
 	// after a pause are enough to begin to look longer.
-	maxGap = 2 * quickly
+	maxGap = 2 * shortGap
 	// oversubscribedBudget is for how long he looks on a crowded host. It costs little,
 	// as he lets other processes run after every look, and to be woken takes
 	// longer there.
@@ -29,7 +29,7 @@ const (
 
 var (
 	// looking counts the callers in the process that look. Each occupies a core.
-	looking atomic.Int32
+	polling atomic.Int32
 	// asleep counts those that wait and do not look.
 	asleep atomic.Int32
 	// cores is how many may look.
@@ -44,7 +44,7 @@ const oversubscribedPollers = 1
 // Patience is for how long those look who wait for the same.
 type SpinPolicy struct {
 	oversubscribed bool
-	lookers        int32 // in the process, at most
+	maxPollers     int32 // in the process, at most
 	// gap is how long a wait takes, in nanoseconds, smoothed.
 	gap atomic.Int64
 	// every is how many looks there are between two pauses.
@@ -54,10 +54,10 @@ type SpinPolicy struct {
 // Init sets it up. Crowded says that the host has more who look than cores: whoever
 // looks lets other processes run after every look.
 func (p *SpinPolicy) Init(oversubscribed bool) {
-	p.oversubscribed, p.lookers = oversubscribed, cores
-	p.every.Store(firstLooks)
+	p.oversubscribed, p.maxPollers = oversubscribed, cores
+	p.every.Store(firstPolls)
 	if oversubscribed {
-		p.lookers = oversubscribedPollers
+		p.maxPollers = oversubscribedPollers
 	}
 }
 
@@ -66,7 +66,7 @@ func (p *SpinPolicy) budget() time.Duration {
 	if p.oversubscribed {
 		return oversubscribedBudget
 	}
-	if time.Duration(p.gap.Load()) > quickly {
+	if time.Duration(p.gap.Load()) > shortGap {
 		return shortBudget
 	}
 	return longBudget

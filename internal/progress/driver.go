@@ -31,13 +31,13 @@ const ended = -1
 // retry is how long to leave a source alone that has failed.
 const retry = 10 * time.Millisecond
 
-// tendFirst and tendMost are the times between two looks of the poller at a source
+// backgroundFirst and backgroundMost are the times between two looks of the poller at a source
 // that callers take from. Being woken by all that arrives would slow them down, and
 // so do looks on the same core; what comes while the caller does something else
-// waits so long at most, and for no longer than twice tendMost after he was here.
+// waits so long at most, and for no longer than twice backgroundMost after he was here.
 const (
-	tendFirst = time.Millisecond
-	tendMost  = 2 * time.Millisecond
+	backgroundFirst = time.Millisecond
+	backgroundMost  = 2 * time.Millisecond
 )
 
 // backgroundPolls bounds how often the poller polls at a time, and Drain.
@@ -51,7 +51,7 @@ type Driver struct {
 	src   Source
 	watch *poller.Watch
 
-	turn  atomic.Bool
+	owned atomic.Bool
 	armed atomic.Bool
 	// visits counts how often a caller had the turn, and seen is what the poller
 	// has seen of that.
@@ -67,13 +67,13 @@ type Driver struct {
 }
 
 // take takes the turn, if nobody has it.
-func (d *Driver) take() bool { return d.turn.CompareAndSwap(false, true) }
+func (d *Driver) acquire() bool { return d.owned.CompareAndSwap(false, true) }
 
 // leave gives the turn back. It does not let those down who wait without it.
-func (d *Driver) leave() {
-	d.turn.Store(false)
+func (d *Driver) release() {
+	d.owned.Store(false)
 	if d.g.Waiting.Load() > 0 && !d.armed.Load() {
-		d.rest()
+		d.watchUnowned()
 	}
 }
 
@@ -117,8 +117,8 @@ func (d *Driver) failed(n int, err error) int {
 
 // rest has the poller watch the source, unless somebody has the turn, who will do
 // so when he leaves.
-func (d *Driver) rest() {
-	if !d.armed.Load() && d.take() {
+func (d *Driver) watchUnowned() {
+	if !d.armed.Load() && d.acquire() {
 		d.arm()
 	}
 }
@@ -137,7 +137,7 @@ func (d *Driver) arm() {
 		}
 		d.g.owner.Armed()
 	}
-	d.turn.Store(false)
+	d.owned.Store(false)
 }
 
 // handler is what the poller knows of a driver.
@@ -147,24 +147,24 @@ type handler Driver
 func (h *handler) Ready() time.Duration {
 	d := (*Driver)(h)
 	d.armed.Store(false)
-	d.interval = tendFirst
+	d.interval = backgroundFirst
 	return d.background()
 }
 
-// Tend implements poller.Handler.
-func (h *handler) Tend() time.Duration {
+// PollAgain implements poller.Handler.
+func (h *handler) PollAgain() time.Duration {
 	d := (*Driver)(h)
 	if d.armed.Load() {
 		return 0
 	}
-	d.interval = min(2*d.interval, tendMost)
+	d.interval = min(2*d.interval, backgroundMost)
 	return d.background()
 }
 
 // background is what the poller does. It returns when it is to be called again,
 // if a caller was here since the last time; otherwise it arms the source.
 func (d *Driver) background() time.Duration {
-	if !d.take() {
+	if !d.acquire() {
 		return d.interval
 	}
 	if !d.drain() {
@@ -176,7 +176,7 @@ func (d *Driver) background() time.Duration {
 	d.seen = visits
 	// A broken source may be readable all the time.
 	if d.broken != 0 || visited && d.g.Waiting.Load() == 0 {
-		d.leave()
+		d.release()
 		if d.armed.Load() {
 			return 0
 		}

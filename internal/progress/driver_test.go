@@ -14,32 +14,32 @@ func TestTending(t *testing.T) {
 	g, o := newGroup(t, false, s)
 	d := g.drivers[0]
 	h := (*handler)(d)
-	g.Glance()
+	g.PollOnce()
 	for i, step := range []struct {
 		call  func() time.Duration
 		visit bool
 		want  time.Duration
 	}{
-		{h.Ready, true, tendFirst},
-		{h.Tend, true, tendMost},
-		{h.Tend, true, tendMost},
-		{h.Tend, false, tendMost},
-		{h.Tend, false, 0}, // nobody was here
+		{h.Ready, true, backgroundFirst},
+		{h.PollAgain, true, backgroundMost},
+		{h.PollAgain, true, backgroundMost},
+		{h.PollAgain, false, backgroundMost},
+		{h.PollAgain, false, 0}, // nobody was here
 	} {
 		if got := step.call(); got != step.want {
 			t.Errorf("call %d: again after %v, want %v", i, got, step.want)
 		}
-		if armed := step.want == 0; d.armed.Load() != armed || g.Armed() != armed || d.turn.Load() {
-			t.Errorf("call %d: armed %v, turn %v", i, d.armed.Load(), d.turn.Load())
+		if armed := step.want == 0; d.armed.Load() != armed || g.Armed() != armed || d.owned.Load() {
+			t.Errorf("call %d: armed %v, turn %v", i, d.armed.Load(), d.owned.Load())
 		}
 		if step.visit {
-			g.Glance()
+			g.PollOnce()
 		}
 	}
 	if n := o.ticks.Load(); n != 5 {
 		t.Errorf("%d ticks", n)
 	}
-	if h.Tend() != 0 || o.ticks.Load() != 5 {
+	if h.PollAgain() != 0 || o.ticks.Load() != 5 {
 		t.Error("it tends what it watches")
 	}
 }
@@ -49,13 +49,13 @@ func TestTendingForSleepers(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
 	d := g.drivers[0]
-	g.Glance()
+	g.PollOnce()
 	g.Waiting.Add(1)
 	if again := (*handler)(d).Ready(); again != 0 || !d.armed.Load() {
 		t.Errorf("again after %v, armed %v", again, d.armed.Load())
 	}
 	d.armed.Store(false)
-	g.Glance() // whoever leaves sees to it
+	g.PollOnce() // whoever leaves sees to it
 	if !d.armed.Load() {
 		t.Error("nobody watches for those who sleep")
 	}
@@ -66,11 +66,11 @@ func TestPollerWithoutTurn(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
 	d := g.drivers[0]
-	d.take()
-	if again := (*handler)(d).Ready(); again != tendFirst || s.polls.Load() != 0 {
+	d.acquire()
+	if again := (*handler)(d).Ready(); again != backgroundFirst || s.polls.Load() != 0 {
 		t.Errorf("again after %v, %d polls", again, s.polls.Load())
 	}
-	g.Rest()
+	g.Watch()
 	if d.armed.Load() {
 		t.Error("it is watched while somebody has the turn")
 	}
@@ -83,7 +83,7 @@ func TestArmTakesWhatIsThere(t *testing.T) {
 	got := make(chan int, 10)
 	s.polled = func(n int) { got <- n }
 	s.put()
-	g.Rest()
+	g.Watch()
 	if n := <-got; n != 1 {
 		t.Errorf("%d", n)
 	}
@@ -96,7 +96,7 @@ func TestArmTakesWhatIsThere(t *testing.T) {
 func TestBackgroundPolls(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
-	g.Glance() // so that it does not arm, which takes the rest
+	g.PollOnce() // so that it does not arm, which takes the rest
 	s.polls.Store(0)
 	s.put()
 	s.polled = func(n int) {
@@ -117,7 +117,7 @@ func TestFailure(t *testing.T) {
 	broken := errors.New("broken")
 	s.fail(broken)
 	o.step.Store(0)
-	g.Glance()
+	g.PollOnce()
 	if errs := o.failures(); len(errs) != 1 || errs[0] != broken {
 		t.Fatal(errs)
 	}
@@ -126,7 +126,7 @@ func TestFailure(t *testing.T) {
 		polls int32
 	}{{0, 1}, {retry - 1, 1}, {retry, 2}, {retry, 3}} {
 		o.now.Store(int64(tt.now))
-		g.Glance()
+		g.PollOnce()
 		if n := s.polls.Load(); n != tt.polls {
 			t.Errorf("at %v: %d polls, want %d", tt.now, n, tt.polls)
 		}
@@ -136,9 +136,9 @@ func TestFailure(t *testing.T) {
 	}
 	// It may be readable all the time: it is not watched, unless somebody sleeps.
 	s.fail(broken)
-	g.Glance()
+	g.PollOnce()
 	d := g.drivers[0]
-	if again := (*handler)(d).Ready(); again != tendFirst || d.armed.Load() {
+	if again := (*handler)(d).Ready(); again != backgroundFirst || d.armed.Load() {
 		t.Errorf("again after %v, armed %v", again, d.armed.Load())
 	}
 }
@@ -146,8 +146,8 @@ func TestFailure(t *testing.T) {
 // Of a source that has ended nobody gets the turn, and everything returns.
 func TestEnd(t *testing.T) {
 	for name, end := range map[string]func(g *Group){
-		"look":   func(g *Group) { g.Look(t.Context(), nil, make(chan struct{})) },
-		"glance": (*Group).Glance,
+		"look":   func(g *Group) { g.Poll(t.Context(), nil, make(chan struct{})) },
+		"glance": (*Group).PollOnce,
 		"poller": func(g *Group) {
 			if again := (*handler)(g.drivers[0]).Ready(); again != 0 {
 				t.Errorf("again after %v", again)
@@ -161,9 +161,9 @@ func TestEnd(t *testing.T) {
 		if n := s.polls.Load(); n != 1 {
 			t.Errorf("%s: %d polls", name, n)
 		}
-		g.Look(t.Context(), nil, make(chan struct{}))
-		g.Glance()
-		g.Rest()
+		g.Poll(t.Context(), nil, make(chan struct{}))
+		g.PollOnce()
+		g.Watch()
 		if n := s.polls.Load(); n != 1 || g.Armed() {
 			t.Errorf("%s: %d polls, armed %v", name, n, g.Armed())
 		}

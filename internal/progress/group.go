@@ -34,16 +34,16 @@ type Group struct {
 	// poller watches what nobody has the turn of.
 	Waiting atomic.Int32
 
-	owner    Owner
-	patience SpinPolicy
-	drivers  []*Driver
+	owner   Owner
+	spin    SpinPolicy
+	drivers []*Driver
 }
 
 // Init makes a group of no sources. Crowded says that the host has more who look
 // than cores: whoever looks lets other processes run after every look.
 func (g *Group) Init(owner Owner, oversubscribed bool) {
 	g.owner = owner
-	g.patience.Init(oversubscribed)
+	g.spin.Init(oversubscribed)
 }
 
 // Add adds a source, whose descriptor becomes readable when something arrives. It
@@ -74,7 +74,7 @@ func (g *Group) Remove() {
 func (g *Group) Close() {
 	g.Remove()
 	for _, d := range g.drivers {
-		for !d.take() { // whoever has it leaves soon
+		for !d.acquire() { // whoever has it leaves soon
 			runtime.Gosched()
 		}
 	}
@@ -92,28 +92,28 @@ func (g *Group) Armed() bool {
 }
 
 // Rest has the poller watch all sources that nobody has the turn of.
-func (g *Group) Rest() {
+func (g *Group) Watch() {
 	for _, d := range g.drivers {
-		d.rest()
+		d.watchUnowned()
 	}
 }
 
 // Look looks at the sources until done is set or c has a value, for as long as that
 // is better than to be woken, and while ctx lasts: who has no time left gets none.
 // Done or c may be nil.
-func (g *Group) Look(ctx context.Context, done *atomic.Bool, c <-chan struct{}) {
+func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) {
 	if len(g.drivers) == 0 || ctx.Err() != nil {
 		return
 	}
-	var s Search
-	if !g.patience.Begin(&s) {
+	var s Spin
+	if !g.spin.Begin(&s) {
 		return
 	}
 	var mine uint64 // the drivers whose turn we have
 	for {
 		for i, d := range g.drivers {
 			if mine&(1<<i) == 0 {
-				if !d.take() {
+				if !d.acquire() {
 					continue
 				}
 				mine |= 1 << i
@@ -127,12 +127,12 @@ func (g *Group) Look(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 		if mine == 0 || done != nil && done.Load() || len(c) > 0 {
 			break
 		}
-		if !s.Look() {
+		if !s.Polled() {
 			continue
 		}
 		now := g.owner.Now()
 		g.owner.Tick(now)
-		if !s.GoOn(now) || ctx.Err() != nil {
+		if !s.Continue(now) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -140,17 +140,17 @@ func (g *Group) Look(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 	for i, d := range g.drivers {
 		if mine&(1<<i) != 0 {
 			d.visits.Add(1)
-			d.leave()
+			d.release()
 		}
 	}
 }
 
 // Glance looks once, for a caller that will not wait.
-func (g *Group) Glance() {
+func (g *Group) PollOnce() {
 	for _, d := range g.drivers {
-		if d.take() && d.poll() >= 0 {
+		if d.acquire() && d.poll() >= 0 {
 			d.visits.Add(1)
-			d.leave()
+			d.release()
 		}
 	}
 }
@@ -159,8 +159,8 @@ func (g *Group) Glance() {
 // a source alone that somebody has the turn of.
 func (g *Group) Drain() {
 	for _, d := range g.drivers {
-		if d.take() && d.drain() {
-			d.leave()
+		if d.acquire() && d.drain() {
+			d.release()
 		}
 	}
 }
@@ -169,13 +169,13 @@ func (g *Group) Drain() {
 // nothing. Others are to be told of c already, and the caller is counted in
 // Waiting.
 func (g *Group) Sleep(ctx context.Context, c <-chan struct{}) error {
-	g.Rest()
-	return g.patience.Sleep(ctx, c)
+	g.Watch()
+	return g.spin.Sleep(ctx, c)
 }
 
 // Await waits for a value on c, or for ctx, whose cause it returns. It looks first.
 func (g *Group) Await(ctx context.Context, c <-chan struct{}) error {
-	g.Look(ctx, nil, c)
+	g.Poll(ctx, nil, c)
 	select {
 	case <-c:
 		return nil

@@ -29,7 +29,7 @@ func TestQuickFind(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		left = 3
 		done.Store(false)
-		g.Look(context.Background(), &done, nil)
+		g.Poll(context.Background(), &done, nil)
 		if left != 0 {
 			t.Fatalf("%d looks are left", left)
 		}
@@ -39,10 +39,10 @@ func TestQuickFind(t *testing.T) {
 	if n := o.asked.Load(); n != 0 {
 		t.Errorf("the clock was asked %d times", n)
 	}
-	if d := g.drivers[0]; d.turn.Load() || d.visits.Load() != 101 {
-		t.Errorf("turn %v, %d visits", d.turn.Load(), d.visits.Load())
+	if d := g.drivers[0]; d.owned.Load() || d.visits.Load() != 101 {
+		t.Errorf("turn %v, %d visits", d.owned.Load(), d.visits.Load())
 	}
-	if n := looking.Load(); n != 0 {
+	if n := polling.Load(); n != 0 {
 		t.Errorf("%d still look", n)
 	}
 }
@@ -53,7 +53,7 @@ func TestLookForAChannel(t *testing.T) {
 	g, _ := newGroup(t, false, s)
 	c := make(chan struct{}, 1)
 	s.polled = func(int) { c <- struct{}{} }
-	g.Look(t.Context(), nil, c)
+	g.Poll(t.Context(), nil, c)
 	if len(c) != 1 || s.polls.Load() != 1 {
 		t.Errorf("%d values after %d looks", len(c), s.polls.Load())
 	}
@@ -69,15 +69,15 @@ func TestBudgets(t *testing.T) {
 		want           time.Duration
 	}{
 		{"quick", false, 0, false, longBudget},
-		{"just quick", false, quickly, false, longBudget},
-		{"slow", false, quickly + 1, false, shortBudget},
+		{"just quick", false, shortGap, false, longBudget},
+		{"slow", false, shortGap + 1, false, shortBudget},
 		{"oversubscribed", true, maxGap, false, oversubscribedBudget},
-		{"served", false, quickly + 1, true, 2 * shortBudget},
+		{"served", false, shortGap + 1, true, 2 * shortBudget},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSource(t)
 			g, o := newGroup(t, tt.oversubscribed, s)
-			g.patience.gap.Store(int64(tt.gap))
+			g.spin.gap.Store(int64(tt.gap))
 			if tt.served {
 				s.polled = func(int) {
 					if o.asked.Load() == int32(shortBudget/step) && tt.served {
@@ -86,7 +86,7 @@ func TestBudgets(t *testing.T) {
 					}
 				}
 			}
-			g.Look(t.Context(), nil, make(chan struct{}))
+			g.Poll(t.Context(), nil, make(chan struct{}))
 			// It begins when the clock is asked first.
 			if got := time.Duration(o.now.Load()) - step; got != tt.want {
 				t.Errorf("it looked for %v, want %v", got, tt.want)
@@ -122,16 +122,16 @@ func TestPause(t *testing.T) {
 	for _, tt := range []struct {
 		step time.Duration
 		want int
-	}{{pause / 2, mostLooks}, {3 * pause, 1}, {pause, firstLooks}} {
+	}{{pause / 2, mostPolls}, {3 * pause, 1}, {pause, firstPolls}} {
 		var p SpinPolicy
 		p.Init(false)
-		var s Search
+		var s Spin
 		if !p.Begin(&s) {
 			t.Fatal("there is no core")
 		}
 		for now, i := tt.step, 0; i < 40; i++ {
 			s.found = true // so that it lasts
-			if !s.GoOn(now) {
+			if !s.Continue(now) {
 				t.Fatal("it has ended")
 			}
 			now += tt.step
@@ -168,14 +168,14 @@ func TestNoLooking(t *testing.T) {
 	} {
 		s := newSource(t)
 		g, _ := newGroup(t, tt.oversubscribed, s)
-		looking.Add(tt.others)
-		g.Look(tt.ctx, nil, make(chan struct{}))
-		looking.Add(-tt.others)
+		polling.Add(tt.others)
+		g.Poll(tt.ctx, nil, make(chan struct{}))
+		polling.Add(-tt.others)
 		if got := s.polls.Load() > 0; got != tt.want {
 			t.Errorf("%s: it looked: %v", tt.name, got)
 		}
 	}
-	if n := looking.Load(); n != 0 {
+	if n := polling.Load(); n != 0 {
 		t.Errorf("%d still look", n)
 	}
 }
@@ -185,7 +185,7 @@ func TestNoLooking(t *testing.T) {
 func TestDrain(t *testing.T) {
 	s, taken, flood := newSource(t), newSource(t), newSource(t)
 	g, _ := newGroup(t, false, s, taken, flood)
-	if !g.drivers[1].take() {
+	if !g.drivers[1].acquire() {
 		t.Fatal("the turn is taken")
 	}
 	s.put()
@@ -198,7 +198,7 @@ func TestDrain(t *testing.T) {
 		}
 	}
 	for _, i := range []int{0, 2} {
-		if d := g.drivers[i]; d.visits.Load() != 0 || !d.take() {
+		if d := g.drivers[i]; d.visits.Load() != 0 || !d.acquire() {
 			t.Errorf("source %d has been visited, or its turn is not given back", i)
 		}
 	}
@@ -210,7 +210,7 @@ func TestContextEndsWhileLooking(t *testing.T) {
 	g, o := newGroup(t, true, s)
 	ctx, end := context.WithCancel(context.Background())
 	s.polled = func(int) { end() }
-	g.Look(ctx, nil, make(chan struct{}))
+	g.Poll(ctx, nil, make(chan struct{}))
 	if n := o.asked.Load(); n != 1 {
 		t.Errorf("the clock was asked %d times", n)
 	}
@@ -229,25 +229,25 @@ func TestContextEndsWhileLooking(t *testing.T) {
 func TestTurn(t *testing.T) {
 	a, b := newSource(t), newSource(t)
 	g, _ := newGroup(t, false, a, b)
-	if !g.drivers[0].take() {
+	if !g.drivers[0].acquire() {
 		t.Fatal("the turn is taken")
 	}
-	g.Glance()
+	g.PollOnce()
 	if a.polls.Load() != 0 || b.polls.Load() != 1 {
 		t.Errorf("%d and %d polls", a.polls.Load(), b.polls.Load())
 	}
-	g.Look(t.Context(), nil, make(chan struct{}))
+	g.Poll(t.Context(), nil, make(chan struct{}))
 	if a.polls.Load() != 0 || b.polls.Load() < 2 {
 		t.Errorf("%d and %d polls", a.polls.Load(), b.polls.Load())
 	}
-	if !g.drivers[1].take() {
+	if !g.drivers[1].acquire() {
 		t.Fatal("the turn has not been given back")
 	}
 	if d := g.drivers[0]; d.visits.Load() != 0 {
 		t.Error("who had no turn counts as a visitor")
 	}
 	before := b.polls.Load()
-	g.Look(t.Context(), nil, make(chan struct{})) // nothing to look at: it returns
+	g.Poll(t.Context(), nil, make(chan struct{})) // nothing to look at: it returns
 	if n := b.polls.Load(); n != before {
 		t.Errorf("%d polls without the turn", n-before)
 	}
@@ -321,7 +321,7 @@ func TestLookForSleepers(t *testing.T) {
 			done.Store(true)
 		}()
 		for !done.Load() { // a budget on the fake clock is short
-			b.Look(t.Context(), &done, nil)
+			b.Poll(t.Context(), &done, nil)
 		}
 		if n := sleeper.polls.Load(); n == 0 {
 			t.Error("nobody has looked")
@@ -340,7 +340,7 @@ func (h *holdUp) Ready() time.Duration {
 	return 0
 }
 
-func (h *holdUp) Tend() time.Duration { return 0 }
+func (h *holdUp) PollAgain() time.Duration { return 0 }
 
 // Nobody is let down, whoever of many has the turn when something comes.
 func TestManyWaiters(t *testing.T) {
@@ -359,7 +359,7 @@ func TestManyWaiters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.Rest()
+	g.Watch()
 	var all sync.WaitGroup
 	for i := range waiters {
 		all.Go(func() {
@@ -368,7 +368,7 @@ func TestManyWaiters(t *testing.T) {
 				tokens <- c
 				go sources[(i+n)%2].put()
 				if n%3 == 0 {
-					g.Glance()
+					g.PollOnce()
 				}
 				if err := g.Await(context.Background(), c); err != nil {
 					t.Error(err)
@@ -378,8 +378,8 @@ func TestManyWaiters(t *testing.T) {
 	}
 	all.Wait()
 	g.Close()
-	if g.Waiting.Load() != 0 || looking.Load() != 0 || asleep.Load() != 0 {
-		t.Errorf("%d wait, %d look, %d sleep", g.Waiting.Load(), looking.Load(), asleep.Load())
+	if g.Waiting.Load() != 0 || polling.Load() != 0 || asleep.Load() != 0 {
+		t.Errorf("%d wait, %d look, %d sleep", g.Waiting.Load(), polling.Load(), asleep.Load())
 	}
 }
 
@@ -402,7 +402,7 @@ func TestAddRefusesWhatCannotBeWatched(t *testing.T) {
 	if err := g.Add(int(f.Fd()), s); err == nil || g.Len() != 0 {
 		t.Errorf("%v, %d sources", err, g.Len())
 	}
-	g.Look(t.Context(), nil, make(chan struct{})) // there is nothing to look at
+	g.Poll(t.Context(), nil, make(chan struct{})) // there is nothing to look at
 	if s.polls.Load() != 0 {
 		t.Error("it was polled")
 	}

@@ -173,7 +173,7 @@ func beLiedTo(addrs string) error {
 	}
 	// The system has begun to wait.
 	runtime.GC()
-	if err := e.Pulse(ctx); err != nil {
+	if err := e.Heartbeat(ctx); err != nil {
 		return err
 	}
 	cut()

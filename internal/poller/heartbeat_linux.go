@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pulse reports whether the poller is alive: whether it finds out before ctx is done
+// Heartbeat reports whether the poller is alive: whether it finds out before ctx is done
 // that something has become readable.
-func Pulse(ctx context.Context) error {
+func Heartbeat(ctx context.Context) error {
 	fd, err := unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return fmt.Errorf("making something to be watched: %w", err)
 	}
 	defer unix.Close(fd)
-	found := make(pulse, 1)
+	found := make(heartbeat, 1)
 	w, err := Add(fd, found)
 	if err != nil {
 		return err
@@ -34,10 +34,10 @@ func Pulse(ctx context.Context) error {
 }
 
 // pulse has a value once it was found.
-type pulse chan struct{}
+type heartbeat chan struct{}
 
 // Ready implements Handler.
-func (p pulse) Ready() time.Duration {
+func (p heartbeat) Ready() time.Duration {
 	select {
 	case p <- struct{}{}:
 	default:
@@ -45,5 +45,5 @@ func (p pulse) Ready() time.Duration {
 	return 0
 }
 
-// Tend implements Handler.
-func (p pulse) Tend() time.Duration { return 0 }
+// PollAgain implements Handler.
+func (p heartbeat) PollAgain() time.Duration { return 0 }

@@ -18,13 +18,13 @@ func (s stuck) Ready() time.Duration {
 	return 0
 }
 
-func (s stuck) Tend() time.Duration { return 0 }
+func (s stuck) PollAgain() time.Duration { return 0 }
 
 // A poller that does not get on has no pulse.
-func TestPulse(t *testing.T) {
+func TestHeartbeat(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := Pulse(ctx); err != nil {
+	if err := Heartbeat(ctx); err != nil {
 		t.Fatal(err)
 	}
 	fd, err := unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
@@ -43,12 +43,12 @@ func TestPulse(t *testing.T) {
 	}
 	<-s.called
 	short, over := context.WithTimeout(ctx, 10*time.Millisecond)
-	if err := Pulse(short); !errors.Is(err, context.DeadlineExceeded) {
+	if err := Heartbeat(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("one that is stuck: %v", err)
 	}
 	over()
 	close(s.back)
-	if err := Pulse(ctx); err != nil {
+	if err := Heartbeat(ctx); err != nil {
 		t.Error(err)
 	}
 }
