@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Heartbeat reports whether the poller is alive: whether it finds out before ctx is done
+// Heartbeat reports whether the poller is alive: whether it notices before ctx is done
 // that something has become readable.
 func Heartbeat(ctx context.Context) error {
 	fd, err := unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		return fmt.Errorf("making something to be watched: %w", err)
+		return fmt.Errorf("creating an eventfd: %w", err)
 	}
 	defer unix.Close(fd)
 	found := make(heartbeat, 1)
@@ -29,11 +29,11 @@ func Heartbeat(ctx context.Context) error {
 	case <-found:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("nobody has seen what arrived: %w", context.Cause(ctx))
+		return fmt.Errorf("the poller has not noticed what arrived: %w", context.Cause(ctx))
 	}
 }
 
-// pulse has a value once it was found.
+// heartbeat has a value once it was found.
 type heartbeat chan struct{}
 
 // Ready implements Handler.

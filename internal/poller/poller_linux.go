@@ -18,7 +18,7 @@ type Watch struct {
 	id    int32
 	fd    int
 	h     Handler
-	timer *time.Timer // calls tend
+	timer *time.Timer // calls PollAgain
 	armed atomic.Bool
 
 	// busy is held while h is called, and guards removed.
@@ -29,7 +29,7 @@ type Watch struct {
 // poller is the process's only one. It is made when it is first needed, and
 // stays. Its epoll instance is itself a descriptor that Go's poller waits for, so
 // that it needs no thread of its own. A goroutine in a blocking system call would
-// have the runtime look after it every 20 µs.
+// have the runtime check it every 20 µs.
 type poller struct {
 	epfd  int
 	raw   syscall.RawConn
@@ -119,26 +119,26 @@ func (w *Watch) Remove() {
 func (p *poller) run() {
 	var events [64]unix.EpollEvent
 	n := 0
-	look := func(uintptr) bool {
+	wait := func(uintptr) bool {
 		var err error
 		n, err = unix.EpollWait(p.epfd, events[:], 0)
-		if err != nil && err != unix.EINTR { // the descriptor is nobody else's to close
+		if err != nil && err != unix.EINTR { // nothing else closes the descriptor
 			panic(fmt.Sprintf("epoll_wait: %v", err))
 		}
 		return n > 0 || err != nil
 	}
 	for {
-		if err := p.raw.Read(look); err != nil {
+		if err := p.raw.Read(wait); err != nil {
 			panic(fmt.Sprintf("waiting for an epoll instance: %v", err)) // nor is the file
 		}
 		p.serve(events[:max(n, 0)])
-		// Whom that has woken runs before there is another look.
+		// Goroutines that this has woken run before the next wait.
 		runtime.Gosched()
 	}
 }
 
-// Look has those called whose descriptors are readable, by the caller, and returns
-// how many. It is for callers who keep a processor from the goroutine that would
+// PollOnce calls the handlers of readable descriptors, on the caller's goroutine, and returns
+// how many. It is for callers that keep a processor from the goroutine that would
 // call them.
 func PollOnce() int {
 	p, err := process()

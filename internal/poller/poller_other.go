@@ -10,7 +10,7 @@ type Watch struct{}
 // Add returns ErrUnsupported.
 func Add(int, Handler) (*Watch, error) { return nil, ErrUnsupported }
 
-// Look finds nothing.
+// PollOnce finds nothing.
 func PollOnce() int { return 0 }
 
 // Heartbeat returns ErrUnsupported.

@@ -8,51 +8,50 @@ import (
 )
 
 const (
-	// shortBudget is for how long a caller that waits looks at least. It is
+	// shortBudget is for how long a caller that waits polls at least. It is
 	// about what it takes to be woken.
 	shortBudget = 50 * time.Microsecond
-	// longBudget is for how long he looks while what he waits for comes quickly.
-	// It is more than it takes the other side to be woken and to answer: two that
-	// have both gone to sleep once would otherwise wait for each other so every
-	// time.
+	// longBudget is for how long it polls while what it waits for comes quickly.
+	// It is more than it takes the other side to be woken and to answer: two sides that
+	// have both slept once would otherwise sleep every time.
 	longBudget = 300 * time.Microsecond
 	// shortGap is how long waits take, smoothed, while that is so.
 	shortGap = 400 * time.Microsecond
 	// maxGap is the longest wait that is remembered, so that a few quick ones
-	// after a pause are enough to begin to look longer.
+	// after a pause are enough to poll longer.
 	maxGap = 2 * shortGap
-	// oversubscribedBudget is for how long he looks on a crowded host. It costs little,
-	// as he lets other processes run after every look, and to be woken takes
-	// longer there.
+	// oversubscribedBudget is for how long a caller polls on an oversubscribed host. It
+	// costs little, as the caller yields to other processes after every poll, and to be
+	// woken takes longer there.
 	oversubscribedBudget = 2 * time.Millisecond
 )
 
 var (
 	// looking counts the callers in the process that look. Each occupies a core.
 	polling atomic.Int32
-	// asleep counts those that wait and do not look.
+	// asleep counts those that wait and do not poll.
 	asleep atomic.Int32
-	// cores is how many may look.
+	// cores is how many may poll.
 	cores = int32(runtime.GOMAXPROCS(0))
 )
 
-// oversubscribedPollers is how many of a process may look on a crowded host. One is enough,
-// as he looks for those who are asleep as well; others would keep cores from other
-// processes, and from what he has woken.
+// oversubscribedPollers is how many callers of a process may poll on an oversubscribed
+// host. One is enough, as it polls for those that are asleep as well; others would keep
+// cores from other processes, and from what it has woken.
 const oversubscribedPollers = 1
 
-// Patience is for how long those look who wait for the same.
+// SpinPolicy is for how long callers poll that wait for the same sources.
 type SpinPolicy struct {
 	oversubscribed bool
 	maxPollers     int32 // in the process, at most
 	// gap is how long a wait takes, in nanoseconds, smoothed.
 	gap atomic.Int64
-	// every is how many looks there are between two pauses.
+	// every is how many polls there are between two pauses.
 	every atomic.Int32
 }
 
-// Init sets it up. Crowded says that the host has more who look than cores: whoever
-// looks lets other processes run after every look.
+// Init sets the policy up. Oversubscribed says that the host has more processes that poll
+// than cores: a caller that polls yields to other processes after every poll.
 func (p *SpinPolicy) Init(oversubscribed bool) {
 	p.oversubscribed, p.maxPollers = oversubscribed, cores
 	p.every.Store(firstPolls)
@@ -61,7 +60,7 @@ func (p *SpinPolicy) Init(oversubscribed bool) {
 	}
 }
 
-// budget is for how long to look.
+// budget returns for how long to poll.
 func (p *SpinPolicy) budget() time.Duration {
 	if p.oversubscribed {
 		return oversubscribedBudget
@@ -79,8 +78,8 @@ func (p *SpinPolicy) waited(d time.Duration) {
 	p.gap.Store(gap + (int64(min(d, maxGap))-gap)/4)
 }
 
-// Sleep waits for a value on c, or for ctx, whose cause it returns, and looks at
-// nothing. Whoever is to tell of it knows c already.
+// Sleep waits for a value on c, or for ctx, whose cause it returns, without polling. The
+// sender of the value must know c already.
 func (p *SpinPolicy) Sleep(ctx context.Context, c <-chan struct{}) error {
 	start := time.Now()
 	asleep.Add(1)

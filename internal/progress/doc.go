@@ -1,16 +1,15 @@
-// Package drive has whoever waits for something carry it himself.
+// Package progress has callers that wait for something poll for it.
 //
 // To be woken by the kernel takes longer than most messages do. So a caller that
-// waits looks for what arrives, for as long as that is likely to be better than
-// to be woken, and sleeps then. While nobody looks, the process's poller is woken
-// by the first thing that arrives. A Group has the sources of one waiter, such as
-// the transports of an engine; each has a Driver, which says whose turn it is to
-// poll it.
+// waits polls, for as long as that is likely to be better than to be woken, and then
+// sleeps. While no caller polls, the process's poller is woken by the first thing that
+// arrives. A Group has the sources of one owner, such as the transports of an engine;
+// each has a Driver, which says which goroutine owns the right to poll it.
 //
-// It is for those who poll: it knows when, for how long and who, and nothing of
+// The package knows when to poll, for how long and which goroutine does, and nothing of
 // what is polled.
 //
 // It must never allocate, take a lock or ask the clock for a wait that ends while
-// its caller looks, keep a core from those who are waited for, or leave anybody
-// asleep whose source nobody looks at.
+// its caller polls, keep a core from the goroutines that are waited for, or let a caller
+// sleep whose source no goroutine polls or watches.
 package progress

@@ -9,11 +9,11 @@ import (
 )
 
 // Source is what is polled. Its methods are called by one goroutine at a time:
-// whoever has the turn.
+// the owner.
 type Source interface {
 	// Poll takes what has arrived, and returns how much that was. It does not
-	// wait. The error ErrEnded ends the source; after any other one it is left
-	// alone for a while.
+	// wait. The error ErrEnded ends the source; after any other one it is not
+	// polled for a while.
 	Poll() (int, error)
 	// Sleep announces that Poll will not be called before the descriptor is
 	// readable. It reports false if something has arrived already that Poll has
@@ -21,20 +21,20 @@ type Source interface {
 	Sleep() bool
 }
 
-// ErrEnded is what Poll returns when nothing will ever arrive again. Nobody gets
-// the turn any longer.
+// ErrEnded is what Poll returns when nothing will ever arrive again. Nothing polls
+// the source any longer.
 var ErrEnded = errors.New("the source has ended")
 
 // ended is what poll returns then.
 const ended = -1
 
-// retry is how long to leave a source alone that has failed.
+// retry is how long a source that has failed is not polled.
 const retry = 10 * time.Millisecond
 
-// backgroundFirst and backgroundMost are the times between two looks of the poller at a source
-// that callers take from. Being woken by all that arrives would slow them down, and
-// so do looks on the same core; what comes while the caller does something else
-// waits so long at most, and for no longer than twice backgroundMost after he was here.
+// backgroundFirst and backgroundMost are the times between two polls of the poller of a source
+// that callers poll. Being woken by all that arrives would slow them down, and
+// so do polls on the same core; what comes while the caller does something else
+// waits so long at most, and for no longer than twice backgroundMost after its last poll.
 const (
 	backgroundFirst = time.Millisecond
 	backgroundMost  = 2 * time.Millisecond
@@ -43,9 +43,9 @@ const (
 // backgroundPolls bounds how often the poller polls at a time, and Drain.
 const backgroundPolls = 16
 
-// Driver says who polls a source: whoever has the turn, which is a caller that
+// Driver says which goroutine polls a source: its owner, which is a caller that
 // waits, or the poller. The poller either watches the source's descriptor (armed),
-// or tends it, that is, looks now and then.
+// or polls it at intervals.
 type Driver struct {
 	g     *Group
 	src   Source
@@ -53,23 +53,22 @@ type Driver struct {
 
 	owned atomic.Bool
 	armed atomic.Bool
-	// visits counts how often a caller had the turn, and seen is what the poller
-	// has seen of that.
+	// visits counts how often a caller owned the source, and seen is how many the poller
+	// has noted.
 	visits atomic.Uint32
 	seen   uint32
 
-	// interval is until the poller's next look, if it tends the source.
+	// interval is the time until the poller's next poll, if it polls at intervals.
 	interval time.Duration
 
-	// broken is until when not to ask a source that has failed. Whoever has the
-	// turn uses it.
+	// broken is until when not to poll a source that has failed. The owner uses it.
 	broken time.Duration
 }
 
-// take takes the turn, if nobody has it.
+// acquire makes the caller the owner, if there is none.
 func (d *Driver) acquire() bool { return d.owned.CompareAndSwap(false, true) }
 
-// leave gives the turn back. It does not let those down who wait without it.
+// release ends the ownership. If callers sleep, the poller watches the source from then on.
 func (d *Driver) release() {
 	d.owned.Store(false)
 	if d.g.Waiting.Load() > 0 && !d.armed.Load() {
@@ -78,7 +77,7 @@ func (d *Driver) release() {
 }
 
 // poll takes what has arrived, and returns how much that was, or ended. The caller
-// has the turn, and keeps it for ever if it has ended.
+// is the owner, and stays so if it has ended.
 func (d *Driver) poll() int {
 	if d.broken != 0 && d.g.owner.Now() < d.broken {
 		return 0
@@ -91,7 +90,7 @@ func (d *Driver) poll() int {
 }
 
 // drain polls until nothing is left, but not too often at a time. It reports false if
-// the source has ended. The caller has the turn.
+// the source has ended. The caller is the owner.
 func (d *Driver) drain() bool {
 	for range backgroundPolls {
 		if n := d.poll(); n <= 0 {
@@ -115,16 +114,15 @@ func (d *Driver) failed(n int, err error) int {
 	return n
 }
 
-// rest has the poller watch the source, unless somebody has the turn, who will do
-// so when he leaves.
+// watchUnowned has the poller watch the source, unless it has an owner, which does
+// so on release.
 func (d *Driver) watchUnowned() {
 	if !d.armed.Load() && d.acquire() {
 		d.arm()
 	}
 }
 
-// arm has the poller watch the source, and gives the turn back, which the caller
-// has.
+// arm has the poller watch the source, and releases it. The caller is the owner.
 func (d *Driver) arm() {
 	for !d.src.Sleep() && d.broken == 0 {
 		if d.poll() == ended {
@@ -161,8 +159,8 @@ func (h *handler) PollAgain() time.Duration {
 	return d.background()
 }
 
-// background is what the poller does. It returns when it is to be called again,
-// if a caller was here since the last time; otherwise it arms the source.
+// background is what the poller does. It returns after what time it is to be called again,
+// if a caller has polled since the last time; otherwise it arms the source.
 func (d *Driver) background() time.Duration {
 	if !d.acquire() {
 		return d.interval

@@ -12,26 +12,26 @@ import (
 // MaxDrivers is how many sources a group may have.
 const MaxDrivers = 64 // bits of a mask
 
-// Owner is whoever the sources of a group belong to. Its methods are called
+// Owner is what the sources of a group belong to. Its methods are called
 // concurrently.
 type Owner interface {
 	// Now is the time on the owner's clock.
 	Now() time.Duration
-	// Tick is called every few microseconds by whoever looks, and by the poller
-	// after each of its looks: here an owner does what is due.
+	// Tick is called every few microseconds by callers that poll, and by the poller
+	// after each of its polls: here an owner does what is due.
 	Tick(now time.Duration)
 	// Armed is called when the poller has begun to watch a source. If it watches
-	// all of them, nobody calls Tick until something arrives.
+	// all of them, Tick is not called until something arrives.
 	Armed()
-	// Failed is told of the error of a source, which is left alone for a while.
+	// Failed is called with the error of a source, which is not polled for a while.
 	Failed(err error)
 }
 
-// Group is what somebody waits for: sources that are looked at together. Set it up
-// with Init and Add before anybody waits.
+// Group has sources that are polled together. Set it up with Init and Add before any
+// caller waits.
 type Group struct {
-	// Waiting counts those who wait and do not look. While there are any, the
-	// poller watches what nobody has the turn of.
+	// Waiting counts the callers that wait and do not poll. While there are any, the
+	// poller watches the sources that have no owner.
 	Waiting atomic.Int32
 
 	owner   Owner
@@ -39,15 +39,15 @@ type Group struct {
 	drivers []*Driver
 }
 
-// Init makes a group of no sources. Crowded says that the host has more who look
-// than cores: whoever looks lets other processes run after every look.
+// Init makes a group of no sources. Oversubscribed is as in
+// SpinPolicy.Init.
 func (g *Group) Init(owner Owner, oversubscribed bool) {
 	g.owner = owner
 	g.spin.Init(oversubscribed)
 }
 
 // Add adds a source, whose descriptor becomes readable when something arrives. It
-// is watched from the next Rest on. The error is of the system, or
+// is watched from the next Watch on. The error is of the system, or
 // poller.ErrUnsupported.
 func (g *Group) Add(fd int, src Source) error {
 	d := &Driver{g: g, src: src}
@@ -74,14 +74,13 @@ func (g *Group) Remove() {
 func (g *Group) Close() {
 	g.Remove()
 	for _, d := range g.drivers {
-		for !d.acquire() { // whoever has it leaves soon
+		for !d.acquire() { // its owner releases it soon
 			runtime.Gosched()
 		}
 	}
 }
 
-// Armed reports whether the poller watches all sources: then nobody looks at the
-// owner's clock.
+// Armed reports whether the poller watches all sources: then nothing calls Tick.
 func (g *Group) Armed() bool {
 	for _, d := range g.drivers {
 		if !d.armed.Load() {
@@ -91,16 +90,15 @@ func (g *Group) Armed() bool {
 	return true
 }
 
-// Rest has the poller watch all sources that nobody has the turn of.
+// Watch has the poller watch all sources that have no owner.
 func (g *Group) Watch() {
 	for _, d := range g.drivers {
 		d.watchUnowned()
 	}
 }
 
-// Look looks at the sources until done is set or c has a value, for as long as that
-// is better than to be woken, and while ctx lasts: who has no time left gets none.
-// Done or c may be nil.
+// Poll polls the sources until done is set or c has a value, for as long as that
+// is better than to be woken, and while ctx lasts. Done or c may be nil.
 func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) {
 	if len(g.drivers) == 0 || ctx.Err() != nil {
 		return
@@ -109,7 +107,7 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 	if !g.spin.Begin(&s) {
 		return
 	}
-	var mine uint64 // the drivers whose turn we have
+	var mine uint64 // the drivers that this call owns
 	for {
 		for i, d := range g.drivers {
 			if mine&(1<<i) == 0 {
@@ -145,7 +143,7 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 	}
 }
 
-// Glance looks once, for a caller that will not wait.
+// PollOnce polls once, for a caller that will not wait.
 func (g *Group) PollOnce() {
 	for _, d := range g.drivers {
 		if d.acquire() && d.poll() >= 0 {
@@ -155,8 +153,8 @@ func (g *Group) PollOnce() {
 	}
 }
 
-// Drain looks until nothing is left, but not too often: there may be a flood. It leaves
-// a source alone that somebody has the turn of.
+// Drain polls until nothing is left, but not too often: there may be a flood. It skips
+// sources that have an owner.
 func (g *Group) Drain() {
 	for _, d := range g.drivers {
 		if d.acquire() && d.drain() {
@@ -165,15 +163,14 @@ func (g *Group) Drain() {
 	}
 }
 
-// Sleep waits for a value on c, or for ctx, whose cause it returns, and looks at
-// nothing. Others are to be told of c already, and the caller is counted in
-// Waiting.
+// Sleep waits for a value on c, or for ctx, whose cause it returns, without polling. The
+// sender of the value must know c already, and the caller must be counted in Waiting.
 func (g *Group) Sleep(ctx context.Context, c <-chan struct{}) error {
 	g.Watch()
 	return g.spin.Sleep(ctx, c)
 }
 
-// Await waits for a value on c, or for ctx, whose cause it returns. It looks first.
+// Await waits for a value on c, or for ctx, whose cause it returns. It polls first.
 func (g *Group) Await(ctx context.Context, c <-chan struct{}) error {
 	g.Poll(ctx, nil, c)
 	select {

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/poller"
 )
 
-// Heartbeat reports whether the poller, which has the sources looked at when something
+// Heartbeat reports whether the poller, which polls the sources when something
 // arrives, is alive: it has until ctx is done to show it.
 func (g *Group) Heartbeat(ctx context.Context) error {
 	if len(g.drivers) == 0 {

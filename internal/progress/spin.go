@@ -7,29 +7,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/poller"
 )
 
-// pause is about how long a caller looks between two times that he lets other
-// goroutines run, and looks at the clock.
+// pause is about how long a caller polls between two times that it yields to other
+// goroutines and reads the clock.
 const pause = 3 * time.Microsecond
 
-// The number of looks between two pauses is found out, from firstPolls on, and kept
-// for the next search: most searches end before the first pause.
+// The number of polls between two pauses is adapted, from firstPolls on, and kept
+// for the next Spin: most end before the first pause.
 const (
 	firstPolls = 8
 	mostPolls  = 1 << 10
 )
 
-// Spin is what a caller does who looks: he looks and calls Look until he has found
-// what he looks for, or Continue reports false.
+// Spin is one wait of a caller that polls: it polls and calls Polled until it has found
+// what it waits for, or Continue reports false.
 type Spin struct {
 	p            *SpinPolicy
 	polls, every int
-	// Of most searches the clock need not be asked: these are 0 until it was.
+	// Most do not need the clock: these are 0 until it was.
 	start, last, end time.Duration
 	found            bool // something, since the clock was asked
 }
 
-// Begin begins a search, and reports whether there is a core for it. If so, it is
-// to be ended.
+// Begin begins a spin, and reports whether there is a core for it. If so, End must be
+// called.
 func (p *SpinPolicy) Begin(s *Spin) bool {
 	if polling.Add(1) > p.maxPollers {
 		polling.Add(-1)
@@ -39,14 +39,14 @@ func (p *SpinPolicy) Begin(s *Spin) bool {
 	return true
 }
 
-// End ends the search.
+// End ends the spin.
 func (s *Spin) End() {
 	polling.Add(-1)
 	s.p.waited(s.end - s.start)
 }
 
-// Look is to be called after each look. If it reports true, other goroutines have
-// had their turn if they need it, and Continue is to be asked.
+// Polled is to be called after each poll. If it reports true, other goroutines have
+// run if they need to, and Continue is to be called.
 func (s *Spin) Polled() bool {
 	s.polls++
 	if s.polls <= s.every && !s.p.oversubscribed {
@@ -55,11 +55,11 @@ func (s *Spin) Polled() bool {
 	return s.yieldToOthers()
 }
 
-// yieldToOthers looks for others, lets other processes run on a crowded host, and other
-// goroutines if it is time or there was something for them.
+// yieldToOthers polls for sleepers, yields to other processes on an oversubscribed host, and
+// to other goroutines if it is time or something has arrived for them.
 func (s *Spin) yieldToOthers() bool {
-	// Who looks keeps the runtime from waiting for descriptors, and so those
-	// asleep whom the poller would wake.
+	// A caller that polls keeps the runtime from waiting for descriptors, and so the
+	// poller from waking sleepers.
 	if asleep.Load() > 0 && poller.PollOnce() > 0 {
 		s.found, s.polls = true, s.every+1
 	} else if s.p.oversubscribed {
@@ -68,7 +68,7 @@ func (s *Spin) yieldToOthers() bool {
 	if s.polls <= s.every {
 		return false
 	}
-	// To let goroutines run costs more than a look does, and has the runtime wake a
+	// To yield to goroutines costs more than a poll does, and has the runtime wake a
 	// thread to find out whether there are any. So only if something was found that
 	// may be for others, or if there is no other core for them.
 	if s.found && asleep.Load() > 0 || polling.Load() >= cores {
@@ -77,10 +77,10 @@ func (s *Spin) yieldToOthers() bool {
 	return true
 }
 
-// Continue reports whether it is worth it to look further. Now is the time, on any clock.
+// Continue reports whether further polling is worthwhile. Now is the time, on any clock.
 func (s *Spin) Continue(now time.Duration) bool {
 	s.polls, s.end = 0, now
-	if s.start == 0 || s.found { // whoever is served may soon be served again
+	if s.start == 0 || s.found { // more may follow soon
 		s.start, s.found = now, false
 	}
 	if now-s.start >= s.p.budget() {
