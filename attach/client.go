@@ -39,7 +39,7 @@ type Client struct {
 	// crowded: the daemon says that the host is.
 	oversubscribed bool
 	group          progress.Group
-	read           reading // of whoever has the group's turn
+	read           reading // of the goroutine that polls for the group
 
 	mu      sync.Mutex
 	ops     table
@@ -226,7 +226,7 @@ func (c *Client) enter(w *work) (*Op, error) {
 // maxSpare is how many operations are kept to be used again. A rush leaves more.
 const maxSpare = 1024
 
-// forget takes an operation that nobody uses any longer.
+// forget recycles an operation that is no longer used.
 func (c *Client) forget(op *Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,7 +242,7 @@ func (c *Client) find(id uint64) *Op {
 	return c.ops.get(id)
 }
 
-// leave takes an operation out of the table, or returns nil.
+// leave removes an operation from the table and returns it, or nil.
 func (c *Client) leave(id uint64) *Op {
 	c.mu.Lock()
 	defer c.mu.Unlock()

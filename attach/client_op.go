@@ -22,7 +22,7 @@ type Op struct {
 	c   *Client
 	id  uint64
 	req mpe.Operation
-	// probe is what to look for, instead of req, if probing is set; call is the call
+	// probe is what to probe for, instead of req, if probing is set; call is the call
 	// to make, if calls is: it is kept for the next one.
 	probe   probe
 	probing bool
@@ -30,14 +30,14 @@ type Op struct {
 	calls   bool
 
 	// got is how much of a receive's payload, or of a call's result, has arrived,
-	// or is about to. It belongs to whoever has the group's turn.
+	// or is about to. It belongs to the goroutine that polls for the group.
 	got int
 
 	// over has a value when the operation has ended while it was waited for.
 	over chan struct{}
 
 	mu sync.Mutex
-	// begun and sent tell the outbox what it has written of the operation;
+	// begun and sent record for the outbox what it has written of the operation;
 	// writing is set while it reads the buffer. queued: it may come back to
 	// it.
 	begun, writing, queued bool
@@ -46,7 +46,7 @@ type Op struct {
 	// freed: the operation is for another one, when it is not queued.
 	replied, ended, freed bool
 	cancelled             bool
-	waited                bool // who waits is to be told
+	waited                bool // a waiting goroutine is to be notified
 	notify                chan<- struct{}
 	outcome               done
 }
@@ -73,7 +73,7 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	return op, nil
 }
 
-// Probe looks for a message as mpe.Device says.
+// Probe probes for a message as mpe.Device says.
 func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status, bool, error) {
 	switch {
 	case m.Source != int(int32(m.Source)):
@@ -92,7 +92,7 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 	return st, found, err
 }
 
-// begin makes a new operation of one that nobody uses.
+// begin makes a new operation of an unused one.
 func (op *Op) begin(id uint64, w *work) {
 	op.mu.Lock() // the outbox may just be leaving the old one
 	defer op.mu.Unlock()
@@ -194,7 +194,7 @@ func (op *Op) settle() {
 	op.ended = true
 	op.req.Buf = nil
 	if op.waited {
-		op.over <- struct{}{} // there is room: it is told once, and waited for
+		op.over <- struct{}{} // there is room: it is notified once, and waited for
 		op.waited = false
 	}
 	if op.notify != nil {
@@ -290,7 +290,7 @@ func (op *Op) because(err, cause error) error {
 		return err
 	}
 	_, waited := errors.AsType[*mpe.WaitError](err)
-	if op.calls { // one that waited for nobody has the cause alone
+	if op.calls { // one that waited for no rank has the cause alone
 		waited = waited || strings.HasSuffix(e.text, clip(cause.Error()))
 	}
 	if !waited && !op.probing {

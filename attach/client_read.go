@@ -30,7 +30,7 @@ type reading struct {
 }
 
 // pump handles the daemon's frames until there are no more, which is errNothing,
-// or the connection ends. The caller has the turn.
+// or the connection ends. The caller is the one that polls.
 func (c *Client) pump() (frames int, err error) {
 	for {
 		if err := c.step(); err != nil {
@@ -148,7 +148,7 @@ func (c *Client) store(id uint64) (*Op, error) {
 }
 
 // given waits until a call's payload is not read any longer: the result may go to the same
-// memory. The daemon has all of it, so whoever writes is about to say so.
+// memory. The daemon has all of it, so its writer is about to report that.
 func (op *Op) given() error {
 	var begun time.Duration
 	for {

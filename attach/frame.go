@@ -15,7 +15,7 @@ const (
 	oldest  = 1
 )
 
-// magic begins HELLO, so that a program that has the wrong socket is told so.
+// magic begins HELLO, so that a program that has the wrong socket gets an error.
 const magic = "ZRLMPIAT"
 
 // frameType is what a frame says.
@@ -79,7 +79,7 @@ func appendHeader(b []byte, t frameType, length int) []byte {
 	return append(b, byte(t), 0, 0, 0)
 }
 
-// frameReader cuts a stream into frames.
+// frameReader splits a stream into frames.
 type frameReader struct {
 	br   *bufio.Reader
 	typ  frameType
@@ -133,7 +133,7 @@ func (r *frameReader) have(n int) error {
 }
 
 // haveHead does so for as much of the next frame from a daemon as is examined as
-// a whole: all but payload. It leaves what breaks the rules to those who read it.
+// a whole: all but payload. Its callers check the rules.
 func (r *frameReader) haveHead() error {
 	b, err := r.br.Peek(frameHeaderLen)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // input reads a link and waits where there is nothing to read: for a while it
-// looks, as a program does that waits for the daemon, and then the process's
+// polls, as a program does that waits for the daemon, and then the process's
 // poller wakes it.
 type input struct {
 	l     *link

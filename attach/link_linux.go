@@ -11,8 +11,8 @@ import (
 )
 
 // link is a program's connection, on a descriptor that Go's network poller does
-// not know: that one wakes a thread for all that arrives, also while somebody
-// looks for it.
+// not know: that one wakes a thread for all that arrives, also while a goroutine
+// polls.
 type link struct {
 	fd int
 	// The descriptor's number may be another's after close. So reads are over
@@ -92,7 +92,7 @@ func (l *link) Write(b []byte) (int, error) {
 	}
 }
 
-// hangUp ends both directions, and wakes whoever waits.
+// hangUp ends both directions, and wakes waiting goroutines.
 func (l *link) hangUp() { l.shutDown(unix.SHUT_RDWR) }
 
 // stopReading lets reads end with what has come.
@@ -106,7 +106,7 @@ func (l *link) shutDown(how int) {
 	}
 }
 
-// close closes it when nobody reads any longer.
+// close closes it when no goroutine reads any longer.
 func (l *link) close() {
 	l.hangUp()
 	l.end.Lock()

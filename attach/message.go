@@ -243,7 +243,7 @@ func (r *frameReader) readAbort() (id uint64, cause error, err error) {
 	return id, &Error{text: text, set: set}, err
 }
 
-// probe looks for a message.
+// probe probes for a message.
 type probe struct {
 	id          uint64
 	wait        bool

@@ -34,7 +34,7 @@ type operation struct {
 	dev     mpe.Op
 	watcher *watcher
 	stop    context.CancelCauseFunc
-	// places are those of a send or a call that waits for its turn, and ahead is how
+	// places are those of a send or a call in the send queues, and ahead is how
 	// many of them are not the first of their line. alone is memory for one.
 	places []place
 	alone  [1]place
@@ -235,7 +235,7 @@ func (s *session) abort(op *operation, cause error) {
 	}
 }
 
-// endUnstarted ends a send or a call that waits for its payload or its turn.
+// endUnstarted ends a send or a call that waits for its payload or its place in the queue.
 func (s *session) endUnstarted(op *operation, err error) {
 	s.dequeue(op)
 	op.end(&mpe.Status{}, false, err)

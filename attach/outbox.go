@@ -29,8 +29,8 @@ const (
 
 // outbox writes the items of a connection. New items go first; an item with
 // more than one frame goes on behind the others after each, so that small
-// operations are not stuck behind a large one. Whoever puts an item may write
-// what the kernel has room for, if nobody else is writing, which saves waking a
+// operations are not stuck behind a large one. The goroutine that puts an item may write
+// what the kernel has room for, if no other one is writing, which saves waking a
 // goroutine; the rest is written by run.
 type outbox struct {
 	w io.Writer
@@ -42,8 +42,8 @@ type outbox struct {
 	mu     sync.Mutex
 	fresh  fifo // not begun
 	begun  fifo // to be gone on with
-	since  int  // bytes of fresh items since one of begun had its turn
-	busy   bool // somebody writes, or run has been woken to do it
+	since  int  // bytes of fresh items since one of begun was written
+	busy   bool // a goroutine writes, or run has been woken to do it
 	closed bool
 	sealed bool // nothing but the last item is taken
 	last   bool // drained is to be closed when all is written
@@ -51,7 +51,7 @@ type outbox struct {
 
 	drained chan struct{}
 
-	// What follows belongs to whoever is busy: bytes to be written, and after
+	// What follows belongs to the goroutine that writes: bytes to be written, and after
 	// them the payload of an item that was not worth copying.
 	buf     []byte
 	payload []byte
@@ -78,7 +78,7 @@ func (o *outbox) put(it item) {
 // wakes.
 func (o *outbox) toRun() { o.wake <- struct{}{} }
 
-// putNow writes an item, if nobody else is writing, and others that were put
+// putNow writes an item, if no other goroutine is writing, and others that were put
 // meanwhile. It never waits either: what the kernel has no room for is left to
 // run, and so are large payloads.
 func (o *outbox) putNow(it item) {
@@ -87,7 +87,7 @@ func (o *outbox) putNow(it item) {
 	}
 }
 
-// putOff queues an item for who writes next. The caller sees to it that somebody
+// putOff queues an item for the next writer. The caller ensures that a goroutine
 // does, by flush at the latest.
 func (o *outbox) putOff(it item) {
 	o.mu.Lock()
@@ -218,7 +218,7 @@ func (o *outbox) send(b []byte) {
 	}
 }
 
-// next takes the item whose turn it is.
+// next takes the item that is next.
 func (o *outbox) next() (it item, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

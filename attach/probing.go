@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// readProbe looks for a message, at once or in a goroutine that waits for one.
+// readProbe probes for a message, at once or in a goroutine that waits for one.
 func (s *session) readProbe() error {
 	p, err := s.in.readProbe()
 	if err != nil {

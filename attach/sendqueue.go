@@ -2,14 +2,14 @@ package attach
 
 // Sends to a peer are started in the order of their STARTs, which is the order in which
 // they are matched, each when its payload is complete. To and from peers that know no
-// communicators, messages of collective calls meet by the same order, so a call takes its
-// turn in the lines of all of them.
+// communicators, messages of collective calls meet by the same order, so a call is
+// in the send queues of all of them.
 
 // sendQueue has the sends to a peer, and the calls, that have not been started. None of them
 // has ended.
 type sendQueue struct{ first, last *place }
 
-// place is that of an operation in a line.
+// place is that of an operation in a send queue.
 type place struct {
 	op     *operation
 	peer   int32
@@ -19,7 +19,7 @@ type place struct {
 // complete reports whether all of the payload has come.
 func (op *operation) complete() bool { return op.got == op.length }
 
-// enter begins an operation, or has it wait for its payload or its turn.
+// enter begins an operation, or has it wait for its payload or its place in the queue.
 func (s *session) enter(op *operation) {
 	if op.complete() && s.first(op) {
 		s.begin(op)
@@ -28,7 +28,7 @@ func (s *session) enter(op *operation) {
 	s.enqueue(op)
 }
 
-// first reports whether there is nobody whom an operation must not overtake.
+// first reports whether there is no operation that this one must not overtake.
 func (s *session) first(op *operation) bool {
 	if op.kind != opCall {
 		return s.sendQueues[op.peer].first == nil
@@ -70,7 +70,7 @@ func (s *session) enqueue(op *operation) {
 }
 
 // proceed begins the operations in s.turns whose payload is complete, and those behind
-// them whose turn it is then.
+// them that become first.
 func (s *session) proceed() {
 	for i := 0; i < len(s.ready); i++ {
 		if op := s.ready[i]; op.complete() {
@@ -82,7 +82,7 @@ func (s *session) proceed() {
 	s.ready = s.ready[:0]
 }
 
-// dequeue takes an operation out of its lines. Those whose turn it is then are put into
+// dequeue takes an operation out of its send queues. Those that become first are put into
 // s.turns.
 func (s *session) dequeue(op *operation) {
 	for i := range op.places {

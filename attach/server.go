@@ -27,7 +27,7 @@ type Ranks interface {
 	Device(rank int) (mpe.Device, error)
 }
 
-// Options are what a server is told beside its ranks. The zero value has the
+// Options configure a server beside its ranks. The zero value has the
 // defaults.
 type Options struct {
 	// Access says who may attach, beside root and the daemon's own user.
@@ -39,8 +39,8 @@ type Options struct {
 	Limits Limits
 	// Memory is how many bytes the operations of all programs may take. 0 is 1 GiB.
 	Memory int64
-	// Crowded says that the host has more ranks and programs than cores: whoever
-	// looks for frames, here and in the programs, lets other processes run.
+	// Oversubscribed says that the host has more ranks and programs than cores:
+	// goroutines that poll, here and in the programs, let other processes run.
 	Oversubscribed bool
 	// HelloTime is how long a program may take to say HELLO and to read the
 	// answer. 0 is 5 s.
@@ -63,7 +63,7 @@ const (
 	maxGreeting = 64
 )
 
-// Server lends ranks to programs that connect.
+// Server gives ranks to programs that connect.
 type Server struct {
 	ranks Ranks
 	opts  Options
@@ -164,7 +164,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	s.opts.Log(ses.event(EventDetached, ses.run(ctx)))
 }
 
-// refuse tells a program why it may not attach.
+// refuse sends a program the reason why it may not attach.
 func (s *Server) refuse(conn *net.UnixConn, err error) {
 	var answer *RefusedError
 	_, broken := errors.AsType[*protocolError](err)

@@ -35,9 +35,9 @@ type session struct {
 	byOrder []int32
 
 	// sendQueues are of sends and calls that have not been started, by peer, and turns
-	// those of them whose turn it is; groups are the members of the communicators of
+	// those of them that are first; groups are the members of the communicators of
 	// calls, and calling is memory to post one; current is the watcher that has most
-	// likely room; owes is set while answers have been put off. All of them belong
+	// likely room; deferredAnswers is set while answers are deferred. All of them belong
 	// to the reading goroutine.
 	sendQueues      map[int32]sendQueue
 	ready           []*operation
@@ -64,7 +64,7 @@ type session struct {
 	ending    bool
 	probes    int
 	// refusals counts answers to operations that were refused and that the
-	// program has not read; less is told when it does.
+	// program has not read; less is signaled when it does.
 	refusals int
 	less     *sync.Cond
 	gone     bool
@@ -105,8 +105,8 @@ func (s *session) open(conn *net.UnixConn, from *source) (err error) {
 	return nil
 }
 
-// incoming is what the program sends. Whoever reads it gives the answers first
-// that it has put off.
+// incoming is what the program sends. Read first flushes the
+// answers that are deferred.
 type incoming session
 
 func (in *incoming) Read(b []byte) (int, error) {
@@ -114,7 +114,7 @@ func (in *incoming) Read(b []byte) (int, error) {
 	return in.input.Read(b)
 }
 
-// flushDeferred writes the answers that were put off.
+// flushDeferred writes the answers that are deferred.
 func (s *session) flushDeferred() {
 	if s.deferredAnswers {
 		s.deferredAnswers = false
@@ -148,7 +148,7 @@ func (s *session) run(ctx context.Context) (why error) {
 	// frame says.
 	s.out.seal()
 	cancel(gone)
-	// Whoever writes to a program that does not read is stuck until then.
+	// A goroutine that writes to a program that does not read is stuck until then.
 	defer time.AfterFunc(farewellTime, s.link.hangUp).Stop()
 	if last := farewell(why); last == nil {
 		s.link.hangUp()
@@ -167,7 +167,7 @@ func (s *session) run(ctx context.Context) (why error) {
 	return why
 }
 
-// farewell is the last frame, if there is somebody to read it.
+// farewell is the last frame, if the program may still read it.
 func farewell(why error) item {
 	var told *RefusedError
 	broken, ok := errors.AsType[*protocolError](why)

@@ -4,5 +4,5 @@ package attach
 
 import "io"
 
-// trier returns a function that leaves all writing to those who wait.
+// trier returns a function that writes nothing: callers that wait do.
 func trier(io.Writer) func(b []byte) int { return func([]byte) int { return 0 } }

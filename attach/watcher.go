@@ -10,7 +10,7 @@ import (
 const watchLen = 64
 
 // watcher sees operations end. One goroutine for each of 65,536 operations
-// would cost more memory than the operations do, and looking at all of them
+// would cost more memory than the operations do, and examining all of them
 // whenever one ends more time.
 type watcher struct {
 	s    *session
@@ -66,7 +66,7 @@ func (w *watcher) cancel(op *operation) {
 	}
 }
 
-// take removes an operation and reports whether it was there. Nobody else ends
+// take removes an operation and reports whether it was there. No rank else ends
 // it from then on.
 func (w *watcher) take(op *operation) bool {
 	w.mu.Lock()

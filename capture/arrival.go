@@ -22,7 +22,7 @@ type arrival struct {
 	sums []uint32
 }
 
-// shape is how the sender of a flow cuts its messages into datagrams, as far as the
+// shape is how the sender of a flow fragments its messages into datagrams, as far as the
 // recording shows it.
 func (f *flow) shape() protocol.Shape {
 	if f.t.ranks.isFPGA(f.from) {

@@ -44,7 +44,7 @@ const (
 const (
 	ethernetHeader = 14
 	vlanTag        = 4
-	// maxVLANTags and maxTunnels bound how deep a packet is looked into.
+	// maxVLANTags and maxTunnels bound how deep a packet is decoded.
 	// More than two tags, or a tunnel in a tunnel, are rare.
 	maxVLANTags = 4
 	maxTunnels  = 3
@@ -111,7 +111,7 @@ func (d *decoder) decode(rec *record, packet int64, u *Unit) verdict {
 	return v
 }
 
-// finish gives up what is incomplete, at the end of the recording.
+// finish drops what is incomplete, at the end of the recording.
 func (d *decoder) finish() {
 	d.skipped.byVerdict[skipFragment] += d.frags.giveUp()
 	d.tcp.giveUp()

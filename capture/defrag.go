@@ -15,7 +15,7 @@ const (
 	maxSpans = 64
 )
 
-// fragKey tells which fragments belong together.
+// fragKey identifies the fragments of a datagram.
 type fragKey struct {
 	ends
 	id    uint32
@@ -43,7 +43,7 @@ type datagram struct {
 
 // defragmenter puts IP fragments together. Corrupt datagrams are dropped whole:
 // fragments that overlap in part are an attack or a mistake, and whichever of
-// them is believed, another reader believes the other one.
+// them is used, another reader uses the other one.
 type defragmenter struct {
 	// pending are in the order of their first fragments. There are few: a
 	// search beats a map.
@@ -59,12 +59,12 @@ type partial struct {
 	packets int64
 	proto   uint8
 	// data[:end] has what came, with holes; spans say where. total is the
-	// length, once the last fragment told, or -1.
+	// length, once the last fragment has arrived, or -1.
 	data  []byte
 	spans []byteRange
 	total int
 	// recorded is the first byte that the file does not have because the
-	// fragment was cut short.
+	// fragment was truncated.
 	recorded int
 }
 
@@ -75,7 +75,7 @@ func newDefragmenter() *defragmenter { return &defragmenter{} }
 
 // add takes a fragment. The verdict is gotUnit with the datagram that it
 // completes, or heldBack, or skipFragment or skipMalformed if the fragment is of
-// no use. lost is how many earlier packets were given up for it.
+// no use. lost is how many earlier packets were dropped for it.
 func (d *defragmenter) add(f *fragment, now time.Time) (whole datagram, v verdict, lost int64) {
 	to := f.offset + f.length
 	if f.length <= 0 || to > maxDatagram || (f.more && f.length%8 != 0) {
@@ -115,7 +115,7 @@ func (d *defragmenter) find(key fragKey) int {
 	return -1
 }
 
-// expire gives up datagrams that have waited for too long, and returns how many
+// expire drops datagrams that have waited for too long, and returns how many
 // packets that were.
 func (d *defragmenter) expire(now time.Time) (lost int64) {
 	for len(d.pending) > 0 && now.Sub(d.pending[0].first) > fragmentAge {
@@ -132,7 +132,7 @@ func (d *defragmenter) giveUp() (lost int64) {
 	return lost
 }
 
-// drop gives up a datagram, and returns how many packets of it there were.
+// drop removes a datagram, and returns how many packets of it there were.
 func (d *defragmenter) drop(i int) int64 {
 	p := d.pending[i]
 	d.remove(i)
@@ -144,7 +144,7 @@ func (d *defragmenter) remove(i int) {
 	d.pending = append(d.pending[:i], d.pending[i+1:]...)
 }
 
-// recycle ends the life of the datagrams that were given out.
+// recycle recycles the datagrams that were returned.
 func (d *defragmenter) recycle() {
 	if len(d.done) > 0 {
 		d.free = append(d.free, d.done...)

@@ -1,6 +1,6 @@
-// Package capture reads recorded and live packets and tells what ZRLMPI did in
+// Package capture reads recorded and live packets and reports what ZRLMPI did in
 // them: which message each packet belongs to, how long each phase of its
-// handshake took, what went wrong, and who waits for whom at the end.
+// handshake took, what went wrong, and which rank waits for whom at the end.
 //
 // It is layers, each a stream: a Source gives the UDP datagrams and TCP stream
 // pieces of a file or an interface (Unit), a Tracker follows every pair with the

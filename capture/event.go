@@ -38,7 +38,7 @@ type Event struct {
 	Length int
 	Kind   EventKind
 	// Header is that of a PacketEvent, and what could be read of it in a
-	// BadEvent. HasRanks tells that the ranks are known, which payload without a header
+	// BadEvent. HasRanks reports that the ranks are known, which payload without a header
 	// has from its message.
 	Header   protocol.Header
 	HasRanks bool

@@ -16,10 +16,10 @@ type Extended struct {
 	Header protocol.ExtHeader
 	// Payload is the number of bytes behind the header.
 	Payload int
-	// Ack is the payload of an ACK; HasAck tells that it could be read.
+	// Ack is the payload of an ACK; HasAck reports that it could be read.
 	Ack    protocol.AckInfo
 	HasAck bool
-	// Defect is why a BadEvent's packet is dropped. Checked tells that all of
+	// Defect is why a BadEvent's packet is dropped. Checked reports that all of
 	// the packet was recorded, without which a checksum says nothing.
 	Defect  protocol.Defect
 	Checked bool
@@ -51,7 +51,7 @@ func (t *Tracker) isExtended(c *conversation, forward bool, u *Unit) bool {
 
 // extendedDatagram follows a datagram of the extended profile. With segmentation
 // offload, a recording on the sender's machine has several in one piece, which
-// their lengths tell apart.
+// their lengths distinguish.
 func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *Unit) {
 	for b := u.Data; len(b) > 0; {
 		n, truncated := len(b), u.Truncated

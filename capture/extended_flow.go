@@ -92,7 +92,7 @@ type extMessage struct {
 	beforeRecording       bool
 }
 
-// packet follows a sound packet.
+// packet follows a valid packet.
 func (f *extFlow) packet(e *Event, back *extFlow) {
 	x := e.Extended
 	h := &x.Header

@@ -15,7 +15,7 @@ func (s *numberSet) bit(n uint32) (word *uint64, mask uint64) {
 	return &s.bits[n%seenSpan/64], 1 << (n % 64)
 }
 
-// add notes a number. seen tells that it was noted before, or is too old to
+// add notes a number. seen reports that it was noted before, or is too old to
 // know; behind, that a higher one was.
 func (s *numberSet) add(n uint32) (seen, behind bool) {
 	if !s.begun {

@@ -103,7 +103,7 @@ func (f *extFlow) judgeSample(kind Kind, s *packetSample, what string) {
 	f.t.find(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).packets(s.list)
 }
 
-// judgeOpen reports the messages that nobody has matched, and those that have
+// judgeOpen reports the messages that no receive has matched, and those that have
 // not arrived as a whole.
 func (f *extFlow) judgeOpen() {
 	var unmatched, incomplete []*extMessage

@@ -4,7 +4,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 
 // streamExtended takes what a stream has next of a packet of the extended
 // profile, follows the packet when it is whole, and returns what is behind it.
-// A packet is held as a whole because only its checksum tells that it is one; its
+// A packet is held as a whole because only its checksum shows that it is one; its
 // length is bounded by that of a packet on a stream.
 func (t *Tracker) streamExtended(c *conversation, forward bool, u *Unit, s *stream, b []byte) []byte {
 	b = s.fill(b, protocol.ExtHeaderLen)

@@ -227,7 +227,7 @@ func TestExtendedFindings(t *testing.T) {
 			talk.Sessions[1] = 0xb1
 			return talk.Ack(1)
 		}(), []capture.Kind{capture.SessionChanged}, "no message had begun", "1 1 0 0 0 0 0 0 1"},
-		{"goodbye", message().Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil).Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil),
+		{"close", message().Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil).Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil),
 			[]capture.Kind{capture.ClosedByPeer}, "rank 1 closes its session with rank 0: it shuts down; no message had begun", "1 1 0 0 0 0 0 0 1"},
 		{"the recording begins in mid-message", lose(lose(lose(message(), 5), 4), 3), nil, "", "1 1 0 0 0 0 0 0 1"},
 		{"the receiver takes less", start().Send(0, request, nil).Send(1, ext{Type: protocol.ClearToSend, Call: protocol.RecvInt, Message: 9, Length: 10}, nil).

@@ -21,7 +21,7 @@ type flow struct {
 	t        *Tracker
 	from, to netip.AddrPort
 	back     *flow // the messages of the other direction
-	// pair is the receiver's half of a live rank. It tells which bytes of
+	// pair is the receiver's half of a live rank. It decides which bytes of
 	// which message a datagram carries.
 	pair *handshake.Pair
 	sent bool // a message has been seen

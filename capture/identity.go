@@ -11,7 +11,7 @@ import (
 const maxIdentities = 1 << 16
 
 // identities know which address speaks for which rank. Ranks of several clusters
-// in one recording are told apart by whom they speak to.
+// in one recording are distinguished by their peers.
 type identities struct {
 	addrs map[rankAt]netip.AddrPort
 	ranks map[netip.AddrPort]uint32
@@ -75,7 +75,7 @@ func (t *Tracker) identify(e *Event) *conversation {
 }
 
 // padding notes whether an address pads its payload to lines of 8 bytes. An FPGA
-// always does, and nobody else: an address that does both is worth a look.
+// always does, and no other node: check an address that does both.
 func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
 	if m.Words%2 == 0 && m.Words != 0 || t.ranks.told[from] || e.Proto == TCP {
 		return

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// maxFilterRanges is how many ranges of ports the kernel's filter tells
+	// maxFilterRanges is how many ranges of ports the kernel's filter distinguishes
 	// apart: a program has at most 4096 instructions. With more it lets every
 	// UDP and TCP packet pass, and the decoder sorts them.
 	maxFilterRanges = 32
-	// filterVLANTags is how many tags the filter looks behind. The outermost
+	// filterVLANTags is how many tags the filter skips. The outermost
 	// one, the kernel has taken off already.
 	filterVLANTags = 2
 )

@@ -22,7 +22,7 @@ import (
 const liveBuffer = 16 << 20
 
 // liveReader records from an interface. pcapgo's EthernetHandle is not used: its
-// Close does not wake a reader, it cuts packets at the interface's MTU, and on a
+// Close does not wake a reader, it truncates packets at the interface's MTU, and on a
 // loopback interface it sees every packet twice.
 type liveReader struct {
 	file  *os.File

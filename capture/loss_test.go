@@ -139,7 +139,7 @@ func TestDuplicatedData(t *testing.T) {
 		"to an FPGA":          {acked(5*ms, pads, double(sound, 3, time.Microsecond)), []string{"rank 1, which pads as an FPGA does, " + fpga, "not " + library}},
 		"to one that is none": {acked(5*ms, whole(-10*ms, 1, 0), double(sound, 3, time.Microsecond)), []string{"not " + fpga, "upstream's CPU library, which rank 1 may run, " + library}},
 		"a continuation": {acked(5*ms, double(sound, 4, time.Microsecond)), []string{
-			"nothing tells the copy from the next part, so that the data is corrupt, or sent again", "an FPGA stores the copy as payload and acknowledges corrupt data"}},
+			"the duplicate cannot be distinguished from the next part, so that the data is corrupt, or sent again", "an FPGA stores the copy as payload and acknowledges corrupt data"}},
 	} {
 		t.Run(name, func(t *testing.T) { oneFinding(t, renumber(c.units), capture.DuplicatePacket, c.texts...) })
 	}
@@ -197,7 +197,7 @@ func TestHowOftenItAsked(t *testing.T) {
 	}{
 		"not yet three times": {asking(0, 0.1, 1.2), capture.NeverCleared, []string{"sent again 2 times", "not forever"}},
 		"three times": {asking(deployed...), capture.NeverCleared,
-			[]string{"sent again 3 times: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too soon to tell"}},
+			[]string{"sent again 3 times: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too soon to decide"}},
 		"three times, then no more": {append(asking(deployed...), others(10)...), capture.RetransmissionsExhausted,
 			[]string{"sent again 3 times, and then not for 6.7s: a deployed node has stopped and waits forever"}},
 		"four times": {asking(ours[:5]...), capture.NeverCleared, []string{"sent again 4 times: a deployed node stops after 3 times, so rank 0 is a zrlmpid, or was started again", "not forever"}},

@@ -46,7 +46,7 @@ type message struct {
 	arrival         arrival
 	// broken is what had arrived when a datagram of DATA turned out to be lost,
 	// gap the number of that datagram, counted from 1, if a retransmission has
-	// shown it, which compared tells.
+	// shown it, which compared records.
 	broken   *arrival
 	gap      int64
 	compared bool

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// maxPacket is the longest recorded packet in bytes that is believed: libpcap's
-// own limit. No network has longer ones; a larger number is damage.
+// maxPacket is the longest recorded packet in bytes that is accepted: libpcap's
+// own limit. No network has longer ones; a larger number is corrupt.
 const maxPacket = 256 << 10
 
 // The magic numbers of the two file formats, as the first four bytes read most
@@ -26,11 +26,11 @@ const (
 const (
 	pcapFileHeader   = 24
 	pcapRecordHeader = 16
-	// The upper bits of the link type field tell of a frame check sequence.
+	// The upper bits of the link type field describe a frame check sequence.
 	pcapLinkTypeMask = 0x03ffffff
 )
 
-// newRecordReader returns the reader for what r turns out to be.
+// newRecordReader returns the reader for the format of r.
 func newRecordReader(r io.Reader) (recordReader, error) {
 	w := newWindow(r)
 	start, err := w.need(4)
@@ -131,7 +131,7 @@ func tooLong(length uint32) string {
 	return fmt.Sprintf("a packet claims %d bytes, more than any network carries", length)
 }
 
-// foreignFormats are files that people take for recordings.
+// foreignFormats are files that users mistake for recordings.
 var foreignFormats = []struct{ start, is string }{
 	{"\xa1\xb2\xcd\x34", "a pcap file with Alexey Kuznetzov's changes"},
 	{"\x34\xcd\xb2\xa1", "a pcap file with Alexey Kuznetzov's changes"},

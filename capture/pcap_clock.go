@@ -7,7 +7,7 @@ import (
 
 // ngClock is how an interface of a pcapng file counts time.
 type ngClock struct {
-	// binary tells ticks of 2^-digits seconds from ticks of 10^-digits.
+	// binary distinguishes ticks of 2^-digits seconds from ticks of 10^-digits.
 	binary bool
 	digits uint8
 	// second is how many ticks a second has, for decimal clocks.

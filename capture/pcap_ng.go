@@ -85,7 +85,7 @@ func (g *ngReader) block(rec *record) (bool, error) {
 	}
 	total := g.uint32(b[4:])
 	if total < blockOverhead || total%4 != 0 {
-		return false, g.damaged("a block claims %d bytes", total)
+		return false, g.corrupt("a block claims %d bytes", total)
 	}
 	switch kind {
 	case blockInterface:
@@ -120,7 +120,7 @@ func (g *ngReader) closeBlock() error {
 		return whole(err)
 	}
 	if again := g.uint32(b); again != g.total {
-		return g.damaged("a block of %d bytes ends as one of %d", g.total, again)
+		return g.corrupt("a block of %d bytes ends as one of %d", g.total, again)
 	}
 	g.w.advance(4)
 	return nil
@@ -138,14 +138,14 @@ func (g *ngReader) section() error {
 	case binary.BigEndian.Uint32(b[8:]) == byteOrderMagic:
 		g.little = false
 	default:
-		return g.damaged("a section has no byte order: % x", b[8:12])
+		return g.corrupt("a section has no byte order: % x", b[8:12])
 	}
 	total := g.uint32(b[4:])
 	if total < 28 || total%4 != 0 {
-		return g.damaged("a section header claims %d bytes", total)
+		return g.corrupt("a section header claims %d bytes", total)
 	}
 	if major := g.uint16(b[12:]); major != 1 {
-		return g.damaged("pcapng of version %d.%d, not 1", major, g.uint16(b[14:]))
+		return g.corrupt("pcapng of version %d.%d, not 1", major, g.uint16(b[14:]))
 	}
 	g.ifaces = g.ifaces[:0]
 	g.opened(total, 16)
@@ -156,10 +156,10 @@ func (g *ngReader) section() error {
 // interfaceBlock learns of an interface.
 func (g *ngReader) interfaceBlock(total uint32) error {
 	if total < 20 || total > maxInterfaceBlock {
-		return g.damaged("the description of an interface claims %d bytes", total)
+		return g.corrupt("the description of an interface claims %d bytes", total)
 	}
 	if len(g.ifaces) == maxInterfaces {
-		return g.damaged("more than %d interfaces", maxInterfaces)
+		return g.corrupt("more than %d interfaces", maxInterfaces)
 	}
 	b, err := g.w.need(int(total) - 4)
 	if err != nil {
@@ -185,12 +185,12 @@ func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
 			break
 		}
 		if length > len(b) {
-			return g.damaged("an option of an interface claims %d bytes of %d", length, len(b))
+			return g.corrupt("an option of an interface claims %d bytes of %d", length, len(b))
 		}
 		switch {
 		case code == optResolution && length == 1:
 			if !iface.clock.setResolution(b[0]) {
-				return g.damaged("the clock of an interface has resolution %#x", b[0])
+				return g.corrupt("the clock of an interface has resolution %#x", b[0])
 			}
 		case code == optOffset && length == 8:
 			iface.clock.offset = int64(g.uint64(b))
@@ -207,7 +207,7 @@ func (g *ngReader) packet(rec *record, kind, total uint32) error {
 		fixed = 12
 	}
 	if int64(total) < int64(fixed)+4 {
-		return g.damaged("a packet's block claims %d bytes", total)
+		return g.corrupt("a packet's block claims %d bytes", total)
 	}
 	h, err := g.w.need(fixed)
 	if err != nil {
@@ -221,7 +221,7 @@ func (g *ngReader) packet(rec *record, kind, total uint32) error {
 		id = uint32(g.uint16(h[8:]))
 	}
 	if int64(id) >= int64(len(g.ifaces)) {
-		return g.damaged("a packet is of interface %d of %d", id, len(g.ifaces))
+		return g.corrupt("a packet is of interface %d of %d", id, len(g.ifaces))
 	}
 	iface := &g.ifaces[id]
 	if kind == blockSimplePacket {
@@ -239,7 +239,7 @@ func (g *ngReader) packet(rec *record, kind, total uint32) error {
 		return &recordError{offset: g.w.offset, reason: tooLong(length)}
 	}
 	if int64(length) > int64(total)-int64(fixed)-4 {
-		return g.damaged("a packet of %d bytes is in a block of %d", length, total)
+		return g.corrupt("a packet of %d bytes is in a block of %d", length, total)
 	}
 	n := fixed + int(length)
 	b, err := g.w.need(n)
@@ -260,7 +260,7 @@ func whole(err error) error {
 	return err
 }
 
-func (g *ngReader) damaged(format string, args ...any) error {
+func (g *ngReader) corrupt(format string, args ...any) error {
 	return &recordError{offset: g.w.offset, reason: fmt.Sprintf(format, args...)}
 }
 

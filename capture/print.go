@@ -143,7 +143,7 @@ func span(off, n int64) string {
 	return fmt.Sprintf("%d–%d", off, off+n-1)
 }
 
-// shortAddr leaves out the port that everybody uses.
+// shortAddr leaves out the standard port.
 func shortAddr(a netip.AddrPort) string {
 	if a.Port() == protocol.Port {
 		return a.Addr().String()

@@ -166,7 +166,7 @@ func (r *reassembler) hold(s *tcpStream, seg tcpSegment) verdict {
 }
 
 // drain gives out the segments that are in order now. They take the packet and
-// time of the segment that filled the hole; if by is nil the hole was given up,
+// time of the segment that filled the hole; if by is nil the hole was skipped,
 // and they keep their own.
 func (r *reassembler) drain(s *tcpStream, by *tcpSegment) {
 	moved := false
@@ -229,7 +229,7 @@ func (r *reassembler) flushAll(s *tcpStream) {
 	}
 }
 
-// expire gives up the holes that are too old.
+// expire skips the holes that are too old.
 func (r *reassembler) expire(now time.Time) {
 	for e := r.holes.Front(); e != nil; e = r.holes.Front() {
 		s := e.Value.(*tcpStream)
@@ -240,7 +240,7 @@ func (r *reassembler) expire(now time.Time) {
 	}
 }
 
-// giveUp gives up all holes, at the end of the recording.
+// giveUp skips all holes, at the end of the recording.
 func (r *reassembler) giveUp() {
 	for e := r.holes.Front(); e != nil; e = r.holes.Front() {
 		r.flushAll(e.Value.(*tcpStream))

@@ -23,7 +23,7 @@ type Message struct {
 	Phases Phases `json:"phases"`
 	// Retransmissions counts the packets that were sent again, SEND_REQUESTs,
 	// CLEAR_TO_SENDs, DATAs and ACKs together; a DATA counts once, however
-	// many datagrams it is cut into.
+	// many datagrams it is fragmented into.
 	Retransmissions int `json:"retransmissions"`
 	// Complete is true if an ACK ended the message.
 	Complete bool `json:"complete"`

@@ -93,7 +93,7 @@ func (t *Tracker) streamHeader(u *Unit, s *stream, out, in *flow) {
 	}
 }
 
-// resync looks for the next header behind a hole in the stream.
+// resync searches for the next header behind a hole in the stream.
 func (t *Tracker) resync(u *Unit, s *stream, b []byte) []byte {
 	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
 	for at := 0; ; at++ {

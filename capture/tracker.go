@@ -185,13 +185,13 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
 	case defect.OK():
 		e.Kind = PacketEvent
 	case defect.Kind == protocol.DefectReserved:
-		// A deployed node drops it; what follows tells whether this one
-		// did. So it is followed as if it were sound.
+		// A deployed node drops it; what follows shows whether this one
+		// did. So it is followed as if it were valid.
 		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
 		e.Header = t.lenient(d.Data)
 		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet without a word", e.Header, defect.Offset, defect.Got)
 	case out.sent && likePayload(u.Data):
-		out.payload(e, u.Data, u.Truncated) // stray: the rest of something
+		out.payload(e, u.Data, u.Truncated) // the rest of something
 		return
 	case d.Truncated > 0 && len(d.Data) < protocol.HeaderLen:
 		e.Kind, e.Reason = BadEvent, handshake.Reason(defect.Kind)
@@ -215,12 +215,12 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
 	t.header(e, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
 }
 
-// withHeader returns a datagram whose header the snapshot length has cut with a
+// withHeader returns a datagram whose header the snapshot length has truncated with a
 // whole one, if enough of it was recorded to know the packet by. What is missing of
 // a header has the same value in all packets of deployed nodes.
 func (t *Tracker) withHeader(u *Unit) Unit {
 	const (
-		known   = 20 // up to what tells the extended profile
+		known   = 20 // up to what identifies the extended profile
 		endMark = 28
 	)
 	missing := protocol.HeaderLen - len(u.Data)
@@ -237,7 +237,7 @@ func (t *Tracker) withHeader(u *Unit) Unit {
 	return d
 }
 
-// header follows a sound header.
+// header follows a valid header.
 func (t *Tracker) header(e *Event, out, in *flow, payload []byte, truncated int) {
 	h := e.Header
 	if h.Type != protocol.Data && h.Type != protocol.Error && len(payload)+truncated > 0 && e.Proto == UDP {

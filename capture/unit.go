@@ -38,7 +38,7 @@ func (u *Unit) length() int { return len(u.Data) + u.Truncated }
 // offloaded reports whether a UDP unit is several datagrams that the kernel had in one
 // piece, as it has on a machine that leaves segmentation or coalescing to it. No rank
 // sends a datagram of such a length: one of 1424 bytes is the last of an MPE's message,
-// or two of 1416 and 8 bytes, which nothing tells apart.
+// or two of 1416 and 8 bytes, which cannot be distinguished.
 func (u *Unit) offloaded() bool {
 	return u.length() > protocol.MaxDatagram && u.length() != protocol.MaxDatagram+protocol.LineLen
 }

@@ -19,7 +19,7 @@ const deployedRetransmissions = 3
 // been answered: 3 s by default, and what a busy host adds.
 const insistence = 4 * time.Second
 
-// wait is who waits for what from whom, since when, at the end of a recording.
+// wait is which rank waits for what from whom, since when, at the end of a recording.
 type wait struct {
 	f        *flow
 	m        *message
@@ -33,7 +33,7 @@ func (t *Tracker) describe(w wait) string {
 	return fmt.Sprintf("rank %d waits for %s from rank %d since %v", w.who, w.what, w.on, handshake.Round(t.now.Sub(w.since)))
 }
 
-// judgeOpen reports what has ended last, and who waits for whom.
+// judgeOpen reports what has ended last, and which rank waits for whom.
 func (t *Tracker) judgeOpen() {
 	var open []wait
 	for _, f := range t.sortedFlows() {
@@ -81,7 +81,7 @@ func (t *Tracker) sortedFlows() []*flow {
 	return flows
 }
 
-// waits says who waits for what in a message that has not ended.
+// waits says which rank waits for what in a message that has not ended.
 func (f *flow) waits(m *message) wait {
 	sender := wait{f: f, m: m, who: m.Src, on: m.Dst, at: f.from, from: f.to}
 	receiver := wait{f: f, m: m, who: m.Dst, on: m.Src, at: f.to, from: f.from, what: "DATA"}
@@ -123,7 +123,7 @@ func (t *Tracker) judgeWait(w wait) {
 		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet %d, which it had not asked for, as the header deferred for rank %d, and swallowed the SEND_REQUEST (trap 2)",
 			w.on, unsolicited.Packets[len(unsolicited.Packets)-1], w.who)
 	case m.state == received && m.datas.n == deployedRetransmissions:
-		say(RetransmissionsExhausted, "given up", ": it has sent DATA again %d times, which is as often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.datas.n, w.f.lossText(m))
+		say(RetransmissionsExhausted, "retransmissions exhausted", ": it has sent DATA again %d times, which is as often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.datas.n, w.f.lossText(m))
 	case m.state == requested:
 		kind, verdict, text := w.f.unanswered(m)
 		say(kind, verdict, "%s", text)
@@ -140,7 +140,7 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	insists := f.t.ranks.insists[f.from]
 	again := fmt.Sprintf("SEND_REQUEST was sent again %s", counted(int64(n), "time"))
 	if n == deployedRetransmissions && !insists && quiet > insistence {
-		return RetransmissionsExhausted, "given up", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
+		return RetransmissionsExhausted, "retransmissions exhausted", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
 	}
 	text = fmt.Sprintf(": rank %d has not posted the matching receive, is not running, or drops what rank %d sends", m.Dst, m.Src)
 	switch {
@@ -152,7 +152,7 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	case n > deployedRetransmissions:
 		text += fmt.Sprintf("; %s: a deployed node stops after %d times, so rank %d is a zrlmpid, or was started again", again, deployedRetransmissions, m.Src)
 	case n == deployedRetransmissions:
-		text += fmt.Sprintf("; %s: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too soon to tell", again)
+		text += fmt.Sprintf("; %s: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too soon to decide", again)
 	default:
 		text += "; " + again
 	}

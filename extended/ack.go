@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// minStalls is how often a peer must have been asked without success before it is given
-// up: that a whole program was held up is no fault of its peer.
+// minStalls is how often a peer must have been asked without success before it is declared
+// unreachable: that a whole program was held up is no fault of its peer.
 const minStalls = 3
 
 // due returns when an acknowledgement is to be sent that can wait (E26), or never.
@@ -19,8 +19,8 @@ func (a *arrivals) due(delay time.Duration) Instant {
 	return a.since + delay
 }
 
-// ack tells the peer what has arrived, if it is time. A numbered packet that has
-// just been sent has told it, but for gaps and credit. The session is known.
+// ack acknowledges to the peer what has arrived, if it is due. A numbered packet that
+// has just been sent did so, but for gaps and credit. The session is known.
 func (c *Conn) ack(now Instant, numbered bool) {
 	a := &c.arrivals
 	credit := c.recvs.creditDue(&c.cfg)
@@ -47,7 +47,7 @@ func (c *Conn) sendAck(now Instant) {
 	c.appendAck(now, h)
 }
 
-// appendAck sends an ACK with all that there is to be told.
+// appendAck sends an ACK with all that there is to acknowledge.
 func (c *Conn) appendAck(now Instant, h protocol.ExtHeader) {
 	if c.arrivals.gaps() {
 		c.needRanges()
@@ -137,7 +137,7 @@ func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 		slices.ContainsFunc(ranges, func(r protocol.Range) bool { return number-r.First < r.End-r.First })
 }
 
-// ackUpdate is what an acknowledgement has told of.
+// ackUpdate is what an acknowledgement changed.
 type ackUpdate struct {
 	count int
 	// echo is the clock of the transmission that arrived last, or 0.
@@ -271,7 +271,7 @@ func (c *Conn) judge(echo uint32, trip time.Duration) {
 }
 
 // retransmission returns when the time-out of the oldest transmission expires,
-// or the peer is given up; never if nothing is in flight.
+// or the peer is declared unreachable; never if nothing is in flight.
 func (c *Conn) retransmission() Instant {
 	p := c.flight.oldest()
 	if p == nil {
@@ -286,7 +286,7 @@ func (c *Conn) retransmission() Instant {
 }
 
 // timedOut retransmits the packet that was sent the longest ago, and only it, or the
-// first one that is missing if that was without success (E29, E30), or gives the peer up
+// first one that is missing if that was without success (E29, E30), or declares the peer unreachable
 // (E31).
 func (c *Conn) timedOut(now Instant) {
 	declareUnreachable := c.cfg.Timing.UnreachableAfter
@@ -297,7 +297,7 @@ func (c *Conn) timedOut(now Instant) {
 	f := &c.flight
 	p := f.oldest()
 	if first := f.at(f.base); c.stalled > 0 && first.state == packetSent {
-		p = first // every packet of the peer tells when this one has arrived
+		p = first // every packet of the peer acknowledges this one when it has arrived
 	}
 	if c.suspect.clock == 0 {
 		c.suspect = suspect{number: p.header.Number, order: p.order, clock: clockAt(now)}

@@ -89,7 +89,7 @@ func (k ActionKind) String() string {
 }
 
 // Action is one thing for the caller to do, in order. What its kind does not
-// name is left over from the action that was in the same place before: to write
+// name remains from the action that was in the same place before: to write
 // it would cost more than most of the rest.
 type Action struct {
 	Kind       ActionKind

@@ -23,9 +23,9 @@ type arrivals struct {
 	newest    Instant                // when the one arrived that was sent last
 	clock     uint32                 // when that was, by the peer's clock; 0 if there is none
 
-	unacknowledged int  // numbered packets since the peer was last told
+	unacknowledged int  // numbered packets since the last acknowledgement
 	bytes          int  // of their payload
-	now            bool // the peer is to be told with the next Flush
+	now            bool // to be acknowledged with the next Flush
 	full           bool // and by an ACK, whatever else goes out
 	since          Instant
 }
@@ -84,7 +84,7 @@ func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorde
 	return disorder
 }
 
-// advertised notes that the peer is told all.
+// advertised notes that everything was acknowledged.
 func (a *arrivals) advertised() {
 	a.unacknowledged, a.bytes, a.now, a.full = 0, 0, false, false
 }

@@ -25,7 +25,7 @@ const (
 	defaultWindowBytes = 4 << 20
 )
 
-// Config fixes how one local rank talks to one peer. A field that is 0 has its
+// Config fixes the exchange of one local rank with one peer. A field that is 0 has its
 // default; one that is out of range, the nearest value in it.
 type Config struct {
 	// Local and Remote are the two ranks.
@@ -59,8 +59,8 @@ type Config struct {
 	HeaderChecksum bool
 	// Timing is DefaultTiming(Reliable) by default.
 	Timing Timing
-	// Reliable is true on a transport that retransmits by itself and tells of a
-	// new connection by Reconnected.
+	// Reliable is true on a transport that retransmits by itself and whose
+	// new connections are reported by Reconnected.
 	Reliable bool
 	// Seed makes the sessions and the jitter. It must be another one for
 	// each peer and each start of the program.

@@ -134,7 +134,7 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
 	if h.Flags&protocol.FlagRetransmit != 0 && h.Flags&protocol.FlagAckNow != 0 {
-		a.full = true // only an ACK tells which transmission has arrived
+		a.full = true // only an ACK shows which transmission has arrived
 	}
 	if r := a.fate(h.Number); r != ReasonNone {
 		a.now = a.now || r == ReasonDuplicate
@@ -237,7 +237,7 @@ func (c *Conn) deadline() Instant {
 	return min(c.retransmission(), c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay))
 }
 
-// Reconnected tells a Conn on a Reliable transport that whatever was under way
+// Reconnected informs a Conn on a Reliable transport that whatever was under way
 // on the connection is lost (E41).
 func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 	if !c.cfg.Reliable {

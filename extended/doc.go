@@ -1,20 +1,20 @@
 // Package extended is the state machine between one local rank and one peer that
 // speak the extended profile: sessions, the numbers of packets and messages,
 // acknowledgement and retransmissions, window and credit. It says what to send, what to
-// believe and when to give up.
+// accept and when to declare a peer unreachable.
 //
 // It is pure. Every event comes with the time at which it happened, and is
 // answered with actions that the caller carries out in order. The package must
 // never start a goroutine, read a clock, draw a number that the caller has not
 // seeded, open a socket or match a message with a receive; it keeps no payload
-// but that of packets whose turn has not come, and never allocates by what a
+// but that of packets whose predecessors are missing, and never allocates by what a
 // packet claims.
 //
 // # The caller's duties
 //
 // It feeds whatever arrives from the peer, carries out the actions of one event
 // before it feeds the next, and calls Flush after one event or a batch of them:
-// packets leave with Flush only. It calls Tick, and then Flush, no later than
+// packets are sent by Flush only. It calls Tick, and then Flush, no later than
 // the time that Deadline returns. It matches each message that an action opens,
 // at once or later, and says so by Accept, before the next Flush if it matched
 // at once. Until SendDone it keeps the payload of a send, or a copy of it.

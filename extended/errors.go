@@ -17,9 +17,9 @@ var (
 	// ErrCanceled: the send was canceled; of an inbound message, by its
 	// sender.
 	ErrCanceled = errors.New("the send was canceled")
-	// ErrAborted: the message was given up in the middle by its sender, who was
+	// ErrAborted: the message was aborted in the middle by its sender, which was
 	// forwarding it and did not get the rest.
-	ErrAborted = errors.New("the rest of the message never came to its sender, who was forwarding it")
+	ErrAborted = errors.New("the rest of the message never came to its sender, which was forwarding it")
 	// ErrInvalid: the caller's mistake: a length or tag that the wire has no
 	// room for, or an ID that is in use.
 	ErrInvalid = errors.New("not a send: its length or tag does not fit the wire, or its ID is in use")
@@ -64,7 +64,7 @@ func (w Wait) describe(elapsed time.Duration) string {
 type TimeoutError struct {
 	Wait
 	// Elapsed is how long the message had been under way, and Silent how long
-	// nothing was heard that helped it.
+	// no packet arrived that advanced it.
 	Elapsed, Silent time.Duration
 }
 
@@ -94,7 +94,7 @@ type SessionError struct {
 
 // Error names message, peer and cause.
 func (e *SessionError) Error() string {
-	why := "was restarted, or had given us up"
+	why := "was restarted, or had declared us unreachable"
 	if e.Closed {
 		why = "shut down"
 	}

@@ -4,7 +4,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 
 // A message may be sent while its payload is still arriving from somewhere else: it is
 // announced at once, and its DATA follows what there is (E49). The wire knows nothing of
-// it but that a sender may give up in the middle.
+// it but that a sender may abort it in the middle.
 
 // Short reports whether a message of so many bytes may go eagerly (E11). One that is
 // sent while it arrives never does.
@@ -23,7 +23,7 @@ func (c *Conn) Ready(id ID, bytes int64) {
 	}
 }
 
-// Abort gives up a Partial message whose rest will never come. SendDone follows, with
+// Abort ends a Partial message whose rest will never come. SendDone follows, with
 // ErrAborted if the peer had asked for it.
 func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 	m := c.sends.find(id)
@@ -51,7 +51,7 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 
 // truncate ends a message with what was sent of it.
 func (c *Conn) truncate(m *outbound) {
-	if m.out { // all of it: there is nothing to give up
+	if m.out { // all of it: there is nothing to abort
 		m.aborted = false
 		return
 	}
@@ -60,7 +60,7 @@ func (c *Conn) truncate(m *outbound) {
 	c.doneIfAcked(m)
 }
 
-// endAborted tells the peer that the rest of a message does not come. What was sent of it
+// endAborted reports to the peer that the rest of a message does not come. What was sent of it
 // has arrived, so that nothing of it comes after this.
 func (c *Conn) endAborted(m *outbound) {
 	c.controls.push(control{

@@ -46,7 +46,7 @@ func TestAborted(t *testing.T) {
 		name        string
 		posted      bool
 		ready       int64
-		wait        time.Duration // before it is given up
+		wait        time.Duration // before it is declared unreachable
 		send, other error
 	}{
 		{"not begun", true, 0, 0, ErrCanceled, nil},
@@ -89,7 +89,7 @@ func TestAborted(t *testing.T) {
 	}
 }
 
-// Nobody gives up what was not cleared, what came eagerly, or what it does not send.
+// No rank gives up what was not cleared, what came eagerly, or what it does not send.
 func TestAbortedOutOfPlace(t *testing.T) {
 	w := newWorld(Config{})
 	w.nodes[0].send(pattern(5, 1), SendOp{Tag: 1})

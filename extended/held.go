@@ -2,7 +2,7 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// held are packets of messages whose turn has not come (E10): copies, by packet
+// held are packets of messages whose predecessors are missing (E10): copies, by packet
 // number. They are fewer than the window, as the packet that they wait for is
 // missing.
 type held struct {
@@ -77,14 +77,14 @@ func (q *held) drop(p *heldPacket) {
 	*p = heldPacket{}
 }
 
-// hold keeps a packet of a message whose turn is not now.
+// hold keeps a packet of a message whose predecessors are missing.
 func (c *Conn) hold(h *protocol.ExtHeader, payload []byte) Reason {
 	r := &c.recvs
 	if int32(h.Message-r.turn) < 0 {
 		return ReasonStale
 	}
 	if h.Number == c.arrivals.next {
-		return ReasonOrder // nothing is missing that could bring the turn
+		return ReasonOrder // no missing packet could begin its predecessors
 	}
 	messages, eager := r.limits(&c.cfg)
 	if int32(h.Message-messages) >= 0 || r.held.bytes+len(payload) > int(eager-r.eager) {
@@ -94,7 +94,7 @@ func (c *Conn) hold(h *protocol.ExtHeader, payload []byte) Reason {
 	return ReasonNone
 }
 
-// release delivers the packets that were held whose turn has come. from is the
+// release delivers the packets that were held whose predecessors have begun. from is the
 // first packet number that may be held.
 func (c *Conn) release(now Instant, from uint32) {
 	a, q := &c.arrivals, &c.recvs.held

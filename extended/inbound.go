@@ -83,7 +83,7 @@ func (r *receiving) open() int {
 	return r.byNumber.count
 }
 
-// creditDue reports whether the peer is to be told of its new limits (E22).
+// creditDue reports whether the new limits are to be sent to the peer (E22).
 func (r *receiving) creditDue(cfg *Config) bool {
 	messages, eager := r.limits(cfg)
 	return int(messages-r.advertisedLimit) >= max(cfg.Messages/4, 1) || int(eager-r.advertisedEager) >= max(cfg.EagerBytes/4, 1)

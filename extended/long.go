@@ -34,7 +34,7 @@ func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) 
 }
 
 // Advertised is Packet for one whose sender lets its message be fetched whole before it is
-// cleared (E48). The Open that it leads to says so. If it is kept for its turn, that is
+// cleared (E48). The Open that it leads to says so. If it is held for its predecessors, that is
 // forgotten: its message will have to be cleared.
 func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Action {
 	c.offered = true
@@ -44,7 +44,7 @@ func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Act
 }
 
 // Fetched is Accept for a message that was offered, of which the caller has fetched all
-// that there is room for. Its sender is told that no more is needed, and Arrived follows
+// that there is room for. Its sender learns that no more is needed, and Arrived follows
 // at once.
 func (c *Conn) Fetched(_ Instant, message Message, room int64, acts []Action) []Action {
 	return c.accept(message, room, true, acts)

@@ -41,7 +41,7 @@ const (
 	ReasonDirection
 	// ReasonCredit: a message beyond what the peer was allowed (E20).
 	ReasonCredit
-	// ReasonOrder: a message whose turn cannot come, as an earlier one never
+	// ReasonOrder: a message whose predecessors cannot come, as an earlier one never
 	// began (E10).
 	ReasonOrder
 	// ReasonUnsolicited: DATA of no message that is open, or was cleared.

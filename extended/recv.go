@@ -30,8 +30,8 @@ func (c *Conn) onRequest(now Instant, h *protocol.ExtHeader, payload []byte) Rea
 	return ReasonNone
 }
 
-// mayBegin checks that the peer keeps to the limits that it was told, with the
-// message whose turn it is.
+// mayBegin checks that the peer keeps to the limits that it was sent, with the
+// message that is next.
 func (c *Conn) mayBegin(h *protocol.ExtHeader) Reason {
 	r := &c.recvs
 	messages, eager := r.limits(&c.cfg)

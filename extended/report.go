@@ -60,7 +60,7 @@ type Counters struct {
 	// Retransmissions counts packets sent again, TimeOuts those of them for which the
 	// time-out expired, and Losses those that were overtaken.
 	Retransmissions, TimeOuts, Losses uint64
-	// OutOfOrder counts packets that arrived before, or after, their turn.
+	// OutOfOrder counts packets that arrived before, or after, their place in the order.
 	OutOfOrder uint64
 	// Hellos counts HELLOs that were sent.
 	Hellos uint64
@@ -88,7 +88,7 @@ type Stats struct {
 	// Queued are sends of which nothing was sent, Begun the others that have
 	// not ended; Open are inbound messages that are not both matched and
 	// complete, Awaited those of them that are matched, Held packets of messages
-	// whose turn has not come.
+	// whose predecessors are missing.
 	Queued, Begun, Open, Awaited, Held int
 	// MessageCredit and EagerCredit are how many messages, and bytes of eager
 	// ones, may be sent before the peer has to match one.

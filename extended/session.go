@@ -2,7 +2,7 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// session is who talks to whom (E5–E9).
+// session is the pair of sessions of both ranks (E5–E9).
 type session struct {
 	// local and remote are the sessions of both sides; remote is 0 while it
 	// is not known.
@@ -17,9 +17,9 @@ type session struct {
 	// hello is the time before which no HELLO is sent, and wait how long
 	// after the next one the one after that comes.
 	hello, wait      Instant
-	lastHeardAt      Instant // when the peer was last heard
+	lastHeardAt      Instant // when a packet of the peer last arrived
 	unansweredHellos int32   // HELLOs since then
-	// answer is the session of the peer that is to be told ours, if any (E6), and
+	// answer is the session of the peer that is to be sent ours, if any (E6), and
 	// answerClock the clock of its HELLO.
 	answer      protocol.Session
 	answerClock uint32
@@ -73,7 +73,7 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	return true
 }
 
-// onClose takes the peer's leave (E9).
+// onClose handles the peer's close (E9).
 func (c *Conn) onClose(now Instant) {
 	c.note(ClosedByPeer)
 	c.session.end()
@@ -81,12 +81,12 @@ func (c *Conn) onClose(now Instant) {
 	c.session.hello = now + c.random.jitter(c.cfg.Timing.HelloFirst)
 }
 
-// declareUnreachable ends our session, as the peer is silent (E31).
+// declareUnreachable ends our session, as the peer is unreachable (E31).
 func (c *Conn) declareUnreachable(now Instant) {
 	c.note(Unreachable)
 	c.endMessages(now, endSilent)
 	s := &c.session
-	// Sessions of the peer that ended can no longer be mistaken: what they
+	// Sessions of the peer that ended cannot be confused any more: what they
 	// have sent bears our old session. The peer's own may go on.
 	*s = session{local: c.random.session(s.local), epoch: s.epoch, hello: now}
 	s.wait = c.cfg.Timing.HelloFirst
@@ -142,14 +142,14 @@ func (c *Conn) helloDue() Instant {
 	case s.remote == 0:
 		return never
 	case queued && c.sends.limit == c.cfg.firstMessage:
-		return s.hello // no limit was ever told
+		return s.hello // no limit was ever received
 	case queued:
 		return max(s.hello, s.lastHeardAt+c.cfg.Timing.HelloFirst)
 	}
 	return max(s.hello, s.lastHeardAt+c.cfg.Timing.HelloMax)
 }
 
-// sendHello sends the HELLO that is due, or the answer that is owed (E6).
+// sendHello sends the HELLO that is due, or the answer that is due (E6).
 func (c *Conn) sendHello(now Instant) {
 	if now >= c.helloDue() {
 		if c.unresponsive(now) {
@@ -189,8 +189,8 @@ func (c *Conn) answer(now Instant) {
 	s.answer = 0
 }
 
-// unresponsive reports whether a peer whose session is known leaves our HELLOs
-// unanswered (E33). Of packets in flight, the time-outs tell (E31).
+// unresponsive reports whether a peer whose session is known does not answer
+// our HELLOs (E33). For packets in flight the time-outs decide (E31).
 func (c *Conn) unresponsive(now Instant) bool {
 	s, declareUnreachable := &c.session, c.cfg.Timing.UnreachableAfter
 	return s.remote != 0 && c.flight.count+c.flight.lost.count == 0 && s.unansweredHellos >= minStalls && declareUnreachable > 0 && now-s.lastHeardAt >= declareUnreachable

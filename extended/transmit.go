@@ -220,7 +220,7 @@ func (c *Conn) repeat(now Instant) {
 	f.remove(&f.lost, p)
 	p.header.Flags |= protocol.FlagRetransmit
 	if c.urgent {
-		// The answer tells what else is missing.
+		// The answer shows what else is missing.
 		p.header.Flags |= protocol.FlagAckNow
 		c.urgent = false
 	}

@@ -15,7 +15,7 @@ type ActionKind uint8
 const (
 	// Transmit: send the handshake packet Header.
 	Transmit ActionKind = iota + 1
-	// TransmitData: send Header with the payload of the message ID, cut by
+	// TransmitData: send Header with the payload of the message ID, fragmented by
 	// the Shape of the Config, then call DataSent. Until then no time-out
 	// runs for it.
 	TransmitData
@@ -110,7 +110,7 @@ const (
 	// ReasonDatatype: an INT packet where FLOAT is expected, or the reverse.
 	ReasonDatatype
 	// ReasonGap: a continuation datagram after a pause in which the message must be
-	// taken for broken off.
+	// regarded as broken off.
 	ReasonGap
 	// ReasonBarrier: the deployed MPE ignores BARRIER, and so do we.
 	ReasonBarrier
@@ -165,7 +165,7 @@ const (
 	Padding
 	// DeliveredDuplicate: a copy of a message, made and delayed by the
 	// network until the next one had been cleared, was delivered in that
-	// one's place. The wire does not tell them apart in time; it shows only
+	// one's place. They cannot be distinguished in time; the wire shows it only
 	// when the real one arrives.
 	DeliveredDuplicate
 	// WouldWedge: what has come would wedge a deployed FPGA, or corrupt what it

@@ -10,7 +10,7 @@ import (
 // chooses and keeps. Only differences matter.
 type Instant = time.Duration
 
-// Config fixes how one local rank talks to one peer.
+// Config fixes the exchange of one local rank with one peer.
 type Config struct {
 	// Local and Remote are the two ranks.
 	Local, Remote uint32
@@ -27,7 +27,7 @@ type Config struct {
 	// OnPartial says what to do when a DATA message of several datagrams is
 	// not acknowledged and the peer is one that CorruptsOnRetransmit.
 	OnPartial OnPartial
-	// MaxWords is the largest message believed or sent, in words. A header
+	// MaxWords is the largest message accepted or sent, in words. A header
 	// that claims more is dropped.
 	MaxWords uint32
 	// Reliable is true on a transport that retransmits by itself. Then nothing
@@ -149,7 +149,7 @@ type Timing struct {
 	// once CLEAR_TO_SEND was sent both sides are bound to go on.
 	ClearDeadline, AckDeadline, DataDeadline time.Duration
 	// FragmentGap is the longest pause between the datagrams of one message
-	// after which a continuation datagram is still believed to continue it. It is shorter
+	// after which a continuation datagram is still accepted as its continuation. It is shorter
 	// than any sender's ACK time-out, so that a retransmission whose first datagram
 	// was lost is not mistaken for the rest.
 	FragmentGap time.Duration
@@ -180,7 +180,7 @@ func DeployedFPGA(rank uint32) Timing {
 // DefaultTiming returns the time-outs of a host towards a peer with the given
 // rules: the CPU library's, but SEND_REQUEST is retransmitted for as long as the
 // caller waits, because a peer that starts late is no fault and a deferred
-// SEND_REQUEST harms nobody; and waits that only a fault can prolong end.
+// SEND_REQUEST does no harm; and waits that only a fault can prolong end.
 func DefaultTiming(peer Rules) Timing {
 	t := DeployedCPU()
 	t.Clear.Then = 3 * time.Second
@@ -188,7 +188,7 @@ func DefaultTiming(peer Rules) Timing {
 	t.DataDeadline = 10 * time.Second
 	if peer.KeepsRequests {
 		// A receiver is late more often than a packet is lost, and a second
-		// SEND_REQUEST leaves it in doubt which receive it later asks for.
+		// SEND_REQUEST makes it ambiguous which receive a later CLEAR_TO_SEND is for.
 		t.Clear.First = time.Second
 	}
 	if peer.RetransmitsClear > 0 {

@@ -1,5 +1,5 @@
 // Package handshake is the state machine of ZRLMPI between one local rank and
-// one peer: what to send, what to believe and when to give up, for each message
+// one peer: what to send, what to accept and when to end it with an error, for each message
 // and for the pair as a whole.
 //
 // It is pure. Every event comes with the time at which it happened, and is
@@ -54,7 +54,7 @@
 //     CLEAR_TO_SEND or SEND_REQUEST that this belies was a late duplicate, and
 //     what it brought about is canceled.
 //   - A datagram is payload or packet by the pair's state and the bytes still
-//     expected, not by its looks.
+//     expected, not by its bytes.
 //
 // The rules are specified, each with its source, in docs/ZRLMPI_protocol.md.
 package handshake

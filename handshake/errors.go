@@ -156,7 +156,7 @@ func (e *TimeoutError) Timeout() bool { return true }
 type PartialError struct {
 	Remote uint32
 	Words  uint32
-	// Datagrams is how many datagrams the message was cut into.
+	// Datagrams is how many datagrams the message was fragmented into.
 	Datagrams int64
 	Elapsed   time.Duration
 	// Earlier is true when an earlier message failed and this one was not
@@ -190,7 +190,7 @@ func (e *PartialError) Error() string {
 func (e *PartialError) Is(target error) bool { return target == ErrPartial }
 
 // TruncatedError is a message that was longer than the posted buffer. The
-// buffer holds the message's beginning, and the sender was told that all of it
+// buffer holds the message's beginning, and the sender received an ACK for all of it
 // arrived.
 type TruncatedError struct {
 	Remote       uint32

@@ -69,7 +69,7 @@ func (p *Pair) Tick(now Instant, acts []Action) []Action {
 	return p.tickRecv(now, acts)
 }
 
-// Reconnected tells a pair on a Reliable transport that whatever was under way
+// Reconnected informs a pair on a Reliable transport that whatever was under way
 // on the connection is lost.
 func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
 	if !p.cfg.Reliable {
@@ -133,7 +133,7 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 	return p.packet(now, h, b[protocol.HeaderLen:], false, acts)
 }
 
-// Header takes a header from a transport whose framing tells headers from
+// Header takes a header from a transport whose framing distinguishes headers from
 // payload. Payload follows by itself.
 func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	h, defect := p.cfg.Profile.Parse(b)
@@ -160,7 +160,7 @@ func (p *Pair) misdirected(h protocol.Header) Reason {
 	return ReasonNone
 }
 
-// packet takes a packet whose header is sound. payload is what follows the
+// packet takes a packet whose header is valid. payload is what follows the
 // header in the same datagram; streamed says that it comes separately instead.
 func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed bool, acts []Action) []Action {
 	drop := func(r Reason) []Action {

@@ -357,7 +357,7 @@ func TestReconnect(t *testing.T) {
 
 func TestDelayedCopyIsUnmasked(t *testing.T) {
 	// A copy of the first message arrives when the second has been cleared.
-	// Nobody can tell then; when the second arrives, it is known.
+	// No rank can tell then; when the second arrives, it is known.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.postRecv(1)
 	second := b.postRecv(1)

@@ -22,7 +22,7 @@ func (r *received) data(datagrams, bytes int) {
 }
 
 // Received returns by type how many packets have come from the peer that were
-// sound and meant for us, and the bytes in them, since New. A DATA message counts
+// valid and addressed to us, and the bytes in them, since New. A DATA message counts
 // as the datagrams that it came in, or as one on a Reliable transport.
 func (p *Pair) Received() (packets, bytes [NumTypes]uint64) {
 	return p.received.packets, p.received.bytes

@@ -337,7 +337,7 @@ func (p *Pair) unsolicitedData(now Instant, h protocol.Header, payload []byte, r
 }
 
 // unmasked is how long after a message the DATA that should have been it is
-// still looked for: within a sender's first time-out.
+// still expected: within a sender's first time-out.
 const unmasked = 100 * time.Millisecond
 
 // ackLost returns the time after which a retransmitted DATA shows that our ACK was

@@ -75,7 +75,7 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 // SendIdle reports whether Send would be accepted.
 func (p *Pair) SendIdle() bool { return p.send.state == Idle }
 
-// request sends SEND_REQUEST for a message that has waited its turn.
+// request sends SEND_REQUEST for a message that was held.
 func (p *Pair) request(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.state, s.since, s.tries = WaitClear, now, 0
@@ -153,7 +153,7 @@ func (p *Pair) transmitData(acts []Action) []Action {
 	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
 }
 
-// DataSent tells the pair when all of TransmitData had been given to the
+// DataSent informs the pair when all of TransmitData had been given to the
 // network: its wait for ACK begins then, however long that took.
 func (p *Pair) DataSent(now Instant) {
 	s := &p.send
@@ -177,7 +177,7 @@ func (p *Pair) retransmitsOnClear() bool {
 }
 
 // provesLoss takes a CLEAR_TO_SEND that comes when DATA was sent, and reports
-// whether it shows that the peer has given up what it had of the message, or had
+// whether it shows that the peer has discarded what it had of the message, or had
 // nothing of it. It does not if it comes sooner after the last one than the peer
 // asks again, for then one of them is a duplicate or late; if it may have been
 // sent before all of DATA arrived, and the message may yet be received; or if it may

@@ -5,7 +5,7 @@
 //
 // It encodes, decodes and measures bytes. It must never keep state between
 // packets, examine a clock, touch a socket, or import another package of this
-// module: the live engine, the packet tools and the tests all stand on it, and
+// module: the live engine, the packet tools and the tests all use it, and
 // must agree on what a byte means. Nothing here allocates on the path of a
 // good packet.
 //

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// ExtFrameReader cuts a stream into whole packets of the extended profile.
+// ExtFrameReader splits a stream into whole packets of the extended profile.
 type ExtFrameReader struct {
 	streamBuffer
 	header ExtHeader // of the packet that is examined

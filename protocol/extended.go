@@ -134,7 +134,7 @@ type ExtHeader struct {
 }
 
 // Session is a random number that a rank chooses for what it exchanges with one peer
-// (E5). 0 is none. Its 64 bits are what a packet has to know to be believed.
+// (E5). 0 is none. Its 64 bits are what a packet has to know to be accepted.
 type Session uint64
 
 // String returns 16 hexadecimal digits.

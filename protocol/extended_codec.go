@@ -68,7 +68,7 @@ func AppendExtended(b []byte, h *ExtHeader, payload []byte) []byte {
 
 // ParseExtended checks and decodes one whole packet, in the order of E2 up to
 // the reserved flags; ranks and sessions are the caller's, and so is whether the
-// numbers make sense. The size field is ignored. payload is the rest
+// numbers are valid. The size field is ignored. payload is the rest
 // of packet, not a copy. Like Profile.Parse it never allocates. Where the defect
 // is one of those that come after the checksum, the header is decoded all the
 // same.
@@ -162,7 +162,7 @@ func (h *ExtHeader) Decode(b *[ExtHeaderLen]byte) {
 	h.Clock = binary.LittleEndian.Uint32(b[offClock:])
 }
 
-// checkExtFrame checks what can be told from the header alone and comes before
+// checkExtFrame checks what the header alone shows and comes before
 // the payload's length: length, marks and version.
 func checkExtFrame(b []byte) Defect {
 	if len(b) < ExtHeaderLen {

@@ -1,8 +1,8 @@
 package protocol
 
-// Shape says how a sender cuts a DATA message into datagrams: the first carries
-// the header and the first bytes of the payload, every further one carries bare
-// payload. The zero Shape is not useful; start from CPUShape or FPGAShape.
+// Shape describes how a sender fragments a DATA message into datagrams: the first carries
+// the header and the first bytes of the payload, every further one carries payload
+// alone. The zero Shape is not useful; start from CPUShape or FPGAShape.
 type Shape struct {
 	// MaxDatagram is the largest datagram in bytes, header included.
 	MaxDatagram int
@@ -19,12 +19,12 @@ type Shape struct {
 // LineLen is the width in bytes of the FPGA's data path.
 const LineLen = 8
 
-// CPUShape is how upstream's CPU library cuts a message, and how we do towards
+// CPUShape is how upstream's CPU library fragments a message, and how we do towards
 // everybody: full datagrams of 1416 bytes, the last one carries the rest. All
 // but the last carry a multiple of 8 bytes, as an FPGA needs.
 func CPUShape() Shape { return Shape{MaxDatagram: MaxDatagram} }
 
-// FPGAShape is how the deployed MPE cuts a message. longTail is false for a
+// FPGAShape is how the deployed MPE fragments a message. longTail is false for a
 // shell that splits the 1424-byte datagram into 1416 + 8.
 func FPGAShape(longTail bool) Shape {
 	return Shape{MaxDatagram: MaxDatagram, PadLines: true, LongTail: longTail}
@@ -56,8 +56,8 @@ func (s Shape) Next(off, total int64) int64 {
 	if left <= room {
 		return max(left, 0)
 	}
-	// The MPE's queue moves 16 bytes at a time and cuts a datagram at 8; a
-	// message whose last 16-byte word straddles the cut is not cut.
+	// The MPE's queue moves 16 bytes at a time and ends a datagram at 8; a
+	// message whose last 16-byte word straddles the boundary is not split.
 	if s.LongTail && left == room+LineLen && (total+HeaderLen)%(2*LineLen) == 0 {
 		return left
 	}

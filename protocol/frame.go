@@ -49,7 +49,7 @@ func (p Profile) WriteFrame(w io.Writer, h Header, payload []byte) error {
 }
 
 // FrameError says that a stream is invalid at a certain byte. Nothing
-// behind that byte can be told apart any more: close the stream.
+// behind that byte can be distinguished any more: close the stream.
 type FrameError struct {
 	// Offset is the place in the stream, in bytes, of the header at fault.
 	Offset int64

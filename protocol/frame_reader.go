@@ -11,7 +11,7 @@ import (
 // allocates, whatever a header says.
 const FrameBuffer = 64 << 10
 
-// FrameReader cuts a stream into headers and pieces of payload.
+// FrameReader splits a stream into headers and pieces of payload.
 type FrameReader struct {
 	streamBuffer
 	profile  Profile
@@ -32,7 +32,7 @@ func NewFrameReader(r io.Reader, profile Profile, maxWords uint32) *FrameReader 
 type Frame struct {
 	// Header is the header itself, or the one that the payload belongs to.
 	Header Header
-	// IsPayload tells a piece of payload from a header.
+	// IsPayload distinguishes a piece of payload from a header.
 	IsPayload bool
 	// Bytes are the header's HeaderLen bytes, or 1 to FrameBuffer bytes of
 	// payload. They are valid until the next call of Next.
@@ -41,7 +41,7 @@ type Frame struct {
 	Left int64
 }
 
-// Next waits for the next header or piece of payload. Where a payload is cut
+// Next waits for the next header or piece of payload. Where a payload is split
 // into pieces depends on how it arrives and means nothing.
 //
 // At the end of the stream, between two packets, the error is io.EOF. It wraps

@@ -6,7 +6,7 @@ import "fmt"
 // SEND_REQUEST → CLEAR_TO_SEND → DATA → ACK.
 type Type uint8
 
-// The packet types of the protocol page. Nobody deployed sends ERROR.
+// The packet types of the protocol page. No rank deployed sends ERROR.
 const (
 	SendRequest Type = 1 + iota
 	ClearToSend
@@ -74,7 +74,7 @@ func (c Call) Counterpart() Call {
 // Datatype is the type of the words of a message, as far as the wire knows it.
 type Datatype uint8
 
-// The two datatypes that the calls tell apart.
+// The two datatypes that the calls distinguish.
 const (
 	Int Datatype = iota
 	Float

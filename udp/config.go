@@ -39,9 +39,9 @@ type Config struct {
 	// Conn.ReceiveBuffer.
 	ReceiveBuffer int
 	// NoOffload has every datagram go through the kernel alone, where it could
-	// cut long pieces and put them together again. EnvOffload can set it.
+	// segment long pieces and coalesce them again. EnvOffload can set it.
 	NoOffload bool
-	// Large tells of which peers datagrams of up to MaxDatagram bytes are taken
+	// Large reports of which peers datagrams of up to MaxDatagram bytes are taken
 	// and may be sent to. All others have protocol.MaxDatagram. Nil is none.
 	Large func(peer int) bool
 	// Pace returns how to pace the messages to a peer. It is asked for every

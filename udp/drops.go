@@ -2,7 +2,7 @@ package udp
 
 import "sync"
 
-// dropCounter is a socket whose system tells how many datagrams it had no room for.
+// dropCounter is a socket whose system reports how many datagrams it had no room for.
 type dropCounter interface {
 	// drops is called at any time. The count wraps around.
 	drops() (uint32, error)
@@ -24,7 +24,7 @@ func (d *dropSum) add(now uint32) uint64 {
 }
 
 // Drops returns how many datagrams the system has dropped since Listen because the
-// socket's receive buffer was full; false if it does not tell, or the socket is
+// socket's receive buffer was full; false if it does not report that, or the socket is
 // closed. It may be called at any time, and costs a system call.
 func (c *Conn) Drops() (uint64, bool) {
 	s, ok := c.sock.(dropCounter)

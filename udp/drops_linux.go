@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memInfo is what Linux tells of a socket's memory, by SK_MEMINFO; memInfoDrops is
+// memInfo is what Linux reports of a socket's memory, by SK_MEMINFO; memInfoDrops is
 // where in it the datagrams are that found no room.
 type memInfo [9]uint32
 

@@ -10,13 +10,13 @@ import (
 )
 
 // descriptor is a socket that Go's network poller does not know. That poller
-// would wake a thread for every datagram, also while somebody looks for it: on
-// few cores it is the one who looks who makes room for that thread.
+// would wake a thread for every datagram, also while a goroutine polls: on
+// few cores that thread preempts the polling one.
 type descriptor struct {
 	fd     int
 	closed atomic.Bool
 	// out and in are held while the descriptor is used, so that its number is
-	// not somebody else's in the meantime.
+	// not another's in the meantime.
 	out, in sync.Mutex
 }
 
@@ -70,7 +70,7 @@ func (d *descriptor) close() error {
 		return net.ErrClosed
 	}
 	// It is an error for a socket without a peer, and wakes all the same
-	// whoever waits for this one.
+	// the goroutine that waits for this one.
 	_ = unix.Shutdown(d.fd, unix.SHUT_RDWR)
 	d.out.Lock()
 	defer d.out.Unlock()

@@ -25,7 +25,7 @@ type mmsgSocket struct {
 	in     mmsgRecv
 	direct directReceive
 	// refused is, by peer, the error number with which the kernel has refused to
-	// cut for it, or 0.
+	// segment for it, or 0.
 	refused []atomic.Uint32
 	caps    capabilities
 }
@@ -40,7 +40,7 @@ type mmsgSend struct {
 	msgs [sendBatch]mmsghdr
 	iovs [sendBatch * len(outgoing{}.parts)]unix.Iovec
 	// counts are how many datagrams each message stands for, and controls what
-	// tells the kernel where to cut it.
+	// gives the kernel the segment size.
 	counts   [sendBatch]int
 	controls [sendBatch]segmentControl
 	todo     int // messages

@@ -23,7 +23,7 @@ type mmsgRecv struct {
 	slots    [][]byte
 	// msgs[next:have], from byte off of the first, are not handed out yet.
 	next, off, have int
-	// hits counts the looks in a row that found something.
+	// hits counts the polls in a row that found something.
 	hits int
 	// gro says that the kernel puts datagrams together. Then single is how
 	// many have come by themselves since, and otherwise long how many long ones
@@ -89,7 +89,7 @@ func (s *mmsgSocket) wakeup() int { return s.fd }
 func (s *mmsgSocket) recvmmsg() error {
 	s.descriptor.in.Lock()
 	err := s.receive()
-	s.descriptor.in.Unlock() // not by defer, which costs a look a twentieth
+	s.descriptor.in.Unlock() // not by defer, which costs a poll a twentieth
 	return err
 }
 

@@ -15,14 +15,14 @@ const EnvOffload = "ZRLMPI_OFFLOAD"
 type Offload struct {
 	// Batches: a system call moves many datagrams, and not one.
 	Batches bool
-	// Segments: the kernel cuts long pieces into datagrams. Coalesces: it puts
+	// Segments: the kernel segments long pieces into datagrams. Coalesces: it puts
 	// datagrams together again where they arrive.
 	Segments, Coalesces bool
 	// Off says that both were not asked for: because of Config.NoOffload, or of
 	// EnvOffload.
 	Off bool
-	// Refused are the peers for which the kernel has refused to cut, in rank
-	// order. What goes to them is cut here since.
+	// Refused are the peers for which the kernel has refused to segment, in rank
+	// order. What goes to them is segmented here since.
 	Refused []Refusal
 }
 

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel cuts a long piece into datagrams of one size (UDP_SEGMENT), and puts
+// The kernel segments a long piece into datagrams of one size (UDP_SEGMENT), and puts
 // such datagrams together again for the receiver (UDP_GRO): then what goes through
 // its network is one packet, and not dozens.
 
 const (
-	// maxSegments is how many datagrams older kernels cut at most.
+	// maxSegments is how many datagrams older kernels segment at most.
 	maxSegments = 64
 	// maxPiece is the longest piece, in bytes, that has room for the headers of
 	// IPv6 in what the kernel calls a packet.
@@ -41,10 +41,10 @@ func coalesced(control []byte) int {
 	return int(int32(binary.NativeEndian.Uint32(control[unix.SizeofCmsghdr:])))
 }
 
-// segments reports whether the kernel cuts what goes to a peer.
+// segments reports whether the kernel segments what goes to a peer.
 func (s *mmsgSocket) segments(peer int) bool { return s.caps.segments && s.refused[peer].Load() == 0 }
 
-// disableSegments reports whether an error says that the way to a peer cannot be cut for, or
+// disableSegments reports whether an error says that the path to a peer does not allow segmentation, or
 // not at this size. It is done here from now on.
 func (s *mmsgSocket) disableSegments(peer int, err error) bool {
 	errno := refusesSegments(err)
@@ -84,7 +84,7 @@ func (s *mmsgSocket) run(out []outgoing) int {
 	return n
 }
 
-// refusesSegments returns what the kernel says when it cannot cut: no checksums in
+// refusesSegments returns what the kernel says when it cannot segment: no checksums in
 // hardware, a path whose MTU is too small, or no such option. Of other errors it
 // returns 0.
 func refusesSegments(err error) syscall.Errno {
@@ -110,7 +110,7 @@ const (
 	// groFrom is how many long datagrams have to come close together for the
 	// kernel to put them together from then on. It takes it a while to try that
 	// with each datagram, an eighth of a microsecond of a short message's two; but
-	// to cut what the sender has not cut takes it longer.
+	// to segment what the sender has not segmented takes it longer.
 	groFrom = 2
 	// groMinLen is how long they are at least, in bytes.
 	groMinLen = 512
@@ -123,7 +123,7 @@ const (
 func (s *mmsgSocket) chooseGRO() {
 	r := &s.in
 	if !r.gro {
-		if r.hits == 1 { // there was time to look without success
+		if r.hits == 1 { // a poll found nothing
 			r.long = 0
 			return
 		}

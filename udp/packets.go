@@ -47,7 +47,7 @@ func (c *Conn) checkPackets(peer int, packets []mpe.Packet) error {
 		most = MaxDatagram
 	}
 	for i := range packets {
-		// A rank does not take a longer one: Recv of the other side cuts it.
+		// A rank does not take a longer one: Recv of the other side truncates it.
 		if n := protocol.ExtHeaderLen + len(packets[i].Payload); n > most {
 			return c.sendError(peer, 0, int64(len(packets)), fmt.Errorf("%w: packet %d of %d has %d bytes; a datagram has at most %d",
 				ErrBadPacket, i+1, len(packets), n, most))

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// maxRecvErrors is how many errors in a row Recv takes for news of earlier
+// maxRecvErrors is how many errors in a row Recv regards as reports about earlier
 // datagrams before it reports one.
 const maxRecvErrors = 16
 
@@ -100,7 +100,7 @@ func (c *Conn) longest(peer int) int {
 }
 
 // isAsyncError reports whether err is about a datagram sent earlier, which the system
-// hands to whoever calls next: the call itself has not been tried.
+// returns to the next call: the call itself was not made.
 func isAsyncError(err error) bool {
 	for _, news := range []syscall.Errno{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EINTR} {
 		if errors.Is(err, news) {

@@ -42,7 +42,7 @@ func (c *Conn) SendHeader(peer int, header []byte) error {
 	return nil
 }
 
-// SendData sends one DATA message, which shape cuts into datagrams and pads, and
+// SendData sends one DATA message, which shape fragments into datagrams and pads, and
 // Config.Pace spaces. Its error is a *SendError, which says whether a part of the
 // message went.
 func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
@@ -52,7 +52,7 @@ func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 	if len(payload)%protocol.WordLen != 0 || uint64(len(payload)) > math.MaxUint32*protocol.WordLen {
 		return c.sendError(peer, 0, 1, fmt.Errorf("%w: %d bytes of payload are not a number of words", ErrBadPacket, len(payload)))
 	}
-	// Anything less could not be cut at lines; Shape's zero value ends here.
+	// Anything less could not be fragmented at lines; Shape's zero value ends here.
 	if shape.MaxDatagram < protocol.HeaderLen+protocol.LineLen {
 		return c.sendError(peer, 0, 1, fmt.Errorf("%w: datagrams of at most %d bytes have no room for a header and a line",
 			ErrBadPacket, shape.MaxDatagram))
@@ -118,12 +118,12 @@ func (c *Conn) sendBatch(cut *fragmenter, every time.Duration) (n int, err error
 	return n, err
 }
 
-// fragmenter cuts a message into datagrams.
+// fragmenter splits a message into datagrams.
 type fragmenter struct {
 	peer            int
 	header, payload []byte
 	shape           protocol.Shape
-	// off is how many of the total bytes of payload and padding are cut.
+	// off is how many of the total bytes of payload and padding are done.
 	off, total int64
 	begun      bool
 	// alone: the peer is one that is paced, and not sent bursts at the speed of
@@ -133,7 +133,7 @@ type fragmenter struct {
 	sent int64
 }
 
-// left is how many datagrams are left to be cut, up to most.
+// left is how many datagrams are left, up to most.
 func (c *fragmenter) left(most int) int {
 	n := 0
 	for rest := *c; n < most && rest.next(&outgoing{}); n++ {

@@ -41,9 +41,9 @@ type socket interface {
 type capabilities struct {
 	// sendBatch and recvBatch are how many datagrams a system call moves.
 	sendBatch, recvBatch int
-	// canPoll: there is a way to look for datagrams without waiting.
+	// canPoll: datagrams can be polled for without waiting.
 	canPoll bool
-	// segments: the system cuts long pieces into datagrams; coalesces: it puts
+	// segments: the system segments long pieces into datagrams; coalesces: it puts
 	// datagrams together again.
 	segments, coalesces bool
 }
@@ -67,6 +67,6 @@ type incoming struct {
 	rest []byte
 	each int
 	from netip.AddrPort
-	// cut says that the datagram was longer than bytes.
+	// cut reports that the datagram was longer than bytes.
 	cut bool
 }

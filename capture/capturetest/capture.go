@@ -122,7 +122,7 @@ func (c *Capture) Edit(n int, edit func([]byte) []byte) *Capture {
 	return c
 }
 
-// Snap cuts all packets to n bytes, as a recorder does with a snapshot length.
+// Snap truncates all packets to n bytes, as a recorder does with a snapshot length.
 func (c *Capture) Snap(n int) *Capture {
 	for i := range c.Packets {
 		p := &c.Packets[i]

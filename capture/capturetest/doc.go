@@ -1,4 +1,4 @@
-// Package capturetest makes recordings for tests: packet by packet, by damaging
+// Package capturetest makes recordings for tests: packet by packet, by corrupting
 // a recorded one, or large ones of traffic between many ranks (Generate).
 //
 // It shares no code with the reader that it tests. It trusts its caller, and is

@@ -126,7 +126,7 @@ func VXLAN(src, dst netip.AddrPort, network uint32, frame []byte) []byte {
 	return UDP(src, dst, append(b, frame...))
 }
 
-// Fragments cuts an IP packet without options or extension headers into fragments
+// Fragments splits an IP packet without options or extension headers into fragments
 // with size bytes of payload, a multiple of 8.
 func Fragments(ip []byte, id uint32, size int) [][]byte {
 	if size%8 != 0 || size <= 0 {

@@ -32,7 +32,7 @@ func Generate(w io.Writer, size int64, seed uint64) (Generated, error) {
 	g := newGenerator(seed)
 	var done Generated
 	for {
-		// The next packet is the one of the pair whose turn comes first.
+		// The next packet is the one of the pair that is next.
 		var p *generatedPair
 		for i := range g.pairs {
 			q := &g.pairs[i]

@@ -80,7 +80,7 @@ var waitKinds = []capture.Kind{
 	capture.Waiting, capture.NeverCleared, capture.RetransmissionsExhausted, capture.Wedged, capture.Deadlock,
 }
 
-// waitText is how the findings say who waits. They know more than the steps tell:
+// waitText is how the findings say which rank waits. They have more than the steps:
 // a CLEAR_TO_SEND that came before its request is no step of the message.
 var waitText = regexp.MustCompile(`rank (\d+) waits for ([A-Z_]+) from rank (\d+)`)
 
@@ -110,7 +110,7 @@ func openWaits(r *capture.Report) []openWait {
 	return waits
 }
 
-// newOpenWait says who waits in a message. texts is what the finding says of this
+// newOpenWait says which rank waits in a message. texts is what the finding says of this
 // message and those after it.
 func newOpenWait(r *capture.Report, m *capture.Message, texts [][]string) openWait {
 	// A retransmission changes nothing about what is waited for.

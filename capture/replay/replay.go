@@ -38,7 +38,7 @@ type Config struct {
 	Linger time.Duration
 	// Profile is the dialect of the headers.
 	Profile protocol.Profile
-	// Progress is told of each packet, if it is not nil.
+	// Progress is called for each packet, if it is not nil.
 	Progress func(Step)
 }
 
@@ -123,7 +123,7 @@ func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 	}
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(cfg.Bind))
 	if err != nil {
-		return nil, fmt.Errorf("rank %d cannot be played from %v: %w (give another address with --bind; a peer tells ranks apart by it)", cfg.As, cfg.Bind, err)
+		return nil, fmt.Errorf("rank %d cannot be played from %v: %w (give another address with --bind; a peer identifies ranks by it)", cfg.As, cfg.Bind, err)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()

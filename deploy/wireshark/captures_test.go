@@ -216,7 +216,7 @@ func TestExpertsOfCaptures(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]map[int]string{
 		"loss_fpga_ack_lost":         {4: "retransmitted_packet", 5: "retransmitted_packet", 6: "retransmitted_packet"},
-		"loss_fpga_data_lost_multi":  {2: "retransmitted_packet", 3: "retransmitted_packet", 5: "stray_payload", 6: "stray_payload", 7: "retransmitted_packet", 8: "retransmitted_packet", 9: "retransmitted_packet"},
+		"loss_fpga_data_lost_multi":  {2: "retransmitted_packet", 3: "retransmitted_packet", 5: "unexpected_payload", 6: "unexpected_payload", 7: "retransmitted_packet", 8: "retransmitted_packet", 9: "retransmitted_packet"},
 		"loss_mid_to_fpga_corrupts":  {6: "retransmitted_packet"},
 		"ref_mpe_late_start":         {2: "retransmitted_packet", 3: "retransmitted_packet", 9: "padding", 17: "padding"},
 		"ref_ref_late_recv_stale_sr": {2: "retransmitted_packet", 6: "stale_header", 7: "stale_header"},

@@ -34,7 +34,7 @@ var fields = []string{
 // experts are the names behind "zrlmpi.expert.".
 var experts = []string{
 	"bad_header", "reserved_byte", "wrong_call", "wrong_source", "wrong_destination", "datatype_mismatch", "size_mismatch",
-	"padding", "retransmitted_packet", "duplicate_packet", "stale_header", "unasked_data", "stray_payload", "gap",
+	"padding", "retransmitted_packet", "duplicate_packet", "stale_header", "unsolicited_data", "unexpected_payload", "gap",
 	"crossed_requests", "error_packet", "bad_checksum",
 }
 

@@ -1,6 +1,6 @@
 -- Wireshark dissector for ZRLMPI, the message passing protocol of cloudFPGA clusters.
 --
--- Only the first datagram of a DATA message has a header. What the continuation datagrams behind it are can be told by what went
+-- Only the first datagram of a DATA message has a header. What the continuation datagrams behind it are follows from what went
 -- before between the same two sockets, and by that alone. So every frame is judged once, on the first pass and in order
 -- (section "Judging"); what comes out is kept by frame number, and displaying a frame later only looks it up.
 --
@@ -107,8 +107,8 @@ for _, e in ipairs({
     { "retransmitted_packet", "Sent again", expert.group.SEQUENCE, expert.severity.NOTE },
     { "duplicate_packet", "Delivered twice", expert.group.SEQUENCE, expert.severity.NOTE },
     { "stale_header", "Answers nothing in progress", expert.group.SEQUENCE, expert.severity.WARN },
-    { "unasked_data", "DATA that was not cleared", expert.group.SEQUENCE, expert.severity.WARN },
-    { "stray_payload", "Payload without its DATA header", expert.group.SEQUENCE, expert.severity.WARN },
+    { "unsolicited_data", "DATA that was not cleared", expert.group.SEQUENCE, expert.severity.WARN },
+    { "unexpected_payload", "Payload without its DATA header", expert.group.SEQUENCE, expert.severity.WARN },
     { "gap", "Payload after too long a pause", expert.group.SEQUENCE, expert.severity.WARN },
     { "crossed_requests", "Both ranks ask to send", expert.group.SEQUENCE, expert.severity.NOTE },
     { "bad_checksum", "The packet is corrupt", expert.group.CHECKSUM, expert.severity.ERROR },
@@ -125,7 +125,7 @@ local judged      -- frame number → place in the frame → judgement
 local flows       -- one direction between two sockets → { rx = message being received, pair = whose messages go there }
 local links       -- sender → receiver → { cur = message, prev = the one before, stale = unused CLEAR_TO_SEND }
 local rank_of     -- address and port → rank that spoke first from there
-local source_of   -- receiver and rank → address from which the receiver heard that rank first
+local source_of   -- receiver and rank → address from which that rank first sent to the receiver
 local messages    -- how many there are
 
 function zrlmpi.init()
@@ -444,22 +444,22 @@ local function on_data(j, p, h, flow, tvb, n)
     flow.pair = pair
     -- D8 compares a checksum; the bytes themselves are at hand here.
     local first = not p.tcp and tvb:raw(HEADER_LEN) or ""
-    local function unasked()
+    local function unsolicited()
         if pair.stale then
             m.clear, m.cleared, pair.stale = pair.stale, pair.stale, nil -- P7
         else
-            note(j, "unasked_data", "no CLEAR_TO_SEND was recorded for this DATA")
+            note(j, "unsolicited_data", "no CLEAR_TO_SEND was recorded for this DATA")
         end
     end
     if same_data(m, h, first) then
         again(j, p, "DATA", m.data)
     elseif not m or m.data or m.ack or m.ended then
         m = open_message(pair, h)
-        unasked()
+        unsolicited()
     elseif not m.clear then
-        unasked()
-    elseif m.stray and not soon(p, m.stray.time) then
-        again(j, p, "DATA", m.stray)
+        unsolicited()
+    elseif m.unexpected and not soon(p, m.unexpected.time) then
+        again(j, p, "DATA", m.unexpected)
     end
     compare_call(j, m, h, m.call)
     if m.request then j.request_in = m.request.number end
@@ -485,7 +485,7 @@ local function on_ack(j, p, h)
     if m and not m.data and not m.clear and prev and prev.data then m = prev end
     if not m or not m.data then
         if m and m.clear then m.ack, j.message = { number = p.number, time = p.time }, m end
-        if not m or not m.stray then note(j, "stale_header", "ACK answers no DATA that was recorded") end
+        if not m or not m.unexpected then note(j, "stale_header", "ACK answers no DATA that was recorded") end
         return
     end
     local data_again = m.ack and m.data.number > m.ack.number
@@ -520,20 +520,20 @@ end
 
 -- compare_source is A5 without a rank map: what was said first holds.
 local function compare_source(j, p, h)
-    local rank, heard = rank_of[p.src], p.dst .. "#" .. string.format("%d", h.src)
+    local rank, known = rank_of[p.src], p.dst .. "#" .. string.format("%d", h.src)
     if rank and rank ~= h.src then
         note(j, "wrong_source", "%s speaks for rank %d, but was rank %d before", p.src, h.src, rank)
-    elseif source_of[heard] and source_of[heard] ~= p.src_ip then
-        note(j, "wrong_source", "rank %d speaks from %s, but was at %s before", h.src, p.src_ip, source_of[heard])
+    elseif source_of[known] and source_of[known] ~= p.src_ip then
+        note(j, "wrong_source", "rank %d sends from %s, but was at %s before", h.src, p.src_ip, source_of[known])
     end
     if rank_of[p.dst] and rank_of[p.dst] ~= h.dst then
         note(j, "wrong_destination", "addressed to rank %d, but %s is rank %d", h.dst, p.dst, rank_of[p.dst])
     end
     rank_of[p.src] = rank or h.src
-    source_of[heard] = source_of[heard] or p.src_ip
+    source_of[known] = source_of[known] or p.src_ip
 end
 
--- on_packet takes a packet with a sound header and n bytes of payload.
+-- on_packet handles a packet with a valid header and n bytes of payload.
 local function on_packet(j, p, h, flow, tvb, n)
     if not p.tcp and h.type ~= DATA and n > 0 then
         note(j, "size_mismatch", "a %s of %d bytes is dropped: it must have %d",
@@ -543,7 +543,7 @@ local function on_packet(j, p, h, flow, tvb, n)
     compare_source(j, p, h)
     local sends = h.call == 0 or h.call == 2
     if h.call == BARRIER then
-        note(j, "wrong_call", "BARRIER: nobody deployed sends it, and the FPGA drops it")
+        note(j, "wrong_call", "BARRIER: no deployed node sends it, and the FPGA drops it")
         return
     elseif h.type ~= ERROR and sends ~= (h.type == SEND_REQUEST or h.type == DATA) then
         note(j, "wrong_call", "%s with %s is dropped: the call is the sender's own operation",
@@ -557,8 +557,8 @@ local function on_packet(j, p, h, flow, tvb, n)
     else on_error(j, p, h) end
 end
 
--- on_bare takes a datagram that is no packet. In the middle of a message it is payload.
-local function on_bare(j, p, flow, tvb, n, defect, text)
+-- on_continuation takes a datagram that is no packet. In the middle of a message it is payload.
+local function on_continuation(j, p, flow, tvb, n, defect, text)
     local rx = flow.rx
     if rx then
         j.message, j.src, j.dst = rx.message, rx.h.src, rx.h.dst
@@ -575,11 +575,11 @@ local function on_bare(j, p, flow, tvb, n, defect, text)
             j.continued = true
         end
     elseif flow.pair and not marked(tvb) then
-        note(j, "stray_payload", "%d bytes of payload, but no message expects any: the DATA header was lost, or bad", n)
+        note(j, "unexpected_payload", "%d bytes of payload, but no message expects any: the DATA header was lost, or bad", n)
         local m = flow.pair.cur
         if m and not m.ended and (not m.ack or m.data and soon(p, m.data.time)) then
             j.message = m
-            m.stray = { number = p.number, time = p.time }
+            m.unexpected = { number = p.number, time = p.time }
         end
     else
         note(j, defect, "%s", text)
@@ -607,12 +607,12 @@ local function judge_datagram(p, tvb)
     elseif h and defect and marked(tvb) and (not rx or n == HEADER_LEN and rx.total - rx.offset ~= HEADER_LEN) then
         note(j, defect, "%s", text)
         j.header, j.bad = true, true
-        -- Only what follows tells whether this receiver drops it, so it is followed like a sound one.
+        -- Only what follows shows whether this receiver drops it, so it is tracked like a valid one.
         if defect == "reserved_byte" and CALLS[h.call] and TYPES[h.type] then
             on_packet(j, p, h, flow, tvb, n - HEADER_LEN)
         end
     else
-        on_bare(j, p, flow, tvb, n, defect, text)
+        on_continuation(j, p, flow, tvb, n, defect, text)
     end
     return j
 end
@@ -822,7 +822,7 @@ end
 
 local others = {} -- port → the dissector that had it
 
--- takes_extended reports whether a datagram is taken for one of the extended profile. In the middle of a message of
+-- takes_extended reports whether a datagram is interpreted as one of the extended profile. In the middle of a message of
 -- another profile, payload may resemble one: then the checksum has to be right.
 local function takes_extended(tvb, p)
     if not is_extended(tvb, 0) then return false end
@@ -890,7 +890,7 @@ local function dissect_stream(tvb, pinfo, tree)
         end
         local length = HEADER_LEN
         if defect then
-            length = have -- behind it nothing can be told apart
+            length = have -- behind it headers cannot be found
         elseif extended then
             length = EXT_HEADER_LEN + h.payload
         elseif h.type == DATA then

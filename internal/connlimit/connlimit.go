@@ -17,7 +17,7 @@ import (
 // The connection that is closed at the limit is the one that has been without a request
 // for longest: idle, in its TLS handshake, or with headers that are not complete. If
 // all others have a request, it is the one whose request began first. A server that
-// bounds its requests to fewer than the limit never has one cut off.
+// bounds its requests to fewer than the limit never has one closed.
 type Limit struct {
 	max int
 

@@ -54,7 +54,7 @@ func (c *Conn) acceptAll() {
 func (c *Conn) answer(conn *net.UnixConn) *link {
 	h, err := receiveHello(conn)
 	if err != nil {
-		return nil // whoever it is
+		return nil // whichever process it is
 	}
 	defer closeAll(h.handles)
 	p, err := c.peer(h.src)

@@ -8,31 +8,31 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// An offer is a loan of a whole message, which stands behind the packet that announces
-// it. That packet is read long before a receive may want the message, so the state is
+// An advertised buffer is the descriptor of a whole message; it stands behind the packet
+// that announces it. That packet is read long before a receive may want the message, so the state is
 // not in its record but in a slot of its own, until the message is done. What the
 // record has in the state's place is the state in which the message may be copied. No
-// two offers of a link have the same, and it says which slot it is.
+// two advertised buffer of a link have the same, and it says which slot it is.
 const (
-	// advertSlots is how many offers there are at a time, of each side.
+	// advertSlots is how many advertised buffers there are at a time, of each side.
 	advertSlots = 64
-	// slotLen is a cache line: two offers do not disturb each other.
+	// slotLen is a cache line: two advertised buffer do not disturb each other.
 	slotLen  = 64
 	slotsLen = advertSlots * slotLen
 	// advertBit is set in the length of such a record.
 	advertBit = 1 << 30
-	// states is how many states the life of an offer has room for.
+	// states is how many values of the state one advertised buffer has.
 	states = 4
 )
 
 // slotAt returns the state in a slot.
 func slotAt(slots []byte, i int) *atomic.Uint64 { return word(slots[i*slotLen:]) }
 
-// adverts is what the writer remembers of its offers.
+// adverts is what the writer remembers of its advertised buffer.
 type adverts struct {
 	// slots are shared.
 	slots []byte
-	// used has a bit for each slot that is taken, and ids what ends that offer.
+	// used has a bit for each slot that is taken, and ids what ends that advertised buffer.
 	used uint64
 	ids  [advertSlots]uint64
 	// good are the states in which they may be copied, and made is how many there
@@ -41,7 +41,7 @@ type adverts struct {
 	made uint64
 }
 
-// find returns the slot of the offer of that number, or -1.
+// find returns the slot of the advertised buffer of that number, or -1.
 func (o *adverts) find(id uint64) int {
 	for left := o.used; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros64(left); o.ids[i] == id {
@@ -51,7 +51,7 @@ func (o *adverts) find(id uint64) int {
 	return -1
 }
 
-// add makes an offer, and returns its slot, or -1 if there is none left.
+// add makes an advertised buffer, and returns its slot, or -1 if there is none left.
 func (o *adverts) add(id uint64) int {
 	i := bits.TrailingZeros64(^o.used)
 	if i == advertSlots || len(o.slots) == 0 {
@@ -64,7 +64,7 @@ func (o *adverts) add(id uint64) int {
 	return i
 }
 
-// invalidate ends the offer of that number, or all of them if it is 0.
+// invalidate ends the advertised buffer of that number, or all of them if it is 0.
 func (o *adverts) invalidate(id uint64) {
 	for left := o.used; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros64(left); id == 0 || id == o.ids[i] {
@@ -76,7 +76,7 @@ func (o *adverts) invalidate(id uint64) {
 
 // advertise writes a packet that announces a message whose payload stays where it is until
 // invalidate, or reports that there is no room for it. Where there is no slot left, the
-// packet says nothing of the payload. A message that is announced again has one offer.
+// packet says nothing of the payload. A message that is announced again has one advertised buffer.
 func (w *writer) advertise(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
 	slot := w.adverts.find(id)
 	off, ok := w.place(recordLen(protocol.ExtHeaderLen + descriptorLen))
@@ -99,7 +99,7 @@ func (w *writer) advertise(header *[protocol.ExtHeaderLen]byte, payload []byte, 
 	return true
 }
 
-// advertise turns what was read behind an announcement into what it offers, and reports
+// resolve makes an advertised buffer of the descriptor that was read, and reports
 // whether that can be.
 func (a *away) resolve(slots []byte) bool {
 	a.advertised, a.good = true, a.state.Load()
@@ -110,5 +110,5 @@ func (a *away) resolve(slots []byte) bool {
 	return true
 }
 
-// slot is that of an offer.
+// slot is that of an advertised buffer.
 func (a *away) slot() int { return int(a.good / states % advertSlots) }

@@ -1,13 +1,13 @@
 package shm
 
-// advertised is a message that the peer offers.
+// advertised is a message that the peer advertises.
 type advertised struct {
-	// number is what the offer is known by: no other one of the peer's has it.
+	// number is what the advertised buffer is known by: no other one of the peer's has it.
 	number uint64
 	away
 }
 
-// note keeps an offer until another one has its slot, and returns its number, or 0 if
+// note keeps an advertised buffer until another one has its slot, and returns its number, or 0 if
 // it cannot be taken.
 func (l *link) note(a away) uint64 {
 	if !l.fetches {
@@ -22,7 +22,7 @@ func (l *link) note(a away) uint64 {
 	return o.number
 }
 
-// Take copies the beginning of a message that peer offers to dst, as much of it as dst
+// Take copies the beginning of a message that peer advertises to dst, as much of it as dst
 // has room for. It may be called at any time, by anyone. It reports false if the
 // message is not to be had, or not any more, or is not in the peer's memory now: then what
 // dst holds is undefined. What is

@@ -71,8 +71,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// Where either side does not want it, nothing is offered; and who does not want it takes
-// nothing from one who offers nevertheless.
+// Where either side does not want it, nothing is advertised; and who does not want it takes
+// nothing from one who advertised buffers nevertheless.
 func TestNoOffers(t *testing.T) {
 	t.Setenv(EnvSingleCopy, "auto")
 	m := transporttest.Map(t, 2)
@@ -150,7 +150,7 @@ func TestTakeUnreadable(t *testing.T) {
 	}
 }
 
-// The sender cancels what it offers whenever it wants, and writes to the memory at
+// The sender cancels what it advertised buffers whenever it wants, and writes to the memory at
 // once: what was taken is what was offered, or nothing.
 func TestReclaimOffersRace(t *testing.T) {
 	a, b := exposing(t)
@@ -219,7 +219,7 @@ func TestReclaimOffersRace(t *testing.T) {
 	}
 }
 
-// advertiseAll offers as many messages as it can, each from memory of its own, and then
+// advertiseAll advertised buffers as many messages as it can, each from memory of its own, and then
 // waits for its end.
 func advertiseAll(c *Conn) error {
 	batch := make([]mpe.RxPacket, 1)
@@ -244,7 +244,7 @@ func advertiseAll(c *Conn) error {
 	}
 }
 
-// What a process offers is to be had while it is stopped, and nothing of it after it was
+// What a process adverts is to be had while it is stopped, and nothing of it after it was
 // killed, whether its end is known or not.
 func TestOffererStoppedAndKilled(t *testing.T) {
 	exposing(t)

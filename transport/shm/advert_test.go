@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 )
 
-// advertiseTo offers a message of 100 bytes under a number, and returns what the reader
+// advertiseTo advertised buffers a message of 100 bytes under a number, and returns what the reader
 // sees of it.
 func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	t.Helper()
@@ -27,7 +27,7 @@ func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	return a
 }
 
-// An offer is good for whoever ends it first, however long after its record was read.
+// An advertised buffer is good for whoever ends it first, however long after its record was read.
 func TestOffer(t *testing.T) {
 	w, r := newRing(MinRing)
 	for _, tt := range []struct {
@@ -62,7 +62,7 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-// There are so many offers at a time, and no two are the same.
+// There are so many advertised buffers at a time, and no two are the same.
 func TestOfferSlots(t *testing.T) {
 	w, r := newRing(MinRing)
 	seen := map[uint64]bool{}
@@ -112,8 +112,8 @@ func TestOfferToAFullRing(t *testing.T) {
 	}
 }
 
-// An offer of nothing, or of more than may be, or that says of itself that it is over,
-// is no offer.
+// An advertised buffer of nothing, or of more than may be, or that says of itself that it is over,
+// is no advertised buffer.
 func TestHostileOffers(t *testing.T) {
 	for name, spoil := range map[string]func(*descriptor){
 		"nothing":    func(l *descriptor) { l.payload.Store(0) },

@@ -54,7 +54,7 @@ const (
 	allRings = 16 << 20
 )
 
-// MaxPayload is the longest payload in bytes of a packet that is not lent.
+// MaxPayload is the longest payload in bytes of a packet that is copied into the ring.
 const MaxPayload = protocol.MaxStreamPayload
 
 // DefaultRing returns the size in bytes of each ring in a cluster of so many ranks.

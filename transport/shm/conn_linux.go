@@ -27,7 +27,7 @@ type Conn struct {
 	ln    *net.UnixListener
 	// peers has an entry for every rank that is spoken to; others are nil.
 	peers []*peer
-	// doorbellFD is the memory of our own door, for the peers.
+	// doorbellFD is the memory of our own doorbell, for the peers.
 	doorbellFD int
 	// nonce is where the peers try whether they can read our memory.
 	nonce *nonce
@@ -100,7 +100,7 @@ func Listen(cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// openDoorbell makes our own door, and the inbox behind it.
+// openDoorbell makes our own doorbell, and the inbox behind it.
 func (c *Conn) openDoorbell() (err error) {
 	if c.doorbellFD, err = newMemory(doorbellLen); err != nil {
 		return err

@@ -22,8 +22,8 @@ var (
 //
 // To read memory that is not there takes until it is, which may be never: that is up to
 // the other process, and to what is behind its memory (userfaultfd, FUSE, storage). Until
-// then no signal but SIGKILL ends the system call, and what it has been told to write to
-// is not ours. So a goroutine of the copier's own makes it, into memory of its own, and
+// then no signal but SIGKILL ends the system call, and the memory that it
+// was passed is not ours. So a goroutine of the copier's own makes it, into memory of its own, and
 // with no lock. If it does not come back it is the only one that is lost for the peer:
 // then nothing more is read from there.
 type copier struct {
@@ -189,7 +189,7 @@ func (in *inbox) resume(l *link, batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// wake has the next Poll come soon, if nobody calls it.
+// wake causes a call of Poll soon, if there is none.
 func (in *inbox) wake() {
 	in.mu.Lock()
 	defer in.mu.Unlock()

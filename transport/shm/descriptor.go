@@ -7,14 +7,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A loan stands behind the header of a packet whose payload is not in the ring: it
-// says where in its sender's memory the payload is. The receiver copies it from there,
-// and then changes the state from live to taken. What it has copied is good only if it
-// could: the sender, who wants to write to that memory, changes the state from live to
+// A descriptor stands behind the header of a packet whose payload is not in the ring:
+// address and length of the payload in its sender's memory. The receiver copies it from there,
+// and then changes the state from live to taken. The copy is valid only if that
+// succeeded: a sender that needs its memory back changes the state from live to
 // over before. So neither has to wait for the other, however long it takes.
 //
-// The states have the record's position in them: what is left over of an older record
-// at the same place is none of this one.
+// The states have the record's position in them: a state of an older record
+// at the same place does not match.
 type descriptor struct {
 	state         atomic.Uint64
 	addr, payload atomic.Uint64
@@ -22,7 +22,7 @@ type descriptor struct {
 
 const (
 	descriptorLen = 24
-	// descriptorOff is where in a record the loan is.
+	// descriptorOff is where in a record the descriptor is.
 	descriptorOff = wordLen + protocol.ExtHeaderLen
 	// descriptorBit is set in the length of such a record.
 	descriptorBit = 1 << 31
@@ -37,23 +37,23 @@ const MinSingleCopy = 8 << 10
 // nonceLen is the length in bytes of the number that a process is known by.
 const nonceLen = 16
 
-// maxSingleCopy is the longest payload of a packet in bytes that is lent. Longer ones are
+// maxSingleCopy is the longest payload of a packet in bytes that is exposed for a single copy. Longer ones are
 // hardly faster, and the receiver does nothing else meanwhile.
 const maxSingleCopy = 256 << 10
 
-// LongPayload is the longest payload of a packet in bytes that is lent over a ring of
-// that size: it fits in, if the receiver turns out not to be able to read it.
+// LongPayload is the longest payload of a packet in bytes that is exposed over a ring of
+// that size: it fits into the ring if the receiver cannot read it.
 func LongPayload(ring int) int { return min(ring/4, maxSingleCopy) }
 
-// descriptorAt returns the loan of the record at b.
+// descriptorAt returns the descriptor of the record at b.
 func descriptorAt(b []byte) *descriptor {
 	return (*descriptor)(unsafe.Pointer(&b[descriptorOff : descriptorOff+descriptorLen][0]))
 }
 
-// away is payload that is still with its sender, as the reader sees it. What is
-// shared is read once, but for the state: the other side may change it.
+// away is payload that is still in its sender's memory, as the reader sees it. Shared
+// memory is read once, but for the state: the other side may change it.
 type away struct {
-	// state is that of the loan, or of the slot of the offer.
+	// state is that of the descriptor, or of the slot of the advertised buffer.
 	state      *atomic.Uint64
 	advertised bool
 	// good is the state in which it may be copied.
@@ -61,7 +61,7 @@ type away struct {
 	addr, payload uint64
 }
 
-// readDescriptor reads the loan of the record at b, which has the position pos.
+// readDescriptor reads the descriptor of the record at b, which has the position pos.
 func readDescriptor(b []byte, pos uint64) away {
 	l := descriptorAt(b)
 	return away{state: &l.state, good: pos + live, addr: l.addr.Load(), payload: l.payload.Load()}
@@ -70,17 +70,17 @@ func readDescriptor(b []byte, pos uint64) away {
 // valid reports whether the payload may be copied.
 func (a *away) valid() bool { return a.state.Load() == a.good }
 
-// settle reports whether what has been copied is good. The loan has ended.
+// settle reports whether the copy is valid. The descriptor has ended.
 func (a *away) settle() bool { return a.state.CompareAndSwap(a.good, a.good-live+taken) }
 
-// lent is what the writer remembers of a loan.
+// exposedPacket is what the writer keeps of a descriptor.
 type exposedPacket struct {
 	pos uint64
 	// id is the number that ends it.
 	id uint64
 }
 
-// expose writes a packet whose payload stays where it is until reclaim, or reports that
+// expose writes a packet whose payload stays where it is until invalidate, or reports that
 // there is no room for it.
 func (w *writer) expose(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
 	off, ok := w.place(recordLen(protocol.ExtHeaderLen + descriptorLen))
@@ -97,8 +97,8 @@ func (w *writer) expose(header *[protocol.ExtHeaderLen]byte, payload []byte, id 
 	return true
 }
 
-// invalidate ends the loans and the offer of that number, or all of them if it is 0, and
-// forgets the loans at the beginning that have ended.
+// invalidate ends the descriptors and the advertised buffer of that number, or all of them if it is 0, and
+// drops the descriptors at the beginning that have ended.
 func (w *writer) invalidate(id uint64) {
 	w.adverts.invalidate(id)
 	first := 0

@@ -24,7 +24,7 @@ func exposeTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	return a
 }
 
-// A loan is good for whoever ends it first.
+// A descriptor is good for whoever ends it first.
 func TestLoan(t *testing.T) {
 	w, r := newRing(MinRing)
 	for _, tt := range []struct {
@@ -57,7 +57,7 @@ func TestLoan(t *testing.T) {
 	}
 }
 
-// The writer remembers loans as long as they can be read, and no longer; what comes
+// The writer remembers descriptors as long as they can be read, and no longer; what comes
 // to lie in their place later is not touched.
 func TestLoansAreForgotten(t *testing.T) {
 	w, r := newRing(MinRing)
@@ -88,7 +88,7 @@ func TestLoansAreForgotten(t *testing.T) {
 	}
 }
 
-// A loan of nothing, or of more than may be, is no loan.
+// A descriptor of nothing, or of more than may be, is no descriptor.
 func TestHostileLoans(t *testing.T) {
 	for _, payload := range []uint64{0, MinRing/4 + 1, 1 << 40, ^uint64(0)} {
 		w, r := newRing(MinRing)
@@ -101,7 +101,7 @@ func TestHostileLoans(t *testing.T) {
 	}
 }
 
-// What is lent fits into the ring if it has to, wherever it is.
+// What is exposed fits into the ring if it has to, wherever it is.
 func TestLongPayloadFits(t *testing.T) {
 	for ring := MinRing; ring <= MaxRing; ring *= 2 {
 		if record := recordLen(protocol.ExtHeaderLen + LongPayload(ring)); 2*record+recordAlign > ring {

@@ -117,7 +117,7 @@ func (c *Conn) advertise(p *peer, conn *net.UnixConn, fd int) (*link, error) {
 	return l, nil
 }
 
-// linkHello says where our bell, our door and our memory are, and hands over more
+// linkHello says where our bell, our doorbell page and our memory are, and hands over more
 // descriptors.
 func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello {
 	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring, handles: append([]int{c.inbox.doorbell.bell, c.doorbellFD}, more...)}
@@ -128,7 +128,7 @@ func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello 
 }
 
 // enter maps what both sides have agreed on, and tries whether the peer's memory can
-// be read. It owns the first two handles of h: bell and door of the peer.
+// be read. It owns the first two handles of h: bell and doorbell page of the peer.
 func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link, error) {
 	bell, doorbellFD := h.handles[0], h.handles[1]
 	page, err := mapMemory(doorbellFD, doorbellLen)
@@ -167,7 +167,7 @@ func (c *Conn) serve(l *link) {
 	p.mu.Lock()
 	before := p.link
 	if before != nil {
-		before.out.invalidate(0) // while nothing is lent by the new one
+		before.out.invalidate(0) // while nothing is exposed by the new one
 	}
 	p.link = l
 	c.fresh = append(c.fresh, l)
@@ -192,7 +192,7 @@ func (c *Conn) serve(l *link) {
 
 var errReplaced = errors.New("the peer has made a new one")
 
-// requestCall tells p, a lower rank, that it may call.
+// requestCall asks p, a lower rank, to call.
 func (c *Conn) requestCall(p *peer) {
 	conn, err := c.open(p)
 	if err != nil {

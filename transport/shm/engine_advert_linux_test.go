@@ -193,7 +193,7 @@ func (c *Conn) linkTo(rank int) *link {
 	return p.link
 }
 
-// advertsTo is which slots are taken by what a rank is offered.
+// advertsTo is which slots are taken by what a rank is advertised.
 func (c *Conn) advertsTo(rank int) uint64 {
 	p := c.peers[rank]
 	p.mu.Lock()

@@ -25,7 +25,7 @@ type ListenError struct {
 	Rank int
 	Addr netip.AddrPort
 	// PID is the process that is that rank already, where that is the trouble
-	// and the system tells; else 0. Name is what it is called.
+	// and the system reports it; else 0. Name is what it is called.
 	PID  int
 	Name string
 	// Taken says that the rank is taken.

@@ -30,9 +30,9 @@ const (
 type purpose uint32
 
 const (
-	// wantLink is the lower rank's, with its bell, its door and the memory.
+	// wantLink is the lower rank's, with its bell, its doorbell page and the memory.
 	wantLink purpose = iota + 1
-	// giveLink is the answer, with the higher rank's bell and door.
+	// giveLink is the answer, with the higher rank's bell and doorbell page.
 	giveLink
 	// requestCall asks the lower rank to call: the higher one has just started.
 	requestCall
@@ -56,12 +56,12 @@ type hello struct {
 	// giveLink and hasLink.
 	memory  memoryID
 	fetches bool
-	// handles are the bell, the door and the memory.
+	// handles are the bell, the doorbell page and the memory.
 	handles []int
 }
 
 var (
-	errNoHello   = errors.New("it does not talk as a rank does: all ranks have to run the same version of zrlmpid")
+	errNoHello   = errors.New("invalid hello (version mismatch?): all ranks have to run the same version of zrlmpid")
 	errOtherUser = errors.New("it is another user's process")
 	errHungUp    = errors.New("it closed the connection: it may have another rank map, or run as another user")
 )
@@ -154,7 +154,7 @@ func closeAll(handles []int) {
 	}
 }
 
-// credentials says who is at the other end.
+// credentials says the process at the other end.
 func credentials(conn *net.UnixConn) (cred *unix.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

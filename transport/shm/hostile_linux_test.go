@@ -107,7 +107,7 @@ func lie(addrs string, n int) error {
 	return err
 }
 
-// neverThere returns n bytes whose page faults are handled by nobody.
+// neverThere returns n bytes whose page faults are handled by no goroutine.
 func neverThere(n int) ([]byte, error) {
 	const (
 		api, register        = 0xc018aa3f, 0xc020aa00

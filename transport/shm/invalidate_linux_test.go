@@ -15,7 +15,7 @@ import (
 )
 
 // The sender cancels what it has lent whenever it wants, and writes to the memory
-// at once: what was fetched is what was lent, or nothing.
+// at once: what was fetched is what was exposed, or nothing.
 func TestReclaimRace(t *testing.T) {
 	a, b := exposing(t)
 	const packets, size = 3000, 64 << 10
@@ -88,7 +88,7 @@ func TestReclaimRace(t *testing.T) {
 	}
 }
 
-// last returns the record of the last loan.
+// last returns the record of the last descriptor.
 func last(w writer) []byte {
 	return w.ring[w.exposed[len(w.exposed)-1].pos&uint64(len(w.ring)-1):]
 }

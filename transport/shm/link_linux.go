@@ -18,7 +18,7 @@ type peer struct {
 	// call has an element when the peer has asked to be called.
 	call chan struct{}
 
-	// mu is held by whoever writes into the link's memory.
+	// mu is held to write into the link's memory.
 	mu sync.Mutex
 	// link is where packets go, or nil.
 	link *link
@@ -46,7 +46,7 @@ type link struct {
 	mem  []byte
 	out  writer
 	in   reader
-	// peerDoorbell is the peer's door.
+	// peerDoorbell is the peer's doorbell.
 	peerDoorbell doorbell
 	// ended says that nothing more is written into in.
 	ended atomic.Bool
@@ -56,7 +56,7 @@ type link struct {
 	remote           remote
 	// pages says which of the memory of remote is there, or is nil.
 	pages *pagemap
-	// advertised is what the peer offers, by slot. Its peer's mu guards it.
+	// advertised is what the peer advertises, by slot. Its peer's mu guards it.
 	advertised [advertSlots]advertised
 	// untrusted: something could not be read that should have been there. Its
 	// peer's mu guards it, too.
@@ -67,8 +67,8 @@ type link struct {
 	// before is the link to the same peer that this one took the place of, until
 	// what is in it has been read.
 	before *link
-	// told says that Poll has told of the link, broken that it is invalid,
-	// and gone that Poll has forgotten it.
+	// told says that Poll has reported the link, broken that it is invalid,
+	// and gone that Poll has removed it.
 	told, broken, gone bool
 	// postponed are packets whose payload is not in the peer's memory yet, and job gets
 	// that of the first to late.
@@ -76,7 +76,7 @@ type link struct {
 	job       *job
 	late      []byte
 	// unreadable says that it is broken because payload could not be fetched,
-	// which Poll has not told yet.
+	// which Poll has not reported yet.
 	unreadable bool
 }
 
@@ -97,7 +97,7 @@ func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, peer
 }
 
 // end has nothing more written into the link. What is in it can still be read, but for
-// what was lent: it will be sent again, and nobody would end its loans.
+// exposed payload: it will be sent again, and its descriptors would not end.
 func (l *link) end(reason error) {
 	p := l.peer
 	p.mu.Lock()
@@ -138,8 +138,8 @@ type doorbell struct {
 // once is how an eventfd is rung.
 var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 
-// checkBell returns an error unless fd is an eventfd, as far as the system tells. To write
-// to something else may take forever, whether it is to block or not.
+// checkBell returns an error unless fd is an eventfd, as far as the system reports. A write
+// to something else may block forever, whatever its mode.
 func checkBell(fd int) error {
 	kind, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err == nil && kind != "anon_inode:[eventfd]" {
@@ -151,8 +151,8 @@ func checkBell(fd int) error {
 // asleep is 1 while the receiver waits for the bell.
 func (d *doorbell) asleep() *atomic.Uint64 { return word(d.page) }
 
-// requestCall rings the bell of a receiver that sleeps, unless somebody has. What is to be
-// found has been written before.
+// wake rings the bell of a receiver that sleeps, unless another peer has. The packet
+// has been written before.
 func (d *doorbell) wake() {
 	if d.asleep().Load() != 0 && d.asleep().CompareAndSwap(1, 0) {
 		d.ring()

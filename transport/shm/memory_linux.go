@@ -8,7 +8,7 @@ import (
 )
 
 // The memory of a link is a page with the heads of its rings, the two rings, and a page of
-// slots for the offers in each: first what the lower rank reads. A door is a page.
+// slots for the advertised buffer in each: first what the lower rank reads. A doorbell is a page.
 const (
 	pageLen = 4096
 	// lowHead and highHead are the places of the heads, on cache lines that no
@@ -22,7 +22,7 @@ func linkLen(ring int) int { return slotsAt(ring) + 2*slotsLen }
 // slotsAt is the place of the slots.
 func slotsAt(ring int) int { return pageLen + 2*ring }
 
-// newMemory returns a descriptor of n bytes of zeros that nobody can take away.
+// newMemory returns a descriptor of n bytes of zeros that is sealed: no peer can shrink it.
 func newMemory(n int) (fd int, err error) {
 	fd, err = unix.MemfdCreate("zrlmpid", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 
 const (
 	// nearLinks is how many links every Poll examines: those that something came
-	// by last. Of the others it examines farLinks, in turn, so that a look costs
+	// by last. Of the others it examines farLinks, in turn, so that a poll costs
 	// the same however many ranks there are.
 	nearLinks, farLinks = 8, 8
 )
 
-// inbox is what Poll works on, and Poll's alone but for mu, freed and door.
+// inbox is what Poll works on, and Poll's alone but for mu, freed and doorbell.
 type inbox struct {
 	// mu is held to free the inbox, and to use what goes with it.
 	mu       sync.Mutex
@@ -33,11 +33,11 @@ type inbox struct {
 	turn, cursor int
 	// all has the next Poll examine all links.
 	all bool
-	// linksPending: a link has to be told of, or to be forgotten, as soon as its
+	// linksPending: a link has to be reported, or to be removed, as soon as its
 	// time has come.
 	linksPending bool
-	// asleep: the door said so when Sleep was last called; if it does not any
-	// more, the bell has been rung.
+	// asleep: the flag was set when Sleep was last called; if it is clear
+	// now, the bell has been rung.
 	asleep bool
 }
 
@@ -83,13 +83,13 @@ func (c *Conn) addFresh() {
 	}
 }
 
-// settle forgets links that have ended, once they are empty, and tells of new ones,
-// once their predecessors are forgotten.
+// settle removes links that have ended, once they are empty, and reports new ones,
+// once their predecessors are removed.
 func (in *inbox) settle(batch []mpe.RxPacket) (n int) {
 	in.linksPending = false
 	left := in.links[:0]
 	for _, l := range in.links {
-		ended := l.ended.Load() // before the last look
+		ended := l.ended.Load() // before the last poll
 		if l.unreadable && n < len(batch) {
 			l.unreadable = false
 			batch[n] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.peer.addr}

@@ -216,7 +216,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// The memory of a Conn that nobody polls after Close, as it may be in use, goes when
+// The memory of a Conn that no goroutine polls after Close, as it may be in use, goes when
 // the Conn does.
 func TestMemoryOfTheForgotten(t *testing.T) {
 	m := transporttest.Map(t, 2)

@@ -53,7 +53,7 @@ func exposeAll(c *Conn) error {
 	}
 }
 
-// exposed is how many loans to the peer have not ended.
+// exposed is how many descriptors to the peer have not ended.
 func (c *Conn) exposed(peer int) int {
 	c.Reclaim(peer, 1<<40)
 	p := c.peers[peer]
@@ -66,7 +66,7 @@ func (c *Conn) exposed(peer int) int {
 }
 
 // fetchAll fetches packets until one comes that is not lent, and fails on what is not
-// as it was lent. It says how many it has got, and how many were canceled.
+// as it was exposed. It says how many it has got, and how many were canceled.
 func fetchAll(c *Conn) error {
 	batch, dst := make([]mpe.RxPacket, 1), make([]byte, victimDescriptor)
 	for got, lost := 0, 0; ; {
@@ -89,7 +89,7 @@ func fetchAll(c *Conn) error {
 }
 
 // A process that is killed while its memory is read: what was fetched is what it has
-// lent, the rest is lost, and nobody waits.
+// lent, the rest is lost, and no goroutine waits.
 func TestLenderKilled(t *testing.T) {
 	exposing(t)
 	m := transporttest.Map(t, 2)

@@ -13,7 +13,7 @@ import (
 // the packet is there, so that the reader learns of it and gets its beginning by one
 // and the same cache line. Then it is the record's position, in units of recordAlign,
 // and the packet's length or, where the ring's rest is too short for the next packet,
-// padding. With descriptorBit or advertBit in the length, header and loan are all that is
+// padding. With descriptorBit or advertBit in the length, header and descriptor are all that is
 // there.
 // Positions are counted from the start of the link and never wrap around.
 const (
@@ -24,7 +24,7 @@ const (
 	// beginning of the ring.
 	padding = 1<<32 - 1
 	// publishParts is by which part of the ring what was read may lie back before
-	// the writer is told: telling costs it a cache line.
+	// the writer sees: each update costs it a cache line.
 	publishParts = 16
 )
 
@@ -124,9 +124,9 @@ func (w *writer) room(n int) bool {
 type reader struct {
 	ring []byte
 	head *atomic.Uint64
-	// pos is where the next record will be, and told what head says.
+	// pos is where the next record will be, and told the value of head.
 	pos, told uint64
-	// slots are shared: what became of the writer's offers.
+	// slots are shared: what became of the writer's advertised buffers.
 	slots []byte
 }
 
@@ -137,7 +137,7 @@ func (r *reader) ready() bool {
 
 // next returns the next packet, nil if there is none, or errBroken. The bytes are the
 // ring's, and valid until release; the other side may change them nevertheless. If
-// payload is lent, of the packet or of the message that it announces, they are its
+// payload is not in the ring, of the packet or of the message that it announces, they are its
 // header, and a says where it is.
 func (r *reader) next() (packet []byte, a away, err error) {
 	size := len(r.ring)

@@ -73,7 +73,7 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// A ring that nobody reads from takes what fits into it and keeps it.
+// A ring that no goroutine reads from takes what fits into it and keeps it.
 func TestFullRing(t *testing.T) {
 	for _, payload := range []int{0, 4, 48, 49, 1000, MaxPayload} {
 		w, r := newRing(MinRing)

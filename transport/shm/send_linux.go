@@ -42,7 +42,7 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 	return sent, nil
 }
 
-// send writes a packet into the ring, or lends its payload, or that of the message that
+// send writes a packet into the ring, or exposes its payload, or that of the message that
 // it announces.
 func (l *link) send(p *mpe.Packet) bool {
 	if len(p.Payload) > max(MaxPayload, LongPayload(len(l.out.ring))) {

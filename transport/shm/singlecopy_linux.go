@@ -38,7 +38,7 @@ func (c *Conn) Sharing() (links, singleCopy int) {
 	return links, singleCopy
 }
 
-// LongPayload returns the most payload in bytes of a packet to peer that is lent, or 0
+// LongPayload returns the most payload in bytes of a packet to peer that is exposed, or 0
 // if the peer cannot fetch it.
 func (c *Conn) LongPayload(peer int) int {
 	p, err := c.peer(peer)
@@ -53,8 +53,8 @@ func (c *Conn) LongPayload(peer int) int {
 	return LongPayload(len(p.link.out.ring))
 }
 
-// Reclaim ends the reading of what was lent to peer under that number. Other links
-// than the present one have no loans that have not ended.
+// Reclaim invalidates what is exposed to peer under that number. Only the present
+// link has descriptors that have not ended.
 func (c *Conn) Reclaim(peer int, lent uint64) {
 	p, err := c.peer(peer)
 	if err != nil || lent == 0 {
@@ -67,7 +67,7 @@ func (c *Conn) Reclaim(peer int, lent uint64) {
 	}
 }
 
-// leave notes that the payload of a packet is still with its sender.
+// leave records that the payload of a packet is still in its sender's memory.
 func (in *inbox) leave(to *mpe.RxPacket, l *link, a away) {
 	to.Away, to.Ticket = int(a.payload), len(in.away)
 	in.away = append(in.away, pendingGet{link: l, packet: to.Bytes, away: a})

@@ -42,7 +42,7 @@ func deliver(t *testing.T, a, b *Conn, p mpe.Packet) mpe.RxPacket {
 	return batch[0]
 }
 
-// Long payload that is lent is fetched, and other payload comes along.
+// Long payload that is exposed is fetched, and other payload comes along.
 func TestFetch(t *testing.T) {
 	a, b := exposing(t)
 	if links, singleCopy := a.Sharing(); links != 1 || singleCopy != 1 {
@@ -133,7 +133,7 @@ func TestEnvSingleCopy(t *testing.T) {
 	}
 }
 
-// With a link its loans end: what it carried is sent again.
+// With a link its descriptors end: what it carried is sent again.
 func TestLoansEndWithTheLink(t *testing.T) {
 	a, b := exposing(t)
 	x := deliver(t, a, b, exposedPayload(0, 1, 1, MinSingleCopy))

@@ -28,7 +28,7 @@ func (c *Conn) Sleep() bool {
 	if c.linksChanged.Load() || in.linksPending {
 		return false
 	}
-	in.all = true // a examine them follows, now or when the bell has rung
+	in.all = true // a poll of them follows, now or when the bell has rung
 	asleep := in.doorbell.asleep()
 	if in.asleep && asleep.Load() == 0 {
 		in.doorbell.reset()
@@ -56,8 +56,8 @@ func (in *inbox) ready() bool {
 }
 
 // Recv waits for packets. Each is an mpe.RxDatagram, whose bytes are in the
-// shared memory; a new link is an mpe.RxConnected, and one that was given up
-// because it made no sense an mpe.RxBroken.
+// shared memory; a new link is an mpe.RxConnected, and one that ended
+// because it was corrupt an mpe.RxBroken.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("shm: rank %d: Recv into an empty batch", c.cfg.Rank)

@@ -35,9 +35,9 @@ const (
 	// maxChunks is how many buffers hold the arrivals of one peer that wait
 	// for Recv, at most; they are made as they are needed. Two ranks that send
 	// each other 1 MiB at once, and call Recv only then, do not block each
-	// other; of longer messages somebody has to call Recv meanwhile.
+	// other; of longer messages the receiver has to call Recv meanwhile.
 	maxChunks = 1<<20/chunkLen + 4
-	// Keep-alive probes find a peer whose machine is gone within
+	// Keep-alive probes detect a peer whose machine is down within
 	// keepAliveIdle + keepAliveCount × keepAliveInterval.
 	keepAliveIdle     = 5 * time.Second
 	keepAliveInterval = 2 * time.Second
@@ -58,7 +58,7 @@ type Config struct {
 	// extended profile has no such limit: its packets are short.
 	MaxWords uint32
 	// WriteTimeout is how long a peer may take none of what is sent to it
-	// until its connection is given up; 0 is DefaultWriteTimeout.
+	// until its connection is closed; 0 is DefaultWriteTimeout.
 	WriteTimeout time.Duration
 	// SendQueue is how many bytes of packets of the extended profile wait for
 	// the connection to one peer; 0 is DefaultSendQueue. More are lost.

@@ -23,15 +23,15 @@ type Conn struct {
 	// peers has an entry for every rank that is spoken to; others are nil.
 	peers []*peer
 
-	// unknown is whoever connects and is no peer.
+	// unknown stands for connections that are from no peer.
 	unknown peer
 
 	queue queue
 	// taken are the events that the last Recv gave out.
 	taken [recvBatch]event
 
-	// inbox is where whoever waits for packets looks for them, or nil. If there is
-	// one, the queue is for what strangers do alone.
+	// inbox is what a goroutine that waits for packets polls, or nil. If there is
+	// one, the queue is for events of unknown addresses alone.
 	inbox *inbox
 
 	// ctx is done when the Conn is closed, and dialing when it begins to be;

@@ -36,7 +36,7 @@ func (c *Conn) keepDialing(p *peer) {
 	}
 }
 
-// dial connects to p where it is when the call begins, and gives up if it moves.
+// dial connects to p where it is when the call begins, and aborts if it moves.
 func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(c.dialing)
 	defer cancel()

@@ -28,7 +28,7 @@ var (
 type ListenError = bindfault.ListenError
 
 // SharedIPError says that two ranks on TCP have the same IP, by which their
-// peers are to tell them apart.
+// peers are to distinguish them.
 type SharedIPError struct {
 	Rank, Other int
 	IP          netip.Addr
@@ -36,7 +36,7 @@ type SharedIPError struct {
 
 // Error names the ranks.
 func (e *SharedIPError) Error() string {
-	return fmt.Sprintf("tcp: ranks %d and %d share %v, but ranks on TCP are told apart by IP address: give each an IP of its own (on one machine: 127.0.0.1, 127.0.0.2 …), or use UDP",
+	return fmt.Sprintf("tcp: ranks %d and %d share %v, but ranks on TCP are identified by IP address: give each an IP of its own (on one machine: 127.0.0.1, 127.0.0.2 …), or use UDP",
 		e.Rank, e.Other, e.IP)
 }
 

@@ -34,7 +34,7 @@ func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	return w.worked.Load()
 }
 
-// add has the next Poll tell of a new link, once all that has come by the one before
+// add has the next Poll report a new link, once all that has come by the one before
 // was read. It reports false if the inbox is closed.
 func (in *inbox) add(l *link) bool {
 	in.freshMu.Lock()
@@ -44,7 +44,7 @@ func (in *inbox) add(l *link) bool {
 	}
 	if old := l.peer.replace(l); old != nil {
 		old.close(errReplaced)
-		// One that was never read from is not told of.
+		// One that was never read from is not reported.
 		if i := slices.Index(in.fresh, old); i >= 0 {
 			in.fresh = slices.Delete(in.fresh, i, i+1)
 			in.free(old)
@@ -68,14 +68,14 @@ func (in *inbox) notifyPoll() {
 // once is how an eventfd is rung.
 var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 
-// ring wakes whoever waits. It is called with freshMu held, so that the bell is
-// silent when there are no news.
+// ring wakes the waiting goroutine. It is called with freshMu held, so that the bell
+// is not readable when nothing has changed.
 func (in *inbox) ring() {
 	in.linksChanged.Store(true)
 	_, _ = unix.Write(in.bell, once) // it fails if it has been rung too often
 }
 
-// settle tells of strangers and of new links.
+// settle reports connections from unknown addresses and new links.
 func (in *inbox) settle(batch []mpe.RxPacket) (n int) {
 	in.freshMu.Lock()
 	defer in.freshMu.Unlock()
@@ -202,7 +202,7 @@ func (in *inbox) close() {
 			in.forget(l)
 		}
 		in.fresh, in.held, in.ended = nil, nil, nil
-		in.waiting.Lock() // whoever waits sees the bell
+		in.waiting.Lock() // a waiting goroutine sees the bell
 		defer in.waiting.Unlock()
 		unix.Close(in.bell)
 		unix.Close(in.epfd)
@@ -234,7 +234,7 @@ func (in *inbox) drain(all []*link) {
 	}
 }
 
-// drainLink writes what waits, tells the peer that nothing follows, and reports
+// drainLink writes what waits, shuts the sending side down, and reports
 // whether it has closed the connection then.
 func (in *inbox) drainLink(l *link, scrap []byte) (over bool) {
 	w := l.wire

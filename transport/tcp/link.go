@@ -96,7 +96,7 @@ var (
 type link struct {
 	peer *peer
 	from netip.AddrPort
-	// wire is what packets go by if whoever waits looks for them himself. Then
+	// wire is what packets go by if waiting goroutines poll for them. Then
 	// there are no conn, stream and out.
 	wire *wire
 	conn *net.TCPConn
@@ -141,7 +141,7 @@ func (l *link) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// close gives the connection up; the first reason counts. TLS is not told, which
+// close ends the connection; the first reason counts. TLS is not informed, which
 // might have to wait for a peer that takes nothing.
 func (l *link) close(reason error) {
 	l.once.Do(func() {
@@ -155,7 +155,7 @@ func (l *link) close(reason error) {
 	})
 }
 
-// closeWrite tells the peer that nothing follows; it closes the connection then.
+// closeWrite shuts the sending side down; it closes the connection then.
 func (l *link) closeWrite() {
 	half, ok := l.stream.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
@@ -166,7 +166,7 @@ func (l *link) closeWrite() {
 // run makes conn, by way of stream, the connection to p and reads from it until it
 // ends. It reports whether the peer has sent a packet. What it puts on the queue
 // comes behind all that the connection before has put there; what waited to be
-// written to that is lost. If the one before lives, conn is closed instead.
+// written to that is lost. If the one before is alive, conn is closed instead.
 func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 	if !c.admit(p, conn, stream) {
 		return false

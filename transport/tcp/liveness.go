@@ -10,13 +10,13 @@ const (
 	// that there is, when another one comes (C2).
 	answerTime = time.Second
 	// maxCandidates is how many connections of one peer may wait until it is known
-	// whether the one that there is still lives; more are closed.
+	// whether the existing one is still alive; more are closed.
 	maxCandidates = 4
 )
 
 // admit reports whether a connection of p may become its link, and if so holds
-// p.admission, which the caller releases when it has. An IP address is all that tells
-// who has made a connection: so a plain one does not take the place of one that lives.
+// p.admission, which the caller releases when it has. An IP address is all that identifies
+// a peer: so a plain connection does not replace one that is alive.
 func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
 	if p.candidates.Add(1) > maxCandidates {
 		p.candidates.Add(-1)

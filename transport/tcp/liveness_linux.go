@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// livenessInterval is the time between two looks whether the peer's host has answered.
+	// livenessInterval is the time between two checks whether the peer's host has answered.
 	livenessInterval = 20 * time.Millisecond
-	// livenessResolution is how exactly the kernel says when it last heard of it.
+	// livenessResolution is the resolution of the kernel's time of the last segment.
 	livenessResolution = 10 * time.Millisecond
 	// tcpEstablished is the state in which neither side has closed.
 	tcpEstablished = 1
@@ -70,8 +70,8 @@ func (c *Conn) answers(l *link) bool {
 			timer.Stop()
 			return true // what comes now is too late
 		}
-		// Before the kernel is asked: what it has not heard for longer than
-		// that, it has not heard since, however long the answer takes to come.
+		// Before the kernel is asked: if it has received nothing for longer than
+		// that, it has received nothing since, however long the answer takes.
 		elapsed = time.Since(begun)
 	}
 	return false

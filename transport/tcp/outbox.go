@@ -77,7 +77,7 @@ func (o *outbox) done(n int) {
 	}
 }
 
-// end has the writer tell the peer, after what waits, that nothing follows.
+// end has the writer shut the sending side down after what waits.
 func (o *outbox) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

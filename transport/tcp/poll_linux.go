@@ -15,15 +15,15 @@ import (
 const hasPoll = true
 
 const (
-	// nearLinks is how many links there are at most for every look to read from
+	// nearLinks is how many links there are at most for every poll to read from
 	// all of them. Where there are more, it reads from the one that something came
-	// by last, and asks the epoll instance about the others: a look costs the
+	// by last, and asks the epoll instance about the others: a poll costs the
 	// same however many ranks there are.
 	nearLinks = 2
-	// nearStreak is how many looks in a row may find something at the nearest
+	// nearStreak is how many polls in a row may find something at the nearest
 	// link until the others are asked about.
 	nearStreak = 8
-	// readyLinks is how many links that have something the epoll instance tells
+	// readyLinks is how many links that have something the epoll instance reports
 	// of at a time.
 	readyLinks = 32
 	// bellID is the bell's number in the epoll instance, where links have their
@@ -31,7 +31,7 @@ const (
 	bellID = -1
 )
 
-// inbox is where whoever waits for packets looks for them.
+// inbox is what a goroutine that waits for packets polls.
 type inbox struct {
 	c            *Conn
 	writeTimeout time.Duration
@@ -86,7 +86,7 @@ func newInbox(c *Conn) (*inbox, error) {
 	return in, nil
 }
 
-// CanPoll reports whether whoever waits for packets can look for them himself: all
+// CanPoll reports whether waiting goroutines can poll for packets: all
 // peers are of the extended profile, without TLS, and the system is Linux.
 func (c *Conn) CanPoll() bool { return c.inbox != nil }
 
@@ -101,12 +101,12 @@ func (c *Conn) Poll(batch []mpe.RxPacket) (int, error) {
 	if len(batch) > 0 && !in.closed.Load() {
 		n = in.poll(batch)
 	}
-	in.mu.Unlock() // not by defer: most looks find nothing, and this is all they do
+	in.mu.Unlock() // not by defer: most polls find nothing, and this is all they do
 	return n, nil
 }
 
 func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
-	// What was given out may be overwritten now, but not what this look gives out.
+	// What was given out may be overwritten now, but not what this poll gives out.
 	if l := in.held; l != nil {
 		in.held = nil
 		if n = in.hand(l, batch); n > 0 {
@@ -161,14 +161,14 @@ func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	for i := range in.events[:ready] {
 		ev := &in.events[i]
 		if ev.Fd == bellID {
-			continue // its news are examined before
+			continue // its changes were handled before
 		}
 		l := in.at[ev.Fd]
 		if ev.Events&unix.EPOLLOUT != 0 {
 			in.goOn(l)
 		}
 		if ev.Events&^unix.EPOLLOUT == 0 || n == len(batch) {
-			continue // the epoll instance will tell again
+			continue // the epoll instance will report it again
 		}
 		if got := in.read(l, batch[n:]); got > 0 {
 			n += got

@@ -12,7 +12,7 @@ import (
 // hasPoll says that the system has what an inbox takes.
 const hasPoll = false
 
-var errNoPoll = errors.New("tcp: this system has no quick way to look for packets")
+var errNoPoll = errors.New("tcp: polling for packets is not supported on this system")
 
 // wire and inbox are never made.
 type (

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// maxBroken is how many mpe.RxBroken of one peer, or of all strangers
-// together, wait for Recv at most; more are not told.
+// maxBroken is how many mpe.RxBroken of one peer, or of all unknown
+// addresses together, wait for Recv at most; more are not reported.
 const maxBroken = 8
 
 // queue holds the arrivals of all peers until Recv takes them. Its length is

@@ -14,7 +14,7 @@ const (
 	readMost = 256 << 10
 )
 
-// reader cuts what comes by a connection into packets of the extended profile,
+// reader splits the stream of a connection into packets of the extended profile,
 // where it lies.
 type reader struct {
 	buf []byte
@@ -74,7 +74,7 @@ func (r *reader) next() ([]byte, error) {
 	return nil, nil
 }
 
-// hasHeader reports whether next has to be called once more before one can tell that
+// hasHeader reports whether next has to be called once more before it is known that
 // nothing is to be had.
 func (r *reader) hasHeader() bool { return r.end-r.start >= protocol.ExtHeaderLen }
 

@@ -12,7 +12,7 @@ const recvBatch = 64
 // Recv waits for packets. Headers and payload come as mpe.RxHeader and
 // mpe.RxPayload, packets of the extended profile whole as
 // mpe.RxDatagram; a new connection as mpe.RxConnected; a stream that made
-// no sense, a connection that TLS refused, or one from an address that is not a
+// invalid, a connection that TLS refused, or one from an address that is not a
 // peer's, as mpe.RxBroken.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
@@ -45,7 +45,7 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 func (c *Conn) release() {
 	for i, ev := range c.taken {
 		if ev.chunk != nil {
-			// It is no peer's tail any more, so nobody else counts.
+			// It is no peer's tail any more, so no other goroutine counts.
 			if ev.chunk.events--; ev.chunk.events == 0 {
 				ev.peer.free <- ev.chunk // has room for every chunk there is
 			}

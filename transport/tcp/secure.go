@@ -77,7 +77,7 @@ func speaksNoTLS(err error) bool {
 	return errors.As(err, &record) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// answerPlain tells a peer without TLS that we have it, by the alert of an
+// answerPlain reports to a peer without TLS that we use it, by the alert of an
 // unexpected message, which such a peer of ours knows.
 func answerPlain(conn *net.TCPConn) {
 	if conn.SetDeadline(time.Now().Add(alertTimeout)) != nil {

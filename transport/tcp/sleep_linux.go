@@ -13,7 +13,7 @@ import (
 func (c *Conn) Wakeup() int { return c.inbox.epfd }
 
 // Sleep reports false if there is something to be had from Poll that Wakeup's
-// descriptor does not tell of. It is readable as long as there is anything else.
+// descriptor does not report. It is readable as long as there is anything else.
 func (c *Conn) Sleep() bool {
 	in := c.inbox
 	in.mu.Lock()

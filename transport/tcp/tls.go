@@ -77,7 +77,7 @@ func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// check tells what the peers would, if they were shown the certificate by a rank
+// check returns the error that peers would report for the certificate of a rank
 // at ip.
 func (t *TLS) check(ip netip.Addr) error {
 	fail := func(err error) error { return &CredentialError{What: "certificate", Err: err} }

@@ -11,8 +11,8 @@ import (
 )
 
 // wire is a connection that Go's network poller does not know. That poller would
-// wake a thread for all that arrives, also while somebody looks for it: on few
-// cores it is the one who looks who makes room for that thread.
+// wake a thread for all that arrives, also while a goroutine polls: on few
+// cores that thread preempts the polling one.
 //
 // It is read with the inbox's lock held, and written to with its own. Its
 // descriptor is closed with its own, when the inbox does not read it any more, or not
@@ -92,13 +92,13 @@ type outflow struct {
 	blocks
 	// off is how much of the first block was written.
 	off int
-	// last says that nothing more is taken, and mute that the peer was told that
+	// last says that nothing more is taken, and shutdown that the peer was informed that
 	// nothing follows.
 	last, shutdown bool
 	// watched says that the inbox's epoll instance knows the wire, and asked
-	// that it was asked to tell when the kernel takes more.
+	// that it was asked to report when the kernel takes more.
 	watched, asked bool
-	// progress is when the kernel last took something, and timer looks whether
+	// progress is when the kernel last took something, and timer checks whether
 	// that was too long ago. timing says that it runs.
 	progress time.Time
 	timer    *time.Timer

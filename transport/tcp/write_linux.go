@@ -15,7 +15,7 @@ const (
 	// burst is how many packets one system call writes at most.
 	burst = 64
 	// flushWrites is how many system calls write what waits before something
-	// else has its turn.
+	// else follows.
 	flushWrites = 4
 )
 
@@ -136,7 +136,7 @@ func (o *outflow) queue(packets []mpe.Packet) int {
 }
 
 // queueRest has the rest of a packet wait of which sent bytes are written. It must be
-// written whatever the limit: the stream would make no sense.
+// written whatever the limit: the stream would be corrupt.
 func (o *outflow) queueRest(p *mpe.Packet, sent int) {
 	o.waiting += protocol.ExtHeaderLen + len(p.Payload) - sent
 	if sent < protocol.ExtHeaderLen {
@@ -223,7 +223,7 @@ func (in *inbox) await(l *link) {
 	}
 }
 
-// ask has the epoll instance tell when the kernel takes more, or not any more.
+// ask has the epoll instance report when the kernel takes more, or not any more.
 func (in *inbox) ask(l *link, yes bool) {
 	o := &l.wire.out
 	if o.asked == yes {
@@ -242,7 +242,7 @@ func (in *inbox) ask(l *link, yes bool) {
 	}
 }
 
-// interest is what the epoll instance is to tell of l.
+// interest is what the epoll instance is to report of l.
 func (l *link) interest() unix.EpollEvent {
 	events := uint32(unix.EPOLLIN)
 	if l.wire.out.asked {
@@ -268,7 +268,7 @@ func (in *inbox) stuckLocked(l *link) error {
 	if o.last || o.waiting == 0 {
 		return nil
 	}
-	if err := in.flush(l); err != nil { // it may be we who have not looked
+	if err := in.flush(l); err != nil { // it may be we who have not polled
 		return err
 	}
 	if o.waiting == 0 {

@@ -1,6 +1,6 @@
 // Package bindfault explains why a rank could not be bound to its address: who
 // holds the port, or which addresses this machine has instead and which ranks
-// they belong to. It looks only when a bind has failed, and must never try to
+// they belong to. It searches only when a bind has failed, and must never try to
 // mend anything.
 package bindfault
 
@@ -24,7 +24,7 @@ type ListenError struct {
 	Rank    int
 	Addr    netip.AddrPort
 	// Holder is the process that has the port, where that is the trouble and
-	// the system tells; else nil.
+	// the system reports it; else nil.
 	Holder *Process
 	// Here lists this machine's addresses, where the trouble is that Addr is
 	// none of them.

@@ -11,7 +11,7 @@
 //
 // It is pure: no goroutine, clock, socket or randomness. The caller passes the
 // time since an epoch of its own choice into every call, hands in datagrams
-// that arrive, and collects those that leave. Work of the process takes no
+// that arrive, and collects those that are sent. Work of the process takes no
 // time, except the pauses that the library makes in long messages; time passes
 // in waits, and while the caller says that the process does not run.
 //

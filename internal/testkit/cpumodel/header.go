@@ -12,7 +12,7 @@ const (
 	mark      = 0x96
 )
 
-// header is what the library reads of one. Types and calls that nobody defined
+// header is what the library reads of one. Types and calls that are undefined
 // are as good as any.
 type header struct {
 	dst, src, size uint32

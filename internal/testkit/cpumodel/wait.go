@@ -37,7 +37,7 @@ type wait struct {
 	size uint32
 }
 
-// startWait begins a wait for a header, and looks for it among the deferred
+// startWait begins a wait for a header, and searches for it among the deferred
 // ones, which are not checked for their source address. It reports whether one
 // was found.
 func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {

@@ -17,7 +17,7 @@ import (
 // that fall due at the same time arrive in the order in which they were sent, so
 // the same delay for all is a longer cable, and a delay for some reorders.
 //
-// b is the network's own copy: a Hook may change it to damage the datagram.
+// b is the network's own copy: a Hook may change it to corrupt the datagram.
 // Hooks run one at a time and must not call the Net.
 type Hook func(from, to int, b []byte) (deliveries []time.Duration)
 
@@ -67,7 +67,7 @@ func Addr(rank int) netip.AddrPort {
 }
 
 // Inject delivers a datagram to a rank at once, past the Hook, as if it came
-// from rank from. mpe.UnknownPeer is an address that is in nobody's rank map.
+// from rank from. mpe.UnknownPeer is an address that is in no rank map.
 func (n *Net) Inject(from, to int, b []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -37,7 +37,7 @@ func (t *transport) SendHeader(peer int, header []byte) error {
 }
 
 // SendData implements mpe.Transport. The first datagram carries the header, the
-// others payload without a header, padded and cut as shape says.
+// others payload without a header, padded and fragmented by shape.
 func (t *transport) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()

@@ -159,7 +159,7 @@ func replays() []replay {
 		{name: "mpe_ref_late_start", programs: oneWay(false, 2, 5)},
 		// The receive is called with two SEND_REQUESTs waiting in the FIFO.
 		{name: "ref_mpe_late_recv_call", programs: echo(3, 5, 0, same), from: 324 * ms},
-		// Nobody had the port open when the first two were sent.
+		// No rank had the port open when the first two were sent.
 		{name: "ref_mpe_late_start", programs: echo(2, 5, 0, same), undelivered: []int{0, 1}},
 		// The ACK was dropped. The program posts another receive, which
 		// discards the three retransmissions of DATA.

@@ -12,7 +12,7 @@
 //
 // It is pure: no goroutine, clock, socket or randomness. The caller passes the
 // time since an epoch of its own choice into every call, hands in datagrams
-// that arrive, and collects those that leave. Work inside the FPGA takes no
+// that arrive, and collects those that are sent. Work inside the FPGA takes no
 // time; only time-outs do.
 //
 // What is modelled, from the network up:
@@ -21,7 +21,7 @@
 //	and beside it one of source ranks → MPE state machine → data FIFO →
 //	dequeuer (counts 8-byte lines) → wrapper (the caller's buffer)
 //
-// and the way back: wrapper → MPE → queue that cuts datagrams → Out.
+// and the way back: wrapper → MPE → queue that fragments datagrams → Out.
 //
 // What is not: the wrapper's variant for buffers in DRAM, the source port (all
 // of a peer's datagrams count as sent from one), and the doubled time-outs of

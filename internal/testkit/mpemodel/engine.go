@@ -78,7 +78,7 @@ func (m *Model) transmitData() {
 	m.state = wait4Ack
 }
 
-// startReceive looks for a deferred SEND_REQUEST. Finding another header there it
+// startReceive searches for a deferred SEND_REQUEST. Finding another header there it
 // goes to wait for an ACK, with the SEND_REQUEST still expected and the counter
 // as an earlier wait left it (trap 2).
 func (m *Model) startReceive() {

@@ -18,7 +18,7 @@ const (
 	invalid                // 2: not a header; it is forgotten
 )
 
-// parse reads a header as the MPE does: calls and types that nobody defined
+// parse reads a header as the MPE does: calls and types that are undefined
 // are as good as any, but the source rank must have a cache line.
 func parse(b []byte) (protocol.Header, bool) {
 	h, d := protocol.CloudFPGA.Parse(b)

@@ -17,7 +17,7 @@ type Config struct {
 	// Peers are the ranks that the shell's address table has an IP address
 	// for. The shell drops what comes from, and goes to, any other rank.
 	Peers []int
-	// SplitTail: the shell cuts the 1424-byte datagrams that the MPE
+	// SplitTail: the shell splits the 1424-byte datagrams that the MPE
 	// sometimes makes into 1416 + 8 bytes (capture ref_mpe_echo_uoe_347).
 	SplitTail bool
 	// FIFOBytes bounds the input FIFO; the deployed one holds 128 words of

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// transmit cuts a message into datagrams and gives them to the shell.
+// transmit fragments a message into datagrams and gives them to the shell.
 func (m *Model) transmit(msg []byte) {
 	to := int(m.call.peer)
 	if !slices.Contains(m.cfg.Peers, to) {
@@ -22,7 +22,7 @@ func (m *Model) transmit(msg []byte) {
 }
 
 // cut does what the MPE's output queue does to a message of whole lines. It
-// ends a datagram after 177 lines, but looks for that only in words that are
+// ends a datagram after 177 lines, but checks for that only in words that are
 // not the message's last: when the 177th line is the first half of that word,
 // the second half goes along, and the datagram has 1424 bytes.
 func cut(msg []byte) [][]byte {

@@ -83,7 +83,7 @@ func (m *Model) timeOut() {
 			m.sendClear()
 			return
 		}
-		// The MPE gives up the message but neither asks again nor sets
+		// The MPE abandons the message but neither asks again nor sets
 		// the counter again. The word it hands up as a mark of failure
 		// is empty, and the dequeuer takes it for a line of data.
 		m.wrap.feedback = append(m.wrap.feedback, feedbackFail)

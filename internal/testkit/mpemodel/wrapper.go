@@ -7,14 +7,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call is what the wrapper tells the MPE about an MPI call.
+// call is what the wrapper passes to the MPE about an MPI call.
 type call struct {
 	peer  uint32
 	call  protocol.Call
 	count uint32 // words
 }
 
-// feedback is what the MPE tells the wrapper about it.
+// feedback is what the MPE returns to the wrapper about it.
 type feedback uint8
 
 const (
