@@ -1,69 +1,11 @@
 package cpumodel
 
 import (
-	"errors"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"testing"
 	"time"
 
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
-
-	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/modeltest"
 )
-
-const captures = "../../../capture/testdata/captures"
-
-// recorded is one packet of a capture.
-type recorded struct {
-	at       time.Duration
-	from, to int // ranks
-	b        []byte
-}
-
-// readCapture decodes a capture. The last byte of a rank's address is one more
-// than the rank.
-func readCapture(t *testing.T, name string) []recorded {
-	t.Helper()
-	f, err := os.Open(filepath.Join(captures, name+".pcap"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := pcapgo.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var packets []recorded
-	var first time.Time
-	for {
-		frame, ci, err := r.ReadPacketData()
-		if errors.Is(err, io.EOF) {
-			return packets
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first.IsZero() {
-			first = ci.Timestamp
-		}
-		p := gopacket.NewPacket(frame, r.LinkType(), gopacket.NoCopy)
-		ip, ok := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
-		udp, ok2 := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
-		if !ok || !ok2 || udp.SrcPort != protocol.Port || udp.DstPort != protocol.Port {
-			t.Fatalf("packet %d is not ZRLMPI over UDP: %v", len(packets), p)
-		}
-		packets = append(packets, recorded{
-			at:   ci.Timestamp.Sub(first),
-			from: int(ip.SrcIP.To4()[3]) - 1, to: int(ip.DstIP.To4()[3]) - 1,
-			b: udp.Payload,
-		})
-	}
-}
 
 // mpiCall is one call of the program on a CPU rank.
 type mpiCall struct {
@@ -93,8 +35,8 @@ type replay struct {
 func pingpong(rounds, n, to, from int, change uint32) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
-		words := pattern(i, 0, n)
-		calls = append(calls, mpiCall{peer: to, words: words}, mpiCall{recv: true, peer: from, words: plus(change, words)})
+		words := modeltest.Pattern(i, 0, n)
+		calls = append(calls, mpiCall{peer: to, words: words}, mpiCall{recv: true, peer: from, words: modeltest.Plus(change, words)})
 	}
 	return calls
 }
@@ -103,8 +45,8 @@ func pingpong(rounds, n, to, from int, change uint32) []mpiCall {
 func echo(rounds, n, from, to int, before, change uint32) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
-		words := plus(before, pattern(i, 0, n))
-		calls = append(calls, mpiCall{recv: true, peer: from, words: words}, mpiCall{peer: to, words: plus(change, words)})
+		words := modeltest.Plus(before, modeltest.Pattern(i, 0, n))
+		calls = append(calls, mpiCall{recv: true, peer: from, words: words}, mpiCall{peer: to, words: modeltest.Plus(change, words)})
 	}
 	return calls
 }
@@ -112,7 +54,7 @@ func echo(rounds, n, from, to int, before, change uint32) []mpiCall {
 func oneWay(recv bool, peer, owner, rounds, n int) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
-		calls = append(calls, mpiCall{recv: recv, peer: peer, words: pattern(i, owner, n)})
+		calls = append(calls, mpiCall{recv: recv, peer: peer, words: modeltest.Pattern(i, owner, n)})
 	}
 	return calls
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/modeltest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -12,7 +13,7 @@ import (
 // the input spells: it must not panic, nor hang, nor grow.
 func FuzzModel(f *testing.F) {
 	send := func(t protocol.Type, size uint32) []byte {
-		return append([]byte{2, 1, protocol.HeaderLen, 0}, hdr(t, 0, 1, size)...)
+		return append([]byte{2, 1, protocol.HeaderLen, 0}, modeltest.Header(t, 0, 1, size)...)
 	}
 	f.Add([]byte{0, 1, 3, 0, 2, 1, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8})
 	f.Add(append([]byte{1, 1, 4, 0}, append(send(protocol.SendRequest, 0), send(protocol.Data, 1<<32-1)...)...))
@@ -40,7 +41,7 @@ func FuzzModel(f *testing.F) {
 			case 4:
 				// A control packet or a long DATA, which mutations
 				// rarely spell.
-				b := hdr(protocol.Type(n%6), max(peer, 0), 1, uint32(n>>4))
+				b := modeltest.Header(protocol.Type(n%6), max(peer, 0), 1, uint32(n>>4))
 				if protocol.Type(n%6) == protocol.Data {
 					b = append(b, make([]byte, n%1500)...)
 				}

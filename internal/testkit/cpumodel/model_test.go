@@ -7,21 +7,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/modeltest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 var (
-	request = hdr(protocol.SendRequest, 0, 1, 0)
-	clear0  = hdr(protocol.ClearToSend, 0, 1, 0)
-	ack0    = hdr(protocol.Ack, 0, 1, 0)
+	request = modeltest.Header(protocol.SendRequest, 0, 1, 0)
+	clear0  = modeltest.Header(protocol.ClearToSend, 0, 1, 0)
+	ack0    = modeltest.Header(protocol.Ack, 0, 1, 0)
 )
 
 func TestReceive(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 346, 347, 353, 700, 701, 1001, 70000} {
 		r := newRig(t)
-		words := pattern(3, 0, n)
+		words := modeltest.Pattern(3, 0, n)
 		r.cleared(n)
-		r.in(0, message(0, 1, words)...)
+		r.in(0, modeltest.Message(0, 1, words)...)
 		r.wantAck(words)
 		r.wantState("idle")
 	}
@@ -30,11 +31,11 @@ func TestReceive(t *testing.T) {
 func TestSend(t *testing.T) {
 	for _, n := range []int{0, 1, 346, 347, 353, 700, 701, 65536} {
 		r := newRig(t)
-		words := pattern(3, 1, n)
+		words := modeltest.Pattern(3, 1, n)
 		r.send(0, words)
-		r.wantOut(hdr(protocol.SendRequest, 1, 0, 0))
+		r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0))
 		r.in(0, clear0)
-		r.wantOut(message(1, 0, words)...)
+		r.wantOut(modeltest.Message(1, 0, words)...)
 		if r.in(0, ack0); r.Busy() {
 			t.Fatalf("%d words: %s", n, r.State())
 		}
@@ -48,11 +49,11 @@ func TestSend(t *testing.T) {
 // and nothing is read before the last one.
 func TestLongMessagePauses(t *testing.T) {
 	r := newRig(t)
-	words := pattern(0, 1, 65537)
+	words := modeltest.Pattern(0, 1, 65537)
 	r.send(0, words)
 	r.in(0, clear0, ack0)
 	r.Out()
-	want := message(1, 0, words)
+	want := modeltest.Message(1, 0, words)
 	r.after(time.Duration(len(want)-1) * pause)
 	r.wantOut(want[1:]...)
 	r.wantState("send DATA")
@@ -81,17 +82,17 @@ func TestErrors(t *testing.T) {
 // A message of one datagram delivers what has come, without looking at the
 // header's size: no more than was posted, and the rest of the buffer stays.
 func TestOneDatagramOfAnyLength(t *testing.T) {
-	words := pattern(0, 0, 340)
+	words := modeltest.Pattern(0, 0, 340)
 	for _, c := range []struct{ posted, sent, want int }{{5, 5, 5}, {5, 7, 5}, {5, 3, 3}, {5, 300, 5}, {300, 5, 5}} {
 		r := newRig(t)
 		r.cleared(c.posted)
-		r.in(0, message(0, 1, words[:c.sent])...)
+		r.in(0, modeltest.Message(0, 1, words[:c.sent])...)
 		r.wantAck(append(slices.Clone(words[:c.want]), make([]uint32, c.posted-c.want)...))
 	}
 	// Bytes count, not words.
 	r := newRig(t)
 	r.cleared(2)
-	r.in(0, append(hdr(protocol.Data, 0, 1, 2), 1, 2, 3, 4, 5))
+	r.in(0, append(modeltest.Header(protocol.Data, 0, 1, 2), 1, 2, 3, 4, 5))
 	r.wantAck([]uint32{0x04030201, 5})
 }
 
@@ -99,26 +100,26 @@ func TestOneDatagramOfAnyLength(t *testing.T) {
 // have arrived. What the header says does not matter.
 func TestShorterThanPosted(t *testing.T) {
 	r := newRig(t)
-	words := pattern(0, 0, 1000)
+	words := modeltest.Pattern(0, 0, 1000)
 	r.cleared(1000)
-	r.in(0, message(0, 1, words[:500])...)
+	r.in(0, modeltest.Message(0, 1, words[:500])...)
 	r.wantState("wait for DATA")
 	r.after(99 * ms)
 	r.wantOut()
 	r.after(ms)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 }
 
 // TestLostContinuation: the message starts over after 100 ms without a
 // datagram, and not before: what comes earlier is stored behind what has come.
 func TestLostContinuation(t *testing.T) {
-	words := pattern(0, 0, 1001)
-	d := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 1001)
+	d := modeltest.Message(0, 1, words)
 	r := newRig(t)
 	r.cleared(1001)
 	r.in(0, d[0], d[2])
 	r.after(100 * ms)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 	r.in(0, d...)
 	r.wantAck(words)
 
@@ -133,15 +134,15 @@ func TestLostContinuation(t *testing.T) {
 		t.Fatalf("deferred %v, %v", h, ok)
 	}
 	r.cleared(1)
-	r.in(0, message(0, 1, []uint32{7})...)
+	r.in(0, modeltest.Message(0, 1, []uint32{7})...)
 	r.wantAck([]uint32{7})
 }
 
 // TestLateContinuation: one that comes after the message has started over is
 // dropped before DATA, and stored after it.
 func TestLateContinuation(t *testing.T) {
-	words := pattern(0, 0, 1001)
-	d := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 1001)
+	d := modeltest.Message(0, 1, words)
 	r := newRig(t)
 	r.cleared(1001)
 	r.in(0, d[0], d[2])
@@ -163,8 +164,8 @@ func TestLateContinuation(t *testing.T) {
 func TestContinuationFromAnyAddress(t *testing.T) {
 	for _, from := range []int{0, 2, -1} {
 		r := newRig(t)
-		words := pattern(0, 0, 347)
-		d := message(0, 1, words)
+		words := modeltest.Pattern(0, 0, 347)
+		d := modeltest.Message(0, 1, words)
 		r.cleared(347)
 		r.in(0, d[0])
 		r.in(from, d[1])
@@ -175,10 +176,10 @@ func TestContinuationFromAnyAddress(t *testing.T) {
 // A header in mid-message is deferred, whatever it says, and overwritten by the
 // datagram after it.
 func TestHeaderInMidMessage(t *testing.T) {
-	for _, h := range [][]byte{request, hdr(protocol.SendRequest, 2, 1, 0), message(0, 1, pattern(9, 9, 300))[0]} {
+	for _, h := range [][]byte{request, modeltest.Header(protocol.SendRequest, 2, 1, 0), modeltest.Message(0, 1, modeltest.Pattern(9, 9, 300))[0]} {
 		r := newRig(t)
-		words := pattern(0, 0, 1001)
-		d := message(0, 1, words)
+		words := modeltest.Pattern(0, 0, 1001)
+		d := modeltest.Message(0, 1, words)
 		r.cleared(1001)
 		r.in(0, d[0], h, d[1], h, d[2])
 		r.wantAck(words)
@@ -187,12 +188,12 @@ func TestHeaderInMidMessage(t *testing.T) {
 
 // The receive buffer is 64 bytes longer than the payload.
 func TestOverrun(t *testing.T) {
-	words := pattern(0, 0, 1001)
-	d := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 1001)
+	d := modeltest.Message(0, 1, words)
 	for name, in := range map[string][][]byte{
 		"DATA twice, duplicated late":      {d[0], d[1], d[0]},
 		"continuation of a retransmission": {d[0], d[2], d[0], d[1][:1000], d[1]},
-		"a longer message":                 message(0, 1, pattern(0, 0, 1018)),
+		"a longer message":                 modeltest.Message(0, 1, modeltest.Pattern(0, 0, 1018)),
 	} {
 		r := newRig(t)
 		r.cleared(1001)
@@ -210,16 +211,16 @@ func TestOverrun(t *testing.T) {
 	// Up to 16 words more fit.
 	r := newRig(t)
 	r.cleared(1001)
-	r.in(0, message(0, 1, pattern(0, 0, 1009))...)
-	r.wantAck(pattern(0, 0, 1001))
+	r.in(0, modeltest.Message(0, 1, modeltest.Pattern(0, 0, 1009))...)
+	r.wantAck(modeltest.Pattern(0, 0, 1001))
 }
 
 func TestSourceRankOutOfRangeOverruns(t *testing.T) {
 	r := newRig(t)
 	r.recv(0, 1)
-	r.in(0, hdr(protocol.SendRequest, 127, 1, 0))
+	r.in(0, modeltest.Header(protocol.SendRequest, 127, 1, 0))
 	r.wantState("wait for SEND_REQUEST")
-	r.in(0, hdr(protocol.SendRequest, 128, 1, 0))
+	r.in(0, modeltest.Header(protocol.SendRequest, 128, 1, 0))
 	r.wantCrash("source rank 128")
 }
 
@@ -227,26 +228,26 @@ func TestSourceRankOutOfRangeOverruns(t *testing.T) {
 // overwrites it, and only the one that a wait is for is found.
 func TestDeferredHeaders(t *testing.T) {
 	r := newRig(t)
-	request2 := hdr(protocol.SendRequest, 2, 1, 0)
+	request2 := modeltest.Header(protocol.SendRequest, 2, 1, 0)
 	r.cleared(1)
 	r.in(2, request2, request2)
-	r.in(0, message(0, 1, []uint32{1})...)
+	r.in(0, modeltest.Message(0, 1, []uint32{1})...)
 	r.wantAck([]uint32{1})
 	if r.deferred.num != 2 {
 		t.Fatalf("%d deferred headers are counted, want 2", r.deferred.num)
 	}
 	r.recv(2, 1)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 2, 0))
-	r.in(2, message(2, 1, []uint32{5})...)
-	r.wantOut(hdr(protocol.Ack, 1, 2, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 2, 0))
+	r.in(2, modeltest.Message(2, 1, []uint32{5})...)
+	r.wantOut(modeltest.Header(protocol.Ack, 1, 2, 0))
 	if _, ok := r.deferred.get(2); ok || r.deferred.num != 1 {
 		t.Fatalf("header found %v, %d counted", ok, r.deferred.num)
 	}
 
 	// A CLEAR_TO_SEND overwrites the SEND_REQUEST, which is lost.
 	r.cleared(1)
-	r.in(2, request2, hdr(protocol.ClearToSend, 2, 1, 0))
-	r.in(0, message(0, 1, []uint32{1})...)
+	r.in(2, request2, modeltest.Header(protocol.ClearToSend, 2, 1, 0))
+	r.in(0, modeltest.Message(0, 1, []uint32{1})...)
 	r.wantAck([]uint32{1})
 	r.recv(2, 1)
 	r.wantOut()
@@ -255,11 +256,11 @@ func TestDeferredHeaders(t *testing.T) {
 	if h, _ := r.deferred.get(2); h.typ != protocol.ClearToSend {
 		t.Fatalf("deferred %v", h)
 	}
-	r.in(2, request2, message(2, 1, []uint32{6})[0])
-	r.wantOut(hdr(protocol.ClearToSend, 1, 2, 0), hdr(protocol.Ack, 1, 2, 0))
+	r.in(2, request2, modeltest.Message(2, 1, []uint32{6})[0])
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 2, 0), modeltest.Header(protocol.Ack, 1, 2, 0))
 	// And is found by a send that never asked for it.
 	r.send(2, []uint32{8})
-	r.wantOut(append([][]byte{hdr(protocol.SendRequest, 1, 2, 0)}, message(1, 2, []uint32{8})...)...)
+	r.wantOut(append([][]byte{modeltest.Header(protocol.SendRequest, 1, 2, 0)}, modeltest.Message(1, 2, []uint32{8})...)...)
 }
 
 // A retransmitted SEND_REQUEST is deferred, and draws a CLEAR_TO_SEND at the
@@ -269,11 +270,11 @@ func TestStaleSendRequest(t *testing.T) {
 	r := newRig(t)
 	r.in(0, request, request)
 	r.recv(0, 1)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
-	r.in(0, message(0, 1, []uint32{1})...)
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
+	r.in(0, modeltest.Message(0, 1, []uint32{1})...)
 	r.wantAck([]uint32{1})
 	r.recv(0, 1)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 }
 
 // The address is compared with that of the expected rank before a header is
@@ -282,14 +283,14 @@ func TestAddress(t *testing.T) {
 	r := newRig(t)
 	r.recv(0, 1)
 	r.in(2, request)
-	r.in(-1, hdr(protocol.SendRequest, 2, 1, 0))
+	r.in(-1, modeltest.Header(protocol.SendRequest, 2, 1, 0))
 	r.wantOut()
 	r.in(0, request)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
-	r.in(0, message(0, 1, []uint32{1})...)
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
+	r.in(0, modeltest.Message(0, 1, []uint32{1})...)
 	r.wantAck([]uint32{1})
 	r.recv(2, 1)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 2, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 2, 0))
 }
 
 // What a header must say to be used: its marks, zeros in bytes 18 to 27, both
@@ -319,12 +320,12 @@ func TestWaitReads32Bytes(t *testing.T) {
 	r := newRig(t)
 	r.recv(0, 1)
 	r.in(0, append(bytes.Clone(request), 1, 2, 3))
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 
 	r = newRig(t)
 	r.send(0, []uint32{1})
 	r.Out()
-	r.in(0, message(0, 1, pattern(0, 0, 300))...)
+	r.in(0, modeltest.Message(0, 1, modeltest.Pattern(0, 0, 300))...)
 	if h, _ := r.deferred.get(0); h.typ != protocol.Data || h.size != 300 {
 		t.Fatalf("deferred %v", h)
 	}
@@ -336,7 +337,7 @@ func TestWaitReads32Bytes(t *testing.T) {
 	r.in(0, append([]byte{0}, request[1:]...)) // no start mark
 	r.wantOut()
 	r.in(0, []byte{mark})
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 }
 
 // A DATA of 28 bytes whose last four are there already is shorter than its
@@ -345,11 +346,11 @@ func TestDataShorterThanAHeader(t *testing.T) {
 	for n, want := range map[int]protocol.Type{28: protocol.Ack, 29: protocol.ClearToSend} {
 		r := newRig(t)
 		r.cleared(1)
-		data := hdr(protocol.Data, 0, 1, 1)
+		data := modeltest.Header(protocol.Data, 0, 1, 1)
 		other := append(bytes.Clone(data), 1, 2, 3, 4)
 		other[0] = 0
 		r.in(0, other, data[:n])
-		r.wantOut(hdr(want, 1, 0, 0))
+		r.wantOut(modeltest.Header(want, 1, 0, 0))
 		if want == protocol.Ack {
 			r.wantBuffer([]uint32{0x04030201})
 		}
@@ -357,8 +358,8 @@ func TestDataShorterThanAHeader(t *testing.T) {
 	r := newRig(t)
 	r.send(0, nil)
 	r.Out()
-	r.in(0, hdr(protocol.ClearToSend, 0, 1, 0xfffffffd))
-	r.wantOut(hdr(protocol.SendRequest, 1, 0, 0))
+	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0xfffffffd))
+	r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0))
 }
 
 func TestTimeouts(t *testing.T) {
@@ -366,19 +367,19 @@ func TestTimeouts(t *testing.T) {
 	r.send(0, []uint32{9})
 	for _, d := range []time.Duration{0, 100 * ms, 1100 * ms} {
 		r.after(d)
-		r.wantOut(hdr(protocol.SendRequest, 1, 0, 0))
+		r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0))
 		r.wantStuck("")
 	}
 	// The count of time-outs is the same for DATA, and a datagram that is
 	// dropped has the time begin again.
 	r.in(0, clear0)
-	r.wantOut(message(1, 0, []uint32{9})...)
+	r.wantOut(modeltest.Message(1, 0, []uint32{9})...)
 	r.after(2000 * ms)
 	r.in(2, []byte("no header"))
 	r.after(2099 * ms)
 	r.wantOut()
 	r.after(ms)
-	r.wantOut(message(1, 0, []uint32{9})...)
+	r.wantOut(modeltest.Message(1, 0, []uint32{9})...)
 	if at, ok := r.Next(); ok {
 		t.Fatalf("a fourth time-out at %v", at)
 	}
@@ -396,7 +397,7 @@ func TestTimeouts(t *testing.T) {
 	r.in(0, request)
 	for _, d := range []time.Duration{0, 100 * ms, 1100 * ms, 2100 * ms} {
 		r.after(d)
-		r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
+		r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 	}
 	r.wantStuck("wait for DATA")
 }
@@ -405,8 +406,8 @@ func TestTimeouts(t *testing.T) {
 // and takes a retransmission for it.
 func TestStuckInMidMessage(t *testing.T) {
 	r := newRig(t)
-	words := pattern(0, 0, 1001)
-	d := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 1001)
+	d := modeltest.Message(0, 1, words)
 	r.cleared(1001)
 	r.after(10 * time.Second)
 	r.Out()
@@ -421,7 +422,7 @@ func TestStuckInMidMessage(t *testing.T) {
 func TestAcksOnce(t *testing.T) {
 	r := newRig(t)
 	r.cleared(1)
-	d := message(0, 1, []uint32{4})[0]
+	d := modeltest.Message(0, 1, []uint32{4})[0]
 	r.in(0, d, d, d)
 	r.wantAck([]uint32{4})
 	r.recv(0, 1)
@@ -437,15 +438,15 @@ func TestSocket(t *testing.T) {
 		t.Fatalf("%d datagrams were dropped, want 1", r.Dropped())
 	}
 	r.recv(0, 1)
-	r.in(0, message(0, 1, []uint32{3})...)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0), hdr(protocol.Ack, 1, 0, 0))
+	r.in(0, modeltest.Message(0, 1, []uint32{3})...)
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0), modeltest.Header(protocol.Ack, 1, 0, 0))
 }
 
 // What is in the socket when a stalled process runs again is read, although
 // the time-out has expired.
 func TestStall(t *testing.T) {
-	words := pattern(0, 0, 1001)
-	d := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 1001)
+	d := modeltest.Message(0, 1, words)
 	r := newRig(t)
 	r.cleared(1001)
 	r.in(0, d[0], d[2])
@@ -468,7 +469,7 @@ func TestStall(t *testing.T) {
 	r.after(199 * ms)
 	r.wantOut()
 	r.after(ms)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 	r.in(0, d...)
 	r.wantAck(words)
 }
@@ -483,15 +484,15 @@ func TestStalledBeforeACall(t *testing.T) {
 	r.in(0, request)
 	r.wantOut()
 	r.after(50 * ms)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 }
 
 // A signal that stops the process ends a wait with a time-out with EINTR, and
 // the library counts -1 bytes: in mid-message all later bytes are stored one too
 // early.
 func TestStop(t *testing.T) {
-	words := pattern(0, 0, 1001)
-	d := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 1001)
+	d := modeltest.Message(0, 1, words)
 	r := newRig(t)
 	r.cleared(1001)
 	r.in(0, d[0])
@@ -500,8 +501,8 @@ func TestStop(t *testing.T) {
 	r.in(0, d[1], d[2])
 	r.wantState("wait for DATA")
 	r.in(0, []byte{0xee})
-	want := slices.Concat(pack(words[:346])[:1383], pack(words[346:]), []byte{0xee})
-	r.wantAck(unpack(want))
+	want := slices.Concat(modeltest.Pack(words[:346])[:1383], modeltest.Pack(words[346:]), []byte{0xee})
+	r.wantAck(modeltest.Unpack(want))
 
 	// Before the first datagram, and without a time-out, it does no harm.
 	r = newRig(t)
@@ -512,6 +513,6 @@ func TestStop(t *testing.T) {
 	r.Stop(r.clock, ms)
 	r.after(ms)
 	r.in(0, d...)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0), hdr(protocol.Ack, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0), modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.wantBuffer(words)
 }

@@ -1,30 +1,20 @@
 package cpumodel
 
 import (
-	"bytes"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/modeltest"
 )
 
 // TestReplayCoversAllCaptures keeps a capture from being left out unseen.
 func TestReplayCoversAllCaptures(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(captures, "*.pcap"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var have, want []string
-	for _, f := range files {
-		have = append(have, filepath.Base(f))
-	}
+	var names []string
 	for _, r := range replays() {
-		want = append(want, r.name+".pcap")
+		names = append(names, r.name)
 	}
-	slices.Sort(want)
-	if !slices.Equal(have, want) {
-		t.Fatalf("captures %q, replays %q", have, want)
-	}
+	modeltest.CheckCoverage(t, names)
 }
 
 // TestReplay puts the model in the place of each CPU rank in every capture: it
@@ -33,7 +23,7 @@ func TestReplayCoversAllCaptures(t *testing.T) {
 func TestReplay(t *testing.T) {
 	for _, r := range replays() {
 		t.Run(r.name, func(t *testing.T) {
-			packets := readCapture(t, r.name)
+			packets := modeltest.ReadCapture(t, r.name)
 			if len(packets) == 0 {
 				t.Fatal("the capture is empty")
 			}
@@ -65,7 +55,7 @@ func (p *player) until(now time.Duration) {
 	for !p.m.Busy() {
 		if p.next > 0 && p.calls[p.next-1].recv {
 			words, done := p.m.Result()
-			if d := diff(words, p.calls[p.next-1].words); d != "" || !done {
+			if d := modeltest.Diff(words, p.calls[p.next-1].words); d != "" || !done {
 				p.t.Errorf("call %d: done %v; %s", p.next-1, done, d)
 			}
 		}
@@ -92,45 +82,25 @@ func (p *player) until(now time.Duration) {
 	p.now = now
 }
 
-func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []recorded) *player {
+func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []modeltest.Recorded) *player {
 	t.Helper()
 	p := &player{t: t, calls: calls, m: New(Config{
 		Rank:  rank,
 		Late:  r.late,
 		Peers: slices.DeleteFunc([]int{0, 1, 2}, func(x int) bool { return x == rank }),
 	})}
-	var want []recorded
+	var want []modeltest.Recorded
 	for i, rec := range packets {
-		p.until(rec.at)
-		if rec.from == rank {
+		p.until(rec.At)
+		if rec.From == rank {
 			want = append(want, rec)
 		}
-		if rec.to == rank && !slices.Contains(r.undelivered, i) {
-			p.m.Datagram(rec.at, rec.from, rec.b)
-			p.until(rec.at)
+		if rec.To == rank && !slices.Contains(r.undelivered, i) {
+			p.m.Datagram(rec.At, rec.From, rec.Bytes)
+			p.until(rec.At)
 		}
 	}
-	r.compare(t, rank, p.m.Out(), want)
-	return p
-}
-
-func (r replay) compare(t *testing.T, rank int, got []Packet, want []recorded) {
-	t.Helper()
 	const slack = 15 * ms // the real one ran as a process among others
-	for i, w := range want {
-		if i >= len(got) {
-			t.Fatalf("rank %d: packet %d at %v is missing: %s", rank, i, w.at, describe(w.b))
-		}
-		g := got[i]
-		if g.To != w.to || !bytes.Equal(g.Bytes, w.b) {
-			t.Fatalf("rank %d: packet %d: got %s to %d at %v, recorded %s to %d at %v",
-				rank, i, describe(g.Bytes), g.To, g.At, describe(w.b), w.to, w.at)
-		}
-		if late := w.at - g.At; late < 0 || late > slack {
-			t.Errorf("rank %d: packet %d (%s): left at %v, recorded at %v", rank, i, describe(w.b), g.At, w.at)
-		}
-	}
-	if len(got) > len(want) {
-		t.Fatalf("rank %d: sent %s at %v, which was not recorded", rank, describe(got[len(want)].Bytes), got[len(want)].At)
-	}
+	modeltest.Compare(t, rank, sent(p.m.Out()), want, slack)
+	return p
 }

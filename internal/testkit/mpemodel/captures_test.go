@@ -1,68 +1,12 @@
 package mpemodel
 
 import (
-	"errors"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"testing"
 	"time"
 
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
-
+	"github.com/zrlmpi/zrlmpid/internal/testkit/modeltest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-const captures = "../../../capture/testdata/captures"
-
-// recorded is one packet of a capture.
-type recorded struct {
-	at       time.Duration
-	from, to int // ranks
-	b        []byte
-}
-
-// readCapture decodes a capture; rank r has the address 127.0.0.(r+1).
-func readCapture(t *testing.T, name string) []recorded {
-	t.Helper()
-	f, err := os.Open(filepath.Join(captures, name+".pcap"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := pcapgo.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var packets []recorded
-	var first time.Time
-	for {
-		frame, ci, err := r.ReadPacketData()
-		if errors.Is(err, io.EOF) {
-			return packets
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first.IsZero() {
-			first = ci.Timestamp
-		}
-		p := gopacket.NewPacket(frame, r.LinkType(), gopacket.NoCopy)
-		ip, ok := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
-		udp, ok2 := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
-		if !ok || !ok2 || udp.SrcPort != protocol.Port || udp.DstPort != protocol.Port {
-			t.Fatalf("packet %d is not ZRLMPI over UDP: %v", len(packets), p)
-		}
-		packets = append(packets, recorded{
-			at:   ci.Timestamp.Sub(first),
-			from: int(ip.SrcIP.To4()[3]) - 1, to: int(ip.DstIP.To4()[3]) - 1,
-			b: udp.Payload,
-		})
-	}
-}
 
 // mpiCall is one call of the program on an FPGA.
 type mpiCall struct {
@@ -100,7 +44,7 @@ type replay struct {
 func echo(rounds, n, to int, change func([]uint32) []uint32) map[int][]mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
-		words := pattern(i, 0, n)
+		words := modeltest.Pattern(i, 0, n)
 		calls = append(calls, mpiCall{true, 0, words}, mpiCall{false, to, change(words)})
 	}
 	return map[int][]mpiCall{1: calls}
@@ -112,7 +56,7 @@ func same(words []uint32) []uint32 { return words }
 func initiator(rounds, n int) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
-		words := pattern(i, 0, n)
+		words := modeltest.Pattern(i, 0, n)
 		calls = append(calls, mpiCall{false, 1, words}, mpiCall{true, 1, plusOne(words)})
 	}
 	return calls
@@ -125,18 +69,18 @@ func oneWay(recv bool, rounds, n int) map[int][]mpiCall {
 		if recv {
 			owner = 0
 		}
-		calls = append(calls, mpiCall{recv, 0, pattern(i, owner, n)})
+		calls = append(calls, mpiCall{recv, 0, modeltest.Pattern(i, owner, n)})
 	}
 	return map[int][]mpiCall{1: calls}
 }
 
 func replays() []replay {
 	corrupt := oneWay(true, 2, 1000)
-	first := pattern(0, 0, 1000)
+	first := modeltest.Pattern(0, 0, 1000)
 	// The rest of the first transmission, then the second one's header and
 	// the start of its payload, until the count is reached.
 	corrupt[1][0].words = slices.Concat(first[:346], first[700:],
-		unpack(hdr(protocol.Data, 0, 1, 1000)), first[:346])
+		modeltest.Unpack(modeltest.Header(protocol.Data, 0, 1, 1000)), first[:346])
 
 	lateClear := make([]uint32, 1001)
 	for i := range lateClear {
@@ -144,7 +88,7 @@ func replays() []replay {
 	}
 	// The last datagram ends in the middle of a line.
 	lateClear = slices.Concat(lateClear[:346], lateClear[700:], []uint32{0},
-		unpack(hdr(protocol.Data, 0, 1, 1001)), lateClear[:345])
+		modeltest.Unpack(modeltest.Header(protocol.Data, 0, 1, 1001)), lateClear[:345])
 
 	pingpong := echo(3, 347, 0, plusOne)
 	pingpong[0] = initiator(3, 347)
@@ -165,7 +109,7 @@ func replays() []replay {
 		// discards the three retransmissions of DATA.
 		{
 			name: "loss_fpga_ack_lost", unrecorded: []int{1}, busy: true,
-			programs: map[int][]mpiCall{1: {{true, 0, pattern(0, 0, 100)}, {true, 0, pattern(1, 0, 100)}}},
+			programs: map[int][]mpiCall{1: {{true, 0, modeltest.Pattern(0, 0, 100)}, {true, 0, modeltest.Pattern(1, 0, 100)}}},
 		},
 		// The first datagram of DATA, the one with the header, was
 		// dropped. The program that ran the MPE was held up while it

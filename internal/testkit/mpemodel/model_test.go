@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/modeltest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -49,9 +50,9 @@ func TestCutIsTheFPGAShape(t *testing.T) {
 		shape := protocol.FPGAShape(!split)
 		for words := range uint32(3 * 708) {
 			r := &rig{Model: New(Config{Rank: 1, Peers: []int{0}, SplitTail: split}), t: t}
-			r.send(0, pattern(0, 1, int(words)))
+			r.send(0, modeltest.Pattern(0, 1, int(words)))
 			r.Out()
-			r.in(0, hdr(protocol.ClearToSend, 0, 1, 0))
+			r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0))
 			var all []byte
 			total := shape.PayloadBytes(words)
 			out := r.Out()
@@ -68,7 +69,7 @@ func TestCutIsTheFPGAShape(t *testing.T) {
 			if len(all) != protocol.HeaderLen+int(total) || int64(len(out)) != shape.Datagrams(words) {
 				t.Fatalf("%d words: %d bytes in %d datagrams", words, len(all), len(out))
 			}
-			want := append(hdr(protocol.Data, 1, 0, words), pack(pattern(0, 1, int(words)))...)
+			want := append(modeltest.Header(protocol.Data, 1, 0, words), modeltest.Pack(modeltest.Pattern(0, 1, int(words)))...)
 			if !slices.Equal(all[:len(want)], want) {
 				t.Fatalf("%d words: the bytes differ", words)
 			}
@@ -77,14 +78,14 @@ func TestCutIsTheFPGAShape(t *testing.T) {
 }
 
 func TestPaddingBetweenDatagramsShiftsTheData(t *testing.T) {
-	words := pattern(0, 0, 400)
-	b := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 400)
+	b := modeltest.Message(0, 1, words)
 	all := slices.Concat(b...)
 	// The first datagram ends in the middle of a line: 101 words.
 	cutAt := protocol.HeaderLen + 101*protocol.WordLen
 	r := begin(t, 400)
 	r.in(0, all[:cutAt], all[cutAt:])
-	r.wantOut(hdr(protocol.Ack, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.wantBuffer(slices.Concat(words[:101], []uint32{0}, words[101:399]))
 }
 
@@ -93,11 +94,11 @@ func TestFloatNeverMatchesInt(t *testing.T) {
 	if err := r.Recv(0, 0, 1, protocol.Float); err != nil {
 		t.Fatal(err)
 	}
-	r.in(0, hdr(protocol.SendRequest, 0, 1, 0))
+	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
 	r.wantOut()
-	request := hdr(protocol.SendRequest, 0, 1, 0)
+	request := modeltest.Header(protocol.SendRequest, 0, 1, 0)
 	request[16] = byte(protocol.SendFloat)
-	clear := hdr(protocol.ClearToSend, 1, 0, 0)
+	clear := modeltest.Header(protocol.ClearToSend, 1, 0, 0)
 	clear[16] = byte(protocol.RecvFloat)
 	r.in(0, request)
 	r.wantOut(clear)
@@ -107,7 +108,7 @@ func TestShellDropsWhatItsTableLacks(t *testing.T) {
 	r := newRig(t)
 	r.recv(0, 1)
 	for _, from := range []int{-1, 1, 3} {
-		r.in(from, hdr(protocol.SendRequest, 0, 1, 0))
+		r.in(from, modeltest.Header(protocol.SendRequest, 0, 1, 0))
 	}
 	r.in(0, nil)
 	r.wantOut()
@@ -142,7 +143,7 @@ func TestHeaderCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.send(0, []uint32{1})
-			b := hdr(protocol.SendRequest, 2, 1, 0)
+			b := modeltest.Header(protocol.SendRequest, 2, 1, 0)
 			c.change(b)
 			r.in(2, b)
 			if _, deferred := r.cache.lookup(2); deferred != c.deferred {
@@ -158,24 +159,24 @@ func TestHeaderCheck(t *testing.T) {
 func TestParkedClearToSendIsFoundAfterTheTimeOut(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1, 2})
-	r.in(2, hdr(protocol.ClearToSend, 0, 1, 0))
+	r.in(2, modeltest.Header(protocol.ClearToSend, 0, 1, 0))
 	r.after(112 * ms)
-	r.wantOut(hdr(protocol.SendRequest, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0))
 	r.after(1 * ms)
-	r.wantOut(hdr(protocol.SendRequest, 1, 0, 0), message(1, 0, []uint32{1, 2})[0])
+	r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0), modeltest.Message(1, 0, []uint32{1, 2})[0])
 }
 
 func TestIdleDatagramsWaitInTheFIFO(t *testing.T) {
 	r := newRig(t)
-	r.in(2, hdr(protocol.SendRequest, 2, 1, 0))
-	r.in(0, hdr(protocol.SendRequest, 0, 1, 0))
+	r.in(2, modeltest.Header(protocol.SendRequest, 2, 1, 0))
+	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
 	r.wantOut()
 	r.recv(0, 1)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
-	r.in(0, message(0, 1, []uint32{1})[0])
-	r.wantOut(hdr(protocol.Ack, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
+	r.in(0, modeltest.Message(0, 1, []uint32{1})[0])
+	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.recv(2, 1)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 2, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 2, 0))
 }
 
 func newBoundedRig(t *testing.T) *rig {
@@ -188,7 +189,7 @@ func TestBoundedFIFO(t *testing.T) {
 	r := newBoundedRig(t)
 	big := make([]byte, protocol.MaxDatagram)
 	r.in(2, big, big, big)
-	r.in(0, hdr(protocol.SendRequest, 0, 1, 0))
+	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
 	if r.Dropped() != 2 {
 		t.Errorf("%d dropped, want 2", r.Dropped())
 	}
@@ -198,10 +199,10 @@ func TestBoundedFIFO(t *testing.T) {
 	r.recv(0, 1000)
 	r.wantState("WAIT4REQ")
 	// A message larger than the FIFO passes while the MPE reads.
-	r.in(0, hdr(protocol.SendRequest, 0, 1, 0))
-	r.in(0, message(0, 1, pattern(0, 0, 1000))...)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0), hdr(protocol.Ack, 1, 0, 0))
-	r.wantBuffer(pattern(0, 0, 1000))
+	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
+	r.in(0, modeltest.Message(0, 1, modeltest.Pattern(0, 0, 1000))...)
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0), modeltest.Header(protocol.Ack, 1, 0, 0))
+	r.wantBuffer(modeltest.Pattern(0, 0, 1000))
 }
 
 // Datagrams of one word leave their sources behind, until there is no room for
@@ -216,7 +217,7 @@ func TestEatenDatagramsFillTheFIFOOfSources(t *testing.T) {
 	r.wantWedged("")
 	r.in(0, make([]byte, 8), make([]byte, 8))
 	r.wantWedged("source ranks is full")
-	r.in(0, hdr(protocol.SendRequest, 0, 1, 0))
+	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
 	r.wantOut()
 	r.wantState("WAIT4REQ")
 }
@@ -224,7 +225,7 @@ func TestEatenDatagramsFillTheFIFOOfSources(t *testing.T) {
 // A datagram much longer than its message fills the FIFO behind the MPE.
 func TestEndlessDatagramBlocksTheReceiver(t *testing.T) {
 	r := begin(t, 2)
-	r.in(0, append(message(0, 1, []uint32{1, 2})[0], make([]byte, 16*(dataFIFOWords+1))...))
+	r.in(0, append(modeltest.Message(0, 1, []uint32{1, 2})[0], make([]byte, 16*(dataFIFOWords+1))...))
 	r.wantOut()
 	r.wantState("RECV_DATA_RD")
 	r.wantWedged("data FIFO is full")
@@ -234,16 +235,16 @@ func TestEndlessDatagramBlocksTheReceiver(t *testing.T) {
 // time-out, because the mark of failure would find no room.
 func TestFullDataFIFOStopsTheTimeOut(t *testing.T) {
 	r := begin(t, 2)
-	r.in(0, append(message(0, 1, []uint32{1, 2})[0], make([]byte, 8+wordLen*dataFIFOWords)...))
-	r.wantOut(hdr(protocol.Ack, 1, 0, 0))
+	r.in(0, append(modeltest.Message(0, 1, []uint32{1, 2})[0], make([]byte, 8+wordLen*dataFIFOWords)...))
+	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.recv(0, 2)
-	r.in(0, hdr(protocol.SendRequest, 0, 1, 0))
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
+	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 	r.after(5000 * ms)
 	r.wantOut()
 	r.wantWedged("no time-out is left")
 	// The DATA itself sets the dequeuer going again.
-	r.in(0, message(0, 1, []uint32{3, 4})[0])
-	r.wantOut(hdr(protocol.Ack, 1, 0, 0))
+	r.in(0, modeltest.Message(0, 1, []uint32{3, 4})[0])
+	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.wantBuffer([]uint32{0, 0})
 }

@@ -1,32 +1,21 @@
 package mpemodel
 
 import (
-	"bytes"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/modeltest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // TestReplayCoversAllCaptures keeps a capture from being left out unseen.
 func TestReplayCoversAllCaptures(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(captures, "*.pcap"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var have, want []string
-	for _, f := range files {
-		have = append(have, filepath.Base(f))
-	}
+	var names []string
 	for _, r := range replays() {
-		want = append(want, r.name+".pcap")
+		names = append(names, r.name)
 	}
-	slices.Sort(want)
-	if !slices.Equal(have, want) {
-		t.Fatalf("captures %q, replays %q", have, want)
-	}
+	modeltest.CheckCoverage(t, names)
 }
 
 // TestReplay puts the model in the FPGA's place in every capture: it must send
@@ -35,7 +24,7 @@ func TestReplayCoversAllCaptures(t *testing.T) {
 func TestReplay(t *testing.T) {
 	for _, r := range replays() {
 		t.Run(r.name, func(t *testing.T) {
-			packets := readCapture(t, r.name)
+			packets := modeltest.ReadCapture(t, r.name)
 			if len(packets) == 0 {
 				t.Fatal("the capture is empty")
 			}
@@ -44,7 +33,7 @@ func TestReplay(t *testing.T) {
 			}
 			if r.clock != 0 {
 				for i := range packets {
-					packets[i].at = time.Duration(float64(packets[i].at) * r.clock)
+					packets[i].At = time.Duration(float64(packets[i].At) * r.clock)
 				}
 			}
 			for rank, calls := range r.programs {
@@ -62,16 +51,16 @@ func TestReplay(t *testing.T) {
 
 // wantNoFPGA checks that nobody pads DATA or makes it longer than a CPU does:
 // there is no part in the capture for the model.
-func wantNoFPGA(t *testing.T, packets []recorded) {
+func wantNoFPGA(t *testing.T, packets []modeltest.Recorded) {
 	t.Helper()
 	for i, p := range packets {
-		h, err := protocol.CloudFPGA.Decode(p.b)
+		h, err := protocol.CloudFPGA.Decode(p.Bytes)
 		if err != nil {
 			continue
 		}
 		cpu := min(protocol.HeaderLen+int(h.Size)*protocol.WordLen, protocol.MaxDatagram)
-		if len(p.b) != cpu {
-			t.Errorf("packet %d (%v) has %d bytes, a CPU sends %d: which rank is the FPGA?", i, h, len(p.b), cpu)
+		if len(p.Bytes) != cpu {
+			t.Errorf("packet %d (%v) has %d bytes, a CPU sends %d: which rank is the FPGA?", i, h, len(p.Bytes), cpu)
 		}
 	}
 }
@@ -90,7 +79,7 @@ func (p *player) proceed(now time.Duration) {
 	for !p.m.Busy() {
 		if p.next > 0 && p.calls[p.next-1].recv {
 			words, overrun, done := p.m.Result()
-			if d := diff(words, p.calls[p.next-1].words); d != "" || overrun || !done {
+			if d := modeltest.Diff(words, p.calls[p.next-1].words); d != "" || overrun || !done {
 				p.t.Errorf("call %d: done %v, overrun %v; %s", p.next-1, done, overrun, d)
 			}
 		}
@@ -114,7 +103,7 @@ func (p *player) proceed(now time.Duration) {
 	}
 }
 
-func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []recorded) *player {
+func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []modeltest.Recorded) *player {
 	t.Helper()
 	p := &player{t: t, calls: calls, m: New(Config{
 		Rank:      rank,
@@ -124,19 +113,19 @@ func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []recorded
 	if r.from == 0 {
 		p.proceed(0)
 	}
-	var want []recorded
+	var want []modeltest.Recorded
 	for i, rec := range packets {
-		if p.next == 0 && rec.at >= r.from {
+		if p.next == 0 && rec.At >= r.from {
 			p.proceed(r.from)
 		}
-		p.m.Tick(rec.at)
-		if rec.from == rank {
+		p.m.Tick(rec.At)
+		if rec.From == rank {
 			want = append(want, rec)
 		}
-		if rec.to == rank && !slices.Contains(r.undelivered, i) {
-			p.m.Datagram(rec.at, rec.from, rec.b)
-			if r.from <= rec.at {
-				p.proceed(rec.at)
+		if rec.To == rank && !slices.Contains(r.undelivered, i) {
+			p.m.Datagram(rec.At, rec.From, rec.Bytes)
+			if r.from <= rec.At {
+				p.proceed(rec.At)
 			}
 		}
 	}
@@ -144,7 +133,7 @@ func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []recorded
 	return p
 }
 
-func (r replay) compare(t *testing.T, rank int, got []Packet, want []recorded) {
+func (r replay) compare(t *testing.T, rank int, got []Packet, want []modeltest.Recorded) {
 	t.Helper()
 	slack := r.slack
 	if slack == 0 {
@@ -153,22 +142,7 @@ func (r replay) compare(t *testing.T, rank int, got []Packet, want []recorded) {
 	for _, i := range slices.Backward(r.unrecorded) {
 		got = slices.Delete(got, i, i+1)
 	}
-	for i, w := range want {
-		if i >= len(got) {
-			t.Fatalf("rank %d: packet %d at %v is missing: %s", rank, i, w.at, describe(w.b))
-		}
-		g := got[i]
-		if g.To != w.to || !bytes.Equal(g.Bytes, w.b) {
-			t.Fatalf("rank %d: packet %d: got %s to %d at %v, recorded %s to %d at %v",
-				rank, i, describe(g.Bytes), g.To, g.At, describe(w.b), w.to, w.at)
-		}
-		if late := w.at - g.At; late < 0 || late > slack {
-			t.Errorf("rank %d: packet %d (%s): left at %v, recorded at %v", rank, i, describe(w.b), g.At, w.at)
-		}
-	}
-	if len(got) > len(want) {
-		t.Fatalf("rank %d: sent %s at %v, which was not recorded", rank, describe(got[len(want)].Bytes), got[len(want)].At)
-	}
+	modeltest.Compare(t, rank, sent(got), want, slack)
 }
 
 // TestWhichDatagramWasDropped reasons about loss_mid_to_fpga_corrupts: all
@@ -177,8 +151,8 @@ func (r replay) compare(t *testing.T, rank int, got []Packet, want []recorded) {
 // capture's name says, and the name's "mid" is the second of the three. A
 // missing third one would have spoilt the next message as well.
 func TestWhichDatagramWasDropped(t *testing.T) {
-	first, second := pattern(0, 0, 1000), pattern(1, 0, 1000)
-	header := unpack(hdr(protocol.Data, 0, 1, 1000))
+	first, second := modeltest.Pattern(0, 0, 1000), modeltest.Pattern(1, 0, 1000)
+	header := modeltest.Unpack(modeltest.Header(protocol.Data, 0, 1, 1000))
 	for _, c := range []struct {
 		dropped int
 		buffers [2][]uint32
@@ -192,7 +166,7 @@ func TestWhichDatagramWasDropped(t *testing.T) {
 	} {
 		r := replay{undelivered: []int{c.dropped}}
 		calls := []mpiCall{{true, 0, c.buffers[0]}, {true, 0, c.buffers[1]}}
-		p := r.play(t, 1, calls, readCapture(t, "loss_mid_to_fpga_corrupts"))
+		p := r.play(t, 1, calls, modeltest.ReadCapture(t, "loss_mid_to_fpga_corrupts"))
 		if p.m.Busy() || p.next != 2 {
 			t.Errorf("dropped %d: %d calls made, state %s", c.dropped, p.next, p.m.State())
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/modeltest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -58,7 +59,7 @@ func TestTimeOuts(t *testing.T) {
 		r.send(peer, []uint32{1})
 		check("SEND_REQUEST", r, c.request)
 		// It can still be freed.
-		r.in(peer, hdr(protocol.ClearToSend, peer, c.rank, 0), hdr(protocol.Ack, peer, c.rank, 0))
+		r.in(peer, modeltest.Header(protocol.ClearToSend, peer, c.rank, 0), modeltest.Header(protocol.Ack, peer, c.rank, 0))
 		r.wantWedged("")
 		if r.Busy() {
 			t.Error("the send has not returned")
@@ -67,12 +68,12 @@ func TestTimeOuts(t *testing.T) {
 		r = start()
 		r.send(peer, []uint32{1})
 		r.Out()
-		r.in(peer, hdr(protocol.ClearToSend, peer, c.rank, 0))
+		r.in(peer, modeltest.Header(protocol.ClearToSend, peer, c.rank, 0))
 		check("DATA", r, c.ack)
 
 		r = start()
 		r.recv(peer, 1)
-		r.in(peer, hdr(protocol.SendRequest, peer, c.rank, 0))
+		r.in(peer, modeltest.Header(protocol.SendRequest, peer, c.rank, 0))
 		check("CLEAR_TO_SEND", r, c.cl)
 	}
 }
@@ -84,7 +85,7 @@ func TestRepeatsAreSharedByThePhases(t *testing.T) {
 	if got := len(r.times()); got != 3 {
 		t.Fatalf("%d SEND_REQUESTs, want 3", got)
 	}
-	r.in(0, hdr(protocol.ClearToSend, 0, 1, 0))
+	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0))
 	r.after(time.Hour)
 	// 2 × 112.5 ms, and 1 s for each of two retransmissions; that was the third.
 	if got, want := r.times(), []time.Duration{1300 * ms, 3525 * ms}; !slices.Equal(got, want) {
@@ -96,7 +97,7 @@ func TestRepeatsAreCountedPerCall(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1})
 	r.after(time.Hour)
-	r.in(0, hdr(protocol.ClearToSend, 0, 1, 0), hdr(protocol.Ack, 0, 1, 0))
+	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.Ack, 0, 1, 0))
 	r.Out()
 	r.send(0, []uint32{1})
 	if at, ok := r.Next(); !ok || at != r.clock+112500*time.Microsecond {
@@ -112,11 +113,11 @@ func TestOtherPacketsDoNotResetTheTimeOut(t *testing.T) {
 	r.Out()
 	for range 11 {
 		r.after(10 * ms)
-		r.in(2, hdr(protocol.SendRequest, 2, 1, 0))
+		r.in(2, modeltest.Header(protocol.SendRequest, 2, 1, 0))
 	}
 	r.wantOut()
 	r.after(2500 * time.Microsecond)
-	r.wantOut(hdr(protocol.SendRequest, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0))
 }
 
 func TestTimeGoingBackwardsIsIgnored(t *testing.T) {
@@ -133,8 +134,8 @@ func TestTimeGoingBackwardsIsIgnored(t *testing.T) {
 // buffer and no mark of its end. The retransmission of the message is acknowledged, but
 // a part of it went into the first try, and the program waits forever.
 func TestTimeOutInMidMessage(t *testing.T) {
-	words := pattern(0, 0, 1000)
-	d := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 1000)
+	d := modeltest.Message(0, 1, words)
 	r := begin(t, 1000)
 	r.after(50 * ms)
 	r.in(0, d[0])
@@ -148,16 +149,16 @@ func TestTimeOutInMidMessage(t *testing.T) {
 	// Nothing asks the peer to send again.
 	r.wantOut()
 	r.wantState("RECV_DATA_START")
-	r.wantWedged("given up after 351 of 500 lines")
+	r.wantWedged("abandoned after 351 of 500 lines")
 	r.in(0, d...)
-	r.wantOut(hdr(protocol.Ack, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.wantState("IDLE")
 	r.wantWedged("waits for more lines")
 	// 350 lines were there and the empty one, so 149 of the retransmission ended the
 	// first try. The 150th was the second half of a 16-byte word, and lost
 	// with it; the other 350 are the start of the second try.
 	buf, overrun, done := r.Result()
-	if d := diff(buf, slices.Concat(words[300:], []uint32{0, 0}, words[:298])); d != "" || overrun || done {
+	if d := modeltest.Diff(buf, slices.Concat(words[300:], []uint32{0, 0}, words[:298])); d != "" || overrun || done {
 		t.Errorf("%s; overrun %v, done %v", d, overrun, done)
 	}
 }
@@ -165,16 +166,16 @@ func TestTimeOutInMidMessage(t *testing.T) {
 // Only where one single line is missing does the empty line end the first try,
 // and the retransmission arrives whole.
 func TestTimeOutWithOneLineMissing(t *testing.T) {
-	words := pattern(0, 0, 347)
-	d := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 347)
+	d := modeltest.Message(0, 1, words)
 	r := begin(t, 347)
 	r.in(0, d[0])
 	r.after(200 * ms)
 	r.in(0, d...)
-	r.wantOut(hdr(protocol.Ack, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.wantBuffer(words)
-	r.exchange(0, pattern(1, 0, 3))
-	r.wantBuffer(pattern(1, 0, 3))
+	r.exchange(0, modeltest.Pattern(1, 0, 3))
+	r.wantBuffer(modeltest.Pattern(1, 0, 3))
 }
 
 // Each of those leaves behind one word that a message is done. With the FIFO for
@@ -183,19 +184,19 @@ func TestTimeOutWithOneLineMissing(t *testing.T) {
 func TestFiveTimeOutsWithOneLineMissing(t *testing.T) {
 	r := newRig(t)
 	for i := range 5 {
-		words := pattern(i, 0, 347)
+		words := modeltest.Pattern(i, 0, 347)
 		if i == 4 {
-			words = pattern(i, 0, 1056)
+			words = modeltest.Pattern(i, 0, 1056)
 		}
-		d := message(0, 1, words)
+		d := modeltest.Message(0, 1, words)
 		r.recv(0, uint32(len(words)))
-		r.in(0, hdr(protocol.SendRequest, 0, 1, 0))
+		r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
 		r.in(0, d[:len(d)-1]...)
 		r.after(200 * ms)
 		r.Out()
 		r.in(0, d...)
 		if i < 4 {
-			r.wantOut(hdr(protocol.Ack, 1, 0, 0))
+			r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 			r.wantBuffer(words)
 		}
 	}
@@ -206,12 +207,12 @@ func TestFiveTimeOutsWithOneLineMissing(t *testing.T) {
 
 // The rest of a message that was given up is no longer payload.
 func TestLateContinuationAfterTheTimeOutIsDrained(t *testing.T) {
-	d := message(0, 1, pattern(0, 0, 1000))
+	d := modeltest.Message(0, 1, modeltest.Pattern(0, 0, 1000))
 	r := begin(t, 1000)
 	r.in(0, d[0], d[1])
 	r.after(200 * ms)
 	r.in(0, d[2])
 	r.wantOut()
 	r.wantState("RECV_DATA_START")
-	r.wantWedged("given up after 351 of 500 lines")
+	r.wantWedged("abandoned after 351 of 500 lines")
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/modeltest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -14,18 +15,18 @@ func TestTrap1NewerHeaderOverwritesTheParkedOne(t *testing.T) {
 	for _, overwritten := range []bool{false, true} {
 		r := newRig(t)
 		r.send(0, []uint32{1})
-		r.in(2, hdr(protocol.SendRequest, 2, 1, 0))
+		r.in(2, modeltest.Header(protocol.SendRequest, 2, 1, 0))
 		if overwritten {
-			r.in(2, hdr(protocol.Ack, 2, 1, 0))
+			r.in(2, modeltest.Header(protocol.Ack, 2, 1, 0))
 		}
-		r.in(0, hdr(protocol.ClearToSend, 0, 1, 0), hdr(protocol.Ack, 0, 1, 0))
+		r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.Ack, 0, 1, 0))
 		r.Out()
 		r.recv(2, 1)
 		if overwritten {
 			r.wantOut()
 			r.wantState("WAIT4ACK")
 		} else {
-			r.wantOut(hdr(protocol.ClearToSend, 1, 2, 0))
+			r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 2, 0))
 			r.wantState("RECV_DATA_START")
 		}
 	}
@@ -35,10 +36,10 @@ func TestTrap1NewerHeaderOverwritesTheParkedOne(t *testing.T) {
 func deferAck(t *testing.T) *rig {
 	r := newRig(t)
 	r.send(0, []uint32{1})
-	r.in(2, hdr(protocol.Ack, 2, 1, 0))
-	r.in(0, hdr(protocol.ClearToSend, 0, 1, 0))
+	r.in(2, modeltest.Header(protocol.Ack, 2, 1, 0))
+	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0))
 	r.after(150 * ms)
-	r.in(0, hdr(protocol.Ack, 0, 1, 0))
+	r.in(0, modeltest.Header(protocol.Ack, 0, 1, 0))
 	r.Out()
 	return r
 }
@@ -49,7 +50,7 @@ func TestTrap2WrongParkedHeaderSwallowsTheSendRequest(t *testing.T) {
 	r.wantState("WAIT4ACK")
 	r.wantWedged("wait for ACK")
 	for range 3 {
-		r.in(2, hdr(protocol.SendRequest, 2, 1, 0))
+		r.in(2, modeltest.Header(protocol.SendRequest, 2, 1, 0))
 		r.after(1100 * ms)
 	}
 	r.wantOut()
@@ -68,7 +69,7 @@ func TestTrap2TimeOutTurnsTheReceiveIntoASend(t *testing.T) {
 	r.after(1)
 	r.wantState("SEND_DATA_RD")
 	r.wantWedged("from a program that receives")
-	r.in(2, hdr(protocol.SendRequest, 2, 1, 0))
+	r.in(2, modeltest.Header(protocol.SendRequest, 2, 1, 0))
 	r.after(60 * 1000 * ms)
 	r.wantOut()
 	r.wantState("SEND_DATA_RD")
@@ -78,7 +79,7 @@ func TestTrap2TimeOutTurnsTheReceiveIntoASend(t *testing.T) {
 func TestTrap2TakesThreeRanks(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1})
-	r.in(0, hdr(protocol.ClearToSend, 0, 1, 0), hdr(protocol.ClearToSend, 0, 1, 0), hdr(protocol.Ack, 0, 1, 0))
+	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.Ack, 0, 1, 0))
 	r.Out()
 	r.exchange(0, []uint32{5, 6})
 	r.wantBuffer([]uint32{5, 6})
@@ -87,14 +88,14 @@ func TestTrap2TakesThreeRanks(t *testing.T) {
 func TestTrap3CrossedSendRequestIsForgotten(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{7, 8})
-	r.in(0, hdr(protocol.SendRequest, 0, 1, 0), hdr(protocol.ClearToSend, 0, 1, 0), hdr(protocol.Ack, 0, 1, 0))
-	r.wantOut(hdr(protocol.SendRequest, 1, 0, 0), message(1, 0, []uint32{7, 8})[0])
+	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0), modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.Ack, 0, 1, 0))
+	r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0), modeltest.Message(1, 0, []uint32{7, 8})[0])
 	r.recv(0, 1)
 	r.wantOut()
 	r.wantState("WAIT4REQ")
 	r.wantWedged("")
-	r.in(0, hdr(protocol.SendRequest, 0, 1, 0))
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
+	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 }
 
 // After DATA has gone out, on the other hand, a SEND_REQUEST is forgotten only
@@ -102,7 +103,7 @@ func TestTrap3CrossedSendRequestIsForgotten(t *testing.T) {
 func TestTrap3SendRequestBeforeTheAckIsForgottenToo(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{7, 8})
-	r.in(0, hdr(protocol.ClearToSend, 0, 1, 0), hdr(protocol.SendRequest, 0, 1, 0), hdr(protocol.Ack, 0, 1, 0))
+	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.SendRequest, 0, 1, 0), modeltest.Header(protocol.Ack, 0, 1, 0))
 	r.Out()
 	r.recv(0, 1)
 	r.wantOut()
@@ -113,15 +114,15 @@ func TestTrap3SendRequestBeforeTheAckIsForgottenToo(t *testing.T) {
 func begin(t *testing.T, n uint32) *rig {
 	r := newRig(t)
 	r.recv(0, n)
-	r.in(0, hdr(protocol.SendRequest, 0, 1, 0))
-	r.wantOut(hdr(protocol.ClearToSend, 1, 0, 0))
+	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 	return r
 }
 
 func TestTrap4RepeatAfterALostContinuationIsStoredAndAcknowledged(t *testing.T) {
-	words, next := pattern(0, 0, 1000), pattern(1, 0, 1000)
-	d := message(0, 1, words)
-	header := unpack(d[0][:protocol.HeaderLen])
+	words, next := modeltest.Pattern(0, 0, 1000), modeltest.Pattern(1, 0, 1000)
+	d := modeltest.Message(0, 1, words)
+	header := modeltest.Unpack(d[0][:protocol.HeaderLen])
 	for lost, want := range map[int][2][]uint32{
 		1: {slices.Concat(words[:346], words[700:], header, words[:346]), next},
 		// What the dequeuer did not need is the start of the next message.
@@ -131,7 +132,7 @@ func TestTrap4RepeatAfterALostContinuationIsStoredAndAcknowledged(t *testing.T) 
 		r.in(0, slices.Delete(slices.Clone(d), lost, lost+1)...)
 		r.after(100 * ms)
 		r.in(0, d...)
-		r.wantOut(hdr(protocol.Ack, 1, 0, 0))
+		r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 		r.wantBuffer(want[0])
 		r.exchange(0, next)
 		r.wantBuffer(want[1])
@@ -139,45 +140,45 @@ func TestTrap4RepeatAfterALostContinuationIsStoredAndAcknowledged(t *testing.T) 
 }
 
 func TestTrap4SendRequestInMidMessageIsStored(t *testing.T) {
-	words := pattern(0, 0, 400)
-	d := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 400)
+	d := modeltest.Message(0, 1, words)
 	r := begin(t, 400)
-	r.in(0, d[0], hdr(protocol.SendRequest, 0, 1, 0), d[1])
-	r.wantOut(hdr(protocol.Ack, 1, 0, 0))
-	r.wantBuffer(slices.Concat(words[:346], unpack(hdr(protocol.SendRequest, 0, 1, 0)), words[346:392]))
+	r.in(0, d[0], modeltest.Header(protocol.SendRequest, 0, 1, 0), d[1])
+	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
+	r.wantBuffer(slices.Concat(words[:346], modeltest.Unpack(modeltest.Header(protocol.SendRequest, 0, 1, 0)), words[346:392]))
 }
 
 func TestTrap4OtherRanksMayInterruptAMessage(t *testing.T) {
-	words := pattern(0, 0, 400)
-	d := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 400)
+	d := modeltest.Message(0, 1, words)
 	r := begin(t, 400)
 	r.in(0, d[0])
-	r.in(2, hdr(protocol.SendRequest, 2, 1, 0))
-	r.in(2, message(2, 1, words)...)
+	r.in(2, modeltest.Header(protocol.SendRequest, 2, 1, 0))
+	r.in(2, modeltest.Message(2, 1, words)...)
 	r.in(0, d[1])
-	r.wantOut(hdr(protocol.Ack, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.wantBuffer(words)
 	r.recv(2, 1)
-	r.wantOut(hdr(protocol.ClearToSend, 1, 2, 0))
+	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 2, 0))
 }
 
 func TestTrap4OneDatagramRepeatsSafely(t *testing.T) {
-	words := pattern(0, 0, 346)
-	d := message(0, 1, words)
+	words := modeltest.Pattern(0, 0, 346)
+	d := modeltest.Message(0, 1, words)
 	r := begin(t, 346)
 	r.in(0, d[0], d[0], d[0])
-	r.wantOut(hdr(protocol.Ack, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.wantBuffer(words)
-	r.exchange(0, pattern(1, 0, 346))
-	r.wantBuffer(pattern(1, 0, 346))
+	r.exchange(0, modeltest.Pattern(1, 0, 346))
+	r.wantBuffer(modeltest.Pattern(1, 0, 346))
 }
 
 func TestTrap6NeverAcknowledgesTwice(t *testing.T) {
 	words := []uint32{1, 2, 3}
 	r := begin(t, 3)
-	d := message(0, 1, words)[0]
+	d := modeltest.Message(0, 1, words)[0]
 	r.in(0, d)
-	r.wantOut(hdr(protocol.Ack, 1, 0, 0))
+	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.in(0, d)
 	r.wantOut()
 	// Neither idle nor in the next call.

@@ -1,0 +1,107 @@
+// Package modeltest has what the tests of the models of deployed nodes share:
+// packets, the recorded captures, and comparisons of what a model sends with
+// what was recorded. It is for tests only.
+package modeltest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Header returns a control packet, or DATA's header, with INT calls.
+func Header(t protocol.Type, src, dst int, size uint32) []byte {
+	c := protocol.SendInt
+	if t == protocol.ClearToSend || t == protocol.Ack {
+		c = protocol.RecvInt
+	}
+	return protocol.CloudFPGA.Append(nil, protocol.Header{
+		Dst: uint32(dst), Src: uint32(src), Size: size, Call: c, Type: t,
+	})
+}
+
+// Message returns the datagrams of DATA, fragmented as upstream's CPU library
+// does.
+func Message(src, dst int, words []uint32) [][]byte {
+	b := append(Header(protocol.Data, src, dst, uint32(len(words))), Pack(words)...)
+	return slices.Collect(slices.Chunk(b, protocol.MaxDatagram))
+}
+
+// Pack returns words as the bytes of a payload.
+func Pack(words []uint32) []byte {
+	var b []byte
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint32(b, w)
+	}
+	return b
+}
+
+// Unpack returns the words of a payload. It ignores up to 3 bytes at the end.
+func Unpack(b []byte) []uint32 {
+	var words []uint32
+	for ; len(b) >= 4; b = b[4:] {
+		words = append(words, binary.LittleEndian.Uint32(b))
+	}
+	return words
+}
+
+// Pattern returns n words as the programs in the captures send them in a round;
+// rank is the one that sent them first.
+func Pattern(round, rank, n int) []uint32 {
+	words := make([]uint32, n)
+	for i := range words {
+		words[i] = uint32(round)*0x9e3779b9 ^ uint32(i)*0x85ebca6b ^ uint32(rank+1)*0x01000193
+	}
+	return words
+}
+
+// Plus returns a copy of words with n added to each.
+func Plus(n uint32, words []uint32) []uint32 {
+	out := slices.Clone(words)
+	for i := range out {
+		out[i] += n
+	}
+	return out
+}
+
+// Describe returns a packet in words, for messages of tests.
+func Describe(b []byte) string {
+	if h, err := protocol.CloudFPGA.Decode(b); err == nil {
+		return fmt.Sprintf("%v and %d bytes", h, len(b)-protocol.HeaderLen)
+	}
+	return fmt.Sprintf("%d bytes without a header", len(b))
+}
+
+// Diff names the first word in which a buffer is not as wanted; "" if there is
+// none.
+func Diff(got, want []uint32) string {
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			return fmt.Sprintf("word %d of the buffer is %08x, want %08x", i, got[i], want[i])
+		}
+	}
+	if len(got) != len(want) {
+		return fmt.Sprintf("the buffer has %d words, want %d", len(got), len(want))
+	}
+	return ""
+}
+
+// WantPackets fails the test unless exactly the wanted packets were sent.
+func WantPackets(t *testing.T, sent []Sent, want [][]byte) {
+	t.Helper()
+	for i, p := range sent {
+		if i >= len(want) {
+			t.Fatalf("unexpected packet %d: %s", i, Describe(p.Bytes))
+		}
+		if !bytes.Equal(p.Bytes, want[i]) {
+			t.Fatalf("packet %d: got %s, want %s", i, Describe(p.Bytes), Describe(want[i]))
+		}
+	}
+	if len(sent) < len(want) {
+		t.Fatalf("%d packets, want %d: missing %s", len(sent), len(want), Describe(want[len(sent)]))
+	}
+}
