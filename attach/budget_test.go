@@ -18,7 +18,7 @@ func TestBudgetOfBytes(t *testing.T) {
 	if _, err := send(t, b, 0, 2, make([]byte, 5)).Wait(within(t)); !errors.Is(err, mpe.ErrFull) {
 		t.Errorf("a send beyond the budget: %v", err)
 	}
-	// One that never fits is told apart. All of its payload may come.
+	// One that never fits is distinguished. All of its payload may come.
 	for range 3 {
 		if _, err := send(t, b, 0, 2, make([]byte, 1<<20+1)).Wait(within(t)); !errors.Is(err, handshake.ErrTooLong) || errors.Is(err, mpe.ErrFull) {
 			t.Errorf("a send larger than the budget: %v", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// fakeDaemon welcomes one client to rank 0 of 2 and does as it is told.
+// fakeDaemon welcomes one client to rank 0 of 2 and follows the script.
 func fakeDaemon(t *testing.T) (c *Client, daemon *rawClient) {
 	t.Helper()
 	h := &harness{socket: shortPath(t)}

@@ -205,7 +205,7 @@ func TestRefusedError(t *testing.T) {
 	}
 }
 
-func TestParseErrorDamaged(t *testing.T) {
+func TestParseErrorCorrupt(t *testing.T) {
 	whole := encodeError(fmt.Errorf("rank 0: %w (%w)", &handshake.TruncatedError{Remote: 1}, context.Canceled))
 	for n := range whole {
 		if n == 12+int(order.Uint32(whole[8:])) {

@@ -101,7 +101,7 @@ func TestProbe(t *testing.T) {
 }
 
 // A program knows what its host is like, and exchanges messages in any case.
-func TestCrowded(t *testing.T) {
+func TestOversubscribed(t *testing.T) {
 	for _, oversubscribed := range []bool{false, true} {
 		h := serve(t, newWorld(2, 0, 1), Options{Oversubscribed: oversubscribed})
 		a, b := h.dial(t, 0), h.dial(t, 1)

@@ -9,9 +9,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// TestTurnsOfCalls: where messages meet by their order alone, a call neither overtakes a
+// TestOrderOfCalls: where messages meet by their order alone, a call neither overtakes a
 // send nor is overtaken by one. Other sends do not wait.
-func TestTurnsOfCalls(t *testing.T) {
+func TestOrderOfCalls(t *testing.T) {
 	w := newWorld(3, 0)
 	w.byOrder = 1
 	h := serve(t, w, Options{})
@@ -31,7 +31,7 @@ func TestTurnsOfCalls(t *testing.T) {
 		return list
 	}
 	c.write(startFrame(to(1, 1, 4), []byte("1.")))
-	c.write(callFrame(bcast(2, 4), "2222")) // waits for its turn
+	c.write(callFrame(bcast(2, 4), "2222")) // waits in the queue
 	c.write(callFrame(bcast(3, 4), "33"))   // and for its payload
 	c.write(startFrame(to(1, 4, 4), []byte("4444")))
 	c.write(startFrame(to(2, 5, 4), []byte("5555")))

@@ -10,9 +10,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// TestSendsWaitForTheirTurn: sends to a peer are started in the order of their
+// TestSendsKeepTheirOrder: sends to a peer are started in the order of their
 // STARTs, and others go ahead.
-func TestSendsWaitForTheirTurn(t *testing.T) {
+func TestSendsKeepTheirOrder(t *testing.T) {
 	h := serve(t, newWorld(3, 0), Options{})
 	c := h.attach(t, 0)
 	elsewhere := sendStart(4, 0)
@@ -58,7 +58,7 @@ func TestAbortUnstarted(t *testing.T) {
 	if d := c.done(); d.id != 1 || !errors.Is(d.err, context.Canceled) {
 		t.Errorf("%+v", d)
 	}
-	if d := c.done(); d.id != 2 || d.err != nil { // its turn has come
+	if d := c.done(); d.id != 2 || d.err != nil { // it is first now
 		t.Errorf("%+v", d)
 	}
 }

@@ -166,9 +166,9 @@ func TestDuplicatedData(t *testing.T) {
 	})
 }
 
-// TestHowOftenItAsked: whether a sender waits forever is said by what it did, not by how
+// TestRequestsAreCounted: whether a sender waits forever is said by what it did, not by how
 // often deployed nodes ask.
-func TestHowOftenItAsked(t *testing.T) {
+func TestRequestsAreCounted(t *testing.T) {
 	asking := func(seconds ...float64) (units []capture.Unit) {
 		for _, s := range seconds {
 			units = append(units, packet(time.Duration(s*float64(time.Second)), protocol.SendRequest, protocol.SendInt, 0, 1))

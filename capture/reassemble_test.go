@@ -156,7 +156,7 @@ func TestReassembly(t *testing.T) {
 		"1:10 restart", "5:6", "5:9", "5:15")
 }
 
-// A hole is given up when its time is over, and what follows it goes on.
+// A hole is ended when its time is over, and what follows it goes on.
 func TestHoleAge(t *testing.T) {
 	c := streamOf(noon, 0, [2]int{0, 10}, [2]int{20, 30})
 	c.UDP(noon.Add(holeAge), addrB, addrA, make([]byte, 5))

@@ -83,7 +83,7 @@ func TestFetchedOrCanceled(t *testing.T) {
 
 // An Offer that comes before its turn, of a packet that is no announcement, or of one
 // that has been here, is none; nor is that of one packet the next one's.
-func TestOffered(t *testing.T) {
+func TestAdvertised(t *testing.T) {
 	s := meet(t, Config{})
 	put := func(h protocol.ExtHeader, payload int, offered bool) (opened []bool) {
 		h.Src ^= 1

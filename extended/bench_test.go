@@ -107,7 +107,7 @@ func (c *couple) transmit(i int, h *protocol.ExtHeader, payload []byte) {
 }
 
 // benchmarks of what a message or a packet costs both sides together, the codec
-// included; -cpuprofile tells them apart.
+// included; -cpuprofile distinguishes them.
 func perPacket(b *testing.B, c *couple) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(c.packets), "ns/packet")
 	b.ReportMetric(float64(c.packets)/float64(b.N), "packets/op")

@@ -15,7 +15,7 @@ import (
 // delivered twice, out of order or corrupt, every send ends, and when the trouble
 // is over the two work again without help.
 
-// letter is a message that tells who it is: the rank and life of its sender, and
+// letter is a message that tells who it is: the rank and epoch of its sender, and
 // its place among those of its tag.
 func letter(from, life, place, n int) []byte {
 	b := pattern(max(n, 12), uint64(from)<<40|uint64(life)<<20|uint64(place))
@@ -78,7 +78,7 @@ func (l *lives) restart(rank int) {
 	l.nodes[rank] = append(l.nodes[rank], l.start(rank, l.cfg))
 }
 
-// check verifies what was received in all lives.
+// check verifies what was received in all epochs.
 func (l *lives) check() error {
 	for rank, nodes := range l.nodes {
 		for _, n := range nodes {
@@ -106,7 +106,7 @@ func (l *lives) check() error {
 	return nil
 }
 
-// ended verifies that every send of the ranks that still live has ended.
+// ended verifies that every send of the ranks that still run has ended.
 func (l *lives) ended() error {
 	var bad []error
 	for _, n := range l.world.nodes {
@@ -206,7 +206,7 @@ func TestLives(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d messages delivered, %d sessions ended, %d peers given up", delivered, sessions, timeouts)
+	t.Logf("%d messages delivered, %d sessions ended, %d peers declared unreachable", delivered, sessions, timeouts)
 	if *worldSeed < 0 && (timeouts == 0 || sessions == 0) {
 		t.Error("nothing bad happened")
 	}

@@ -134,7 +134,7 @@ func runExchange(cfg Config, post func(*world, *[2]traffic), fault func(int, int
 	return end, errors.Join(w.err(), quiet(w.nodes[0]), quiet(w.nodes[1]), tr[0].check(), tr[1].check())
 }
 
-// An ACK is answered only if it asks for that: two ranks never talk about
+// An ACK is answered only if it asks for that: two ranks never exchange packets about
 // nothing.
 func TestAckIsNotAnswered(t *testing.T) {
 	w := newWorld(Config{})

@@ -26,7 +26,7 @@ func snapshot(c *Conn) string {
 }
 
 // forgedSessions calls yield with pairs of sessions that somebody may write who knows
-// neither: at random, near the right ones, those of ranks that know nobody, and our own
+// neither: at random, near the right ones, those of ranks that know no peer, and our own
 // but for one bit.
 func forgedSessions(c *Conn, rng *rand.Rand, yield func(session, peer protocol.Session)) {
 	local, remote := c.session.local, c.session.remote

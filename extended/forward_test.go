@@ -39,7 +39,7 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// Whatever it is when a message is given up, both sides come to their end, and so does
+// Whatever it is when a message is ended, both sides come to their end, and so does
 // the next message.
 func TestAborted(t *testing.T) {
 	for _, test := range []struct {

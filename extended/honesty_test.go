@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// What a Conn believes of a peer, packet by packet.
+// What a Conn accepts from a peer, packet by packet.
 
 func TestMessagesBeyondTheLimits(t *testing.T) {
 	s := meet(t, Config{Messages: 1, EagerLimit: 100, EagerBytes: 100})
@@ -28,7 +28,7 @@ func TestMessagesBeyondTheLimits(t *testing.T) {
 	}
 }
 
-func TestMessagesOutOfTurn(t *testing.T) {
+func TestMessagesOutOfOrder(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(request(1, 2, 9), 0).want("the second message first", ReasonOrder, 0)
 	s.put(request(2, 2, 9), 0).want("while a packet is missing", ReasonNone, 0)
@@ -173,9 +173,9 @@ func TestCancelWithoutMessage(t *testing.T) {
 	}
 }
 
-// Gaps are told at once, whatever else goes out, for as long as there are any
+// Gaps are reported at once, whatever else goes out, for as long as there are any
 // (E26).
-func TestGapsAreTold(t *testing.T) {
+func TestGapsAreReported(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(eager(1, 1, 0, 1), 1).flush()
 	s.put(eager(3, 3, 0, 1), 1)

@@ -79,7 +79,7 @@ func TestPathBecomesLonger(t *testing.T) {
 				t.Fatalf("before: %+v", before)
 			}
 			if after.TimeOuts == 0 || after.Events[Spurious] != 1 || after.Losses != 0 || after.Retransmissions != after.TimeOuts {
-				t.Errorf("%v, both ways %v: %d time-outs, detected %d times; %d packets taken for lost, %d sent again",
+				t.Errorf("%v, both ways %v: %d time-outs, detected %d times; %d packets declared lost, %d sent again",
 					long, both, after.TimeOuts, after.Events[Spurious], after.Losses, after.Retransmissions)
 			}
 			if after.Window != maxWindow || (after.RoundTrip-long).Abs() > long/20 {

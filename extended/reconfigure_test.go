@@ -7,7 +7,7 @@ import (
 
 // A silence that has begun lasts as long as it could when it began; the next one as
 // long as is said now.
-func TestReconfigureGiveUp(t *testing.T) {
+func TestReconfigureUnreachableAfter(t *testing.T) {
 	declaredUnreachable := func(s *scripted, until time.Duration) (bool, time.Duration) {
 		for s.now < until {
 			at, ok := s.c.Deadline()

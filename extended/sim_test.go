@@ -64,7 +64,7 @@ func newWorld(cfg Config) *world {
 	return w
 }
 
-// start begins the life of a rank, or its next one.
+// start starts a rank, or its next one.
 func (w *world) start(rank int, cfg Config) *node {
 	cfg.Local, cfg.Remote = uint32(rank), uint32(1-rank)
 	cfg.Seed = cfg.Seed*4 + uint64(rank)*2 + 1

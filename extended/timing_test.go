@@ -64,7 +64,7 @@ func TestWhichTransmissionArrived(t *testing.T) {
 		s.ack(3, 65537, 1<<20)
 		got := s.c.Stats()
 		if got.ToRetransmit != x.lost || got.TimeOuts != 1 || got.Events[Spurious] != uint64(x.spurious) || got.Window != x.window {
-			t.Errorf("%s: %d packets are taken for lost, %d of %d time-outs were spurious, the window is %d",
+			t.Errorf("%s: %d packets are declared lost, %d of %d time-outs were spurious, the window is %d",
 				x.what, got.ToRetransmit, got.Events[Spurious], got.TimeOuts, got.Window)
 		}
 		if (got.RoundTrip - x.trip).Abs() > 3*time.Microsecond {

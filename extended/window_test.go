@@ -9,7 +9,7 @@ import (
 )
 
 // E28: WindowBytes bounds the payload in flight, but one packet always goes. The
-// bytes arrive all the same, and whoever waits for the window asks for an ACK.
+// bytes arrive all the same, and a sender that waits for the window asks for an ACK.
 func TestWindowBytes(t *testing.T) {
 	for _, x := range []struct {
 		payload, window int
@@ -117,7 +117,7 @@ func TestHeaderChecksum(t *testing.T) {
 				lost = true // the retransmission is plain, too
 				return nil
 			}
-			// With PLAIN, damage to the payload is not seen; without it is.
+			// With PLAIN, corruption of the payload is not seen; without it is.
 			if len(payload) > 0 && h.Type == protocol.Data && plain[from] {
 				return []fate{{flip: 8*protocol.ExtHeaderLen + 1}}
 			}
@@ -180,7 +180,7 @@ func TestPingPongNeedsNoAcks(t *testing.T) {
 
 // A packet that is retransmitted more often than its record can count stays one that
 // is retransmitted.
-func TestRepeatsDoNotComeRound(t *testing.T) {
+func TestRetransmissionsDoNotWrapAround(t *testing.T) {
 	s := meet(t, Config{Timing: Timing{UnreachableAfter: 0, InitialRTO: 1, MinRTO: 1, MaxRTO: 1, AckDelay: 1, HelloFirst: 1, HelloMax: 1}})
 	s.echo = s.now - time.Millisecond
 	s.ack(1, 65537, 1<<20).flush() // the round trip is known

@@ -135,7 +135,7 @@ func (tr *traffic) check() error {
 				continue
 			case errors.Is(s.err, ErrAborted):
 				if r := tr.recvs[tag][i]; r.message == nil || !errors.Is(r.message.lost, ErrAborted) {
-					bad = append(bad, fmt.Errorf("receive %d of tag %d: its message was given up, and it does not know", i, tag))
+					bad = append(bad, fmt.Errorf("receive %d of tag %d: its message was aborted, and it does not know", i, tag))
 				}
 				i++
 				continue

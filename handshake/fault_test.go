@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The fault table: each datagram of a message in turn meets each fault, while
+// The fault table: each datagram of a message meets each fault, while
 // neither side or one of them is stalled. Every case ends with both messages
 // delivered once and intact, or with an error at our side, or is one of those in
 // testdata/faults.golden, which docs/ZRLMPI_protocol.md explains: the wire does not
@@ -187,8 +187,8 @@ type outcome int
 
 const (
 	intact   outcome = iota // both messages delivered once and intact, and nothing else said
-	failed                  // our side has an error, and nothing wrong was believed
-	believed                // somebody believes what is not so, or a node is broken, and our side has no error
+	failed                  // our side has an error, and nothing wrong was accepted
+	believed                // a side accepts what is wrong, or a node is broken, and our side has no error
 )
 
 func TestFaults(t *testing.T) {
@@ -256,7 +256,7 @@ func eachFault(t *testing.T, pr pairing, words int, f func(side, nth int, k faul
 	}
 }
 
-// writeGolden lists the cells in which something was believed that is not so.
+// writeGolden lists the cells in which something wrong was accepted.
 func writeGolden(t *testing.T, seen map[string][3]int) {
 	t.Helper()
 	var b strings.Builder

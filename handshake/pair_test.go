@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// headerLike is a DATA payload that is itself a sound ZRLMPI packet of the pair:
+// headerLike is a DATA payload that is itself a valid ZRLMPI packet of the pair:
 // what a program that forwards recorded traffic sends.
 func headerLike(t protocol.Type) []byte {
 	return protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 0, Src: 1, Call: sInt, Type: t})
@@ -25,7 +25,7 @@ func TestPayloadThatLooksLikeAPacket(t *testing.T) {
 		op := b.postRecv(354)
 		b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, data).sends(clr, ack)
 		if !bytes.Equal(op.data, data) {
-			t.Fatalf("payload that resembles %v was taken for a packet", typ)
+			t.Fatalf("payload that resembles %v was accepted as a packet", typ)
 		}
 	}
 	// A full continuation datagram that begins with the message's own header.
@@ -35,7 +35,7 @@ func TestPayloadThatLooksLikeAPacket(t *testing.T) {
 	op := b.postRecv(800)
 	b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, data).sends(clr, ack)
 	if !bytes.Equal(op.data, data) {
-		t.Fatal("payload that begins with the message's own header was taken for a retransmission of it")
+		t.Fatal("payload that begins with the message's own header was accepted as a retransmission of it")
 	}
 }
 
@@ -364,24 +364,24 @@ func TestDelayedCopyIsUnmasked(t *testing.T) {
 	b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1))
 	b.gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1)).sends(clr, ack, clr, ack)
 	if !second.done || b.notes[handshake.DeliveredDuplicate] != 0 {
-		t.Fatal("the copy was told apart, which the wire does not allow")
+		t.Fatal("the copy was distinguished, which the wire does not allow")
 	}
 	b.at(1*ms).gets(dat, sInt, pattern(1, 2)).sends()
 	if b.notes[handshake.DeliveredDuplicate] != 1 {
-		t.Fatal("the damage was not noticed")
+		t.Fatal("the corruption was not noticed")
 	}
-	// Two messages of the same bytes are no damage.
+	// Two messages of the same bytes are no corruption.
 	c := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	for range 3 {
 		c.postRecv(1)
 		c.at(c.now).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1)).sends(clr, ack)
 	}
 	if c.notes[handshake.DeliveredDuplicate] != 0 {
-		t.Fatal("a sound message was taken for a copy")
+		t.Fatal("a valid message was accepted as a copy")
 	}
 }
 
-func TestSameBytesAsTheLastMessageAreNotARepeatOnceThePeerHasAsked(t *testing.T) {
+func TestSameBytesAsTheLastMessageAreNotARetransmissionOnceThePeerHasAsked(t *testing.T) {
 	// The peer has gone on to a message of the same bytes, and sends it on
 	// the strength of a stale CLEAR_TO_SEND before our receive is posted: an
 	// ACK would tell it that the message has arrived.

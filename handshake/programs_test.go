@@ -61,7 +61,7 @@ func newProgram(kind string, rng *rand.Rand) (w *world, node *party, messages []
 }
 
 // judge says what is wrong with how a program has ended: a node that is broken, and
-// what somebody believes and is not so. Without a fault, everything must have arrived.
+// what a side accepts and is wrong. Without a fault, everything must have arrived.
 // lost is the datagram that was, if any.
 func judge(node *party, messages []*message, lost []byte) string {
 	h, defect := protocol.CloudFPGA.Parse(lost)
@@ -101,7 +101,7 @@ func judge(node *party, messages []*message, lost []byte) string {
 
 // TestRandomPrograms: whatever the programs of a host and a deployed node exchange, and
 // however late either calls, nothing that the host sends wedges or crashes the node; and
-// if a datagram is lost, nobody believes what is not so.
+// if a datagram is lost, no side accepts what is wrong.
 func TestRandomPrograms(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"fpga", "cpu"} {

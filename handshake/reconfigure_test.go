@@ -128,7 +128,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		}
 		p.Tick(second+20*time.Millisecond, nil)
 		if at := due(t, p); at != second+200*time.Millisecond {
-			t.Errorf("the next one is given up at %v", at)
+			t.Errorf("the next one is ended at %v", at)
 		}
 	})
 	t.Run("both directions for themselves", func(t *testing.T) {

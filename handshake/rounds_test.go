@@ -80,8 +80,8 @@ func (e *echoRounds) outcome() (outcome, string) {
 }
 
 // TestDuplicatesAcrossRounds: a control packet of any round, or a message of one
-// datagram, that is lost, or comes twice or late, makes nobody believe what is not so,
-// and nobody wait forever. What late datagrams of longer messages do is listed in
+// datagram, that is lost, or comes twice or late, makes no side accept what is wrong,
+// and no goroutine waits forever. What late datagrams of longer messages do is listed in
 // capture/testdata/faults.golden.
 func TestDuplicatesAcrossRounds(t *testing.T) {
 	t.Parallel()

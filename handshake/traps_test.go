@@ -58,7 +58,7 @@ func (b *bench) raw(d []byte) *bench {
 	return b
 }
 
-// sends checks the packets sent since the last look, by their types; payload
+// sends checks the packets sent since the last call, by their types; payload
 // datagrams count as 0.
 func (b *bench) sends(want ...protocol.Type) {
 	b.t.Helper()
@@ -98,7 +98,7 @@ const (
 	rFlt = protocol.RecvFloat
 )
 
-func TestTrap01OneParkedHeader(t *testing.T) {
+func TestTrap01OneDeferredHeader(t *testing.T) {
 	// Three SEND_REQUESTs before the receive are one message.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.gets(sreq, sInt, nil).at(100*ms).gets(sreq, sInt, nil).at(200*ms).gets(sreq, sInt, nil)
@@ -119,7 +119,7 @@ func TestTrap01OneParkedHeader(t *testing.T) {
 	s.gets(sreq, sInt, nil).sends(clr)
 }
 
-func TestTrap02NothingUnaskedToAnFPGA(t *testing.T) {
+func TestTrap02NothingUnsolicitedToAnFPGA(t *testing.T) {
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	data := pattern(3, 1)
 	b.postRecv(3)
@@ -192,7 +192,7 @@ func TestTrap03OneHandshakeAtATime(t *testing.T) {
 	b.gets(dat, sInt, pattern(500, 2)).sends(ack, sreq)
 }
 
-func TestTrap04CutMessageToAnFPGAIsNotRepeated(t *testing.T) {
+func TestTrap04FragmentedMessageToAnFPGAIsNotRetransmitted(t *testing.T) {
 	lost := one(0, 2, nil) // the second datagram of DATA
 	run := func(partial handshake.OnPartial) (*rank, *fpga, [2]*simOp, func() result) {
 		cfg := hostTo(1, handshake.FPGAPeer(1))
@@ -265,7 +265,7 @@ func TestTrap04FirstDatagramLost(t *testing.T) {
 	b.gets(clr, rInt, nil).at(9 * time.Second).sends()
 }
 
-func TestTrap04OneDatagramRepeatsSafely(t *testing.T) {
+func TestTrap04OneDatagramRetransmitsSafely(t *testing.T) {
 	for nth := 1; nth < 4; nth++ { // DATA and its first retransmissions
 		host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)
 		got := dev.party().recv(346)

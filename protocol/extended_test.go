@@ -314,7 +314,7 @@ func TestExtendedParseInPlace(t *testing.T) {
 	}
 }
 
-// What is put for the frame alone is not taken for a packet.
+// What is put for the frame alone is not accepted as a packet.
 func TestExtendedFrameAlone(t *testing.T) {
 	h := protocol.Header{Dst: 1, Src: 2, Size: 7, Call: protocol.SendFloat, Type: protocol.Data}
 	b := protocol.Extended.Append(nil, h)

@@ -140,7 +140,7 @@ func TestIPv6(t *testing.T) {
 	}
 	probe.Close()
 	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
-		// One IP, so the port tells the two ranks apart.
+		// One IP, so the port distinguishes the two ranks.
 		m := transporttest.MapOf(t,
 			netip.AddrPortFrom(netip.IPv6Loopback(), transporttest.FreeAddr(t).Port()),
 			netip.AddrPortFrom(netip.IPv6Loopback(), transporttest.FreeAddr(t).Port()))

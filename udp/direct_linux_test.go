@@ -54,7 +54,7 @@ func split(batch []mpe.RxPacket) (all []mpe.RxPacket) {
 	return all
 }
 
-func TestLanding(t *testing.T) {
+func TestDirectReceive(t *testing.T) {
 	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
 		m := transporttest.Map(t, 2)
 		near, err := open(Config{Map: m, Large: func(int) bool { return true }})

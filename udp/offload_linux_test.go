@@ -101,7 +101,7 @@ func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 		t.Errorf("offload: %+v", o)
 	}
 	if sock.segments(1) || !sock.segments(0) {
-		t.Error("the wrong peer was given up")
+		t.Error("the wrong peer was aborted")
 	}
 	if o := far.Offload(); o.Refused != nil {
 		t.Errorf("offload of the other rank: %+v", o)

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// numbered returns n packets of different lengths whose bytes tell them apart,
+// numbered returns n packets of different lengths whose bytes distinguish them,
 // and what each is as a datagram.
 func numbered(n int) (packets []mpe.Packet, datagrams [][]byte) {
 	packets = make([]mpe.Packet, n)
@@ -57,7 +57,7 @@ func TestSendPackets(t *testing.T) {
 		{"all at once", nil, 10, nil},
 		{"one by one", slices.Repeat([]step{{1, nil}}, 10), 10, nil},
 		{"short of room for a moment", []step{{1, syscall.ENOBUFS}, {0, syscall.EAGAIN}, {1, nil}, {0, syscall.ENOMEM}}, 10, nil},
-		{"news of earlier", []step{{0, syscall.ECONNREFUSED}, {0, syscall.EINTR}}, 10, nil},
+		{"errors of earlier", []step{{0, syscall.ECONNREFUSED}, {0, syscall.EINTR}}, 10, nil},
 		{"full", full(syscall.ENOBUFS), 0, nil},
 		{"full in the middle", slices.Concat([]step{{1, nil}, {1, nil}}, full(syscall.EAGAIN)), 2, nil},
 		{"no route", []step{{0, syscall.ENETUNREACH}}, 0, syscall.ENETUNREACH},

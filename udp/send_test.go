@@ -90,11 +90,11 @@ func dataPacket(words int) (header, payload []byte) {
 func TestSendGoesOnAfterTransientErrors(t *testing.T) {
 	header, payload := dataPacket(2000) // 6 datagrams
 	for name, steps := range map[string][]step{
-		"all at once":     nil,
-		"one by one":      {{1, nil}, {1, nil}, {1, nil}, {1, nil}, {1, nil}, {1, nil}},
-		"with the error":  {{2, syscall.ECONNREFUSED}, {0, syscall.ENOBUFS}, {1, syscall.ENOBUFS}},
-		"news of earlier": {{0, syscall.ECONNREFUSED}, {0, syscall.ECONNREFUSED}, {0, syscall.EINTR}},
-		"again and again": slices.Repeat([]step{{0, syscall.ENOBUFS}, {1, nil}}, 6),
+		"all at once":       nil,
+		"one by one":        {{1, nil}, {1, nil}, {1, nil}, {1, nil}, {1, nil}, {1, nil}},
+		"with the error":    {{2, syscall.ECONNREFUSED}, {0, syscall.ENOBUFS}, {1, syscall.ENOBUFS}},
+		"errors of earlier": {{0, syscall.ECONNREFUSED}, {0, syscall.ECONNREFUSED}, {0, syscall.EINTR}},
+		"again and again":   slices.Repeat([]step{{0, syscall.ENOBUFS}, {1, nil}}, 6),
 	} {
 		for _, batch := range []int{1, 4, 64} {
 			s := &script{batch: batch, steps: slices.Clone(steps)}
@@ -175,7 +175,7 @@ func TestRecvErrors(t *testing.T) {
 	refused := slices.Repeat([]step{{0, syscall.ECONNREFUSED}}, maxRecvErrors)
 	c := scripted(t, &script{batch: 4, steps: refused})
 	if n, err := c.Recv(make([]mpe.RxPacket, 1)); n != 1 || err != nil {
-		t.Errorf("news of earlier datagrams end Recv: %d, %v", n, err)
+		t.Errorf("errors of earlier datagrams end Recv: %d, %v", n, err)
 	}
 	c = scripted(t, &script{batch: 4, steps: slices.Concat(refused, refused)})
 	if _, err := c.Recv(make([]mpe.RxPacket, 1)); !errors.Is(err, syscall.ECONNREFUSED) {

@@ -92,7 +92,7 @@ func TestPcapngIsRead(t *testing.T) {
 	}
 }
 
-func TestDamage(t *testing.T) {
+func TestCorruption(t *testing.T) {
 	create := func() *Capture {
 		c := New(Raw)
 		for i := range 4 {

@@ -132,7 +132,7 @@ func TestHeadCanBeReadWithoutScript(t *testing.T) {
 	}
 }
 
-func TestDamagedTimesAreNoError(t *testing.T) {
+func TestCorruptTimesAreNoError(t *testing.T) {
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 1e300} {
 		r := reporttest.Troubled()
 		r.Summary.Seconds, r.Messages[3].Start, r.Findings[2].Time = x, x, x

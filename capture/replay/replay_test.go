@@ -285,7 +285,7 @@ func TestFirstDifference(t *testing.T) {
 	}
 }
 
-func TestNobodyAnswers(t *testing.T) {
+func TestNoAnswer(t *testing.T) {
 	r, err := play(t, "ref_ref_pingpong_1", func(c *replay.Config) { c.Timeout = 10 * time.Millisecond })
 	if err != nil || r.Difference == nil || r.Difference.String() != "packet 2, CLEAR_TO_SEND 1→0 RECV_INT (32 bytes), did not come" {
 		t.Fatalf("%+v, %v", r, err)

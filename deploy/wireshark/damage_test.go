@@ -194,7 +194,7 @@ func damages() []damage {
 	}
 }
 
-func TestDamagedCaptures(t *testing.T) {
+func TestCorruptCaptures(t *testing.T) {
 	t.Parallel()
 	for _, d := range damages() {
 		t.Run(d.name, func(t *testing.T) {

@@ -53,7 +53,7 @@ func TestLayerRoundTrip(t *testing.T) {
 	}
 }
 
-func TestLayerOfBarePayload(t *testing.T) {
+func TestLayerOfContinuationPayload(t *testing.T) {
 	pkt := gopacket.NewPacket(frame(t, nil, []byte("payload without a header of a message")), layers.LayerTypeEthernet, gopacket.Default)
 	if e := pkt.ErrorLayer(); e != nil {
 		t.Fatal(e.Error())

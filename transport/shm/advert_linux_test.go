@@ -73,7 +73,7 @@ func TestTake(t *testing.T) {
 
 // Where either side does not want it, nothing is advertised; and who does not want it takes
 // nothing from one who advertised buffers nevertheless.
-func TestNoOffers(t *testing.T) {
+func TestNoAdverts(t *testing.T) {
 	t.Setenv(EnvSingleCopy, "auto")
 	m := transporttest.Map(t, 2)
 	for off := range 3 {
@@ -101,7 +101,7 @@ func TestNoOffers(t *testing.T) {
 }
 
 // Offers end with the link, at both ends, and those of the next one are others.
-func TestOffersEndWithTheLink(t *testing.T) {
+func TestAdvertsEndWithTheLink(t *testing.T) {
 	a, b := exposing(t)
 	x := deliver(t, a, b, advertising(0, 1, 1, 100))
 	l := a.peers[1].link
@@ -152,7 +152,7 @@ func TestTakeUnreadable(t *testing.T) {
 
 // The sender cancels what it advertised buffers whenever it wants, and writes to the memory at
 // once: what was taken is what was offered, or nothing.
-func TestReclaimOffersRace(t *testing.T) {
+func TestInvalidateAdvertsRace(t *testing.T) {
 	a, b := exposing(t)
 	const messages, size = 3000, 64 << 10
 	failed := make(chan error, 1)
@@ -246,7 +246,7 @@ func advertiseAll(c *Conn) error {
 
 // What a process adverts is to be had while it is stopped, and nothing of it after it was
 // killed, whether its end is known or not.
-func TestOffererStoppedAndKilled(t *testing.T) {
+func TestAdvertiserStoppedAndKilled(t *testing.T) {
 	exposing(t)
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 0, Map: m})

@@ -27,8 +27,8 @@ func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	return a
 }
 
-// An advertised buffer is good for whoever ends it first, however long after its record was read.
-func TestOffer(t *testing.T) {
+// An advertised buffer is good for the side that ends it first, however long after its record was read.
+func TestAdvert(t *testing.T) {
 	w, r := newRing(MinRing)
 	for _, tt := range []struct {
 		name    string
@@ -38,7 +38,7 @@ func TestOffer(t *testing.T) {
 	}{
 		{"taken", 2, true, true},
 		{"reclaimed", 7, false, false},
-		{"all reclaimed", 0, false, false},
+		{"all invalidated", 0, false, false},
 	} {
 		a := advertiseTo(t, w, r, 7)
 		for range MinRing / 64 { // its record is written over
@@ -63,7 +63,7 @@ func TestOffer(t *testing.T) {
 }
 
 // There are so many advertised buffers at a time, and no two are the same.
-func TestOfferSlots(t *testing.T) {
+func TestAdvertSlots(t *testing.T) {
 	w, r := newRing(MinRing)
 	seen := map[uint64]bool{}
 	note := func(a away, want bool) {
@@ -101,7 +101,7 @@ func TestOfferSlots(t *testing.T) {
 }
 
 // What there is no room for takes no slot.
-func TestOfferToAFullRing(t *testing.T) {
+func TestAdvertToAFullRing(t *testing.T) {
 	w, _ := newRing(MinRing)
 	p := transporttest.Packet(0, 1, 1, 0)
 	for id := uint64(1); w.advertise(&p.Header, make([]byte, 100), id); id++ {
@@ -114,7 +114,7 @@ func TestOfferToAFullRing(t *testing.T) {
 
 // An advertised buffer of nothing, or of more than may be, or that says of itself that it is over,
 // is no advertised buffer.
-func TestHostileOffers(t *testing.T) {
+func TestHostileAdverts(t *testing.T) {
 	for name, spoil := range map[string]func(*descriptor){
 		"nothing":    func(l *descriptor) { l.payload.Store(0) },
 		"too much":   func(l *descriptor) { l.payload.Store(maxSingleCopy + 1) },

@@ -49,7 +49,7 @@ func TestPackets(t *testing.T) {
 	})
 }
 
-// Ranks find each other, whoever starts first, and again when one of them has been
+// Ranks find each other, in any order of start, and again when one of them has been
 // away.
 func TestRestart(t *testing.T) {
 	m := transporttest.Map(t, 3)
@@ -102,7 +102,7 @@ func TestRestart(t *testing.T) {
 }
 
 // What a rank has said before it closes arrives.
-func TestLastWords(t *testing.T) {
+func TestDrain(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	a, b := listen(t, Config{Rank: 0, Map: m}), listen(t, Config{Rank: 1, Map: m})
 	batch := make([]mpe.RxPacket, 4)

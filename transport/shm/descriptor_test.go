@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// exposeTo lends a packet under a number, and returns what the reader sees of it.
+// exposeTo exposes a packet under a number, and returns what the reader sees of it.
 func exposeTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	t.Helper()
 	p := transporttest.Packet(0, 1, 1, 100)
@@ -24,8 +24,8 @@ func exposeTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	return a
 }
 
-// A descriptor is good for whoever ends it first.
-func TestLoan(t *testing.T) {
+// A descriptor is good for the side that ends it first.
+func TestDescriptor(t *testing.T) {
 	w, r := newRing(MinRing)
 	for _, tt := range []struct {
 		name    string
@@ -36,8 +36,8 @@ func TestLoan(t *testing.T) {
 	}{
 		{"taken", 2, false, true, true},
 		{"reclaimed", 7, false, false, false},
-		{"reclaimed meanwhile", 7, true, true, false},
-		{"all reclaimed", 0, false, false, false},
+		{"invalidated meanwhile", 7, true, true, false},
+		{"all invalidated", 0, false, false, false},
 	} {
 		a := exposeTo(t, w, r, 7)
 		valid := false
@@ -53,18 +53,18 @@ func TestLoan(t *testing.T) {
 		}
 	}
 	if w.invalidate(2); len(w.exposed) != 0 {
-		t.Errorf("%d loans are remembered", len(w.exposed))
+		t.Errorf("%d descriptors are remembered", len(w.exposed))
 	}
 }
 
 // The writer remembers descriptors as long as they can be read, and no longer; what comes
 // to lie in their place later is not touched.
-func TestLoansAreForgotten(t *testing.T) {
+func TestDescriptorsAreForgotten(t *testing.T) {
 	w, r := newRing(MinRing)
 	first := exposeTo(t, w, r, 1)
 	second := exposeTo(t, w, r, 2)
 	if w.invalidate(2); len(w.exposed) != 2 || !first.valid() || second.valid() {
-		t.Errorf("%d loans, %v, %v", len(w.exposed), first.valid(), second.valid())
+		t.Errorf("%d descriptors, %v, %v", len(w.exposed), first.valid(), second.valid())
 	}
 	p := transporttest.Packet(0, 1, 1, 1000)
 	for range MinRing {
@@ -84,12 +84,12 @@ func TestLoansAreForgotten(t *testing.T) {
 	}
 	content := bytes.Clone(w.ring)
 	if w.invalidate(0); len(w.exposed) != 0 || !bytes.Equal(content, w.ring) {
-		t.Errorf("%d loans are remembered", len(w.exposed))
+		t.Errorf("%d descriptors are remembered", len(w.exposed))
 	}
 }
 
 // A descriptor of nothing, or of more than may be, is no descriptor.
-func TestHostileLoans(t *testing.T) {
+func TestHostileDescriptors(t *testing.T) {
 	for _, payload := range []uint64{0, MinRing/4 + 1, 1 << 40, ^uint64(0)} {
 		w, r := newRing(MinRing)
 		p := transporttest.Packet(0, 1, 1, 100)

@@ -46,7 +46,7 @@ func readable(t *testing.T) (conns [2]*Conn, es [2]*mpe.Engine) {
 
 // Messages that are announced come without DATA, whether the receive is posted before,
 // after, or after a probe, and has as much room or less.
-func TestOfferedMessages(t *testing.T) {
+func TestAdvertisedMessages(t *testing.T) {
 	_, engines := readable(t)
 	before := dataPackets(engines[1])
 	for _, size := range []int{1, 1000, 100_000, maxSingleCopy} {
@@ -99,7 +99,7 @@ func TestOfferedMessages(t *testing.T) {
 
 // More messages than there are slots, and longer ones than may be offered, are asked
 // for, and all of them are canceled if their sender wants that.
-func TestMoreThanIsOffered(t *testing.T) {
+func TestMoreThanIsAdvertised(t *testing.T) {
 	conns, engines := readable(t)
 	for _, withdrawn := range []bool{false, true} {
 		before := dataPackets(engines[1])
@@ -145,7 +145,7 @@ func TestMoreThanIsOffered(t *testing.T) {
 }
 
 // What was offered over a link that is no more is asked for over the next one.
-func TestOfferOfAnEndedLink(t *testing.T) {
+func TestAdvertOfAnEndedLink(t *testing.T) {
 	conns, engines := readable(t)
 	before := dataPackets(engines[1])
 	const size = 100_000
@@ -201,9 +201,9 @@ func (c *Conn) advertsTo(rank int) uint64 {
 	return p.link.out.adverts.used
 }
 
-// Who gives up a send that no receive has matched has its buffer back at once, and the
+// A rank that cancels a send that no receive has matched has its buffer back at once, and the
 // peer nothing of what it writes to it.
-func TestOfferGivenUp(t *testing.T) {
+func TestAdvertInvalidated(t *testing.T) {
 	_, engines := readable(t)
 	const size = 100_000
 	gone, arrived := 0, 0

@@ -78,7 +78,7 @@ func TestHostileHello(t *testing.T) {
 		"odd ring":       with(from(func(h *hello) { h.ring = MinRing + 64 }), bell, doorbell, short),
 		"no bell":        with(link, doorbell, doorbell, whole),
 		"short memory":   with(link, bell, doorbell, short),
-		"short door":     with(link, bell, unsealed, short),
+		"short doorbell": with(link, bell, unsealed, short),
 		"unsealed":       with(link, bell, doorbell, unsealed),
 		"from ourselves": with(from(func(h *hello) { h.src = 1 }), bell, doorbell, short),
 		"from nobody":    with(from(func(h *hello) { h.src = 1 << 31 }), bell, doorbell, short),
@@ -110,7 +110,7 @@ func TestHostileHello(t *testing.T) {
 // Another user's process gets no memory of ours.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can be somebody else")
+		t.Skip("only root can change its user")
 	}
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 0, Map: m})

@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// A peer that lends memory which never comes costs the receiver its link and nothing
+// A peer that exposes memory which never comes costs the receiver its link and nothing
 // else. The receiver is a process of its own: one that is stuck may do nothing any more.
 func TestMemoryThatNeverComes(t *testing.T) {
 	exposing(t)
@@ -54,7 +54,7 @@ func TestMemoryThatNeverComes(t *testing.T) {
 const (
 	// liedTo is ranks 0 and 2, and the others rank 1, which sends a message that is
 	// advertised whole, or one that is not.
-	liedTo, hostileAdvert, hostileDescriptor = "lied to", "liar offers", "liar lends"
+	liedTo, hostileAdvert, hostileDescriptor = "target", "hostile advert", "hostile descriptor"
 	// liarSize and its double are how long those messages are.
 	liarSize = maxSingleCopy
 	// noFaults begins what is said if the system does not let us handle page faults.
@@ -178,7 +178,7 @@ func beLiedTo(addrs string) error {
 	}
 	cut()
 	if _, err := r.Wait(given); !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("who gives up the receive is told %w", err)
+		return fmt.Errorf("canceling the receive returned %w", err)
 	}
 	for i := range first {
 		first[i] = 7 // it is ours
@@ -208,7 +208,7 @@ func beLiedTo(addrs string) error {
 	given, cut = context.WithCancel(ctx)
 	cut()
 	if _, err := r.Wait(given); !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("who gives up the second receive is told %w", err)
+		return fmt.Errorf("canceling the receive returned %w", err)
 	}
 	if bytes.Count(first, []byte{7}) != len(first) {
 		return errors.New("a buffer was written to that had been given back")

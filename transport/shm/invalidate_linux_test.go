@@ -14,9 +14,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// The sender cancels what it has lent whenever it wants, and writes to the memory
+// The sender cancels what it has exposed whenever it wants, and writes to the memory
 // at once: what was fetched is what was exposed, or nothing.
-func TestReclaimRace(t *testing.T) {
+func TestInvalidateRace(t *testing.T) {
 	a, b := exposing(t)
 	const packets, size = 3000, 64 << 10
 	failed := make(chan error, 1)
@@ -36,7 +36,7 @@ func TestReclaimRace(t *testing.T) {
 				if b.Fetch(&batch[i], dst) {
 					fetched++
 					if bytes.Count(dst, []byte{byte(next)}) != size {
-						failed <- fmt.Errorf("packet %d is not what was lent", next)
+						failed <- fmt.Errorf("packet %d is not what was exposed", next)
 						return
 					}
 				}
@@ -67,7 +67,7 @@ func TestReclaimRace(t *testing.T) {
 			continue
 		}
 		// Every other one is left there until it has been fetched, which takes long
-		// if somebody else has the core.
+		// if another process has the core.
 		state := &descriptorAt(last(a.peers[1].link.out)).state
 		for spins := rng.IntN(20000); number%2 == 0 || spins > 0; spins-- {
 			if state.Load()&3 == taken {
@@ -84,7 +84,7 @@ func TestReclaimRace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := a.exposed(1); n != 0 {
-		t.Errorf("%d loans are left", n)
+		t.Errorf("%d descriptors are left", n)
 	}
 }
 
@@ -138,5 +138,5 @@ func givenUpSends(t *testing.T, size int) {
 			t.Fatalf("message %d: %v, %d of %d bytes", i, err, bytes.Count(dst, []byte{byte(i)}), size)
 		}
 	}
-	t.Logf("%d sends were given up in the middle", inTransfer)
+	t.Logf("%d sends were canceled in the middle", inTransfer)
 }

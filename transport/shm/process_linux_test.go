@@ -19,7 +19,7 @@ import (
 
 const (
 	victimMap = "ZRLMPI_TEST_VICTIM_MAP"
-	// victimRole is what the victim does, "" or one of these: to lend, to fetch, to
+	// victimRole is what the victim does, "" or one of these: to expose, to fetch, to
 	// advertise.
 	victimRole = "ZRLMPI_TEST_VICTIM_ROLE"
 	exposer    = "lender"
@@ -148,7 +148,7 @@ func TestKilled(t *testing.T) {
 				}
 				h, _, d := protocol.ParseExtended(a.Bytes)
 				if a.Kind != mpe.RxDatagram || !d.OK() || h.Number != next || !connected {
-					t.Fatalf("life %d, packet %d: %d, %v, %v", life, next, a.Kind, &h, d)
+					t.Fatalf("start %d, packet %d: %d, %v, %v", life, next, a.Kind, &h, d)
 				}
 				next++
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// victimDescriptor is how many bytes the victims lend and fetch at a time.
+// victimDescriptor is how many bytes the victims expose and fetch at a time.
 const victimDescriptor = 40000
 
 // number is that of the packet that has arrived.
@@ -23,7 +23,7 @@ func number(a *mpe.RxPacket) uint32 {
 	return h.Number
 }
 
-// exposeAll lends packets without end, each from memory of its own, and never takes
+// exposeAll exposes packets without end, each from memory of its own, and never takes
 // anything back.
 func exposeAll(c *Conn) error {
 	batch := make([]mpe.RxPacket, 8)
@@ -65,7 +65,7 @@ func (c *Conn) exposed(peer int) int {
 	return len(p.link.out.exposed)
 }
 
-// fetchAll fetches packets until one comes that is not lent, and fails on what is not
+// fetchAll fetches packets until one comes that is in the ring, and fails on what is not
 // as it was exposed. It says how many it has got, and how many were canceled.
 func fetchAll(c *Conn) error {
 	batch, dst := make([]mpe.RxPacket, 1), make([]byte, victimDescriptor)
@@ -81,7 +81,7 @@ func fetchAll(c *Conn) error {
 		case !c.Fetch(a, dst):
 			lost++
 		case bytes.Count(dst, []byte{byte(number(a))}) != victimDescriptor:
-			return errors.New("it is not what was lent")
+			return errors.New("it is not what was exposed")
 		default:
 			got++
 		}
@@ -89,8 +89,8 @@ func fetchAll(c *Conn) error {
 }
 
 // A process that is killed while its memory is read: what was fetched is what it has
-// lent, the rest is lost, and no goroutine waits.
-func TestLenderKilled(t *testing.T) {
+// exposed, the rest is lost, and no goroutine waits.
+func TestExposerKilled(t *testing.T) {
 	exposing(t)
 	m := transporttest.Map(t, 2)
 	addrs := fmt.Sprint(m.Addr(0), ",", m.Addr(1))
@@ -111,14 +111,14 @@ func TestLenderKilled(t *testing.T) {
 					continue
 				}
 				if a.Away != victimDescriptor || number(a) != next {
-					t.Fatalf("life %d: packet %d, want %d; %d bytes are away", life, number(a), next, a.Away)
+					t.Fatalf("start %d: packet %d, want %d; %d bytes are away", life, number(a), next, a.Away)
 				}
 				if c.Fetch(a, dst) {
 					if bytes.Count(dst, []byte{byte(next)}) != victimDescriptor {
-						t.Fatalf("life %d: packet %d is not what was lent", life, next)
+						t.Fatalf("start %d: packet %d is not what was exposed", life, next)
 					}
 				} else if !killed {
-					t.Fatalf("life %d: packet %d was not to be had", life, next)
+					t.Fatalf("start %d: packet %d was not to be had", life, next)
 				}
 				next++
 			}

@@ -88,7 +88,7 @@ func TestSleepRace(t *testing.T) {
 	}
 }
 
-// Many peers: whoever sends is found, however many others do not.
+// Many peers: a sender is found among many that do not send.
 func TestManyPeers(t *testing.T) {
 	const ranks = 40
 	m := transporttest.Map(t, ranks)
@@ -149,7 +149,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// A link whose memory is invalid is given up, and made again.
+// A link whose memory is invalid is ended, and made again.
 func TestBrokenLink(t *testing.T) {
 	a, b := polled(t)
 	batch := make([]mpe.RxPacket, 4)
@@ -186,7 +186,7 @@ func TestBrokenLink(t *testing.T) {
 }
 
 // Who polls between Sleep and the arrival takes nothing from who waits for the bell:
-// it rings, and is to be heard until the next Sleep.
+// it rings, and stays readable until the next Sleep.
 func TestPollWhileAsleep(t *testing.T) {
 	a, b := polled(t)
 	batch := make([]mpe.RxPacket, 4)

@@ -22,7 +22,7 @@ func exposing(t testing.TB) (a, b *Conn) {
 	return a, b
 }
 
-// exposedPayload is a packet whose payload of n bytes is all the same, and lent.
+// exposedPayload is a packet whose payload of n bytes is all the same, and exposed.
 func exposedPayload(src, dst int, number uint32, n int) mpe.Packet {
 	p := transporttest.Packet(src, dst, number, 0)
 	p.Payload, p.Lent = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
@@ -76,13 +76,13 @@ func TestFetch(t *testing.T) {
 	}
 	x := deliver(t, a, b, exposedPayload(0, 1, 1, MinSingleCopy))
 	if b.Fetch(&x, make([]byte, MinSingleCopy+1)) {
-		t.Error("more is fetched than was lent")
+		t.Error("more is fetched than was exposed")
 	}
 	for _, peer := range []int{-1, 0, 2} {
 		a.Reclaim(peer, 1)
 		exposes, fetches := a.SingleCopy(peer)
 		if exposes || fetches || a.LongPayload(peer) != 0 {
-			t.Errorf("rank %d is lent something", peer)
+			t.Errorf("rank %d can get something", peer)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestNoSingleCopy(t *testing.T) {
 				t.Fatal(n, err)
 			}
 			if exposes, fetches := c.SingleCopy(1 - rank); exposes || fetches || c.LongPayload(1-rank) != 0 {
-				t.Errorf("off at %d: rank %d lends: %v, fetches: %v", off, rank, exposes, fetches)
+				t.Errorf("off at %d: rank %d exposes: %v, fetches: %v", off, rank, exposes, fetches)
 			}
 			if links, singleCopy := c.Sharing(); links != 1 || singleCopy != 0 {
 				t.Errorf("off at %d: rank %d has %d links, %d with single copies", off, rank, links, singleCopy)
@@ -134,7 +134,7 @@ func TestEnvSingleCopy(t *testing.T) {
 }
 
 // With a link its descriptors end: what it carried is sent again.
-func TestLoansEndWithTheLink(t *testing.T) {
+func TestDescriptorsEndWithTheLink(t *testing.T) {
 	a, b := exposing(t)
 	x := deliver(t, a, b, exposedPayload(0, 1, 1, MinSingleCopy))
 	a.peers[1].link.conn.Close()
@@ -184,7 +184,7 @@ func TestUnreadable(t *testing.T) {
 		t.Fatalf("%d, %v, %+v", n, err, batch[0])
 	}
 	if exposes, fetches := a.SingleCopy(1); exposes || !fetches || a.LongPayload(1) != 0 {
-		t.Errorf("rank 0 lends: %v, fetches: %v", exposes, fetches)
+		t.Errorf("rank 0 exposes: %v, fetches: %v", exposes, fetches)
 	}
 	p = exposedPayload(0, 1, 2, MinSingleCopy)
 	if x := deliver(t, a, b, p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {

@@ -148,7 +148,7 @@ func TestPollIsFair(t *testing.T) {
 	busy.Close()
 }
 
-// Connections that come and go while somebody looks and somebody sends leave nothing
+// Connections that come and go during polls and sends leave nothing
 // behind.
 func TestPollWhileConnectionsChange(t *testing.T) {
 	descriptors := func() int {

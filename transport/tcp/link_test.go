@@ -163,7 +163,7 @@ func TestWriteTimeout(t *testing.T) {
 	}
 }
 
-// TestPacketsWriteTimeout: a peer that takes no packets is given up, and let in when
+// TestPacketsWriteTimeout: a peer that takes no packets is ended, and let in when
 // it dials again.
 func TestPacketsWriteTimeout(t *testing.T) {
 	bothWays(t, func(t *testing.T, listen listener) {
@@ -179,7 +179,7 @@ func TestPacketsWriteTimeout(t *testing.T) {
 			connected, last := c.Transport.(*Conn).Connection(0)
 			if !connected {
 				if !errors.Is(last, os.ErrDeadlineExceeded) {
-					t.Errorf("it was given up because of %v", last)
+					t.Errorf("it was aborted because of %v", last)
 				}
 				break
 			}

@@ -60,7 +60,7 @@ func probed(t *testing.T, name string) (end *transporttest.End, old *net.TCPConn
 
 var candidates = []string{"cloudfpga", "extended", "extended, polled"}
 
-// A connection from a rank's address does not take the place of one that lives: it is
+// A connection from a rank's address does not take the place of one that is alive: it is
 // closed, and the other one goes on (C2).
 func TestLivingConnectionIsNotReplaced(t *testing.T) {
 	for _, name := range candidates {

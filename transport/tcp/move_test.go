@@ -90,7 +90,7 @@ func TestMove(t *testing.T) {
 			connected(t, from, 1, 2)
 
 			zero.Close()
-			again := begin(0, m) // a stranger
+			again := begin(0, m) // an unknown address
 			if a := one.Next(t); a.Kind != mpe.RxBroken || a.Peer != mpe.UnknownPeer {
 				t.Errorf("%+v came from where rank 0 was", a)
 			}

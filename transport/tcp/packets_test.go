@@ -201,7 +201,7 @@ func newConnectionDiscardsTheQueue(t *testing.T, listen listener) {
 }
 
 // TestBrokenPacketStreams: after a packet that fails a check nothing on the stream
-// can be told apart, so the connection ends, and the dialer makes another.
+// can be distinguished, so the connection ends, and the dialer makes another.
 func TestBrokenPacketStreams(t *testing.T) { bothWays(t, brokenPacketStreams) }
 
 func brokenPacketStreams(t *testing.T, listen listener) {

@@ -92,7 +92,7 @@ func TestPollSleep(t *testing.T) {
 	stream, packets := packetStream(3, 100, 0)
 	write(t, conn, stream)
 	if !c.Sleep() || !c.readable(transporttest.SpinPolicy) {
-		t.Fatal("nobody is woken by packets")
+		t.Fatal("no goroutine is woken by packets")
 	}
 	for i, want := range packets {
 		if a := c.want(mpe.RxDatagram, 0); string(a.Bytes) != want {
@@ -110,12 +110,12 @@ func TestPollSleep(t *testing.T) {
 	if c.quiet(); !c.Sleep() || c.readable(0) {
 		t.Fatal("no sleep over a part of a packet")
 	}
-	// A stranger.
+	// An unknown address.
 	wantClosed(t, dial(t, transporttest.FreeAddr(t).Addr(), c.LocalAddr()))
 	c.want(mpe.RxBroken, mpe.UnknownPeer)
 	conn.Close()
 	if !c.readable(transporttest.SpinPolicy) {
-		t.Fatal("nobody is woken by the end of a connection")
+		t.Fatal("no goroutine is woken by the end of a connection")
 	}
 	for connected := true; connected; connected, _ = c.Connection(0) {
 		c.wake()
@@ -146,6 +146,6 @@ func TestPollBatches(t *testing.T) {
 		}
 	}
 	if n, err := c.Poll(nil); n != 0 || err != nil {
-		t.Errorf("a look into no batch: %d, %v", n, err)
+		t.Errorf("a poll into no batch: %d, %v", n, err)
 	}
 }

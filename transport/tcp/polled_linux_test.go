@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// polled is a Conn that nobody looks after but the test.
+// polled is a Conn that only the test polls.
 type polled struct {
 	*Conn
 	t *testing.T

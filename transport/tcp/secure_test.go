@@ -176,7 +176,7 @@ func TestRefusedAcceptors(t *testing.T) {
 	want(t, low, mpe.RxHeader, 1)
 }
 
-// TestSilentPeers: one that takes no part in the handshake is given up, by the side
+// TestSilentPeers: one that takes no part in the handshake is ended, by the side
 // that accepted and by the one that dialed.
 func TestSilentPeers(t *testing.T) {
 	a := newAuthority(t)
@@ -248,7 +248,7 @@ func TestTLSAndPlain(t *testing.T) {
 					break
 				}
 				if time.Now().After(deadline) {
-					t.Fatal("the reason is not told")
+					t.Fatal("the reason is not reported")
 				}
 			}
 			wantLast(t, ends[secured], plain, "has the peer tls, too?")
@@ -256,9 +256,9 @@ func TestTLSAndPlain(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsKeepNobodyOut: they say nothing, forever, from a peer's
+// TestSilentConnectionsDoNotBlockOthers: they say nothing, forever, from a peer's
 // address.
-func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 	a := newAuthority(t)
 	m := transporttest.Map(t, 3)
 	cfg := func(rank int) Config {

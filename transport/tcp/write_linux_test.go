@@ -13,7 +13,7 @@ import (
 )
 
 // What the kernel does not take at once, of which it may have taken half a packet,
-// goes out when it has room: by a look, when the descriptor is readable, or by the
+// goes out when it has room: by a poll, when the descriptor is readable, or by the
 // next packets.
 func TestPollFlushes(t *testing.T) {
 	for name, next := range map[string]func(polled){
@@ -29,7 +29,7 @@ func TestPollFlushes(t *testing.T) {
 			conn := c.dialed(0)
 			want := c.fill()
 			if c.inbox.asking.Load() != 1 {
-				t.Error("nobody is told when there is room")
+				t.Error("no goroutine is notified when there is room")
 			}
 			var got []byte
 			piece := make([]byte, 99_999)

@@ -108,7 +108,7 @@ func TestHook(t *testing.T) {
 // wait lets the bubble's time pass.
 func wait(d time.Duration) { <-time.After(d) }
 
-func TestSendDataCutsAsUDP(t *testing.T) {
+func TestSendDataFragmentsAsUDP(t *testing.T) {
 	for _, shape := range []protocol.Shape{protocol.CPUShape(), protocol.FPGAShape(true), protocol.FPGAShape(false)} {
 		for _, words := range []uint32{0, 1, 2, 345, 346, 347, 348, 349, 700, 708 + 347, 1000, 65537} {
 			t.Run(fmt.Sprintf("%+v/%d", shape, words), func(t *testing.T) {

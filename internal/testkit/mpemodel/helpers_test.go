@@ -50,7 +50,7 @@ func (r *rig) after(d time.Duration) {
 	r.Tick(r.clock)
 }
 
-// wantOut checks what was transmitted since the last look.
+// wantOut checks what was transmitted since the last call.
 func (r *rig) wantOut(want ...[]byte) {
 	r.t.Helper()
 	modeltest.WantPackets(r.t, sent(r.Out()), want)

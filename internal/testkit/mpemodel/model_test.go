@@ -43,9 +43,9 @@ func TestCallErrors(t *testing.T) {
 	}
 }
 
-// TestCutIsTheFPGAShape compares the queue's behaviour with the rule that
+// TestFragmentsAreTheFPGAShape compares the queue's behaviour with the rule that
 // package protocol has for it, over three whole periods of the cut.
-func TestCutIsTheFPGAShape(t *testing.T) {
+func TestFragmentsAreTheFPGAShape(t *testing.T) {
 	for _, split := range []bool{false, true} {
 		shape := protocol.FPGAShape(!split)
 		for words := range uint32(3 * 708) {
@@ -156,7 +156,7 @@ func TestHeaderCheck(t *testing.T) {
 
 // A CLEAR_TO_SEND that is deferred because it seemed to come from elsewhere is
 // found when the time-out has made the MPE look.
-func TestParkedClearToSendIsFoundAfterTheTimeOut(t *testing.T) {
+func TestDeferredClearToSendIsFoundAfterTheTimeOut(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1, 2})
 	r.in(2, modeltest.Header(protocol.ClearToSend, 0, 1, 0))

@@ -149,7 +149,7 @@ func (r replay) compare(t *testing.T, rank int, got []Packet, want []modeltest.R
 // three datagrams of the first DATA were recorded, and none of the packets tells
 // which one the FPGA missed. Only a missing continuation corrupts, as the
 // capture's name says, and the name's "mid" is the second of the three. A
-// missing third one would have spoilt the next message as well.
+// missing third one would have corrupted the next message as well.
 func TestWhichDatagramWasDropped(t *testing.T) {
 	first, second := modeltest.Pattern(0, 0, 1000), modeltest.Pattern(1, 0, 1000)
 	header := modeltest.Unpack(modeltest.Header(protocol.Data, 0, 1, 1000))

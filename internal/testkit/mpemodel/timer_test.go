@@ -78,7 +78,7 @@ func TestTimeOuts(t *testing.T) {
 	}
 }
 
-func TestRepeatsAreSharedByThePhases(t *testing.T) {
+func TestRetransmissionsAreSharedByThePhases(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1})
 	r.after(1300 * ms)
@@ -93,7 +93,7 @@ func TestRepeatsAreSharedByThePhases(t *testing.T) {
 	}
 }
 
-func TestRepeatsAreCountedPerCall(t *testing.T) {
+func TestRetransmissionsAreCountedPerCall(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1})
 	r.after(time.Hour)
@@ -205,7 +205,7 @@ func TestFiveTimeOutsWithOneLineMissing(t *testing.T) {
 	r.wantWedged("data FIFO is full")
 }
 
-// The rest of a message that was given up is no longer payload.
+// The rest of a message that was aborted is no longer payload.
 func TestLateContinuationAfterTheTimeOutIsDrained(t *testing.T) {
 	d := modeltest.Message(0, 1, modeltest.Pattern(0, 0, 1000))
 	r := begin(t, 1000)

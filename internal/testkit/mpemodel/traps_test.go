@@ -11,7 +11,7 @@ import (
 // Each test here is named after an entry of the list of what a good peer knows
 // about the deployed ones, and shows that the model has the flaw.
 
-func TestTrap1NewerHeaderOverwritesTheParkedOne(t *testing.T) {
+func TestTrap1NewerHeaderOverwritesTheDeferredOne(t *testing.T) {
 	for _, overwritten := range []bool{false, true} {
 		r := newRig(t)
 		r.send(0, []uint32{1})
@@ -44,7 +44,7 @@ func deferAck(t *testing.T) *rig {
 	return r
 }
 
-func TestTrap2WrongParkedHeaderSwallowsTheSendRequest(t *testing.T) {
+func TestTrap2WrongDeferredHeaderSwallowsTheSendRequest(t *testing.T) {
 	r := deferAck(t)
 	r.recv(2, 3)
 	r.wantState("WAIT4ACK")
@@ -60,7 +60,7 @@ func TestTrap2WrongParkedHeaderSwallowsTheSendRequest(t *testing.T) {
 
 // Without a SEND_REQUEST in time, what an earlier wait left of the time-out
 // makes the MPE send: it waits for the data of a program that receives.
-func TestTrap2TimeOutTurnsTheReceiveIntoASend(t *testing.T) {
+func TestTrap2TimeOutMakesTheReceiveIntoASend(t *testing.T) {
 	r := deferAck(t)
 	r.recv(2, 3)
 	// 225 ms for the ACK, of which 150 ms went by.
@@ -119,7 +119,7 @@ func begin(t *testing.T, n uint32) *rig {
 	return r
 }
 
-func TestTrap4RepeatAfterALostContinuationIsStoredAndAcknowledged(t *testing.T) {
+func TestTrap4RetransmissionAfterALostContinuationIsStoredAndAcknowledged(t *testing.T) {
 	words, next := modeltest.Pattern(0, 0, 1000), modeltest.Pattern(1, 0, 1000)
 	d := modeltest.Message(0, 1, words)
 	header := modeltest.Unpack(d[0][:protocol.HeaderLen])
@@ -162,7 +162,7 @@ func TestTrap4OtherRanksMayInterruptAMessage(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 2, 0))
 }
 
-func TestTrap4OneDatagramRepeatsSafely(t *testing.T) {
+func TestTrap4OneDatagramRetransmitsSafely(t *testing.T) {
 	words := modeltest.Pattern(0, 0, 346)
 	d := modeltest.Message(0, 1, words)
 	r := begin(t, 346)
