@@ -177,12 +177,12 @@ func (c *Client) Close(ctx context.Context) error {
 
 // fail ends everything because the connection has ended with err.
 func (c *Client) fail(err error) {
-	var told *RefusedError
+	var refusal *RefusedError
 	why := fmt.Errorf("rank %d: %w: the connection to the zrlmpid at %s has ended: %w", c.rank, mpe.ErrClosed, c.socket, err)
 	switch {
 	case errors.Is(err, errBye):
 		why = fmt.Errorf("rank %d: %w: the program has given it back", c.rank, mpe.ErrClosed)
-	case errors.As(err, &told):
+	case errors.As(err, &refusal):
 		why = fmt.Errorf("rank %d: %w: disconnected: %w", c.rank, mpe.ErrClosed, err)
 	}
 	c.out.close()
@@ -242,8 +242,8 @@ func (c *Client) find(id uint64) *Op {
 	return c.ops.get(id)
 }
 
-// leave removes an operation from the table and returns it, or nil.
-func (c *Client) leave(id uint64) *Op {
+// remove removes an operation from the table and returns it, or nil.
+func (c *Client) remove(id uint64) *Op {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	op := c.ops.get(id)

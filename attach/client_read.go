@@ -73,7 +73,7 @@ func (c *Client) step() error {
 	}
 	if r.ends {
 		r.ends = false
-		if op := c.leave(r.id); op != nil {
+		if op := c.remove(r.id); op != nil {
 			op.reply(&r.done)
 		}
 		r.done.err = nil

@@ -167,12 +167,12 @@ func TestGoesOn(t *testing.T) {
 	mixed := attachSome(t, devices, 0, 1, 2, 3)
 	var ops []mpe.Op
 	recv := make([][]byte, 5)
-	told := make(chan struct{}, 1)
+	refusal := make(chan struct{}, 1)
 	for r := range 4 {
 		recv[r] = make([]byte, 4)
 		ops = append(ops, call1(t, mixed[r], collective(coll.Allreduce, r, 5, 1, []byte{byte(1 << r), 0, 0, 0}, recv[r])))
 	}
-	ops[0].Notify(told)
+	ops[0].Notify(refusal)
 	if _, ended, err := ops[0].Test(); ended || err != nil {
 		t.Errorf("ended: %v, %v", ended, err)
 	}
@@ -180,7 +180,7 @@ func TestGoesOn(t *testing.T) {
 	o := call1(t, mixed[4], collective(coll.Allreduce, 4, 5, 1, []byte{16, 0, 0, 0}, recv[4]))
 	wait(t, o) // nobody else does
 	o.Free()
-	<-told
+	<-refusal
 	for r, o := range ops {
 		wait(t, o)
 		if _, ended, err := o.Test(); !ended || err != nil {

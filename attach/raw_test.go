@@ -88,14 +88,14 @@ func (c *rawClient) refusal() *RefusedError {
 			}
 			continue
 		}
-		told, ok := errors.AsType[*RefusedError](c.in.readRefused())
+		refusal, ok := errors.AsType[*RefusedError](c.in.readRefused())
 		if !ok {
 			c.t.Fatal("REFUSED cannot be read")
 		}
 		if err := c.in.next(); err == nil {
 			c.t.Errorf("%v after REFUSED", c.in.typ)
 		}
-		return told
+		return refusal
 	}
 }
 

@@ -211,17 +211,17 @@ func TestNotify(t *testing.T) {
 	if _, ended, _ := op.Test(); ended {
 		t.Error("ended before it could")
 	}
-	revoked, told := make(chan struct{}, 1), make(chan struct{}, 1)
+	revoked, refusal := make(chan struct{}, 1), make(chan struct{}, 1)
 	op.Notify(revoked)
 	op.Notify(nil)
-	op.Notify(told)
+	op.Notify(refusal)
 	send(t, a, 1, 0, []byte("x"))
-	<-told
+	<-refusal
 	if _, ended, err := op.Test(); !ended || err != nil {
 		t.Errorf("%v, %v", ended, err)
 	}
-	op.Notify(told) // at once
-	<-told
+	op.Notify(refusal) // at once
+	<-refusal
 	op.Notify(nil)
 	if len(revoked) > 0 {
 		t.Error("a revoked channel was told")

@@ -15,11 +15,11 @@ import (
 func TestOneProgramARank(t *testing.T) {
 	noLeak(t)
 	var mu sync.Mutex
-	var told []string
+	var refusal []string
 	h := serve(t, newWorld(5, 1, 3), Options{Log: func(e Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, fmt.Sprintf("%d: rank %d pid %d %v", e.Kind, e.Rank, e.PID, e.Err))
+		refusal = append(refusal, fmt.Sprintf("%d: rank %d pid %d %v", e.Kind, e.Rank, e.PID, e.Err))
 	}})
 	dial := func(rank int) (*Client, error) { return Dial(within(t), h.socket, DialOptions{Rank: rank}) }
 	one := h.dial(t, 1)
@@ -55,8 +55,8 @@ func TestOneProgramARank(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	for _, want := range []string{"0: rank 1 " + pid + " <nil>", "1: rank 1 " + pid + " detached cleanly", "1: rank 3 " + pid + " zrlmpid: the daemon is shutting down", "2: rank -1 pid 0 another program is attached"} {
-		if !strings.Contains(strings.Join(told, "\n"), want) {
-			t.Errorf("the log does not say %q:\n%s", want, strings.Join(told, "\n"))
+		if !strings.Contains(strings.Join(refusal, "\n"), want) {
+			t.Errorf("the log does not say %q:\n%s", want, strings.Join(refusal, "\n"))
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (s *session) open(conn *net.UnixConn, from *source) (err error) {
 	s.out = newOutbox(s.link, s.link.try)
 	s.out.failed = func() {
 		s.link.hangUp()
-		s.leave()
+		s.wakeReader()
 	}
 	return nil
 }
@@ -134,14 +134,14 @@ func (s *session) run(ctx context.Context) (why error) {
 	s.tasks.Go(func() { s.out.run(written) })
 	stop := context.AfterFunc(ctx, func() {
 		s.link.stopReading()
-		s.leave()
+		s.wakeReader()
 	})
 	why = s.read()
 	stop()
 	if ctx.Err() != nil {
 		why = refused(Closing, "the daemon is shutting down")
 	}
-	s.leave()
+	s.wakeReader()
 
 	gone := fmt.Errorf("the program with pid %d that had attached to rank %d has gone: %w", s.who.PID, s.rank, mpe.ErrCancelled)
 	// What ends from here on ends because the session does, which the last
@@ -169,22 +169,22 @@ func (s *session) run(ctx context.Context) (why error) {
 
 // farewell is the last frame, if the program may still read it.
 func farewell(why error) item {
-	var told *RefusedError
+	var refusal *RefusedError
 	broken, ok := errors.AsType[*protocolError](why)
 	switch {
 	case errors.Is(why, errBye):
 		return raw(appendHeader(nil, frameBye, 0))
-	case errors.As(why, &told):
+	case errors.As(why, &refusal):
 	case ok:
-		told = refused(Violation, "%v", broken)
+		refusal = refused(Violation, "%v", broken)
 	default:
 		return nil
 	}
-	return raw(refusedFrame(told))
+	return raw(refusedFrame(refusal))
 }
 
-// leave wakes the reading goroutine, if it waits for room.
-func (s *session) leave() {
+// wakeReader wakes the reading goroutine, if it waits for room.
+func (s *session) wakeReader() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = true

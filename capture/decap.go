@@ -113,8 +113,8 @@ func (d *decoder) decode(rec *record, packet int64, u *Unit) verdict {
 
 // finish drops what is incomplete, at the end of the recording.
 func (d *decoder) finish() {
-	d.skipped.byVerdict[skipFragment] += d.frags.giveUp()
-	d.tcp.giveUp()
+	d.skipped.byVerdict[skipFragment] += d.frags.dropAll()
+	d.tcp.skipAll()
 }
 
 // link takes off the link layer's header.

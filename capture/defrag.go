@@ -124,8 +124,8 @@ func (d *defragmenter) expire(now time.Time) (lost int64) {
 	return lost
 }
 
-// giveUp drops everything.
-func (d *defragmenter) giveUp() (lost int64) {
+// dropAll drops everything.
+func (d *defragmenter) dropAll() (lost int64) {
 	for len(d.pending) > 0 {
 		lost += d.drop(0)
 	}

@@ -109,7 +109,7 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 		f.counts.Acks++
 	}
 	if h.Type == protocol.Error && h.Code() == protocol.CodeClose {
-		f.goodbye(e, back)
+		f.closed(e, back)
 		return
 	}
 	if !h.Numbered() {
@@ -209,7 +209,7 @@ func (f *extFlow) failed(e *Event, back *extFlow) {
 	switch h.Code() {
 	case protocol.CodeCanceled:
 		if m := back.open[h.Message]; m != nil {
-			back.counts.Withdrawn++
+			back.counts.Canceled++
 			back.remove(m)
 		}
 	case protocol.CodeTooLong:
@@ -274,8 +274,8 @@ func (f *extFlow) drop() {
 	clear(f.open)
 }
 
-// close takes the ERROR that is not retransmitted.
-func (f *extFlow) goodbye(e *Event, back *extFlow) {
+// closed handles the ERROR that is not retransmitted.
+func (f *extFlow) closed(e *Event, back *extFlow) {
 	if f.bye {
 		return
 	}

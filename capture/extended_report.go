@@ -17,13 +17,13 @@ type ExtendedPair struct {
 	Sessions int64 `json:"sessions"`
 	Packets  int64 `json:"packets"`
 	Acks     int64 `json:"acks"`
-	// Messages counts those that began; Complete, Open, Withdrawn, Refused
+	// Messages counts those that began; Complete, Open, Canceled, Refused
 	// and Ended, with the session, what became of them. NotFollowed counts
 	// packets of messages for which there was no room.
 	Messages    int64 `json:"messages"`
 	Complete    int64 `json:"complete"`
 	Open        int64 `json:"open"`
-	Withdrawn   int64 `json:"withdrawn,omitempty"`
+	Canceled    int64 `json:"canceled,omitempty"`
 	Aborted     int64 `json:"aborted,omitempty"`
 	Refused     int64 `json:"refused,omitempty"`
 	Ended       int64 `json:"ended,omitempty"`

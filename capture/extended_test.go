@@ -199,7 +199,7 @@ func TestExtendedFindings(t *testing.T) {
 		{"never matched", start().Send(0, request, nil).Later(time.Second).Ack(1), []capture.Kind{capture.NeverCleared},
 			"rank 0 waits for CLEAR_TO_SEND from rank 1 since 1s: no receive has matched message 9, tag 7, communicator 3, 100000 bytes", "1 0 1 0 0 0 0 0 1"},
 		{"two never matched", start().Send(0, request, nil).Send(0, ext{Type: protocol.SendRequest, Message: 10}, nil), []capture.Kind{capture.NeverCleared}, "; and 1 more", "2 0 2 0 0 0 0 0 1"},
-		{"withdrawn", start().Send(0, request, nil).Send(0, ext{Type: protocol.Error, Message: 9, Tag: 1}, nil).
+		{"canceled", start().Send(0, request, nil).Send(0, ext{Type: protocol.Error, Message: 9, Tag: 1}, nil).
 			Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 2}, nil), nil, "", "1 0 0 0 0 0 0 0 1"},
 		{"too long", start().Send(0, request, nil).Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 3}, nil), []capture.Kind{capture.Refused},
 			"rank 1 refused message 9 of rank 0: its 100000 bytes are more than it takes", "1 0 0 0 0 0 0 0 1"},

@@ -15,10 +15,10 @@ const maxIdentities = 1 << 16
 type identities struct {
 	addrs map[rankAt]netip.AddrPort
 	ranks map[netip.AddrPort]uint32
-	// pads and bare are the packets of the first message of an odd number of
+	// pads and headerless are the packets of the first message of an odd number of
 	// words that an address sent with padding, and without.
-	pads, bare map[netip.AddrPort]int64
-	told       map[netip.AddrPort]bool
+	pads, headerless map[netip.AddrPort]int64
+	reported         map[netip.AddrPort]bool
 	// insists has the addresses that go on sending SEND_REQUEST again, which no
 	// deployed node does.
 	insists map[netip.AddrPort]bool
@@ -33,7 +33,7 @@ type rankAt struct {
 func newIdentities() identities {
 	return identities{
 		addrs: map[rankAt]netip.AddrPort{}, ranks: map[netip.AddrPort]uint32{},
-		pads: map[netip.AddrPort]int64{}, bare: map[netip.AddrPort]int64{}, told: map[netip.AddrPort]bool{},
+		pads: map[netip.AddrPort]int64{}, headerless: map[netip.AddrPort]int64{}, reported: map[netip.AddrPort]bool{},
 		insists: map[netip.AddrPort]bool{},
 	}
 }
@@ -77,10 +77,10 @@ func (t *Tracker) identify(e *Event) *conversation {
 // padding notes whether an address pads its payload to lines of 8 bytes. An FPGA
 // always does, and no other node: check an address that does both.
 func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
-	if m.Words%2 == 0 && m.Words != 0 || t.ranks.told[from] || e.Proto == TCP {
+	if m.Words%2 == 0 && m.Words != 0 || t.ranks.reported[from] || e.Proto == TCP {
 		return
 	}
-	seen := t.ranks.bare
+	seen := t.ranks.headerless
 	if e.Padding > 0 {
 		seen = t.ranks.pads
 	}
@@ -88,9 +88,9 @@ func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
 		seen[from] = e.Packet
 	}
 	padded, p := t.ranks.pads[from]
-	bare, b := t.ranks.bare[from]
+	bare, b := t.ranks.headerless[from]
 	if p && b {
-		t.ranks.told[from] = true
+		t.ranks.reported[from] = true
 		t.find(Padding, e, "rank %d pads some of its messages to whole lines of %d bytes and others not: an FPGA pads all of them, other nodes none", m.Src, protocol.LineLen).
 			about(m, padded, bare)
 	}
@@ -113,7 +113,7 @@ func (i *identities) isFPGA(at netip.AddrPort) bool {
 // mayBeFPGA reports whether nothing shows that the node at an address is no FPGA: that
 // has one port, pads all it sends, and stops sending SEND_REQUESTs again.
 func (i *identities) mayBeFPGA(at netip.AddrPort) bool {
-	_, bare := i.bare[at]
+	_, bare := i.headerless[at]
 	return at.Port() == protocol.Port && !bare && !i.insists[at]
 }
 

@@ -240,8 +240,8 @@ func (r *reassembler) expire(now time.Time) {
 	}
 }
 
-// giveUp skips all holes, at the end of the recording.
-func (r *reassembler) giveUp() {
+// skipAll skips all holes, at the end of the recording.
+func (r *reassembler) skipAll() {
 	for e := r.holes.Front(); e != nil; e = r.holes.Front() {
 		r.flushAll(e.Value.(*tcpStream))
 	}

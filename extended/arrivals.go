@@ -36,7 +36,7 @@ func (a *arrivals) reset(first uint32) { *a = arrivals{next: first, end: first} 
 func (a *arrivals) gaps() bool { return a.next != a.end }
 
 // outcome of a packet number, before it is taken.
-func (a *arrivals) fate(number uint32) Reason {
+func (a *arrivals) check(number uint32) Reason {
 	switch d := number - a.next; {
 	case d >= 1<<31, d < maxWindow && a.has(number):
 		return ReasonDuplicate

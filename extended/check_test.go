@@ -145,7 +145,7 @@ func (c *Conn) checkRecvs() error {
 	var before *inbound
 	for m := r.first; m != nil; m = m.after {
 		count++
-		if m.before != before || before != nil && int32(m.number-before.number) <= 0 || int32(m.number-r.turn) >= 0 {
+		if m.before != before || before != nil && int32(m.number-before.number) <= 0 || int32(m.number-r.expected) >= 0 {
 			return fmt.Errorf("inbound %d: broken list", m.number)
 		}
 		before = m

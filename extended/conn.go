@@ -136,12 +136,12 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	if h.Flags&protocol.FlagRetransmit != 0 && h.Flags&protocol.FlagAckNow != 0 {
 		a.full = true // only an ACK shows which transmission has arrived
 	}
-	if r := a.fate(h.Number); r != ReasonNone {
+	if r := a.check(h.Number); r != ReasonNone {
 		a.now = a.now || r == ReasonDuplicate
 		c.drop(r, h)
 		return
 	}
-	turn := c.recvs.turn
+	turn := c.recvs.expected
 	r := c.deliver(now, h, payload)
 	c.offered = false // what is released below was not
 	if r != ReasonNone {
@@ -158,7 +158,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	if h.Flags&protocol.FlagAckNow != 0 || a.unacknowledged >= ackEvery || a.bytes >= ackBytes {
 		a.now = true
 	}
-	if c.recvs.held.count > 0 && (turn != c.recvs.turn || before != a.next) {
+	if c.recvs.held.count > 0 && (turn != c.recvs.expected || before != a.next) {
 		c.release(now, before)
 	}
 }

@@ -76,7 +76,7 @@ func (c *Conn) onAborted(h *protocol.ExtHeader) Reason {
 	switch {
 	case !h.Call.IsSend():
 		return ReasonDirection
-	case int32(h.Message-r.turn) >= 0:
+	case int32(h.Message-r.expected) >= 0:
 		return ReasonUnsolicited
 	case m == nil || m.eager || !m.accepted:
 		return ReasonStale

@@ -68,7 +68,7 @@ func (f *forger) forge(h *protocol.ExtHeader, payload []byte) []byte {
 	case 6:
 		h.Acknowledged = f.near(f.nodes[0].conn.flight.next)
 	case 7:
-		h.Message = f.near(f.nodes[0].conn.recvs.turn)
+		h.Message = f.near(f.nodes[0].conn.recvs.expected)
 	case 8:
 		h.Message = f.near(f.nodes[0].conn.sends.next)
 	case 9:

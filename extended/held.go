@@ -80,7 +80,7 @@ func (q *held) drop(p *heldPacket) {
 // hold keeps a packet of a message whose predecessors are missing.
 func (c *Conn) hold(h *protocol.ExtHeader, payload []byte) Reason {
 	r := &c.recvs
-	if int32(h.Message-r.turn) < 0 {
+	if int32(h.Message-r.expected) < 0 {
 		return ReasonStale
 	}
 	if h.Number == c.arrivals.next {
@@ -104,7 +104,7 @@ func (c *Conn) release(now Instant, from uint32) {
 			continue
 		}
 		h, payload := p.header, p.payload
-		turn := int32(h.Message - c.recvs.turn)
+		turn := int32(h.Message - c.recvs.expected)
 		early := turn > 0 || turn == 0 && h.Type == protocol.Error
 		if early && int32(n-a.next) >= 0 {
 			continue

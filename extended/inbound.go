@@ -27,7 +27,7 @@ type receiving struct {
 	byNumber    index[inbound] // all but the newest
 	newest      *inbound       // the one that was opened last, if it is still open
 	held        held
-	turn        uint32   // number of the message that begins next
+	expected    uint32   // number of the message that begins next
 	waiting     int      // messages that are accepted and not complete
 	asked       []uint32 // numbers of those that the peer cancels, until Flush
 
@@ -50,7 +50,7 @@ func (r *receiving) reset(first uint32) {
 	}
 	r.held.reset()
 	r.byNumber.clear()
-	*r = receiving{byNumber: r.byNumber, held: r.held, asked: r.asked[:0], free: r.free, turn: first, firstMessage: first}
+	*r = receiving{byNumber: r.byNumber, held: r.held, asked: r.asked[:0], free: r.free, expected: first, firstMessage: first}
 }
 
 // limits returns what the peer may send (E20). Numbers of messages that are open

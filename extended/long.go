@@ -23,7 +23,7 @@ func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) 
 		h.Session != s.remote || h.PeerSession != s.local || h.Session == 0 ||
 		int32(h.Acknowledged-c.flight.next) > 0 ||
 		h.Type != protocol.Data || h.Flags&protocol.FlagEager != 0 || !h.Call.IsSend() || n == 0 ||
-		c.arrivals.fate(h.Number) != ReasonNone {
+		c.arrivals.check(h.Number) != ReasonNone {
 		return 0, 0, false
 	}
 	in := c.recvs.find(h.Message)

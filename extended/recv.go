@@ -11,14 +11,14 @@ func (c *Conn) onRequest(now Instant, h *protocol.ExtHeader, payload []byte) Rea
 	if len(payload) > 0 || h.Tag > protocol.MaxExtTag {
 		return ReasonMismatch
 	}
-	if h.Message != r.turn {
+	if h.Message != r.expected {
 		return c.hold(h, payload)
 	}
 	if reason := c.mayBegin(h); reason != ReasonNone {
 		return reason
 	}
 	if int64(h.Length) > c.cfg.MaxLength {
-		r.turn++
+		r.expected++
 		r.matched++
 		c.controls.push(control{
 			kind: protocol.Error, call: h.Call.Counterpart(), message: h.Message, code: protocol.CodeTooLong,
@@ -71,7 +71,7 @@ func (c *Conn) open(now Instant, h *protocol.ExtHeader) *inbound {
 		r.byNumber.put(uint64(last.number), last)
 	}
 	r.newest = m
-	r.turn++
+	r.expected++
 	c.stats.Opened++
 	a := c.next()
 	a.Kind = Open
@@ -96,7 +96,7 @@ func (c *Conn) onData(now Instant, h *protocol.ExtHeader, payload []byte) Reason
 		return ReasonMismatch
 	}
 	var m *inbound
-	switch d := int32(h.Message - r.turn); {
+	switch d := int32(h.Message - r.expected); {
 	case d < 0:
 		if m = r.find(h.Message); m != nil && m.complete() {
 			return ReasonUnsolicited
@@ -189,7 +189,7 @@ func (c *Conn) onCancel(h *protocol.ExtHeader) Reason {
 	if !h.Call.IsSend() {
 		return ReasonDirection
 	}
-	if int32(h.Message-r.turn) >= 0 {
+	if int32(h.Message-r.expected) >= 0 {
 		return c.hold(h, nil)
 	}
 	m := r.find(h.Message)

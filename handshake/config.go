@@ -58,7 +58,7 @@ type Rules struct {
 	KeepsRequests bool
 	// RetransmitsClear is how long the peer waits for DATA before it sends
 	// CLEAR_TO_SEND again. DATA is retransmitted to such a peer when it
-	// asks, and not by a timer: unasked it may be stored as payload. 0: the
+	// asks, and not by a timer: unsolicited it may be stored as payload. 0: the
 	// peer asks for nothing, and takes every retransmission for what it is.
 	RetransmitsClear time.Duration
 	// AckRetransmit is the shortest time after which the peer retransmits DATA that

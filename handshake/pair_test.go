@@ -101,7 +101,7 @@ func TestBadDataDoesNotHarmTheMessage(t *testing.T) {
 			protocol.Header{Src: 1, Size: 1, Call: sFlt, Type: dat}), 0, 0, 0, 0), handshake.ReasonDatatype},
 		"receive call": {append(protocol.CloudFPGA.Append(nil,
 			protocol.Header{Src: 1, Size: 1, Call: rInt, Type: dat}), 0, 0, 0, 0), handshake.ReasonDirection},
-		"stray payload": {make([]byte, 1416), handshake.ReasonUnexpectedPayload},
+		"unexpected payload": {make([]byte, 1416), handshake.ReasonUnexpectedPayload},
 	} {
 		b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 		op := b.postRecv(1000)

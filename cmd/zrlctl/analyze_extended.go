@@ -29,7 +29,7 @@ func printExtended(out io.Writer, pairs []capture.ExtendedPair) {
 			n    int64
 			what string
 		}{
-			{p.Withdrawn, "messages were withdrawn"},
+			{p.Canceled, "messages were canceled"},
 			{p.Aborted, "messages were given up half way by ranks that forwarded them"},
 			{p.Refused, "messages were refused"},
 			{p.Ended, "messages ended with their session"},

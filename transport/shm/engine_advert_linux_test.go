@@ -101,7 +101,7 @@ func TestAdvertisedMessages(t *testing.T) {
 // for, and all of them are canceled if their sender wants that.
 func TestMoreThanIsAdvertised(t *testing.T) {
 	conns, engines := readable(t)
-	for _, withdrawn := range []bool{false, true} {
+	for _, canceled := range []bool{false, true} {
 		before := dataPackets(engines[1])
 		const messages, size = advertSlots + 10, 20_000
 		var sends []mpe.Op
@@ -117,7 +117,7 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, s := range sends {
-			if withdrawn {
+			if canceled {
 				s.Cancel()
 				if _, err := s.Wait(t.Context()); !errors.Is(err, mpe.ErrCancelled) {
 					t.Errorf("message %d: %v", i, err)
@@ -135,8 +135,8 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 		}
 		asked := dataPackets(engines[1]) - before
 		// The longest has two packets, and what was offered has none.
-		if want := map[bool]uint64{false: 2 + messages - advertSlots - 1, true: 0}[withdrawn]; asked != want {
-			t.Errorf("%d packets of DATA have come, want %d; canceled: %v", asked, want, withdrawn)
+		if want := map[bool]uint64{false: 2 + messages - advertSlots - 1, true: 0}[canceled]; asked != want {
+			t.Errorf("%d packets of DATA have come, want %d; canceled: %v", asked, want, canceled)
 		}
 		if used := conns[0].advertsTo(1); used != 0 {
 			t.Errorf("slots %#x are taken", used)

@@ -67,9 +67,9 @@ type link struct {
 	// before is the link to the same peer that this one took the place of, until
 	// what is in it has been read.
 	before *link
-	// told says that Poll has reported the link, broken that it is invalid,
+	// reported says that Poll has reported the link, broken that it is invalid,
 	// and gone that Poll has removed it.
-	told, broken, gone bool
+	reported, broken, gone bool
 	// postponed are packets whose payload is not in the peer's memory yet, and job gets
 	// that of the first to late.
 	postponed []postponed

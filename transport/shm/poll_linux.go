@@ -29,8 +29,8 @@ type inbox struct {
 	// last Poll has returned, and reader fetches it.
 	away   []pendingGet
 	reader remoteReader
-	// turn and cursor say at which links to begin: the near, the far ones.
-	turn, cursor int
+	// rotation and cursor say at which links to begin: the near, the far ones.
+	rotation, cursor int
 	// all has the next Poll examine all links.
 	all bool
 	// linksPending: a link has to be reported, or to be removed, as soon as its
@@ -106,11 +106,11 @@ func (in *inbox) settle(batch []mpe.RxPacket) (n int) {
 	in.links = left
 	for _, l := range in.links {
 		switch {
-		case l.told:
+		case l.reported:
 		case l.before != nil && !l.before.gone || n == len(batch):
 			in.linksPending = true
 		default:
-			l.told, l.before = true, nil
+			l.reported, l.before = true, nil
 			batch[n] = mpe.RxPacket{Kind: mpe.RxConnected, Peer: l.peer.rank, From: l.peer.addr}
 			n++
 		}
@@ -126,13 +126,13 @@ func (in *inbox) take(batch []mpe.RxPacket) (n int) {
 	}
 	near := in.links[:min(len(in.links), nearLinks)]
 	far := in.links[len(near):]
-	if in.turn++; in.turn >= len(near) {
-		in.turn = 0
+	if in.rotation++; in.rotation >= len(near) {
+		in.rotation = 0
 	}
-	for _, l := range near[in.turn:] {
+	for _, l := range near[in.rotation:] {
 		n += in.read(l, batch[n:], &room)
 	}
-	for _, l := range near[:in.turn] {
+	for _, l := range near[:in.rotation] {
 		n += in.read(l, batch[n:], &room)
 	}
 	polls := min(len(far), farLinks)
@@ -146,7 +146,7 @@ func (in *inbox) take(batch []mpe.RxPacket) (n int) {
 		l := &far[in.cursor]
 		if got := in.read(*l, batch[n:], &room); got > 0 {
 			n += got
-			nearer := &near[in.turn]
+			nearer := &near[in.rotation]
 			*l, *nearer = *nearer, *l
 		}
 	}
@@ -155,7 +155,7 @@ func (in *inbox) take(batch []mpe.RxPacket) (n int) {
 
 // read reads what has come by a link, as long as there is room for bytes.
 func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
-	if !l.told || l.broken || len(batch) == 0 {
+	if !l.reported || l.broken || len(batch) == 0 {
 		return 0
 	}
 	if len(l.postponed) > 0 {
@@ -178,7 +178,7 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 		case a.advertised:
 			batch[n].Offer = l.note(a)
 		case a.state != nil:
-			in.leave(&batch[n], l, a)
+			in.recordRemote(&batch[n], l, a)
 		}
 		*room -= len(packet) + batch[n].Away
 		n++

@@ -124,8 +124,8 @@ func (w *writer) room(n int) bool {
 type reader struct {
 	ring []byte
 	head *atomic.Uint64
-	// pos is where the next record will be, and told the value of head.
-	pos, told uint64
+	// pos is where the next record will be, and published the value of head.
+	pos, published uint64
 	// slots are shared: what became of the writer's advertised buffers.
 	slots []byte
 }
@@ -184,8 +184,8 @@ func (r *reader) next() (packet []byte, a away, err error) {
 
 // release gives back the room of all that next has returned.
 func (r *reader) release() {
-	if r.pos-r.told >= uint64(len(r.ring)/publishParts) {
-		r.told = r.pos
+	if r.pos-r.published >= uint64(len(r.ring)/publishParts) {
+		r.published = r.pos
 		r.head.Store(r.pos)
 	}
 }

@@ -194,7 +194,7 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte, at uint32) {
 		_, r := newRing(MinRing)
 		r.pos = uint64(at) &^ (recordAlign - 1)
-		r.told = r.pos
+		r.published = r.pos
 		for i, b := range content {
 			r.ring[(int(r.pos)+i)%MinRing] = b
 		}

@@ -67,8 +67,8 @@ func (c *Conn) Reclaim(peer int, lent uint64) {
 	}
 }
 
-// leave records that the payload of a packet is still in its sender's memory.
-func (in *inbox) leave(to *mpe.RxPacket, l *link, a away) {
+// recordRemote records that the payload of a packet is still in its sender's memory.
+func (in *inbox) recordRemote(to *mpe.RxPacket, l *link, a away) {
 	to.Away, to.Ticket = int(a.payload), len(in.away)
 	in.away = append(in.away, pendingGet{link: l, packet: to.Bytes, away: a})
 }

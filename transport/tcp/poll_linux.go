@@ -58,9 +58,9 @@ type inbox struct {
 	links []*link
 	at    []*link
 	// near is the link that something came by last, streak how often in a row,
-	// and turn which one of a few is the first to be read from.
-	near         *link
-	streak, turn int
+	// and rotation which one of a few is the first to be read from.
+	near             *link
+	streak, rotation int
 	// held is a link of which not all was given out that was read.
 	held *link
 	// ended are links by which nothing more comes.
@@ -130,14 +130,14 @@ func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
 
 // readAll examines all links.
 func (in *inbox) readAll(batch []mpe.RxPacket) (n int) {
-	if in.turn++; in.turn >= len(in.links) {
-		in.turn = 0
+	if in.rotation++; in.rotation >= len(in.links) {
+		in.rotation = 0
 	}
 	for i := range in.links {
 		if n == len(batch) {
 			break
 		}
-		if i += in.turn; i >= len(in.links) {
+		if i += in.rotation; i >= len(in.links) {
 			i -= len(in.links)
 		}
 		n += in.read(in.links[i], batch[n:])
