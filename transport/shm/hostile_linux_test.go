@@ -178,7 +178,7 @@ func beLiedTo(addrs string) error {
 	}
 	cut()
 	if _, err := r.Wait(given); !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("canceling the receive returned %w", err)
+		return fmt.Errorf("canceling the receive returned %w", err)
 	}
 	for i := range first {
 		first[i] = 7 // it is ours
@@ -208,7 +208,7 @@ func beLiedTo(addrs string) error {
 	given, cut = context.WithCancel(ctx)
 	cut()
 	if _, err := r.Wait(given); !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("canceling the receive returned %w", err)
+		return fmt.Errorf("canceling the second receive returned %w", err)
 	}
 	if bytes.Count(first, []byte{7}) != len(first) {
 		return errors.New("a buffer was written to that had been given back")
