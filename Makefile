@@ -16,7 +16,7 @@ FUZZTIME ?= 30s
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
-.PHONY: help build demo test quick lint unit race race-offload-off without-race fuzz vuln faults soak bench bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
+.PHONY: help build demo test quick lint unit race race-offload-off without-race fuzz vuln faults soak bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -78,8 +78,12 @@ bench: build ## measure latency, bandwidth, rates and idle use beside the raw li
 	mkdir -p bin/bench
 	./bin/zrlbench --save bin/bench/bench.json --svg bin/bench | tee bin/bench/bench.txt
 
-bench-docs: build ## put the tables and plots of FILE's workloads into docs/performance.md and docs/img
+bench-targets: ## compare the figures in FILE with the targets of the project
+	$(GO) -C lab test ./bench -run '^TestTargetsOfRun$$' -count=1 -v -figures $(abspath $(FILE))
+
+bench-docs: build ## put the tables, plots and targets of FILE's workloads into docs/performance.md and docs/img
 	./bin/zrlbench show $(FILE) --into docs/performance.md --svg docs/img
+	$(GO) -C lab test ./bench -run '^TestTargetsOfRun$$' -count=1 -figures $(abspath $(FILE)) -into $(CURDIR)/docs/performance.md
 
 bench-go: ## Go benchmarks: codec, engine, matching, ping between engines and a raw UDP round trip
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)

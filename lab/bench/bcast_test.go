@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/zrlmpi/zrlmpid/lab/bench/plot"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpi"
@@ -174,7 +173,7 @@ func TestBcastLies(t *testing.T) {
 						}
 						return nil
 					}
-					_, _ = bcastStep(s, step{64, 1}, busyBytes) // it is told of the lie, too, or cancelled
+					_, _ = bcastStep(s, step{64, 1}, busyBytes) // it fails by the abort, or is cancelled
 					return nil
 				})
 			}
@@ -200,7 +199,7 @@ func bcastReport(workload string, times map[string][2]float64) *Report {
 	}
 	if at, ok := times[openMPITCP]; ok {
 		r.Results[0].Sides = append(r.Results[0].Sides, Measured{
-			Side: Side{Key: openMPITCP, Kind: Peer, Group: Network}, Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}},
+			Side: Side{Key: openMPITCP, Name: "Open MPI, TCP", Kind: Peer, Group: Network}, Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}},
 		})
 	}
 	r.finish()
@@ -219,11 +218,11 @@ func TestBcastVerdicts(t *testing.T) {
 		where string
 	}{{0.9, "worst: 4 B"}, {1.2, "worst: 4 B"}, {2000. / 900, "worst: 1 MiB"}, {1.1, "worst: 4 B"}}
 	for i, x := range want {
-		if v := r.Verdicts[i]; v.Measured == nil || math.Abs(*v.Measured-x.value) > 1e-9 || v.Where != x.where || v.Met != (i == 0) {
+		if v := r.verdicts()[i]; v.measured == nil || math.Abs(*v.measured-x.value) > 1e-9 || v.where != x.where || v.met != (i == 0) {
 			t.Errorf("%s", v.String())
 		}
 	}
-	if v := r.Verdicts[len(want)]; v.Measured != nil || !strings.Contains(v.Name, "shared memory") {
+	if v := r.verdicts()[len(want)]; v.measured != nil || !strings.Contains(v.name, "shared memory") {
 		t.Errorf("%s", v.String())
 	}
 	var b strings.Builder
@@ -233,7 +232,7 @@ func TestBcastVerdicts(t *testing.T) {
 	for _, text := range []string{
 		"message  extended-udp ÷ best of udp-…  udp-atomic ÷ udp-chain  udp-by-left ÷ udp-atomic  extended-udp ÷ openmpi-tcp\n",
 		"    4 B                          1.10                    0.90                      1.20                        1.10\n",
-		"The most memory that one process has had, in MiB\nextended-udp\n        1.00\n\n",
+		"Peak memory of a process, in MiB\nextended-udp\n        1.00\n\n",
 	} {
 		if !strings.Contains(b.String(), text) {
 			t.Errorf("there is no %q in\n%s", text, b.String())
@@ -286,15 +285,15 @@ func TestBcastPlots(t *testing.T) {
 		if p[name] == nil {
 			t.Fatalf("there is no %s in %v", name, p)
 		}
-		for _, s := range p[name].Series {
-			names = append(names, s.Name)
+		for _, s := range p[name].series {
+			names = append(names, s.name)
 		}
 	}
-	if len(p) != 3 || strings.Join(names, " ") != "extended-udp udp-flat openmpi-tcp shm-flat extended-udp udp-flat openmpi-tcp" {
+	if len(p) != 3 || strings.Join(names, "|") != "zrlmpid, extended, UDP|flat|Open MPI, TCP|flat|zrlmpid, extended, UDP|flat|Open MPI, TCP" {
 		t.Errorf("%d plots of %v", len(p), names)
 	}
-	s := p["bcast-busy-ratio-network"].Series
-	if s[0].Kind != plot.Strong || s[1].Kind != plot.Fine || s[0].Points[0].Y != 0.5 || s[1].Points[1].Y != 1.5 || s[2].Points[1].Y != 1 {
+	s := p["bcast-busy-ratio-network"].series
+	if s[0].kind != ourLine || s[1].kind != methodLine || s[0].points[0].y != 0.5 || s[1].points[1].y != 1.5 || s[2].points[1].y != 1 {
 		t.Errorf("%+v", s)
 	}
 }

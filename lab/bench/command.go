@@ -22,7 +22,7 @@ type program struct {
 	said      tail
 }
 
-// installed tells whether there is a program of that name.
+// installed reports whether there is a program of that name.
 func installed(name string) bool {
 	_, err := exec.LookPath(name)
 	return err == nil

@@ -58,7 +58,7 @@ worse by more than 25 %: example.com/y D-2: 1 allocs/op instead of 0
 	}
 }
 
-// TestCompareMistakes: the script says what is wrong with what it is told.
+// TestCompareMistakes: the script reports wrong arguments.
 func TestCompareMistakes(t *testing.T) {
 	for _, program := range []string{"bash", "git"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -1,11 +1,12 @@
-// Package bench measures zrlmpid beside what the machine allows and beside the MPI
-// libraries that are installed on it, in one run: rounds of all sides in turn, of
-// which it reports medians, ratios, what cost grows by, and how far the aims are.
+// Package bench measures zrlmpid beside the limits of the machine and the MPI libraries
+// that are installed on it, in one run: rounds of all sides in turn. It reports medians,
+// ratios and growth.
 //
-// It runs zrlmpid's ranks in processes of their own, which are the running program
-// again: a program that uses the package gives the arguments after RankCommand to
-// RunRank. It compiles the peers' programs, and those of the raw limits, from its
-// folder c. Every message is verified.
+// Each rank of zrlmpid is a process of its own, which runs the same program: a program that
+// uses the package passes the arguments after RankCommand to RunRank. The package compiles
+// the programs of the other libraries and of the raw limits from its folder c. Every
+// message is verified.
 //
-// It must never judge the code: no test fails because of a figure.
+// No test fails because of a figure. The targets of the project are compared with the
+// figures of a run by a test, TestTargetsOfRun; the program knows none.
 package bench

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// block is a part of a document, between two marks. It has the figures of the workloads
-// that it is named for and of no others, and says which run they are of: so what one run
-// puts into a document stays true when another one is put there for other workloads.
+// block is a part of a document, between two marks. It has the figures of the workloads in
+// its name and of no others, and says which run they are of.
 type block struct{ name, text string }
 
 // The comments that mark a block.
@@ -20,8 +19,7 @@ const beginAny = "<!-- bench: "
 
 func (b *block) marked() string { return beginMark(b.name) + "\n" + b.text + endMark(b.name) }
 
-// blocks returns those of all workloads that have figures: plots and tables, and then the
-// verdicts.
+// blocks returns those of all workloads that have figures: plots, tables and the run.
 func (r *Report) blocks(images string) []block {
 	p := printer{markdown: true}
 	var all []block
@@ -38,65 +36,24 @@ func (r *Report) blocks(images string) []block {
 		p.run(r, r.Results[i:i+1])
 		all = append(all, p.take(res.Workload))
 	}
-	return append(all, r.aims()...)
-}
-
-// aims returns a block of verdicts for each workload, and for those that are compared with
-// each other.
-func (r *Report) aims() []block {
-	var names []string
-	verdicts := map[string][]Verdict{}
-	for _, v := range r.Verdicts {
-		name := aimsBlock(v.Workloads)
-		if r.empty(v.Workloads) {
-			continue
-		}
-		if verdicts[name] == nil {
-			names = append(names, name)
-		}
-		verdicts[name] = append(verdicts[name], v)
-	}
-	p := printer{markdown: true}
-	var all []block
-	for _, name := range names {
-		var titles []string
-		for _, workload := range verdicts[name][0].Workloads {
-			w, _ := workloadNamed(workload) // which was checked
-			titles = append(titles, w.title)
-		}
-		m := r.Machine
-		p.line("**%s**: run of %s, zrlmpid %s, %s\n", strings.Join(titles, " and "), m.Time, m.Version, m.processors())
-		p.verdicts(verdicts[name])
-		all = append(all, p.take(name))
-	}
 	return all
 }
 
-func aimsBlock(workloads []string) string { return "aims of " + strings.Join(workloads, " and ") }
+// Update puts the blocks that Print writes as Markdown into a document, in place of the
+// text between the same marks. images is the folder of the plots as the document names it;
+// "" shows none. Everything else is unchanged, also the blocks of workloads that have no
+// figures in the report. If the document does not have exactly one place for each block,
+// the error names all that are wrong, and the document is not changed.
+func (r *Report) Update(file, images string) error { return updateDocument(file, r.blocks(images)) }
 
-// empty reports whether one of the workloads has no figures.
-func (r *Report) empty(workloads []string) bool {
-	for _, name := range workloads {
-		if res := r.result(name); res == nil || len(res.Sides) == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// Update puts the blocks that Print writes as Markdown into a document, in the place of
-// what is there between the same marks. images is the folder of the plots as the document
-// names it; "" shows none. Everything else stays as it is, so also the blocks of workloads
-// that have no figures in the report. If the document does not have exactly one place for
-// each block, the error names all that are wrong, and the document is not changed.
-func (r *Report) Update(file, images string) error {
+func updateDocument(file string, blocks []block) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	doc := string(text)
 	var problems []error
-	for _, b := range r.blocks(images) {
+	for _, b := range blocks {
 		next, err := b.into(doc)
 		if err != nil {
 			problems = append(problems, err)
@@ -122,7 +79,7 @@ func (b *block) into(doc string) (string, error) {
 	case !ok || strings.Contains(old, beginAny):
 		return "", fmt.Errorf("the block of %s has no end: write %s below it, before the next block", begin, end)
 	case strings.Contains(after, begin+"\n"):
-		return "", fmt.Errorf("there are two lines %s: leave one of them", begin)
+		return "", fmt.Errorf("there are two lines %s: remove one of them", begin)
 	}
 	return before + b.marked() + after, nil
 }

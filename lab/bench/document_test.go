@@ -84,17 +84,20 @@ func document(names ...string) string {
 func blockNames() []string {
 	names := Workloads()
 	for _, t := range targets {
-		if name := aimsBlock(t.workloads()); !slices.Contains(names, name) {
+		if name := targetsBlock(t.workloads()); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
+// allBlocks are those of zrlbench and those of the targets.
+func allBlocks(r *Report) []block { return append(r.blocks("img"), r.targetBlocks()...) }
+
 // update puts a report into a file, and returns what the file is then.
 func update(t *testing.T, r *Report, file string) string {
 	t.Helper()
-	if err := r.Update(file, "img"); err != nil {
+	if err := updateDocument(file, allBlocks(r)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
@@ -129,17 +132,17 @@ func TestUpdate(t *testing.T) {
 		workloads []string
 		replaced  []string
 	}{
-		{[]string{"bcast", "bcast-busy"}, []string{"bcast", "bcast-busy", "aims of bcast", "aims of bcast-busy"}},
-		{[]string{"ring"}, []string{"ring", "aims of ring"}},
+		{[]string{"bcast", "bcast-busy"}, []string{"bcast", "bcast-busy", "targets of bcast", "targets of bcast-busy"}},
+		{[]string{"ring"}, []string{"ring", "targets of ring"}},
 		{[]string{"stream"}, []string{"stream"}},
-		{[]string{"pingpong"}, []string{"pingpong", "aims of pingpong"}},
-		{[]string{"stream", "pingpong"}, []string{"stream", "pingpong", "aims of pingpong", "aims of pingpong and stream"}},
+		{[]string{"pingpong"}, []string{"pingpong", "targets of pingpong"}},
+		{[]string{"stream", "pingpong"}, []string{"stream", "pingpong", "targets of pingpong", "targets of pingpong and stream"}},
 	} {
 		file := newDocument(t, full)
 		got := update(t, runOf("other", x.workloads...), file)
 		// With the blocks of the first run in place of the new ones, it is what it was.
 		back := got
-		for _, b := range runOf("one", Workloads()...).blocks("img") {
+		for _, b := range allBlocks(runOf("one", Workloads()...)) {
 			if !slices.Contains(x.replaced, b.name) {
 				continue
 			}
@@ -161,12 +164,12 @@ func TestUpdate(t *testing.T) {
 // TestBlocks: a block says which run it is of, and nothing of other workloads.
 func TestBlocks(t *testing.T) {
 	r := runOf("one", "ring", "pingpong", "stream", "bcast")
-	r.Missing = []string{"ring, x: no ring", "pingpong, x: no ping-pong", "bcast, x: no broadcast", "Somebody is missing"}
+	r.Missing = []string{"ring, x: no ring", "pingpong, x: no ping-pong", "bcast, x: no broadcast", "One side is missing"}
 	r.Failed = []string{"pingpong, y: it failed"}
 	r.Results[3].Sides = nil // there is nothing to say of bcast, but that it is missing
 	r.finish()
 	text := map[string]string{}
-	for _, b := range r.blocks("img") {
+	for _, b := range allBlocks(r) {
 		text[b.name] = b.text
 	}
 	if len(text) != 6 {
@@ -174,7 +177,7 @@ func TestBlocks(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"ring": `
-**The most memory that one process has had, in MiB**
+**Peak memory of a process, in MiB**
 
 | cloudfpga | openmpi-tcp | raw-udp-gro |
 | --------: | ----------: | ----------: |
@@ -182,26 +185,26 @@ func TestBlocks(t *testing.T) {
 
 **The run**
 
-- median of 3 round(s), all sides in turn; time of one
+- median of 3 rounds, all sides in turn; time of one
 - 2 × Abacus, , , zrlmpid one
 - load average  before,  after
 - Version of openmpi-tcp
 - 3 000 messages, all verified
 - *** ring, x: no ring ***
 - *** bcast, x: no broadcast ***
-- *** Somebody is missing ***
+- *** One side is missing ***
 
 `,
 		"pingpong": `
 - *** pingpong, x: no ping-pong ***
 - *** bcast, x: no broadcast ***
-- *** Somebody is missing ***
+- *** One side is missing ***
 - *** FAILED: pingpong, y: it failed ***
 
 `,
-		"aims of pingpong and stream": `**Ping-pong and Stream**: run of time of one, zrlmpid one, 2 × Abacus
+		"targets of pingpong and stream": `**Ping-pong and Stream**: run of time of one, zrlmpid one, 2 × Abacus
 
-- MISSED: cloudfpga, 1,000,000 words: bandwidth by a raw stream's with UDP_SEGMENT and UDP_GRO: 0.008; the aim is at least 0.6
+- missed: cloudfpga, 1,000,000 words: bandwidth by a raw stream's with UDP_SEGMENT and UDP_GRO: 0.008; target: at least 0.6
 
 `,
 	} {
@@ -209,10 +212,10 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("%s:\n%s", name, text[name])
 		}
 	}
-	if !strings.HasPrefix(text["ring"], "![Time of a hop in a ring, by the network](img/ring-network.svg)\n\n") {
+	if !strings.HasPrefix(text["ring"], "![Time of a hop in a ring, over the network](img/ring-network.svg)\n\n") {
 		t.Errorf("there is no plot:\n%s", text["ring"])
 	}
-	if aims := text["aims of pingpong"]; strings.Contains(aims, "raw stream") || !strings.Contains(aims, "\n- not measured: cloudfpga, 1 word: time by two raw round trips") {
+	if aims := text["targets of pingpong"]; strings.Contains(aims, "raw stream") || !strings.Contains(aims, "\n- not measured: cloudfpga, 1 word: time by two raw round trips") {
 		t.Error(aims)
 	}
 }
@@ -221,20 +224,20 @@ func TestBlocks(t *testing.T) {
 // says what it lacks.
 func TestUpdateNoPlace(t *testing.T) {
 	r := runOf("one", "ring", "rate")
-	good := document("ring", "rate", "aims of ring", "aims of rate", "pingpong")
+	good := document("ring", "rate", "targets of ring", "targets of rate", "pingpong")
 	for _, x := range []struct {
 		text string
 		says []string
 	}{
-		{document("ring", "rate", "aims of rate"), []string{"there is no line <!-- bench: aims of ring -->: write it where the block is to be, and <!-- end of bench: aims of ring --> below it"}},
-		{document("rate", "run", "verdicts"), []string{"no line <!-- bench: ring -->", "no line <!-- bench: aims of ring -->", "no line <!-- bench: aims of rate -->"}},
+		{document("ring", "rate", "targets of rate"), []string{"there is no line <!-- bench: targets of ring -->: write it where the block is to be, and <!-- end of bench: targets of ring --> below it"}},
+		{document("rate", "run", "verdicts"), []string{"no line <!-- bench: ring -->", "no line <!-- bench: targets of ring -->", "no line <!-- bench: targets of rate -->"}},
 		{strings.Replace(good, endMark("ring"), "", 1), []string{"the block of <!-- bench: ring --> has no end: write <!-- end of bench: ring -->"}},
 		{strings.Replace(good, endMark("ring"), "", 1) + endMark("ring"), []string{"the block of <!-- bench: ring --> has no end"}},
 		{good + document("rate"), []string{"there are two lines <!-- bench: rate -->"}},
 		{strings.Replace(good, beginMark("rate")+"\n", beginMark("rate"), 1), []string{"there is no line <!-- bench: rate -->"}},
 	} {
 		file := newDocument(t, x.text)
-		err := r.Update(file, "")
+		err := updateDocument(file, allBlocks(r))
 		if err == nil {
 			t.Errorf("there is no error that says %q", x.says)
 			continue

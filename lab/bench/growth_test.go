@@ -33,11 +33,11 @@ func TestVerdicts(t *testing.T) {
 		value float64
 		met   bool
 	}{{1.25, true}, {10, true}, {1.5, false}, {0.7, true}, {170, true}, {0.8, true}, {1.1, true}, {2, true}, {2, true}, {0.75, false}}
-	if len(r.Verdicts) != len(want) {
-		t.Fatalf("%d verdicts: %+v", len(r.Verdicts), r.Verdicts)
+	if len(r.verdicts()) != len(want) {
+		t.Fatalf("%d verdicts: %+v", len(r.verdicts()), r.verdicts())
 	}
-	for i, v := range r.Verdicts {
-		if v.Measured == nil || math.Abs(*v.Measured-want[i].value) > 1e-9 || v.Met != want[i].met {
+	for i, v := range r.verdicts() {
+		if v.measured == nil || math.Abs(*v.measured-want[i].value) > 1e-9 || v.met != want[i].met {
 			t.Errorf("%d: %s", i, v.String())
 		}
 	}
@@ -127,7 +127,7 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("there is no %q in\n%s", want, b.String())
 	}
 	p := r.drawn()["ring-network"]
-	if p.Series[0].Fit == nil || math.Abs(p.Series[0].Fit(8)-6) > 1e-9 || p.Series[1].Fit != nil {
-		t.Errorf("%+v", p.Series)
+	if p.series[0].fit == nil || math.Abs(p.series[0].fit(8)-6) > 1e-9 || p.series[1].fit != nil {
+		t.Errorf("%+v", p.series)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// restTime is what of idleness is not measured: whoever looks for messages after
+// restTime is what of idleness is not measured: a rank that polls for messages after
 // the last one has given up by then.
 const restTime = time.Second
 

@@ -60,7 +60,7 @@ func system() string {
 	return "Linux " + strings.TrimSpace(string(release))
 }
 
-// loadAverage tells whether the machine had other things to do.
+// loadAverage returns the load averages of the machine, which show other load.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -67,7 +67,7 @@ func TestOurs(t *testing.T) {
 			want := 0
 			for i := range links {
 				l := &links[i]
-				// A link that this version does not know is told of.
+				// A link that this version does not support is reported.
 				if slices.ContainsFunc(r.Missing, func(m string) bool { return strings.HasPrefix(m, l.key+" is missing") }) {
 					continue
 				}
@@ -178,7 +178,7 @@ func TestPeers(t *testing.T) {
 			r, _ := quick(t, Options{Only: []string{first}})
 			for _, w := range workloads {
 				res := r.result(w.name)
-				// Whoever polls takes for ever where others have work; that is told.
+				// Sides that poll time out where others have work; that is reported.
 				slow := slices.ContainsFunc(r.Missing, func(m string) bool { return strings.HasPrefix(m, w.name+", ") })
 				if len(res.Sides) == 0 && !slow && !(l.spins && w.ranks != nil) {
 					t.Errorf("%s: nothing was measured", w.name)
@@ -197,8 +197,8 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestMissing: without a compiler, peers and upstream the run goes on, and nobody
-// can overlook it.
+// TestMissing: without a compiler, peers and upstream the run goes on, and reports
+// what is missing.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv(EnvUpstream, "")
@@ -214,10 +214,10 @@ func TestMissing(t *testing.T) {
 		"*** the raw limits are missing: there is no C compiler, cc. They are not measured. On Debian: apt-get install gcc libc6-dev ***",
 		"*** Open MPI is missing: mpicc.openmpi and mpirun.openmpi not found. It is not measured. On Debian: apt-get install openmpi-bin libopenmpi-dev ***",
 		"*** MPICH is missing",
-		"*** upstream's CPU library is missing: ZRLMPI_UPSTREAM_PINGPONG names no program. It is not measured ***",
+		"*** upstream's CPU library is not measured: ZRLMPI_UPSTREAM_PINGPONG is not set ***",
 	} {
 		if !strings.Contains(out.String(), want) || !strings.Contains(progress.String(), want) {
-			t.Errorf("%q is not told twice:\n%s\n%s", want, out.String(), progress.String())
+			t.Errorf("%q is not reported twice:\n%s\n%s", want, out.String(), progress.String())
 		}
 	}
 	if r.result("pingpong").side("extended-udp") == nil {

@@ -28,6 +28,21 @@ func (m method) String() string {
 	return text
 }
 
+// title returns the method for people, as in "chain, 32 KiB segments".
+func (m method) title() string {
+	text := m.by.Algorithm
+	if m.by.Segment > 0 {
+		text += ", " + size(m.by.Segment) + " segments"
+	}
+	switch m.order {
+	case "free-first":
+		text += ", idle ranks first"
+	case "by-left":
+		text += ", by backlog"
+	}
+	return text
+}
+
 // parseMethod reads what String writes; "" is the zero method.
 func parseMethod(text string) (m method, err error) {
 	if text == "" {
@@ -95,8 +110,8 @@ func methods(prefix string, segment, piece int, names ...string) (some []namedMe
 	return some
 }
 
-// methodLook has the side of a method look alike over all links.
-func methodLook(key string) int {
+// methodVariant returns the variant of a method, which is the same over all links.
+func methodVariant(key string) int {
 	_, name, _ := strings.Cut(key, "-")
 	return max(slices.Index(methodNames, name), 0)
 }

@@ -50,7 +50,7 @@ var (
 		cloudFPGA,
 		{key: "v0.9", name: "zrlmpid, v0.9, UDP", profile: "v0.9", transport: "udp", group: Network},
 		extendedUDP, extendedTCP,
-		{key: "attached", name: "zrlmpid, attached to a daemon, extended, UDP", profile: "extended", transport: "udp", group: Network, attached: true, tags: true},
+		{key: "attached", name: "zrlmpid, attached, extended, UDP", profile: "extended", transport: "udp", group: Network, attached: true, tags: true},
 		extendedShm,
 	}
 )

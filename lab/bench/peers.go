@@ -56,7 +56,7 @@ var libraries = []library{
 		name: "MPICH", compiler: "mpicc.mpich", launcher: "mpirun.mpich", packages: "mpich libmpich-dev", versionLine: "Version:",
 		spins: true,
 		ways: []way{
-			// Debian's is built on UCX, which is told what to use.
+			// Debian's is built on UCX, which takes its transports from the environment.
 			{key: "mpich-tcp", name: "MPICH, TCP", group: Network, env: []string{"MPIR_CVAR_NOLOCAL=1", "MPIR_CVAR_CH4_NETMOD=ucx", "UCX_TLS=tcp,self"}},
 			{key: mpichShm, name: "MPICH, shared memory", group: Memory},
 		},
@@ -133,7 +133,7 @@ func (l *library) side(w way, compiler *compiler, version string) side {
 	return s
 }
 
-// askVersion returns the library's name and version, as far as it tells.
+// askVersion returns the library's name and version, as far as known.
 func (l *library) askVersion(ctx context.Context) string {
 	out, err := command(ctx, l.launcher, "--version").output()
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/zrlmpi/zrlmpid/lab/bench/plot"
 )
 
 // Which end of an axis is the better one.
@@ -15,7 +13,7 @@ const lower, higher = "lower is better", "higher is better"
 // picture is a plot of a workload's sides.
 type picture struct {
 	workload, name, title, y, better string
-	unit                             plot.Unit
+	unit                             unit
 	value                            func(Point) float64
 	// figure is what the line of least squares is of, "" draws none.
 	figure string
@@ -26,18 +24,18 @@ type picture struct {
 }
 
 var pictures = []picture{
-	{"pingpong", "latency", "Time of a message", "half round trip, p50", lower, plot.Microseconds, p50, "p50", nil, nil},
-	{"pingpong", "bandwidth", "Ping-pong bandwidth", "bytes per second", higher, plot.Bytes, perSecond, "", nil, nil},
-	{"rate", "", "Message rate, 64 in flight", "messages per second", higher, plot.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
-	{"stream", "", "Bandwidth one way, 4 messages in flight", "bytes per second", higher, plot.Bytes, perSecond, "", nil, nil},
-	{"multipair", "", "Message rate of several pairs together", "messages per second", higher, plot.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
-	{"ring", "", "Time of a hop in a ring", "hop, p50", lower, plot.Microseconds, p50, "p50", nil, nil},
-	{"queues", "latency", "Latency beside posted receives that do not match", "half round trip, p50", lower, plot.Microseconds, p50, "p50", nil, nil},
-	{"queues", "unload", "Time to unload the posted receives, in reverse order", "time", lower, plot.Microseconds, unloadTime, "unload", nil, nil},
-	{"bcast", "", "Time of a broadcast to 8 ranks", "time, p50", lower, plot.Microseconds, p50, "", bcastSides, nil},
-	{"bcast", "ratio", "Time of a broadcast to 8 ranks as a multiple of Open MPI's", "times Open MPI's, p50", lower, plot.Multiple, p50, "", bcastSides, openMPI},
-	{"bcast-busy", "", "Time of a broadcast to 8 ranks, one busy", "time, p50", lower, plot.Microseconds, p50, "", bcastSides, nil},
-	{"bcast-busy", "ratio", "Time of a broadcast to 8 ranks, one busy, as a multiple of Open MPI's", "times Open MPI's, p50", lower, plot.Multiple, p50, "", bcastSides, openMPI},
+	{"pingpong", "latency", "Time of a message", "half round trip, p50", lower, microseconds, p50, "p50", nil, nil},
+	{"pingpong", "bandwidth", "Ping-pong bandwidth", "bytes per second", higher, bytesPerSecond, bandwidthOf, "", nil, nil},
+	{"rate", "", "Message rate, 64 in flight", "messages per second", higher, perSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
+	{"stream", "", "Bandwidth one way, 4 messages in flight", "bytes per second", higher, bytesPerSecond, bandwidthOf, "", nil, nil},
+	{"multipair", "", "Message rate of several pairs together", "messages per second", higher, perSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
+	{"ring", "", "Time of a hop in a ring", "time of a hop, p50", lower, microseconds, p50, "p50", nil, nil},
+	{"queues", "latency", "Latency against posted receives that do not match", "half round trip, p50", lower, microseconds, p50, "p50", nil, nil},
+	{"queues", "unload", "Time to unload the posted receives, in reverse order", "time", lower, microseconds, unloadTime, "unload", nil, nil},
+	{"bcast", "", "Time of a broadcast to 8 ranks", "time of a broadcast, p50", lower, microseconds, p50, "", bcastSides, nil},
+	{"bcast", "ratio", "Time of a broadcast to 8 ranks as a multiple of Open MPI's", "multiple of Open MPI's time, p50", lower, multiple, p50, "", bcastSides, openMPI},
+	{"bcast-busy", "", "Time of a broadcast to 8 ranks, one rank busy", "time of a broadcast, p50", lower, microseconds, p50, "", bcastSides, nil},
+	{"bcast-busy", "ratio", "Time of a broadcast to 8 ranks, one rank busy, as a multiple of Open MPI's", "multiple of Open MPI's time, p50", lower, multiple, p50, "", bcastSides, openMPI},
 }
 
 var (
@@ -46,8 +44,8 @@ var (
 	bcastSides = slices.Concat([]string{extendedUDP.key, extendedShm.key, "mpich-tcp", mpichShm}, extendedUDP.methodKeys(), extendedShm.methodKeys(), openMPI)
 )
 
-func p50(p Point) float64       { return p.P50 }
-func perSecond(p Point) float64 { return float64(p.N) / p.P50 * 1e6 }
+func p50(p Point) float64         { return p.P50 }
+func bandwidthOf(p Point) float64 { return float64(p.N) / p.P50 * 1e6 }
 
 // unloadTime is 0, and so not drawn, where there is nothing to unload.
 func unloadTime(p Point) float64 {
@@ -64,7 +62,11 @@ func (r *Report) Draw(folder string) error {
 	}
 	for i := range r.Results {
 		for _, d := range r.plots(&r.Results[i]) {
-			if err := os.WriteFile(filepath.Join(folder, d.name+".svg"), d.plot.SVG(), 0o666); err != nil {
+			image, err := d.chart.svg()
+			if err != nil {
+				return fmt.Errorf("%s: %w", d.name, err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, d.name+".svg"), image, 0o666); err != nil {
 				return err
 			}
 		}
@@ -74,8 +76,8 @@ func (r *Report) Draw(folder string) error {
 
 // drawing is a plot and the name of its file.
 type drawing struct {
-	name string
-	plot *plot.Plot
+	name  string
+	chart *chart
 }
 
 // plots returns the plots of a workload: of each group of sides that is there.
@@ -90,7 +92,7 @@ func (r *Report) plots(res *Result) []drawing {
 			name += "-" + pic.name
 		}
 		for _, g := range []Group{Network, Memory} {
-			if p := r.plot(pic, res, g); len(p.Series) > 0 {
+			if p := r.chart(pic, res, g); len(p.series) > 0 {
 				all = append(all, drawing{name + "-" + string(g), p})
 			}
 		}
@@ -98,49 +100,49 @@ func (r *Report) plots(res *Result) []drawing {
 	return all
 }
 
-// plot draws a value of all sides of a group.
-func (r *Report) plot(pic picture, res *Result, g Group) *plot.Plot {
+// chart returns the chart of a value of all sides of a group.
+func (r *Report) chart(pic picture, res *Result, g Group) *chart {
 	note := pic.better
 	if r.Rounds > 1 {
-		note = fmt.Sprintf("median of %d rounds, with a bar from the least to the most; %s", r.Rounds, note)
+		note = fmt.Sprintf("median of %d rounds, bars: min–max; %s", r.Rounds, note)
 	}
 	w, err := workloadNamed(res.Workload)
 	if err != nil {
-		return &plot.Plot{}
+		return &chart{}
 	}
-	x := plot.Axis{Name: w.unit, Unit: plot.Count}
+	x := axis{w.axis, counts}
 	if w.bytes {
-		x.Unit = plot.BinaryBytes
+		x.unit = messageBytes
 	}
 	if pic.figure != "" {
-		note += "; thin: the line of least squares"
+		note += "; thin lines: least-squares fit"
 	}
 	value := pic.value
 	if pic.bases != nil {
 		if value = res.multiple(pic, g); value == nil {
-			return &plot.Plot{}
+			return &chart{}
 		}
 	}
-	p := &plot.Plot{Title: pic.title + ", " + groupNames[g], Note: note, X: x, Y: plot.Axis{Name: pic.y, Unit: pic.unit}}
+	p := &chart{title: pic.title + ", " + groupNames[g], note: note, x: x, y: axis{pic.y, pic.unit}}
 	for i := range res.Sides {
 		s := &res.Sides[i]
 		if s.Group != g || len(pic.sides) > 0 && !slices.Contains(pic.sides, s.Key) {
 			continue
 		}
-		line := plot.Series{Name: s.Key, Kind: s.plotKind(), Look: looks[s.Key], Points: s.drawn(value)}
+		line := series{name: s.legend(), kind: s.lineKind(), variant: variants[s.Key], points: s.dots(value)}
 		if s.Method != "" {
-			line.Look = methodLook(s.Key)
+			line.variant = methodVariant(s.Key)
 		}
 		if f := r.grown(res.Workload, s.Key, pic.figure); f != nil && s.Kind == Ours {
-			line.Fit = f.at
+			line.fit = f.at
 		}
-		p.Series = append(p.Series, line)
+		p.series = append(p.series, line)
 	}
 	return p
 }
 
-// looks tell the sides of a kind apart that are in the same plots.
-var looks = map[string]int{
+// variants distinguish the sides of a kind that are in the same plots.
+var variants = map[string]int{
 	"raw-udp-sleep": 1, "raw-udp-segment": 1, rawGRO: 2,
 	"v0.9": 1, "extended-udp": 2, "extended-tcp": 3, "attached": 4, "extended-shm": 2,
 	"mpich-tcp": 1, mpichShm: 1, upstreamKey: 2, upstreamOneKey: 3,
@@ -161,30 +163,42 @@ func (r *Result) multiple(pic picture, g Group) func(Point) float64 {
 	return nil
 }
 
-// plotKind is how a side is drawn.
-func (s *Side) plotKind() plot.Kind {
+// lineKind returns how a side is drawn.
+func (s *Side) lineKind() lineKind {
 	switch {
 	case s.Method != "":
-		return plot.Fine
+		return methodLine
 	case s.Kind == Ours:
-		return plot.Strong
+		return ourLine
 	case s.Kind == Limit:
-		return plot.Limit
+		return limitLine
 	}
-	return plot.Other
+	return peerLine
 }
 
-// drawn returns the medians of a value, each with what it was in the rounds.
-func (m *Measured) drawn(value func(Point) float64) []plot.Point {
-	points := make([]plot.Point, len(m.Median))
+// legend returns the name of the side for people.
+func (s *Side) legend() string {
+	if s.Method == "" {
+		return s.Name
+	}
+	m, err := parseMethod(s.Method)
+	if err != nil {
+		return s.Name
+	}
+	return m.title()
+}
+
+// dots returns the medians of a value, each with a bar over its values in the rounds.
+func (m *Measured) dots(value func(Point) float64) []dot {
+	points := make([]dot, len(m.Median))
 	for i, p := range m.Median {
-		q := plot.Point{X: float64(p.N), Y: value(p)}
+		q := dot{x: float64(p.N), y: value(p)}
 		for _, round := range m.Rounds {
 			v := value(round[i])
-			if q.Low == 0 || v < q.Low {
-				q.Low = v
+			if q.low == 0 || v < q.low {
+				q.low = v
 			}
-			q.High = max(q.High, v)
+			q.high = max(q.high, v)
 		}
 		points[i] = q
 	}

@@ -16,7 +16,7 @@ type Format struct {
 	Images string
 }
 
-// Print writes the tables, the verdicts, and what there is to know about them.
+// Print writes the tables, and which run they are of.
 func (r *Report) Print(out io.Writer, f Format) error {
 	var text string
 	if f.Markdown {
@@ -44,7 +44,6 @@ func (r *Report) plain() string {
 		p.line("")
 		p.tables(r, res)
 	}
-	p.verdicts(r.Verdicts)
 	return p.text.String()
 }
 
@@ -73,7 +72,7 @@ func (p *printer) item(format string, args ...any) {
 // run says where the figures of some of the workloads come from.
 func (p *printer) run(r *Report, results []Result) {
 	m := r.Machine
-	p.item("median of %d round(s), all sides in turn; %s", r.Rounds, m.Time)
+	p.item("median of %s, all sides in turn; %s", rounds(r.Rounds), m.Time)
 	p.item("%s, %s, %s, zrlmpid %s", m.processors(), m.System, m.Go, m.Version)
 	p.item("load average %s before, %s after", m.LoadBefore, m.LoadAfter)
 	seen := map[string]bool{}
@@ -104,8 +103,16 @@ func (p *printer) run(r *Report, results []Result) {
 	p.line("")
 }
 
-// concerns reports whether what is missing or has failed is to be told with a workload:
-// not if it is of another one, with which it is told.
+// rounds returns how many rounds there were.
+func rounds(n int) string {
+	if n == 1 {
+		return "1 round"
+	}
+	return fmt.Sprintf("%d rounds", n)
+}
+
+// concerns reports whether a text about what is missing or has failed belongs to a
+// workload: it does not if it is about another one.
 func (r *Report) concerns(text, workload string) bool {
 	for _, res := range r.Results {
 		if len(res.Sides) > 0 && strings.HasPrefix(text, res.Workload+", ") {
@@ -124,13 +131,6 @@ func (p *printer) tables(r *Report, res *Result) {
 // images shows the plots of a workload.
 func (p *printer) images(r *Report, res *Result, folder string) {
 	for _, d := range r.plots(res) {
-		p.line("![%s](%s/%s.svg)\n", d.plot.Title, folder, d.name)
+		p.line("![%s](%s/%s.svg)\n", d.chart.title, folder, d.name)
 	}
-}
-
-func (p *printer) verdicts(all []Verdict) {
-	for i := range all {
-		p.item("%s", all[i].String())
-	}
-	p.line("")
 }

@@ -15,8 +15,8 @@ func (r *runner) begin() {
 	r.clock = clock{all: len(r.measurements) * r.Rounds, start: time.Now()}
 }
 
-// tell says which measurement begins, and how long all will take from now on.
-func (r *runner) tell(m *measurement, round int) {
+// reportProgress writes which measurement begins, and the estimated time left.
+func (r *runner) reportProgress(m *measurement, round int) {
 	r.clock.done++
 	left := ""
 	if t := r.left(m, round); t > 0 {

@@ -21,8 +21,8 @@ import (
 )
 
 // RankCommand is the first argument of the running program when it is started as
-// one of zrlmpid's ranks, or as the daemon that ranks attach to. It is for nobody
-// to type.
+// one of zrlmpid's ranks, or as the daemon that ranks attach to. Users
+// do not type it.
 const RankCommand = "bench-rank"
 
 // daemonCommand is what follows it for the daemon.
@@ -31,7 +31,7 @@ const daemonCommand = "daemon"
 // closeTime is how long a rank waits for its last messages to be acknowledged.
 const closeTime = 5 * time.Second
 
-// rankFlags are what a rank is told.
+// rankFlags are the arguments of a rank.
 type rankFlags struct {
 	config, workload, attach, profile string
 	rank, daemon                      int
@@ -40,7 +40,7 @@ type rankFlags struct {
 
 // RunRank is a rank: the steps of a workload, in a process of its own. args are
 // those after RankCommand. It ends when ctx does, or when standard input does,
-// which is how a rank learns that whoever started it is gone.
+// which is how a rank notices that the process that started it has ended.
 func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

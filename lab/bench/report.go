@@ -22,9 +22,8 @@ type Report struct {
 
 	// What follows from the results.
 
-	Growth   []Growth  `json:"growth,omitempty"`
-	Ratios   []Ratio   `json:"ratios,omitempty"`
-	Verdicts []Verdict `json:"verdicts,omitempty"`
+	Growth []Growth `json:"growth,omitempty"`
+	Ratios []Ratio  `json:"ratios,omitempty"`
 }
 
 // Result is what a workload has given.
@@ -56,7 +55,6 @@ func (r *Report) finish() {
 	}
 	r.Growth = r.growth()
 	r.Ratios = r.ratios()
-	r.Verdicts = r.verdicts()
 }
 
 // result returns what a workload has given, or nil.

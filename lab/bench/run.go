@@ -92,7 +92,7 @@ func (o *Options) plan() ([]task, error) {
 	return tasks, nil
 }
 
-// Run measures, and tells progress how far it is. All sides are measured in each
+// Run measures, and reports its progress. All sides are measured in each
 // round, so that what else the machine does falls on all alike. A side that fails
 // is left out from then on; the report says so, and its Err is not nil. The other
 // errors are a *UsageError, what keeps anything from being measured, or ctx's.
@@ -182,7 +182,7 @@ func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
 	if m.failed {
 		return nil
 	}
-	r.tell(m, round)
+	r.reportProgress(m, round)
 	j := job{w: m.w, parts: m.parts, dir: r.dir}
 	if round == r.Rounds-1 {
 		j.profile = r.CPUProfile
@@ -199,7 +199,7 @@ func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
 		// Those that poll are slow where others have work, and it is no fault
 		// of ours.
 		optional = optional || m.side.Kind == Peer
-		err = fmt.Errorf("it took more than %v: give it more by --timeout", r.Timeout)
+		err = fmt.Errorf("it took more than %v: raise --timeout", r.Timeout)
 	}
 	m.took = time.Since(start)
 	fmt.Fprintf(r.out, "    %.1f s\n", m.took.Seconds())
@@ -227,7 +227,7 @@ func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
 	return nil
 }
 
-// miss says what is not measured so that nobody can overlook it.
+// miss reports what is not measured.
 func (r *runner) miss(text string) {
 	r.report.Missing = append(r.report.Missing, text)
 	fmt.Fprintf(r.out, "\n*** %s ***\n\n", text)

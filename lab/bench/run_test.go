@@ -34,7 +34,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestFailure: a side that fails is told of, and the others are measured.
+// TestFailure: a side that fails is reported, and the others are measured.
 func TestFailure(t *testing.T) {
 	var progress strings.Builder
 	r, err := Run(t.Context(), Options{Workloads: []string{"pingpong"}, Steps: "5:1", Only: []string{"extended-udp"}, Rounds: 2}, &progress)
@@ -54,7 +54,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// watcher cancels when something is told.
+// watcher cancels when a text is written.
 type watcher struct {
 	on     string
 	cancel func()
@@ -77,7 +77,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestOrphan: a rank ends when whoever started it is gone.
+// TestOrphan: a rank ends when the process that started it does.
 func TestOrphan(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := extendedUDP.configure(file, "", 2); err != nil {

@@ -34,7 +34,7 @@ const (
 
 // Side is one of those that are compared, in one way.
 type Side struct {
-	// Key names it, and Name tells what it is.
+	// Key is short and unique, Name is for people.
 	Key     string `json:"key"`
 	Name    string `json:"name"`
 	Kind    Kind   `json:"kind"`
@@ -99,7 +99,7 @@ func (s *side) in(w *workload) []part {
 	return s.parts(w)
 }
 
-// upTo leaves out the steps beyond n.
+// upTo returns the steps up to n.
 func upTo(n int, steps []step) []step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.n > n })
 }

@@ -45,7 +45,7 @@ func timesFirst(p *Point, s *Measured) string {
 	return fmt.Sprintf("%s ×%.2f", figure(p.P50), p.P50/s.Median[0].P50)
 }
 
-// none is written where there is no figure.
+// none stands for a figure that was not measured.
 const none = "–"
 
 // tables returns a workload's tables.
@@ -74,7 +74,7 @@ func (r *Report) tables(res *Result) []*table {
 	return all
 }
 
-var groupNames = map[Group]string{Network: "by the network", Memory: "by shared memory"}
+var groupNames = map[Group]string{Network: "over the network", Memory: "within the host"}
 
 func (sh *sheet) table(res *Result, g Group) *table {
 	w, err := workloadNamed(res.Workload)
@@ -108,7 +108,7 @@ func (sh *sheet) table(res *Result, g Group) *table {
 
 // idleTable has a row for each side.
 func idleTable(res *Result) *table {
-	t := &table{title: "Percent of a processor after the first second", headings: []string{"", "nothing to do", "waits in a receive"}}
+	t := &table{title: "Percent of a processor after the first second", headings: []string{"", "idle", "waits in a receive"}}
 	for i := range res.Sides {
 		s := &res.Sides[i]
 		p := s.Median[0]
@@ -117,13 +117,13 @@ func idleTable(res *Result) *table {
 	return t
 }
 
-// ratioTable compares the sides, or is nil if there is nothing to compare.
+// ratioTable returns the ratios between sides, or nil if there are none.
 func (r *Report) ratioTable(res *Result) *table {
 	w, err := workloadNamed(res.Workload)
 	if err != nil {
 		return nil
 	}
-	t := &table{title: "Time of a message as a multiple of another side's (below 1 is faster)", headings: []string{w.unit}}
+	t := &table{title: "Time of a message as a multiple of that of another side (below 1 is faster)", headings: []string{w.unit}}
 	ns := res.ns()
 	rows := make([][]string, len(ns))
 	for i, n := range ns {
@@ -155,7 +155,7 @@ func (r *Report) ratioTable(res *Result) *table {
 	return t
 }
 
-// growthTables say what the figures of a workload grow by.
+// growthTables returns the least-squares lines of a workload.
 func (r *Report) growthTables(res *Result) []*table {
 	var all []*table
 	for _, g := range growths {
@@ -163,7 +163,7 @@ func (r *Report) growthTables(res *Result) []*table {
 			continue
 		}
 		t := &table{
-			title:    g.title + ": the line of least squares",
+			title:    g.title + ": least-squares line",
 			headings: []string{"", "a message, µs", "each " + g.per + ", ns", "deviation, %"},
 		}
 		for i := range res.Sides {
@@ -178,9 +178,9 @@ func (r *Report) growthTables(res *Result) []*table {
 	return all
 }
 
-// memoryTable is the most memory that each side has had, or nil if that is not known.
+// memoryTable returns the peak memory of each side, or nil if it is unknown.
 func memoryTable(res *Result) *table {
-	t := &table{title: "The most memory that one process has had, in MiB"}
+	t := &table{title: "Peak memory of a process, in MiB"}
 	var row []string
 	for i := range res.Sides {
 		// That of a method is in the memory of the side that chooses.

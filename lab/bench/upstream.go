@@ -45,10 +45,10 @@ func upstreamFamily() family {
 func findUpstream(_ context.Context, _ string, _ func(string) bool) (found []side, missing []string, err error) {
 	path := os.Getenv(EnvUpstream)
 	if path == "" {
-		return nil, []string{fmt.Sprintf("upstream's CPU library is missing: %s names no program. It is not measured", EnvUpstream)}, nil
+		return nil, []string{fmt.Sprintf("upstream's CPU library is not measured: %s is not set", EnvUpstream)}, nil
 	}
-	one := side{Side: Side{Key: upstreamOneKey, Name: "upstream's CPU library, both ranks on one processor"}}
-	two := side{Side: Side{Key: upstreamKey, Name: "upstream's CPU library, a processor for each rank"}}
+	one := side{Side: Side{Key: upstreamOneKey, Name: "upstream's CPU library, 1 processor"}}
+	two := side{Side: Side{Key: upstreamKey, Name: "upstream's CPU library, 2 processors"}}
 	for _, s := range []*side{&two, &one} {
 		s.Kind, s.Group, s.Version, s.Command = Upstream, Network, "ZRLMPI", "pingpong udp IP 2 RANK IP STEPS"
 		s.optional = true

@@ -10,7 +10,7 @@ import (
 )
 
 // threadsTime is the processor time of all threads of another process, to the
-// nanosecond, as Linux tells it; 0 elsewhere.
+// nanosecond, as Linux reports it; 0 elsewhere.
 func threadsTime(pid int) time.Duration {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
@@ -30,7 +30,7 @@ func threadsTime(pid int) time.Duration {
 	return sum
 }
 
-// peakMemory is the most memory in KiB that a process has had, as Linux tells it;
+// peakMemory is the most memory in KiB that a process has had, as Linux reports it;
 // 0 elsewhere. "self" is this process.
 func peakMemory(pid string) int {
 	text, err := os.ReadFile("/proc/" + pid + "/status")

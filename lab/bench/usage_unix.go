@@ -24,7 +24,7 @@ func inGroup(cmd *exec.Cmd) (killGroup func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return func() {
 		if cmd.Process != nil {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // there may be nobody
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the group may be empty
 		}
 	}
 }

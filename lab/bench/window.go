@@ -91,9 +91,8 @@ type window struct {
 // message returns the words of message k among those of several windows.
 func (w *window) message(all []int32, k int) []int32 { return all[k*w.words : (k+1)*w.words] }
 
-// send sends the windows. It tells after each how long that took, until it was
-// answered.
-func (w *window) send(tell func(i int, took time.Duration) error) error {
+// send sends the windows. After each it calls timed with the time until the answer.
+func (w *window) send(timed func(i int, took time.Duration) error) error {
 	if err := w.session.receive("what says that receives are posted", w.peer, 0, 0); err != nil {
 		return err
 	}
@@ -123,7 +122,7 @@ func (w *window) send(tell func(i int, took time.Duration) error) error {
 		if err := w.expect("an answer", answer, ^int32(i)); err != nil {
 			return err
 		}
-		if err := tell(i, took); err != nil {
+		if err := timed(i, took); err != nil {
 			return err
 		}
 	}

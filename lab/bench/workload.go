@@ -9,16 +9,17 @@ import (
 // workload is what some ranks do, in C and in Go.
 type workload struct {
 	name, title string
-	// unit is what a step's n counts; bytes are written with their unit.
-	unit  string
-	bytes bool
+	// unit is what a step's n counts, and axis the same on a plot; bytes are written with
+	// their unit.
+	unit, axis string
+	bytes      bool
 	// full and quick are the steps; quick is for tests.
 	full, quick []step
 	// ranks is how many a step has; nil is two.
 	ranks func(step) int
 	// messages is how many messages a step has, all of which are verified.
 	messages func(step) int
-	// source is the C program for MPI, and args are what it is told before the
+	// source is the C program for MPI, and args are its arguments before the
 	// steps.
 	source string
 	args   []string
@@ -49,7 +50,7 @@ var times = []string{"p50", "p99", "p999", "least", "cpu"}
 // workloads are all, in the order in which they are run.
 var workloads = []*workload{
 	{
-		name: "pingpong", title: "Ping-pong", unit: "message", bytes: true, source: "pingpong.c", needs: times, weight: 1.5,
+		name: "pingpong", title: "Ping-pong", unit: "message", axis: "message length", bytes: true, source: "pingpong.c", needs: times, weight: 1.5,
 		full: []step{
 			{4, 5000}, {16, 3000}, {64, 3000}, {256, 3000}, {1024, 3000},
 			{1384, 3000}, {1388, 3000}, // 346 words are one datagram of cloudfpga, and 347 two
@@ -61,35 +62,35 @@ var workloads = []*workload{
 		run:      plain(pingPong),
 	},
 	{
-		name: "rate", title: "Message rate", unit: "message", bytes: true, source: "window.c", args: []string{"64", "bytes"}, needs: times, weight: 1,
+		name: "rate", title: "Message rate", unit: "message", axis: "message length", bytes: true, source: "window.c", args: []string{"64", "bytes"}, needs: times, weight: 1,
 		full:     []step{{4, 300}, {64, 300}, {256, 300}, {1024, 300}, {4096, 200}},
 		quick:    []step{{4, 3}, {4096, 2}},
 		messages: windows(rateWindow),
 		run:      plain(func(s *session, st step) (Point, error) { return windowStep(s, st, rateWindow) }),
 	},
 	{
-		name: "stream", title: "Stream", unit: "message", bytes: true, source: "window.c", args: []string{"4", "bytes"}, needs: times, weight: 1.5,
+		name: "stream", title: "Stream", unit: "message", axis: "message length", bytes: true, source: "window.c", args: []string{"4", "bytes"}, needs: times, weight: 1.5,
 		full:     []step{{4096, 500}, {16384, 300}, {65536, 200}, {262144, 100}, {1 << 20, 30}, {4_000_000, 15}},
 		quick:    []step{{4096, 4}, {262144, 2}},
 		messages: windows(streamWindow),
 		run:      plain(func(s *session, st step) (Point, error) { return windowStep(s, st, streamWindow) }),
 	},
 	{
-		name: "multipair", title: "Several pairs at once", unit: "pairs", source: "window.c", args: []string{"64", "pairs"}, needs: []string{"p50", "cpu"}, weight: 1.5,
+		name: "multipair", title: "Several pairs at once", unit: "pairs", axis: "pairs of ranks", source: "window.c", args: []string{"64", "pairs"}, needs: []string{"p50", "cpu"}, weight: 1.5,
 		full: []step{{1, 200}, {2, 200}, {4, 100}}, quick: []step{{2, 3}},
 		ranks:    func(s step) int { return 2 * s.n },
 		messages: func(s step) int { return s.n * windows(rateWindow)(s) },
 		run:      plain(pairsStep),
 	},
 	{
-		name: "ring", title: "Ring", unit: "ranks", source: "ring.c", needs: times, weight: 1.5,
+		name: "ring", title: "Ring", unit: "ranks", axis: "ranks", source: "ring.c", needs: times, weight: 1.5,
 		full: []step{{2, 500}, {4, 300}, {8, 200}, {16, 100}}, quick: []step{{2, 20}, {4, 5}},
 		ranks:    func(s step) int { return s.n },
 		messages: func(s step) int { return s.n * (warmup + s.iterations) },
 		run:      plain(ringStep),
 	},
 	{
-		name: "queues", title: "Posted receives", unit: "posted", source: "queues.c", needs: times, tags: true, weight: 10,
+		name: "queues", title: "Posted receives", unit: "posted", axis: "posted receives", source: "queues.c", needs: times, tags: true, weight: 10,
 		full: []step{
 			{0, 1000}, {1, 1000}, {10, 1000}, {100, 1000}, {256, 1000},
 			{1000, 1000}, {4000, 1000}, {10000, 300}, {30000, 300},
@@ -99,20 +100,20 @@ var workloads = []*workload{
 		run:      plain(queuesStep),
 	},
 	{
-		name: "bcast", title: "Broadcast to 8 ranks", unit: "message", bytes: true, source: "bcast.c", args: []string{"0"}, needs: times, tags: true, weight: 20,
+		name: "bcast", title: "Broadcast to 8 ranks", unit: "message", axis: "message length", bytes: true, source: "bcast.c", args: []string{"0"}, needs: times, tags: true, weight: 20,
 		full: bcastSteps, quick: bcastQuick, ranks: bcastSize, methods: true,
 		messages: func(s step) int { return (bcastRanks - 1) * (warmup + s.iterations) },
 		run:      func(s *session, st step) ([]Point, error) { return bcastStep(s, st, 0) },
 	},
 	{
-		name: "bcast-busy", title: "Broadcast to 8 ranks, one of which has 1 MiB to send", unit: "message", bytes: true, source: "bcast.c",
+		name: "bcast-busy", title: "Broadcast to 8 ranks, one of which has 1 MiB to send", unit: "message", axis: "message length", bytes: true, source: "bcast.c",
 		args: []string{fmt.Sprint(busyBytes)}, needs: times, tags: true, weight: 20,
 		full: bcastBusySteps, quick: bcastQuick, ranks: bcastSize, methods: true,
 		messages: func(s step) int { return bcastRanks * (warmup + s.iterations) },
 		run:      func(s *session, st step) ([]Point, error) { return bcastStep(s, st, busyBytes) },
 	},
 	{
-		name: "idle", title: "Nothing to do", unit: "ms", source: "idle.c", needs: nil, weight: 4,
+		name: "idle", title: "Idle ranks", unit: "ms", source: "idle.c", needs: nil, weight: 4,
 		full: []step{{3000, 1}}, quick: []step{{200, 1}},
 		messages: func(step) int { return 1 },
 		run:      plain(idleStep),

@@ -25,7 +25,7 @@ import (
 func Start(t *testing.T) context.Context {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("SKIPPED: -short leaves the tests with a browser out")
+		t.Skip("SKIPPED: no tests with a browser under -short")
 	}
 	path := find(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -59,21 +59,21 @@ func find(t *testing.T) string {
 	return ""
 }
 
-// Screen is what a page is looked at on: its size in pixels, and what its user has
-// asked for.
+// Screen is the screen that shows a page: its size in pixels, and the preferences of its
+// user.
 type Screen struct {
 	Width, Height         int64
 	Dark, Still, NoScript bool
 }
 
-// Desktop is a common one.
+// Desktop is a common screen.
 var Desktop = Screen{Width: 1280, Height: 900}
 
-// Tab is an open page. What fails on it ends the test.
+// Tab is an open page. A failed action ends the test.
 type Tab struct {
 	T   *testing.T
 	Ctx context.Context
-	// own is how the addresses of all begin that the page may load.
+	// own is the prefix of all addresses that the page may load.
 	own string
 
 	mu       sync.Mutex
@@ -81,7 +81,7 @@ type Tab struct {
 	requests []string
 }
 
-// Open opens the page at url, which may load what begins with own.
+// Open opens the page at url, which may load addresses with the prefix own.
 func Open(t *testing.T, ctx context.Context, own, url string, s Screen) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(ctx)
@@ -126,13 +126,13 @@ func (p *Tab) listen(event any) {
 	}
 }
 
-// Do does something with the page.
+// Do runs actions on the page.
 func (p *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 	p.T.Helper()
 	p.Check(chromedp.Do(p.Ctx, actions...))
 }
 
-// Run does something that has a result.
+// Run runs an action that has a result.
 func Run[T any](p *Tab, action chromedp.Action[T]) T {
 	p.T.Helper()
 	v, err := chromedp.Run(p.Ctx, action)
@@ -140,7 +140,7 @@ func Run[T any](p *Tab, action chromedp.Action[T]) T {
 	return v
 }
 
-// Call gives the browser a command.
+// Call sends the browser a command.
 func Call[P, R any](p *Tab, command cdp.Command[P, R], params P) {
 	p.T.Helper()
 	_, err := chromedp.Call(p.Ctx, command, params)
@@ -153,7 +153,7 @@ func Eval[T any](p *Tab, expression string) T {
 	return Run(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// Check ends the test if err is one.
+// Check ends the test if err is not nil.
 func (p *Tab) Check(err error) {
 	p.T.Helper()
 	if err != nil {
@@ -161,19 +161,18 @@ func (p *Tab) Check(err error) {
 	}
 }
 
-// Said is what the page has complained of.
+// Said returns the errors and warnings of the page.
 func (p *Tab) Said() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.problems...)
 }
 
-// Quiet checks that the page has complained of nothing, and loaded nothing from
-// elsewhere.
+// Quiet checks that the page has reported no error, and loaded nothing from elsewhere.
 func (p *Tab) Quiet() {
 	p.T.Helper()
 	if problems := p.Said(); len(problems) > 0 {
-		p.T.Errorf("the page complains: %q", problems)
+		p.T.Errorf("the page reports errors: %q", problems)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

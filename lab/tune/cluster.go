@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// job is what ranks are told to do: the call once, verified, and then so many times.
+// job is what ranks are to do: the call once, verified, and then Iterations times.
 type job struct {
 	Collective string        `json:"collective"`
 	By         choice.Choice `json:"by"`
@@ -23,14 +23,14 @@ type job struct {
 	Iterations int           `json:"iterations"`
 }
 
-// answer is what a rank has to say about a job.
+// answer is the result of a job on a rank.
 type answer struct {
-	// Nanos are what the calls took on this rank.
+	// Nanos are the times of the calls on this rank.
 	Nanos []int64 `json:"nanos"`
 	Error string  `json:"error,omitempty"`
 }
 
-// cluster is ranks that run.
+// cluster is a set of running ranks.
 type cluster struct {
 	ranks []*process
 	stop  context.CancelFunc
@@ -40,8 +40,8 @@ type cluster struct {
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	tell  *json.Encoder
-	hear  *json.Decoder
+	in    *json.Encoder
+	out   *json.Decoder
 }
 
 // startCluster starts n ranks that talk to each other over a transport. What they say
@@ -59,7 +59,7 @@ func startCluster(ctx context.Context, dir, transport string, n int, stderr io.W
 	c := &cluster{stop: stop}
 	for rank := range n {
 		cmd := exec.CommandContext(ctx, self, RankCommand, "-config", file, "-rank", strconv.Itoa(rank))
-		// What this rank is told counts, not what the environment says.
+		// The job chooses the algorithm, not the environment.
 		cmd.Env = append(os.Environ(), config.EnvCollectives+"=", config.EnvCollectivesTable+"=")
 		cmd.Stderr = stderr
 		p, err := start(cmd)
@@ -89,9 +89,9 @@ func start(cmd *exec.Cmd) (*process, error) {
 }
 
 // measure does a job on all ranks. The result has for each call the time of the rank
-// for which it took longest, in ns. After an error, the cluster is of no use any more.
+// for which it took longest, in ns. After an error, the cluster cannot be used any more.
 func (c *cluster) measure(ctx context.Context, j job) ([]int64, error) {
-	release := context.AfterFunc(ctx, c.stop) // whoever waits for an answer learns of it
+	release := context.AfterFunc(ctx, c.stop) // ends the wait for an answer
 	defer release()
 	answers := make([]answer, len(c.ranks))
 	ends := make(chan error, len(c.ranks))
@@ -117,12 +117,12 @@ func (c *cluster) measure(ctx context.Context, j job) ([]int64, error) {
 	return longest, nil
 }
 
-// do has the rank do a job.
+// do runs a job on the rank.
 func (p *process) do(rank int, j job, a *answer) error {
-	if err := p.tell.Encode(j); err != nil {
+	if err := p.in.Encode(j); err != nil {
 		return fmt.Errorf("rank %d ends: %w", rank, err)
 	}
-	if err := p.hear.Decode(a); err != nil {
+	if err := p.out.Decode(a); err != nil {
 		return fmt.Errorf("rank %d ends: %w", rank, err)
 	}
 	if a.Error != "" {
@@ -134,8 +134,8 @@ func (p *process) do(rank int, j job, a *answer) error {
 	return nil
 }
 
-// close ends the ranks, and waits for them. What is wrong with their end is of no
-// interest: all that was asked of them has been answered, or an error was told.
+// close ends the ranks, and waits for them. Their exit codes are ignored: every job has
+// been answered, or has returned an error.
 func (c *cluster) close() {
 	for _, p := range c.ranks {
 		p.stdin.Close() // which ends it

@@ -103,7 +103,7 @@ func TestRankDies(t *testing.T) {
 	}
 }
 
-// TestTimeOfAJob: who waits too long ends the ranks.
+// TestTimeOfAJob: a job that takes too long ends the ranks.
 func TestTimeOfAJob(t *testing.T) {
 	c := aCluster(t, 2)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -138,7 +138,7 @@ func TestRankMistakes(t *testing.T) {
 	}
 }
 
-// TestOrphan: a rank ends when whoever started it is gone, in the middle of a job.
+// TestOrphan: a rank ends when the process that started it does, in the middle of a job.
 func TestOrphan(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := bench.Configure(file, "extended", "udp", "", 2); err != nil {

@@ -84,7 +84,7 @@ func printCollective(b *strings.Builder, entries []choice.Entry) {
 	_ = t.Flush() // a Builder takes all
 }
 
-// fastest tells the least time of an algorithm at a length, and by which segments.
+// fastest returns the least time of an algorithm at a length, and by which segments.
 func fastest(e *choice.Entry, algorithm string, i int) string {
 	least, by := 0.0, choice.Choice{}
 	for _, s := range e.Medians {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// shared lets ranks that fail write to where the progress is told.
+// shared lets ranks that fail write to the progress output.
 type shared struct {
 	mu sync.Mutex
 	io.Writer
@@ -25,8 +25,8 @@ type clock struct{ done, all int }
 
 func (t *tuner) begin() { t.clock.all = len(t.groups) * t.Rounds }
 
-// tell says which group is measured now, and how long all will take from now on.
-func (t *tuner) tell(g *group, round int) {
+// reportProgress writes which group is measured now, and the estimated time left.
+func (t *tuner) reportProgress(g *group, round int) {
 	t.clock.done++
 	left := ""
 	if d := t.left(g, round); d > 0 {

@@ -14,15 +14,15 @@ import (
 )
 
 // RankCommand is the first argument of the running program when it is started as one of
-// the ranks. It is for nobody to type.
+// the ranks. Users do not type it.
 const RankCommand = "tune-rank"
 
 // closeTime is how long a rank waits for its last messages to be acknowledged.
 const closeTime = 5 * time.Second
 
-// RunRank is a rank: it does the jobs that it is told on stdin, and answers on stdout.
+// RunRank runs a rank: it reads jobs from stdin, and answers on stdout.
 // args are those after RankCommand. It ends when ctx does, or when stdin does, which is
-// also how a rank learns that whoever started it is gone.
+// also how a rank notices that the process that started it has ended.
 func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	set := flag.NewFlagSet(RankCommand, flag.ContinueOnError)
 	set.SetOutput(io.Discard) // the error says it
@@ -47,7 +47,7 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 		for in := json.NewDecoder(stdin); ; {
 			var j job
 			if in.Decode(&j) != nil {
-				return // nobody is there any more
+				return // the process that started it has ended
 			}
 			select {
 			case jobs <- j:
@@ -75,7 +75,7 @@ func serve(ctx context.Context, w *worker, jobs <-chan job, stdout io.Writer) er
 			case err == nil:
 				err = out.Encode(answer{Nanos: nanos})
 			case errors.Is(err, context.Canceled):
-				return nil // nobody waits for the answer
+				return nil // the process that started it has ended
 			default:
 				err = errors.Join(fmt.Errorf("%s: %w", j.Collective, err), out.Encode(answer{Error: err.Error()}))
 			}

@@ -65,7 +65,7 @@ type tuner struct {
 	report Report
 }
 
-// Run measures, and tells progress how far it is. What fails is left out from then on;
+// Run measures, and reports its progress. A measurement that fails is not repeated;
 // the report says so, and its Err is not nil. The other errors are a *UsageError,
 // ErrLimit, what keeps anything from being measured, or ctx's.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
@@ -137,7 +137,7 @@ func over(ctx, limited context.Context, err error) error {
 // measureGroup measures the cells of a group once. The error is that nothing more can be
 // done.
 func (t *tuner) measureGroup(ctx context.Context, g *group, round int) error {
-	t.tell(g, round)
+	t.reportProgress(g, round)
 	start := time.Now()
 	var m measurer
 	defer func() {

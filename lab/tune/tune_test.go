@@ -154,7 +154,7 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestFailure: what fails is told of and left out, and the rest is measured by another
+// TestFailure: a failure is reported and not repeated, and the rest is measured by another
 // cluster.
 func TestFailure(t *testing.T) {
 	bad := errors.New("word 3 is 4 instead of 5")
@@ -220,7 +220,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestCancelled: whoever interrupts has no report.
+// TestCancelled: an interrupted run has no report.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p, tn, all := pretend(t, Options{Quick: true}, func(tr string, n, round int, j job) (float64, error) {

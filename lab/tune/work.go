@@ -23,7 +23,7 @@ type worker struct {
 	send, recv []int32
 }
 
-// do makes the call once and verifies it, and then as often as it is told, each time
+// do makes the call once and verifies it, and then Iterations times, each time
 // after all ranks have come.
 func (w *worker) do(ctx context.Context, j job) ([]int64, error) {
 	of, err := choice.ParseName(j.Collective)

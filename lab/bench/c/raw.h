@@ -16,7 +16,7 @@ enum { RAW_MAX_STEPS = 64 };
 
 static int raw_rank;
 
-/* raw_far is what process 1 tells process 0 at the end. */
+/* raw_far is what process 1 reports to process 0 at the end. */
 static struct {
 	long long cpu[RAW_MAX_STEPS], verified[RAW_MAX_STEPS], memory;
 } *raw_far;

@@ -1,6 +1,6 @@
 /*
  * rawpingpong: round trips of one datagram between two processes, without any
- * protocol. Both look for the datagram all the time, or both sleep until it is
+ * protocol. Both poll for the datagram, or both sleep until it is
  * there. The datagram of a step is longer than n by as much as a packet's header.
  * Arguments: poll|sleep n:iterations ... Output: see parse.go.
  */

@@ -43,7 +43,7 @@ func (p *tab) frame() {
 	browsertest.Eval[bool](p.Tab, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 }
 
-// ladderView is what the page tells about the diagram; times in nanoseconds.
+// ladderView is the state of the diagram as the page reports it; times in nanoseconds.
 type ladderView struct {
 	From, To              float64
 	Mode                  string

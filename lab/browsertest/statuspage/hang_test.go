@@ -54,7 +54,7 @@ func serve(t *testing.T, p *statuspage.Page) *httptest.Server {
 	return server
 }
 
-// hang posts a receive that nobody answers, until the test ends.
+// hang posts a receive that matches no message, until the test ends.
 func hang(t *testing.T, client *control.Client, from, to int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -72,8 +72,8 @@ func hang(t *testing.T, client *control.Client, from, to int) {
 // age reads the age of a wait, in seconds, as the page shows it.
 const age = `(() => { const e = document.querySelector('[data-key="0>3/receive"] .age'); return e ? parseFloat(e.textContent) : 0; })()`
 
-// TestHang: a rank hangs, and whoever has the page open sees for whom it waits, and for
-// how much longer every second.
+// TestHang: a rank hangs, and an open page shows the peer that it waits for, and for how
+// long, every second.
 func TestHang(t *testing.T) {
 	ctx := browsertest.Start(t)
 	client, server := startDaemon(t)

@@ -50,7 +50,7 @@ func TestBench(t *testing.T) {
 		}
 	}
 	if !strings.Contains(errs, "[4/4, about ") {
-		t.Errorf("no progress is told: %s", errs)
+		t.Errorf("no progress is reported: %s", errs)
 	}
 	if _, err := os.Stat(filepath.Join(plots, "ring-network.svg")); err != nil {
 		t.Error(err)

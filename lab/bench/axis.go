@@ -1,0 +1,180 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/plot"
+)
+
+// logScale is a logarithmic axis from low to high. 0, which has no logarithm, has a place
+// at the beginning of the axis if low is 0; least is the smallest value above it.
+type logScale struct{ low, least, high float64 }
+
+// zeroShare is the part of the axis between 0 and least.
+const zeroShare = 0.08
+
+// newLogScale returns a scale that holds the values, with a margin at both ends by which
+// the values are multiplied.
+func newLogScale(values []float64, margin float64) logScale {
+	s := logScale{least: math.Inf(1)}
+	zero := false
+	for _, v := range values {
+		if v > 0 {
+			s.least, s.high = min(s.least, v), max(s.high, v)
+		}
+		zero = zero || v == 0
+	}
+	if s.high == 0 { // no values
+		s.least, s.high = 1, 10
+	}
+	if s.high < 1.5*s.least {
+		s.least, s.high = s.least/1.5, s.high*1.5
+	}
+	s.least, s.high = s.least/margin, s.high*margin
+	if !zero {
+		s.low = s.least
+	}
+	return s
+}
+
+// Normalize returns the place of v on the axis, from 0 to 1.
+func (s logScale) Normalize(_, _, v float64) float64 {
+	if v <= 0 {
+		return 0
+	}
+	part := math.Log(v/s.least) / math.Log(s.high/s.least)
+	if s.low > 0 {
+		return part
+	}
+	return zeroShare + (1-zeroShare)*part
+}
+
+// unit says how the numbers of an axis are written.
+type unit uint8
+
+const (
+	// counts are numbers of things.
+	counts unit = iota
+	// microseconds are written in ns, µs, ms or s.
+	microseconds
+	// bytesPerSecond and perSecond are written in powers of 1000.
+	bytesPerSecond
+	perSecond
+	// messageBytes, the length of a message, is written in powers of 1024.
+	messageBytes
+	// multiple is a ratio.
+	multiple
+)
+
+func (u unit) format(v float64) string {
+	switch u {
+	case microseconds:
+		return prefixed(v*1e-6, 1e-9, 1000, "ns", "µs", "ms", "s")
+	case bytesPerSecond:
+		return prefixed(v, 1, 1000, "B/s", "kB/s", "MB/s", "GB/s", "TB/s")
+	case perSecond:
+		return prefixed(v, 1, 1000, "/s", "k/s", "M/s", "G/s")
+	case messageBytes:
+		return prefixed(v, 1, 1024, "B", "KiB", "MiB", "GiB")
+	case multiple:
+		return "× " + digits(v)
+	}
+	return digits(v)
+}
+
+// prefixed writes v in the largest of the units in which it is at least 1. The first unit
+// is worth first, and each is worth step of the one before.
+func prefixed(v, first, step float64, units ...string) string {
+	v /= first
+	i := 0
+	for v >= step*(1-1e-9) && i < len(units)-1 {
+		v /= step
+		i++
+	}
+	return digits(v) + "\u00a0" + units[i]
+}
+
+// digits writes a number with at most three digits after the point, and with spaces
+// between thousands.
+func digits(v float64) string {
+	text := strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
+	for i := len(strconv.Itoa(int(v))) - 3; i > 0; i -= 3 {
+		text = text[:i] + "\u00a0" + text[i:]
+	}
+	return text
+}
+
+// ticker makes the ticks of a logarithmic axis, at its values above 0 from least. values
+// are those of the points on it.
+type ticker struct {
+	unit   unit
+	least  float64
+	values []float64
+}
+
+// enoughTicks is how many labelled ticks an axis has at least.
+const enoughTicks = 4
+
+// Ticks returns the ticks up to high.
+func (t ticker) Ticks(_, high float64) []plot.Tick {
+	if t.unit == counts && t.values != nil { // a few steps, whose numbers mean something
+		ticks := make([]plot.Tick, len(t.values))
+		for i, v := range t.values {
+			ticks[i] = plot.Tick{Value: v, Label: t.unit.format(v)}
+		}
+		return ticks
+	}
+	var ticks []plot.Tick
+	if t.unit == messageBytes {
+		return t.powersOf4(high)
+	}
+	for _, mantissas := range mantissaSteps {
+		if ticks = t.decades(t.least, high, mantissas); len(ticks) >= enoughTicks {
+			break
+		}
+	}
+	return ticks
+}
+
+// powersOf4 returns the powers of 4 up to high. If there are many, every other one has a
+// label.
+func (t ticker) powersOf4(high float64) (ticks []plot.Tick) {
+	all := math.Log(high/t.least)/math.Log(4) < 2*enoughTicks
+	for k := range 31 {
+		v := math.Ldexp(1, 2*k)
+		if v < t.least || v > high {
+			continue
+		}
+		tick := plot.Tick{Value: v}
+		if all || k%2 == 1 {
+			tick.Label = t.unit.format(v)
+		}
+		ticks = append(ticks, tick)
+	}
+	return ticks
+}
+
+// mantissaSteps are the mantissas of ticks, the widest steps first.
+var mantissaSteps = [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, steps(0.5), steps(0.25), steps(0.1)}
+
+func steps(by float64) (all []float64) {
+	for i := range int(math.Round(9 / by)) {
+		all = append(all, 1+float64(i)*by)
+	}
+	return all
+}
+
+// decades returns the ticks from low, which is above 0, to high that have one of the
+// mantissas.
+func (t ticker) decades(low, high float64, mantissas []float64) (ticks []plot.Tick) {
+	for e := math.Floor(math.Log10(low)); e <= math.Log10(high); e++ {
+		for _, m := range mantissas {
+			if v := m * math.Pow(10, e); v >= low*(1-1e-9) && v <= high*(1+1e-9) {
+				ticks = append(ticks, plot.Tick{Value: v, Label: t.unit.format(v)})
+			}
+		}
+	}
+	return slices.Clip(ticks)
+}

@@ -1,0 +1,260 @@
+package bench
+
+import (
+	"bytes"
+	"cmp"
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// chart is a plot of lines over two logarithmic axes, as SVG. Points whose X is below 0 or
+// whose Y is not above 0 are not drawn, and a series without a point that can be drawn
+// is not in the legend.
+type chart struct {
+	title string
+	// note is the line below the title.
+	note   string
+	x, y   axis
+	series []series
+}
+
+// axis is what an axis measures.
+type axis struct {
+	name string
+	unit unit
+}
+
+// series is a line with markers.
+type series struct {
+	name string
+	kind lineKind
+	// variant selects colour, dashes and marker among those of the kind.
+	variant int
+	points  []dot
+	// fit is a curve that is drawn thin from the first point to the last; nil is none.
+	fit func(x float64) float64
+}
+
+// dot is a marker of a series, with a bar from low to high if high is above low.
+type dot struct{ x, y, low, high float64 }
+
+// lineKind says how a line is drawn.
+type lineKind uint8
+
+// The kinds, in the order in which they are drawn.
+const (
+	limitLine  lineKind = iota // what the machine allows
+	peerLine                   // another library
+	methodLine                 // an algorithm of zrlmpid
+	ourLine                    // zrlmpid
+)
+
+// The measures of a chart, in points, and of how many points a curve has at most.
+const (
+	chartWidth   vg.Length = 800
+	chartHeight  vg.Length = 400
+	legendWidth  vg.Length = 250
+	headHeight   vg.Length = 40
+	legendIndent vg.Length = 12
+	fitPoints              = 50
+)
+
+// lineStyles are the variants of each kind. People with colour-blindness can distinguish
+// the colours; dashes and markers can be distinguished without colours.
+var lineStyles = [...]struct {
+	width   vg.Length
+	colours []color.Color
+	dashes  [][]vg.Length
+	marker  int
+}{
+	limitLine:  {1.3, []color.Color{rgb(0x57606a)}, [][]vg.Length{{1, 2}, {3, 2}, {1, 2, 3, 2}, {6, 2}}, 5},
+	peerLine:   {1.3, []color.Color{rgb(0x8a6100), rgb(0xa3468a), rgb(0x3d6b1f), rgb(0x7a3b22)}, [][]vg.Length{{5, 3}, {2, 2}, {7, 2, 2, 2}, {9, 3}}, 3},
+	methodLine: {1.1, []color.Color{rgb(0x6a4fb3), rgb(0x0a7f5e), rgb(0x57606a), rgb(0xb0215b), rgb(0x0b62a8), rgb(0x007c9b), rgb(0x7a3b22)}, [][]vg.Length{nil}, 1},
+	ourLine:    {2, []color.Color{rgb(0x0b62a8), rgb(0x6a4fb3), rgb(0xc94a06), rgb(0x0a7f5e), rgb(0xb0215b)}, [][]vg.Length{nil}, 0},
+}
+
+var markers = []draw.GlyphDrawer{
+	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.CrossGlyph{}, draw.TriangleGlyph{}, draw.PlusGlyph{},
+}
+
+func rgb(v uint32) color.Color {
+	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 0xff}
+}
+
+// of returns what the i-th variant has of a list.
+func of[T any](list []T, i int) T { return list[i%len(list)] }
+
+func (s *series) lineStyle() draw.LineStyle {
+	st := &lineStyles[s.kind]
+	return draw.LineStyle{Color: of(st.colours, s.variant), Width: st.width, Dashes: of(st.dashes, s.variant)}
+}
+
+func (s *series) glyphStyle() draw.GlyphStyle {
+	st := &lineStyles[s.kind]
+	return draw.GlyphStyle{Color: of(st.colours, s.variant), Radius: 2.6, Shape: of(markers, st.marker+s.variant)}
+}
+
+// drawable returns the points of s that can be drawn.
+func (s *series) drawable() []dot {
+	finite := func(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
+	return slices.DeleteFunc(slices.Clone(s.points), func(d dot) bool {
+		return !(d.x >= 0 && d.y > 0) || !finite(d.x) || !finite(d.y)
+	})
+}
+
+// bar reports whether d has a bar.
+func (d dot) bar() bool { return d.low > 0 && d.high > d.low && !math.IsInf(d.high, 0) }
+
+// svg returns the chart as an SVG document.
+func (c *chart) svg() ([]byte, error) {
+	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
+	p := plot.New()
+	legend := plot.NewLegend()
+	legend.Top, legend.Left, legend.ThumbnailWidth, legend.Padding = true, true, 26, 3
+	legend.TextStyle.Font.Size = 9
+	x, y := c.ranges()
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = x.low, x.high, y.low, y.high
+	p.X.Scale, p.Y.Scale = x, y
+	p.X.Tick.Marker, p.Y.Tick.Marker = ticker{c.x.unit, x.least, c.xs()}, ticker{c.y.unit, y.least, nil}
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size, a.Padding = 10, 9, 0
+	}
+	p.X.Label.Text, p.Y.Label.Text = c.x.name, c.y.name
+	grid := plotter.NewGrid()
+	grid.Horizontal.Color, grid.Vertical.Color = rgb(0xdde1e6), rgb(0xdde1e6)
+	p.Add(grid)
+
+	drawn := slices.Clone(c.series)
+	slices.SortStableFunc(drawn, func(a, b series) int { return cmp.Compare(a.kind, b.kind) })
+	drawn = slices.DeleteFunc(drawn, func(s series) bool { return len(s.drawable()) == 0 })
+	for i := range drawn {
+		if err := drawn[i].add(p, y); err != nil {
+			return nil, err
+		}
+	}
+	// The legend has the order of the lines at their right ends.
+	slices.SortStableFunc(drawn, func(a, b series) int { return -cmp.Compare(a.last().y, b.last().y) })
+	for i := range drawn {
+		s := &drawn[i]
+		legend.Add(s.name, &plotter.Line{LineStyle: s.lineStyle()}, &plotter.Scatter{GlyphStyle: s.glyphStyle()})
+	}
+
+	image := vgsvg.New(chartWidth, chartHeight)
+	whole := draw.New(image)
+	whole.SetColor(color.White)
+	whole.Fill(whole.Rectangle.Path())
+	head := p.Title.TextStyle
+	head.XAlign, head.YAlign = draw.XLeft, draw.YTop
+	head.Font.Size = 13
+	whole.FillText(head, vg.Point{X: 8, Y: chartHeight - 6}, c.title)
+	head.Font.Size, head.Color = 9, rgb(0x57606a)
+	whole.FillText(head, vg.Point{X: 8, Y: chartHeight - 24}, c.note)
+	p.Draw(draw.Crop(whole, 4, -legendWidth, 4, -headHeight))
+	legend.Draw(draw.Crop(whole, chartWidth-legendWidth+legendIndent, 0, 0, -headHeight))
+	var b bytes.Buffer
+	if _, err := image.WriteTo(&b); err != nil {
+		return nil, err
+	}
+	// Where the font is not installed, the viewer takes a similar one.
+	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif")), nil
+}
+
+func (s *series) last() dot {
+	points := s.drawable()
+	return points[len(points)-1]
+}
+
+// add draws the series: its curve, its line and its bars.
+func (s *series) add(p *plot.Plot, y logScale) error {
+	points := s.drawable()
+	line := make(plotter.XYs, len(points))
+	var bars struct {
+		plotter.XYs
+		plotter.YErrors
+	}
+	for i, d := range points {
+		line[i] = plotter.XY{X: d.x, Y: d.y}
+		if d.bar() {
+			bars.XYs = append(bars.XYs, line[i])
+			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{d.y - d.low, d.high - d.y})
+		}
+	}
+	thin := draw.LineStyle{Color: s.lineStyle().Color, Width: 0.5}
+	if s.fit != nil {
+		for _, piece := range s.curve(points, y) {
+			p.Add(&plotter.Line{XYs: piece, LineStyle: thin})
+		}
+	}
+	if len(bars.XYs) > 0 {
+		b, err := plotter.NewYErrorBars(bars)
+		if err != nil {
+			return err
+		}
+		b.LineStyle, b.CapWidth = thin, 3
+		p.Add(b)
+	}
+	p.Add(&plotter.Line{XYs: line, LineStyle: s.lineStyle()}, &plotter.Scatter{XYs: line, GlyphStyle: s.glyphStyle()})
+	return nil
+}
+
+// curve returns the pieces of the fit that are within the axis y, from the first point to
+// the last. A logarithmic axis has no 0, so from there it begins at the next point.
+func (s *series) curve(points []dot, y logScale) (pieces []plotter.XYs) {
+	if points[0].x == 0 {
+		points = points[1:]
+	}
+	if len(points) < 2 {
+		return nil
+	}
+	from, to := points[0].x, points[len(points)-1].x
+	var piece plotter.XYs
+	for i := range fitPoints + 1 {
+		x := from * math.Pow(to/from, float64(i)/fitPoints)
+		if v := s.fit(x); v >= y.low && v <= y.high {
+			piece = append(piece, plotter.XY{X: x, Y: v})
+			continue
+		}
+		if len(piece) > 1 {
+			pieces = append(pieces, piece)
+		}
+		piece = nil
+	}
+	if len(piece) > 1 {
+		pieces = append(pieces, piece)
+	}
+	return pieces
+}
+
+// xs returns the X of all points that are drawn, in order.
+func (c *chart) xs() []float64 {
+	var all []float64
+	for i := range c.series {
+		for _, d := range c.series[i].drawable() {
+			all = append(all, d.x)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// ranges returns the scales of both axes.
+func (c *chart) ranges() (x, y logScale) {
+	var ys []float64
+	for i := range c.series {
+		for _, d := range c.series[i].drawable() {
+			ys = append(ys, d.y)
+			if d.bar() {
+				ys = append(ys, d.low, d.high)
+			}
+		}
+	}
+	return newLogScale(c.xs(), 1), newLogScale(ys, 1.08)
+}

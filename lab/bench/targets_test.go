@@ -1,0 +1,307 @@
+package bench
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+)
+
+// TestTargetsOfRun compares the figures of a run with the targets of the project, and prints
+// which are met. It fails only if the figures cannot be read: a missed target depends on
+// the machine. `make bench-targets` runs it.
+func TestTargetsOfRun(t *testing.T) {
+	if *figures == "" {
+		t.Skip("no -figures: nothing to compare")
+	}
+	r, err := Load(*figures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p printer
+	p.verdicts(r.verdicts())
+	t.Logf("targets:\n%s", p.text.String())
+	if *into != "" {
+		if err := updateDocument(*into, r.targetBlocks()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+var (
+	figures = flag.String("figures", "", "compare the figures in this `file`, which zrlbench --save has written, with the targets")
+	into    = flag.String("into", "", "put the verdicts into this Markdown `document`")
+)
+
+// verdict compares a figure with a target.
+type verdict struct {
+	// workloads are those whose figures it compares: one, or two.
+	workloads []string
+	// name says what is compared, and where at which step or side it is worst.
+	name, where string
+	// measured is nil if a figure that it needs is missing.
+	measured *float64
+	target   string
+	met      bool
+}
+
+func (v *verdict) String() string {
+	where := ""
+	if v.where != "" {
+		where = " (" + v.where + ")"
+	}
+	switch {
+	case v.measured == nil:
+		return fmt.Sprintf("not measured: %s; target: %s", v.name, v.target)
+	case v.met:
+		return fmt.Sprintf("met: %s: %s%s; target: %s", v.name, figure(*v.measured), where, v.target)
+	}
+	return fmt.Sprintf("missed: %s: %s%s; target: %s", v.name, figure(*v.measured), where, v.target)
+}
+
+// target is what a figure is compared with.
+type target struct {
+	name, workload string
+	// beside is another workload whose figures it needs, "" is none.
+	beside string
+	// atMost: the figure is to be bound or less, else bound or more.
+	bound  float64
+	atMost bool
+	// goal is a better figure than bound that the project works towards, 0 is none;
+	// tolerance is by how much the figure may miss bound, for noise.
+	goal, tolerance float64
+	// unit is written behind the bound.
+	unit string
+	// measure returns the figure, and where it is the worst one.
+	measure func(r *Report, res *Result) (value float64, where string, ok bool)
+}
+
+// The lengths that targets are about.
+const (
+	shortMost = 4096
+	longLeast = 64 << 10
+	million   = 4_000_000 // bytes of a million words
+)
+
+var targets = []target{
+	{name: "cloudfpga, 1 word: time by two raw round trips, polling", workload: "pingpong", bound: 1.25, atMost: true, measure: atStep("cloudfpga", wordLen, cloudFPGAPackets, rawPoll)},
+	{name: "cloudfpga, 1 word: time of upstream's library, sleeping, by ours", workload: "pingpong", bound: 5, measure: inverse(atStep("cloudfpga", wordLen, 1, upstreamKey))},
+	{name: "cloudfpga, 1 word: time of upstream's library at its best by ours", workload: "pingpong", bound: 1.6, measure: inverse(atStep("cloudfpga", wordLen, 1, upstreamKey, upstreamOneKey))},
+	{name: "cloudfpga, 1,000,000 words: bandwidth by a raw stream's with UDP_SEGMENT and UDP_GRO", workload: "pingpong", beside: "stream", bound: 0.6, measure: streamShare},
+	{name: "cloudfpga, 1,000,000 words: bandwidth by upstream's", workload: "pingpong", bound: 100, measure: inverse(atStep("cloudfpga", million, 1, upstreamKey, upstreamOneKey))},
+	{name: "extended over UDP, up to 4 KiB: latency by Open MPI's over TCP", workload: "pingpong", bound: 1, goal: 0.8, atMost: true, measure: worst(extendedUDP.key, 0, shortMost, openMPITCP)},
+	{name: "extended over UDP, from 64 KiB: bandwidth by Open MPI's over TCP", workload: "pingpong", bound: 1, goal: 1.3, measure: inverse(worst(extendedUDP.key, longLeast, anyLength, openMPITCP))},
+	{name: "extended over UDP: message rate by Open MPI's over TCP, 64 in flight", workload: "rate", bound: 1, measure: inverse(worst(extendedUDP.key, 0, anyLength, openMPITCP))},
+	{name: "shared memory, up to 4 KiB: latency by the better peer's", workload: "pingpong", bound: 2, atMost: true, measure: worst(extendedShm.key, 0, shortMost, openMPIShm, mpichShm)},
+	{name: "shared memory, from 64 KiB: bandwidth by the better peer's", workload: "pingpong", bound: 0.8, measure: inverse(worst(extendedShm.key, longLeast, anyLength, openMPIShm, mpichShm))},
+	{name: "ring of 8, extended over UDP: a hop by Open MPI's over TCP, yielding when idle", workload: "ring", bound: 1.5, atMost: true, measure: atStep(extendedUDP.key, 8, 1, openMPITCP)},
+	{name: "ring of 8, shared memory: a hop by Open MPI's, yielding when idle", workload: "ring", bound: 1.5, atMost: true, measure: atStep(extendedShm.key, 8, 1, openMPIShm)},
+	{name: "posted receives: half round trip at the deepest queue by that at none", workload: "queues", bound: 1.25, atMost: true, measure: deepest},
+	{name: "posted receives: time to unload the deepest queue by the better peer's", workload: "queues", bound: 0.1, atMost: true, measure: unloading},
+	{name: "broadcast, extended over UDP: time by atomic by that by chain", workload: "bcast", bound: 1, tolerance: noise, atMost: true, measure: worst("udp-atomic", 0, anyLength, "udp-chain")},
+	{name: "broadcast, extended over UDP: time by atomic, ordered by what ranks have left, by that in fixed order", workload: "bcast", bound: 1, tolerance: noise, atMost: true, measure: worst("udp-by-left", 0, anyLength, "udp-atomic")},
+	{name: "broadcast, extended over UDP: time by the chosen algorithm by that of the best", workload: "bcast", bound: 1.1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, extendedUDP.methodKeys()...)},
+	{name: "broadcast, extended over UDP: time by Open MPI's over TCP", workload: "bcast", bound: 1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, openMPITCP)},
+	{name: "broadcast, shared memory: time by the chosen algorithm by that of the best", workload: "bcast", bound: 1.1, atMost: true, measure: worst(extendedShm.key, 0, anyLength, extendedShm.methodKeys()...)},
+	{name: "broadcast, a busy rank, extended over UDP: time by atomic by that by chain", workload: "bcast-busy", bound: 1, tolerance: noise, atMost: true, measure: worst("udp-atomic", 0, anyLength, "udp-chain")},
+	{name: "broadcast, a busy rank, extended over UDP: time by atomic, ordered by what ranks have left, by that in fixed order", workload: "bcast-busy", bound: 1, tolerance: noise, atMost: true, measure: worst("udp-by-left", 0, anyLength, "udp-atomic")},
+	{name: "broadcast, a busy rank, extended over UDP: time by the chosen algorithm by that of the best", workload: "bcast-busy", bound: 1.1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, extendedUDP.methodKeys()...)},
+	{name: "broadcast, a busy rank, extended over UDP: time by Open MPI's over TCP", workload: "bcast-busy", bound: 1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, openMPITCP)},
+	{name: "idle: processor time of a rank after a second", workload: "idle", bound: idlePercent, atMost: true, unit: " % (which is 0 %)", measure: idlest},
+}
+
+// anyLength is longer than all messages, idlePercent what is 0 %, rounded, and noise the
+// difference between two equal sides that are measured in the same processes.
+const (
+	anyLength   = 1 << 62
+	idlePercent = 0.5
+	noise       = 0.05
+)
+
+// verdicts compares with the targets of the workloads that were run.
+func (r *Report) verdicts() []verdict {
+	var all []verdict
+	for _, t := range targets {
+		res := r.result(t.workload)
+		if res == nil || t.beside != "" && r.result(t.beside) == nil {
+			continue
+		}
+		v := verdict{workloads: t.workloads(), name: t.name, target: t.text()}
+		if value, where, ok := t.measure(r, res); ok {
+			v.measured, v.where = &value, where
+			v.met = value == t.bound || (value < t.bound) == t.atMost || math.Abs(value-t.bound) <= t.tolerance
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// workloads are those that have to be run for it.
+func (t *target) workloads() []string {
+	if t.beside == "" {
+		return []string{t.workload}
+	}
+	return []string{t.workload, t.beside}
+}
+
+func (t *target) text() string {
+	how := "at least"
+	if t.atMost {
+		how = "at most"
+	}
+	text := fmt.Sprintf("%s %g%s", how, t.bound, t.unit)
+	if t.goal != 0 {
+		text += fmt.Sprintf(", goal %g", t.goal)
+	}
+	if t.tolerance != 0 {
+		text += fmt.Sprintf(", tolerance %g", t.tolerance)
+	}
+	return text
+}
+
+type measure = func(*Report, *Result) (float64, string, bool)
+
+// atStep compares a side's time at a step with so many times the best of others.
+func atStep(side string, n int, times float64, bases ...string) measure {
+	c := comparison{side: side, bases: bases, times: times}
+	return func(_ *Report, res *Result) (float64, string, bool) {
+		v, ok := c.ratio(res, n)
+		return v.Value, "", ok
+	}
+}
+
+// worst compares a side's times at all steps from least to most with the best of
+// others.
+func worst(side string, least, most int, bases ...string) measure {
+	c := comparison{side: side, bases: bases}
+	return func(_ *Report, res *Result) (value float64, where string, found bool) {
+		for _, n := range res.ns() {
+			if v, ok := c.ratio(res, n); ok && n >= least && n <= most && v.Value > value {
+				value, where, found = v.Value, "worst: "+size(n), true
+			}
+		}
+		return value, where, found
+	}
+}
+
+// inverse makes a ratio of bandwidths, or of rates, of one of times.
+func inverse(m measure) measure {
+	return func(r *Report, res *Result) (float64, string, bool) {
+		v, where, ok := m(r, res)
+		return 1 / v, where, ok
+	}
+}
+
+// streamShare compares ping-pong's bandwidth with the raw stream's.
+func streamShare(r *Report, res *Result) (float64, string, bool) {
+	ours := res.side("cloudfpga").point(million)
+	raw := r.result("stream").side(rawGRO).point(million)
+	if raw == nil || ours == nil || ours.P50 == 0 {
+		return 0, "", false
+	}
+	return raw.P50 / ours.P50, "", true
+}
+
+// deepest compares the latencies of the longest and the empty queue.
+func deepest(_ *Report, res *Result) (value float64, where string, found bool) {
+	ns := res.ns()
+	for i := range res.Sides {
+		s := &res.Sides[i]
+		if s.Kind != Ours || len(ns) < 2 {
+			continue
+		}
+		first, last := s.point(ns[0]), s.point(ns[len(ns)-1])
+		if first == nil || last == nil || ns[0] != 0 || first.P50 == 0 {
+			continue
+		}
+		if v := last.P50 / first.P50; v > value {
+			value, where, found = v, "worst: "+s.Key+", "+count(last.N), true
+		}
+	}
+	return value, where, found
+}
+
+// unloading compares the times to unload the longest queue.
+func unloading(_ *Report, res *Result) (float64, string, bool) {
+	ns := res.ns()
+	if len(ns) == 0 {
+		return 0, "", false
+	}
+	last := ns[len(ns)-1]
+	ours := res.side(extendedUDP.key).point(last)
+	var best float64
+	for i := range res.Sides {
+		s := &res.Sides[i]
+		if p := s.point(last); p != nil && s.Kind == Peer && (best == 0 || p.Unload < best) {
+			best = p.Unload
+		}
+	}
+	if ours == nil || best == 0 {
+		return 0, "", false
+	}
+	return ours.Unload / best, extendedUDP.key + ", " + count(last), true
+}
+
+// idlest is what the busiest of our idle ranks uses of a processor.
+func idlest(_ *Report, res *Result) (value float64, where string, found bool) {
+	for i := range res.Sides {
+		s := &res.Sides[i]
+		for _, p := range s.Median {
+			if v := max(p.Resting, p.Waiting); s.Kind == Ours && (!found || v > value) {
+				value, where, found = v, "worst: "+s.Key, true
+			}
+		}
+	}
+	return value, where, found
+}
+
+// targetBlocks returns a block of verdicts for each workload, and for those that are compared with
+// each other.
+func (r *Report) targetBlocks() []block {
+	var names []string
+	verdicts := map[string][]verdict{}
+	for _, v := range r.verdicts() {
+		name := targetsBlock(v.workloads)
+		if r.empty(v.workloads) {
+			continue
+		}
+		if verdicts[name] == nil {
+			names = append(names, name)
+		}
+		verdicts[name] = append(verdicts[name], v)
+	}
+	p := printer{markdown: true}
+	var all []block
+	for _, name := range names {
+		var titles []string
+		for _, workload := range verdicts[name][0].workloads {
+			w, _ := workloadNamed(workload) // which was checked
+			titles = append(titles, w.title)
+		}
+		m := r.Machine
+		p.line("**%s**: run of %s, zrlmpid %s, %s\n", strings.Join(titles, " and "), m.Time, m.Version, m.processors())
+		p.verdicts(verdicts[name])
+		all = append(all, p.take(name))
+	}
+	return all
+}
+
+func targetsBlock(workloads []string) string { return "targets of " + strings.Join(workloads, " and ") }
+
+// empty reports whether one of the workloads has no figures.
+func (r *Report) empty(workloads []string) bool {
+	for _, name := range workloads {
+		if res := r.result(name); res == nil || len(res.Sides) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *printer) verdicts(all []verdict) {
+	for i := range all {
+		p.item("%s", all[i].String())
+	}
+	p.line("")
+}
