@@ -87,7 +87,7 @@ func (x *collective) post() (mpe.Op, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.underWay != "" {
-		return nil, x.call.failf(ErrPending, "%s is under way, and messages of two calls would be mixed up: messages of %s match by their order alone. Wait for it first",
+		return nil, x.call.failf(ErrPending, "%s is under way, and messages of %s match by their order alone, so that two calls would be mixed up: wait for it first",
 			t.underWay, c.describe(c.worldOnly(c.group.ranks)))
 	}
 	// A call that fails here has not been made: it may be made again.

@@ -231,7 +231,7 @@ func TestCollectiveErrorTexts(t *testing.T) {
 		{Bcast(ctx, c, a, 0, Segment(5)), "mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: a segment of 5 bytes is not a whole number of elements of 4 bytes, one or more"},
 		{Bcast(ctx, c, a, 0, By("flat"), Segment(8)), "mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: Bcast by flat has no segments"},
 		{Barrier(ctx, fpga),
-			"mpi: Barrier, on rank 0 of world: MPI_ERR_PENDING: Ibarrier is under way, and messages of two calls would be mixed up: messages of ranks 1, 2 of world (profile cloudfpga) match by their order alone. Wait for it first"},
+			"mpi: Barrier, on rank 0 of world: MPI_ERR_PENDING: Ibarrier is under way, and messages of ranks 1, 2 of world (profile cloudfpga) match by their order alone, so that two calls would be mixed up: wait for it first"},
 		{Barrier(ctx, newComm(t, &nullDevice{size: 2, err: &mpe.CallFailedError{Rank: 1, Collective: coll.Bcast, Comm: 1, Number: 7, Cause: mpe.CauseTimeout}})),
 			"mpi: Barrier, on rank 0 of world: MPI_ERR_OTHER: rank 1 has given up Bcast, call 7 in communicator 1: the time for it was up"},
 		{Barrier(ctx, nil), "mpi: Barrier: MPI_ERR_COMM: the communicator is nil: the calling rank is not a member of it"},

@@ -9,10 +9,10 @@ import (
 // core is the state of a request. It is used for one request after another.
 type core struct {
 	mu sync.Mutex
-	// life counts the requests that it has been: a handle of another life is
-	// stale.
-	life uint64
-	call call
+	// generation counts the requests that it has been used for: a handle of another
+	// generation is stale.
+	generation uint64
+	call       call
 	// op is the device's, of an active request; it is freed under the lock, so
 	// that no cancel comes too late. It keeps the outcome until then.
 	op mpe.Op
@@ -30,9 +30,9 @@ func (k *call) request(op mpe.Op, done bool) Request {
 	if c == nil {
 		c = new(core)
 	}
-	// Stale handles look at its life only.
+	// Stale handles read its generation only.
 	c.call, c.op, c.done, c.again = *k, op, done, once
-	return Request{c, c.life}
+	return Request{c, c.generation}
 }
 
 // end gives the outcome of the operation, and unlocks.
@@ -63,7 +63,7 @@ func (c *core) over() {
 		c.mu.Unlock()
 		return
 	}
-	c.life++
+	c.generation++
 	c.call.bytes = nil
 	p, x := c.call.comm.p, c.collective
 	c.collective = nil
@@ -83,8 +83,8 @@ const (
 	ended // the next Wait or Test gives the outcome
 )
 
-// look returns the state of the request, and does not change it.
-func (r Request) look() state {
+// state returns the state of the request, and does not change it.
+func (r Request) state() state {
 	c := r.core
 	if c == nil {
 		return inactive
@@ -92,7 +92,7 @@ func (r Request) look() state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.life != r.life:
+	case c.generation != r.generation:
 		return inactive
 	case c.op == nil && c.done:
 		return ended
@@ -113,7 +113,7 @@ func (r Request) operation() mpe.Op {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life != r.life {
+	if c.generation != r.generation {
 		return nil
 	}
 	return c.op
@@ -128,7 +128,7 @@ func (r Request) notify(n chan<- struct{}) *process {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life != r.life || c.op == nil {
+	if c.generation != r.generation || c.op == nil {
 		return nil
 	}
 	c.op.Notify(n)
@@ -148,8 +148,8 @@ func (f *released) add(op mpe.Op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ops = append(f.ops, op)
-	f.look()
-	f.look()
+	f.freeNext()
+	f.freeNext()
 }
 
 // sweep frees those that have ended.
@@ -157,12 +157,12 @@ func (f *released) sweep() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for range len(f.ops) {
-		f.look()
+		f.freeNext()
 	}
 }
 
-// look frees the next one if it has ended.
-func (f *released) look() {
+// freeNext frees the next one if it has ended.
+func (f *released) freeNext() {
 	if f.next >= len(f.ops) {
 		f.next = 0
 	}

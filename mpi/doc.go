@@ -41,12 +41,12 @@
 // of OpOf that are not commutative are carried out in the order of ranks.
 //
 // When a call fails on a rank, or its context ends, it fails on all ranks that have not
-// done their part, at once or when they come to it: the others are told, and their errors
-// match mpe.ErrCallFailed and say which rank has abandoned it, and why
+// done their part, at once or when they make the call: the others are notified, and their
+// errors match mpe.ErrCallFailed and say which rank has abandoned it, and why
 // (*mpe.CallFailedError). That does not reach ranks whose messages carry no tags, such as
 // deployed nodes, nor any member of a communicator with such ranks: their calls wait until
-// their contexts end. The error of the rank itself says which step waited for whom, and names ranks of the world.
-// Later calls do not receive what is left of it.
+// their contexts end. The error of the rank itself says which step waited for whom, and
+// names ranks of the world. Later calls do not receive messages of the failed one.
 //
 // # Communicators
 //
@@ -74,14 +74,14 @@
 //   - A probe does not know the length of their messages: Count is Undefined.
 //   - They know the world only. Dup and Split of a communicator that has them is
 //     ErrComm; Create makes one without them.
-//   - Collective calls over the world are messages like others to them, and all that
-//     was said holds for them: whole words, no message without content (a barrier's
+//   - Collective calls over the world are messages like others to them, with the
+//     same limits: whole words, no message without content (a barrier's
 //     has a word), tag 0, and int or float32. They match in the order in which they
 //     were sent and receives posted: do not send messages with tag 0 to such peers
 //     while a collective call is under way. There is one call at a time; a second
-//     one is ErrPending. Messages that a failed call has left may match those of later ones.
-//   - Unless By says otherwise, Bcast, Scatter, Gather and Reduce go as upstream's
-//     compiler has them: the root exchanges with one rank after another in the order
+//     one is ErrPending. Messages of a failed call may match those of later ones.
+//   - Unless By says otherwise, Bcast, Scatter, Gather and Reduce are carried out as by
+//     upstream's compiler: the root exchanges with one rank after another in the order
 //     of ranks, or by a tree if the configuration says so. Upstream's programs know no
 //     other collective; ranks that are zrlmpids know all.
 //

@@ -16,8 +16,8 @@ import (
 //
 // A request need not be waited for: it may be freed, or left to the garbage collector. Its buffer is in use until it has ended in any case.
 type Request struct {
-	core *core
-	life uint64
+	core       *core
+	generation uint64
 }
 
 // Wait waits for the request to end. When ctx ends first, the request is cancelled, its
@@ -29,7 +29,7 @@ func (r Request) Wait(ctx context.Context) (Status, error) {
 		return emptyStatus, nil
 	}
 	c.mu.Lock()
-	if c.life != r.life {
+	if c.generation != r.generation {
 		c.mu.Unlock()
 		return emptyStatus, nil
 	}
@@ -40,7 +40,7 @@ func (r Request) Wait(ctx context.Context) (Status, error) {
 	c.mu.Unlock()
 	st, err := op.Wait(ctx)
 	c.mu.Lock()
-	if c.op == nil || c.life != r.life { // it was freed meanwhile
+	if c.op == nil || c.generation != r.generation { // it was freed meanwhile
 		c.mu.Unlock()
 		return emptyStatus, nil
 	}
@@ -56,7 +56,7 @@ func (r Request) Test() (Status, bool, error) {
 		return emptyStatus, true, nil
 	}
 	c.mu.Lock()
-	if c.life != r.life {
+	if c.generation != r.generation {
 		c.mu.Unlock()
 		return emptyStatus, true, nil
 	}
@@ -124,7 +124,7 @@ func (r Request) lock(call string) (*core, error) {
 		return nil, errorf(ErrRequest, call, "there is no request: the handle is the zero value")
 	}
 	c.mu.Lock()
-	if c.life != r.life {
+	if c.generation != r.generation {
 		c.mu.Unlock()
 		return nil, errorf(ErrRequest, call, "there is no request any longer: it has been waited for, or freed")
 	}

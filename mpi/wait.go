@@ -34,7 +34,7 @@ func Testall(requests []Request, statuses []Status) (bool, error) {
 		return false, err
 	}
 	for _, r := range requests {
-		if r.look() == active {
+		if r.state() == active {
 			return false, nil
 		}
 	}
@@ -109,7 +109,7 @@ func checkRoom(op string, requests []Request, statuses []Status) error {
 // and how many are active.
 func firstEnded(requests []Request) (index, pending int) {
 	for i, r := range requests {
-		switch r.look() {
+		switch r.state() {
 		case ended:
 			return i, pending
 		case active:
@@ -137,7 +137,7 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	for i == Undefined && pending > 0 && p != nil {
 		// Requests of other devices go on, and wake us all the same.
 		if p.dev.Await(ctx, wake) != nil {
-			withdraw(ctx, requests)
+			cancelAll(ctx, requests)
 		}
 		i, pending = firstEnded(requests)
 	}
@@ -155,8 +155,8 @@ func notifyAll(requests []Request, n chan<- struct{}) (p *process) {
 	return p
 }
 
-// withdraw takes all requests back because ctx has ended. Their outcomes stay.
-func withdraw(ctx context.Context, requests []Request) {
+// cancelAll cancels all requests because ctx has ended. Their outcomes stay.
+func cancelAll(ctx context.Context, requests []Request) {
 	for _, r := range requests {
 		if op := r.operation(); op != nil {
 			_, _ = op.Wait(ctx) // Test gives the same then
@@ -168,7 +168,7 @@ func withdraw(ctx context.Context, requests []Request) {
 func takeEnded(op string, requests []Request, indices []int, statuses []Status) ([]int, error) {
 	failed := requestsError{total: len(requests)}
 	for i, r := range requests {
-		if r.look() != ended {
+		if r.state() != ended {
 			continue
 		}
 		st, _, err := r.Test()

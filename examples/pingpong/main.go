@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"slices"
 	"time"
@@ -11,15 +12,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-const tag, count = 0, 100 // messages of each length
+const tag = 0
 
-func main() { mpi.Main(2, pingpong) }
+var count = flag.Int("count", 100, "`number` of messages of each length")
+
+func main() {
+	flag.Parse()
+	mpi.Main(2, pingpong)
+}
 
 func pingpong(ctx context.Context, world *mpi.Comm) error {
 	for rank := 1; rank < world.Size(); rank++ {
 		for _, words := range []int{1, 346, 347, 1000, 65536} { // 346 fit into one datagram
 			var times []time.Duration
-			for i := range count {
+			for i := range *count {
 				ball, back := slices.Repeat([]int32{int32(i + 1)}, words), make([]int32, words)
 				start := time.Now()
 				switch world.Rank() {
@@ -43,8 +49,8 @@ func pingpong(ctx context.Context, world *mpi.Comm) error {
 				}
 				times = append(times, time.Since(start))
 			}
-			if slices.Sort(times); world.Rank() == 0 {
-				fmt.Printf("rank %d, %5d words: median %8v, maximum %8v\n", rank, words, times[count/2], times[count-1])
+			if slices.Sort(times); world.Rank() == 0 && *count > 0 {
+				fmt.Printf("rank %d, %5d words: median %8v, maximum %8v\n", rank, words, times[*count/2], times[*count-1])
 			}
 		}
 	}

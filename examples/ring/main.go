@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"slices"
 	"time"
@@ -11,16 +12,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-const tag, rounds = 0, 100 // of each length
+const tag = 0
 
-func main() { mpi.Main(4, ring) }
+var rounds = flag.Int("rounds", 100, "`number` of messages of each length")
+
+func main() {
+	flag.Parse()
+	mpi.Main(4, ring)
+}
 
 func ring(ctx context.Context, world *mpi.Comm) error {
 	rank, size := world.Rank(), world.Size()
 	previous, next := (rank+size-1)%size, (rank+1)%size
 	for _, words := range []int{1, 1000, 65536} {
 		start := time.Now()
-		for i := range rounds {
+		for i := range *rounds {
 			message, back := slices.Repeat([]int32{int32(i + 1)}, words), make([]int32, words)
 			if rank == 0 {
 				if _, err := mpi.Sendrecv(ctx, world, message, next, tag, back, previous, tag); err != nil {
@@ -39,7 +45,7 @@ func ring(ctx context.Context, world *mpi.Comm) error {
 			}
 		}
 		if rank == 0 {
-			round := time.Since(start) / rounds
+			round := time.Since(start) / time.Duration(max(*rounds, 1))
 			fmt.Printf("%5d words: mean of a round %v, of a hop %v\n", words, round, round/time.Duration(size))
 		}
 	}
