@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks what changed since BASE, by default since the branch left main: golangci-lint of the
 # changed packages, retired words, and the short tests of the changed packages and of those that
-# import them directly.
+# import them directly; of internal/integration and examples only if they have changed themselves.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 go=${GO:-go}
@@ -21,10 +21,15 @@ packages=$($go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImport
   awk -v changed="$changed" '
     BEGIN { n = split(changed, a, "\n"); for (i = 1; i <= n; i++) is[a[i]] = 1 }
     is[$1] { print "changed", $1 }
-    { for (i = 1; i <= NF; i++) if (is[$i]) { print "test", $1; break } }')
+    is[$1] || $1 !~ "/(internal/integration|examples)(/|$)" {
+      for (i = 1; i <= NF; i++) if (is[$i]) { print "test", $1; break }
+    }')
 lint=$(sed -n "s|^changed $module|.|p" <<<"$packages")
 test=$(sed -n "s|^test $module|.|p" <<<"$packages")
 
+for nested in lab internal/tools; do # modules of their own
+  if [ -f "$nested/go.mod" ] && ! git diff --quiet "$base" -- "$nested"; then $go -C "$nested" vet ./...; fi
+done
 $go -C internal/tools run ./words
 $go -C internal/tools run ./links
 if [ -n "$lint" ]; then
