@@ -21,7 +21,7 @@ type Device interface {
 	Start(op Operation) (Op, error)
 	// StartCollective posts a collective call. See Collective.
 	StartCollective(c *Collective) (Op, error)
-	// Probe looks for a message that a receive with these would get, without
+	// Probe finds a message that a receive with these would get, without
 	// receiving it. It waits for one until ctx ends, if wait is set.
 	Probe(ctx context.Context, m Match, wait bool) (Status, bool, error)
 	// Await waits for a value on c, from Op.Notify, or for ctx, whose cause it

@@ -87,16 +87,16 @@ const (
 	// RxTruncated: a datagram longer than any that a peer may send. Its
 	// bytes are cut off.
 	RxTruncated
-	// RxBroken: a stream stopped making sense and was closed.
+	// RxBroken: a stream lost its framing and was closed.
 	RxBroken
 )
 
-// PollTransport is a Transport that can be asked without waiting. Waiting in the
-// kernel costs several microseconds more than looking a few times. An engine
+// PollTransport is a Transport that can be polled. Waiting in the
+// kernel costs several microseconds more than polling a few times. An engine
 // never calls Recv of one that can be polled.
 type PollTransport interface {
 	Transport
-	// CanPoll reports whether the system has a quick way to look, and one to
+	// CanPoll reports whether the system has a quick way to poll, and one to
 	// be woken: the other methods are for then.
 	CanPoll() bool
 	// Poll is Recv, but returns 0 if nothing has arrived. It is called by one
@@ -106,7 +106,7 @@ type PollTransport interface {
 	// Wakeup returns a file descriptor, valid until Close, that becomes
 	// readable when something arrives after Sleep, and when Close is called.
 	Wakeup() int
-	// Sleep announces that nobody will call Poll before Wakeup's descriptor is
+	// Sleep announces that Poll will not be called before Wakeup's descriptor is
 	// readable. It reports false if something has arrived that Poll has not
 	// returned: then it is to be called first. It is called as Poll is.
 	Sleep() bool
