@@ -21,6 +21,7 @@
 // and outbox.go for the extended one; match.go matches receives and messages, inbound.go
 // is a message on its way in, placement.go where its payload is placed, self.go what a
 // rank sends to itself. cancel.go cancels, probe.go probes, waits.go says what waits,
-// report.go, counters.go and status.go report. reading.go, source.go, poll.go, timer.go
-// and heartbeat.go take packets and keep time. collective*.go carry out collective calls.
+// report.go, counters.go and status.go report. driver*.go are around that: clock, timer,
+// transports and goroutines; timer.go acts on deadlines. collective*.go carry out
+// collective calls.
 package mpe
