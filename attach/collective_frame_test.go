@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
 )
 
 // described is a call as a client describes it, on the ranks 1 to c.Ranks of a larger
@@ -17,7 +17,7 @@ func described(c coll.Call, algorithm string) (*calling, *mpe.Collective) {
 	for i := range c.Ranks {
 		m.Members = append(m.Members, 1+i)
 	}
-	send, recv := check.Buffers(&c)
+	send, recv := collcheck.Buffers(&c)
 	m.Send, m.Recv = pattern(1, send), pattern(2, recv)
 	x := new(calling)
 	x.begin(9, m, c.Ranks+1)
@@ -77,7 +77,7 @@ func TestCallFrames(t *testing.T) {
 			}
 			// The daemon's buffers are as long as the checker wants those of the call.
 			s := shapeOf(&asked)
-			send, recv := check.Buffers(&asked)
+			send, recv := collcheck.Buffers(&asked)
 			if c.Collective == coll.Exscan && c.Rank == 0 && !c.InPlace {
 				recv = 0
 			}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/memnet"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -149,18 +149,18 @@ func callsOf(c coll.Call) []coll.Call {
 func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, algorithm string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(number), 7))
-	have, want := make([]check.Data, len(calls)), make([]check.Data, len(calls))
+	have, want := make([]collcheck.Data, len(calls)), make([]collcheck.Data, len(calls))
 	for r := range calls {
-		send, recv := check.Buffers(&calls[r])
+		send, recv := collcheck.Buffers(&calls[r])
 		b := pattern(rng.Uint64(), send+recv+16)
-		have[r] = check.Data{Send: b[:send:send], Recv: b[send : send+recv+16]} // and some that is not the call's
-		want[r] = check.Data{Send: bytes.Clone(have[r].Send), Recv: bytes.Clone(have[r].Recv)}
+		have[r] = collcheck.Data{Send: b[:send:send], Recv: b[send : send+recv+16]} // and some that is not the call's
+		want[r] = collcheck.Data{Send: bytes.Clone(have[r].Send), Recv: bytes.Clone(have[r].Recv)}
 	}
 	sum, err := op.Lookup(op.Sum, op.Int16)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := check.Execute(coll.Algorithms(calls[0].Collective)[0], calls, want, sum); err != nil {
+	if err := collcheck.Execute(coll.Algorithms(calls[0].Collective)[0], calls, want, sum); err != nil {
 		t.Fatal(err)
 	}
 	members := make([]int, len(calls))

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
@@ -31,7 +31,7 @@ func FuzzServer(f *testing.F) {
 		c.Ranks = 2
 		for _, name := range []string{"", "flat", "ring"} {
 			m := &mpe.Collective{Call: callsOf(c)[0], Members: []int{0, 1}, Comm: 1, Tag: 1, Op: op.Sum, Type: op.Int32, Algorithm: name}
-			send, recv := check.Buffers(&m.Call)
+			send, recv := collcheck.Buffers(&m.Call)
 			m.Send, m.Recv = make([]byte, send), make([]byte, recv)
 			var x calling
 			x.begin(5, m, len(name)) // listed, or not

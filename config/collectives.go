@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
@@ -61,7 +62,7 @@ var upstreams = []Upstream{UpstreamFlat, UpstreamTree}
 
 // Forced returns Force as package choice has it. The configuration must be valid.
 func (c *Collectives) Forced() choice.Forced {
-	forced, _ := choice.ParseForced(c.Force) // Validate has
+	forced, _ := collectives.ParseForced(c.Force) // Validate has
 	return forced
 }
 
@@ -92,7 +93,7 @@ func (c *Collectives) relativeTo(dir string) {
 // empty. lookup is os.LookupEnv.
 func (c *Collectives) ApplyEnv(lookup func(string) (string, bool)) error {
 	if text, _ := lookup(EnvCollectives); text != "" {
-		if _, err := choice.ParseForced(text); err != nil {
+		if _, err := collectives.ParseForced(text); err != nil {
 			return &Error{Key: EnvCollectives, Problem: err.Error()}
 		}
 		c.Force = text
@@ -120,7 +121,7 @@ func (c *Config) validateCollectives(p *strictyaml.Problems) {
 	if problem := pathProblem(x.Table); problem != "" {
 		p.Add(key+".table", "%s", problem)
 	}
-	if _, err := choice.ParseForced(x.Force); err != nil {
+	if _, err := collectives.ParseForced(x.Force); err != nil {
 		p.Add(key+".force", "%v", err)
 	}
 	oneOf(p, key+".order", x.Order, orders...)

@@ -5,12 +5,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Size is a number of bytes, written "4096", "64KiB", "16MiB" or "1GiB".
-type Size = strictyaml.Size
+type Size = bytesize.Size
 
 // Mode is the permission bits of a file, written in octal as in "0660".
 type Mode uint32

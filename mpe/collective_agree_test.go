@@ -2,7 +2,7 @@ package mpe_test
 
 import (
 	"fmt"
-	"strings"
+	"math"
 	"testing"
 	"testing/synctest"
 
@@ -15,13 +15,8 @@ import (
 // Ranks of different versions may have different tables built in: then they go by what can
 // carry out every call.
 func TestVersionsDisagree(t *testing.T) {
-	other, err := choice.Load(strings.NewReader(`
-version: 1
-network: {link: {alpha: 1, beta: 1}, collectives: [{collective: bcast, ranks: 2, choose: [{by: [flat]}]}]}
-`), "other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	flat := []choice.Span{{UpTo: math.MaxInt, By: []choice.Choice{{Algorithm: "flat"}}}}
+	other := choice.New(choice.Rows{}, choice.Rows{Rows: []choice.Row{{Collective: coll.Bcast, Ranks: 2, Spans: flat}}})
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
 		defer c.close()

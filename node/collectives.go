@@ -5,8 +5,8 @@ import (
 	"os"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
 // Collectives returns the collectives of a valid configuration for its engines. The errors
@@ -25,8 +25,10 @@ func Collectives(cfg *config.Config) (mpe.CollectiveConfig, error) {
 		return c, fmt.Errorf("collectives.table: %w", err)
 	}
 	defer f.Close()
-	if c.Table, err = choice.Load(f, path); err != nil {
+	table, err := collectives.Load(f, path)
+	if err != nil {
 		return c, fmt.Errorf("collectives.table: %w", err)
 	}
+	c.Table = table.Table
 	return c, nil
 }

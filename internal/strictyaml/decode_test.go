@@ -5,19 +5,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
 )
 
 // file has a field of every kind.
 type file struct {
-	Text    string        `yaml:"text"`
-	Whole   int           `yaml:"whole"`
-	Number  float64       `yaml:"number"`
-	Flag    bool          `yaml:"flag"`
-	Time    time.Duration `yaml:"time"`
-	Size    Size          `yaml:"size"`
-	Maybe   *Size         `yaml:"maybe"`
-	List    []entry       `yaml:"list"`
-	Section *entry        `yaml:"section"`
+	Text    string         `yaml:"text"`
+	Whole   int            `yaml:"whole"`
+	Number  float64        `yaml:"number"`
+	Flag    bool           `yaml:"flag"`
+	Time    time.Duration  `yaml:"time"`
+	Size    bytesize.Size  `yaml:"size"`
+	Maybe   *bytesize.Size `yaml:"maybe"`
+	List    []entry        `yaml:"list"`
+	Section *entry         `yaml:"section"`
 	private int
 }
 

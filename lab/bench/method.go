@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
@@ -52,7 +53,7 @@ func parseMethod(text string) (m method, err error) {
 	if m.order = config.Order(order); m.order != "" && m.order.Form() == coll.OrderFixed {
 		return m, fmt.Errorf("there is no order %q that changes", order)
 	}
-	m.by, err = choice.ParseChoice(coll.Bcast, by)
+	m.by, err = collectives.ParseChoice(coll.Bcast, by)
 	return m, err
 }
 

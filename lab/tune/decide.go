@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
@@ -11,7 +12,7 @@ import (
 
 // decide makes the table of what was measured in so many rounds.
 func (t *tuner) decide(m bench.Machine, rounds int) error {
-	d := &choice.Document{Version: choice.Version, Measured: choice.Measured{
+	d := &collectives.Document{Version: collectives.Version, Measured: collectives.Measured{
 		CPU: m.CPU, Cores: m.Cores, System: m.System, Version: m.Version, Time: m.Time, Rounds: rounds,
 	}}
 	for _, g := range t.groups {
@@ -20,16 +21,16 @@ func (t *tuner) decide(m bench.Machine, rounds int) error {
 			class = &d.Network
 		}
 		if *class == nil {
-			*class = &choice.ClassTable{Over: g.transport, Link: t.links[g.transport]}
+			*class = &collectives.ClassTable{Over: g.transport, Link: t.links[g.transport]}
 		}
 		(*class).Collectives = append((*class).Collectives, g.entries(rounds)...)
 	}
-	for _, class := range []*choice.ClassTable{d.Memory, d.Network} {
+	for _, class := range []*collectives.ClassTable{d.Memory, d.Network} {
 		if class != nil { // by collective, and then by ranks
-			slices.SortStableFunc(class.Collectives, func(a, b choice.Entry) int { return int(a.Collective) - int(b.Collective) })
+			slices.SortStableFunc(class.Collectives, func(a, b collectives.Entry) int { return int(a.Collective) - int(b.Collective) })
 		}
 	}
-	table, err := choice.New(d)
+	table, err := collectives.New(d)
 	if err != nil {
 		return fmt.Errorf("what was measured makes no table: %w", err)
 	}
@@ -38,9 +39,9 @@ func (t *tuner) decide(m bench.Machine, rounds int) error {
 }
 
 // entries gives those of the group's collectives of which something was measured.
-func (g *group) entries(rounds int) (list []choice.Entry) {
+func (g *group) entries(rounds int) (list []collectives.Entry) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
-		e := choice.Entry{Collective: choice.Collective(of), Ranks: g.ranks}
+		e := collectives.Entry{Collective: collectives.Collective(of), Ranks: g.ranks}
 		for _, c := range g.cells {
 			if c.of == of && !c.failed && !slices.Contains(e.Bytes, c.bytes) {
 				e.Bytes = append(e.Bytes, c.bytes)
@@ -50,10 +51,10 @@ func (g *group) entries(rounds int) (list []choice.Entry) {
 			if c.of != of || c.failed {
 				continue
 			}
-			i := slices.IndexFunc(e.Medians, func(s choice.Series) bool { return s.By == c.by })
+			i := slices.IndexFunc(e.Medians, func(s collectives.Series) bool { return s.By == c.by })
 			if i < 0 {
 				i = len(e.Medians)
-				e.Medians = append(e.Medians, choice.Series{By: c.by, Micros: make([]float64, len(e.Bytes))})
+				e.Medians = append(e.Medians, collectives.Series{By: c.by, Micros: make([]float64, len(e.Bytes))})
 			}
 			// A round that was cut has not measured all.
 			e.Medians[i].Micros[slices.Index(e.Bytes, c.bytes)] = rounded(median(slices.Clone(c.micros[:rounds])))

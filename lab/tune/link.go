@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
@@ -13,10 +14,10 @@ import (
 var linkLengths = []int{8, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10}
 
 // measureLink finds alpha and beta: a broadcast between two ranks is a message.
-func (t *tuner) measureLink(ctx context.Context, transport string) (choice.Link, error) {
+func (t *tuner) measureLink(ctx context.Context, transport string) (collectives.Link, error) {
 	m, err := t.launch(ctx, transport, 2)
 	if err != nil {
-		return choice.Link{}, err
+		return collectives.Link{}, err
 	}
 	defer m.close()
 	var x, y []float64
@@ -24,7 +25,7 @@ func (t *tuner) measureLink(ctx context.Context, transport string) (choice.Link,
 		c := &cell{of: coll.Bcast, bytes: n, by: choice.Choice{Algorithm: "binomial"}}
 		us, err := t.median(ctx, m, c)
 		if err != nil {
-			return choice.Link{}, err
+			return collectives.Link{}, err
 		}
 		x, y = append(x, float64(n)), append(y, us*1000)
 	}
@@ -33,7 +34,7 @@ func (t *tuner) measureLink(ctx context.Context, transport string) (choice.Link,
 
 // line is that through the points for which the sum of the squares of relative
 // deviations is least, with neither number below what has an effect.
-func line(x, y []float64) choice.Link {
+func line(x, y []float64) collectives.Link {
 	var sw, sx, sy, sxx, sxy float64
 	for i := range x {
 		w := 1 / (y[i] * y[i])
@@ -44,8 +45,8 @@ func line(x, y []float64) choice.Link {
 		sxy += w * x[i] * y[i]
 	}
 	beta := (sw*sxy - sx*sy) / (sw*sxx - sx*sx)
-	l := choice.Link{Alpha: (sy - beta*sx) / sw, Beta: beta}
-	return choice.Link{Alpha: rounded(max(l.Alpha, 1)), Beta: rounded(max(l.Beta, 1e-3))}
+	l := collectives.Link{Alpha: (sy - beta*sx) / sw, Beta: beta}
+	return collectives.Link{Alpha: rounded(max(l.Alpha, 1)), Beta: rounded(max(l.Beta, 1e-3))}
 }
 
 // rounded has four significant digits: more are noise, and hard to read.

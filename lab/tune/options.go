@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
@@ -107,7 +108,7 @@ func (o *Options) complete() ([]coll.Collective, error) {
 	}
 	var all []coll.Collective
 	for _, name := range o.Collectives {
-		c, err := choice.ParseName(strings.TrimSpace(name))
+		c, err := collectives.ParseName(strings.TrimSpace(name))
 		if err != nil {
 			return nil, usagef("%v", err)
 		}

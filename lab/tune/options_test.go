@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
@@ -57,7 +58,7 @@ func TestDefaults(t *testing.T) {
 
 // TestPlan: what is measured of a collective, and in which order.
 func TestPlan(t *testing.T) {
-	link := choice.Link{Alpha: 1000, Beta: 1}
+	link := collectives.Link{Alpha: 1000, Beta: 1}
 	for _, x := range []struct {
 		of    coll.Collective
 		ranks int
@@ -102,11 +103,11 @@ func TestPlan(t *testing.T) {
 func TestLine(t *testing.T) {
 	for _, x := range []struct {
 		y    []float64
-		want choice.Link
+		want collectives.Link
 	}{
-		{[]float64{1100, 2000, 11000}, choice.Link{Alpha: 1000, Beta: 0.1}},
-		{[]float64{10, 2000, 11000}, choice.Link{Alpha: 1, Beta: 0.133}}, // no message takes less than nothing
-		{[]float64{1000, 1000, 1000}, choice.Link{Alpha: 1000, Beta: 0.001}},
+		{[]float64{1100, 2000, 11000}, collectives.Link{Alpha: 1000, Beta: 0.1}},
+		{[]float64{10, 2000, 11000}, collectives.Link{Alpha: 1, Beta: 0.133}}, // no message takes less than nothing
+		{[]float64{1000, 1000, 1000}, collectives.Link{Alpha: 1000, Beta: 0.001}},
 	} {
 		if got := line([]float64{1000, 10000, 100000}, x.y); got.Alpha != x.want.Alpha || max(got.Beta/x.want.Beta, x.want.Beta/got.Beta) > 1.01 {
 			t.Errorf("%v: %+v, want %+v", x.y, got, x.want)

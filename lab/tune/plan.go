@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/config/collectives"
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
@@ -59,7 +60,7 @@ func (o *Options) lengths(of coll.Collective, ranks int) (list []int) {
 
 // plan lists what is measured of a collective: choices of one length together, so that
 // what else the machine does falls on all alike.
-func (o *Options) plan(of coll.Collective, ranks int, link choice.Link) (cells []*cell) {
+func (o *Options) plan(of coll.Collective, ranks int, link collectives.Link) (cells []*cell) {
 	for _, n := range o.lengths(of, ranks) {
 		for _, a := range coll.Algorithms(of) {
 			// FPGAs there are none, so the trees of upstream's compiler are not tried.
@@ -80,7 +81,7 @@ func (o *Options) plan(of coll.Collective, ranks int, link choice.Link) (cells [
 }
 
 // variants are the ways in which an algorithm can cut the data.
-func variants(a *coll.Algorithm, call *coll.Call, link choice.Link) (list []choice.Choice) {
+func variants(a *coll.Algorithm, call *coll.Call, link collectives.Link) (list []choice.Choice) {
 	if !a.Segmented || call.Bytes <= segments[0] {
 		list = append(list, choice.Choice{Algorithm: a.Name})
 	}
@@ -107,5 +108,5 @@ func (c *cell) String() string {
 	if c.of == coll.Barrier {
 		return fmt.Sprintf("%s by %v", name, c.by)
 	}
-	return fmt.Sprintf("%s of %v by %v", name, strictyaml.Size(c.bytes), c.by)
+	return fmt.Sprintf("%s of %v by %v", name, bytesize.Size(c.bytes), c.by)
 }

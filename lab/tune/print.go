@@ -8,14 +8,15 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/config/collectives"
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
 // Print writes a table for people: for each collective the medians of all algorithms, and
 // which one is taken.
-func Print(w io.Writer, table *choice.Table) error {
+func Print(w io.Writer, table *collectives.Table) error {
 	var b strings.Builder
 	d := table.Document()
 	m := d.Measured
@@ -26,7 +27,7 @@ func Print(w io.Writer, table *choice.Table) error {
 	}
 	for _, c := range []struct {
 		name choice.Class
-		*choice.ClassTable
+		*collectives.ClassTable
 	}{{choice.Memory, d.Memory}, {choice.Network, d.Network}} {
 		if c.ClassTable == nil {
 			continue
@@ -51,7 +52,7 @@ func Print(w io.Writer, table *choice.Table) error {
 
 // printCollective writes the entries of a collective: of each algorithm the time with the
 // segments with which it was fastest.
-func printCollective(b *strings.Builder, entries []choice.Entry) {
+func printCollective(b *strings.Builder, entries []collectives.Entry) {
 	of := coll.Collective(entries[0].Collective)
 	fmt.Fprintf(b, "\n%s\n", choice.Name(of))
 	var names []string // of all entries, in the order of the first that has them
@@ -85,7 +86,7 @@ func printCollective(b *strings.Builder, entries []choice.Entry) {
 }
 
 // fastest returns the least time of an algorithm at a length, and by which segments.
-func fastest(e *choice.Entry, algorithm string, i int) string {
+func fastest(e *collectives.Entry, algorithm string, i int) string {
 	least, by := 0.0, choice.Choice{}
 	for _, s := range e.Medians {
 		if us := s.Micros[i]; s.By.Algorithm == algorithm && us > 0 && (least == 0 || us < least) {
@@ -100,7 +101,7 @@ func fastest(e *choice.Entry, algorithm string, i int) string {
 }
 
 // taken is what an entry decides for a length.
-func taken(e *choice.Entry, n int) string {
+func taken(e *collectives.Entry, n int) string {
 	for _, d := range e.Choose {
 		if d.UpTo == nil || n <= int(*d.UpTo) {
 			return d.By[0].String()
@@ -113,10 +114,10 @@ func length(of coll.Collective, n int) string {
 	if of == coll.Barrier {
 		return ""
 	}
-	return strictyaml.Size(n).String()
+	return bytesize.Size(n).String()
 }
 
-func end(d choice.Decision) string {
+func end(d collectives.Decision) string {
 	if d.UpTo == nil {
 		return "any"
 	}

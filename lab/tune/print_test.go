@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 )
 
 func TestPrint(t *testing.T) {
-	table, err := choice.Load(strings.NewReader(`
+	table, err := collectives.Load(strings.NewReader(`
 version: 1
 measured: {cpu: Some CPU, cores: 8, system: Linux 6, version: v1, time: 2026-01-02T03:04:05Z, rounds: 3}
 memory:
@@ -75,7 +75,7 @@ scan
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
 	}
-	estimated, err := choice.Load(strings.NewReader("version: 1\nestimated: true\nmemory: {collectives: []}\n"), "t.yaml")
+	estimated, err := collectives.Load(strings.NewReader("version: 1\nestimated: true\nmemory: {collectives: []}\n"), "t.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

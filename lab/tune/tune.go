@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
@@ -30,7 +31,7 @@ const jobTime = time.Minute
 // Report is what a measurement came to.
 type Report struct {
 	// Table is what was measured.
-	Table *choice.Table
+	Table *collectives.Table
 	// Failed says what could not be measured.
 	Failed []string
 	// Cut: the time ran out, so it is of fewer rounds than were asked for.
@@ -60,7 +61,7 @@ type tuner struct {
 	out    io.Writer
 	launch func(ctx context.Context, transport string, ranks int) (measurer, error)
 	groups []*group
-	links  map[string]choice.Link
+	links  map[string]collectives.Link
 	clock  clock
 	report Report
 }
@@ -69,7 +70,7 @@ type tuner struct {
 // the report says so, and its Err is not nil. The other errors are a *UsageError,
 // ErrLimit, what keeps anything from being measured, or ctx's.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
-	t := &tuner{Options: o, out: &shared{Writer: progress}, links: map[string]choice.Link{}}
+	t := &tuner{Options: o, out: &shared{Writer: progress}, links: map[string]collectives.Link{}}
 	collectives, err := t.complete()
 	if err != nil {
 		return nil, err

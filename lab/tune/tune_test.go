@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config/collectives"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
@@ -60,7 +62,7 @@ func (c *pretended) measure(ctx context.Context, j job) ([]int64, error) {
 func pretend(t *testing.T, o Options, takes func(transport string, ranks, round int, j job) (float64, error)) (*pretence, *tuner, []coll.Collective) {
 	t.Helper()
 	p := &pretence{t: t, takes: takes, rounds: map[string]int{}}
-	tn := &tuner{Options: o, out: &strings.Builder{}, launch: p.launch, links: map[string]choice.Link{}}
+	tn := &tuner{Options: o, out: &strings.Builder{}, launch: p.launch, links: map[string]collectives.Link{}}
 	all, err := tn.complete()
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +72,7 @@ func pretend(t *testing.T, o Options, takes func(transport string, ranks, round 
 
 // byFormula has messages of 1 µs and 1 ns for each byte, in memory ten times as quick.
 func byFormula(transport string, ranks, _ int, j job) (float64, error) {
-	of, err := choice.ParseName(j.Collective)
+	of, err := collectives.ParseName(j.Collective)
 	if err != nil {
 		return 0, err
 	}
@@ -98,10 +100,10 @@ func TestTable(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	for _, x := range []struct {
-		class *choice.ClassTable
+		class *collectives.ClassTable
 		over  string
-		link  choice.Link
-	}{{d.Memory, "shm", choice.Link{Alpha: 100, Beta: 0.1}}, {d.Network, "udp", choice.Link{Alpha: 1000, Beta: 1}}} {
+		link  collectives.Link
+	}{{d.Memory, "shm", collectives.Link{Alpha: 100, Beta: 0.1}}, {d.Network, "udp", collectives.Link{Alpha: 1000, Beta: 1}}} {
 		l := x.class.Link
 		if x.class.Over != x.over || math.Abs(l.Alpha/x.link.Alpha-1) > 0.01 || math.Abs(l.Beta/x.link.Beta-1) > 0.01 || len(x.class.Collectives) != 22 {
 			t.Errorf("over %s, %+v, %d entries", x.class.Over, l, len(x.class.Collectives))
@@ -115,7 +117,7 @@ func TestTable(t *testing.T) {
 	// The table chooses what the formulas do.
 	for _, n := range []int{8, 1 << 20} {
 		c := coll.Call{Collective: coll.Allreduce, Ranks: 8, Bytes: n, Elem: 4}
-		want, err := coll.Choose(c, 1, 0.001, 0.0005)
+		want, err := collcheck.Choose(c, 1, 0.001, 0.0005)
 		if got := r.Table.Choose(choice.Network, &c); err != nil || got.Algorithm != want.Name {
 			t.Errorf("%d bytes: %v, want %s, %v", n, got, want.Name, err)
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -26,7 +26,7 @@ type worker struct {
 // do makes the call once and verifies it, and then Iterations times, each time
 // after all ranks have come.
 func (w *worker) do(ctx context.Context, j job) ([]int64, error) {
-	of, err := choice.ParseName(j.Collective)
+	of, err := collectives.ParseName(j.Collective)
 	if err != nil {
 		return nil, err
 	}

@@ -153,30 +153,6 @@ func (a *Algorithm) Cost(c Call) (Cost, error) {
 	return a.cost(&c), nil
 }
 
-// Choose gives the algorithm that is fastest by the formulas. Alpha is the time of a
-// message, beta that of a byte, gamma that of reducing a byte, in the same unit. All
-// ranks must give the same numbers. Calls that have layouts get the first algorithm
-// that fits, as not all ranks know what the others have.
-func Choose(c Call, alpha, beta, gamma float64) (*Algorithm, error) {
-	if err := c.Check(); err != nil {
-		return nil, err
-	}
-	var best *Algorithm
-	var least float64
-	for _, a := range algorithms[c.Collective] {
-		if a.refuses(&c) != nil {
-			continue
-		}
-		if c.Vector || c.Ranks == 1 {
-			return a, nil
-		}
-		if t := a.cost(&c).Time(alpha, beta, gamma); best == nil || t < least {
-			best, least = a, t
-		}
-	}
-	return best, nil
-}
-
 // What algorithms have in common.
 
 // uniform: only blocks of one size.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
 )
 
 func TestBadCalls(t *testing.T) {
@@ -30,7 +30,7 @@ func TestBadCalls(t *testing.T) {
 	} {
 		c := good
 		change(&c)
-		if _, err := coll.Choose(c, 1, 1, 1); !errors.Is(err, coll.ErrCall) {
+		if _, err := collcheck.Choose(c, 1, 1, 1); !errors.Is(err, coll.ErrCall) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestChoose(t *testing.T) {
 		{coll.Call{Collective: coll.Alltoall, Ranks: 16, Bytes: 8}, "bruck"},
 		{coll.Call{Collective: coll.Alltoall, Ranks: 16, Bytes: 1 << 20}, "pairwise"},
 	} {
-		a, err := coll.Choose(test.c, 10e-6, 1e-9, 0.2e-9)
+		a, err := collcheck.Choose(test.c, 10e-6, 1e-9, 0.2e-9)
 		if err != nil || a.Name != test.want {
 			t.Errorf("%+v: %v, %v, want %s", test.c, a, err, test.want)
 		}
@@ -116,7 +116,7 @@ func FuzzSchedules(f *testing.F) {
 		if a.Fits(c) != nil {
 			return
 		}
-		if _, err := check.Prove(a, eachRank(c)); err != nil {
+		if _, err := collcheck.Prove(a, eachRank(c)); err != nil {
 			t.Fatalf("%v by %s, %+v: %v", c.Collective, a.Name, c, err)
 		}
 	})

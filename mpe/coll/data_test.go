@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
 )
 
 // compose is an operation that is associative, but not commutative: an element is an
@@ -89,10 +89,10 @@ func TestData(t *testing.T) {
 						op = compose
 					}
 					calls := eachRank(c)
-					data, in := make([]check.Data, p), make([][]byte, p)
+					data, in := make([]collcheck.Data, p), make([][]byte, p)
 					for r := range data {
-						send, recv := check.Buffers(&calls[r])
-						data[r] = check.Data{Send: make([]byte, send), Recv: make([]byte, recv)}
+						send, recv := collcheck.Buffers(&calls[r])
+						data[r] = collcheck.Data{Send: make([]byte, send), Recv: make([]byte, recv)}
 						in[r] = data[r].Send
 						if c.Collective == coll.Bcast {
 							in[r] = make([]byte, n)
@@ -104,7 +104,7 @@ func TestData(t *testing.T) {
 							copy(data[r].Recv, in[r])
 						}
 					}
-					if err := check.Execute(a, calls, data, op); err != nil {
+					if err := collcheck.Execute(a, calls, data, op); err != nil {
 						t.Fatalf("%+v: %v", c, err)
 					}
 					for r, want := range reference(c, in, op) {

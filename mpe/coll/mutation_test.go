@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
 )
 
 // A checker that finds nothing is worth nothing: here are schedules that are wrong in
@@ -47,11 +47,11 @@ func TestCheckerFindsMistakes(t *testing.T) {
 			c.Ranks = 8
 		}
 		calls := eachRank(c)
-		programs, err := check.Programs(a, calls)
+		programs, err := collcheck.Programs(a, calls)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := check.ProvePrograms(calls, programs); err != nil {
+		if _, err := collcheck.ProvePrograms(calls, programs); err != nil {
 			t.Fatal(err)
 		}
 		tried := 0
@@ -67,8 +67,8 @@ func TestCheckerFindsMistakes(t *testing.T) {
 						continue
 					}
 					tried++
-					_, err := check.ProvePrograms(calls, broken)
-					if !errors.Is(err, check.ErrSchedule) {
+					_, err := collcheck.ProvePrograms(calls, broken)
+					if !errors.Is(err, collcheck.ErrSchedule) {
 						t.Fatalf("%s: rank %d, step %d, was %+v: %v", name, r, i+1, programs[r].Steps[i], err)
 					}
 				}
@@ -86,7 +86,7 @@ func TestCheckerFindsMissingDependencies(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
 		c := coll.Call{Collective: a.Collective, Ranks: 8, Bytes: 16, FPGAs: upstreamFPGAs(8, 0), Flows: true}
 		calls := eachRank(c)
-		programs, err := check.Programs(a, calls)
+		programs, err := collcheck.Programs(a, calls)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestCheckerFindsMissingDependencies(t *testing.T) {
 				broken := slices.Clone(programs)
 				broken[r].Steps = slices.Clone(programs[r].Steps)
 				broken[r].Steps[i].After = [3]int{}
-				if _, err := check.ProvePrograms(calls, broken); !errors.Is(err, check.ErrSchedule) {
+				if _, err := collcheck.ProvePrograms(calls, broken); !errors.Is(err, collcheck.ErrSchedule) {
 					t.Fatalf("rank %d, step %d without its dependencies: %v", r, i+1, err)
 				}
 			}
@@ -109,16 +109,16 @@ func TestCheckerFindsMissingDependencies(t *testing.T) {
 // Two ranks that both send first block each other, unless they have room for both.
 func TestCheckerFindsDeadlock(t *testing.T) {
 	calls := eachRank(coll.Call{Collective: coll.Barrier, Ranks: 2})
-	both := func(peer, window int) check.Program {
+	both := func(peer, window int) collcheck.Program {
 		blank := coll.Loc{Buf: coll.Blank}
-		return check.Program{Window: window, Steps: []coll.Step{
+		return collcheck.Program{Window: window, Steps: []coll.Step{
 			{Kind: coll.StepSend, Peer: peer, From: blank}, {Kind: coll.StepRecv, Peer: peer, Into: blank},
 		}}
 	}
-	if _, err := check.ProvePrograms(calls, []check.Program{both(1, 1), both(0, 1)}); !errors.Is(err, check.ErrSchedule) {
+	if _, err := collcheck.ProvePrograms(calls, []collcheck.Program{both(1, 1), both(0, 1)}); !errors.Is(err, collcheck.ErrSchedule) {
 		t.Errorf("window of 1: %v", err)
 	}
-	if _, err := check.ProvePrograms(calls, []check.Program{both(1, 2), both(0, 2)}); err != nil {
+	if _, err := collcheck.ProvePrograms(calls, []collcheck.Program{both(1, 2), both(0, 2)}); err != nil {
 		t.Errorf("window of 2: %v", err)
 	}
 }

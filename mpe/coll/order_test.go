@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
 )
 
 func TestTransmissionOrder(t *testing.T) {
@@ -142,13 +142,13 @@ func TestFlows(t *testing.T) {
 		}
 		// A rank that does not take part holds all of them back.
 		calls := eachRank(c)
-		programs, err := check.Programs(a, calls)
+		programs, err := collcheck.Programs(a, calls)
 		if err != nil {
 			t.Fatal(err)
 		}
 		programs[c.Order[p-1]].Steps = nil
-		var wrong *check.Error
-		if _, err := check.ProvePrograms(calls, programs); !errors.As(err, &wrong) || wrong.Rank != 0 && wrong.Rank != c.Order[0] {
+		var wrong *collcheck.Error
+		if _, err := collcheck.ProvePrograms(calls, programs); !errors.As(err, &wrong) || wrong.Rank != 0 && wrong.Rank != c.Order[0] {
 			t.Errorf("%d ranks, one missing: %v", p, err)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
 )
 
 // all is every collective.
@@ -36,7 +36,7 @@ func prove(t *testing.T, a *coll.Algorithm, c coll.Call) bool {
 	if a.Fits(c) != nil {
 		return false
 	}
-	got, err := check.Prove(a, calls)
+	got, err := collcheck.Prove(a, calls)
 	if err != nil {
 		t.Fatalf("%v by %s, %+v: %v", c.Collective, a.Name, c, err)
 	}
@@ -197,7 +197,7 @@ func TestUpstreamBlocks(t *testing.T) {
 			}
 			for p := 3; p <= 65; p++ {
 				c := coll.Call{Collective: collective, Ranks: p, Bytes: 4, Elem: 4, FPGAs: upstreamFPGAs(p, 0)}
-				programs, err := check.Programs(a, eachRank(c))
+				programs, err := collcheck.Programs(a, eachRank(c))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -222,7 +222,7 @@ func TestUpstreamTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs, err := check.Programs(a, eachRank(coll.Call{
+	programs, err := collcheck.Programs(a, eachRank(coll.Call{
 		Collective: coll.Bcast, Ranks: 11, Root: 2, Bytes: 4, FPGAs: []int{1, 0, 3, 4, 5, 6, 7, 8, 10, 9}}))
 	if err != nil {
 		t.Fatal(err)

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/check"
 )
 
 // sizes are block sizes with zeros and large ones between.
@@ -87,7 +87,7 @@ func TestVectorForms(t *testing.T) {
 					if a.Fits(calls[c.Root]) != nil {
 						continue
 					}
-					got, err := check.Prove(a, calls)
+					got, err := collcheck.Prove(a, calls)
 					if err != nil {
 						t.Fatalf("%v by %s, %+v: %v", collective, a.Name, calls, err)
 					}

@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/config/collectives"
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
 	"github.com/zrlmpi/zrlmpid/lab/tune"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
@@ -43,7 +44,7 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 				}
 			}
 			if maxBytes != "" {
-				var size strictyaml.Size
+				var size bytesize.Size
 				if err := size.UnmarshalText([]byte(maxBytes)); err != nil || size < 1 {
 					return usagef("--max-bytes %q: give a size, as in 64KiB or 16MiB", maxBytes)
 				}
@@ -72,14 +73,14 @@ func (a *app) tuneShowCommand() *cobra.Command {
 which algorithm is chosen. By default print the built-in table.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.writeTable(choice.Shipped(), cmd.OutOrStdout())
+				return a.writeTable(tune.Shipped(), cmd.OutOrStdout())
 			}
 			f, err := os.Open(args[0])
 			if err != nil {
 				return err
 			}
 			defer f.Close()
-			table, err := choice.Load(f, args[0])
+			table, err := collectives.Load(f, args[0])
 			if err != nil {
 				return err
 			}
@@ -110,7 +111,7 @@ func (a *app) tune(ctx context.Context, o tune.Options, output string, stdout, s
 	return errors.Join(err, a.writeTable(r.Table, stdout), r.Err())
 }
 
-func (a *app) writeTable(t *choice.Table, stdout io.Writer) error {
+func (a *app) writeTable(t *collectives.Table, stdout io.Writer) error {
 	if a.json {
 		return writeJSON(stdout, t.Document())
 	}
@@ -118,7 +119,7 @@ func (a *app) writeTable(t *choice.Table, stdout io.Writer) error {
 }
 
 // save writes a table to file, and renames file to path when it is complete.
-func save(t *choice.Table, file *os.File, path string) error {
+func save(t *collectives.Table, file *os.File, path string) error {
 	const readable = 0o644 // CreateTemp makes it 0600
 	if err := errors.Join(t.Write(file), file.Chmod(readable), file.Close()); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 )
 
 func TestTune(t *testing.T) {
@@ -29,7 +29,7 @@ func TestTune(t *testing.T) {
 	if code, again, errs := zrlbench(t, "tune", "show", file); code != exitOK || again != out {
 		t.Errorf("show prints something else: %d\n%s\n%s", code, again, errs)
 	}
-	var d choice.Document
+	var d collectives.Document
 	if code, text, _ := zrlbench(t, "tune", "show", file, "--json"); code != exitOK || json.Unmarshal([]byte(text), &d) != nil || len(d.Network.Collectives) != 4 {
 		t.Errorf("%d\n%s", code, text)
 	}

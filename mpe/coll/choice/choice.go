@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
@@ -32,11 +32,10 @@ type Choice struct {
 // data and the link's alpha and beta: coll.PipelineSegment.
 const Auto = -1
 
-const (
-	autoText = "auto"
-	// autoFor is the algorithm whose cost PipelineSegment knows.
-	autoFor = "chain"
-)
+const autoText = "auto"
+
+// AutoFor is the algorithm whose cost coll.PipelineSegment knows: the only one that has Auto.
+const AutoFor = "chain"
 
 // maxSegment keeps a length given in text within an int of any machine.
 const maxSegment = 1 << 30
@@ -49,7 +48,7 @@ func (c Choice) String() string {
 	case Auto:
 		return c.Algorithm + ":" + autoText
 	}
-	return c.Algorithm + ":" + strictyaml.Size(c.Segment).String()
+	return c.Algorithm + ":" + bytesize.Size(c.Segment).String()
 }
 
 // MarshalText returns String.
@@ -67,37 +66,12 @@ func (c *Choice) UnmarshalText(text []byte) error {
 		c.Segment = Auto
 		return nil
 	}
-	var size strictyaml.Size
+	var size bytesize.Size
 	if err := size.UnmarshalText([]byte(segment)); err != nil || size < 1 || size > maxSegment {
-		return fmt.Errorf("segments of %s: give a size from 1 to 1GiB, as in %s:64KiB", strictyaml.Quote(segment), name)
+		return fmt.Errorf("segments of %q: give a size from 1 to 1GiB, as in %s:64KiB", segment[:min(len(segment), 64)], name)
 	}
 	c.Segment = int(size)
 	return nil
-}
-
-// problem says why the collective cannot be carried out so, or "".
-func (c Choice) problem(of coll.Collective) string {
-	var all, segmented []string
-	for _, a := range algorithms[of] {
-		all = append(all, a.Name)
-		if a.Segmented {
-			segmented = append(segmented, a.Name)
-		}
-		if a.Name == c.Algorithm && (c.Segment == 0 || a.Segmented && (c.Segment > 0 || a.Name == autoFor)) {
-			return ""
-		}
-	}
-	name := Name(of)
-	switch _, err := coll.Find(of, c.Algorithm); {
-	case err != nil:
-		return fmt.Sprintf("%s has no algorithm %s%s: it has %s", name, strictyaml.Quote(c.Algorithm),
-			strictyaml.DidYouMean(c.Algorithm, all), strings.Join(all, ", "))
-	case len(segmented) == 0:
-		return fmt.Sprintf("%s does not cut its data, and neither does another algorithm of %s: leave the segment out", c.Algorithm, name)
-	case c.Segment == Auto:
-		return fmt.Sprintf("%s has no segments by formula: give it a size, or leave it out", c.Algorithm)
-	}
-	return fmt.Sprintf("%s does not cut its data: leave the segment out, or take %s", c.Algorithm, strings.Join(segmented, " or "))
 }
 
 // algorithms are those of each collective. The first fits every call.
@@ -117,15 +91,4 @@ func Names() (names []string) {
 		names = append(names, Name(c))
 	}
 	return names
-}
-
-// ParseName is the inverse of Name. The error says what there is.
-func ParseName(name string) (coll.Collective, error) {
-	for c := coll.Barrier; c <= coll.Exscan; c++ {
-		if Name(c) == name {
-			return c, nil
-		}
-	}
-	names := Names()
-	return 0, fmt.Errorf("there is no collective %s%s: there are %s", strictyaml.Quote(name), strictyaml.DidYouMean(name, names), strings.Join(names, ", "))
 }

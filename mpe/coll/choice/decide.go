@@ -5,26 +5,35 @@ import (
 	"math"
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// worth is what another choice must be faster by to be taken: where one measures twice,
-// differences below come and go.
-const worth = 1.1
+// Series is what calls of several lengths take if they are carried out by a choice.
+type Series struct {
+	By Choice
+	// Micros has the time for each length, in microseconds; 0 where it is not known.
+	Micros []float64
+}
 
-// Decide makes the decisions of an entry from its medians. From one length to the next,
-// a choice stays the best unless another is faster by 10%; the algorithm that can do all
-// calls is the best before the first length. Where it changes, the range
-// ends at the length at which both take the same time, on lines through their medians.
-// Behind the best of a range come those that can do what it cannot, in the order of
-// their times, up to the one that can do all.
-func (e *Entry) Decide() {
-	e.Choose = nil
-	all := algorithms[coll.Collective(e.Collective)][0].Name
-	before := slices.IndexFunc(e.Medians, func(s Series) bool { return s.By == Choice{Algorithm: all} })
-	var best []int // for each length, which of Medians
-	for i := range e.Bytes {
+// times are what is known of a collective of so many ranks.
+type times struct {
+	bytes  []int
+	series []Series
+}
+
+// Decide returns the spans of a row from the times of its choices, for calls of so many
+// bytes each, in increasing order. From one length to the next, a choice remains the best
+// unless another one is faster by the factor worth; before the first length, the algorithm
+// that can carry out every call is the best. Where the best choice changes, the span ends
+// at the length at which both take the same time, on lines through their times. Behind the
+// best choice of a span come those that can carry out what it cannot, in the order of their
+// times, up to the algorithm that can carry out every call.
+func Decide(of coll.Collective, bytes []int, series []Series, worth float64) (spans []Span) {
+	e := &times{bytes, series}
+	all := algorithms[of][0].Name
+	before := slices.IndexFunc(series, func(s Series) bool { return s.By == Choice{Algorithm: all} })
+	var best []int // for each length, which of the series
+	for i := range bytes {
 		m := e.fastest(i)
 		if before >= 0 && (m < 0 || e.at(before, i) <= worth*e.at(m, i)) {
 			m = before
@@ -40,29 +49,29 @@ func (e *Entry) Decide() {
 			to++
 		}
 		if m := best[from]; m >= 0 {
-			d := Decision{By: append([]Choice{e.Medians[m].By}, e.others(m, from, to)...)}
+			s := Span{UpTo: math.MaxInt, By: append([]Choice{series[m].By}, e.others(all, m, from, to)...)}
 			if to < len(best) {
-				end := strictyaml.Size(e.crossing(m, best[to], to-1))
-				d.UpTo = &end
+				s.UpTo = e.crossing(m, best[to], to-1)
 			}
-			e.Choose = append(e.Choose, d)
+			spans = append(spans, s)
 		}
 		from = to
 	}
+	return spans
 }
 
-// at is the median of a series at a length; infinite where there is none.
-func (e *Entry) at(series, length int) float64 {
-	if us := e.Medians[series].Micros[length]; us > 0 {
+// at is the time of a series at a length; infinite where there is none.
+func (e *times) at(series, length int) float64 {
+	if us := e.series[series].Micros[length]; us > 0 {
 		return us
 	}
 	return math.Inf(1)
 }
 
-// fastest is the series with the least median at a length, or −1.
-func (e *Entry) fastest(length int) int {
+// fastest is the series with the least time at a length, or −1.
+func (e *times) fastest(length int) int {
 	least := -1
-	for m := range e.Medians {
+	for m := range e.series {
 		if t := e.at(m, length); !math.IsInf(t, 1) && (least < 0 || t < e.at(least, length)) {
 			least = m
 		}
@@ -71,9 +80,8 @@ func (e *Entry) fastest(length int) int {
 }
 
 // others are the choices behind the best one in a range of lengths.
-func (e *Entry) others(best, from, to int) (list []Choice) {
-	all := algorithms[coll.Collective(e.Collective)][0].Name
-	if e.Medians[best].By.Algorithm == all {
+func (e *times) others(all string, best, from, to int) (list []Choice) {
+	if e.series[best].By.Algorithm == all {
 		return nil
 	}
 	type scored struct {
@@ -81,7 +89,7 @@ func (e *Entry) others(best, from, to int) (list []Choice) {
 		score float64
 	}
 	var ranking []scored
-	for m, s := range e.Medians {
+	for m, s := range e.series {
 		sum, n := 0.0, 0
 		for i := from; i < to; i++ {
 			if t := e.at(m, i); !math.IsInf(t, 1) {
@@ -93,7 +101,7 @@ func (e *Entry) others(best, from, to int) (list []Choice) {
 		}
 	}
 	slices.SortStableFunc(ranking, func(a, b scored) int { return cmp.Compare(a.score, b.score) })
-	seen := []string{e.Medians[best].By.Algorithm}
+	seen := []string{e.series[best].By.Algorithm}
 	for _, r := range ranking {
 		if slices.Contains(seen, r.by.Algorithm) {
 			continue
@@ -109,8 +117,8 @@ func (e *Entry) others(best, from, to int) (list []Choice) {
 
 // crossing is the length, between that of number i and the next, up to which series a
 // is not slower than series b, which is faster from the next one on.
-func (e *Entry) crossing(a, b, i int) int {
-	low, high := e.Bytes[i], e.Bytes[i+1]
+func (e *times) crossing(a, b, i int) int {
+	low, high := e.bytes[i], e.bytes[i+1]
 	ahead, behind := e.at(b, i)-e.at(a, i), e.at(a, i+1)-e.at(b, i+1)
 	end := int(math.Sqrt(float64(max(low, 1)) * float64(high)))
 	if !math.IsInf(ahead, 0) && !math.IsInf(behind, 0) && !math.IsNaN(ahead) {

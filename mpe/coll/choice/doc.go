@@ -8,9 +8,7 @@
 // The package must never measure, ask the clock, learn from the calls that it chooses
 // for, or choose what cannot carry out the call.
 //
-// The files: choice.go is what is chosen and how it is written, forced.go what is not
-// left to the table, table.go the lookup, document.go the file, check.go what is asked
-// of it, decide.go how decisions come of medians. default.yaml is the table of those who
-// have none: "zrlbench tune --output" has measured the class memory in it, and the class
-// network follows from the formulas of package coll.
+// The package reads no file: config/collectives does. The built-in table has what "zrlbench
+// tune" has measured between ranks that share memory (measured.go), and, for networks, what
+// the formulas of package coll say (formula.go), evaluated when it is first needed.
 package choice

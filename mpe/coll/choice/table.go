@@ -1,13 +1,12 @@
 package choice
 
 import (
-	"bytes"
-	_ "embed"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"math"
-	"regexp"
+	"slices"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -16,15 +15,14 @@ import (
 // Table has the choices. It does not change, so any number of goroutines may use it. A
 // nil Table has no choices: what fits every call is taken.
 type Table struct {
-	doc             Document
 	memory, network class
 	hash            uint64
 }
 
 // class is what is decided for a Class.
 type class struct {
-	alpha, beta float64
-	rows        [coll.Exscan + 1][]row // in the order of ranks
+	link Link
+	rows [coll.Exscan + 1][]row // in the order of ranks
 }
 
 // row is what is decided for a number of ranks.
@@ -43,26 +41,68 @@ type pick struct {
 	choice    Choice
 }
 
-//go:embed default.yaml
-var defaultTable []byte
+// Link is what a message of n bytes takes: Alpha + n·Beta nanoseconds.
+type Link struct {
+	Alpha, Beta float64
+}
 
-// Default is the table of those who have none of their own, without its medians: to read
-// these takes longer than a process should need to start.
-var Default = sync.OnceValue(func() *Table { return mustLoad(medians.ReplaceAll(defaultTable, nil)) })
+// Rows are what a table decides for a class.
+type Rows struct {
+	Link Link
+	Rows []Row
+}
 
-// Shipped is Default with its medians, for those who want to see them.
-func Shipped() *Table { return mustLoad(defaultTable) }
+// Row is what is decided for a collective of so many ranks, once for each number.
+type Row struct {
+	Collective coll.Collective
+	Ranks      int
+	Spans      []Span
+}
 
-// medians are the lines that have them, as Write writes them.
-var medians = regexp.MustCompile(`(?m)^ +(bytes: |medians:|- \{by: [^\[].*us: ).*\n`)
+// Span is what is decided for calls of up to UpTo bytes, that the span before does not
+// have. The last span has math.MaxInt. The first choice that can carry out the call is
+// taken.
+type Span struct {
+	UpTo int
+	By   []Choice
+}
 
-func mustLoad(text []byte) *Table {
-	t, err := Load(bytes.NewReader(text), "default.yaml")
-	if err != nil {
-		panic(err) // a test loads it
-	}
+// New makes a table. Choices that there are not are left out.
+func New(memory, network Rows) *Table {
+	t := new(Table)
+	t.memory.add(&memory)
+	t.network.add(&network)
+	t.hash = t.sum()
 	return t
 }
+
+func (c *class) add(from *Rows) {
+	c.link = from.Link
+	for _, r := range from.Rows {
+		made := row{ranks: r.Ranks}
+		for _, s := range r.Spans {
+			m := span{upTo: s.UpTo}
+			for _, by := range s.By {
+				if a, err := coll.Find(r.Collective, by.Algorithm); err == nil {
+					m.by = append(m.by, pick{a, by})
+				}
+			}
+			made.spans = append(made.spans, m)
+		}
+		c.rows[r.Collective] = append(c.rows[r.Collective], made)
+	}
+	for of := range c.rows {
+		slices.SortFunc(c.rows[of], func(a, b row) int { return cmp.Compare(a.ranks, b.ranks) })
+	}
+}
+
+// Measured returns what the built-in table has for ranks that share memory. It must not be
+// changed.
+func Measured() Rows { return measured }
+
+// Default is the table of those who have none of their own: what was measured through
+// shared memory, and the formulas of package coll for networks.
+var Default = sync.OnceValue(func() *Table { return New(measured, formula()) })
 
 func (t *Table) class(c Class) *class {
 	if c == Memory {
@@ -108,7 +148,7 @@ func (t *Table) Choose(of Class, c *coll.Call) Choice {
 		}
 		choice := by.choice
 		if choice.Segment == Auto {
-			choice.Segment = coll.PipelineSegment(c.Ranks, c.Bytes, c.Elem, class.alpha, class.beta)
+			choice.Segment = coll.PipelineSegment(c.Ranks, c.Bytes, c.Elem, class.link.Alpha, class.link.Beta)
 		}
 		choice.Segment = whole(choice.Segment, c.Elem)
 		return choice
@@ -175,8 +215,8 @@ func (t *Table) sum() uint64 {
 	h := fnv.New64a()
 	number := func(n uint64) { h.Write(binary.LittleEndian.AppendUint64(nil, n)) } // never fails
 	for _, c := range []*class{&t.memory, &t.network} {
-		number(math.Float64bits(c.alpha))
-		number(math.Float64bits(c.beta))
+		number(math.Float64bits(c.link.Alpha))
+		number(math.Float64bits(c.link.Beta))
 		for of := range c.rows {
 			for _, r := range c.rows[of] {
 				number(uint64(of))

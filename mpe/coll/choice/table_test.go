@@ -1,13 +1,14 @@
-package choice
+package choice_test
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
 // small is a table in which every rule of Choose has something to show.
@@ -48,13 +49,13 @@ memory:
       choose: [{by: [bruck]}]
 `
 
-func load(t testing.TB, text string) *Table {
+func load(t testing.TB, text string) *choice.Table {
 	t.Helper()
-	table, err := Load(strings.NewReader(text), "t.yaml")
+	table, err := collectives.Load(strings.NewReader(text), "t.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table
+	return table.Table
 }
 
 func TestChoose(t *testing.T) {
@@ -62,38 +63,38 @@ func TestChoose(t *testing.T) {
 	sizes := coll.Layout{Sizes: []int{0, 300, 0, 0}}
 	for _, x := range []struct {
 		name  string
-		class Class
+		class choice.Class
 		call  coll.Call
 		want  string
 	}{
-		{"short", Memory, coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 1024}, "recursive-doubling"},
-		{"longer than a bound", Memory, coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 1025}, "ring"},
-		{"ordered", Memory, coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 1025, Ordered: true}, "rabenseifner"},
-		{"more ranks than measured", Memory, coll.Call{Collective: coll.Bcast, Ranks: 100, Bytes: 8}, "flat"},
-		{"between numbers of ranks", Memory, coll.Call{Collective: coll.Bcast, Ranks: 7, Bytes: 8}, "scatter-allgather"},
-		{"fewer ranks than measured", Memory, coll.Call{Collective: coll.Bcast, Ranks: 2, Bytes: 8}, "scatter-allgather"},
-		{"flows", Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096, Flows: true}, "atomic:100"},
-		{"no flows", Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096}, "chain:7"},
-		{"whole elements", Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096, Elem: 8, Flows: true}, "atomic:96"},
-		{"one element at least", Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096, Elem: 8}, "chain:8"},
-		{"by formula", Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 1 << 20}, "chain:41944"}, // √(6·2^20/10^4) = 25.08
-		{"by formula, whole elements", Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 1 << 20, Elem: 16}, "chain:41952"},
-		{"no power of two", Memory, coll.Call{Collective: coll.Allgather, Ranks: 6, Bytes: 10}, "bruck"},
-		{"blocks that differ, and all know", Memory, coll.Call{Collective: coll.Allgather, Ranks: 4, Vector: true, Recv: sizes}, "ring"},
-		{"mean of the parts", Memory, coll.Call{Collective: coll.ReduceScatter, Ranks: 4, Vector: true, Recv: sizes, Bytes: 300}, "recursive-halving"},
-		{"blocks that others do not know", Memory, coll.Call{Collective: coll.Gather, Ranks: 4, Vector: true, Bytes: 10}, "flat"},
-		{"blocks that differ", Memory, coll.Call{Collective: coll.Alltoall, Ranks: 4, Vector: true, Recv: sizes}, "pairwise"},
-		{"not in the table", Memory, coll.Call{Collective: coll.Scan, Ranks: 4, Bytes: 10}, "doubling"},
-		{"class not in the table", Network, coll.Call{Collective: coll.Bcast, Ranks: 4, Bytes: 10}, "binomial"},
-		{"alone", Memory, coll.Call{Collective: coll.Bcast, Ranks: 1, Bytes: 10}, "binomial"},
-		{"no collective", Memory, coll.Call{Collective: 77, Ranks: 4}, ""},
+		{"short", choice.Memory, coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 1024}, "recursive-doubling"},
+		{"longer than a bound", choice.Memory, coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 1025}, "ring"},
+		{"ordered", choice.Memory, coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 1025, Ordered: true}, "rabenseifner"},
+		{"more ranks than measured", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 100, Bytes: 8}, "flat"},
+		{"between numbers of ranks", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 7, Bytes: 8}, "scatter-allgather"},
+		{"fewer ranks than measured", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 2, Bytes: 8}, "scatter-allgather"},
+		{"flows", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096, Flows: true}, "atomic:100"},
+		{"no flows", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096}, "chain:7"},
+		{"whole elements", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096, Elem: 8, Flows: true}, "atomic:96"},
+		{"one element at least", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096, Elem: 8}, "chain:8"},
+		{"by formula", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 1 << 20}, "chain:41944"}, // √(6·2^20/10^4) = 25.08
+		{"by formula, whole elements", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 1 << 20, Elem: 16}, "chain:41952"},
+		{"no power of two", choice.Memory, coll.Call{Collective: coll.Allgather, Ranks: 6, Bytes: 10}, "bruck"},
+		{"blocks that differ, and all know", choice.Memory, coll.Call{Collective: coll.Allgather, Ranks: 4, Vector: true, Recv: sizes}, "ring"},
+		{"mean of the parts", choice.Memory, coll.Call{Collective: coll.ReduceScatter, Ranks: 4, Vector: true, Recv: sizes, Bytes: 300}, "recursive-halving"},
+		{"blocks that others do not know", choice.Memory, coll.Call{Collective: coll.Gather, Ranks: 4, Vector: true, Bytes: 10}, "flat"},
+		{"blocks that differ", choice.Memory, coll.Call{Collective: coll.Alltoall, Ranks: 4, Vector: true, Recv: sizes}, "pairwise"},
+		{"not in the table", choice.Memory, coll.Call{Collective: coll.Scan, Ranks: 4, Bytes: 10}, "doubling"},
+		{"class not in the table", choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 4, Bytes: 10}, "binomial"},
+		{"alone", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 1, Bytes: 10}, "binomial"},
+		{"no collective", choice.Memory, coll.Call{Collective: 77, Ranks: 4}, ""},
 	} {
 		if got := table.Choose(x.class, &x.call).String(); got != x.want {
 			t.Errorf("%s: %s, want %s", x.name, got, x.want)
 		}
 	}
-	var none *Table
-	if got := none.Choose(Memory, &coll.Call{Collective: coll.Bcast, Ranks: 3}).String(); got != "binomial" || none.Hash() != 0 {
+	var none *choice.Table
+	if got := none.Choose(choice.Memory, &coll.Call{Collective: coll.Bcast, Ranks: 3}).String(); got != "binomial" || none.Hash() != 0 {
 		t.Errorf("no table: %s", got)
 	}
 }
@@ -102,23 +103,23 @@ func TestChoose(t *testing.T) {
 // and allocates nothing.
 func TestFits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	tables := []*Table{Default(), load(t, small)}
+	tables := []*choice.Table{choice.Default(), load(t, small)}
 	for range 20000 {
 		c := randomCall(rng)
 		for _, table := range tables {
-			for _, class := range []Class{Memory, Network} {
-				choice := table.Choose(class, &c)
+			for _, class := range []choice.Class{choice.Memory, choice.Network} {
+				by := table.Choose(class, &c)
 				mine := c
-				mine.Segment = choice.Segment
-				a, err := coll.Find(c.Collective, choice.Algorithm)
+				mine.Segment = by.Segment
+				a, err := coll.Find(c.Collective, by.Algorithm)
 				if err == nil {
 					err = a.Fits(mine)
 				}
 				if err != nil {
-					t.Fatalf("%+v: %v: %v", c, choice, err)
+					t.Fatalf("%+v: %v: %v", c, by, err)
 				}
-				if choice.Segment%max(c.Elem, 1) != 0 {
-					t.Fatalf("%+v: %v is no whole number of elements", c, choice)
+				if by.Segment%max(c.Elem, 1) != 0 {
+					t.Fatalf("%+v: %v is no whole number of elements", c, by)
 				}
 				for r := range c.Ranks {
 					theirs := c
@@ -126,8 +127,8 @@ func TestFits(t *testing.T) {
 					if r != c.Root && c.Vector && (c.Collective == coll.Gather || c.Collective == coll.Scatter) {
 						theirs.Send, theirs.Recv, theirs.Bytes = coll.Layout{}, coll.Layout{}, 4*r
 					}
-					if got := table.Choose(class, &theirs); got != choice {
-						t.Fatalf("%+v: rank %d has %v, and rank %d %v", c, c.Rank, choice, r, got)
+					if got := table.Choose(class, &theirs); got != by {
+						t.Fatalf("%+v: rank %d has %v, and rank %d %v", c, c.Rank, by, r, got)
 					}
 				}
 				if n := testing.AllocsPerRun(1, func() { table.Choose(class, &c) }); n > 0 {
@@ -215,41 +216,28 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestDefault: the table of those who have none has all collectives of both classes,
-// and is what Write writes.
+// TestDefault: the table of those who have none chooses by what was measured, and by the
+// formulas.
 func TestDefault(t *testing.T) {
-	if Default().Hash() != Shipped().Hash() {
-		t.Error("it depends on the medians")
-	}
-	for _, e := range Default().Document().Memory.Collectives {
-		if e.Bytes != nil || e.Medians != nil {
-			t.Fatalf("%+v has medians", e)
+	for _, x := range []struct {
+		class choice.Class
+		call  coll.Call
+		want  string
+	}{
+		{choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 4, Bytes: 100}, "flat"},
+		{choice.Memory, coll.Call{Collective: coll.Scan, Ranks: 8, Bytes: 1 << 20}, "chain:64KiB"},
+		{choice.Memory, coll.Call{Collective: coll.Allgather, Ranks: 9, Bytes: 2816}, "bruck"},
+		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 172 << 10, Flows: true}, "binomial"},
+		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 172<<10 + 1, Flows: true}, "scatter-allgather"},
+		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 448<<10 + 1, Flows: true}, "atomic:8KiB"},
+		{choice.Network, coll.Call{Collective: coll.Reduce, Ranks: 16, Bytes: 27136}, "binomial"},
+		{choice.Network, coll.Call{Collective: coll.Reduce, Ranks: 16, Bytes: 27137}, "rabenseifner"},
+		{choice.Network, coll.Call{Collective: coll.Allreduce, Ranks: 3, Bytes: 10<<10 + 1}, "ring"},
+		{choice.Network, coll.Call{Collective: coll.Alltoall, Ranks: 8, Bytes: 19968}, "bruck"},
+	} {
+		if got := choice.Default().Choose(x.class, &x.call); got.String() != x.want {
+			t.Errorf("%v, %+v: %v, want %s", x.class, x.call, got, x.want)
 		}
-	}
-	d := Shipped().Document()
-	for _, class := range []*ClassTable{d.Memory, d.Network} {
-		if class == nil {
-			t.Fatal("a class is missing")
-		}
-		has := map[coll.Collective]int{}
-		for _, e := range class.Collectives {
-			has[coll.Collective(e.Collective)]++
-			if len(e.Medians) == 0 {
-				t.Errorf("%v of %d ranks has no medians", Name(coll.Collective(e.Collective)), e.Ranks)
-			}
-		}
-		for c := coll.Barrier; c <= coll.Exscan; c++ {
-			if has[c] < 3 {
-				t.Errorf("%v has %d entries", c, has[c])
-			}
-		}
-	}
-	var b bytes.Buffer
-	if err := Shipped().Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(b.Bytes(), defaultTable) {
-		t.Error("default.yaml is not what Write writes: have zrlbench tune write it, and change nothing")
 	}
 }
 
@@ -261,7 +249,7 @@ func BenchmarkChoose(b *testing.B) {
 		b.Run(fmt.Sprint(c.Collective), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Default().Choose(Network, &c)
+				choice.Default().Choose(choice.Network, &c)
 			}
 		})
 	}

@@ -1,4 +1,5 @@
-package strictyaml
+// Package bytesize reads and writes numbers of bytes as people write them.
+package bytesize
 
 import (
 	"fmt"
@@ -25,11 +26,14 @@ func (s *Size) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > (1<<62)/unit {
-		return fmt.Errorf("%s is not a size: give bytes, or a number with KiB, MiB or GiB as in 16MiB", Quote(string(text)))
+		return fmt.Errorf("%q is not a size: give bytes, or a number with KiB, MiB or GiB as in 16MiB", cut(string(text)))
 	}
 	*s = Size(n * unit)
 	return nil
 }
+
+// cut bounds what an error repeats of a text.
+func cut(s string) string { return s[:min(len(s), 64)] }
 
 // String returns the size in the largest unit that keeps it whole.
 func (s Size) String() string {

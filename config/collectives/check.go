@@ -1,13 +1,14 @@
-package choice
+package collectives
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
 // maxRanks is more than any communicator has.
@@ -15,36 +16,35 @@ const maxRanks = 1 << 16
 
 // compile checks a document, and makes a table of it.
 func compile(d *Document, source *strictyaml.Source) (*Table, error) {
-	t := &Table{doc: *d}
 	p := strictyaml.NewProblems(source)
 	if d.Version != Version {
 		p.Add("version", "%d is not known: this zrlmpid reads version %d; have its zrlbench tune write the table", d.Version, Version)
 	}
 	if d.Memory == nil && d.Network == nil {
-		p.Add("", "there is no table in it: it has one for %s, for %s, or both", Memory, Network)
+		p.Add("", "there is no table in it: it has one for %s, for %s, or both", choice.Memory, choice.Network)
 	}
-	d.classes(func(class Class, from *ClassTable) {
-		key := string(class)
-		into := t.class(class)
-		into.alpha, into.beta = from.Link.Alpha, from.Link.Beta
-		checkTime(p, key+".link.alpha", into.alpha)
-		checkTime(p, key+".link.beta", into.beta)
-		for i := range from.Collectives {
-			into.add(p, fmt.Sprintf("%s.collectives[%d]", key, i), &from.Collectives[i])
+	t := &Table{doc: *d}
+	d.classes(func(class choice.Class, from *ClassTable) {
+		key, into := string(class), &t.memory
+		if class == choice.Network {
+			into = &t.network
 		}
-		for c := range into.rows {
-			slices.SortFunc(into.rows[c], func(a, b row) int { return cmp.Compare(a.ranks, b.ranks) })
+		into.Link = choice.Link(from.Link)
+		checkTime(p, key+".link.alpha", from.Link.Alpha)
+		checkTime(p, key+".link.beta", from.Link.Beta)
+		for i := range from.Collectives {
+			add(p, into, fmt.Sprintf("%s.collectives[%d]", key, i), &from.Collectives[i])
 		}
 	})
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	t.hash = t.sum()
+	t.Table = choice.New(t.memory, t.network)
 	return t, nil
 }
 
 // add takes an entry.
-func (c *class) add(p *strictyaml.Problems, key string, e *Entry) {
+func add(p *strictyaml.Problems, into *choice.Rows, key string, e *Entry) {
 	of := coll.Collective(e.Collective)
 	switch {
 	case of < coll.Barrier || of > coll.Exscan:
@@ -53,36 +53,34 @@ func (c *class) add(p *strictyaml.Problems, key string, e *Entry) {
 	case e.Ranks < 2 || e.Ranks > maxRanks:
 		p.Add(key+".ranks", "%d is outside 2 to %d", e.Ranks, maxRanks)
 		return
-	case slices.ContainsFunc(c.rows[of], func(r row) bool { return r.ranks == e.Ranks }):
-		p.Add(key+".ranks", "there is another entry of %s with %d ranks: keep one of them", Name(of), e.Ranks)
+	case slices.ContainsFunc(into.Rows, func(r choice.Row) bool { return r.Collective == of && r.Ranks == e.Ranks }):
+		p.Add(key+".ranks", "there is another entry of %s with %d ranks: keep one of them", choice.Name(of), e.Ranks)
 		return
 	}
-	r := row{ranks: e.Ranks}
+	r := choice.Row{Collective: of, Ranks: e.Ranks}
 	checkEnds(p, key+".choose", e.Choose)
 	for i, d := range e.Choose {
 		key := fmt.Sprintf("%s.choose[%d]", key, i)
-		s := span{upTo: math.MaxInt}
+		s := choice.Span{UpTo: math.MaxInt, By: d.By}
 		if d.UpTo != nil {
-			s.upTo = int(min(*d.UpTo, math.MaxInt))
+			s.UpTo = int(min(*d.UpTo, math.MaxInt))
 		}
 		if len(d.By) == 0 {
 			p.Add(key+".by", "missing: it names the algorithms to take")
 		}
 		for j, by := range d.By {
-			if problem := by.problem(of); problem != "" {
+			if problem := problem(of, by); problem != "" {
 				p.Add(fmt.Sprintf("%s.by[%d]", key, j), "%s", problem)
 				continue
 			}
-			if by.Segment == Auto && !(c.alpha > 0 && c.beta > 0) {
+			if by.Segment == choice.Auto && !(into.Link.Alpha > 0 && into.Link.Beta > 0) {
 				p.Add(fmt.Sprintf("%s.by[%d]", key, j), "%v goes by the link's alpha and beta: give them", by)
 			}
-			a, _ := coll.Find(of, by.Algorithm) // there is such a one: there was no problem
-			s.by = append(s.by, pick{a, by})
 		}
-		r.spans = append(r.spans, s)
+		r.Spans = append(r.Spans, s)
 	}
 	checkMedians(p, key, of, e)
-	c.rows[of] = append(c.rows[of], r)
+	into.Rows = append(into.Rows, r)
 }
 
 // checkEnds checks that the decisions follow each other and leave no length out.
@@ -90,7 +88,7 @@ func checkEnds(p *strictyaml.Problems, key string, all []Decision) {
 	if len(all) == 0 {
 		p.Add(key, "missing: it says what is taken, as in [{by: [binomial]}]")
 	}
-	before := strictyaml.Size(-1)
+	before := bytesize.Size(-1)
 	for i, d := range all {
 		key := fmt.Sprintf("%s[%d]", key, i)
 		switch last := i == len(all)-1; {
@@ -117,7 +115,7 @@ func checkMedians(p *strictyaml.Problems, key string, of coll.Collective, e *Ent
 	}
 	for i, s := range e.Medians {
 		key := fmt.Sprintf("%s.medians[%d]", key, i)
-		if problem := s.By.problem(of); problem != "" {
+		if problem := problem(of, s.By); problem != "" {
 			p.Add(key+".by", "%s", problem)
 		}
 		if len(s.Micros) != len(e.Bytes) {

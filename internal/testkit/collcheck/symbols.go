@@ -1,4 +1,4 @@
-package check
+package collcheck
 
 import (
 	"encoding/binary"

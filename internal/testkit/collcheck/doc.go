@@ -1,4 +1,4 @@
-// Package check proves schedules of package coll without running them: that all ranks
+// Package collcheck proves schedules of package coll without running them: that all ranks
 // come to their end, that no two steps that may be under way together touch the same
 // bytes, and that every byte of every result has exactly the contributions that it
 // must have, each once, in the order of ranks where that matters. It counts messages,
@@ -24,4 +24,4 @@
 // That results do not depend on the order of what is under way follows from the second
 // property: of two steps of a rank that touch the same bytes, one of them writing, one
 // waits for the other, by its dependencies alone.
-package check
+package collcheck

@@ -1,4 +1,4 @@
-package choice
+package collectives
 
 import (
 	"bytes"
@@ -14,6 +14,36 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
+
+// small is a table with an entry of every form.
+const small = `
+version: 1
+memory:
+  over: shm
+  link: {alpha: 1000, beta: 0.1}
+  collectives:
+    - collective: bcast
+      ranks: 8
+      choose:
+        - {up_to: 8, by: [flat]}
+        - {up_to: 4096, by: ['atomic:100', 'chain:7', binomial]}
+        - {by: ['chain:auto']}
+      bytes: [8, 16]
+      medians:
+        - {by: flat, us: [1.5, 0]}
+    - collective: gather
+      ranks: 2
+      choose: [{by: [binomial]}]
+`
+
+func load(t testing.TB, text string) *Table {
+	t.Helper()
+	table, err := Load(strings.NewReader(text), "t.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
 
 // entry is a table with one entry, of Bcast with 4 ranks, that goes on with rest.
 func entry(rest string) string {
@@ -132,7 +162,7 @@ func FuzzLoad(f *testing.F) {
 
 // TestDocumentation: docs/collectives.md names what there is, and its table is one.
 func TestDocumentation(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/collectives.md")
+	doc, err := os.ReadFile("../../docs/collectives.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,18 @@
-package choice
+package collectives
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
 // Version is that of the file.
@@ -48,7 +51,7 @@ type ClassTable struct {
 	Collectives []Entry `yaml:"collectives" json:"collectives"`
 }
 
-// Link is what a message of n bytes takes: Alpha + n·Beta nanoseconds.
+// Link is choice.Link.
 type Link struct {
 	Alpha float64 `yaml:"alpha" json:"alpha"`
 	Beta  float64 `yaml:"beta" json:"beta"`
@@ -69,15 +72,15 @@ type Entry struct {
 // Decision is how calls of a range of lengths are carried out.
 type Decision struct {
 	// UpTo is the greatest length in bytes of the range; nil is any.
-	UpTo *strictyaml.Size `yaml:"up_to,omitempty" json:"up_to,omitempty"`
+	UpTo *bytesize.Size `yaml:"up_to,omitempty" json:"up_to,omitempty"`
 	// By are choices, the fastest first: the first that can carry out the call is
 	// taken.
-	By []Choice `yaml:"by" json:"by"`
+	By []choice.Choice `yaml:"by" json:"by"`
 }
 
 // Series is what was measured of a choice.
 type Series struct {
-	By Choice `yaml:"by" json:"by"`
+	By choice.Choice `yaml:"by" json:"by"`
 	// Micros has a median in microseconds for each of Entry.Bytes; 0 where the choice
 	// was not measured.
 	Micros []float64 `yaml:"us" json:"us"`
@@ -108,11 +111,34 @@ func oneLine(v any) (*yaml.Node, error) {
 	return &n, err
 }
 
-// Collective is a coll.Collective by its Name.
+// worth is how many times faster another choice must have been measured to be taken: where
+// one measures twice, smaller differences come and go.
+const worth = 1.1
+
+// Decide makes the decisions of an entry from its medians, as choice.Decide has it.
+func (e *Entry) Decide() {
+	medians := make([]choice.Series, len(e.Medians))
+	for i, s := range e.Medians {
+		medians[i] = choice.Series(s)
+	}
+	e.Choose = nil
+	for _, s := range choice.Decide(coll.Collective(e.Collective), e.Bytes, medians, worth) {
+		d := Decision{By: s.By}
+		if s.UpTo != math.MaxInt {
+			end := bytesize.Size(s.UpTo)
+			d.UpTo = &end
+		}
+		e.Choose = append(e.Choose, d)
+	}
+}
+
+// Collective is a coll.Collective by its choice.Name.
 type Collective coll.Collective
 
-// MarshalText returns the Name.
-func (c Collective) MarshalText() ([]byte, error) { return []byte(Name(coll.Collective(c))), nil }
+// MarshalText returns choice.Name.
+func (c Collective) MarshalText() ([]byte, error) {
+	return []byte(choice.Name(coll.Collective(c))), nil
+}
 
 // UnmarshalText is ParseName.
 func (c *Collective) UnmarshalText(text []byte) error {
@@ -122,15 +148,30 @@ func (c *Collective) UnmarshalText(text []byte) error {
 }
 
 // classes gives the tables that there are.
-func (d *Document) classes(f func(Class, *ClassTable)) {
+func (d *Document) classes(f func(choice.Class, *ClassTable)) {
 	for _, c := range []struct {
-		Class
-		*ClassTable
-	}{{Memory, d.Memory}, {Network, d.Network}} {
-		if c.ClassTable != nil {
-			f(c.Class, c.ClassTable)
+		class choice.Class
+		table *ClassTable
+	}{{choice.Memory, d.Memory}, {choice.Network, d.Network}} {
+		if c.table != nil {
+			f(c.class, c.table)
 		}
 	}
+}
+
+// Table is a choice.Table and the document that it was made of.
+type Table struct {
+	*choice.Table
+	doc             Document
+	memory, network choice.Rows
+}
+
+// Rows returns what is decided for a class. It must not be changed.
+func (t *Table) Rows(class choice.Class) choice.Rows {
+	if class == choice.Memory {
+		return t.memory
+	}
+	return t.network
 }
 
 // Load reads a table. name is the file's in errors, which are *strictyaml.Error joined,

@@ -1,0 +1,106 @@
+package collectives
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// ErrForced matches every *ForcedError.
+var ErrForced = errors.New("not a choice of an algorithm")
+
+// ForcedError says what is wrong with the text of a choice.Forced.
+type ForcedError struct {
+	// Text is the part that is wrong.
+	Text string
+	// Problem says what is wrong, and what is possible.
+	Problem string
+}
+
+func (e *ForcedError) Error() string { return strictyaml.Quote(e.Text) + ": " + e.Problem }
+
+// Is reports whether target is ErrForced.
+func (e *ForcedError) Is(target error) bool { return target == ErrForced }
+
+// ParseForced reads "bcast=atomic:64KiB,allreduce=ring". Nothing is an empty choice.Forced.
+// The error is a *ForcedError.
+func ParseForced(text string) (choice.Forced, error) {
+	forced := choice.Forced{}
+	if strings.TrimSpace(text) == "" {
+		return forced, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		name, by, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, &ForcedError{part, "write COLLECTIVE=ALGORITHM, as in bcast=binomial, or COLLECTIVE=ALGORITHM:SEGMENT, as in bcast=chain:64KiB"}
+		}
+		c, err := ParseName(strings.TrimSpace(name))
+		if err != nil {
+			return nil, &ForcedError{part, err.Error()}
+		}
+		if _, twice := forced[c]; twice {
+			return nil, &ForcedError{part, choice.Name(c) + " is there twice: keep one of them"}
+		}
+		if forced[c], err = ParseChoice(c, strings.TrimSpace(by)); err != nil {
+			return nil, &ForcedError{part, err.(*ForcedError).Problem} //nolint:errorlint // ParseChoice has no other errors
+		}
+	}
+	return forced, nil
+}
+
+// ParseChoice reads "binomial" or "chain:64KiB" for a collective. The error is a
+// *ForcedError.
+func ParseChoice(c coll.Collective, text string) (choice.Choice, error) {
+	var by choice.Choice
+	if err := by.UnmarshalText([]byte(text)); err != nil {
+		return choice.Choice{}, &ForcedError{text, err.Error()}
+	}
+	if by.Segment == choice.Auto {
+		return choice.Choice{}, &ForcedError{text, fmt.Sprintf("only a table has what %s needs: give a size, as in %s:64KiB", choice.Choice{Segment: choice.Auto}.String()[1:], by.Algorithm)}
+	}
+	if problem := problem(c, by); problem != "" {
+		return choice.Choice{}, &ForcedError{text, problem}
+	}
+	return by, nil
+}
+
+// problem says why the collective cannot be carried out by c, or "".
+func problem(of coll.Collective, c choice.Choice) string {
+	var all, segmented []string
+	for _, a := range coll.Algorithms(of) {
+		all = append(all, a.Name)
+		if a.Segmented {
+			segmented = append(segmented, a.Name)
+		}
+		if a.Name == c.Algorithm && (c.Segment == 0 || a.Segmented && (c.Segment > 0 || a.Name == choice.AutoFor)) {
+			return ""
+		}
+	}
+	name := choice.Name(of)
+	switch _, err := coll.Find(of, c.Algorithm); {
+	case err != nil:
+		return fmt.Sprintf("%s has no algorithm %s%s: it has %s", name, strictyaml.Quote(c.Algorithm),
+			strictyaml.DidYouMean(c.Algorithm, all), strings.Join(all, ", "))
+	case len(segmented) == 0:
+		return fmt.Sprintf("%s does not cut its data, and neither does another algorithm of %s: leave the segment out", c.Algorithm, name)
+	case c.Segment == choice.Auto:
+		return fmt.Sprintf("%s has no segments by formula: give it a size, or leave it out", c.Algorithm)
+	}
+	return fmt.Sprintf("%s does not cut its data: leave the segment out, or take %s", c.Algorithm, strings.Join(segmented, " or "))
+}
+
+// ParseName is the inverse of choice.Name. The error says what there is.
+func ParseName(name string) (coll.Collective, error) {
+	for c := coll.Barrier; c <= coll.Exscan; c++ {
+		if choice.Name(c) == name {
+			return c, nil
+		}
+	}
+	names := choice.Names()
+	return 0, fmt.Errorf("there is no collective %s%s: there are %s", strictyaml.Quote(name), strictyaml.DidYouMean(name, names), strings.Join(names, ", "))
+}

@@ -1,0 +1,64 @@
+package tune
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/config/collectives"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// TestShipped: shipped.yaml is what Write writes, has times of all collectives, and the
+// engine's built-in table has its decisions.
+func TestShipped(t *testing.T) {
+	table := Shipped()
+	var b bytes.Buffer
+	if err := table.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b.Bytes(), shipped) {
+		t.Error("shipped.yaml is not what Write writes: have zrlctl tune write it, and change nothing")
+	}
+	has := map[collectives.Collective]int{}
+	for _, e := range table.Document().Memory.Collectives {
+		has[e.Collective]++
+		if len(e.Medians) == 0 {
+			t.Errorf("%v of %d ranks has no medians", choice.Name(coll.Collective(e.Collective)), e.Ranks)
+		}
+	}
+	for c := coll.Barrier; c <= coll.Exscan; c++ {
+		if has[collectives.Collective(c)] < 3 {
+			t.Errorf("%v has %d entries", c, has[collectives.Collective(c)])
+		}
+	}
+	if rows := table.Rows(choice.Memory); !reflect.DeepEqual(rows, choice.Measured()) {
+		t.Errorf("the built-in table has other decisions. Replace mpe/coll/choice/measured.go by this, and format it:\n%s", source(rows))
+	}
+}
+
+// source is measured.go.
+func source(rows choice.Rows) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "package choice\n\nimport (\n\"math\"\n\n\"github.com/zrlmpi/zrlmpid/mpe/coll\"\n)\n\n")
+	fmt.Fprintf(&b, "// measured is what \"zrlctl tune\" has decided for ranks that share memory. The times are in\n")
+	fmt.Fprintf(&b, "// lab/tune/shipped.yaml; the test of that package prints this file when that is replaced.\n")
+	fmt.Fprintf(&b, "var measured = Rows{\nLink: Link{Alpha: %v, Beta: %v},\nRows: []Row{\n", rows.Link.Alpha, rows.Link.Beta)
+	for _, r := range rows.Rows {
+		fmt.Fprintf(&b, "{coll.%s, %d, []Span{\n", strings.ReplaceAll(strings.ReplaceAll(r.Collective.String(), "_s", "S"), "_", ""), r.Ranks)
+		for _, s := range r.Spans {
+			end := strings.Replace(fmt.Sprint(s.UpTo), fmt.Sprint(math.MaxInt), "math.MaxInt", 1)
+			fmt.Fprintf(&b, "{%s, []Choice{", end)
+			for _, by := range s.By {
+				fmt.Fprintf(&b, "{%q, %s}, ", by.Algorithm, strings.Replace(fmt.Sprint(by.Segment), fmt.Sprint(choice.Auto), "Auto", 1))
+			}
+			fmt.Fprintf(&b, "}},\n")
+		}
+		fmt.Fprintf(&b, "}},\n")
+	}
+	return b.String() + "},\n}\n"
+}
