@@ -26,7 +26,7 @@ type Op struct {
 	// to make, if calls is: it is kept for the next one.
 	probe   probe
 	probing bool
-	call    *calling
+	call    *collectiveOp
 	calls   bool
 
 	// got is how much of a receive's payload, or of a call's result, has arrived,
@@ -104,7 +104,7 @@ func (op *Op) begin(id uint64, w *work) {
 		op.probe.id = id
 	case op.calls:
 		if op.call == nil {
-			op.call = new(calling)
+			op.call = new(collectiveOp)
 		}
 		op.call.begin(id, w.call, len(op.c.peers))
 	default:

@@ -35,7 +35,7 @@ func (c *Client) StartCollective(call *mpe.Collective) (mpe.Op, error) {
 var collectives = sync.Pool{New: func() any { return new(mpe.Collective) }}
 
 // check reports what the daemon's rank would say of a call, without asking it. A call that
-// fails on one rank at once must not be made by another one that is told later.
+// fails on one rank at once must not have been made by another one that gets its error later.
 func (c *Client) check(m *mpe.Collective) error {
 	m.Call.Order, m.Call.FPGAs, m.Call.Token = nil, nil, 0
 	limits, err := m.Check(c)
@@ -61,8 +61,8 @@ func (c *Client) check(m *mpe.Collective) error {
 // Wire implements mpe.Caller.
 func (c *Client) Wire(rank int) mpe.Wire { return c.peers[rank].Wire() }
 
-// calling is a collective call that the daemon carries out.
-type calling struct {
+// collectiveOp is a collective call that the daemon carries out.
+type collectiveOp struct {
 	call
 	// text is the description.
 	text []byte
@@ -75,7 +75,7 @@ type calling struct {
 }
 
 // begin describes a call that can be.
-func (x *calling) begin(id uint64, m *mpe.Collective, size int) {
+func (x *collectiveOp) begin(id uint64, m *mpe.Collective, size int) {
 	c, s := &m.Call, shapeOf(&m.Call)
 	x.call = call{
 		id: id, collective: c.Collective, datatype: m.Datatype, comm: m.Comm, tag: int32(m.Tag),
@@ -99,7 +99,7 @@ func (x *calling) begin(id uint64, m *mpe.Collective, size int) {
 }
 
 // blocks adds the blocks that go out and come back.
-func (x *calling) blocks(m *mpe.Collective, s *shape) {
+func (x *collectiveOp) blocks(m *mpe.Collective, s *shape) {
 	c := &m.Call
 	switch c.Collective {
 	case coll.Gather, coll.Allgather:
@@ -133,7 +133,7 @@ func (x *calling) blocks(m *mpe.Collective, s *shape) {
 	}
 }
 
-// isWorld tells whether the members are all ranks of the world in their order.
+// isWorld reports whether the members are all ranks of the world in their order.
 func isWorld(members []int, size int) bool {
 	if len(members) != size {
 		return false
@@ -147,7 +147,7 @@ func isWorld(members []int, size int) bool {
 }
 
 // next makes the next frame of a call. Small pieces are copied behind each other.
-func (x *calling) next(b []byte, begun bool, chunk int) (head, payload []byte, more bool) {
+func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []byte, more bool) {
 	begin := len(b)
 	if begun {
 		b = appendData(b, x.id, 0)

@@ -12,20 +12,20 @@ import (
 
 // described is a call as a client describes it, on the ranks 1 to c.Ranks of a larger
 // world.
-func described(c coll.Call, algorithm string) (*calling, *mpe.Collective) {
+func described(c coll.Call, algorithm string) (*collectiveOp, *mpe.Collective) {
 	m := &mpe.Collective{Call: c, Comm: 5, Tag: 6, Algorithm: algorithm}
 	for i := range c.Ranks {
 		m.Members = append(m.Members, 1+i)
 	}
 	send, recv := collcheck.Buffers(&c)
 	m.Send, m.Recv = pattern(1, send), pattern(2, recv)
-	x := new(calling)
+	x := new(collectiveOp)
 	x.begin(9, m, c.Ranks+1)
 	return x, m
 }
 
 // written is all that a client writes of a call.
-func written(x *calling, chunk int) (b []byte) {
+func written(x *collectiveOp, chunk int) (b []byte) {
 	for more := true; more; {
 		var payload []byte
 		if b, payload, more = x.next(b, len(b) > 0, chunk); true {

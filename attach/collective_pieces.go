@@ -11,7 +11,7 @@ type pieces struct {
 	left int
 }
 
-// reset forgets all pieces. The program's memory is its own again.
+// reset drops all pieces. The program's memory is its own again.
 func (p *pieces) reset() {
 	clear(p.list)
 	*p = pieces{list: p.list[:0]}

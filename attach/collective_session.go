@@ -65,8 +65,8 @@ func (c *call) room() uint64 {
 
 // postCall hands a call to the rank, all of whose payload is there.
 func (s *session) postCall(op *operation) (mpe.Op, error) {
-	c, x := &op.call.call, &s.calling
-	defer func() { s.calling = mpe.Collective{} }()
+	c, x := &op.call.call, &s.posting
+	defer func() { s.posting = mpe.Collective{} }()
 	*x = mpe.Collective{
 		Call: c.asked(), Comm: c.comm, Tag: int(c.tag), Op: c.op, Type: c.typ,
 		Datatype: op.datatype, AnyDatatype: op.anyDatatype,

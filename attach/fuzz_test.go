@@ -33,7 +33,7 @@ func FuzzServer(f *testing.F) {
 			m := &mpe.Collective{Call: callsOf(c)[0], Members: []int{0, 1}, Comm: 1, Tag: 1, Op: op.Sum, Type: op.Int32, Algorithm: name}
 			send, recv := collcheck.Buffers(&m.Call)
 			m.Send, m.Recv = make([]byte, send), make([]byte, recv)
-			var x calling
+			var x collectiveOp
 			x.begin(5, m, len(name)) // listed, or not
 			f.Add(written(&x, 64))
 		}

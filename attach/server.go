@@ -282,9 +282,9 @@ func (s *Server) holders(ranks []int) string {
 	return strings.TrimPrefix(b.String(), ", ")
 }
 
-// forgetter is a device that keeps something of a program's collective calls for the next
+// collectiveResetter is a device that keeps something of a program's collective calls for the next
 // ones. Another program's communicators may have the same numbers, and other members.
-type forgetter interface{ ForgetCollectives() }
+type collectiveResetter interface{ ResetCollectives() }
 
 // release makes a session's rank free.
 func (s *Server) release(ses *session) {
@@ -293,8 +293,8 @@ func (s *Server) release(ses *session) {
 	left := slices.DeleteFunc(s.attached[ses.rank], func(other *session) bool { return other == ses })
 	if len(left) == 0 {
 		delete(s.attached, ses.rank)
-		if d, ok := ses.dev.(forgetter); ok {
-			d.ForgetCollectives()
+		if d, ok := ses.dev.(collectiveResetter); ok {
+			d.ResetCollectives()
 		}
 	} else {
 		s.attached[ses.rank] = left

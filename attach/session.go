@@ -36,13 +36,13 @@ type session struct {
 
 	// sendQueues are of sends and calls that have not been started, by peer, and turns
 	// those of them that are first; groups are the members of the communicators of
-	// calls, and calling is memory to post one; current is the watcher that has most
+	// calls, and posting is memory to post one; current is the watcher that has most
 	// likely room; deferredAnswers is set while answers are deferred. All of them belong
 	// to the reading goroutine.
 	sendQueues      map[int32]sendQueue
 	ready           []*operation
 	groups          groups
-	calling         mpe.Collective
+	posting         mpe.Collective
 	watchers        []*watcher
 	current         *watcher
 	deferredAnswers bool

@@ -25,7 +25,7 @@ func (e *Engine) detachOrCancel(r *Request, cause error, release func()) (Status
 		return r.status, r.err
 	}
 	if r.kind == opCollective {
-		e.abandonCall(r, cause)
+		e.abortCall(r, cause)
 		e.flush()
 		return r.status, r.err
 	}

@@ -20,8 +20,8 @@ type Collective struct {
 	// Comm and Tag are what the messages bear: the number of a communicator of
 	// which no other messages are, and that of the call, which must be the same
 	// on all ranks and different for calls that overlap. Calls are numbered one
-	// after another, from 1 to CollectiveTags, so that what a rank is told of one
-	// that it has not made yet can be told from what is over. Peers that know no
+	// after another, from 1 to CollectiveTags, so that the abort
+	// of a call that a rank has not made yet differs from that of an earlier one. Peers that know no
 	// communicators get 0 for both: there, messages meet by their order alone.
 	Comm uint32
 	Tag  int

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// Ranks that choose different algorithms for the same call wait for each other for ever.
+// Ranks that choose different algorithms for the same call wait for each other forever.
 // So before their first call in a communicator, its members find out whether all go by
 // the same configuration, and what they exchange messages through. If they do not, all
 // go by the default table. Communicators with deployed nodes have nothing to agree on:
@@ -30,17 +30,17 @@ type agreement struct {
 	orders map[int]*ordering
 	// call is the one by which they agree, until it has ended; waiting are those that
 	// were posted before.
-	call    *calling
-	waiting []*calling
-	// life tells the communicator from others of the same number; 0 if not all members
-	// know of lives. members are their ranks of the world, last is the number of the
-	// call that was made last, failures are those that others have given up and that
-	// were not made here yet. untold have failed here, and the others will be told again.
-	life     uint64
-	members  []int
-	last     int
-	failures []failure
-	untold   []failure
+	call    *collectiveOp
+	waiting []*collectiveOp
+	// epoch distinguishes the communicator from others of the same number; 0 if not all
+	// members know of epochs. members are their ranks of the world, last is the number of
+	// the call that was made last. aborts are those of calls that were not made here yet,
+	// and unsentAborts this rank's, which are sent again when there is an epoch.
+	epoch        uint64
+	members      []int
+	last         int
+	aborts       []abortMsg
+	unsentAborts []abortMsg
 }
 
 // agreementTag is that of the messages by which the members agree. Calls have smaller
@@ -50,16 +50,16 @@ const agreementTag = 0
 // What the members agree on is the bitwise AND of what each of them has: flags, a hash
 // of 32 bits each of the configuration and of the built-in table, which may be another one
 // in another version, and the complement of both. Beside the flags the first member has the
-// life, and the others ones; so it is 0 if there is one who knows of none.
+// epoch, and the others ones; so it is 0 if a member knows of no epochs.
 const (
 	agreementLen = 24
 	flagMemory   = 1
-	lifeShift    = 1
+	epochShift   = 1
 )
 
 // startCalling begins a call, or has it wait until the members have agreed. The error is
 // that of a call that cannot be.
-func (e *Engine) startCalling(x *calling) error {
+func (e *Engine) startCollective(x *collectiveOp) error {
 	if x.limits.ByOrder || x.Call.Ranks == 1 {
 		if e.alone == nil {
 			e.alone = &agreement{class: choice.Memory, same: true, table: e.table()}
@@ -92,8 +92,8 @@ func (e *Engine) startCalling(x *calling) error {
 }
 
 // agree begins the call by which the members of a communicator agree.
-func (e *Engine) agree(a *agreement, first *calling) {
-	x := callings.Get().(*calling)
+func (e *Engine) agree(a *agreement, first *collectiveOp) {
+	x := collectiveOpPool.Get().(*collectiveOp)
 	x.e = e
 	x.Collective = Collective{
 		Call:    coll.Call{Collective: coll.Allreduce, Rank: first.Call.Rank, Ranks: first.Call.Ranks, Bytes: agreementLen, Elem: 8, InPlace: true},
@@ -117,10 +117,10 @@ func (e *Engine) agree(a *agreement, first *calling) {
 }
 
 // offer is what this rank has to say.
-func (e *Engine) offer(x *calling) []byte {
+func (e *Engine) offer(x *collectiveOp) []byte {
 	flags := ^uint64(0)
 	if x.Call.Rank == 0 {
-		flags = flagMemory | e.newLife()<<lifeShift
+		flags = flagMemory | e.newEpoch()<<epochShift
 	}
 	for i, rank := range x.Members {
 		if p := e.peers[rank]; i != x.Call.Rank && !p.singleCopy() {
@@ -145,7 +145,7 @@ func (e *Engine) haveAgreed(a *agreement, all []byte, err error) {
 		if flags&flagMemory != 0 {
 			a.class = choice.Memory
 		}
-		a.life = flags >> lifeShift
+		a.epoch = flags >> epochShift
 		alike := binary.LittleEndian.Uint64(all[8:]) | binary.LittleEndian.Uint64(all[16:])
 		switch {
 		case alike == math.MaxUint64:
@@ -163,15 +163,15 @@ func (e *Engine) haveAgreed(a *agreement, all []byte, err error) {
 			}
 		}
 	}
-	if a.life != 0 {
-		for i := range a.untold {
-			a.untold[i].life = a.life
-			e.tellMembers(a.members, &a.untold[i])
+	if a.epoch != 0 {
+		for i := range a.unsentAborts {
+			a.unsentAborts[i].epoch = a.epoch
+			e.sendAborts(a.members, &a.unsentAborts[i])
 		}
-		// Now it can be said which of those that were told of before are meant.
-		e.failures = append(e.failures, a.failures...)
+		// Now it is known which calls the aborts that came before are of.
+		e.aborts = append(e.aborts, a.aborts...)
 	}
-	a.untold, a.failures = nil, nil
+	a.unsentAborts, a.aborts = nil, nil
 	waiting := a.waiting
 	a.waiting = nil
 	for _, x := range waiting {

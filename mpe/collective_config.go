@@ -11,7 +11,7 @@ type CollectiveConfig struct {
 	// Table chooses the algorithm of calls that name none; nil is choice.Default, which
 	// is read when it is first needed.
 	Table *choice.Table
-	// Force is what the table is not asked for.
+	// Force has choices that take precedence over the table.
 	Force choice.Forced
 	// Order is how the order of a chain changes with the status of its ranks.
 	Order coll.OrderForm

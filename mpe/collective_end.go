@@ -2,15 +2,15 @@ package mpe
 
 import "slices"
 
-// abandonCall ends a call because its caller's context has ended. The error is that of
+// abortCall ends a call because its caller's context has ended. The error is that of
 // its oldest message.
-func (e *Engine) abandonCall(r *Request, cause error) {
+func (e *Engine) abortCall(r *Request, cause error) {
 	x := r.call
 	x.setCause(cause)
 	if !x.begun {
 		x = e.agreeing(x)
 	}
-	if x == nil || len(x.under) == 0 { // it waits for nobody
+	if x == nil || len(x.under) == 0 { // it waits for no rank
 		e.endCall(r, cause)
 		return
 	}
@@ -31,7 +31,7 @@ func (e *Engine) abandonCall(r *Request, cause error) {
 }
 
 // setCause notes why the caller has abandoned the call.
-func (x *calling) setCause(cause error) {
+func (x *collectiveOp) setCause(cause error) {
 	if x.cause = causeOf(cause); x.cause == CauseOther {
 		x.cause = CauseCancelled // a context may end for whatever its owner likes
 	}
@@ -39,7 +39,7 @@ func (x *calling) setCause(cause error) {
 
 // cancelUser has a user's function that can be cancelled return, as the caller has
 // abandoned the call.
-func (x *calling) cancelUser(cause error) {
+func (x *collectiveOp) cancelUser(cause error) {
 	if x.CancelUser != nil {
 		x.setCause(cause)
 		x.CancelUser(cause)
@@ -51,39 +51,39 @@ func (e *Engine) endCall(r *Request, err error) {
 	x := r.call
 	if x.begun {
 		x.failed = err
-		x.abandonAll()
+		x.cancelAll()
 	} else {
-		e.withdraw(x)
+		e.dequeue(x)
 	}
 	x.end(err)
 }
 
 // abandonAll ends what is under way: it is taken back, or goes on without the call's
 // memory.
-func (x *calling) abandonAll() {
+func (x *collectiveOp) cancelAll() {
 	for len(x.under) > 0 {
-		x.giveUp(x.under[len(x.under)-1], ErrCancelled)
+		x.cancelRequest(x.under[len(x.under)-1], ErrCancelled)
 	}
 }
 
 // end ends the call.
-func (x *calling) end(err error) {
+func (x *collectiveOp) end(err error) {
 	if x.over {
 		return
 	}
 	x.over = true
 	e, r, then := x.e, x.r, x.then
 	if err != nil {
-		x.tell(err)
+		x.sendAbort(err)
 		if x.algorithm != nil {
 			e.counted(x).Failures++
 		}
 	}
-	for i, y := range e.callings {
+	for i, y := range e.collectiveOps {
 		if x == y {
-			last := len(e.callings) - 1
-			e.callings[i], e.callings[last] = e.callings[last], nil
-			e.callings = e.callings[:last]
+			last := len(e.collectiveOps) - 1
+			e.collectiveOps[i], e.collectiveOps[last] = e.collectiveOps[last], nil
+			e.collectiveOps = e.collectiveOps[:last]
 			break
 		}
 	}
@@ -104,7 +104,7 @@ func (x *calling) end(err error) {
 
 // agreeing is the call by which the members of x's communicator agree, for which it
 // waits, or nil.
-func (e *Engine) agreeing(x *calling) *calling {
+func (e *Engine) agreeing(x *collectiveOp) *collectiveOp {
 	if a := e.agreements[x.Comm]; a != nil {
 		return a.call
 	}
@@ -113,8 +113,8 @@ func (e *Engine) agreeing(x *calling) *calling {
 
 // withdraw takes a call out of those that wait for their turn, or until the members have
 // agreed, which goes on.
-func (e *Engine) withdraw(x *calling) {
-	var waiting *[]*calling
+func (e *Engine) dequeue(x *collectiveOp) {
+	var waiting *[]*collectiveOp
 	switch a := e.agreements[x.Comm]; {
 	case x.order != nil:
 		waiting = &x.order.waiting

@@ -12,9 +12,9 @@ import (
 // sender has made another one.
 var ErrMismatch = errors.New("not all ranks have made the same call")
 
-// ErrCallFailed: another rank has given up the collective call, so that it cannot come to
-// an end here.
-var ErrCallFailed = errors.New("another rank has given up the call")
+// ErrCallFailed: another rank has abandoned the collective call, so that it cannot complete
+// here.
+var ErrCallFailed = errors.New("another rank has abandoned the call")
 
 // CallFailedError is a collective call that has failed because it did on another rank.
 type CallFailedError struct {
@@ -24,13 +24,13 @@ type CallFailedError struct {
 	Collective coll.Collective
 	Comm       uint32
 	Number     int
-	// Cause is why it has given the call up.
+	// Cause is why it has abandoned the call.
 	Cause FailureCause
 }
 
-// Error says who has given up what, and why.
+// Error returns which rank has abandoned which call, and why.
 func (e *CallFailedError) Error() string {
-	return fmt.Sprintf("rank %d has given up %v, call %d in communicator %d: %v", e.Rank, e.Collective, e.Number, e.Comm, e.Cause)
+	return fmt.Sprintf("rank %d has abandoned %v, call %d in communicator %d: %v", e.Rank, e.Collective, e.Number, e.Comm, e.Cause)
 }
 
 // Is makes errors.Is(err, ErrCallFailed) true.

@@ -75,7 +75,7 @@ func outcome(t *testing.T, o mpe.Op) error {
 }
 
 // giveUp ends a call for its caller.
-func giveUp(t *testing.T, o mpe.Op, after time.Duration) {
+func abortCall(t *testing.T, o mpe.Op, after time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), after)
 	defer stop()
@@ -100,7 +100,7 @@ func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 	for r := 1; r < ranks; r++ {
 		ops[r] = post(t, x, devices[r], 2)
 	}
-	giveUp(t, ops[middle], time.Second)
+	abortCall(t, ops[middle], time.Second)
 	delete(ops, middle)
 	begun := time.Now()
 	failed := 0

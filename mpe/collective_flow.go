@@ -14,17 +14,17 @@ type flow struct {
 	// later: the send begins when all is there. It is short, so it goes eagerly, and
 	// its receiver has promised room for it.
 	later bool
-	// leave: the next rank has asked for the data. in is the message that waits for
+	// cleared: the next rank has sent CLEAR_TO_SEND. in is the message that waits for
 	// that, or nil.
-	leave bool
-	in    *inbound
+	cleared bool
+	in      *inbound
 	// ready is how many bytes may be sent, and piece how many more there must be for
-	// the send to be told.
+	// the send to be continued.
 	ready, piece int64
 }
 
 // forward begins a StepForward.
-func (x *calling) forward(s *coll.Step, number int) error {
+func (x *collectiveOp) forward(s *coll.Step, number int) error {
 	buf, err := x.view(s.Into, s.Len)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (x *calling) forward(s *coll.Step, number int) error {
 }
 
 // half notes that a half of a flow has ended, and reports whether the step has.
-func (x *calling) half(r *Request) bool {
+func (x *collectiveOp) half(r *Request) bool {
 	f := r.flow
 	switch r {
 	case f.recv:
@@ -69,7 +69,7 @@ func (x *calling) half(r *Request) bool {
 }
 
 // sendOn sends what has arrived whole.
-func (x *calling) sendOn(number int) {
+func (x *collectiveOp) sendOn(number int) {
 	s := x.progress.Step(number)
 	buf, err := x.view(s.Into, s.Len)
 	if err == nil {
@@ -99,23 +99,23 @@ func (e *Engine) arriving(in *inbound) {
 }
 
 // waits reports whether a message that was announced has to wait, as its receive is the
-// beginning of a flow that has no leave to go on.
+// beginning of a flow that is not cleared yet.
 func (r *Request) waits(in *inbound) bool {
 	f := r.flow
-	if f == nil || f.send == nil || f.leave || in.eager {
+	if f == nil || f.send == nil || f.cleared || in.eager {
 		return false
 	}
 	f.in = in
 	return true
 }
 
-// leave notes that the next rank has asked for what a flow sends.
-func (e *Engine) leave(r *Request) {
+// onClearToSend notes that the next rank has sent CLEAR_TO_SEND for what a flow sends.
+func (e *Engine) onClearToSend(r *Request) {
 	if r == nil || r.flow == nil {
 		return
 	}
 	f := r.flow
-	f.leave = true
+	f.cleared = true
 	if in := f.in; in != nil && f.recv != nil {
 		f.in = nil
 		e.clear(in, f.recv)

@@ -193,7 +193,7 @@ func TestAbandonedCall(t *testing.T) {
 				cancel()
 				var step *mpe.StepError
 				var wait *mpe.WaitError
-				if i > 0 { // they are told that rank 1 has given up
+				if i > 0 { // rank 1 sends them an abort
 					if !errors.Is(err, mpe.ErrCallFailed) {
 						t.Errorf("%s, rank %d: %v", algorithm, i+1, err)
 					}

@@ -12,9 +12,9 @@ import (
 // without costing a message or a copy more at each of them. Instead it changes seldom,
 // and is announced:
 //
-//   - A rank that makes an ordered broadcast tells the root, by a message that nobody
-//     waits for, if its status is another than the one it has told before.
-//   - The root announces the order that follows from what it was told to all members,
+//   - A rank that makes an ordered broadcast reports its status to the root, in a message
+//     that is not waited for, if it differs from the status that it has reported before.
+//   - The root announces the order that follows from the reported status to all members,
 //     in one broadcast, to be the order from the second broadcast after it on. It does
 //     not begin the first one before all members have the announcement.
 //   - A rank begins one ordered broadcast after the other. So when it comes to the
@@ -24,8 +24,8 @@ import (
 
 // The communicators of these messages. No communicator of a program has such a number.
 const (
-	// statusComm: a message whose tag is a coll.Status. Its payload, if it has one, tells
-	// of a call that has failed (see tell).
+	// statusComm: a message whose tag is a coll.Status. Its payload, if it has one, is the
+	// abort of a call (see sendAbort).
 	statusComm = 1<<32 - 1
 	// orderComm: the communicator and the number of the first broadcast in question,
 	// of four bytes each, and the status of its members, two bits each.
@@ -52,7 +52,7 @@ type ordering struct {
 	unconfirmed int
 	// busy: one is under way; waiting are those that come after it.
 	busy    bool
-	waiting []*calling
+	waiting []*collectiveOp
 }
 
 // announced is what the order goes by from a broadcast on.
@@ -75,7 +75,7 @@ func (a *agreement) ordering(root int) *ordering {
 }
 
 // inTurn reports whether an ordered broadcast may begin now. If not, it does later.
-func (x *calling) inTurn() bool {
+func (x *collectiveOp) inTurn() bool {
 	o := x.order
 	if o.busy || o.unconfirmed > 0 || len(o.waiting) > 0 {
 		o.waiting = append(o.waiting, x)
@@ -100,7 +100,7 @@ func (e *Engine) nextInTurn(o *ordering) {
 }
 
 // setOrder gives the call its order.
-func (x *calling) setOrder() {
+func (x *collectiveOp) setOrder() {
 	c, o := &x.Call, x.order
 	for len(o.announced) > 0 && int32(x.turn-o.announced[0].from) >= 0 {
 		o.status = o.announced[0].status
@@ -116,16 +116,16 @@ func (x *calling) setOrder() {
 	}
 }
 
-// report tells a root what this rank has to send, if it was told something else.
+// report reports to a root what this rank has to send, if that has changed.
 func (e *Engine) report(p *peer) {
-	if now := coll.StatusOf(e.left()); now != p.told {
-		p.told = now
+	if now := coll.StatusOf(e.left()); now != p.reported {
+		p.reported = now
 		p.sendInternal(statusComm, uint32(now), nil, nil)
 	}
 }
 
-// announceOrder tells the members of the order that follows from what the root was told.
-func (e *Engine) announceOrder(x *calling) {
+// announceOrder sends the order that follows from the reported status to the members.
+func (e *Engine) announceOrder(x *collectiveOp) {
 	c, o := &x.Call, x.order
 	if len(o.announced) > 0 {
 		return // one after the other
@@ -169,7 +169,7 @@ func (e *Engine) openInternal(p *peer, in *inbound) {
 	if in.comm == statusComm {
 		p.status = coll.Status(in.tag & 3)
 	}
-	if in.comm == statusComm && in.bytes == failureLen || in.comm == orderComm && in.bytes <= maxOrder {
+	if in.comm == statusComm && in.bytes == abortLen || in.comm == orderComm && in.bytes <= maxOrder {
 		in.room = in.bytes
 		in.buf, in.own = e.buffers.get(int(in.bytes)), true
 	}
@@ -183,7 +183,7 @@ func (e *Engine) internalArrived(p *peer, in *inbound) {
 	}
 	b := in.buf
 	if in.comm == statusComm {
-		e.failures = append(e.failures, decodeFailure(p.rank, b))
+		e.aborts = append(e.aborts, decodeAbort(p.rank, b))
 	}
 	if in.comm == orderComm && len(b) >= orderHeader {
 		if a := e.agreements[binary.LittleEndian.Uint32(b)]; a != nil {

@@ -33,7 +33,7 @@ type CallSnapshot struct {
 }
 
 // counted is the count of a call's algorithm.
-func (e *Engine) counted(x *calling) *CollectiveCount {
+func (e *Engine) counted(x *collectiveOp) *CollectiveCount {
 	n := e.collectives[x.algorithm]
 	if n == nil {
 		n = &CollectiveCount{Collective: x.Call.Collective.String(), Algorithm: x.algorithm.Name}
@@ -60,7 +60,7 @@ func (e *Engine) collectiveCounts() []CollectiveCount {
 
 // calls describes the calls under way, but for those by which members agree.
 func (e *Engine) calls(now handshake.Instant) (list []CallSnapshot) {
-	for _, x := range e.callings {
+	for _, x := range e.collectiveOps {
 		s := CallSnapshot{
 			Collective: x.Call.Collective.String(), Comm: x.Comm, Number: x.Tag, Seconds: (now - x.r.posted).Seconds(),
 		}
@@ -93,7 +93,7 @@ func (r *Request) ofCall() string {
 }
 
 // partners are the ranks of the world with which messages are under way.
-func (x *calling) partners() (ranks []int) {
+func (x *collectiveOp) partners() (ranks []int) {
 	seen := map[int]bool{}
 	for _, r := range x.under {
 		if r.peer >= 0 && !seen[r.peer] {
@@ -105,7 +105,7 @@ func (x *calling) partners() (ranks []int) {
 	return ranks
 }
 
-func (x *calling) describe(s *CallSnapshot, since handshake.Instant) string {
+func (x *collectiveOp) describe(s *CallSnapshot, since handshake.Instant) string {
 	how := "by " + s.Algorithm
 	if !x.begun {
 		how = "whose ranks have not agreed yet how to choose its algorithm"

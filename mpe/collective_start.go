@@ -16,8 +16,8 @@ import (
 // put into Engine.ended, and flush, at the end of every event, has the call begin what
 // can begin then. So no step begins in the middle of an event.
 
-// calling is a collective call that is being carried out.
-type calling struct {
+// collectiveOp is a collective call under way.
+type collectiveOp struct {
 	Collective
 	e *Engine
 	// r is what the caller waits for; nil for a call of the engine's own, which then
@@ -41,16 +41,16 @@ type calling struct {
 	turn  uint32
 	// under are the requests under way.
 	under []*Request
-	// local are steps that can begin and concern nobody else.
+	// local are steps that can begin and have no message.
 	local []localStep
 	// computing counts user's functions under way, each in a goroutine.
 	computing int
 	failed    error
-	// agreed is what the members have agreed on, nil for a call that goes without; cause
-	// is why its caller has given it up, and told: because of what another rank told.
-	agreed *agreement
-	cause  FailureCause
-	told   bool
+	// agreed is what the members have agreed on, nil for a call that goes without. cause is
+	// why the caller has abandoned the call. aborted: another rank's abort has ended it.
+	agreed  *agreement
+	cause   FailureCause
+	aborted bool
 	// waking: it is in Engine.woken.
 	waking, over bool
 }
@@ -61,18 +61,18 @@ type localStep struct {
 	number int
 }
 
-// callings are for reuse.
-var callings = sync.Pool{New: func() any { return new(calling) }}
+// collectiveOps are for reuse.
+var collectiveOpPool = sync.Pool{New: func() any { return new(collectiveOp) }}
 
 // free gives the memory of a call that is over back. Its scratch stays with it: to have
 // a long one made for every call, and collected, takes longer than the call.
-func (x *calling) free() {
-	*x = calling{schedule: x.schedule, progress: x.progress, under: x.under[:0], local: x.local[:0], scratch: x.scratch[:0]}
-	callings.Put(x)
+func (x *collectiveOp) free() {
+	*x = collectiveOp{schedule: x.schedule, progress: x.progress, under: x.under[:0], local: x.local[:0], scratch: x.scratch[:0]}
+	collectiveOpPool.Put(x)
 }
 
 // reserve has scratch of n bytes, with whatever content.
-func (x *calling) reserve(n int) {
+func (x *collectiveOp) reserve(n int) {
 	if cap(x.scratch) < n {
 		x.scratch = make([]byte, n)
 	}
@@ -87,7 +87,7 @@ func (x *calling) reserve(n int) {
 // ErrClosed or op.ErrUndefined. Nothing has been sent then. What fails later is a
 // *StepError, and the end of the call.
 func (e *Engine) StartCollective(c *Collective) (Op, error) {
-	x := callings.Get().(*calling)
+	x := collectiveOpPool.Get().(*collectiveOp)
 	x.Collective, x.e = *c, e
 	if err := x.prepare(); err != nil {
 		x.free()
@@ -105,8 +105,8 @@ func (e *Engine) StartCollective(c *Collective) (Op, error) {
 	}
 	e.nextID++
 	r.id, r.posted = e.nextID, e.at
-	e.callings = append(e.callings, x)
-	if err := e.startCalling(x); err != nil {
+	e.collectiveOps = append(e.collectiveOps, x)
+	if err := e.startCollective(x); err != nil {
 		x.r = nil
 		x.end(err)
 		r.Free()
@@ -117,7 +117,7 @@ func (e *Engine) StartCollective(c *Collective) (Op, error) {
 }
 
 // prepare does what needs no lock.
-func (x *calling) prepare() (err error) {
+func (x *collectiveOp) prepare() (err error) {
 	if x.limits, err = x.Check(x.e); err == nil && x.Reduces() && x.User == nil {
 		x.reduce, err = op.Lookup(x.Op, x.Type)
 	}
@@ -136,7 +136,7 @@ func (e *Engine) Wire(rank int) Wire {
 }
 
 // begin makes the schedule, with what the members have agreed on.
-func (x *calling) begin(agreed *agreement) error {
+func (x *collectiveOp) begin(agreed *agreement) error {
 	a, err := x.choose(agreed)
 	if err != nil {
 		return err
@@ -152,10 +152,10 @@ func (x *calling) begin(agreed *agreement) error {
 }
 
 // carryOut makes the schedule and begins.
-func (x *calling) carryOut() error {
-	if f := x.given(); f != nil {
+func (x *collectiveOp) carryOut() error {
+	if f := x.pendingAbort(); f != nil {
 		x.count()
-		x.givenUp(f)
+		x.endAborted(f)
 		return nil
 	}
 	if x.order != nil {
@@ -176,14 +176,14 @@ func (x *calling) carryOut() error {
 }
 
 // count counts a call that begins.
-func (x *calling) count() {
+func (x *collectiveOp) count() {
 	n := x.e.counted(x)
 	n.Calls++
 	n.Bytes += uint64(x.Call.Bytes)
 }
 
 // choose gives the algorithm. All ranks come to the same.
-func (x *calling) choose(agreed *agreement) (*coll.Algorithm, error) {
+func (x *collectiveOp) choose(agreed *agreement) (*coll.Algorithm, error) {
 	c := &x.Call
 	switch {
 	case x.limits.ByOrder:
@@ -207,7 +207,7 @@ func (x *calling) choose(agreed *agreement) (*coll.Algorithm, error) {
 
 // ordered has the order of a broadcast's chain go by status, if that is what the caller
 // wants, or all members are configured to.
-func (x *calling) ordered(agreed *agreement) {
+func (x *collectiveOp) ordered(agreed *agreement) {
 	c := &x.Call
 	if c.Collective != coll.Bcast || !x.algorithm.Segmented || c.Order != nil || !c.Flows || c.Ranks < 3 || c.Bytes == 0 {
 		return
@@ -223,7 +223,7 @@ func (x *calling) ordered(agreed *agreement) {
 }
 
 // chooseUpstream goes by what ranks that upstream's compiler has made do.
-func (x *calling) chooseUpstream() (*coll.Algorithm, error) {
+func (x *collectiveOp) chooseUpstream() (*coll.Algorithm, error) {
 	c := &x.Call
 	cfg := &x.e.cfg.Collectives
 	if cfg.Tree || x.Algorithm == "tree" {
@@ -241,7 +241,7 @@ func (x *calling) chooseUpstream() (*coll.Algorithm, error) {
 }
 
 // membersOf gives the members that are in a list of ranks of the world, in its order.
-func (x *calling) membersOf(list []int) (members []int) {
+func (x *collectiveOp) membersOf(list []int) (members []int) {
 	for _, rank := range list {
 		for i, m := range x.Members {
 			if m == rank {
@@ -252,7 +252,7 @@ func (x *calling) membersOf(list []int) (members []int) {
 	return members
 }
 
-func (x *calling) refuse(format string, args ...any) error {
+func (x *collectiveOp) refuse(format string, args ...any) error {
 	name := x.Algorithm
 	if x.algorithm != nil {
 		name = x.algorithm.Name

@@ -9,8 +9,8 @@ import (
 )
 
 // advance begins all steps that can, and ends the call if there are none left. Messages
-// go before what concerns nobody else.
-func (x *calling) advance() {
+// begin before steps without one.
+func (x *collectiveOp) advance() {
 	for x.failed == nil {
 		for x.failed == nil {
 			step, number, ok := x.progress.Next()
@@ -39,7 +39,7 @@ func (x *calling) advance() {
 var blanks [16]byte
 
 // view gives the memory of a place.
-func (x *calling) view(at coll.Loc, n int) ([]byte, error) {
+func (x *collectiveOp) view(at coll.Loc, n int) ([]byte, error) {
 	var b []byte
 	switch at.Buf {
 	case coll.SendBuf:
@@ -58,7 +58,7 @@ func (x *calling) view(at coll.Loc, n int) ([]byte, error) {
 }
 
 // post posts the message of a step.
-func (x *calling) post(s *coll.Step, number int) {
+func (x *collectiveOp) post(s *coll.Step, number int) {
 	var err error
 	switch s.Kind {
 	case coll.StepForward:
@@ -87,7 +87,7 @@ func (x *calling) post(s *coll.Step, number int) {
 }
 
 // request makes the request of a message, to or from a rank of the communicator.
-func (x *calling) request(kind OpKind, peer, number int, buf []byte) *Request {
+func (x *collectiveOp) request(kind OpKind, peer, number int, buf []byte) *Request {
 	e := x.e
 	r := requests.Get().(*Request)
 	*r = Request{
@@ -104,7 +104,7 @@ func (x *calling) request(kind OpKind, peer, number int, buf []byte) *Request {
 }
 
 // start posts a request of the call.
-func (x *calling) start(r *Request) error {
+func (x *collectiveOp) start(r *Request) error {
 	e := x.e
 	op := Operation{Kind: r.kind, Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Buf: r.buf}
 	if e.state != running {
@@ -128,7 +128,7 @@ func (x *calling) start(r *Request) error {
 }
 
 // drop takes a request out of those under way.
-func (x *calling) drop(r *Request) {
+func (x *collectiveOp) drop(r *Request) {
 	for i, u := range x.under {
 		if u == r {
 			last := len(x.under) - 1
@@ -139,8 +139,8 @@ func (x *calling) drop(r *Request) {
 	}
 }
 
-// work does a step that concerns nobody else.
-func (x *calling) work(s *localStep) {
+// work does a step that has no message.
+func (x *collectiveOp) work(s *localStep) {
 	from, err := x.view(s.From, s.Len)
 	if err != nil && s.Kind != coll.StepJoin {
 		x.fail(s.number, err)
@@ -164,7 +164,7 @@ func (x *calling) work(s *localStep) {
 }
 
 // combine does the work of a step on its bytes. The error is that of the user's operation.
-func (x *calling) combine(kind coll.Kind, into, from []byte) error {
+func (x *collectiveOp) combine(kind coll.Kind, into, from []byte) error {
 	switch kind {
 	case coll.StepReduce:
 		return x.apply(from, into)
@@ -178,7 +178,7 @@ func (x *calling) combine(kind coll.Kind, into, from []byte) error {
 }
 
 // apply calls the operation: inout = in ∘ inout.
-func (x *calling) apply(in, inout []byte) error {
+func (x *collectiveOp) apply(in, inout []byte) error {
 	if x.User != nil {
 		return x.User(in, inout)
 	}
@@ -187,7 +187,7 @@ func (x *calling) apply(in, inout []byte) error {
 }
 
 // compute calls a user's function, which may take long, in a goroutine and without the lock.
-func (x *calling) compute(kind coll.Kind, number int, into, from []byte) {
+func (x *collectiveOp) compute(kind coll.Kind, number int, into, from []byte) {
 	e := x.e
 	x.computing++
 	e.driver.goroutines.Go(func() {
@@ -211,9 +211,9 @@ func (x *calling) compute(kind coll.Kind, number int, into, from []byte) {
 	})
 }
 
-// stepped has calls whose steps have ended go on. It is called at the end of an event.
-func (e *Engine) stepped() {
-	for len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 || len(e.failures) > 0 {
+// advanceCollectives has calls whose steps have ended go on. It is called at the end of an event.
+func (e *Engine) advanceCollectives() {
+	for len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 || len(e.aborts) > 0 {
 		if last := len(e.ready) - 1; last >= 0 {
 			o := e.ready[last]
 			e.ready = e.ready[:last]
@@ -228,18 +228,18 @@ func (e *Engine) stepped() {
 			}
 			continue
 		}
-		// What others tell comes last: a call that can end well does.
-		if len(e.failures) > 0 && len(e.ended) == 0 {
-			f := e.failures[0]
-			e.failures = append(e.failures[:0], e.failures[1:]...)
-			e.hear(&f)
+		// Aborts come last: a call that can complete does.
+		if len(e.aborts) > 0 && len(e.ended) == 0 {
+			f := e.aborts[0]
+			e.aborts = append(e.aborts[:0], e.aborts[1:]...)
+			e.onAbort(&f)
 			continue
 		}
 		// All that have ended are noted before anything new begins.
 		for i := 0; i < len(e.ended); i++ {
 			r := e.ended[i]
 			x := r.call
-			if x == nil { // the call was given up meanwhile
+			if x == nil { // the call has ended meanwhile
 				r.Free()
 				continue
 			}
@@ -262,7 +262,7 @@ func (e *Engine) stepped() {
 }
 
 // ended notes that a request of the call has.
-func (x *calling) ended(r *Request) {
+func (x *collectiveOp) ended(r *Request) {
 	x.drop(r)
 	number, err := int(r.step), r.err
 	if err == nil && x.failed == nil {
@@ -286,7 +286,7 @@ func (x *calling) ended(r *Request) {
 
 // fail has the call end because of a step: nothing more begins, and what is under way is
 // taken back, or goes on without the call's memory.
-func (x *calling) fail(number int, err error) {
+func (x *collectiveOp) fail(number int, err error) {
 	if x.failed != nil {
 		return
 	}
@@ -294,11 +294,11 @@ func (x *calling) fail(number int, err error) {
 		err = fmt.Errorf("%w: %w", ErrCallFailed, err)
 	}
 	x.failed = x.stepError(number, err)
-	x.abandonAll()
+	x.cancelAll()
 }
 
 // stepError says which step has failed.
-func (x *calling) stepError(number int, err error) *StepError {
+func (x *collectiveOp) stepError(number int, err error) *StepError {
 	s := x.progress.Step(number)
 	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: number, Kind: s.Kind, Peer: -1, Bytes: s.Len, Err: err}
 	if (s.Sends() || s.Receives()) && s.Peer >= 0 {
@@ -308,7 +308,7 @@ func (x *calling) stepError(number int, err error) *StepError {
 }
 
 // giveUp ends a request that is under way, with err. Its memory is the caller's again.
-func (x *calling) giveUp(r *Request, err error) {
+func (x *collectiveOp) cancelRequest(r *Request, err error) {
 	e := x.e
 	x.drop(r)
 	r.call = nil // it is not noted as ended
@@ -317,15 +317,15 @@ func (x *calling) giveUp(r *Request, err error) {
 	}
 	if !r.ended.Load() {
 		if !e.cancel(r, false) {
-			e.disown(r)
+			e.detachStep(r)
 		}
 		e.finish(r, err)
 	}
 }
 
-// disown lets a message go on without its request. What is received is not kept: no
+// detachStep lets a message go on without its request. What is received is not kept: no
 // later receive asks for it.
-func (e *Engine) disown(r *Request) {
+func (e *Engine) detachStep(r *Request) {
 	if r.kind == OpRecv {
 		r.in.p.discardRecv(r)
 		return

@@ -82,20 +82,20 @@ type Engine struct {
 	matchers  matchers
 	probes    []*probe
 	buffers   buffers
-	// callings are the collective calls under way.
-	callings []*calling
+	// collectiveOps are the collective calls under way.
+	collectiveOps []*collectiveOp
 	// ended are requests of collective calls that have, resumed are calls whose
-	// user's functions have ended, woken is for stepped to use.
+	// user's functions have ended, woken is for advanceCollectives to use.
 	ended          []*Request
-	resumed, woken []*calling
+	resumed, woken []*collectiveOp
 	// ready are orderings that all members have learned of.
 	ready []*ordering
-	// failures are what others have told of calls, life what tells communicators whose
-	// first member is this rank from earlier ones; forgone: Close does not wait for
-	// what is told.
-	failures []failure
-	life     uint64
-	forgone  bool
+	// aborts are those that other ranks have sent. commEpoch distinguishes communicators
+	// whose first member is this rank from earlier ones of the same number. abortsDropped:
+	// Close does not wait until this rank's aborts are sent.
+	aborts        []abortMsg
+	commEpoch     uint64
+	abortsDropped bool
 	// computed is closed when a user's function has come to its end.
 	computed      chan struct{}
 	agreements    map[uint32]*agreement // of communicators
@@ -253,8 +253,8 @@ func (e *Engine) touch(p *peer) {
 // left to wait for. It deals with the touched peers only.
 func (e *Engine) flush() {
 	for i := 0; ; {
-		if len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 || len(e.failures) > 0 {
-			e.stepped()
+		if len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 || len(e.aborts) > 0 {
+			e.advanceCollectives()
 		}
 		if len(e.pending.accepts) > 0 {
 			e.acceptAll()
@@ -313,7 +313,7 @@ func (e *Engine) lock() {
 
 // busy reports whether data is on the move.
 func (e *Engine) busy() bool {
-	return slices.ContainsFunc(e.peers, func(p *peer) bool { return p != nil && p.busy() && !(e.forgone && p.onlyAborts()) })
+	return slices.ContainsFunc(e.peers, func(p *peer) bool { return p != nil && p.busy() && !(e.abortsDropped && p.onlyAborts()) })
 }
 
 // Close ends the engine. No new operation is accepted; handshakes that are
@@ -334,7 +334,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Unlock()
 	e.driver.group.Waiting.Add(1) // packets are awaited until the drain ends
 	e.driver.group.Watch()
-	defer time.AfterFunc(tellingTime, e.forgo).Stop()
+	defer time.AfterFunc(abortTime, e.dropAborts).Stop()
 
 	var err error
 	select {
@@ -360,7 +360,7 @@ func (e *Engine) Close(ctx context.Context) error {
 			p.abortAll(ErrClosed)
 		}
 	}
-	e.stepped() // calls whose messages have ended do, too
+	e.advanceCollectives() // calls whose messages have ended do, too
 	e.mu.Unlock()
 	return cmp.Or(err, e.driver.closeTransports())
 }

@@ -42,8 +42,8 @@ func (e *Engine) SetBuiltIn(t *choice.Table) { e.builtIn = t }
 
 // What the document says of what is told of calls that have failed.
 const (
-	StatusComm  = statusComm
-	OrderComm   = orderComm
-	FailureLen  = failureLen
-	MaxFailures = maxFailures
+	StatusComm = statusComm
+	OrderComm  = orderComm
+	AbortLen   = abortLen
+	MaxAborts  = maxAborts
 )

@@ -19,8 +19,8 @@ type outbound struct {
 	// advertised: the peer may be reading buf. flowing: what it is part of flows, so
 	// that it is not advertised whole.
 	advertised, flowing bool
-	// telling: it tells of a call that has failed.
-	telling bool
+	// isAbort: it is the abort of a collective call.
+	isAbort bool
 	// ordering waits for it.
 	ordering *ordering
 	// length and tag describe it to people once req is gone.
@@ -67,7 +67,7 @@ func (b *outbox) add(r *Request) extended.ID {
 func (b *outbox) addInternal(payload []byte, o *ordering) extended.ID {
 	id := b.add(&Request{buf: payload})
 	out := b.at(id)
-	out.req, out.ordering, out.telling = nil, o, o == nil && len(payload) > 0
+	out.req, out.ordering, out.isAbort = nil, o, o == nil && len(payload) > 0
 	return id
 }
 

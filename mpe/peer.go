@@ -26,9 +26,9 @@ type peer struct {
 	limits PeerInfo
 	// burst counts the sends posted since anything else has happened.
 	burst int
-	// status is what it has last reported of what it has to send, and told what was
+	// status is what it has last reported of what it has to send, and reported what was
 	// reported to it.
-	status, told coll.Status
+	status, reported coll.Status
 
 	peerCounts
 	sendErr error // the last error of the transport, until a send succeeds

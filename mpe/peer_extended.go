@@ -115,7 +115,7 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.Buffered:
 			l.buffered(act.ID)
 		case extended.ClearedToSend:
-			e.leave(l.outs.at(act.ID).req)
+			e.onClearToSend(l.outs.at(act.ID).req)
 		case extended.SendDone:
 			// Packets that read the payload go first.
 			l.sendBatch()
@@ -204,7 +204,7 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 		r.status.Phases = o.phases
 		r.status.Phases.Start, r.status.Phases.Ack = r.posted, e.at
 		e.finish(r, err)
-	case err != nil && !errors.Is(err, ErrCancelled) && !o.telling:
+	case err != nil && !errors.Is(err, ErrCancelled) && !o.isAbort:
 		// Its caller has seen it succeed.
 		p.failed++
 		e.cfg.Observer.Done(e.rank, Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)
@@ -444,7 +444,7 @@ func (l *extendedLink) unsent() (bytes int) {
 // retractAborts: once such a report can be sent, the calls may be another program's.
 func (l *extendedLink) retractAborts() {
 	for i := range l.outs.slots {
-		if o := &l.outs.slots[i]; o.telling && decodeFailure(l.p.e.rank, o.buf).life == 0 {
+		if o := &l.outs.slots[i]; o.isAbort && decodeAbort(l.p.e.rank, o.buf).epoch == 0 {
 			l.withdraw(extended.ID(i + 1))
 		}
 	}
@@ -454,7 +454,7 @@ func (l *extendedLink) onlyAborts() bool {
 	some := false
 	for i := range l.outs.slots {
 		if o := &l.outs.slots[i]; o.used {
-			if !o.telling {
+			if !o.isAbort {
 				return false
 			}
 			some = true

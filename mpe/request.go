@@ -71,7 +71,7 @@ type Request struct {
 	out    extended.ID
 	// Of a collective call: a request that is a call has it, and those of its
 	// messages also the step that they are of, and the flow if they are part of one.
-	call *calling
+	call *collectiveOp
 	step int32
 	flow *flow
 

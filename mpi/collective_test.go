@@ -233,7 +233,7 @@ func TestCollectiveErrorTexts(t *testing.T) {
 		{Barrier(ctx, fpga),
 			"mpi: Barrier, on rank 0 of world: MPI_ERR_PENDING: Ibarrier is under way, and messages of ranks 1, 2 of world (profile cloudfpga) match by their order alone, so that two calls would be mixed up: wait for it first"},
 		{Barrier(ctx, newComm(t, &nullDevice{size: 2, err: &mpe.CallFailedError{Rank: 1, Collective: coll.Bcast, Comm: 1, Number: 7, Cause: mpe.CauseTimeout}})),
-			"mpi: Barrier, on rank 0 of world: MPI_ERR_OTHER: rank 1 has given up Bcast, call 7 in communicator 1: the time for it was up"},
+			"mpi: Barrier, on rank 0 of world: MPI_ERR_OTHER: rank 1 has abandoned Bcast, call 7 in communicator 1: its deadline expired"},
 		{Barrier(ctx, nil), "mpi: Barrier: MPI_ERR_COMM: the communicator is nil: the calling rank is not a member of it"},
 	} {
 		if e.err == nil || e.err.Error() != e.want {

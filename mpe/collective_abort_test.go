@@ -38,7 +38,7 @@ func listen(c *cluster) *told {
 			return nil
 		}
 		h, payload, d := protocol.ParseExtended(b)
-		if d.OK() && h.Type == protocol.Data && h.Comm == mpe.StatusComm && len(payload) == mpe.FailureLen {
+		if d.OK() && h.Type == protocol.Data && h.Comm == mpe.StatusComm && len(payload) == mpe.AbortLen {
 			x.list[[3]uint32{uint32(from), uint32(to), h.Message}] = bytes.Clone(payload)
 		}
 		return []time.Duration{0}
@@ -66,7 +66,7 @@ func (x *told) losing(f func(from, to int) bool) {
 }
 
 // tell has an engine tell another one what somebody else has told.
-func tell(t *testing.T, e *mpe.Engine, to int, text []byte) {
+func deliverAbort(t *testing.T, e *mpe.Engine, to int, text []byte) {
 	t.Helper()
 	finish(t, start(t, e, mpe.Operation{Kind: mpe.OpSendSync, Peer: to, Comm: mpe.StatusComm, Buf: text}))
 }
@@ -93,7 +93,7 @@ func TestOneTellsAll(t *testing.T) {
 		for r := 1; r < ranks; r++ {
 			ops[r] = post(t, barrier(ranks), devices[r], 2)
 		}
-		giveUp(t, ops[3], time.Second)
+		abortCall(t, ops[3], time.Second)
 		for r := 1; r < ranks; r++ {
 			if r != 3 {
 				cause(t, outcome(t, ops[r]), 3, mpe.CauseTimeout)
@@ -130,7 +130,7 @@ func TestFailureBeforeAgreement(t *testing.T) {
 		defer c.close()
 		devices := c.communicator(1)
 		a, b, d := post(t, barrier(5), devices[0], 1), post(t, barrier(5), devices[1], 1), post(t, barrier(5), devices[3], 1)
-		giveUp(t, b, time.Second)
+		abortCall(t, b, time.Second)
 		cause(t, outcome(t, a), 1, mpe.CauseTimeout)
 		cause(t, outcome(t, d), 1, mpe.CauseTimeout)
 		synctest.Wait()
@@ -154,7 +154,7 @@ func TestToldWhileAgreeing(t *testing.T) {
 		for _, d := range devices {
 			ops = append(ops, post(t, barrier(4), d, 1))
 		}
-		giveUp(t, ops[0], 100*time.Millisecond)
+		abortCall(t, ops[0], 100*time.Millisecond)
 		synctest.Wait()
 		told := false
 		for at, text := range x.all() {
@@ -187,7 +187,7 @@ func TestToldOfCallsToCome(t *testing.T) {
 				ops = append(ops, post(t, barrier(3), devices[1], number(i)))
 			}
 			for i := ahead - 1; i >= 0; i-- { // those that come last first
-				giveUp(t, ops[i], time.Second)
+				abortCall(t, ops[i], time.Second)
 			}
 			synctest.Wait()
 			for i := 1; i <= 64; i++ {
@@ -198,14 +198,14 @@ func TestToldOfCallsToCome(t *testing.T) {
 				cause(t, outcome(t, o), 1, mpe.CauseTimeout)
 			}
 			o := post(t, barrier(3), devices[0], number(ahead)) // there was no room for it
-			giveUp(t, o, time.Second)
+			abortCall(t, o, time.Second)
 			synctest.Wait()
 			for i := 1; i <= 64; i++ {
 				cause(t, outcome(t, post(t, barrier(3), devices[2], number(i))), 1, mpe.CauseTimeout)
 			}
 			all(t, barrier(3), devices, number(ahead+1))
 			// What is never made is forgotten when its number has passed.
-			giveUp(t, post(t, barrier(3), devices[1], number(ahead+2)), time.Second)
+			abortCall(t, post(t, barrier(3), devices[1], number(ahead+2)), time.Second)
 			synctest.Wait()
 			all(t, barrier(3), devices, number(ahead+3))
 			all(t, barrier(3), devices, number(ahead+2))
@@ -223,14 +223,14 @@ func TestToldByAnEarlierProgram(t *testing.T) {
 		devices := c.communicator(1)
 		all(t, barrier(3), devices, 1)
 		x := listen(c)
-		giveUp(t, post(t, barrier(3), devices[0], 3), time.Second)
+		abortCall(t, post(t, barrier(3), devices[0], 3), time.Second)
 		synctest.Wait()
 		for _, e := range c.engines {
-			e.ForgetCollectives()
+			e.ResetCollectives()
 		}
 		again := func() {
 			for at, text := range x.all() {
-				tell(t, c.engines[at[0]], int(at[1]), text)
+				deliverAbort(t, c.engines[at[0]], int(at[1]), text)
 			}
 			synctest.Wait()
 		}
@@ -256,10 +256,10 @@ func TestToldTooLate(t *testing.T) {
 		x := listen(c)
 		x.losing(func(from, to int) bool { return from == away || to == away })
 		a, b := post(t, barrier(ranks), devices[0], 1), post(t, barrier(ranks), devices[1], 1)
-		giveUp(t, a, time.Second)
+		abortCall(t, a, time.Second)
 		cause(t, outcome(t, b), 0, mpe.CauseTimeout)
 		for _, e := range c.engines[:away] {
-			e.ForgetCollectives()
+			e.ResetCollectives()
 		}
 		synctest.Wait()
 		var ops []mpe.Op
@@ -282,11 +282,11 @@ func TestForgedFailures(t *testing.T) {
 		world := c.communicator(1)
 		all(t, barrier(3), world, 1)
 		x := listen(c)
-		giveUp(t, post(t, barrier(3), world[1], 2), time.Second)
+		abortCall(t, post(t, barrier(3), world[1], 2), time.Second)
 		synctest.Wait()
-		var life uint64
+		var epoch uint64
 		for at, text := range x.all() {
-			if life = binary.LittleEndian.Uint64(text); at[0] != 1 || life == 0 || binary.LittleEndian.Uint32(text[8:]) != 1 || binary.LittleEndian.Uint32(text[12:]) != 2 ||
+			if epoch = binary.LittleEndian.Uint64(text); at[0] != 1 || epoch == 0 || binary.LittleEndian.Uint32(text[8:]) != 1 || binary.LittleEndian.Uint32(text[12:]) != 2 ||
 				!bytes.Equal(text[16:], []byte{byte(coll.Barrier), byte(mpe.CauseTimeout), 0, 0}) {
 				t.Errorf("rank %d tells %x", at[0], text)
 			}
@@ -296,24 +296,24 @@ func TestForgedFailures(t *testing.T) {
 		}
 		pair := []mpe.Device{c.engines[0], c.engines[1]} // of communicator 1 as well, after ranks have forgotten it
 		for _, e := range c.engines {
-			e.ForgetCollectives()
+			e.ResetCollectives()
 		}
 		two := colltest.New(coll.Allreduce, "", 2, 0, 10)
 		all(t, two, pair, 1)
 		under := post(t, two, pair[0], 2)
-		text := func(life uint64, comm, number uint32, kind ...byte) []byte {
-			b := binary.LittleEndian.AppendUint64(nil, life)
+		text := func(epoch uint64, comm, number uint32, kind ...byte) []byte {
+			b := binary.LittleEndian.AppendUint64(nil, epoch)
 			b = binary.LittleEndian.AppendUint32(b, comm)
 			return append(binary.LittleEndian.AppendUint32(b, number), kind...)
 		}
 		for _, b := range [][]byte{
-			text(life, 1, 2, 1, 1, 0, 0), text(0, 1, 2, 1, 1, 0, 0), text(life+1, 1, 2, 255, 255, 255, 255), text(1<<64-1, 1, 2, 0, 0, 0, 0),
-			text(0, 1, 3, 1, 1, 0, 0), text(life, 1, 3, 1, 1, 0, 0), text(life, 7, 2, 1, 1, 0, 0), text(life, 1, 1<<32-1, 1, 1, 0, 0),
-			text(life, 1, 2), text(life, 1, 2, 1, 1, 0, 0, 0), make([]byte, 100_000),
+			text(epoch, 1, 2, 1, 1, 0, 0), text(0, 1, 2, 1, 1, 0, 0), text(epoch+1, 1, 2, 255, 255, 255, 255), text(1<<64-1, 1, 2, 0, 0, 0, 0),
+			text(0, 1, 3, 1, 1, 0, 0), text(epoch, 1, 3, 1, 1, 0, 0), text(epoch, 7, 2, 1, 1, 0, 0), text(epoch, 1, 1<<32-1, 1, 1, 0, 0),
+			text(epoch, 1, 2), text(epoch, 1, 2, 1, 1, 0, 0, 0), make([]byte, 100_000),
 		} {
 			for range 2 {
-				tell(t, c.engines[1], 0, b)
-				tell(t, c.engines[2], 0, b) // which is no member
+				deliverAbort(t, c.engines[1], 0, b)
+				deliverAbort(t, c.engines[2], 0, b) // which is no member
 			}
 		}
 		finish(t, under, post(t, two, pair[1], 2))
@@ -323,28 +323,28 @@ func TestForgedFailures(t *testing.T) {
 		}
 		// With the right life it counts, but only from a member.
 		x.forget()
-		giveUp(t, post(t, two, pair[1], 4), time.Second)
+		abortCall(t, post(t, two, pair[1], 4), time.Second)
 		synctest.Wait()
 		for _, b := range x.all() {
-			life = binary.LittleEndian.Uint64(b)
+			epoch = binary.LittleEndian.Uint64(b)
 		}
-		tell(t, c.engines[2], 0, text(life, 1, 5, 255, 255, 0, 0))
+		deliverAbort(t, c.engines[2], 0, text(epoch, 1, 5, 255, 255, 0, 0))
 		for i := range uint32(100) { // these take nobody's place
-			tell(t, c.engines[1], 0, text(life+1, 1, 6+i, 1, 1, 0, 0))
+			deliverAbort(t, c.engines[1], 0, text(epoch+1, 1, 6+i, 1, 1, 0, 0))
 		}
-		tell(t, c.engines[1], 0, text(life, 1, 200, 1, 2, 0, 0))
+		deliverAbort(t, c.engines[1], 0, text(epoch, 1, 200, 1, 2, 0, 0))
 		synctest.Wait()
 		cause(t, outcome(t, post(t, two, pair[0], 4)), 1, mpe.CauseTimeout)
 		under = post(t, two, pair[0], 5)
-		tell(t, c.engines[2], 0, text(life, 1, 5, 255, 255, 0, 0))
+		deliverAbort(t, c.engines[2], 0, text(epoch, 1, 5, 255, 255, 0, 0))
 		synctest.Wait()
 		if ended(under) {
 			t.Error("one who is no member has ended a call")
 		}
-		tell(t, c.engines[1], 0, text(life, 1, 5, 255, 255, 0, 0))
+		deliverAbort(t, c.engines[1], 0, text(epoch, 1, 5, 255, 255, 0, 0))
 		err := outcome(t, under)
 		cause(t, err, 1, mpe.FailureCause(255))
-		if want := "rank 1 has given up ?, call 5 in communicator 1: it has failed there"; err.Error() != want {
+		if want := "rank 1 has abandoned ?, call 5 in communicator 1: it has failed there"; err.Error() != want {
 			t.Errorf("%v", err)
 		}
 		cause(t, outcome(t, post(t, two, pair[0], 200)), 1, mpe.CauseCancelled)
@@ -357,7 +357,7 @@ func TestNothingIsToldByOrder(t *testing.T) {
 		c := newCluster(t, 3, handshake.SoftwarePeer(), nil)
 		defer c.close()
 		a, b := begin(t, barrier(3), c.engines[0], 1), begin(t, barrier(3), c.engines[1], 1)
-		giveUp(t, a, time.Second)
+		abortCall(t, a, time.Second)
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		if _, err := b.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, mpe.ErrCallFailed) {
@@ -392,17 +392,17 @@ func TestToldWhileComputing(t *testing.T) {
 		root, leaf := start(0), start(1)
 		<-computing
 		finish(t, leaf)
-		var life uint64
+		var epoch uint64
 		x := listen(c)
-		giveUp(t, post(t, barrier(3), c.communicator(1)[2], 3), time.Second)
+		abortCall(t, post(t, barrier(3), c.communicator(1)[2], 3), time.Second)
 		synctest.Wait()
 		for _, b := range x.all() {
-			life = binary.LittleEndian.Uint64(b)
+			epoch = binary.LittleEndian.Uint64(b)
 		}
-		b := binary.LittleEndian.AppendUint64(nil, life)
+		b := binary.LittleEndian.AppendUint64(nil, epoch)
 		b = append(b, 1, 0, 0, 0, 2, 0, 0, 0, byte(coll.Reduce), byte(mpe.CauseCancelled), 0, 0)
-		tell(t, c.engines[2], 0, b)
-		tell(t, c.engines[2], 0, b)
+		deliverAbort(t, c.engines[2], 0, b)
+		deliverAbort(t, c.engines[2], 0, b)
 		synctest.Wait()
 		if ended(root) {
 			t.Error("it has ended while the function has its buffers")
@@ -531,8 +531,8 @@ func TestDocumentOfFailures(t *testing.T) {
 	for says, ok := range map[string]bool{
 		"In 2³² − 1, a rank reports its status":                       mpe.StatusComm == 1<<32-1,
 		"In 2³² − 3, a root announces an order":                       mpe.OrderComm == 1<<32-3,
-		"by a report of its status with a payload of 20 bytes":        mpe.FailureLen == 20,
-		"keeps 64 such numbers of a communicator":                     mpe.MaxFailures == 64,
+		"by a report of its status with a payload of 20 bytes":        mpe.AbortLen == 20,
+		"keeps 64 such numbers of a communicator":                     mpe.MaxAborts == 64,
 		"the tag of its messages: 1 to 2²⁹ − 1, and then again":       mpe.CollectiveTags == 1<<29-1,
 		"1 its deadline, 2 cancelled, 3 another call on another rank": mpe.CauseTimeout == 1 && mpe.CauseCancelled == 2 && mpe.CauseMismatch == 3,
 		"4 a message that was too long, 5 a rank that was lost":       mpe.CauseTruncated == 4 && mpe.CausePeerLost == 5,

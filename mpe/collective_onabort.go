@@ -1,0 +1,111 @@
+package mpe
+
+import "slices"
+
+// maxAborts bounds how many aborts of calls that were not made here yet are kept for a
+// communicator. An honest member is as far ahead as it has calls under way at a time.
+const maxAborts = 64
+
+// onAbort ends the call of an abort: the one under way, or one that is still to be made.
+func (e *Engine) onAbort(f *abortMsg) {
+	for _, x := range e.collectiveOps {
+		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch && !x.limits.ByOrder {
+			if slices.Contains(x.Members, f.rank) {
+				x.stop(f)
+			}
+			return
+		}
+	}
+	a := e.agreements[f.comm]
+	// Without an epoch, it may be from before this program: it concerns no later call.
+	if a == nil || f.epoch == 0 || !slices.Contains(a.members, f.rank) {
+		return
+	}
+	if a.done && (a.epoch != f.epoch || !ahead(f.number, a.last)) {
+		return // it is of other calls, or over
+	}
+	a.remember(f)
+}
+
+// stop ends a call because another rank has aborted it.
+func (x *collectiveOp) stop(f *abortMsg) {
+	if x.failed != nil { // and a user's function has its buffers
+		return
+	}
+	x.aborted = true
+	err := f.error()
+	if !x.begun {
+		x.e.dequeue(x)
+		x.end(err)
+		return
+	}
+	x.failed = err
+	x.cancelAll()
+	switch {
+	case x.computing == 0:
+		x.end(err)
+	case x.CancelUser != nil:
+		x.CancelUser(err)
+	}
+}
+
+// error is that of a call that an abort has ended.
+func (f *abortMsg) error() error {
+	return &CallFailedError{Rank: f.rank, Collective: f.collective, Comm: f.comm, Number: f.number, Cause: f.cause}
+}
+
+// ahead reports whether the number of a call comes after that of another. Numbers come
+// round.
+func ahead(number, last int) bool {
+	d := distance(number, last)
+	return d > 0 && d < CollectiveTags/2
+}
+
+func distance(number, last int) int {
+	return ((number-last)%CollectiveTags + CollectiveTags) % CollectiveTags
+}
+
+// remember keeps an abort of a call that is still to be made. If there is no room, the abort
+// of the latest call is dropped.
+func (a *agreement) remember(f *abortMsg) {
+	if slices.ContainsFunc(a.aborts, func(g abortMsg) bool { return g.number == f.number && g.epoch == f.epoch }) {
+		return
+	}
+	if len(a.aborts) < maxAborts {
+		a.aborts = append(a.aborts, *f)
+		return
+	}
+	last := 0
+	for i := range a.aborts {
+		if distance(a.aborts[i].number, a.last) > distance(a.aborts[last].number, a.last) {
+			last = i
+		}
+	}
+	if distance(f.number, a.last) < distance(a.aborts[last].number, a.last) {
+		a.aborts[last] = *f
+	}
+}
+
+// pendingAbort returns the abort of a call that came before the call was made, or nil. Aborts
+// of earlier calls are dropped.
+func (x *collectiveOp) pendingAbort() *abortMsg {
+	a := x.agreement()
+	if a == nil || len(a.aborts) == 0 || !a.done {
+		return nil
+	}
+	var found *abortMsg
+	a.aborts = slices.DeleteFunc(a.aborts, func(f abortMsg) bool {
+		if f.number == x.Tag && f.epoch == a.epoch {
+			found = &f
+		}
+		return !ahead(f.number, x.Tag)
+	})
+	return found
+}
+
+// endAborted ends a call that begins and of which an abort has come already.
+func (x *collectiveOp) endAborted(f *abortMsg) {
+	x.aborted, x.begun = true, true // in the turn of its order, if it has one
+	x.failed = f.error()
+	x.end(x.failed)
+}
