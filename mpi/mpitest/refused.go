@@ -116,7 +116,7 @@ func collectiveDeadline(r *rank) {
 			err := call.f(ctx)
 			stop()
 			if errors.Is(err, mpe.ErrCallFailed) {
-				r.says(err, mpi.ErrOther, call.name, fmt.Sprintf("rank %d has given up", r.Size()-1-r.Rank()))
+				r.says(err, mpi.ErrOther, call.name, fmt.Sprintf("rank %d has abandoned", r.Size()-1-r.Rank()))
 				continue
 			}
 			r.says(err, mpi.ErrOther, call.name, "step", "rank ", context.DeadlineExceeded.Error())
