@@ -9,6 +9,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -16,7 +17,7 @@ import (
 // again.
 func startCalling(t *testing.T) *running {
 	n := newNetwork()
-	d := startDaemon(t, "defaults: {profile: extended}",
+	d := startDaemon(t, daemon.Options{}, "defaults: {profile: extended}",
 		fmt.Sprintf("address: %q, run: host", n.address(0)), fmt.Sprintf("address: %q, run: host", n.address(1)))
 	var worlds []*mpi.Comm
 	for rank := range 2 {

@@ -38,9 +38,9 @@ type running struct {
 var webAddress = regexp.MustCompile(`http http://(\S+?)/?\s`)
 
 // startDaemon runs a daemon until the test ends.
-func startDaemon(t *testing.T, extra string, ranks ...string) *running {
+func startDaemon(t *testing.T, opts daemon.Options, extra string, ranks ...string) *running {
 	t.Helper()
-	d := daemontest.Start(t, daemon.Options{}, "http: {listen: \"127.0.0.1:0\"}\n"+extra, ranks...)
+	d := daemontest.Start(t, opts, "http: {listen: \"127.0.0.1:0\"}\n"+extra, ranks...)
 	m := webAddress.FindStringSubmatch(d.Ready)
 	if m == nil {
 		t.Fatalf("no HTTP: %s", d.Ready)

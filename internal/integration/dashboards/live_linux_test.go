@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"go.uber.org/zap"
+
+	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -20,7 +23,7 @@ import (
 // are long, so that nothing fails because the machine is busy.
 func startSound(t *testing.T) *running {
 	n := newNetwork()
-	d := startDaemon(t, "defaults: {deadlines: {ack: 60s, data: 60s}}",
+	d := startDaemon(t, daemon.Options{}, "defaults: {deadlines: {ack: 60s, data: 60s}}",
 		fmt.Sprintf("address: %q, run: host", n.address(0)),
 		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}", n.address(1)),
 		fmt.Sprintf("address: %q, run: standin, peer: software, kernel: echo, kernel_options: {peer: 0}, link: {profile: extended}", n.address(2)))
@@ -36,12 +39,13 @@ func startFaulty(t *testing.T) *running {
 	front := way.to(t, n.address(1), far.address(1))
 	way.to(t, n.address(2), far.address(2))
 	const software = "peer: software, link: {profile: extended, transport: udp"
-	startDaemon(t, "",
+	unjudged := daemon.Options{Log: zap.NewNop()} // packets are lost and late
+	startDaemon(t, unjudged, "",
 		fmt.Sprintf("address: %q, peer: software", far.address(0)),
 		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}, quirks: off", far.address(1)),
 		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}, %s}", far.address(2), software))
 
-	d := startDaemon(t, "limits: {receive_buffer: 4KiB, offload: off}",
+	d := startDaemon(t, unjudged, "limits: {receive_buffer: 4KiB, offload: off}",
 		fmt.Sprintf("address: %q, run: host", n.address(0)),
 		fmt.Sprintf("address: %q, peer: fpga", n.address(1)),
 		fmt.Sprintf("address: %q, %s}", n.address(2), software),
