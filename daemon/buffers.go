@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
-// warnBuffers says once if the kernel has granted less receive buffer than was
-// asked for: it grants every rank the same.
+// warnBuffers logs once if the kernel has granted less receive buffer than requested. It
+// grants every rank the same.
 func warnBuffers(log *zap.Logger, ranks []*localRank) {
 	for _, r := range ranks {
-		if asked, granted := r.ReceiveBuffer(); granted < asked {
-			log.Warn(fmt.Sprintf("the kernel grants a receive buffer of %v where %v were asked for: bursts of large messages may be lost; "+
-				"raise it with \"sysctl -w net.core.rmem_max=%d\", or set limits.receive_buffer lower",
-				config.Size(granted), config.Size(asked), asked), zap.Int("rank", r.cfg.Rank))
+		if requested, granted := r.ReceiveBuffer(); granted < requested {
+			log.Warn("receive buffer smaller than requested, bursts of large messages may be lost",
+				zap.Int("rank", r.cfg.Rank), zap.Stringer("granted", config.Size(granted)), zap.Stringer("requested", config.Size(requested)),
+				zap.String("action", fmt.Sprintf("sysctl -w net.core.rmem_max=%d, or lower limits.receive_buffer", requested)))
 			return
 		}
 	}

@@ -26,45 +26,45 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Options are what a daemon is told beside its configuration.
+// Options configure a daemon beside its configuration.
 type Options struct {
-	// Log takes the log; nil is nowhere.
+	// Log is the log; nil discards it.
 	Log *zap.Logger
-	// LostLogLines returns how many lines were lost of what Log has taken; nil is none.
+	// LostLogLines returns how many lines Log has lost; nil is none.
 	LostLogLines func() uint64
-	// Ready takes one line when the daemon is ready; nil is nowhere. The daemon goes on
-	// if that cannot be written, or takes long.
+	// Ready receives one line when the daemon is ready; nil discards it. The daemon does
+	// not wait for the write.
 	Ready io.Writer
-	// Source is where the configuration came from, for people.
+	// Source names the source of the configuration.
 	Source string
-	// Load reads the configuration again, for a reload; nil: there is no other.
+	// Load reads the configuration again, for a reload; nil if it cannot be read again.
 	Load func() (*config.Config, error)
-	// Reload has a value when the configuration is to be read again, as SIGHUP says.
+	// Reload has a value when the configuration is to be reloaded, by SIGHUP.
 	Reload <-chan os.Signal
-	// Level is that of Log, if a reload may change it.
+	// Level is the level of Log, if a reload may change it.
 	Level *zap.AtomicLevel
 }
 
 // Daemon is a planned daemon.
 type Daemon struct {
-	cfg      *config.Config // that of the start; current is the one that was loaded last
+	cfg      *config.Config // at the start; current is the one loaded last
 	opts     Options
 	log      *zap.Logger
 	ranks    []*localRank // in rank order
 	rankMap  *rankmap.Map
 	observer *Observer
 	attached *attach.Server
-	// attachedBytes is what the operations of all attached programs may take.
+	// attachedBytes bounds the memory of the operations of all attached programs.
 	attachedBytes int64
 	started       time.Time
-	web           *web.Server     // nil if there is no HTTP
-	recent        *statuspage.Log // nil if there is none
+	web           *web.Server     // nil if HTTP is disabled
+	recent        *statuspage.Log // nil if HTTP is disabled
 	phase         phase
 	reloads
 }
 
-// New plans a daemon. Nothing is bound, read or started: the error says what is
-// wrong with the configuration, and joins several errors if there are several.
+// New plans a daemon. It binds and starts nothing. The error joins all errors of the
+// configuration.
 func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -113,11 +113,10 @@ func (d *Daemon) local(rank int) *localRank {
 	return nil
 }
 
-// Run runs the daemon until ctx is done and everything has ended, and returns
-// nil then. It returns an error if something could not be bound, or failed.
-// A Daemon runs once.
+// Run runs the daemon until ctx is done and all tasks have ended. It returns an error if
+// something could not be bound, or failed. A Daemon runs once.
 func (d *Daemon) Run(ctx context.Context) (err error) {
-	// The log's writer outlives everything that has something to say.
+	// The writer of the log ends last.
 	logCtx, stopLog := context.WithCancel(context.WithoutCancel(ctx))
 	logged := make(chan struct{})
 	go func() {
@@ -151,7 +150,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	return errors.Join(err, d.stopEngines())
 }
 
-// listeners are the daemon's own sockets; one that is not wanted is nil.
+// listeners are the daemon's own sockets; a disabled one is nil.
 type listeners struct{ control, attach net.Listener }
 
 // bind binds every local rank and the daemon's own sockets, or nothing.
@@ -178,8 +177,8 @@ func (d *Daemon) bind() (open listeners, err error) {
 	return open, nil
 }
 
-// attachSocket returns the path of the socket by which programs attach, or "" if
-// there is none: a daemon without hosts has nothing to offer there.
+// attachSocket returns the path of the socket to which programs attach, or "" for a daemon
+// without hosts.
 func (d *Daemon) attachSocket() string {
 	for _, r := range d.ranks {
 		if r.port != nil || r.cfg.Run == config.RunHost {
@@ -189,7 +188,7 @@ func (d *Daemon) attachSocket() string {
 	return ""
 }
 
-// release gives back what was bound before anything ran.
+// release closes what was bound, when the start fails.
 func (d *Daemon) release(open listeners) error {
 	var errs []error
 	if d.web != nil {
@@ -219,7 +218,7 @@ func (d *Daemon) startEngines() error {
 
 // serve runs the tasks until ctx is done or one of them fails.
 func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error {
-	asked := ctx
+	stop := ctx
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	tasks, ctx := errgroup.WithContext(ctx)
@@ -255,13 +254,13 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 		if err := d.announce(ctx); err != nil {
 			return err
 		}
-		d.reloadWhenAsked(ctx)
+		d.reloadOnSignal(ctx)
 		return nil
 	})
-	// It ends when that is asked for, also if there is nothing else to run.
+	// The daemon runs until it is stopped, even without other tasks.
 	tasks.Go(func() error {
 		select {
-		case <-asked.Done():
+		case <-stop.Done():
 		case <-ctx.Done(): // something has failed
 		}
 		d.beginStop()
@@ -271,7 +270,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 	return tasks.Wait()
 }
 
-// announce says that the daemon is ready, once the control socket answers.
+// announce reports that the daemon is ready, once the control socket answers.
 func (d *Daemon) announce(ctx context.Context) error {
 	if path := d.cfg.Control.Socket; path != "" {
 		client := control.NewClient(path)
@@ -281,17 +280,17 @@ func (d *Daemon) announce(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("control socket %s does not answer: %w", path, err)
+			return fmt.Errorf("control socket %s: no answer: %w", path, err)
 		}
 	}
 	d.phase.CompareAndSwap(starting, serving)
-	d.log.Info("zrlmpid is ready", zap.Int("local_ranks", len(d.ranks)), zap.Int("cluster_size", len(d.cfg.Ranks)),
+	d.log.Info("zrlmpid ready", zap.Int("local_ranks", len(d.ranks)), zap.Int("cluster_size", len(d.cfg.Ranks)),
 		zap.String("version", control.Version()), zap.String("config", d.opts.Source), zap.String("http", d.webURL()))
 	d.notifyReady()
 	if d.opts.Ready != nil {
-		go func() { // not waited for: it may be a pipe that nobody reads
+		go func() { // the writer may block, as a pipe without a reader does
 			if _, err := io.WriteString(d.opts.Ready, d.readyLine()+"\n"); err != nil {
-				d.log.Warn("the ready line cannot be written", zap.Error(err))
+				d.log.Warn("ready line not written", zap.Error(err))
 			}
 		}()
 	}

@@ -74,26 +74,26 @@ func TestSendRecv(t *testing.T) {
 	const words = 600_000
 	data := make([]byte, words*protocol.WordLen)
 	control.Payload(data, 1, protocol.Float)
-	send := control.SendRequest{From: 0, To: 1, Datatype: protocol.Float, Tag: 7, Timeout: patience}
+	send := control.SendRequest{From: 0, To: 1, Datatype: protocol.Float, Tag: 7, Timeout: testTimeout}
 	for range 2 {
 		m, err := r.client.Send(within(t), send, bytes.NewReader(data))
 		if err != nil || m.Words != words || m.From != 0 || m.To != 1 || m.Elapsed <= 0 {
 			t.Fatalf("%+v, %v", m, err)
 		}
-		m, got, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: 0, Words: words, AnyDatatype: true, Timeout: patience})
+		m, got, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: 0, Words: words, AnyDatatype: true, Timeout: testTimeout})
 		if err != nil || !bytes.Equal(got, data) || m.Datatype != "float" || m.From != 1 || m.To != 0 {
 			t.Fatalf("%+v, %d bytes, %v", m, len(got), err)
 		}
 	}
 	if n := strings.Count(r.log.String(), "profile cloudfpga has no tags"); n != 1 {
-		t.Errorf("the log tells %d times that tags do not travel:\n%s", n, r.log)
+		t.Errorf("the log says %d times that tags are not sent:\n%s", n, r.log)
 	}
 
 	t.Run("truncated", func(t *testing.T) {
 		if _, err := r.client.Send(within(t), send, bytes.NewReader(data[:40])); err != nil {
 			t.Fatal(err)
 		}
-		m, got, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: 0, Words: 4, AnyDatatype: true, Timeout: patience})
+		m, got, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: 0, Words: 4, AnyDatatype: true, Timeout: testTimeout})
 		if err != nil || m.Words != 10 || !bytes.Equal(got, data[:16]) || !strings.Contains(m.Truncated, "sent 10 words, but the posted buffer holds 4") {
 			t.Errorf("%+v, %x, %v", m, got, err)
 		}
@@ -119,17 +119,17 @@ func TestRequestErrors(t *testing.T) {
 		text string
 	}{
 		{"time-out", recv(1, 0, 1), control.Timeout, "rank 0 waits for SEND_REQUEST from rank 1 since"},
-		{"nobody there", send(0, 2, "1234"), control.Timeout, "rank 0 waits for CLEAR_TO_SEND from rank 2 since"},
-		{"no such rank", send(0, 9, "1234"), control.Rank, "there is no rank 9: the cluster has ranks 0 to 2"},
-		{"itself", recv(0, 0, 1), control.Rank, "rank 0 would talk to itself"},
-		{"stand-in", send(1, 0, "1234"), control.Rank, "rank 1 is a stand-in, and its messages are those of its kernel sink"},
-		{"remote", send(2, 0, "1234"), control.Rank, "rank 2 does not run in this daemon"},
+		{"no peer", send(0, 2, "1234"), control.Timeout, "rank 0 waits for CLEAR_TO_SEND from rank 2 since"},
+		{"no such rank", send(0, 9, "1234"), control.Rank, "rank 9: no such rank: the cluster has ranks 0 to 2"},
+		{"itself", recv(0, 0, 1), control.Rank, "rank 0 cannot send to itself"},
+		{"stand-in", send(1, 0, "1234"), control.Rank, "rank 1 is a stand-in with kernel sink: choose a rank with run: host"},
+		{"remote", send(2, 0, "1234"), control.Rank, "rank 2 is not a local rank of this daemon"},
 		{"half a word", send(0, 1, "123"), control.Usage, "3 bytes: the length is not a multiple of 4"},
 		{"empty to an FPGA", send(0, 1, ""), control.Empty, "a message of 0 words wedges an FPGA"},
-		{"too long", recv(1, 0, 1<<26+1), control.TooLong, "67108865 words: a message has 67108864 at most"},
+		{"too long", recv(1, 0, 1<<26+1), control.TooLong, "67108865 words: must be at most 67108864"},
 		{"negative", recv(1, 0, -1), control.Usage, "-1 words"},
 		{"reset of no peer", r.client.Reset(ctx, control.ResetRequest{Rank: 0, Peer: 5}), control.Rank, "rank 5: no such peer"},
-		{"reset by a remote", r.client.Reset(ctx, control.ResetRequest{Rank: 2, Peer: 0}), control.Rank, "rank 2 does not run in this daemon"},
+		{"reset by a remote", r.client.Reset(ctx, control.ResetRequest{Rank: 2, Peer: 0}), control.Rank, "rank 2 is not a local rank of this daemon"},
 		{"reset", r.client.Reset(ctx, control.ResetRequest{Rank: control.AnyRank, Peer: 1}), "", ""},
 	} {
 		if tt.err == nil {
@@ -142,10 +142,10 @@ func TestRequestErrors(t *testing.T) {
 			t.Errorf("%s: %q: %v", tt.name, control.KindOf(tt.err), tt.err)
 		}
 	}
-	r.log.waitFor(t, "rank 0: send to rank 2 failed: rank 0 waits for CLEAR_TO_SEND from rank 2")
+	r.log.waitFor(t, `send failed	{"rank": 0, "peer": 2, "error": "rank 0 waits for CLEAR_TO_SEND from rank 2`)
 }
 
-// TestHangUp: a caller that goes away takes its operation back.
+// TestHangUp: a caller that disconnects cancels its operation.
 func TestHangUp(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", echoes(1, "")...))
@@ -169,7 +169,7 @@ func await(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	poll := time.NewTicker(time.Millisecond)
 	defer poll.Stop()
-	for late := time.After(patience); !cond(); {
+	for late := time.After(testTimeout); !cond(); {
 		select {
 		case <-poll.C:
 		case <-late:
@@ -229,18 +229,18 @@ func TestShutdown(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin", "run: standin, kernel: source, kernel_options: {words: 1000}", "run: host"))
 	r.ping(t, 1, 1000, 2)
-	// A caller that waits is told.
-	told := make(chan error, 1)
+	// A waiting caller gets an error.
+	ended := make(chan error, 1)
 	go func() {
 		_, _, err := r.client.Recv(within(t), control.RecvRequest{From: 3, To: 0, Words: 1})
-		told <- err
+		ended <- err
 	}()
 	await(t, "the receive to be posted", func() bool { return r.ranks[0].Engine.Snapshot().Peers[2].Receiving != nil })
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	if err := <-told; control.KindOf(err) != control.Closed {
-		t.Errorf("the caller was told %v", err)
+	if err := <-ended; control.KindOf(err) != control.Closed {
+		t.Errorf("the caller got %v", err)
 	}
 	if _, err := os.Lstat(c.socket); err == nil {
 		t.Error("the control socket is still there")
@@ -257,7 +257,7 @@ func TestKernelEnds(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin, kernel: source, kernel_options: {words: 5, count: 2}"))
 	for range 2 {
-		if m, _, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: control.AnyRank, Words: 10, Timeout: patience}); err != nil || m.Words != 5 {
+		if m, _, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: control.AnyRank, Words: 10, Timeout: testTimeout}); err != nil || m.Words != 5 {
 			t.Fatal(m, err)
 		}
 	}
@@ -280,7 +280,7 @@ func TestWarnAfter(t *testing.T) {
 	if _, _, err := r.client.Recv(ctx, control.RecvRequest{From: 0, To: 2, Words: 1}); err != nil {
 		t.Error(err)
 	}
-	r.log.waitFor(t, "rank 0 waited for CLEAR_TO_SEND from rank 2: that is over after")
+	r.log.waitFor(t, `wait ended	{"rank": 0, "peer": 2, "waits_for": "CLEAR_TO_SEND", "elapsed": `)
 	<-done
 	cancel()
 	if n := strings.Count(r.log.String(), "waits for"); n != 1 {

@@ -2,15 +2,12 @@
 // the sockets of every local rank, an engine for each, the kernels of stand-ins,
 // the control socket and the log.
 //
-// Everything is bound before anything runs: a daemon that is ready can be talked
-// to at each of its addresses, and one that cannot have an address releases the
-// others and says what to do. The package holds no protocol of its own. What a
-// configuration says is turned into what the packages below it take in link.go,
-// and nowhere else.
+// Everything is bound before anything runs: a daemon that is ready can be reached at each
+// of its addresses, and one that cannot bind an address releases the others and returns an
+// error that says what to do. The package contains no protocol.
 //
-// A running daemon goes by another configuration if all of it can be had without a
-// restart (Reload), and otherwise by nothing of it. What cannot fail is done last.
+// A reload takes effect as a whole, or not at all if a part of it needs a restart (Reload).
 //
-// The packet path must never wait for the log: the Observer hands its lines over
-// by a bounded queue, and counts those that it has no room for.
+// The packet path must never wait for the log: the Observer queues its lines, and counts
+// those for which the queue has no room.
 package daemon

@@ -20,8 +20,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/wedgetest"
 )
 
-// patience is how long a test waits for what must happen soon.
-const patience = 20 * time.Second
+// testTimeout is how long a test waits for what must happen soon.
+const testTimeout = 20 * time.Second
 
 // cluster is a place for a test's ranks: addresses that no other test uses, and
 // ports that neither programs nor the kernel hand out.
@@ -160,7 +160,7 @@ func (s *syncBuffer) String() string {
 // waitFor waits for the log to contain text.
 func (s *syncBuffer) waitFor(t testing.TB, text string) {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(testTimeout)
 	for !strings.Contains(s.String(), text) {
 		select {
 		case <-s.grew:
@@ -172,7 +172,7 @@ func (s *syncBuffer) waitFor(t testing.TB, text string) {
 
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }

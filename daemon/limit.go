@@ -2,17 +2,16 @@ package daemon
 
 import "time"
 
-// perLine is how often one kind of trouble is logged at most.
+// perLine is the minimum time between two log lines of a kind.
 const perLine = time.Second
 
-// limiter lets one line pass per perLine, and counts the others.
+// limiter passes one line per perLine, and counts the others.
 type limiter struct {
 	next       time.Duration
 	suppressed uint64
 }
 
-// take reports whether a line may pass now, and how many did not since the last
-// one that did.
+// take reports whether a line may pass now, and how many were suppressed before it.
 func (l *limiter) take(now time.Duration) (suppressed uint64, ok bool) {
 	if now < l.next {
 		l.suppressed++
@@ -23,8 +22,7 @@ func (l *limiter) take(now time.Duration) (suppressed uint64, ok bool) {
 	return suppressed, true
 }
 
-// rest returns the number of suppressed lines once the time for one has come,
-// and else 0.
+// rest returns the number of suppressed lines once perLine has passed, and 0 before.
 func (l *limiter) rest(now time.Duration) uint64 {
 	if l.suppressed == 0 || now < l.next {
 		return 0

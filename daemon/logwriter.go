@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// LogWriter takes log lines for a writer that may be slow, stuck, full or closed. Its
-// callers never wait for that, and get no error: lines that cannot be written are lost,
-// and counted. Its methods may be called concurrently.
+// LogWriter queues log lines for a writer that may be slow, stuck, full or closed. Its
+// callers never wait and get no error: lines that cannot be written are lost, and counted.
+// Its methods may be called concurrently.
 type LogWriter struct {
 	lines   chan []byte
 	closing chan struct{}
@@ -37,8 +37,8 @@ func (w *LogWriter) Write(line []byte) (int, error) {
 // Lost returns how many lines were lost.
 func (w *LogWriter) Lost() uint64 { return w.lost.Load() }
 
-// Close returns when all lines are written, but after limit at the latest: a write that
-// is stuck goes on in the background. It is to be called once.
+// Close returns when all lines are written, or after limit: a write that is stuck
+// continues in the background. It must be called once.
 func (w *LogWriter) Close(limit time.Duration) {
 	close(w.closing)
 	timer := time.NewTimer(limit)
@@ -68,7 +68,7 @@ func (w *LogWriter) run(out io.Writer) {
 	}
 }
 
-// write writes a line. A writer that has failed may recover: a disk has space again.
+// write writes a line. A writer that has failed is tried again with the next line.
 func (w *LogWriter) write(out io.Writer, line []byte) {
 	if _, err := out.Write(line); err != nil {
 		w.lost.Add(1)

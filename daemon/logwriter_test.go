@@ -26,7 +26,7 @@ func TestLogWriterWritesAll(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	w.Close(patience)
+	w.Close(testTimeout)
 	if out.String() != want.String() || w.Lost() != 0 {
 		t.Errorf("%d of %d bytes are written, %d lines lost", out.Len(), want.Len(), w.Lost())
 	}
@@ -55,7 +55,7 @@ func TestLogWriterIsStuck(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, out) }() // it is read again: what waits is written
 	select {
 	case <-w.done:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Error("the lines that wait are not written")
 	}
 }
@@ -75,7 +75,7 @@ func TestLogWriterFails(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	w.Close(patience)
+	w.Close(testTimeout)
 	if out.String() != "kept\n" || w.Lost() != 1 {
 		t.Errorf("%q is written, %d lines lost", &out, w.Lost())
 	}
@@ -110,7 +110,7 @@ func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
 	}()
 	select {
 	case <-passed:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Error("a dropped packet waits for the log")
 	}
 	close(release)
@@ -133,7 +133,7 @@ func TestReadyLineCannotBeWritten(t *testing.T) {
 		})
 		o.LostLogLines = func() uint64 { return 7 }
 	})
-	r.log.waitFor(t, "the ready line cannot be written")
+	r.log.waitFor(t, "ready line not written")
 	r.ping(t, 1, 10, 1)
 	if s, err := r.client.Status(within(t)); err != nil || s.LostLogLines != 7 {
 		t.Errorf("%d log lines are lost, want 7; %v", s.LostLogLines, err)

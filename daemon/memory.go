@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// leastAttached is what attached programs may have where nothing says how much
-	// memory there is, or hardly any.
+	// leastAttached is the least memory limit of attached programs, and their limit if
+	// the available memory is unknown.
 	leastAttached = 64 << 20
-	// leastHeap is the least limit of Go's heap that is set: with less the daemon
-	// would do little but collect garbage.
+	// leastHeap is the least limit of Go's heap that is set: with less the daemon would
+	// spend most of its time in garbage collection.
 	leastHeap = 64 << 20
-	// heapPart is what of the memory that attached programs leave Go's heap may have.
-	// The rest is for what Go's runtime does not count.
+	// heapPart is the part of the memory beyond that of attached programs that Go's heap
+	// may use. The rest is for memory that Go's runtime does not count.
 	heapPart = 0.9
 )
 
-// available is how much memory the process may take: its control group's limit, or that
+// available returns the memory limit of the process: that of its control group, or that
 // of the host.
 var available = memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)
 
-// attachedBytes is how many bytes the operations of all attached programs may take:
-// what the configuration says, or half of the memory that is available.
+// attachedBytes returns the memory limit of the operations of all attached programs: that
+// of the configuration, or half of the available memory.
 func attachedBytes(cfg *config.Config, available memlimit.Provider) int64 {
 	if n := int64(cfg.Limits.AttachedBytes); n > 0 {
 		return n
@@ -38,9 +38,9 @@ func attachedBytes(cfg *config.Config, available memlimit.Provider) int64 {
 	return max(int64(min(n, 1<<62)/2), leastAttached)
 }
 
-// LimitHeap has Go's runtime collect garbage before the process exceeds the memory limit
-// of its control group, if it has one. What attached programs may take is not part of
-// Go's heap. It does nothing if the variable GOMEMLIMIT is set.
+// LimitHeap limits Go's heap such that the process stays below the memory limit of its
+// control group, if it has one. The memory of attached programs is not part of Go's heap.
+// LimitHeap does nothing if the variable GOMEMLIMIT is set.
 func (d *Daemon) LimitHeap() { d.limitHeap(memlimit.FromCgroup) }
 
 func (d *Daemon) limitHeap(group memlimit.Provider) {
@@ -51,8 +51,8 @@ func (d *Daemon) limitHeap(group memlimit.Provider) {
 	}))
 	switch {
 	case err != nil && !errors.Is(err, memlimit.ErrNoCgroup) && !errors.Is(err, memlimit.ErrCgroupsNotSupported):
-		d.log.Warn("memory limit unknown: set GOMEMLIMIT if there is one", zap.Error(err))
+		d.log.Warn("memory limit unknown: set GOMEMLIMIT", zap.Error(err))
 	case most > 0:
-		d.log.Info("memory limit", zap.Uint64("cgroup_bytes", most), zap.Int64("heap_bytes", limit), zap.Int64("attached_bytes", d.attachedBytes))
+		d.log.Info("memory limit set", zap.Uint64("cgroup_bytes", most), zap.Int64("heap_bytes", limit), zap.Int64("attached_bytes", d.attachedBytes))
 	}
 }

@@ -15,12 +15,12 @@ type rankObserver struct {
 // Done implements mpe.Observer.
 func (o *rankObserver) Done(rank int, s mpe.Status, err error) {
 	o.recorder.Done(&s, err)
-	if err != nil { // the log tells of nothing else
+	if err != nil { // only failures are logged
 		o.Observer.Done(rank, s, err)
 	}
 }
 
-// observerOf returns the observer of a rank. Without HTTP nobody would ever ask.
+// observerOf returns the observer of a rank. Without HTTP it records no metrics.
 func (d *Daemon) observerOf(r *localRank) mpe.Observer {
 	if d.web == nil {
 		return d.observer
@@ -33,7 +33,7 @@ func (d *Daemon) observerOf(r *localRank) mpe.Observer {
 	return &rankObserver{d.observer, r.recorder}
 }
 
-// metricsSource is what the metrics are read from, once the engines run.
+// metricsSource returns what the metrics are read from, once the engines run.
 func (d *Daemon) metricsSource() metrics.Source {
 	src := metrics.Source{
 		Version: control.Version(), Started: d.started,
@@ -47,7 +47,7 @@ func (d *Daemon) metricsSource() metrics.Source {
 	return src
 }
 
-// lostLogLines is how many log lines were lost, on their way to the log and in it.
+// lostLogLines returns how many log lines were lost, in the queue or by the writer.
 func (d *Daemon) lostLogLines() uint64 {
 	lost := d.observer.lost.Load()
 	if d.opts.LostLogLines != nil {
@@ -56,7 +56,7 @@ func (d *Daemon) lostLogLines() uint64 {
 	return lost
 }
 
-// stateOf tells how a rank is, beside its engine.
+// stateOf returns the state of a rank beside its engine.
 func (d *Daemon) stateOf(r *localRank) metrics.State {
 	s := metrics.State{Rank: r.cfg.Rank}
 	if o, ok := r.Offload(); ok {

@@ -12,29 +12,29 @@ import (
 	"go.uber.org/zap"
 )
 
-// The service manager is told by its socket, if there is one (NOTIFY_SOCKET), how far
-// the daemon is: see sd_notify(3).
+// The daemon reports its state to the service manager by the socket NOTIFY_SOCKET, if it
+// is set: see sd_notify(3).
 
 const (
-	// extendEvery is how often the service manager is told that the daemon still lets
-	// messages end, and extendBy for how long it is to wait each time.
+	// While messages complete at the stop, the daemon extends the time-out of the service
+	// manager by extendBy, every extendEvery.
 	extendEvery = time.Second
 	extendBy    = 5 * time.Second
 )
 
-// notify tells the service manager something. It can do without.
+// notify sends lines to the service manager.
 func (d *Daemon) notify(lines ...string) {
 	if _, err := systemd.SdNotify(false, strings.Join(lines, "\n")); err != nil {
-		d.log.Warn("the service manager cannot be told how zrlmpid is: " + err.Error())
+		d.log.Warn("service manager not notified", zap.Error(err))
 	}
 }
 
 func (d *Daemon) notifyReady() { d.notify(systemd.SdNotifyReady, d.serviceStatus()) }
 
-// serviceStatus is a line for "systemctl status".
+// serviceStatus returns a line for "systemctl status".
 func (d *Daemon) serviceStatus() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "STATUS=%d of %d ranks run here:", len(d.ranks), len(d.cfg.Ranks))
+	fmt.Fprintf(&b, "STATUS=%d of %d ranks are local:", len(d.ranks), len(d.cfg.Ranks))
 	const most = 8
 	for i, r := range d.ranks {
 		if i == most {
@@ -46,9 +46,9 @@ func (d *Daemon) serviceStatus() string {
 	return b.String()
 }
 
-// notifyReloading tells of a reload, and what it returns, of its end.
+// notifyReloading reports the start of a reload, and the function it returns its end.
 func (d *Daemon) notifyReloading() (over func()) {
-	if d.phase.Load() != serving { // which READY=1 would end
+	if d.phase.Load() != serving { // READY=1 would end the other phases
 		return func() {}
 	}
 	d.notify(systemd.SdNotifyReloading, strings.TrimSuffix(systemd.SdNotifyMonotonicUsec(), "\n"))
@@ -60,23 +60,23 @@ func (d *Daemon) notifyReloading() (over func()) {
 }
 
 func (d *Daemon) notifyStopping() {
-	d.notify(systemd.SdNotifyStopping, "STATUS=lets messages that are under way end", extension())
+	d.notify(systemd.SdNotifyStopping, "STATUS=stopping, waiting for messages to complete", extension())
 }
 
 func extension() string { return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendBy.Microseconds()) }
 
-// notifyDraining has the service manager wait until what it returns is called.
+// notifyDraining extends the time-out of the service manager until the returned function
+// is called.
 func (d *Daemon) notifyDraining() (over func()) {
 	return every(extendEvery, func(context.Context) { d.notify(extension()) })
 }
 
-// watchdog shows the service manager that all engines are alive, if it wants to know,
-// until what it returns is called. That a goroutine runs which says so would mean
-// nothing: it says so if each engine has answered.
+// watchdog notifies the watchdog of the service manager, if it is enabled, as long as all
+// engines respond, until the returned function is called.
 func (d *Daemon) watchdog() (over func()) {
 	limit, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
-		d.log.Warn("there is no watchdog: " + err.Error())
+		d.log.Warn("watchdog disabled", zap.Error(err))
 	}
 	if err != nil || limit <= 0 {
 		return func() {}
@@ -87,12 +87,12 @@ func (d *Daemon) watchdog() (over func()) {
 		if err := d.alive(ctx); err == nil {
 			d.notify(systemd.SdNotifyWatchdog)
 		} else if !errors.Is(context.Cause(ctx), context.Canceled) {
-			d.log.Error("the watchdog is not told that all is well: "+err.Error(), zap.Duration("watchdog", limit))
+			d.log.Error("watchdog not notified, an engine does not respond", zap.Error(err), zap.Duration("watchdog", limit))
 		}
 	})
 }
 
-// alive asks all engines for a sign of life.
+// alive returns an error unless all engines respond.
 func (d *Daemon) alive(ctx context.Context) error {
 	answers := make(chan error, len(d.ranks))
 	for _, r := range d.ranks {
@@ -107,7 +107,8 @@ func (d *Daemon) alive(ctx context.Context) error {
 	return failed
 }
 
-// every calls f now and every so often in a goroutine, until what it returns is called.
+// every calls f now and then at every interval in a goroutine, until the returned function
+// is called.
 func every(interval time.Duration, f func(context.Context)) (over func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -14,12 +14,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// manager is a service manager: what it is told, but WATCHDOG=1, which is counted.
+// manager is a service manager that keeps its notifications, and counts WATCHDOG=1.
 type manager struct {
-	t       *testing.T
-	told    chan string
-	alive   chan struct{}
-	stopped chan struct{}
+	t        *testing.T
+	notified chan string
+	alive    chan struct{}
+	stopped  chan struct{}
 }
 
 func newManager(t *testing.T) *manager {
@@ -33,7 +33,7 @@ func newManager(t *testing.T) *manager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &manager{t: t, told: make(chan string, 1000), alive: make(chan struct{}, 1000), stopped: make(chan struct{})}
+	m := &manager{t: t, notified: make(chan string, 1000), alive: make(chan struct{}, 1000), stopped: make(chan struct{})}
 	go func() {
 		defer close(m.stopped)
 		b := make([]byte, 4096)
@@ -45,7 +45,7 @@ func newManager(t *testing.T) *manager {
 			if text := string(b[:n]); text == "WATCHDOG=1" {
 				m.alive <- struct{}{}
 			} else {
-				m.told <- text
+				m.notified <- text
 			}
 		}
 	}()
@@ -58,18 +58,18 @@ func newManager(t *testing.T) *manager {
 	return m
 }
 
-// wants checks what the manager is told next.
+// wants checks the next notification.
 func (m *manager) wants(pattern string) []string {
 	m.t.Helper()
 	select {
-	case text := <-m.told:
+	case text := <-m.notified:
 		match := regexp.MustCompile("^" + pattern + "$").FindStringSubmatch(text)
 		if match == nil {
-			m.t.Fatalf("the service manager is told %q, want %q", text, pattern)
+			m.t.Fatalf("the service manager is notified of %q, want %q", text, pattern)
 		}
 		return match
-	case <-time.After(patience):
-		m.t.Fatalf("the service manager is not told %q", pattern)
+	case <-time.After(testTimeout):
+		m.t.Fatalf("the service manager is not notified of %q", pattern)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func TestServiceManager(t *testing.T) {
 	c := newCluster(t)
 	text := c.yaml("", echoes(2, "")...)
 	r := start(t, text)
-	const ready = "READY=1\nSTATUS=3 of 3 ranks run here: 0 \\(host\\) 1 \\(standin\\) 2 \\(standin\\)"
+	const ready = "READY=1\nSTATUS=3 of 3 ranks are local: 0 \\(host\\) 1 \\(standin\\) 2 \\(standin\\)"
 	m.wants(ready)
 	for range 3 { // idle
 		<-m.alive
@@ -101,35 +101,35 @@ func TestServiceManager(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	m.wants(`STOPPING=1\nSTATUS=lets messages that are under way end\nEXTEND_TIMEOUT_USEC=5000000`)
+	m.wants(`STOPPING=1\nSTATUS=stopping, waiting for messages to complete\nEXTEND_TIMEOUT_USEC=5000000`)
 	m.wants(`EXTEND_TIMEOUT_USEC=5000000`)
 }
 
-// TestWatchdog: an engine whose lock is held has the watchdog told nothing, and once it
-// is given back, that all is well.
+// TestWatchdog: while the lock of an engine is held, the watchdog is not notified; when it
+// is released, it is.
 func TestWatchdog(t *testing.T) {
 	m := newManager(t)
 	t.Setenv("WATCHDOG_USEC", "100000")
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: fpga"))
 	<-m.alive
-	// Whoever takes a packet waits for this, with the engine's lock.
+	// The packet path waits for this lock, with the engine's lock held.
 	limits := r.observer.ranks[0]
 	limits.mu.Lock()
 	at(t, c.addr(9), c.addr(0)).says(protocol.Ack, protocol.RecvInt, 0, nil)
-	r.log.waitFor(t, "the watchdog is not told that all is well: rank 0: its lock is not released")
+	r.log.waitFor(t, "watchdog not notified, an engine does not respond")
 	limits.mu.Unlock()
-	for len(m.alive) > 0 { // what was told before
+	for len(m.alive) > 0 { // earlier notifications
 		<-m.alive
 	}
 	select {
 	case <-m.alive:
-	case <-time.After(patience):
-		t.Error("the watchdog is not told that all is well again")
+	case <-time.After(testTimeout):
+		t.Error("the watchdog is not notified again")
 	}
 }
 
-// TestWithoutServiceManager: nothing is told to anybody, and there is no watchdog.
+// TestWithoutServiceManager: there are no notifications and no watchdog.
 func TestWithoutServiceManager(t *testing.T) {
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
 		t.Setenv(name, "")

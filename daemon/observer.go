@@ -19,9 +19,8 @@ import (
 // queueLen is how many log lines wait for a slow log before more are lost.
 const queueLen = 1024
 
-// Observer logs what happens in engines. It is told on the packet path, and
-// there does nothing but count and copy; Run writes the lines. Every kind of
-// trouble of a rank gets at most one line a second.
+// Observer logs events of engines. On the packet path it only counts and copies; run
+// writes the lines. Each kind of event of a rank gets at most one line a second.
 type Observer struct {
 	log *zap.Logger
 	// profile is the dialect between two ranks, to explain a bad header.
@@ -39,8 +38,8 @@ var _ mpe.Observer = (*Observer)(nil)
 // them: TransportError comes without it.
 type rankLimits struct {
 	mu sync.Mutex
-	// handshake and extended limit what concerns peers of these profiles: the same
-	// reason has another level and text.
+	// handshake and extended are of peers of these profiles: a reason has another level
+	// and text in each.
 	handshake, extended profileLimits
 	failed              []limiter // by peer, and last of no peer in particular
 	network             limiter
@@ -58,7 +57,7 @@ func (l *rankLimits) of(extended bool) *profileLimits {
 	return &l.handshake
 }
 
-// lineKind says what a line is about.
+// lineKind is the kind of event that a line reports.
 type lineKind uint8
 
 const (
@@ -69,8 +68,7 @@ const (
 	lineAttach
 )
 
-// line is what a log line is made of, by value, so that queueing it allocates
-// nothing.
+// line is the content of a log line, by value, so that queueing it allocates nothing.
 type line struct {
 	kind       lineKind
 	rank, peer int
@@ -83,7 +81,7 @@ type line struct {
 	extended bool
 	xheader  protocol.ExtHeader
 	from     netip.AddrPort
-	size     int // of what arrived, in bytes; -1 if nothing did
+	size     int // of the received packet in bytes; -1 without one
 	head     [protocol.HeaderLen]byte
 	err      error
 	send     bool
@@ -150,15 +148,15 @@ func (o *Observer) Noted(rank, peer int, n mpe.Note) {
 	o.take(limits, &limits.of(ln.extended).events[n.Event], &ln)
 }
 
-// setExtended notes the header of a packet of the extended profile, if it is one.
+// setExtended copies the header of a packet of the extended profile; h is nil for others.
 func (ln *line) setExtended(h *protocol.ExtHeader) {
 	if h != nil {
 		ln.extended, ln.xheader = true, *h
 	}
 }
 
-// Done implements mpe.Observer. Only failures are logged, and not those that the
-// caller or the end of the daemon brought about.
+// Done implements mpe.Observer. It logs failures, except for those caused by the caller
+// or by the end of the daemon.
 func (o *Observer) Done(rank int, s mpe.Status, err error) {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrClosed) || errors.Is(err, mpe.ErrCancelled) {
 		return
@@ -180,7 +178,7 @@ func (o *Observer) TransportError(rank int, err error) {
 	o.take(limits, &limits.network, &line{kind: lineNetwork, rank: rank, err: err})
 }
 
-// run writes the lines until ctx is done, and then those that are left.
+// run writes the lines until ctx is done, and then the queued ones.
 func (o *Observer) run(ctx context.Context) {
 	tick := time.NewTicker(perLine)
 	defer tick.Stop()
@@ -197,7 +195,7 @@ func (o *Observer) run(ctx context.Context) {
 	}
 }
 
-// drain writes the lines that wait.
+// drain writes the queued lines.
 func (o *Observer) drain() {
 	for {
 		select {
@@ -209,33 +207,38 @@ func (o *Observer) drain() {
 	}
 }
 
-// flush says how much was suppressed of what has stopped since. It does not log while it
-// holds a lock that the packet path takes.
+// flush logs how many events were suppressed and have not occurred since. It does not log
+// while it holds a lock that the packet path takes.
 func (o *Observer) flush() {
 	o.flushPrograms()
 	now := o.now()
 	for rank, limits := range o.ranks {
 		var logs []func()
-		more := func(l *limiter, what string, level zapcore.Level) {
+		more := func(l *limiter, level zapcore.Level, text string, of zap.Field) {
 			if n := l.rest(now); n > 0 {
-				logs = append(logs, func() { o.log.Log(level, moreLine(rank, n, what)) })
+				logs = append(logs, func() { o.log.Log(level, text, zap.Int("rank", rank), of, suppressedField(n)) })
 			}
 		}
 		limits.mu.Lock()
 		for _, extended := range []bool{false, true} {
 			of := limits.of(extended)
-			for r := range of.drops {
-				reason := mpe.DropReason(r)
-				more(&of.drops[r], "packets dropped: "+reason.String(), dropLevel(reason, extended))
+			for i := range of.drops {
+				r := mpe.DropReason(i)
+				more(&of.drops[i], dropLevel(r, extended), packetDropped, zap.Stringer("reason", r))
 			}
-			for e := range of.events {
-				more(&of.events[e], mpe.Event(e).String(), eventLevel(mpe.Event(e)))
+			for i := range of.events {
+				e := mpe.Event(i)
+				more(&of.events[i], eventLevel(e), eventText[e], zap.Stringer("event", e))
 			}
 		}
 		for peer := range limits.failed {
-			more(&limits.failed[peer], failedText(peer), zapcore.WarnLevel)
+			of := zap.Skip()
+			if peer < len(limits.failed)-1 {
+				of = zap.Int("peer", peer)
+			}
+			more(&limits.failed[peer], zapcore.WarnLevel, operationFailed, of)
 		}
-		more(&limits.network, "errors of the network", zapcore.WarnLevel)
+		more(&limits.network, zapcore.WarnLevel, networkError, zap.Skip())
 		limits.mu.Unlock()
 		for _, log := range logs {
 			log()

@@ -19,7 +19,7 @@ var attachText = [attach.NumEventKinds]string{
 	attach.EventAttached: "program attached",
 	attach.EventDetached: "program detached",
 	attach.EventRefused:  "program refused",
-	attach.EventFailed:   "connection of a program not accepted",
+	attach.EventFailed:   "program connection not accepted",
 }
 
 func attachLevel(kind attach.EventKind) zapcore.Level {
@@ -29,8 +29,8 @@ func attachLevel(kind attach.EventKind) zapcore.Level {
 	return zapcore.InfoLevel
 }
 
-// Program logs an event of a program. Whoever may connect can bring about any number of
-// them, so each kind gets at most one line a second for each rank.
+// Program logs an event of a program. A client can cause any number of them, so each kind
+// gets at most one line a second for each rank.
 func (o *Observer) Program(e attach.Event) {
 	limits := &o.attach[len(o.attach)-1]
 	if e.Rank >= 0 {
@@ -57,7 +57,7 @@ func (o *Observer) writeProgram(ln *line) {
 	o.log.Log(attachLevel(e.Kind), attachText[e.Kind], append(fields, suppressedField(ln.suppressed))...)
 }
 
-// flushPrograms says how many events were suppressed that have not come since.
+// flushPrograms logs how many events were suppressed and have not occurred since.
 func (o *Observer) flushPrograms() {
 	for rank := range o.attach {
 		limits := &o.attach[rank]
@@ -77,7 +77,7 @@ func (o *Observer) flushPrograms() {
 	}
 }
 
-// suppressedField says how many lines were left out.
+// suppressedField returns the number of suppressed lines as a field.
 func suppressedField(n uint64) zap.Field {
 	if n == 0 {
 		return zap.Skip()

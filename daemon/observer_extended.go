@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"fmt"
 
 	"go.uber.org/zap/zapcore"
@@ -10,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// extendedDropLevel is warn for what a sound peer never sends, and info or debug
-// for what the network, repeats and new sessions bring about.
+// extendedDropLevel returns warn for what a correct peer never sends, and info or debug for
+// the effects of the network, of retransmissions and of new sessions.
 func extendedDropLevel(r mpe.DropReason) zapcore.Level {
 	switch r {
 	case mpe.DropDuplicate, mpe.DropStale:
@@ -22,40 +21,27 @@ func extendedDropLevel(r mpe.DropReason) zapcore.Level {
 	return zapcore.WarnLevel
 }
 
-// extendedDropped says what was dropped, from whom, and why.
-func extendedDropped(ln *line) string {
-	from := fmt.Sprintf("rank %d", ln.peer)
-	if ln.from.IsValid() {
-		from = fmt.Sprintf("rank %d (%v)", ln.peer, ln.from)
-	}
-	text := fmt.Sprintf("rank %d: packet from %s dropped: ", ln.rank, from)
-	if ln.xheader.Type != 0 {
-		text += fmt.Sprintf("%v: ", &ln.xheader)
-	}
-	return text + cmp.Or(extendedDropText[ln.reason], ln.reason.String())
-}
-
 // extendedDropText explains the reasons.
 var extendedDropText = [mpe.NumDropReasons]string{
-	mpe.DropShort:        "it is shorter than a header of the extended profile; does the peer have another profile?",
+	mpe.DropShort:        "shorter than a header of the extended profile: check the profile of the peer",
 	mpe.DropStartMark:    "no start mark",
 	mpe.DropEndMark:      "no end mark",
-	mpe.DropReserved:     fmt.Sprintf("it is not of version 0x%02x of the extended profile: does the peer run another version of zrlmpid, or have another profile?", protocol.ExtVersion),
-	mpe.DropCall:         "no such call",
-	mpe.DropType:         "no such packet type",
-	mpe.DropLength:       "its payload is not as long as it says",
-	mpe.DropChecksum:     "its checksum is wrong: it was damaged on its way",
-	mpe.DropSourceRank:   "the rank that it says it is from is not the one at that address: the rank maps of the two sides differ",
-	mpe.DropDestination:  "it is addressed to another rank: the rank maps of the two sides differ",
-	mpe.DropSession:      "it is of another session",
-	mpe.DropWindow:       "its number is too far ahead",
-	mpe.DropDuplicate:    "it has arrived before",
-	mpe.DropAcknowledged: "it acknowledges what was never sent",
-	mpe.DropDirection:    "its call makes no sense in a packet of this type",
-	mpe.DropCredit:       "the peer has no credit for its message",
-	mpe.DropOrder:        "an earlier message never began",
-	mpe.DropUnsolicited:  "nothing asked for it",
-	mpe.DropMismatch:     "it contradicts what its message began with",
-	mpe.DropStale:        "it answers what has ended",
-	mpe.DropCode:         "no such error code",
+	mpe.DropReserved:     fmt.Sprintf("not version 0x%02x of the extended profile: check the version of zrlmpid and the profile of the peer", protocol.ExtVersion),
+	mpe.DropCall:         "invalid call",
+	mpe.DropType:         "invalid packet type",
+	mpe.DropLength:       "payload length differs from the header",
+	mpe.DropChecksum:     "wrong checksum: packet is corrupt",
+	mpe.DropSourceRank:   "source rank does not belong to the address: compare the rank maps of both sides",
+	mpe.DropDestination:  "packet is addressed to another rank: compare the rank maps of both sides",
+	mpe.DropSession:      "packet of another session",
+	mpe.DropWindow:       "packet number beyond the window",
+	mpe.DropDuplicate:    "packet was received before",
+	mpe.DropAcknowledged: "acknowledges a packet that was not sent",
+	mpe.DropDirection:    "invalid call in a packet of this type",
+	mpe.DropCredit:       "message exceeds the credit of the peer",
+	mpe.DropOrder:        "message out of order: an earlier one has not begun",
+	mpe.DropUnsolicited:  "DATA without CLEAR_TO_SEND",
+	mpe.DropMismatch:     "packet contradicts the beginning of its message",
+	mpe.DropStale:        "packet matches no pending operation",
+	mpe.DropCode:         "invalid error code",
 }

@@ -30,10 +30,11 @@ func fakeObserver(level zapcore.Level) (o *Observer, logs *observer.ObservedLogs
 	return o, logs, clock
 }
 
+// messages returns the lines of a log with their fields, in the order of their names.
 func messages(logs *observer.ObservedLogs) []string {
 	var texts []string
 	for _, e := range logs.TakeAll() {
-		texts = append(texts, e.Message)
+		texts = append(texts, fmt.Sprintf("%s %v", e.Message, e.ContextMap()))
 	}
 	return texts
 }
@@ -42,8 +43,11 @@ var arrival = &mpe.RxPacket{Peer: 2, From: netip.MustParseAddrPort("127.0.0.3:27
 
 func TestFlood(t *testing.T) {
 	o, logs, clock := fakeObserver(zapcore.InfoLevel)
-	drop := mpe.Drop{Packet: arrival, Reason: mpe.DropSourceRank, Header: protocol.Header{Src: 1}}
-	const line = "rank 0: packet from 127.0.0.3 says it is rank 1, but the rank map says that address is rank 2: the rank maps of the two sides differ"
+	drop := mpe.Drop{Packet: arrival, Reason: mpe.DropSourceRank, Header: protocol.Header{Type: protocol.Ack, Src: 1}}
+	line := func(rank int, suppressed string) string {
+		return fmt.Sprintf("packet dropped map[detail:packet claims source rank 1, but its address belongs to rank 2: compare the rank maps of both sides "+
+			"from:127.0.0.3:2718 packet:%v peer:2 rank:%d reason:source_rank%s]", drop.Header, rank, suppressed)
+	}
 	for range 4212 {
 		o.Dropped(0, 2, drop)
 	}
@@ -54,7 +58,7 @@ func TestFlood(t *testing.T) {
 		o.Dropped(0, 2, drop)
 	}
 	o.drain()
-	want := []string{line, strings.Replace(line, "rank 0", "rank 1", 1), line + " … and 4211 more"}
+	want := []string{line(0, ""), line(1, ""), line(0, " suppressed:4211")}
 	if got := messages(logs); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
@@ -66,7 +70,7 @@ func TestFlood(t *testing.T) {
 	*clock += perLine
 	o.flush()
 	o.flush()
-	if got := messages(logs); len(got) != 1 || got[0] != "rank 0: … and 9 more packets dropped: source_rank" {
+	if got := messages(logs); len(got) != 1 || got[0] != "packet dropped map[rank:0 reason:source_rank suppressed:9]" {
 		t.Errorf("after the flood: %q", got)
 	}
 }
@@ -97,7 +101,7 @@ func TestFloodCost(t *testing.T) {
 	}
 }
 
-// TestSlowLog: a log that takes nothing does not hold the engine up.
+// TestSlowLog: a blocked log does not block the engine.
 func TestSlowLog(t *testing.T) {
 	o, _, clock := fakeObserver(zapcore.InfoLevel)
 	for range queueLen + 5 {
@@ -112,31 +116,31 @@ func TestSlowLog(t *testing.T) {
 func TestLines(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		tell func(o *Observer)
-		want string // "" for silence
+		call func(o *Observer)
+		want string // "" for no line
 	}{
 		{"datatype", func(o *Observer) {
 			o.Dropped(0, 2, mpe.Drop{Packet: arrival, Reason: mpe.DropDatatype, Header: protocol.Header{Type: protocol.SendRequest, Src: 2, Call: protocol.SendFloat}})
-		}, "rank 0: packet from rank 2 (127.0.0.3:2718) dropped: SEND_REQUEST 2→0 SEND_FLOAT does not match what is posted"},
+		}, "packet dropped map[detail:call does not match the posted operation: one side uses INT and the other FLOAT, or the tags differ from:127.0.0.3:2718 packet:SEND_REQUEST 2→0 SEND_FLOAT"},
 		{"no arrival", func(o *Observer) {
 			o.Dropped(0, 2, mpe.Drop{Reason: mpe.DropGap})
-		}, "rank 0: packet from rank 2 dropped: payload after a pause"},
+		}, "packet dropped map[detail:payload after a pause that ended its message peer:2 rank:0 reason:gap]"},
 		{"unknown", func(o *Observer) {
 			o.Dropped(0, mpe.UnknownPeer, mpe.Drop{Packet: arrival, Reason: mpe.DropUnknownAddress})
-		}, "rank 0: packet from 127.0.0.3:2718 dropped: that address is not in the rank map"},
+		}, "packet dropped map[detail:address is not in the rank map from:127.0.0.3:2718 rank:0 reason:unknown_address]"},
 		{"event", func(o *Observer) {
 			o.Noted(0, 2, mpe.Note{Event: mpe.EventRetransmitted, Header: protocol.Header{Type: protocol.SendRequest, Dst: 2}})
-		}, "rank 0 and rank 2: packet retransmitted (SEND_REQUEST 0→2 SEND_INT)"},
-		{"failed receive", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, handshake.ErrTimeout) }, "rank 0: receive from rank 3 failed: deadline exceeded"},
-		{"failed send", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3, Send: true}, handshake.ErrTimeout) }, "rank 0: send to rank 3 failed: deadline exceeded"},
+		}, "packet retransmitted map[event:retransmitted packet:SEND_REQUEST 0→2 SEND_INT peer:2 rank:0]"},
+		{"failed receive", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, handshake.ErrTimeout) }, "receive failed map[error:deadline exceeded"},
+		{"failed send", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3, Send: true}, handshake.ErrTimeout) }, "send failed map[error:deadline exceeded"},
 		{"success", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, nil) }, ""},
 		{"cancelled", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, context.Canceled) }, ""},
 		{"shutting down", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, mpe.ErrClosed) }, ""},
-		{"network", func(o *Observer) { o.TransportError(0, errors.New("rank 0 cannot send: no route to host")) }, "rank 0 cannot send: no route to host"},
+		{"network", func(o *Observer) { o.TransportError(0, errors.New("rank 0 cannot send: no route to host")) }, "network error map[error:rank 0 cannot send: no route to host rank:0]"},
 		{"closed", func(o *Observer) { o.TransportError(0, mpe.ErrTransportClosed) }, ""},
 	} {
 		o, logs, _ := fakeObserver(zapcore.DebugLevel)
-		tt.tell(o)
+		tt.call(o)
 		o.drain()
 		got := strings.Join(messages(logs), "\n")
 		if (tt.want == "") != (got == "") || !strings.HasPrefix(got, tt.want) {
@@ -158,8 +162,8 @@ func TestLines(t *testing.T) {
 			o, logs, _ := fakeObserver(zapcore.DebugLevel)
 			o.Dropped(0, 2, mpe.Drop{Packet: arrival, Reason: r, Extended: h})
 			o.drain()
-			if got := messages(logs); len(got) != 1 || strings.HasSuffix(got[0], ": "+r.String()) {
-				t.Errorf("%v, extended %v: not explained: %q", r, h != nil, got)
+			if got := logs.TakeAll(); len(got) != 1 || got[0].ContextMap()["detail"] == r.String() {
+				t.Errorf("%v, extended %v: not explained: %+v", r, h != nil, got)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.uber.org/zap"
@@ -10,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// dropLevel is warn for what a sound peer never sends, and info for what losses
-// and repeats bring about.
+// dropLevel returns warn for what a correct peer never sends, and info for the effects of
+// losses and retransmissions.
 func dropLevel(r mpe.DropReason, extended bool) zapcore.Level {
 	if extended {
 		return extendedDropLevel(r)
@@ -24,9 +25,9 @@ func dropLevel(r mpe.DropReason, extended bool) zapcore.Level {
 	return zapcore.WarnLevel
 }
 
-// eventLevel is warn for what ends messages, error for what corrupts them, info for a
-// peer that comes and goes and for what takes a lost packet, and debug for what time
-// alone brings about.
+// eventLevel returns error for wrong data and wedged FPGAs, warn for what ends messages,
+// info for the effects of lost packets and for a peer that connects or closes, and debug
+// for time-outs, retransmissions and flow control.
 func eventLevel(e mpe.Event) zapcore.Level {
 	switch e {
 	case mpe.EventDeliveredDuplicate, mpe.EventWouldWedge:
@@ -45,74 +46,58 @@ func (o *Observer) write(ln *line) {
 		o.writeProgram(ln)
 		return
 	}
+	level, text := zapcore.WarnLevel, ""
 	fields := []zap.Field{zap.Int("rank", ln.rank)}
-	if ln.kind != lineNetwork && ln.peer != mpe.UnknownPeer {
+	if ln.kind != lineNetwork && ln.peer >= 0 {
 		fields = append(fields, zap.Int("peer", ln.peer))
 	}
-	level, text := zapcore.WarnLevel, ""
+	if ln.from.IsValid() {
+		fields = append(fields, zap.Stringer("from", ln.from))
+	}
+	if ln.header.Type != 0 {
+		fields = append(fields, zap.Stringer("packet", ln.header))
+	} else if ln.xheader.Type != 0 {
+		fields = append(fields, zap.Stringer("packet", &ln.xheader))
+	}
 	switch ln.kind {
 	case lineDrop:
-		level, text = dropLevel(ln.reason, ln.extended), o.dropped(ln)
-		fields = append(fields, zap.Stringer("reason", ln.reason))
+		level, text = dropLevel(ln.reason, ln.extended), packetDropped
+		fields = append(fields, zap.Stringer("reason", ln.reason), zap.String("detail", o.dropDetail(ln)))
 	case lineEvent:
-		level = eventLevel(ln.event)
-		text = fmt.Sprintf("rank %d and rank %d: %s", ln.rank, ln.peer, eventText[ln.event])
-		if ln.err != nil {
-			text += fmt.Sprintf(": %v", ln.err)
-		}
-		switch {
-		case ln.header.Type != 0:
-			text += fmt.Sprintf(" (%v)", ln.header)
-		case ln.xheader.Type != 0:
-			text += fmt.Sprintf(" (%v)", &ln.xheader)
-		}
-		fields = append(fields, zap.Stringer("event", ln.event))
+		level, text = eventLevel(ln.event), eventText[ln.event]
+		fields = append(fields, zap.Stringer("event", ln.event), zap.Error(ln.err))
 	case lineFailed:
-		way := "receive from"
+		text = receiveFailed
 		if ln.send {
-			way = "send to"
+			text = sendFailed
 		}
-		who := fmt.Sprintf("rank %d", ln.peer)
-		if ln.peer < 0 {
-			who = "any rank"
-		}
-		text = fmt.Sprintf("rank %d: %s %s failed: %v", ln.rank, way, who, ln.err)
+		fields = append(fields, zap.Error(ln.err))
 	case lineNetwork:
-		text = ln.err.Error() // it names the rank
+		text, fields = networkError, append(fields, zap.Error(ln.err))
 	}
-	if ln.suppressed > 0 {
-		text = fmt.Sprintf("%s … and %d more", text, ln.suppressed)
-	}
-	o.log.Log(level, text, fields...)
+	o.log.Log(level, text, append(fields, suppressedField(ln.suppressed))...)
 }
 
-// dropped says what was dropped, from whom, and why.
-func (o *Observer) dropped(ln *line) string {
+// The messages of the log that have no table.
+const (
+	packetDropped   = "packet dropped"
+	sendFailed      = "send failed"
+	receiveFailed   = "receive failed"
+	operationFailed = "operation failed"
+	networkError    = "network error"
+)
+
+// dropDetail explains a drop, and says what to do about it.
+func (o *Observer) dropDetail(ln *line) string {
 	if ln.extended {
-		return extendedDropped(ln)
+		return cmp.Or(extendedDropText[ln.reason], ln.reason.String())
 	}
 	h := ln.header
 	switch ln.reason {
-	case mpe.DropUnknownAddress:
-		return fmt.Sprintf("rank %d: packet from %v dropped: that address is not in the rank map", ln.rank, ln.from)
 	case mpe.DropSourceRank:
-		return fmt.Sprintf("rank %d: packet from %v says it is rank %d, but the rank map says that address is rank %d: the rank maps of the two sides differ",
-			ln.rank, ln.from.Addr(), h.Src, ln.peer)
+		return fmt.Sprintf("packet claims source rank %d, but its address belongs to rank %d: compare the rank maps of both sides", h.Src, ln.peer)
 	case mpe.DropDestination:
-		return fmt.Sprintf("rank %d: packet from rank %d is addressed to rank %d, but this is rank %d: the rank maps of the two sides differ",
-			ln.rank, ln.peer, h.Dst, ln.rank)
-	}
-	from := fmt.Sprintf("rank %d", ln.peer)
-	if ln.from.IsValid() {
-		from = fmt.Sprintf("rank %d (%v)", ln.peer, ln.from)
-	}
-	return fmt.Sprintf("rank %d: packet from %s dropped: %s", ln.rank, from, o.why(ln))
-}
-
-// why explains a drop that is not about addresses.
-func (o *Observer) why(ln *line) string {
-	h := ln.header
-	switch ln.reason {
+		return fmt.Sprintf("packet is addressed to rank %d, not to rank %d: compare the rank maps of both sides", h.Dst, ln.rank)
 	case mpe.DropShort, mpe.DropStartMark, mpe.DropEndMark,
 		mpe.DropReserved, mpe.DropCall, mpe.DropType:
 		profile := o.profile(ln.rank, ln.peer)
@@ -126,67 +111,51 @@ func (o *Observer) why(ln *line) string {
 		}
 		return text
 	case mpe.DropLength:
-		if h.Type != 0 {
-			return fmt.Sprintf("%v in a datagram of %d bytes, which is not a length that it can have", h, ln.size)
-		}
-		return fmt.Sprintf("%d bytes is not a length that a datagram can have here", ln.size)
+		return fmt.Sprintf("invalid datagram length of %d bytes", ln.size)
 	case mpe.DropSize:
-		return fmt.Sprintf("it announces %d words, which is more than a message may have", h.Size)
+		return fmt.Sprintf("message of %d words exceeds the limit", h.Size)
 	case mpe.DropDirection:
-		return fmt.Sprintf("%v makes no sense in a %v packet", h.Call, h.Type)
-	case mpe.DropDatatype:
-		return fmt.Sprintf("%v does not match what is posted: one side uses INT and the other FLOAT, or the tags differ", h)
+		return fmt.Sprintf("invalid call %v in a %v packet", h.Call, h.Type)
 	}
-	if text := dropText[ln.reason]; text != "" {
-		if h.Type != 0 {
-			text = fmt.Sprintf("%v: %s", h, text)
-		}
-		return text
-	}
-	return ln.reason.String()
+	return cmp.Or(dropText[ln.reason], ln.reason.String())
 }
 
-// dropText explains the reasons that need no more.
+// dropText explains the reasons whose text has no values.
 var dropText = [mpe.NumDropReasons]string{
-	mpe.DropUnexpectedPayload: "bare payload that no message expects",
-	mpe.DropUnsolicited:       "it was not cleared to send",
-	mpe.DropDuplicate:         "the message was received before",
-	mpe.DropStale:             "it answers nothing that is under way",
-	mpe.DropGap:               "payload after a pause in which its message must have broken off",
-	mpe.DropBarrier:           "deployed nodes ignore BARRIER, and so does zrlmpid",
-	mpe.DropStream:            "the stream lost its framing, or another connection from there still answers; it was closed",
+	mpe.DropUnknownAddress:    "address is not in the rank map",
+	mpe.DropDatatype:          "call does not match the posted operation: one side uses INT and the other FLOAT, or the tags differ",
+	mpe.DropUnexpectedPayload: "continuation datagram that no message expects",
+	mpe.DropUnsolicited:       "DATA without CLEAR_TO_SEND",
+	mpe.DropDuplicate:         "message was received before",
+	mpe.DropStale:             "packet matches no pending operation",
+	mpe.DropGap:               "payload after a pause that ended its message",
+	mpe.DropBarrier:           "BARRIER is not supported, as on deployed nodes",
+	mpe.DropStream:            "stream lost its framing, or another connection from the same address is alive: connection closed",
 }
 
-// eventText describes the events.
+// eventText are the messages of the events.
 var eventText = [mpe.NumEvents]string{
 	mpe.EventRetransmitted:        "packet retransmitted",
-	mpe.EventReacked:              "an ACK was lost, acknowledged again",
-	mpe.EventCrossed:              "both asked to send, the peer goes first",
-	mpe.EventRequestTakenAsAck:    "an ACK was lost, but the peer's next request shows that it has the message",
-	mpe.EventStaleClearUsed:       "an earlier CLEAR_TO_SEND was used",
-	mpe.EventRequestWasDuplicate:  "a SEND_REQUEST was a late duplicate: the peer is in no send",
-	mpe.EventClearWasDuplicate:    "a CLEAR_TO_SEND was a late duplicate: the peer is in a send",
-	mpe.EventStartedOver:          "part of a message was lost, received from its start again",
-	mpe.EventRequestRetransmitted: "the peer asks to send again",
-	mpe.EventPadding:              "payload was padded",
-	mpe.EventDeliveredDuplicate:   "WRONG DATA was delivered: the message before this one was a late copy of an earlier one, made by the network",
-	mpe.EventWouldWedge:           "a real FPGA would now wait for ever or have wrong words",
-	mpe.EventConnected:            "connected",
-	mpe.EventSessionChanged:       "the peer was restarted, or had given us up: what was under way has ended",
-	mpe.EventClosedByPeer:         "the peer shuts down",
-	mpe.EventUnreachable:          "the peer is silent: it was given up, and what was under way has ended",
-	mpe.EventTimedOut:             "no answer in time",
-	mpe.EventSpurious:             "the answer was only late: the path has become longer",
-	mpe.EventLossDetected:         "a packet was lost",
-	mpe.EventWindowFull:           "as many packets are in flight as may be",
-	mpe.EventCreditExhausted:      "a message waits for the peer to match earlier ones",
-	mpe.EventEagerExhausted:       "a small message goes by rendezvous, as the peer has no room for it",
-	mpe.EventRefused:              "a message of the peer is longer than our limits allow",
+	mpe.EventReacked:              "ACK retransmitted",
+	mpe.EventCrossed:              "crossed send requests, peer sends first",
+	mpe.EventRequestTakenAsAck:    "lost ACK replaced by the next SEND_REQUEST",
+	mpe.EventStaleClearUsed:       "earlier CLEAR_TO_SEND used",
+	mpe.EventRequestWasDuplicate:  "late duplicate of a SEND_REQUEST ignored",
+	mpe.EventClearWasDuplicate:    "late duplicate of a CLEAR_TO_SEND ignored",
+	mpe.EventStartedOver:          "incomplete message received again from its start",
+	mpe.EventRequestRetransmitted: "SEND_REQUEST retransmitted by the peer",
+	mpe.EventPadding:              "padding of payload removed",
+	mpe.EventDeliveredDuplicate:   "WRONG DATA delivered: previous message was a late duplicate made by the network",
+	mpe.EventWouldWedge:           "real FPGA would wait forever or have wrong data",
+	mpe.EventConnected:            "peer connected",
+	mpe.EventSessionChanged:       "peer restarted or declared this rank unreachable, pending messages failed",
+	mpe.EventClosedByPeer:         "connection closed by peer",
+	mpe.EventUnreachable:          "peer unreachable, pending messages failed",
+	mpe.EventTimedOut:             "retransmission time-out",
+	mpe.EventSpurious:             "spurious retransmission time-out, round trip has grown",
+	mpe.EventLossDetected:         "packet loss detected",
+	mpe.EventWindowFull:           "congestion window full",
+	mpe.EventCreditExhausted:      "message credit exhausted",
+	mpe.EventEagerExhausted:       "eager credit exhausted, message sent by rendezvous",
+	mpe.EventRefused:              "message of the peer refused: longer than the limits allow",
 }
-
-// moreLine sums up what was suppressed after the last line.
-func moreLine(rank int, n uint64, what string) string {
-	return fmt.Sprintf("rank %d: … and %d more %s", rank, n, what)
-}
-
-func failedText(peer int) string { return fmt.Sprintf("failures with rank %d", peer) }

@@ -13,8 +13,8 @@ type offered struct{ d *Daemon }
 
 var _ attach.Ranks = offered{}
 
-// access says who may attach beside root and the daemon's own user: the group that the
-// daemon runs with, where the mode of the sockets lets it in.
+// access returns who may attach beside root and the daemon's own user: the daemon's group,
+// if the mode of the sockets grants it access.
 func access(mode config.Mode, group int) attach.Access {
 	if mode&0o020 == 0 {
 		return attach.Access{}
@@ -33,15 +33,15 @@ func (o offered) Hosts() []int {
 	return ranks
 }
 
-// Device implements attach.Ranks. A program's messages are never cut: where a link
-// has max_message_words, the program sends what the peer's program expects.
+// Device implements attach.Ranks. A program's messages are never fragmented by
+// max_message_words: the program sends what the peer's program expects.
 func (o offered) Device(rank int) (mpe.Device, error) {
 	r := o.d.local(rank)
 	switch {
 	case r == nil:
-		return nil, fmt.Errorf("rank %d: %w: it does not run in this daemon", rank, mpe.ErrRank)
+		return nil, fmt.Errorf("rank %d: %w: it is not a local rank of this daemon, attach to the daemon that runs it", rank, mpe.ErrRank)
 	case r.port == nil:
-		return nil, fmt.Errorf("rank %d: %w: it is a stand-in, and its messages are those of its kernel", rank, mpe.ErrRank)
+		return nil, fmt.Errorf("rank %d: %w: it is a stand-in, attach to a rank with run: host", rank, mpe.ErrRank)
 	}
 	return r.Engine, nil
 }

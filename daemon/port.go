@@ -13,22 +13,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// port is a host rank as callers of the control socket use it: an engine that
-// cuts sends where the link says so.
+// port is a host rank for callers of the control socket: an engine that splits sends by
+// the link's max_message_words.
 type port struct {
 	log    *zap.Logger
 	engine *mpe.Engine
-	links  func() []node.Link // at this moment
+	links  func() []node.Link // the current ones
 	limit  int                // the largest message in words
 	peers  []portPeer
 }
 
 type portPeer struct {
-	// sending holds a token while a message is being cut, so that the pieces
-	// of two do not mix.
+	// sending holds a token while the pieces of a message are sent, so that those of two
+	// messages do not mix.
 	sending chan struct{}
-	// toldTag: the log says that tags do not travel to this peer.
-	toldTag atomic.Bool
+	// tagNoted: it was logged that tags are not sent to this peer.
+	tagNoted atomic.Bool
 }
 
 var _ control.Port = (*port)(nil)
@@ -64,7 +64,7 @@ func (p *port) Send(ctx context.Context, dst int, data []byte, opts mpe.Options)
 	case p.peers[dst].sending <- struct{}{}:
 		defer func() { <-p.peers[dst].sending }()
 	case <-ctx.Done():
-		return mpe.Status{}, fmt.Errorf("rank %d: another message to rank %d is under way: %w", p.Rank(), dst, context.Cause(ctx))
+		return mpe.Status{}, fmt.Errorf("rank %d: send to rank %d: another message to it is in progress: %w", p.Rank(), dst, context.Cause(ctx))
 	}
 	st, err := p.engine.Send(ctx, dst, data[:min(piece, len(data))], opts)
 	for off := piece; err == nil && off < len(data); off += piece {
@@ -83,13 +83,13 @@ func (p *port) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) 
 	return p.engine.Recv(ctx, src, buf, opts)
 }
 
-// noteTag says once per peer that a tag goes no further than here.
+// noteTag logs once per peer that a tag is not sent.
 func (p *port) noteTag(peer int, opts mpe.Options) {
 	if opts.Tag == 0 || peer < 0 || peer >= len(p.peers) || p.links()[peer].Profile != protocol.CloudFPGA {
 		return
 	}
-	if p.peers[peer].toldTag.CompareAndSwap(false, true) {
-		p.log.Info(fmt.Sprintf("rank %d uses tag %d towards rank %d, but profile cloudfpga has no tags: messages match by their order only",
-			p.Rank(), opts.Tag, peer), zap.Int("rank", p.Rank()), zap.Int("peer", peer))
+	if p.peers[peer].tagNoted.CompareAndSwap(false, true) {
+		p.log.Info("tag not sent, profile cloudfpga has no tags and messages match by their order",
+			zap.Int("rank", p.Rank()), zap.Int("peer", peer), zap.Int("tag", opts.Tag))
 	}
 }

@@ -73,8 +73,8 @@ func (r *localRank) start(observer mpe.Observer, log *zap.Logger) error {
 	return nil
 }
 
-// runKernel runs a stand-in's kernel until ctx is done. A kernel that fails does
-// not take the daemon with it, as an FPGA does not take its cluster.
+// runKernel runs a stand-in's kernel until ctx is done. The failure of a kernel does not
+// end the daemon.
 func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) {
 	err := r.kernel.Run(ctx, r.Engine)
 	if ctx.Err() != nil {
@@ -85,7 +85,7 @@ func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) {
 	r.kernelState, r.kernelErr = control.KernelEnded, err
 	if err != nil {
 		r.kernelState = control.KernelFailed
-		log.Error("kernel failed; its rank answers nobody from here on", zap.Int("rank", r.cfg.Rank), zap.Stringer("kernel", r.kernel), zap.Error(err))
+		log.Error("kernel failed: its rank no longer answers, restart zrlmpid", zap.Int("rank", r.cfg.Rank), zap.Stringer("kernel", r.kernel), zap.Error(err))
 	}
 }
 
@@ -101,33 +101,32 @@ func (r *localRank) warnAfter() time.Duration {
 	return shortest
 }
 
-// idles reports whether a wait is how a kernel spends its time: in a receive,
-// for work.
+// idles reports whether a wait is the receive with which a kernel waits for work.
 func (r *localRank) idles(w mpe.Waiting) bool {
 	return r.kernel != nil && w.State == handshake.WaitRequest
 }
 
-// offloadStatus is a socket's offload as the control socket tells it.
+// offloadStatus returns a socket's offload for the control socket.
 func offloadStatus(o udp.Offload) *control.Offload {
-	s := &control.Offload{Batches: o.Batches, Segmentation: o.Segments, Coalescing: o.Coalesces, Off: o.Off}
+	s := &control.Offload{Batches: o.Batches, Segmentation: o.Segments, Coalescing: o.Coalesces, Disabled: o.Off}
 	for _, refused := range o.Refused {
 		s.Refused = append(s.Refused, control.OffloadRefused{Peer: refused.Peer, Error: refused.Err.Error()})
 	}
 	return s
 }
 
-// status describes the rank for the control socket.
+// status returns the rank's state for the control socket.
 func (r *localRank) status() control.LocalRank {
-	s := control.LocalRank{
+	s := control.LocalRank{Engine: r.Engine.Snapshot(), RankInfo: control.RankInfo{
 		Rank: r.cfg.Rank, Role: string(r.cfg.Run), Address: r.cfg.Address.String(),
-		Transports: r.Transports(), Ring: r.Ring(), Oversubscribed: r.Oversubscribed(), Engine: r.Engine.Snapshot(),
-	}
+		Transports: r.Transports(), Ring: r.Ring(), Oversubscribed: r.Oversubscribed(),
+	}}
 	for i := range s.Engine.Peers {
 		p := &s.Engine.Peers[i]
 		p.Transport = string(r.Links()[p.Rank].Transport)
 	}
 	s.Shared, s.SingleCopy = r.Sharing()
-	s.ReceiveBufferAsked, s.ReceiveBuffer = r.ReceiveBuffer()
+	s.ReceiveBufferRequested, s.ReceiveBuffer = r.ReceiveBuffer()
 	if o, ok := r.Offload(); ok {
 		s.Offload = offloadStatus(o)
 	}

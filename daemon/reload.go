@@ -18,11 +18,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// reloads are what a daemon knows of the configurations that it was given.
+// reloads is the state of the configurations that a daemon has loaded.
 type reloads struct {
 	// current is the configuration that was loaded last.
 	current atomic.Pointer[config.Config]
-	// renewed is told of every reload that went well.
+	// renewed has a value after a successful reload.
 	renewed chan struct{}
 	// reloading is held during a reload.
 	reloading sync.Mutex
@@ -32,42 +32,41 @@ type reloads struct {
 	loaded   time.Time
 }
 
-// loadedAt notes the configuration that the daemon begins with.
+// loadedAt sets the configuration that the daemon starts with.
 func (r *reloads) loadedAt(cfg *config.Config, now time.Time) {
 	r.renewed = make(chan struct{}, 1)
 	r.current.Store(cfg)
 	r.loaded = now
 }
 
-// lastReload tells whether the last attempt to load the configuration succeeded, and
-// when the last one that did was.
+// lastReload reports whether the last attempt to load the configuration succeeded, and
+// when it last succeeded.
 func (r *reloads) lastReload() (good bool, last time.Time) {
 	r.reloadMu.Lock()
 	defer r.reloadMu.Unlock()
 	return !r.failed, r.loaded
 }
 
-// ErrNotServing is a reload of a daemon that starts or stops.
-var ErrNotServing = errors.New("the configuration is loaded again only while zrlmpid runs")
+// ErrNotServing is the error of a reload of a daemon that starts or stops.
+var ErrNotServing = errors.New("zrlmpid is starting or stopping")
 
-// errNoSource is a reload of a daemon whose configuration cannot be read again.
-var errNoSource = errors.New("it cannot be read a second time")
+// errNoSource is the error of a reload of a daemon whose configuration cannot be read again.
+var errNoSource = errors.New("cannot be read a second time: restart zrlmpid")
 
-// RefusedError says why a configuration was not taken.
+// RefusedError is the error of a reload that was refused.
 type RefusedError struct {
-	// Restart lists what is different and cannot change while the daemon runs, or is
-	// empty if Err says what is wrong.
+	// Restart lists the changes that need a restart. It is empty if Err is set.
 	Restart []string
 	Err     error
 }
 
-// Error is one line for each reason.
+// Error has a line for each reason.
 func (e *RefusedError) Error() string {
-	const text = "the configuration is refused, and zrlmpid goes on as before"
+	const text = "configuration refused, the previous one stays in effect"
 	if e.Err != nil {
 		return text + ": " + e.Err.Error()
 	}
-	return text + ": only a restart can change this:\n  " + strings.Join(e.Restart, "\n  ")
+	return text + ": these changes need a restart:\n  " + strings.Join(e.Restart, "\n  ")
 }
 
 // Unwrap returns what is wrong, or node.ErrRestart.
@@ -78,15 +77,15 @@ func (e *RefusedError) Unwrap() error {
 	return e.Err
 }
 
-// Reload has the running daemon go by another configuration: by all of it or, if it
-// returns an error, by nothing of it. Messages that are under way end by the rules
-// that they began with. The error is a *RefusedError. Cfg is the daemon's from then on.
+// Reload applies another configuration to the running daemon, as a whole or, if it returns
+// an error, not at all. Messages in progress complete under the previous one. The error is
+// a *RefusedError. The daemon owns cfg from then on.
 func (d *Daemon) Reload(cfg *config.Config) error {
 	_, err := d.reload(func() (*config.Config, error) { return cfg, nil })
 	return err
 }
 
-// reload is Reload for what load returns. It returns what has changed.
+// reload is Reload of what load returns. It returns the changes.
 func (d *Daemon) reload(load func() (*config.Config, error)) ([]config.Change, error) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
@@ -100,12 +99,12 @@ func (d *Daemon) reload(load func() (*config.Config, error)) ([]config.Change, e
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused) && refused.Err == nil:
-		d.log.Error("the configuration is refused, and zrlmpid goes on as before: only a restart can change some of it",
+		d.log.Error("configuration refused, a restart is needed",
 			zap.String("config", d.opts.Source), zap.Strings("restart", refused.Restart))
 	case err != nil:
-		d.log.Error(err.Error(), zap.String("config", d.opts.Source))
+		d.log.Error("configuration refused", zap.String("config", d.opts.Source), zap.Error(errors.Unwrap(err)))
 	default:
-		d.log.Info("the configuration was loaded again", zap.String("config", d.opts.Source), zap.Stringers("changes", changes))
+		d.log.Info("configuration reloaded", zap.String("config", d.opts.Source), zap.Stringers("changes", changes))
 		for _, warning := range d.current.Load().Warnings() {
 			d.log.Warn(warning)
 		}
@@ -143,7 +142,7 @@ func (d *Daemon) tryReload(load func() (*config.Config, error)) ([]config.Change
 	return changes, nil
 }
 
-// prepare makes out what to do to go by a valid configuration, which cannot fail then.
+// prepare returns the steps that apply a valid configuration. They cannot fail.
 func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []func(), err error) {
 	var restart []string
 	for _, c := range changes {
@@ -151,7 +150,7 @@ func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []f
 			restart = append(restart, restartText(c))
 		}
 	}
-	if len(restart) > 0 { // the links of other ranks need not be looked at
+	if len(restart) > 0 { // the links need not be prepared
 		return nil, &RefusedError{Restart: restart}
 	}
 	m, err := node.Map(cfg)
@@ -180,9 +179,8 @@ func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []f
 	return apply, nil
 }
 
-// mayChange reports whether a key may say something else while the daemon runs. Of
-// links, that is for node.Rank.Prepare to say: it is not the key that counts but what
-// comes of it.
+// mayChange reports whether a key may change while the daemon runs. node.Rank.Prepare
+// decides about links: their keys may change as long as the resulting link can.
 func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
 	switch {
 	case c.Rank == config.NoRank && strings.HasPrefix(c.Key, "defaults."):
@@ -203,18 +201,19 @@ func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
 	return false
 }
 
-// restartText says what a change would be, and why not where that is not plain.
+// restartText returns a change, with the reason why it needs a restart where that is not
+// obvious.
 func restartText(c config.Change) string {
 	switch {
 	case c.Rank == config.NoRank && c.Key == "ranks":
-		return fmt.Sprintf("%v (programs that are attached, and the other ranks, know how many ranks there are)", c)
+		return fmt.Sprintf("%v (attached programs and other ranks rely on the number of ranks)", c)
 	case strings.HasPrefix(c.Key, "collectives."):
-		return fmt.Sprintf("%v (all ranks of a call have to go by the same)", c)
+		return fmt.Sprintf("%v (all ranks must have the same)", c)
 	}
 	return c.String()
 }
 
-// reread reads the configuration from where it came from, and has the daemon go by it.
+// reread reads the configuration again, and applies it.
 func (d *Daemon) reread() ([]config.Change, error) {
 	load := d.opts.Load
 	if load == nil {
@@ -223,9 +222,9 @@ func (d *Daemon) reread() ([]config.Change, error) {
 	return d.reload(load)
 }
 
-// reloadWhenAsked rereads the configuration at every signal, until ctx is done. What
-// comes of it is in the log.
-func (d *Daemon) reloadWhenAsked(ctx context.Context) {
+// reloadOnSignal reloads the configuration at every signal, until ctx is done. The result
+// is logged.
+func (d *Daemon) reloadOnSignal(ctx context.Context) {
 	for {
 		select {
 		case <-d.opts.Reload:

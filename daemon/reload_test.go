@@ -194,7 +194,7 @@ func TestReloadByControlSocket(t *testing.T) {
 		t.Errorf("%+v", err)
 	}
 	loadErr = errors.New("no such file")
-	if _, err = r.client.Reload(within(t)); err == nil || !strings.Contains(err.Error(), "goes on as before: no such file") {
+	if _, err = r.client.Reload(within(t)); err == nil || !strings.Contains(err.Error(), "the previous one stays in effect: no such file") {
 		t.Error(err)
 	}
 }

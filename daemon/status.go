@@ -61,12 +61,12 @@ func (d *Daemon) Host(rank int) (control.Port, error) {
 		}
 	}
 	if rank == control.AnyRank {
-		return nil, control.Errorf(control.Rank, "this daemon has no rank with run: host to send and receive with: add one to %s", d.opts.Source)
+		return nil, control.Errorf(control.Rank, "no local rank has run: host: add one to %s", d.opts.Source)
 	}
 	if r := d.local(rank); r != nil {
-		return nil, control.Errorf(control.Rank, "rank %d is a stand-in, and its messages are those of its kernel %v: choose a rank with run: host", rank, r.kernel)
+		return nil, control.Errorf(control.Rank, "rank %d is a stand-in with kernel %v: choose a rank with run: host", rank, r.kernel)
 	}
-	return nil, control.Errorf(control.Rank, "rank %d does not run in this daemon: choose a rank with run: host", rank)
+	return nil, control.Errorf(control.Rank, "rank %d is not a local rank of this daemon: choose a rank with run: host", rank)
 }
 
 // Reset implements control.Backend.
@@ -80,7 +80,7 @@ func (d *Daemon) Reset(rank, peer int) error {
 	}
 	r := d.local(rank)
 	if r == nil {
-		return control.Errorf(control.Rank, "rank %d does not run in this daemon", rank)
+		return control.Errorf(control.Rank, "rank %d is not a local rank of this daemon: choose a local rank", rank)
 	}
 	return r.Engine.Reset(peer)
 }

@@ -27,7 +27,7 @@ func TestStatusOfConnections(t *testing.T) {
 	}
 	for _, local := range s.Ranks {
 		o := local.Offload
-		if o == nil || !o.Off || o.Segmentation || o.Coalescing || o.Refused != nil {
+		if o == nil || !o.Disabled || o.Segmentation || o.Coalescing || o.Refused != nil {
 			t.Errorf("rank %d: offload %+v", local.Rank, o)
 		}
 		if want := local.Rank < 2; want && local.Ring != ring || !want && local.Ring != 0 {
@@ -47,7 +47,7 @@ func TestOffloadStatus(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := offloadStatus(udp.Offload{Coalesces: true, Off: true}); !got.Coalescing || !got.Off || got.Segmentation || got.Batches {
+	if got := offloadStatus(udp.Offload{Coalesces: true, Off: true}); !got.Coalescing || !got.Disabled || got.Segmentation || got.Batches {
 		t.Errorf("%+v", got)
 	}
 }

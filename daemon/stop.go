@@ -8,21 +8,23 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// maxStopLines bounds how many messages of a rank the log tells of one by one when the
-// daemon stops.
+// maxStopLines bounds the log lines about pending messages of a rank when the daemon
+// stops.
 const maxStopLines = 20
 
-// beginStop is called when the daemon is to stop, while all still runs.
+// beginStop logs the start of the stop and what is pending, while all tasks still run.
 func (d *Daemon) beginStop() {
 	d.phase.Store(stopping)
 	limit := d.current.Load().StopTimeout
 	d.notifyStopping()
-	d.log.Info("zrlmpid stops", zap.Duration("stop_timeout", limit))
+	d.log.Info("stopping", zap.Duration("stop_timeout", limit))
 	for _, r := range d.ranks {
 		var waits []mpe.Waiting
 		for _, w := range r.Engine.Waits(0) {
@@ -30,26 +32,22 @@ func (d *Daemon) beginStop() {
 				waits = append(waits, w)
 			}
 		}
-		logWaits(waits, func(text string, fields ...zap.Field) { d.log.Info("when it was told to stop, "+text, fields...) }, r.cfg.Rank)
+		logWaits(d.log, zapcore.InfoLevel, "message pending at stop", r.cfg.Rank, waits)
 	}
 }
 
-// logWaits tells of the first waits of a rank, and how many more there are.
-func logWaits(waits []mpe.Waiting, tell func(text string, fields ...zap.Field), rank int) {
-	for i, w := range waits {
-		if i == maxStopLines {
-			tell(fmt.Sprintf("%d more messages of rank %d waited", len(waits)-i, rank), zap.Int("rank", rank))
-			return
-		}
-		fields := []zap.Field{zap.Int("rank", rank)}
-		if !w.AnySource {
-			fields = append(fields, zap.Uint32("peer", w.Remote))
-		}
-		tell(w.Text, fields...)
+// logWaits logs the first waits of a rank, and the number of the others.
+func logWaits(log *zap.Logger, level zapcore.Level, text string, rank int, waits []mpe.Waiting) {
+	for _, w := range waits[:min(len(waits), maxStopLines)] {
+		log.Log(level, text, append(waitFields(w), zap.Duration("elapsed", handshake.Round(w.Elapsed)), zap.String("detail", w.Text))...)
+	}
+	if more := len(waits) - maxStopLines; more > 0 {
+		log.Log(level, text, zap.Int("rank", rank), suppressedField(uint64(more)))
 	}
 }
 
-// stopEngines ends all engines at once; what is under way may end well.
+// stopEngines closes all engines at the same time; pending messages have stop_timeout to
+// complete.
 func (d *Daemon) stopEngines() error {
 	ctx, cancel := context.WithTimeout(context.Background(), d.current.Load().StopTimeout)
 	defer cancel()
@@ -63,10 +61,9 @@ func (d *Daemon) stopEngines() error {
 		engines.Go(func() error {
 			switch err := r.Close(ctx); {
 			case errors.Is(err, context.DeadlineExceeded):
-				after := time.Since(began).Round(time.Millisecond)
-				d.log.Warn(fmt.Sprintf("rank %d had messages under way when stop_timeout was over, and they were cut off", r.cfg.Rank),
-					zap.Int("rank", r.cfg.Rank), zap.Duration("after", after))
-				logWaits(r.Engine.CutOff(), func(text string, fields ...zap.Field) { d.log.Warn("cut off: "+text, fields...) }, r.cfg.Rank)
+				d.log.Warn("stop_timeout expired, pending messages aborted",
+					zap.Int("rank", r.cfg.Rank), zap.Duration("elapsed", time.Since(began).Round(time.Millisecond)))
+				logWaits(d.log, zapcore.WarnLevel, "message aborted", r.cfg.Rank, r.Engine.CutOff())
 				return nil
 			case err != nil && !errors.Is(err, os.ErrClosed):
 				return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)

@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -11,15 +11,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// waitWatcher warns of messages that wait for longer than their link's
-// warn_after, once each, and says when the wait is over.
+// waitWatcher logs messages that have waited longer than their link's warn_after, once
+// each, and the end of their wait.
 type waitWatcher struct {
 	log   *zap.Logger
 	ranks []*localRank
 	now   func() time.Time
-	// renewed has a value when warn_after may be another one.
+	// renewed has a value when warn_after may have changed.
 	renewed <-chan struct{}
-	// warned are the waits that the log knows of.
+	// warned are the waits that were logged.
 	warned map[waitKey]warnedWait
 }
 
@@ -30,17 +30,17 @@ type waitKey struct {
 }
 
 type warnedWait struct {
-	since time.Time
-	text  string
+	since  time.Time
+	fields []zap.Field
 }
 
-// The bounds of the time between two looks: a wait is reported late by as much.
+// The bounds of the time between two scans, by which a wait may be logged late.
 const (
-	minLook = 20 * time.Millisecond
-	maxLook = time.Second
+	minScanInterval = 20 * time.Millisecond
+	maxScanInterval = time.Second
 )
 
-// run looks until ctx is done.
+// run scans until ctx is done.
 func (w *waitWatcher) run(ctx context.Context) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
@@ -56,12 +56,12 @@ func (w *waitWatcher) run(ctx context.Context) error {
 	}
 }
 
-// runUntilRenewed looks at every tick. It reports false when ctx is done.
+// runUntilRenewed scans at every tick. It reports false when ctx is done.
 func (w *waitWatcher) runUntilRenewed(ctx context.Context, tick <-chan time.Time) bool {
 	for {
 		select {
 		case <-tick:
-			w.look()
+			w.scan()
 		case <-w.renewed:
 			return true
 		case <-ctx.Done():
@@ -70,7 +70,7 @@ func (w *waitWatcher) runUntilRenewed(ctx context.Context, tick <-chan time.Time
 	}
 }
 
-// interval returns the time between two looks, or 0 if no link wants any.
+// interval returns the time between two scans, or 0 if no link has a warn_after.
 func (w *waitWatcher) interval() time.Duration {
 	shortest := time.Duration(0)
 	for _, r := range w.ranks {
@@ -81,11 +81,11 @@ func (w *waitWatcher) interval() time.Duration {
 	if shortest == 0 {
 		return 0
 	}
-	return min(max(shortest/4, minLook), maxLook)
+	return min(max(shortest/4, minScanInterval), maxScanInterval)
 }
 
-// look compares what waits now with what the log knows of.
-func (w *waitWatcher) look() {
+// scan logs the waits that have become too long, and those logged before that have ended.
+func (w *waitWatcher) scan() {
 	now := w.now()
 	waiting := make(map[waitKey]bool, len(w.warned))
 	for _, r := range w.ranks {
@@ -106,26 +106,28 @@ func (w *waitWatcher) look() {
 			if _, known := w.warned[key]; known || after == 0 || wait.Elapsed < after {
 				continue
 			}
-			w.warned[key] = warnedWait{now.Add(-wait.Elapsed), waitText(wait)}
-			w.log.Warn(wait.Text, zap.Uint32("rank", wait.Local), zap.Uint32("peer", wait.Remote))
+			fields := waitFields(wait)
+			w.warned[key] = warnedWait{now.Add(-wait.Elapsed), fields}
+			w.log.Warn("message waits", append(fields, zap.Duration("elapsed", handshake.Round(wait.Elapsed)), zap.String("detail", wait.Text))...)
 		}
 	}
 	for key, wait := range w.warned {
 		if !waiting[key] {
 			delete(w.warned, key)
-			w.log.Info(fmt.Sprintf("%s: that is over after %v", wait.text, handshake.Round(now.Sub(wait.since))),
-				zap.Uint32("rank", key.rank), zap.Uint32("peer", key.peer))
+			w.log.Info("wait ended", append(wait.fields, zap.Duration("elapsed", handshake.Round(now.Sub(wait.since))))...)
 		}
 	}
 }
 
-// waitText is the wait without its duration.
-func waitText(w mpe.Waiting) string {
-	switch {
-	case w.AnySource:
-		return fmt.Sprintf("rank %d waited for a message from any rank", w.Local)
-	case w.For == 0:
-		return fmt.Sprintf("rank %d held a send to rank %d back", w.Local, w.Remote)
+// waitFields returns what does not change while a wait lasts.
+func waitFields(w mpe.Waiting) []zap.Field {
+	fields := []zap.Field{zap.Uint32("rank", w.Local)}
+	if !w.AnySource {
+		fields = append(fields, zap.Uint32("peer", w.Remote))
 	}
-	return fmt.Sprintf("rank %d waited for %v from rank %d", w.Local, w.For, w.Remote)
+	waitsFor := zap.String("waits_for", "held_back")
+	if w.For != 0 {
+		waitsFor = zap.Stringer("waits_for", w.For)
+	}
+	return slices.Clip(append(fields, waitsFor))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics"
 )
 
-// phase is how far the daemon is, as /-/ready tells.
+// phase is the phase of the daemon's run, as /-/ready reports it.
 type phase struct{ atomic.Int32 }
 
 const (
@@ -26,11 +26,11 @@ const (
 )
 
 var (
-	errStarting = errors.New("it starts")
-	errStopping = errors.New("it stops, and lets messages that are under way end")
+	errStarting = errors.New("starting")
+	errStopping = errors.New("stopping, waiting for messages to complete")
 )
 
-// ready says why messages cannot be exchanged, or nil.
+// ready returns why messages cannot be exchanged, or nil.
 func (p *phase) ready() error {
 	switch p.Load() {
 	case starting:
@@ -41,10 +41,10 @@ func (p *phase) ready() error {
 	return nil
 }
 
-// bindWeb binds the HTTP server's address. It returns nil if there is to be none. An
-// address that cannot be had is no reason not to run if nobody has asked for it: several
-// daemons of a host have the same default.
-func (d *Daemon) bindWeb(askedFor bool) (*web.Server, error) {
+// bindWeb binds the HTTP server's address. It returns nil if HTTP is disabled, or if the
+// address is in use and was not set explicitly: several daemons of a host have the same
+// default.
+func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 	h := &d.cfg.HTTP
 	if h.Listen == "" {
 		return nil, nil
@@ -54,22 +54,21 @@ func (d *Daemon) bindWeb(askedFor bool) (*web.Server, error) {
 		Log: slog.New(zapslog.NewHandler(d.log.Core())),
 	})
 	var taken *web.ListenError
-	if errors.As(err, &taken) && !askedFor {
-		d.log.Warn("there is no HTTP, and there are no metrics: " + err.Error())
+	if errors.As(err, &taken) && !explicit {
+		d.log.Warn("HTTP and metrics are disabled", zap.Error(err))
 		return nil, nil
 	}
 	return s, err
 }
 
-// webTask is the HTTP server while it runs. It outlives everything else, so that
-// whoever asks while messages are ending is told so.
+// webTask is the running HTTP server. It ends last, so that /-/ready reports the stop.
 type webTask struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 	err    error // once ended is closed
 }
 
-// startWeb starts to answer requests, if there is a server.
+// startWeb starts the HTTP server, if there is one.
 func (d *Daemon) startWeb(ctx context.Context) (*webTask, error) {
 	t := &webTask{ended: make(chan struct{})}
 	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -88,18 +87,18 @@ func (d *Daemon) startWeb(ctx context.Context) (*webTask, error) {
 	d.web.Handle("GET /{$}", page)
 	d.web.Handle("GET /status.json", page)
 	d.web.HandleStreams("GET /events", page)
-	var looking sync.WaitGroup
-	looking.Go(func() { page.Run(ctx) })
+	var sampling sync.WaitGroup
+	sampling.Go(func() { page.Run(ctx) })
 	go func() {
 		defer close(t.ended)
 		t.err = d.web.Serve(ctx)
 		t.cancel() // also if it has failed
-		looking.Wait()
+		sampling.Wait()
 	}()
 	return t, nil
 }
 
-// sendTimes tells the status page how long sends take.
+// sendTimes returns how long sends of a rank to a peer take, for the status page.
 func sendTimes(ranks []metrics.Rank) func(rank, peer int) (statuspage.Latency, bool) {
 	byRank := make(map[int]*metrics.Rank)
 	for i := range ranks {
@@ -113,10 +112,10 @@ func sendTimes(ranks []metrics.Rank) func(rank, peer int) (statuspage.Latency, b
 	}
 }
 
-// recentLines is how many warnings and errors the status page shows.
+// recentLines is the number of warnings and errors kept for the status page.
 const recentLines = 50
 
-// keepRecent has the log's last warnings and errors kept for the status page.
+// keepRecent keeps the log's last warnings and errors for the status page.
 func (d *Daemon) keepRecent() {
 	d.recent = statuspage.NewLog(recentLines)
 	d.log = d.log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
@@ -134,13 +133,13 @@ func (t *webTask) watch(ctx context.Context) error {
 	}
 }
 
-// stop ends the server. Its error was told by watch.
+// stop ends the server. watch returns its error.
 func (t *webTask) stop() {
 	t.cancel()
 	<-t.ended
 }
 
-// webURL is where the HTTP server is, or "" if there is none.
+// webURL returns the URL of the HTTP server, or "" if HTTP is disabled.
 func (d *Daemon) webURL() string {
 	if d.web == nil {
 		return ""

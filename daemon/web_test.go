@@ -24,7 +24,7 @@ func (r *running) fetch(t *testing.T, path string) (code int, body string) {
 	t.Helper()
 	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: tr, Timeout: patience}).Get(r.webURL() + path)
+	resp, err := (&http.Client{Transport: tr, Timeout: testTimeout}).Get(r.webURL() + path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,9 +108,9 @@ func TestNotReady(t *testing.T) {
 	}
 	defer s.Close()
 	for state, want := range map[int32]string{
-		starting: "zrlmpid is not ready: it starts.\n",
+		starting: "zrlmpid is not ready: starting.\n",
 		serving:  "zrlmpid is ready.\n",
-		stopping: "zrlmpid is not ready: it stops, and lets messages that are under way end.\n",
+		stopping: "zrlmpid is not ready: stopping, waiting for messages to complete.\n",
 	} {
 		p.Store(state)
 		w := httptest.NewRecorder()
@@ -161,7 +161,7 @@ func TestUnaskedHTTPAddressTaken(t *testing.T) {
 	if s, err := d.bindWeb(false); s != nil || err != nil {
 		t.Errorf("%v, %v", s, err)
 	}
-	if !strings.Contains(log.String(), "there is no HTTP, and there are no metrics: http: "+l.Addr().String()+" is in use") {
+	if !strings.Contains(log.String(), l.Addr().String()+" is in use") {
 		t.Errorf("the log: %s", log)
 	}
 	if s, err := d.bindWeb(true); s != nil || err == nil {

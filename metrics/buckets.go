@@ -19,7 +19,7 @@ const (
 )
 
 // mantissas are the upper bounds of an octave's buckets but the last, as the
-// mantissas of floating point numbers, and guess tells how many of them are below all
+// mantissas of floating point numbers, and guess has how many of them are below all
 // numbers whose mantissa begins with four given bits. No two bounds begin alike.
 var mantissas, guess = func() (bounds [perOctave + 1]uint64, first [16]uint8) {
 	for i := range perOctave {
@@ -54,7 +54,7 @@ func keyOf(ns uint64) int {
 	return (int(b>>mantissaBits)-1023)*perOctave + n - minKey
 }
 
-// The classic buckets, for those who do not read native ones.
+// The classic buckets, for a Prometheus without native ones.
 const (
 	classicFirst = 10e-6
 	classicLast  = 1

@@ -13,66 +13,66 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Engine is what is asked of an *mpe.Engine.
+// Engine is the part of *mpe.Engine that a Collector reads.
 type Engine interface {
 	Counters(rank func(*mpe.RankCounters), peer func(*mpe.PeerCounters))
 	PeerCounters(rank int, visit func(*mpe.PeerCounters))
 }
 
-// Rank is a local rank as its metrics are read.
+// Rank is the source of a local rank's metrics.
 type Rank struct {
 	Engine Engine
-	// Recorder is what the engine's observer tells of messages.
+	// Recorder has the histograms that the engine's observer fills.
 	Recorder *Recorder
-	// State says how the rank is besides.
+	// State returns the state of the rank beside its engine.
 	State func() State
 }
 
-// State is how a local rank is, beside its engine.
+// State is the state of a local rank beside its engine.
 type State struct {
 	Rank int
 	// Socket is set for a rank with a UDP socket.
 	Socket *Socket
-	// Attached is how many programs have the rank.
+	// Attached counts the programs that use the rank.
 	Attached int
-	// Kernel is what a stand-in runs, or empty, and KernelUp whether it still
-	// does. A receive that it has posted is for work, and no wait.
+	// Kernel is what a stand-in runs, or empty, and KernelUp whether it is running. The
+	// receive with which it waits for work is not a wait.
 	Kernel   string
 	KernelUp bool
 }
 
-// Socket is how a UDP socket is.
+// Socket is the state of a UDP socket.
 type Socket struct {
-	// Drops counts datagrams for which it had no room; DropsKnown is false where
-	// the system does not tell.
+	// Drops counts datagrams for which it had no room; DropsKnown is false where the
+	// system does not count them.
 	Drops      uint64
 	DropsKnown bool
 	// Buffer is its receive buffer in bytes.
 	Buffer int
-	// What the kernel does for it.
+	// The offload features that are enabled.
 	Batches, Segmentation, Coalescing bool
 }
 
-// Source is what a Collector reads. Its functions are called in every scrape.
+// Source is the input of a Collector. Its functions are called in every scrape.
 type Source struct {
-	// Version is this program's.
+	// Version is the version of this program.
 	Version string
 	// Started is when the engines began to count.
 	Started time.Time
 	Ranks   []Rank
-	// LostLogLines counts log lines.
+	// LostLogLines returns the number of lost log lines.
 	LostLogLines func() uint64
-	// Reload tells whether the last attempt to load the configuration succeeded,
-	// and when the last one that did was.
+	// Reload reports whether the last attempt to load the configuration succeeded, and
+	// when it last succeeded.
 	Reload func() (good bool, last time.Time)
 }
 
-// Collector reads metrics when it is asked for them.
+// Collector collects metrics at the time of a scrape.
 type Collector struct{ src Source }
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// NewCollector returns a collector of what src tells.
+// NewCollector returns a collector of src.
 func NewCollector(src Source) *Collector { return &Collector{src} }
 
 // Describe implements prometheus.Collector.
@@ -90,12 +90,12 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	out <- reloadGood.gauge(truth(good))
 	out <- reloadTime.gauge(float64(last.UnixMilli()) / 1e3)
 	for i := range c.src.Ranks {
-		r := look(&c.src.Ranks[i], c.src.Started)
+		r := sampleRank(&c.src.Ranks[i], c.src.Started)
 		r.collect(out)
 	}
 }
 
-// revision is what the program was built from.
+// revision returns the version control revision of the build.
 var revision = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -120,38 +120,37 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// looked is what was read of a rank, at one moment of each of its peers.
-type looked struct {
+// sample is the state of a rank; each peer is read at one moment.
+type sample struct {
 	created time.Time
 	rank    string
 	state   State
 	own     mpe.RankCounters
-	peers   []lookedPeer
+	peers   []peerSample
 	classes []class
 }
 
-type lookedPeer struct {
+type peerSample struct {
 	label    string
 	counters mpe.PeerCounters
 	times    [numPhases]*histogram
 }
 
-// otherPeers is the label of the peers that have no series of their own, anySource
-// that of receives from any source, and unknownPeer that of addresses that are no
-// rank's.
+// otherPeers is the label of the peers without series of their own, anySource that of
+// receives from any source, and unknownPeer that of addresses that are not in the rank map.
 const (
 	otherPeers  = "other"
 	anySource   = "any"
 	unknownPeer = "unknown"
 )
 
-// look reads a rank. The engine's lock is held for one peer at a time, for as long as
-// it takes to copy.
-func look(r *Rank, created time.Time) *looked {
-	l := &looked{created: created, state: r.State()}
+// sampleRank reads a rank. It holds the engine's lock for one peer at a time, to copy its
+// counters.
+func sampleRank(r *Rank, created time.Time) *sample {
+	l := &sample{created: created, state: r.State()}
 	l.rank = strconv.Itoa(l.state.Rank)
 	rec := r.Recorder
-	var other *lookedPeer
+	var other *peerSample
 	var spare mpe.PeerCounters
 	r.Engine.Counters(func(c *mpe.RankCounters) {
 		l.own = *c
@@ -171,11 +170,11 @@ func look(r *Rank, created time.Time) *looked {
 			times = rec.admit(c.Rank)
 		}
 		if times != &rec.other {
-			l.peers = append(l.peers, lookedPeer{label: strconv.Itoa(c.Rank), counters: *c, times: times.clone()})
+			l.peers = append(l.peers, peerSample{label: strconv.Itoa(c.Rank), counters: *c, times: times.clone()})
 			return
 		}
 		if other == nil {
-			other = &lookedPeer{label: otherPeers, counters: *c, times: times.clone()}
+			other = &peerSample{label: otherPeers, counters: *c, times: times.clone()}
 			other.counters.RoundTrip = 0
 			return
 		}
@@ -204,7 +203,7 @@ func idle(c *mpe.PeerCounters) bool {
 	return *c == zero
 }
 
-func (l *looked) collect(out chan<- prometheus.Metric) {
+func (l *sample) collect(out chan<- prometheus.Metric) {
 	l.collectState(out)
 	for i := range l.classes {
 		k := &l.classes[i]
@@ -220,7 +219,7 @@ func (l *looked) collect(out chan<- prometheus.Metric) {
 }
 
 // collectState exposes what belongs to no peer.
-func (l *looked) collectState(out chan<- prometheus.Metric) {
+func (l *sample) collectState(out chan<- prometheus.Metric) {
 	out <- postedReceives.gauge(float64(l.own.Posted), l.rank)
 	out <- unexpectedMessages.gauge(float64(l.own.Unexpected), l.rank)
 	l.wait(out, l.own.AnySource, anySource, receiving)

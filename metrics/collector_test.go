@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-var update = flag.Bool("update", false, "write the golden file anew")
+var update = flag.Bool("update", false, "rewrite the golden file")
 
 // engine tells of fixed counters, with a lock like an engine's.
 type engine struct {
@@ -141,7 +141,7 @@ func TestGolden(t *testing.T) {
 	g, w := strings.Split(got.String(), "\n"), strings.Split(string(want), "\n")
 	for i := range max(len(g), len(w)) {
 		if i >= len(g) || i >= len(w) || g[i] != w[i] {
-			t.Fatalf("line %d differs (-update writes the file anew):\n%s", i+1, strings.Join(g[i:min(i+3, len(g))], "\n"))
+			t.Fatalf("line %d differs (-update rewrite the golden file):\n%s", i+1, strings.Join(g[i:min(i+3, len(g))], "\n"))
 		}
 	}
 }

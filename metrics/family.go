@@ -14,7 +14,7 @@ type family struct {
 	desc       *prometheus.Desc
 }
 
-// families are all families of ours, in the order of the documentation.
+// families are all families, in the order of the documentation.
 var families []*family
 
 func newFamily(name string, kind prometheus.ValueType, help string, labels ...string) *family {
@@ -31,70 +31,70 @@ const (
 
 var (
 	buildInfo = newFamily("zrlmpi_build_info", gauge,
-		"Always 1; the labels say which zrlmpid this is.", "version", "revision", "goversion")
+		"Always 1, with version, revision and Go version as labels.", "version", "revision", "goversion")
 	logLinesLost = newFamily("zrlmpi_log_lines_lost_total", counter,
-		"Log lines lost because the log was read too slowly, or could not be written.")
+		"Log lines lost because the log was full or could not be written.")
 	reloadGood = newFamily("zrlmpi_config_last_reload_successful", gauge,
-		"Whether the last attempt to load the configuration succeeded.")
+		"Last load of the configuration succeeded (1) or failed (0).")
 	reloadTime = newFamily("zrlmpi_config_last_reload_success_timestamp_seconds", gauge,
-		"When the configuration was last loaded with success, as Unix time.")
+		"Unix time of the last successful load of the configuration.")
 
 	phaseSeconds = newFamily("zrlmpi_handshake_phase_seconds", untyped,
-		"Time that a phase of a message took, by kind of peer.", "rank", "profile", "kind", "direction", "phase")
+		"Duration of the phases of messages, by kind of peer.", "rank", "profile", "kind", "direction", "phase")
 	peerPhaseSeconds = newFamily("zrlmpi_peer_phase_seconds", untyped,
-		"Time that a phase of a message took, by peer.", "rank", "peer", "direction", "phase")
+		"Duration of the phases of messages, by peer.", "rank", "peer", "direction", "phase")
 
 	messages = newFamily("zrlmpi_messages_total", counter,
-		"Messages that ended well.", "rank", "peer", "direction")
+		"Messages that completed without an error.", "rank", "peer", "direction")
 	messageBytes = newFamily("zrlmpi_message_bytes_total", counter,
-		"Payload of the messages that ended well.", "rank", "peer", "direction")
+		"Payload bytes of messages that completed without an error.", "rank", "peer", "direction")
 	messageFailures = newFamily("zrlmpi_message_failures_total", counter,
 		"Messages that ended with an error.", "rank", "peer")
 	packets = newFamily("zrlmpi_packets_total", counter,
-		"Datagrams sent and received, or packets where the transport is a stream.", "rank", "peer", "direction", "type")
+		"Datagrams sent and received; packets if the transport is a stream.", "rank", "peer", "direction", "type")
 	packetBytes = newFamily("zrlmpi_packet_bytes_total", counter,
-		"Bytes in those packets, with the protocol's headers.", "rank", "peer", "direction", "type")
-	repeats = newFamily("zrlmpi_retransmissions_total", counter,
-		"Packets sent again.", "rank", "peer")
-	giveUps = newFamily("zrlmpi_give_ups_total", counter,
-		"Messages or links given up because the peer did not answer.", "rank", "peer")
+		"Bytes of packets, including ZRLMPI headers.", "rank", "peer", "direction", "type")
+	retransmissions = newFamily("zrlmpi_retransmissions_total", counter,
+		"Retransmitted packets.", "rank", "peer")
+	unreachable = newFamily("zrlmpi_peer_unreachable_total", counter,
+		"Messages and links that timed out because the peer did not answer.", "rank", "peer")
 	drops = newFamily("zrlmpi_drops_total", counter,
-		"What arrived and was not used.", "rank", "peer", "reason")
+		"Packets dropped, by reason.", "rank", "peer", "reason")
 	events = newFamily("zrlmpi_events_total", counter,
-		"Other events of the protocol.", "rank", "peer", "event")
+		"Protocol events, by type.", "rank", "peer", "event")
 
 	collectives = newFamily("zrlmpi_collectives_total", counter,
-		"Collective calls that have begun.", "rank", "collective", "algorithm")
+		"Collective calls started.", "rank", "collective", "algorithm")
 	collectiveFailures = newFamily("zrlmpi_collective_failures_total", counter,
 		"Collective calls that ended with an error.", "rank", "collective", "algorithm")
 	disagreements = newFamily("zrlmpi_collective_disagreements_total", counter,
-		"Communicators whose ranks are not configured alike for collectives.", "rank")
+		"Communicators whose members have different collectives settings.", "rank")
 
 	postedReceives = newFamily("zrlmpi_posted_receives", gauge,
-		"Receives that no message has matched.", "rank")
+		"Posted receives without a matching message.", "rank")
 	unexpectedMessages = newFamily("zrlmpi_unexpected_messages", gauge,
-		"Messages that no receive has matched.", "rank")
+		"Unexpected messages: received without a matching receive.", "rank")
 	queuedSends = newFamily("zrlmpi_queued_sends", gauge,
-		"Sends of which nothing was sent.", "rank", "peer")
+		"Sends that have not started.", "rank", "peer")
 	inFlightMessages = newFamily("zrlmpi_in_flight_messages", gauge,
-		"Sends that have begun and have not ended.", "rank", "peer")
+		"Sends that have started and are not complete.", "rank", "peer")
 	inFlightPackets = newFamily("zrlmpi_in_flight_packets", gauge,
-		"Packets that are not acknowledged.", "rank", "peer")
+		"Packets sent and not acknowledged.", "rank", "peer")
 	oldestWait = newFamily("zrlmpi_oldest_wait_seconds", gauge,
-		"For how long the oldest message that waits has waited.", "rank", "peer", "direction", "waits_for")
+		"Age of the oldest wait.", "rank", "peer", "direction", "waits_for")
 	roundTrip = newFamily("zrlmpi_round_trip_seconds", gauge,
-		"Smoothed round trip of a packet and its acknowledgement.", "rank", "peer")
+		"Smoothed round-trip time.", "rank", "peer")
 
 	socketDrops = newFamily("zrlmpi_socket_drops_total", counter,
-		"Datagrams that the kernel dropped for want of room in the socket.", "rank")
+		"Kernel drops: receive buffer of the socket full.", "rank")
 	socketBuffer = newFamily("zrlmpi_socket_buffer_bytes", gauge,
-		"Receive buffer that the kernel granted the socket.", "rank")
+		"Size of the receive buffer of the socket.", "rank")
 	offloadEnabled = newFamily("zrlmpi_offload_enabled", gauge,
-		"Whether the kernel does this for the socket.", "rank", "feature")
+		"Offload feature enabled (1) or not (0).", "rank", "feature")
 	attachedPrograms = newFamily("zrlmpi_attached_programs", gauge,
-		"Programs that have the rank.", "rank")
+		"Programs attached to the rank.", "rank")
 	kernelUp = newFamily("zrlmpi_kernel_up", gauge,
-		"Whether the stand-in's kernel runs.", "rank", "kernel")
+		"Kernel of the stand-in running (1) or not (0).", "rank", "kernel")
 )
 
 // counterAt returns a counter that began at created.

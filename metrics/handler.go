@@ -10,14 +10,14 @@ import (
 
 // The bounds of scrapes.
 const (
-	// maxScrapes is how many scrapes are carried out at the same time. Others wait.
+	// maxScrapes bounds concurrent scrapes. Others wait.
 	maxScrapes = 4
-	// scrapeTimeout is how long a scrape may take, with its wait.
+	// scrapeTimeout bounds a scrape, including its wait.
 	scrapeTimeout = 10 * time.Second
 )
 
-// Handler serves a registry, as text, OpenMetrics or protobuf. Native histograms come
-// with the last only. log takes errors.
+// Handler serves a registry as text, OpenMetrics or protobuf. Only protobuf has native
+// histograms. Errors are written to log.
 func Handler(r *prometheus.Registry, log promhttp.Logger) http.Handler {
 	scrape := promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		ErrorLog: log, ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true,
@@ -32,5 +32,5 @@ func Handler(r *prometheus.Registry, log promhttp.Logger) http.Handler {
 			scrape.ServeHTTP(w, req)
 		case <-req.Context().Done():
 		}
-	}), scrapeTimeout, "the metrics were not collected in time: too many scrapes at the same time?")
+	}), scrapeTimeout, "metrics not collected in time: reduce the number of concurrent scrapes")
 }

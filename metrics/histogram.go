@@ -2,12 +2,11 @@ package metrics
 
 import "slices"
 
-// histogram counts times in native buckets. It has memory for the octaves in which
-// there is something.
+// histogram counts times in native buckets. It allocates only octaves that are not empty.
 type histogram struct {
 	zero uint64 // times of 0
-	// sum is that of all times, in nanoseconds. A million receives that wait a day
-	// are more than an integer holds.
+	// sum is that of all times, in nanoseconds. The sum for a million
+	// receives of a day each exceeds an integer.
 	sum float64
 	// at is where in chunks an octave is, counted from 1; 0 if it is empty.
 	at     [octaves + 1]uint8

@@ -17,7 +17,7 @@ const (
 	outward   = "out"
 )
 
-// heldBack is what a message waits for that waits behind others.
+// heldBack is the waits_for label of a message that is queued behind others.
 const heldBack = "held_back"
 
 // typeName is a packet's type as a label.
@@ -31,8 +31,8 @@ var typeNames = func() (names [mpe.NumTypes]string) {
 	return names
 }()
 
-// collectPeer exposes what belongs to a peer, or to the others.
-func (l *looked) collectPeer(out chan<- prometheus.Metric, p *lookedPeer) {
+// collectPeer exposes the series of a peer, or of the other peers.
+func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	c := &p.counters
 	count := func(f *family, n uint64, labels ...string) {
 		out <- f.counterAt(l.created, n, append([]string{l.rank, p.label}, labels...)...)
@@ -47,8 +47,8 @@ func (l *looked) collectPeer(out chan<- prometheus.Metric, p *lookedPeer) {
 	count(messageBytes, c.SentBytes, sending)
 	count(messageBytes, c.ReceivedBytes, receiving)
 	count(messageFailures, c.Failed)
-	count(repeats, c.Retransmissions)
-	count(giveUps, c.Unreachable)
+	count(retransmissions, c.Retransmissions)
+	count(unreachable, c.Unreachable)
 	for t := range mpe.NumTypes {
 		name := typeName(protocol.Type(t))
 		if n := c.PacketsIn[t]; n > 0 {
@@ -82,9 +82,8 @@ func (l *looked) collectPeer(out chan<- prometheus.Metric, p *lookedPeer) {
 	l.wait(out, c.OldestRecv, p.label, receiving)
 }
 
-// wait exposes a wait, unless it is how a kernel spends its time: in a receive, for
-// work.
-func (l *looked) wait(out chan<- prometheus.Metric, w mpe.OldestWait, peer, direction string) {
+// wait exposes a wait, unless it is the receive with which a kernel waits for work.
+func (l *sample) wait(out chan<- prometheus.Metric, w mpe.OldestWait, peer, direction string) {
 	if !w.Waits || l.state.Kernel != "" && direction == receiving && w.For == protocol.SendRequest {
 		return
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// SendTimes returns the median and the 99th percentile of how long sends of a rank to a
-// peer have taken, from posted to ended, in seconds and to within a bucket, and how many
-// there were; false if there were none, or the peer has no series of its own.
+// SendTimes returns the median and the 99th percentile of the durations of sends of a rank
+// to a peer, from posted to ended, in seconds and to within a bucket, and their number. It
+// returns false if there were none, or the peer has no series of its own.
 func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 	rec := r.Recorder
 	if rec == nil || peer < 0 || peer >= len(rec.peers) {
@@ -26,7 +26,7 @@ func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 	return h.quantile(0.5, n), h.quantile(0.99, n), n, true
 }
 
-// count is how many times there are.
+// count returns the number of times.
 func (h *histogram) count() uint64 {
 	n := h.zero
 	for _, c := range h.chunks {

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/zrlmpi/zrlmpid/mpe"
 
-// phase is a part of a message's life, seen from one of its ends.
+// phase is a phase of a message at its sender or its receiver.
 type phase uint8
 
 const (
@@ -25,21 +25,21 @@ var phaseNames = [numPhases]struct{ direction, phase string }{
 // Peer is what kind of peer a remote rank is.
 type Peer struct{ Profile, Kind string }
 
-// Recorder counts how long the phases of one local rank's messages take. Its engine's
-// lock guards it: Done is called with it, as is a collector's look.
+// Recorder counts how long the phases of one local rank's messages take. It is guarded by
+// the engine's lock, which the callers of Done and of a collector hold.
 type Recorder struct {
 	rank  int
 	peers []recorded // by rank
 	// classes has the kinds of peers there are.
 	classes []*class
-	// limit is how many peers may have series of their own, and own how many have.
+	// limit bounds the peers with series of their own, and own counts them.
 	limit, own int
-	// other is what all other peers have in common.
+	// other is shared by all other peers.
 	other perPeer
 }
 
-// recorded is what is known of a peer: its class, and where its times are counted,
-// which is nil before anything has happened.
+// recorded is the state of a peer: its class, and its histograms, which are nil before the
+// first message.
 type recorded struct {
 	class *class
 	times *perPeer
@@ -72,8 +72,8 @@ func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
 	return r
 }
 
-// admit gives a peer with which something has happened series of its own, if there
-// are any left. It keeps what it gets.
+// admit gives an active peer series of its own, or those of the other peers if the limit is
+// reached. A peer keeps its series.
 func (r *Recorder) admit(peer int) *perPeer {
 	p := &r.peers[peer]
 	switch {
@@ -87,8 +87,8 @@ func (r *Recorder) admit(peer int) *perPeer {
 	return p.times
 }
 
-// Done counts a message that has ended, as mpe.Observer's Done is told of it. One
-// that failed is not counted, nor is one to the rank itself.
+// Done counts a message that has ended, as mpe.Observer's Done. It ignores failed messages
+// and messages of the rank to itself.
 func (r *Recorder) Done(s *mpe.Status, err error) {
 	if err != nil || s.Peer < 0 || s.Peer >= len(r.peers) || s.Peer == r.rank {
 		return
@@ -111,8 +111,8 @@ func (r *Recorder) Done(s *mpe.Status, err error) {
 	add(all, one, recvTotal, uint64(s.Elapsed()))
 }
 
-// between counts a phase that has both a beginning and an end. What begins and ends
-// in one step of the engine is no phase: an eager message is not cleared.
+// between counts a phase with a beginning and an end. A phase of no duration is not counted:
+// an eager message is not cleared.
 func between(all *class, one *perPeer, ph phase, from, to int64) {
 	if from > 0 && to > from {
 		add(all, one, ph, uint64(to-from))

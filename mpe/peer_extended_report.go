@@ -103,6 +103,7 @@ func (l *extendedLink) counters(c *PeerCounters) {
 func (l *extendedLink) snapshot(s *PeerSnapshot, _ handshake.Instant) {
 	st := l.conn.Stats()
 	local, remote := l.conn.Session()
+	s.Retransmissions = st.Retransmissions
 	s.Extended = &ExtendedSnapshot{
 		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
 		Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,

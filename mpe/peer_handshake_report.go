@@ -69,14 +69,19 @@ func (l *handshakeLink) counters(c *PeerCounters) {
 	}
 	c.PacketsOut[protocol.Data], c.BytesOut[protocol.Data] = l.dataOut, l.dataBytes
 	c.PacketsIn, c.BytesIn = l.pair.Received()
-	c.Retransmissions, c.Unreachable = p.events[EventRetransmitted]+p.events[EventReacked], l.unreachable
+	c.Retransmissions, c.Unreachable = l.retransmissions(), l.unreachable
 	c.QueuedSends = l.sendq.len()
 	if l.sending != nil {
 		c.InFlight = 1
 	}
 }
 
+func (l *handshakeLink) retransmissions() uint64 {
+	return l.p.events[EventRetransmitted] + l.p.events[EventReacked]
+}
+
 func (l *handshakeLink) snapshot(s *PeerSnapshot, now handshake.Instant) {
+	s.Retransmissions = l.retransmissions()
 	if h, since, ok := l.pair.Deferred(); ok {
 		s.Deferred = &DeferredSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
 	}

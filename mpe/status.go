@@ -55,6 +55,8 @@ type PeerSnapshot struct {
 	Sent     uint64 `json:"sent"`
 	Received uint64 `json:"received"`
 	Failed   uint64 `json:"failed"`
+	// Retransmissions counts retransmitted packets; a DATA message is one.
+	Retransmissions uint64 `json:"retransmissions"`
 	// PacketsOut counts packets by type; a DATA message is one.
 	PacketsOut map[string]uint64 `json:"packets_out,omitempty"`
 	PacketsIn  uint64            `json:"packets_in"`

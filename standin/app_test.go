@@ -74,7 +74,7 @@ func computeGrid[T jacobi.Cell](t *testing.T, world *mpi.Comm, size, iterations 
 	}
 }
 
-// A host and stand-ins with an FPGA's habits, one run after another.
+// A host and stand-ins with an FPGA's behaviour, one run after another.
 func TestJacobi(t *testing.T) {
 	const size, iterations = 30, 3
 	for _, lossy := range []bool{false, true} {
@@ -173,7 +173,7 @@ func TestKmeans(t *testing.T) {
 }
 
 // A worker that a broken host has led astray waits for a new run.
-func TestAppStartsAnew(t *testing.T) {
+func TestAppRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
 		defer c.close()
@@ -181,7 +181,7 @@ func TestAppStartsAnew(t *testing.T) {
 		c.send(1, []byte{1, 0, 0, 0}, protocol.Int) // iterations
 		c.send(1, words(5, 0), protocol.Int)        // no line of 8
 		synctest.Wait()
-		if s := k.Stats(); s.Errors != 1 || k.logs.FilterMessage("kernel starts its loop anew").Len() != 1 {
+		if s := k.Stats(); s.Errors != 1 || k.logs.FilterMessage("kernel restarts its loop").Len() != 1 {
 			t.Errorf("%+v", s)
 		}
 		computeGrid[int32](t, c.world(), 8, 2, jacobi.Options{})

@@ -49,13 +49,13 @@ func (c calls) Start(what mpe.Operation) (mpe.Op, error) {
 // countedOps are *countedOp that have been freed.
 var countedOps sync.Pool
 
-// errNotOurs is the answer to a kernel that ends the rank it runs on.
-var errNotOurs = errors.New("the rank is not the kernel's to close")
+// errCloseRefused is the error of a kernel that closes its rank.
+var errCloseRefused = errors.New("a kernel may not close its rank")
 
 // Close implements mpe.Device, and refuses.
-func (calls) Close(context.Context) error { return errNotOurs }
+func (calls) Close(context.Context) error { return errCloseRefused }
 
-// countedOp is an operation that is counted when its caller learns of its end.
+// countedOp is an operation that is counted when its end is reported to its caller.
 type countedOp struct {
 	mpe.Op
 	c       *counters

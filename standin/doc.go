@@ -1,9 +1,8 @@
-// Package standin holds the kernels: what a rank that stands in for an FPGA
-// computes. The engine under it keeps the FPGA's habits on the wire; a kernel
-// keeps those of an FPGA's role. It does one blocking operation at a time, and
-// it never gives up by itself: when an operation fails the error is logged and
-// the kernel's loop starts anew, after a pause that grows with every failure in
-// a row. Only its context ends it, or its work being done.
+// Package standin has the kernels: what a rank that stands in for an FPGA computes. The
+// engine reproduces the FPGA's behaviour on the wire, a kernel that of an FPGA's role: it
+// does one blocking operation at a time. When an operation fails, the error is logged and
+// the kernel's loop restarts, after a pause that grows with consecutive failures. A kernel
+// ends with its context, or when its work is complete.
 //
 //   - echo sends every message from its peer back, which is also the part of an
 //     FPGA in upstream's pingpong example.

@@ -14,8 +14,8 @@ import (
 )
 
 // execKernel runs a program of the user's that makes its calls over the MPE
-// interface. A program that exits with status 0 has done its work; any other end
-// is logged, and it is started again after a pause.
+// interface. A program that exits with status 0 has completed its work; any other end is
+// logged, and the program is restarted after a pause.
 type execKernel struct {
 	base
 	command []string
@@ -28,7 +28,7 @@ const exitGrace = 2 * time.Second
 
 func newExec(b base, command []string) (Kernel, error) {
 	if len(command) == 0 {
-		return nil, fmt.Errorf("kernel %q names no program: write %s/path/prog, with arguments behind it", b.spec, execPrefix)
+		return nil, fmt.Errorf("kernel %q: no program: use %s/path/prog with optional arguments", b.spec, execPrefix)
 	}
 	if _, err := exec.LookPath(command[0]); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
@@ -60,10 +60,9 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// run lets the program make its calls until it exits, breaks the rules or ctx
-// ends. The program is gone when run returns, and so is everything that it
-// started in its process group. The error is nil if the program exited with
-// status 0, between two calls.
+// run serves the calls of the program until it exits, makes a malformed call or ctx ends.
+// When run returns, the program and all processes of its group have exited. The error is nil
+// if the program exited with status 0, between two calls.
 func (p *program) run(ctx context.Context, serve func(context.Context) error) error {
 	calls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -73,16 +72,16 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 		defer close(served)
 		broken = serve(calls)
 	})
-	patient := false
+	wait := false
 	select {
 	case <-served:
-		// It may be about to exit, and then its own status tells more.
-		patient = !errors.Is(broken, ErrNonsense) && !errors.Is(broken, mpe.ErrClosed)
+		// The program may be about to exit, with a status that says more.
+		wait = !errors.Is(broken, ErrMalformedCall) && !errors.Is(broken, mpe.ErrClosed)
 	case <-p.exited:
 	case <-ctx.Done():
 	}
 	cancel(errExited)
-	p.stop(patient)
+	p.stop(wait)
 	switch {
 	case broken == nil:
 		return p.exit
@@ -92,20 +91,19 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	return fmt.Errorf("%w (%w)", broken, p.exit)
 }
 
-// stop makes sure that the program has exited, and waits for all that was
-// started with it. A patient stop first waits for it to exit by itself.
-func (p *program) stop(patient bool) {
+// stop ends the program, and waits for its tasks. If wait is set, it first waits for the
+// program to exit by itself.
+func (p *program) stop(wait bool) {
 	p.stdin.Close()
-	if !patient || !p.exitsWithin() {
+	if !wait || !p.exitsWithin() {
 		p.signal(term)
 		if !p.exitsWithin() {
-			p.log.Warn("program does not end on SIGTERM, so it gets SIGKILL", zap.Duration("after", p.grace))
+			p.log.Warn("program ignores SIGTERM, sending SIGKILL", zap.Duration("after", p.grace))
 			p.signal(kill)
 			<-p.exited
 		}
 	}
-	// Its output ends with it, unless a process that left its group holds
-	// on to that.
+	// Its output ends with it, unless a process outside its group has inherited it.
 	cut := time.AfterFunc(p.grace, p.closeOutputs)
 	p.tasks.Wait()
 	cut.Stop()

@@ -43,15 +43,15 @@ func until(t *testing.T, what string, ok func() bool) {
 
 // said are the lines that the program wrote to its standard error.
 func (r *running) said() (lines []string) {
-	for _, e := range r.logs.FilterMessage("program says").All() {
+	for _, e := range r.logs.FilterMessage("program output").All() {
 		lines = append(lines, e.ContextMap()["line"].(string))
 	}
 	return lines
 }
 
-// failures are the errors for which the kernel started its loop anew.
+// failures are the errors after which the kernel restarted its loop.
 func (r *running) failures() (errs []string) {
-	for _, e := range r.logs.FilterMessage("kernel starts its loop anew").All() {
+	for _, e := range r.logs.FilterMessage("kernel restarts its loop").All() {
 		errs = append(errs, e.ContextMap()["error"].(string))
 	}
 	return errs
@@ -134,11 +134,11 @@ func TestExecFailingCalls(t *testing.T) {
 		send    []byte
 		want    string
 	}{
-		{"receive from nobody", []string{"failing", "1", "5", "77"}, nil, "status 2: rank 77: no such peer"},
+		{"receive from unknown rank", []string{"failing", "1", "5", "77"}, nil, "status 2: rank 77: no such peer"},
 		{"receive from itself", []string{"failing", "3", "5", "1"}, nil, "status 2: rank 1: no such peer"},
-		{"send to nobody", []string{"failing", "0", "5", "0xffffffff"}, nil, "no such peer"},
+		{"send to unknown rank", []string{"failing", "0", "5", "0xffffffff"}, nil, "no such peer"},
 		{"send to itself", []string{"failing", "0", "100", "1"}, nil, "status 2: rank 1: no such peer"},
-		{"barrier", []string{"failing", "4", "0", "0"}, nil, "status 2: the deployed MPE ignores barriers"},
+		{"barrier", []string{"failing", "4", "0", "0"}, nil, "status 2: barrier not supported"},
 		{"truncated", []string{"failing", "1", "2", "0"}, words(3, 1), "status 2: rank 0 sent 3 words, but the posted buffer holds 2"},
 	}
 	for _, tt := range tests {
@@ -165,21 +165,21 @@ func TestExecFailingCalls(t *testing.T) {
 
 // A program that makes no sense is stopped, started again later, and does not
 // hang the kernel.
-func TestExecNonsense(t *testing.T) {
+func TestExecMalformedCalls(t *testing.T) {
 	tests := []struct {
 		name    string
 		program []string
 		want    string
 	}{
-		{"unknown call", []string{"write", "c80500000000000000", "wait"}, "not the MPE interface: call(200) with count 5 and rank 0"},
-		{"a text", []string{"write", hexOf("Hello, world, I am a program"), "wait"}, "not the MPE interface: call(72)"},
-		{"send over the maximum", []string{"write", "00ffffffff00000000", "wait"}, "SEND_INT with count 4294967295 and rank 0: the longest message of the kernel has 100 words (kernel_options.words)"},
-		{"receive over the maximum", []string{"write", "036500000000000000", "wait"}, "RECV_FLOAT with count 101 and rank 0: the longest message of the kernel has 100 words (kernel_options.words)"},
-		{"part of a call", []string{"write", "00050000", "0"}, "a call has 9 bytes, but the program wrote 4"},
-		{"part of the data", []string{"write", "02020000000000000001020304", "0"}, "SEND_FLOAT with count 2 and rank 0 needs 8 bytes of data, but the program wrote 4"},
-		{"none of the data", []string{"write", "020200000000000000", "7"}, "the program wrote 0: unexpected EOF (the program ended: exit status 7)"},
+		{"unknown call", []string{"write", "c80500000000000000", "wait"}, "malformed call on the MPE interface: call(200) with count 5 and rank 0"},
+		{"a text", []string{"write", hexOf("Hello, world, I am a program"), "wait"}, "malformed call on the MPE interface: call(72)"},
+		{"send over the maximum", []string{"write", "00ffffffff00000000", "wait"}, "SEND_INT with count 4294967295 and rank 0: messages have at most 100 words: raise kernel_options.words"},
+		{"receive over the maximum", []string{"write", "036500000000000000", "wait"}, "RECV_FLOAT with count 101 and rank 0: messages have at most 100 words: raise kernel_options.words"},
+		{"part of a call", []string{"write", "00050000", "0"}, "incomplete call: the program wrote 4 of 9 bytes"},
+		{"part of the data", []string{"write", "02020000000000000001020304", "0"}, "SEND_FLOAT with count 2 and rank 0: incomplete data: the program wrote 4 of 8 bytes"},
+		{"none of the data", []string{"write", "020200000000000000", "7"}, "the program wrote 0 of 8 bytes: unexpected EOF (program ended: exit status 7)"},
 		{"does not wait for its feedback", []string{"write", "010200000000000000", "0"}, "exited before it read the feedback"},
-		{"fails", []string{"write", "-", "5"}, "the program ended: exit status 5"},
+		{"fails", []string{"write", "-", "5"}, "program ended: exit status 5"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestExecRestartsAfterCrash(t *testing.T) {
 	}
 	until(t, "a fourth start", func() bool { return k.Stats().Starts == 4 })
 	k.cancel(t)
-	if f := k.failures(); len(f) != 3 || f[2] != "the program ended: exit status 3" {
+	if f := k.failures(); len(f) != 3 || f[2] != "program ended: exit status 3" {
 		t.Errorf("failed with %q", f)
 	}
 }
@@ -328,10 +328,10 @@ func TestExecClosedOutput(t *testing.T) {
 	k := c.runWithGrace(1, spec(t, "close", "stay"), 20*time.Millisecond)
 	until(t, "a second start", func() bool { return k.Stats().Starts >= 2 })
 	k.cancel(t)
-	if f := k.failures(); f[0] != "the program ended: signal: killed" {
+	if f := k.failures(); f[0] != "program ended: signal: killed" {
 		t.Errorf("failed with %q", f)
 	}
-	if k.logs.FilterMessage("program does not end on SIGTERM, so it gets SIGKILL").Len() == 0 {
+	if k.logs.FilterMessage("program ignores SIGTERM, sending SIGKILL").Len() == 0 {
 		t.Error("SIGKILL is not logged")
 	}
 }

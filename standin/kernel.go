@@ -12,9 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Rank is what a kernel knows of the rank it runs on: what it can do as a
-// mpe.Device, but for Close, because the rank is not the kernel's; and, for
-// kernels that need no more, blocking calls. *mpe.Engine is one.
+// Rank is the rank on which a kernel runs: the methods of mpe.Device without Close, which
+// is not for a kernel to call, and blocking calls. *mpe.Engine implements it.
 type Rank interface {
 	Rank() int
 	Size() int
@@ -33,7 +32,7 @@ type Kernel interface {
 	// or until the kernel's work is done, and returns nil. The other errors
 	// are those that waiting cannot mend: a peer that the cluster does not
 	// have, and a rank that is shut down (mpe.ErrClosed). Run is called
-	// once at a time. When it returns, nothing of the kernel goes on.
+	// once at a time. When it returns, no goroutine of the kernel is running.
 	Run(ctx context.Context, r Rank) error
 	// Stats returns what the kernel has done so far. It may be called at
 	// any time.
@@ -44,7 +43,7 @@ type Kernel interface {
 
 // Options qualify a kernel. Each kernel says which of them it uses.
 type Options struct {
-	// Peer is the rank that echo, sink and source talk to.
+	// Peer is the rank with which echo, sink and source exchange messages.
 	Peer int
 	// Words is the longest message that the kernel takes, in 32-bit words, and
 	// the length of those that source, and a ring's rank 0, send; jacobi cuts
@@ -69,7 +68,7 @@ type Options struct {
 	// its compiler makes a tree of collective calls (com_opt 1 and more); kmeans,
 	// matvec and backsub. Without, or with fewer than two, these are flat.
 	FPGAs []int
-	// Log is told of failures and of the end of the work; nil is nobody.
+	// Log is the log of failures and of the end of the work; nil discards it.
 	Log *zap.Logger
 }
 
@@ -135,22 +134,22 @@ func New(spec string, opts Options) (Kernel, error) {
 	if command, ok := strings.CutPrefix(spec, execPrefix); ok {
 		return newExec(b, strings.Fields(command))
 	}
-	return nil, fmt.Errorf("kernel %q: the kernels are %s and %sPROGRAM ARGS…", spec,
+	return nil, fmt.Errorf("kernel %q: no such kernel: use %s or %sPROGRAM ARGS…", spec,
 		strings.Join([]string{Echo, Ring, Sink, Source, Jacobi, Kmeans, Matvec, Backsub}, ", "), execPrefix)
 }
 
 func (o *Options) check() error {
 	switch {
 	case o.Peer < 0:
-		return fmt.Errorf("peer %d: ranks count from 0", o.Peer)
+		return fmt.Errorf("peer %d: must be at least 0", o.Peer)
 	case o.Words > MaxWords:
-		return fmt.Errorf("words %d: a kernel holds a whole message in memory, of at most %d words", o.Words, MaxWords)
+		return fmt.Errorf("words %d: must be at most %d", o.Words, MaxWords)
 	case o.Count < 0:
-		return fmt.Errorf("count %d: it is 0, for no end, or more", o.Count)
+		return fmt.Errorf("count %d: must be at least 0 (0 = unlimited)", o.Count)
 	case o.Interval < 0:
-		return fmt.Errorf("interval %v: it is 0 or more", o.Interval)
+		return fmt.Errorf("interval %v: must be at least 0s", o.Interval)
 	case o.Datatype > protocol.Float:
-		return fmt.Errorf("datatype %d: it is int or float", uint8(o.Datatype))
+		return fmt.Errorf("datatype %d: must be int or float", uint8(o.Datatype))
 	}
 	return nil
 }

@@ -22,10 +22,10 @@ func TestNewRefuses(t *testing.T) {
 		opts standin.Options
 		want string
 	}{
-		{"", standin.Options{}, "the kernels are"},
-		{"ehco", standin.Options{}, "the kernels are"},
-		{"exec:", standin.Options{}, "names no program"},
-		{"exec:   ", standin.Options{}, "names no program"},
+		{"", standin.Options{}, "no such kernel: use echo, ring, "},
+		{"ehco", standin.Options{}, "no such kernel: use echo, ring, "},
+		{"exec:", standin.Options{}, "no program: use exec:/path/prog"},
+		{"exec:   ", standin.Options{}, "no program: use exec:/path/prog"},
 		{"exec:/nowhere/prog x", standin.Options{}, "/nowhere/prog"},
 		{"echo", standin.Options{Peer: -1}, "peer -1"},
 		{"echo", standin.Options{Words: standin.MaxWords + 1}, "words 268435457"},
@@ -109,7 +109,7 @@ func TestEchoSurvivesLoss(t *testing.T) {
 	})
 }
 
-// A message that is too long is lost and logged; the kernel pauses and goes on.
+// A message that is too long is lost and logged; the kernel continues after a pause.
 func TestTooLongDoesNotSpin(t *testing.T) {
 	for _, spec := range []string{"echo", "sink", "ring"} {
 		t.Run(spec, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestTooLongDoesNotSpin(t *testing.T) {
 				}
 				c.send(1, words(11, 0), protocol.Int)
 				synctest.Wait()
-				pauses := k.logs.FilterMessage("kernel starts its loop anew").All()
+				pauses := k.logs.FilterMessage("kernel restarts its loop").All()
 				if len(pauses) != tooLong+1 {
 					t.Fatalf("%d failures logged, want %d", len(pauses), tooLong+1)
 				}
@@ -217,7 +217,7 @@ func TestRing(t *testing.T) {
 				if err := k.wait(t); err != nil {
 					t.Error(err)
 				}
-				if k.logs.FilterMessage("kernel has done its work").Len() != 1 {
+				if k.logs.FilterMessage("kernel completed").Len() != 1 {
 					t.Error("the end of the work is not logged")
 				}
 			}

@@ -26,9 +26,9 @@ func logLines(r io.Reader, log *zap.Logger) {
 		}
 		switch {
 		case cut:
-			log.Info("program says", zap.String("line", text), zap.Int("cut_after_bytes", maxLine))
+			log.Info("program output", zap.String("line", text), zap.Int("cut_after_bytes", maxLine))
 		case len(line) > 0:
-			log.Info("program says", zap.String("line", text))
+			log.Info("program output", zap.String("line", text))
 		}
 		if err != nil {
 			return

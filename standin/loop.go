@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// base is what every kernel has.
+// base is the common part of all kernels.
 type base struct {
 	spec     string
 	opts     Options
@@ -28,27 +28,26 @@ func (b *base) String() string { return b.spec }
 // Stats implements Kernel.
 func (b *base) Stats() Stats { return b.counters.stats() }
 
-// buffer returns room for the longest message, and what is to be called in the end.
-// Memory that no message has reached is not resident: the kernel of the operating system
-// hands out pages when they are first touched.
+// buffer returns a buffer for the longest message, and the function that frees it. The
+// operating system allocates its pages when they are first written.
 func (b *base) buffer() (buf []byte, free func()) { return room(int(b.opts.Words) * protocol.WordLen) }
 
-// recv receives a message of whatever kind, and says of one that is too long what would
-// have let it in.
+// recv receives a message of any datatype and tag. The error of a message that is too long
+// names the option to raise.
 func (b *base) recv(ctx context.Context, rank calls, from int, buf []byte) (mpe.Status, error) {
 	st, err := rank.Recv(ctx, from, buf, anything)
 	if errors.Is(err, handshake.ErrTruncated) {
-		err = fmt.Errorf("%w; kernel_options.words is how many the kernel takes", err)
+		err = fmt.Errorf("%w: raise kernel_options.words", err)
 	}
 	return st, err
 }
 
-// begin names the rank in the log and makes its calls counted.
+// begin returns the rank with its calls counted, and the log with its rank.
 func (b *base) begin(r Rank) (calls, *zap.Logger) {
 	return calls{r, b.counters}, b.log.With(zap.Int("rank", r.Rank()))
 }
 
-// checkPeer refuses a peer with which no call could ever succeed.
+// checkPeer returns an error for a peer with which no call can succeed.
 func (b *base) checkPeer(r Rank) error {
 	if p := b.opts.Peer; p >= r.Size() || p == r.Rank() {
 		return fmt.Errorf("kernel %s on rank %d of %d: peer %d: %w", b.spec, r.Rank(), r.Size(), p, mpe.ErrRank)
@@ -56,15 +55,15 @@ func (b *base) checkPeer(r Rank) error {
 	return nil
 }
 
-// loop calls round until it reports that the work is done. A round that fails
-// is logged, and the next begins after a pause.
+// loop calls round until it reports that the work is complete. The error of a round is
+// logged, and the next round begins after a pause.
 func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done bool, err error)) error {
 	var pause backoff
 	for {
 		done, err := round()
 		switch {
 		case err == nil && done:
-			log.Info("kernel has done its work")
+			log.Info("kernel completed")
 			return nil
 		case err == nil:
 			pause.reset()
@@ -75,7 +74,7 @@ func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done boo
 		default:
 			b.counters.errors.Add(1)
 			d := pause.next()
-			log.Warn("kernel starts its loop anew", zap.Error(err), zap.Duration("after", d))
+			log.Warn("kernel restarts its loop", zap.Error(err), zap.Duration("after", d))
 			if err := sleep(ctx, d); err != nil {
 				return err
 			}
@@ -83,9 +82,8 @@ func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done boo
 	}
 }
 
-// Pauses after failures. The first is as long as the deployed nodes' first
-// time-out; the longest is short enough for a person who has mended the cause
-// to see that it worked.
+// Pauses after failures. The first is the deployed nodes' first time-out; the last is short
+// enough to see the effect of a repair soon.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second

@@ -30,14 +30,14 @@ const (
 	maxText = 1024
 )
 
-// ErrNonsense is a call of a program after which its stream of calls cannot be
-// followed any more.
-var ErrNonsense = errors.New("this is not the MPE interface")
+// ErrMalformedCall is the error of a call after which a program's stream of calls cannot be
+// parsed.
+var ErrMalformedCall = errors.New("malformed call on the MPE interface")
 
 // errExited ends the operation that a program had under way when it exited.
 var errExited = errors.New("the program exited before it read the feedback")
 
-// caller is as much of a Rank as a program needs.
+// caller is the part of a Rank that a program needs.
 type caller interface {
 	Rank() int
 	Size() int
@@ -45,7 +45,7 @@ type caller interface {
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
 }
 
-// mpeInterface carries out the calls of one run of a program.
+// mpeInterface executes the calls of one run of a program.
 type mpeInterface struct {
 	rank  caller
 	in    io.Reader // calls and their data, from the program
@@ -72,7 +72,7 @@ func (c call) String() string {
 	return fmt.Sprintf("%v with count %d and rank %d", c.Call, c.count, c.rank)
 }
 
-// serve carries out calls until the program closes its end, and returns nil if
+// serve executes calls until the program closes its end, and returns nil if
 // that was between two calls.
 func (m *mpeInterface) serve(ctx context.Context) error {
 	for {
@@ -95,21 +95,21 @@ func (m *mpeInterface) next() (call, error) {
 	if n, err := io.ReadFull(m.in, b[:]); n == 0 && (err == io.EOF || errors.Is(err, os.ErrClosed)) {
 		return call{}, io.EOF // the program's end, or ours after it has exited
 	} else if err != nil {
-		return call{}, fmt.Errorf("a call has %d bytes, but the program wrote %d: %w", callLen, n, err)
+		return call{}, fmt.Errorf("incomplete call: the program wrote %[2]d of %[1]d bytes: %[3]w", callLen, n, err)
 	}
 	return call{protocol.Call(b[0]), binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])}, nil
 }
 
-// carryOut does what a call asks for and answers it. The error is one after
-// which no further call can be carried out.
+// carryOut executes a call and sends its feedback. It returns an error after which no
+// further call can be executed.
 func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 	switch {
 	case c.Call == protocol.Barrier:
-		return m.fail(ctx, c, errors.New("the deployed MPE ignores barriers, and so does this one: build it from sends and receives"))
+		return m.fail(ctx, c, errors.New("barrier not supported, as on deployed nodes: use sends and receives"))
 	case !c.IsSend() && !c.IsRecv():
-		return fmt.Errorf("%w: %v: the calls are 0 to %d", ErrNonsense, c, protocol.RecvFloat)
+		return fmt.Errorf("%w: %v: calls are 0 to %d", ErrMalformedCall, c, protocol.RecvFloat)
 	case c.count > m.words:
-		return fmt.Errorf("%w: %v: the longest message of the kernel has %d words (kernel_options.words)", ErrNonsense, c, m.words)
+		return fmt.Errorf("%w: %v: messages have at most %d words: raise kernel_options.words", ErrMalformedCall, c, m.words)
 	}
 	data := m.buf[feedbackLen:][:int64(c.count)*protocol.WordLen]
 	if c.IsSend() {
@@ -117,17 +117,17 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return fmt.Errorf("%v needs %d bytes of data, but the program wrote %d: %w", c, len(data), n, err)
+			return fmt.Errorf("%[1]v: incomplete data: the program wrote %[3]d of %[2]d bytes: %[4]w", c, len(data), n, err)
 		}
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if int64(c.rank) == int64(m.rank.Rank()) {
-		return m.fail(ctx, c, fmt.Errorf("rank %d: %w: it is the caller, and an MPE does not talk to itself", c.rank, mpe.ErrRank))
+		return m.fail(ctx, c, fmt.Errorf("rank %d: %w: a rank cannot send to itself", c.rank, mpe.ErrRank))
 	}
-	// A rank beyond the range of int on a small machine becomes a negative
-	// one, which is as wrong.
+	// On 32-bit machines a rank beyond the range of int becomes negative, which is
+	// invalid as well.
 	opts := mpe.Options{Datatype: c.Datatype()}
 	var st mpe.Status
 	var err error
@@ -154,7 +154,7 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 func (m *mpeInterface) fail(ctx context.Context, c call, err error) error {
 	m.fails.errors.Add(1)
 	d := m.pause.next()
-	m.log.Warn("a call of the program failed", zap.Stringer("call", c), zap.Error(err), zap.Duration("feedback_after", d))
+	m.log.Warn("program call failed", zap.Stringer("call", c), zap.Error(err), zap.Duration("feedback_after", d))
 	if err := sleep(ctx, d); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (m *mpeInterface) feedback(status byte, words uint32) error {
 	m.buf[0] = status
 	binary.LittleEndian.PutUint32(m.buf[1:], words)
 	if _, err := m.out.Write(m.buf[:feedbackLen+int64(words)*protocol.WordLen]); err != nil {
-		return fmt.Errorf("the program did not take its feedback: %w", err)
+		return fmt.Errorf("feedback not written to the program: %w", err)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func FuzzMPEInterface(f *testing.F) {
 			if err == nil && in.Len() > 0 {
 				t.Errorf("ended with %d bytes unread", in.Len())
 			}
-			if err != nil && !errors.Is(err, ErrNonsense) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			if err != nil && !errors.Is(err, ErrMalformedCall) && !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("ended with %v", err)
 			}
 			if err := checkAnswers(calls, out.Bytes(), err == nil); err != nil {

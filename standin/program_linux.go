@@ -58,29 +58,28 @@ func startProgram(command, env []string, grace time.Duration, log *zap.Logger) (
 	}
 	p.process = cmd.Process
 	p.log = log.With(zap.Int("pid", cmd.Process.Pid))
-	p.log.Info("program has started")
+	p.log.Info("program started")
 	p.tasks.Go(p.reap)
 	p.tasks.Go(func() { logLines(p.stderr, p.log) })
 	return p, nil
 }
 
-// reap waits for the program to exit. What is left of its process group then is
-// killed while the program is still a zombie, so that the group's number cannot
-// be another's.
+// reap waits for the program to exit. It kills the rest of its process group while the
+// program is still a zombie, so that the group's number cannot be reused.
 func (p *program) reap() {
 	defer close(p.exited)
 	for unix.Waitid(unix.P_PID, p.process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = syscall.Kill(-p.process.Pid, kill) // fails if nobody is left
+	_ = syscall.Kill(-p.process.Pid, kill) // fails if no process is left
 	state, err := p.process.Wait()
 	p.reaped = true
 	switch {
 	case err != nil:
-		p.exit = fmt.Errorf("the program's end is unknown: %w", err)
+		p.exit = fmt.Errorf("exit status of the program unknown: %w", err)
 	case !state.Success():
-		p.exit = fmt.Errorf("the program ended: %v", state)
+		p.exit = fmt.Errorf("program ended: %v", state)
 	}
 }
 
@@ -89,11 +88,11 @@ func (p *program) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
-		_ = syscall.Kill(-p.process.Pid, s) // fails if it is gone, which is as well
+		_ = syscall.Kill(-p.process.Pid, s) // fails if it has exited
 	}
 }
 
-// closeOutputs ends whoever reads what the program writes.
+// closeOutputs ends the readers of the program's output.
 func (p *program) closeOutputs() {
 	p.stdout.Close()
 	p.stderr.Close()

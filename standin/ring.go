@@ -11,12 +11,12 @@ import (
 // ring is upstream's triangle example for any number of ranks. Rank 0 sends to
 // rank 1 and then receives from the last rank; every other rank receives from
 // the rank below and passes what it got on to the rank above, the last one to
-// rank 0. That is repeated Options.Count times.
+// rank 0. It does so Options.Count times.
 //
 // Rank 0's first message has Options.Words words of Options.Datatype, with the
 // words that PatternWord gives for message 0. What comes back is what it sends
 // in the next round. After a failure it starts again with its first message;
-// one that is still under way then makes the ring carry two.
+// if the previous one is still in progress, the ring carries two.
 type ring struct{ base }
 
 // Run implements Kernel.
@@ -53,7 +53,7 @@ func (k *ring) Run(ctx context.Context, r Rank) error {
 
 // first returns rank 0's round.
 func (k *ring) first(ctx context.Context, rank calls, below, above int, buf []byte) func() error {
-	var token []byte // nil: to be made anew
+	var token []byte // nil before the first round and after a failure
 	var opts mpe.Options
 	return func() error {
 		if token == nil {

@@ -51,7 +51,7 @@ func solve(t *testing.T, world *mpi.Comm, size int, o backsub.Options) {
 	}
 }
 
-// A host and stand-ins with an FPGA's habits, one run after another.
+// A host and stand-ins with an FPGA's behaviour, one run after another.
 func TestMatvec(t *testing.T) {
 	for _, lossy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestRowsStartAnew(t *testing.T) {
 			k := c.run(1, spec, standin.Options{Words: 20})
 			c.send(1, broken, 0)
 			synctest.Wait()
-			if s := k.Stats(); s.Errors != 1 || k.logs.FilterMessage("kernel starts its loop anew").Len() != 1 {
+			if s := k.Stats(); s.Errors != 1 || k.logs.FilterMessage("kernel restarts its loop").Len() != 1 {
 				t.Errorf("%s: %+v", spec, s)
 			}
 			if spec == "matvec" {

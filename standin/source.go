@@ -11,7 +11,7 @@ import (
 )
 
 // source sends Options.Count messages of Options.Words words to Options.Peer,
-// one every Options.Interval; one that falls due while another is under way is
+// one every Options.Interval; a message that is due while another is in progress is
 // sent as soon as that has ended. PatternWord gives the words. A message whose
 // send fails is sent again until it succeeds, so a receiver may see it twice but
 // misses none.

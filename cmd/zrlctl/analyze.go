@@ -15,6 +15,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/htmlreport"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
 type analyzeFlags struct {
@@ -25,24 +26,22 @@ type analyzeFlags struct {
 	progress bool
 }
 
-// errFindings is how analyze says that something was found, which has been
-// printed already.
-var errFindings = errors.New("there are findings")
+// errFindings ends an analysis with findings. They were printed.
+var errFindings = errors.New("problems found")
 
 func (a *app) analyzeCommand() *cobra.Command {
 	var f analyzeFlags
 	cmd := &cobra.Command{
-		Use: "analyze FILE|- | analyze -i INTERFACE", Short: "Tell what happened in a recording, and who waits for whom",
+		Use: "analyze FILE|- | analyze -i INTERFACE", Short: "Analyze a recording: messages, phases, problems, waiting ranks",
 		Long: `Print a row for each message of a recording with the time of each phase of its
-handshake, a summary, and findings: what was lost or sent again, what does not fit,
-and at the end who waits for what from whom, since when. Reads pcap and pcapng,
-gzip too, with VLANs, VXLAN and IP fragments; with -i an interface, until it is
-interrupted.
+handshake, a summary, and findings: losses, retransmissions, mismatches, and which rank
+waits for what from which rank at the end. Input is pcap or pcapng, optionally gzip, with
+VLANs, VXLAN and IP fragments; with -i an interface, until interrupted.
 
-A phase ends with the packet that it is named after; "data" is the last datagram of
-DATA. "-" is a step that is not in the recording.
+Times are in µs: req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to the
+last datagram of DATA, dat-ack that to ACK. "-" is a step that is not in the recording.
 
-Exit codes: 0 nothing found, 1 there are findings, 2 the recording cannot be read.`,
+Exit codes: 0 no problems found, 1 problems found, 2 the recording cannot be read.`,
 		Example: `  zrlctl analyze trace.pcap
   zrlctl analyze trace.pcapng --html report.html
   tcpdump -i eth0 -w - udp port 2718 | zrlctl analyze - --json`,
@@ -52,16 +51,16 @@ Exit codes: 0 nothing found, 1 there are findings, 2 the recording cannot be rea
 	}
 	f.input.flags(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.html, "html", "", "write a page with a diagram of the exchanges to this file")
-	fl.IntVar(&f.limit, "limit", 100000, "list this many messages; all of them count in the summary")
-	fl.BoolVar(&f.messages, "messages", true, "print the rows of the messages")
-	fl.BoolVar(&f.progress, "progress", false, "say on standard error how far it is")
+	fl.StringVar(&f.html, "html", "", "write an HTML report with sequence diagrams to this file")
+	fl.IntVar(&f.limit, "limit", 100000, "maximum number of messages listed; the summary counts all")
+	fl.BoolVar(&f.messages, "messages", true, "print a row for each message")
+	fl.BoolVar(&f.progress, "progress", false, "print progress to standard error")
 	return cmd
 }
 
 func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if f.limit < 0 {
-		return usagef("--limit %d: it is at least 0", f.limit)
+		return usagef("--limit %d: must be at least 0", f.limit)
 	}
 	profile, err := f.input.dialect()
 	if err != nil {
@@ -76,8 +75,7 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	if f.html != "" {
 		opts.KeepSteps = 64
 	}
-	// What grows is a list of small things that stay; half as much again for
-	// the collector is enough.
+	// Memory grows by small objects that stay: less garbage than usual is enough.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	analysis := capture.NewAnalysis(name, opts)
 	live := f.input.iface != ""
@@ -117,7 +115,7 @@ func follow(ctx context.Context, analysis *capture.Analysis, src capture.Source,
 	return &unreadableError{err}
 }
 
-// reporting says now and then how far a source has been read.
+// reporting prints the progress of a source.
 type reporting struct {
 	capture.Source
 	out         io.Writer
@@ -132,7 +130,7 @@ func (r *reporting) Next(u *capture.Unit) error {
 		if now := time.Now(); err != nil || now.Sub(r.last) >= time.Second {
 			r.last = now
 			s := r.Stats()
-			fmt.Fprintf(r.out, "%d packets, %d MB, %.0f s\n", s.Packets, s.Bytes>>20, now.Sub(r.start).Seconds())
+			fmt.Fprintf(r.out, "%d packets, %s, %.0f s\n", s.Packets, digest.Bytes(float64(s.Bytes)), now.Sub(r.start).Seconds())
 		}
 	}
 	return err
@@ -157,7 +155,7 @@ func printMessages(out io.Writer, r *capture.Report) {
 	}
 	// Columns of a fixed width: measuring them would take all rows in memory.
 	fmt.Fprintf(out, "%8s %13s %5s %4s %9s %13s %13s %13s %13s %8s  %s\n", "MESSAGE", "START (s)", "FROM", "TO", "WORDS",
-		"req-clr (us)", "clr-dat (us)", "dat-ack (us)", "total (us)", "RETRANSMISSIONS", "VERDICT")
+		"req-clr (µs)", "clr-dat (µs)", "dat-ack (µs)", "total (µs)", "RETRANS", "VERDICT")
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		fmt.Fprintf(out, "%8d %13.6f %5d %4d %9d %13s %13s %13s %13s %8d  %s\n", m.ID, m.Start, m.Src, m.Dst, m.Words,
@@ -165,7 +163,7 @@ func printMessages(out io.Writer, r *capture.Report) {
 			m.Retransmissions, m.Verdict)
 	}
 	if n := r.Summary.MessagesNotListed; n > 0 {
-		fmt.Fprintf(out, "… and %d more messages\n", n)
+		fmt.Fprintf(out, "… and %s\n", digest.Plural(int(n), "more message"))
 	}
 	fmt.Fprintln(out)
 }
@@ -179,13 +177,14 @@ func micros(s *float64) string {
 
 func printSummary(out io.Writer, r *capture.Report) {
 	s := &r.Summary
-	fmt.Fprintf(out, "%s: %d packets in %.3f s, %d messages, %d complete, %d packets sent again\n",
-		r.Source, s.Packets, s.Seconds, s.All.Messages, s.All.Complete, s.All.Retransmissions)
+	fmt.Fprintf(out, "%s: %s in %.3f s, %s, %d complete, %s\n",
+		r.Source, digest.Plural(int(s.Packets), "packet"), s.Seconds, digest.Plural(int(s.All.Messages), "message"), s.All.Complete,
+		digest.Plural(int(s.All.Retransmissions), "retransmission"))
 	for reason, n := range s.Skipped {
-		fmt.Fprintf(out, "passed over: %d %s\n", n, reason)
+		fmt.Fprintf(out, "ignored: %s (%s)\n", digest.Plural(int(n), "packet"), reason)
 	}
 	if s.NotFollowed > 0 {
-		fmt.Fprintf(out, "passed over: %d of more pairs of addresses than are followed\n", s.NotFollowed)
+		fmt.Fprintf(out, "ignored: %s (too many pairs of addresses)\n", digest.Plural(int(s.NotFollowed), "packet"))
 	}
 	if s.Truncated != "" {
 		fmt.Fprintln(out, s.Truncated)
@@ -196,7 +195,7 @@ func printSummary(out io.Writer, r *capture.Report) {
 	}
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "FROM\tTO\tMESSAGES\tWORDS\t  PHASE\tp50 (us)\tp90 (us)\tp99 (us)\tmax (us)\t")
+	fmt.Fprintln(w, "FROM\tTO\tMESSAGES\tWORDS\t  PHASE\tp50 (µs)\tp90 (µs)\tp99 (µs)\tmax (µs)\t")
 	row := func(from, to string, p *capture.PairSummary) {
 		for i, phase := range []struct {
 			name string
@@ -226,7 +225,7 @@ func printSummary(out io.Writer, r *capture.Report) {
 
 func printFindings(out io.Writer, r *capture.Report) {
 	if len(r.Findings) == 0 {
-		fmt.Fprintln(out, "\nnothing found")
+		fmt.Fprintln(out, "\nno problems found")
 		return
 	}
 	fmt.Fprintf(out, "\nFINDINGS\n")
@@ -235,7 +234,7 @@ func printFindings(out io.Writer, r *capture.Report) {
 		fmt.Fprintf(out, "%12.6f  %-18s %s\n%34s%s\n", f.Time, f.Kind, f.Text, "", packetList(f.Packets))
 	}
 	if n := r.Summary.FindingsNotListed; n > 0 {
-		fmt.Fprintf(out, "… and %d more\n", n)
+		fmt.Fprintf(out, "… and %s\n", digest.Plural(int(n), "more finding"))
 	}
 }
 

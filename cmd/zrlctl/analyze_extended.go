@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
 // printExtended prints a row for each direction of each pair that used the
@@ -16,7 +17,7 @@ func printExtended(out io.Writer, pairs []capture.ExtendedPair) {
 	}
 	fmt.Fprintln(out, "\nEXTENDED PROFILE")
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "FROM\tTO\tSESSIONS\tPACKETS\tACKS\tMESSAGES\tCOMPLETE\tOPEN\tBYTES\tRETRANSMISSIONS\tLOST\tDUPLICATES\tOUT OF ORDER\tDAMAGED\t")
+	fmt.Fprintln(w, "FROM\tTO\tSESSIONS\tPACKETS\tACKS\tMESSAGES\tCOMPLETE\tOPEN\tBYTES\tRETRANSMISSIONS\tLOST\tDUPLICATES\tOUT OF ORDER\tCORRUPT\t")
 	for i := range pairs {
 		p := &pairs[i]
 		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", p.Src, p.Dst, p.Sessions, p.Packets, p.Acks,
@@ -26,20 +27,20 @@ func printExtended(out io.Writer, pairs []capture.ExtendedPair) {
 	for i := range pairs {
 		p := &pairs[i]
 		for _, c := range []struct {
-			n    int64
-			what string
+			n         int64
+			what, how string
 		}{
-			{p.Canceled, "messages were canceled"},
-			{p.Aborted, "messages were given up half way by ranks that forwarded them"},
-			{p.Refused, "messages were refused"},
-			{p.Ended, "messages ended with their session"},
-			{p.Bad, "packets are bad"},
-			{p.OldSession, "packets are of a session that had ended"},
-			{p.Unrecorded, "bytes of packets are cut off by the snapshot length: open messages may be complete"},
-			{p.NotFollowed, "packets are of more messages than are followed"},
+			{p.Canceled, "message", "canceled"},
+			{p.Aborted, "message", "aborted by ranks that forwarded them"},
+			{p.Refused, "message", "refused"},
+			{p.Ended, "message", "ended with their session"},
+			{p.Bad, "packet", "invalid"},
+			{p.OldSession, "packet", "of an earlier session"},
+			{p.Unrecorded, "byte", "cut off by the snapshot length: open messages may be complete"},
+			{p.NotFollowed, "packet", "ignored: too many messages"},
 		} {
 			if c.n > 0 {
-				fmt.Fprintf(out, "from %d to %d: %d %s\n", p.Src, p.Dst, c.n, c.what)
+				fmt.Fprintf(out, "from %d to %d: %s %s\n", p.Src, p.Dst, digest.Plural(int(c.n), c.what), c.how)
 			}
 		}
 	}

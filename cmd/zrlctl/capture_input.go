@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// captureInput is where the packet tools read from.
+// captureInput is the input of the packet tools.
 type captureInput struct {
 	iface    string
 	profile  string
@@ -22,16 +22,16 @@ type captureInput struct {
 
 func (in *captureInput) flags(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVarP(&in.iface, "interface", "i", "", "read live from this interface, until interrupted")
-	fl.StringVar(&in.profile, "profile", protocol.CloudFPGA.String(), "dialect of the headers: cloudfpga or v0.9; packets of the extended profile are known by themselves")
+	fl.StringVarP(&in.iface, "interface", "i", "", "capture from this interface until interrupted")
+	fl.StringVar(&in.profile, "profile", protocol.CloudFPGA.String(), "profile of the packets: cloudfpga or v0.9; extended is detected automatically")
 	fl.UintSliceVar(&in.ports, "port", nil, "ports that carry ZRLMPI (default 2718 to 2845)")
-	fl.BoolVar(&in.allPorts, "all-ports", false, "look at every port")
+	fl.BoolVar(&in.allPorts, "all-ports", false, "include all ports")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if in.iface != "" {
 			return cobra.NoArgs(cmd, args)
 		}
 		if len(args) != 1 {
-			return errors.New("name one capture file, - for standard input, or an interface with -i")
+			return errors.New("give one capture file, - for standard input, or an interface with -i")
 		}
 		return nil
 	}
@@ -42,7 +42,7 @@ func (in *captureInput) open(ctx context.Context, args []string, stdin io.Reader
 	opts := capture.Options{AllPorts: in.allPorts}
 	for _, p := range in.ports {
 		if p > 65535 {
-			return nil, "", usagef("--port %d: a port is at most 65535", p)
+			return nil, "", usagef("--port %d: must be at most 65535", p)
 		}
 		opts.Ports = append(opts.Ports, uint16(p))
 	}
@@ -74,7 +74,7 @@ func (in *captureInput) dialect() (protocol.Profile, error) {
 	return p, nil
 }
 
-// unreadableError is a recording that cannot be read.
+// unreadableError is the error of a recording that cannot be read.
 type unreadableError struct{ error }
 
 func (e *unreadableError) Unwrap() error { return e.error }

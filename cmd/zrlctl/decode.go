@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// decodeFlags say what is decoded, and how it is printed.
+// decodeFlags are the flags of decode.
 type decodeFlags struct {
 	input    captureInput
 	time     string
@@ -34,11 +34,11 @@ type decodeFlags struct {
 func (a *app) decodeCommand() *cobra.Command {
 	var f decodeFlags
 	cmd := &cobra.Command{
-		Use: "decode FILE|- | decode -i INTERFACE", Short: "Print the packets of a recording, a line each",
-		Long: `Print each ZRLMPI packet of a pcap or pcapng file, or of an interface, with the
-message that it belongs to. Bare payload is given its place in its message. What a
-live rank would drop is marked with the reason. Needs no libpcap; live, the right
-to open packet sockets.`,
+		Use: "decode FILE|- | decode -i INTERFACE", Short: "Print the packets of a recording",
+		Long: `Print a line for each ZRLMPI packet of a pcap or pcapng file, or of an interface, with
+its message. Continuation datagrams are printed with their position in the message.
+Packets that a live rank would drop are marked with the reason. libpcap is not needed;
+-i needs the permission to open packet sockets (CAP_NET_RAW).`,
 		Example: `  zrlctl decode trace.pcapng --rank 1 --type SEND_REQUEST,ACK
   zrlctl decode -i eth0 --time delta
   zrlctl decode trace.pcap.gz --message 7 -x`,
@@ -48,17 +48,17 @@ to open packet sockets.`,
 	}
 	f.input.flags(cmd)
 	fl := cmd.Flags()
-	fl.StringVarP(&f.time, "time", "t", "rel", "rel: since the first packet, delta: since the packet before, abs: date and time, epoch: seconds since 1970, none")
-	fl.UintSliceVar(&f.ranks, "rank", nil, "packets from or to one of these ranks")
-	fl.StringSliceVar(&f.types, "type", nil, "packets of these types; PAYLOAD and BAD count as types")
-	fl.StringVar(&f.pair, "pair", "", "packets between these two ranks, as in 0,1")
-	fl.Int64SliceVar(&f.messages, "message", nil, "packets of these messages")
-	fl.BoolVarP(&f.hex, "hex", "x", false, "print the bytes too")
-	fl.StringVarP(&f.write, "write", "w", "", "write what matches to this pcapng file, as plain IP packets, instead of printing it")
+	fl.StringVarP(&f.time, "time", "t", "rel", "time stamps: rel (since the first packet), delta (since the previous packet), abs (date and time), epoch (seconds since 1970) or none")
+	fl.UintSliceVar(&f.ranks, "rank", nil, "only packets from or to these ranks")
+	fl.StringSliceVar(&f.types, "type", nil, "only packets of these types; PAYLOAD (continuation datagrams) and BAD (invalid) are types")
+	fl.StringVar(&f.pair, "pair", "", "only packets between these two ranks, as in 0,1")
+	fl.Int64SliceVar(&f.messages, "message", nil, "only packets of these messages")
+	fl.BoolVarP(&f.hex, "hex", "x", false, "also print the bytes")
+	fl.StringVarP(&f.write, "write", "w", "", "write matching packets to this pcapng file, as plain IP packets, instead of printing them")
 	return cmd
 }
 
-// decode prints or writes what matches.
+// decode prints or writes matching packets.
 func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin io.Reader, stdout io.Writer) error {
 	match, err := f.filter()
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin i
 	return d.print(ctx, stdout, clock, a.json, f.hex)
 }
 
-// decoding is a recording, and what of it is wanted.
+// decoding is a recording and a filter.
 type decoding struct {
 	src     capture.Source
 	profile protocol.Profile
@@ -108,7 +108,7 @@ func (d *decoding) print(ctx context.Context, stdout io.Writer, clock *clock, as
 	}
 	unit := func(*capture.Unit) error {
 		if d.live {
-			return out.Flush() // somebody is watching
+			return out.Flush() // live
 		}
 		return nil
 	}
@@ -151,7 +151,7 @@ func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error,
 	}
 }
 
-// endOfRecording makes an error of the end of a source.
+// endOfRecording returns the error of the end of a source.
 func endOfRecording(ctx context.Context, err error, live bool) error {
 	interrupted := live && ctx.Err() != nil
 	if interrupted || errors.Is(err, io.EOF) {
@@ -168,7 +168,7 @@ func (f *decodeFlags) filter() (func(*capture.Event) bool, error) {
 		x, err1 := strconv.ParseUint(first, 10, 32)
 		y, err2 := strconv.ParseUint(second, 10, 32)
 		if !ok || err1 != nil || err2 != nil {
-			return nil, usagef("--pair %q: name two ranks, as in 0,1", f.pair)
+			return nil, usagef("--pair %q: give two ranks, as in 0,1", f.pair)
 		}
 		a, b = uint32(x), uint32(y)
 	}
@@ -179,7 +179,7 @@ func (f *decodeFlags) filter() (func(*capture.Event) bool, error) {
 	for i, name := range f.types {
 		f.types[i] = strings.ToUpper(name)
 		if !slices.Contains(names, f.types[i]) {
-			return nil, usagef("--type %q: the types are %s", name, strings.Join(names, ", "))
+			return nil, usagef("--type %q: must be one of %s", name, strings.Join(names, ", "))
 		}
 	}
 	return func(e *capture.Event) bool {
@@ -213,7 +213,7 @@ type clock struct {
 
 func newClock(mode string) (*clock, error) {
 	if !slices.Contains([]string{"rel", "delta", "abs", "epoch", "none"}, mode) {
-		return nil, usagef("--time %q: it is rel, delta, abs, epoch or none", mode)
+		return nil, usagef("--time %q: must be rel, delta, abs, epoch or none", mode)
 	}
 	return &clock{mode: mode}, nil
 }

@@ -28,7 +28,7 @@ func formatter(name string) (func(io.Writer, []byte) error, error) {
 			return strconv.AppendFloat(line, float64(math.Float32frombits(word)), 'g', -1, 32)
 		}), nil
 	}
-	return nil, usagef("--format %q: it is hex, int, float or raw", name)
+	return nil, usagef("--format %q: must be hex, int, float or raw", name)
 }
 
 // perWord writes a line for each word.

@@ -1,5 +1,5 @@
-// Command zrlctl shows what a zrlmpid is doing, sends and receives messages
-// through it, and reads recordings of packets.
+// Command zrlctl shows the state of a zrlmpid, sends and receives messages through it, and
+// analyzes recordings of packets.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is main with everything that it touches as an argument.
+// run is main with its environment as arguments.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root, a := newRoot()
 	root.SetArgs(args)
@@ -54,8 +54,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			Restart []string     `json:"restart,omitempty"`
 			Exit    int          `json:"exit"`
 		}{Error: err.Error(), Kind: control.KindOf(err), Exit: code}
-		if told, ok := errors.AsType[*control.Error](err); ok {
-			failure.Restart = told.Restart
+		if e, ok := errors.AsType[*control.Error](err); ok {
+			failure.Restart = e.Restart
 		}
 		if err := json.NewEncoder(stdout).Encode(failure); err != nil {
 			return exitFailure
@@ -64,28 +64,28 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// printed reports whether what an error says was printed as the command's result.
+// printed reports whether an error was printed as the result of the command.
 func printed(err error) bool {
 	return errors.Is(err, errFindings) || errors.Is(err, errDiffers)
 }
 
-// app is what the commands share.
+// app is the state that the commands share.
 type app struct {
 	socket string
 	json   bool
 }
 
-const longHelp = `zrlctl shows what a zrlmpid is doing, sends and receives messages through it, and
-reads recordings of packets.
+const longHelp = `Show the state of a zrlmpid, send and receive messages through it, and analyze
+recordings of packets.
 
 Exit codes:
-  0  all went well
-  1  the operation failed: other data came back, a rank refused, the daemon
-     reported an error, the output could not be written; analyze: there are
-     findings; reload: it was refused
-  2  the command line is wrong; decode, analyze: the recording cannot be read
+  0  success
+  1  failure: an echo differs, a rank refused, the daemon reported an error,
+     or the output could not be written; analyze: problems found; reload:
+     configuration refused; replay: the peer deviated from the recording
+  2  invalid command line; decode, analyze, replay: unreadable recording
   3  no daemon answers on the control socket
-  4  the time ran out`
+  4  timed out`
 
 func newRoot() (*cobra.Command, *app) {
 	a := new(app)
@@ -99,8 +99,8 @@ func newRoot() (*cobra.Command, *app) {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.PersistentFlags().StringVar(&a.socket, "socket", socket, "control socket of the daemon (or "+config.EnvControlSocket+")")
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, also of an error; ping prints an object a line")
+	root.PersistentFlags().StringVar(&a.socket, "socket", socket, "control socket of the daemon (or set "+config.EnvControlSocket+")")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON, including errors; ping outputs an object a line")
 	root.AddCommand(a.statusCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
 		a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.versionCommand())
 	return root, a
@@ -108,9 +108,8 @@ func newRoot() (*cobra.Command, *app) {
 
 func (a *app) client() *control.Client { return control.NewClient(a.socket) }
 
-// operation makes a command's function one whose errors are failures of the
-// operation, unless they say otherwise; all errors of cobra's own are mistakes
-// on the command line.
+// operation marks the errors of a command's function as failures of the operation. All
+// others are cobra's, and mistakes on the command line.
 func operation(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := f(cmd, args); err != nil {
@@ -120,7 +119,7 @@ func operation(f func(cmd *cobra.Command, args []string) error) func(*cobra.Comm
 	}
 }
 
-// operationError is the error of an operation that was tried.
+// operationError is the error of an operation.
 type operationError struct{ error }
 
 func (e *operationError) Unwrap() error { return e.error }

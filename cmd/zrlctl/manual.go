@@ -10,9 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/manual"
 )
 
-// With the build tag manual, the program is another one: it writes the manual pages
-// and completions of zrlctl into the folder that it is given. So the generators are no
-// part of what users run. `make man` calls it.
+// With the build tag manual, the program writes the manual pages and completions of zrlctl
+// into a folder, so that the generators are not part of zrlctl. `make man` runs it.
 func init() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: go run -tags manual ./cmd/zrlctl FOLDER")
@@ -26,7 +25,7 @@ func init() {
 }
 
 func writeManual(folder string) error {
-	// Defaults are shown as they are for a user without these variables.
+	// Show the defaults of a user without these variables.
 	for _, name := range []string{"XDG_RUNTIME_DIR", "ZRLMPID_CONTROL_SOCKET"} {
 		if err := os.Unsetenv(name); err != nil {
 			return err

@@ -17,11 +17,12 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 func timeoutFlag(fl *pflag.FlagSet, d *time.Duration) {
-	fl.DurationVar(d, "timeout", defaultTimeout, "give up after this time (0: never)")
+	fl.DurationVar(d, "timeout", defaultTimeout, "time-out (0: none)")
 }
 
 func fromFlag(fl *pflag.FlagSet, rank *int) {
@@ -35,8 +36,8 @@ func (a *app) sendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "send RANK (--data HEX | --file FILE | --words N)", Short: "Send a message to a rank",
 		Long: `Send a message of whole 32-bit words, and wait for its acknowledgement. --words N
-sends the numbers 0 to N-1, as the datatype says. The bytes of --data and --file
-are sent as they are; a word's lowest byte comes first.`,
+sends the numbers 0 to N-1 in the given datatype. The bytes of --data and --file
+are sent unchanged; words are little-endian.`,
 		Args: cobra.ExactArgs(1),
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
 			if req.To, err = parseRank(args[0]); err != nil {
@@ -70,16 +71,16 @@ are sent as they are; a word's lowest byte comes first.`,
 			if a.json {
 				return writeJSON(cmd.OutOrStdout(), m)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "sent %d words from rank %d to rank %d in %.1f us\n", m.Words, m.From, m.To, m.Elapsed)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "sent %s from rank %d to rank %d in %.1f µs\n", digest.Plural(int(m.Words), "word"), m.From, m.To, m.Elapsed)
 			return err
 		}),
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&hexText, "data", "", "the message as hex digits; blanks are allowed")
-	fl.StringVar(&file, "file", "", "a file with the message, or - for standard input")
-	fl.IntVar(&words, "words", 0, "send so many words that count from 0")
-	fl.StringVar(&datatype, "datatype", "int", "int or float: which call is made")
-	fl.IntVar(&req.Tag, "tag", 0, "tag; cloudfpga does not carry it, v0.9 carries 0 to 255")
+	fl.StringVar(&hexText, "data", "", "message as hex digits; spaces are allowed")
+	fl.StringVar(&file, "file", "", "file with the message (-: standard input)")
+	fl.IntVar(&words, "words", 0, "send this many words that count from 0")
+	fl.StringVar(&datatype, "datatype", "int", "datatype: int or float")
+	fl.IntVar(&req.Tag, "tag", 0, "tag of the message: not sent by cloudfpga, 0 to 255 with v0.9")
 	fromFlag(fl, &req.From)
 	timeoutFlag(fl, &req.Timeout)
 	cmd.MarkFlagsOneRequired("data", "file", "words")
@@ -93,7 +94,7 @@ func hexMessage(text string) (io.Reader, error) {
 		return nil, usagef("--data: %v", err)
 	}
 	if len(data)%protocol.WordLen != 0 {
-		return nil, usagef("--data has %d bytes: a message is made of whole words of %d", len(data), protocol.WordLen)
+		return nil, usagef("--data: %d bytes: must be a multiple of %d", len(data), protocol.WordLen)
 	}
 	return bytes.NewReader(data), nil
 }
@@ -112,7 +113,7 @@ func openInput(name string, stdin io.Reader) (io.ReadCloser, error) {
 // counting returns words that count from 0.
 func counting(words int, datatype protocol.Datatype) (io.Reader, error) {
 	if words < 0 || words > config.MaxWords {
-		return nil, usagef("--words %d: it is 0 to %d", words, config.MaxWords)
+		return nil, usagef("--words %d: must be 0 to %d", words, config.MaxWords)
 	}
 	data := make([]byte, 0, words*protocol.WordLen)
 	for i := range uint32(words) {
@@ -130,8 +131,8 @@ func (a *app) recvCommand() *cobra.Command {
 	req := control.RecvRequest{}
 	cmd := &cobra.Command{
 		Use: "recv RANK", Short: "Receive a message from a rank", Args: cobra.ExactArgs(1),
-		Long: `Receive one message from a rank. A message longer than --words is cut off, which
-is an error, but what there is of it is written.`,
+		Long: `Receive one message from a rank. A message longer than --words is an error; its
+beginning is written nevertheless.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
 			if req.From, err = parseRank(args[0]); err != nil {
 				return err
@@ -161,7 +162,7 @@ is an error, but what there is of it is written.`,
 				return err
 			}
 			if m.Truncated != "" {
-				return &control.Error{Kind: control.Truncated, Message: m.Truncated + "; --words is how many it holds"}
+				return &control.Error{Kind: control.Truncated, Message: m.Truncated + "; raise --words"}
 			}
 			return nil
 		}),
@@ -169,8 +170,8 @@ is an error, but what there is of it is written.`,
 	fl := cmd.Flags()
 	fl.IntVar(&req.Words, "words", control.DefaultWords, "size of the buffer in words")
 	fl.StringVar(&out, "out", "-", "write the message to this file (-: standard output)")
-	fl.StringVar(&format, "format", "hex", "hex, int, float or raw")
-	fl.StringVar(&datatype, "datatype", "any", "int, float or any: which call is made")
+	fl.StringVar(&format, "format", "hex", "output format: hex, int, float or raw")
+	fl.StringVar(&datatype, "datatype", "any", "datatype: int, float or any")
 	fl.IntVar(&req.To, "to", control.AnyRank, "local rank that receives (-1: the lowest with run: host)")
 	timeoutFlag(fl, &req.Timeout)
 	return cmd
@@ -222,9 +223,9 @@ func writeOutput(name string, stdout io.Writer, data []byte, write func(io.Write
 func (a *app) resetCommand() *cobra.Command {
 	req := control.ResetRequest{}
 	cmd := &cobra.Command{
-		Use: "reset RANK", Short: "Send to a rank again after it was restarted", Args: cobra.ExactArgs(1),
-		Long: `Forget what a local rank knows of a peer that was restarted, so that messages to
-it are no longer refused. Messages under way are not touched.`,
+		Use: "reset RANK", Short: "Reset the state of a peer that was restarted", Args: cobra.ExactArgs(1),
+		Long: `Discard a local rank's state of a peer that was restarted, so that messages to it are
+no longer refused. Messages in progress are not affected.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
 			if req.Peer, err = parseRank(args[0]); err != nil {
 				return err

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// output is standard output. It keeps the first error, which cobra, help texts and
-// tables do not return: a command whose output is incomplete has failed.
+// output is standard output. It keeps the first write error, which cobra does not return: a
+// command with incomplete output has failed.
 type output struct {
 	io.Writer
 	mu  sync.Mutex
@@ -28,8 +28,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// failed returns the error of a command, or that of its output if that is all that went
-// wrong.
+// failed returns the error of a command, or that of its output.
 func (o *output) failed(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,8 +41,8 @@ func (o *output) failed(err error) error {
 	return errors.Join(err, o.err)
 }
 
-// writeFile makes a file of what write writes, and returns what went wrong on the way to
-// the disk, too.
+// writeFile creates a file with the output of write. It returns all errors, including those
+// of Close.
 func writeFile(name string, write func(io.Writer) error) error {
 	file, err := os.Create(name)
 	if err != nil {
@@ -54,8 +53,8 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return errors.Join(err, file.Close())
 }
 
-// flushed flushes what was written before err, and returns what went wrong. A buffer
-// whose writer has failed returns that error again, which is one, then.
+// flushed flushes out, and joins the error with err. A buffer whose writer has failed returns
+// the same error again, which is not joined twice.
 func flushed(err error, out interface{ Flush() error }) error {
 	failed := out.Flush()
 	if failed == nil || errors.Is(err, failed) {

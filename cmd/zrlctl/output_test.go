@@ -30,7 +30,7 @@ func (f *fullDisk) Write(b []byte) (int, error) {
 // why, once.
 func onFullDisk(t *testing.T, room int, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	var errs bytes.Buffer
 	code := run(ctx, args, strings.NewReader(""), &fullDisk{room}, &errs)

@@ -17,8 +17,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// defaultTimeout is how long an operation may take unless --timeout says
-// otherwise: longer than a deployed node's repeats of a lost packet.
+// defaultTimeout is the default of --timeout: longer than a deployed node retransmits a
+// lost packet.
 const defaultTimeout = 10 * time.Second
 
 type pingFlags struct {
@@ -34,18 +34,17 @@ type pingFlags struct {
 func (a *app) pingCommand() *cobra.Command {
 	var f pingFlags
 	cmd := &cobra.Command{
-		Use: "ping RANK[,RANK…]|all…", Short: "Send messages to echo kernels and time the handshake",
-		Long: `Send messages to ranks that send every message back, compare every byte, and time
-each step of the handshake: on the way out as the sender sees it, on the way back
-as the receiver does. Times are in microseconds: the median over --count round
-trips, and for the whole round trip also the longest.
+		Use: "ping RANK[,RANK…]|all…", Short: "Send messages to echo kernels and measure the handshake",
+		Long: `Send messages to ranks that echo them, compare every byte, and measure each step of
+the handshake: OUT as the sender of the message, BACK as the receiver of its echo.
+Times are in µs: the median over --count round trips, and for the whole round trip
+also the maximum. req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to
+DATA, dat-ack DATA to ACK.
 
-If ping is interrupted or killed, the daemon goes on with the round trip that is
-under way for up to 4 s, so that no FPGA is left in the middle of an operation. The
-next ping may begin at once. An echo of an earlier ping that arrives first is
-skipped and counted as late, not taken for its own. An FPGA that did not get an answer
-in the middle of a message, because the daemon was killed, can wait forever: restart
-its role, then ping again.`,
+If ping is interrupted or killed, the daemon continues its round trip for up to 4 s, so
+that no FPGA stays in the middle of an operation. The next ping may start immediately.
+An echo of an earlier ping is skipped and counted as late. If the daemon is killed in
+the middle of a message, an FPGA may wait forever: restart its role, then ping again.`,
 		Example: "  zrlctl ping 1,2 --words 1,346,347 --count 100\n  zrlctl ping all --parallel",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
@@ -55,9 +54,9 @@ its role, then ping again.`,
 	fl := cmd.Flags()
 	fl.IntSliceVar(&f.words, "words", []int{1}, "message sizes in 32-bit words, as in 1,346,347")
 	fl.IntVar(&f.count, "count", 1, "round trips of each size")
-	fl.StringVar(&f.datatype, "datatype", "int", "int or float: which calls are made")
-	fl.Uint64Var(&f.seed, "seed", 0, "make the payload from this number (0: another one each time)")
-	fl.BoolVar(&f.parallel, "parallel", false, "ping several ranks at once, not one after the other")
+	fl.StringVar(&f.datatype, "datatype", "int", "datatype: int or float")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the payload (0: random)")
+	fl.BoolVar(&f.parallel, "parallel", false, "ping all ranks at the same time")
 	fromFlag(fl, &f.from)
 	timeoutFlag(fl, &f.timeout)
 	return cmd
@@ -73,9 +72,9 @@ type series struct {
 func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []string) error {
 	switch {
 	case f.count < 1:
-		return usagef("--count %d: it is at least 1", f.count)
+		return usagef("--count %d: must be at least 1", f.count)
 	case len(f.words) == 0:
-		return usagef("--words names no size")
+		return usagef("--words: no size given")
 	}
 	client := a.client()
 	defer client.Close()
@@ -84,7 +83,7 @@ func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []stri
 		return err
 	}
 	report := newReport(out, a.json)
-	// An error of a rank must not keep the others from being tried.
+	// An error of one rank must not stop the pings of the others.
 	var wg sync.WaitGroup
 	for _, peer := range peers {
 		one := func() {
@@ -101,7 +100,7 @@ func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []stri
 	wg.Wait()
 	err = report.end()
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w; the daemon goes on with a round trip that is under way for up to %v, and logs what is left if that fails", err, control.SettleTime)
+		err = fmt.Errorf("%w; the daemon continues an open round trip for up to %v, and logs its failure", err, control.SettleTime)
 	}
 	return err
 }
@@ -154,7 +153,7 @@ func allPeers(ctx context.Context, client *control.Client, from int) ([]int, err
 		}
 	}
 	if len(peers) == 0 {
-		return nil, errors.New("the cluster has no other rank")
+		return nil, errors.New("no other rank in the cluster")
 	}
 	return peers, nil
 }
@@ -162,12 +161,12 @@ func allPeers(ctx context.Context, client *control.Client, from int) ([]int, err
 func parseRank(s string) (int, error) {
 	rank, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil || rank < 0 {
-		return 0, usagef("%q is not a rank: give a number from 0 up", s)
+		return 0, usagef("rank %q: not a number: give a number from 0", s)
 	}
 	return rank, nil
 }
 
-// report prints series as they end, and keeps what went wrong.
+// report prints series as they end, and collects errors.
 type report struct {
 	mu   sync.Mutex
 	out  io.Writer
@@ -184,7 +183,7 @@ func newReport(out io.Writer, asJSON bool) *report {
 	return r
 }
 
-// trip prints one round trip, if it is to.
+// trip prints one round trip as JSON.
 func (r *report) trip(t control.Trip) error {
 	if r.json == nil {
 		return nil
@@ -211,8 +210,7 @@ func (r *report) add(s *series) {
 	fmt.Fprint(r.out, s.row())
 }
 
-// end returns what went wrong, errors that are worse than a time-out first: they
-// decide the exit code.
+// end returns the errors, time-outs last: the first error decides the exit code.
 func (r *report) end() error {
 	slices.SortStableFunc(r.errs, func(a, b error) int { return exitRank(a) - exitRank(b) })
 	return errors.Join(r.errs...)

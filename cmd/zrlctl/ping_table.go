@@ -5,18 +5,19 @@ import (
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
 // The table is printed row by row, as the series end, so its columns are of
 // fixed width.
 const (
 	tableHead = "" +
-		"               ROUND TRIP (us)   |         OUT (us)         |        BACK (us)\n" +
+		"               ROUND TRIP (µs)   |         OUT (µs)         |        BACK (µs)\n" +
 		"RANK   WORDS      p50        max |  req-clr clr-dat dat-ack |  req-clr clr-dat dat-ack  VERIFIED\n"
 	tableRow = "%4d %7d %8.1f %10.1f | %8s %7s %7s | %8s %7s %7s  %s\n"
 )
 
-// row is the series as a line of the table.
+// row returns the series as a row of the table.
 func (s *series) row() string {
 	var good []control.Trip
 	late := 0
@@ -28,7 +29,7 @@ func (s *series) row() string {
 	}
 	verified := fmt.Sprintf("%d/%d", len(good), len(s.trips))
 	if late > 0 {
-		verified += fmt.Sprintf(" (%d late echoes skipped)", late)
+		verified += fmt.Sprintf(" (%s skipped)", digest.Plural(late, "late message"))
 	}
 	if len(good) == 0 {
 		return fmt.Sprintf("%4d %7d %8s %10s | %8s %7s %7s | %8s %7s %7s  %s\n",
@@ -65,10 +66,10 @@ func median(sorted []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// failed returns the first thing that went wrong, or nil.
+// failed returns the first error of the series, or nil.
 func (s *series) failed() error {
 	if s.err != nil {
-		return fmt.Errorf("rank %d, %d words: %w", s.to, s.words, s.err)
+		return fmt.Errorf("rank %d, %s: %w", s.to, digest.Plural(s.words, "word"), s.err)
 	}
 	bad := 0
 	var first control.Trip
@@ -84,7 +85,7 @@ func (s *series) failed() error {
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("rank %d, %d words: %w", s.to, s.words, &control.Error{Message: first.Error, Kind: first.Kind})
+		return fmt.Errorf("rank %d, %s: %w", s.to, digest.Plural(s.words, "word"), &control.Error{Message: first.Error, Kind: first.Kind})
 	}
-	return fmt.Errorf("rank %d, %d words, %d failures, the first: %w", s.to, s.words, bad, &control.Error{Message: first.Error, Kind: first.Kind})
+	return fmt.Errorf("rank %d, %s: %d failures, the first: %w", s.to, digest.Plural(s.words, "word"), bad, &control.Error{Message: first.Error, Kind: first.Kind})
 }

@@ -12,9 +12,9 @@ import (
 func (a *app) ranksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ranks", Short: "List the ranks of the cluster", Args: cobra.NoArgs,
-		Long: `List the ranks of the cluster. SENT and RECEIVED are the messages that the rank
-itself has sent and received, as far as this daemon took part in them; FAILED are
-those with it that ended with an error.`,
+		Long: `List the ranks of the cluster. SENT and RECEIVED count the messages that the rank has
+sent to and received from ranks of this daemon, FAILED the messages with it that ended
+with an error.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			s, err := a.status(cmd.Context(), 0)
 			if err != nil {

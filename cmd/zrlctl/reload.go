@@ -8,15 +8,14 @@ import (
 
 func (a *app) reloadCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "reload", Short: "Have the daemon read its configuration again", Args: cobra.NoArgs,
-		Long: `Have the daemon read its configuration again, from where it came from, with the
-flags and the environment that it was started with, and print what has changed.
-SIGHUP does the same.
+		Use: "reload", Short: "Reload the configuration of the daemon", Args: cobra.NoArgs,
+		Long: `Make the daemon read its configuration again, from the same source and with the same
+flags and environment as at its start, and print the changes. SIGHUP does the same.
 
-Messages that are under way are not touched: they end by the rules that they began
-with. What may change is marked [reload] in zrlmpid.reference.yaml. If anything else
-is different, or something is wrong, all of it is refused, and the daemon goes on as
-before; then the exit code is 1.`,
+Messages in progress complete under the previous configuration. Keys that may change are
+marked [reload] in zrlmpid.reference.yaml. If another key has changed, or the
+configuration is invalid, it is refused as a whole, the previous one stays in effect, and
+the exit code is 1.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			client := a.client()
 			defer client.Close()
@@ -29,7 +28,7 @@ before; then the exit code is 1.`,
 			}
 			w := cmd.OutOrStdout()
 			if len(r.Changes) == 0 {
-				_, err := fmt.Fprintf(w, "%s: nothing has changed\n", r.Config)
+				_, err := fmt.Fprintf(w, "%s: no changes\n", r.Config)
 				return err
 			}
 			for _, c := range r.Changes {

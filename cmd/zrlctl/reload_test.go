@@ -47,7 +47,7 @@ func TestReload(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		{name: "nothing", answer: control.Reloaded{Config: "z.yaml"}, stdout: "z.yaml: nothing has changed\n"},
+		{name: "nothing", answer: control.Reloaded{Config: "z.yaml"}, stdout: "z.yaml: no changes\n"},
 		{name: "changes", answer: control.Reloaded{Config: "z.yaml", Changes: []control.Change{
 			{Key: "a", From: "1", To: "2", Text: "a: 1 -> 2"}, {Rank: &rank, Key: "b", Text: "rank 3: b: 3 -> 4"}}},
 			stdout: "a: 1 -> 2\nrank 3: b: 3 -> 4\n"},

@@ -12,25 +12,25 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/replay"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// errDiffers is how replay says that the peer did something else, which has been
-// printed already.
-var errDiffers = errors.New("the peer did something else")
+// errDiffers ends a replay in which the peer deviated. The difference was printed.
+var errDiffers = errors.New("the peer deviated from the recording")
 
 func (a *app) replayCommand() *cobra.Command {
 	var cfg replay.Config
 	var to, bind, speed, profile string
 	cmd := &cobra.Command{
-		Use: "replay FILE|- --as RANK --to ADDRESS", Short: "Play one side of a recording against a live peer",
-		Long: `Send what a rank sent in a recording to a live peer, wait for what it was sent, and
-report the first difference, byte for byte. The peer knows ranks by their address:
-the packets are sent from the recorded one, or from --bind. What the kernel had in one
-piece when it was recorded is sent as the datagrams that the wire has.
+		Use: "replay FILE|- --as RANK --to ADDRESS", Short: "Replay one side of a recording against a live peer",
+		Long: `Send the recorded packets of a rank to a live peer, wait for the packets that the rank
+received, and report the first difference, byte for byte. The peer identifies ranks by
+their address: packets are sent from the recorded address, or from --bind. Packets that
+the kernel had coalesced in the recording are sent as single datagrams.
 
-Exit codes: 0 the peer did as recorded, 1 it did not, 2 the recording cannot be read.`,
+Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording cannot be read.`,
 		Example: "  zrlctl replay trace.pcap --as 0 --to 127.0.0.2",
 		Args:    cobra.ExactArgs(1),
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
@@ -43,7 +43,7 @@ Exit codes: 0 the peer did as recorded, 1 it did not, 2 the recording cannot be 
 				}
 			}
 			if cfg.Full = speed == "full"; !cfg.Full && speed != "recorded" {
-				return usagef("--speed %q: it is recorded or full", speed)
+				return usagef("--speed %q: must be recorded or full", speed)
 			}
 			if cfg.Profile, err = protocol.ParseProfile(profile); err != nil {
 				return &usageError{err}
@@ -59,16 +59,16 @@ Exit codes: 0 the peer did as recorded, 1 it did not, 2 the recording cannot be 
 				return err
 			}
 			if granted := result.ReceiveBuffer; result.Difference != nil && granted < udp.DefaultReceiveBuffer {
-				fmt.Fprintf(cmd.ErrOrStderr(), "zrlctl: the kernel granted a receive buffer of %d bytes, not %d, so packets may have been lost here: raise net.core.rmem_max\n", granted, udp.DefaultReceiveBuffer)
+				fmt.Fprintf(cmd.ErrOrStderr(), "zrlctl: receive buffer of %d bytes instead of %d, packets may have been lost here: raise net.core.rmem_max\n", granted, udp.DefaultReceiveBuffer)
 			}
 			if a.json {
 				err = json.NewEncoder(cmd.OutOrStdout()).Encode(result)
 			} else {
-				text := "as recorded"
+				text := "no difference"
 				if result.Difference != nil {
 					text = result.Difference.String()
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d packets sent, %d received: %s\n", result.Sent, result.Received, text)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s sent, %d received: %s\n", digest.Plural(result.Sent, "packet"), result.Received, text)
 			}
 			if err == nil && result.Difference != nil {
 				return errDiffers
@@ -77,14 +77,14 @@ Exit codes: 0 the peer did as recorded, 1 it did not, 2 the recording cannot be 
 		}),
 	}
 	fl := cmd.Flags()
-	fl.IntVar(&cfg.As, "as", 0, "rank whose packets are sent")
-	fl.IntVar(&cfg.Peer, "peer", -1, "rank that is live (-1: the first that it exchanges packets with)")
+	fl.IntVar(&cfg.As, "as", 0, "rank whose recorded packets are sent")
+	fl.IntVar(&cfg.Peer, "peer", -1, "rank of the live peer (-1: the first peer in the recording)")
 	fl.StringVar(&to, "to", "", "address of the live peer, as in 127.0.0.2 or 127.0.0.2:2718")
 	fl.StringVar(&bind, "bind", "", "local address (default the recorded one)")
-	fl.StringVar(&speed, "speed", "recorded", "recorded: with the recorded pauses; full: without")
-	fl.StringVar(&profile, "profile", protocol.CloudFPGA.String(), "dialect of the headers: cloudfpga or v0.9")
-	fl.DurationVar(&cfg.Timeout, "timeout", 5*time.Second, "wait this long for a packet beyond its recorded time")
-	fl.DurationVar(&cfg.Linger, "linger", 200*time.Millisecond, "listen this long at the end for packets that were not recorded")
+	fl.StringVar(&speed, "speed", "recorded", "recorded (with the recorded pauses) or full (without)")
+	fl.StringVar(&profile, "profile", protocol.CloudFPGA.String(), "profile of the packets: cloudfpga or v0.9")
+	fl.DurationVar(&cfg.Timeout, "timeout", 5*time.Second, "time to wait for a packet beyond its recorded time")
+	fl.DurationVar(&cfg.Linger, "linger", 200*time.Millisecond, "time to wait at the end for packets that are not in the recording")
 	_ = cmd.MarkFlagRequired("as")
 	_ = cmd.MarkFlagRequired("to")
 	return cmd

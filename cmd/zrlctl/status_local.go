@@ -7,10 +7,11 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
-// localTable says how the local ranks are connected.
-func localTable(out *strings.Builder, ranks []control.LocalRank) {
+// localTable writes how the local ranks are connected.
+func localTable(out *strings.Builder, ranks []digest.Rank) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RANK\tTRANSPORTS\tOFFLOAD\tRECEIVE BUFFER\tSHM RING\tSINGLE COPY\tOVERSUBSCRIBED")
 	for i := range ranks {
@@ -20,49 +21,23 @@ func localTable(out *strings.Builder, ranks []control.LocalRank) {
 			oversubscribed = "yes"
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Rank, dash(strings.Join(r.Transports, ",")),
-			offloadText(r.Offload), bufferText(r), sizeText(r.Ring), singleCopyText(r), oversubscribed)
+			r.OffloadText(), bufferText(r.RankInfo), sizeText(r.Ring), singleCopyText(r.RankInfo), oversubscribed)
 	}
-	_ = w.Flush() // a Builder takes everything
+	_ = w.Flush() // a Builder returns no errors
 }
 
-// offloadText is what the kernel does for a rank's UDP socket, in words.
-func offloadText(o *control.Offload) string {
-	if o == nil {
-		return "-"
-	}
-	var words []string
-	if o.Batches {
-		words = append(words, "batches")
-	}
-	if o.Segmentation {
-		words = append(words, "segmentation")
-	}
-	if o.Coalescing {
-		words = append(words, "coalescing")
-	}
-	switch {
-	case o.Off && o.Batches:
-		words = append(words, "the rest is off")
-	case o.Off:
-		return "off"
-	case len(words) == 0:
-		return "none"
-	}
-	return strings.Join(words, ", ")
-}
-
-// bufferText is a rank's receive buffer, and what was asked for if that is more.
-func bufferText(r *control.LocalRank) string {
+// bufferText returns a rank's receive buffer, and the requested size if that is larger.
+func bufferText(r *control.RankInfo) string {
 	text := sizeText(r.ReceiveBuffer)
-	if r.ReceiveBuffer < r.ReceiveBufferAsked {
-		text += " of " + sizeText(r.ReceiveBufferAsked)
+	if r.ReceiveBuffer < r.ReceiveBufferRequested {
+		text += " of " + sizeText(r.ReceiveBufferRequested)
 	}
 	return text
 }
 
-// singleCopyText says with how many of the peers that a rank shares memory with it
-// has long messages copied once only.
-func singleCopyText(r *control.LocalRank) string {
+// singleCopyText returns the number of peers with single copy, of those with which a rank
+// shares memory.
+func singleCopyText(r *control.RankInfo) string {
 	if r.Ring == 0 {
 		return "-"
 	}
@@ -74,18 +49,4 @@ func sizeText(bytes int) string {
 		return "-"
 	}
 	return config.Size(bytes).String()
-}
-
-// uncut says to which peers the kernel does not cut long messages.
-func uncut(s *control.Status) []string {
-	var lines []string
-	for _, r := range s.Ranks {
-		if r.Offload == nil {
-			continue
-		}
-		for _, p := range r.Offload.Refused {
-			lines = append(lines, fmt.Sprintf("rank %d has no segmentation to rank %d: the kernel refuses (%s)", r.Rank, p.Peer, p.Error))
-		}
-	}
-	return lines
 }

@@ -14,70 +14,68 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
-// minInterval is how often a daemon is asked at most.
+// minInterval is the minimum time between two queries.
 const minInterval = 100 * time.Millisecond
 
-// answerTime is how long a daemon may take to answer before it is said to be silent.
+// answerTime is the time-out of a query.
 const answerTime = 5 * time.Second
 
 func (a *app) topCommand() *cobra.Command {
 	t := &top{}
 	cmd := &cobra.Command{
-		Use: "top", Short: "Show who waits for whom as it changes", Args: cobra.NoArgs,
-		Long: `Show what the daemon is doing as it changes: who waits for what from whom, the
-oldest first, and whether ranks wait for each other; what is broken; then local ranks
-and peers. Waits of less than a second are counted only. Rates are differences from one
-look to the next, so that the first has none; a message between two local ranks counts
-at both.
+		Use: "top", Short: "Show waiting ranks, problems, ranks and peers, live", Args: cobra.NoArgs,
+		Long: `Show the state of the daemon, live: which rank waits for what from which rank, the
+longest wait first, and possible deadlocks; problems; local ranks; peers. Waits of less
+than 1 s are only counted. Rates are differences between two refreshes, so the first has
+none. A message between two local ranks counts at both.
 
-Keys: q ends; arrows, j and k, Page Up and Page Down, g and G scroll; p pauses; s sorts
-peers by trouble, traffic, round trip or rank; / filters by words: 17 is a rank, 0>17
-a pair, anything else part of an address, a profile or an error; ? shows the keys.
+Keys: q quits; arrows, j and k, Page Up and Page Down, g and G scroll; p pauses; s sorts
+peers by problems, traffic, round trip or rank; / filters by words: 17 is a rank, 0>17
+a pair, any other word part of an address, a profile or an error; ? shows the keys.
 
-Without a terminal it prints one snapshot after another, and with --json one object
-a line.`,
+Without a terminal, print one snapshot after another, and with --json one object a line.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			if t.interval < minInterval {
-				return usagef("--interval %v: it is %v at least", t.interval, minInterval)
+				return usagef("--interval %v: must be at least %v", t.interval, minInterval)
 			}
 			if t.count < 0 {
-				return usagef("--count %d: it is 0 for no end, or more", t.count)
+				return usagef("--count %d: must be at least 0 (0 = unlimited)", t.count)
 			}
 			client := a.client()
 			defer client.Close()
-			t.ask, t.out = client.Status, cmd.OutOrStdout()
+			t.query, t.out = client.Status, cmd.OutOrStdout()
 			if tty := newTTY(cmd.InOrStdin(), t.out); tty != nil && !a.json {
 				return t.watch(cmd.Context(), tty)
 			}
 			return t.print(cmd.Context(), a.json)
 		}),
 	}
-	cmd.Flags().DurationVar(&t.interval, "interval", time.Second, "time between two looks, 100ms at least")
-	cmd.Flags().IntVar(&t.count, "count", 0, "end after so many looks; 0 is never")
+	cmd.Flags().DurationVar(&t.interval, "interval", time.Second, "time between two refreshes, at least 100ms")
+	cmd.Flags().IntVar(&t.count, "count", 0, "number of refreshes (0 = unlimited)")
 	return cmd
 }
 
-// top looks at a daemon again and again.
+// top queries a daemon at intervals.
 type top struct {
 	interval time.Duration
 	count    int
-	ask      func(context.Context) (control.Status, error)
+	query    func(context.Context) (control.Status, error)
 	out      io.Writer
 }
 
-// look is what was seen at a moment.
-type look struct {
+// sample is a status at one moment.
+type sample struct {
 	at     time.Time
 	status *control.Status
 	digest *digest.Digest
 }
 
-// next asks, and compares with what was seen before, which may be nil.
-func (t *top) next(ctx context.Context, before *look) (*look, error) {
+// next queries the daemon. Rates are computed from the sample before, which may be nil.
+func (t *top) next(ctx context.Context, before *sample) (*sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTime,
-		control.Errorf(control.Timeout, "the daemon has not answered for %v", answerTime))
+		control.Errorf(control.Timeout, "no answer from the daemon for %s", digest.Duration(answerTime.Seconds())))
 	defer cancel()
-	s, err := t.ask(ctx)
+	s, err := t.query(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -85,14 +83,14 @@ func (t *top) next(ctx context.Context, before *look) (*look, error) {
 	if before != nil {
 		past = before.status
 	}
-	return &look{time.Now(), &s, digest.Of(&s, past)}, nil
+	return &sample{time.Now(), &s, digest.Of(&s, past)}, nil
 }
 
-// print writes looks one after another, until ctx is done or there were enough.
+// print writes samples, until ctx is done or count is reached.
 func (t *top) print(ctx context.Context, asJSON bool) error {
 	tick := time.NewTicker(t.interval)
 	defer tick.Stop()
-	var last *look
+	var last *sample
 	for n := 1; ; n++ {
 		l, err := t.next(ctx, last)
 		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
@@ -115,7 +113,7 @@ func (t *top) print(ctx context.Context, asJSON bool) error {
 	}
 }
 
-// topLine is a look as an object of JSON.
+// topLine is a sample as a JSON object.
 type topLine struct {
 	Time    time.Time      `json:"time"`
 	Version string         `json:"version"`
@@ -125,14 +123,14 @@ type topLine struct {
 	*digest.Digest
 }
 
-func (t *top) write(l *look, again, asJSON bool) error {
+func (t *top) write(l *sample, again, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(t.out).Encode(topLine{l.at, l.status.Version, l.status.PID, l.status.Uptime, l.digest.Verdict(), l.digest})
 	}
 	if again {
 		fmt.Fprintln(t.out)
 	}
-	page := topPage{look: l}
+	page := topPage{sample: l}
 	_, err := io.WriteString(t.out, plainText(append(page.head(), page.body()...)))
 	return err
 }

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// key is one that was pressed: a character, or one of those below.
+// key is a pressed key: a character, or one of those below.
 type key rune
 
-// Keys that are no characters.
+// Keys that are not characters.
 const (
 	keyUp key = -1 - iota
 	keyDown
@@ -24,7 +24,7 @@ const (
 	keySuspend
 )
 
-// sequences are those that terminals send after ESC [ or ESC O.
+// sequences are what terminals send after ESC [ or ESC O.
 var sequences = map[string]key{
 	"A": keyUp, "B": keyDown, "H": keyHome, "F": keyEnd, "5~": keyPageUp, "6~": keyPageDown, "1~": keyHome, "4~": keyEnd, "7~": keyHome, "8~": keyEnd,
 }
@@ -33,14 +33,14 @@ var controls = map[byte]key{
 	'\r': keyEnter, '\n': keyEnter, 0x7f: keyBackspace, '\b': keyBackspace, 0x03: keyInterrupt, 0x04: keyInterrupt, 0x1a: keySuspend,
 }
 
-// maxSequence is how long an escape sequence is before it is none.
+// maxSequence bounds the length of an escape sequence.
 const maxSequence = 16
 
-// keyParser makes keys of what a terminal sends, in whatever pieces it comes.
+// keyParser parses the input of a terminal, in pieces of any length.
 type keyParser struct{ rest []byte }
 
-// parse returns the keys in a piece. What is cut off waits for the next, but for an
-// ESC at the end: that is the key.
+// parse returns the keys in a piece. An incomplete sequence is kept for the next piece,
+// except for an ESC at the end, which is the key.
 func (p *keyParser) parse(piece []byte) []key {
 	in := append(p.rest, piece...)
 	p.rest = nil
@@ -97,13 +97,13 @@ func edit(line string, k key) (string, bool) {
 	return line, false
 }
 
-// topKeys explains the keys.
-var topKeys = strings.Split(`q, Ctrl-C        end
+// topKeys is the help text of the keys.
+var topKeys = strings.Split(`q, Ctrl-C        quit
 j, k, arrows     scroll by a line
 Space, b, Pages  scroll by a page
 g, G             go to the beginning, to the end
-p                pause, and go on
-s                sort peers by trouble, traffic, round trip, rank
+p                pause, resume
+s                sort peers by problems, traffic, round trip, rank
 /                filter: 17 is a rank, 0>17 a pair, other words are parts of
                  addresses, profiles, errors; Enter keeps it, Escape clears it
-?                show these keys, and hide them`, "\n")
+?                show or hide these keys`, "\n")

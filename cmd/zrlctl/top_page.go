@@ -8,33 +8,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
-// topPage is a look as it is shown.
+// topPage is a sample as it is shown.
 type topPage struct {
-	*look
+	*sample
 	order  digest.Order
 	filter string
 }
 
-// head is what is always seen: the daemon, its rates, and what is wrong.
+// head returns the lines that do not scroll: the daemon, its rates, and the verdict.
 func (p *topPage) head() []text {
 	s, d := p.status, p.digest
-	daemon := fmt.Sprintf("zrlmpid %s, process %d, up %s, %s, here %d",
+	daemon := fmt.Sprintf("zrlmpid %s, process %d, uptime %s, %s (local: %d)",
 		s.Version, s.PID, digest.Duration(s.Uptime), digest.Plural(len(s.Cluster), "rank"), len(s.Ranks))
 	sums := fmt.Sprintf("%s messages/s, %s/s, %s retransmissions/s, %s drops/s; ", rate(&d.Total, d.Total.Messages), bytesRate(&d.Total),
 		rate(&d.Total, d.Total.Retransmissions), rate(&d.Total, d.Total.Drops))
 	sums += fmt.Sprintf("%d posted, %d unexpected", d.Posted, d.Unexpected)
 	v := d.Verdict()
-	look := map[string]style{"good": green, "warn": yellow, "bad": loud}[v.Level]
-	verdict := text{{v.Text, look}}
+	style := map[string]style{"good": green, "warn": yellow, "bad": loud}[v.Level]
+	verdict := text{{v.Text, style}}
 	if v.More != "" {
 		verdict = append(verdict, span{". " + v.More, plain})
 	}
 	return []text{{{daemon, bold}, {"  " + p.at.Format(time.TimeOnly), faint}}, {{sums, plain}}, verdict}
 }
 
-// body is what scrolls.
+// body returns the lines that scroll.
 func (p *topPage) body() []text {
-	lines := append(p.waits(), p.troubles()...)
+	lines := append(p.waits(), p.problems()...)
 	return append(append(lines, p.ranks()...), p.peers()...)
 }
 
@@ -45,74 +45,71 @@ func heading(format string, args ...any) []text {
 func (p *topPage) waits() []text {
 	f := digest.NewFilter(p.filter)
 	t := table{names: []string{">AGE", ">RANK", "", "PEER", "WHAT"}}
-	young, hidden := 0, 0
+	brief, hidden := 0, 0
 	for i := range p.digest.Waits {
 		w := &p.digest.Waits[i]
 		switch {
-		case w.Age() == digest.Young:
-			young++
+		case w.Age() == digest.Brief:
+			brief++
 			continue
 		case !f.Wait(w):
 			hidden++
 			continue
 		}
-		look, peer := yellow, fmt.Sprint(w.Peer)
-		if w.Age() == digest.Old || w.InCycle {
-			look = red
+		style, peer := yellow, fmt.Sprint(w.Peer)
+		if w.Age() == digest.Long || w.InCycle {
+			style = red
 		}
 		if w.Peer == digest.AnyRank {
 			peer = "any"
 		}
-		t.add(look, digest.Duration(w.Seconds), fmt.Sprint(w.Rank), "→", peer, waitWords(w))
+		t.add(style, digest.Duration(w.Seconds), fmt.Sprint(w.Rank), "→", peer, waitText(w))
 	}
-	lines := heading("WAITS")
+	lines := heading("WAITING RANKS")
 	for _, c := range p.digest.Cycles {
-		lines = append(lines, text{{"  deadlock? " + c.Text + " for " + digest.Duration(c.Seconds), loud}})
+		lines = append(lines, text{{"  possible deadlock: " + c.Text + " for " + digest.Duration(c.Seconds), loud}})
 	}
 	if len(t.rows) > 0 {
 		lines = append(lines, t.lines()...)
 	} else if hidden == 0 {
-		lines = append(lines, text{{"  nobody waits for longer than a second", plain}})
+		lines = append(lines, text{{"  no rank is waiting", plain}})
 	}
 	if hidden > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s not shown: the filter", digest.Plural(hidden, "wait")), faint}})
+		lines = append(lines, text{{fmt.Sprintf("  %s hidden by the filter", digest.Plural(hidden, "wait")), faint}})
 	}
-	if young > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s on the way for less than a second", digest.Plural(young, "message")), faint}})
+	if brief > 0 {
+		lines = append(lines, text{{fmt.Sprintf("  %s in progress for less than 1 s", digest.Plural(brief, "message")), faint}})
 	}
 	return lines
 }
 
-// waitWords is a wait in words, and what else is known.
-func waitWords(w *digest.Wait) string {
+// waitText returns a wait in words.
+func waitText(w *digest.Wait) string {
 	s := w.Text
 	if w.InCycle {
-		s += ", deadlock?"
+		s += ", possible deadlock"
 	}
-	if w.Retransmissions > 0 {
-		s += ", retransmitted " + digest.Plural(w.Retransmissions, "time")
-	}
-	if w.Queued > 0 {
-		s += fmt.Sprintf(", %s behind it", digest.Plural(w.Queued, "message"))
+	if d := w.Detail(); d != "" {
+		s += ", " + d
 	}
 	return s
 }
 
-func (p *topPage) troubles() []text {
-	if len(p.digest.Troubles) == 0 {
-		return nil
-	}
-	lines := heading("BROKEN")
-	for _, t := range p.digest.Troubles {
-		look := yellow
-		if t.Severity == digest.Bad {
-			look = red
+func (p *topPage) problems() []text {
+	lines := heading("PROBLEMS")
+	for _, problem := range p.digest.Problems {
+		style := yellow
+		if problem.Severity == digest.Failure {
+			style = red
 		}
-		line := text{{"  " + t.Text, look}}
-		if t.Do != "" {
-			line = append(line, span{" (" + t.Do + ")", plain})
+		line := text{{fmt.Sprintf("  %v: %s", problem.Severity, problem.Text), style}}
+		if problem.Action != "" {
+			line = append(line, span{" (" + problem.Action + ")", plain})
 		}
 		lines = append(lines, line)
+	}
+	if len(p.digest.Problems) == 0 {
+		lines = append(lines, text{{"  no problems found", plain}})
 	}
 	return lines
 }
@@ -125,15 +122,15 @@ func (p *topPage) ranks() []text {
 		if !f.Rank(r) {
 			continue
 		}
-		look := plain
+		style := plain
 		if r.Failed() {
-			look = red
+			style = red
 		}
-		programs := make([]string, len(r.Programs))
-		for i, prog := range r.Programs {
+		programs := make([]string, len(r.Attached))
+		for i, prog := range r.Attached {
 			programs[i] = fmt.Sprint(prog.PID)
 		}
-		t.add(look, fmt.Sprint(r.Rank), strings.TrimSpace(r.Role+" "+r.Kernel), dash(r.KernelState), dash(strings.Join(r.Transports, ",")),
+		t.add(style, fmt.Sprint(r.Rank), strings.TrimSpace(r.Role+" "+r.Kernel), dash(r.KernelState), dash(strings.Join(r.Transports, ",")),
 			fmt.Sprint(r.Posted), fmt.Sprint(r.Unexpected), rate(&r.Rates, r.Rates.Messages), bytesRate(&r.Rates),
 			dash(strings.Join(programs, ",")), r.Address)
 	}
@@ -142,59 +139,58 @@ func (p *topPage) ranks() []text {
 
 func (p *topPage) peers() []text {
 	f := digest.NewFilter(p.filter)
-	quiet, hidden := 0, 0
-	var ps []digest.Peer
+	silent, hidden := 0, 0
+	var ps []*digest.Peer
 	for i := range p.digest.Peers {
 		peer := &p.digest.Peers[i]
 		switch {
 		case !f.Peer(peer):
 			hidden++
-		case !peer.Seen():
-			quiet++
+		case !peer.Active():
+			silent++
 		default:
-			ps = append(ps, *peer)
+			ps = append(ps, peer)
 		}
 	}
 	digest.Sort(ps, p.order)
-	// What is worth most comes first: a narrow terminal cuts the rest off.
+	// A narrow terminal cuts off the last columns.
 	t := table{names: []string{">RANK", ">PEER", "STATE", ">MSG/S", ">BYTES/S", ">RETRANSMISSIONS", ">DROPS", ">ROUND TRIP", ">FAILED", ">SENT", ">RECEIVED", "KIND", "PROFILE", "VIA", "ADDRESS"}}
-	for i := range ps {
-		peer := &ps[i]
-		state, look := peerState(peer)
-		t.add(look, fmt.Sprint(peer.Rank), fmt.Sprint(peer.Peer), state, rate(&peer.Rates, peer.Rates.Messages), bytesRate(&peer.Rates),
-			fmt.Sprint(peer.Retransmissions), fmt.Sprint(peer.Drops), strings.Replace(digest.Latency(peer.RoundTrip), "–", "-", 1), fmt.Sprint(peer.Failed),
+	for _, peer := range ps {
+		state, style := peerState(peer)
+		t.add(style, fmt.Sprint(peer.Rank), fmt.Sprint(peer.Peer), state, rate(&peer.Rates, peer.Rates.Messages), bytesRate(&peer.Rates),
+			fmt.Sprint(peer.Retransmissions), fmt.Sprint(peer.Drops), strings.Replace(digest.Latency(peer.RoundTrip()), "–", "-", 1), fmt.Sprint(peer.Failed),
 			fmt.Sprint(peer.Sent), fmt.Sprint(peer.Received), peer.Kind, peer.Profile, dash(peer.Transport), peer.Address)
 	}
-	lines := append(heading("PEERS by %v", p.order), t.lines()...)
-	if quiet > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s with which nothing has happened", digest.Plural(quiet, "peer")), faint}})
+	lines := append(heading("PEERS, sorted by %v", p.order), t.lines()...)
+	if silent > 0 {
+		lines = append(lines, text{{fmt.Sprintf("  %s not shown", digest.Plural(silent, "silent peer")), faint}})
 	}
 	if hidden > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s not shown: the filter", digest.Plural(hidden, "peer")), faint}})
+		lines = append(lines, text{{fmt.Sprintf("  %s hidden by the filter", digest.Plural(hidden, "peer")), faint}})
 	}
 	return lines
 }
 
-// peerState is how a peer is, in a word or two.
+// peerState returns the state of a peer in a word or two.
 func peerState(p *digest.Peer) (string, style) {
-	switch age := digest.AgeOf(p.Oldest); {
+	switch age := digest.AgeOf(p.OldestWait); {
 	case p.Refuses != "":
 		return "refused", red
 	case p.NetworkError != "":
 		return "network error", red
-	case age == digest.Old:
-		return "waits " + digest.Duration(p.Oldest), red
-	case age == digest.Waiting:
-		return "waits " + digest.Duration(p.Oldest), yellow
+	case age == digest.Long:
+		return "waiting " + digest.Duration(p.OldestWait), red
+	case age == digest.Medium:
+		return "waiting " + digest.Duration(p.OldestWait), yellow
 	case p.Unexpected > 0:
 		return fmt.Sprintf("%d unexpected", p.Unexpected), plain
 	case p.Rates.Messages > 0:
-		return "moves", plain
+		return "active", plain
 	}
 	return "idle", faint
 }
 
-// rate is one of some rates in words, or a dash if they are not known.
+// rate returns one of some rates in words, or a dash if they are unknown.
 func rate(r *digest.Rates, value float64) string {
 	if !r.Known {
 		return "-"

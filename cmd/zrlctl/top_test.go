@@ -46,7 +46,7 @@ func (o *oracle) status(context.Context) (control.Status, error) {
 	o.asked++
 	up := time.Since(o.start).Seconds()
 	s := control.Status{Version: "v9\x1b[31m", PID: 77, Started: o.start, Uptime: up, Cluster: make([]control.Member, o.ranks)}
-	r := control.LocalRank{Rank: 0, Role: control.RoleHost, Address: "10.0.0.1:2718", Transports: []string{"udp"}}
+	r := control.LocalRank{RankInfo: control.RankInfo{Rank: 0, Role: control.RoleHost, Address: "10.0.0.1:2718", Transports: []string{"udp"}}}
 	for i := 1; i < o.ranks; i++ {
 		n := uint64(up * 5)
 		r.Engine.Peers = append(r.Engine.Peers, mpe.PeerSnapshot{
@@ -58,16 +58,16 @@ func (o *oracle) status(context.Context) (control.Status, error) {
 	return s, o.err
 }
 
-// screen is a terminal that a test looks at.
+// screen is a terminal whose content a test reads.
 type screen struct {
-	mu            sync.Mutex
-	width, height int
-	entered, left int
-	stopped       int
-	frame         string
-	keys          chan []byte
-	resized       chan struct{}
-	broken        bool // Draw panics
+	mu                sync.Mutex
+	width, height     int
+	entered, restored int
+	stopped           int
+	frame             string
+	keys              chan []byte
+	resized           chan struct{}
+	broken            bool // Draw panics
 }
 
 func newScreen() *screen {
@@ -75,7 +75,7 @@ func newScreen() *screen {
 }
 
 func (s *screen) Enter() error { s.entered++; return nil }
-func (s *screen) Leave() error { s.left++; return nil }
+func (s *screen) Leave() error { s.restored++; return nil }
 func (s *screen) Suspend() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,13 +124,13 @@ func watching(t *testing.T, ranks int, f func(s *screen, o *oracle)) error {
 	o, s := &oracle{start: time.Now(), ranks: ranks}, newScreen()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&top{interval: time.Second, ask: o.status}).watch(ctx, s) }()
+	go func() { ended <- (&top{interval: time.Second, query: o.status}).watch(ctx, s) }()
 	synctest.Wait()
 	f(s, o)
 	cancel()
 	err := <-ended
-	if s.entered != 1 || s.left != 1 {
-		t.Errorf("the terminal was taken %d times and given back %d times", s.entered, s.left)
+	if s.entered != 1 || s.restored != 1 {
+		t.Errorf("the terminal was entered %d times and restored %d times", s.entered, s.restored)
 	}
 	return err
 }
@@ -148,33 +148,33 @@ func expect(t *testing.T, shown string, want ...string) {
 func TestTopWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := watching(t, 5, func(s *screen, o *oracle) {
-			expect(t, s.shown(), "nobody waits for longer than a second", "1 message on the way", "- messages/s", "v9\uFFFD[31m")
+			expect(t, s.shown(), "no rank is waiting", "1 message in progress", "- messages/s", "v9\uFFFD[31m")
 			after(3 * time.Second)
-			expect(t, s.shown(), "3.0 s     0  →  1     rank 0 waits for SEND_REQUEST from rank 1", "40 messages/s, 20 kB/s", "1 wait, the oldest for 3.0 s")
+			expect(t, s.shown(), "3.0 s     0  →  1     rank 0 waits for SEND_REQUEST from rank 1", "40 messages/s, 20 kB/s", "1 wait, longest 3.0 s")
 			after(9 * time.Second)
-			expect(t, s.shown(), "12.0 s     0  →  1 ", "\r\n every 1s  q ends")
+			expect(t, s.shown(), "12.0 s     0  →  1 ", "\r\n every 1s  q quits")
 			s.press(t, "p")
 			asked := o.count()
 			after(time.Minute)
-			expect(t, s.shown(), "12.0 s", "paused, p goes on")
+			expect(t, s.shown(), "12.0 s", "paused, p resumes")
 			if o.count() != asked {
-				t.Error("the daemon is asked in a pause")
+				t.Error("the daemon is queried in a pause")
 			}
 			s.press(t, "p")
 			after(time.Second)
 			expect(t, s.shown(), "1 min 13 s")
 			s.press(t, "G")
-			expect(t, s.shown(), "PEERS by trouble", "10.0.0.5:2718")
+			expect(t, s.shown(), "PEERS, sorted by problems", "10.0.0.5:2718")
 			s.press(t, "ss")
-			expect(t, s.shown(), "PEERS by roundtrip")
+			expect(t, s.shown(), "PEERS, sorted by roundtrip")
 			s.press(t, "g/10.0.0.")
 			expect(t, s.shown(), "\r\nfilter: 10.0.0. ")
 			s.press(t, "3\x7f4\r")
-			expect(t, s.shown(), "1 wait not shown: the filter", "filter: 10.0.0.4")
+			expect(t, s.shown(), "1 wait hidden by the filter", "filter: 10.0.0.4")
 			s.press(t, "G")
-			expect(t, s.shown(), "     0     3  moves", "3 peers not shown")
+			expect(t, s.shown(), "     0     3  active", "3 peers hidden by the filter")
 			s.press(t, "\x1b?")
-			expect(t, s.shown(), "KEYS", "end\r\n")
+			expect(t, s.shown(), "KEYS", "quit\r\n")
 			s.press(t, "?")
 			s.press(t, "\x1a")
 			if s.stopped != 1 {
@@ -234,7 +234,7 @@ func TestTopFits(t *testing.T) {
 	})
 }
 
-// TestTopEnds by keys, when the terminal goes, after so many looks; a mistake of the
+// TestTopEnds by keys, when the terminal goes, after count refreshes; a mistake of the
 // program's own does not leave the terminal taken.
 func TestTopEnds(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, s *screen){
@@ -247,17 +247,17 @@ func TestTopEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o, s := &oracle{start: time.Now(), ranks: 3}, newScreen()
 				ended := make(chan error, 1)
-				w := &top{interval: time.Second, ask: o.status}
+				w := &top{interval: time.Second, query: o.status}
 				if name == "count" {
 					w.count = 3
 				}
 				go func() { ended <- w.watch(t.Context(), s) }()
 				end(t, s)
-				if err := <-ended; err != nil || s.left != 1 {
-					t.Errorf("%v, the terminal was given back %d times", err, s.left)
+				if err := <-ended; err != nil || s.restored != 1 {
+					t.Errorf("%v, the terminal was restored %d times", err, s.restored)
 				}
 				if name == "count" && o.asked != 3 {
-					t.Errorf("%d looks", o.asked)
+					t.Errorf("%d samples", o.asked)
 				}
 			})
 		})
@@ -266,32 +266,32 @@ func TestTopEnds(t *testing.T) {
 		s := newScreen()
 		s.broken = true
 		defer func() {
-			if recover() == nil || s.left != 1 {
-				t.Errorf("the terminal was given back %d times", s.left)
+			if recover() == nil || s.restored != 1 {
+				t.Errorf("the terminal was restored %d times", s.restored)
 			}
 		}()
-		_ = (&top{interval: time.Second, ask: (&oracle{start: time.Now(), ranks: 3}).status}).watch(t.Context(), s)
+		_ = (&top{interval: time.Second, query: (&oracle{start: time.Now(), ranks: 3}).status}).watch(t.Context(), s)
 	})
 	t.Run("no daemon", func(t *testing.T) {
-		s, o := newScreen(), &oracle{ranks: 3, err: errors.New("nobody there")}
-		if err := (&top{interval: time.Second, ask: o.status}).watch(t.Context(), s); err == nil || s.entered != 0 {
+		s, o := newScreen(), &oracle{ranks: 3, err: errors.New("no daemon")}
+		if err := (&top{interval: time.Second, query: o.status}).watch(t.Context(), s); err == nil || s.entered != 0 {
 			t.Errorf("%v, and the terminal was taken %d times", err, s.entered)
 		}
 	})
 }
 
-// TestTopPrint: without a terminal, looks come one after another.
+// TestTopPrint: without a terminal, samples are printed one after another.
 func TestTopPrint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		o := &oracle{start: time.Now(), ranks: 4}
-		w := &top{interval: 2 * time.Second, count: 3, ask: o.status, out: &out}
+		w := &top{interval: 2 * time.Second, count: 3, query: o.status, out: &out}
 		if err := w.print(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, out.String(), "  2.0 s     0  →  1 ", "  4.0 s     0  →  1 ", "\n\nzrlmpid v9", "\n30 messages/s")
 		if n := strings.Count(out.String(), "\nzrlmpid v9"); n != 2 || strings.Contains(out.String(), "\x1b") {
-			t.Errorf("%d more looks: %q", n, out.String())
+			t.Errorf("%d more samples: %q", n, out.String())
 		}
 		out.Reset()
 		if err := w.print(t.Context(), true); err != nil {
@@ -304,10 +304,10 @@ func TestTopPrint(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(l.Waits) != 1 || l.Waits[0].Peer != 1 || l.PID != 77 || l.Total.Known != (i > 0) || len(l.Peers) != 3 {
-				t.Errorf("look %d: %+v", i, l)
+				t.Errorf("sample %d: %+v", i, l)
 			}
 		}
-		// Whoever ends it is not told of an error.
+		// The end by a signal is not an error.
 		ctx, cancel := context.WithCancel(t.Context())
 		w.count = 0
 		ended := make(chan error, 1)
@@ -322,7 +322,7 @@ func TestTopPrint(t *testing.T) {
 			t.Error(err)
 		}
 		// A daemon that does not answer is one that has gone.
-		w.ask = func(ctx context.Context) (control.Status, error) {
+		w.query = func(ctx context.Context) (control.Status, error) {
 			<-ctx.Done()
 			return control.Status{}, context.Cause(ctx)
 		}
@@ -339,9 +339,9 @@ func TestTopCommand(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		{"top --count 2 --interval 100ms", 0, `(?s)^zrlmpid .*, here 4 .*\nNobody waits.*LOCAL RANKS.*PEERS by trouble.*\n\nzrlmpid `, ""},
+		{"top --count 2 --interval 100ms", 0, `(?s)^zrlmpid .*\(local: 4\) .*\nNo rank is waiting.*LOCAL RANKS.*PEERS, sorted by problems.*\n\nzrlmpid `, ""},
 		{"top --count 1 --json", 0, `(?m)^\{"time":.*"waits":\[\],"cycles":\[\].*\}$`, ""},
-		{"top --interval 1ms", exitUsage, "", "--interval 1ms: it is 100ms at least"},
+		{"top --interval 1ms", exitUsage, "", "--interval 1ms: must be at least 100ms"},
 		{"top --count -1", exitUsage, "", "--count -1"},
 		{"top more", exitUsage, "", "unknown command|accepts 0 arg"},
 		{"top --count 1 --socket /no/such/socket", exitUnreachable, "", "/no/such/socket"},
@@ -354,9 +354,12 @@ func TestTopCommand(t *testing.T) {
 }
 
 func TestTopStates(t *testing.T) {
+	refused, failing, queue := &mpe.PeerSnapshot{Refuses: "x", NetworkError: "y"}, &mpe.PeerSnapshot{NetworkError: "y"}, &mpe.PeerSnapshot{Unexpected: 2}
+	none := &mpe.PeerSnapshot{}
 	for want, p := range map[string]digest.Peer{
-		"refused": {Refuses: "x", NetworkError: "y"}, "network error": {NetworkError: "y", Oldest: 4}, "waits 4.0 s": {Oldest: 4}, "waits 20.0 s": {Oldest: 20},
-		"2 unexpected": {Unexpected: 2}, "moves": {Rates: digest.Rates{Messages: 1}}, "idle": {Oldest: .5},
+		"refused": {PeerSnapshot: refused}, "network error": {PeerSnapshot: failing, OldestWait: 4},
+		"waiting 4.0 s": {PeerSnapshot: none, OldestWait: 4}, "waiting 20.0 s": {PeerSnapshot: none, OldestWait: 20},
+		"2 unexpected": {PeerSnapshot: queue}, "active": {PeerSnapshot: none, Rates: digest.Rates{Messages: 1}}, "idle": {PeerSnapshot: none, OldestWait: .5},
 	} {
 		if got, _ := peerState(&p); got != want {
 			t.Errorf("%q, want %q", got, want)

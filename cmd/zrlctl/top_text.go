@@ -7,10 +7,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
-// maxLine is how long a piece of a line is at most, in characters.
+// maxLine bounds a piece of a line, in characters.
 const maxLine = 1000
 
-// style is how a piece of text looks on a terminal: the parameters of an SGR sequence.
+// style is the style of text on a terminal: the parameters of an SGR sequence.
 type style string
 
 const (
@@ -24,16 +24,16 @@ const (
 	marked style = "7"
 )
 
-// span is a piece of a line. What in it would move the cursor is not shown.
+// span is a piece of a line. Characters that move the cursor are not shown.
 type span struct {
-	text string
-	look style
+	text  string
+	style style
 }
 
 // text is a line.
 type text []span
 
-// plainText is lines for those who know no styles.
+// plainText returns lines without styles.
 func plainText(lines []text) string {
 	var b strings.Builder
 	for _, l := range lines {
@@ -46,7 +46,7 @@ func plainText(lines []text) string {
 	return b.String()
 }
 
-// draw writes what fits of a line, with or without colours.
+// draw writes as much of a line as fits, with or without colours.
 func (l text) draw(b *strings.Builder, width int, colours bool) {
 	for _, s := range l {
 		if width <= 0 {
@@ -57,24 +57,23 @@ func (l text) draw(b *strings.Builder, width int, colours bool) {
 			cut = string([]rune(cut)[:width-1]) + "…"
 		}
 		width -= utf8.RuneCountInString(cut)
-		if s.look == plain || !colours && s.look != marked {
+		if s.style == plain || !colours && s.style != marked {
 			b.WriteString(cut)
 			continue
 		}
-		b.WriteString("\x1b[" + string(s.look) + "m" + cut + "\x1b[0m")
+		b.WriteString("\x1b[" + string(s.style) + "m" + cut + "\x1b[0m")
 	}
 }
 
-// table is rows whose cells stand below each other. Columns whose names begin with >
-// are aligned at the right.
+// table is a table. Columns whose names begin with > are aligned right.
 type table struct {
-	names []string
-	rows  [][]string
-	looks []style // by row
+	names  []string
+	rows   [][]string
+	styles []style // by row
 }
 
-func (t *table) add(look style, cells ...string) {
-	t.rows, t.looks = append(t.rows, cells), append(t.looks, look)
+func (t *table) add(s style, cells ...string) {
+	t.rows, t.styles = append(t.rows, cells), append(t.styles, s)
 }
 
 func (t *table) lines() []text {
@@ -88,7 +87,7 @@ func (t *table) lines() []text {
 			widths[i] = max(widths[i], utf8.RuneCountInString(r[i]))
 		}
 	}
-	line := func(cells []string, look style) text {
+	line := func(cells []string, s style) text {
 		var b strings.Builder
 		for i, c := range cells {
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
@@ -97,11 +96,11 @@ func (t *table) lines() []text {
 			}
 			b.WriteString("  " + c + pad)
 		}
-		return text{{b.String(), look}}
+		return text{{b.String(), s}}
 	}
 	lines := []text{line(names, faint)}
 	for i, r := range t.rows {
-		lines = append(lines, line(r, t.looks[i]))
+		lines = append(lines, line(r, t.styles[i]))
 	}
 	return lines
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// What a terminal is told: its other screen without a cursor, and back.
+// The control sequences of the alternate screen without a cursor.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
 	leaveScreen = "\x1b[0m\x1b[?25h\x1b[?1049l"
@@ -20,15 +20,15 @@ const (
 // tty is a terminal.
 type tty struct {
 	in, out *os.File
-	state   *term.State // as it was; nil unless it is taken
+	state   *term.State // the original one; nil before Enter
 	keys    chan []byte
 	read    sync.Once
 	resized chan struct{}
 	ignore  func() // resizes
 }
 
-// newTTY returns the terminal that a command has, or nil if it has none, or one that
-// cannot be drawn on.
+// newTTY returns the terminal of a command, or nil if input or output is none, or it has no
+// control sequences.
 func newTTY(stdin io.Reader, stdout io.Writer) terminal {
 	if o, wraps := stdout.(*output); wraps {
 		stdout = o.Writer
@@ -79,8 +79,8 @@ func (t *tty) Suspend() error {
 	return t.Enter()
 }
 
-// readKeys reads until the terminal has gone, or the program ends: a read that waits
-// for a key cannot be called off.
+// readKeys reads until the terminal is closed, or the program ends: a pending read cannot
+// be cancelled.
 func (t *tty) readKeys() {
 	defer close(t.keys)
 	buf := make([]byte, 256)
@@ -101,7 +101,7 @@ func (t *tty) Keys() <-chan []byte { return t.keys }
 // Resized implements terminal.
 func (t *tty) Resized() <-chan struct{} { return t.resized }
 
-// Size implements terminal. A terminal that does not tell has the usual one.
+// Size implements terminal. If it is unknown, it is 80 by 24.
 func (t *tty) Size() (width, height int) {
 	width, height, err := term.GetSize(int(t.out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {

@@ -66,7 +66,7 @@ func startOnTTY(t *testing.T, args ...string) *onTTY {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*testTimeout)
 	t.Cleanup(cancel)
 	o.cmd = exec.CommandContext(ctx, self, args...)
 	o.cmd.Env = append(os.Environ(), "TERM=xterm", "NO_COLOR=")
@@ -108,7 +108,7 @@ func (o *onTTY) resize(width, height uint16) {
 func (o *onTTY) until(pattern string) string {
 	o.t.Helper()
 	re := regexp.MustCompile(pattern)
-	late := time.After(patience)
+	late := time.After(testTimeout)
 	for {
 		o.mu.Lock()
 		said := o.said.Bytes()
@@ -165,14 +165,14 @@ func TestTopOnTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := startOnTTY(t, "top", "--interval", "100ms", "--socket", socket)
 			o.until(`\x1b\[\?1049h\x1b\[\?25l`)
-			frame := o.until(`zrlmpid [^\r]*, here 4(?s).* every 100ms `)
+			frame := o.until(`zrlmpid [^\r]*\(local: 4\)(?s).* every 100ms `)
 			if n := strings.Count(frame, "\r\n"); n != 29 {
 				t.Errorf("%d lines: %q", n+1, frame)
 			}
 			o.press("/echo")
 			o.until(`filter: echo`)
 			o.press("\r")
-			o.until(`3 peers? not shown|peers not shown`)
+			o.until(`hidden by the filter(?s).*shows keys[^\r]*filter: echo`) // Enter was handled
 			o.resize(60, 9)
 			const line = `(?:[^\n\x1b]|\x1b\[[0-9;]*[mK])*`
 			frame = o.until(`\x1b\[H(?:` + line + `\n){8}` + line + `\x1b\[J`) // nine lines, neither more nor less

@@ -4,7 +4,7 @@ package main
 
 const canSuspend = false
 
-// notifyResize does nothing: the size is looked up whenever something is drawn.
+// notifyResize does nothing: every redraw reads the size.
 func notifyResize(chan<- struct{}) func() { return func() {} }
 
 func suspend() error { return nil }

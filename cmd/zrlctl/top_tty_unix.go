@@ -11,7 +11,7 @@ import (
 
 const canSuspend = true
 
-// notifyResize tells of new sizes until the function that it returns is called.
+// notifyResize sends on resized when the size changes, until the returned function is called.
 func notifyResize(resized chan<- struct{}) func() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGWINCH)
@@ -29,11 +29,11 @@ func notifyResize(resized chan<- struct{}) func() {
 	}
 }
 
-// stopTime is how long a stop may take to come about.
+// stopTime bounds the time until a stop takes effect.
 const stopTime = 100 * time.Millisecond
 
-// suspend stops all processes of the job, as Ctrl-Z does, until the shell has it go on.
-// Where no shell could, the kernel does not stop it.
+// suspend stops all processes of the job, as Ctrl-Z does, until the shell continues it.
+// Without a shell that could, the kernel does not stop it.
 func suspend() error {
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)

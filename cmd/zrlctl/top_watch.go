@@ -9,20 +9,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
-// terminal is where somebody looks.
+// terminal is the terminal of an interactive top.
 type terminal interface {
-	// Enter takes the terminal, and Leave gives it back as it was.
+	// Enter switches to the alternate screen, and Leave restores the terminal.
 	Enter() error
 	Leave() error
-	// Suspend stops the program as the shell's Ctrl-Z does, until it goes on.
+	// Suspend stops the program, as Ctrl-Z does, until it is continued.
 	Suspend() error
-	// Keys has what is typed, and is closed when the terminal has gone. Resized
-	// tells of a new size.
+	// Keys receives input, and is closed with the terminal. Resized receives a value when
+	// the size has changed.
 	Keys() <-chan []byte
 	Resized() <-chan struct{}
 	// Size is in characters.
 	Size() (width, height int)
-	// Draw replaces what is seen.
+	// Draw replaces the screen.
 	Draw(frame string) error
 	Colours() bool
 }
@@ -37,25 +37,24 @@ type watcher struct {
 	paused bool
 	help   bool
 	typing bool // a filter
-	// silent is why there is no newer look.
-	silent error
-	looks  int
+	// err is the error of the last query, or nil.
+	err     error
+	samples int
 }
 
-// answer is what came of a question.
+// answer is the result of a query.
 type answer struct {
-	look *look
-	err  error
+	sample *sample
+	err    error
 }
 
-// watch shows looks until the user has seen enough. The terminal is left as it was,
-// also after a panic.
+// watch shows samples until the user quits. It restores the terminal, even after a panic.
 func (t *top) watch(ctx context.Context, tty terminal) (err error) {
 	first, err := t.next(ctx, nil)
 	if err != nil {
 		return err
 	}
-	w := &watcher{top: t, tty: tty, page: topPage{look: first}, looks: 1}
+	w := &watcher{top: t, tty: tty, page: topPage{sample: first}, samples: 1}
 	if err := tty.Enter(); err != nil {
 		return fmt.Errorf("terminal: %w", err)
 	}
@@ -73,23 +72,23 @@ func (w *watcher) run(ctx context.Context) error {
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
 	answers := make(chan answer, 1)
-	asking := false
-	for w.count == 0 || w.looks < w.count {
+	querying := false
+	for w.count == 0 || w.samples < w.count {
 		if err := w.draw(); err != nil {
 			return fmt.Errorf("terminal: %w", err)
 		}
 		select {
 		case <-tick.C:
-			if !w.paused && !asking {
-				asking = true
-				before := w.page.look
+			if !w.paused && !querying {
+				querying = true
+				before := w.page.sample
 				go func() {
 					l, err := w.next(ctx, before)
 					answers <- answer{l, err}
 				}()
 			}
 		case a := <-answers:
-			asking = false
+			querying = false
 			w.take(a)
 		case piece, ok := <-w.tty.Keys():
 			if !ok {
@@ -109,19 +108,19 @@ func (w *watcher) run(ctx context.Context) error {
 	return nil
 }
 
-// take shows an answer. One that comes late does not disturb a pause.
+// take shows an answer. During a pause it is discarded.
 func (w *watcher) take(a answer) {
 	if w.paused {
 		return
 	}
-	w.silent = a.err
+	w.err = a.err
 	if a.err == nil {
-		w.page.look = a.look
-		w.looks++
+		w.page.sample = a.sample
+		w.samples++
 	}
 }
 
-// press does what a key says, and reports whether that is the end.
+// press handles a key, and reports whether the user quits.
 func (w *watcher) press(k key) (end bool, err error) {
 	_, height := w.tty.Size()
 	page := max(1, height-headLines-2)
@@ -166,10 +165,10 @@ func (w *watcher) press(k key) (end bool, err error) {
 	return false, nil
 }
 
-// headLines is how many lines do not scroll at the top.
+// headLines is the number of lines at the top that do not scroll.
 const headLines = 3
 
-// draw shows what is known now.
+// draw redraws the screen.
 func (w *watcher) draw() error {
 	width, height := w.tty.Size()
 	body := w.page.body()
@@ -198,19 +197,19 @@ func (w *watcher) draw() error {
 	return w.tty.Draw(b.String())
 }
 
-// foot is the last line: what is typed, what is amiss, or the keys.
+// foot returns the last line: the filter being typed, an error, or the keys.
 func (w *watcher) foot(end, of int) text {
 	switch {
 	case w.typing:
 		return text{{"filter: " + w.page.filter, plain}, {" ", marked}}
-	case w.silent != nil:
-		return text{{fmt.Sprintf(" as of %s: %s ", w.page.at.Format(time.TimeOnly), w.silent), loud}}
+	case w.err != nil:
+		return text{{fmt.Sprintf(" as of %s: %s ", w.page.at.Format(time.TimeOnly), w.err), loud}}
 	}
 	state := fmt.Sprintf(" every %v ", w.interval)
 	if w.paused {
-		state = " paused, p goes on "
+		state = " paused, p resumes "
 	}
-	line := text{{state, marked}, {" q ends, p pauses, s sorts, / filters, ? more", faint}}
+	line := text{{state, marked}, {" q quits, p pauses, s sorts, / filters, ? shows keys", faint}}
 	if w.page.filter != "" {
 		line = append(line, span{"  filter: " + w.page.filter, yellow})
 	}

@@ -18,7 +18,7 @@ type flags struct {
 	config, control, logLevel string
 	checkConfig, printConfig  bool
 	version                   bool
-	http                      *string // nil if it was not given; empty is no HTTP
+	http                      *string // nil if not given; empty disables HTTP
 
 	cluster, addresses, kernel string
 	hosts, fpgas               rankList
@@ -45,7 +45,7 @@ func (l *rankList) Set(s string) error {
 		}
 		rank, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil {
-			return fmt.Errorf("%q is not a rank", word)
+			return fmt.Errorf("%q is not a rank: give a number", word)
 		}
 		*l = append(*l, rank)
 	}
@@ -55,20 +55,22 @@ func (l *rankList) Set(s string) error {
 const usage = `Usage: zrlmpid -config FILE [flags]
        zrlmpid -cluster FILE [-addresses POOL] [-standins] [flags]
 
-It prints a line that starts with "ready" when it is. At SIGHUP it reads its
-configuration again, with the same flags, while messages go on; one that is wrong, or
-that only a restart can bring about, is refused as a whole, and the log says why.
+Run the local ranks of a ZRLMPI cluster: hosts for programs, and stand-ins for FPGAs.
+A line that starts with "ready" is printed when all sockets are bound.
 
-It ends at SIGINT or SIGTERM: messages that are under way have the configuration's
-stop_timeout to end well. A second signal ends it at once. It does not wait for its log:
-lines that cannot be written are lost, and counted. Exit codes: 0 it ended as asked, 1 it
-failed, 2 the flags or the configuration are wrong.
+SIGHUP reloads the configuration with the same flags, without interrupting messages. A
+configuration that is invalid or needs a restart is refused as a whole, and the log says
+why. SIGINT or SIGTERM stops zrlmpid: messages in progress have the configuration's
+stop_timeout to complete. A second signal ends it immediately. zrlmpid does not wait for
+its log: lines that cannot be written are lost, and counted.
+
+Exit codes: 0 stopped by a signal, 1 failure, 2 invalid flags or configuration.
 
 Flags:
 `
 
-// parseFlags reads the command line. The error is flag.ErrHelp if help was asked
-// for, and printed.
+// parseFlags reads the command line. The error is flag.ErrHelp if help was requested, which
+// is then printed.
 func parseFlags(args []string, stderr io.Writer) (*flags, error) {
 	f := new(flags)
 	set := f.set()
@@ -83,50 +85,50 @@ func parseFlags(args []string, stderr io.Writer) (*flags, error) {
 	return f, f.check(set)
 }
 
-// set returns the flags that there are.
+// set returns the flag set.
 func (f *flags) set() *flag.FlagSet {
 	set := flag.NewFlagSet("zrlmpid", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	set.StringVar(&f.config, "config", "", "the configuration `file`, or - for standard input")
-	set.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, say what is wrong with it, and exit")
-	set.BoolVar(&f.printConfig, "print-config", false, "print the configuration with every default filled in, and exit")
-	set.StringVar(&f.cluster, "cluster", "", "instead of a configuration: upstream's cluster.json or the resource manager's answer, a `file`")
-	set.StringVar(&f.addresses, "addresses", "", "with -cluster: addresses for its ranks, a `pool` as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
-	set.BoolVar(&f.standins, "standins", false, "with -cluster: play all FPGA ranks")
-	set.StringVar(&f.kernel, "kernel", "", "with -cluster: the `kernel` of the stand-ins: echo, ring, sink, source, jacobi, kmeans, matvec, backsub or \"exec:/path/prog args\"")
-	set.Var(&f.hosts, "host", "with -cluster: the `ranks` for host programs, as in 0,3 (default: the first CPU rank)")
-	set.Var(&f.fpgas, "fpga", "with -cluster: those `ranks` that the file lists as CPU and FPGA, and that are FPGAs now")
-	set.StringVar(&f.control, "control", "", "the control `socket`; overrides configuration and environment")
-	set.Func("http", "the `address` for metrics and health, as in 127.0.0.1:9627; \"\" for no HTTP; overrides configuration and environment",
+	set.StringVar(&f.config, "config", "", "configuration `file` (-: standard input)")
+	set.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print its errors, and exit")
+	set.BoolVar(&f.printConfig, "print-config", false, "print the configuration with all defaults, and exit")
+	set.StringVar(&f.cluster, "cluster", "", "`file` in place of a configuration: upstream's cluster.json or the answer of the resource manager")
+	set.StringVar(&f.addresses, "addresses", "", "with -cluster: address `pool` for the ranks, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
+	set.BoolVar(&f.standins, "standins", false, "with -cluster: run stand-ins for all FPGA ranks")
+	set.StringVar(&f.kernel, "kernel", "", "with -cluster: `kernel` of the stand-ins: echo, ring, sink, source, jacobi, kmeans, matvec, backsub or \"exec:/path/prog args\"")
+	set.Var(&f.hosts, "host", "with -cluster: `ranks` of host programs, as in 0,3 (default: the first CPU rank)")
+	set.Var(&f.fpgas, "fpga", "with -cluster: `ranks` that are FPGAs now, of those that the file lists as both CPU and FPGA")
+	set.StringVar(&f.control, "control", "", "control `socket`; overrides configuration and environment")
+	set.Func("http", "`address` of status page, metrics and health, as in 127.0.0.1:9627; \"\" disables HTTP; overrides configuration and environment",
 		func(s string) error { f.http = &s; return nil })
-	set.StringVar(&f.logLevel, "log-level", "", "debug, info, warn or error; overrides configuration and environment")
-	set.BoolVar(&f.version, "version", false, "print the version, and exit")
+	set.StringVar(&f.logLevel, "log-level", "", "log `level`: debug, info, warn or error; overrides configuration and environment")
+	set.BoolVar(&f.version, "version", false, "print the version and exit")
 	return set
 }
 
-// check refuses flags that would do nothing.
+// check refuses flags that have no effect.
 func (f *flags) check(set *flag.FlagSet) error {
 	given := make(map[string]bool)
 	set.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
 	switch {
 	case set.NArg() > 0:
-		return fmt.Errorf("%q is not a flag: the configuration is given as -config FILE", set.Arg(0))
+		return fmt.Errorf("%q is not a flag: give the configuration with -config FILE", set.Arg(0))
 	case f.version:
 		return nil
 	case given["config"] == given["cluster"]:
-		return errors.New("give a configuration by -config FILE, or a cluster by -cluster FILE; -help lists all flags")
+		return errors.New("give either -config FILE or -cluster FILE; -help lists all flags")
 	case f.checkConfig && f.printConfig:
 		return errors.New("give -check-config or -print-config, not both")
 	}
 	for _, name := range []string{"addresses", "standins", "kernel", "host", "fpga"} {
 		if given[name] && !given["cluster"] {
-			return fmt.Errorf("-%s goes with -cluster only", name)
+			return fmt.Errorf("-%s: only valid with -cluster", name)
 		}
 	}
 	return nil
 }
 
-// load reads the configuration, and says where it came from.
+// load reads the configuration, and returns its source.
 func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err error) {
 	switch {
 	case f.cluster != "":
@@ -159,8 +161,8 @@ func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err er
 	return cfg, source, cfg.Validate()
 }
 
-// reload returns what reads the configuration again, with the same flags. It is nil if
-// that cannot be done.
+// reload returns a function that reads the configuration again, with the same flags. It is
+// nil for standard input.
 func (f *flags) reload() func() (*config.Config, error) {
 	if f.config == "-" {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon"
 )
 
-// newLogger returns a logger that writes to w as the configuration says, and its level,
-// which may be set to another one.
+// newLogger returns a logger that writes to w as configured, and its level, which may be
+// changed.
 func newLogger(c config.Log, w *daemon.LogWriter) (*zap.Logger, *zap.AtomicLevel, error) {
 	level, err := zap.ParseAtomicLevel(c.Level)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestOutputCannotBeWritten(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text, _, socket := testConfig(t)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, program, "-log-level", "debug", "-config",
 				file(t, "z.yaml", fmt.Sprintf("stop_timeout: %v\n%s", stopTimeout, text)))

@@ -37,7 +37,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is main with everything that it touches as an argument.
+// run is main with its environment as arguments.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	f, err := parseFlags(args, stderr)
 	switch {
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
-	// From here on SIGHUP does not end the process; the daemon heeds it when it is ready.
+	// From here on SIGHUP does not end the process; the daemon handles it when it is ready.
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case f.checkConfig:
 		return show(stdout, stderr, checked(cfg, source))
 	}
-	// A reader of the output that has gone does not end the daemon from here on.
+	// From here on a closed output does not end the daemon.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
@@ -89,20 +89,20 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitOK
 }
 
-// logFlush is how long the last lines of the log may take to be written at the end.
+// logFlush bounds the time to write the last lines of the log.
 const logFlush = 500 * time.Millisecond
 
-// checked is what -check-config prints of a configuration that can be used.
+// checked returns the output of -check-config for a valid configuration.
 func checked(cfg *config.Config, source string) string {
 	var b strings.Builder
 	for _, warning := range cfg.Warnings() {
 		fmt.Fprintf(&b, "warning: %s\n", warning)
 	}
-	fmt.Fprintf(&b, "ok: %s: %d of %d ranks run here\n", source, len(cfg.Local()), len(cfg.Ranks))
+	fmt.Fprintf(&b, "ok: %s: %d of %d ranks are local\n", source, len(cfg.Local()), len(cfg.Ranks))
 	return b.String()
 }
 
-// show prints what was asked for.
+// show prints the requested text.
 func show(stdout, stderr io.Writer, text string) int {
 	if _, err := io.WriteString(stdout, text); err != nil {
 		return fail(stderr, fmt.Errorf("standard output: %w", err), exitFailure)

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-const patience = 20 * time.Second
+const testTimeout = 20 * time.Second
 
 // testConfig is a configuration on addresses and a socket of its own.
 func testConfig(t *testing.T) (text, addr1, socket string) {
@@ -42,7 +42,7 @@ func file(t *testing.T, name, text string) string {
 // zrlmpid runs the command to its end.
 func zrlmpid(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	var out, errs bytes.Buffer
 	code = run(ctx, args, strings.NewReader(stdin), &out, &errs)
@@ -62,7 +62,7 @@ func TestCommandLine(t *testing.T) {
 		code           int
 		stdout, stderr []string
 	}{
-		{name: "good", args: []string{"-config", goodFile, "-check-config"}, stdout: []string{"ok: " + goodFile + ": 2 of 2 ranks run here"}},
+		{name: "good", args: []string{"-config", goodFile, "-check-config"}, stdout: []string{"ok: " + goodFile + ": 2 of 2 ranks are local"}},
 		{name: "standard input", stdin: good, args: []string{"-config", "-", "-check-config"}, stdout: []string{"ok: standard input"}},
 		{name: "warnings", stdin: good + "  - {rank: 2, address: 10.0.0.1, peer: fpga}\n", args: []string{"-config", "-", "-check-config"},
 			stdout: []string{"warning: rank 0 has port", "ok: "}},
@@ -73,11 +73,11 @@ func TestCommandLine(t *testing.T) {
 		{name: "a program that is not there", stdin: strings.Replace(good, "run: standin", `run: standin, kernel: "exec:/no/such/program"`, 1),
 			args: []string{"-config", "-", "-check-config"}, code: exitUsage, stderr: []string{"/no/such/program"}},
 		{name: "no file", args: []string{"-config", "/no/such/file"}, code: exitUsage, stderr: []string{"/no/such/file"}},
-		{name: "nothing", code: exitUsage, stderr: []string{"give a configuration by -config FILE"}},
-		{name: "two", args: []string{"-config", goodFile, "-cluster", clusterFile}, code: exitUsage, stderr: []string{"give a configuration by -config FILE"}},
-		{name: "bare argument", args: []string{goodFile}, code: exitUsage, stderr: []string{"is not a flag: the configuration is given as -config FILE"}},
+		{name: "nothing", code: exitUsage, stderr: []string{"give either -config FILE or -cluster FILE"}},
+		{name: "two", args: []string{"-config", goodFile, "-cluster", clusterFile}, code: exitUsage, stderr: []string{"give either -config FILE or -cluster FILE"}},
+		{name: "bare argument", args: []string{goodFile}, code: exitUsage, stderr: []string{"is not a flag: give the configuration with -config FILE"}},
 		{name: "unknown flag", args: []string{"-verbose"}, code: exitUsage, stderr: []string{"-verbose"}},
-		{name: "useless flag", args: []string{"-config", goodFile, "-standins"}, code: exitUsage, stderr: []string{"-standins goes with -cluster only"}},
+		{name: "useless flag", args: []string{"-config", goodFile, "-standins"}, code: exitUsage, stderr: []string{"-standins: only valid with -cluster"}},
 		{name: "check and print", args: []string{"-config", goodFile, "-check-config", "-print-config"}, code: exitUsage, stderr: []string{"not both"}},
 		{name: "level", args: []string{"-config", goodFile, "-log-level", "loud"}, code: exitUsage, stderr: []string{`"loud" is not known`}},
 		{name: "socket", args: []string{"-config", goodFile, "-control", "here"}, code: exitUsage, stderr: []string{`"here" is not an absolute path`}},
@@ -87,7 +87,7 @@ func TestCommandLine(t *testing.T) {
 		{name: "cluster", args: []string{"-cluster", clusterFile, "-addresses", pool, "-standins", "-kernel", "sink", "-print-config"},
 			stdout: []string{"address: 127.77.0.1:2718\n", "run: host", "run: standin", "kernel: sink"}},
 		{name: "hosts", args: []string{"-cluster", both, "-addresses", pool, "-host", "0", "-fpga", "1", "-standins", "-check-config"},
-			stdout: []string{"2 of 2 ranks run here"}},
+			stdout: []string{"2 of 2 ranks are local"}},
 		{name: "bad hosts", args: []string{"-cluster", both, "-host", "1,x"}, code: exitUsage, stderr: []string{`"x" is not a rank`}},
 		{name: "no addresses", args: []string{"-cluster", clusterFile}, code: exitUsage, stderr: []string{"a cluster file has no addresses"}},
 		{name: "bad pool", args: []string{"-cluster", clusterFile, "-addresses", "1-2"}, code: exitUsage, stderr: []string{"1-2"}},
@@ -143,7 +143,7 @@ func (w readyWriter) Write(p []byte) (int, error) {
 func TestRun(t *testing.T) {
 	text, _, socket := testConfig(t)
 	for _, format := range []string{"console", "json"} {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 		defer cancel()
 		out := readyWriter{make(chan string, 10)}
 		var log bytes.Buffer
@@ -167,7 +167,7 @@ func TestRun(t *testing.T) {
 		if len(out.lines) != 0 {
 			t.Errorf("more on standard output: %q", <-out.lines)
 		}
-		if json := strings.HasPrefix(log.String(), "{"); json != (format == "json") || !strings.Contains(log.String(), "zrlmpid is ready") {
+		if json := strings.HasPrefix(log.String(), "{"); json != (format == "json") || !strings.Contains(log.String(), "zrlmpid ready") {
 			t.Errorf("format %s:\n%s", format, log.String())
 		}
 		if _, err := os.Lstat(socket); !errors.Is(err, os.ErrNotExist) {

@@ -18,10 +18,9 @@ import (
 //go:embed zrlmpid.8.md
 var page string
 
-// With the build tag manual, the program is another one: it writes the manual pages
-// and completions of zrlmpid into the folder that it is given, with the reference
-// configuration that it is given as well. So the generators are no part of what users
-// run. `make man` calls it.
+// With the build tag manual, the program writes the manual pages and completions of zrlmpid
+// into a folder, from the reference configuration, so that the generators are not part of
+// zrlmpid. `make man` runs it.
 func init() {
 	if len(os.Args) != 3 {
 		fmt.Fprintln(os.Stderr, "usage: go run -tags manual ./cmd/zrlmpid REFERENCE FOLDER")

@@ -16,20 +16,20 @@ const (
 	// maxRequest is the largest request in bytes, but for the message of a send.
 	maxRequest = 64 << 10
 	maxHeader  = 64 << 10
-	// maxConnections is how many connections there may be. A new one is always
-	// accepted: an older one is closed for it, idle ones first.
+	// maxConnections bounds the connections. A new one is always accepted: at the limit
+	// an older one is closed, idle ones first.
 	maxConnections = 512
-	// maxLong is how many requests may be under way that wait for other ranks.
+	// maxLong bounds the concurrent requests that wait for other ranks.
 	maxLong = 448
-	// maxPayload is how many bytes of messages all requests may have.
+	// maxPayload bounds the bytes of messages of all requests.
 	maxPayload = 1 << 30
-	// payloadStep is how much of a message of unknown length is read at a time.
+	// payloadStep bounds how much of a message of unknown length is read at a time.
 	payloadStep = 1 << 20
-	// answerStep is how much of an answer is written within one answer time.
+	// answerStep bounds how much of an answer is written within one answer time.
 	answerStep = 1 << 20
 )
 
-// times bound how long a caller may take. None bounds how long it may wait for a rank.
+// times bound how long a caller may take. None of them bounds a wait for a rank.
 type times struct {
 	header time.Duration // for a request's header
 	body   time.Duration // for the rest of a request, but the message of a send
@@ -42,8 +42,8 @@ var defaultTimes = times{
 	header: 10 * time.Second, body: 10 * time.Second, read: 2 * time.Minute, answer: 30 * time.Second, idle: 2 * time.Minute,
 }
 
-// bounded gives a handler requests that have been read, in a time and of a size that are
-// bounded, and has it write answers in bounded time.
+// bounded reads requests, within bounds of time and size, before it calls the handler, and
+// bounds the time to write answers.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w, control: http.NewResponseController(w), within: s.times.answer}
@@ -52,7 +52,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 		if r.URL.Path != sendPath {
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 			if err != nil {
-				writeError(a, Errorf(Usage, "the request is not what %s takes: %v", r.URL.Path, err))
+				writeError(a, Errorf(Usage, "%s: invalid request: %v", r.URL.Path, err))
 				return
 			}
 			r.Body = io.NopCloser(bytes.NewReader(body))
@@ -84,14 +84,14 @@ func (a *answer) Write(b []byte) (n int, err error) {
 	}
 }
 
-// long bounds how many requests wait for other ranks, so that none is cut off because
-// there are too many connections.
+// long bounds the requests that wait for other ranks, so that none is closed because there
+// are too many connections.
 func (s *Server) long(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case s.waiting <- struct{}{}:
 		default:
-			writeError(w, Errorf(Busy, "%d requests wait for other ranks: try again when one of them has ended", maxLong))
+			writeError(w, Errorf(Busy, "the limit of %d requests that wait for other ranks is reached: try again later", maxLong))
 			return
 		}
 		defer func() { <-s.waiting }()
@@ -99,7 +99,7 @@ func (s *Server) long(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// payload is what the messages of all requests take.
+// payload counts the bytes of the messages of all requests.
 type payload struct {
 	mu   sync.Mutex
 	used int64
@@ -110,7 +110,7 @@ func (p *payload) take(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.used+int64(n) > maxPayload {
-		return Errorf(Busy, "the messages of all requests may have %d bytes, of which %d are in use: try again when one of them has ended", maxPayload, p.used)
+		return Errorf(Busy, "the limit of %d bytes for the messages of all requests is reached, %d are in use: try again later", maxPayload, p.used)
 	}
 	p.used += int64(n)
 	return nil
@@ -122,7 +122,7 @@ func (p *payload) give(n int) {
 	p.used -= int64(n)
 }
 
-// message is the buffer of a message, which takes memory as it is written to.
+// message is the buffer of a message, whose memory is allocated as it is written.
 type message struct {
 	p     *payload
 	buf   []byte
@@ -151,8 +151,8 @@ func (m *message) free() {
 	anonmem.Put(m.buf)
 }
 
-// readMessage reads the body of a request: a message of at most the given words. What it
-// returns is to be freed, also with an error.
+// readMessage reads the body of a request: a message of at most the given words. The caller
+// must free the message, also with an error.
 func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords int) (m *message, data []byte, err error) {
 	limit := maxWords * protocol.WordLen
 	if r.ContentLength > int64(limit) {

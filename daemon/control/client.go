@@ -16,15 +16,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Client talks to a daemon. Errors are *UnreachableError if there is none,
-// *Error if it answered with one, and the context's if that ended first.
+// Client is a client of a daemon. Its errors are *UnreachableError if no daemon answers,
+// *Error if the daemon answered with one, and the context's cause if that ended first.
 type Client struct {
 	socket string
 	http   http.Client
 }
 
-// NewClient returns a client of the daemon at the given socket. It connects at
-// the first request.
+// NewClient returns a client of the daemon at the given socket. It connects with the first
+// request.
 func NewClient(socket string) *Client {
 	c := &Client{socket: socket}
 	c.http.Transport = &http.Transport{
@@ -46,18 +46,18 @@ func NewClient(socket string) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Status asks what the daemon is doing.
+// Status returns the state of the daemon.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
 	return s, c.call(ctx, http.MethodGet, "status", nil, nil, &s)
 }
 
-// WaitReady asks for the status until a daemon answers. When ctx ends first the
-// error is the *UnreachableError of the last try.
+// WaitReady queries the status until a daemon answers. If ctx ends first, the error is the
+// *UnreachableError of the last try.
 func (c *Client) WaitReady(ctx context.Context) (Status, error) {
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
-	last := &UnreachableError{Socket: c.socket, Err: errors.New("it accepts connections, but does not answer")}
+	last := &UnreachableError{Socket: c.socket, Err: errors.New("connection accepted, but no answer")}
 	for {
 		s, err := c.Status(ctx)
 		if e, unreachable := errors.AsType[*UnreachableError](err); unreachable {
@@ -73,8 +73,8 @@ func (c *Client) WaitReady(ctx context.Context) (Status, error) {
 	}
 }
 
-// Ping makes round trips, and calls each with every one as it ends. It returns
-// the error of the request, not of a trip, or the error of each.
+// Ping makes round trips, and calls each for every one that ends. It returns the error of
+// the request, not of a trip, or the error of each.
 func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) error) error {
 	resp, err := c.do(ctx, http.MethodPost, "ping", nil, req)
 	if err != nil {
@@ -106,8 +106,8 @@ func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Mes
 	return m, c.call(ctx, http.MethodPost, "send", q, data, &m)
 }
 
-// Recv receives a message. If it was longer than asked for, Message.Truncated
-// says so and the bytes are its beginning.
+// Recv receives a message. If it is longer than requested, Message.Truncated says so and
+// the bytes are its beginning.
 func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, error) {
 	datatype := req.Datatype.String()
 	if req.AnyDatatype {
@@ -124,7 +124,7 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 	}
 	defer resp.Body.Close()
 	if err := json.Unmarshal([]byte(resp.Header.Get(MessageHeader)), &m); err != nil {
-		return m, nil, fmt.Errorf("the daemon's answer has no sound %s header: %w", MessageHeader, err)
+		return m, nil, fmt.Errorf("invalid %s header in the daemon's answer: %w", MessageHeader, err)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(req.Words)*protocol.WordLen))
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 	return m, data, nil
 }
 
-// Reset makes a local rank forget what it knows of a peer that was restarted.
+// Reset discards a local rank's state of a peer that was restarted.
 func (c *Client) Reset(ctx context.Context, req ResetRequest) error {
 	return c.call(ctx, http.MethodPost, "reset", nil, req, nil)
 }
@@ -156,8 +156,8 @@ func (c *Client) call(ctx context.Context, method, path string, q url.Values, bo
 	return nil
 }
 
-// do makes a request, whose body is a reader or a value to be sent as JSON, and
-// returns an answer that is no error.
+// do makes a request, whose body is a reader or a value to be sent as JSON, and returns the
+// answer unless it is an error.
 func (c *Client) do(ctx context.Context, method, path string, q url.Values, body any) (*http.Response, error) {
 	reader, raw := body.(io.Reader)
 	if body != nil && !raw {
@@ -187,7 +187,7 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 	return nil, answer
 }
 
-// broken explains why no whole answer came.
+// broken returns the error of an incomplete answer.
 func (c *Client) broken(ctx context.Context, err error) error {
 	if unreachable, ok := errors.AsType[*UnreachableError](err); ok {
 		return unreachable
@@ -195,5 +195,5 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return Errorf(Closed, "the zrlmpid on %s went away before it had answered: %v", c.socket, err)
+	return Errorf(Closed, "%s: the daemon closed the connection before its answer was complete: %v", c.socket, err)
 }

@@ -1,6 +1,6 @@
-// Package control is the daemon's control socket: HTTP and JSON over a Unix
-// socket, its server and its client. It shows what the ranks are doing, and
-// lends a local rank to a caller for a ping, a send or a receive.
+// Package control is the daemon's control socket: HTTP and JSON over a Unix socket, its
+// server and its client. It serves the state of the ranks, and lets a caller ping, send and
+// receive through a local rank.
 //
 // The paths start with /v1/:
 //
@@ -11,11 +11,10 @@
 //	POST /v1/reset   ResetRequest                       empty
 //	POST /v1/reload                                     Reloaded
 //
-// A failed request is answered with an Error; a ping that has begun reports its
-// failure in the Trip. A caller that hangs up takes its operation back. What a
-// receive took from the wire just then is lost: its sender has been told that
-// the message arrived.
+// A failed request is answered with an Error; a ping that has begun reports its failure in
+// the Trip. A caller that disconnects cancels its operation. A message that is received at
+// that moment is lost, although its sender got an ACK.
 //
-// The package must never open a network socket, and never touch the wire but
-// through the ranks that its Backend lends.
+// The package must never open a network socket. It sends and receives only through the
+// Ports of its Backend.
 package control

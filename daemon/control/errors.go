@@ -11,14 +11,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Kind is what went wrong, in one word for programs.
+// Kind is the class of an error, for programs.
 type Kind string
 
 // The kinds of errors.
 const (
-	// Usage: the request makes no sense.
+	// Usage: the request is invalid.
 	Usage Kind = "usage"
-	// Rank: no such rank, or not one that may be used so.
+	// Rank: no such rank, or not one that supports the request.
 	Rank Kind = "rank"
 	// Timeout: the caller's time-out or a deadline of the link.
 	Timeout Kind = "timeout"
@@ -31,23 +31,23 @@ const (
 	Remote    Kind = "remote"
 	// Closed: the daemon is shutting down.
 	Closed Kind = "closed"
-	// Canceled: the caller took its operation back.
+	// Canceled: the caller cancelled its operation.
 	Canceled Kind = "canceled"
 	// Mismatch: what came back is not what was sent.
 	Mismatch Kind = "mismatch"
-	// Refused: the daemon does not take its configuration, and goes on as before.
+	// Refused: the configuration was refused, the previous one stays in effect.
 	Refused Kind = "refused"
-	// Busy: the daemon answers as many requests as it may.
+	// Busy: a limit of concurrent requests is reached.
 	Busy Kind = "busy"
 	// Failed is everything else.
 	Failed Kind = "failed"
 )
 
-// Error is an error of the daemon, as it travels over the control socket.
+// Error is an error of the daemon, as it is sent over the control socket.
 type Error struct {
 	Message string `json:"error"`
 	Kind    Kind   `json:"kind"`
-	// Restart lists what of a refused configuration only a restart can change.
+	// Restart lists the changes of a refused configuration that need a restart.
 	Restart []string `json:"restart,omitempty"`
 }
 
@@ -91,17 +91,16 @@ func KindOf(err error) Kind {
 	return Failed
 }
 
-// asError returns err in the form in which it travels.
+// asError returns err as it is sent over the control socket.
 func asError(err error) *Error {
 	e := &Error{Kind: KindOf(err), Message: err.Error()}
-	if told, ok := errors.AsType[*Error](err); ok {
-		e.Restart = told.Restart
+	if inner, ok := errors.AsType[*Error](err); ok {
+		e.Restart = inner.Restart
 	}
 	return e
 }
 
-// httpStatus is the HTTP status code of a kind, for callers that look at nothing
-// else.
+// httpStatus returns the HTTP status code of a kind.
 func (k Kind) httpStatus() int {
 	switch k {
 	case Usage, Empty:
@@ -129,7 +128,7 @@ type UnreachableError struct {
 // Error says which socket was tried and what to do.
 func (e *UnreachableError) Error() string {
 	if errors.Is(e.Err, syscall.EACCES) {
-		return fmt.Sprintf("the control socket %s cannot be opened (%v): its mode lets in its owner and group only; join that group, or change control.mode",
+		return fmt.Sprintf("control socket %s: %v: only its owner and group may use it; join that group, or change control.mode",
 			e.Socket, e.Err)
 	}
 	return fmt.Sprintf("no zrlmpid answers on %s (%v): start it with \"zrlmpid -config FILE\", or name its control socket with --socket or ZRLMPID_CONTROL_SOCKET",

@@ -13,23 +13,23 @@ import (
 )
 
 // ErrInUse: another daemon answers on the socket.
-var ErrInUse = errors.New("another zrlmpid answers on the control socket")
+var ErrInUse = errors.New("another zrlmpid is using the control socket")
 
-// Listen makes the control socket with the given permission bits. A socket that
-// a dead process left behind is replaced, a living one is ErrInUse, and anything
-// else at the path is left alone. Closing the listener removes the socket.
+// Listen creates the control socket with the given permission bits. A stale socket is
+// replaced; it returns ErrInUse if a process listens on it, and an error for any other file
+// at the path. Closing the listener removes the socket.
 func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	if err := clearPath(path); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("control socket: %w: make the directory, or set control.socket to a path that you may write", err)
+		return nil, fmt.Errorf("control socket: %w: create the directory, or set control.socket to a writable path", err)
 	}
 	restore := restrictUmask()
 	l, err := net.Listen("unix", path)
 	restore()
 	if err != nil {
-		return nil, fmt.Errorf("control socket: %w: set control.socket to a path that you may write", err)
+		return nil, fmt.Errorf("control socket: %w: set control.socket to a writable path", err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	s := &socket{Listener: l, path: path}
@@ -42,7 +42,7 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	return s, nil
 }
 
-// clearPath removes a socket on which nobody listens.
+// clearPath removes a stale socket.
 func clearPath(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -57,14 +57,14 @@ func clearPath(path string) error {
 	switch {
 	case err == nil:
 		conn.Close()
-		return fmt.Errorf("%s: %w: stop it, or give this one another path by -control or control.socket", path, ErrInUse)
+		return fmt.Errorf("%s: %w: stop it, or set another path with -control or control.socket", path, ErrInUse)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // its owner has just removed it
 	case !errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("control socket: %w", err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("control socket left behind by a dead process: %w", err)
+		return fmt.Errorf("stale control socket: %w", err)
 	}
 	return nil
 }

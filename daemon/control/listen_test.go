@@ -87,7 +87,7 @@ func TestListenErrors(t *testing.T) {
 		{"a file", file, "exists and is not a socket"},
 		{"a directory", dir, "exists and is not a socket"},
 		{"below a file", filepath.Join(file, "c.sock"), "not a directory"},
-		{"too long", filepath.Join(dir, strings.Repeat("x", 120)), "set control.socket to a path that you may write"},
+		{"too long", filepath.Join(dir, strings.Repeat("x", 120)), "set control.socket to a writable path"},
 	} {
 		if _, err := Listen(tt.path, 0o600); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", tt.name, err)
@@ -115,7 +115,7 @@ func TestUnreachable(t *testing.T) {
 		}
 	}
 	denied := &UnreachableError{Socket: "/x", Err: os.NewSyscallError("connect", syscall.EACCES)}
-	if !strings.Contains(denied.Error(), "its mode lets in its owner and group only") {
+	if !strings.Contains(denied.Error(), "only its owner and group may use it") {
 		t.Error(denied)
 	}
 }
@@ -127,7 +127,7 @@ func TestWaitReady(t *testing.T) {
 	short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.WaitReady(short); err == nil || !strings.Contains(err.Error(), "no zrlmpid answers") {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no peer: %v", err)
 	}
 	ready := make(chan error, 1)
 	go func() {

@@ -19,7 +19,7 @@ type Phases struct {
 	RequestToClear float64 `json:"request_to_clear_us"`
 	ClearToData    float64 `json:"clear_to_data_us"`
 	DataToAck      float64 `json:"data_to_ack_us"`
-	// Repeats counts the packets that the local rank sent again.
+	// Retransmissions counts the packets that the local rank retransmitted.
 	Retransmissions int `json:"retransmissions"`
 }
 
@@ -70,17 +70,17 @@ func messageOf(local int, s mpe.Status) Message {
 	return m
 }
 
-// SendRequest asks for a message to be sent.
+// SendRequest describes a message to send.
 type SendRequest struct {
 	// From is the local rank, or AnyRank.
 	From, To int
 	Datatype protocol.Datatype
 	Tag      int
-	// Timeout is when to give up; 0 is never.
+	// Timeout is the time-out; 0 is none.
 	Timeout time.Duration
 }
 
-// RecvRequest asks for a message to be received.
+// RecvRequest describes a message to receive.
 type RecvRequest struct {
 	// To is the local rank, or AnyRank.
 	From, To int
@@ -89,12 +89,11 @@ type RecvRequest struct {
 	// Datatype must be the sender's, unless AnyDatatype.
 	Datatype    protocol.Datatype
 	AnyDatatype bool
-	// Timeout is when to give up; 0 is never.
+	// Timeout is the time-out; 0 is none.
 	Timeout time.Duration
 }
 
-// ResetRequest asks a local rank to forget what it knows of a peer that was
-// restarted.
+// ResetRequest discards a local rank's state of a peer that was restarted.
 type ResetRequest struct {
 	// Rank is the local rank, or AnyRank.
 	Rank int `json:"rank"`

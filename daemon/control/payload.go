@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Payload fills b, a whole number of words, with the random-looking message that
-// a ping with the given seed carries. Floats are finite, in [-1, 1).
+// Payload fills b, a whole number of words, with the pseudo-random message of a
+// ping with the given seed. Floats are finite, in [-1, 1).
 func Payload(b []byte, seed uint64, datatype protocol.Datatype) {
 	r := rand.New(rand.NewPCG(seed, uint64(len(b))))
 	for ; len(b) >= protocol.WordLen; b = b[protocol.WordLen:] {

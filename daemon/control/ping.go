@@ -3,14 +3,15 @@ package control
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// PingRequest asks for messages to a rank that sends every one of them back, as
-// the echo kernel does.
+// PingRequest describes messages to a rank that sends each of them back, as the echo kernel
+// does.
 type PingRequest struct {
 	// From is the local rank, or AnyRank.
 	From int `json:"from"`
@@ -43,18 +44,18 @@ type Trip struct {
 	Back Phases `json:"back"`
 	// Verified: every byte of the echo was compared and is right.
 	Verified bool `json:"verified"`
-	// Late counts messages that the peer had begun to send before it had ours,
-	// as echoes of earlier pings, and that were skipped.
+	// Late counts skipped messages that the peer began to send before it received ours,
+	// such as echoes of earlier pings.
 	Late int `json:"late,omitempty"`
-	// Error and Kind say why the round trip failed. It is the last of its
-	// ping then, unless Kind is Mismatch.
+	// Error and Kind say why the round trip failed. A failed round trip is the last of
+	// its ping, unless Kind is Mismatch.
 	Error string `json:"error,omitempty"`
 	Kind  Kind   `json:"kind,omitempty"`
 	// Mismatch is where the echo differs first, if it has the right length.
 	Mismatch *Difference `json:"mismatch,omitempty"`
 }
 
-// Difference is one word that is not as it should be.
+// Difference is one word that differs from what was sent.
 type Difference struct {
 	// Word is its index in the message, counted from 0.
 	Word int    `json:"word"`
@@ -67,8 +68,8 @@ func (t *Trip) fail(err error) {
 	t.Error, t.Kind = e.Message, e.Kind
 }
 
-// trip makes one round trip, into t. A message that the port would cut goes piece by
-// piece: an echo comes back in the same pieces, each before the peer takes the next.
+// trip makes one round trip, into t. A message that the port would fragment is sent piece by
+// piece: its echo arrives in the same pieces, each before the peer receives the next.
 func (p *pinger) trip(ctx context.Context, port Port, datatype protocol.Datatype, t *Trip) {
 	data := make([]byte, t.Words*protocol.WordLen)
 	Payload(data, t.Seed, datatype)
@@ -105,7 +106,7 @@ func (p *pinger) trip(ctx context.Context, port Port, datatype protocol.Datatype
 // was sent.
 func (x *exchange) verify(t *Trip, word int) bool {
 	if len(x.echo) != len(x.data) {
-		t.fail(Errorf(Mismatch, "rank %d sent %d words back instead of %d", t.To, x.back.Words, len(x.data)/protocol.WordLen))
+		t.fail(Errorf(Mismatch, "rank %d echoed %d words instead of %d", t.To, x.back.Words, len(x.data)/protocol.WordLen))
 		return false
 	}
 	i := firstDifference(x.data, x.echo)
@@ -114,7 +115,7 @@ func (x *exchange) verify(t *Trip, word int) bool {
 	}
 	at := i * protocol.WordLen
 	t.Mismatch = &Difference{Word: word + i, Want: binary.LittleEndian.Uint32(x.data[at:]), Got: binary.LittleEndian.Uint32(x.echo[at:])}
-	t.fail(Errorf(Mismatch, "rank %d sent other data back: word %d of %d is 0x%08x, but was sent as 0x%08x",
+	t.fail(Errorf(Mismatch, "rank %d echoed other data: word %d of %d is 0x%08x, but was sent as 0x%08x",
 		t.To, t.Mismatch.Word, t.Words, t.Mismatch.Got, t.Mismatch.Want))
 	return false
 }
@@ -135,8 +136,13 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, d, &timeoutError{d})
 }
 
-// timeoutError is the end of a caller's patience.
+// timeoutError is the expiry of a caller's time-out.
 type timeoutError struct{ after time.Duration }
 
-func (e *timeoutError) Error() string { return "gave up after " + e.after.String() }
+func (e *timeoutError) Error() string {
+	if e.after < time.Second {
+		return fmt.Sprintf("timed out after %v ms", float64(e.after)/1e6)
+	}
+	return fmt.Sprintf("timed out after %v s", e.after.Seconds())
+}
 func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }

@@ -55,9 +55,9 @@ func TestPingMismatch(t *testing.T) {
 		at   int // -1: none
 		text string
 	}{
-		{"one bit", func(b []byte) []byte { b[23] ^= 0x80; return b }, 5, "rank 1 sent other data back: word 5 of 10 is 0x"},
-		{"short", func(b []byte) []byte { return b[:8] }, -1, "rank 1 sent 2 words back instead of 10"},
-		{"empty", func(b []byte) []byte { return b[:0] }, -1, "rank 1 sent 0 words back instead of 10"},
+		{"one bit", func(b []byte) []byte { b[23] ^= 0x80; return b }, 5, "rank 1 echoed other data: word 5 of 10 is 0x"},
+		{"short", func(b []byte) []byte { return b[:8] }, -1, "rank 1 echoed 2 words instead of 10"},
+		{"empty", func(b []byte) []byte { return b[:0] }, -1, "rank 1 echoed 0 words instead of 10"},
 	} {
 		c := fakeServer(t, &fakeBackend{echo: tt.echo})
 		trips, err := pingOnce(t, c, func(r *PingRequest) { r.Count = 2 })
@@ -116,7 +116,7 @@ func TestPingBusy(t *testing.T) {
 	}()
 	<-began
 	trips, err := pingOnce(t, c, func(r *PingRequest) { r.Timeout = "1ms" })
-	if err != nil || trips[0].Kind != Timeout || !strings.Contains(trips[0].Error, "another ping from rank 0 to rank 1 is under way") {
+	if err != nil || trips[0].Kind != Timeout || !strings.Contains(trips[0].Error, "another ping from rank 0 to rank 1 is in progress") {
 		t.Errorf("%+v, %v", trips, err)
 	}
 	cancel()

@@ -15,27 +15,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SettleTime is how long a ping goes on when its caller has gone: longer than the 3.3 s
-// after which a deployed node has repeated a packet for the last time. Ended in the
-// middle, it would leave an FPGA in the middle of an operation, and its echo to the next
-// receive. A daemon that stops has half of closeTime for that.
+// SettleTime is how long a ping continues after its caller has disconnected: longer than
+// the 3.3 s within which a deployed node retransmits a packet. A ping that ended earlier
+// could wedge an FPGA in the middle of an operation, and its echo would arrive in the next
+// receive. When the daemon stops, it is half of closeTime.
 const SettleTime = 4 * time.Second
 
-// maxPending bounds how many messages without an echo are remembered per pair of ranks.
+// maxPending bounds the messages without an echo that are kept per pair of ranks.
 const maxPending = 16
 
 // pinger makes the pings of one pair of ranks, one at a time.
 type pinger struct {
-	busy chan struct{} // holds a token while a ping is under way
-	// wanted is sent to by a ping that waits. One whose caller has gone receives, and
-	// makes way.
+	busy chan struct{} // holds a token while a ping runs
+	// wanted is sent to by a ping that waits. A ping without a caller receives from it,
+	// and ends.
 	wanted chan struct{}
-	// pending are messages whose echo has not come. It may still come, and is then
-	// not taken for that of a later one.
+	// pending are messages whose echo has not arrived. It may still arrive, and must not
+	// be mistaken for that of a later message.
 	pending []fingerprint
 }
 
-// fingerprint tells the messages of pings apart.
+// fingerprint identifies the message of a ping.
 type fingerprint struct {
 	words uint32
 	sum   uint64
@@ -74,18 +74,18 @@ func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 			return p, nil
 		case p.wanted <- struct{}{}:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("another ping from rank %d to rank %d is under way: %w", from, to, context.Cause(ctx))
+			return nil, fmt.Errorf("another ping from rank %d to rank %d is in progress: %w", from, to, context.Cause(ctx))
 		}
 	}
 }
 
 func (p *pinger) release() { <-p.busy }
 
-// errMadeWay ends a ping whose caller has gone when there is another.
-var errMadeWay = Errorf(Canceled, "another ping begins")
+// errSuperseded ends a ping without a caller when another one waits.
+var errSuperseded = Errorf(Canceled, "superseded by another ping")
 
-// carryOn returns a context for a ping: its caller's, but when the caller goes it lasts
-// until the ping is settled, another one is waiting or the time for that is over.
+// carryOn returns the context of a ping: it ends with the caller's time-out, and after the
+// caller has disconnected when the ping has ended, another one waits or SettleTime is over.
 func (p *pinger) carryOn(caller context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
 	stop := context.AfterFunc(caller, func() {
@@ -104,7 +104,7 @@ func (p *pinger) carryOn(caller context.Context) (context.Context, context.Cance
 		case <-over.C:
 			cancel(cause)
 		case <-p.wanted:
-			cancel(errMadeWay)
+			cancel(errSuperseded)
 		case <-ctx.Done():
 		}
 	})
@@ -126,8 +126,8 @@ type exchange struct {
 	out     mpe.Status
 	sendErr error
 
-	// echo is what came back, of which back is the status; late counts the
-	// messages before it that were none of ours.
+	// echo is the received message, and back its status. late counts the messages before
+	// it that were not ours.
 	echo []byte
 	back mpe.Status
 	late int
@@ -139,8 +139,8 @@ func (p *pinger) exchange(ctx context.Context, port Port, peer int, data []byte,
 	x := &exchange{port: port, peer: peer, data: data, opts: mpe.Options{Datatype: datatype}, sent: make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// The receive is posted beside the send: an FPGA's answer then finds it, and an
-	// FPGA that is in a send to us goes on to receive.
+	// The receive is posted together with the send: it matches an FPGA's answer, and
+	// completes an FPGA's earlier send to us.
 	received := make(chan struct{})
 	go func() {
 		x.err = p.receive(ctx, x)
@@ -184,9 +184,8 @@ func (p *pinger) receive(ctx context.Context, x *exchange) error {
 	}
 }
 
-// precedes reports whether the message received was on its way before the peer had ours:
-// it is no echo of ours, whatever it holds. A daemon that ran before this one may have
-// left it.
+// precedes reports whether the received message was announced before the peer cleared ours:
+// then it is no echo of ours, whatever it holds. An earlier daemon may have caused it.
 func (x *exchange) precedes() bool {
 	<-x.sent
 	request := x.back.Phases.Request
@@ -200,25 +199,25 @@ func (p *pinger) remember(f fingerprint) {
 	p.pending = append(p.pending, f)
 }
 
-// explain adds to the error of an exchange what the peer was left in.
+// explain adds the state of the peer to the error of an exchange.
 func (x *exchange) explain() error {
 	err := cmp.Or(x.sendErr, x.err)
 	wait, ok := errors.AsType[*mpe.WaitError](err)
 	if !ok {
 		return err
 	}
-	var left string
+	var state string
 	switch {
 	case x.sendErr == nil && wait.State == handshake.WaitRequest:
-		left = fmt.Sprintf("rank %d has the message, but has not asked to send its echo; if the echo comes, the next ping takes it first", x.peer)
+		state = fmt.Sprintf("rank %d has the message, but has not sent SEND_REQUEST for its echo; the next ping skips a late echo", x.peer)
 	case x.sendErr == nil:
-		left = fmt.Sprintf("rank %d has the message and is in a send of its echo; the next ping takes that echo first", x.peer)
+		state = fmt.Sprintf("rank %d has the message and is sending its echo; the next ping skips that echo", x.peer)
 	case wait.InTransfer:
-		left = fmt.Sprintf("rank %d may have the message; the next ping waits for the transfer, and takes the echo first", x.peer)
+		state = fmt.Sprintf("rank %d may have the message; the next ping waits for the transfer, and skips the echo", x.peer)
 	case KindOf(err) == Timeout:
-		left = fmt.Sprintf("rank %d is not in a receive; an FPGA that a program or daemon left in the middle of a message stays there until its role is restarted", x.peer)
+		state = fmt.Sprintf("rank %d is not receiving; restart the role of an FPGA that was interrupted in the middle of a message", x.peer)
 	default:
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, left)
+	return fmt.Errorf("%w; %s", err, state)
 }

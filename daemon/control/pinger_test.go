@@ -45,7 +45,7 @@ func begin(s *Server, timeout string) *call {
 // TestPingWithoutCaller: a ping whose caller goes is carried on until its echo has come,
 // another ping begins, the daemon stops, or the time is over.
 func TestPingWithoutCaller(t *testing.T) {
-	const logged = "ping without a caller: rank 0 to rank 1, 1 words: rank 0 waits for rank 1: "
+	const logged = "ping failed after its caller disconnected: rank 0 to rank 1, 1 words: rank 0 waits for rank 1: "
 	for _, tt := range []struct {
 		name  string
 		cause error
@@ -64,7 +64,7 @@ func TestPingWithoutCaller(t *testing.T) {
 			if trip := <-other.ended; !trip.Verified {
 				t.Errorf("the other ping: %+v", trip)
 			}
-		}, 0, logged + "another ping begins\n"},
+		}, 0, logged + "superseded by another ping\n"},
 		{"the time is over", context.Canceled, nil, SettleTime, logged + "context canceled\n"},
 		{"the daemon stops", Errorf(Closed, "the daemon is shutting down"), nil, closeTime / 2, ""},
 	} {
@@ -108,12 +108,12 @@ func TestPingSaysWhatIsLeft(t *testing.T) {
 		send, recv error
 		text       string
 	}{
-		{wait(handshake.WaitClear, false), wait(handshake.WaitRequest, false), "rank 1 is not in a receive; an FPGA that a program or daemon left in the middle of a message stays there until its role is restarted"},
-		{wait(handshake.Held, false), wait(handshake.WaitData, true), "rank 1 is not in a receive; an FPGA"},
-		{wait(handshake.WaitAck, true), wait(handshake.WaitRequest, false), "rank 1 may have the message; the next ping waits for the transfer, and takes the echo first"},
-		{nil, wait(handshake.WaitRequest, false), "rank 1 has the message, but has not asked to send its echo; if the echo comes, the next ping takes it first"},
-		{nil, wait(handshake.WaitData, true), "rank 1 has the message and is in a send of its echo; the next ping takes that echo first"},
-		{nil, wait(handshake.Receiving, true), "rank 1 has the message and is in a send of its echo; the next ping takes that echo first"},
+		{wait(handshake.WaitClear, false), wait(handshake.WaitRequest, false), "rank 1 is not receiving; restart the role of an FPGA that was interrupted in the middle of a message"},
+		{wait(handshake.Held, false), wait(handshake.WaitData, true), "rank 1 is not receiving; restart the role"},
+		{wait(handshake.WaitAck, true), wait(handshake.WaitRequest, false), "rank 1 may have the message; the next ping waits for the transfer, and skips the echo"},
+		{nil, wait(handshake.WaitRequest, false), "rank 1 has the message, but has not sent SEND_REQUEST for its echo; the next ping skips a late echo"},
+		{nil, wait(handshake.WaitData, true), "rank 1 has the message and is sending its echo; the next ping skips that echo"},
+		{nil, wait(handshake.Receiving, true), "rank 1 has the message and is sending its echo; the next ping skips that echo"},
 		{handshake.ErrPartial, wait(handshake.WaitRequest, false), ""},
 		{nil, nil, ""},
 	} {

@@ -5,23 +5,23 @@ import (
 	"net/http"
 )
 
-// Reloaded is what came of a reload.
+// Reloaded is the result of a reload.
 type Reloaded struct {
-	// Config is where the configuration was read from.
+	// Config is the source of the configuration.
 	Config string `json:"config"`
-	// Changes are the keys that say something else than before.
+	// Changes are the keys that have changed.
 	Changes []Change `json:"changes"`
 }
 
-// Change is a key that says something else than before.
+// Change is a key that has changed.
 type Change struct {
-	// Rank is the rank whose entry has the key; nil if none has.
+	// Rank is the rank whose entry has the key; nil for other keys.
 	Rank *int   `json:"rank,omitempty"`
 	Key  string `json:"key"`
 	// From and To are the values, empty where the key is not set.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Text is all of that in one line.
+	// Text is the change in one line.
 	Text string `json:"text"`
 }
 
@@ -34,7 +34,7 @@ func (s *Server) reload(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// Reload has the daemon read its configuration again, and go by it.
+// Reload makes the daemon reload its configuration.
 func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 	var r Reloaded
 	return r, c.call(ctx, http.MethodPost, "reload", nil, nil, &r)

@@ -13,30 +13,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Backend is the daemon, as the server sees it. Its methods are called
-// concurrently.
+// Backend is what the server needs of the daemon. Its methods are called concurrently.
 type Backend interface {
 	Status() Status
 	// Host returns a rank that callers may send and receive with: the given
 	// one, or for AnyRank the lowest that is run: host. The error is an
 	// *Error.
 	Host(rank int) (Port, error)
-	// Reset makes a local rank, or the one that Host returns for AnyRank,
-	// forget what it knows of a peer.
+	// Reset discards the state of a peer at a local rank, or at the one that Host returns
+	// for AnyRank.
 	Reset(rank, peer int) error
-	// Reread has the daemon read its configuration again, and go by it. The error is
-	// an *Error: of the kind Refused if the daemon goes on as before.
+	// Reread reloads the configuration. The error is an *Error: of the kind Refused if the
+	// previous configuration stays in effect.
 	Reread() (Reloaded, error)
 }
 
-// Port is a local rank lent to a caller. Its methods are those of mpe.Engine.
+// Port is a local rank through which a caller sends and receives. Its methods are those of
+// mpe.Engine.
 type Port interface {
 	Rank() int
 	// Size is the number of ranks of the cluster.
 	Size() int
 	// MaxWords is the largest message that can be sent or received, in words.
 	MaxWords() int
-	// Cut is the size in words of the pieces into which Send cuts a larger
+	// Cut returns the size in words of the pieces into which Send fragments a larger
 	// message to the peer, or 0 if it does not. Recv receives one piece.
 	Cut(peer int) int
 	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
@@ -54,17 +54,16 @@ type Server struct {
 	payload payload
 }
 
-// NewServer returns a server for the backend. What goes wrong between requests
-// is told to errlog.
+// NewServer returns a server for the backend. Errors between requests are written to errlog.
 func NewServer(backend Backend, errlog *log.Logger) *Server {
 	return &Server{backend: backend, errlog: errlog, times: defaultTimes, waiting: make(chan struct{}, maxLong)}
 }
 
-// closeTime is how long callers have to read their last answers when the server ends.
+// closeTime is how long callers may take to read their last answers when the server ends.
 const closeTime = time.Second
 
-// Serve answers on l, which it closes, until ctx is done. It takes back what
-// callers have under way then, and returns nil once they have been told.
+// Serve answers on l, which it closes, until ctx is done. Then it cancels the operations of
+// its callers, and returns nil when they have their answers.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	// Operations end before the server does, or Shutdown would wait for them.
 	ops, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -85,7 +84,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer stop()
 	if srv.Shutdown(grace) != nil {
-		srv.Close() // a caller that does not read its answer
+		srv.Close() // a caller does not read its answer
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -108,7 +107,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/reset", s.reset)
 	mux.HandleFunc("POST /v1/reload", s.reload)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, Errorf(Usage, "there is no %s %s here: zrlctl and zrlmpid may be of different versions (this is %s)", r.Method, r.URL.Path, Version()))
+		writeError(w, Errorf(Usage, "%s %s: no such request: use zrlctl and zrlmpid of the same version (this is %s)", r.Method, r.URL.Path, Version()))
 	})
 	return s.bounded(mux)
 }
@@ -131,15 +130,15 @@ func readJSON(r *http.Request, into any) error {
 	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		return Errorf(Usage, "the request is not what %s takes: %v", r.URL.Path, err)
+		return Errorf(Usage, "%s: invalid request: %v", r.URL.Path, err)
 	}
 	if dec.More() {
-		return Errorf(Usage, "%s takes one JSON object", r.URL.Path)
+		return Errorf(Usage, "%s: invalid request: more than one JSON object", r.URL.Path)
 	}
 	return nil
 }
 
-// A write fails when the caller has gone, whom there is nothing to tell.
+// A write fails when the caller has disconnected: its error is of no use.
 
 func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")

@@ -86,8 +86,7 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) {
 	st, err := port.Recv(ctx, from, buf, opts)
 	m := messageOf(port.Rank(), st)
 	if errors.Is(err, handshake.ErrTruncated) {
-		// The sender has been told that all of it arrived, so what is
-		// there must not be lost.
+		// The sender has its ACK, so the received part must not be lost.
 		m.Truncated = err.Error()
 	} else if err != nil {
 		writeError(w, err)
@@ -105,7 +104,7 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-// port returns the local rank of a request that q found to be well formed.
+// port returns the local rank of a request, or the error of q.
 func (s *Server) port(q *query, local, peer int) (Port, error) {
 	if q.err != nil {
 		return nil, q.err
@@ -141,7 +140,7 @@ func (q *query) number(name string, missing int) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		q.fail(Errorf(Usage, "%s=%q: give a whole number", name, text))
+		q.fail(Errorf(Usage, "%s %q: not a number: give a whole number", name, text))
 	}
 	return n
 }

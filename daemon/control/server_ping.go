@@ -37,10 +37,10 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pingBuffers is how many times the length of its message a ping takes, at most.
+// pingBuffers is the number of buffers of a ping, each as long as its message.
 const pingBuffers = 3
 
-// pinging is a PingRequest that makes sense.
+// pinging is a valid PingRequest.
 type pinging struct {
 	port      Port
 	to, words int
@@ -70,7 +70,7 @@ func (s *Server) checkPing(req PingRequest) (p pinging, err error) {
 		return p, err
 	}
 	if req.Count < 1 {
-		return p, Errorf(Usage, "count %d: it is at least 1", req.Count)
+		return p, Errorf(Usage, "count %d: must be at least 1", req.Count)
 	}
 	if p.seed == 0 {
 		p.seed = uint64(time.Now().UnixNano()) & seedMask
@@ -78,7 +78,7 @@ func (s *Server) checkPing(req PingRequest) (p pinging, err error) {
 	return p, nil
 }
 
-// trip makes round trip seq, also if the caller goes meanwhile.
+// trip makes round trip seq. It continues for a while if the caller disconnects.
 func (s *Server) trip(caller context.Context, p *pinging, seq int) *Trip {
 	ctx, stop := withTimeout(caller, p.timeout)
 	defer stop()
@@ -93,7 +93,7 @@ func (s *Server) trip(caller context.Context, p *pinging, seq int) *Trip {
 	defer settled()
 	pair.trip(ctx, p.port, p.datatype, t)
 	if t.Error != "" && KindOf(context.Cause(caller)) == Canceled {
-		s.errlog.Printf("ping without a caller: rank %d to rank %d, %d words: %s", t.From, t.To, t.Words, t.Error)
+		s.errlog.Printf("ping failed after its caller disconnected: rank %d to rank %d, %d words: %s", t.From, t.To, t.Words, t.Error)
 	}
 	return t
 }
@@ -101,9 +101,9 @@ func (s *Server) trip(caller context.Context, p *pinging, seq int) *Trip {
 func checkPeer(port Port, peer int) error {
 	switch {
 	case peer < 0 || peer >= port.Size():
-		return Errorf(Rank, "there is no rank %d: the cluster has ranks 0 to %d", peer, port.Size()-1)
+		return Errorf(Rank, "rank %d: no such rank: the cluster has ranks 0 to %d", peer, port.Size()-1)
 	case peer == port.Rank():
-		return Errorf(Rank, "rank %d would talk to itself: name another rank", peer)
+		return Errorf(Rank, "rank %d cannot send to itself: name another rank", peer)
 	}
 	return nil
 }
@@ -111,9 +111,9 @@ func checkPeer(port Port, peer int) error {
 func checkWords(port Port, words int) error {
 	switch {
 	case words < 0:
-		return Errorf(Usage, "%d words: a message has 0 words or more", words)
+		return Errorf(Usage, "%d words: must be at least 0", words)
 	case words > port.MaxWords():
-		return Errorf(TooLong, "%d words: a message has %d at most", words, port.MaxWords())
+		return Errorf(TooLong, "%d words: must be at most %d", words, port.MaxWords())
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func checkWords(port Port, words int) error {
 func parseTimeout(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, Errorf(Usage, "timeout %q: give a time with its unit, as in 10s, or 0s for none", s)
+		return 0, Errorf(Usage, "timeout %q: not a duration: give a time with its unit, as in 10s, or 0s for none", s)
 	}
 	return d, nil
 }

@@ -130,16 +130,16 @@ func TestAnswers(t *testing.T) {
 		text              string
 	}{
 		{"GET", "/v1/status", "", 200, "", ""},
-		{"GET", "/", "", 400, Usage, "there is no GET / here"},
-		{"GET", "/v2/status", "", 400, Usage, "may be of different versions"},
-		{"GET", "/v1/ping", "", 400, Usage, "there is no GET /v1/ping here"},
-		{"POST", "/v1/ping", "{", 400, Usage, "the request is not what /v1/ping takes"},
+		{"GET", "/", "", 400, Usage, "GET /: no such request"},
+		{"GET", "/v2/status", "", 400, Usage, "use zrlctl and zrlmpid of the same version"},
+		{"GET", "/v1/ping", "", 400, Usage, "GET /v1/ping: no such request"},
+		{"POST", "/v1/ping", "{", 400, Usage, "/v1/ping: invalid request: "},
 		{"POST", "/v1/ping", `{"to": 1, "wrods": 3}`, 400, Usage, "wrods"},
-		{"POST", "/v1/ping", `{"to": 1} {}`, 400, Usage, "takes one JSON object"},
+		{"POST", "/v1/ping", `{"to": 1} {}`, 400, Usage, "more than one JSON object"},
 		{"POST", "/v1/ping", `{"to": 1, "pad": "` + strings.Repeat("x", maxRequest) + `"}`, 400, Usage, "too large"},
-		{"POST", "/v1/ping", `{}`, 404, Rank, "there is no rank -1"},
-		{"POST", "/v1/ping", `{"to": 4}`, 404, Rank, "there is no rank 4: the cluster has ranks 0 to 3"},
-		{"POST", "/v1/ping", `{"to": 0}`, 404, Rank, "rank 0 would talk to itself"},
+		{"POST", "/v1/ping", `{}`, 404, Rank, "rank -1: no such rank"},
+		{"POST", "/v1/ping", `{"to": 4}`, 404, Rank, "rank 4: no such rank: the cluster has ranks 0 to 3"},
+		{"POST", "/v1/ping", `{"to": 0}`, 404, Rank, "rank 0 cannot send to itself"},
 		{"POST", "/v1/ping", `{"from": 1, "to": 0}`, 404, Rank, "rank 1 does not run here"},
 		{"POST", "/v1/ping", `{"to": 1, "count": 0}`, 400, Usage, "count 0"},
 		{"POST", "/v1/ping", `{"to": 1, "words": -1}`, 400, Usage, "-1 words"},
@@ -149,8 +149,8 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/v1/ping", `{"to": 1, "timeout": "-1s"}`, 400, Usage, "give a time with its unit"},
 		{"POST", "/v1/ping", `{"to": 1}`, 200, "", ""},
 		{"POST", "/v1/send?to=1", "abcd", 200, "", ""},
-		{"POST", "/v1/send?to=x", "abcd", 400, Usage, `to="x"`},
-		{"POST", "/v1/send?to=1&tag=1e3", "abcd", 400, Usage, `tag="1e3"`},
+		{"POST", "/v1/send?to=x", "abcd", 400, Usage, `to "x"`},
+		{"POST", "/v1/send?to=1&tag=1e3", "abcd", 400, Usage, `tag "1e3"`},
 		{"POST", "/v1/send?to=1&datatype=x", "abcd", 400, Usage, "unknown datatype"},
 		{"POST", "/v1/send?to=1&timeout=x", "abcd", 400, Usage, "timeout"},
 		{"POST", "/v1/send?to=2", "abcd", 502, Partial, "not acknowledged"},
@@ -158,7 +158,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/v1/recv?from=1&words=1048577", "", 413, TooLong, "1048577 words"},
 		{"POST", "/v1/recv?from=1&words=99999999999999999999", "", 400, Usage, "give a whole number"},
 		{"POST", "/v1/recv?from=3", "", 200, "", ""}, // the message sent above
-		{"POST", "/v1/recv?from=3&timeout=1ms", "", 504, Timeout, "rank 0 waits for rank 3: gave up after 1ms"},
+		{"POST", "/v1/recv?from=3&timeout=1ms", "", 504, Timeout, "rank 0 waits for rank 3: timed out after 1 ms"},
 		{"POST", "/v1/reset", `{"peer": 3}`, 404, Rank, "no such peer"},
 		{"POST", "/v1/reset", `{"peer": 1}`, 200, "", ""},
 	} {
@@ -221,7 +221,7 @@ func TestDaemonGone(t *testing.T) {
 	defer c.Close()
 	defer l.Close()
 	err = c.Reset(within(t), ResetRequest{})
-	if KindOf(err) != Closed || !strings.Contains(err.Error(), "went away before it had answered") {
+	if KindOf(err) != Closed || !strings.Contains(err.Error(), "closed the connection before its answer was complete") {
 		t.Errorf("%v", err)
 	}
 }

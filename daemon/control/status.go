@@ -7,26 +7,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/standin"
 )
 
-// Status is what the daemon is doing at one moment.
+// Status is the state of the daemon at one moment.
 type Status struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
-	// Config is where the configuration came from: a file's name, or
-	// "standard input".
+	// Config is the source of the configuration: a file name, or "standard input".
 	Config string `json:"config"`
-	// Started is when all sockets were bound; Uptime counts from it, in
-	// seconds.
+	// Started is when all sockets were bound. Uptime is the time since, in seconds.
 	Started time.Time `json:"started"`
 	Uptime  float64   `json:"uptime_seconds"`
-	// LostLogLines counts log lines that the log took too slowly, or that could not
-	// be written to it.
+	// LostLogLines counts log lines that were discarded because the log was full, or
+	// could not be written.
 	LostLogLines uint64 `json:"lost_log_lines"`
-	// HTTP is where the daemon serves metrics, health and its status page; empty
-	// if it does not.
+	// HTTP is the URL of metrics, health and status page; empty if HTTP is disabled.
 	HTTP string `json:"http,omitempty"`
 	// Cluster lists all ranks in rank order.
 	Cluster []Member `json:"cluster"`
-	// Ranks are the local ones in rank order.
+	// Ranks lists the local ranks in rank order.
 	Ranks []LocalRank `json:"ranks"`
 }
 
@@ -34,72 +31,76 @@ type Status struct {
 type Member struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
-	// Kind is what others take the rank for: fpga, cpu or software.
+	// Kind is fpga, cpu or software.
 	Kind string `json:"kind"`
 	// Role is host or standin for a local rank, and empty for a remote one.
 	Role   string `json:"role,omitempty"`
 	Kernel string `json:"kernel,omitempty"`
-	// Profile and Transport are those of the link from this daemon's lowest
-	// other rank.
+	// Profile and Transport are those of the link from this daemon's lowest other rank.
 	Profile   string `json:"profile,omitempty"`
 	Transport string `json:"transport,omitempty"`
 }
 
 // LocalRank is a rank that the daemon runs.
 type LocalRank struct {
+	RankInfo
+	Engine mpe.Snapshot `json:"engine"`
+}
+
+// RankInfo is the state of a local rank without that of its engine.
+type RankInfo struct {
 	Rank    int    `json:"rank"`
 	Role    string `json:"role"`
 	Address string `json:"address"`
-	// Kernel is what a stand-in runs, and KernelState one of the Kernel
-	// constants; KernelError says why it failed.
+	// Kernel is what a stand-in runs, KernelState one of the Kernel constants, and
+	// KernelError why it failed.
 	Kernel      string `json:"kernel,omitempty"`
 	KernelState string `json:"kernel_state,omitempty"`
 	KernelError string `json:"kernel_error,omitempty"`
-	// KernelStats is what the kernel has done so far; nil for a host.
+	// KernelStats are the kernel's counters; nil for a host.
 	KernelStats *standin.Stats `json:"kernel_stats,omitempty"`
-	// Transports are those that its links use: of udp, tcp and shm.
+	// Transports are those of its links: udp, tcp, shm.
 	Transports []string `json:"transports"`
-	// ReceiveBuffer is the size in bytes that the kernel granted the rank's
-	// UDP socket, of ReceiveBufferAsked; both are 0 without one.
-	ReceiveBuffer      int `json:"receive_buffer"`
-	ReceiveBufferAsked int `json:"receive_buffer_asked"`
+	// ReceiveBuffer is the size in bytes that the kernel granted the rank's UDP socket,
+	// of ReceiveBufferRequested; both are 0 without one.
+	ReceiveBuffer          int `json:"receive_buffer"`
+	ReceiveBufferRequested int `json:"receive_buffer_requested"`
 	// Offload is what the kernel does for that socket; nil without one.
 	Offload *Offload `json:"offload,omitempty"`
-	// Ring is the size in bytes of the ring to each peer that the rank shares
-	// memory with; 0 without one.
+	// Ring is the size in bytes of the ring to each peer with which the rank shares
+	// memory; 0 without one.
 	Ring int `json:"shm_ring"`
-	// Shared is with how many peers it does so at this moment, and SingleCopy with
-	// how many of those long messages are copied once only, from the sender's
-	// memory straight to the receiver's.
+	// Shared is the number of peers with which the rank shares memory now, and SingleCopy
+	// the number of those whose long messages are copied once, from the sender's memory
+	// to the receiver's.
 	Shared     int `json:"shm_links"`
 	SingleCopy int `json:"shm_single_copy"`
-	// Crowded: the configuration has more ranks on the rank's host than that has
-	// cores, so whoever waits for a packet lets other processes run.
+	// Oversubscribed: the configuration has more ranks on the rank's host than the host
+	// has cores, so that a poller yields to other processes.
 	Oversubscribed bool `json:"oversubscribed"`
-	// Attached are the programs that have the rank.
-	Attached []Program    `json:"attached,omitempty"`
-	Engine   mpe.Snapshot `json:"engine"`
+	// Attached are the programs that use the rank.
+	Attached []Program `json:"attached,omitempty"`
 }
 
 // Offload is what the kernel does for a UDP socket.
 type Offload struct {
-	// Batches: a system call moves many datagrams, and not one.
+	// Batches: a system call moves many datagrams.
 	Batches bool `json:"batches"`
-	// Segmentation: the kernel cuts long messages into datagrams. Coalescing: it
-	// puts them together again where they arrive.
+	// Segmentation: the kernel cuts long messages into datagrams. Coalescing: the kernel
+	// joins received datagrams.
 	Segmentation bool `json:"segmentation"`
 	Coalescing   bool `json:"coalescing"`
-	// Off: both were switched off, by limits.offload or by the environment.
-	Off bool `json:"switched_off"`
-	// Refused are the peers for which the kernel has refused to cut; the rank
-	// does so itself since.
+	// Disabled: both are disabled by limits.offload or the environment.
+	Disabled bool `json:"disabled"`
+	// Refused are the peers to which the kernel refused to send segments; the rank sends
+	// them single datagrams.
 	Refused []OffloadRefused `json:"refused,omitempty"`
 }
 
 // OffloadRefused is a peer without segmentation.
 type OffloadRefused struct {
 	Peer int `json:"peer"`
-	// Error is what the kernel has said.
+	// Error is the kernel's error.
 	Error string `json:"error"`
 }
 
@@ -107,9 +108,9 @@ type OffloadRefused struct {
 type Program struct {
 	PID int `json:"pid"`
 	UID int `json:"uid"`
-	// Seconds is how long it has had the rank.
+	// Seconds is the time since it attached.
 	Seconds float64 `json:"seconds"`
-	// Operations and Bytes are what it has under way.
+	// Operations counts its pending operations, Bytes their buffers.
 	Operations int   `json:"operations"`
 	Bytes      int64 `json:"bytes"`
 }
@@ -127,7 +128,7 @@ const (
 	RoleStandin = "standin"
 )
 
-// Member returns the entry of a rank, or nil.
+// Member returns the cluster's entry of a rank, or nil.
 func (s *Status) Member(rank int) *Member {
 	if rank < 0 || rank >= len(s.Cluster) {
 		return nil

@@ -50,8 +50,11 @@ func Cluster(peers int, uptime float64, busy bool) control.Status {
 		HTTP: "http://127.0.0.1:9627/",
 	}
 	r := control.LocalRank{
-		Rank: 0, Role: control.RoleHost, Address: "10.12.0.1:2718", Transports: []string{"udp"}, ReceiveBuffer: 1 << 22, ReceiveBufferAsked: 1 << 22,
-		Offload: &control.Offload{Batches: true, Segmentation: true}, Engine: mpe.Snapshot{Size: peers + 1, Posted: 3, Unexpected: 1},
+		RankInfo: control.RankInfo{
+			Rank: 0, Role: control.RoleHost, Address: "10.12.0.1:2718", Transports: []string{"udp"}, ReceiveBuffer: 1 << 22, ReceiveBufferRequested: 1 << 22,
+			Offload: &control.Offload{Batches: true, Segmentation: true},
+		},
+		Engine: mpe.Snapshot{Size: peers + 1, Posted: 3, Unexpected: 1},
 	}
 	s.Cluster[0] = control.Member{Role: control.RoleHost, Kind: "software", Address: r.Address}
 	for i := 1; i <= peers; i++ {

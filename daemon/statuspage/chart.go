@@ -18,12 +18,12 @@ const (
 type chart struct {
 	// Line and Area are paths; both are empty with less than two points.
 	Line, Area string
-	// Max is the highest rate, in words, and Last the last.
+	// Max and Last are the highest and the last rate, in words.
 	Max, Last string
 }
 
-// chartOf draws the points of a span of time. Where a point comes much later than a
-// step after the one before, nobody looked, and the line is broken.
+// chartOf draws the points of a span of time. Where samples are missing, the line is
+// broken.
 func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 	highest := 0.0
 	for _, p := range points {

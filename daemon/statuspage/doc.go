@@ -1,10 +1,9 @@
-// Package statuspage shows in a browser what a daemon is doing: who waits for what
-// from whom and since when, what is broken, and how ranks and peers are, as it
-// changes.
+// Package statuspage serves a live page of the state of a daemon: which ranks wait for
+// what from which rank and for how long, problems, ranks and peers.
 //
-// The page is for people who stare at a hang. It works without a script, and live with
-// the one that it brings along; it loads nothing from elsewhere, and nothing that is in
-// a status becomes markup. It must never change what the daemon does, ask it more often
-// than about once a second however many look, or grow with the cluster: what is worth
-// showing is sent, the rest is counted, and of that only what has changed.
+// The page is for people who debug a hang. It works without a script, and is live with
+// the embedded one. It loads nothing from other hosts, and no text of a status becomes
+// markup. It must never change what the daemon does, query it more often than about once
+// a second for all clients together, or grow with the cluster: lists are bounded, the
+// rest is counted, and clients receive only what has changed.
 package statuspage

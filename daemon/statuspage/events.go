@@ -20,7 +20,7 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// change is an event: what is different from what the client has. Its names are short,
+// change is an event: the difference from what the client has. Its JSON names are short,
 // as it is sent every second.
 type change struct {
 	Time  string `json:"t"`
@@ -37,7 +37,7 @@ type listChange struct {
 	Items map[string]string `json:"i,omitempty"`
 }
 
-// since returns what is different from an earlier view, or everything if that is nil.
+// since returns the difference from an earlier view, or everything if that is nil.
 func (v *view) since(before *view) *change {
 	c := &change{Time: v.at.Format("15:04:05"), Pieces: map[string]string{}, Lists: map[string]listChange{}}
 	if before == nil || before.title != v.title {
@@ -73,12 +73,12 @@ func (v *view) since(before *view) *change {
 	return c
 }
 
-// event is a change as a server-sent event.
+// event returns the change as a server-sent event.
 func (c *change) event() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("data: ")
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // nothing takes this for HTML, and it would be much longer
+	enc.SetEscapeHTML(false) // this is not HTML, and would become much longer
 	if err := enc.Encode(c); err != nil {
 		return nil, err
 	}
@@ -86,11 +86,11 @@ func (c *change) event() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// serveEvents sends what changes until the client leaves.
+// serveEvents sends changes until the client disconnects.
 func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !p.enter() {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
-		http.Error(w, fmt.Sprintf("%d clients follow the events, which is the limit: try again in %d s, or load the page or /status.json again instead",
+		http.Error(w, fmt.Sprintf("the limit of %d event clients is reached: try again in %d s, or reload the page or /status.json",
 			maxWatchers, retryAfter), http.StatusServiceUnavailable)
 		return
 	}
@@ -111,7 +111,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		// A server that knows no deadlines has its own.
+		// A server without deadlines per request has its own.
 		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
 		if _, err := w.Write(event); err != nil {
 			return
@@ -129,7 +129,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter lets somebody look, unless too many do.
+// enter adds a watcher, unless there are too many.
 func (p *Page) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,6 +144,7 @@ func (p *Page) enter() bool {
 	return true
 }
 
+// leave removes a watcher.
 func (p *Page) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

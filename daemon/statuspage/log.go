@@ -16,11 +16,11 @@ type Entry struct {
 	Time  time.Time `json:"time"`
 	Level string    `json:"level"`
 	Text  string    `json:"text"`
-	// Count is how often it was said in a row.
+	// Count is how often it was logged in a row.
 	Count int `json:"count"`
 }
 
-// maxText is how much of a line is kept, in characters.
+// maxText bounds a line, in characters.
 const maxText = 500
 
 // Log keeps the last lines of a log. Its methods may be called concurrently.
@@ -30,7 +30,7 @@ type Log struct {
 	lines []Entry // the newest last
 }
 
-// NewLog returns a log that keeps as many lines as limit says, at least one.
+// NewLog returns a log that keeps the last limit lines, at least one.
 func NewLog(limit int) *Log { return &Log{limit: max(1, limit)} }
 
 // Recent returns the lines that are kept, the newest first.
@@ -44,8 +44,8 @@ func (l *Log) Recent() []Entry {
 	return lines
 }
 
-// Core is a part of a zap logger, for zapcore.NewTee, that puts what is of the given
-// level or above into the log. It costs nothing for lines below.
+// Core returns a zap core, for zapcore.NewTee, that adds lines of the given level and
+// above to the log.
 func (l *Log) Core(level zapcore.LevelEnabler) zapcore.Core {
 	return &core{LevelEnabler: level, log: l}
 }
@@ -94,11 +94,8 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// fieldText is what a field has to say that the text has not: lines name their ranks.
+// fieldText returns a field as text, to be appended to the message.
 func fieldText(f zapcore.Field) string {
-	if f.Key == "rank" || f.Key == "peer" || f.Key == "reason" || f.Key == "event" {
-		return ""
-	}
 	enc := zapcore.NewMapObjectEncoder()
 	f.AddTo(enc)
 	var b strings.Builder

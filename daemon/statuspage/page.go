@@ -11,21 +11,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
-// Options are what a page is told besides where statuses come from.
+// Options configure a page.
 type Options struct {
-	// Host is the name of this host for the page's title; empty is the system's.
+	// Host is the host name in the page's title; empty is the system's.
 	Host string
-	// Latency tells how long a local rank's sends to a peer take; false if nothing is
-	// known. It may be nil, and is called for the pairs that are shown.
+	// Latency returns how long a local rank's sends to a peer take; false if it is
+	// unknown. It may be nil, and is called for the pairs that are shown.
 	Latency func(rank, peer int) (Latency, bool)
-	// Recent has the last warnings and errors; nil is none. Log.Recent is one.
+	// Recent returns the last warnings and errors, as Log.Recent does; nil is none.
 	Recent func() []Entry
 }
 
-// Latency is how long sends take, in seconds, from posted to ended.
+// Latency is how long sends take from posted to ended, in seconds.
 type Latency struct {
 	P50, P99 float64
-	// Messages is how many that is known of.
+	// Messages counts the sends measured.
 	Messages uint64
 }
 
@@ -34,13 +34,13 @@ type Page struct {
 	source func() control.Status
 	opts   Options
 	mux    http.ServeMux
-	wake   chan struct{} // somebody begins to look
+	wake   chan struct{} // a watcher has come
 
 	mu       sync.Mutex
 	last     *sample // nil before the first
 	past     past
 	watchers int
-	// next is closed when there is another sample.
+	// next is closed when there is a new sample.
 	next chan struct{}
 }
 
@@ -52,10 +52,11 @@ const (
 	newest    = 500 * time.Millisecond
 )
 
-// New returns a page of what source tells. source must be safe for concurrent use.
+// New returns a page of the statuses that source returns. source must be safe for
+// concurrent use.
 func New(source func() control.Status, opts Options) *Page {
 	if opts.Host == "" {
-		opts.Host, _ = os.Hostname() // a page without a name is a page
+		opts.Host, _ = os.Hostname() // may be empty
 	}
 	p := &Page{source: source, opts: opts, wake: make(chan struct{}, 1), next: make(chan struct{}), past: newPast()}
 	p.mux.HandleFunc("GET /{$}", p.servePage)
@@ -64,8 +65,8 @@ func New(source func() control.Status, opts Options) *Page {
 	return p
 }
 
-// ServeHTTP serves /, /events and /status.json. Events go on until the client leaves
-// or the request's context ends.
+// ServeHTTP serves /, /events and /status.json. Events are sent until the client
+// disconnects or the request's context ends.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
 
 // sample is a status at one moment.
@@ -73,13 +74,12 @@ type sample struct {
 	at     time.Time
 	status control.Status
 	digest *digest.Digest
-	// views are what was made of it, by what was asked for. The page's lock guards
-	// them.
+	// views are its views by query, guarded by the page's lock.
 	views map[query]*view
 }
 
-// Run takes samples until ctx is done: about once a second while somebody looks, and
-// every ten seconds otherwise, for what the page tells of the past.
+// Run takes samples until ctx is done: about once a second while there are watchers, and
+// every ten seconds otherwise, for the history.
 func (p *Page) Run(ctx context.Context) {
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
@@ -96,7 +96,7 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// pace is how old the last sample may get.
+// pace returns the maximum age of the last sample.
 func (p *Page) pace() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *Page) pace() time.Duration {
 	return slowEvery
 }
 
-// take returns the last sample, or takes another if that is too old.
+// take returns the last sample, or a new one if the last is older than oldest.
 func (p *Page) take(oldest time.Duration) *sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +127,7 @@ func (p *Page) take(oldest time.Duration) *sample {
 	return s
 }
 
-// view returns what a sample shows to whoever asks so.
+// view returns the view of a sample for a query.
 func (p *Page) view(s *sample, q query) (*view, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,5 +144,5 @@ func (p *Page) view(s *sample, q query) (*view, error) {
 	return v, nil
 }
 
-// maxViews is how many views of a sample are kept for whoever asks for the same.
+// maxViews bounds the views that are kept of a sample.
 const maxViews = 2 * maxWatchers

@@ -47,7 +47,7 @@ func TestPage(t *testing.T) {
 	})
 	w := get(t, p, "/")
 	body := w.Body.String()
-	expect(t, body, "<h1>node7</h1>", "1 wait, the oldest for 2 min 13 s", "rank 0 waits for SEND_REQUEST from rank 3", `data-key="0&gt;3/receive"`,
+	expect(t, body, "<h1>node7</h1>", "1 wait, longest 2 min 13 s", "rank 0 waits for SEND_REQUEST from rank 3", `data-key="0&gt;3/receive"`,
 		"rank 0 refuses to send to rank 7: it is wedged", "zrlctl reset 7 --from 0", "12 µs <span class=\"sep\">/</span> 3 ms", "10.12.0.13:2718", "lost <small>3 times</small>",
 		"<title>(1) zrlmpid node7</title>", `<noscript><meta http-equiv="refresh"`)
 	if w.Code != http.StatusOK || strings.Contains(body, "{{") || strings.Contains(body, "ZgotmplZ") {
@@ -131,23 +131,23 @@ func TestManyPeers(t *testing.T) {
 	if len(body) > 200_000 {
 		t.Errorf("%d bytes", len(body))
 	}
-	expect(t, body, "1000 waits, the oldest for 16 min 40 s", "The 40 oldest of 1\u202f000 are shown.", "and 940 with less to tell are not", `data-key="0&gt;500"`)
+	expect(t, body, "1000 waits, longest 16 min 40 s", "Showing the 40 longest of 1\u202f000.", "Showing 60 of 1\u202f000: use the filter to see others.", `data-key="0&gt;500"`)
 	body = get(t, p, "/?q=777").Body.String()
-	expect(t, body, "1 of 1\u202f000 waits match the filter", "1 of 1000 peers match", `data-key="0&gt;777"`)
+	expect(t, body, "1 of 1000 waits match the filter", "1 of 1000 peers match", `data-key="0&gt;777"`)
 	t.Logf("a page of 1000 peers has %d bytes", len(body))
 }
 
-// TestQuietPeers are folded, unless they are asked for.
-func TestQuietPeers(t *testing.T) {
+// TestSilentPeers: they are listed only on request.
+func TestSilentPeers(t *testing.T) {
 	m := &daemontest.Source{Value: daemontest.Cluster(20, 10, false)}
 	daemontest.Waits(&m.Value, 4, 2)
 	p := statuspage.New(m.Status, statuspage.Options{})
 	body := get(t, p, "/").Body.String()
-	expect(t, body, `data-key="0&gt;4"`, "There are 19 others with which nothing has happened.")
+	expect(t, body, `data-key="0&gt;4"`, "19 silent peers not shown.")
 	if strings.Contains(body, `data-key="0&gt;5"`) {
-		t.Error("a peer that was never heard of is listed")
+		t.Error("a silent peer is listed")
 	}
-	expect(t, get(t, p, "/?show=all").Body.String(), `data-key="0&gt;5"`, "never heard of")
+	expect(t, get(t, p, "/?show=all").Body.String(), `data-key="0&gt;5"`, ">silent<")
 }
 
 // follow asks for events, in the test's own bubble and without a network.
@@ -224,7 +224,7 @@ func TestEvents(t *testing.T) {
 		if ps := e.L["peers"]; (*ps.O)[0] != "0>700" || len(ps.I) != 1 {
 			t.Errorf("%+v", ps)
 		}
-		expect(t, e.P["verdict"], "1 wait, the oldest for 5.0 s")
+		expect(t, e.P["verdict"], "1 wait, longest 5.0 s")
 		// Everything moves: what is sent stays bounded.
 		m.Change(func(s *control.Status) { *s = daemontest.Cluster(1000, 2000, true) })
 		if e := <-events; e.size > 200_000 {
@@ -235,8 +235,8 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// TestSampling: a daemon is asked once a second while somebody looks, however many do,
-// and every ten seconds otherwise.
+// TestSampling: a daemon is queried once a second while there are watchers, and every ten
+// seconds otherwise.
 func TestSampling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &daemontest.Source{Value: daemontest.Cluster(3, 10, true)}
@@ -252,14 +252,14 @@ func TestSampling(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := asked(time.Minute); n != 6 {
-			t.Errorf("%d times in a minute while nobody looks", n)
+			t.Errorf("%d times in a minute without watchers", n)
 		}
 		looking, leave := context.WithCancel(ctx)
 		for range 10 {
 			follow(t, looking, p, "/events")
 		}
 		if n := asked(time.Minute); n < 59 || n > 61 {
-			t.Errorf("%d times in a minute while ten look", n)
+			t.Errorf("%d times in a minute with ten watchers", n)
 		}
 		leave()
 		synctest.Wait()
@@ -289,7 +289,7 @@ func TestTooManyWatchers(t *testing.T) {
 		}
 		synctest.Wait()
 		if w := get(t, p, "/events"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "5" ||
-			!strings.HasPrefix(w.Body.String(), "32 clients follow the events, which is the limit: try again in 5 s") {
+			!strings.HasPrefix(w.Body.String(), "the limit of 32 event clients is reached: try again in 5 s") {
 			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
 		}
 		leave()

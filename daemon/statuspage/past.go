@@ -4,12 +4,12 @@ import (
 	"time"
 )
 
-// The bounds of what is remembered.
+// The bounds of the history.
 const (
 	livePoints = 120 // two minutes
 	slowPoints = 360 // an hour
 	tripPoints = 40
-	// maxTrips is how many pairs' round trips are remembered.
+	// maxTrips bounds the pairs whose round trips are kept.
 	maxTrips = 1024
 )
 
@@ -19,7 +19,7 @@ type point struct {
 	value float64
 }
 
-// past is what a page remembers: messages per second and round trips.
+// past is the history of a page: messages per second and round trips.
 type past struct {
 	live, slow ring
 	// of the last point of each
@@ -40,20 +40,20 @@ func newPast() past {
 	return past{live: ring{size: livePoints}, slow: ring{size: slowPoints}, trips: make(map[pair]*ring)}
 }
 
-// add takes what is worth remembering from a sample.
+// add adds a sample to the history.
 func (p *past) add(s *sample) {
 	now := mark{at: s.at, started: s.status.Started}
 	for i := range s.digest.Peers {
 		peer := &s.digest.Peers[i]
 		now.messages += peer.Sent + peer.Received
-		p.trip(pair{peer.Rank, peer.Peer}, point{s.at, peer.RoundTrip})
+		p.trip(pair{peer.Rank, peer.Peer}, point{s.at, peer.RoundTrip()})
 	}
 	// A tick that comes a little early is one.
 	p.liveAt = p.live.rate(p.liveAt, now, liveEvery/2)
 	p.slowAt = p.slow.rate(p.slowAt, now, slowEvery-liveEvery/2)
 }
 
-// trip remembers a round trip, if there is one.
+// trip adds a round trip, if there is one.
 func (p *past) trip(of pair, at point) {
 	r := p.trips[of]
 	if at.value <= 0 || r == nil && len(p.trips) == maxTrips {

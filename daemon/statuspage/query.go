@@ -7,19 +7,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
-// query is what somebody wants to see.
+// query is what a client asks for.
 type query struct {
-	// Filter chooses waits, ranks and peers.
+	// Filter selects waits, ranks and peers.
 	Filter string
 	Order  digest.Order
-	// All lists peers with which nothing has happened, too.
+	// All includes silent peers.
 	All bool
 }
 
-// maxFilter is how much of a filter is looked at, in characters.
+// maxFilter bounds a filter, in characters.
 const maxFilter = 100
 
-// queryOf reads a request. What makes no sense is as if it had not been said.
+// queryOf reads a request. Invalid values are ignored.
 func queryOf(r *http.Request) query {
 	values := r.URL.Query()
 	q := query{Filter: digest.Clean(values.Get("q"), maxFilter), All: values.Get("show") == "all"}
@@ -27,13 +27,13 @@ func queryOf(r *http.Request) query {
 	return q
 }
 
-// String is the query of a URL.
+// String returns the query of a URL.
 func (q query) String() string {
 	v := url.Values{}
 	if q.Filter != "" {
 		v.Set("q", q.Filter)
 	}
-	if q.Order != digest.ByTrouble {
+	if q.Order != digest.ByProblem {
 		v.Set("sort", q.Order.String())
 	}
 	if q.All {

@@ -17,7 +17,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// parts are what all pages are made of.
+// parts are the parts that all pages share.
 type parts struct {
 	template *template.Template
 	style    template.CSS
@@ -25,8 +25,8 @@ type parts struct {
 	policy   string
 }
 
-// static is read once, and only by a program that has a page. That the files are there
-// and parse is a property of the build, which every test of this package checks.
+// static is loaded once, by the first page. Every test of this package checks that the
+// embedded files parse.
 var static = sync.OnceValue(func() parts {
 	read := func(name string) string {
 		b, err := assets.ReadFile("assets/" + name)
@@ -39,7 +39,7 @@ var static = sync.OnceValue(func() parts {
 	return parts{
 		template: template.Must(template.New("").Funcs(words).ParseFS(assets, "assets/*.html")),
 		style:    template.CSS(css), script: template.JS(js),
-		// Nothing runs but the one script and the one style sheet, by their hashes.
+		// Only the embedded script and style sheet are allowed, by their hashes.
 		policy: fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; "+
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", hash(js), hash(css)),
 	}
@@ -50,17 +50,17 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// words are what the templates can say.
+// words are the functions of the templates.
 var words = template.FuncMap{
-	"duration": digest.Duration, "latency": digest.Latency, "quantity": digest.Quantity, "plural": digest.Plural, "are": digest.Are,
+	"duration": digest.Duration, "latency": digest.Latency, "quantity": digest.Quantity, "plural": digest.Plural,
 	"count": count, "sentence": digest.Sentence,
-	"bytes": func(n int64) string { return digest.Bytes(float64(n)) }, "bytesrate": digest.Bytes,
+	"bytesrate": digest.Bytes, "clean": func(s string) string { return digest.Clean(s, maxWords) },
 	"join":   func(words []string) string { return strings.Join(words, ", ") },
 	"clock":  func(t time.Time) string { return t.Format("15:04:05") },
 	"stamp":  func(t time.Time) string { return t.Format(time.RFC3339) },
-	"old":    func(seconds float64) bool { return digest.AgeOf(seconds) == digest.Old },
-	"waits":  func(seconds float64) bool { return digest.AgeOf(seconds) != digest.Young },
-	"bad":    func(s digest.Severity) bool { return s == digest.Bad },
+	"long":   func(seconds float64) bool { return digest.AgeOf(seconds) == digest.Long },
+	"waits":  func(seconds float64) bool { return digest.AgeOf(seconds) != digest.Brief },
+	"failed": func(s digest.Severity) bool { return s == digest.Failure },
 	"orders": digest.Orders, "pair": func(name string, of any) any {
 		return struct {
 			Name string
@@ -68,11 +68,11 @@ var words = template.FuncMap{
 		}{name, of}
 	},
 	"ordername": func(o digest.Order) string {
-		return map[digest.Order]string{digest.ByTrouble: "trouble first", digest.ByTraffic: "traffic", digest.ByRoundTrip: "round trip", digest.ByRank: "rank"}[o]
+		return map[digest.Order]string{digest.ByProblem: "problems first", digest.ByTraffic: "most traffic first", digest.ByRoundTrip: "slowest first", digest.ByRank: "by rank"}[o]
 	},
 }
 
-// count is a number with thin spaces between thousands.
+// count returns a number with thin spaces between thousands.
 func count(n any) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -81,14 +81,13 @@ func count(n any) string {
 	return s
 }
 
-// list is one whose items come and go.
+// list is a list whose items change.
 type list struct {
 	order []string
 	items map[string]string // HTML by key
 }
 
-// view is what a sample shows to somebody, as HTML: parts that are always there, and
-// lists.
+// view is a sample as HTML, for one query: fixed pieces, and lists.
 type view struct {
 	at     time.Time
 	title  string
@@ -98,11 +97,11 @@ type view struct {
 }
 
 // pieceNames are templates, and the ids of the elements that they fill.
-var pieceNames = []string{"verdict", "said", "facts", "tiles", "live-chart", "slow-chart", "waits-more", "troubles-more", "ranks-more", "peers-more"}
+var pieceNames = []string{"verdict", "announcement", "facts", "tiles", "live-chart", "slow-chart", "waits-more", "problems-more", "ranks-more", "peers-more"}
 
 // render makes a view. The page's lock is held.
 func (p *Page) render(s *sample, q query) (*view, error) {
-	v := &view{at: s.at, pieces: make(map[string]string, len(pieceNames)), lists: make(map[string]list), shown: p.look(s, q)}
+	v := &view{at: s.at, pieces: make(map[string]string, len(pieceNames)), lists: make(map[string]list), shown: p.show(s, q)}
 	v.title = "zrlmpid " + p.opts.Host
 	if n := v.shown.AllWaits; n > 0 {
 		v.title = fmt.Sprintf("(%d) %s", n, v.title)
@@ -140,15 +139,15 @@ func (p *Page) render(s *sample, q query) (*view, error) {
 	return v, failed
 }
 
-// item is what the template of an item of a list is given.
+// item is the data of the template of a list's item.
 type item struct {
 	Key  string
 	Page *shown
 	Of   any
 }
 
-// fill adds the items of all lists. A key is the same as long as an item is about the
-// same thing.
+// fill adds the items of all lists. The key of an item does not change while the item
+// is about the same thing.
 func (v *view) fill(add func(name, template, key string, data any)) {
 	s := v.shown
 	for _, name := range listNames {
@@ -158,17 +157,17 @@ func (v *view) fill(add func(name, template, key string, data any)) {
 		add("cycles", "cycle", fmt.Sprintf("c%d", s.Cycles[i].Ranks[0]), &s.Cycles[i])
 	}
 	for i := range s.Waits {
-		w := &s.Waits[i]
+		w := s.Waits[i]
 		add("waits", "wait", fmt.Sprintf("%d>%d/%s", w.Rank, w.Peer, w.Direction), w)
 	}
-	for i := range s.Troubles {
-		add("troubles", "trouble", hash(s.Troubles[i].Text)[7:19], &s.Troubles[i])
+	for i := range s.Problems {
+		add("problems", "problem", hash(s.Problems[i].Text)[7:19], &s.Problems[i])
 	}
 	for i := range s.Ranks {
-		add("ranks", "rank", fmt.Sprint(s.Ranks[i].Rank.Rank), &s.Ranks[i])
+		add("ranks", "rank", fmt.Sprint(s.Ranks[i].Rank), s.Ranks[i])
 	}
 	for i := range s.Peers {
-		add("peers", "peer", fmt.Sprintf("%d>%d", s.Peers[i].Peer.Rank, s.Peers[i].Peer.Peer), &s.Peers[i])
+		add("peers", "peer", fmt.Sprintf("%d>%d", s.Peers[i].Rank, s.Peers[i].Peer.Peer), &s.Peers[i])
 	}
 	for i := range s.Entries {
 		e := &s.Entries[i]
@@ -176,4 +175,4 @@ func (v *view) fill(add func(name, template, key string, data any)) {
 	}
 }
 
-var listNames = []string{"cycles", "waits", "troubles", "ranks", "peers", "log"}
+var listNames = []string{"cycles", "waits", "problems", "ranks", "peers", "log"}

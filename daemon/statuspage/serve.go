@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// head says how an answer is to be treated: not kept, not guessed at, not framed.
+// head sets the headers of every answer: no caching, no sniffing, no referrer.
 func head(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -15,7 +15,7 @@ func head(w http.ResponseWriter) {
 	h.Set("Referrer-Policy", "no-referrer")
 }
 
-// document is what the page's template is given.
+// document is the data of the page's template.
 type document struct {
 	*shown
 	Title  string
@@ -25,8 +25,8 @@ type document struct {
 	Lists  map[string]template.HTML
 }
 
-// servePage writes the page as it is now. Its parts were made by html/template, and are
-// put together as they are.
+// servePage writes the page. Its parts are the output of html/template, and are not
+// escaped again.
 func (p *Page) servePage(w http.ResponseWriter, r *http.Request) {
 	v, err := p.view(p.take(newest), queryOf(r))
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package web is the daemon's HTTP server: metrics, health, profiles on request, and
-// whatever else the daemon mounts. TLS and passwords are those of Prometheus' exporter
-// toolkit, by a web configuration file.
+// Package web is the daemon's HTTP server: metrics, health, profiles on request, and the
+// handlers that the daemon mounts. TLS and passwords are those of Prometheus' exporter
+// toolkit, configured by a web configuration file.
 //
-// It only tells. Nothing that a client sends may change what the daemon does, hold it
-// up, or make it stop later: headers, connections and times are bounded, and requests
-// under way end with the server.
+// It is read-only. No request may change what the daemon does, block it, or delay its end:
+// headers, connections and times are bounded, and open requests end with the server.
 package web

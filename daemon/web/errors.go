@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// ListenError is the error of an address that cannot be had.
+// ListenError is the error of an address that cannot be bound.
 type ListenError struct {
-	// Address is the one that was asked for.
+	// Address is the address.
 	Address string
 	Err     error
 }
@@ -18,11 +18,11 @@ func (e *ListenError) Error() string {
 	what := fmt.Sprintf("http: listening at %s: %v", e.Address, e.Err)
 	switch {
 	case errors.Is(e.Err, syscall.EADDRINUSE):
-		what = fmt.Sprintf("http: %s is in use: another program, or another zrlmpid, listens there", e.Address)
+		what = fmt.Sprintf("http: %s is in use by another program or another zrlmpid", e.Address)
 	case errors.Is(e.Err, syscall.EADDRNOTAVAIL):
-		what = fmt.Sprintf("http: %s is no address of this host", e.Address)
+		what = fmt.Sprintf("http: %s is not an address of this host", e.Address)
 	case errors.Is(e.Err, syscall.EACCES):
-		what = fmt.Sprintf("http: this user must not listen at %s", e.Address)
+		what = fmt.Sprintf("http: this user may not listen at %s", e.Address)
 	}
 	return what + `: set http.listen to another address, or to "" for no HTTP`
 }

@@ -34,7 +34,7 @@ func TestAnswersNotRead(t *testing.T) {
 		}
 		select {
 		case <-began:
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Fatal("a request is not answered")
 		}
 	}

@@ -6,8 +6,7 @@ import (
 	"log/slog"
 )
 
-// quiet drops what the toolkit says at level info: the daemon itself tells where it
-// listens.
+// quiet discards the toolkit's lines of level info: the daemon logs where it listens.
 func quiet(l *slog.Logger) *slog.Logger { return slog.New(warnings{l.Handler()}) }
 
 type warnings struct{ slog.Handler }
@@ -22,8 +21,7 @@ func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (h warnings) WithGroup(name string) slog.Handler { return warnings{h.Handler.WithGroup(name)} }
 
-// levelWriter takes the lines of a log without levels, which are not worth more than
-// debug.
+// levelWriter writes the lines of a log without levels at level debug.
 type levelWriter struct{ log *slog.Logger }
 
 func (w levelWriter) Write(line []byte) (int, error) {

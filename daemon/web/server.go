@@ -17,27 +17,25 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/connlimit"
 )
 
-// The bounds of what clients may ask of the server.
+// The limits for clients of the server.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 16 << 10
-	// maxConnections is how many connections there may be. A new one is always
-	// accepted: an older one is closed for it, idle ones first.
+	// maxConnections bounds the connections. A new one is always accepted: at the limit
+	// an older one is closed, idle ones first.
 	maxConnections = 128
-	// maxRequests is how many requests of a connection of HTTP/2 are answered at
-	// the same time.
+	// maxRequests bounds the concurrent requests of an HTTP/2 connection.
 	maxRequests = 16
-	// answerTimeout is how long the answer to a short request may take to be
-	// written.
+	// answerTimeout bounds the time to write the answer to a short request.
 	answerTimeout = 30 * time.Second
-	// stopTimeout is how long short requests may take to end when the server
-	// stops. Longer ones are told to by their context, and then cut off.
+	// stopTimeout is how long requests may take to end when the server stops. Their
+	// contexts are cancelled first; then their connections are closed.
 	stopTimeout = time.Second
 )
 
-// Options say where to listen, and how.
+// Options configure a server.
 type Options struct {
 	// Listen is an address as of http.listen in the configuration.
 	Listen string
@@ -45,9 +43,9 @@ type Options struct {
 	Config string
 	// Pprof serves the profiles of the Go runtime.
 	Pprof bool
-	// Ready says why the daemon is not ready, or nil; it is called concurrently.
+	// Ready returns why the daemon is not ready, or nil. It is called concurrently.
 	Ready func() error
-	// Log takes what the server has to say.
+	// Log is the log of the server.
 	Log *slog.Logger
 }
 
@@ -112,24 +110,24 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("%s://%v/", scheme, s.Addr())
 }
 
-// Handle mounts a handler for short requests, by a pattern of http.ServeMux. It is to
+// Handle mounts a handler for short requests, by a pattern of http.ServeMux. It must
 // be called before Serve.
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
-// HandleStreams mounts a handler whose answers may go on and on: until the client has
-// gone, or the server stops, both of which end the request's context.
+// HandleStreams mounts a handler of unlimited answers. The request's context ends when the
+// client disconnects or the server stops.
 func (s *Server) HandleStreams(pattern string, h http.Handler) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		// The deadline for reading the request still runs, and would end the
-		// answer. What fails here fails again when something is written.
+		// The deadlines of the request would end the answer. An error here occurs
+		// again at the next write.
 		rc := http.NewResponseController(w)
 		_, _ = rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{})
 		h.ServeHTTP(w, r)
 	})
 }
 
-// ServeHTTP gives every answer a deadline. It is set anew for every request, as that of
-// the one before stays with the connection.
+// ServeHTTP sets the deadline of every answer. The connection keeps that of the previous
+// request otherwise.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
 	s.mux.ServeHTTP(w, r)
@@ -138,8 +136,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Close releases the address, unless Serve has been called, which does so.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Serve answers requests until ctx is done, then ends those under way, and returns
-// nil.
+// Serve answers requests until ctx is done, then ends open ones, and returns nil.
 func (s *Server) Serve(ctx context.Context) error {
 	streams, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -147,7 +144,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ConnState: connlimit.New(maxConnections).ConnState, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
 		BaseContext: func(net.Listener) context.Context { return streams },
-		// Anybody can make it complain, by a handshake that is none.
+		// Any client can cause these lines, by an invalid TLS handshake.
 		ErrorLog: log.New(levelWriter{s.opts.Log}, "", 0),
 	}
 	stopped := make(chan struct{})
@@ -162,7 +159,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	})
 	err := toolkit.Serve(s.listener, server,
 		&toolkit.FlagConfig{WebConfigFile: &s.opts.Config}, quiet(s.opts.Log))
-	if stop() { // it has failed, and ctx has nothing to do with it
+	if stop() { // the server has failed
 		server.Close()
 		return fmt.Errorf("http: %v: %w", s.Addr(), err)
 	}

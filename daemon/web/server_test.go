@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-const patience = 20 * time.Second
+const testTimeout = 20 * time.Second
 
 // serve runs a server on a port of its own until the test ends or stop is called.
 func serve(t *testing.T, opts Options, mount func(*Server)) (s *Server, stop func() error) {
@@ -44,7 +44,7 @@ func serve(t *testing.T, opts Options, mount func(*Server)) (s *Server, stop fun
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			return errors.New("the server does not end")
 		}
 	})
@@ -60,7 +60,7 @@ func serve(t *testing.T, opts Options, mount func(*Server)) (s *Server, stop fun
 func newClient(t *testing.T, trust *x509.CertPool) *http.Client {
 	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, ForceAttemptHTTP2: true}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: patience}
+	return &http.Client{Transport: tr, Timeout: testTimeout}
 }
 
 func get(t *testing.T, c *http.Client, url string) (code int, body string) {
@@ -132,16 +132,16 @@ func TestAddressTaken(t *testing.T) {
 	if !errors.As(err, &taken) || taken.Address != address {
 		t.Fatal(err)
 	}
-	want := "http: " + address + " is in use: another program, or another zrlmpid, listens there: set http.listen to another address, or to \"\" for no HTTP"
+	want := "http: " + address + " is in use by another program or another zrlmpid: set http.listen to another address, or to \"\" for no HTTP"
 	if err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if _, err := Listen(Options{Listen: "192.0.2.1:9627"}); err == nil || !strings.Contains(err.Error(), "192.0.2.1:9627 is no address of this host") {
+	if _, err := Listen(Options{Listen: "192.0.2.1:9627"}); err == nil || !strings.Contains(err.Error(), "192.0.2.1:9627 is not an address of this host") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestStreamsEndWithTheServer: a request that goes on for ever does not hold it up, and
+// TestStreamsEndWithTheServer: a request that never ends does not hold it up, and
 // the server ends without an error.
 func TestStreamsEndWithTheServer(t *testing.T) {
 	ended := make(chan struct{})

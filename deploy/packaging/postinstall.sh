@@ -1,7 +1,7 @@
 #!/bin/sh
-# After the files are there: the group of the sockets, and what systemd has to know.
-# The service is not enabled or started: its first configuration only serves to try
-# things out, and which ranks a machine is to run, only its administrator knows.
+# After the installation of the files: create the group of the sockets, and reload systemd.
+# The service is not enabled or started: its first configuration is only for tests, and the
+# administrator decides which ranks the machine runs.
 # Called by dpkg with "configure", by rpm with the number of installed versions.
 set -e
 case "$1" in
@@ -20,6 +20,6 @@ if [ -d /run/systemd/system ]; then
   # All files in their order, so that one of the administrator's still wins. In a
   # container the kernel's limits may be out of reach.
   systemctl restart systemd-sysctl.service || true
-  # An upgrade goes on with the new version if the old one was running.
+  # An upgrade starts the new version if the old one was running.
   systemctl try-restart zrlmpid.service
 fi

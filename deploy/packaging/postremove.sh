@@ -1,5 +1,5 @@
 #!/bin/sh
-# After the files have gone. The group stays, as its number may own files.
+# After the removal of the files. The group stays, as files may belong to it.
 set -e
 if [ -d /run/systemd/system ]; then
   systemctl daemon-reload

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Before the files go: the service stops. An upgrade leaves it to postinstall.
+# Before the removal of the files: stop the service. In an upgrade, postinstall restarts it.
 # Called by dpkg with "remove" or "upgrade", by rpm with how many versions remain.
 set -e
 case "$1" in

@@ -1,20 +1,20 @@
 'use strict';
-// The page as it was loaded is whole. This keeps it up to date by what the daemon sends.
+// The loaded page is complete. This script applies the changes that the daemon sends.
 (() => {
   const $ = (id) => document.getElementById(id);
   const form = $('filter'), lamp = $('live'), clock = $('clock'), pause = $('pause');
-  const quietFor = 5000; // ms without news until the page says so
+  const silentAfter = 5000; // ms without an event until the page says so
   let source = null, paused = false, watchdog = 0, retry = 0, typing = 0;
 
   const query = () => {
     const q = new URLSearchParams(new FormData(form));
-    for (const [name, unset] of [['q', ''], ['sort', 'trouble']]) {
+    for (const [name, unset] of [['q', ''], ['sort', 'problems']]) {
       if (q.get(name) === unset) q.delete(name);
     }
     return q.toString();
   };
 
-  const tell = (state, text) => {
+  const show = (state, text) => {
     if (document.body.dataset.state === state) return;
     document.body.dataset.state = state;
     lamp.textContent = text;
@@ -27,7 +27,7 @@
     return t.content;
   };
 
-  // Only what is different is replaced, so that a selection or a place stays.
+  // Only what differs is replaced, so that selections and the scroll position stay.
   const morph = (old, now) => {
     if (old.className !== now.className) old.className = now.className;
     if (old.children.length !== now.children.length || old.children.length === 0) {
@@ -68,9 +68,9 @@
     if (change.level) $('verdict-box').className = 'verdict ' + change.level;
     for (const [id, html] of Object.entries(change.p || {})) $(id)?.replaceChildren(parse(html));
     for (const [name, l] of Object.entries(change.l || {})) update(name, l);
-    tell('live', 'Live');
+    show('live', 'Live');
     clearTimeout(watchdog);
-    watchdog = setTimeout(() => tell('lost', 'No answer since'), quietFor);
+    watchdog = setTimeout(() => show('lost', 'No response since'), silentAfter);
   };
 
   const close = () => {
@@ -80,20 +80,20 @@
     source = null;
   };
 
-  // An EventSource does not tell why it was refused, so that is asked for.
+  // An EventSource does not report why it was refused, so the status is fetched.
   const refused = async (by) => {
     const asking = new AbortController();
-    let again = quietFor, full = false;
+    let again = silentAfter, full = false;
     try {
       const answer = await fetch(by.url, {signal: asking.signal});
       full = answer.status === 503;
-      again = 1000 * answer.headers.get('Retry-After') || quietFor;
+      again = 1000 * answer.headers.get('Retry-After') || silentAfter;
       asking.abort();
-    } catch { /* there is no answer */ }
+    } catch { /* no response */ }
     if (source !== by) return;
     clearTimeout(watchdog);
-    if (full) tell('full', 'Too many viewers, not live since');
-    else tell('lost', 'No answer since');
+    if (full) show('full', 'Too many viewers, not live since');
+    else show('lost', 'No response since');
     retry = setTimeout(open, again);
   };
 
@@ -104,9 +104,9 @@
     const events = source = new EventSource('events' + (q && '?' + q));
     source.onmessage = (e) => apply(JSON.parse(e.data));
     source.onerror = () => {
-      // It tries again by itself after most errors, but not after a refusal.
+      // The browser reconnects after most errors, but not after a refusal.
       if (events.readyState === EventSource.CLOSED) refused(events);
-      else tell('lost', 'No answer since');
+      else show('lost', 'No response since');
     };
   };
 
@@ -123,9 +123,9 @@
   pause.hidden = false;
   pause.addEventListener('click', () => {
     paused = !paused;
-    pause.textContent = paused ? 'Go on' : 'Pause';
+    pause.textContent = paused ? 'Resume' : 'Pause';
     pause.setAttribute('aria-pressed', paused);
-    if (paused) tell('paused', 'Paused at');
+    if (paused) show('paused', 'Paused at');
     open();
   });
   document.addEventListener('visibilitychange', () => { if (document.hidden) close(); else open(); });

@@ -6,27 +6,26 @@ import (
 	"strings"
 )
 
-// maxCycles is how many cycles are told.
+// maxCycles bounds the cycles that are reported.
 const maxCycles = 8
 
 // Cycle is a ring of ranks in which each waits for the next, and the last for the
-// first. They may get out of it if one of them has more than this under way.
+// first. It is a deadlock unless one of them has another operation pending.
 type Cycle struct {
 	Ranks []int `json:"ranks"`
 	// Seconds is how long the cycle has been closed: the age of its youngest wait.
 	Seconds float64 `json:"seconds"`
-	// Text says it in words, but for the time.
+	// Text is the cycle in words, without its age.
 	Text string `json:"text"`
 }
 
-// cycles looks for ranks that wait for each other, and marks their waits. Messages
-// that are on their way do not count, nor receives from any source: some other rank
-// may end those. Every strongly connected part of the graph is told by one cycle, a
-// shortest through its oldest wait.
+// cycles returns the cycles of waits, and marks the waits in them. Brief waits do not
+// count, nor receives from any source, which any other rank may complete. Each strongly
+// connected component of the graph yields one cycle, a shortest through its oldest wait.
 func cycles(ws []Wait) []Cycle {
 	g := make(graph)
 	for i := range ws {
-		if w := &ws[i]; w.Peer != AnyRank && w.Age() != Young {
+		if w := &ws[i]; w.Peer != AnyRank && w.Age() != Brief {
 			if g[w.Rank] == nil {
 				g[w.Rank] = make(map[int][]*Wait)
 			}
@@ -35,17 +34,17 @@ func cycles(ws []Wait) []Cycle {
 	}
 	found := []Cycle{}
 	part := g.parts()
-	told := make(map[int]bool) // by part
+	done := make(map[int]bool) // by part
 	for i := range ws {        // the oldest come first
 		w := &ws[i]
 		if len(found) == maxCycles {
 			break
 		}
 		// Only within a part is there a way back.
-		if w.Peer == AnyRank || w.Age() == Young || part[w.Rank] != part[w.Peer] || told[part[w.Rank]] {
+		if w.Peer == AnyRank || w.Age() == Brief || part[w.Rank] != part[w.Peer] || done[part[w.Rank]] {
 			continue
 		}
-		told[part[w.Rank]] = true
+		done[part[w.Rank]] = true
 		found = append(found, g.close(w, g.path(w.Peer, w.Rank)))
 	}
 	return found
@@ -85,19 +84,19 @@ func (g graph) parts() map[int]int {
 	return part
 }
 
-// path is a shortest one, both ends included, or nil if there is none.
+// path returns a shortest path, both ends included, or nil if there is none.
 func (g graph) path(from, to int) []int {
 	cameFrom := map[int]int{from: from}
 	for at := []int{from}; len(at) > 0; at = at[1:] {
 		here := at[0]
 		if here == to {
-			way := []int{to}
+			back := []int{to}
 			for here != from {
 				here = cameFrom[here]
-				way = append(way, here)
+				back = append(back, here)
 			}
-			slices.Reverse(way)
-			return way
+			slices.Reverse(back)
+			return back
 		}
 		next := make([]int, 0, len(g[here]))
 		for peer := range g[here] {
@@ -114,7 +113,7 @@ func (g graph) path(from, to int) []int {
 	return nil
 }
 
-// close makes a cycle of a wait and the way back from its peer, and marks its waits.
+// close returns the cycle of a wait and the path back from its peer, and marks its waits.
 func (g graph) close(w *Wait, back []int) Cycle {
 	ranks := slices.Concat([]int{w.Rank}, back[:len(back)-1])
 	c := Cycle{Ranks: ranks, Seconds: w.Seconds}
@@ -129,24 +128,20 @@ func (g graph) close(w *Wait, back []int) Cycle {
 	return c
 }
 
+// cycleText returns "cycle 2 → 0 → 1 → 2".
 func cycleText(ranks []int) string {
-	switch len(ranks) {
-	case 1:
-		return fmt.Sprintf("rank %d waits for itself", ranks[0])
-	case 2:
-		return fmt.Sprintf("ranks %d and %d wait for each other", ranks[0], ranks[1])
-	}
 	var b strings.Builder
+	b.WriteString("cycle ")
 	for i, rank := range ranks {
-		if i < longCycle || i == len(ranks)-1 {
-			fmt.Fprintf(&b, "rank %d waits for ", rank)
-		} else if i == longCycle {
-			b.WriteString("… waits for ")
+		if i < maxCycleText || i == len(ranks)-1 {
+			fmt.Fprintf(&b, "%d → ", rank)
+		} else if i == maxCycleText {
+			b.WriteString("… → ")
 		}
 	}
-	fmt.Fprintf(&b, "rank %d", ranks[0])
+	fmt.Fprintf(&b, "%d", ranks[0])
 	return b.String()
 }
 
-// longCycle is how many ranks of a cycle are named, beside its last.
-const longCycle = 8
+// maxCycleText bounds the ranks of a cycle that its text names, beside the last.
+const maxCycleText = 8

@@ -7,15 +7,18 @@ import (
 // AnyRank is the Peer of a receive from any source.
 const AnyRank = -1
 
-// Digest is a status in the order in which it is read.
+// Digest is a status as it is shown. It refers to the status, which must not change.
 type Digest struct {
-	// Waits are the messages that wait, the oldest first.
+	// Waits are the operations that wait, the oldest first.
 	Waits []Wait `json:"waits"`
 	// Cycles are ranks that wait for each other.
 	Cycles []Cycle `json:"cycles"`
-	// Troubles are what is broken, the worst first.
-	Troubles []Trouble `json:"troubles"`
-	// Ranks are the local ones in rank order.
+	// Problems are sorted by severity, failures first.
+	Problems []Problem `json:"problems"`
+	// Hosts and StandIns count the local ranks by their role.
+	Hosts    int `json:"hosts"`
+	StandIns int `json:"stand_ins"`
+	// Ranks are the local ranks in rank order.
 	Ranks []Rank `json:"ranks"`
 	// Peers has an entry for each pair of a local rank and a peer, in rank order.
 	Peers []Peer `json:"peers"`
@@ -45,44 +48,49 @@ func (r *Rates) add(o Rates) {
 	r.Drops += o.Drops
 }
 
-// Of returns the digest of a status. The status before serves for rates, and may be
-// nil.
+// Of returns the digest of a status. Rates are computed from the status before, which may
+// be nil.
 func Of(s, before *control.Status) *Digest {
-	d := &Digest{Waits: waits(s), Troubles: troubles(s), Ranks: make([]Rank, 0, len(s.Ranks)), Peers: []Peer{}}
+	d := &Digest{Waits: waits(s), Problems: problems(s), Ranks: make([]Rank, 0, len(s.Ranks)), Peers: []Peer{}}
 	d.Cycles = cycles(d.Waits)
 	span := elapsed(s, before)
 	d.Total.Known = span > 0
 	past := make(map[pair]*Peer)
 	if span > 0 {
 		for i := range before.Ranks {
-			for _, p := range peers(before, &before.Ranks[i]) {
+			for _, p := range peers(&before.Ranks[i]) {
 				past[pair{p.Rank, p.Peer}] = &p
 			}
 		}
 	}
 	for i := range s.Ranks {
-		r := rank(&s.Ranks[i])
-		r.Rates.Known = span > 0
-		own := peers(s, &s.Ranks[i])
+		local := &s.Ranks[i]
+		r := Rank{RankInfo: &local.RankInfo, Posted: local.Engine.Posted, Unexpected: local.Engine.Unexpected, Rates: Rates{Known: span > 0}}
+		own := peers(local)
 		for j := range own {
 			p := &own[j]
 			p.Rates = p.since(past[pair{p.Rank, p.Peer}], span)
 			r.Rates.add(p.Rates)
+		}
+		if r.Role == control.RoleHost {
+			d.Hosts++
+		} else {
+			d.StandIns++
 		}
 		d.Total.add(r.Rates)
 		d.Posted += r.Posted
 		d.Unexpected += r.Unexpected
 		d.Ranks, d.Peers = append(d.Ranks, r), append(d.Peers, own...)
 	}
-	d.age()
+	d.setOldestWaits()
 	return d
 }
 
 // pair is a local rank and a peer.
 type pair struct{ rank, peer int }
 
-// elapsed is the time between two statuses of the same run of a daemon in seconds,
-// or 0 if they are none.
+// elapsed returns the seconds between two statuses of the same run of a daemon, or 0 if
+// they are of different runs.
 func elapsed(s, before *control.Status) float64 {
 	if before == nil || before.PID != s.PID || !before.Started.Equal(s.Started) {
 		return 0
@@ -90,8 +98,8 @@ func elapsed(s, before *control.Status) float64 {
 	return max(0, s.Uptime-before.Uptime)
 }
 
-// age tells pairs of their oldest waits.
-func (d *Digest) age() {
+// setOldestWaits gives each pair the age of its oldest wait.
+func (d *Digest) setOldestWaits() {
 	oldest := make(map[pair]float64)
 	for i := range d.Waits {
 		w := &d.Waits[i]
@@ -102,6 +110,6 @@ func (d *Digest) age() {
 		oldest[at] = max(oldest[at], w.Seconds)
 	}
 	for i := range d.Peers {
-		d.Peers[i].Oldest = oldest[pair{d.Peers[i].Rank, d.Peers[i].Peer}]
+		d.Peers[i].OldestWait = oldest[pair{d.Peers[i].Rank, d.Peers[i].Peer}]
 	}
 }

@@ -27,7 +27,7 @@ func status(uptime float64, ranks ...control.LocalRank) *control.Status {
 }
 
 func host(rank int, peers ...mpe.PeerSnapshot) control.LocalRank {
-	return control.LocalRank{Rank: rank, Role: control.RoleHost, Engine: mpe.Snapshot{Rank: rank, Peers: peers}}
+	return control.LocalRank{RankInfo: control.RankInfo{Rank: rank, Role: control.RoleHost}, Engine: mpe.Snapshot{Rank: rank, Peers: peers}}
 }
 
 func standIn(rank int, peers ...mpe.PeerSnapshot) control.LocalRank {
@@ -52,8 +52,8 @@ func both(to int, seconds float64) mpe.PeerSnapshot {
 	return p
 }
 
-// TestWaits: the oldest come first, kernels that wait for work are no wait, and a
-// remote rank's is told once.
+// TestWaits: the oldest come first, kernels that wait for work do not count, and the wait
+// of a remote rank is listed once.
 func TestWaits(t *testing.T) {
 	any := host(0, sends(1, 5), mpe.PeerSnapshot{Rank: 6, Deferred: &mpe.DeferredSnapshot{Call: "MPI_SEND_INT", Seconds: 9}},
 		mpe.PeerSnapshot{Rank: 7, UnansweredClear: &mpe.DeferredSnapshot{Call: "RECV_INT", Seconds: 2}})
@@ -67,15 +67,15 @@ func TestWaits(t *testing.T) {
 	}
 	want := []string{
 		"rank 6 is blocked in a send (MPI_SEND_INT) to rank 0, which has no matching receive posted", "it waits for CLEAR_TO_SEND", "any",
-		"rank 7 is blocked in a receive (RECV_INT) from rank 0, which has no send for it",
+		"rank 7 is blocked in a receive (RECV_INT) from rank 0, which has no matching send",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
-	if w := d.Waits[1]; w.Rank != 0 || w.Peer != 1 || w.Direction != Send || w.Bytes != 64 || w.Retransmissions != 2 || w.Age() != Waiting {
+	if w := d.Waits[1]; w.Rank != 0 || w.Peer != 1 || w.Direction != Send || w.Bytes != 64 || w.Retransmissions != 2 || w.Age() != Medium || w.Detail() != "64 B, 2 retransmissions" {
 		t.Errorf("%+v", w)
 	}
-	if w := d.Waits[0]; w.Rank != 6 || w.Peer != 0 || !w.Remote {
+	if w := d.Waits[0]; w.Rank != 6 || w.Peer != 0 || !w.Remote || w.Detail() != "known from its SEND_REQUEST" {
 		t.Errorf("%+v", w)
 	}
 	if w := d.Waits[3]; w.Rank != 7 || w.Peer != 0 || !w.Remote || w.Direction != Receive || w.For != "DATA" {
@@ -85,8 +85,8 @@ func TestWaits(t *testing.T) {
 		t.Errorf("%+v", d.Waits[2])
 	}
 	for i, want := range []float64{5, 9, 2, 0, 0} {
-		if p := d.Peers[i]; p.Oldest != want {
-			t.Errorf("rank %d, peer %d: %v, want %v", p.Rank, p.Peer, p.Oldest, want)
+		if p := d.Peers[i]; p.OldestWait != want {
+			t.Errorf("rank %d, peer %d: %v, want %v", p.Rank, p.Peer, p.OldestWait, want)
 		}
 	}
 }
@@ -107,23 +107,23 @@ func TestCycles(t *testing.T) {
 		ranks []control.LocalRank
 		want  []Cycle
 	}{
-		"nobody":         {[]control.LocalRank{host(0), host(1)}, nil},
+		"no wait":        {[]control.LocalRank{host(0), host(1)}, nil},
 		"one waits":      {[]control.LocalRank{host(0, receives(1, 9)), host(1)}, nil},
-		"young":          {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(0, .9))}, nil},
-		"two receive":    {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(0, 4))}, []Cycle{{[]int{0, 1}, 4, "ranks 0 and 1 wait for each other"}}},
-		"two send":       {[]control.LocalRank{host(0, sends(1, 3)), host(1, sends(0, 4))}, []Cycle{{[]int{1, 0}, 3, "ranks 1 and 0 wait for each other"}}},
+		"brief":          {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(0, .9))}, nil},
+		"two receive":    {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(0, 4))}, []Cycle{{[]int{0, 1}, 4, "cycle 0 → 1 → 0"}}},
+		"two send":       {[]control.LocalRank{host(0, sends(1, 3)), host(1, sends(0, 4))}, []Cycle{{[]int{1, 0}, 3, "cycle 1 → 0 → 1"}}},
 		"kernel idles":   {[]control.LocalRank{host(0, receives(1, 9)), standIn(1, receives(0, 9))}, nil},
-		"kernel sends":   {[]control.LocalRank{host(0, sends(1, 9)), standIn(1, sends(0, 8))}, []Cycle{{[]int{0, 1}, 8, "ranks 0 and 1 wait for each other"}}},
-		"remote":         {[]control.LocalRank{host(0, deferred(7, 6))}, []Cycle{{[]int{0, 7}, 6, "ranks 0 and 7 wait for each other"}}},
+		"kernel sends":   {[]control.LocalRank{host(0, sends(1, 9)), standIn(1, sends(0, 8))}, []Cycle{{[]int{0, 1}, 8, "cycle 0 → 1 → 0"}}},
+		"remote":         {[]control.LocalRank{host(0, deferred(7, 6))}, []Cycle{{[]int{0, 7}, 6, "cycle 0 → 7 → 0"}}},
 		"any source":     {[]control.LocalRank{anySource, host(1, receives(0, 4))}, nil},
-		"three":          {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(2, 8)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1, 2}, 7, "rank 0 waits for rank 1 waits for rank 2 waits for rank 0"}}},
-		"a tail":         {[]control.LocalRank{host(0, receives(1, 90)), host(1, receives(2, 8)), host(2, receives(1, 7))}, []Cycle{{[]int{1, 2}, 7, "ranks 1 and 2 wait for each other"}}},
-		"the shortest":   {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(2, 8), receives(0, 3)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1}, 3, "ranks 0 and 1 wait for each other"}}},
-		"twice the pair": {[]control.LocalRank{host(0, both(1, 8)), host(1, both(0, 6))}, []Cycle{{[]int{0, 1}, 6, "ranks 0 and 1 wait for each other"}}},
+		"three":          {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(2, 8)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1, 2}, 7, "cycle 0 → 1 → 2 → 0"}}},
+		"a tail":         {[]control.LocalRank{host(0, receives(1, 90)), host(1, receives(2, 8)), host(2, receives(1, 7))}, []Cycle{{[]int{1, 2}, 7, "cycle 1 → 2 → 1"}}},
+		"the shortest":   {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(2, 8), receives(0, 3)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1}, 3, "cycle 0 → 1 → 0"}}},
+		"twice the pair": {[]control.LocalRank{host(0, both(1, 8)), host(1, both(0, 6))}, []Cycle{{[]int{0, 1}, 6, "cycle 0 → 1 → 0"}}},
 		"two cycles": {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(0, 9)), host(2, receives(3, 5)), host(3, receives(2, 5))},
-			[]Cycle{{[]int{0, 1}, 9, "ranks 0 and 1 wait for each other"}, {[]int{2, 3}, 5, "ranks 2 and 3 wait for each other"}}},
+			[]Cycle{{[]int{0, 1}, 9, "cycle 0 → 1 → 0"}, {[]int{2, 3}, 5, "cycle 2 → 3 → 2"}}},
 		"long": {ring, []Cycle{{[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 30,
-			"rank 0 waits for rank 1 waits for rank 2 waits for rank 3 waits for rank 4 waits for rank 5 waits for rank 6 waits for rank 7 waits for … waits for rank 9 waits for rank 0"}}},
+			"cycle 0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → … → 9 → 0"}}},
 	} {
 		d := Of(status(1, tt.ranks...), nil)
 		if len(d.Cycles)+len(tt.want) > 0 && !reflect.DeepEqual(d.Cycles, tt.want) {
@@ -141,7 +141,7 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// TestManyCycles are told up to a bound.
+// TestManyCycles: the reported cycles are bounded.
 func TestManyCycles(t *testing.T) {
 	var ranks []control.LocalRank
 	for i := 0; i < 4*maxCycles; i += 2 {
@@ -153,34 +153,34 @@ func TestManyCycles(t *testing.T) {
 	}
 }
 
-func TestTroubles(t *testing.T) {
+func TestProblems(t *testing.T) {
 	r := standIn(2, mpe.PeerSnapshot{Rank: 0, NetworkError: "no route"}, mpe.PeerSnapshot{Rank: 1, Refuses: "it is wedged"})
 	r.KernelState, r.KernelError = control.KernelFailed, "exit status 1"
-	r.ReceiveBufferAsked, r.ReceiveBuffer = 1<<22, 1<<20
+	r.ReceiveBufferRequested, r.ReceiveBuffer = 1<<22, 1<<20
 	r.Offload = &control.Offload{Batches: true, Coalescing: true, Refused: []control.OffloadRefused{{Peer: 3, Error: "EIO"}}}
 	s := status(1, r)
 	s.LostLogLines = 4
 	d := Of(s, nil)
 	var got []string
-	for _, tr := range d.Troubles {
+	for _, tr := range d.Problems {
 		level, err := tr.Severity.MarshalText()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, string(level)+": "+tr.Text+"; "+tr.Do)
+		got = append(got, string(level)+": "+tr.Text+"; "+tr.Action)
 	}
 	want := []string{
-		"bad: rank 2: kernel echo failed: exit status 1; ",
-		"bad: rank 2 refuses to send to rank 1: it is wedged; once rank 1 is well again: zrlctl reset 1 --from 2",
+		"failure: rank 2: kernel echo failed: exit status 1; restart zrlmpid",
+		"failure: rank 2 refuses to send to rank 1: it is wedged; when rank 1 has recovered: zrlctl reset 1 --from 2",
 		"warning: no route; ",
-		"warning: rank 2 has a receive buffer of 1MiB, and asked for 4MiB; raise net.core.rmem_max",
-		"warning: rank 2 has no segmentation to rank 3: the kernel refuses (EIO); ",
-		"warning: 4 log lines were lost; the log is read too slowly, or cannot be written",
+		"warning: rank 2: the kernel granted a receive buffer of 1MiB instead of 4MiB; raise net.core.rmem_max",
+		"warning: rank 2: the kernel refused UDP segmentation to rank 3: EIO; ",
+		"warning: 4 log lines lost; make sure that the log can be written and is read fast enough",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
-	if o := d.Ranks[0].Offload; !reflect.DeepEqual(o, []string{"batches", "coalescing"}) {
+	if o := d.Ranks[0].OffloadText(); o != "batches, coalescing" {
 		t.Errorf("%q", o)
 	}
 }
@@ -190,19 +190,19 @@ func TestRates(t *testing.T) {
 	state := func(n uint64) control.LocalRank {
 		r := host(0, mpe.PeerSnapshot{
 			Rank: 1, Sent: n, Received: n, BytesIn: 10 * n, BytesOut: 30 * n, PacketsOut: map[string]uint64{"DATA": n, "ACK": n},
-			Dropped: mpe.DropCounts{mpe.DropStale: n, mpe.DropGap: 2 * n}, Events: mpe.EventCounts{mpe.EventRetransmitted: n / 2},
-		}, mpe.PeerSnapshot{Rank: 2, Extended: &mpe.ExtendedSnapshot{RoundTrip: 1e-3, Retransmissions: n}})
+			Dropped: mpe.DropCounts{mpe.DropStale: n, mpe.DropGap: 2 * n}, Retransmissions: n / 2,
+		}, mpe.PeerSnapshot{Rank: 2, Retransmissions: n, Extended: &mpe.ExtendedSnapshot{RoundTrip: 1e-3}})
 		r.Engine.Posted, r.Engine.Unexpected = 3, 4
 		return r
 	}
 	before, now := status(10, state(100)), status(12, state(300))
 	d := Of(now, before)
 	want := Rates{Known: true, Messages: 200, Bytes: 4000, Retransmissions: 50, Drops: 300}
-	if p := d.Peers[0]; p.Rates != want || p.Drops != 900 || p.PacketsOut != 600 ||
-		!reflect.DeepEqual(p.DropReasons, []Count{{"gap", 600}, {"stale", 300}}) || !p.Seen() {
+	if p := d.Peers[0]; p.Rates != want || p.Drops != 900 || p.PacketsSent != 600 ||
+		!reflect.DeepEqual(p.DropReasons(), []Count{{"gap", 600}, {"stale", 300}}) || !p.Active() {
 		t.Errorf("%+v", p)
 	}
-	if p := d.Peers[1]; p.RoundTrip != 1e-3 || p.Retransmissions != 300 || p.Rates.Retransmissions != 100 {
+	if p := d.Peers[1]; p.RoundTrip() != 1e-3 || p.Retransmissions != 300 || p.Rates.Retransmissions != 100 {
 		t.Errorf("%+v", p)
 	}
 	if d.Total.Messages != 200 || d.Total.Retransmissions != 150 || !d.Total.Known || d.Posted != 3 || d.Unexpected != 4 {
@@ -230,5 +230,23 @@ func TestJSON(t *testing.T) {
 	text, err := json.Marshal(Of(&control.Status{}, nil))
 	if err != nil || strings.Contains(string(text), "null") {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestOffloadText(t *testing.T) {
+	for _, tt := range []struct {
+		offload *control.Offload
+		want    string
+	}{
+		{nil, "-"},
+		{&control.Offload{}, "none"},
+		{&control.Offload{Disabled: true}, "disabled"},
+		{&control.Offload{Batches: true}, "batches"},
+		{&control.Offload{Batches: true, Coalescing: true}, "batches, coalescing"},
+		{&control.Offload{Batches: true, Disabled: true}, "batches, others disabled"},
+	} {
+		if got := (&Rank{RankInfo: &control.RankInfo{Offload: tt.offload}}).OffloadText(); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.offload, got, tt.want)
+		}
 	}
 }

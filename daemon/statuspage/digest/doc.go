@@ -1,8 +1,7 @@
-// Package digest puts a daemon's status in the order in which somebody reads it who
-// looks for why nothing moves: who waits for what from whom and for how long, which
-// ranks wait for each other, what is broken, and then how ranks and peers are doing.
-// The status page and `zrlctl top` show it.
+// Package digest turns a daemon's status into what a reader needs to find out why
+// messages do not complete: which ranks wait for what from which rank and for how long,
+// cycles of waits, problems, and then the state of ranks and peers. The status page,
+// `zrlctl status` and `zrlctl top` render it.
 //
-// It must never ask a daemon anything, keep anything between two calls, or be longer
-// than the status that it is made of.
+// It must never query a daemon, keep state between two calls, or copy a status.
 package digest

@@ -6,28 +6,28 @@ import (
 	"strings"
 )
 
-// Filter chooses waits and peers by words, all of which must fit. A number is a rank
-// on either side, 2>17 is a pair, and any other word is part of what is told: an
-// address, a profile, an error.
+// Filter selects waits, ranks and peers by words, all of which must match. A number is a
+// rank on either side, 2>17 is a pair, and any other word is part of an address, a
+// profile, an error or another text.
 type Filter struct{ words []string }
 
-// NewFilter takes words with spaces between them.
+// NewFilter returns a filter of words that are separated by spaces.
 func NewFilter(text string) Filter { return Filter{strings.Fields(strings.ToLower(text))} }
 
-// Empty reports whether everything fits.
+// Empty reports whether the filter matches everything.
 func (f Filter) Empty() bool { return len(f.words) == 0 }
 
-// Wait reports whether a wait fits.
+// Wait reports whether a wait matches.
 func (f Filter) Wait(w *Wait) bool {
-	return f.Empty() || f.fits(w.Rank, w.Peer, w.Direction+" "+w.For+" "+w.Text)
+	return f.Empty() || f.match(w.Rank, w.Peer, w.Direction+" "+w.For+" "+w.Text)
 }
 
-// Peer reports whether a peer fits.
+// Peer reports whether a peer matches.
 func (f Filter) Peer(p *Peer) bool {
-	return f.Empty() || f.fits(p.Rank, p.Peer, strings.Join([]string{p.Kind, p.Address, p.Profile, p.Transport, p.Refuses, p.NetworkError}, " "))
+	return f.Empty() || f.match(p.Rank, p.Peer, strings.Join([]string{p.Kind, p.Address, p.Profile, p.Transport, p.Refuses, p.NetworkError}, " "))
 }
 
-func (f Filter) fits(rank, peer int, text string) bool {
+func (f Filter) match(rank, peer int, text string) bool {
 	text = strings.ToLower(text)
 	for _, word := range f.words {
 		if n, err := strconv.Atoi(word); err == nil {
@@ -43,7 +43,7 @@ func (f Filter) fits(rank, peer int, text string) bool {
 	return true
 }
 
-// Rank reports whether a local rank fits.
+// Rank reports whether a local rank matches.
 func (f Filter) Rank(r *Rank) bool {
-	return f.Empty() || f.fits(r.Rank, r.Rank, strings.Join([]string{r.Role, r.Kernel, r.KernelState, r.Address, strings.Join(r.Transports, " ")}, " "))
+	return f.Empty() || f.match(r.Rank, r.Rank, strings.Join([]string{r.Role, r.Kernel, r.KernelState, r.Address, strings.Join(r.Transports, " ")}, " "))
 }

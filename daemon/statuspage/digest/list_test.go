@@ -4,24 +4,27 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 func TestSort(t *testing.T) {
-	ps := []Peer{
-		{Peer: 1, Rates: Rates{Bytes: 5}, RoundTrip: 3},
-		{Peer: 2, Oldest: 20},
-		{Peer: 3, NetworkError: "x", RoundTrip: 9},
-		{Peer: 4, Refuses: "x", BytesIn: 7},
-		{Peer: 5, Oldest: 30},
-		{Peer: 6, Rates: Rates{Drops: 1}},
-		{Peer: 7, Oldest: .5, Rates: Rates{Bytes: 100}},
-		{Peer: 8},
+	trip := func(seconds float64) *mpe.ExtendedSnapshot { return &mpe.ExtendedSnapshot{RoundTrip: seconds} }
+	ps := []*Peer{
+		{Peer: 1, Rates: Rates{Bytes: 5}, PeerSnapshot: &mpe.PeerSnapshot{Extended: trip(3)}},
+		{Peer: 2, OldestWait: 20, PeerSnapshot: &mpe.PeerSnapshot{}},
+		{Peer: 3, PeerSnapshot: &mpe.PeerSnapshot{NetworkError: "x", Extended: trip(9)}},
+		{Peer: 4, PeerSnapshot: &mpe.PeerSnapshot{Refuses: "x", BytesIn: 7}},
+		{Peer: 5, OldestWait: 30, PeerSnapshot: &mpe.PeerSnapshot{}},
+		{Peer: 6, Rates: Rates{Drops: 1}, PeerSnapshot: &mpe.PeerSnapshot{}},
+		{Peer: 7, OldestWait: .5, Rates: Rates{Bytes: 100}, PeerSnapshot: &mpe.PeerSnapshot{}},
+		{Peer: 8, PeerSnapshot: &mpe.PeerSnapshot{}},
 	}
 	for _, tt := range []struct {
 		order Order
 		want  string
 	}{
-		{ByTrouble, "4 3 5 2 6 7 1 8 "}, {ByTraffic, "7 1 4 2 3 5 6 8 "}, {ByRoundTrip, "3 1 2 4 5 6 7 8 "}, {ByRank, "1 2 3 4 5 6 7 8 "},
+		{ByProblem, "4 3 5 2 6 7 1 8 "}, {ByTraffic, "7 1 4 2 3 5 6 8 "}, {ByRoundTrip, "3 1 2 4 5 6 7 8 "}, {ByRank, "1 2 3 4 5 6 7 8 "},
 	} {
 		Sort(ps, tt.order)
 		got := ""
@@ -35,7 +38,7 @@ func TestSort(t *testing.T) {
 			t.Errorf("%v is parsed as %v", tt.order, o)
 		}
 	}
-	if o, ok := ParseOrder("luck"); o != ByTrouble || ok {
+	if o, ok := ParseOrder("luck"); o != ByProblem || ok {
 		t.Error(o, ok)
 	}
 	if len(Orders()) != len(orderNames) || Order(9).String() != "order(9)" {
@@ -44,7 +47,9 @@ func TestSort(t *testing.T) {
 }
 
 func TestFilter(t *testing.T) {
-	p := &Peer{Rank: 0, Peer: 17, Kind: "fpga", Address: "10.1.2.3:2718", Profile: "cloudfpga", Transport: "udp", NetworkError: "No Route"}
+	p := &Peer{Rank: 0, Peer: 17, PeerSnapshot: &mpe.PeerSnapshot{
+		Kind: "fpga", Address: "10.1.2.3:2718", Profile: "cloudfpga", Transport: "udp", NetworkError: "No Route",
+	}}
 	w := &Wait{Rank: 0, Peer: 17, Direction: Send, For: "ACK", Text: "rank 0 waits for ACK from rank 17"}
 	for text, want := range map[string][2]bool{
 		"": {true, true}, "17": {true, true}, "0": {true, true}, "1": {false, false}, "0>17": {true, true}, "17>0": {false, false},
@@ -69,6 +74,8 @@ func TestWords(t *testing.T) {
 		{Timeless("rank 0 holds a send to rank 1 back, behind a message from it, since 12.3µs"), "rank 0 holds a send to rank 1 back, behind a message from it"},
 		{Timeless("rank 0 waits since 3s for rank 1 to post the receive"), "rank 0 waits for rank 1 to post the receive"},
 		{Timeless("rank 0 has had no answer from rank 1 since 2.1ms: it is"), "rank 0 has had no answer from rank 1: it is"},
+		{Timeless("rank 0 has waited 12.3 s for ACK from rank 1"), "rank 0 waits for ACK from rank 1"},
+		{Timeless("rank 0 has waited 1 min 02 s for a message"), "rank 0 waits for a message"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%q, want %q", tt.got, tt.want)

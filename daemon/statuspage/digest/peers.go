@@ -8,88 +8,67 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Peer is how a local rank and a peer are doing with each other.
+// Peer is the state of a local rank and one of its peers.
 type Peer struct {
+	*mpe.PeerSnapshot
+	// Rank is the local rank, Peer the remote one.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
-	// Kind, Address, Profile and Transport are the peer's and the link's.
-	Kind      string `json:"kind"`
-	Address   string `json:"address"`
-	Profile   string `json:"profile"`
-	Transport string `json:"transport"`
-	// Local: the peer runs in the same daemon.
-	Local bool `json:"local"`
-	// Sent, Received and Failed count messages.
-	Sent     uint64 `json:"sent"`
-	Received uint64 `json:"received"`
-	Failed   uint64 `json:"failed"`
-	// Packets and bytes include headers and repeats.
-	PacketsOut uint64 `json:"packets_out"`
-	PacketsIn  uint64 `json:"packets_in"`
-	BytesOut   uint64 `json:"bytes_out"`
-	BytesIn    uint64 `json:"bytes_in"`
-	// Repeats counts packets sent again; Drops what arrived and was not used, and
-	// DropReasons why, the most frequent first.
-	Retransmissions uint64  `json:"retransmissions"`
-	Drops           uint64  `json:"drops"`
-	DropReasons     []Count `json:"drop_reasons,omitempty"`
-	// RoundTrip is the smoothed round trip in seconds; 0 if it is not known.
-	RoundTrip float64 `json:"round_trip_seconds,omitempty"`
-	// Unexpected messages wait for a receive, Queued ones for their turn.
-	Unexpected int `json:"unexpected"`
-	Queued     int `json:"queued"`
-	// Refuses and NetworkError are why nothing gets there; empty if it does.
-	Refuses      string `json:"refuses,omitempty"`
-	NetworkError string `json:"network_error,omitempty"`
-	// Oldest is the age of the pair's oldest wait in seconds; 0 without one.
-	Oldest float64 `json:"oldest_wait_seconds,omitempty"`
-	Rates  Rates   `json:"rates"`
+	// PacketsSent counts packets of all types, Drops packets that arrived and were not
+	// used. Both include retransmissions.
+	PacketsSent uint64 `json:"packets_sent"`
+	Drops       uint64 `json:"drops"`
+	// OldestWait is the age of the pair's oldest wait in seconds; 0 without one.
+	OldestWait float64 `json:"oldest_wait_seconds,omitempty"`
+	Rates      Rates   `json:"rates"`
 }
 
 // Count is how often something happened.
 type Count struct {
-	What string `json:"what"`
-	N    uint64 `json:"n"`
+	What string
+	N    uint64
 }
 
-// peers are those of a local rank.
-func peers(s *control.Status, r *control.LocalRank) []Peer {
+// peers returns the peers of a local rank.
+func peers(r *control.LocalRank) []Peer {
 	ps := make([]Peer, len(r.Engine.Peers))
-	for i := range r.Engine.Peers {
+	for i := range ps {
 		p := &r.Engine.Peers[i]
-		ps[i] = Peer{
-			Rank: r.Rank, Peer: p.Rank, Kind: p.Kind, Address: p.Address, Profile: p.Profile, Transport: p.Transport,
-			Sent: p.Sent, Received: p.Received, Failed: p.Failed,
-			PacketsIn: p.PacketsIn, BytesIn: p.BytesIn, BytesOut: p.BytesOut, Retransmissions: repeats(p),
-			Unexpected: p.Unexpected, Queued: p.QueuedSends, Refuses: p.Refuses, NetworkError: p.NetworkError,
-		}
-		if m := s.Member(p.Rank); m != nil {
-			ps[i].Local = m.Role != ""
-		}
+		ps[i] = Peer{PeerSnapshot: p, Rank: r.Rank, Peer: p.Rank}
 		for _, n := range p.PacketsOut {
-			ps[i].PacketsOut += n
+			ps[i].PacketsSent += n
 		}
-		for reason, n := range p.Dropped {
-			if n > 0 {
-				ps[i].Drops += n
-				ps[i].DropReasons = append(ps[i].DropReasons, Count{mpe.DropReason(reason).String(), n})
-			}
-		}
-		slices.SortFunc(ps[i].DropReasons, func(a, b Count) int {
-			return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.What, b.What))
-		})
-		if p.Extended != nil {
-			ps[i].RoundTrip = p.Extended.RoundTrip
+		for _, n := range p.Dropped {
+			ps[i].Drops += n
 		}
 	}
 	return ps
 }
 
-func repeats(p *mpe.PeerSnapshot) uint64 {
-	if p.Extended != nil {
-		return p.Extended.Retransmissions
+// DropReasons returns why packets were dropped, the most frequent reason first.
+func (p *Peer) DropReasons() []Count { return Counts[mpe.DropReason](p.Dropped[:]) }
+
+// Counts returns the counts above 0 of a table indexed by K, the highest first.
+func Counts[K interface {
+	~uint8
+	String() string
+}](byKind []uint64) []Count {
+	var counts []Count
+	for kind, n := range byKind {
+		if n > 0 {
+			counts = append(counts, Count{K(kind).String(), n})
+		}
 	}
-	return p.Events[mpe.EventRetransmitted] + p.Events[mpe.EventReacked]
+	slices.SortFunc(counts, func(a, b Count) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.What, b.What)) })
+	return counts
+}
+
+// RoundTrip returns the smoothed round trip in seconds; 0 if it is unknown.
+func (p *Peer) RoundTrip() float64 {
+	if p.Extended == nil {
+		return 0
+	}
+	return p.Extended.RoundTrip
 }
 
 // since returns the rates since an earlier state.
@@ -110,10 +89,10 @@ func (p *Peer) since(before *Peer, seconds float64) Rates {
 	}
 }
 
-// Seen reports whether anything has ever happened between the two.
-func (p *Peer) Seen() bool {
-	return p.PacketsIn+p.PacketsOut+p.Failed+p.Drops > 0 || p.Oldest > 0 || p.Troubled() || p.Unexpected+p.Queued > 0
+// Active reports whether a message, packet or error was ever exchanged with the peer.
+func (p *Peer) Active() bool {
+	return p.PacketsIn+p.PacketsSent+p.Failed+p.Drops > 0 || p.OldestWait > 0 || p.Unreachable() || p.Unexpected+p.QueuedSends > 0
 }
 
-// Troubled reports whether nothing gets to the peer.
-func (p *Peer) Troubled() bool { return p.Refuses != "" || p.NetworkError != "" }
+// Unreachable reports whether sends to the peer are refused or fail.
+func (p *Peer) Unreachable() bool { return p.Refuses != "" || p.NetworkError != "" }

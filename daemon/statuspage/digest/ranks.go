@@ -1,49 +1,43 @@
 package digest
 
-import "github.com/zrlmpi/zrlmpid/daemon/control"
+import (
+	"strings"
 
-// Rank is how a local rank is doing.
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+)
+
+// Rank is the state of a local rank.
 type Rank struct {
-	Rank int `json:"rank"`
-	// Role is host or standin; Kernel is what a stand-in runs, and KernelState how.
-	Role        string   `json:"role"`
-	Kernel      string   `json:"kernel,omitempty"`
-	KernelState string   `json:"kernel_state,omitempty"`
-	Address     string   `json:"address"`
-	Transports  []string `json:"transports"`
-	// Offload is what the kernel does for the rank's UDP socket, in words; nil
-	// without one.
-	Offload []string `json:"offload"`
+	*control.RankInfo
 	// Posted and Unexpected are the depths of its matching queues.
-	Posted     int `json:"posted"`
-	Unexpected int `json:"unexpected"`
-	// Programs are those that have the rank.
-	Programs []control.Program `json:"programs,omitempty"`
-	Rates    Rates             `json:"rates"`
+	Posted     int   `json:"posted"`
+	Unexpected int   `json:"unexpected"`
+	Rates      Rates `json:"rates"`
 }
 
-func rank(r *control.LocalRank) Rank {
-	return Rank{
-		Rank: r.Rank, Role: r.Role, Kernel: r.Kernel, KernelState: r.KernelState, Address: r.Address, Transports: r.Transports,
-		Offload: offload(r.Offload), Posted: r.Engine.Posted, Unexpected: r.Engine.Unexpected, Programs: r.Attached,
-	}
-}
-
-// offload lists what the kernel does.
-func offload(o *control.Offload) []string {
+// OffloadText returns what the kernel does for the rank's UDP socket in words, or "-"
+// for a rank without one.
+func (r *Rank) OffloadText() string {
+	o := r.Offload
 	if o == nil {
-		return nil
+		return "-"
 	}
-	words := []string{}
+	var words []string
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{o.Batches, "batches"}, {o.Segmentation, "segmentation"}, {o.Coalescing, "coalescing"}} {
+	}{{o.Batches, "batches"}, {o.Segmentation, "segmentation"}, {o.Coalescing, "coalescing"}, {o.Disabled && o.Batches, "others disabled"}} {
 		if f.on {
 			words = append(words, f.word)
 		}
 	}
-	return words
+	switch {
+	case len(words) > 0:
+		return strings.Join(words, ", ")
+	case o.Disabled:
+		return "disabled"
+	}
+	return "none"
 }
 
 // Failed reports whether the rank's kernel has failed.

@@ -9,78 +9,70 @@ import (
 type Verdict struct {
 	// Level is good, warn or bad.
 	Level string `json:"level"`
-	// Text says what is wrong now, the worst first; More adds to it, or is empty.
+	// Text is the most severe problem, More adds to it or is empty.
 	Text string `json:"text"`
 	More string `json:"more,omitempty"`
-	// Said is both for those who are told of changes: it stays the same as long as
-	// nothing but time passes.
-	Said string `json:"said"`
+	// Announcement is both for screen readers: it does not change while only time
+	// passes.
+	Announcement string `json:"announcement"`
 }
 
-// maxVerdict is how long each text of a verdict is at most, in characters.
+// maxVerdict bounds each text of a verdict, in characters.
 const maxVerdict = 400
 
-// Verdict returns the digest's.
+// Verdict returns the digest's verdict.
 func (d *Digest) Verdict() Verdict {
 	var old []Wait
-	young := 0
+	brief := 0
 	for i := range d.Waits {
-		if w := d.Waits[i]; w.Age() != Young {
+		if w := d.Waits[i]; w.Age() != Brief {
 			old = append(old, w)
 		} else {
-			young++
+			brief++
 		}
 	}
-	v := Verdict{Level: "good", Text: "Nobody waits", Said: "Nobody waits for longer than a second."}
-	if young > 0 {
-		v.More = fmt.Sprintf("%s on the way", Plural(young, "message"))
+	v := Verdict{Level: "good", Text: "No rank is waiting", Announcement: "No rank has waited longer than 1 s."}
+	if brief > 0 {
+		v.More = Plural(brief, "message") + " in progress"
 	}
-	var broken []Trouble
-	for _, t := range d.Troubles {
-		if t.Severity == Bad {
-			broken = append(broken, t)
+	var failures []Problem
+	for _, p := range d.Problems {
+		if p.Severity == Failure {
+			failures = append(failures, p)
 		}
 	}
 	switch {
 	case len(d.Cycles) > 0:
 		c := d.Cycles[0]
-		v.Level, v.Text = "bad", "Deadlock? "+Sentence(c.Text)
+		v.Level, v.Text = "bad", "Possible deadlock: "+c.Text
 		v.More = "For " + Duration(c.Seconds)
 		if len(d.Cycles) > 1 {
 			v.More += fmt.Sprintf(", and %s", Plural(len(d.Cycles)-1, "more cycle"))
 		}
-		v.Said = v.Text + "."
+		v.Announcement = v.Text + "."
 	case len(old) > 0:
 		v.Level, v.Text = "warn", Plural(len(old), "wait")
-		if old[0].Age() == Old {
+		if old[0].Age() == Long {
 			v.Level = "bad"
 		}
-		v.Text += ", the oldest for " + Duration(old[0].Seconds)
+		v.Text += ", longest " + Duration(old[0].Seconds)
 		v.More = Sentence(old[0].Text)
-		v.Said = Plural(len(old), "wait") + ". The oldest: " + old[0].Text + "."
+		v.Announcement = Plural(len(old), "wait") + ". Longest: " + old[0].Text + "."
 	}
-	if n := len(broken); n > 0 {
+	if n := len(failures); n > 0 {
 		if len(old) == 0 {
-			v.Level, v.Text, v.More = "bad", Sentence(broken[0].Text), broken[0].Do
+			v.Level, v.Text, v.More = "bad", Sentence(failures[0].Text), failures[0].Action
 		}
-		v.Said += fmt.Sprintf(" %s: %s.", Plural(n, "failure"), broken[0].Text)
-	} else if len(d.Troubles) > 0 && len(old) == 0 {
+		v.Announcement += fmt.Sprintf(" %s: %s.", Plural(n, "failure"), failures[0].Text)
+	} else if len(d.Problems) > 0 && len(old) == 0 {
 		v.Level = "warn"
-		v.Text += fmt.Sprintf(", but there %s", Are(len(d.Troubles), "warning"))
+		v.Text += ", " + Plural(len(d.Problems), "warning")
 	}
-	v.Text, v.More, v.Said = Clean(v.Text, maxVerdict), Clean(v.More, maxVerdict), Clean(v.Said, maxVerdict)
+	v.Text, v.More, v.Announcement = Clean(v.Text, maxVerdict), Clean(v.More, maxVerdict), Clean(v.Announcement, maxVerdict)
 	return v
 }
 
-// Are is "is 1 wait" or "are 2 waits".
-func Are(n int, what string) string {
-	if n == 1 {
-		return "is " + Plural(n, what)
-	}
-	return "are " + Plural(n, what)
-}
-
-// Plural is "1 wait" or "2 waits".
+// Plural returns "1 wait" or "2 waits".
 func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -88,7 +80,7 @@ func Plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Sentence is a text with a capital letter at its beginning.
+// Sentence returns a text with a capital letter at its beginning.
 func Sentence(s string) string {
 	if s == "" {
 		return s

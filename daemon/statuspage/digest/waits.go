@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -12,27 +13,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Wait is a message that waits for something.
+// Wait is an operation that waits for a packet.
 type Wait struct {
 	// Rank waits for Peer, which is AnyRank for a receive from any source.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
-	// Remote: the rank that waits is not one of the daemon's, which knows of it by
-	// its SEND_REQUEST.
+	// Remote: Rank is not a rank of the daemon. Its wait is known from the packet that
+	// it sent.
 	Remote bool `json:"remote,omitempty"`
-	// Direction is that of the message: send or receive.
+	// Direction is Send or Receive.
 	Direction string `json:"direction"`
-	// For is a packet type, or empty for what is held back.
+	// For is a packet type, or empty for a message that is held back.
 	For string `json:"waits_for,omitempty"`
-	// Seconds is for how long.
+	// Seconds is the age of the wait.
 	Seconds float64 `json:"seconds"`
-	// Bytes is the length of the message, or 0 if it is not known.
+	// Bytes is the length of the message, or 0 if it is unknown.
 	Bytes int64 `json:"bytes,omitempty"`
-	// Repeats is how often a packet was repeated, and Queued how many messages wait
-	// behind this one.
+	// Retransmissions counts packets of the message, Queued the messages behind it.
 	Retransmissions int `json:"retransmissions,omitempty"`
 	Queued          int `json:"queued,omitempty"`
-	// Text says it in words, but for the time.
+	// Text is the wait in words, without its age.
 	Text string `json:"text"`
 	// InCycle: the wait is part of a cycle.
 	InCycle bool `json:"in_cycle,omitempty"`
@@ -44,38 +44,60 @@ const (
 	Receive = "receive"
 )
 
-// Age is how long something waits, as far as it makes a difference to whoever looks.
+// Age classifies waits by their duration.
 type Age int
 
-// Messages that are Young are on their way; Old ones are why somebody looks.
+// A Brief wait is normal, a Long one needs attention.
 const (
-	Young Age = iota
-	Waiting
-	Old
+	Brief Age = iota
+	Medium
+	Long
 )
 
-// The bounds of ages in seconds.
+// The lower bounds of Medium and Long in seconds.
 const (
-	youngSeconds = 1
-	oldSeconds   = 10
+	mediumSeconds = 1
+	longSeconds   = 10
 )
 
 // AgeOf returns the age of a wait.
 func AgeOf(seconds float64) Age {
 	switch {
-	case seconds < youngSeconds:
-		return Young
-	case seconds < oldSeconds:
-		return Waiting
+	case seconds < mediumSeconds:
+		return Brief
+	case seconds < longSeconds:
+		return Medium
 	}
-	return Old
+	return Long
 }
 
-// Age returns the wait's.
+// Age returns the age of the wait.
 func (w *Wait) Age() Age { return AgeOf(w.Seconds) }
 
-// waits finds who waits, the oldest first. A kernel that waits for work does not
-// count.
+// Detail returns what Text does not say: length, retransmissions, queue.
+func (w *Wait) Detail() string {
+	var words []string
+	if w.Bytes > 0 {
+		words = append(words, Bytes(float64(w.Bytes)))
+	}
+	if w.Retransmissions > 0 {
+		words = append(words, Plural(w.Retransmissions, "retransmission"))
+	}
+	if w.Queued > 0 {
+		words = append(words, Plural(w.Queued, "message")+" queued behind it")
+	}
+	if w.Remote {
+		known := protocol.SendRequest
+		if w.Direction == Receive {
+			known = protocol.ClearToSend
+		}
+		words = append(words, fmt.Sprintf("known from its %v", known))
+	}
+	return strings.Join(words, ", ")
+}
+
+// waits returns the waits of a status, the oldest first. The receive with which a
+// stand-in's kernel waits for work is not one.
 func waits(s *control.Status) []Wait {
 	ws := []Wait{}
 	local := make(map[int]bool, len(s.Ranks))
@@ -95,7 +117,7 @@ func waits(s *control.Status) []Wait {
 			if w := p.Receiving; w != nil && (r.Role == control.RoleHost || w.State != handshake.WaitRequest.String()) {
 				ws = append(ws, waitOf(r.Rank, p.Rank, Receive, w, p.QueuedReceives))
 			}
-			// A local rank tells of its own sends.
+			// A local rank reports its own sends.
 			if k := p.Deferred; k != nil && !local[p.Rank] {
 				ws = append(ws, Wait{
 					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Send, For: protocol.ClearToSend.String(), Seconds: k.Seconds,
@@ -105,7 +127,7 @@ func waits(s *control.Status) []Wait {
 			if k := p.UnansweredClear; k != nil && !local[p.Rank] {
 				ws = append(ws, Wait{
 					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Receive, For: protocol.Data.String(), Seconds: k.Seconds,
-					Text: fmt.Sprintf("rank %d is blocked in a receive (%s) from rank %d, which has no send for it", p.Rank, k.Call, r.Rank),
+					Text: fmt.Sprintf("rank %d is blocked in a receive (%s) from rank %d, which has no matching send", p.Rank, k.Call, r.Rank),
 				})
 			}
 		}
@@ -123,8 +145,14 @@ func waitOf(rank, peer int, direction string, w *mpe.WaitSnapshot, queued int) W
 	}
 }
 
-var since = regexp.MustCompile(`,? since [0-9][0-9.hmsnuµ]*`)
+// An engine's text gives the age of a wait in one of these forms.
+var (
+	since     = regexp.MustCompile(`,? since [0-9][0-9.hmsnuµ]*`)
+	hasWaited = regexp.MustCompile(`has waited [0-9.]+ ?[a-zµ]+(?: [0-9.]+ ?[a-z]+)* for`)
+)
 
-// Timeless is a text about a wait without how long it has lasted, so that it stays the
-// same as long as the wait does.
-func Timeless(text string) string { return since.ReplaceAllString(text, "") }
+// Timeless returns a text about a wait without the age of the wait: the text is the same
+// for as long as the wait lasts.
+func Timeless(text string) string {
+	return hasWaited.ReplaceAllString(since.ReplaceAllString(text, ""), "waits for")
+}

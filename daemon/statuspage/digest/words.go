@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// Duration is a time in seconds as people read it who compare it with others: 0.4 s,
-// 12.3 s, 2 min 05 s, 1 h 04 min, 3 d 02 h.
+// Duration returns a time in seconds in two units at most: 0.4 s, 12.3 s, 2 min 05 s,
+// 1 h 04 min, 3 d 02 h.
 func Duration(seconds float64) string {
-	// What a clock cannot tell, or no wait lasts for, is shown as is.
+	// Values that no clock yields are shown as they are.
 	if !(seconds >= 0) || seconds > math.MaxInt32 {
 		return strconv.FormatFloat(seconds, 'g', 3, 64) + " s"
 	}
@@ -29,8 +29,8 @@ func Duration(seconds float64) string {
 	return fmt.Sprintf("%d d %02d h", int(whole.Hours())/24, int(whole.Hours())%24)
 }
 
-// Latency is a time in seconds with three digits and the unit that suits it; a dash
-// for what is not known.
+// Latency returns a time in seconds with three digits in s, ms or µs, or a dash if it is
+// unknown.
 func Latency(seconds float64) string {
 	switch {
 	case !(seconds > 0):
@@ -43,7 +43,7 @@ func Latency(seconds float64) string {
 	return digits(seconds) + " s"
 }
 
-// Quantity is a number with three digits, and k, M, G or T for thousands.
+// Quantity returns a number with three digits, and k, M, G or T for thousands.
 func Quantity(x float64) string {
 	for _, unit := range []string{"", " k", " M", " G"} {
 		if !(math.Abs(x) >= 999.5) {
@@ -54,7 +54,7 @@ func Quantity(x float64) string {
 	return digits(x) + " T"
 }
 
-// Bytes is a number of bytes as Quantity has it.
+// Bytes returns a number of bytes as Quantity does.
 func Bytes(n float64) string {
 	s := Quantity(n)
 	if !strings.Contains(s, " ") {
@@ -63,7 +63,7 @@ func Bytes(n float64) string {
 	return s + "B"
 }
 
-// digits are three of them, and none after the point that are zero.
+// digits returns three significant digits, without trailing zeros.
 func digits(x float64) string {
 	decimals := 0
 	switch a := math.Abs(x); {
@@ -79,8 +79,8 @@ func digits(x float64) string {
 	return s
 }
 
-// Clean is a text with at most the given number of characters, none of which moves a
-// cursor or changes a direction: what comes from elsewhere must not rearrange a screen.
+// Clean returns at most limit characters of a text, without those that move a cursor or
+// change the direction of text: input from elsewhere must not rearrange a screen.
 func Clean(text string, limit int) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

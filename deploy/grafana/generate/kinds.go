@@ -53,13 +53,13 @@ func (p *panel) stacked() *panel {
 	return p
 }
 
-// level is from where on a value has a colour.
+// level is the lower bound of a colour.
 type level struct {
 	from  float64
 	color string
 }
 
-// number is one value, coloured by levels; below the first it is green.
+// number shows one value, coloured by levels; below the first it is green.
 func number(title, unit, description, expr string, levels ...level) *panel {
 	p := newPanel("stat", title, unit, description, targets("time_series", false, []query{{expr, ""}}))
 	p.Options = map[string]any{
@@ -71,7 +71,7 @@ func number(title, unit, description, expr string, levels ...level) *panel {
 	return p
 }
 
-// once asks for the value at the end of the time range alone.
+// once queries only the value at the end of the time range.
 func (p *panel) once() *panel {
 	for i := range p.Targets {
 		p.Targets[i].Instant, p.Targets[i].Range = true, false
@@ -136,7 +136,7 @@ func table(title, unit, description, expr string, columns ...column) *panel {
 			sortBy = c.title
 			continue
 		}
-		// Labels are words, even if they look like numbers.
+		// Labels are strings, even if they consist of digits.
 		p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override{matcher{"byName", c.title}, []property{{"unit", "string"}}})
 	}
 	p.Transformations = []transformation{

@@ -25,14 +25,14 @@ func main() {
 func zrlmpid() *dashboard {
 	return &dashboard{
 		Title: "zrlmpid", UID: "zrlmpid", Tags: []string{"zrlmpi", "mpi", "cloudfpga"}, SchemaVersion: 41, Editable: true,
-		Description: "ZRLMPI Message Passing Engines: who waits for whom, how long handshakes take, what the network loses.",
+		Description: "ZRLMPI Message Passing Engines: waiting ranks, duration of handshakes, losses of the network.",
 		Refresh:     "10s", Time: timeRange{"now-1h", "now"}, Timezone: "browser", GraphTooltip: 1,
 		Annotations: annotations{[]annotation{{
 			BuiltIn: 1, Datasource: datasource{"grafana", "-- Grafana --"}, Enable: true, Hide: true,
 			IconColor: "rgba(0, 211, 255, 1)", Name: "Annotations & Alerts", Type: "dashboard",
 		}}},
 		Links: []link{{
-			Title: "What the panels and alerts mean", Type: "link", TargetBlank: true, Icon: "doc", Tags: []string{},
+			Title: "Panels and alerts explained", Type: "link", TargetBlank: true, Icon: "doc", Tags: []string{},
 			URL: "https://github.com/zrlmpi/zrlmpid/blob/main/docs/operations.md",
 		}},
 		Templating: templating{variables()},
@@ -40,10 +40,10 @@ func zrlmpid() *dashboard {
 	}
 }
 
-// all is the choice of everything.
+// all selects all values.
 var all = &choice{[]string{"All"}, []string{"$__all"}}
 
-// variables narrow what is shown. Of each, several can be chosen.
+// variables are the filters of the dashboard. Each accepts several values.
 func variables() []variable {
 	chosen := func(name, label, description, query string) variable {
 		ds := prometheus
@@ -53,7 +53,7 @@ func variables() []variable {
 		}
 	}
 	return []variable{
-		{Name: "datasource", Label: "Data source", Description: "The Prometheus to ask", Type: "datasource", Query: "prometheus", Refresh: 1},
+		{Name: "datasource", Label: "Data source", Description: "The Prometheus data source", Type: "datasource", Query: "prometheus", Refresh: 1},
 		chosen("instance", "Daemon", "The zrlmpid, by its HTTP address", `label_values(up{job="zrlmpid"}, instance)`),
 		chosen("rank", "Rank", "The local rank", `label_values(zrlmpi_attached_programs{instance=~"$instance"}, rank)`),
 		chosen("peer", "Peer", "The remote rank", `label_values(zrlmpi_messages_total{instance=~"$instance", rank=~"$rank"}, peer)`),

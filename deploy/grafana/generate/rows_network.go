@@ -3,28 +3,28 @@ package main
 func network() row {
 	return row{"Network", []line{
 		{8, []sized{
-			{8, lines("Packets sent again", "pps", "Repeats by pair. A DATA message of a handshake is one, whatever its length.",
+			{8, lines("Retransmissions by pair", "pps", "Retransmitted packets by pair. A DATA message of the handshake counts as one, whatever its length.",
 				query{`rate(zrlmpi_retransmissions_total{` + peer + `}` + over + `)`, pair})},
-			{8, lines("Share of repeats", "percentunit", "Repeats among the packets sent, by pair: about the odds that a packet is lost, on the way there or back.",
+			{8, lines("Retransmission ratio by pair", "percentunit", "Retransmissions as a ratio of the packets sent, by pair: roughly the probability of a loss in either direction.",
 				query{`sum by (instance, rank, peer) (rate(zrlmpi_retransmissions_total{` + peer + `}` + over + `)) / (sum by (instance, rank, peer) (rate(zrlmpi_packets_total{` + peer + `, direction="out"}` + over + `)) > 0)`, pair})},
-			{8, lines("Round trip", "s", "Smoothed round trip of a packet and its acknowledgement; extended profile only.",
+			{8, lines("Round trip", "s", "Smoothed round-trip time; extended profile only.",
 				query{`zrlmpi_round_trip_seconds{` + peer + `}`, pair}).logarithmic()},
 		}},
 		{8, []sized{
-			{8, lines("Dropped, by reason", "pps", "What arrived and was not used. duplicate and stale follow from repeats; unknown_address, source_rank and destination from rank maps that differ; start_mark, type, length and checksum from other profiles or damage.",
+			{8, lines("Packets dropped, by reason", "pps", "Packets dropped. duplicate and stale: effects of retransmissions. unknown_address, source_rank, destination: different rank maps. start_mark, type, length, checksum: different profiles or corrupt packets.",
 				query{`sum by (reason) (rate(zrlmpi_drops_total{` + rank + `, peer=~"$peer|unknown"}` + over + `))`, "{{reason}}"}).stacked()},
-			{8, lines("Events", "cps", "What else is worth knowing: repeats, lost ACKs, requests that crossed, full windows, peers that came back.",
+			{8, lines("Protocol events", "cps", "Protocol events: retransmissions, lost ACKs, crossed requests, full windows, restarted peers.",
 				query{`sum by (event) (rate(zrlmpi_events_total{` + peer + `}` + over + `))`, "{{event}}"}).stacked()},
-			{8, lines("Failures", "cps", "Messages that ended with an error, and messages or links given up because a peer did not answer. What a program cancels has failed as well.",
+			{8, lines("Failures", "cps", "Messages that ended with an error, including cancelled ones, and messages or links that timed out because a peer did not answer.",
 				query{`sum by (instance, rank, peer) (rate(zrlmpi_message_failures_total{` + peer + `}` + over + `))`, pair + " failed"},
-				query{`sum by (instance, rank, peer) (rate(zrlmpi_give_ups_total{` + peer + `}` + over + `))`, pair + " given up"})},
+				query{`sum by (instance, rank, peer) (rate(zrlmpi_peer_unreachable_total{` + peer + `}` + over + `))`, pair + " unreachable"})},
 		}},
 		{7, []sized{
-			{8, lines("Dropped by sockets", "pps", "Datagrams for which a rank's UDP socket had no room. Each is a loss that a larger buffer spares; Linux only.",
+			{8, lines("Kernel drops: receive buffer full", "pps", "Datagrams dropped by the kernel because the receive buffer of the rank's UDP socket was full. Raise the buffer. Linux only.",
 				query{`rate(zrlmpi_socket_drops_total{` + rank + `}` + over + `)`, "rank {{rank}}"})},
-			{8, table("Receive buffers", "bytes", "What the kernel has granted each rank's UDP socket: limits.receive_buffer, or net.core.rmem_max if that is less.",
+			{8, table("Receive buffers", "bytes", "Receive buffer of each rank's UDP socket: limits.receive_buffer, or net.core.rmem_max if that is lower.",
 				`zrlmpi_socket_buffer_bytes{`+rank+`}`, column{"instance", "Daemon"}, column{"rank", "Rank"}, column{value, "Buffer"})},
-			{8, states("Offload", "What the kernel does for each rank's UDP socket: batches moves many datagrams by a system call, segmentation cuts long messages, coalescing joins them again.", "off", "on", "orange",
+			{8, states("Offload feature enabled", "Offload features of each rank's UDP socket. batches: a system call moves many datagrams. segmentation: the kernel cuts long messages into datagrams. coalescing: the kernel joins received datagrams.", "off", "on", "orange",
 				query{`zrlmpi_offload_enabled{` + rank + `}`, "rank {{rank}} {{feature}}"})},
 		}},
 	}}
@@ -33,9 +33,9 @@ func network() row {
 func nodes() row {
 	return row{"Programs and kernels", []line{
 		{7, []sized{
-			{12, states("Kernels of stand-ins", "Whether the kernel of each stand-in runs. One that has ended or failed answers nobody until zrlmpid is restarted.", "down", "up", "red",
+			{12, states("Kernels of stand-ins", "State of the kernel of each stand-in. After its end or failure the rank does not answer until zrlmpid is restarted.", "down", "up", "red",
 				query{`zrlmpi_kernel_up{` + rank + `}`, "rank {{rank}} {{kernel}}"})},
-			{12, lines("Attached programs", "short", "Programs that have a rank of the daemon.",
+			{12, lines("Attached programs", "short", "Programs attached to each rank.",
 				query{`zrlmpi_attached_programs{` + rank + `}`, "rank {{rank}}"})},
 		}},
 	}}
@@ -44,23 +44,23 @@ func nodes() row {
 func process() row {
 	return row{"Daemon", []line{
 		{7, []sized{
-			{8, lines("CPU", "percentunit", "Processor time of the daemon; 100 % is one core. Whoever waits for messages looks for them, so that a busy rank takes a core.",
+			{8, lines("CPU", "percentunit", "CPU time of the daemon; 100 % is one core. Waiting ranks poll, so a busy rank uses a core.",
 				query{`rate(process_cpu_seconds_total{` + daemon + `}` + over + `)`, "{{instance}}"})},
-			{8, lines("Memory", "bytes", "Memory of the process, and what of it is Go's heap. Unexpected messages of the extended profile take most of it, if there are many.",
+			{8, lines("Memory", "bytes", "Resident memory of the process, and Go's heap. Many unexpected messages of the extended profile need most of it.",
 				query{`process_resident_memory_bytes{` + daemon + `}`, "{{instance}} resident"}, query{`go_memstats_heap_inuse_bytes{` + daemon + `}`, "{{instance}} heap"})},
-			{8, lines("Goroutines and files", "short", "Goroutines and open files of the daemon. If they only ever climb, something leaks.",
+			{8, lines("Goroutines and open files", "short", "Goroutines and open files of the daemon. A steady rise is a leak.",
 				query{`go_goroutines{` + daemon + `}`, "{{instance}} goroutines"}, query{`process_open_fds{` + daemon + `}`, "{{instance}} files"})},
 		}},
 		{7, []sized{
-			{8, table("Builds", "none", "Which zrlmpid runs where. All of a cluster should be the same.",
+			{8, table("Versions", "none", "Version of each daemon. All daemons of a cluster should have the same.",
 				`zrlmpi_build_info{instance=~"$instance"}`, column{"instance", "Daemon"}, column{"version", "Version"}, column{"revision", "Revision"}, column{"goversion", "Go"})},
-			{4, table("Up for", "s", "How long each daemon has been running.",
-				`time() - process_start_time_seconds{`+daemon+`}`, column{"instance", "Daemon"}, column{value, "Time"})},
-			{4, table("Configuration loaded", "s", "How long ago the configuration was loaded with success for the last time.",
-				`time() - zrlmpi_config_last_reload_success_timestamp_seconds{instance=~"$instance"}`, column{"instance", "Daemon"}, column{value, "Ago"})},
-			{4, states("Last reload", "Whether the last attempt to load the configuration succeeded. If it failed, the daemon goes on with the one before.", "failed", "good", "red",
+			{4, table("Uptime", "s", "Time since the start of each daemon.",
+				`time() - process_start_time_seconds{`+daemon+`}`, column{"instance", "Daemon"}, column{value, "Uptime"})},
+			{4, table("Configuration loaded", "s", "Time since the last successful load of the configuration.",
+				`time() - zrlmpi_config_last_reload_success_timestamp_seconds{instance=~"$instance"}`, column{"instance", "Daemon"}, column{value, "Age"})},
+			{4, states("Last reload", "Result of the last load of the configuration. After a failure the previous configuration stays in effect.", "failed", "ok", "red",
 				query{`zrlmpi_config_last_reload_successful{instance=~"$instance"}`, "{{instance}}"})},
-			{4, lines("Log lines lost", "cps", "Log lines lost because the log was read too slowly, or could not be written.",
+			{4, lines("Log lines lost", "cps", "Log lines lost because the log was full or could not be written.",
 				query{`rate(zrlmpi_log_lines_lost_total{instance=~"$instance"}` + over + `)`, "{{instance}}"})},
 		}},
 	}}

@@ -106,9 +106,9 @@ var faults = []string{
 	"ZrlmpidReloadFailed",
 	"ZrlmpiSendWaits rank 0 peer 3", "ZrlmpiSendWaits rank 8 peer 7", "ZrlmpiSendHeldBack rank 0 peer 4", "ZrlmpiMessageStalled rank 0 peer 5",
 	"ZrlmpiMessageNotReceived rank 7", "ZrlmpiReceiveWaits rank 0 peer 3",
-	"ZrlmpiPeerGivenUp rank 0 peer 6", "ZrlmpiMessagesFail rank 0 peer 6", "ZrlmpiKernelDown rank 9",
-	"ZrlmpiPacketsRepeated rank 0 peer 1", "ZrlmpiPacketsRepeated rank 0 peer 2", "ZrlmpiSocketDrops rank 7", "ZrlmpiUnknownAddress rank 7 peer unknown",
-	"ZrlmpiWrongRankMap rank 0 peer 1", "ZrlmpiMalformedPackets rank 0 peer 1", "ZrlmpiPeersDisagree rank 0 peer 1",
+	"ZrlmpiPeerUnreachable rank 0 peer 6", "ZrlmpiMessagesFail rank 0 peer 6", "ZrlmpiKernelDown rank 9",
+	"ZrlmpiRetransmissions rank 0 peer 1", "ZrlmpiRetransmissions rank 0 peer 2", "ZrlmpiSocketDrops rank 7", "ZrlmpiUnknownAddress rank 7 peer unknown",
+	"ZrlmpiWrongRankMap rank 0 peer 1", "ZrlmpiMalformedPackets rank 0 peer 1", "ZrlmpiCallMismatch rank 0 peer 1",
 	"ZrlmpiAckSlow rank 0", "ZrlmpiRoundTripSlow rank 0 peer 2", "ZrlmpiOffloadOff rank 0",
 }
 

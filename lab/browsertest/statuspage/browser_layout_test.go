@@ -26,7 +26,7 @@ func TestScreens(t *testing.T) {
 	p[8].Dropped = mpe.DropCounts{mpe.DropSourceRank: 1 << 60, mpe.DropDuplicate: 5}
 	p[9].Extended = &mpe.ExtendedSnapshot{RoundTrip: 1e-3}
 	m.Value.Config = strings.Repeat("/long", 60)
-	m.Value.Ranks = append(m.Value.Ranks, control.LocalRank{Rank: 201, Role: control.RoleStandin, Kernel: strings.Repeat("exec", 30), KernelState: control.KernelFailed, KernelError: "exit status 1", Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"})
+	m.Value.Ranks = append(m.Value.Ranks, control.LocalRank{RankInfo: control.RankInfo{Rank: 201, Role: control.RoleStandin, Kernel: strings.Repeat("exec", 30), KernelState: control.KernelFailed, KernelError: "exit status 1", Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"}})
 	server := serve(t, statuspage.New(m.Status, statuspage.Options{Host: strings.Repeat("host", 20)}))
 	backgrounds := map[bool]string{}
 	for _, s := range []browsertest.Screen{{Width: 320, Height: 700}, {Width: 375, Height: 800, Dark: true}, {Width: 620, Height: 900}, {Width: 1001, Height: 900}, {Width: 1280, Height: 900}, {Width: 1920, Height: 1080, Dark: true}} {
@@ -71,7 +71,7 @@ func TestServerGoes(t *testing.T) {
 	p.until(`document.body.dataset.state === 'live'`)
 	server.CloseClientConnections()
 	server.Listener.Close()
-	p.until(`document.body.dataset.state === 'lost' && document.querySelector('.live').innerText.startsWith('No answer since')`)
+	p.until(`document.body.dataset.state === 'lost' && document.querySelector('.live').innerText.startsWith('No response since')`)
 }
 
 // TestForeignScript: the policy stops what is not the page's.

@@ -24,7 +24,7 @@ func open(t *testing.T, ctx context.Context, server *httptest.Server, path strin
 	return &tab{browsertest.Open(t, ctx, server.URL, server.URL+path, s)}
 }
 
-// until waits for an expression to be true, also while the page is loaded anew.
+// until waits for an expression to be true, also while the page is reloaded.
 func (p *tab) until(expression string) {
 	p.T.Helper()
 	ctx, cancel := context.WithTimeout(p.Ctx, patience)

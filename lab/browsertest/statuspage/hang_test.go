@@ -72,14 +72,14 @@ func hang(t *testing.T, client *control.Client, from, to int) {
 // age reads the age of a wait, in seconds, as the page shows it.
 const age = `(() => { const e = document.querySelector('[data-key="0>3/receive"] .age'); return e ? parseFloat(e.textContent) : 0; })()`
 
-// TestHang: a rank hangs, and an open page shows the peer that it waits for, and for how
+// TestHang: a rank hangs, and the open page shows for which rank it waits, and for how
 // long, every second.
 func TestHang(t *testing.T) {
 	ctx := browsertest.Start(t)
 	client, server := startDaemon(t)
 	p := open(t, ctx, server, "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
-	if text := browsertest.Eval[string](p.Tab, `document.querySelector('#verdict').innerText`); text != "Nobody waits" {
+	if text := browsertest.Eval[string](p.Tab, `document.querySelector('#verdict').innerText`); text != "No rank is waiting" {
 		t.Errorf("before anything happens: %q", text)
 	}
 	loaded := browsertest.Eval[float64](p.Tab, `performance.timeOrigin`)
@@ -90,9 +90,9 @@ func TestHang(t *testing.T) {
 	for selector, want := range map[string]string{
 		`[data-key="0>3/receive"] .what`:   "rank 0 waits for SEND_REQUEST from rank 3",
 		`[data-key="0>3/receive"] .detail`: "receive, waits for SEND_REQUEST",
-		`#verdict`:                         "1 wait, the oldest for",
-		`#said`:                            "1 wait. The oldest: rank 0 waits for SEND_REQUEST from rank 3.",
-		`#peers [data-key="0>3"] .state`:   "waits ",
+		`#verdict`:                         "1 wait, longest ",
+		`#announcement`:                    "1 wait. Longest: rank 0 waits for SEND_REQUEST from rank 3.",
+		`#peers [data-key="0>3"] .state`:   "waiting ",
 		`#ranks [data-key="2"]`:            "echo",
 		`title`:                            "(1) zrlmpid node7",
 	} {
@@ -109,8 +109,7 @@ func TestHang(t *testing.T) {
 	p.Quiet()
 }
 
-// TestDeadlock: two hosts receive from each other, and the page asks whether that is
-// one.
+// TestDeadlock: two hosts receive from each other, and the page shows a possible deadlock.
 func TestDeadlock(t *testing.T) {
 	ctx := browsertest.Start(t)
 	client, server := startDaemon(t)
@@ -119,7 +118,7 @@ func TestDeadlock(t *testing.T) {
 	p := open(t, ctx, server, "/", browsertest.Desktop)
 	p.until(`document.querySelectorAll('#cycles li').length === 1 && document.querySelector('#verdict-box').className === 'verdict bad'`)
 	for selector, want := range map[string]string{
-		`#verdict`: "wait for each other", `#cycles li`: "Deadlock?", `#waits li`: "deadlock?",
+		`#verdict`: "Possible deadlock: cycle ", `#cycles li`: "possible deadlock", `#waits li`: "possible deadlock",
 	} {
 		if got := browsertest.Eval[string](p.Tab, fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", selector, got, want)
@@ -170,7 +169,7 @@ func TestWithoutScript(t *testing.T) {
 		}
 	}
 	// The filter is a form like any other.
-	p.Do(chromedp.SetValue("#q", "nobody"), chromedp.Click("#apply"))
-	p.until(`location.search.includes('q=nobody') && document.querySelector('#waits-more')?.innerText.includes('waits match') === true`)
+	p.Do(chromedp.SetValue("#q", "nothing"), chromedp.Click("#apply"))
+	p.until(`location.search.includes('q=nothing') && document.querySelector('#waits-more')?.innerText.includes('match the filter') === true`)
 	p.Quiet()
 }

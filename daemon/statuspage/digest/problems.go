@@ -1,0 +1,84 @@
+package digest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+)
+
+// Severity is how bad a problem is.
+type Severity int
+
+// A Failure does not go away by itself; a Warning may.
+const (
+	Warning Severity = iota
+	Failure
+)
+
+// String returns the severity in words.
+func (s Severity) String() string {
+	if s == Failure {
+		return "failure"
+	}
+	return "warning"
+}
+
+// MarshalText returns String.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Problem is something that is broken or degraded.
+type Problem struct {
+	Severity Severity `json:"severity"`
+	// Rank is the local rank, or -1 for a problem of the daemon.
+	Rank int    `json:"rank"`
+	Text string `json:"text"`
+	// Action is what to do about it, empty if unknown.
+	Action string `json:"action,omitempty"`
+}
+
+// problems returns the problems of a status, failures first.
+func problems(s *control.Status) []Problem {
+	ps := []Problem{}
+	for i := range s.Ranks {
+		ps = append(ps, rankProblems(&s.Ranks[i])...)
+	}
+	if n := s.LostLogLines; n > 0 {
+		ps = append(ps, Problem{Warning, -1, Plural(int(n), "log line") + " lost", "make sure that the log can be written and is read fast enough"})
+	}
+	slices.SortStableFunc(ps, func(a, b Problem) int { return cmp.Compare(b.Severity, a.Severity) })
+	return ps
+}
+
+func rankProblems(r *control.LocalRank) []Problem {
+	var ps []Problem
+	if r.KernelState == control.KernelFailed {
+		ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d: kernel %s failed: %s", r.Rank, r.Kernel, r.KernelError), "restart zrlmpid"})
+	}
+	if n := r.Engine.Disagreements; n > 0 {
+		ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: members of %s have different collectives settings and use the built-in table", r.Rank, Plural(int(n), "communicator")),
+			"give all ranks the same collectives section and table"})
+	}
+	for i := range r.Engine.Peers {
+		p := &r.Engine.Peers[i]
+		if p.Refuses != "" {
+			ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d refuses to send to rank %d: %s", r.Rank, p.Rank, p.Refuses),
+				fmt.Sprintf("when rank %d has recovered: zrlctl reset %d --from %d", p.Rank, p.Rank, r.Rank)})
+		}
+		if p.NetworkError != "" {
+			ps = append(ps, Problem{Warning, r.Rank, p.NetworkError, ""})
+		}
+	}
+	if r.ReceiveBuffer < r.ReceiveBufferRequested {
+		ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: the kernel granted a receive buffer of %v instead of %v",
+			r.Rank, config.Size(r.ReceiveBuffer), config.Size(r.ReceiveBufferRequested)), "raise net.core.rmem_max"})
+	}
+	if r.Offload != nil {
+		for _, p := range r.Offload.Refused {
+			ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: the kernel refused UDP segmentation to rank %d: %s", r.Rank, p.Peer, p.Error), ""})
+		}
+	}
+	return ps
+}
