@@ -75,7 +75,7 @@ func one(project *config.Project, p *config.NFPM, format string, o Options) (fil
 	info := &nfpm.Info{
 		Name: p.PackageName, Arch: o.Arch, Platform: "linux", Version: o.Version,
 		Section: p.Section, Priority: p.Priority, Maintainer: p.Maintainer,
-		Description: p.Description, Vendor: p.Vendor, Homepage: p.Homepage,
+		Description: p.Description, Vendor: p.Vendor, Homepage: p.Homepage, License: p.License,
 	}
 	info.Depends, info.Recommends = p.Overrides[format].Dependencies, p.Overrides[format].Recommends
 	info.Scripts = nfpm.Scripts{PostInstall: p.Scripts.PostInstall, PreRemove: p.Scripts.PreRemove, PostRemove: p.Scripts.PostRemove}
@@ -109,7 +109,7 @@ func one(project *config.Project, p *config.NFPM, format string, o Options) (fil
 func supported(p *config.NFPM) error {
 	rest := *p
 	rest.ID, rest.IDs, rest.PackageName, rest.Formats, rest.Bindir = "", nil, "", nil, ""
-	rest.Section, rest.Priority, rest.Maintainer, rest.Description, rest.Vendor, rest.Homepage = "", "", "", "", "", ""
+	rest.Section, rest.Priority, rest.Maintainer, rest.Description, rest.Vendor, rest.Homepage, rest.License = "", "", "", "", "", "", ""
 	rest.Scripts.PostInstall, rest.Scripts.PreRemove, rest.Scripts.PostRemove = "", "", ""
 	rest.Contents, rest.Overrides = nil, nil
 	if !reflect.ValueOf(rest).IsZero() {
