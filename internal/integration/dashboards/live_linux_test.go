@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/config"
 	"go.uber.org/zap"
 
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/protocol"
