@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/bindfault"
+	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 )
 
 // The causes of a SendError.
