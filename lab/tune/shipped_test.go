@@ -22,7 +22,7 @@ func TestShipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b.Bytes(), shipped) {
-		t.Error("shipped.yaml is not what Write writes: have zrlctl tune write it, and change nothing")
+		t.Error("shipped.yaml is not what Write writes: have zrlbench tune write it, and change nothing")
 	}
 	has := map[collectives.Collective]int{}
 	for _, e := range table.Document().Memory.Collectives {
@@ -45,7 +45,7 @@ func TestShipped(t *testing.T) {
 func source(rows choice.Rows) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package choice\n\nimport (\n\"math\"\n\n\"github.com/zrlmpi/zrlmpid/mpe/coll\"\n)\n\n")
-	fmt.Fprintf(&b, "// measured is what \"zrlctl tune\" has decided for ranks that share memory. The times are in\n")
+	fmt.Fprintf(&b, "// measured is what \"zrlbench tune\" has decided for ranks that share memory. The times are in\n")
 	fmt.Fprintf(&b, "// lab/tune/shipped.yaml; the test of that package prints this file when that is replaced.\n")
 	fmt.Fprintf(&b, "var measured = Rows{\nLink: Link{Alpha: %v, Beta: %v},\nRows: []Row{\n", rows.Link.Alpha, rows.Link.Beta)
 	for _, r := range rows.Rows {

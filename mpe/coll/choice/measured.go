@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// measured is what "zrlctl tune" has decided for ranks that share memory. The times are in
+// measured is what "zrlbench tune" has decided for ranks that share memory. The times are in
 // lab/tune/shipped.yaml; the test of that package prints this file when that is replaced.
 var measured = Rows{
 	Link: Link{Alpha: 3858, Beta: 0.08561},
