@@ -271,9 +271,9 @@ func TestFindings(t *testing.T) {
 			packet(3*ms, protocol.Data, protocol.SendInt, 1, 0, 1, 2, 3, 4),
 			packet(4*ms, protocol.Ack, protocol.RecvInt, 0, 1),
 		}, whole(5*ms, 0, 1)[0:4]...)), []capture.Kind{capture.CrossedRequests}, "ranks 0 and 1 both asked to send", []int64{1, 2}},
-		{"sender gave up", lost, []capture.Kind{capture.RetransmissionsExhausted}, "rank 0 waits for ACK from rank 1", []int64{1, 4, 5, 6}},
-		{"never cleared", late[:3], []capture.Kind{capture.NeverCleared}, "rank 0 waits for CLEAR_TO_SEND from rank 1 since 1.22s", []int64{1, 2, 3}},
-		{"waits for DATA", one[:6], []capture.Kind{capture.Waiting}, "rank 0 waits for DATA from rank 1", []int64{5}},
+		{"sender gave up", lost, []capture.Kind{capture.RetransmissionsExhausted}, " for ACK from rank 1", []int64{1, 4, 5, 6}},
+		{"never cleared", late[:3], []capture.Kind{capture.NeverCleared}, "rank 0 has waited 1.22s for CLEAR_TO_SEND from rank 1", []int64{1, 2, 3}},
+		{"waits for DATA", one[:6], []capture.Kind{capture.Waiting}, " for DATA from rank 1", []int64{5}},
 		{"wedged by a second ACK", renumber(append(append(whole(0, 1, 0), // rank 1, the FPGA, sends
 			packet(30*ms, protocol.Ack, protocol.RecvInt, 0, 1)), // and gets two ACKs
 			packet(100*ms, protocol.SendRequest, protocol.SendInt, 0, 1),
@@ -284,7 +284,7 @@ func TestFindings(t *testing.T) {
 			packet(1*ms, protocol.SendRequest, protocol.SendInt, 2, 0),
 			packet(2*ms, protocol.SendRequest, protocol.SendInt, 1, 2),
 			packet(12400*ms, protocol.SendRequest, protocol.SendInt, 1, 2),
-		}), []capture.Kind{capture.Deadlock}, "rank 0 waits for CLEAR_TO_SEND from rank 1 since 12.4s; rank 1 waits for CLEAR_TO_SEND from rank 2 since 12.4s; rank 2 waits for CLEAR_TO_SEND from rank 0 since 12.4s", []int64{1, 3, 2}},
+		}), []capture.Kind{capture.Deadlock}, "rank 0 has waited 12.4s for CLEAR_TO_SEND from rank 1; rank 1 has waited 12.4s for CLEAR_TO_SEND from rank 2; rank 2 has waited 12.4s for CLEAR_TO_SEND from rank 0", []int64{1, 3, 2}},
 		{"swapped datagrams of other lengths", swap(cut, 4), []capture.Kind{capture.LostPacket}, "", nil},
 		{"nothing", echo, nil, "", nil},
 	} {

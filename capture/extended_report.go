@@ -115,16 +115,16 @@ func (f *extFlow) judgeOpen() {
 		}
 	}
 	f.judgeMessages(NeverCleared, unmatched, func(m *extMessage) string {
-		return fmt.Sprintf("rank %d waits for CLEAR_TO_SEND from rank %d since %v: no receive has matched message %d, tag %d, communicator %d, %d bytes",
-			f.counts.Src, f.counts.Dst, handshake.Round(f.t.now.Sub(m.begun)), m.number, m.tag, m.comm, m.length)
+		return fmt.Sprintf("rank %d has waited %v for CLEAR_TO_SEND from rank %d: no receive has matched message %d, tag %d, communicator %d, %d bytes",
+			f.counts.Src, handshake.Round(f.t.now.Sub(m.begun)), f.counts.Dst, m.number, m.tag, m.comm, m.length)
 	})
 	f.judgeMessages(Waiting, incomplete, func(m *extMessage) string {
 		want := m.length
 		if m.cleared {
 			want = m.takes
 		}
-		text := fmt.Sprintf("rank %d waits for DATA from rank %d since %v: %d of %d bytes of message %d were recorded",
-			f.counts.Dst, f.counts.Src, handshake.Round(f.t.now.Sub(m.last)), m.got, want, m.number)
+		text := fmt.Sprintf("rank %d has waited %v for DATA from rank %d: %d of %d bytes of message %d were recorded",
+			f.counts.Dst, handshake.Round(f.t.now.Sub(m.last)), f.counts.Src, m.got, want, m.number)
 		if m.beforeRecording {
 			text += ", which had begun before the recording"
 		}

@@ -30,7 +30,7 @@ type wait struct {
 }
 
 func (t *Tracker) describe(w wait) string {
-	return fmt.Sprintf("rank %d waits for %s from rank %d since %v", w.who, w.what, w.on, handshake.Round(t.now.Sub(w.since)))
+	return fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.who, handshake.Round(t.now.Sub(w.since)), w.what, w.on)
 }
 
 // judgeOpen reports what has ended last, and which rank waits for whom.

@@ -90,12 +90,12 @@ type Wait struct {
 func (w Wait) Describe(now Instant) string {
 	for_ := w.For.String()
 	if w.For == 0 {
-		for_ = "its turn"
+		for_ = "the message before it"
 	}
-	s := fmt.Sprintf("rank %d waits for %s from rank %d since %s", w.Local, for_, w.Remote, Round(now-w.Since))
+	s := fmt.Sprintf("rank %d has waited %s for %s from rank %d", w.Local, Round(now-w.Since), for_, w.Remote)
 	switch w.State {
 	case Held:
-		s = fmt.Sprintf("rank %d holds a send to rank %d back, behind a message from it, since %s", w.Local, w.Remote, Round(now-w.Since))
+		s = fmt.Sprintf("rank %d has held a send to rank %d back for %s, behind a message from it", w.Local, w.Remote, Round(now-w.Since))
 	case Receiving:
 		s += fmt.Sprintf(" (%d of %d bytes have arrived)", w.Got, int64(w.Words)*protocol.WordLen)
 	}

@@ -211,7 +211,7 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 		if !errors.As(err, &we) || !errors.Is(err, context.DeadlineExceeded) || we.State != handshake.WaitClear || we.Remote != 2 {
 			t.Fatalf("got %v", err)
 		}
-		if want := "rank 0 waits for CLEAR_TO_SEND from rank 2 since 5s: context deadline exceeded"; err.Error() != want {
+		if want := "rank 0 has waited 5s for CLEAR_TO_SEND from rank 2: context deadline exceeded"; err.Error() != want {
 			t.Errorf("says %q, want %q", err, want)
 		}
 		// A queued operation says what is ahead of it.
@@ -219,7 +219,7 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 		second, _ := c.engines[0].Irecv(1, make([]byte, 4), mpe.Options{})
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err = second.Wait(ctx); err == nil || err.Error() != "queued behind 1 others since 1s, and rank 0 waits for SEND_REQUEST from rank 1 since 1s: context deadline exceeded" {
+		if _, err = second.Wait(ctx); err == nil || err.Error() != "queued behind 1 others for 1s, and rank 0 has waited 1s for SEND_REQUEST from rank 1: context deadline exceeded" {
 			t.Errorf("says %v", err)
 		}
 		// What was given up leaves no trace.
@@ -345,13 +345,13 @@ func TestSnapshotSaysWhoWaits(t *testing.T) {
 		if one.Sending == nil || one.Sending.WaitsFor != "CLEAR_TO_SEND" || one.Sending.Seconds != 4 || one.QueuedSends != 1 || one.Sending.Retransmissions != 3 || one.Retransmissions != 3 {
 			t.Errorf("%+v", one)
 		}
-		if two.Receiving == nil || two.Receiving.Text != "rank 0 waits for SEND_REQUEST from rank 2 since 4s" {
+		if two.Receiving == nil || two.Receiving.Text != "rank 0 has waited 4s for SEND_REQUEST from rank 2" {
 			t.Errorf("%+v", two.Receiving)
 		}
 		if p := c.engines[1].Snapshot().Peers[0]; p.Deferred == nil || p.Deferred.Call != "SEND_INT" {
 			t.Errorf("the peer's deferred request: %+v", p)
 		}
-		if ws := c.engines[0].Waits(3 * time.Second); len(ws) != 2 || !strings.Contains(ws[0].Text, "since 4s") {
+		if ws := c.engines[0].Waits(3 * time.Second); len(ws) != 2 || !strings.Contains(ws[0].Text, "has waited 4s") {
 			t.Errorf("waits: %+v", ws)
 		}
 	})

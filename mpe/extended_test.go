@@ -441,10 +441,10 @@ func TestExtendedWaitsSayWhatFor(t *testing.T) {
 		start(t, e, mpe.Operation{Kind: mpe.OpSend, Peer: 2, Buf: pattern(1, 1)})
 		time.Sleep(4 * time.Second)
 		want := map[string]bool{
-			"rank 0 waits since 4s for rank 1 to post the receive of 100 bytes with tag 4":                                          true,
-			"rank 0 has had no answer from rank 2 since 4s: it is not running, or not at its address, or not told profile extended": true,
-			"rank 0 waits for a message from rank 1 with tag 6 since 4s":                                                            true,
-			"rank 0 waits for a message from any rank with tag 7 in communicator 2 since 4s":                                        true,
+			"rank 0 has waited 4s for rank 1 to post the receive of 100 bytes with tag 4":                                                      true,
+			"rank 0 has waited 4s for an answer from rank 2: it is not running, or not at its address, or not configured for profile extended": true,
+			"rank 0 has waited 4s for a message from rank 1 with tag 6":                                                                        true,
+			"rank 0 has waited 4s for a message from any rank with tag 7 in communicator 2":                                                    true,
 		}
 		for _, w := range e.Waits(3 * time.Second) {
 			if !want[w.Text] {
@@ -508,7 +508,7 @@ func TestCreditHoldsTheSenderBack(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		const want = "rank 0 holds a send to rank 1 back since 2s: as many of its messages as rank 1 allows wait there for receives: context deadline exceeded"
+		const want = "rank 0 has held a send to rank 1 back for 2s: as many of its messages as rank 1 allows wait there for receives: context deadline exceeded"
 		if _, err := sends[19].Wait(ctx); err == nil || err.Error() != want {
 			t.Errorf("says %q, want %q", err, want)
 		}

@@ -63,28 +63,28 @@ func (l *extendedLink) explain(w *Waiting, now handshake.Instant) string {
 	}
 	s := explainPosted(w, now)
 	if _, remote := l.conn.Session(); remote == 0 {
-		s += fmt.Sprintf("; rank %d has not been heard of", l.p.rank)
+		s += fmt.Sprintf("; rank %d has sent nothing", l.p.rank)
 	}
 	return s
 }
 
 func (l *extendedLink) explainSend(st *extended.SendState, now handshake.Instant) string {
-	since := handshake.Round(now - st.Since)
+	elapsed := handshake.Round(now - st.Since)
 	switch st.State {
 	case extended.WaitClear:
-		return fmt.Sprintf("rank %d waits since %v for rank %d to post the receive of %d bytes with tag %d", st.Local, since, st.Remote, st.Length, st.Tag)
+		return fmt.Sprintf("rank %d has waited %v for rank %d to post the receive of %d bytes with tag %d", st.Local, elapsed, st.Remote, st.Length, st.Tag)
 	case extended.Canceling:
-		return fmt.Sprintf("rank %d waits since %v for rank %d to agree that a message of %d bytes is taken back", st.Local, since, st.Remote, st.Length)
+		return fmt.Sprintf("rank %d has waited %v for rank %d to confirm that a message of %d bytes is cancelled", st.Local, elapsed, st.Remote, st.Length)
 	case extended.Eager, extended.Sending:
-		return fmt.Sprintf("rank %d waits since %v for ACK from rank %d (%d of %d bytes are acknowledged)", st.Local, since, st.Remote, st.Done, st.Length)
+		return fmt.Sprintf("rank %d has waited %v for ACK from rank %d (%d of %d bytes are acknowledged)", st.Local, elapsed, st.Remote, st.Done, st.Length)
 	}
 	if _, remote := l.conn.Session(); remote == 0 {
-		return fmt.Sprintf("rank %d has had no answer from rank %d since %v: it is not running, or not at its address, or not told profile extended", st.Local, st.Remote, since)
+		return fmt.Sprintf("rank %d has waited %v for an answer from rank %d: it is not running, or not at its address, or not configured for profile extended", st.Local, elapsed, st.Remote)
 	}
 	if l.conn.Stats().MessageCredit == 0 {
-		return fmt.Sprintf("rank %d holds a send to rank %d back since %v: as many of its messages as rank %d allows wait there for receives", st.Local, st.Remote, since, st.Remote)
+		return fmt.Sprintf("rank %d has held a send to rank %d back for %v: as many of its messages as rank %d allows wait there for receives", st.Local, st.Remote, elapsed, st.Remote)
 	}
-	return fmt.Sprintf("rank %d holds a send to rank %d back, behind others, since %v", st.Local, st.Remote, since)
+	return fmt.Sprintf("rank %d has held a send to rank %d back for %v, behind others", st.Local, st.Remote, elapsed)
 }
 
 func (l *extendedLink) counters(c *PeerCounters) {

@@ -145,10 +145,10 @@ func (e *Engine) explain(w *Waiting) string {
 	case w.Posted:
 		s = explainPosted(w, e.at)
 	default:
-		s = fmt.Sprintf("rank %d has sent itself a message with tag %d, and waits for a receive of it since %v", e.rank, w.req.tag, handshake.Round(e.at-w.Since))
+		s = fmt.Sprintf("rank %d has sent itself a message with tag %d, and has waited %v for a receive of it", e.rank, w.req.tag, handshake.Round(e.at-w.Since))
 	}
 	if w.Queued > 0 {
-		s = fmt.Sprintf("queued behind %d others since %v, and %s", w.Queued, handshake.Round(e.at-w.req.posted), s)
+		s = fmt.Sprintf("queued behind %d others for %v, and %s", w.Queued, handshake.Round(e.at-w.req.posted), s)
 	}
 	return s
 }
@@ -157,7 +157,7 @@ func (e *Engine) explain(w *Waiting) string {
 func explainPosted(w *Waiting, now handshake.Instant) string {
 	r := w.req
 	m := Match{Source: r.peer, Tag: int(r.tag), Comm: r.comm}
-	return fmt.Sprintf("rank %d waits for a message%s since %v", w.Local, describeMatch(m), handshake.Round(now-w.Since))
+	return fmt.Sprintf("rank %d has waited %v for a message%s", w.Local, handshake.Round(now-w.Since), describeMatch(m))
 }
 
 // waitError is the error of a request whose caller's context has ended with cause.

@@ -100,15 +100,15 @@ func TestOpenWaits(t *testing.T) {
 		{"data", one(capture.Message{Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "CLEAR_TO_SEND again")}), finding(capture.Waiting, "", 1), []string{"7 on 4 for DATA at 1ms"}},
 		{"rest of data", one(capture.Message{Words: 3, Steps: data}), finding(capture.Waiting, "", 1), []string{"7 on 4 for DATA at 2ms"}},
 		{"ack", one(capture.Message{Words: 2, Steps: data}), finding(capture.RetransmissionsExhausted, "", 1), []string{"4 on 7 for ACK at 2ms"}},
-		{"the text knows better", one(capture.Message{Steps: steps("SEND_REQUEST")}), finding(capture.Waiting, "rank 7 waits for DATA from rank 4 since 3s", 1), []string{"7 on 4 for DATA at 0s"}},
-		{"a text about others", one(capture.Message{Steps: steps("SEND_REQUEST")}), finding(capture.Waiting, "rank 1 waits for DATA from rank 4", 1), []string{"4 on 7 for CLEAR_TO_SEND at 0s"}},
+		{"the text knows better", one(capture.Message{Steps: steps("SEND_REQUEST")}), finding(capture.Waiting, "rank 7 has waited 3s for DATA from rank 4", 1), []string{"7 on 4 for DATA at 0s"}},
+		{"a text about others", one(capture.Message{Steps: steps("SEND_REQUEST")}), finding(capture.Waiting, "rank 1 has waited 1s for DATA from rank 4", 1), []string{"4 on 7 for CLEAR_TO_SEND at 0s"}},
 		{"complete", one(capture.Message{Complete: true, Steps: data}), finding(capture.Waiting, "", 1), nil},
 		{"other finding", one(capture.Message{Steps: data}), finding(capture.LostPacket, "", 1), nil},
 		{"not listed", one(capture.Message{Steps: data}), finding(capture.Waiting, "", 2), nil},
 		{
 			"deadlock",
 			[]capture.Message{{ID: 1, Src: 4, Dst: 7, Steps: steps("SEND_REQUEST")}, {ID: 2, Src: 7, Dst: 4, Steps: steps("SEND_REQUEST")}},
-			finding(capture.Deadlock, "rank 4 waits for CLEAR_TO_SEND from rank 7 since 1s; rank 7 waits for CLEAR_TO_SEND from rank 4 since 1s", 1, 2),
+			finding(capture.Deadlock, "rank 4 has waited 1s for CLEAR_TO_SEND from rank 7; rank 7 has waited 1s for CLEAR_TO_SEND from rank 4", 1, 2),
 			[]string{"4 on 7 for CLEAR_TO_SEND at 0s", "7 on 4 for CLEAR_TO_SEND at 0s"},
 		},
 	} {

@@ -82,7 +82,7 @@ var waitKinds = []capture.Kind{
 
 // waitText is how the findings say which rank waits. They have more than the steps:
 // a CLEAR_TO_SEND that came before its request is no step of the message.
-var waitText = regexp.MustCompile(`rank (\d+) waits for ([A-Z_]+) from rank (\d+)`)
+var waitText = regexp.MustCompile(`rank (\d+) has waited \S+ for ([A-Z_]+) from rank (\d+)`)
 
 func openWaits(r *capture.Report) []openWait {
 	byID := map[int64]*capture.Message{}

@@ -36,7 +36,7 @@ func TestPacketToolsExtended(t *testing.T) {
 		{"decode -t none " + open, 0, `tcp 80: ERROR 0→1 SEND_INT #2 msg=1 "cancel" ack=0\n$`},
 		{"decode --json --type send_request " + open, 0, `"kind":"packet","type":"SEND_REQUEST","call":"SEND_INT","src_rank":0,"dst_rank":1,"size":750,"extended":\{"number":1,.*"length":3000`},
 		{"analyze " + clean, 0, `(?s)EXTENDED PROFILE\n.*\n +0 +1 +1 +6 +2 +1 +1 +0 +3000 +0 +0 +0 +0 +0\n +1 +0 +1 +4 +2 +1 +1 +0 +5 +0 .*no problems found\n$`},
-		{"analyze " + open, exitFailure, `(?s)FINDINGS.*never_cleared +rank 0 waits for CLEAR_TO_SEND from rank 1 .* no receive has matched message 1, tag 5, communicator 0, 3000 bytes`},
+		{"analyze " + open, exitFailure, `(?s)FINDINGS.*never_cleared +rank 0 has waited \S+ for CLEAR_TO_SEND from rank 1: no receive has matched message 1, tag 5, communicator 0, 3000 bytes`},
 		{"analyze --json " + open, exitFailure, `"extended":\[\{"src":0,"dst":1,"sessions":1,"packets":3,"acks":1,"messages":1,"complete":0,"open":1,`},
 		{"analyze --html " + page + " " + clean, 0, ``},
 	} {

@@ -77,6 +77,6 @@ func Cluster(peers int, uptime float64, busy bool) control.Status {
 func Waits(s *control.Status, peer int, seconds float64) {
 	s.Ranks[0].Engine.Peers[peer-1].Receiving = &mpe.WaitSnapshot{
 		State: "WAIT4REQ", WaitsFor: "SEND_REQUEST", Seconds: seconds,
-		Text: fmt.Sprintf("rank 0 waits for SEND_REQUEST from rank %d since %v", peer, time.Duration(seconds*float64(time.Second))),
+		Text: fmt.Sprintf("rank 0 has waited %v for SEND_REQUEST from rank %d", time.Duration(seconds*float64(time.Second)), peer),
 	}
 }

@@ -250,7 +250,7 @@ func Troubled() *capture.Report {
 	r.Findings = append(r.Findings,
 		capture.Finding{Kind: capture.Padding, Text: "rank 3 pads its payload to 8 bytes, as FPGAs do", Packets: []int64{a.Steps[0].Packet}, Time: a.Start},
 		capture.Finding{
-			Kind: capture.Deadlock, Text: "rank 2 waits for CLEAR_TO_SEND from rank 3 since 4.8s; rank 3 waits for CLEAR_TO_SEND from rank 2 since 4.8s",
+			Kind: capture.Deadlock, Text: "rank 2 has waited 4.8s for CLEAR_TO_SEND from rank 3; rank 3 has waited 4.8s for CLEAR_TO_SEND from rank 2",
 			Packets: []int64{a.Steps[0].Packet, b.Steps[0].Packet}, Messages: []int64{a.ID, b.ID}, Time: r.Summary.Seconds,
 		})
 	slices.SortStableFunc(r.Findings, func(x, y capture.Finding) int { return cmp.Compare(x.Time, y.Time) })

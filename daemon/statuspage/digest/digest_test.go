@@ -38,7 +38,7 @@ func standIn(rank int, peers ...mpe.PeerSnapshot) control.LocalRank {
 
 func sends(to int, seconds float64) mpe.PeerSnapshot {
 	return mpe.PeerSnapshot{Rank: to, Sending: &mpe.WaitSnapshot{
-		State: "WAIT4CLEAR", WaitsFor: "CLEAR_TO_SEND", Seconds: seconds, Words: 16, Retransmissions: 2, Text: "it waits for CLEAR_TO_SEND since 1.5s",
+		State: "WAIT4CLEAR", WaitsFor: "CLEAR_TO_SEND", Seconds: seconds, Words: 16, Retransmissions: 2, Text: "it has waited 1.5s for CLEAR_TO_SEND",
 	}}
 }
 

@@ -146,13 +146,18 @@ func waitOf(rank, peer int, direction string, w *mpe.WaitSnapshot, queued int) W
 }
 
 // An engine's text gives the age of a wait in one of these forms.
+const age = `[0-9.]+ ?[a-zµ]+(?: ?[0-9.]+ ?[a-zµ]+)*`
+
 var (
-	since     = regexp.MustCompile(`,? since [0-9][0-9.hmsnuµ]*`)
-	hasWaited = regexp.MustCompile(`has waited [0-9.]+ ?[a-zµ]+(?: [0-9.]+ ?[a-z]+)* for`)
+	hasWaited = regexp.MustCompile(`has waited ` + age + ` for`)
+	hasHeld   = regexp.MustCompile(`has held (a send to rank [0-9]+ back) for ` + age)
+	queuedFor = regexp.MustCompile(`(queued behind [0-9]+ others) for ` + age)
 )
 
 // Timeless returns a text about a wait without the age of the wait: the text is the same
 // for as long as the wait lasts.
 func Timeless(text string) string {
-	return hasWaited.ReplaceAllString(since.ReplaceAllString(text, ""), "waits for")
+	text = hasWaited.ReplaceAllString(text, "waits for")
+	text = hasHeld.ReplaceAllString(text, "holds $1")
+	return queuedFor.ReplaceAllString(text, "$1")
 }

@@ -86,7 +86,7 @@ func TestPage(t *testing.T) {
 		i, _ := find(capture.Deadlock)
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
 		p.frame()
-		if got := p.text("#inspector-body"); !strings.Contains(got, "rank 2 waits for CLEAR_TO_SEND from rank 3") {
+		if got := p.text("#inspector-body"); !strings.Contains(got, "rank 2 has waited 4.8s for CLEAR_TO_SEND from rank 3") {
 			t.Errorf("the inspector says %q", got)
 		}
 		p.Quiet()
