@@ -183,7 +183,7 @@ func (s *session) discharge(op *operation) {
 
 // detacher is an operation whose buffer can be left to what goes on without it.
 type detacher interface {
-	Leave(cause error, release func()) (mpe.Status, error)
+	Detach(cause error, release func()) (mpe.Status, error)
 }
 
 // detach ends an operation because of cause. If its transfer goes on, its buffer is
@@ -195,7 +195,7 @@ func (s *session) detach(op *operation, cause error) (mpe.Status, error) {
 	}
 	m, b := &s.server.memory, op.detachMemory()
 	m.force(int64(cap(b)))
-	return l.Leave(cause, func() { m.release(b) })
+	return l.Detach(cause, func() { m.release(b) })
 }
 
 // force takes from what is common, also more than there is. Less is drawn until it has

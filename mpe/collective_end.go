@@ -111,7 +111,7 @@ func (e *Engine) agreeing(x *collectiveOp) *collectiveOp {
 	return nil
 }
 
-// withdraw takes a call out of those that wait for their turn, or until the members have
+// cancel takes a call out of those that wait for their turn, or until the members have
 // agreed, which goes on.
 func (e *Engine) dequeue(x *collectiveOp) {
 	var waiting *[]*collectiveOp

@@ -102,7 +102,7 @@ func (e *Engine) nextInTurn(o *ordering) {
 // setOrder gives the call its order.
 func (x *collectiveOp) setOrder() {
 	c, o := &x.Call, x.order
-	for len(o.announced) > 0 && int32(x.turn-o.announced[0].from) >= 0 {
+	for len(o.announced) > 0 && int32(x.position-o.announced[0].from) >= 0 {
 		o.status = o.announced[0].status
 		o.announced = append(o.announced[:0], o.announced[1:]...)
 	}
@@ -140,7 +140,7 @@ func (e *Engine) announceOrder(x *collectiveOp) {
 	if !changed {
 		return
 	}
-	from := x.turn + 2
+	from := x.position + 2
 	o.announced = append(o.announced, announced{from, status})
 	text := binary.LittleEndian.AppendUint32(make([]byte, 0, orderHeader), x.Comm)
 	text = binary.LittleEndian.AppendUint32(text, from)

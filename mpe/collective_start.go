@@ -35,10 +35,10 @@ type collectiveOp struct {
 	limits WireLimits
 	// begun: the members have agreed, and there is a schedule.
 	begun bool
-	// order is what a broadcast's chain goes by, and turn the broadcast's number in it;
+	// order is what a broadcast's chain goes by, and position the broadcast's number in it;
 	// nil if it is fixed.
-	order *ordering
-	turn  uint32
+	order    *ordering
+	position uint32
 	// under are the requests under way.
 	under []*Request
 	// local are steps that can begin and have no message.
@@ -218,7 +218,7 @@ func (x *collectiveOp) ordered(agreed *agreement) {
 	if c.Form != coll.OrderFixed {
 		x.order = agreed.ordering(x.Members[c.Root])
 		x.order.posted++
-		x.turn = x.order.posted
+		x.position = x.order.posted
 	}
 }
 

@@ -91,9 +91,9 @@ func (r *Request) matchTag() int32 {
 	return r.tag
 }
 
-// announce has the posted receives matched with a message. Without one that fits it
+// arrive has the posted receives matched with a message. Without one that fits it
 // waits among the unexpected ones; the error is match.ErrFull if it cannot.
-func (e *Engine) announce(in *inbound) error {
+func (e *Engine) arrive(in *inbound) error {
 	m := e.matchers.of(in.comm)
 	r, ok, h, err := m.Arrive(int32(in.source), in.tag, in)
 	if err != nil {

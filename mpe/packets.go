@@ -34,9 +34,9 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	o.sent(&act.Header, act.Length, l.p.e.at)
 	pk := l.packet(&act.Header, o.buf[act.Offset:act.Offset+act.Length])
 	if l.copier != nil && act.Header.Flags&protocol.FlagEager == 0 {
-		o.advertised, pk.Lent = true, uint64(act.ID)
+		o.advertised, pk.Exposed = true, uint64(act.ID)
 		if act.Header.Type == protocol.SendRequest && !o.flowing {
-			pk.Offer = o.buf
+			pk.Advertised = o.buf
 		}
 	}
 	if l.p.e.conns.batch.bytes >= batchBytes {
@@ -53,7 +53,7 @@ func (l *extendedLink) packet(h *protocol.ExtHeader, payload []byte) *Packet {
 	pk := &b.packets[b.n]
 	b.n++
 	protocol.PutExtended(pk.Header[:], h, payload)
-	pk.Payload, pk.Offer, pk.Lent = payload, nil, 0
+	pk.Payload, pk.Advertised, pk.Exposed = payload, nil, 0
 	l.p.sent(h.Type, protocol.ExtHeaderLen+len(payload))
 	b.bytes += len(payload)
 	return pk
@@ -69,7 +69,7 @@ func (l *extendedLink) sendBatch() {
 	}
 	_, err := l.packets.SendPackets(l.p.rank, b.packets[:b.n])
 	for i := range b.packets[:b.n] {
-		b.packets[i].Payload, b.packets[i].Offer = nil, nil
+		b.packets[i].Payload, b.packets[i].Advertised = nil, nil
 	}
 	b.n, b.bytes = 0, 0
 	l.p.sendResult(err)

@@ -83,7 +83,7 @@ func (l *extendedLink) receive(a *RxPacket) {
 			}
 			p.bytesIn += uint64(len(payload))
 			acts = l.machine().PacketParts(now, a.Bytes, payload, acts)
-		case a.Offer != 0:
+		case a.Advertised != 0:
 			acts = l.machine().PacketAdvertised(now, a.Bytes, acts)
 		case a.Checked:
 			acts = l.machine().Checked(now, a.Bytes, acts)
@@ -227,7 +227,7 @@ func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
 		p: p, num: act.Message, room: act.Length, eager: act.Eager,
 	}
 	if act.Advertised {
-		in.advertised = a.Offer
+		in.advertised = a.Advertised
 	}
 	in.phases.Start, in.phases.Request = e.at, e.at
 	l.ins.add(act.Message, in)
@@ -235,7 +235,7 @@ func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
 		e.openInternal(p, in)
 		return
 	}
-	if err := e.announce(in); err != nil {
+	if err := e.arrive(in); err != nil {
 		// It cannot be: there is room for all that the peers have credit
 		// for. Its credit stays with it.
 		e.refused(in)
@@ -308,8 +308,8 @@ func (l *extendedLink) lost(act *extended.Action) {
 	e.forget(in)
 }
 
-// withdraw takes a message back, and reports whether nothing of it is left.
-func (l *extendedLink) withdraw(id extended.ID) bool {
+// cancel takes a message back, and reports whether nothing of it is left.
+func (l *extendedLink) cancel(id extended.ID) bool {
 	e := l.p.e
 	acts, w := l.machine().Cancel(e.at, id, e.conns.list[:0])
 	e.conns.list = acts
@@ -322,7 +322,7 @@ func (l *extendedLink) withdraw(id extended.ID) bool {
 }
 
 func (l *extendedLink) cancelSend(r *Request, ask bool) bool {
-	if l.withdraw(r.out) {
+	if l.cancel(r.out) {
 		return true
 	}
 	r.cancel = ask
@@ -445,7 +445,7 @@ func (l *extendedLink) unsent() (bytes int) {
 func (l *extendedLink) retractAborts() {
 	for i := range l.outs.slots {
 		if o := &l.outs.slots[i]; o.isAbort && decodeAbort(l.p.e.rank, o.buf).epoch == 0 {
-			l.withdraw(extended.ID(i + 1))
+			l.cancel(extended.ID(i + 1))
 		}
 	}
 }

@@ -219,7 +219,7 @@ func (l *handshakeLink) announceDeferred() bool {
 	*in = inbound{source: p.rank, tag: int32(h.Tag), bytes: UnknownLength, datatype: h.Call.Datatype(), p: p}
 	in.phases.Start, in.phases.Request = at, at
 	l.deferred = in
-	if err := e.announce(in); err != nil {
+	if err := e.arrive(in); err != nil {
 		l.deferred = nil // the peer will ask again
 	}
 	return l.recving != nil
@@ -287,7 +287,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 			buf: r.buf, own: true, room: int64(len(r.buf)), arrived: true, phases: act.Phases,
 		}
 		in.got = min(in.bytes, in.room)
-		if err := e.announce(in); err != nil {
+		if err := e.arrive(in); err != nil {
 			e.forget(in)
 		}
 	default:

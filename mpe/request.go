@@ -150,11 +150,11 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	return r.status, r.err
 }
 
-// Leave ends the request as Wait does when its context has ended with cause, but leaves
+// Detach ends the request as Wait does when its context has ended with cause, but leaves
 // its buffer to a transfer that cannot be taken back and goes on. Release is called when
-// the buffer is the caller's again, perhaps before Leave returns. It must not call the
+// the buffer is the caller's again, perhaps before Detach returns. It must not call the
 // engine, and not wait. An engine that is closed meanwhile does not call it.
-func (r *Request) Leave(cause error, release func()) (Status, error) {
+func (r *Request) Detach(cause error, release func()) (Status, error) {
 	return r.e.detachOrCancel(r, cause, release)
 }
 

@@ -14,7 +14,7 @@ func (e *Engine) sendSelf(r *Request) error {
 	}
 	in.phases.Start = r.posted
 	r.in = in
-	if err := e.announce(in); err != nil {
+	if err := e.arrive(in); err != nil {
 		return ErrFull
 	}
 	if m := e.matchers.of(r.comm); in.local != nil && m.Unexpected() > e.matchers.ownLimit {

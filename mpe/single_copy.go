@@ -46,7 +46,7 @@ func (l *extendedLink) get(in *inbound) bool {
 	if l.copier == nil || in.advertised == 0 || in.room == 0 || in.req == nil {
 		return false
 	}
-	if !l.copier.Take(l.p.rank, in.advertised, in.buf[:in.room]) {
+	if !l.copier.Get(l.p.rank, in.advertised, in.buf[:in.room]) {
 		return false
 	}
 	in.got, in.stored = in.room, in.room
@@ -57,6 +57,6 @@ func (l *extendedLink) get(in *inbound) bool {
 func (l *extendedLink) invalidate(id extended.ID) {
 	if o := l.outs.at(id); o.advertised {
 		o.advertised = false
-		l.copier.Reclaim(l.p.rank, uint64(id))
+		l.copier.Invalidate(l.p.rank, uint64(id))
 	}
 }

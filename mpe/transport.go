@@ -57,9 +57,9 @@ type RxPacket struct {
 	// still where their sender has them: Fetch gets them by Ticket
 	// (SingleCopier).
 	Away, Ticket int
-	// Offer, if not 0, says that Bytes announce a message that can be had with Take
+	// Advertised, if not 0, says that Bytes announce a message that can be had with Take
 	// by that number (SingleCopier).
-	Offer uint64
+	Advertised uint64
 	// Checked: Bytes are a packet of the extended profile, and the transport has
 	// found it good for protocol.ParseExtended. To check it again would take as
 	// long as to copy it.
@@ -159,12 +159,12 @@ type PacketTransport interface {
 type Packet struct {
 	Header  [protocol.ExtHeaderLen]byte
 	Payload []byte
-	// Offer, if not empty, is a message that the packet announces. It is for a
+	// Advertised, if not empty, is a message that the packet announces. It is for a
 	// SingleCopier, which may let the peer have it before it is asked for.
-	Offer []byte
-	// Lent, if not 0, says that Payload and Offer stay where and as they are until
-	// Reclaim is called with that number: a SingleCopier may leave them there.
-	Lent uint64
+	Advertised []byte
+	// Exposed, if not 0, says that Payload and Advertised stay where and as they are until
+	// Invalidate is called with that number: a SingleCopier may leave them there.
+	Exposed uint64
 }
 
 // SingleCopier is a PacketTransport that may leave the payload of long packets
@@ -182,12 +182,12 @@ type SingleCopier interface {
 	// lost, or arrives again when its payload can be had, and what dst holds is
 	// undefined. Nothing is written to dst later.
 	Fetch(a *RxPacket, dst []byte) bool
-	// Take copies the beginning of a message that peer offers to dst. It reports
+	// Get copies the beginning of a message that peer offers to dst. It reports
 	// false if that is not to be had any more, or not as many bytes, or would have
-	// to be waited for; what dst holds is undefined then. It may be called once for each Offer, when and by whom
+	// to be waited for; what dst holds is undefined then. It may be called once for each Advertised, when and by whom
 	// ever.
-	Take(peer int, offer uint64, dst []byte) bool
-	// Reclaim ends the reading of what was lent to peer under that number. It
+	Get(peer int, offer uint64, dst []byte) bool
+	// Invalidate ends the reading of what was lent to peer under that number. It
 	// does not wait. What the peer has not got by then is lost.
-	Reclaim(peer int, lent uint64)
+	Invalidate(peer int, number uint64)
 }

@@ -55,8 +55,8 @@ func (t *table) insert(f head, i uint32, n *node) {
 	p.next = i
 }
 
-// leave takes the head of a FIFO out.
-func (t *table) leave(f head) {
+// dropHead removes the head of a FIFO.
+func (t *table) dropHead(f head) {
 	next := f.n.next
 	t.replace(f, next)
 	if next == 0 {
@@ -70,7 +70,7 @@ func (t *table) leave(f head) {
 func (t *table) drop(i uint32, n *node) {
 	switch {
 	case n.prev&headBit != 0:
-		t.leave(t.locate(i, n))
+		t.dropHead(t.locate(i, n))
 	case n.next != 0:
 		t.at(n.prev).next = n.next
 		t.at(n.next).prev = n.prev

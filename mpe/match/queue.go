@@ -127,7 +127,7 @@ func (q *queue) take(f head) {
 		f.b.free(f.lane)
 		q.used--
 	} else {
-		q.leave(f)
+		q.dropHead(f)
 	}
 	q.release(f.i, f.n)
 }

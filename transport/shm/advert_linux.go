@@ -22,12 +22,12 @@ func (l *link) note(a away) uint64 {
 	return o.number
 }
 
-// Take copies the beginning of a message that peer advertises to dst, as much of it as dst
+// Get copies the beginning of a message that peer advertises to dst, as much of it as dst
 // has room for. It may be called at any time, by anyone. It reports false if the
 // message is not to be had, or not any more, or is not in the peer's memory now: then what
 // dst holds is undefined. What is
-// advertised over a link is to be had as long as that lasts, and by the first Take.
-func (c *Conn) Take(peer int, advertise uint64, dst []byte) bool {
+// advertised over a link is to be had as long as that lasts, and by the first Get.
+func (c *Conn) Get(peer int, advertise uint64, dst []byte) bool {
 	p, err := c.peer(peer)
 	if err != nil {
 		return false
@@ -48,7 +48,7 @@ func (c *Conn) Take(peer int, advertise uint64, dst []byte) bool {
 		return false
 	}
 	err = p.reader.readResident(&l.remote, dst, o.addr)
-	if !o.settle() {
+	if !o.confirm() {
 		return false
 	}
 	// The message will be asked for instead. If it cannot be fetched then either, that

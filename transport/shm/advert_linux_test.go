@@ -15,7 +15,7 @@ import (
 // advertising is a packet that announces a message of n bytes that are all the same.
 func advertising(src, dst int, number uint32, n int) mpe.Packet {
 	p := transporttest.Packet(src, dst, number, 0)
-	p.Offer, p.Lent = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
+	p.Advertised, p.Exposed = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
 	return p
 }
 
@@ -28,45 +28,45 @@ func TestTake(t *testing.T) {
 	for i, n := range lengths {
 		p := advertising(0, 1, uint32(i+1), n)
 		x := deliver(t, a, b, p)
-		if x.Away != 0 || x.Offer == 0 || !bytes.Equal(x.Bytes, p.Header[:]) {
+		if x.Away != 0 || x.Advertised == 0 || !bytes.Equal(x.Bytes, p.Header[:]) {
 			t.Fatalf("%d bytes: %+v", n, x)
 		}
-		adverts, messages = append(adverts, x.Offer), append(messages, p)
+		adverts, messages = append(adverts, x.Advertised), append(messages, p)
 	}
 	for i := len(lengths) - 1; i >= 0; i-- {
 		n, o := lengths[i], adverts[i]
 		for name, wrong := range map[string]bool{
-			"too much":       b.Take(0, o, make([]byte, n+1)),
-			"none":           b.Take(0, 0, make([]byte, n)),
-			"of another":     b.Take(0, o+1<<20, make([]byte, n)),
-			"of no rank":     b.Take(-1, o, make([]byte, n)),
-			"of the rank":    b.Take(1, o, make([]byte, n)),
-			"of another way": a.Take(1, o, make([]byte, n)),
+			"too much":       b.Get(0, o, make([]byte, n+1)),
+			"none":           b.Get(0, 0, make([]byte, n)),
+			"of another":     b.Get(0, o+1<<20, make([]byte, n)),
+			"of no rank":     b.Get(-1, o, make([]byte, n)),
+			"of the rank":    b.Get(1, o, make([]byte, n)),
+			"of another way": a.Get(1, o, make([]byte, n)),
 		} {
 			if wrong {
 				t.Errorf("%d bytes, %s: it is taken", n, name)
 			}
 		}
 		dst := make([]byte, n-n/3)
-		if !b.Take(0, o, dst) || !bytes.Equal(dst, messages[i].Offer[:len(dst)]) {
+		if !b.Get(0, o, dst) || !bytes.Equal(dst, messages[i].Advertised[:len(dst)]) {
 			t.Errorf("%d bytes were not taken", n)
 		}
-		if b.Take(0, o, dst) {
+		if b.Get(0, o, dst) {
 			t.Errorf("%d bytes were taken twice", n)
 		}
 	}
-	a.Reclaim(1, 1)
+	a.Invalidate(1, 1)
 	x := deliver(t, a, b, advertising(0, 1, 1, 100))
-	a.Reclaim(1, 1)
-	if b.Take(0, x.Offer, make([]byte, 100)) {
+	a.Invalidate(1, 1)
+	if b.Get(0, x.Advertised, make([]byte, 100)) {
 		t.Error("what was canceled is taken")
 	}
-	if x := deliver(t, a, b, advertising(0, 1, 9, maxSingleCopy+1)); x.Offer != 0 {
+	if x := deliver(t, a, b, advertising(0, 1, 9, maxSingleCopy+1)); x.Advertised != 0 {
 		t.Error("too much is offered")
 	}
 	p := advertising(0, 1, 9, 100)
-	p.Lent = 0
-	if x := deliver(t, a, b, p); x.Offer != 0 {
+	p.Exposed = 0
+	if x := deliver(t, a, b, p); x.Advertised != 0 {
 		t.Error("what cannot be canceled is offered")
 	}
 }
@@ -90,7 +90,7 @@ func TestNoAdverts(t *testing.T) {
 		for _, anyway := range []bool{false, true} {
 			p := advertising(0, 1, 1, 100)
 			conns[0].peers[1].link.exposes = anyway
-			if x := deliver(t, conns[0], conns[1], p); x.Offer != 0 || !bytes.Equal(x.Bytes, p.Header[:]) {
+			if x := deliver(t, conns[0], conns[1], p); x.Advertised != 0 || !bytes.Equal(x.Bytes, p.Header[:]) {
 				t.Errorf("off at %d, anyway: %v: %+v", off, anyway, x)
 			}
 		}
@@ -114,13 +114,13 @@ func TestAdvertsEndWithTheLink(t *testing.T) {
 	}
 	y := deliver(t, a, b, advertising(0, 1, 2, 100))
 	dst := make([]byte, 100)
-	if b.Take(0, x.Offer, dst) {
+	if b.Get(0, x.Advertised, dst) {
 		t.Error("what was offered over another link is taken")
 	}
 	if l.out.adverts.used != 0 {
 		t.Error("the old link has offers")
 	}
-	if !b.Take(0, y.Offer, dst) || bytes.Count(dst, []byte{2}) != 100 {
+	if !b.Get(0, y.Advertised, dst) || bytes.Count(dst, []byte{2}) != 100 {
 		t.Error("what is offered over this one is not to be had")
 	}
 }
@@ -133,16 +133,16 @@ func TestTakeUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := advertising(0, 1, 1, 0)
-	p.Offer = memory
+	p.Advertised = memory
 	x := deliver(t, a, b, p)
 	y := deliver(t, a, b, advertising(0, 1, 2, 100))
 	if err := unix.Munmap(memory); err != nil {
 		t.Fatal(err)
 	}
-	if b.Take(0, x.Offer, make([]byte, MinSingleCopy)) {
+	if b.Get(0, x.Advertised, make([]byte, MinSingleCopy)) {
 		t.Error("memory was read that is not there")
 	}
-	if !b.Take(0, y.Offer, make([]byte, 100)) {
+	if !b.Get(0, y.Advertised, make([]byte, 100)) {
 		t.Error("what is there is not taken any more")
 	}
 	if linked, _ := b.Link(0); !linked {
@@ -169,7 +169,7 @@ func TestInvalidateAdvertsRace(t *testing.T) {
 				runtime.Gosched()
 			}
 			for i := range batch[:n] {
-				if b.Take(0, batch[i].Offer, dst) {
+				if b.Get(0, batch[i].Advertised, dst) {
 					taken++
 					if bytes.Count(dst, []byte{byte(next)}) != size {
 						failed <- fmt.Errorf("message %d is not what was offered", next)
@@ -192,7 +192,7 @@ func TestInvalidateAdvertsRace(t *testing.T) {
 		for i := range message {
 			message[i] = byte(number)
 		}
-		p.Offer, p.Lent = message, uint64(number)
+		p.Advertised, p.Exposed = message, uint64(number)
 		n, err := a.SendPackets(1, []mpe.Packet{p})
 		if err != nil {
 			t.Fatal(err)
@@ -211,7 +211,7 @@ func TestInvalidateAdvertsRace(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		a.Reclaim(1, uint64(number))
+		a.Invalidate(1, uint64(number))
 		number++
 	}
 	if err := <-failed; err != nil {
@@ -233,7 +233,7 @@ func advertiseAll(c *Conn) error {
 		if err != nil {
 			return err
 		}
-		memory[n] = p.Offer
+		memory[n] = p.Advertised
 		n += uint32(sent)
 	}
 	for {
@@ -260,7 +260,7 @@ func TestAdvertiserStoppedAndKilled(t *testing.T) {
 		}
 		for _, a := range batch[:n] {
 			if a.Kind == mpe.RxDatagram {
-				adverts = append(adverts, a.Offer)
+				adverts = append(adverts, a.Advertised)
 			}
 		}
 	}
@@ -272,14 +272,14 @@ func TestAdvertiserStoppedAndKilled(t *testing.T) {
 		t.Fatal(err, status)
 	}
 	for i, o := range adverts[:advertSlots/2] {
-		if !c.Take(1, o, dst) || bytes.Count(dst, []byte{byte(i + 1)}) != victimDescriptor {
+		if !c.Get(1, o, dst) || bytes.Count(dst, []byte{byte(i + 1)}) != victimDescriptor {
 			t.Fatalf("message %d was not taken", i+1)
 		}
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
 	for i, o := range adverts[advertSlots/2:] {
-		if c.Take(1, o, dst) {
+		if c.Get(1, o, dst) {
 			t.Fatalf("message %d of the dead was taken", advertSlots/2+i+1)
 		}
 	}

@@ -31,10 +31,10 @@ func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 func TestAdvert(t *testing.T) {
 	w, r := newRing(MinRing)
 	for _, tt := range []struct {
-		name    string
-		end     uint64 // invalidate is called with that before the message is copied
-		valid   bool
-		settled bool
+		name      string
+		end       uint64 // invalidate is called with that before the message is copied
+		valid     bool
+		confirmed bool
 	}{
 		{"taken", 2, true, true},
 		{"reclaimed", 7, false, false},
@@ -52,8 +52,8 @@ func TestAdvert(t *testing.T) {
 			r.release()
 		}
 		w.invalidate(tt.end)
-		if valid := a.valid(); !a.advertised || valid != tt.valid || a.settle() != tt.settled || a.settle() {
-			t.Errorf("%s: %+v; it stands: %v, want %v; it is to be settled: %v", tt.name, a, valid, tt.valid, tt.settled)
+		if valid := a.valid(); !a.advertised || valid != tt.valid || a.confirm() != tt.confirmed || a.confirm() {
+			t.Errorf("%s: %+v; it stands: %v, want %v; it is to be confirmed: %v", tt.name, a, valid, tt.valid, tt.confirmed)
 		}
 		w.invalidate(7)
 	}
@@ -91,7 +91,7 @@ func TestAdvertSlots(t *testing.T) {
 	w.invalidate(1)
 	b := advertiseTo(t, w, r, 1)
 	note(b, true)
-	if b.state != first.state || first.valid() || first.settle() || !b.settle() {
+	if b.state != first.state || first.valid() || first.confirm() || !b.confirm() {
 		t.Errorf("the slot's last offer is good: %+v, %+v", first, b)
 	}
 	w.invalidate(0)

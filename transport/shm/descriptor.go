@@ -70,8 +70,8 @@ func readDescriptor(b []byte, pos uint64) away {
 // valid reports whether the payload may be copied.
 func (a *away) valid() bool { return a.state.Load() == a.good }
 
-// settle reports whether the copy is valid. The descriptor has ended.
-func (a *away) settle() bool { return a.state.CompareAndSwap(a.good, a.good-live+taken) }
+// confirm reports whether the copy is valid. The descriptor has ended.
+func (a *away) confirm() bool { return a.state.CompareAndSwap(a.good, a.good-live+taken) }
 
 // exposedPacket is what the writer keeps of a descriptor.
 type exposedPacket struct {

@@ -28,11 +28,11 @@ func exposeTo(t *testing.T, w *writer, r *reader, id uint64) away {
 func TestDescriptor(t *testing.T) {
 	w, r := newRing(MinRing)
 	for _, tt := range []struct {
-		name    string
-		end     uint64 // invalidate is called with that before the payload is copied
-		before  bool   // that it stands is asked before
-		valid   bool
-		settled bool
+		name      string
+		end       uint64 // invalidate is called with that before the payload is copied
+		before    bool   // that it stands is asked before
+		valid     bool
+		confirmed bool
 	}{
 		{"taken", 2, false, true, true},
 		{"reclaimed", 7, false, false, false},
@@ -48,8 +48,8 @@ func TestDescriptor(t *testing.T) {
 		if !tt.before {
 			valid = a.valid()
 		}
-		if valid != tt.valid || a.settle() != tt.settled || a.settle() {
-			t.Errorf("%s: it stands: %v, want %v; it is to be settled: %v", tt.name, valid, tt.valid, tt.settled)
+		if valid != tt.valid || a.confirm() != tt.confirmed || a.confirm() {
+			t.Errorf("%s: it stands: %v, want %v; it is to be confirmed: %v", tt.name, valid, tt.valid, tt.confirmed)
 		}
 	}
 	if w.invalidate(2); len(w.exposed) != 0 {

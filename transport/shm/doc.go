@@ -8,10 +8,10 @@
 // it. A receiver that goes to sleep sets a flag in its doorbell, a page that all of its
 // peers map; the first of them that writes a packet rings it, an eventfd.
 //
-// Long payload that stays in the sender's memory (mpe.Packet.Lent) is not copied into
+// Long payload that stays in the sender's memory (mpe.Packet.Exposed) is not copied into
 // the ring: the packet has a descriptor of it, and the receiver has the kernel copy
 // it from the sender's memory to where it belongs (process_vm_readv, which MPI
-// libraries call cross memory attach). A message that is announced (mpe.Packet.Offer) is
+// libraries call cross memory attach). A message that is announced (mpe.Packet.Advertised) is
 // advertised in the same way: the receiver may take it before it asks for it. Both sides try
 // when they meet whether the system allows that; else everything goes through the ring.
 // Payload whose pages are not resident when it is to be read is read by a

@@ -57,7 +57,7 @@ func TestInvalidateRace(t *testing.T) {
 		for i := range payload {
 			payload[i] = byte(number)
 		}
-		p.Payload, p.Lent = payload, uint64(number)
+		p.Payload, p.Exposed = payload, uint64(number)
 		n, err := a.SendPackets(1, []mpe.Packet{p})
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +77,7 @@ func TestInvalidateRace(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		a.Reclaim(1, uint64(number))
+		a.Invalidate(1, uint64(number))
 		number++
 	}
 	if err := <-failed; err != nil {

@@ -61,7 +61,7 @@ func (c *Conn) Poll(batch []mpe.RxPacket) (n int, err error) {
 			return 0, mpe.ErrTransportClosed
 		}
 		c.addFresh()
-		n = in.settle(batch)
+		n = in.updateLinks(batch)
 	}
 	return n + in.take(batch[n:]), nil
 }
@@ -83,9 +83,9 @@ func (c *Conn) addFresh() {
 	}
 }
 
-// settle removes links that have ended, once they are empty, and reports new ones,
+// updateLinks removes links that have ended, once they are empty, and reports new ones,
 // once their predecessors are removed.
-func (in *inbox) settle(batch []mpe.RxPacket) (n int) {
+func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	in.linksPending = false
 	left := in.links[:0]
 	for _, l := range in.links {
@@ -176,7 +176,7 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 		batch[n] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: packet}
 		switch {
 		case a.advertised:
-			batch[n].Offer = l.note(a)
+			batch[n].Advertised = l.note(a)
 		case a.state != nil:
 			in.recordRemote(&batch[n], l, a)
 		}

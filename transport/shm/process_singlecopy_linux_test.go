@@ -30,7 +30,7 @@ func exposeAll(c *Conn) error {
 	var memory [16][]byte
 	for n := uint32(1); ; {
 		p := transporttest.Packet(1, 0, n, 0)
-		p.Payload, p.Lent = bytes.Repeat([]byte{byte(n)}, victimDescriptor), uint64(n)
+		p.Payload, p.Exposed = bytes.Repeat([]byte{byte(n)}, victimDescriptor), uint64(n)
 		sent := 0
 		for sent == 0 {
 			var err error
@@ -55,7 +55,7 @@ func exposeAll(c *Conn) error {
 
 // exposed is how many descriptors to the peer have not ended.
 func (c *Conn) exposed(peer int) int {
-	c.Reclaim(peer, 1<<40)
+	c.Invalidate(peer, 1<<40)
 	p := c.peers[peer]
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func TestFetcherStopped(t *testing.T) {
 			t.Fatal(sent, err)
 		}
 		if n%2 == 0 {
-			c.Reclaim(1, uint64(n))
+			c.Invalidate(1, uint64(n))
 			clear(p.Payload)
 		}
 	}

@@ -18,7 +18,7 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 	}
 	for i := range packets {
 		most := MaxPayload
-		if packets[i].Lent != 0 {
+		if packets[i].Exposed != 0 {
 			most = maxSingleCopy
 		}
 		if n := len(packets[i].Payload); n > most {
@@ -49,11 +49,11 @@ func (l *link) send(p *mpe.Packet) bool {
 		return false
 	}
 	switch {
-	case !l.exposes || p.Lent == 0:
+	case !l.exposes || p.Exposed == 0:
 	case len(p.Payload) >= MinSingleCopy:
-		return l.out.expose(&p.Header, p.Payload, p.Lent)
-	case len(p.Payload) == 0 && len(p.Offer) > 0 && len(p.Offer) <= maxSingleCopy:
-		return l.out.advertise(&p.Header, p.Offer, p.Lent)
+		return l.out.expose(&p.Header, p.Payload, p.Exposed)
+	case len(p.Payload) == 0 && len(p.Advertised) > 0 && len(p.Advertised) <= maxSingleCopy:
+		return l.out.advertise(&p.Header, p.Advertised, p.Exposed)
 	}
 	return l.out.put(&p.Header, p.Payload)
 }

@@ -53,17 +53,17 @@ func (c *Conn) LongPayload(peer int) int {
 	return LongPayload(len(p.link.out.ring))
 }
 
-// Reclaim invalidates what is exposed to peer under that number. Only the present
+// Invalidate invalidates what is exposed to peer under that number. Only the present
 // link has descriptors that have not ended.
-func (c *Conn) Reclaim(peer int, lent uint64) {
+func (c *Conn) Invalidate(peer int, number uint64) {
 	p, err := c.peer(peer)
-	if err != nil || lent == 0 {
+	if err != nil || number == 0 {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link != nil {
-		p.link.out.invalidate(lent)
+		p.link.out.invalidate(number)
 	}
 }
 
@@ -99,7 +99,7 @@ func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 		return false
 	}
 	err := in.reader.readResident(&l.remote, dst, w.addr)
-	if !w.settle() {
+	if !w.confirm() {
 		return false
 	}
 	if err != nil {

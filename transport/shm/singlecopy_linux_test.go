@@ -25,7 +25,7 @@ func exposing(t testing.TB) (a, b *Conn) {
 // exposedPayload is a packet whose payload of n bytes is all the same, and exposed.
 func exposedPayload(src, dst int, number uint32, n int) mpe.Packet {
 	p := transporttest.Packet(src, dst, number, 0)
-	p.Payload, p.Lent = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
+	p.Payload, p.Exposed = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
 	return p
 }
 
@@ -79,7 +79,7 @@ func TestFetch(t *testing.T) {
 		t.Error("more is fetched than was exposed")
 	}
 	for _, peer := range []int{-1, 0, 2} {
-		a.Reclaim(peer, 1)
+		a.Invalidate(peer, 1)
 		exposes, fetches := a.SingleCopy(peer)
 		if exposes || fetches || a.LongPayload(peer) != 0 {
 			t.Errorf("rank %d can get something", peer)
@@ -160,7 +160,7 @@ func TestUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := transporttest.Packet(0, 1, 1, 0)
-	p.Payload, p.Lent = memory[:MinSingleCopy], 1
+	p.Payload, p.Exposed = memory[:MinSingleCopy], 1
 	x := deliver(t, a, b, p)
 	if err := unix.Munmap(memory); err != nil {
 		t.Fatal(err)

@@ -75,8 +75,8 @@ func (in *inbox) ring() {
 	_, _ = unix.Write(in.bell, once) // it fails if it has been rung too often
 }
 
-// settle reports connections from unknown addresses and new links.
-func (in *inbox) settle(batch []mpe.RxPacket) (n int) {
+// reportChanges reports connections from unknown addresses and new links.
+func (in *inbox) reportChanges(batch []mpe.RxPacket) (n int) {
 	in.freshMu.Lock()
 	defer in.freshMu.Unlock()
 	if in.closed.Load() {

@@ -115,7 +115,7 @@ func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
 		}
 	}
 	if in.linksChanged.Load() {
-		if n = in.settle(batch); n > 0 {
+		if n = in.reportChanges(batch); n > 0 {
 			return n
 		}
 	}

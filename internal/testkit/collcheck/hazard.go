@@ -4,7 +4,7 @@ import "github.com/zrlmpi/zrlmpid/mpe/coll"
 
 // hazards finds steps of a rank that touch the same bytes and do not wait for each
 // other. It goes through the steps once and knows of each byte who wrote it last, and
-// who has read it since: whoever comes next must wait for these, and so waits for all
+// who has read it since: the next access must wait for these, and so waits for all
 // that they had to wait for.
 type hazards struct {
 	// before has a row of bits for each step: the steps that it waits for,

@@ -29,16 +29,16 @@ func ProvePrograms(calls []coll.Call, programs []Program) (coll.Cost, error) {
 		}
 	}
 	c := &calls[0]
-	hear := c.Collective == coll.Barrier
+	needs := c.Collective == coll.Barrier
 	m := newSymbols(calls, programs)
-	w := newWorld(programs, m, 0, hear)
+	w := newWorld(programs, m, 0, needs)
 	if err := w.run(); err != nil {
 		return w.sum, err
 	}
 	if err := m.verify(calls); err != nil {
 		return w.sum, err
 	}
-	if hear {
+	if needs {
 		if err := w.synchronised(); err != nil {
 			return w.sum, err
 		}
@@ -60,7 +60,7 @@ func (w *world) synchronised() error {
 	for _, p := range w.ranks {
 		left := make([]uint64, p.words)
 		for i := range p.Steps {
-			row := p.heard[i*p.words : (i+1)*p.words]
+			row := p.needs[i*p.words : (i+1)*p.words]
 			for x := range row {
 				left[x] |= row[x]
 			}

@@ -44,9 +44,9 @@ type process struct {
 	// sent yet.
 	begun              map[int]clock
 	sends, recvs, work line
-	// heard has a row of bits for each step: the ranks without which it could not
+	// needs has a row of bits for each step: the ranks without which it could not
 	// be complete. It is empty if nobody asks.
-	heard []uint64
+	needs []uint64
 	words int
 	woken bool
 }
@@ -65,8 +65,8 @@ type world struct {
 const unlimited = math.MaxInt / 2
 
 // newWorld makes ranks that look at window steps at a time; 0 is what each program
-// asks for. hear is set to know what each step has heard of.
-func newWorld(programs []Program, mem memory, window int, hear bool) *world {
+// asks for. needs is set to record which ranks each step needs.
+func newWorld(programs []Program, mem memory, window int, needs bool) *world {
 	w := &world{mem: mem}
 	for r := range programs {
 		n := len(programs[r].Steps)
@@ -78,9 +78,9 @@ func newWorld(programs []Program, mem memory, window int, hear bool) *world {
 		if window == 0 {
 			p.window = p.Window
 		}
-		if hear {
+		if needs {
 			p.words = (len(programs) + 63) / 64
-			p.heard = make([]uint64, n*p.words)
+			p.needs = make([]uint64, n*p.words)
 		}
 		for i := range p.Steps {
 			s := &p.Steps[i]
@@ -100,7 +100,7 @@ func newWorld(programs []Program, mem memory, window int, hear bool) *world {
 	return w
 }
 
-// run goes on until nothing more can be done, and says who has not come to his end.
+// run goes on until nothing more can be done, and reports which ranks have not completed their programs.
 func (w *world) run() error {
 	for w.pass() {
 		// A flow may begin because of a rank far down the chain: all try again.
@@ -152,7 +152,7 @@ func (w *world) wake(p *process) {
 	}
 }
 
-// ready tells whether step i can begin, and when.
+// ready reports whether step i can begin, and when.
 func (p *process) ready(i int) (at clock, ok bool) {
 	if i >= p.low+p.window {
 		return at, false
@@ -180,8 +180,8 @@ func (p *process) ready(i int) (at clock, ok bool) {
 // finish completes step i.
 func (p *process) finish(i int, at clock) {
 	p.done[i], p.end[i] = true, at
-	if p.heard != nil {
-		p.hear(i, p, i)
+	if p.needs != nil {
+		p.addNeeds(i, p, i)
 	}
 	for p.low < len(p.Steps) && p.done[p.low] {
 		p.through[p.low+1] = p.through[p.low].max(p.end[p.low])
@@ -189,9 +189,9 @@ func (p *process) finish(i int, at clock) {
 	}
 }
 
-// hear makes step i know what step j of from had to wait for.
-func (p *process) hear(i int, from *process, j int) {
-	row := p.heard[i*p.words : (i+1)*p.words]
+// addNeeds adds to the needs of step i what step j of from had to wait for.
+func (p *process) addNeeds(i int, from *process, j int) {
+	row := p.needs[i*p.words : (i+1)*p.words]
 	row[from.rank/64] |= 1 << (from.rank % 64)
 	for _, a := range from.Steps[j].After {
 		first, last := a-1, a
@@ -200,7 +200,7 @@ func (p *process) hear(i int, from *process, j int) {
 		}
 		for k := max(first, 0); k < last; k++ {
 			for x := range row {
-				row[x] |= from.heard[k*p.words+x]
+				row[x] |= from.needs[k*p.words+x]
 			}
 		}
 	}
@@ -256,10 +256,10 @@ func (w *world) local(p *process, i int, at clock) error {
 	return nil
 }
 
-// leave is when a rank lets the one before send step i of a flow: when its own receive
-// is posted and announced, and it has leave to send itself. ok is false if it does not
-// yet.
-func (w *world) leave(from *process, i int, to *process) (at clock, ok bool) {
+// cleared returns when a rank has cleared step i of the rank before it in a flow: its own
+// receive is posted, the message has arrived, and its own send has been cleared. ok is
+// false if it has not yet.
+func (w *world) cleared(from *process, i int, to *process) (at clock, ok bool) {
 	if len(to.recvs.steps) == 0 {
 		return at, false
 	}
@@ -272,7 +272,7 @@ func (w *world) leave(from *process, i int, to *process) (at clock, ok bool) {
 	}
 	at = announced.message(0).max(posted)
 	if in.Kind == coll.StepForward && in.To >= 0 && in.To < len(w.ranks) {
-		next, ok := w.leave(to, j, w.ranks[in.To])
+		next, ok := w.cleared(to, j, w.ranks[in.To])
 		return at.max(next.message(0)), ok
 	}
 	return at, true
@@ -298,11 +298,11 @@ func (w *world) message(from, to *process) (bool, error) {
 		return false, nil
 	}
 	if out.Piece > 0 {
-		leave, ok := w.leave(from, i, to)
+		cleared, ok := w.cleared(from, i, to)
 		if !ok {
 			return false, nil
 		}
-		posted = leave.message(0)
+		posted = cleared.message(0)
 	}
 	if out.Len != in.Len || out.Piece != in.Piece {
 		return false, wrong(to.rank, j+1, "receives %d bytes in pieces of %d from rank %d, whose step %d sends %d in pieces of %d",
@@ -324,8 +324,8 @@ func (w *world) message(from, to *process) (bool, error) {
 	from.sends.steps, to.recvs.steps = from.sends.steps[1:], to.recvs.steps[1:]
 	w.sum.Messages++
 	w.sum.Volume += out.Len
-	if to.heard != nil {
-		to.hear(j, from, i)
+	if to.needs != nil {
+		to.addNeeds(j, from, i)
 	}
 	if in.Kind == coll.StepForward {
 		// It begins to send when a piece is there.

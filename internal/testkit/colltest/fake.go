@@ -20,7 +20,7 @@ type Fake interface {
 }
 
 // StartOn starts a collective call on a device that has point-to-point messages only. A
-// goroutine of its own carries it out. Other ranks are not told when it fails. It is for
+// goroutine of its own carries it out. It sends no abort to other ranks when it fails. It is for
 // fakes: an engine carries calls out itself.
 func StartOn(dev Fake, c *mpe.Collective) (mpe.Op, error) {
 	x := &fakeCall{Collective: *c, dev: dev, wake: make(chan struct{}, 1), done: make(chan struct{})}
@@ -109,7 +109,7 @@ func (x *fakeCall) run(ctx context.Context) {
 		err := x.dev.Await(ctx, x.wake)
 		x.mu.Lock()
 		if err != nil && !x.advance() {
-			x.takeBack(ctx)
+			x.cancelAll(ctx)
 			if x.CancelUser != nil {
 				x.CancelUser(err)
 			}
@@ -145,7 +145,7 @@ func (x *fakeCall) advance() bool {
 func (x *fakeCall) end() {
 	x.ended = true
 	close(x.done)
-	tell(x.notify)
+	signal(x.notify)
 	if x.cancel != nil {
 		x.cancel(nil)
 	}
@@ -210,7 +210,7 @@ func (x *fakeCall) user(m fakeMessage) {
 	} else {
 		x.progress.Done(m.number)
 	}
-	tell(x.wake)
+	signal(x.wake)
 }
 
 // compute does a step that has no message.
@@ -288,8 +288,8 @@ func (x *fakeCall) fail(m *fakeMessage, err error) {
 	}
 }
 
-// takeBack ends all messages because ctx has ended.
-func (x *fakeCall) takeBack(ctx context.Context) {
+// cancelAll ends all messages because ctx has ended.
+func (x *fakeCall) cancelAll(ctx context.Context) {
 	all := x.under
 	x.under = nil
 	for i := range all {
@@ -328,11 +328,11 @@ func (x *fakeCall) Notify(c chan<- struct{}) {
 	defer x.mu.Unlock()
 	x.notify = c
 	if x.ended {
-		tell(c)
+		signal(c)
 	}
 }
 
-func tell(c chan<- struct{}) {
+func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default: // also if c is nil

@@ -58,17 +58,17 @@ func TestHookOnPackets(t *testing.T) {
 		wait(time.Second)
 		synctest.Wait()
 		var arrived []uint32
-		var damaged int
+		var corrupt int
 		for len(got) > 0 {
 			h, _, defect := protocol.ParseExtended((<-got).Bytes)
 			if !defect.OK() {
-				damaged++
+				corrupt++
 				continue
 			}
 			arrived = append(arrived, h.Number)
 		}
-		if want := []uint32{0, 2, 2, 4, 3}; !slices.Equal(arrived, want) || damaged != 1 {
-			t.Errorf("%v arrived and %d corrupt, want %v and 1", arrived, damaged, want)
+		if want := []uint32{0, 2, 2, 4, 3}; !slices.Equal(arrived, want) || corrupt != 1 {
+			t.Errorf("%v arrived and %d corrupt, want %v and 1", arrived, corrupt, want)
 		}
 		to.Close()
 		<-end

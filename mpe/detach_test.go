@@ -20,7 +20,7 @@ var errEnough = errors.New("enough")
 func leave(t *testing.T, op mpe.Op, buf []byte) *atomic.Bool {
 	t.Helper()
 	released := new(atomic.Bool)
-	_, err := op.(*mpe.Request).Leave(errEnough, func() {
+	_, err := op.(*mpe.Request).Detach(errEnough, func() {
 		if released.Swap(true) {
 			t.Error("released twice")
 		}
@@ -93,7 +93,7 @@ func TestLeave(t *testing.T) {
 		defer c.close()
 		released := false
 		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 8)})
-		if _, err := r.(*mpe.Request).Leave(errEnough, func() { released = true }); !errors.Is(err, errEnough) || !released {
+		if _, err := r.(*mpe.Request).Detach(errEnough, func() { released = true }); !errors.Is(err, errEnough) || !released {
 			t.Errorf("%v, released: %v", err, released)
 		}
 	})
