@@ -1,7 +1,7 @@
 package mpe
 
 // detachOrCancel ends a request for its caller, whose context has ended. The caller gets
-// its buffer back at once. What the wire cannot take back goes on with a copy: a message
+// its buffer back at once. What cannot be cancelled on the wire goes on with a copy: a message
 // whose DATA is out still needs its payload for retransmissions, and a sender that has been
 // cleared will send, so its message is kept for the next receive.
 //

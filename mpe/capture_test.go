@@ -231,7 +231,7 @@ type recording struct {
 	nodes []node
 	// splitTail: the FPGA's shell splits 1424-byte datagrams.
 	splitTail bool
-	// partial is what our host is told to do about cut messages.
+	// partial is how our host is configured for fragmented messages.
 	partial handshake.OnPartial
 	// differs lists, per rank that we play, how our packets are not the
 	// recorded ones, and why.
@@ -278,7 +278,7 @@ var recordings = []recording{
 	}},
 	{name: "loss_mid_to_fpga_corrupts", nodes: []node{cpu, fpga}, differs: map[int]difference{
 		0: {
-			reason: "trap 4: a cut message to an FPGA is not repeated, because the FPGA stores the repeat as data",
+			reason: "trap 4: a fragmented message to an FPGA is not retransmitted, because the FPGA stores the retransmission as data",
 			edit:   func(r []datagram) []datagram { return slices.Delete(slices.Clone(r), 4, 7) },
 		},
 		1: {
@@ -440,7 +440,7 @@ func (rec recording) replay(t *testing.T, packets []datagram, rank int) {
 			tr.in <- p
 		}
 	}
-	// The last packets may be ours, repeats included.
+	// The last packets may be ours, retransmissions included.
 	time.Sleep(packets[len(packets)-1].at - time.Since(start) + time.Millisecond)
 	synctest.Wait()
 	tr.mu.Lock()

@@ -21,8 +21,9 @@ type Collective struct {
 	// which no other messages are, and that of the call, which must be the same
 	// on all ranks and different for calls that overlap. Calls are numbered one
 	// after another, from 1 to CollectiveTags, so that the abort
-	// of a call that a rank has not made yet differs from that of an earlier one. Peers that know no
-	// communicators get 0 for both: there, messages meet by their order alone.
+	// of a call that a rank has not made yet differs from that of an earlier one. Peers
+	// that know no communicators get 0 for both: there, messages match by their order
+	// alone.
 	Comm uint32
 	Tag  int
 	// Send and Recv are the buffers, in bytes. They belong to the device until

@@ -21,16 +21,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// told collects what ranks are told of calls that have failed, each once.
-type told struct {
+// aborts collects the aborts that ranks send each other, each once.
+type aborts struct {
 	mu   sync.Mutex
 	list map[[3]uint32][]byte // by source, destination and message
 	// lose has packets lost.
 	lose func(from, to int) bool
 }
 
-func listen(c *cluster) *told {
-	x := &told{list: map[[3]uint32][]byte{}}
+func listen(c *cluster) *aborts {
+	x := &aborts{list: map[[3]uint32][]byte{}}
 	c.net.Hook(func(from, to int, b []byte) []time.Duration {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -46,26 +46,26 @@ func listen(c *cluster) *told {
 	return x
 }
 
-// all is what has been told so far, by sender, receiver and message.
-func (x *told) all() map[[3]uint32][]byte {
+// all returns the aborts so far, by sender, receiver and message.
+func (x *aborts) all() map[[3]uint32][]byte {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return maps.Clone(x.list)
 }
 
-func (x *told) forget() {
+func (x *aborts) forget() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	clear(x.list)
 }
 
-func (x *told) losing(f func(from, to int) bool) {
+func (x *aborts) losing(f func(from, to int) bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.lose = f
 }
 
-// tell has an engine tell another one what somebody else has told.
+// deliverAbort has an engine send another one an abort, which may be from a third one.
 func deliverAbort(t *testing.T, e *mpe.Engine, to int, text []byte) {
 	t.Helper()
 	finish(t, start(t, e, mpe.Operation{Kind: mpe.OpSendSync, Peer: to, Comm: mpe.StatusComm, Buf: text}))
@@ -81,7 +81,7 @@ func cause(t *testing.T, err error, rank int, want mpe.FailureCause) {
 }
 
 // One message per other rank, and not one for each two.
-func TestOneTellsAll(t *testing.T) {
+func TestOneAbortsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ranks = 9
 		c := newExtended(t, ranks, nil)
@@ -122,8 +122,8 @@ func TestOneTellsAll(t *testing.T) {
 	})
 }
 
-// Before the members have agreed, those who wait are told at once, and those who come
-// later when they have.
+// Before the members have agreed, those that wait get the abort at once, and those that
+// make the call later when they have.
 func TestFailureBeforeAgreement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 5, nil)
@@ -141,9 +141,9 @@ func TestFailureBeforeAgreement(t *testing.T) {
 	})
 }
 
-// A rank that is told before it has agreed itself, though others have, finds out later
-// what it was told of.
-func TestToldWhileAgreeing(t *testing.T) {
+// A rank that gets an abort before it has agreed itself, though others have, determines
+// later of which call.
+func TestAbortWhileAgreeing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 4, nil)
 		defer c.close()
@@ -156,12 +156,12 @@ func TestToldWhileAgreeing(t *testing.T) {
 		}
 		abortCall(t, ops[0], 100*time.Millisecond)
 		synctest.Wait()
-		told := false
+		reached := false
 		for at, text := range x.all() {
-			told = told || at[1] == 1 && binary.LittleEndian.Uint64(text) != 0
+			reached = reached || at[1] == 1 && binary.LittleEndian.Uint64(text) != 0
 		}
-		if s := c.engines[1].Snapshot().Calls; len(s) != 1 || s[0].Algorithm != "" || !told {
-			t.Errorf("rank 1 has agreed, or was not told: %+v, %x", s, x.all())
+		if s := c.engines[1].Snapshot().Calls; len(s) != 1 || s[0].Algorithm != "" || !reached {
+			t.Errorf("rank 1 has agreed, or got no abort: %+v, %x", s, x.all())
 		}
 		x.losing(nil)
 		for _, o := range ops[1:] {
@@ -171,9 +171,9 @@ func TestToldWhileAgreeing(t *testing.T) {
 	})
 }
 
-// What is told of calls that are still to be made is remembered, up to a limit, and
-// also where numbers come round.
-func TestToldOfCallsToCome(t *testing.T) {
+// Aborts of calls that are still to be made are stored, up to a limit, and also where
+// numbers wrap around.
+func TestAbortOfFutureCalls(t *testing.T) {
 	const ahead = 70
 	for _, last := range []int{1, mpe.CollectiveTags - 1, mpe.CollectiveTags - 30} {
 		synctest.Test(t, func(t *testing.T) {
@@ -214,9 +214,9 @@ func TestToldOfCallsToCome(t *testing.T) {
 	}
 }
 
-// What the ranks of one program have told each other does not hit the next one's calls,
-// though these have the same numbers.
-func TestToldByAnEarlierProgram(t *testing.T) {
+// The aborts of one program do not end the calls of the next one, though these have the
+// same numbers.
+func TestAbortByAnEarlierProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
 		defer c.close()
@@ -245,9 +245,9 @@ func TestToldByAnEarlierProgram(t *testing.T) {
 	})
 }
 
-// What a rank that is away was to be told before the members had agreed does not wait
-// for it when the program has gone: the next one's first call would fail.
-func TestToldTooLate(t *testing.T) {
+// An abort for an absent rank, of before the members had agreed, is not kept when the
+// program has ended: the next one's first call would fail.
+func TestAbortTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ranks, away = 8, 7
 		c := newExtended(t, ranks, nil)
@@ -273,8 +273,8 @@ func TestToldTooLate(t *testing.T) {
 	})
 }
 
-// What is told by those who are no members, of other calls, twice, or in a form that
-// nobody else sends, does no harm.
+// Aborts from ranks that are no members, of other calls, duplicates, and those in an
+// unknown form have no effect.
 func TestForgedFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
@@ -288,7 +288,7 @@ func TestForgedFailures(t *testing.T) {
 		for at, text := range x.all() {
 			if epoch = binary.LittleEndian.Uint64(text); at[0] != 1 || epoch == 0 || binary.LittleEndian.Uint32(text[8:]) != 1 || binary.LittleEndian.Uint32(text[12:]) != 2 ||
 				!bytes.Equal(text[16:], []byte{byte(coll.Barrier), byte(mpe.CauseTimeout), 0, 0}) {
-				t.Errorf("rank %d tells %x", at[0], text)
+				t.Errorf("rank %d sends %x", at[0], text)
 			}
 		}
 		for _, r := range []int{0, 2} {
@@ -321,7 +321,7 @@ func TestForgedFailures(t *testing.T) {
 		if s := c.engines[0].Snapshot(); s.Unexpected != 0 {
 			t.Errorf("%d unexpected messages", s.Unexpected)
 		}
-		// With the right life it counts, but only from a member.
+		// With the right epoch it counts, but only from a member.
 		x.forget()
 		abortCall(t, post(t, two, pair[1], 4), time.Second)
 		synctest.Wait()
@@ -329,7 +329,7 @@ func TestForgedFailures(t *testing.T) {
 			epoch = binary.LittleEndian.Uint64(b)
 		}
 		deliverAbort(t, c.engines[2], 0, text(epoch, 1, 5, 255, 255, 0, 0))
-		for i := range uint32(100) { // these take nobody's place
+		for i := range uint32(100) { // these take no place of others
 			deliverAbort(t, c.engines[1], 0, text(epoch+1, 1, 6+i, 1, 1, 0, 0))
 		}
 		deliverAbort(t, c.engines[1], 0, text(epoch, 1, 200, 1, 2, 0, 0))
@@ -339,7 +339,7 @@ func TestForgedFailures(t *testing.T) {
 		deliverAbort(t, c.engines[2], 0, text(epoch, 1, 5, 255, 255, 0, 0))
 		synctest.Wait()
 		if ended(under) {
-			t.Error("one who is no member has ended a call")
+			t.Error("a rank that is no member has ended a call")
 		}
 		deliverAbort(t, c.engines[1], 0, text(epoch, 1, 5, 255, 255, 0, 0))
 		err := outcome(t, under)
@@ -351,8 +351,8 @@ func TestForgedFailures(t *testing.T) {
 	})
 }
 
-// Ranks that know Send and Recv only are told nothing, and wait as before.
-func TestNothingIsToldByOrder(t *testing.T) {
+// Ranks that know Send and Recv only get no abort, and wait as before.
+func TestNoAbortByOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, handshake.SoftwarePeer(), nil)
 		defer c.close()
@@ -366,8 +366,8 @@ func TestNothingIsToldByOrder(t *testing.T) {
 	})
 }
 
-// A user's function has the buffers until it returns, whatever its rank is told.
-func TestToldWhileComputing(t *testing.T) {
+// A user's function has the buffers until it returns, whatever aborts its rank gets.
+func TestAbortWhileComputing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
 		defer c.close()
@@ -412,8 +412,8 @@ func TestToldWhileComputing(t *testing.T) {
 	})
 }
 
-// The cause is that of the one who has failed first.
-func TestCausesAreTold(t *testing.T) {
+// The cause is that of the rank that has failed first.
+func TestCausesOfAborts(t *testing.T) {
 	chain := func(n int) *colltest.Case { return colltest.New(coll.Bcast, "chain", 4, 0, n) }
 	for name, test := range map[string]struct {
 		second int // elements that rank 1 expects
@@ -462,13 +462,13 @@ func TestCausesAreTold(t *testing.T) {
 			}
 		}
 		if lost == 0 || lost == 3 {
-			t.Errorf("%d ranks have found out by themselves", lost)
+			t.Errorf("%d ranks have detected it themselves", lost)
 		}
 	})
 }
 
-// An engine that closes tells the others, and does not wait long for those who are away.
-func TestCloseTells(t *testing.T) {
+// An engine that closes sends aborts, and does not wait long for absent ranks.
+func TestCloseAborts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 16, nil)
 		defer c.close()
@@ -521,7 +521,7 @@ func TestCloseEndsCallsInTransfer(t *testing.T) {
 	})
 }
 
-// The document says what is told.
+// The document says what an abort is.
 func TestDocumentOfFailures(t *testing.T) {
 	b, err := os.ReadFile("../docs/ZRLMPI_protocol.md")
 	if err != nil {

@@ -35,7 +35,7 @@ type agreement struct {
 	// epoch distinguishes the communicator from others of the same number; 0 if not all
 	// members know of epochs. members are their ranks of the world, last is the number of
 	// the call that was made last. aborts are those of calls that were not made here yet,
-	// and unsentAborts this rank's, which are sent again when there is an epoch.
+	// and unsentAborts this rank's, which are sent once more when there is an epoch.
 	epoch        uint64
 	members      []int
 	last         int
@@ -66,7 +66,7 @@ func (e *Engine) startCollective(x *collectiveOp) error {
 		}
 		return x.begin(e.alone)
 	}
-	// What is wrong with it is found out before anything is sent.
+	// Its errors are detected before anything is sent.
 	if err := x.CheckAlgorithm(); err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (e *Engine) endCall(r *Request, err error) {
 	x.end(err)
 }
 
-// abandonAll ends what is under way: it is taken back, or goes on without the call's
+// cancelAll ends what is under way: it is cancelled, or goes on without the call's
 // memory.
 func (x *collectiveOp) cancelAll() {
 	for len(x.under) > 0 {

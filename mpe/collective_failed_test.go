@@ -68,13 +68,13 @@ func outcome(t *testing.T, o mpe.Op) error {
 	defer stop()
 	_, err := o.Wait(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("nobody has told it: %v", err)
+		t.Errorf("it got no abort: %v", err)
 	}
 	o.Free()
 	return err
 }
 
-// giveUp ends a call for its caller.
+// abortCall ends a call for its caller.
 func abortCall(t *testing.T, o mpe.Op, after time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), after)
@@ -88,8 +88,8 @@ func abortCall(t *testing.T, o mpe.Op, after time.Duration) {
 // barrier is a call of so many ranks.
 func barrier(ranks int) *colltest.Case { return colltest.New(coll.Barrier, "", ranks, 0, 0) }
 
-// quit has one rank of a call give up in the middle, while rank 0 has not come to it. All
-// others fail, or have done their part; and rank 0 fails when it comes.
+// quit has one rank of a call time out in the middle, while rank 0 has not made it. All
+// others fail, or have done their part; and rank 0 fails when it makes it.
 func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 	t.Helper()
 	ranks, middle := len(c.engines), len(c.engines)/2
@@ -105,16 +105,16 @@ func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 	begun := time.Now()
 	failed := 0
 	judge := func(r int, err error) {
-		var told *mpe.CallFailedError
+		var aborted *mpe.CallFailedError
 		switch {
 		case err == nil:
 			if err := x.Check(r); err != nil {
 				t.Error(err)
 			}
 			return
-		case errors.As(err, &told):
+		case errors.As(err, &aborted):
 			want := mpe.CallFailedError{Rank: middle, Collective: x.Call.Collective, Comm: comm, Number: 2, Cause: mpe.CauseTimeout}
-			if *told != want || !errors.Is(err, mpe.ErrCallFailed) {
+			if *aborted != want || !errors.Is(err, mpe.ErrCallFailed) {
 				t.Errorf("%s, rank %d: %v", name, r, err)
 			}
 		case !errors.Is(err, mpe.ErrCallFailed) || !errors.Is(err, extended.ErrAborted):
@@ -128,7 +128,7 @@ func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 	if took := time.Since(begun); took > 5*time.Second { // on a clock that jumps
 		t.Errorf("%s: it took %v", name, took)
 	}
-	time.Sleep(5 * time.Second) // until rank 0 has been told, too, whatever is lost
+	time.Sleep(5 * time.Second) // until rank 0 has the abort, too, whatever is lost
 	late := outcome(t, post(t, x, devices[0], 2))
 	if late == nil {
 		t.Errorf("%s: rank 0 comes late and succeeds", name)
@@ -163,7 +163,7 @@ func cases(ranks int) (list []*colltest.Case) {
 	return list
 }
 
-func TestFailureIsTold(t *testing.T) {
+func TestFailureAborts(t *testing.T) {
 	for _, test := range []struct{ ranks, eager int }{{3, 0}, {4, -1}, {5, 0}, {8, 2000}, {16, -1}} {
 		t.Run(fmt.Sprint(test.ranks, " ", test.eager), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -187,8 +187,8 @@ func TestFailureIsTold(t *testing.T) {
 	}
 }
 
-// What is told is repeated until it has come.
-func TestFailureIsToldThroughLoss(t *testing.T) {
+// An abort is retransmitted until it has arrived.
+func TestFailureAbortsThroughLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 6, func(x *extended.Config) { x.EagerLimit = 2000 })
 		defer c.close()

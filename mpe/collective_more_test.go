@@ -164,7 +164,7 @@ func TestAbandonedWhileComputing(t *testing.T) {
 	})
 }
 
-// The error of a call that is given up says who waits for whom, in which step; its
+// The error of a call that times out says which rank it waits for, in which step; its
 // buffers are free, and the next call works.
 func TestAbandonedCall(t *testing.T) {
 	for _, algorithm := range []string{"flat", "binomial", "chain", "atomic", "scatter-allgather"} {
@@ -305,7 +305,7 @@ func TestForwardCutsThrough(t *testing.T) {
 }
 
 // A flow that ends in the middle ends for all that come after.
-func TestFlowIsGivenUp(t *testing.T) {
+func TestFlowIsAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 4, func(x *extended.Config) { x.EagerLimit, x.MaxPayload, x.Window = -1, 500, 4 })
 		defer c.close()
@@ -332,7 +332,7 @@ func TestFlowIsGivenUp(t *testing.T) {
 			stop()
 		}
 		if _, err := ops[0].Wait(t.Context()); !errors.Is(err, mpe.ErrCallFailed) || errors.Is(err, extended.ErrAborted) {
-			t.Errorf("rank 0: %v", err) // it is told
+			t.Errorf("rank 0: %v", err) // it gets the abort
 		}
 		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Bcast, "binomial", 4, 0, 50)})
 	})
@@ -464,7 +464,7 @@ func TestCollectiveErrors(t *testing.T) {
 		if s := c.engines[0].Snapshot(); len(s.Calls) != 0 || s.Posted != 0 {
 			t.Errorf("%+v", s.Calls)
 		}
-		// A buffer that is too short is found out, too, though late.
+		// A buffer that is too short is detected, too, though late.
 		x := good
 		x.Recv = nil
 		o, err := c.engines[0].StartCollective(&x)
@@ -485,7 +485,7 @@ func TestCollectiveErrors(t *testing.T) {
 	})
 }
 
-// Ranks whose calls have other lengths are told so.
+// On ranks whose calls have other lengths, the error says so.
 func TestCollectiveMismatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)

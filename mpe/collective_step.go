@@ -285,7 +285,7 @@ func (x *collectiveOp) ended(r *Request) {
 }
 
 // fail has the call end because of a step: nothing more begins, and what is under way is
-// taken back, or goes on without the call's memory.
+// cancelled, or goes on without the call's memory.
 func (x *collectiveOp) fail(number int, err error) {
 	if x.failed != nil {
 		return
@@ -307,7 +307,7 @@ func (x *collectiveOp) stepError(number int, err error) *StepError {
 	return e
 }
 
-// giveUp ends a request that is under way, with err. Its memory is the caller's again.
+// cancelRequest ends a request that is under way, with err. Its memory is the caller's again.
 func (x *collectiveOp) cancelRequest(r *Request, err error) {
 	e := x.e
 	x.drop(r)

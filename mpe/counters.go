@@ -42,7 +42,7 @@ type PeerCounters struct {
 	// the protocol included. What came and was no packet is in Drops only.
 	PacketsOut, PacketsIn [NumTypes]uint64
 	BytesOut, BytesIn     [NumTypes]uint64
-	// Retransmissions counts packets that were sent again; all of a DATA message of a
+	// Retransmissions counts packets that were retransmitted; all of a DATA message of a
 	// handshake is one. Unreachable counts messages, and links of the extended
 	// profile, that ended because the peer did not answer.
 	Retransmissions, Unreachable uint64

@@ -83,7 +83,7 @@ func TestCountersOfAnExtendedPeer(t *testing.T) {
 	})
 }
 
-func TestCountersTellWhoWaits(t *testing.T) {
+func TestCountersOfWaits(t *testing.T) {
 	for name, extended := range map[string]bool{"handshake": false, "extended": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestCountersTellWhoWaits(t *testing.T) {
 	}
 }
 
-func TestCountersTellOfGivingUp(t *testing.T) {
+func TestCountersOfTimeOuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.CPUPeer(), func(hs *handshake.Config) { hs.Timing.ClearDeadline = 5 * time.Second })
 		defer c.close()
@@ -142,8 +142,8 @@ func TestCountersTellOfGivingUp(t *testing.T) {
 	})
 }
 
-// TestStatusBeginsWhenPosted: what an Observer and a caller are told of a message's
-// phases begins with its being posted, whoever had to wait for whom.
+// TestStatusBeginsWhenPosted: the phases of a message that an Observer and a caller
+// get begin when it is posted, whichever side had to wait for the other.
 func TestStatusBeginsWhenPosted(t *testing.T) {
 	for name, extended := range map[string]bool{"handshake": false, "extended": true} {
 		t.Run(name, func(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 
 var errEnough = errors.New("enough")
 
-// leave leaves a request that is in transfer, and returns whether its buffer has been
-// released. It is cleared then.
-func leave(t *testing.T, op mpe.Op, buf []byte) *atomic.Bool {
+// detach detaches a request that is in transfer, and returns whether its buffer has been
+// released. It is zeroed then.
+func detach(t *testing.T, op mpe.Op, buf []byte) *atomic.Bool {
 	t.Helper()
 	released := new(atomic.Bool)
 	_, err := op.(*mpe.Request).Detach(errEnough, func() {
@@ -36,9 +36,9 @@ func leave(t *testing.T, op mpe.Op, buf []byte) *atomic.Bool {
 	return released
 }
 
-// TestLeave: a transfer that goes on keeps the buffer that its caller has left to it,
+// TestDetach: a transfer that goes on keeps the buffer of its detached request
 // until it has ended, or the message was received from it.
-func TestLeave(t *testing.T) {
+func TestDetach(t *testing.T) {
 	const n = 100_000
 	for name, tt := range map[string]struct {
 		cluster func() *cluster
@@ -58,7 +58,7 @@ func TestLeave(t *testing.T) {
 				s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: out})
 				time.Sleep(tt.after)
 				if send {
-					released := leave(t, s, out)
+					released := detach(t, s, out)
 					if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(in, data) {
 						t.Errorf("%s: %v, intact: %v", name, err, bytes.Equal(in, data))
 					}
@@ -68,7 +68,7 @@ func TestLeave(t *testing.T) {
 					}
 					return
 				}
-				released := leave(t, r, in)
+				released := detach(t, r, in)
 				if _, err := s.Wait(t.Context()); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}

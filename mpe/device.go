@@ -74,7 +74,7 @@ type Operation struct {
 	// Buf is the payload of a send or the buffer of a receive, in bytes.
 	Buf []byte
 	// Datatype is what the wire calls the words of a message. A receive with
-	// AnyDatatype takes both. Only deployed nodes tell them apart.
+	// AnyDatatype takes both. Only deployed nodes distinguish them.
 	Datatype    protocol.Datatype
 	AnyDatatype bool
 	// Blocking: the caller is about to wait for it and for nothing else.
@@ -84,12 +84,12 @@ type Operation struct {
 // Op is a posted operation. One goroutine at a time may wait for it.
 type Op interface {
 	// Wait waits for the operation to end. When ctx ends first, the operation
-	// is taken back, its buffer is the caller's again, and the error is a
+	// is cancelled, its buffer is the caller's again, and the error is a
 	// *WaitError.
 	Wait(ctx context.Context) (Status, error)
 	// Test reports whether the operation has ended, and how.
 	Test() (Status, bool, error)
-	// Cancel asks for the operation to be taken back. It ends in any case as
+	// Cancel asks for the operation to be cancelled. It ends in any case as
 	// far as Wait is concerned: with ErrCancelled if that succeeded, and as if
 	// nothing had been asked if it was too late.
 	Cancel()
@@ -114,7 +114,7 @@ type PeerInfo struct {
 	// NoComms: messages belong to the world, communicator 0.
 	NoComms bool
 	// NoLength: the length of a message is not known until it is received,
-	// so that a probe cannot tell it.
+	// so that a probe cannot report it.
 	NoLength bool
 	// NoEmpty: messages of 0 bytes are refused.
 	NoEmpty bool

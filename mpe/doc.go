@@ -19,7 +19,7 @@
 // what is kept of a peer, and its link, which peer_handshake*.go implements for the
 // cloudfpga and v0.9 profiles and peer_extended*.go, packets.go, single_copy.go, inbox.go
 // and outbox.go for the extended one; match.go matches receives and messages, inbound.go
-// is a message on its way in, placement.go where its payload is placed, self.go what a
+// is a message that arrives, placement.go where its payload is placed, self.go what a
 // rank sends to itself. cancel.go cancels, probe.go probes, waits.go says what waits,
 // report.go, counters.go and status.go report. driver*.go are around that: clock, timer,
 // transports and goroutines; timer.go acts on deadlines. collective*.go carry out

@@ -123,7 +123,7 @@ func (w *wire) Poll(batch []mpe.RxPacket) (int, error) {
 	return n, nil
 }
 
-// PollInto takes one packet, and moves its payload to the landing.
+// PollInto takes one packet, and moves its payload to the placement.
 func (w *wire) PollInto(batch []mpe.RxPacket, l mpe.Placement) (int, error) {
 	if w.into != nil {
 		w.into()
@@ -176,8 +176,8 @@ func overWires(t *testing.T, profile protocol.Profile, watch mpe.Observer) (a, b
 	return engines[0], engines[1], x, y
 }
 
-// A waiter is served whether he looks for packets himself or has gone to sleep, and
-// so is one who waits for a channel.
+// A waiter is served whether it polls for packets itself or sleeps, and so is one that
+// waits for a channel.
 func TestWaitersAreServed(t *testing.T) {
 	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
 		t.Run(profile.String(), func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestTransportThatFailsToPoll(t *testing.T) {
 	}
 }
 
-// While a paced message is on its way, the engine does other things.
+// While a paced message is being sent, the engine does other things.
 func TestPacedMessagesHoldNobodyUp(t *testing.T) {
 	a, b, x, _ := overWires(t, protocol.CloudFPGA, nil)
 	x.paced, x.hold, x.holds = true, make(chan struct{}), make(chan struct{})
@@ -281,13 +281,13 @@ func TestPacedMessagesHoldNobodyUp(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(buf, long) {
-		t.Error("the paced message arrived damaged")
+		t.Error("the paced message arrived corrupt")
 	}
 }
 
-// What was written into a landing that has been revoked is not looked at: it is
-// somebody else's memory.
-func TestRevokedLanding(t *testing.T) {
+// What was written into a placement that has been revoked is not read: the memory
+// belongs to something else.
+func TestRevokedPlacement(t *testing.T) {
 	_, b, _, y := overWires(t, protocol.CloudFPGA, nil)
 	noise := []mpe.RxPacket{{Kind: mpe.RxDatagram, Peer: mpe.UnknownPeer, Bytes: make([]byte, 7)}}
 	before := b.Placement()
@@ -298,18 +298,18 @@ func TestRevokedLanding(t *testing.T) {
 	}{{before, 0}, {0, 1}, {b.Placement(), 2}} {
 		b.ArrivedIn(y, noise, tt.gen)
 		if n := b.Snapshot().Dropped[mpe.DropUnknownAddress]; n != tt.dropped {
-			t.Errorf("landing %d: %d packets were looked at, want %d", tt.gen, n, tt.dropped)
+			t.Errorf("placement %d: %d packets were dropped, want %d", tt.gen, n, tt.dropped)
 		}
 	}
 }
 
-// Long messages land, and short ones do not.
-func TestLandings(t *testing.T) {
+// Long messages are placed directly, and short ones are not.
+func TestPlacements(t *testing.T) {
 	a, b, _, y := overWires(t, protocol.CloudFPGA, nil)
-	var landings atomic.Int32
-	y.into = func() { landings.Add(1) }
+	var placements atomic.Int32
+	y.into = func() { placements.Add(1) }
 	for _, n := range []int{1000, 100_000} {
-		landings.Store(0)
+		placements.Store(0)
 		data, buf := words(n, 3), make([]byte, 4*n)
 		r, err := b.Irecv(0, buf, mpe.Options{})
 		if err != nil {
@@ -319,24 +319,24 @@ func TestLandings(t *testing.T) {
 		if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
 			t.Errorf("%d words: %v", n, err)
 		}
-		if got := landings.Load(); (got > 100) != (n == 100_000) {
-			t.Errorf("%d words: %d landings", n, got)
+		if got := placements.Load(); (got > 100) != (n == 100_000) {
+			t.Errorf("%d words: %d placements", n, got)
 		}
 	}
 }
 
-// What a CLEAR_TO_SEND asks for lands from its first packet on, whether the message
-// or its receive was there first.
-func TestAnnouncedMessagesLand(t *testing.T) {
+// What a CLEAR_TO_SEND asks for is placed directly from its first packet on, whether
+// the message or its receive was there first.
+func TestPlacementOfClearedMessages(t *testing.T) {
 	a, b, _, y := overWires(t, protocol.Extended, nil)
-	var landings atomic.Int32
-	y.into = func() { landings.Add(1) }
+	var placements atomic.Int32
+	y.into = func() { placements.Add(1) }
 	for _, late := range []bool{false, true} {
-		landings.Store(0)
+		placements.Store(0)
 		// One that comes faster than its place is known does not.
-		for tries := 0; landings.Load() == 0; tries++ {
+		for tries := 0; placements.Load() == 0; tries++ {
 			if tries == 50 {
-				t.Fatalf("receive posted late: %v: no landing", late)
+				t.Fatalf("receive posted late: %v: no placement", late)
 			}
 			data, buf := words(15_000, 3), make([]byte, 60_000) // one packet
 			recv := mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf}

@@ -99,7 +99,7 @@ func TestOrderOfManyPosts(t *testing.T) {
 		c := newCluster(t, 3, handshake.SoftwarePeer(), nil)
 		defer c.close()
 		rng := rand.New(rand.NewPCG(1, 2))
-		// A sender repeats three times: of a few packets in a row one is lost at most.
+		// A sender retransmits three times: of a few packets in a row one is lost at most.
 		var since [3][3]int
 		c.net.Hook(func(from, to int, _ []byte) []time.Duration {
 			since[from][to]++
@@ -222,7 +222,7 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 		if _, err = second.Wait(ctx); err == nil || err.Error() != "queued behind 1 others for 1s, and rank 0 has waited 1s for SEND_REQUEST from rank 1: context deadline exceeded" {
 			t.Errorf("says %v", err)
 		}
-		// What was given up leaves no trace.
+		// What was cancelled leaves no trace.
 		c.engines[1].Isend(0, words(1, 7), mpe.Options{})
 		if st, err := first.Wait(t.Context()); err != nil || st.Words != 1 {
 			t.Errorf("%+v, %v", st, err)
@@ -230,9 +230,9 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 	})
 }
 
-func TestGivenUpReceiveKeepsTheMessage(t *testing.T) {
+func TestDetachedReceiveKeepsTheMessage(t *testing.T) {
 	// The sender has been cleared, so its message comes; it goes to the next
-	// receive, and the buffer of the one given up is not written to again.
+	// receive, and the buffer of the one that timed out is not written to again.
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 		defer c.close()
@@ -271,7 +271,7 @@ func TestGivenUpReceiveKeepsTheMessage(t *testing.T) {
 	})
 }
 
-func TestGivenUpSendGoesOnWithACopy(t *testing.T) {
+func TestDetachedSendGoesOnWithACopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 		defer c.close()
@@ -386,7 +386,7 @@ func TestCloseDrainsWhatIsUnderWay(t *testing.T) {
 		buf := make([]byte, 4)
 		r, _ := c.engines[1].Irecv(0, buf, mpe.Options{})
 		s, _ := c.engines[0].Isend(1, words(1, 9), mpe.Options{})
-		time.Sleep(25 * time.Millisecond) // DATA is on its way
+		time.Sleep(25 * time.Millisecond) // DATA is in transit
 		c.close()
 		if _, err := s.Wait(t.Context()); err != nil {
 			t.Errorf("send: %v", err)

@@ -21,7 +21,7 @@ var (
 	// ErrWildcard: a receive from any source whose tag the wire of some peers
 	// cannot carry.
 	ErrWildcard = errors.New("a receive from any source needs tag 0 or any tag while there are peers that carry no tag")
-	// ErrCancelled: the operation was taken back.
+	// ErrCancelled: the operation was cancelled.
 	ErrCancelled = errors.New("the operation was cancelled")
 	// ErrFull: more operations or messages wait than the limits allow.
 	ErrFull = errors.New("too many operations wait")
@@ -53,7 +53,7 @@ type WaitError struct {
 	// Queued is how many operations of the same pair and direction were
 	// ahead, if the message's handshake had not begun.
 	Queued int
-	// InTransfer: the handshake had gone too far to be taken back. A message
+	// InTransfer: the handshake had gone too far to be cancelled. A message
 	// being sent may still arrive; one being received goes to the next
 	// receive posted.
 	InTransfer bool

@@ -40,7 +40,7 @@ func Lock(e *Engine) (unlock func()) {
 // SetBuiltIn makes an engine one of a version that has another table built in.
 func (e *Engine) SetBuiltIn(t *choice.Table) { e.builtIn = t }
 
-// What the document says of what is told of calls that have failed.
+// What the document says of aborts of collective calls.
 const (
 	StatusComm = statusComm
 	OrderComm  = orderComm

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// delayData makes DATA take a while, so that a receive can be given up meanwhile.
+// delayData makes DATA take a while, so that a receive can time out meanwhile.
 func delayData(n *memnet.Net) {
 	n.Hook(func(_, _ int, b []byte) []time.Duration {
 		if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data {
@@ -27,9 +27,9 @@ func delayData(n *memnet.Net) {
 	})
 }
 
-// A receive with little room has the sender send no more. When it is given up, the
-// next receive gets what there is, and is told that it is not all.
-func TestRoomOfAGivenUpReceive(t *testing.T) {
+// A receive with little room has the sender send no more. When it is detached, the
+// next receive gets what there is, and an error that it is not all.
+func TestRoomOfADetachedReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
@@ -82,7 +82,7 @@ func eagerly(t *testing.T, c *cluster, tag int) bool {
 	return ended(op)
 }
 
-// A message that came for a receive which was given up bears the tag 0 of its
+// A message that came for a receive that was detached bears the tag 0 of its
 // profile, or that of the receive that it goes to.
 func TestTagOfAnUnclaimedMessage(t *testing.T) {
 	for _, opts := range []mpe.Options{{Tag: 9}, {AnyTag: true}} {
@@ -109,7 +109,7 @@ func TestTagOfAnUnclaimedMessage(t *testing.T) {
 	}
 }
 
-// failures keeps what an engine tells of messages that failed.
+// failures keeps what an engine reports of messages that failed.
 type failures struct {
 	mpe.Observer
 	mu   sync.Mutex
@@ -127,9 +127,9 @@ func (*failures) Dropped(int, int, mpe.Drop) {}
 func (*failures) Noted(int, int, mpe.Note)   {}
 func (*failures) TransportError(int, error)  {}
 
-// An eager message whose sender was told that it is on its way, and which can never
-// arrive, is told to the observer.
-func TestLostEagerMessageIsTold(t *testing.T) {
+// An eager message that is complete for its sender and can never arrive is reported to
+// the observer.
+func TestLostEagerMessageIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, seen := memnet.New(2), &failures{}
 		var engines [2]*mpe.Engine
@@ -153,7 +153,7 @@ func TestLostEagerMessageIsTold(t *testing.T) {
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
 		if len(seen.errs) != 1 || !errors.Is(seen.errs[0], extended.ErrTimeout) {
-			t.Errorf("told of %v", seen.errs)
+			t.Errorf("%v were reported", seen.errs)
 		}
 		if p := engines[0].Snapshot().Peers[0]; p.Failed != 1 {
 			t.Errorf("%d failures", p.Failed)
@@ -161,9 +161,9 @@ func TestLostEagerMessageIsTold(t *testing.T) {
 	})
 }
 
-// A send that no receive has matched ends with the rank, and is taken back from the
+// A send that no receive has matched ends with the rank, and is cancelled at the
 // peer.
-func TestCloseTakesAnnouncedSendsBack(t *testing.T) {
+func TestCloseCancelsAnnouncedSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
@@ -183,8 +183,8 @@ func TestCloseTakesAnnouncedSendsBack(t *testing.T) {
 	})
 }
 
-// Whoever waits is counted, and nobody is counted who does not: readers look for
-// packets on the strength of it.
+// Callers that wait are counted, and no others: readers poll for packets because of
+// the count.
 func TestWaitersAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -206,7 +206,7 @@ func TestWaitersAreCounted(t *testing.T) {
 		want(2)
 		time.Sleep(2 * time.Second)
 		want(0)
-		// Told of the end, before and after it.
+		// Notified of the end, before and after it.
 		ch := make(chan struct{}, 2)
 		r = start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 8)})
 		r.Notify(ch)
@@ -274,9 +274,9 @@ func TestRoomForMessages(t *testing.T) {
 	})
 }
 
-// A send that was given up on its way goes on with a copy: its buffer is the
-// caller's again.
-func TestGivenUpExtendedSendGoesOnWithACopy(t *testing.T) {
+// A send that was detached in transfer goes on with a copy: its buffer is the caller's
+// again.
+func TestDetachedExtendedSendGoesOnWithACopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Window = 4 })
 		defer c.close()

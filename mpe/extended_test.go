@@ -169,7 +169,7 @@ func TestExtendedTruncation(t *testing.T) {
 	})
 }
 
-func TestExtendedGivenUpReceiveKeepsTheMessage(t *testing.T) {
+func TestDetachedExtendedReceiveKeepsTheMessage(t *testing.T) {
 	for _, n := range []int{5000, 50_000} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newExtended(t, 2, nil)

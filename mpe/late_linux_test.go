@@ -110,8 +110,9 @@ func (w *wire) sent(typ protocol.Type) bool {
 	})
 }
 
-// A rank that was held up finds what it waits for in its socket when the time for it is
-// up. It takes that first: an FPGA, for one, is not sent a cut message again.
+// A rank that was held up finds what it waits for in its socket when its deadline
+// expires. It takes that first: a fragmented message, for one, is not retransmitted to an
+// FPGA.
 func TestArrivedBeforeTimeOut(t *testing.T) {
 	data := words(40_000, 5)
 	ask := packets(protocol.SendRequest, protocol.SendInt, nil)
@@ -192,7 +193,7 @@ func TestTimeOutInAFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.flood.Store(true)
-	w.pipe[1].Write([]byte{1}) // which nobody reads
+	w.pipe[1].Write([]byte{1}) // which nothing reads
 	zero.put(packets(protocol.SendRequest, protocol.SendInt, nil)[0])
 	if _, err := r.Wait(t.Context()); !errors.Is(err, handshake.ErrTimeout) {
 		t.Errorf("%v", err)

@@ -31,7 +31,7 @@ func TestCloudFPGAThroughLoss(t *testing.T) {
 		errors   []error
 	}{
 		{"software, one datagram", handshake.SoftwarePeer(), handshake.Quirks{}, 346, nil},
-		{"software, cut messages", handshake.SoftwarePeer(), handshake.Quirks{}, 2000, []error{handshake.ErrTimeout}},
+		{"software, fragmented messages", handshake.SoftwarePeer(), handshake.Quirks{}, 2000, []error{handshake.ErrTimeout}},
 		// A stand-in acknowledges once, as an FPGA does: an ACK that is lost
 		// leaves the sender in doubt.
 		{"stand-in", handshake.FPGAPeer(1), standin, 346, []error{handshake.ErrTimeout}},
@@ -112,13 +112,13 @@ func lossySend(t *testing.T, c *cluster, maxWords int, documented []error) {
 			st, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{})
 			if err != nil {
 				if errors.Is(err, handshake.ErrTimeout) {
-					continue // the sender has given up in the middle
+					continue // the sender has timed out in the middle
 				}
 				return
 			}
 			i := int(binary.LittleEndian.Uint32(buf))
 			if i <= last || i >= messages || !bytes.Equal(buf[:st.Bytes], lossyMessage(i, maxWords)) {
-				t.Errorf("after message %d came %d, %d bytes, or it is damaged", last, i, st.Bytes)
+				t.Errorf("after message %d came %d, %d bytes, or it is corrupt", last, i, st.Bytes)
 				return
 			}
 			last, received[i] = i, true

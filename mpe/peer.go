@@ -81,8 +81,8 @@ type link interface {
 	// everything.
 	abortUnsent(err error)
 	abortAll(err error)
-	// tick acts on deadlines up to now, and endEvent sends what the event at hand has
-	// left to be sent.
+	// tick acts on deadlines up to now, and endEvent sends what the event at hand
+	// has queued.
 	tick(now handshake.Instant)
 	endEvent()
 	// reconfigure and reset are Engine.Reconfigure and Engine.Reset for the peer.

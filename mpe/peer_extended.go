@@ -308,7 +308,7 @@ func (l *extendedLink) lost(act *extended.Action) {
 	e.forget(in)
 }
 
-// cancel takes a message back, and reports whether nothing of it is left.
+// cancel cancels a message, and reports whether nothing of it is left.
 func (l *extendedLink) cancel(id extended.ID) bool {
 	e := l.p.e
 	acts, w := l.machine().Cancel(e.at, id, e.conns.list[:0])

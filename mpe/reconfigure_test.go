@@ -14,7 +14,7 @@ import (
 )
 
 // A message that is under way ends by the deadline that it began with, the next one
-// by the new one, and people are told of the new address.
+// by the new one, and the log names the new address.
 func TestReconfigure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deadline := func(d time.Duration) func(*handshake.Config) {
@@ -46,7 +46,7 @@ func TestReconfigure(t *testing.T) {
 	})
 }
 
-// What is cut off by Close is told: who waits for what from whom.
+// What Close cuts off is reported: which rank waits for what from which.
 func TestCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
@@ -76,8 +76,8 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// A live engine answers, whether somebody looks for packets or nobody does, and also
-// when it is closed. One whose lock is held does not.
+// A live engine answers, whether a caller polls or not, and also when it is
+// closed. One whose lock is held does not.
 func TestHeartbeat(t *testing.T) {
 	c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

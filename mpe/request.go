@@ -14,7 +14,7 @@ import (
 
 // Status describes a message that has ended, or one that a Probe has found.
 type Status struct {
-	// Peer is the other rank; Send tells the direction.
+	// Peer is the other rank; Send is the direction.
 	Peer int
 	Send bool
 	// Bytes is the size of the message as its sender gave it, and Words the
@@ -151,7 +151,7 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 }
 
 // Detach ends the request as Wait does when its context has ended with cause, but leaves
-// its buffer to a transfer that cannot be taken back and goes on. Release is called when
+// its buffer to a transfer that cannot be cancelled and goes on. Release is called when
 // the buffer is the caller's again, perhaps before Detach returns. It must not call the
 // engine, and not wait. An engine that is closed meanwhile does not call it.
 func (r *Request) Detach(cause error, release func()) (Status, error) {

@@ -66,7 +66,7 @@ func (e *Engine) tick() (wait bool) {
 	return wait
 }
 
-// nextTick finds out when the next tick is due.
+// nextTick determines when the next tick is due.
 func (e *Engine) nextTick() {
 	due := int64(never)
 	kept := e.timed[:0]

@@ -57,7 +57,7 @@ type RxPacket struct {
 	// still where their sender has them: Fetch gets them by Ticket
 	// (SingleCopier).
 	Away, Ticket int
-	// Advertised, if not 0, says that Bytes announce a message that can be had with Take
+	// Advertised, if not 0, says that Bytes announce a message that Get copies
 	// by that number (SingleCopier).
 	Advertised uint64
 	// Checked: Bytes are a packet of the extended profile, and the transport has
@@ -74,11 +74,11 @@ const UnknownPeer = -1
 type RxKind uint8
 
 const (
-	// RxDatagram: a UDP datagram, of which only the pair's state tells
+	// RxDatagram: a UDP datagram, of which only the pair's state says
 	// whether it starts with a header.
 	RxDatagram RxKind = iota
-	// RxHeader and RxPayload: pieces of a stream, which its
-	// framing has told apart.
+	// RxHeader and RxPayload: pieces of a stream, separated
+	// by its framing.
 	RxHeader
 	RxPayload
 	// RxConnected: a connection to the peer was made anew; what was
@@ -149,7 +149,7 @@ type PacketTransport interface {
 	Transport
 	// SendPackets sends packets to peer in order, and returns how many the
 	// network took. It does not block: a network that is full loses the rest,
-	// which is no error, because packets are repeated until they are
+	// which is no error, because packets are retransmitted until they are
 	// acknowledged. The bytes are the caller's again when the call returns.
 	SendPackets(peer int, packets []Packet) (int, error)
 }
@@ -173,8 +173,8 @@ type Packet struct {
 type SingleCopier interface {
 	PacketTransport
 	// LongPayload returns the most bytes of payload that a packet to peer may
-	// have if they are lent, or 0 if all payload is copied to be sent. It may
-	// change whenever an RxConnected tells of the peer, and only then.
+	// have if they are exposed, or 0 if all payload is copied to be sent. It may
+	// change whenever an RxConnected of the peer arrives, and only then.
 	LongPayload(peer int) int
 	// Fetch copies the payload that is away of an RxPacket of the last Poll or
 	// Recv to dst, which has as many bytes. It reports false if the payload is
@@ -182,12 +182,12 @@ type SingleCopier interface {
 	// lost, or arrives again when its payload can be had, and what dst holds is
 	// undefined. Nothing is written to dst later.
 	Fetch(a *RxPacket, dst []byte) bool
-	// Get copies the beginning of a message that peer offers to dst. It reports
-	// false if that is not to be had any more, or not as many bytes, or would have
-	// to be waited for; what dst holds is undefined then. It may be called once for each Advertised, when and by whom
-	// ever.
-	Get(peer int, offer uint64, dst []byte) bool
-	// Invalidate ends the reading of what was lent to peer under that number. It
-	// does not wait. What the peer has not got by then is lost.
+	// Get copies the beginning of a message that peer advertises to dst. It reports
+	// false if that is not available any more, or has fewer bytes, or would have to
+	// be waited for; what dst holds is undefined then. It may be called once for each
+	// RxPacket.Advertised, at any time, by any goroutine.
+	Get(peer int, advertised uint64, dst []byte) bool
+	// Invalidate ends the reading of what was exposed to peer under that number. It
+	// does not wait. What the peer has not copied by then is lost.
 	Invalidate(peer int, number uint64)
 }

@@ -12,8 +12,8 @@ import (
 // counters and warnings are made of it.
 type Waiting struct {
 	handshake.Wait
-	// Send tells the direction. Posted: it is a receive that no message has matched;
-	// AnySource: from any source, and Remote means nothing.
+	// Send is the direction. Posted: it is a receive that no message has matched;
+	// AnySource: from any source, and Remote is undefined.
 	Send, Posted, AnySource bool
 	// Queued is how many operations of the same pair and direction are ahead of one
 	// whose handshake has not begun. Behind: nothing of a send was sent, because of
@@ -107,7 +107,7 @@ func (e *Engine) waitOf(r *Request) Waiting {
 	return w
 }
 
-// postedBefore counts the receives that a message for r would meet first, if it
+// postedBefore counts the receives that a message for r would match first, if it
 // fitted them.
 func (e *Engine) postedBefore(r *Request) int {
 	n := 0

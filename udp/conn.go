@@ -113,7 +113,7 @@ func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 func (c *Conn) Reliable() bool { return false }
 
 // ReceiveBuffer returns how large a receive buffer was asked for, and how large
-// a one the kernel granted, in bytes. What does not fit is lost without a word;
+// a one the kernel granted, in bytes. What does not fit is lost silently;
 // on Linux, the sysctl net.core.rmem_max is what limits it.
 func (c *Conn) ReceiveBuffer() (asked, granted int) { return c.asked, c.granted }
 

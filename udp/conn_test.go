@@ -104,7 +104,7 @@ func TestLongDatagramsAreNamed(t *testing.T) {
 	})
 }
 
-// TestSourcePort checks upstream's rule: the IP tells the rank, and the port
+// TestSourcePort checks upstream's rule: the rank follows from the IP, and from the port
 // only where ranks share an IP.
 func TestSourcePort(t *testing.T) {
 	alone, shared := transporttest.FreeAddr(t), transporttest.FreeAddr(t)

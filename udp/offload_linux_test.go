@@ -153,7 +153,7 @@ func TestJoiningFollowsTheTraffic(t *testing.T) {
 		exchangeData(t, near, far, 1000)
 		single(groSingles - 10)
 		if !gro() {
-			t.Fatal("given up too soon")
+			t.Fatal("disabled too soon")
 		}
 		single(20)
 	}

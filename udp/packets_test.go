@@ -79,7 +79,7 @@ func TestSendPackets(t *testing.T) {
 				t.Errorf("%s, batch %d: %+v", tt.name, batch, err)
 			}
 			if s.waited {
-				t.Errorf("%s, batch %d: was told to wait", tt.name, batch)
+				t.Errorf("%s, batch %d: has to wait", tt.name, batch)
 			}
 			for _, o := range c.out {
 				if o.parts[0] != nil || o.parts[1] != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stuck is a handler that does not come back before it is told to.
+// stuck is a handler that does not return before back is closed.
 type stuck struct{ called, back chan struct{} }
 
 func (s stuck) Ready() time.Duration {
@@ -20,7 +20,7 @@ func (s stuck) Ready() time.Duration {
 
 func (s stuck) PollAgain() time.Duration { return 0 }
 
-// A poller that does not get on has no pulse.
+// A poller that is blocked has no heartbeat.
 func TestHeartbeat(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

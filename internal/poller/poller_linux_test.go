@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// recorder is a Handler that tells of its calls.
+// recorder is a Handler that records its calls.
 type recorder struct {
 	ready, tend chan time.Duration // what to answer, taken when called
 }
@@ -81,7 +81,7 @@ func TestReadyOncePerArm(t *testing.T) {
 	}
 }
 
-func TestTendUntilItSaysNo(t *testing.T) {
+func TestPollUntilItSaysNo(t *testing.T) {
 	h := newRecorder()
 	w, _ := watched(t, h, true)
 	defer w.Remove()
@@ -145,8 +145,8 @@ func (h *slowHandler) PollAgain() time.Duration {
 	return time.Nanosecond
 }
 
-// Whoever looks has handlers called himself, also while the poller is held up.
-func TestLook(t *testing.T) {
+// PollOnce calls handlers itself, also while the poller is blocked.
+func TestPollOnce(t *testing.T) {
 	holder := &slowHandler{begun: make(chan struct{}), end: make(chan struct{})}
 	w, _ := watched(t, holder, true)
 	defer w.Remove()
@@ -168,10 +168,10 @@ func TestLook(t *testing.T) {
 	in.WriteString("x")
 	h.ready <- 0
 	if n := PollOnce(); n != 1 || len(h.ready) != 0 {
-		t.Errorf("%d are readable, %d were not told", n, len(h.ready))
+		t.Errorf("%d are readable, %d calls are missing", n, len(h.ready))
 	}
 	if n := PollOnce(); n != 0 {
-		t.Errorf("%d are told twice", n)
+		t.Errorf("%d are called twice", n)
 	}
 }
 

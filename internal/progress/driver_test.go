@@ -9,7 +9,7 @@ import (
 )
 
 // The poller looks now and then while callers come back, and watches otherwise.
-func TestTending(t *testing.T) {
+func TestPolling(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false, s)
 	d := g.drivers[0]
@@ -40,12 +40,12 @@ func TestTending(t *testing.T) {
 		t.Errorf("%d ticks", n)
 	}
 	if h.PollAgain() != 0 || o.ticks.Load() != 5 {
-		t.Error("it tends what it watches")
+		t.Error("it polls what it watches")
 	}
 }
 
-// While somebody sleeps, the poller watches whoever was here.
-func TestTendingForSleepers(t *testing.T) {
+// While a caller sleeps, the poller watches a source that was polled.
+func TestPollingForSleepers(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
 	d := g.drivers[0]
@@ -55,14 +55,14 @@ func TestTendingForSleepers(t *testing.T) {
 		t.Errorf("again after %v, armed %v", again, d.armed.Load())
 	}
 	d.armed.Store(false)
-	g.PollOnce() // whoever leaves sees to it
+	g.PollOnce() // which arms it when it ends
 	if !d.armed.Load() {
-		t.Error("nobody watches for those who sleep")
+		t.Error("the source is not watched while a caller sleeps")
 	}
 }
 
 // Who has the turn keeps the poller away, which comes again later.
-func TestPollerWithoutTurn(t *testing.T) {
+func TestPollerWithoutOwnership(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
 	d := g.drivers[0]
@@ -143,11 +143,11 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Of a source that has ended nobody gets the turn, and everything returns.
+// Nothing gets ownership of a source that has ended, and everything returns.
 func TestEnd(t *testing.T) {
 	for name, end := range map[string]func(g *Group){
-		"look":   func(g *Group) { g.Poll(t.Context(), nil, make(chan struct{})) },
-		"glance": (*Group).PollOnce,
+		"poll": func(g *Group) { g.Poll(t.Context(), nil, make(chan struct{})) },
+		"once": (*Group).PollOnce,
 		"poller": func(g *Group) {
 			if again := (*handler)(g.drivers[0]).Ready(); again != 0 {
 				t.Errorf("again after %v", again)

@@ -47,7 +47,7 @@ type fakeSource struct {
 	mu  sync.Mutex
 	n   int
 	err error // of the next Poll, and of all if it is ErrEnded
-	// polled is called by Poll with what there is, by whoever has the turn.
+	// polled is called by Poll with what there is, by the owner of the source.
 	polled func(n int)
 }
 

@@ -48,7 +48,7 @@ func TestQuickFind(t *testing.T) {
 }
 
 // A value on a channel ends it, as the flag does.
-func TestLookForAChannel(t *testing.T) {
+func TestPollForAChannel(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
 	c := make(chan struct{}, 1)
@@ -150,7 +150,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-func TestNoLooking(t *testing.T) {
+func TestNoPolling(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	for _, tt := range []struct {
@@ -199,13 +199,13 @@ func TestDrain(t *testing.T) {
 	}
 	for _, i := range []int{0, 2} {
 		if d := g.drivers[i]; d.visits.Load() != 0 || !d.acquire() {
-			t.Errorf("source %d has been visited, or its turn is not given back", i)
+			t.Errorf("source %d has been visited, or is still owned", i)
 		}
 	}
 }
 
 // The end of a context is seen when the clock is asked.
-func TestContextEndsWhileLooking(t *testing.T) {
+func TestContextEndsWhilePolling(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, true, s)
 	ctx, end := context.WithCancel(context.Background())
@@ -226,7 +226,7 @@ func TestContextEndsWhileLooking(t *testing.T) {
 }
 
 // One at a time polls a source, and a group's other sources are not held up by that.
-func TestTurn(t *testing.T) {
+func TestOwnership(t *testing.T) {
 	a, b := newSource(t), newSource(t)
 	g, _ := newGroup(t, false, a, b)
 	if !g.drivers[0].acquire() {
@@ -253,7 +253,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// Whoever sleeps is woken by what arrives.
+// A caller that sleeps is woken by what arrives.
 func TestAwaitIsWoken(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false, s)
@@ -275,15 +275,15 @@ func TestAwaitIsWoken(t *testing.T) {
 		}
 	}
 	if o.armed.Load() == 0 {
-		t.Error("the owner was not told")
+		t.Error("the owner was not notified")
 	}
 	if g.Waiting.Load() != 0 || asleep.Load() != 0 {
 		t.Errorf("%d wait, %d sleep", g.Waiting.Load(), asleep.Load())
 	}
 }
 
-// Whoever looks does so for those who are asleep, if the poller is held up.
-func TestLookForSleepers(t *testing.T) {
+// A caller that polls does so for those that sleep, too, if the poller is blocked.
+func TestPollForSleepers(t *testing.T) {
 	for _, oversubscribed := range []bool{false, true} {
 		held, release := make(chan struct{}), make(chan struct{})
 		holder := newSource(t)
@@ -297,18 +297,18 @@ func TestLookForSleepers(t *testing.T) {
 		}
 		<-held // the poller's goroutine is here
 
-		sleeper, looker := newSource(t), newSource(t)
+		sleeper, polled := newSource(t), newSource(t)
 		a, _ := newGroup(t, false, sleeper)
-		b, _ := newGroup(t, oversubscribed, looker)
-		told := make(chan struct{}, 1)
+		b, _ := newGroup(t, oversubscribed, polled)
+		woken := make(chan struct{}, 1)
 		sleeper.polled = func(n int) {
 			if n > 0 {
-				told <- struct{}{}
+				woken <- struct{}{}
 			}
 		}
 		a.Waiting.Add(1)
 		slept := make(chan error)
-		go func() { slept <- a.Sleep(context.Background(), told) }()
+		go func() { slept <- a.Sleep(context.Background(), woken) }()
 		for asleep.Load() == 0 {
 			runtime.Gosched()
 		}
@@ -324,7 +324,7 @@ func TestLookForSleepers(t *testing.T) {
 			b.Poll(t.Context(), &done, nil)
 		}
 		if n := sleeper.polls.Load(); n == 0 {
-			t.Error("nobody has looked")
+			t.Error("the source was not polled")
 		}
 		close(release)
 		w.Remove()
@@ -342,7 +342,7 @@ func (h *holdUp) Ready() time.Duration {
 
 func (h *holdUp) PollAgain() time.Duration { return 0 }
 
-// Nobody is let down, whoever of many has the turn when something comes.
+// Of many waiters each is served, whichever of them owns the source when something arrives.
 func TestManyWaiters(t *testing.T) {
 	const waiters, each = 8, 300
 	sources := []*fakeSource{newSource(t), newSource(t)}

@@ -37,7 +37,7 @@ type walk struct {
 	*model
 	profile
 	*rand.Rand
-	fill  bool // the depth is on its way up
+	fill  bool // the depth increases
 	posts int  // of a hundred steps
 }
 

@@ -4,8 +4,8 @@
 //
 // It is pure code. It must never lock, start a goroutine, read a clock, touch a
 // socket, log, or depend on the order of a Go map: the same calls give the same
-// results. It never looks into the receives and messages it keeps, and keeps
-// none that has left. A Matcher is not safe for concurrent use.
+// results. It never reads the receives and messages it keeps, and keeps
+// none that was removed. A Matcher is not safe for concurrent use.
 //
 // # Two levels
 //
@@ -57,7 +57,7 @@
 // # Cost
 //
 // Every operation takes constant expected time at any depth and for any mix of
-// wildcards, except the build of an index told above, Restore, and the Each
+// wildcards, except the build of an index described above, Restore, and the Each
 // methods. What grows with the depth is the memory in use, and with it the
 // share of operations that miss the processor's caches: a match touches one
 // bucket, the entry and its two neighbours in the order, and what is matched.

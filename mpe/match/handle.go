@@ -1,8 +1,8 @@
 package match
 
-// Handle names a queued entry; the zero Handle names none. Once the entry has
-// left its queue, by a match or otherwise, the handle is stale and every method
-// that takes it reports false, for ever: a handle is never given out twice.
+// Handle names a queued entry; the zero Handle names none. Once the entry is
+// removed from its queue, by a match or otherwise, the handle is stale and every method
+// that takes it reports false, forever: a handle is never reused.
 type Handle struct {
 	seq   uint64
 	index uint32

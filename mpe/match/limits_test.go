@@ -45,10 +45,10 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a receive for a queued message: %d, %v, %v", msg, ok, err)
 	}
 	if _, ok, h, err := m.Post(2, 2, 0); ok || h == (Handle{}) || err != nil {
-		t.Errorf("a receive where one has left: %v, %v, %v", ok, h, err)
+		t.Errorf("a receive where one was removed: %v, %v, %v", ok, h, err)
 	}
 	if _, ok, h, err := m.Arrive(9, 9, 0); ok || h == (Handle{}) || err != nil {
-		t.Errorf("a message where one has left: %v, %v, %v", ok, h, err)
+		t.Errorf("a message where one was removed: %v, %v, %v", ok, h, err)
 	}
 }
 

@@ -1,8 +1,8 @@
 package match
 
 // Matcher is the PRQ and the UMQ of a communicator. R stands for the caller's
-// receives and M for its messages; both are usually pointers. Nothing that has
-// left is kept. A Matcher is not safe for concurrent use.
+// receives and M for its messages; both are usually pointers. Nothing that was
+// removed is kept. A Matcher is not safe for concurrent use.
 type Matcher[R, M any] struct {
 	receives store[R]
 	messages store[M]
@@ -29,7 +29,7 @@ func New[R, M any](l Limits) *Matcher[R, M] {
 // is returned with ok; the handle is zero then. Otherwise the receive is queued
 // and its handle returned. The error is a *FullError if the PRQ is at its
 // limit, and a *KeyError if source or tag is below -1; nothing is queued then.
-// PostOrder tells the receive's place for Repost.
+// PostOrder returns the receive's place for Repost.
 func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, err error) {
 	if source < AnySource || tag < AnyTag {
 		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
@@ -86,7 +86,7 @@ func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok 
 // oldest of them leaves the PRQ and is returned with ok; the handle is zero
 // then. Otherwise the message is queued and its handle returned. The error is a
 // *FullError if the UMQ is at its limit, and a *KeyError if source or tag is
-// negative; nothing is queued then. Order tells the message's place for
+// negative; nothing is queued then. Order returns the message's place for
 // Restore.
 func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, h Handle, err error) {
 	if source < 0 || tag < 0 {
@@ -111,7 +111,7 @@ func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, h Handle
 func (m *Matcher[R, M]) Order() uint64 { return m.arrival }
 
 // Restore is Arrive for a message that was matched before and whose receive was
-// given up. If it is queued, it takes its old place, before every message that
+// detached. If it is queued, it takes its old place, before every message that
 // arrived after it; order is what Order returned after its Arrive. Besides the
 // errors of Arrive there is *OrderError. Restore takes time linear in the
 // number of younger messages queued, and does not change Order.

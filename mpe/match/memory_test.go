@@ -41,7 +41,7 @@ func TestNoAllocationAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestNothingKept looks for receives and messages that have left.
+// TestNothingKept searches for receives and messages that were removed.
 func TestNothingKept(t *testing.T) {
 	m := New[*int, *int](Limits{})
 	const n = 700

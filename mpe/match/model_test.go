@@ -226,8 +226,8 @@ func (o *model) probe(source, tag int32, claim bool) {
 	}
 }
 
-// compare compares the whole of both queues, and looks for what must hold
-// inside.
+// compare compares the whole of both queues, and checks the
+// invariants inside.
 func (o *model) compare() {
 	o.want(o.m.Posted() == len(o.prq), "Posted() = %d, want %d", o.m.Posted(), len(o.prq))
 	o.want(o.m.Unexpected() == len(o.umq), "Unexpected() = %d, want %d", o.m.Unexpected(), len(o.umq))

@@ -139,7 +139,7 @@ func (q *queue) remove(i uint32) {
 	q.release(i, n)
 }
 
-// release takes an entry that has left the table out of the rest, and puts it
+// release takes an entry that was removed from the table out of the rest, and puts it
 // into the free list: the next to be queued gets it, for its cache lines.
 func (q *queue) release(i uint32, n *node) {
 	q.at(n.older).younger = n.younger

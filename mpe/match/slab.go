@@ -30,7 +30,7 @@ const (
 // takes no room in the caches.
 type rare struct {
 	chain uint32 // of a head without a lane: the next such head in the bucket
-	gen   uint32 // tells the uses of an entry apart if seq is restored
+	gen   uint32 // distinguishes the uses of an entry if seq is restored
 }
 
 type segment struct {

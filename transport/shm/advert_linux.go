@@ -24,10 +24,10 @@ func (l *link) note(a away) uint64 {
 
 // Get copies the beginning of a message that peer advertises to dst, as much of it as dst
 // has room for. It may be called at any time, by anyone. It reports false if the
-// message is not to be had, or not any more, or is not in the peer's memory now: then what
-// dst holds is undefined. What is
-// advertised over a link is to be had as long as that lasts, and by the first Get.
-func (c *Conn) Get(peer int, advertise uint64, dst []byte) bool {
+// message is not available, or not any more, or is not in the peer's memory now: then
+// what dst holds is undefined. What is advertised over a link is available as long as
+// that lasts, and to the first Get.
+func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	p, err := c.peer(peer)
 	if err != nil {
 		return false
@@ -39,8 +39,8 @@ func (c *Conn) Get(peer int, advertise uint64, dst []byte) bool {
 	if l == nil || l.untrusted {
 		return false
 	}
-	o := &l.advertised[advertise%advertSlots]
-	if advertise == 0 || o.number != advertise || uint64(len(dst)) > o.payload {
+	o := &l.advertised[advertised%advertSlots]
+	if advertised == 0 || o.number != advertised || uint64(len(dst)) > o.payload {
 		return false
 	}
 	// What is not there will be asked for instead.

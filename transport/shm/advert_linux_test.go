@@ -20,7 +20,7 @@ func advertising(src, dst int, number uint32, n int) mpe.Packet {
 }
 
 // Messages are taken whole, or their beginning, in any order, and once.
-func TestTake(t *testing.T) {
+func TestGet(t *testing.T) {
 	a, b := exposing(t)
 	lengths := []int{1, 100, MaxPayload, maxSingleCopy}
 	var adverts []uint64
@@ -126,7 +126,7 @@ func TestAdvertsEndWithTheLink(t *testing.T) {
 }
 
 // What is not there is not taken, and the link stays.
-func TestTakeUnreadable(t *testing.T) {
+func TestGetUnreadable(t *testing.T) {
 	a, b := exposing(t)
 	memory, err := unix.Mmap(-1, 0, MinSingleCopy, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {

@@ -97,7 +97,7 @@ func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, peer
 }
 
 // end has nothing more written into the link. What is in it can still be read, but for
-// exposed payload: it will be sent again, and its descriptors would not end.
+// exposed payload: it will be retransmitted, and its descriptors would not end.
 func (l *link) end(reason error) {
 	p := l.peer
 	p.mu.Lock()

@@ -30,8 +30,8 @@ func (c *Conn) nap(batch []mpe.RxPacket) (int, error) {
 	}
 }
 
-// A sender that finds a receiver on its way to bed wakes it: no packet stays where it
-// is. All peers send at once, to a receiver that sleeps after every packet.
+// A sender that finds a receiver about to sleep wakes it: no packet stays in the
+// ring. All peers send at once, to a receiver that sleeps after every packet.
 func TestSleepRace(t *testing.T) {
 	const peers, each = 3, 2000
 	m := transporttest.Map(t, peers+1)

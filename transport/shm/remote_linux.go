@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nonce is a random number in a process's memory. Whoever reads there and finds it
-// reads the right process: the number of one that has ended may be another's.
+// nonce is a random number in a process's memory. A reader that finds it
+// there reads the right process: the number of one that has ended may be another's.
 type nonce [nonceLen]byte
 
 func newNonce() *nonce {

@@ -82,8 +82,8 @@ type pendingGet struct {
 
 // Fetch copies payload that is away to dst. If it is not in its sender's memory now, the
 // packet arrives again, with its payload, when it is. A payload that cannot be read though
-// it should be there is the end of the link: all that is not acknowledged is sent again by
-// the next one, which copies.
+// it should be there is the end of the link: the next one
+// retransmits, with copies, all that is not acknowledged.
 func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 	in := c.inbox
 	if a.Ticket < 0 || a.Ticket >= len(in.away) {

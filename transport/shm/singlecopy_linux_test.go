@@ -133,7 +133,7 @@ func TestEnvSingleCopy(t *testing.T) {
 	}
 }
 
-// With a link its descriptors end: what it carried is sent again.
+// With a link its descriptors end: what it carried is retransmitted.
 func TestDescriptorsEndWithTheLink(t *testing.T) {
 	a, b := exposing(t)
 	x := deliver(t, a, b, exposedPayload(0, 1, 1, MinSingleCopy))

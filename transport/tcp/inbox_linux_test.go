@@ -25,7 +25,7 @@ func TestPollReplaced(t *testing.T) {
 	stream, packets := packetStream(10, 2000, 0)
 	write(t, old, append(stream, packets[0][:50]...))
 	var newest *net.TCPConn
-	for range 3 { // of which all but the last are never told of
+	for range 3 { // of which only the last is reported
 		before, _ := c.peers[0].current()
 		fresh := dial(t, m.Addr(0).Addr(), c.LocalAddr())
 		for now := before; now == before; now, _ = c.peers[0].current() {

@@ -184,7 +184,7 @@ func TestPacketsWriteTimeout(t *testing.T) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatal("it is not given up")
+				t.Fatal("it is not closed")
 			}
 		}
 		conn.Close()

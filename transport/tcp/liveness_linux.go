@@ -93,8 +93,8 @@ func (l *link) withFD(f func(fd int)) {
 }
 
 // probe has the kernel probe a connection by which nothing has come for a second, once a
-// second, or as keepAlive says. On one by which data is on its way there is no need:
-// it is sent again until it is acknowledged.
+// second, or as keepAlive says. One with data in transit needs none:
+// it is retransmitted until it is acknowledged.
 func (l *link) probe(on bool) {
 	idle, interval := keepAliveIdle, keepAliveInterval
 	if on {

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// moving is what a rank is told when another one moves.
+// moving has the address of a rank changed for another one.
 func moving(t *testing.T, e *transporttest.End, m *rankmap.Map, credentials *TLS) {
 	t.Helper()
 	move, err := e.Transport.(*Conn).Prepare(m, credentials)

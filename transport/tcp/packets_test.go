@@ -90,7 +90,7 @@ func TestSendPacketsErrors(t *testing.T) {
 }
 
 // TestFullQueueLosesTheRest sends to a peer that takes nothing: the sender must
-// neither block nor keep more than it was told to; what was taken arrives.
+// neither block nor keep more than its limit; what was taken arrives.
 func TestFullQueueLosesTheRest(t *testing.T) { bothWays(t, fullQueueLosesTheRest) }
 
 func fullQueueLosesTheRest(t *testing.T, listen listener) {

@@ -74,8 +74,8 @@ func TestPollPartsOfPackets(t *testing.T) {
 	}
 }
 
-// Sleep must not let anybody sleep over packets that were read and not given out, nor
-// over a new connection; of all else the descriptor tells.
+// Sleep must report packets that were read and not returned, and a new connection; for
+// all else, the descriptor becomes readable.
 func TestPollSleep(t *testing.T) {
 	c := newPolled(t, 2, nil)
 	if c.quiet(); !c.Sleep() || c.readable(0) {

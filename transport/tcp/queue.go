@@ -23,7 +23,7 @@ type queue struct {
 	ready chan struct{}
 }
 
-// event is an arrival on its way to Recv.
+// event is an arrival that Recv has not returned yet.
 type event struct {
 	kind  mpe.RxKind
 	peer  *peer

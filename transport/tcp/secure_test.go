@@ -240,7 +240,7 @@ func TestTLSAndPlain(t *testing.T) {
 			want(t, ends[plain], mpe.RxConnected, secured)
 			want(t, ends[plain], mpe.RxBroken, secured)
 			wantLast(t, ends[plain], secured, "the peer speaks TLS, and this rank does not: give tls to both, or to neither")
-			if secured == 1 { // a dialer that is closed the connection on cannot tell why
+			if secured == 1 { // a dialer whose connection is closed does not know why
 				want(t, ends[secured], mpe.RxBroken, plain)
 			}
 			for deadline := time.Now().Add(transporttest.SpinPolicy); ; {

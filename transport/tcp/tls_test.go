@@ -105,7 +105,7 @@ func TestLoadTLS(t *testing.T) {
 		return path
 	}
 	text := write("text.pem", "hello\n")
-	corrupt := write("damaged.pem", "-----BEGIN CERTIFICATE-----\nMTIz\n-----END CERTIFICATE-----\n")
+	corrupt := write("corrupt.pem", "-----BEGIN CERTIFICATE-----\nMTIz\n-----END CERTIFICATE-----\n")
 	for name, tt := range map[string]struct {
 		certificate, key, authority string
 		what, path, text            string

@@ -100,7 +100,8 @@ func newWorld(programs []Program, mem memory, window int, needs bool) *world {
 	return w
 }
 
-// run goes on until nothing more can be done, and reports which ranks have not completed their programs.
+// run goes on until nothing more can be done, and reports which ranks
+// have not completed their programs.
 func (w *world) run() error {
 	for w.pass() {
 		// A flow may begin because of a rank far down the chain: all try again.

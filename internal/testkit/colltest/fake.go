@@ -20,7 +20,7 @@ type Fake interface {
 }
 
 // StartOn starts a collective call on a device that has point-to-point messages only. A
-// goroutine of its own carries it out. It sends no abort to other ranks when it fails. It is for
+// goroutine of its own carries it out. If it fails, other ranks get no abort. It is for
 // fakes: an engine carries calls out itself.
 func StartOn(dev Fake, c *mpe.Collective) (mpe.Op, error) {
 	x := &fakeCall{Collective: *c, dev: dev, wake: make(chan struct{}, 1), done: make(chan struct{})}

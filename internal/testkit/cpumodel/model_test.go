@@ -160,7 +160,7 @@ func TestLateContinuation(t *testing.T) {
 	r.wantBuffer(slices.Concat(words[:346], words[700:], words[346:700]))
 }
 
-// A datagram without a header counts as continuation whoever sends it.
+// A datagram without a header counts as continuation, whatever its source.
 func TestContinuationFromAnyAddress(t *testing.T) {
 	for _, from := range []int{0, 2, -1} {
 		r := newRig(t)

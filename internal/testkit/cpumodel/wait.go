@@ -88,7 +88,7 @@ func (m *Model) read(d datagram, n int) bool {
 	case !valid && w.packets == 0:
 		return false
 	case !valid:
-		// Whoever has sent it, and whatever it is.
+		// Whatever its source and contents.
 		return w.count(n)
 	case w.packets > 0 || w.from != m.peer || !m.wants(h):
 		if !m.deferred.put(h) {

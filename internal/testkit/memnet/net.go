@@ -29,7 +29,7 @@ type Net struct {
 	late  []delivery // in the order in which they fall due
 }
 
-// delivery is a datagram on its way.
+// delivery is a datagram in transit.
 type delivery struct {
 	due      time.Time
 	to       int
@@ -82,7 +82,7 @@ func arrival(from int, b []byte) mpe.RxPacket {
 	return a
 }
 
-// send puts a datagram on its way. The caller holds n.mu; b is the network's.
+// send puts a datagram in transit. The caller holds n.mu; b is the network's.
 func (n *Net) send(from, to int, b []byte) {
 	deliveries := []time.Duration{0}
 	if n.hook != nil {

@@ -146,7 +146,7 @@ func (r replay) compare(t *testing.T, rank int, got []Packet, want []modeltest.R
 }
 
 // TestWhichDatagramWasDropped reasons about loss_mid_to_fpga_corrupts: all
-// three datagrams of the first DATA were recorded, and none of the packets tells
+// three datagrams of the first DATA were recorded, and none of the packets shows
 // which one the FPGA missed. Only a missing continuation corrupts, as the
 // capture's name says, and the name's "mid" is the second of the three. A
 // missing third one would have corrupted the next message as well.

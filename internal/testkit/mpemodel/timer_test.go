@@ -130,7 +130,7 @@ func TestTimeGoingBackwardsIsIgnored(t *testing.T) {
 	}
 }
 
-// A message given up in the middle leaves one empty line in the program's
+// A message that times out in the middle leaves one empty line in the program's
 // buffer and no mark of its end. The retransmission of the message is acknowledged, but
 // a part of it went into the first try, and the program waits forever.
 func TestTimeOutInMidMessage(t *testing.T) {
@@ -146,7 +146,7 @@ func TestTimeOutInMidMessage(t *testing.T) {
 		t.Fatalf("next time-out at %v, %v", at, ok)
 	}
 	r.after(200 * ms)
-	// Nothing asks the peer to send again.
+	// Nothing asks the peer to retransmit.
 	r.wantOut()
 	r.wantState("RECV_DATA_START")
 	r.wantWedged("abandoned after 351 of 500 lines")

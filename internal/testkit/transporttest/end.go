@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Patience is how long a test waits for what must come.
+// SpinPolicy is how long a test waits for what must arrive.
 const SpinPolicy = 10 * time.Second
 
 // End receives all that arrives at a transport.
