@@ -282,7 +282,7 @@ var recordings = []recording{
 			edit:   func(r []datagram) []datagram { return slices.Delete(slices.Clone(r), 4, 7) },
 		},
 		1: {
-			reason: "the datagram that was lost on the way is in the recording, so our stand-in gets all of the first DATA and acknowledges that instead of the repeat",
+			reason: "the datagram that was lost on the way is in the recording, so our stand-in gets all of the first DATA and acknowledges that instead of the retransmission",
 			edit:   func(r []datagram) []datagram { return r },
 		},
 	}},
@@ -298,7 +298,7 @@ var recordings = []recording{
 	{name: "ref_ref_late_recv_stale_sr", nodes: []node{cpu, cpu}, differs: map[int]difference{
 		0: requestsTooMany(1, 3)[0],
 		1: {
-			reason: "trap 5: the second SEND_REQUEST is the first one repeated, not a second message; we clear the second message when it asks",
+			reason: "trap 5: the second SEND_REQUEST is the first one retransmitted, not a second message; we clear the second message when it asks",
 			edit: func(r []datagram) []datagram {
 				// CLEAR, ACK, [CLEAR, CLEAR], ACK becomes CLEAR, ACK, CLEAR, ACK.
 				return slices.Delete(slices.Clone(r), 2, 3)

@@ -111,8 +111,8 @@ func (e *Engine) agreeing(x *collectiveOp) *collectiveOp {
 	return nil
 }
 
-// cancel takes a call out of those that wait for their turn, or until the members have
-// agreed, which goes on.
+// dequeue removes a call from those that wait for an earlier one, or until the members
+// have agreed, which goes on.
 func (e *Engine) dequeue(x *collectiveOp) {
 	var waiting *[]*collectiveOp
 	switch a := e.agreements[x.Comm]; {

@@ -216,7 +216,7 @@ func (d *differential) cancelRecv() {
 	d.check = append(d.check, r)
 }
 
-// cancelSend takes back a message that no receive has matched. An eager one is
+// cancelSend cancels a message that no receive has matched. An eager one is
 // done as far as its sender is concerned, and stays.
 func (d *differential) cancelSend() {
 	for i, m := range d.queue {

@@ -13,7 +13,7 @@ import (
 
 // driver is what is around an engine's state: clock, timer, transports, and the goroutines
 // that read, write and compute. It takes the engine's lock for each event, and gives it the
-// time (lock); the engine gives back the time at which tick is to be called.
+// time (lock); the engine returns the time at which tick is to be called.
 type driver struct {
 	e       *Engine
 	started time.Time

@@ -39,7 +39,7 @@ type Config struct {
 	Peers []Peer
 	// TrustSource accepts packets from addresses that the rank map does not
 	// know, by the rank that their header names. A stand-in does so when its
-	// drop_unknown_ip quirk is off.
+	// quirk of dropping them is off.
 	TrustSource bool
 	// Limits bounds the receives and messages that wait in each communicator.
 	// Messages have as much room as the extended peers have credit besides.

@@ -256,7 +256,7 @@ func TestDetachedReceiveKeepsTheMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(first, make([]byte, 400)) {
-			t.Error("the buffer was written to after it was given back")
+			t.Error("the buffer was written to after it was returned")
 		}
 		buf := make([]byte, 200)
 		st, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{})

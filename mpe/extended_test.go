@@ -200,7 +200,7 @@ func TestDetachedExtendedReceiveKeepsTheMessage(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			if !bytes.Equal(first, stored) {
-				t.Error("the buffer was written to after it was given back")
+				t.Error("the buffer was written to after it was returned")
 			}
 			// The message is still the first one.
 			buf := make([]byte, n)

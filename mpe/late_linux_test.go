@@ -19,7 +19,7 @@ import (
 type lateWire struct {
 	*wire
 	late [][]byte // guarded by mu
-	// slept is called when the poller has looked and is about to sleep.
+	// slept is called when the poller has polled and is about to sleep.
 	slept func()
 	// flood has every Poll find something.
 	flood atomic.Bool
@@ -110,7 +110,7 @@ func (w *wire) sent(typ protocol.Type) bool {
 	})
 }
 
-// A rank that was held up finds what it waits for in its socket when its deadline
+// A rank that was delayed finds what it waits for in its socket when its deadline
 // expires. It takes that first: a fragmented message, for one, is not retransmitted to an
 // FPGA.
 func TestArrivedBeforeTimeOut(t *testing.T) {
@@ -120,7 +120,7 @@ func TestArrivedBeforeTimeOut(t *testing.T) {
 	message := packets(protocol.Data, protocol.SendInt, data)
 	ack := packets(protocol.Ack, protocol.RecvInt, nil)
 
-	t.Run("while it looks", func(t *testing.T) {
+	t.Run("while it polls", func(t *testing.T) {
 		e, w, _ := lateEngine(t)
 		buf := make([]byte, len(data))
 		r, err := e.Irecv(0, buf, mpe.Options{})
@@ -151,7 +151,7 @@ func TestArrivedBeforeTimeOut(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e, w, zero := lateEngine(t)
 			came := false
-			w.slept = func() { // after the poller has looked
+			w.slept = func() { // after the poller has polled
 				if !came && zero.sent(tt.answer) {
 					came = true
 					w.quietly(tt.then...)
@@ -165,7 +165,7 @@ func TestArrivedBeforeTimeOut(t *testing.T) {
 			ended := make(chan struct{}, 1)
 			r.Notify(ended)
 			zero.put(tt.first[0])
-			<-ended // nobody looks
+			<-ended // nothing polls
 			if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
 				t.Errorf("intact %v: %v", bytes.Equal(buf, data), err)
 			}

@@ -89,7 +89,7 @@ func TestDeadlineAfterDataWritten(t *testing.T) {
 		"stream, longer":      {bytes: 4 << 20, reliable: true, within: fpga.AckDeadline, attempts: 1},
 		"stream, slow writes": {bytes: 4 << 20, reliable: true, takes: func(int) (time.Duration, error) { return time.Minute, nil }, within: time.Minute + fpga.AckDeadline, attempts: 1},
 		"stream, stuck":       {bytes: 4 << 20, reliable: true, takes: func(int) (time.Duration, error) { return 10 * time.Second, errStuck }, within: 10*time.Second + fpga.AckDeadline, attempts: 1},
-		// A paced message is repeated, as any other that a datagram network may have lost.
+		// A paced message is retransmitted, as any other that a datagram network may have lost.
 		"paced, slow": {bytes: 4 << 10, takes: func(int) (time.Duration, error) { return time.Second, nil }, within: time.Second + fpga.AckDeadline, attempts: 4},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,7 +73,7 @@ func (c *Conn) Wakeup() int { return c.sock.wakeup() }
 func (c *Conn) Sleep() bool { return c.sock.idle() }
 
 func (c *Conn) arrival(in *incoming) mpe.RxPacket {
-	// Most packets come from whom the last one came from.
+	// Most packets come from the source of the last one.
 	if where := c.where.Load(); in.from != c.lastFrom || where != c.lastMap {
 		c.lastFrom, c.lastMap = in.from, where
 		// A rank that is not known is rankmap.NoRank, which is mpe.UnknownPeer.

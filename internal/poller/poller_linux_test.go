@@ -29,7 +29,7 @@ func answer(t *testing.T, c chan time.Duration, d time.Duration) {
 	}
 }
 
-// quiet fails if the handler is called. It waits for another descriptor's turn, so
+// quiet fails if the handler is called. It waits for another descriptor's event, so
 // that there was time for it.
 func quiet(t *testing.T, c chan time.Duration) {
 	t.Helper()

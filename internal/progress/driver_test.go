@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The poller looks now and then while callers come back, and watches otherwise.
+// The poller polls at times while callers return, and watches otherwise.
 func TestPolling(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false, s)
@@ -30,7 +30,7 @@ func TestPolling(t *testing.T) {
 			t.Errorf("call %d: again after %v, want %v", i, got, step.want)
 		}
 		if armed := step.want == 0; d.armed.Load() != armed || g.Armed() != armed || d.owned.Load() {
-			t.Errorf("call %d: armed %v, turn %v", i, d.armed.Load(), d.owned.Load())
+			t.Errorf("call %d: armed %v, owned %v", i, d.armed.Load(), d.owned.Load())
 		}
 		if step.visit {
 			g.PollOnce()
@@ -61,7 +61,7 @@ func TestPollingForSleepers(t *testing.T) {
 	}
 }
 
-// Who has the turn keeps the poller away, which comes again later.
+// The poller does not poll a source that is owned, and comes again later.
 func TestPollerWithoutOwnership(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
@@ -72,7 +72,7 @@ func TestPollerWithoutOwnership(t *testing.T) {
 	}
 	g.Watch()
 	if d.armed.Load() {
-		t.Error("it is watched while somebody has the turn")
+		t.Error("it is watched while it is owned")
 	}
 }
 
@@ -134,7 +134,7 @@ func TestFailure(t *testing.T) {
 	if errs := o.failures(); len(errs) != 1 {
 		t.Error(errs)
 	}
-	// It may be readable all the time: it is not watched, unless somebody sleeps.
+	// It may be readable all the time: it is not watched, unless a caller sleeps.
 	s.fail(broken)
 	g.PollOnce()
 	d := g.drivers[0]

@@ -31,7 +31,7 @@ func TestQuickFind(t *testing.T) {
 		done.Store(false)
 		g.Poll(context.Background(), &done, nil)
 		if left != 0 {
-			t.Fatalf("%d looks are left", left)
+			t.Fatalf("%d polls are left", left)
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -40,10 +40,10 @@ func TestQuickFind(t *testing.T) {
 		t.Errorf("the clock was asked %d times", n)
 	}
 	if d := g.drivers[0]; d.owned.Load() || d.visits.Load() != 101 {
-		t.Errorf("turn %v, %d visits", d.owned.Load(), d.visits.Load())
+		t.Errorf("owned %v, %d visits", d.owned.Load(), d.visits.Load())
 	}
 	if n := polling.Load(); n != 0 {
-		t.Errorf("%d still look", n)
+		t.Errorf("%d still poll", n)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestPollForAChannel(t *testing.T) {
 	s.polled = func(int) { c <- struct{}{} }
 	g.Poll(t.Context(), nil, c)
 	if len(c) != 1 || s.polls.Load() != 1 {
-		t.Errorf("%d values after %d looks", len(c), s.polls.Load())
+		t.Errorf("%d values after %d polls", len(c), s.polls.Load())
 	}
 }
 
@@ -89,7 +89,7 @@ func TestBudgets(t *testing.T) {
 			g.Poll(t.Context(), nil, make(chan struct{}))
 			// It begins when the clock is asked first.
 			if got := time.Duration(o.now.Load()) - step; got != tt.want {
-				t.Errorf("it looked for %v, want %v", got, tt.want)
+				t.Errorf("it polled for %v, want %v", got, tt.want)
 			}
 			if o.ticks.Load() != o.asked.Load() {
 				t.Errorf("%d ticks, the clock was asked %d times", o.ticks.Load(), o.asked.Load())
@@ -98,7 +98,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// A few quick waits are enough to look longer, after any pause.
+// A few quick waits are enough to poll longer, after any pause.
 func TestGap(t *testing.T) {
 	var p SpinPolicy
 	p.Init(false)
@@ -106,17 +106,17 @@ func TestGap(t *testing.T) {
 		p.waited(time.Hour)
 	}
 	if p.budget() != shortBudget {
-		t.Error("after long waits it looks long")
+		t.Error("after long waits it polls long")
 	}
 	for range 3 {
 		p.waited(0)
 	}
 	if p.budget() != longBudget {
-		t.Error("after three quick waits it does not look long")
+		t.Error("after three quick waits it does not poll long")
 	}
 }
 
-// The looks between two pauses become as many as take about that long, and are so in
+// The polls between two pauses become as many as take about that long, and are so in
 // the next search.
 func TestPause(t *testing.T) {
 	for _, tt := range []struct {
@@ -138,14 +138,14 @@ func TestPause(t *testing.T) {
 		}
 		s.End()
 		if s.every != tt.want {
-			t.Errorf("a clock asked every %v: %d looks, want %d", tt.step, s.every, tt.want)
+			t.Errorf("a clock asked every %v: %d polls, want %d", tt.step, s.every, tt.want)
 		}
 		if !p.Begin(&s) {
 			t.Fatal("there is no core any more")
 		}
 		s.End()
 		if s.every != tt.want {
-			t.Errorf("a clock asked every %v: the next search begins with %d looks, want %d", tt.step, s.every, tt.want)
+			t.Errorf("a clock asked every %v: the next search begins with %d polls, want %d", tt.step, s.every, tt.want)
 		}
 	}
 }
@@ -163,8 +163,8 @@ func TestNoPolling(t *testing.T) {
 		{"its context has ended", ended, false, 0, false},
 		{"a core is left", context.Background(), false, cores - 1, true},
 		{"no core is left", context.Background(), false, cores, false},
-		{"nobody looks on a oversubscribed host", context.Background(), true, 0, true},
-		{"one looks on a oversubscribed host", context.Background(), true, oversubscribedPollers, false},
+		{"nothing polls on an oversubscribed host", context.Background(), true, 0, true},
+		{"one polls on an oversubscribed host", context.Background(), true, oversubscribedPollers, false},
 	} {
 		s := newSource(t)
 		g, _ := newGroup(t, tt.oversubscribed, s)
@@ -172,21 +172,21 @@ func TestNoPolling(t *testing.T) {
 		g.Poll(tt.ctx, nil, make(chan struct{}))
 		polling.Add(-tt.others)
 		if got := s.polls.Load() > 0; got != tt.want {
-			t.Errorf("%s: it looked: %v", tt.name, got)
+			t.Errorf("%s: it polled: %v", tt.name, got)
 		}
 	}
 	if n := polling.Load(); n != 0 {
-		t.Errorf("%d still look", n)
+		t.Errorf("%d still poll", n)
 	}
 }
 
-// Drain takes all that is there, within bounds in a flood, and leaves alone what somebody
-// has the turn of.
+// Drain takes all that is there, within bounds in a flood, and does not poll what is
+// owned.
 func TestDrain(t *testing.T) {
 	s, taken, flood := newSource(t), newSource(t), newSource(t)
 	g, _ := newGroup(t, false, s, taken, flood)
 	if !g.drivers[1].acquire() {
-		t.Fatal("the turn is taken")
+		t.Fatal("the source is owned")
 	}
 	s.put()
 	flood.put()
@@ -225,12 +225,12 @@ func TestContextEndsWhilePolling(t *testing.T) {
 	}
 }
 
-// One at a time polls a source, and a group's other sources are not held up by that.
+// One at a time polls a source, and a group's other sources are not delayed by that.
 func TestOwnership(t *testing.T) {
 	a, b := newSource(t), newSource(t)
 	g, _ := newGroup(t, false, a, b)
 	if !g.drivers[0].acquire() {
-		t.Fatal("the turn is taken")
+		t.Fatal("the source is owned")
 	}
 	g.PollOnce()
 	if a.polls.Load() != 0 || b.polls.Load() != 1 {
@@ -241,15 +241,15 @@ func TestOwnership(t *testing.T) {
 		t.Errorf("%d and %d polls", a.polls.Load(), b.polls.Load())
 	}
 	if !g.drivers[1].acquire() {
-		t.Fatal("the turn has not been given back")
+		t.Fatal("the source is still owned")
 	}
 	if d := g.drivers[0]; d.visits.Load() != 0 {
-		t.Error("who had no turn counts as a visitor")
+		t.Error("a caller that did not own the source counts as a visitor")
 	}
 	before := b.polls.Load()
-	g.Poll(t.Context(), nil, make(chan struct{})) // nothing to look at: it returns
+	g.Poll(t.Context(), nil, make(chan struct{})) // nothing to poll: it returns
 	if n := b.polls.Load(); n != before {
-		t.Errorf("%d polls without the turn", n-before)
+		t.Errorf("%d polls without ownership", n-before)
 	}
 }
 
@@ -379,7 +379,7 @@ func TestManyWaiters(t *testing.T) {
 	all.Wait()
 	g.Close()
 	if g.Waiting.Load() != 0 || polling.Load() != 0 || asleep.Load() != 0 {
-		t.Errorf("%d wait, %d look, %d sleep", g.Waiting.Load(), polling.Load(), asleep.Load())
+		t.Errorf("%d wait, %d poll, %d sleep", g.Waiting.Load(), polling.Load(), asleep.Load())
 	}
 }
 
@@ -402,7 +402,7 @@ func TestAddRefusesWhatCannotBeWatched(t *testing.T) {
 	if err := g.Add(int(f.Fd()), s); err == nil || g.Len() != 0 {
 		t.Errorf("%v, %d sources", err, g.Len())
 	}
-	g.Poll(t.Context(), nil, make(chan struct{})) // there is nothing to look at
+	g.Poll(t.Context(), nil, make(chan struct{})) // there is nothing to poll
 	if s.polls.Load() != 0 {
 		t.Error("it was polled")
 	}

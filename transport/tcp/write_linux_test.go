@@ -17,7 +17,7 @@ import (
 // next packets.
 func TestPollFlushes(t *testing.T) {
 	for name, next := range map[string]func(polled){
-		"look": func(c polled) { c.quiet() },
+		"poll": func(c polled) { c.quiet() },
 		"send": func(c polled) {
 			if n, err := c.SendPackets(0, nil); n != 0 || err != nil {
 				c.t.Fatal(n, err)

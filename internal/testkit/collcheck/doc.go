@@ -13,7 +13,7 @@
 // A schedule may be carried out in many ways. The checker follows the one that allows
 // least: a rank sends one message at a time and receives one at a time, both in the
 // order of steps, a send waits for its receive, and of the steps from the oldest that
-// is not complete only Schedule.Window are looked at. No executor may do less than
+// is not complete only Schedule.Window are considered. No executor may do less than
 // that, and to do more cannot do harm: a step that could begin still can when others
 // have begun, and messages of a pair meet in the order of steps whatever the time.
 // So if this one comes to its end, all do.

@@ -64,7 +64,7 @@ type world struct {
 // unlimited is a window that has room for everything.
 const unlimited = math.MaxInt / 2
 
-// newWorld makes ranks that look at window steps at a time; 0 is what each program
+// newWorld makes ranks that consider window steps at a time; 0 is what each program
 // asks for. needs is set to record which ranks each step needs.
 func newWorld(programs []Program, mem memory, window int, needs bool) *world {
 	w := &world{mem: mem}
