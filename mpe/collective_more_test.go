@@ -180,7 +180,7 @@ func TestAbandonedCall(t *testing.T) {
 			}
 			synctest.Wait()
 			if s := c.engines[1].Snapshot(); len(s.Calls) != 1 || !slices.Contains(s.Calls[0].WaitsFor, 0) ||
-				!strings.Contains(s.Calls[0].Text, "Bcast by "+algorithm+", since ") || !strings.Contains(s.Calls[0].Text, "waits for rank") {
+				!strings.Contains(s.Calls[0].Text, "Bcast by "+algorithm+", begun ") || !strings.Contains(s.Calls[0].Text, "waits for rank") {
 				t.Errorf("%s: calls under way: %+v", algorithm, s.Calls)
 			}
 			time.Sleep(time.Second)

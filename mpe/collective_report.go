@@ -110,7 +110,7 @@ func (x *collectiveOp) describe(s *CallSnapshot, since handshake.Instant) string
 	if !x.begun {
 		how = "whose ranks have not agreed yet how to choose its algorithm"
 	}
-	text := fmt.Sprintf("%s %s, since %v", s.Collective, how, handshake.Round(since))
+	text := fmt.Sprintf("%s %s, begun %v ago", s.Collective, how, handshake.Round(since))
 	switch {
 	case len(s.WaitsFor) > 0:
 		return text + ", waits for " + describeRanks(s.WaitsFor)

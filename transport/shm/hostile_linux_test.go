@@ -44,7 +44,7 @@ func TestMemoryThatNeverComes(t *testing.T) {
 				default:
 					t.Fatal(line)
 				}
-			case <-time.After(transporttest.SpinPolicy + 2*copyTime):
+			case <-time.After(transporttest.Timeout + 2*copyTime):
 				t.Fatal("the receiver does nothing any more")
 			}
 		})
@@ -145,7 +145,7 @@ func beLiedTo(addrs string) error {
 		return err
 	}
 	fmt.Println("ready")
-	ctx, cancel := context.WithTimeout(context.Background(), transporttest.SpinPolicy+2*copyTime)
+	ctx, cancel := context.WithTimeout(context.Background(), transporttest.Timeout+2*copyTime)
 	defer cancel()
 	word, text := make([]byte, 4), make([]byte, 100)
 	if _, err := e.Recv(ctx, 1, word, mpe.Options{}); err != nil {

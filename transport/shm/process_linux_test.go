@@ -239,7 +239,7 @@ func TestMemoryOfTheForgotten(t *testing.T) {
 			c.Close()
 		}
 	}()
-	for deadline := time.Now().Add(transporttest.SpinPolicy); mappings(t) > before; runtime.GC() {
+	for deadline := time.Now().Add(transporttest.Timeout); mappings(t) > before; runtime.GC() {
 		if time.Now().After(deadline) {
 			t.Fatal("the memory is still mapped")
 		}

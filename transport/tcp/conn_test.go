@@ -60,7 +60,7 @@ func dial(t *testing.T, from netip.Addr, to netip.AddrPort) *net.TCPConn {
 
 func wantClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
-	conn.SetReadDeadline(time.Now().Add(transporttest.SpinPolicy))
+	conn.SetReadDeadline(time.Now().Add(transporttest.Timeout))
 	n, err := conn.Read(make([]byte, 1))
 	var timeout net.Error
 	if n > 0 || errors.As(err, &timeout) && timeout.Timeout() {
@@ -178,7 +178,7 @@ func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 		}
 	}
 	// A goroutine is gone a moment after it has said so.
-	for deadline := time.Now().Add(transporttest.SpinPolicy); ; runtime.Gosched() {
+	for deadline := time.Now().Add(transporttest.Timeout); ; runtime.Gosched() {
 		left := ours()
 		if len(left) == 0 {
 			return

@@ -67,7 +67,7 @@ func stick(t *testing.T, c *Conn) *net.TCPConn {
 		return len(c.queue.events)
 	}
 	// The connection is the first event.
-	for deadline := time.Now().Add(transporttest.SpinPolicy); waiting() < maxChunks; runtime.Gosched() {
+	for deadline := time.Now().Add(transporttest.Timeout); waiting() < maxChunks; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d events wait, want %d", waiting(), maxChunks)
 		}
@@ -96,7 +96,7 @@ func TestCloseWhileStuck(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(transporttest.SpinPolicy):
+		case <-time.After(transporttest.Timeout):
 			t.Fatal("Close waits forever")
 		}
 	}

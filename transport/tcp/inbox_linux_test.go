@@ -100,7 +100,7 @@ func TestPollManyLinks(t *testing.T) {
 	for _, conn := range conns[1:] {
 		conn.Close()
 	}
-	for deadline := time.Now().Add(transporttest.SpinPolicy); len(c.inbox.links) > 1; c.quiet() {
+	for deadline := time.Now().Add(transporttest.Timeout); len(c.inbox.links) > 1; c.quiet() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d links are left", len(c.inbox.links))
 		}
@@ -119,7 +119,7 @@ func TestPollIsFair(t *testing.T) {
 	defer close(end)
 	go func() {
 		for stream := bytes.Repeat(slices.Concat(one.Header[:], one.Payload), 100); ; {
-			busy.SetWriteDeadline(time.Now().Add(transporttest.SpinPolicy))
+			busy.SetWriteDeadline(time.Now().Add(transporttest.Timeout))
 			if _, err := busy.Write(stream); err != nil {
 				return
 			}
@@ -133,7 +133,7 @@ func TestPollIsFair(t *testing.T) {
 	c.want(mpe.RxDatagram, 0)
 	write(t, other, slices.Concat(one.Header[:], one.Payload))
 	batch := make([]mpe.RxPacket, 64)
-	for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
+	for deadline := time.Now().Add(transporttest.Timeout); ; {
 		n, err := c.Poll(batch)
 		if err != nil {
 			t.Fatal(err)
@@ -191,7 +191,7 @@ func TestPollWhileConnectionsChange(t *testing.T) {
 		case 0:
 			conn.Close()
 		case 1: // a part of a packet is lost with it
-			conn.SetReadDeadline(time.Now().Add(transporttest.SpinPolicy))
+			conn.SetReadDeadline(time.Now().Add(transporttest.Timeout))
 			_, _ = conn.Read(make([]byte, 1+rng.IntN(1<<18)))
 		}
 	}

@@ -19,7 +19,7 @@ func TestNotConnected(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	// The lower rank dials without success; it says so as soon as it knows.
 	low := start(t, Config{Rank: 0, Map: m})
-	for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
+	for deadline := time.Now().Add(transporttest.Timeout); ; {
 		err := low.SendHeader(1, request(0, 1))
 		var sendErr *SendError
 		if !errors.As(err, &sendErr) || !errors.Is(err, ErrNotConnected) || sendErr.Peer != 1 || sendErr.Addr != m.Addr(1) {
@@ -86,7 +86,7 @@ func TestNewConnectionReplacesTheOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make([]byte, protocol.HeaderLen)
-	fresh.SetReadDeadline(time.Now().Add(transporttest.SpinPolicy))
+	fresh.SetReadDeadline(time.Now().Add(transporttest.Timeout))
 	if _, err := io.ReadFull(fresh, got); err != nil || !bytes.Equal(got, request(1, 0)) {
 		t.Errorf("the new connection got %x, %v", got, err)
 	}
@@ -172,7 +172,7 @@ func TestPacketsWriteTimeout(t *testing.T) {
 		conn := dial(t, m.Addr(0).Addr(), m.Addr(1)) // and never reads
 		want(t, c, mpe.RxConnected, 0)
 		long := transporttest.Packet(1, 0, 1, protocol.MaxStreamPayload)
-		for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
+		for deadline := time.Now().Add(transporttest.Timeout); ; {
 			if _, err := c.SendPackets(0, []mpe.Packet{long}); err != nil {
 				t.Fatal(err)
 			}

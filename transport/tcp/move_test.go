@@ -28,7 +28,7 @@ func moving(t *testing.T, e *transporttest.End, m *rankmap.Map, credentials *TLS
 // waitLast waits until the connection to a peer has ended with an error that says so.
 func waitLast(t *testing.T, e *transporttest.End, peer int, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), transporttest.SpinPolicy)
+	ctx, cancel := context.WithTimeout(t.Context(), transporttest.Timeout)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -132,7 +132,7 @@ func fullQueueLosesTheRest(t *testing.T, listen listener) {
 		t.Error("what was taken did not arrive as it was")
 	}
 	// And there is room again.
-	for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
+	for deadline := time.Now().Add(transporttest.Timeout); ; {
 		n, err := c.SendPackets(0, list[:1])
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("no room: %v", err)
@@ -146,7 +146,7 @@ func fullQueueLosesTheRest(t *testing.T, listen listener) {
 
 func readFull(t *testing.T, conn net.Conn, b []byte) {
 	t.Helper()
-	conn.SetReadDeadline(time.Now().Add(transporttest.SpinPolicy))
+	conn.SetReadDeadline(time.Now().Add(transporttest.Timeout))
 	for n := 0; n < len(b); {
 		m, err := conn.Read(b[n:])
 		n += m

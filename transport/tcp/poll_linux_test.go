@@ -82,7 +82,7 @@ func TestPollSleep(t *testing.T) {
 		t.Fatal("no sleep before anything has arrived")
 	}
 	conn := dial(t, c.cfg.Map.Addr(0).Addr(), c.LocalAddr())
-	if !c.readable(transporttest.SpinPolicy) || c.Sleep() {
+	if !c.readable(transporttest.Timeout) || c.Sleep() {
 		t.Fatal("a new connection may be slept over")
 	}
 	c.want(mpe.RxConnected, 0)
@@ -91,7 +91,7 @@ func TestPollSleep(t *testing.T) {
 	}
 	stream, packets := packetStream(3, 100, 0)
 	write(t, conn, stream)
-	if !c.Sleep() || !c.readable(transporttest.SpinPolicy) {
+	if !c.Sleep() || !c.readable(transporttest.Timeout) {
 		t.Fatal("no goroutine is woken by packets")
 	}
 	for i, want := range packets {
@@ -114,7 +114,7 @@ func TestPollSleep(t *testing.T) {
 	wantClosed(t, dial(t, transporttest.FreeAddr(t).Addr(), c.LocalAddr()))
 	c.want(mpe.RxBroken, mpe.UnknownPeer)
 	conn.Close()
-	if !c.readable(transporttest.SpinPolicy) {
+	if !c.readable(transporttest.Timeout) {
 		t.Fatal("no goroutine is woken by the end of a connection")
 	}
 	for connected := true; connected; connected, _ = c.Connection(0) {

@@ -50,7 +50,7 @@ func (c polled) readable(limit time.Duration) bool {
 // wake waits until there is something to examine.
 func (c polled) wake() {
 	c.t.Helper()
-	if c.Sleep() && !c.readable(transporttest.SpinPolicy) {
+	if c.Sleep() && !c.readable(transporttest.Timeout) {
 		c.t.Fatal("nothing arrives")
 	}
 }
@@ -59,7 +59,7 @@ func (c polled) wake() {
 func (c polled) look(n int) []mpe.RxPacket {
 	c.t.Helper()
 	batch := make([]mpe.RxPacket, n)
-	for deadline := time.Now().Add(transporttest.SpinPolicy); time.Now().Before(deadline); c.wake() {
+	for deadline := time.Now().Add(transporttest.Timeout); time.Now().Before(deadline); c.wake() {
 		got, err := c.Poll(batch)
 		if err != nil {
 			c.t.Fatal(err)

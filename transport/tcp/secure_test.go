@@ -37,7 +37,7 @@ func TestRefusedDialers(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	m := transporttest.Map(t, 2)
 	ip := m.Addr(0).Addr()
-	high := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())), HandshakeTimeout: transporttest.SpinPolicy})
+	high := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())), HandshakeTimeout: transporttest.Timeout})
 	good := a.issue(t, valid(ip)).config(m.Addr(1).Addr())
 	with := func(change func(*tls.Config)) *tls.Config {
 		cfg := good.Clone()
@@ -65,7 +65,7 @@ func TestRefusedDialers(t *testing.T) {
 		if tt.cfg != nil {
 			conn = tls.Client(conn, tt.cfg)
 			// Whether it fails here or when reading is a matter of time.
-			conn.SetDeadline(time.Now().Add(transporttest.SpinPolicy))
+			conn.SetDeadline(time.Now().Add(transporttest.Timeout))
 			_ = conn.(*tls.Conn).Handshake()
 		}
 		write2(conn, tt.sends)
@@ -123,17 +123,17 @@ func TestRefusedAcceptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	low := start(t, Config{Rank: 0, Map: m, TLS: a.issue(t, valid(m.Addr(0).Addr())), HandshakeTimeout: transporttest.SpinPolicy})
+	low := start(t, Config{Rank: 0, Map: m, TLS: a.issue(t, valid(m.Addr(0).Addr())), HandshakeTimeout: transporttest.Timeout})
 	// accept has rank 1 answer the next call by cfg, or say b in plain.
 	accept := func(cfg *tls.Config, b []byte) net.Conn {
 		t.Helper()
-		ln.SetDeadline(time.Now().Add(transporttest.SpinPolicy))
+		ln.SetDeadline(time.Now().Add(transporttest.Timeout))
 		conn, err := ln.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		conn.SetDeadline(time.Now().Add(transporttest.SpinPolicy))
+		conn.SetDeadline(time.Now().Add(transporttest.Timeout))
 		if cfg == nil {
 			write2(conn, b)
 			return conn
@@ -226,7 +226,7 @@ func TestTLSAndPlain(t *testing.T) {
 			var ends [2]*transporttest.End
 			for rank := range ends {
 				rank = 1 - rank // the acceptor first
-				cfg := Config{Rank: rank, Map: m, Backoff: never, HandshakeTimeout: transporttest.SpinPolicy,
+				cfg := Config{Rank: rank, Map: m, Backoff: never, HandshakeTimeout: transporttest.Timeout,
 					Profile: func(int) protocol.Profile { return profile }}
 				if secured == 1 { // who waits for the first word of one that has none
 					cfg.HandshakeTimeout = 50 * time.Millisecond
@@ -243,7 +243,7 @@ func TestTLSAndPlain(t *testing.T) {
 			if secured == 1 { // a dialer whose connection is closed does not know why
 				want(t, ends[secured], mpe.RxBroken, plain)
 			}
-			for deadline := time.Now().Add(transporttest.SpinPolicy); ; {
+			for deadline := time.Now().Add(transporttest.Timeout); ; {
 				if _, last := ends[secured].Transport.(*Conn).Connection(plain); last != nil {
 					break
 				}

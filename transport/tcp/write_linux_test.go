@@ -127,7 +127,7 @@ func TestPollCloseWithPeerThatIsStuck(t *testing.T) {
 	go func() { closed <- c.Close() }()
 	select {
 	case <-closed:
-	case <-time.After(transporttest.SpinPolicy):
+	case <-time.After(transporttest.Timeout):
 		t.Fatal("Close waits forever")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// SpinPolicy is how long a test waits for what must arrive.
-const SpinPolicy = 10 * time.Second
+// Timeout is how long a test waits for what must arrive.
+const Timeout = 10 * time.Second
 
 // End receives all that arrives at a transport.
 type End struct {
@@ -54,7 +54,7 @@ func (e *End) receive() error {
 // Next returns the next arrival.
 func (e *End) Next(t testing.TB) mpe.RxPacket {
 	t.Helper()
-	a, ok := e.within(SpinPolicy)
+	a, ok := e.within(Timeout)
 	if !ok {
 		t.Fatalf("nothing arrived at %v", e.LocalAddr())
 	}

@@ -41,7 +41,7 @@ func (k Kind) closed(t *testing.T) {
 		if !errors.Is(err, mpe.ErrTransportClosed) {
 			t.Errorf("Recv in progress returned %v", err)
 		}
-	case <-time.After(SpinPolicy):
+	case <-time.After(Timeout):
 		t.Fatal("Recv is still waiting")
 	}
 	if err := recv(); !errors.Is(err, mpe.ErrTransportClosed) {

@@ -101,7 +101,7 @@ func (k PacketKind) whole(t *testing.T) {
 
 func (e *End) collectPackets(peer int, packets []mpe.Packet) error {
 	for i, want := range packets {
-		a, ok := e.within(SpinPolicy / 5)
+		a, ok := e.within(Timeout / 5)
 		if !ok {
 			return fmt.Errorf("%d of %d packets arrived", i, len(packets))
 		}

@@ -137,7 +137,7 @@ func (e *End) collect(header, payload []byte, shape protocol.Shape) error {
 	}
 	var got []byte
 	for len(got) < len(want) {
-		a, ok := e.within(SpinPolicy / 5)
+		a, ok := e.within(Timeout / 5)
 		if !ok {
 			return fmt.Errorf("%d of %d bytes arrived", len(got), len(want))
 		}
