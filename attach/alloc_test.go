@@ -87,7 +87,7 @@ func (m *mirror) Free()                                    {}
 // TestCallAllocations: nor for a collective call.
 func TestCallAllocations(t *testing.T) {
 	ctx := context.Background()
-	h := lend(t, []mpe.Device{&mirror{newWorld(2, 0).ranks[0]}}, Options{})
+	h := serveDevices(t, []mpe.Device{&mirror{newWorld(2, 0).ranks[0]}}, Options{})
 	c := h.dial(t, 0)
 	layout := coll.Layout{Sizes: []int{8, 4}, Offsets: []int{16, 4}}
 	for _, n := range []int{0, 4, copyLen + 4, 3*chunkLen + 8} {

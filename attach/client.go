@@ -36,7 +36,7 @@ type Client struct {
 	// ended is closed when the connection has, and everything with it.
 	ended chan struct{}
 
-	// crowded: the daemon says that the host is.
+	// oversubscribed: the daemon reported that the host is.
 	oversubscribed bool
 	group          progress.Group
 	read           reading // of the goroutine that polls for the group
@@ -78,8 +78,8 @@ func Dial(ctx context.Context, socket string, opts DialOptions) (*Client, error)
 	}
 	from.Reader = c.link
 	c.out = newOutbox(c.link, c.link.try)
-	// Whoever reads sees the end of the connection, and what the daemon said
-	// before it.
+	// A reader receives what the daemon sent before the connection ended, and
+	// then the end.
 	c.out.failed = func() {
 		time.AfterFunc(farewellTime, c.link.hangUp)
 		c.group.Watch()

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
-// Whoever waits for an operation reads the daemon's frames meanwhile, as package
-// drive has it.
+// A goroutine that waits for an operation reads the daemon's frames meanwhile: see
+// package progress.
 
 var clockStart = time.Now()
 
@@ -51,8 +51,8 @@ func (f *frames) Poll() (int, error) {
 	return n, progress.ErrEnded
 }
 
-// Sleep implements progress.Source. What has come unseen is readable, and told at
-// once.
+// Sleep implements progress.Source. Frames that arrived after the last poll keep the
+// connection readable, so they are reported at once.
 func (f *frames) Sleep() bool { return true }
 
 // owner is what a client is to its group. Nothing is ever due.

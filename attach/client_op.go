@@ -175,7 +175,7 @@ func (op *Op) written() {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.writing = false
-	op.settle()
+	op.complete()
 }
 
 // reply is the operation's outcome.
@@ -183,11 +183,11 @@ func (op *Op) reply(d *done) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.replied, op.outcome = true, *d
-	op.settle()
+	op.complete()
 }
 
-// settle ends the operation, if it has its outcome and its buffer is not in use.
-func (op *Op) settle() {
+// complete ends the operation if it has its outcome and its buffer is not in use.
+func (op *Op) complete() {
 	if op.ended || !op.replied || op.writing {
 		return
 	}

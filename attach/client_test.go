@@ -148,7 +148,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// TestResultBeforePayload: a daemon has nothing to answer before it has been told all.
+// TestResultBeforePayload: a daemon cannot answer a call before it has all of its payload.
 func TestResultBeforePayload(t *testing.T) {
 	c, daemon := fakeDaemon(t)
 	data := make([]byte, 100*chunkLen)

@@ -93,9 +93,9 @@ func TestDeadline(t *testing.T) {
 	barriers(t, all, 3)
 }
 
-// TestOthersAreTold: when a program gives a call up, or goes, the other ranks' calls fail,
-// those of programs and of others.
-func TestOthersAreTold(t *testing.T) {
+// TestOthersAreAborted: when a program aborts a call, or ends, the other ranks' calls fail,
+// those of programs and those of engines.
+func TestOthersAreAborted(t *testing.T) {
 	all := attachSome(t, engines(t, 4, nil), 0, 1)
 	barriers(t, all, 1)
 	check := func(d mpe.Device, o mpe.Op, want mpe.CallFailedError) {
@@ -125,7 +125,7 @@ func TestOthersAreTold(t *testing.T) {
 		own.Free()
 		check(all[1], one, want)
 		check(all[2], other, want)
-		check(all[3], barrier(3, tag), want) // it is told before or after
+		check(all[3], barrier(3, tag), want) // the abort arrives before or after
 	}
 	other := barrier(2, 5)
 	barrier(1, 5)
@@ -149,7 +149,7 @@ func TestDeadlineAlone(t *testing.T) {
 	}
 }
 
-// TestMismatch: ranks that do not make the same call are told so.
+// TestMismatch: ranks that do not make the same call get an error.
 func TestMismatch(t *testing.T) {
 	mixed := attachSome(t, engines(t, 2, nil), 0, 1)
 	a := call1(t, mixed[0], collective(coll.Bcast, 0, 2, 1, nil, make([]byte, 8)))
@@ -161,7 +161,7 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestGoesOn: calls go on while no program looks, and those who look are told.
+// TestGoesOn: calls go on while no program polls, and a program is notified of the end.
 func TestGoesOn(t *testing.T) {
 	devices := engines(t, 5, nil)
 	mixed := attachSome(t, devices, 0, 1, 2, 3)
@@ -195,7 +195,7 @@ func TestGoesOn(t *testing.T) {
 // make theirs.
 func TestProgramGoes(t *testing.T) {
 	devices := engines(t, 3, nil)
-	h := lend(t, devices, Options{})
+	h := serveDevices(t, devices, Options{})
 	for round := range 4 {
 		c := h.dial(t, 0)
 		all := []mpe.Device{c, h.dial(t, 1), h.dial(t, 2)}
@@ -239,7 +239,7 @@ func TestNextPrograms(t *testing.T) {
 	for r := range devices {
 		devices[r] = engine(t, net, r, 3, nil)
 	}
-	h := lend(t, devices[:1], Options{})
+	h := serveDevices(t, devices[:1], Options{})
 	first := h.dial(t, 0)
 	pair := func(c *Client, other mpe.Device) {
 		t.Helper()
@@ -261,7 +261,7 @@ func TestNextPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What rank 0 sends before it has heard their farewell is lost with them.
+	// What rank 0 sends before it has received their close is lost with them.
 	until(t, "rank 0 knows that they are gone", func() bool {
 		for _, p := range devices[0].(*mpe.Engine).Snapshot().Peers {
 			if p.Events[mpe.EventClosedByPeer] == 0 {

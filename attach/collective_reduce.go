@@ -46,9 +46,9 @@ type reduction struct {
 	id   uint64
 	elem int
 
-	// turn has a value while a REDUCE is under way. ended is closed when the call has
+	// busy has a value while a REDUCE is under way. ended is closed when the call has
 	// ended.
-	turn, ended chan struct{}
+	busy, ended chan struct{}
 	// ready has a value when REDUCE has been written, and another one when REDUCED has
 	// been read.
 	ready chan struct{}
@@ -77,8 +77,8 @@ func (r *reduction) cancel(cause error) {
 // error is the program's, or the cause of the end of the call.
 func (r *reduction) reduce(in, inout []byte) error {
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
 	case <-r.ended:
 		return r.cause
 	case <-r.s.ctx.Done():
@@ -283,7 +283,7 @@ func (s *session) startReduction(c *call, x *mpe.Collective) (*reduction, error)
 	}
 	r := &reduction{
 		s: s, id: c.id, elem: max(x.Call.Elem, 1),
-		turn: make(chan struct{}, 1), ended: make(chan struct{}), ready: make(chan struct{}, 2),
+		busy: make(chan struct{}, 1), ended: make(chan struct{}), ready: make(chan struct{}, 2),
 	}
 	x.User, x.CancelUser = r.reduce, r.cancel
 	return r, nil

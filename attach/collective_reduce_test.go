@@ -119,7 +119,8 @@ func TestUserFunctionFails(t *testing.T) {
 }
 
 // TestUserFunctionBlocks: the caller of a call whose function does not return gets its
-// buffers back when its context ends, the other ranks are told, and the rank goes on.
+// buffers back when its context ends, the other ranks' calls are aborted, and the rank
+// goes on.
 func TestUserFunctionBlocks(t *testing.T) {
 	devices := engines(t, 2, nil)
 	all := attachSome(t, devices, 0, 1)

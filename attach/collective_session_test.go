@@ -20,7 +20,7 @@ func callFrame(c call, follows string) []byte {
 }
 
 // barrier is one of both ranks of a world; reduce is an Allreduce of 4 bytes; root is
-// Bcast from rank 0 of n bytes, for which nobody is waited for.
+// Bcast from rank 0 of n bytes, which waits for no other rank.
 func barrier(id uint64) call {
 	return call{id: id, collective: coll.Barrier, comm: 3, tag: 1, ranks: 2}
 }
@@ -61,8 +61,8 @@ func TestHostileCalls(t *testing.T) {
 	}
 }
 
-// TestCallsThatCannotBe: what makes no sense is an answer, and nothing begins.
-func TestCallsThatCannotBe(t *testing.T) {
+// TestInvalidCalls: an invalid call is answered with an error, and is not started.
+func TestInvalidCalls(t *testing.T) {
 	h := serve(t, newWorld(3, 0), Options{})
 	c := h.attach(t, 0)
 	all := func(f func(*call)) call {
@@ -229,7 +229,7 @@ func TestBudgetOfCalls(t *testing.T) {
 	}
 }
 
-// TestCallsAreNotCancelled: the other ranks would wait for ever.
+// TestCallsAreNotCancelled: CANCEL does not end a call. The other ranks would wait forever.
 func TestCallsAreNotCancelled(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)

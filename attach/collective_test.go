@@ -21,17 +21,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// lent are real ranks that a daemon lends.
-type lent []mpe.Device
+// deviceList is the Ranks of a server: rank r is its element r.
+type deviceList []mpe.Device
 
-func (l lent) Hosts() (ranks []int) {
+func (l deviceList) Hosts() (ranks []int) {
 	for r := range l {
 		ranks = append(ranks, r)
 	}
 	return ranks
 }
 
-func (l lent) Device(rank int) (mpe.Device, error) {
+func (l deviceList) Device(rank int) (mpe.Device, error) {
 	if rank < 0 || rank >= len(l) {
 		return nil, fmt.Errorf("rank %d: %w", rank, mpe.ErrRank)
 	}
@@ -74,10 +74,10 @@ func engine(t testing.TB, net *memnet.Net, rank, n int, change func(a, b int, p 
 	return e
 }
 
-// lend serves devices.
-func lend(t testing.TB, devices []mpe.Device, opts Options) *harness {
+// serveDevices starts a server of devices.
+func serveDevices(t testing.TB, devices []mpe.Device, opts Options) *harness {
 	t.Helper()
-	h := &harness{server: NewServer(lent(devices), opts), socket: shortPath(t), ended: make(chan error, 1)}
+	h := &harness{server: NewServer(deviceList(devices), opts), socket: shortPath(t), ended: make(chan error, 1)}
 	l, err := net.Listen("unix", h.socket)
 	if err != nil {
 		t.Fatal(err)
@@ -89,10 +89,10 @@ func lend(t testing.TB, devices []mpe.Device, opts Options) *harness {
 	return h
 }
 
-// attachSome gives clients instead of the devices of some ranks.
+// attachSome returns devices, with clients instead of those of some ranks.
 func attachSome(t testing.TB, devices []mpe.Device, ranks ...int) []mpe.Device {
 	t.Helper()
-	h := lend(t, devices, Options{})
+	h := serveDevices(t, devices, Options{})
 	devices = slices.Clone(devices)
 	for _, r := range ranks {
 		devices[r] = h.dial(t, r)
@@ -144,8 +144,8 @@ func callsOf(c coll.Call) []coll.Call {
 	return calls
 }
 
-// round makes a call of all ranks, and compares what comes of it with what the checker
-// of schedules makes of it. number tells it from others.
+// round makes a call of all ranks, and compares the result with that of the checker of
+// schedules. number distinguishes the call from others.
 func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, algorithm string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(number), 7))

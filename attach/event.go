@@ -16,8 +16,8 @@ const (
 	NumEventKinds
 )
 
-// Event is something that happens to the programs that attach. Whoever may connect can
-// bring about any number of events.
+// Event is a change of state, or a failure, of a program that attaches. A program that may
+// connect can cause any number of events.
 type Event struct {
 	Kind EventKind
 	// Rank is the program's rank, or AnyRank if it has none.

@@ -18,7 +18,7 @@ type world struct {
 	mu    sync.Mutex
 	hosts []int
 	ranks []*fakeRank
-	// byOrder is a rank to and from which messages meet by their order, or 0.
+	// byOrder is a rank to and from which messages match by their order, or 0.
 	byOrder int
 }
 
@@ -30,7 +30,7 @@ type fakeRank struct {
 	sent     []*fakeOp // to this rank, unmatched
 	posted   []*fakeOp // receives, unmatched
 	arrived  chan struct{}
-	probed   bool // somebody waits for arrived
+	probed   bool // a probe waits for arrived
 	open     int  // operations that have not ended
 	kept     int  // operations that have not been freed
 	starts   int
@@ -82,8 +82,8 @@ func (r *fakeRank) Wire(rank int) mpe.Wire {
 
 func (r *fakeRank) Close(context.Context) error { panic("the server closes no device") }
 
-// fakeOp is used again when it has been freed. Whoever still uses it then fails
-// by what happens to the operation that it is next, or by a panic before that.
+// fakeOp is reused after it has been freed. A use after that fails: by what happens to
+// the next operation, or by a panic before that.
 type fakeOp struct {
 	r      *fakeRank
 	op     mpe.Operation
@@ -92,7 +92,7 @@ type fakeOp struct {
 	ended  bool
 	freed  bool
 	queued bool          // a send that no receive has matched
-	done   chan struct{} // made by who waits
+	done   chan struct{} // made by the goroutine that waits
 	st     mpe.Status
 	err    error
 	notify chan<- struct{}

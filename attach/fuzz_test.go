@@ -57,7 +57,7 @@ func FuzzServer(f *testing.F) {
 				break
 			}
 		}
-		until(t, "the program has left", func() bool { return len(h.server.Attached()) == 0 })
+		until(t, "the program has detached", func() bool { return len(h.server.Attached()) == 0 })
 		if n := h.w.openOps(0); n > 0 {
 			t.Errorf("%d operations are left", n)
 		}
@@ -81,7 +81,7 @@ func FuzzEngine(f *testing.F) {
 		}
 	}
 	devices := engines(f, 3, nil)
-	h := lend(f, devices, Options{Share: true, Limits: Limits{Operations: 16, Bytes: 1 << 16}})
+	h := serveDevices(f, devices, Options{Share: true, Limits: Limits{Operations: 16, Bytes: 1 << 16}})
 	f.Fuzz(func(t *testing.T, b []byte, name string) {
 		at := func(i int) uint64 {
 			if i < len(b) {
@@ -117,7 +117,7 @@ func FuzzEngine(f *testing.F) {
 			t.Errorf("%+v", d)
 		}
 		p.conn.Close()
-		until(t, "the program has left", func() bool { return len(h.server.Attached()) == 0 })
+		until(t, "the program has detached", func() bool { return len(h.server.Attached()) == 0 })
 		if list := calls(devices[0]); len(list) > 0 {
 			t.Errorf("under way: %+v", list)
 		}

@@ -135,8 +135,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestNotReading: a program that asks on and on without reading what it is told
-// is not read any longer; it comes and goes without harm.
+// TestNotReading: a program that sends requests without end and does not read the
+// answers is not read any longer. It does no harm to others.
 func TestNotReading(t *testing.T) {
 	noLeak(t)
 	h := serve(t, newWorld(3, 0, 2), Options{Limits: Limits{Operations: 100, Bytes: 1 << 20}})

@@ -103,7 +103,7 @@ func TestKilled(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "pid "+strconv.Itoa(cmd.Process.Pid)) {
 			t.Errorf("while it has the rank: %v", err)
 		}
-		until(t, "a large message is on its way", func() bool {
+		until(t, "a large message is being sent", func() bool {
 			list := h.server.Attached()
 			return list[0].Operations > 103 && list[0].Bytes > 32<<20
 		})

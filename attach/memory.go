@@ -181,7 +181,7 @@ func (s *session) discharge(op *operation) {
 	s.uncharge()
 }
 
-// detacher is an operation whose buffer can be left to what goes on without it.
+// detacher is an operation that can end while its transfer keeps the buffer.
 type detacher interface {
 	Detach(cause error, release func()) (mpe.Status, error)
 }

@@ -77,12 +77,12 @@ func TestProbe(t *testing.T) {
 			t.Errorf("%+v, %v, %v", st, found, err)
 		}
 	}
-	// One that waits does not hold up others, and finds what comes.
+	// A probe that waits does not delay other operations, and finds what arrives.
 	probed := make(chan error, 1)
 	go func() {
 		_, found, err := b.Probe(within(t), mpe.Match{Source: mpe.AnySource, Tag: 6}, true)
 		if err == nil && !found {
-			err = errors.New("nothing found")
+			err = errors.New("found no message")
 		}
 		probed <- err
 	}()
@@ -224,7 +224,7 @@ func TestNotify(t *testing.T) {
 	<-refusal
 	op.Notify(nil)
 	if len(revoked) > 0 {
-		t.Error("a revoked channel was told")
+		t.Error("a revoked channel was notified")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// TestOrderOfCalls: where messages meet by their order alone, a call neither overtakes a
+// TestOrderOfCalls: where messages match by order alone, a call neither overtakes a
 // send nor is overtaken by one. Other sends do not wait.
 func TestOrderOfCalls(t *testing.T) {
 	w := newWorld(3, 0)

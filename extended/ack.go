@@ -210,7 +210,7 @@ func (c *Conn) onAcked(p *packet, l *ackUpdate) {
 	} else {
 		f.acked(p)
 	}
-	// Of a packet that was sent again, it may be an earlier transmission.
+	// Of a packet that was retransmitted, an earlier transmission may have arrived.
 	if p.retransmissions == 0 || clockAt(p.sent) == l.echo {
 		f.arrivedAfter(p.order, p.sent)
 	}

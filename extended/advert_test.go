@@ -81,16 +81,16 @@ func TestFetchedOrCanceled(t *testing.T) {
 	}
 }
 
-// An Offer that comes before its turn, of a packet that is no announcement, or of one
-// that has been here, is none; nor is that of one packet the next one's.
+// A message is opened as advertised only if its packet announces it, is the next one, and
+// has not arrived before. That a packet is advertised has no effect on the next one.
 func TestAdvertised(t *testing.T) {
 	s := meet(t, Config{})
-	put := func(h protocol.ExtHeader, payload int, offered bool) (opened []bool) {
+	put := func(h protocol.ExtHeader, payload int, advertised bool) (opened []bool) {
 		h.Src ^= 1
 		h.Session, h.PeerSession, h.Acknowledged = scriptedSession, s.c.session.local, s.c.flight.base
 		b := protocol.AppendExtended(nil, &h, make([]byte, payload))
 		var acts []Action
-		if offered {
+		if advertised {
 			acts = s.c.PacketAdvertised(s.now, b, nil)
 		} else {
 			acts = s.c.Packet(s.now, b, nil)
@@ -103,20 +103,20 @@ func TestAdvertised(t *testing.T) {
 		return opened
 	}
 	for i, tt := range []struct {
-		h       protocol.ExtHeader
-		payload int
-		offered bool
-		opened  []bool
+		h          protocol.ExtHeader
+		payload    int
+		advertised bool
+		opened     []bool
 	}{
 		{request(1, 1, 5000), 0, true, []bool{true}},
 		{request(1, 1, 5000), 0, true, nil},
 		{request(2, 2, 5000), 0, false, []bool{false}},
 		{request(4, 4, 5000), 0, true, nil},
-		{request(3, 3, 5000), 0, true, []bool{true, false}}, // the one that was held is let go
+		{request(3, 3, 5000), 0, true, []bool{true, false}}, // the one that was held is released
 		{eager(5, 5, 0, 100), 100, true, []bool{false}},
 		{request(6, 6, 5000), 0, false, []bool{false}},
 	} {
-		got := put(tt.h, tt.payload, tt.offered)
+		got := put(tt.h, tt.payload, tt.advertised)
 		if len(got) != len(tt.opened) {
 			t.Fatalf("%d: %v, want %v", i, got, tt.opened)
 		}
@@ -135,7 +135,7 @@ func TestAdvertised(t *testing.T) {
 func TestAnnouncementsNameTheirMessage(t *testing.T) {
 	c := newCouple(Config{EagerLimit: -1})
 	c.send(0, 1, 8, 0)
-	c.settle()
+	c.deliverAll()
 	c.send(0, 77, 5000, 0)
 	named := 0
 	for range 3 {

@@ -7,12 +7,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// couple is two Conns with nothing between them, and buffers that are used
-// again: what an engine costs is not counted.
+// couple is two Conns with nothing between them, and buffers that are reused: the
+// costs of an engine are not counted.
 type couple struct {
 	conns [2]*Conn
 	acts  [2][]Action
-	wire  [2][]wirePacket // on its way to the other
+	wire  [2][]wirePacket // in transit to the other
 	spare []wirePacket
 	now   Instant
 	data  []byte
@@ -39,8 +39,8 @@ func (c *couple) send(from int, id ID, n int64, tag uint32) {
 	c.acts[from] = c.conns[from].Send(c.now, SendOp{ID: id, Length: n, Tag: tag}, c.acts[from])
 }
 
-// settle lets packets go to and fro until there are none.
-func (c *couple) settle() {
+// deliverAll delivers packets in both directions until there are none.
+func (c *couple) deliverAll() {
 	for {
 		for i := range c.conns {
 			c.acts[i] = c.conns[i].Flush(c.now, c.acts[i])
@@ -116,14 +116,14 @@ func perPacket(b *testing.B, c *couple) {
 func BenchmarkPingPong(b *testing.B) {
 	c := newCouple(Config{})
 	c.send(0, 1, 8, 0)
-	c.settle()
+	c.deliverAll()
 	c.packets = 0
 	b.ReportAllocs()
 	for b.Loop() {
 		c.send(0, 1, 8, 0)
-		c.settle()
+		c.deliverAll()
 		c.send(1, 1, 8, 0)
-		c.settle()
+		c.deliverAll()
 	}
 	perPacket(b, c)
 }
@@ -136,13 +136,13 @@ func BenchmarkBulk(b *testing.B) {
 			const size = 1 << 24
 			c := newCouple(cfg)
 			c.send(0, 1, size, 0)
-			c.settle()
+			c.deliverAll()
 			c.packets = 0
 			b.SetBytes(size)
 			b.ReportAllocs()
 			for b.Loop() {
 				c.send(0, 1, size, 0)
-				c.settle()
+				c.deliverAll()
 			}
 			perPacket(b, c)
 		})
@@ -160,7 +160,7 @@ func BenchmarkOutstanding(b *testing.B) {
 				for id := range ID(outstanding) {
 					c.send(0, id, size, uint32(id))
 				}
-				c.settle()
+				c.deliverAll()
 			}
 			run()
 			c.packets = 0
@@ -179,36 +179,36 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	for name, run := range map[string]func(){
 		"eager": func() {
 			c.send(0, 1, 8, 0)
-			c.settle()
+			c.deliverAll()
 			c.send(1, 1, 8, 0)
-			c.settle()
+			c.deliverAll()
 		},
 		"bulk": func() {
 			c.send(0, 1, 1<<20, 0)
-			c.settle()
+			c.deliverAll()
 		},
 		"large": func() {
 			c.send(0, 1, 60000, 0)
-			c.settle()
+			c.deliverAll()
 			c.send(1, 1, 60000, 0)
-			c.settle()
+			c.deliverAll()
 		},
 		"rendezvous": func() {
 			c.acts[0] = c.conns[0].Send(c.now, SendOp{ID: 1, Length: 100, Sync: true}, c.acts[0])
-			c.settle()
+			c.deliverAll()
 		},
 		"announced": func() {
 			for id := range ID(300) {
 				c.send(0, id, 20000, uint32(id))
 			}
-			c.settle()
+			c.deliverAll()
 		},
 		"many": func() {
 			for id := range ID(1000) {
 				c.send(0, id, 8, 0)
 				c.send(1, id, 20000, 0)
 			}
-			c.settle()
+			c.deliverAll()
 		},
 	} {
 		for range 20 {

@@ -141,7 +141,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 		c.drop(r, h)
 		return
 	}
-	turn := c.recvs.expected
+	expected := c.recvs.expected
 	r := c.deliver(now, h, payload)
 	c.offered = false // what is released below was not
 	if r != ReasonNone {
@@ -158,7 +158,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	if h.Flags&protocol.FlagAckNow != 0 || a.unacknowledged >= ackEvery || a.bytes >= ackBytes {
 		a.now = true
 	}
-	if c.recvs.held.count > 0 && (turn != c.recvs.expected || before != a.next) {
+	if c.recvs.held.count > 0 && (expected != c.recvs.expected || before != a.next) {
 		c.release(now, before)
 	}
 }

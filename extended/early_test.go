@@ -11,7 +11,7 @@ import (
 func TestLostWindowOnAShorterWay(t *testing.T) {
 	c := newCouple(Config{MaxPayload: 1000})
 	c.send(0, 1, 8, 0)
-	c.settle()
+	c.deliverAll()
 	c.conns[0].trip.shortest = time.Second // as while a thousand ranks send at once
 	c.send(0, 2, 16_000, 0)
 	c.acts[0] = c.conns[0].Flush(c.now, c.acts[0])
@@ -31,7 +31,7 @@ func TestLostWindowOnAShorterWay(t *testing.T) {
 			c.acts[i] = c.conns[i].Tick(c.now, c.acts[i])
 			c.do(i)
 		}
-		c.settle()
+		c.deliverAll()
 	}
 	if s := c.conns[0].Stats(); c.done != 2 || s.TimeOuts > 2 {
 		t.Errorf("%d sends are done after %d ticks; %d time-outs, %d losses", c.done, ticks, s.TimeOuts, s.Losses)

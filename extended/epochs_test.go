@@ -10,53 +10,53 @@ import (
 	"time"
 )
 
-// Worlds in which ranks are restarted or closed, and the network fails for
-// longer than anyone waits. Messages may be lost there, with an error; but none is
-// delivered twice, out of order or corrupt, every send ends, and when the trouble
-// is over the two work again without help.
+// Worlds in which ranks are restarted or closed, and the network fails for longer than
+// any time-out. Messages may be lost there, with an error; but none is delivered twice,
+// out of order or corrupt, every send ends, and when the failures are over the two ranks
+// work again without help.
 
-// letter is a message that tells who it is: the rank and epoch of its sender, and
-// its place among those of its tag.
-func letter(from, life, place, n int) []byte {
-	b := pattern(max(n, 12), uint64(from)<<40|uint64(life)<<20|uint64(place))
+// letter returns a message that identifies itself: by the rank and epoch of its sender,
+// and its place among those of its tag.
+func letter(from, epoch, place, n int) []byte {
+	b := pattern(max(n, 12), uint64(from)<<40|uint64(epoch)<<20|uint64(place))
 	binary.LittleEndian.PutUint32(b, uint32(from))
-	binary.LittleEndian.PutUint32(b[4:], uint32(life))
+	binary.LittleEndian.PutUint32(b[4:], uint32(epoch))
 	binary.LittleEndian.PutUint32(b[8:], uint32(place))
 	return b
 }
 
-// lives is the traffic of a world and what has become of it.
-type lives struct {
+// epochs is the traffic of a world and what has become of it.
+type epochs struct {
 	*world
 	rng   *rand.Rand
 	cfg   Config
 	cut   bool
 	nodes [2][]*node
-	data  map[[3]int][]byte // by sender, life and place
+	data  map[[3]int][]byte // by sender, epoch and place
 }
 
 // babble posts sends and receives at both ranks at random times from now on.
-func (l *lives) babble(messages int, span time.Duration) {
+func (l *epochs) babble(messages int, span time.Duration) {
 	for range messages {
 		from, n, sync := l.rng.IntN(2), pick(l.rng, 0, 100, 3000, 20000), l.rng.IntN(6) == 0
 		l.at(l.now+time.Duration(l.rng.Int64N(int64(span))), from, func() {
 			node := l.world.nodes[from]
 			place := len(node.posted)
-			b := letter(from, node.lives, place, n)
-			l.data[[3]int{from, node.lives, place}] = b
+			b := letter(from, node.epochs, place, n)
+			l.data[[3]int{from, node.epochs, place}] = b
 			node.send(b, SendOp{Sync: sync})
 		})
 		l.at(l.now+time.Duration(l.rng.Int64N(int64(span))), 1-from, func() { l.receive(1 - from) })
 	}
 }
 
-func (l *lives) receive(rank int) {
+func (l *epochs) receive(rank int) {
 	n := l.world.nodes[rank]
 	n.all = append(n.all, n.recv(0, 20000))
 }
 
 // trouble makes something bad happen at a random time from now on.
-func (l *lives) trouble(span time.Duration) {
+func (l *epochs) trouble(span time.Duration) {
 	at, rank := l.now+time.Duration(l.rng.Int64N(int64(span))), l.rng.IntN(2)
 	switch l.rng.IntN(4) {
 	case 0:
@@ -74,12 +74,12 @@ func (l *lives) trouble(span time.Duration) {
 	}
 }
 
-func (l *lives) restart(rank int) {
+func (l *epochs) restart(rank int) {
 	l.nodes[rank] = append(l.nodes[rank], l.start(rank, l.cfg))
 }
 
 // check verifies what was received in all epochs.
-func (l *lives) check() error {
+func (l *epochs) check() error {
 	for rank, nodes := range l.nodes {
 		for _, n := range nodes {
 			last := [3]int{-1, -1, -1}
@@ -107,7 +107,7 @@ func (l *lives) check() error {
 }
 
 // ended verifies that every send of the ranks that still run has ended.
-func (l *lives) ended() error {
+func (l *epochs) ended() error {
 	var bad []error
 	for _, n := range l.world.nodes {
 		for _, s := range n.posted {
@@ -127,7 +127,7 @@ func (l *lives) ended() error {
 	return errors.Join(bad...)
 }
 
-func TestLives(t *testing.T) {
+func TestEpochs(t *testing.T) {
 	first, last := 0, *worlds
 	if testing.Short() {
 		last = 50
@@ -143,7 +143,7 @@ func TestLives(t *testing.T) {
 		cfg.Messages = pick(rng, 2, 65536)
 		cfg.Timing = DefaultTiming(cfg.Reliable)
 		cfg.Timing.UnreachableAfter = pick(rng, 100*time.Millisecond, time.Second)
-		l := &lives{world: newWorld(cfg), rng: rng, cfg: cfg, data: map[[3]int][]byte{}}
+		l := &epochs{world: newWorld(cfg), rng: rng, cfg: cfg, data: map[[3]int][]byte{}}
 		if *worldSeed >= 0 {
 			l.log = os.Stdout
 		}
@@ -175,14 +175,14 @@ func TestLives(t *testing.T) {
 		if err == nil {
 			for rank := range 2 {
 				n := l.world.nodes[rank]
-				s := n.send(letter(rank, n.lives, len(n.posted), 100), SendOp{Sync: true, Tag: 7})
+				s := n.send(letter(rank, n.epochs, len(n.posted), 100), SendOp{Sync: true, Tag: 7})
 				l.world.nodes[1-rank].recv(7, 100)
 				l.wait(5 * time.Second)
 				// One more may be lost before it detects that the other has declared it unreachable.
 				if !s.done || s.err != nil && !errors.Is(s.err, ErrSession) && !errors.Is(s.err, ErrTimeout) {
 					err = errors.Join(err, fmt.Errorf("rank %d: after the trouble a send ends %v, %w", rank, s.done, s.err))
 				}
-				s = n.send(letter(rank, n.lives, len(n.posted), 100), SendOp{Sync: true, Tag: 8})
+				s = n.send(letter(rank, n.epochs, len(n.posted), 100), SendOp{Sync: true, Tag: 8})
 				l.world.nodes[1-rank].recv(8, 100)
 				l.wait(5 * time.Second)
 				if !s.done || s.err != nil {

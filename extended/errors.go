@@ -38,7 +38,7 @@ type Wait struct {
 	// Length is the message's, in bytes, and Done how many of them are
 	// acknowledged, or have arrived.
 	Length, Done int64
-	// Retransmissions counts packets of the message that we sent again.
+	// Retransmissions counts packets of the message that we retransmitted.
 	Retransmissions int
 }
 

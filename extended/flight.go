@@ -42,7 +42,7 @@ type flight struct {
 	base, next uint32
 	// Those in flight that were sent once are in the order of their numbers,
 	// none of them before fresh; again are the others, in the order of their
-	// last transmission. lost are those to be sent again.
+	// last transmission. lost are those to be retransmitted.
 	fresh       uint32
 	again, lost list
 	count       int   // packets in flight
@@ -134,7 +134,7 @@ func (f *flight) onAcked(p *packet) {
 	}
 }
 
-// lose moves a packet from those in flight to those that are to be sent again.
+// lose moves a packet from those in flight to those that are to be retransmitted.
 func (f *flight) lose(p *packet) {
 	f.onAcked(p)
 	p.state = packetLost

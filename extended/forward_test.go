@@ -51,10 +51,10 @@ func TestAborted(t *testing.T) {
 	}{
 		{"not begun", true, 0, 0, ErrCanceled, nil},
 		{"not matched", false, 0, time.Second, ErrCanceled, nil},
-		{"CLEAR_TO_SEND on its way", true, 0, latency + latency/2, ErrAborted, ErrAborted},
+		{"CLEAR_TO_SEND in transit", true, 0, latency + latency/2, ErrAborted, ErrAborted},
 		{"nothing sent", true, 0, time.Second, ErrAborted, ErrAborted},
 		{"some sent", true, 700, time.Second, ErrAborted, ErrAborted},
-		{"some on its way", true, 700, 3*latency + latency/2, ErrAborted, ErrAborted},
+		{"some in transit", true, 700, 3*latency + latency/2, ErrAborted, ErrAborted},
 		{"all sent", true, 1000, 3*latency + latency/2, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -89,7 +89,8 @@ func TestAborted(t *testing.T) {
 	}
 }
 
-// No rank gives up what was not cleared, what came eagerly, or what it does not send.
+// ERROR aborted does not end a message that was not cleared, that is eager, or that the
+// peer does not send.
 func TestAbortedOutOfPlace(t *testing.T) {
 	w := newWorld(Config{})
 	w.nodes[0].send(pattern(5, 1), SendOp{Tag: 1})

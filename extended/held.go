@@ -104,8 +104,8 @@ func (c *Conn) release(now Instant, from uint32) {
 			continue
 		}
 		h, payload := p.header, p.payload
-		turn := int32(h.Message - c.recvs.expected)
-		early := turn > 0 || turn == 0 && h.Type == protocol.Error
+		distance := int32(h.Message - c.recvs.expected)
+		early := distance > 0 || distance == 0 && h.Type == protocol.Error
 		if early && int32(n-a.next) >= 0 {
 			continue
 		}

@@ -39,9 +39,9 @@ func (l *lean) do(now Instant, data []byte) {
 func BenchmarkLean(b *testing.B) {
 	c := newCouple(Config{})
 	c.send(0, 1, 8, 0)
-	c.settle()
+	c.deliverAll()
 	c.send(1, 1, 8, 0)
-	c.settle()
+	c.deliverAll()
 	now := c.now
 	data := make([]byte, 8)
 	var ranks [2]lean

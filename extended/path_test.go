@@ -40,7 +40,7 @@ func TestLongPath(t *testing.T) {
 		took := w.stream(t, size)
 		st := w.nodes[0].conn.Stats()
 		if st.Retransmissions+st.TimeOuts+st.Losses != 0 {
-			t.Errorf("round trip of %v: %d packets sent again, %d time-outs, %d losses", trip, st.Retransmissions, st.TimeOuts, st.Losses)
+			t.Errorf("round trip of %v: %d packets retransmitted, %d time-outs, %d losses", trip, st.Retransmissions, st.TimeOuts, st.Losses)
 		}
 		const window = maxWindow * defaultPayload
 		// Two round trips for the sessions and the message, five until 16 packets have become 512.
@@ -79,7 +79,7 @@ func TestPathBecomesLonger(t *testing.T) {
 				t.Fatalf("before: %+v", before)
 			}
 			if after.TimeOuts == 0 || after.Events[Spurious] != 1 || after.Losses != 0 || after.Retransmissions != after.TimeOuts {
-				t.Errorf("%v, both ways %v: %d time-outs, detected %d times; %d packets declared lost, %d sent again",
+				t.Errorf("%v, both ways %v: %d time-outs, detected %d times; %d packets declared lost, %d retransmitted",
 					long, both, after.TimeOuts, after.Events[Spurious], after.Losses, after.Retransmissions)
 			}
 			if after.Window != maxWindow || (after.RoundTrip-long).Abs() > long/20 {

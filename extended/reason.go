@@ -86,7 +86,7 @@ const (
 	ClosedByPeer
 	// Unreachable: the peer was silent for too long (E31, E33).
 	Unreachable
-	// Retransmitted: the packet Header was sent again.
+	// Retransmitted: the packet Header was retransmitted.
 	Retransmitted
 	// TimedOut: the time-out expired for the packet Header (E30).
 	TimedOut

@@ -57,7 +57,7 @@ type Counters struct {
 	// was received includes all packets that are whole and meant for us.
 	PacketsSent, PacketsReceived [numTypes]uint64
 	BytesSent, BytesReceived     [numTypes]uint64
-	// Retransmissions counts packets sent again, TimeOuts those of them for which the
+	// Retransmissions counts retransmitted packets, TimeOuts those of them for which the
 	// time-out expired, and Losses those that were overtaken.
 	Retransmissions, TimeOuts, Losses uint64
 	// OutOfOrder counts packets that arrived before, or after, their place in the order.
@@ -83,7 +83,7 @@ type Stats struct {
 	// this session. TimeOut is as it stands, doublings included.
 	RoundTrip, Variation, Shortest, TimeOut time.Duration
 	// Window is how many packets may be in flight, InFlight how many are, and
-	// ToRetransmit how many wait to be sent again.
+	// ToRetransmit how many wait to be retransmitted.
 	Window, InFlight, ToRetransmit int
 	// Queued are sends of which nothing was sent, Begun the others that have
 	// not ended; Open are inbound messages that are not both matched and

@@ -10,12 +10,12 @@ import (
 // node is a simulated rank: what an engine is to a live one. It matches by tag
 // alone, in the order of posting and of Open.
 type node struct {
-	w     *world
-	rank  int
-	lives int
-	cfg   Config
-	conn  *Conn
-	acts  []Action
+	w      *world
+	rank   int
+	epochs int
+	cfg    Config
+	conn   *Conn
+	acts   []Action
 
 	sends   map[ID]*simSend
 	posted  []*simSend // all, in order

@@ -70,8 +70,8 @@ func (w *world) start(rank int, cfg Config) *node {
 	cfg.Seed = cfg.Seed*4 + uint64(rank)*2 + 1
 	n := &node{w: w, rank: rank, cfg: cfg, conn: New(cfg), sends: map[ID]*simSend{}, inbound: map[Message]*simMessage{}}
 	if old := w.nodes[rank]; old != nil {
-		n.lives = old.lives + 1
-		n.conn = New(func() Config { cfg.Seed += uint64(n.lives) << 32; return cfg }())
+		n.epochs = old.epochs + 1
+		n.conn = New(func() Config { cfg.Seed += uint64(n.epochs) << 32; return cfg }())
 	}
 	w.nodes[rank] = n
 	return n

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// How long 8 MiB take over 40 µs there and back, and how many packets are sent in
-// vain. The bounds are twice what was measured.
+// How long 8 MiB take with a round trip of 40 µs, and how many packets are sent without
+// need. The bounds are twice what was measured.
 func TestTimeToFinish(t *testing.T) {
 	const size = 8 << 20
 	for _, x := range []struct {

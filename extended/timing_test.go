@@ -116,8 +116,8 @@ func TestWindowIsHalvedOnce(t *testing.T) {
 	}
 }
 
-// A program that was held up for longer than deadlines.ack asks first, and then
-// gives up (E31, E33).
+// A program that was stopped for longer than deadlines.ack asks first, and then
+// declares the peer unreachable (E31, E33).
 func TestHeldUpProgramAsksFirst(t *testing.T) {
 	for name, begin := range map[string]func(s *scripted){
 		"time-outs": func(s *scripted) { s.send(1, 1) },
@@ -145,7 +145,7 @@ func TestHeldUpProgramAsksFirst(t *testing.T) {
 				}
 			}
 			if want := round == 3; declaredUnreachable > 0 != want || asked > 0 == want {
-				t.Errorf("%s: round %d: %d packets, given up %d times", name, round, asked, declaredUnreachable)
+				t.Errorf("%s: round %d: %d packets, peer declared unreachable %d times", name, round, asked, declaredUnreachable)
 			}
 			at, ok := s.c.Deadline()
 			if ok != (round < 3) || ok && at <= s.now {

@@ -60,7 +60,7 @@ func (c *Conn) transmit(now Instant) {
 			}
 			return
 		case f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window,
-			c.oversubscribed(int64(c.cfg.MaxPayload)) && c.oversubscribed(c.following()):
+			c.exceedsWindow(int64(c.cfg.MaxPayload)) && c.exceedsWindow(c.following()):
 			if !c.full {
 				c.full = true
 				c.note(WindowFull)
@@ -81,8 +81,8 @@ func (c *Conn) transmit(now Instant) {
 // cwnd is how many packets may be in flight.
 func (c *Conn) cwnd() int { return min(c.window.window, c.cfg.Window) }
 
-// crowded reports whether so many bytes more in flight would be too many (E28).
-func (c *Conn) oversubscribed(payload int64) bool {
+// exceedsWindow reports whether so many bytes more in flight would exceed WindowBytes (E28).
+func (c *Conn) exceedsWindow(payload int64) bool {
 	return c.flight.bytes > 0 && payload > 0 && c.flight.bytes+payload > int64(c.cfg.WindowBytes)
 }
 
@@ -255,7 +255,7 @@ func (c *Conn) put(now Instant, p *packet, a *Action) {
 	h := &a.Header
 	// The one that fills the window asks for an ACK, unless one in flight does
 	// (E27).
-	if f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window || c.oversubscribed(int64(c.cfg.MaxPayload)) {
+	if f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window || c.exceedsWindow(int64(c.cfg.MaxPayload)) {
 		if int32(c.asked-f.base) < 0 || int32(c.asked-f.next) >= 0 {
 			h.Flags |= protocol.FlagAckNow
 		}

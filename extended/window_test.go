@@ -156,15 +156,15 @@ func TestPingPongNeedsNoAcks(t *testing.T) {
 	for _, reliable := range []bool{false, true} {
 		c := newCouple(Config{Reliable: reliable})
 		c.send(0, 1, 8, 0)
-		c.settle()
+		c.deliverAll()
 		c.packets = 0
 		acks := c.conns[0].Stats().PacketsSent[protocol.Ack] + c.conns[1].Stats().PacketsSent[protocol.Ack]
 		const rounds = 10000
 		for range rounds {
 			c.send(1, 1, 8, 0)
-			c.settle()
+			c.deliverAll()
 			c.send(0, 1, 8, 0)
-			c.settle()
+			c.deliverAll()
 		}
 		acks = c.conns[0].Stats().PacketsSent[protocol.Ack] + c.conns[1].Stats().PacketsSent[protocol.Ack] - acks
 		if c.packets != 2*rounds || acks != 0 {

@@ -66,7 +66,7 @@ type Phases struct {
 	Data Instant
 	// Ack is when ACK was sent or seen.
 	Ack Instant
-	// Retransmissions counts the packets of this message that we sent again.
+	// Retransmissions counts the packets of this message that we retransmitted.
 	Retransmissions int
 }
 

@@ -118,7 +118,7 @@ func TestDocumentNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// The time-out tables: when packets are retransmitted, and when we give up.
+// The time-out tables: when packets are retransmitted, and when an operation times out.
 func TestDocumentTimeouts(t *testing.T) {
 	timings := map[string]handshake.Timing{
 		"deployed CPU library":  handshake.DeployedCPU(),

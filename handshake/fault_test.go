@@ -342,17 +342,16 @@ func (sc *scenario) transcript() string {
 	return b.String()
 }
 
-// outcome judges a scenario. An error at our side, be it of the sender or of the
-// receiver, is a truth told; what comes after it in the same direction is the
-// program's to decide.
+// outcome judges a scenario. An error on our side, of the sender or of the receiver, has
+// been reported; what comes after it in the same direction is up to the program.
 func (sc *scenario) outcome() (o outcome, why string) {
 	sender, receiver := sc.ends[0], sc.ends[1]
-	told := false
+	reported := false
 	for i := range sc.payload {
 		s, r := sc.sends[i](), sc.recvs[i]()
 		same := r.done && r.err == nil && bytes.Equal(r.data, sc.payload[i])
 		if sender.ours && s.err != nil || receiver.ours && r.err != nil {
-			told = true
+			reported = true
 			o, why = max(o, failed), fmt.Sprintf("message %d: send %v, receive %v", i, s.err, r.err)
 		}
 		switch {
@@ -362,13 +361,13 @@ func (sc *scenario) outcome() (o outcome, why string) {
 		case sender.ours && s.err != nil: // and what a flawed receiver makes of it is no secret
 		case r.done && r.err == nil && !same:
 			return believed, fmt.Sprintf("message %d was delivered, but not intact; send done %v, error %v", i, s.done, s.err)
-		case told:
+		case reported:
 		case !s.done || !r.done:
-			return believed, fmt.Sprintf("message %d: send done %v, receive done %v, and nobody says why", i, s.done, r.done)
+			return believed, fmt.Sprintf("message %d: send done %v, receive done %v, without an error", i, s.done, r.done)
 		}
 	}
 	for _, p := range sc.ends {
-		if b := p.broken(); b != "" && !told {
+		if b := p.broken(); b != "" && !reported {
 			return believed, b
 		}
 	}

@@ -275,7 +275,7 @@ func TestCancel(t *testing.T) {
 	c.postRecv(1)
 	c.at(0)
 	if !c.pair.CancelRecv(0) || !c.pair.RecvIdle() {
-		t.Fatal("a receive that nobody has asked for was not canceled")
+		t.Fatal("a receive that was not requested was not canceled")
 	}
 	c.postRecv(1)
 	c.at(1*ms).gets(sreq, sInt, nil)
@@ -347,7 +347,7 @@ func TestReconnect(t *testing.T) {
 	}
 	r.sends(ack)
 	if !bytes.Equal(op.data, data) {
-		t.Fatal("damaged")
+		t.Fatal("corrupt")
 	}
 	// The ACK was lost with the connection: the whole message comes again.
 	feed(h, true)
@@ -357,7 +357,7 @@ func TestReconnect(t *testing.T) {
 
 func TestDelayedCopyIsUnmasked(t *testing.T) {
 	// A copy of the first message arrives when the second has been cleared.
-	// No rank can tell then; when the second arrives, it is known.
+	// No rank can detect that then; when the second arrives, it is detected.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.postRecv(1)
 	second := b.postRecv(1)
@@ -384,7 +384,7 @@ func TestDelayedCopyIsUnmasked(t *testing.T) {
 func TestSameBytesAsTheLastMessageAreNotARetransmissionOnceThePeerHasAsked(t *testing.T) {
 	// The peer has gone on to a message of the same bytes, and sends it on
 	// the strength of a stale CLEAR_TO_SEND before our receive is posted: an
-	// ACK would tell it that the message has arrived.
+	// ACK would confirm to it that the message has arrived.
 	b := newBench(t, hostTo(1, handshake.CPUPeer()))
 	b.postRecv(1)
 	b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1)).sends(clr, ack)
@@ -399,7 +399,7 @@ func TestSameBytesAsTheLastMessageAreNotARetransmissionOnceThePeerHasAsked(t *te
 }
 
 func TestLateClearAfterASendThatFailed(t *testing.T) {
-	// The FPGA lost our DATA, and asks for it after we gave up. It will not
+	// The FPGA lost our DATA, and asks for it after our send timed out. It will not
 	// ask again, so the next send must use that.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	op := b.postSend(pattern(1, 1))

@@ -67,14 +67,14 @@ func judge(node *party, messages []*message, lost []byte) string {
 	h, defect := protocol.CloudFPGA.Parse(lost)
 	ackLost := defect.OK() && h.Type == ack && h.Src == 0
 	faulty := lost != nil
-	told := false
+	reported := false
 	for i, m := range messages {
 		there := m.at()
 		if m.host.err != nil {
 			if !faulty {
 				return fmt.Sprintf("message %d: %v", i, m.host.err)
 			}
-			told = true
+			reported = true
 		}
 		got, done := there.data, there.done
 		if !m.fromHost {
@@ -82,7 +82,7 @@ func judge(node *party, messages []*message, lost []byte) string {
 		}
 		same := done && bytes.Equal(got, m.data)
 		switch {
-		case told: // what comes after it is the program's to decide
+		case reported: // what comes after it is up to the program
 		case m.fromHost && m.host.done && !same:
 			return fmt.Sprintf("message %d of %d words: the send succeeded; the node has it: %v", i, m.words, there.done)
 		case done && !same:
@@ -93,7 +93,7 @@ func judge(node *party, messages []*message, lost []byte) string {
 			return fmt.Sprintf("message %d of %d words, from the host %v: host done %v, node done %v %s", i, m.words, m.fromHost, m.host.done, there.done, node.broken())
 		}
 	}
-	if b := node.broken(); b != "" && !told {
+	if b := node.broken(); b != "" && !reported {
 		return b
 	}
 	return ""

@@ -93,7 +93,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 			t.Errorf("%+v", acts)
 		}
 		if at := due(t, p); at != 10*second {
-			t.Errorf("it is to be retransmitted, or given up, at %v", at)
+			t.Errorf("it is to be retransmitted, or to time out, at %v", at)
 		}
 		if err, _ := ended(p.Tick(10*second, nil), handshake.SendDone); !errors.Is(err, handshake.ErrPartial) {
 			t.Errorf("it ends with %v", err)

@@ -411,9 +411,9 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	return acts
 }
 
-// CancelSend takes a send back. It reports false if DATA is already on its way:
-// then the message goes on, its outcome comes as SendDone, and the caller must
-// keep the payload until then.
+// CancelSend cancels a send. It reports false if DATA is already being sent: then the
+// message goes on, its outcome comes as SendDone, and the caller must keep the payload
+// until then.
 func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	s := &p.send
 	if s.state == Idle || s.op.ID != id || s.state == WaitAck {

@@ -23,7 +23,7 @@ type endpoint interface {
 	start(now time.Duration)
 	// datagram takes what arrives.
 	datagram(now time.Duration, b []byte)
-	// tick acts on time-outs; next tells when the next one is.
+	// tick acts on time-outs; next returns when the next one is.
 	tick(now time.Duration)
 	next() (time.Duration, bool)
 	// out drains the datagrams to be sent.

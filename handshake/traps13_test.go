@@ -302,7 +302,7 @@ func TestTrap17FirstDatagramTwiceToACPUReceiver(t *testing.T) {
 
 // A stand-in's kernel may send and receive at once. Towards a host, which takes it for an
 // FPGA, its SEND_REQUEST would mean that it has what it waits for; and if the host has
-// forgotten it (P17), it is sent again, however often it was before.
+// forgotten it (P17), it is retransmitted, however often it was before.
 func TestTrap14StandInThatSendsAndReceives(t *testing.T) {
 	b := newBench(t, standIn(1, 0))
 	b.postRecv(1)

@@ -214,7 +214,7 @@ func TestTrap04FragmentedMessageToAnFPGAIsNotRetransmitted(t *testing.T) {
 	if got().done || dev.m.Busy() == false {
 		t.Fatal("the FPGA delivered something")
 	}
-	// After a restart of the FPGA the user says so, and can send again.
+	// After a restart of the FPGA the user calls Reset, and further sends succeed.
 	host.pair.Reset()
 	again := host.postSend(pattern(1, 3))
 	fresh := newFPGA(1, 0)
@@ -342,7 +342,7 @@ func TestTrap06LostAck(t *testing.T) {
 		t.Fatalf("the send has not ended: %v", op.err)
 	}
 
-	// And give up with an error that names everything.
+	// And the send times out with an error that names everything.
 	d := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	op = d.postSend(pattern(1, 1))
 	d.at(0).gets(clr, rInt, nil).sends(sreq, dat)

@@ -46,7 +46,7 @@ func newTwins(rng *rand.Rand) *twins {
 func (w *twins) step() {
 	_, _, arriving := w.standIn.pair.Expects()
 	switch {
-	case arriving: // a stand-in gives up a message after a shorter pause than an FPGA
+	case arriving: // a stand-in aborts a message after a shorter pause than an FPGA
 		w.now += 20 * time.Microsecond
 	case w.rng.IntN(40) == 0:
 		w.now += 5 * time.Second

@@ -119,7 +119,7 @@ func (g *Group) mark(op string, ranks []int) ([]bool, error) {
 			return nil, g.noRank(op, r)
 		}
 		if marked[r] {
-			return nil, errorf(ErrRank, op, "rank %d is given twice", r)
+			return nil, errorf(ErrRank, op, "rank %d is listed twice", r)
 		}
 		marked[r] = true
 	}

@@ -116,7 +116,7 @@ defaults: {profile: extended`
 	for _, tt := range []struct {
 		more                string
 		eager, payload, bag int
-		giveUp              time.Duration
+		unreachable         time.Duration
 	}{
 		{"}", 65536, 1336, 1 << 20, 10 * time.Second},
 		{", eager_limit: 0, max_datagram: 1000, deadlines: {ack: 3s}}", -1, 920, 1 << 20, 3 * time.Second},
@@ -127,7 +127,7 @@ defaults: {profile: extended`
 		if err != nil {
 			t.Fatal(err)
 		}
-		if x := l.Extended; x == nil || x.EagerLimit != tt.eager || x.MaxPayload != tt.payload || x.EagerBytes != tt.bag || x.Timing.UnreachableAfter != tt.giveUp {
+		if x := l.Extended; x == nil || x.EagerLimit != tt.eager || x.MaxPayload != tt.payload || x.EagerBytes != tt.bag || x.Timing.UnreachableAfter != tt.unreachable {
 			t.Errorf("%s: %+v", tt.more, x)
 		}
 	}

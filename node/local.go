@@ -17,8 +17,8 @@ import (
 // one.
 const maxLocal = protocol.MaxRanksCPU
 
-// portTries is how often Local looks for free ports. Between finding one and
-// binding it again another program may take it, which is rare.
+// portTries is how often Local searches for free ports. Another program may bind a port
+// after it was found, which is rare.
 const portTries = 10
 
 // Local starts a cluster of n ranks in this process, at the addresses 127.0.0.1,

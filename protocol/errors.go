@@ -16,7 +16,7 @@ const (
 	DefectStartMark
 	DefectEndMark
 	// DefectReserved: a byte that must be zero is not. Deployed nodes drop
-	// such a packet without a word. In the extended profile: byte 18 is not
+	// such a packet silently. In the extended profile: byte 18 is not
 	// ExtVersion, or a reserved bit of byte 19 is not what it must be.
 	DefectReserved
 	// DefectCall and DefectType: a number that the protocol page does not

@@ -75,7 +75,7 @@ func TestExtFrameReaderErrors(t *testing.T) {
 		{"end mark", bytes.NewReader(edit(31, 0)), header(DefectEndMark), "byte 88: zrlmpi header: byte 31 ", 88},
 		{"version", bytes.NewReader(edit(18, 0)), header(DefectReserved), "byte 88: zrlmpi header: byte 18 ", 88},
 		{"checksum", bytes.NewReader(edit(87, 1)), header(DefectChecksum), "byte 88: zrlmpi packet: the checksum", 88},
-		// Told from the header: nothing more needs to come.
+		// Detected from the header: nothing more needs to arrive.
 		{"too long", io.MultiReader(bytes.NewReader(edit(21, 0x80)), iotest.ErrReader(readErr)), nil, "byte 88: a packet with 32776 bytes of payload", 88},
 		{"another protocol", strings.NewReader(strings.Repeat("GET / HTTP/1.1\r\n", 9)), header(DefectStartMark), "byte 0:", 0},
 		{"another profile", bytes.NewReader(append(CloudFPGA.Append(nil, Header{Type: Ack}), make([]byte, 48)...)), header(DefectReserved), "byte 0:", 0},
@@ -142,7 +142,7 @@ func TestExtFrameReaderDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// FuzzExtFrameReader checks that how a stream is cut on its way changes nothing,
+// FuzzExtFrameReader checks that how a stream is split in transit changes nothing,
 // that every packet is good, and that the packets are the bytes of the stream.
 func FuzzExtFrameReader(f *testing.F) {
 	in, _ := extStream(0, 5, 344, 0)

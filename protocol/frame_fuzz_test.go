@@ -28,7 +28,7 @@ func (r *cutReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// FuzzFrameReader checks that how a stream is cut on its way changes nothing,
+// FuzzFrameReader checks that how a stream is split in transit changes nothing,
 // and that the events are the bytes of the stream and nothing else.
 func FuzzFrameReader(f *testing.F) {
 	in := stream(f, CloudFPGA, Header{Type: SendRequest}, data(3), data(0), Header{Type: Ack, Size: 9}, data(100))

@@ -42,7 +42,7 @@ type Frame struct {
 }
 
 // Next waits for the next header or piece of payload. Where a payload is split
-// into pieces depends on how it arrives and means nothing.
+// into pieces depends on how it arrives, and has no meaning.
 //
 // At the end of the stream, between two packets, the error is io.EOF. It wraps
 // io.ErrUnexpectedEOF when the stream ends inside a packet, and is a *FrameError

@@ -134,8 +134,8 @@ func (p Profile) Append(b []byte, h Header) []byte {
 	return append(b, buf[:]...)
 }
 
-// BeginsWithMark reports whether b may be a packet, as far as the first four bytes
-// tell. Payload that does not begin so is none.
+// BeginsWithMark reports whether b may be a packet, by its first four bytes. What does
+// not begin with a mark is not a packet.
 func BeginsWithMark(b []byte) bool {
 	return len(b) >= 4 && binary.LittleEndian.Uint32(b) == markWord
 }

@@ -22,7 +22,7 @@ func mustPool(t testing.TB, s string) Pool {
 	return p
 }
 
-// summary tells each rank in a word or two: "0 host 127.0.0.1:2718 software".
+// summary describes each rank in a few words: "0 host 127.0.0.1:2718 software".
 func summary(c *config.Config) string {
 	var b strings.Builder
 	for _, r := range c.Ranks {
@@ -47,7 +47,7 @@ func TestConfig(t *testing.T) {
 		{"a host in an FPGA's place", clusterFile, Options{Addresses: pool, Host: []int{0, 2}, StandIns: true},
 			"0 host 127.0.0.1:2718 software\n1 standin 127.0.0.2:2718 fpga echo\n2 host 127.0.0.3:2718 software\n3 standin 127.0.0.4:2718 fpga echo\n"},
 		{"both kinds: CPU", bothFile, Options{Addresses: pool}, "0 host 127.0.0.1:2718 software\n1 127.0.0.2:2718 cpu\n"},
-		{"both kinds: told otherwise", bothFile, Options{Addresses: pool, FPGA: []int{1}}, "0 host 127.0.0.1:2718 software\n1 127.0.0.2:2718 fpga\n"},
+		{"both kinds: given FPGA", bothFile, Options{Addresses: pool, FPGA: []int{1}}, "0 host 127.0.0.1:2718 software\n1 127.0.0.2:2718 fpga\n"},
 		{"both kinds: FPGA here", bothFile, Options{Addresses: pool, FPGA: []int{1}, StandIns: true},
 			"0 host 127.0.0.1:2718 software\n1 standin 127.0.0.2:2718 fpga echo\n"},
 		{"both kinds: stand-in by name", bothFile, Options{Addresses: pool, StandIn: []int{1}},

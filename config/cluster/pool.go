@@ -70,7 +70,7 @@ func hosts(network netip.Prefix) addrRange {
 func (p Pool) IsZero() bool { return len(p.ranges) == 0 }
 
 // Take returns the first n addresses. An error is an *Error of the key "pool":
-// there are too few, or one is there twice.
+// there are too few, or one is listed twice.
 func (p Pool) Take(n int) ([]netip.Addr, error) {
 	var taken []netip.Addr
 	seen := make(map[netip.Addr]bool)

@@ -44,7 +44,7 @@ func ParseForced(text string) (choice.Forced, error) {
 			return nil, &ForcedError{part, err.Error()}
 		}
 		if _, twice := forced[c]; twice {
-			return nil, &ForcedError{part, choice.Name(c) + " is there twice: keep one of them"}
+			return nil, &ForcedError{part, choice.Name(c) + " is listed twice: keep one of them"}
 		}
 		if forced[c], err = ParseChoice(c, strings.TrimSpace(by)); err != nil {
 			return nil, &ForcedError{part, err.(*ForcedError).Problem} //nolint:errorlint // ParseChoice has no other errors

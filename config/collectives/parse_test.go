@@ -22,7 +22,7 @@ func TestParseForced(t *testing.T) {
 		{"bcast", `"bcast": write COLLECTIVE=ALGORITHM, as in bcast=binomial, or COLLECTIVE=ALGORITHM:SEGMENT, as in bcast=chain:64KiB`},
 		{"bcast=flat,", `"": write COLLECTIVE=ALGORITHM, as in bcast=binomial, or COLLECTIVE=ALGORITHM:SEGMENT, as in bcast=chain:64KiB`},
 		{"brodcast=flat", `"brodcast=flat": there is no collective "brodcast" (did you mean "bcast"?): there are barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan`},
-		{"bcast=flat,bcast=chain", `"bcast=chain": bcast is there twice: keep one of them`},
+		{"bcast=flat,bcast=chain", `"bcast=chain": bcast is listed twice: keep one of them`},
 		{"bcast=ring", `"bcast=ring": bcast has no algorithm "ring": it has binomial, flat, scatter-allgather, chain, atomic, tree`},
 		{"bcast=", `"bcast=": bcast has no algorithm "": it has binomial, flat, scatter-allgather, chain, atomic, tree`},
 		{"scan=chain:x", `"scan=chain:x": segments of "x": give a size from 1 to 1GiB, as in chain:64KiB`},

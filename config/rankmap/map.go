@@ -113,7 +113,7 @@ func checkAddr(e Entry) *Error {
 	case !ip.IsValid():
 		return &Error{BadAddress, e.Rank, NoRank, fmt.Sprintf("rank %d has no IP address", e.Rank)}
 	case ip.IsUnspecified():
-		what = "stands for any address; peers tell ranks apart by IP, so name the one they see"
+		what = "stands for any address; peers identify a rank by its IP address, so give the one that they see"
 	case ip.IsMulticast():
 		what = "is a multicast address; a rank needs one of its own"
 	case ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):

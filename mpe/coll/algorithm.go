@@ -62,7 +62,7 @@ func First(c *Call, names ...string) (*Algorithm, error) {
 	return nil, all[0].Accepts(c)
 }
 
-// ByOrder is First for ranks to whom messages meet by their order alone, as deployed nodes:
+// ByOrder is First for ranks for which messages match by order alone, as deployed nodes:
 // before all others come algorithms in which no two ranks send to each other at a time. A
 // deployed node forgets the other's request then, which comes again after 100 ms.
 func ByOrder(c *Call) (*Algorithm, error) { return First(c, "flat", "toggle", "chain") }

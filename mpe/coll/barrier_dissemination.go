@@ -1,7 +1,7 @@
 package coll
 
-// barrierDissemination: in round k each rank tells the one 2^k further on that it has
-// come, and all that it has heard of. After log p rounds everybody knows of everybody.
+// barrierDissemination: in round k each rank notifies the one 2^k further on that it has
+// arrived, and all ranks of which it knows. After log p rounds each rank knows of all.
 //
 //	T = ⌈log₂ p⌉·α, with p messages in each round
 var barrierDissemination = &Algorithm{
@@ -10,11 +10,11 @@ var barrierDissemination = &Algorithm{
 	Source:     "Hensgen, Finkel, Manber, Two Algorithms for Barrier Synchronization, Int. J. Parallel Programming 17 (1988)",
 	build: func(c *Call, s *Schedule) {
 		s.Window = 3
-		heard := 0
+		known := 0
 		for d := 1; d < c.Ranks; d *= 2 {
-			s.sendToken((c.Rank+d)%c.Ranks, heard)
+			s.sendToken((c.Rank+d)%c.Ranks, known)
 			// The receives need not wait: they are posted before they are needed.
-			heard = s.join(heard, s.recvToken((c.Rank-d+c.Ranks)%c.Ranks))
+			known = s.join(known, s.recvToken((c.Rank-d+c.Ranks)%c.Ranks))
 		}
 	},
 	cost: func(c *Call) Cost {

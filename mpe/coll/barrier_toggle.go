@@ -1,7 +1,7 @@
 package coll
 
-// barrierToggle: every rank tells the master, rank 0, that it has come. When all
-// have, the master toggles the value for which they wait; here, it tells each.
+// barrierToggle: every rank notifies the master, rank 0, that it has arrived. When all
+// have, the master toggles the value for which they wait; here, it notifies each.
 //
 //	T = 2(p−1)·α
 var barrierToggle = &Algorithm{

@@ -11,7 +11,7 @@ var bcastScatterAllgather = &Algorithm{
 	Collective: Bcast,
 	Name:       "scatter-allgather",
 	Source: "van de Geijn's: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, Interprocessor Collective Communication " +
-		"Library (1994); without the repeats: Zhou et al., A Bandwidth-Saving Optimization for MPI Broadcast (2015)",
+		"Library (1994); without redundant transfers: Zhou et al., A Bandwidth-Saving Optimization for MPI Broadcast (2015)",
 	build: func(c *Call, s *Schedule) {
 		p, v := c.Ranks, c.virtual()
 		at := func(i int) int { return c.cut(c.Bytes, p, i) }

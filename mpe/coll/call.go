@@ -45,7 +45,7 @@ func (c Collective) String() string {
 	return collectiveNames[c]
 }
 
-// rooted tells whether one rank is different from the others.
+// rooted reports whether one rank is different from the others.
 func (c Collective) rooted() bool {
 	return c == Bcast || c == Reduce || c == Gather || c == Scatter
 }
@@ -120,8 +120,8 @@ type Call struct {
 	// Order is the order of ranks in a chain, beginning with the root; nil is
 	// root, root+1, and so on around.
 	Order []int
-	// Form asks whoever makes the schedules for an Order that goes by what ranks have
-	// to send. The schedules go by Order alone.
+	// Form is how Order is determined by what ranks have to send: see
+	// TransmissionOrder. Schedules depend on Order alone.
 	Form OrderForm
 	// Flows: messages between all ranks can be forwarded while they arrive.
 	Flows bool

@@ -19,7 +19,7 @@
 // two things are promised to peers:
 //
 //   - the sends to one peer begin in the order of their numbers, and so do the
-//     receives from one peer. So messages meet by order alone, and tags are not
+//     receives from one peer. So messages match by order alone, and tags are not
 //     needed, as cloudfpga peers have none;
 //   - of the steps in the window all that can begin do, in the order of their numbers,
 //     before it is noted that one has come to its end. So a receive that waits for

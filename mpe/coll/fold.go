@@ -38,7 +38,7 @@ func (f fold) number(rank int) (int, bool) {
 	return i, f.actual(i) == rank
 }
 
-// folds tells whether the rank has a neighbour to combine with.
+// folds reports whether the rank has a neighbour to combine with.
 func (f fold) folds(rank int) bool { return rank < 2*f.extra }
 
 // in combines the neighbours' vectors of n bytes in acc, which is complete after

@@ -1,8 +1,8 @@
 package coll
 
-// Progress is how far a rank has come with a schedule. It tells an executor what may
-// begin, and is told what is complete: see the package's comment for what is promised to
-// peers. It is not safe for concurrent use.
+// Progress is how far a rank has come with a schedule. It returns to an executor what may
+// begin, and is notified of what is complete: see the package's comment for what is promised
+// to peers. It is not safe for concurrent use.
 type Progress struct {
 	s *Schedule
 	// ring has the steps from the oldest that is not complete, number low+1, to the

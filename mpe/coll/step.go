@@ -85,7 +85,7 @@ type Step struct {
 	After [3]int
 }
 
-// Sends tells whether the step sends a message, Receives whether it receives one.
+// Sends reports whether the step sends a message, Receives whether it receives one.
 func (s *Step) Sends() bool    { return s.Kind == StepSend || s.Kind == StepForward }
 func (s *Step) Receives() bool { return s.Kind == StepRecv || s.Kind == StepForward }
 

@@ -202,8 +202,8 @@ func whole(segment, elem int) int {
 	return max(segment-segment%elem, elem)
 }
 
-// Hash is the same for two tables if all that decides is the same in them, whatever
-// else their files say, and different if not, as far as 64 bits can tell.
+// Hash returns the same for two tables if all that decides is the same in them, whatever
+// else their files say, and otherwise different values, within the limits of 64 bits.
 func (t *Table) Hash() uint64 {
 	if t == nil {
 		return 0

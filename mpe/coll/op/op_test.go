@@ -108,7 +108,7 @@ func filled(rng *rand.Rand, n int, t Type) []byte {
 	return b
 }
 
-// nan tells of two floats whether both are not numbers: which one, nobody defines.
+// nan reports whether two floats are both not numbers: which NaN is not defined.
 func nan(t Type, a, b []byte) bool {
 	switch t {
 	case Float32:
