@@ -77,7 +77,7 @@ func TestDeadline(t *testing.T) {
 	if w, ok := errors.AsType[*mpe.WaitError](err); !ok || w.Local != 0 || int(w.Remote) != step.Peer || !errors.Is(err, errEnough) {
 		t.Errorf("%v: %+v", err, w)
 	}
-	if want := fmt.Sprintf("receive of 4 bytes from rank %d: rank 0 waits for", step.Peer); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "enough") {
+	if want := fmt.Sprintf("receive of 4 bytes from rank %d: rank 0 has waited", step.Peer); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "enough") {
 		t.Errorf("%q does not say %q", err, want)
 	}
 	if !bytes.Equal(recv, bytes.Repeat([]byte{0xee}, 16)) {
