@@ -245,7 +245,7 @@ func TestFindings(t *testing.T) {
 		{"first datagram lost", drop(cut, 3), []capture.Kind{capture.LostPacket}, "DATA was lost", nil},
 		{"middle datagram lost", drop(cut, 4), []capture.Kind{capture.LostPacket}, "a datagram of DATA was lost", nil},
 		{"last datagram lost", drop(cut, 5), []capture.Kind{capture.LostPacket}, "a datagram of DATA was lost", nil},
-		{"retransmitted", late, []capture.Kind{capture.RetransmittedPacket}, "2 packets were sent again", []int64{1, 2, 3}},
+		{"retransmitted", late, []capture.Kind{capture.RetransmittedPacket}, "2 packets were retransmitted", []int64{1, 2, 3}},
 		{"SEND_REQUEST twice", double(one, 1, 10*time.Microsecond), []capture.Kind{capture.DuplicatePacket}, "SEND_REQUEST 0→1 SEND_INT arrived twice", []int64{2}},
 		{"CLEAR_TO_SEND twice", double(one, 2, 10*time.Microsecond), []capture.Kind{capture.DuplicatePacket}, "CLEAR_TO_SEND", []int64{3}},
 		{"DATA twice", double(one, 3, time.Microsecond), []capture.Kind{capture.DuplicatePacket}, "DATA", []int64{4}},
@@ -271,7 +271,7 @@ func TestFindings(t *testing.T) {
 			packet(3*ms, protocol.Data, protocol.SendInt, 1, 0, 1, 2, 3, 4),
 			packet(4*ms, protocol.Ack, protocol.RecvInt, 0, 1),
 		}, whole(5*ms, 0, 1)[0:4]...)), []capture.Kind{capture.CrossedRequests}, "ranks 0 and 1 both asked to send", []int64{1, 2}},
-		{"sender gave up", lost, []capture.Kind{capture.RetransmissionsExhausted}, " for ACK from rank 1", []int64{1, 4, 5, 6}},
+		{"retransmissions exhausted", lost, []capture.Kind{capture.RetransmissionsExhausted}, " for ACK from rank 1", []int64{1, 4, 5, 6}},
 		{"never cleared", late[:3], []capture.Kind{capture.NeverCleared}, "rank 0 has waited 1.22s for CLEAR_TO_SEND from rank 1", []int64{1, 2, 3}},
 		{"waits for DATA", one[:6], []capture.Kind{capture.Waiting}, " for DATA from rank 1", []int64{5}},
 		{"wedged by a second ACK", renumber(append(append(whole(0, 1, 0), // rank 1, the FPGA, sends

@@ -53,8 +53,8 @@ type Event struct {
 	Padding              int
 	DataPacket           int64
 	Completes            bool
-	// Retransmitted is true for a packet that the message had before: sent again
-	// after a time-out, or, if Duplicate, by the network.
+	// Retransmitted is true for a packet that the message had before:
+	// retransmitted after a time-out or, if Duplicate, copied by the network.
 	Retransmitted, Duplicate bool
 	// Reason says why a live rank would have dropped it; Byte is the
 	// offending byte of a header.

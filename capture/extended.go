@@ -92,7 +92,7 @@ func (t *Tracker) extendedPacket(c *conversation, forward bool, u *Unit, b []byt
 	if !x.Defect.OK() {
 		e.Kind, e.Byte = BadEvent, x.Defect.Offset
 		e.HasRanks = x.Header.Type != 0
-		out.damaged(e)
+		out.corrupt(e)
 		return x.Defect
 	}
 	e.HasRanks = true

@@ -56,8 +56,8 @@ type extFlow struct {
 	numbers  numberSet
 	open     map[uint32]*extMessage
 	// retransmitted, lost and copied are the first packets of each kind.
-	repeated, lost, copied packetSample
-	bye                    bool
+	retransmitted, lost, copied packetSample
+	bye                         bool
 	// blind is true if packets of the pair are not in the recording although they
 	// were on the wire: it cannot show what was lost, or never came.
 	blind bool
@@ -118,7 +118,7 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 	seen, behind := f.numbers.add(h.Number)
 	switch {
 	case e.Retransmitted && seen:
-		f.repeated.add(e)
+		f.retransmitted.add(e)
 	case e.Retransmitted:
 		// The retransmission is the first that was recorded of it.
 		f.counts.Lost++
@@ -287,7 +287,7 @@ func (f *extFlow) closed(e *Event, back *extFlow) {
 }
 
 // corrupt takes a packet that every rank drops.
-func (f *extFlow) damaged(e *Event) {
+func (f *extFlow) corrupt(e *Event) {
 	f.counts.Packets++
 	d := e.Extended.Defect
 	if d.Kind == protocol.DefectChecksum {

@@ -77,13 +77,13 @@ func (t *Tracker) Extended() []ExtendedPair {
 	return pairs
 }
 
-// judgeExtended reports what was sent again, and what is open at the end.
+// judgeExtended reports what was retransmitted, and what is open at the end.
 func (t *Tracker) judgeExtended() {
 	for _, f := range t.extendedFlows() {
 		if !f.blind {
-			f.judgeSample(LostPacket, &f.lost, "sent again, and the first time is not in the recording: lost on the way to where it was made")
+			f.judgeSample(LostPacket, &f.lost, "retransmitted, and the original is not in the recording: lost before the place of the recording")
 		}
-		f.judgeSample(RetransmittedPacket, &f.repeated, "sent again: lost behind where the recording was made, or not acknowledged in time")
+		f.judgeSample(RetransmittedPacket, &f.retransmitted, "retransmitted: lost after the place of the recording, or not acknowledged in time")
 		f.judgeSample(DuplicatePacket, &f.copied, "delivered twice by the network, and used once")
 		if !f.blind {
 			f.judgeOpen()

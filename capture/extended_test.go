@@ -51,8 +51,8 @@ type ext = protocol.ExtHeader
 func TestExtendedEvents(t *testing.T) {
 	talk := capturetest.NewTalk(false)
 	hello := protocol.AppendExtended(nil, &ext{Dst: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Session: 0xa0}, nil)
-	damaged := protocol.AppendExtended(nil, &ext{Dst: 1, Type: protocol.Data, Session: 0xa0, Number: 99, Length: 5}, []byte("hello"))
-	damaged[80]++
+	corrupt := protocol.AppendExtended(nil, &ext{Dst: 1, Type: protocol.Data, Session: 0xa0, Number: 99, Length: 5}, []byte("hello"))
+	corrupt[80]++
 	talk.Raw(0, hello).Ack(1).
 		Eager(0, 1, []byte("hello"), 1336).
 		Rendezvous(1, 1, make([]byte, 2000), 1336).
@@ -60,7 +60,7 @@ func TestExtendedEvents(t *testing.T) {
 		Send(0, ext{Type: protocol.SendRequest, Flags: protocol.FlagRetransmit | protocol.FlagSync, Number: 7, Message: 3, Comm: 4, Tag: 1<<31 - 1, Length: 99999}, nil).
 		Send(0, ext{Type: protocol.SendRequest, Number: 6, Message: 4}, nil).
 		Ack(1, protocol.Range{First: 6, End: 8}).
-		Raw(0, damaged).Raw(0, damaged[:80]).Raw(0, damaged[:79])
+		Raw(0, corrupt).Raw(0, corrupt[:80]).Raw(0, corrupt[:79])
 	want := []string{
 		"ACK 0→1 RECV_INT HELLO ack=0 session=00000000000000a0 to 0000000000000000, new session",
 		"ACK 1→0 RECV_INT ack=1 messages<65537 eager<1048576 delay=250µs session=00000000000000b1 to 00000000000000a0, new session",
@@ -154,7 +154,7 @@ func TestExtendedSegmentationOffload(t *testing.T) {
 }
 
 // A recording with a short snapshot length has all headers, and no checksum can
-// be told.
+// be verified.
 func TestExtendedShortSnapshots(t *testing.T) {
 	talk := capturetest.NewTalk(false).Rendezvous(0, 1, make([]byte, 3000), 1336)
 	talk.Capture.Snap(14 + 20 + 8 + 100)
@@ -204,11 +204,11 @@ func TestExtendedFindings(t *testing.T) {
 		{"too long", start().Send(0, request, nil).Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 3}, nil), []capture.Kind{capture.Refused},
 			"rank 1 refused message 9 of rank 0: its 100000 bytes are more than it takes", "1 0 0 0 0 0 0 0 1"},
 		{"data is missing", lose(message(), 6), []capture.Kind{capture.Waiting}, " for DATA from rank 0", "1 0 1 0 0 0 0 0 1"},
-		{"lost and retransmitted", lose(repeat(message(), 6), 6), []capture.Kind{capture.LostPacket}, "1 packet from rank 0 to rank 1 was sent again, and the first time is not in the recording", "1 1 0 1 1 0 0 0 1"},
-		{"retransmitted", repeat(repeat(message(), 6), 7), []capture.Kind{capture.RetransmittedPacket}, "2 packets from rank 0 to rank 1 were sent again", "1 1 0 2 0 0 0 0 1"},
+		{"lost and retransmitted", lose(repeat(message(), 6), 6), []capture.Kind{capture.LostPacket}, "1 packet from rank 0 to rank 1 was retransmitted, and the original is not in the recording", "1 1 0 1 1 0 0 0 1"},
+		{"retransmitted", repeat(repeat(message(), 6), 7), []capture.Kind{capture.RetransmittedPacket}, "2 packets from rank 0 to rank 1 were retransmitted", "1 1 0 2 0 0 0 0 1"},
 		{"duplicate", func() *capturetest.Talk { talk := message(); talk.Capture.Duplicate(6); return talk }(), []capture.Kind{capture.DuplicatePacket}, "delivered twice", "1 1 0 0 0 1 0 0 1"},
 		{"out of order", func() *capturetest.Talk { talk := message(); talk.Capture.Swap(6, 7); return talk }(), nil, "", "1 1 0 0 0 0 1 0 1"},
-		{"damaged", func() *capturetest.Talk {
+		{"corrupt", func() *capturetest.Talk {
 			talk := message()
 			talk.Capture.Edit(6, func(b []byte) []byte { b[len(b)-1]++; return b })
 			return repeat(talk, 5)

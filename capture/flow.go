@@ -11,8 +11,7 @@ import (
 )
 
 // duplicateWindow is how soon a packet must come after the one that it equals to be a
-// duplicate: half of the shortest time-out of any node. Later, it
-// was sent again.
+// duplicate: half of the shortest time-out of any node. A later one is a retransmission.
 const duplicateWindow = 50 * time.Millisecond
 
 // flow is the messages of one direction of a conversation: SEND_REQUEST and DATA
@@ -123,14 +122,14 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 		if m.crossed && m.state == requested && f.back.msg == nil {
 			// The other side's message is done, and has made an FPGA
 			// forget this request.
-			f.repeated(m, e)
+			f.retransmitted(m, e)
 			break
 		}
 		if since < duplicateWindow {
 			f.copied(m, e)
 			break
 		}
-		f.repeated(m, e)
+		f.retransmitted(m, e)
 		if m.state == cleared && e.Time.Sub(m.lastClear) >= duplicateWindow {
 			m.lose("CLEAR_TO_SEND")
 		}
@@ -180,7 +179,7 @@ func (f *flow) clear(e *Event) {
 		f.copied(m, e)
 		f.holdUnsolicited()
 	default:
-		f.repeated(m, e)
+		f.retransmitted(m, e)
 		if m.state == received {
 			m.lose("DATA")
 		}
@@ -212,7 +211,7 @@ func (f *flow) ack(e *Event) {
 	case m == nil && f.redo:
 		// The answer to a retransmission of the last message.
 		f.redo = false
-		f.repeated(f.last, e)
+		f.retransmitted(f.last, e)
 		return
 	case m == nil && f.last != nil && e.Time.Sub(f.last.ack) < duplicateWindow:
 		f.copied(f.last, e)

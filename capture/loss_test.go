@@ -84,11 +84,11 @@ func TestLostDatagram(t *testing.T) {
 			"3 of 4 datagrams (4216 of 5632 bytes) arrived, 1 of the datagrams 2 to 4 (bytes 1384–5631) is missing"},
 		"two of six": {acked(5*ms, drop(fragmented(2000, cpu), 4, 6)),
 			"4 of 6 datagrams (5168 of 8000 bytes) arrived, 2 of the datagrams 2 to 5 (bytes 1384–7047) are missing"},
-		"one of five, sent again": {acked(205*ms, drop(fragmented(1600, cpu), 5), dataUnits(203*ms, 1600, cpu, false)),
-			"4 of 5 datagrams (4984 of 6400 bytes) arrived, datagram 3 (bytes 2800–4215) is missing; 1 packet was sent again"},
-		"the one before the last of five, sent again": {acked(205*ms, drop(fragmented(1600, cpu), 6), dataUnits(203*ms, 1600, cpu, false)),
+		"one of five, retransmitted": {acked(205*ms, drop(fragmented(1600, cpu), 5), dataUnits(203*ms, 1600, cpu, false)),
+			"4 of 5 datagrams (4984 of 6400 bytes) arrived, datagram 3 (bytes 2800–4215) is missing; 1 packet was retransmitted"},
+		"the one before the last of five, retransmitted": {acked(205*ms, drop(fragmented(1600, cpu), 6), dataUnits(203*ms, 1600, cpu, false)),
 			"datagram 4 (bytes 4216–5631) is missing"},
-		"one of five equal ones, sent again": {
+		"one of five equal ones, retransmitted": {
 			acked(205*ms, drop(fragmented(1600, cpu)[:2]), drop(dataUnits(2*ms, 1600, cpu, true), 3), dataUnits(203*ms, 1600, cpu, true)),
 			"1 of the datagrams 2 to 4 (bytes 1384–5631) is missing"},
 		"middle of three, padded": {acked(5*ms, padding(drop(fragmented(1001, fpga), 4))),
@@ -104,7 +104,7 @@ func TestLostDatagram(t *testing.T) {
 	for _, name := range []string{"loss_bare_to_cpu_wrong_data", "late_clear_lost_bare_to_fpga"} {
 		t.Run(name, func(t *testing.T) {
 			oneFinding(t, recorded(t, name), capture.LostPacket,
-				"2 of 3 datagrams (2588 of 4004 bytes) arrived, datagram 2 (bytes 1384–2799) is missing; 1 packet was sent again",
+				"2 of 3 datagrams (2588 of 4004 bytes) arrived, datagram 2 (bytes 1384–2799) is missing; 1 packet was retransmitted",
 				"acknowledges wrong words or crashes", "acknowledges corrupt data")
 		})
 	}
@@ -139,7 +139,7 @@ func TestDuplicatedData(t *testing.T) {
 		"to an FPGA":          {acked(5*ms, pads, double(sound, 3, time.Microsecond)), []string{"rank 1, which pads as an FPGA does, " + fpga, "not " + library}},
 		"to one that is none": {acked(5*ms, whole(-10*ms, 1, 0), double(sound, 3, time.Microsecond)), []string{"not " + fpga, "upstream's CPU library, which rank 1 may run, " + library}},
 		"a continuation": {acked(5*ms, double(sound, 4, time.Microsecond)), []string{
-			"the duplicate cannot be distinguished from the next part, so that the data is corrupt, or sent again", "an FPGA stores the copy as payload and acknowledges corrupt data"}},
+			"the duplicate cannot be distinguished from the next part, so that the data is corrupt, or retransmitted", "an FPGA stores the copy as payload and acknowledges corrupt data"}},
 	} {
 		t.Run(name, func(t *testing.T) { oneFinding(t, renumber(c.units), capture.DuplicatePacket, c.texts...) })
 	}
@@ -160,7 +160,7 @@ func TestDuplicatedData(t *testing.T) {
 	t.Run("one datagram", func(t *testing.T) {
 		oneFinding(t, acked(5*ms, double(fragmented(346, protocol.CPUShape()), 3, time.Microsecond)), capture.DuplicatePacket, "not corrupt", "not crashes")
 	})
-	t.Run("sent again", func(t *testing.T) {
+	t.Run("retransmitted", func(t *testing.T) {
 		oneFinding(t, acked(205*ms, sound, dataUnits(203*ms, 1000, protocol.CPUShape(), false)), capture.LostPacket,
 			"where a part of it had arrived, an FPGA "+fpga, "upstream's CPU library "+library+", if not much more than 100 ms have passed since the last datagram")
 	})
@@ -195,19 +195,19 @@ func TestRequestsAreCounted(t *testing.T) {
 		kind  capture.Kind
 		texts []string
 	}{
-		"not yet three times": {asking(0, 0.1, 1.2), capture.NeverCleared, []string{"sent again 2 times", "not forever"}},
+		"not yet three times": {asking(0, 0.1, 1.2), capture.NeverCleared, []string{"retransmitted 2 times", "not forever"}},
 		"three times": {asking(deployed...), capture.NeverCleared,
-			[]string{"sent again 3 times: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too soon to decide"}},
+			[]string{"retransmitted 3 times: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too soon to decide"}},
 		"three times, then no more": {append(asking(deployed...), others(10)...), capture.RetransmissionsExhausted,
-			[]string{"sent again 3 times, and then not for 6.7s: a deployed node has stopped and waits forever"}},
-		"four times": {asking(ours[:5]...), capture.NeverCleared, []string{"sent again 4 times: a deployed node stops after 3 times, so rank 0 is a zrlmpid, or was started again", "not forever"}},
-		"six times":  {asking(ours...), capture.NeverCleared, []string{"sent again 6 times, and rank 0 goes on", "not forever", "not ever:"}},
+			[]string{"retransmitted 3 times, and then not for 6.7s: a deployed node has stopped and waits forever"}},
+		"four times": {asking(ours[:5]...), capture.NeverCleared, []string{"retransmitted 4 times: a deployed node stops after 3 times, so rank 0 is a zrlmpid, or was started again", "not forever"}},
+		"six times":  {asking(ours...), capture.NeverCleared, []string{"retransmitted 6 times, and rank 0 goes on", "not forever", "not ever:"}},
 		"six times, then no more": {append(asking(ours...), others(30)...), capture.NeverCleared,
-			[]string{"sent again 6 times, and then not for 17.7s: rank 0 is no deployed node", "its call has ended", "not forever"}},
+			[]string{"retransmitted 6 times, and then not for 17.7s: rank 0 is no deployed node", "its call has ended", "not forever"}},
 		"a program that was started again": {append(asking(append(slices.Clone(deployed), again(deployed, 7)...)...), others(20)...), capture.RetransmissionsExhausted,
-			[]string{"sent again 3 times, and then not for 9.7s"}},
+			[]string{"retransmitted 3 times, and then not for 9.7s"}},
 		"a zrlmpid's next message": {append(append(asking(ours...), whole(13*time.Second, 0, 1)[1:]...), asking(again(deployed, 20)...)...), "",
-			[]string{"sent again 3 times, and rank 0 goes on", "not forever"}},
+			[]string{"retransmitted 3 times, and rank 0 goes on", "not forever"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := analyze(renumber(c.units))

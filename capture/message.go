@@ -100,8 +100,8 @@ func (f *flow) open(e *Event) *message {
 	return m
 }
 
-// retransmitted notes that a packet was sent again.
-func (f *flow) repeated(m *message, e *Event) {
+// retransmitted notes that a packet was retransmitted.
+func (f *flow) retransmitted(m *message, e *Event) {
 	switch e.Header.Type {
 	case protocol.SendRequest:
 		m.requests.sent(e.Time)
@@ -133,13 +133,13 @@ func (m *message) verdict(text string) {
 }
 
 // step keeps a packet for the diagram.
-func (m *message) step(e *Event, typ string, fromSender, repeated bool) {
+func (m *message) step(e *Event, typ string, fromSender, retransmitted bool) {
 	e.Message = m.ID
 	if len(m.Steps) >= m.keep {
 		return
 	}
 	m.Steps = append(m.Steps, Step{
-		Packet: e.Packet, Packets: 1, Time: e.Time, End: e.Time, Type: typ, FromSender: fromSender, Retransmitted: repeated,
+		Packet: e.Packet, Packets: 1, Time: e.Time, End: e.Time, Type: typ, FromSender: fromSender, Retransmitted: retransmitted,
 	})
 }
 
@@ -205,10 +205,10 @@ func (f *flow) retransmissionText(m *message) string {
 	case m.Retransmissions == 0:
 		return ""
 	case m.dataPackets > 1 && m.fragmented():
-		text := fmt.Sprintf("; %s sent again, DATA of several datagrams among them", packetsWere(m.Retransmissions))
+		text := fmt.Sprintf("; %s retransmitted, DATA of several datagrams among them", packetsWere(m.Retransmissions))
 		return text + f.harm(m, "where a part of it had arrived, ", "the second header", ", if not much more than 100 ms have passed since the last datagram")
 	}
-	return fmt.Sprintf("; %s sent again", packetsWere(m.Retransmissions))
+	return fmt.Sprintf("; %s retransmitted", packetsWere(m.Retransmissions))
 }
 
 // fragmented reports whether the message has continuation datagrams.

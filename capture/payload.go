@@ -30,7 +30,7 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 	case m.state == receiving || m.state == received:
 		f.dataAgain(m, e)
 	case m.headless > 0 && e.Time.Sub(m.lastData) >= duplicateWindow:
-		f.repeated(m, e)
+		f.retransmitted(m, e)
 	}
 	first := m.dataPackets == 0 && !e.Retransmitted
 	m.Words, m.sum = e.Header.Size, crc32.Checksum(payload, castagnoli)
@@ -62,7 +62,7 @@ func (f *flow) dataAgain(m *message, e *Event) {
 		f.copied(m, e)
 		return
 	}
-	f.repeated(m, e)
+	f.retransmitted(m, e)
 	switch {
 	case !m.ack.IsZero():
 		m.lose("ACK")
@@ -260,7 +260,7 @@ func (f *flow) badLength(m *message, e *Event, n int64, begins bool) {
 		f.lastTooSoon(m, n-padding)
 	case m.duplicateAt != 0:
 		m.verdict("a datagram of DATA was delivered twice")
-		f.t.find(DuplicatePacket, e, "the network delivered a datagram of message %d from rank %d to rank %d twice: the duplicate cannot be distinguished from the next part, so that the data is corrupt, or sent again%s", m.ID, m.Src, m.Dst, f.harm(m, "", "the copy", "")).about(m, m.duplicateAt)
+		f.t.find(DuplicatePacket, e, "the network delivered a datagram of message %d from rank %d to rank %d twice: the duplicate cannot be distinguished from the next part, so that the data is corrupt, or retransmitted%s", m.ID, m.Src, m.Dst, f.harm(m, "", "the copy", "")).about(m, m.duplicateAt)
 	default:
 		m.verdict("size mismatch")
 		f.t.find(SizeMismatch, e, "message %d from rank %d to rank %d: %d bytes were left of %d, but the datagram carries %d", m.ID, m.Src, m.Dst, left, e.Total, n).about(m, e.Packet)

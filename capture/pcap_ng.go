@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The block types of pcapng that matter here. All others are passed over.
+// The block types of pcapng that matter here. All others are ignored.
 const (
 	blockSection        = magicNG
 	blockInterface      = 1
@@ -247,7 +247,7 @@ func (g *ngReader) packet(rec *record, kind, total uint32) error {
 		return whole(err)
 	}
 	rec.time, rec.link, rec.data = g.last, iface.link, b[fixed:]
-	// The packet's bytes are passed over with the rest of the block.
+	// The packet's bytes are skipped with the rest of the block.
 	g.opened(total, 0)
 	return nil
 }

@@ -148,8 +148,8 @@ func (r *reassembler) evict(s *tcpStream) {
 	delete(r.streams, s.flow)
 }
 
-// hold keeps a segment that is behind a hole, until the hole is filled or given
-// up.
+// hold keeps a segment that is behind a hole, until the hole is filled or
+// skipped.
 func (r *reassembler) hold(s *tcpStream, seg tcpSegment) verdict {
 	if !s.insert(seg) {
 		return skipRetransmission

@@ -21,7 +21,7 @@ type Message struct {
 	Start float64 `json:"start"`
 	// Phases are in seconds; null where a step is not in the recording.
 	Phases Phases `json:"phases"`
-	// Retransmissions counts the packets that were sent again, SEND_REQUESTs,
+	// Retransmissions counts the retransmitted packets, SEND_REQUESTs,
 	// CLEAR_TO_SENDs, DATAs and ACKs together; a DATA counts once, however
 	// many datagrams it is fragmented into.
 	Retransmissions int `json:"retransmissions"`
@@ -82,7 +82,7 @@ type Kind string
 const (
 	// LostPacket: a retransmission or a missing datagram shows that one was lost.
 	LostPacket Kind = "lost_packet"
-	// RetransmittedPacket: a packet was sent again after a time-out.
+	// RetransmittedPacket: a packet was retransmitted after a time-out.
 	RetransmittedPacket Kind = "retransmitted_packet"
 	// DuplicatePacket: the network delivered a packet twice.
 	DuplicatePacket Kind = "duplicate_packet"
@@ -95,7 +95,7 @@ const (
 	// DatatypeMismatch: INT meets FLOAT.
 	DatatypeMismatch Kind = "datatype_mismatch"
 	// ReservedByte: a byte that must be 0 is not; deployed nodes drop the
-	// packet without a word.
+	// packet silently.
 	ReservedByte Kind = "reserved_byte"
 	// BadHeader: another defect of a header.
 	BadHeader Kind = "bad_header"

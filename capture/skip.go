@@ -13,7 +13,7 @@ const (
 	gotUnit verdict = iota
 	// heldBack: the packet is part of a unit that is not complete yet.
 	heldBack
-	// The rest are the reasons for which a packet is passed over.
+	// The rest are the reasons for which a packet is ignored.
 	skipNotIP
 	skipNotUDPTCP
 	skipOtherPort

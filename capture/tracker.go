@@ -189,7 +189,7 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
 		// did. So it is followed as if it were valid.
 		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
 		e.Header = t.lenient(d.Data)
-		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet without a word", e.Header, defect.Offset, defect.Got)
+		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet silently", e.Header, defect.Offset, defect.Got)
 	case out.sent && likePayload(u.Data):
 		out.payload(e, u.Data, u.Truncated) // the rest of something
 		return

@@ -82,7 +82,7 @@ type Source interface {
 	Close() error
 }
 
-// Stats counts what a Source has read and passed over.
+// Stats counts what a Source has read and ignored.
 type Stats struct {
 	// Packets counts recorded packets, Units what became of them.
 	Packets, Units int64

@@ -138,7 +138,7 @@ func (t *Tracker) judgeWait(w wait) {
 func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	n, quiet := m.requests.n, f.t.now.Sub(m.requests.last)
 	insists := f.t.ranks.insists[f.from]
-	again := fmt.Sprintf("SEND_REQUEST was sent again %s", counted(int64(n), "time"))
+	again := fmt.Sprintf("SEND_REQUEST was retransmitted %s", counted(int64(n), "time"))
 	if n == deployedRetransmissions && !insists && quiet > insistence {
 		return RetransmissionsExhausted, "retransmissions exhausted", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // document is the data that the page's script reads: a column per field, so that
-// names are not retransmitted, with times as differences, in nanoseconds. What is not
+// names are not repeated, with times as differences, in nanoseconds. What is not
 // known is -1.
 type document struct {
 	Span     int64          `json:"span"`

@@ -42,7 +42,7 @@ func newHead(r *capture.Report) head {
 		{"Packets", count(s.Packets), bytes(s.Bytes)},
 		{"Messages", count(s.All.Messages), plural(s.All.Words, "word")},
 		{"Complete", count(s.All.Complete), share(s.All.Complete, s.All.Messages)},
-		{"Repeats", count(s.All.Retransmissions), ""},
+		{"Retransmissions", count(s.All.Retransmissions), ""},
 	}
 	if s.Truncated != "" {
 		h.Notices = append(h.Notices, "The recording is cut off: "+strings.ToValidUTF8(s.Truncated, "\ufffd")+". What follows is about the part before the cut.")
@@ -79,18 +79,18 @@ func verdict(r *capture.Report) (text, state string) {
 
 // extended says what is counted, and not drawn.
 func extended(pairs []capture.ExtendedPair) string {
-	var packets, messages, complete, repeats int64
+	var packets, messages, complete, retransmissions int64
 	for i := range pairs {
 		packets += pairs[i].Packets
 		messages += pairs[i].Messages
 		complete += pairs[i].Complete
-		repeats += pairs[i].Retransmissions
+		retransmissions += pairs[i].Retransmissions
 	}
 	if packets == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of the extended profile: %s, %s complete, %s sent again. They are not listed here, nor drawn.",
-		plural(packets, "packet"), plural(messages, "message"), count(complete), plural(repeats, "packet"))
+	return fmt.Sprintf("%s of the extended profile: %s, %s complete, %s retransmitted. They are not listed here, nor drawn.",
+		plural(packets, "packet"), plural(messages, "message"), count(complete), plural(retransmissions, "packet"))
 }
 
 func skipped(reasons map[string]int64) string {
@@ -104,7 +104,7 @@ func skipped(reasons map[string]int64) string {
 		return ""
 	}
 	slices.Sort(list)
-	return plural(n, "packet") + " passed over: " + strings.Join(list, ", ") + "."
+	return plural(n, "packet") + " ignored: " + strings.Join(list, ", ") + "."
 }
 
 func recorded(t time.Time) string {

@@ -10,7 +10,7 @@ import (
 // Flags of a step; the script knows them by the same numbers.
 const (
 	flagFromSender = 1 << iota
-	// flagRetransmitted: sent again after a time-out.
+	// flagRetransmitted: retransmitted after a time-out.
 	flagRetransmitted
 	// flagDuplicate: delivered twice by the network.
 	flagDuplicate

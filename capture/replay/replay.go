@@ -1,7 +1,6 @@
-// Package replay plays one side of a recording against a live peer: what the
-// rank sent is sent again, and what it was sent is waited for and compared. It
-// must never send anything that is not in the recording, nor to anybody but the
-// peer it is given.
+// Package replay plays one side of a recording against a live peer: it sends
+// what the rank sent, and waits for and compares what the rank received. It never
+// sends anything that is not in the recording, nor to any other peer.
 package replay
 
 import (

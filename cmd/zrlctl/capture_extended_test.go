@@ -46,7 +46,7 @@ func TestPacketToolsExtended(t *testing.T) {
 		}
 	}
 	b, err := os.ReadFile(page)
-	if err != nil || !strings.Contains(string(b), "10 packets of the extended profile: 2 messages, 2 complete, 0 packets sent again") || !strings.Contains(string(b), "clean") {
+	if err != nil || !strings.Contains(string(b), "10 packets of the extended profile: 2 messages, 2 complete, 0 packets retransmitted") || !strings.Contains(string(b), "clean") {
 		t.Errorf("the page: %d bytes, %v", len(b), err)
 	}
 }

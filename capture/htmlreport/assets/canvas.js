@@ -21,7 +21,7 @@ function rgb(colour) {
 readColours();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
   readColours();
-  store.tell('theme');
+  store.notify('theme');
 });
 
 // sized fits a canvas's pixels to its place on the screen, and returns its

@@ -1,5 +1,5 @@
 // The report, as typed arrays: M are the messages, S the steps, F the findings.
-const FROM_SENDER = 1, REPEATED = 2, DUPLICATE = 4, LOST = 8, MISSING = 16;
+const FROM_SENDER = 1, RETRANSMITTED = 2, DUPLICATE = 4, LOST = 8, MISSING = 16;
 const PHASES = [
   {name: 'Request → clear', short: 'req→clr', who: 'the sender waits for CLEAR_TO_SEND'},
   {name: 'Clear → data', short: 'clr→data', who: 'the receiver waits for DATA'},
@@ -35,7 +35,7 @@ const M = (() => {
     words: Float64Array.from(list(m.words)), tag: Int32Array.from(list(m.tag)),
     call: list(m.call), calls: list(m.calls), verdict: list(m.verdict), verdicts: list(m.verdicts),
     phases: m.phases.map((p) => Float64Array.from(list(p), (x) => x < 0 ? NaN : x)),
-    repeats: Int32Array.from(list(m.repeats)), complete: base32(m.complete),
+    retransmissions: Int32Array.from(list(m.retransmissions)), complete: base32(m.complete),
   };
 })();
 
@@ -108,7 +108,7 @@ function noteOf(s) {
   const f = S.flags[s];
   if (f & MISSING) return 'not recorded: lost before, or not seen';
   const notes = [];
-  if (f & REPEATED) notes.push('sent again');
+  if (f & RETRANSMITTED) notes.push('retransmitted');
   if (f & DUPLICATE) notes.push('delivered twice');
   if (f & LOST) notes.push(S.types[S.type[s]] === 'DATA' ? 'it, a part of it or its ACK was lost' : 'lost on the way');
   return notes.join(', ');

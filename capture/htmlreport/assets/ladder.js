@@ -23,7 +23,7 @@ function setView(u0, u1) {
   ladder.u0 = from;
   ladder.u1 = from + span;
   redrawLadder();
-  store.tell('view');
+  store.notify('view');
 }
 function fitView() {
   ladder.shift = 0;

@@ -28,7 +28,7 @@ function drawPacket(g, type, flags, x1, x2, y, band, tight = false) {
     g.fill();
     g.globalAlpha = alpha;
   }
-  g.setLineDash(flags & MISSING ? [2, 4] : flags & REPEATED ? [7, 4] : []);
+  g.setLineDash(flags & MISSING ? [2, 4] : flags & RETRANSMITTED ? [7, 4] : []);
   const stop = flags & (LOST | MISSING) ? x1 + (x2 - x1) * 0.8 : tip - to * 5;
   g.beginPath();
   if (flags & DUPLICATE) {
@@ -48,7 +48,7 @@ function drawPacket(g, type, flags, x1, x2, y, band, tight = false) {
   }
   if (flags & (LOST | MISSING)) drawCross(g, stop, low);
   else drawHead(g, style.head, tip, low, to);
-  if (flags & REPEATED && wide > 30) drawLoop(g, tail + to * 11, y, colour);
+  if (flags & RETRANSMITTED && wide > 30) drawLoop(g, tail + to * 11, y, colour);
 }
 
 function drawHead(g, head, x, y, to) {
@@ -80,7 +80,7 @@ function drawCross(g, x, y) {
   g.restore();
 }
 
-// drawLoop is the sign of a repeat: an arrow that runs in a circle.
+// drawLoop is the sign of a retransmission: an arrow that runs in a circle.
 function drawLoop(g, x, y, colour) {
   g.save();
   g.fillStyle = colours.card;
@@ -115,7 +115,7 @@ function drawWait(g, x, y0, y1, width, colour) {
 function buildLegend() {
   const rows = S.types.slice(0, 4).map((name, type) => [name, (g) => drawPacket(g, type, FROM_SENDER, 0, 46, 8, 0)]);
   rows.push(
-    ['sent again', (g) => drawPacket(g, 0, REPEATED, 0, 46, 8, 0)],
+    ['retransmitted', (g) => drawPacket(g, 0, RETRANSMITTED, 0, 46, 8, 0)],
     ['delivered twice', (g) => drawPacket(g, 3, DUPLICATE, 0, 46, 8, 0)],
     ['lost', (g) => drawPacket(g, 1, LOST, 0, 46, 8, 0)],
     ['not recorded', (g) => drawPacket(g, 1, MISSING, 0, 46, 8, 0)],

@@ -56,11 +56,11 @@ fillPhases();
 searchMessages();
 drawLadder();
 buildMinimap();
-// For a look from the console: what the ladder shows, and what it costs.
+// For the console: what the ladder shows, and what it costs.
 window.zrlmpiReport = {
   ready: performance.now(), select: selectFinding, selectMessage: selectAndJump, zoom: zoomView, fit: fitView,
   get ladder() { return {from: store.scale.time(ladder.u0), to: store.scale.time(ladder.u1), mode: ladder.mode, frames: ladder.frames, lastFrame: ladder.lastFrame, worstFrame: ladder.worstFrame}; },
-  // place tells where on the diagram a packet is, in its pixels.
+  // place returns where a packet is in the diagram, in pixels.
   place(packet) {
     const s = stepOfPacket(packet), view = geometry();
     return s < 0 ? null : {x: (view.x(lanes.laneOf.get(stepFrom(s))) + view.x(lanes.laneOf.get(stepTo(s)))) / 2, y: view.y(store.scale.place(S.time[s]))};

@@ -137,7 +137,7 @@ function drawDots(g, chart, times, phase) {
     if (Number.isNaN(times[m])) continue;
     const x = chart.x(M.start[m]), y = chart.y(times[m]);
     g.beginPath();
-    if (M.repeats[m]) { g.moveTo(x, y - 4); g.lineTo(x + 4, y + 3); g.lineTo(x - 4, y + 3); g.closePath(); g.stroke(); }
+    if (M.retransmissions[m]) { g.moveTo(x, y - 4); g.lineTo(x + 4, y + 3); g.lineTo(x - 4, y + 3); g.closePath(); g.stroke(); }
     else { g.globalAlpha = 0.6; g.arc(x, y, 2.3, 0, 2 * Math.PI); g.fill(); g.globalAlpha = 1; }
   }
 }

@@ -25,8 +25,8 @@ function fillPhases() {
     const cells = [['messages', count(s.n)], ['p50', duration(s.p50)], ['p90', duration(s.p90)], ['p99', duration(s.p99)], ['max', duration(s.max)]];
     row.numbers.replaceChildren(...cells.map(([k, v]) => element('div', {}, element('dt', {}, k), element('dd', {}, v))));
   }
-  const repeats = store.messages.some((m) => M.repeats[m]) && store.messages.length <= 4000 ? ' Triangles are messages with repeats.' : '';
-  byId('phases-sub').textContent = (doc.listed ? '' : 'Of the messages that are listed. ') + 'Shaded: what the ladder shows.' + repeats;
+  const legend = store.messages.some((m) => M.retransmissions[m]) && store.messages.length <= 4000 ? ' Triangles are messages with retransmissions.' : '';
+  byId('phases-sub').textContent = (doc.listed ? '' : 'Of the messages that are listed. ') + 'Shaded: what the ladder shows.' + legend;
   drawPhases();
 }
 function drawPhases() {

@@ -7,7 +7,7 @@ const store = {
   selected: {finding: -1, messages: new Set(), packets: new Set(), step: -1},
   listeners: {shown: [], scale: [], selected: [], theme: [], view: []},
   on(what, f) { for (const w of what.split(' ')) this.listeners[w].push(f); },
-  tell(what) { for (const f of this.listeners[what]) f(); },
+  notify(what) { for (const f of this.listeners[what]) f(); },
 };
 
 function pairKey(m) {
@@ -29,16 +29,16 @@ function setPair(pair) {
   store.pair = pair;
   byId('pair').value = pair;
   filterMessages();
-  store.tell('shown');
+  store.notify('shown');
 }
 function setCompressed(on) {
   store.scale = makeScale(on);
-  store.tell('scale');
+  store.notify('scale');
 }
 
 function select(selected) {
   store.selected = {finding: -1, messages: new Set(), packets: new Set(), step: -1, ...selected};
-  store.tell('selected');
+  store.notify('selected');
 }
 function selectNothing() {
   select({});

@@ -8,7 +8,7 @@ function buildPairTable() {
       open: (i) => setPair(all(i) ? '' : P[i].src + '>' + P[i].dst)},
     {name: 'Messages', width: 7.5, high: true, text: (i) => count(P[i].messages), value: (i) => P[i].messages},
     {name: 'Complete', width: 7.5, high: true, text: (i) => count(P[i].complete), value: (i) => P[i].complete, mark: (i) => P[i].complete < P[i].messages ? 'bad' : ''},
-    {name: 'Retransmissions', width: 6.5, high: true, text: (i) => count(P[i].repeats), value: (i) => P[i].repeats, mark: (i) => P[i].repeats ? 'warn' : ''},
+    {name: 'Retransmissions', width: 6.5, high: true, text: (i) => count(P[i].retransmissions), value: (i) => P[i].retransmissions, mark: (i) => P[i].retransmissions ? 'warn' : ''},
     {name: 'Words', width: 8.5, high: true, text: (i) => count(P[i].words), value: (i) => P[i].words},
   ];
   PHASES.forEach((p, phase) => ['p50', 'p90', 'p99', 'max'].forEach((q, k) => columns.push({
@@ -32,7 +32,7 @@ function buildMessageTable() {
     {name: 'Words', width: 6.5, high: true, text: (m) => count(M.words[m]), value: (m) => M.words[m]},
     {name: 'Tag', width: 4.5, text: (m) => String(M.tag[m] || '–'), value: (m) => M.tag[m]},
     ...PHASES.map((p, i) => ({name: p.short, title: p.name, width: 6.5, high: true, text: (m) => duration(M.phases[i][m]), value: (m) => M.phases[i][m]})),
-    {name: 'Retransmissions', width: 6.2, high: true, text: (m) => String(M.repeats[m]), value: (m) => M.repeats[m], mark: (m) => M.repeats[m] ? 'warn' : ''},
+    {name: 'Retransmissions', width: 6.2, high: true, text: (m) => String(M.retransmissions[m]), value: (m) => M.retransmissions[m], mark: (m) => M.retransmissions[m] ? 'warn' : ''},
     {name: 'Findings', width: 6.4, high: true, text: (m) => String(findings(m)), value: findings},
     {name: 'Complete', width: 6.5, left: true, text: (m) => M.complete[m] ? 'yes' : 'no', value: (m) => M.complete[m], mark: (m) => M.complete[m] ? '' : 'bad'},
     {name: 'Verdict', width: 15, left: true, text: verdictOf, value: verdictOf},
@@ -51,7 +51,7 @@ function searchText(m) {
 }
 function searchMessages() {
   const terms = byId('search').value.toLowerCase().replace(/\s*(->|→|>)\s*/g, '→').split(/\s+/).filter(Boolean);
-  const keep = {all: () => true, findings: (m) => findingsOf.has(m), incomplete: (m) => !M.complete[m], repeated: (m) => M.repeats[m] > 0}[byId('which').value];
+  const keep = {all: () => true, findings: (m) => findingsOf.has(m), incomplete: (m) => !M.complete[m], retransmitted: (m) => M.retransmissions[m] > 0}[byId('which').value];
   const rows = store.messages.filter((m) => {
     if (!keep(m)) return false;
     if (terms.length === 0) return true;

@@ -34,7 +34,7 @@ function stepFields(s) {
     ['Payload', S.types[S.type[s]] === 'DATA' && !missing ? plural(S.bytes[s], 'byte') : ''],
     ['Note', noteOf(s)],
     ...PHASES.map((p, i) => [p.name, Number.isNaN(M.phases[i][m]) ? '' : duration(M.phases[i][m])]),
-    ['Retransmissions', M.repeats[m] || ''],
+    ['Retransmissions', M.retransmissions[m] || ''],
     ['Verdict', verdictOf(m)],
     ['Findings', findingsOf.has(m) ? findingsOf.get(m).length : ''],
   ];
@@ -46,6 +46,6 @@ function messageFields(m) {
   return [
     ['Call', `${callOf(m)}, ${plural(M.words[m], 'word')}`], ['Start', exact(M.start[m])],
     ...PHASES.map((p, i) => [p.name, Number.isNaN(M.phases[i][m]) ? '' : duration(M.phases[i][m])]),
-    ['Retransmissions', M.repeats[m] || ''], ['Verdict', verdictOf(m)],
+    ['Retransmissions', M.retransmissions[m] || ''], ['Verdict', verdictOf(m)],
   ];
 }

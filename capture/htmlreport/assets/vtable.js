@@ -57,7 +57,7 @@ function makeTable(box, {label: title, columns, groups, height, isOn, pick}) {
     const tr = element('tr', {class: 'space', 'aria-hidden': 'true'}, td);
     return tr;
   }
-  // span tells how the scroll position maps to rows.
+  // span returns how the scroll position maps to rows.
   function span() {
     const n = t.rows.length, whole = n * ROW_HEIGHT, tall = Math.min(whole, MOST_HEIGHT);
     return {n, tall, inView: Math.ceil(height / ROW_HEIGHT) + 1, stretch: whole / Math.max(tall, 1)};

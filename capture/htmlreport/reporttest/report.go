@@ -153,7 +153,7 @@ func (g *generator) finish(name string) *capture.Report {
 		pairs[[2]int{m.Src, m.Dst}] = append(pairs[[2]int{m.Src, m.Dst}], m)
 		if m.Retransmissions > 0 {
 			kind, last := capture.RetransmittedPacket, m.Steps[len(m.Steps)-2]
-			text := fmt.Sprintf("message %d from rank %d to rank %d: no answer in time; 1 packet was sent again", m.ID, m.Src, m.Dst)
+			text := fmt.Sprintf("message %d from rank %d to rank %d: no answer in time; 1 packet was retransmitted", m.ID, m.Src, m.Dst)
 			if m.Verdict != "retransmitted" {
 				kind, text = capture.LostPacket, fmt.Sprintf("message %d from rank %d to rank %d: %s, or is not in the recording", m.ID, m.Src, m.Dst, m.Verdict)
 			}

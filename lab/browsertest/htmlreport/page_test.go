@@ -51,6 +51,25 @@ func TestPage(t *testing.T) {
 		p.Quiet()
 	})
 
+	t.Run("retransmissions", func(t *testing.T) {
+		p := open(t, ctx, r, browsertest.Desktop)
+		var messages, packets int
+		for i := range r.Messages {
+			packets += r.Messages[i].Retransmissions
+			messages += min(r.Messages[i].Retransmissions, 1)
+		}
+		browsertest.Eval[bool](p.Tab, `(() => { const s = document.querySelector('#which'); s.value = 'retransmitted'; s.dispatchEvent(new Event('change')); return true; })()`)
+		browsertest.Run(p.Tab, chromedp.Poll[bool](`document.querySelector('#found').innerText.includes(' of ')`))
+		if got, want := p.text("#found"), fmt.Sprintf("%d of ", messages); !strings.HasPrefix(got, want) {
+			t.Errorf("messages with retransmissions: %q, want %q", got, want)
+		}
+		total := browsertest.Eval[string](p.Tab, `document.querySelector('#pair-table tbody tr:not(.space)').cells[3].innerText`)
+		if total != fmt.Sprint(packets) {
+			t.Errorf("the pair table shows %q retransmissions, want %d", total, packets)
+		}
+		p.Quiet()
+	})
+
 	t.Run("finding to diagram and back", func(t *testing.T) {
 		p := open(t, ctx, r, browsertest.Desktop)
 		before := p.ladder()
