@@ -19,7 +19,7 @@ BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./i
 .PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults soak bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
+	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
 
 build: ## build bin/zrlmpid, bin/zrlctl and bin/zrlbench
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/zrlmpid ./cmd/zrlctl

@@ -251,7 +251,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 		})
 	}
 	tasks.Go(func() error {
-		if err := d.announce(ctx); err != nil {
+		if err := d.reportReady(ctx); err != nil {
 			return err
 		}
 		d.reloadOnSignal(ctx)
@@ -270,8 +270,8 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 	return tasks.Wait()
 }
 
-// announce reports that the daemon is ready, once the control socket answers.
-func (d *Daemon) announce(ctx context.Context) error {
+// reportReady reports that the daemon is ready, once the control socket answers.
+func (d *Daemon) reportReady(ctx context.Context) error {
 	if path := d.cfg.Control.Socket; path != "" {
 		client := control.NewClient(path)
 		defer client.Close()

@@ -161,10 +161,10 @@ func TestHangUp(t *testing.T) {
 	if err := <-errs; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	await(t, "the receive to be taken back", func() bool { return !posted() })
+	await(t, "the receive to be cancelled", func() bool { return !posted() })
 }
 
-// await polls for a condition that nothing announces.
+// await polls for a condition of which nothing notifies.
 func await(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	poll := time.NewTicker(time.Millisecond)
@@ -173,7 +173,7 @@ func await(t testing.TB, what string, cond func() bool) {
 		select {
 		case <-poll.C:
 		case <-late:
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }

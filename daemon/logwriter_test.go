@@ -32,10 +32,10 @@ func TestLogWriterWritesAll(t *testing.T) {
 	}
 }
 
-// TestLogWriterIsStuck: lines beyond those that wait are lost and counted, nobody waits,
-// and Close does not wait for ever.
+// TestLogWriterIsStuck: lines beyond those in the queue are lost and counted, Write does
+// not block, and Close does not wait forever.
 func TestLogWriterIsStuck(t *testing.T) {
-	out, stuck := io.Pipe() // nobody reads it
+	out, stuck := io.Pipe() // without a reader
 	w := NewLogWriter(stuck)
 	const more = 10
 	for range queueLen + 1 + more { // one may be in the writer's hands
@@ -49,7 +49,7 @@ func TestLogWriterIsStuck(t *testing.T) {
 	w.Close(time.Millisecond)
 	select {
 	case <-w.done:
-		t.Error("a line was written that nobody has read")
+		t.Error("a line was written without a reader")
 	default:
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }() // it is read again: what waits is written

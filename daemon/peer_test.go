@@ -53,7 +53,7 @@ func (f *farEnd) reads() []byte {
 	return b[:n]
 }
 
-// awaits returns the next packet of a type, payload included, past repeats of others.
+// awaits returns the next packet of a type, payload included, and skips others.
 func (f *farEnd) awaits(typ protocol.Type) []byte {
 	f.t.Helper()
 	for {
@@ -64,8 +64,9 @@ func (f *farEnd) awaits(typ protocol.Type) []byte {
 	}
 }
 
-// hears is awaits, but gives up after as long as a far end waits before it repeats.
-func (f *farEnd) hears(typ protocol.Type) bool {
+// receives returns whether a packet of a type comes before a far end's retransmission
+// time-out.
+func (f *farEnd) receives(typ protocol.Type) bool {
 	f.t.Helper()
 	if err := f.conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
 		f.t.Fatal(err)

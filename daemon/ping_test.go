@@ -160,7 +160,7 @@ func (f *echoFPGA) interrupt(r *running, words int, at int32) bool {
 	return err != nil
 }
 
-// TestPingAfterRestart: a daemon that ran before has left an FPGA in a send. What it
+// TestPingAfterRestart: an FPGA is in a send to a daemon that ran before. What it
 // sends is not taken for the ping's echo, even if it holds the same words.
 func TestPingAfterRestart(t *testing.T) {
 	const words = 5

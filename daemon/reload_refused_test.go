@@ -88,8 +88,8 @@ func TestReloadRefused(t *testing.T) {
 	}
 }
 
-// TestReloadOfSharedMemory: an address that names memory stays what it is, as does what
-// the two sides have told each other.
+// TestReloadOfSharedMemory: an address that names memory does not change, nor do the
+// values that the two sides have exchanged.
 func TestReloadOfSharedMemory(t *testing.T) {
 	c := newCluster(t)
 	text := c.yaml("defaults: {profile: extended}", "run: host", "peer: software")

@@ -123,7 +123,7 @@ func TestReloadDuringReceive(t *testing.T) {
 	fpga.awaits(protocol.ClearToSend)
 	r.mustReload(t, c.text(after))
 	// On a slow machine the datagrams may be too far apart to be one message.
-	for acked := false; !acked; acked = fpga.hears(protocol.Ack) {
+	for acked := false; !acked; acked = fpga.receives(protocol.Ack) {
 		fpga.says(protocol.Data, protocol.SendInt, 1000, data[:346*4])
 		r.mustReload(t, c.text(before, "", "", c.addr(7)))
 		r.mustReload(t, c.text(after))
@@ -150,7 +150,7 @@ func TestReloadMovesThePeer(t *testing.T) {
 	was.awaits(protocol.SendRequest)
 	r.mustReload(t, c.text(before, "", c.addr(6)))
 	was.says(protocol.ClearToSend, protocol.RecvInt, 0, nil)
-	is.awaits(protocol.SendRequest) // a repeat
+	is.awaits(protocol.SendRequest) // a retransmission
 	is.says(protocol.ClearToSend, protocol.RecvInt, 0, nil)
 	if b := is.awaits(protocol.Data); !bytes.Equal(b[protocol.HeaderLen:], data) {
 		t.Errorf("%x arrived", b)
@@ -168,7 +168,7 @@ func TestReloadMovesThePeer(t *testing.T) {
 	}
 }
 
-// TestReloadByControlSocket: what the daemon reads again is told to who has asked.
+// TestReloadByControlSocket: the caller is notified of what the daemon has reloaded.
 func TestReloadByControlSocket(t *testing.T) {
 	c := newCluster(t)
 	text := c.text(before)

@@ -55,7 +55,7 @@ func issue(t *testing.T, dir string, ips ...string) {
 }
 
 // TestReloadOfCertificates: files of TLS are read again, for connections that are made
-// from then on; those that make no sense are refused.
+// from then on; invalid ones are refused.
 func TestReloadOfCertificates(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
 	other.net1, other.net2, other.port = c.net1, c.net2, c.port

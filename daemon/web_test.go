@@ -169,7 +169,7 @@ func TestUnaskedHTTPAddressTaken(t *testing.T) {
 	}
 }
 
-// TestBadWebConfigIsAnError, whoever asked for the address.
+// TestBadWebConfigIsAnError: Run returns a web.ConfigError that names the file.
 func TestBadWebConfigIsAnError(t *testing.T) {
 	c := newCluster(t)
 	path := filepath.Join(t.TempDir(), "no.yml")

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file")
 
-// engine tells of fixed counters, with a lock like an engine's.
+// engine returns fixed counters, with a lock like an engine's.
 type engine struct {
 	mu    sync.Mutex
 	own   mpe.RankCounters

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// observer tells a recorder of messages, and nobody of anything else.
+// observer notifies a recorder of messages, and ignores everything else.
 type observer struct{ recorder *metrics.Recorder }
 
 func (observer) Dropped(int, int, mpe.Drop) {}

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// counted tells of each phase how often it was counted, of a peer and of its class.
+// counted returns how often each phase was counted, of a peer and of its class.
 func counted(r *Recorder, peer int) (one, all [numPhases]uint64) {
 	for ph := range numPhases {
 		if times := r.peers[peer].times; times != nil && times[ph] != nil {

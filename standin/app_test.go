@@ -27,13 +27,13 @@ func (c *cluster) world() *mpi.Comm {
 	return world
 }
 
-// loseEachOnce loses one packet of every message, which an FPGA can repeat often
-// enough: the SEND_REQUEST, CLEAR_TO_SEND and DATA of one message after another.
+// loseEachOnce loses one packet of every message, which an FPGA can retransmit
+// often enough: the SEND_REQUEST, CLEAR_TO_SEND and DATA of one message after another.
 // ACKs, which an FPGA sends once, are not lost.
 func (c *cluster) loseEachOnce() (lost *int) {
 	lost = new(int)
 	done := make(map[[2]int]bool) // of the message between these ranks
-	turn := []protocol.Type{protocol.SendRequest, protocol.ClearToSend, protocol.Data}
+	order := []protocol.Type{protocol.SendRequest, protocol.ClearToSend, protocol.Data}
 	c.net.Hook(func(from, to int, b []byte) []time.Duration {
 		pair := [2]int{min(from, to), max(from, to)}
 		h, err := protocol.CloudFPGA.Decode(b)
@@ -41,7 +41,7 @@ func (c *cluster) loseEachOnce() (lost *int) {
 		case err != nil:
 		case h.Type == protocol.Ack:
 			done[pair] = false
-		case !done[pair] && h.Type == turn[*lost%len(turn)]:
+		case !done[pair] && h.Type == order[*lost%len(order)]:
 			done[pair] = true
 			*lost++
 			return nil

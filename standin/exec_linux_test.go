@@ -36,7 +36,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	defer tick.Stop()
 	for deadline := time.Now().Add(time.Minute); !ok(); <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func TestExecFailingCalls(t *testing.T) {
 	}
 }
 
-// A program that makes no sense is stopped, started again later, and does not
+// A program that makes malformed calls is stopped, started again later, and does not
 // hang the kernel.
 func TestExecMalformedCalls(t *testing.T) {
 	tests := []struct {
@@ -336,7 +336,7 @@ func TestExecClosedOutput(t *testing.T) {
 	}
 }
 
-// The end of its input tells a program that it is over, before any signal does.
+// The end of its input notifies a program of its end, before any signal does.
 func TestExecInputEnds(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()

@@ -30,7 +30,7 @@ type Rank interface {
 type Kernel interface {
 	// Run runs the kernel on a rank until ctx ends, and returns its cause;
 	// or until the kernel's work is done, and returns nil. The other errors
-	// are those that waiting cannot mend: a peer that the cluster does not
+	// are those that waiting cannot fix: a peer that the cluster does not
 	// have, and a rank that is shut down (mpe.ErrClosed). Run is called
 	// once at a time. When it returns, no goroutine of the kernel is running.
 	Run(ctx context.Context, r Rank) error

@@ -169,7 +169,7 @@ func (f *faulty) Send(ctx context.Context, dst int, data []byte, opts mpe.Option
 	return f.Engine.Send(ctx, dst, data, opts)
 }
 
-// A send that is refused at once, as all are after a cut message failed, must
+// A send that is refused at once, as all are after a fragmented message failed, must
 // not make a kernel spin, and no message of a source may be skipped.
 func TestRefusedSendDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

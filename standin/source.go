@@ -12,8 +12,8 @@ import (
 
 // source sends Options.Count messages of Options.Words words to Options.Peer,
 // one every Options.Interval; a message that is due while another is in progress is
-// sent as soon as that has ended. PatternWord gives the words. A message whose
-// send fails is sent again until it succeeds, so a receiver may see it twice but
+// sent as soon as that has ended. PatternWord gives the words. A send that
+// fails is retried until it succeeds, so a receiver may see a message twice but
 // misses none.
 type source struct{ base }
 

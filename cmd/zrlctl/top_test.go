@@ -74,8 +74,8 @@ func newScreen() *screen {
 	return &screen{width: 160, height: 16, keys: make(chan []byte), resized: make(chan struct{})}
 }
 
-func (s *screen) Enter() error { s.entered++; return nil }
-func (s *screen) Leave() error { s.restored++; return nil }
+func (s *screen) Enter() error   { s.entered++; return nil }
+func (s *screen) Restore() error { s.restored++; return nil }
 func (s *screen) Suspend() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

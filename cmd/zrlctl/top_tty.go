@@ -53,8 +53,8 @@ func (t *tty) Enter() error {
 	return err
 }
 
-// Leave implements terminal.
-func (t *tty) Leave() error {
+// Restore implements terminal.
+func (t *tty) Restore() error {
 	if t.state == nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (t *tty) Suspend() error {
 	if !canSuspend {
 		return nil
 	}
-	if err := t.Leave(); err != nil {
+	if err := t.Restore(); err != nil {
 		return err
 	}
 	if err := suspend(); err != nil {

@@ -103,8 +103,8 @@ func (o *onTTY) resize(width, height uint16) {
 	}
 }
 
-// until waits for the terminal to be told what a regular expression describes, after
-// what was waited for before.
+// until waits for output that matches a regular expression, after the output that it
+// waited for before.
 func (o *onTTY) until(pattern string) string {
 	o.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -212,6 +212,6 @@ func TestTopOnDumbTerminal(t *testing.T) {
 	}
 	t.Setenv("TERM", "xterm")
 	if newTTY(slave, slave) == nil || newTTY(strings.NewReader(""), slave) != nil || newTTY(slave, &bytes.Buffer{}) != nil {
-		t.Error("terminals are not told from others")
+		t.Error("terminals are not distinguished from other files")
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 // terminal is the terminal of an interactive top.
 type terminal interface {
-	// Enter switches to the alternate screen, and Leave restores the terminal.
+	// Enter switches to the alternate screen, and Restore returns to the state before.
 	Enter() error
-	Leave() error
+	Restore() error
 	// Suspend stops the program, as Ctrl-Z does, until it is continued.
 	Suspend() error
 	// Keys receives input, and is closed with the terminal. Resized receives a value when
@@ -59,8 +59,8 @@ func (t *top) watch(ctx context.Context, tty terminal) (err error) {
 		return fmt.Errorf("terminal: %w", err)
 	}
 	defer func() {
-		if left := tty.Leave(); err == nil && left != nil {
-			err = fmt.Errorf("terminal: %w", left)
+		if failed := tty.Restore(); err == nil && failed != nil {
+			err = fmt.Errorf("terminal: %w", failed)
 		}
 	}()
 	return w.run(ctx)

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// stuckPipe returns the writing end of a pipe that is full, and that nobody reads.
+// stuckPipe returns the writing end of a pipe that is full and has no reader.
 func stuckPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w := pipe(t)
@@ -132,14 +132,14 @@ func TestOutputCannotBeWritten(t *testing.T) {
 					return err
 				})
 			}
-			told := time.Now()
+			signalled := time.Now()
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
 			if err := <-ended; err != nil {
 				t.Errorf("after SIGTERM: %v", err)
 			}
-			if took := time.Since(told); took > stopTimeout {
+			if took := time.Since(signalled); took > stopTimeout {
 				t.Errorf("it ended %v after SIGTERM, with a stop_timeout of %v", took, stopTimeout)
 			}
 		})

@@ -132,7 +132,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// readyWriter takes standard output, and tells when there is some.
+// readyWriter is a standard output that notifies of each write.
 type readyWriter struct{ lines chan string }
 
 func (w readyWriter) Write(p []byte) (int, error) {

@@ -78,7 +78,7 @@ func TestPingMismatch(t *testing.T) {
 	}
 }
 
-// TestPingLate: an echo that comes after its ping has given up is not taken for
+// TestPingLate: an echo that comes after the deadline of its ping is not taken for
 // that of the next ping.
 func TestPingLate(t *testing.T) {
 	var late [][]byte
@@ -121,7 +121,7 @@ func TestPingBusy(t *testing.T) {
 	}
 	cancel()
 	if err := <-stuck; !errors.Is(err, context.Canceled) {
-		t.Errorf("a ping that was called off: %v", err)
+		t.Errorf("a cancelled ping: %v", err)
 	}
 }
 

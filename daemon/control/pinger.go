@@ -114,7 +114,7 @@ func (p *pinger) carryOn(caller context.Context) (context.Context, context.Cance
 	}
 }
 
-// exchange is a message on its way to a peer, and back.
+// exchange is the transfer of a message to a peer and back.
 type exchange struct {
 	port Port
 	peer int

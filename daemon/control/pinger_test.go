@@ -19,16 +19,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// call is a ping whose caller may go.
+// call is a ping whose caller may disconnect.
 type call struct {
-	leave context.CancelCauseFunc
-	ended chan Trip // of the last trip
+	cancel context.CancelCauseFunc
+	ended  chan Trip // of the last trip
 }
 
 // begin begins a ping of one word to rank 1, and waits until it has come as far as it can.
 func begin(s *Server, timeout string) *call {
-	ctx, leave := context.WithCancelCause(context.Background())
-	c := &call{leave, make(chan Trip, 1)}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	c := &call{cancel, make(chan Trip, 1)}
 	body := fmt.Sprintf(`{"to": 1, "count": 2, "timeout": %q}`, timeout)
 	go func() {
 		w := httptest.NewRecorder()
@@ -42,8 +42,8 @@ func begin(s *Server, timeout string) *call {
 	return c
 }
 
-// TestPingWithoutCaller: a ping whose caller goes is carried on until its echo has come,
-// another ping begins, the daemon stops, or the time is over.
+// TestPingWithoutCaller: a ping whose caller disconnects continues until its echo has come,
+// another ping begins, the daemon stops, or its deadline expires.
 func TestPingWithoutCaller(t *testing.T) {
 	const logged = "ping failed after its caller disconnected: rank 0 to rank 1, 1 words: rank 0 waits for rank 1: "
 	for _, tt := range []struct {
@@ -65,7 +65,7 @@ func TestPingWithoutCaller(t *testing.T) {
 				t.Errorf("the other ping: %+v", trip)
 			}
 		}, 0, logged + "superseded by another ping\n"},
-		{"the time is over", context.Canceled, nil, SettleTime, logged + "context canceled\n"},
+		{"the deadline expires", context.Canceled, nil, SettleTime, logged + "context canceled\n"},
 		{"the daemon stops", Errorf(Closed, "the daemon is shutting down"), nil, closeTime / 2, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestPingWithoutCaller(t *testing.T) {
 				var said bytes.Buffer
 				s := NewServer(b, log.New(&said, "", 0))
 				c := begin(s, "0s")
-				c.leave(tt.cause)
+				c.cancel(tt.cause)
 				synctest.Wait()
 				left := time.Now()
 				if tt.next != nil {
@@ -86,7 +86,7 @@ func TestPingWithoutCaller(t *testing.T) {
 				}
 				trip := <-c.ended
 				if d := time.Since(left); d != tt.after {
-					t.Errorf("it was carried on for %v, want %v", d, tt.after)
+					t.Errorf("it continued for %v, want %v", d, tt.after)
 				}
 				if trip.Kind != KindOf(tt.cause) {
 					t.Errorf("it ends with %+v", trip)

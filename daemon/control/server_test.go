@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// fakeBackend lends rank 0 of a cluster of 4. Rank 1 echoes, as echo says.
+// fakeBackend provides rank 0 of a cluster of 4. Rank 1 echoes, as echo says.
 type fakeBackend struct {
 	// echo returns what comes back of a message; nil is the message itself.
 	echo func(data []byte) []byte
@@ -239,7 +239,7 @@ func FuzzRequests(f *testing.F) {
 		if req.URL, err = req.URL.Parse(url); err != nil {
 			return // no request at all
 		}
-		// Whatever it waits for, and however often: the caller hangs up.
+		// Whatever it waits for, and however often: the caller closes the connection.
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
 		w := httptest.NewRecorder()

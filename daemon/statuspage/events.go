@@ -94,7 +94,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 			maxWatchers, retryAfter), http.StatusServiceUnavailable)
 		return
 	}
-	defer p.leave()
+	defer p.exit()
 	head(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // for proxies that collect answers
@@ -144,8 +144,8 @@ func (p *Page) enter() bool {
 	return true
 }
 
-// leave removes a watcher.
-func (p *Page) leave() {
+// exit removes a watcher.
+func (p *Page) exit() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watchers--

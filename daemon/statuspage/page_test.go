@@ -254,17 +254,17 @@ func TestSampling(t *testing.T) {
 		if n := asked(time.Minute); n != 6 {
 			t.Errorf("%d times in a minute without watchers", n)
 		}
-		looking, leave := context.WithCancel(ctx)
+		watching, disconnect := context.WithCancel(ctx)
 		for range 10 {
-			follow(t, looking, p, "/events")
+			follow(t, watching, p, "/events")
 		}
 		if n := asked(time.Minute); n < 59 || n > 61 {
 			t.Errorf("%d times in a minute with ten watchers", n)
 		}
-		leave()
+		disconnect()
 		synctest.Wait()
 		if n := asked(time.Minute); n < 5 || n > 7 {
-			t.Errorf("%d times in a minute after they have left", n)
+			t.Errorf("%d times in a minute after they have disconnected", n)
 		}
 		for range 50 {
 			get(t, p, "/")
@@ -276,13 +276,13 @@ func TestSampling(t *testing.T) {
 	})
 }
 
-// TestTooManyWatchers are refused; when one leaves there is room for another.
+// TestTooManyWatchers are refused; when one disconnects there is room for another.
 func TestTooManyWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := statuspage.New((&daemontest.Source{Value: daemontest.Cluster(3, 10, true)}).Status, statuspage.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		one, leave := context.WithCancel(ctx)
+		one, disconnect := context.WithCancel(ctx)
 		follow(t, one, p, "/events")
 		for range 31 {
 			follow(t, ctx, p, "/events")
@@ -292,10 +292,10 @@ func TestTooManyWatchers(t *testing.T) {
 			!strings.HasPrefix(w.Body.String(), "the limit of 32 event clients is reached: try again in 5 s") {
 			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
 		}
-		leave()
+		disconnect()
 		synctest.Wait()
 		if e, ok := <-follow(t, ctx, p, "/events"); !ok || e.T == "" {
-			t.Error("there is no room after one has left")
+			t.Error("there is no room after one has disconnected")
 		}
 	})
 }

@@ -190,7 +190,7 @@ func TestAlertsAreComplete(t *testing.T) {
 	}
 	for _, section := range regexp.MustCompile(`(?m)^### (Zrlmpi\w+)$`).FindAllSubmatch(manual, -1) {
 		if !seen[string(section[1])] {
-			t.Errorf("docs/operations.md tells of %s, which there is not", section[1])
+			t.Errorf("docs/operations.md describes %s, which does not exist", section[1])
 		}
 	}
 }

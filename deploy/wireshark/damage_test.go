@@ -112,7 +112,7 @@ func damages() []damage {
 		{name: "error about nothing", packets: []packet{from(1, header(protocol.Error, 1, 0, protocol.RecvInt, 0))},
 			want: map[int]string{1: "error_packet stale_header"}},
 		{name: "requests cross", packets: []packet{request(), answer, clearing()}, want: map[int]string{2: "crossed_requests"}, messages: "1 2 1"},
-		{name: "a crossed request is sent again", want: map[int]string{2: "crossed_requests", 6: "retransmitted_packet"}, messages: "1 2 2 2 2 1",
+		{name: "a crossed request is retransmitted", want: map[int]string{2: "crossed_requests", 6: "retransmitted_packet"}, messages: "1 2 2 2 2 1",
 			packets: []packet{request(), answer, from(0, header(protocol.ClearToSend, 0, 1, protocol.RecvInt, 0)),
 				from(1, header(protocol.Data, 1, 0, protocol.SendInt, 0)), from(0, header(protocol.Ack, 0, 1, protocol.RecvInt, 0)), request()}},
 

@@ -98,7 +98,7 @@ func runTshark(t *testing.T, script string, args ...string) string {
 	return stdout.String()
 }
 
-// track tells go test that the result depends on a file that only another
+// track makes go test aware that the result depends on a file that only another
 // program opens: without it, a result from before the file was changed would
 // stand.
 func track(t *testing.T, file string) {
@@ -109,7 +109,7 @@ func track(t *testing.T, file string) {
 }
 
 // hasLuaError reports whether tshark's output, or what it wrote to stderr,
-// tells of an error in a Lua script.
+// has an error in a Lua script.
 func hasLuaError(output string) bool {
 	return strings.Contains(output, "Lua Error") || strings.Contains(output, "lua:") || strings.Contains(output, ".lua\"]:")
 }
@@ -180,7 +180,7 @@ func TestScriptErrorsAreSeen(t *testing.T) {
 			}
 			out := runTshark(t, path, "-r", captures(t)[0], "-V")
 			if !hasLuaError(out) {
-				t.Errorf("nothing in tshark's output tells of the error: %.2000s", out)
+				t.Errorf("tshark's output does not have the error: %.2000s", out)
 			}
 		})
 	}

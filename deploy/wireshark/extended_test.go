@@ -147,7 +147,7 @@ func TestExtendedStreams(t *testing.T) {
 	}{
 		{name: "in one segment", packets: stream(all), want: map[int]string{1: "error_packet"}, types: "1,3,5", numbers: "1,2,0"},
 		{name: "headers in pieces", packets: stream(all, 1, 19, 20, 31, 32, 79, 80, 81+80), want: map[int]string{9: "error_packet"}, types: "- - - - - - 1 - 3,5", numbers: "- - - - - - 1 - 2,0"},
-		{name: "damaged", packets: stream(slices.Concat(talk[2].payload, talk[4].edit(100, 1).payload)), want: map[int]string{1: "bad_checksum"}, types: "1,3", numbers: "1,2"},
+		{name: "corrupt", packets: stream(slices.Concat(talk[2].payload, talk[4].edit(100, 1).payload)), want: map[int]string{1: "bad_checksum"}, types: "1,3", numbers: "1,2"},
 		{name: "too long", packets: stream(talk[4].edit(22, 1).payload), want: map[int]string{1: "size_mismatch"}, types: "3", numbers: "2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -104,7 +104,7 @@ for _, e in ipairs({
     { "datatype_mismatch", "INT meets FLOAT", expert.group.PROTOCOL, expert.severity.WARN },
     { "size_mismatch", "The length is wrong", expert.group.PROTOCOL, expert.severity.ERROR },
     { "padding", "The payload is padded", expert.group.PROTOCOL, expert.severity.CHAT },
-    { "retransmitted_packet", "Sent again", expert.group.SEQUENCE, expert.severity.NOTE },
+    { "retransmitted_packet", "Retransmitted", expert.group.SEQUENCE, expert.severity.NOTE },
     { "duplicate_packet", "Delivered twice", expert.group.SEQUENCE, expert.severity.NOTE },
     { "stale_header", "Answers nothing in progress", expert.group.SEQUENCE, expert.severity.WARN },
     { "unsolicited_data", "DATA that was not cleared", expert.group.SEQUENCE, expert.severity.WARN },
@@ -343,7 +343,7 @@ end
 -- again notes a packet that was seen before: a duplicate if it comes sooner than any time-out, unless the
 -- sender had another reason to send it at once.
 local function again(j, p, what, earlier, has_reason)
-    local name, how = "retransmitted_packet", "sent again"
+    local name, how = "retransmitted_packet", "retransmitted"
     if not has_reason and soon(p, earlier.time) then name, how = "duplicate_packet", "delivered twice" end
     note(j, name, "%s was %s, %.6f s after frame %d", what, how, seconds(p.time, earlier.time), earlier.number)
 end
@@ -361,9 +361,9 @@ local function on_request(j, p, h, flow)
     local pair, reverse = pair_of(p.src, h.src, p.dst, h.dst), pair_of(p.dst, h.dst, p.src, h.src)
     local m = pair.cur
     flow.pair = pair
-    -- A sender does not ask again once its DATA is on the way: later than a copy, it has broken off.
+    -- A sender does not ask again once it sends DATA: if this comes later than a duplicate, it has aborted.
     if in_progress(m) and m.request and (not m.data or soon(p, m.data.time)) then
-        -- A crossed request is sent again right after the peer's message (P3): that is no copy.
+        -- A crossed request is retransmitted right after the peer's message (P3): that is no duplicate.
         again(j, p, "SEND_REQUEST", m.asked, m.asked.acks ~= (reverse.acks or 0))
         j.request_in = m.request.number
     else
@@ -399,7 +399,7 @@ local function on_clear(j, p, h)
     if m.cleared then
         again(j, p, "CLEAR_TO_SEND", m.cleared)
     elseif m.data then
-        note(j, "stale_header", "CLEAR_TO_SEND for DATA that is on its way already, since frame %d", m.data.number)
+        note(j, "stale_header", "CLEAR_TO_SEND for DATA that is being sent already, since frame %d", m.data.number)
     end
     m.cleared = { number = p.number, time = p.time }
     if not m.clear then m.clear = m.cleared end
@@ -653,7 +653,7 @@ local function judge_extended(tvb, n)
         end
     end
     if defect then note(j, defect, "%s", text) end
-    if ext_flag(h, 5) then note(j, "retransmitted_packet", "packet %d was sent again: it has the flag RETRANSMIT", h.number) end
+    if ext_flag(h, 5) then note(j, "retransmitted_packet", "packet %d was retransmitted: it has the flag RETRANSMIT", h.number) end
     if h.type == ERROR then
         note(j, "error_packet", "ERROR: %s", CODES[h.tag] or string.format("code %d", h.tag))
     end

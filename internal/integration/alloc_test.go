@@ -44,9 +44,9 @@ func TestNoAllocations(t *testing.T) {
 					}
 					near, far := play(ctx, world[0], make([]int32, words)), play(ctx, world[1], make([]int32, words))
 					const rounds = 20
-					turn := make(chan int)
+					begin := make(chan int)
 					go func() {
-						for n := range turn {
+						for n := range begin {
 							for range n {
 								if err := far(); err != nil {
 									done <- err
@@ -57,7 +57,7 @@ func TestNoAllocations(t *testing.T) {
 						done <- nil
 					}()
 					round := func() {
-						turn <- rounds
+						begin <- rounds
 						for range rounds {
 							if err := near(); err != nil {
 								t.Error(err)
@@ -70,7 +70,7 @@ func TestNoAllocations(t *testing.T) {
 					} else if n > 0 {
 						t.Logf("%d words, %s: %v allocations in %d rounds", words, pattern, n, rounds)
 					}
-					close(turn)
+					close(begin)
 					if err := <-done; err != nil {
 						t.Fatal(err)
 					}

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // victim is in the middle of everything: receives that wait, a send that nobody
-// receives, and a large one that is on its way.
+// receives, and a large one that is being sent.
 func victim(socket string) {
 	ctx := context.Background()
 	c, err := attach.Dial(ctx, socket, attach.DialOptions{Rank: 0})

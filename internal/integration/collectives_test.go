@@ -152,8 +152,8 @@ func TestMixedCollectives(t *testing.T) {
 	for fpga := range 4 {
 		t.Run(fmt.Sprint("FPGA is rank ", fpga), func(t *testing.T) {
 			l := layout{ranks: 4, hosts: slices.DeleteFunc(upTo(0, 4), func(r int) bool { return r == fpga })}
-			// Ranks send to each other at the same time, of which a repeat has to sort
-			// out what an FPGA forgets. Repeats are safe for a single datagram.
+			// Ranks send to each other at the same time, and what an FPGA forgets must be
+			// retransmitted. Retransmissions are safe for a single datagram.
 			allRanks(t, openWorlds(t, fpgaConfig(t, l, "", ""), deployed), func(ctx context.Context, world *mpi.Comm) error {
 				for root := range l.ranks {
 					l := l

@@ -92,7 +92,7 @@ func startDaemon(t *testing.T, cfg *config.Config) {
 	}
 }
 
-// notify is a writer that tells of what is written.
+// notify is a writer that notifies of each write.
 type notify chan<- struct{}
 
 func (n notify) Write(b []byte) (int, error) {

@@ -20,7 +20,7 @@ import (
 )
 
 // crowd is rank 0, which is one engine with one socket, and its many peers, all in
-// this process: stand-ins with an FPGA's habits, from rank 1 on, and after them
+// this process: stand-ins with an FPGA's quirks, from rank 1 on, and after them
 // ranks of the extended profile. All of them send back what they are sent.
 type crowd struct {
 	engine        *mpe.Engine
@@ -38,7 +38,7 @@ type crowd struct {
 
 // farWindow is how many packets each rank of the extended profile has in flight to
 // rank 0, so that what a thousand of them send at once fits into its socket: an
-// FPGA, whose packets go there as well, does not repeat them for long.
+// FPGA, whose packets go there as well, does not retransmit them for long.
 const farWindow = 8
 
 // newCrowd starts it, on addresses 127.n.0.0 to 127.n.255.255.
@@ -47,7 +47,7 @@ func newCrowd(t testing.TB, n byte, fpgas, others int) *crowd {
 	c := &crowd{fpgas: fpgas, others: others}
 	far, addrs := newFarEnds(t, n, 1+fpgas, others, extended.Config{Window: farWindow, Messages: 64, EagerBytes: 64 << 10, Timing: patientExtended()})
 	c.far = far
-	// Whoever runs the same beside us has other addresses: nobody takes a free port away.
+	// Another process with the same test has other addresses: it cannot take a free port.
 	own := byte(128 + os.Getpid()%128)
 	entries := make([]rankmap.Entry, 1+fpgas+others)
 	for rank := range entries {

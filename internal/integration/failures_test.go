@@ -36,17 +36,17 @@ func TestFailuresAreTold(t *testing.T) {
 				switch r {
 				case 0:
 					others.Wait()
-					if err := told(mpi.Allreduce(ctx, world, sum, sum, mpi.Sum), gone); err != nil {
+					if err := failedBecauseOf(mpi.Allreduce(ctx, world, sum, sum, mpi.Sum), gone); err != nil {
 						return err
 					}
 				case gone:
 					own, cancel := context.WithCancel(ctx)
 					cancel()
 					if err := mpi.Allreduce(own, world, sum, sum, mpi.Sum); !errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrCallFailed) {
-						return fmt.Errorf("the one that gives up: %w", err)
+						return fmt.Errorf("the rank that cancels: %w", err)
 					}
 				default:
-					err := told(mpi.Allreduce(ctx, world, sum, sum, mpi.Sum), gone)
+					err := failedBecauseOf(mpi.Allreduce(ctx, world, sum, sum, mpi.Sum), gone)
 					others.Done()
 					if err != nil {
 						return err
@@ -69,11 +69,11 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// told checks that a call has failed because of another rank.
-func told(err error, by int) error {
+// failedBecauseOf checks that a call has failed because another rank has cancelled it.
+func failedBecauseOf(err error, by int) error {
 	failed, ok := errors.AsType[*mpe.CallFailedError](err)
 	if !ok || failed.Rank != by || failed.Cause != mpe.CauseCancelled || !errors.Is(err, mpe.ErrCallFailed) || !errors.Is(err, mpi.ErrOther) {
-		return fmt.Errorf("not told that rank %d has given up: %w", by, err)
+		return fmt.Errorf("the error is not that rank %d has cancelled the call: %w", by, err)
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ type farEnds struct {
 	epoch time.Time
 	stop  atomic.Bool
 	all   sync.WaitGroup
-	// repeats and losses are known after close.
-	repeats, losses uint64
+	// retransmissions and losses are known after close.
+	retransmissions, losses uint64
 }
 
 // farEnd is one of them.
@@ -93,7 +93,7 @@ func (f *farEnds) close() {
 	f.all.Wait()
 	for _, e := range f.ends {
 		s := e.conn.Stats()
-		f.repeats += s.Retransmissions
+		f.retransmissions += s.Retransmissions
 		f.losses += s.Losses
 	}
 }
@@ -134,7 +134,7 @@ func (f *farEnds) serve(ends []*farEnd) {
 		for _, e := range ends {
 			if at, ok := e.conn.Deadline(); ok && at <= now {
 				e.acts = e.conn.Tick(now, e.acts)
-				f.settle(e, now)
+				f.flush(e, now)
 			}
 		}
 	}
@@ -151,10 +151,10 @@ func (f *farEnds) receive(e *farEnd, buf []byte) {
 		e.acts = e.conn.Packet(now, buf[:n], e.acts)
 		f.do(e, now)
 	}
-	f.settle(e, now)
+	f.flush(e, now)
 }
 
-func (f *farEnds) settle(e *farEnd, now extended.Instant) {
+func (f *farEnds) flush(e *farEnd, now extended.Instant) {
 	f.do(e, now)
 	e.acts = e.conn.Flush(now, e.acts)
 	f.do(e, now)

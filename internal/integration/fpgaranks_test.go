@@ -18,11 +18,11 @@ import (
 )
 
 // worldsWithFPGAs opens all ranks on real sockets: hosts, which talk to each other by
-// the extended profile, and stand-ins with an FPGA's habits. What a test does on a
+// the extended profile, and stand-ins with an FPGA's quirks. What a test does on a
 // stand-in's communicator is what the FPGA's program does.
 //
 // Nothing is lost, and on a busy machine a rank may be held up for longer than a network
-// or an FPGA ever is: so nobody repeats anything soon, or takes a message for broken off.
+// or an FPGA ever is: so no rank retransmits soon, or takes a message for aborted.
 func worldsWithFPGAs(t *testing.T, l layout) []*mpi.Comm {
 	t.Helper()
 	cfg := fpgaConfig(t, l, ", timing: default", ", deadlines: {ack: 0s, data: 0s}")

@@ -14,8 +14,8 @@ type faults struct {
 	lose, double, delay, flip float64
 }
 
-// impaired is a real transport whose packets are lost, doubled, overtaken and
-// damaged before they reach the network.
+// impaired is a real transport whose packets are lost, duplicated, reordered and
+// corrupted before they reach the network.
 type impaired struct {
 	mpe.PacketTransport
 	faults

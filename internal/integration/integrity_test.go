@@ -42,7 +42,7 @@ func TestIntegrity(t *testing.T) {
 		{"udp", 81, faults{lose: 0.05, double: 0.05, delay: 0.05, flip: 0.01}, func(rank int, m *rankmap.Map) (mpe.PacketTransport, error) {
 			return udp.Listen(udp.Config{Rank: rank, Map: m})
 		}},
-		// A damaged packet costs the stream, and a new connection a back-off.
+		// A corrupt packet costs the stream, and a new connection a back-off.
 		{"tcp", 82, faults{lose: 0.05, double: 0.05, delay: 0.05, flip: 0.0001}, func(rank int, m *rankmap.Map) (mpe.PacketTransport, error) {
 			return tcp.Listen(tcp.Config{
 				Rank: rank, Map: m, Profile: func(int) protocol.Profile { return protocol.Extended },
@@ -96,7 +96,7 @@ func TestIntegrity(t *testing.T) {
 				nets[rank].mu.Lock()
 				c := nets[rank].counts
 				nets[rank].mu.Unlock()
-				t.Logf("rank %d: %d packets, of which %d lost, %d doubled, %d delayed, %d damaged; %d repeats, %d dropped as duplicates, %d by checksum",
+				t.Logf("rank %d: %d packets, of which %d lost, %d duplicated, %d delayed, %d corrupt; %d retransmissions, %d dropped as duplicates, %d by checksum",
 					rank, c.sent, c.lost, c.doubled, c.delayed, c.flipped, p.Extended.Retransmissions, p.Dropped[mpe.DropDuplicate], p.Dropped[mpe.DropChecksum])
 				if c.lost == 0 || c.doubled == 0 || c.delayed == 0 || messages >= 100_000 && c.flipped == 0 {
 					t.Errorf("rank %d: the network was not impaired: %+v", rank, c)
@@ -188,7 +188,7 @@ func integrityRecv(ctx context.Context, t *testing.T, e *mpe.Engine, from, messa
 		case binary.LittleEndian.Uint64(b) != uint64(i):
 			return fmt.Errorf("it is message %d", binary.LittleEndian.Uint64(b))
 		case binary.LittleEndian.Uint32(b[8:]) != crc32.ChecksumIEEE(b[12:]):
-			return fmt.Errorf("its contents are damaged")
+			return fmt.Errorf("its contents are corrupt")
 		}
 		return nil
 	}

@@ -99,7 +99,7 @@ func benchLongPath(b *testing.B, net byte, oneWay time.Duration) {
 		}
 	}
 	x := engines[0].Snapshot().Peers[0].Extended
-	b.ReportMetric(float64(x.Retransmissions)/float64(b.N), "repeats/op")
+	b.ReportMetric(float64(x.Retransmissions)/float64(b.N), "retransmissions/op")
 }
 
 func transfer(ctx context.Context, e *mpe.Engine, op mpe.Operation) error {

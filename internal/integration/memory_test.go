@@ -89,9 +89,10 @@ func hostPeer(rank int, fpga bool) mpe.Peer {
 // crowdWords is the longest message to an FPGA.
 const crowdWords = 25_000
 
-// patient lets a message go on after a pause. With a thousand ranks on a few cores
-// one may be held up longer than a network ever is, and what is repeated meanwhile may
-// not fit into its socket: so nobody stops to repeat, as an FPGA would, or soon gives up.
+// patient lets a message continue after a pause. With a thousand ranks on a few cores
+// one may pause longer than a network ever does, and what is retransmitted meanwhile may
+// not fit into its socket: so no rank stops to retransmit, as an FPGA would, and deadlines
+// are long.
 func patient(t handshake.Timing) handshake.Timing {
 	t.FragmentGap = time.Minute
 	t.AckDeadline, t.DataDeadline = time.Minute, time.Minute

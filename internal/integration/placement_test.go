@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// pattern fills a message so that every word tells where it belongs.
+// pattern fills a message so that every word identifies its message and position.
 func pattern(buf []byte, from, number int) {
 	for i := 0; i+4 <= len(buf); i += 4 {
 		binary.LittleEndian.PutUint32(buf[i:], uint32(i/4)*2654435761+uint32(from)<<24+uint32(number))
@@ -31,10 +31,10 @@ func checkPattern(buf []byte, from, number int) error {
 	return nil
 }
 
-// TestLanding: payload is written straight into receives' buffers while other
+// TestDirectPlacement: payload is written straight into receives' buffers while other
 // peers' packets arrive, and callers give receives up. Every message is whole, and
 // a buffer that is its caller's again is left alone.
-func TestLanding(t *testing.T) {
+func TestDirectPlacement(t *testing.T) {
 	const senders, messages = 3, 60
 	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
 		t.Run(profile.String(), func(t *testing.T) {
@@ -121,7 +121,7 @@ func receiveAll(ctx context.Context, d mpe.Device, from, messages int) error {
 	for _, buf := range ours {
 		for k, b := range buf {
 			if b != 0xEE {
-				return fmt.Errorf("byte %d of a buffer was written to after its receive was given up", k)
+				return fmt.Errorf("byte %d of a buffer was written to after its receive was cancelled", k)
 			}
 		}
 	}

@@ -40,20 +40,20 @@ func TestManyPeers(t *testing.T) {
 		t.Errorf("there are %d goroutines more than before", n)
 	}
 	s := c.engine.Snapshot()
-	var repeats, messages uint64
+	var retransmissions, messages uint64
 	for _, p := range s.Peers {
 		messages += p.Received
 		if p.Sent != each || p.Received != each || p.Failed != 0 {
 			t.Errorf("rank %d: %d messages were sent, %d received, %d failed", p.Rank, p.Sent, p.Received, p.Failed)
 		}
 		if p.Extended != nil {
-			repeats += p.Extended.Retransmissions
+			retransmissions += p.Extended.Retransmissions
 		}
 	}
 	if s.Posted+s.Unexpected > 0 {
 		t.Errorf("%d receives and %d messages are left", s.Posted, s.Unexpected)
 	}
-	t.Logf("%d messages there and back, in %d groups of peers; %d packets repeated", messages, len(x.groups), repeats)
+	t.Logf("%d messages there and back, in %d groups of peers; %d packets retransmitted", messages, len(x.groups), retransmissions)
 }
 
 // roundTrips are messages that go to many peers, and come back.
@@ -138,7 +138,7 @@ func (x *roundTrips) group(ctx context.Context, number, first, n int, sizes []in
 	for rank := first; rank < first+n; rank++ {
 		for i, size := range x.lengths(rank, sizes) {
 			if !bytes.Equal(x.bufs[(rank-first)*len(sizes)+i][:size], x.data(number, rank, i, size)) {
-				return fmt.Errorf("message %d of round %d from rank %d is damaged", i, number, rank)
+				return fmt.Errorf("message %d of round %d from rank %d is corrupt", i, number, rank)
 			}
 		}
 	}

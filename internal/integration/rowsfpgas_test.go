@@ -310,8 +310,8 @@ func TestRowsMeetFPGAs(t *testing.T) {
 	}
 }
 
-// TestExtendedKernels: where collective calls are told from other messages, the kernels
-// make them.
+// TestExtendedKernels: where collective calls are distinguished from other messages, the
+// kernels make them.
 func TestExtendedKernels(t *testing.T) {
 	for kernel, run := range map[string]rowsRun{"matvec": runMatvec(23, 7, 2), "backsub": runBacksub(20), "kmeans": runKmeans(100)} {
 		t.Run(kernel, func(t *testing.T) {

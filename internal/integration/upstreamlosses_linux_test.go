@@ -32,14 +32,14 @@ const (
 	// busyEnv has processes use all processors meanwhile: so many for each one.
 	busyEnv     = "ZRLMPI_UPSTREAM_BUSY"
 	lossWorkers = 6
-	// lossPatience is longer than any time-out of a host or of upstream's library.
-	lossPatience = 20 * time.Second
+	// lossTimeout is longer than any time-out of a host or of upstream's library.
+	lossTimeout = 20 * time.Second
 )
 
 // TestLossesBetweenAHostAndUpstream exchanges messages of 347 to 5001 words between a
 // host and a program on upstream's CPU library, with a relay between them that loses
 // one datagram of each exchange, whichever it is. Either side may report an error or
-// wait forever for what the library does not send again, but none may take wrong words
+// wait forever for what the library does not retransmit, but none may take wrong words
 // for the message.
 func TestLossesBetweenAHostAndUpstream(t *testing.T) {
 	path := buildCalls(t)
@@ -211,7 +211,7 @@ func (l *lossLab) exchange(rng *rand.Rand) (o outcome, detail string, err error)
 	}
 	datagrams := 3 + (protocol.HeaderLen+len(words)*protocol.WordLen+protocol.MaxDatagram-1)/protocol.MaxDatagram
 	l.r.lose(rng.IntN(datagrams))
-	ctx, cancel := context.WithTimeout(context.Background(), lossPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), lossTimeout)
 	defer cancel()
 	direction := "to upstream"
 	if rng.IntN(2) == 0 {
@@ -234,11 +234,11 @@ func (l *lossLab) toUpstream(ctx context.Context, words []uint32) (outcome, erro
 	l.p.recv(0, len(words))
 	_, err := l.e.Send(ctx, 1, wordBytes(words), mpe.Options{})
 	// After an error the program has returned or crashed already or never does.
-	patience := lossPatience
+	timeout := lossTimeout
 	if err != nil {
-		patience = time.Second
+		timeout = time.Second
 	}
-	line, returned, ended := l.line(patience)
+	line, returned, ended := l.line(timeout)
 	switch {
 	case ended && l.p.overran():
 		return crashed, err
@@ -266,7 +266,7 @@ func (l *lossLab) fromUpstream(ctx context.Context, words []uint32) (outcome, er
 	case int(st.Words) != len(words) || !bytes.Equal(buf, wordBytes(words)):
 		return wrong, nil
 	}
-	if _, returned, _ := l.line(lossPatience); !returned {
+	if _, returned, _ := l.line(lossTimeout); !returned {
 		return waits, nil
 	}
 	return delivered, nil
@@ -274,11 +274,11 @@ func (l *lossLab) fromUpstream(ctx context.Context, words []uint32) (outcome, er
 
 // line returns what the program prints when its call returns. ended reports that the
 // program has ended.
-func (l *lossLab) line(patience time.Duration) (line string, returned, ended bool) {
+func (l *lossLab) line(timeout time.Duration) (line string, returned, ended bool) {
 	select {
 	case line, returned = <-l.p.returned:
 		return line, returned, !returned
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		return "", false, false
 	}
 }

@@ -26,7 +26,7 @@ const (
 	tick = 10 * time.Millisecond
 )
 
-// errLate: the machine was too busy for the script's time-outs to be told apart.
+// errLate: the machine was too busy for the script's time-outs to be distinguished.
 var errLate = errors.New("the machine is too busy")
 
 // TestModelAgreesWithUpstream plays random scripts of calls, datagrams, time-outs and
@@ -193,14 +193,14 @@ func (s *script) call() error {
 		if err := s.m.Send(s.now, peer, words); err != nil {
 			return err
 		}
-		return s.settle()
+		return s.awaitModel()
 	}
 	s.note("recv %d words from %d", n, peer)
 	s.p.recv(peer, n)
 	if err := s.m.Recv(s.now, peer, n); err != nil {
 		return err
 	}
-	return s.settle()
+	return s.awaitModel()
 }
 
 func (s *script) words(n int) []uint32 {
@@ -285,7 +285,7 @@ func (s *script) message(rank, n int) [][]byte {
 	return slices.Collect(slices.Chunk(b, protocol.MaxDatagram))
 }
 
-// disturbing is what nobody waits for, or almost what somebody does.
+// disturbing is what no rank is waiting for, or almost what one is waiting for.
 func (s *script) disturbing() []incoming {
 	from := s.IntN(len(ranks))
 	rank := s.IntN(3)
@@ -337,7 +337,7 @@ func (s *script) burst(in []incoming) error {
 	for _, d := range in {
 		s.m.Datagram(s.now, ranks[d.from], d.b)
 	}
-	return s.settle()
+	return s.awaitModel()
 }
 
 // inTime reports that the library's time-out may have expired.
@@ -359,7 +359,7 @@ func (s *script) timeOut() error {
 	s.c.timeouts.Add(1)
 	due := s.since.Add(least)
 	s.since = due
-	if err := s.settle(); err != nil {
+	if err := s.awaitModel(); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -391,11 +391,11 @@ func (s *script) stop() error {
 	s.m.Stop(s.now, 1)
 	s.now++
 	s.m.Tick(s.now)
-	return s.settle()
+	return s.awaitModel()
 }
 
-// settle waits until the library has sent what the model has, and waits again.
-func (s *script) settle() error {
+// awaitModel waits until the library has sent what the model has, and waits again.
+func (s *script) awaitModel() error {
 	for _, p := range s.m.Out() {
 		s.want[p.To] = append(s.want[p.To], p.Bytes)
 		s.c.packets.Add(1)

@@ -10,8 +10,8 @@ import (
 
 // Keys returns the page of a configuration as Markdown, made out of a reference
 // configuration: a YAML file that has every key, with comments. The comment at its
-// head describes the file. Keys that stand there more than once, as in lists, are
-// told of where they have comments.
+// head describes the file. Keys that occur more than once, as in lists, are described
+// where they have comments.
 func Keys(reference []byte) (string, error) {
 	var file yaml.Node
 	if err := yaml.Unmarshal(reference, &file); err != nil {
@@ -21,7 +21,7 @@ func Keys(reference []byte) (string, error) {
 		return "", errors.New("the reference is no list of keys")
 	}
 	top := file.Content[0]
-	k := keys{told: make(map[string]bool)}
+	k := keys{described: make(map[string]bool)}
 	k.b.WriteString("# NAME\nzrlmpid.yaml - configuration of zrlmpid\n\n# DESCRIPTION\n")
 	k.b.WriteString(comment(file.HeadComment))
 	for i := 0; i+1 < len(top.Content); i += 2 {
@@ -32,13 +32,13 @@ func Keys(reference []byte) (string, error) {
 	return k.b.String(), nil
 }
 
-// keys are the keys told of, each by its path.
+// keys collects the keys that were described, each by its path.
 type keys struct {
-	b    strings.Builder
-	told map[string]bool
+	b         strings.Builder
+	described map[string]bool
 }
 
-// node tells of all that is below a key.
+// node describes all that is below a key.
 func (k *keys) node(path string, n *yaml.Node) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -55,14 +55,14 @@ func (k *keys) node(path string, n *yaml.Node) {
 	}
 }
 
-// pair tells of a key, and of what is below it.
+// pair describes a key and what is below it.
 func (k *keys) pair(path string, key, value *yaml.Node) {
 	if path != "" {
 		path += "."
 	}
 	path += key.Value
 	text := join(key.HeadComment, key.LineComment, value.HeadComment, value.LineComment)
-	if text != "" || !k.told[path] && value.Kind == yaml.ScalarNode {
+	if text != "" || !k.described[path] && value.Kind == yaml.ScalarNode {
 		term := "**" + Escape(path) + "**"
 		if value.Kind == yaml.ScalarNode {
 			shown := value.Value
@@ -73,7 +73,7 @@ func (k *keys) pair(path string, key, value *yaml.Node) {
 		}
 		fmt.Fprintf(&k.b, "%s\n: %s\n", term, indent(comment(text)))
 	}
-	k.told[path] = true
+	k.described[path] = true
 	k.node(path, value)
 }
 

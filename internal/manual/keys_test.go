@@ -40,7 +40,7 @@ ranks:
 		}
 	}
 	if n := strings.Count(page, "rank** ="); n != 1 {
-		t.Errorf("ranks[].rank is told of %d times\n%s", n, page)
+		t.Errorf("ranks[].rank is described %d times\n%s", n, page)
 	}
 	for _, bad := range []string{"", "- 1\n", "a: [\n"} {
 		if _, err := manual.Keys([]byte(bad)); err == nil {

@@ -13,8 +13,8 @@ const (
 	// busyBytes is what rank 1 has to send to rank 2 when a broadcast begins.
 	// It takes longer than a broadcast of short data.
 	busyBytes = 1 << 20
-	// bcastTurns is how often the methods take turns in a step.
-	bcastTurns = 10
+	// bcastParts is the number of parts of a step. Each part runs all methods, one after another.
+	bcastParts = 10
 )
 
 // The tags of a broadcast's other messages.
@@ -50,10 +50,10 @@ func bcastStep(s *session, st step, busy int) ([]Point, error) {
 	if err != nil {
 		return nil, err
 	}
-	turn := (st.iterations + bcastTurns - 1) / bcastTurns
-	for from, to := -warmup, 0; from < st.iterations; from, to = to, min(to+turn, st.iterations) {
+	share := (st.iterations + bcastParts - 1) / bcastParts
+	for from, to := -warmup, 0; from < st.iterations; from, to = to, min(to+share, st.iterations) {
 		for m := range s.methods {
-			if err := b.turn(m, from, to); err != nil {
+			if err := b.part(m, from, to); err != nil {
 				return nil, fmt.Errorf("by %q: %w", s.methods[m].String(), err)
 			}
 		}
@@ -99,8 +99,8 @@ func newBcast(s *session, st step, busy int) (*bcast, error) {
 	return b, nil
 }
 
-// turn is some broadcasts by a method.
-func (b *bcast) turn(method, from, to int) error {
+// part makes some broadcasts by a method.
+func (b *bcast) part(method, from, to int) error {
 	defer b.account(method)()
 	m := &b.methods[method]
 	options := b.use(m)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the Go benchmarks of the work tree with those of another revision, in
-# turn, so that what else the machine does falls on both alike. `make bench-compare`
+# Compares the Go benchmarks of the work tree with those of another revision,
+# alternately, so that other load of the machine affects both alike. `make bench-compare`
 # calls it.
 #
 #   BASE       the revision to compare with

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// restTime is what of idleness is not measured: a rank that polls for messages after
-// the last one has given up by then.
+// restTime is the part of idleness that is not measured: after it, the spin budget of a
+// rank that has polled since its last message is used up.
 const restTime = time.Second
 
 // idleStep measures what a rank uses of a processor that has nothing to do, and

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// Machine is where figures come from. What cannot be found out is empty.
+// Machine is where figures come from. What cannot be determined is empty.
 type Machine struct {
 	CPU     string `json:"cpu"`
 	Cores   int    `json:"cores"`

@@ -250,7 +250,7 @@ test $4 = 1 || printf 'a banner\npoint 4 p50 9 p99 9 p999 9 least 8 cpu 2\nnoise
 	if len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "exit status 3\nno good") || len(r.Results[0].Sides) != 0 {
 		t.Errorf("%+v", r)
 	}
-	// It may block for ever.
+	// It may block forever.
 	o.Timeout = 50 * time.Millisecond
 	t.Setenv(EnvUpstream, upstreamFake(t, "exec sleep 60"))
 	r, _ = quick(t, o)

@@ -21,7 +21,7 @@ type library struct {
 	// processors.
 	yields []string
 	// spins: it polls without yielding, so that more ranks than processors take
-	// milliseconds for a message, or for ever.
+	// milliseconds for a message, or block forever.
 	spins bool
 }
 

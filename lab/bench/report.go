@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Report is all that a run has found out. Its JSON form is what WriteJSON writes
+// Report is the result of a run. Its JSON form is what WriteJSON writes
 // and Load reads.
 type Report struct {
 	Machine Machine `json:"machine"`

@@ -26,7 +26,7 @@ const (
 	upstreamOneKey = "upstream-one"
 )
 
-// upstreamTime is how long it may take for a round: it blocks for ever if a
+// upstreamTime is how long it may take for a round: it blocks forever if a
 // packet is lost at the wrong moment.
 const upstreamTime = 90 * time.Second
 

@@ -24,7 +24,7 @@ const (
 	maxIterations = 500
 )
 
-// jobTime is how long ranks may take for one job: calls that wait for each other for ever
+// jobTime is how long ranks may take for one job: calls that wait for each other forever
 // end then.
 const jobTime = time.Minute
 
@@ -34,7 +34,7 @@ type Report struct {
 	Table *collectives.Table
 	// Failed says what could not be measured.
 	Failed []string
-	// Cut: the time ran out, so it is of fewer rounds than were asked for.
+	// Cut: the deadline expired, so there are fewer rounds than were requested.
 	Cut bool
 }
 
@@ -47,7 +47,7 @@ func (r *Report) Err() error {
 }
 
 // ErrLimit is the error of a measurement for whose first round the time was too short.
-var ErrLimit = errors.New("the time ran out before everything was measured once: give it more by --limit, or measure less")
+var ErrLimit = errors.New("the deadline expired before everything was measured once: increase --limit, or measure less")
 
 // measurer is a cluster, or what a test puts in its place.
 type measurer interface {
@@ -182,8 +182,8 @@ func (t *tuner) fail(g *group, c *cell, err error) {
 	fmt.Fprintf(t.out, "\n*** FAILED: %s ***\n\n", text)
 }
 
-// median measures a cell, in microseconds. How often the call is made is found out when
-// it is measured for the first time.
+// median measures a cell, in microseconds. How often the call is made is determined
+// when it is measured for the first time.
 func (t *tuner) median(ctx context.Context, m measurer, c *cell) (float64, error) {
 	if c.iterations == 0 {
 		us, err := t.calls(ctx, m, c, 1)

@@ -110,7 +110,7 @@ func grown(kept *[]int32, n int) []int32 {
 	return (*kept)[:n]
 }
 
-// verify compares what the call has left in the receive buffer.
+// verify checks the receive buffer after the call.
 func (w *worker) verify(of coll.Collective, words int) error {
 	me, p := w.comm.Rank(), w.comm.Size()
 	// sum is that of the words that so many ranks have at i.

@@ -111,13 +111,13 @@ func TestPanelsAreDocumented(t *testing.T) {
 		if p.Type == "row" {
 			_, rest, ok := strings.Cut(manual, "\n### "+p.Title+"\n")
 			if !ok {
-				t.Errorf("docs/operations.md does not tell of the row %s", p.Title)
+				t.Errorf("docs/operations.md does not describe the row %s", p.Title)
 			}
 			section, _, _ = strings.Cut(rest, "\n#")
 			continue
 		}
 		if !strings.Contains(section, p.Title) {
-			t.Errorf("docs/operations.md does not tell of %s, or in another row", p.Title)
+			t.Errorf("docs/operations.md does not describe %s, or in another row", p.Title)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestQueriesUseWhatThereIs(t *testing.T) {
 			t.Errorf("variable %s does nothing", name)
 		}
 	}
-	// What is told of is shown.
+	// Every documented metric is shown.
 	for _, m := range regexp.MustCompile("(?m)^\\| `(zrlmpi_\\w+)`").FindAllStringSubmatch(manual, -1) {
 		if !bytes.Contains(read(t, shipped), []byte(m[1])) {
 			t.Errorf("no panel shows %s", m[1])

@@ -81,13 +81,13 @@ func startFaulty(t *testing.T) *running {
 	request := protocol.Header{Src: 1, Dst: 0, Type: protocol.SendRequest, Call: protocol.SendInt}
 	other, direction := request, request
 	other.Src, direction.Call = 3, protocol.RecvInt
-	damaged := protocol.CloudFPGA.Append(nil, request)
-	damaged[17] = 99 // no type
+	corrupt := protocol.CloudFPGA.Append(nil, request)
+	corrupt[17] = 99 // no type
 	stranger := socket(t, n.address(20))
 	tick := time.NewTicker(20 * time.Millisecond)
 	t.Cleanup(tick.Stop)
 	keep(t, func(ctx context.Context) {
-		for _, p := range [][]byte{protocol.CloudFPGA.Append(nil, other), protocol.CloudFPGA.Append(nil, direction), damaged} {
+		for _, p := range [][]byte{protocol.CloudFPGA.Append(nil, other), protocol.CloudFPGA.Append(nil, direction), corrupt} {
 			front.WriteToUDPAddrPort(p, n.address(0))
 		}
 		for range 200 { // more than its socket holds
@@ -120,8 +120,8 @@ const nobody = "127.0.0.1:1"
 // faults are named, and nothing is said of the sound daemon.
 func TestLive(t *testing.T) {
 	path := findPrometheus(t)
-	sound, calling, faulty := startSound(t), startCalling(t), startFaulty(t)
-	p := startPrometheus(t, path, []string{sound.target, calling.target, faulty.target, nobody})
+	sound, collective, faulty := startSound(t), startCalling(t), startFaulty(t)
+	p := startPrometheus(t, path, []string{sound.target, collective.target, faulty.target, nobody})
 
 	t.Run("panels", func(t *testing.T) {
 		for _, q := range queries(t) {

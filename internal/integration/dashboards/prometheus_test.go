@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must happen soon.
-const patience = 2 * time.Minute
+// testTimeout is how long a test waits for what must happen soon.
+const testTimeout = 2 * time.Minute
 
 // server is a running Prometheus.
 type server struct {
@@ -84,7 +84,7 @@ func startPrometheus(t *testing.T, path string, targets []string) *server {
 		return &server{"http://" + a}
 	case <-read:
 		t.Fatalf("Prometheus does not start:\n%s", &text)
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("Prometheus does not start")
 	}
 	return nil
@@ -232,7 +232,7 @@ func (s *server) holds(ctx context.Context, expr string) (bool, error) {
 // what it said last.
 func eventually(t *testing.T, look func(ctx context.Context) (missing string)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	again := time.NewTicker(250 * time.Millisecond)
 	defer again.Stop()

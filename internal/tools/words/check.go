@@ -24,7 +24,7 @@ func (f found) String() string {
 	return fmt.Sprintf("%s:%d: %q is retired: use %s", f.file, f.line, f.entry.text, f.entry.use)
 }
 
-// Files that may have retired words: what lists them, and what tells of changes.
+// Files that may have retired words: what lists them, and the changelog.
 var excepted = []string{listPath, "docs/glossary.md", "CHANGELOG.md", "internal/tools/words/words_test.go"}
 
 // skipped folders have nothing that people write.

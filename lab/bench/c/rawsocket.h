@@ -43,8 +43,8 @@ static void raw_send(const void *data, size_t size) {
 	raw_check("send", send(raw_socket[raw_rank], data, size, 0) != (ssize_t)size);
 }
 
-/* raw_recv returns the size of the next datagram, whose sender it looks for, or
- * sleeps until it is there. */
+/* raw_recv returns the size of the next datagram. It polls for it, or sleeps until
+ * it has arrived. */
 static size_t raw_recv(void *data, size_t room, int polling) {
 	unsigned looks = 0;
 	ssize_t n;

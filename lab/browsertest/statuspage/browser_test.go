@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
 
-// patience is how long a test waits for what must happen soon.
-const patience = 20 * time.Second
+// testTimeout is how long a test waits for what must happen soon.
+const testTimeout = 20 * time.Second
 
 // tab is an open page.
 type tab struct{ *browsertest.Tab }
@@ -27,10 +27,10 @@ func open(t *testing.T, ctx context.Context, server *httptest.Server, path strin
 // until waits for an expression to be true, also while the page is reloaded.
 func (p *tab) until(expression string) {
 	p.T.Helper()
-	ctx, cancel := context.WithTimeout(p.Ctx, patience)
+	ctx, cancel := context.WithTimeout(p.Ctx, testTimeout)
 	defer cancel()
 	for {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience)))
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(testTimeout)))
 		if err == nil {
 			return
 		}

@@ -25,12 +25,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const patience = 20 * time.Second
+const testTimeout = 20 * time.Second
 
 // zrlbench runs the program to its end.
 func zrlbench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	var out, errs bytes.Buffer
 	code = run(ctx, args, strings.NewReader(""), &out, &errs)

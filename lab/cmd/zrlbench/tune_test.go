@@ -63,7 +63,7 @@ func TestTuneMistakes(t *testing.T) {
 		{"--max-bytes 0", exitUsage, `--max-bytes "0": give a size`},
 		{"--rounds 0", exitUsage, "--rounds 0: give more than 0"},
 		{"--limit 0s", exitUsage, "--limit 0s: give more than 0"},
-		{"--limit 1ns --quick --transports udp", exitFailure, "the time ran out before everything was measured once"},
+		{"--limit 1ns --quick --transports udp", exitFailure, "the deadline expired before everything was measured once"},
 		{"table.yaml", exitUsage, `unknown command "table.yaml"`},
 		{"show " + filepath.Join(dir, "none.yaml"), exitFailure, "no such file"},
 		{"show " + bad, exitFailure, bad + `:3: memory: unknown key "colectives" (did you mean "collectives"?)`},

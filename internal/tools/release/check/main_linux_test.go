@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// patience is how long anything may take.
-const patience = time.Minute
+// testTimeout is how long anything may take.
+const testTimeout = time.Minute
 
 // repository is the root of the repository, as an absolute path.
 var repository string

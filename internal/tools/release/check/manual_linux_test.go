@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestManual: every page is without mistakes, and has what its reader looks for.
+// TestManual: every page is without mistakes, and has what its reader needs.
 func TestManual(t *testing.T) {
 	groff := needs(t, "the manual pages", "groff", "groff-base")
 	if err := manual(); err != nil {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// TestUnitNotify: the unit is Type=notify with a watchdog, and the daemon tells systemd
-// what that needs.
+// TestUnitNotify: the unit is Type=notify with a watchdog, and the daemon notifies systemd
+// as that needs.
 func TestUnitNotify(t *testing.T) {
-	needsRoot(t, "what the daemon tells systemd")
+	needsRoot(t, "what the daemon notifies systemd of")
 	list := exec.Command("go", "list", "-deps", "./cmd/zrlmpid")
 	list.Dir = repository
 	if out, err := list.Output(); err != nil || !strings.Contains(string(out), "go-systemd/v22/daemon") {
-		missing(t, "what the daemon tells systemd", "the daemon does not use package go-systemd/daemon, and the unit is Type=notify")
+		missing(t, "what the daemon notifies systemd of", "the daemon does not use package go-systemd/daemon, and the unit is Type=notify")
 	}
 	who := account{uid: 61234, gid: 61235}
 	root := emptyRoot(t, who)
@@ -32,10 +32,10 @@ func TestUnitNotify(t *testing.T) {
 	if err := os.Chmod(path, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	// told waits until the daemon has said something, whatever it says in between.
-	told := func(want string) {
+	// expect waits until the daemon has sent a notification, and ignores others before it.
+	expect := func(want string) {
 		t.Helper()
-		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 			t.Fatal(err)
 		}
 		var all []string
@@ -43,7 +43,7 @@ func TestUnitNotify(t *testing.T) {
 		for {
 			n, err := conn.Read(buf)
 			if err != nil {
-				t.Fatalf("%s is not told, but %q: %v", want, all, err)
+				t.Fatalf("no %s, but %q: %v", want, all, err)
 			}
 			all = append(all, string(buf[:n]))
 			for line := range strings.Lines(string(buf[:n])) {
@@ -55,14 +55,14 @@ func TestUnitNotify(t *testing.T) {
 	}
 	env := []string{"NOTIFY_SOCKET=/run/notify", "WATCHDOG_USEC=200000"}
 	s := start(t, newNetwork(t), root, who, "", env, strings.Fields(readUnit(t)["Service"]["ExecStart"][0])...)
-	told("READY=1")
-	told("WATCHDOG=1")
-	told("WATCHDOG=1")
+	expect("READY=1")
+	expect("WATCHDOG=1")
+	expect("WATCHDOG=1")
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	told("RELOADING=1")
-	told("READY=1")
+	expect("RELOADING=1")
+	expect("READY=1")
 	s.stops()
-	told("STOPPING=1")
+	expect("STOPPING=1")
 }

@@ -52,9 +52,9 @@ func (o *output) waitFor(t *testing.T, text string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !strings.Contains(o.String(), text); <-tick.C {
+	for deadline := time.Now().Add(testTimeout); !strings.Contains(o.String(), text); <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %q in\n%s", text, o.String())
+			t.Fatalf("timed out waiting for %q in\n%s", text, o.String())
 		}
 	}
 }
@@ -107,7 +107,7 @@ func (s *service) try(who account, command ...string) (string, error) {
 }
 
 func (s *service) tryWith(who account, env []string, command ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	cmd := s.command(ctx, who, command...)
 	cmd.Env = env
@@ -140,7 +140,7 @@ func (s *service) works(who account) {
 		s.t.Errorf("ping:\n%s", out)
 	}
 	for path, want := range map[string]string{"/metrics": "zrlmpi_build_info", "/-/healthy": "", "/-/ready": ""} {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 		code, body, err := s.net.get(ctx, "127.0.0.1:9627", path)
 		cancel()
 		if err != nil || code != 200 || !strings.Contains(body, want) {
