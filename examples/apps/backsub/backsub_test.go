@@ -197,7 +197,7 @@ func TestEnds(t *testing.T) {
 		"worker":          backsub.Work[float32](ctx, all[1], backsub.Options{Words: 4}),
 		"unrolled worker": backsub.Work[float32](ctx, all[2], backsub.Options{Words: 4, Unrolled: true}),
 	} {
-		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "waits for") {
+		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "has waited") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -191,7 +191,7 @@ func TestEnds(t *testing.T) {
 		"host":   jacobi.Host(ctx, all[0], jacobi.NewGrid[int32](8, 1), 1, jacobi.Options{}),
 		"worker": jacobi.Work[int32](ctx, all[1], jacobi.Options{}),
 	} {
-		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "waits for") {
+		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "has waited") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

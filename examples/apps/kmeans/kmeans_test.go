@@ -173,7 +173,7 @@ func TestEnds(t *testing.T) {
 	defer stop()
 	_, hostErr := kmeans.Host(ctx, all[0], heaps(4, 3), 1, kmeans.Options{})
 	for name, err := range map[string]error{"host": hostErr, "worker": kmeans.Work(ctx, all[1], kmeans.Options{Words: 12})} {
-		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "waits for") {
+		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "has waited") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -187,7 +187,7 @@ func TestEnds(t *testing.T) {
 		"worker":          matvec.Work[float32](ctx, all[1], matvec.Options{Words: 4}),
 		"unrolled worker": matvec.Work[float32](ctx, all[2], matvec.Options{Words: 4, Unrolled: true}),
 	} {
-		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "waits for") {
+		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "has waited") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
