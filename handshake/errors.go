@@ -88,11 +88,7 @@ type Wait struct {
 
 // Describe puts the wait into words, as of now.
 func (w Wait) Describe(now Instant) string {
-	for_ := w.For.String()
-	if w.For == 0 {
-		for_ = "the message before it"
-	}
-	s := fmt.Sprintf("rank %d has waited %s for %s from rank %d", w.Local, Round(now-w.Since), for_, w.Remote)
+	s := fmt.Sprintf("rank %d has waited %s for %v from rank %d", w.Local, Round(now-w.Since), w.For, w.Remote)
 	switch w.State {
 	case Held:
 		s = fmt.Sprintf("rank %d has held a send to rank %d back for %s, behind a message from it", w.Local, w.Remote, Round(now-w.Since))

@@ -50,10 +50,11 @@ func judge(first, now connState, elapsed time.Duration) verdict {
 // answers probes a connection, and reports whether the peer's host still knows it.
 func (c *Conn) answers(l *link) bool {
 	begun := time.Now()
+	clock := func() time.Duration { return time.Since(begun) }
 	l.probe(true)
 	defer l.probe(false)
-	first, ok := l.state()
-	for now, elapsed := first, time.Duration(0); ok; now, ok = l.state() {
+	first, elapsed, ok := observe(clock, l.state)
+	for now := first; ok; now, elapsed, ok = observe(clock, l.state) {
 		switch judge(first, now, elapsed) {
 		case alive:
 			return true
@@ -70,11 +71,17 @@ func (c *Conn) answers(l *link) bool {
 			timer.Stop()
 			return true // what comes now is too late
 		}
-		// Before the kernel is asked: if it has received nothing for longer than
-		// that, it has received nothing since, however long the answer takes.
-		elapsed = time.Since(begun)
 	}
 	return false
+}
+
+// observe returns the state of a connection, and a time before which it was not asked
+// for. So a connection that has been silent for longer than that has been silent since,
+// however long the answer took.
+func observe(clock func() time.Duration, state func() (connState, bool)) (s connState, at time.Duration, ok bool) {
+	at = clock()
+	s, ok = state()
+	return s, at, ok
 }
 
 // withFD calls f with a link's descriptor, if it is open.
@@ -101,7 +108,7 @@ func (l *link) probe(on bool) {
 		idle, interval = answerTime, answerTime
 	}
 	l.withFD(func(fd int) {
-		// They fail if the connection has ended, which sight sees.
+		// They fail if the connection has ended, which state reports.
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, int(interval/time.Second))
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(idle/time.Second))
 	})

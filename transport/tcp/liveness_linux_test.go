@@ -154,6 +154,21 @@ func TestFewConnectionsWait(t *testing.T) {
 	want(t, end, mpe.RxHeader, 0)
 }
 
+// A thread that is held up while it asks the kernel does not take a silent connection for
+// one that has answered.
+func TestObserveHeldUp(t *testing.T) {
+	const held = 50 * time.Millisecond
+	now := time.Second
+	s, at, ok := observe(func() time.Duration { return now }, func() (connState, bool) {
+		s := connState{open: true, silent: now}
+		now += held
+		return s, true
+	})
+	if v := judge(connState{open: true}, s, at); !ok || v != undecided {
+		t.Errorf("%v silent for %v at %v: %v", ok, s.silent, at, v)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	const ms = time.Millisecond
 	for _, x := range []struct {

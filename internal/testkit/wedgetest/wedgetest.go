@@ -5,7 +5,6 @@
 package wedgetest
 
 import (
-	"strings"
 	"testing"
 
 	"go.uber.org/zap"
@@ -50,17 +49,12 @@ func (j judge) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.Checked
 }
 
 func (j judge) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {
-		if f.Key == "event" && strings.Contains(stringOf(f), mpe.EventWouldWedge.String()) {
-			j.t.Error(e.Message)
-		}
+		f.AddTo(enc)
+	}
+	if enc.Fields["event"] == mpe.EventWouldWedge.String() {
+		j.t.Errorf("%s: %v", e.Message, enc.Fields)
 	}
 	return nil
-}
-
-func stringOf(f zapcore.Field) string {
-	enc := zapcore.NewMapObjectEncoder()
-	f.AddTo(enc)
-	s, _ := enc.Fields[f.Key].(string)
-	return s
 }
