@@ -178,7 +178,7 @@ func TestContents(t *testing.T) {
 		"/usr/lib/sysusers.d/zrlmpid.conf", "/usr/lib/sysctl.d/60-zrlmpid.conf", "/usr/share/man/man8/zrlmpid.8.gz",
 		"/usr/share/man/man5/zrlmpid.yaml.5.gz", "/usr/share/man/man1/zrlctl.1.gz", "/usr/share/man/man1/zrlctl-status.1.gz",
 		"/usr/share/man/man1/zrlbench.1.gz", "/usr/share/man/man1/zrlbench-tune.1.gz", "/usr/share/bash-completion/completions/zrlbench",
-		"/usr/share/bash-completion/completions/zrlctl", "/usr/share/fish/vendor_completions.d/zrlmpid.fish",
+		"/usr/share/bash-completion/completions/zrlctl", "/usr/share/doc/zrlmpid/NOTICE", "/usr/share/fish/vendor_completions.d/zrlmpid.fish",
 	}
 	for _, tt := range []struct {
 		file    string
