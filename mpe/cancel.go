@@ -30,7 +30,7 @@ func (e *Engine) detachOrCancel(r *Request, cause error, release func()) (Status
 		return r.status, r.err
 	}
 	err := e.waitError(r, cause)
-	if !e.cancel(r, false) {
+	if !e.cancel(r) {
 		err.InTransfer, detached = true, true
 		e.placement.revoke(r) // before the caller has the buffer
 		e.detach(r, release)
@@ -51,16 +51,16 @@ func (r *Request) Cancel() {
 	if r.kind == opCollective {
 		return // the other ranks would wait for it
 	}
-	if e.cancel(r, true) {
+	if e.cancel(r) {
 		e.finish(r, ErrCancelled)
 	}
 	e.flush()
 }
 
 // cancel takes a request out of wherever it waits, and reports false if it is
-// too late for that. With ask set, a peer is asked to cancel a message that it
-// knows of; the request then ends when the peer has answered.
-func (e *Engine) cancel(r *Request, ask bool) bool {
+// too late for that. A peer of the extended profile that knows of the message is
+// asked to cancel it; the request then ends when the peer has answered.
+func (e *Engine) cancel(r *Request) bool {
 	switch {
 	case r.kind == OpRecv && r.in == nil:
 		_, ok := e.matchers.of(r.comm).CancelPosted(r.handle)
@@ -73,7 +73,7 @@ func (e *Engine) cancel(r *Request, ask bool) bool {
 		_, ok := e.matchers.of(in.comm).RemoveUnexpected(in.handle)
 		return ok
 	}
-	return r.p.cancelSend(r, ask)
+	return r.p.cancelSend(r)
 }
 
 // detach gives the transfer of a request that cannot be cancelled a buffer of

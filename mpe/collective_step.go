@@ -316,7 +316,7 @@ func (x *collectiveOp) cancelRequest(r *Request, err error) {
 		r.p.abortSend(r)
 	}
 	if !r.ended.Load() {
-		if !e.cancel(r, false) {
+		if !e.cancel(r) {
 			e.detachStep(r)
 		}
 		e.finish(r, err)

@@ -67,9 +67,9 @@ type link interface {
 	// accept lets the sender of a matched message send it.
 	accept(in *inbound)
 	// cancelSend and cancelRecv cancel a request if it is not too late; the latter's
-	// message is in.p's. With ask, the peer is asked to cancel a send that it knows of;
-	// the request then ends when it has answered.
-	cancelSend(r *Request, ask bool) bool
+	// message is in.p's. A peer that knows of a send may be asked to cancel it; the
+	// request then ends when it has answered.
+	cancelSend(r *Request) bool
 	cancelRecv(r *Request) bool
 	// detachSend and detachRecv give the transfer of a request that cannot be cancelled
 	// a buffer of its own: the request's if release is not nil, otherwise a copy.

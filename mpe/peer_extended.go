@@ -321,13 +321,7 @@ func (l *extendedLink) cancel(id extended.ID) bool {
 	return true
 }
 
-func (l *extendedLink) cancelSend(r *Request, ask bool) bool {
-	if l.cancel(r.out) {
-		return true
-	}
-	r.cancel = ask
-	return false
-}
+func (l *extendedLink) cancelSend(r *Request) bool { return l.cancel(r.out) }
 
 func (l *extendedLink) cancelRecv(*Request) bool { return false } // its sender has been cleared
 
@@ -353,7 +347,7 @@ func (l *extendedLink) discardRecv(r *Request) {
 // abortUnsent also asks the peer to cancel the sends that no receive has matched.
 func (l *extendedLink) abortUnsent(err error) {
 	for i := range l.outs.slots {
-		if r := l.outs.slots[i].req; r != nil && l.cancelSend(r, false) {
+		if r := l.outs.slots[i].req; r != nil && l.cancelSend(r) {
 			l.p.e.finish(r, err)
 		}
 	}

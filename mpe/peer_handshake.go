@@ -303,7 +303,7 @@ func (l *handshakeLink) countUnreachable(err error) {
 	}
 }
 
-func (l *handshakeLink) cancelSend(r *Request, _ bool) bool {
+func (l *handshakeLink) cancelSend(r *Request) bool {
 	e := l.p.e
 	if l.sendq.remove(r) {
 		return true

@@ -76,7 +76,6 @@ type Request struct {
 	flow *flow
 
 	detached bool // without its caller, and still in transfer
-	cancel   bool // Cancel was called
 
 	ended  atomic.Bool // after status and err were set
 	waiter chan<- struct{}
