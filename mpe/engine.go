@@ -14,7 +14,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
-	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Peer configures one of the ranks that an engine talks to.
@@ -37,10 +36,6 @@ type Config struct {
 	// Peers has an entry per rank of the cluster, in rank order; the local
 	// rank's own is ignored.
 	Peers []Peer
-	// TrustSource accepts packets from addresses that the rank map does not
-	// know, by the rank that their header names. A stand-in does so when its
-	// quirk of dropping them is off.
-	TrustSource bool
 	// Limits bounds the receives and messages that wait in each communicator.
 	// Messages have as much room as the extended peers have credit besides.
 	Limits match.Limits
@@ -226,18 +221,12 @@ func (e *Engine) receiveAll(tr Transport, all *RxPacket) {
 	}
 }
 
-// source finds the peer that a packet came from.
+// source finds the peer that a packet came from; nil if its address is no peer's.
 func (e *Engine) source(a *RxPacket) *peer {
-	rank := a.Peer
-	if rank == UnknownPeer && e.cfg.TrustSource && a.Kind == RxDatagram {
-		if h, defect := protocol.CloudFPGA.Parse(a.Bytes); defect.OK() && int64(h.Src) < int64(len(e.peers)) {
-			rank = int(h.Src)
-		}
-	}
-	if rank < 0 || rank >= len(e.peers) {
+	if a.Peer < 0 || a.Peer >= len(e.peers) {
 		return nil
 	}
-	return e.peers[rank]
+	return e.peers[a.Peer]
 }
 
 // touch has flush deal with a peer.
