@@ -3,6 +3,7 @@ package mpe
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -151,22 +152,13 @@ func translate[From interface {
 }, To ~uint8](n int, names []string) []To {
 	to := make([]To, n)
 	for from := range to {
-		i := indexOf(names, From(from).String())
+		i := slices.Index(names, From(from).String())
 		if i < 0 {
 			panic(fmt.Sprintf("mpe: %T %v has no counterpart", From(from), From(from)))
 		}
 		to[from] = To(i)
 	}
 	return to
-}
-
-func indexOf(names []string, name string) int {
-	for i, n := range names {
-		if n == name {
-			return i
-		}
-	}
-	return -1
 }
 
 // DropCounts counts drops by reason, and EventCounts events. In JSON they are objects with
@@ -212,7 +204,7 @@ func unmarshalCounts(counts []uint64, names []string, b []byte) error {
 	}
 	clear(counts)
 	for name, n := range m {
-		if i := indexOf(names, name); i >= 0 {
+		if i := slices.Index(names, name); i >= 0 {
 			counts[i] = n
 		}
 	}
