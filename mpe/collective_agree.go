@@ -24,9 +24,7 @@ type agreement struct {
 	// same: all of them are configured alike.
 	same  bool
 	table *choice.Table
-	// ranks is how many members there are. orders has the order of ordered
-	// broadcasts, by the rank of their root in the world.
-	ranks  int
+	// orders has the order of ordered broadcasts, by the rank of their root in the world.
 	orders map[int]*ordering
 	// call is the one by which they agree, until it has ended; waiting are those that
 	// were posted before.
@@ -72,7 +70,7 @@ func (e *Engine) startCollective(x *collectiveOp) error {
 	}
 	a := e.agreements[x.Comm]
 	if a == nil {
-		a = &agreement{ranks: x.Call.Ranks, members: slices.Clone(x.Members)}
+		a = &agreement{members: slices.Clone(x.Members)}
 		if e.agreements == nil {
 			e.agreements = map[uint32]*agreement{}
 		}

@@ -189,7 +189,7 @@ func (e *Engine) internalArrived(p *peer, in *inbound) {
 		if a := e.agreements[binary.LittleEndian.Uint32(b)]; a != nil {
 			o := a.ordering(p.rank)
 			if len(o.announced) < maxAnnounced {
-				o.announced = append(o.announced, announced{binary.LittleEndian.Uint32(b[4:]), coll.UnpackStatus(b[orderHeader:], a.ranks)})
+				o.announced = append(o.announced, announced{binary.LittleEndian.Uint32(b[4:]), coll.UnpackStatus(b[orderHeader:], len(a.members))})
 			}
 		}
 	}
