@@ -33,7 +33,7 @@ const (
 	CauseOther FailureCause = iota
 	// CauseTimeout: its caller's deadline has passed.
 	CauseTimeout
-	// CauseCancelled: its caller, or the program, has given it up.
+	// CauseCancelled: its caller, or the program, has abandoned it.
 	CauseCancelled
 	// CauseMismatch: another rank has made another call.
 	CauseMismatch

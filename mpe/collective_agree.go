@@ -55,7 +55,7 @@ const (
 	epochShift   = 1
 )
 
-// startCalling begins a call, or has it wait until the members have agreed. The error is
+// startCollective begins a call, or has it wait until the members have agreed. The error is
 // that of a call that cannot be.
 func (e *Engine) startCollective(x *collectiveOp) error {
 	if x.limits.ByOrder || x.Call.Ranks == 1 {

@@ -61,7 +61,7 @@ type localStep struct {
 	number int
 }
 
-// collectiveOps are for reuse.
+// collectiveOpPool has calls that are over, for reuse.
 var collectiveOpPool = sync.Pool{New: func() any { return new(collectiveOp) }}
 
 // free gives the memory of a call that is over back. Its scratch stays with it: to have

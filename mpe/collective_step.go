@@ -68,7 +68,7 @@ func (x *collectiveOp) post(s *coll.Step, number int) {
 		if buf, err = x.view(s.From, s.Len); err == nil {
 			r := x.request(OpSend, s.Peer, number, buf)
 			if s.Piece > 0 {
-				r.flow = &flow{} // so that it is not offered whole
+				r.flow = &flow{} // so that it is not advertised whole
 			}
 			err = x.start(r)
 		}

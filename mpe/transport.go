@@ -8,23 +8,23 @@ import (
 )
 
 // Transport carries the packets of one local rank. The engine knows the network
-// by this interface alone; packages udp and tcp implement it.
+// by this interface alone; packages udp, tcp and shm implement it.
 //
 // Recv is called by one goroutine, and runs concurrently with the Send methods.
 // Of those, a transport that is not Reliable sees one call at a time, but for paced
-// messages; a Reliable one sees one at a time per peer. Close may be called by anyone, and makes a
-// Recv in progress return ErrTransportClosed and a Send fail.
+// messages; a Reliable one sees one at a time per peer. Close may be called by any
+// goroutine, and makes a Recv in progress return ErrTransportClosed and a Send fail.
 type Transport interface {
 	// LocalAddr is the address the rank is bound to.
 	LocalAddr() netip.AddrPort
 	// Reliable reports that packets arrive once and in order while a
-	// connection lasts, so that repeating them on a timer is waste.
+	// connection lasts, so that to retransmit them on a timer is waste.
 	Reliable() bool
 	// SendHeader sends one handshake packet of protocol.HeaderLen bytes. The
 	// slice is the caller's again when the call returns.
 	SendHeader(peer int, header []byte) error
-	// SendData sends one DATA message: header and payload, cut and padded as
-	// shape says. payload is read until the call returns, never afterwards.
+	// SendData sends one DATA message: header and payload, fragmented and
+	// padded as shape says. payload is read until the call returns, never afterwards.
 	// A nil error says that the network took it, not that it arrived.
 	SendData(peer int, header, payload []byte, shape protocol.Shape) error
 	// Recv waits for packets and fills in at least one RxPacket, at most

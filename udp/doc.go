@@ -5,7 +5,7 @@
 // It fragments, pads, paces and sends, and reports which rank a datagram came from. It
 // must never interpret a datagram that arrived: only the pair's state, which the
 // engine has, distinguishes a header from payload that resembles one. It keeps nothing
-// between two datagrams and retransmissions none of its own accord.
+// between two datagrams and retransmits none of its own accord.
 //
 // The files: conn.go opens the socket; send.go fragments a message into datagrams,
 // pace.go spaces them; packets.go sends those of the extended profile, each a
@@ -14,6 +14,6 @@
 // that says how much of it: plain.go does it anywhere; mmsg_linux.go
 // and mmsg_recv_linux.go many datagrams a system call, of which, by
 // offload_linux.go, the kernel segments long pieces into datagrams and puts them
-// together again; land_linux.go receives payload where it belongs. offload.go says
+// together again; direct_linux.go receives payload where it belongs. offload.go says
 // how much of this is in use, and has it switched off.
 package udp

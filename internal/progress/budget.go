@@ -27,7 +27,7 @@ const (
 )
 
 var (
-	// looking counts the callers in the process that look. Each occupies a core.
+	// polling counts the callers in the process that poll. Each occupies a core.
 	polling atomic.Int32
 	// asleep counts those that wait and do not poll.
 	asleep atomic.Int32

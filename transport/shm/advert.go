@@ -12,11 +12,11 @@ import (
 // that announces it. That packet is read long before a receive may want the message, so the state is
 // not in its record but in a slot of its own, until the message is done. What the
 // record has in the state's place is the state in which the message may be copied. No
-// two advertised buffer of a link have the same, and it says which slot it is.
+// two advertised buffers of a link have the same, and it says which slot it is.
 const (
 	// advertSlots is how many advertised buffers there are at a time, of each side.
 	advertSlots = 64
-	// slotLen is a cache line: two advertised buffer do not disturb each other.
+	// slotLen is a cache line: two advertised buffers do not disturb each other.
 	slotLen  = 64
 	slotsLen = advertSlots * slotLen
 	// advertBit is set in the length of such a record.
@@ -28,11 +28,12 @@ const (
 // slotAt returns the state in a slot.
 func slotAt(slots []byte, i int) *atomic.Uint64 { return word(slots[i*slotLen:]) }
 
-// adverts is what the writer remembers of its advertised buffer.
+// adverts is what the writer remembers of its advertised buffers.
 type adverts struct {
 	// slots are shared.
 	slots []byte
-	// used has a bit for each slot that is taken, and ids what ends that advertised buffer.
+	// used has a bit for each slot that is taken, and ids the numbers by which
+	// invalidate ends those.
 	used uint64
 	ids  [advertSlots]uint64
 	// good are the states in which they may be copied, and made is how many there

@@ -62,17 +62,17 @@ func TestGet(t *testing.T) {
 		t.Error("what was canceled is taken")
 	}
 	if x := deliver(t, a, b, advertising(0, 1, 9, maxSingleCopy+1)); x.Advertised != 0 {
-		t.Error("too much is offered")
+		t.Error("too much is advertised")
 	}
 	p := advertising(0, 1, 9, 100)
 	p.Exposed = 0
 	if x := deliver(t, a, b, p); x.Advertised != 0 {
-		t.Error("what cannot be canceled is offered")
+		t.Error("what cannot be canceled is advertised")
 	}
 }
 
 // Where either side does not want it, nothing is advertised; and who does not want it takes
-// nothing from one who advertised buffers nevertheless.
+// nothing from one who advertises nevertheless.
 func TestNoAdverts(t *testing.T) {
 	t.Setenv(EnvSingleCopy, "auto")
 	m := transporttest.Map(t, 2)
@@ -150,8 +150,8 @@ func TestGetUnreadable(t *testing.T) {
 	}
 }
 
-// The sender cancels what it advertised buffers whenever it wants, and writes to the memory at
-// once: what was taken is what was offered, or nothing.
+// The sender cancels what it advertises whenever it wants, and writes to the memory at
+// once: what was taken is what was advertised, or nothing.
 func TestInvalidateAdvertsRace(t *testing.T) {
 	a, b := exposing(t)
 	const messages, size = 3000, 64 << 10
@@ -219,7 +219,7 @@ func TestInvalidateAdvertsRace(t *testing.T) {
 	}
 }
 
-// advertiseAll advertised buffers as many messages as it can, each from memory of its own, and then
+// advertiseAll advertises as many messages as it can, each from memory of its own, and then
 // waits for its end.
 func advertiseAll(c *Conn) error {
 	batch := make([]mpe.RxPacket, 1)
@@ -244,7 +244,7 @@ func advertiseAll(c *Conn) error {
 	}
 }
 
-// What a process adverts is to be had while it is stopped, and nothing of it after it was
+// What a process advertises is to be had while it is stopped, and nothing of it after it was
 // killed, whether its end is known or not.
 func TestAdvertiserStoppedAndKilled(t *testing.T) {
 	exposing(t)

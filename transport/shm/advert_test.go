@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 )
 
-// advertiseTo advertised buffers a message of 100 bytes under a number, and returns what the reader
+// advertiseTo advertises a message of 100 bytes under a number, and returns what the reader
 // sees of it.
 func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 )
 
 // The memory of a link is a page with the heads of its rings, the two rings, and a page of
-// slots for the advertised buffer in each: first what the lower rank reads. A doorbell is a page.
+// slots for the advertised buffers in each: first what the lower rank reads. A doorbell is a page.
 const (
 	pageLen = 4096
 	// lowHead and highHead are the places of the heads, on cache lines that no

@@ -145,7 +145,7 @@ func (in *inbox) readAll(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// readReady examines the nearest link, and otherwise at those that have something.
+// readReady examines the nearest link, and otherwise those that have something.
 func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	if in.near != nil && in.streak < nearStreak {
 		if n = in.read(in.near, batch); n > 0 {

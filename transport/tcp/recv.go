@@ -11,7 +11,7 @@ const recvBatch = 64
 
 // Recv waits for packets. Headers and payload come as mpe.RxHeader and
 // mpe.RxPayload, packets of the extended profile whole as
-// mpe.RxDatagram; a new connection as mpe.RxConnected; a stream that made
+// mpe.RxDatagram; a new connection as mpe.RxConnected; a stream that is
 // invalid, a connection that TLS refused, or one from an address that is not a
 // peer's, as mpe.RxBroken.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
