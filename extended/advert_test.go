@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// always has every announcement come with an offer, and every offer to be had.
+// always has every announcement advertise its message, and every one to be had.
 func always() bool { return true }
 
 // E48: a message that is fetched takes its announcement and an answer that asks for

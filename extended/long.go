@@ -43,7 +43,7 @@ func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Act
 	return acts
 }
 
-// Fetched is Accept for a message that was offered, of which the caller has fetched all
+// Fetched is Accept for a message that was advertised, of which the caller has fetched all
 // that there is room for. Its sender learns that no more is needed, and Arrived follows
 // at once.
 func (c *Conn) Fetched(_ Instant, message Message, room int64, acts []Action) []Action {

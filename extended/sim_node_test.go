@@ -110,7 +110,7 @@ func (n *node) take(m *simMessage, room int64) bool {
 		return false
 	}
 	o := from.conn.sends.byNumber.get(uint64(m.name.Number()))
-	if o == nil || o.op.Partial { // what is not all there is not offered
+	if o == nil || o.op.Partial { // what is not all there is not advertised
 		return false
 	}
 	copy(m.buf[:min(room, int64(len(m.buf)))], from.sends[o.op.ID].data)
@@ -237,7 +237,7 @@ func (n *node) open(a *Action) {
 		return
 	}
 	if a.Advertised && (a.Eager || n.w.fetch == nil) {
-		n.w.fail("%d: message %x is offered", n.rank, a.Message)
+		n.w.fail("%d: message %x is advertised", n.rank, a.Message)
 	}
 	m := &simMessage{name: a.Message, tag: a.Tag, buf: make([]byte, a.Length), offered: a.Advertised}
 	n.inbound[a.Message] = m

@@ -42,8 +42,8 @@ type world struct {
 	seq   int
 	now   time.Duration
 	log   io.Writer // nil: no transcript
-	// fetch decides whether what has arrived comes with an offer, and whether what
-	// was offered is to be had; nil: never.
+	// fetch decides whether what has arrived is advertised, and whether what was
+	// advertised is to be had; nil: never.
 	fetch func() bool
 	// bad are broken promises of a Conn.
 	bad []error

@@ -115,13 +115,13 @@ func TestAdvertsEndWithTheLink(t *testing.T) {
 	y := deliver(t, a, b, advertising(0, 1, 2, 100))
 	dst := make([]byte, 100)
 	if b.Get(0, x.Advertised, dst) {
-		t.Error("what was offered over another link is taken")
+		t.Error("what was advertised over another link is taken")
 	}
 	if l.out.adverts.used != 0 {
-		t.Error("the old link has offers")
+		t.Error("the old link has advertised buffers")
 	}
 	if !b.Get(0, y.Advertised, dst) || bytes.Count(dst, []byte{2}) != 100 {
-		t.Error("what is offered over this one is not to be had")
+		t.Error("what is advertised over this one is not to be had")
 	}
 }
 
@@ -172,7 +172,7 @@ func TestInvalidateAdvertsRace(t *testing.T) {
 				if b.Get(0, batch[i].Advertised, dst) {
 					taken++
 					if bytes.Count(dst, []byte{byte(next)}) != size {
-						failed <- fmt.Errorf("message %d is not what was offered", next)
+						failed <- fmt.Errorf("message %d is not what was advertised", next)
 						return
 					}
 				}

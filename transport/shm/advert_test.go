@@ -69,7 +69,7 @@ func TestAdvertSlots(t *testing.T) {
 	note := func(a away, want bool) {
 		t.Helper()
 		if a.advertised != want || seen[a.good] || want && !a.valid() {
-			t.Fatalf("%+v, want an offer: %v", a, want)
+			t.Fatalf("%+v, want one that is advertised: %v", a, want)
 		}
 		seen[a.good] = a.advertised
 	}
@@ -83,7 +83,7 @@ func TestAdvertSlots(t *testing.T) {
 	}
 	note(advertiseTo(t, w, r, 1000), false)
 	if again := advertiseTo(t, w, r, 1); again.good != first.good || again.state != first.state {
-		t.Errorf("announced again, it is another offer: %+v, %+v", first, again)
+		t.Errorf("announced again, it is another advertised buffer: %+v, %+v", first, again)
 	}
 	w.invalidate(5)
 	note(advertiseTo(t, w, r, 1000), true)
@@ -92,7 +92,7 @@ func TestAdvertSlots(t *testing.T) {
 	b := advertiseTo(t, w, r, 1)
 	note(b, true)
 	if b.state != first.state || first.valid() || first.confirm() || !b.confirm() {
-		t.Errorf("the slot's last offer is good: %+v, %+v", first, b)
+		t.Errorf("the slot's last advertised buffer is good: %+v, %+v", first, b)
 	}
 	w.invalidate(0)
 	for id := uint64(1); id <= advertSlots; id++ {

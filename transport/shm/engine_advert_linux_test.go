@@ -97,7 +97,7 @@ func TestAdvertisedMessages(t *testing.T) {
 	}
 }
 
-// More messages than there are slots, and longer ones than may be offered, are asked
+// More messages than there are slots, and longer ones than may be advertised, are asked
 // for, and all of them are canceled if their sender wants that.
 func TestMoreThanIsAdvertised(t *testing.T) {
 	conns, engines := readable(t)
@@ -134,7 +134,7 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 			}
 		}
 		asked := dataPackets(engines[1]) - before
-		// The longest has two packets, and what was offered has none.
+		// The longest has two packets, and what was advertised has none.
 		if want := map[bool]uint64{false: 2 + messages - advertSlots - 1, true: 0}[canceled]; asked != want {
 			t.Errorf("%d packets of DATA have come, want %d; canceled: %v", asked, want, canceled)
 		}
@@ -144,7 +144,7 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 	}
 }
 
-// What was offered over a link that is no more is asked for over the next one.
+// What was advertised over a link that is no more is asked for over the next one.
 func TestAdvertOfAnEndedLink(t *testing.T) {
 	conns, engines := readable(t)
 	before := dataPackets(engines[1])

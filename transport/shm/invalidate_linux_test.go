@@ -95,7 +95,7 @@ func last(w writer) []byte {
 
 // Who gives a send up writes to its buffer at once. What arrives is what was sent.
 func TestGivenUpSends(t *testing.T) {
-	for name, size := range map[string]int{"asked for": 3 << 20, "offered": maxSingleCopy} {
+	for name, size := range map[string]int{"asked for": 3 << 20, "advertised": maxSingleCopy} {
 		t.Run(name, func(t *testing.T) { givenUpSends(t, size) })
 	}
 }

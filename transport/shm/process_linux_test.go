@@ -22,9 +22,9 @@ const (
 	// victimRole is what the victim does, "" or one of these: to expose, to fetch, to
 	// advertise.
 	victimRole = "ZRLMPI_TEST_VICTIM_ROLE"
-	exposer    = "lender"
+	exposer    = "exposer"
 	fetcher    = "fetcher"
-	advertiser = "offerer"
+	advertiser = "advertiser"
 )
 
 // TestMain makes the test binary the process that is killed.

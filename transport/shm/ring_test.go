@@ -128,18 +128,18 @@ func TestWindowFits(t *testing.T) {
 
 // hostile are words that cannot be.
 var hostile = map[string]uint64{
-	"another position":    makeWord(recordAlign, 100),
-	"no header":           makeWord(0, protocol.ExtHeaderLen-1),
-	"too long":            makeWord(0, longest+1),
-	"a long descriptor":   makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen+1)),
-	"a short descriptor":  makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen-1)),
-	"an empty descriptor": makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen)),
-	"a short offer":       makeWord(0, advertBit|(protocol.ExtHeaderLen+descriptorLen-1)),
-	"an empty offer":      makeWord(0, advertBit|(protocol.ExtHeaderLen+descriptorLen)),
-	"both":                makeWord(0, advertBit|descriptorBit|(protocol.ExtHeaderLen+descriptorLen)),
-	"longest":             makeWord(0, padding-1),
-	"padding at once":     makeWord(0, padding),
-	"all ones":            ^uint64(0),
+	"another position":           makeWord(recordAlign, 100),
+	"no header":                  makeWord(0, protocol.ExtHeaderLen-1),
+	"too long":                   makeWord(0, longest+1),
+	"a long descriptor":          makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen+1)),
+	"a short descriptor":         makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen-1)),
+	"an empty descriptor":        makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen)),
+	"a short advertised buffer":  makeWord(0, advertBit|(protocol.ExtHeaderLen+descriptorLen-1)),
+	"an empty advertised buffer": makeWord(0, advertBit|(protocol.ExtHeaderLen+descriptorLen)),
+	"both":                       makeWord(0, advertBit|descriptorBit|(protocol.ExtHeaderLen+descriptorLen)),
+	"longest":                    makeWord(0, padding-1),
+	"padding at once":            makeWord(0, padding),
+	"all ones":                   ^uint64(0),
 }
 
 func TestHostileWords(t *testing.T) {
