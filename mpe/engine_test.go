@@ -219,7 +219,7 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 		second, _ := c.engines[0].Irecv(1, make([]byte, 4), mpe.Options{})
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err = second.Wait(ctx); err == nil || err.Error() != "queued behind 1 others for 1s, and rank 0 has waited 1s for SEND_REQUEST from rank 1: context deadline exceeded" {
+		if _, err = second.Wait(ctx); err == nil || err.Error() != "queued behind 1 other for 1s, and rank 0 has waited 1s for SEND_REQUEST from rank 1: context deadline exceeded" {
 			t.Errorf("says %v", err)
 		}
 		// What was cancelled leaves no trace.

@@ -148,7 +148,11 @@ func (e *Engine) explain(w *Waiting) string {
 		s = fmt.Sprintf("rank %d has sent itself a message with tag %d, and has waited %v for a receive of it", e.rank, w.req.tag, handshake.Round(e.at-w.Since))
 	}
 	if w.Queued > 0 {
-		s = fmt.Sprintf("queued behind %d others for %v, and %s", w.Queued, handshake.Round(e.at-w.req.posted), s)
+		others := "others"
+		if w.Queued == 1 {
+			others = "other"
+		}
+		s = fmt.Sprintf("queued behind %d %s for %v, and %s", w.Queued, others, handshake.Round(e.at-w.req.posted), s)
 	}
 	return s
 }

@@ -74,6 +74,7 @@ func TestWords(t *testing.T) {
 		{Timeless("rank 0 has held a send to rank 1 back for 12.3µs, behind a message from it"), "rank 0 holds a send to rank 1 back, behind a message from it"},
 		{Timeless("rank 0 has waited 3s for rank 1 to post the receive"), "rank 0 waits for rank 1 to post the receive"},
 		{Timeless("queued behind 2 others for 2.1ms, and rank 0 has waited 1h2m3s for an answer"), "queued behind 2 others, and rank 0 waits for an answer"},
+		{Timeless("queued behind 1 other for 2.1ms, and rank 0 has waited 3s for an answer"), "queued behind 1 other, and rank 0 waits for an answer"},
 		{Timeless("rank 0 has waited 12.3 s for ACK from rank 1"), "rank 0 waits for ACK from rank 1"},
 		{Timeless("rank 0 has waited 1 min 02 s for a message"), "rank 0 waits for a message"},
 	} {

@@ -151,7 +151,7 @@ const age = `[0-9.]+ ?[a-zµ]+(?: ?[0-9.]+ ?[a-zµ]+)*`
 var (
 	hasWaited = regexp.MustCompile(`has waited ` + age + ` for`)
 	hasHeld   = regexp.MustCompile(`has held (a send to rank [0-9]+ back) for ` + age)
-	queuedFor = regexp.MustCompile(`(queued behind [0-9]+ others) for ` + age)
+	queuedFor = regexp.MustCompile(`(queued behind [0-9]+ others?) for ` + age)
 )
 
 // Timeless returns a text about a wait without the age of the wait: the text is the same
