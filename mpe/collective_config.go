@@ -9,7 +9,7 @@ import (
 // all ranks of a cluster: they choose apart from each other.
 type CollectiveConfig struct {
 	// Table chooses the algorithm of calls that name none; nil is choice.Default, which
-	// is read when it is first needed.
+	// is computed when it is first needed.
 	Table *choice.Table
 	// Force has choices that take precedence over the table.
 	Force choice.Forced
