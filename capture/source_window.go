@@ -10,7 +10,7 @@ import (
 // and large enough that a read from the page cache costs little per byte.
 const windowSize = 512 << 10
 
-// maxEmptyReads is how often a reader may return nothing before it is declared unreachable.
+// maxEmptyReads is how often in a row a reader may return nothing before reading fails.
 const maxEmptyReads = 100
 
 // window shows a stream a piece at a time, without copying what fits.

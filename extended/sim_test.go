@@ -18,7 +18,7 @@ import (
 
 const latency = 20 * time.Microsecond
 
-// outcome is what becomes of a copy of a packet: it comes late, or with the bit flip
+// fate is what becomes of a copy of a packet: it comes late, or with the bit flip
 // turned over, counted from 1.
 type fate struct {
 	delay time.Duration

@@ -63,7 +63,7 @@ func randomConfig(rng *rand.Rand) Config {
 	}
 }
 
-// scenario is the traffic in one direction.
+// traffic is what is posted in one direction.
 type traffic struct {
 	sends map[uint32][]*simSend // by tag
 	recvs map[uint32][]*simRecv

@@ -172,7 +172,7 @@ func TestFrameReaderDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// retransmit is an endless stream of b.
+// repeat is an endless stream of b.
 type repeat struct {
 	b  []byte
 	at int

@@ -101,7 +101,7 @@ func (c *Capture) Drop(n int) *Capture {
 	return c
 }
 
-// Duplicate retransmits packet n behind itself.
+// Duplicate inserts a copy of packet n behind it.
 func (c *Capture) Duplicate(n int) *Capture {
 	c.Packets = slices.Insert(c.Packets, n, c.Packets[n-1])
 	return c

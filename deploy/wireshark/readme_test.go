@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// everything is a capture of all corrupts one after the other, each between
+// everything is a capture of all damages one after the other, each between
 // addresses of its own.
 func everything(t *testing.T) string {
 	t.Helper()

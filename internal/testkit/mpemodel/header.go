@@ -38,7 +38,7 @@ func (e expectation) check(h protocol.Header) verdict {
 	return wanted
 }
 
-// cache parks one header per source rank; a newer one overwrites it (trap 1).
+// cache keeps one deferred header per source rank; a newer one overwrites it (trap 1).
 type cache struct {
 	lines [protocol.MaxRanksFPGA]protocol.Header
 	valid [protocol.MaxRanksFPGA]bool
