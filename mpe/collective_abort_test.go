@@ -412,6 +412,41 @@ func TestAbortWhileComputing(t *testing.T) {
 	})
 }
 
+// A user's function that can be cancelled does not keep a call that has failed otherwise.
+func TestFailsWhileComputing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 3, nil)
+		defer c.close()
+		all(t, barrier(3), c.communicator(1), 1)
+		computing, cancelled := make(chan struct{}), make(chan error, 1)
+		start := func(r, bytes int) mpe.Op {
+			o, err := c.engines[r].StartCollective(&mpe.Collective{
+				Call:    coll.Call{Collective: coll.Reduce, Rank: r, Ranks: 3, Bytes: bytes},
+				Members: []int{0, 1, 2}, Comm: 1, Tag: 2, Send: make([]byte, bytes), Recv: make([]byte, bytes), Algorithm: "flat",
+				User: func(_, _ []byte) error {
+					close(computing)
+					return <-cancelled
+				},
+				CancelUser: func(cause error) { cancelled <- cause },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return o
+		}
+		root, leaf := start(0, 2), start(1, 2)
+		<-computing
+		short := start(2, 1)
+		synctest.Wait()
+		_, over, err := root.Test()
+		if step, ok := errors.AsType[*mpe.StepError](err); !over || !ok || !errors.Is(err, mpe.ErrMismatch) || step.Peer != 2 {
+			t.Errorf("it has ended: %v, %v", over, err)
+		}
+		root.Free()
+		finish(t, leaf, short)
+	})
+}
+
 // The cause is that of the rank that has failed first.
 func TestCausesOfAborts(t *testing.T) {
 	chain := func(n int) *colltest.Case { return colltest.New(coll.Bcast, "chain", 4, 0, n) }

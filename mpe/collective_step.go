@@ -285,7 +285,8 @@ func (x *collectiveOp) ended(r *Request) {
 }
 
 // fail has the call end because of a step: nothing more begins, and what is under way is
-// cancelled, or goes on without the call's memory.
+// cancelled, or goes on without the call's memory. A user's function that cannot be cancelled
+// is waited for.
 func (x *collectiveOp) fail(number int, err error) {
 	if x.failed != nil {
 		return
@@ -295,6 +296,9 @@ func (x *collectiveOp) fail(number int, err error) {
 	}
 	x.failed = x.stepError(number, err)
 	x.cancelAll()
+	if x.computing > 0 && x.CancelUser != nil {
+		x.CancelUser(x.failed)
+	}
 }
 
 // stepError says which step has failed.
