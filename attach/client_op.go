@@ -294,7 +294,7 @@ func (op *Op) because(err, cause error) error {
 		waited = waited || strings.HasSuffix(e.text, clip(cause.Error()))
 	}
 	if !waited && !op.probing {
-		return err // it had failed before it was abortn
+		return err // it had failed before it was aborted
 	}
 	return &Error{text: e.text, set: e.set, parts: append(slices.Clip(e.parts), cause)}
 }

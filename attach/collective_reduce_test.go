@@ -231,6 +231,136 @@ func TestHostileReduced(t *testing.T) {
 	}
 }
 
+// TestReducedTwice: REDUCED answers one REDUCE of its own call.
+func TestReducedTwice(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		id   uint64
+		text string
+	}{
+		{"twice", 1, "REDUCED for operation 1, which has no REDUCE to be answered"},
+		{"another call", 2, "REDUCED for operation 2, which has no REDUCE to be answered"},
+	} {
+		h := serve(t, newWorld(3, 0), Options{})
+		c := h.attach(t, 0)
+		for id := range uint64(2) {
+			x := userRoot(id + 1)
+			x.ranks, x.tag = 3, int32(id+1)
+			c.write(callFrame(x, "ab"))
+		}
+		// Call 1 goes on waiting for rank 2, and call 2 for both.
+		send := begin(t, h.w.ranks[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: []byte("cd")})
+		c.expect(frameReduce)
+		if err := c.in.skip(); err != nil {
+			t.Fatal(err)
+		}
+		c.write(append(appendReduced(nil, 1, false, 2), "ef"...))
+		_, _ = c.conn.Write(append(appendReduced(nil, tt.id, false, 2), "ef"...))
+		if e := c.refusal(); e.Reason != Violation || !strings.Contains(e.Text, tt.text) {
+			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)
+		}
+		wait(t, send)
+		send.Free()
+	}
+}
+
+// TestReduceUnanswered: a program that leaves a REDUCE unanswered, or REDUCED unfinished, and
+// ends, or aborts the call, leaves no goroutine and no memory behind.
+func TestReduceUnanswered(t *testing.T) {
+	noLeak(t)
+	const length = 1 << 20
+	answer := append(appendReduced(nil, 1, false, operandLen), make([]byte, operandLen)...)
+	for _, tt := range []struct {
+		name   string
+		leaves func(c *rawClient)
+	}{
+		{"hangs up", func(c *rawClient) { c.conn.Close() }},
+		{"hangs up in REDUCED", func(c *rawClient) { c.write(answer[:len(answer)/2]); c.conn.Close() }},
+		{"hangs up behind the fields of REDUCED", func(c *rawClient) { c.write(answer[:frameHeaderLen+reducedLen]); c.conn.Close() }},
+		{"says BYE", func(c *rawClient) { c.write(appendHeader(nil, frameBye, 0)); c.expect(frameBye) }},
+		{"aborts the call and answers late", func(c *rawClient) {
+			c.write(abortFrame(1, errEnough))
+			c.expect(frameDone)
+			var d done
+			if err := c.in.readDone(&d); err != nil || d.id != 1 || d.err == nil || !strings.HasSuffix(d.err.Error(), "enough") {
+				t.Errorf("%+v, %v", d, err)
+			}
+			c.write(answer)
+			c.write(callFrame(root(2, 2), "ab")) // the session goes on
+			if d := c.done(); d.id != 2 || d.err != nil {
+				t.Errorf("%+v", d)
+			}
+			c.conn.Close()
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := serve(t, newWorld(2, 0), Options{Memory: 16 * length})
+			idle := h.common()
+			c := h.attach(t, 0)
+			x := userRoot(1)
+			x.bytes, x.length, x.result = length, length, length
+			c.write(callFrame(x, ""))
+			for range length / chunkLen {
+				c.write(dataFrame(1, make([]byte, chunkLen)))
+			}
+			send := begin(t, h.w.ranks[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: make([]byte, length)})
+			c.expect(frameReduce)
+			if err := c.in.skip(); err != nil {
+				t.Fatal(err)
+			}
+			if h.common() >= idle {
+				t.Error("the call is charged with nothing")
+			}
+			tt.leaves(c)
+			until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 0 })
+			until(t, "the memory is returned", func() bool { return h.common() == idle })
+			wait(t, send)
+			send.Free()
+		})
+	}
+}
+
+// TestEndsInReduced: another rank fails while the program is sending REDUCED. The call ends
+// before the rest has come, and the session goes on.
+func TestEndsInReduced(t *testing.T) {
+	devices := engines(t, 2, nil)
+	c := serveDevices(t, devices[:1], Options{}).attach(t, 0)
+	both := func(tag int) {
+		t.Helper()
+		c.write(callFrame(call{id: uint64(tag), collective: coll.Barrier, comm: 1, tag: int32(tag), ranks: 2}, ""))
+		o := call1(t, devices[1], collective(coll.Barrier, 1, 2, tag, nil, nil))
+		wait(t, o)
+		o.Free()
+		if d := c.done(); d.id != uint64(tag) || d.err != nil {
+			t.Errorf("%+v", d)
+		}
+	}
+	both(1)
+	const description = "flat\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+	c.write(callFrame(call{
+		id: 2, collective: coll.Allreduce, comm: 1, tag: 2, ranks: 2, flags: flagUser | flagOrdered, name: 4, elem: 2, bytes: 2, length: 18, result: 2,
+	}, description+"ab"))
+	m := userCall(1, 2, 2, 2, ranges)
+	m.Algorithm = "flat"
+	other := call1(t, devices[1], m)
+	c.expect(frameReduce)
+	if err := c.in.skip(); err != nil {
+		t.Fatal(err)
+	}
+	c.write(append(appendReduced(nil, 2, false, 2), 'e'))
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errEnough)
+	if _, err := other.Wait(ctx); !errors.Is(err, errEnough) {
+		t.Errorf("%v", err)
+	}
+	other.Free()
+	if d := c.done(); d.id != 2 || !errors.Is(d.err, mpe.ErrCallFailed) {
+		t.Errorf("%+v", d)
+	}
+	c.write([]byte("f"))
+	both(3)
+}
+
 // TestUserCallsThatCannotBe: what a daemon refuses of calls with a function.
 func TestUserCallsThatCannotBe(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{Limits: Limits{Operations: 10, Bytes: 1 << 20}})

@@ -92,7 +92,7 @@ func TestHostileFrames(t *testing.T) {
 			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)
 		}
 	}
-	// No rank else noticed.
+	// No other program noticed.
 	wait(t, send(t, other, 1, 0, []byte("well")))
 }
 

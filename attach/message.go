@@ -209,7 +209,7 @@ func appendData(b []byte, id uint64, piece int) []byte {
 	return order.AppendUint64(b, id)
 }
 
-// readID reads the id that DATA, CANCEL and WITHDRAW begin with.
+// readID reads the id that DATA, CANCEL and ABORT begin with.
 func (r *frameReader) readID() (uint64, error) {
 	b, err := r.take(idLen)
 	if err != nil {

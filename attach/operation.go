@@ -265,7 +265,7 @@ func (s *session) unstarted(op *operation, cause error) error {
 	return e
 }
 
-// unstartedError is a send that was abortn before it had been started.
+// unstartedError is a send that was aborted before it had been started.
 type unstartedError struct {
 	text  string
 	wait  *mpe.WaitError

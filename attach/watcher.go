@@ -66,7 +66,7 @@ func (w *watcher) cancel(op *operation) {
 	}
 }
 
-// take removes an operation and reports whether it was there. No rank else ends
+// take removes an operation and reports whether it was there. Nothing else ends
 // it from then on.
 func (w *watcher) take(op *operation) bool {
 	w.mu.Lock()
