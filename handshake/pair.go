@@ -173,7 +173,7 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 	switch {
 	case p.recv.state == Receiving:
 		acts = p.wedge(h, errWedgeMidMessage, acts)
-	case p.send.state == Idle && !p.recv.active() && h.Type != protocol.SendRequest:
+	case p.send.state == Idle && !p.recv.active() && h.Type != protocol.SendRequest && !p.answersCancelled(h):
 		acts = p.wedge(h, errWedgeUnsolicited, acts)
 	}
 	if h.Type != protocol.ClearToSend {

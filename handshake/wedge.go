@@ -42,6 +42,13 @@ func (p *Pair) short(b []byte, acts []Action) []Action {
 // halfHeader is what the deployed MPE reads at once.
 const halfHeader = 16
 
+// answersCancelled reports whether h answers a SEND_REQUEST of a send that has been
+// cancelled since, as a stand-in's may be: its peer did nothing wrong. No send of a
+// deployed FPGA can be cancelled.
+func (p *Pair) answersCancelled(h protocol.Header) bool {
+	return h.Type == protocol.ClearToSend && p.clearPending
+}
+
 // wedge notes that a deployed FPGA would be wedged by what has come. Only a
 // stand-in over datagrams does: a host is asked by other rules, and there is no
 // FPGA that speaks over a stream.

@@ -267,3 +267,23 @@ func TestBrokenOffAtAStandIn(t *testing.T) {
 		t.Errorf("the stand-in has noted nothing\n%v", w.log)
 	}
 }
+
+// TestAnswerToACancelledSend: the kernel of a stand-in may end, which cancels its send.
+// The host that answers it afterwards has done nothing wrong; an answer to nothing has.
+func TestAnswerToACancelledSend(t *testing.T) {
+	clear := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 0, Dst: 1, Type: protocol.ClearToSend, Call: protocol.RecvInt})
+	for _, cancelled := range []bool{true, false} {
+		standIn := newTwins(rand.New(rand.NewPCG(1, 1))).standIn
+		if cancelled {
+			standIn.postSend(pattern(2, 1))
+			standIn.start(0)
+			if _, ok := standIn.pair.CancelSend(ms, 0, nil); !ok {
+				t.Fatal("the send cannot be cancelled")
+			}
+		}
+		standIn.datagram(2*ms, clear)
+		if noted := standIn.notes[handshake.WouldWedge] > 0; noted == cancelled {
+			t.Errorf("cancelled %v: noted %v", cancelled, noted)
+		}
+	}
+}
