@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
 )
 
 func TestPcapVariants(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
 )
 
 // FuzzSource reads files that nobody has written on purpose: no panic, no hang,

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
 // offered are ranks that programs may attach to.

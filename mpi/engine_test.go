@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/memnet"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
 )
 
 // network is a place for ranks: addresses that no other test uses, and a port that
