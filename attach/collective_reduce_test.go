@@ -274,9 +274,9 @@ func TestReduceUnanswered(t *testing.T) {
 		name   string
 		leaves func(c *rawClient)
 	}{
-		{"hangs up", func(c *rawClient) { c.conn.Close() }},
-		{"hangs up in REDUCED", func(c *rawClient) { c.write(answer[:len(answer)/2]); c.conn.Close() }},
-		{"hangs up behind the fields of REDUCED", func(c *rawClient) { c.write(answer[:frameHeaderLen+reducedLen]); c.conn.Close() }},
+		{"closes the connection", func(c *rawClient) { c.conn.Close() }},
+		{"closes the connection in REDUCED", func(c *rawClient) { c.write(answer[:len(answer)/2]); c.conn.Close() }},
+		{"closes the connection behind the fields of REDUCED", func(c *rawClient) { c.write(answer[:frameHeaderLen+reducedLen]); c.conn.Close() }},
 		{"says BYE", func(c *rawClient) { c.write(appendHeader(nil, frameBye, 0)); c.expect(frameBye) }},
 		{"aborts the call and answers late", func(c *rawClient) {
 			c.write(abortFrame(1, errEnough))
