@@ -1,55 +1,32 @@
 package mpe
 
-// detachOrCancel ends a request for its caller, whose context has ended. The caller gets
-// its buffer back at once. What cannot be cancelled on the wire goes on with a copy: a message
-// whose DATA is out still needs its payload for retransmissions, and a sender that has been
-// cleared will send, so its message is kept for the next receive.
-//
-// With release, the caller's buffer goes to what goes on, instead of a copy. Release
-// is called when it is not needed any more, with the lock held, or before detachOrCancel
-// returns.
-func (e *Engine) detachOrCancel(r *Request, cause error, release func()) (Status, error) {
-	detached := false
-	defer func() {
-		if !detached && release != nil {
-			release()
-		}
-	}()
-	e.lock()
-	defer e.unlock()
-	for r.kind == opCollective && !r.ended.Load() && r.call.computing > 0 {
-		r.call.cancelUser(cause)
-		e.awaitComputed() // the user's function has the buffers
-	}
-	if r.ended.Load() { // while the lock was awaited
-		return r.status, r.err
-	}
-	if r.kind == opCollective {
+// endWait ends a request for its caller, whose context has ended with cause, unless it has
+// ended. It reports whether its buffer was left to a transfer that goes on, which calls
+// release when it needs it no longer.
+func (e *core) endWait(r *Request, cause error, release func()) (detached bool) {
+	switch {
+	case r.over():
+		return false
+	case r.kind == opCollective:
 		e.abortCall(r, cause)
-		e.flush()
-		return r.status, r.err
+	default:
+		err := e.waitError(r, cause)
+		if !e.cancel(r) {
+			err.InTransfer, detached = true, true
+			e.revokePlacement(r) // before the caller has the buffer
+			e.detach(r, release)
+		}
+		e.finish(r, err)
 	}
-	err := e.waitError(r, cause)
-	if !e.cancel(r) {
-		err.InTransfer, detached = true, true
-		e.placement.revoke(r) // before the caller has the buffer
-		e.detach(r, release)
-	}
-	e.finish(r, err)
 	e.flush()
-	return r.status, r.err
+	return detached
 }
 
-// Cancel cancels the request, if that is still possible.
-func (r *Request) Cancel() {
-	e := r.e
-	e.lock()
-	defer e.unlock()
-	if r.ended.Load() {
+// cancelled cancels a request, if that is still possible. A call that was begun is not: the
+// other ranks would wait for it.
+func (e *core) cancelled(r *Request) {
+	if r.over() || r.kind == opCollective {
 		return
-	}
-	if r.kind == opCollective {
-		return // the other ranks would wait for it
 	}
 	if e.cancel(r) {
 		e.finish(r, ErrCancelled)
@@ -60,7 +37,7 @@ func (r *Request) Cancel() {
 // cancel takes a request out of wherever it waits, and reports false if it is
 // too late for that. A peer of the extended profile that knows of the message is
 // asked to cancel it; the request then ends when the peer has answered.
-func (e *Engine) cancel(r *Request) bool {
+func (e *core) cancel(r *Request) bool {
 	switch {
 	case r.kind == OpRecv && r.in == nil:
 		_, ok := e.matchers.of(r.comm).CancelPosted(r.handle)
@@ -78,7 +55,7 @@ func (e *Engine) cancel(r *Request) bool {
 
 // detach gives the transfer of a request that cannot be cancelled a buffer of
 // its own.
-func (e *Engine) detach(r *Request, release func()) {
+func (e *core) detach(r *Request, release func()) {
 	if r.send() {
 		r.p.detachSend(r, release)
 	} else {
@@ -87,7 +64,7 @@ func (e *Engine) detach(r *Request, release func()) {
 }
 
 // abortQueued ends everything that has not begun to move.
-func (e *Engine) abortQueued(err error) {
+func (e *core) abortQueued(err error) {
 	for _, m := range e.matchers.all {
 		var waiting []*Request
 		m.EachPosted(func(_, _ int32, r *Request) bool {
@@ -113,9 +90,6 @@ func (e *Engine) abortQueued(err error) {
 		}
 	}
 	for _, pr := range e.probes {
-		select {
-		case pr.found <- struct{}{}:
-		default:
-		}
+		notify(pr.found)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"math/rand/v2"
-	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -135,7 +133,7 @@ func (x *collectiveOp) sendAbort(err error) {
 
 // sendAborts sends an abort to all members. An abort is also a report of the status, which
 // is unchanged: engines that know only these take it for one.
-func (e *Engine) sendAborts(members []int, f *abortMsg) {
+func (e *core) sendAborts(members []int, f *abortMsg) {
 	text := f.encode()
 	for _, rank := range members {
 		if p := e.peers[rank]; rank != e.rank {
@@ -145,9 +143,9 @@ func (e *Engine) sendAborts(members []int, f *abortMsg) {
 }
 
 // newEpoch returns the epoch of communicators whose first member this rank is.
-func (e *Engine) newEpoch() uint64 {
+func (e *core) newEpoch() uint64 {
 	if e.commEpoch == 0 {
-		e.commEpoch = rand.Uint64N(maxEpoch) + 1
+		e.commEpoch = e.driver.random()%maxEpoch + 1
 	}
 	return e.commEpoch
 }
@@ -169,18 +167,4 @@ func (x *collectiveOp) agreement() *agreement {
 		return x.agreed
 	}
 	return x.e.agreements[x.Comm]
-}
-
-// abortTime is how long Close waits until aborts are sent, if nothing else is under way: some
-// of the ranks may be gone.
-const abortTime = 250 * time.Millisecond
-
-// dropAborts has Close not wait any longer for ranks that do not receive aborts.
-func (e *Engine) dropAborts() {
-	e.lock()
-	defer e.unlock()
-	if e.state == draining {
-		e.abortsDropped = true
-		e.flush()
-	}
 }

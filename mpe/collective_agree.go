@@ -57,7 +57,7 @@ const (
 
 // startCollective begins a call, or has it wait until the members have agreed. The error is
 // that of a call that cannot be.
-func (e *Engine) startCollective(x *collectiveOp) error {
+func (e *core) startCollective(x *collectiveOp) error {
 	if x.limits.ByOrder || x.Call.Ranks == 1 {
 		if e.alone == nil {
 			e.alone = &agreement{class: choice.Memory, same: true, table: e.table()}
@@ -90,8 +90,8 @@ func (e *Engine) startCollective(x *collectiveOp) error {
 }
 
 // agree begins the call by which the members of a communicator agree.
-func (e *Engine) agree(a *agreement, first *collectiveOp) {
-	x := collectiveOpPool.Get().(*collectiveOp)
+func (e *core) agree(a *agreement, first *collectiveOp) {
+	x := newCollectiveOp()
 	x.e = e
 	x.Collective = Collective{
 		Call:    coll.Call{Collective: coll.Allreduce, Rank: first.Call.Rank, Ranks: first.Call.Ranks, Bytes: agreementLen, Elem: 8, InPlace: true},
@@ -115,7 +115,7 @@ func (e *Engine) agree(a *agreement, first *collectiveOp) {
 }
 
 // offer is what this rank has to say.
-func (e *Engine) offer(x *collectiveOp) []byte {
+func (e *core) offer(x *collectiveOp) []byte {
 	flags := ^uint64(0)
 	if x.Call.Rank == 0 {
 		flags = flagMemory | e.newEpoch()<<epochShift
@@ -135,7 +135,7 @@ func (e *Engine) offer(x *collectiveOp) []byte {
 func fold(hash uint64) uint64 { return (hash ^ hash>>32) & math.MaxUint32 }
 
 // haveAgreed begins the calls that have waited for it.
-func (e *Engine) haveAgreed(a *agreement, all []byte, err error) {
+func (e *core) haveAgreed(a *agreement, all []byte, err error) {
 	a.done, a.call = true, nil
 	a.class, a.table = choice.Network, e.defaultTable()
 	if err == nil {
@@ -185,7 +185,7 @@ func (e *Engine) haveAgreed(a *agreement, all []byte, err error) {
 }
 
 // table is the engine's own.
-func (e *Engine) table() *choice.Table {
+func (e *core) table() *choice.Table {
 	if t := e.cfg.Collectives.Table; t != nil {
 		return t
 	}
@@ -193,7 +193,7 @@ func (e *Engine) table() *choice.Table {
 }
 
 // defaultTable is the one that is built in.
-func (e *Engine) defaultTable() *choice.Table {
+func (e *core) defaultTable() *choice.Table {
 	if e.builtIn != nil {
 		return e.builtIn
 	}

@@ -4,7 +4,7 @@ import "slices"
 
 // abortCall ends a call because its caller's context has ended. The error is that of
 // its oldest message.
-func (e *Engine) abortCall(r *Request, cause error) {
+func (e *core) abortCall(r *Request, cause error) {
 	x := r.call
 	x.setCause(cause)
 	if !x.begun {
@@ -47,7 +47,7 @@ func (x *collectiveOp) cancelUser(cause error) {
 }
 
 // endCall ends a call that has not, with err.
-func (e *Engine) endCall(r *Request, err error) {
+func (e *core) endCall(r *Request, err error) {
 	x := r.call
 	if x.begun {
 		x.failed = err
@@ -104,7 +104,7 @@ func (x *collectiveOp) end(err error) {
 
 // agreeing is the call by which the members of x's communicator agree, for which it
 // waits, or nil.
-func (e *Engine) agreeing(x *collectiveOp) *collectiveOp {
+func (e *core) agreeing(x *collectiveOp) *collectiveOp {
 	if a := e.agreements[x.Comm]; a != nil {
 		return a.call
 	}
@@ -113,7 +113,7 @@ func (e *Engine) agreeing(x *collectiveOp) *collectiveOp {
 
 // dequeue removes a call from those that wait for an earlier one, or until the members
 // have agreed, which goes on.
-func (e *Engine) dequeue(x *collectiveOp) {
+func (e *core) dequeue(x *collectiveOp) {
 	var waiting *[]*collectiveOp
 	switch a := e.agreements[x.Comm]; {
 	case x.order != nil:
@@ -126,15 +126,4 @@ func (e *Engine) dequeue(x *collectiveOp) {
 	if i := slices.Index(*waiting, x); i >= 0 {
 		*waiting = slices.Delete(*waiting, i, i+1)
 	}
-}
-
-// awaitComputed waits, without the lock, for a user's function to come to its end.
-func (e *Engine) awaitComputed() {
-	if e.computed == nil {
-		e.computed = make(chan struct{})
-	}
-	c := e.computed
-	e.mu.Unlock()
-	<-c
-	e.lock()
 }

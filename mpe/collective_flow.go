@@ -81,7 +81,7 @@ func (x *collectiveOp) sendOn(number int) {
 }
 
 // flowed lets a flow's send go on, now that there are so many bytes, or all.
-func (e *Engine) flowed(f *flow, bytes int64, all bool) {
+func (e *core) flowed(f *flow, bytes int64, all bool) {
 	if !all && bytes < f.ready+f.piece {
 		return
 	}
@@ -91,7 +91,7 @@ func (e *Engine) flowed(f *flow, bytes int64, all bool) {
 
 // arriving lets a flow's send go on with what has come of its message, up to the first
 // gap.
-func (e *Engine) arriving(in *inbound) {
+func (e *core) arriving(in *inbound) {
 	if f := in.req.flow; f.send != nil && in.stored == in.got {
 		n := min(in.got, int64(len(in.buf)))
 		e.flowed(f, n, n == int64(len(in.buf)))
@@ -110,7 +110,7 @@ func (r *Request) waits(in *inbound) bool {
 }
 
 // onClearToSend notes that the next rank has sent CLEAR_TO_SEND for what a flow sends.
-func (e *Engine) onClearToSend(r *Request) {
+func (e *core) onClearToSend(r *Request) {
 	if r == nil || r.flow == nil {
 		return
 	}

@@ -7,7 +7,7 @@ import "slices"
 const maxAborts = 64
 
 // onAbort ends the call of an abort: the one under way, or one that is still to be made.
-func (e *Engine) onAbort(f *abortMsg) {
+func (e *core) onAbort(f *abortMsg) {
 	for _, x := range e.collectiveOps {
 		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch && !x.limits.ByOrder {
 			if slices.Contains(x.Members, f.rank) {

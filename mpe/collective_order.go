@@ -86,7 +86,7 @@ func (x *collectiveOp) inTurn() bool {
 }
 
 // nextInTurn begins the next one, if there is one and the root may.
-func (e *Engine) nextInTurn(o *ordering) {
+func (e *core) nextInTurn(o *ordering) {
 	if o.busy || o.unconfirmed > 0 || len(o.waiting) == 0 {
 		return
 	}
@@ -117,7 +117,7 @@ func (x *collectiveOp) setOrder() {
 }
 
 // report reports to a root what this rank has to send, if that has changed.
-func (e *Engine) report(p *peer) {
+func (e *core) report(p *peer) {
 	if now := coll.StatusOf(e.left()); now != p.reported {
 		p.reported = now
 		p.sendInternal(statusComm, uint32(now), nil, nil)
@@ -125,7 +125,7 @@ func (e *Engine) report(p *peer) {
 }
 
 // announceOrder sends the order that follows from the reported status to the members.
-func (e *Engine) announceOrder(x *collectiveOp) {
+func (e *core) announceOrder(x *collectiveOp) {
 	c, o := &x.Call, x.order
 	if len(o.announced) > 0 {
 		return // one after the other
@@ -154,7 +154,7 @@ func (e *Engine) announceOrder(x *collectiveOp) {
 }
 
 // confirmed notes that a member has an announcement, or will never have it.
-func (e *Engine) confirmed(o *ordering) {
+func (e *core) confirmed(o *ordering) {
 	if o.unconfirmed--; o.unconfirmed == 0 {
 		e.ready = append(e.ready, o)
 	}
@@ -164,7 +164,7 @@ func (e *Engine) confirmed(o *ordering) {
 func internal(comm uint32) bool { return comm == statusComm || comm == orderComm }
 
 // openInternal takes a message for the engine.
-func (e *Engine) openInternal(p *peer, in *inbound) {
+func (e *core) openInternal(p *peer, in *inbound) {
 	in.accepted, in.room = true, 0
 	if in.comm == statusComm {
 		p.status = coll.Status(in.tag & 3)
@@ -177,7 +177,7 @@ func (e *Engine) openInternal(p *peer, in *inbound) {
 }
 
 // internalArrived reads one that is complete.
-func (e *Engine) internalArrived(p *peer, in *inbound) {
+func (e *core) internalArrived(p *peer, in *inbound) {
 	if !in.own {
 		return
 	}
@@ -198,7 +198,7 @@ func (e *Engine) internalArrived(p *peer, in *inbound) {
 }
 
 // left is how many bytes of messages there are of which not all was sent, about.
-func (e *Engine) left() (bytes int) {
+func (e *core) left() (bytes int) {
 	for _, p := range e.peers {
 		if p == nil {
 			continue

@@ -33,7 +33,7 @@ type CallSnapshot struct {
 }
 
 // counted is the count of a call's algorithm.
-func (e *Engine) counted(x *collectiveOp) *CollectiveCount {
+func (e *core) counted(x *collectiveOp) *CollectiveCount {
 	n := e.collectives[x.algorithm]
 	if n == nil {
 		n = &CollectiveCount{Collective: x.Call.Collective.String(), Algorithm: x.algorithm.Name}
@@ -46,7 +46,7 @@ func (e *Engine) counted(x *collectiveOp) *CollectiveCount {
 }
 
 // collectiveCounts gives the counts in the order of their names.
-func (e *Engine) collectiveCounts() []CollectiveCount {
+func (e *core) collectiveCounts() []CollectiveCount {
 	counts := make([]CollectiveCount, 0, len(e.collectives))
 	for _, n := range e.collectives {
 		counts = append(counts, *n)
@@ -59,7 +59,7 @@ func (e *Engine) collectiveCounts() []CollectiveCount {
 }
 
 // calls describes the calls under way, but for those by which members agree.
-func (e *Engine) calls(now handshake.Instant) (list []CallSnapshot) {
+func (e *core) calls(now handshake.Instant) (list []CallSnapshot) {
 	for _, x := range e.collectiveOps {
 		s := CallSnapshot{
 			Collective: x.Call.Collective.String(), Comm: x.Comm, Number: x.Tag, Seconds: (now - x.r.posted).Seconds(),

@@ -1,13 +1,7 @@
 package mpe
 
-// ResetCollectives drops what the members of communicators have agreed on, and the aborts of
-// calls that were not made here. It is for a rank that programs use one after another: the
-// communicators of the next program may have the same numbers and other members, and its
-// peers may have been restarted, and have to agree again. Calls that wait until their
-// members have agreed are not changed.
-func (e *Engine) ResetCollectives() {
-	e.lock()
-	defer e.unlock()
+// resetCollectives is Engine.ResetCollectives.
+func (e *core) resetCollectives() {
 	for comm, a := range e.agreements {
 		if len(a.waiting) > 0 {
 			continue

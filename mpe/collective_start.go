@@ -3,7 +3,6 @@ package mpe
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
@@ -19,7 +18,7 @@ import (
 // collectiveOp is a collective call under way.
 type collectiveOp struct {
 	Collective
-	e *Engine
+	e *core
 	// r is what the caller waits for; nil for a call of the engine's own, which then
 	// has what is to be done in the end.
 	r         *Request
@@ -61,9 +60,6 @@ type localStep struct {
 	number int
 }
 
-// collectiveOpPool has calls that are over, for reuse.
-var collectiveOpPool = sync.Pool{New: func() any { return new(collectiveOp) }}
-
 // free gives the memory of a call that is over back. Its scratch stays with it: to have
 // a long one made for every call, and collected, takes longer than the call.
 func (x *collectiveOp) free() {
@@ -79,30 +75,22 @@ func (x *collectiveOp) reserve(n int) {
 	x.scratch = x.scratch[:n]
 }
 
-// StartCollective posts a collective call. c may be used again when it returns; its
-// buffers belong to the engine until the call has ended.
-//
-// The error is a *coll.CallError if the call, or the algorithm that it names, cannot be;
-// it matches ErrLength if a peer's wire cannot carry one of its messages, ErrRank,
-// ErrClosed or op.ErrUndefined. Nothing has been sent then. What fails later is a
-// *StepError, and the end of the call.
-func (e *Engine) StartCollective(c *Collective) (Op, error) {
-	x := collectiveOpPool.Get().(*collectiveOp)
-	x.Collective, x.e = *c, e
-	if err := x.prepare(); err != nil {
-		x.free()
-		return nil, err
-	}
-	r := requests.Get().(*Request)
-	*r = Request{e: e, kind: opCollective, peer: AnySource, comm: x.Comm, tag: int32(x.Tag), call: x}
+// callRequest makes the request of a call that is prepared.
+func (x *collectiveOp) callRequest() *Request {
+	r := newRequest()
+	*r = Request{kind: opCollective, peer: AnySource, comm: x.Comm, tag: int32(x.Tag), call: x}
 	r.status.Peer = AnySource
 	x.r = r
-	e.lock()
-	defer e.unlock()
+	return r
+}
+
+// startCall starts a call that is prepared.
+func (e *core) startCall(x *collectiveOp) error {
 	if e.state != running {
 		x.free()
-		return nil, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
+		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 	}
+	r := x.r
 	e.nextID++
 	r.id, r.posted = e.nextID, e.at
 	e.collectiveOps = append(e.collectiveOps, x)
@@ -110,22 +98,28 @@ func (e *Engine) StartCollective(c *Collective) (Op, error) {
 		x.r = nil
 		x.end(err)
 		r.Free()
-		return nil, err
+		return err
 	}
 	e.flush()
-	return r, nil
+	return nil
 }
 
-// prepare does what needs no lock.
-func (x *collectiveOp) prepare() (err error) {
+// prepare does what is no event: it uses only what does not change.
+func (e *core) prepare(c *Collective) (x *collectiveOp, err error) {
+	x = newCollectiveOp()
+	x.Collective, x.e = *c, e
 	if x.limits, err = x.Check(x.e); err == nil && x.Reduces() && x.User == nil {
 		x.reduce, err = op.Lookup(x.Op, x.Type)
 	}
-	return err
+	if err != nil {
+		x.free()
+		return nil, err
+	}
+	return x, nil
 }
 
 // Wire implements Caller.
-func (e *Engine) Wire(rank int) Wire {
+func (e *core) Wire(rank int) Wire {
 	p := e.peers[rank]
 	if p == nil { // this rank
 		return Wire{}

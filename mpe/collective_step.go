@@ -89,9 +89,9 @@ func (x *collectiveOp) post(s *coll.Step, number int) {
 // request makes the request of a message, to or from a rank of the communicator.
 func (x *collectiveOp) request(kind OpKind, peer, number int, buf []byte) *Request {
 	e := x.e
-	r := requests.Get().(*Request)
+	r := newRequest()
 	*r = Request{
-		e: e, kind: kind, peer: x.Members[peer], p: e.peers[x.Members[peer]], tag: int32(x.Tag), comm: x.Comm,
+		kind: kind, peer: x.Members[peer], p: e.peers[x.Members[peer]], tag: int32(x.Tag), comm: x.Comm,
 		datatype: x.Datatype, anyDatatype: x.AnyDatatype, buf: buf, call: x, step: int32(number),
 	}
 	if r.p.limits.NoComms {
@@ -186,33 +186,28 @@ func (x *collectiveOp) apply(in, inout []byte) error {
 	return nil
 }
 
-// compute calls a user's function, which may take long, in a goroutine and without the lock.
+// compute has a user's function called, which may take long.
 func (x *collectiveOp) compute(kind coll.Kind, number int, into, from []byte) {
-	e := x.e
 	x.computing++
-	e.driver.goroutines.Go(func() {
-		err := x.combine(kind, into, from)
-		e.lock()
-		defer e.unlock()
-		x.computing--
-		switch {
-		case x.failed != nil:
-		case err != nil:
-			x.fail(number, err)
-		default:
-			x.progress.Done(number)
-		}
-		if e.computed != nil {
-			close(e.computed)
-			e.computed = nil
-		}
-		e.resumed = append(e.resumed, x)
-		e.flush()
-	})
+	x.e.driver.compute(x, number, func() error { return x.combine(kind, into, from) })
+}
+
+// computed notes that a user's function has ended, with err.
+func (e *core) computed(x *collectiveOp, number int, err error) {
+	x.computing--
+	switch {
+	case x.failed != nil:
+	case err != nil:
+		x.fail(number, err)
+	default:
+		x.progress.Done(number)
+	}
+	e.resumed = append(e.resumed, x)
+	e.flush()
 }
 
 // advanceCollectives has calls whose steps have ended go on. It is called at the end of an event.
-func (e *Engine) advanceCollectives() {
+func (e *core) advanceCollectives() {
 	for len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 || len(e.aborts) > 0 {
 		if last := len(e.ready) - 1; last >= 0 {
 			o := e.ready[last]
@@ -319,7 +314,7 @@ func (x *collectiveOp) cancelRequest(r *Request, err error) {
 	if r.flow != nil && r.flow.send == r {
 		r.p.abortSend(r)
 	}
-	if !r.ended.Load() {
+	if !r.over() {
 		if !e.cancel(r) {
 			e.detachStep(r)
 		}
@@ -329,7 +324,7 @@ func (x *collectiveOp) cancelRequest(r *Request, err error) {
 
 // detachStep lets a message go on without its request. What is received is not kept: no
 // later receive asks for it.
-func (e *Engine) detachStep(r *Request) {
+func (e *core) detachStep(r *Request) {
 	if r.kind == OpRecv {
 		r.in.p.discardRecv(r)
 		return

@@ -73,45 +73,7 @@ type OldestWait struct {
 // the oldest on, to find the oldest of each source. There may be a million.
 const oldestPosted = 1024
 
-// Counters calls rank once and then peer for every peer, each time with the
-// engine's lock: what its Observer has counted does not change meanwhile. They must
-// be quick, must not call the engine, and must not keep what they are given.
-func (e *Engine) Counters(rank func(*RankCounters), peer func(*PeerCounters)) {
-	posted := make([]handshake.Instant, len(e.peers)) // 0: none
-	var rc RankCounters
-	e.lock()
-	e.rankCounters(&rc, posted)
-	rank(&rc)
-	e.mu.Unlock()
-	var pc PeerCounters
-	for i, p := range e.peers {
-		if p == nil {
-			continue
-		}
-		e.lock()
-		e.peerCounters(&pc, p)
-		if !pc.OldestRecv.Waits && posted[i] != 0 {
-			pc.OldestRecv = OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.at - posted[i]}
-		}
-		peer(&pc)
-		e.mu.Unlock()
-	}
-}
-
-// PeerCounters calls visit for one peer as Counters does, unless there is none of that
-// rank. The oldest receive is of those only that a message has matched.
-func (e *Engine) PeerCounters(rank int, visit func(*PeerCounters)) {
-	if rank < 0 || rank >= len(e.peers) || e.peers[rank] == nil {
-		return
-	}
-	var pc PeerCounters
-	e.lock()
-	defer e.unlock()
-	e.peerCounters(&pc, e.peers[rank])
-	visit(&pc)
-}
-
-func (e *Engine) rankCounters(c *RankCounters, posted []handshake.Instant) {
+func (e *core) rankCounters(c *RankCounters, posted []handshake.Instant) {
 	*c = RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.collectiveCounts(), Disagreements: e.disagreements}
 	anySource := handshake.Instant(0)
 	for _, m := range e.matchers.all {
@@ -136,7 +98,7 @@ func (e *Engine) rankCounters(c *RankCounters, posted []handshake.Instant) {
 	}
 }
 
-func (e *Engine) peerCounters(c *PeerCounters, p *peer) {
+func (e *core) peerCounters(c *PeerCounters, p *peer) {
 	*c = PeerCounters{
 		Rank: p.rank, Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed,
 		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Drops: p.drops, Events: p.events,

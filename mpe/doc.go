@@ -14,14 +14,19 @@
 // part: a cloudfpga message has tag 0 and belongs to the world, and a receive
 // that names a cloudfpga peer matches by order, whatever its tag.
 //
-// The files, in the order in which a message meets them: post.go starts an operation,
-// request.go is one; engine.go takes packets in and ends every event (flush); peer.go is
+// The package has two halves. The core is the engine's state: it takes calls, packets, the
+// time and what its driver has done for it, one event at a time, and gives back packets,
+// requests that have ended, and the time of its next deadline. It has neither lock nor clock
+// nor goroutine (a test checks that). Engine is the driver around it, in the files engine*.go:
+// lock, clock, timer, random numbers, and the goroutines that read, write and compute.
+//
+// The core's files, in the order in which a message meets them: post.go starts an operation,
+// request.go is one; core.go takes packets in and ends every event (flush); peer.go is
 // what is kept of a peer, and its link, which peer_handshake*.go implements for the
 // cloudfpga and v0.9 profiles and peer_extended*.go, packets.go, single_copy.go, inbox.go
 // and outbox.go for the extended one; match.go matches receives and messages, inbound.go
 // is a message that arrives, placement.go where its payload is placed, self.go what a
-// rank sends to itself. cancel.go cancels, probe.go probes, waits.go says what waits,
-// report.go, counters.go and status.go report. driver*.go are around that: clock, timer,
-// transports and goroutines; timer.go acts on deadlines. collective*.go carry out
-// collective calls.
+// rank sends to itself; timer.go acts on deadlines. cancel.go cancels, probe.go probes,
+// waits.go says what waits, report.go, counters.go and status.go report. collective*.go
+// carry out collective calls.
 package mpe

@@ -3,20 +3,20 @@ package mpe
 import "github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 
 // Waiting is how many requests and probes the engine believes to be waited for.
-func (e *Engine) Waiting() int { return int(e.driver.group.Waiting.Load()) }
+func (e *Engine) Waiting() int { return int(e.group.Waiting.Load()) }
 
 // Placement is the generation of the placement.
 func (e *Engine) Placement() uint32 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.placement.gen
+	return e.placed.gen
 }
 
 // Revoke revokes a placement, that of no request.
 func (e *Engine) Revoke() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.placement.revoke(nil)
+	e.revoke()
 }
 
 // ArrivedIn takes packets that came in a placement.
@@ -28,7 +28,7 @@ func (e *Engine) ArrivedIn(tr Transport, batch []RxPacket, gen uint32) {
 func (e *Engine) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.driver.due.Load() == never && len(e.timed) == 0
+	return e.tickAt.Load() == int64(never) && len(e.timed) == 0
 }
 
 // Lock takes the engine's lock, and returns what gives it back.

@@ -74,7 +74,7 @@ func (in *inbound) store(offset int64, payload []byte) {
 }
 
 // deliver ends the receive of a message that is complete.
-func (e *Engine) deliver(in *inbound) {
+func (e *core) deliver(in *inbound) {
 	r := in.req
 	in.req = nil
 	e.keepTag(r, in)
@@ -94,7 +94,7 @@ func (e *Engine) deliver(in *inbound) {
 
 // keepTag gives a message from a peer that carries no tags the tag of the
 // receive that its order gave it to.
-func (e *Engine) keepTag(r *Request, in *inbound) {
+func (e *core) keepTag(r *Request, in *inbound) {
 	if r.tag != AnyTag && in.source != e.rank && e.peers[in.source].noTags() {
 		in.tag = r.tag
 	}
@@ -103,7 +103,7 @@ func (e *Engine) keepTag(r *Request, in *inbound) {
 // takeOver puts a receive in the place of the engine's own memory: what has
 // arrived is copied, the rest is written straight into the receive's buffer
 // (YAMPII's rule; E15).
-func (e *Engine) takeOver(in *inbound, r *Request) {
+func (e *core) takeOver(in *inbound, r *Request) {
 	if in.own {
 		copy(r.buf, in.buf[:min(in.got, int64(len(in.buf)))])
 		if !in.arrived && in.p != nil {
@@ -118,7 +118,7 @@ func (e *Engine) takeOver(in *inbound, r *Request) {
 }
 
 // clear lets the sender of a message that was matched send it, at the end of the event.
-func (e *Engine) clear(in *inbound, r *Request) {
+func (e *core) clear(in *inbound, r *Request) {
 	in.accepted = true
 	in.phases.Clear = e.at
 	if !in.own && !in.arrived {

@@ -48,7 +48,7 @@ func (m *matchers) of(comm uint32) *matcher {
 }
 
 // postRecv gives a receive the oldest message that fits, or queues it.
-func (e *Engine) postRecv(r *Request) error {
+func (e *core) postRecv(r *Request) error {
 	m := e.matchers.of(r.comm)
 	in, ok, h, err := m.Post(int32(r.peer), r.matchTag(), r)
 	if errors.Is(err, match.ErrFull) {
@@ -59,7 +59,7 @@ func (e *Engine) postRecv(r *Request) error {
 	return nil
 }
 
-func (e *Engine) posted(r *Request, in *inbound, ok bool, h match.Handle) {
+func (e *core) posted(r *Request, in *inbound, ok bool, h match.Handle) {
 	if !ok {
 		r.handle = h
 		return
@@ -72,7 +72,7 @@ func (e *Engine) posted(r *Request, in *inbound, ok bool, h match.Handle) {
 
 // repost queues a receive in its old place: the message that it was matched with
 // does not exist.
-func (e *Engine) repost(r *Request) {
+func (e *core) repost(r *Request) {
 	e.inbounds.retire(r.in)
 	r.in = nil
 	in, ok, h, err := e.matchers.of(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
@@ -93,7 +93,7 @@ func (r *Request) matchTag() int32 {
 
 // arrive has the posted receives matched with a message. Without one that fits it
 // waits among the unexpected ones; the error is match.ErrFull if it cannot.
-func (e *Engine) arrive(in *inbound) error {
+func (e *core) arrive(in *inbound) error {
 	m := e.matchers.of(in.comm)
 	r, ok, h, err := m.Arrive(int32(in.source), in.tag, in)
 	if err != nil {
@@ -106,7 +106,7 @@ func (e *Engine) arrive(in *inbound) error {
 
 // restore announces a message again whose receive was detached. It has its old
 // place in the order.
-func (e *Engine) restore(in *inbound) {
+func (e *core) restore(in *inbound) {
 	m := e.matchers.of(in.comm)
 	r, ok, h, err := m.Restore(int32(in.source), in.tag, in, in.order)
 	if err != nil {
@@ -118,7 +118,7 @@ func (e *Engine) restore(in *inbound) {
 	e.arrived(in, r, ok, h)
 }
 
-func (e *Engine) arrived(in *inbound, r *Request, ok bool, h match.Handle) {
+func (e *core) arrived(in *inbound, r *Request, ok bool, h match.Handle) {
 	if ok {
 		r.handle = match.Handle{}
 		e.join(in, r)
@@ -129,7 +129,7 @@ func (e *Engine) arrived(in *inbound, r *Request, ok bool, h match.Handle) {
 }
 
 // join hands a message to the receive that it was matched with.
-func (e *Engine) join(in *inbound, r *Request) {
+func (e *core) join(in *inbound, r *Request) {
 	in.handle = match.Handle{}
 	switch {
 	case in.local != nil:
@@ -143,7 +143,7 @@ func (e *Engine) join(in *inbound, r *Request) {
 }
 
 // refused reports that a message is lost for want of room.
-func (e *Engine) refused(in *inbound) {
+func (e *core) refused(in *inbound) {
 	if in.p != nil {
 		in.p.failed++
 	}
@@ -152,7 +152,7 @@ func (e *Engine) refused(in *inbound) {
 }
 
 // forget drops a message for which there is no receive and no room.
-func (e *Engine) forget(in *inbound) {
+func (e *core) forget(in *inbound) {
 	if in.own {
 		e.buffers.put(in.buf)
 	}

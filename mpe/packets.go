@@ -99,20 +99,15 @@ func (l *extendedLink) coalesce() bool {
 		return false
 	}
 	e := p.e
-	if !e.pending.coalesced.Load() {
-		e.pending.coalesced.Store(true)
-		e.driver.wakeAt(int64(e.at + coalesceTime))
+	if !e.pending.coalesced {
+		e.pending.coalesced = true
+		e.due = min(e.due, e.at+coalesceTime)
 	}
 	return true // the peer is touched
 }
 
-// flushCoalesced sends what was coalesced: its caller wants to see progress.
-func (e *Engine) flushCoalesced() {
-	if !e.pending.coalesced.Load() {
-		return
-	}
-	e.lock()
-	defer e.unlock()
+// flushCoalesced sends what was coalesced.
+func (e *core) flushCoalesced() {
 	for _, p := range e.pending.touched {
 		p.burst = 0
 	}

@@ -1,8 +1,6 @@
 package mpe
 
 import (
-	"fmt"
-
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -12,11 +10,12 @@ import (
 // lock guards it.
 type peer struct {
 	link
-	e    *Engine
+	e    *core
 	rank int
 	cfg  Peer
 	tr   Transport
-	src  *source // nil if tr cannot be polled
+	// known is up to when all that had arrived over tr was taken; nil if that is always now.
+	known *handshake.Instant
 	// touched: an event has reached its state machine, so flush has to read its deadline.
 	// timed: it is among the engine's timed.
 	touched, timed bool
@@ -140,7 +139,7 @@ type engineMessages interface {
 	singleCopy() bool
 }
 
-func newPeer(e *Engine, rank int, cfg Peer) (*peer, error) {
+func newPeer(e *core, rank int, cfg Peer) (*peer, error) {
 	p := &peer{e: e, rank: rank, cfg: cfg, tr: cfg.Transport}
 	_, p.placed = cfg.Transport.(DirectPlacer)
 	if cfg.Extended == nil {
@@ -170,22 +169,6 @@ func (cfg *Peer) configure(local, remote int) {
 // noTags reports whether the peer's messages carry no tag. A nil peer is this
 // rank or any.
 func (p *peer) noTags() bool { return p != nil && p.limits.NoTags }
-
-// Peer describes a rank of the cluster.
-func (e *Engine) Peer(rank int) (PeerInfo, error) {
-	if rank < 0 || rank >= len(e.peers) {
-		return PeerInfo{}, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, ErrRank, len(e.peers)-1)
-	}
-	if rank == e.rank {
-		return PeerInfo{Profile: "self"}, nil
-	}
-	p := e.peers[rank]
-	e.mu.Lock() // Reconfigure may give it another address
-	defer e.mu.Unlock()
-	info := p.limits
-	info.Profile, info.Kind, info.Address = p.profile().String(), p.cfg.Kind, p.cfg.Address
-	return info, nil
-}
 
 func (p *peer) received(b []byte) {
 	p.packetsIn++

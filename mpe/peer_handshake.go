@@ -19,7 +19,8 @@ type handshakeLink struct {
 	sending, recving *Request
 	sendq            queue
 	deferred         *inbound
-	writer           streamWriter
+	header           [protocol.HeaderLen]byte // of the packet at hand
+	writer           streamWriter             // the driver's
 	// dataOut counts the datagrams of DATA messages, dataBytes the bytes in them, and
 	// unreachable the messages that the peer did not answer in time.
 	dataOut, dataBytes, unreachable uint64
@@ -145,6 +146,49 @@ func (l *handshakeLink) perform(a *RxPacket) {
 }
 
 func (l *handshakeLink) carryOut() { l.perform(nil) }
+
+// transmit sends a handshake packet. A network that refuses it is treated like
+// one that loses it: the handshake retransmits it, and the error is kept to explain
+// a time-out.
+func (l *handshakeLink) transmit(act handshake.Action) {
+	l.profile().Put(l.header[:], act.Header)
+	l.p.sent(act.Header.Type, protocol.HeaderLen)
+	l.p.sendResult(l.p.e.driver.sendHeader(l, l.header[:]))
+}
+
+// transmitData sends a DATA message.
+func (l *handshakeLink) transmitData(act handshake.Action) {
+	payload := l.sending.buf
+	l.profile().Put(l.header[:], act.Header)
+	l.sentData(len(payload))
+	if at, sent, err := l.p.e.driver.sendData(l, act.ID, l.header[:], payload); sent {
+		l.dataSent(at, act.ID, err)
+	}
+}
+
+// sentData counts a DATA message.
+func (l *handshakeLink) sentData(bytes int) {
+	p := l.p
+	p.sent(protocol.Data, protocol.HeaderLen+bytes)
+	if p.tr.Reliable() {
+		l.dataOut++
+		l.dataBytes += uint64(protocol.HeaderLen + bytes)
+		return
+	}
+	shape, words := &p.cfg.Handshake.Shape, wordsOf(int64(bytes))
+	l.dataOut += uint64(shape.Datagrams(words))
+	l.dataBytes += uint64(protocol.HeaderLen + shape.PayloadBytes(words))
+}
+
+// dataSent notes that the network had taken a DATA message at now, or has refused it. The
+// wait for its ACK begins, unless the send has ended meanwhile.
+func (l *handshakeLink) dataSent(now handshake.Instant, id handshake.ID, err error) {
+	l.p.sendResult(err)
+	l.p.e.at = now
+	if l.sending != nil && l.sending.id == id {
+		l.machine().DataSent(now)
+	}
+}
 
 // store writes payload where it belongs, unless it was placed there.
 func (r *Request) store(act handshake.Action) {
@@ -339,7 +383,7 @@ func (l *handshakeLink) discardRecv(r *Request) { l.detachRecv(r, nil) }
 // detach returns the request that takes r's place in the pair.
 func (l *handshakeLink) detach(r *Request, release func()) *Request {
 	return &Request{
-		e: r.e, kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
+		kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
 		buf: l.p.e.buffers.own(r.buf, release), posted: r.posted, id: r.id, in: r.in, detached: true, status: r.status,
 	}
 }
@@ -397,8 +441,8 @@ func (l *handshakeLink) deadline() (handshake.Instant, bool) { return l.pair.Dea
 // horizon is the time up to which everything that has arrived from the peer is known to
 // have been taken: a time-out must not expire before a packet that is there is read.
 func (l *handshakeLink) horizon(now handshake.Instant) handshake.Instant {
-	if src := l.p.src; src != nil {
-		return src.known
+	if l.p.known != nil {
+		return *l.p.known
 	}
 	return now
 }

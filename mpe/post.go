@@ -1,7 +1,6 @@
 package mpe
 
 import (
-	"context"
 	"fmt"
 	"math"
 
@@ -32,92 +31,46 @@ func (o Options) operation(kind OpKind, peer int, buf []byte) Operation {
 	return op
 }
 
-// Isend posts a message to rank dst. data is read until the request ends.
-func (e *Engine) Isend(dst int, data []byte, opts Options) (*Request, error) {
-	opts.AnyTag = false
-	return e.post(opts.operation(OpSend, dst, data))
-}
-
-// Irecv posts a receive of a message from rank src, or from AnySource. buf must
-// not be touched until the request ends.
-func (e *Engine) Irecv(src int, buf []byte, opts Options) (*Request, error) {
-	return e.post(opts.operation(OpRecv, src, buf))
-}
-
-// Send sends data to rank dst. It returns when a cloudfpga or v0.9 peer has
-// acknowledged the message, or when data may be used again otherwise.
-func (e *Engine) Send(ctx context.Context, dst int, data []byte, opts Options) (Status, error) {
-	opts.AnyTag = false
-	op := opts.operation(OpSend, dst, data)
-	op.Blocking = true
-	r, err := e.post(op)
-	if err != nil {
-		return Status{}, err
-	}
-	defer r.Free()
-	return r.Wait(ctx)
-}
-
-// Recv receives a message from rank src into buf. If the message is longer than
-// buf, the error matches ErrTruncated and buf holds its beginning.
-func (e *Engine) Recv(ctx context.Context, src int, buf []byte, opts Options) (Status, error) {
-	r, err := e.Irecv(src, buf, opts)
-	if err != nil {
-		return Status{}, err
-	}
-	defer r.Free()
-	return r.Wait(ctx)
-}
-
-// Start posts an operation.
-func (e *Engine) Start(op Operation) (Op, error) {
-	r, err := e.post(op)
-	if err != nil {
-		return nil, err // not a nil *Request in an Op
-	}
-	return r, nil
-}
-
-func (e *Engine) post(op Operation) (*Request, error) {
-	if err := e.check(&op); err != nil {
-		return nil, err
-	}
-	r := requests.Get().(*Request)
+// request makes the request of an operation.
+func (e *core) request(op *Operation) *Request {
+	r := newRequest()
 	*r = Request{
-		e: e, kind: op.Kind, peer: op.Peer, tag: int32(op.Tag), comm: op.Comm,
+		kind: op.Kind, peer: op.Peer, tag: int32(op.Tag), comm: op.Comm,
 		datatype: op.Datatype, anyDatatype: op.AnyDatatype, buf: op.Buf,
 	}
 	r.status.Peer = op.Peer
 	if op.Peer != AnySource {
 		r.p = e.peers[op.Peer]
 	}
-	e.lock()
-	defer e.unlock()
+	return r
+}
+
+// startRequest starts a request. Blocking is as in Operation.
+func (e *core) startRequest(r *Request, blocking bool) (err error) {
 	if e.state != running {
-		return nil, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
+		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 	}
 	e.nextID++
 	r.id, r.posted = e.nextID, e.at
-	var err error
 	switch {
-	case op.Kind == OpRecv:
+	case r.kind == OpRecv:
 		err = e.postRecv(r)
-	case op.Peer == e.rank:
+	case r.peer == e.rank:
 		err = e.sendSelf(r)
 	default:
-		if r.p.send(r, op.Blocking) {
-			return r, nil
+		if r.p.send(r, blocking) {
+			return nil
 		}
 	}
 	e.flush()
 	if err != nil {
-		return nil, fmt.Errorf("rank %d: %w", e.rank, err)
+		return fmt.Errorf("rank %d: %w", e.rank, err)
 	}
-	return r, nil
+	return nil
 }
 
 // check refuses what the wire cannot carry.
-func (e *Engine) check(op *Operation) error {
+func (e *core) check(op *Operation) error {
 	recv := op.Kind == OpRecv
 	switch {
 	case op.Peer == AnySource && recv:

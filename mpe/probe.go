@@ -1,9 +1,6 @@
 package mpe
 
-import (
-	"context"
-	"fmt"
-)
+import "fmt"
 
 // probe is a caller of Probe that waits for a message.
 type probe struct {
@@ -11,74 +8,33 @@ type probe struct {
 	found chan struct{} // has room for one value
 }
 
-// Probe finds a message that a receive with these would get, without
-// receiving it. With wait set it waits for one until ctx ends; the error is then
-// ctx's.
-func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, error) {
-	if err := e.check(&Operation{Kind: OpRecv, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}); err != nil {
-		return Status{}, false, err
-	}
+// found describes the message that a receive would get, if there is one.
+func (e *core) found(m Match) (Status, bool) {
 	r := Request{tag: int32(m.Tag), peer: m.Source}
 	if m.Source != AnySource {
 		r.p = e.peers[m.Source]
 	}
-	var mine *probe
-	polled := false
-	e.lock()
-	for {
-		if e.state != running {
-			e.endProbe(mine)
-			e.mu.Unlock()
-			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
-		}
-		if in, ok := e.matchers.of(m.Comm).Probe(int32(m.Source), r.matchTag()); ok {
-			st := in.status()
-			if m.Tag != AnyTag {
-				st.Tag = m.Tag // a peer without tags has that of the receive
-			}
-			e.endProbe(mine)
-			e.mu.Unlock()
-			return st, true, nil
-		}
-		if !wait && polled {
-			e.mu.Unlock()
-			return Status{}, false, nil
-		}
-		if !wait {
-			e.mu.Unlock()
-			e.pollOnce()
-			polled = true
-			e.lock()
-			continue
-		}
-		if mine == nil {
-			mine = &probe{Match: m, found: make(chan struct{}, 1)}
-			e.probes = append(e.probes, mine)
-		}
-		e.mu.Unlock()
-		err := e.Await(ctx, mine.found)
-		e.lock()
-		if err != nil {
-			e.endProbe(mine)
-			e.mu.Unlock()
-			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank, describeMatch(m), err)
-		}
+	in, ok := e.matchers.of(m.Comm).Probe(int32(m.Source), r.matchTag())
+	if !ok {
+		return Status{}, false
 	}
+	st := in.status()
+	if m.Tag != AnyTag {
+		st.Tag = m.Tag // a peer without tags has that of the receive
+	}
+	return st, true
 }
 
 // wakeProbes wakes the probes that may be waiting for the message.
-func (e *Engine) wakeProbes(in *inbound) {
+func (e *core) wakeProbes(in *inbound) {
 	for _, p := range e.probes {
 		if p.Comm == in.comm && (p.Source == AnySource || p.Source == in.source) {
-			select {
-			case p.found <- struct{}{}:
-			default:
-			}
+			notify(p.found)
 		}
 	}
 }
 
-func (e *Engine) endProbe(mine *probe) {
+func (e *core) endProbe(mine *probe) {
 	for i, p := range e.probes {
 		if p == mine {
 			e.probes = append(e.probes[:i], e.probes[i+1:]...)

@@ -1,9 +1,6 @@
 package mpe
 
 import (
-	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
@@ -47,7 +44,6 @@ func (s Status) Elapsed() time.Duration {
 
 // Request is a posted operation. It is an Op.
 type Request struct {
-	e    *Engine
 	kind OpKind
 	// peer is the other rank, or AnySource; p what is kept of it, nil for
 	// this rank itself and for AnySource.
@@ -77,10 +73,9 @@ type Request struct {
 
 	detached bool // without its caller, and still in transfer
 
-	ended  atomic.Bool // after status and err were set
-	waiter chan<- struct{}
 	status Status
 	err    error
+	completion
 }
 
 var _ Op = (*Request)(nil)
@@ -90,9 +85,9 @@ func (r *Request) words() uint32 { return uint32(len(r.buf) / protocol.WordLen) 
 
 func (r *Request) send() bool { return r.kind == OpSend || r.kind == OpSendSync }
 
-// finish ends a request and wakes its waiter.
-func (e *Engine) finish(r *Request, err error) {
-	if r.ended.Load() {
+// finish ends a request.
+func (e *core) finish(r *Request, err error) {
+	if r.over() {
 		return
 	}
 	r.status.Send = r.send()
@@ -116,115 +111,10 @@ func (e *Engine) finish(r *Request, err error) {
 	if e.observed && r.kind != opCollective {
 		e.cfg.Observer.Done(e.rank, r.status, err)
 	}
-	e.placement.revoke(r)
+	e.revokePlacement(r)
 	r.buf, r.in = nil, nil
 	if r.call != nil {
 		e.ended = append(e.ended, r)
 	}
-	waiter := r.waiter
-	r.watch(nil)
-	// A waiter that sees this may free the request.
-	r.ended.Store(true)
-	if waiter != nil {
-		select {
-		case waiter <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// Wait waits for the request to end, or for ctx. When ctx ends first the
-// request is cancelled or detached, its buffer is the caller's again, and the error is a
-// *WaitError that says what it was waiting for.
-func (r *Request) Wait(ctx context.Context) (Status, error) {
-	if r.ended.Load() {
-		return r.status, r.err
-	}
-	r.e.poll(ctx, &r.ended)
-	if !r.ended.Load() {
-		if err := r.sleep(ctx); err != nil {
-			return r.e.detachOrCancel(r, err, nil)
-		}
-	}
-	return r.status, r.err
-}
-
-// Detach ends the request as Wait does when its context has ended with cause, but leaves
-// its buffer to a transfer that cannot be cancelled and goes on. Release is called when
-// the buffer is the caller's again, perhaps before Detach returns. It must not call the
-// engine, and not wait. An engine that is closed meanwhile does not call it.
-func (r *Request) Detach(cause error, release func()) (Status, error) {
-	return r.e.detachOrCancel(r, cause, release)
-}
-
-// sleep waits for the request to end without polling.
-func (r *Request) sleep(ctx context.Context) error {
-	c, ok := r.e.driver.waiters.Get().(chan struct{})
-	if !ok {
-		c = make(chan struct{}, 1)
-	}
-	r.Notify(c)
-	err := r.e.driver.group.Sleep(ctx, c)
-	r.e.mu.Lock()
-	r.watch(nil) // nothing is sent to c from here on
-	r.e.mu.Unlock()
-	select {
-	case <-c:
-	default:
-	}
-	r.e.driver.waiters.Put(c)
-	return err
-}
-
-// Test reports whether the request has ended, and how.
-func (r *Request) Test() (Status, bool, error) {
-	if !r.ended.Load() {
-		if r.e.pollOnce(); !r.ended.Load() {
-			return Status{}, false, nil
-		}
-	}
-	return r.status, true, r.err
-}
-
-// Notify arranges for a value to be sent to c when the request ends.
-func (r *Request) Notify(c chan<- struct{}) {
-	if c == nil && r.ended.Load() {
-		return
-	}
-	r.e.mu.Lock()
-	defer r.e.mu.Unlock()
-	if !r.ended.Load() {
-		r.watch(c)
-		return
-	}
-	if c != nil {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// watch changes the channel that is notified of the end.
-func (r *Request) watch(c chan<- struct{}) {
-	if (c != nil) != (r.waiter != nil) {
-		if c != nil {
-			r.e.driver.group.Waiting.Add(1)
-		} else {
-			r.e.driver.group.Waiting.Add(-1)
-		}
-	}
-	r.waiter = c
-}
-
-// requests are for reuse.
-var requests = sync.Pool{New: func() any { return new(Request) }}
-
-// Free gives the memory of a request that has ended back.
-func (r *Request) Free() {
-	if !r.ended.Load() {
-		return // its buffer is in use: it is the garbage collector's
-	}
-	*r = Request{}
-	requests.Put(r)
+	r.complete() // a waiter that sees this may free the request
 }

@@ -1,8 +1,6 @@
 package mpe
 
 import (
-	"fmt"
-
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -127,10 +125,7 @@ type DeferredSnapshot struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Snapshot reports what the rank is doing.
-func (e *Engine) Snapshot() Snapshot {
-	e.lock()
-	defer e.unlock()
+func (e *core) snapshot() Snapshot {
 	s := Snapshot{Rank: e.rank, Size: len(e.peers), Dropped: e.drops}
 	s.Calls, s.Collectives, s.Disagreements = e.calls(e.at), e.collectiveCounts(), e.disagreements
 	of := make([]*PeerSnapshot, len(e.peers)) // by rank
@@ -169,7 +164,7 @@ func (e *Engine) Snapshot() Snapshot {
 }
 
 // keepFirst sets *first to a wait, or counts it if there is one already.
-func (e *Engine) keepFirst(first **WaitSnapshot, w *Waiting, more *int) {
+func (e *core) keepFirst(first **WaitSnapshot, w *Waiting, more *int) {
 	if *first != nil {
 		if more != nil {
 			*more++
@@ -204,16 +199,4 @@ func (p *peer) common() PeerSnapshot {
 		s.NetworkError = p.sendErr.Error()
 	}
 	return s
-}
-
-// Reset makes the engine forget what it knows of a peer that was restarted, so
-// that sends to it are no longer refused. Messages under way are not touched.
-func (e *Engine) Reset(rank int) error {
-	if rank < 0 || rank >= len(e.peers) || rank == e.rank {
-		return fmt.Errorf("rank %d: %w", rank, ErrRank)
-	}
-	e.lock()
-	defer e.unlock()
-	e.peers[rank].reset()
-	return nil
 }

@@ -37,7 +37,7 @@ type Waiting struct {
 // eachWait calls yield for every operation that has not ended: those that the peers'
 // state machines have, and then receives that no message has matched, of each
 // communicator from the oldest on.
-func (e *Engine) eachWait(yield func(*Waiting)) {
+func (e *core) eachWait(yield func(*Waiting)) {
 	for _, p := range e.peers {
 		if p == nil {
 			continue
@@ -58,7 +58,7 @@ func (e *Engine) eachWait(yield func(*Waiting)) {
 
 // postedWaits yields the receives of a communicator that no message has matched, from the
 // oldest on.
-func (e *Engine) postedWaits(m *matcher) func(yield func(*Waiting) bool) {
+func (e *core) postedWaits(m *matcher) func(yield func(*Waiting) bool) {
 	return func(yield func(*Waiting) bool) {
 		var w Waiting
 		m.EachPosted(func(_, _ int32, r *Request) bool {
@@ -68,7 +68,7 @@ func (e *Engine) postedWaits(m *matcher) func(yield func(*Waiting) bool) {
 	}
 }
 
-func (e *Engine) postedWait(r *Request) Waiting {
+func (e *core) postedWait(r *Request) Waiting {
 	w := Waiting{
 		Wait: handshake.Wait{
 			ID: r.id, State: handshake.WaitRequest, For: handshake.WaitRequest.WaitsFor(), Local: uint32(e.rank), Since: r.posted, Words: r.words(),
@@ -82,7 +82,7 @@ func (e *Engine) postedWait(r *Request) Waiting {
 }
 
 // waitOf returns what a request waits for that has not ended.
-func (e *Engine) waitOf(r *Request) Waiting {
+func (e *core) waitOf(r *Request) Waiting {
 	switch {
 	case r.send() && r.p == nil: // to this rank
 		return Waiting{
@@ -109,7 +109,7 @@ func (e *Engine) waitOf(r *Request) Waiting {
 
 // postedBefore counts the receives that a message for r would match first, if it
 // fitted them.
-func (e *Engine) postedBefore(r *Request) int {
+func (e *core) postedBefore(r *Request) int {
 	n := 0
 	if r.p != nil {
 		for w := range r.p.recvWaits {
@@ -131,13 +131,13 @@ func (e *Engine) postedBefore(r *Request) int {
 }
 
 // finishWait sets Elapsed and Text.
-func (e *Engine) finishWait(w *Waiting) {
+func (e *core) finishWait(w *Waiting) {
 	w.Elapsed = e.at - w.Since
 	w.Text = e.explain(w) + w.req.ofCall()
 }
 
 // explain puts a wait into words.
-func (e *Engine) explain(w *Waiting) string {
+func (e *core) explain(w *Waiting) string {
 	var s string
 	switch {
 	case w.peer != nil:
@@ -165,7 +165,7 @@ func explainPosted(w *Waiting, now handshake.Instant) string {
 }
 
 // waitError is the error of a request whose caller's context has ended with cause.
-func (e *Engine) waitError(r *Request, cause error) *WaitError {
+func (e *core) waitError(r *Request, cause error) *WaitError {
 	w := e.waitOf(r)
 	err := &WaitError{Wait: w.Wait, Queued: w.Queued, text: e.explain(&w), cause: cause}
 	if w.peer != nil {
@@ -174,11 +174,8 @@ func (e *Engine) waitError(r *Request, cause error) *WaitError {
 	return err
 }
 
-// Waits returns what has waited for at least the given time: messages that are
-// on the move or announced, and the oldest posted receive of each source.
-func (e *Engine) Waits(atLeast time.Duration) []Waiting {
-	e.lock()
-	defer e.unlock()
+// waits is Engine.Waits.
+func (e *core) waits(atLeast time.Duration) []Waiting {
 	var ws []Waiting
 	seen := make([]bool, len(e.peers)+1) // by source of a posted receive
 	behind := (*peer)(nil)
@@ -206,15 +203,8 @@ func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 	return ws
 }
 
-// CutOff returns what was under way when Close had no time left, as it was then.
-func (e *Engine) CutOff() []Waiting {
-	e.lock()
-	defer e.unlock()
-	return e.drain.cut
-}
-
 // moving returns the messages that keep Close waiting. The lock is held.
-func (e *Engine) moving() []Waiting {
+func (e *core) moving() []Waiting {
 	var ws []Waiting
 	named := map[*peer]bool{}
 	e.eachWait(func(w *Waiting) {

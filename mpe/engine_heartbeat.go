@@ -19,13 +19,13 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 			close(ticked)
 			return
 		}
-		e.driver.heartbeats = append(e.driver.heartbeats, ticked)
-		e.driver.due.Store(int64(e.at))
-		e.driver.setTimer()
+		e.heartbeats = append(e.heartbeats, ticked)
+		e.tickAt.Store(int64(e.at))
+		e.setTimer()
 	}()
 	select {
 	case <-ticked:
-		if err := e.driver.group.Heartbeat(ctx); err != nil {
+		if err := e.group.Heartbeat(ctx); err != nil {
 			return fmt.Errorf("rank %d: %w", e.rank, err)
 		}
 		return nil
@@ -41,8 +41,8 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 
 // notifyHeartbeats notifies the callers of Heartbeat that there was a tick. The lock is held.
 func (e *Engine) notifyHeartbeats() {
-	for _, ticked := range e.driver.heartbeats {
+	for _, ticked := range e.heartbeats {
 		close(ticked)
 	}
-	e.driver.heartbeats = nil
+	e.heartbeats = nil
 }

@@ -42,8 +42,8 @@ func newSource(e *Engine, tr PollTransport) *source {
 func (s *source) Poll() (n int, err error) {
 	round := s.round.Load()
 	var gen uint32
-	if s.placer != nil && s.e.placement.on.Load() {
-		n, gen, err = s.e.placement.poll(s.placer, s.batch)
+	if s.placer != nil && s.e.placed.on.Load() {
+		n, gen, err = s.e.placed.poll(s.placer, s.batch)
 	} else {
 		n, err = s.tr.Poll(s.batch)
 	}

@@ -1,0 +1,42 @@
+package mpe
+
+import "sync"
+
+// StartCollective posts a collective call. c may be used again when it returns; its
+// buffers belong to the engine until the call has ended.
+//
+// The error is a *coll.CallError if the call, or the algorithm that it names, cannot be;
+// it matches ErrLength if a peer's wire cannot carry one of its messages, ErrRank,
+// ErrClosed or op.ErrUndefined. Nothing has been sent then. What fails later is a
+// *StepError, and the end of the call.
+func (e *Engine) StartCollective(c *Collective) (Op, error) {
+	x, err := e.prepare(c)
+	if err != nil {
+		return nil, err
+	}
+	r := x.callRequest()
+	r.e = e
+	e.lock()
+	defer e.unlock()
+	if err := e.startCall(x); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// ResetCollectives drops what the members of communicators have agreed on, and the aborts of
+// calls that were not made here. It is for a rank that programs use one after another: the
+// communicators of the next program may have the same numbers and other members, and its
+// peers may have been restarted, and have to agree again. Calls that wait until their
+// members have agreed are not changed.
+func (e *Engine) ResetCollectives() {
+	e.lock()
+	defer e.unlock()
+	e.resetCollectives()
+}
+
+// collectiveOpPool has calls that are over, for reuse.
+var collectiveOpPool = sync.Pool{New: func() any { return new(collectiveOp) }}
+
+// newCollectiveOp returns a call to be filled in.
+func newCollectiveOp() *collectiveOp { return collectiveOpPool.Get().(*collectiveOp) }

@@ -1,0 +1,180 @@
+package mpe
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/progress"
+)
+
+// recvRetry is how long a transport is not read that failed to receive.
+const recvRetry = 10 * time.Millisecond
+
+// batchSize is how many packets are taken from a transport at a time: enough to
+// spread the cost of the lock and the system call, few enough to stay in cache.
+const batchSize = 64
+
+// start has packets taken from all transports. If it fails, none are. A caller that waits
+// for a message polls the sources for a while, so that no goroutine has to be woken for
+// it. While no caller polls, the process's poller is woken by the first packet (package
+// progress). A transport that cannot be polled has a goroutine that waits in its Recv.
+func (e *Engine) start() error {
+	e.group.Init((*owner)(e), e.cfg.Oversubscribed)
+	var plain []Transport
+	for _, tr := range e.transports {
+		p, ok := tr.(PollTransport)
+		if !ok || !p.CanPoll() || e.group.Len() == progress.MaxDrivers {
+			plain = append(plain, tr)
+			continue
+		}
+		s := newSource(e, p)
+		if err := e.group.Add(p.Wakeup(), s); err != nil {
+			e.group.Close()
+			return err
+		}
+		e.sources = append(e.sources, s)
+		for _, peer := range e.peers {
+			if peer != nil && peer.tr == tr {
+				peer.known = &s.known
+			}
+		}
+	}
+	for _, tr := range plain {
+		e.goroutines.Go(func() { e.read(tr) })
+	}
+	e.group.Watch()
+	return nil
+}
+
+// read feeds one transport's packets to the engine until it is closed.
+func (e *Engine) read(tr Transport) {
+	batch := make([]RxPacket, batchSize)
+	for {
+		n, err := tr.Recv(batch)
+		if n > 0 {
+			e.receiveBatch(tr, batch[:n], 0)
+		}
+		if errors.Is(err, ErrTransportClosed) {
+			return
+		}
+		if err != nil {
+			e.recvFailed(err)
+			select { // a network that is out of order must not cost a core
+			case <-time.After(recvRetry):
+			case <-e.stop:
+			}
+		}
+	}
+}
+
+// closeTransports ends all reading and writing, and waits for the goroutines. It returns
+// the first error.
+func (e *Engine) closeTransports() (err error) {
+	e.group.Close()
+	for _, tr := range e.transports {
+		if cerr := tr.Close(); cerr != nil && err == nil {
+			err = cerr
+		}
+	}
+	e.goroutines.Wait()
+	return err
+}
+
+// receiveBatch hands packets to the core. Unless gen is 0, they may be in the placement of
+// that generation.
+func (e *Engine) receiveBatch(tr Transport, batch []RxPacket, gen uint32) {
+	e.lock()
+	defer e.unlock()
+	if gen == 0 || gen == e.placed.gen {
+		e.core.receiveBatch(tr, batch)
+	}
+}
+
+// expired is called by the timer. The poller may not have come to what has arrived.
+func (e *Engine) expired() {
+	if e.tick() {
+		e.group.Drain()
+		e.tick()
+	}
+}
+
+// tick has the core act on time-outs. It reports whether some are due that have to wait
+// until what has arrived was taken.
+func (e *Engine) tick() (wait bool) {
+	e.lock()
+	defer e.unlock()
+	e.notifyHeartbeats()
+	for _, s := range e.sources {
+		s.advance(e.at)
+	}
+	wait = e.core.tick()
+	e.tickAt.Store(int64(e.due))
+	e.setTimer()
+	return wait
+}
+
+// setTimer sets the timer, unless the sources are polled, which ticks as
+// well. It is called whenever that may have changed, with the lock or without.
+func (e *Engine) setTimer() {
+	if !e.group.Armed() {
+		return
+	}
+	if due := e.tickAt.Load(); due != int64(never) {
+		e.timer.Reset(max(time.Duration(due)-e.now(), 0))
+	}
+}
+
+// owner is an engine as the progress.Owner of its sources.
+type owner Engine
+
+// Now implements progress.Owner.
+func (o *owner) Now() time.Duration { return (*Engine)(o).now() }
+
+// Tick implements progress.Owner.
+func (o *owner) Tick(now time.Duration) {
+	if e := (*Engine)(o); int64(now) >= e.tickAt.Load() {
+		e.tick()
+	}
+}
+
+// Armed implements progress.Owner.
+func (o *owner) Armed() { (*Engine)(o).setTimer() }
+
+// Failed implements progress.Owner.
+func (o *owner) Failed(err error) { (*Engine)(o).recvFailed(err) }
+
+func (e *Engine) recvFailed(err error) {
+	if !errors.Is(err, ErrTransportClosed) {
+		e.cfg.Observer.TransportError(e.rank, err)
+	}
+}
+
+// poll polls until done is set, for as long as that is better than to be woken.
+func (e *Engine) poll(ctx context.Context, done *atomic.Bool) {
+	e.sendCoalesced()
+	e.group.Poll(ctx, done, nil)
+}
+
+// pollOnce polls once, for a caller that will not wait.
+func (e *Engine) pollOnce() {
+	e.sendCoalesced()
+	e.group.PollOnce()
+}
+
+// Await waits for a value on c, or for ctx, whose cause it returns.
+func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
+	e.sendCoalesced()
+	return e.group.Await(ctx, c)
+}
+
+// sendCoalesced sends what was coalesced: its caller wants to see progress.
+func (e *Engine) sendCoalesced() {
+	if !e.holdsBack.Load() {
+		return
+	}
+	e.lock()
+	defer e.unlock()
+	e.flushCoalesced()
+}

@@ -1,0 +1,63 @@
+package mpe
+
+import "context"
+
+// Isend posts a message to rank dst. data is read until the request ends.
+func (e *Engine) Isend(dst int, data []byte, opts Options) (*Request, error) {
+	opts.AnyTag = false
+	return e.post(opts.operation(OpSend, dst, data))
+}
+
+// Irecv posts a receive of a message from rank src, or from AnySource. buf must
+// not be touched until the request ends.
+func (e *Engine) Irecv(src int, buf []byte, opts Options) (*Request, error) {
+	return e.post(opts.operation(OpRecv, src, buf))
+}
+
+// Send sends data to rank dst. It returns when a cloudfpga or v0.9 peer has
+// acknowledged the message, or when data may be used again otherwise.
+func (e *Engine) Send(ctx context.Context, dst int, data []byte, opts Options) (Status, error) {
+	opts.AnyTag = false
+	op := opts.operation(OpSend, dst, data)
+	op.Blocking = true
+	r, err := e.post(op)
+	if err != nil {
+		return Status{}, err
+	}
+	defer r.Free()
+	return r.Wait(ctx)
+}
+
+// Recv receives a message from rank src into buf. If the message is longer than
+// buf, the error matches ErrTruncated and buf holds its beginning.
+func (e *Engine) Recv(ctx context.Context, src int, buf []byte, opts Options) (Status, error) {
+	r, err := e.Irecv(src, buf, opts)
+	if err != nil {
+		return Status{}, err
+	}
+	defer r.Free()
+	return r.Wait(ctx)
+}
+
+// Start posts an operation.
+func (e *Engine) Start(op Operation) (Op, error) {
+	r, err := e.post(op)
+	if err != nil {
+		return nil, err // not a nil *Request in an Op
+	}
+	return r, nil
+}
+
+func (e *Engine) post(op Operation) (*Request, error) {
+	if err := e.check(&op); err != nil {
+		return nil, err
+	}
+	r := e.request(&op)
+	r.e = e
+	e.lock()
+	defer e.unlock()
+	if err := e.startRequest(r, op.Blocking); err != nil {
+		return nil, err
+	}
+	return r, nil
+}

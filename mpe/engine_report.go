@@ -1,0 +1,85 @@
+package mpe
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Peer describes a rank of the cluster.
+func (e *Engine) Peer(rank int) (PeerInfo, error) {
+	if rank < 0 || rank >= len(e.peers) {
+		return PeerInfo{}, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, ErrRank, len(e.peers)-1)
+	}
+	if rank == e.rank {
+		return PeerInfo{Profile: "self"}, nil
+	}
+	p := e.peers[rank]
+	e.mu.Lock() // Reconfigure may give it another address
+	defer e.mu.Unlock()
+	info := p.limits
+	info.Profile, info.Kind, info.Address = p.profile().String(), p.cfg.Kind, p.cfg.Address
+	return info, nil
+}
+
+// Snapshot reports what the rank is doing.
+func (e *Engine) Snapshot() Snapshot {
+	e.lock()
+	defer e.unlock()
+	return e.snapshot()
+}
+
+// Waits returns what has waited for at least the given time: messages that are
+// on the move or announced, and the oldest posted receive of each source.
+func (e *Engine) Waits(atLeast time.Duration) []Waiting {
+	e.lock()
+	defer e.unlock()
+	return e.waits(atLeast)
+}
+
+// CutOff returns what was under way when Close had no time left, as it was then.
+func (e *Engine) CutOff() []Waiting {
+	e.lock()
+	defer e.unlock()
+	return e.cutOff
+}
+
+// Counters calls rank once and then peer for every peer, each time with the
+// engine's lock: what its Observer has counted does not change meanwhile. They must
+// be quick, must not call the engine, and must not keep what they are given.
+func (e *Engine) Counters(rank func(*RankCounters), peer func(*PeerCounters)) {
+	posted := make([]handshake.Instant, len(e.peers)) // 0: none
+	var rc RankCounters
+	e.lock()
+	e.rankCounters(&rc, posted)
+	rank(&rc)
+	e.mu.Unlock()
+	var pc PeerCounters
+	for i, p := range e.peers {
+		if p == nil {
+			continue
+		}
+		e.lock()
+		e.peerCounters(&pc, p)
+		if !pc.OldestRecv.Waits && posted[i] != 0 {
+			pc.OldestRecv = OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.at - posted[i]}
+		}
+		peer(&pc)
+		e.mu.Unlock()
+	}
+}
+
+// PeerCounters calls visit for one peer as Counters does, unless there is none of that
+// rank. The oldest receive is of those only that a message has matched.
+func (e *Engine) PeerCounters(rank int, visit func(*PeerCounters)) {
+	if rank < 0 || rank >= len(e.peers) || e.peers[rank] == nil {
+		return
+	}
+	var pc PeerCounters
+	e.lock()
+	defer e.unlock()
+	e.peerCounters(&pc, e.peers[rank])
+	visit(&pc)
+}

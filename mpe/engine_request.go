@@ -1,0 +1,181 @@
+package mpe
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// completion is the end of a request as its caller sees it.
+type completion struct {
+	e      *Engine     // whose the request is; nil if nobody can wait for it
+	ended  atomic.Bool // after all else of the request was set
+	waiter chan<- struct{}
+}
+
+// over reports whether the request has ended.
+func (c *completion) over() bool { return c.ended.Load() }
+
+// complete ends the request, and notifies its waiter.
+func (c *completion) complete() {
+	waiter := c.waiter
+	c.watch(nil)
+	c.ended.Store(true)
+	notify(waiter)
+}
+
+// watch changes the channel that is notified of the end.
+func (c *completion) watch(w chan<- struct{}) {
+	if (w != nil) != (c.waiter != nil) {
+		if w != nil {
+			c.e.group.Waiting.Add(1)
+		} else {
+			c.e.group.Waiting.Add(-1)
+		}
+	}
+	c.waiter = w
+}
+
+// notify sends a value to c, which may be nil, if there is room.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Wait waits for the request to end, or for ctx. When ctx ends first the
+// request is cancelled or detached, its buffer is the caller's again, and the error is a
+// *WaitError that says what it was waiting for.
+func (r *Request) Wait(ctx context.Context) (Status, error) {
+	if r.over() {
+		return r.status, r.err
+	}
+	r.e.poll(ctx, &r.ended)
+	if !r.over() {
+		if err := r.sleep(ctx); err != nil {
+			return r.e.detachOrCancel(r, err, nil)
+		}
+	}
+	return r.status, r.err
+}
+
+// Detach ends the request as Wait does when its context has ended with cause, but leaves
+// its buffer to a transfer that cannot be cancelled and goes on. Release is called when
+// the buffer is the caller's again, perhaps before Detach returns. It must not call the
+// engine, and not wait. An engine that is closed meanwhile does not call it.
+func (r *Request) Detach(cause error, release func()) (Status, error) {
+	return r.e.detachOrCancel(r, cause, release)
+}
+
+// sleep waits for the request to end without polling.
+func (r *Request) sleep(ctx context.Context) error {
+	c, ok := r.e.waiters.Get().(chan struct{})
+	if !ok {
+		c = make(chan struct{}, 1)
+	}
+	r.Notify(c)
+	err := r.e.group.Sleep(ctx, c)
+	r.e.mu.Lock()
+	r.watch(nil) // nothing is sent to c from here on
+	r.e.mu.Unlock()
+	select {
+	case <-c:
+	default:
+	}
+	r.e.waiters.Put(c)
+	return err
+}
+
+// Test reports whether the request has ended, and how.
+func (r *Request) Test() (Status, bool, error) {
+	if !r.over() {
+		if r.e.pollOnce(); !r.over() {
+			return Status{}, false, nil
+		}
+	}
+	return r.status, true, r.err
+}
+
+// Notify arranges for a value to be sent to c when the request ends.
+func (r *Request) Notify(c chan<- struct{}) {
+	if c == nil && r.over() {
+		return
+	}
+	r.e.mu.Lock()
+	defer r.e.mu.Unlock()
+	if !r.over() {
+		r.watch(c)
+		return
+	}
+	notify(c)
+}
+
+// requests are for reuse.
+var requests = sync.Pool{New: func() any { return new(Request) }}
+
+// newRequest returns a request to be filled in.
+func newRequest() *Request { return requests.Get().(*Request) }
+
+// Free gives the memory of a request that has ended back.
+func (r *Request) Free() {
+	if !r.over() {
+		return // its buffer is in use: it is the garbage collector's
+	}
+	*r = Request{}
+	requests.Put(r)
+}
+
+// Cancel cancels the request, if that is still possible.
+func (r *Request) Cancel() {
+	r.e.lock()
+	defer r.e.unlock()
+	r.e.cancelled(r)
+}
+
+// detachOrCancel ends a request for its caller, whose context has ended. The caller gets
+// its buffer back at once. What cannot be cancelled on the wire goes on with a copy: a message
+// whose DATA is out still needs its payload for retransmissions, and a sender that has been
+// cleared will send, so its message is kept for the next receive.
+//
+// With release, the caller's buffer goes to what goes on, instead of a copy. Release
+// is called when it is not needed any more, with the lock held, or before detachOrCancel
+// returns.
+func (e *Engine) detachOrCancel(r *Request, cause error, release func()) (Status, error) {
+	e.lock()
+	defer e.unlock()
+	for r.kind == opCollective && !r.over() && r.call.computing > 0 {
+		r.call.cancelUser(cause)
+		e.awaitUser() // the user's function has the buffers
+	}
+	if !e.endWait(r, cause, release) && release != nil {
+		release()
+	}
+	return r.status, r.err
+}
+
+// compute implements driver. The function may take long: a goroutine calls it, without the
+// lock.
+func (e *Engine) compute(x *collectiveOp, number int, user func() error) {
+	e.goroutines.Go(func() {
+		err := user()
+		e.lock()
+		defer e.unlock()
+		if e.userEnded != nil {
+			close(e.userEnded)
+			e.userEnded = nil
+		}
+		e.computed(x, number, err)
+	})
+}
+
+// awaitUser waits, without the lock, for a user's function to come to its end.
+func (e *Engine) awaitUser() {
+	if e.userEnded == nil {
+		e.userEnded = make(chan struct{})
+	}
+	c := e.userEnded
+	e.mu.Unlock()
+	<-c
+	e.lock()
+}
