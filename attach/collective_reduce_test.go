@@ -295,6 +295,7 @@ func TestReduceUnanswered(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := serve(t, newWorld(2, 0), Options{Memory: 16 * length})
+			h.dial(t, 0).Close(within(t)) // sets the shares of programs aside
 			idle := h.common()
 			c := h.attach(t, 0)
 			x := userRoot(1)
@@ -309,7 +310,7 @@ func TestReduceUnanswered(t *testing.T) {
 				t.Fatal(err)
 			}
 			if h.common() >= idle {
-				t.Error("the call is charged with nothing")
+				t.Errorf("the call is charged with nothing: %d, %d before", h.common(), idle)
 			}
 			tt.leaves(c)
 			until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 0 })
