@@ -74,7 +74,7 @@ type Wait struct {
 	Local, Remote uint32
 	For           protocol.Type
 	Since         Instant
-	// Retransmissions counts what was sent again for this message so far.
+	// Retransmissions counts the retransmissions of this message so far.
 	Retransmissions int
 	// Words is the message's size where it is known: a sender's own, or what
 	// DATA announced. Got is how much of it has arrived, in bytes.

@@ -1,7 +1,7 @@
 // Package bindfault explains why a rank could not be bound to its address: who
 // holds the port, or which addresses this machine has instead and which ranks
 // they belong to. It searches only when a bind has failed, and must never try to
-// mend anything.
+// repair anything.
 package bindfault
 
 import (

@@ -32,7 +32,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// cut bounds what an error repeats of a text.
+// cut bounds what an error quotes of a text.
 func cut(s string) string { return s[:min(len(s), 64)] }
 
 // String returns the size in the largest unit that keeps it whole.

@@ -11,10 +11,9 @@ const listPath = "internal/tools/words/retired.txt"
 
 // entry is a retired identifier or phrase.
 type entry struct {
-	text    string
-	use     string   // what to use for it
-	words   []string // of a phrase, in lower case
-	pending bool     // counted, not enforced
+	text  string
+	use   string   // what to use for it
+	words []string // of a phrase, in lower case
 }
 
 // list has the entries of a file by what a text is searched for.
@@ -24,19 +23,14 @@ type list struct {
 	phrases map[string][]*entry // by the first word
 }
 
-// parseList parses a list. A line is a section, [active] or [pending], a comment, or
-// "id NAME = what to use" or "prose PHRASE = what to use".
+// parseList parses a list. A line is a comment, "id NAME = what to use" or
+// "prose PHRASE = what to use".
 func parseList(text string) (*list, error) {
 	l := &list{ids: map[string]*entry{}, phrases: map[string][]*entry{}}
-	pending, n := false, 0
+	n := 0
 	for line := range strings.Lines(text) {
 		n++
 		line = strings.TrimSpace(line)
-		switch line {
-		case "[active]", "[pending]":
-			pending = line == "[pending]"
-			continue
-		}
 		if line == "" || line[0] == '#' {
 			continue
 		}
@@ -46,7 +40,7 @@ func parseList(text string) (*list, error) {
 		if !ok || !isEntry || what == "" || use == "" || kind != "id" && kind != "prose" {
 			return nil, fmt.Errorf("line %d: %q is not \"id NAME = USE\" or \"prose PHRASE = USE\"", n, line)
 		}
-		e := &entry{text: what, use: use, pending: pending}
+		e := &entry{text: what, use: use}
 		if err := l.add(kind, e); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
