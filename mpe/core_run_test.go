@@ -1,0 +1,305 @@
+package mpe
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// world runs the cores of some ranks in one goroutine, on simulated time and over a
+// simulated network. A seed determines all that happens.
+type world struct {
+	rng   *rand.Rand
+	now   handshake.Instant
+	loss  float64
+	cores []*core
+	ports []*port
+	wire  []datagram                   // in the order of their times
+	last  map[[2]int]handshake.Instant // when the last of a pair arrives: a path keeps the order
+	jobs  []func()                     // users' functions that are to be called
+	// transcript has every datagram with its time.
+	transcript hash.Hash
+}
+
+// datagram is one in transit.
+type datagram struct {
+	at       handshake.Instant
+	from, to int
+	bytes    []byte
+}
+
+// port is a rank's end of the network, and the driver of its core.
+type port struct {
+	w    *world
+	rank int
+}
+
+func (p *port) LocalAddr() netip.AddrPort    { return netip.AddrPort{} }
+func (p *port) Reliable() bool               { return false }
+func (p *port) Recv([]RxPacket) (int, error) { return 0, errors.ErrUnsupported }
+func (p *port) Close() error                 { return nil }
+
+func (p *port) SendHeader(peer int, header []byte) error {
+	p.w.transmit(p.rank, peer, bytes.Clone(header))
+	return nil
+}
+
+func (p *port) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
+	for first := true; first || len(payload) > 0; first = false {
+		n := shape.MaxDatagram
+		var b []byte
+		if first {
+			b, n = bytes.Clone(header), n-len(header)
+		}
+		n = min(n, len(payload))
+		p.w.transmit(p.rank, peer, append(b, payload[:n]...))
+		payload = payload[n:]
+	}
+	return nil
+}
+
+func (p *port) SendPackets(peer int, packets []Packet) (int, error) {
+	for i := range packets {
+		p.w.transmit(p.rank, peer, append(bytes.Clone(packets[i].Header[:]), packets[i].Payload...))
+	}
+	return len(packets), nil
+}
+
+func (p *port) sendHeader(l *handshakeLink, header []byte) error {
+	return p.SendHeader(l.p.rank, header)
+}
+
+func (p *port) sendData(l *handshakeLink, _ handshake.ID, header, payload []byte) (handshake.Instant, bool, error) {
+	return p.w.now, true, p.SendData(l.p.rank, header, payload, l.p.cfg.Handshake.Shape)
+}
+
+func (p *port) place(Transport, Placement) {}
+func (p *port) revoke()                    {}
+func (p *port) random() uint64             { return p.w.rng.Uint64() }
+
+func (p *port) compute(x *collectiveOp, number int, user func() error) {
+	p.w.jobs = append(p.w.jobs, func() {
+		err := user()
+		p.w.event(p.rank, func(e *core) { e.computed(x, number, err) })
+	})
+}
+
+// newCores starts n cores that are each other's peers.
+func newCores(t *testing.T, seed uint64, n int, loss float64, peer func() Peer) *world {
+	t.Helper()
+	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), loss: loss, last: map[[2]int]handshake.Instant{}, transcript: sha256.New()}
+	for rank := range n {
+		p := &port{w, rank}
+		cfg := Config{Rank: rank}
+		for range n {
+			peer := peer()
+			peer.Transport = p
+			if peer.Extended != nil {
+				peer.Extended.Seed = uint64(rank*n + len(cfg.Peers) + 1)
+			}
+			cfg.Peers = append(cfg.Peers, peer)
+		}
+		e := new(core)
+		if _, err := e.init(cfg, p); err != nil {
+			t.Fatal(err)
+		}
+		w.cores, w.ports = append(w.cores, e), append(w.ports, p)
+	}
+	return w
+}
+
+// transmit puts a datagram on the wire, or loses it.
+func (w *world) transmit(from, to int, b []byte) {
+	at := w.now + 10*time.Microsecond + time.Duration(w.rng.IntN(40))*time.Microsecond
+	lost := w.rng.Float64() < w.loss
+	fmt.Fprintln(w.transcript, w.now, from, to, lost)
+	w.transcript.Write(b)
+	if lost {
+		return
+	}
+	path := [2]int{from, to}
+	at = max(at, w.last[path])
+	w.last[path] = at
+	d := datagram{at, from, to, b}
+	i, _ := slices.BinarySearchFunc(w.wire, d, func(a, b datagram) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), -1) // behind those of the same time
+	})
+	w.wire = slices.Insert(w.wire, i, d)
+}
+
+// event has a core take one event.
+func (w *world) event(rank int, do func(e *core)) {
+	e := w.cores[rank]
+	e.begin(w.now)
+	do(e)
+	e.end()
+}
+
+// step does what is next, and reports false if there is nothing.
+func (w *world) step() bool {
+	if len(w.jobs) > 0 {
+		i := w.rng.IntN(len(w.jobs))
+		job := w.jobs[i]
+		w.jobs = slices.Delete(w.jobs, i, i+1)
+		job()
+		return true
+	}
+	next, due := 0, never
+	for i, e := range w.cores {
+		if e.due < due {
+			next, due = i, e.due
+		}
+	}
+	if len(w.wire) > 0 && w.wire[0].at <= due {
+		d := w.wire[0]
+		w.wire = w.wire[1:]
+		w.now = max(w.now, d.at)
+		w.event(d.to, func(e *core) {
+			e.receiveBatch(w.ports[d.to], []RxPacket{{Kind: RxDatagram, Peer: d.from, Bytes: d.bytes}})
+		})
+		return true
+	}
+	if due == never {
+		return false
+	}
+	w.now = max(w.now, due)
+	w.event(next, func(e *core) { e.tick() })
+	return true
+}
+
+// start posts an operation.
+func (w *world) start(t *testing.T, rank int, op Operation) *Request {
+	t.Helper()
+	r := w.cores[rank].request(&op)
+	w.event(rank, func(e *core) {
+		if err := e.startRequest(r, false); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return r
+}
+
+// run does what there is to do until all requests have ended.
+func (w *world) run(t *testing.T, requests []*Request) {
+	t.Helper()
+	for slices.ContainsFunc(requests, func(r *Request) bool { return !r.over() }) {
+		if !w.step() {
+			break
+		}
+		if w.now > time.Hour {
+			t.Fatal("an hour has passed")
+		}
+	}
+	for i, r := range requests {
+		if !r.over() || r.err != nil {
+			t.Errorf("request %d: over %v, %v", i, r.over(), r.err)
+		}
+	}
+}
+
+// software is a peer of the cloudfpga profile that repairs every loss, and extendedPeer
+// one of the extended profile.
+func software() Peer {
+	return Peer{Handshake: handshake.Config{
+		Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.SoftwarePeer()), MaxWords: 1 << 20,
+	}}
+}
+
+func extendedPeer() Peer { return Peer{Extended: &extended.Config{MaxPayload: 1400}} }
+
+// TestCoresOnSimulatedTime: cores exchange messages without a goroutine or a clock, with
+// losses, and do the same again from the same seed.
+func TestCoresOnSimulatedTime(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		peer func() Peer
+		loss float64
+	}{
+		{"cloudfpga", software, 0}, {"cloudfpga with losses", software, 0.05},
+		{"extended", extendedPeer, 0}, {"extended with losses", extendedPeer, 0.05},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			messages := func(seed uint64) []byte {
+				w := newCores(t, seed, 3, tt.loss, tt.peer)
+				var requests []*Request
+				var sent, got [][]byte
+				for i := range 60 {
+					from := w.rng.IntN(3)
+					to := (from + 1 + w.rng.IntN(2)) % 3
+					b := make([]byte, 4*(1+w.rng.IntN(2000)))
+					binary.LittleEndian.PutUint32(b, uint32(i))
+					into := make([]byte, len(b))
+					sent, got = append(sent, b), append(got, into)
+					requests = append(requests,
+						w.start(t, from, Operation{Kind: OpSend, Peer: to, Buf: b}),
+						w.start(t, to, Operation{Kind: OpRecv, Peer: from, Buf: into}))
+				}
+				w.run(t, requests)
+				for i := range sent {
+					if !bytes.Equal(sent[i], got[i]) {
+						t.Errorf("message %d has changed", i)
+					}
+				}
+				return w.transcript.Sum(nil)
+			}
+			once := messages(1)
+			if again := messages(1); !bytes.Equal(once, again) {
+				t.Error("the same seed does something else")
+			}
+			if other := messages(2); bytes.Equal(once, other) {
+				t.Error("another seed does the same")
+			}
+		})
+	}
+}
+
+// TestCallOnSimulatedTime: a reduction by a user's function, which the driver calls.
+func TestCallOnSimulatedTime(t *testing.T) {
+	const n = 4
+	w := newCores(t, 1, n, 0.05, extendedPeer)
+	var requests []*Request
+	results := make([][]byte, n)
+	for rank := range n {
+		results[rank] = make([]byte, 8)
+		x, err := w.cores[rank].prepare(&Collective{
+			Call:    coll.Call{Collective: coll.Allreduce, Rank: rank, Ranks: n, Bytes: 8, Elem: 8},
+			Members: []int{0, 1, 2, 3}, Comm: 1, Tag: 1, Type: op.Uint64,
+			Send: binary.LittleEndian.AppendUint64(nil, uint64(rank+1)), Recv: results[rank],
+			User: func(in, inout []byte) error {
+				product := binary.LittleEndian.Uint64(in) * binary.LittleEndian.Uint64(inout)
+				binary.LittleEndian.PutUint64(inout, product)
+				return nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests = append(requests, x.callRequest())
+		w.event(rank, func(e *core) {
+			if err := e.startCall(x); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	w.run(t, requests)
+	for rank, b := range results {
+		if got := binary.LittleEndian.Uint64(b); got != 24 {
+			t.Errorf("rank %d has %d, not 24", rank, got)
+		}
+	}
+}
