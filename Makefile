@@ -10,6 +10,8 @@ GO    ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X github.com/zrlmpi/zrlmpid/daemon/control.version=$(VERSION)
 TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
+# Packages without goroutines, which the race detector only slows down.
+PURE := ./protocol/... ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/testkit/mpemodel ./internal/testkit/cpumodel
 # Seconds that `make fuzz` gives to each fuzz target.
 FUZZTIME ?= 30s
 # What bench-docs reads, and where the Go benchmarks are.
@@ -45,8 +47,9 @@ unit: ## tests, without the race detector
 	$(GO) -C lab test ./...
 
 # Tests run without vet, which is part of lint. Fuzz targets run on their seeds here.
-race: ## tests, with the race detector (needs a C compiler)
-	$(GO) test -race -vet=off ./...
+race: ## tests, with the race detector (needs a C compiler) where there are goroutines
+	$(GO) test -vet=off $(PURE)
+	$(GO) test -race -vet=off $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))")
 	$(GO) -C lab test -race -vet=off ./...
 
 # The engine is the same: only the transports' own code needs the race detector once more.
