@@ -14,11 +14,13 @@ TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
 PURE := ./protocol/... ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/testkit/mpemodel ./internal/testkit/cpumodel
 # Seconds that `make fuzz` gives to each fuzz target.
 FUZZTIME ?= 30s
+# Programs that `make simulate` makes of each kind.
+SEEDS ?= 2000
 # What bench-docs reads, and where the Go benchmarks are.
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
-.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults soak bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
+.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults simulate soak bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -74,6 +76,9 @@ vuln: ## govulncheck; reports if the vulnerability database cannot be reached
 
 faults: ## every fault of the wire with every stall, and random programs, against zrlmpid and the models of deployed nodes; some minutes
 	$(GO) test -count=1 -timeout 60m -run 'Test(Faults|RandomPrograms)$$' -v ./handshake -all-faults -programs 100000
+
+simulate: ## random programs on whole engines in simulated time, SEEDS of each kind of cluster and network
+	$(GO) test -count=1 -timeout 120m -run TestSimulation -v ./mpe -seeds $(SEEDS)
 
 soak: ## a million messages through a bad network, over UDP and TCP; a million steps of whole engines
 	ZRLMPI_INTEGRITY_MESSAGES=1000000 $(GO) test -count=1 -timeout 30m -run TestIntegrity -v ./internal/integration

@@ -26,7 +26,7 @@ import (
 type world struct {
 	rng   *rand.Rand
 	now   handshake.Instant
-	loss  float64
+	net   faults
 	cores []*core
 	ports []*port
 	wire  []datagram                   // in the order of their times
@@ -34,6 +34,14 @@ type world struct {
 	jobs  []func()                     // users' functions that are to be called
 	// transcript has every datagram with its time.
 	transcript hash.Hash
+	trace      func(what string, d datagram) // may be nil
+}
+
+// faults are what a network does, as probabilities of a datagram.
+type faults struct {
+	loss, duplicate, corrupt float64
+	// late is that of a delay of up to 300 ms, which others overtake.
+	late float64
 }
 
 // datagram is one in transit.
@@ -100,14 +108,14 @@ func (p *port) compute(x *collectiveOp, number int, user func() error) {
 }
 
 // newCores starts n cores that are each other's peers.
-func newCores(t *testing.T, seed uint64, n int, loss float64, peer func() Peer) *world {
+func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, remote int) Peer) *world {
 	t.Helper()
-	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), loss: loss, last: map[[2]int]handshake.Instant{}, transcript: sha256.New()}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), net: net, last: map[[2]int]handshake.Instant{}, transcript: sha256.New()}
 	for rank := range n {
 		p := &port{w, rank}
 		cfg := Config{Rank: rank}
-		for range n {
-			peer := peer()
+		for remote := range n {
+			peer := peer(rank, remote)
 			peer.Transport = p
 			if peer.Extended != nil {
 				peer.Extended.Seed = uint64(rank*n + len(cfg.Peers) + 1)
@@ -125,17 +133,39 @@ func newCores(t *testing.T, seed uint64, n int, loss float64, peer func() Peer) 
 
 // transmit puts a datagram on the wire, or loses it.
 func (w *world) transmit(from, to int, b []byte) {
-	at := w.now + 10*time.Microsecond + time.Duration(w.rng.IntN(40))*time.Microsecond
-	lost := w.rng.Float64() < w.loss
-	fmt.Fprintln(w.transcript, w.now, from, to, lost)
+	fmt.Fprintln(w.transcript, w.now, from, to)
 	w.transcript.Write(b)
-	if lost {
+	happens := func(p float64) bool { return p > 0 && w.rng.Float64() < p }
+	if happens(w.net.loss) {
+		w.traced("lost", datagram{w.now, from, to, b})
 		return
 	}
-	path := [2]int{from, to}
-	at = max(at, w.last[path])
-	w.last[path] = at
-	d := datagram{at, from, to, b}
+	w.traced("sent", datagram{w.now, from, to, b})
+	if happens(w.net.corrupt) {
+		b[w.rng.IntN(len(b))] ^= 1 << w.rng.IntN(8)
+	}
+	at := w.now + 10*time.Microsecond + time.Duration(w.rng.IntN(40))*time.Microsecond
+	if happens(w.net.late) {
+		at += time.Duration(w.rng.IntN(300)) * time.Millisecond
+	} else {
+		path := [2]int{from, to}
+		at = max(at, w.last[path])
+		w.last[path] = at
+	}
+	w.deliver(datagram{at, from, to, b})
+	if happens(w.net.duplicate) {
+		w.deliver(datagram{at + time.Duration(w.rng.IntN(20_000))*time.Microsecond, from, to, bytes.Clone(b)})
+	}
+}
+
+func (w *world) traced(what string, d datagram) {
+	if w.trace != nil {
+		w.trace(what, d)
+	}
+}
+
+// deliver has a datagram arrive at its time.
+func (w *world) deliver(d datagram) {
 	i, _ := slices.BinarySearchFunc(w.wire, d, func(a, b datagram) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), -1) // behind those of the same time
 	})
@@ -214,28 +244,28 @@ func (w *world) run(t *testing.T, requests []*Request) {
 
 // software is a peer of the cloudfpga profile that repairs every loss, and extendedPeer
 // one of the extended profile.
-func software() Peer {
+func software(_, _ int) Peer {
 	return Peer{Handshake: handshake.Config{
 		Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.SoftwarePeer()), MaxWords: 1 << 20,
 	}}
 }
 
-func extendedPeer() Peer { return Peer{Extended: &extended.Config{MaxPayload: 1400}} }
+func extendedPeer(_, _ int) Peer { return Peer{Extended: &extended.Config{MaxPayload: 1400}} }
 
 // TestCoresOnSimulatedTime: cores exchange messages without a goroutine or a clock, with
 // losses, and do the same again from the same seed.
 func TestCoresOnSimulatedTime(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		peer func() Peer
-		loss float64
+		peer func(local, remote int) Peer
+		net  faults
 	}{
-		{"cloudfpga", software, 0}, {"cloudfpga with losses", software, 0.05},
-		{"extended", extendedPeer, 0}, {"extended with losses", extendedPeer, 0.05},
+		{"cloudfpga", software, faults{}}, {"cloudfpga with losses", software, faults{loss: 0.05}},
+		{"extended", extendedPeer, faults{}}, {"extended with losses", extendedPeer, faults{loss: 0.05}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			messages := func(seed uint64) []byte {
-				w := newCores(t, seed, 3, tt.loss, tt.peer)
+				w := newCores(t, seed, 3, tt.net, tt.peer)
 				var requests []*Request
 				var sent, got [][]byte
 				for i := range 60 {
@@ -271,7 +301,7 @@ func TestCoresOnSimulatedTime(t *testing.T) {
 // TestCallOnSimulatedTime: a reduction by a user's function, which the driver calls.
 func TestCallOnSimulatedTime(t *testing.T) {
 	const n = 4
-	w := newCores(t, 1, n, 0.05, extendedPeer)
+	w := newCores(t, 1, n, faults{loss: 0.05}, extendedPeer)
 	var requests []*Request
 	results := make([][]byte, n)
 	for rank := range n {
