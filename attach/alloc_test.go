@@ -7,6 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // TestAllocations: neither a program nor the daemon allocates for a message, once
@@ -73,7 +74,7 @@ func TestAllocations(t *testing.T) {
 // mirror is a rank whose calls give back what they are given, at once.
 type mirror struct{ *fakeRank }
 
-func (m *mirror) StartCollective(c *mpe.Collective) (mpe.Op, error) {
+func (m *mirror) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	copy(c.Recv, c.Send)
 	return m, nil
 }
@@ -92,7 +93,7 @@ func TestCallAllocations(t *testing.T) {
 	layout := coll.Layout{Sizes: []int{8, 4}, Offsets: []int{16, 4}}
 	for _, n := range []int{0, 4, copyLen + 4, 3*chunkLen + 8} {
 		send, recv := make([]byte, max(n, 24)), make([]byte, max(n, 24))
-		list := []mpe.Collective{
+		list := []collective.Operation{
 			{Call: coll.Call{Collective: coll.Allreduce, Bytes: n, Elem: 4}, Op: op.Sum, Type: op.Int32},
 			{Call: coll.Call{Collective: coll.Allreduce, Bytes: n, Elem: 4}, Op: op.Sum, Type: op.Int32, Algorithm: "recursive-doubling"},
 			{Call: coll.Call{Collective: coll.Bcast, Bytes: n}},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // DialOptions say what a client wants.
@@ -199,7 +200,7 @@ func (c *Client) fail(err error) {
 type work struct {
 	req   *mpe.Operation
 	probe *probe
-	call  *mpe.Collective
+	call  *collective.Operation
 }
 
 // enter makes an operation.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // fakeDaemon welcomes one client to rank 0 of 2 and follows the script.
@@ -117,7 +118,7 @@ func TestHostileAnswers(t *testing.T) {
 	} {
 		c, daemon := fakeDaemon(t)
 		recv := make([]byte, 24)
-		op, err := c.StartCollective(&mpe.Collective{
+		op, err := c.StartCollective(&collective.Operation{
 			Call:    coll.Call{Collective: coll.Scatter, Ranks: 2, Vector: true, Send: coll.Layout{Sizes: []int{8, 92}}},
 			Members: []int{0, 1}, Comm: 1, Tag: 1, Send: make([]byte, 100), Recv: recv[8:16],
 		})
@@ -152,7 +153,7 @@ func TestHostileAnswers(t *testing.T) {
 func TestResultBeforePayload(t *testing.T) {
 	c, daemon := fakeDaemon(t)
 	data := make([]byte, 100*chunkLen)
-	op, err := c.StartCollective(&mpe.Collective{
+	op, err := c.StartCollective(&collective.Operation{
 		Call:    coll.Call{Collective: coll.Alltoall, Ranks: 2, Bytes: len(data) / 2, InPlace: true},
 		Members: []int{0, 1}, Comm: 1, Tag: 1, Recv: data,
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // StartCollective posts a collective call as one: the daemon's rank carries it out, also
@@ -13,10 +14,10 @@ import (
 //
 // The error is one that Start may return, or one that Engine.StartCollective returns:
 // both check the call in the same way. The call is not made then.
-func (c *Client) StartCollective(call *mpe.Collective) (mpe.Op, error) {
-	m := collectives.Get().(*mpe.Collective)
+func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
+	m := collectives.Get().(*collective.Operation)
 	defer func() {
-		*m = mpe.Collective{}
+		*m = collective.Operation{}
 		collectives.Put(m)
 	}()
 	*m = *call
@@ -32,11 +33,11 @@ func (c *Client) StartCollective(call *mpe.Collective) (mpe.Op, error) {
 }
 
 // collectives are for reuse.
-var collectives = sync.Pool{New: func() any { return new(mpe.Collective) }}
+var collectives = sync.Pool{New: func() any { return new(collective.Operation) }}
 
 // check reports what the daemon's rank would say of a call, without asking it. A call that
 // fails on one rank at once must not have been made by another one that gets its error later.
-func (c *Client) check(m *mpe.Collective) error {
+func (c *Client) check(m *collective.Operation) error {
 	m.Call.Order, m.Call.FPGAs, m.Call.Token = nil, nil, 0
 	limits, err := m.Check(c)
 	if err != nil || m.Algorithm == "tree" { // which depends on what only the daemon knows
@@ -58,8 +59,8 @@ func (c *Client) check(m *mpe.Collective) error {
 	return m.CheckMessages(c, limits, a, new(coll.Schedule))
 }
 
-// Wire implements mpe.Caller.
-func (c *Client) Wire(rank int) mpe.Wire { return c.peers[rank].Wire() }
+// Wire implements collective.Caller.
+func (c *Client) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(c.Peer(rank)) }
 
 // collectiveOp is a collective call that the daemon carries out.
 type collectiveOp struct {
@@ -75,7 +76,7 @@ type collectiveOp struct {
 }
 
 // begin describes a call that can be.
-func (x *collectiveOp) begin(id uint64, m *mpe.Collective, size int) {
+func (x *collectiveOp) begin(id uint64, m *collective.Operation, size int) {
 	c, s := &m.Call, shapeOf(&m.Call)
 	x.call = call{
 		id: id, collective: c.Collective, datatype: m.Datatype, comm: m.Comm, tag: int32(m.Tag),
@@ -99,7 +100,7 @@ func (x *collectiveOp) begin(id uint64, m *mpe.Collective, size int) {
 }
 
 // blocks adds the blocks that go out and come back.
-func (x *collectiveOp) blocks(m *mpe.Collective, s *shape) {
+func (x *collectiveOp) blocks(m *collective.Operation, s *shape) {
 	c := &m.Call
 	switch c.Collective {
 	case coll.Gather, coll.Allgather:

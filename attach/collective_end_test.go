@@ -14,13 +14,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 var errEnough = errors.New("enough")
 
 // collective is a call of rank r of n, which are all ranks of the world.
-func collective(of coll.Collective, r, n, tag int, send, recv []byte) *mpe.Collective {
-	m := &mpe.Collective{Call: coll.Call{Collective: of, Rank: r, Ranks: n, Elem: 4, Bytes: len(send)}, Comm: 1, Tag: tag,
+func callOf(of coll.Collective, r, n, tag int, send, recv []byte) *collective.Operation {
+	m := &collective.Operation{Call: coll.Call{Collective: of, Rank: r, Ranks: n, Elem: 4, Bytes: len(send)}, Comm: 1, Tag: tag,
 		Send: send, Recv: recv, Op: op.Sum, Type: op.Int32}
 	if of == coll.Bcast {
 		m.Call.Bytes = len(recv)
@@ -31,7 +32,7 @@ func collective(of coll.Collective, r, n, tag int, send, recv []byte) *mpe.Colle
 	return m
 }
 
-func call1(t testing.TB, d mpe.Device, m *mpe.Collective) mpe.Op {
+func call1(t testing.TB, d mpe.Device, m *collective.Operation) mpe.Op {
 	t.Helper()
 	o, err := d.StartCollective(m)
 	if err != nil {
@@ -45,7 +46,7 @@ func barriers(t *testing.T, devices []mpe.Device, tag int) {
 	t.Helper()
 	var ops []mpe.Op
 	for r, d := range devices {
-		ops = append(ops, call1(t, d, collective(coll.Barrier, r, len(devices), tag, nil, nil)))
+		ops = append(ops, call1(t, d, callOf(coll.Barrier, r, len(devices), tag, nil, nil)))
 	}
 	for _, o := range ops {
 		wait(t, o)
@@ -54,7 +55,7 @@ func barriers(t *testing.T, devices []mpe.Device, tag int) {
 }
 
 // calls are those under way of a rank.
-func calls(d mpe.Device) []mpe.CallSnapshot { return d.(*mpe.Engine).Snapshot().Calls }
+func calls(d mpe.Device) []collective.Snapshot { return d.(*mpe.Engine).Snapshot().Calls }
 
 // TestDeadline: the error of a call that its caller's context ends is the daemon's, and
 // says which step waits for whom.
@@ -66,11 +67,11 @@ func TestDeadline(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errEnough)
 	recv := bytes.Repeat([]byte{0xee}, 16)
-	m := collective(coll.Gather, 0, 4, 2, []byte("root"), recv)
+	m := callOf(coll.Gather, 0, 4, 2, []byte("root"), recv)
 	m.Algorithm = "flat"
 	o := call1(t, client, m)
 	_, err := o.Wait(ctx)
-	step, ok := errors.AsType[*mpe.StepError](err)
+	step, ok := errors.AsType[*collective.StepError](err)
 	if !ok || step.Collective != coll.Gather || step.Algorithm != "flat" || step.Peer < 1 || step.Kind != coll.StepRecv || len(step.Others) != 2 {
 		t.Fatalf("%v: %+v", err, step)
 	}
@@ -98,28 +99,28 @@ func TestDeadline(t *testing.T) {
 func TestOthersAreAborted(t *testing.T) {
 	all := attachSome(t, engines(t, 4, nil), 0, 1)
 	barriers(t, all, 1)
-	check := func(d mpe.Device, o mpe.Op, want mpe.CallFailedError) {
+	check := func(d mpe.Device, o mpe.Op, want collective.CallFailedError) {
 		t.Helper()
 		_, err := o.Wait(within(t))
-		failed, ok := errors.AsType[*mpe.CallFailedError](err)
-		if !ok || *failed != want || !errors.Is(err, mpe.ErrCallFailed) || errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrCancelled) || err.Error() != want.Error() {
+		failed, ok := errors.AsType[*collective.CallFailedError](err)
+		if !ok || *failed != want || !errors.Is(err, collective.ErrCallFailed) || errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrCancelled) || err.Error() != want.Error() {
 			t.Errorf("rank %d: %v, %+v", d.Rank(), err, failed)
 		}
 		o.Free()
 	}
 	barrier := func(r, tag int) mpe.Op {
-		return call1(t, all[r], collective(coll.Barrier, r, 4, tag, nil, nil))
+		return call1(t, all[r], callOf(coll.Barrier, r, 4, tag, nil, nil))
 	}
 	for i, cause := range []error{context.Canceled, context.DeadlineExceeded, errEnough} {
 		tag := 2 + i
-		want := mpe.CallFailedError{Rank: 0, Collective: coll.Barrier, Comm: 1, Number: tag, Cause: mpe.CauseCancelled}
+		want := collective.CallFailedError{Rank: 0, Collective: coll.Barrier, Comm: 1, Number: tag, Cause: collective.CauseCancelled}
 		if cause == context.DeadlineExceeded {
-			want.Cause = mpe.CauseTimeout
+			want.Cause = collective.CauseTimeout
 		}
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
 		one, other, own := barrier(1, tag), barrier(2, tag), barrier(0, tag)
-		if _, err := own.Wait(ctx); !errors.Is(err, cause) || errors.Is(err, mpe.ErrCallFailed) {
+		if _, err := own.Wait(ctx); !errors.Is(err, cause) || errors.Is(err, collective.ErrCallFailed) {
 			t.Errorf("rank 0: %v", err)
 		}
 		own.Free()
@@ -130,7 +131,7 @@ func TestOthersAreAborted(t *testing.T) {
 	other := barrier(2, 5)
 	barrier(1, 5)
 	all[1].(*Client).hangUp(errEnough) // as a program that is killed
-	check(all[2], other, mpe.CallFailedError{Rank: 1, Collective: coll.Barrier, Comm: 1, Number: 5, Cause: mpe.CauseCancelled})
+	check(all[2], other, collective.CallFailedError{Rank: 1, Collective: coll.Barrier, Comm: 1, Number: 5, Cause: collective.CauseCancelled})
 }
 
 // TestDeadlineAlone: a call that waits until the members have agreed.
@@ -139,7 +140,7 @@ func TestDeadlineAlone(t *testing.T) {
 	client := attachSome(t, devices, 0)[0]
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errEnough)
-	o := call1(t, client, collective(coll.Barrier, 0, 2, 1, nil, nil))
+	o := call1(t, client, callOf(coll.Barrier, 0, 2, 1, nil, nil))
 	if _, err := o.Wait(ctx); !errors.Is(err, errEnough) {
 		t.Errorf("%v", err)
 	}
@@ -152,11 +153,11 @@ func TestDeadlineAlone(t *testing.T) {
 // TestMismatch: ranks that do not make the same call get an error.
 func TestMismatch(t *testing.T) {
 	mixed := attachSome(t, engines(t, 2, nil), 0, 1)
-	a := call1(t, mixed[0], collective(coll.Bcast, 0, 2, 1, nil, make([]byte, 8)))
-	b := call1(t, mixed[1], collective(coll.Bcast, 1, 2, 1, nil, make([]byte, 16)))
+	a := call1(t, mixed[0], callOf(coll.Bcast, 0, 2, 1, nil, make([]byte, 8)))
+	b := call1(t, mixed[1], callOf(coll.Bcast, 1, 2, 1, nil, make([]byte, 16)))
 	wait(t, a)
 	_, err := b.Wait(within(t))
-	if step, ok := errors.AsType[*mpe.StepError](err); !ok || !errors.Is(err, mpe.ErrMismatch) || !errors.Is(step.Err, mpe.ErrMismatch) || step.Peer != 0 {
+	if step, ok := errors.AsType[*collective.StepError](err); !ok || !errors.Is(err, collective.ErrMismatch) || !errors.Is(step.Err, collective.ErrMismatch) || step.Peer != 0 {
 		t.Errorf("%v", err)
 	}
 }
@@ -170,14 +171,14 @@ func TestGoesOn(t *testing.T) {
 	refusal := make(chan struct{}, 1)
 	for r := range 4 {
 		recv[r] = make([]byte, 4)
-		ops = append(ops, call1(t, mixed[r], collective(coll.Allreduce, r, 5, 1, []byte{byte(1 << r), 0, 0, 0}, recv[r])))
+		ops = append(ops, call1(t, mixed[r], callOf(coll.Allreduce, r, 5, 1, []byte{byte(1 << r), 0, 0, 0}, recv[r])))
 	}
 	ops[0].Notify(refusal)
 	if _, ended, err := ops[0].Test(); ended || err != nil {
 		t.Errorf("ended: %v, %v", ended, err)
 	}
 	recv[4] = make([]byte, 4)
-	o := call1(t, mixed[4], collective(coll.Allreduce, 4, 5, 1, []byte{16, 0, 0, 0}, recv[4]))
+	o := call1(t, mixed[4], callOf(coll.Allreduce, 4, 5, 1, []byte{16, 0, 0, 0}, recv[4]))
 	wait(t, o) // nobody else does
 	o.Free()
 	<-refusal
@@ -204,8 +205,8 @@ func TestProgramGoes(t *testing.T) {
 		}
 		data := make([]byte, 3*chunkLen)
 		ops := []mpe.Op{
-			call1(t, c, collective(coll.Barrier, 0, 3, 10*round+2, nil, nil)),
-			call1(t, c, collective(coll.Allreduce, 0, 3, 10*round+3, data, make([]byte, len(data)))),
+			call1(t, c, callOf(coll.Barrier, 0, 3, 10*round+2, nil, nil)),
+			call1(t, c, callOf(coll.Allreduce, 0, 3, 10*round+3, data, make([]byte, len(data)))),
 		}
 		until(t, "both are under way", func() bool { return len(calls(devices[0])) == 2 })
 		if round%2 == 0 {
@@ -245,7 +246,7 @@ func TestNextPrograms(t *testing.T) {
 		t.Helper()
 		var ops []mpe.Op
 		for i, d := range []mpe.Device{c, other} {
-			m := collective(coll.Barrier, i, 2, 1, nil, nil)
+			m := callOf(coll.Barrier, i, 2, 1, nil, nil)
 			m.Comm, m.Members = 7, []int{0, other.Rank()}
 			ops = append(ops, call1(t, d, m))
 		}
@@ -290,7 +291,7 @@ func TestBuffersOfOthers(t *testing.T) {
 		if r == 0 {
 			got = recv
 		}
-		m := collective(coll.Exscan, r, 2, 1, []byte{1, 0, 0, 0}, got)
+		m := callOf(coll.Exscan, r, 2, 1, []byte{1, 0, 0, 0}, got)
 		if r == 1 {
 			m.Recv = make([]byte, 4)
 		}

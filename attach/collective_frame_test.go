@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // described is a call as a client describes it, on the ranks 1 to c.Ranks of a larger
 // world.
-func described(c coll.Call, algorithm string) (*collectiveOp, *mpe.Collective) {
-	m := &mpe.Collective{Call: c, Comm: 5, Tag: 6, Algorithm: algorithm}
+func described(c coll.Call, algorithm string) (*collectiveOp, *collective.Operation) {
+	m := &collective.Operation{Call: c, Comm: 5, Tag: 6, Algorithm: algorithm}
 	for i := range c.Ranks {
 		m.Members = append(m.Members, 1+i)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // The operation of a reduction may be a function of the program. The daemon then carries
@@ -274,7 +274,7 @@ func (x *reducing) written() {
 
 // startReduction gives a call that is about to be posted its operation, if that is a
 // function of the program.
-func (s *session) startReduction(c *call, x *mpe.Collective) (*reduction, error) {
+func (s *session) startReduction(c *call, x *collective.Operation) (*reduction, error) {
 	if c.flags&flagUser == 0 {
 		return nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // ranges is an operation on ranges of ranks, of 2 bytes: two that do not follow each
@@ -28,12 +29,12 @@ func ranges(in, inout []byte) error {
 }
 
 // userCall is an Allreduce of rank r by a function.
-func userCall(r, n, tag, bytes int, user func(in, inout []byte) error) *mpe.Collective {
+func userCall(r, n, tag, bytes int, user func(in, inout []byte) error) *collective.Operation {
 	own := make([]byte, bytes)
 	for i := range own {
 		own[i] = byte(r)
 	}
-	m := collective(coll.Allreduce, r, n, tag, own, make([]byte, bytes))
+	m := callOf(coll.Allreduce, r, n, tag, own, make([]byte, bytes))
 	m.Call.Elem, m.Call.Ordered, m.User, m.Op, m.Type = 2, true, user, 0, 0
 	return m
 }
@@ -104,12 +105,12 @@ func TestUserFunctionFails(t *testing.T) {
 			m.Algorithm = "flat"
 			other := call1(t, all[1], m)
 			_, err := failing.Wait(within(t))
-			step, ok := errors.AsType[*mpe.StepError](err)
+			step, ok := errors.AsType[*collective.StepError](err)
 			if !ok || step.Peer != -1 || !strings.HasSuffix(err.Error(), tt.text) {
 				t.Errorf("%v", err)
 			}
 			failing.Free()
-			if _, err := other.Wait(within(t)); !errors.Is(err, mpe.ErrCallFailed) {
+			if _, err := other.Wait(within(t)); !errors.Is(err, collective.ErrCallFailed) {
 				t.Errorf("the other rank: %v", err)
 			}
 			other.Free()
@@ -148,7 +149,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 	}
 	blocked.Free()
 	_, err := other.Wait(within(t))
-	if failed, ok := errors.AsType[*mpe.CallFailedError](err); !ok || failed.Cause != mpe.CauseCancelled {
+	if failed, ok := errors.AsType[*collective.CallFailedError](err); !ok || failed.Cause != collective.CauseCancelled {
 		t.Errorf("the other rank: %v", err)
 	}
 	other.Free()
@@ -161,7 +162,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	other.Free()
-	if _, err := blocked.Wait(within(t)); !errors.Is(err, mpe.ErrCallFailed) {
+	if _, err := blocked.Wait(within(t)); !errors.Is(err, collective.ErrCallFailed) {
 		t.Errorf("%v", err)
 	}
 	blocked.Free()
@@ -171,7 +172,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 	other, _ = start(1, 6, ranges)
 	<-called
 	all[0].(*Client).hangUp(errEnough)
-	if _, err := other.Wait(within(t)); !errors.Is(err, mpe.ErrCallFailed) {
+	if _, err := other.Wait(within(t)); !errors.Is(err, collective.ErrCallFailed) {
 		t.Errorf("%v", err)
 	}
 	other.Free()
@@ -329,7 +330,7 @@ func TestEndsInReduced(t *testing.T) {
 	both := func(tag int) {
 		t.Helper()
 		c.write(callFrame(call{id: uint64(tag), collective: coll.Barrier, comm: 1, tag: int32(tag), ranks: 2}, ""))
-		o := call1(t, devices[1], collective(coll.Barrier, 1, 2, tag, nil, nil))
+		o := call1(t, devices[1], callOf(coll.Barrier, 1, 2, tag, nil, nil))
 		wait(t, o)
 		o.Free()
 		if d := c.done(); d.id != uint64(tag) || d.err != nil {
@@ -355,7 +356,7 @@ func TestEndsInReduced(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	other.Free()
-	if d := c.done(); d.id != 2 || !errors.Is(d.err, mpe.ErrCallFailed) {
+	if d := c.done(); d.id != 2 || !errors.Is(d.err, collective.ErrCallFailed) {
 		t.Errorf("%+v", d)
 	}
 	c.write([]byte("f"))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // callsSince is the version of the protocol that first had calls.
@@ -66,8 +67,8 @@ func (c *call) room() uint64 {
 // postCall hands a call to the rank, all of whose payload is there.
 func (s *session) postCall(op *operation) (mpe.Op, error) {
 	c, x := &op.call.call, &s.posting
-	defer func() { s.posting = mpe.Collective{} }()
-	*x = mpe.Collective{
+	defer func() { s.posting = collective.Operation{} }()
+	*x = collective.Operation{
 		Call: c.asked(), Comm: c.comm, Tag: int(c.tag), Op: c.op, Type: c.typ,
 		Datatype: op.datatype, AnyDatatype: op.anyDatatype,
 	}
@@ -101,7 +102,7 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 
 // lay gives a call its buffers, and the operation what is to be answered: the payload
 // stands behind the description, and is where it has to be, or is copied there.
-func (op *operation) lay(x *mpe.Collective, description int, m shape) {
+func (op *operation) lay(x *collective.Operation, description int, m shape) {
 	payload := description + m.payload
 	whole := m.inRecv && m.payload == m.recv // the payload is the receive buffer
 	begin := description

@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // callFrame is CALL with all or the beginning of what follows its fields.
@@ -240,7 +241,7 @@ func TestCallsAreNotCancelled(t *testing.T) {
 	c.write(cancelFrame(1))
 	c.write(cancelFrame(2))
 	other := h.w.ranks[1]
-	for id, m := range []mpe.Collective{
+	for id, m := range []collective.Operation{
 		{Call: coll.Call{Collective: coll.Allreduce, Bytes: 4, Elem: 4}, Send: []byte{2, 0, 0, 0}, Recv: make([]byte, 4), Op: op.Sum, Type: op.Int32},
 		{Call: coll.Call{Collective: coll.Barrier}},
 	} {

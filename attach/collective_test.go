@@ -18,6 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -175,7 +176,7 @@ func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, al
 	var all sync.WaitGroup
 	for r := range calls {
 		all.Go(func() {
-			o, err := devices[members[r]].StartCollective(&mpe.Collective{
+			o, err := devices[members[r]].StartCollective(&collective.Operation{
 				Call: calls[r], Members: members, Comm: uint32(1 + number%2), Tag: 1 + number, Send: have[r].Send, Recv: have[r].Recv,
 				Op: op.Sum, Type: op.Int16, Algorithm: algorithm,
 			})

@@ -7,6 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // details are the structured errors in an error, as JSON. Errors are rare, so
@@ -22,10 +23,10 @@ type details struct {
 	// Step is that of a collective call which has failed because of the others.
 	Step *stepDetails `json:"step,omitempty"`
 	// Failed is a collective call that has failed on another rank.
-	Failed *mpe.CallFailedError `json:"failed,omitempty"`
+	Failed *collective.CallFailedError `json:"failed,omitempty"`
 }
 
-// stepDetails is mpe.StepError, whose cause travels as its text and the set of what it is.
+// stepDetails is collective.StepError, whose cause travels as its text and the set of what it is.
 type stepDetails struct {
 	Collective  coll.Collective
 	Algorithm   string
@@ -64,8 +65,8 @@ func detailsOf(err error) (d details) {
 	d.TruncatedWords, _ = errors.AsType[*handshake.TruncatedError](err)
 	d.Remote, _ = errors.AsType[*handshake.RemoteError](err)
 	d.Call, _ = errors.AsType[*coll.CallError](err)
-	d.Failed, _ = errors.AsType[*mpe.CallFailedError](err)
-	if e, ok := errors.AsType[*mpe.StepError](err); ok && e.Err != nil {
+	d.Failed, _ = errors.AsType[*collective.CallFailedError](err)
+	if e, ok := errors.AsType[*collective.StepError](err); ok && e.Err != nil {
 		d.Step = &stepDetails{
 			Collective: e.Collective, Algorithm: e.Algorithm, Number: e.Number, Kind: e.Kind, Peer: e.Peer, Bytes: e.Bytes,
 			Others: e.Others[:min(len(e.Others), maxOthers)], Cause: clip(e.Err.Error()), Set: sentinelSet(e.Err),
@@ -105,7 +106,7 @@ func (d *details) errors() (list []error) {
 		list = append(list, d.Failed)
 	}
 	if s := d.Step; s != nil {
-		list = []error{&mpe.StepError{
+		list = []error{&collective.StepError{
 			Collective: s.Collective, Algorithm: s.Algorithm, Number: s.Number, Kind: s.Kind, Peer: s.Peer, Bytes: s.Bytes,
 			Others: s.Others, Err: &Error{text: s.Cause, set: s.Set, parts: list},
 		}}

@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // What docs/attach.md says about bytes is true.
@@ -228,7 +229,7 @@ func TestDocumentLimits(t *testing.T) {
 	if defaultHelloTime.Seconds() != 5 {
 		t.Errorf("HELLO has to come within %v", defaultHelloTime)
 	}
-	all := encodeError(errors.Join(&coll.CallError{}, &mpe.CallFailedError{}, &mpe.StepError{Err: mpe.ErrMismatch}, &mpe.WaitError{}, &mpe.TruncatedError{}, &handshake.TruncatedError{}, &handshake.TimeoutError{}, &handshake.PartialError{}, &handshake.RemoteError{}))
+	all := encodeError(errors.Join(&coll.CallError{}, &collective.CallFailedError{}, &collective.StepError{Err: collective.ErrMismatch}, &mpe.WaitError{}, &mpe.TruncatedError{}, &handshake.TruncatedError{}, &handshake.TimeoutError{}, &handshake.PartialError{}, &handshake.RemoteError{}))
 	js := all[12+order.Uint32(all[8:]):]
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(js, &members); err != nil || len(members) != 9 {

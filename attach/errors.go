@@ -11,6 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // sentinels are the errors whose identity crosses the socket; the index is the
@@ -22,8 +23,8 @@ var sentinels = [...]struct {
 }{
 	{"mpe.ErrClosed", mpe.ErrClosed},
 	{"mpe.ErrRank", mpe.ErrRank},
-	{"mpe.ErrLength", mpe.ErrLength},
-	{"mpe.ErrTag", mpe.ErrTag},
+	{"handshake.ErrLength", handshake.ErrLength},
+	{"handshake.ErrTag", handshake.ErrTag},
 	{"mpe.ErrComm", mpe.ErrComm},
 	{"mpe.ErrWildcard", mpe.ErrWildcard},
 	{"mpe.ErrCancelled", mpe.ErrCancelled},
@@ -43,11 +44,11 @@ var sentinels = [...]struct {
 	{"extended.ErrRemote", extended.ErrRemote},
 	{"extended.ErrCanceled", extended.ErrCanceled},
 	{"extended.ErrInvalid", extended.ErrInvalid},
-	{"mpe.ErrMismatch", mpe.ErrMismatch},
+	{"collective.ErrMismatch", collective.ErrMismatch},
 	{"coll.ErrCall", coll.ErrCall},
 	{"op.ErrUndefined", op.ErrUndefined},
 	{"extended.ErrAborted", extended.ErrAborted},
-	{"mpe.ErrCallFailed", mpe.ErrCallFailed},
+	{"collective.ErrCallFailed", collective.ErrCallFailed},
 }
 
 // sentinelSet returns the set of those that err is.
@@ -62,7 +63,7 @@ func sentinelSet(err error) (set uint64) {
 
 // Error is an error of the daemon's rank, as it came over the socket. It is
 // what it was there for errors.Is, and for errors.As with *mpe.WaitError,
-// *mpe.StepError, *mpe.CallFailedError, *coll.CallError and the error types of package handshake.
+// *collective.StepError, *collective.CallFailedError, *coll.CallError and the error types of package handshake.
 type Error struct {
 	text  string
 	set   uint64

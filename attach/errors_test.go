@@ -19,6 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // crossed returns an error as it is on the other side of the socket.
@@ -38,7 +39,7 @@ func TestSentinels(t *testing.T) {
 		known[s.name] = true
 	}
 	found := 0
-	for _, dir := range []string{"mpe", "handshake", "extended", "mpe/coll", "mpe/coll/op"} {
+	for _, dir := range []string{"mpe", "handshake", "extended", "mpe/coll", "mpe/coll/op", "mpe/collective"} {
 		pkg := path.Base(dir)
 		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
 		if err != nil {
@@ -123,7 +124,7 @@ func TestStructuredErrorsCross(t *testing.T) {
 		{&mpe.TruncatedError{Source: 3, Posted: 5, Sent: 8}, mpe.ErrTruncated},
 		{&handshake.RemoteError{Remote: 3, State: handshake.WaitAck}, handshake.ErrRemote},
 		{&mpe.WaitError{Wait: w, Queued: 4, InTransfer: true, Network: errors.New("unreachable")}, nil},
-		{&mpe.CallFailedError{Rank: 3, Collective: coll.Scan, Comm: 5, Number: 6, Cause: mpe.CauseClosing}, mpe.ErrCallFailed},
+		{&collective.CallFailedError{Rank: 3, Collective: coll.Scan, Comm: 5, Number: 6, Cause: collective.CauseClosing}, collective.ErrCallFailed},
 		{&coll.CallError{Collective: coll.Scan, Algorithm: "chain", Problem: "nothing"}, coll.ErrCall},
 	} {
 		got := crossed(t, fmt.Errorf("rank 0: %w", tt.err))
@@ -140,25 +141,25 @@ func TestStructuredErrorsCross(t *testing.T) {
 // TestStepErrorsCross: and what is within them.
 func TestStepErrorsCross(t *testing.T) {
 	wait := &mpe.WaitError{Wait: handshake.Wait{ID: 7, State: handshake.WaitData, Local: 1, Remote: 2}}
-	sent := &mpe.StepError{
+	sent := &collective.StepError{
 		Collective: coll.Reduce, Algorithm: "flat", Number: 3, Kind: coll.StepRecv, Peer: 4, Bytes: 5, Others: []int{6, 7},
-		Err: errors.Join(mpe.ErrMismatch, wait),
+		Err: errors.Join(collective.ErrMismatch, wait),
 	}
 	got := crossed(t, fmt.Errorf("rank 0: %w", sent))
-	step, ok := errors.AsType[*mpe.StepError](got)
+	step, ok := errors.AsType[*collective.StepError](got)
 	if !ok || step.Error() != sent.Error() || got.Error() != "rank 0: "+sent.Error() || !slices.Equal(step.Others, sent.Others) {
 		t.Errorf("%v, %v", got, step)
 	}
 	for _, err := range []error{got, step, step.Err} {
-		if w, ok := errors.AsType[*mpe.WaitError](err); !ok || w.Wait != wait.Wait || !errors.Is(err, mpe.ErrMismatch) || errors.Is(err, mpe.ErrFull) {
+		if w, ok := errors.AsType[*mpe.WaitError](err); !ok || w.Wait != wait.Wait || !errors.Is(err, collective.ErrMismatch) || errors.Is(err, mpe.ErrFull) {
 			t.Errorf("%#v", err)
 		}
 	}
 	sent.Others = make([]int, 1<<16)
-	if step, ok := errors.AsType[*mpe.StepError](crossed(t, sent)); !ok || len(step.Others) != maxOthers {
+	if step, ok := errors.AsType[*collective.StepError](crossed(t, sent)); !ok || len(step.Others) != maxOthers {
 		t.Errorf("%v", step)
 	}
-	if got := crossed(t, &mpe.StepError{}); got.Error() != (&mpe.StepError{}).Error() { // without a cause it is a text
+	if got := crossed(t, &collective.StepError{}); got.Error() != (&collective.StepError{}).Error() { // without a cause it is a text
 		t.Errorf("%v", got)
 	}
 }

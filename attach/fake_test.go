@@ -10,6 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // world is a cluster of fake ranks in memory. Messages match by naive lists; a
@@ -73,12 +74,11 @@ func (r *fakeRank) Peer(rank int) (mpe.PeerInfo, error) {
 	return mpe.PeerInfo{Profile: "extended", Kind: "software", Address: fmt.Sprintf("127.0.0.1:%d", rank), SmallTags: rank == 1, NoEmpty: true, NoComms: rank > 0 && rank == r.w.byOrder}, nil
 }
 
-func (r *fakeRank) StartCollective(c *mpe.Collective) (mpe.Op, error) { return colltest.StartOn(r, c) }
-
-func (r *fakeRank) Wire(rank int) mpe.Wire {
-	p, _ := r.Peer(rank)
-	return p.Wire()
+func (r *fakeRank) StartCollective(c *collective.Operation) (mpe.Op, error) {
+	return colltest.StartOn(r, c)
 }
+
+func (r *fakeRank) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(r.Peer(rank)) }
 
 func (r *fakeRank) Close(context.Context) error { panic("the server closes no device") }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // FuzzServer: whatever a program sends, it is disconnected in the end, and
@@ -30,7 +31,7 @@ func FuzzServer(f *testing.F) {
 	} {
 		c.Ranks = 2
 		for _, name := range []string{"", "flat", "ring"} {
-			m := &mpe.Collective{Call: callsOf(c)[0], Members: []int{0, 1}, Comm: 1, Tag: 1, Op: op.Sum, Type: op.Int32, Algorithm: name}
+			m := &collective.Operation{Call: callsOf(c)[0], Members: []int{0, 1}, Comm: 1, Tag: 1, Op: op.Sum, Type: op.Int32, Algorithm: name}
 			send, recv := collcheck.Buffers(&m.Call)
 			m.Send, m.Recv = make([]byte, send), make([]byte, recv)
 			var x collectiveOp
@@ -130,7 +131,7 @@ func FuzzClient(f *testing.F) {
 	f.Add(doneFrame(done{id: id, stored: 8}, "12345678"))
 	f.Add(doneFrame(done{id: call, stored: 8}, "12345678"))
 	f.Add(append(dataFrame(call, []byte("12345")), doneFrame(done{id: call, stored: 8}, "678")...))
-	f.Add(doneFrame(done{id: call, err: &mpe.StepError{Err: &mpe.WaitError{}}}, ""))
+	f.Add(doneFrame(done{id: call, err: &collective.StepError{Err: &mpe.WaitError{}}}, ""))
 	f.Add(append(dataFrame(id, []byte("1234")), doneFrame(done{id: id, stored: 8, err: &handshake.TimeoutError{}}, "5678")...))
 	f.Add(doneFrame(done{id: id, err: &mpe.WaitError{}}, ""))
 	f.Add(refusedFrame(refused(Closing, "x")))
@@ -141,7 +142,7 @@ func FuzzClient(f *testing.F) {
 		op := recv(t, c, 1, 0, guarded[8:16])
 		gaps := bytes.Repeat([]byte{0xee}, 24)
 		layout := coll.Layout{Sizes: []int{4, 4}, Offsets: []int{16, 4}}
-		gather, err := c.StartCollective(&mpe.Collective{
+		gather, err := c.StartCollective(&collective.Operation{
 			Call:    coll.Call{Collective: coll.Allgather, Ranks: 2, Vector: true, InPlace: true, Recv: layout},
 			Members: []int{0, 1}, Comm: 1, Tag: 1, Recv: gaps,
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 const (
@@ -53,7 +54,7 @@ func child(socket string) {
 	c.Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 200, Buf: []byte("nobody receives it")})
 	go c.Probe(context.Background(), mpe.Match{Source: 1, Tag: 999}, true)
 	for tag, of := range []coll.Collective{coll.Barrier, coll.Gather} { // nobody else makes them
-		c.StartCollective(&mpe.Collective{Call: coll.Call{Collective: of, Ranks: 3}, Members: []int{0, 1, 2}, Comm: 1, Tag: tag + 1})
+		c.StartCollective(&collective.Operation{Call: coll.Call{Collective: of, Ranks: 3}, Members: []int{0, 1, 2}, Comm: 1, Tag: tag + 1})
 	}
 	fmt.Println("attached")
 	// One large message after the other, so that it is killed within one.

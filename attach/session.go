@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // session is one program that has a rank. One goroutine reads its frames and
@@ -42,7 +43,7 @@ type session struct {
 	sendQueues      map[int32]sendQueue
 	ready           []*operation
 	groups          groups
-	posting         mpe.Collective
+	posting         collective.Operation
 	watchers        []*watcher
 	current         *watcher
 	deferredAnswers bool

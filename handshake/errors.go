@@ -16,6 +16,10 @@ var (
 	ErrPartial = errors.New("a fragmented message was not acknowledged and must not be retransmitted")
 	// ErrEmpty: a message of 0 words to a peer that it would wedge.
 	ErrEmpty = errors.New("a message of 0 words wedges an FPGA")
+	// ErrLength: a message that is not a whole number of words.
+	ErrLength = errors.New("the length is not a multiple of 4 bytes")
+	// ErrTag: a tag that the wire cannot carry.
+	ErrTag = errors.New("no such tag")
 	// ErrTooLong: a message longer than Config.MaxWords.
 	ErrTooLong = errors.New("message is longer than the limit")
 	// ErrBusy: the pair already has a message in this direction.

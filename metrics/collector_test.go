@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -72,7 +73,7 @@ func example() Source {
 		},
 	}
 	host.own.Drops[mpe.DropUnknownAddress] = 8
-	host.own.Collectives = []mpe.CollectiveCount{
+	host.own.Collectives = []collective.Count{
 		{Collective: "Bcast", Algorithm: "binomial", Calls: 7, Bytes: 56},
 		{Collective: "Reduce_scatter", Algorithm: "pairwise", Calls: 3, Failures: 1},
 	}

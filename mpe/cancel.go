@@ -8,7 +8,7 @@ func (e *core) endWait(r *Request, cause error, release func()) (detached bool) 
 	case r.over():
 		return false
 	case r.kind == opCollective:
-		e.abortCall(r, cause)
+		r.call.Abort(cause)
 	default:
 		err := e.waitError(r, cause)
 		if !e.cancel(r) {

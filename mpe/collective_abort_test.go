@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"maps"
-	"os"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,7 +16,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// What the document says of aborts of collective calls.
+const (
+	statusComm = 1<<32 - 1
+	abortLen   = 20
 )
 
 // aborts collects the aborts that ranks send each other, each once.
@@ -38,7 +43,7 @@ func listen(c *cluster) *aborts {
 			return nil
 		}
 		h, payload, d := protocol.ParseExtended(b)
-		if d.OK() && h.Type == protocol.Data && h.Comm == mpe.StatusComm && len(payload) == mpe.AbortLen {
+		if d.OK() && h.Type == protocol.Data && h.Comm == statusComm && len(payload) == abortLen {
 			x.list[[3]uint32{uint32(from), uint32(to), h.Message}] = bytes.Clone(payload)
 		}
 		return []time.Duration{0}
@@ -68,13 +73,13 @@ func (x *aborts) losing(f func(from, to int) bool) {
 // deliverAbort has an engine send another one an abort, which may be from a third one.
 func deliverAbort(t *testing.T, e *mpe.Engine, to int, text []byte) {
 	t.Helper()
-	finish(t, start(t, e, mpe.Operation{Kind: mpe.OpSendSync, Peer: to, Comm: mpe.StatusComm, Buf: text}))
+	finish(t, start(t, e, mpe.Operation{Kind: mpe.OpSendSync, Peer: to, Comm: statusComm, Buf: text}))
 }
 
 // cause checks why a call has failed.
-func cause(t *testing.T, err error, rank int, want mpe.FailureCause) {
+func cause(t *testing.T, err error, rank int, want collective.FailureCause) {
 	t.Helper()
-	var failed *mpe.CallFailedError
+	var failed *collective.CallFailedError
 	if !errors.As(err, &failed) || failed.Rank != rank || failed.Cause != want {
 		t.Errorf("%v; it should be because of rank %d: %v", err, rank, want)
 	}
@@ -96,7 +101,7 @@ func TestOneAbortsAll(t *testing.T) {
 		abortCall(t, ops[3], time.Second)
 		for r := 1; r < ranks; r++ {
 			if r != 3 {
-				cause(t, outcome(t, ops[r]), 3, mpe.CauseTimeout)
+				cause(t, outcome(t, ops[r]), 3, collective.CauseTimeout)
 			}
 		}
 		time.Sleep(time.Minute)
@@ -114,7 +119,7 @@ func TestOneAbortsAll(t *testing.T) {
 				}
 			}
 		}
-		cause(t, outcome(t, post(t, barrier(ranks), devices[0], 2)), 3, mpe.CauseTimeout)
+		cause(t, outcome(t, post(t, barrier(ranks), devices[0], 2)), 3, collective.CauseTimeout)
 		if n := c.engines[0].Snapshot().Collectives; len(n) != 1 || n[0].Calls != 2 || n[0].Failures != 1 {
 			t.Errorf("rank 0 counts %+v", n)
 		}
@@ -131,12 +136,12 @@ func TestFailureBeforeAgreement(t *testing.T) {
 		devices := c.communicator(1)
 		a, b, d := post(t, barrier(5), devices[0], 1), post(t, barrier(5), devices[1], 1), post(t, barrier(5), devices[3], 1)
 		abortCall(t, b, time.Second)
-		cause(t, outcome(t, a), 1, mpe.CauseTimeout)
-		cause(t, outcome(t, d), 1, mpe.CauseTimeout)
+		cause(t, outcome(t, a), 1, collective.CauseTimeout)
+		cause(t, outcome(t, d), 1, collective.CauseTimeout)
 		synctest.Wait()
 		x, y := post(t, barrier(5), devices[2], 1), post(t, barrier(5), devices[4], 1)
-		cause(t, outcome(t, x), 1, mpe.CauseTimeout)
-		cause(t, outcome(t, y), 1, mpe.CauseTimeout)
+		cause(t, outcome(t, x), 1, collective.CauseTimeout)
+		cause(t, outcome(t, y), 1, collective.CauseTimeout)
 		all(t, barrier(5), devices, 2)
 	})
 }
@@ -165,7 +170,7 @@ func TestAbortWhileAgreeing(t *testing.T) {
 		}
 		x.losing(nil)
 		for _, o := range ops[1:] {
-			cause(t, outcome(t, o), 0, mpe.CauseTimeout)
+			cause(t, outcome(t, o), 0, collective.CauseTimeout)
 		}
 		all(t, barrier(4), devices, 2)
 	})
@@ -175,13 +180,13 @@ func TestAbortWhileAgreeing(t *testing.T) {
 // numbers wrap around.
 func TestAbortOfFutureCalls(t *testing.T) {
 	const ahead = 70
-	for _, last := range []int{1, mpe.CollectiveTags - 1, mpe.CollectiveTags - 30} {
+	for _, last := range []int{1, collective.Tags - 1, collective.Tags - 30} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newExtended(t, 3, nil)
 			defer c.close()
 			devices := c.communicator(1)
 			all(t, barrier(3), devices, last)
-			number := func(i int) int { return (last+i-1)%mpe.CollectiveTags + 1 }
+			number := func(i int) int { return (last+i-1)%collective.Tags + 1 }
 			var ops []mpe.Op
 			for i := 1; i <= ahead; i++ {
 				ops = append(ops, post(t, barrier(3), devices[1], number(i)))
@@ -195,13 +200,13 @@ func TestAbortOfFutureCalls(t *testing.T) {
 				if !ended(o) {
 					t.Errorf("call %d is under way", number(i))
 				}
-				cause(t, outcome(t, o), 1, mpe.CauseTimeout)
+				cause(t, outcome(t, o), 1, collective.CauseTimeout)
 			}
 			o := post(t, barrier(3), devices[0], number(ahead)) // there was no room for it
 			abortCall(t, o, time.Second)
 			synctest.Wait()
 			for i := 1; i <= 64; i++ {
-				cause(t, outcome(t, post(t, barrier(3), devices[2], number(i))), 1, mpe.CauseTimeout)
+				cause(t, outcome(t, post(t, barrier(3), devices[2], number(i))), 1, collective.CauseTimeout)
 			}
 			all(t, barrier(3), devices, number(ahead+1))
 			// What is never made is forgotten when its number has passed.
@@ -257,7 +262,7 @@ func TestAbortTooLate(t *testing.T) {
 		x.losing(func(from, to int) bool { return from == away || to == away })
 		a, b := post(t, barrier(ranks), devices[0], 1), post(t, barrier(ranks), devices[1], 1)
 		abortCall(t, a, time.Second)
-		cause(t, outcome(t, b), 0, mpe.CauseTimeout)
+		cause(t, outcome(t, b), 0, collective.CauseTimeout)
 		for _, e := range c.engines[:away] {
 			e.ResetCollectives()
 		}
@@ -287,12 +292,12 @@ func TestForgedFailures(t *testing.T) {
 		var epoch uint64
 		for at, text := range x.all() {
 			if epoch = binary.LittleEndian.Uint64(text); at[0] != 1 || epoch == 0 || binary.LittleEndian.Uint32(text[8:]) != 1 || binary.LittleEndian.Uint32(text[12:]) != 2 ||
-				!bytes.Equal(text[16:], []byte{byte(coll.Barrier), byte(mpe.CauseTimeout), 0, 0}) {
+				!bytes.Equal(text[16:], []byte{byte(coll.Barrier), byte(collective.CauseTimeout), 0, 0}) {
 				t.Errorf("rank %d sends %x", at[0], text)
 			}
 		}
 		for _, r := range []int{0, 2} {
-			cause(t, outcome(t, post(t, barrier(3), world[r], 2)), 1, mpe.CauseTimeout)
+			cause(t, outcome(t, post(t, barrier(3), world[r], 2)), 1, collective.CauseTimeout)
 		}
 		pair := []mpe.Device{c.engines[0], c.engines[1]} // of communicator 1 as well, after ranks have forgotten it
 		for _, e := range c.engines {
@@ -334,7 +339,7 @@ func TestForgedFailures(t *testing.T) {
 		}
 		deliverAbort(t, c.engines[1], 0, text(epoch, 1, 200, 1, 2, 0, 0))
 		synctest.Wait()
-		cause(t, outcome(t, post(t, two, pair[0], 4)), 1, mpe.CauseTimeout)
+		cause(t, outcome(t, post(t, two, pair[0], 4)), 1, collective.CauseTimeout)
 		under = post(t, two, pair[0], 5)
 		deliverAbort(t, c.engines[2], 0, text(epoch, 1, 5, 255, 255, 0, 0))
 		synctest.Wait()
@@ -343,11 +348,11 @@ func TestForgedFailures(t *testing.T) {
 		}
 		deliverAbort(t, c.engines[1], 0, text(epoch, 1, 5, 255, 255, 0, 0))
 		err := outcome(t, under)
-		cause(t, err, 1, mpe.FailureCause(255))
+		cause(t, err, 1, collective.FailureCause(255))
 		if want := "rank 1 has abandoned ?, call 5 in communicator 1: it has failed there"; err.Error() != want {
 			t.Errorf("%v", err)
 		}
-		cause(t, outcome(t, post(t, two, pair[0], 200)), 1, mpe.CauseCancelled)
+		cause(t, outcome(t, post(t, two, pair[0], 200)), 1, collective.CauseCancelled)
 	})
 }
 
@@ -360,7 +365,7 @@ func TestNoAbortByOrder(t *testing.T) {
 		abortCall(t, a, time.Second)
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		if _, err := b.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, mpe.ErrCallFailed) {
+		if _, err := b.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, collective.ErrCallFailed) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -375,7 +380,7 @@ func TestAbortWhileComputing(t *testing.T) {
 		computing, goOn := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		start := func(r int) mpe.Op {
-			o, err := c.engines[r].StartCollective(&mpe.Collective{
+			o, err := c.engines[r].StartCollective(&collective.Operation{
 				Call:    coll.Call{Collective: coll.Reduce, Rank: r, Ranks: 3, Bytes: 1},
 				Members: []int{0, 1, 2}, Comm: 1, Tag: 2, Send: []byte{1}, Recv: make([]byte, 1), Algorithm: "flat",
 				User: func(in, inout []byte) error {
@@ -400,7 +405,7 @@ func TestAbortWhileComputing(t *testing.T) {
 			epoch = binary.LittleEndian.Uint64(b)
 		}
 		b := binary.LittleEndian.AppendUint64(nil, epoch)
-		b = append(b, 1, 0, 0, 0, 2, 0, 0, 0, byte(coll.Reduce), byte(mpe.CauseCancelled), 0, 0)
+		b = append(b, 1, 0, 0, 0, 2, 0, 0, 0, byte(coll.Reduce), byte(collective.CauseCancelled), 0, 0)
 		deliverAbort(t, c.engines[2], 0, b)
 		deliverAbort(t, c.engines[2], 0, b)
 		synctest.Wait()
@@ -408,7 +413,7 @@ func TestAbortWhileComputing(t *testing.T) {
 			t.Error("it has ended while the function has its buffers")
 		}
 		close(goOn)
-		cause(t, outcome(t, root), 2, mpe.CauseCancelled)
+		cause(t, outcome(t, root), 2, collective.CauseCancelled)
 	})
 }
 
@@ -420,7 +425,7 @@ func TestFailsWhileComputing(t *testing.T) {
 		all(t, barrier(3), c.communicator(1), 1)
 		computing, cancelled := make(chan struct{}), make(chan error, 1)
 		start := func(r, bytes int) mpe.Op {
-			o, err := c.engines[r].StartCollective(&mpe.Collective{
+			o, err := c.engines[r].StartCollective(&collective.Operation{
 				Call:    coll.Call{Collective: coll.Reduce, Rank: r, Ranks: 3, Bytes: bytes},
 				Members: []int{0, 1, 2}, Comm: 1, Tag: 2, Send: make([]byte, bytes), Recv: make([]byte, bytes), Algorithm: "flat",
 				User: func(_, _ []byte) error {
@@ -439,7 +444,7 @@ func TestFailsWhileComputing(t *testing.T) {
 		short := start(2, 1)
 		synctest.Wait()
 		_, over, err := root.Test()
-		if step, ok := errors.AsType[*mpe.StepError](err); !over || !ok || !errors.Is(err, mpe.ErrMismatch) || step.Peer != 2 {
+		if step, ok := errors.AsType[*collective.StepError](err); !over || !ok || !errors.Is(err, collective.ErrMismatch) || step.Peer != 2 {
 			t.Errorf("it has ended: %v, %v", over, err)
 		}
 		root.Free()
@@ -452,11 +457,11 @@ func TestCausesOfAborts(t *testing.T) {
 	chain := func(n int) *colltest.Case { return colltest.New(coll.Bcast, "chain", 4, 0, n) }
 	for name, test := range map[string]struct {
 		second int // elements that rank 1 expects
-		want   mpe.FailureCause
+		want   collective.FailureCause
 		err    error
 	}{
-		"too short": {500, mpe.CauseMismatch, mpe.ErrMismatch},
-		"too long":  {50, mpe.CauseTruncated, mpe.ErrTruncated},
+		"too short": {500, collective.CauseMismatch, collective.ErrMismatch},
+		"too long":  {50, collective.CauseTruncated, mpe.ErrTruncated},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newExtended(t, 4, nil)
@@ -488,11 +493,11 @@ func TestCausesOfAborts(t *testing.T) {
 		lost := 0
 		for r, o := range ops {
 			err := outcome(t, o)
-			var failed *mpe.CallFailedError
+			var failed *collective.CallFailedError
 			switch {
 			case errors.Is(err, extended.ErrTimeout):
 				lost++
-			case !errors.As(err, &failed) || failed.Cause != mpe.CausePeerLost:
+			case !errors.As(err, &failed) || failed.Cause != collective.CausePeerLost:
 				t.Errorf("rank %d: %v", r, err)
 			}
 		}
@@ -525,7 +530,7 @@ func TestCloseAborts(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		for _, o := range ops[1:] {
-			cause(t, outcome(t, o), 3, mpe.CauseClosing)
+			cause(t, outcome(t, o), 3, collective.CauseClosing)
 		}
 	})
 }
@@ -554,28 +559,4 @@ func TestCloseEndsCallsInTransfer(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
-}
-
-// The document says what an abort is.
-func TestDocumentOfFailures(t *testing.T) {
-	b, err := os.ReadFile("../docs/ZRLMPI_protocol.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.Join(strings.Fields(string(b)), " ")
-	for says, ok := range map[string]bool{
-		"In 2³² − 1, a rank reports its status":                       mpe.StatusComm == 1<<32-1,
-		"In 2³² − 3, a root announces an order":                       mpe.OrderComm == 1<<32-3,
-		"by a report of its status with a payload of 20 bytes":        mpe.AbortLen == 20,
-		"keeps 64 such numbers of a communicator":                     mpe.MaxAborts == 64,
-		"the tag of its messages: 1 to 2²⁹ − 1, and then again":       mpe.CollectiveTags == 1<<29-1,
-		"1 its deadline, 2 cancelled, 3 another call on another rank": mpe.CauseTimeout == 1 && mpe.CauseCancelled == 2 && mpe.CauseMismatch == 3,
-		"4 a message that was too long, 5 a rank that was lost":       mpe.CauseTruncated == 4 && mpe.CausePeerLost == 5,
-		"6 the rank shuts down, 0 anything else":                      mpe.CauseClosing == 6 && mpe.CauseOther == 0,
-		"0 nothing, 1 less than 512 bytes, 2 less than 1024, 3 more":  coll.StatusOf(0) == 0 && coll.StatusOf(511) == 1 && coll.StatusOf(1023) == 2 && coll.StatusOf(1024) == 3,
-	} {
-		if !strings.Contains(text, says) || !ok {
-			t.Errorf("the document says %q: %v", says, ok)
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // inComm makes calls in a communicator of its own.
@@ -22,7 +23,7 @@ type inComm struct {
 	comm uint32
 }
 
-func (d inComm) StartCollective(c *mpe.Collective) (mpe.Op, error) {
+func (d inComm) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	x := *c
 	x.Comm = d.comm
 	return d.Device.StartCollective(&x)
@@ -105,7 +106,7 @@ func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 	begun := time.Now()
 	failed := 0
 	judge := func(r int, err error) {
-		var aborted *mpe.CallFailedError
+		var aborted *collective.CallFailedError
 		switch {
 		case err == nil:
 			if err := x.Check(r); err != nil {
@@ -113,11 +114,11 @@ func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 			}
 			return
 		case errors.As(err, &aborted):
-			want := mpe.CallFailedError{Rank: middle, Collective: x.Call.Collective, Comm: comm, Number: 2, Cause: mpe.CauseTimeout}
-			if *aborted != want || !errors.Is(err, mpe.ErrCallFailed) {
+			want := collective.CallFailedError{Rank: middle, Collective: x.Call.Collective, Comm: comm, Number: 2, Cause: collective.CauseTimeout}
+			if *aborted != want || !errors.Is(err, collective.ErrCallFailed) {
 				t.Errorf("%s, rank %d: %v", name, r, err)
 			}
-		case !errors.Is(err, mpe.ErrCallFailed) || !errors.Is(err, extended.ErrAborted):
+		case !errors.Is(err, collective.ErrCallFailed) || !errors.Is(err, extended.ErrAborted):
 			t.Errorf("%s, rank %d: %v", name, r, err)
 		}
 		failed++

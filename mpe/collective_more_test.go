@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -100,7 +101,7 @@ func TestCollectiveOfAUsersOperation(t *testing.T) {
 				for r, e := range c.engines {
 					call.Rank = r
 					recv[r] = make([]byte, 4)
-					o, err := e.StartCollective(&mpe.Collective{Call: call, Members: []int{0, 1, 2, 3, 4}, Comm: 1, Tag: 1,
+					o, err := e.StartCollective(&collective.Operation{Call: call, Members: []int{0, 1, 2, 3, 4}, Comm: 1, Tag: 1,
 						Send: []byte{byte(r), byte(r), byte(r), byte(r)}, Recv: recv[r], User: join(e), Algorithm: a.Name})
 					if err != nil {
 						t.Fatal(err)
@@ -135,7 +136,7 @@ func TestAbandonedWhileComputing(t *testing.T) {
 		var ops []mpe.Op
 		returned := false
 		for r, e := range c.engines {
-			o, err := e.StartCollective(&mpe.Collective{
+			o, err := e.StartCollective(&collective.Operation{
 				Call:    coll.Call{Collective: coll.Reduce, Rank: r, Ranks: 2, Bytes: 1},
 				Members: []int{0, 1}, Comm: 1, Tag: 1, Send: []byte{1}, Recv: make([]byte, 1),
 				User: func(in, inout []byte) error {
@@ -191,10 +192,10 @@ func TestAbandonedCall(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				_, err := o.Wait(ctx)
 				cancel()
-				var step *mpe.StepError
+				var step *collective.StepError
 				var wait *mpe.WaitError
 				if i > 0 { // rank 1 sends them an abort
-					if !errors.Is(err, mpe.ErrCallFailed) {
+					if !errors.Is(err, collective.ErrCallFailed) {
 						t.Errorf("%s, rank %d: %v", algorithm, i+1, err)
 					}
 					o.Free()
@@ -326,12 +327,12 @@ func TestFlowIsAborted(t *testing.T) {
 		}
 		for _, r := range []int{2, 3} {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-			if _, err := ops[r].Wait(ctx); !errors.Is(err, extended.ErrAborted) || !errors.Is(err, mpe.ErrCallFailed) {
+			if _, err := ops[r].Wait(ctx); !errors.Is(err, extended.ErrAborted) || !errors.Is(err, collective.ErrCallFailed) {
 				t.Errorf("rank %d: %v", r, err)
 			}
 			stop()
 		}
-		if _, err := ops[0].Wait(t.Context()); !errors.Is(err, mpe.ErrCallFailed) || errors.Is(err, extended.ErrAborted) {
+		if _, err := ops[0].Wait(t.Context()); !errors.Is(err, collective.ErrCallFailed) || errors.Is(err, extended.ErrAborted) {
 			t.Errorf("rank 0: %v", err) // it gets the abort
 		}
 		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Bcast, "binomial", 4, 0, 50)})
@@ -439,21 +440,21 @@ func TestCollectiveErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
-		good := mpe.Collective{Call: coll.Call{Collective: coll.Allreduce, Ranks: 2, Bytes: 8, Elem: 4}, Members: []int{0, 1}, Comm: 1, Tag: 1,
+		good := collective.Operation{Call: coll.Call{Collective: coll.Allreduce, Ranks: 2, Bytes: 8, Elem: 4}, Members: []int{0, 1}, Comm: 1, Tag: 1,
 			Send: make([]byte, 8), Recv: make([]byte, 8), Op: op.Sum, Type: op.Int32}
 		for name, test := range map[string]struct {
-			change func(*mpe.Collective)
+			change func(*collective.Operation)
 			want   error
 		}{
-			"members":   {func(x *mpe.Collective) { x.Members = []int{0} }, coll.ErrCall},
-			"not mine":  {func(x *mpe.Collective) { x.Members = []int{1, 0} }, coll.ErrCall},
-			"rank":      {func(x *mpe.Collective) { x.Members = []int{0, 2} }, mpe.ErrRank},
-			"token":     {func(x *mpe.Collective) { x.Call.Token = 5 }, coll.ErrCall},
-			"type":      {func(x *mpe.Collective) { x.Type = op.Int64 }, coll.ErrCall},
-			"operation": {func(x *mpe.Collective) { x.Op, x.Type = op.BAnd, op.Float32 }, op.ErrUndefined},
-			"length":    {func(x *mpe.Collective) { x.Call.Bytes = 7 }, coll.ErrCall},
-			"algorithm": {func(x *mpe.Collective) { x.Algorithm = "magic" }, coll.ErrCall},
-			"not fit":   {func(x *mpe.Collective) { x.Algorithm = "ring"; x.Call.Ordered = true }, coll.ErrCall},
+			"members":   {func(x *collective.Operation) { x.Members = []int{0} }, coll.ErrCall},
+			"not mine":  {func(x *collective.Operation) { x.Members = []int{1, 0} }, coll.ErrCall},
+			"rank":      {func(x *collective.Operation) { x.Members = []int{0, 2} }, mpe.ErrRank},
+			"token":     {func(x *collective.Operation) { x.Call.Token = 5 }, coll.ErrCall},
+			"type":      {func(x *collective.Operation) { x.Type = op.Int64 }, coll.ErrCall},
+			"operation": {func(x *collective.Operation) { x.Op, x.Type = op.BAnd, op.Float32 }, op.ErrUndefined},
+			"length":    {func(x *collective.Operation) { x.Call.Bytes = 7 }, coll.ErrCall},
+			"algorithm": {func(x *collective.Operation) { x.Algorithm = "magic" }, coll.ErrCall},
+			"not fit":   {func(x *collective.Operation) { x.Algorithm = "ring"; x.Call.Ordered = true }, coll.ErrCall},
 		} {
 			x := good
 			test.change(&x)
@@ -493,7 +494,7 @@ func TestCollectiveMismatch(t *testing.T) {
 		a, b := colltest.New(coll.Bcast, "binomial", 2, 0, 3), colltest.New(coll.Bcast, "binomial", 2, 0, 5)
 		x, y := begin(t, a, c.engines[0], 1), begin(t, b, c.engines[1], 1)
 		finish(t, x)
-		if _, err := y.Wait(t.Context()); !errors.Is(err, mpe.ErrMismatch) {
+		if _, err := y.Wait(t.Context()); !errors.Is(err, collective.ErrMismatch) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // runCases has every rank make all the calls, one after another.
@@ -106,7 +107,7 @@ func operate(t *testing.T, c *cluster, a *coll.Algorithm, of op.Op, typ op.Type,
 		}
 		wants[r] = want
 		recv[r] = make([]byte, count*size)
-		x := mpe.Collective{Call: coll.Call{Collective: a.Collective, Rank: r, Ranks: ranks, Bytes: count * size, Elem: size},
+		x := collective.Operation{Call: coll.Call{Collective: a.Collective, Rank: r, Ranks: ranks, Bytes: count * size, Elem: size},
 			Comm: 1, Tag: tag, Send: send, Recv: recv[r], Op: of, Type: typ, Algorithm: a.Name}
 		for m := range ranks {
 			x.Members = append(x.Members, m)

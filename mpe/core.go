@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // core is the state of an engine, and what it does for each event: a call, packets, the
@@ -43,25 +42,11 @@ type core struct {
 	matchers  matchers
 	probes    []*probe
 	buffers   buffers
-	// collectiveOps are the collective calls under way.
-	collectiveOps []*collectiveOp
-	// ended are requests of collective calls that have, resumed are calls whose
-	// user's functions have ended, woken is for advanceCollectives to use.
-	ended          []*Request
-	resumed, woken []*collectiveOp
-	// ready are orderings that all members have learned of.
-	ready []*ordering
-	// aborts are those that other ranks have sent. commEpoch distinguishes communicators
-	// whose first member is this rank from earlier ones of the same number. abortsDropped:
-	// Close does not wait until this rank's aborts are sent.
-	aborts        []abortMsg
-	commEpoch     uint64
+	// calls has the collective calls under way, and ended those of their messages that have
+	// ended. abortsDropped: Close does not wait until this rank's aborts are sent.
+	calls         *collective.Executor
+	ended         []*Request
 	abortsDropped bool
-	agreements    map[uint32]*agreement // of communicators
-	alone         *agreement            // for calls that need none
-	disagreements uint64
-	builtIn       *choice.Table // that of another version, in a test
-	collectives   map[*coll.Algorithm]*CollectiveCount
 }
 
 // pending is what the end of an event (flush) has to do.
@@ -96,7 +81,7 @@ type driver interface {
 	place(tr Transport, at Placement)
 	revoke()
 	// compute calls a user's function, and then computed.
-	compute(x *collectiveOp, number int, user func() error)
+	compute(j collective.Job)
 	// random returns 64 random bits.
 	random() uint64
 }
@@ -126,6 +111,7 @@ func (e *core) init(cfg Config, d driver) ([]Transport, error) {
 	e.rank, e.cfg, e.driver, e.due = cfg.Rank, cfg, d, never
 	e.peers = make([]*peer, len(cfg.Peers))
 	e.matchers.init(cfg.Limits, len(cfg.Peers))
+	e.calls = collective.New(callEngine{e}, len(cfg.Peers), cfg.Collectives)
 	var transports []Transport
 	for rank, pc := range cfg.Peers {
 		if rank == cfg.Rank {
@@ -218,8 +204,8 @@ func (e *core) touch(p *peer) {
 // only.
 func (e *core) flush() {
 	for i := 0; ; {
-		if len(e.ended) > 0 || len(e.resumed) > 0 || len(e.ready) > 0 || len(e.aborts) > 0 {
-			e.advanceCollectives()
+		if len(e.ended) > 0 || e.calls.Pending() {
+			e.advanceCalls()
 		}
 		if len(e.pending.accepts) > 0 {
 			e.acceptAll()
@@ -287,7 +273,7 @@ func (e *core) shut() {
 			p.abortAll(ErrClosed)
 		}
 	}
-	e.advanceCollectives() // calls whose messages have ended do, too
+	e.advanceCalls() // calls whose messages have ended do, too
 }
 
 // reconfigure is Engine.Reconfigure.

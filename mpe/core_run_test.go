@@ -18,6 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -100,10 +101,10 @@ func (p *port) place(Transport, Placement) {}
 func (p *port) revoke()                    {}
 func (p *port) random() uint64             { return p.w.rng.Uint64() }
 
-func (p *port) compute(x *collectiveOp, number int, user func() error) {
+func (p *port) compute(j collective.Job) {
 	p.w.jobs = append(p.w.jobs, func() {
-		err := user()
-		p.w.event(p.rank, func(e *core) { e.computed(x, number, err) })
+		err := j.Run()
+		p.w.event(p.rank, func(e *core) { e.computed(j, err) })
 	})
 }
 
@@ -306,7 +307,7 @@ func TestCallOnSimulatedTime(t *testing.T) {
 	results := make([][]byte, n)
 	for rank := range n {
 		results[rank] = make([]byte, 8)
-		x, err := w.cores[rank].prepare(&Collective{
+		r, err := w.cores[rank].prepare(&collective.Operation{
 			Call:    coll.Call{Collective: coll.Allreduce, Rank: rank, Ranks: n, Bytes: 8, Elem: 8},
 			Members: []int{0, 1, 2, 3}, Comm: 1, Tag: 1, Type: op.Uint64,
 			Send: binary.LittleEndian.AppendUint64(nil, uint64(rank+1)), Recv: results[rank],
@@ -319,9 +320,9 @@ func TestCallOnSimulatedTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		requests = append(requests, x.callRequest())
+		requests = append(requests, r)
 		w.event(rank, func(e *core) {
-			if err := e.startCall(x); err != nil {
+			if err := e.startCall(r); err != nil {
 				t.Fatal(err)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -23,7 +24,7 @@ type RankCounters struct {
 	Drops DropCounts
 	// Collectives counts collective calls, and Disagreements the communicators whose
 	// members do not choose algorithms alike.
-	Collectives   []CollectiveCount
+	Collectives   []collective.Count
 	Disagreements uint64
 }
 
@@ -74,7 +75,7 @@ type OldestWait struct {
 const oldestPosted = 1024
 
 func (e *core) rankCounters(c *RankCounters, posted []handshake.Instant) {
-	*c = RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.collectiveCounts(), Disagreements: e.disagreements}
+	*c = RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(), Disagreements: e.calls.Disagreements()}
 	anySource := handshake.Instant(0)
 	for _, m := range e.matchers.all {
 		c.Posted += m.Posted()

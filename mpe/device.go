@@ -3,6 +3,7 @@ package mpe
 import (
 	"context"
 
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -19,8 +20,8 @@ type Device interface {
 	// Start posts a send or a receive. The buffer belongs to the device until
 	// the operation has ended.
 	Start(op Operation) (Op, error)
-	// StartCollective posts a collective call. See Collective.
-	StartCollective(c *Collective) (Op, error)
+	// StartCollective posts a collective call. See collective.Operation.
+	StartCollective(c *collective.Operation) (Op, error)
 	// Probe finds a message that a receive with these would get, without
 	// receiving it. It waits for one until ctx ends, if wait is set.
 	Probe(ctx context.Context, m Match, wait bool) (Status, bool, error)

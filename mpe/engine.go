@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 
@@ -42,7 +43,7 @@ type Config struct {
 	// then lets other processes run.
 	Oversubscribed bool
 	// Collectives says how collective calls are carried out.
-	Collectives CollectiveConfig
+	Collectives collective.Config
 	// Observer is notified of everything worth counting or logging; may be nil.
 	Observer Observer
 }

@@ -1,6 +1,10 @@
 package mpe
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+)
 
 // StartCollective posts a collective call. c may be used again when it returns; its
 // buffers belong to the engine until the call has ended.
@@ -8,17 +12,16 @@ import "sync"
 // The error is a *coll.CallError if the call, or the algorithm that it names, cannot be;
 // it matches ErrLength if a peer's wire cannot carry one of its messages, ErrRank,
 // ErrClosed or op.ErrUndefined. Nothing has been sent then. What fails later is a
-// *StepError, and the end of the call.
-func (e *Engine) StartCollective(c *Collective) (Op, error) {
-	x, err := e.prepare(c)
+// *collective.StepError, and the end of the call.
+func (e *Engine) StartCollective(c *collective.Operation) (Op, error) {
+	r, err := e.prepare(c)
 	if err != nil {
 		return nil, err
 	}
-	r := x.callRequest()
 	r.e = e
 	e.lock()
 	defer e.unlock()
-	if err := e.startCall(x); err != nil {
+	if err := e.startCall(r); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -35,8 +38,5 @@ func (e *Engine) ResetCollectives() {
 	e.resetCollectives()
 }
 
-// collectiveOpPool has calls that are over, for reuse.
-var collectiveOpPool = sync.Pool{New: func() any { return new(collectiveOp) }}
-
-// newCollectiveOp returns a call to be filled in.
-func newCollectiveOp() *collectiveOp { return collectiveOpPool.Get().(*collectiveOp) }
+// executions are collective calls that are over, for reuse: their memory stays with them.
+var executions = sync.Pool{New: func() any { return new(collective.Execution) }}

@@ -1,7 +1,6 @@
 package mpe
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -10,8 +9,8 @@ import (
 
 // Peer describes a rank of the cluster.
 func (e *Engine) Peer(rank int) (PeerInfo, error) {
-	if rank < 0 || rank >= len(e.peers) {
-		return PeerInfo{}, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, ErrRank, len(e.peers)-1)
+	if err := e.checkRank(rank); err != nil {
+		return PeerInfo{}, err
 	}
 	if rank == e.rank {
 		return PeerInfo{Profile: "self"}, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // completion is the end of a request as its caller sees it.
@@ -144,8 +146,7 @@ func (r *Request) Cancel() {
 func (e *Engine) detachOrCancel(r *Request, cause error, release func()) (Status, error) {
 	e.lock()
 	defer e.unlock()
-	for r.kind == opCollective && !r.over() && r.call.computing > 0 {
-		r.call.cancelUser(cause)
+	for r.kind == opCollective && !r.over() && r.call.CancelComputing(cause) {
 		e.awaitUser() // the user's function has the buffers
 	}
 	if !e.endWait(r, cause, release) && release != nil {
@@ -156,16 +157,16 @@ func (e *Engine) detachOrCancel(r *Request, cause error, release func()) (Status
 
 // compute implements driver. The function may take long: a goroutine calls it, without the
 // lock.
-func (e *Engine) compute(x *collectiveOp, number int, user func() error) {
+func (e *Engine) compute(j collective.Job) {
 	e.goroutines.Go(func() {
-		err := user()
+		err := j.Run()
 		e.lock()
 		defer e.unlock()
 		if e.userEnded != nil {
 			close(e.userEnded)
 			e.userEnded = nil
 		}
-		e.computed(x, number, err)
+		e.computed(j, err)
 	})
 }
 

@@ -13,9 +13,9 @@ var (
 	// ErrRank: a rank that is not in the cluster, or the rank itself.
 	ErrRank = errors.New("no such peer")
 	// ErrLength: a buffer that is not a whole number of words.
-	ErrLength = errors.New("the length is not a multiple of 4 bytes")
+	ErrLength = handshake.ErrLength
 	// ErrTag: a tag that the wire cannot carry.
-	ErrTag = errors.New("no such tag")
+	ErrTag = handshake.ErrTag
 	// ErrComm: a communicator that the wire cannot carry.
 	ErrComm = errors.New("the peer's profile carries no communicator")
 	// ErrWildcard: a receive from any source whose tag the wire of some peers

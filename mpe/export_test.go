@@ -1,7 +1,5 @@
 package mpe
 
-import "github.com/zrlmpi/zrlmpid/mpe/coll/choice"
-
 // Waiting is how many requests and probes the engine believes to be waited for.
 func (e *Engine) Waiting() int { return int(e.group.Waiting.Load()) }
 
@@ -36,14 +34,3 @@ func Lock(e *Engine) (unlock func()) {
 	e.mu.Lock()
 	return e.mu.Unlock
 }
-
-// SetBuiltIn makes an engine one of a version that has another table built in.
-func (e *Engine) SetBuiltIn(t *choice.Table) { e.builtIn = t }
-
-// What the document says of aborts of collective calls.
-const (
-	StatusComm = statusComm
-	OrderComm  = orderComm
-	AbortLen   = abortLen
-	MaxAborts  = maxAborts
-)

@@ -3,6 +3,7 @@ package mpe
 import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -16,13 +17,13 @@ type outbound struct {
 	used bool
 	// out: the last of it has been sent.
 	out bool
-	// advertised: the peer may be reading buf. flowing: what it is part of flows, so
-	// that it is not advertised whole.
+	// advertised: the peer may be reading buf. flowing: it is forwarded, so that it is not
+	// advertised whole.
 	advertised, flowing bool
 	// isAbort: it is the abort of a collective call.
 	isAbort bool
 	// ordering waits for it.
-	ordering *ordering
+	ordering *collective.Ordering
 	// length and tag describe it to people once req is gone.
 	length int64
 	tag    int32
@@ -52,7 +53,7 @@ type outbox struct {
 
 // add makes room for a send.
 func (b *outbox) add(r *Request) extended.ID {
-	o := outbound{req: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag, flowing: r.flow != nil}
+	o := outbound{req: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag, flowing: r.message != nil && r.message.Piece > 0}
 	if last := len(b.free) - 1; last >= 0 {
 		id := b.free[last]
 		b.free = b.free[:last]
@@ -64,7 +65,7 @@ func (b *outbox) add(r *Request) extended.ID {
 }
 
 // addInternal makes room for a message of the engine's own.
-func (b *outbox) addInternal(payload []byte, o *ordering) extended.ID {
+func (b *outbox) addInternal(payload []byte, o *collective.Ordering) extended.ID {
 	id := b.add(&Request{buf: payload})
 	out := b.at(id)
 	out.req, out.ordering, out.isAbort = nil, o, o == nil && len(payload) > 0

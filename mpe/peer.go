@@ -1,8 +1,10 @@
 package mpe
 
 import (
+	"fmt"
+
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -25,9 +27,6 @@ type peer struct {
 	limits PeerInfo
 	// burst counts the sends posted since anything else has happened.
 	burst int
-	// status is what it has last reported of what it has to send, and reported what was
-	// reported to it.
-	status, reported coll.Status
 
 	peerCounts
 	sendErr error // the last error of the transport, until a send succeeds
@@ -121,7 +120,7 @@ type link interface {
 type engineMessages interface {
 	// sendInternal sends a message of the engine's own. o, if not nil, is to be
 	// confirmed when it has ended.
-	sendInternal(comm, tag uint32, payload []byte, o *ordering)
+	sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering)
 	// goesEagerly reports whether a message of that length is sent without being asked for.
 	goesEagerly(length int64) bool
 	// extend lets a send whose payload arrives bit by bit go on to that many bytes.
@@ -169,6 +168,14 @@ func (cfg *Peer) configure(local, remote int) {
 // noTags reports whether the peer's messages carry no tag. A nil peer is this
 // rank or any.
 func (p *peer) noTags() bool { return p != nil && p.limits.NoTags }
+
+// checkRank reports that a rank is not in the cluster.
+func (e *core) checkRank(rank int) error {
+	if rank < 0 || rank >= len(e.peers) {
+		return fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, ErrRank, len(e.peers)-1)
+	}
+	return nil
+}
 
 func (p *peer) received(b []byte) {
 	p.packetsIn++

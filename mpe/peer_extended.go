@@ -6,6 +6,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -210,7 +211,7 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 		e.cfg.Observer.Done(e.rank, Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)
 	}
 	if o.ordering != nil {
-		e.confirmed(o.ordering)
+		e.calls.Confirmed(o.ordering)
 	}
 	if o.own {
 		e.buffers.put(o.buf)
@@ -231,7 +232,7 @@ func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
 	}
 	in.phases.Start, in.phases.Request = e.at, e.at
 	l.ins.add(act.Message, in)
-	if internal(in.comm) {
+	if collective.Internal(in.comm) {
 		e.openInternal(p, in)
 		return
 	}
@@ -282,7 +283,7 @@ func (l *extendedLink) arrived(m extended.Message) {
 		e.deliver(in)
 	} else if in.accepted { // its receive was detached: it is complete, and no longer the peer's
 		l.ins.remove(m)
-		if internal(in.comm) {
+		if collective.Internal(in.comm) {
 			e.internalArrived(l.p, in)
 			return // its credit may not have been returned yet
 		}
@@ -409,7 +410,7 @@ func (l *extendedLink) horizon(now handshake.Instant) handshake.Instant { return
 
 func (l *extendedLink) unexpectedLimit() int { return l.conn.Config().Messages }
 
-func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *ordering) {
+func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering) {
 	e := l.p.e
 	id := l.outs.addInternal(payload, o)
 	e.conns.list = l.machine().Send(e.at, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag}, e.conns.list[:0])
@@ -438,7 +439,7 @@ func (l *extendedLink) unsent() (bytes int) {
 // retractAborts: once such a report can be sent, the calls may be another program's.
 func (l *extendedLink) retractAborts() {
 	for i := range l.outs.slots {
-		if o := &l.outs.slots[i]; o.isAbort && decodeAbort(l.p.e.rank, o.buf).epoch == 0 {
+		if o := &l.outs.slots[i]; o.isAbort && collective.Retractable(o.buf) {
 			l.cancel(extended.ID(i + 1))
 		}
 	}

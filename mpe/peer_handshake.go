@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -451,11 +452,11 @@ func (l *handshakeLink) unexpectedLimit() int { return 0 } // its SEND_REQUESTs 
 
 // The cloudfpga and v0.9 profiles carry no communicators, so no messages of the engine's.
 
-func (l *handshakeLink) sendInternal(_, _ uint32, _ []byte, _ *ordering) {}
-func (l *handshakeLink) goesEagerly(int64) bool                          { return false }
-func (l *handshakeLink) extend(*Request, int64)                          {}
-func (l *handshakeLink) abortSend(*Request)                              {}
-func (l *handshakeLink) unsent() int                                     { return 0 }
-func (l *handshakeLink) retractAborts()                                  {}
-func (l *handshakeLink) onlyAborts() bool                                { return false }
-func (l *handshakeLink) singleCopy() bool                                { return false }
+func (l *handshakeLink) sendInternal(_, _ uint32, _ []byte, _ *collective.Ordering) {}
+func (l *handshakeLink) goesEagerly(int64) bool                                     { return false }
+func (l *handshakeLink) extend(*Request, int64)                                     {}
+func (l *handshakeLink) abortSend(*Request)                                         {}
+func (l *handshakeLink) unsent() int                                                { return 0 }
+func (l *handshakeLink) retractAborts()                                             {}
+func (l *handshakeLink) onlyAborts() bool                                           { return false }
+func (l *handshakeLink) singleCopy() bool                                           { return false }

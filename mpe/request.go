@@ -5,6 +5,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -65,11 +66,11 @@ type Request struct {
 	in     *inbound
 	id     handshake.ID
 	out    extended.ID
-	// Of a collective call: a request that is a call has it, and those of its
-	// messages also the step that they are of, and the flow if they are part of one.
-	call *collectiveOp
-	step int32
-	flow *flow
+	// Of a collective call: a request that is a call has it, and those of its messages
+	// have the message, and the flow if they are part of one.
+	call    *collective.Execution
+	message *collective.Message
+	flow    *flow
 
 	detached bool // without its caller, and still in transfer
 
@@ -113,7 +114,7 @@ func (e *core) finish(r *Request, err error) {
 	}
 	e.revokePlacement(r)
 	r.buf, r.in = nil, nil
-	if r.call != nil {
+	if r.message != nil {
 		e.ended = append(e.ended, r)
 	}
 	r.complete() // a waiter that sees this may free the request

@@ -1,6 +1,7 @@
 package mpe
 
 import (
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -18,8 +19,8 @@ type Snapshot struct {
 	AnySource *WaitSnapshot `json:"any_source,omitempty"`
 	// Calls are the collective calls under way, and Collectives counts all that there
 	// were.
-	Calls       []CallSnapshot    `json:"calls,omitempty"`
-	Collectives []CollectiveCount `json:"collectives,omitempty"`
+	Calls       []collective.Snapshot `json:"calls,omitempty"`
+	Collectives []collective.Count    `json:"collectives,omitempty"`
 	// Disagreements counts communicators whose members are configured differently
 	// for collectives, so that they go by the default table.
 	Disagreements uint64 `json:"disagreements,omitempty"`
@@ -127,7 +128,7 @@ type DeferredSnapshot struct {
 
 func (e *core) snapshot() Snapshot {
 	s := Snapshot{Rank: e.rank, Size: len(e.peers), Dropped: e.drops}
-	s.Calls, s.Collectives, s.Disagreements = e.calls(e.at), e.collectiveCounts(), e.disagreements
+	s.Calls, s.Collectives, s.Disagreements = e.calls.Calls(), e.calls.Counts(), e.calls.Disagreements()
 	of := make([]*PeerSnapshot, len(e.peers)) // by rank
 	s.Peers = make([]PeerSnapshot, 0, len(e.peers))
 	for rank, p := range e.peers {

@@ -133,7 +133,10 @@ func (e *core) postedBefore(r *Request) int {
 // finishWait sets Elapsed and Text.
 func (e *core) finishWait(w *Waiting) {
 	w.Elapsed = e.at - w.Since
-	w.Text = e.explain(w) + w.req.ofCall()
+	w.Text = e.explain(w)
+	if w.req != nil && w.req.message != nil {
+		w.Text += w.req.message.OfCall()
+	}
 }
 
 // explain puts a wait into words.

@@ -5,12 +5,13 @@ import (
 	"encoding/binary"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // Tags of the library's own messages. Below them are those of collective calls.
 const (
 	// tagMake is for Dup and Split, with the count of calls in the lower bits.
-	tagMake = mpe.CollectiveTags + 1
+	tagMake = collective.Tags + 1
 	// tagCreate is for Create, with the caller's tag in the lower bits.
 	tagCreate = 1 << 30
 )

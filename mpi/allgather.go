@@ -31,7 +31,7 @@ func Iallgatherv[T Element](c *Comm, send, recv []T, counts, displs []int, opts 
 	return newCollective[T](c, "Iallgatherv", coll.Allgather, opts).allgatherv(view(send), view(recv), counts, displs).start()
 }
 
-func (x *collective) allgather(send, recv []byte) *collective {
+func (x *collectiveCall) allgather(send, recv []byte) *collectiveCall {
 	if x.err == nil {
 		x.dev.Call.Bytes = len(send)
 		x.collect(send, recv)
@@ -39,7 +39,7 @@ func (x *collective) allgather(send, recv []byte) *collective {
 	return x
 }
 
-func (x *collective) allgatherv(send, recv []byte, counts, displs []int) *collective {
+func (x *collectiveCall) allgatherv(send, recv []byte, counts, displs []int) *collectiveCall {
 	if x.err == nil {
 		x.collectv(send, recv, counts, displs)
 	}

@@ -41,7 +41,7 @@ func Ialltoallv[T Element](c *Comm, send []T, sendcounts, senddispls []int, recv
 		alltoallv(view(send), sendcounts, senddispls, view(recv), recvcounts, recvdispls).start()
 }
 
-func (x *collective) alltoall(send, recv []byte) *collective {
+func (x *collectiveCall) alltoall(send, recv []byte) *collectiveCall {
 	if x.err != nil {
 		return x
 	}
@@ -55,7 +55,7 @@ func (x *collective) alltoall(send, recv []byte) *collective {
 	return x
 }
 
-func (x *collective) alltoallv(send []byte, sendcounts, senddispls []int, recv []byte, recvcounts, recvdispls []int) *collective {
+func (x *collectiveCall) alltoallv(send []byte, sendcounts, senddispls []int, recv []byte, recvcounts, recvdispls []int) *collectiveCall {
 	if x.err != nil {
 		return x
 	}

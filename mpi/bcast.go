@@ -16,7 +16,7 @@ func Ibcast[T Element](c *Comm, buf []T, root int, opts ...Option) (Request, err
 	return newCollective[T](c, "Ibcast", coll.Bcast, opts).bcast(view(buf), root).start()
 }
 
-func (x *collective) bcast(buf []byte, root int) *collective {
+func (x *collectiveCall) bcast(buf []byte, root int) *collectiveCall {
 	if x.err != nil {
 		return x
 	}

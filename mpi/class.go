@@ -9,6 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // Class is an error class of the MPI standard. errors.Is(err, ErrTruncate)
@@ -113,7 +114,7 @@ var deviceClasses = []struct {
 	{context.DeadlineExceeded, ErrOther},
 	{mpe.ErrClosed, ErrOther},
 	{mpe.ErrFull, ErrOther},
-	{mpe.ErrCallFailed, ErrOther},
+	{collective.ErrCallFailed, ErrOther},
 }
 
 func classOfDevice(err error) Class {

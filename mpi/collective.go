@@ -7,13 +7,14 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// collective is a call that all members of a communicator make. When it has ended it is
+// collectiveCall is a call that all members of a communicator make. When it has ended it is
 // used again.
-type collective struct {
+type collectiveCall struct {
 	call call
-	dev  mpe.Collective
+	dev  collective.Operation
 	elem element
 	// err is the first thing that is wrong with it.
 	err error
@@ -35,18 +36,18 @@ type turns struct {
 
 // newCollective begins the description of a call on elements T. What is wrong with it is
 // reported when it is to begin.
-func newCollective[T Element](c *Comm, name string, kind coll.Collective, opts []Option) *collective {
+func newCollective[T Element](c *Comm, name string, kind coll.Collective, opts []Option) *collectiveCall {
 	return c.collective(name, kind, elementOf[T](), opts)
 }
 
-func (c *Comm) collective(name string, kind coll.Collective, e element, opts []Option) *collective {
+func (c *Comm) collective(name string, kind coll.Collective, e element, opts []Option) *collectiveCall {
 	k := c.callf(name)
 	if err := k.check(); err != nil {
-		return &collective{err: err}
+		return &collectiveCall{err: err}
 	}
-	x, _ := c.p.collectives.Get().(*collective)
+	x, _ := c.p.collectives.Get().(*collectiveCall)
 	if x == nil {
-		x = new(collective)
+		x = new(collectiveCall)
 	}
 	x.call, x.elem = k, e
 	d := &x.dev
@@ -58,14 +59,14 @@ func (c *Comm) collective(name string, kind coll.Collective, e element, opts []O
 }
 
 // refuse notes what is wrong with the call. The first reason counts.
-func (x *collective) refuse(class Class, format string, args ...any) {
+func (x *collectiveCall) refuse(class Class, format string, args ...any) {
 	if x.err == nil {
 		x.err = x.call.error(class, fmt.Errorf(format, args...))
 	}
 }
 
 // atRoot takes the root, and reports whether it is the caller.
-func (x *collective) atRoot(root int) bool {
+func (x *collectiveCall) atRoot(root int) bool {
 	c := &x.dev.Call
 	if root < 0 || root >= c.Ranks {
 		x.refuse(ErrRoot, "there is no rank %d: %v has ranks 0 to %d", root, x.call.comm, c.Ranks-1)
@@ -75,10 +76,10 @@ func (x *collective) atRoot(root int) bool {
 }
 
 // count is how many elements there are in a buffer.
-func (x *collective) count(buf []byte) int { return len(buf) / x.elem.size }
+func (x *collectiveCall) count(buf []byte) int { return len(buf) / x.elem.size }
 
 // post hands the call to the device.
-func (x *collective) post() (mpe.Op, error) {
+func (x *collectiveCall) post() (mpe.Op, error) {
 	if x.err != nil {
 		return nil, x.err
 	}
@@ -104,7 +105,7 @@ func (x *collective) post() (mpe.Op, error) {
 }
 
 // wait carries the call out.
-func (x *collective) wait(ctx context.Context) error {
+func (x *collectiveCall) wait(ctx context.Context) error {
 	op, err := x.post()
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ func (x *collective) wait(ctx context.Context) error {
 }
 
 // start begins the call.
-func (x *collective) start() (Request, error) {
+func (x *collectiveCall) start() (Request, error) {
 	op, err := x.post()
 	if err != nil {
 		return Request{}, err
@@ -130,13 +131,13 @@ func (x *collective) start() (Request, error) {
 }
 
 // over is called when the device has done with the call.
-func (x *collective) over() {
+func (x *collectiveCall) over() {
 	c := x.call.comm
 	if t := &c.turns; t.byOrder {
 		t.mu.Lock()
 		t.underWay = ""
 		t.mu.Unlock()
 	}
-	*x = collective{ints: x.ints[:0]}
+	*x = collectiveCall{ints: x.ints[:0]}
 	c.p.collectives.Put(x)
 }

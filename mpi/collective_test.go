@@ -12,16 +12,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // taker is a device that keeps what it is asked for.
 type taker struct {
 	nullDevice
-	calls []mpe.Collective
+	calls []collective.Operation
 }
 
-func (d *taker) StartCollective(c *mpe.Collective) (mpe.Op, error) {
+func (d *taker) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	d.calls = append(d.calls, *c)
 	return d.nullDevice.StartCollective(c)
 }
@@ -202,7 +203,7 @@ func TestOverlap(t *testing.T) {
 }
 
 func TestCollectiveErrorTexts(t *testing.T) {
-	c := newComm(t, &nullDevice{size: 2, err: fmt.Errorf("step 3: %w", mpe.ErrMismatch)})
+	c := newComm(t, &nullDevice{size: 2, err: fmt.Errorf("step 3: %w", collective.ErrMismatch)})
 	a := []int32{1, 2, 3, 4}
 	ctx := t.Context()
 	fpga := newComm(t, &nullDevice{size: 3, limits: mpe.PeerInfo{Profile: "cloudfpga", NoComms: true}})
@@ -232,7 +233,7 @@ func TestCollectiveErrorTexts(t *testing.T) {
 		{Bcast(ctx, c, a, 0, By("flat"), Segment(8)), "mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: Bcast by flat has no segments"},
 		{Barrier(ctx, fpga),
 			"mpi: Barrier, on rank 0 of world: MPI_ERR_PENDING: Ibarrier is under way, and messages of ranks 1, 2 of world (profile cloudfpga) match by their order alone, so that two calls would be mixed up: wait for it first"},
-		{Barrier(ctx, newComm(t, &nullDevice{size: 2, err: &mpe.CallFailedError{Rank: 1, Collective: coll.Bcast, Comm: 1, Number: 7, Cause: mpe.CauseTimeout}})),
+		{Barrier(ctx, newComm(t, &nullDevice{size: 2, err: &collective.CallFailedError{Rank: 1, Collective: coll.Bcast, Comm: 1, Number: 7, Cause: collective.CauseTimeout}})),
 			"mpi: Barrier, on rank 0 of world: MPI_ERR_OTHER: rank 1 has abandoned Bcast, call 7 in communicator 1: its deadline expired"},
 		{Barrier(ctx, nil), "mpi: Barrier: MPI_ERR_COMM: the communicator is nil: the calling rank is not a member of it"},
 	} {

@@ -17,7 +17,7 @@ type core struct {
 	// that no cancel comes too late. It keeps the outcome until then.
 	op mpe.Op
 	// collective is the call of a collective's request.
-	collective *collective
+	collective *collectiveCall
 	// done: a request without an operation, such as one with ProcNull, has
 	// ended and not been waited for.
 	done  bool

@@ -42,8 +42,8 @@
 //
 // When a call fails on a rank, or its context ends, it fails on all ranks that have not
 // done their part, at once or when they make the call: the others are notified, and their
-// errors match mpe.ErrCallFailed and say which rank has abandoned it, and why
-// (*mpe.CallFailedError). That does not reach ranks whose messages carry no tags, such as
+// errors match collective.ErrCallFailed and say which rank has abandoned it, and why
+// (*collective.CallFailedError). That does not reach ranks whose messages carry no tags, such as
 // deployed nodes, nor any member of a communicator with such ranks: their calls wait until
 // their contexts end. The error of the rank itself says which step waited for whom, and
 // names ranks of the world. Later calls do not receive messages of the failed one.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // nullDevice is rank 0 of size, and ends every operation at once.
@@ -64,7 +65,7 @@ func (d *nullDevice) Start(o mpe.Operation) (mpe.Op, error) {
 	return d, nil
 }
 
-func (d *nullDevice) StartCollective(*mpe.Collective) (mpe.Op, error) {
+func (d *nullDevice) StartCollective(*collective.Operation) (mpe.Op, error) {
 	if d.start != nil {
 		return nil, d.start
 	}

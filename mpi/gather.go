@@ -30,7 +30,7 @@ func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int
 	return newCollective[T](c, "Igatherv", coll.Gather, opts).gatherv(view(send), view(recv), counts, displs, root).start()
 }
 
-func (x *collective) gather(send, recv []byte, root int) *collective {
+func (x *collectiveCall) gather(send, recv []byte, root int) *collectiveCall {
 	if x.err != nil {
 		return x
 	}
@@ -42,7 +42,7 @@ func (x *collective) gather(send, recv []byte, root int) *collective {
 }
 
 // collect takes the buffers of the rank that gets a block of each rank.
-func (x *collective) collect(send, recv []byte) {
+func (x *collectiveCall) collect(send, recv []byte) {
 	d := &x.dev
 	if ranks := d.Call.Ranks; len(recv)/ranks != len(send) || len(recv)%ranks != 0 {
 		x.refuse(ErrCount, "recv has %d elements: %d ranks give %d each", x.count(recv), ranks, x.count(send))
@@ -54,7 +54,7 @@ func (x *collective) collect(send, recv []byte) {
 	}
 }
 
-func (x *collective) gatherv(send, recv []byte, counts, displs []int, root int) *collective {
+func (x *collectiveCall) gatherv(send, recv []byte, counts, displs []int, root int) *collectiveCall {
 	if x.err != nil {
 		return x
 	}
@@ -66,7 +66,7 @@ func (x *collective) gatherv(send, recv []byte, counts, displs []int, root int) 
 }
 
 // collectv does what collect does for blocks of different lengths.
-func (x *collective) collectv(send, recv []byte, counts, displs []int) {
+func (x *collectiveCall) collectv(send, recv []byte, counts, displs []int) {
 	d := &x.dev
 	d.Call.Recv = x.layout("recv", recv, counts, displs, true)
 	if x.err != nil {

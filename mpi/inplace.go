@@ -16,7 +16,7 @@ func overlap(a, b []byte) bool {
 
 // vectors takes two buffers of the same length. If they are the same, the call is in
 // place.
-func (x *collective) vectors(send, recv []byte) {
+func (x *collectiveCall) vectors(send, recv []byte) {
 	d := &x.dev
 	switch {
 	case len(send) != len(recv):
@@ -30,13 +30,13 @@ func (x *collective) vectors(send, recv []byte) {
 	d.Send, d.Recv = send, recv
 }
 
-func (x *collective) refuseOverlap() {
+func (x *collectiveCall) refuseOverlap() {
 	x.refuse(ErrBuffer, "send and recv overlap: give memory of their own, or the same for both, for a call in place")
 }
 
 // inPlace reports whether part, which is as long as the caller's own block of whole, is
 // that block: size bytes at off. names are those of the two.
-func (x *collective) inPlace(part, whole []byte, off int, names [2]string) bool {
+func (x *collectiveCall) inPlace(part, whole []byte, off int, names [2]string) bool {
 	switch {
 	case same(part, whole[off:off+len(part)]):
 		x.dev.Call.InPlace = true

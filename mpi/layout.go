@@ -9,7 +9,7 @@ import (
 
 // layout takes the blocks of a buffer: counts[i] elements of rank i, at displs[i], or one
 // block after another if displs is nil. Blocks that are written to must be apart.
-func (x *collective) layout(name string, buf []byte, counts, displs []int, written bool) coll.Layout {
+func (x *collectiveCall) layout(name string, buf []byte, counts, displs []int, written bool) coll.Layout {
 	ranks, have, size := x.dev.Call.Ranks, x.count(buf), x.elem.size
 	x.dev.Call.Vector = true
 	if len(counts) != ranks {
@@ -51,7 +51,7 @@ func (x *collective) layout(name string, buf []byte, counts, displs []int, writt
 }
 
 // apart wants no two blocks to overlap.
-func (x *collective) apart(name string, l *coll.Layout) {
+func (x *collectiveCall) apart(name string, l *coll.Layout) {
 	order := x.memory(len(l.Sizes))
 	for i := range order {
 		order[i] = i
@@ -71,7 +71,7 @@ func (x *collective) apart(name string, l *coll.Layout) {
 }
 
 // memory gives n integers, all 0.
-func (x *collective) memory(n int) []int {
+func (x *collectiveCall) memory(n int) []int {
 	if cap(x.ints)-len(x.ints) < n {
 		x.ints = make([]int, 0, 5*n) // as Alltoallv needs; what has been given before stays as it is
 	}

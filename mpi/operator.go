@@ -85,7 +85,7 @@ func elementsOf[T Element](b []byte) []T {
 }
 
 // operation takes the operation of a reduction.
-func (x *collective) operation(o Op) {
+func (x *collectiveCall) operation(o Op) {
 	d := &x.dev
 	d.Type = x.elem.typ
 	switch {

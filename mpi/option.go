@@ -22,7 +22,7 @@ func By(algorithm string) Option { return Option{algorithm: algorithm} }
 func Segment(bytes int) Option { return Option{segment: bytes, segmented: true} }
 
 // options takes the options of a call. Of several of a kind the last one counts.
-func (x *collective) options(opts []Option) {
+func (x *collectiveCall) options(opts []Option) {
 	d := &x.dev
 	for _, o := range opts {
 		switch {

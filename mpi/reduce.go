@@ -30,7 +30,7 @@ func Iallreduce[T Element](c *Comm, send, recv []T, op Op, opts ...Option) (Requ
 	return newCollective[T](c, "Iallreduce", coll.Allreduce, opts).toAll(view(send), view(recv), op).start()
 }
 
-func (x *collective) toRoot(send, recv []byte, op Op, root int) *collective {
+func (x *collectiveCall) toRoot(send, recv []byte, op Op, root int) *collectiveCall {
 	if x.err != nil {
 		return x
 	}
@@ -43,7 +43,7 @@ func (x *collective) toRoot(send, recv []byte, op Op, root int) *collective {
 }
 
 // toAll is for reductions whose result every rank gets, or a result of its own.
-func (x *collective) toAll(send, recv []byte, op Op) *collective {
+func (x *collectiveCall) toAll(send, recv []byte, op Op) *collectiveCall {
 	if x.err != nil {
 		return x
 	}

@@ -28,7 +28,7 @@ func IreduceScatterBlock[T Element](c *Comm, send, recv []T, op Op, opts ...Opti
 	return newCollective[T](c, "IreduceScatterBlock", coll.ReduceScatter, opts).reduceScatterBlock(view(send), view(recv), op).start()
 }
 
-func (x *collective) reduceScatter(send, recv []byte, counts []int, op Op) *collective {
+func (x *collectiveCall) reduceScatter(send, recv []byte, counts []int, op Op) *collectiveCall {
 	if x.err != nil {
 		return x
 	}
@@ -53,7 +53,7 @@ func (x *collective) reduceScatter(send, recv []byte, counts []int, op Op) *coll
 	return x
 }
 
-func (x *collective) reduceScatterBlock(send, recv []byte, op Op) *collective {
+func (x *collectiveCall) reduceScatterBlock(send, recv []byte, op Op) *collectiveCall {
 	if x.err != nil {
 		return x
 	}
@@ -69,7 +69,7 @@ func (x *collective) reduceScatterBlock(send, recv []byte, op Op) *collective {
 
 // parts takes the buffers of a call whose result is a part of what is combined. In place,
 // the result goes to the beginning of it.
-func (x *collective) parts(send, recv []byte) {
+func (x *collectiveCall) parts(send, recv []byte) {
 	d := &x.dev
 	d.Send, d.Recv = send, recv
 	if x.inPlace(recv, send, 0, [2]string{"recv", "send"}) {

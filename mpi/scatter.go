@@ -30,7 +30,7 @@ func Iscatterv[T Element](c *Comm, send, recv []T, counts, displs []int, root in
 	return newCollective[T](c, "Iscatterv", coll.Scatter, opts).scatterv(view(send), view(recv), counts, displs, root).start()
 }
 
-func (x *collective) scatter(send, recv []byte, root int) *collective {
+func (x *collectiveCall) scatter(send, recv []byte, root int) *collectiveCall {
 	if x.err != nil {
 		return x
 	}
@@ -47,7 +47,7 @@ func (x *collective) scatter(send, recv []byte, root int) *collective {
 	return x
 }
 
-func (x *collective) scatterv(send, recv []byte, counts, displs []int, root int) *collective {
+func (x *collectiveCall) scatterv(send, recv []byte, counts, displs []int, root int) *collectiveCall {
 	if x.err != nil {
 		return x
 	}
@@ -68,7 +68,7 @@ func (x *collective) scatterv(send, recv []byte, counts, displs []int, root int)
 }
 
 // distribute takes the buffers of the root, whose own block is at off.
-func (x *collective) distribute(send, recv []byte, off int) {
+func (x *collectiveCall) distribute(send, recv []byte, off int) {
 	x.dev.Send = send
 	if x.inPlace(recv, send, off, [2]string{"recv", "send"}) {
 		x.dev.Recv = nil

@@ -6,13 +6,13 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/collectives"
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // Collectives returns the collectives of a valid configuration for its engines. The errors
 // are those of opening and of reading the table, and name its key.
-func Collectives(cfg *config.Config) (mpe.CollectiveConfig, error) {
-	c := mpe.CollectiveConfig{
+func Collectives(cfg *config.Config) (collective.Config, error) {
+	c := collective.Config{
 		Force: cfg.Collectives.Forced(), Order: cfg.Collectives.Order.Form(),
 		Tree: cfg.Collectives.Upstream == config.UpstreamTree, FPGAs: cfg.UpstreamFPGAs(),
 	}

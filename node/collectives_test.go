@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -36,7 +36,7 @@ const goodTable = "version: 1\nmemory:\n  collectives:\n    - {collective: bcast
 
 func TestCollectives(t *testing.T) {
 	got, err := Collectives(mustParse(t, collectiveRanks))
-	if want := (mpe.CollectiveConfig{Force: choice.Forced{}}); err != nil || !reflect.DeepEqual(got, want) {
+	if want := (collective.Config{Force: choice.Forced{}}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	cfg := mustParse(t, collectiveRanks+"collectives: {force: 'bcast=chain:8', order: free-first, upstream: tree, table: "+aTable(t, goodTable)+"}\n")
@@ -45,7 +45,7 @@ func TestCollectives(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got.Table = nil
-	if want := (mpe.CollectiveConfig{Force: choice.Forced{coll.Bcast: {Algorithm: "chain", Segment: 8}}, Order: coll.OrderFreeFirst, Tree: true, FPGAs: []int{2, 1}}); !reflect.DeepEqual(got, want) {
+	if want := (collective.Config{Force: choice.Forced{coll.Bcast: {Algorithm: "chain", Segment: 8}}, Order: coll.OrderFreeFirst, Tree: true, FPGAs: []int{2, 1}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -30,7 +31,7 @@ type Rank struct {
 
 	sockets     sockets
 	links       atomic.Pointer[[]Link]
-	collectives mpe.CollectiveConfig
+	collectives collective.Config
 }
 
 // Links returns the current links of the rank: an entry per rank of the cluster, of which

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -21,7 +22,7 @@ type Rank interface {
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
 	Peer(rank int) (mpe.PeerInfo, error)
 	Start(op mpe.Operation) (mpe.Op, error)
-	StartCollective(c *mpe.Collective) (mpe.Op, error)
+	StartCollective(c *collective.Operation) (mpe.Op, error)
 	Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status, bool, error)
 	Await(ctx context.Context, c <-chan struct{}) error
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -42,7 +42,7 @@ func TestFailuresAreTold(t *testing.T) {
 				case gone:
 					own, cancel := context.WithCancel(ctx)
 					cancel()
-					if err := mpi.Allreduce(own, world, sum, sum, mpi.Sum); !errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrCallFailed) {
+					if err := mpi.Allreduce(own, world, sum, sum, mpi.Sum); !errors.Is(err, context.Canceled) || errors.Is(err, collective.ErrCallFailed) {
 						return fmt.Errorf("the rank that cancels: %w", err)
 					}
 				default:
@@ -71,8 +71,8 @@ func TestFailuresAreTold(t *testing.T) {
 
 // failedBecauseOf checks that a call has failed because another rank has cancelled it.
 func failedBecauseOf(err error, by int) error {
-	failed, ok := errors.AsType[*mpe.CallFailedError](err)
-	if !ok || failed.Rank != by || failed.Cause != mpe.CauseCancelled || !errors.Is(err, mpe.ErrCallFailed) || !errors.Is(err, mpi.ErrOther) {
+	failed, ok := errors.AsType[*collective.CallFailedError](err)
+	if !ok || failed.Rank != by || failed.Cause != collective.CauseCancelled || !errors.Is(err, collective.ErrCallFailed) || !errors.Is(err, mpi.ErrOther) {
 		return fmt.Errorf("the error is not that rank %d has cancelled the call: %w", by, err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -52,13 +53,13 @@ func TestMethods(t *testing.T) {
 // asked is a device that keeps what it was asked for.
 type asked struct {
 	mpe.Device
-	call mpe.Collective
+	call collective.Operation
 }
 
 func (a *asked) Size() int                      { return 8 }
 func (a *asked) Rank() int                      { return 0 }
 func (a *asked) Peer(int) (mpe.PeerInfo, error) { return mpe.PeerInfo{}, nil }
-func (a *asked) StartCollective(c *mpe.Collective) (mpe.Op, error) {
+func (a *asked) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	a.call = *c
 	return nil, errNo
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -75,7 +76,7 @@ type orderer struct {
 	form coll.OrderForm
 }
 
-func (d *orderer) StartCollective(c *mpe.Collective) (mpe.Op, error) {
+func (d *orderer) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	c.Call.Form = d.form
 	return d.Device.StartCollective(c)
 }

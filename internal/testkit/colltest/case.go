@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // Case is a call of all ranks, with the buffers of each, and what is to be in
@@ -110,7 +111,7 @@ func (c *Case) Start(e mpe.Device, tag int) (mpe.Op, error) {
 	r := e.Rank()
 	call := c.Call
 	call.Rank, call.FPGAs = r, nil
-	x := mpe.Collective{Call: call, Comm: 1, Tag: tag, Send: c.Send[r], Recv: c.Recv[r], Op: op.Sum, Type: op.Int32, Algorithm: c.Algorithm}
+	x := collective.Operation{Call: call, Comm: 1, Tag: tag, Send: c.Send[r], Recv: c.Recv[r], Op: op.Sum, Type: op.Int32, Algorithm: c.Algorithm}
 	for m := range call.Ranks {
 		x.Members = append(x.Members, m)
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Fake is a device in memory whose StartCollective is StartOn.
 type Fake interface {
-	mpe.Caller
+	collective.Caller
 	Start(op mpe.Operation) (mpe.Op, error)
 	Await(ctx context.Context, c <-chan struct{}) error
 }
@@ -22,8 +23,8 @@ type Fake interface {
 // StartOn starts a collective call on a device that has point-to-point messages only. A
 // goroutine of its own carries it out. If it fails, other ranks get no abort. It is for
 // fakes: an engine carries calls out itself.
-func StartOn(dev Fake, c *mpe.Collective) (mpe.Op, error) {
-	x := &fakeCall{Collective: *c, dev: dev, wake: make(chan struct{}, 1), done: make(chan struct{})}
+func StartOn(dev Fake, c *collective.Operation) (mpe.Op, error) {
+	x := &fakeCall{Operation: *c, dev: dev, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	if err := x.prepare(); err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func StartOn(dev Fake, c *mpe.Collective) (mpe.Op, error) {
 
 // fakeCall is a call that is carried out by messages.
 type fakeCall struct {
-	mpe.Collective
+	collective.Operation
 	dev       Fake
 	algorithm *coll.Algorithm
 	reduce    func(in, inout []byte) error
@@ -184,7 +185,7 @@ func (x *fakeCall) post(s *coll.Step) (mpe.Op, error) {
 		Kind: mpe.OpSend, Peer: x.Members[s.Peer], Tag: x.Tag, Comm: x.Comm,
 		Datatype: x.Datatype, AnyDatatype: x.AnyDatatype,
 	}
-	if x.dev.Wire(o.Peer).NoComms {
+	if w, _ := x.dev.Wire(o.Peer); w.NoComms {
 		o.Tag, o.Comm = 0, 0
 	}
 	at, n := s.From, s.Len
@@ -264,7 +265,7 @@ func (x *fakeCall) harvest() bool {
 func (x *fakeCall) complete(m *fakeMessage, st *mpe.Status, err error) {
 	m.op.Free()
 	if err == nil && m.Receives() && m.Into.Buf != coll.Blank && st.Bytes != int64(m.Len) {
-		err = fmt.Errorf("it has %d bytes: %w", st.Bytes, mpe.ErrMismatch)
+		err = fmt.Errorf("it has %d bytes: %w", st.Bytes, collective.ErrMismatch)
 	}
 	if err != nil {
 		x.fail(m, err)
@@ -278,7 +279,7 @@ func (x *fakeCall) fail(m *fakeMessage, err error) {
 	if x.failed != nil {
 		return
 	}
-	e := &mpe.StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: m.number, Kind: m.Kind, Peer: -1, Bytes: m.Len, Err: err}
+	e := &collective.StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: m.number, Kind: m.Kind, Peer: -1, Bytes: m.Len, Err: err}
 	if m.Sends() || m.Receives() {
 		e.Peer = x.Members[m.Peer]
 	}

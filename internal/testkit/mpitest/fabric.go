@@ -10,6 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // Options say what the devices of a Fabric are like.
@@ -286,10 +287,9 @@ func (d *device) Await(ctx context.Context, c <-chan struct{}) error {
 }
 
 // StartCollective carries the call out by messages of the fabric.
-func (d *device) StartCollective(c *mpe.Collective) (mpe.Op, error) { return colltest.StartOn(d, c) }
-
-// Wire implements mpe.Caller.
-func (d *device) Wire(rank int) mpe.Wire {
-	p := d.wire(rank)
-	return p.Wire()
+func (d *device) StartCollective(c *collective.Operation) (mpe.Op, error) {
+	return colltest.StartOn(d, c)
 }
+
+// Wire implements collective.Caller.
+func (d *device) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(d.Peer(rank)) }

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -115,7 +116,7 @@ func collectiveDeadline(r *rank) {
 			ctx, stop := r.soon()
 			err := call.f(ctx)
 			stop()
-			if errors.Is(err, mpe.ErrCallFailed) {
+			if errors.Is(err, collective.ErrCallFailed) {
 				r.says(err, mpi.ErrOther, call.name, fmt.Sprintf("rank %d has abandoned", r.Size()-1-r.Rank()))
 				continue
 			}

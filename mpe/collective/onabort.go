@@ -1,4 +1,4 @@
-package mpe
+package collective
 
 import "slices"
 
@@ -7,8 +7,8 @@ import "slices"
 const maxAborts = 64
 
 // onAbort ends the call of an abort: the one under way, or one that is still to be made.
-func (e *core) onAbort(f *abortMsg) {
-	for _, x := range e.collectiveOps {
+func (e *Executor) onAbort(f *abortMsg) {
+	for _, x := range e.calls {
 		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch && !x.limits.ByOrder {
 			if slices.Contains(x.Members, f.rank) {
 				x.stop(f)
@@ -28,7 +28,7 @@ func (e *core) onAbort(f *abortMsg) {
 }
 
 // stop ends a call because another rank has aborted it.
-func (x *collectiveOp) stop(f *abortMsg) {
+func (x *Execution) stop(f *abortMsg) {
 	if x.failed != nil { // and a user's function has its buffers
 		return
 	}
@@ -58,11 +58,11 @@ func (f *abortMsg) error() error {
 // round.
 func ahead(number, last int) bool {
 	d := distance(number, last)
-	return d > 0 && d < CollectiveTags/2
+	return d > 0 && d < Tags/2
 }
 
 func distance(number, last int) int {
-	return ((number-last)%CollectiveTags + CollectiveTags) % CollectiveTags
+	return ((number-last)%Tags + Tags) % Tags
 }
 
 // remember keeps an abort of a call that is still to be made. If there is no room, the abort
@@ -88,7 +88,7 @@ func (a *agreement) remember(f *abortMsg) {
 
 // pendingAbort returns the abort of a call that came before the call was made, or nil. Aborts
 // of earlier calls are dropped.
-func (x *collectiveOp) pendingAbort() *abortMsg {
+func (x *Execution) pendingAbort() *abortMsg {
 	a := x.agreement()
 	if a == nil || len(a.aborts) == 0 || !a.done {
 		return nil
@@ -104,7 +104,7 @@ func (x *collectiveOp) pendingAbort() *abortMsg {
 }
 
 // endAborted ends a call that begins and of which an abort has come already.
-func (x *collectiveOp) endAborted(f *abortMsg) {
+func (x *Execution) endAborted(f *abortMsg) {
 	x.aborted, x.begun = true, true // in the turn of its order, if it has one
 	x.failed = f.error()
 	x.end(x.failed)

@@ -1,4 +1,4 @@
-package mpe
+package collective
 
 import (
 	"errors"
@@ -92,4 +92,39 @@ func describeRanks(list []int) string {
 		s += fmt.Sprint(r)
 	}
 	return s
+}
+
+// FailureCause is why a rank has abandoned a collective call.
+type FailureCause uint8
+
+// The causes. Their numbers are those of the wire (E51).
+const (
+	// CauseOther: see the error on that rank.
+	CauseOther FailureCause = iota
+	// CauseTimeout: its caller's deadline has passed.
+	CauseTimeout
+	// CauseCancelled: its caller, or the program, has abandoned it.
+	CauseCancelled
+	// CauseMismatch: another rank has made another call.
+	CauseMismatch
+	// CauseTruncated: a message was longer than its call says.
+	CauseTruncated
+	// CausePeerLost: it has lost another rank.
+	CausePeerLost
+	// CauseClosing: it shuts down.
+	CauseClosing
+	numCauses
+)
+
+var causeTexts = [numCauses]string{
+	"it has failed there", "its deadline expired", "it was cancelled", "not all ranks have made the same call",
+	"a message was longer than the call says", "another rank was lost", "the rank shuts down",
+}
+
+// String says it in a few words.
+func (c FailureCause) String() string {
+	if c >= numCauses {
+		c = CauseOther
+	}
+	return causeTexts[c]
 }

@@ -1,4 +1,4 @@
-package mpe
+package collective
 
 import (
 	"encoding/binary"
@@ -25,11 +25,11 @@ type agreement struct {
 	same  bool
 	table *choice.Table
 	// orders has the order of ordered broadcasts, by the rank of their root in the world.
-	orders map[int]*ordering
+	orders map[int]*Ordering
 	// call is the one by which they agree, until it has ended; waiting are those that
 	// were posted before.
-	call    *collectiveOp
-	waiting []*collectiveOp
+	call    *Execution
+	waiting []*Execution
 	// epoch distinguishes the communicator from others of the same number; 0 if not all
 	// members know of epochs. members are their ranks of the world, last is the number of
 	// the call that was made last. aborts are those of calls that were not made here yet,
@@ -55,9 +55,9 @@ const (
 	epochShift   = 1
 )
 
-// startCollective begins a call, or has it wait until the members have agreed. The error is
+// agreeAndBegin begins a call, or has it wait until the members have agreed. The error is
 // that of a call that cannot be.
-func (e *core) startCollective(x *collectiveOp) error {
+func (e *Executor) agreeAndBegin(x *Execution) error {
 	if x.limits.ByOrder || x.Call.Ranks == 1 {
 		if e.alone == nil {
 			e.alone = &agreement{class: choice.Memory, same: true, table: e.table()}
@@ -71,9 +71,6 @@ func (e *core) startCollective(x *collectiveOp) error {
 	a := e.agreements[x.Comm]
 	if a == nil {
 		a = &agreement{members: slices.Clone(x.Members)}
-		if e.agreements == nil {
-			e.agreements = map[uint32]*agreement{}
-		}
 		e.agreements[x.Comm] = a
 		e.agree(a, x)
 	}
@@ -90,10 +87,9 @@ func (e *core) startCollective(x *collectiveOp) error {
 }
 
 // agree begins the call by which the members of a communicator agree.
-func (e *core) agree(a *agreement, first *collectiveOp) {
-	x := newCollectiveOp()
-	x.e = e
-	x.Collective = Collective{
+func (e *Executor) agree(a *agreement, first *Execution) {
+	x := &Execution{e: e}
+	x.Operation = Operation{
 		Call:    coll.Call{Collective: coll.Allreduce, Rank: first.Call.Rank, Ranks: first.Call.Ranks, Bytes: agreementLen, Elem: 8, InPlace: true},
 		Members: first.Members, Comm: first.Comm, Tag: agreementTag, Op: op.BAnd, Type: op.Uint64,
 		Recv: e.offer(first),
@@ -103,30 +99,26 @@ func (e *core) agree(a *agreement, first *collectiveOp) {
 	x.reduce, _ = op.Lookup(x.Op, x.Type)
 	x.algorithm, _ = coll.Find(coll.Allreduce, "recursive-doubling")
 	if err := x.algorithm.Make(&x.schedule, &x.Call); err != nil { // it can be, whenever the first call can
-		x.free()
 		e.haveAgreed(a, nil, err)
 		return
 	}
-	x.reserve(x.schedule.Scratch)
-	x.progress.Begin(&x.schedule, 0)
-	x.begun = true
 	a.call = x
-	x.advance()
+	x.execute()
 }
 
 // offer is what this rank has to say.
-func (e *core) offer(x *collectiveOp) []byte {
+func (e *Executor) offer(x *Execution) []byte {
 	flags := ^uint64(0)
 	if x.Call.Rank == 0 {
 		flags = flagMemory | e.newEpoch()<<epochShift
 	}
 	for i, rank := range x.Members {
-		if p := e.peers[rank]; i != x.Call.Rank && !p.singleCopy() {
+		if w, _ := e.engine.Wire(rank); i != x.Call.Rank && !w.SingleCopy {
 			flags &^= flagMemory
 		}
 	}
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, agreementLen), flags)
-	hash := fold(e.defaultTable().Hash())<<32 | fold(e.cfg.Collectives.hash())
+	hash := fold(e.defaultTable().Hash())<<32 | fold(e.cfg.hash())
 	b = binary.LittleEndian.AppendUint64(b, hash)
 	return binary.LittleEndian.AppendUint64(b, ^hash)
 }
@@ -135,7 +127,7 @@ func (e *core) offer(x *collectiveOp) []byte {
 func fold(hash uint64) uint64 { return (hash ^ hash>>32) & math.MaxUint32 }
 
 // haveAgreed begins the calls that have waited for it.
-func (e *core) haveAgreed(a *agreement, all []byte, err error) {
+func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 	a.done, a.call = true, nil
 	a.class, a.table = choice.Network, e.defaultTable()
 	if err == nil {
@@ -177,7 +169,7 @@ func (e *core) haveAgreed(a *agreement, all []byte, err error) {
 		if failed == nil {
 			failed = x.begin(a)
 		}
-		if failed != nil && !x.over {
+		if failed != nil {
 			x.failed = failed
 			x.end(failed)
 		}
@@ -185,15 +177,15 @@ func (e *core) haveAgreed(a *agreement, all []byte, err error) {
 }
 
 // table is the engine's own.
-func (e *core) table() *choice.Table {
-	if t := e.cfg.Collectives.Table; t != nil {
+func (e *Executor) table() *choice.Table {
+	if t := e.cfg.Table; t != nil {
 		return t
 	}
 	return e.defaultTable()
 }
 
 // defaultTable is the one that is built in.
-func (e *core) defaultTable() *choice.Table {
+func (e *Executor) defaultTable() *choice.Table {
 	if e.builtIn != nil {
 		return e.builtIn
 	}
@@ -201,7 +193,7 @@ func (e *core) defaultTable() *choice.Table {
 }
 
 // hash is that of everything by which calls are chosen.
-func (c *CollectiveConfig) hash() uint64 {
+func (c *Config) hash() uint64 {
 	h := choice.Default().Hash()
 	if c.Table != nil {
 		h = c.Table.Hash()

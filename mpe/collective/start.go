@@ -1,28 +1,23 @@
-package mpe
+package collective
 
 import (
-	"errors"
-	"fmt"
-
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A collective call is carried out by the engine: the host program posts it and may do
-// something else. Its steps are requests as others are. When one of them ends, it is
-// put into Engine.ended, and flush, at the end of every event, has the call begin what
-// can begin then. So no step begins in the middle of an event.
+// Execution is a collective call under way. One that is over may be used for another call.
+type Execution struct {
+	Operation
+	// Request is what the caller waits for, for the engine's use. It is nil for a call by
+	// which members agree, which then has what is to be done in the end.
+	Request any
 
-// collectiveOp is a collective call under way.
-type collectiveOp struct {
-	Collective
-	e *core
-	// r is what the caller waits for; nil for a call of the engine's own, which then
-	// has what is to be done in the end.
-	r         *Request
+	e         *Executor
 	then      func(err error)
+	posted    handshake.Instant
 	algorithm *coll.Algorithm
 	schedule  coll.Schedule
 	progress  coll.Progress
@@ -36,10 +31,10 @@ type collectiveOp struct {
 	begun bool
 	// order is what a broadcast's chain goes by, and position the broadcast's number in it;
 	// nil if it is fixed.
-	order    *ordering
+	order    *Ordering
 	position uint32
-	// under are the requests under way.
-	under []*Request
+	// under are the messages under way.
+	under []*Message
 	// local are steps that can begin and have no message.
 	local []localStep
 	// computing counts user's functions under way, each in a goroutine.
@@ -50,8 +45,8 @@ type collectiveOp struct {
 	agreed  *agreement
 	cause   FailureCause
 	aborted bool
-	// waking: it is in Engine.woken.
-	waking, over bool
+	// woken: it is in Executor.woken.
+	woken bool
 }
 
 // localStep is a step with its number.
@@ -60,83 +55,57 @@ type localStep struct {
 	number int
 }
 
-// free gives the memory of a call that is over back. Its scratch stays with it: to have
+// reset has a call that is over keep its memory only. Its scratch stays with it: to have
 // a long one made for every call, and collected, takes longer than the call.
-func (x *collectiveOp) free() {
-	*x = collectiveOp{schedule: x.schedule, progress: x.progress, under: x.under[:0], local: x.local[:0], scratch: x.scratch[:0]}
-	collectiveOpPool.Put(x)
+func (x *Execution) reset() {
+	*x = Execution{
+		Request: x.Request, schedule: x.schedule, progress: x.progress, under: x.under[:0], local: x.local[:0], scratch: x.scratch[:0],
+	}
 }
 
-// reserve has scratch of n bytes, with whatever content.
-func (x *collectiveOp) reserve(n int) {
-	if cap(x.scratch) < n {
+// execute begins the schedule, with scratch of whatever content.
+func (x *Execution) execute() {
+	if n := x.schedule.Scratch; cap(x.scratch) < n {
 		x.scratch = make([]byte, n)
+	} else {
+		x.scratch = x.scratch[:n]
 	}
-	x.scratch = x.scratch[:n]
+	x.progress.Begin(&x.schedule, 0)
+	x.begun = true
+	x.advance()
 }
 
-// callRequest makes the request of a call that is prepared.
-func (x *collectiveOp) callRequest() *Request {
-	r := newRequest()
-	*r = Request{kind: opCollective, peer: AnySource, comm: x.Comm, tag: int32(x.Tag), call: x}
-	r.status.Peer = AnySource
-	x.r = r
-	return r
-}
-
-// startCall starts a call that is prepared.
-func (e *core) startCall(x *collectiveOp) error {
-	if e.state != running {
-		x.free()
-		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
-	}
-	r := x.r
-	e.nextID++
-	r.id, r.posted = e.nextID, e.at
-	e.collectiveOps = append(e.collectiveOps, x)
-	if err := e.startCollective(x); err != nil {
-		x.r = nil
-		x.end(err)
-		r.Free()
-		return err
-	}
-	e.flush()
-	return nil
-}
-
-// prepare does what is no event: it uses only what does not change.
-func (e *core) prepare(c *Collective) (x *collectiveOp, err error) {
-	x = newCollectiveOp()
-	x.Collective, x.e = *c, e
-	if x.limits, err = x.Check(x.e); err == nil && x.Reduces() && x.User == nil {
+// Prepare makes x a call. It needs no event. The error is that of Check.
+func (x *Execution) Prepare(c *Operation, rank Caller) (err error) {
+	x.Operation = *c
+	if x.limits, err = x.Check(rank); err == nil && x.Reduces() && x.User == nil {
 		x.reduce, err = op.Lookup(x.Op, x.Type)
 	}
-	if err != nil {
-		x.free()
-		return nil, err
-	}
-	return x, nil
+	return err
 }
 
-// Wire implements Caller.
-func (e *core) Wire(rank int) Wire {
-	p := e.peers[rank]
-	if p == nil { // this rank
-		return Wire{}
+// Start begins a call that was prepared. Its end is reported by Engine.Finish, perhaps before
+// Start returns. If it cannot be, nothing was sent: the error is a *coll.CallError or matches
+// handshake.ErrLength.
+func (e *Executor) Start(x *Execution, request any) error {
+	x.e, x.Request, x.posted = e, request, e.engine.Now()
+	e.calls = append(e.calls, x)
+	err := e.agreeAndBegin(x)
+	if err != nil {
+		x.Request = nil
+		x.end(err)
 	}
-	w := p.limits.Wire()
-	w.Profile = p.profile().String()
-	return w
+	return err
 }
 
 // begin makes the schedule, with what the members have agreed on.
-func (x *collectiveOp) begin(agreed *agreement) error {
+func (x *Execution) begin(agreed *agreement) error {
 	a, err := x.choose(agreed)
 	if err != nil {
 		return err
 	}
-	x.algorithm, x.agreed = a, agreed
-	if err := x.CheckMessages(x.e, x.limits, a, &x.schedule); err != nil {
+	x.algorithm, x.Algorithm, x.agreed = a, a.Name, agreed
+	if err := x.CheckMessages(x.e.engine, x.limits, a, &x.schedule); err != nil {
 		return err
 	}
 	if x.ordered(agreed); x.order != nil && !x.inTurn() {
@@ -146,7 +115,7 @@ func (x *collectiveOp) begin(agreed *agreement) error {
 }
 
 // carryOut makes the schedule and begins.
-func (x *collectiveOp) carryOut() error {
+func (x *Execution) carryOut() error {
 	if f := x.pendingAbort(); f != nil {
 		x.count()
 		x.endAborted(f)
@@ -161,23 +130,20 @@ func (x *collectiveOp) carryOut() error {
 		}
 		return err
 	}
-	x.reserve(x.schedule.Scratch)
-	x.progress.Begin(&x.schedule, 0)
-	x.begun = true
 	x.count()
-	x.advance()
+	x.execute()
 	return nil
 }
 
 // count counts a call that begins.
-func (x *collectiveOp) count() {
+func (x *Execution) count() {
 	n := x.e.counted(x)
 	n.Calls++
 	n.Bytes += uint64(x.Call.Bytes)
 }
 
 // choose gives the algorithm. All ranks come to the same.
-func (x *collectiveOp) choose(agreed *agreement) (*coll.Algorithm, error) {
+func (x *Execution) choose(agreed *agreement) (*coll.Algorithm, error) {
 	c := &x.Call
 	switch {
 	case x.limits.ByOrder:
@@ -185,7 +151,7 @@ func (x *collectiveOp) choose(agreed *agreement) (*coll.Algorithm, error) {
 	case x.Algorithm != "":
 		return coll.Find(c.Collective, x.Algorithm)
 	}
-	cfg := &x.e.cfg.Collectives
+	cfg := &x.e.cfg
 	by, forced := choice.Choice{}, false
 	if agreed.same {
 		by, forced = cfg.Force.Choose(c)
@@ -201,13 +167,13 @@ func (x *collectiveOp) choose(agreed *agreement) (*coll.Algorithm, error) {
 
 // ordered has the order of a broadcast's chain go by status, if that is what the caller
 // wants, or all members are configured to.
-func (x *collectiveOp) ordered(agreed *agreement) {
+func (x *Execution) ordered(agreed *agreement) {
 	c := &x.Call
 	if c.Collective != coll.Bcast || !x.algorithm.Segmented || c.Order != nil || !c.Flows || c.Ranks < 3 || c.Bytes == 0 {
 		return
 	}
 	if c.Form == coll.OrderFixed && agreed.same {
-		c.Form = x.e.cfg.Collectives.Order
+		c.Form = x.e.cfg.Order
 	}
 	if c.Form != coll.OrderFixed {
 		x.order = agreed.ordering(x.Members[c.Root])
@@ -217,9 +183,9 @@ func (x *collectiveOp) ordered(agreed *agreement) {
 }
 
 // chooseUpstream goes by what ranks that upstream's compiler has made do.
-func (x *collectiveOp) chooseUpstream() (*coll.Algorithm, error) {
+func (x *Execution) chooseUpstream() (*coll.Algorithm, error) {
 	c := &x.Call
-	cfg := &x.e.cfg.Collectives
+	cfg := &x.e.cfg
 	if cfg.Tree || x.Algorithm == "tree" {
 		c.FPGAs = x.membersOf(cfg.FPGAs)
 	}
@@ -235,7 +201,7 @@ func (x *collectiveOp) chooseUpstream() (*coll.Algorithm, error) {
 }
 
 // membersOf gives the members that are in a list of ranks of the world, in its order.
-func (x *collectiveOp) membersOf(list []int) (members []int) {
+func (x *Execution) membersOf(list []int) (members []int) {
 	for _, rank := range list {
 		for i, m := range x.Members {
 			if m == rank {
@@ -245,14 +211,3 @@ func (x *collectiveOp) membersOf(list []int) (members []int) {
 	}
 	return members
 }
-
-func (x *collectiveOp) refuse(format string, args ...any) error {
-	name := x.Algorithm
-	if x.algorithm != nil {
-		name = x.algorithm.Name
-	}
-	return &coll.CallError{Collective: x.Call.Collective, Algorithm: name, Problem: fmt.Sprintf(format, args...)}
-}
-
-// errNoFlows is a step that cannot be, as the peer does not speak the extended profile.
-var errNoFlows = errors.New("the peer's profile does not let a message be sent on while it comes in")

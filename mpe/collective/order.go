@@ -1,4 +1,4 @@
-package mpe
+package collective
 
 import (
 	"encoding/binary"
@@ -41,8 +41,8 @@ const (
 	maxOrder = 1 << 15
 )
 
-// ordering is the order of the broadcasts of one root in a communicator.
-type ordering struct {
+// Ordering is the order of the broadcasts of one root in a communicator.
+type Ordering struct {
 	// posted counts those that were posted here.
 	posted uint32
 	// status is what the order goes by; nil is all free. announced are the next ones.
@@ -52,7 +52,7 @@ type ordering struct {
 	unconfirmed int
 	// busy: one is under way; waiting are those that come after it.
 	busy    bool
-	waiting []*collectiveOp
+	waiting []*Execution
 }
 
 // announced is what the order goes by from a broadcast on.
@@ -62,20 +62,18 @@ type announced struct {
 }
 
 // ordering gives that of a root, by its rank in the world.
-func (a *agreement) ordering(root int) *ordering {
-	o := a.orders[root]
-	if o == nil {
-		if a.orders == nil {
-			a.orders = map[int]*ordering{}
-		}
-		o = &ordering{}
-		a.orders[root] = o
+func (a *agreement) ordering(root int) *Ordering {
+	if a.orders == nil {
+		a.orders = map[int]*Ordering{}
 	}
-	return o
+	if a.orders[root] == nil {
+		a.orders[root] = &Ordering{}
+	}
+	return a.orders[root]
 }
 
 // inTurn reports whether an ordered broadcast may begin now. If not, it does later.
-func (x *collectiveOp) inTurn() bool {
+func (x *Execution) inTurn() bool {
 	o := x.order
 	if o.busy || o.unconfirmed > 0 || len(o.waiting) > 0 {
 		o.waiting = append(o.waiting, x)
@@ -86,7 +84,7 @@ func (x *collectiveOp) inTurn() bool {
 }
 
 // nextInTurn begins the next one, if there is one and the root may.
-func (e *core) nextInTurn(o *ordering) {
+func (e *Executor) nextInTurn(o *Ordering) {
 	if o.busy || o.unconfirmed > 0 || len(o.waiting) == 0 {
 		return
 	}
@@ -100,7 +98,7 @@ func (e *core) nextInTurn(o *ordering) {
 }
 
 // setOrder gives the call its order.
-func (x *collectiveOp) setOrder() {
+func (x *Execution) setOrder() {
 	c, o := &x.Call, x.order
 	for len(o.announced) > 0 && int32(x.position-o.announced[0].from) >= 0 {
 		o.status = o.announced[0].status
@@ -112,28 +110,28 @@ func (x *collectiveOp) setOrder() {
 	if c.Rank == c.Root {
 		x.e.announceOrder(x)
 	} else {
-		x.e.report(x.e.peers[x.Members[c.Root]])
+		x.e.report(x.Members[c.Root])
 	}
 }
 
 // report reports to a root what this rank has to send, if that has changed.
-func (e *core) report(p *peer) {
-	if now := coll.StatusOf(e.left()); now != p.reported {
-		p.reported = now
-		p.sendInternal(statusComm, uint32(now), nil, nil)
+func (e *Executor) report(root int) {
+	if now, of := coll.StatusOf(e.engine.Unsent()), &e.ranks[root]; now != of.reported {
+		of.reported = now
+		e.engine.SendInternal(root, statusComm, uint32(now), nil, nil)
 	}
 }
 
 // announceOrder sends the order that follows from the reported status to the members.
-func (e *core) announceOrder(x *collectiveOp) {
+func (e *Executor) announceOrder(x *Execution) {
 	c, o := &x.Call, x.order
 	if len(o.announced) > 0 {
 		return // one after the other
 	}
 	status, changed := make([]coll.Status, c.Ranks), false
 	for i, rank := range x.Members {
-		if p := e.peers[rank]; p != nil {
-			status[i] = c.Form.Key(p.status)
+		if i != c.Rank {
+			status[i] = c.Form.Key(e.ranks[rank].status)
 		}
 		changed = changed || status[i] != coll.Free && o.status == nil || o.status != nil && status[i] != o.status[i]
 	}
@@ -148,62 +146,44 @@ func (e *core) announceOrder(x *collectiveOp) {
 	for i, rank := range x.Members {
 		if i != c.Rank {
 			o.unconfirmed++
-			e.peers[rank].sendInternal(orderComm, 0, text, o)
+			e.engine.SendInternal(rank, orderComm, 0, text, o)
 		}
 	}
 }
 
-// confirmed notes that a member has an announcement, or will never have it.
-func (e *core) confirmed(o *ordering) {
+// Confirmed notes that a member has an announcement, or will never have it.
+func (e *Executor) Confirmed(o *Ordering) {
 	if o.unconfirmed--; o.unconfirmed == 0 {
 		e.ready = append(e.ready, o)
 	}
 }
 
-// internal reports whether messages of a communicator are for the engine.
-func internal(comm uint32) bool { return comm == statusComm || comm == orderComm }
+// Internal reports whether the messages of a communicator are those of Executors.
+func Internal(comm uint32) bool { return comm == statusComm || comm == orderComm }
 
-// openInternal takes a message for the engine.
-func (e *core) openInternal(p *peer, in *inbound) {
-	in.accepted, in.room = true, 0
-	if in.comm == statusComm {
-		p.status = coll.Status(in.tag & 3)
+// Opened notes that a message of another rank's Executor is announced, and reports whether
+// its payload is to be handed to Arrived.
+func (e *Executor) Opened(rank int, comm uint32, tag int32, bytes int64) bool {
+	if comm == statusComm {
+		e.ranks[rank].status = coll.Status(tag & 3)
+		return bytes == abortLen
 	}
-	if in.comm == statusComm && in.bytes == abortLen || in.comm == orderComm && in.bytes <= maxOrder {
-		in.room = in.bytes
-		in.buf, in.own = e.buffers.get(int(in.bytes)), true
-	}
-	e.pending.accepts = append(e.pending.accepts, in)
+	return bytes <= maxOrder
 }
 
-// internalArrived reads one that is complete.
-func (e *core) internalArrived(p *peer, in *inbound) {
-	if !in.own {
+// Arrived reads the payload of such a message.
+func (e *Executor) Arrived(rank int, comm uint32, b []byte) {
+	if comm == statusComm {
+		e.aborts = append(e.aborts, decodeAbort(rank, b))
 		return
 	}
-	b := in.buf
-	if in.comm == statusComm {
-		e.aborts = append(e.aborts, decodeAbort(p.rank, b))
+	if len(b) < orderHeader {
+		return
 	}
-	if in.comm == orderComm && len(b) >= orderHeader {
-		if a := e.agreements[binary.LittleEndian.Uint32(b)]; a != nil {
-			o := a.ordering(p.rank)
-			if len(o.announced) < maxAnnounced {
-				o.announced = append(o.announced, announced{binary.LittleEndian.Uint32(b[4:]), coll.UnpackStatus(b[orderHeader:], len(a.members))})
-			}
+	if a := e.agreements[binary.LittleEndian.Uint32(b)]; a != nil {
+		o := a.ordering(rank)
+		if len(o.announced) < maxAnnounced {
+			o.announced = append(o.announced, announced{binary.LittleEndian.Uint32(b[4:]), coll.UnpackStatus(b[orderHeader:], len(a.members))})
 		}
 	}
-	e.buffers.put(b)
-	in.buf, in.own = nil, false
-}
-
-// left is how many bytes of messages there are of which not all was sent, about.
-func (e *core) left() (bytes int) {
-	for _, p := range e.peers {
-		if p == nil {
-			continue
-		}
-		bytes += p.unsent()
-	}
-	return bytes
 }

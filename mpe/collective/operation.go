@@ -1,4 +1,4 @@
-package mpe
+package collective
 
 import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -6,11 +6,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// CollectiveTags is how many numbers calls have: 1 to CollectiveTags, and then again.
-const CollectiveTags = 1<<29 - 1
+// Tags is how many numbers calls have: 1 to Tags, and then again.
+const Tags = 1<<29 - 1
 
-// Collective is a collective call of this rank, to be posted as one.
-type Collective struct {
+// Operation is a collective operation as this rank calls it, to be posted as one.
+type Operation struct {
 	// Call is what is asked for. Its ranks are those of Members. Order, FPGAs,
 	// Token, Flows and Register are the device's to fill in; Segment and Form are set
 	// by a caller who wants certain ones.
@@ -20,7 +20,7 @@ type Collective struct {
 	// Comm and Tag are what the messages bear: the number of a communicator of
 	// which no other messages are, and that of the call, which must be the same
 	// on all ranks and different for calls that overlap. Calls are numbered one
-	// after another, from 1 to CollectiveTags, so that the abort
+	// after another, from 1 to Tags, so that the abort
 	// of a call that a rank has not made yet differs from that of an earlier one. Peers
 	// that know no communicators get 0 for both: there, messages match by their order
 	// alone.
@@ -39,7 +39,7 @@ type Collective struct {
 	Type       op.Type
 	User       func(in, inout []byte) error
 	CancelUser func(cause error)
-	// Datatype and AnyDatatype are as in Operation.
+	// Datatype and AnyDatatype are as in mpe.Operation.
 	Datatype    protocol.Datatype
 	AnyDatatype bool
 	// Algorithm is the name of the one to use; empty lets the device choose. It

@@ -1,13 +1,13 @@
-package mpe
+package collective
 
 import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// CollectiveConfig says how collective calls are carried out. It has to be the same on
+// Config says how collective calls are carried out. It has to be the same on
 // all ranks of a cluster: they choose apart from each other.
-type CollectiveConfig struct {
+type Config struct {
 	// Table chooses the algorithm of calls that name none; nil is choice.Default, which
 	// is computed when it is first needed.
 	Table *choice.Table

@@ -1,32 +1,32 @@
-package mpe
+package collective
 
 import (
 	"fmt"
 	"math"
 
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Caller is a rank that makes collective calls, as Collective.Check needs it.
+// Caller is a rank that makes collective calls, as Operation.Check needs it.
 type Caller interface {
-	// Rank and Size are those of Device.
+	// Rank returns its number in the world.
 	Rank() int
-	Size() int
-	// Wire returns what the messages to and from another rank of the world can be.
-	Wire(rank int) Wire
+	// Wire returns what the messages to and from a rank of the world can be. The error says
+	// that there is no such rank.
+	Wire(rank int) (Wire, error)
 }
 
-// Wire is what the messages between two ranks can be: the part of PeerInfo that
-// collective calls depend on.
+// Wire is what the messages between two ranks can be: Profile to NoEmpty are as in
+// mpe.PeerInfo. SingleCopy: payload is copied once, between the ranks' memories; clients of a
+// daemon do not know.
 type Wire struct {
 	Profile                 string
 	Words, NoComms, NoEmpty bool
+	SingleCopy              bool
 }
-
-// Wire returns the part of the description that collective calls depend on.
-func (p *PeerInfo) Wire() Wire { return Wire{p.Profile, p.Words, p.NoComms, p.NoEmpty} }
 
 // WireLimits is what the wires of some members cannot carry.
 type WireLimits struct {
@@ -40,16 +40,16 @@ type WireLimits struct {
 // fills in what was left out. It is the only check of a call: engines and clients of a
 // daemon refuse the same calls with the same errors.
 //
-// The error is a *coll.CallError, or matches ErrRank, ErrTag or op.ErrUndefined. An
+// The error is a *coll.CallError, or matches handshake.ErrTag, op.ErrUndefined or the error of rank.Wire. An
 // algorithm that the call names is checked by CheckAlgorithm.
-func (m *Collective) Check(rank Caller) (limits WireLimits, err error) {
+func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 	if limits, err = m.checkMembers(rank); err != nil {
 		return limits, err
 	}
 	c := &m.Call
 	switch {
 	case m.Tag < 0 || m.Tag > math.MaxInt32:
-		return limits, fmt.Errorf("tag %d: %w", m.Tag, ErrTag)
+		return limits, fmt.Errorf("tag %d: %w", m.Tag, handshake.ErrTag)
 	case c.Elem > math.MaxInt32:
 		return limits, m.refuse("elements of %d bytes: they have %d at most", c.Elem, math.MaxInt32)
 	case c.Token < 0 || c.Token > protocol.WordLen:
@@ -77,19 +77,19 @@ func (m *Collective) Check(rank Caller) (limits WireLimits, err error) {
 }
 
 // checkMembers checks the members, and returns what their wires cannot carry.
-func (m *Collective) checkMembers(rank Caller) (limits WireLimits, err error) {
-	c, self, size := &m.Call, rank.Rank(), rank.Size()
+func (m *Operation) checkMembers(rank Caller) (limits WireLimits, err error) {
+	c, self := &m.Call, rank.Rank()
 	if len(m.Members) != c.Ranks || c.Rank < 0 || c.Rank >= c.Ranks || m.Members[c.Rank] != self {
 		return limits, m.refuse("it is rank %d of the world, which is not number %d of %d members", self, c.Rank, c.Ranks)
 	}
 	for i, world := range m.Members {
-		if world < 0 || world >= size {
-			return limits, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", world, ErrRank, size-1)
-		}
 		if i == c.Rank {
 			continue
 		}
-		w := rank.Wire(world)
+		w, err := rank.Wire(world)
+		if err != nil {
+			return limits, err
+		}
 		limits.Words = limits.Words || w.Words
 		limits.ByOrder = limits.ByOrder || w.NoComms
 		limits.Any = limits.Any || w.Words || w.NoComms || w.NoEmpty
@@ -99,7 +99,7 @@ func (m *Collective) checkMembers(rank Caller) (limits WireLimits, err error) {
 }
 
 // Reduces reports whether the call combines elements.
-func (m *Collective) Reduces() bool {
+func (m *Operation) Reduces() bool {
 	switch m.Call.Collective {
 	case coll.Reduce, coll.Allreduce, coll.ReduceScatter, coll.Scan, coll.Exscan:
 		return true
@@ -108,7 +108,7 @@ func (m *Collective) Reduces() bool {
 }
 
 // checkOperation checks that there is an operation for the elements of a reduction.
-func (m *Collective) checkOperation() error {
+func (m *Operation) checkOperation() error {
 	if !m.Reduces() || m.User != nil {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (m *Collective) checkOperation() error {
 
 // CheckAlgorithm reports whether the algorithm that the call names can carry it out. The
 // error is a *coll.CallError.
-func (m *Collective) CheckAlgorithm() error {
+func (m *Operation) CheckAlgorithm() error {
 	if m.Algorithm == "" {
 		return nil
 	}
@@ -134,8 +134,8 @@ func (m *Collective) CheckAlgorithm() error {
 
 // CheckMessages reports whether the wires can carry the messages of an algorithm: where
 // limits.Words is set, all of them must be whole words. It uses the memory of s. The
-// error matches ErrLength.
-func (m *Collective) CheckMessages(rank Caller, limits WireLimits, a *coll.Algorithm, s *coll.Schedule) error {
+// error matches handshake.ErrLength.
+func (m *Operation) CheckMessages(rank Caller, limits WireLimits, a *coll.Algorithm, s *coll.Schedule) error {
 	if !limits.Words || max(m.Call.Elem, 1)%protocol.WordLen == 0 {
 		return nil
 	}
@@ -147,14 +147,14 @@ func (m *Collective) CheckMessages(rank Caller, limits WireLimits, a *coll.Algor
 			continue
 		}
 		peer := m.Members[step.Peer]
-		if w := rank.Wire(peer); w.Words {
+		if w, _ := rank.Wire(peer); w.Words {
 			return fmt.Errorf("%v by %s has a message of %d bytes between rank %d and rank %d of the world: %w, which the wire (profile %s) needs",
-				m.Call.Collective, a.Name, step.Len, rank.Rank(), peer, ErrLength, w.Profile)
+				m.Call.Collective, a.Name, step.Len, rank.Rank(), peer, handshake.ErrLength, w.Profile)
 		}
 	}
 	return nil
 }
 
-func (m *Collective) refuse(format string, args ...any) error {
+func (m *Operation) refuse(format string, args ...any) error {
 	return &coll.CallError{Collective: m.Call.Collective, Algorithm: m.Algorithm, Problem: fmt.Sprintf(format, args...)}
 }

@@ -1,19 +1,14 @@
 package mpe
 
-import (
-	"github.com/zrlmpi/zrlmpid/mpe/coll"
-)
+import "github.com/zrlmpi/zrlmpid/mpe/collective"
 
 // flow is a message that is sent on while it arrives: the Fwd of the engine in the
 // source of coll's "atomic". Both halves are requests. The send is announced at once;
 // the message before is let in when the next rank lets ours in; and what arrives may be
 // sent as soon as it is there (E49).
 type flow struct {
-	// recv and send are the halves; nil when one has ended, or has not begun.
+	// recv and send are the halves; nil when one has ended.
 	recv, send *Request
-	// later: the send begins when all is there. It is short, so it goes eagerly, and
-	// its receiver has promised room for it.
-	later bool
 	// cleared: the next rank has sent CLEAR_TO_SEND. in is the message that waits for
 	// that, or nil.
 	cleared bool
@@ -23,60 +18,33 @@ type flow struct {
 	ready, piece int64
 }
 
-// forward begins a StepForward.
-func (x *collectiveOp) forward(s *coll.Step, number int) error {
-	buf, err := x.view(s.Into, s.Len)
-	if err != nil {
-		return err
+// Forward posts both halves. A short message goes eagerly, as its receiver has promised room
+// for it.
+func (e callEngine) Forward(recv, send *collective.Message) (later bool, err error) {
+	if e.peers[send.Peer].goesEagerly(int64(len(send.Buf))) {
+		return true, e.Start(recv)
 	}
-	from, to := x.e.peers[x.Members[s.Peer]], x.e.peers[x.Members[s.To]]
-	if from.limits.NoComms || to.limits.NoComms {
-		return errNoFlows
+	f := &flow{piece: int64(recv.Piece)}
+	f.recv, f.send = e.message(recv), e.message(send)
+	f.recv.flow, f.send.flow = f, f
+	if err := e.startMessage(f.send); err != nil {
+		return false, err
 	}
-	f := &flow{piece: int64(s.Piece)}
-	f.recv = x.request(OpRecv, s.Peer, number, buf)
-	f.recv.flow = f
-	if to.goesEagerly(int64(s.Len)) {
-		f.later = true
-		return x.start(f.recv)
-	}
-	f.send = x.request(OpSend, s.To, number, buf)
-	f.send.flow = f
-	if err := x.start(f.send); err != nil {
-		return err
-	}
-	return x.start(f.recv)
+	return false, e.startMessage(f.recv)
 }
 
-// half notes that a half of a flow has ended, and reports whether the step has.
-func (x *collectiveOp) half(r *Request) bool {
+// flowEnded lets a flow's send go on when all has arrived.
+func (e *core) flowEnded(r *Request) {
 	f := r.flow
-	switch r {
-	case f.recv:
-		f.recv = nil
-		if f.later {
-			f.later = false
-			x.sendOn(int(r.step))
-			return false
-		}
-		if f.send != nil {
-			x.e.flowed(f, int64(len(f.send.buf)), true)
-		}
-	case f.send:
+	switch {
+	case f == nil:
+	case r == f.send:
 		f.send = nil
-	}
-	return f.recv == nil && f.send == nil
-}
-
-// sendOn sends what has arrived whole.
-func (x *collectiveOp) sendOn(number int) {
-	s := x.progress.Step(number)
-	buf, err := x.view(s.Into, s.Len)
-	if err == nil {
-		err = x.start(x.request(OpSend, s.To, number, buf))
-	}
-	if err != nil {
-		x.fail(number, err)
+	default:
+		f.recv = nil
+		if f.send != nil && r.err == nil && r.status.Bytes == int64(len(f.send.buf)) {
+			e.flowed(f, r.status.Bytes, true)
+		}
 	}
 }
 

@@ -1,0 +1,33 @@
+package collective
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// The document says what an abort is.
+func TestDocumentOfFailures(t *testing.T) {
+	b, err := os.ReadFile("../../docs/ZRLMPI_protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(b)), " ")
+	for says, ok := range map[string]bool{
+		"In 2³² − 1, a rank reports its status":                       statusComm == 1<<32-1,
+		"In 2³² − 3, a root announces an order":                       orderComm == 1<<32-3,
+		"by a report of its status with a payload of 20 bytes":        abortLen == 20,
+		"keeps 64 such numbers of a communicator":                     maxAborts == 64,
+		"the tag of its messages: 1 to 2²⁹ − 1, and then again":       Tags == 1<<29-1,
+		"1 its deadline, 2 cancelled, 3 another call on another rank": CauseTimeout == 1 && CauseCancelled == 2 && CauseMismatch == 3,
+		"4 a message that was too long, 5 a rank that was lost":       CauseTruncated == 4 && CausePeerLost == 5,
+		"6 the rank shuts down, 0 anything else":                      CauseClosing == 6 && CauseOther == 0,
+		"0 nothing, 1 less than 512 bytes, 2 less than 1024, 3 more":  coll.StatusOf(0) == 0 && coll.StatusOf(511) == 1 && coll.StatusOf(1023) == 2 && coll.StatusOf(1024) == 3,
+	} {
+		if !strings.Contains(text, says) || !ok {
+			t.Errorf("the document says %q: %v", says, ok)
+		}
+	}
+}

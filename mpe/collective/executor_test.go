@@ -1,0 +1,72 @@
+package collective
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+)
+
+// A user's function runs between two events, and its result is that of the built-in operation.
+func TestComputes(t *testing.T) {
+	sum := func(in, inout []byte) error {
+		for i := range in {
+			inout[i] += in[i]
+		}
+		return nil
+	}
+	for _, a := range coll.Algorithms(coll.Allreduce) {
+		for _, user := range []func(in, inout []byte) error{nil, sum} {
+			w := newWorld(5, nil)
+			recv := make([][]byte, len(*w))
+			w.all(t, 1, func(rank int) Operation {
+				recv[rank] = make([]byte, 3)
+				return Operation{
+					Call: coll.Call{Collective: coll.Allreduce, Bytes: 3, Elem: 1}, Send: []byte{1, byte(rank), 9}, Recv: recv[rank],
+					Op: op.Sum, Type: op.Uint8, User: user, Algorithm: a.Name,
+				}
+			})
+			for rank, b := range recv {
+				if !bytes.Equal(b, []byte{5, 10, 45}) {
+					t.Errorf("%s: rank %d has %v", a.Name, rank, b)
+				}
+			}
+		}
+	}
+}
+
+// A call that its caller abandons ends on all ranks, on those that make it later, too. The
+// calls after it are not concerned.
+func TestAbandoned(t *testing.T) {
+	w := newWorld(3, nil)
+	barrier := Operation{Call: coll.Call{Collective: coll.Barrier}, Tag: 1}
+	w.all(t, 1, func(int) Operation { return barrier })
+	barrier.Tag = 2
+	x, first := w.start(t, 0, barrier)
+	_, second := w.start(t, 1, barrier)
+	w.run()
+	if first.ended || second.ended {
+		t.Fatal("a barrier has ended that rank 2 has not made")
+	}
+	enough := errors.New("enough")
+	x.Abort(enough)
+	w.run()
+	if _, ok := errors.AsType[*StepError](first.err); !ok || !errors.Is(first.err, enough) {
+		t.Errorf("rank 0: %v", first.err)
+	}
+	_, third := w.start(t, 2, barrier)
+	w.run()
+	for _, end := range []*outcome{second, third} {
+		failed, ok := errors.AsType[*CallFailedError](end.err)
+		if !ok || *failed != (CallFailedError{Rank: 0, Collective: coll.Barrier, Comm: 1, Number: 2, Cause: CauseCancelled}) {
+			t.Errorf("%v", end.err)
+		}
+	}
+	for _, f := range *w {
+		if len(f.calls.calls) > 0 || f.calls.Pending() {
+			t.Error("a call is under way")
+		}
+	}
+}

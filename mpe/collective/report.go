@@ -1,0 +1,112 @@
+package collective
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
+// Count counts the calls of a collective that were carried out by an algorithm.
+type Count struct {
+	Collective string `json:"collective"`
+	Algorithm  string `json:"algorithm"`
+	// Calls counts those that have begun, and Failures those of them that have failed.
+	Calls    uint64 `json:"calls"`
+	Failures uint64 `json:"failures,omitempty"`
+	// Bytes is the sum of their Call.Bytes.
+	Bytes uint64 `json:"bytes"`
+}
+
+// Snapshot is a collective call that is under way.
+type Snapshot struct {
+	Collective string `json:"collective"`
+	// Algorithm is empty until the members have agreed how to choose one.
+	Algorithm string  `json:"algorithm,omitempty"`
+	Comm      uint32  `json:"comm"`
+	Number    int     `json:"number"`
+	Seconds   float64 `json:"seconds"`
+	// WaitsFor are the ranks of the world with which messages are under way.
+	WaitsFor []int  `json:"waits_for,omitempty"`
+	Text     string `json:"text"`
+}
+
+// counted is the count of a call's algorithm.
+func (e *Executor) counted(x *Execution) *Count {
+	n := e.counts[x.algorithm]
+	if n == nil {
+		n = &Count{Collective: x.Call.Collective.String(), Algorithm: x.algorithm.Name}
+		e.counts[x.algorithm] = n
+	}
+	return n
+}
+
+// Counts returns how many calls were carried out by each algorithm, in the order of their names.
+func (e *Executor) Counts() []Count {
+	counts := make([]Count, 0, len(e.counts))
+	for _, n := range e.counts {
+		counts = append(counts, *n)
+	}
+	slices.SortFunc(counts, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(a.Collective, b.Collective), cmp.Compare(a.Algorithm, b.Algorithm))
+	})
+	return counts
+}
+
+// Disagreements returns how many communicators had members that are configured differently
+// for collectives.
+func (e *Executor) Disagreements() uint64 { return e.disagreements }
+
+// Calls describes the calls under way.
+func (e *Executor) Calls() (list []Snapshot) {
+	for _, x := range e.calls {
+		since := e.engine.Now() - x.posted
+		s := Snapshot{Collective: x.Call.Collective.String(), Comm: x.Comm, Number: x.Tag, Seconds: since.Seconds()}
+		of := x
+		if x.begun {
+			s.Algorithm = x.algorithm.Name
+		} else {
+			of = e.agreeing(x)
+		}
+		if of != nil {
+			s.WaitsFor = of.partners()
+		}
+		s.Text = x.describe(&s, since)
+		list = append(list, s)
+	}
+	return list
+}
+
+// OfCall says, to end a sentence with, which call the message is of.
+func (m *Message) OfCall() string {
+	x := m.x
+	if x.Request == nil {
+		return ", to agree how the algorithms of collective calls are chosen"
+	}
+	return fmt.Sprintf(", in %v by %s", x.Call.Collective, x.algorithm.Name)
+}
+
+// partners are the ranks of the world with which messages are under way.
+func (x *Execution) partners() (ranks []int) {
+	for _, m := range x.under {
+		ranks = append(ranks, m.Peer)
+	}
+	slices.Sort(ranks)
+	return slices.Compact(ranks)
+}
+
+func (x *Execution) describe(s *Snapshot, since handshake.Instant) string {
+	how := "by " + s.Algorithm
+	if !x.begun {
+		how = "whose ranks have not agreed yet how to choose its algorithm"
+	}
+	text := fmt.Sprintf("%s %s, begun %v ago", s.Collective, how, handshake.Round(since))
+	switch {
+	case len(s.WaitsFor) > 0:
+		return text + ", waits for " + describeRanks(s.WaitsFor)
+	case x.computing > 0:
+		return text + ", computes a user's operation"
+	}
+	return text
+}

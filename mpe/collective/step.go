@@ -1,0 +1,256 @@
+package collective
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// advance begins all steps that can, and ends the call if there are none left. Messages
+// begin before steps without one.
+func (x *Execution) advance() {
+	for x.failed == nil {
+		for x.failed == nil {
+			step, number, ok := x.progress.Next()
+			if !ok {
+				break
+			}
+			if step.Sends() || step.Receives() {
+				x.post(step, number)
+			} else {
+				x.local = append(x.local, localStep{*step, number})
+			}
+		}
+		if len(x.local) == 0 || x.failed != nil {
+			break
+		}
+		s := x.local[0]
+		x.local = append(x.local[:0], x.local[1:]...)
+		x.work(&s)
+	}
+	if len(x.under) == 0 && x.computing == 0 && (x.failed != nil || x.progress.Over()) {
+		x.end(x.failed)
+	}
+}
+
+// blanks is what messages without content are made of.
+var blanks [16]byte
+
+// view gives the memory of a place.
+func (x *Execution) view(at coll.Loc, n int) ([]byte, error) {
+	var b []byte
+	switch at.Buf {
+	case coll.SendBuf:
+		b = x.Send
+	case coll.RecvBuf:
+		b = x.Recv
+	case coll.Scratch:
+		b = x.scratch
+	case coll.Blank:
+		b = blanks[:]
+	}
+	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
+		return nil, x.refuse("it needs %d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
+	}
+	return b[at.Off : at.Off+n : at.Off+n], nil
+}
+
+// post posts the message of a step.
+func (x *Execution) post(s *coll.Step, number int) {
+	var err error
+	switch s.Kind {
+	case coll.StepForward:
+		err = x.forward(s, number)
+	case coll.StepSend:
+		var buf []byte
+		if buf, err = x.view(s.From, s.Len); err == nil {
+			m := x.message(true, s.Peer, number, buf)
+			m.Piece = s.Piece
+			err = x.e.engine.Start(m)
+		}
+	default:
+		var buf []byte
+		if buf, err = x.view(s.Into, s.Len); err == nil {
+			if s.Into.Buf == coll.Blank { // another rank's token may be longer than ours
+				buf = x.wasted[:]
+			}
+			err = x.e.engine.Start(x.message(false, s.Peer, number, buf))
+		}
+	}
+	if err != nil {
+		x.fail(number, err)
+	}
+}
+
+// forward begins a StepForward.
+func (x *Execution) forward(s *coll.Step, number int) error {
+	buf, err := x.view(s.Into, s.Len)
+	if err != nil {
+		return err
+	}
+	recv, send := x.message(false, s.Peer, number, buf), x.message(true, s.To, number, buf)
+	recv.Piece, send.Piece = s.Piece, s.Piece
+	recv.other, send.other = send, recv
+	recv.later, err = x.e.engine.Forward(recv, send)
+	if recv.later { // whole
+		send.Piece = 0
+		remove(&x.under, send)
+	}
+	return err
+}
+
+// message makes a message to or from a rank of the communicator, under way until release.
+func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
+	e := x.e
+	var m *Message
+	if last := len(e.spare) - 1; last >= 0 {
+		m = e.spare[last]
+		e.spare = e.spare[:last]
+	} else {
+		m = new(Message)
+	}
+	e.lastID++
+	*m = Message{Call: &x.Operation, Send: send, Peer: x.Members[peer], Buf: buf, x: x, step: number, id: e.lastID}
+	x.under = append(x.under, m)
+	return m
+}
+
+// release has a message under way no longer.
+func (x *Execution) release(m *Message) {
+	remove(&x.under, m)
+	*m = Message{}
+	x.e.spare = append(x.e.spare, m)
+}
+
+// work does a step that has no message.
+func (x *Execution) work(s *localStep) {
+	from, err := x.view(s.From, s.Len)
+	if err != nil && s.Kind != coll.StepJoin {
+		x.fail(s.number, err)
+		return
+	}
+	var into []byte
+	switch s.Kind {
+	case coll.StepJoin:
+	default:
+		if into, err = x.view(s.Into, s.Len); err != nil {
+			x.fail(s.number, err)
+			return
+		}
+		if x.User != nil && s.Kind != coll.StepCopy {
+			x.computing++
+			x.e.engine.Compute(Job{x, s.Kind, s.number, into, from})
+			return
+		}
+		_ = x.combine(s.Kind, into, from) // only the user's operation has errors
+	}
+	x.progress.Done(s.number)
+}
+
+// combine does the work of a step on its bytes. The error is that of the user's operation.
+func (x *Execution) combine(kind coll.Kind, into, from []byte) error {
+	switch kind {
+	case coll.StepReduce:
+		return x.apply(from, into)
+	case coll.StepReduceRight: // from = into ∘ from, which may be lost
+		if err := x.apply(into, from); err != nil {
+			return err
+		}
+	}
+	copy(into, from)
+	return nil
+}
+
+// apply calls the operation: inout = in ∘ inout.
+func (x *Execution) apply(in, inout []byte) error {
+	if x.User != nil {
+		return x.User(in, inout)
+	}
+	x.reduce(inout, in)
+	return nil
+}
+
+// Job is a call of a user's function.
+type Job struct {
+	x          *Execution
+	kind       coll.Kind
+	number     int
+	into, from []byte
+}
+
+// Run calls the function, which may take long. The error is the function's.
+func (j *Job) Run() error { return j.x.combine(j.kind, j.into, j.from) }
+
+// Computed notes that a job has ended, with the error of Run.
+func (e *Executor) Computed(j Job, err error) {
+	x := j.x
+	x.computing--
+	switch {
+	case x.failed != nil:
+	case err != nil:
+		x.fail(j.number, err)
+	default:
+		x.progress.Done(j.number)
+	}
+	x.wake()
+}
+
+// wake has Advance go on with the call.
+func (x *Execution) wake() {
+	if !x.woken {
+		x.woken = true
+		x.e.woken = append(x.e.woken, x)
+	}
+}
+
+// Ended notes that a message has ended, with how many bytes, or with err. An error that
+// matches ErrCallFailed says that the peer has aborted the call.
+func (e *Executor) Ended(m *Message, bytes int64, err error) {
+	x, number := m.x, m.step
+	x.aborted = x.aborted || errors.Is(err, ErrCallFailed)
+	if s := x.progress.Step(number); err == nil && !m.Send && s.Into.Buf != coll.Blank && bytes != int64(s.Len) {
+		err = fmt.Errorf("it has %d bytes: %w", bytes, ErrMismatch)
+	}
+	other, later := m.other, m.later
+	x.release(m)
+	switch {
+	case err != nil:
+		x.fail(number, err)
+	case other == nil:
+		x.progress.Done(number)
+	default: // the other half of a forward is still under way
+		other.other = nil
+		if later {
+			x.under = append(x.under, other)
+			if err := e.engine.Start(other); err != nil {
+				x.fail(number, err)
+			}
+		}
+	}
+	x.wake()
+}
+
+// fail has the call end because of a step: nothing more begins, and what is under way is
+// cancelled, or goes on without the call's memory. A user's function that cannot be cancelled
+// is waited for.
+func (x *Execution) fail(number int, err error) {
+	if x.failed != nil {
+		return
+	}
+	x.failed = x.stepError(number, err)
+	x.cancelAll()
+	if x.computing > 0 && x.CancelUser != nil {
+		x.CancelUser(x.failed)
+	}
+}
+
+// stepError says which step has failed.
+func (x *Execution) stepError(number int, err error) *StepError {
+	s := x.progress.Step(number)
+	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: number, Kind: s.Kind, Peer: -1, Bytes: s.Len, Err: err}
+	if (s.Sends() || s.Receives()) && s.Peer >= 0 {
+		e.Peer = x.Members[s.Peer]
+	}
+	return e
+}

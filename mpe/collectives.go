@@ -1,0 +1,239 @@
+package mpe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+)
+
+// Package collective executes collective calls. Its messages are requests as others are: when
+// one of them ends, it is put into core.ended, and flush, at the end of every event, reports
+// it and has the calls begin what can begin then.
+
+// prepare makes the request of a collective call, for startCall. It is no event: it uses only
+// what does not change.
+func (e *core) prepare(c *collective.Operation) (*Request, error) {
+	x := executions.Get().(*collective.Execution)
+	if err := x.Prepare(c, e); err != nil {
+		return nil, err
+	}
+	r := newRequest()
+	*r = Request{kind: opCollective, peer: AnySource, comm: c.Comm, tag: int32(c.Tag), call: x}
+	r.status.Peer = AnySource
+	return r, nil
+}
+
+// startCall starts a call that is prepared.
+func (e *core) startCall(r *Request) error {
+	if e.state != running {
+		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
+	}
+	e.nextID++
+	r.id, r.posted = e.nextID, e.at
+	if err := e.calls.Start(r.call, r); err != nil {
+		return err
+	}
+	e.flush()
+	return nil
+}
+
+// resetCollectives is Engine.ResetCollectives.
+func (e *core) resetCollectives() {
+	e.calls.Reset()
+	for _, p := range e.peers {
+		if p != nil {
+			p.retractAborts()
+		}
+	}
+	e.flush()
+}
+
+// advanceCalls has calls whose messages have ended go on. It is called at the end of an event.
+func (e *core) advanceCalls() {
+	for len(e.ended) > 0 || e.calls.Pending() {
+		for i := 0; i < len(e.ended); i++ {
+			r := e.ended[i]
+			if m := r.message; m != nil { // else it was cancelled meanwhile
+				err := r.err
+				if errors.Is(err, extended.ErrAborted) { // the peer's call has failed
+					err = fmt.Errorf("%w: %w", collective.ErrCallFailed, err)
+				}
+				e.flowEnded(r)
+				e.calls.Ended(m, r.status.Bytes, err)
+			}
+			r.Free()
+		}
+		clear(e.ended)
+		e.ended = e.ended[:0]
+		e.calls.Advance()
+	}
+}
+
+// Wire implements collective.Caller.
+func (e *core) Wire(rank int) (collective.Wire, error) {
+	if err := e.checkRank(rank); err != nil || rank == e.rank {
+		return collective.Wire{}, err
+	}
+	p := e.peers[rank]
+	w, err := WireOf(p.limits, nil)
+	w.Profile, w.SingleCopy = p.profile().String(), p.singleCopy()
+	return w, err
+}
+
+// WireOf returns what collective calls depend on of what Device.Peer has returned.
+func WireOf(p PeerInfo, err error) (collective.Wire, error) {
+	return collective.Wire{Profile: p.Profile, Words: p.Words, NoComms: p.NoComms, NoEmpty: p.NoEmpty}, err
+}
+
+// callEngine is a core as its collective calls use it.
+type callEngine struct{ *core }
+
+func (e callEngine) Now() handshake.Instant   { return e.at }
+func (e callEngine) Random() uint64           { return e.driver.random() }
+func (e callEngine) Compute(j collective.Job) { e.driver.compute(j) }
+
+func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.message(m)) }
+
+// message makes the request of a message.
+func (e *core) message(m *collective.Message) *Request {
+	kind := OpRecv
+	if m.Send {
+		kind = OpSend
+	}
+	r := newRequest()
+	*r = Request{
+		kind: kind, peer: m.Peer, p: e.peers[m.Peer], tag: int32(m.Call.Tag), comm: m.Call.Comm,
+		datatype: m.Call.Datatype, anyDatatype: m.Call.AnyDatatype, buf: m.Buf, message: m,
+	}
+	if r.p.limits.NoComms {
+		r.comm, r.tag = 0, 0
+	}
+	r.status.Peer = r.peer
+	e.nextID++
+	r.id, r.posted = e.nextID, e.at
+	return r
+}
+
+// startMessage posts the request of a message.
+func (e *core) startMessage(r *Request) error {
+	if e.state != running {
+		return ErrClosed
+	}
+	if err := e.check(&Operation{Kind: r.kind, Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Buf: r.buf}); err != nil {
+		return err
+	}
+	if r.kind == OpRecv {
+		if err := e.postRecv(r); err != nil {
+			return err
+		}
+	} else {
+		r.p.send(r, true)
+	}
+	r.message.Request = r
+	return nil
+}
+
+func (e callEngine) Cancel(m *collective.Message) {
+	r, posted := m.Request.(*Request)
+	if !posted {
+		return
+	}
+	r.message = nil // its end is not reported
+	if r.flow != nil && r.flow.send == r {
+		r.p.abortSend(r)
+	}
+	if r.over() {
+		return
+	}
+	if !e.cancel(r) {
+		if r.kind == OpRecv { // it is not kept: no later receive asks for it
+			r.in.p.discardRecv(r)
+		} else {
+			e.detach(r, nil)
+		}
+	}
+	e.finish(r, ErrCancelled)
+}
+
+func (e callEngine) WaitError(m *collective.Message, cause error) error {
+	return e.waitError(m.Request.(*Request), cause)
+}
+
+// causes say which errors are what, the first that fits.
+var causes = []struct {
+	err   error
+	cause collective.FailureCause
+}{
+	{ErrClosed, collective.CauseClosing},
+	{collective.ErrMismatch, collective.CauseMismatch},
+	{ErrTruncated, collective.CauseTruncated},
+	{extended.ErrTimeout, collective.CausePeerLost},
+	{extended.ErrSession, collective.CausePeerLost},
+	{handshake.ErrTimeout, collective.CausePeerLost},
+	{context.DeadlineExceeded, collective.CauseTimeout},
+	{context.Canceled, collective.CauseCancelled},
+	{ErrCancelled, collective.CauseCancelled},
+}
+
+func (e callEngine) CauseOf(err error) collective.FailureCause {
+	for _, c := range causes {
+		if errors.Is(err, c.err) {
+			return c.cause
+		}
+	}
+	if _, ok := errors.AsType[*WaitError](err); ok { // a context may end for whatever its owner likes
+		return collective.CauseCancelled
+	}
+	return collective.CauseOther
+}
+
+func (e callEngine) SendInternal(rank int, comm, tag uint32, payload []byte, o *collective.Ordering) {
+	if e.state != closed {
+		e.peers[rank].sendInternal(comm, tag, payload, o)
+	}
+}
+
+func (e callEngine) Unsent() (bytes int) {
+	for _, p := range e.peers {
+		if p != nil {
+			bytes += p.unsent()
+		}
+	}
+	return bytes
+}
+
+func (e callEngine) Finish(x *collective.Execution, err error) {
+	r := x.Request.(*Request)
+	r.call, x.Request = nil, nil
+	executions.Put(x)
+	e.finish(r, err)
+}
+
+// computed notes that a user's function has ended, with err.
+func (e *core) computed(j collective.Job, err error) {
+	e.calls.Computed(j, err)
+	e.flush()
+}
+
+// openInternal takes a message that another rank's calls send to this one's.
+func (e *core) openInternal(p *peer, in *inbound) {
+	in.accepted, in.room = true, 0
+	if e.calls.Opened(p.rank, in.comm, in.tag, in.bytes) {
+		in.room = in.bytes
+		in.buf, in.own = e.buffers.get(int(in.bytes)), true
+	}
+	e.pending.accepts = append(e.pending.accepts, in)
+}
+
+// internalArrived hands over one that is complete.
+func (e *core) internalArrived(p *peer, in *inbound) {
+	if in.own {
+		e.calls.Arrived(p.rank, in.comm, in.buf)
+		e.buffers.put(in.buf)
+		in.buf, in.own = nil, false
+	}
+}
