@@ -62,7 +62,7 @@ func childDaemon(socket string) {
 
 // echo attaches to rank 1 and sends what comes back, until the daemon ends.
 func echo(socket string) {
-	c, err := Dial(context.Background(), socket, DialOptions{Rank: 1})
+	c, err := Dial(context.Background(), socket, 1)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -117,7 +117,7 @@ func startProcess(b *testing.B, env, ready string) {
 func BenchmarkPing(b *testing.B) {
 	socket := shortPath(b)
 	startProcess(b, childServer+"="+socket, "serving")
-	c, err := Dial(b.Context(), socket, DialOptions{Rank: 0})
+	c, err := Dial(b.Context(), socket, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

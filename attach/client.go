@@ -14,12 +14,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// DialOptions say what a client wants.
-type DialOptions struct {
-	// Rank is the rank to attach to, or AnyRank.
-	Rank int
-}
-
 // Client is a program's end: a rank of a running daemon. It is an mpe.Device.
 type Client struct {
 	socket string
@@ -52,9 +46,9 @@ type Client struct {
 
 var _ mpe.Device = (*Client)(nil)
 
-// Dial attaches to a rank of the daemon that listens at socket. The error is a
-// *RefusedError if the daemon says no.
-func Dial(ctx context.Context, socket string, opts DialOptions) (*Client, error) {
+// Dial attaches to a rank of the daemon that listens at socket, or to any of its ranks if
+// that is AnyRank. The error is a *RefusedError if the daemon says no.
+func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -66,7 +60,7 @@ func Dial(ctx context.Context, socket string, opts DialOptions) (*Client, error)
 	from := &source{conn}
 	c := &Client{socket: socket, in: newFrameReader(from), ended: make(chan struct{}), spin: answerTime}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	err = c.greet(conn, opts.Rank)
+	err = c.greet(conn, rank)
 	if !stop() { // the deadline is set, or will be
 		err = context.Cause(ctx)
 	}
@@ -75,7 +69,7 @@ func Dial(ctx context.Context, socket string, opts DialOptions) (*Client, error)
 	}
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("attaching to %s at %s: %w", rankName(opts.Rank), socket, err)
+		return nil, fmt.Errorf("attaching to %s at %s: %w", rankName(rank), socket, err)
 	}
 	from.Reader = c.link
 	c.out = newOutbox(c.link, c.link.try)

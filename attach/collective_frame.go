@@ -208,10 +208,5 @@ func (c *call) readDescription(b []byte, x *coll.Call, ints []int) (d descriptio
 		d.members, b = b[:memberLen*n], b[memberLen*n:]
 	}
 	d.name, b = b[:c.name], b[c.name:]
-	for _, zero := range b {
-		if zero != 0 {
-			return d, ints, false
-		}
-	}
-	return d, ints, true
+	return d, ints, !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
 }

@@ -84,27 +84,18 @@ func (d *details) errors() (list []error) {
 		}
 		list = append(list, e)
 	}
-	if d.Timeout != nil {
-		list = append(list, d.Timeout)
+	add := func(is bool, err error) {
+		if is {
+			list = append(list, err)
+		}
 	}
-	if d.Partial != nil {
-		list = append(list, d.Partial)
-	}
-	if d.Truncated != nil {
-		list = append(list, d.Truncated)
-	}
-	if d.TruncatedWords != nil {
-		list = append(list, d.TruncatedWords)
-	}
-	if d.Remote != nil {
-		list = append(list, d.Remote)
-	}
-	if d.Call != nil {
-		list = append(list, d.Call)
-	}
-	if d.Failed != nil {
-		list = append(list, d.Failed)
-	}
+	add(d.Timeout != nil, d.Timeout)
+	add(d.Partial != nil, d.Partial)
+	add(d.Truncated != nil, d.Truncated)
+	add(d.TruncatedWords != nil, d.TruncatedWords)
+	add(d.Remote != nil, d.Remote)
+	add(d.Call != nil, d.Call)
+	add(d.Failed != nil, d.Failed)
 	if s := d.Step; s != nil {
 		list = []error{&collective.StepError{
 			Collective: s.Collective, Algorithm: s.Algorithm, Number: s.Number, Kind: s.Kind, Peer: s.Peer, Bytes: s.Bytes,

@@ -39,7 +39,7 @@ func FuzzServer(f *testing.F) {
 			f.Add(written(&x, 64))
 		}
 	}
-	h := serve(f, newWorld(2, 0), Options{Share: true, Limits: Limits{Operations: 16, Bytes: 1 << 20}})
+	h := serve(f, newWorld(2, 0), Options{Limits: Limits{Operations: 16, Bytes: 1 << 20}})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c := h.attach(t, 0)
 		go func() {
@@ -82,7 +82,7 @@ func FuzzEngine(f *testing.F) {
 		}
 	}
 	devices := engines(f, 3, nil)
-	h := serveDevices(f, devices, Options{Share: true, Limits: Limits{Operations: 16, Bytes: 1 << 16}})
+	h := serveDevices(f, devices, Options{Limits: Limits{Operations: 16, Bytes: 1 << 16}})
 	f.Fuzz(func(t *testing.T, b []byte, name string) {
 		at := func(i int) uint64 {
 			if i < len(b) {

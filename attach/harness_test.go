@@ -89,7 +89,7 @@ func (h *harness) shutDown(t testing.TB) {
 
 func (h *harness) dial(t testing.TB, rank int) *Client {
 	t.Helper()
-	c, err := Dial(within(t), h.socket, DialOptions{Rank: rank})
+	c, err := Dial(within(t), h.socket, rank)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func (h *harness) dial(t testing.TB, rank int) *Client {
 func (h *harness) session(rank int) *session {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
-	return h.server.attached[rank][0]
+	return h.server.attached[rank]
 }
 
 // until waits for something that another goroutine is about to do.

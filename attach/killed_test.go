@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // child attaches, says so or why not, and is in the middle of all kinds of
 // operations until it is killed.
 func child(socket string) {
-	c, err := Dial(context.Background(), socket, DialOptions{Rank: 0})
+	c, err := Dial(context.Background(), socket, 0)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -100,7 +100,7 @@ func TestKilled(t *testing.T) {
 		if sendQueue := startChild(t, cmd, h.socket); sendQueue != "attached" {
 			t.Fatal(sendQueue)
 		}
-		_, err := Dial(within(t), h.socket, DialOptions{Rank: 0})
+		_, err := Dial(within(t), h.socket, 0)
 		if err == nil || !strings.Contains(err.Error(), "pid "+strconv.Itoa(cmd.Process.Pid)) {
 			t.Errorf("while it has the rank: %v", err)
 		}

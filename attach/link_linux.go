@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/poller"
 )
 
 // link is a program's connection, on a descriptor that Go's network poller does
-// not know: that one wakes a thread for all that arrives, also while a goroutine
-// polls.
+// not know.
 type link struct {
 	fd int
 	// The descriptor's number may be another's after close. So reads are over
@@ -23,20 +24,8 @@ type link struct {
 
 // newLink makes a link of a connection, and closes conn.
 func newLink(conn *net.UnixConn) (*link, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	l := &link{}
-	if ctl := raw.Control(func(fd uintptr) {
-		l.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
-	}); ctl != nil {
-		return nil, ctl
-	}
-	if err != nil {
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	return l, conn.Close()
+	fd, err := poller.Take(conn)
+	return &link{fd: fd}, err
 }
 
 // Read reads what is there; errNothing if that is nothing.

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -162,10 +163,7 @@ func (s *session) returnKept() {
 // returnKept has all sessions return what they keep.
 func (s *Server) returnKept() {
 	s.mu.Lock()
-	var all []*session
-	for _, sessions := range s.attached {
-		all = append(all, sessions...)
-	}
+	all := slices.Collect(maps.Values(s.attached))
 	s.mu.Unlock()
 	for _, ses := range all {
 		ses.returnKept()

@@ -188,7 +188,7 @@ func TestSilentConnections(t *testing.T) {
 	until(t, "all are being greeted", func() bool { return len(h.server.greeting) == maxGreeting })
 	attached := make(chan error)
 	go func() {
-		c, err := Dial(within(t), h.socket, DialOptions{Rank: 0})
+		c, err := Dial(within(t), h.socket, 0)
 		if err == nil {
 			err = c.Close(within(t))
 		}

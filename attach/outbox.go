@@ -67,13 +67,6 @@ func newOutbox(w io.Writer, try func(b []byte) int) *outbox {
 	}
 }
 
-// put hands an item to run. It never waits.
-func (o *outbox) put(it item) {
-	if o.push(it) {
-		o.toRun()
-	}
-}
-
 // toRun wakes run. The channel has room: only who has made the outbox busy
 // wakes.
 func (o *outbox) toRun() { o.wake <- struct{}{} }

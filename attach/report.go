@@ -21,15 +21,11 @@ func (s *Server) Attached() []Attached {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []Attached
-	for rank, sessions := range s.attached {
-		for _, ses := range sessions {
-			a := Attached{Rank: rank, Credentials: ses.who, Since: ses.since}
-			a.Operations, a.Bytes = ses.underWay()
-			list = append(list, a)
-		}
+	for rank, ses := range s.attached {
+		a := Attached{Rank: rank, Credentials: ses.who, Since: ses.since}
+		a.Operations, a.Bytes = ses.underWay()
+		list = append(list, a)
 	}
-	slices.SortFunc(list, func(a, b Attached) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), a.Since.Compare(b.Since))
-	})
+	slices.SortFunc(list, func(a, b Attached) int { return cmp.Compare(a.Rank, b.Rank) })
 	return list
 }

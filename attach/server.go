@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,9 +33,6 @@ type Ranks interface {
 type Options struct {
 	// Access says who may attach, beside root and the daemon's own user.
 	Access Access
-	// Share lets several programs attach to one rank. Messages go to
-	// whichever posts the receive that matches first.
-	Share bool
 	// Limits are granted to each program. 0 is 65,536 operations and 256 MiB.
 	Limits Limits
 	// Memory is how many bytes the operations of all programs may take. 0 is 1 GiB.
@@ -74,30 +72,20 @@ type Server struct {
 	greeting chan struct{}
 
 	mu       sync.Mutex
-	attached map[int][]*session
+	attached map[int]*session
 }
 
 // NewServer returns a server of the given ranks.
 func NewServer(ranks Ranks, opts Options) *Server {
-	if opts.Limits.Operations <= 0 {
-		opts.Limits.Operations = defaultOperations
-	}
-	if opts.Limits.Bytes <= 0 {
-		opts.Limits.Bytes = defaultBytes
-	}
-	// What WELCOME and a slice can carry.
-	opts.Limits.Operations = min(opts.Limits.Operations, math.MaxInt32)
-	opts.Limits.Bytes = min(opts.Limits.Bytes, math.MaxInt)
-	if opts.Memory <= 0 {
-		opts.Memory = defaultMemory
-	}
-	if opts.HelloTime <= 0 {
-		opts.HelloTime = defaultHelloTime
-	}
+	// At most what WELCOME and a slice can carry.
+	opts.Limits.Operations = min(cmp.Or(opts.Limits.Operations, defaultOperations), math.MaxInt32)
+	opts.Limits.Bytes = min(cmp.Or(opts.Limits.Bytes, defaultBytes), math.MaxInt)
+	opts.Memory = cmp.Or(opts.Memory, defaultMemory)
+	opts.HelloTime = cmp.Or(opts.HelloTime, defaultHelloTime)
 	if opts.Log == nil {
 		opts.Log = func(Event) {}
 	}
-	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), greeting: make(chan struct{}, maxGreeting), attached: make(map[int][]*session)}
+	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), greeting: make(chan struct{}, maxGreeting), attached: make(map[int]*session)}
 }
 
 // Serve lets programs attach through l, which listens on a Unix stream socket
@@ -250,7 +238,7 @@ func (s *Server) claim(ses *session, rank int) error {
 	defer s.mu.Unlock()
 	hosts := s.ranks.Hosts()
 	if rank == AnyRank {
-		i := slices.IndexFunc(hosts, func(r int) bool { return s.opts.Share || len(s.attached[r]) == 0 })
+		i := slices.IndexFunc(hosts, func(r int) bool { return s.attached[r] == nil })
 		switch {
 		case len(hosts) == 0:
 			return refused(NoRank, "the daemon has no host ranks to attach to")
@@ -263,21 +251,20 @@ func (s *Server) claim(ses *session, rank int) error {
 	switch {
 	case err != nil:
 		return refused(NoRank, "%v (ranks to attach to: %v)", err, hosts)
-	case !s.opts.Share && len(s.attached[rank]) > 0:
+	case s.attached[rank] != nil:
 		return refused(Busy, "another program is attached: %s", s.holders([]int{rank}))
 	}
 	ses.rank, ses.dev, ses.since = rank, dev, time.Now()
-	s.attached[rank] = append(s.attached[rank], ses)
+	s.attached[rank] = ses
 	return nil
 }
 
-// holders says who has the given ranks.
+// holders says who has the given ranks, all of which are taken.
 func (s *Server) holders(ranks []int) string {
 	var b strings.Builder
 	for _, rank := range ranks {
-		for _, ses := range s.attached[rank] {
-			fmt.Fprintf(&b, ", rank %d by pid %d of user %d", rank, ses.who.PID, ses.who.UID)
-		}
+		who := s.attached[rank].who
+		fmt.Fprintf(&b, ", rank %d by pid %d of user %d", rank, who.PID, who.UID)
 	}
 	return strings.TrimPrefix(b.String(), ", ")
 }
@@ -290,13 +277,8 @@ type collectiveResetter interface{ ResetCollectives() }
 func (s *Server) release(ses *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := slices.DeleteFunc(s.attached[ses.rank], func(other *session) bool { return other == ses })
-	if len(left) == 0 {
-		delete(s.attached, ses.rank)
-		if d, ok := ses.dev.(collectiveResetter); ok {
-			d.ResetCollectives()
-		}
-	} else {
-		s.attached[ses.rank] = left
+	delete(s.attached, ses.rank)
+	if d, ok := ses.dev.(collectiveResetter); ok {
+		d.ResetCollectives()
 	}
 }

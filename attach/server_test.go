@@ -21,7 +21,7 @@ func TestOneProgramARank(t *testing.T) {
 		defer mu.Unlock()
 		refusal = append(refusal, fmt.Sprintf("%d: rank %d pid %d %v", e.Kind, e.Rank, e.PID, e.Err))
 	}})
-	dial := func(rank int) (*Client, error) { return Dial(within(t), h.socket, DialOptions{Rank: rank}) }
+	dial := func(rank int) (*Client, error) { return Dial(within(t), h.socket, rank) }
 	one := h.dial(t, 1)
 	pid := fmt.Sprintf("pid %d", os.Getpid())
 	if _, err := dial(1); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "rank 1 by "+pid) {
@@ -61,32 +61,22 @@ func TestOneProgramARank(t *testing.T) {
 	}
 }
 
-func TestShare(t *testing.T) {
-	h := serve(t, newWorld(2, 0), Options{Share: true})
-	a, b := h.dial(t, 0), h.dial(t, AnyRank)
-	wait(t, send(t, a, 0, 0, []byte("x")))
-	wait(t, recv(t, b, 0, 0, make([]byte, 1)))
-	if len(h.server.Attached()) != 2 {
-		t.Errorf("%+v", h.server.Attached())
-	}
-}
-
 func TestNoHosts(t *testing.T) {
 	h := serve(t, newWorld(2), Options{})
-	if _, err := Dial(within(t), h.socket, DialOptions{Rank: AnyRank}); !errors.Is(err, mpe.ErrRank) {
+	if _, err := Dial(within(t), h.socket, AnyRank); !errors.Is(err, mpe.ErrRank) {
 		t.Error(err)
 	}
 }
 
 func TestNoDaemon(t *testing.T) {
-	if _, err := Dial(within(t), t.TempDir()+"/x", DialOptions{}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Dial(within(t), t.TempDir()+"/x", 0); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	errEnough := errors.New("enough")
 	cancel(errEnough)
 	h := serve(t, newWorld(2, 0), Options{})
-	if _, err := Dial(ctx, h.socket, DialOptions{}); !errors.Is(err, context.Canceled) && !errors.Is(err, errEnough) {
+	if _, err := Dial(ctx, h.socket, 0); !errors.Is(err, context.Canceled) && !errors.Is(err, errEnough) {
 		t.Error(err)
 	}
 }

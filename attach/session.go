@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -243,10 +245,7 @@ func (s *session) handle(t frameType) error {
 // cancelAll ends everything that is under way for a program that has gone.
 func (s *session) cancelAll(cause error) {
 	s.mu.Lock()
-	ops := make([]*operation, 0, len(s.ops))
-	for _, op := range s.ops {
-		ops = append(ops, op)
-	}
+	ops := slices.Collect(maps.Values(s.ops))
 	s.mu.Unlock()
 	for _, op := range ops {
 		if op.watcher != nil && op.watcher.take(op) {

@@ -71,13 +71,11 @@ func (w *watcher) cancel(op *operation) {
 func (w *watcher) take(op *operation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range w.ops {
-		if w.ops[i] == op {
-			w.remove(i)
-			return true
-		}
+	i := slices.Index(w.ops, op)
+	if i >= 0 {
+		w.remove(i)
 	}
-	return false
+	return i >= 0
 }
 
 func (w *watcher) remove(i int) {

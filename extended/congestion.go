@@ -55,9 +55,9 @@ func (w *congestion) lost(order, next uint64) {
 
 // roundTrip is the estimator and the time-out of E30.
 type roundTrip struct {
-	smoothed, variation, shortest time.Duration
-	rto                           time.Duration // as it stands, doublings included
-	doublings                     int
+	smoothed, variation time.Duration
+	rto                 time.Duration // as it stands, doublings included
+	doublings           int
 }
 
 func (r *roundTrip) reset(t *Timing) { *r = roundTrip{rto: t.InitialRTO} }
@@ -86,11 +86,10 @@ func tripOf(now Instant, clock uint32, delay time.Duration) time.Duration {
 func (r *roundTrip) measured(d time.Duration, t *Timing) {
 	d = max(d, time.Nanosecond)
 	if r.smoothed == 0 {
-		r.smoothed, r.variation, r.shortest = d, d/2, d
+		r.smoothed, r.variation = d, d/2
 	} else {
 		r.variation += ((r.smoothed - d).Abs() - r.variation) / 4
 		r.smoothed = max(r.smoothed+(d-r.smoothed)/8, time.Nanosecond)
-		r.shortest = min(r.shortest, d)
 	}
 	r.doublings = 0
 	r.rto = r.base(t)

@@ -48,7 +48,7 @@ func names(t *testing.T, text, heading string) (found []string) {
 func TestDocumentNamesStatesReasonsAndEvents(t *testing.T) {
 	text := section(t)
 	for heading, all := range map[string]func(i int) string{
-		"| of | state | a message is in it |\n":     func(i int) string { return enumerated(i, NumStates, State(i).String) },
+		"| of | state | a message is in it |\n":     func(i int) string { return enumerated(i, int(numStates), State(i).String) },
 		"| rule | a packet is dropped as | for |\n": func(i int) string { return enumerated(i, NumReasons, Reason(i).String) },
 		"| rule | event | counts |\n":               func(i int) string { return enumerated(i, NumEvents, Event(i).String) },
 	} {

@@ -72,7 +72,6 @@ func (c *Conn) open(now Instant, h *protocol.ExtHeader) *inbound {
 	}
 	r.newest = m
 	r.expected++
-	c.stats.Opened++
 	a := c.next()
 	a.Kind = Open
 	a.Message, a.Comm, a.Tag, a.Length = c.message(m), h.Comm, h.Tag, int64(h.Length)

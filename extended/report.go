@@ -13,27 +13,11 @@ type SendState struct {
 	Comm, Tag uint32
 }
 
-// RecvState describes an inbound message that has begun and is not complete.
-type RecvState struct {
-	Wait
-	Comm, Tag uint32
-}
-
 // EachSend calls yield for every send that has not ended, oldest first, until it
 // returns false.
 func (c *Conn) EachSend(yield func(SendState) bool) {
 	for m := c.sends.first; m != nil; m = m.after {
 		if !yield(SendState{Wait: c.sendWait(m), Comm: m.op.Comm, Tag: m.op.Tag}) {
-			return
-		}
-	}
-}
-
-// EachRecv calls yield for every inbound message that has begun and is not
-// complete, in their order, until it returns false.
-func (c *Conn) EachRecv(yield func(RecvState) bool) {
-	for m := c.recvs.first; m != nil; m = m.after {
-		if !m.complete() && !yield(RecvState{Wait: c.recvWait(m), Comm: m.comm, Tag: m.tag}) {
 			return
 		}
 	}
@@ -70,8 +54,8 @@ type Counters struct {
 	// SendsDone and SendsFailed count SendDone, without Err and with;
 	// SendsEager, messages that went eagerly.
 	SendsDone, SendsFailed, SendsEager uint64
-	// Opened, Arrived and Lost count the actions of these names.
-	Opened, Arrived, Lost uint64
+	// Arrived and Lost count the actions of these names.
+	Arrived, Lost uint64
 }
 
 // Stats are the counters, and how things stand.
@@ -79,17 +63,16 @@ type Stats struct {
 	Counters
 
 	// RoundTrip is the smoothed round trip of E30 and Variation its
-	// variation, 0 before the first measurement; Shortest is the shortest of
-	// this session. TimeOut is as it stands, doublings included.
-	RoundTrip, Variation, Shortest, TimeOut time.Duration
+	// variation, 0 before the first measurement. TimeOut is as it stands,
+	// doublings included.
+	RoundTrip, Variation, TimeOut time.Duration
 	// Window is how many packets may be in flight, InFlight how many are, and
 	// ToRetransmit how many wait to be retransmitted.
 	Window, InFlight, ToRetransmit int
 	// Queued are sends of which nothing was sent, Begun the others that have
 	// not ended; Open are inbound messages that are not both matched and
-	// complete, Awaited those of them that are matched, Held packets of messages
-	// whose predecessors are missing.
-	Queued, Begun, Open, Awaited, Held int
+	// complete, Held packets of messages whose predecessors are missing.
+	Queued, Begun, Open, Held int
 	// MessageCredit and EagerCredit are how many messages, and bytes of eager
 	// ones, may be sent before the peer has to match one.
 	MessageCredit, EagerCredit uint32
@@ -98,10 +81,10 @@ type Stats struct {
 // Stats returns the counters.
 func (c *Conn) Stats() Stats {
 	s := Stats{Counters: c.stats}
-	s.RoundTrip, s.Variation, s.Shortest, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.shortest, c.trip.rto
+	s.RoundTrip, s.Variation, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.rto
 	s.Window, s.InFlight, s.ToRetransmit = c.cwnd(), c.flight.count, c.flight.lost.count
 	s.Queued, s.Begun = c.sends.count-c.sends.begun, c.sends.begun
-	s.Open, s.Awaited, s.Held = c.recvs.open(), c.recvs.waiting, c.recvs.held.count
+	s.Open, s.Held = c.recvs.open(), c.recvs.held.count
 	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.next, c.sends.eagerLimit-c.sends.eagerSent
 	return s
 }

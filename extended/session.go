@@ -1,6 +1,10 @@
 package extended
 
-import "github.com/zrlmpi/zrlmpid/protocol"
+import (
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
 
 // session is the pair of sessions of both ranks (E5–E9).
 type session struct {
@@ -27,14 +31,7 @@ type session struct {
 	greet bool
 }
 
-func (s *session) ended(peer protocol.Session) bool {
-	for _, p := range s.past {
-		if p == peer {
-			return true
-		}
-	}
-	return false
-}
+func (s *session) ended(peer protocol.Session) bool { return slices.Contains(s.past[:], peer) }
 
 // end remembers that the peer's session is over.
 func (s *session) end() {

@@ -31,9 +31,6 @@ var stateNames = [numStates]string{
 	"", "QUEUED", "EAGER", "WAIT_CLEAR", "WITHDRAWING", "SENDING", "ANNOUNCED", "ARRIVING", "CLEARED",
 }
 
-// NumStates is the number of States, for tables indexed by them; none is 0.
-const NumStates = int(numStates)
-
 // String returns the state's name.
 func (s State) String() string {
 	if s > 0 && s < numStates {

@@ -72,9 +72,6 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	return p.request(now, acts), nil
 }
 
-// SendIdle reports whether Send would be accepted.
-func (p *Pair) SendIdle() bool { return p.send.state == Idle }
-
 // request sends SEND_REQUEST for a message that was held.
 func (p *Pair) request(now Instant, acts []Action) []Action {
 	s := &p.send

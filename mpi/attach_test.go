@@ -59,7 +59,7 @@ func attached(world mpitest.WorldFunc, every int) mpitest.WorldFunc {
 		})
 		devices := slices.Clone(ranks)
 		for r := 0; r < n; r += every {
-			c, err := attach.Dial(t.Context(), socket, attach.DialOptions{Rank: r})
+			c, err := attach.Dial(t.Context(), socket, r)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -67,33 +67,16 @@ func elementOf[T Element]() element {
 	return e
 }
 
+var numberTypes = [...]op.Type{
+	reflect.Int8: op.Int8, reflect.Int16: op.Int16, reflect.Int32: op.Int32, reflect.Int64: op.Int64,
+	reflect.Uint8: op.Uint8, reflect.Uint16: op.Uint16, reflect.Uint32: op.Uint32, reflect.Uint64: op.Uint64,
+	reflect.Float32: op.Float32, reflect.Float64: op.Float64, reflect.Complex64: op.Complex64, reflect.Complex128: op.Complex128,
+}
+
 // typeOf is what reductions call an element.
 func typeOf(t reflect.Type) op.Type {
-	switch t.Kind() {
-	case reflect.Int8:
-		return op.Int8
-	case reflect.Int16:
-		return op.Int16
-	case reflect.Int32:
-		return op.Int32
-	case reflect.Int64:
-		return op.Int64
-	case reflect.Uint8:
-		return op.Uint8
-	case reflect.Uint16:
-		return op.Uint16
-	case reflect.Uint32:
-		return op.Uint32
-	case reflect.Uint64:
-		return op.Uint64
-	case reflect.Float32:
-		return op.Float32
-	case reflect.Float64:
-		return op.Float64
-	case reflect.Complex64:
-		return op.Complex64
-	case reflect.Complex128:
-		return op.Complex128
+	if k := t.Kind(); k != reflect.Struct {
+		return numberTypes[k]
 	}
 	switch t {
 	case reflect.TypeFor[Int16Loc]():

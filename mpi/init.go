@@ -27,7 +27,7 @@ const anyRank = attach.AnyRank
 // The ways to a device.
 var (
 	openAttached = func(ctx context.Context, socket string, rank int) (mpe.Device, error) {
-		c, err := attach.Dial(ctx, socket, attach.DialOptions{Rank: rank})
+		c, err := attach.Dial(ctx, socket, rank)
 		if err != nil {
 			return nil, err // not a nil *attach.Client in a Device
 		}

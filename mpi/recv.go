@@ -25,7 +25,7 @@ func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (Sta
 // ended.
 func Irecv[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
 	k := call{comm: c, op: "Irecv", kind: mpe.OpRecv, peer: source, tag: tag, bytes: view(buf), datatype: datatypeOf[T](), any: takesAny[T]()}
-	return k.irecv()
+	return k.immediate()
 }
 
 // Probe waits for a message that a receive from source with tag would get, and
@@ -62,17 +62,6 @@ func (k *call) recv(ctx context.Context, to *Status) error {
 	st, err := op.Wait(ctx)
 	op.Free()
 	return k.end(to, &st, err)
-}
-
-func (k *call) irecv() (Request, error) {
-	if k.peer == ProcNull {
-		return k.nullRequest()
-	}
-	var o mpe.Operation
-	if err := k.incoming(&o); err != nil {
-		return Request{}, err
-	}
-	return k.post(&o)
 }
 
 func (k *call) probe(ctx context.Context, to *Status, wait bool) (bool, error) {

@@ -40,19 +40,19 @@ func Bsend[T Number](c *Comm, buf []T, dest, tag int) error {
 // has ended.
 func Isend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
 	k := call{comm: c, op: "Isend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.isend()
+	return k.immediate()
 }
 
 // Issend starts Ssend and returns.
 func Issend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
 	k := call{comm: c, op: "Issend", kind: mpe.OpSendSync, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.isend()
+	return k.immediate()
 }
 
 // Irsend starts Rsend and returns.
 func Irsend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
 	k := call{comm: c, op: "Irsend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.isend()
+	return k.immediate()
 }
 
 // Ibsend is Bsend with a request, which has ended when it returns.
@@ -84,20 +84,16 @@ func (k *call) sendWait(ctx context.Context) error {
 	return nil
 }
 
-func (k *call) isend() (Request, error) {
+// immediate starts the operation and returns its request.
+func (k *call) immediate() (Request, error) {
 	if k.peer == ProcNull {
 		return k.nullRequest()
 	}
 	var o mpe.Operation
-	if err := k.outgoing(&o); err != nil {
+	if err := k.operation(&o); err != nil {
 		return Request{}, err
 	}
-	return k.post(&o)
-}
-
-// post hands an operation to the device.
-func (k *call) post(o *mpe.Operation) (Request, error) {
-	op, err := k.comm.p.dev.Start(*o)
+	op, err := k.comm.p.dev.Start(o)
 	if err != nil {
 		return Request{}, k.fail(err)
 	}

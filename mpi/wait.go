@@ -17,11 +17,7 @@ func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 	failed := requestsError{total: len(requests)}
 	for i, r := range requests {
 		st, err := r.Wait(ctx)
-		failed.add(i, err)
-		if statuses != nil {
-			st.Err = err
-			statuses[i] = st
-		}
+		failed.take(i, st, err, statuses, i)
 	}
 	return failed.result(op)
 }
@@ -41,11 +37,7 @@ func Testall(requests []Request, statuses []Status) (bool, error) {
 	failed := requestsError{total: len(requests)}
 	for i, r := range requests {
 		st, _, err := r.Test()
-		failed.add(i, err)
-		if statuses != nil {
-			st.Err = err
-			statuses[i] = st
-		}
+		failed.take(i, st, err, statuses, i)
 	}
 	return true, failed.result(op)
 }
@@ -164,6 +156,16 @@ func cancelAll(ctx context.Context, requests []Request) {
 	}
 }
 
+// take takes the outcome of a request, whose status is number at of statuses unless these
+// are nil.
+func (e *requestsError) take(index int, st Status, err error, statuses []Status, at int) {
+	e.add(index, err)
+	if statuses != nil {
+		st.Err = err
+		statuses[at] = st
+	}
+}
+
 // takeEnded gives the outcomes of all requests that have ended.
 func takeEnded(op string, requests []Request, indices []int, statuses []Status) ([]int, error) {
 	failed := requestsError{total: len(requests)}
@@ -172,11 +174,7 @@ func takeEnded(op string, requests []Request, indices []int, statuses []Status) 
 			continue
 		}
 		st, _, err := r.Test()
-		failed.add(i, err)
-		if statuses != nil {
-			st.Err = err
-			statuses[len(indices)] = st
-		}
+		failed.take(i, st, err, statuses, len(indices))
 		indices = append(indices, i)
 	}
 	return indices, failed.result(op)

@@ -1,9 +1,6 @@
 package protocol
 
-import (
-	"fmt"
-	"io"
-)
+import "fmt"
 
 // On a TCP stream a packet is its header, and behind a DATA header size × 4
 // bytes of payload. There is no padding, and no other packet carries anything,
@@ -27,33 +24,12 @@ func (h Header) CheckStreamPayload(length int) error {
 	return nil
 }
 
-// WriteFrame writes one packet to a stream. A payload whose length is not
-// h.StreamPayload() is refused with a *PayloadError before anything is written;
-// any other error is that of w, and the stream is then of no further use.
-func (p Profile) WriteFrame(w io.Writer, h Header, payload []byte) error {
-	if err := h.CheckStreamPayload(len(payload)); err != nil {
-		return err
-	}
-	var header [HeaderLen]byte
-	p.Put(header[:], h)
-	if _, err := w.Write(header[:]); err != nil {
-		return fmt.Errorf("writing the header of %v: %w", h, err)
-	}
-	if len(payload) == 0 {
-		return nil
-	}
-	if _, err := w.Write(payload); err != nil {
-		return fmt.Errorf("writing the payload of %v: %w", h, err)
-	}
-	return nil
-}
-
 // FrameError says that a stream is invalid at a certain byte. Nothing
 // behind that byte can be distinguished any more: close the stream.
 type FrameError struct {
 	// Offset is the place in the stream, in bytes, of the header at fault.
 	Offset int64
-	// Err is a *HeaderError, or a *SizeError.
+	// Err is a *HeaderError, a *SizeError, or a *StreamPayloadError.
 	Err error
 }
 
@@ -64,6 +40,15 @@ func (e *FrameError) Error() string {
 
 // Unwrap returns the fault.
 func (e *FrameError) Unwrap() error { return e.Err }
+
+// StreamPayloadError says that a packet of the extended profile announces more
+// payload than packets on a stream have.
+type StreamPayloadError struct{ Bytes uint32 }
+
+// Error gives both numbers.
+func (e *StreamPayloadError) Error() string {
+	return fmt.Sprintf("a packet with %d bytes of payload, but on a stream it has at most %d", e.Bytes, MaxStreamPayload)
+}
 
 // SizeError says that a DATA header announces more words than the reader takes.
 type SizeError struct {

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,9 @@ const FrameBuffer = 64 << 10
 
 // FrameReader splits a stream into headers and pieces of payload.
 type FrameReader struct {
-	streamBuffer
+	in *bufio.Reader
+	// offset is how many bytes of the stream were taken.
+	offset   int64
 	profile  Profile
 	maxWords uint32
 	// current is the last header, and left its payload still to come.
@@ -25,7 +28,7 @@ type FrameReader struct {
 // NewFrameReader returns a reader of the packets on r. A DATA header of more
 // than maxWords words is an error.
 func NewFrameReader(r io.Reader, profile Profile, maxWords uint32) *FrameReader {
-	return &FrameReader{streamBuffer: newStreamBuffer(r), profile: profile, maxWords: maxWords}
+	return &FrameReader{in: bufio.NewReaderSize(r, FrameBuffer), profile: profile, maxWords: maxWords}
 }
 
 // Frame is a header, or a piece of the payload that follows it.
@@ -62,36 +65,49 @@ func (f *FrameReader) Next() (Frame, error) {
 }
 
 func (f *FrameReader) header() (Frame, error) {
-	if err := f.need(HeaderLen); err != nil {
-		return Frame{}, f.ended(err)
+	b, err := f.in.Peek(HeaderLen)
+	if err != nil {
+		return Frame{}, f.ended(err, len(b))
 	}
-	b := f.take(HeaderLen)
-	at := f.offset - HeaderLen
 	h, defect := f.profile.Parse(b)
 	if !defect.OK() {
-		return Frame{}, &FrameError{Offset: at, Err: defect.Err()}
+		return Frame{}, &FrameError{Offset: f.offset, Err: defect.Err()}
 	}
 	if h.Type == Data && h.Size > f.maxWords {
-		return Frame{}, &FrameError{Offset: at, Err: &SizeError{Words: h.Size, Max: f.maxWords}}
+		return Frame{}, &FrameError{Offset: f.offset, Err: &SizeError{Words: h.Size, Max: f.maxWords}}
 	}
+	f.take(len(b))
 	f.current, f.left = h, h.StreamPayload()
 	return Frame{Header: h, Bytes: b, Left: f.left}, nil
 }
 
 func (f *FrameReader) payload() (Frame, error) {
-	if err := f.need(1); err != nil {
-		return Frame{}, f.ended(err)
+	if _, err := f.in.Peek(1); err != nil {
+		return Frame{}, f.ended(err, 0)
 	}
-	b := f.take(int(min(f.left, int64(f.end-f.start))))
+	// As much as there is: it was read already.
+	b, _ := f.in.Peek(int(min(f.left, int64(f.in.Buffered()))))
+	f.take(len(b))
 	f.left -= int64(len(b))
 	return Frame{Header: f.current, IsPayload: true, Bytes: b, Left: f.left}, nil
 }
 
-// ended explains an error of the underlying reader.
-func (f *FrameReader) ended(err error) error {
-	if f.left > 0 && errors.Is(err, io.EOF) {
+// take takes what was peeked at, which stays valid until more is read.
+func (f *FrameReader) take(n int) {
+	_, _ = f.in.Discard(n) // the bytes are there
+	f.offset += int64(n)
+}
+
+// ended explains an error of the underlying reader, after so many bytes of a header.
+func (f *FrameReader) ended(err error, have int) error {
+	switch {
+	case !errors.Is(err, io.EOF):
+		return err
+	case f.left > 0:
 		return fmt.Errorf("zrlmpi stream: ends at byte %d, %d bytes before the end of %v: %w",
 			f.offset, f.left, f.current, io.ErrUnexpectedEOF)
+	case have == 0:
+		return io.EOF
 	}
-	return f.endedInHeader(err)
+	return fmt.Errorf("zrlmpi stream: ends at byte %d, %d bytes into a header: %w", f.offset+int64(have), have, io.ErrUnexpectedEOF)
 }

@@ -58,15 +58,8 @@ func (c Call) IsRecv() bool { return c == RecvInt || c == RecvFloat }
 // Counterpart returns the call of the other side of the same message: RECV_INT
 // for SEND_INT and so on. BARRIER is its own counterpart.
 func (c Call) Counterpart() Call {
-	switch c {
-	case SendInt:
-		return RecvInt
-	case RecvInt:
-		return SendInt
-	case SendFloat:
-		return RecvFloat
-	case RecvFloat:
-		return SendFloat
+	if c < Barrier {
+		return c ^ 1 // the sends are even
 	}
 	return c
 }

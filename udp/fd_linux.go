@@ -9,37 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is a socket that Go's network poller does not know. That poller
-// would wake a thread for every datagram, also while a goroutine polls: on
-// few cores that thread preempts the polling one.
+// descriptor is a socket that Go's network poller does not know.
 type descriptor struct {
 	fd     int
 	closed atomic.Bool
 	// out and in are held while the descriptor is used, so that its number is
 	// not another's in the meantime.
 	out, in sync.Mutex
-}
-
-// take makes a descriptor of its own of a socket, and closes conn.
-func take(conn *net.UDPConn) (*descriptor, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	d := &descriptor{}
-	if ctl := raw.Control(func(fd uintptr) {
-		d.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
-	}); ctl != nil {
-		return nil, ctl
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := conn.Close(); err != nil {
-		unix.Close(d.fd)
-		return nil, err
-	}
-	return d, nil
 }
 
 // wait waits until the socket is ready for what events say, or closed, or

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/poller"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -66,7 +67,8 @@ func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (sock
 	}
 	s.refused = make([]atomic.Uint32, len(peers))
 	s.in.init(s.caps.coalesces || cfg.anyLarge())
-	s.descriptor, err = take(conn)
+	fd, err := poller.Take(conn)
+	s.descriptor = &descriptor{fd: fd}
 	return s, err
 }
 

@@ -22,16 +22,11 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	for failed := 0; ; failed++ {
 		in := c.in[:min(len(batch), len(c.in))]
 		n, err := c.sock.recv(in)
-		switch {
-		case err == nil:
-			for i := range in[:n] {
-				batch[i] = c.arrival(&in[i])
-			}
-			return n, nil
-		case errors.Is(err, net.ErrClosed):
-			return 0, mpe.ErrTransportClosed
-		case !isAsyncError(err) || failed >= maxRecvErrors:
-			return 0, fmt.Errorf("udp: rank %d at %v cannot receive: %w", c.cfg.Rank, c.local, err)
+		if !isAsyncError(err) {
+			return c.polled(batch, n, err)
+		}
+		if failed >= maxRecvErrors {
+			return 0, c.recvError(err)
 		}
 	}
 }
@@ -63,7 +58,11 @@ func (c *Conn) polled(batch []mpe.RxPacket, n int, err error) (int, error) {
 	case isAsyncError(err):
 		return 0, nil
 	}
-	return 0, fmt.Errorf("udp: rank %d at %v cannot receive: %w", c.cfg.Rank, c.local, err)
+	return 0, c.recvError(err)
+}
+
+func (c *Conn) recvError(err error) error {
+	return fmt.Errorf("udp: rank %d at %v cannot receive: %w", c.cfg.Rank, c.local, err)
 }
 
 // Wakeup returns the socket's descriptor.
@@ -102,10 +101,5 @@ func (c *Conn) longest(peer int) int {
 // isAsyncError reports whether err is about a datagram sent earlier, which the system
 // returns to the next call: the call itself was not made.
 func isAsyncError(err error) bool {
-	for _, news := range []syscall.Errno{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EINTR} {
-		if errors.Is(err, news) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EINTR)
 }

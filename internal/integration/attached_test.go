@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // receives, and a large one that is being sent.
 func victim(socket string) {
 	ctx := context.Background()
-	c, err := attach.Dial(ctx, socket, attach.DialOptions{Rank: 0})
+	c, err := attach.Dial(ctx, socket, 0)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -73,7 +73,7 @@ func dial(t *testing.T, socket string, rank int) *attach.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c, err := attach.Dial(ctx, socket, attach.DialOptions{Rank: rank})
+	c, err := attach.Dial(ctx, socket, rank)
 	if err != nil {
 		t.Fatal(err)
 	}

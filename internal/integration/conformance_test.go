@@ -110,7 +110,7 @@ func attached(t *testing.T, n int) []mpe.Device {
 	for rank := range n {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		c, err := attach.Dial(ctx, cfg.AttachSocket(), attach.DialOptions{Rank: rank})
+		c, err := attach.Dial(ctx, cfg.AttachSocket(), rank)
 		if err != nil {
 			t.Fatal(err)
 		}

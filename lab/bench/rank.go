@@ -120,7 +120,7 @@ func (f *rankFlags) open(ctx context.Context) (mpe.Device, error) {
 	if f.attach == "" {
 		return node.OpenFile(f.config, f.rank)
 	}
-	c, err := attach.Dial(ctx, f.attach, attach.DialOptions{Rank: f.rank})
+	c, err := attach.Dial(ctx, f.attach, f.rank)
 	if err != nil {
 		return nil, err // not a nil *attach.Client in a Device
 	}

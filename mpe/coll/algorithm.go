@@ -17,14 +17,12 @@ type Algorithm struct {
 	fits func(c *Call) string
 	// build makes the steps of a call of more than one rank.
 	build func(c *Call, s *Schedule)
-	// alone makes those of a single rank.
-	alone func(c *Call, s *Schedule)
-	// cost is the formula, for more than one rank.
+	// cost is the formula, for more than one rank; nil if nothing chooses by it.
 	cost func(c *Call) Cost
 }
 
 // algorithms has those of each collective. The first fits every call.
-var algorithms = map[Collective][]*Algorithm{
+var algorithms = listed(map[Collective][]*Algorithm{
 	Barrier:       {barrierDissemination, barrierToggle},
 	Bcast:         {bcastBinomial, bcastFlat, bcastScatterAllgather, bcastChain, bcastAtomic, bcastTree},
 	Reduce:        {reduceBinomial, reduceFlat, reduceRabenseifner, reduceTree},
@@ -36,16 +34,28 @@ var algorithms = map[Collective][]*Algorithm{
 	ReduceScatter: {reduceScatterPairwise, reduceScatterHalving},
 	Scan:          {scanDoubling, scanChain},
 	Exscan:        {exscanDoubling, exscanChain},
+})
+
+// listed sets the collective of each algorithm: that of the list it is in.
+func listed(all map[Collective][]*Algorithm) map[Collective][]*Algorithm {
+	for c, list := range all {
+		for _, a := range list {
+			a.Collective = c
+		}
+	}
+	return all
 }
 
 // Algorithms gives those of a collective. The first fits every call.
 func Algorithms(c Collective) []*Algorithm { return append([]*Algorithm(nil), algorithms[c]...) }
 
-// First gives the first of these that can carry out the call, in which it fills in what
-// was left out: of the algorithms of those names, and then of all. Names that the
-// collective does not have count for nothing. If none can, the error is a *CallError.
-func First(c *Call, names ...string) (*Algorithm, error) {
-	for _, name := range names {
+// ByOrder gives the first algorithm that can carry out the call, in which it fills in what
+// was left out, for ranks for which messages match by order alone, as deployed nodes:
+// before all others come algorithms in which no two ranks send to each other at a time. A
+// deployed node forgets the other's request then, which comes again after 100 ms. If none
+// can, the error is a *CallError.
+func ByOrder(c *Call) (*Algorithm, error) {
+	for _, name := range [...]string{"flat", "toggle", "chain"} {
 		if a := named(c.Collective, name); a != nil && a.Accepts(c) == nil {
 			return a, nil
 		}
@@ -61,11 +71,6 @@ func First(c *Call, names ...string) (*Algorithm, error) {
 	}
 	return nil, all[0].Accepts(c)
 }
-
-// ByOrder is First for ranks for which messages match by order alone, as deployed nodes:
-// before all others come algorithms in which no two ranks send to each other at a time. A
-// deployed node forgets the other's request then, which comes again after 100 ms.
-func ByOrder(c *Call) (*Algorithm, error) { return First(c, "flat", "toggle", "chain") }
 
 func named(c Collective, name string) *Algorithm {
 	for _, a := range algorithms[c] {
@@ -116,39 +121,37 @@ func (a *Algorithm) refuses(c *Call) error {
 	return nil
 }
 
-// Schedule makes the schedule of the rank that calls, or a *CallError.
-func (a *Algorithm) Schedule(c Call) (*Schedule, error) {
-	s := new(Schedule)
-	if err := a.Make(s, &c); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// Make is Schedule with the memory of an earlier one, and fills in what was left out of
-// the call. The call is not to be touched until the schedule has been read.
+// Make makes the schedule of the rank that calls, in the memory of an earlier one, and
+// fills in what was left out of the call. The call is not to be touched until the schedule
+// has been read. The error is a *CallError.
 func (a *Algorithm) Make(s *Schedule, c *Call) error {
 	if err := a.Accepts(c); err != nil {
 		return err
 	}
 	*s = Schedule{Window: 1, token: c.Token, steps: s.steps[:0], stages: s.memory[:0]}
-	if c.Ranks > 1 {
+	switch {
+	case c.Ranks > 1:
 		a.build(c, s)
-	} else if a.alone != nil {
-		a.alone(c, s)
+	case c.Collective != Barrier && c.Collective != Bcast && c.Collective != Exscan:
+		toRecv(c, s)
 	}
 	s.memory = s.stages
 	return nil
 }
 
-// Cost is what the call costs, by the formula, or a *CallError. For calls with a
-// Layout it needs all sizes, so only the root of Gather and Scatter can ask.
+// Cost is what the call costs, by the formula, or a *CallError. Where ranks do not all
+// do the same, or blocks are of different sizes, it is a bound that may not be reached.
+// For calls with a Layout it needs all sizes, so only the root of Gather and Scatter can
+// ask.
 func (a *Algorithm) Cost(c Call) (Cost, error) {
 	if err := a.Accepts(&c); err != nil {
 		return Cost{}, err
 	}
-	if c.Ranks == 1 {
+	switch {
+	case c.Ranks == 1:
 		return Cost{}, nil
+	case a.cost == nil:
+		return Cost{}, &CallError{Collective: c.Collective, Algorithm: a.Name, Problem: "the algorithm has no formula"}
 	}
 	return a.cost(&c), nil
 }

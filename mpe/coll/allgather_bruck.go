@@ -6,12 +6,10 @@ package coll
 //
 //	T = ⌈log₂ p⌉·α + (p−1)·nβ, n bytes a block
 var allgatherBruck = &Algorithm{
-	Collective: Allgather,
-	Name:       "bruck",
+	Name: "bruck",
 	Source: "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient Algorithms for All-to-All Communications in Multiport " +
 		"Message-Passing Systems (1997)",
-	fits:  uniform,
-	alone: toRecv,
+	fits: uniform,
 	build: func(c *Call, s *Schedule) {
 		p, n, r := c.Ranks, c.Bytes, c.Rank
 		s.Window = 4
@@ -30,7 +28,6 @@ var allgatherBruck = &Algorithm{
 		s.copy(Loc{Buf: RecvBuf}, tmp.at((p-r)*n), r*n, ready)
 	},
 	cost: func(c *Call) Cost {
-		p, n := c.Ranks, c.Bytes
-		return Cost{Rounds: log2(p), Bytes: (p - 1) * n, Messages: p * log2(p), Volume: p * (p - 1) * n}
+		return Cost{Rounds: log2(c.Ranks), Bytes: (c.Ranks - 1) * c.Bytes}
 	},
 }

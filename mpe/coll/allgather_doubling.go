@@ -5,16 +5,14 @@ package coll
 //
 //	T = log₂ p·α + (p−1)·nβ, n bytes a block
 var allgatherDoubling = &Algorithm{
-	Collective: Allgather,
-	Name:       "recursive-doubling",
-	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.1",
+	Name:   "recursive-doubling",
+	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.1",
 	fits: func(c *Call) string {
 		if c.Ranks&(c.Ranks-1) != 0 {
 			return "the number of ranks must be a power of two"
 		}
 		return uniform(c)
 	},
-	alone: toRecv,
 	build: func(c *Call, s *Schedule) {
 		n := c.Bytes
 		s.Window = 3
@@ -29,8 +27,5 @@ var allgatherDoubling = &Algorithm{
 			ready = s.join(ready, s.recv(peer, Loc{RecvBuf, theirs * n}, mask*n))
 		}
 	},
-	cost: func(c *Call) Cost {
-		p, n := c.Ranks, c.Bytes
-		return Cost{Rounds: log2(p), Bytes: (p - 1) * n, Messages: p * log2(p), Volume: p * (p - 1) * n}
-	},
+	cost: allgatherBruck.cost,
 }

@@ -5,10 +5,8 @@ package coll
 //	T = (p−1)·(α + nβ), n bytes a block; with blocks of different sizes a bound,
 //	with n the greatest of them
 var allgatherRing = &Algorithm{
-	Collective: Allgather,
-	Name:       "ring",
-	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.1",
-	alone:      toRecv,
+	Name:   "ring",
+	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.1",
 	build: func(c *Call, s *Schedule) {
 		p := c.Ranks
 		s.Window = 3
@@ -28,17 +26,7 @@ var allgatherRing = &Algorithm{
 		})
 	},
 	cost: func(c *Call) Cost {
-		p := c.Ranks
-		sum, most := c.vector(&c.Recv)
-		cost := Cost{Rounds: p - 1, Bytes: (p - 1) * most, Messages: p * (p - 1), Volume: (p - 1) * sum}
-		if c.Vector {
-			cost.Messages, cost.Bound = 0, true
-			for _, size := range c.Recv.Sizes {
-				if size > 0 {
-					cost.Messages += p - 1
-				}
-			}
-		}
-		return cost
+		_, most := c.vector(&c.Recv)
+		return times(c.Ranks-1, most, 0)
 	},
 }

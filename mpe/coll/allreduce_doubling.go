@@ -5,10 +5,8 @@ package coll
 //
 //	T = log₂ g·(α + nβ + nγ), and 2α + 2nβ + nγ more if g < p
 var allreduceDoubling = &Algorithm{
-	Collective: Allreduce,
-	Name:       "recursive-doubling",
-	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.6",
-	alone:      toRecv,
+	Name:   "recursive-doubling",
+	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.6",
 	build: func(c *Call, s *Schedule) {
 		n, f := c.Bytes, newFold(c.Ranks, -1)
 		acc := Loc{Buf: RecvBuf}
@@ -30,10 +28,6 @@ var allreduceDoubling = &Algorithm{
 	},
 	cost: func(c *Call) Cost {
 		f, n := newFold(c.Ranks, -1), c.Bytes
-		cost := times(f.steps, n, n)
-		if f.extra > 0 {
-			cost.Rounds, cost.Bytes, cost.Reduced = cost.Rounds+2, cost.Bytes+2*n, cost.Reduced+n
-		}
-		return cost.all(f.group*f.steps+2*f.extra, n)
+		return times(f.steps, n, n).folded(f, n)
 	},
 }

@@ -7,10 +7,8 @@ package coll
 //
 //	T = (p−1)·(2α + 2nβ + nγ)
 var allreduceFlat = &Algorithm{
-	Collective: Allreduce,
-	Name:       "flat",
-	Source:     "upstream's Reduce and Bcast, com_opt 0, one after the other",
-	alone:      toRecv,
+	Name:   "flat",
+	Source: "upstream's Reduce and Bcast, com_opt 0, one after the other",
 	build: func(c *Call, s *Schedule) {
 		n, acc := c.Bytes, Loc{Buf: RecvBuf}
 		if c.Rank != 0 {
@@ -30,9 +28,7 @@ var allreduceFlat = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		p, n := c.Ranks, c.Bytes
-		cost := times(2*(p-1), n, 0)
-		cost.Reduced = (p - 1) * n
-		return cost.all(2*(p-1), n)
+		rounds := 2 * (c.Ranks - 1)
+		return Cost{Rounds: rounds, Bytes: rounds * c.Bytes, Reduced: rounds / 2 * c.Bytes}
 	},
 }

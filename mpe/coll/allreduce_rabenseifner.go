@@ -5,10 +5,8 @@ package coll
 //
 //	T = 2·log₂ g·α + 2·(g−1)/g·nβ + (g−1)/g·nγ, and 2α + 2nβ + nγ more if g < p
 var allreduceRabenseifner = &Algorithm{
-	Collective: Allreduce,
-	Name:       "rabenseifner",
-	Source:     "Rabenseifner, Optimization of Collective Reduction Operations (2004)",
-	alone:      toRecv,
+	Name:   "rabenseifner",
+	Source: "Rabenseifner, Optimization of Collective Reduction Operations (2004)",
 	build: func(c *Call, s *Schedule) {
 		n, f := c.Bytes, newFold(c.Ranks, -1)
 		acc, tmp := Loc{Buf: RecvBuf}, s.reserve(n)
@@ -31,13 +29,6 @@ var allreduceRabenseifner = &Algorithm{
 	cost: func(c *Call) Cost {
 		f, n := newFold(c.Ranks, -1), c.Bytes
 		part := share(n, f.group)
-		cost := Cost{
-			Rounds: 2 * f.steps, Bytes: 2 * part, Reduced: part,
-			Messages: 2*f.group*f.steps + 2*f.extra, Volume: 2*f.group*part + 2*f.extra*n,
-		}
-		if f.extra > 0 {
-			cost.Rounds, cost.Bytes, cost.Reduced = cost.Rounds+2, cost.Bytes+2*n, cost.Reduced+n
-		}
-		return cost
+		return Cost{Rounds: 2 * f.steps, Bytes: 2 * part, Reduced: part}.folded(f, n)
 	},
 }

@@ -6,11 +6,9 @@ package coll
 //
 //	T = 2(p−1)·α + 2·(p−1)/p·nβ + (p−1)/p·nγ
 var allreduceRing = &Algorithm{
-	Collective: Allreduce,
-	Name:       "ring",
-	Source:     "Patarasuk, Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations (2009)",
-	fits:       unordered,
-	alone:      toRecv,
+	Name:   "ring",
+	Source: "Patarasuk, Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations (2009)",
+	fits:   unordered,
 	build: func(c *Call, s *Schedule) {
 		p, n := c.Ranks, c.Bytes
 		s.Window = 4
@@ -58,11 +56,7 @@ var allreduceRing = &Algorithm{
 		})
 	},
 	cost: func(c *Call) Cost {
-		p, n := c.Ranks, c.Bytes
-		part := share(n, p)
-		return Cost{
-			Rounds: 2 * (p - 1), Bytes: 2 * part, Reduced: part,
-			Messages: 2 * p * (p - 1), Volume: 2 * (p - 1) * n,
-		}
+		part := share(c.Bytes, c.Ranks)
+		return Cost{Rounds: 2 * (c.Ranks - 1), Bytes: 2 * part, Reduced: part}
 	},
 }

@@ -7,12 +7,10 @@ package coll
 //	T = ⌈log₂ p⌉·α + m·nβ, n bytes a block, and m the number of bits set in 1 to p−1:
 //	about p/2·log₂ p
 var alltoallBruck = &Algorithm{
-	Collective: Alltoall,
-	Name:       "bruck",
+	Name: "bruck",
 	Source: "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient Algorithms for All-to-All Communications in Multiport " +
 		"Message-Passing Systems (1997)",
-	fits:  uniform,
-	alone: toRecv,
+	fits: uniform,
 	build: func(c *Call, s *Schedule) {
 		p, n, r := c.Ranks, c.Bytes, c.Rank
 		if n == 0 {
@@ -61,7 +59,7 @@ var alltoallBruck = &Algorithm{
 		for k := range h {
 			set += bitsSet(p, k)
 		}
-		return Cost{Rounds: h, Bytes: set * c.Bytes, Messages: p * h, Volume: p * set * c.Bytes}
+		return Cost{Rounds: h, Bytes: set * c.Bytes}
 	},
 }
 

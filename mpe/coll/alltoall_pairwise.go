@@ -7,10 +7,8 @@ package coll
 //	T = (p−1)·(α + nβ), n bytes a block; with blocks of different sizes there is no
 //	formula that one rank could compute
 var alltoallPairwise = &Algorithm{
-	Collective: Alltoall,
-	Name:       "pairwise",
-	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.3",
-	alone:      toRecv,
+	Name:   "pairwise",
+	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.3",
 	build: func(c *Call, s *Schedule) {
 		p, r := c.Ranks, c.Rank
 		s.Window = 3
@@ -39,7 +37,6 @@ var alltoallPairwise = &Algorithm{
 		})
 	},
 	cost: func(c *Call) Cost {
-		p := c.Ranks
-		return times(p-1, c.Bytes, 0).all(p*(p-1), c.Bytes)
+		return times(c.Ranks-1, c.Bytes, 0)
 	},
 }

@@ -5,9 +5,8 @@ package coll
 //
 //	T = ⌈log₂ p⌉·α, with p messages in each round
 var barrierDissemination = &Algorithm{
-	Collective: Barrier,
-	Name:       "dissemination",
-	Source:     "Hensgen, Finkel, Manber, Two Algorithms for Barrier Synchronization, Int. J. Parallel Programming 17 (1988)",
+	Name:   "dissemination",
+	Source: "Hensgen, Finkel, Manber, Two Algorithms for Barrier Synchronization, Int. J. Parallel Programming 17 (1988)",
 	build: func(c *Call, s *Schedule) {
 		s.Window = 3
 		known := 0
@@ -18,7 +17,6 @@ var barrierDissemination = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		h := log2(c.Ranks)
-		return times(h, c.Token, 0).all(h*c.Ranks, c.Token)
+		return times(log2(c.Ranks), c.Token, 0)
 	},
 }

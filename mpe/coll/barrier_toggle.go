@@ -5,9 +5,8 @@ package coll
 //
 //	T = 2(p−1)·α
 var barrierToggle = &Algorithm{
-	Collective: Barrier,
-	Name:       "toggle",
-	Source:     "MPI for FPGA soft processors: the master's rendezvous position (its figure 6)",
+	Name:   "toggle",
+	Source: "MPI for FPGA soft processors: the master's rendezvous position (its figure 6)",
 	build: func(c *Call, s *Schedule) {
 		if c.Rank != 0 {
 			s.recvToken(0, s.sendToken(0))
@@ -22,6 +21,6 @@ var barrierToggle = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		return times(2*(c.Ranks-1), c.Token, 0).all(2*(c.Ranks-1), c.Token)
+		return times(2*(c.Ranks-1), c.Token, 0)
 	},
 }

@@ -15,10 +15,9 @@ package coll
 // by segment. TransmissionOrder gives the Order that changes with what ranks still have
 // to send.
 var bcastAtomic = &Algorithm{
-	Collective: Bcast,
-	Name:       "atomic",
-	Source:     "Park, Efficient Pipelined Broadcast with Monitoring Processing Node Status (2019), 3.1",
-	Segmented:  true,
+	Name:      "atomic",
+	Source:    "Park, Efficient Pipelined Broadcast with Monitoring Processing Node Status (2019), 3.1",
+	Segmented: true,
 	fits: func(c *Call) string {
 		if !c.Flows {
 			return "it needs ranks that can forward a message while it arrives"
@@ -47,7 +46,7 @@ var bcastAtomic = &Algorithm{
 			return bcastChain.cost(c)
 		}
 		_, b := c.segments(n)
-		return Cost{Rounds: 2*p - 1, Bytes: n + (p-2)*b, Messages: p - 1, Volume: (p - 1) * n}
+		return Cost{Rounds: 2*p - 1, Bytes: n + (p-2)*b}
 	},
 }
 

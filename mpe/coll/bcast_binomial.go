@@ -5,9 +5,8 @@ package coll
 //
 //	T = ⌈log₂ p⌉·(α + nβ)
 var bcastBinomial = &Algorithm{
-	Collective: Bcast,
-	Name:       "binomial",
-	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.2",
+	Name:   "binomial",
+	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.2",
 	build: func(c *Call, s *Schedule) {
 		v, data, got := c.virtual(), Loc{Buf: RecvBuf}, 0
 		if v != 0 {
@@ -18,6 +17,6 @@ var bcastBinomial = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		return times(log2(c.Ranks), c.Bytes, 0).all(c.Ranks-1, c.Bytes)
+		return times(log2(c.Ranks), c.Bytes, 0)
 	},
 }

@@ -7,11 +7,10 @@ package coll
 //
 // PipelineSegments gives the best k.
 var bcastChain = &Algorithm{
-	Collective: Bcast,
-	Name:       "chain",
-	Source:     "Barnett, Payne, van de Geijn, Watts, Broadcasting on Meshes with Wormhole Routing (1996)",
-	Segmented:  true,
-	fits:       chained,
+	Name:      "chain",
+	Source:    "Barnett, Payne, van de Geijn, Watts, Broadcasting on Meshes with Wormhole Routing (1996)",
+	Segmented: true,
+	fits:      chained,
 	build: func(c *Call, s *Schedule) {
 		s.Window = 2
 		before, after := c.chain()
@@ -32,9 +31,6 @@ var bcastChain = &Algorithm{
 		if k == 0 {
 			return Cost{}
 		}
-		return Cost{
-			Rounds: c.Ranks - 2 + k, Bytes: c.Bytes + (c.Ranks-2)*min(b, c.Bytes),
-			Messages: (c.Ranks - 1) * k, Volume: (c.Ranks - 1) * c.Bytes,
-		}
+		return Cost{Rounds: c.Ranks - 2 + k, Bytes: c.Bytes + (c.Ranks-2)*min(b, c.Bytes)}
 	},
 }

@@ -5,9 +5,8 @@ package coll
 //
 //	T = (p−1)·(α + nβ)
 var bcastFlat = &Algorithm{
-	Collective: Bcast,
-	Name:       "flat",
-	Source:     "upstream's compiler, com_opt 0",
+	Name:   "flat",
+	Source: "upstream's compiler, com_opt 0",
 	build: func(c *Call, s *Schedule) {
 		data := Loc{Buf: RecvBuf}
 		if c.Rank != c.Root {
@@ -21,6 +20,6 @@ var bcastFlat = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		return times(c.Ranks-1, c.Bytes, 0).all(c.Ranks-1, c.Bytes)
+		return times(c.Ranks-1, c.Bytes, 0)
 	},
 }

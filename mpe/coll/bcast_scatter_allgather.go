@@ -8,8 +8,7 @@ package coll
 //
 // which is reached where the last rank of the tree has the longest way in the ring.
 var bcastScatterAllgather = &Algorithm{
-	Collective: Bcast,
-	Name:       "scatter-allgather",
+	Name: "scatter-allgather",
 	Source: "van de Geijn's: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, Interprocessor Collective Communication " +
 		"Library (1994); without redundant transfers: Zhou et al., A Bandwidth-Saving Optimization for MPI Broadcast (2015)",
 	build: func(c *Call, s *Schedule) {
@@ -46,11 +45,6 @@ var bcastScatterAllgather = &Algorithm{
 		})
 	},
 	cost: func(c *Call) Cost {
-		p, n := c.Ranks, c.Bytes
-		messages, volume := 0, (p-1)*n
-		for v := 1; v < p; v++ {
-			messages += 1 + p - subtree(v, p)
-		}
-		return Cost{Rounds: log2(p) + p - 1, Bytes: 2 * share(n, p), Messages: messages, Volume: volume}.bound()
+		return Cost{Rounds: log2(c.Ranks) + c.Ranks - 1, Bytes: 2 * share(c.Bytes, c.Ranks)}
 	},
 }

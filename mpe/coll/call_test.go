@@ -38,7 +38,7 @@ func TestBadCalls(t *testing.T) {
 		t.Error(err)
 	}
 	a := coll.Algorithms(coll.Bcast)[0]
-	if _, err := a.Schedule(good); !errors.Is(err, coll.ErrCall) {
+	if err := a.Make(new(coll.Schedule), &good); !errors.Is(err, coll.ErrCall) {
 		t.Error(err)
 	}
 }
@@ -75,8 +75,8 @@ func TestScheduleIsMadeAsItIsRead(t *testing.T) {
 	}
 	read := func(n int) (steps int, allocs float64) {
 		allocs = testing.AllocsPerRun(5, func() {
-			s, err := a.Schedule(coll.Call{Collective: coll.Bcast, Rank: 1, Ranks: 3, Bytes: n, Segment: 4096})
-			if err != nil {
+			var s coll.Schedule
+			if err := a.Make(&s, &coll.Call{Collective: coll.Bcast, Rank: 1, Ranks: 3, Bytes: n, Segment: 4096}); err != nil {
 				t.Fatal(err)
 			}
 			steps = 0

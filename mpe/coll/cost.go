@@ -13,11 +13,6 @@ type Cost struct {
 	Bytes int
 	// Reduced are bytes reduced one after another.
 	Reduced int
-	// Messages and Volume are the messages and bytes that all ranks send.
-	Messages, Volume int
-	// Bound: Rounds, Bytes and Reduced are bounds that may not be reached, as
-	// ranks do not all do the same.
-	Bound bool
 }
 
 // Time is the time of the longest path, in the unit of its arguments.
@@ -31,15 +26,12 @@ func times(rounds, n, reduced int) Cost {
 	return Cost{Rounds: rounds, Bytes: rounds * n, Reduced: rounds * reduced}
 }
 
-// all sets what all ranks send: so many messages of n bytes.
-func (c Cost) all(messages, n int) Cost {
-	c.Messages, c.Volume = messages, messages*n
-	return c
-}
-
-// bound marks the cost as one that may not be reached.
-func (c Cost) bound() Cost {
-	c.Bound = true
+// folded adds what the ranks that are too many for a group of f do, with n bytes: they
+// send their part, which is reduced, and get the result.
+func (c Cost) folded(f fold, n int) Cost {
+	if f.extra > 0 {
+		c.Rounds, c.Bytes, c.Reduced = c.Rounds+2, c.Bytes+2*n, c.Reduced+n
+	}
 	return c
 }
 

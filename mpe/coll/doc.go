@@ -1,7 +1,7 @@
 // Package coll is the collectives of MPI as pure schedules: for one rank of one
 // call, the steps that it takes, on which bytes, and which of them have to be done
 // before which others. One executor runs them all on point-to-point operations, and
-// package check proves them without running them.
+// package collcheck proves them without running them.
 //
 // It is pure code. It must never send or receive, start a goroutine, read a clock,
 // use randomness, keep anything between calls, or know what a peer is. The
@@ -33,10 +33,10 @@
 //
 // # Costs
 //
-// Every algorithm has its cost as code, in the usual model: a message of n bytes
-// takes α + nβ, a reduction of n bytes nγ, a rank sends one message and receives one
-// at the same time. Package check counts the same in the schedules, and the tests
-// compare.
+// Every algorithm that may be chosen by its cost has that as code, in the usual model: a
+// message of n bytes takes α + nβ, a reduction of n bytes nγ, a rank sends one message and
+// receives one at the same time. Package collcheck counts the same in the schedules, and
+// the tests compare.
 //
 // The files: step.go is what a step is, schedule.go the iteration, call.go what is
 // asked for, algorithm.go the list of algorithms and the choice among them, cost.go

@@ -5,11 +5,9 @@ package coll
 //
 //	T = ⌈log₂ p⌉·α + (p−1)·nβ, n bytes a block
 var gatherBinomial = &Algorithm{
-	Collective: Gather,
-	Name:       "binomial",
-	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
-	fits:       uniform,
-	alone:      toRecv,
+	Name:   "binomial",
+	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
+	fits:   uniform,
 	build: func(c *Call, s *Schedule) {
 		p, v, n := c.Ranks, c.virtual(), c.Bytes
 		size := subtree(v, p)
@@ -40,15 +38,13 @@ var gatherBinomial = &Algorithm{
 		s.Window = 2
 		s.send(c.actual(parent(v)), tmp, size*n, ready)
 	},
-	cost: func(c *Call) Cost { return c.binomialBlocks() },
+	cost: allgatherBruck.cost, // each rank's block goes all the way
 }
 
 var scatterBinomial = &Algorithm{
-	Collective: Scatter,
-	Name:       "binomial",
-	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
-	fits:       uniform,
-	alone:      toRecv,
+	Name:   "binomial",
+	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
+	fits:   uniform,
 	build: func(c *Call, s *Schedule) {
 		p, v, n := c.Ranks, c.virtual(), c.Bytes
 		size := subtree(v, p)
@@ -81,7 +77,7 @@ var scatterBinomial = &Algorithm{
 		}
 		s.copy(Loc{Buf: RecvBuf}, tmp, n, got)
 	},
-	cost: func(c *Call) Cost { return c.binomialBlocks() },
+	cost: allgatherBruck.cost, // each rank's block goes all the way
 }
 
 // wrapped gives where the root keeps the blocks of a subtree of size ranks from rank
@@ -91,14 +87,4 @@ func (c *Call) wrapped(s *Schedule, w, size int) (at Loc, rest int) {
 		return Loc{RecvBuf, w * c.Bytes}, 0
 	}
 	return s.reserve(size * c.Bytes), w + size - c.Ranks
-}
-
-// binomialBlocks is the cost of a tree in which each rank's block goes all the way.
-func (c *Call) binomialBlocks() Cost {
-	p, n := c.Ranks, c.Bytes
-	cost := Cost{Rounds: log2(p), Bytes: (p - 1) * n, Messages: p - 1}
-	for v := 1; v < p; v++ {
-		cost.Volume += subtree(v, p) * n
-	}
-	return cost
 }

@@ -7,10 +7,8 @@ package coll
 //
 //	T = (p−1)·(α + nβ), n bytes a block
 var gatherFlat = &Algorithm{
-	Collective: Gather,
-	Name:       "flat",
-	Source:     "upstream's compiler, com_opt 0",
-	alone:      toRecv,
+	Name:   "flat",
+	Source: "upstream's compiler, com_opt 0",
 	build: func(c *Call, s *Schedule) {
 		if c.Rank != c.Root {
 			s.send(c.Root, Loc{Buf: SendBuf}, c.Bytes)
@@ -30,10 +28,8 @@ var gatherFlat = &Algorithm{
 }
 
 var scatterFlat = &Algorithm{
-	Collective: Scatter,
-	Name:       "flat",
-	Source:     "upstream's compiler, com_opt 0",
-	alone:      toRecv,
+	Name:   "flat",
+	Source: "upstream's compiler, com_opt 0",
 	build: func(c *Call, s *Schedule) {
 		if c.Rank != c.Root {
 			s.recv(c.Root, Loc{Buf: RecvBuf}, c.Bytes)
@@ -62,6 +58,5 @@ func (c *Call) fromRoot(l *Layout) Cost {
 			cost.Bytes += n
 		}
 	}
-	cost.Messages, cost.Volume = cost.Rounds, cost.Bytes
 	return cost
 }

@@ -1,5 +1,7 @@
 package coll
 
+import "slices"
+
 // Progress is how far a rank has come with a schedule. It returns to an executor what may
 // begin, and is notified of what is complete: see the package's comment for what is promised
 // to peers. It is not safe for concurrent use.
@@ -24,20 +26,9 @@ type progressStep struct {
 // way at a time where a schedule allows it.
 const minWindow = 32
 
-// NewProgress begins a schedule. Window is how many steps are looked at; less than the
-// schedule's own is not possible, and 0 stands for a number that is good.
-func NewProgress(s *Schedule, window int) *Progress {
-	p := new(Progress)
-	p.Begin(s, window)
-	return p
-}
-
-// Begin is NewProgress with the memory of an earlier one.
-func (p *Progress) Begin(s *Schedule, window int) {
-	if window == 0 {
-		window = minWindow
-	}
-	window = max(window, s.Window)
+// Begin begins a schedule.
+func (p *Progress) Begin(s *Schedule) {
+	window := max(minWindow, s.Window)
 	if cap(p.ring) < window {
 		p.ring = make([]progressStep, window)
 	}
@@ -100,16 +91,7 @@ func (p *Progress) ready(number int, s *progressStep) bool {
 			return false
 		}
 	}
-	return !(s.Sends() && among(p.blockedSends, s.Dest())) && !(s.Receives() && among(p.blockedRecvs, s.Peer))
-}
-
-func among(peers []int, peer int) bool {
-	for _, p := range peers {
-		if p == peer {
-			return true
-		}
-	}
-	return false
+	return !(s.Sends() && slices.Contains(p.blockedSends, s.Dest())) && !(s.Receives() && slices.Contains(p.blockedRecvs, s.Peer))
 }
 
 // Done says that a step that has begun is complete.

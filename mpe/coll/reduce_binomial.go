@@ -7,10 +7,8 @@ package coll
 //	T = ⌈log₂ p⌉·(α + nβ + nγ), and α + nβ more if the order matters and the root
 //	is not 0
 var reduceBinomial = &Algorithm{
-	Collective: Reduce,
-	Name:       "binomial",
-	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.5",
-	alone:      toRecv,
+	Name:   "binomial",
+	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.5",
 	build: func(c *Call, s *Schedule) {
 		top := c.Root
 		if c.Ordered {
@@ -53,14 +51,11 @@ var reduceBinomial = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		h := log2(c.Ranks)
-		cost := times(h, c.Bytes, c.Bytes)
-		messages := c.Ranks - 1
+		cost := times(log2(c.Ranks), c.Bytes, c.Bytes)
 		if c.Ordered && c.Root != 0 {
 			cost.Rounds++
 			cost.Bytes += c.Bytes
-			messages++
 		}
-		return cost.all(messages, c.Bytes)
+		return cost
 	},
 }

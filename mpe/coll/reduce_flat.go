@@ -6,10 +6,8 @@ package coll
 //
 //	T = (p−1)·(α + nβ + nγ)
 var reduceFlat = &Algorithm{
-	Collective: Reduce,
-	Name:       "flat",
-	Source:     "upstream's compiler, com_opt 0",
-	alone:      toRecv,
+	Name:   "flat",
+	Source: "upstream's compiler, com_opt 0",
 	build: func(c *Call, s *Schedule) {
 		n, acc := c.Bytes, Loc{Buf: RecvBuf}
 		if c.Rank != c.Root {
@@ -46,6 +44,6 @@ var reduceFlat = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		return times(c.Ranks-1, c.Bytes, c.Bytes).all(c.Ranks-1, c.Bytes)
+		return times(c.Ranks-1, c.Bytes, c.Bytes)
 	},
 }

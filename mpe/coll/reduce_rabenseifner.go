@@ -5,10 +5,8 @@ package coll
 //
 //	T = 2·log₂ g·α + 2·(g−1)/g·nβ + (g−1)/g·nγ, and α + nβ + nγ more if g < p
 var reduceRabenseifner = &Algorithm{
-	Collective: Reduce,
-	Name:       "rabenseifner",
-	Source:     "Rabenseifner, Optimization of Collective Reduction Operations (2004)",
-	alone:      toRecv,
+	Name:   "rabenseifner",
+	Source: "Rabenseifner, Optimization of Collective Reduction Operations (2004)",
 	build: func(c *Call, s *Schedule) {
 		n, f := c.Bytes, newFold(c.Ranks, c.Root)
 		s.Window = 4
@@ -43,11 +41,7 @@ var reduceRabenseifner = &Algorithm{
 	cost: func(c *Call) Cost {
 		f, n := newFold(c.Ranks, c.Root), c.Bytes
 		part := share(n, f.group)
-		cost := Cost{
-			Rounds: 2 * f.steps, Bytes: 2 * part, Reduced: part,
-			Messages: f.group*f.steps + f.group - 1 + f.extra,
-			Volume:   f.group*part + f.steps*f.group/2*(n/f.group) + f.extra*n,
-		}
+		cost := Cost{Rounds: 2 * f.steps, Bytes: 2 * part, Reduced: part}
 		if f.extra > 0 {
 			cost.Rounds, cost.Bytes, cost.Reduced = cost.Rounds+1, cost.Bytes+n, cost.Reduced+n
 		}

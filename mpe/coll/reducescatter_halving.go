@@ -13,11 +13,9 @@ package coll
 //
 // where the halves of the exchanges are not equal, either.
 var reduceScatterHalving = &Algorithm{
-	Collective: ReduceScatter,
-	Name:       "recursive-halving",
-	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
-	fits:       unordered,
-	alone:      toRecv,
+	Name:   "recursive-halving",
+	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
+	fits:   unordered,
 	build: func(c *Call, s *Schedule) {
 		total, _ := c.vector(&c.Recv)
 		f := newFold(c.Ranks, -1)
@@ -69,12 +67,10 @@ var reduceScatterHalving = &Algorithm{
 		f := newFold(c.Ranks, -1)
 		total, most := c.vector(&c.Recv)
 		part := share(total, f.group)
-		cost := Cost{
-			Rounds: f.steps, Bytes: part, Reduced: part,
-			Messages: f.group * f.steps, Volume: f.group * part,
-		}
+		cost := Cost{Rounds: f.steps, Bytes: part, Reduced: part}
 		if f.extra > 0 || c.Vector {
-			cost = c.halvingMessages(f, Cost{Rounds: f.steps, Bound: true})
+			greater := c.greaterHalves(f)
+			cost.Bytes, cost.Reduced = greater, greater
 		}
 		if f.extra > 0 {
 			cost.Rounds += 2
@@ -85,44 +81,28 @@ var reduceScatterHalving = &Algorithm{
 	},
 }
 
-// halvingMessages counts what is sent if the halves are not equal. An exchange takes as
-// long as the greater of the two.
-func (c *Call) halvingMessages(f fold, cost Cost) Cost {
-	count := func(n int) {
-		if n > 0 {
-			cost.Messages++
-			cost.Volume += n
-		}
-	}
-	sum := func(lo, hi int) (n int) { // of the blocks of numbers lo to hi−1
-		for i := lo; i < hi; i++ {
-			_, size := c.block(&c.Recv, f.actual(i))
-			n += size
-			if i < f.extra {
-				_, size = c.block(&c.Recv, f.actual(i)^1)
-				n += size
-			}
-		}
-		return n
-	}
-	for i := range f.extra {
-		count(sum(0, f.group))
-		_, size := c.block(&c.Recv, 2*i)
-		count(size)
-	}
+// greaterHalves is how many bytes are exchanged if the halves are not equal: an exchange
+// takes as long as the greater of the two.
+func (c *Call) greaterHalves(f fold) (bytes int) {
 	for width := f.group; width > 1; width /= 2 {
 		greater := 0
-		for lo := 0; lo < f.group; lo += width {
-			// Each of width/2 pairs of ranks exchanges the two halves.
-			low, high := sum(lo, lo+width/2), sum(lo+width/2, lo+width)
-			for range width / 2 {
-				count(low)
-				count(high)
-			}
-			greater = max(greater, low, high)
+		for lo := 0; lo < f.group; lo += width / 2 {
+			greater = max(greater, c.groupBlocks(f, lo, lo+width/2))
 		}
-		cost.Bytes += greater
-		cost.Reduced += greater
+		bytes += greater
 	}
-	return cost
+	return bytes
+}
+
+// groupBlocks is how many bytes the blocks of numbers lo to hi−1 of a group have.
+func (c *Call) groupBlocks(f fold, lo, hi int) (n int) {
+	for i := lo; i < hi; i++ {
+		_, size := c.block(&c.Recv, f.actual(i))
+		n += size
+		if i < f.extra {
+			_, size = c.block(&c.Recv, f.actual(i)^1)
+			n += size
+		}
+	}
+	return n
 }

@@ -7,10 +7,8 @@ package coll
 //	T = (p−1)·(α + nβ + nγ), n bytes a block; with blocks of different sizes a bound,
 //	with n the greatest of them
 var reduceScatterPairwise = &Algorithm{
-	Collective: ReduceScatter,
-	Name:       "pairwise",
-	Source:     "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
-	alone:      toRecv,
+	Name:   "pairwise",
+	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
 	build: func(c *Call, s *Schedule) {
 		p, r := c.Ranks, c.Rank
 		own, acc := c.input(), Loc{Buf: RecvBuf}
@@ -37,19 +35,8 @@ var reduceScatterPairwise = &Algorithm{
 		backInPlace(c, s, acc, n)
 	},
 	cost: func(c *Call) Cost {
-		p := c.Ranks
-		sum, most := c.vector(&c.Recv)
-		cost := times(p-1, most, most)
-		cost.Messages, cost.Volume = p*(p-1), (p-1)*sum
-		if c.Vector {
-			cost.Messages, cost.Bound = 0, true
-			for _, size := range c.Recv.Sizes {
-				if size > 0 {
-					cost.Messages += p - 1
-				}
-			}
-		}
-		return cost
+		_, most := c.vector(&c.Recv)
+		return times(c.Ranks-1, most, most)
 	},
 }
 

@@ -7,11 +7,9 @@ package coll
 //	T = (p − 2 + k)·α + (n + (p−2)·b)·(β + γ), k segments of b bytes; in Exscan the last
 //	rank need not combine: one b less of γ
 var scanChain = &Algorithm{
-	Collective: Scan,
-	Name:       "chain",
-	Source:     "the pipelined linear array; Sanders, Träff, Parallel Prefix (Scan) Algorithms for MPI (2006), 2",
-	Segmented:  true,
-	alone:      toRecv,
+	Name:      "chain",
+	Source:    "the pipelined linear array; Sanders, Träff, Parallel Prefix (Scan) Algorithms for MPI (2006), 2",
+	Segmented: true,
 	build: func(c *Call, s *Schedule) {
 		s.Window = 4
 		k, b := c.segments(c.Bytes)
@@ -41,10 +39,9 @@ var scanChain = &Algorithm{
 }
 
 var exscanChain = &Algorithm{
-	Collective: Exscan,
-	Name:       "chain",
-	Source:     "the pipelined linear array; Sanders, Träff, Parallel Prefix (Scan) Algorithms for MPI (2006), 2",
-	Segmented:  true,
+	Name:      "chain",
+	Source:    "the pipelined linear array; Sanders, Träff, Parallel Prefix (Scan) Algorithms for MPI (2006), 2",
+	Segmented: true,
 	build: func(c *Call, s *Schedule) {
 		s.Window = 4
 		k, b := c.segments(c.Bytes)

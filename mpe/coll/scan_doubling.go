@@ -6,10 +6,8 @@ package coll
 //	T = ⌈log₂ p⌉·(α + nβ + nγ); Exscan combines the result and what it sends on apart
 //	from each other, so up to twice the nγ
 var scanDoubling = &Algorithm{
-	Collective: Scan,
-	Name:       "doubling",
-	Source:     "Hillis, Steele, Data Parallel Algorithms (1986)",
-	alone:      toRecv,
+	Name:   "doubling",
+	Source: "Hillis, Steele, Data Parallel Algorithms (1986)",
 	build: func(c *Call, s *Schedule) {
 		n, acc := c.Bytes, Loc{Buf: RecvBuf}
 		s.Window = 3
@@ -29,14 +27,13 @@ var scanDoubling = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		return times(log2(c.Ranks), c.Bytes, c.Bytes).all(c.doublingMessages(), c.Bytes)
+		return times(log2(c.Ranks), c.Bytes, c.Bytes)
 	},
 }
 
 var exscanDoubling = &Algorithm{
-	Collective: Exscan,
-	Name:       "doubling",
-	Source:     "Hillis, Steele, Data Parallel Algorithms (1986)",
+	Name:   "doubling",
+	Source: "Hillis, Steele, Data Parallel Algorithms (1986)",
 	build: func(c *Call, s *Schedule) {
 		n, result := c.Bytes, Loc{Buf: RecvBuf}
 		s.Window = 4
@@ -76,17 +73,8 @@ var exscanDoubling = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		h := log2(c.Ranks)
-		cost := times(h, c.Bytes, 2*c.Bytes).all(c.doublingMessages(), c.Bytes).bound()
+		cost := times(log2(c.Ranks), c.Bytes, 2*c.Bytes)
 		cost.Reduced -= c.Bytes
 		return cost
 	},
-}
-
-// doublingMessages counts the pairs of ranks whose distance is a power of two.
-func (c *Call) doublingMessages() (n int) {
-	for d := 1; d < c.Ranks; d *= 2 {
-		n += c.Ranks - d
-	}
-	return n
 }

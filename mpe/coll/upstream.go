@@ -1,5 +1,7 @@
 package coll
 
+import "slices"
+
 // The tree that upstream's compiler makes of Bcast, Scatter, Gather and Reduce with
 // com_opt ≥ 1 and two FPGAs or more. The FPGA ranks, in the order of the cluster file,
 // form groups of four; the first of each is the replicator. The root exchanges with
@@ -22,10 +24,8 @@ func (c *Call) tree() tree {
 	var t tree
 	for i := 0; i < len(c.FPGAs); i += groupSize {
 		group := c.FPGAs[i:min(i+groupSize, len(c.FPGAs))]
-		for _, r := range group {
-			if r == c.Rank {
-				t.mine = group
-			}
+		if slices.Contains(group, c.Rank) {
+			t.mine = group
 		}
 		t.groups = append(t.groups, group)
 	}
@@ -55,31 +55,4 @@ func grouped(c *Call) string {
 		return unordered(c)
 	}
 	return ""
-}
-
-// down is the longest path when the root sends to each replicator in turn, and they
-// to their groups; up that of the same backwards, with the root receiving in the same
-// order. A message between root and replicator counts root, or root for each of the
-// group if whole is set; one within a group counts member.
-func (t tree) down(root, member int, whole bool) (longest int) {
-	at := 0
-	for _, g := range t.groups {
-		at += weight(g, root, whole)
-		longest = max(longest, at+(len(g)-1)*member)
-	}
-	return longest
-}
-
-func (t tree) up(root, member int, whole bool) (at int) {
-	for _, g := range t.groups {
-		at = max(at, (len(g)-1)*member) + weight(g, root, whole)
-	}
-	return at
-}
-
-func weight(group []int, root int, whole bool) int {
-	if whole {
-		return root * len(group)
-	}
-	return root
 }

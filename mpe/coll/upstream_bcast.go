@@ -6,12 +6,11 @@ package coll
 //	T ≈ (G + 3)·(α + nβ) for Bcast
 //	T ≈ (G + 3)·α + (p + 2)·nβ for Scatter, n bytes a block
 //
-// The code has them exactly.
+// A test has them exactly.
 var bcastTree = &Algorithm{
-	Collective: Bcast,
-	Name:       "tree",
-	Source:     "upstream's compiler, com_opt 1",
-	fits:       grouped,
+	Name:   "tree",
+	Source: "upstream's compiler, com_opt 1",
+	fits:   grouped,
 	build: func(c *Call, s *Schedule) {
 		t, data, n := c.tree(), Loc{Buf: RecvBuf}, c.Bytes
 		switch {
@@ -28,17 +27,12 @@ var bcastTree = &Algorithm{
 			s.recv(t.mine[0], data, n)
 		}
 	},
-	cost: func(c *Call) Cost {
-		path := c.tree().down(1, 1, false)
-		return times(path, c.Bytes, 0).all(c.Ranks-1, c.Bytes)
-	},
 }
 
 var scatterTree = &Algorithm{
-	Collective: Scatter,
-	Name:       "tree",
-	Source:     "upstream's compiler, com_opt 1",
-	fits:       grouped,
+	Name:   "tree",
+	Source: "upstream's compiler, com_opt 1",
+	fits:   grouped,
 	build: func(c *Call, s *Schedule) {
 		t, n := c.tree(), c.Bytes
 		switch {
@@ -62,15 +56,4 @@ var scatterTree = &Algorithm{
 			s.recv(t.mine[0], Loc{Buf: RecvBuf}, n)
 		}
 	},
-	cost: func(c *Call) Cost {
-		t := c.tree()
-		return treeBlocks(c, Cost{Rounds: t.down(1, 1, false), Bytes: t.down(c.Bytes, c.Bytes, true)})
-	},
-}
-
-// treeBlocks adds what is sent if each rank's block goes all the way.
-func treeBlocks(c *Call, cost Cost) Cost {
-	cost.Messages = c.Ranks - 1
-	cost.Volume = (2*len(c.FPGAs) - len(c.tree().groups)) * c.Bytes
-	return cost
 }

@@ -6,13 +6,12 @@ package coll
 //	T = (G + min(3, p−2))·(α + nβ + nγ) for Reduce
 //	T ≈ (G + 3)·α + (p + 2)·nβ for Gather, n bytes a block
 //
-// The code has them exactly. A replicator and the root begin with their own
+// A test has them exactly. A replicator and the root begin with their own
 // contribution and then combine in the order in which they receive.
 var reduceTree = &Algorithm{
-	Collective: Reduce,
-	Name:       "tree",
-	Source:     "upstream's compiler, com_opt 1",
-	fits:       grouped,
+	Name:   "tree",
+	Source: "upstream's compiler, com_opt 1",
+	fits:   grouped,
 	build: func(c *Call, s *Schedule) {
 		t, n := c.tree(), c.Bytes
 		acc, own := Loc{Buf: RecvBuf}, c.input()
@@ -41,17 +40,12 @@ var reduceTree = &Algorithm{
 			s.send(c.Root, acc, n, ready)
 		}
 	},
-	cost: func(c *Call) Cost {
-		path := c.tree().up(1, 1, false)
-		return times(path, c.Bytes, c.Bytes).all(c.Ranks-1, c.Bytes)
-	},
 }
 
 var gatherTree = &Algorithm{
-	Collective: Gather,
-	Name:       "tree",
-	Source:     "upstream's compiler, com_opt 1",
-	fits:       grouped,
+	Name:   "tree",
+	Source: "upstream's compiler, com_opt 1",
+	fits:   grouped,
 	build: func(c *Call, s *Schedule) {
 		t, n := c.tree(), c.Bytes
 		switch {
@@ -74,9 +68,5 @@ var gatherTree = &Algorithm{
 		default:
 			s.send(t.mine[0], Loc{Buf: SendBuf}, n)
 		}
-	},
-	cost: func(c *Call) Cost {
-		t := c.tree()
-		return treeBlocks(c, Cost{Rounds: t.up(1, 1, false), Bytes: t.up(c.Bytes, c.Bytes, true)})
 	},
 }

@@ -70,7 +70,7 @@ func (x *Execution) execute() {
 	} else {
 		x.scratch = x.scratch[:n]
 	}
-	x.progress.Begin(&x.schedule, 0)
+	x.progress.Begin(&x.schedule)
 	x.begun = true
 	x.advance()
 }

@@ -7,47 +7,24 @@
 // results. It never reads the receives and messages it keeps, and keeps
 // none that was removed. A Matcher is not safe for concurrent use.
 //
-// # Two levels
+// # Tables and order
 //
-// The queues follow the two-level queue design for matching hardware: a
-// content-addressable first level of 256 entries, and linked lists behind it.
-// The 256 oldest entries of a queue are its first level and the rest is the
-// second; when an entry leaves the first level, the oldest of the second takes
-// its place.
+// All entries of a queue are found through one hash table, whose buckets compare
+// five tags at once, as an associative memory does. A list links the entries of a
+// queue in the order of their numbers, which grow with time. Entries with equal keys
+// form a FIFO in the same order.
 //
-// In hardware the levels are two memories. Here they are the two sides of a
-// border in the order of the queue: an entry is in the first level if its
-// number is below that of the oldest entry of the second, and a refill moves
-// the border by one entry, not the entry. Both levels are found through one
-// hash table, whose buckets compare five tags at once. A table of its own for
-// the first level was measured: entries that pass from one table to the other
-// cost more than the small table saves, because at any depth where the second
-// level exists each of them is entered twice and taken out twice.
+// A posted receive with a wildcard is in the same table under its own key
+// (source,*), (*,tag) or (*,*). Unexpected messages are found by source alone or by
+// tag alone through two more tables. Each is built when a receive or probe first
+// asks that way while messages are queued, in time linear in their number, once in
+// the life of the Matcher; from then on each queued message costs one more table
+// entry.
 //
-// The design leaves wildcards out. Here a posted receive with a wildcard is in
-// the same table under its own key (source,*), (*,tag) or (*,*). Unexpected
-// messages are found by source alone or by tag alone through two more tables.
-// Each is built when a receive or probe first asks that way while messages are
-// queued, in time linear in their number, once in the life of the Matcher; from
-// then on each queued message costs one more table entry.
-//
-// # Order
-//
-// Each entry of a queue has a number, and numbers grow with time. A list links
-// the entries of a queue in the order of their numbers. Entries with equal keys
-// form a FIFO in the same order, through both levels. Let b be the number of
-// the oldest entry of the second level. Then
-//
-//  1. exactly the entries of the first level have a number below b, because the
-//     border moves only up past the oldest entry of the second level, or down
-//     past the youngest of the first when a message is restored into a full
-//     first level;
-//  2. so the head of a key's FIFO is in the first level if any entry of that
-//     key is, and is the oldest of them all: a hit in the first level is final;
-//  3. a message fits exactly the receives with the four keys (source,tag),
+//  1. A message fits exactly the receives with the four keys (source,tag),
 //     (source,*), (*,tag), (*,*), so the lowest-numbered of the four heads is
-//     the oldest receive that fits;
-//  4. a receive fits exactly the messages in one FIFO of one of the four
+//     the oldest receive that fits.
+//  2. A receive fits exactly the messages in one FIFO of one of the four
 //     indexes of the UMQ, so the head of that is the oldest message that fits.
 //
 // A message that fits a posted receive never waits and a receive that fits a

@@ -85,14 +85,3 @@ const (
 	Posted     Queue = iota // the PRQ
 	Unexpected              // the UMQ
 )
-
-// String returns the queue's usual abbreviation.
-func (q Queue) String() string {
-	switch q {
-	case Posted:
-		return "PRQ"
-	case Unexpected:
-		return "UMQ"
-	}
-	return fmt.Sprintf("queue(%d)", uint8(q))
-}

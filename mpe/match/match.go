@@ -167,15 +167,6 @@ func (m *Matcher[R, M]) Probe(source, tag int32) (msg M, ok bool) {
 	return msg, false
 }
 
-// Claim is Probe, but takes the message out of the UMQ, as a matched probe
-// does.
-func (m *Matcher[R, M]) Claim(source, tag int32) (msg M, ok bool) {
-	if f := m.probe(source, tag); f.i != 0 {
-		return m.takeMessage(f), true
-	}
-	return msg, false
-}
-
 func (m *Matcher[R, M]) probe(source, tag int32) (f head) {
 	if source < AnySource || tag < AnyTag || m.umq.length == 0 {
 		return f

@@ -29,6 +29,8 @@ type model struct {
 	matched  []entry  // messages that may be restored
 	gone     []Handle // stale
 	id       int
+	matches  int // in all
+	deepest  int // of both queues
 }
 
 type mismatch string
@@ -57,6 +59,8 @@ func (o *model) keep(e entry) {
 		o.matched = o.matched[:copy(o.matched, o.matched[32:])]
 	}
 	o.matched = append(o.matched, e)
+	o.matches++
+	o.deepest = max(o.deepest, len(o.prq), len(o.umq))
 }
 
 func (o *model) receiveFor(source, tag int32) int {

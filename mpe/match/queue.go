@@ -3,12 +3,8 @@ package match
 // queue is the PRQ or the UMQ without what is queued.
 type queue struct {
 	table
-	free uint32 // head of the list of freed entries
-	last uint32 // entries up to this number have been handed out
-	// front is the oldest entry of the second level and bound its seq; with
-	// no second level, 0 and never.
-	front    uint32
-	bound    uint64
+	free     uint32 // head of the list of freed entries
+	last     uint32 // entries up to this number have been handed out
 	length   int
 	limit    int
 	count    [numClasses]int    // entries by class
@@ -16,14 +12,11 @@ type queue struct {
 	extras   int                // how many of them are built
 	restored int                // entries that Restore has queued
 	gen      uint32             // of the last of them
-	hits     [2]uint64          // by level
-	stats    QueueStats         // without the hits
 }
 
 func (q *queue) init(limit int) {
 	q.table.init()
 	q.limit = limit
-	q.bound = never
 }
 
 func (q *queue) oldest() uint32   { return q.at(0).younger }
@@ -101,13 +94,7 @@ func (q *queue) push(key, seq uint64, y uint32) uint32 {
 	n.key, n.seq = key, seq
 	n.older, n.younger = after.older, y
 	after.older, before.younger = i, i
-	if q.length == firstLevel {
-		q.setFront(q.youngest())
-	}
 	q.length++
-	if q.length > q.stats.MaxDepth {
-		q.stats.MaxDepth = q.length
-	}
 	q.count[classOf(key)]++
 	q.enter(i, n)
 	if q.extras != 0 {
@@ -118,11 +105,6 @@ func (q *queue) push(key, seq uint64, y uint32) uint32 {
 
 // take removes an entry that has matched. The caller takes what it stands for.
 func (q *queue) take(f head) {
-	level := 0
-	if f.n.seq >= q.bound {
-		level = 1
-	}
-	q.hits[level]++
 	if f.n.next == 0 && f.lane < lanes {
 		f.b.free(f.lane)
 		q.used--
@@ -146,9 +128,6 @@ func (q *queue) release(i uint32, n *node) {
 	q.at(n.younger).older = n.older
 	q.length--
 	q.count[classOf(n.key)]--
-	if n.seq <= q.bound && q.front != 0 {
-		q.refill(i, n)
-	}
 	if q.extras != 0 {
 		q.leaveIndexes(i)
 	}

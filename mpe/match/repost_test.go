@@ -6,9 +6,9 @@ import (
 )
 
 // A receive that is posted again has its old place, also before one of another class,
-// and behind the first level.
+// and in a queue of several segments.
 func TestRepost(t *testing.T) {
-	for _, behind := range []int{0, 1, firstLevel + 10} {
+	for _, behind := range []int{0, 1, segLen + 10} {
 		m := New[int, int](Limits{})
 		post := func(source, tag int32, r int) (order uint64) {
 			t.Helper()

@@ -7,11 +7,7 @@ func (q *queue) restore(key, seq uint64) Handle {
 	if older != 0 && q.at(older).seq == seq {
 		return Handle{}
 	}
-	younger := q.at(older).younger
-	i := q.push(key, seq, younger)
-	if younger != 0 && q.length > firstLevel && seq <= q.bound {
-		q.spill(i)
-	}
+	i := q.push(key, seq, q.at(older).younger)
 	q.restored++
 	if q.gen++; q.gen == 0 {
 		q.gen = 1

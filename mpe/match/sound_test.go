@@ -9,10 +9,6 @@ func (o *model) sound(q *queue) {
 		e := q.at(i)
 		o.want(e.older == older, "entry %d: older is %d, want %d", i, e.older, older)
 		o.want(e.seq > last, "entry %d has number %d after %d", i, e.seq, last)
-		o.want((n < firstLevel) == (e.seq < q.bound), "entry %d is number %d of the queue, with bound %d", i, n, q.bound)
-		if n == firstLevel {
-			o.want(q.front == i && q.bound == e.seq, "the second level begins with %d (%d), want %d (%d)", q.front, q.bound, i, e.seq)
-		}
 		o.inTable(&q.table, i)
 		for _, c := range []class{bySource, byTag} {
 			if x := q.extra[c]; x != nil {
@@ -30,9 +26,6 @@ func (o *model) sound(q *queue) {
 	o.want(q.youngest() == older && q.length == n, "%d entries up to %d, want %d up to %d", q.length, q.youngest(), n, older)
 	o.want(q.count == counts, "classes %v, want %v", q.count, counts)
 	o.want(q.restored == restored, "%d entries restored, want %d", q.restored, restored)
-	if n <= firstLevel {
-		o.want(q.front == 0 && q.bound == never, "no second level, but it begins with %d (%d)", q.front, q.bound)
-	}
 	o.tidy(&q.table, n)
 	for _, x := range q.extra {
 		if x != nil {

@@ -64,7 +64,7 @@ func (l *Layer) Payload() []byte { return l.BaseLayer.Payload }
 
 // DecodeFromBytes decodes the header at the start of data. Its error is a
 // *protocol.HeaderError. A packet of the extended profile must be all of data, as it is
-// in a datagram, and not corrupt; for streams use protocol.ExtFrameReader.
+// in a datagram, and not corrupt.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if l.Profile == protocol.Extended || protocol.IsExtended(data) {
 		return l.decodeExtended(data, df)

@@ -29,14 +29,12 @@ func (c *Conn) acceptAll() {
 		conn, err := c.ln.AcceptUnix()
 		if err != nil {
 			<-callers
-			timer := time.NewTimer(acceptPause)
 			select {
-			case <-timer.C:
+			case <-time.After(acceptPause):
+				continue
 			case <-c.ctx.Done():
-				timer.Stop()
 				return
 			}
-			continue
 		}
 		c.tasks.Go(func() {
 			defer conn.Close()

@@ -145,19 +145,6 @@ func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 // SendPackets does not take.
 func (c *Conn) Reliable() bool { return true }
 
-// Link reports whether there is a link to the peer, and if not, what became of the
-// last one or of the last attempt to make one: nil if there was none yet, and
-// ErrNoPeer, in a *SendError, for a rank that is not spoken to.
-func (c *Conn) Link(peer int) (linked bool, last error) {
-	p, err := c.peer(peer)
-	if err != nil {
-		return false, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.link != nil, p.last
-}
-
 // Close ends all links, and returns when every goroutine of the Conn has ended, but for
 // one that waits for a peer's memory. What
 // is in the rings can be read by the peers nevertheless. The memory is given back by

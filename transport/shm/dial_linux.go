@@ -31,15 +31,13 @@ func (c *Conn) keepDialing(p *peer) {
 		if lasted {
 			wait = minBackoff
 		}
-		timer := time.NewTimer(wait - rand.N(wait/4))
 		select {
 		case <-p.call:
 			wait = minBackoff
-		case <-timer.C:
+		case <-time.After(wait - rand.N(wait/4)):
 			wait = min(2*wait, maxBackoff)
 		case <-c.ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 

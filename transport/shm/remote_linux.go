@@ -52,44 +52,44 @@ var errOtherMemory = errors.New("it is another process's memory")
 // holds is undefined if that fails.
 func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
 	rr.found = nonce{}
-	to, from := rr.to[:1], rr.from[:1]
-	to[0].Base = &rr.found[0]
-	to[0].SetLen(nonceLen)
-	from[0] = unix.RemoteIovec{Base: uintptr(r.addr), Len: nonceLen}
-	if len(dst) > 0 {
-		to, from = rr.to[:2], rr.from[:2]
-		to[1].Base = &dst[0]
-		to[1].SetLen(len(dst))
-		from[1] = unix.RemoteIovec{Base: uintptr(addr), Len: len(dst)}
+	rr.to[0].Base = &rr.found[0]
+	rr.to[0].SetLen(nonceLen)
+	rr.from[0] = unix.RemoteIovec{Base: uintptr(r.addr), Len: nonceLen}
+	if len(dst) == 0 {
+		return rr.readv(r, 0, 1, addr, 0)
 	}
-	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(r.pid), uintptr(unsafe.Pointer(&to[0])), uintptr(len(to)),
-		uintptr(unsafe.Pointer(&from[0])), uintptr(len(from)), 0)
-	rr.to[1].Base = nil // it is the caller's memory: keep no hold of it
-	switch {
-	case errno != 0:
-		return fmt.Errorf("reading the memory of process %d: %w", r.pid, errno)
-	case rr.found != r.nonce:
-		return fmt.Errorf("reading the memory of process %d: %w", r.pid, errOtherMemory)
-	case int(n) != nonceLen+len(dst):
-		return fmt.Errorf("reading the memory of process %d at %#x: %d of %d bytes were there", r.pid, addr, int(n)-nonceLen, len(dst))
-	}
-	return nil
+	rr.to[1].Base = &dst[0]
+	rr.to[1].SetLen(len(dst))
+	rr.from[1] = unix.RemoteIovec{Base: uintptr(addr), Len: len(dst)}
+	return rr.readv(r, 0, 2, addr, len(dst))
 }
 
 // readResident is read of memory that is there. That there is some says whose it is
 // (pagemap).
 func (rr *remoteReader) readResident(r *remote, dst []byte, addr uint64) error {
-	rr.to[0].Base = &dst[0]
-	rr.to[0].SetLen(len(dst))
-	rr.from[0] = unix.RemoteIovec{Base: uintptr(addr), Len: len(dst)}
-	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(r.pid), uintptr(unsafe.Pointer(&rr.to[0])), 1,
-		uintptr(unsafe.Pointer(&rr.from[0])), 1, 0)
-	rr.to[0].Base = nil // it is the caller's memory: keep no hold of it
+	rr.to[1].Base = &dst[0]
+	rr.to[1].SetLen(len(dst))
+	rr.from[1] = unix.RemoteIovec{Base: uintptr(addr), Len: len(dst)}
+	return rr.readv(r, 1, 2, addr, len(dst))
+}
+
+// readv copies what from[first:end] says to where to[first:end] says: the nonce, if first
+// is 0, and n bytes from addr.
+func (rr *remoteReader) readv(r *remote, first, end int, addr uint64, n int) error {
+	got, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(r.pid), uintptr(unsafe.Pointer(&rr.to[first])), uintptr(end-first),
+		uintptr(unsafe.Pointer(&rr.from[first])), uintptr(end-first), 0)
+	rr.to[1].Base = nil // it is the caller's memory: keep no hold of it
+	head := 0
+	if first == 0 {
+		head = nonceLen
+	}
 	switch {
 	case errno != 0:
 		return fmt.Errorf("reading the memory of process %d: %w", r.pid, errno)
-	case int(n) != len(dst):
-		return fmt.Errorf("reading the memory of process %d at %#x: %d of %d bytes were there", r.pid, addr, int(n), len(dst))
+	case first == 0 && rr.found != r.nonce:
+		return fmt.Errorf("reading the memory of process %d: %w", r.pid, errOtherMemory)
+	case int(got) != head+n:
+		return fmt.Errorf("reading the memory of process %d at %#x: %d of %d bytes were there", r.pid, addr, int(got)-head, n)
 	}
 	return nil
 }

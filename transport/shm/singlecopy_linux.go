@@ -6,34 +6,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// SingleCopy reports whether the peer fetches long payload straight from our memory,
-// and we from its. Neither is so while there is no link.
-func (c *Conn) SingleCopy(peer int) (exposes, fetches bool) {
-	p, err := c.peer(peer)
-	if err != nil {
-		return false, false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if l := p.link; l != nil {
-		return l.exposes, l.fetches
-	}
-	return false, false
-}
-
 // Sharing returns with how many peers there is a link, and with how many of those
 // long payload is fetched in both directions.
 func (c *Conn) Sharing() (links, singleCopy int) {
-	for rank, p := range c.peers {
+	for _, p := range c.peers {
 		if p == nil {
 			continue
 		}
-		if linked, _ := c.Link(rank); linked {
+		p.mu.Lock()
+		if l := p.link; l != nil {
 			links++
+			if l.exposes && l.fetches {
+				singleCopy++
+			}
 		}
-		if exposes, fetches := c.SingleCopy(rank); exposes && fetches {
-			singleCopy++
-		}
+		p.mu.Unlock()
 	}
 	return links, singleCopy
 }

@@ -3,6 +3,7 @@ package tcp
 import (
 	"net"
 	"net/netip"
+	"time"
 )
 
 // acceptAll accepts connections until the Conn is closed.
@@ -10,10 +11,12 @@ func (c *Conn) acceptAll() {
 	for {
 		conn, err := c.ln.AcceptTCP()
 		if err != nil {
-			if !sleep(c.ctx, acceptPause) {
+			select {
+			case <-time.After(acceptPause):
+				continue
+			case <-c.ctx.Done():
 				return
 			}
-			continue
 		}
 		from := remoteAddr(conn)
 		p := c.dialerAt(from.Addr())

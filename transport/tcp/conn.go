@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -90,18 +91,10 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	if cfg.Profile == nil {
 		cfg.Profile = func(int) protocol.Profile { return protocol.CloudFPGA }
 	}
-	if cfg.MaxWords == 0 {
-		cfg.MaxWords = ^uint32(0)
-	}
-	if cfg.WriteTimeout <= 0 {
-		cfg.WriteTimeout = DefaultWriteTimeout
-	}
-	if cfg.SendQueue <= 0 {
-		cfg.SendQueue = DefaultSendQueue
-	}
-	if cfg.HandshakeTimeout <= 0 {
-		cfg.HandshakeTimeout = DefaultHandshakeTimeout
-	}
+	cfg.MaxWords = cmp.Or(cfg.MaxWords, ^uint32(0))
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
+	cfg.SendQueue = cmp.Or(cfg.SendQueue, DefaultSendQueue)
+	cfg.HandshakeTimeout = cmp.Or(cfg.HandshakeTimeout, DefaultHandshakeTimeout)
 	if cfg.Backoff == nil {
 		cfg.Backoff = DefaultBackoff
 	}
@@ -160,21 +153,6 @@ func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 // Reliable returns true: while a connection lasts, nothing is lost on it.
 func (c *Conn) Reliable() bool { return true }
 
-// Connection reports whether there is a connection to the peer, and if not, what
-// became of the last one or of the last attempt to make one: nil if there was none
-// yet, and ErrNoPeer, in a *SendError, for a rank that is not spoken to.
-func (c *Conn) Connection(peer int) (connected bool, last error) {
-	p, err := c.peer(peer)
-	if err != nil {
-		return false, err
-	}
-	l, last := p.current()
-	if l != nil {
-		return true, nil
-	}
-	return false, last
-}
-
 // Close closes the listener and all connections, and returns when every goroutine
 // of the Conn has ended. A Recv in progress returns mpe.ErrTransportClosed. The peers
 // have half a second to take what still waits for them, and to close the connection.
@@ -204,12 +182,11 @@ func (c *Conn) drain() {
 			links = append(links, l)
 		}
 	}
-	deadline := time.NewTimer(drainTime)
-	defer deadline.Stop()
+	deadline := time.After(drainTime)
 	for _, l := range links {
 		select {
 		case <-l.done:
-		case <-deadline.C:
+		case <-deadline:
 			return
 		}
 	}

@@ -23,16 +23,13 @@ func (c *Conn) keepDialing(p *peer) {
 			// map does not have us, say, does not start the back-off anew.
 			n = 0
 		}
-		timer := time.NewTimer(c.cfg.Backoff(max(n, 1)))
 		select {
-		case <-timer.C:
+		case <-time.After(c.cfg.Backoff(max(n, 1))):
 		case <-p.moved:
 			n = 0
 		case <-c.dialing.Done():
-			timer.Stop()
 			return
 		}
-		timer.Stop()
 	}
 }
 
@@ -48,16 +45,4 @@ func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
 func (c *Conn) dialed(p *peer, conn *net.TCPConn) (worked bool) {
 	stream, err := c.secure(p, conn)
 	return err == nil && c.run(p, conn, stream)
-}
-
-// sleep reports false if ctx was done first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

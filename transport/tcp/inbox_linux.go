@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/poller"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -15,13 +16,14 @@ import (
 // the connection to p, and waits until it has ended.
 func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	from := remoteAddr(conn)
-	w, err := takeWire(conn)
+	fd, err := poller.Take(conn)
 	if err != nil {
 		p.admission.Unlock()
 		p.failed(err)
 		conn.Close()
 		return false
 	}
+	w := &wire{fd: fd}
 	w.out.limit = in.c.cfg.SendQueue
 	l := &link{peer: p, from: from, wire: w, closing: make(chan struct{}), done: make(chan struct{})}
 	added := in.add(l)

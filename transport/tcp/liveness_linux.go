@@ -61,14 +61,11 @@ func (c *Conn) answers(l *link) bool {
 		case dead:
 			return false
 		}
-		timer := time.NewTimer(livenessInterval)
 		select {
-		case <-timer.C:
+		case <-time.After(livenessInterval):
 		case <-l.closing:
-			timer.Stop()
 			return false
 		case <-c.ctx.Done():
-			timer.Stop()
 			return true // what comes now is too late
 		}
 	}

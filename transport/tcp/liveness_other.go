@@ -13,12 +13,10 @@ func (c *Conn) answers(l *link) bool {
 	// It fails if the connection has ended.
 	_ = l.conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: answerTime, Interval: answerTime, Count: 1})
 	defer func() { _ = l.conn.SetKeepAliveConfig(keepAlive()) }()
-	timer := time.NewTimer(3 * answerTime)
-	defer timer.Stop()
 	select {
 	case <-l.closing:
 		return false
-	case <-timer.C:
+	case <-time.After(3 * answerTime):
 	case <-c.ctx.Done():
 	}
 	return true

@@ -69,11 +69,19 @@ func (c *Conn) read(p *peer, l *link) (worked bool, err error) {
 
 // readPackets is read for a peer of the extended profile.
 func (c *Conn) readPackets(p *peer, l *link) (worked bool, err error) {
-	packets := protocol.NewExtFrameReader(l)
+	var in reader
 	for {
-		packet, err := packets.Next()
+		packet, err := in.next()
+		if err == nil && packet == nil {
+			var n int
+			n, err = l.Read(in.room())
+			in.filled(n)
+		}
 		if err != nil {
 			return worked, err
+		}
+		if packet == nil {
+			continue
 		}
 		worked = true
 		if !c.put(p, l, mpe.RxDatagram, packet) {

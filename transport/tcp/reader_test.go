@@ -3,8 +3,8 @@ package tcp
 import (
 	"bytes"
 	"errors"
-	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
@@ -115,13 +115,94 @@ func TestReaderAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzReader checks that it finds the packets, and the faults, that
-// protocol.ExtFrameReader finds, however the stream is cut.
+// whole takes the packets of a stream that is there as a whole, and the place of the
+// first fault, or −1.
+func whole(in []byte) (packets []string, fault int64) {
+	rest := in
+	for len(rest) >= protocol.ExtHeaderLen {
+		_, payload, d := protocol.ParseExtendedHeader(rest[:protocol.ExtHeaderLen])
+		n := protocol.ExtHeaderLen + int(payload)
+		if d.OK() && payload <= protocol.MaxStreamPayload {
+			if n > len(rest) {
+				break
+			}
+			_, _, d = protocol.ParseExtended(rest[:n])
+		}
+		if !d.OK() || payload > protocol.MaxStreamPayload {
+			return packets, int64(len(in) - len(rest))
+		}
+		packets, rest = append(packets, string(rest[:n])), rest[n:]
+	}
+	return packets, -1
+}
+
+func TestReaderFaults(t *testing.T) {
+	good, _ := packetStream(8)
+	edit := func(at int, to byte) []byte {
+		b := bytes.Clone(good)
+		b[at] = to
+		return append(bytes.Clone(good), b...)
+	}
+	header := func(kind protocol.DefectKind) error {
+		return &protocol.HeaderError{Defect: protocol.Defect{Kind: kind}}
+	}
+	for name, c := range map[string]struct {
+		in     []byte
+		is     error
+		text   string
+		offset int64
+	}{
+		"start mark":       {edit(1, 0), header(protocol.DefectStartMark), "byte 88: zrlmpi header: byte 1 ", 88},
+		"end mark":         {edit(31, 0), header(protocol.DefectEndMark), "byte 88: zrlmpi header: byte 31 ", 88},
+		"version":          {edit(18, 0), header(protocol.DefectReserved), "byte 88: zrlmpi header: byte 18 ", 88},
+		"checksum":         {edit(87, 1), header(protocol.DefectChecksum), "byte 88: zrlmpi packet: the checksum", 88},
+		"too long":         {edit(21, 0x80), nil, "byte 88: a packet with 32776 bytes of payload", 88}, // nothing more needs to arrive
+		"another protocol": {[]byte(strings.Repeat("GET / HTTP/1.1\r\n", 9)), header(protocol.DefectStartMark), "byte 0:", 0},
+		"another profile": {append(protocol.CloudFPGA.Append(nil, protocol.Header{Type: protocol.Ack}), make([]byte, 48)...),
+			header(protocol.DefectReserved), "byte 0:", 0},
+	} {
+		_, err := feed(c.in, nil)
+		fault, ok := errors.AsType[*protocol.FrameError](err)
+		if !ok || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) || fault.Offset != c.offset {
+			t.Errorf("%s: %v, want %q at %d", name, err, c.text, c.offset)
+		}
+	}
+	var long *protocol.StreamPayloadError
+	if _, err := feed(edit(22, 1), nil); !errors.As(err, &long) || long.Bytes != 1<<16+8 {
+		t.Errorf("too long a payload gives %v", err)
+	}
+}
+
+// plainDamaged is a packet with the flag PLAIN whose payload was corrupt, and one
+// without it.
+func plainDamaged() []byte {
+	h := protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagPlain, Length: 8}
+	b := protocol.AppendExtended(nil, &h, make([]byte, 8))
+	b[protocol.ExtHeaderLen]++
+	h.Flags = 0
+	return protocol.AppendExtended(b, &h, make([]byte, 8))
+}
+
+// What its checksum does not cover is none of the reader's business (E43).
+func TestReaderTakesPlainPackets(t *testing.T) {
+	in := plainDamaged()
+	if got, err := feed(in, nil); err != nil || len(got) != 2 || got[0] != string(in[:88]) {
+		t.Errorf("%d packets, %v", len(got), err)
+	}
+	in[19] &^= byte(protocol.FlagPlain)
+	if got, err := feed(in, nil); !errors.Is(err, &protocol.HeaderError{Defect: protocol.Defect{Kind: protocol.DefectChecksum}}) || len(got) != 0 {
+		t.Errorf("without the flag: %d packets, %v", len(got), err)
+	}
+}
+
+// FuzzReader checks that it finds the packets, and the faults, that are in the whole
+// stream, however the stream is cut.
 func FuzzReader(f *testing.F) {
 	good, _ := packetStream(0, 5, 344, 0)
 	f.Add(good, []byte{0, 31, 200})
 	f.Add(good[:len(good)-1], []byte{31})
 	f.Add(append(bytes.Clone(good[:149]), "another protocol"...), []byte{})
+	f.Add(plainDamaged(), []byte{80})
 	corrupt := bytes.Clone(good)
 	corrupt[100]++
 	f.Add(corrupt, []byte{9})
@@ -131,31 +212,13 @@ func FuzzReader(f *testing.F) {
 			lengths = append(lengths, 1+int(n))
 		}
 		got, err := feed(in, lengths)
-		frames := protocol.NewExtFrameReader(bytes.NewReader(in))
-		var want []string
-		var wantErr error
-		for {
-			var packet []byte
-			if packet, wantErr = frames.Next(); wantErr != nil {
-				break
-			}
-			want = append(want, string(packet))
-		}
+		want, at := whole(in)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q instead of %q", got, want)
 		}
-		var fault, wantFault *protocol.FrameError
-		switch {
-		case !errors.As(err, &fault):
-			if errors.As(wantErr, &wantFault) {
-				t.Fatalf("no fault instead of %v", wantErr)
-			}
-		case errors.As(wantErr, &wantFault):
-			if fault.Offset != wantFault.Offset {
-				t.Fatalf("%v instead of %v", err, wantErr)
-			}
-		case !errors.Is(wantErr, io.ErrUnexpectedEOF): // some faults show before the packet is whole
-			t.Fatalf("%v instead of %v", err, wantErr)
+		fault, ok := errors.AsType[*protocol.FrameError](err)
+		if ok != (at >= 0) || ok && fault.Offset != at {
+			t.Fatalf("%v, with a fault at %d", err, at)
 		}
 	})
 }

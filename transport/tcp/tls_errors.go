@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -86,11 +87,6 @@ func certificateAdvice(err error, whose string) string {
 // isTLSFault reports whether err, of a TLS connection, is about what the peer
 // sent or did not send, and not about a network or a peer that went away.
 func isTLSFault(err error) bool {
-	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
-		syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH, context.Canceled} {
-		if errors.Is(err, gone) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
+		syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH, context.Canceled}, func(gone error) bool { return errors.Is(err, gone) })
 }

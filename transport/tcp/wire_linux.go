@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,9 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wire is a connection that Go's network poller does not know. That poller would
-// wake a thread for all that arrives, also while a goroutine polls: on few
-// cores that thread preempts the polling one.
+// wire is a connection that Go's network poller does not know.
 //
 // It is read with the inbox's lock held, and written to with its own. Its
 // descriptor is closed with its own, when the inbox does not read it any more, or not
@@ -28,28 +25,6 @@ type wire struct {
 	worked atomic.Bool
 
 	out outflow
-}
-
-// takeWire makes a wire of a connection, and closes conn.
-func takeWire(conn *net.TCPConn) (*wire, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	w := &wire{}
-	if ctl := raw.Control(func(fd uintptr) {
-		w.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
-	}); ctl != nil {
-		return nil, ctl
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := conn.Close(); err != nil {
-		unix.Close(w.fd)
-		return nil, err
-	}
-	return w, nil
 }
 
 // read reads into the reader. It returns how many bytes that were, and 0 with no

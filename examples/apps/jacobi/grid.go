@@ -1,6 +1,9 @@
 package jacobi
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Cell is what a grid is made of: int32, as upstream's, or float32.
 type Cell interface{ int32 | float32 }
@@ -28,7 +31,7 @@ func (g *Grid[T]) Line(i int) []T { return g.Cells[i*g.Size:][:g.Size] }
 
 // clone is a copy.
 func (g *Grid[T]) clone() *Grid[T] {
-	return &Grid[T]{g.Size, append([]T(nil), g.Cells...)}
+	return &Grid[T]{g.Size, slices.Clone(g.Cells)}
 }
 
 func (g *Grid[T]) check() error {

@@ -12,8 +12,8 @@ type Program struct {
 func Programs(a *coll.Algorithm, calls []coll.Call) ([]Program, error) {
 	programs := make([]Program, len(calls))
 	for i, c := range calls {
-		s, err := a.Schedule(c)
-		if err != nil {
+		var s coll.Schedule
+		if err := a.Make(&s, &c); err != nil {
 			return nil, err
 		}
 		p := &programs[i]

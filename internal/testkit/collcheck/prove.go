@@ -6,26 +6,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
+// Cost is what a call costs by its schedules, with the messages and bytes that all ranks
+// send.
+type Cost struct {
+	coll.Cost
+	Messages, Volume int
+}
+
 // Prove proves the schedules of all ranks of a call, calls[i] that of rank i, and gives
 // what they cost. An error is a *Error, or a *coll.CallError if the algorithm cannot do
 // it.
-func Prove(a *coll.Algorithm, calls []coll.Call) (coll.Cost, error) {
+func Prove(a *coll.Algorithm, calls []coll.Call) (Cost, error) {
 	programs, err := Programs(a, calls)
 	if err != nil {
-		return coll.Cost{}, err
+		return Cost{}, err
 	}
 	return ProvePrograms(calls, programs)
 }
 
 // ProvePrograms proves programs from anywhere.
-func ProvePrograms(calls []coll.Call, programs []Program) (coll.Cost, error) {
+func ProvePrograms(calls []coll.Call, programs []Program) (Cost, error) {
 	var h hazards
 	for r := range programs {
 		if programs[r].Window < 1 {
-			return coll.Cost{}, wrong(r, 0, "a window of %d", programs[r].Window)
+			return Cost{}, wrong(r, 0, "a window of %d", programs[r].Window)
 		}
 		if err := h.check(r, &programs[r]); err != nil {
-			return coll.Cost{}, err
+			return Cost{}, err
 		}
 	}
 	c := &calls[0]

@@ -56,7 +56,7 @@ type world struct {
 	ranks []*process
 	queue []*process
 	mem   memory
-	sum   coll.Cost
+	sum   Cost
 	// failed is what a rank did wrong.
 	failed error
 }

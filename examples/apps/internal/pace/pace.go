@@ -26,10 +26,8 @@ func (p *Processor) Spend(ctx context.Context, operations int) error {
 		return nil
 	}
 	start := time.Now()
-	t := time.NewTimer(p.owed)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(p.owed):
 		p.owed -= time.Since(start)
 		return nil
 	case <-ctx.Done():

@@ -1,0 +1,17 @@
+package extended
+
+// RecvState describes an inbound message that has begun and is not complete.
+type RecvState struct {
+	Wait
+	Comm, Tag uint32
+}
+
+// EachRecv calls yield for every inbound message that has begun and is not
+// complete, in their order, until it returns false.
+func (c *Conn) EachRecv(yield func(RecvState) bool) {
+	for m := c.recvs.first; m != nil; m = m.after {
+		if !m.complete() && !yield(RecvState{Wait: c.recvWait(m), Comm: m.comm, Tag: m.tag}) {
+			return
+		}
+	}
+}

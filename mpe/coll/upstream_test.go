@@ -1,0 +1,43 @@
+package coll
+
+// The formulas of the trees. Nothing chooses a tree by its cost: FPGAs that are built with
+// it know no other.
+func init() {
+	bcastTree.cost = func(c *Call) Cost { return times(c.tree().down(1, 1, false), c.Bytes, 0) }
+	reduceTree.cost = func(c *Call) Cost { return times(c.tree().up(1, 1, false), c.Bytes, c.Bytes) }
+	scatterTree.cost = func(c *Call) Cost {
+		t := c.tree()
+		return Cost{Rounds: t.down(1, 1, false), Bytes: t.down(c.Bytes, c.Bytes, true)}
+	}
+	gatherTree.cost = func(c *Call) Cost {
+		t := c.tree()
+		return Cost{Rounds: t.up(1, 1, false), Bytes: t.up(c.Bytes, c.Bytes, true)}
+	}
+}
+
+// down is the longest path when the root sends to each replicator in turn, and they
+// to their groups; up that of the same backwards, with the root receiving in the same
+// order. A message between root and replicator counts root, or root for each of the
+// group if whole is set; one within a group counts member.
+func (t tree) down(root, member int, whole bool) (longest int) {
+	at := 0
+	for _, g := range t.groups {
+		at += weight(g, root, whole)
+		longest = max(longest, at+(len(g)-1)*member)
+	}
+	return longest
+}
+
+func (t tree) up(root, member int, whole bool) (at int) {
+	for _, g := range t.groups {
+		at = max(at, (len(g)-1)*member) + weight(g, root, whole)
+	}
+	return at
+}
+
+func weight(group []int, root int, whole bool) int {
+	if whole {
+		return root * len(group)
+	}
+	return root
+}

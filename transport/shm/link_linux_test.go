@@ -1,0 +1,29 @@
+package shm
+
+// Link reports whether there is a link to the peer, and if not, what became of the
+// last one or of the last attempt to make one: nil if there was none yet, and
+// ErrNoPeer, in a *SendError, for a rank that is not spoken to.
+func (c *Conn) Link(peer int) (linked bool, last error) {
+	p, err := c.peer(peer)
+	if err != nil {
+		return false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link != nil, p.last
+}
+
+// SingleCopy reports whether the peer fetches long payload straight from our memory,
+// and we from its. Neither is so while there is no link.
+func (c *Conn) SingleCopy(peer int) (exposes, fetches bool) {
+	p, err := c.peer(peer)
+	if err != nil {
+		return false, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.link; l != nil {
+		return l.exposes, l.fetches
+	}
+	return false, false
+}
