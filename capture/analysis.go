@@ -17,14 +17,11 @@ import (
 // AnalysisOptions configure an Analysis.
 type AnalysisOptions struct {
 	Profile protocol.Profile
-	// KeepMessages is how many messages are kept for Messages. What is beyond
-	// goes to OnMessage only.
+	// KeepMessages is how many messages are kept for Messages. Those beyond are
+	// counted only.
 	KeepMessages int
 	// KeepSteps is how many steps of each message are kept.
 	KeepSteps int
-	// OnMessage is given every message, OnFinding every finding, as it comes.
-	OnMessage func(*Message)
-	OnFinding func(*Finding)
 }
 
 // maxFindings is how many findings of a kind are kept; more are counted.
@@ -73,9 +70,6 @@ func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 	return a
 }
 
-// Unit follows the next unit.
-func (a *Analysis) Unit(u *Unit) { a.tracker.Unit(u) }
-
 // Follow analyses a whole source. A recording that was cut off is analysed up to
 // the cut, and is no error: Report says so.
 func (a *Analysis) Follow(src Source) error {
@@ -86,12 +80,6 @@ func (a *Analysis) Follow(src Source) error {
 		return nil
 	}
 	return err
-}
-
-// Finish ends an analysis that was fed by Unit.
-func (a *Analysis) Finish(stats Stats) {
-	a.tracker.Finish()
-	a.stats = stats
 }
 
 func (a *Analysis) message(m *Message) {
@@ -107,9 +95,6 @@ func (a *Analysis) message(m *Message) {
 	}
 	if len(a.messages) < a.opts.KeepMessages {
 		a.messages = append(a.messages, *m)
-	}
-	if a.opts.OnMessage != nil {
-		a.opts.OnMessage(m)
 	}
 }
 
@@ -131,9 +116,6 @@ func (a *Analysis) finding(f *Finding) {
 	a.perKind[f.Kind]++
 	if a.perKind[f.Kind] <= maxFindings {
 		a.findings = append(a.findings, *f)
-	}
-	if a.opts.OnFinding != nil {
-		a.opts.OnFinding(f)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/google/gopacket/pcapgo"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -66,12 +68,31 @@ func renumber(units []capture.Unit) []capture.Unit {
 
 func analyze(units []capture.Unit) *capture.Report {
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{KeepMessages: 1000, KeepSteps: 100})
-	for i := range units {
-		a.Unit(&units[i])
+	if err := a.Follow(&unitSource{units: slices.Values(units)}); err != nil {
+		panic(err)
 	}
-	a.Finish(capture.Stats{})
 	return a.Report()
 }
+
+// unitSource is a Source of units.
+type unitSource struct {
+	units iter.Seq[capture.Unit]
+	next  func() (capture.Unit, bool)
+}
+
+func (s *unitSource) Next(u *capture.Unit) error {
+	if s.next == nil {
+		s.next, _ = iter.Pull(s.units)
+	}
+	next, ok := s.next()
+	if *u = next; !ok {
+		return io.EOF
+	}
+	return nil
+}
+
+func (s *unitSource) Stats() capture.Stats { return capture.Stats{} }
+func (s *unitSource) Close() error         { return nil }
 
 // brief is a message in short: who, how much, how often retransmitted, and how.
 func brief(m capture.Message) string {
@@ -293,6 +314,16 @@ func TestFindings(t *testing.T) {
 			check(t, r, nil, c.want)
 			if len(r.Findings) == 1 && (!strings.Contains(r.Findings[0].Text, c.text) || c.packets != nil && !slices.Equal(r.Findings[0].Packets, c.packets)) {
 				t.Errorf("says %v %q, want %v %q", r.Findings[0].Packets, r.Findings[0].Text, c.packets, c.text)
+			}
+			for _, f := range r.Findings {
+				var texts []string
+				for _, w := range f.Waits {
+					age := handshake.Round(r.Start.Add(time.Duration(r.Summary.Seconds * float64(time.Second))).Sub(w.Since))
+					texts = append(texts, fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, age, w.For, w.Peer))
+				}
+				if !strings.HasPrefix(f.Text, strings.Join(texts, "; ")) || len(texts) == 0 && strings.Contains(f.Text, "has waited") {
+					t.Errorf("waits %q, but says %q", texts, f.Text)
+				}
 			}
 		})
 	}

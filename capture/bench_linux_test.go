@@ -82,7 +82,7 @@ func generate(b *testing.B, name string, size int64) (string, int64) {
 	if err := f.Close(); err != nil {
 		b.Fatal(err)
 	}
-	src, err := capture.OpenFile(name)
+	src, err := capture.Options{}.OpenFile(name)
 	if err != nil {
 		b.Fatal(err)
 	}

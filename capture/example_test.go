@@ -10,23 +10,26 @@ import (
 
 // A recording is analysed: its messages, and what went wrong.
 func ExampleAnalysis() {
-	source, err := capture.OpenFile("testdata/captures/loss_mid_to_fpga_corrupts.pcap")
+	source, err := capture.Options{}.OpenFile("testdata/captures/loss_mid_to_fpga_corrupts.pcap")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer source.Close()
 	analysis := capture.NewAnalysis("loss_mid_to_fpga_corrupts.pcap", capture.AnalysisOptions{
-		Profile: protocol.CloudFPGA,
-		OnMessage: func(m *capture.Message) {
-			fmt.Printf("rank %d to rank %d: %d words, retransmissions: %d\n", m.Src, m.Dst, m.Words, m.Retransmissions)
-		},
-		OnFinding: func(f *capture.Finding) { fmt.Println(f.Kind, "in packets", f.Packets) },
+		Profile: protocol.CloudFPGA, KeepMessages: 100,
 	})
 	if err := analysis.Follow(source); err != nil {
 		log.Fatal(err)
 	}
+	report := analysis.Report()
+	for _, m := range report.Messages {
+		fmt.Printf("rank %d to rank %d: %d words, retransmissions: %d\n", m.Src, m.Dst, m.Words, m.Retransmissions)
+	}
+	for _, f := range report.Findings {
+		fmt.Println(f.Kind, "in packets", f.Packets)
+	}
 	// Output:
 	// rank 0 to rank 1: 1000 words, retransmissions: 1
-	// lost_packet in packets [1 6]
 	// rank 0 to rank 1: 1000 words, retransmissions: 0
+	// lost_packet in packets [1 6]
 }

@@ -321,13 +321,17 @@ func TestExtendedOpenMessagesAreBounded(t *testing.T) {
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{})
 	talk := capturetest.NewTalk(false)
 	h := ext{Dst: 1, Type: protocol.SendRequest, Session: 1, Length: 5}
-	var b []byte
-	for n := uint32(1); n <= most+more; n++ {
-		h.Number, h.Message = n, n
-		b = protocol.AppendExtended(b[:0], &h, nil)
-		a.Unit(&capture.Unit{Packet: int64(n), Time: time.Unix(int64(n), 0), Proto: capture.UDP, Src: talk.Address(0), Dst: talk.Address(1), Data: b})
+	units := func(yield func(capture.Unit) bool) {
+		var b []byte
+		for n := uint32(1); n <= most+more; n++ {
+			h.Number, h.Message = n, n
+			b = protocol.AppendExtended(b[:0], &h, nil)
+			yield(capture.Unit{Packet: int64(n), Time: time.Unix(int64(n), 0), Proto: capture.UDP, Src: talk.Address(0), Dst: talk.Address(1), Data: b})
+		}
 	}
-	a.Finish(capture.Stats{})
+	if err := a.Follow(&unitSource{units: units}); err != nil {
+		t.Fatal(err)
+	}
 	r := a.Report()
 	if p := r.Summary.Extended[0]; p.Open != most || p.NotFollowed != more {
 		t.Errorf("%+v", p)

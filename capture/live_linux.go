@@ -39,7 +39,16 @@ type liveReader struct {
 	closed atomic.Bool
 }
 
-func (o Options) openLive(ctx context.Context, name string) (Source, error) {
+// OpenLive records from a network interface, which needs the capability CAP_NET_RAW; without
+// it the error is fs.ErrPermission and says so. Only Linux has packet sockets; elsewhere the
+// error is errors.ErrUnsupported.
+//
+// The recording goes on until ctx ends, which is its regular end: Next then returns io.EOF.
+// Close ends it too, and may be called while Next waits.
+//
+// Where the kernel joins datagrams or segments for speed, as it does on a loopback
+// interface, a unit holds several of them.
+func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 	fail := func(err error) (Source, error) {
 		return nil, fmt.Errorf("record from interface %s: %w", name, err)
 	}
@@ -102,12 +111,6 @@ func (o Options) setUp(fd, iface int, ethernet bool) error {
 	// A smaller buffer is no error; lost packets are counted.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, liveBuffer) != nil {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, liveBuffer) //nolint:errcheck // see above
-	}
-	if o.Promiscuous {
-		mreq := unix.PacketMreq{Ifindex: int32(iface), Type: unix.PACKET_MR_PROMISC}
-		if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &mreq); err != nil {
-			return os.NewSyscallError("set promiscuous mode", err)
-		}
 	}
 	all := uint16(unix.ETH_P_ALL)
 	addr := unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: iface}

@@ -66,7 +66,7 @@ func TestLiveUDP(t *testing.T) {
 	c := newChatter(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	s := liveLoopback(t, ctx, Options{Ports: []uint16{c.to.Port()}, Promiscuous: true})
+	s := liveLoopback(t, ctx, Options{Ports: []uint16{c.to.Port()}})
 	before := time.Now()
 	sent := []string{"SEND_REQUEST", "", strings.Repeat("x", 40000)}
 	for _, p := range sent {
@@ -191,7 +191,7 @@ func TestLiveEnd(t *testing.T) {
 }
 
 func TestLiveNoSuchInterface(t *testing.T) {
-	_, err := OpenLive(t.Context(), "nonesuch0")
+	_, err := Options{}.OpenLive(t.Context(), "nonesuch0")
 	if err == nil || !strings.Contains(err.Error(), "nonesuch0") {
 		t.Errorf("%v", err)
 	}

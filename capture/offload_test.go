@@ -32,7 +32,7 @@ func offloaded(link int) *capturetest.Capture {
 
 func analyzeFile(t *testing.T, file []byte) *capture.Report {
 	t.Helper()
-	src, err := capture.NewReader(bytes.NewReader(file), "test")
+	src, err := capture.Options{}.NewReader(bytes.NewReader(file), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestTooLittleRecorded(t *testing.T) {
 // long the packet was.
 func TestWriterKeepsTheLength(t *testing.T) {
 	for _, snap := range []int{74, 1 << 17} {
-		src, err := capture.NewReader(bytes.NewReader(offloaded(capturetest.Ethernet).Snap(snap).Pcap(capturetest.Format{})), "test")
+		src, err := capture.Options{}.NewReader(bytes.NewReader(offloaded(capturetest.Ethernet).Snap(snap).Pcap(capturetest.Format{})), "test")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestOffloadIsSplit(t *testing.T) {
 		c := capturetest.New(capturetest.Raw).Message(time.Unix(1700000000, 0), capturetest.Message{
 			Dst: 1, From: from, To: to, Words: tt.words, Shape: tt.shape, Together: capturetest.MaxOffload,
 		}).Snap(100)
-		src, err := capture.NewReader(bytes.NewReader(c.Pcap(capturetest.Format{})), "test")
+		src, err := capture.Options{}.NewReader(bytes.NewReader(c.Pcap(capturetest.Format{})), "test")
 		if err != nil {
 			t.Fatal(err)
 		}

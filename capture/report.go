@@ -73,6 +73,19 @@ type Finding struct {
 	Messages []int64 `json:"messages,omitempty"`
 	// Time is in seconds since the first packet of the recording.
 	Time float64 `json:"time"`
+	// Waits are the waits that the finding is about: those of messages that have not
+	// ended.
+	Waits []Wait `json:"-"`
+}
+
+// Wait is a rank that waits in a message at the end of the recording.
+type Wait struct {
+	// Message is the ID of the message.
+	Message int64
+	// Rank waits for For, the name of a packet type, from Peer.
+	Rank, Peer int
+	For        string
+	Since      time.Time
 }
 
 // Kind names a kind of finding.

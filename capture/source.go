@@ -20,16 +20,7 @@ type Options struct {
 	Ports []uint16
 	// AllPorts reads every UDP datagram and TCP stream.
 	AllPorts bool
-	// Promiscuous makes a live capture see packets that are not for this
-	// machine, as on a mirror port of a switch.
-	Promiscuous bool
 }
-
-// OpenFile opens a recording with the default Options; see Options.OpenFile.
-func OpenFile(path string) (Source, error) { return Options{}.OpenFile(path) }
-
-// NewReader reads a recording with the default Options; see Options.NewReader.
-func NewReader(r io.Reader, name string) (Source, error) { return Options{}.NewReader(r, name) }
 
 // OpenFile opens a pcap or pcapng file, or one of them compressed with gzip; "-"
 // is standard input. Its error is a *FormatError if the file is something else.
@@ -159,7 +150,7 @@ func (s *source) explain(err error) error {
 	case at != nil:
 		err = at.err
 	}
-	return fmt.Errorf("%s: read recording, after %s: %w", s.name, packets(s.stats.Packets), err)
+	return fmt.Errorf("%s: read recording, after %s: %w", s.name, counted(s.stats.Packets, "packet"), err)
 }
 
 func isGzipError(err error) bool {

@@ -40,7 +40,7 @@ func BenchmarkSource(b *testing.B) {
 			b.ReportAllocs()
 			var packets int64
 			for b.Loop() {
-				s, err := NewReader(bytes.NewReader(k.file), k.name)
+				s, err := Options{}.NewReader(bytes.NewReader(k.file), k.name)
 				if err != nil {
 					b.Fatal(err)
 				}

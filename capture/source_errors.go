@@ -24,7 +24,7 @@ type TruncatedError struct {
 
 // Error says how many packets were read.
 func (e *TruncatedError) Error() string {
-	return fmt.Sprintf("%s: recording is cut off%s, after %s", e.Name, at(e.Offset), packets(e.Packet))
+	return fmt.Sprintf("%s: recording is cut off%s, after %s", e.Name, at(e.Offset), counted(e.Packet, "packet"))
 }
 
 // Unwrap returns Err.
@@ -53,7 +53,7 @@ func (e *FormatError) Error() string {
 		s += ": " + e.Err.Error()
 	}
 	if e.Packet > 0 || e.Offset > 0 {
-		s = fmt.Sprintf("recording is corrupt%s, after %s: %s", at(e.Offset), packets(e.Packet), s)
+		s = fmt.Sprintf("recording is corrupt%s, after %s: %s", at(e.Offset), counted(e.Packet, "packet"), s)
 	}
 	return e.Name + ": " + s
 }
@@ -66,11 +66,4 @@ func at(offset int64) string {
 		return ""
 	}
 	return fmt.Sprintf(" at byte %d", offset)
-}
-
-func packets(n int64) string {
-	if n == 1 {
-		return "1 packet"
-	}
-	return fmt.Sprintf("%d packets", n)
 }

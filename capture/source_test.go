@@ -114,7 +114,7 @@ func TestOpenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []string{path, zipped} {
-		s, err := OpenFile(p)
+		s, err := Options{}.OpenFile(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,10 +130,10 @@ func TestOpenFile(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := OpenFile(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := (Options{}).OpenFile(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
-	if _, err := OpenFile(t.TempDir()); err == nil || !strings.Contains(err.Error(), "directory") {
+	if _, err := (Options{}).OpenFile(t.TempDir()); err == nil || !strings.Contains(err.Error(), "directory") {
 		t.Errorf("directory: %v", err)
 	}
 }
@@ -156,7 +156,7 @@ func TestReaderOfPipe(t *testing.T) {
 			w.Close()
 			sizes <- size
 		}()
-		s, err := NewReader(r, "pipe")
+		s, err := Options{}.NewReader(r, "pipe")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func TestFormatErrors(t *testing.T) {
 		{edit(4, 3), "pcap file of version 3.4, not 2"},
 		{edit(20, 105), "recording of link type 105"},
 	} {
-		_, err := NewReader(bytes.NewReader(c.file), "it.pcap")
+		_, err := Options{}.NewReader(bytes.NewReader(c.file), "it.pcap")
 		var format *FormatError
 		if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "it.pcap: ") {
 			t.Errorf("%.20q: %v, want %q", c.file, err, c.want)
@@ -219,7 +219,7 @@ func TestReadError(t *testing.T) {
 	for _, file := range [][]byte{c.Pcap(capturetest.Format{}), c.Pcapng(capturetest.Format{})} {
 		for _, n := range []int{1, 3, 20, len(file) - 1, len(file)} {
 			broken := errors.New("disk on fire")
-			s, err := NewReader(&brokenReader{bytes.NewReader(file[:n]), broken}, "x")
+			s, err := Options{}.NewReader(&brokenReader{bytes.NewReader(file[:n]), broken}, "x")
 			if err == nil {
 				_, _, err = drainSource(s)
 			}
@@ -229,7 +229,7 @@ func TestReadError(t *testing.T) {
 		}
 	}
 	stuck := readerFunc(func([]byte) (int, error) { return 0, nil })
-	if _, err := NewReader(stuck, "stuck"); !errors.Is(err, io.ErrNoProgress) {
+	if _, err := (Options{}).NewReader(stuck, "stuck"); !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("a reader without progress: %v", err)
 	}
 }
@@ -287,7 +287,7 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 func TestEndIsFinal(t *testing.T) {
 	file := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, nil).Pcap(capturetest.Format{})
 	for _, n := range []int{len(file), len(file) - 1} {
-		s, err := NewReader(bytes.NewReader(file[:n]), "x")
+		s, err := Options{}.NewReader(bytes.NewReader(file[:n]), "x")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func TestNoAllocationsPerDatagram(t *testing.T) {
 		"ipv6": v6.Pcap(capturetest.Format{BigEndian: true}), "vxlan": tunnel.Pcap(capturetest.Format{}),
 		"tcp": stream.Pcap(capturetest.Format{}), "fragments": fragments.Pcap(capturetest.Format{}),
 	} {
-		s, err := NewReader(bytes.NewReader(file), name)
+		s, err := Options{}.NewReader(bytes.NewReader(file), name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,18 +19,16 @@ const deployedRetransmissions = 3
 // been answered: 3 s by default, and what a busy host adds.
 const insistence = 4 * time.Second
 
-// wait is which rank waits for what from whom, since when, at the end of a recording.
+// wait is a Wait with its message.
 type wait struct {
+	Wait
 	f        *flow
 	m        *message
-	who, on  int
-	at, from netip.AddrPort // where who and on are
-	what     string
-	since    time.Time
+	at, from netip.AddrPort // where Rank and Peer are
 }
 
 func (t *Tracker) describe(w wait) string {
-	return fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.who, handshake.Round(t.now.Sub(w.since)), w.what, w.on)
+	return fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, handshake.Round(t.now.Sub(w.Since)), w.For, w.Peer)
 }
 
 // judgeOpen reports what has ended last, and which rank waits for whom.
@@ -83,25 +81,25 @@ func (t *Tracker) sortedFlows() []*flow {
 
 // waits says which rank waits for what in a message that has not ended.
 func (f *flow) waits(m *message) wait {
-	sender := wait{f: f, m: m, who: m.Src, on: m.Dst, at: f.from, from: f.to}
-	receiver := wait{f: f, m: m, who: m.Dst, on: m.Src, at: f.to, from: f.from, what: "DATA"}
+	sender := wait{Wait{Message: m.ID, Rank: m.Src, Peer: m.Dst}, f, m, f.from, f.to}
+	receiver := wait{Wait{Message: m.ID, Rank: m.Dst, Peer: m.Src, For: "DATA"}, f, m, f.to, f.from}
 	switch m.state {
 	case requested:
-		sender.what, sender.since = "CLEAR_TO_SEND", m.request
+		sender.For, sender.Since = "CLEAR_TO_SEND", m.request
 		if m.request.IsZero() {
-			sender.since = m.lastRequest
+			sender.Since = m.lastRequest
 		}
 		return sender
 	case cleared:
-		receiver.since = m.clear
+		receiver.Since = m.clear
 		return receiver
 	case receiving:
-		receiver.since = m.lastData
+		receiver.Since = m.lastData
 		return receiver
 	}
-	sender.what, sender.since = "ACK", m.firstDataEnd
-	if sender.since.IsZero() {
-		sender.since = m.lastData
+	sender.For, sender.Since = "ACK", m.firstDataEnd
+	if sender.Since.IsZero() {
+		sender.Since = m.lastData
 	}
 	return sender
 }
@@ -113,7 +111,9 @@ func (t *Tracker) judgeWait(w wait) {
 	packets := append([]int64{m.firstPacket}, m.again...)
 	say := func(kind Kind, verdict, format string, args ...any) {
 		m.verdict(verdict)
-		t.find(kind, e, "%s", t.describe(w)+fmt.Sprintf(format, args...)).about(m, packets...)
+		found := t.find(kind, e, "%s", t.describe(w)+fmt.Sprintf(format, args...))
+		found.about(m, packets...)
+		found.f.Waits = []Wait{w.Wait}
 	}
 	unsolicited := w.f.back.unsolicited // what the waiting sender sent the one it waits for
 	switch {
@@ -121,7 +121,7 @@ func (t *Tracker) judgeWait(w wait) {
 		w.f.back.unsolicited = nil
 		packets = append(unsolicited.Packets, packets...)
 		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet %d, which it had not asked for, as the header deferred for rank %d, and swallowed the SEND_REQUEST (trap 2)",
-			w.on, unsolicited.Packets[len(unsolicited.Packets)-1], w.who)
+			w.Peer, unsolicited.Packets[len(unsolicited.Packets)-1], w.Rank)
 	case m.state == received && m.datas.n == deployedRetransmissions:
 		say(RetransmissionsExhausted, "retransmissions exhausted", ": it has sent DATA again %d times, which is as often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.datas.n, w.f.lossText(m))
 	case m.state == requested:
@@ -170,6 +170,7 @@ func (t *Tracker) deadlock(circle []wait) {
 		w.m.verdict("deadlock")
 		fd.f.Messages = appendNew(fd.f.Messages, w.m.ID)
 		fd.f.Packets = appendNew(fd.f.Packets, w.m.firstPacket)
+		fd.f.Waits = append(fd.f.Waits, w.Wait)
 	}
 	fd.f.Text = strings.Join(texts, "; ")
 }

@@ -6,13 +6,6 @@ import "github.com/zrlmpi/zrlmpid/internal/strictyaml"
 // Validate return several of them joined: errors.As finds the first.
 type Error = strictyaml.Error
 
-// MaxFileSize is the largest configuration file in bytes. A cluster of a
-// thousand ranks fills a tenth of it.
-const MaxFileSize = strictyaml.MaxFileSize
-
-// ErrTooLarge is the error of a file of more than MaxFileSize bytes.
-var ErrTooLarge = strictyaml.ErrTooLarge
-
 // source has the line of each key of the file. A Config made by New has none.
 type source struct {
 	strictyaml.Source

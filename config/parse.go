@@ -48,7 +48,7 @@ func Load(path string) (*Config, error) {
 }
 
 // Parse reads and checks a configuration and fills in its defaults. name is the
-// file's name in errors, which are *Error joined, or wrap ErrTooLarge or the
+// file's name in errors, which are *Error joined, or wrap strictyaml.ErrTooLarge or the
 // reader's error.
 func Parse(r io.Reader, name string) (*Config, error) {
 	c := new(Config)

@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -126,10 +128,10 @@ ranks:
 }
 
 func TestParseStreamErrors(t *testing.T) {
-	if _, err := Parse(strings.NewReader(strings.Repeat("#", MaxFileSize+1)), "big.yaml"); !errors.Is(err, ErrTooLarge) {
+	if _, err := Parse(strings.NewReader(strings.Repeat("#", strictyaml.MaxFileSize+1)), "big.yaml"); !errors.Is(err, strictyaml.ErrTooLarge) {
 		t.Errorf("a file that is too large: %v", err)
 	}
-	if _, err := Parse(strings.NewReader(host+strings.Repeat("#", MaxFileSize-len(host))), "full.yaml"); err != nil {
+	if _, err := Parse(strings.NewReader(host+strings.Repeat("#", strictyaml.MaxFileSize-len(host))), "full.yaml"); err != nil {
 		t.Errorf("a file of the largest size: %v", err)
 	}
 	if _, err := Parse(iotest.ErrReader(io.ErrUnexpectedEOF), "f.yaml"); !errors.Is(err, io.ErrUnexpectedEOF) {

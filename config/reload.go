@@ -7,13 +7,7 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
-
-func (c *Config) validateStop(p *strictyaml.Problems) {
-	durationIn(p, "stop_timeout", c.StopTimeout, 0)
-}
 
 // Change is one key with different values in two configurations.
 type Change struct {

@@ -48,13 +48,13 @@ func (c *Config) Validate() error {
 	}
 	c.validateAttach(p)
 	c.validateHTTP(p)
-	c.validateStop(p)
-	sizeIn(p, "limits.receive_buffer", c.Limits.ReceiveBuffer, minReceiveBuffer, maxReceiveBuffer)
+	durationIn(p, "stop_timeout", c.StopTimeout)
+	inRange(p, "limits.receive_buffer", c.Limits.ReceiveBuffer, minReceiveBuffer, maxReceiveBuffer)
 	oneOf(p, "limits.offload", c.Limits.Offload, offload...)
 	inRange(p, "limits.unexpected", c.Limits.Unexpected, 1, maxQueue)
 	inRange(p, "limits.posted", c.Limits.Posted, 1, maxQueue)
 	if n := c.Limits.AttachedBytes; n != 0 {
-		sizeIn(p, "limits.attached_bytes", n, minAttached, maxAttached)
+		inRange(p, "limits.attached_bytes", n, minAttached, maxAttached)
 	}
 	c.Defaults.validate(p, "defaults")
 	c.validateRanks(p)

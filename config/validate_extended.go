@@ -58,52 +58,44 @@ func (r *Rank) refuseExtended(p *strictyaml.Problems, key string, fallback bool)
 // inUse is which profiles the links of a section have.
 type inUse struct{ extended, plain bool }
 
-// profilesInUse returns for each rank which profiles this daemon's links to it
-// have. Ranks whose entries have different profiles are reported elsewhere.
+// profilesInUse returns for each rank which profiles this daemon's links to it have. Ranks
+// whose entries have different profiles are reported elsewhere, and count as both.
 func (c *Config) profilesInUse() []inUse {
-	fallback := c.Defaults.saysExtended()
-	// The local ranks by what they have to do with the extended profile.
-	type kind uint8
-	const (
-		deployed kind = iota
-		silent
-		extended
-		plain
-	)
-	kindOf := func(r *Rank) kind {
-		switch {
-		case r.Peer != PeerSoftware:
-			return deployed
-		case r.says() == nil:
-			return silent
-		case r.Link.saysExtended():
-			return extended
-		}
-		return plain
+	// The profile between two ranks depends on no more of them than this.
+	type kind struct {
+		software, says bool
+		profile        Profile
 	}
-	var local [plain + 1]int
+	kindOf := func(r *Rank) kind {
+		k := kind{software: r.Peer == PeerSoftware, says: r.says() != nil}
+		if k.says {
+			k.profile = *r.says()
+		}
+		return k
+	}
+	local, one := make(map[kind]int), make(map[kind]*Rank)
 	for i := range c.Ranks {
-		if c.Ranks[i].Local() {
-			local[kindOf(&c.Ranks[i])]++
+		if r := &c.Ranks[i]; r.Local() {
+			local[kindOf(r)]++
+			one[kindOf(r)] = r
 		}
 	}
 	use := make([]inUse, len(c.Ranks))
 	for i := range c.Ranks {
-		own, others := kindOf(&c.Ranks[i]), local
-		if c.Ranks[i].Local() {
-			others[own]--
+		r, alone := &c.Ranks[i], true
+		with := func(other *Rank) {
+			profile, err := c.ProfileBetween(r, other, protocol.CloudFPGA)
+			use[i].extended = use[i].extended || err != nil || profile == protocol.Extended
+			use[i].plain = use[i].plain || err != nil || profile != protocol.Extended
 		}
-		if others == [plain + 1]int{} {
-			others[silent] = 1 // the only rank here: go by what it says itself
-		}
-		for other, n := range others {
-			if n == 0 {
-				continue
+		for k, n := range local {
+			if n > 1 || n == 1 && !(r.Local() && k == kindOf(r)) {
+				with(one[k])
+				alone = false
 			}
-			is := own != deployed && kind(other) != deployed &&
-				(own == extended || own == silent && (kind(other) == extended || kind(other) == silent && fallback))
-			use[i].extended = use[i].extended || is
-			use[i].plain = use[i].plain || !is
+		}
+		if alone { // the only rank here: go by what it says itself
+			with(&Rank{Peer: PeerSoftware})
 		}
 	}
 	return use

@@ -42,10 +42,10 @@ func (o *LinkOptions) validate(p *strictyaml.Problems, key string) {
 		}
 	}
 	if n := o.EagerLimit; n != nil {
-		sizeIn(p, key+".eager_limit", *n, 0, maxEagerLimit)
+		inRange(p, key+".eager_limit", *n, 0, maxEagerLimit)
 	}
 	if n := o.EagerCredit; n != nil {
-		sizeIn(p, key+".eager_credit", *n, 1, maxEagerCredit)
+		inRange(p, key+".eager_credit", *n, 1, maxEagerCredit)
 	}
 	if d := o.Pace.PerDatagram; d != nil && (*d < 0 || *d > longestPause) {
 		p.Add(key+".pace.per_datagram", "%v is outside 0s to %v", *d, longestPause)
@@ -59,14 +59,8 @@ func (o *LinkOptions) validate(p *strictyaml.Problems, key string) {
 	optionalDuration(p, key+".warn_after", o.WarnAfter)
 }
 
-func sizeIn(p *strictyaml.Problems, key string, got, low, high Size) {
-	if got < low || got > high {
-		p.Add(key, "%v is outside %v to %v", got, low, high)
-	}
-}
-
 func optionalDuration(p *strictyaml.Problems, key string, got *time.Duration) {
 	if got != nil {
-		durationIn(p, key, *got, 0)
+		durationIn(p, key, *got)
 	}
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -112,7 +111,7 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 	if o.Count < 0 {
 		p.Add(key+".count", "%d is less than 0: use 0, which is no limit, or more", o.Count)
 	}
-	durationIn(p, key+".interval", o.Interval, 0)
+	durationIn(p, key+".interval", o.Interval)
 	if o.Columns != 0 { // 0 is the built-in value
 		inRange(p, key+".columns", o.Columns, minColumns, maxColumns)
 	}
@@ -136,23 +135,17 @@ func (r *Rank) validateKernelPeer(p *strictyaml.Problems, key string, ranks map[
 	}
 }
 
-func inRange(p *strictyaml.Problems, key string, got, low, high int) {
+func inRange[T int | Size](p *strictyaml.Problems, key string, got, low, high T) {
 	if got < low || got > high {
-		p.Add(key, "%d is outside %d to %d", got, low, high)
+		p.Add(key, "%v is outside %v to %v", got, low, high)
 	}
 }
 
 // longestDuration keeps sums of durations within the range of their type.
 const longestDuration = 24 * time.Hour
 
-// durationIn takes 0, and least to longestDuration.
-func durationIn(p *strictyaml.Problems, key string, got, least time.Duration) {
-	if got == 0 || (got >= least && got > 0 && got <= longestDuration) {
-		return
+func durationIn(p *strictyaml.Problems, key string, got time.Duration) {
+	if got < 0 || got > longestDuration {
+		p.Add(key, "%v is outside 0s to %v", got, longestDuration)
 	}
-	from := "0s"
-	if least > 0 {
-		from = fmt.Sprintf("0s, or %v", least)
-	}
-	p.Add(key, "%v is outside %s to %v", got, from, longestDuration)
 }

@@ -87,14 +87,14 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	m, err := node.Map(cfg)
 	errs = append(errs, err)
 	d.rankMap = m
-	d.observer = newObserver(d.log, len(cfg.Ranks), func(rank, peer int) protocol.Profile {
+	d.observer = newObserver(d.log, func(rank, peer int) protocol.Profile {
 		if r := d.local(rank); r != nil && peer >= 0 && peer < len(r.Links()) {
 			return r.Links()[peer].Profile
 		}
 		return protocol.CloudFPGA
 	})
 	d.attachedBytes = attachedBytes(cfg, available)
-	d.attached = attach.NewServer(offered{d}, attach.Options{
+	d.attached = attach.NewServer(d, attach.Options{
 		Memory:         d.attachedBytes,
 		Access:         access(cfg.Control.Mode, os.Getegid()),
 		Oversubscribed: slices.ContainsFunc(d.ranks, func(r *localRank) bool { return r.Oversubscribed() }),

@@ -266,7 +266,7 @@ func TestKernelEnds(t *testing.T) {
 		}
 	}
 	await(t, "the kernel to end", func() bool { return r.Status().Ranks[1].KernelState == control.KernelEnded })
-	if s := r.Status().Ranks[1]; s.KernelStats.Sent != 2 || s.KernelError != "" {
+	if s := r.Status().Ranks[1]; s.Engine.Peers[0].Sent != 2 || s.KernelError != "" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -287,7 +287,7 @@ func TestWarnAfter(t *testing.T) {
 	r.log.waitFor(t, `wait ended	{"rank": 0, "peer": 2, "waits_for": "CLEAR_TO_SEND", "elapsed": `)
 	<-done
 	cancel()
-	if n := strings.Count(r.log.String(), "has waited"); n != 1 {
+	if n := strings.Count(r.log.String(), "message waits"); n != 1 {
 		t.Errorf("%d warnings, want one:\n%s", n, r.log)
 	}
 }

@@ -90,7 +90,7 @@ func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
 		<-release
 		return nil
 	})), zapcore.InfoLevel)
-	o := newObserver(zap.New(core), 4, func(int, int) protocol.Profile { return protocol.CloudFPGA })
+	o := newObserver(zap.New(core), func(int, int) protocol.Profile { return protocol.CloudFPGA })
 	var clock time.Duration
 	o.now = func() time.Duration { return clock }
 	drop := mpe.Drop{Packet: arrival, Reason: mpe.DropSourceRank}

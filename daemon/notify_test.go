@@ -114,11 +114,10 @@ func TestWatchdog(t *testing.T) {
 	r := start(t, c.yaml("", "run: host", "peer: fpga"))
 	<-m.alive
 	// The packet path waits for this lock, with the engine's lock held.
-	limits := r.observer.ranks[0]
-	limits.mu.Lock()
+	r.observer.mu.Lock()
 	at(t, c.addr(9), c.addr(0)).says(protocol.Ack, protocol.RecvInt, 0, nil)
 	r.log.waitFor(t, "watchdog not notified, an engine does not respond")
-	limits.mu.Unlock()
+	r.observer.mu.Unlock()
 	for len(m.alive) > 0 { // earlier notifications
 		<-m.alive
 	}

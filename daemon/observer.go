@@ -1,15 +1,17 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -19,8 +21,8 @@ import (
 // queueLen is how many log lines wait for a slow log before more are lost.
 const queueLen = 1024
 
-// Observer logs events of engines. On the packet path it only counts and copies; run
-// writes the lines. Each kind of event of a rank gets at most one line a second.
+// Observer logs events of engines and of attached programs. On the packet path it only
+// counts and copies; run writes the lines. Each topic gets at most one line a second.
 type Observer struct {
 	log *zap.Logger
 	// profile is the dialect between two ranks, to explain a bad header.
@@ -28,34 +30,13 @@ type Observer struct {
 	now     func() time.Duration
 	lines   chan line
 	lost    atomic.Uint64
-	ranks   []*rankLimits  // by rank
-	attach  []attachLimits // by rank, and last of no rank
+
+	// mu guards limits. The engines' locks do not: TransportError comes without one.
+	mu     sync.Mutex
+	limits map[topic]*limiter
 }
 
 var _ mpe.Observer = (*Observer)(nil)
-
-// rankLimits are the limiters of one rank. The engine's lock does not guard
-// them: TransportError comes without it.
-type rankLimits struct {
-	mu sync.Mutex
-	// handshake and extended are of peers of these profiles: a reason has another level
-	// and text in each.
-	handshake, extended profileLimits
-	failed              []limiter // by peer, and last of no peer in particular
-	network             limiter
-}
-
-type profileLimits struct {
-	drops  [mpe.NumDropReasons]limiter
-	events [mpe.NumEvents]limiter
-}
-
-func (l *rankLimits) of(extended bool) *profileLimits {
-	if extended {
-		return &l.extended
-	}
-	return &l.handshake
-}
 
 // lineKind is the kind of event that a line reports.
 type lineKind uint8
@@ -68,53 +49,57 @@ const (
 	lineAttach
 )
 
+// topic is what lines are limited by.
+type topic struct {
+	kind lineKind
+	// code is an mpe.DropReason, mpe.Event or attach.EventKind, by kind.
+	code uint8
+	// extended: the peer's profile is. A reason has another level and text then.
+	extended bool
+	rank     int // below 0: none
+	peer     int // of lineFailed; below 0: none in particular
+}
+
 // line is the content of a log line, by value, so that queueing it allocates nothing.
 type line struct {
-	kind       lineKind
-	rank, peer int
+	topic      topic
+	peer       int // below 0: unknown
 	suppressed uint64
 
-	reason mpe.DropReason
-	event  mpe.Event
-	header protocol.Header
-	// extended: the peer's profile is, and the header is xheader.
-	extended bool
-	xheader  protocol.ExtHeader
-	from     netip.AddrPort
-	size     int // of the received packet in bytes; -1 without one
-	head     [protocol.HeaderLen]byte
-	err      error
-	send     bool
-	program  attach.Event
+	header  protocol.Header
+	xheader protocol.ExtHeader // if topic.extended
+	from    netip.AddrPort
+	size    int // of the received packet in bytes; -1 without one
+	head    [protocol.HeaderLen]byte
+	err     error
+	send    bool
+	program attach.Event
 }
 
-// newObserver returns an observer of a cluster with the given number of ranks.
-func newObserver(log *zap.Logger, size int, profile func(rank, peer int) protocol.Profile) *Observer {
+// newObserver returns an observer that writes to log.
+func newObserver(log *zap.Logger, profile func(rank, peer int) protocol.Profile) *Observer {
 	start := time.Now()
-	o := &Observer{
-		log: log, profile: profile, lines: make(chan line, queueLen), ranks: make([]*rankLimits, size), attach: make([]attachLimits, size+1),
+	return &Observer{
+		log: log, profile: profile, lines: make(chan line, queueLen), limits: make(map[topic]*limiter),
 		now: func() time.Duration { return time.Since(start) },
 	}
-	for i := range o.ranks {
-		o.ranks[i] = &rankLimits{failed: make([]limiter, size+1)}
-	}
-	return o
 }
 
-// take asks a limiter of a rank, and queues the line if it may pass.
-func (o *Observer) take(limits *rankLimits, l *limiter, ln *line) {
-	limits.mu.Lock()
+// take queues a line to be written, unless its topic has had one within perLine or the log
+// is too slow.
+func (o *Observer) take(ln *line) {
+	o.mu.Lock()
+	l := o.limits[ln.topic]
+	if l == nil {
+		l = new(limiter)
+		o.limits[ln.topic] = l
+	}
 	suppressed, ok := l.take(o.now())
-	limits.mu.Unlock()
+	o.mu.Unlock()
 	if !ok {
 		return
 	}
 	ln.suppressed = suppressed
-	o.queue(ln)
-}
-
-// queue queues a line to be written, unless the log is too slow.
-func (o *Observer) queue(ln *line) {
 	select {
 	case o.lines <- *ln:
 	default:
@@ -124,34 +109,32 @@ func (o *Observer) queue(ln *line) {
 
 // Dropped implements mpe.Observer.
 func (o *Observer) Dropped(rank, peer int, d mpe.Drop) {
-	ln := line{kind: lineDrop, rank: rank, peer: peer, reason: d.Reason, header: d.Header, size: -1}
-	ln.setExtended(d.Extended)
-	if !o.log.Core().Enabled(dropLevel(d.Reason, ln.extended)) {
+	if !o.log.Core().Enabled(dropLevel(d.Reason, d.Extended != nil)) {
 		return
 	}
+	ln := line{topic: topic{kind: lineDrop, code: uint8(d.Reason), rank: rank, peer: -1}, peer: peer, header: d.Header, size: -1}
+	ln.setExtended(d.Extended)
 	if a := d.Packet; a != nil {
 		ln.from, ln.size = a.From, len(a.Bytes)
 		copy(ln.head[:], a.Bytes)
 	}
-	limits := o.ranks[rank]
-	o.take(limits, &limits.of(ln.extended).drops[d.Reason], &ln)
+	o.take(&ln)
 }
 
 // Noted implements mpe.Observer.
 func (o *Observer) Noted(rank, peer int, n mpe.Note) {
-	ln := line{kind: lineEvent, rank: rank, peer: peer, event: n.Event, header: n.Header, err: n.Err}
-	ln.setExtended(n.Extended)
 	if !o.log.Core().Enabled(eventLevel(n.Event)) {
 		return
 	}
-	limits := o.ranks[rank]
-	o.take(limits, &limits.of(ln.extended).events[n.Event], &ln)
+	ln := line{topic: topic{kind: lineEvent, code: uint8(n.Event), rank: rank, peer: -1}, peer: peer, header: n.Header, err: n.Err}
+	ln.setExtended(n.Extended)
+	o.take(&ln)
 }
 
 // setExtended copies the header of a packet of the extended profile; h is nil for others.
 func (ln *line) setExtended(h *protocol.ExtHeader) {
 	if h != nil {
-		ln.extended, ln.xheader = true, *h
+		ln.topic.extended, ln.xheader = true, *h
 	}
 }
 
@@ -161,21 +144,19 @@ func (o *Observer) Done(rank int, s mpe.Status, err error) {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrClosed) || errors.Is(err, mpe.ErrCancelled) {
 		return
 	}
-	limits := o.ranks[rank]
-	limiter := &limits.failed[len(limits.failed)-1]
-	if s.Peer >= 0 {
-		limiter = &limits.failed[s.Peer]
-	}
-	o.take(limits, limiter, &line{kind: lineFailed, rank: rank, peer: s.Peer, send: s.Send, err: err})
+	o.take(&line{topic: topic{kind: lineFailed, rank: rank, peer: s.Peer}, peer: s.Peer, send: s.Send, err: err})
 }
 
 // TransportError implements mpe.Observer.
 func (o *Observer) TransportError(rank int, err error) {
-	if errors.Is(err, mpe.ErrTransportClosed) {
-		return
+	if !errors.Is(err, mpe.ErrTransportClosed) {
+		o.take(&line{topic: topic{kind: lineNetwork, rank: rank, peer: -1}, peer: -1, err: err})
 	}
-	limits := o.ranks[rank]
-	o.take(limits, &limits.network, &line{kind: lineNetwork, rank: rank, err: err})
+}
+
+// Program logs an event of a program. A client can cause any number of them.
+func (o *Observer) Program(e attach.Event) {
+	o.take(&line{topic: topic{kind: lineAttach, code: uint8(e.Kind), rank: e.Rank, peer: -1}, peer: -1, program: e})
 }
 
 // run writes the lines until ctx is done, and then the queued ones.
@@ -210,38 +191,20 @@ func (o *Observer) drain() {
 // flush logs how many events were suppressed and have not occurred since. It does not log
 // while it holds a lock that the packet path takes.
 func (o *Observer) flush() {
-	o.flushPrograms()
 	now := o.now()
-	for rank, limits := range o.ranks {
-		var logs []func()
-		more := func(l *limiter, level zapcore.Level, text string, of zap.Field) {
-			if n := l.rest(now); n > 0 {
-				logs = append(logs, func() { o.log.Log(level, text, zap.Int("rank", rank), of, suppressedField(n)) })
-			}
+	suppressed := make(map[topic]uint64)
+	o.mu.Lock()
+	for t, l := range o.limits {
+		if n := l.rest(now); n > 0 {
+			suppressed[t] = n
 		}
-		limits.mu.Lock()
-		for _, extended := range []bool{false, true} {
-			of := limits.of(extended)
-			for i := range of.drops {
-				r := mpe.DropReason(i)
-				more(&of.drops[i], dropLevel(r, extended), packetDropped, zap.Stringer("reason", r))
-			}
-			for i := range of.events {
-				e := mpe.Event(i)
-				more(&of.events[i], eventLevel(e), eventText[e], zap.Stringer("event", e))
-			}
-		}
-		for peer := range limits.failed {
-			of := zap.Skip()
-			if peer < len(limits.failed)-1 {
-				of = zap.Int("peer", peer)
-			}
-			more(&limits.failed[peer], zapcore.WarnLevel, operationFailed, of)
-		}
-		more(&limits.network, zapcore.WarnLevel, networkError, zap.Skip())
-		limits.mu.Unlock()
-		for _, log := range logs {
-			log()
-		}
+	}
+	o.mu.Unlock()
+	inOrder := func(a, b topic) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.code, b.code), cmp.Compare(a.rank, b.rank), cmp.Compare(a.peer, b.peer))
+	}
+	for _, t := range slices.SortedFunc(maps.Keys(suppressed), inOrder) {
+		level, text, of := t.describe()
+		o.log.Log(level, text, number("rank", t.rank), number("peer", t.peer), of, suppressedField(suppressed[t]))
 	}
 }

@@ -24,7 +24,7 @@ import (
 // fakeObserver is an observer with a clock that the test moves.
 func fakeObserver(level zapcore.Level) (o *Observer, logs *observer.ObservedLogs, clock *time.Duration) {
 	core, logs := observer.New(level)
-	o = newObserver(zap.New(core), 4, func(int, int) protocol.Profile { return protocol.CloudFPGA })
+	o = newObserver(zap.New(core), func(int, int) protocol.Profile { return protocol.CloudFPGA })
 	clock = new(time.Duration)
 	o.now = func() time.Duration { return *clock }
 	return o, logs, clock

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -40,17 +41,47 @@ func eventLevel(e mpe.Event) zapcore.Level {
 	return zapcore.DebugLevel
 }
 
+// describe returns the level and the message of the lines of a topic, and the reason or event.
+func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
+	switch t.kind {
+	case lineDrop:
+		r := mpe.DropReason(t.code)
+		return dropLevel(r, t.extended), packetDropped, zap.Stringer("reason", r)
+	case lineEvent:
+		e := mpe.Event(t.code)
+		return eventLevel(e), eventText[e], zap.Stringer("event", e)
+	case lineFailed:
+		return zapcore.WarnLevel, operationFailed, zap.Skip()
+	case lineNetwork:
+		return zapcore.WarnLevel, networkError, zap.Skip()
+	}
+	level = zapcore.InfoLevel
+	if attach.EventKind(t.code) == attach.EventFailed {
+		level = zapcore.WarnLevel
+	}
+	return level, attachText[t.code], zap.Skip()
+}
+
+// number returns a rank as a field, unless it is below 0.
+func number(key string, n int) zap.Field {
+	if n < 0 {
+		return zap.Skip()
+	}
+	return zap.Int(key, n)
+}
+
+// suppressedField returns the number of suppressed lines as a field.
+func suppressedField(n uint64) zap.Field {
+	if n == 0 {
+		return zap.Skip()
+	}
+	return zap.Uint64("suppressed", n)
+}
+
 // write logs one line.
 func (o *Observer) write(ln *line) {
-	if ln.kind == lineAttach {
-		o.writeProgram(ln)
-		return
-	}
-	level, text := zapcore.WarnLevel, ""
-	fields := []zap.Field{zap.Int("rank", ln.rank)}
-	if ln.kind != lineNetwork && ln.peer >= 0 {
-		fields = append(fields, zap.Int("peer", ln.peer))
-	}
+	level, text, of := ln.topic.describe()
+	fields := []zap.Field{number("rank", ln.topic.rank), number("peer", ln.peer)}
 	if ln.from.IsValid() {
 		fields = append(fields, zap.Stringer("from", ln.from))
 	}
@@ -59,23 +90,23 @@ func (o *Observer) write(ln *line) {
 	} else if ln.xheader.Type != 0 {
 		fields = append(fields, zap.Stringer("packet", &ln.xheader))
 	}
-	switch ln.kind {
+	fields = append(fields, of)
+	switch e := &ln.program; ln.topic.kind {
 	case lineDrop:
-		level, text = dropLevel(ln.reason, ln.extended), packetDropped
-		fields = append(fields, zap.Stringer("reason", ln.reason), zap.String("detail", o.dropDetail(ln)))
-	case lineEvent:
-		level, text = eventLevel(ln.event), eventText[ln.event]
-		fields = append(fields, zap.Stringer("event", ln.event), zap.Error(ln.err))
+		fields = append(fields, zap.String("detail", o.dropDetail(ln)))
 	case lineFailed:
-		text = receiveFailed
-		if ln.send {
+		if text = receiveFailed; ln.send {
 			text = sendFailed
 		}
-		fields = append(fields, zap.Error(ln.err))
-	case lineNetwork:
-		text, fields = networkError, append(fields, zap.Error(ln.err))
+	case lineAttach:
+		if e.Rank >= 0 {
+			fields = append(fields, zap.Int("pid", e.PID), zap.Int("uid", e.UID))
+		}
+		if e.Err != nil {
+			fields = append(fields, zap.String("reason", e.Err.Error()))
+		}
 	}
-	o.log.Log(level, text, append(fields, suppressedField(ln.suppressed))...)
+	o.log.Log(level, text, append(fields, zap.Error(ln.err), suppressedField(ln.suppressed))...)
 }
 
 // The messages of the log that have no table.
@@ -89,18 +120,18 @@ const (
 
 // dropDetail explains a drop, and says what to do about it.
 func (o *Observer) dropDetail(ln *line) string {
-	if ln.extended {
-		return cmp.Or(extendedDropText[ln.reason], ln.reason.String())
+	reason, h := mpe.DropReason(ln.topic.code), ln.header
+	if ln.topic.extended {
+		return cmp.Or(extendedDropText[reason], reason.String())
 	}
-	h := ln.header
-	switch ln.reason {
+	switch reason {
 	case mpe.DropSourceRank:
 		return fmt.Sprintf("packet claims source rank %d, but its address belongs to rank %d: compare the rank maps of both sides", h.Src, ln.peer)
 	case mpe.DropDestination:
-		return fmt.Sprintf("packet is addressed to rank %d, not to rank %d: compare the rank maps of both sides", h.Dst, ln.rank)
+		return fmt.Sprintf("packet is addressed to rank %d, not to rank %d: compare the rank maps of both sides", h.Dst, ln.topic.rank)
 	case mpe.DropShort, mpe.DropStartMark, mpe.DropEndMark,
 		mpe.DropReserved, mpe.DropCall, mpe.DropType:
-		profile := o.profile(ln.rank, ln.peer)
+		profile := o.profile(ln.topic.rank, ln.peer)
 		_, defect := profile.Parse(ln.head[:min(max(ln.size, 0), len(ln.head))])
 		if defect.OK() {
 			break
@@ -117,7 +148,7 @@ func (o *Observer) dropDetail(ln *line) string {
 	case mpe.DropDirection:
 		return fmt.Sprintf("invalid call %v in a %v packet", h.Call, h.Type)
 	}
-	return cmp.Or(dropText[ln.reason], ln.reason.String())
+	return cmp.Or(dropText[reason], reason.String())
 }
 
 // dropText explains the reasons whose text has no values.
@@ -131,6 +162,14 @@ var dropText = [mpe.NumDropReasons]string{
 	mpe.DropGap:               "payload after a pause that ended its message",
 	mpe.DropBarrier:           "BARRIER is not supported, as on deployed nodes",
 	mpe.DropStream:            "stream lost its framing, or another connection from the same address is alive: connection closed",
+}
+
+// attachText are the messages of the events of programs.
+var attachText = [attach.NumEventKinds]string{
+	attach.EventAttached: "program attached",
+	attach.EventDetached: "program detached",
+	attach.EventRefused:  "program refused",
+	attach.EventFailed:   "program connection not accepted",
 }
 
 // eventText are the messages of the events.

@@ -8,10 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// offered are the hosts of a daemon, as programs attach to them.
-type offered struct{ d *Daemon }
-
-var _ attach.Ranks = offered{}
+var _ attach.Ranks = (*Daemon)(nil)
 
 // access returns who may attach beside root and the daemon's own user: the daemon's group,
 // if the mode of the sockets grants it access.
@@ -23,9 +20,9 @@ func access(mode config.Mode, group int) attach.Access {
 }
 
 // Hosts implements attach.Ranks.
-func (o offered) Hosts() []int {
+func (d *Daemon) Hosts() []int {
 	var ranks []int
-	for _, r := range o.d.ranks {
+	for _, r := range d.ranks {
 		if r.port != nil {
 			ranks = append(ranks, r.cfg.Rank)
 		}
@@ -35,8 +32,8 @@ func (o offered) Hosts() []int {
 
 // Device implements attach.Ranks. A program's messages are never fragmented by
 // max_message_words: the program sends what the peer's program expects.
-func (o offered) Device(rank int) (mpe.Device, error) {
-	r := o.d.local(rank)
+func (d *Daemon) Device(rank int) (mpe.Device, error) {
+	r := d.local(rank)
 	switch {
 	case r == nil:
 		return nil, fmt.Errorf("rank %d: %w: it is not a local rank of this daemon, attach to the daemon that runs it", rank, mpe.ErrRank)

@@ -14,13 +14,13 @@ import (
 )
 
 // port is a host rank for callers of the control socket: an engine that splits sends by
-// the link's max_message_words.
+// the link's max_message_words. It receives one message, or one piece.
 type port struct {
-	log    *zap.Logger
-	engine *mpe.Engine
-	links  func() []node.Link // the current ones
-	limit  int                // the largest message in words
-	peers  []portPeer
+	*mpe.Engine
+	log   *zap.Logger
+	links func() []node.Link // the current ones
+	limit int                // the largest message in words
+	peers []portPeer
 }
 
 type portPeer struct {
@@ -34,15 +34,14 @@ type portPeer struct {
 var _ control.Port = (*port)(nil)
 
 func newPort(log *zap.Logger, engine *mpe.Engine, links func() []node.Link, limit int) *port {
-	p := &port{log: log, engine: engine, links: links, limit: limit, peers: make([]portPeer, engine.Size())}
+	p := &port{Engine: engine, log: log, links: links, limit: limit, peers: make([]portPeer, engine.Size())}
 	for i := range p.peers {
 		p.peers[i].sending = make(chan struct{}, 1)
 	}
 	return p
 }
 
-func (p *port) Rank() int     { return p.engine.Rank() }
-func (p *port) Size() int     { return p.engine.Size() }
+// MaxWords implements control.Port.
 func (p *port) MaxWords() int { return p.limit }
 
 // Cut returns the size in words of the pieces of larger messages to a peer.
@@ -58,7 +57,7 @@ func (p *port) Send(ctx context.Context, dst int, data []byte, opts mpe.Options)
 	p.noteTag(dst, opts)
 	piece := p.Cut(dst) * protocol.WordLen
 	if piece == 0 {
-		return p.engine.Send(ctx, dst, data, opts)
+		return p.Engine.Send(ctx, dst, data, opts)
 	}
 	select {
 	case p.peers[dst].sending <- struct{}{}:
@@ -66,21 +65,16 @@ func (p *port) Send(ctx context.Context, dst int, data []byte, opts mpe.Options)
 	case <-ctx.Done():
 		return mpe.Status{}, fmt.Errorf("rank %d: send to rank %d: another message to it is in progress: %w", p.Rank(), dst, context.Cause(ctx))
 	}
-	st, err := p.engine.Send(ctx, dst, data[:min(piece, len(data))], opts)
+	st, err := p.Engine.Send(ctx, dst, data[:min(piece, len(data))], opts)
 	for off := piece; err == nil && off < len(data); off += piece {
 		var next mpe.Status
-		next, err = p.engine.Send(ctx, dst, data[off:min(off+piece, len(data))], opts)
+		next, err = p.Engine.Send(ctx, dst, data[off:min(off+piece, len(data))], opts)
 		if err != nil {
 			return st, fmt.Errorf("after %d of %d words: %w", off/protocol.WordLen, len(data)/protocol.WordLen, err)
 		}
 		st = control.Join(st, next)
 	}
 	return st, err
-}
-
-// Recv receives one message, or one piece, from rank src.
-func (p *port) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error) {
-	return p.engine.Recv(ctx, src, buf, opts)
 }
 
 // noteTag logs once per peer that a tag is not sent.

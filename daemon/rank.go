@@ -14,7 +14,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
-	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/standin"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -48,14 +47,7 @@ func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank) (*loca
 }
 
 func newKernel(log *zap.Logger, cfg *config.Config, rank *config.Rank) (standin.Kernel, error) {
-	opts := standin.Options{Log: log, FPGAs: cfg.UpstreamFPGAs()}
-	if o := rank.KernelOptions; o != nil {
-		opts.Peer, opts.Words, opts.Count = o.Peer, uint32(o.Words), o.Count
-		opts.Interval, opts.Datatype = o.Interval, protocol.Datatype(o.Datatype)
-		opts.Columns, opts.Lines = o.Columns, o.Lines
-		opts.Dimensions, opts.Iterations, opts.NormLimit = o.Dimensions, o.Iterations, o.NormLimit
-	}
-	kernel, err := standin.New(rank.Kernel.String(), opts)
+	kernel, err := standin.New(rank.Kernel.String(), *rank.KernelOptions, standin.Env{Log: log, FPGAs: cfg.UpstreamFPGAs()})
 	if err != nil {
 		return nil, &config.Error{Key: "kernel", Problem: err.Error()}
 	}

@@ -94,7 +94,7 @@ func TestStopLogsWaits(t *testing.T) {
 			t.Errorf("the log does not say %q:\n%s", want, log)
 		}
 	}
-	if strings.Contains(log, "rank 1 has waited") || strings.Contains(log, "aborted") {
+	if strings.Contains(log, "rank 1 waits") || strings.Contains(log, "aborted") {
 		t.Errorf("the log says too much:\n%s", log)
 	}
 }

@@ -111,6 +111,24 @@ func TestInOneProcess(t *testing.T) {
 	}
 }
 
+// An example whose output cannot be written has failed.
+func TestFullOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, name := range []string{"hello", "pingpong", "ring", "jacobi", "kmeans", "matvec", "backsub"} {
+		var stderr strings.Builder
+		cmd := exec.Command(filepath.Join(programs, name))
+		cmd.Stdout, cmd.Stderr = full, &stderr
+		err := cmd.Run()
+		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "no space left on device") {
+			t.Errorf("%s: %v: %s", name, err, &stderr)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		commandLine string

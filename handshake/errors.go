@@ -90,12 +90,13 @@ type Wait struct {
 	HasDeferred bool
 }
 
-// Describe puts the wait into words, as of now.
+// Describe puts the wait into words, as of now. As of Since, its age is left out: that text
+// is the same for as long as the wait lasts.
 func (w Wait) Describe(now Instant) string {
-	s := fmt.Sprintf("rank %d has waited %s for %v from rank %d", w.Local, Round(now-w.Since), w.For, w.Remote)
+	s := fmt.Sprintf("rank %d %s %v from rank %d", w.Local, WaitsFor(now-w.Since), w.For, w.Remote)
 	switch w.State {
 	case Held:
-		s = fmt.Sprintf("rank %d has held a send to rank %d back for %s, behind a message from it", w.Local, w.Remote, Round(now-w.Since))
+		s = fmt.Sprintf("rank %d %s, behind a message from it", w.Local, HoldsSend(w.Remote, now-w.Since))
 	case Receiving:
 		s += fmt.Sprintf(" (%d of %d bytes have arrived)", w.Got, int64(w.Words)*protocol.WordLen)
 	}
@@ -103,6 +104,23 @@ func (w Wait) Describe(now Instant) string {
 		s += fmt.Sprintf("; rank %d asks to send with %v, which the posted receive does not match", w.Remote, w.Deferred)
 	}
 	return s
+}
+
+// WaitsFor returns "has waited 3s for", or "waits for" without an age.
+func WaitsFor(age time.Duration) string {
+	if age == 0 {
+		return "waits for"
+	}
+	return fmt.Sprintf("has waited %v for", Round(age))
+}
+
+// HoldsSend returns "has held a send to rank 2 back for 3s", or "holds a send to rank 2 back"
+// without an age.
+func HoldsSend(to uint32, age time.Duration) string {
+	if age == 0 {
+		return fmt.Sprintf("holds a send to rank %d back", to)
+	}
+	return fmt.Sprintf("has held a send to rank %d back for %v", to, Round(age))
 }
 
 // Round rounds a wait to the precision that a reader can use.

@@ -116,6 +116,26 @@ func TestBadDataDoesNotHarmTheMessage(t *testing.T) {
 	}
 }
 
+// As of its beginning, the text of a wait has no age.
+func TestDescribe(t *testing.T) {
+	held := handshake.Wait{State: handshake.Held, Remote: 1, Since: time.Second}
+	receiving := handshake.Wait{State: handshake.Receiving, Remote: 2, For: protocol.Data, Since: time.Second, Words: 2, Got: 4}
+	for _, tt := range []struct {
+		wait handshake.Wait
+		now  handshake.Instant
+		want string
+	}{
+		{held, time.Second, "rank 0 holds a send to rank 1 back, behind a message from it"},
+		{held, 3 * time.Second, "rank 0 has held a send to rank 1 back for 2s, behind a message from it"},
+		{receiving, time.Second, "rank 0 waits for DATA from rank 2 (4 of 8 bytes have arrived)"},
+		{receiving, 2 * time.Minute, "rank 0 has waited 1m59s for DATA from rank 2 (4 of 8 bytes have arrived)"},
+	} {
+		if got := tt.wait.Describe(tt.now); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
 func TestDatatypes(t *testing.T) {
 	// INT never matches FLOAT at an FPGA, and the wait says so.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))

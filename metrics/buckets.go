@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -54,46 +53,15 @@ func keyOf(ns uint64) int {
 	return (int(b>>mantissaBits)-1023)*perOctave + n - minKey
 }
 
-// The classic buckets, for a Prometheus without native ones.
-const (
-	classicFirst = 10e-6
-	classicLast  = 1
-	numClassic   = 16
-)
+// The classic buckets, for a Prometheus without native ones, end at the powers of two from
+// 2^classicFirst to 1 second, as every perOctave-th native bucket does.
+const classicFirst = -17
 
-var (
-	// classicBounds are in seconds; classicNanos are the longest times in whole
-	// nanoseconds that are not above them.
-	classicBounds = prometheus.ExponentialBucketsRange(classicFirst, classicLast, numClassic)
-	classicNanos  = func() (nanos [numClassic]uint64) {
-		for i, bound := range classicBounds {
-			nanos[i] = uint64(bound*1e9) + 1
-			for float64(nanos[i])/1e9 > bound {
-				nanos[i]--
-			}
-		}
-		return nanos
-	}()
-	// classicGuess is the first bucket that a number of so many bits may be in. At
-	// most one bound is among the numbers of so many bits.
-	classicGuess = func() (first [65]uint8) {
-		for n := range first {
-			least := uint64(1) << max(n-1, 0)
-			for _, b := range classicNanos {
-				if b < least {
-					first[n]++
-				}
-			}
-		}
-		return first
-	}()
-)
+var classicBounds = prometheus.ExponentialBuckets(math.Exp2(classicFirst), 2, 1-classicFirst)
 
-// classicOf returns the classic bucket of a time; numClassic is beyond the last.
-func classicOf(ns uint64) int {
-	n := int(classicGuess[bits.Len64(ns)])
-	if n < numClassic && ns > classicNanos[n] {
-		n++
-	}
-	return n
+// classicOf returns the classic bucket that a native one is part of; len(classicBounds) is
+// beyond the last.
+func classicOf(key int) int {
+	octave := (key + perOctave - 1) >> schema // rounded up
+	return min(max(octave-classicFirst, 0), len(classicBounds))
 }

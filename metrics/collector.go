@@ -209,7 +209,7 @@ func (l *sample) collect(out chan<- prometheus.Metric) {
 		k := &l.classes[i]
 		for ph := range k.times {
 			if h := &k.times[ph]; !h.empty() {
-				out <- phaseSeconds.histogram(h.both(l.created), l.rank, k.Profile, k.Kind, phaseNames[ph].direction, phaseNames[ph].phase)
+				out <- phaseSeconds.both(h, l.created, l.rank, k.Profile, k.Kind, phaseNames[ph].direction, phaseNames[ph].phase)
 			}
 		}
 	}

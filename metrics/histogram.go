@@ -38,12 +38,25 @@ func (h *histogram) clone() histogram {
 	return c
 }
 
-// classed is a histogram with classic buckets besides.
-type classed struct {
-	histogram
-	classic [numClassic + 1]uint64
+// buckets yields the native buckets that are not empty, by their indices.
+func (h *histogram) buckets(yield func(key int, n uint64) bool) {
+	for octave, at := range h.at {
+		if at == 0 {
+			continue
+		}
+		for i, n := range h.chunks[at-1] {
+			if n > 0 && !yield(octave*perOctave+i+minKey, n) {
+				return
+			}
+		}
+	}
 }
 
-func (h *classed) clone() classed {
-	return classed{h.histogram.clone(), h.classic}
+// count returns the number of times.
+func (h *histogram) count() uint64 {
+	count := h.zero
+	for _, n := range h.buckets {
+		count += n
+	}
+	return count
 }

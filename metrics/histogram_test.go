@@ -54,7 +54,7 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 		}
 		want := m.Histogram
 		created := want.CreatedTimestamp.AsTime()
-		got := all.times[sendTotal].both(created)
+		got := written(t, phaseSeconds.both(&all.times[sendTotal], created, "", "", "", "", ""))
 		if want.GetSchema() != schema {
 			t.Fatalf("the reference has schema %d", want.GetSchema())
 		}
@@ -65,10 +65,20 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 		if !proto.Equal(got, want) {
 			t.Errorf("%d times: got\n%v\nwant\n%v", n, got, want)
 		}
-		if one[sendTotal] != nil && !slices.Equal(one[sendTotal].native(created).PositiveDelta, got.PositiveDelta) {
+		if one[sendTotal] != nil && !slices.Equal(written(t, peerPhaseSeconds.native(one[sendTotal], created, "", "", "", "")).PositiveDelta, got.PositiveDelta) {
 			t.Errorf("%d times: the peer's histogram differs", n)
 		}
 	}
+}
+
+// written returns a histogram as it is exposed.
+func written(t *testing.T, metric prometheus.Metric) *dto.Histogram {
+	t.Helper()
+	var m dto.Metric
+	if err := metric.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.Histogram
 }
 
 // quantile is Prometheus' histogram_quantile of a native histogram, without its
@@ -107,7 +117,7 @@ func TestQuantiles(t *testing.T) {
 		h.add(keyOf(ns), ns)
 	}
 	slices.SortFunc(list, cmp.Compare)
-	out := h.native(time.Now())
+	out := written(t, peerPhaseSeconds.native(&h, time.Now(), "", "", "", ""))
 	for _, q := range []float64{0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1} {
 		low, high := quantile(out, q)
 		exact := float64(list[int(math.Ceil(q*float64(len(list))))-1]) / 1e9
@@ -125,7 +135,7 @@ func TestTheLongestTime(t *testing.T) {
 	var h histogram
 	h.add(keyOf(math.MaxInt64), math.MaxInt64)
 	h.add(keyOf(1), 1)
-	low, high := quantile(h.native(time.Now()), 1)
+	low, high := quantile(written(t, peerPhaseSeconds.native(&h, time.Now(), "", "", "", "")), 1)
 	if longest := time.Duration(math.MaxInt64).Seconds(); longest <= low || longest > high {
 		t.Errorf("%g s is in the bucket from %g to %g", longest, low, high)
 	}

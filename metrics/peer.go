@@ -39,7 +39,7 @@ func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	}
 	for ph, h := range p.times {
 		if h != nil {
-			out <- peerPhaseSeconds.histogram(h.native(l.created), l.rank, p.label, phaseNames[ph].direction, phaseNames[ph].phase)
+			out <- peerPhaseSeconds.native(h, l.created, l.rank, p.label, phaseNames[ph].direction, phaseNames[ph].phase)
 		}
 	}
 	count(messages, c.Sent, sending)

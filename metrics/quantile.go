@@ -26,17 +26,6 @@ func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 	return h.quantile(0.5, n), h.quantile(0.99, n), n, true
 }
 
-// count returns the number of times.
-func (h *histogram) count() uint64 {
-	n := h.zero
-	for _, c := range h.chunks {
-		for _, in := range c {
-			n += in
-		}
-	}
-	return n
-}
-
 // quantile returns about where the quantile q of n times is, in seconds: in its bucket,
 // where it would be if the bucket's times were spread evenly by their logarithm.
 func (h *histogram) quantile(q float64, n uint64) float64 {
@@ -46,21 +35,12 @@ func (h *histogram) quantile(q float64, n uint64) float64 {
 		return 0
 	}
 	at := 0.0
-	for octave, chunk := range h.at {
-		if chunk == 0 {
-			continue
+	for key, n := range h.buckets {
+		if after := before + float64(n); after >= rank {
+			return math.Exp2((float64(key) - 1 + (rank-before)/float64(n)) / perOctave)
 		}
-		for i, in := range h.chunks[chunk-1] {
-			if in == 0 {
-				continue
-			}
-			key := float64(octave*perOctave + i + minKey)
-			if after := before + float64(in); after >= rank {
-				return math.Exp2((key - 1 + (rank-before)/float64(in)) / perOctave)
-			}
-			before += float64(in)
-			at = math.Exp2(key / perOctave)
-		}
+		before += float64(n)
+		at = math.Exp2(float64(key) / perOctave)
 	}
 	return at
 }

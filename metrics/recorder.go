@@ -51,7 +51,7 @@ type perPeer [numPhases]*histogram
 // class are the histograms of one kind of peers.
 type class struct {
 	Peer
-	times [numPhases]classed
+	times [numPhases]histogram
 }
 
 // NewRecorder returns a recorder for a rank of a cluster that peers lists in rank
@@ -126,7 +126,6 @@ func add(all *class, one *perPeer, ph phase, ns uint64) {
 		one[ph] = h
 	}
 	c := &all.times[ph]
-	c.classic[classicOf(ns)]++
 	if ns == 0 {
 		h.zero++
 		c.zero++

@@ -14,9 +14,9 @@ import (
 func counted(r *Recorder, peer int) (one, all [numPhases]uint64) {
 	for ph := range numPhases {
 		if times := r.peers[peer].times; times != nil && times[ph] != nil {
-			one[ph] = times[ph].native(time.Time{}).GetSampleCount()
+			one[ph] = times[ph].count()
 		}
-		all[ph] = r.peers[peer].class.times[ph].native(time.Time{}).GetSampleCount()
+		all[ph] = r.peers[peer].class.times[ph].count()
 	}
 	return one, all
 }
@@ -77,7 +77,7 @@ func TestClasses(t *testing.T) {
 	r.Done(sent(2, time.Microsecond), nil)
 	got := ""
 	for _, k := range r.classes {
-		got += fmt.Sprintf("%v %d, ", k.Peer, k.times[sendAck].native(time.Time{}).GetSampleCount())
+		got += fmt.Sprintf("%v %d, ", k.Peer, k.times[sendAck].count())
 	}
 	if want := "{cloudfpga fpga} 2, {extended software} 1, "; got != want {
 		t.Errorf("%s, want %s", got, want)

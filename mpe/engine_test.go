@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -316,7 +315,7 @@ func TestUnknownAddress(t *testing.T) {
 		net.Inject(mpe.UnknownPeer, 0, []byte("not a packet"))
 		synctest.Wait()
 		s := e.Snapshot()
-		answered := s.Peers[0].PacketsOut["CLEAR_TO_SEND"] > 0
+		answered := s.Peers[0].PacketsOut[protocol.ClearToSend] > 0
 		if answered || s.Dropped[mpe.DropUnknownAddress] != 3 {
 			t.Errorf("answered %v, dropped %v", answered, s.Dropped)
 		}
@@ -339,13 +338,13 @@ func TestSnapshotSaysWhoWaits(t *testing.T) {
 		if one.Sending == nil || one.Sending.WaitsFor != "CLEAR_TO_SEND" || one.Sending.Seconds != 4 || one.QueuedSends != 1 || one.Sending.Retransmissions != 3 || one.Retransmissions != 3 {
 			t.Errorf("%+v", one)
 		}
-		if two.Receiving == nil || two.Receiving.Text != "rank 0 has waited 4s for SEND_REQUEST from rank 2" {
+		if two.Receiving == nil || two.Receiving.Text != "rank 0 waits for SEND_REQUEST from rank 2" {
 			t.Errorf("%+v", two.Receiving)
 		}
 		if p := c.engines[1].Snapshot().Peers[0]; p.Deferred == nil || p.Deferred.Call != "SEND_INT" {
 			t.Errorf("the peer's deferred request: %+v", p)
 		}
-		if ws := c.engines[0].Waits(3 * time.Second); len(ws) != 2 || !strings.Contains(ws[0].Text, "has waited 4s") {
+		if ws := c.engines[0].Waits(3 * time.Second); len(ws) != 2 || ws[0].Text != "rank 0 waits for CLEAR_TO_SEND from rank 1" || ws[0].Elapsed != 4*time.Second {
 			t.Errorf("waits: %+v", ws)
 		}
 	})
@@ -404,7 +403,7 @@ func TestAPeerIsHeardOverItsOwnTransportOnly(t *testing.T) {
 		e.Irecv(1, make([]byte, 4), mpe.Options{})
 		other.Inject(1, 0, protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Call: protocol.SendInt, Type: protocol.SendRequest}))
 		synctest.Wait()
-		if p := e.Snapshot().Peers[0]; p.PacketsOut["CLEAR_TO_SEND"] != 0 || p.Dropped[mpe.DropUnexpectedPayload] != 1 {
+		if p := e.Snapshot().Peers[0]; p.PacketsOut[protocol.ClearToSend] != 0 || p.Dropped[mpe.DropUnexpectedPayload] != 1 {
 			t.Errorf("answered a request that came over another transport: %+v", p)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

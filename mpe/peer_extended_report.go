@@ -69,22 +69,22 @@ func (l *extendedLink) explain(w *Waiting, now handshake.Instant) string {
 }
 
 func (l *extendedLink) explainSend(st *extended.SendState, now handshake.Instant) string {
-	elapsed := handshake.Round(now - st.Since)
+	waitsFor, holds := handshake.WaitsFor(now-st.Since), handshake.HoldsSend(st.Remote, now-st.Since)
 	switch st.State {
 	case extended.WaitClear:
-		return fmt.Sprintf("rank %d has waited %v for rank %d to post the receive of %d bytes with tag %d", st.Local, elapsed, st.Remote, st.Length, st.Tag)
+		return fmt.Sprintf("rank %d %s rank %d to post the receive of %d bytes with tag %d", st.Local, waitsFor, st.Remote, st.Length, st.Tag)
 	case extended.Canceling:
-		return fmt.Sprintf("rank %d has waited %v for rank %d to confirm that a message of %d bytes is cancelled", st.Local, elapsed, st.Remote, st.Length)
+		return fmt.Sprintf("rank %d %s rank %d to confirm that a message of %d bytes is cancelled", st.Local, waitsFor, st.Remote, st.Length)
 	case extended.Eager, extended.Sending:
-		return fmt.Sprintf("rank %d has waited %v for ACK from rank %d (%d of %d bytes are acknowledged)", st.Local, elapsed, st.Remote, st.Done, st.Length)
+		return fmt.Sprintf("rank %d %s ACK from rank %d (%d of %d bytes are acknowledged)", st.Local, waitsFor, st.Remote, st.Done, st.Length)
 	}
 	if _, remote := l.conn.Session(); remote == 0 {
-		return fmt.Sprintf("rank %d has waited %v for an answer from rank %d: it is not running, or not at its address, or not configured for profile extended", st.Local, elapsed, st.Remote)
+		return fmt.Sprintf("rank %d %s an answer from rank %d: it is not running, or not at its address, or not configured for profile extended", st.Local, waitsFor, st.Remote)
 	}
 	if l.conn.Stats().MessageCredit == 0 {
-		return fmt.Sprintf("rank %d has held a send to rank %d back for %v: as many of its messages as rank %d allows wait there for receives", st.Local, st.Remote, elapsed, st.Remote)
+		return fmt.Sprintf("rank %d %s: as many of its messages as rank %d allows wait there for receives", st.Local, holds, st.Remote)
 	}
-	return fmt.Sprintf("rank %d has held a send to rank %d back for %v, behind others", st.Local, st.Remote, elapsed)
+	return fmt.Sprintf("rank %d %s, behind others", st.Local, holds)
 }
 
 func (l *extendedLink) counters(c *PeerCounters) {

@@ -51,8 +51,11 @@ func (l *handshakeLink) explain(w *Waiting, now handshake.Instant) string {
 		return s
 	}
 	if l.recving != nil { // the receive is behind that one
-		w, _ := l.pair.RecvWait()
-		return w.Describe(now)
+		ahead, _ := l.pair.RecvWait()
+		if now == w.Since { // without ages
+			now = ahead.Since
+		}
+		return ahead.Describe(now)
 	}
 	var refused *handshake.PartialError
 	if errors.As(l.pair.Refuses(), &refused) {

@@ -158,7 +158,7 @@ func newProgram(t *testing.T, k kind, seed uint64) *program {
 	return p
 }
 
-// note notes what happens, for whoever replays the seed.
+// note notes what happens, for the reader of a seed that fails.
 func (p *program) note(format string, args ...any) {
 	p.log = append(p.log, fmt.Sprintf("%12v ", p.now)+fmt.Sprintf(format, args...))
 }
@@ -245,7 +245,7 @@ func (p *program) finish() {
 				p.posted = append(p.posted, o)
 				p.run(p.now + time.Minute)
 				if o.r.err != nil {
-					break // its sender has given up
+					break // its sender has aborted it
 				}
 			}
 		}

@@ -57,10 +57,10 @@ type PeerSnapshot struct {
 	// Retransmissions counts retransmitted packets; a DATA message is one.
 	Retransmissions uint64 `json:"retransmissions"`
 	// PacketsOut counts packets by type; a DATA message is one.
-	PacketsOut map[string]uint64 `json:"packets_out,omitempty"`
-	PacketsIn  uint64            `json:"packets_in"`
-	BytesIn    uint64            `json:"bytes_in"`
-	BytesOut   uint64            `json:"bytes_out"`
+	PacketsOut PacketCounts `json:"packets_out,omitzero"`
+	PacketsIn  uint64       `json:"packets_in"`
+	BytesIn    uint64       `json:"bytes_in"`
+	BytesOut   uint64       `json:"bytes_out"`
 	// Dropped counts what arrived and was not used, by reason; Events what
 	// else is worth knowing.
 	Dropped DropCounts  `json:"dropped,omitzero"`
@@ -78,6 +78,23 @@ type PeerSnapshot struct {
 	// NetworkError is the last error of the network towards the peer.
 	NetworkError string `json:"network_error,omitempty"`
 }
+
+// PacketCounts counts packets by protocol.Type. In JSON it is an object with the names of
+// those that are not 0.
+type PacketCounts [NumTypes]uint64
+
+var typeNames = func() (names [NumTypes]string) {
+	for t := range names {
+		names[t] = protocol.Type(t).String()
+	}
+	return names
+}()
+
+// MarshalJSON implements json.Marshaler.
+func (c PacketCounts) MarshalJSON() ([]byte, error) { return marshalCounts(c[:], typeNames[:]) }
+
+// UnmarshalJSON implements json.Unmarshaler. Names that this version does not know are ignored.
+func (c *PacketCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[:], typeNames[:], b) }
 
 // ExtendedSnapshot is the state of a link of the extended profile. Times are in
 // seconds.
@@ -189,12 +206,7 @@ func (p *peer) common() PeerSnapshot {
 		Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed,
 		PacketsIn: p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
 		TakenOver: p.takenOver, TakenOverBytes: p.takenOverRemaining,
-		PacketsOut: map[string]uint64{}, Dropped: p.drops, Events: p.events,
-	}
-	for t, n := range p.packetsOut {
-		if n > 0 {
-			s.PacketsOut[protocol.Type(t).String()] = n
-		}
+		PacketsOut: p.packetsOut, Dropped: p.drops, Events: p.events,
 	}
 	if p.sendErr != nil {
 		s.NetworkError = p.sendErr.Error()

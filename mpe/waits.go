@@ -22,8 +22,8 @@ type Waiting struct {
 	Behind bool
 	// Moving: data is on the move, so that Close waits for it.
 	Moving bool
-	// Elapsed is the time since Since, and Text the wait in words. They are set in what
-	// the engine returns.
+	// Elapsed is the time since Since, and Text the wait in words, without its age. They
+	// are set in what the engine returns.
 	Elapsed time.Duration
 	Text    string
 
@@ -133,29 +133,32 @@ func (e *core) postedBefore(r *Request) int {
 // finishWait sets Elapsed and Text.
 func (e *core) finishWait(w *Waiting) {
 	w.Elapsed = e.at - w.Since
-	w.Text = e.explain(w)
+	w.Text = e.explain(w, w.Since)
 	if w.req != nil && w.req.message != nil {
 		w.Text += w.req.message.OfCall()
 	}
 }
 
-// explain puts a wait into words.
-func (e *core) explain(w *Waiting) string {
+// explain puts a wait into words, as of now. As of its beginning, its age is left out.
+func (e *core) explain(w *Waiting, now handshake.Instant) string {
 	var s string
 	switch {
 	case w.peer != nil:
-		s = w.peer.explain(w, e.at)
+		s = w.peer.explain(w, now)
 	case w.Posted:
-		s = explainPosted(w, e.at)
+		s = explainPosted(w, now)
 	default:
-		s = fmt.Sprintf("rank %d has sent itself a message with tag %d, and has waited %v for a receive of it", e.rank, w.req.tag, handshake.Round(e.at-w.Since))
+		s = fmt.Sprintf("rank %d has sent itself a message with tag %d, and %s a receive of it", e.rank, w.req.tag, handshake.WaitsFor(now-w.Since))
 	}
 	if w.Queued > 0 {
 		others := "others"
 		if w.Queued == 1 {
 			others = "other"
 		}
-		s = fmt.Sprintf("queued behind %d %s for %v, and %s", w.Queued, others, handshake.Round(e.at-w.req.posted), s)
+		if now > w.Since {
+			others += fmt.Sprintf(" for %v", handshake.Round(now-w.req.posted))
+		}
+		s = fmt.Sprintf("queued behind %d %s, and %s", w.Queued, others, s)
 	}
 	return s
 }
@@ -164,13 +167,13 @@ func (e *core) explain(w *Waiting) string {
 func explainPosted(w *Waiting, now handshake.Instant) string {
 	r := w.req
 	m := Match{Source: r.peer, Tag: int(r.tag), Comm: r.comm}
-	return fmt.Sprintf("rank %d has waited %v for a message%s", w.Local, handshake.Round(now-w.Since), describeMatch(m))
+	return fmt.Sprintf("rank %d %s a message%s", w.Local, handshake.WaitsFor(now-w.Since), describeMatch(m))
 }
 
 // waitError is the error of a request whose caller's context has ended with cause.
 func (e *core) waitError(r *Request, cause error) *WaitError {
 	w := e.waitOf(r)
-	err := &WaitError{Wait: w.Wait, Queued: w.Queued, text: e.explain(&w), cause: cause}
+	err := &WaitError{Wait: w.Wait, Queued: w.Queued, text: e.explain(&w, e.at), cause: cause}
 	if w.peer != nil {
 		err.Network = w.peer.sendErr
 	}

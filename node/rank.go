@@ -70,11 +70,7 @@ func newLinks(cfg *config.Config, self *config.Rank) ([]Link, error) {
 func Map(cfg *config.Config) (*rankmap.Map, error) {
 	entries := make([]rankmap.Entry, len(cfg.Ranks))
 	for i, r := range cfg.Ranks {
-		kind, err := rankmap.ParseKind(string(r.Peer))
-		if err != nil {
-			return nil, err
-		}
-		entries[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: kind, Local: r.Local()}
+		entries[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: rankmap.Kind(r.Peer)}
 	}
 	return rankmap.New(entries)
 }

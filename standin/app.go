@@ -33,22 +33,21 @@ func (k *app) Run(ctx context.Context, r Rank) error {
 		return fmt.Errorf("kernel %s on rank %d of %d: %w: it is for the ranks that work for a host on rank %d",
 			k.spec, r.Rank(), r.Size(), mpe.ErrRank, host)
 	}
-	rank, log := k.begin(r)
-	world, err := mpi.New(rank)
+	world, err := mpi.New(r)
 	if err != nil {
 		return fmt.Errorf("kernel %s on rank %d: %w", k.spec, r.Rank(), err)
 	}
-	return k.loop(ctx, log, func() (bool, error) { return false, k.work(ctx, world) })
+	return k.loop(ctx, k.logOf(r), func() (bool, error) { return false, k.work(ctx, world) })
 }
 
 // newJacobi makes a worker of package jacobi.
 func newJacobi(b base) (Kernel, error) {
-	o := jacobi.Options{Columns: b.opts.Columns, Lines: b.opts.Lines, Words: int(b.opts.Words)}
+	o := jacobi.Options{Columns: b.opts.Columns, Lines: b.opts.Lines, Words: b.opts.Words}
 	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
 	}
 	work := jacobi.Work[int32]
-	if b.opts.Datatype == protocol.Float {
+	if protocol.Datatype(b.opts.Datatype) == protocol.Float {
 		work = jacobi.Work[float32]
 	}
 	return &app{b, func(ctx context.Context, world *mpi.Comm) error { return work(ctx, world, o) }}, nil
@@ -58,7 +57,7 @@ func newJacobi(b base) (Kernel, error) {
 func newKmeans(b base) (Kernel, error) {
 	o := kmeans.Options{
 		Dimensions: b.opts.Dimensions, Iterations: b.opts.Iterations, NormLimit: b.opts.NormLimit,
-		Words: int(b.opts.Words),
+		Words: b.opts.Words,
 	}
 	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
@@ -66,7 +65,7 @@ func newKmeans(b base) (Kernel, error) {
 	return &app{b, func(ctx context.Context, world *mpi.Comm) error {
 		o := o
 		if byOrder(world) {
-			o.FPGAs = b.opts.FPGAs
+			o.FPGAs = b.fpgas
 		}
 		return kmeans.Work(ctx, world, o)
 	}}, nil
@@ -75,7 +74,7 @@ func newKmeans(b base) (Kernel, error) {
 // newMatvec makes a worker of package matvec, of float32. As an FPGA's program, it has
 // Send and Recv in place of collective calls.
 func newMatvec(b base) (Kernel, error) {
-	o := matvec.Options{Words: int(b.opts.Words), FPGAs: b.opts.FPGAs}
+	o := matvec.Options{Words: b.opts.Words, FPGAs: b.fpgas}
 	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
 	}
@@ -88,7 +87,7 @@ func newMatvec(b base) (Kernel, error) {
 
 // newBacksub makes a worker of package backsub, in the same way.
 func newBacksub(b base) (Kernel, error) {
-	o := backsub.Options{Words: int(b.opts.Words), FPGAs: b.opts.FPGAs}
+	o := backsub.Options{Words: b.opts.Words, FPGAs: b.fpgas}
 	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/examples/apps/jacobi"
 	"github.com/zrlmpi/zrlmpid/examples/apps/kmeans"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -87,7 +88,7 @@ func TestJacobi(t *testing.T) {
 			}
 			var ks []*running
 			for rank := 1; rank < 4; rank++ {
-				ks = append(ks, c.run(rank, "jacobi", standin.Options{Columns: size, Words: 7}))
+				ks = append(ks, c.run(rank, "jacobi", config.KernelOptions{Columns: size, Words: 7}))
 			}
 			computeGrid[int32](t, c.world(), size, iterations, jacobi.Options{Words: 7})
 			computeGrid[int32](t, c.world(), size, 1, jacobi.Options{Words: 7})
@@ -96,7 +97,7 @@ func TestJacobi(t *testing.T) {
 				t.Errorf("%d packets were lost", *lost)
 			}
 			// 10 lines and 2 more, each of 5 messages, in 4 iterations.
-			want := standin.Stats{Sent: 4 * 12 * 5, SentWords: 4 * 12 * size, Received: 4*12*5 + 2, ReceivedWords: 4*12*size + 2}
+			want := stats{Sent: 4 * 12 * 5, SentWords: 4 * 12 * size, Received: 4*12*5 + 2, ReceivedWords: 4*12*size + 2}
 			for _, k := range ks {
 				if s := k.Stats(); s != want {
 					t.Errorf("stats %+v, want %+v", s, want)
@@ -112,7 +113,7 @@ func TestJacobiOfFloats(t *testing.T) {
 		c := newCluster(t, 3)
 		defer c.close()
 		for rank := 1; rank < 3; rank++ {
-			c.run(rank, "jacobi", standin.Options{Columns: 9, Lines: 6, Datatype: protocol.Float})
+			c.run(rank, "jacobi", config.KernelOptions{Columns: 9, Lines: 6, Datatype: config.Datatype(protocol.Float)})
 		}
 		computeGrid[float32](t, c.world(), 9, 5, jacobi.Options{Lines: 6})
 	})
@@ -124,7 +125,7 @@ func TestJacobiDefaults(t *testing.T) {
 		c := newCluster(t, 5)
 		defer c.close()
 		for rank := 1; rank < 5; rank++ {
-			c.run(rank, "jacobi", standin.Options{})
+			c.run(rank, "jacobi", config.KernelOptions{})
 		}
 		computeGrid[int32](t, c.world(), 512, 2, jacobi.Options{Lines: 128})
 	})
@@ -141,7 +142,7 @@ func TestKmeans(t *testing.T) {
 			}
 			var ks []*running
 			for rank := 1; rank < 4; rank++ {
-				ks = append(ks, c.run(rank, "kmeans", standin.Options{Dimensions: 2, Iterations: 9, NormLimit: 1, Words: 200}))
+				ks = append(ks, c.run(rank, "kmeans", config.KernelOptions{Dimensions: 2, Iterations: 9, NormLimit: 1, Words: 200}))
 			}
 			vectors := make([]int32, 150)
 			for i := range vectors {
@@ -177,7 +178,7 @@ func TestAppRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
 		defer c.close()
-		k := c.run(1, "jacobi", standin.Options{Columns: 8})
+		k := c.run(1, "jacobi", config.KernelOptions{Columns: 8})
 		c.send(1, []byte{1, 0, 0, 0}, protocol.Int) // iterations
 		c.send(1, words(5, 0), protocol.Int)        // no line of 8
 		synctest.Wait()
@@ -197,18 +198,18 @@ func TestAppRefuses(t *testing.T) {
 		defer lonely.close()
 		for _, spec := range []string{"jacobi", "kmeans", "matvec", "backsub"} {
 			for _, c := range []*cluster{c, lonely} {
-				if err := c.run(0, spec, standin.Options{}).wait(t); !errors.Is(err, mpe.ErrRank) {
+				if err := c.run(0, spec, config.KernelOptions{}).wait(t); !errors.Is(err, mpe.ErrRank) {
 					t.Errorf("%s on rank 0 of %d: %v", spec, len(c.engines), err)
 				}
 			}
 		}
 	})
-	for spec, all := range map[string][]standin.Options{
+	for spec, all := range map[string][]config.KernelOptions{
 		"jacobi": {{Columns: 2}, {Columns: jacobi.MaxColumns + 1}, {Lines: -1}, {Lines: jacobi.MaxColumns + 1}},
 		"kmeans": {{Dimensions: -1}, {Dimensions: kmeans.MaxDimensions + 1}, {Iterations: -1}, {NormLimit: -1}},
 	} {
 		for _, o := range all {
-			if k, err := standin.New(spec, o); err == nil || k != nil {
+			if k, err := standin.New(spec, o, standin.Env{}); err == nil || k != nil {
 				t.Errorf("New(%s, %+v): %v", spec, o, k)
 			}
 		}
@@ -228,7 +229,7 @@ func TestAppDoesNotCloseItsRank(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
 		defer c.close()
-		k, rank := c.prepare("kmeans", standin.Options{}), &keeper{Engine: c.engines[1]}
+		k, rank := c.prepare("kmeans", config.KernelOptions{}), &keeper{Engine: c.engines[1]}
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { k.ended <- k.Run(ctx, rank) }()
 		synctest.Wait()
@@ -237,7 +238,7 @@ func TestAppDoesNotCloseItsRank(t *testing.T) {
 			t.Errorf("ended with %v; closed: %v", err, rank.closed)
 		}
 		// The rank goes on, with another kernel.
-		c.run(1, "echo", standin.Options{})
+		c.run(1, "echo", config.KernelOptions{})
 		c.send(1, words(3, 1), protocol.Int)
 		c.recv(1, words(3, 1), protocol.Int)
 	})

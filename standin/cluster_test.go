@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/memnet"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/wedgetest"
@@ -79,13 +80,14 @@ func (c *cluster) close() {
 // running is a kernel at work.
 type running struct {
 	standin.Kernel
-	stop  context.CancelFunc
-	ended chan error
-	logs  *observer.ObservedLogs
+	engine *mpe.Engine
+	stop   context.CancelFunc
+	ended  chan error
+	logs   *observer.ObservedLogs
 }
 
 // run starts a kernel on a rank.
-func (c *cluster) run(rank int, spec string, opts standin.Options) *running {
+func (c *cluster) run(rank int, spec string, opts config.KernelOptions) *running {
 	c.t.Helper()
 	r := c.prepare(spec, opts)
 	c.start(rank, r)
@@ -93,11 +95,10 @@ func (c *cluster) run(rank int, spec string, opts standin.Options) *running {
 }
 
 // prepare makes a kernel that logs to the test.
-func (c *cluster) prepare(spec string, opts standin.Options) *running {
+func (c *cluster) prepare(spec string, opts config.KernelOptions) *running {
 	c.t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
-	opts.Log = zap.New(core)
-	k, err := standin.New(spec, opts)
+	k, err := standin.New(spec, opts, standin.Env{Log: zap.New(core)})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -107,8 +108,22 @@ func (c *cluster) prepare(spec string, opts standin.Options) *running {
 // start starts a prepared kernel.
 func (c *cluster) start(rank int, r *running) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r.stop = cancel
+	r.stop, r.engine = cancel, c.engines[rank]
 	go func() { r.ended <- r.Run(ctx, c.engines[rank]) }()
+}
+
+// stats is what a kernel has done.
+type stats struct{ Sent, SentWords, Received, ReceivedWords, Errors, Starts uint64 }
+
+// Stats adds the engine's counters to the kernel's.
+func (r *running) Stats() stats {
+	own := r.Kernel.Stats()
+	s := stats{Errors: own.Errors, Starts: own.Starts}
+	r.engine.Counters(func(*mpe.RankCounters) {}, func(p *mpe.PeerCounters) {
+		s.Sent, s.SentWords = s.Sent+p.Sent, s.SentWords+p.SentBytes/protocol.WordLen
+		s.Received, s.ReceivedWords = s.Received+p.Received, s.ReceivedWords+p.ReceivedBytes/protocol.WordLen
+	})
+	return s
 }
 
 // cancel ends the kernel, and checks that it ends because of that.

@@ -10,9 +10,9 @@ import (
 // anything matches every message of a rank.
 var anything = mpe.Options{AnyDatatype: true, AnyTag: true}
 
-// echo sends every message from Options.Peer back to it: the same words, with
+// echo sends every message from KernelOptions.Peer back to it: the same words, with
 // the same datatype and tag. A message that cannot be sent back, or is longer
-// than Options.Words, is lost, as it would be with an FPGA that is reset.
+// than KernelOptions.Words, is lost, as it would be with an FPGA that is reset.
 type echo struct{ base }
 
 // Run implements Kernel.
@@ -20,15 +20,14 @@ func (k *echo) Run(ctx context.Context, r Rank) error {
 	if err := k.checkPeer(r); err != nil {
 		return err
 	}
-	rank, log := k.begin(r)
 	buf, free := k.buffer()
 	defer free()
-	return k.loop(ctx, log, func() (bool, error) {
-		st, err := k.recv(ctx, rank, k.opts.Peer, buf)
+	return k.loop(ctx, k.logOf(r), func() (bool, error) {
+		st, err := k.recv(ctx, r, k.opts.Peer, buf)
 		if err != nil {
 			return false, err
 		}
-		_, err = rank.Send(ctx, k.opts.Peer, message(buf, st), sameAs(st))
+		_, err = r.Send(ctx, k.opts.Peer, message(buf, st), sameAs(st))
 		return false, err
 	})
 }

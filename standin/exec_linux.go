@@ -38,8 +38,8 @@ func newExec(b base, command []string) (Kernel, error) {
 
 // Run implements Kernel.
 func (k *execKernel) Run(ctx context.Context, r Rank) error {
-	rank, log := k.begin(r)
-	buf, free := room(interfaceRoom(k.opts.Words))
+	log := k.logOf(r)
+	buf, free := room(interfaceRoom(uint32(k.opts.Words)))
 	defer free()
 	env := []string{"ZRLMPI_RANK=" + strconv.Itoa(r.Rank()), "ZRLMPI_SIZE=" + strconv.Itoa(r.Size())}
 	return k.loop(ctx, log, func() (bool, error) {
@@ -49,8 +49,8 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 		}
 		k.counters.starts.Add(1)
 		m := &mpeInterface{
-			rank: rank, in: p.stdout, out: p.stdin,
-			buf: buf, words: k.opts.Words, log: log, fails: k.counters,
+			rank: r, in: p.stdout, out: p.stdin,
+			buf: buf, words: uint32(k.opts.Words), log: log, fails: k.counters,
 		}
 		err = p.run(ctx, m.serve)
 		if ctx.Err() != nil {

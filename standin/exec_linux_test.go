@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/standin"
@@ -60,7 +61,7 @@ func (r *running) failures() (errs []string) {
 func TestExec(t *testing.T) {
 	c := newCluster(t, 3)
 	defer c.close()
-	k := c.run(2, spec(t, "echo"), standin.Options{})
+	k := c.run(2, spec(t, "echo"), config.KernelOptions{})
 	for i, n := range []int{1, 346, 347, 5000, maxWords} {
 		d := protocol.Datatype(i % 2)
 		c.send(2, words(n, uint32(n)), d)
@@ -76,7 +77,7 @@ func TestExec(t *testing.T) {
 func TestExecEnvironmentAndEndOfWork(t *testing.T) {
 	c := newCluster(t, 3)
 	defer c.close()
-	k := c.run(2, spec(t, "environment"), standin.Options{Words: 10})
+	k := c.run(2, spec(t, "environment"), config.KernelOptions{Words: 10})
 	c.recv(2, []byte{2, 0, 0, 0, 3, 0, 0, 0}, protocol.Int)
 	if err := k.wait(t); err != nil {
 		t.Errorf("exit status 0 ended the kernel with %v", err)
@@ -91,7 +92,7 @@ func TestExecDocumentedExample(t *testing.T) {
 	}
 	c := newCluster(t, 2)
 	defer c.close()
-	k := c.run(1, spec(t, "play", doc), standin.Options{})
+	k := c.run(1, spec(t, "play", doc), config.KernelOptions{})
 	c.send(1, []byte{0x0a, 0, 0, 0, 0x0b, 0, 0, 0, 0x0c, 0, 0, 0}, protocol.Int)
 	c.recv(1, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0}, protocol.Float)
 	if err := k.wait(t); err != nil || len(k.said()) > 0 || k.Stats().Starts != 1 {
@@ -113,7 +114,7 @@ func TestExecExampleInC(t *testing.T) {
 	}
 	c := newCluster(t, 2)
 	defer c.close()
-	k := c.run(1, "exec:"+program, standin.Options{})
+	k := c.run(1, "exec:"+program, config.KernelOptions{})
 	c.send(1, words(4097, 1), protocol.Int) // longer than it posts
 	for range 3 {
 		c.send(1, []byte{1, 0, 0, 0, 0xff, 0xff, 0, 0}, protocol.Int)
@@ -145,7 +146,7 @@ func TestExecFailingCalls(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCluster(t, 2)
 			defer c.close()
-			k := c.run(1, spec(t, tt.program...), standin.Options{Words: 100})
+			k := c.run(1, spec(t, tt.program...), config.KernelOptions{Words: 100})
 			if tt.send != nil {
 				c.send(1, tt.send, protocol.Int)
 			}
@@ -185,7 +186,7 @@ func TestExecMalformedCalls(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCluster(t, 2)
 			defer c.close()
-			k := c.run(1, spec(t, tt.program...), standin.Options{Words: 100})
+			k := c.run(1, spec(t, tt.program...), config.KernelOptions{Words: 100})
 			until(t, "a second start", func() bool { return k.Stats().Starts >= 2 })
 			k.cancel(t)
 			if f := k.failures(); len(f) == 0 || !strings.Contains(f[0], tt.want) {
@@ -208,7 +209,7 @@ func hexOf(s string) string {
 func TestExecRestartsAfterCrash(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
-	k := c.run(1, spec(t, "crash"), standin.Options{Words: 100})
+	k := c.run(1, spec(t, "crash"), config.KernelOptions{Words: 100})
 	for i := range uint32(3) {
 		c.send(1, words(1, i), protocol.Int)
 	}
@@ -222,7 +223,7 @@ func TestExecRestartsAfterCrash(t *testing.T) {
 func TestExecStandardError(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
-	k := c.run(1, spec(t, "talk"), standin.Options{Words: 1})
+	k := c.run(1, spec(t, "talk"), config.KernelOptions{Words: 1})
 	if err := k.wait(t); err != nil {
 		t.Error(err)
 	}
@@ -235,7 +236,7 @@ func TestExecStandardError(t *testing.T) {
 // runWithGrace is run with a short grace.
 func (c *cluster) runWithGrace(rank int, spec string, grace time.Duration) *running {
 	c.t.Helper()
-	r := c.prepare(spec, standin.Options{Words: 100})
+	r := c.prepare(spec, config.KernelOptions{Words: 100})
 	standin.SetGrace(r.Kernel, grace)
 	c.start(rank, r)
 	return r
@@ -259,7 +260,7 @@ func TestExecExitKillsChildren(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
 	family, socket := listen(t)
-	k := c.run(1, spec(t, "stubborn", "parent", socket), standin.Options{Words: 1})
+	k := c.run(1, spec(t, "stubborn", "parent", socket), config.KernelOptions{Words: 1})
 	parent, child := accept(t, family)
 	parent.Close() // at which it exits
 	if err := k.wait(t); err != nil {
@@ -365,7 +366,7 @@ func TestExecOutputHeldOpen(t *testing.T) {
 
 func TestExecRankShutDown(t *testing.T) {
 	c := newCluster(t, 2)
-	k := c.run(1, spec(t, "echo"), standin.Options{})
+	k := c.run(1, spec(t, "echo"), config.KernelOptions{})
 	c.send(1, words(1, 1), protocol.Int)
 	c.recv(1, words(1, 1), protocol.Float)
 	c.close()
@@ -381,7 +382,7 @@ func TestExecProgramVanishes(t *testing.T) {
 	}
 	c := newCluster(t, 2)
 	defer c.close()
-	k := c.prepare("exec:"+program, standin.Options{Words: 1})
+	k := c.prepare("exec:"+program, config.KernelOptions{Words: 1})
 	if err := os.Remove(program); err != nil {
 		t.Fatal(err)
 	}

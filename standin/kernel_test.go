@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -19,22 +20,17 @@ import (
 func TestNewRefuses(t *testing.T) {
 	tests := []struct {
 		spec string
-		opts standin.Options
+		opts config.KernelOptions
 		want string
 	}{
-		{"", standin.Options{}, "no such kernel: use echo, ring, "},
-		{"ehco", standin.Options{}, "no such kernel: use echo, ring, "},
-		{"exec:", standin.Options{}, "no program: use exec:/path/prog"},
-		{"exec:   ", standin.Options{}, "no program: use exec:/path/prog"},
-		{"exec:/nowhere/prog x", standin.Options{}, "/nowhere/prog"},
-		{"echo", standin.Options{Peer: -1}, "peer -1"},
-		{"echo", standin.Options{Words: standin.MaxWords + 1}, "words 268435457"},
-		{"source", standin.Options{Count: -1}, "count -1"},
-		{"source", standin.Options{Interval: -1}, "interval -1ns"},
-		{"source", standin.Options{Datatype: 2}, "datatype 2"},
+		{"", config.KernelOptions{}, "unknown kernel"},
+		{"ehco", config.KernelOptions{}, "unknown kernel"},
+		{"exec:", config.KernelOptions{}, "no program: use exec:/path/prog"},
+		{"exec:   ", config.KernelOptions{}, "no program: use exec:/path/prog"},
+		{"exec:/nowhere/prog x", config.KernelOptions{}, "/nowhere/prog"},
 	}
 	for _, tt := range tests {
-		k, err := standin.New(tt.spec, tt.opts)
+		k, err := standin.New(tt.spec, tt.opts, standin.Env{})
 		if err == nil || k != nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("New(%q, %+v): %v, %v; want an error with %q", tt.spec, tt.opts, k, err, tt.want)
 		}
@@ -47,14 +43,14 @@ func TestRunRefusesPeer(t *testing.T) {
 		defer c.close()
 		for _, spec := range []string{"echo", "sink", "source"} {
 			for _, peer := range []int{1, 2} { // itself, and nobody
-				if err := c.run(1, spec, standin.Options{Peer: peer, Words: 1}).wait(t); !errors.Is(err, mpe.ErrRank) {
+				if err := c.run(1, spec, config.KernelOptions{Peer: peer, Words: 1}).wait(t); !errors.Is(err, mpe.ErrRank) {
 					t.Errorf("%s with peer %d on rank 1 of 2: %v", spec, peer, err)
 				}
 			}
 		}
 		lonely := newCluster(t, 1)
 		defer lonely.close()
-		if err := lonely.run(0, "ring", standin.Options{Words: 1}).wait(t); !errors.Is(err, mpe.ErrRank) {
+		if err := lonely.run(0, "ring", config.KernelOptions{Words: 1}).wait(t); !errors.Is(err, mpe.ErrRank) {
 			t.Errorf("ring of one: %v", err)
 		}
 	})
@@ -64,7 +60,7 @@ func TestEcho(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
 		defer c.close()
-		k := c.run(1, "echo", standin.Options{})
+		k := c.run(1, "echo", config.KernelOptions{})
 		total, n := 0, uint32(0)
 		for _, d := range []protocol.Datatype{protocol.Int, protocol.Float} {
 			for _, size := range []int{1, 2, 3, 346, 347, 348, 349, 1000, 1055, maxWords} {
@@ -76,7 +72,7 @@ func TestEcho(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		want := standin.Stats{Sent: uint64(n), SentWords: uint64(total), Received: uint64(n), ReceivedWords: uint64(total)}
+		want := stats{Sent: uint64(n), SentWords: uint64(total), Received: uint64(n), ReceivedWords: uint64(total)}
 		if s := k.Stats(); s != want {
 			t.Errorf("stats %+v, want %+v", s, want)
 		}
@@ -88,7 +84,7 @@ func TestEchoSurvivesLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
 		defer c.close()
-		k := c.run(1, "echo", standin.Options{})
+		k := c.run(1, "echo", config.KernelOptions{})
 		n := 0
 		c.net.Hook(func(from, to int, b []byte) []time.Duration {
 			// Every third packet but an ACK, which an FPGA sends once.
@@ -116,7 +112,7 @@ func TestTooLongDoesNotSpin(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(t, 2)
 				defer c.close()
-				k := c.run(1, spec, standin.Options{Words: 10})
+				k := c.run(1, spec, config.KernelOptions{Words: 10})
 				start := time.Now()
 				const tooLong = 8
 				for i := range uint32(tooLong) {
@@ -175,7 +171,7 @@ func TestRefusedSendDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
 		defer c.close()
-		k, err := standin.New("source", standin.Options{Words: 3, Count: 2})
+		k, err := standin.New("source", config.KernelOptions{Words: 3, Count: 2}, standin.Env{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +203,7 @@ func TestRing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t, 3)
 			defer c.close()
-			a, b := c.run(1, "ring", standin.Options{Count: 4}), c.run(2, "ring", standin.Options{Count: 4})
+			a, b := c.run(1, "ring", config.KernelOptions{Count: 4}), c.run(2, "ring", config.KernelOptions{Count: 4})
 			for i, n := range []int{1, 347, 3000, 2} {
 				d := protocol.Datatype(i % 2)
 				c.send(1, words(n, uint32(n)), d)
@@ -228,7 +224,7 @@ func TestRing(t *testing.T) {
 			c := newClusterFrom(t, 3, 0)
 			defer c.close()
 			const rounds, size = 50, 1000
-			opts := standin.Options{Count: rounds, Words: size, Datatype: protocol.Float}
+			opts := config.KernelOptions{Count: rounds, Words: size, Datatype: config.Datatype(protocol.Float)}
 			// Rank 0 comes last, and late.
 			b, d := c.run(1, "ring", opts), c.run(2, "ring", opts)
 			a := c.run(0, "ring", opts)
@@ -236,7 +232,7 @@ func TestRing(t *testing.T) {
 				if err := k.wait(t); err != nil {
 					t.Errorf("rank %d: %v", rank, err)
 				}
-				want := standin.Stats{Sent: rounds, SentWords: rounds * size, Received: rounds, ReceivedWords: rounds * size}
+				want := stats{Sent: rounds, SentWords: rounds * size, Received: rounds, ReceivedWords: rounds * size}
 				if s := k.Stats(); s != want {
 					t.Errorf("rank %d: %+v, want %+v", rank, s, want)
 				}
@@ -247,7 +243,7 @@ func TestRing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClusterFrom(t, 2, 0)
 			defer c.close()
-			k := c.run(0, "ring", standin.Options{Words: 5, Count: 2})
+			k := c.run(0, "ring", config.KernelOptions{Words: 5, Count: 2})
 			ctx := within(t, time.Minute)
 			buf := make([]byte, 20)
 			for i := range 2 {
@@ -273,12 +269,12 @@ func TestSink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		defer c.close()
-		k := c.run(2, "sink", standin.Options{Words: 2000})
+		k := c.run(2, "sink", config.KernelOptions{Words: 2000})
 		c.send(2, words(1, 0), protocol.Int)
 		c.send(2, words(2000, 0), protocol.Float)
 		c.send(2, words(347, 0), protocol.Int)
 		synctest.Wait()
-		if s, want := k.Stats(), (standin.Stats{Received: 3, ReceivedWords: 2348}); s != want {
+		if s, want := k.Stats(), (stats{Received: 3, ReceivedWords: 2348}); s != want {
 			t.Errorf("stats %+v, want %+v", s, want)
 		}
 		k.cancel(t)
@@ -308,7 +304,7 @@ func TestSource(t *testing.T) {
 		c := newCluster(t, 2)
 		defer c.close()
 		const count, size, interval = 5, 400, 250 * time.Millisecond
-		k := c.run(1, "source", standin.Options{Words: size, Count: count, Interval: interval, Datatype: protocol.Float})
+		k := c.run(1, "source", config.KernelOptions{Words: size, Count: count, Interval: interval, Datatype: config.Datatype(protocol.Float)})
 		start := time.Now()
 		for m := range uint32(count) {
 			want := make([]byte, 0, 4*size)
@@ -335,11 +331,11 @@ func TestCancel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(t, 2)
 				defer c.close()
-				k := c.run(1, spec, standin.Options{Words: 1000, Interval: time.Second})
+				k := c.run(1, spec, config.KernelOptions{Words: 1000, Interval: time.Second})
 				<-time.After(10 * time.Second) // waits in a receive, or a send
 				k.cancel(t)
 
-				k = c.run(1, spec, standin.Options{Words: 1})
+				k = c.run(1, spec, config.KernelOptions{Words: 1})
 				c.close()
 				if err := k.wait(t); !errors.Is(err, mpe.ErrClosed) {
 					t.Errorf("ended with %v when the rank was shut down", err)
@@ -351,7 +347,7 @@ func TestCancel(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t, 2)
 			defer c.close()
-			k := c.run(1, "echo", standin.Options{Words: 1})
+			k := c.run(1, "echo", config.KernelOptions{Words: 1})
 			c.send(1, words(2, 0), protocol.Int)
 			synctest.Wait()
 			k.cancel(t)
@@ -361,7 +357,7 @@ func TestCancel(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t, 2)
 			defer c.close()
-			k := c.run(1, "source", standin.Options{Words: 1, Interval: time.Hour})
+			k := c.run(1, "source", config.KernelOptions{Words: 1, Interval: time.Hour})
 			c.recv(1, []byte{0, 0, 0, 0}, protocol.Int)
 			synctest.Wait()
 			k.cancel(t)
@@ -380,7 +376,7 @@ func TestMemoryOf64Echoes(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		var ks []*running
 		for rank := 1; rank <= 64; rank++ {
-			ks = append(ks, c.run(rank, "echo", standin.Options{}))
+			ks = append(ks, c.run(rank, "echo", config.KernelOptions{}))
 		}
 		for rank := 1; rank <= 64; rank++ {
 			c.send(rank, words(3, uint32(rank)), protocol.Int)

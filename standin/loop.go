@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -16,8 +17,9 @@ import (
 // base is the common part of all kernels.
 type base struct {
 	spec     string
-	opts     Options
-	length   uint32 // of messages that the kernel makes up, in words
+	opts     config.KernelOptions
+	fpgas    []int // Env.FPGAs
+	length   int   // of messages that the kernel makes up, in words
 	log      *zap.Logger
 	counters *counters
 }
@@ -26,15 +28,17 @@ type base struct {
 func (b *base) String() string { return b.spec }
 
 // Stats implements Kernel.
-func (b *base) Stats() Stats { return b.counters.stats() }
+func (b *base) Stats() Stats {
+	return Stats{Errors: b.counters.errors.Load(), Starts: b.counters.starts.Load()}
+}
 
 // buffer returns a buffer for the longest message, and the function that frees it. The
 // operating system allocates its pages when they are first written.
-func (b *base) buffer() (buf []byte, free func()) { return room(int(b.opts.Words) * protocol.WordLen) }
+func (b *base) buffer() (buf []byte, free func()) { return room(b.opts.Words * protocol.WordLen) }
 
 // recv receives a message of any datatype and tag. The error of a message that is too long
 // names the option to raise.
-func (b *base) recv(ctx context.Context, rank calls, from int, buf []byte) (mpe.Status, error) {
+func (b *base) recv(ctx context.Context, rank Rank, from int, buf []byte) (mpe.Status, error) {
 	st, err := rank.Recv(ctx, from, buf, anything)
 	if errors.Is(err, handshake.ErrTruncated) {
 		err = fmt.Errorf("%w: raise kernel_options.words", err)
@@ -42,10 +46,8 @@ func (b *base) recv(ctx context.Context, rank calls, from int, buf []byte) (mpe.
 	return st, err
 }
 
-// begin returns the rank with its calls counted, and the log with its rank.
-func (b *base) begin(r Rank) (calls, *zap.Logger) {
-	return calls{r, b.counters}, b.log.With(zap.Int("rank", r.Rank()))
-}
+// logOf returns the kernel's log with the number of its rank.
+func (b *base) logOf(r Rank) *zap.Logger { return b.log.With(zap.Int("rank", r.Rank())) }
 
 // checkPeer returns an error for a peer with which no call can succeed.
 func (b *base) checkPeer(r Rank) error {

@@ -11,9 +11,9 @@ import (
 // ring is upstream's triangle example for any number of ranks. Rank 0 sends to
 // rank 1 and then receives from the last rank; every other rank receives from
 // the rank below and passes what it got on to the rank above, the last one to
-// rank 0. It does so Options.Count times.
+// rank 0. It does so KernelOptions.Count times.
 //
-// Rank 0's first message has Options.Words words of Options.Datatype, with the
+// Rank 0's first message has KernelOptions.Words words of KernelOptions.Datatype, with the
 // words that PatternWord gives for message 0. What comes back is what it sends
 // in the next round. After a failure it starts again with its first message;
 // if the previous one is still in progress, the ring carries two.
@@ -25,24 +25,23 @@ func (k *ring) Run(ctx context.Context, r Rank) error {
 	if size < 2 {
 		return fmt.Errorf("kernel %s on rank %d of %d: %w: a ring needs another rank", k.spec, r.Rank(), size, mpe.ErrRank)
 	}
-	rank, log := k.begin(r)
 	below, above := (r.Rank()+size-1)%size, (r.Rank()+1)%size
 	buf, free := k.buffer()
 	defer free()
 	rounds := 0
 
 	pass := func() error {
-		st, err := k.recv(ctx, rank, below, buf)
+		st, err := k.recv(ctx, r, below, buf)
 		if err != nil {
 			return err
 		}
-		_, err = rank.Send(ctx, above, message(buf, st), sameAs(st))
+		_, err = r.Send(ctx, above, message(buf, st), sameAs(st))
 		return err
 	}
 	if r.Rank() == 0 {
-		pass = k.first(ctx, rank, below, above, buf)
+		pass = k.first(ctx, r, below, above, buf)
 	}
-	return k.loop(ctx, log, func() (bool, error) {
+	return k.loop(ctx, k.logOf(r), func() (bool, error) {
 		if err := pass(); err != nil {
 			return false, err
 		}
@@ -52,21 +51,22 @@ func (k *ring) Run(ctx context.Context, r Rank) error {
 }
 
 // first returns rank 0's round.
-func (k *ring) first(ctx context.Context, rank calls, below, above int, buf []byte) func() error {
+func (k *ring) first(ctx context.Context, r Rank, below, above int, buf []byte) func() error {
+	datatype := protocol.Datatype(k.opts.Datatype)
 	var token []byte // nil before the first round and after a failure
 	var opts mpe.Options
 	return func() error {
 		if token == nil {
-			token = buf[:int(k.length)*protocol.WordLen]
-			fillPattern(token, k.opts.Datatype, 0)
-			opts = mpe.Options{Datatype: k.opts.Datatype}
+			token = buf[:k.length*protocol.WordLen]
+			fillPattern(token, datatype, 0)
+			opts = mpe.Options{Datatype: datatype}
 		}
 		msg := token
 		token = nil
-		if _, err := rank.Send(ctx, above, msg, opts); err != nil {
+		if _, err := r.Send(ctx, above, msg, opts); err != nil {
 			return err
 		}
-		st, err := k.recv(ctx, rank, below, buf)
+		st, err := k.recv(ctx, r, below, buf)
 		if err != nil {
 			return err
 		}

@@ -6,10 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/examples/apps/backsub"
 	"github.com/zrlmpi/zrlmpid/examples/apps/matvec"
 	"github.com/zrlmpi/zrlmpid/mpi"
-	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 // numbers are some that need rounding.
@@ -63,7 +63,7 @@ func TestMatvec(t *testing.T) {
 			}
 			var ks []*running
 			for rank := 1; rank < 4; rank++ {
-				ks = append(ks, c.run(rank, "matvec", standin.Options{Words: 60}))
+				ks = append(ks, c.run(rank, "matvec", config.KernelOptions{Words: 60}))
 			}
 			world := c.world()
 			multiply(t, world, 30, 20, matvec.Options{Rows: 3}) // three rounds of 3 rows; in the last, two ranks get none of them
@@ -73,7 +73,7 @@ func TestMatvec(t *testing.T) {
 				t.Errorf("%d packets were lost", *lost)
 			}
 			for i, k := range ks {
-				want := standin.Stats{Sent: 2, SentWords: 3*3 + 1, Received: 2*2 + 3 + 1, ReceivedWords: 5 + 20 + 3*60 + 5 + 1 + 1}
+				want := stats{Sent: 2, SentWords: 3*3 + 1, Received: 2*2 + 3 + 1, ReceivedWords: 5 + 20 + 3*60 + 5 + 1 + 1}
 				if s := k.Stats(); s != want {
 					t.Errorf("rank %d: %+v, want %+v", i+1, s, want)
 				}
@@ -95,7 +95,7 @@ func TestBacksub(t *testing.T) {
 			}
 			var ks []*running
 			for rank := 1; rank < 4; rank++ {
-				ks = append(ks, c.run(rank, "backsub", standin.Options{}))
+				ks = append(ks, c.run(rank, "backsub", config.KernelOptions{}))
 			}
 			world := c.world()
 			solve(t, world, 10, backsub.Options{}) // ranks 1, 2, 3 have 3, 2, 2 rows
@@ -107,7 +107,7 @@ func TestBacksub(t *testing.T) {
 			for i, k := range ks {
 				// All get blocks as long as those of rank 0: 3 rows of 10, 6 and 2 numbers.
 				rows := []uint64{3, 2, 2}[i]
-				want := standin.Stats{Sent: rows*3 + 2, SentWords: rows*3 + 3 + 1, Received: 2*3 + 10 - rows + 1, ReceivedWords: 2*3 + 18 + 3 + 10 - rows + 1 + 1 + 1}
+				want := stats{Sent: rows*3 + 2, SentWords: rows*3 + 3 + 1, Received: 2*3 + 10 - rows + 1, ReceivedWords: 2*3 + 18 + 3 + 10 - rows + 1 + 1 + 1}
 				if s := k.Stats(); s != want {
 					t.Errorf("rank %d: %+v, want %+v", i+1, s, want)
 				}
@@ -135,7 +135,7 @@ func TestPace(t *testing.T) {
 			c := newCluster(t, 4)
 			defer c.close()
 			for rank := 1; rank < 4; rank++ {
-				c.run(rank, spec, standin.Options{})
+				c.run(rank, spec, config.KernelOptions{})
 			}
 			world, start := c.world(), time.Now()
 			run(t, world)
@@ -156,7 +156,7 @@ func TestRowsStartAnew(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t, 2)
 			defer c.close()
-			k := c.run(1, spec, standin.Options{Words: 20})
+			k := c.run(1, spec, config.KernelOptions{Words: 20})
 			c.send(1, broken, 0)
 			synctest.Wait()
 			if s := k.Stats(); s.Errors != 1 || k.logs.FilterMessage("kernel restarts its loop").Len() != 1 {

@@ -2,8 +2,7 @@ package standin
 
 import "context"
 
-// sink receives messages of both datatypes from Options.Peer, counts them and
-// discards them.
+// sink receives messages of both datatypes from KernelOptions.Peer and discards them.
 type sink struct{ base }
 
 // Run implements Kernel.
@@ -11,11 +10,10 @@ func (k *sink) Run(ctx context.Context, r Rank) error {
 	if err := k.checkPeer(r); err != nil {
 		return err
 	}
-	rank, log := k.begin(r)
 	buf, free := k.buffer()
 	defer free()
-	return k.loop(ctx, log, func() (bool, error) {
-		_, err := k.recv(ctx, rank, k.opts.Peer, buf)
+	return k.loop(ctx, k.logOf(r), func() (bool, error) {
+		_, err := k.recv(ctx, r, k.opts.Peer, buf)
 		return false, err
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// source sends Options.Count messages of Options.Words words to Options.Peer,
-// one every Options.Interval; a message that is due while another is in progress is
+// source sends KernelOptions.Count messages of KernelOptions.Words words to KernelOptions.Peer,
+// one every KernelOptions.Interval; a message that is due while another is in progress is
 // sent as soon as that has ended. PatternWord gives the words. A send that
 // fails is retried until it succeeds, so a receiver may see a message twice but
 // misses none.
@@ -22,9 +22,9 @@ func (k *source) Run(ctx context.Context, r Rank) error {
 	if err := k.checkPeer(r); err != nil {
 		return err
 	}
-	rank, log := k.begin(r)
-	buf := make([]byte, int(k.length)*protocol.WordLen)
-	opts := mpe.Options{Datatype: k.opts.Datatype}
+	buf := make([]byte, k.length*protocol.WordLen)
+	datatype := protocol.Datatype(k.opts.Datatype)
+	opts := mpe.Options{Datatype: datatype}
 	var due <-chan time.Time
 	if k.opts.Interval > 0 {
 		t := time.NewTicker(k.opts.Interval)
@@ -32,7 +32,7 @@ func (k *source) Run(ctx context.Context, r Rank) error {
 		due = t.C
 	}
 	filled, sent := -1, 0
-	return k.loop(ctx, log, func() (bool, error) {
+	return k.loop(ctx, k.logOf(r), func() (bool, error) {
 		if filled != sent {
 			if sent > 0 && due != nil {
 				select {
@@ -41,10 +41,10 @@ func (k *source) Run(ctx context.Context, r Rank) error {
 					return false, context.Cause(ctx)
 				}
 			}
-			fillPattern(buf, k.opts.Datatype, uint32(sent))
+			fillPattern(buf, datatype, uint32(sent))
 			filled = sent
 		}
-		if _, err := rank.Send(ctx, k.opts.Peer, buf, opts); err != nil {
+		if _, err := r.Send(ctx, k.opts.Peer, buf, opts); err != nil {
 			return false, err
 		}
 		sent++

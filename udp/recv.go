@@ -76,7 +76,7 @@ func (c *Conn) arrival(in *incoming) mpe.RxPacket {
 	if where := c.where.Load(); in.from != c.lastFrom || where != c.lastMap {
 		c.lastFrom, c.lastMap = in.from, where
 		// A rank that is not known is rankmap.NoRank, which is mpe.UnknownPeer.
-		c.lastPeer, _ = where.Resolve(in.from)
+		c.lastPeer = where.Resolve(in.from)
 	}
 	a := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.lastPeer, From: in.from, Bytes: in.bytes, Rest: in.rest}
 	if in.each > 0 && in.each <= c.longest(a.Peer) {

@@ -81,46 +81,23 @@ func TestDrawn(t *testing.T) {
 }
 
 func TestOpenWaits(t *testing.T) {
-	finding := func(kind capture.Kind, text string, ids ...int64) capture.Finding {
-		return capture.Finding{Kind: kind, Text: text, Messages: ids}
-	}
-	one := func(m capture.Message) []capture.Message {
-		m.ID, m.Src, m.Dst = 1, 4, 7
-		return []capture.Message{m}
-	}
 	data := steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA")
-	data[2].Bytes = 8
-	for _, c := range []struct {
-		name     string
-		messages []capture.Message
-		finding  capture.Finding
-		want     []string
-	}{
-		{"cleared", one(capture.Message{Steps: steps("SEND_REQUEST", "SEND_REQUEST again")}), finding(capture.NeverCleared, "", 1), []string{"4 on 7 for CLEAR_TO_SEND at 0s"}},
-		{"data", one(capture.Message{Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "CLEAR_TO_SEND again")}), finding(capture.Waiting, "", 1), []string{"7 on 4 for DATA at 1ms"}},
-		{"rest of data", one(capture.Message{Words: 3, Steps: data}), finding(capture.Waiting, "", 1), []string{"7 on 4 for DATA at 2ms"}},
-		{"ack", one(capture.Message{Words: 2, Steps: data}), finding(capture.RetransmissionsExhausted, "", 1), []string{"4 on 7 for ACK at 2ms"}},
-		{"the text knows better", one(capture.Message{Steps: steps("SEND_REQUEST")}), finding(capture.Waiting, "rank 7 has waited 3s for DATA from rank 4", 1), []string{"7 on 4 for DATA at 0s"}},
-		{"a text about others", one(capture.Message{Steps: steps("SEND_REQUEST")}), finding(capture.Waiting, "rank 1 has waited 1s for DATA from rank 4", 1), []string{"4 on 7 for CLEAR_TO_SEND at 0s"}},
-		{"complete", one(capture.Message{Complete: true, Steps: data}), finding(capture.Waiting, "", 1), nil},
-		{"other finding", one(capture.Message{Steps: data}), finding(capture.LostPacket, "", 1), nil},
-		{"not listed", one(capture.Message{Steps: data}), finding(capture.Waiting, "", 2), nil},
-		{
-			"deadlock",
-			[]capture.Message{{ID: 1, Src: 4, Dst: 7, Steps: steps("SEND_REQUEST")}, {ID: 2, Src: 7, Dst: 4, Steps: steps("SEND_REQUEST")}},
-			finding(capture.Deadlock, "rank 4 has waited 1s for CLEAR_TO_SEND from rank 7; rank 7 has waited 1s for CLEAR_TO_SEND from rank 4", 1, 2),
-			[]string{"4 on 7 for CLEAR_TO_SEND at 0s", "7 on 4 for CLEAR_TO_SEND at 0s"},
+	r := &capture.Report{
+		Start:    start,
+		Messages: []capture.Message{{ID: 1, Steps: data}, {ID: 2, Steps: data}, {ID: 3}, {ID: 4, Steps: data}},
+		Findings: []capture.Finding{
+			{Kind: capture.Deadlock, Messages: []int64{1, 2}, Waits: []capture.Wait{
+				{Message: 1, Rank: 4, Peer: 7, For: "CLEAR_TO_SEND", Since: start},
+				{Message: 2, Rank: 7, Peer: 4, For: "DATA", Since: start.Add(time.Millisecond)},
+			}},
+			{Kind: capture.Waiting, Messages: []int64{3}, Waits: []capture.Wait{{Message: 3, Rank: 1, Peer: 2, For: "ACK", Since: start}}}, // not drawn
+			{Kind: capture.Waiting, Messages: []int64{9}, Waits: []capture.Wait{{Message: 9, Rank: 1, Peer: 2, For: "ACK", Since: start}}}, // not listed
+			{Kind: capture.LostPacket, Messages: []int64{4}},
 		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var got []string
-			for _, w := range openWaits(&capture.Report{Start: start, Messages: c.messages, Findings: []capture.Finding{c.finding}}) {
-				got = append(got, fmt.Sprintf("%d on %d for %s at %v", w.Who, w.On, w.What, time.Duration(w.Since)))
-			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("waits %q, want %q", got, c.want)
-			}
-		})
+	}
+	want := []openWait{{1, 4, 7, "CLEAR_TO_SEND", 0}, {2, 7, 4, "DATA", int64(time.Millisecond)}}
+	if got := openWaits(r); !slices.Equal(got, want) {
+		t.Errorf("waits %+v, want %+v", got, want)
 	}
 }
 

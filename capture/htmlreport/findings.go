@@ -1,12 +1,6 @@
 package htmlreport
 
-import (
-	"regexp"
-	"slices"
-	"strconv"
-
-	"github.com/zrlmpi/zrlmpid/capture"
-)
+import "github.com/zrlmpi/zrlmpid/capture"
 
 // kindRow is a kind of finding.
 type kindRow struct {
@@ -75,65 +69,20 @@ type openWait struct {
 	Since   int64  `json:"since"`
 }
 
-// waitKinds are the findings about messages that have not ended.
-var waitKinds = []capture.Kind{
-	capture.Waiting, capture.NeverCleared, capture.RetransmissionsExhausted, capture.Wedged, capture.Deadlock,
-}
-
-// waitText is how the findings say which rank waits. They have more than the steps:
-// a CLEAR_TO_SEND that came before its request is no step of the message.
-var waitText = regexp.MustCompile(`rank (\d+) has waited \S+ for ([A-Z_]+) from rank (\d+)`)
-
+// openWaits returns the waits of the messages that are listed and drawn.
 func openWaits(r *capture.Report) []openWait {
-	byID := map[int64]*capture.Message{}
+	drawn := map[int64]bool{}
 	for i := range r.Messages {
-		if m := &r.Messages[i]; !m.Complete {
-			byID[m.ID] = m
-		}
+		drawn[r.Messages[i].ID] = len(r.Messages[i].Steps) > 0
 	}
 	waits := []openWait{}
 	for i := range r.Findings {
-		f := &r.Findings[i]
-		if !slices.Contains(waitKinds, f.Kind) {
-			continue
-		}
-		texts := waitText.FindAllStringSubmatch(f.Text, -1)
-		for k, id := range f.Messages {
-			m := byID[id]
-			if m == nil || len(m.Steps) == 0 {
-				continue
+		for _, w := range r.Findings[i].Waits {
+			if drawn[w.Message] {
+				since := min(max(int64(w.Since.Sub(r.Start)), -mostTime), mostTime)
+				waits = append(waits, openWait{Message: w.Message, Who: w.Rank, On: w.Peer, What: w.For, Since: since})
 			}
-			delete(byID, id)
-			waits = append(waits, newOpenWait(r, m, texts[min(k, len(texts)):]))
 		}
 	}
 	return waits
-}
-
-// newOpenWait says which rank waits in a message. texts is what the finding says of this
-// message and those after it.
-func newOpenWait(r *capture.Report, m *capture.Message, texts [][]string) openWait {
-	// A retransmission changes nothing about what is waited for.
-	last := m.Steps[0]
-	for _, s := range m.Steps {
-		if !s.Retransmitted {
-			last = s
-		}
-	}
-	w := openWait{Message: m.ID, Who: m.Src, On: m.Dst, What: "ACK", Since: min(max(int64(last.End.Sub(r.Start)), -mostTime), mostTime)}
-	switch {
-	case last.Type == "SEND_REQUEST":
-		w.What = "CLEAR_TO_SEND"
-	case last.Type == "CLEAR_TO_SEND", last.Type == "DATA" && last.Bytes < int64(m.Words)*4:
-		w.Who, w.On, w.What = m.Dst, m.Src, "DATA"
-	}
-	for _, text := range texts {
-		who, errWho := strconv.Atoi(text[1])
-		on, errOn := strconv.Atoi(text[3])
-		if errWho == nil && errOn == nil && (who == m.Src && on == m.Dst || who == m.Dst && on == m.Src) {
-			w.Who, w.On, w.What = who, on, text[2]
-			break
-		}
-	}
-	return w
 }

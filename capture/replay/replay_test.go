@@ -14,6 +14,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/replay"
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
@@ -33,7 +34,7 @@ func peer(t *testing.T, shape protocol.Shape) {
 	t.Helper()
 	m, err := rankmap.New([]rankmap.Entry{
 		{Rank: 0, Addr: us, Kind: rankmap.Software},
-		{Rank: 1, Addr: them, Kind: rankmap.Software, Local: true},
+		{Rank: 1, Addr: them, Kind: rankmap.Software},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func peer(t *testing.T, shape protocol.Shape) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kernel, err := standin.New("echo", standin.Options{Words: 1 << 16})
+	kernel, err := standin.New("echo", config.KernelOptions{Words: 1 << 16}, standin.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +224,7 @@ func receiver(t *testing.T) func() []int {
 
 // TestReceiveBuffer: the socket gets what a rank's gets.
 func TestReceiveBuffer(t *testing.T) {
-	m, err := rankmap.New([]rankmap.Entry{{Rank: 0, Addr: us, Kind: rankmap.Software, Local: true}})
+	m, err := rankmap.New([]rankmap.Entry{{Rank: 0, Addr: us, Kind: rankmap.Software}})
 	if err != nil {
 		t.Fatal(err)
 	}

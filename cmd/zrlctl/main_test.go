@@ -179,7 +179,7 @@ func TestStatusText(t *testing.T) {
 	    {"rank": 0, "role": "host", "transports": ["udp", "shm"], "receive_buffer": 212992, "receive_buffer_requested": 16777216,
 	     "offload": {"batches": true, "segmentation": true, "coalescing": true, "refused": [{"peer": 1, "error": "input/output error"}]},
 	     "shm_ring": 1048576, "shm_links": 3, "shm_single_copy": 2, "oversubscribed": true, "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1,
-	      "sending": {"state": "WAIT_CLEAR", "seconds": 3, "text": "rank 0 has waited 3s for CLEAR_TO_SEND from rank 1", "retransmissions": 2}, "queued_sends": 5,
+	      "sending": {"state": "WAIT_CLEAR", "seconds": 3, "text": "rank 0 waits for CLEAR_TO_SEND from rank 1", "retransmissions": 2}, "queued_sends": 5,
 	      "deferred": {"call": "SEND_FLOAT", "seconds": 4.5}, "unanswered_clear": {"call": "RECV_INT", "seconds": 6}, "unexpected": 1,
 	      "refuses": "never acknowledged", "network_error": "no route to host", "dropped": {"stale": 2, "unknown_address": 1}}]}},
 	    {"rank": 1, "role": "standin", "kernel": "echo", "kernel_state": "failed", "kernel_error": "no such peer",

@@ -43,19 +43,9 @@ func heading(format string, args ...any) []text {
 }
 
 func (p *topPage) waits() []text {
-	f := digest.NewFilter(p.filter)
 	t := table{names: []string{">AGE", ">RANK", "", "PEER", "WHAT"}}
-	brief, hidden := 0, 0
-	for i := range p.digest.Waits {
-		w := &p.digest.Waits[i]
-		switch {
-		case w.Age() == digest.Brief:
-			brief++
-			continue
-		case !f.Wait(w):
-			hidden++
-			continue
-		}
+	fit, hidden := digest.NewFilter(p.filter).Waits(p.digest)
+	for _, w := range fit {
 		style, peer := yellow, fmt.Sprint(w.Peer)
 		if w.Age() == digest.Long || w.InCycle {
 			style = red
@@ -77,7 +67,7 @@ func (p *topPage) waits() []text {
 	if hidden > 0 {
 		lines = append(lines, text{{fmt.Sprintf("  %s hidden by the filter", digest.Plural(hidden, "wait")), faint}})
 	}
-	if brief > 0 {
+	if brief := p.digest.Brief(); brief > 0 {
 		lines = append(lines, text{{fmt.Sprintf("  %s in progress for less than 1 s", digest.Plural(brief, "message")), faint}})
 	}
 	return lines
@@ -115,13 +105,8 @@ func (p *topPage) problems() []text {
 }
 
 func (p *topPage) ranks() []text {
-	f := digest.NewFilter(p.filter)
 	t := table{names: []string{">RANK", "ROLE", "STATE", "TRANSPORTS", ">POSTED", ">UNEXPECTED", ">MSG/S", ">BYTES/S", "PROGRAMS", "ADDRESS"}}
-	for i := range p.digest.Ranks {
-		r := &p.digest.Ranks[i]
-		if !f.Rank(r) {
-			continue
-		}
+	for _, r := range digest.NewFilter(p.filter).Ranks(p.digest) {
 		style := plain
 		if r.Failed() {
 			style = red
@@ -138,21 +123,7 @@ func (p *topPage) ranks() []text {
 }
 
 func (p *topPage) peers() []text {
-	f := digest.NewFilter(p.filter)
-	silent, hidden := 0, 0
-	var ps []*digest.Peer
-	for i := range p.digest.Peers {
-		peer := &p.digest.Peers[i]
-		switch {
-		case !f.Peer(peer):
-			hidden++
-		case !peer.Active():
-			silent++
-		default:
-			ps = append(ps, peer)
-		}
-	}
-	digest.Sort(ps, p.order)
+	ps, silent, hidden := digest.NewFilter(p.filter).Peers(p.digest, p.order, false)
 	// A narrow terminal cuts off the last columns.
 	t := table{names: []string{">RANK", ">PEER", "STATE", ">MSG/S", ">BYTES/S", ">RETRANSMISSIONS", ">DROPS", ">ROUND TRIP", ">FAILED", ">SENT", ">RECEIVED", "KIND", "PROFILE", "VIA", "ADDRESS"}}
 	for _, peer := range ps {

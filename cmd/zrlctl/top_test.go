@@ -53,7 +53,7 @@ func (o *oracle) status(context.Context) (control.Status, error) {
 			Rank: i, Kind: "fpga", Profile: "cloudfpga", Transport: "udp", Address: fmt.Sprintf("10.0.0.%d:2718", i+1), Sent: n, Received: n, PacketsIn: n + 1, BytesIn: 1000 * n,
 		})
 	}
-	r.Engine.Peers[0].Receiving = &mpe.WaitSnapshot{WaitsFor: "SEND_REQUEST", Seconds: up, Text: "rank 0 has waited 1s for SEND_REQUEST from rank 1"}
+	r.Engine.Peers[0].Receiving = &mpe.WaitSnapshot{WaitsFor: "SEND_REQUEST", Seconds: up, Text: "rank 0 waits for SEND_REQUEST from rank 1"}
 	s.Ranks = []control.LocalRank{r}
 	return s, o.err
 }

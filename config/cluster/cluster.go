@@ -14,18 +14,15 @@ type Cluster struct {
 	File string
 	// Format says which of the two files it is.
 	Format Format
-	// ID is the resource manager's number or name of the cluster, if any.
-	ID string
 	// Nodes are the ranks, sorted: Nodes[i].Rank is i.
 	Nodes []Node
 	// FPGAs are the FPGA ranks in the order of the file, which is the one in
 	// which upstream's collectives group them.
 	FPGAs []int
-	// ComOpt and MemOpt are upstream's optimisation levels. Where the file does
-	// not say, ComOpt is 1 in a cluster file, as for upstream's compiler, and 0
-	// in the resource manager's answer; MemOpt is 0. From ComOpt 1 on collectives
-	// are trees.
-	ComOpt, MemOpt int
+	// ComOpt is upstream's optimisation level of communication. Where the file does
+	// not say, it is 1 in a cluster file, as for upstream's compiler, and 0 in the
+	// resource manager's answer. From 1 on collectives are trees.
+	ComOpt int
 }
 
 // Format is the kind of file that a cluster comes from.

@@ -17,13 +17,11 @@ type Options struct {
 	// a host program can take an FPGA's place. Nil stands for the first CPU
 	// rank; for no host at all, give an empty list.
 	Host []int
-	// StandIn are the FPGA ranks that this daemon plays.
-	StandIn []int
 	// StandIns makes stand-ins of all FPGA ranks that are not in Host.
 	StandIns bool
 	// FPGA are those ranks that the file lists as CPU and as FPGA, as
 	// upstream's pingpong example does, and that are FPGAs in this run. Such
-	// a rank that is neither here nor in StandIn is a CPU.
+	// a rank that is not here is a CPU.
 	FPGA []int
 	// Kernel is what the stand-ins run, as in a configuration; empty is echo.
 	Kernel string
@@ -56,7 +54,7 @@ func (c *Cluster) Config(o Options) (*config.Config, error) {
 		switch {
 		case slices.Contains(o.Host, i):
 			r.Run = config.RunHost
-		case slices.Contains(o.StandIn, i) || (o.StandIns && fpga):
+		case o.StandIns && fpga:
 			r.Run, r.Kernel = config.RunStandin, kernel
 			standIns++
 		case fpga:
@@ -103,7 +101,7 @@ func (c *Cluster) check(o *Options) error {
 	for _, list := range []struct {
 		key   string
 		ranks []int
-	}{{"host", o.Host}, {"standin", o.StandIn}, {"fpga", o.FPGA}} {
+	}{{"host", o.Host}, {"fpga", o.FPGA}} {
 		for _, rank := range list.ranks {
 			if rank < 0 || rank >= len(c.Nodes) {
 				return &Error{Key: list.key, Problem: fmt.Sprintf("there is no rank %d: the cluster has 0 to %d", rank, len(c.Nodes)-1)}
@@ -114,7 +112,7 @@ func (c *Cluster) check(o *Options) error {
 		}
 	}
 	for _, rank := range o.Host {
-		if slices.Contains(o.StandIn, rank) || slices.Contains(o.FPGA, rank) {
+		if slices.Contains(o.FPGA, rank) {
 			return &Error{Key: "host", Problem: fmt.Sprintf("rank %d is to be an FPGA as well: choose one", rank)}
 		}
 	}
@@ -122,7 +120,7 @@ func (c *Cluster) check(o *Options) error {
 		return nil
 	}
 	for rank, node := range c.Nodes {
-		if node.CPU && !slices.Contains(o.StandIn, rank) && !slices.Contains(o.FPGA, rank) {
+		if node.CPU && !slices.Contains(o.FPGA, rank) {
 			o.Host = []int{rank}
 			break
 		}

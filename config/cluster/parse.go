@@ -10,13 +10,9 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
-
-// MaxFileSize is the largest file in bytes that is read.
-const MaxFileSize = 1 << 20
-
-// ErrTooLarge is the error of a file of more than MaxFileSize bytes.
-var ErrTooLarge = fmt.Errorf("the file is larger than %d bytes", MaxFileSize)
 
 // NonFPGA is the image_id by which the resource manager marks a CPU rank.
 const NonFPGA = "NON_FPGA"
@@ -33,35 +29,30 @@ func Load(path string) (*Cluster, error) {
 
 // Parse reads either of the two files, which differ in nodes: a cluster
 // file has an object there, the resource manager's answer a list. name is the
-// file's name in errors, which are of type *Error, or wrap ErrTooLarge or the
+// file's name in errors, which are of type *Error, or wrap strictyaml.ErrTooLarge or the
 // reader's error.
 func Parse(r io.Reader, name string) (*Cluster, error) {
-	text, err := io.ReadAll(io.LimitReader(r, MaxFileSize+1))
+	text, err := strictyaml.Read(r, name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(text) > MaxFileSize {
-		return nil, fmt.Errorf("%s: %w", name, ErrTooLarge)
+		return nil, err
 	}
 	var file struct {
-		ClusterID json.RawMessage `json:"cluster_id"`
-		Nodes     json.RawMessage `json:"nodes"`
-		Config    struct {
+		Nodes  json.RawMessage `json:"nodes"`
+		Config struct {
 			ComOpt *int `json:"com_opt"`
-			MemOpt int  `json:"mem_opt"`
 		} `json:"config"`
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, jsonError(name, text, err)
 	}
-	c := &Cluster{File: name, MemOpt: file.Config.MemOpt}
+	c := &Cluster{File: name}
 	if level := file.Config.ComOpt; level != nil {
 		c.ComOpt = *level
 	} else if bytes.HasPrefix(bytes.TrimSpace(file.Nodes), []byte("{")) {
 		c.ComOpt = 1 // what upstream's compiler does where nothing is said
 	}
-	if c.ComOpt < 0 || c.MemOpt < 0 {
-		return nil, c.errorf("config", "com_opt is %d and mem_opt %d: levels start at 0", c.ComOpt, c.MemOpt)
+	if c.ComOpt < 0 {
+		return nil, c.errorf("config", "com_opt is %d: levels start at 0", c.ComOpt)
 	}
 	switch nodes := bytes.TrimSpace(file.Nodes); {
 	case bytes.HasPrefix(nodes, []byte("{")):
@@ -69,7 +60,6 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 		err = c.parseClusterFile(nodes)
 	case bytes.HasPrefix(nodes, []byte("[")):
 		c.Format = ManagerAnswer
-		c.ID = unquoted(file.ClusterID)
 		err = c.parseManagerAnswer(nodes)
 	default:
 		err = c.errorf("nodes", `missing: a cluster file has {"cpu": [ranks], "fpga": [ranks]} there, the resource manager's answer a list of nodes`)
@@ -149,7 +139,7 @@ func (c *Cluster) parseManagerAnswer(text []byte) error {
 		}
 		ip, err := netip.ParseAddr(n.IP)
 		if err != nil {
-			return c.errorf(key+".node_ip", "%s is not an IP address", quote(n.IP))
+			return c.errorf(key+".node_ip", "%s is not an IP address", strictyaml.Quote(n.IP))
 		}
 		image := unquoted(n.Image)
 		if image == "" {
@@ -171,7 +161,7 @@ func (c *Cluster) rank(key string, number json.Number) (int, error) {
 	}
 	rank, err := strconv.ParseUint(number.String(), 10, 31)
 	if err != nil {
-		return 0, c.errorf(key, "%s is not a rank: it is a whole number, 0 to %d", cut(number.String()), math.MaxInt32)
+		return 0, c.errorf(key, "%s is not a rank: it is a whole number, 0 to %d", strictyaml.Cut(number.String()), math.MaxInt32)
 	}
 	return int(rank), nil
 }
@@ -185,14 +175,14 @@ func (c *Cluster) nodesError(err error) error {
 		if t.Field != "" {
 			key += "." + t.Field
 		}
-		return c.errorf(key, "want %s here, not %s", jsonKind(t), cut(t.Value))
+		return c.errorf(key, "want %s here, not %s", jsonKind(t), strictyaml.Cut(t.Value))
 	}
 	// What is left is text where json.Number wants digits.
 	return c.errorf(key, "a rank in it is not a number: ranks are whole numbers from 0")
 }
 
 func jsonError(name string, text []byte, err error) error {
-	e := &Error{File: name, Problem: "not valid JSON: " + cut(err.Error())}
+	e := &Error{File: name, Problem: "not valid JSON: " + strictyaml.Cut(err.Error())}
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
@@ -200,7 +190,7 @@ func jsonError(name string, text []byte, err error) error {
 		e.Line = lineAt(text, syntax.Offset)
 	case errors.As(err, &kind):
 		e.Line, e.Key = lineAt(text, kind.Offset), kind.Field
-		e.Problem = fmt.Sprintf("want %s here, not %s", jsonKind(kind), cut(kind.Value))
+		e.Problem = fmt.Sprintf("want %s here, not %s", jsonKind(kind), strictyaml.Cut(kind.Value))
 	}
 	return e
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
 const (
@@ -56,7 +58,7 @@ func TestParse(t *testing.T) {
 	}{
 		{"cluster file", clusterFile, Cluster{
 			File: "f.json", Nodes: []Node{{Rank: 0, CPU: true}, {Rank: 1, FPGA: true}, {Rank: 2, FPGA: true}, {Rank: 3, FPGA: true}},
-			FPGAs: []int{3, 1, 2}, ComOpt: 3, MemOpt: 1,
+			FPGAs: []int{3, 1, 2}, ComOpt: 3,
 		}},
 		{"both kinds", bothFile, Cluster{
 			File: "f.json", Nodes: []Node{{Rank: 0, CPU: true, FPGA: true}, {Rank: 1, CPU: true, FPGA: true}}, ComOpt: 1, FPGAs: []int{0, 1},
@@ -65,7 +67,7 @@ func TestParse(t *testing.T) {
 			File: "f.json", Nodes: []Node{{Rank: 0, CPU: true}}, ComOpt: 1,
 		}},
 		{"manager's answer", answer, Cluster{
-			File: "f.json", Format: ManagerAnswer, ID: "7", FPGAs: []int{1, 2},
+			File: "f.json", Format: ManagerAnswer, FPGAs: []int{1, 2},
 			Nodes: []Node{
 				{Rank: 0, CPU: true, Addr: ip("10.12.0.1")}, {Rank: 1, FPGA: true, Addr: ip("10.12.200.7")}, {Rank: 2, FPGA: true, Addr: ip("10.12.200.4")},
 			},
@@ -87,7 +89,7 @@ func TestParseErrors(t *testing.T) {
 		{"trailing", "{}\n{}", "f.json:2: not valid JSON: invalid character '{' after top-level value"},
 		{"list of clusters", "[{}]", "f.json:1: want an object here, not array"},
 		{"level", "{\n\"config\": {\"com_opt\": \"high\"}}", "f.json:2: config.com_opt: want a whole number here, not string"},
-		{"level below 0", `{"config": {"com_opt": -1}}`, "f.json: config: com_opt is -1 and mem_opt 0: levels start at 0"},
+		{"level below 0", `{"config": {"com_opt": -1}}`, "f.json: config: com_opt is -1: levels start at 0"},
 		{"no nodes", `{"cluster_id": 1}`,
 			`f.json: nodes: missing: a cluster file has {"cpu": [ranks], "fpga": [ranks]} there, the resource manager's answer a list of nodes`},
 		{"nodes is null", `{"nodes": null}`,
@@ -130,10 +132,10 @@ func TestParseErrors(t *testing.T) {
 }
 
 func TestStreamErrors(t *testing.T) {
-	if _, err := Parse(strings.NewReader(strings.Repeat(" ", MaxFileSize+1)), "big.json"); !errors.Is(err, ErrTooLarge) {
+	if _, err := Parse(strings.NewReader(strings.Repeat(" ", strictyaml.MaxFileSize+1)), "big.json"); !errors.Is(err, strictyaml.ErrTooLarge) {
 		t.Errorf("a file that is too large: %v", err)
 	}
-	if _, err := Parse(strings.NewReader(bothFile+strings.Repeat(" ", MaxFileSize-len(bothFile))), "full.json"); err != nil {
+	if _, err := Parse(strings.NewReader(bothFile+strings.Repeat(" ", strictyaml.MaxFileSize-len(bothFile))), "full.json"); err != nil {
 		t.Errorf("a file of the largest size: %v", err)
 	}
 	if _, err := Parse(iotest.ErrReader(io.ErrUnexpectedEOF), "f.json"); !errors.Is(err, io.ErrUnexpectedEOF) {

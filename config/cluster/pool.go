@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
 // Pool is a set of addresses to give to ranks, in rank order.
@@ -42,11 +44,11 @@ func parseRange(item string) (addrRange, string) {
 	a, errA := netip.ParseAddr(strings.TrimSpace(first))
 	b, errB := netip.ParseAddr(strings.TrimSpace(last))
 	if errA != nil || errB != nil {
-		return addrRange{}, fmt.Sprintf("%s is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24", quote(item))
+		return addrRange{}, fmt.Sprintf("%s is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24", strictyaml.Quote(item))
 	}
 	a, b = a.Unmap(), b.Unmap()
 	if a.BitLen() != b.BitLen() || a.Zone() != b.Zone() || b.Less(a) {
-		return addrRange{}, fmt.Sprintf("the range %s does not go up: write the lower address first", quote(item))
+		return addrRange{}, fmt.Sprintf("the range %s does not go up: write the lower address first", strictyaml.Quote(item))
 	}
 	return addrRange{a, b}, ""
 }
@@ -87,7 +89,7 @@ func (p Pool) Take(n int) ([]netip.Addr, error) {
 		}
 	}
 	if len(taken) < n {
-		return nil, &Error{Key: "pool", Problem: fmt.Sprintf("%s has %d addresses for %d ranks: add more", quote(p.text), len(taken), n)}
+		return nil, &Error{Key: "pool", Problem: fmt.Sprintf("%s has %d addresses for %d ranks: add more", strictyaml.Quote(p.text), len(taken), n)}
 	}
 	return taken, nil
 }

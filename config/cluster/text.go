@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 )
 
@@ -34,16 +33,4 @@ func unquoted(raw json.RawMessage) string {
 		return n.String()
 	}
 	return ""
-}
-
-// maxQuoted is the longest quotation of a file in an error, in bytes.
-const maxQuoted = 60
-
-func quote(s string) string { return fmt.Sprintf("%q", cut(s)) }
-
-func cut(s string) string {
-	if len(s) > maxQuoted {
-		return s[:maxQuoted] + "…"
-	}
-	return s
 }

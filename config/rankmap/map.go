@@ -7,6 +7,22 @@ import (
 	"slices"
 )
 
+// Kind is what runs at a rank, which decides what its peers must expect.
+type Kind string
+
+// The kinds of ranks, as in configuration files.
+const (
+	// FPGA is a deployed FPGA with upstream's Message Passing Engine.
+	FPGA Kind = "fpga"
+	// CPU is a program on upstream's C++ library.
+	CPU Kind = "cpu"
+	// Software is a rank of zrlmpid.
+	Software Kind = "software"
+)
+
+// NoRank is the rank of an address that is in no map.
+const NoRank = -1
+
 // Entry is one rank of a cluster.
 type Entry struct {
 	// Rank counts from 0.
@@ -14,8 +30,6 @@ type Entry struct {
 	// Addr is where the rank sends from and listens, for UDP and TCP alike.
 	Addr netip.AddrPort
 	Kind Kind
-	// Local says that this process runs the rank.
-	Local bool
 }
 
 // Map is an immutable rank map. Its methods are safe for concurrent use, and
@@ -29,9 +43,9 @@ type Map struct {
 
 const sharedIP = -2
 
-// New returns the map of the given entries, in any order. The error joins an
-// *Error for every mistake that makes the map ambiguous or unusable; what only
-// deployed nodes do not support is reported by Check.
+// New returns the map of the given entries, in any order. The error joins those of all
+// mistakes that make the map ambiguous or unusable. What deployed nodes do not support is
+// not checked here: see config.Config.Validate.
 func New(entries []Entry) (*Map, error) {
 	m := &Map{
 		entries: make([]Entry, len(entries)),
@@ -39,55 +53,46 @@ func New(entries []Entry) (*Map, error) {
 		byAddr:  make(map[netip.AddrPort]int, len(entries)),
 	}
 	if len(entries) == 0 {
-		return nil, &Error{Empty, NoRank, NoRank, "there are no ranks in it: list every rank of the cluster"}
+		return nil, errors.New("rank map: there are no ranks in it: list every rank of the cluster")
 	}
 	var mistakes []error
-	add := func(e *Error) {
-		if e != nil {
-			mistakes = append(mistakes, e)
-		}
-	}
 	seen := make([]bool, len(entries))
 	for _, e := range entries {
-		if e.Rank < 0 || e.Rank >= len(entries) {
-			add(&Error{BadRank, e.Rank, NoRank, fmt.Sprintf(
-				"there is a rank %d among %d ranks: number the ranks 0 to %d without a gap", e.Rank, len(entries), len(entries)-1)})
-			continue
+		switch {
+		case e.Rank < 0 || e.Rank >= len(entries):
+			mistakes = append(mistakes, fmt.Errorf(
+				"rank map: there is a rank %d among %d ranks: number the ranks 0 to %d without a gap", e.Rank, len(entries), len(entries)-1))
+		case seen[e.Rank]:
+			mistakes = append(mistakes, fmt.Errorf(
+				"rank map: rank %d is listed twice, at %v and at %v: remove or renumber one", e.Rank, m.entries[e.Rank].Addr, e.Addr))
+		default:
+			seen[e.Rank] = true
+			e.Addr = netip.AddrPortFrom(e.Addr.Addr().Unmap(), e.Addr.Port())
+			m.entries[e.Rank] = e
+			mistakes = append(mistakes, e.check())
 		}
-		if seen[e.Rank] {
-			add(&Error{DuplicateRank, e.Rank, e.Rank, fmt.Sprintf(
-				"rank %d is listed twice, at %v and at %v: remove or renumber one", e.Rank, m.entries[e.Rank].Addr, e.Addr)})
-			continue
-		}
-		seen[e.Rank] = true
-		e.Addr = netip.AddrPortFrom(e.Addr.Addr().Unmap(), e.Addr.Port())
-		m.entries[e.Rank] = e
-		add(checkKind(e))
-		add(checkAddr(e))
 	}
-	if len(mistakes) > 0 {
-		return nil, errors.Join(mistakes...)
+	if err := errors.Join(mistakes...); err != nil {
+		return nil, err
 	}
 	for _, e := range m.entries {
-		add(m.place(e))
+		mistakes = append(mistakes, m.place(e))
 	}
-	if len(mistakes) > 0 {
-		return nil, errors.Join(mistakes...)
+	if err := errors.Join(mistakes...); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
 
 // place makes e findable by its address.
-func (m *Map) place(e Entry) *Error {
+func (m *Map) place(e Entry) error {
 	if first := m.entries[0]; first.Addr.Addr().Is4() != e.Addr.Addr().Is4() {
-		return &Error{MixedFamilies, first.Rank, e.Rank, fmt.Sprintf(
-			"rank %d has the address %v and rank %d has %v: one of them is IPv4 and the other IPv6, and they cannot reach each other",
-			first.Rank, first.Addr, e.Rank, e.Addr)}
+		return fmt.Errorf("rank map: rank %d has the address %v and rank %d has %v: one of them is IPv4 and the other IPv6, and they cannot reach each other",
+			first.Rank, first.Addr, e.Rank, e.Addr)
 	}
 	key := sourceKey(e.Addr)
 	if other, ok := m.byAddr[key]; ok {
-		return &Error{SameAddress, other, e.Rank, fmt.Sprintf(
-			"ranks %d and %d are both at %v: give each an IP of its own, or at least a port of its own", other, e.Rank, e.Addr)}
+		return fmt.Errorf("rank map: ranks %d and %d are both at %v: give each an IP of its own, or at least a port of its own", other, e.Rank, e.Addr)
 	}
 	m.byAddr[key] = e.Rank
 	if _, taken := m.byIP[key.Addr()]; taken {
@@ -98,20 +103,15 @@ func (m *Map) place(e Entry) *Error {
 	return nil
 }
 
-func checkKind(e Entry) *Error {
-	if e.Kind > 0 && e.Kind < numKinds {
-		return nil
-	}
-	return &Error{BadKind, e.Rank, NoRank, fmt.Sprintf(
-		"rank %d has no kind: say whether it is %v, %v or %v", e.Rank, FPGA, CPU, Software)}
-}
-
-func checkAddr(e Entry) *Error {
+// check returns what is wrong with the entry on its own, or nil.
+func (e *Entry) check() error {
 	ip := e.Addr.Addr()
 	var what string
 	switch {
+	case e.Kind != FPGA && e.Kind != CPU && e.Kind != Software:
+		return fmt.Errorf("rank map: rank %d has no kind: say whether it is %v, %v or %v", e.Rank, FPGA, CPU, Software)
 	case !ip.IsValid():
-		return &Error{BadAddress, e.Rank, NoRank, fmt.Sprintf("rank %d has no IP address", e.Rank)}
+		return fmt.Errorf("rank map: rank %d has no IP address", e.Rank)
 	case ip.IsUnspecified():
 		what = "stands for any address; peers identify a rank by its IP address, so give the one that they see"
 	case ip.IsMulticast():
@@ -123,7 +123,7 @@ func checkAddr(e Entry) *Error {
 	default:
 		return nil
 	}
-	return &Error{BadAddress, e.Rank, NoRank, fmt.Sprintf("rank %d: %v %s", e.Rank, e.Addr, what)}
+	return fmt.Errorf("rank map: rank %d: %v %s", e.Rank, e.Addr, what)
 }
 
 // Size returns the number of ranks, which are 0 to Size()-1.
@@ -145,11 +145,31 @@ func (m *Map) Entry(rank int) Entry {
 // it is not valid if rank is not in the map.
 func (m *Map) Addr(rank int) netip.AddrPort { return m.Entry(rank).Addr }
 
-// Kind returns the kind of rank, or 0 if it is not in the map.
+// Kind returns the kind of rank, or "" if it is not in the map.
 func (m *Map) Kind(rank int) Kind { return m.Entry(rank).Kind }
-
-// Local reports whether this process runs rank.
-func (m *Map) Local(rank int) bool { return m.Entry(rank).Local }
 
 // Entries returns a copy of the entries in rank order.
 func (m *Map) Entries() []Entry { return slices.Clone(m.entries) }
+
+// Resolve returns the rank that a packet from the given address comes from, or
+// NoRank. As upstream does, it goes by the IP and not by the port, as long as
+// one rank only has that IP; among ranks that share one, the port decides. An
+// IPv4-mapped IPv6 address counts as the IPv4 address, and an IPv6 zone is not
+// looked at. Resolve does not allocate.
+func (m *Map) Resolve(from netip.AddrPort) int {
+	key := sourceKey(from)
+	rank, ok := m.byIP[key.Addr()]
+	if ok && rank == sharedIP {
+		rank, ok = m.byAddr[key]
+	}
+	if !ok {
+		return NoRank
+	}
+	return rank
+}
+
+// sourceKey returns addr in the form in which two spellings of one address are
+// equal.
+func sourceKey(addr netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(addr.Addr().Unmap().WithZone(""), addr.Port())
+}

@@ -1,7 +1,6 @@
 package rankmap
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -34,7 +33,7 @@ func mustNew(t testing.TB, entries ...Entry) *Map {
 func TestMap(t *testing.T) {
 	m := mustNew(t,
 		entry(1, "10.1.1.2:2718", FPGA),
-		Entry{Rank: 0, Addr: netip.MustParseAddrPort("[::ffff:10.1.1.1]:2718"), Kind: Software, Local: true})
+		Entry{Rank: 0, Addr: netip.MustParseAddrPort("[::ffff:10.1.1.1]:2718"), Kind: Software})
 	if m.Size() != 2 {
 		t.Errorf("Size() = %d", m.Size())
 	}
@@ -44,11 +43,8 @@ func TestMap(t *testing.T) {
 	if m.Kind(1) != FPGA || m.Kind(0) != Software {
 		t.Errorf("kinds are %v and %v", m.Kind(0), m.Kind(1))
 	}
-	if !m.Local(0) || m.Local(1) {
-		t.Error("wrong ranks are local")
-	}
 	for _, rank := range []int{-1, 2} {
-		if m.Has(rank) || m.Addr(rank).IsValid() || m.Kind(rank) != 0 || m.Local(rank) {
+		if m.Has(rank) || m.Addr(rank).IsValid() || m.Kind(rank) != "" {
 			t.Errorf("rank %d is in the map", rank)
 		}
 	}
@@ -64,79 +60,89 @@ func TestMap(t *testing.T) {
 
 func TestNewNamesTheMistake(t *testing.T) {
 	for _, tt := range []struct {
-		name        string
-		entries     []Entry
-		mistake     Mistake
-		rank, other int
-		text        string
+		name    string
+		entries []Entry
+		text    string
 	}{
-		{"empty", nil, Empty, NoRank, NoRank, "no ranks"},
-		{"gap", []Entry{entry(0, "10.0.0.1:1", CPU), entry(2, "10.0.0.2:1", CPU)}, BadRank, 2, NoRank, "0 to 1 without a gap"},
-		{"negative", []Entry{entry(-1, "10.0.0.1:1", CPU)}, BadRank, -1, NoRank, "rank -1"},
-		{"twice", []Entry{entry(0, "10.0.0.1:1", CPU), entry(0, "10.0.0.2:1", CPU)}, DuplicateRank, 0, 0, "10.0.0.1:1 and at 10.0.0.2:1"},
-		{"no kind", []Entry{entry(0, "10.0.0.1:1", 0)}, BadKind, 0, NoRank, "fpga, cpu or software"},
-		{"unknown kind", []Entry{entry(0, "10.0.0.1:1", 9)}, BadKind, 0, NoRank, "no kind"},
-		{"no address", []Entry{entry(0, "", CPU)}, BadAddress, 0, NoRank, "no IP address"},
-		{"unspecified", []Entry{entry(0, "0.0.0.0:2718", CPU)}, BadAddress, 0, NoRank, "any address"},
-		{"unspecified, mapped", []Entry{entry(0, "[::ffff:0.0.0.0]:2718", CPU)}, BadAddress, 0, NoRank, "any address"},
-		{"unspecified IPv6", []Entry{entry(0, "[::]:2718", CPU)}, BadAddress, 0, NoRank, "any address"},
-		{"multicast", []Entry{entry(0, "224.0.0.1:2718", CPU)}, BadAddress, 0, NoRank, "multicast"},
-		{"broadcast", []Entry{entry(0, "255.255.255.255:2718", CPU)}, BadAddress, 0, NoRank, "broadcast"},
-		{"port 0", []Entry{entry(0, "10.0.0.1:0", CPU)}, BadAddress, 0, NoRank, "port 0"},
-		{"same address", []Entry{entry(0, "10.0.0.1:1", CPU), entry(1, "[::ffff:10.0.0.1]:1", CPU)}, SameAddress, 0, 1, "ranks 0 and 1 are both at 10.0.0.1:1"},
-		{"families", []Entry{entry(0, "10.0.0.1:1", CPU), entry(1, "[fd00::1]:1", CPU)}, MixedFamilies, 0, 1, "cannot reach each other"},
+		{"empty", nil, "no ranks"},
+		{"gap", []Entry{entry(0, "10.0.0.1:1", CPU), entry(2, "10.0.0.2:1", CPU)}, "0 to 1 without a gap"},
+		{"negative", []Entry{entry(-1, "10.0.0.1:1", CPU)}, "rank -1"},
+		{"twice", []Entry{entry(0, "10.0.0.1:1", CPU), entry(0, "10.0.0.2:1", CPU)}, "10.0.0.1:1 and at 10.0.0.2:1"},
+		{"no kind", []Entry{entry(0, "10.0.0.1:1", "")}, "fpga, cpu or software"},
+		{"unknown kind", []Entry{entry(0, "10.0.0.1:1", "gpu")}, "no kind"},
+		{"no address", []Entry{entry(0, "", CPU)}, "no IP address"},
+		{"unspecified", []Entry{entry(0, "0.0.0.0:2718", CPU)}, "any address"},
+		{"unspecified, mapped", []Entry{entry(0, "[::ffff:0.0.0.0]:2718", CPU)}, "any address"},
+		{"unspecified IPv6", []Entry{entry(0, "[::]:2718", CPU)}, "any address"},
+		{"multicast", []Entry{entry(0, "224.0.0.1:2718", CPU)}, "multicast"},
+		{"broadcast", []Entry{entry(0, "255.255.255.255:2718", CPU)}, "broadcast"},
+		{"port 0", []Entry{entry(0, "10.0.0.1:0", CPU)}, "port 0"},
+		{"same address", []Entry{entry(0, "10.0.0.1:1", CPU), entry(1, "[::ffff:10.0.0.1]:1", CPU)}, "ranks 0 and 1 are both at 10.0.0.1:1"},
+		{"families", []Entry{entry(0, "10.0.0.1:1", CPU), entry(1, "[fd00::1]:1", CPU)}, "cannot reach each other"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := New(tt.entries)
 			if m != nil {
 				t.Error("a map came with the error")
 			}
-			wantError(t, err, tt.mistake, tt.rank, tt.other, tt.text)
+			if err == nil || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("%v does not say %q", err, tt.text)
+			}
 		})
 	}
 }
 
-func wantError(t *testing.T, err error, mistake Mistake, rank, other int, text string) {
-	t.Helper()
-	var e *Error
-	if !errors.As(err, &e) {
-		t.Fatalf("the error is %v", err)
-	}
-	if e.Mistake != mistake || e.Rank != rank || e.Other != other {
-		t.Errorf("got %s of ranks %d and %d, want %s of %d and %d", e.Mistake, e.Rank, e.Other, mistake, rank, other)
-	}
-	if !strings.Contains(err.Error(), text) {
-		t.Errorf("%q does not say %q", err, text)
-	}
-}
-
 func TestNewReportsEveryMistake(t *testing.T) {
-	_, err := New([]Entry{entry(0, "0.0.0.0:1", CPU), entry(1, "10.0.0.1:0", 0)})
-	for _, want := range []Mistake{BadAddress, BadKind} {
-		if !errors.Is(err, &Error{Mistake: want}) {
-			t.Errorf("%s is missing in %q", want, err)
+	_, err := New([]Entry{entry(0, "0.0.0.0:1", CPU), entry(1, "10.0.0.1:0", "")})
+	for _, want := range []string{"rank 0: 0.0.0.0:1 stands for any address", "rank 1 has no kind"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in %q", want, err)
 		}
-	}
-	if errors.Is(err, &Error{Mistake: SharedIP}) {
-		t.Error("errors.Is matches a mistake that was not made")
 	}
 }
 
-func TestKindNames(t *testing.T) {
-	for kind, name := range map[Kind]string{FPGA: "fpga", CPU: "cpu", Software: "software"} {
-		if kind.String() != name {
-			t.Errorf("%d prints as %q", kind, kind)
-		}
-		if got, err := ParseKind(name); got != kind || err != nil {
-			t.Errorf("ParseKind(%q) = %v, %v", name, got, err)
+func TestResolve(t *testing.T) {
+	v4 := mustNew(t,
+		entry(0, "10.1.1.1:2718", CPU),
+		entry(1, "10.1.1.9:2718", Software),
+		entry(2, "10.1.1.9:2719", Software))
+	v6 := mustNew(t, entry(0, "[fe80::1%eth0]:2718", Software), entry(1, "[fd00::1]:2718", Software))
+	for _, tt := range []struct {
+		m    *Map
+		from string
+		rank int
+	}{
+		{v4, "10.1.1.1:2718", 0},
+		{v4, "10.1.1.1:40000", 0},
+		{v4, "[::ffff:10.1.1.1]:5", 0},
+		{v4, "10.1.1.9:2718", 1},
+		{v4, "10.1.1.9:2719", 2},
+		{v4, "[::ffff:10.1.1.9]:2719", 2},
+		{v4, "10.1.1.9:2720", NoRank},
+		{v4, "10.1.1.2:2718", NoRank},
+		{v4, "[fd00::1]:2718", NoRank},
+		{v6, "[fe80::1]:2718", 0},
+		{v6, "[fe80::1%2]:1", 0},
+		{v6, "[fd00::1]:9", 1},
+		{v6, "10.1.1.1:2718", NoRank},
+	} {
+		if rank := tt.m.Resolve(netip.MustParseAddrPort(tt.from)); rank != tt.rank {
+			t.Errorf("Resolve(%s) = %d, want %d", tt.from, rank, tt.rank)
 		}
 	}
-	for _, name := range []string{"", "FPGA", "gpu"} {
-		if _, err := ParseKind(name); err == nil {
-			t.Errorf("ParseKind(%q) took it", name)
-		}
+	if rank := v4.Resolve(netip.AddrPort{}); rank != NoRank {
+		t.Errorf("the zero address resolves to %d", rank)
 	}
-	if Kind(7).String() != "kind(7)" {
-		t.Error(Kind(7).String())
+}
+
+func TestResolveDoesNotAllocate(t *testing.T) {
+	m := mustNew(t, software(64)...)
+	from := netip.MustParseAddrPort("[::ffff:10.1.0.33]:9")
+	if n := testing.AllocsPerRun(100, func() {
+		if rank := m.Resolve(from); rank != 32 {
+			t.Errorf("resolved to %d", rank)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -1,6 +1,7 @@
 package statuspage
 
 import (
+	"slices"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -71,24 +72,15 @@ func (p *Page) show(s *sample, q query) *shown {
 		Live: chartOf(p.past.live.all(), s.at, livePoints*liveEvery, liveEvery), Slow: chartOf(p.past.slow.all(), p.past.slowAt.at, slowPoints*slowEvery, slowEvery),
 		Problems: d.Problems[:min(len(d.Problems), maxProblems)], Latencies: p.opts.Latency != nil, HasLog: p.opts.Recent != nil,
 	}
-	for i := range d.Waits {
-		w := &d.Waits[i]
-		if w.Age() == digest.Brief {
-			v.Brief++
-			continue
-		}
-		v.AllWaits++
-		if !f.Wait(w) {
-			continue
-		}
-		if v.FitWaits++; v.FitWaits <= maxWaits {
-			v.Waits = append(v.Waits, w)
-		}
-	}
+	fit, others := f.Waits(d)
+	v.Waits, v.Brief, v.AllWaits, v.FitWaits = fit[:min(len(fit), maxWaits)], d.Brief(), len(fit)+others, len(fit)
 	for _, c := range d.Cycles[:min(len(d.Cycles), maxCycles)] {
 		v.Cycles = append(v.Cycles, cycleOf(c, d.Waits))
 	}
-	v.ranks(d, f)
+	v.Ranks = f.Ranks(d)
+	v.FitRanks = len(v.Ranks)
+	slices.SortStableFunc(v.Ranks, failedFirst)
+	v.Ranks = v.Ranks[:min(len(v.Ranks), maxRanks)]
 	p.peers(v, d, f)
 	if p.opts.Recent != nil {
 		entries := p.opts.Recent()
@@ -115,40 +107,20 @@ func cycleOf(c digest.Cycle, waits []digest.Wait) cycleView {
 	return v
 }
 
-// ranks lists local ranks, those whose kernel has failed first.
-func (v *shown) ranks(d *digest.Digest, f digest.Filter) {
-	var others []*digest.Rank
-	for i := range d.Ranks {
-		r := &d.Ranks[i]
-		if !f.Rank(r) {
-			continue
-		}
-		v.FitRanks++
-		if r.Failed() {
-			v.Ranks = append(v.Ranks, r)
-		} else {
-			others = append(others, r)
-		}
+// failedFirst orders ranks whose kernel has failed before others.
+func failedFirst(a, b *digest.Rank) int {
+	switch {
+	case a.Failed() == b.Failed():
+		return 0
+	case a.Failed():
+		return -1
 	}
-	v.Ranks = append(v.Ranks, others...)
-	v.Ranks = v.Ranks[:min(len(v.Ranks), maxRanks)]
+	return 1
 }
 
 func (p *Page) peers(v *shown, d *digest.Digest, f digest.Filter) {
-	fit := make([]*digest.Peer, 0, len(d.Peers))
-	for i := range d.Peers {
-		peer := &d.Peers[i]
-		if !f.Peer(peer) {
-			continue
-		}
-		v.FitPeers++
-		if !v.All && !peer.Active() {
-			v.Silent++
-			continue
-		}
-		fit = append(fit, peer)
-	}
-	digest.Sort(fit, v.Order)
+	fit, silent, others := f.Peers(d, v.Order, v.All)
+	v.FitPeers, v.Silent = len(d.Peers)-others, silent
 	for _, peer := range fit[:min(len(fit), maxPeers)] {
 		pv := peerView{Peer: peer}
 		if r := p.past.trips[pair{peer.Rank, peer.Peer}]; r != nil {

@@ -40,13 +40,17 @@ func solve(ctx context.Context, world *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("equations: %d, ranks: %d, time: %v, dealing the rows out: %v\n", n, world.Size(), got.Solve, got.Deal)
+	if _, err := fmt.Printf("equations: %d, ranks: %d, time: %v, dealing the rows out: %v\n", n, world.Size(), got.Solve, got.Deal); err != nil {
+		return err
+	}
 	start := time.Now()
 	want, err := backsub.Serial(ctx, matrix, right, backsub.Options{})
 	if err != nil {
 		return err
 	}
-	fmt.Printf("on one processor, time: %v\n", time.Since(start))
+	if _, err := fmt.Printf("on one processor, time: %v\n", time.Since(start)); err != nil {
+		return err
+	}
 	if !slices.Equal(got.X, want) {
 		return errors.New("the unknowns differ from those computed on one processor")
 	}

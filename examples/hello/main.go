@@ -17,6 +17,6 @@ func hello(ctx context.Context, world *mpi.Comm) error {
 	if _, err := mpi.Sendrecv(ctx, world, sent, partner, 0, received, partner, 0); err != nil {
 		return err
 	}
-	fmt.Printf("rank %d of %d: rank %d sent %d\n", me, world.Size(), partner, received[0])
-	return nil
+	_, err := fmt.Printf("rank %d of %d: rank %d sent %d\n", me, world.Size(), partner, received[0])
+	return err
 }

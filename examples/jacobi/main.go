@@ -42,12 +42,18 @@ func iterate(ctx context.Context, world *mpi.Comm) error {
 	if err := jacobi.Host(ctx, world, grid, *iterations, options); err != nil {
 		return err
 	}
-	fmt.Printf("%d x %d cells, iterations: %d, ranks: %d, time: %v\n", *size, *size, *iterations, world.Size(), time.Since(start))
+	if _, err := fmt.Printf("%d x %d cells, iterations: %d, ranks: %d, time: %v\n", *size, *size, *iterations, world.Size(), time.Since(start)); err != nil {
+		return err
+	}
 	start = time.Now()
 	jacobi.Serial(serial, *iterations)
-	fmt.Printf("on one processor, time: %v\n", time.Since(start))
+	if _, err := fmt.Printf("on one processor, time: %v\n", time.Since(start)); err != nil {
+		return err
+	}
 	for i := 1; i < *size/2; i *= 2 {
-		fmt.Printf("cell %3d, %3d: %3d\n", i, i, grid.Line(i)[i])
+		if _, err := fmt.Printf("cell %3d, %3d: %3d\n", i, i, grid.Line(i)[i]); err != nil {
+			return err
+		}
 	}
 	if !slices.Equal(grid.Cells, serial.Cells) {
 		return errors.New("the cells differ from those computed on one processor")

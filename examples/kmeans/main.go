@@ -46,15 +46,21 @@ func divide(ctx context.Context, world *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("vectors: %d, clusters: %d, iterations: %d, ranks: %d, time: %v\n", *vectors, *clusters, len(got.Norms), world.Size(), time.Since(start))
+	if _, err := fmt.Printf("vectors: %d, clusters: %d, iterations: %d, ranks: %d, time: %v\n", *vectors, *clusters, len(got.Norms), world.Size(), time.Since(start)); err != nil {
+		return err
+	}
 	start = time.Now()
 	want, err := kmeans.Serial(all, *clusters, options)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("on one processor, time: %v\n", time.Since(start))
+	if _, err := fmt.Printf("on one processor, time: %v\n", time.Since(start)); err != nil {
+		return err
+	}
 	for i, n := range got.Counts {
-		fmt.Printf("cluster %d: %5d vectors around %5d\n", i, n, got.Centroids[i*dimensions:][:dimensions])
+		if _, err := fmt.Printf("cluster %d: %5d vectors around %5d\n", i, n, got.Centroids[i*dimensions:][:dimensions]); err != nil {
+			return err
+		}
 	}
 	if !reflect.DeepEqual(got, want) {
 		return errors.New("the clusters differ from those computed on one processor")

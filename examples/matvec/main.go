@@ -40,13 +40,17 @@ func multiply(ctx context.Context, world *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d x %d numbers, ranks: %d, time: %v\n", n, n, world.Size(), time.Since(start))
+	if _, err := fmt.Printf("%d x %d numbers, ranks: %d, time: %v\n", n, n, world.Size(), time.Since(start)); err != nil {
+		return err
+	}
 	start = time.Now()
 	want, err := matvec.Serial(ctx, matrix, vector, matvec.Options{})
 	if err != nil {
 		return err
 	}
-	fmt.Printf("on one processor, time: %v\n", time.Since(start))
+	if _, err := fmt.Printf("on one processor, time: %v\n", time.Since(start)); err != nil {
+		return err
+	}
 	if !slices.Equal(got, want) {
 		return errors.New("the product differs from that computed on one processor")
 	}

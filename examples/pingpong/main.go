@@ -1,5 +1,5 @@
 // Command pingpong measures round trips: rank 0 sends messages to each other rank, which
-// sends them back. Kernel echo of a stand-in does the same as those ranks.
+// sends them back, with tag 0. Kernel echo of a stand-in does the same as those ranks.
 package main
 
 import (
@@ -11,8 +11,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
-
-const tag = 0
 
 var count = flag.Int("count", 100, "`number` of messages of each length")
 
@@ -30,27 +28,29 @@ func pingpong(ctx context.Context, world *mpi.Comm) error {
 				start := time.Now()
 				switch world.Rank() {
 				case 0:
-					if err := mpi.Send(ctx, world, ball, rank, tag); err != nil {
+					if err := mpi.Send(ctx, world, ball, rank, 0); err != nil {
 						return err
 					}
-					if _, err := mpi.Recv(ctx, world, back, rank, tag); err != nil {
+					if _, err := mpi.Recv(ctx, world, back, rank, 0); err != nil {
 						return err
 					}
 					if !slices.Equal(ball, back) {
 						return fmt.Errorf("message %d of %d words came back from rank %d changed", i, words, rank)
 					}
 				case rank:
-					if _, err := mpi.Recv(ctx, world, back, 0, tag); err != nil {
+					if _, err := mpi.Recv(ctx, world, back, 0, 0); err != nil {
 						return err
 					}
-					if err := mpi.Send(ctx, world, back, 0, tag); err != nil {
+					if err := mpi.Send(ctx, world, back, 0, 0); err != nil {
 						return err
 					}
 				}
 				times = append(times, time.Since(start))
 			}
 			if slices.Sort(times); world.Rank() == 0 && *count > 0 {
-				fmt.Printf("rank %d, %5d words: median %8v, maximum %8v\n", rank, words, times[*count/2], times[*count-1])
+				if _, err := fmt.Printf("rank %d, %5d words: median %8v, maximum %8v\n", rank, words, times[*count/2], times[*count-1]); err != nil {
+					return err
+				}
 			}
 		}
 	}

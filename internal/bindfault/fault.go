@@ -71,8 +71,7 @@ func here(m *rankmap.Map) []Address {
 			continue
 		}
 		ip := prefix.Addr().Unmap()
-		rank, _ := m.Resolve(netip.AddrPortFrom(ip, 0))
-		list = append(list, Address{ip, rank})
+		list = append(list, Address{ip, m.Resolve(netip.AddrPortFrom(ip, 0))})
 	}
 	return list
 }

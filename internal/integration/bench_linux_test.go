@@ -93,8 +93,8 @@ func BenchmarkPing(b *testing.B) {
 
 func benchmarkPing(b *testing.B, kind rankmap.Kind, words int, profile protocol.Profile) {
 	entries := []rankmap.Entry{
-		{Rank: 0, Addr: netip.MustParseAddrPort("127.0.79.1:27180"), Kind: rankmap.Software, Local: true},
-		{Rank: 1, Addr: netip.MustParseAddrPort("127.0.79.2:27180"), Kind: kind, Local: true},
+		{Rank: 0, Addr: netip.MustParseAddrPort("127.0.79.1:27180"), Kind: rankmap.Software},
+		{Rank: 1, Addr: netip.MustParseAddrPort("127.0.79.2:27180"), Kind: kind},
 	}
 	m, err := rankmap.New(entries)
 	if err != nil {

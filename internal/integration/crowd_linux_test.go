@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -109,7 +110,7 @@ func (c *crowd) startStandIns(t testing.TB, entries []rankmap.Entry) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, err := standin.New(standin.Echo, standin.Options{Words: crowdWords})
+		k, err := standin.New(config.KernelEcho, config.KernelOptions{Words: crowdWords}, standin.Env{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,8 +52,8 @@ func TestIntegrity(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := rankmap.New([]rankmap.Entry{
-				{Rank: 0, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, tt.net, 1}), 27180), Kind: rankmap.Software, Local: true},
-				{Rank: 1, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, tt.net, 2}), 27180), Kind: rankmap.Software, Local: true},
+				{Rank: 0, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, tt.net, 1}), 27180), Kind: rankmap.Software},
+				{Rank: 1, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, tt.net, 2}), 27180), Kind: rankmap.Software},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -38,9 +38,9 @@ func echoProgram(t *testing.T) string {
 }
 
 // startKernel runs a stand-in with a kernel, and openRank's timing.
-func startKernel(t *testing.T, cfg *config.Config, rank int, kernel string, opts standin.Options) {
+func startKernel(t *testing.T, cfg *config.Config, rank int, kernel string, opts config.KernelOptions) {
 	t.Helper()
-	k, err := standin.New(kernel, opts)
+	k, err := standin.New(kernel, opts, standin.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestLongCalls(t *testing.T) {
 		for _, kernel := range []string{"echo", "exec:" + program} {
 			t.Run(link+" "+filepath.Base(kernel), func(t *testing.T) {
 				cfg := standinsOf(t, "defaults: {"+link+"}", "run: host", "kernel: ring, timing: default")
-				startKernel(t, cfg, 1, kernel, standin.Options{})
+				startKernel(t, cfg, 1, kernel, config.KernelOptions{})
 				world := openRank(t, cfg, 0, late)
 				for call, words := range longCalls {
 					sendAndReceive(t, world, 1, valuesOf[int32](call, 0, words), words)
@@ -139,8 +139,8 @@ func TestLongCallsAtOnce(t *testing.T) {
 func TestTooLong(t *testing.T) {
 	const longer = standin.DefaultWords + 1
 	cfg := standinsOf(t, "defaults: {"+longLink+"}", "run: host", "kernel: ring, timing: default", "kernel: ring, timing: default")
-	startKernel(t, cfg, 1, "echo", standin.Options{})
-	startKernel(t, cfg, 2, "echo", standin.Options{Words: longer})
+	startKernel(t, cfg, 1, "echo", config.KernelOptions{})
+	startKernel(t, cfg, 2, "echo", config.KernelOptions{Words: longer})
 	world := openRank(t, cfg, 0, late)
 	sendAndReceive(t, world, 1, make([]int32, longer), 0) // it is lost
 	sendAndReceive(t, world, 1, make([]int32, 1000), 1000)

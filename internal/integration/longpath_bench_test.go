@@ -65,8 +65,8 @@ func BenchmarkLongPath(b *testing.B) {
 func benchLongPath(b *testing.B, net byte, oneWay time.Duration) {
 	const size = 8 << 20
 	m, err := rankmap.New([]rankmap.Entry{
-		{Rank: 0, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, net, 1}), 27180), Kind: rankmap.Software, Local: true},
-		{Rank: 1, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, net, 2}), 27180), Kind: rankmap.Software, Local: true},
+		{Rank: 0, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, net, 1}), 27180), Kind: rankmap.Software},
+		{Rank: 1, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, net, 2}), 27180), Kind: rankmap.Software},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -25,8 +25,8 @@ import (
 func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 	const words = 8 << 20
 	entries := []rankmap.Entry{
-		{Rank: 0, Addr: netip.MustParseAddrPort("127.0.78.1:27180"), Kind: rankmap.Software, Local: true},
-		{Rank: 1, Addr: netip.MustParseAddrPort("127.0.78.2:27180"), Kind: rankmap.Software, Local: true},
+		{Rank: 0, Addr: netip.MustParseAddrPort("127.0.78.1:27180"), Kind: rankmap.Software},
+		{Rank: 1, Addr: netip.MustParseAddrPort("127.0.78.2:27180"), Kind: rankmap.Software},
 	}
 	m, err := rankmap.New(entries)
 	if err != nil {

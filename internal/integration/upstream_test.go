@@ -53,7 +53,7 @@ func engineAt(t *testing.T, ips []string, rank int, kind rankmap.Kind, peer hand
 	t.Helper()
 	entries := make([]rankmap.Entry, len(ips))
 	for r, ip := range ips {
-		entries[r] = rankmap.Entry{Rank: r, Addr: netip.AddrPortFrom(netip.MustParseAddr(ip), protocol.Port), Kind: rankmap.CPU, Local: r == rank}
+		entries[r] = rankmap.Entry{Rank: r, Addr: netip.AddrPortFrom(netip.MustParseAddr(ip), protocol.Port), Kind: rankmap.CPU}
 	}
 	entries[rank].Kind = kind
 	m, err := rankmap.New(entries)
@@ -121,7 +121,7 @@ func TestUpstreamProgramMeetsAStandIn(t *testing.T) {
 				Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(1),
 				Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 			})
-			kernel, err := standin.New("echo", standin.Options{})
+			kernel, err := standin.New("echo", config.KernelOptions{}, standin.Env{})
 			if err != nil {
 				t.Fatal(err)
 			}

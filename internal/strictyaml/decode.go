@@ -31,12 +31,9 @@ type Defaulter interface{ SetDefaults() }
 // made anew, and given its defaults if it is a Defaulter. name is the file's in errors,
 // which are *Error joined, or wrap ErrTooLarge or the reader's error.
 func Decode(r io.Reader, name string, into any) (Source, error) {
-	text, err := io.ReadAll(io.LimitReader(r, MaxFileSize+1))
+	text, err := Read(r, name)
 	if err != nil {
-		return Source{}, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(text) > MaxFileSize {
-		return Source{}, fmt.Errorf("%s: %w", name, ErrTooLarge)
+		return Source{}, err
 	}
 	root, err := document(text, name)
 	if err != nil {
@@ -48,6 +45,18 @@ func Decode(r io.Reader, name string, into any) (Source, error) {
 		d.value(root, reflect.ValueOf(into).Elem(), "")
 	}
 	return source, d.Err()
+}
+
+// Read reads a whole file of at most MaxFileSize bytes.
+func Read(r io.Reader, name string) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, MaxFileSize+1))
+	if err == nil && len(text) > MaxFileSize {
+		err = ErrTooLarge
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return text, nil
 }
 
 // document returns the root of the only document in text, or nil if there is
@@ -95,7 +104,7 @@ var durationType = reflect.TypeFor[time.Duration]()
 // value decodes n into v, which stays as it is where the file says nothing.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
 	if n.Kind == yaml.AliasNode {
-		d.addAt(n.Line, key, "*%s is an alias, which is not supported: write the value out", cut(n.Value, maxQuoted))
+		d.addAt(n.Line, key, "*%s is an alias, which is not supported: write the value out", Cut(n.Value))
 		return
 	}
 	null := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"

@@ -104,7 +104,10 @@ const (
 )
 
 // Quote quotes a value of a file, or the beginning of it.
-func Quote(s string) string { return fmt.Sprintf("%q", cut(s, maxQuoted)) }
+func Quote(s string) string { return fmt.Sprintf("%q", Cut(s)) }
+
+// Cut returns a value of a file, or the beginning of it.
+func Cut(s string) string { return cut(s, maxQuoted) }
 
 func cut(s string, longest int) string {
 	if len(s) > longest {

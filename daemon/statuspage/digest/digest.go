@@ -1,6 +1,8 @@
 package digest
 
 import (
+	"slices"
+
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
@@ -84,6 +86,21 @@ func Of(s, before *control.Status) *Digest {
 	}
 	d.setOldestWaits()
 	return d
+}
+
+// old returns the waits that are not brief, and the number of the others.
+func (d *Digest) old() (old []Wait, brief int) {
+	n := slices.IndexFunc(d.Waits, func(w Wait) bool { return w.Age() == Brief }) // the oldest come first
+	if n < 0 {
+		n = len(d.Waits)
+	}
+	return d.Waits[:n], len(d.Waits) - n
+}
+
+// Brief returns the number of waits that are too short to be shown.
+func (d *Digest) Brief() int {
+	_, brief := d.old()
+	return brief
 }
 
 // pair is a local rank and a peer.

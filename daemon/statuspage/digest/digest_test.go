@@ -10,6 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -38,7 +39,7 @@ func standIn(rank int, peers ...mpe.PeerSnapshot) control.LocalRank {
 
 func sends(to int, seconds float64) mpe.PeerSnapshot {
 	return mpe.PeerSnapshot{Rank: to, Sending: &mpe.WaitSnapshot{
-		State: "WAIT4CLEAR", WaitsFor: "CLEAR_TO_SEND", Seconds: seconds, Words: 16, Retransmissions: 2, Text: "it has waited 1.5s for CLEAR_TO_SEND",
+		State: "WAIT4CLEAR", WaitsFor: "CLEAR_TO_SEND", Seconds: seconds, Words: 16, Retransmissions: 2, Text: "it waits for CLEAR_TO_SEND",
 	}}
 }
 
@@ -189,7 +190,7 @@ func TestProblems(t *testing.T) {
 func TestRates(t *testing.T) {
 	state := func(n uint64) control.LocalRank {
 		r := host(0, mpe.PeerSnapshot{
-			Rank: 1, Sent: n, Received: n, BytesIn: 10 * n, BytesOut: 30 * n, PacketsOut: map[string]uint64{"DATA": n, "ACK": n},
+			Rank: 1, Sent: n, Received: n, BytesIn: 10 * n, BytesOut: 30 * n, PacketsOut: mpe.PacketCounts{protocol.Data: n, protocol.Ack: n},
 			Dropped: mpe.DropCounts{mpe.DropStale: n, mpe.DropGap: 2 * n}, Retransmissions: n / 2,
 		}, mpe.PeerSnapshot{Rank: 2, Retransmissions: n, Extended: &mpe.ExtendedSnapshot{RoundTrip: 1e-3}})
 		r.Engine.Posted, r.Engine.Unexpected = 3, 4

@@ -43,6 +43,45 @@ func (f Filter) match(rank, peer int, text string) bool {
 	return true
 }
 
+// Waits returns the waits that match and are not brief, the oldest first, and how many of
+// those that are not brief do not match.
+func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
+	old, _ := d.old()
+	for i := range old {
+		if f.Wait(&old[i]) {
+			fit = append(fit, &old[i])
+		}
+	}
+	return fit, len(old) - len(fit)
+}
+
+// Peers returns the peers that match, in an order. If all is not set, silent ones are only
+// counted.
+func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others int) {
+	for i := range d.Peers {
+		switch p := &d.Peers[i]; {
+		case !f.Peer(p):
+			others++
+		case !all && !p.Active():
+			silent++
+		default:
+			fit = append(fit, p)
+		}
+	}
+	Sort(fit, o)
+	return fit, silent, others
+}
+
+// Ranks returns the local ranks that match.
+func (f Filter) Ranks(d *Digest) (fit []*Rank) {
+	for i := range d.Ranks {
+		if f.Rank(&d.Ranks[i]) {
+			fit = append(fit, &d.Ranks[i])
+		}
+	}
+	return fit
+}
+
 // Rank reports whether a local rank matches.
 func (f Filter) Rank(r *Rank) bool {
 	return f.Empty() || f.match(r.Rank, r.Rank, strings.Join([]string{r.Role, r.Kernel, r.KernelState, r.Address, strings.Join(r.Transports, " ")}, " "))

@@ -22,15 +22,7 @@ const maxVerdict = 400
 
 // Verdict returns the digest's verdict.
 func (d *Digest) Verdict() Verdict {
-	var old []Wait
-	brief := 0
-	for i := range d.Waits {
-		if w := d.Waits[i]; w.Age() != Brief {
-			old = append(old, w)
-		} else {
-			brief++
-		}
-	}
+	old, brief := d.old()
 	v := Verdict{Level: "good", Text: "No rank is waiting", Announcement: "No rank has waited longer than 1 s."}
 	if brief > 0 {
 		v.More = Plural(brief, "message") + " in progress"

@@ -3,7 +3,6 @@ package digest
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -141,23 +140,6 @@ func waits(s *control.Status) []Wait {
 func waitOf(rank, peer int, direction string, w *mpe.WaitSnapshot, queued int) Wait {
 	return Wait{
 		Rank: rank, Peer: peer, Direction: direction, For: w.WaitsFor, Seconds: w.Seconds,
-		Bytes: int64(w.Words) * protocol.WordLen, Retransmissions: w.Retransmissions, Queued: queued, Text: Timeless(w.Text),
+		Bytes: int64(w.Words) * protocol.WordLen, Retransmissions: w.Retransmissions, Queued: queued, Text: w.Text,
 	}
-}
-
-// An engine's text gives the age of a wait in one of these forms.
-const age = `[0-9.]+ ?[a-zµ]+(?: ?[0-9.]+ ?[a-zµ]+)*`
-
-var (
-	hasWaited = regexp.MustCompile(`has waited ` + age + ` for`)
-	hasHeld   = regexp.MustCompile(`has held (a send to rank [0-9]+ back) for ` + age)
-	queuedFor = regexp.MustCompile(`(queued behind [0-9]+ others?) for ` + age)
-)
-
-// Timeless returns a text about a wait without the age of the wait: the text is the same
-// for as long as the wait lasts.
-func Timeless(text string) string {
-	text = hasWaited.ReplaceAllString(text, "waits for")
-	text = hasHeld.ReplaceAllString(text, "holds $1")
-	return queuedFor.ReplaceAllString(text, "$1")
 }

@@ -94,7 +94,6 @@ type panel struct {
 	GridPos         grid             `json:"gridPos"`
 	ID              int              `json:"id"`
 	Options         map[string]any   `json:"options,omitempty"`
-	Panels          []*panel         `json:"panels,omitempty"`
 	Targets         []target         `json:"targets,omitempty"`
 	Title           string           `json:"title"`
 	Transformations []transformation `json:"transformations,omitempty"`
@@ -117,10 +116,8 @@ type fieldConfig struct {
 type fieldDefaults struct {
 	Color      map[string]any   `json:"color,omitempty"`
 	Custom     map[string]any   `json:"custom,omitempty"`
-	Decimals   *int             `json:"decimals,omitempty"`
 	Mappings   []map[string]any `json:"mappings,omitempty"`
 	Min        *float64         `json:"min,omitempty"`
-	NoValue    string           `json:"noValue,omitempty"`
 	Thresholds *thresholds      `json:"thresholds,omitempty"`
 	Unit       string           `json:"unit"`
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Started is when the daemon of Cluster was started.
@@ -64,7 +65,7 @@ func Cluster(peers int, uptime float64, busy bool) control.Status {
 		}
 		p := mpe.PeerSnapshot{
 			Rank: i, Kind: "fpga", Address: fmt.Sprintf("10.12.%d.%d:2718", i/250, i%250+1), Profile: "cloudfpga", Transport: "udp",
-			Sent: n, Received: n, PacketsIn: 4 * n, BytesIn: 4000 * n, BytesOut: 3000 * n, PacketsOut: map[string]uint64{"DATA": n},
+			Sent: n, Received: n, PacketsIn: 4 * n, BytesIn: 4000 * n, BytesOut: 3000 * n, PacketsOut: mpe.PacketCounts{protocol.Data: n},
 		}
 		s.Cluster[i] = control.Member{Rank: i, Kind: p.Kind, Address: p.Address}
 		r.Engine.Peers = append(r.Engine.Peers, p)
@@ -77,6 +78,6 @@ func Cluster(peers int, uptime float64, busy bool) control.Status {
 func Waits(s *control.Status, peer int, seconds float64) {
 	s.Ranks[0].Engine.Peers[peer-1].Receiving = &mpe.WaitSnapshot{
 		State: "WAIT4REQ", WaitsFor: "SEND_REQUEST", Seconds: seconds,
-		Text: fmt.Sprintf("rank 0 has waited %v for SEND_REQUEST from rank %d", time.Duration(seconds*float64(time.Second)), peer),
+		Text: fmt.Sprintf("rank 0 waits for SEND_REQUEST from rank %d", peer),
 	}
 }

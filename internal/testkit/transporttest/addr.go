@@ -50,7 +50,7 @@ func MapOf(t testing.TB, addrs ...netip.AddrPort) *rankmap.Map {
 	t.Helper()
 	var entries []rankmap.Entry
 	for rank, addr := range addrs {
-		entries = append(entries, rankmap.Entry{Rank: rank, Addr: addr, Kind: rankmap.Software, Local: true})
+		entries = append(entries, rankmap.Entry{Rank: rank, Addr: addr, Kind: rankmap.Software})
 	}
 	m, err := rankmap.New(entries)
 	if err != nil {
