@@ -78,10 +78,7 @@ func (e *core) Wire(rank int) (collective.Wire, error) {
 	if err := e.checkRank(rank); err != nil || rank == e.rank {
 		return collective.Wire{}, err
 	}
-	p := e.peers[rank]
-	w, err := WireOf(p.limits, nil)
-	w.Profile, w.SingleCopy = p.profile().String(), p.singleCopy()
-	return w, err
+	return e.peers[rank].wire, nil
 }
 
 // WireOf returns what collective calls depend on of what Device.Peer has returned.

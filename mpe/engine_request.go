@@ -21,9 +21,13 @@ func (c *completion) over() bool { return c.ended.Load() }
 // complete ends the request, and notifies its waiter.
 func (c *completion) complete() {
 	waiter := c.waiter
-	c.watch(nil)
+	if waiter != nil {
+		c.watch(nil)
+	}
 	c.ended.Store(true)
-	notify(waiter)
+	if waiter != nil {
+		notify(waiter)
+	}
 }
 
 // watch changes the channel that is notified of the end.

@@ -25,6 +25,8 @@ type peer struct {
 	placed bool
 	// limits is what its profile does not carry.
 	limits PeerInfo
+	// wire is what collective calls depend on of it.
+	wire collective.Wire
 	// burst counts the sends posted since anything else has happened.
 	burst int
 
@@ -151,6 +153,8 @@ func newPeer(e *core, rank int, cfg Peer) (*peer, error) {
 		p.link = l
 	}
 	p.describe(&p.limits)
+	p.wire, _ = WireOf(p.limits, nil)
+	p.wire.Profile, p.wire.SingleCopy = p.profile().String(), p.singleCopy()
 	return p, nil
 }
 
