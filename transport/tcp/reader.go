@@ -46,7 +46,7 @@ func (r *reader) filled(n int) { r.end += n }
 
 // next takes a packet, which is good for protocol.ParseExtended and valid until
 // room is called. It returns nil if there is none, or only a part of one. The error
-// is a *protocol.FrameError as of protocol.ExtFrameReader; it is final.
+// is a *protocol.FrameError; it is final.
 func (r *reader) next() ([]byte, error) {
 	have := r.buf[r.start:r.end]
 	if len(have) < protocol.ExtHeaderLen {
