@@ -78,10 +78,10 @@ type Server struct {
 // NewServer returns a server of the given ranks.
 func NewServer(ranks Ranks, opts Options) *Server {
 	// At most what WELCOME and a slice can carry.
-	opts.Limits.Operations = min(cmp.Or(opts.Limits.Operations, defaultOperations), math.MaxInt32)
-	opts.Limits.Bytes = min(cmp.Or(opts.Limits.Bytes, defaultBytes), math.MaxInt)
-	opts.Memory = cmp.Or(opts.Memory, defaultMemory)
-	opts.HelloTime = cmp.Or(opts.HelloTime, defaultHelloTime)
+	opts.Limits.Operations = min(cmp.Or(max(opts.Limits.Operations, 0), defaultOperations), math.MaxInt32)
+	opts.Limits.Bytes = min(cmp.Or(max(opts.Limits.Bytes, 0), defaultBytes), math.MaxInt)
+	opts.Memory = cmp.Or(max(opts.Memory, 0), defaultMemory)
+	opts.HelloTime = cmp.Or(max(opts.HelloTime, 0), defaultHelloTime)
 	if opts.Log == nil {
 		opts.Log = func(Event) {}
 	}

@@ -42,9 +42,9 @@ func (p *Pair) short(b []byte, acts []Action) []Action {
 // halfHeader is what the deployed MPE reads at once.
 const halfHeader = 16
 
-// answersCancelled reports whether h answers a SEND_REQUEST of a send that has been
-// cancelled since, as a stand-in's may be: its peer did nothing wrong. No send of a
-// deployed FPGA can be cancelled.
+// answersCancelled reports whether h may answer a SEND_REQUEST of a send that has been
+// cancelled, or has failed, since: its peer did nothing wrong. Only a stand-in's sends end
+// so, not a deployed FPGA's.
 func (p *Pair) answersCancelled(h protocol.Header) bool {
 	return h.Type == protocol.ClearToSend && p.clearPending
 }

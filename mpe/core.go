@@ -76,6 +76,9 @@ type driver interface {
 	// when the network has taken it. Otherwise at is when it had. The payload is not needed
 	// when it returns.
 	sendData(l *handshakeLink, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error)
+	// connected notes that a connection to the peer was made anew: what waits to be sent over
+	// the old one is dropped.
+	connected(l *handshakeLink)
 	// place has a transport put payload where it belongs; a nil one ends that. What has been
 	// put there until revoke is called counts as lost.
 	place(tr Transport, at Placement)

@@ -97,6 +97,7 @@ func (p *port) sendData(l *handshakeLink, _ handshake.ID, header, payload []byte
 	return p.w.now, true, p.SendData(l.p.rank, header, payload, l.p.cfg.Handshake.Shape)
 }
 
+func (p *port) connected(*handshakeLink)   {}
 func (p *port) place(Transport, Placement) {}
 func (p *port) revoke()                    {}
 func (p *port) random() uint64             { return p.w.rng.Uint64() }
@@ -181,6 +182,21 @@ func (w *world) event(rank int, do func(e *core)) {
 	e.end()
 }
 
+// next returns when step has something to do, or never.
+func (w *world) next() handshake.Instant {
+	if len(w.jobs) > 0 {
+		return w.now
+	}
+	at := never
+	for _, e := range w.cores {
+		at = min(at, e.due)
+	}
+	if len(w.wire) > 0 {
+		at = min(at, w.wire[0].at)
+	}
+	return max(at, w.now)
+}
+
 // step does what is next, and reports false if there is nothing.
 func (w *world) step() bool {
 	if len(w.jobs) > 0 {
@@ -190,26 +206,21 @@ func (w *world) step() bool {
 		job()
 		return true
 	}
-	next, due := 0, never
-	for i, e := range w.cores {
-		if e.due < due {
-			next, due = i, e.due
-		}
+	at := w.next()
+	if at == never {
+		return false
 	}
-	if len(w.wire) > 0 && w.wire[0].at <= due {
+	w.now = at
+	if len(w.wire) > 0 && w.wire[0].at <= at {
 		d := w.wire[0]
 		w.wire = w.wire[1:]
-		w.now = max(w.now, d.at)
 		w.event(d.to, func(e *core) {
 			e.receiveBatch(w.ports[d.to], []RxPacket{{Kind: RxDatagram, Peer: d.from, Bytes: d.bytes}})
 		})
 		return true
 	}
-	if due == never {
-		return false
-	}
-	w.now = max(w.now, due)
-	w.event(next, func(e *core) { e.tick() })
+	due := slices.IndexFunc(w.cores, func(e *core) bool { return e.due <= at })
+	w.event(due, func(e *core) { e.tick() })
 	return true
 }
 

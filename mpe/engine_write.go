@@ -64,6 +64,9 @@ func (e *Engine) sendData(l *handshakeLink, id handshake.ID, header, payload []b
 	return 0, false, nil
 }
 
+// connected implements driver.
+func (e *Engine) connected(l *handshakeLink) { l.writer.behind = nil }
+
 // write sends what waits for the peer, without the lock, until nothing is left.
 func (e *Engine) write(l *handshakeLink) {
 	p, w := l.p, &l.writer

@@ -75,7 +75,7 @@ func (l *handshakeLink) receive(a *RxPacket) {
 		p.bytesIn += uint64(len(a.Bytes))
 		acts = l.machine().Payload(e.at, a.Bytes, acts)
 	case RxConnected:
-		l.writer.behind = nil // it was for the old connection
+		e.driver.connected(l)
 		acts = l.machine().Reconnected(e.at, acts)
 	case RxTruncated:
 		p.received(a.Bytes)

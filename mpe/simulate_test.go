@@ -209,21 +209,6 @@ func (p *program) run(end handshake.Instant) {
 	}
 }
 
-// next is when step has something to do.
-func (p *program) next() handshake.Instant {
-	if len(p.jobs) > 0 {
-		return p.now
-	}
-	at := never
-	for _, e := range p.cores {
-		at = min(at, e.due)
-	}
-	if len(p.wire) > 0 {
-		at = min(at, p.wire[0].at)
-	}
-	return max(at, p.now)
-}
-
 // do posts an operation, or has its deadline expire.
 func (p *program) do(o *posted) {
 	p.event(o.rank, func(e *core) {

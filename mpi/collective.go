@@ -42,10 +42,8 @@ func newCollective[T Element](c *Comm, name string, kind coll.Collective, opts [
 
 func (c *Comm) collective(name string, kind coll.Collective, e element, opts []Option) *collectiveCall {
 	k := c.callf(name)
-	if err := k.check(); err != nil { // what else is wrong does not count
-		x := &collectiveCall{call: k, elem: e, err: err}
-		x.dev.Call.Ranks = 1
-		return x
+	if err := k.check(); err != nil {
+		return &collectiveCall{err: err}
 	}
 	x, _ := c.p.collectives.Get().(*collectiveCall)
 	if x == nil {

@@ -31,6 +31,9 @@ func Iscatterv[T Element](c *Comm, send, recv []T, counts, displs []int, root in
 }
 
 func (x *collectiveCall) scatter(send, recv []byte, root int) *collectiveCall {
+	if x.err != nil {
+		return x
+	}
 	d := &x.dev
 	d.Call.Bytes, d.Recv = len(recv), recv
 	if !x.atRoot(root) || x.err != nil {
@@ -45,6 +48,9 @@ func (x *collectiveCall) scatter(send, recv []byte, root int) *collectiveCall {
 }
 
 func (x *collectiveCall) scatterv(send, recv []byte, counts, displs []int, root int) *collectiveCall {
+	if x.err != nil {
+		return x
+	}
 	d := &x.dev
 	d.Call.Bytes, d.Call.Vector, d.Recv = len(recv), true, recv
 	if !x.atRoot(root) || x.err != nil {

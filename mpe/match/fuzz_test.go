@@ -32,7 +32,7 @@ func FuzzMatcher(f *testing.F) {
 }
 
 // fuzzStep runs one operation. Posts and arrivals repeat, so that a short
-// program reaches the second level.
+// program fills the queues.
 func fuzzStep(o *model, op, key byte, n int) {
 	source, tag := int32(key>>4), int32(key&15)
 	wildSource, wildTag := source, tag

@@ -92,9 +92,9 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 		cfg.Profile = func(int) protocol.Profile { return protocol.CloudFPGA }
 	}
 	cfg.MaxWords = cmp.Or(cfg.MaxWords, ^uint32(0))
-	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
-	cfg.SendQueue = cmp.Or(cfg.SendQueue, DefaultSendQueue)
-	cfg.HandshakeTimeout = cmp.Or(cfg.HandshakeTimeout, DefaultHandshakeTimeout)
+	cfg.WriteTimeout = cmp.Or(max(cfg.WriteTimeout, 0), DefaultWriteTimeout)
+	cfg.SendQueue = cmp.Or(max(cfg.SendQueue, 0), DefaultSendQueue)
+	cfg.HandshakeTimeout = cmp.Or(max(cfg.HandshakeTimeout, 0), DefaultHandshakeTimeout)
 	if cfg.Backoff == nil {
 		cfg.Backoff = DefaultBackoff
 	}
