@@ -58,7 +58,7 @@ type inbox struct {
 	links []*link
 	at    []*link
 	// near is the link that something came by last, streak how often in a row,
-	// and rotation which one of a few is the first to be read from.
+	// and rotation which one is the first to be read from of those that are examined.
 	near             *link
 	streak, rotation int
 	// held is a link of which not all was given out that was read.
@@ -158,8 +158,11 @@ func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	if err != nil {
 		return 0 // EINTR
 	}
-	for i := range in.events[:ready] {
-		ev := &in.events[i]
+	// The epoll instance reports the links in the same order again while they have
+	// something, and the first one may fill the batch.
+	in.rotation++
+	for i := range ready {
+		ev := &in.events[(i+in.rotation)%ready]
 		if ev.Fd == bellID {
 			continue // its changes were handled before
 		}
