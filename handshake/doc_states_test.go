@@ -256,7 +256,7 @@ func (s *script) step() (acts []handshake.Action) {
 	case "time", "deadline":
 		// On to the next time-out, or to the one that ends something.
 		for {
-			at, ok := p.Deadline()
+			at, ok := p.Timeout()
 			if !ok {
 				s.t.Fatalf("%s: nothing waits for a time", word)
 			}

@@ -42,6 +42,9 @@ type finished struct {
 	size  uint32
 	sum   uint32
 	acked Instant
+	// early runs while DATA of it that arrives again may have been sent before our ACK
+	// was there.
+	early timer
 	twin  bool // it resembled the message before it
 }
 
@@ -54,17 +57,17 @@ func (p *Pair) Config() Config { return p.cfg }
 // Deadline returns the time by which Tick is to be called, and false if nothing
 // waits for a time.
 func (p *Pair) Deadline() (Instant, bool) {
-	at, ok := Instant(0), false
-	for _, t := range [...]timer{p.send.rto, p.send.deadline, p.recv.rto, p.recv.deadline} {
-		if t.on && (!ok || t.at < at) {
-			at, ok = t.at, true
-		}
-	}
-	return at, ok
+	return earliest(p.send.rto, p.send.deadline, p.send.early, p.recv.rto, p.recv.deadline, p.recv.early, p.last.early)
 }
 
-// Tick acts on every time-out and deadline that has been reached.
+// Tick acts on every time-out and deadline that has been reached. All that arrived before
+// now must have been given to the pair: what a packet proves by the time of its arrival
+// is decided by whether a timer had expired when it came, not by the time at which it was
+// handled, which says nothing on a host that was stopped in between.
 func (p *Pair) Tick(now Instant, acts []Action) []Action {
+	p.send.early.expire(now)
+	p.recv.early.expire(now)
+	p.last.early.expire(now)
 	acts = p.tickSend(now, acts)
 	return p.tickRecv(now, acts)
 }
@@ -260,6 +263,24 @@ type timer struct {
 
 // due reports whether the timer is set and reached.
 func (t timer) due(now Instant) bool { return t.on && now >= t.at }
+
+// expire turns the timer off if it is due.
+func (t *timer) expire(now Instant) {
+	if t.due(now) {
+		*t = timer{}
+	}
+}
+
+// earliest returns when the first of the timers is due, and false if none is on.
+func earliest(timers ...timer) (Instant, bool) {
+	at, ok := Instant(0), false
+	for _, t := range timers {
+		if t.on && (!ok || t.at < at) {
+			at, ok = t.at, true
+		}
+	}
+	return at, ok
+}
 
 // in returns a timer that is due after d, or never if d is 0.
 func in(now, d Instant) timer {

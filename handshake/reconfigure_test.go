@@ -41,7 +41,7 @@ func packet(t protocol.Type, c protocol.Call, words uint32) []byte {
 // due returns when the pair wants to be called next.
 func due(t *testing.T, p *handshake.Pair) time.Duration {
 	t.Helper()
-	at, ok := p.Deadline()
+	at, ok := p.Timeout()
 	if !ok {
 		t.Fatal("the pair waits for no time")
 	}

@@ -34,7 +34,7 @@ type receiving struct {
 
 	call    protocol.Call // the sender's, once it is known
 	tag     uint8
-	cleared Instant // when CLEAR_TO_SEND was last sent
+	early   timer   // runs while SEND_REQUEST may have been sent before CLEAR_TO_SEND or DATA arrived
 	size    uint32  // of the message under way, in words
 	sum     uint32  // checksum of the payload in its first datagram
 	off     int64   // payload bytes that have arrived
@@ -104,7 +104,7 @@ func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action)
 // clear sends CLEAR_TO_SEND.
 func (p *Pair) clear(now Instant, acts []Action, retransmitted bool) []Action {
 	r := &p.recv
-	r.cleared = now
+	r.early = in(now, p.cfg.Timing.FragmentGap)
 	if !retransmitted {
 		r.phases.Clear = now
 	}
@@ -158,11 +158,7 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 			p.deferHeader(now, h) // and its own time-out is what clears again
 			return acts
 		}
-		last := r.cleared
-		if r.state == Receiving {
-			last = r.arrived
-		}
-		if now-last < p.cfg.Timing.FragmentGap {
+		if r.early.on {
 			return acts
 		}
 		if r.state == Receiving {
@@ -277,7 +273,7 @@ func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
 		acts = append(acts, Action{Kind: Copy, ID: r.op.ID, Offset: r.off, Payload: b[:min(room, int64(len(b)))]})
 	}
 	r.off += int64(len(b))
-	r.arrived = now
+	r.arrived, r.early = now, in(now, p.cfg.Timing.FragmentGap)
 	if r.left() > 0 {
 		p.armRecv(now)
 		r.deadline = in(now, p.cfg.Timing.DataDeadline)
@@ -287,7 +283,7 @@ func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
 	h := p.header(protocol.Ack, r.call.Counterpart(), 0, r.tag)
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
 	twin := p.last.valid && p.last.call == r.call && p.last.size == r.size && p.last.sum == r.sum
-	p.last = finished{valid: true, call: r.call, size: r.size, sum: r.sum, acked: now, twin: twin}
+	p.last = finished{valid: true, call: r.call, size: r.size, sum: r.sum, acked: now, early: in(now, p.ackLost()), twin: twin}
 	if p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{}
 	}
@@ -326,10 +322,10 @@ func (p *Pair) unsolicitedData(now Instant, h protocol.Header, payload []byte, r
 		return append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: h})
 	}
 	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: h})
-	if p.cfg.Quirks.AckOnce || now-p.last.acked < p.ackLost() {
+	if p.cfg.Quirks.AckOnce || p.last.early.on {
 		return acts
 	}
-	p.last.acked = now
+	p.last.acked, p.last.early = now, in(now, p.ackLost())
 	ack := p.header(protocol.Ack, h.Call.Counterpart(), 0, h.Tag)
 	return append(acts,
 		Action{Kind: Transmit, Header: ack},

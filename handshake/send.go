@@ -29,8 +29,10 @@ type sending struct {
 	requestedAt Instant // when the last of them was sent
 	dataSent    bool    // DATA has been sent once
 	writing     bool    // DATA is being sent
-	sent        Instant // when the last DATA had been sent
-	cleared     timer   // when the last CLEAR_TO_SEND came
+	cleared     bool    // a CLEAR_TO_SEND has come
+	// early runs while another CLEAR_TO_SEND may be a duplicate of the last, or may have
+	// been sent before DATA arrived.
+	early timer
 	// doubtful: the peer may have kept a SEND_REQUEST, so that another
 	// CLEAR_TO_SEND may be for its next receive.
 	doubtful bool
@@ -133,7 +135,7 @@ func (p *Pair) transmit(now Instant, acts []Action) []Action {
 	}
 	s.phases.Clear = now
 	p.stale = deferredHeader{}
-	s.cleared = timer{on: true, at: now}
+	s.cleared, s.early = true, p.nextClear(now)
 	s.doubtful = p.cfg.Peer.KeepsRequests && s.requested > 1
 	p.clearPending = s.doubtful && now-s.requestedAt > prompt
 	s.deadline = timer{} // until DataSent
@@ -160,9 +162,13 @@ func (p *Pair) DataSent(now Instant) {
 	if !s.dataSent { // retransmissions do not put the deadline off
 		s.deadline = in(now, p.cfg.Timing.AckDeadline)
 	}
-	s.dataSent, s.writing, s.sent, s.phases.Data = true, false, now, now
+	s.dataSent, s.writing, s.phases.Data = true, false, now
 	if !p.retransmitsOnClear() {
 		p.armSend(now, p.cfg.Timing.Ack)
+		return
+	}
+	if crossed := in(now, crossing); !s.early.on || s.early.at < crossed.at {
+		s.early = crossed
 	}
 }
 
@@ -181,15 +187,15 @@ func (p *Pair) retransmitsOnClear() bool {
 // be for the peer's next receive.
 func (p *Pair) provesLoss(now Instant) bool {
 	s := &p.send
-	last := s.cleared.at
-	s.cleared.at = now
-	return p.retransmitsOnClear() && !s.doubtful && p.isRetransmittedClear(now, last) && !s.writing && now-s.sent >= crossing
+	early := s.early.on
+	s.early = p.nextClear(now)
+	return p.retransmitsOnClear() && !s.doubtful && !early && !s.writing
 }
 
-// isRetransmittedClear reports whether a CLEAR_TO_SEND may be the retransmission of one
-// that came at last. A tenth is allowed for clocks and for the way.
-func (p *Pair) isRetransmittedClear(now, last Instant) bool {
-	return now-last >= p.cfg.Peer.RetransmitsClear*9/10
+// nextClear is from when on a CLEAR_TO_SEND may be the retransmission of the one that has
+// come. A tenth is allowed for clocks and for the way.
+func (p *Pair) nextClear(now Instant) timer {
+	return in(now, p.cfg.Peer.RetransmitsClear*9/10)
 }
 
 // fragmented reports whether the message being sent takes several datagrams.
@@ -323,9 +329,9 @@ func (p *Pair) clearedWhileHeld(now Instant, h protocol.Header, acts []Action) [
 	if !p.cfg.Peer.OneAtATime {
 		return p.transmit(now, acts) // it does both
 	}
-	last := s.cleared
-	s.cleared = timer{on: true, at: now}
-	if p.recv.state == WaitData && last.on && p.isRetransmittedClear(now, last.at) {
+	again := s.cleared && !s.early.on
+	s.cleared, s.early = true, p.nextClear(now)
+	if p.recv.state == WaitData && again {
 		// It asks again, so it is in a receive, and in no send: what asked
 		// to send was a late duplicate. Nothing will come.
 		acts = append(acts, Action{Kind: Note, ID: p.recv.op.ID, Event: RequestWasDuplicate, Header: h})

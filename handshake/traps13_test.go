@@ -55,6 +55,7 @@ func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 		t.Fatal(acts, err)
 	}
 	again := func(at time.Duration) bool {
+		p.Tick(at, nil) // nothing has come in between
 		p.Datagram(at, clear, nil)
 		acts = p.Tick(at, nil)
 		return len(acts) > 0 && acts[0].Kind == handshake.TransmitData

@@ -17,24 +17,33 @@ type source struct {
 	batch  []RxPacket
 
 	// round is the number of the round that began at since, and seen of the last one
-	// in which Poll has found nothing, or something maxFinds times.
+	// in which Poll has found nothing, or more than there can have been.
 	round, seen atomic.Uint32
-	// finds are those of the round of, for the goroutine that polls.
-	finds int
-	of    uint32
+	// taken are the packets of the round of, for the goroutine that polls, and holds
+	// is how many may have been there when it began. So a flood does not keep time-outs from
+	// running off.
+	taken, holds int
+	of           uint32
 	// since and known are guarded by the engine's lock: all that had arrived at known
 	// was taken.
 	since, known handshake.Instant
 }
 
-// maxFinds is after how many Polls that have found something all that was there before
-// them is taken to have been: sockets hold less than so many batches. So a flood does not
-// keep time-outs from running off.
-const maxFinds = 1024
+const (
+	// defaultHolds is how many packets a transport holds that does not say.
+	defaultHolds = 1 << 16
+	// leastCharge is what a datagram takes of a socket's receive buffer at least, in
+	// the bytes that the buffer was asked for in: Linux charges twice as much.
+	leastCharge = 256
+)
 
 func newSource(e *Engine, tr PollTransport) *source {
-	s := &source{e: e, tr: tr, batch: make([]RxPacket, batchSize)}
+	s := &source{e: e, tr: tr, batch: make([]RxPacket, batchSize), holds: defaultHolds}
 	s.placer, _ = tr.(DirectPlacer)
+	if b, ok := tr.(interface{ ReceiveBuffer() (asked, granted int) }); ok {
+		_, granted := b.ReceiveBuffer()
+		s.holds = granted / leastCharge
+	}
 	return s
 }
 
@@ -54,15 +63,14 @@ func (s *source) Poll() (n int, err error) {
 	return n, err
 }
 
-// found notes what a Poll has come to that began in a round.
+// found notes that a Poll which began in a round has taken n packets.
 func (s *source) found(n int, round uint32) {
 	if s.of != round {
-		s.of, s.finds = round, 0
+		s.of, s.taken = round, 0
 	}
-	if n > 0 {
-		if s.finds++; s.finds < maxFinds {
-			return
-		}
+	s.taken += n
+	if n > 0 && s.taken <= s.holds {
+		return
 	}
 	if s.seen.Load() != round {
 		s.seen.Store(round)
