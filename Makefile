@@ -20,7 +20,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
-.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults simulate soak bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
+.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate soak bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -76,6 +76,9 @@ vuln: ## govulncheck; reports if the vulnerability database cannot be reached
 
 faults: ## every fault of the wire with every stall, and random programs, against zrlmpid and the models of deployed nodes; some minutes
 	$(GO) test -count=1 -timeout 60m -run 'Test(Faults|RandomPrograms)$$' -v ./handshake -all-faults -programs 100000
+
+search: ## every schedule of up to 3 faults of the wire, against the state machines and the models of deployed nodes; some minutes
+	$(GO) test -count=1 -timeout 60m -run 'TestSearch$$' -v ./handshake ./extended -search-depth 3
 
 simulate: ## random programs on whole engines in simulated time, SEEDS of each kind of cluster and network
 	$(GO) test -count=1 -timeout 120m -run TestSimulation -v ./mpe -seeds $(SEEDS)

@@ -298,6 +298,7 @@ type scenario struct {
 	w          *world
 	ends       [2]*party
 	payload    [2][]byte
+	from       [2]int // which end sends each message
 	sends      [2]func() result
 	recvs      [2]func() result
 	perMessage [2]int // datagrams of one clean message from each side
@@ -345,9 +346,9 @@ func (sc *scenario) transcript() string {
 // outcome judges a scenario. An error on our side, of the sender or of the receiver, has
 // been reported; what comes after it in the same direction is up to the program.
 func (sc *scenario) outcome() (o outcome, why string) {
-	sender, receiver := sc.ends[0], sc.ends[1]
 	reported := false
 	for i := range sc.payload {
+		sender, receiver := sc.ends[sc.from[i]], sc.ends[1-sc.from[i]]
 		s, r := sc.sends[i](), sc.recvs[i]()
 		same := r.done && r.err == nil && bytes.Equal(r.data, sc.payload[i])
 		if sender.ours && s.err != nil || receiver.ours && r.err != nil {

@@ -383,6 +383,12 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 	if !r.rto.due(now) {
 		return acts
 	}
+	if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {
+		// A stand-in that sends as well. A second CLEAR_TO_SEND would say that it is
+		// in no send, as an FPGA's does.
+		p.armRecv(now)
+		return acts
+	}
 	r.tries++
 	if r.state == Receiving {
 		acts = p.wedge(protocol.Header{}, errWedgeBrokenOff, acts)
