@@ -32,7 +32,9 @@ type world struct {
 	ports []*port
 	wire  []datagram                   // in the order of their times
 	last  map[[2]int]handshake.Instant // when the last of a pair arrives: a path keeps the order
+	cut   map[[2]int]handshake.Instant // until when nothing of a pair arrives
 	jobs  []func()                     // users' functions that are to be called
+	make  func(rank int) *core
 	// transcript has every datagram with its time.
 	transcript hash.Hash
 	trace      func(what string, d datagram) // may be nil
@@ -43,6 +45,15 @@ type faults struct {
 	loss, duplicate, corrupt float64
 	// late is that of a delay of up to 300 ms, which others overtake.
 	late float64
+	// cut is that of an outage of the path, or of both directions, for up to 3 s.
+	cut float64
+	// stall is that of the receiver being stopped for up to 400 ms when it is about to take
+	// a datagram, which waits in its socket with those that follow.
+	stall float64
+	// hardware is a rank that is never stopped, unless it is 0.
+	hardware int
+	// room is how many datagrams a socket holds; 0 is any number.
+	room int
 }
 
 // datagram is one in transit.
@@ -56,6 +67,29 @@ type datagram struct {
 type port struct {
 	w    *world
 	rank int
+	// socket has what has arrived and was not taken, and stopped is until when its process
+	// does not run. All that had arrived at known was taken.
+	socket         []datagram
+	stopped, known handshake.Instant
+	// dead: it belongs to a core that has crashed.
+	dead bool
+}
+
+// ready returns when the rank takes what is in its socket, or never.
+func (p *port) ready() handshake.Instant {
+	if len(p.socket) == 0 {
+		return never
+	}
+	return max(p.stopped, p.w.now)
+}
+
+// due returns when the rank acts on its deadlines, or never.
+func (p *port) due() handshake.Instant {
+	due := p.w.cores[p.rank].due
+	if due == never {
+		return never
+	}
+	return max(due, p.stopped, p.w.now)
 }
 
 func (p *port) LocalAddr() netip.AddrPort    { return netip.AddrPort{} }
@@ -105,22 +139,30 @@ func (p *port) random() uint64             { return p.w.rng.Uint64() }
 func (p *port) compute(j collective.Job) {
 	p.w.jobs = append(p.w.jobs, func() {
 		err := j.Run()
-		p.w.event(p.rank, func(e *core) { e.computed(j, err) })
+		if !p.dead {
+			p.w.event(p.rank, func(e *core) { e.computed(j, err) })
+		}
 	})
 }
 
 // newCores starts n cores that are each other's peers.
 func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, remote int) Peer) *world {
 	t.Helper()
-	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), net: net, last: map[[2]int]handshake.Instant{}, transcript: sha256.New()}
-	for rank := range n {
-		p := &port{w, rank}
+	w := &world{
+		rng: rand.New(rand.NewPCG(seed, 1)), net: net, transcript: sha256.New(),
+		last: map[[2]int]handshake.Instant{}, cut: map[[2]int]handshake.Instant{},
+		cores: make([]*core, n), ports: make([]*port, n),
+	}
+	starts := uint64(0)
+	w.make = func(rank int) *core {
+		p := &port{w: w, rank: rank, known: w.now}
 		cfg := Config{Rank: rank}
+		starts++
 		for remote := range n {
 			peer := peer(rank, remote)
 			peer.Transport = p
 			if peer.Extended != nil {
-				peer.Extended.Seed = uint64(rank*n + len(cfg.Peers) + 1)
+				peer.Extended.Seed = starts<<32 + uint64(rank*n+remote+1)
 			}
 			cfg.Peers = append(cfg.Peers, peer)
 		}
@@ -128,7 +170,19 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 		if _, err := e.init(cfg, p); err != nil {
 			t.Fatal(err)
 		}
-		w.cores, w.ports = append(w.cores, e), append(w.ports, p)
+		for _, peer := range e.peers {
+			if peer != nil {
+				peer.known = &p.known
+			}
+		}
+		if old := w.ports[rank]; old != nil {
+			old.dead = true
+		}
+		w.cores[rank], w.ports[rank] = e, p
+		return e
+	}
+	for rank := range n {
+		w.make(rank)
 	}
 	return w
 }
@@ -138,7 +192,15 @@ func (w *world) transmit(from, to int, b []byte) {
 	fmt.Fprintln(w.transcript, w.now, from, to)
 	w.transcript.Write(b)
 	happens := func(p float64) bool { return p > 0 && w.rng.Float64() < p }
-	if happens(w.net.loss) {
+	path := [2]int{from, to}
+	if happens(w.net.cut) {
+		until := w.now + []time.Duration{20 * time.Millisecond, 400 * time.Millisecond, 3 * time.Second}[w.rng.IntN(3)]
+		w.cut[path] = until
+		if w.rng.IntN(2) == 0 {
+			w.cut[[2]int{to, from}] = until
+		}
+	}
+	if w.now < w.cut[path] || happens(w.net.loss) {
 		w.traced("lost", datagram{w.now, from, to, b})
 		return
 	}
@@ -150,7 +212,6 @@ func (w *world) transmit(from, to int, b []byte) {
 	if happens(w.net.late) {
 		at += time.Duration(w.rng.IntN(300)) * time.Millisecond
 	} else {
-		path := [2]int{from, to}
 		at = max(at, w.last[path])
 		w.last[path] = at
 	}
@@ -188,8 +249,8 @@ func (w *world) next() handshake.Instant {
 		return w.now
 	}
 	at := never
-	for _, e := range w.cores {
-		at = min(at, e.due)
+	for _, p := range w.ports {
+		at = min(at, p.ready(), p.due())
 	}
 	if len(w.wire) > 0 {
 		at = min(at, w.wire[0].at)
@@ -214,14 +275,65 @@ func (w *world) step() bool {
 	if len(w.wire) > 0 && w.wire[0].at <= at {
 		d := w.wire[0]
 		w.wire = w.wire[1:]
-		w.event(d.to, func(e *core) {
-			e.receiveBatch(w.ports[d.to], []RxPacket{{Kind: RxDatagram, Peer: d.from, Bytes: d.bytes}})
-		})
+		w.arrive(d)
 		return true
 	}
-	due := slices.IndexFunc(w.cores, func(e *core) bool { return e.due <= at })
-	w.event(due, func(e *core) { e.tick() })
+	// What is ready and what is due at the same time has no order.
+	var events []func()
+	for _, p := range w.ports {
+		if p.ready() <= at {
+			events = append(events, p.take)
+		}
+		if p.due() <= at {
+			events = append(events, p.tick)
+		}
+	}
+	events[w.rng.IntN(len(events))]()
 	return true
+}
+
+// arrive puts a datagram into its receiver's socket.
+func (w *world) arrive(d datagram) {
+	p := w.ports[d.to]
+	if w.net.room > 0 && len(p.socket) >= w.net.room {
+		w.traced("lost", d)
+		return
+	}
+	if len(p.socket) == 0 {
+		p.stall(w.net.stall)
+	}
+	p.socket = append(p.socket, d)
+}
+
+// stall has the rank not run for a while, with some probability.
+func (p *port) stall(probability float64) {
+	hardware := p.rank > 0 && p.rank == p.w.net.hardware
+	if probability > 0 && !hardware && p.w.rng.Float64() < probability {
+		p.stopped = p.w.now + time.Duration(p.w.rng.IntN(400))*time.Millisecond
+	}
+}
+
+// take has the core take some of what is in its socket.
+func (p *port) take() {
+	n := 1 + p.w.rng.IntN(len(p.socket))
+	batch := make([]RxPacket, n)
+	for i, d := range p.socket[:n] {
+		batch[i] = RxPacket{Kind: RxDatagram, Peer: d.from, Bytes: d.bytes}
+	}
+	p.socket = p.socket[n:]
+	if len(p.socket) > 0 {
+		p.stall(3 * p.w.net.stall) // one that was stopped often is again
+	}
+	p.w.event(p.rank, func(e *core) { e.receiveBatch(p, batch) })
+}
+
+// tick has the core act on its deadlines.
+func (p *port) tick() {
+	p.known = p.w.now
+	if len(p.socket) > 0 {
+		p.known = p.socket[0].at - 1
+	}
+	p.w.event(p.rank, func(e *core) { e.tick() })
 }
 
 // start posts an operation.
