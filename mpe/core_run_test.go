@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -34,7 +35,9 @@ type world struct {
 	last  map[[2]int]handshake.Instant // when the last of a pair arrives: a path keeps the order
 	cut   map[[2]int]handshake.Instant // until when nothing of a pair arrives
 	jobs  []func()                     // users' functions that are to be called
-	make  func(rank int) *core
+	// sent counts datagrams, and from calm on none meets a fault.
+	sent, calm int
+	make       func(rank int) *core
 	// transcript has every datagram with its time.
 	transcript hash.Hash
 	trace      func(what string, d datagram) // may be nil
@@ -151,7 +154,7 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 	w := &world{
 		rng: rand.New(rand.NewPCG(seed, 1)), net: net, transcript: sha256.New(),
 		last: map[[2]int]handshake.Instant{}, cut: map[[2]int]handshake.Instant{},
-		cores: make([]*core, n), ports: make([]*port, n),
+		cores: make([]*core, n), ports: make([]*port, n), calm: math.MaxInt,
 	}
 	starts := uint64(0)
 	w.make = func(rank int) *core {
@@ -191,7 +194,8 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 func (w *world) transmit(from, to int, b []byte) {
 	fmt.Fprintln(w.transcript, w.now, from, to)
 	w.transcript.Write(b)
-	happens := func(p float64) bool { return p > 0 && w.rng.Float64() < p }
+	w.sent++
+	happens := func(p float64) bool { return p > 0 && w.sent <= w.calm && w.rng.Float64() < p }
 	path := [2]int{from, to}
 	if happens(w.net.cut) {
 		until := w.now + []time.Duration{20 * time.Millisecond, 400 * time.Millisecond, 3 * time.Second}[w.rng.IntN(3)]

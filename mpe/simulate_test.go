@@ -6,12 +6,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -32,6 +38,10 @@ type kind struct {
 	net   faults
 	// ordered: messages have no tags and no communicators, and at least one word.
 	ordered bool
+	// collective: ranks make collective calls as well.
+	collective bool
+	// restarts: ranks crash, and start again without what they knew.
+	restarts bool
 	// fpga: rank 1 is a stand-in with the quirks of a deployed FPGA. After a loss, it may
 	// wait forever.
 	fpga bool
@@ -46,6 +56,9 @@ var kinds = []kind{
 	{name: "fpga, stalls", ranks: 2, peer: hostAndFPGA, net: faults{stall: 0.1, hardware: 1}, ordered: true, fpga: true},
 	{name: "extended", ranks: 3, peer: extendedPeer},
 	{name: "extended, faults", ranks: 3, peer: extendedPeer, net: faults{loss: 0.05, duplicate: 0.03, corrupt: 0.02, late: 0.03}},
+	{name: "collectives", ranks: 4, peer: extendedPeer, collective: true},
+	{name: "collectives, faults", ranks: 4, peer: extendedPeer, net: faults{loss: 0.03, duplicate: 0.02, corrupt: 0.01, late: 0.02, stall: 0.01}, collective: true},
+	{name: "restarts", ranks: 3, peer: extendedPeer, net: faults{loss: 0.02, duplicate: 0.02, late: 0.02}, restarts: true},
 	{name: "extended, outages and stalls", ranks: 3, peer: extendedPeer, net: faults{loss: 0.02, late: 0.01, duplicate: 0.01, cut: 0.005, stall: 0.03, room: 60}},
 }
 
@@ -74,7 +87,20 @@ type posted struct {
 	r      *Request
 	id     uint32 // of the message of a send
 	ended  bool
+	// call is a collective call, to be made when the call before it has ended, and want its
+	// result. They are in place of op and id.
+	call   *collective.Operation
+	want   []byte
+	before *posted
+	// crash: the rank crashes then, and starts again. It is in place of op, too; lost: the
+	// operation was under way when its rank crashed.
+	crash, lost bool
+	// group: operations of the same one belong together, as a send and its receive do.
+	group int
 }
+
+// over reports whether it has ended, or will not.
+func (o *posted) over() bool { return o.lost || o.r != nil && o.r.over() }
 
 // program is what the ranks of a world do.
 type program struct {
@@ -84,7 +110,9 @@ type program struct {
 	strict bool
 	// inCall: the FPGA is in a call, and does one at a time.
 	inCall bool
-	log    []string
+	// all is how many groups of operations there are.
+	all int
+	log []string
 }
 
 // watcher is the Observer of all ranks of a program.
@@ -166,10 +194,103 @@ func newProgram(t *testing.T, k kind, seed uint64) *program {
 		}
 		at, there := when(), when()
 		p.posted = append(p.posted,
-			&posted{rank: from, op: send, at: at, cancel: deadline(from, at), id: id + 1},
-			&posted{rank: to, op: recv, at: there, cancel: deadline(to, there)})
+			&posted{rank: from, op: send, at: at, cancel: deadline(from, at), id: id + 1, group: int(id)},
+			&posted{rank: to, op: recv, at: there, cancel: deadline(to, there), group: int(id)})
 	}
+	if k.collective {
+		p.addCalls(when)
+	}
+	if k.restarts && !strict {
+		for range 1 + p.rng.IntN(3) {
+			p.posted = append(p.posted, &posted{rank: p.rng.IntN(k.ranks), at: when(), crash: true, cancel: never, group: p.nextGroup()})
+		}
+	}
+	p.all = p.nextGroup()
 	return p
+}
+
+// nextGroup is the number of a group that no operation has yet.
+func (p *program) nextGroup() int { return p.posted[len(p.posted)-1].group + 1 }
+
+// addCalls has all ranks make some collective calls, in the same order.
+func (p *program) addCalls(when func() handshake.Instant) {
+	members := make([]int, p.ranks)
+	for rank := range members {
+		members[rank] = rank
+	}
+	last := make([]*posted, p.ranks)
+	for number := range 1 + p.rng.IntN(6) {
+		call := coll.Call{
+			Collective: []coll.Collective{coll.Barrier, coll.Bcast, coll.Allreduce, coll.Allgather, coll.Alltoall}[p.rng.IntN(5)],
+			Ranks:      p.ranks, Root: p.rng.IntN(p.ranks), Elem: 8,
+			Bytes: 8 * []int{1, 2, 100, 3000, 40_000}[p.rng.IntN(5)],
+		}
+		user, group := p.rng.IntN(2) == 0, p.nextGroup()
+		for rank := range p.ranks {
+			o := newCall(call, rank, uint64(number), user)
+			o.call.Members, o.call.Tag = members, number+1
+			o.at, o.cancel, o.before, o.group = when(), never, last[rank], group
+			if !p.strict && p.rng.IntN(30) == 0 {
+				o.cancel = o.at + when()
+			}
+			p.posted = append(p.posted, o)
+			last[rank] = o
+		}
+	}
+}
+
+// newCall is a rank's part in a call, with the result that it must have. Each rank's
+// element i is a function of the rank, of i and of salt.
+func newCall(call coll.Call, rank int, salt uint64, user bool) *posted {
+	call.Rank = rank
+	n := call.Bytes / 8
+	vector := func(rank, to int) []byte {
+		b := make([]byte, 0, call.Bytes)
+		for i := range n {
+			b = binary.LittleEndian.AppendUint64(b, (salt+1)*uint64(rank*call.Ranks+to+1)+uint64(i))
+		}
+		return b
+	}
+	o := &posted{rank: rank, call: &collective.Operation{Call: call, Comm: 7}}
+	switch c := o.call; call.Collective {
+	case coll.Barrier:
+		c.Call.Bytes = 0
+	case coll.Bcast:
+		o.want = vector(call.Root, 0)
+		c.Recv = make([]byte, call.Bytes)
+		if rank == call.Root {
+			copy(c.Recv, o.want)
+		}
+	case coll.Allreduce:
+		c.Send, c.Recv, c.Type = vector(rank, 0), make([]byte, call.Bytes), op.Uint64
+		if c.Op = op.Sum; user {
+			c.User = func(in, inout []byte) error {
+				for ; len(in) > 0; in, inout = in[8:], inout[8:] {
+					binary.LittleEndian.PutUint64(inout, binary.LittleEndian.Uint64(inout)+binary.LittleEndian.Uint64(in))
+				}
+				return nil
+			}
+		}
+		o.want = make([]byte, call.Bytes)
+		for r := range call.Ranks {
+			v := vector(r, 0)
+			for i := range n {
+				binary.LittleEndian.PutUint64(o.want[8*i:], binary.LittleEndian.Uint64(o.want[8*i:])+binary.LittleEndian.Uint64(v[8*i:]))
+			}
+		}
+	case coll.Allgather:
+		c.Send, c.Recv = vector(rank, 0), make([]byte, call.Ranks*call.Bytes)
+		for r := range call.Ranks {
+			o.want = append(o.want, vector(r, 0)...)
+		}
+	case coll.Alltoall:
+		c.Recv = make([]byte, call.Ranks*call.Bytes)
+		for r := range call.Ranks {
+			c.Send = append(c.Send, vector(rank, r)...)
+			o.want = append(o.want, vector(r, rank)...)
+		}
+	}
+	return o
 }
 
 // note notes what happens, for the reader of a seed that fails.
@@ -185,9 +306,11 @@ func (p *program) run(end handshake.Instant) {
 		for _, o := range p.posted {
 			switch {
 			case o.r == nil && p.fpga && o.rank == 1 && p.inCall:
+			case o.r == nil && o.before != nil && !o.before.over() && slices.Contains(p.posted, o.before):
+			case o.lost:
 			case o.r == nil && max(o.at, p.now) < at:
 				next, at = o, max(o.at, p.now)
-			case o.r != nil && !o.r.over() && o.cancel < at:
+			case o.r != nil && !o.over() && o.cancel < at:
 				next, at = o, o.cancel
 			}
 		}
@@ -201,8 +324,12 @@ func (p *program) run(end handshake.Instant) {
 			p.do(next)
 		}
 		for _, o := range p.posted {
-			if o.r != nil && o.r.over() && !o.ended {
+			if o.r != nil && o.over() && !o.ended {
 				o.ended = true
+				if o.call != nil || o.lost {
+					p.note("rank %d: ended, lost %v, %v", o.rank, o.lost, o.r.err)
+					continue
+				}
 				if p.fpga && o.rank == 1 {
 					p.inCall = false
 				}
@@ -214,9 +341,20 @@ func (p *program) run(end handshake.Instant) {
 
 // do posts an operation, or has its deadline expire.
 func (p *program) do(o *posted) {
+	if o.crash {
+		p.crash(o)
+		return
+	}
+	for o.call != nil && o.r != nil && !o.over() && o.r.call.CancelComputing(context.DeadlineExceeded) {
+		p.step() // an engine waits for the user's function, which has the buffers
+	}
 	p.event(o.rank, func(e *core) {
 		if o.r != nil {
 			e.endWait(o.r, context.DeadlineExceeded, nil)
+			return
+		}
+		if o.call != nil {
+			p.call(e, o)
 			return
 		}
 		p.note("rank %d: kind %d peer %d comm %d tag %d: posted, %d bytes, id %d, deadline %v", o.rank, o.op.Kind, o.op.Peer, o.op.Comm, o.op.Tag, len(o.op.Buf), o.id, o.cancel)
@@ -226,6 +364,31 @@ func (p *program) do(o *posted) {
 			e.finish(o.r, err)
 		}
 	})
+}
+
+// call makes a collective call.
+func (p *program) call(e *core, o *posted) {
+	p.note("rank %d: %v of %d bytes, number %d, deadline %v", o.rank, o.call.Call.Collective, o.call.Call.Bytes, o.call.Tag, o.cancel)
+	r, err := e.prepare(o.call)
+	if err != nil {
+		panic(err)
+	}
+	o.r = r
+	if err := e.startCall(r); err != nil {
+		e.finish(r, err)
+	}
+}
+
+// crash has a rank start again. What it had under way is lost.
+func (p *program) crash(o *posted) {
+	p.note("rank %d: crashes, and starts again", o.rank)
+	o.lost = true
+	for _, other := range p.posted {
+		if other.rank == o.rank && other.r != nil && !other.over() {
+			other.lost = true
+		}
+	}
+	p.make(o.rank).cfg.Observer = watcher{p}
 }
 
 // finish ends what is left: it expires, and then all messages that are there are received.
@@ -252,16 +415,25 @@ func (p *program) finish() {
 func (p *program) check() error {
 	received := map[uint32]int{}
 	sends := map[uint32]*posted{}
+	crashed := make([]bool, p.ranks)
 	for _, o := range p.posted {
-		if !o.r.over() {
+		if o.crash {
+			crashed[o.rank] = true
+			continue
+		}
+		if !o.over() {
 			return fmt.Errorf("rank %d: an operation with rank %d has not ended", o.rank, o.op.Peer)
 		}
-		if o.op.Kind != OpRecv {
+		if o.call != nil {
+			if o.r.err == nil && !slices.Equal(o.call.Recv, o.want) {
+				return fmt.Errorf("rank %d: %v number %d has another result", o.rank, o.call.Call.Collective, o.call.Tag)
+			}
+		} else if o.op.Kind != OpRecv {
 			sends[o.id] = o
 		}
 	}
 	for _, o := range p.posted {
-		if o.op.Kind != OpRecv || o.r.err != nil {
+		if o.lost || o.call != nil || o.op.Kind != OpRecv || o.r.err != nil {
 			continue
 		}
 		b := o.op.Buf[:o.r.status.Bytes]
@@ -280,7 +452,7 @@ func (p *program) check() error {
 		}
 	}
 	for id, s := range sends {
-		if s.r.err == nil && received[id] == 0 {
+		if !s.lost && s.r.err == nil && received[id] == 0 && !crashed[s.op.Peer] && !crashed[s.rank] {
 			return fmt.Errorf("rank %d has sent message %d to rank %d, which does not have it", s.rank, id, s.op.Peer)
 		}
 	}
@@ -297,9 +469,13 @@ func (p *program) check() error {
 	if p.kind.net.stall > 0 && p.ordered {
 		return nil // a host that is stopped in mid-message has to start it over, each time
 	}
+	if slices.Contains(crashed, true) {
+		return nil // which ends operations of the others
+	}
 	cancelled := slices.ContainsFunc(p.posted, func(o *posted) bool { return o.op.Kind != OpRecv && o.r.err != nil })
 	for _, o := range p.posted { // nothing but its own deadline ends an operation
 		switch {
+		case o.call != nil && !p.strict: // some rank's deadline has ended the call
 		case o.r.err == nil || errors.Is(o.r.err, context.DeadlineExceeded) && !p.strict:
 		case p.ordered && o.op.Kind == OpRecv && cancelled && errors.Is(o.r.err, handshake.ErrTimeout):
 			// The SEND_REQUEST of a send that was cancelled has matched it.
@@ -310,6 +486,63 @@ func (p *program) check() error {
 		}
 	}
 	return nil
+}
+
+// simulate runs the program of a seed: of it the groups of operations in kept, unless that
+// is nil, on a network that is without faults from the datagram number calm on.
+func simulate(t *testing.T, k kind, seed uint64, kept []int, calm int) (*program, error) {
+	t.Helper()
+	p := newProgram(t, k, seed)
+	p.calm = calm
+	if kept != nil {
+		p.posted = slices.DeleteFunc(p.posted, func(o *posted) bool { return !slices.Contains(kept, o.group) })
+	}
+	p.run(30 * time.Second)
+	p.finish()
+	return p, p.check()
+}
+
+// shrink looks for a part of a program that fails in the same way, with fewer faults. It
+// returns the last that it has run.
+func shrink(t *testing.T, p *program, k kind, seed uint64, failure error) *program {
+	t.Helper()
+	sameAs := func(err error) bool {
+		same := func(err error) string {
+			return strings.Map(func(r rune) rune {
+				if unicode.IsDigit(r) {
+					return -1
+				}
+				return r
+			}, err.Error())
+		}
+		return err != nil && same(err) == same(failure)
+	}
+	kept := make([]int, p.nextGroup())
+	for i := range kept {
+		kept[i] = i
+	}
+	calm := p.sent
+	for size := len(kept); size > 0; size /= 2 {
+		for from := 0; from < len(kept); {
+			fewer := slices.Delete(slices.Clone(kept), from, min(from+size, len(kept)))
+			if less, err := simulate(t, k, seed, fewer, calm); sameAs(err) {
+				p, kept = less, fewer
+			} else {
+				from += size
+			}
+		}
+	}
+	for step := calm; step > 0; step /= 2 {
+		for calm >= step {
+			less, err := simulate(t, k, seed, kept, calm-step)
+			if !sameAs(err) {
+				break
+			}
+			p, calm = less, calm-step
+		}
+	}
+	t.Logf("of %d groups of operations %d are needed, with faults of the first %d datagrams", p.all, len(kept), calm)
+	return p
 }
 
 // TestSimulation: of every message its sender's report is true, and it is received at most
@@ -323,17 +556,15 @@ func TestSimulation(t *testing.T) {
 				n = min(n, 5)
 			}
 			for seed := *firstSeed; seed < *firstSeed+uint64(n); seed++ {
-				p := newProgram(t, k, seed)
-				p.run(30 * time.Second)
-				p.finish()
-				if err := p.check(); err != nil {
-					for _, line := range p.log {
+				p, err := simulate(t, k, seed, nil, math.MaxInt)
+				if err != nil {
+					for _, line := range shrink(t, p, k, seed, err).log {
 						t.Log(line)
 					}
 					t.Fatalf("%v; again: go test ./mpe -run 'TestSimulation/%s$' -seed %d -seeds 1", err, k.name, seed)
 				}
 				for _, o := range p.posted {
-					if o.op.Kind != OpRecv {
+					if o.op.Kind != OpRecv && !o.crash && !o.lost {
 						messages++
 						if o.r.err != nil {
 							failed++
