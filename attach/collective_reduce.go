@@ -15,8 +15,6 @@ import (
 // operands, REDUCED the result. A call has one REDUCE at a time.
 
 const (
-	// reduceSince is the version of the protocol that first had REDUCE.
-	reduceSince = 3
 	// operandLen is the most bytes of an operand in REDUCE. Longer vectors are combined
 	// in pieces.
 	operandLen = chunkLen / 2
@@ -148,9 +146,6 @@ func (r *reduction) written() { r.ready <- struct{}{} } // it has room for both
 
 // readReduced reads the program's answer.
 func (s *session) readReduced() error {
-	if s.version < reduceSince {
-		return violation("%v is not a frame of version %d", frameReduced, s.version)
-	}
 	b, err := s.in.take(reducedLen)
 	if err != nil {
 		return err

@@ -9,9 +9,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// callsSince is the version of the protocol that first had calls.
-const callsSince = 2
-
 // called is a call of a program.
 type called struct {
 	call
@@ -23,15 +20,9 @@ type called struct {
 
 // readCall starts a collective call, or the collecting of its payload.
 func (s *session) readCall() error {
-	if s.version < callsSince {
-		return violation("%v is not a frame of version %d", frameCall, s.version)
-	}
 	c, err := s.in.readCall()
 	if err != nil {
 		return err
-	}
-	if c.flags&flagUser != 0 && s.version < reduceSince {
-		return violation("CALL with a function of the program in version %d", s.version)
 	}
 	op := s.operation(start{
 		id: c.id, kind: opCall, datatype: c.datatype, anyDatatype: c.flags&flagAnyDatatype != 0,

@@ -8,12 +8,8 @@ import (
 	"io"
 )
 
-// Version is the version of the protocol that clients speak. The server knows all since
-// oldest: they have the same frames, but for those that are newer.
-const (
-	Version = 3
-	oldest  = 1
-)
+// Version is the version of the protocol, the only one that clients and servers speak.
+const Version = 3
 
 // magic begins HELLO, so that a program that has the wrong socket gets an error.
 const magic = "ZRLMPIAT"

@@ -186,13 +186,12 @@ func (s *Server) greet(conn *net.UnixConn) (*session, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case h.version < oldest || h.version > Version:
-		return nil, refused(WrongVersion, "the program speaks version %d of the attach protocol, and the daemon versions %d to %d: use a library and a daemon of the same release", h.version, oldest, Version)
+	case h.version != Version:
+		return nil, refused(WrongVersion, "the program speaks version %d of the attach protocol, and the daemon version %d: use a library and a daemon of the same release", h.version, Version)
 	case h.flags != 0:
 		return nil, violation("HELLO with flags %#x: there are none", h.flags)
 	}
 	ses := newSession(s, in, who)
-	ses.version = h.version
 	if err := s.claim(ses, int(h.rank)); err != nil {
 		return nil, err
 	}
@@ -214,7 +213,7 @@ func (s *Server) greet(conn *net.UnixConn) (*session, error) {
 // welcome returns WELCOME and the PEERs.
 func (s *Server) welcome(ses *session) ([]byte, error) {
 	size := ses.dev.Size()
-	w := welcome{version: ses.version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits}
+	w := welcome{version: Version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits}
 	if s.opts.Oversubscribed {
 		w.flags |= flagOversubscribed
 	}

@@ -32,9 +32,7 @@ type session struct {
 	ctx   context.Context
 	tasks sync.WaitGroup
 
-	// version is what the program speaks; byOrder are the peers that know no
-	// communicators.
-	version uint32
+	// byOrder are the peers that know no communicators.
 	byOrder []int32
 
 	// sendQueues are of sends and calls that have not been started, by peer, and turns

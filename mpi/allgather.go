@@ -32,18 +32,12 @@ func Iallgatherv[T Element](c *Comm, send, recv []T, counts, displs []int, opts 
 }
 
 func (x *collectiveCall) allgather(send, recv []byte) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	x.dev.Call.Bytes = len(send)
 	x.collect(send, recv)
 	return x
 }
 
 func (x *collectiveCall) allgatherv(send, recv []byte, counts, displs []int) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	x.collectv(send, recv, counts, displs)
 	return x
 }

@@ -42,9 +42,6 @@ func Ialltoallv[T Element](c *Comm, send []T, sendcounts, senddispls []int, recv
 }
 
 func (x *collectiveCall) alltoall(send, recv []byte) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	ranks := x.dev.Call.Ranks
 	if n := x.count(send); n%ranks != 0 {
 		x.refuse(ErrCount, "send has %d elements, which are no blocks of one length for %d ranks", n, ranks)
@@ -56,9 +53,6 @@ func (x *collectiveCall) alltoall(send, recv []byte) *collectiveCall {
 }
 
 func (x *collectiveCall) alltoallv(send []byte, sendcounts, senddispls []int, recv []byte, recvcounts, recvdispls []int) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	c := &x.dev.Call
 	if c.Recv = x.layout("recv", recv, recvcounts, recvdispls, true); x.err != nil {
 		return x

@@ -17,9 +17,6 @@ func Ibcast[T Element](c *Comm, buf []T, root int, opts ...Option) (Request, err
 }
 
 func (x *collectiveCall) bcast(buf []byte, root int) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	x.atRoot(root)
 	x.dev.Recv, x.dev.Call.Bytes = buf, len(buf)
 	return x

@@ -31,9 +31,6 @@ func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int
 }
 
 func (x *collectiveCall) gather(send, recv []byte, root int) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	x.dev.Call.Bytes, x.dev.Send = len(send), send
 	if x.atRoot(root) {
 		x.collect(send, recv)
@@ -55,9 +52,6 @@ func (x *collectiveCall) collect(send, recv []byte) {
 }
 
 func (x *collectiveCall) gatherv(send, recv []byte, counts, displs []int, root int) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	x.dev.Call.Bytes, x.dev.Call.Vector, x.dev.Send = len(send), true, send
 	if x.atRoot(root) {
 		x.collectv(send, recv, counts, displs)

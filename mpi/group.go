@@ -1,5 +1,7 @@
 package mpi
 
+import "slices"
+
 // Group is an ordered set of ranks. It never changes. Its own numbering is 0 to
 // Size−1; what it numbers are ranks of the world. Groups of different worlds
 // must not be mixed.
@@ -47,20 +49,13 @@ func (g *Group) Rank() int {
 	if g == nil {
 		return Undefined
 	}
-	return g.find(g.self)
-}
-
-// find gives the group's number of a rank of the world.
-func (g *Group) find(world int) int {
-	for i, r := range g.ranks {
-		if r == world {
-			return i
-		}
+	if i := slices.Index(g.ranks, g.self); i >= 0 {
+		return i
 	}
 	return Undefined
 }
 
-// index is find for many ranks.
+// index gives the group's numbers of ranks of the world.
 func (g *Group) index() map[int]int {
 	if g == nil {
 		return nil

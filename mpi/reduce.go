@@ -31,9 +31,6 @@ func Iallreduce[T Element](c *Comm, send, recv []T, op Op, opts ...Option) (Requ
 }
 
 func (x *collectiveCall) toRoot(send, recv []byte, op Op, root int) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	x.operation(op)
 	x.dev.Call.Bytes, x.dev.Send = len(send), send
 	if x.atRoot(root) {
@@ -44,9 +41,6 @@ func (x *collectiveCall) toRoot(send, recv []byte, op Op, root int) *collectiveC
 
 // toAll is for reductions whose result every rank gets, or a result of its own.
 func (x *collectiveCall) toAll(send, recv []byte, op Op) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	x.operation(op)
 	x.dev.Call.Bytes = len(send)
 	x.vectors(send, recv)

@@ -29,9 +29,6 @@ func IreduceScatterBlock[T Element](c *Comm, send, recv []T, op Op, opts ...Opti
 }
 
 func (x *collectiveCall) reduceScatter(send, recv []byte, counts []int, op Op) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	x.operation(op)
 	c := &x.dev.Call
 	if c.Recv = x.layout("send", send, counts, nil, false); x.err != nil {
@@ -54,9 +51,6 @@ func (x *collectiveCall) reduceScatter(send, recv []byte, counts []int, op Op) *
 }
 
 func (x *collectiveCall) reduceScatterBlock(send, recv []byte, op Op) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	x.operation(op)
 	if ranks := x.dev.Call.Ranks; len(send)/ranks != len(recv) || len(send)%ranks != 0 {
 		x.refuse(ErrCount, "send has %d elements: %d ranks get %d each", x.count(send), ranks, x.count(recv))

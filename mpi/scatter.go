@@ -31,12 +31,9 @@ func Iscatterv[T Element](c *Comm, send, recv []T, counts, displs []int, root in
 }
 
 func (x *collectiveCall) scatter(send, recv []byte, root int) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	d := &x.dev
 	d.Call.Bytes, d.Recv = len(recv), recv
-	if !x.atRoot(root) || x.err != nil {
+	if !x.atRoot(root) {
 		return x
 	}
 	if ranks := d.Call.Ranks; len(send)/ranks != len(recv) || len(send)%ranks != 0 {
@@ -48,12 +45,9 @@ func (x *collectiveCall) scatter(send, recv []byte, root int) *collectiveCall {
 }
 
 func (x *collectiveCall) scatterv(send, recv []byte, counts, displs []int, root int) *collectiveCall {
-	if x.err != nil {
-		return x
-	}
 	d := &x.dev
 	d.Call.Bytes, d.Call.Vector, d.Recv = len(recv), true, recv
-	if !x.atRoot(root) || x.err != nil {
+	if !x.atRoot(root) {
 		return x
 	}
 	if d.Call.Send = x.layout("send", send, counts, displs, false); x.err != nil {
