@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -164,14 +163,4 @@ func (c *Config) Local() []*Rank {
 		}
 	}
 	return local
-}
-
-// Addresses returns the address of every rank, indexed by rank number. The
-// configuration must have passed Validate.
-func (c *Config) Addresses() []netip.AddrPort {
-	addrs := make([]netip.AddrPort, len(c.Ranks))
-	for _, r := range c.Ranks {
-		addrs[r.Rank] = r.Address.AddrPort
-	}
-	return addrs
 }
