@@ -21,39 +21,52 @@ func main() {
 	}
 }
 
+// object is an object of Grafana's dashboard model.
+type object = map[string]any
+
+// prometheus is the data source that the variable names.
+var prometheus = object{"type": "prometheus", "uid": "${datasource}"}
+
 // zrlmpid is the dashboard.
-func zrlmpid() *dashboard {
-	return &dashboard{
-		Title: "zrlmpid", UID: "zrlmpid", Tags: []string{"zrlmpi", "mpi", "cloudfpga"}, SchemaVersion: 41, Editable: true,
-		Description: "ZRLMPI Message Passing Engines: waiting ranks, duration of handshakes, losses of the network.",
-		Refresh:     "10s", Time: timeRange{"now-1h", "now"}, Timezone: "browser", GraphTooltip: 1,
-		Annotations: annotations{[]annotation{{
-			BuiltIn: 1, Datasource: datasource{"grafana", "-- Grafana --"}, Enable: true, Hide: true,
-			IconColor: "rgba(0, 211, 255, 1)", Name: "Annotations & Alerts", Type: "dashboard",
+func zrlmpid() object {
+	return object{
+		"title": "zrlmpid", "uid": "zrlmpid", "tags": []string{"zrlmpi", "mpi", "cloudfpga"}, "schemaVersion": 41, "editable": true,
+		"description": "ZRLMPI Message Passing Engines: waiting ranks, duration of handshakes, losses of the network.",
+		"refresh":     "10s", "time": object{"from": "now-1h", "to": "now"}, "timezone": "browser",
+		"graphTooltip": 1, // one cursor for all panels
+		"annotations": object{"list": []object{{
+			"builtIn": 1, "datasource": object{"type": "grafana", "uid": "-- Grafana --"}, "enable": true, "hide": true,
+			"iconColor": "rgba(0, 211, 255, 1)", "name": "Annotations & Alerts", "type": "dashboard",
 		}}},
-		Links: []link{{
-			Title: "Panels and alerts explained", Type: "link", TargetBlank: true, Icon: "doc", Tags: []string{},
-			URL: "https://github.com/zrlmpi/zrlmpid/blob/main/docs/operations.md",
+		"links": []object{{
+			"title": "Panels and alerts explained", "type": "link", "targetBlank": true, "icon": "doc", "tags": []string{},
+			"url": "https://github.com/zrlmpi/zrlmpid/blob/main/docs/operations.md",
 		}},
-		Templating: templating{variables()},
-		Panels:     arrange(rows()),
+		"templating": object{"list": variables()},
+		"panels":     arrange(rows()),
 	}
 }
 
 // all selects all values.
-var all = &choice{[]string{"All"}, []string{"$__all"}}
+var all = object{"text": []string{"All"}, "value": []string{"$__all"}}
 
 // variables are the filters of the dashboard. Each accepts several values.
-func variables() []variable {
-	chosen := func(name, label, description, query string) variable {
-		ds := prometheus
-		return variable{
-			Name: name, Label: label, Description: description, Type: "query", Datasource: &ds, Definition: query,
-			Query: variableQuery{query, "StandardVariableQuery"}, Refresh: 2, Sort: 3, Multi: true, IncludeAll: true, AllValue: ".*", Current: all,
+func variables() []object {
+	variable := func(kind, name, label, description string, query any) object {
+		return object{
+			"name": name, "label": label, "description": description, "type": kind, "query": query, "includeAll": false, "multi": false,
+			"refresh": 1, "sort": 0,
 		}
 	}
-	return []variable{
-		{Name: "datasource", Label: "Data source", Description: "The Prometheus data source", Type: "datasource", Query: "prometheus", Refresh: 1},
+	chosen := func(name, label, description, query string) object {
+		v := variable("query", name, label, description, object{"query": query, "refId": "StandardVariableQuery"})
+		v["datasource"], v["definition"], v["multi"], v["includeAll"], v["allValue"], v["current"] = prometheus, query, true, true, ".*", all
+		v["refresh"] = 2 // when the time range changes
+		v["sort"] = 3    // as numbers
+		return v
+	}
+	return []object{
+		variable("datasource", "datasource", "Data source", "The Prometheus data source", "prometheus"),
 		chosen("instance", "Daemon", "The zrlmpid, by its HTTP address", `label_values(up{job="zrlmpid"}, instance)`),
 		chosen("rank", "Rank", "The local rank", `label_values(zrlmpi_attached_programs{instance=~"$instance"}, rank)`),
 		chosen("peer", "Peer", "The remote rank", `label_values(zrlmpi_messages_total{instance=~"$instance", rank=~"$rank"}, peer)`),
