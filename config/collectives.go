@@ -1,7 +1,6 @@
 package config
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -80,13 +79,6 @@ func (c *Config) UpstreamFPGAs() []int {
 		}
 	}
 	return fpgas
-}
-
-// relativeTo interprets a relative path as that of a file in dir.
-func (c *Collectives) relativeTo(dir string) {
-	if c.Table != "" && !filepath.IsAbs(c.Table) {
-		c.Table = filepath.Join(dir, c.Table)
-	}
 }
 
 // ApplyEnv overrides Force and Table by the environment, unless the variables are

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -19,29 +18,6 @@ type TLS struct {
 	Key string `yaml:"key"`
 	// Authority are the certificates that sign those of all ranks.
 	Authority string `yaml:"authority"`
-}
-
-// files returns the section's keys and values.
-func (t *TLS) files() []struct {
-	key  string
-	path *string
-} {
-	return []struct {
-		key  string
-		path *string
-	}{{"certificate", &t.Certificate}, {"key", &t.Key}, {"authority", &t.Authority}}
-}
-
-// relativeTo interprets relative paths as those of files in dir.
-func (t *TLS) relativeTo(dir string) {
-	if t == nil {
-		return
-	}
-	for _, f := range t.files() {
-		if *f.path != "" && !filepath.IsAbs(*f.path) {
-			*f.path = filepath.Join(dir, *f.path)
-		}
-	}
 }
 
 // Attach is the Unix socket by which programs attach to the daemon's ranks. Its

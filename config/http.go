@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"strconv"
 
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
@@ -46,13 +45,6 @@ func (c *Config) ListenHTTP(listen string) { c.HTTP.Listen, c.source.http = list
 // and only one of them can listen there.
 func (c *Config) HTTPAskedFor() bool {
 	return c.source.http || c.source.Has("http.listen") || c.HTTP.Listen != DefaultHTTP
-}
-
-// relativeTo interprets a relative path as that of a file in dir.
-func (h *HTTP) relativeTo(dir string) {
-	if h.WebConfig != "" && !filepath.IsAbs(h.WebConfig) {
-		h.WebConfig = filepath.Join(dir, h.WebConfig)
-	}
 }
 
 func (c *Config) validateHTTP(p *strictyaml.Problems) {

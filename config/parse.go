@@ -38,9 +38,15 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.TLS.relativeTo(filepath.Dir(path))
-	c.HTTP.relativeTo(filepath.Dir(path))
-	c.Collectives.relativeTo(filepath.Dir(path))
+	files := []*string{&c.HTTP.WebConfig, &c.Collectives.Table}
+	if t := c.TLS; t != nil {
+		files = append(files, &t.Certificate, &t.Key, &t.Authority)
+	}
+	for _, file := range files {
+		if *file != "" && !filepath.IsAbs(*file) {
+			*file = filepath.Join(filepath.Dir(path), *file)
+		}
+	}
 	if err := c.ApplyEnv(os.LookupEnv); err != nil {
 		return nil, err
 	}

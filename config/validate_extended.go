@@ -160,8 +160,10 @@ func (c *Config) validateTLS(p *strictyaml.Problems) {
 	if c.TLS == nil {
 		return
 	}
-	for _, f := range c.TLS.files() {
-		if *f.path == "" {
+	for _, f := range []struct{ key, path string }{
+		{"certificate", c.TLS.Certificate}, {"key", c.TLS.Key}, {"authority", c.TLS.Authority},
+	} {
+		if f.path == "" {
 			p.Add("tls."+f.key, "missing: tls takes the PEM files certificate, key and authority")
 		}
 	}
