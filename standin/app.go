@@ -40,72 +40,42 @@ func (k *app) Run(ctx context.Context, r Rank) error {
 	return k.loop(ctx, k.logOf(r), func() (bool, error) { return false, k.work(ctx, world) })
 }
 
+// newApp makes a worker, if its options are not wrong.
+func newApp(b base, wrong error, work worker) (Kernel, error) {
+	if wrong != nil {
+		return nil, fmt.Errorf("kernel %q: %w", b.spec, wrong)
+	}
+	return &app{b, work}, nil
+}
+
 // newJacobi makes a worker of package jacobi.
 func newJacobi(b base) (Kernel, error) {
 	o := jacobi.Options{Columns: b.opts.Columns, Lines: b.opts.Lines, Words: b.opts.Words}
-	if err := o.Check(); err != nil {
-		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
-	}
 	work := jacobi.Work[int32]
 	if protocol.Datatype(b.opts.Datatype) == protocol.Float {
 		work = jacobi.Work[float32]
 	}
-	return &app{b, func(ctx context.Context, world *mpi.Comm) error { return work(ctx, world, o) }}, nil
+	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return work(ctx, world, o) })
 }
 
 // newKmeans makes a worker of package kmeans.
 func newKmeans(b base) (Kernel, error) {
 	o := kmeans.Options{
 		Dimensions: b.opts.Dimensions, Iterations: b.opts.Iterations, NormLimit: b.opts.NormLimit,
-		Words: b.opts.Words,
+		Words: b.opts.Words, FPGAs: b.fpgas,
 	}
-	if err := o.Check(); err != nil {
-		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
-	}
-	return &app{b, func(ctx context.Context, world *mpi.Comm) error {
-		o := o
-		if byOrder(world) {
-			o.FPGAs = b.fpgas
-		}
-		return kmeans.Work(ctx, world, o)
-	}}, nil
+	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return kmeans.Work(ctx, world, o) })
 }
 
 // newMatvec makes a worker of package matvec, of float32. As an FPGA's program, it has
 // Send and Recv in place of collective calls.
 func newMatvec(b base) (Kernel, error) {
-	o := matvec.Options{Words: b.opts.Words, FPGAs: b.fpgas}
-	if err := o.Check(); err != nil {
-		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
-	}
-	return &app{b, func(ctx context.Context, world *mpi.Comm) error {
-		o := o
-		o.Unrolled = byOrder(world)
-		return matvec.Work[float32](ctx, world, o)
-	}}, nil
+	o := matvec.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
+	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return matvec.Work[float32](ctx, world, o) })
 }
 
 // newBacksub makes a worker of package backsub, in the same way.
 func newBacksub(b base) (Kernel, error) {
-	o := backsub.Options{Words: b.opts.Words, FPGAs: b.fpgas}
-	if err := o.Check(); err != nil {
-		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
-	}
-	return &app{b, func(ctx context.Context, world *mpi.Comm) error {
-		o := o
-		o.Unrolled = byOrder(world)
-		return backsub.Work[float32](ctx, world, o)
-	}}, nil
-}
-
-// byOrder reports whether messages to some rank match by their order alone: then the
-// host's collective calls are messages like others. Otherwise they are not, and only
-// such calls meet them, in which there is nothing of upstream's.
-func byOrder(world *mpi.Comm) bool {
-	for rank := range world.Size() {
-		if info, err := world.PeerInfo(rank); err == nil && info.NoComms && rank != world.Rank() {
-			return true
-		}
-	}
-	return false
+	o := backsub.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
+	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return backsub.Work[float32](ctx, world, o) })
 }

@@ -28,8 +28,9 @@ type Options struct {
 	// Words is the longest message that Work takes, in 32-bit words: a rank's rows,
 	// from the diagonal on, are one.
 	Words int
-	// Unrolled is how Work makes the collective calls: with Send and Recv, as upstream's
-	// compiler puts them in their place, and not by those of package mpi.
+	// Unrolled is how Work makes the collective calls where messages to some rank match by
+	// their order alone: with Send and Recv, as upstream's compiler puts them in their place,
+	// and not by those of package mpi.
 	Unrolled bool
 	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if its
 	// compiler makes a tree of them (com_opt 1 and more), of which an unrolled worker has

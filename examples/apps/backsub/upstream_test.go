@@ -108,15 +108,20 @@ func TestUnexpectedMessages(t *testing.T) {
 		"two pivots":       {[]int32{3, 4, 0}, [][]float32{{1, 2, 3, 4}, {1, 2}, {1, 2}}, mpi.ErrTruncate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, all := within(t), worlds(t, 2, protocol.Extended)
-			if err := mpi.Send(ctx, all[0], c.shape, 1, 0); err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range c.messages {
-				if err := mpi.Send(ctx, all[0], m, 1, 0); err != nil {
-					t.Fatal(err)
+			ctx, all := within(t), worlds(t, 2, protocol.CloudFPGA)
+			ctx, stop := context.WithCancel(ctx)
+			var host errgroup.Group
+			host.Go(func() error {
+				err := mpi.Send(ctx, all[0], c.shape, 1, 0)
+				for _, m := range c.messages {
+					if err == nil {
+						err = mpi.Send(ctx, all[0], m, 1, 0)
+					}
 				}
-			}
+				return err
+			})
+			defer func() { _ = host.Wait() }() // what the worker does not receive ends with ctx
+			defer stop()
 			if err := backsub.Work[float32](ctx, all[1], backsub.Options{Words: 8, Unrolled: true}); !errors.Is(err, c.want) {
 				t.Errorf("%v", err)
 			}

@@ -36,7 +36,8 @@ type Options struct {
 	Words int
 	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if its
 	// compiler makes a tree of them (com_opt 1 and more), of which Work has its part.
-	// With fewer than two all is flat (com_opt 0).
+	// With fewer than two, and where no messages match by their order alone, all is flat
+	// (com_opt 0).
 	FPGAs []int
 }
 

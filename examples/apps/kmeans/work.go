@@ -22,6 +22,9 @@ func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 	if err != nil {
 		return err
 	}
+	if !exchange.ByOrder(c) {
+		o.FPGAs = nil
+	}
 	ranks, err := exchange.Unrolled(c, o.FPGAs, ErrMessage)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)

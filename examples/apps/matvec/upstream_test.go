@@ -102,15 +102,18 @@ func TestUnexpectedMessages(t *testing.T) {
 		"a vector too long": {[]int32{3, 2, 1, 4, 0}, []float32{1, 2, 3}, mpi.ErrTruncate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, all := within(t), worlds(t, 2, protocol.Extended)
-			if err := mpi.Send(ctx, all[0], c.shape, 1, 0); err != nil {
-				t.Fatal(err)
-			}
-			if c.x != nil {
-				if err := mpi.Send(ctx, all[0], c.x, 1, 0); err != nil {
-					t.Fatal(err)
+			ctx, all := within(t), worlds(t, 2, protocol.CloudFPGA)
+			ctx, stop := context.WithCancel(ctx)
+			var host errgroup.Group
+			host.Go(func() error {
+				err := mpi.Send(ctx, all[0], c.shape, 1, 0)
+				if err == nil && c.x != nil {
+					err = mpi.Send(ctx, all[0], c.x, 1, 0)
 				}
-			}
+				return err
+			})
+			defer func() { _ = host.Wait() }() // what the worker does not receive ends with ctx
+			defer stop()
 			if err := matvec.Work[float32](ctx, all[1], matvec.Options{Words: 20, Unrolled: true}); !errors.Is(err, c.want) {
 				t.Errorf("%v", err)
 			}

@@ -19,7 +19,7 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 		return fmt.Errorf("%w: rank %d is the host, not a worker", ErrOptions, Root)
 	}
 	ranks := exchange.Library(c)
-	if o.Unrolled {
+	if o.Unrolled && exchange.ByOrder(c) {
 		var err error
 		if ranks, err = exchange.Unrolled(c, o.FPGAs, ErrMessage); err != nil {
 			return fmt.Errorf("%w: %w", ErrOptions, err)
