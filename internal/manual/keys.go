@@ -3,6 +3,7 @@ package manual
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -78,13 +79,7 @@ func (k *keys) pair(path string, key, value *yaml.Node) {
 }
 
 func join(comments ...string) string {
-	var some []string
-	for _, c := range comments {
-		if c != "" {
-			some = append(some, c)
-		}
-	}
-	return strings.Join(some, "\n")
+	return strings.Join(slices.DeleteFunc(comments, func(c string) bool { return c == "" }), "\n")
 }
 
 // comment returns a comment as Markdown, without its marks.
