@@ -23,7 +23,7 @@ func (t *Tracker) streamExtended(c *conversation, forward bool, u *Unit, s *stre
 	}
 	// Behind a bad packet the stream has lost its framing.
 	s.lost = !t.extendedPacket(c, forward, u, s.packet, 0).OK()
-	t.release(s)
+	s.packet = nil
 	return b
 }
 
@@ -33,25 +33,3 @@ func (s *stream) fill(b []byte, n int) []byte {
 	s.packet = append(s.packet, b[:n]...)
 	return b[n:]
 }
-
-// takeBuffer and release share buffers between streams, of which few are in the
-// middle of a packet at a time.
-func (t *Tracker) takeBuffer() []byte {
-	last := len(t.buffers) - 1
-	if last < 0 {
-		return make([]byte, 0, protocol.ExtHeaderLen)
-	}
-	b := t.buffers[last]
-	t.buffers = t.buffers[:last]
-	return b
-}
-
-func (t *Tracker) release(s *stream) {
-	if s.packet != nil && len(t.buffers) < maxSpareBuffers {
-		t.buffers = append(t.buffers, s.packet[:0])
-	}
-	s.packet = nil
-}
-
-// maxSpareBuffers bounds what is held for streams to come.
-const maxSpareBuffers = 16

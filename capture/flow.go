@@ -230,7 +230,7 @@ func (f *flow) ack(e *Event) {
 	case m.state == receiving && !m.explained:
 		f.loseDatagram(m)
 	}
-	m.ack, m.ackPacket = e.Time, e.Packet
+	m.ack = e.Time
 	m.step(e, "ACK", false, false)
 	f.checkCall(m, e)
 	if m.dataEnd.IsZero() {

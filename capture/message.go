@@ -32,7 +32,7 @@ type message struct {
 	firstDataEnd                     time.Time // dataEnd is the last, if it was retransmitted
 	lastRequest, lastClear, lastData time.Time
 	dataPackets                      int
-	dataPacket, ackPacket            int64
+	dataPacket                       int64
 	sum                              uint32 // of the payload in the first datagram
 	duplicateAt                      int64  // a continuation datagram that equals the one before it
 	again                            []int64
@@ -40,7 +40,7 @@ type message struct {
 	lost                             string // what a retransmission or an answer shows to be lost
 	verdicts                         string
 	stale, crossed, mixed            bool
-	explained, ended, reported       bool
+	explained, reported              bool
 	// requests and datas are what the sender has sent of each, again and again.
 	requests, datas retransmissions
 	arrival         arrival
@@ -161,7 +161,7 @@ func (m *message) data(e *Event) {
 // until then it may still be retransmitted.
 func (f *flow) end(m *message, e *Event, complete bool) {
 	e.Message = m.ID
-	m.Complete, m.ended = complete, true
+	m.Complete = complete
 	f.msg, f.last = nil, m
 	if f.pair != nil && !f.pair.RecvIdle() {
 		f.pair = nil // it still waits for a part that was not recorded

@@ -50,7 +50,7 @@ func newRecordReader(r io.Reader) (recordReader, error) {
 	case magicNanoSwapped:
 		return newPcapReader(w, binary.LittleEndian, time.Nanosecond)
 	case magicNG:
-		return &ngReader{w: w}, nil
+		return &ngReader{w: w, order: binary.LittleEndian}, nil
 	}
 	w.need(16) //nolint:errcheck // as many as there are will do for the message
 	return nil, &recordError{reason: foreign(w.buf[:min(w.hi, 16)])}
@@ -60,12 +60,10 @@ func newRecordReader(r io.Reader) (recordReader, error) {
 // allocates what the file's snapshot length says, up to 4 GiB, and refuses files
 // whose packets are longer than that.
 type pcapReader struct {
-	w *window
-	// little is the byte order, as a flag that needs no dynamic call per
-	// field.
-	little bool
-	tick   time.Duration
-	link   linkType
+	w     *window
+	order binary.ByteOrder
+	tick  time.Duration
+	link  linkType
 	// taken is the length of the record that was given out last.
 	taken int
 }
@@ -84,7 +82,7 @@ func newPcapReader(w *window, order binary.ByteOrder, tick time.Duration) (recor
 			"recording of link type %d, which carries no IP that can be read here: record on an Ethernet or IP interface", link)}
 	}
 	w.advance(pcapFileHeader)
-	return &pcapReader{w: w, little: order == binary.LittleEndian, tick: tick, link: link}, nil
+	return &pcapReader{w: w, order: order, tick: tick, link: link}, nil
 }
 
 // next implements recordReader.
@@ -95,14 +93,8 @@ func (p *pcapReader) next(rec *record) error {
 	if err != nil {
 		return p.failed(err)
 	}
-	var sec, frac, length, wire uint32
-	if p.little {
-		sec, frac = binary.LittleEndian.Uint32(h), binary.LittleEndian.Uint32(h[4:])
-		length, wire = binary.LittleEndian.Uint32(h[8:]), binary.LittleEndian.Uint32(h[12:])
-	} else {
-		sec, frac = binary.BigEndian.Uint32(h), binary.BigEndian.Uint32(h[4:])
-		length, wire = binary.BigEndian.Uint32(h[8:]), binary.BigEndian.Uint32(h[12:])
-	}
+	sec, frac := p.order.Uint32(h), p.order.Uint32(h[4:])
+	length, wire := p.order.Uint32(h[8:]), p.order.Uint32(h[12:])
 	if length > maxPacket {
 		return &recordError{offset: p.w.offset, reason: tooLong(length)}
 	}

@@ -7,10 +7,7 @@ import (
 
 // ngClock is how an interface of a pcapng file counts time.
 type ngClock struct {
-	// binary distinguishes ticks of 2^-digits seconds from ticks of 10^-digits.
-	binary bool
-	digits uint8
-	// second is how many ticks a second has, for decimal clocks.
+	// second is how many ticks a second has.
 	second uint64
 	// offset is to be added, in seconds.
 	offset int64
@@ -20,44 +17,28 @@ type ngClock struct {
 const maxDecimalDigits = 19
 
 // defaultClock counts microseconds, as a file means that says nothing.
-func defaultClock() ngClock { return ngClock{digits: 6, second: 1e6} }
+func defaultClock() ngClock { return ngClock{second: 1e6} }
 
 // setResolution takes the value of the option if_tsresol, and reports whether a
 // 64-bit clock can have it.
 func (c *ngClock) setResolution(v byte) bool {
-	c.binary, c.digits = v&0x80 != 0, v&0x7f
-	if c.binary {
-		return c.digits < 64
+	digits, base, most := v&0x7f, uint64(10), byte(maxDecimalDigits)
+	if v&0x80 != 0 {
+		base, most = 2, 63
 	}
-	if c.digits > maxDecimalDigits {
+	if digits > most {
 		return false
 	}
-	c.second = pow10(c.digits)
+	c.second = 1
+	for range digits {
+		c.second *= base
+	}
 	return true
 }
 
 // time returns the time of a tick, to the nanosecond.
 func (c *ngClock) time(ticks uint64) time.Time {
-	var sec, ns uint64
-	switch {
-	case c.binary:
-		sec = ticks >> c.digits
-		hi, lo := bits.Mul64(ticks-sec<<c.digits, 1e9)
-		ns = hi<<(64-c.digits) | lo>>c.digits
-	case c.digits <= 9:
-		sec = ticks / c.second
-		ns = ticks % c.second * (1e9 / c.second)
-	default:
-		sec = ticks / c.second
-		ns = ticks % c.second / (c.second / 1e9)
-	}
-	return time.Unix(int64(sec)+c.offset, int64(ns)).UTC()
-}
-
-func pow10(n uint8) uint64 {
-	v := uint64(1)
-	for range n {
-		v *= 10
-	}
-	return v
+	hi, lo := bits.Mul64(ticks%c.second, 1e9)
+	ns, _ := bits.Div64(hi, lo, c.second)
+	return time.Unix(int64(ticks/c.second)+c.offset, int64(ns)).UTC()
 }

@@ -30,8 +30,9 @@ const (
 // ngReader reads pcapng. pcapgo's reader is not used: it allocates what a block
 // claims, and panics over short options and time resolutions of 10⁻²⁰ seconds.
 type ngReader struct {
-	w      *window
-	little bool
+	w *window
+	// order is that of the section.
+	order  binary.ByteOrder
 	ifaces []ngInterface
 	// left is how many bytes there are in front of the end of the block that
 	// was given out last, and total its length.
@@ -79,11 +80,11 @@ func (g *ngReader) block(rec *record) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	kind := g.uint32(b)
+	kind := g.order.Uint32(b)
 	if binary.BigEndian.Uint32(b) == blockSection { // reads the same in both orders
 		return false, g.section()
 	}
-	total := g.uint32(b[4:])
+	total := g.order.Uint32(b[4:])
 	if total < blockOverhead || total%4 != 0 {
 		return false, g.corrupt("a block claims %d bytes", total)
 	}
@@ -119,7 +120,7 @@ func (g *ngReader) closeBlock() error {
 	if err != nil {
 		return whole(err)
 	}
-	if again := g.uint32(b); again != g.total {
+	if again := g.order.Uint32(b); again != g.total {
 		return g.corrupt("a block of %d bytes ends as one of %d", g.total, again)
 	}
 	g.w.advance(4)
@@ -134,18 +135,18 @@ func (g *ngReader) section() error {
 	}
 	switch {
 	case binary.LittleEndian.Uint32(b[8:]) == byteOrderMagic:
-		g.little = true
+		g.order = binary.LittleEndian
 	case binary.BigEndian.Uint32(b[8:]) == byteOrderMagic:
-		g.little = false
+		g.order = binary.BigEndian
 	default:
 		return g.corrupt("a section has no byte order: % x", b[8:12])
 	}
-	total := g.uint32(b[4:])
+	total := g.order.Uint32(b[4:])
 	if total < 28 || total%4 != 0 {
 		return g.corrupt("a section header claims %d bytes", total)
 	}
-	if major := g.uint16(b[12:]); major != 1 {
-		return g.corrupt("pcapng of version %d.%d, not 1", major, g.uint16(b[14:]))
+	if major := g.order.Uint16(b[12:]); major != 1 {
+		return g.corrupt("pcapng of version %d.%d, not 1", major, g.order.Uint16(b[14:]))
 	}
 	g.ifaces = g.ifaces[:0]
 	g.opened(total, 16)
@@ -165,7 +166,7 @@ func (g *ngReader) interfaceBlock(total uint32) error {
 	if err != nil {
 		return whole(err)
 	}
-	iface := ngInterface{link: linkType(g.uint16(b[8:])), snaplen: g.uint32(b[12:]), clock: defaultClock()}
+	iface := ngInterface{link: linkType(g.order.Uint16(b[8:])), snaplen: g.order.Uint32(b[12:]), clock: defaultClock()}
 	if err := g.interfaceOptions(&iface, b[16:]); err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ func (g *ngReader) interfaceBlock(total uint32) error {
 func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
 	const optEnd, optResolution, optOffset = 0, 9, 14
 	for len(b) >= 4 {
-		code, length := g.uint16(b), int(g.uint16(b[2:]))
+		code, length := g.order.Uint16(b), int(g.order.Uint16(b[2:]))
 		b = b[4:]
 		if code == optEnd {
 			break
@@ -193,7 +194,7 @@ func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
 				return g.corrupt("the clock of an interface has resolution %#x", b[0])
 			}
 		case code == optOffset && length == 8:
-			iface.clock.offset = int64(g.uint64(b))
+			iface.clock.offset = int64(g.order.Uint64(b))
 		}
 		b = b[min(len(b), (length+3)&^3):]
 	}
@@ -216,24 +217,24 @@ func (g *ngReader) packet(rec *record, kind, total uint32) error {
 	var id, length uint32
 	switch kind {
 	case blockEnhancedPacket:
-		id = g.uint32(h[8:])
+		id = g.order.Uint32(h[8:])
 	case blockPacket:
-		id = uint32(g.uint16(h[8:]))
+		id = uint32(g.order.Uint16(h[8:]))
 	}
 	if int64(id) >= int64(len(g.ifaces)) {
 		return g.corrupt("a packet is of interface %d of %d", id, len(g.ifaces))
 	}
 	iface := &g.ifaces[id]
 	if kind == blockSimplePacket {
-		length = g.uint32(h[8:])
+		length = g.order.Uint32(h[8:])
 		rec.wire = int(length)
 		if iface.snaplen > 0 {
 			length = min(length, iface.snaplen)
 		}
 		length = min(length, total-uint32(fixed)-4)
 	} else {
-		g.last = iface.clock.time(uint64(g.uint32(h[12:]))<<32 | uint64(g.uint32(h[16:])))
-		length, rec.wire = g.uint32(h[20:]), int(g.uint32(h[24:]))
+		g.last = iface.clock.time(uint64(g.order.Uint32(h[12:]))<<32 | uint64(g.order.Uint32(h[16:])))
+		length, rec.wire = g.order.Uint32(h[20:]), int(g.order.Uint32(h[24:]))
 	}
 	if length > maxPacket {
 		return &recordError{offset: g.w.offset, reason: tooLong(length)}
@@ -262,25 +263,4 @@ func whole(err error) error {
 
 func (g *ngReader) corrupt(format string, args ...any) error {
 	return &recordError{offset: g.w.offset, reason: fmt.Sprintf(format, args...)}
-}
-
-func (g *ngReader) uint16(b []byte) uint16 {
-	if g.little {
-		return binary.LittleEndian.Uint16(b)
-	}
-	return binary.BigEndian.Uint16(b)
-}
-
-func (g *ngReader) uint32(b []byte) uint32 {
-	if g.little {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return binary.BigEndian.Uint32(b)
-}
-
-func (g *ngReader) uint64(b []byte) uint64 {
-	if g.little {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return binary.BigEndian.Uint64(b)
 }

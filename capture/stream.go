@@ -34,8 +34,7 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
 	missing := int64(u.Gap)
 	if missing > 0 {
 		if s.left < missing || s.have > 0 || s.packet != nil {
-			s.lost, s.have, s.left = true, 0, 0
-			t.release(s)
+			s.lost, s.have, s.left, s.packet = true, 0, 0, nil
 		} else {
 			s.left -= missing
 		}
@@ -60,7 +59,7 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
 			if s.have == protocol.HeaderLen {
 				s.have = 0
 				if protocol.IsExtended(s.header[:]) {
-					s.packet = append(t.takeBuffer(), s.header[:]...)
+					s.packet = bytes.Clone(s.header[:])
 					break
 				}
 				t.streamHeader(u, s, out, in)
@@ -68,8 +67,7 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
 		}
 	}
 	if u.Truncated > 0 {
-		s.lost = true
-		t.release(s)
+		s.lost, s.packet = true, nil
 	}
 }
 

@@ -45,7 +45,6 @@ type Tracker struct {
 	ended      bool
 	ext        Extended // the event's, and room for its ranges
 	extOpen    int      // open messages of the extended profile
-	buffers    [][]byte // for packets of the extended profile on streams
 	// notFollowed counts units of conversations beyond the limit, and cutShort
 	// those of which too little was recorded to know the packet by.
 	notFollowed, cutShort int64

@@ -37,17 +37,6 @@ type Config struct {
 	Linger time.Duration
 	// Profile is the dialect of the headers.
 	Profile protocol.Profile
-	// Progress is called for each packet, if it is not nil.
-	Progress func(Step)
-}
-
-// Step is one packet of the recording that was played.
-type Step struct {
-	// Packet is its number in the recording.
-	Packet int64
-	// Sent is true for one of ours, false for one that came.
-	Sent bool
-	Data []byte
 }
 
 // Result is how a replay ended.
@@ -231,7 +220,6 @@ func (r *run) play(ctx context.Context, list []recorded) error {
 				return nil
 			}
 			r.result.Received += datagrams
-			r.report(d, false)
 			continue
 		}
 		if !r.cfg.Full && i > 0 && !sleep(ctx, d.at.Sub(list[i-1].at)) {
@@ -241,7 +229,6 @@ func (r *run) play(ctx context.Context, list []recorded) error {
 			return fmt.Errorf("packet %d: %w", d.packet, err)
 		}
 		r.result.Sent++
-		r.report(d, true)
 	}
 	extra, err := r.receive(r.cfg.Linger)
 	if err == nil && extra != nil {
@@ -257,12 +244,6 @@ func (r *run) timeout(list []recorded, i int) time.Duration {
 		return r.cfg.Timeout
 	}
 	return list[i].at.Sub(list[i-1].at) + r.cfg.Timeout
-}
-
-func (r *run) report(d recorded, sent bool) {
-	if r.cfg.Progress != nil {
-		r.cfg.Progress(Step{Packet: d.packet, Sent: sent, Data: d.data})
-	}
 }
 
 // receiveAs waits for a datagram like a recorded one. That of longTail bytes may come in
