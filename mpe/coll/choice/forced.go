@@ -15,16 +15,11 @@ type Forced map[coll.Collective]Choice
 // call fail.
 func (f Forced) Choose(c *coll.Call) (Choice, bool) {
 	choice, ok := f[c.Collective]
-	if !ok || c.Ranks < 2 {
+	if !ok || c.Ranks < 2 || !choice.can(c) {
 		return Choice{}, false
 	}
-	for _, a := range algorithms[c.Collective] {
-		if a.Name == choice.Algorithm && a.Can(c) {
-			choice.Segment = whole(choice.Segment, c.Elem)
-			return choice, true
-		}
-	}
-	return Choice{}, false
+	choice.Segment = whole(choice.Segment, c.Elem)
+	return choice, true
 }
 
 // String is "allreduce=ring,bcast=atomic:64KiB", in a fixed order.

@@ -22,23 +22,7 @@ type Table struct {
 // class is what is decided for a Class.
 type class struct {
 	link Link
-	rows [coll.Exscan + 1][]row // in the order of ranks
-}
-
-// row is what is decided for a number of ranks.
-type row struct {
-	ranks int
-	spans []span // in the order of upTo; the last has no end
-}
-
-type span struct {
-	upTo int
-	by   []pick
-}
-
-type pick struct {
-	algorithm *coll.Algorithm
-	choice    Choice
+	rows [coll.Exscan + 1][]Row // in the order of ranks
 }
 
 // Link is what a message of n bytes takes: Alpha + n·Beta nanoseconds.
@@ -79,20 +63,15 @@ func New(memory, network Rows) *Table {
 func (c *class) add(from *Rows) {
 	c.link = from.Link
 	for _, r := range from.Rows {
-		made := row{ranks: r.Ranks}
-		for _, s := range r.Spans {
-			m := span{upTo: s.UpTo}
-			for _, by := range s.By {
-				if a, err := coll.Find(r.Collective, by.Algorithm); err == nil {
-					m.by = append(m.by, pick{a, by})
-				}
-			}
-			made.spans = append(made.spans, m)
+		r.Spans = slices.Clone(r.Spans)
+		for i := range r.Spans {
+			s := &r.Spans[i]
+			s.By = slices.DeleteFunc(slices.Clone(s.By), func(by Choice) bool { return !coll.Has(r.Collective, by.Algorithm) })
 		}
-		c.rows[r.Collective] = append(c.rows[r.Collective], made)
+		c.rows[r.Collective] = append(c.rows[r.Collective], r)
 	}
 	for of := range c.rows {
-		slices.SortFunc(c.rows[of], func(a, b row) int { return cmp.Compare(a.ranks, b.ranks) })
+		slices.SortFunc(c.rows[of], func(a, b Row) int { return cmp.Compare(a.Ranks, b.Ranks) })
 	}
 }
 
@@ -138,15 +117,13 @@ func (t *Table) Choose(of Class, c *coll.Call) Choice {
 		return first(c)
 	}
 	s := 0
-	for n > r.spans[s].upTo {
+	for n > r.Spans[s].UpTo {
 		s++
 	}
-	for i := range r.spans[s].by {
-		by := &r.spans[s].by[i]
-		if !by.algorithm.Can(c) {
+	for _, choice := range r.Spans[s].By {
+		if !choice.can(c) {
 			continue
 		}
-		choice := by.choice
 		if choice.Segment == Auto {
 			choice.Segment = coll.PipelineSegment(c.Ranks, c.Bytes, c.Elem, class.link.Alpha, class.link.Beta)
 		}
@@ -157,13 +134,13 @@ func (t *Table) Choose(of Class, c *coll.Call) Choice {
 }
 
 // row is the one that counts for the call, or nil.
-func (c *class) row(call *coll.Call) *row {
+func (c *class) row(call *coll.Call) *Row {
 	rows := c.rows[call.Collective]
 	if len(rows) == 0 {
 		return nil
 	}
 	i := 0
-	for i+1 < len(rows) && rows[i+1].ranks <= call.Ranks {
+	for i+1 < len(rows) && rows[i+1].Ranks <= call.Ranks {
 		i++
 	}
 	return &rows[i]
@@ -182,6 +159,16 @@ func length(c *coll.Call) (int, bool) {
 		sum += n
 	}
 	return sum / len(c.Recv.Sizes), true
+}
+
+// can reports whether the choice can carry out the call.
+func (c Choice) can(call *coll.Call) bool {
+	for _, a := range algorithms[call.Collective] {
+		if a.Name == c.Algorithm {
+			return a.Can(call)
+		}
+	}
+	return false
 }
 
 // first is the first algorithm that can carry out the call.
@@ -220,11 +207,11 @@ func (t *Table) sum() uint64 {
 		for of := range c.rows {
 			for _, r := range c.rows[of] {
 				number(uint64(of))
-				number(uint64(r.ranks))
-				for _, s := range r.spans {
-					number(uint64(s.upTo))
-					for _, by := range s.by {
-						fmt.Fprintf(h, "%v,", by.choice)
+				number(uint64(r.Ranks))
+				for _, s := range r.Spans {
+					number(uint64(s.UpTo))
+					for _, by := range s.By {
+						fmt.Fprintf(h, "%v,", by)
 					}
 				}
 			}
