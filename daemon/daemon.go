@@ -231,7 +231,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 			})
 		}
 	}
-	watcher := &waitWatcher{log: d.log, ranks: d.ranks, now: time.Now, warned: make(map[waitKey]warnedWait), renewed: d.renewed}
+	watcher := &waitWatcher{log: d.log, ranks: d.ranks, now: time.Now, warned: make(map[waitKey]warnedWait)}
 	tasks.Go(func() error { return watcher.run(ctx) })
 	if open.attach != nil {
 		tasks.Go(func() error {

@@ -22,8 +22,6 @@ import (
 type reloads struct {
 	// current is the configuration that was loaded last.
 	current atomic.Pointer[config.Config]
-	// renewed has a value after a successful reload.
-	renewed chan struct{}
 	// reloading is held during a reload.
 	reloading sync.Mutex
 
@@ -34,7 +32,6 @@ type reloads struct {
 
 // loadedAt sets the configuration that the daemon starts with.
 func (r *reloads) loadedAt(cfg *config.Config, now time.Time) {
-	r.renewed = make(chan struct{}, 1)
 	r.current.Store(cfg)
 	r.loaded = now
 }
@@ -135,10 +132,6 @@ func (d *Daemon) tryReload(load func() (*config.Config, error)) ([]config.Change
 		f()
 	}
 	d.current.Store(cfg)
-	select {
-	case d.renewed <- struct{}{}:
-	default:
-	}
 	return changes, nil
 }
 

@@ -17,8 +17,6 @@ type waitWatcher struct {
 	log   *zap.Logger
 	ranks []*localRank
 	now   func() time.Time
-	// renewed has a value when warn_after may have changed.
-	renewed <-chan struct{}
 	// warned are the waits that were logged.
 	warned map[waitKey]warnedWait
 }
@@ -42,35 +40,17 @@ const (
 
 // run scans until ctx is done.
 func (w *waitWatcher) run(ctx context.Context) error {
-	tick := time.NewTicker(time.Hour)
-	defer tick.Stop()
 	for {
-		if every := w.interval(); every > 0 {
-			tick.Reset(every)
-		} else {
-			tick.Stop()
-		}
-		if !w.runUntilRenewed(ctx, tick.C) {
+		select {
+		case <-time.After(w.interval()): // a reload may have changed it
+			w.scan()
+		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// runUntilRenewed scans at every tick. It reports false when ctx is done.
-func (w *waitWatcher) runUntilRenewed(ctx context.Context, tick <-chan time.Time) bool {
-	for {
-		select {
-		case <-tick:
-			w.scan()
-		case <-w.renewed:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-// interval returns the time between two scans, or 0 if no link has a warn_after.
+// interval returns the time between two scans.
 func (w *waitWatcher) interval() time.Duration {
 	shortest := time.Duration(0)
 	for _, r := range w.ranks {
@@ -79,7 +59,7 @@ func (w *waitWatcher) interval() time.Duration {
 		}
 	}
 	if shortest == 0 {
-		return 0
+		return maxScanInterval
 	}
 	return min(max(shortest/4, minScanInterval), maxScanInterval)
 }

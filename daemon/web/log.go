@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 )
@@ -20,11 +19,3 @@ func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 func (h warnings) WithGroup(name string) slog.Handler { return warnings{h.Handler.WithGroup(name)} }
-
-// levelWriter writes the lines of a log without levels at level debug.
-type levelWriter struct{ log *slog.Logger }
-
-func (w levelWriter) Write(line []byte) (int, error) {
-	w.log.Debug("http: " + string(bytes.TrimSpace(line)))
-	return len(line), nil
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -145,7 +144,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		ConnState: connlimit.New(maxConnections).ConnState, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
 		BaseContext: func(net.Listener) context.Context { return streams },
 		// Any client can cause these lines, by an invalid TLS handshake.
-		ErrorLog: log.New(levelWriter{s.opts.Log}, "", 0),
+		ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
