@@ -107,12 +107,7 @@ func follow(ctx context.Context, analysis *capture.Analysis, src capture.Source,
 	if progress != nil {
 		src = &reporting{Source: src, out: progress, start: time.Now()}
 	}
-	err := analysis.Follow(src)
-	interrupted := live && ctx.Err() != nil
-	if err == nil || interrupted {
-		return nil
-	}
-	return &unreadableError{err}
+	return endOfRecording(ctx, analysis.Follow(src), live)
 }
 
 // reporting prints the progress of a source.

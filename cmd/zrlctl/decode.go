@@ -154,7 +154,7 @@ func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error,
 // endOfRecording returns the error of the end of a source.
 func endOfRecording(ctx context.Context, err error, live bool) error {
 	interrupted := live && ctx.Err() != nil
-	if interrupted || errors.Is(err, io.EOF) {
+	if err == nil || interrupted || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return &unreadableError{err}

@@ -14,7 +14,7 @@ const (
 	tableHead = "" +
 		"               ROUND TRIP (µs)   |         OUT (µs)         |        BACK (µs)\n" +
 		"RANK   WORDS      p50        max |  req-clr clr-dat dat-ack |  req-clr clr-dat dat-ack  VERIFIED\n"
-	tableRow = "%4d %7d %8.1f %10.1f | %8s %7s %7s | %8s %7s %7s  %s\n"
+	tableRow = "%4d %7d %8s %10s | %8s %7s %7s | %8s %7s %7s  %s\n"
 )
 
 // row returns the series as a row of the table.
@@ -32,8 +32,7 @@ func (s *series) row() string {
 		verified += fmt.Sprintf(" (%s skipped)", digest.Plural(late, "late message"))
 	}
 	if len(good) == 0 {
-		return fmt.Sprintf("%4d %7d %8s %10s | %8s %7s %7s | %8s %7s %7s  %s\n",
-			s.to, s.words, "-", "-", "-", "-", "-", "-", "-", "-", verified)
+		return fmt.Sprintf(tableRow, s.to, s.words, "-", "-", "-", "-", "-", "-", "-", "-", verified)
 	}
 	of := func(f func(control.Trip) float64) []float64 {
 		values := make([]float64, len(good))
@@ -51,7 +50,7 @@ func (s *series) row() string {
 		}
 		return "-"
 	}
-	return fmt.Sprintf(tableRow, s.to, s.words, median(total), total[len(total)-1],
+	return fmt.Sprintf(tableRow, s.to, s.words, fmt.Sprintf("%.1f", median(total)), fmt.Sprintf("%.1f", total[len(total)-1]),
 		step(func(t control.Trip) float64 { return t.Out.RequestToClear }),
 		step(func(t control.Trip) float64 { return t.Out.ClearToData }),
 		step(func(t control.Trip) float64 { return t.Out.DataToAck }),
@@ -71,21 +70,13 @@ func (s *series) failed() error {
 	if s.err != nil {
 		return fmt.Errorf("rank %d, %s: %w", s.to, digest.Plural(s.words, "word"), s.err)
 	}
-	bad := 0
-	var first control.Trip
-	for _, t := range s.trips {
-		if t.Error == "" {
-			continue
-		}
-		if bad++; bad == 1 {
-			first = t
-		}
-	}
-	switch bad {
-	case 0:
+	bad := slices.DeleteFunc(slices.Clone(s.trips), func(t control.Trip) bool { return t.Error == "" })
+	if len(bad) == 0 {
 		return nil
-	case 1:
-		return fmt.Errorf("rank %d, %s: %w", s.to, digest.Plural(s.words, "word"), &control.Error{Message: first.Error, Kind: first.Kind})
 	}
-	return fmt.Errorf("rank %d, %s: %d failures, the first: %w", s.to, digest.Plural(s.words, "word"), bad, &control.Error{Message: first.Error, Kind: first.Kind})
+	text, first := "", &control.Error{Message: bad[0].Error, Kind: bad[0].Kind}
+	if len(bad) > 1 {
+		text = fmt.Sprintf("%d failures, the first: ", len(bad))
+	}
+	return fmt.Errorf("rank %d, %s: %s%w", s.to, digest.Plural(s.words, "word"), text, first)
 }
