@@ -67,7 +67,7 @@ type decoder struct {
 
 func newDecoder(o Options) *decoder {
 	d := &decoder{allPorts: o.AllPorts}
-	d.frags = newDefragmenter()
+	d.frags = &defragmenter{}
 	d.tcp = newReassembler()
 	for _, p := range o.ports() {
 		d.ports[p/64] |= 1 << (p % 64)

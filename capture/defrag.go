@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"slices"
 	"time"
 )
 
@@ -71,8 +72,6 @@ type partial struct {
 // byteRange is a range of bytes, from inclusive, to exclusive.
 type byteRange struct{ from, to int }
 
-func newDefragmenter() *defragmenter { return &defragmenter{} }
-
 // add takes a fragment. The verdict is gotUnit with the datagram that it
 // completes, or heldBack, or skipFragment or skipMalformed if the fragment is of
 // no use. lost is how many earlier packets were dropped for it.
@@ -107,12 +106,7 @@ func (d *defragmenter) add(f *fragment, now time.Time) (whole datagram, v verdic
 }
 
 func (d *defragmenter) find(key fragKey) int {
-	for i, p := range d.pending {
-		if p.key == key {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(d.pending, func(p *partial) bool { return p.key == key })
 }
 
 // expire drops datagrams that have waited for too long, and returns how many
@@ -146,10 +140,8 @@ func (d *defragmenter) remove(i int) {
 
 // recycle recycles the datagrams that were returned.
 func (d *defragmenter) recycle() {
-	if len(d.done) > 0 {
-		d.free = append(d.free, d.done...)
-		d.done = d.done[:0]
-	}
+	d.free = append(d.free, d.done...)
+	d.done = d.done[:0]
 }
 
 // fresh returns an empty datagram, with the buffer of an earlier one if there is.

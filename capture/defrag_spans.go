@@ -1,5 +1,7 @@
 package capture
 
+import "slices"
+
 // placement says how a fragment fits those that are there.
 type placement uint8
 
@@ -51,7 +53,7 @@ func (p *partial) insert(i int, s byteRange) placement {
 	switch {
 	case touchesLeft && touchesRight:
 		p.spans[i].to = p.spans[right].to
-		p.spans = append(p.spans[:right], p.spans[right+1:]...)
+		p.spans = slices.Delete(p.spans, right, right+1)
 	case touchesLeft:
 		p.spans[i].to = s.to
 	case touchesRight:
@@ -59,9 +61,7 @@ func (p *partial) insert(i int, s byteRange) placement {
 	case len(p.spans) == maxSpans:
 		return misplaced
 	default:
-		p.spans = append(p.spans, byteRange{})
-		copy(p.spans[i+1:], p.spans[i:])
-		p.spans[i] = s
+		p.spans = slices.Insert(p.spans, i, s)
 	}
 	return placedNew
 }

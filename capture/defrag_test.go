@@ -103,7 +103,7 @@ func TestTruncatedFragments(t *testing.T) {
 // No number of incomplete datagrams takes more than its share of memory, and the
 // oldest goes first.
 func TestFragmentBounds(t *testing.T) {
-	d := newDefragmenter()
+	d := &defragmenter{}
 	add := func(id uint32, off int, more bool) (verdict, int64) {
 		_, v, lost := d.add(&fragment{key: fragKey{id: id}, offset: off, more: more, data: make([]byte, 8), length: 8}, noon)
 		return v, lost

@@ -41,7 +41,7 @@ func (t *Tracker) isExtended(c *conversation, forward bool, u *Unit) bool {
 	if !protocol.IsExtended(u.Data) {
 		return false
 	}
-	out, _ := c.sides(forward)
+	out, _ := sides(&c.flows, forward)
 	if out.expectsPayload(u, protocol.Header{}, protocol.Defect{Kind: protocol.DefectReserved}) {
 		_, _, d := protocol.ParseExtended(u.Data)
 		return d.OK()
@@ -67,7 +67,9 @@ func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *Unit) {
 		t.extendedPacket(c, forward, u, b[:n], truncated)
 		if b = b[n:]; len(b) == 0 && d.OK() && truncated < u.Truncated {
 			// The packets behind it were not recorded.
-			c.ext.unrecorded(forward, u.Truncated-truncated)
+			out, in := sides(c.ext, forward)
+			out.counts.Unrecorded += int64(u.Truncated - truncated)
+			out.blind, in.blind = true, true
 		}
 	}
 }
@@ -81,9 +83,12 @@ func (t *Tracker) extendedPacket(c *conversation, forward bool, u *Unit, b []byt
 	e.Extended, e.Kind = x, PacketEvent
 	e.Header = x.Header.Frame()
 	if c.ext == nil {
-		c.ext = newExtPair(t, c)
+		c.ext = &[2]extFlow{
+			{t: t, from: c.key.a, to: c.key.b, open: map[uint32]*extMessage{}},
+			{t: t, from: c.key.b, to: c.key.a, open: map[uint32]*extMessage{}},
+		}
 	}
-	out, in := c.ext.sides(forward)
+	out, in := sides(c.ext, forward)
 	if !x.Checked && x.Defect.Kind == protocol.DefectShort && len(b)+truncated >= protocol.ExtHeaderLen {
 		e.Kind = BadEvent
 		t.cutShort++

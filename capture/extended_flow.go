@@ -20,31 +20,6 @@ const (
 	maxOpenMessages = 1 << 17
 )
 
-// extPair is what two addresses say to each other in the extended profile.
-type extPair struct{ flows [2]extFlow }
-
-func newExtPair(t *Tracker, c *conversation) *extPair {
-	p := &extPair{}
-	p.flows[0] = extFlow{t: t, from: c.key.a, to: c.key.b, open: map[uint32]*extMessage{}}
-	p.flows[1] = extFlow{t: t, from: c.key.b, to: c.key.a, open: map[uint32]*extMessage{}}
-	return p
-}
-
-func (p *extPair) sides(forward bool) (out, in *extFlow) {
-	if forward {
-		return &p.flows[0], &p.flows[1]
-	}
-	return &p.flows[1], &p.flows[0]
-}
-
-// unrecorded notes n bytes of packets that were offloaded, and of which the snapshot
-// length left nothing.
-func (p *extPair) unrecorded(forward bool, n int) {
-	out, in := p.sides(forward)
-	out.counts.Unrecorded += int64(n)
-	out.blind, in.blind = true, true
-}
-
 // extFlow is the packets from one address to another, and the messages that go
 // that way.
 type extFlow struct {

@@ -52,7 +52,7 @@ func (t *Tracker) extendedFlows() []*extFlow {
 	var flows []*extFlow
 	for _, c := range t.convs {
 		if c.ext != nil {
-			flows = append(flows, &c.ext.flows[0], &c.ext.flows[1])
+			flows = append(flows, &c.ext[0], &c.ext[1])
 		}
 	}
 	slices.SortFunc(flows, func(a, b *extFlow) int {

@@ -2,19 +2,17 @@ package capture
 
 import (
 	"fmt"
+	"slices"
 )
 
-// found is a finding about to be reported.
-type found struct{ f *Finding }
-
 // find makes a finding of an event.
-func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) found {
+func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) *Finding {
 	f := &Finding{Kind: kind, Text: fmt.Sprintf(format, args...), Packets: []int64{e.Packet}, Time: t.seconds(e.Time)}
 	if e.Message != 0 {
 		f.Messages = []int64{e.Message}
 	}
 	t.pending = append(t.pending, f)
-	return found{f}
+	return f
 }
 
 // findIn makes a finding of a message and its retransmissions.
@@ -30,23 +28,21 @@ func (t *Tracker) findIn(kind Kind, m *message, format string, args ...any) {
 }
 
 // about adds a message and the packets that show the finding.
-func (fd found) about(m *message, packets ...int64) {
-	fd.f.Messages = appendNew(fd.f.Messages, m.ID)
+func (f *Finding) about(m *message, packets ...int64) {
+	f.Messages = appendNew(f.Messages, m.ID)
 	if len(packets) > 0 {
-		fd.f.Packets = nil
+		f.Packets = nil
 		for _, p := range packets {
 			if p != 0 {
-				fd.f.Packets = appendNew(fd.f.Packets, p)
+				f.Packets = appendNew(f.Packets, p)
 			}
 		}
 	}
 }
 
 func appendNew(list []int64, n int64) []int64 {
-	for _, have := range list {
-		if have == n {
-			return list
-		}
+	if slices.Contains(list, n) {
+		return list
 	}
 	return append(list, n)
 }
@@ -84,4 +80,4 @@ func (f *flow) reportUnsolicited() {
 }
 
 // packets replaces the packets that show the finding.
-func (fd found) packets(list []int64) { fd.f.Packets = append([]int64(nil), list...) }
+func (f *Finding) packets(list []int64) { f.Packets = slices.Clone(list) }

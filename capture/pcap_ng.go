@@ -62,11 +62,10 @@ func (g *ngReader) next(rec *record) error {
 		case errors.Is(err, io.EOF):
 			return io.EOF
 		default:
-			var e *recordError
-			if !errors.As(err, &e) {
-				e = &recordError{offset: start, err: err}
+			if _, ok := errors.AsType[*recordError](err); ok {
+				return err
 			}
-			return e
+			return &recordError{offset: start, err: err}
 		}
 	}
 }

@@ -126,14 +126,10 @@ func (s *source) Next(u *Unit) error {
 
 // explain turns the error of a recordReader into the one that Next returns.
 func (s *source) explain(err error) error {
-	var at *recordError
 	offset := int64(unknownOffset)
-	reason := ""
-	if errors.As(err, &at) {
-		reason = at.reason
-		if !s.compressed {
-			offset = at.offset
-		}
+	at, _ := errors.AsType[*recordError](err)
+	if at != nil && !s.compressed {
+		offset = at.offset
 	}
 	switch {
 	case errors.Is(err, io.EOF):
@@ -146,7 +142,7 @@ func (s *source) explain(err error) error {
 			Reason: "corrupt gzip file", Err: errors.Unwrap(err),
 		}
 	case at != nil && at.err == nil:
-		return &FormatError{Name: s.name, Packet: s.stats.Packets, Offset: offset, Reason: reason}
+		return &FormatError{Name: s.name, Packet: s.stats.Packets, Offset: offset, Reason: at.reason}
 	case at != nil:
 		err = at.err
 	}

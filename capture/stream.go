@@ -29,7 +29,7 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
 		c.tcp[side] = &stream{}
 	}
 	s := c.tcp[side]
-	out, in := c.sides(forward)
+	out, in := sides(&c.flows, forward)
 	b := u.Data
 	missing := int64(u.Gap)
 	if missing > 0 {

@@ -62,7 +62,7 @@ type conversation struct {
 	key   convKey
 	flows [2]flow // from a to b, from b to a
 	tcp   [2]*stream
-	ext   *extPair // nil until a packet of the extended profile comes
+	ext   *[2]extFlow // nil until a packet of the extended profile comes
 }
 
 // NewTracker returns a Tracker of nothing yet.
@@ -145,11 +145,11 @@ func (t *Tracker) conversation(u *Unit) (c *conversation, forward bool) {
 
 // sides returns the flow whose sender sent the unit, and the one whose receiver
 // did.
-func (c *conversation) sides(forward bool) (out, in *flow) {
+func sides[T any](flows *[2]T, forward bool) (out, in *T) {
 	if forward {
-		return &c.flows[0], &c.flows[1]
+		return &flows[0], &flows[1]
 	}
-	return &c.flows[1], &c.flows[0]
+	return &flows[1], &flows[0]
 }
 
 // begin starts the event of a unit.
@@ -170,7 +170,7 @@ func (t *Tracker) emit(e *Event) {
 // datagram follows a UDP datagram. Whether it is payload is decided as a live
 // receiver decides: by the state of its message.
 func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
-	out, in := c.sides(forward)
+	out, in := sides(&c.flows, forward)
 	e := t.begin(u, u.Data)
 	defer t.emit(e)
 	d := t.withHeader(u)
@@ -209,7 +209,7 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
 	if other := t.identify(e); other != nil {
 		// The header names a rank that is known by another address. It is
 		// followed as what it says it is.
-		out, in = other.sides(other.key.a == t.ranks.address(e.Header.Src, e.Dst))
+		out, in = sides(&other.flows, other.key.a == t.ranks.address(e.Header.Src, e.Dst))
 	}
 	t.header(e, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
 }

@@ -113,7 +113,7 @@ func (t *Tracker) judgeWait(w wait) {
 		m.verdict(verdict)
 		found := t.find(kind, e, "%s", t.describe(w)+fmt.Sprintf(format, args...))
 		found.about(m, packets...)
-		found.f.Waits = []Wait{w.Wait}
+		found.Waits = []Wait{w.Wait}
 	}
 	unsolicited := w.f.back.unsolicited // what the waiting sender sent the one it waits for
 	switch {
@@ -137,7 +137,7 @@ func (t *Tracker) judgeWait(w wait) {
 // unanswered judges a SEND_REQUEST that got no answer, by what its sender did about it.
 func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	n, quiet := m.requests.n, f.t.now.Sub(m.requests.last)
-	insists := f.t.ranks.insists[f.from]
+	insists := f.t.ranks.node(f.from).insists
 	again := fmt.Sprintf("SEND_REQUEST was retransmitted %s", counted(int64(n), "time"))
 	if n == deployedRetransmissions && !insists && quiet > insistence {
 		return RetransmissionsExhausted, "retransmissions exhausted", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
@@ -164,15 +164,15 @@ func (t *Tracker) deadlock(circle []wait) {
 	e := &Event{Time: t.now, Packet: circle[0].m.firstPacket}
 	var texts []string
 	fd := t.find(Deadlock, e, "")
-	fd.f.Packets = nil
+	fd.Packets = nil
 	for _, w := range circle {
 		texts = append(texts, t.describe(w))
 		w.m.verdict("deadlock")
-		fd.f.Messages = appendNew(fd.f.Messages, w.m.ID)
-		fd.f.Packets = appendNew(fd.f.Packets, w.m.firstPacket)
-		fd.f.Waits = append(fd.f.Waits, w.Wait)
+		fd.Messages = appendNew(fd.Messages, w.m.ID)
+		fd.Packets = appendNew(fd.Packets, w.m.firstPacket)
+		fd.Waits = append(fd.Waits, w.Wait)
 	}
-	fd.f.Text = strings.Join(texts, "; ")
+	fd.Text = strings.Join(texts, "; ")
 }
 
 // circles finds ranks that wait for each other in a circle, each circle once,

@@ -128,15 +128,11 @@ func seconds(s float64) string {
 
 // count prints a number with a thin space between thousands.
 func count(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	var b strings.Builder
-	for i, c := range digits {
-		if rest := len(digits) - i; i > 0 && rest%3 == 0 && digits[i-1] != '-' {
-			b.WriteRune('\u202f')
-		}
-		b.WriteRune(c)
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
 	}
-	return b.String()
+	return s
 }
 
 func plural(n int64, word string) string {
