@@ -20,9 +20,7 @@ const (
 // heldBack is the waits_for label of a message that is queued behind others.
 const heldBack = "held_back"
 
-// typeName is a packet's type as a label.
-func typeName(t protocol.Type) string { return typeNames[t] }
-
+// typeNames are packets' types as labels.
 var typeNames = func() (names [mpe.NumTypes]string) {
 	names[0] = heldBack
 	for t := 1; t < mpe.NumTypes; t++ {
@@ -50,7 +48,7 @@ func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	count(retransmissions, c.Retransmissions)
 	count(unreachable, c.Unreachable)
 	for t := range mpe.NumTypes {
-		name := typeName(protocol.Type(t))
+		name := typeNames[t]
 		if n := c.PacketsIn[t]; n > 0 {
 			count(packets, n, inward, name)
 			count(packetBytes, c.BytesIn[t], inward, name)
@@ -87,7 +85,7 @@ func (l *sample) wait(out chan<- prometheus.Metric, w mpe.OldestWait, peer, dire
 	if !w.Waits || l.state.Kernel != "" && direction == receiving && w.For == protocol.SendRequest {
 		return
 	}
-	out <- oldestWait.gauge(w.Elapsed.Seconds(), l.rank, peer, direction, typeName(w.For))
+	out <- oldestWait.gauge(w.Elapsed.Seconds(), l.rank, peer, direction, typeNames[w.For])
 }
 
 // merge adds a peer to the others.

@@ -2,12 +2,6 @@ package udp
 
 import "sync"
 
-// dropCounter is a socket whose system reports how many datagrams it had no room for.
-type dropCounter interface {
-	// drops is called at any time. The count wraps around.
-	drops() (uint32, error)
-}
-
 // dropSum is such a count that does not wrap around, if it is examined now and then.
 type dropSum struct {
 	mu   sync.Mutex
@@ -27,11 +21,7 @@ func (d *dropSum) add(now uint32) uint64 {
 // socket's receive buffer was full; false if it does not report that, or the socket is
 // closed. It may be called at any time, and costs a system call.
 func (c *Conn) Drops() (uint64, bool) {
-	s, ok := c.sock.(dropCounter)
-	if !ok {
-		return 0, false
-	}
-	n, err := s.drops()
+	n, err := c.sock.drops()
 	if err != nil {
 		return 0, false
 	}

@@ -47,9 +47,9 @@ type mmsgSend struct {
 	todo     int // messages
 }
 
-// newMmsgSocket returns a plain socket where the kernel or a sandbox does not
+// newSocket is the best socket of this system: a plain one where the kernel or a sandbox does not
 // have the calls.
-func newMmsgSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
+func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err

@@ -88,11 +88,7 @@ func (s *mmsgSocket) run(out []outgoing) int {
 // hardware, a path whose MTU is too small, or no such option. Of other errors it
 // returns 0.
 func refusesSegments(err error) syscall.Errno {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return 0
-	}
-	switch errno {
+	switch errno, _ := errors.AsType[syscall.Errno](err); errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
 		return errno
 	}

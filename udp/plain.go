@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"time"
@@ -24,6 +25,8 @@ func newPlainSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
 func (s *plainSocket) capabilities() capabilities { return capabilities{sendBatch: 1, recvBatch: 1} }
 
 func (s *plainSocket) refusals() []Refusal { return nil }
+
+func (s *plainSocket) drops() (uint32, error) { return 0, errors.ErrUnsupported }
 
 func (s *plainSocket) resolve(peers []netip.AddrPort) (func(), error) {
 	return func() { s.peers = peers }, nil

@@ -11,6 +11,9 @@ type socket interface {
 	// refusals are the peers for which the system no longer segments. It is
 	// called at any time.
 	refusals() []Refusal
+	// drops returns how many datagrams the system had no room for, or an error if it
+	// does not report that. It is called at any time. The count wraps around.
+	drops() (uint32, error)
 	// resolve makes out how to reach peers at other addresses, in rank order, and
 	// returns what has send do so. That is called when send is not.
 	resolve(peers []netip.AddrPort) (move func(), err error)

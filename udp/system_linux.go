@@ -2,17 +2,10 @@ package udp
 
 import (
 	"net"
-	"net/netip"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// newSocket is the best socket of this system. It owns conn from here on, unless
-// it fails.
-func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
-	return newMmsgSocket(conn, peers, cfg)
-}
 
 // SetReceiveBuffer asks for a receive buffer of the given size in bytes, as a rank
 // has, and returns what the kernel granted. The kernel caps what anybody gets at

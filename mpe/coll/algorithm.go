@@ -108,10 +108,6 @@ func (a *Algorithm) Accepts(c *Call) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	return a.refuses(c)
-}
-
-func (a *Algorithm) refuses(c *Call) error {
 	if a.fits == nil {
 		return nil
 	}

@@ -324,22 +324,15 @@ func (c *Call) segments(n int) (count, size int) {
 // chain gives the ranks before and after the caller in Order, or −1.
 func (c *Call) chain() (before, after int) {
 	before, after = -1, -1
-	if c.Order == nil {
-		v := c.virtual()
-		if v > 0 {
-			before = c.actual(v - 1)
-		}
-		if v < c.Ranks-1 {
-			after = c.actual(v + 1)
-		}
-		return before, after
+	i, at := c.virtual(), c.actual
+	if c.Order != nil {
+		i, at = slices.Index(c.Order, c.Rank), func(i int) int { return c.Order[i] }
 	}
-	i := slices.Index(c.Order, c.Rank)
 	if i > 0 {
-		before = c.Order[i-1]
+		before = at(i - 1)
 	}
 	if i < c.Ranks-1 {
-		after = c.Order[i+1]
+		after = at(i + 1)
 	}
 	return before, after
 }

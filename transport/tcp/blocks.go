@@ -1,5 +1,10 @@
 package tcp
 
+import (
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
 const (
 	// blockLen is the length in bytes of the blocks that an outbox is made of:
 	// what waits is copied once, and never moved.
@@ -19,6 +24,22 @@ type blocks struct {
 	// may.
 	waiting, limit int
 	spare          [][]byte
+}
+
+// queue has the first packets wait, as many as there is room for, and returns how
+// many.
+func (o *blocks) queue(packets []mpe.Packet) int {
+	for i := range packets {
+		p := &packets[i]
+		length := protocol.ExtHeaderLen + len(p.Payload)
+		if length > o.limit-o.waiting {
+			return i
+		}
+		o.waiting += length
+		o.append(p.Header[:])
+		o.append(p.Payload)
+	}
+	return len(packets)
 }
 
 // append puts b behind what waits. It does not count it.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // outbox is the packets of the extended profile that wait to be written to one
@@ -37,22 +36,8 @@ func (o *outbox) add(packets []mpe.Packet) int {
 	if o.last {
 		return 0
 	}
-	taken := 0
-	for i := range packets {
-		p := &packets[i]
-		length := protocol.ExtHeaderLen + len(p.Payload)
-		if length > o.limit-o.waiting {
-			break
-		}
-		o.waiting += length
-		o.append(p.Header[:])
-		o.append(p.Payload)
-		taken++
-	}
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
+	taken := o.queue(packets)
+	o.notify()
 	return taken
 }
 
@@ -82,6 +67,11 @@ func (o *outbox) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last = true
+	o.notify()
+}
+
+// notify has the writer examine the outbox.
+func (o *outbox) notify() {
 	select {
 	case o.wake <- struct{}{}:
 	default:

@@ -119,22 +119,6 @@ func (w *wire) sendmsg(parts int) (int, error) {
 	}
 }
 
-// queue has the first packets wait, as many as there is room for, and returns how
-// many.
-func (o *outflow) queue(packets []mpe.Packet) int {
-	for i := range packets {
-		p := &packets[i]
-		length := protocol.ExtHeaderLen + len(p.Payload)
-		if length > o.limit-o.waiting {
-			return i
-		}
-		o.waiting += length
-		o.append(p.Header[:])
-		o.append(p.Payload)
-	}
-	return len(packets)
-}
-
 // queueRest has the rest of a packet wait of which sent bytes are written. It must be
 // written whatever the limit: the stream would be corrupt.
 func (o *outflow) queueRest(p *mpe.Packet, sent int) {

@@ -2,6 +2,7 @@ package digest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -98,12 +99,7 @@ func (g graph) path(from, to int) []int {
 			slices.Reverse(back)
 			return back
 		}
-		next := make([]int, 0, len(g[here]))
-		for peer := range g[here] {
-			next = append(next, peer)
-		}
-		slices.Sort(next)
-		for _, peer := range next {
+		for _, peer := range slices.Sorted(maps.Keys(g[here])) {
 			if _, seen := cameFrom[peer]; !seen {
 				cameFrom[peer] = here
 				at = append(at, peer)
