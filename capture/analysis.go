@@ -47,23 +47,19 @@ type Analysis struct {
 
 // pairSummary counts the messages from one rank to another.
 type pairSummary struct {
-	messages, complete, retransmissions int64
-	words                               int64
-	phases                              [numPhases]histogram
+	PairSummary
+	phases [numPhases]histogram
 }
 
-// The phases of a message.
-const (
-	requestToClear = iota
-	clearToData
-	dataToAck
-	total
-	numPhases
-)
+// numPhases is how many phases a message has.
+const numPhases = 4
 
 // NewAnalysis returns an analysis of nothing yet. name is the recording's.
 func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
-	a := &Analysis{opts: opts, source: name, perKind: map[Kind]int{}, pairs: map[[2]int]*pairSummary{}}
+	a := &Analysis{
+		opts: opts, source: name, messages: []Message{}, findings: []Finding{}, perKind: map[Kind]int{}, pairs: map[[2]int]*pairSummary{},
+		all: pairSummary{PairSummary: PairSummary{Src: -1, Dst: -1}},
+	}
 	a.tracker = NewTracker(TrackerOptions{
 		Profile: opts.Profile, KeepSteps: opts.KeepSteps, OnMessage: a.message, OnFinding: a.finding,
 	})
@@ -87,7 +83,7 @@ func (a *Analysis) message(m *Message) {
 	key := [2]int{m.Src, m.Dst}
 	p := a.pairs[key]
 	if p == nil && len(a.pairs) < maxPairs {
-		p = &pairSummary{}
+		p = &pairSummary{PairSummary: PairSummary{Src: m.Src, Dst: m.Dst}}
 		a.pairs[key] = p
 	}
 	if p != nil {
@@ -99,11 +95,11 @@ func (a *Analysis) message(m *Message) {
 }
 
 func (p *pairSummary) add(m *Message) {
-	p.messages++
-	p.words += int64(m.Words)
-	p.retransmissions += int64(m.Retransmissions)
+	p.Messages++
+	p.Words += int64(m.Words)
+	p.Retransmissions += int64(m.Retransmissions)
 	if m.Complete {
-		p.complete++
+		p.Complete++
 	}
 	for i, s := range [numPhases]*float64{m.Phases.RequestToClear, m.Phases.ClearToData, m.Phases.DataToAck, m.Phases.Total} {
 		if s != nil {
@@ -191,17 +187,11 @@ func (a *Analysis) Report() *Report {
 		Summary: Summary{
 			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes, Skipped: a.stats.Skipped, NotFollowed: a.tracker.notFollowed,
 			Seconds: a.tracker.End().Sub(a.tracker.Start()).Seconds(), FindingsByKind: a.perKind,
-			MessagesNotListed: a.all.messages - int64(len(a.messages)),
-			All:               a.all.summary(-1, -1),
+			MessagesNotListed: a.all.Messages - int64(len(a.messages)),
+			All:               a.all.summary(),
 			Pairs:             []PairSummary{},
 			Extended:          a.tracker.Extended(),
 		},
-	}
-	if r.Messages == nil {
-		r.Messages = []Message{}
-	}
-	if r.Findings == nil {
-		r.Findings = []Finding{}
 	}
 	if n := a.tracker.cutShort; n > 0 {
 		r.Summary.Skipped = maps.Clone(r.Summary.Skipped)
@@ -216,8 +206,8 @@ func (a *Analysis) Report() *Report {
 	if a.truncated != nil {
 		r.Summary.Truncated = a.truncated.Error()
 	}
-	for key, p := range a.pairs {
-		r.Summary.Pairs = append(r.Summary.Pairs, p.summary(key[0], key[1]))
+	for _, p := range a.pairs {
+		r.Summary.Pairs = append(r.Summary.Pairs, p.summary())
 	}
 	slices.SortFunc(r.Summary.Pairs, func(x, y PairSummary) int {
 		return cmp.Or(cmp.Compare(x.Src, y.Src), cmp.Compare(x.Dst, y.Dst))
@@ -257,12 +247,11 @@ func (r *Report) WriteJSON(w io.Writer) error {
 // Clean reports whether nothing was found.
 func (r *Report) Clean() bool { return len(r.Findings) == 0 && r.Summary.Truncated == "" }
 
-func (p *pairSummary) summary(src, dst int) PairSummary {
-	return PairSummary{
-		Src: src, Dst: dst, Messages: p.messages, Complete: p.complete, Words: p.words, Retransmissions: p.retransmissions,
-		RequestToClear: p.phases[requestToClear].quantiles(), ClearToData: p.phases[clearToData].quantiles(),
-		DataToAck: p.phases[dataToAck].quantiles(), Total: p.phases[total].quantiles(),
+func (p *pairSummary) summary() PairSummary {
+	for i, q := range [numPhases]*Quantiles{&p.RequestToClear, &p.ClearToData, &p.DataToAck, &p.Total} {
+		*q = p.phases[i].quantiles()
 	}
+	return p.PairSummary
 }
 
 func (h *histogram) quantiles() Quantiles {

@@ -2,6 +2,7 @@ package htmlreport
 
 import (
 	"math"
+	"slices"
 
 	"github.com/zrlmpi/zrlmpid/capture"
 )
@@ -36,7 +37,7 @@ type messageColumns struct {
 	// Phases are request to clear, clear to data, data to ACK, and total.
 	Phases          [4][]int64 `json:"phases"`
 	Retransmissions []int      `json:"retransmissions"`
-	Complete        bits       `json:"complete"`
+	Complete        digits     `json:"complete"`
 	// Steps is how many of the steps are the message's.
 	Steps []int `json:"steps"`
 }
@@ -82,6 +83,9 @@ type pairRow struct {
 // mostTime bounds times, in nanoseconds, so that their differences do not overflow.
 const mostTime = 1 << 61
 
+// maxTypes is how many types of packets are distinguished: as many as a digit can name.
+const maxTypes = 32
+
 // noTime stands for a time that is not known.
 const noTime = -1
 
@@ -102,11 +106,7 @@ func newDocument(r *capture.Report) *document {
 
 func (d *document) addMessages(r *capture.Report) {
 	m, s := &d.Messages, &d.Steps
-	calls, verdicts := index{list: &m.Calls}, index{list: &m.Verdicts}
-	types := index{list: &s.Types, limit: 32}
-	for _, name := range wireOrder {
-		types.of(name)
-	}
+	s.Types = slices.Clone(wireOrder)
 	copies := copiedPackets(r)
 	var lastID, lastStart, lastPacket int64
 	for i := range r.Messages {
@@ -116,8 +116,12 @@ func (d *document) addMessages(r *capture.Report) {
 		m.Start, lastStart = append(m.Start, start-lastStart), start
 		m.Src, m.Dst = append(m.Src, msg.Src), append(m.Dst, msg.Dst)
 		m.Words, m.Tag = append(m.Words, msg.Words), append(m.Tag, msg.Tag)
-		m.Call, m.Verdict = append(m.Call, calls.of(msg.Call)), append(m.Verdict, verdicts.of(msg.Verdict))
-		m.Retransmissions, m.Complete = append(m.Retransmissions, msg.Retransmissions), append(m.Complete, msg.Complete)
+		m.Call, m.Verdict = append(m.Call, place(&m.Calls, msg.Call, 0)), append(m.Verdict, place(&m.Verdicts, msg.Verdict, 0))
+		complete := byte(0)
+		if msg.Complete {
+			complete = 1
+		}
+		m.Retransmissions, m.Complete = append(m.Retransmissions, msg.Retransmissions), append(m.Complete, complete)
 		for k, p := range phasesOf(&msg.Phases) {
 			m.Phases[k] = append(m.Phases[k], optional(p))
 		}
@@ -130,7 +134,7 @@ func (d *document) addMessages(r *capture.Report) {
 			s.Length = append(s.Length, max(int64(st.End.Sub(st.Time)), 0))
 			s.Packet, lastPacket = append(s.Packet, st.Packet-lastPacket), st.Packet
 			s.Packets, s.Bytes = append(s.Packets, st.Packets), append(s.Bytes, st.Bytes)
-			s.Type, s.Flags = append(s.Type, byte(types.of(st.Type))), append(s.Flags, st.flags)
+			s.Type, s.Flags = append(s.Type, byte(place(&s.Types, st.Type, maxTypes))), append(s.Flags, st.flags)
 		}
 	}
 }

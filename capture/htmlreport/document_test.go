@@ -138,11 +138,10 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-func TestIndexWithLimit(t *testing.T) {
+func TestPlaceWithLimit(t *testing.T) {
 	var list []string
-	x := index{list: &list, limit: 3}
 	for i, want := range []int{0, 1, 2, 2, 2} {
-		if got := x.of(fmt.Sprint("type ", i)); got != want {
+		if got := place(&list, fmt.Sprint("type ", i), 3); got != want {
 			t.Errorf("text %d has place %d, want %d", i, got, want)
 		}
 	}

@@ -21,35 +21,27 @@ type flags struct {
 	http                      *string // nil if not given; empty disables HTTP
 
 	cluster, addresses, kernel string
-	hosts, fpgas               rankList
+	hosts, fpgas               []int
 	standins                   bool
 }
 
-// rankList is a flag such as 0,3.
-type rankList []int
-
-func (l *rankList) String() string {
-	words := make([]string, len(*l))
-	for i, rank := range *l {
-		words[i] = strconv.Itoa(rank)
-	}
-	return strings.Join(words, ",")
-}
-
-// Set reads a comma list. An empty one is an empty list, not none.
-func (l *rankList) Set(s string) error {
-	*l = rankList{}
-	for word := range strings.SplitSeq(s, ",") {
-		if word == "" {
-			continue
+// rankList returns the function that reads a flag such as 0,3 into list. An empty one is an
+// empty list, not none.
+func rankList(list *[]int) func(string) error {
+	return func(s string) error {
+		*list = []int{}
+		for word := range strings.SplitSeq(s, ",") {
+			if word == "" {
+				continue
+			}
+			rank, err := strconv.Atoi(strings.TrimSpace(word))
+			if err != nil {
+				return fmt.Errorf("%q is not a rank: give a number", word)
+			}
+			*list = append(*list, rank)
 		}
-		rank, err := strconv.Atoi(strings.TrimSpace(word))
-		if err != nil {
-			return fmt.Errorf("%q is not a rank: give a number", word)
-		}
-		*l = append(*l, rank)
+		return nil
 	}
-	return nil
 }
 
 const usage = `Usage: zrlmpid -config FILE [flags]
@@ -96,8 +88,8 @@ func (f *flags) set() *flag.FlagSet {
 	set.StringVar(&f.addresses, "addresses", "", "with -cluster: address `pool` for the ranks, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
 	set.BoolVar(&f.standins, "standins", false, "with -cluster: run stand-ins for all FPGA ranks")
 	set.StringVar(&f.kernel, "kernel", "", "with -cluster: `kernel` of the stand-ins: echo, ring, sink, source, jacobi, kmeans, matvec, backsub or \"exec:/path/prog args\"")
-	set.Var(&f.hosts, "host", "with -cluster: `ranks` of host programs, as in 0,3 (default: the first CPU rank)")
-	set.Var(&f.fpgas, "fpga", "with -cluster: `ranks` that are FPGAs now, of those that the file lists as both CPU and FPGA")
+	set.Func("host", "with -cluster: `ranks` of host programs, as in 0,3 (default: the first CPU rank)", rankList(&f.hosts))
+	set.Func("fpga", "with -cluster: `ranks` that are FPGAs now, of those that the file lists as both CPU and FPGA", rankList(&f.fpgas))
 	set.StringVar(&f.control, "control", "", "control `socket`; overrides configuration and environment")
 	set.Func("http", "`address` of status page, metrics and health, as in 127.0.0.1:9627; \"\" disables HTTP; overrides configuration and environment",
 		func(s string) error { f.http = &s; return nil })

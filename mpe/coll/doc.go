@@ -40,8 +40,8 @@
 //
 // The files: step.go is what a step is, schedule.go the iteration, call.go what is
 // asked for, algorithm.go the list of algorithms and the choice among them, cost.go
-// the model; fold.go and tree.go are what several algorithms share; order.go, cycles.go
-// and pipeline.go the transmission order, its cycle model and the number of segments;
+// the model; fold.go and tree.go are what several algorithms share; order.go
+// and pipeline.go the transmission order and the number of segments;
 // progress.go is how far a rank has come, for executors. Every
 // other file is one algorithm, or two that mirror each other.
 package coll
