@@ -196,8 +196,7 @@ func (x *Extended) line() *ExtendedLine {
 		l.Code, l.Tag = h.Code().String(), 0
 	}
 	if x.HasAck {
-		messages, eager, delay := x.Ack.MessageLimit, x.Ack.EagerLimit, x.Ack.Delay.Microseconds()
-		l.MessageLimit, l.EagerLimit, l.DelayMicros = &messages, &eager, &delay
+		l.MessageLimit, l.EagerLimit, l.DelayMicros = new(x.Ack.MessageLimit), new(x.Ack.EagerLimit), new(x.Ack.Delay.Microseconds())
 		for _, r := range x.Ack.Ranges {
 			l.Ranges = append(l.Ranges, [2]uint32{r.First, r.End})
 		}

@@ -246,6 +246,5 @@ func between(a, b time.Time) *float64 {
 	if a.IsZero() || b.IsZero() || b.Before(a) {
 		return nil
 	}
-	s := b.Sub(a).Seconds()
-	return &s
+	return new(b.Sub(a).Seconds())
 }

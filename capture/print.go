@@ -58,24 +58,20 @@ func (e *Event) Line() Line {
 		Complete: e.Completes,
 	}
 	if e.HasRanks {
-		src, dst := e.Header.Src, e.Header.Dst
-		l.SrcRank, l.DstRank = &src, &dst
+		l.SrcRank, l.DstRank = new(e.Header.Src), new(e.Header.Dst)
 	}
 	if e.hasHeader() {
-		size, tag := e.Header.Size, e.Header.Tag
-		l.Type, l.Call, l.Size, l.Tag = e.Header.Type.String(), e.Header.Call.String(), &size, &tag
+		l.Type, l.Call, l.Size, l.Tag = e.Header.Type.String(), e.Header.Call.String(), new(e.Header.Size), new(e.Header.Tag)
 	}
 	if x := e.Extended; x != nil {
 		l.Tag, l.Extended = nil, x.line()
 	}
 	if e.InData {
-		offset, n, padding, total := e.Offset, e.Bytes, e.Padding, e.Total
-		l.Offset, l.Bytes, l.Padding, l.Total, l.DataPacket = &offset, &n, &padding, &total, e.DataPacket
+		l.Offset, l.Bytes, l.Padding, l.Total, l.DataPacket = new(e.Offset), new(e.Bytes), new(e.Padding), new(e.Total), e.DataPacket
 	}
 	l.Reason = e.reason()
 	if e.namesByte() {
-		b := e.Byte
-		l.Byte = &b
+		l.Byte = new(e.Byte)
 	}
 	return l
 }

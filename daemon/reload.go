@@ -93,9 +93,8 @@ func (d *Daemon) reload(load func() (*config.Config, error)) ([]config.Change, e
 		d.loaded = time.Now()
 	}
 	d.reloadMu.Unlock()
-	var refused *RefusedError
-	switch {
-	case errors.As(err, &refused) && refused.Err == nil:
+	switch refused, _ := errors.AsType[*RefusedError](err); {
+	case refused != nil && refused.Err == nil:
 		d.log.Error("configuration refused, a restart is needed",
 			zap.String("config", d.opts.Source), zap.Strings("restart", refused.Restart))
 	case err != nil:
@@ -206,22 +205,13 @@ func restartText(c config.Change) string {
 	return c.String()
 }
 
-// reread reads the configuration again, and applies it.
-func (d *Daemon) reread() ([]config.Change, error) {
-	load := d.opts.Load
-	if load == nil {
-		load = func() (*config.Config, error) { return nil, fmt.Errorf("%s: %w", d.opts.Source, errNoSource) }
-	}
-	return d.reload(load)
-}
-
 // reloadOnSignal reloads the configuration at every signal, until ctx is done. The result
 // is logged.
 func (d *Daemon) reloadOnSignal(ctx context.Context) {
 	for {
 		select {
 		case <-d.opts.Reload:
-			_, _ = d.reread() // it has been logged
+			_, _ = d.Reread() // it has been logged
 		case <-ctx.Done():
 			return
 		}
@@ -230,9 +220,12 @@ func (d *Daemon) reloadOnSignal(ctx context.Context) {
 
 // Reread implements control.Backend.
 func (d *Daemon) Reread() (control.Reloaded, error) {
-	changes, err := d.reread()
-	var refused *RefusedError
-	if errors.As(err, &refused) {
+	load := d.opts.Load
+	if load == nil {
+		load = func() (*config.Config, error) { return nil, fmt.Errorf("%s: %w", d.opts.Source, errNoSource) }
+	}
+	changes, err := d.reload(load)
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		e := control.Errorf(control.Refused, "%s", err)
 		e.Restart = refused.Restart
 		return control.Reloaded{}, e
@@ -241,8 +234,7 @@ func (d *Daemon) Reread() (control.Reloaded, error) {
 	for i, c := range changes {
 		answer.Changes[i] = control.Change{Key: c.Key, From: c.From, To: c.To, Text: c.String()}
 		if c.Rank != config.NoRank {
-			rank := c.Rank
-			answer.Changes[i].Rank = &rank
+			answer.Changes[i].Rank = new(c.Rank)
 		}
 	}
 	return answer, nil

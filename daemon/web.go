@@ -53,8 +53,7 @@ func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 		Listen: h.Listen, Config: h.WebConfig, Pprof: h.Pprof, Ready: d.phase.ready,
 		Log: slog.New(zapslog.NewHandler(d.log.Core())),
 	})
-	var taken *web.ListenError
-	if errors.As(err, &taken) && !explicit {
+	if _, taken := errors.AsType[*web.ListenError](err); taken && !explicit {
 		d.log.Warn("HTTP and metrics are disabled", zap.Error(err))
 		return nil, nil
 	}

@@ -1,6 +1,10 @@
 package htmlreport
 
-import "github.com/zrlmpi/zrlmpid/capture"
+import (
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+)
 
 // kindRow is a kind of finding.
 type kindRow struct {
@@ -28,35 +32,25 @@ func newFindings(r *capture.Report) findingColumns {
 	c := findingColumns{
 		Kind: []int{}, Kinds: []kindRow{}, Time: []int64{}, Text: []string{}, Packets: [][]int64{}, Messages: [][]int64{},
 	}
-	places := map[capture.Kind]int{}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		k, ok := places[f.Kind]
-		if !ok {
+		k := slices.IndexFunc(c.Kinds, func(row kindRow) bool { return row.Name == string(f.Kind) })
+		if k < 0 {
 			k = len(c.Kinds)
-			places[f.Kind] = k
 			c.Kinds = append(c.Kinds, kindRow{Name: string(f.Kind), Level: levels[f.Kind]})
 		}
 		c.Kinds[k].Total++
 		c.Kind = append(c.Kind, k)
 		c.Time = append(c.Time, nanoseconds(f.Time))
 		c.Text = append(c.Text, f.Text)
-		c.Packets = append(c.Packets, orEmpty(f.Packets))
-		c.Messages = append(c.Messages, orEmpty(f.Messages))
+		c.Packets = append(c.Packets, append([]int64{}, f.Packets...)) // empty and not null
+		c.Messages = append(c.Messages, append([]int64{}, f.Messages...))
 	}
-	for kind, n := range r.Summary.FindingsByKind {
-		if k, ok := places[kind]; ok {
-			c.Kinds[k].Total = max(c.Kinds[k].Total, n)
-		}
+	for i := range c.Kinds {
+		k := &c.Kinds[i]
+		k.Total = max(k.Total, r.Summary.FindingsByKind[capture.Kind(k.Name)])
 	}
 	return c
-}
-
-func orEmpty(list []int64) []int64 {
-	if list == nil {
-		return []int64{}
-	}
-	return list
 }
 
 // openWait is a rank that waits at the end of the recording: the message's ID, who
