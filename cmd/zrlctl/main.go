@@ -49,14 +49,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	fmt.Fprintf(stderr, "zrlctl: %v\n", err)
 	if a.json {
 		failure := struct {
-			Error   string       `json:"error"`
-			Kind    control.Kind `json:"kind,omitempty"`
-			Restart []string     `json:"restart,omitempty"`
-			Exit    int          `json:"exit"`
-		}{Error: err.Error(), Kind: control.KindOf(err), Exit: code}
-		if e, ok := errors.AsType[*control.Error](err); ok {
-			failure.Restart = e.Restart
-		}
+			*control.Error
+			Exit int `json:"exit"`
+		}{control.AsError(err), code}
 		if err := json.NewEncoder(stdout).Encode(failure); err != nil {
 			return exitFailure
 		}

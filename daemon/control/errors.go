@@ -91,8 +91,8 @@ func KindOf(err error) Kind {
 	return Failed
 }
 
-// asError returns err as it is sent over the control socket.
-func asError(err error) *Error {
+// AsError returns err as it is sent over the control socket.
+func AsError(err error) *Error {
 	e := &Error{Kind: KindOf(err), Message: err.Error()}
 	if inner, ok := errors.AsType[*Error](err); ok {
 		e.Restart = inner.Restart

@@ -64,7 +64,7 @@ type Difference struct {
 }
 
 func (t *Trip) fail(err error) {
-	e := asError(err)
+	e := AsError(err)
 	t.Error, t.Kind = e.Message, e.Kind
 }
 

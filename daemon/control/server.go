@@ -147,6 +147,6 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 }
 
 func writeError(w http.ResponseWriter, err error) {
-	e := asError(err)
+	e := AsError(err)
 	writeJSON(w, e.Kind.httpStatus(), e)
 }

@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"net"
 	"net/netip"
 	"time"
 )
@@ -18,28 +17,15 @@ func (c *Conn) acceptAll() {
 				return
 			}
 		}
-		from := remoteAddr(conn)
-		p := c.dialerAt(from.Addr())
+		p := c.dialerAt(remoteAddr(conn).Addr())
 		if p == nil {
-			conn.Close()
-			c.queue.pushBroken(&c.unknown, from)
-			if c.inbox != nil {
-				c.inbox.notifyPoll()
-			}
+			c.refuse(&c.unknown, conn)
 			continue
 		}
 		if _, secured := p.at(); secured != nil {
 			p.shake(conn)
 		}
-		c.tasks.Go(func() { c.accepted(p, conn) })
-	}
-}
-
-// accepted serves a connection that p has made.
-func (c *Conn) accepted(p *peer, conn *net.TCPConn) {
-	stream, err := c.secure(p, conn)
-	if err == nil {
-		c.run(p, conn, stream)
+		c.tasks.Go(func() { c.serve(p, conn) })
 	}
 }
 

@@ -18,7 +18,7 @@ func (c *Conn) keepDialing(p *peer) {
 		conn, err := c.dial(&dialer, p)
 		if err != nil {
 			p.failed(err)
-		} else if c.dialed(p, conn.(*net.TCPConn)) {
+		} else if c.serve(p, conn.(*net.TCPConn)) {
 			// A connection that the peer closes at once, because its rank
 			// map does not have us, say, does not start the back-off anew.
 			n = 0
@@ -41,8 +41,8 @@ func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
 	return dialer.DialContext(ctx, network(addr), addr.String())
 }
 
-// dialed serves a connection to p, and reports whether it worked.
-func (c *Conn) dialed(p *peer, conn *net.TCPConn) (worked bool) {
+// serve serves a connection with p, whichever side made it, and reports whether it worked.
+func (c *Conn) serve(p *peer, conn *net.TCPConn) (worked bool) {
 	stream, err := c.secure(p, conn)
 	return err == nil && c.run(p, conn, stream)
 }
