@@ -55,27 +55,24 @@ func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
 	rr.to[0].Base = &rr.found[0]
 	rr.to[0].SetLen(nonceLen)
 	rr.from[0] = unix.RemoteIovec{Base: uintptr(r.addr), Len: nonceLen}
-	if len(dst) == 0 {
-		return rr.readv(r, 0, 1, addr, 0)
-	}
-	rr.to[1].Base = &dst[0]
-	rr.to[1].SetLen(len(dst))
-	rr.from[1] = unix.RemoteIovec{Base: uintptr(addr), Len: len(dst)}
-	return rr.readv(r, 0, 2, addr, len(dst))
+	return rr.readv(r, 0, dst, addr)
 }
 
 // readResident is read of memory that is there. That there is some says whose it is
 // (pagemap).
 func (rr *remoteReader) readResident(r *remote, dst []byte, addr uint64) error {
-	rr.to[1].Base = &dst[0]
-	rr.to[1].SetLen(len(dst))
-	rr.from[1] = unix.RemoteIovec{Base: uintptr(addr), Len: len(dst)}
-	return rr.readv(r, 1, 2, addr, len(dst))
+	return rr.readv(r, 1, dst, addr)
 }
 
-// readv copies what from[first:end] says to where to[first:end] says: the nonce, if first
-// is 0, and n bytes from addr.
-func (rr *remoteReader) readv(r *remote, first, end int, addr uint64, n int) error {
+// readv copies the nonce, if first is 0, and len(dst) bytes from addr.
+func (rr *remoteReader) readv(r *remote, first int, dst []byte, addr uint64) error {
+	n, end := len(dst), 1
+	if n > 0 {
+		rr.to[1].Base = &dst[0]
+		rr.to[1].SetLen(n)
+		rr.from[1] = unix.RemoteIovec{Base: uintptr(addr), Len: n}
+		end = 2
+	}
 	got, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(r.pid), uintptr(unsafe.Pointer(&rr.to[first])), uintptr(end-first),
 		uintptr(unsafe.Pointer(&rr.from[first])), uintptr(end-first), 0)
 	rr.to[1].Base = nil // it is the caller's memory: keep no hold of it

@@ -14,21 +14,12 @@ type Filter struct{ words []string }
 // NewFilter returns a filter of words that are separated by spaces.
 func NewFilter(text string) Filter { return Filter{strings.Fields(strings.ToLower(text))} }
 
-// Empty reports whether the filter matches everything.
-func (f Filter) Empty() bool { return len(f.words) == 0 }
-
-// Wait reports whether a wait matches.
-func (f Filter) Wait(w *Wait) bool {
-	return f.Empty() || f.match(w.Rank, w.Peer, w.Direction+" "+w.For+" "+w.Text)
-}
-
-// Peer reports whether a peer matches.
-func (f Filter) Peer(p *Peer) bool {
-	return f.Empty() || f.match(p.Rank, p.Peer, strings.Join([]string{p.Kind, p.Address, p.Profile, p.Transport, p.Refuses, p.NetworkError}, " "))
-}
-
-func (f Filter) match(rank, peer int, text string) bool {
-	text = strings.ToLower(text)
+// match reports whether what is about two ranks, and consists of these texts, matches.
+func (f Filter) match(rank, peer int, texts ...string) bool {
+	if len(f.words) == 0 {
+		return true
+	}
+	text := strings.ToLower(strings.Join(texts, " "))
 	for _, word := range f.words {
 		if n, err := strconv.Atoi(word); err == nil {
 			if n != rank && n != peer {
@@ -48,8 +39,8 @@ func (f Filter) match(rank, peer int, text string) bool {
 func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	old, _ := d.old()
 	for i := range old {
-		if f.Wait(&old[i]) {
-			fit = append(fit, &old[i])
+		if w := &old[i]; f.match(w.Rank, w.Peer, w.Direction, w.For, w.Text) {
+			fit = append(fit, w)
 		}
 	}
 	return fit, len(old) - len(fit)
@@ -60,7 +51,7 @@ func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others int) {
 	for i := range d.Peers {
 		switch p := &d.Peers[i]; {
-		case !f.Peer(p):
+		case !f.match(p.Rank, p.Peer, p.Kind, p.Address, p.Profile, p.Transport, p.Refuses, p.NetworkError):
 			others++
 		case !all && !p.Active():
 			silent++
@@ -75,14 +66,9 @@ func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others
 // Ranks returns the local ranks that match.
 func (f Filter) Ranks(d *Digest) (fit []*Rank) {
 	for i := range d.Ranks {
-		if f.Rank(&d.Ranks[i]) {
-			fit = append(fit, &d.Ranks[i])
+		if r := &d.Ranks[i]; f.match(r.Rank, r.Rank, r.Role, r.Kernel, r.KernelState, r.Address, strings.Join(r.Transports, " ")) {
+			fit = append(fit, r)
 		}
 	}
 	return fit
-}
-
-// Rank reports whether a local rank matches.
-func (f Filter) Rank(r *Rank) bool {
-	return f.Empty() || f.match(r.Rank, r.Rank, strings.Join([]string{r.Role, r.Kernel, r.KernelState, r.Address, strings.Join(r.Transports, " ")}, " "))
 }

@@ -50,13 +50,17 @@ func TestFilter(t *testing.T) {
 	p := &Peer{Rank: 0, Peer: 17, PeerSnapshot: &mpe.PeerSnapshot{
 		Kind: "fpga", Address: "10.1.2.3:2718", Profile: "cloudfpga", Transport: "udp", NetworkError: "No Route",
 	}}
-	w := &Wait{Rank: 0, Peer: 17, Direction: Send, For: "ACK", Text: "rank 0 waits for ACK from rank 17"}
+	d := &Digest{Peers: []Peer{*p}, Waits: []Wait{
+		{Rank: 0, Peer: 17, Direction: Send, For: "ACK", Seconds: mediumSeconds, Text: "rank 0 waits for ACK from rank 17"},
+	}}
 	for text, want := range map[string][2]bool{
 		"": {true, true}, "17": {true, true}, "0": {true, true}, "1": {false, false}, "0>17": {true, true}, "17>0": {false, false},
 		"fpga udp": {true, false}, "10.1.2": {true, false}, " route 17 ": {true, false}, "ack": {false, true}, "FPGA 3": {false, false}, "send": {false, true},
 	} {
 		f := NewFilter(text)
-		if got := [2]bool{f.Peer(p), f.Wait(w)}; got != want || f.Empty() != (text == "") {
+		peers, _, _ := f.Peers(d, ByRank, true)
+		waits, _ := f.Waits(d)
+		if got := [2]bool{len(peers) == 1, len(waits) == 1}; got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
