@@ -70,7 +70,7 @@ func (w *waitWatcher) scan() {
 	waiting := make(map[waitKey]bool, len(w.warned))
 	for _, r := range w.ranks {
 		shortest := r.warnAfter()
-		if shortest == 0 {
+		if shortest == 0 && len(w.warned) == 0 {
 			continue
 		}
 		for _, wait := range r.Engine.Waits(shortest) {
