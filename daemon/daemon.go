@@ -70,7 +70,8 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{cfg: cfg, opts: opts, log: opts.Log}
-	d.loadedAt(cfg, time.Now())
+	d.current.Store(cfg)
+	d.loaded = time.Now()
 	if d.log == nil {
 		d.log = zap.NewNop()
 	}

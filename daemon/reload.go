@@ -30,12 +30,6 @@ type reloads struct {
 	loaded   time.Time
 }
 
-// loadedAt sets the configuration that the daemon starts with.
-func (r *reloads) loadedAt(cfg *config.Config, now time.Time) {
-	r.current.Store(cfg)
-	r.loaded = now
-}
-
 // lastReload reports whether the last attempt to load the configuration succeeded, and
 // when it last succeeded.
 func (r *reloads) lastReload() (good bool, last time.Time) {
