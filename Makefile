@@ -20,7 +20,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
-.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate soak bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
+.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -82,6 +82,9 @@ search: ## every schedule of up to 3 faults of the wire, against the state machi
 
 simulate: ## random programs on whole engines in simulated time, SEEDS of each kind of cluster and network
 	$(GO) test -count=1 -timeout 120m -run TestSimulation -v ./mpe -seeds $(SEEDS)
+
+mutations: ## take rules out of the state machines, one at a time: the search or the simulation has to fail without each; some minutes
+	$(GO) -C internal/tools run ./mutations
 
 soak: ## a million messages through a bad network, over UDP and TCP; a million steps of whole engines
 	ZRLMPI_INTEGRITY_MESSAGES=1000000 $(GO) test -count=1 -timeout 30m -run TestIntegrity -v ./internal/integration

@@ -502,7 +502,7 @@ func simulate(t *testing.T, k kind, seed uint64, kept []int, calm int) (*program
 	return p, p.check()
 }
 
-// shrink looks for a part of a program that fails in the same way, with fewer faults. It
+// shrink searches for a part of a program that fails in the same way, with fewer faults. It
 // returns the last that it has run.
 func shrink(t *testing.T, p *program, k kind, seed uint64, failure error) *program {
 	t.Helper()

@@ -1,0 +1,103 @@
+// Command mutations takes rules out of the state machines, one at a time, and runs the
+// search and the simulation on what is left: a test net is only worth what it finds. It
+// prints which rules were missed, and fails if one was not. Nothing in the tree is changed: the go
+// command reads the changed file from an overlay.
+//
+//	go -C internal/tools run ./mutations               # what make mutations runs
+//	go -C internal/tools run ./mutations -only P9      # those with P9 in their names
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	root := flag.String("root", "../..", "change the repository in this `folder`")
+	only := flag.String("only", "", "only rules with this `text` in their names")
+	flag.Parse()
+	if err := run(*root, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "mutations:", err)
+		os.Exit(1)
+	}
+}
+
+func run(root, only string) error {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return err
+	}
+	missed, all := 0, 0
+	for _, m := range mutations {
+		if !strings.Contains(m.rule, only) {
+			continue
+		}
+		all++
+		start := time.Now()
+		by, err := m.caught(root)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.rule, err)
+		}
+		if by == "" {
+			missed++
+			by = "NOT CAUGHT"
+		}
+		fmt.Printf("%-70s %s (%v)\n", m.rule, by, time.Since(start).Round(time.Second))
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d of %d rules can be taken out without a test that fails", missed, all)
+	}
+	fmt.Printf("%d rules taken out, each caught\n", all)
+	return nil
+}
+
+// caught reports which of the tests fails without the rule, "" if none does.
+func (m *mutation) caught(root string) (string, error) {
+	file := filepath.Join(root, filepath.FromSlash(m.file))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if n := bytes.Count(text, []byte(m.old)); n != 1 {
+		return "", fmt.Errorf("%s has %q %d times, not once", m.file, m.old, n)
+	}
+	dir, err := os.MkdirTemp("", "mutation")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(changed, bytes.Replace(text, []byte(m.old), []byte(m.new), 1), 0o600); err != nil {
+		return "", err
+	}
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
+		return "", err
+	}
+	for _, t := range m.by {
+		args := append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=10m"}, t.args...)
+		cmd := exec.Command("go", args...)
+		cmd.Dir = root
+		out, err := cmd.CombinedOutput()
+		if bytes.Contains(out, []byte("[build failed]")) {
+			return "", fmt.Errorf("it does not compile:\n%s", out)
+		}
+		if bytes.Contains(out, []byte("panic: test timed out")) {
+			return "", fmt.Errorf("%s goes on and on", t.name)
+		}
+		if err != nil {
+			return "caught by " + t.name, nil
+		}
+	}
+	return "", nil
+}
