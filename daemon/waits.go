@@ -73,7 +73,11 @@ func (w *waitWatcher) scan() {
 		if shortest == 0 && len(w.warned) == 0 {
 			continue
 		}
-		for _, wait := range r.Engine.Waits(shortest) {
+		atLeast := shortest
+		if len(w.warned) > 0 {
+			atLeast = 0 // one that was logged goes on, whatever is to be logged now
+		}
+		for _, wait := range r.Engine.Waits(atLeast) {
 			if r.idles(wait) {
 				continue
 			}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ var kinds = []struct {
 // KindOf returns the kind of any error of this module.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Kind
+		return cmp.Or(e.Kind, Failed)
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {

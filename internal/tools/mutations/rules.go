@@ -15,49 +15,53 @@ type test struct {
 var (
 	search     = test{"the search", []string{"./handshake", "-run", "TestSearch$"}}
 	rounds     = test{"rounds with copies", []string{"./handshake", "-run", "TestDuplicatesAcrossRounds$"}}
+	itsOwn     = test{"a test of its own", []string{"./handshake", "-run", "TestTrap"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
 	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/(cloudfpga|fpga)", "-seeds", "3000"}}
 	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/(extended|collectives|restarts)", "-seeds", "300"}}
 )
 
+// deployed are the tests of rules towards deployed nodes.
+var deployed = []test{search, rounds, itsOwn, simulation}
+
 // mutations are rules of the handshake (P, D, T: docs/ZRLMPI_protocol.md), of the
 // extended profile (E), and of the engine.
 var mutations = []mutation{
 	{"P6: SEND_REQUEST again within 50 ms is not cleared again", "handshake/recv.go",
-		"\t\tif r.early.on {\n\t\t\treturn acts\n\t\t}\n", "", []test{search, rounds, simulation}},
+		"\t\tif r.early.on {\n\t\t\treturn acts\n\t\t}\n", "", deployed},
 	{"P8: SEND_REQUEST of a deployed peer is the ACK that was lost", "handshake/send.go",
 		"\tif !p.requestBeforeClear() {\n\t\tacts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: RequestTakenAsAck",
-		"\tif false {\n\t\tacts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: RequestTakenAsAck", []test{search, rounds, simulation}},
+		"\tif false {\n\t\tacts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: RequestTakenAsAck", deployed},
 	{"P9: DATA again is acknowledged again", "handshake/recv.go",
-		"if p.cfg.Quirks.AckOnce || p.last.early.on {", "if true {", []test{search, rounds, simulation}},
+		"if p.cfg.Quirks.AckOnce || p.last.early.on {", "if true {", deployed},
 	{"P9: but only after the peer's time-out", "handshake/recv.go",
-		"if p.cfg.Quirks.AckOnce || p.last.early.on {", "if p.cfg.Quirks.AckOnce {", []test{search, rounds, simulation}},
+		"if p.cfg.Quirks.AckOnce || p.last.early.on {", "if p.cfg.Quirks.AckOnce {", deployed},
 	{"P11: no CLEAR_TO_SEND again while DATA of a deployed peer arrives", "handshake/recv.go",
-		"if p.cfg.Peer.RetransmitsClear > 0 {", "if false {", []test{search, rounds, simulation}},
+		"if p.cfg.Peer.RetransmitsClear > 0 {", "if false {", deployed},
 	{"P14: DATA goes to a deployed peer again only when it asks", "handshake/send.go",
-		"return p.cfg.Peer.RetransmitsClear > 0 && !p.cfg.Reliable &&", "return false && !p.cfg.Reliable &&", []test{search, rounds, simulation}},
+		"return p.cfg.Peer.RetransmitsClear > 0 && !p.cfg.Reliable &&", "return false && !p.cfg.Reliable &&", deployed},
 	{"P14: a CLEAR_TO_SEND too soon after the last does not ask", "handshake/send.go",
-		"!s.doubtful && !early && !s.writing", "!s.doubtful && (!early || early) && !s.writing", []test{search, rounds, simulation}},
+		"!s.doubtful && !early && !s.writing", "!s.doubtful && (!early || early) && !s.writing", deployed},
 	{"P16: a second CLEAR_TO_SEND shows that the peer is in no send", "handshake/send.go",
-		"if p.recv.state == WaitData && again {", "if p.recv.state == WaitData && again && false {", []test{search, rounds, simulation}},
+		"if p.recv.state == WaitData && again {", "if p.recv.state == WaitData && again && false {", deployed},
 	{"P17: an ACK shows that a SEND_REQUEST before it was a copy", "handshake/send.go",
-		"\t\tif p.requestBeforeClear() {\n\t\t\t// It has received since", "\t\tif false {\n\t\t\t// It has received since", []test{search, rounds, simulation}},
+		"\t\tif p.requestBeforeClear() {\n\t\t\t// It has received since", "\t\tif false {\n\t\t\t// It has received since", deployed},
 	{"P18: times count by when a packet arrived", "handshake/pair.go",
-		"\tfits := defect.OK()", "\tp.last.early.expire(now)\n\tfits := defect.OK()", []test{search, rounds, simulation}},
+		"\tfits := defect.OK()", "\tp.last.early.expire(now)\n\tfits := defect.OK()", deployed},
 	{"D11: no continuation after a gap of 50 ms", "handshake/recv.go",
-		"if now-r.arrived > p.cfg.Timing.FragmentGap {", "if now < 0 {", []test{search, rounds, simulation}},
+		"if now-r.arrived > p.cfg.Timing.FragmentGap {", "if now < 0 {", deployed},
 	{"D8: a datagram that does not fit starts the message over", "handshake/recv.go",
-		"if !p.lengthFits(r.off, int64(r.size)*protocol.WordLen, b) {", "if now < 0 {", []test{search, rounds, simulation}},
+		"if !p.lengthFits(r.off, int64(r.size)*protocol.WordLen, b) {", "if now < 0 {", deployed},
 	{"T6: the wait for ACK ends", "handshake/send.go",
-		"s.deadline = in(now, p.cfg.Timing.AckDeadline)", "s.deadline = timer{}", []test{search, rounds, simulation}},
+		"s.deadline = in(now, p.cfg.Timing.AckDeadline)", "s.deadline = timer{}", deployed},
 	{"quirk: a stand-in that sends does not clear again", "handshake/recv.go",
-		"if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {", "if false {", []test{search, rounds, simulation}},
+		"if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {", "if false {", deployed},
 	{"E32: a number that has arrived is a duplicate", "extended/arrivals.go",
 		"case d >= 1<<31, d < maxWindow && a.has(number):", "case d >= 1<<31:", []test{searchE2, simulateE2}},
 	{"engine: a receive that was abandoned in mid-message keeps its message", "mpe/peer_handshake.go",
 		"\tcase act.Err == nil:\n\t\t// It arrived for a detached", "\tcase act.Err == nil && false:\n\t\t// It arrived for a detached", []test{simulation}},
 	{"engine: a deadline is noted", "mpe/timer.go",
-		"\te.due = min(e.due, at)\n}", "}", []test{simulation}},
+		"\te.due = min(e.due, at)\n}", "\te.due = max(e.due, at)\n}", []test{simulation}},
 	{"engine: time-outs wait for what has arrived", "mpe/peer_handshake.go",
 		"\tif l.p.known != nil {", "\tif false {", []test{simulation}},
 	{"engine: a receive whose message did not exist is posted again", "mpe/peer_handshake.go",
