@@ -15,7 +15,7 @@ type test struct {
 var (
 	search     = test{"the search", []string{"./handshake", "-run", "TestSearch$"}}
 	rounds     = test{"rounds with copies", []string{"./handshake", "-run", "TestDuplicatesAcrossRounds$"}}
-	itsOwn     = test{"a test of its own", []string{"./handshake", "-run", "TestTrap"}}
+	itsOwn     = test{"a test of its own", []string{"./handshake", "-run", "TestTrap|TestDocumentStateTables"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
 	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/(cloudfpga|fpga)", "-seeds", "3000"}}
 	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/(extended|collectives|restarts)", "-seeds", "300"}}
