@@ -16,6 +16,7 @@ var (
 	search     = test{"the search", []string{"./handshake", "-run", "TestSearch$"}}
 	rounds     = test{"rounds with copies", []string{"./handshake", "-run", "TestDuplicatesAcrossRounds$"}}
 	itsOwn     = test{"a test of its own", []string{"./handshake", "-run", "TestTrap|TestDocumentStateTables"}}
+	duplicate  = test{"a test of its own", []string{"./mpe", "-run", "Duplicate"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
 	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/(cloudfpga|fpga)", "-seeds", "3000"}}
 	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/(extended|collectives|restarts)", "-seeds", "300"}}
@@ -65,5 +66,5 @@ var mutations = []mutation{
 	{"engine: time-outs wait for what has arrived", "mpe/peer_handshake.go",
 		"\tif l.p.known != nil {", "\tif false {", []test{simulation}},
 	{"engine: a receive whose message did not exist is posted again", "mpe/peer_handshake.go",
-		"if !r.detached {\n\t\t\t\te.pairs.reposts", "if false {\n\t\t\t\te.pairs.reposts", []test{simulation}},
+		"if !r.detached {\n\t\t\t\te.pairs.reposts", "if false {\n\t\t\t\te.pairs.reposts", []test{duplicate, simulation}},
 }
