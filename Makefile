@@ -49,10 +49,10 @@ unit: ## tests, without the race detector
 	$(GO) -C lab test ./...
 
 # Tests run without vet, which is part of lint. Fuzz targets run on their seeds here.
-race: ## tests, with the race detector (needs a C compiler) where there are goroutines
+race: ## tests, with the race detector (needs a C compiler) where the product has goroutines
 	$(GO) test -vet=off $(PURE)
 	$(GO) test -race -vet=off $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))")
-	$(GO) -C lab test -race -vet=off ./...
+	$(GO) -C lab test -vet=off ./...
 
 # The engine is the same: only the transports' own code needs the race detector once more.
 offload-off: ## tests of what carries messages, without UDP offload and single copies
