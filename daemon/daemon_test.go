@@ -270,24 +270,3 @@ func TestKernelEnds(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
-
-func TestWarnAfter(t *testing.T) {
-	c := newCluster(t)
-	r := start(t, c.yaml("defaults: {warn_after: 50ms}", "run: host", "run: standin", "run: host"))
-	ctx, cancel := context.WithCancel(within(t))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = r.client.Send(ctx, control.SendRequest{From: 0, To: 2}, strings.NewReader("abcd"))
-	}()
-	r.log.waitFor(t, " for CLEAR_TO_SEND from rank 2")
-	if _, _, err := r.client.Recv(ctx, control.RecvRequest{From: 0, To: 2, Words: 1}); err != nil {
-		t.Error(err)
-	}
-	r.log.waitFor(t, `wait ended	{"rank": 0, "peer": 2, "waits_for": "CLEAR_TO_SEND", "elapsed": `)
-	<-done
-	cancel()
-	if n := strings.Count(r.log.String(), "message waits"); n != 1 {
-		t.Errorf("%d warnings, want one:\n%s", n, r.log)
-	}
-}

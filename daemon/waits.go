@@ -70,12 +70,11 @@ func (w *waitWatcher) scan() {
 	waiting := make(map[waitKey]bool, len(w.warned))
 	for _, r := range w.ranks {
 		shortest := r.warnAfter()
-		if shortest == 0 && len(w.warned) == 0 {
-			continue
-		}
 		atLeast := shortest
 		if len(w.warned) > 0 {
 			atLeast = 0 // one that was logged goes on, whatever is to be logged now
+		} else if shortest == 0 {
+			continue
 		}
 		for _, wait := range r.Engine.Waits(atLeast) {
 			if r.idles(wait) {

@@ -103,7 +103,7 @@ func TestDuplicatesAcrossRounds(t *testing.T) {
 							if len(s.b) > protocol.HeaderLen && words > 346 {
 								continue
 							}
-							for _, fate := range fates() {
+							for _, fate := range fates(0, 5, 30, 130, 150, 180, 250) {
 								e := newEchoRounds(kind, words, pause, early)
 								e.w.fault = one(s.from, n, fate)
 								e.w.run(3 * time.Minute)
@@ -119,10 +119,10 @@ func TestDuplicatesAcrossRounds(t *testing.T) {
 	}
 }
 
-// fates are a loss, copies that come late, and delays.
-func fates() [][]time.Duration {
+// fates are a loss, delays of so many milliseconds, and copies that come so late.
+func fates(delays ...time.Duration) [][]time.Duration {
 	all := [][]time.Duration{nil}
-	for _, d := range []time.Duration{0, 5, 30, 130, 150, 180, 250} {
+	for _, d := range delays {
 		all = append(all, []time.Duration{0, d * ms}, []time.Duration{d * ms})
 	}
 	return all

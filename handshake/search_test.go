@@ -29,16 +29,6 @@ var (
 
 const goldenSearch = "testdata/search.golden"
 
-// searchedFaults are the kinds of fault of the search; late are all but the first.
-func searchedFaults() (fates [][]time.Duration) {
-	fates = append(fates, nil, []time.Duration{swapped})
-	for _, d := range []int{5, 30, 150, 250} {
-		late := time.Duration(d) * ms
-		fates = append(fates, []time.Duration{late}, []time.Duration{0, late})
-	}
-	return fates
-}
-
 // family names a schedule by what happened to which packets, in the order of their names.
 func family(packets []string) string {
 	return strings.Join(slices.Sorted(slices.Values(packets)), ", ")
@@ -94,7 +84,7 @@ func (s *searched) least() (names []string) {
 // search runs every schedule on scenarios of a pairing.
 func search(scenarioOf func() *scenario) *searched {
 	s := &searched{families: map[string]string{}}
-	fates := searchedFaults()
+	fates := append(fates(5, 30, 150, 250), []time.Duration{swapped}) // late are all but the first
 	schedule.Each(len(fates), *searchDepth, func(faults []schedule.Fault) (n int) {
 		sc := scenarioOf()
 		packets := make([]string, 0, len(faults))

@@ -167,9 +167,7 @@ func (p *Pair) DataSent(now Instant) {
 		p.armSend(now, p.cfg.Timing.Ack)
 		return
 	}
-	if crossed := in(now, crossing); !s.early.on || s.early.at < crossed.at {
-		s.early = crossed
-	}
+	s.early = timer{on: true, at: max(s.early.at, now+crossing)}
 }
 
 // retransmitsOnClear reports whether DATA is retransmitted only when the peer asks

@@ -47,8 +47,8 @@ type mmsgSend struct {
 	todo     int // messages
 }
 
-// newSocket is the best socket of this system: a plain one where the kernel or a sandbox does not
-// have the calls.
+// newSocket is the best socket of this system: a plain one where the kernel or a sandbox
+// does not have the calls. It owns conn from here on, unless it fails.
 func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

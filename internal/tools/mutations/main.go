@@ -93,7 +93,7 @@ func (m *mutation) caught(root string) (string, error) {
 			return "", fmt.Errorf("it does not compile:\n%s", out)
 		}
 		if bytes.Contains(out, []byte("panic: test timed out")) {
-			return "", fmt.Errorf("%s goes on and on", t.name)
+			return "", fmt.Errorf("%s does not end", t.name)
 		}
 		if err != nil {
 			return "caught by " + t.name, nil
