@@ -57,6 +57,7 @@ var transitions = map[string]string{
 	"M36": "fpga req 1 send clear ack",
 	"M37": "fpga send recv req clear 102 clear",
 	"M40": "fpga req 1 send clear 102 req",
+	"M41": "tcp send recv req connected",
 	"M39": "fpga recv req send time-out",
 	"M38": "cpu send time-out 120 clear ack send",
 

@@ -79,6 +79,10 @@ func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
 		return acts
 	}
 	switch p.send.state {
+	case Held:
+		if p.send.requested > 0 { // a SEND_REQUEST that the peer may not have deferred
+			acts = p.transmitRequest(now, acts)
+		}
 	case WaitClear:
 		acts = p.retransmitRequest(now, acts)
 	case WaitAck:

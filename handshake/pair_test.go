@@ -342,6 +342,16 @@ func TestReconnect(t *testing.T) {
 	b.do(b.now)
 	b.sends(dat, 0, 0)
 
+	// Both have asked, and what the peer has not read is lost with the connection.
+	c := send()
+	c.sends(sreq)
+	c.postRecv(1000)
+	c.gets(sreq, sInt, nil).sends(clr)
+	c.rank.acts = c.pair.Reconnected(c.now, nil)
+	c.do(c.now)
+	c.sends(sreq, clr)
+	c.gets(clr, rInt, nil).sends(dat, 0, 0)
+
 	r := newBench(t, cfg)
 	op := r.postRecv(1000)
 	h := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Size: 1000, Call: sInt, Type: dat})
