@@ -81,9 +81,9 @@ type link interface {
 	// everything.
 	abortUnsent(err error)
 	abortAll(err error)
-	// tick acts on deadlines up to now, and endEvent sends what the event at hand
+	// tick acts on deadlines up to horizon, and endEvent sends what the event at hand
 	// has queued.
-	tick(now handshake.Instant)
+	tick(horizon handshake.Instant)
 	endEvent()
 	// reconfigure and reset are Engine.Reconfigure and Engine.Reset for the peer.
 	reconfigure(next *Peer)
@@ -96,9 +96,8 @@ type link interface {
 	describe(info *PeerInfo)
 	// check refuses an operation that the profile cannot carry.
 	check(op Operation) error
-	// deadline is the next one, and horizon the time up to which deadlines are acted on.
+	// deadline is the next one.
 	deadline() (handshake.Instant, bool)
-	horizon(now handshake.Instant) handshake.Instant
 	// busy reports whether something is under way that Close has to wait for. A receive
 	// that waits for a message, and a send that waits for its receive, have not begun to
 	// move data and may wait forever.
@@ -167,6 +166,15 @@ func (cfg *Peer) configure(local, remote int) {
 		x.Local, x.Remote, x.Reliable = uint32(local), uint32(remote), cfg.Transport.Reliable()
 		cfg.Extended = &x
 	}
+}
+
+// horizon is the time up to which everything that has arrived from the peer is known to
+// have been taken: a time-out must not expire before a packet that is there is read.
+func (p *peer) horizon(now handshake.Instant) handshake.Instant {
+	if p.known != nil {
+		return *p.known
+	}
+	return now
 }
 
 // noTags reports whether the peer's messages carry no tag. A nil peer is this

@@ -373,9 +373,10 @@ func (l *extendedLink) abortAll(err error) {
 	}
 }
 
-func (l *extendedLink) tick(now handshake.Instant) {
+// tick has the machine act as of the present, which its packets carry (E30).
+func (l *extendedLink) tick(handshake.Instant) {
 	e := l.p.e
-	e.conns.list = l.machine().Tick(now, e.conns.list[:0])
+	e.conns.list = l.machine().Tick(e.at, e.conns.list[:0])
 	l.perform(nil)
 }
 
@@ -405,8 +406,6 @@ func (l *extendedLink) check(op Operation) error {
 }
 
 func (l *extendedLink) deadline() (handshake.Instant, bool) { return l.conn.Deadline() }
-
-func (l *extendedLink) horizon(now handshake.Instant) handshake.Instant { return now }
 
 func (l *extendedLink) unexpectedLimit() int { return l.conn.Config().Messages }
 

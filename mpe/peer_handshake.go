@@ -404,9 +404,9 @@ func (l *handshakeLink) abortAll(err error) {
 	l.sending, l.recving = nil, nil
 }
 
-func (l *handshakeLink) tick(now handshake.Instant) {
+func (l *handshakeLink) tick(horizon handshake.Instant) {
 	e := l.p.e
-	e.pairs.list = l.machine().Tick(now, e.pairs.list[:0])
+	e.pairs.list = l.machine().Tick(horizon, e.pairs.list[:0])
 	l.perform(nil)
 }
 
@@ -438,15 +438,6 @@ func (l *handshakeLink) check(op Operation) error {
 }
 
 func (l *handshakeLink) deadline() (handshake.Instant, bool) { return l.pair.Deadline() }
-
-// horizon is the time up to which everything that has arrived from the peer is known to
-// have been taken: a time-out must not expire before a packet that is there is read.
-func (l *handshakeLink) horizon(now handshake.Instant) handshake.Instant {
-	if l.p.known != nil {
-		return *l.p.known
-	}
-	return now
-}
 
 func (l *handshakeLink) unexpectedLimit() int { return 0 } // its SEND_REQUESTs are counted in any case
 
