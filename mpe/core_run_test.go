@@ -34,10 +34,12 @@ type world struct {
 	wire  []datagram                   // in the order of their times
 	last  map[[2]int]handshake.Instant // when the last of a pair arrives: a path keeps the order
 	cut   map[[2]int]handshake.Instant // until when nothing of a pair arrives
+	bad   map[[2]int]int               // how many more datagrams of a pair a burst of losses takes
 	jobs  []func()                     // users' functions that are to be called
-	// sent counts datagrams, and from calm on none meets a fault.
-	sent, calm int
-	make       func(rank int) *core
+	// sent counts datagrams, and faulty those that were lost or repeated; from calm on none
+	// meets a fault.
+	sent, faulty, calm int
+	make               func(rank int) *core
 	// transcript has every datagram with its time.
 	transcript hash.Hash
 	trace      func(what string, d datagram) // may be nil
@@ -46,6 +48,11 @@ type world struct {
 // faults are what a network does, as probabilities of a datagram.
 type faults struct {
 	loss, duplicate, corrupt float64
+	// burst is that of it and up to 20 that follow on its path being lost; repeat that of a
+	// SEND_REQUEST coming once more, up to 300 ms later.
+	burst, repeat float64
+	// most is how many are lost or repeated in all, unless it is 0.
+	most int
 	// late is that of a delay of up to 300 ms, which others overtake.
 	late float64
 	// cut is that of an outage of the path, or of both directions, for up to 3 s.
@@ -57,14 +64,32 @@ type faults struct {
 	hardware int
 	// room is how many datagrams a socket holds; 0 is any number.
 	room int
+	// jump is that of the receiver's clock jumping ahead by up to 5 s.
+	jump float64
+	// stream: each pair has a connection. It loses nothing, but breaks with the probability
+	// reset of a packet: then all that is in transit is lost, and what is sent until there is
+	// another one. None of the other faults of datagrams concerns it.
+	stream bool
+	reset  float64
+	// slow is that of a DATA message being written in up to 400 ms, during which the core
+	// goes on.
+	slow float64
+	// halt is that of the receiver being stopped forever, while the connection stays.
+	halt float64
 }
 
-// datagram is one in transit.
+// datagram is one in transit, or a packet of a stream.
 type datagram struct {
 	at       handshake.Instant
 	from, to int
 	bytes    []byte
+	kind     RxKind
+	// do, if not nil, is what happens at that time instead.
+	do func()
 }
+
+// of reports whether the datagram is from one of the ranks to the other.
+func (d *datagram) of(a, b int) bool { return d.from == a && d.to == b || d.from == b && d.to == a }
 
 // port is a rank's end of the network, and the driver of its core.
 type port struct {
@@ -74,8 +99,12 @@ type port struct {
 	// does not run. All that had arrived at known was taken.
 	socket         []datagram
 	stopped, known handshake.Instant
+	// ahead is by how much its clock is. All times of the core are of that clock, and known.
+	ahead time.Duration
 	// dead: it belongs to a core that has crashed.
 	dead bool
+	// node is the model of a deployed node in place of a core; or nil.
+	node *deployed
 }
 
 // ready returns when the rank takes what is in its socket, or never.
@@ -88,24 +117,44 @@ func (p *port) ready() handshake.Instant {
 
 // due returns when the rank acts on its deadlines, or never.
 func (p *port) due() handshake.Instant {
+	if p.node != nil {
+		return p.node.due()
+	}
 	due := p.w.cores[p.rank].due
-	if due == never {
+	if due == never || p.stopped == never {
 		return never
 	}
-	return max(due, p.stopped, p.w.now)
+	return max(due-p.ahead, p.stopped, p.w.now)
 }
 
 func (p *port) LocalAddr() netip.AddrPort    { return netip.AddrPort{} }
-func (p *port) Reliable() bool               { return false }
+func (p *port) Reliable() bool               { return p.w.net.stream }
 func (p *port) Recv([]RxPacket) (int, error) { return 0, errors.ErrUnsupported }
 func (p *port) Close() error                 { return nil }
 
 func (p *port) SendHeader(peer int, header []byte) error {
-	p.w.transmit(p.rank, peer, bytes.Clone(header))
+	p.w.transmit(p.rank, peer, p.kind(RxHeader), bytes.Clone(header))
 	return nil
 }
 
+// kind is what a packet of a handshake arrives as.
+func (p *port) kind(stream RxKind) RxKind {
+	if p.Reliable() {
+		return stream
+	}
+	return RxDatagram
+}
+
 func (p *port) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
+	if p.Reliable() {
+		p.w.transmit(p.rank, peer, RxHeader, bytes.Clone(header))
+		for len(payload) > 0 {
+			n := min(len(payload), 1+p.w.rng.IntN(4000))
+			p.w.transmit(p.rank, peer, RxPayload, bytes.Clone(payload[:n]))
+			payload = payload[n:]
+		}
+		return nil
+	}
 	for first := true; first || len(payload) > 0; first = false {
 		n := shape.MaxDatagram
 		var b []byte
@@ -113,7 +162,7 @@ func (p *port) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 			b, n = bytes.Clone(header), n-len(header)
 		}
 		n = min(n, len(payload))
-		p.w.transmit(p.rank, peer, append(b, payload[:n]...))
+		p.w.transmit(p.rank, peer, RxDatagram, append(b, payload[:n]...))
 		payload = payload[n:]
 	}
 	return nil
@@ -121,20 +170,64 @@ func (p *port) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 
 func (p *port) SendPackets(peer int, packets []Packet) (int, error) {
 	for i := range packets {
-		p.w.transmit(p.rank, peer, append(bytes.Clone(packets[i].Header[:]), packets[i].Payload...))
+		p.w.transmit(p.rank, peer, RxDatagram, append(bytes.Clone(packets[i].Header[:]), packets[i].Payload...))
 	}
 	return len(packets), nil
 }
 
 func (p *port) sendHeader(l *handshakeLink, header []byte) error {
+	if w := &l.writer; w.writing {
+		w.behind = append(w.behind, outgoing{header: [protocol.HeaderLen]byte(header)})
+		return nil
+	}
 	return p.SendHeader(l.p.rank, header)
 }
 
-func (p *port) sendData(l *handshakeLink, _ handshake.ID, header, payload []byte) (handshake.Instant, bool, error) {
-	return p.w.now, true, p.SendData(l.p.rank, header, payload, l.p.cfg.Handshake.Shape)
+func (p *port) sendData(l *handshakeLink, id handshake.ID, header, payload []byte) (handshake.Instant, bool, error) {
+	w := &l.writer
+	if !w.writing && !p.w.happens(p.w.net.slow) {
+		return p.w.now + p.ahead, true, p.SendData(l.p.rank, header, payload, l.p.cfg.Handshake.Shape)
+	}
+	w.behind = append(w.behind, outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
+	if !w.writing {
+		w.writing = true
+		p.write(l)
+	}
+	return 0, false, nil
 }
 
-func (p *port) connected(*handshakeLink)   {}
+// write sends what waits for the peer, until nothing is left. Of a message, some time passes
+// before and after its packets.
+func (p *port) write(l *handshakeLink) {
+	w := &l.writer
+	if w.writing = len(w.behind) > 0; !w.writing || p.dead {
+		return
+	}
+	out := w.behind[0]
+	w.behind = w.behind[1:]
+	after := func(do func()) {
+		at := p.w.now + time.Duration(p.w.rng.IntN(200))*time.Millisecond
+		p.w.deliver(datagram{at: at, from: p.rank, to: p.rank, do: func() {
+			if !p.dead {
+				do()
+			}
+		}})
+	}
+	if out.data == 0 {
+		_ = p.SendHeader(l.p.rank, out.header[:])
+		p.write(l)
+		return
+	}
+	after(func() {
+		_ = p.SendData(l.p.rank, out.header[:], out.payload, l.p.cfg.Handshake.Shape)
+		after(func() {
+			p.w.event(p.rank, func(*core) { l.dataSent(l.p.e.at, out.data, nil) })
+			p.write(l)
+		})
+	})
+}
+
+func (p *port) connected(l *handshakeLink) { l.writer.behind = nil }
 func (p *port) place(Transport, Placement) {}
 func (p *port) revoke()                    {}
 func (p *port) random() uint64             { return p.w.rng.Uint64() }
@@ -149,16 +242,24 @@ func (p *port) compute(j collective.Job) {
 }
 
 // newCores starts n cores that are each other's peers.
-func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, remote int) Peer) *world {
+//
+// In place of a core, a rank may be a model of a deployed node.
+func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, remote int) Peer, nodes ...newNode) *world {
 	t.Helper()
 	w := &world{
 		rng: rand.New(rand.NewPCG(seed, 1)), net: net, transcript: sha256.New(),
-		last: map[[2]int]handshake.Instant{}, cut: map[[2]int]handshake.Instant{},
+		last: map[[2]int]handshake.Instant{}, cut: map[[2]int]handshake.Instant{}, bad: map[[2]int]int{},
 		cores: make([]*core, n), ports: make([]*port, n), calm: math.MaxInt,
 	}
 	starts := uint64(0)
 	w.make = func(rank int) *core {
 		p := &port{w: w, rank: rank, known: w.now}
+		if rank < len(nodes) && nodes[rank] != nil {
+			others := slices.Delete(members(n), rank, rank+1)
+			p.node = nodes[rank](w, rank, others)
+			w.ports[rank] = p
+			return nil
+		}
 		cfg := Config{Rank: rank}
 		starts++
 		for remote := range n {
@@ -180,6 +281,11 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 		}
 		if old := w.ports[rank]; old != nil {
 			old.dead = true
+			for remote := range n {
+				if net.stream && remote != rank {
+					w.reset(rank, remote)
+				}
+			}
 		}
 		w.cores[rank], w.ports[rank] = e, p
 		return e
@@ -190,38 +296,107 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 	return w
 }
 
-// transmit puts a datagram on the wire, or loses it.
-func (w *world) transmit(from, to int, b []byte) {
+// happens draws whether a fault meets the datagram that was sent last.
+func (w *world) happens(p float64) bool { return p > 0 && w.sent <= w.calm && w.rng.Float64() < p }
+
+// newNode makes the model of a deployed node; nil stands for a core.
+type newNode func(w *world, rank int, peers []int) *deployed
+
+// members are the ranks of a cluster.
+func members(n int) []int {
+	all := make([]int, n)
+	for rank := range all {
+		all[rank] = rank
+	}
+	return all
+}
+
+// transmit puts a packet on the wire, or loses it.
+func (w *world) transmit(from, to int, kind RxKind, b []byte) {
 	fmt.Fprintln(w.transcript, w.now, from, to)
 	w.transcript.Write(b)
 	w.sent++
-	happens := func(p float64) bool { return p > 0 && w.sent <= w.calm && w.rng.Float64() < p }
 	path := [2]int{from, to}
-	if happens(w.net.cut) {
+	d := datagram{at: w.now, from: from, to: to, bytes: b, kind: kind}
+	if w.net.stream {
+		if w.happens(w.net.reset) {
+			w.reset(from, to)
+		}
+		if w.now < w.cut[path] {
+			w.traced("lost", d)
+			return
+		}
+		w.traced("sent", d)
+		d.at = w.inOrder(path)
+		w.deliver(d)
+		return
+	}
+	if w.happens(w.net.cut) {
 		until := w.now + []time.Duration{20 * time.Millisecond, 400 * time.Millisecond, 3 * time.Second}[w.rng.IntN(3)]
 		w.cut[path] = until
 		if w.rng.IntN(2) == 0 {
 			w.cut[[2]int{to, from}] = until
 		}
 	}
-	if w.now < w.cut[path] || happens(w.net.loss) {
-		w.traced("lost", datagram{w.now, from, to, b})
+	if w.happens(w.net.burst) {
+		w.bad[path] = 1 + w.rng.IntN(20)
+	}
+	loses := w.now < w.cut[path] || w.bad[path] > 0 || w.happens(w.net.loss)
+	w.bad[path] = max(0, w.bad[path]-1)
+	spare := w.net.most == 0 || w.faulty < w.net.most
+	if loses && spare {
+		w.faulty++
+		w.traced("lost", d)
 		return
 	}
-	w.traced("sent", datagram{w.now, from, to, b})
-	if happens(w.net.corrupt) {
+	w.traced("sent", d)
+	if w.happens(w.net.corrupt) {
 		b[w.rng.IntN(len(b))] ^= 1 << w.rng.IntN(8)
 	}
-	at := w.now + 10*time.Microsecond + time.Duration(w.rng.IntN(40))*time.Microsecond
-	if happens(w.net.late) {
-		at += time.Duration(w.rng.IntN(300)) * time.Millisecond
+	if w.happens(w.net.late) {
+		d.at = w.now + latency(w) + time.Duration(w.rng.IntN(300))*time.Millisecond
 	} else {
-		at = max(at, w.last[path])
-		w.last[path] = at
+		d.at = w.inOrder(path)
 	}
-	w.deliver(datagram{at, from, to, b})
-	if happens(w.net.duplicate) {
-		w.deliver(datagram{at + time.Duration(w.rng.IntN(20_000))*time.Microsecond, from, to, bytes.Clone(b)})
+	w.deliver(d)
+	if h, defect := protocol.CloudFPGA.Parse(b); w.happens(w.net.repeat) && spare && defect.OK() && h.Type == protocol.SendRequest {
+		w.faulty++
+		w.traced("repeated", d)
+		late := d
+		late.at += time.Duration(w.rng.IntN(300_000)) * time.Microsecond
+		w.deliver(late)
+	}
+	if w.happens(w.net.duplicate) {
+		d.at += time.Duration(w.rng.IntN(20_000)) * time.Microsecond
+		d.bytes = bytes.Clone(b)
+		w.deliver(d)
+	}
+}
+
+// latency is what a datagram takes.
+func latency(w *world) time.Duration {
+	return 10*time.Microsecond + time.Duration(w.rng.IntN(40))*time.Microsecond
+}
+
+// inOrder returns when a datagram arrives that is sent now.
+func (w *world) inOrder(path [2]int) handshake.Instant {
+	at := max(w.now+latency(w), w.last[path])
+	w.last[path] = at
+	return at
+}
+
+// reset breaks the connection of two ranks, which have another one after up to 200 ms. What
+// has arrived, and was not taken, may be lost as well.
+func (w *world) reset(a, b int) {
+	until := w.now + time.Duration(w.rng.IntN(200_000))*time.Microsecond
+	w.wire = slices.DeleteFunc(w.wire, func(d datagram) bool { return d.of(a, b) })
+	for _, path := range [][2]int{{a, b}, {b, a}} {
+		if p := w.ports[path[1]]; w.rng.IntN(2) == 0 {
+			p.socket = slices.DeleteFunc(p.socket, func(d datagram) bool { return d.of(a, b) })
+		}
+		w.cut[path] = until
+		w.last[path] = until + latency(w)
+		w.deliver(datagram{at: w.last[path], from: path[0], to: path[1], kind: RxConnected})
 	}
 }
 
@@ -242,7 +417,7 @@ func (w *world) deliver(d datagram) {
 // event has a core take one event.
 func (w *world) event(rank int, do func(e *core)) {
 	e := w.cores[rank]
-	e.begin(w.now)
+	e.begin(w.now + w.ports[rank].ahead)
 	do(e)
 	e.end()
 }
@@ -278,8 +453,11 @@ func (w *world) step() bool {
 	w.now = at
 	if len(w.wire) > 0 && w.wire[0].at <= at {
 		d := w.wire[0]
-		w.wire = w.wire[1:]
-		w.arrive(d)
+		if w.wire = w.wire[1:]; d.do != nil {
+			d.do()
+		} else {
+			w.arrive(d)
+		}
 		return true
 	}
 	// What is ready and what is due at the same time has no order.
@@ -299,12 +477,23 @@ func (w *world) step() bool {
 // arrive puts a datagram into its receiver's socket.
 func (w *world) arrive(d datagram) {
 	p := w.ports[d.to]
+	if p.node != nil {
+		p.node.datagram(d)
+		return
+	}
 	if w.net.room > 0 && len(p.socket) >= w.net.room {
 		w.traced("lost", d)
 		return
 	}
+	d.at += p.ahead // of its clock
 	if len(p.socket) == 0 {
 		p.stall(w.net.stall)
+	}
+	if w.happens(w.net.jump) {
+		p.ahead += time.Duration(w.rng.IntN(5000)) * time.Millisecond
+	}
+	if w.happens(w.net.halt) {
+		p.stopped = never
 	}
 	p.socket = append(p.socket, d)
 }
@@ -312,7 +501,7 @@ func (w *world) arrive(d datagram) {
 // stall has the rank not run for a while, with some probability.
 func (p *port) stall(probability float64) {
 	hardware := p.rank > 0 && p.rank == p.w.net.hardware
-	if probability > 0 && !hardware && p.w.rng.Float64() < probability {
+	if probability > 0 && !hardware && p.stopped != never && p.w.rng.Float64() < probability {
 		p.stopped = p.w.now + time.Duration(p.w.rng.IntN(400))*time.Millisecond
 	}
 }
@@ -322,7 +511,7 @@ func (p *port) take() {
 	n := 1 + p.w.rng.IntN(len(p.socket))
 	batch := make([]RxPacket, n)
 	for i, d := range p.socket[:n] {
-		batch[i] = RxPacket{Kind: RxDatagram, Peer: d.from, Bytes: d.bytes}
+		batch[i] = RxPacket{Kind: d.kind, Peer: d.from, Bytes: d.bytes}
 	}
 	p.socket = p.socket[n:]
 	if len(p.socket) > 0 {
@@ -333,7 +522,11 @@ func (p *port) take() {
 
 // tick has the core act on its deadlines.
 func (p *port) tick() {
-	p.known = p.w.now
+	if p.node != nil {
+		p.node.tick()
+		return
+	}
+	p.known = p.w.now + p.ahead
 	if len(p.socket) > 0 {
 		p.known = p.socket[0].at - 1
 	}

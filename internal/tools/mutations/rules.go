@@ -18,7 +18,10 @@ var (
 	itsOwn     = test{"a test of its own", []string{"./handshake", "-run", "TestTrap|TestDocumentStateTables"}}
 	duplicate  = test{"a test of its own", []string{"./mpe", "-run", "Duplicate"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
-	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/(cloudfpga|fpga)", "-seeds", "3000"}}
+	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/(cloudfpga|fpga|nodes)", "-seeds", "3000"}}
+	nodes      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/nodes", "-seeds", "1000"}}
+	streams    = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/cloudfpga,_silent_streams", "-seeds", "1000"}}
+	oneWay     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/extended,_one_way", "-seeds", "1000"}}
 	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/(extended|collectives|restarts)", "-seeds", "300"}}
 )
 
@@ -59,6 +62,12 @@ var mutations = []mutation{
 		"if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {", "if false {", deployed},
 	{"E32: a number that has arrived is a duplicate", "extended/arrivals.go",
 		"case d >= 1<<31, d < maxWindow && a.has(number):", "case d >= 1<<31:", []test{searchE2, simulateE2}},
+	{"0 words of an FPGA come with a line of anything", "handshake/recv.go",
+		"\tif total == 0 {\n\t\treturn n <= protocol.LineLen\n\t}\n", "", []test{nodes}},
+	{"the wait for ACK ends on a stream, too", "handshake/send.go",
+		"if !s.dataSent { // retrans", "if !s.dataSent && !p.cfg.Reliable { // retrans", []test{streams}},
+	{"E30: what arrives late was not lost", "extended/ack.go",
+		"if int32(echo-s.clock) >= 0 {", "if now := true; now {", []test{oneWay}},
 	{"engine: a receive that was abandoned in mid-message keeps its message", "mpe/peer_handshake.go",
 		"\tcase act.Err == nil:\n\t\t// It arrived for a detached", "\tcase act.Err == nil && false:\n\t\t// It arrived for a detached", []test{simulation}},
 	{"engine: a deadline is noted", "mpe/timer.go",
