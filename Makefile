@@ -20,7 +20,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
-.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
+.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -90,6 +90,12 @@ mutations: ## take rules out of the state machines, one at a time: the search or
 soak: ## a million messages through a bad network, over UDP and TCP; a million steps of whole engines
 	ZRLMPI_INTEGRITY_MESSAGES=1000000 $(GO) test -count=1 -timeout 30m -run TestIntegrity -v ./internal/integration
 	ZRLMPI_DIFFERENTIAL_STEPS=1000000 $(GO) test -count=1 -timeout 30m -race -run TestDifferential ./mpe
+
+# How long soak-life takes.
+LIFE ?= 1h
+
+soak-life: ## 64 ranks with loss, kills, stops and restarts for LIFE (1h): no leak of memory, descriptors, goroutines, files
+	ZRLMPI_LIFE_DURATION=$(LIFE) $(GO) test -count=1 -timeout 24h -run 'TestSoak$$' -v ./internal/integration/life
 
 bench: build ## measure latency, bandwidth, rates and idle use beside the raw limits and other MPI libraries; results in bin/bench
 	mkdir -p bin/bench

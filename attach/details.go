@@ -15,6 +15,7 @@ import (
 type details struct {
 	Wait           *waitDetails              `json:"wait,omitempty"`
 	Truncated      *mpe.TruncatedError       `json:"truncated,omitempty"`
+	Lost           *mpe.PeerLostError        `json:"lost,omitempty"`
 	TruncatedWords *handshake.TruncatedError `json:"truncated_words,omitempty"`
 	Timeout        *handshake.TimeoutError   `json:"timeout,omitempty"`
 	Partial        *handshake.PartialError   `json:"partial,omitempty"`
@@ -62,6 +63,7 @@ func detailsOf(err error) (d details) {
 	d.Timeout, _ = errors.AsType[*handshake.TimeoutError](err)
 	d.Partial, _ = errors.AsType[*handshake.PartialError](err)
 	d.Truncated, _ = errors.AsType[*mpe.TruncatedError](err)
+	d.Lost, _ = errors.AsType[*mpe.PeerLostError](err)
 	d.TruncatedWords, _ = errors.AsType[*handshake.TruncatedError](err)
 	d.Remote, _ = errors.AsType[*handshake.RemoteError](err)
 	d.Call, _ = errors.AsType[*coll.CallError](err)
@@ -92,6 +94,7 @@ func (d *details) errors() (list []error) {
 	add(d.Timeout != nil, d.Timeout)
 	add(d.Partial != nil, d.Partial)
 	add(d.Truncated != nil, d.Truncated)
+	add(d.Lost != nil, d.Lost)
 	add(d.TruncatedWords != nil, d.TruncatedWords)
 	add(d.Remote != nil, d.Remote)
 	add(d.Call != nil, d.Call)

@@ -49,6 +49,7 @@ var sentinels = [...]struct {
 	{"op.ErrUndefined", op.ErrUndefined},
 	{"extended.ErrAborted", extended.ErrAborted},
 	{"collective.ErrCallFailed", collective.ErrCallFailed},
+	{"mpe.ErrPeerLost", mpe.ErrPeerLost},
 }
 
 // sentinelSet returns the set of those that err is.
@@ -63,7 +64,7 @@ func sentinelSet(err error) (set uint64) {
 
 // Error is an error of the daemon's rank, as it came over the socket. It is
 // what it was there for errors.Is, and for errors.As with *mpe.WaitError,
-// *collective.StepError, *collective.CallFailedError, *coll.CallError and the error types of package handshake.
+// *mpe.PeerLostError, *collective.StepError, *collective.CallFailedError, *coll.CallError and the error types of package handshake.
 type Error struct {
 	text  string
 	set   uint64

@@ -94,7 +94,7 @@ func (r *frameReader) readWelcome() (w welcome, err error) {
 	w.flags = order.Uint32(b[20:])
 	switch {
 	case w.version != Version:
-		err = violation("WELCOME of version %d, and not %d", w.version, Version)
+		err = violation("the daemon speaks version %d of the attach protocol, and the program version %d: use a library and a daemon of the same release", w.version, Version)
 	case w.rank >= w.size:
 		err = violation("WELCOME to rank %d of %d", w.rank, w.size)
 	case w.chunk == 0 || w.chunk > chunkLen:

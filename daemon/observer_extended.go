@@ -26,7 +26,6 @@ var extendedDropText = [mpe.NumDropReasons]string{
 	mpe.DropShort:        "shorter than a header of the extended profile: check the profile of the peer",
 	mpe.DropStartMark:    "no start mark",
 	mpe.DropEndMark:      "no end mark",
-	mpe.DropReserved:     fmt.Sprintf("not version 0x%02x of the extended profile: check the version of zrlmpid and the profile of the peer", protocol.ExtVersion),
 	mpe.DropCall:         "invalid call",
 	mpe.DropType:         "invalid packet type",
 	mpe.DropLength:       "payload length differs from the header",
@@ -44,4 +43,14 @@ var extendedDropText = [mpe.NumDropReasons]string{
 	mpe.DropMismatch:     "packet contradicts the beginning of its message",
 	mpe.DropStale:        "packet matches no pending operation",
 	mpe.DropCode:         "invalid error code",
+}
+
+// foreignVersion explains a packet of another version of the extended profile.
+func foreignVersion(ln *line) string {
+	const offset = 18 // of the version
+	if ln.head[offset] == protocol.ExtVersion {
+		return "reserved flags are set"
+	}
+	return fmt.Sprintf("version 0x%02x of the extended profile, and this rank has version 0x%02x: use the same release of zrlmpid for both, and check the profile of the peer",
+		ln.head[offset], protocol.ExtVersion)
 }

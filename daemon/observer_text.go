@@ -33,7 +33,7 @@ func eventLevel(e mpe.Event) zapcore.Level {
 	switch e {
 	case mpe.EventDeliveredDuplicate, mpe.EventWouldWedge:
 		return zapcore.ErrorLevel
-	case mpe.EventSessionChanged, mpe.EventUnreachable, mpe.EventRefused:
+	case mpe.EventSessionChanged, mpe.EventProcessEnded, mpe.EventUnreachable, mpe.EventRefused:
 		return zapcore.WarnLevel
 	case mpe.EventReacked, mpe.EventStartedOver, mpe.EventRequestTakenAsAck, mpe.EventConnected, mpe.EventClosedByPeer:
 		return zapcore.InfoLevel
@@ -122,6 +122,9 @@ const (
 func (o *Observer) dropDetail(ln *line) string {
 	reason, h := mpe.DropReason(ln.topic.code), ln.header
 	if ln.topic.extended {
+		if reason == mpe.DropReserved {
+			return foreignVersion(ln)
+		}
 		return cmp.Or(extendedDropText[reason], reason.String())
 	}
 	switch reason {
@@ -189,6 +192,7 @@ var eventText = [mpe.NumEvents]string{
 	mpe.EventConnected:            "peer connected",
 	mpe.EventSessionChanged:       "peer restarted or declared this rank unreachable, pending messages failed",
 	mpe.EventClosedByPeer:         "connection closed by peer",
+	mpe.EventProcessEnded:         "process of the peer ended, pending messages failed",
 	mpe.EventUnreachable:          "peer unreachable, pending messages failed",
 	mpe.EventTimedOut:             "retransmission time-out",
 	mpe.EventSpurious:             "spurious retransmission time-out, round trip has grown",

@@ -25,6 +25,7 @@ type Conn struct {
 	full    bool              // WindowFull was noted
 	offered bool              // the packet that is examined was given to Advertised
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
+	foreign byte              // version of the last packet of another version, or 0
 
 	flight  flight     // packets of ours
 	window  congestion // how many may be in flight
@@ -75,6 +76,9 @@ func (c *Conn) PacketParts(now Instant, header, payload []byte, acts []Action) [
 		c.acts, c.changed = acts, true
 		_, defect := protocol.ParseExtendedParts(header, payload)
 		c.drop(defectReason(defect), &protocol.ExtHeader{})
+		if defect.Kind == protocol.DefectReserved && defect.Offset == versionOffset {
+			c.onVersion(now, defect.Got)
+		}
 		return c.acts
 	}
 	return c.meant(now, payload, acts)
@@ -238,7 +242,8 @@ func (c *Conn) deadline() Instant {
 }
 
 // Reconnected informs a Conn on a Reliable transport that whatever was under way
-// on the connection is lost (E41).
+// on the connection is lost (E41). The peer is asked for its session, which is another one if
+// it was restarted.
 func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 	if !c.cfg.Reliable {
 		return acts
@@ -251,7 +256,7 @@ func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 	}
 	c.changed = true
 	c.timer, c.moved, c.stalled = now, now, 0
-	c.session.hello, c.session.wait = now, c.cfg.Timing.HelloFirst
+	c.session.hello, c.session.wait, c.session.ask = now, c.cfg.Timing.HelloFirst, c.session.remote != 0
 	return acts
 }
 

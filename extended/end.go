@@ -6,6 +6,7 @@ type ending uint8
 const (
 	endReplaced ending = iota + 1 // E8
 	endClosed                     // E9
+	endDied                       // E9
 	endSilent                     // E31
 )
 
@@ -34,7 +35,7 @@ func (c *Conn) failure(now Instant, why ending, w Wait) error {
 	if why == endSilent {
 		return &TimeoutError{Wait: w, Elapsed: elapsed, Silent: now - c.silence()}
 	}
-	return &SessionError{Wait: w, Elapsed: elapsed, Closed: why == endClosed}
+	return &SessionError{Wait: w, Elapsed: elapsed, Closed: why == endClosed, Died: why == endDied}
 }
 
 // silence is since when the peer has not helped.

@@ -88,15 +88,18 @@ func (e *TimeoutError) Timeout() bool { return true }
 type SessionError struct {
 	Wait
 	Elapsed time.Duration
-	// Closed is true if the peer said so itself.
-	Closed bool
+	// Closed is true if the peer said so itself, Died if its process has ended without.
+	Closed, Died bool
 }
 
 // Error names message, peer and cause.
 func (e *SessionError) Error() string {
 	why := "was restarted, or had declared us unreachable"
-	if e.Closed {
+	switch {
+	case e.Closed:
 		why = "shut down"
+	case e.Died:
+		why = "is gone, its process has ended"
 	}
 	return fmt.Sprintf("%s: rank %d %s", e.describe(e.Elapsed), e.Remote, why)
 }

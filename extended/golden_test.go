@@ -114,6 +114,10 @@ func (s *script) do(words []string) error {
 		n := s.nodes[numbers[0]]
 		n.acts = n.conn.Reconnected(s.now, n.acts)
 		n.do()
+	case "gone":
+		n := s.nodes[numbers[0]]
+		n.acts = n.conn.ProcessEnded(s.now, n.acts)
+		n.do()
 	case "state":
 		s.state()
 	default:

@@ -84,6 +84,8 @@ const (
 	SessionChanged
 	// ClosedByPeer: the peer shuts down (E9).
 	ClosedByPeer
+	// ProcessEnded: the transport has found that the peer's process has ended (E9).
+	ProcessEnded
 	// Unreachable: the peer was silent for too long (E31, E33).
 	Unreachable
 	// Retransmitted: the packet Header was retransmitted.
@@ -108,7 +110,7 @@ const (
 )
 
 var eventNames = [numEvents]string{
-	"", "connected", "session_changed", "closed_by_peer", "peer_unreachable", "retransmitted", "timed_out", "spurious_time_out", "loss_detected",
+	"", "connected", "session_changed", "closed_by_peer", "process_ended", "peer_unreachable", "retransmitted", "timed_out", "spurious_time_out", "loss_detected",
 	"window_full", "credit_exhausted", "eager_exhausted", "refused",
 }
 

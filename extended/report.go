@@ -26,6 +26,10 @@ func (c *Conn) EachSend(yield func(SendState) bool) {
 // Session returns the sessions of both sides; remote is 0 while it is not known.
 func (c *Conn) Session() (local, remote protocol.Session) { return c.session.local, c.session.remote }
 
+// ForeignVersion returns the version of the last packet of the peer that was of another version
+// than protocol.ExtVersion, or 0 if there was none.
+func (c *Conn) ForeignVersion() byte { return c.foreign }
+
 // Busy reports whether a send has not ended, a packet of ours is not
 // acknowledged, or a message that was matched is not complete.
 func (c *Conn) Busy() bool {

@@ -29,6 +29,9 @@ type session struct {
 	answerClock uint32
 	// greet: the next ACK is the first to a session that was adopted.
 	greet bool
+	// ask: a HELLO is due, whatever waits to be sent: the peer may have been restarted, or
+	// is of another version.
+	ask bool
 }
 
 func (s *session) ended(peer protocol.Session) bool { return slices.Contains(s.past[:], peer) }
@@ -70,11 +73,37 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	return true
 }
 
+// versionOffset is where a packet has its version.
+const versionOffset = 18
+
+// onVersion notes that a packet of another version came. So that the peer notices as well, it is
+// answered by a HELLO, as often as these may be retransmitted (E5).
+func (c *Conn) onVersion(now Instant, version byte) {
+	c.foreign = version
+	c.session.ask = c.session.ask || now >= c.session.hello
+}
+
 // onClose handles the peer's close (E9).
 func (c *Conn) onClose(now Instant) {
 	c.note(ClosedByPeer)
+	c.endSession(now, endClosed)
+}
+
+// ProcessEnded informs a Conn that the peer's process has ended, which the transport has
+// found (E9).
+func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
+	c.acts, c.changed = acts, true
+	c.note(ProcessEnded)
+	if c.session.remote != 0 {
+		c.endSession(now, endDied)
+	}
+	return c.acts
+}
+
+// endSession ends the peer's session and what had begun in it. Later messages wait for a new one.
+func (c *Conn) endSession(now Instant, why ending) {
 	c.session.end()
-	c.endMessages(now, endClosed)
+	c.endMessages(now, why)
 	c.session.hello = now + c.random.jitter(c.cfg.Timing.HelloFirst)
 }
 
@@ -148,13 +177,13 @@ func (c *Conn) helloDue() Instant {
 
 // sendHello sends the HELLO that is due, or the answer that is due (E6).
 func (c *Conn) sendHello(now Instant) {
-	if now >= c.helloDue() {
-		if c.unresponsive(now) {
-			c.declareUnreachable(now)
-		}
-		if now >= c.helloDue() {
-			c.hello(now)
-		}
+	ask := c.session.ask
+	c.session.ask = false
+	if now >= c.helloDue() && c.unresponsive(now) {
+		c.declareUnreachable(now)
+	}
+	if now >= c.helloDue() || ask {
+		c.hello(now)
 	}
 	if c.session.answer != 0 {
 		c.answer(now)

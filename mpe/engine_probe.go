@@ -26,6 +26,11 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 			e.mu.Unlock()
 			return st, true, nil
 		}
+		if mine != nil && mine.err != nil {
+			e.endProbe(mine)
+			e.mu.Unlock()
+			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, mine.err)
+		}
 		if !wait && polled {
 			e.mu.Unlock()
 			return Status{}, false, nil

@@ -25,6 +25,8 @@ var (
 	ErrCancelled = errors.New("the operation was cancelled")
 	// ErrFull: more operations or messages wait than the limits allow.
 	ErrFull = errors.New("too many operations wait")
+	// ErrPeerLost matches every *PeerLostError.
+	ErrPeerLost = errors.New("the peer is gone")
 )
 
 // ErrTruncated matches every message that was longer than its receive's buffer.

@@ -34,3 +34,6 @@ func Lock(e *Engine) (unlock func()) {
 	e.mu.Lock()
 	return e.mu.Unlock
 }
+
+// Deliver takes packets as from the first transport.
+func (e *Engine) Deliver(batch ...RxPacket) { e.receiveBatch(e.transports[0], batch, 0) }

@@ -18,6 +18,8 @@ type extendedLink struct {
 	packets PacketTransport
 	copier  SingleCopier // nil if its transport copies all payload
 	longest int64        // message that may be sent, in bytes
+	// present: a connection to the peer was made, and nothing shows since that it is gone.
+	present bool
 	outs    outbox
 	ins     inbox
 }
@@ -28,6 +30,7 @@ type connState interface {
 	Config() extended.Config
 	Deadline() (extended.Instant, bool)
 	EachSend(yield func(extended.SendState) bool)
+	ForeignVersion() byte
 	Expects(header []byte, n int) (m extended.Message, offset int64, ok bool)
 	Session() (local, remote protocol.Session)
 	Short(length int64) bool
@@ -67,6 +70,7 @@ func (l *extendedLink) receive(a *RxPacket) {
 	p.burst = 0
 	switch a.Kind {
 	case RxConnected:
+		l.present = true
 		if l.copier != nil {
 			l.machine().LongPackets(l.copier.LongPayload(p.rank))
 		}
@@ -74,6 +78,11 @@ func (l *extendedLink) receive(a *RxPacket) {
 	case RxBroken:
 		p.dropped(a, Drop{Reason: DropStream})
 		return
+	case RxGone:
+		if !l.present { // it has closed its session
+			return
+		}
+		acts = l.machine().ProcessEnded(now, acts)
 	default: // what is no whole packet is dropped, with the reason that the machine finds
 		p.received(a.Bytes)
 		switch {
@@ -140,7 +149,12 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.Drop:
 			p.dropped(a, Drop{Reason: extendedDrops[act.Reason], Extended: &act.Header})
 		case extended.Note:
-			p.noted(Note{Event: extendedEvents[act.Event], Extended: &act.Header})
+			event := extendedEvents[act.Event]
+			p.noted(Note{Event: event, Extended: &act.Header})
+			if event.endsSession() {
+				l.present = l.present && event != EventClosedByPeer && event != EventProcessEnded
+				p.lost(event)
+			}
 		}
 	}
 	l.sendBatch()

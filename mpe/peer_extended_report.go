@@ -62,10 +62,20 @@ func (l *extendedLink) explain(w *Waiting, now handshake.Instant) string {
 		return w.Describe(now)
 	}
 	s := explainPosted(w, now)
-	if _, remote := l.conn.Session(); remote == 0 {
+	switch _, remote := l.conn.Session(); {
+	case remote != 0:
+	case l.conn.ForeignVersion() != 0:
+		s += "; " + l.explainVersion()
+	default:
 		s += fmt.Sprintf("; rank %d has sent nothing", l.p.rank)
 	}
 	return s
+}
+
+// explainVersion says what the versions of both sides are, and what to do.
+func (l *extendedLink) explainVersion() string {
+	return fmt.Sprintf("rank %d speaks version 0x%02x of the extended profile, and this rank version 0x%02x: use the same release of zrlmpid for both",
+		l.p.rank, l.conn.ForeignVersion(), protocol.ExtVersion)
 }
 
 func (l *extendedLink) explainSend(st *extended.SendState, now handshake.Instant) string {
@@ -79,6 +89,9 @@ func (l *extendedLink) explainSend(st *extended.SendState, now handshake.Instant
 		return fmt.Sprintf("rank %d %s ACK from rank %d (%d of %d bytes are acknowledged)", st.Local, waitsFor, st.Remote, st.Done, st.Length)
 	}
 	if _, remote := l.conn.Session(); remote == 0 {
+		if l.conn.ForeignVersion() != 0 {
+			return fmt.Sprintf("rank %d %s an answer from rank %d: %s", st.Local, waitsFor, st.Remote, l.explainVersion())
+		}
 		return fmt.Sprintf("rank %d %s an answer from rank %d: it is not running, or not at its address, or not configured for profile extended", st.Local, waitsFor, st.Remote)
 	}
 	if l.conn.Stats().MessageCredit == 0 {

@@ -6,6 +6,7 @@ import "fmt"
 type probe struct {
 	Match
 	found chan struct{} // has room for one value
+	err   error         // why it ends without a message
 }
 
 // found describes the message that a receive would get, if there is one.

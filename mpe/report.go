@@ -106,6 +106,7 @@ const (
 	EventConnected
 	EventSessionChanged
 	EventClosedByPeer
+	EventProcessEnded
 	EventUnreachable
 	EventTimedOut
 	EventSpurious
@@ -124,7 +125,7 @@ var eventNames = [NumEvents]string{
 	"", "retransmitted",
 	"reacked", "crossed", "request_taken_as_ack", "stale_clear_used", "request_was_duplicate", "clear_was_duplicate",
 	"started_over", "request_retransmitted", "padding", "delivered_duplicate", "would_wedge_fpga",
-	"connected", "session_changed", "closed_by_peer", "peer_unreachable", "timed_out", "spurious_time_out", "loss_detected",
+	"connected", "session_changed", "closed_by_peer", "process_ended", "peer_unreachable", "timed_out", "spurious_time_out", "loss_detected",
 	"window_full", "credit_exhausted", "eager_exhausted", "refused",
 }
 

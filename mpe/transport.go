@@ -89,6 +89,9 @@ const (
 	RxTruncated
 	// RxBroken: a stream lost its framing and was closed.
 	RxBroken
+	// RxGone: no process is the peer, of the extended profile, any more. Its last connection
+	// has ended, and a new one was refused.
+	RxGone
 )
 
 // PollTransport is a Transport that can be polled. Waiting in the

@@ -44,9 +44,17 @@
 // done their part, at once or when they make the call: the others are notified, and their
 // errors match collective.ErrCallFailed and say which rank has abandoned it, and why
 // (*collective.CallFailedError). That does not reach ranks whose messages carry no tags, such as
-// deployed nodes, nor any member of a communicator with such ranks: their calls wait until
-// their contexts end. The error of the rank itself says which step waited for whom, and
+// deployed nodes: their calls wait until their contexts end. In a communicator with such
+// ranks the others are notified of calls that are under way there; one that is made later
+// waits until its context ends. The error of the rank itself says which step waited for whom, and
 // names ranks of the world. Later calls do not receive messages of the failed one.
+//
+// # Ranks that end
+//
+// When a rank shuts down, is restarted or cannot be reached, and this is known, receives that
+// are posted to it by name, and probes that wait for its messages, end with an error that
+// matches mpe.ErrPeerLost. What is posted later waits for the rank's return. Receives and
+// probes from AnySource go on.
 //
 // # Communicators
 //

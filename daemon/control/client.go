@@ -172,6 +172,7 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 	if err != nil {
 		return nil, err
 	}
+	req.Header.Set("User-Agent", "zrlctl "+Version())
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.broken(ctx, err)

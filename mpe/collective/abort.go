@@ -17,6 +17,10 @@ import (
 // how to choose algorithms, the first of them also gives the communicator a random epoch,
 // which aborts carry. A call that fails before is aborted without an epoch, which concerns
 // only members that have not agreed either, and again when they have.
+//
+// The members of a communicator with peers whose profile carries no communicators, such as
+// FPGAs, do not agree, so there is no epoch. An abort concerns only calls that are under way
+// then. Nothing is sent to those peers: the engine has no message for them.
 
 // abortMsg is the abort of a call.
 type abortMsg struct {
@@ -56,7 +60,7 @@ func decodeAbort(rank int, b []byte) abortMsg {
 // failed here with err.
 func (x *Execution) sendAbort(err error) {
 	e := x.e
-	if x.aborted || x.Request == nil || x.limits.ByOrder || x.Call.Ranks == 1 {
+	if x.aborted || x.Request == nil || x.Call.Ranks == 1 {
 		return
 	}
 	f := abortMsg{rank: e.engine.Rank(), epoch: x.epoch(), comm: x.Comm, number: x.Tag, collective: x.Call.Collective, cause: x.cause}

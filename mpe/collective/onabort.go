@@ -9,7 +9,7 @@ const maxAborts = 64
 // onAbort ends the call of an abort: the one under way, or one that is still to be made.
 func (e *Executor) onAbort(f *abortMsg) {
 	for _, x := range e.calls {
-		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch && !x.limits.ByOrder {
+		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch {
 			if slices.Contains(x.Members, f.rank) {
 				x.stop(f)
 			}

@@ -1,0 +1,253 @@
+package life
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// limit is how long a test waits for what must happen soon, on a busy machine.
+const limit = 20 * time.Second
+
+// TestMain makes the test binary an attached program.
+func TestMain(m *testing.M) {
+	if socket := os.Getenv(programSocket); socket != "" {
+		program(socket)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// zrlmpid is the path of the program, built once.
+var zrlmpid = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "zrlmpid-life")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "zrlmpid")
+	if out, err := exec.Command("go", "build", "-o", path, "../../../cmd/zrlmpid").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// place is a network of loopback addresses that no other test uses.
+type place struct {
+	a, b byte
+	port int
+}
+
+func newPlace() place {
+	return place{byte(200 + rand.IntN(50)), byte(rand.IntN(250)), 20000 + rand.IntN(10000)}
+}
+
+func (p place) addr(rank int) string { return fmt.Sprintf("127.%d.%d.%d:%d", p.a, p.b, rank+1, p.port) }
+
+// process is a zrlmpid.
+type process struct {
+	t      testing.TB
+	config string
+	socket string
+	log    string
+	cmd    *exec.Cmd // nil while it does not run
+	exited chan struct{}
+	client *control.Client
+}
+
+// newProcess prepares a zrlmpid. ranks are the entries of the configuration, more is what it
+// says besides.
+func newProcess(t testing.TB, more string, ranks ...string) *process {
+	t.Helper()
+	folder := t.TempDir()
+	p := &process{t: t, config: filepath.Join(folder, "z.yaml"), socket: filepath.Join(folder, "c.sock"), log: filepath.Join(folder, "log")}
+	text := fmt.Sprintf("control: {socket: %q}\n%s\nranks:\n%s\n", p.socket, more, strings.Join(ranks, "\n"))
+	if err := os.WriteFile(p.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.client = control.NewClient(p.socket)
+	t.Cleanup(func() {
+		p.kill()
+		p.client.Close()
+	})
+	return p
+}
+
+// start starts the process, and waits until it is ready.
+func (p *process) start() {
+	p.t.Helper()
+	path, err := zrlmpid()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(path, "-config", p.config)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd, p.exited = cmd, make(chan struct{})
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	go func() {
+		_ = cmd.Wait()
+		cancel()
+		close(p.exited)
+	}()
+	if _, err := p.client.WaitReady(ctx); err != nil || ctx.Err() != nil {
+		text, _ := os.ReadFile(p.log)
+		p.t.Fatalf("%v\n%s", err, text)
+	}
+}
+
+// signal sends a signal.
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// stop stops the process as a debugger does, and waits until it stands still.
+func (p *process) stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	until(p.t, "the process stops", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+		return err == nil && strings.Contains(string(stat), ") T ")
+	})
+}
+
+// kill ends the process, if it runs, without notice to it.
+func (p *process) kill() {
+	if p.cmd != nil {
+		_ = p.cmd.Process.Kill()
+		p.wait()
+	}
+}
+
+// terminate ends the process as systemd does.
+func (p *process) terminate() {
+	p.t.Helper()
+	p.signal(syscall.SIGCONT)
+	p.signal(syscall.SIGTERM)
+	p.wait()
+}
+
+// wait waits for the end of the process.
+func (p *process) wait() {
+	<-p.exited
+	p.cmd = nil
+	p.client.Close()
+}
+
+// attach attaches to a rank until the test ends.
+func (p *process) attach(rank int) *attach.Client {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	c, err := attach.Dial(ctx, strings.TrimSuffix(p.socket, ".sock")+"-attach.sock", rank)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = c.Close(over()) })
+	return c
+}
+
+// rank returns what the rank's engine is doing.
+func (p *process) rank(rank int) mpe.Snapshot {
+	p.t.Helper()
+	return p.local(rank).Engine
+}
+
+// local returns the state of a rank.
+func (p *process) local(rank int) control.LocalRank {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	s, err := p.client.Status(ctx)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for i := range s.Ranks {
+		if s.Ranks[i].Rank == rank {
+			return s.Ranks[i]
+		}
+	}
+	p.t.Fatalf("the daemon does not have rank %d", rank)
+	return control.LocalRank{}
+}
+
+// over returns a context that has ended.
+func over() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// until waits for a state that can be observed.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	late := time.After(limit)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("timed out: %s", what)
+		}
+	}
+}
+
+// begin posts an operation.
+func begin(t testing.TB, d mpe.Device, op mpe.Operation) mpe.Op {
+	t.Helper()
+	o, err := d.Start(op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// outcome waits for an operation that must end by itself, and returns its error.
+func outcome(t testing.TB, o mpe.Op) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	_, err := o.Wait(ctx)
+	if ctx.Err() != nil {
+		t.Fatalf("it does not end by itself: %v", err)
+	}
+	o.Free()
+	return err
+}
+
+// transfer sends data from one device to another, with a receive that names its source.
+func transfer(t testing.TB, from, to mpe.Device, data []byte) {
+	t.Helper()
+	buf := make([]byte, len(data))
+	r := begin(t, to, mpe.Operation{Kind: mpe.OpRecv, Peer: from.Rank(), Tag: 77, Buf: buf})
+	s := begin(t, from, mpe.Operation{Kind: mpe.OpSend, Peer: to.Rank(), Tag: 77, Buf: data})
+	if err := outcome(t, s); err != nil {
+		t.Errorf("send from rank %d: %v", from.Rank(), err)
+	}
+	if err := outcome(t, r); err != nil || string(buf) != string(data) {
+		t.Errorf("receive from rank %d: %v, intact: %v", from.Rank(), err, string(buf) == string(data))
+	}
+}

@@ -1,0 +1,472 @@
+package life
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+const (
+	// soakDuration is the environment variable with the duration of TestSoak.
+	soakDuration = "ZRLMPI_LIFE_DURATION"
+	// ranksEach is how many ranks a daemon has.
+	ranksEach = 4
+	// maxMessage is the length of the longest message, in bytes. Those over 64 KiB go by
+	// rendezvous.
+	maxMessage = 150_000
+	// replyTime is how long a program waits for a reply until it asks whether the peer is
+	// there: what it sends then ends the receive if the peer is not.
+	replyTime = 3 * time.Second
+	// hangTime is how long an exchange may take in all.
+	hangTime = 40 * time.Second
+
+	tagRequest = 1
+	// replies have a communicator of their own, and a tag that the request names.
+	commReplies = 2
+)
+
+// cluster is what the soak runs.
+type cluster struct {
+	t       *testing.T
+	ranks   int
+	daemons []*process
+	relay   *relay
+	http    []string
+	// steady are the daemons that are not ended, and program is the rank of each of them
+	// whose program is a process, which is.
+	steady int
+
+	exchanges, lost, messages atomic.Uint64
+	failures                  chan error
+}
+
+// newCluster starts so many daemons.
+func newCluster(t *testing.T, daemons int) *cluster {
+	c := &cluster{t: t, ranks: daemons * ranksEach, steady: daemons * 3 / 4, failures: make(chan error, 16)}
+	at, front := newPlace(), newPlace()
+	front.b = at.b + 1
+	var own, fronts []string
+	for rank := range c.ranks {
+		own, fronts = append(own, at.addr(rank)), append(fronts, front.addr(rank))
+	}
+	c.relay = newRelay(t, own, fronts, 0.01, 0.005)
+	for i := range daemons {
+		listen := fmt.Sprintf("127.%d.%d.%d:%d", at.a, at.b+2, i+1, at.port)
+		more := fmt.Sprintf("http: {listen: %q}\nstop_timeout: 1s\nlog: {level: error}\ndefaults: {profile: extended, transport: udp, deadlines: {ack: 5s}}", listen)
+		var entries []string
+		for rank := range c.ranks {
+			if rank/ranksEach == i {
+				entries = append(entries, fmt.Sprintf("  - {rank: %d, address: %q, run: host}", rank, own[rank]))
+			} else {
+				entries = append(entries, fmt.Sprintf("  - {rank: %d, address: %q, peer: software}", rank, fronts[rank]))
+			}
+		}
+		c.daemons = append(c.daemons, newProcess(t, more, entries...))
+		c.http = append(c.http, "http://"+listen+"/metrics")
+	}
+	for _, d := range c.daemons {
+		d.start()
+	}
+	return c
+}
+
+// isProgram reports whether the program of a rank is a process that is killed.
+func (c *cluster) isProgram(rank int) bool {
+	d := rank / ranksEach
+	return d < c.steady && d >= c.steady*2/3 && rank%ranksEach == ranksEach-1
+}
+
+// isSteady reports whether neither a rank nor its program is ended.
+func (c *cluster) isSteady(rank int) bool { return rank/ranksEach < c.steady && !c.isProgram(rank) }
+
+// member is the program of a rank, attached again whenever the rank was ended.
+func (c *cluster) member(ctx context.Context, rank int) {
+	socket := strings.TrimSuffix(c.daemons[rank/ranksEach].socket, ".sock") + "-attach.sock"
+	for ctx.Err() == nil {
+		dialing, cancel := context.WithTimeout(ctx, time.Second)
+		d, err := attach.Dial(dialing, socket, rank)
+		cancel()
+		if err != nil { // it is being started
+			pause(ctx, 20*time.Millisecond)
+			continue
+		}
+		var both sync.WaitGroup
+		both.Go(func() { _ = echo(ctx, d) })
+		both.Go(func() { c.ask(ctx, d) })
+		both.Wait()
+		_ = d.Close(over())
+	}
+}
+
+// pause waits. It is not to wait for a state: it says how busy the soak is.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// ask exchanges messages with other ranks until ctx or the device ends.
+func (c *cluster) ask(ctx context.Context, d mpe.Device) {
+	request, reply := make([]byte, maxMessage), make([]byte, maxMessage)
+	for number := uint32(1); ctx.Err() == nil; number++ {
+		pause(ctx, time.Duration(50+rand.IntN(200))*time.Millisecond)
+		drain(ctx, d, reply)
+		peer := rand.IntN(c.ranks)
+		if peer == d.Rank() {
+			continue
+		}
+		n := 8 + rand.IntN(2000)
+		if rand.IntN(20) == 0 {
+			n = 8 + rand.IntN(maxMessage-8)
+		}
+		fill(request[:n], uint32(d.Rank()), number)
+		err := c.exchange(ctx, d, peer, number, request[:n], reply[:n])
+		strict := c.isSteady(d.Rank()) && c.isSteady(peer)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && string(request[:n]) != string(reply[:n]):
+			c.fail(fmt.Errorf("rank %d: wrong reply from rank %d", d.Rank(), peer))
+		case err == nil:
+			c.exchanges.Add(1)
+		case errors.Is(err, mpe.ErrClosed):
+			return
+		case strict || errors.Is(err, errHangs) || !isLost(err) && !errors.Is(err, errNoReply):
+			c.fail(fmt.Errorf("rank %d with rank %d: %w", d.Rank(), peer, err))
+		default:
+			c.lost.Add(1)
+		}
+	}
+}
+
+func (c *cluster) fail(err error) {
+	select {
+	case c.failures <- err:
+	default:
+	}
+}
+
+// fill makes a message that no other one equals. Its first word is the tag of its reply.
+func fill(b []byte, rank, number uint32) {
+	rng := rand.New(rand.NewPCG(uint64(rank), uint64(number)))
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	binary.LittleEndian.PutUint32(b, number)
+}
+
+var (
+	errHangs   = errors.New("an operation does not end by itself")
+	errNoReply = errors.New("the peer is there, and its program has lost the message")
+)
+
+// exchange sends a request and receives its reply, from its destination by name.
+func (c *cluster) exchange(ctx context.Context, d mpe.Device, peer int, number uint32, request, reply []byte) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, hangTime, errHangs)
+	defer cancel()
+	receive, err := d.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: peer, Tag: int(number), Comm: commReplies, Buf: reply})
+	if err != nil {
+		return err
+	}
+	defer receive.Free()
+	if _, err := operate(ctx, d, mpe.Operation{Kind: mpe.OpSend, Peer: peer, Tag: tagRequest, Buf: request}); err != nil {
+		if _, rerr := receive.Wait(over()); rerr == nil {
+			return fmt.Errorf("a reply to a request that failed: %w", err)
+		}
+		return err
+	}
+	ended := make(chan struct{}, 1)
+	receive.Notify(ended)
+	patience, stop := context.WithTimeout(ctx, replyTime)
+	err = d.Await(patience, ended)
+	stop()
+	receive.Notify(nil)
+	if err == nil {
+		_, err := receive.Wait(ctx)
+		return err
+	}
+	// The request may have been lost with a process. A synchronous send to its rank shows
+	// whether the rank is there: then its program is, or comes.
+	if _, err := operate(ctx, d, mpe.Operation{Kind: mpe.OpSendSync, Peer: peer, Tag: tagRequest, Buf: again(request, number)}); err != nil {
+		_, _ = receive.Wait(over())
+		return err
+	}
+	if _, done, err := receive.Test(); done {
+		return err
+	}
+	if c.isSteady(d.Rank()) && c.isSteady(peer) {
+		_, err := receive.Wait(ctx)
+		return err
+	}
+	patience, stop = context.WithTimeoutCause(ctx, replyTime, errNoReply)
+	defer stop()
+	_, err = receive.Wait(patience)
+	return err
+}
+
+// again is a request whose reply nobody waits for.
+func again(request []byte, number uint32) []byte {
+	b := slices.Clone(request[:8])
+	binary.LittleEndian.PutUint32(b, number|1<<30)
+	return b
+}
+
+// drain receives replies that nobody waits for any more.
+func drain(ctx context.Context, d mpe.Device, buf []byte) {
+	for {
+		st, found, err := d.Probe(ctx, mpe.Match{Source: mpe.AnySource, Tag: mpe.AnyTag, Comm: commReplies}, false)
+		if !found || err != nil {
+			return
+		}
+		if _, err := operate(ctx, d, mpe.Operation{Kind: mpe.OpRecv, Peer: st.Peer, Tag: st.Tag, Comm: commReplies, Buf: buf}); err != nil {
+			return
+		}
+	}
+}
+
+// child is the program of a rank, as a process.
+type child struct{ cmd *exec.Cmd }
+
+func startChild(t *testing.T, socket string, rank int) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), programSocket+"="+socket, fmt.Sprintf("%s=%d", programRank, rank))
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "attached\n" {
+		t.Fatalf("the program says %q, %v", line, err)
+	}
+	return &child{cmd}
+}
+
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+}
+
+// sample is what the steady processes use.
+type sample struct {
+	at time.Duration
+	// of each steady daemon, and of the test's process
+	memory, descriptors, goroutines []int
+	// files are those in /dev/shm, and in the folders of the sockets
+	files int
+}
+
+// take takes a sample.
+func (c *cluster) take(begun time.Time) sample {
+	c.t.Helper()
+	s := sample{at: time.Since(begun)}
+	add := func(pid, goroutines int) {
+		s.memory = append(s.memory, memoryOf(c.t, pid))
+		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		s.descriptors = append(s.descriptors, len(fds))
+		s.goroutines = append(s.goroutines, goroutines)
+	}
+	for i, d := range c.daemons[:c.steady] {
+		add(d.cmd.Process.Pid, goroutinesOf(c.t, c.http[i]))
+	}
+	add(os.Getpid(), runtime.NumGoroutine())
+	shared, err := os.ReadDir("/dev/shm")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	s.files = len(shared)
+	for _, d := range c.daemons {
+		list, err := os.ReadDir(filepath.Dir(d.socket))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		s.files += len(list)
+	}
+	return s
+}
+
+// memoryOf returns a process's resident memory in KiB.
+func memoryOf(t *testing.T, pid int) (kib int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		t.Fatal(err)
+	}
+	return kib
+}
+
+// goroutinesOf returns how many a daemon has.
+func goroutinesOf(t *testing.T, url string) (n int) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\ngo_goroutines ")
+	if _, err := fmt.Sscan(rest, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// judge compares the last quarter of the samples with the second: what a process uses must not
+// have grown but for noise.
+func judge(t *testing.T, samples []sample) {
+	t.Helper()
+	quarter := len(samples) / 4
+	if quarter == 0 {
+		t.Fatalf("%d samples", len(samples))
+	}
+	compare := func(what string, of func(s sample) []int, share float64, slack int) {
+		for i := range of(samples[0]) {
+			var before, after []int
+			for _, s := range samples[quarter : 2*quarter] {
+				before = append(before, of(s)[i])
+			}
+			for _, s := range samples[len(samples)-quarter:] {
+				after = append(after, of(s)[i])
+			}
+			slices.Sort(before)
+			slices.Sort(after)
+			was, is := before[len(before)/2], after[len(after)/2]
+			t.Logf("process %d, %s: %d, then %d", i, what, was, is)
+			if float64(is) > float64(was)*share+float64(slack) {
+				t.Errorf("process %d, %s: grown from %d to %d", i, what, was, is)
+			}
+		}
+	}
+	compare("memory in KiB", func(s sample) []int { return s.memory }, 1.1, 16<<10)
+	compare("descriptors", func(s sample) []int { return s.descriptors }, 1, 16)
+	compare("goroutines", func(s sample) []int { return s.goroutines }, 1, 32)
+	compare("files", func(s sample) []int { return []int{s.files} }, 1, 0)
+}
+
+// TestSoak has ranks exchange messages through loss while daemons and programs are killed, stopped,
+// terminated and started again. Between ranks that are not ended nothing fails; every other
+// operation ends; and nothing that the processes use grows.
+func TestSoak(t *testing.T) {
+	duration, daemons := 6*time.Second, 4
+	if s := os.Getenv(soakDuration); s != "" {
+		var err error
+		if duration, err = time.ParseDuration(s); err != nil {
+			t.Fatal(err)
+		}
+		daemons = 16
+	}
+	c := newCluster(t, daemons)
+	ctx, cancel := context.WithCancel(t.Context())
+	var members sync.WaitGroup
+	defer members.Wait()
+	defer cancel()
+	children := map[int]*child{}
+	socket := func(rank int) string {
+		return strings.TrimSuffix(c.daemons[rank/ranksEach].socket, ".sock") + "-attach.sock"
+	}
+	var programs []int
+	for rank := range c.ranks {
+		if c.isProgram(rank) {
+			programs = append(programs, rank)
+			children[rank] = startChild(t, socket(rank), rank)
+			defer func() { children[rank].kill() }()
+			continue
+		}
+		members.Go(func() { c.member(ctx, rank) })
+	}
+	begun := time.Now()
+	every := max(duration/120, 500*time.Millisecond)
+	samples := []sample{}
+	var kills, terminations, stops, programKills int
+	for next := every; time.Since(begun) < duration; {
+		pause(ctx, min(duration/10, time.Second))
+		victim := c.daemons[c.steady+rand.IntN(len(c.daemons)-c.steady)]
+		switch rand.IntN(4) {
+		case 0:
+			kills++
+			victim.kill()
+			pause(ctx, time.Duration(rand.IntN(1000))*time.Millisecond)
+			victim.start()
+		case 1:
+			terminations++
+			victim.terminate()
+			victim.start()
+		case 2:
+			stops++
+			victim.stop()
+			pause(ctx, time.Duration(rand.IntN(1000))*time.Millisecond)
+			victim.signal(syscall.SIGCONT)
+		default:
+			programKills++
+			rank := programs[rand.IntN(len(programs))]
+			children[rank].kill()
+			children[rank] = startChild(t, socket(rank), rank)
+		}
+		select {
+		case err := <-c.failures:
+			t.Errorf("after %v: %v", time.Since(begun).Round(time.Second), err)
+		default:
+		}
+		if time.Since(begun) >= next {
+			next += every
+			s := c.take(begun)
+			samples = append(samples, s)
+			t.Logf("%v: %d exchanges, %d lost; memory %v KiB, descriptors %v, goroutines %v, %d files",
+				s.at.Round(time.Second), c.exchanges.Load(), c.lost.Load(), s.memory, s.descriptors, s.goroutines, s.files)
+		}
+	}
+	cancel()
+	members.Wait()
+	close(c.failures)
+	for err := range c.failures {
+		t.Error(err)
+	}
+	judge(t, samples)
+	t.Logf("%d ranks, %v: %d daemons killed, %d terminated, %d stopped, %d programs killed; %d exchanges, %d that an end interrupted; %d packets, %d lost, %d copied",
+		c.ranks, duration, kills, terminations, stops, programKills, c.exchanges.Load(), c.lost.Load(),
+		c.relay.passed.Load(), c.relay.lost.Load(), c.relay.copied.Load())
+	if c.exchanges.Load() < 100 || c.relay.lost.Load() == 0 {
+		t.Error("too few exchanges")
+	}
+	for _, d := range c.daemons {
+		d.terminate()
+		if list, _ := filepath.Glob(filepath.Join(filepath.Dir(d.socket), "*.sock")); len(list) > 0 {
+			t.Errorf("left over: %v", list)
+		}
+	}
+}

@@ -1,0 +1,383 @@
+package life
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+)
+
+// pair is two daemons of one rank each, and a program attached to either. The first one
+// survives, and the other one's process ends or stops.
+type pair struct {
+	t                *testing.T
+	survivor, victim *process
+	a, b             *attach.Client // of ranks 0 and 1
+	round            byte
+	// arriving is a receive of the victim's program that is under way, with its buffer.
+	arriving mpe.Op
+	buf      []byte
+	calls    int
+}
+
+func newPair(t *testing.T, profile, transport string) *pair {
+	t.Helper()
+	at := newPlace()
+	more := fmt.Sprintf("http: {listen: \"\"}\nstop_timeout: 1s\ndefaults: {profile: %s, transport: %s, deadlines: {ack: 1s}}", profile, transport)
+	entries := func(local int) (list []string) {
+		for rank := range 2 {
+			what := "peer: software"
+			if rank == local {
+				what = "run: host"
+			}
+			list = append(list, fmt.Sprintf("  - {rank: %d, address: %q, %s}", rank, at.addr(rank), what))
+		}
+		return list
+	}
+	p := &pair{t: t, survivor: newProcess(t, more, entries(0)...), victim: newProcess(t, more, entries(1)...)}
+	p.survivor.start()
+	p.victim.start()
+	p.a, p.b = p.survivor.attach(0), p.victim.attach(1)
+	p.exchange()
+	return p
+}
+
+// exchange sends messages in both directions.
+func (p *pair) exchange() {
+	p.t.Helper()
+	for _, n := range []int{4, 100_000} {
+		p.round++
+		transfer(p.t, p.a, p.b, bytes.Repeat([]byte{p.round, 1, 2, 3}, n/4))
+		transfer(p.t, p.b, p.a, bytes.Repeat([]byte{p.round, 3, 2, 1}, n/4))
+	}
+}
+
+// peer is what the survivor knows of the victim's rank.
+func (p *pair) peer() mpe.PeerSnapshot {
+	p.t.Helper()
+	return p.survivor.rank(0).Peers[0]
+}
+
+// big is the length of a message that is stopped on its way.
+const big = 32 << 20
+
+// inState is an operation of the survivor in some state.
+type inState struct {
+	op  mpe.Op
+	buf []byte // of a receive
+	// complete does what the operation waits for.
+	complete func()
+	want     []byte // what buf then has
+}
+
+const tag = 5
+
+// states bring an operation of the survivor into each state that depends on the victim.
+var states = []struct {
+	name  string
+	begin func(p *pair) inState
+	// posted: nothing of the message is on its way. late: it was posted when the victim
+	// was gone.
+	posted, late bool
+}{
+	{name: "receive posted", posted: true, begin: func(p *pair) inState {
+		s := inState{buf: make([]byte, 4), want: []byte("four")}
+		s.op = begin(p.t, p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: s.buf})
+		s.complete = func() { p.send(s.want) }
+		until(p.t, "the receive is posted", func() bool { return p.survivor.rank(0).Posted == 1 })
+		return s
+	}},
+	{name: "probe", posted: true, begin: func(p *pair) inState {
+		o := probing(p.t, p.a, mpe.Match{Source: 1, Tag: tag})
+		until(p.t, "the probe waits", func() bool {
+			programs := p.survivor.local(0).Attached
+			return len(programs) == 1 && programs[0].Operations == 1
+		})
+		return inState{op: o, complete: func() {
+			p.send([]byte("four"))
+			if _, err := operate(p.t.Context(), p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 4)}); err != nil {
+				p.t.Error(err)
+			}
+		}}
+	}},
+	{name: "send announced", begin: func(p *pair) inState {
+		s := inState{op: begin(p.t, p.a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: tag, Buf: []byte("four")})}
+		s.complete = func() { p.receive([]byte("four")) }
+		until(p.t, "the send is announced", func() bool {
+			w := p.peer().Sending
+			return w != nil && w.State == "WAIT_CLEAR" && p.victim.rank(1).Unexpected == 1
+		})
+		return s
+	}},
+	{name: "send on its way", begin: func(p *pair) inState {
+		data := bytes.Repeat([]byte("on its way"), big/10)
+		s := inState{op: begin(p.t, p.a, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tag, Buf: data})}
+		s.complete = func() { p.receive(data) }
+		p.buf = make([]byte, len(data))
+		p.arriving = begin(p.t, p.b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: tag, Buf: p.buf})
+		until(p.t, "the send is on its way", func() bool {
+			w := p.peer().Sending
+			return w != nil && w.State == "WAIT_ACK" || isOver(s.op)
+		})
+		return s
+	}},
+	{name: "receive on its way", begin: func(p *pair) inState {
+		s := inState{buf: make([]byte, big), want: bytes.Repeat([]byte("ways"), big/4)}
+		s.op = begin(p.t, p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: s.buf})
+		s.complete = func() {}
+		begin(p.t, p.b, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag, Buf: s.want})
+		until(p.t, "the receive is on its way", func() bool {
+			w := p.peer().Receiving
+			return w != nil && w.State == "RECEIVING" || isOver(s.op)
+		})
+		return s
+	}},
+	{name: "receive posted later", late: true, begin: func(p *pair) inState {
+		begin(p.t, p.b, mpe.Operation{Kind: mpe.OpSendSync, Peer: 0, Tag: tag + 1, Buf: []byte("lost")})
+		until(p.t, "the victim's message is announced", func() bool { return p.survivor.rank(0).Unexpected == 1 })
+		return inState{}
+	}},
+	{name: "receive from any source", late: true, begin: func(p *pair) inState {
+		s := inState{buf: make([]byte, 4), want: []byte("four")}
+		s.op = begin(p.t, p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: tag, Buf: s.buf})
+		until(p.t, "the receive is posted", func() bool { return p.survivor.rank(0).Posted == 1 })
+		return s
+	}},
+	{name: "collective call", posted: true, begin: func(p *pair) inState {
+		s := inState{op: p.barrier(p.a)}
+		s.complete = func() {
+			if err := outcome(p.t, p.barrier(p.b)); err != nil {
+				p.t.Error(err)
+			}
+		}
+		until(p.t, "the call waits for the victim", func() bool {
+			calls := p.survivor.rank(0).Calls
+			return len(calls) == 1 && len(calls[0].WaitsFor) == 1
+		})
+		return s
+	}},
+}
+
+// send sends to the survivor, and receive receives from it.
+func (p *pair) send(data []byte) {
+	p.t.Helper()
+	if err := outcome(p.t, begin(p.t, p.b, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag, Buf: data})); err != nil {
+		p.t.Error(err)
+	}
+}
+
+func (p *pair) receive(want []byte) {
+	p.t.Helper()
+	if p.arriving == nil {
+		p.buf = make([]byte, len(want))
+		p.arriving = begin(p.t, p.b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: tag, Buf: p.buf})
+	}
+	if err := outcome(p.t, p.arriving); err != nil || !bytes.Equal(p.buf, want) {
+		p.t.Errorf("%v, intact: %v", err, bytes.Equal(p.buf, want))
+	}
+	p.arriving = nil
+}
+
+// sendOther sends the survivor a message that its operation does not match.
+func (p *pair) sendOther() {
+	p.t.Helper()
+	if err := outcome(p.t, begin(p.t, p.b, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag + 2, Buf: []byte("four")})); err != nil {
+		p.t.Error(err)
+	}
+	if err := outcome(p.t, begin(p.t, p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: tag + 2, Buf: make([]byte, 4)})); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// barrier begins a barrier of both ranks. Each pair of calls has a communicator of its own.
+func (p *pair) barrier(d *attach.Client) mpe.Op {
+	p.t.Helper()
+	o, err := d.StartCollective(&collective.Operation{
+		Call: coll.Call{Collective: coll.Barrier, Rank: d.Rank(), Ranks: 2}, Members: []int{0, 1}, Comm: uint32(101 + 2*p.calls), Tag: 1,
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return o
+}
+
+// probed is a probe that waits, as an operation.
+type probed struct {
+	mpe.Op
+	done chan struct{}
+	err  error
+}
+
+// probing begins a probe.
+func probing(t *testing.T, d mpe.Device, m mpe.Match) mpe.Op {
+	o := &probed{done: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
+	t.Cleanup(cancel)
+	go func() {
+		defer close(o.done)
+		_, _, o.err = d.Probe(ctx, m, true)
+	}()
+	return o
+}
+
+func (o *probed) Wait(ctx context.Context) (mpe.Status, error) {
+	select {
+	case <-o.done:
+		return mpe.Status{}, o.err
+	case <-ctx.Done():
+		return mpe.Status{}, ctx.Err()
+	}
+}
+
+func (o *probed) Test() (mpe.Status, bool, error) {
+	select {
+	case <-o.done:
+		return mpe.Status{}, true, o.err
+	default:
+		return mpe.Status{}, false, nil
+	}
+}
+
+func (o *probed) Free() {}
+
+// isOver reports whether an operation has ended.
+func isOver(o mpe.Op) bool {
+	_, ended, _ := o.Test()
+	return ended
+}
+
+// isLost reports whether an error says that the peer was lost.
+func isLost(err error) bool {
+	return errors.Is(err, mpe.ErrPeerLost) || errors.Is(err, extended.ErrSession) || errors.Is(err, extended.ErrTimeout)
+}
+
+// TestStates ends, stops and starts again a daemon while an operation of another one is in each
+// state that depends on it. Each operation ends with the right result or error, what is posted
+// to a rank that is gone waits for its return, and the rank that returns works.
+func TestStates(t *testing.T) {
+	for _, transport := range []string{"udp", "tcp", "shm"} {
+		t.Run(transport, func(t *testing.T) {
+			p := newPair(t, "extended", transport)
+			for i := range states {
+				p.stopped(i)
+				p.ended(i, transport, "killed")
+				p.ended(i, transport, "terminated")
+				if t.Failed() { // what is left over would fail the rest
+					break
+				}
+			}
+		})
+	}
+}
+
+// bring brings an operation into a state with the victim stopped.
+func (p *pair) bring(i int) inState {
+	p.t.Helper()
+	p.calls++
+	for {
+		s := states[i].begin(p)
+		p.victim.stop()
+		if s.op == nil || !isOver(s.op) {
+			return s
+		}
+		// The message has arrived before the process stood still.
+		p.victim.signal(syscall.SIGCONT)
+		if err := outcome(p.t, s.op); err != nil {
+			p.t.Fatal(err)
+		}
+		p.arriving = nil
+	}
+}
+
+// stopped stops and continues the victim. The operation completes.
+func (p *pair) stopped(i int) {
+	state := &states[i]
+	if state.late {
+		return
+	}
+	p.run(state.name+", stopped", func() {
+		s := p.bring(i)
+		p.victim.signal(syscall.SIGCONT)
+		s.complete()
+		if err := outcome(p.t, s.op); err != nil || s.want != nil && !bytes.Equal(s.buf, s.want) {
+			p.t.Errorf("%v, intact: %v", err, bytes.Equal(s.buf, s.want))
+		}
+	})
+}
+
+// run runs a case as a test of its own, after which both ranks work.
+func (p *pair) run(name string, f func()) {
+	outer := p.t
+	defer func() { p.t = outer }()
+	outer.Run(name, func(t *testing.T) {
+		p.t = t
+		f()
+		if !t.Failed() {
+			p.exchange()
+			until(t, "nothing is left", func() bool {
+				s := p.survivor.rank(0)
+				return s.Posted+s.Unexpected+len(s.Calls) == 0 && s.Peers[0].Sending == nil && s.Peers[0].Receiving == nil
+			})
+		}
+	})
+}
+
+// ended ends the victim and starts it again.
+func (p *pair) ended(i int, transport, how string) {
+	state := &states[i]
+	p.run(state.name+", "+how, func() {
+		t, s := p.t, p.bring(i)
+		p.arriving = nil
+		if how == "killed" {
+			p.victim.kill()
+		} else {
+			p.victim.terminate()
+		}
+		// Over UDP nothing says that a process was killed, but what it does not answer.
+		unknown := transport == "udp" && how == "killed" && (state.posted || s.op == nil)
+		if s.op != nil && !state.late && !unknown {
+			switch err := outcome(t, s.op); {
+			case err == nil && how == "terminated" && !state.posted:
+				if s.want != nil && !bytes.Equal(s.buf, s.want) { // it was completed before the end
+					t.Error("wrong data")
+				}
+			case !isLost(err), state.name == "receive posted" && !errors.Is(err, mpe.ErrPeerLost):
+				t.Errorf("error %v", err)
+			}
+		}
+		if state.late && !(transport == "udp" && how == "killed") {
+			until(t, "the end is known", func() bool { return p.peer().Extended.PeerSession == 0 && p.survivor.rank(0).Unexpected == 0 })
+		}
+		if s.op == nil {
+			s = inState{buf: make([]byte, 4), want: []byte("four")}
+			s.op = begin(t, p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: s.buf})
+			until(t, "the receive is posted", func() bool { return p.survivor.rank(0).Posted == 1 })
+		}
+		p.victim.start()
+		p.b = p.victim.attach(1)
+		switch {
+		case unknown: // until the peer sends something
+			p.sendOther()
+			if err := outcome(t, s.op); !errors.Is(err, mpe.ErrPeerLost) {
+				t.Errorf("error %v", err)
+			}
+		case state.late:
+			if isOver(s.op) {
+				t.Errorf("it has ended: %v", outcome(t, s.op))
+				return
+			}
+			p.send(s.want)
+			if err := outcome(t, s.op); err != nil || !bytes.Equal(s.buf, s.want) {
+				t.Errorf("%v, %q", err, s.buf)
+			}
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package mpe_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/memnet"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// kill ends a rank without notice to the others.
+func (c *cluster) kill(rank int) {
+	c.net.Hook(func(_, _ int, _ []byte) []time.Duration { return nil })
+	c.engines[rank].Close(over())
+	c.net.Hook(nil)
+}
+
+// restart starts a rank anew, without what it knew.
+func (c *cluster) restart(rank int) {
+	c.t.Helper()
+	tr := c.net.Transport(rank)
+	cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, len(c.engines))}
+	for p := range cfg.Peers {
+		cfg.Peers[p] = mpe.Peer{Extended: &extended.Config{Seed: uint64(1000 + rank*10 + p), MaxLength: 1 << 24}, Transport: tr}
+	}
+	e, err := mpe.New(cfg)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.engines[rank] = e
+}
+
+// TestPeerLost: when it is known that a peer is gone, receives that are posted to it and probes
+// that wait for it end. Those from any source, and what is posted later, wait for its return.
+func TestPeerLost(t *testing.T) {
+	const tag, other = 1, 2
+	for _, tt := range []struct {
+		event mpe.Event
+		lose  func(c *cluster)
+	}{
+		{mpe.EventClosedByPeer, func(c *cluster) { c.engines[1].Close(c.t.Context()) }},
+		{mpe.EventSessionChanged, func(c *cluster) {
+			c.kill(1)
+			c.restart(1)
+			send(c, 1, other)
+		}},
+		{mpe.EventProcessEnded, func(c *cluster) {
+			c.kill(1)
+			c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxGone, Peer: 1})
+		}},
+		{mpe.EventUnreachable, func(c *cluster) {
+			c.kill(1)
+			if _, err := c.engines[0].Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: other}); err != nil {
+				c.t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}},
+	} {
+		t.Run(tt.event.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newExtended(t, 3, func(x *extended.Config) { x.Timing.UnreachableAfter = 10 * time.Second })
+				defer c.close()
+				send(c, 1, other) // there is a session
+				finish(t, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: other, Buf: make([]byte, 4)}))
+				if tt.event == mpe.EventProcessEnded {
+					c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxConnected, Peer: 1})
+				}
+				posted := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 4)})
+				world := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Comm: 8, Buf: make([]byte, 4)})
+				any := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: tag, Buf: make([]byte, 4)})
+				third := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 2, Tag: tag, Buf: make([]byte, 4)})
+				probe := make(chan error, 1)
+				go func() {
+					_, _, err := c.engines[0].Probe(t.Context(), mpe.Match{Source: 1, Tag: tag}, true)
+					probe <- err
+				}()
+				synctest.Wait()
+				tt.lose(c)
+				synctest.Wait()
+				time.Sleep(time.Second)
+				for what, err := range map[string]error{"receive": outcome(t, posted), "of a communicator": outcome(t, world), "probe": <-probe} {
+					lost, ok := errors.AsType[*mpe.PeerLostError](err)
+					if !ok || *lost != (mpe.PeerLostError{Rank: 1, Event: tt.event}) || !errors.Is(err, mpe.ErrPeerLost) {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				later := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 4)})
+				time.Sleep(time.Minute)
+				if ended(any) || ended(third) || ended(later) {
+					t.Errorf("ended: any %v, of another peer %v, posted later %v", ended(any), ended(third), ended(later))
+				}
+				if tt.event != mpe.EventSessionChanged {
+					c.restart(1)
+				}
+				send(c, 1, tag)
+				send(c, 1, tag)
+				send(c, 2, tag)
+				finish(t, any, third, later)
+			})
+		})
+	}
+}
+
+// send has a rank send a message to rank 0.
+func send(c *cluster, from, tag int) {
+	c.t.Helper()
+	o, err := c.engines[from].Start(mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag, Buf: []byte("four")})
+	if err == nil {
+		_, err = o.Wait(c.t.Context())
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// over is a context that has ended.
+func over() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// TestGoneWithoutMessage: a process that has sent nothing is missed as well. Once it has been
+// reported, or has closed its session, a receive waits for another one.
+func TestGoneWithoutMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, nil)
+		defer c.close()
+		gone := func() { c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxGone, Peer: 1}) }
+		post := func() mpe.Op {
+			return start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 4)})
+		}
+		never := post()
+		gone()
+		if ended(never) {
+			t.Error("it was never there")
+		}
+		c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxConnected, Peer: 1})
+		gone()
+		if err := outcome(t, never); !errors.Is(err, mpe.ErrPeerLost) {
+			t.Error(err)
+		}
+		later := post()
+		gone()
+		if ended(later) {
+			t.Error("a report of what is known has ended it")
+		}
+		send(c, 1, 0)
+		finish(t, later)
+	})
+}
+
+// withFPGA are three ranks, of which rank 1 is a peer of the cloudfpga profile, and the others
+// are of the extended profile to each other.
+func withFPGA(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{t: t, net: memnet.New(3)}
+	for rank := range 3 {
+		tr := c.net.Transport(rank)
+		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 3)}
+		for p := range cfg.Peers {
+			cfg.Peers[p] = mpe.Peer{Extended: &extended.Config{Seed: uint64(rank*3 + p + 1)}, Transport: tr}
+			if rank == 1 || p == 1 {
+				rules := handshake.SoftwarePeer()
+				if p == 1 {
+					rules = handshake.FPGAPeer(1)
+				}
+				timing := handshake.DefaultTiming(rules)
+				timing.ClearDeadline = 5 * time.Second
+				cfg.Peers[p] = mpe.Peer{Handshake: handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: timing, MaxWords: 1 << 20}, Transport: tr}
+			}
+		}
+		e, err := mpe.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.engines = append(c.engines, e)
+	}
+	return c
+}
+
+// TestAbortWithFPGA: a call that fails because an FPGA does not take part ends on the software
+// ranks that wait in it. The FPGA gets what it gets without: SEND_REQUEST.
+func TestAbortWithFPGA(t *testing.T) {
+	for _, of := range []coll.Collective{coll.Barrier, coll.Allreduce, coll.Allgather} {
+		t.Run(of.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := withFPGA(t)
+				defer c.close()
+				types := map[protocol.Type]int{}
+				c.net.Hook(func(_, to int, b []byte) []time.Duration {
+					if to == 1 {
+						h, defect := protocol.CloudFPGA.Parse(b)
+						if !defect.OK() {
+							t.Errorf("%d bytes to the FPGA: %v", len(b), defect.Err())
+						}
+						types[h.Type]++
+					}
+					return []time.Duration{0}
+				})
+				x := colltest.New(of, "", 3, 0, 300)
+				waits := post(t, x, c.engines[2], 7)
+				fails := post(t, x, c.engines[0], 7)
+				begun := time.Now()
+				ctx, stop := context.WithTimeout(t.Context(), 8*time.Second)
+				defer stop()
+				_, err := fails.Wait(ctx)
+				if err == nil {
+					t.Fatal("it succeeds without a member")
+				}
+				err = outcome(t, waits)
+				failed, ok := errors.AsType[*collective.CallFailedError](err)
+				if !ok || failed.Rank != 0 || failed.Collective != of || failed.Number != 7 {
+					t.Errorf("the other software rank: %v", err)
+				}
+				if took := time.Since(begun); took > 9*time.Second {
+					t.Errorf("after %v", took)
+				}
+				for of, n := range types {
+					if of != protocol.SendRequest {
+						t.Errorf("%d packets %v to the FPGA", n, of)
+					}
+				}
+				// A call that is made later has no epoch to know the abort by.
+				late := post(t, x, c.engines[2], 8)
+				abortCall(t, late, time.Second)
+				// The abort of another call does not end one under way.
+				time.Sleep(time.Minute)
+				other := post(t, x, c.engines[2], 9)
+				gives := post(t, x, c.engines[0], 10)
+				abortCall(t, gives, time.Second)
+				synctest.Wait()
+				if ended(other) {
+					t.Error("the abort of call 10 has ended call 9")
+				}
+				abortCall(t, other, time.Second)
+			})
+		})
+	}
+}
