@@ -43,6 +43,7 @@ func (c *Conn) acceptAll() {
 			<-callers
 			if l != nil {
 				c.serve(l)
+				c.afterLink(l.peer)
 			}
 		})
 	}

@@ -39,6 +39,8 @@ type Conn struct {
 	// fresh are links that Poll does not know yet, in the order in which they
 	// were made.
 	fresh []*link
+	// gone are peers without a process that Poll does not know of yet.
+	gone []*peer
 
 	inbox *inbox
 
@@ -92,7 +94,7 @@ func Listen(cfg Config) (*Conn, error) {
 		case rank > cfg.Rank:
 			c.tasks.Go(func() { c.keepDialing(p) })
 		default:
-			c.tasks.Go(func() { c.requestCall(p) })
+			c.tasks.Go(func() { _ = c.requestCall(p) }) // p calls when it starts
 		}
 	}
 	// The last batch may be in use when the Conn is closed.

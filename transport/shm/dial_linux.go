@@ -24,12 +24,16 @@ const (
 
 // keepDialing keeps a link to p, a higher rank, until the Conn is closed.
 func (c *Conn) keepDialing(p *peer) {
-	wait := minBackoff
+	wait, linked := minBackoff, false
 	for c.ctx.Err() == nil {
 		lasted, err := c.dial(p)
 		p.failed(err)
-		if lasted {
-			wait = minBackoff
+		switch {
+		case lasted:
+			wait, linked = minBackoff, true
+		case linked && errors.Is(err, errNoProcess):
+			linked = false
+			c.reportGone(p)
 		}
 		select {
 		case <-p.call:
@@ -57,7 +61,7 @@ func (c *Conn) open(p *peer) (*net.UnixConn, error) {
 	conn, err := dialer.DialContext(c.ctx, addr.Net, addr.Name)
 	if err != nil {
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			err = fmt.Errorf("no process of this host is rank %d at %v over shared memory", p.rank, p.addr)
+			err = fmt.Errorf("%w is rank %d at %v over shared memory", errNoProcess, p.rank, p.addr)
 		}
 		return nil, err
 	}
@@ -190,13 +194,45 @@ func (c *Conn) serve(l *link) {
 
 var errReplaced = errors.New("the peer has made a new one")
 
+// errNoProcess: the rank's socket is not bound.
+var errNoProcess = errors.New("no process of this host")
+
+// reportGone has Poll report that no process is p any more.
+func (c *Conn) reportGone(p *peer) {
+	c.mu.Lock()
+	c.gone = append(c.gone, p)
+	c.mu.Unlock()
+	c.notifyPoll()
+}
+
 // requestCall asks p, a lower rank, to call.
-func (c *Conn) requestCall(p *peer) {
+func (c *Conn) requestCall(p *peer) error {
 	conn, err := c.open(p)
-	if err != nil {
-		p.failed(err)
-		return
+	if err == nil {
+		defer conn.Close()
+		err = sendHello(conn, hello{purpose: requestCall, src: c.cfg.Rank, dst: p.rank})
 	}
-	defer conn.Close()
-	p.failed(sendHello(conn, hello{purpose: requestCall, src: c.cfg.Rank, dst: p.rank}))
+	p.failed(err)
+	return err
+}
+
+// afterLink finds out whether p, a lower rank whose link has ended, is there. A process that
+// ends may close the link before its socket.
+func (c *Conn) afterLink(p *peer) {
+	for wait := minBackoff; wait <= maxBackoff && c.ctx.Err() == nil; wait *= 2 {
+		p.mu.Lock()
+		linked := p.link != nil
+		p.mu.Unlock()
+		if linked {
+			return
+		}
+		if errors.Is(c.requestCall(p), errNoProcess) {
+			c.reportGone(p)
+			return
+		}
+		select {
+		case <-time.After(wait):
+		case <-c.ctx.Done():
+		}
+	}
 }

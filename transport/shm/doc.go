@@ -22,7 +22,8 @@
 // memory have a file, so that a process that is killed needs no clean-up;
 // its peers see the end of the socket. A rank that starts again is called
 // again, and what was in the rings of its predecessor is lost, which an
-// mpe.RxConnected says.
+// mpe.RxConnected says. Where no process is the rank after a link has ended, an mpe.RxGone
+// says so.
 //
 // The package must never wait for a peer: what does not fit into a ring is refused.
 // Nor must it trust one: whatever the shared memory contains, it reads nothing

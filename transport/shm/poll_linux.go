@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -23,6 +24,8 @@ type inbox struct {
 	// most is about how many bytes one Poll returns at most.
 	most  int
 	links []*link
+	// gone are peers without a process that have to be reported.
+	gone []*peer
 	// unreleased are the links whose bytes the last Poll has returned.
 	unreleased []*link
 	// away is the payload that was left with its sender of the packets that the
@@ -77,7 +80,8 @@ func (c *Conn) addFresh() {
 		l.before, l.peer.newest = l.peer.newest, l
 	}
 	c.inbox.links = append(c.inbox.links, c.fresh...)
-	c.fresh = nil
+	c.inbox.gone = append(c.inbox.gone, c.gone...)
+	c.fresh, c.gone = nil, nil
 	if c.closed.Load() {
 		c.linksChanged.Store(true)
 	}
@@ -104,6 +108,7 @@ func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	}
 	clear(in.links[len(left):])
 	in.links = left
+	n += in.reportGone(batch[n:])
 	for _, l := range in.links {
 		switch {
 		case l.reported:
@@ -115,6 +120,23 @@ func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 			n++
 		}
 	}
+	return n
+}
+
+// reportGone reports peers without a process, once what they have sent was read.
+func (in *inbox) reportGone(batch []mpe.RxPacket) (n int) {
+	left := in.gone[:0]
+	for _, p := range in.gone {
+		unread := slices.ContainsFunc(in.links, func(l *link) bool { return l.peer == p && l.reported })
+		if unread || n == len(batch) {
+			left, in.linksPending = append(left, p), true
+			continue
+		}
+		batch[n] = mpe.RxPacket{Kind: mpe.RxGone, Peer: p.rank, From: p.addr}
+		n++
+	}
+	clear(in.gone[len(left):])
+	in.gone = left
 	return n
 }
 

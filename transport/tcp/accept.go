@@ -25,7 +25,10 @@ func (c *Conn) acceptAll() {
 		if _, secured := p.at(); secured != nil {
 			p.shake(conn)
 		}
-		c.tasks.Go(func() { c.serve(p, conn) })
+		c.tasks.Go(func() {
+			c.serve(p, conn)
+			c.afterConnection(p)
+		})
 	}
 }
 

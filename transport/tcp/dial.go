@@ -14,14 +14,23 @@ func (c *Conn) keepDialing(p *peer) {
 		Timeout:         dialTimeout,
 		KeepAliveConfig: keepAlive(),
 	}
+	connected := false
 	for n := 1; ; n++ {
 		conn, err := c.dial(&dialer, p)
-		if err != nil {
+		switch {
+		case err == nil:
+			connected = true
+			if c.serve(p, conn.(*net.TCPConn)) {
+				// A connection that the peer closes at once, because its rank
+				// map does not have us, say, does not start the back-off anew.
+				n = 0
+			}
+		case connected && isRefused(err):
+			connected = false
+			c.reportGone(p)
+			fallthrough
+		default:
 			p.failed(err)
-		} else if c.serve(p, conn.(*net.TCPConn)) {
-			// A connection that the peer closes at once, because its rank
-			// map does not have us, say, does not start the back-off anew.
-			n = 0
 		}
 		select {
 		case <-time.After(c.cfg.Backoff(max(n, 1))):

@@ -12,8 +12,8 @@ import (
 const maxBroken = 8
 
 // queue holds the arrivals of all peers until Recv takes them. Its length is
-// bounded by the chunks of each peer: all but an mpe.RxBroken have one, or a
-// part of one.
+// bounded by the chunks of each peer: all have one, or a part of one, but an
+// mpe.RxBroken, and an mpe.RxGone, of which there is one for a connection at most.
 type queue struct {
 	mu sync.Mutex
 	// events[head:] wait.
@@ -28,7 +28,7 @@ type event struct {
 	kind  mpe.RxKind
 	peer  *peer
 	from  netip.AddrPort
-	chunk *chunk // nil for mpe.RxBroken
+	chunk *chunk // nil for mpe.RxBroken and mpe.RxGone
 	// start and end are the place in the chunk of an mpe.RxDatagram,
 	// which may share it with others; what else arrives has one of its own.
 	start, end int

@@ -16,13 +16,16 @@ const Timeout = 10 * time.Second
 type End struct {
 	mpe.Transport
 	RxPackets chan mpe.RxPacket
+	// gone are the peers of which an mpe.RxGone has come, which is not among RxPackets: it comes
+	// at a time of its own.
+	gone chan int
 }
 
 // Start returns an End that receives from tr, whose Bytes it copies. At the end
 // of the test it closes tr and checks that Recv ends as it should.
 func Start(t testing.TB, tr mpe.Transport) *End {
 	t.Helper()
-	e := &End{tr, make(chan mpe.RxPacket, 1<<14)}
+	e := &End{tr, make(chan mpe.RxPacket, 1<<14), make(chan int, 1<<10)}
 	ended := make(chan error, 1)
 	go func() { ended <- e.receive() }()
 	t.Cleanup(func() {
@@ -45,6 +48,10 @@ func (e *End) receive() error {
 			return errors.New("nothing was filled in by Recv")
 		}
 		for _, a := range batch[:n] {
+			if a.Kind == mpe.RxGone {
+				e.gone <- a.Peer
+				continue
+			}
 			a.Bytes = bytes.Clone(a.Bytes)
 			e.RxPackets <- a
 		}
@@ -69,6 +76,19 @@ func (e *End) within(d time.Duration) (mpe.RxPacket, bool) {
 		return a, true
 	case <-timer.C:
 		return mpe.RxPacket{}, false
+	}
+}
+
+// WaitGone waits until no process is the peer any more.
+func (e *End) WaitGone(t testing.TB, peer int) {
+	t.Helper()
+	select {
+	case p := <-e.gone:
+		if p != peer {
+			t.Fatalf("at %v rank %d is gone, not rank %d", e.LocalAddr(), p, peer)
+		}
+	case <-time.After(Timeout):
+		t.Fatalf("at %v nothing shows that rank %d is gone", e.LocalAddr(), peer)
 	}
 }
 

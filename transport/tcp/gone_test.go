@@ -1,0 +1,29 @@
+package tcp
+
+import (
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// TestGone: either side reports that no process is its peer any more, once, and behind all that
+// the peer has sent. While a process is there nothing is reported, whatever ends a connection.
+func TestGone(t *testing.T) {
+	bothWays(t, func(t *testing.T, listen listener) {
+		for gone := range 2 {
+			m := transporttest.Map(t, 2)
+			kept := listen.start(t, Config{Rank: 1 - gone, Map: m, Profile: extended})
+			for range 2 {
+				other := listen.start(t, Config{Rank: gone, Map: m, Profile: extended})
+				want(t, other, mpe.RxConnected, 1-gone)
+				want(t, kept, mpe.RxConnected, gone)
+				first := transporttest.Packet(gone, 1-gone, 1, 5)
+				other.SendAllPackets(t, 1-gone, []mpe.Packet{first})
+				kept.WantPacket(t, gone, first)
+				other.Close()
+				kept.WaitGone(t, gone)
+			}
+		}
+	})
+}
