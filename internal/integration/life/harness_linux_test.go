@@ -156,12 +156,17 @@ func (p *process) wait() {
 	p.client.Close()
 }
 
+// attachSocket is the socket by which programs attach.
+func (p *process) attachSocket() string {
+	return strings.TrimSuffix(p.socket, ".sock") + "-attach.sock"
+}
+
 // attach attaches to a rank until the test ends.
 func (p *process) attach(rank int) *attach.Client {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	c, err := attach.Dial(ctx, strings.TrimSuffix(p.socket, ".sock")+"-attach.sock", rank)
+	c, err := attach.Dial(ctx, p.attachSocket(), rank)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func (c *cluster) isSteady(rank int) bool { return rank/ranksEach < c.steady && 
 
 // member is the program of a rank, attached again whenever the rank was ended.
 func (c *cluster) member(ctx context.Context, rank int) {
-	socket := strings.TrimSuffix(c.daemons[rank/ranksEach].socket, ".sock") + "-attach.sock"
+	socket := c.daemons[rank/ranksEach].attachSocket()
 	for ctx.Err() == nil {
 		dialing, cancel := context.WithTimeout(ctx, time.Second)
 		d, err := attach.Dial(dialing, socket, rank)
@@ -396,9 +396,7 @@ func TestSoak(t *testing.T) {
 	defer members.Wait()
 	defer cancel()
 	children := map[int]*child{}
-	socket := func(rank int) string {
-		return strings.TrimSuffix(c.daemons[rank/ranksEach].socket, ".sock") + "-attach.sock"
-	}
+	socket := func(rank int) string { return c.daemons[rank/ranksEach].attachSocket() }
 	var programs []int
 	for rank := range c.ranks {
 		if c.isProgram(rank) {

@@ -381,3 +381,108 @@ func (p *pair) ended(i int, transport, how string) {
 		}
 	})
 }
+
+// TestDeployedProfile: the cloudfpga profile has no sign that a peer has ended. A posted receive, and
+// a send that waits for CLEAR_TO_SEND, wait for the rank that is started again.
+func TestDeployedProfile(t *testing.T) {
+	p := newPair(t, "cloudfpga", "udp")
+	for _, how := range []string{"stopped", "killed", "terminated"} {
+		t.Run(how, func(t *testing.T) {
+			p.t = t
+			buf, want := make([]byte, 4), []byte("four")
+			receive := begin(t, p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: buf})
+			send := begin(t, p.a, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: want})
+			until(t, "both wait", func() bool {
+				s := p.survivor.rank(0)
+				return s.Posted == 1 && s.Peers[0].Sending != nil && s.Peers[0].Sending.State == "WAIT_CLEAR"
+			})
+			p.victim.stop()
+			switch how {
+			case "killed":
+				p.victim.kill()
+			case "terminated":
+				p.victim.terminate()
+			}
+			if isOver(receive) || isOver(send) {
+				t.Error("an operation has ended")
+			}
+			if how == "stopped" {
+				p.victim.signal(syscall.SIGCONT)
+			} else {
+				p.victim.start()
+				p.b = p.victim.attach(1)
+			}
+			got := make([]byte, 4)
+			if err := outcome(t, begin(t, p.b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: got})); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%v, %q", err, got)
+			}
+			if err := outcome(t, begin(t, p.b, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Buf: want})); err != nil {
+				t.Error(err)
+			}
+			if err := outcome(t, send); err != nil {
+				t.Error(err)
+			}
+			if err := outcome(t, receive); err != nil || !bytes.Equal(buf, want) {
+				t.Errorf("%v, %q", err, buf)
+			}
+			p.exchange()
+		})
+	}
+}
+
+// TestProgramKilled: a rank outlives its program. What the program had not received waits for the
+// next one, and receives from the rank wait for what the next one sends.
+func TestProgramKilled(t *testing.T) {
+	p := newPair(t, "extended", "shm")
+	if err := p.b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		child := startChild(t, p.victim.attachSocket(), 1)
+		n := uint32(2*i + 1)
+		request, reply := make([]byte, maxMessage), make([]byte, maxMessage)
+		fill(request, 0, n)
+		receive := begin(t, p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Comm: commReplies, Tag: int(n), Buf: reply})
+		if err := outcome(t, begin(t, p.a, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tagRequest, Buf: request})); err != nil {
+			t.Error(err)
+		}
+		if err := outcome(t, receive); err != nil || !bytes.Equal(request, reply) {
+			t.Errorf("%v, intact: %v", err, bytes.Equal(request, reply))
+		}
+		waits := begin(t, p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Comm: commReplies, Tag: int(n + 1), Buf: reply})
+		child.kill()
+		until(t, "the rank is free", func() bool { return len(p.victim.local(1).Attached) == 0 })
+		fill(request, 0, n+1)
+		sent := begin(t, p.a, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tagRequest, Buf: request})
+		until(t, "the message waits", func() bool { return p.victim.rank(1).Unexpected == 1 })
+		if isOver(waits) {
+			t.Error("the end of a program has ended a receive from its rank")
+		}
+		next := startChild(t, p.victim.attachSocket(), 1)
+		if err := outcome(t, sent); err != nil {
+			t.Error(err)
+		}
+		if err := outcome(t, waits); err != nil || !bytes.Equal(request, reply) {
+			t.Errorf("%v, intact: %v", err, bytes.Equal(request, reply))
+		}
+		next.kill()
+		until(t, "the rank is free", func() bool { return len(p.victim.local(1).Attached) == 0 })
+	}
+}
+
+// TestOwnDaemonKilled: the operations of a program end with its daemon, and it attaches again.
+func TestOwnDaemonKilled(t *testing.T) {
+	p := newPair(t, "extended", "udp")
+	receive := begin(t, p.b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 4)})
+	probe := probing(t, p.b, mpe.Match{Source: 0})
+	p.victim.kill()
+	for _, o := range []mpe.Op{receive, probe} {
+		if err := outcome(t, o); !errors.Is(err, mpe.ErrClosed) {
+			t.Error(err)
+		}
+	}
+	p.victim.start()
+	p.b = p.victim.attach(1)
+	p.sendOther() // until then nothing shows that the rank was killed
+	p.exchange()
+}
