@@ -108,7 +108,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/reset", s.reset)
 	mux.HandleFunc("POST /v1/reload", s.reload)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, Errorf(Usage, "%s %s: no such request: zrlmpid is %s, and the caller %s: use both of the same version",
+		writeError(w, Errorf(Usage, "%s %s: no such request: use zrlctl and zrlmpid of the same version (zrlmpid is %s, the caller %s)",
 			r.Method, r.URL.Path, Version(), cmp.Or(r.UserAgent(), "unknown")))
 	})
 	return s.bounded(mux)

@@ -197,10 +197,14 @@ var errReplaced = errors.New("the peer has made a new one")
 // errNoProcess: the rank's socket is not bound.
 var errNoProcess = errors.New("no process of this host")
 
-// reportGone has Poll report that no process is p any more.
+// reportGone has Poll report that no process is p any more, unless there is a link to the next one.
 func (c *Conn) reportGone(p *peer) {
 	c.mu.Lock()
-	c.gone = append(c.gone, p)
+	p.mu.Lock()
+	if p.link == nil { // so that a later link is reported behind it
+		c.gone = append(c.gone, p)
+	}
+	p.mu.Unlock()
 	c.mu.Unlock()
 	c.notifyPoll()
 }
@@ -216,7 +220,7 @@ func (c *Conn) requestCall(p *peer) error {
 	return err
 }
 
-// afterLink finds out whether p, a lower rank whose link has ended, is there. A process that
+// afterLink determines whether p, a lower rank whose link has ended, is there. A process that
 // ends may close the link before its socket.
 func (c *Conn) afterLink(p *peer) {
 	for wait := minBackoff; wait <= maxBackoff && c.ctx.Err() == nil; wait *= 2 {

@@ -15,13 +15,16 @@ import (
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
 // reportGone has Recv and Poll report that no process is p any more, which packets of the
-// extended profile alone have a rule for.
+// extended profile alone have a rule for, unless there is a connection to the next one.
 func (c *Conn) reportGone(p *peer) {
 	if p.profile != protocol.Extended {
 		return
 	}
-	addr, _ := p.at()
-	c.queue.push(event{kind: mpe.RxGone, peer: p, from: addr})
+	p.mu.Lock()
+	if p.link == nil { // so that a later connection is reported behind it
+		c.queue.push(event{kind: mpe.RxGone, peer: p, from: p.addr})
+	}
+	p.mu.Unlock()
 	if c.inbox != nil {
 		c.inbox.notifyPoll()
 	}
@@ -31,7 +34,7 @@ func (c *Conn) reportGone(p *peer) {
 // It does so within 100 ms if only the connection was lost (C5).
 const goneAfter = 250 * time.Millisecond
 
-// afterConnection finds out whether p, a lower rank whose connection has ended, is there. It
+// afterConnection determines whether p, a lower rank whose connection has ended, is there. It
 // reports p once.
 func (c *Conn) afterConnection(p *peer) {
 	if p.profile != protocol.Extended {

@@ -51,12 +51,12 @@ type cluster struct {
 	daemons []*process
 	relay   *relay
 	http    []string
-	// steady are the daemons that are not ended, and program is the rank of each of them
-	// whose program is a process, which is.
+	// steady is how many daemons are not ended, the first ones. The programs of some of their
+	// ranks are (isProgram).
 	steady int
 
-	exchanges, lost, messages atomic.Uint64
-	failures                  chan error
+	exchanges, lost atomic.Uint64
+	failures        chan error
 }
 
 // newCluster starts so many daemons.
@@ -197,8 +197,8 @@ func (c *cluster) exchange(ctx context.Context, d mpe.Device, peer int, number u
 	}
 	ended := make(chan struct{}, 1)
 	receive.Notify(ended)
-	patience, stop := context.WithTimeout(ctx, replyTime)
-	err = d.Await(patience, ended)
+	waiting, stop := context.WithTimeout(ctx, replyTime)
+	err = d.Await(waiting, ended)
 	stop()
 	receive.Notify(nil)
 	if err == nil {
@@ -218,20 +218,20 @@ func (c *cluster) exchange(ctx context.Context, d mpe.Device, peer int, number u
 		_, err := receive.Wait(ctx)
 		return err
 	}
-	patience, stop = context.WithTimeoutCause(ctx, replyTime, errNoReply)
+	waiting, stop = context.WithTimeoutCause(ctx, replyTime, errNoReply)
 	defer stop()
-	_, err = receive.Wait(patience)
+	_, err = receive.Wait(waiting)
 	return err
 }
 
-// again is a request whose reply nobody waits for.
+// again is a request whose reply is not received.
 func again(request []byte, number uint32) []byte {
 	b := slices.Clone(request[:8])
 	binary.LittleEndian.PutUint32(b, number|1<<30)
 	return b
 }
 
-// drain receives replies that nobody waits for any more.
+// drain receives replies that came too late.
 func drain(ctx context.Context, d mpe.Device, buf []byte) {
 	for {
 		st, found, err := d.Probe(ctx, mpe.Match{Source: mpe.AnySource, Tag: mpe.AnyTag, Comm: commReplies}, false)

@@ -66,7 +66,7 @@ func (p *pair) peer() mpe.PeerSnapshot {
 	return p.survivor.rank(0).Peers[0]
 }
 
-// big is the length of a message that is stopped on its way.
+// big is the length of a message that is stopped in transit.
 const big = 32 << 20
 
 // inState is an operation of the survivor in some state.
@@ -84,7 +84,7 @@ const tag = 5
 var states = []struct {
 	name  string
 	begin func(p *pair) inState
-	// posted: nothing of the message is on its way. late: it was posted when the victim
+	// posted: nothing of the message is in transit. late: it was posted when the victim
 	// was gone.
 	posted, late bool
 }{
@@ -117,24 +117,24 @@ var states = []struct {
 		})
 		return s
 	}},
-	{name: "send on its way", begin: func(p *pair) inState {
-		data := bytes.Repeat([]byte("on its way"), big/10)
+	{name: "send in transit", begin: func(p *pair) inState {
+		data := bytes.Repeat([]byte("in transit"), big/10)
 		s := inState{op: begin(p.t, p.a, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tag, Buf: data})}
 		s.complete = func() { p.receive(data) }
 		p.buf = make([]byte, len(data))
 		p.arriving = begin(p.t, p.b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: tag, Buf: p.buf})
-		until(p.t, "the send is on its way", func() bool {
+		until(p.t, "the send is in transit", func() bool {
 			w := p.peer().Sending
 			return w != nil && w.State == "WAIT_ACK" || isOver(s.op)
 		})
 		return s
 	}},
-	{name: "receive on its way", begin: func(p *pair) inState {
+	{name: "receive in transit", begin: func(p *pair) inState {
 		s := inState{buf: make([]byte, big), want: bytes.Repeat([]byte("ways"), big/4)}
 		s.op = begin(p.t, p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: s.buf})
 		s.complete = func() {}
 		begin(p.t, p.b, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag, Buf: s.want})
-		until(p.t, "the receive is on its way", func() bool {
+		until(p.t, "the receive is in transit", func() bool {
 			w := p.peer().Receiving
 			return w != nil && w.State == "RECEIVING" || isOver(s.op)
 		})
