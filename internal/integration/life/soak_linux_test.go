@@ -411,7 +411,7 @@ func TestSoak(t *testing.T) {
 	every := max(duration/120, 500*time.Millisecond)
 	samples := []sample{}
 	var kills, terminations, stops, programKills int
-	for next := every; time.Since(begun) < duration; {
+	for next := every; time.Since(begun) < duration || len(samples) < 8; {
 		pause(ctx, min(duration/10, time.Second))
 		victim := c.daemons[c.steady+rand.IntN(len(c.daemons)-c.steady)]
 		switch rand.IntN(4) {

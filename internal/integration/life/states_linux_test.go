@@ -73,9 +73,9 @@ const big = 32 << 20
 type inState struct {
 	op  mpe.Op
 	buf []byte // of a receive
-	// complete does what the operation waits for.
-	complete func()
-	want     []byte // what buf then has
+	// complete does what the operation waits for, and after what is left to do then, if anything.
+	complete, after func()
+	want            []byte // what buf then has
 }
 
 const tag = 5
@@ -101,8 +101,7 @@ var states = []struct {
 			programs := p.survivor.local(0).Attached
 			return len(programs) == 1 && programs[0].Operations == 1
 		})
-		return inState{op: o, complete: func() {
-			p.send([]byte("four"))
+		return inState{op: o, complete: func() { p.send([]byte("four")) }, after: func() {
 			if _, err := operate(p.t.Context(), p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 4)}); err != nil {
 				p.t.Error(err)
 			}
@@ -310,6 +309,9 @@ func (p *pair) stopped(i int) {
 		if err := outcome(p.t, s.op); err != nil || s.want != nil && !bytes.Equal(s.buf, s.want) {
 			p.t.Errorf("%v, intact: %v", err, bytes.Equal(s.buf, s.want))
 		}
+		if s.after != nil {
+			s.after()
+		}
 	})
 }
 
@@ -345,8 +347,8 @@ func (p *pair) ended(i int, transport, how string) {
 		unknown := transport == "udp" && how == "killed" && (state.posted || s.op == nil)
 		if s.op != nil && !state.late && !unknown {
 			switch err := outcome(t, s.op); {
-			case err == nil && how == "terminated" && !state.posted:
-				if s.want != nil && !bytes.Equal(s.buf, s.want) { // it was completed before the end
+			case err == nil && !state.posted: // all of it was sent before the end, or in stop_timeout
+				if s.want != nil && !bytes.Equal(s.buf, s.want) {
 					t.Error("wrong data")
 				}
 			case !isLost(err), state.name == "receive posted" && !errors.Is(err, mpe.ErrPeerLost):
