@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -26,12 +27,11 @@ type Net struct {
 	mu    sync.Mutex
 	hook  Hook
 	bound []*transport
-	late  []delivery // in the order in which they fall due
+	late  impair.Queue[delivery]
 }
 
 // delivery is a datagram in transit.
 type delivery struct {
-	due      time.Time
 	to       int
 	datagram mpe.RxPacket
 }
@@ -93,14 +93,7 @@ func (n *Net) send(from, to int, b []byte) {
 			n.deliver(to, arrival(from, b))
 			continue
 		}
-		due := time.Now().Add(d)
-		i, _ := slices.BinarySearchFunc(n.late, due, func(x delivery, due time.Time) int {
-			if x.due.After(due) {
-				return 1
-			}
-			return -1 // behind those that fall due at the same time
-		})
-		n.late = slices.Insert(n.late, i, delivery{due, to, arrival(from, b)})
+		n.late.Push(time.Now().Add(d), delivery{to, arrival(from, b)})
 		time.AfterFunc(d, n.deliverLate)
 	}
 }
@@ -109,12 +102,10 @@ func (n *Net) send(from, to int, b []byte) {
 func (n *Net) deliverLate() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now, done := time.Now(), 0
-	for done < len(n.late) && !n.late[done].due.After(now) {
-		n.deliver(n.late[done].to, n.late[done].datagram)
-		done++
+	now := time.Now()
+	for x, ok := n.late.Pop(now); ok; x, ok = n.late.Pop(now) {
+		n.deliver(x.to, x.datagram)
 	}
-	n.late = slices.Delete(n.late, 0, done)
 }
 
 // deliver queues a datagram for its receiver, if there is one.

@@ -1,0 +1,81 @@
+package impair
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Kind is what a rule calls the type of a packet: a protocol.Type, or Payload.
+type Kind uint8
+
+// Payload is the Kind of what does not begin with a header: a continuation datagram, or a
+// piece of a stream behind a header.
+const Payload Kind = 0
+
+const numKinds = int(protocol.Error) + 1
+
+// KindOf returns the kind of a datagram of any profile.
+func KindOf(b []byte) Kind {
+	profile := protocol.V09 // parses cloudfpga as well
+	if protocol.IsExtended(b) {
+		profile = protocol.Extended
+	}
+	h, defect := profile.Parse(b)
+	if !defect.OK() {
+		return Payload
+	}
+	return Kind(h.Type)
+}
+
+// String returns the name of the packet type, or PAYLOAD.
+func (k Kind) String() string {
+	if k == Payload {
+		return "PAYLOAD"
+	}
+	return protocol.Type(k).String()
+}
+
+// Kinds is a set of kinds. The zero value is all of them.
+type Kinds uint8
+
+// has reports whether the set has k.
+func (s Kinds) has(k Kind) bool { return s == 0 || s&(1<<k) != 0 }
+
+// parseKinds reads names of packet types, separated by commas, in any case.
+func parseKinds(text string) (s Kinds, err error) {
+	for name := range strings.SplitSeq(text, ",") {
+		found := false
+		for k := range Kind(numKinds) {
+			if strings.EqualFold(name, k.String()) {
+				s, found = s|1<<k, true
+			}
+		}
+		if !found {
+			return 0, fmt.Errorf("%s is no type of packet%s: the types are %s", strictyaml.Quote(name),
+				strictyaml.DidYouMean(strings.ToUpper(name), kindNames()), strings.Join(kindNames(), ", "))
+		}
+	}
+	return s, nil
+}
+
+func kindNames() []string {
+	names := make([]string, numKinds)
+	for k := range names {
+		names[k] = Kind(k).String()
+	}
+	return names
+}
+
+// String is the inverse of parseKinds; "" for all kinds.
+func (s Kinds) String() string {
+	var names []string
+	for k := range Kind(numKinds) {
+		if s != 0 && s.has(k) {
+			names = append(names, k.String())
+		}
+	}
+	return strings.Join(names, ",")
+}

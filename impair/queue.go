@@ -1,0 +1,53 @@
+package impair
+
+import (
+	"container/heap"
+	"time"
+)
+
+// Queue holds what is delivered later. Its items leave in the order of their times, and those
+// of the same time in the order of Push. The zero value is empty.
+type Queue[T any] struct {
+	items timed[T]
+	next  uint64
+}
+
+type item[T any] struct {
+	due    time.Time
+	number uint64
+	value  T
+}
+
+// Push adds a value that is due at a time.
+func (q *Queue[T]) Push(due time.Time, value T) {
+	heap.Push(&q.items, item[T]{due, q.next, value})
+	q.next++
+}
+
+// Pop removes the first value that is due at now, and reports whether there is one.
+func (q *Queue[T]) Pop(now time.Time) (value T, ok bool) {
+	if len(q.items) == 0 || q.items[0].due.After(now) {
+		return value, false
+	}
+	return heap.Pop(&q.items).(item[T]).value, true
+}
+
+// timed implements heap.Interface.
+type timed[T any] []item[T]
+
+func (h timed[T]) Len() int { return len(h) }
+func (h timed[T]) Less(i, j int) bool {
+	if h[i].due.Equal(h[j].due) {
+		return h[i].number < h[j].number
+	}
+	return h[i].due.Before(h[j].due)
+}
+func (h timed[T]) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *timed[T]) Push(x any)   { *h = append(*h, x.(item[T])) }
+func (h *timed[T]) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	(*h)[last] = item[T]{}
+	*h = (*h)[:last]
+	return x
+}

@@ -1,0 +1,274 @@
+package impair
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+)
+
+// Rule says which packets meet which faults. Its text form is a line of words, each with
+// its value: "from 2 to 0 packet ACK nth 3 loss 100%".
+type Rule struct {
+	// From and To are the ranks that a packet is sent by and to.
+	From, To Ends
+	// Packets are the types of packets.
+	Packets Kinds
+	// Nth are the numbers of the packets that meet the faults, counted from 1 among those
+	// of one direction that the rest of the rule is for.
+	Nth Range
+	// After is when the rule begins to act, and For how long it does; 0: without end.
+	After, For time.Duration
+
+	// Loss is how many datagrams are lost. They are lost in bursts of Burst datagrams on
+	// average, or independently if that is 0.
+	Loss  Percent
+	Burst float64
+	// Duplicate is how many datagrams are delivered twice, and Reorder how many are
+	// delayed by so much that others overtake them. Late is by how much a duplicate comes
+	// behind its original, and a reordered datagram behind its time; 0: at once, and 2 ms.
+	Duplicate, Reorder Percent
+	Late               Span
+	// Corrupt is how many packets have one random bit inverted.
+	Corrupt Percent
+	// Delay is by how much packets are delayed. Datagrams may overtake others if it
+	// varies; the order of a stream stays.
+	Delay Span
+	// Rate is how many bytes a second pass in each direction; 0: no limit. Queue is how
+	// many bytes of datagrams may wait for that, which is DefaultQueue if it is 0; others
+	// are lost.
+	Rate, Queue bytesize.Size
+	// Partition has nothing pass: datagrams are lost, streams stall until the rule ends.
+	Partition bool
+	// Reset is how many packets reset the connection that they are sent on; Close is behind
+	// how many of them their direction of the connection is closed.
+	Reset, Close Percent
+}
+
+// DefaultQueue is how many bytes of datagrams wait at a rule with a rate.
+const DefaultQueue = 256 << 10
+
+// reorderBy is Rule.Late of a reordered datagram.
+const reorderBy = 2 * time.Millisecond
+
+// Medium is what packets are sent on.
+type Medium uint8
+
+// The media.
+const (
+	// Datagrams: UDP.
+	Datagrams Medium = 1 << iota
+	// Streams: TCP, which repairs what it loses, so that there is no loss, no duplicate
+	// and no other order.
+	Streams
+)
+
+// String returns "udp" or "tcp".
+func (m Medium) String() string {
+	if m == Streams {
+		return "tcp"
+	}
+	return "udp"
+}
+
+// Word is a word of a rule.
+type Word struct {
+	// Name is the word, Value what its value is, or "" if it has none.
+	Name, Value string
+	// Fault says that it is a fault, or a property of one, and not a condition.
+	Fault bool
+	// On is what it is for.
+	On Medium
+	// Help says what it does.
+	Help string
+
+	field
+}
+
+// field is what a word sets. get returns its value as text, or "" if it is not set.
+type field struct {
+	set func(r *Rule, text string) error
+	get func(r *Rule) string
+}
+
+// at returns the field that at returns of a rule. format returns "" for the zero value.
+func at[T any](at func(*Rule) *T, parse func(string) (T, error), format func(T) string) field {
+	return field{
+		set: func(r *Rule, text string) (err error) {
+			*at(r), err = parse(text)
+			return err
+		},
+		get: func(r *Rule) string { return format(*at(r)) },
+	}
+}
+
+const both = Datagrams | Streams
+
+var words = []Word{
+	{"from", "ranks", false, both, "sent by these ranks, as in 0,2-5 or 10.0.0.7",
+		at(func(r *Rule) *Ends { return &r.From }, parseEnds, Ends.String)},
+	{"to", "ranks", false, both, "sent to these ranks",
+		at(func(r *Rule) *Ends { return &r.To }, parseEnds, Ends.String)},
+	{"packet", "types", false, both, "of these types: SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK, ERROR, or PAYLOAD (no header)",
+		at(func(r *Rule) *Kinds { return &r.Packets }, parseKinds, Kinds.String)},
+	{"nth", "number", false, both, "with this number among such packets of their direction, as in 3 or 3-7",
+		at(func(r *Rule) *Range { return &r.Nth }, parseRange, Range.String)},
+	{"after", "time", false, both, "sent after this time, as in 10s",
+		at(func(r *Rule) *time.Duration { return &r.After }, parsePositive, formatTime)},
+	{"for", "time", false, both, "sent within this time from then on",
+		at(func(r *Rule) *time.Duration { return &r.For }, parsePositive, formatTime)},
+
+	{"loss", "percent", true, Datagrams, "lose datagrams, as in 5%",
+		at(func(r *Rule) *Percent { return &r.Loss }, parsePercent, Percent.String)},
+	{"burst", "number", true, Datagrams, "lose this many in a row on average (Gilbert-Elliott)",
+		at(func(r *Rule) *float64 { return &r.Burst }, parseBurst, formatNumber)},
+	{"duplicate", "percent", true, Datagrams, "deliver datagrams twice",
+		at(func(r *Rule) *Percent { return &r.Duplicate }, parsePercent, Percent.String)},
+	{"reorder", "percent", true, Datagrams, "delay single datagrams, so that others overtake them",
+		at(func(r *Rule) *Percent { return &r.Reorder }, parsePercent, Percent.String)},
+	{"late", "time", true, Datagrams, "by how much duplicates (default: at once) and reordered datagrams (default: 2ms) are late, as in 5ms or 1ms~5ms",
+		at(func(r *Rule) *Span { return &r.Late }, parseSpan, Span.String)},
+	{"corrupt", "percent", true, both, "invert a random bit of packets",
+		at(func(r *Rule) *Percent { return &r.Corrupt }, parsePercent, Percent.String)},
+	{"delay", "time", true, both, "delay packets, as in 5ms or 1ms~5ms",
+		at(func(r *Rule) *Span { return &r.Delay }, parseSpan, Span.String)},
+	{"rate", "bytes", true, both, "let this many bytes a second pass in each direction, as in 10MiB",
+		at(func(r *Rule) *bytesize.Size { return &r.Rate }, parseSize, formatSize)},
+	{"queue", "bytes", true, Datagrams, "bytes that may wait for that; others are lost (default: 256KiB)",
+		at(func(r *Rule) *bytesize.Size { return &r.Queue }, parseSize, formatSize)},
+	{"partition", "", true, both, "let nothing pass: lose datagrams, stall connections",
+		field{func(r *Rule, _ string) error { r.Partition = true; return nil }, func(*Rule) string { return "" }}},
+	{"reset", "percent", true, Streams, "reset the connection that packets are sent on",
+		at(func(r *Rule) *Percent { return &r.Reset }, parsePercent, Percent.String)},
+	{"close", "percent", true, Streams, "close the direction of the connection behind packets",
+		at(func(r *Rule) *Percent { return &r.Close }, parsePercent, Percent.String)},
+}
+
+// Words returns all words of rules, conditions first.
+func Words() []Word { return words[:len(words):len(words)] }
+
+// ParseRule reads the text form of a rule. A comma may follow a value.
+func ParseRule(line string) (Rule, error) {
+	var r Rule
+	seen := make(map[string]bool)
+	fields := strings.Fields(line)
+	for len(fields) > 0 {
+		name := strings.TrimSuffix(fields[0], ",")
+		fields = fields[1:]
+		w := word(name)
+		switch {
+		case w == nil:
+			return Rule{}, fmt.Errorf("unknown word %s%s: the words are %s", strictyaml.Quote(name),
+				strictyaml.DidYouMean(name, wordNames()), strings.Join(wordNames(), ", "))
+		case seen[name]:
+			return Rule{}, fmt.Errorf("%s is in it twice: remove one of them", name)
+		case w.Value != "" && len(fields) == 0:
+			return Rule{}, fmt.Errorf("%s has no value: it is followed by %s", name, w.Value)
+		}
+		seen[name] = true
+		value := ""
+		if w.Value != "" {
+			value, fields = strings.TrimSuffix(fields[0], ","), fields[1:]
+		}
+		if err := w.set(&r, value); err != nil {
+			return Rule{}, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return r, r.complete(seen)
+}
+
+// complete checks that the words of a rule belong together.
+func (r *Rule) complete(has map[string]bool) error {
+	fault := false
+	for i := range words {
+		fault = fault || words[i].Fault && has[words[i].Name]
+	}
+	switch {
+	case !fault:
+		return errors.New("it has no fault: add one, such as loss 5%")
+	case has["burst"] && !has["loss"]:
+		return errors.New("burst without loss: add loss, or remove burst")
+	case has["late"] && !has["duplicate"] && !has["reorder"]:
+		return errors.New("late without duplicate and reorder: add one of them, or write delay")
+	case has["queue"] && !has["rate"]:
+		return errors.New("queue without rate: add rate, or remove queue")
+	case r.Burst > 0 && r.begin() > 1:
+		return fmt.Errorf("loss %v in bursts of %v is not possible: bursts would have to follow each other without a gap, so make them longer", r.Loss, r.Burst)
+	}
+	return nil
+}
+
+// begin returns the probability that a burst begins behind a datagram that was not lost, so
+// that Loss of all are lost.
+func (r *Rule) begin() float64 {
+	if r.Loss == 100 {
+		return 1
+	}
+	return float64(r.Loss) / (r.Burst * float64(100-r.Loss))
+}
+
+func word(name string) *Word {
+	for i := range words {
+		if words[i].Name == name {
+			return &words[i]
+		}
+	}
+	return nil
+}
+
+func wordNames() []string {
+	names := make([]string, len(words))
+	for i := range words {
+		names[i] = words[i].Name
+	}
+	return names
+}
+
+// String is the inverse of ParseRule.
+func (r Rule) String() string {
+	var parts []string
+	for i := range words {
+		switch value := words[i].get(&r); {
+		case value != "":
+			parts = append(parts, words[i].Name, value)
+		case words[i].Value == "" && r.Partition:
+			parts = append(parts, words[i].Name)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// MarshalText returns String.
+func (r Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText is ParseRule.
+func (r *Rule) UnmarshalText(text []byte) (err error) {
+	*r, err = ParseRule(string(text))
+	return err
+}
+
+// Check reports why the rule cannot act on a medium between ranks with the given addresses,
+// or nil.
+func (r *Rule) Check(m Medium, ranks []netip.Addr) error {
+	for i := range words {
+		w := &words[i]
+		set := w.get(r) != "" || w.Value == "" && r.Partition
+		if set && w.On&m == 0 {
+			if m == Streams {
+				return fmt.Errorf("%s is not possible over tcp, which repairs what it loses: use delay, rate, corrupt, partition, reset or close", w.Name)
+			}
+			return fmt.Errorf("%s is not possible over udp, which has no connections: use loss or partition", w.Name)
+		}
+	}
+	if _, err := r.From.resolve(ranks); err != nil {
+		return fmt.Errorf("from %v: %w", r.From, err)
+	}
+	if _, err := r.To.resolve(ranks); err != nil {
+		return fmt.Errorf("to %v: %w", r.To, err)
+	}
+	return nil
+}

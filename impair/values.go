@@ -1,0 +1,229 @@
+package impair
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+)
+
+// Percent is a probability of 0 to 100 percent, written "5%".
+type Percent float64
+
+func parsePercent(text string) (Percent, error) {
+	number, ok := strings.CutSuffix(text, "%")
+	x, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil || !(x > 0 && x <= 100) {
+		return 0, fmt.Errorf("%s is no percentage: give more than 0%% and at most 100%%, as in 0.5%%", strictyaml.Quote(text))
+	}
+	return Percent(x), nil
+}
+
+// String is the inverse of parsePercent; "" for 0.
+func (p Percent) String() string {
+	if p == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(p), 'g', -1, 64) + "%"
+}
+
+// Span is a time that varies evenly between two bounds, written "1ms~5ms", or "5ms" if it
+// does not vary.
+type Span struct{ Min, Max time.Duration }
+
+// longest bounds the times of a script, so that sums of them are within the range of their
+// type.
+const longest = 24 * time.Hour
+
+func parseTime(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > longest {
+		return 0, fmt.Errorf("%s is no time from 0s to 24h: give a number with its unit, as in 5ms", strictyaml.Quote(text))
+	}
+	return d, nil
+}
+
+// parsePositive is parseTime of what must not be 0.
+func parsePositive(text string) (time.Duration, error) {
+	d, err := parseTime(text)
+	if err == nil && d == 0 {
+		err = fmt.Errorf("%s has no effect: give a longer time", strictyaml.Quote(text))
+	}
+	return d, err
+}
+
+// formatTime is the inverse of parsePositive; "" for 0.
+func formatTime(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+func parseSpan(text string) (s Span, err error) {
+	low, high, varies := strings.Cut(text, "~")
+	if s.Min, err = parseTime(low); err != nil {
+		return s, err
+	}
+	if s.Max = s.Min; varies {
+		if s.Max, err = parseTime(high); err != nil {
+			return s, err
+		}
+	}
+	if s.Max == 0 {
+		return s, fmt.Errorf("%s has no effect: give a longer time", strictyaml.Quote(text))
+	}
+	if s.Max < s.Min {
+		return s, fmt.Errorf("%s does not go up: write the shorter time first", strictyaml.Quote(text))
+	}
+	return s, nil
+}
+
+// String is the inverse of parseSpan; "" for 0s.
+func (s Span) String() string {
+	switch {
+	case s.Max == 0:
+		return ""
+	case s.Min == s.Max:
+		return s.Min.String()
+	}
+	return s.Min.String() + "~" + s.Max.String()
+}
+
+// Range is a range of whole numbers from 1 up, both ends included, written "3" or "3-7". The
+// zero value is all of them.
+type Range struct{ First, Last int }
+
+func (r Range) has(n int) bool { return r.First == 0 || n >= r.First && n <= r.Last }
+
+func parseRange(text string) (r Range, err error) {
+	first, last, ok := strings.Cut(text, "-")
+	if !ok {
+		last = first
+	}
+	var err2 error
+	r.First, err = strconv.Atoi(first)
+	r.Last, err2 = strconv.Atoi(last)
+	if err != nil || err2 != nil || r.First < 1 || r.Last < r.First {
+		return Range{}, fmt.Errorf("%s is no number or range from 1 up: write 3, or 3-7", strictyaml.Quote(text))
+	}
+	return r, nil
+}
+
+// String is the inverse of parseRange; "" for the zero value.
+func (r Range) String() string {
+	switch r.First {
+	case 0:
+		return ""
+	case r.Last:
+		return strconv.Itoa(r.First)
+	}
+	return fmt.Sprintf("%d-%d", r.First, r.Last)
+}
+
+// Ends are the ranks at one end of a direction: numbers, ranges and addresses. Nil is all.
+type Ends []End
+
+// End is a range of ranks, or all ranks at an IP address if Addr is valid.
+type End struct {
+	First, Last int
+	Addr        netip.Addr
+}
+
+// maxRank bounds the ranks that a rule can name.
+const maxRank = 1 << 20
+
+func parseEnds(text string) (ends Ends, err error) {
+	for item := range strings.SplitSeq(text, ",") {
+		if addr, err := netip.ParseAddr(item); err == nil {
+			ends = append(ends, End{Addr: addr.Unmap()})
+			continue
+		}
+		first, last, ok := strings.Cut(item, "-")
+		if !ok {
+			last = first
+		}
+		a, errA := strconv.ParseUint(first, 10, 32)
+		b, errB := strconv.ParseUint(last, 10, 32)
+		if errA != nil || errB != nil || b < a || b > maxRank {
+			return nil, fmt.Errorf("%s is no rank, range of ranks or IP address: write 0, 2-5 or 10.0.0.7", strictyaml.Quote(item))
+		}
+		ends = append(ends, End{First: int(a), Last: int(b)})
+	}
+	return ends, nil
+}
+
+// String is the inverse of parseEnds; "" for nil.
+func (e Ends) String() string {
+	items := make([]string, len(e))
+	for i, x := range e {
+		switch {
+		case x.Addr.IsValid():
+			items[i] = x.Addr.String()
+		case x.First == x.Last:
+			items[i] = strconv.Itoa(x.First)
+		default:
+			items[i] = fmt.Sprintf("%d-%d", x.First, x.Last)
+		}
+	}
+	return strings.Join(items, ",")
+}
+
+// resolve returns for each rank whether it is one of the ends; nil if all are. ranks has
+// the address of each rank.
+func (e Ends) resolve(ranks []netip.Addr) ([]bool, error) {
+	if e == nil {
+		return nil, nil
+	}
+	in := make([]bool, len(ranks))
+	for _, x := range e {
+		found := false
+		for rank, addr := range ranks {
+			if x.Addr.IsValid() && addr == x.Addr || !x.Addr.IsValid() && rank >= x.First && rank <= x.Last {
+				in[rank], found = true, true
+			}
+		}
+		switch {
+		case !found && x.Addr.IsValid():
+			return nil, fmt.Errorf("no rank has the address %v", x.Addr)
+		case !x.Addr.IsValid() && x.Last >= len(ranks):
+			return nil, fmt.Errorf("there is no rank %d: the ranks are 0 to %d", x.Last, len(ranks)-1)
+		}
+	}
+	return in, nil
+}
+
+func parseBurst(text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(x >= 1 && x <= 1e6) {
+		return 0, fmt.Errorf("%s is no length of a burst: give a number from 1 up", strictyaml.Quote(text))
+	}
+	return x, nil
+}
+
+// formatNumber is the inverse of parseBurst; "" for 0.
+func formatNumber(x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
+}
+
+func parseSize(text string) (s bytesize.Size, err error) {
+	if err = s.UnmarshalText([]byte(text)); err == nil && (s < 1 || s > 1<<40) {
+		err = fmt.Errorf("%s is not 1 byte to 1024GiB", strictyaml.Quote(text))
+	}
+	return s, err
+}
+
+// formatSize is the inverse of parseSize; "" for 0.
+func formatSize(s bytesize.Size) string {
+	if s == 0 {
+		return ""
+	}
+	return s.String()
+}
