@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -33,6 +34,8 @@ type Rank struct {
 	// Timing is set for every rank that PlaysFPGA. For other local ranks, empty is
 	// TimingDefault.
 	Timing Timing `yaml:"timing,omitempty"`
+	// Faults are what befalls the datagrams that a stand-in sends and receives; nil: none.
+	Faults *impair.Script `yaml:"faults,omitempty"`
 	// Link overrides Config.Defaults for the link to this rank; may be nil.
 	Link *LinkOptions `yaml:"link,omitempty"`
 }

@@ -67,9 +67,9 @@ func (r *Rank) validateAddress(p *strictyaml.Problems, key string) {
 // refuseStandinKeys reports keys that have no effect.
 func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
 	given := map[string]bool{
-		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "quirks": r.Quirks != "",
+		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "quirks": r.Quirks != "", "faults": r.Faults != nil,
 	}
-	for _, name := range []string{"kernel", "kernel_options", "quirks"} {
+	for _, name := range []string{"kernel", "kernel_options", "quirks", "faults"} {
 		if given[name] {
 			p.Add(key+"."+name, "only a stand-in has it: add run: standin to rank %d, or remove the key", r.Rank)
 		}

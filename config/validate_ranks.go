@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -24,6 +25,7 @@ func (c *Config) validateRanks(p *strictyaml.Problems) {
 	for i := range c.Ranks {
 		c.Ranks[i].validateKernelPeer(p, rankKey(i), numbers)
 	}
+	c.validateFaults(p)
 	c.validateSize(p)
 	c.validateAddresses(p)
 }
@@ -55,6 +57,36 @@ func (c *Config) validateNumbers(p *strictyaml.Problems) map[int]int {
 		}
 	}
 	return index
+}
+
+// validateFaults checks the rules of stand-ins.
+func (c *Config) validateFaults(p *strictyaml.Problems) {
+	addrs := c.Addrs()
+	for i := range c.Ranks {
+		faults, key := c.Ranks[i].Faults, rankKey(i)+".faults"
+		if faults == nil {
+			continue
+		}
+		if len(faults.Rules) == 0 {
+			p.Add(key+".rules", "there are none: add a rule, such as loss 5%%, or remove faults")
+		}
+		for j := range faults.Rules {
+			if err := faults.Rules[j].Check(impair.Datagrams, addrs); err != nil {
+				p.Add(fmt.Sprintf("%s.rules[%d]", key, j), "%v", err)
+			}
+		}
+	}
+}
+
+// Addrs returns the IP addresses of the ranks, in rank order.
+func (c *Config) Addrs() []netip.Addr {
+	addrs := make([]netip.Addr, len(c.Ranks))
+	for i := range c.Ranks {
+		if r := &c.Ranks[i]; r.Rank >= 0 && r.Rank < len(addrs) {
+			addrs[r.Rank] = r.Address.Addr()
+		}
+	}
+	return addrs
 }
 
 // validateSize checks the deployed nodes' limits on the number of ranks.

@@ -57,6 +57,15 @@ func TestInvalidFiles(t *testing.T) {
 			at0 + ".kernel: only a stand-in has it: add run: standin to rank 0, or remove the key\n" +
 				at0 + ".kernel_options: only a stand-in has it: add run: standin to rank 0, or remove the key\n" +
 				at0 + ".quirks: only a stand-in has it: add run: standin to rank 0, or remove the key"},
+		{"faults of a host", rank("run: host, faults: {rules: [loss 1%]}"), at0 + ".faults: only a stand-in has it: add run: standin to rank 0, or remove the key"},
+		{"faults without rules", standin("faults: {seed: 7}"), at1 + ".faults.rules: there are none: add a rule, such as loss 5%, or remove faults"},
+		{"faults of streams", standin("faults: {rules: [delay 1ms, reset 1%]}"),
+			at1 + ".faults.rules[1]: reset is not possible over udp, which has no connections: use loss or partition"},
+		{"faults of ranks that do not exist", standin("faults: {rules: [from 2 loss 1%, to 10.9.9.9 loss 1%]}"),
+			at1 + ".faults.rules[0]: from 2: there is no rank 2: the ranks are 0 to 1\n" +
+				at1 + ".faults.rules[1]: to 10.9.9.9: no rank has the address 10.9.9.9"},
+		{"a fault that is no fault", standin("faults: {rules: [lose 1%]}"),
+			at1 + `.faults.rules[0]: unknown word "lose" (did you mean "loss"?): the words are from, to, packet, nth, after, for, loss, burst, duplicate, reorder, late, corrupt, delay, rate, queue, partition, reset, close`},
 		{"quirks of software", standin("peer: software, quirks: on"),
 			at1 + `.quirks: they are those of an FPGA, but this stand-in is peer: software: remove one of the two`},
 		{"unknown quirks", standin("quirks: some"), at1 + `.quirks: "some" is not known: it is one of on, off`},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/shm"
@@ -24,9 +25,15 @@ type sockets struct {
 func (r *Rank) Bind(m *rankmap.Map) (err error) {
 	cfg, links := r.Config, r.Links() // a reload changes neither profile nor transport
 	if r.uses(config.TransportUDP) {
+		var faults *impair.Impairer
+		if s := r.Self.Faults; s != nil {
+			if faults, err = impair.New(*s, impair.Datagrams, cfg.Addrs()); err != nil {
+				return err
+			}
+		}
 		r.sockets.udp, err = udp.Listen(udp.Config{
 			Rank: r.Self.Rank, Map: m, ReceiveBuffer: int(cfg.Limits.ReceiveBuffer),
-			NoOffload: cfg.Limits.Offload == config.OffloadOff,
+			NoOffload: cfg.Limits.Offload == config.OffloadOff, Impair: faults,
 			Large: func(peer int) bool {
 				return links[peer].Profile == protocol.Extended && links[peer].Transport == config.TransportUDP
 			},

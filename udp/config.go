@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -44,6 +45,9 @@ type Config struct {
 	// Large reports of which peers datagrams of up to MaxDatagram bytes are taken
 	// and may be sent to. All others have protocol.MaxDatagram. Nil is none.
 	Large func(peer int) bool
+	// Impair, if not nil, decides about every datagram to and from peers. Each is then
+	// sent and received by a system call of its own.
+	Impair *impair.Impairer
 	// Pace returns how to pace the messages to a peer. It is asked for every
 	// DATA message, by the goroutine that sends. Nil paces none.
 	Pace func(peer int) Pacing

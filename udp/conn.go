@@ -47,6 +47,9 @@ var (
 // Listen binds the rank to its own IP and port in the rank map. It returns a
 // *ListenError if the address cannot be had.
 func Listen(cfg Config) (*Conn, error) {
+	if cfg.Impair != nil {
+		return listen(cfg, newImpairedSocket)
+	}
 	return listen(cfg, newSocket)
 }
 

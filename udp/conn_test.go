@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -25,6 +26,13 @@ var sockets = map[string]opener{
 	},
 	"plain": func(conn *net.UDPConn, peers []netip.AddrPort, _ *Config) (socket, error) {
 		return newPlainSocket(conn, peers)
+	},
+	"impaired": func(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
+		var err error
+		if cfg.Impair, err = impair.New(impair.Script{}, impair.Datagrams, nil); err != nil {
+			return nil, err
+		}
+		return newImpairedSocket(conn, peers, cfg)
 	},
 }
 

@@ -15,5 +15,6 @@
 // and mmsg_recv_linux.go many datagrams a system call, of which, by
 // offload_linux.go, the kernel segments long pieces into datagrams and puts them
 // together again; direct_linux.go receives payload where it belongs. offload.go says
-// how much of this is in use, and has it switched off.
+// how much of this is in use, and has it switched off. impair.go is a socket whose
+// datagrams meet faults, for tests.
 package udp

@@ -21,9 +21,26 @@ func (d *descriptor) drops() (uint32, error) {
 	if d.closed.Load() {
 		return 0, net.ErrClosed
 	}
+	return socketDrops(d.fd)
+}
+
+// SocketDrops returns how many datagrams the kernel has dropped because the receive buffer of
+// conn was full. The count wraps around.
+func SocketDrops(conn *net.UDPConn) (n uint32, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	if failed := raw.Control(func(fd uintptr) { n, err = socketDrops(int(fd)) }); failed != nil {
+		return 0, failed
+	}
+	return n, err
+}
+
+func socketDrops(fd int) (uint32, error) {
 	var info memInfo
 	size := uint32(unsafe.Sizeof(info))
-	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(d.fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
 		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 	if errno != 0 {
 		return 0, errno

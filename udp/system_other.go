@@ -3,6 +3,7 @@
 package udp
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"time"
@@ -23,6 +24,9 @@ func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	}
 	return 0, err
 }
+
+// SocketDrops returns an error: the system does not report it.
+func SocketDrops(*net.UDPConn) (uint32, error) { return 0, errors.ErrUnsupported }
 
 // pause sleeps.
 func pause(d time.Duration) { time.Sleep(d) }

@@ -1,0 +1,185 @@
+package udp
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/impair"
+)
+
+// maxReady is how many datagrams wait for recv before no more are read from the system.
+const maxReady = 1024
+
+// impairedSocket is a plain socket whose datagrams meet the faults of a script, in both
+// directions.
+type impairedSocket struct {
+	*plainSocket
+	rank  int
+	begin time.Time
+
+	// mu guards what follows, and sending.
+	mu       sync.Mutex
+	changed  sync.Cond
+	impairer *impair.Impairer
+	late     impair.Queue[lateDatagram]
+	ready    []incoming
+	err      error // why nothing more arrives
+}
+
+// lateDatagram is one that is delivered later: to the peer, or from the address if that is
+// valid.
+type lateDatagram struct {
+	bytes []byte
+	peer  int
+	from  netip.AddrPort
+}
+
+// newImpairedSocket is an opener.
+func newImpairedSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
+	plain := &plainSocket{conn: conn, peers: peers, arrived: make([]byte, 1<<16)}
+	s := &impairedSocket{plainSocket: plain, rank: cfg.Rank, begin: time.Now(), impairer: cfg.Impair}
+	s.changed.L = &s.mu
+	go s.read()
+	return s, nil
+}
+
+func (s *impairedSocket) resolve(peers []netip.AddrPort) (func(), error) {
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.peers = peers
+	}, nil
+}
+
+func (s *impairedSocket) send(out []outgoing, mayWait bool) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range out {
+		b := bytes.Join(out[i].parts[:], nil)
+		now := time.Now()
+		for _, d := range s.impairer.Datagram(now.Sub(s.begin), s.rank, out[i].peer, b) {
+			if err := s.deliver(now, d, lateDatagram{bytes: b, peer: out[i].peer}, mayWait); err != nil {
+				return i, err
+			}
+		}
+	}
+	return len(out), nil
+}
+
+// deliver delivers a datagram, of which it keeps a copy, at its time. It is called with mu
+// held.
+func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, x lateDatagram, mayWait bool) error {
+	x.bytes = bytes.Clone(x.bytes)
+	d.Apply(x.bytes)
+	if d.After > 0 {
+		s.late.Push(now.Add(d.After), x)
+		time.AfterFunc(d.After, s.deliverLate)
+		return nil
+	}
+	return s.pass(x, mayWait)
+}
+
+// deliverLate delivers all that is due. A datagram that the system does not take is lost.
+func (s *impairedSocket) deliverLate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for x, ok := s.late.Pop(now); ok; x, ok = s.late.Pop(now) {
+		_ = s.pass(x, true)
+	}
+}
+
+// pass sends a datagram, or hands it to recv.
+func (s *impairedSocket) pass(x lateDatagram, mayWait bool) error {
+	if x.from.IsValid() {
+		s.ready = append(s.ready, incoming{bytes: x.bytes, from: x.from})
+		s.changed.Broadcast()
+		return nil
+	}
+	_, err := s.plainSocket.send([]outgoing{{peer: x.peer, parts: [3][]byte{x.bytes}}}, mayWait)
+	return err
+}
+
+// read reads from the system until the socket is closed.
+func (s *impairedSocket) read() {
+	var in [1]incoming
+	for {
+		_, err := s.plainSocket.recv(in[:])
+		if isAsyncError(err) {
+			continue
+		}
+		if !s.take(in[0], err) {
+			return
+		}
+	}
+}
+
+// take decides about a datagram that was read, or that nothing more can be, and waits until
+// there is room for more.
+func (s *impairedSocket) take(in incoming, err error) (more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.err = err
+		s.changed.Broadcast()
+		return false
+	}
+	now := time.Now()
+	x := lateDatagram{bytes: in.bytes, from: in.from}
+	if peer := s.peerAt(in.from); peer < 0 { // the engine refuses it
+		_ = s.deliver(now, impair.Delivery{Flip: -1}, x, true) // it is not sent, so it cannot fail
+	} else {
+		for _, d := range s.impairer.Datagram(now.Sub(s.begin), peer, s.rank, in.bytes) {
+			_ = s.deliver(now, d, x, true)
+		}
+	}
+	for len(s.ready) >= maxReady && s.err == nil {
+		s.changed.Wait()
+	}
+	return s.err == nil
+}
+
+// peerAt returns the peer that sends from an address, by its IP if it has another port; -1
+// if there is none.
+func (s *impairedSocket) peerAt(from netip.AddrPort) int {
+	found := -1
+	for rank, addr := range s.peers {
+		switch {
+		case addr == from:
+			return rank
+		case addr.Addr() == from.Addr():
+			found = rank
+		}
+	}
+	return found
+}
+
+func (s *impairedSocket) recv(in []incoming) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.ready) == 0 && s.err == nil {
+		s.changed.Wait()
+	}
+	if len(s.ready) == 0 {
+		return 0, s.err
+	}
+	n := copy(in, s.ready)
+	s.ready = s.ready[:copy(s.ready, s.ready[n:])]
+	s.changed.Broadcast()
+	return n, nil
+}
+
+func (s *impairedSocket) close() error {
+	err := s.conn.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = net.ErrClosed
+	}
+	s.ready = nil
+	s.changed.Broadcast()
+	return err
+}
