@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/config/cluster"
+	"github.com/zrlmpi/zrlmpid/impair"
+	"github.com/zrlmpi/zrlmpid/impair/relay"
+)
+
+// reportEvery is how often impair prints a report with -v.
+const reportEvery = time.Second
+
+type impairFlags struct {
+	pool, transport, script string
+	rules                   []string
+	seed                    int
+	printConfig             []int
+	verbose                 bool
+}
+
+func (a *app) impairCommand() *cobra.Command {
+	var f impairFlags
+	cmd := &cobra.Command{
+		Use: "impair CONFIG|-", Short: "Lose, delay, duplicate and corrupt packets between ranks",
+		Long: `Relay the packets between the ranks of a configuration, and impair them by rules.
+
+Every rank gets an address of the relay, under which all other ranks see it. Start the
+ranks with rank maps that have these addresses for the other ranks: --print-config writes
+the configuration for a zrlmpid. The relay runs until it is interrupted, and then prints
+what befell the packets; it does so before on SIGUSR1, and every second with -v. A line
+that starts with "ready" is printed when all sockets are open.
+
+The words of a rule are flags: together they are one rule. --rule adds others, --script
+reads a file. The seed decides everything that is left to chance: the same packets of a
+direction meet the same faults again. Over tcp there is no loss, duplicate and reordering;
+a rule with a fault that its transport cannot have is an error.`,
+		Example: `  zrlctl impair cluster.yaml --print-config 0 > host.yaml
+  zrlctl impair cluster.yaml --loss 5% --duplicate 1% --reorder 2% --delay 1ms~5ms --seed 7
+  zrlctl impair cluster.yaml --rule "from 2 to 0 packet ACK nth 3 loss 100%"
+  zrlctl impair cluster.yaml --transport tcp --reset 0.1% --delay 1ms`,
+		Args: cobra.ExactArgs(1),
+		RunE: operation(func(cmd *cobra.Command, args []string) error { return a.impair(cmd, &f, args[0]) }),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.pool, "via", "", "`addresses` of the relay in rank order, as in 10.0.1.1-10.0.1.4 (default "+relay.DefaultPool+" if all ranks are on loopback addresses)")
+	fl.StringVar(&f.transport, "transport", "", "udp or tcp (default: defaults.transport of the configuration, or udp)")
+	fl.StringVar(&f.script, "script", "", "`file` of rules")
+	fl.StringArrayVar(&f.rules, "rule", nil, "another `rule`, as in \"from 2 to 0 packet ACK nth 3 loss 100%\"; may be given several times")
+	fl.IntVar(&f.seed, "seed", 0, "seed (default: that of the script, or 0)")
+	fl.IntSliceVar(&f.printConfig, "print-config", nil, "print the configuration for a zrlmpid that runs these `ranks`, and exit")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print a report every second")
+	for _, w := range impair.Words() {
+		if w.Value == "" {
+			fl.Bool(w.Name, false, w.Help)
+			continue
+		}
+		help := w.Help
+		if !w.Fault {
+			help = "packets " + help
+		}
+		fl.Var(&wordValue{kind: w.Value}, w.Name, help)
+	}
+	return cmd
+}
+
+// wordValue is the value of a flag that is a word of a rule. ParseRule checks it.
+type wordValue struct{ text, kind string }
+
+func (v *wordValue) String() string        { return v.text }
+func (v *wordValue) Type() string          { return v.kind }
+func (v *wordValue) Set(text string) error { v.text = text; return nil }
+
+func (a *app) impair(cmd *cobra.Command, f *impairFlags, file string) error {
+	plan, err := f.plan(file, cmd.InOrStdin())
+	if err != nil {
+		return &usageError{err}
+	}
+	out := cmd.OutOrStdout()
+	if cmd.Flags().Changed("print-config") {
+		return printConfig(out, plan, f.printConfig)
+	}
+	script, err := f.read(cmd.Flags())
+	if err == nil {
+		err = plan.Check(script)
+	}
+	if err != nil {
+		return &usageError{err}
+	}
+	r, err := relay.Listen(plan, script)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	requested := make(chan os.Signal, 1)
+	if len(reportSignals) > 0 {
+		signal.Notify(requested, reportSignals...)
+		defer signal.Stop(requested)
+	}
+	if err := a.printReady(out, plan, script); err != nil {
+		return err
+	}
+	if err := a.follow(cmd.Context(), out, r, requested, f.verbose); err != nil {
+		return err
+	}
+	return a.printImpaired(out, r)
+}
+
+// plan reads the configuration, and gives the ranks their addresses.
+func (f *impairFlags) plan(file string, stdin io.Reader) (*relay.Plan, error) {
+	var cfg *config.Config
+	var err error
+	if file == "-" {
+		cfg, err = config.Parse(stdin, "standard input")
+	} else {
+		cfg, err = config.Load(file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var pool cluster.Pool
+	if f.pool != "" {
+		if pool, err = cluster.ParsePool(f.pool); err != nil {
+			return nil, fmt.Errorf("--via: %w", err)
+		}
+	}
+	return relay.NewPlan(cfg, pool, f.transport)
+}
+
+// read returns the rules of the file, of --rule and of the flags, in that order.
+func (f *impairFlags) read(fl *pflag.FlagSet) (script impair.Script, err error) {
+	if f.script != "" {
+		file, err := os.Open(f.script)
+		if err != nil {
+			return script, err
+		}
+		defer file.Close()
+		if script, err = impair.Parse(file, f.script); err != nil {
+			return script, err
+		}
+	}
+	if fl.Changed("seed") {
+		script.Seed = f.seed
+	}
+	lines := f.rules
+	var own []string
+	for _, w := range impair.Words() {
+		if !fl.Changed(w.Name) {
+			continue
+		}
+		own = append(own, w.Name)
+		if w.Value != "" {
+			own = append(own, fl.Lookup(w.Name).Value.String())
+		}
+	}
+	if len(own) > 0 {
+		lines = append(lines, strings.Join(own, " "))
+	}
+	for _, line := range lines {
+		rule, err := impair.ParseRule(line)
+		if err != nil {
+			return script, fmt.Errorf("rule %q: %w", line, err)
+		}
+		script.Rules = append(script.Rules, rule)
+	}
+	return script, nil
+}
+
+func printConfig(out io.Writer, plan *relay.Plan, ranks []int) error {
+	cfg, err := plan.Configuration(ranks)
+	if err != nil {
+		return &usageError{err}
+	}
+	text, err := cfg.YAML()
+	if err == nil {
+		_, err = out.Write(text)
+	}
+	return err
+}
+
+// relayed is a rank as the relay has it.
+type relayed struct {
+	Rank    int    `json:"rank"`
+	Address string `json:"address"`
+	Seen    string `json:"seen"`
+}
+
+// printReady prints where the ranks are, and by which rules packets are impaired.
+func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) error {
+	ranks, rules := make([]relayed, plan.Size()), make([]string, len(script.Rules))
+	for rank := range ranks {
+		own, seen := plan.Addrs(rank)
+		ranks[rank] = relayed{rank, own.String(), seen.String()}
+	}
+	for i, r := range script.Rules {
+		rules[i] = r.String()
+	}
+	if a.json {
+		return json.NewEncoder(out).Encode(struct {
+			Ready     bool      `json:"ready"`
+			Transport string    `json:"transport"`
+			Seed      int       `json:"seed"`
+			Rules     []string  `json:"rules"`
+			Ranks     []relayed `json:"ranks"`
+		}{true, plan.Medium.String(), script.Seed, rules, ranks})
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "RANK\tADDRESS\tSEEN BY OTHERS AT")
+	for _, r := range ranks {
+		fmt.Fprintf(w, "%d\t%s\t%s\n", r.Rank, r.Address, r.Seen)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		if _, err := fmt.Fprintf(out, "rule: %s\n", rule); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out, "ready: %s, seed %d\n", plan.Medium, script.Seed)
+	return err
+}
+
+// follow prints reports, when requested and every second if verbose, until ctx ends.
+func (a *app) follow(ctx context.Context, out io.Writer, r *relay.Relay, requested <-chan os.Signal, verbose bool) error {
+	var every <-chan time.Time
+	if verbose {
+		ticker := time.NewTicker(reportEvery)
+		defer ticker.Stop()
+		every = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-requested:
+		case <-every:
+		}
+		if err := a.printImpaired(out, r); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *app) printImpaired(out io.Writer, r *relay.Relay) error {
+	report := r.Report()
+	if a.json {
+		return json.NewEncoder(out).Encode(report)
+	}
+	return report.Print(out)
+}

@@ -1,0 +1,105 @@
+package relay
+
+import (
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/impair"
+)
+
+// pipeLen is how many pieces of a stream may be delayed at a time; then its sender has to
+// wait.
+const pipeLen = 1024
+
+// pipe is one direction of a connection.
+type pipe struct {
+	*streams
+	from, to     int
+	source, sink *net.TCPConn
+	// ctx ends with the connection, and cancel resets it.
+	ctx    context.Context
+	cancel context.CancelFunc
+	pieces chan piece
+}
+
+// piece is a packet or a part of one, and when it is delivered.
+type piece struct {
+	bytes []byte
+	due   time.Time
+	// closes: the direction ends behind it.
+	closes bool
+}
+
+// read reads packets, and decides about them, until the source or the connection ends.
+func (p *pipe) read() {
+	defer close(p.pieces)
+	in := newSplitter(p.source)
+	for {
+		kind, b, err := in.next()
+		if err != nil {
+			if err != io.EOF { //nolint:errorlint // the splitter returns it as it is
+				p.cancel()
+			}
+			return
+		}
+		x, resets := p.decide(kind, b)
+		if resets {
+			p.cancel()
+			return
+		}
+		select {
+		case p.pieces <- x:
+		case <-p.ctx.Done():
+			return
+		}
+		if x.closes {
+			// The source does not know it: what it sends on is lost.
+			_, _ = io.Copy(io.Discard, p.source)
+			return
+		}
+	}
+}
+
+// decide asks the Impairer about a packet.
+func (p *pipe) decide(kind impair.Kind, b []byte) (x piece, resets bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	fate := p.impairer.Piece(now.Sub(p.begin), p.from, p.to, kind, len(b))
+	fate.Apply(b)
+	x = piece{bytes: b, closes: fate.Ending == impair.Closes}
+	switch {
+	case fate.After == impair.Forever:
+		x.due = now.Add(forever)
+	case fate.After > 0:
+		x.due = now.Add(fate.After)
+	}
+	return x, fate.Ending == impair.Resets
+}
+
+// forever is longer than a relay runs.
+const forever = 100 * 365 * 24 * time.Hour
+
+// write delivers each piece at its time, until the direction or the connection ends.
+func (p *pipe) write() {
+	for x := range p.pieces {
+		if !x.due.IsZero() {
+			pause(p.ctx, time.Until(x.due))
+		}
+		if p.ctx.Err() != nil {
+			return
+		}
+		if _, err := p.sink.Write(x.bytes); err != nil {
+			p.cancel()
+			return
+		}
+		if x.closes {
+			break
+		}
+	}
+	if p.ctx.Err() == nil { // else it is reset
+		_ = p.sink.CloseWrite() // it fails only for a connection that has ended
+	}
+}

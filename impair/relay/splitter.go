@@ -1,0 +1,102 @@
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+
+	"github.com/zrlmpi/zrlmpid/impair"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// maxPiece is the most bytes of payload in a piece.
+const maxPiece = 32 << 10
+
+// splitter finds the packets of a stream of any profile. Where there is no header, as with
+// TLS, all that follows is payload.
+type splitter struct {
+	in *bufio.Reader
+	// payload is how many bytes of it follow; endless: all that follows is.
+	payload int64
+	endless bool
+}
+
+func newSplitter(r io.Reader) *splitter {
+	return &splitter{in: bufio.NewReaderSize(r, protocol.ExtHeaderLen+protocol.MaxStreamPayload)}
+}
+
+// next returns the next piece, which is the caller's: a header, a whole packet of the
+// extended profile, or a part of a payload. The error is io.EOF at the end of the stream, or
+// that of the reader.
+func (s *splitter) next() (impair.Kind, []byte, error) {
+	if s.payload == 0 && !s.endless {
+		if b, kind := s.header(); b != nil {
+			return kind, b, nil
+		}
+		if !s.endless {
+			return s.rest()
+		}
+	}
+	return s.some()
+}
+
+// some returns payload, as much as has arrived.
+func (s *splitter) some() (impair.Kind, []byte, error) {
+	if _, err := s.in.Peek(1); err != nil {
+		return 0, nil, err
+	}
+	n := min(s.in.Buffered(), maxPiece)
+	if !s.endless {
+		n = int(min(int64(n), s.payload))
+		s.payload -= int64(n)
+	}
+	return impair.Payload, s.take(n), nil
+}
+
+// header returns a header, or a whole packet of the extended profile. It returns nil if the
+// stream ends before, or none is there: then endless is set.
+func (s *splitter) header() ([]byte, impair.Kind) {
+	b, err := s.in.Peek(protocol.HeaderLen)
+	if err != nil {
+		return nil, 0
+	}
+	kind := impair.KindOf(b)
+	if kind == impair.Payload {
+		s.endless = true
+		return nil, 0
+	}
+	if !protocol.IsExtended(b) {
+		h, _ := protocol.V09.Parse(b) // KindOf has
+		s.payload = h.StreamPayload()
+		return s.take(protocol.HeaderLen), kind
+	}
+	if b, err = s.in.Peek(protocol.ExtHeaderLen); err != nil {
+		return nil, 0
+	}
+	_, payload, defect := protocol.ParseExtendedHeader(b)
+	if !defect.OK() || payload > protocol.MaxStreamPayload {
+		s.endless = true
+		return nil, 0
+	}
+	n := protocol.ExtHeaderLen + int(payload)
+	if _, err = s.in.Peek(n); err != nil {
+		return nil, 0
+	}
+	return s.take(n), kind
+}
+
+// rest returns what is left of a stream that ends within a header, and then its error.
+func (s *splitter) rest() (impair.Kind, []byte, error) {
+	if n := s.in.Buffered(); n > 0 {
+		return impair.Payload, s.take(n), nil
+	}
+	_, err := s.in.Peek(1)
+	return 0, nil, err
+}
+
+func (s *splitter) take(n int) []byte {
+	b, _ := s.in.Peek(n) // it is there
+	b = bytes.Clone(b)
+	_, _ = s.in.Discard(n)
+	return b
+}
