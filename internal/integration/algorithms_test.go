@@ -28,39 +28,34 @@ func TestAlgorithmsOverSockets(t *testing.T) {
 	}
 }
 
-// The same through a network that loses five packets of a hundred, and doubles and
+// The same through a network that loses five packets of a hundred, and duplicates and
 // delays as many.
 func TestAlgorithmsThroughLoss(t *testing.T) {
 	const ranks = 5
-	m := mapOf(t, newPlace().config(t, ranks, "control: {socket: \"\"}\ndefaults: {profile: extended}"))
+	cfg := newPlace().config(t, ranks, "control: {socket: \"\"}\ndefaults: {profile: extended}")
+	net, maps := relayed(t, cfg, "udp", "loss 5% duplicate 5% reorder 5%")
 	var devices []mpe.Device
-	var nets []*impaired
-	for rank := range ranks {
+	for rank, m := range maps {
 		tr, err := udp.Listen(udp.Config{Rank: rank, Map: m})
 		if err != nil {
 			t.Fatal(err)
 		}
-		net := impair(tr, uint64(rank)+1, faults{lose: 0.05, double: 0.05, delay: 0.05})
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, ranks)}
 		for peer := range cfg.Peers {
-			cfg.Peers[peer] = mpe.Peer{Transport: net, Extended: &extended.Config{Seed: uint64(rank*ranks + peer + 1), EagerLimit: 2000}}
+			cfg.Peers[peer] = mpe.Peer{Transport: tr, Extended: &extended.Config{Seed: uint64(rank*ranks + peer + 1), EagerLimit: 2000}}
 		}
 		e, err := mpe.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = e.Close(ended()) })
-		devices, nets = append(devices, e), append(nets, net)
+		devices = append(devices, e)
 	}
 	cases := colltest.All(ranks, []int{0, 3}, []int{1, 5000}, true)
 	if err := colltest.Run(devices, cases, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	for rank, net := range nets {
-		net.mu.Lock()
-		if c := net.counts; c.lost == 0 || c.doubled == 0 || c.delayed == 0 {
-			t.Errorf("rank %d: the network was not impaired: %+v", rank, c)
-		}
-		net.mu.Unlock()
+	if c := net.Report().Total; c.Lost == 0 || c.Duplicated == 0 || c.Reordered == 0 {
+		t.Errorf("the network was not impaired: %+v", c)
 	}
 }
