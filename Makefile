@@ -87,8 +87,12 @@ simulate: ## random programs on whole engines in simulated time, SEEDS of each k
 mutations: ## take rules out of the state machines, one at a time: the search or the simulation has to fail without each; some minutes
 	$(GO) -C internal/tools run ./mutations
 
-soak: ## a million messages through a bad network, over UDP and TCP; a million steps of whole engines
-	ZRLMPI_INTEGRITY_MESSAGES=1000000 $(GO) test -count=1 -timeout 30m -run TestIntegrity -v ./internal/integration
+# Messages that `make soak` sends in each case, and the percentages of datagrams that are lost.
+MESSAGES ?= 1000000
+LOSS ?= 1,5,20
+
+soak: ## MESSAGES through zrlctl impair with each of the percentages LOSS, per profile and transport; a million steps of whole engines
+	ZRLMPI_INTEGRITY_MESSAGES=$(MESSAGES) ZRLMPI_INTEGRITY_LOSS=$(LOSS) $(GO) test -count=1 -timeout 180m -run TestIntegrity -v ./internal/integration
 	ZRLMPI_DIFFERENTIAL_STEPS=1000000 $(GO) test -count=1 -timeout 30m -race -run TestDifferential ./mpe
 
 # How long soak-life takes.

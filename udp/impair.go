@@ -60,6 +60,7 @@ func (s *impairedSocket) send(out []outgoing, mayWait bool) (int, error) {
 	for i := range out {
 		b := bytes.Join(out[i].parts[:], nil)
 		now := time.Now()
+		s.deliverDue(now) // a late timer must not let this datagram overtake them
 		for _, d := range s.impairer.Datagram(now.Sub(s.begin), s.rank, out[i].peer, b) {
 			if err := s.deliver(now, d, lateDatagram{bytes: b, peer: out[i].peer}, mayWait); err != nil {
 				return i, err
@@ -82,11 +83,15 @@ func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, x lateDatagra
 	return s.pass(x, mayWait)
 }
 
-// deliverLate delivers all that is due. A datagram that the system does not take is lost.
+// deliverLate delivers all that is due.
 func (s *impairedSocket) deliverLate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
+	s.deliverDue(time.Now())
+}
+
+// deliverDue is called with mu held. A datagram that the system does not take is lost.
+func (s *impairedSocket) deliverDue(now time.Time) {
 	for x, ok := s.late.Pop(now); ok; x, ok = s.late.Pop(now) {
 		_ = s.pass(x, true)
 	}
@@ -128,6 +133,7 @@ func (s *impairedSocket) take(in incoming, err error) (more bool) {
 		return false
 	}
 	now := time.Now()
+	s.deliverDue(now)
 	x := lateDatagram{bytes: in.bytes, from: in.from}
 	if peer := s.peerAt(in.from); peer < 0 { // the engine refuses it
 		_ = s.deliver(now, impair.Delivery{Flip: -1}, x, true) // it is not sent, so it cannot fail

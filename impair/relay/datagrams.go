@@ -83,6 +83,7 @@ func (d *datagrams) relay(from, to int, b []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
+	d.sendDue(now) // a late timer must not let this datagram overtake them
 	for _, x := range d.impairer.Datagram(now.Sub(d.begin), from, to, b) {
 		altered := b
 		if x.Flip >= 0 || x.After > 0 {
@@ -102,15 +103,19 @@ func (d *datagrams) relay(from, to int, b []byte) {
 func (d *datagrams) sendLate() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
-	for x, ok := d.late.Pop(now); ok && !d.closed; x, ok = d.late.Pop(now) {
+	d.sendDue(time.Now())
+}
+
+// sendDue is called with mu held.
+func (d *datagrams) sendDue(now time.Time) {
+	for x, ok := d.late.Pop(now); ok; x, ok = d.late.Pop(now) {
 		d.send(x)
 	}
 }
 
 // send is called with mu held, so that datagrams leave in the order of their times.
 func (d *datagrams) send(x datagram) {
-	if _, err := d.conns[x.from].WriteToUDPAddrPort(x.bytes, d.plan.own.Addr(x.to)); err != nil {
+	if _, err := d.conns[x.from].WriteToUDPAddrPort(x.bytes, d.plan.own.Addr(x.to)); err != nil && !d.closed {
 		d.counts.failed++
 	}
 }
