@@ -56,13 +56,12 @@ func TestIntegrity(t *testing.T) {
 				ranks, messages = 8, messages/20
 			}
 			// What this profile cannot detect (section 11 of the protocol) is left out:
-			// continuation datagrams that come twice or in another order, and a
-			// SEND_REQUEST, DATA or ACK that other packets overtake. On a busy machine,
-			// where round trips take longer than time-outs, they lead to a wrong message.
-			x := newIntegrity(t, "udp", ranks, "loss "+loss+"%", "packet SEND_REQUEST,CLEAR_TO_SEND,DATA,ACK duplicate 5%",
-				"packet CLEAR_TO_SEND reorder 5%")
+			// continuation datagrams that come twice, and packets that others overtake. On
+			// a busy machine, where round trips take longer than time-outs, a packet that
+			// is late by 2 ms may come within the next message.
+			x := newIntegrity(t, "udp", ranks, "loss "+loss+"%", "packet SEND_REQUEST,CLEAR_TO_SEND,DATA,ACK duplicate 5%")
 			x.handshakes(messages)
-			if c := x.report(); c.Lost == 0 || c.Duplicated == 0 || c.Reordered == 0 {
+			if c := x.report(); c.Lost == 0 || c.Duplicated == 0 {
 				t.Errorf("the network was not impaired: %+v", c)
 			}
 		})
