@@ -92,7 +92,7 @@ MESSAGES ?= 1000000
 LOSS ?= 1,5,20
 
 soak: ## MESSAGES through zrlctl impair with each of the percentages LOSS, per profile and transport; a million steps of whole engines
-	ZRLMPI_INTEGRITY_MESSAGES=$(MESSAGES) ZRLMPI_INTEGRITY_LOSS=$(LOSS) $(GO) test -count=1 -timeout 180m -run TestIntegrity -v ./internal/integration
+	ZRLMPI_INTEGRITY_MESSAGES=$(MESSAGES) ZRLMPI_INTEGRITY_LOSS=$(LOSS) $(GO) test -count=1 -timeout 300m -run TestIntegrity -v ./internal/integration
 	ZRLMPI_DIFFERENTIAL_STEPS=1000000 $(GO) test -count=1 -timeout 30m -race -run TestDifferential ./mpe
 
 # How long soak-life takes.

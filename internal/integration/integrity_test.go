@@ -187,7 +187,7 @@ func (x *integrity) extended(messages int) {
 		}
 		return mpe.Peer{Transport: tr, Extended: cfg}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(messages)*2*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(messages)*5*time.Millisecond)
 	defer cancel()
 	each := max(messages/(n*(n-1)), 1)
 	var all sync.WaitGroup
@@ -225,7 +225,7 @@ func (x *integrity) handshakes(messages int) {
 			Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20,
 		}}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(messages)*2*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(messages)*5*time.Millisecond)
 	defer cancel()
 	each := max(messages*2/(n*(n-1)), 1)
 	var sent, failed atomic.Int64
