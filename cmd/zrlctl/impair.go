@@ -40,8 +40,8 @@ func (a *app) impairCommand() *cobra.Command {
 Every rank gets an address of the relay, under which all other ranks see it. Start the
 ranks with rank maps that have these addresses for the other ranks: --print-config writes
 the configuration for a zrlmpid. The relay runs until it is interrupted, and then prints
-what befell the packets; it does so before on SIGUSR1, and every second with -v. A line
-that starts with "ready" is printed when all sockets are open.
+a report by direction and type of packet; it does so before on SIGUSR1, and every second
+with -v. A line that starts with "ready" is printed when all sockets are open.
 
 The words of a rule are flags: together they are one rule. --rule adds others, --script
 reads a file. The seed decides everything that is left to chance: the same packets of a
@@ -157,12 +157,13 @@ func (f *impairFlags) read(fl *pflag.FlagSet) (script impair.Script, err error) 
 	lines := f.rules
 	var own []string
 	for _, w := range impair.Words() {
-		if !fl.Changed(w.Name) {
+		value := fl.Lookup(w.Name).Value.String()
+		if !fl.Changed(w.Name) || w.Value == "" && value == "false" {
 			continue
 		}
 		own = append(own, w.Name)
 		if w.Value != "" {
-			own = append(own, fl.Lookup(w.Name).Value.String())
+			own = append(own, value)
 		}
 	}
 	if len(own) > 0 {
