@@ -88,20 +88,33 @@ func ParseKernel(s string) (Kernel, error) {
 	if slices.Contains(kernelNames, s) {
 		return Kernel{Name: s}, nil
 	}
+	name, _, _ := strings.Cut(s, " ") // arguments that were meant for a program may be secret
 	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s and \"exec:/path/prog args\"",
-		strictyaml.Quote(s), strictyaml.DidYouMean(s, kernelNames), strings.Join(kernelNames, ", "))
+		strictyaml.Quote(name), strictyaml.DidYouMean(s, kernelNames), strings.Join(kernelNames, ", "))
 }
 
-// String is the inverse of ParseKernel.
+// String returns the kernel for logs, status and metrics: of a program without its
+// arguments, which may be secret.
 func (k Kernel) String() string {
+	if k.Name == KernelExec && len(k.Command) > 0 {
+		return execPrefix + k.Command[0]
+	}
+	return k.Name
+}
+
+// Spec is the inverse of ParseKernel. It has the arguments of a program.
+func (k Kernel) Spec() string {
 	if k.Name == KernelExec {
 		return execPrefix + strings.Join(k.Command, " ")
 	}
 	return k.Name
 }
 
-// MarshalText returns String.
+// MarshalText returns String, for JSON and logs.
 func (k Kernel) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// MarshalYAML returns Spec, for configurations.
+func (k Kernel) MarshalYAML() (any, error) { return k.Spec(), nil }
 
 // UnmarshalText is ParseKernel.
 func (k *Kernel) UnmarshalText(text []byte) (err error) {

@@ -57,7 +57,11 @@ func Changes(from, to *Config) ([]Change, error) {
 	}
 	both := min(len(from.Ranks), len(to.Ranks))
 	note := func(l leaf) {
-		if old[l] != now[l] && l.rank < both {
+		switch {
+		case old[l] == now[l] || l.rank >= both:
+		case l.rank != NoRank && l.key == "kernel":
+			changes = append(changes, kernelChange(from.Rank(l.rank), to.Rank(l.rank)))
+		default:
 			changes = append(changes, Change{l.rank, l.key, old[l], now[l]})
 		}
 	}
@@ -71,6 +75,16 @@ func Changes(from, to *Config) ([]Change, error) {
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Key, b.Key)) })
 	return changes, nil
+}
+
+// kernelChange returns the change of a rank's kernel, without the arguments of programs,
+// which may be secret.
+func kernelChange(from, to *Rank) Change {
+	c := Change{from.Rank, "kernel", from.Kernel.String(), to.Kernel.String()}
+	if c.From == c.To {
+		c.To += " with other arguments"
+	}
+	return c
 }
 
 // leaf is a key with a value that is no section.

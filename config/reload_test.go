@@ -1,7 +1,9 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,5 +65,32 @@ ranks:
 				t.Errorf("%v, %v, want\n%s", got, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestArgumentsOfKernels: the arguments of a program, which may be secret, are in the
+// configuration's file and nowhere else.
+func TestArgumentsOfKernels(t *testing.T) {
+	file := func(kernel string) *Config {
+		return mustParse(t, "ranks: [{rank: 0, address: 127.0.0.1, run: standin, kernel: \""+kernel+"\"}]\n")
+	}
+	one, two := file("exec:/bin/program --key=hidden"), file("exec:/bin/program --key=another hidden one")
+	r := one.Rank(0)
+	shown := fmt.Sprint(r.Kernel) + fmt.Sprintf("%+v %v", *r, r.Kernel)
+	encoded, err := json.Marshal(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := Changes(one, two)
+	if want := "[rank 0: kernel: exec:/bin/program -> exec:/bin/program with other arguments]"; err != nil || fmt.Sprint(changes) != want {
+		t.Errorf("%v, %v, want %s", changes, err, want)
+	}
+	_, err = ParseKernel("exe:/bin/program --key=hidden")
+	shown += string(encoded) + fmt.Sprint(changes, err)
+	if strings.Contains(shown, "hidden") || strings.Count(shown, "/bin/program") < 6 {
+		t.Error(shown)
+	}
+	if text, err := one.YAML(); err != nil || !strings.Contains(string(text), "kernel: exec:/bin/program --key=hidden\n") {
+		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -31,11 +31,11 @@ const host = 0
 func (k *app) Run(ctx context.Context, r Rank) error {
 	if r.Rank() == host || r.Size() < 2 {
 		return fmt.Errorf("kernel %s on rank %d of %d: %w: it is for the ranks that work for a host on rank %d",
-			k.spec, r.Rank(), r.Size(), mpe.ErrRank, host)
+			k.name, r.Rank(), r.Size(), mpe.ErrRank, host)
 	}
 	world, err := mpi.New(r)
 	if err != nil {
-		return fmt.Errorf("kernel %s on rank %d: %w", k.spec, r.Rank(), err)
+		return fmt.Errorf("kernel %s on rank %d: %w", k.name, r.Rank(), err)
 	}
 	return k.loop(ctx, k.logOf(r), func() (bool, error) { return false, k.work(ctx, world) })
 }
@@ -43,7 +43,7 @@ func (k *app) Run(ctx context.Context, r Rank) error {
 // newApp makes a worker, if its options are not wrong.
 func newApp(b base, wrong error, work worker) (Kernel, error) {
 	if wrong != nil {
-		return nil, fmt.Errorf("kernel %q: %w", b.spec, wrong)
+		return nil, fmt.Errorf("kernel %q: %w", b.name, wrong)
 	}
 	return &app{b, work}, nil
 }

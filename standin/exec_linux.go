@@ -27,11 +27,8 @@ type execKernel struct {
 const exitGrace = 2 * time.Second
 
 func newExec(b base, command []string) (Kernel, error) {
-	if len(command) == 0 {
-		return nil, fmt.Errorf("kernel %q: no program: use %s/path/prog with optional arguments", b.spec, execPrefix)
-	}
 	if _, err := exec.LookPath(command[0]); err != nil {
-		return nil, fmt.Errorf("kernel %q: %w", b.spec, err)
+		return nil, fmt.Errorf("kernel %q: %w", b.name, err)
 	}
 	return &execKernel{base: b, command: command, grace: exitGrace}, nil
 }

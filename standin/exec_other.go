@@ -10,5 +10,5 @@ import (
 // newExec refuses: ending a program together with all its children needs the
 // process groups and waitid of Linux.
 func newExec(b base, _ []string) (Kernel, error) {
-	return nil, fmt.Errorf("kernel %q: programs run on Linux only: %w", b.spec, errors.ErrUnsupported)
+	return nil, fmt.Errorf("kernel %q: programs run on Linux only: %w", b.name, errors.ErrUnsupported)
 }

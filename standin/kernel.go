@@ -2,7 +2,6 @@ package standin
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -40,7 +39,8 @@ type Kernel interface {
 	// Stats returns what the kernel has done so far. It may be called at
 	// any time.
 	Stats() Stats
-	// String returns the specification that the kernel was made from.
+	// String returns the specification that the kernel was made from, without the arguments
+	// of a program, which may be secret.
 	String() string
 }
 
@@ -64,9 +64,6 @@ const (
 	DefaultLength = 1 << 18
 )
 
-// execPrefix stands before a program and its arguments.
-const execPrefix = config.KernelExec + ":"
-
 // New makes the kernel that spec names: "echo", "ring", "sink", "source",
 // "jacobi", "kmeans", "matvec", "backsub" or "exec:PROGRAM ARGS…", whose words are
 // split at blanks, with no quoting. The program must exist. The options must be valid.
@@ -78,8 +75,12 @@ func New(spec string, opts config.KernelOptions, env Env) (Kernel, error) {
 	if env.Log == nil {
 		env.Log = zap.NewNop()
 	}
-	b := base{spec: spec, opts: opts, fpgas: env.FPGAs, length: length, log: env.Log.With(zap.String("kernel", spec)), counters: new(counters)}
-	switch spec {
+	kernel, err := config.ParseKernel(spec)
+	if err != nil {
+		return nil, err
+	}
+	b := base{name: kernel.String(), opts: opts, fpgas: env.FPGAs, length: length, log: env.Log.With(zap.Stringer("kernel", kernel)), counters: new(counters)}
+	switch kernel.Name {
 	case config.KernelEcho:
 		return &echo{b}, nil
 	case config.KernelRing:
@@ -97,9 +98,5 @@ func New(spec string, opts config.KernelOptions, env Env) (Kernel, error) {
 	case config.KernelBacksub:
 		return newBacksub(b)
 	}
-	if command, ok := strings.CutPrefix(spec, execPrefix); ok {
-		return newExec(b, strings.Fields(command))
-	}
-	_, err := config.ParseKernel(spec)
-	return nil, err
+	return newExec(b, kernel.Command)
 }

@@ -16,7 +16,7 @@ import (
 
 // base is the common part of all kernels.
 type base struct {
-	spec     string
+	name     string
 	opts     config.KernelOptions
 	fpgas    []int // Env.FPGAs
 	length   int   // of messages that the kernel makes up, in words
@@ -25,7 +25,7 @@ type base struct {
 }
 
 // String implements Kernel.
-func (b *base) String() string { return b.spec }
+func (b *base) String() string { return b.name }
 
 // Stats implements Kernel.
 func (b *base) Stats() Stats {
@@ -52,7 +52,7 @@ func (b *base) logOf(r Rank) *zap.Logger { return b.log.With(zap.Int("rank", r.R
 // checkPeer returns an error for a peer with which no call can succeed.
 func (b *base) checkPeer(r Rank) error {
 	if p := b.opts.Peer; p >= r.Size() || p == r.Rank() {
-		return fmt.Errorf("kernel %s on rank %d of %d: peer %d: %w", b.spec, r.Rank(), r.Size(), p, mpe.ErrRank)
+		return fmt.Errorf("kernel %s on rank %d of %d: peer %d: %w", b.name, r.Rank(), r.Size(), p, mpe.ErrRank)
 	}
 	return nil
 }
