@@ -62,6 +62,8 @@ type Source struct {
 	Ranks   []Rank
 	// LostLogLines returns the number of lost log lines.
 	LostLogLines func() uint64
+	// WebConfigFailures returns how many changes of the web configuration were refused.
+	WebConfigFailures func() uint64
 	// Reload reports whether the last attempt to load the configuration succeeded, and
 	// when it last succeeded.
 	Reload func() (good bool, last time.Time)
@@ -86,6 +88,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	out <- buildInfo.gauge(1, c.src.Version, revision(), runtime.Version())
 	out <- logLinesLost.counterAt(c.src.Started, c.src.LostLogLines())
+	out <- webConfigFailures.counterAt(c.src.Started, c.src.WebConfigFailures())
 	good, last := c.src.Reload()
 	out <- reloadGood.gauge(truth(good))
 	out <- reloadTime.gauge(float64(last.UnixMilli()) / 1e3)

@@ -8,12 +8,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -133,6 +135,12 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 // TestLogIsQuiet: who speaks no TLS to a TLS port is worth a line at level debug, and
 // the toolkit's own news none.
 func TestLogIsQuiet(t *testing.T) {
@@ -151,5 +159,106 @@ func TestLogIsQuiet(t *testing.T) {
 	}
 	if text := log.b.String(); strings.Contains(text, "INFO") || !strings.Contains(text, "level=DEBUG msg=\"http: ") {
 		t.Errorf("the log:\n%s", text)
+	}
+}
+
+// TestFilesAreReadAgain: changed files are used for new connections and requests, invalid ones
+// are not, and connections stay open.
+func TestFilesAreReadAgain(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the toolkit itself reads the files on this system")
+	}
+	dir := t.TempDir()
+	first := certify(t, dir)
+	path := filepath.Join(dir, "web.yml")
+	config := func(password, more string) {
+		hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, fmt.Sprintf("tls_server_config: {cert_file: cert.pem, key_file: key.pem%s}\nbasic_auth_users: {operator: %q}\n", more, hash))
+	}
+	config("one", "")
+	var log lines
+	s, stop := serve(t, Options{Config: path, Log: slog.New(slog.NewTextHandler(&log, nil))}, nil)
+	// ask returns the status of a request, or 0 if there is no connection.
+	ask := func(c *http.Client, password string) int {
+		req, err := http.NewRequest(http.MethodGet, s.URL()+"-/healthy", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth("operator", password)
+		resp, err := c.Do(req)
+		if err != nil {
+			return 0
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	old := newClient(t, first)
+	if code := ask(old, "one"); code != 200 {
+		t.Fatal(code)
+	}
+	second := certify(t, dir)
+	if code := ask(newClient(t, second), "one"); code != 200 {
+		t.Errorf("the new certificate: %d", code)
+	}
+	if code := ask(newClient(t, first), "one"); code != 0 {
+		t.Errorf("the old certificate is used for a new connection: %d", code)
+	}
+	if code := ask(old, "one"); code != 200 {
+		t.Errorf("the old connection: %d", code)
+	}
+	const secret = "open-sesame"
+	for i, tt := range []struct {
+		name   string
+		change func()
+		why    string
+	}{
+		{"an invalid key", func() { write(t, filepath.Join(dir, "key.pem"), secret) }, "failed to find any PEM data in key input"},
+		{"no key", func() { os.Remove(filepath.Join(dir, "key.pem")) }, "key_file: open "},
+		{"no YAML", func() { write(t, path, secret) }, "cannot unmarshal !!str a value into"},
+		{"a password in its place", func() { write(t, path, "basic_auth_users: "+secret) }, "cannot unmarshal !!str a value into"},
+		{"a plain password", func() { write(t, path, "basic_auth_users: {operator: "+secret+"}") }, "too short to be a bcrypted password"},
+		{"no TLS", func() { write(t, path, "{}") }, "a restart is needed to enable or disable TLS"},
+		{"an authority without certificates", func() {
+			certify(t, dir) // not used either
+			config("one", ", client_ca_file: "+path+", client_auth_type: RequireAndVerifyClientCert")
+		}, "has no certificate"},
+	} {
+		tt.change()
+		if code := ask(newClient(t, second), "one"); code != 200 {
+			t.Errorf("%s: %d", tt.name, code)
+		}
+		if code := ask(old, "one"); code != 200 {
+			t.Errorf("%s: the old connection: %d", tt.name, code)
+		}
+		if n := s.ConfigFailures(); n != uint64(i+1) {
+			t.Errorf("%s: %d failures, want %d", tt.name, n, i+1)
+		}
+		if text := log.text(); !strings.Contains(text, tt.why) {
+			t.Errorf("%s: the log has not %q:\n%s", tt.name, tt.why, text)
+		}
+	}
+	second = certify(t, dir)
+	config("two", "")
+	for password, want := range map[string]int{"one": 401, "two": 200} {
+		if code := ask(old, password); code != want {
+			t.Errorf("password %q on the old connection: %d, want %d", password, code, want)
+		}
+	}
+	if code := ask(newClient(t, second), "two"); code != 200 {
+		t.Errorf("the third certificate: %d", code)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	text := log.text()
+	if strings.Contains(text, secret) || strings.Contains(text, "$2a$") {
+		t.Errorf("the log has a secret:\n%s", text)
+	}
+	if n := strings.Count(text, "web configuration reloaded"); n != 2 {
+		t.Errorf("%d reloads are logged, want 2:\n%s", n, text)
 	}
 }

@@ -7,11 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/zrlmpi/zrlmpid/internal/connlimit"
 )
@@ -44,7 +42,7 @@ type Options struct {
 	Pprof bool
 	// Ready returns why the daemon is not ready, or nil. It is called concurrently.
 	Ready func() error
-	// Log is the log of the server.
+	// Log is the log of the server. It gets no value of the web configuration.
 	Log *slog.Logger
 }
 
@@ -53,20 +51,17 @@ type Server struct {
 	opts     Options
 	listener net.Listener
 	mux      *http.ServeMux
-	tls      bool
+	config   *webConfig // nil without one
 }
 
-// Listen binds the address, and reads the web configuration. Nothing is answered
-// before Serve. It returns a *ListenError or a *ConfigError.
+// Listen binds the address, and reads the web configuration, which is read again at every
+// connection and request. Nothing is answered before Serve. It returns a *ListenError or a *ConfigError.
 func Listen(opts Options) (*Server, error) {
 	s := &Server{opts: opts, mux: http.NewServeMux()}
 	if opts.Config != "" {
-		if err := toolkit.Validate(opts.Config); err != nil {
-			return nil, &ConfigError{opts.Config, err}
-		}
 		var err error
-		if s.tls, err = wantsTLS(opts.Config); err != nil {
-			return nil, &ConfigError{opts.Config, err}
+		if s.config, err = newWebConfig(opts.Config, opts.Log); err != nil {
+			return nil, err
 		}
 	}
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", opts.Listen)
@@ -82,28 +77,13 @@ func Listen(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// wantsTLS reports whether a web configuration asks for TLS.
-func wantsTLS(path string) (bool, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return false, err
-	}
-	var c struct {
-		TLS yaml.Node `yaml:"tls_server_config"`
-	}
-	if err := yaml.Unmarshal(text, &c); err != nil {
-		return false, err
-	}
-	return len(c.TLS.Content) > 0, nil
-}
-
 // Addr is the address that the server is bound to.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // URL is where the server's pages are.
 func (s *Server) URL() string {
 	scheme := "http"
-	if s.tls {
+	if s.config != nil && s.config.tls {
 		scheme = "https"
 	}
 	return fmt.Sprintf("%s://%v/", scheme, s.Addr())
@@ -128,8 +108,24 @@ func (s *Server) HandleStreams(pattern string, h http.Handler) {
 // ServeHTTP sets the deadline of every answer. The connection keeps that of the previous
 // request otherwise.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.refresh()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
 	s.mux.ServeHTTP(w, r)
+}
+
+// refresh uses a changed web configuration.
+func (s *Server) refresh() {
+	if s.config != nil {
+		s.config.refresh()
+	}
+}
+
+// ConfigFailures returns how many changes of the web configuration were refused.
+func (s *Server) ConfigFailures() uint64 {
+	if s.config == nil {
+		return 0
+	}
+	return s.config.failures.Load()
 }
 
 // Close releases the address, unless Serve has been called, which does so.
@@ -139,10 +135,20 @@ func (s *Server) Close() error { return s.listener.Close() }
 func (s *Server) Serve(ctx context.Context) error {
 	streams, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	limit := connlimit.New(maxConnections)
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ConnState: connlimit.New(maxConnections).ConnState, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
 		BaseContext: func(net.Listener) context.Context { return streams },
+		ConnState: func(c net.Conn, state http.ConnState) {
+			// Before its TLS handshake, and before a request is authenticated. Further
+			// requests of an HTTP/2 connection that is never idle refresh it themselves,
+			// for those after them.
+			if state == http.StateNew || state == http.StateActive {
+				s.refresh()
+			}
+			limit.ConnState(c, state)
+		},
 		// Any client can cause these lines, by an invalid TLS handshake.
 		ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
 	}
@@ -156,8 +162,11 @@ func (s *Server) Serve(ctx context.Context) error {
 			server.Close()
 		}
 	})
-	err := toolkit.Serve(s.listener, server,
-		&toolkit.FlagConfig{WebConfigFile: &s.opts.Config}, quiet(s.opts.Log))
+	var path string
+	if s.config != nil {
+		path = s.config.path()
+	}
+	err := toolkit.Serve(s.listener, server, &toolkit.FlagConfig{WebConfigFile: &path}, quiet(s.opts.Log))
 	if stop() { // the server has failed
 		server.Close()
 		return fmt.Errorf("http: %v: %w", s.Addr(), err)

@@ -1,0 +1,164 @@
+package web
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"sync/atomic"
+
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v3"
+)
+
+// webConfig is a web configuration file with the certificates and the key that it names. The
+// toolkit reads its configuration anew for every connection and request, and would refuse
+// both while one of the files is invalid. So it reads a copy, which is replaced when the
+// files have changed and are valid.
+type webConfig struct {
+	file string
+	log  *slog.Logger
+	// tls: the server was started with TLS, which no change can enable or disable.
+	tls bool
+	// copy is nil where the system has no files without a name: the toolkit reads file.
+	copy     *memoryFile
+	failures atomic.Uint64
+
+	mu sync.Mutex
+	// last is what the files had when they were read last: the copy made of them, or the error.
+	last string
+}
+
+// newWebConfig reads a web configuration. The error is a *ConfigError.
+func newWebConfig(file string, log *slog.Logger) (*webConfig, error) {
+	c := &webConfig{file: file, log: log}
+	text, tls, err := assemble(file)
+	if err == nil {
+		c.tls, c.last = tls, string(text)
+		c.copy, err = checkedCopy(text)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = toolkit.Validate(file)
+	}
+	if err != nil {
+		return nil, &ConfigError{file, redacted(err)}
+	}
+	return c, nil
+}
+
+// path returns the path of the file that the toolkit is to read.
+func (c *webConfig) path() string {
+	if c.copy == nil {
+		return c.file
+	}
+	return c.copy.path()
+}
+
+// refresh reads the files again. If they have changed, it uses them, or logs and counts why
+// it does not. It may be called concurrently.
+func (c *webConfig) refresh() {
+	if c.copy == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text, tls, err := assemble(c.file)
+	now := string(text)
+	if err != nil {
+		now = err.Error()
+	}
+	if now == c.last {
+		return
+	}
+	c.last = now
+	if err == nil {
+		err = c.replace(text, tls)
+	}
+	if err != nil {
+		c.failures.Add(1)
+		c.log.Error("web configuration refused, the previous one stays in use", "file", c.file, "error", redacted(err))
+		return
+	}
+	c.log.Info("web configuration reloaded", "file", c.file)
+}
+
+// replace replaces the copy, if the text is valid.
+func (c *webConfig) replace(text []byte, tls bool) error {
+	next, err := checkedCopy(text)
+	if err != nil {
+		return err
+	}
+	defer next.Close()
+	if tls != c.tls {
+		return errors.New("a restart is needed to enable or disable TLS")
+	}
+	return c.copy.become(next)
+}
+
+// checkedCopy returns a file with the text, if the toolkit takes it.
+func checkedCopy(text []byte) (*memoryFile, error) {
+	m, err := newMemoryFile(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := toolkit.Validate(m.path()); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// inlined are the keys that name files, and those that have the same content in place.
+var inlined = []struct{ file, content string }{
+	{"cert_file", "cert"}, {"key_file", "key"}, {"client_ca_file", "client_ca"},
+}
+
+// assemble returns a web configuration with the content of the files that it names in it,
+// and whether it asks for TLS. What is not as expected stays as it is for the toolkit, whose
+// errors name it.
+func assemble(path string) (text []byte, tls bool, err error) {
+	if text, err = os.ReadFile(path); err != nil {
+		return nil, false, err
+	}
+	var c map[string]any
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return nil, false, err
+	}
+	section, _ := c["tls_server_config"].(map[string]any)
+	for _, key := range inlined {
+		name, ok := section[key.file].(string)
+		if !ok || name == "" {
+			continue
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(path), name)
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return nil, false, fmt.Errorf("%s: %w", key.file, err)
+		}
+		// The toolkit takes a file without certificates for an authority that trusts no client.
+		if key.content == "client_ca" && !x509.NewCertPool().AppendCertsFromPEM(content) {
+			return nil, false, fmt.Errorf("%s: %s has no certificate", key.file, name)
+		}
+		delete(section, key.file)
+		section[key.content] = string(content)
+	}
+	text, err = yaml.Marshal(c)
+	return text, len(section) > 0, err
+}
+
+// values are those that YAML libraries quote in their errors.
+var values = regexp.MustCompile("`[^`]*`")
+
+// redacted returns err without the values of the file, which may be passwords and keys.
+func redacted(err error) error {
+	if text := err.Error(); values.MatchString(text) {
+		return errors.New(values.ReplaceAllString(text, "a value"))
+	}
+	return err
+}
