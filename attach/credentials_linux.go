@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// credentialsOf asks the kernel who connected. They are those of the moment of
-// connect(2).
-func credentialsOf(conn *net.UnixConn) (c Credentials, err error) {
+// CredentialsOf returns the credentials of the process that connected, as they were at the
+// moment of connect(2). Source: SO_PEERCRED and SO_PEERGROUPS.
+func CredentialsOf(conn *net.UnixConn) (c Credentials, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return c, err

@@ -5,30 +5,35 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-// TestOtherUser: the kernel says who a program is, and by whom it is let in.
+// TestOtherUser: the kernel says who a program is, and each rank has its own users and groups.
 func TestOtherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be another user")
 	}
 	const user, group, extra = 54321, 54322, 54323
+	me, none := Access{UIDs: []int{user}}, Access{}
 	for _, tt := range []struct {
-		name   string
-		access Access
-		want   string
+		name      string
+		zero, two Access // of ranks 0 and 2
+		rank      int
+		want      string
 	}{
-		{"nobody", Access{}, "user 54321 (group 54322) may not attach"},
-		{"user", Access{UIDs: []int{user}}, "attached"},
-		{"group", Access{GIDs: []int{group}}, "attached"},
-		{"supplementary group", Access{GIDs: []int{extra}}, "attached"},
-		{"others", Access{UIDs: []int{group}, GIDs: []int{user}}, "may not attach"},
+		{"nobody", none, none, AnyRank, "user 54321 (group 54322) may not attach to any rank of the daemon"},
+		{"user", me, none, 0, "attached"},
+		{"group", Access{GIDs: []int{group}}, none, 0, "attached"},
+		{"supplementary group", Access{GIDs: []int{extra}}, none, 0, "attached"},
+		{"others", Access{UIDs: []int{group}, GIDs: []int{user}}, none, 0, "may not attach"},
+		{"another rank", none, me, 0, "user 54321 (group 54322) may not attach to rank 0 of the daemon, which runs as user 0: add the user or one of its groups to allow of rank 0"},
+		{"any rank", none, me, AnyRank, "attached"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := serve(t, newWorld(2, 0), Options{Access: tt.access})
+			h := serve(t, newWorld(3, 0, 2), Options{Access: func(rank int) Access { return map[int]Access{0: tt.zero, 2: tt.two}[rank] }})
 			dir := filepath.Dir(h.socket)
 			// The other user needs the socket, and the program itself.
 			for _, path := range []string{dir, h.socket} {
@@ -38,12 +43,12 @@ func TestOtherUser(t *testing.T) {
 			}
 			program := filepath.Join(dir, "program")
 			copyFile(t, program, os.Args[0])
-			cmd := exec.Command(program)
+			cmd := exec.Command(program, strconv.Itoa(tt.rank))
 			cmd.Dir = dir
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: group, Groups: []uint32{group, extra}}}
-			sendQueue := startChild(t, cmd, h.socket)
-			if !strings.Contains(sendQueue, tt.want) {
-				t.Errorf("%q, want %q", sendQueue, tt.want)
+			said := startChild(t, cmd, h.socket)
+			if !strings.Contains(said, tt.want) {
+				t.Errorf("%q, want %q", said, tt.want)
 			}
 			if list := h.server.Attached(); tt.want == "attached" && (len(list) != 1 || list[0].UID != user || list[0].GID != group || list[0].PID != cmd.Process.Pid) {
 				t.Errorf("%+v", list)

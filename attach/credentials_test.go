@@ -2,7 +2,6 @@ package attach
 
 import (
 	"io/fs"
-	"strings"
 	"testing"
 )
 
@@ -22,15 +21,11 @@ func TestAccess(t *testing.T) {
 		{Credentials{UID: 6, GID: 9, Groups: []int{1, 5, self}}, false, false},
 		{Credentials{UID: 77, GID: self}, false, false},
 	} {
-		if err := a.check(tt.who, self); (err == nil) != tt.may {
-			t.Errorf("%+v: %v", tt.who, err)
+		if got := a.Allows(tt.who, self); got != tt.may {
+			t.Errorf("%+v: %v", tt.who, got)
 		}
-		err := (Access{}).check(tt.who, self)
-		if (err == nil) != tt.none {
-			t.Errorf("%+v without access: %v", tt.who, err)
-		}
-		if err != nil && !strings.Contains(err.Error(), "the daemon runs as user 1000") {
-			t.Error(err)
+		if got := (Access{}).Allows(tt.who, self); got != tt.none {
+			t.Errorf("%+v without access: %v", tt.who, got)
 		}
 	}
 	if e := refused(Permission, "x"); !e.Is(fs.ErrPermission) {

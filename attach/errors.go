@@ -100,7 +100,7 @@ const (
 	NoRank
 	// Busy: another program has the rank.
 	Busy
-	// Permission: the program's user and groups may not attach.
+	// Permission: the program's user and groups may not attach, or not to this rank.
 	Permission
 	// Closing: the daemon is shutting down.
 	Closing

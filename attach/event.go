@@ -9,7 +9,7 @@ const (
 	EventAttached EventKind = iota
 	// EventDetached: it no longer has it. Err says why.
 	EventDetached
-	// EventRefused: a program was not given a rank. Err says why.
+	// EventRefused: a program was not given a rank. Err is a *RefusedError.
 	EventRefused
 	// EventFailed: a connection could not be accepted, as Err says.
 	EventFailed

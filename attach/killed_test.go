@@ -40,10 +40,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child attaches, says so or why not, and is in the middle of all kinds of
-// operations until it is killed.
+// child attaches to the rank that its argument names, or to 0, says so or why not, and is in
+// the middle of all kinds of operations until it is killed.
 func child(socket string) {
-	c, err := Dial(context.Background(), socket, 0)
+	rank := 0
+	if len(os.Args) > 1 {
+		rank, _ = strconv.Atoi(os.Args[1])
+	}
+	c, err := Dial(context.Background(), socket, rank)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -31,8 +31,9 @@ type Ranks interface {
 // Options configure a server beside its ranks. The zero value has the
 // defaults.
 type Options struct {
-	// Access says who may attach, beside root and the daemon's own user.
-	Access Access
+	// Access returns who may attach to one of Hosts, beside root and the daemon's own user.
+	// It is called concurrently. Nil allows no others.
+	Access func(rank int) Access
 	// Limits are granted to each program. 0 is 65,536 operations and 256 MiB.
 	Limits Limits
 	// Memory is how many bytes the operations of all programs may take. 0 is 1 GiB.
@@ -82,6 +83,9 @@ func NewServer(ranks Ranks, opts Options) *Server {
 	opts.Limits.Bytes = min(cmp.Or(max(opts.Limits.Bytes, 0), defaultBytes), math.MaxInt)
 	opts.Memory = cmp.Or(max(opts.Memory, 0), defaultMemory)
 	opts.HelloTime = cmp.Or(max(opts.HelloTime, 0), defaultHelloTime)
+	if opts.Access == nil {
+		opts.Access = func(int) Access { return Access{} }
+	}
 	if opts.Log == nil {
 		opts.Log = func(Event) {}
 	}
@@ -165,7 +169,7 @@ func (s *Server) refuse(conn *net.UnixConn, err error) {
 	default: // it has closed the connection
 		return
 	}
-	s.opts.Log(Event{Kind: EventRefused, Rank: AnyRank, Err: errors.New(answer.Text)})
+	s.opts.Log(Event{Kind: EventRefused, Rank: AnyRank, Err: answer})
 	_ = conn.SetWriteDeadline(time.Now().Add(farewellTime))
 	// It may have gone, and then it need not know.
 	_, _ = conn.Write(refusedFrame(answer))
@@ -173,12 +177,14 @@ func (s *Server) refuse(conn *net.UnixConn, err error) {
 
 // greet checks a program and gives it its rank.
 func (s *Server) greet(conn *net.UnixConn) (*session, error) {
-	who, err := credentialsOf(conn)
+	who, err := CredentialsOf(conn)
 	if err != nil {
 		return nil, refused(Permission, "%v", err)
 	}
-	if err := s.opts.Access.check(who, s.uid); err != nil {
-		return nil, refused(Permission, "%v", err)
+	hosts := s.ranks.Hosts()
+	// Without a host rank the answer to HELLO says so.
+	if len(hosts) > 0 && len(s.allowed(who, hosts)) == 0 {
+		return nil, s.denied(who, AnyRank)
 	}
 	from := &source{conn}
 	in := newFrameReader(from)
@@ -231,25 +237,53 @@ func (s *Server) welcome(ses *session) ([]byte, error) {
 	return b, nil
 }
 
+// allowed returns those of the ranks that a program may attach to.
+func (s *Server) allowed(who Credentials, ranks []int) []int {
+	var allowed []int
+	for _, rank := range ranks {
+		if s.opts.Access(rank).Allows(who, s.uid) {
+			allowed = append(allowed, rank)
+		}
+	}
+	return allowed
+}
+
+// denied returns the error of a program whose user may not attach to a rank, or to AnyRank.
+func (s *Server) denied(who Credentials, rank int) error {
+	what, where := "any rank", "a rank"
+	if rank != AnyRank {
+		what = fmt.Sprintf("rank %d", rank)
+		where = what
+	}
+	return refused(Permission, "user %d (group %d) may not attach to %s of the daemon, which runs as user %d: add the user or one of its groups to allow of %s in the daemon's configuration",
+		who.UID, who.GID, what, s.uid, where)
+}
+
 // claim gives a rank to a session.
 func (s *Server) claim(ses *session, rank int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	hosts := s.ranks.Hosts()
+	if len(hosts) == 0 && rank == AnyRank {
+		return refused(NoRank, "the daemon has no host ranks to attach to")
+	}
+	allowed := s.allowed(ses.who, hosts)
 	if rank == AnyRank {
-		i := slices.IndexFunc(hosts, func(r int) bool { return s.attached[r] == nil })
+		i := slices.IndexFunc(allowed, func(r int) bool { return s.attached[r] == nil })
 		switch {
-		case len(hosts) == 0:
-			return refused(NoRank, "the daemon has no host ranks to attach to")
+		case len(allowed) == 0:
+			return s.denied(ses.who, AnyRank)
 		case i < 0:
-			return refused(Busy, "every host rank is taken: %s", s.holders(hosts))
+			return refused(Busy, "every host rank is taken: %s", s.holders(allowed))
 		}
-		rank = hosts[i]
+		rank = allowed[i]
 	}
 	dev, err := s.ranks.Device(rank)
 	switch {
 	case err != nil:
-		return refused(NoRank, "%v (ranks to attach to: %v)", err, hosts)
+		return refused(NoRank, "%v (ranks to attach to: %v)", err, allowed)
+	case !slices.Contains(allowed, rank):
+		return s.denied(ses.who, rank)
 	case s.attached[rank] != nil:
 		return refused(Busy, "another program is attached: %s", s.holders([]int{rank}))
 	}

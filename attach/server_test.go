@@ -54,7 +54,7 @@ func TestOneProgramARank(t *testing.T) {
 	h.shutDown(t)
 	mu.Lock()
 	defer mu.Unlock()
-	for _, want := range []string{"0: rank 1 " + pid + " <nil>", "1: rank 1 " + pid + " detached cleanly", "1: rank 3 " + pid + " zrlmpid: the daemon is shutting down", "2: rank -1 pid 0 another program is attached"} {
+	for _, want := range []string{"0: rank 1 " + pid + " <nil>", "1: rank 1 " + pid + " detached cleanly", "1: rank 3 " + pid + " zrlmpid: the daemon is shutting down", "2: rank -1 pid 0 zrlmpid: another program is attached"} {
 		if !strings.Contains(strings.Join(refusal, "\n"), want) {
 			t.Errorf("the log does not say %q:\n%s", want, strings.Join(refusal, "\n"))
 		}

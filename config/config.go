@@ -45,6 +45,8 @@ type Control struct {
 	Socket string `yaml:"socket"`
 	// Mode is the permission bits of the socket's file.
 	Mode Mode `yaml:"mode"`
+	// Allow are those who may do more than read the status. Nil: all that Mode lets connect.
+	Allow *Allow `yaml:"allow,omitempty"`
 }
 
 // Limits are limits of what the daemon takes of the machine.

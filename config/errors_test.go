@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-const rankKeys = "the keys here are rank, address, run, peer, kernel, kernel_options, quirks, timing, faults, link"
+const rankKeys = "the keys here are rank, address, run, peer, allow, kernel, kernel_options, quirks, timing, faults, link"
 
 // TestBadFiles checks the exact text of what a user sees.
 func TestBadFiles(t *testing.T) {

@@ -40,7 +40,7 @@ ranks:
 	if want := (Log{"info", "console"}); c.Log != want {
 		t.Errorf("log: %+v, want %+v", c.Log, want)
 	}
-	if want := (Control{"/run/user/7/zrlmpid.sock", 0o660}); c.Control != want {
+	if want := (Control{Socket: "/run/user/7/zrlmpid.sock", Mode: 0o660}); c.Control != want {
 		t.Errorf("control: %+v, want %+v", c.Control, want)
 	}
 	if c.Limits.ReceiveBuffer != 16<<20 || c.Limits.Offload != OffloadAuto {

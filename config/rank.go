@@ -25,6 +25,9 @@ type Rank struct {
 	// Peer is what the rank is to the other ranks. It is required for a remote rank;
 	// the default is PeerFPGA for a stand-in and PeerSoftware for a host.
 	Peer Peer `yaml:"peer,omitempty"`
+	// Allow are those who may attach to a host rank. Nil: the members of the daemon's group,
+	// if the mode of the control socket lets the group write.
+	Allow *Allow `yaml:"allow,omitempty"`
 	// Kernel is what a stand-in runs; the default is echo.
 	Kernel Kernel `yaml:"kernel,omitempty"`
 	// KernelOptions is set for every stand-in, and nil for all other ranks.

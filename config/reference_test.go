@@ -58,7 +58,7 @@ func TestDeployFilesRoundTrip(t *testing.T) {
 
 func TestRoundTripKeepsWhatDiffersFromDefaults(t *testing.T) {
 	c := mustParse(t, `
-control: {socket: "", mode: 0600}
+control: {socket: "", mode: 0600, allow: {}}
 attach: {socket: /run/a.sock}
 http: {listen: "[::]:0", web_config: w.yml, pprof: true}
 metrics: {peers: 0}
@@ -71,6 +71,7 @@ ranks:
   - {rank: 1, address: "[fd00::2%eth0]:9", run: standin, kernel: "exec:/a/b 'c  d'", link: {profile: v0.9, on_partial: retransmit},
      quirks: off, timing: deployed}
   - {rank: 2, address: fd00::3, peer: software, link: {profile: extended, eager_limit: 0, eager_credit: 4097}}
+  - {rank: 5, address: fd00::6, run: host, allow: {users: [alice, "1001"], groups: [mpi]}}
   - {rank: 3, address: fd00::4, run: standin, kernel: jacobi, kernel_options: {words: 7, datatype: float, columns: 3, lines: 2}}
   - {rank: 4, address: fd00::5, run: standin, kernel: kmeans, kernel_options: {dimensions: 1, iterations: 2, norm_limit: 3}}
   - {rank: 0, address: fd00::1, run: standin, peer: software, kernel: source, kernel_options: {peer: 1, words: 1, datatype: float, interval: 1us}}
@@ -87,6 +88,7 @@ func TestReferenceShowsDefaults(t *testing.T) {
 	if got, want := ref.AttachSocket(), def.AttachSocket(); got != want {
 		t.Errorf("attach.socket: %s, want %s", got, want)
 	}
+	ref.Control.Allow = nil // it shows an example
 	if ref.Log != def.Log || ref.Control != def.Control || ref.Limits != def.Limits || ref.HTTP != def.HTTP || ref.Metrics != def.Metrics {
 		t.Errorf("%+v %+v %+v %+v %+v, want\n%+v %+v %+v %+v %+v", ref.Log, ref.Control, ref.Limits, ref.HTTP, ref.Metrics,
 			def.Log, def.Control, def.Limits, def.HTTP, def.Metrics)

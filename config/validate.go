@@ -46,6 +46,7 @@ func (c *Config) Validate() error {
 	if problem := socketProblem(c.Control.Socket); problem != "" {
 		p.Add("control.socket", "%s", problem)
 	}
+	c.Control.Allow.validate(p, "control.allow")
 	c.validateAttach(p)
 	c.validateHTTP(p)
 	durationIn(p, "stop_timeout", c.StopTimeout)

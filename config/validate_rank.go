@@ -18,6 +18,10 @@ func (r *Rank) validate(p *strictyaml.Problems, key string) {
 	if r.Run != RunStandin {
 		r.refuseStandinKeys(p, key)
 	}
+	if r.Allow != nil && r.Run != RunHost {
+		p.Add(key+".allow", "programs attach to host ranks only: add run: host to rank %d, or remove the key", r.Rank)
+	}
+	r.Allow.validate(p, key+".allow")
 	switch {
 	case r.Timing == "":
 	case r.Run == "":

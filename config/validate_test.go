@@ -66,6 +66,12 @@ func TestInvalidFiles(t *testing.T) {
 				at1 + ".faults.rules[1]: to 10.9.9.9: no rank has the address 10.9.9.9"},
 		{"a fault that is no fault", standin("faults: {rules: [lose 1%]}"),
 			at1 + `.faults.rules[0]: unknown word "lose" (did you mean "loss"?): the words are from, to, packet, nth, after, for, loss, burst, duplicate, reorder, late, corrupt, delay, rate, queue, partition, reset, close`},
+		{"allow of a stand-in", standin("allow: {users: [alice]}"),
+			at1 + ".allow: programs attach to host ranks only: add run: host to rank 1, or remove the key"},
+		{"allow nobody in particular", rank("run: host, allow: {users: [alice, \"\"], groups: [\"\"]}"),
+			at0 + ".allow.users[1]: empty: give a name or a number, or remove the entry\n" +
+				at0 + ".allow.groups[0]: empty: give a name or a number, or remove the entry"},
+		{"allow as a list", rank("run: host, allow: [alice]"), at0 + ".allow: want keys with values here, not a list"},
 		{"quirks of software", standin("peer: software, quirks: on"),
 			at1 + `.quirks: they are those of an FPGA, but this stand-in is peer: software: remove one of the two`},
 		{"unknown quirks", standin("quirks: some"), at1 + `.quirks: "some" is not known: it is one of on, off`},

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -54,6 +55,9 @@ type Daemon struct {
 	rankMap  *rankmap.Map
 	observer *Observer
 	attached *attach.Server
+	// access is that of the configuration that was loaded last.
+	access atomic.Pointer[access]
+	denied denials
 	// attachedBytes bounds the memory of the operations of all attached programs.
 	attachedBytes int64
 	started       time.Time
@@ -94,12 +98,15 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 		}
 		return protocol.CloudFPGA
 	})
+	allowed, err := newAccess(cfg, os.Getegid())
+	errs = append(errs, err)
+	d.access.Store(allowed)
 	d.attachedBytes = attachedBytes(cfg, available)
 	d.attached = attach.NewServer(d, attach.Options{
 		Memory:         d.attachedBytes,
-		Access:         access(cfg.Control.Mode, os.Getegid()),
+		Access:         func(rank int) attach.Access { return d.access.Load().ranks[rank] },
 		Oversubscribed: slices.ContainsFunc(d.ranks, func(r *localRank) bool { return r.Oversubscribed() }),
-		Log:            d.observer.Program,
+		Log:            d.program,
 	})
 	return d, errors.Join(errs...)
 }
@@ -163,12 +170,13 @@ func (d *Daemon) bind() (open listeners, err error) {
 	}
 	for _, s := range []struct {
 		path     string
+		mode     fs.FileMode
 		listener *net.Listener
-	}{{d.cfg.Control.Socket, &open.control}, {d.attachSocket(), &open.attach}} {
+	}{{d.cfg.Control.Socket, fs.FileMode(d.cfg.Control.Mode), &open.control}, {d.attachSocket(), attachMode(d.cfg), &open.attach}} {
 		if s.path == "" {
 			continue
 		}
-		if *s.listener, err = control.Listen(s.path, fs.FileMode(d.cfg.Control.Mode)); err != nil {
+		if *s.listener, err = control.Listen(s.path, s.mode); err != nil {
 			return open, errors.Join(err, d.release(open))
 		}
 	}

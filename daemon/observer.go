@@ -47,6 +47,7 @@ const (
 	lineFailed
 	lineNetwork
 	lineAttach
+	lineControl
 )
 
 // topic is what lines are limited by.
@@ -157,6 +158,12 @@ func (o *Observer) TransportError(rank int, err error) {
 // Program logs an event of a program. A client can cause any number of them.
 func (o *Observer) Program(e attach.Event) {
 	o.take(&line{topic: topic{kind: lineAttach, code: uint8(e.Kind), rank: e.Rank, peer: -1}, peer: -1, program: e})
+}
+
+// requestRefused logs that a caller of the control socket may not make its request. A caller
+// can cause any number of them.
+func (o *Observer) requestRefused(err error) {
+	o.take(&line{topic: topic{kind: lineControl, rank: -1, peer: -1}, peer: -1, err: err})
 }
 
 // run writes the lines until ctx is done, and then the queued ones.

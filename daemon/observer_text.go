@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"go.uber.org/zap"
@@ -54,6 +55,8 @@ func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
 		return zapcore.WarnLevel, operationFailed, zap.Skip()
 	case lineNetwork:
 		return zapcore.WarnLevel, networkError, zap.Skip()
+	case lineControl:
+		return zapcore.WarnLevel, requestRefused, zap.Skip()
 	}
 	level = zapcore.InfoLevel
 	if attach.EventKind(t.code) == attach.EventFailed {
@@ -102,7 +105,9 @@ func (o *Observer) write(ln *line) {
 		if e.Rank >= 0 {
 			fields = append(fields, zap.Int("pid", e.PID), zap.Int("uid", e.UID))
 		}
-		if e.Err != nil {
+		if refused, ok := errors.AsType[*attach.RefusedError](e.Err); ok {
+			fields = append(fields, zap.String("reason", refused.Text))
+		} else if e.Err != nil {
 			fields = append(fields, zap.String("reason", e.Err.Error()))
 		}
 	}
@@ -116,6 +121,7 @@ const (
 	receiveFailed   = "receive failed"
 	operationFailed = "operation failed"
 	networkError    = "network error"
+	requestRefused  = "request refused"
 )
 
 // dropDetail explains a drop, and says what to do about it.

@@ -4,20 +4,10 @@ import (
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/attach"
-	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 var _ attach.Ranks = (*Daemon)(nil)
-
-// access returns who may attach beside root and the daemon's own user: the daemon's group,
-// if the mode of the sockets grants it access.
-func access(mode config.Mode, group int) attach.Access {
-	if mode&0o020 == 0 {
-		return attach.Access{}
-	}
-	return attach.Access{GIDs: []int{group}}
-}
 
 // Hosts implements attach.Ranks.
 func (d *Daemon) Hosts() []int {

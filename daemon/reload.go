@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -155,6 +156,11 @@ func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []f
 	if len(restart) > 0 {
 		return nil, &RefusedError{Restart: slices.Compact(restart)}
 	}
+	allowed, err := newAccess(cfg, os.Getegid())
+	if err != nil {
+		return nil, &RefusedError{Err: err}
+	}
+	apply = append(apply, func() { d.access.Store(allowed) })
 	if d.opts.Level != nil {
 		level, err := zapcore.ParseLevel(cfg.Log.Level)
 		if err != nil { // it was validated
@@ -173,11 +179,13 @@ func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
 		return true
 	case c.Rank != config.NoRank && strings.HasPrefix(c.Key, "link."):
 		return true
+	case c.Rank != config.NoRank && strings.HasPrefix(c.Key, "allow."):
+		return attachMode(cfg) == attachMode(d.cfg)
 	case c.Rank != config.NoRank:
 		return c.Key == "address" && d.local(c.Rank) == nil
 	}
 	switch c.Key {
-	case "stop_timeout":
+	case "stop_timeout", "control.allow.users", "control.allow.groups":
 		return true
 	case "log.level":
 		return d.opts.Level != nil
@@ -193,6 +201,8 @@ func restartText(c config.Change) string {
 	switch {
 	case c.Rank == config.NoRank && c.Key == "ranks":
 		return fmt.Sprintf("%v (attached programs and other ranks rely on the number of ranks)", c)
+	case c.Rank != config.NoRank && strings.HasPrefix(c.Key, "allow."):
+		return fmt.Sprintf("%v (the first or last allow of all ranks changes the mode of the attach socket)", c)
 	case strings.HasPrefix(c.Key, "collectives."):
 		return fmt.Sprintf("%v (all ranks must have the same)", c)
 	}

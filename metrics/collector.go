@@ -62,6 +62,9 @@ type Source struct {
 	Ranks   []Rank
 	// LostLogLines returns the number of lost log lines.
 	LostLogLines func() uint64
+	// AccessDenied returns how many programs and requests were refused because of their
+	// user, by socket.
+	AccessDenied func() map[string]uint64
 	// WebConfigFailures returns how many changes of the web configuration were refused.
 	WebConfigFailures func() uint64
 	// Reload reports whether the last attempt to load the configuration succeeded, and
@@ -88,6 +91,9 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	out <- buildInfo.gauge(1, c.src.Version, revision(), runtime.Version())
 	out <- logLinesLost.counterAt(c.src.Started, c.src.LostLogLines())
+	for socket, n := range c.src.AccessDenied() {
+		out <- accessDenied.counterAt(c.src.Started, n, socket)
+	}
 	out <- webConfigFailures.counterAt(c.src.Started, c.src.WebConfigFailures())
 	good, last := c.src.Reload()
 	out <- reloadGood.gauge(truth(good))

@@ -96,8 +96,9 @@ func example() Source {
 	standin := &engine{peers: []mpe.PeerCounters{{Rank: 0, Received: 1, OldestRecv: mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: time.Hour}}}}
 	return Source{
 		Version: "1.2.3", Started: started, LostLogLines: func() uint64 { return 17 },
+		AccessDenied:      func() map[string]uint64 { return map[string]uint64{"attach": 4, "control": 0} },
 		WebConfigFailures: func() uint64 { return 1 },
-		Reload: func() (bool, time.Time) { return false, started.Add(time.Second) },
+		Reload:            func() (bool, time.Time) { return false, started.Add(time.Second) },
 		Ranks: []Rank{
 			{Engine: host, Recorder: recorder, State: func() State {
 				return State{Rank: 0, Attached: 1, Socket: &Socket{Drops: 5, DropsKnown: true, Buffer: 1 << 20, Batches: true, Coalescing: true}}
@@ -232,7 +233,7 @@ func TestScrapesMeetMessages(t *testing.T) {
 	recorder := NewRecorder(0, manyPeers(8), 4)
 	c := NewCollector(Source{
 		Started: started, LostLogLines: func() uint64 { return 0 }, Reload: func() (bool, time.Time) { return true, started },
-		WebConfigFailures: func() uint64 { return 0 },
+		AccessDenied: func() map[string]uint64 { return nil }, WebConfigFailures: func() uint64 { return 0 },
 		Ranks: []Rank{{Engine: e, Recorder: recorder, State: func() State { return State{} }}},
 	})
 	registry := prometheus.NewRegistry()

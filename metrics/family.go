@@ -34,6 +34,8 @@ var (
 		"Always 1, with version, revision and Go version as labels.", "version", "revision", "goversion")
 	logLinesLost = newFamily("zrlmpi_log_lines_lost_total", counter,
 		"Log lines lost because the log was full or could not be written.")
+	accessDenied = newFamily("zrlmpi_access_denied_total", counter,
+		"Programs and requests refused because of their user, by socket.", "socket")
 	webConfigFailures = newFamily("zrlmpi_web_config_failures_total", counter,
 		"Changes of the web configuration or its files that were refused.")
 	reloadGood = newFamily("zrlmpi_config_last_reload_successful", gauge,

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
@@ -18,6 +19,8 @@ type reloader struct {
 	answer control.Reloaded
 	err    error
 }
+
+func (r *reloader) Authorize(string, attach.Credentials, error) error { return nil }
 
 func (r *reloader) Reread() (control.Reloaded, error) { return r.answer, r.err }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"syscall"
 
@@ -38,6 +39,8 @@ const (
 	Mismatch Kind = "mismatch"
 	// Refused: the configuration was refused, the previous one stays in effect.
 	Refused Kind = "refused"
+	// Permission: the caller's user may not make the request.
+	Permission Kind = "permission"
 	// Busy: a limit of concurrent requests is reached.
 	Busy Kind = "busy"
 	// Failed is everything else.
@@ -54,6 +57,9 @@ type Error struct {
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
+
+// Is makes an error of kind Permission fs.ErrPermission.
+func (e *Error) Is(target error) bool { return e.Kind == Permission && target == fs.ErrPermission }
 
 // Errorf returns an Error of the given kind.
 func Errorf(kind Kind, format string, args ...any) *Error {
@@ -106,6 +112,8 @@ func (k Kind) httpStatus() int {
 	switch k {
 	case Usage, Empty:
 		return http.StatusBadRequest
+	case Permission:
+		return http.StatusForbidden
 	case Rank:
 		return http.StatusNotFound
 	case TooLong:

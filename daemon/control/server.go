@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/internal/connlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
@@ -17,6 +18,9 @@ import (
 // Backend is what the server needs of the daemon. Its methods are called concurrently.
 type Backend interface {
 	Status() Status
+	// Authorize returns an *Error unless the caller may make a request that does more than
+	// read the status. unknown says why the caller's credentials are not known.
+	Authorize(request string, caller attach.Credentials, unknown error) error
 	// Host returns a rank that callers may send and receive with: the given
 	// one, or for AnyRank the lowest that is run: host. The error is an
 	// *Error.
@@ -72,7 +76,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler: s.handler(), ErrorLog: s.errlog, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: s.times.header, IdleTimeout: s.times.idle, ConnState: connlimit.New(maxConnections).ConnState,
-		BaseContext: func(net.Listener) context.Context { return ops },
+		BaseContext: func(net.Listener) context.Context { return ops }, ConnContext: withCaller,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(l) }()
@@ -102,11 +106,11 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, s.backend.Status())
 	})
-	mux.HandleFunc("POST /v1/ping", s.long(s.ping))
-	mux.HandleFunc("POST "+sendPath, s.long(s.send))
-	mux.HandleFunc("POST /v1/recv", s.long(s.recv))
-	mux.HandleFunc("POST /v1/reset", s.reset)
-	mux.HandleFunc("POST /v1/reload", s.reload)
+	mux.HandleFunc("POST /v1/ping", s.authorized(s.long(s.ping)))
+	mux.HandleFunc("POST "+sendPath, s.authorized(s.long(s.send)))
+	mux.HandleFunc("POST /v1/recv", s.authorized(s.long(s.recv)))
+	mux.HandleFunc("POST /v1/reset", s.authorized(s.reset))
+	mux.HandleFunc("POST /v1/reload", s.authorized(s.reload))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, Errorf(Usage, "%s %s: no such request: use zrlctl and zrlmpid of the same version (zrlmpid is %s, the caller %s)",
 			r.Method, r.URL.Path, Version(), cmp.Or(r.UserAgent(), "unknown")))

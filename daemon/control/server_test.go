@@ -4,17 +4,24 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -28,6 +35,11 @@ type fakeBackend struct {
 	sent chan []byte
 	// refuses says that its configuration is not taken.
 	refuses bool
+	// denied is the answer to those who ask to do more than read the status, and asked is who
+	// did.
+	denied error
+	mu     sync.Mutex
+	asked  []string
 }
 
 func (b *fakeBackend) Status() Status { return Status{Version: "test"} }
@@ -40,6 +52,14 @@ func (b *fakeBackend) Host(rank int) (Port, error) {
 		b.sent = make(chan []byte, 100)
 	}
 	return b, nil
+}
+
+// Authorize counts, and refuses if there is an error for it.
+func (b *fakeBackend) Authorize(request string, caller attach.Credentials, unknown error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked = append(b.asked, fmt.Sprintf("%s uid %d %v", request, caller.UID, unknown))
+	return b.denied
 }
 
 func (b *fakeBackend) Reset(_, peer int) error {
@@ -252,4 +272,41 @@ func FuzzRequests(f *testing.F) {
 			t.Errorf("%q %q: %d %s", url, body, w.Code, w.Body)
 		}
 	})
+}
+
+// TestAuthorize: every request but the status is authorized, by the credentials that the
+// kernel has of the caller, before it has an effect.
+func TestAuthorize(t *testing.T) {
+	b := &fakeBackend{denied: Errorf(Permission, "user 7 may only read the status")}
+	c := fakeServer(t, b)
+	ctx := t.Context()
+	if _, err := c.Status(ctx); err != nil {
+		t.Error(err)
+	}
+	var want []string
+	for name, request := range map[string]func() error{
+		"ping":   func() error { return c.Ping(ctx, PingRequest{To: 1}, func(Trip) error { return nil }) },
+		"send":   func() error { _, err := c.Send(ctx, SendRequest{To: 1}, strings.NewReader("abcd")); return err },
+		"recv":   func() error { _, _, err := c.Recv(ctx, RecvRequest{From: 1, Words: 1}); return err },
+		"reset":  func() error { return c.Reset(ctx, ResetRequest{Peer: 1}) },
+		"reload": func() error { _, err := c.Reload(ctx); return err },
+	} {
+		err := request()
+		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != Permission || e.Message != "user 7 may only read the status" || !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s: %v", name, err)
+		}
+		known := "<nil>"
+		if runtime.GOOS != "linux" {
+			known = attach.ErrNoCredentials.Error()
+		}
+		want = append(want, fmt.Sprintf("/v1/%s uid %d %s", name, os.Getuid(), known))
+	}
+	slices.Sort(want)
+	slices.Sort(b.asked)
+	if !slices.Equal(b.asked, want) {
+		t.Errorf("asked for %q, want %q", b.asked, want)
+	}
+	if len(b.sent) != 0 {
+		t.Error("a refused request sent a message")
+	}
 }

@@ -1,0 +1,123 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+)
+
+// access is who may use the daemon's sockets beside root and the daemon's own user.
+type access struct {
+	ranks map[int]attach.Access
+	// control is who may do more than read the status; nil is everyone who can connect.
+	control *attach.Access
+}
+
+// newAccess looks up the users and groups of a configuration, for a daemon that runs with
+// the given group. The error is a *config.Error.
+func newAccess(cfg *config.Config, group int) (*access, error) {
+	a := &access{ranks: make(map[int]attach.Access)}
+	var errs []error
+	for _, r := range cfg.Local() {
+		switch {
+		case r.Allow != nil:
+			of, err := lookUp(r.Allow, fmt.Sprintf("rank %d: allow", r.Rank))
+			a.ranks[r.Rank] = of
+			errs = append(errs, err)
+		case cfg.Control.Mode&0o020 != 0: // the group may write to the sockets
+			a.ranks[r.Rank] = attach.Access{GIDs: []int{group}}
+		}
+	}
+	if cfg.Control.Allow != nil {
+		of, err := lookUp(cfg.Control.Allow, "control.allow")
+		a.control = &of
+		errs = append(errs, err)
+	}
+	return a, errors.Join(errs...)
+}
+
+// lookUp returns the numbers of users and groups.
+func lookUp(a *config.Allow, key string) (of attach.Access, err error) {
+	var errs []error
+	numbers := func(names []string, key string, find func(string) (string, error)) (ids []int) {
+		for _, name := range names {
+			id := name
+			if _, err := strconv.ParseUint(name, 10, 32); err != nil {
+				if id, err = find(name); err != nil {
+					errs = append(errs, &config.Error{Key: key, Problem: fmt.Sprintf("%v: create it, or give its number if only a directory service knows it", err)})
+					continue
+				}
+			}
+			n, err := strconv.Atoi(id)
+			errs = append(errs, err) // none: numbers are those of the system, or were checked
+			ids = append(ids, n)
+		}
+		return ids
+	}
+	of.UIDs = numbers(a.Users, key+".users", func(name string) (string, error) {
+		u, err := user.Lookup(name)
+		if err != nil {
+			return "", err
+		}
+		return u.Uid, nil
+	})
+	of.GIDs = numbers(a.Groups, key+".groups", func(name string) (string, error) {
+		g, err := user.LookupGroup(name)
+		if err != nil {
+			return "", err
+		}
+		return g.Gid, nil
+	})
+	return of, errors.Join(errs...)
+}
+
+// attachMode returns the permission bits of the attach socket: those of the control socket,
+// or, if ranks have users and groups of their own, those with which everyone can connect.
+func attachMode(cfg *config.Config) fs.FileMode {
+	for _, r := range cfg.Local() {
+		if r.Allow != nil {
+			return 0o666
+		}
+	}
+	return fs.FileMode(cfg.Control.Mode)
+}
+
+// denials counts what was refused because of its user.
+type denials struct{ attach, control atomic.Uint64 }
+
+// counts returns the numbers by socket, for the metrics.
+func (d *denials) counts() map[string]uint64 {
+	return map[string]uint64{"attach": d.attach.Load(), "control": d.control.Load()}
+}
+
+// program counts and logs an event of an attached program.
+func (d *Daemon) program(e attach.Event) {
+	if refused, ok := errors.AsType[*attach.RefusedError](e.Err); ok && e.Kind == attach.EventRefused && refused.Reason == attach.Permission {
+		d.denied.attach.Add(1)
+	}
+	d.observer.Program(e)
+}
+
+// Authorize implements control.Backend.
+func (d *Daemon) Authorize(request string, caller attach.Credentials, unknown error) error {
+	allowed := d.access.Load().control
+	if allowed == nil || unknown == nil && allowed.Allows(caller, os.Geteuid()) {
+		return nil
+	}
+	d.denied.control.Add(1)
+	err := control.Errorf(control.Permission, "user %d (group %d) may only read the status of this daemon, not make the request %s: add the user or one of its groups to control.allow in the daemon's configuration",
+		caller.UID, caller.GID, request)
+	if unknown != nil {
+		err = control.Errorf(control.Permission, "request %s refused, because control.allow is set: %v", request, unknown)
+	}
+	d.observer.requestRefused(err)
+	return err
+}

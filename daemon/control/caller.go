@@ -1,0 +1,44 @@
+package control
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"github.com/zrlmpi/zrlmpid/attach"
+)
+
+// caller is the process at the other end of a connection.
+type caller struct {
+	attach.Credentials
+	// unknown is why the credentials are not known.
+	unknown error
+}
+
+// callerKey is the key of the caller in the context of a connection.
+type callerKey struct{}
+
+// withCaller adds the caller to the context of a connection.
+func withCaller(ctx context.Context, conn net.Conn) context.Context {
+	c := caller{unknown: attach.ErrNoCredentials}
+	if unix, ok := conn.(*net.UnixConn); ok {
+		c.Credentials, c.unknown = attach.CredentialsOf(unix)
+	}
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+// authorized serves callers that may do more than read the status, and refuses others
+// before it reads their messages.
+func (s *Server) authorized(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, ok := r.Context().Value(callerKey{}).(caller)
+		if !ok {
+			c.unknown = attach.ErrNoCredentials
+		}
+		if err := s.backend.Authorize(r.URL.Path, c.Credentials, c.unknown); err != nil {
+			writeError(w, err)
+			return
+		}
+		next(w, r)
+	}
+}
