@@ -7,7 +7,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 GO    ?= go
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# As many digits of the commit in every clone.
+VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 LDFLAGS := -X github.com/zrlmpi/zrlmpid/daemon/control.version=$(VERSION)
 TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
 # Packages without goroutines, which the race detector only slows down.
@@ -20,11 +21,13 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
-.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb package deploy-check clean
+.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
 
+# Without cgo, the bytes do not depend on a C compiler.
+build: export CGO_ENABLED = 0
 build: ## build bin/zrlmpid, bin/zrlctl and bin/zrlbench
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/zrlmpid ./cmd/zrlctl
 	$(GO) -C lab build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/zrlbench
@@ -133,6 +136,7 @@ man: ## manual pages and shell completions, into bin/manual
 RELEASE_FLAGS ?= release --snapshot --clean
 GOARCH ?= $(shell $(GO) env GOARCH)
 
+deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
 deb: man ## Debian and RPM packages of this machine's architecture, into bin/packages
 	rm -rf bin/packages
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w $(LDFLAGS)' -o bin/packages/$(GOARCH)/ ./cmd/zrlmpid ./cmd/zrlctl
@@ -140,6 +144,9 @@ deb: man ## Debian and RPM packages of this machine's architecture, into bin/pac
 	$(GO) -C internal/tools/release build -o $(CURDIR)/bin/packages/release .
 	./bin/packages/release -arch $(GOARCH) -version $(patsubst v%,%,$(VERSION)) -binaries bin/packages/$(GOARCH) -into bin/packages
 	rm -r bin/packages/release bin/packages/$(GOARCH)
+
+reproducible: ## build the commit twice, in two folders, and compare binaries, packages and manual; some minutes
+	GO="$(GO)" ./internal/tools/reproducible.sh
 
 package: ## all that a release consists of, by goreleaser, into bin/dist; the first time compiles it, for minutes
 	$(GO) tool -modfile=$(CURDIR)/internal/tools/release/go.mod goreleaser $(RELEASE_FLAGS)

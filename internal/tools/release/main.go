@@ -1,4 +1,5 @@
-// Command release makes the packages of one architecture: what `make deb` runs.
+// Command release makes the packages of one architecture: what `make deb` runs. All files in
+// them have the time SOURCE_DATE_EPOCH, if it is set.
 package main
 
 import (
@@ -6,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/tools/release/pack"
 )
@@ -19,6 +22,14 @@ func main() {
 	flag.StringVar(&o.Binaries, "binaries", "bin", "the `folder` of the binaries")
 	flag.StringVar(&o.Into, "into", "bin/packages", "the `folder` for the packages")
 	flag.Parse()
+	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "release: SOURCE_DATE_EPOCH %q: not a number of seconds\n", text)
+			os.Exit(1)
+		}
+		o.Time = time.Unix(seconds, 0).UTC()
+	}
 	// Before the first tag, git describe has only the commit: a version begins with a digit.
 	if o.Version != "" && (o.Version[0] < '0' || o.Version[0] > '9' || !strings.Contains(o.Version, ".")) {
 		o.Version = "0.0.0~" + o.Version

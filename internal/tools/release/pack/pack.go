@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/goreleaser/goreleaser/v2/pkg/config"
 	"github.com/goreleaser/nfpm/v2"
@@ -33,7 +34,13 @@ type Options struct {
 	Formats []string
 	// Into is the folder that takes the packages. It is made if there is none.
 	Into string
+	// Time is that of the commit, which all files in the packages have. Zero: files keep
+	// their own times.
+	Time time.Time
 }
+
+// commitDate is the only mtime that the configuration may have.
+const commitDate = "{{ .CommitDate }}"
 
 // ErrUnsupported: the configuration uses something that this package does not know,
 // and goreleaser does.
@@ -75,12 +82,14 @@ func one(project *config.Project, p *config.NFPM, format string, o Options) (fil
 	info := &nfpm.Info{
 		Name: p.PackageName, Arch: o.Arch, Platform: "linux", Version: o.Version,
 		Section: p.Section, Priority: p.Priority, Maintainer: p.Maintainer,
-		Description: p.Description, Vendor: p.Vendor, Homepage: p.Homepage, License: p.License,
+		Description: p.Description, Vendor: p.Vendor, Homepage: p.Homepage, License: p.License, MTime: o.Time,
 	}
+	info.RPM.BuildHost = p.RPM.BuildHost
 	info.Depends, info.Recommends = p.Overrides[format].Dependencies, p.Overrides[format].Recommends
 	info.Scripts = nfpm.Scripts{PostInstall: p.Scripts.PostInstall, PreRemove: p.Scripts.PreRemove, PostRemove: p.Scripts.PostRemove}
 	for _, c := range p.Contents {
-		info.Contents = append(info.Contents, &files.Content{Source: c.Source, Destination: c.Destination, Type: c.Type, Packager: c.Packager})
+		info.Contents = append(info.Contents, &files.Content{Source: c.Source, Destination: c.Destination, Type: c.Type, Packager: c.Packager,
+			FileInfo: &files.ContentFileInfo{Mode: 0o644}}) // whatever the umask of the checkout was
 	}
 	for _, b := range project.Builds {
 		if slices.Contains(p.IDs, b.ID) {
@@ -112,6 +121,10 @@ func supported(p *config.NFPM) error {
 	rest.Section, rest.Priority, rest.Maintainer, rest.Description, rest.Vendor, rest.Homepage, rest.License = "", "", "", "", "", "", ""
 	rest.Scripts.PostInstall, rest.Scripts.PreRemove, rest.Scripts.PostRemove = "", "", ""
 	rest.Contents, rest.Overrides = nil, nil
+	rest.RPM.BuildHost = ""
+	if rest.MTime == commitDate {
+		rest.MTime = ""
+	}
 	if !reflect.ValueOf(rest).IsZero() {
 		return fmt.Errorf("%w: a setting of nfpms beside those that package pack knows", ErrUnsupported)
 	}

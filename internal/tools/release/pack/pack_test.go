@@ -17,6 +17,7 @@ func TestRefused(t *testing.T) {
 		unsupported      bool
 	}{
 		{"a setting", "epoch: '2'", "beside those that package pack knows", true},
+		{"another time", "mtime: '2026-01-01T00:00:00Z'", "beside those that package pack knows", true},
 		{"of contents", "contents: [{src: a, dst: /a, file_info: {mode: 0600}}]", "contents beside", true},
 		{"of overrides", "overrides: {deb: {conflicts: [other]}}", "overrides beside", true},
 		{"an unknown key", "maintainers: me", "maintainers", false},
