@@ -65,17 +65,17 @@ func TestSecretsAreNotShown(t *testing.T) {
 	if _, err := r.local(0).Engine.Recv(within(t), 2, back, mpe.Options{}); err != nil || !bytes.Equal(back, message) {
 		t.Fatal(err)
 	}
-	stray, err := net.Dial("udp", c.addr(0))
+	foreign, err := net.Dial("udp", c.addr(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stray.Close()
-	from, err := net.DialUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip(2))}, stray.RemoteAddr().(*net.UDPAddr))
+	defer foreign.Close()
+	from, err := net.DialUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip(2))}, foreign.RemoteAddr().(*net.UDPAddr))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	for _, conn := range []net.Conn{stray, from} { // of an unknown and of a known address
+	for _, conn := range []net.Conn{foreign, from} { // of an unknown and of a known address
 		if _, err := conn.Write(message[:64]); err != nil {
 			t.Fatal(err)
 		}
