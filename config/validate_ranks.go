@@ -169,11 +169,14 @@ func (c *Config) plainLinks() []string {
 func (c *Config) Warnings() []string {
 	var warnings []string
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
-	var fpga, loopback *Rank
+	var fpga, loopback, allows *Rank
 	for i := range c.Ranks {
 		r := &c.Ranks[i]
 		if fpga == nil && r.Peer == PeerFPGA && !r.Local() {
 			fpga = r
+		}
+		if allows == nil && r.Allow != nil {
+			allows = r
 		}
 		if loopback == nil && r.Local() && r.Address.Addr().IsLoopback() {
 			loopback = r
@@ -193,6 +196,9 @@ func (c *Config) Warnings() []string {
 		if r.Peer != PeerSoftware && c.LinkFor(r.Rank, Link{}).Transport == TransportTCP {
 			warn("the link to rank %d is tcp, but deployed nodes (peer: %s) speak UDP only", r.Rank, r.Peer)
 		}
+	}
+	if allows != nil && c.Control.Allow == nil && c.Control.Socket != "" && c.Control.Mode&0o022 != 0 {
+		warn("rank %d has allow, but all that control.mode %v lets use the control socket can send and receive as it: set control.allow", allows.Rank, c.Control.Mode)
 	}
 	return append(warnings, c.plainLinks()...)
 }

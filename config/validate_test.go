@@ -235,3 +235,22 @@ the link to rank 1 is tcp, but deployed nodes (peer: fpga) speak UDP only`
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestWarningOfControlSocket: the control socket must not be a way around the allow of a rank.
+func TestWarningOfControlSocket(t *testing.T) {
+	const ranks = "ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, run: host, allow: {users: [alice]}}]\n"
+	for control, want := range map[string]string{
+		"{}":             "rank 1 has allow, but all that control.mode 0660 lets use the control socket can send and receive as it: set control.allow",
+		"{mode: 0602}":   "rank 1 has allow, but all that control.mode 0602 lets use the control socket can send and receive as it: set control.allow",
+		"{mode: 0644}":   "",
+		"{socket: \"\"}": "",
+		"{allow: {}}":    "",
+	} {
+		if got := strings.Join(mustParse(t, "control: "+control+"\n"+ranks).Warnings(), "\n"); got != want {
+			t.Errorf("%s: %q, want %q", control, got, want)
+		}
+	}
+	if got := mustParse(t, strings.Replace(ranks, "allow: {users: [alice]}", "", 1)).Warnings(); got != nil {
+		t.Errorf("without allow: %q", got)
+	}
+}
