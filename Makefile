@@ -125,6 +125,7 @@ bench-captures: ## time analyze and tshark on a generated recording
 	$(GO) test -run '^$$' -bench BenchmarkAnalyze -benchtime 3x ./capture
 
 man: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+man: export CGO_ENABLED = 0
 man: ## manual pages and shell completions, into bin/manual
 	rm -rf bin/manual
 	$(GO) run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlmpid deploy/zrlmpid.reference.yaml bin/manual
