@@ -63,5 +63,11 @@ func process() row {
 			{4, lines("Log lines lost", "cps", "Log lines lost because the log was full or could not be written.",
 				query{`rate(zrlmpi_log_lines_lost_total{instance=~"$instance"}` + over + `)`, "{{instance}}"})},
 		}},
+		{7, []sized{
+			{12, lines("Access denied", "cps", "Programs and requests refused because of their user, by socket.",
+				query{`rate(zrlmpi_access_denied_total{instance=~"$instance"}` + over + `)`, "{{instance}} {{socket}}"})},
+			{12, lines("Web configurations refused", "cps", "Changes of the web configuration, its certificate, key or client authority that were invalid. The previous ones stay in use.",
+				query{`rate(zrlmpi_web_config_failures_total{instance=~"$instance"}` + over + `)`, "{{instance}}"})},
+		}},
 	}}
 }
