@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
 // Rank is one rank of the cluster.

@@ -609,7 +609,7 @@ func (p *program) finish() {
 }
 
 // waits checks that the status names every operation that has not ended, and that nothing
-// waits for an ACK for ever.
+// waits for an ACK forever.
 func (p *program) waits() error {
 	for rank, e := range p.cores {
 		if e == nil || p.ports[rank].stopped == never {
@@ -687,7 +687,7 @@ func (p *program) check() error {
 func (p *program) checkContent(gone []bool) error {
 	received := map[uint32]int{}
 	sends := map[uint32]*posted{}
-	// Messages without a word, by the pair: those that were received, all, and those sent
+	// Messages of 0 words, by the pair: those that were received, all, and those sent
 	// with success.
 	empty, all, sent := map[[2]int]int{}, map[[2]int]int{}, map[[2]int]int{}
 	for _, o := range p.posted {
@@ -741,7 +741,7 @@ func (p *program) checkContent(gone []bool) error {
 	}
 	for path, n := range all {
 		if got := empty[path]; got > n || got < sent[path] {
-			return fmt.Errorf("rank %d has received %d messages without a word of rank %d, which has sent %d, %d with success", path[1], got, path[0], n, sent[path])
+			return fmt.Errorf("rank %d has received %d messages of 0 words of rank %d, which has sent %d, %d with success", path[1], got, path[0], n, sent[path])
 		}
 	}
 	return nil

@@ -5,9 +5,9 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 	"github.com/zrlmpi/zrlmpid/udp"

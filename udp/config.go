@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
 // DefaultReceiveBuffer is the size in bytes that upstream's library asks the

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
 // sockets are the ways to use a socket that this system has.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/impair"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
 // maxReady is how many datagrams wait for recv before no more are read from the system.

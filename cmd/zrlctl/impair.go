@@ -16,8 +16,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/cluster"
-	"github.com/zrlmpi/zrlmpid/impair"
-	"github.com/zrlmpi/zrlmpid/impair/relay"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
+	"github.com/zrlmpi/zrlmpid/transport/impair/relay"
 )
 
 // reportEvery is how often impair prints a report with -v.

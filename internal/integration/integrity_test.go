@@ -23,10 +23,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/impair"
-	impaired "github.com/zrlmpi/zrlmpid/impair/relay"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
+	impaired "github.com/zrlmpi/zrlmpid/transport/impair/relay"
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 	"github.com/zrlmpi/zrlmpid/udp"
 )

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
 // Hook decides about one datagram from rank from to rank to. Every duration it

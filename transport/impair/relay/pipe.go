@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/impair"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
 // pipeLen is how many pieces of a stream may be delayed at a time; then its sender has to

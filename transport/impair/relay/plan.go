@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/cluster"
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/impair"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
 // Plan says where ranks are, and where they seem to be.

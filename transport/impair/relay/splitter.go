@@ -5,8 +5,8 @@ import (
 	"bytes"
 	"io"
 
-	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
 // maxPiece is the most bytes of payload in a piece.

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/impair"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
 // Relay relays what ranks exchange, until Close.

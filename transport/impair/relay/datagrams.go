@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/impair"
 	"github.com/zrlmpi/zrlmpid/internal/bindfault"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 

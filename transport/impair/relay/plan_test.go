@@ -7,7 +7,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/cluster"
-	"github.com/zrlmpi/zrlmpid/impair"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
 func parse(t *testing.T, text string) *config.Config {
