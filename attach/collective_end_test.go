@@ -102,6 +102,9 @@ func TestOthersAreAborted(t *testing.T) {
 	check := func(d mpe.Device, o mpe.Op, want collective.CallFailedError) {
 		t.Helper()
 		_, err := o.Wait(within(t))
+		if err == nil && d.Rank() == 3 {
+			return // all have entered, and it has their messages: the abort came too late
+		}
 		failed, ok := errors.AsType[*collective.CallFailedError](err)
 		if !ok || *failed != want || !errors.Is(err, collective.ErrCallFailed) || errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrCancelled) || err.Error() != want.Error() {
 			t.Errorf("rank %d: %v, %+v", d.Rank(), err, failed)

@@ -55,12 +55,13 @@ func oneAtATime(r *rank) {
 	ended, stop := context.WithCancel(r.ctx)
 	stop()
 	switch r.Rank() {
-	case 2: // no other rank makes this call
+	case 2: // no other rank makes this call, or is in one when the abort comes
 		if err := mpi.Bcast(ended, r.Comm, b, 0); !errors.Is(err, context.Canceled) {
 			r.fatalf("it ends with %v", err)
 		}
 		r.must(mpi.Send(r.ctx, r.Comm, b, 0, limitTag))
-	case 0:
+		r.must(mpi.Send(r.ctx, r.Comm, b, 1, limitTag))
+	case 0, 1:
 		got(mpi.Recv(r.ctx, r.Comm, b, 2, limitTag))(r)
 	}
 	r.must(mpi.Bcast(r.ctx, r.Comm, b, 0))
