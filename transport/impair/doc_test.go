@@ -10,7 +10,7 @@ import (
 // TestDocument: docs/impair.md describes every word with what it is for, and its script and
 // rules can be read.
 func TestDocument(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "impair.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "impair.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
