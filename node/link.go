@@ -170,9 +170,6 @@ func (l *Link) check(local, remote *config.Rank) error {
 	case l.Transport == config.TransportSHM && l.Profile != protocol.Extended:
 		return &config.Error{Key: "link.transport", Problem: fmt.Sprintf(
 			"ranks %d and %d: shm carries the extended profile only, and this link has %v: use udp or tcp", local.Rank, remote.Rank, l.Profile)}
-	case l.Transport != config.TransportUDP && local.Faults != nil:
-		return &config.Error{Key: "link.transport", Problem: fmt.Sprintf(
-			"ranks %d and %d: rank %d has faults, which are for datagrams, and this link has %s: use udp, or zrlctl impair", local.Rank, remote.Rank, local.Rank, l.Transport)}
 	case l.Transport != config.TransportUDP || l.MaxDatagram == protocol.MaxDatagram:
 		return nil
 	case l.MaxDatagram > protocol.MaxDatagram && l.Profile != protocol.Extended:

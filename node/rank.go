@@ -47,6 +47,10 @@ func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
 	r.links.Store(&links)
 	collectives, unread := Collectives(cfg)
 	r.collectives = collectives
+	if err == nil && self.Faults != nil && !r.uses(config.TransportUDP) {
+		err = &config.Error{Key: "faults", Problem: fmt.Sprintf(
+			"rank %d: they are for datagrams, and none of its links is over udp: use transport: udp, or zrlctl impair", self.Rank)}
+	}
 	return r, errors.Join(err, unread)
 }
 

@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaultsOverOtherTransports: a link that has no datagrams cannot have the faults.
+// TestFaultsOverOtherTransports: a rank without datagrams cannot have the faults.
 func TestFaultsOverOtherTransports(t *testing.T) {
 	for _, transport := range []string{"tcp", "shm"} {
 		cfg, err := config.Parse(strings.NewReader(`control: {socket: ""}
@@ -53,7 +53,7 @@ defaults: {profile: extended, transport: `+transport+"}\n"), "test.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := "ranks 1 and 0: rank 1 has faults, which are for datagrams, and this link has " + transport + ": use udp, or zrlctl impair"
+		want := "rank 1: they are for datagrams, and none of its links is over udp: use transport: udp, or zrlctl impair"
 		if _, err := daemon.New(cfg, daemon.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
