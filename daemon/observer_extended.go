@@ -47,10 +47,10 @@ var extendedDropText = [mpe.NumDropReasons]string{
 
 // foreignVersion explains a packet of another version of the extended profile.
 func foreignVersion(ln *line) string {
-	const offset = 18 // of the version
-	if ln.head[offset] == protocol.ExtVersion {
+	version := ln.head[protocol.VersionOffset]
+	if version == protocol.ExtVersion {
 		return "reserved flags are set"
 	}
 	return fmt.Sprintf("version 0x%02x of the extended profile, and this rank has version 0x%02x: use the same release of zrlmpid for both, and check the profile of the peer",
-		ln.head[offset], protocol.ExtVersion)
+		version, protocol.ExtVersion)
 }

@@ -76,7 +76,7 @@ func (c *Conn) PacketParts(now Instant, header, payload []byte, acts []Action) [
 		c.acts, c.changed = acts, true
 		_, defect := protocol.ParseExtendedParts(header, payload)
 		c.drop(defectReason(defect), &protocol.ExtHeader{})
-		if defect.Kind == protocol.DefectReserved && defect.Offset == versionOffset {
+		if defect.Kind == protocol.DefectReserved && defect.Offset == protocol.VersionOffset {
 			c.onVersion(now, defect.Got)
 		}
 		return c.acts

@@ -73,9 +73,6 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	return true
 }
 
-// versionOffset is where a packet has its version.
-const versionOffset = 18
-
 // onVersion notes that a packet of another version came. So that the peer notices as well, it is
 // answered by a HELLO, as often as these may be retransmitted (E5).
 func (c *Conn) onVersion(now Instant, version byte) {

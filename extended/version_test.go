@@ -15,7 +15,7 @@ func TestForeignVersion(t *testing.T) {
 	h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Session: 7}
 	packet := make([]byte, protocol.ExtHeaderLen)
 	protocol.PutExtended(packet, &h, nil)
-	packet[versionOffset] = 0xE1
+	packet[protocol.VersionOffset] = 0xE1
 	if c.ForeignVersion() != 0 {
 		t.Error("a version before any packet")
 	}

@@ -17,7 +17,7 @@ type PeerLostError struct {
 	Event Event
 }
 
-// lostTexts are what the events show.
+// lostTexts are what the events show that end a session.
 var lostTexts = [NumEvents]string{
 	EventSessionChanged: "was restarted, or had declared us unreachable",
 	EventClosedByPeer:   "shut down",
@@ -28,7 +28,7 @@ var lostTexts = [NumEvents]string{
 // Error says what became of the peer, and what to do.
 func (e *PeerLostError) Error() string {
 	text := "is gone"
-	if int(e.Event) < len(lostTexts) && lostTexts[e.Event] != "" { // it may come from another version
+	if e.Event.endsSession() { // it may come from another version
 		text = lostTexts[e.Event]
 	}
 	return fmt.Sprintf("rank %d %s, so it sends nothing for a receive that was posted before: post it again to wait for the rank's return", e.Rank, text)
@@ -45,13 +45,7 @@ func (e *PeerLostError) Is(target error) bool {
 }
 
 // endsSession reports whether an event ends what a peer was expected to send.
-func (e Event) endsSession() bool {
-	switch e {
-	case EventSessionChanged, EventClosedByPeer, EventProcessEnded, EventUnreachable:
-		return true
-	}
-	return false
-}
+func (e Event) endsSession() bool { return int(e) < len(lostTexts) && lostTexts[e] != "" }
 
 // lost ends the receives that are posted to the peer and that no message has matched, and
 // the probes that wait for its messages, because of an event. Those from any source go on:

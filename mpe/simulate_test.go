@@ -1,14 +1,10 @@
 package mpe
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
-	"errors"
 	"flag"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -16,9 +12,6 @@ import (
 	"unicode"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
-	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -108,38 +101,6 @@ func hostAndNodes(_, remote int) Peer {
 	}}
 }
 
-// posted is an operation of a program.
-type posted struct {
-	rank int
-	op   Operation
-	at   handshake.Instant
-	// cancel is when its caller's deadline expires; never if it has none.
-	cancel handshake.Instant
-	r      *Request
-	id     uint32 // of the message of a send
-	ended  bool
-	// before is an operation that has to end before this one is posted; or nil.
-	before *posted
-	// call is a collective call, and want its result. They are in place of op and id.
-	call *collective.Operation
-	want []byte
-	// revoke: at the time cancel, the operation is cancelled, if that is still possible.
-	revoke bool
-	// probe: it is a receive of what a probe finds, which is waiting; and then found is what
-	// it has found.
-	probe   *probe
-	waiting bool
-	found   Status
-	// crash: the rank crashes then, and starts again. It is in place of op, too; lost: the
-	// operation was under way when its rank crashed.
-	crash, lost bool
-	// group: operations of the same one belong together, as a send and its receive do.
-	group int
-}
-
-// over reports whether it has ended, or will not.
-func (o *posted) over() bool { return o.lost || o.r != nil && o.r.over() }
-
 // program is what the ranks of a world do.
 type program struct {
 	kind
@@ -170,252 +131,11 @@ func (w watcher) Noted(rank, peer int, n Note) {
 func (w watcher) Done(int, Status, error)   {}
 func (w watcher) TransportError(int, error) {}
 
-// messageID is what a message is recognized by: its first word. All that have none are 0.
-func messageID(b []byte) uint32 {
-	if len(b) == 0 {
-		return 0
-	}
-	return binary.LittleEndian.Uint32(b)
-}
-
-// fill writes a message that its ID determines.
-func fill(b []byte, id uint32) {
-	rng := rand.New(rand.NewPCG(uint64(id), 7))
-	for i := range b {
-		b[i] = byte(rng.Uint32())
-	}
-	if len(b) > 0 {
-		binary.LittleEndian.PutUint32(b, id)
-	}
-}
-
-// newProgram makes the program of a seed. Those of odd seeds have short messages, no
-// deadlines, and a third of the losses: all of their operations have to succeed, unless an
-// FPGA takes part.
-func newProgram(t *testing.T, k kind, seed uint64) *program {
-	strict := seed%2 == 1
-	if strict {
-		k.net.loss /= 3
-	}
-	p := &program{kind: k, world: newCores(t, seed, k.ranks, k.net, k.peer, k.nodes...), strict: strict}
-	for _, e := range p.cores {
-		if e != nil {
-			e.cfg.Observer = watcher{p}
-		}
-	}
-	p.trace = func(what string, d datagram) {
-		if d.kind == RxPayload {
-			return
-		}
-		text := fmt.Sprintf("%d bytes", len(d.bytes))
-		if h, err := protocol.CloudFPGA.Decode(d.bytes); k.ordered && err == nil {
-			text = h.String() + ", " + text
-		} else if x, _, defect := protocol.ParseExtended(d.bytes); !k.ordered && defect.OK() {
-			text = fmt.Sprintf("%v, %s", x, text)
-		}
-		p.note("%s %d→%d: %s", what, d.from, d.to, text)
-	}
-	span := []time.Duration{time.Millisecond, 50 * time.Millisecond, 2 * time.Second}[p.rng.IntN(3)]
-	when := func() handshake.Instant { return time.Duration(p.rng.Int64N(int64(span))) }
-	deadline := func(rank int, at handshake.Instant) handshake.Instant {
-		if strict || k.fpga && rank == 1 || p.node(rank) != nil || p.rng.IntN(12) > 0 { // an FPGA cannot cancel
-			return never
-		}
-		return at + when()
-	}
-	for id := range uint32(5 + p.rng.IntN(30)) {
-		from := p.rng.IntN(k.ranks)
-		to := (from + 1 + p.rng.IntN(k.ranks-1)) % k.ranks
-		switch {
-		case k.nodes != nil && from != 0:
-			to = 0
-		case k.oneWay:
-			from, to = 0, 1+p.rng.IntN(k.ranks-1)
-		}
-		sizes := []int{1, 2, 3, 90, 346, 347, 348, 700, 1061, 5000, 40_000}
-		switch {
-		case k.oneWay:
-			sizes = sizes[:5]
-		case strict:
-			sizes = sizes[:9]
-		}
-		words := sizes[p.rng.IntN(len(sizes))]
-		if k.nodes != nil && to != 1 && p.rng.IntN(8) == 0 {
-			words = 0 // an FPGA sends them, and cannot receive them
-		}
-		b := make([]byte, 4*words)
-		fill(b, id+1)
-		send := Operation{Kind: OpSend, Peer: to, Buf: b}
-		recv := Operation{Kind: OpRecv, Peer: from, Buf: make([]byte, 4*40_000)}
-		if !k.ordered {
-			if p.rng.IntN(4) == 0 && !k.oneWay {
-				send.Kind = OpSendSync
-			}
-			send.Tag, send.Comm = p.rng.IntN(3), uint32(p.rng.IntN(3))
-			recv.Tag, recv.Comm = send.Tag, send.Comm
-			if send.Comm == 2 { // all of its receives are from any source
-				recv.Peer, recv.Tag = AnySource, AnyTag
-			}
-		}
-		at, there := when(), when()
-		s := &posted{rank: from, op: send, at: at, cancel: deadline(from, at), id: id + 1, group: int(id)}
-		if p.node(to) != nil {
-			s.cancel = never // the receive of the FPGA has the size of this message
-		}
-		if s.cancel != never && !k.ordered {
-			s.revoke = p.rng.IntN(2) == 0
-		}
-		p.posted = append(p.posted, s, &posted{rank: to, op: recv, at: there, cancel: deadline(to, there), group: int(id)})
-	}
-	if k.collective {
-		p.addCalls(when)
-	}
-	if !k.ordered && !strict {
-		p.addProbes(when)
-	}
-	if k.restarts && !strict {
-		for range 1 + p.rng.IntN(3) {
-			p.posted = append(p.posted, &posted{rank: p.rng.IntN(k.ranks), at: when(), crash: true, cancel: never, group: p.nextGroup()})
-		}
-	}
-	p.all = p.nextGroup()
-	return p
-}
-
 // node returns the model that a rank is, or nil.
 func (p *program) node(rank int) *deployed { return p.ports[rank].node }
 
-// addProbes has ranks wait for messages, and then receive what they have found.
-func (p *program) addProbes(when func() handshake.Instant) {
-	for range p.rng.IntN(4) {
-		at := when()
-		m := Match{Source: AnySource, Tag: p.rng.IntN(3), Comm: uint32(p.rng.IntN(3))}
-		p.posted = append(p.posted, &posted{
-			rank: p.rng.IntN(p.ranks), at: at, cancel: never, group: p.nextGroup(),
-			op:    Operation{Kind: OpRecv, Peer: AnySource, Tag: m.Tag, Comm: m.Comm, Buf: make([]byte, 4*40_000)},
-			probe: &probe{Match: m, found: make(chan struct{}, 1)},
-		})
-	}
-}
-
-// chain has the operations of deployed nodes block, and gives their receives the sizes of
-// the messages.
-func (p *program) chain() {
-	byTime := func(ops []*posted) []*posted {
-		slices.SortStableFunc(ops, func(a, b *posted) int { return cmp.Compare(a.at, b.at) })
-		return ops
-	}
-	for rank := range p.nodes {
-		if p.node(rank) == nil {
-			continue
-		}
-		var sends []*posted
-		for _, o := range p.posted {
-			if o.rank == 0 && o.op.Kind != OpRecv && o.op.Peer == rank {
-				sends = append(sends, o)
-			}
-		}
-		byTime(sends)
-		var last *posted
-		for _, o := range byTime(p.of(rank)) {
-			o.before, last = last, o
-			if o.op.Kind == OpRecv {
-				o.op.Buf = make([]byte, len(sends[0].op.Buf))
-				sends = sends[1:]
-			}
-		}
-	}
-}
-
-// of returns the operations of a rank.
-func (p *program) of(rank int) (ops []*posted) {
-	for _, o := range p.posted {
-		if o.rank == rank {
-			ops = append(ops, o)
-		}
-	}
-	return ops
-}
-
-// nextGroup is the number of a group that no operation has yet.
-func (p *program) nextGroup() int { return p.posted[len(p.posted)-1].group + 1 }
-
-// addCalls has all ranks make some collective calls, in the same order.
-func (p *program) addCalls(when func() handshake.Instant) {
-	last := make([]*posted, p.ranks)
-	for number := range 1 + p.rng.IntN(6) {
-		call := coll.Call{
-			Collective: []coll.Collective{coll.Barrier, coll.Bcast, coll.Allreduce, coll.Allgather, coll.Alltoall}[p.rng.IntN(5)],
-			Ranks:      p.ranks, Root: p.rng.IntN(p.ranks), Elem: 8,
-			Bytes: 8 * []int{1, 2, 100, 3000, 40_000}[p.rng.IntN(5)],
-		}
-		user, group := p.rng.IntN(2) == 0, p.nextGroup()
-		for rank := range p.ranks {
-			o := newCall(call, rank, uint64(number), user)
-			o.call.Members, o.call.Tag = members(p.ranks), number+1
-			o.at, o.cancel, o.before, o.group = when(), never, last[rank], group
-			if !p.strict && p.rng.IntN(30) == 0 {
-				o.cancel = o.at + when()
-			}
-			p.posted = append(p.posted, o)
-			last[rank] = o
-		}
-	}
-}
-
-// newCall is a rank's part in a call, with the result that it must have. Each rank's
-// element i is a function of the rank, of i and of salt.
-func newCall(call coll.Call, rank int, salt uint64, user bool) *posted {
-	call.Rank = rank
-	n := call.Bytes / 8
-	vector := func(rank, to int) []byte {
-		b := make([]byte, 0, call.Bytes)
-		for i := range n {
-			b = binary.LittleEndian.AppendUint64(b, (salt+1)*uint64(rank*call.Ranks+to+1)+uint64(i))
-		}
-		return b
-	}
-	o := &posted{rank: rank, call: &collective.Operation{Call: call, Comm: 7}}
-	switch c := o.call; call.Collective {
-	case coll.Barrier:
-		c.Call.Bytes = 0
-	case coll.Bcast:
-		o.want = vector(call.Root, 0)
-		c.Recv = make([]byte, call.Bytes)
-		if rank == call.Root {
-			copy(c.Recv, o.want)
-		}
-	case coll.Allreduce:
-		c.Send, c.Recv, c.Type = vector(rank, 0), make([]byte, call.Bytes), op.Uint64
-		if c.Op = op.Sum; user {
-			c.User = func(in, inout []byte) error {
-				for ; len(in) > 0; in, inout = in[8:], inout[8:] {
-					binary.LittleEndian.PutUint64(inout, binary.LittleEndian.Uint64(inout)+binary.LittleEndian.Uint64(in))
-				}
-				return nil
-			}
-		}
-		o.want = make([]byte, call.Bytes)
-		for r := range call.Ranks {
-			v := vector(r, 0)
-			for i := range n {
-				binary.LittleEndian.PutUint64(o.want[8*i:], binary.LittleEndian.Uint64(o.want[8*i:])+binary.LittleEndian.Uint64(v[8*i:]))
-			}
-		}
-	case coll.Allgather:
-		c.Send, c.Recv = vector(rank, 0), make([]byte, call.Ranks*call.Bytes)
-		for r := range call.Ranks {
-			o.want = append(o.want, vector(r, 0)...)
-		}
-	case coll.Alltoall:
-		c.Recv = make([]byte, call.Ranks*call.Bytes)
-		for r := range call.Ranks {
-			c.Send = append(c.Send, vector(rank, r)...)
-			o.want = append(o.want, vector(r, rank)...)
-		}
-	}
-	return o
-}
+// halted reports whether a rank was stopped forever.
+func (p *program) halted(rank int) bool { return p.ports[rank].stopped == never }
 
 // note notes what happens, for the reader of a seed that fails.
 func (p *program) note(format string, args ...any) {
@@ -443,11 +163,9 @@ func (p *program) run(end handshake.Instant) {
 // is none before end.
 func (p *program) nextOf(end handshake.Instant) (next *posted, at handshake.Instant) {
 	at = end
-	inCall := p.fpga && slices.ContainsFunc(p.posted, func(o *posted) bool { return o.rank == 1 && o.r != nil && !o.over() })
 	for _, o := range p.posted {
 		switch {
 		case o.lost:
-		case o.r == nil && inCall && o.rank == 1: // the FPGA does one thing at a time
 		case o.r == nil && o.before != nil && !o.before.over() && slices.Contains(p.posted, o.before):
 		case o.waiting && len(o.probe.found) > 0:
 			next, at = o, p.now
@@ -491,7 +209,7 @@ func (p *program) do(o *posted) {
 		p.crash(o)
 		return
 	}
-	if n := p.node(o.rank); n != nil || p.ports[o.rank].stopped == never {
+	if n := p.node(o.rank); n != nil || p.halted(o.rank) {
 		switch {
 		case n == nil || o.r != nil: // what has begun does not end any more
 			o.lost = true
@@ -592,7 +310,7 @@ func (p *program) finish() {
 	}
 	p.run(p.now + time.Minute)
 	for rank, e := range p.cores {
-		if e == nil || p.ports[rank].stopped == never {
+		if e == nil || p.halted(rank) {
 			continue
 		}
 		for _, comm := range []uint32{0, 1, 2} {
@@ -606,203 +324,6 @@ func (p *program) finish() {
 			}
 		}
 	}
-}
-
-// waits checks that the status names every operation that has not ended, and that nothing
-// waits for an ACK forever.
-func (p *program) waits() error {
-	for rank, e := range p.cores {
-		if e == nil || p.ports[rank].stopped == never {
-			continue
-		}
-		named := map[*Request]bool{}
-		var overdue *Waiting
-		e.eachWait(func(w *Waiting) {
-			named[w.req] = true
-			if w.State == handshake.WaitAck && p.now+p.ports[rank].ahead-w.Since > 15*time.Second {
-				overdue = new(*w)
-			}
-		})
-		if overdue != nil && !(p.fpga && rank == 1) {
-			return fmt.Errorf("rank %d: a send to rank %d waits for an ACK for %v", rank, overdue.Remote, p.now-overdue.Since)
-		}
-		for _, o := range p.posted {
-			if o.rank == rank && o.r != nil && !o.over() && o.call == nil && !named[o.r] {
-				return fmt.Errorf("rank %d: the status does not name an operation with rank %d", rank, o.op.Peer)
-			}
-		}
-	}
-	return nil
-}
-
-// check returns what is wrong with what has happened.
-func (p *program) check() error {
-	if p.failure != nil {
-		return p.failure
-	}
-	gone := make([]bool, p.ranks) // those that have crashed, or were stopped forever
-	for rank, port := range p.ports {
-		// A clock that jumps may show that a peer has been silent for long.
-		gone[rank] = port.stopped == never || p.kind.net.jump > 0 && p.unreachable
-	}
-	for _, o := range p.posted {
-		if o.crash {
-			gone[o.rank] = true
-		} else if !o.over() {
-			return fmt.Errorf("rank %d: an operation with rank %d has not ended", o.rank, o.op.Peer)
-		}
-	}
-	if err := p.checkContent(gone); err != nil {
-		return err
-	}
-	if p.kind.net.loss+p.kind.net.stall > 0 && (p.fpga || p.nodes != nil) {
-		return nil // what was lost may have ended anything
-	}
-	for rank, port := range p.ports {
-		if port.node != nil && port.node.broken() != "" {
-			return fmt.Errorf("rank %d: %s", rank, port.node.broken())
-		}
-	}
-	for rank, e := range p.cores {
-		if e == nil {
-			continue
-		}
-		for _, peer := range e.peers {
-			if peer != nil && peer.events[EventWouldWedge] > 0 {
-				return fmt.Errorf("rank %d has sent stand-in %d what would wedge an FPGA", peer.rank, rank)
-			}
-		}
-	}
-	if slices.Contains(gone, true) {
-		return nil // which ends operations of the others
-	}
-	if p.kind.net.stall > 0 && p.ordered && !p.kind.net.stream {
-		return nil // a host that is stopped in mid-message has to start it over, each time
-	}
-	return p.checkEnds()
-}
-
-// checkContent checks that each message was received intact and once, and by the receiver if
-// its send has succeeded.
-func (p *program) checkContent(gone []bool) error {
-	received := map[uint32]int{}
-	sends := map[uint32]*posted{}
-	// Messages of 0 words, by the pair: those that were received, all, and those sent
-	// with success.
-	empty, all, sent := map[[2]int]int{}, map[[2]int]int{}, map[[2]int]int{}
-	for _, o := range p.posted {
-		switch {
-		case o.crash:
-		case o.call != nil:
-			if !o.lost && o.r.err == nil && !slices.Equal(o.call.Recv, o.want) {
-				return fmt.Errorf("rank %d: %v number %d has another result", o.rank, o.call.Call.Collective, o.call.Tag)
-			}
-		case o.op.Kind != OpRecv:
-			sends[o.id] = o
-		}
-	}
-	for _, o := range p.posted {
-		if o.lost || o.call != nil || o.crash || o.op.Kind != OpRecv || o.r.err != nil {
-			continue
-		}
-		b := o.op.Buf[:o.r.status.Bytes]
-		if len(b) == 0 {
-			empty[[2]int{o.r.status.Peer, o.rank}]++
-			continue
-		}
-		id := messageID(b)
-		s := sends[id]
-		if s == nil || s.op.Peer != o.rank || s.rank != o.r.status.Peer || s.op.Comm != o.op.Comm || !p.ordered && s.op.Tag != o.r.status.Tag {
-			return fmt.Errorf("rank %d has received message %d from rank %d, which was not sent so", o.rank, id, o.r.status.Peer)
-		}
-		want := make([]byte, len(s.op.Buf))
-		fill(want, id)
-		if !slices.Equal(b, want) {
-			return fmt.Errorf("rank %d has received message %d from rank %d with other content", o.rank, id, o.r.status.Peer)
-		}
-		if received[id]++; received[id] > 1 {
-			return fmt.Errorf("rank %d has received message %d twice", o.rank, id)
-		}
-		if f := o.found; o.probe != nil && (f.Peer != o.r.status.Peer || f.Tag != o.r.status.Tag || f.Bytes != o.r.status.Bytes) {
-			return fmt.Errorf("rank %d has received another message than its probe has found", o.rank)
-		}
-	}
-	for id, s := range sends {
-		if len(s.op.Buf) == 0 {
-			path := [2]int{s.rank, s.op.Peer}
-			if all[path]++; !s.lost && s.r.err == nil {
-				sent[path]++
-			}
-			continue
-		}
-		if !s.lost && s.r.err == nil && received[id] == 0 && !gone[s.op.Peer] && !gone[s.rank] {
-			return fmt.Errorf("rank %d has sent message %d to rank %d, which does not have it", s.rank, id, s.op.Peer)
-		}
-	}
-	for path, n := range all {
-		if got := empty[path]; got > n || got < sent[path] {
-			return fmt.Errorf("rank %d has received %d messages of 0 words of rank %d, which has sent %d, %d with success", path[1], got, path[0], n, sent[path])
-		}
-	}
-	return nil
-}
-
-// checkEnds checks that nothing but its own deadline has ended an operation, and that
-// nothing is left of one.
-func (p *program) checkEnds() error {
-	cancelled := slices.ContainsFunc(p.posted, func(o *posted) bool { return !o.lost && o.op.Kind != OpRecv && o.r.err != nil })
-	for _, o := range p.posted {
-		switch {
-		case o.lost:
-		case o.call != nil && !p.strict: // some rank's deadline has ended the call
-		case o.r.err == nil || errors.Is(o.r.err, context.DeadlineExceeded) && !p.strict:
-		case errors.Is(o.r.err, ErrCancelled) && o.revoke:
-		case p.ordered && o.op.Kind == OpRecv && cancelled && errors.Is(o.r.err, handshake.ErrTimeout):
-			// The SEND_REQUEST of a send that was cancelled has matched it.
-		case p.kind.net.repeat > 0 && o.op.Kind == OpRecv && errors.Is(o.r.err, handshake.ErrTimeout):
-			// A copy of a SEND_REQUEST has matched it.
-		case p.ordered && p.kind.net.loss > 0 && !p.strict && errors.Is(o.r.err, handshake.ErrTimeout):
-			// Each time some datagram of a long message was lost.
-		default:
-			return fmt.Errorf("rank %d: an operation with rank %d has failed: %w", o.rank, o.op.Peer, o.r.err)
-		}
-	}
-	if p.fpga {
-		return nil
-	}
-	for rank, e := range p.cores {
-		if e == nil {
-			continue
-		}
-		left := 0
-		e.eachWait(func(*Waiting) { left++ })
-		if left > 0 || e.busy() {
-			return fmt.Errorf("rank %d: all operations have ended, but %d wait; busy %v", rank, left, e.busy())
-		}
-	}
-	return nil
-}
-
-// firstWindow is how many packets may be in flight at first (E28).
-const firstWindow = 16
-
-// timedOut counts the peers for which a time-out has expired, and the windows that are
-// smaller than at first.
-func (p *program) timedOut() (peers, halved int) {
-	for _, e := range p.cores {
-		for _, peer := range e.peers {
-			if peer == nil || peer.events[EventTimedOut] == 0 {
-				continue
-			}
-			var s PeerSnapshot
-			peer.snapshot(&s, p.now)
-			peers++
-			if s.Extended.Window < firstWindow {
-				halved++
-			}
-		}
-	}
-	return peers, halved
 }
 
 // simulate runs the program of a seed: of it the groups of operations in kept, unless that

@@ -20,6 +20,9 @@ const (
 	offClock       = 76
 )
 
+// VersionOffset is where a packet of the extended profile has its version.
+const VersionOffset = offVersion
+
 // IsExtended reports whether b begins like a packet of the extended profile:
 // with the start mark, the version and bit 7 of the flags. No packet of another
 // profile does: byte 19 is 0 in all of them.

@@ -1,0 +1,208 @@
+package mpe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
+// waits checks that the status names every operation that has not ended, and that nothing
+// waits for an ACK forever.
+func (p *program) waits() error {
+	for rank, e := range p.cores {
+		if e == nil || p.halted(rank) {
+			continue
+		}
+		named := map[*Request]bool{}
+		var overdue *Waiting
+		e.eachWait(func(w *Waiting) {
+			named[w.req] = true
+			if w.State == handshake.WaitAck && p.now+p.ports[rank].ahead-w.Since > 15*time.Second {
+				overdue = new(*w)
+			}
+		})
+		if overdue != nil && !(p.fpga && rank == 1) {
+			return fmt.Errorf("rank %d: a send to rank %d waits for an ACK for %v", rank, overdue.Remote, p.now-overdue.Since)
+		}
+		for _, o := range p.posted {
+			if o.rank == rank && o.r != nil && !o.over() && o.call == nil && !named[o.r] {
+				return fmt.Errorf("rank %d: the status does not name an operation with rank %d", rank, o.op.Peer)
+			}
+		}
+	}
+	return nil
+}
+
+// check returns what is wrong with what has happened.
+func (p *program) check() error {
+	if p.failure != nil {
+		return p.failure
+	}
+	gone := make([]bool, p.ranks) // those that have crashed, or were stopped forever
+	for rank := range p.ports {
+		// A clock that jumps may show that a peer has been silent for long.
+		gone[rank] = p.halted(rank) || p.kind.net.jump > 0 && p.unreachable
+	}
+	for _, o := range p.posted {
+		if o.crash {
+			gone[o.rank] = true
+		} else if !o.over() {
+			return fmt.Errorf("rank %d: an operation with rank %d has not ended", o.rank, o.op.Peer)
+		}
+	}
+	if err := p.checkContent(gone); err != nil {
+		return err
+	}
+	if p.kind.net.loss+p.kind.net.stall > 0 && (p.fpga || p.nodes != nil) {
+		return nil // what was lost may have ended anything
+	}
+	for rank, port := range p.ports {
+		if port.node != nil && port.node.broken() != "" {
+			return fmt.Errorf("rank %d: %s", rank, port.node.broken())
+		}
+	}
+	for rank, e := range p.cores {
+		if e == nil {
+			continue
+		}
+		for _, peer := range e.peers {
+			if peer != nil && peer.events[EventWouldWedge] > 0 {
+				return fmt.Errorf("rank %d has sent stand-in %d what would wedge an FPGA", peer.rank, rank)
+			}
+		}
+	}
+	if slices.Contains(gone, true) {
+		return nil // which ends operations of the others
+	}
+	if p.kind.net.stall > 0 && p.ordered && !p.kind.net.stream {
+		return nil // a host that is stopped in mid-message has to start it over, each time
+	}
+	return p.checkEnds()
+}
+
+// checkContent checks that each message was received intact and once, and by the receiver if
+// its send has succeeded.
+func (p *program) checkContent(gone []bool) error {
+	received := map[uint32]int{}
+	sends := map[uint32]*posted{}
+	// Messages of 0 words, by the pair: those that were received, all, and those sent
+	// with success.
+	empty, all, sent := map[[2]int]int{}, map[[2]int]int{}, map[[2]int]int{}
+	for _, o := range p.posted {
+		switch {
+		case o.crash:
+		case o.call != nil:
+			if !o.lost && o.r.err == nil && !slices.Equal(o.call.Recv, o.want) {
+				return fmt.Errorf("rank %d: %v number %d has another result", o.rank, o.call.Call.Collective, o.call.Tag)
+			}
+		case o.op.Kind != OpRecv:
+			sends[o.id] = o
+		}
+	}
+	for _, o := range p.posted {
+		if o.lost || o.call != nil || o.crash || o.op.Kind != OpRecv || o.r.err != nil {
+			continue
+		}
+		b := o.op.Buf[:o.r.status.Bytes]
+		if len(b) == 0 {
+			empty[[2]int{o.r.status.Peer, o.rank}]++
+			continue
+		}
+		id := messageID(b)
+		s := sends[id]
+		if s == nil || s.op.Peer != o.rank || s.rank != o.r.status.Peer || s.op.Comm != o.op.Comm || !p.ordered && s.op.Tag != o.r.status.Tag {
+			return fmt.Errorf("rank %d has received message %d from rank %d, which was not sent so", o.rank, id, o.r.status.Peer)
+		}
+		want := make([]byte, len(s.op.Buf))
+		fill(want, id)
+		if !slices.Equal(b, want) {
+			return fmt.Errorf("rank %d has received message %d from rank %d with other content", o.rank, id, o.r.status.Peer)
+		}
+		if received[id]++; received[id] > 1 {
+			return fmt.Errorf("rank %d has received message %d twice", o.rank, id)
+		}
+		if f := o.found; o.probe != nil && (f.Peer != o.r.status.Peer || f.Tag != o.r.status.Tag || f.Bytes != o.r.status.Bytes) {
+			return fmt.Errorf("rank %d has received another message than its probe has found", o.rank)
+		}
+	}
+	for id, s := range sends {
+		if len(s.op.Buf) == 0 {
+			path := [2]int{s.rank, s.op.Peer}
+			if all[path]++; !s.lost && s.r.err == nil {
+				sent[path]++
+			}
+			continue
+		}
+		if !s.lost && s.r.err == nil && received[id] == 0 && !gone[s.op.Peer] && !gone[s.rank] {
+			return fmt.Errorf("rank %d has sent message %d to rank %d, which does not have it", s.rank, id, s.op.Peer)
+		}
+	}
+	for path, n := range all {
+		if got := empty[path]; got > n || got < sent[path] {
+			return fmt.Errorf("rank %d has received %d messages of 0 words of rank %d, which has sent %d, %d with success", path[1], got, path[0], n, sent[path])
+		}
+	}
+	return nil
+}
+
+// checkEnds checks that nothing but its own deadline has ended an operation, and that
+// nothing is left of one.
+func (p *program) checkEnds() error {
+	cancelled := slices.ContainsFunc(p.posted, func(o *posted) bool { return !o.lost && o.op.Kind != OpRecv && o.r.err != nil })
+	for _, o := range p.posted {
+		switch {
+		case o.lost:
+		case o.call != nil && !p.strict: // some rank's deadline has ended the call
+		case o.r.err == nil || errors.Is(o.r.err, context.DeadlineExceeded) && !p.strict:
+		case errors.Is(o.r.err, ErrCancelled) && o.revoke:
+		case p.ordered && o.op.Kind == OpRecv && cancelled && errors.Is(o.r.err, handshake.ErrTimeout):
+			// The SEND_REQUEST of a send that was cancelled has matched it.
+		case p.kind.net.repeat > 0 && o.op.Kind == OpRecv && errors.Is(o.r.err, handshake.ErrTimeout):
+			// A copy of a SEND_REQUEST has matched it.
+		case p.ordered && p.kind.net.loss > 0 && !p.strict && errors.Is(o.r.err, handshake.ErrTimeout):
+			// Each time some datagram of a long message was lost.
+		default:
+			return fmt.Errorf("rank %d: an operation with rank %d has failed: %w", o.rank, o.op.Peer, o.r.err)
+		}
+	}
+	if p.fpga {
+		return nil
+	}
+	for rank, e := range p.cores {
+		if e == nil {
+			continue
+		}
+		left := 0
+		e.eachWait(func(*Waiting) { left++ })
+		if left > 0 || e.busy() {
+			return fmt.Errorf("rank %d: all operations have ended, but %d wait; busy %v", rank, left, e.busy())
+		}
+	}
+	return nil
+}
+
+// firstWindow is how many packets may be in flight at first (E28).
+const firstWindow = 16
+
+// timedOut counts the peers for which a time-out has expired, and the windows that are
+// smaller than at first.
+func (p *program) timedOut() (peers, halved int) {
+	for _, e := range p.cores {
+		for _, peer := range e.peers {
+			if peer == nil || peer.events[EventTimedOut] == 0 {
+				continue
+			}
+			var s PeerSnapshot
+			peer.snapshot(&s, p.now)
+			peers++
+			if s.Extended.Window < firstWindow {
+				halved++
+			}
+		}
+	}
+	return peers, halved
+}
