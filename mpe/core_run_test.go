@@ -476,3 +476,25 @@ func TestCallOnSimulatedTime(t *testing.T) {
 		}
 	}
 }
+
+// TestStoppedOnSimulatedTime: a rank that was stopped takes what has arrived meanwhile before
+// its time-outs expire.
+func TestStoppedOnSimulatedTime(t *testing.T) {
+	for name, peer := range map[string]func(local, remote int) Peer{"cloudfpga": software, "extended": extendedPeer} {
+		for seed := range uint64(10) { // what is ready and what is due has a random order
+			w := newCores(t, seed, 2, faults{}, peer)
+			for range 2 {
+				w.run(t, []*Request{
+					w.start(t, 0, Operation{Kind: OpSend, Peer: 1, Buf: make([]byte, 1000)}),
+					w.start(t, 1, Operation{Kind: OpRecv, Peer: 0, Buf: make([]byte, 1000)}),
+				})
+				w.ports[0].stopped = w.now + time.Second
+			}
+			for w.now < 2*time.Second && w.step() {
+			}
+			if p := w.cores[0].peers[1]; p.events[EventTimedOut]+p.events[EventRetransmitted] > 0 {
+				t.Errorf("%s, seed %d: something was retransmitted", name, seed)
+			}
+		}
+	}
+}
