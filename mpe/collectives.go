@@ -22,7 +22,7 @@ func (e *core) prepare(c *collective.Operation) (*Request, error) {
 		return nil, err
 	}
 	r := newRequest()
-	*r = Request{kind: opCollective, peer: AnySource, comm: c.Comm, tag: int32(c.Tag), call: x}
+	r.kind, r.peer, r.comm, r.tag, r.call = opCollective, AnySource, c.Comm, int32(c.Tag), x
 	r.status.Peer = AnySource
 	return r, nil
 }
@@ -102,12 +102,10 @@ func (e *core) message(m *collective.Message) *Request {
 		kind = OpSend
 	}
 	r := newRequest()
-	*r = Request{
-		kind: kind, peer: m.Peer, p: e.peers[m.Peer], tag: int32(m.Call.Tag), comm: m.Call.Comm,
-		datatype: m.Call.Datatype, anyDatatype: m.Call.AnyDatatype, buf: m.Buf, message: m,
-	}
-	if r.p.limits.NoComms {
-		r.comm, r.tag = 0, 0
+	r.kind, r.peer, r.p, r.buf, r.message = kind, m.Peer, e.peers[m.Peer], m.Buf, m
+	r.datatype, r.anyDatatype = m.Call.Datatype, m.Call.AnyDatatype
+	if !r.p.limits.NoComms {
+		r.comm, r.tag = m.Call.Comm, int32(m.Call.Tag)
 	}
 	r.status.Peer = r.peer
 	e.nextID++

@@ -120,7 +120,7 @@ func (r *Request) Notify(c chan<- struct{}) {
 // requests are for reuse.
 var requests = sync.Pool{New: func() any { return new(Request) }}
 
-// newRequest returns a request to be filled in.
+// newRequest returns a request without content.
 func newRequest() *Request { return requests.Get().(*Request) }
 
 // Free gives the memory of a request that has ended back.

@@ -34,10 +34,8 @@ func (o Options) operation(kind OpKind, peer int, buf []byte) Operation {
 // request makes the request of an operation.
 func (e *core) request(op *Operation) *Request {
 	r := newRequest()
-	*r = Request{
-		kind: op.Kind, peer: op.Peer, tag: int32(op.Tag), comm: op.Comm,
-		datatype: op.Datatype, anyDatatype: op.AnyDatatype, buf: op.Buf,
-	}
+	r.kind, r.peer, r.tag, r.comm = op.Kind, op.Peer, int32(op.Tag), op.Comm
+	r.datatype, r.anyDatatype, r.buf = op.Datatype, op.AnyDatatype, op.Buf
 	r.status.Peer = op.Peer
 	if op.Peer != AnySource {
 		r.p = e.peers[op.Peer]

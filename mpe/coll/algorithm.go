@@ -124,6 +124,12 @@ func (a *Algorithm) Make(s *Schedule, c *Call) error {
 	if err := a.Accepts(c); err != nil {
 		return err
 	}
+	a.Build(s, c)
+	return nil
+}
+
+// Build is Make of a call that was accepted.
+func (a *Algorithm) Build(s *Schedule, c *Call) {
 	*s = Schedule{Window: 1, token: c.Token, steps: s.steps[:0], stages: s.memory[:0]}
 	switch {
 	case c.Ranks > 1:
@@ -132,7 +138,6 @@ func (a *Algorithm) Make(s *Schedule, c *Call) error {
 		toRecv(c, s)
 	}
 	s.memory = s.stages
-	return nil
 }
 
 // Cost is what the call costs, by the formula, or a *CallError. Where ranks do not all

@@ -64,11 +64,12 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 		}
 		return x.begin(e.alone)
 	}
-	// Its errors are detected before anything is sent.
-	if err := x.CheckAlgorithm(); err != nil {
-		return err
-	}
 	a := e.agreements[x.Comm]
+	if a == nil || !a.done { // else begin detects the errors before anything is sent
+		if err := x.CheckAlgorithm(); err != nil {
+			return err
+		}
+	}
 	if a == nil {
 		a = &agreement{members: slices.Clone(x.Members)}
 		e.agreements[x.Comm] = a
@@ -88,7 +89,8 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 
 // agree begins the call by which the members of a communicator agree.
 func (e *Executor) agree(a *agreement, first *Execution) {
-	x := &Execution{e: e}
+	x := new(Execution)
+	x.e = e
 	x.Operation = Operation{
 		Call:    coll.Call{Collective: coll.Allreduce, Rank: first.Call.Rank, Ranks: first.Call.Ranks, Bytes: agreementLen, Elem: 8, InPlace: true},
 		Members: first.Members, Comm: first.Comm, Tag: agreementTag, Op: op.BAnd, Type: op.Uint64,

@@ -132,16 +132,15 @@ func (m *Operation) CheckAlgorithm() error {
 	return a.Accepts(&m.Call)
 }
 
-// CheckMessages reports whether the wires can carry the messages of an algorithm: where
+// CheckMessages reports whether the wires can carry the messages of an algorithm that accepts
+// the call: where
 // limits.Words is set, all of them must be whole words. It uses the memory of s. The
 // error matches handshake.ErrLength.
 func (m *Operation) CheckMessages(rank Caller, limits WireLimits, a *coll.Algorithm, s *coll.Schedule) error {
 	if !limits.Words || max(m.Call.Elem, 1)%protocol.WordLen == 0 {
 		return nil
 	}
-	if err := a.Make(s, &m.Call); err != nil {
-		return err
-	}
+	a.Build(s, &m.Call)
 	for step, ok := s.Next(); ok; step, ok = s.Next() {
 		if step.Len%protocol.WordLen == 0 || step.Kind != coll.StepSend && step.Kind != coll.StepRecv {
 			continue

@@ -76,7 +76,7 @@ func (x *Execution) end(err error) {
 	}
 	remove(&e.calls, x)
 	order, begun := x.order, x.begun
-	x.reset()
+	x.execution, x.under, x.local = execution{}, x.under[:0], x.local[:0]
 	if x.Request != nil {
 		e.engine.Finish(x, err)
 	}

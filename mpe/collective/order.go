@@ -91,10 +91,7 @@ func (e *Executor) nextInTurn(o *Ordering) {
 	x := o.waiting[0]
 	o.waiting = append(o.waiting[:0], o.waiting[1:]...)
 	o.busy = true
-	if err := x.carryOut(); err != nil {
-		x.failed = err
-		x.end(err)
-	}
+	x.carryOut()
 }
 
 // setOrder gives the call its order.

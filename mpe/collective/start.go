@@ -10,18 +10,29 @@ import (
 
 // Execution is a collective call under way. One that is over may be used for another call.
 type Execution struct {
-	Operation
+	execution
 	// Request is what the caller waits for, for the engine's use. It is nil for a call by
 	// which members agree, which then has what is to be done in the end.
 	Request any
 
+	// The rest is memory that the next call uses: to make it for every call, and collect it,
+	// takes longer than the call.
+	schedule coll.Schedule
+	progress coll.Progress
+	scratch  []byte
+	// under are the messages under way.
+	under []*Message
+	// local are steps that can begin and have no message.
+	local []localStep
+}
+
+// execution is what an Execution has of the call at hand.
+type execution struct {
+	Operation
 	e         *Executor
 	then      func(err error)
 	posted    handshake.Instant
 	algorithm *coll.Algorithm
-	schedule  coll.Schedule
-	progress  coll.Progress
-	scratch   []byte
 	// wasted is where messages without content end.
 	wasted [protocol.WordLen]byte
 	// reduce is the operation, unless it is the user's.
@@ -33,10 +44,6 @@ type Execution struct {
 	// nil if it is fixed.
 	order    *Ordering
 	position uint32
-	// under are the messages under way.
-	under []*Message
-	// local are steps that can begin and have no message.
-	local []localStep
 	// computing counts user's functions under way, each in a goroutine.
 	computing int
 	failed    error
@@ -53,14 +60,6 @@ type Execution struct {
 type localStep struct {
 	coll.Step
 	number int
-}
-
-// reset has a call that is over keep its memory only. Its scratch stays with it: to have
-// a long one made for every call, and collected, takes longer than the call.
-func (x *Execution) reset() {
-	*x = Execution{
-		Request: x.Request, schedule: x.schedule, progress: x.progress, under: x.under[:0], local: x.local[:0], scratch: x.scratch[:0],
-	}
 }
 
 // execute begins the schedule, with scratch of whatever content.
@@ -105,34 +104,31 @@ func (x *Execution) begin(agreed *agreement) error {
 		return err
 	}
 	x.algorithm, x.Algorithm, x.agreed = a, a.Name, agreed
+	if err := a.Accepts(&x.Call); err != nil {
+		return err
+	}
 	if err := x.CheckMessages(x.e.engine, x.limits, a, &x.schedule); err != nil {
 		return err
 	}
-	if x.ordered(agreed); x.order != nil && !x.inTurn() {
-		return nil
+	if x.ordered(agreed); x.order == nil || x.inTurn() {
+		x.carryOut()
 	}
-	return x.carryOut()
+	return nil
 }
 
-// carryOut makes the schedule and begins.
-func (x *Execution) carryOut() error {
+// carryOut makes the schedule and begins. The algorithm accepts the call.
+func (x *Execution) carryOut() {
 	if f := x.pendingAbort(); f != nil {
 		x.count()
 		x.endAborted(f)
-		return nil
+		return
 	}
 	if x.order != nil {
 		x.setOrder()
 	}
-	if err := x.algorithm.Make(&x.schedule, &x.Call); err != nil {
-		if x.order != nil {
-			x.order.busy = false
-		}
-		return err
-	}
+	x.algorithm.Build(&x.schedule, &x.Call)
 	x.count()
 	x.execute()
-	return nil
 }
 
 // count counts a call that begins.

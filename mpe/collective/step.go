@@ -119,7 +119,7 @@ func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
 // release has a message under way no longer.
 func (x *Execution) release(m *Message) {
 	remove(&x.under, m)
-	*m = Message{}
+	m.Call, m.Buf, m.Request, m.x, m.other = nil, nil, nil, nil, nil // message sets all of it
 	x.e.spare = append(x.e.spare, m)
 }
 
