@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -44,7 +43,7 @@ func BenchmarkPingPong(b *testing.B) {
 	}
 }
 
-// childDaemon serves ranks of a world until its standard input ends.
+// childDaemon serves ranks of a world until it is killed.
 func childDaemon(socket string) {
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -52,12 +51,7 @@ func childDaemon(socket string) {
 		return
 	}
 	fmt.Println("serving")
-	ctx, stop := context.WithCancel(context.Background())
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
-	}()
-	_ = NewServer(newWorld(2, 0, 1), Options{}).Serve(ctx, l)
+	_ = NewServer(newWorld(2, 0, 1), Options{}).Serve(context.Background(), l)
 }
 
 // echo attaches to rank 1 and sends what comes back, until the daemon ends.
@@ -90,15 +84,11 @@ func echo(socket string) {
 }
 
 // startProcess runs the test binary as another program, and waits until it says
-// that it is ready. The program's input ends with the benchmark.
+// that it is ready. It is killed when the benchmark ends.
 func startProcess(b *testing.B, env, ready string) {
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.CommandContext(b.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), env)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -106,9 +96,9 @@ func startProcess(b *testing.B, env, ready string) {
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { in.Close(); cmd.Wait() })
-	if sendQueue, err := bufio.NewReader(out).ReadString('\n'); sendQueue != ready+"\n" {
-		b.Fatal(sendQueue, err)
+	b.Cleanup(func() { _ = cmd.Wait() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != ready+"\n" {
+		b.Fatal(line, err)
 	}
 }
 
