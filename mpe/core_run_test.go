@@ -34,6 +34,9 @@ type world struct {
 	cut   map[[2]int]handshake.Instant // until when nothing of a pair arrives
 	bad   map[[2]int]int               // how many more datagrams of a pair a burst of losses takes
 	jobs  []func()                     // users' functions that are to be called
+	// programs are those that block, and current is the one that runs, if any does.
+	programs []*blocking
+	current  *blocking
 	// sent counts datagrams, and faulty those that were lost or repeated; from calm on none
 	// meets a fault.
 	sent, faulty, calm int
@@ -277,6 +280,14 @@ func (w *world) next() handshake.Instant {
 	for _, p := range w.ports {
 		at = min(at, p.ready(), p.due())
 	}
+	for _, b := range w.programs {
+		switch {
+		case b.runnable(w.now):
+			return w.now
+		case !b.over:
+			at = min(at, b.until)
+		}
+	}
 	if len(w.wire) > 0 {
 		at = min(at, w.wire[0].at)
 	}
@@ -314,6 +325,11 @@ func (w *world) step() bool {
 		}
 		if p.due() <= at {
 			events = append(events, p.tick)
+		}
+	}
+	for _, b := range w.programs {
+		if b.runnable(at) {
+			events = append(events, func() { b.proceed(w) })
 		}
 	}
 	events[w.rng.IntN(len(events))]()

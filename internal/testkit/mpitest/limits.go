@@ -12,39 +12,43 @@ import (
 // those between rank 0 and the others of a world of three. It asks the devices
 // what the limits are, and wants at least one.
 func Limits(t *testing.T, world WorldFunc) {
-	var limits mpe.PeerInfo
+	var info mpe.PeerInfo
 	t.Run("world", func(t *testing.T) {
 		var err error
-		if limits, err = world(t, 3)[0].Peer(1); err != nil {
+		if info, err = world(t, 3)[0].Peer(1); err != nil {
 			t.Fatal(err)
 		}
 	})
-	tests := []struct {
-		name    string
+	tests := limits(info)
+	if len(tests) == 0 {
+		t.Errorf("the wire between rank 0 and 1 has no limits: %+v", info)
+	}
+	run(t, world, tests)
+}
+
+// limits are the tests of wires with the given limits.
+func limits(wire mpe.PeerInfo) (tests []test) {
+	for _, c := range []struct {
 		limited bool
+		name    string
 		run     func(r *rank)
 	}{
-		{"words", limits.Words, wholeWords},
-		{"no tags", limits.NoTags, noTags},
-		{"small tags", limits.SmallTags, smallTags},
-		{"no communicators", limits.NoComms, noComms},
-		{"no length", limits.NoLength, noLength},
-		{"no empty messages", limits.NoEmpty, noEmpty},
-		{"datatypes", limits.NoTags, datatypes},
-		{"collectives", limits.NoComms, limitedCollectives},
-		{"words of collectives", limits.NoComms, collectiveWords},
-		{"one collective at a time", limits.NoComms, oneAtATime},
-	}
-	some := false
-	for _, c := range tests {
+		{wire.Words, "words", wholeWords},
+		{wire.NoTags, "no tags", noTags},
+		{wire.SmallTags, "small tags", smallTags},
+		{wire.NoComms, "no communicators", noComms},
+		{wire.NoLength, "no length", noLength},
+		{wire.NoEmpty, "no empty messages", noEmpty},
+		{wire.NoTags, "datatypes", datatypes},
+		{wire.NoComms, "collectives", limitedCollectives},
+		{wire.NoComms, "words of collectives", collectiveWords},
+		{wire.NoComms, "one collective at a time", oneAtATime},
+	} {
 		if c.limited {
-			some = true
-			t.Run(c.name, func(t *testing.T) { each(t, world, 3, c.run) })
+			tests = append(tests, test{c.name, 3, c.run})
 		}
 	}
-	if !some {
-		t.Errorf("the wire between rank 0 and 1 has no limits: %+v", limits)
-	}
+	return tests
 }
 
 // says wants an error to be of a class, and its text to have all of words.

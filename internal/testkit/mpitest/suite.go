@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +22,33 @@ const testTimeout = 60 * time.Second
 
 // Conformance tests package mpi on devices whose wires carry everything.
 func Conformance(t *testing.T, world WorldFunc) {
-	run(t, world, []test{
+	run(t, world, messages)
+	run(t, world, []test{{"creates at a time", 4, creates}, {"late cancels", 1, lateCancels}, {"threads", 2, threads}})
+	Collectives(t, world)
+	t.Run("finalize", func(t *testing.T) { finalize(t, world) })
+}
+
+// Collectives is the part of Conformance that tests collective calls.
+func Collectives(t *testing.T, world WorldFunc) {
+	run(t, world, calls)
+	run(t, world, []test{{"collectives of goroutines", 2, shared}})
+}
+
+// One is one of the tests of Conformance, or of Limits if the wires to rank 0 are limited,
+// that i chooses: each rank calls from one goroutine. It returns the test's name.
+func One(t *testing.T, world WorldFunc, i uint64, wire mpe.PeerInfo) string {
+	all := limits(wire)
+	if len(all) == 0 {
+		all = slices.Concat(messages, calls)
+	}
+	c := all[i%uint64(len(all))]
+	each(t, world, c.ranks, c.run)
+	return c.name
+}
+
+// Of the tests of Conformance, each rank calls from one goroutine.
+var (
+	messages = []test{
 		{"modes", 2, modes},
 		{"types", 2, types},
 		{"synchronous", 2, synchronous},
@@ -44,7 +71,6 @@ func Conformance(t *testing.T, world WorldFunc) {
 		{"wait's deadline", 2, waitDeadline},
 		{"inactive requests", 1, inactive},
 		{"stale handles", 2, stale},
-		{"late cancels", 1, lateCancels},
 		{"freed requests", 2, freed},
 		{"waits of many", 2, waits},
 		{"arguments", 2, arguments},
@@ -52,17 +78,9 @@ func Conformance(t *testing.T, world WorldFunc) {
 		{"dup's deadline", 3, dupDeadline},
 		{"split", 6, split},
 		{"create", 4, create},
-		{"creates at a time", 4, creates},
 		{"free", 2, free},
-		{"threads", 2, threads},
-	})
-	Collectives(t, world)
-	t.Run("finalize", func(t *testing.T) { finalize(t, world) })
-}
-
-// Collectives is the part of Conformance that tests collective calls.
-func Collectives(t *testing.T, world WorldFunc) {
-	run(t, world, []test{
+	}
+	calls = []test{
 		{"collectives of one", 1, movement},
 		{"collectives of two", 2, movement},
 		{"collectives of five", 5, movement},
@@ -75,12 +93,11 @@ func Collectives(t *testing.T, world WorldFunc) {
 		{"algorithms", 5, algorithms},
 		{"collectives at a time", 4, overlapping},
 		{"collectives while others are waited for", 2, carried},
-		{"collectives of goroutines", 2, shared},
 		{"mistakes", 2, mistakes},
 		{"collectives' deadline", 3, collectiveDeadline},
 		{"collectives' requests", 2, collectiveRequests},
-	})
-}
+	}
+)
 
 // test runs on so many ranks.
 type test struct {
@@ -93,6 +110,12 @@ func run(t *testing.T, world WorldFunc, tests []test) {
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) { each(t, world, c.ranks, c.run) })
 	}
+}
+
+// runner is a device that runs the programs of all ranks itself, as one on simulated time
+// does. They return when all of them have ended; each calls from one goroutine.
+type runner interface {
+	Run(programs ...func()) error
 }
 
 // rank is one rank's view of a test.
@@ -112,19 +135,30 @@ func each(t *testing.T, world WorldFunc, n int, run func(r *rank)) {
 	defer release()
 	ctx, stop := context.WithCancelCause(timeout)
 	defer stop(nil)
-	var wg sync.WaitGroup
 	var comms []*mpi.Comm
-	for _, dev := range world(t, n) {
+	devices := world(t, n)
+	for _, dev := range devices {
 		c, err := mpi.New(dev)
 		if err != nil {
 			t.Fatal(err)
 		}
 		comms = append(comms, c)
 	}
+	var programs []func()
 	for _, c := range comms {
-		wg.Go(func() { run(&rank{c, ctx, t, stop}) })
+		programs = append(programs, func() { run(&rank{c, ctx, t, stop}) })
 	}
-	wg.Wait()
+	if d, ok := devices[0].(runner); ok {
+		if err := d.Run(programs...); err != nil {
+			t.Error(err)
+		}
+	} else {
+		var wg sync.WaitGroup
+		for _, program := range programs {
+			wg.Go(program)
+		}
+		wg.Wait()
+	}
 	if t.Failed() {
 		return
 	}

@@ -1,0 +1,406 @@
+package mpe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+)
+
+// Programs that block, on the ranks of a world: one of them runs at a time, and the seed
+// chooses which goes on where several can. Package mpi and the kernels run like this on their
+// Device.
+
+// blocking is a program of a rank, in a goroutine of its own. It runs from a value on resume,
+// which is closed if it is abandoned, to one on suspended.
+type blocking struct {
+	resume, suspended chan struct{}
+	// ready reports whether the program can go on; it does at until at the latest.
+	ready func() bool
+	until handshake.Instant
+	over  bool
+}
+
+// runnable reports whether the program can go on.
+func (b *blocking) runnable(now handshake.Instant) bool {
+	return !b.over && (now >= b.until || b.ready())
+}
+
+// proceed has the program go on until it waits, or has ended.
+func (b *blocking) proceed(w *world) {
+	before := w.current
+	w.current, b.ready, b.until = b, func() bool { return false }, never
+	b.resume <- struct{}{}
+	<-b.suspended
+	w.current = before
+}
+
+// suspend waits until ready reports true, or until a time. Of a caller that is no program, the
+// world goes on meanwhile.
+func (w *world) suspend(until handshake.Instant, ready func() bool) {
+	if b := w.current; b != nil {
+		b.ready, b.until = ready, until
+		b.suspended <- struct{}{}
+		if _, ok := <-b.resume; !ok {
+			runtime.Goexit()
+		}
+		return
+	}
+	for !ready() && w.now < until && w.step() {
+	}
+}
+
+// Simulated is a cluster on simulated time, for programs that block.
+type Simulated struct {
+	w *world
+	// Messages counts sends and collective calls.
+	Messages int
+	log      []string
+}
+
+// SimulatedKind is a kind of Simulated. FPGA: all ranks but 0 are stand-ins for FPGAs.
+type SimulatedKind struct {
+	Name string
+	FPGA bool
+	net  faults
+	peer func(local, remote int) Peer
+}
+
+// SimulatedKinds are the clusters that NewSimulated makes.
+var SimulatedKinds = []SimulatedKind{
+	{Name: "extended", peer: extendedPeer},
+	{Name: "extended, faults", peer: extendedPeer, net: faults{loss: 0.02, duplicate: 0.02, corrupt: 0.01, late: 0.02, stall: 0.01}},
+	{Name: "extended, streams", peer: extendedPeer, net: faults{stream: true, reset: 0.002, stall: 0.01}},
+	{Name: "cloudfpga", peer: limitedPeer},
+	{Name: "cloudfpga, losses", peer: limitedPeer, net: faults{loss: 0.01, most: 3}}, // a fourth may end a message
+	{Name: "cloudfpga, streams", peer: limitedPeer, net: faults{stream: true, stall: 0.01, slow: 0.2}},
+	{Name: "fpga", FPGA: true, peer: hostAndFPGAs},
+	{Name: "fpga, streams", FPGA: true, peer: hostAndFPGAs, net: faults{stream: true, stall: 0.01, slow: 0.2}},
+}
+
+// hostAndFPGAs is rank 0 as a host of stand-ins.
+func hostAndFPGAs(local, remote int) Peer { return hostAndFPGA(min(local, 1), min(remote, 1)) }
+
+// limitedPeer is of the profile cloudfpga for and on rank 0.
+func limitedPeer(local, remote int) Peer {
+	if min(local, remote) == 0 {
+		return software(local, remote)
+	}
+	return extendedPeer(local, remote)
+}
+
+// NewSimulated makes a cluster.
+func NewSimulated(t *testing.T, k *SimulatedKind, seed uint64, n int) *Simulated {
+	s := &Simulated{}
+	net, peer := k.net, k.peer
+	s.w = newCores(t, seed, n, net, peer)
+	s.w.trace = func(what string, d datagram) {
+		s.log = append(s.log, fmt.Sprintf("%12v %s %d→%d: %d bytes", s.w.now, what, d.from, d.to, len(d.bytes)))
+	}
+	return s
+}
+
+// Log returns what has happened on the network last.
+func (s *Simulated) Log() []string { return s.log[max(0, len(s.log)-200):] }
+
+// Transcript is the hash of everything that was sent, with the time.
+func (s *Simulated) Transcript() []byte { return s.w.transcript.Sum(nil) }
+
+// Wedges returns how many packets were sent that would wedge an FPGA.
+func (s *Simulated) Wedges() (n uint64) {
+	for _, e := range s.w.cores {
+		for _, p := range e.peers {
+			if p != nil {
+				n += p.events[EventWouldWedge]
+			}
+		}
+	}
+	return n
+}
+
+// Devices returns the ranks.
+func (s *Simulated) Devices() []Device {
+	devices := make([]Device, len(s.w.cores))
+	for rank := range devices {
+		devices[rank] = &SimulatedDevice{s: s, w: s.w, core: s.w.cores[rank]}
+	}
+	return devices
+}
+
+// SimulatedDevice is a rank of a Simulated. A program may use it while Run runs it, and
+// others when Run does not run.
+type SimulatedDevice struct {
+	*core
+	s       *Simulated
+	w       *world
+	watched []*simulatedOp
+}
+
+// Run runs programs until all of them have ended, or nothing happens any more.
+func (d *SimulatedDevice) Run(programs ...func()) error { return d.s.Run(programs...) }
+
+// Run is as SimulatedDevice.Run.
+func (s *Simulated) Run(programs ...func()) error {
+	w := s.w
+	for _, program := range programs {
+		b := &blocking{
+			ready: func() bool { return true }, until: never,
+			resume: make(chan struct{}), suspended: make(chan struct{}),
+		}
+		go func() {
+			defer func() {
+				b.over = true
+				b.suspended <- struct{}{}
+			}()
+			if _, ok := <-b.resume; ok {
+				program()
+			}
+		}()
+		w.programs = append(w.programs, b)
+	}
+	defer func() {
+		for _, b := range w.programs {
+			if !b.over {
+				close(b.resume)
+				<-b.suspended
+			}
+		}
+		w.programs = nil
+	}()
+	for slices.ContainsFunc(w.programs, func(b *blocking) bool { return !b.over }) {
+		if !w.step() {
+			return errors.New("programs wait, and nothing happens any more")
+		}
+		if w.now > time.Hour {
+			return errors.New("an hour has passed")
+		}
+	}
+	return nil
+}
+
+// wait waits until ready reports true, or for ctx, whose deadline is one of simulated time.
+func (d *SimulatedDevice) wait(ctx context.Context, ready func() bool) error {
+	if d.pending.coalesced {
+		d.event(func() { d.flushCoalesced() })
+	}
+	until := never
+	if at, ok := ctx.Deadline(); ok {
+		until = d.w.now + max(0, time.Until(at)).Round(time.Second/100)
+	}
+	for !ready() {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if d.w.now >= until {
+			return context.DeadlineExceeded
+		}
+		before := d.w.now
+		d.w.suspend(until, func() bool { return ready() || ctx.Err() != nil })
+		if d.w.current == nil && d.w.now == before && !ready() && d.w.next() == never {
+			return errors.New("nothing happens any more")
+		}
+	}
+	return nil
+}
+
+// yield has a caller that polls come back a little later.
+func (d *SimulatedDevice) yield(ready func() bool) {
+	if d.pending.coalesced {
+		d.event(func() { d.flushCoalesced() })
+	}
+	d.w.suspend(d.w.now+time.Duration(1+d.w.rng.IntN(50))*time.Microsecond, ready)
+}
+
+// event is an event of the rank's core.
+func (d *SimulatedDevice) event(do func()) { d.w.event(d.rank, func(*core) { do() }) }
+
+// Peer implements Device.
+func (d *SimulatedDevice) Peer(rank int) (PeerInfo, error) {
+	if err := d.checkRank(rank); err != nil {
+		return PeerInfo{}, err
+	}
+	if rank == d.rank {
+		return PeerInfo{Profile: "self"}, nil
+	}
+	info := d.peers[rank].limits
+	info.Profile = d.peers[rank].profile().String()
+	return info, nil
+}
+
+// Start implements Device.
+func (d *SimulatedDevice) Start(op Operation) (Op, error) {
+	if err := d.check(&op); err != nil {
+		return nil, err
+	}
+	if op.Kind != OpRecv {
+		d.s.Messages++
+	}
+	r := d.request(&op)
+	var err error
+	d.event(func() { err = d.startRequest(r, op.Blocking) })
+	if err != nil {
+		return nil, err
+	}
+	return &simulatedOp{d: d, Request: r}, nil
+}
+
+// StartCollective implements Device.
+func (d *SimulatedDevice) StartCollective(c *collective.Operation) (Op, error) {
+	r, err := d.prepare(c)
+	if err != nil {
+		return nil, err
+	}
+	d.s.Messages++
+	d.event(func() { err = d.startCall(r) })
+	if err != nil {
+		return nil, err
+	}
+	return &simulatedOp{d: d, Request: r}, nil
+}
+
+// Send sends a message, as Engine.Send does.
+func (d *SimulatedDevice) Send(ctx context.Context, dst int, data []byte, opts Options) (Status, error) {
+	opts.AnyTag = false
+	return d.run(ctx, opts.operation(OpSend, dst, data))
+}
+
+// Recv receives a message, as Engine.Recv does.
+func (d *SimulatedDevice) Recv(ctx context.Context, src int, buf []byte, opts Options) (Status, error) {
+	return d.run(ctx, opts.operation(OpRecv, src, buf))
+}
+
+func (d *SimulatedDevice) run(ctx context.Context, op Operation) (Status, error) {
+	o, err := d.Start(op)
+	if err != nil {
+		return Status{}, err
+	}
+	defer o.Free()
+	return o.Wait(ctx)
+}
+
+// Probe implements Device.
+func (d *SimulatedDevice) Probe(ctx context.Context, m Match, wait bool) (Status, bool, error) {
+	if err := d.check(&Operation{Kind: OpRecv, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}); err != nil {
+		return Status{}, false, err
+	}
+	mine := &probe{Match: m, found: make(chan struct{}, 1)}
+	if wait {
+		d.probes = append(d.probes, mine)
+		defer d.endProbe(mine)
+	}
+	for polled := false; ; polled = true {
+		if d.state != running {
+			return Status{}, false, fmt.Errorf("rank %d: %w", d.rank, ErrClosed)
+		}
+		st, ok := d.found(m)
+		switch {
+		case ok:
+			return st, true, nil
+		case mine.err != nil:
+			return Status{}, false, mine.err
+		case wait:
+			if err := d.Await(ctx, mine.found); err != nil {
+				return Status{}, false, fmt.Errorf("rank %d waits for a message to probe: %w", d.rank, err)
+			}
+		case polled:
+			return Status{}, false, nil
+		default:
+			d.yield(func() bool { return false })
+		}
+	}
+}
+
+// Await implements Device.
+func (d *SimulatedDevice) Await(ctx context.Context, c <-chan struct{}) error {
+	ready := func() bool {
+		d.watched = slices.DeleteFunc(d.watched, func(o *simulatedOp) bool {
+			if o.over() {
+				notify(o.notify)
+			}
+			return o.over() || o.notify == nil
+		})
+		return len(c) > 0
+	}
+	if err := d.wait(ctx, ready); err != nil {
+		return err
+	}
+	<-c
+	return nil
+}
+
+// Close implements Device.
+func (d *SimulatedDevice) Close(ctx context.Context) error {
+	if d.state == closed {
+		return nil
+	}
+	d.event(d.drain)
+	quiet := func() bool { return !d.busy() }
+	within, cancel := context.WithTimeout(ctx, abortTime)
+	defer cancel()
+	if d.wait(within, quiet) != nil {
+		d.event(d.dropAborts)
+	}
+	err := d.wait(ctx, quiet)
+	d.event(d.shut)
+	d.w.ports[d.rank].stopped = never // nobody reads, and no timer runs
+	return err
+}
+
+// simulatedOp is an operation of a SimulatedDevice.
+type simulatedOp struct {
+	*Request
+	d      *SimulatedDevice
+	notify chan<- struct{}
+}
+
+// Wait implements Op.
+func (o *simulatedOp) Wait(ctx context.Context) (Status, error) {
+	if err := o.d.wait(ctx, o.over); err != nil {
+		for o.kind == opCollective && !o.over() && o.call.CancelComputing(err) && o.d.w.step() {
+		}
+		o.d.event(func() { o.d.endWait(o.Request, err, nil) })
+	}
+	return o.status, o.err
+}
+
+// Test implements Op.
+func (o *simulatedOp) Test() (Status, bool, error) {
+	if !o.over() {
+		o.d.yield(o.over)
+	}
+	if !o.over() {
+		return Status{}, false, nil
+	}
+	return o.status, true, o.err
+}
+
+// Cancel implements Op.
+func (o *simulatedOp) Cancel() { o.d.event(func() { o.d.cancelled(o.Request) }) }
+
+// Notify implements Op.
+func (o *simulatedOp) Notify(c chan<- struct{}) {
+	o.notify = c
+	if c != nil && !slices.Contains(o.d.watched, o) {
+		o.d.watched = append(o.d.watched, o)
+	}
+}
+
+// Free implements Op. The Request is left to the garbage collector: the tests may look at it.
+func (o *simulatedOp) Free() {}
+
+// Seeds returns the first seed of the simulation, and how many there are.
+func Seeds() (first, n uint64) {
+	if testing.Short() {
+		return *firstSeed, uint64(min(*seeds, 5))
+	}
+	return *firstSeed, uint64(*seeds)
+}
+
+// Size is the number of ranks.
+func (s *Simulated) Size() int { return len(s.w.cores) }

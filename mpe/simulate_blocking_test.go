@@ -1,0 +1,74 @@
+package mpe_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// TestSimulationOfMPI: the tests of package mpi pass on simulated clusters, whatever the
+// network does and in whatever order ranks go on.
+func TestSimulationOfMPI(t *testing.T) {
+	first, n := mpe.Seeds()
+	for i := range mpe.SimulatedKinds {
+		k := &mpe.SimulatedKinds[i]
+		if k.FPGA {
+			continue
+		}
+		t.Run(k.Name, func(t *testing.T) {
+			t.Parallel()
+			messages := 0
+			for seed := first; seed < first+n; seed++ {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					s := simulateMPI(t, k, seed)
+					messages += s.Messages
+				})
+				if t.Failed() {
+					t.Fatalf("again: go test ./mpe -run 'TestSimulationOfMPI/%s$' -seed %d -seeds 1", k.Name, seed)
+				}
+			}
+			t.Logf("%d messages and calls", messages)
+		})
+	}
+}
+
+// simulateMPI runs the test of a seed.
+func simulateMPI(t *testing.T, k *mpe.SimulatedKind, seed uint64) (s *mpe.Simulated) {
+	world := func(t *testing.T, ranks int) []mpe.Device {
+		s = mpe.NewSimulated(t, k, seed, ranks)
+		return s.Devices()
+	}
+	defer func() {
+		if t.Failed() {
+			for _, line := range s.Log() {
+				t.Log(line)
+			}
+		}
+	}()
+	wire, err := mpe.NewSimulated(t, k, seed, 2).Devices()[0].Peer(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := mpitest.One(t, world, seed, wire)
+	if t.Failed() {
+		t.Logf("test %q", name)
+	}
+	return s
+}
+
+// TestSimulationOfMPIAgain: a seed determines all that happens.
+func TestSimulationOfMPIAgain(t *testing.T) {
+	for i := range mpe.SimulatedKinds {
+		if k := &mpe.SimulatedKinds[i]; !k.FPGA {
+			for seed := range uint64(50) {
+				once := simulateMPI(t, k, seed).Transcript()
+				if again := simulateMPI(t, k, seed).Transcript(); !bytes.Equal(once, again) {
+					t.Errorf("%s, seed %d: something else happens", k.Name, seed)
+				}
+			}
+		}
+	}
+}
