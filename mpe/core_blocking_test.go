@@ -184,7 +184,14 @@ func (s *Simulated) Run(programs ...func()) error {
 	return nil
 }
 
-// wait waits until ready reports true, or for ctx, whose deadline is one of simulated time.
+// WithTimeout is context.WithTimeout in simulated time.
+func (d *SimulatedDevice) WithTimeout(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	d.w.deliver(datagram{at: d.w.now + after, do: func() { cancel(context.DeadlineExceeded) }})
+	return ctx, func() { cancel(nil) }
+}
+
+// wait waits until ready reports true, or for ctx. A deadline of ctx is for programs that hang.
 func (d *SimulatedDevice) wait(ctx context.Context, ready func() bool) error {
 	if d.pending.coalesced {
 		d.event(func() { d.flushCoalesced() })
@@ -341,7 +348,7 @@ func (d *SimulatedDevice) Close(ctx context.Context) error {
 	}
 	d.event(d.drain)
 	quiet := func() bool { return !d.busy() }
-	within, cancel := context.WithTimeout(ctx, abortTime)
+	within, cancel := d.WithTimeout(ctx, abortTime)
 	defer cancel()
 	if d.wait(within, quiet) != nil {
 		d.event(d.dropAborts)

@@ -514,3 +514,44 @@ func TestStoppedOnSimulatedTime(t *testing.T) {
 		}
 	}
 }
+
+// TestAbortPassedOn: a rank that closes before the members of a communicator have agreed cannot
+// send its abort again when they have. The rank whose call it has ended does.
+func TestAbortPassedOn(t *testing.T) {
+	const n = 4
+	w := newCores(t, 1, n, faults{}, extendedPeer)
+	begin := func(rank int) *Request {
+		o := newCall(coll.Call{Collective: coll.Bcast, Ranks: n, Root: 3, Elem: 8, Bytes: 320_000}, rank, 0, false)
+		o.call.Members, o.call.Tag = members(n), 1
+		r, err := w.cores[rank].prepare(o.call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.event(rank, func(e *core) {
+			if err := e.startCall(r); err != nil {
+				t.Fatal(err)
+			}
+		})
+		return r
+	}
+	until := func(at handshake.Instant) {
+		for w.next() < at && w.step() {
+		}
+		w.now = at
+	}
+	requests := []*Request{begin(2), begin(3)}
+	until(time.Second)
+	w.event(2, (*core).drain)
+	until(2 * time.Second)
+	requests = append(requests, begin(0), begin(1))
+	until(time.Minute)
+	for i, r := range requests {
+		if !r.over() || i > 0 && !errors.Is(r.err, collective.ErrCallFailed) {
+			t.Errorf("rank %d: over %v, %v", []int{2, 3, 0, 1}[i], r.over(), r.err)
+		}
+	}
+	var failed *collective.CallFailedError
+	if err := requests[2].err; !errors.As(err, &failed) || failed.Rank != 2 || failed.Cause != collective.CauseClosing {
+		t.Errorf("rank 0: %v does not say that it is because of rank 2, and why", err)
+	}
+}

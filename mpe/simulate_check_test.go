@@ -13,6 +13,9 @@ import (
 // waits checks that the status names every operation that has not ended, and that nothing
 // waits for an ACK forever.
 func (p *program) waits() error {
+	if err := p.abandoned(); err != nil {
+		return err
+	}
 	for rank, e := range p.cores {
 		if e == nil || p.halted(rank) {
 			continue
@@ -25,13 +28,37 @@ func (p *program) waits() error {
 				overdue = new(*w)
 			}
 		})
-		if overdue != nil && !(p.fpga && rank == 1) {
+		// A call forwards what a rank that has closed was to send.
+		if overdue != nil && !(p.fpga && rank == 1) && !(p.collective && p.closes) {
 			return fmt.Errorf("rank %d: a send to rank %d waits for an ACK for %v", rank, overdue.Remote, p.now-overdue.Since)
 		}
 		for _, o := range p.posted {
 			if o.rank == rank && o.r != nil && !o.over() && o.call == nil && !named[o.r] {
 				return fmt.Errorf("rank %d: the status does not name an operation with rank %d", rank, o.op.Peer)
 			}
+		}
+	}
+	return nil
+}
+
+// abandoned checks that no rank waits in a call that has failed on another one, unless ranks
+// have left: others may wait for their return.
+func (p *program) abandoned() error {
+	failed := map[int]*posted{} // by the number of the call
+	for _, o := range p.posted {
+		switch {
+		case o.gone:
+			return nil
+		case o.call != nil && o.r != nil && o.over() && o.r.err != nil:
+			failed[o.call.Tag] = o
+		}
+	}
+	for _, o := range p.posted {
+		if o.call == nil || o.r == nil || o.over() {
+			continue
+		}
+		if f := failed[o.call.Tag]; f != nil {
+			return fmt.Errorf("rank %d waits in call %d, which has failed on rank %d: %w", o.rank, o.call.Tag, f.rank, f.r.err)
 		}
 	}
 	return nil
@@ -48,7 +75,7 @@ func (p *program) check() error {
 		gone[rank] = p.halted(rank) || p.kind.net.jump > 0 && p.unreachable
 	}
 	for _, o := range p.posted {
-		if o.crash {
+		if o.gone {
 			gone[o.rank] = true
 		} else if !o.over() {
 			return fmt.Errorf("rank %d: an operation with rank %d has not ended", o.rank, o.op.Peer)
@@ -94,7 +121,7 @@ func (p *program) checkContent(gone []bool) error {
 	empty, all, sent := map[[2]int]int{}, map[[2]int]int{}, map[[2]int]int{}
 	for _, o := range p.posted {
 		switch {
-		case o.crash:
+		case o.event != nil:
 		case o.call != nil:
 			if !o.lost && o.r.err == nil && !slices.Equal(o.call.Recv, o.want) {
 				return fmt.Errorf("rank %d: %v number %d has another result", o.rank, o.call.Call.Collective, o.call.Tag)
@@ -104,7 +131,7 @@ func (p *program) checkContent(gone []bool) error {
 		}
 	}
 	for _, o := range p.posted {
-		if o.lost || o.call != nil || o.crash || o.op.Kind != OpRecv || o.r.err != nil {
+		if o.lost || o.call != nil || o.event != nil || o.op.Kind != OpRecv || o.r.err != nil {
 			continue
 		}
 		b := o.op.Buf[:o.r.status.Bytes]

@@ -36,7 +36,7 @@ func TestSimulationOfKernels(t *testing.T) {
 					t.Fatalf("again: go test ./mpe -run 'TestSimulationOfKernels/%s$' -seed %d -seeds 1", k.Name, seed)
 				}
 			}
-			t.Logf("%d messages", messages)
+			t.Logf("%d programs, %d messages", n, messages)
 		})
 	}
 }

@@ -38,9 +38,10 @@ type posted struct {
 	probe   *probe
 	waiting bool
 	found   Status
-	// crash: the rank crashes then, and starts again. It is in place of op, too; lost: the
-	// operation was under way when its rank crashed.
-	crash, lost bool
+	// event is what happens to the rank, in place of op; gone: it ends its operations. lost:
+	// the operation was under way then, or the event is over.
+	event      func(o *posted)
+	gone, lost bool
 	// group: operations of the same one belong together, as a send and its receive do.
 	group int
 }
@@ -151,9 +152,15 @@ func newProgram(t *testing.T, k kind, seed uint64) *program {
 	if !k.ordered && !strict {
 		p.addProbes(when)
 	}
-	if k.restarts && !strict {
-		for range 1 + p.rng.IntN(3) {
-			p.posted = append(p.posted, &posted{rank: p.rng.IntN(k.ranks), at: when(), crash: true, cancel: never, group: p.nextGroup()})
+	if !strict {
+		if k.restarts {
+			p.addEvents(p.crash, true, when)
+		}
+		if k.closes {
+			p.addEvents(p.close, true, when)
+		}
+		if k.changes {
+			p.addEvents(p.change, false, when)
 		}
 	}
 	p.all = p.nextGroup()
@@ -170,6 +177,13 @@ func (p *program) addProbes(when func() handshake.Instant) {
 			op:    Operation{Kind: OpRecv, Peer: AnySource, Tag: m.Tag, Comm: m.Comm, Buf: make([]byte, 4*40_000)},
 			probe: &probe{Match: m, found: make(chan struct{}, 1)},
 		})
+	}
+}
+
+// addEvents has some event happen to some ranks. Gone: it ends the rank's operations.
+func (p *program) addEvents(event func(o *posted), gone bool, when func() handshake.Instant) {
+	for range 1 + p.rng.IntN(3) {
+		p.posted = append(p.posted, &posted{rank: p.rng.IntN(p.ranks), at: when(), event: event, gone: gone, cancel: never, group: p.nextGroup()})
 	}
 }
 

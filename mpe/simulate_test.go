@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -34,8 +35,9 @@ type kind struct {
 	ordered bool
 	// collective: ranks make collective calls as well.
 	collective bool
-	// restarts: ranks crash, and start again without what they knew.
-	restarts bool
+	// restarts: ranks crash, and start again without what they knew. closes: they close.
+	// changes: they get other parameters.
+	restarts, closes, changes bool
 	// oneWay: rank 0 sends short messages to the others, which answer with ACKs only.
 	oneWay bool
 	// fpga: rank 1 is a stand-in with the quirks of a deployed FPGA. After a loss, it may
@@ -69,6 +71,10 @@ var kinds = []kind{
 	{name: "collectives", ranks: 4, peer: extendedPeer, collective: true},
 	{name: "collectives, faults", ranks: 4, peer: extendedPeer, net: faults{loss: 0.03, duplicate: 0.02, corrupt: 0.01, late: 0.02, stall: 0.01}, collective: true},
 	{name: "restarts", ranks: 3, peer: extendedPeer, net: faults{loss: 0.02, duplicate: 0.02, late: 0.02}, restarts: true},
+	{name: "extended, closes and changes", ranks: 3, peer: extendedPeer, net: faults{loss: 0.02, late: 0.02}, closes: true, changes: true},
+	{name: "collectives, closes", ranks: 4, peer: extendedPeer, net: faults{loss: 0.02, late: 0.02}, collective: true, closes: true},
+	{name: "cloudfpga, changes", ranks: 3, peer: software, net: faults{loss: 0.02, stall: 0.01}, ordered: true, changes: true},
+	{name: "cloudfpga, closes", ranks: 3, peer: software, net: faults{loss: 0.02}, ordered: true, closes: true},
 	{name: "extended, outages and stalls", ranks: 3, peer: extendedPeer, net: faults{loss: 0.02, late: 0.01, duplicate: 0.01, cut: 0.005, stall: 0.03, room: 60}},
 }
 
@@ -205,8 +211,9 @@ func (p *program) noteEnded() {
 
 // do posts an operation, or has its deadline expire.
 func (p *program) do(o *posted) {
-	if o.crash {
-		p.crash(o)
+	if o.event != nil {
+		o.lost = true
+		o.event(o)
 		return
 	}
 	if n := p.node(o.rank); n != nil || p.halted(o.rank) {
@@ -294,13 +301,58 @@ func (p *program) call(e *core, o *posted) {
 // crash has a rank start again. What it had under way is lost.
 func (p *program) crash(o *posted) {
 	p.note("rank %d: crashes, and starts again", o.rank)
-	o.lost = true
 	for _, other := range p.posted {
 		if other.rank == o.rank && (other.waiting || other.r != nil && !other.over()) {
 			other.lost, other.waiting = true, false
 		}
 	}
 	p.make(o.rank).cfg.Observer = watcher{p}
+}
+
+// close has a rank close: what has not begun to move ends, and the rest some time later.
+func (p *program) close(o *posted) {
+	e := p.cores[o.rank]
+	if e.state != running {
+		return
+	}
+	p.note("rank %d: closes", o.rank)
+	p.event(o.rank, (*core).drain)
+	after := func(d time.Duration, do func(e *core)) {
+		p.deliver(datagram{at: p.now + d, from: o.rank, to: o.rank, do: func() { p.event(o.rank, do) }})
+	}
+	after(abortTime, (*core).dropAborts)
+	after(abortTime+time.Duration(p.rng.IntN(2000))*time.Millisecond, func(e *core) {
+		p.note("rank %d: has closed", o.rank)
+		e.shut()
+		p.ports[o.rank].stopped = never
+	})
+}
+
+// change has a rank use other parameters, or forget that its peers were unreachable.
+func (p *program) change(o *posted) {
+	p.note("rank %d: has other parameters", o.rank)
+	p.event(o.rank, func(e *core) {
+		peers := make([]Peer, p.ranks)
+		for remote := range peers {
+			peer := p.peer(o.rank, remote)
+			if x := peer.Extended; x != nil {
+				x.EagerLimit = []int{-1, 100, 1 << 16}[p.rng.IntN(3)]
+				x.Timing = extended.DefaultTiming(p.kind.net.stream)
+				x.Timing.UnreachableAfter = time.Duration(5+p.rng.IntN(20)) * time.Second
+			} else {
+				h := &peer.Handshake
+				factor := time.Duration(1 + p.rng.IntN(3))
+				for _, b := range []*handshake.Backoff{&h.Timing.Clear, &h.Timing.Ack, &h.Timing.Data} {
+					b.First, b.Step = factor*b.First, factor*b.Step
+				}
+			}
+			peers[remote] = peer
+		}
+		e.reconfigure(peers)
+		if remote := p.rng.IntN(p.ranks); remote != o.rank {
+			e.peers[remote].reset()
+		}
+	})
 }
 
 // finish ends what is left: it expires, and then all messages that are there are received.
@@ -413,7 +465,7 @@ func TestSimulation(t *testing.T) {
 					late, halved = late+l, halved+h
 				}
 				for _, o := range p.posted {
-					if o.op.Kind != OpRecv && !o.crash && !o.lost && o.r != nil {
+					if o.op.Kind != OpRecv && o.event == nil && !o.lost && o.r != nil {
 						messages++
 						if o.r.err != nil {
 							failed++
@@ -421,7 +473,7 @@ func TestSimulation(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d messages, of which %d have failed", messages, failed)
+			t.Logf("%d programs, %d messages, of which %d have failed", n, messages, failed)
 			// Nothing was lost (E30). A receiver that takes all that has come at once, and
 			// acknowledges it once, does not show that.
 			if k.oneWay && 2*halved > late {

@@ -16,7 +16,8 @@ import (
 // another number their communicators and calls in the same way. So when the members agree
 // how to choose algorithms, the first of them also gives the communicator a random epoch,
 // which aborts carry. A call that fails before is aborted without an epoch, which concerns
-// only members that have not agreed either, and again when they have.
+// only members that have not agreed either, and again when they have: by the members whose
+// calls it has ended as well, since its sender may be gone by then.
 //
 // The members of a communicator with peers whose profile carries no communicators, such as
 // FPGAs, do not agree, so there is no epoch. An abort concerns only calls that are under way
@@ -24,13 +25,14 @@ import (
 
 // abortMsg is the abort of a call.
 type abortMsg struct {
-	// rank is the sender, in the world.
-	rank       int
-	epoch      uint64
-	comm       uint32
-	number     int
-	collective coll.Collective
-	cause      FailureCause
+	// rank is the one whose call has failed, in the world. sender is that, or another one whose
+	// call its abort has ended.
+	rank, sender int
+	epoch        uint64
+	comm         uint32
+	number       int
+	collective   coll.Collective
+	cause        FailureCause
 }
 
 // abortLen is the length of an abort on the wire, in bytes. No other report has it.
@@ -40,7 +42,11 @@ func (f *abortMsg) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, abortLen), f.epoch)
 	b = binary.LittleEndian.AppendUint32(b, f.comm)
 	b = binary.LittleEndian.AppendUint32(b, uint32(f.number))
-	return append(b, byte(f.collective), byte(f.cause), 0, 0)
+	b = append(b, byte(f.collective), byte(f.cause))
+	if f.rank == f.sender {
+		return append(b, 0, 0)
+	}
+	return binary.LittleEndian.AppendUint16(b, uint16(f.rank+1))
 }
 
 // Retractable reports whether payload, of a message of statusComm, is an abort without an
@@ -49,11 +55,15 @@ func Retractable(payload []byte) bool {
 	return len(payload) == abortLen && decodeAbort(0, payload).epoch == 0
 }
 
-func decodeAbort(rank int, b []byte) abortMsg {
-	return abortMsg{
-		rank: rank, epoch: binary.LittleEndian.Uint64(b), comm: binary.LittleEndian.Uint32(b[8:]),
+func decodeAbort(sender int, b []byte) abortMsg {
+	f := abortMsg{
+		rank: sender, sender: sender, epoch: binary.LittleEndian.Uint64(b), comm: binary.LittleEndian.Uint32(b[8:]),
 		number: int(binary.LittleEndian.Uint32(b[12:])), collective: coll.Collective(b[16]), cause: FailureCause(b[17]),
 	}
+	if rank := int(binary.LittleEndian.Uint16(b[18:])); rank > 0 {
+		f.rank = rank - 1
+	}
+	return f
 }
 
 // sendAbort sends an abort to the other members of the communicator of a call that has
@@ -63,13 +73,21 @@ func (x *Execution) sendAbort(err error) {
 	if x.aborted || x.Request == nil || x.Call.Ranks == 1 {
 		return
 	}
-	f := abortMsg{rank: e.engine.Rank(), epoch: x.epoch(), comm: x.Comm, number: x.Tag, collective: x.Call.Collective, cause: x.cause}
+	self := e.engine.Rank()
+	f := abortMsg{rank: self, sender: self, epoch: x.epoch(), comm: x.Comm, number: x.Tag, collective: x.Call.Collective, cause: x.cause}
 	if f.cause == CauseOther {
 		f.cause = e.engine.CauseOf(err)
 	}
 	e.sendAborts(x.Members, &f)
-	if a := e.agreements[x.Comm]; a != nil && !a.done && len(a.unsentAborts) < maxAborts {
-		a.unsentAborts = append(a.unsentAborts, f)
+	if a := e.agreements[x.Comm]; a != nil {
+		a.sendLater(&f)
+	}
+}
+
+// sendLater has an abort sent when the members have agreed, if they have not.
+func (a *agreement) sendLater(f *abortMsg) {
+	if !a.done && len(a.unsentAborts) < maxAborts {
+		a.unsentAborts = append(a.unsentAborts, *f)
 	}
 }
 
@@ -78,7 +96,7 @@ func (x *Execution) sendAbort(err error) {
 func (e *Executor) sendAborts(members []int, f *abortMsg) {
 	text := f.encode()
 	for _, rank := range members {
-		if rank != f.rank {
+		if rank != f.sender {
 			e.engine.SendInternal(rank, statusComm, uint32(e.ranks[rank].reported), text, nil)
 		}
 	}

@@ -10,7 +10,7 @@ const maxAborts = 64
 func (e *Executor) onAbort(f *abortMsg) {
 	for _, x := range e.calls {
 		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch {
-			if slices.Contains(x.Members, f.rank) {
+			if slices.Contains(x.Members, f.sender) {
 				x.stop(f)
 			}
 			return
@@ -18,7 +18,7 @@ func (e *Executor) onAbort(f *abortMsg) {
 	}
 	a := e.agreements[f.comm]
 	// Without an epoch, it may be from before this program: it concerns no later call.
-	if a == nil || f.epoch == 0 || !slices.Contains(a.members, f.rank) {
+	if a == nil || f.epoch == 0 || !slices.Contains(a.members, f.sender) {
 		return
 	}
 	if a.done && (a.epoch != f.epoch || !ahead(f.number, a.last)) {
@@ -35,6 +35,11 @@ func (x *Execution) stop(f *abortMsg) {
 	x.aborted = true
 	err := f.error()
 	if !x.begun {
+		if a := x.agreement(); a != nil {
+			again := *f
+			again.sender = x.e.engine.Rank()
+			a.sendLater(&again)
+		}
 		x.e.dequeue(x)
 		x.end(err)
 		return

@@ -52,7 +52,7 @@ func truncation(r *rank) {
 
 // soon is a deadline that passes while a test waits.
 func (r *rank) soon() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.ctx, 20*time.Millisecond)
+	return r.withTimeout(r.ctx, 20*time.Millisecond)
 }
 
 // wantDeadline wants the error of a call whose context's deadline has passed.

@@ -113,9 +113,11 @@ func run(t *testing.T, world WorldFunc, tests []test) {
 }
 
 // runner is a device that runs the programs of all ranks itself, as one on simulated time
-// does. They return when all of them have ended; each calls from one goroutine.
+// does. They return when all of them have ended; each calls from one goroutine. Contexts of
+// WithTimeout end by the programs' clock.
 type runner interface {
 	Run(programs ...func()) error
+	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
 // rank is one rank's view of a test.
@@ -124,6 +126,8 @@ type rank struct {
 	ctx  context.Context
 	t    *testing.T
 	stop context.CancelCauseFunc
+	// withTimeout is context.WithTimeout, by the clock of the devices.
+	withTimeout func(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
 var errStopped = errors.New("another rank has failed")
@@ -145,10 +149,15 @@ func each(t *testing.T, world WorldFunc, n int, run func(r *rank)) {
 		comms = append(comms, c)
 	}
 	var programs []func()
-	for _, c := range comms {
-		programs = append(programs, func() { run(&rank{c, ctx, t, stop}) })
+	d, simulated := devices[0].(runner)
+	withTimeout := context.WithTimeout
+	if simulated {
+		withTimeout = d.WithTimeout
 	}
-	if d, ok := devices[0].(runner); ok {
+	for _, c := range comms {
+		programs = append(programs, func() { run(&rank{c, ctx, t, stop, withTimeout}) })
+	}
+	if simulated {
 		if err := d.Run(programs...); err != nil {
 			t.Error(err)
 		}
