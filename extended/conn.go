@@ -73,15 +73,20 @@ func (c *Conn) Packet(now Instant, packet []byte, acts []Action) []Action {
 // PacketParts is Packet in two pieces, of which the first is the header.
 func (c *Conn) PacketParts(now Instant, header, payload []byte, acts []Action) []Action {
 	if !c.parsing.ParseParts(header, payload) {
-		c.acts, c.changed = acts, true
-		_, defect := protocol.ParseExtendedParts(header, payload)
-		c.drop(defectReason(defect), &protocol.ExtHeader{})
-		if defect.Kind == protocol.DefectReserved && defect.Offset == protocol.VersionOffset {
-			c.onVersion(now, defect.Got)
-		}
-		return c.acts
+		return c.defective(now, header, payload, acts)
 	}
 	return c.meant(now, payload, acts)
+}
+
+// defective takes a packet that is none of the profile, or of another version.
+func (c *Conn) defective(now Instant, header, payload []byte, acts []Action) []Action {
+	c.acts, c.changed = acts, true
+	_, defect := protocol.ParseExtendedParts(header, payload)
+	c.drop(defectReason(defect), &protocol.ExtHeader{})
+	if defect.Kind == protocol.DefectReserved && defect.Offset == protocol.VersionOffset {
+		c.onVersion(now, defect.Got)
+	}
+	return c.acts
 }
 
 // Checked is Packet for one that protocol.ParseExtended has no fault with.

@@ -174,13 +174,14 @@ func (c *Conn) helloDue() Instant {
 
 // sendHello sends the HELLO that is due, or the answer that is due (E6).
 func (c *Conn) sendHello(now Instant) {
-	ask := c.session.ask
-	c.session.ask = false
-	if now >= c.helloDue() && c.unresponsive(now) {
-		c.declareUnreachable(now)
-	}
-	if now >= c.helloDue() || ask {
-		c.hello(now)
+	if ask := c.session.ask; ask || now >= c.helloDue() {
+		c.session.ask = false
+		if now >= c.helloDue() && c.unresponsive(now) {
+			c.declareUnreachable(now)
+		}
+		if ask || now >= c.helloDue() {
+			c.hello(now)
+		}
 	}
 	if c.session.answer != 0 {
 		c.answer(now)
