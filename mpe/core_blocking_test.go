@@ -61,8 +61,19 @@ type Simulated struct {
 	w *world
 	// Messages counts sends and collective calls.
 	Messages int
-	log      []string
+	log      []sent // the last, and some more
 }
+
+// sent is a datagram of which the network has done something.
+type sent struct {
+	at       handshake.Instant
+	what     string
+	from, to int
+	bytes    int
+}
+
+// maxLog is how many datagrams Log returns.
+const maxLog = 200
 
 // SimulatedKind is a kind of Simulated. FPGA: all ranks but 0 are stand-ins for FPGAs.
 type SimulatedKind struct {
@@ -101,13 +112,21 @@ func NewSimulated(t *testing.T, k *SimulatedKind, seed uint64, n int) *Simulated
 	net, peer := k.net, k.peer
 	s.w = newCores(t, seed, n, net, peer)
 	s.w.trace = func(what string, d datagram) {
-		s.log = append(s.log, fmt.Sprintf("%12v %s %d→%d: %d bytes", s.w.now, what, d.from, d.to, len(d.bytes)))
+		if len(s.log) == 2*maxLog {
+			s.log = append(s.log[:0], s.log[maxLog:]...)
+		}
+		s.log = append(s.log, sent{s.w.now, what, d.from, d.to, len(d.bytes)})
 	}
 	return s
 }
 
 // Log returns what has happened on the network last.
-func (s *Simulated) Log() []string { return s.log[max(0, len(s.log)-200):] }
+func (s *Simulated) Log() (lines []string) {
+	for _, d := range s.log[max(0, len(s.log)-maxLog):] {
+		lines = append(lines, fmt.Sprintf("%12v %s %d→%d: %d bytes", d.at, d.what, d.from, d.to, d.bytes))
+	}
+	return lines
+}
 
 // Transcript is the hash of everything that was sent, with the time.
 func (s *Simulated) Transcript() []byte { return s.w.transcript.Sum(nil) }
@@ -355,7 +374,7 @@ func (d *SimulatedDevice) Close(ctx context.Context) error {
 	}
 	err := d.wait(ctx, quiet)
 	d.event(d.shut)
-	d.w.ports[d.rank].stopped = never // nobody reads, and no timer runs
+	d.w.ports[d.rank].stopped = never // no reader and no timer are left
 	return err
 }
 

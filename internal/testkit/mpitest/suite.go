@@ -46,7 +46,7 @@ func One(t *testing.T, world WorldFunc, i uint64, wire mpe.PeerInfo) string {
 	return c.name
 }
 
-// Of the tests of Conformance, each rank calls from one goroutine.
+// The tests of Conformance in which each rank calls from one goroutine.
 var (
 	messages = []test{
 		{"modes", 2, modes},
