@@ -347,15 +347,32 @@ func (p *port) stall(probability float64) {
 // take has the core take some of what is in its socket.
 func (p *port) take() {
 	n := 1 + p.w.rng.IntN(len(p.socket))
-	batch := make([]RxPacket, n)
-	for i, d := range p.socket[:n] {
-		batch[i] = RxPacket{Kind: d.kind, Peer: d.from, Bytes: d.bytes}
+	joins := p.w.rng.IntN(2) == 0
+	var batch []RxPacket
+	for _, d := range p.socket[:n] {
+		if last := len(batch) - 1; !joins || last < 0 || !batch[last].join(&d) {
+			batch = append(batch, RxPacket{Kind: d.kind, Peer: d.from, Bytes: d.bytes})
+		}
 	}
 	p.socket = p.socket[n:]
 	if len(p.socket) > 0 {
 		p.stall(3 * p.w.net.stall) // one that was stopped often is again
 	}
 	p.w.event(p.rank, func(e *core) { e.receiveBatch(p, batch) })
+}
+
+// join appends a datagram to those before it, as a system does that reads several of one
+// length at once, of which the last may be shorter. It reports false if it cannot.
+func (a *RxPacket) join(d *datagram) bool {
+	each := a.Each
+	if each == 0 {
+		each = len(a.Bytes)
+	}
+	if a.Kind != RxDatagram || d.kind != RxDatagram || a.Peer != d.from || len(a.Bytes)%each > 0 || len(d.bytes) > each || each == 0 || len(d.bytes) == 0 {
+		return false
+	}
+	a.Bytes, a.Each = append(bytes.Clone(a.Bytes), d.bytes...), each
+	return true
 }
 
 // tick has the core act on its deadlines.

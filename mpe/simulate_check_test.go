@@ -20,6 +20,9 @@ func (p *program) waits() error {
 		if e == nil || p.halted(rank) {
 			continue
 		}
+		if s := e.snapshot(); len(s.Peers) == 0 {
+			return fmt.Errorf("rank %d: the status has no peers", rank)
+		}
 		named := map[*Request]bool{}
 		var overdue *Waiting
 		e.eachWait(func(w *Waiting) {

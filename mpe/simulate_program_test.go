@@ -239,10 +239,13 @@ func (p *program) addCalls(when func() handshake.Instant) {
 			Ranks:      p.ranks, Root: p.rng.IntN(p.ranks), Elem: 8,
 			Bytes: 8 * []int{1, 2, 100, 3000, 40_000}[p.rng.IntN(5)],
 		}
-		user, group := p.rng.IntN(2) == 0, p.nextGroup()
+		if call.Collective == coll.Bcast {
+			call.Form = coll.OrderForm(p.rng.IntN(int(coll.OrderByLeft) + 1))
+		}
+		user, group, algorithm := p.rng.IntN(2) == 0, p.nextGroup(), p.algorithm(&call)
 		for rank := range p.ranks {
 			o := newCall(call, rank, uint64(number), user)
-			o.call.Members, o.call.Tag = members(p.ranks), number+1
+			o.call.Members, o.call.Tag, o.call.Algorithm = members(p.ranks), number+1, algorithm
 			o.at, o.cancel, o.before, o.group = when(), never, last[rank], group
 			if !p.strict && p.rng.IntN(30) == 0 {
 				o.cancel = o.at + when()
@@ -251,6 +254,20 @@ func (p *program) addCalls(when func() handshake.Instant) {
 			last[rank] = o
 		}
 	}
+}
+
+// algorithm names one that can carry out a call; half the time none.
+func (p *program) algorithm(call *coll.Call) string {
+	if p.rng.IntN(2) == 0 {
+		return ""
+	}
+	var possible []string
+	for _, a := range coll.Algorithms(call.Collective) {
+		if c := *call; a.Fits(c) == nil {
+			possible = append(possible, a.Name)
+		}
+	}
+	return possible[p.rng.IntN(len(possible))]
 }
 
 // newCall is a rank's part in a call, with the result that it must have. Each rank's
