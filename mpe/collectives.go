@@ -98,7 +98,10 @@ func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e
 // message makes the request of a message.
 func (e *core) message(m *collective.Message) *Request {
 	kind := OpRecv
-	if m.Send {
+	switch {
+	case m.Sync && m.Send:
+		kind = OpSendSync
+	case m.Send:
 		kind = OpSend
 	}
 	r := newRequest()
@@ -189,6 +192,32 @@ func (e callEngine) CauseOf(err error) collective.FailureCause {
 func (e callEngine) SendInternal(rank int, comm, tag uint32, payload []byte, o *collective.Ordering) {
 	if e.state != closed {
 		e.peers[rank].sendInternal(comm, tag, payload, o)
+	}
+}
+
+func (e callEngine) Discard(comm uint32, keep int) {
+	m := e.matchers.all[comm]
+	if m == nil {
+		return
+	}
+	newest := map[int]*inbound{} // with tag keep, by rank
+	var stale []*inbound
+	m.EachUnexpected(func(_, _ int32, in *inbound) bool {
+		if int(in.tag) == keep {
+			in, newest[in.source] = newest[in.source], in
+		}
+		if in != nil {
+			stale = append(stale, in)
+		}
+		return true
+	})
+	for _, in := range stale { // the oldest first, as receives get them
+		r := newRequest()
+		r.kind, r.peer, r.p, r.discards = OpRecv, in.source, e.peers[in.source], true
+		r.comm, r.tag, r.anyDatatype = comm, in.tag, true
+		e.nextID++
+		r.id, r.posted = e.nextID, e.at
+		_ = e.postRecv(r) // there is a message for it, so it needs no room
 	}
 }
 

@@ -2,6 +2,7 @@ package mpe
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -533,7 +534,7 @@ func TestStoppedOnSimulatedTime(t *testing.T) {
 }
 
 // TestAbortPassedOn: a rank that closes before the members of a communicator have agreed cannot
-// send its abort again when they have. The rank whose call it has ended does.
+// send its abort again when they have. The ranks whose calls it has ended do.
 func TestAbortPassedOn(t *testing.T) {
 	const n = 4
 	w := newCores(t, 1, n, faults{}, extendedPeer)
@@ -556,11 +557,11 @@ func TestAbortPassedOn(t *testing.T) {
 		}
 		w.now = at
 	}
-	requests := []*Request{begin(2), begin(3)}
+	requests := []*Request{begin(2), begin(3), begin(0)}
 	until(time.Second)
 	w.event(2, (*core).drain)
 	until(2 * time.Second)
-	requests = append(requests, begin(0), begin(1))
+	requests = append(requests, begin(1))
 	until(time.Minute)
 	for i, r := range requests {
 		if !r.over() || i > 0 && !errors.Is(r.err, collective.ErrCallFailed) {
@@ -568,7 +569,71 @@ func TestAbortPassedOn(t *testing.T) {
 		}
 	}
 	var failed *collective.CallFailedError
-	if err := requests[2].err; !errors.As(err, &failed) || failed.Rank != 2 || failed.Cause != collective.CauseClosing {
-		t.Errorf("rank 0: %v does not say that it is because of rank 2, and why", err)
+	if err := requests[3].err; !errors.As(err, &failed) || failed.Rank != 2 || failed.Cause != collective.CauseClosing {
+		t.Errorf("rank 1: %v does not say that it is because of rank 2, and why", err)
+	}
+}
+
+// TestNextProgram: a program that uses ranks after another one numbers its communicators and
+// calls in the same way. It gets none of the messages that the other one leaves behind.
+func TestNextProgram(t *testing.T) {
+	for _, bytes := range []int{8, 320_000} {
+		w := newCores(t, 1, 2, faults{}, extendedPeer)
+		results := [2][]byte{make([]byte, bytes), make([]byte, bytes)}
+		call := func(rank, number int, value uint64) *Request {
+			operand := make([]byte, bytes)
+			binary.LittleEndian.PutUint64(operand, value)
+			r, err := w.cores[rank].prepare(&collective.Operation{
+				Call:    coll.Call{Collective: coll.Allreduce, Rank: rank, Ranks: 2, Bytes: bytes, Elem: 8},
+				Members: []int{0, 1}, Comm: 7, Tag: number, Type: op.Uint64, Op: op.Sum,
+				Send: operand, Recv: results[rank], Algorithm: "recursive-doubling",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.event(rank, func(e *core) {
+				if err := e.startCall(r); err != nil {
+					t.Fatal(err)
+				}
+			})
+			return r
+		}
+		until := func(at handshake.Instant) {
+			for w.next() < at && w.step() {
+			}
+			w.now = at
+		}
+		end := func(rank int, r *Request) { // the program is gone
+			w.event(rank, func(e *core) { e.endWait(r, context.Canceled, nil) })
+		}
+		next := func() {
+			for rank := range 2 {
+				w.event(rank, (*core).resetCollectives)
+			}
+			until(w.now + time.Second)
+		}
+		// The first program is gone while its ranks agree, the second in its second call.
+		r := call(0, 1, 1000)
+		until(w.now + time.Second)
+		end(0, r)
+		next()
+		w.run(t, []*Request{call(0, 1, 1), call(1, 1, 1)})
+		r = call(0, 2, 1000)
+		until(w.now + time.Second)
+		end(0, r)
+		next()
+		w.run(t, []*Request{call(0, 1, 1), call(1, 1, 1)})
+		w.run(t, []*Request{call(0, 2, 1), call(1, 2, 1)})
+		for rank, b := range results {
+			if sum := binary.LittleEndian.Uint64(b); sum != 2 {
+				t.Errorf("%d bytes: rank %d has %d, not 2", bytes, rank, sum)
+			}
+		}
+		until(w.now + time.Second)
+		for rank, e := range w.cores {
+			if s := e.snapshot(); s.Unexpected+s.Posted > 0 || e.busy() {
+				t.Errorf("%d bytes: rank %d: %d messages and %d receives are left", bytes, rank, s.Unexpected, s.Posted)
+			}
+		}
 	}
 }

@@ -73,6 +73,7 @@ type Request struct {
 	flow    *flow
 
 	detached bool // without its caller, and still in transfer
+	discards bool // it has neither caller nor buffer: its message is dropped
 
 	status Status
 	err    error
@@ -96,7 +97,7 @@ func (e *core) finish(r *Request, err error) {
 		r.status.Peer, r.status.Bytes, r.status.Words = r.peer, int64(len(r.buf)), wordsOf(int64(len(r.buf)))
 		r.status.Datatype, r.status.Tag, r.status.Comm = r.datatype, int(r.tag), r.comm
 	}
-	if p := r.p; p != nil {
+	if p := r.p; p != nil && !r.discards {
 		if err != nil && p.sendErr != nil {
 			err = &networkError{err, p.sendErr}
 		}
@@ -109,7 +110,7 @@ func (e *core) finish(r *Request, err error) {
 		}
 	}
 	r.err = err
-	if e.observed && r.kind != opCollective {
+	if e.observed && r.kind != opCollective && !r.discards {
 		e.cfg.Observer.Done(e.rank, r.status, err)
 	}
 	e.revokePlacement(r)

@@ -41,8 +41,9 @@ type agreement struct {
 	unsentAborts []abortMsg
 }
 
-// agreementTag is that of the messages by which the members agree. Calls have smaller
-// tags but 0, and there is one agreement of a communicator.
+// agreementTag is that of the messages by which the members agree. Calls have other tags,
+// and there is one agreement of a communicator. The messages wait for a receive, so that a
+// program that is gone before the members have agreed leaves none.
 const agreementTag = 0
 
 // What the members agree on is the bitwise AND of what each of them has: flags, a hash
@@ -87,8 +88,11 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 	return nil
 }
 
-// agree begins the call by which the members of a communicator agree.
+// agree begins the call by which the members of a communicator agree. No member sends a
+// message of another call before all have made this one, and none makes it twice. So what has
+// come in the communicator is of an earlier program, which had the same numbers.
 func (e *Executor) agree(a *agreement, first *Execution) {
+	e.engine.Discard(first.Comm, agreementTag)
 	x := new(Execution)
 	x.e = e
 	x.Operation = Operation{

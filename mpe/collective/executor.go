@@ -47,6 +47,9 @@ type Engine interface {
 	// communicator is one for which Internal is true. Unless o is nil, its end is reported by
 	// Executor.Confirmed.
 	SendInternal(rank int, comm, tag uint32, payload []byte, o *Ordering)
+	// Discard drops the messages of a communicator that no receive has matched, but the newest
+	// of each rank with tag keep.
+	Discard(comm uint32, keep int)
 	// Unsent returns how many bytes of messages there are of which not all was sent, about.
 	Unsent() int
 
@@ -62,6 +65,8 @@ type Message struct {
 	// Call has the communicator, the tag and the datatype.
 	Call *Operation
 	Send bool
+	// Sync: it can be cancelled until a receive has matched it.
+	Sync bool
 	// Peer is the other rank, of the world.
 	Peer int
 	Buf  []byte
