@@ -195,18 +195,18 @@ func (e callEngine) SendInternal(rank int, comm, tag uint32, payload []byte, o *
 	}
 }
 
-func (e callEngine) Discard(comm uint32, keep int) {
+func (e callEngine) Discard(comm uint32) {
 	m := e.matchers.all[comm]
 	if m == nil {
 		return
 	}
-	newest := map[int]*inbound{} // with tag keep, by rank
+	newest := map[int]*inbound{} // with tag 0, by rank
 	var stale []*inbound
 	m.EachUnexpected(func(_, _ int32, in *inbound) bool {
-		if int(in.tag) == keep {
+		if in.tag == 0 {
 			in, newest[in.source] = newest[in.source], in
 		}
-		if in != nil {
+		if in != nil && in.tag <= collective.Tags { // package mpi has messages with larger tags
 			stale = append(stale, in)
 		}
 		return true

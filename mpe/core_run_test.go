@@ -612,6 +612,9 @@ func TestNextProgram(t *testing.T) {
 			}
 			until(w.now + time.Second)
 		}
+		// Of other messages, none is lost.
+		const other = collective.Tags + 1
+		w.start(t, 0, Operation{Kind: OpSend, Peer: 1, Comm: 7, Tag: other, Buf: make([]byte, 4)})
 		// The first program is gone while its ranks agree, the second in its second call.
 		r := call(0, 1, 1000)
 		until(w.now + time.Second)
@@ -629,6 +632,7 @@ func TestNextProgram(t *testing.T) {
 				t.Errorf("%d bytes: rank %d has %d, not 2", bytes, rank, sum)
 			}
 		}
+		w.run(t, []*Request{w.start(t, 1, Operation{Kind: OpRecv, Peer: 0, Comm: 7, Tag: other, Buf: make([]byte, 4)})})
 		until(w.now + time.Second)
 		for rank, e := range w.cores {
 			if s := e.snapshot(); s.Unexpected+s.Posted > 0 || e.busy() {

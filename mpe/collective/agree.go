@@ -89,10 +89,10 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 }
 
 // agree begins the call by which the members of a communicator agree. No member sends a
-// message of another call before all have made this one, and none makes it twice. So what has
-// come in the communicator is of an earlier program, which had the same numbers.
+// message of another call before all have made this one, and none makes it twice. So those that
+// have come in the communicator are of an earlier program, which had the same numbers.
 func (e *Executor) agree(a *agreement, first *Execution) {
-	e.engine.Discard(first.Comm, agreementTag)
+	e.engine.Discard(first.Comm)
 	x := new(Execution)
 	x.e = e
 	x.Operation = Operation{

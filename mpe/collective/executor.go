@@ -47,9 +47,9 @@ type Engine interface {
 	// communicator is one for which Internal is true. Unless o is nil, its end is reported by
 	// Executor.Confirmed.
 	SendInternal(rank int, comm, tag uint32, payload []byte, o *Ordering)
-	// Discard drops the messages of a communicator that no receive has matched, but the newest
-	// of each rank with tag keep.
-	Discard(comm uint32, keep int)
+	// Discard drops the messages with tags 1 to Tags of a communicator that no receive has
+	// matched, and those with tag 0, but the newest of each rank.
+	Discard(comm uint32)
 	// Unsent returns how many bytes of messages there are of which not all was sent, about.
 	Unsent() int
 

@@ -68,7 +68,7 @@ func (f *fakeEngine) Wire(rank int) (Wire, error) {
 func (f *fakeEngine) Now() handshake.Instant { return f.now }
 func (f *fakeEngine) Random() uint64         { return 41 }
 func (f *fakeEngine) Unsent() int            { return 0 }
-func (f *fakeEngine) Discard(uint32, int)    {}
+func (f *fakeEngine) Discard(uint32)         {}
 func (f *fakeEngine) Compute(j Job)          { f.jobs = append(f.jobs, j) }
 
 func (f *fakeEngine) CauseOf(error) FailureCause { return CauseOther }
