@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,10 +195,10 @@ func (s *Simulated) Run(programs ...func()) error {
 	}()
 	for slices.ContainsFunc(w.programs, func(b *blocking) bool { return !b.over }) {
 		if !w.step() {
-			return errors.New("programs wait, and nothing happens any more")
+			return fmt.Errorf("programs wait, and nothing happens any more: %s", s.waits())
 		}
 		if w.now > time.Hour {
-			return errors.New("an hour has passed")
+			return fmt.Errorf("an hour has passed: %s", s.waits())
 		}
 	}
 	return nil
@@ -208,6 +209,17 @@ func (d *SimulatedDevice) WithTimeout(ctx context.Context, after time.Duration) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	d.w.deliver(datagram{at: d.w.now + after, do: func() { cancel(context.DeadlineExceeded) }})
 	return ctx, func() { cancel(nil) }
+}
+
+// waits says what the ranks wait for.
+func (s *Simulated) waits() string {
+	var texts []string
+	for _, e := range s.w.cores {
+		for _, w := range e.waits(0) {
+			texts = append(texts, w.Text)
+		}
+	}
+	return strings.Join(texts, "; ")
 }
 
 // wait waits until ready reports true, or for ctx. A deadline of ctx is for programs that hang.

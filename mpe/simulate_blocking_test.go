@@ -2,10 +2,14 @@ package mpe_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 // TestSimulationOfMPI: the tests of package mpi pass on simulated clusters, whatever the
@@ -66,5 +70,45 @@ func TestSimulationOfMPIAgain(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestNextProgramSplits: a program that is gone in a Split leaves nothing for that of the next.
+func TestNextProgramSplits(t *testing.T) {
+	s := mpe.NewSimulated(t, &mpe.SimulatedKinds[0], 1, 2)
+	devices := s.Devices()
+	worlds := func() (all [2]*mpi.Comm) {
+		for rank, d := range devices {
+			var err error
+			if all[rank], err = mpi.New(d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return all
+	}
+	first, d := worlds(), devices[1].(*mpe.SimulatedDevice)
+	if err := s.Run(func() {
+		ctx, stop := d.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if _, err := first[1].Split(ctx, 1, 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Split of one rank alone: %v", err)
+		}
+		start, stop := d.WithTimeout(t.Context(), time.Second) // of the next program
+		defer stop()
+		_ = d.Await(start, nil)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var programs []func()
+	for _, world := range worlds() {
+		programs = append(programs, func() {
+			c, err := world.Split(t.Context(), 0, 0)
+			if err != nil || c.Size() != 2 {
+				t.Errorf("rank %d: %v, %v", world.Rank(), c, err)
+			}
+		})
+	}
+	if err := s.Run(programs...); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -86,11 +86,12 @@ func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32
 }
 
 // exchange gives every member the parts of all, in the members' order. All parts
-// are of the same size.
+// are of the same size. The sends wait for their receives, so they can be cancelled: a program
+// that is gone meanwhile leaves nothing for the next one.
 func (a *agreement) exchange(ctx context.Context, part []byte) ([]byte, error) {
 	all := make([]byte, len(part)*len(a.members))
 	if a.me != 0 {
-		if err := a.all(ctx, a.operation(mpe.OpSend, 0, part)); err != nil {
+		if err := a.all(ctx, a.operation(mpe.OpSendSync, 0, part)); err != nil {
 			return nil, err
 		}
 		return all, a.all(ctx, a.operation(mpe.OpRecv, 0, all))
@@ -99,7 +100,7 @@ func (a *agreement) exchange(ctx context.Context, part []byte) ([]byte, error) {
 	var gather, answer []mpe.Operation
 	for i := 1; i < len(a.members); i++ {
 		gather = append(gather, a.operation(mpe.OpRecv, i, all[i*len(part):(i+1)*len(part)]))
-		answer = append(answer, a.operation(mpe.OpSend, i, all))
+		answer = append(answer, a.operation(mpe.OpSendSync, i, all))
 	}
 	if err := a.all(ctx, gather...); err != nil {
 		return nil, err
