@@ -209,6 +209,11 @@ func (c *checker) check(acts []handshake.Action) {
 				c.t.Fatal("an error without words")
 			}
 			c.recvs = 0
+		case handshake.Repost:
+			if a.ID != c.recvs || c.copied != 0 {
+				c.t.Fatalf("message %d is to be posted again, but %d is posted, and %d bytes of it were copied", a.ID, c.recvs, c.copied)
+			}
+			c.recvs = 0
 		case handshake.SendDone:
 			if a.ID != c.sends {
 				c.t.Fatalf("message %d ended, but %d is being sent", a.ID, c.sends)
