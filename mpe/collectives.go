@@ -212,9 +212,8 @@ func (e callEngine) Discard(comm uint32) {
 		return true
 	})
 	for _, in := range stale { // the oldest first, as receives get them
-		r := newRequest()
-		r.kind, r.peer, r.p, r.discards = OpRecv, in.source, e.peers[in.source], true
-		r.comm, r.tag, r.anyDatatype = comm, in.tag, true
+		r := e.request(&Operation{Kind: OpRecv, Peer: in.source, Comm: comm, Tag: int(in.tag), AnyDatatype: true})
+		r.discards = true
 		e.nextID++
 		r.id, r.posted = e.nextID, e.at
 		_ = e.postRecv(r) // there is a message for it, so it needs no room

@@ -43,18 +43,22 @@ func (b *blocking) proceed(w *world) {
 }
 
 // suspend waits until ready reports true, or until a time. Of a caller that is no program, the
-// world goes on meanwhile.
-func (w *world) suspend(until handshake.Instant, ready func() bool) {
+// world goes on meanwhile; it reports false if nothing happens any more.
+func (w *world) suspend(until handshake.Instant, ready func() bool) bool {
 	if b := w.current; b != nil {
 		b.ready, b.until = ready, until
 		b.suspended <- struct{}{}
 		if _, ok := <-b.resume; !ok {
 			runtime.Goexit()
 		}
-		return
+		return true
 	}
-	for !ready() && w.now < until && w.step() {
+	for !ready() && w.now < until {
+		if !w.step() {
+			return false
+		}
 	}
+	return true
 }
 
 // Simulated is a cluster on simulated time, for programs that block.
@@ -73,7 +77,7 @@ type sent struct {
 	bytes    int
 }
 
-// maxLog is how many datagrams Log returns.
+// maxLog is how many datagrams Log logs.
 const maxLog = 200
 
 // SimulatedKind is a kind of Simulated. FPGA: all ranks but 0 are stand-ins for FPGAs.
@@ -109,9 +113,7 @@ func limitedPeer(local, remote int) Peer {
 
 // NewSimulated makes a cluster.
 func NewSimulated(t *testing.T, k *SimulatedKind, seed uint64, n int) *Simulated {
-	s := &Simulated{}
-	net, peer := k.net, k.peer
-	s.w = newCores(t, seed, n, net, peer)
+	s := &Simulated{w: newCores(t, seed, n, k.net, k.peer)}
 	s.w.trace = func(what string, d datagram) {
 		if len(s.log) == 2*maxLog {
 			s.log = append(s.log[:0], s.log[maxLog:]...)
@@ -121,12 +123,11 @@ func NewSimulated(t *testing.T, k *SimulatedKind, seed uint64, n int) *Simulated
 	return s
 }
 
-// Log returns what has happened on the network last.
-func (s *Simulated) Log() (lines []string) {
+// Log logs what has happened on the network last.
+func (s *Simulated) Log(t *testing.T) {
 	for _, d := range s.log[max(0, len(s.log)-maxLog):] {
-		lines = append(lines, fmt.Sprintf("%12v %s %d→%d: %d bytes", d.at, d.what, d.from, d.to, d.bytes))
+		t.Logf("%12v %s %d→%d: %d bytes", d.at, d.what, d.from, d.to, d.bytes)
 	}
-	return lines
 }
 
 // Transcript is the hash of everything that was sent, with the time.
@@ -238,9 +239,7 @@ func (d *SimulatedDevice) wait(ctx context.Context, ready func() bool) error {
 		if d.w.now >= until {
 			return context.DeadlineExceeded
 		}
-		before := d.w.now
-		d.w.suspend(until, func() bool { return ready() || ctx.Err() != nil })
-		if d.w.current == nil && d.w.now == before && !ready() && d.w.next() == never {
+		if !d.w.suspend(until, func() bool { return ready() || ctx.Err() != nil }) {
 			return errors.New("nothing happens any more")
 		}
 	}
@@ -259,17 +258,7 @@ func (d *SimulatedDevice) yield(ready func() bool) {
 func (d *SimulatedDevice) event(do func()) { d.w.event(d.rank, func(*core) { do() }) }
 
 // Peer implements Device.
-func (d *SimulatedDevice) Peer(rank int) (PeerInfo, error) {
-	if err := d.checkRank(rank); err != nil {
-		return PeerInfo{}, err
-	}
-	if rank == d.rank {
-		return PeerInfo{Profile: "self"}, nil
-	}
-	info := d.peers[rank].limits
-	info.Profile = d.peers[rank].profile().String()
-	return info, nil
-}
+func (d *SimulatedDevice) Peer(rank int) (PeerInfo, error) { return d.peerInfo(rank) }
 
 // Start implements Device.
 func (d *SimulatedDevice) Start(op Operation) (Op, error) {

@@ -2,7 +2,6 @@ package mpe
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -16,8 +15,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe/coll"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -369,7 +366,7 @@ func (a *RxPacket) join(d *datagram) bool {
 	if each == 0 {
 		each = len(a.Bytes)
 	}
-	if a.Kind != RxDatagram || d.kind != RxDatagram || a.Peer != d.from || len(a.Bytes)%each > 0 || len(d.bytes) > each || each == 0 || len(d.bytes) == 0 {
+	if a.Kind != RxDatagram || d.kind != RxDatagram || a.Peer != d.from || len(d.bytes) == 0 || len(d.bytes) > each || len(a.Bytes)%each > 0 {
 		return false
 	}
 	a.Bytes, a.Each = append(bytes.Clone(a.Bytes), d.bytes...), each
@@ -399,6 +396,28 @@ func (w *world) start(t *testing.T, rank int, op Operation) *Request {
 		}
 	})
 	return r
+}
+
+// call makes a collective call.
+func (w *world) call(t *testing.T, rank int, o *collective.Operation) *Request {
+	t.Helper()
+	r, err := w.cores[rank].prepare(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.event(rank, func(e *core) {
+		if err := e.startCall(r); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return r
+}
+
+// until does what there is to do until a time.
+func (w *world) until(at handshake.Instant) {
+	for w.next() < at && w.step() {
+	}
+	w.now = at
 }
 
 // run does what there is to do until all requests have ended.
@@ -475,42 +494,6 @@ func TestCoresOnSimulatedTime(t *testing.T) {
 	}
 }
 
-// TestCallOnSimulatedTime: a reduction by a user's function, which the driver calls.
-func TestCallOnSimulatedTime(t *testing.T) {
-	const n = 4
-	w := newCores(t, 1, n, faults{loss: 0.05}, extendedPeer)
-	var requests []*Request
-	results := make([][]byte, n)
-	for rank := range n {
-		results[rank] = make([]byte, 8)
-		r, err := w.cores[rank].prepare(&collective.Operation{
-			Call:    coll.Call{Collective: coll.Allreduce, Rank: rank, Ranks: n, Bytes: 8, Elem: 8},
-			Members: []int{0, 1, 2, 3}, Comm: 1, Tag: 1, Type: op.Uint64,
-			Send: binary.LittleEndian.AppendUint64(nil, uint64(rank+1)), Recv: results[rank],
-			User: func(in, inout []byte) error {
-				product := binary.LittleEndian.Uint64(in) * binary.LittleEndian.Uint64(inout)
-				binary.LittleEndian.PutUint64(inout, product)
-				return nil
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		requests = append(requests, r)
-		w.event(rank, func(e *core) {
-			if err := e.startCall(r); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-	w.run(t, requests)
-	for rank, b := range results {
-		if got := binary.LittleEndian.Uint64(b); got != 24 {
-			t.Errorf("rank %d has %d, not 24", rank, got)
-		}
-	}
-}
-
 // TestStoppedOnSimulatedTime: a rank that was stopped takes what has arrived meanwhile before
 // its time-outs expire.
 func TestStoppedOnSimulatedTime(t *testing.T) {
@@ -528,115 +511,6 @@ func TestStoppedOnSimulatedTime(t *testing.T) {
 			}
 			if p := w.cores[0].peers[1]; p.events[EventTimedOut]+p.events[EventRetransmitted] > 0 {
 				t.Errorf("%s, seed %d: something was retransmitted", name, seed)
-			}
-		}
-	}
-}
-
-// TestAbortPassedOn: a rank that closes before the members of a communicator have agreed cannot
-// send its abort again when they have. The ranks whose calls it has ended do.
-func TestAbortPassedOn(t *testing.T) {
-	const n = 4
-	w := newCores(t, 1, n, faults{}, extendedPeer)
-	begin := func(rank int) *Request {
-		o := newCall(coll.Call{Collective: coll.Bcast, Ranks: n, Root: 3, Elem: 8, Bytes: 320_000}, rank, 0, false)
-		o.call.Members, o.call.Tag = members(n), 1
-		r, err := w.cores[rank].prepare(o.call)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.event(rank, func(e *core) {
-			if err := e.startCall(r); err != nil {
-				t.Fatal(err)
-			}
-		})
-		return r
-	}
-	until := func(at handshake.Instant) {
-		for w.next() < at && w.step() {
-		}
-		w.now = at
-	}
-	requests := []*Request{begin(2), begin(3), begin(0)}
-	until(time.Second)
-	w.event(2, (*core).drain)
-	until(2 * time.Second)
-	requests = append(requests, begin(1))
-	until(time.Minute)
-	for i, r := range requests {
-		if !r.over() || i > 0 && !errors.Is(r.err, collective.ErrCallFailed) {
-			t.Errorf("rank %d: over %v, %v", []int{2, 3, 0, 1}[i], r.over(), r.err)
-		}
-	}
-	var failed *collective.CallFailedError
-	if err := requests[3].err; !errors.As(err, &failed) || failed.Rank != 2 || failed.Cause != collective.CauseClosing {
-		t.Errorf("rank 1: %v does not say that it is because of rank 2, and why", err)
-	}
-}
-
-// TestNextProgram: a program that uses ranks after another one numbers its communicators and
-// calls in the same way. It gets none of the messages that the other one leaves behind.
-func TestNextProgram(t *testing.T) {
-	for _, bytes := range []int{8, 320_000} {
-		w := newCores(t, 1, 2, faults{}, extendedPeer)
-		results := [2][]byte{make([]byte, bytes), make([]byte, bytes)}
-		call := func(rank, number int, value uint64) *Request {
-			operand := make([]byte, bytes)
-			binary.LittleEndian.PutUint64(operand, value)
-			r, err := w.cores[rank].prepare(&collective.Operation{
-				Call:    coll.Call{Collective: coll.Allreduce, Rank: rank, Ranks: 2, Bytes: bytes, Elem: 8},
-				Members: []int{0, 1}, Comm: 7, Tag: number, Type: op.Uint64, Op: op.Sum,
-				Send: operand, Recv: results[rank], Algorithm: "recursive-doubling",
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.event(rank, func(e *core) {
-				if err := e.startCall(r); err != nil {
-					t.Fatal(err)
-				}
-			})
-			return r
-		}
-		until := func(at handshake.Instant) {
-			for w.next() < at && w.step() {
-			}
-			w.now = at
-		}
-		end := func(rank int, r *Request) { // the program is gone
-			w.event(rank, func(e *core) { e.endWait(r, context.Canceled, nil) })
-		}
-		next := func() {
-			for rank := range 2 {
-				w.event(rank, (*core).resetCollectives)
-			}
-			until(w.now + time.Second)
-		}
-		// Of other messages, none is lost.
-		const other = collective.Tags + 1
-		w.start(t, 0, Operation{Kind: OpSend, Peer: 1, Comm: 7, Tag: other, Buf: make([]byte, 4)})
-		// The first program is gone while its ranks agree, the second in its second call.
-		r := call(0, 1, 1000)
-		until(w.now + time.Second)
-		end(0, r)
-		next()
-		w.run(t, []*Request{call(0, 1, 1), call(1, 1, 1)})
-		r = call(0, 2, 1000)
-		until(w.now + time.Second)
-		end(0, r)
-		next()
-		w.run(t, []*Request{call(0, 1, 1), call(1, 1, 1)})
-		w.run(t, []*Request{call(0, 2, 1), call(1, 2, 1)})
-		for rank, b := range results {
-			if sum := binary.LittleEndian.Uint64(b); sum != 2 {
-				t.Errorf("%d bytes: rank %d has %d, not 2", bytes, rank, sum)
-			}
-		}
-		w.run(t, []*Request{w.start(t, 1, Operation{Kind: OpRecv, Peer: 0, Comm: 7, Tag: other, Buf: make([]byte, 4)})})
-		until(w.now + time.Second)
-		for rank, e := range w.cores {
-			if s := e.snapshot(); s.Unexpected+s.Posted > 0 || e.busy() {
-				t.Errorf("%d bytes: rank %d: %d messages and %d receives are left", bytes, rank, s.Unexpected, s.Posted)
 			}
 		}
 	}

@@ -9,18 +9,9 @@ import (
 
 // Peer describes a rank of the cluster.
 func (e *Engine) Peer(rank int) (PeerInfo, error) {
-	if err := e.checkRank(rank); err != nil {
-		return PeerInfo{}, err
-	}
-	if rank == e.rank {
-		return PeerInfo{Profile: "self"}, nil
-	}
-	p := e.peers[rank]
 	e.mu.Lock() // Reconfigure may give it another address
 	defer e.mu.Unlock()
-	info := p.limits
-	info.Profile, info.Kind, info.Address = p.profile().String(), p.cfg.Kind, p.cfg.Address
-	return info, nil
+	return e.peerInfo(rank)
 }
 
 // Snapshot reports what the rank is doing.

@@ -231,3 +231,17 @@ var (
 	_ link = (*handshakeLink)(nil)
 	_ link = (*extendedLink)(nil)
 )
+
+// peerInfo is Device.Peer.
+func (e *core) peerInfo(rank int) (PeerInfo, error) {
+	if err := e.checkRank(rank); err != nil {
+		return PeerInfo{}, err
+	}
+	if rank == e.rank {
+		return PeerInfo{Profile: "self"}, nil
+	}
+	p := e.peers[rank]
+	info := p.limits
+	info.Profile, info.Kind, info.Address = p.profile().String(), p.cfg.Kind, p.cfg.Address
+	return info, nil
+}

@@ -14,21 +14,27 @@ import (
 
 // TestSimulationOfMPI: the tests of package mpi pass on simulated clusters, whatever the
 // network does and in whatever order ranks go on.
-func TestSimulationOfMPI(t *testing.T) {
+func TestSimulationOfMPI(t *testing.T) { eachSeed(t, false, simulateMPI) }
+
+// eachSeed simulates the programs of all seeds, on each kind of cluster without or with FPGAs.
+func eachSeed(t *testing.T, fpga bool, simulate func(t *testing.T, k *mpe.SimulatedKind, seed uint64) *mpe.Simulated) {
+	name := t.Name()
 	first, n := mpe.Seeds()
 	for i := range mpe.SimulatedKinds {
 		k := &mpe.SimulatedKinds[i]
-		if k.FPGA {
+		if k.FPGA != fpga {
 			continue
 		}
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
 			messages := 0
 			for seed := first; seed < first+n; seed++ {
-				messages += simulateMPI(t, k, seed).Messages
+				s := simulate(t, k, seed)
 				if t.Failed() {
-					t.Fatalf("again: go test ./mpe -run 'TestSimulationOfMPI/%s$' -seed %d -seeds 1", k.Name, seed)
+					s.Log(t)
+					t.Fatalf("again: go test ./mpe -run '%s$/^%s$' -seed %d -seeds 1", name, k.Name, seed)
 				}
+				messages += s.Messages
 			}
 			t.Logf("%d programs, %d messages and calls", n, messages)
 		})
@@ -37,22 +43,14 @@ func TestSimulationOfMPI(t *testing.T) {
 
 // simulateMPI runs the test of a seed.
 func simulateMPI(t *testing.T, k *mpe.SimulatedKind, seed uint64) (s *mpe.Simulated) {
-	world := func(t *testing.T, ranks int) []mpe.Device {
-		s = mpe.NewSimulated(t, k, seed, ranks)
-		return s.Devices()
-	}
-	defer func() {
-		if t.Failed() {
-			for _, line := range s.Log() {
-				t.Log(line)
-			}
-		}
-	}()
 	wire, err := mpe.NewSimulated(t, k, seed, 2).Devices()[0].Peer(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := mpitest.One(t, world, seed, wire)
+	name := mpitest.One(t, func(t *testing.T, ranks int) []mpe.Device {
+		s = mpe.NewSimulated(t, k, seed, ranks)
+		return s.Devices()
+	}, seed, wire)
 	if t.Failed() {
 		t.Logf("test %q", name)
 	}

@@ -20,26 +20,7 @@ import (
 
 // TestSimulationOfKernels: what stand-ins compute with a host is right, and the host sends
 // nothing that would wedge an FPGA.
-func TestSimulationOfKernels(t *testing.T) {
-	first, n := mpe.Seeds()
-	for i := range mpe.SimulatedKinds {
-		k := &mpe.SimulatedKinds[i]
-		if !k.FPGA {
-			continue
-		}
-		t.Run(k.Name, func(t *testing.T) {
-			t.Parallel()
-			messages := 0
-			for seed := first; seed < first+n; seed++ {
-				messages += simulateKernels(t, k, seed)
-				if t.Failed() {
-					t.Fatalf("again: go test ./mpe -run 'TestSimulationOfKernels/%s$' -seed %d -seeds 1", k.Name, seed)
-				}
-			}
-			t.Logf("%d programs, %d messages", n, messages)
-		})
-	}
-}
+func TestSimulationOfKernels(t *testing.T) { eachSeed(t, true, simulateKernels) }
 
 // hosts are what rank 0 does with kernels.
 var hosts = map[string]struct {
@@ -140,8 +121,8 @@ func thereAndBack(ctx context.Context, rank *mpe.SimulatedDevice, rng *rand.Rand
 	return err
 }
 
-// simulateKernels runs the kernel of a seed, and returns how many messages were sent.
-func simulateKernels(t *testing.T, k *mpe.SimulatedKind, seed uint64) (messages int) {
+// simulateKernels runs the kernel of a seed.
+func simulateKernels(t *testing.T, k *mpe.SimulatedKind, seed uint64) *mpe.Simulated {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	s := mpe.NewSimulated(t, k, seed, 2+rng.IntN(3))
 	ctx, stop := context.WithCancel(t.Context())
@@ -181,10 +162,7 @@ func simulateKernels(t *testing.T, k *mpe.SimulatedKind, seed uint64) (messages 
 		t.Errorf("%d packets would have wedged an FPGA", n)
 	}
 	if t.Failed() {
-		for _, line := range s.Log() {
-			t.Log(line)
-		}
 		t.Logf("%d ranks, kernel %s, %+v", s.Size(), name, options)
 	}
-	return s.Messages
+	return s
 }

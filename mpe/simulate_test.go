@@ -458,7 +458,7 @@ func TestSimulation(t *testing.T) {
 					for _, line := range shrink(t, p, k, seed, err).log {
 						t.Log(line)
 					}
-					t.Fatalf("%v; again: go test ./mpe -run 'TestSimulation/%s$' -seed %d -seeds 1", err, k.name, seed)
+					t.Fatalf("%v; again: go test ./mpe -run 'TestSimulation$/^%s$' -seed %d -seeds 1", err, k.name, seed)
 				}
 				if k.oneWay {
 					l, h := p.timedOut()

@@ -79,14 +79,12 @@ func (x *Execution) sendAbort(err error) {
 		f.cause = e.engine.CauseOf(err)
 	}
 	e.sendAborts(x.Members, &f)
-	if a := e.agreements[x.Comm]; a != nil {
-		a.sendLater(&f)
-	}
+	x.sendLater(&f)
 }
 
 // sendLater has an abort sent when the members have agreed, if they have not.
-func (a *agreement) sendLater(f *abortMsg) {
-	if !a.done && len(a.unsentAborts) < maxAborts {
+func (x *Execution) sendLater(f *abortMsg) {
+	if a := x.agreement(); a != nil && !a.done && len(a.unsentAborts) < maxAborts {
 		a.unsentAborts = append(a.unsentAborts, *f)
 	}
 }

@@ -133,9 +133,8 @@ func (m *Operation) CheckAlgorithm() error {
 }
 
 // CheckMessages reports whether the wires can carry the messages of an algorithm that accepts
-// the call: where
-// limits.Words is set, all of them must be whole words. It uses the memory of s. The
-// error matches handshake.ErrLength.
+// the call: where limits.Words is set, all of them must be whole words. It uses the memory of
+// s. The error matches handshake.ErrLength.
 func (m *Operation) CheckMessages(rank Caller, limits WireLimits, a *coll.Algorithm, s *coll.Schedule) error {
 	if !limits.Words || max(m.Call.Elem, 1)%protocol.WordLen == 0 {
 		return nil

@@ -35,11 +35,9 @@ func (x *Execution) stop(f *abortMsg) {
 	x.aborted = true
 	err := f.error()
 	if !x.begun {
-		if a := x.agreement(); a != nil {
-			again := *f
-			again.sender = x.e.engine.Rank()
-			a.sendLater(&again)
-		}
+		again := *f
+		again.sender = x.e.engine.Rank()
+		x.sendLater(&again)
 		x.e.dequeue(x)
 		x.end(err)
 		return

@@ -18,11 +18,11 @@ var (
 	itsOwn     = test{"a test of its own", []string{"./handshake", "-run", "TestTrap|TestDocumentStateTables"}}
 	duplicate  = test{"a test of its own", []string{"./mpe", "-run", "Duplicate"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
-	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/(cloudfpga|fpga|nodes)", "-seeds", "1500"}}
-	nodes      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/nodes", "-seeds", "1000"}}
-	streams    = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/cloudfpga,_silent_streams", "-seeds", "1000"}}
-	oneWay     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/extended,_one_way", "-seeds", "1000"}}
-	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation/(extended|collectives|restarts)", "-seeds", "300"}}
+	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(cloudfpga|fpga|nodes)", "-seeds", "1500"}}
+	nodes      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/nodes", "-seeds", "1000"}}
+	streams    = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/cloudfpga,_silent_streams", "-seeds", "1000"}}
+	oneWay     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/extended,_one_way", "-seeds", "1000"}}
+	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
 )
 
 // deployed are the tests of rules towards deployed nodes.
