@@ -198,8 +198,10 @@ func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reaso
 // Flush sends what the events since the last one have given cause for: packets
 // as far as window and credit allow, and one ACK for all that has arrived.
 func (c *Conn) Flush(now Instant, acts []Action) []Action {
-	if !c.changed && c.timed && now < c.due {
-		return acts // as it was at the end of the last Flush
+	if !c.changed {
+		if due, _ := c.Deadline(); now < due {
+			return acts // as it was at the end of the last Flush
+		}
 	}
 	c.acts, c.ackBuf = acts, c.ackBuf[:0]
 	if c.renew != nil {
