@@ -74,7 +74,7 @@ func (op *operation) forget() {
 	defer s.mu.Unlock()
 	if op.refused {
 		s.refusals--
-		s.less.Signal()
+		notify(s.less)
 		return
 	}
 	s.discharge(op)

@@ -17,7 +17,7 @@ import (
 // Client is a program's end: a rank of a running daemon. It is an mpe.Device.
 type Client struct {
 	socket string
-	link   *link
+	stream Stream
 	in     *frameReader
 	out    *outbox
 	rank   int
@@ -28,13 +28,17 @@ type Client struct {
 	// spin is answerTime.
 	spin time.Duration
 
-	// ended is closed when the connection has, and everything with it.
+	// ended is closed when the connection has, and everything with it; then stop stops what
+	// writes.
 	ended chan struct{}
+	stop  context.CancelFunc
 
 	// oversubscribed: the daemon reported that the host is.
 	oversubscribed bool
 	group          progress.Group
-	read           reading // of the goroutine that polls for the group
+	// read belongs to the goroutine that reads: one that polls for the group, or one of its own
+	// where the stream's Read waits.
+	read reading
 
 	mu      sync.Mutex
 	ops     table
@@ -58,30 +62,65 @@ func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
 		return nil, err
 	}
 	from := &source{conn}
-	c := &Client{socket: socket, in: newFrameReader(from), ended: make(chan struct{}), spin: answerTime}
+	c := newClient(socket, from)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err = c.greet(conn, rank)
 	if !stop() { // the deadline is set, or will be
 		err = context.Cause(ctx)
 	}
+	var l *link
 	if err == nil {
-		c.link, err = newLink(conn.(*net.UnixConn))
+		l, err = newLink(conn.(*net.UnixConn))
+	}
+	if err == nil {
+		if err = c.open(l, from, l.descriptor()); err != nil {
+			l.Close()
+		}
 	}
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("attaching to %s at %s: %w", rankName(rank), socket, err)
 	}
-	from.Reader = c.link
-	c.out = newOutbox(c.link, c.link.try)
+	return c, nil
+}
+
+// DialStream attaches through a connection to a daemon's ServeStream, which it closes if it
+// fails.
+func DialStream(stream Stream, rank int) (*Client, error) {
+	from := &source{stream}
+	c := newClient("a stream", from)
+	err := c.greet(stream, rank)
+	if err == nil {
+		err = c.open(stream, from, noDescriptor)
+	}
+	if err != nil {
+		stream.Close()
+		return nil, fmt.Errorf("attaching to %s: %w", rankName(rank), err)
+	}
+	return c, nil
+}
+
+func newClient(socket string, from *source) *Client {
+	return &Client{socket: socket, in: newFrameReader(from), ended: make(chan struct{}), spin: answerTime}
+}
+
+// open uses the connection from now on as a Stream, with that descriptor, whose frames have
+// come from from until now.
+func (c *Client) open(stream Stream, from *source, descriptor int) error {
+	c.stream, from.Reader, c.out = stream, stream, newOutbox(stream)
 	// A reader receives what the daemon sent before the connection ended, and
 	// then the end.
 	c.out.failed = func() {
-		time.AfterFunc(farewellTime, c.link.hangUp)
+		stream.After(farewellTime, stream.HangUp)
 		c.group.Watch()
 	}
-	go c.out.run(c.ended)
-	c.start()
-	return c, nil
+	if err := c.start(descriptor); err != nil {
+		return err
+	}
+	writing, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	stream.Go(func() { c.out.run(writing) })
+	return nil
 }
 
 // source is what is read, by whichever way.
@@ -95,7 +134,7 @@ func rankName(rank int) string {
 }
 
 // greet asks for the rank and reads what the daemon says of it.
-func (c *Client) greet(conn net.Conn, rank int) error {
+func (c *Client) greet(conn io.Writer, rank int) error {
 	// A daemon that refuses may have closed the connection before it was asked, and has
 	// said why.
 	_, written := conn.Write(helloFrame(hello{version: Version, rank: int32(rank)}))
@@ -165,7 +204,7 @@ func (c *Client) Close(ctx context.Context) error {
 	if err := c.Await(ctx, c.ended); err == nil {
 		return nil
 	}
-	c.link.hangUp()
+	c.stream.HangUp()
 	c.wait(c.ended)
 	return context.Cause(ctx)
 }

@@ -16,17 +16,24 @@ var clockStart = time.Now()
 // clock is the time that waits are measured by.
 func clock() time.Duration { return time.Since(clockStart) }
 
+// noDescriptor is that of a stream that cannot be polled: its Read waits.
+const noDescriptor = -1
+
 // start has the connection read from now on.
-func (c *Client) start() {
+func (c *Client) start(descriptor int) error {
 	c.group.Init((*owner)(c), c.oversubscribed)
-	if err := c.group.Add(c.link.descriptor(), (*frames)(c)); err != nil { // no such thing here, or no memory for it
-		go func() {
+	if descriptor == noDescriptor {
+		c.stream.Go(func() {
 			_, err := c.pump()
 			c.end(err)
-		}()
-		return
+		})
+		return nil
+	}
+	if err := c.group.Add(descriptor, (*frames)(c)); err != nil {
+		return err
 	}
 	c.group.Watch()
+	return nil
 }
 
 // wait waits for a value on n.
@@ -35,7 +42,12 @@ func (c *Client) wait(n <-chan struct{}) {
 }
 
 // Await waits for a value on n, or for ctx, whose cause it returns.
-func (c *Client) Await(ctx context.Context, n <-chan struct{}) error { return c.group.Await(ctx, n) }
+func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
+	if c.group.Len() == 0 {
+		return c.stream.Await(ctx, n)
+	}
+	return c.group.Await(ctx, n)
+}
 
 // frames are a client's progress.Source.
 type frames Client

@@ -42,6 +42,8 @@ type Op struct {
 	// it.
 	begun, writing, queued bool
 	sent                   int
+	// unread has a value when writing has ended, if a goroutine waits for that.
+	unread chan struct{}
 	// replied: the outcome is here. ended: and the buffer is the caller's.
 	// freed: the operation is for another one, when it is not queued.
 	replied, ended, freed bool
@@ -110,7 +112,7 @@ func (op *Op) begin(id uint64, w *work) {
 	default:
 		op.req = *w.req
 	}
-	op.begun, op.queued, op.sent = false, true, 0
+	op.begun, op.queued, op.sent, op.unread = false, true, 0, nil
 	op.replied, op.ended, op.freed = false, false, false
 	op.cancelled, op.waited, op.notify = false, false, nil
 }
@@ -175,6 +177,9 @@ func (op *Op) written() {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.writing = false
+	if op.unread != nil {
+		notify(op.unread)
+	}
 	op.complete()
 }
 

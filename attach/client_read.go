@@ -1,12 +1,11 @@
 package attach
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"syscall"
-	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
@@ -68,7 +67,7 @@ func (c *Client) step() error {
 	}
 	r.into, r.op = nil, nil
 	if r.reducing != nil {
-		go r.reducing.run()
+		c.stream.Go(r.reducing.run)
 		r.reducing = nil
 	}
 	if r.ends {
@@ -150,21 +149,22 @@ func (c *Client) store(id uint64) (*Op, error) {
 // given waits until a call's payload is not read any longer: the result may go to the same
 // memory. The daemon has all of it, so its writer is about to report that.
 func (op *Op) given() error {
-	var begun time.Duration
-	for {
-		op.mu.Lock()
-		writing, left := op.writing, op.call.give.left
-		op.mu.Unlock()
-		switch now := clock(); {
-		case left > 0, writing && begun > 0 && now-begun > op.c.spin:
-			return violation("%v with the result of operation %#x, a call whose payload has not been sent", op.c.in.typ, op.id)
-		case !writing:
-			return nil
-		case begun == 0:
-			begun = now
-		}
-		runtime.Gosched()
+	op.mu.Lock()
+	writing, left := op.writing, op.call.give.left
+	if writing && op.unread == nil {
+		op.unread = make(chan struct{}, 1)
 	}
+	unread := op.unread
+	op.mu.Unlock()
+	if writing && left == 0 {
+		within, stop := context.WithTimeout(context.Background(), op.c.spin)
+		defer stop()
+		writing = op.c.stream.Await(within, unread) != nil
+	}
+	if writing || left > 0 {
+		return violation("%v with the result of operation %#x, a call whose payload has not been sent", op.c.in.typ, op.id)
+	}
+	return nil
 }
 
 // room is how many bytes more the daemon may send for an operation.
@@ -182,7 +182,8 @@ func (op *Op) room() int {
 func (c *Client) end(err error) {
 	c.fail(c.broken(err))
 	c.group.Remove()
-	c.link.close()
+	c.stop()
+	c.stream.Close()
 	close(c.ended)
 }
 
@@ -193,7 +194,7 @@ func (c *Client) hangUp(why error) {
 		c.hung = why
 	}
 	c.mu.Unlock()
-	c.link.hangUp()
+	c.stream.HangUp()
 }
 
 // broken explains how the connection has ended.

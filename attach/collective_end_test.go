@@ -213,7 +213,7 @@ func TestProgramGoes(t *testing.T) {
 		}
 		until(t, "both are under way", func() bool { return len(calls(devices[0])) == 2 })
 		if round%2 == 0 {
-			c.link.hangUp() // as the kernel does when it is killed
+			c.stream.HangUp() // as the kernel does when it is killed
 		} else if err := c.Close(within(t)); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 package attach
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,14 +44,13 @@ type reduction struct {
 	id   uint64
 	elem int
 
-	// busy has a value while a REDUCE is under way. ended is closed when the call has
-	// ended.
-	busy, ended chan struct{}
-	// ready has a value when REDUCE has been written, and another one when REDUCED has
-	// been read.
-	ready chan struct{}
+	// turn has a value while no REDUCE is under way, and changed when one of the next three
+	// has changed.
+	turn, changed chan struct{}
 
 	mu sync.Mutex
+	// sent is set when REDUCE has been written, and answered when REDUCED has been read.
+	sent, answered bool
 	// cause is why the call has ended, if it has.
 	cause error
 	// operands are those of REDUCE, one behind the other; nil if it is not to be sent.
@@ -67,21 +66,17 @@ func (r *reduction) cancel(cause error) {
 	defer r.mu.Unlock()
 	if r.cause == nil {
 		r.cause = cause
-		close(r.ended)
+		notify(r.changed)
 	}
 }
 
 // reduce is the operation of the call: inout = in ∘ inout. It waits for the program; the
 // error is the program's, or the cause of the end of the call.
 func (r *reduction) reduce(in, inout []byte) error {
-	select {
-	case r.busy <- struct{}{}:
-		defer func() { <-r.busy }()
-	case <-r.ended:
-		return r.cause
-	case <-r.s.ctx.Done():
-		return context.Cause(r.s.ctx)
+	if err := r.s.stream.Await(r.s.ctx, r.turn); err != nil {
+		return err
 	}
+	defer notify(r.turn)
 	most := operandLen / r.elem * r.elem
 	x := reducings.Get().(*reducing)
 	for len(in) > 0 {
@@ -109,27 +104,28 @@ func (r *reduction) ask(operands, result []byte) error {
 		return r.cause
 	}
 	r.operands, r.result, r.err = operands, result, nil
+	r.sent, r.answered = false, false
 	r.mu.Unlock()
 	r.s.out.putNow(r)
-	var cause error
-	for range cap(r.ready) {
-		select {
-		case <-r.ready:
-			continue
-		case <-r.ended:
-			cause = r.cause
-		case <-r.s.ctx.Done():
-			cause = context.Cause(r.s.ctx)
+	for {
+		gone := r.s.stream.Await(r.s.ctx, r.changed)
+		if over, err := r.outcome(gone); over {
+			return err
 		}
-		break
 	}
+}
+
+// outcome reports whether nothing is to be waited for any longer, and the error of that.
+// gone is that of a session that has ended, or nil.
+func (r *reduction) outcome(gone error) (over bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.operands, r.result = nil, nil
-	if cause != nil {
-		return cause
+	err = cmp.Or(r.cause, gone)
+	if err == nil && (!r.sent || !r.answered) {
+		return false, nil
 	}
-	return r.err
+	r.operands, r.result = nil, nil
+	return true, cmp.Or(err, r.err)
 }
 
 // frame returns REDUCE, or nothing if the call has ended.
@@ -142,7 +138,12 @@ func (r *reduction) frame(b []byte) (head, payload []byte, more bool) {
 	return appendReduce(b, r.id, len(r.operands)), r.operands, false
 }
 
-func (r *reduction) written() { r.ready <- struct{}{} } // it has room for both
+func (r *reduction) written() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent = true
+	notify(r.changed)
+}
 
 // readReduced reads the program's answer.
 func (s *session) readReduced() error {
@@ -181,9 +182,8 @@ func (r *reduction) answer(in *frameReader, failed bool) error {
 		if err != nil {
 			return err
 		}
-		r.mu.Lock()
-		r.err = fmt.Errorf("the program's operation: %s", text)
-		r.mu.Unlock()
+		r.reply(fmt.Errorf("the program's operation: %s", text))
+		return nil
 	case in.left != len(result):
 		return violation("REDUCED for operation %d has %d bytes, and its operands %d each", r.id, in.left, len(result))
 	default:
@@ -191,8 +191,16 @@ func (r *reduction) answer(in *frameReader, failed bool) error {
 			return err
 		}
 	}
-	r.ready <- struct{}{}
+	r.reply(nil)
 	return nil
+}
+
+// reply notes what the program has answered.
+func (r *reduction) reply(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answered, r.err = true, err
+	notify(r.changed)
 }
 
 // operands is how much memory the REDUCE of a call may take, in bytes.
@@ -278,8 +286,9 @@ func (s *session) startReduction(c *call, x *collective.Operation) (*reduction, 
 	}
 	r := &reduction{
 		s: s, id: c.id, elem: max(x.Call.Elem, 1),
-		busy: make(chan struct{}, 1), ended: make(chan struct{}), ready: make(chan struct{}, 2),
+		turn: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 	}
+	notify(r.turn)
 	x.User, x.CancelUser = r.reduce, r.cancel
 	return r, nil
 }

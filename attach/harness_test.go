@@ -138,16 +138,11 @@ func startPoller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, err := newLink(conn.(*net.UnixConn))
+	s, err := newSocket(conn.(*net.UnixConn), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer link.close()
-	in, err := newInput(link, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in.close()
+	s.Close()
 }
 
 func begin(t testing.TB, d mpe.Device, op mpe.Operation) mpe.Op {

@@ -9,25 +9,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
-// input reads a link and waits where there is nothing to read: for a while it
+// input is a link whose Read waits where there is nothing to read: for a while it
 // polls, as a program does that waits for the daemon, and then the process's
 // poller wakes it.
 type input struct {
-	l     *link
+	*link
 	watch *poller.Watch
 	wake  chan struct{}
 	spin  progress.SpinPolicy
 }
 
 func newInput(l *link, oversubscribed bool) (*input, error) {
-	in := &input{l: l, wake: make(chan struct{}, 1)}
+	in := &input{link: l, wake: make(chan struct{}, 1)}
 	in.spin.Init(oversubscribed)
 	var err error
 	in.watch, err = poller.Add(l.descriptor(), in)
 	return in, err
 }
 
-func (in *input) close() { in.watch.Remove() }
+// Close implements Stream.
+func (in *input) Close() {
+	in.watch.Remove()
+	in.link.Close()
+}
 
 // Ready implements poller.Handler.
 func (in *input) Ready() time.Duration {
@@ -40,7 +44,7 @@ func (in *input) PollAgain() time.Duration { return 0 }
 
 // Read reads what is there, and waits until there is something.
 func (in *input) Read(b []byte) (int, error) {
-	n, err := in.l.Read(b)
+	n, err := in.link.Read(b)
 	if !errors.Is(err, errNothing) {
 		return n, err
 	}
@@ -52,7 +56,7 @@ func (in *input) Read(b []byte) (int, error) {
 			return 0, err
 		}
 		_ = in.spin.Sleep(context.Background(), in.wake) // which never ends
-		n, err = in.l.Read(b)
+		n, err = in.link.Read(b)
 	}
 	return n, err
 }
@@ -65,7 +69,7 @@ func (in *input) poll(b []byte) (int, error) {
 	}
 	defer s.End()
 	for {
-		n, err := in.l.Read(b)
+		n, err := in.link.Read(b)
 		if !errors.Is(err, errNothing) {
 			return n, err
 		}

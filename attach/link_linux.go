@@ -13,8 +13,9 @@ import (
 )
 
 // link is a program's connection, on a descriptor that Go's network poller does
-// not know.
+// not know. Its Read does not wait.
 type link struct {
+	goroutines
 	fd int
 	// The descriptor's number may be another's after close. So reads are over
 	// by then, out is held during writes, and end during what may come late.
@@ -45,8 +46,8 @@ func (l *link) Read(b []byte) (int, error) {
 	}
 }
 
-// try writes what there is room for.
-func (l *link) try(b []byte) int {
+// TryWrite implements Stream.
+func (l *link) TryWrite(b []byte) int {
 	if len(b) == 0 {
 		return 0
 	}
@@ -81,11 +82,11 @@ func (l *link) Write(b []byte) (int, error) {
 	}
 }
 
-// hangUp ends both directions, and wakes waiting goroutines.
-func (l *link) hangUp() { l.shutDown(unix.SHUT_RDWR) }
+// HangUp implements Stream. It wakes waiting goroutines.
+func (l *link) HangUp() { l.shutDown(unix.SHUT_RDWR) }
 
-// stopReading lets reads end with what has come.
-func (l *link) stopReading() { l.shutDown(unix.SHUT_RD) }
+// StopReading implements Stream.
+func (l *link) StopReading() { l.shutDown(unix.SHUT_RD) }
 
 func (l *link) shutDown(how int) {
 	l.end.Lock()
@@ -95,9 +96,9 @@ func (l *link) shutDown(how int) {
 	}
 }
 
-// close closes it when no goroutine reads any longer.
-func (l *link) close() {
-	l.hangUp()
+// Close implements Stream.
+func (l *link) Close() {
+	l.HangUp()
 	l.end.Lock()
 	l.closed.Store(true)
 	l.end.Unlock()

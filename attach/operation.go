@@ -113,7 +113,9 @@ func (s *session) refuse(op *operation, err error) {
 	s.flushDeferred()
 	s.mu.Lock()
 	for s.refusals >= maxRefusals && !s.gone {
-		s.less.Wait()
+		s.mu.Unlock()
+		s.wait(s.less)
+		s.mu.Lock()
 	}
 	s.refusals++
 	s.mu.Unlock()

@@ -1,7 +1,7 @@
 package attach
 
 import (
-	"io"
+	"context"
 	"sync"
 )
 
@@ -33,9 +33,7 @@ const (
 // what the kernel has room for, if no other one is writing, which saves waking a
 // goroutine; the rest is written by run.
 type outbox struct {
-	w io.Writer
-	// try writes what it can without waiting.
-	try func(b []byte) int
+	to Stream
 	// failed is called when the connection has failed.
 	failed func()
 
@@ -58,11 +56,9 @@ type outbox struct {
 	owner   item
 }
 
-// newOutbox returns an outbox that writes to w, and by try what w takes without
-// waiting.
-func newOutbox(w io.Writer, try func(b []byte) int) *outbox {
+func newOutbox(to Stream) *outbox {
 	return &outbox{
-		w: w, try: try, failed: func() {}, wake: make(chan struct{}, 1), drained: make(chan struct{}),
+		to: to, failed: func() {}, wake: make(chan struct{}, 1), drained: make(chan struct{}),
 		buf: make([]byte, 0, batchLen),
 	}
 }
@@ -111,7 +107,7 @@ func (o *outbox) writeNow() {
 		if n > 0 && len(o.buf) < batchLen-copyLen {
 			continue
 		}
-		o.buf = o.buf[:copy(o.buf, o.buf[o.try(o.buf):])]
+		o.buf = o.buf[:copy(o.buf, o.buf[o.to.TryWrite(o.buf):])]
 		if len(o.buf) > 0 {
 			break
 		}
@@ -137,15 +133,10 @@ func (o *outbox) push(it item) bool {
 	return true
 }
 
-// run writes until stop is closed.
-func (o *outbox) run(stop <-chan struct{}) {
-	for {
-		select {
-		case <-o.wake:
-			o.write()
-		case <-stop:
-			return
-		}
+// run writes until ctx is done.
+func (o *outbox) run(ctx context.Context) {
+	for o.to.Await(ctx, o.wake) == nil {
+		o.write()
 	}
 }
 
@@ -205,7 +196,7 @@ func (o *outbox) send(b []byte) {
 	if len(b) == 0 {
 		return
 	}
-	if _, err := o.w.Write(b); err != nil {
+	if _, err := o.to.Write(b); err != nil {
 		o.close()
 		o.failed()
 	}
@@ -281,5 +272,5 @@ func (o *outbox) closeWith(last item) {
 	if idle {
 		o.toRun()
 	}
-	<-o.drained
+	_ = o.to.Await(context.Background(), o.drained) // which never ends
 }

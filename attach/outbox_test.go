@@ -2,6 +2,7 @@ package attach
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,11 +12,18 @@ import (
 
 // gatedWriter lets one write through at a time.
 type gatedWriter struct {
+	unused
+	goroutines
 	gate chan struct{}
 	mu   sync.Mutex
 	got  bytes.Buffer
 	err  error
 }
+
+// unused are the methods of a Stream that an outbox does not use.
+type unused struct{ Stream }
+
+func (w *gatedWriter) TryWrite([]byte) int { return 0 }
 
 func (w *gatedWriter) Write(b []byte) (int, error) {
 	<-w.gate
@@ -54,16 +62,16 @@ func (p *parts) written() {
 
 func newGated(t *testing.T) (*outbox, *gatedWriter) {
 	w := &gatedWriter{gate: make(chan struct{}, 1000)}
-	o := newOutbox(w, func([]byte) int { return 0 })
+	o := newOutbox(w)
 	o.failed = func() {}
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		o.run(stop)
+		o.run(ctx)
 	}()
 	t.Cleanup(func() {
-		close(stop)
+		stop()
 		<-ended
 	})
 	return o, w

@@ -35,7 +35,7 @@ func (s *session) readProbe() error {
 	}
 	ctx, stop := context.WithCancelCause(s.ctx)
 	op.stop = stop
-	s.tasks.Go(func() {
+	s.spawn(func() {
 		defer stop(nil)
 		st, found, err := s.dev.Probe(ctx, m, true)
 		s.probing(-1)

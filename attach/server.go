@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"os"
@@ -68,6 +69,7 @@ type Server struct {
 	opts  Options
 	uid   int
 
+	begun  sync.Once
 	memory memory
 	// greeting has a value for each connection that has no rank yet.
 	greeting chan struct{}
@@ -92,12 +94,17 @@ func NewServer(ranks Ranks, opts Options) *Server {
 	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), greeting: make(chan struct{}, maxGreeting), attached: make(map[int]*session)}
 }
 
+// begin divides the memory: now it is known of which ranks.
+func (s *Server) begin() {
+	s.memory.divide(s.opts.Memory, len(s.ranks.Hosts()))
+	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, s.memory.common+s.memory.share-operationLen)
+}
+
 // Serve lets programs attach through l, which listens on a Unix stream socket
 // and which it closes, until ctx is done. It returns nil then, when every
 // program has been disconnected and its operations have been canceled.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	s.memory.divide(s.opts.Memory, len(s.ranks.Hosts()))
-	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, s.memory.common+s.memory.share-operationLen)
+	s.begun.Do(s.begin)
 	ctx, cancel := context.WithCancel(ctx)
 	var conns sync.WaitGroup
 	defer conns.Wait()
@@ -142,23 +149,76 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	// It cannot fail on a socket that is open.
 	_ = conn.SetDeadline(time.Now().Add(s.opts.HelloTime))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
-	ses, err := s.greet(conn)
+	from := &source{conn}
+	who, err := CredentialsOf(conn)
+	var ses *session
+	if err != nil {
+		err = refused(Permission, "%v", err)
+	} else {
+		ses, err = s.greet(from, conn, who)
+	}
 	stop()
+	var stream Stream
+	if err == nil {
+		_ = conn.SetDeadline(time.Time{})
+		if stream, err = newSocket(conn, s.opts.Oversubscribed); err != nil {
+			s.release(ses)
+		}
+	}
 	<-s.greeting
 	if err != nil {
 		if ctx.Err() != nil {
 			err = refused(Closing, "the daemon is shutting down")
 		}
-		s.refuse(conn, err)
+		if answer := s.refusal(err); answer != nil {
+			_ = conn.SetWriteDeadline(time.Now().Add(farewellTime))
+			// It may have gone, and then it need not know.
+			_, _ = conn.Write(refusedFrame(answer))
+		}
 		return
 	}
+	s.run(ctx, ses, stream, from)
+}
+
+// ServeStream serves one program, of which the caller knows who runs it, until it is gone or
+// ctx is done.
+func (s *Server) ServeStream(ctx context.Context, stream Stream, who Credentials) {
+	s.begun.Do(s.begin)
+	from := &source{stream}
+	ses, err := s.greet(from, stream, who)
+	if err != nil {
+		if answer := s.refusal(err); answer != nil {
+			_, _ = stream.Write(refusedFrame(answer)) // it may have gone
+		}
+		stream.Close()
+		return
+	}
+	s.run(ctx, ses, stream, from)
+}
+
+// run serves a program that has a rank.
+func (s *Server) run(ctx context.Context, ses *session, stream Stream, from *source) {
+	ses.open(stream, from)
 	s.opts.Log(ses.event(EventAttached, nil))
 	s.opts.Log(ses.event(EventDetached, ses.run(ctx)))
 }
 
-// refuse sends a program the reason why it may not attach.
-func (s *Server) refuse(conn *net.UnixConn, err error) {
-	var answer *RefusedError
+// newSocket returns the stream of a connection to a program. It closes conn.
+func newSocket(conn *net.UnixConn, oversubscribed bool) (Stream, error) {
+	l, err := newLink(conn)
+	if err != nil {
+		return nil, err
+	}
+	in, err := newInput(l, oversubscribed)
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return in, nil
+}
+
+// refusal logs and returns what a program is sent that may not attach, if it has not gone.
+func (s *Server) refusal(err error) (answer *RefusedError) {
 	_, broken := errors.AsType[*protocolError](err)
 	switch {
 	case errors.As(err, &answer):
@@ -167,26 +227,19 @@ func (s *Server) refuse(conn *net.UnixConn, err error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		answer = refused(Late, "no HELLO came within %v", s.opts.HelloTime)
 	default: // it has closed the connection
-		return
+		return nil
 	}
 	s.opts.Log(Event{Kind: EventRefused, Rank: AnyRank, Err: answer})
-	_ = conn.SetWriteDeadline(time.Now().Add(farewellTime))
-	// It may have gone, and then it need not know.
-	_, _ = conn.Write(refusedFrame(answer))
+	return answer
 }
 
 // greet checks a program and gives it its rank.
-func (s *Server) greet(conn *net.UnixConn) (*session, error) {
-	who, err := CredentialsOf(conn)
-	if err != nil {
-		return nil, refused(Permission, "%v", err)
-	}
+func (s *Server) greet(from *source, to io.Writer, who Credentials) (*session, error) {
 	hosts := s.ranks.Hosts()
 	// Without a host rank the answer to HELLO says so.
 	if len(hosts) > 0 && len(s.allowed(who, hosts)) == 0 {
 		return nil, s.denied(who, AnyRank)
 	}
-	from := &source{conn}
 	in := newFrameReader(from)
 	h, err := in.readHello()
 	switch {
@@ -203,11 +256,7 @@ func (s *Server) greet(conn *net.UnixConn) (*session, error) {
 	}
 	answer, err := s.welcome(ses)
 	if err == nil {
-		_, err = conn.Write(answer)
-	}
-	if err == nil {
-		_ = conn.SetDeadline(time.Time{})
-		err = ses.open(conn, from)
+		_, err = to.Write(answer)
 	}
 	if err != nil {
 		s.release(ses)

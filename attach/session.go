@@ -1,14 +1,15 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -19,8 +20,7 @@ import (
 // starts its operations; watchers see them end; the outbox writes the answers.
 type session struct {
 	server *Server
-	link   *link
-	input  *input
+	stream Stream
 	in     *frameReader
 	out    *outbox
 	who    Credentials
@@ -28,9 +28,11 @@ type session struct {
 	dev    mpe.Device
 	since  time.Time
 
-	// ctx ends with the session.
-	ctx   context.Context
-	tasks sync.WaitGroup
+	// ctx ends with the session. idle has a value when the last one of its goroutines, of
+	// which there are running, has ended.
+	ctx     context.Context
+	running atomic.Int32
+	idle    chan struct{}
 
 	// byOrder are the peers that know no communicators.
 	byOrder []int32
@@ -65,9 +67,9 @@ type session struct {
 	ending    bool
 	probes    int
 	// refusals counts answers to operations that were refused and that the
-	// program has not read; less is signaled when it does.
+	// program has not read; less has a value when it does.
 	refusals int
-	less     *sync.Cond
+	less     chan struct{}
 	gone     bool
 }
 
@@ -80,30 +82,37 @@ const maxRefusals = 1024
 const maxProbes = 64
 
 func newSession(s *Server, in *frameReader, who Credentials) *session {
-	ses := &session{
-		server: s, in: in, who: who,
+	return &session{
+		server: s, in: in, who: who, idle: make(chan struct{}, 1), less: make(chan struct{}, 1),
 		sendQueues: make(map[int32]sendQueue), ops: make(map[uint64]*operation),
 	}
-	ses.less = sync.NewCond(&ses.mu)
-	return ses
 }
 
-// open takes the connection over, whose frames have come from from until now.
-func (s *session) open(conn *net.UnixConn, from *source) (err error) {
-	if s.link, err = newLink(conn); err != nil {
-		return err
-	}
-	if s.input, err = newInput(s.link, s.server.opts.Oversubscribed); err != nil {
-		s.link.close()
-		return err
-	}
+// open uses the connection from now on as a Stream, whose frames have come from from until now.
+func (s *session) open(stream Stream, from *source) {
+	s.stream = stream
 	from.Reader = (*incoming)(s)
-	s.out = newOutbox(s.link, s.link.try)
+	s.out = newOutbox(stream)
 	s.out.failed = func() {
-		s.link.hangUp()
+		stream.HangUp()
 		s.wakeReader()
 	}
-	return nil
+}
+
+// spawn runs a goroutine of the session.
+func (s *session) spawn(f func()) {
+	s.running.Add(1)
+	s.stream.Go(func() {
+		f()
+		if s.running.Add(-1) == 0 {
+			notify(s.idle)
+		}
+	})
+}
+
+// wait waits for a value on c.
+func (s *session) wait(c <-chan struct{}) {
+	_ = s.stream.Await(context.Background(), c) // which never ends
 }
 
 // incoming is what the program sends. Read first flushes the
@@ -112,7 +121,7 @@ type incoming session
 
 func (in *incoming) Read(b []byte) (int, error) {
 	(*session)(in).flushDeferred()
-	return in.input.Read(b)
+	return in.stream.Read(b)
 }
 
 // flushDeferred writes the answers that are deferred.
@@ -131,10 +140,10 @@ var errBye = errors.New("detached cleanly")
 func (s *session) run(ctx context.Context) (why error) {
 	session, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.ctx = session
-	written := make(chan struct{})
-	s.tasks.Go(func() { s.out.run(written) })
+	writing, written := context.WithCancel(context.Background())
+	s.spawn(func() { s.out.run(writing) })
 	stop := context.AfterFunc(ctx, func() {
-		s.link.stopReading()
+		s.stream.StopReading()
 		s.wakeReader()
 	})
 	why = s.read()
@@ -150,9 +159,9 @@ func (s *session) run(ctx context.Context) (why error) {
 	s.out.seal()
 	cancel(gone)
 	// A goroutine that writes to a program that does not read is stuck until then.
-	defer time.AfterFunc(farewellTime, s.link.hangUp).Stop()
+	stopHangUp := s.stream.After(farewellTime, s.stream.HangUp)
 	if last := farewell(why); last == nil {
-		s.link.hangUp()
+		s.stream.HangUp()
 		s.cancelAll(gone)
 		s.server.release(s)
 	} else {
@@ -160,11 +169,13 @@ func (s *session) run(ctx context.Context) (why error) {
 		s.server.release(s)
 		s.out.closeWith(last)
 	}
-	close(written)
-	s.tasks.Wait()
+	written()
+	for s.running.Load() > 0 {
+		s.wait(s.idle)
+	}
+	stopHangUp()
 	s.returnMemory(true)
-	s.input.close()
-	s.link.close()
+	s.stream.Close()
 	return why
 }
 
@@ -187,9 +198,9 @@ func farewell(why error) item {
 // wakeReader wakes the reading goroutine, if it waits for room.
 func (s *session) wakeReader() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.gone = true
-	s.less.Broadcast()
+	s.mu.Unlock()
+	notify(s.less)
 }
 
 // read handles frames until the program is gone.
@@ -243,7 +254,7 @@ func (s *session) handle(t frameType) error {
 // cancelAll ends everything that is under way for a program that has gone.
 func (s *session) cancelAll(cause error) {
 	s.mu.Lock()
-	ops := slices.Collect(maps.Values(s.ops))
+	ops := slices.SortedFunc(maps.Values(s.ops), func(a, b *operation) int { return cmp.Compare(a.id, b.id) })
 	s.mu.Unlock()
 	for _, op := range ops {
 		if op.watcher != nil && op.watcher.take(op) {

@@ -37,7 +37,7 @@ func (s *session) watch(op *operation) {
 		s.watchers = append(s.watchers, w)
 		s.current = w
 		w.add(op)
-		s.tasks.Go(w.run)
+		s.spawn(w.run)
 	}
 }
 
@@ -109,12 +109,7 @@ func (w *watcher) wait() error {
 	if !idle {
 		return w.s.dev.Await(w.s.ctx, w.wake)
 	}
-	select {
-	case <-w.wake:
-		return nil
-	case <-w.s.ctx.Done():
-		return w.s.ctx.Err()
-	}
+	return w.s.stream.Await(w.s.ctx, w.wake)
 }
 
 // collect removes what has ended.

@@ -18,34 +18,89 @@ import (
 // chooses which goes on where several can. Package mpi and the kernels run like this on their
 // Device.
 
-// blocking is a program of a rank, in a goroutine of its own. It runs from a value on resume,
-// which is closed if it is abandoned, to one on suspended.
+// blocking is a program of a rank, or another goroutine. It runs from a value on resume, which
+// is closed if it is killed, to one on suspended.
 type blocking struct {
+	run               func()
+	process           *process
 	resume, suspended chan struct{}
 	// ready reports whether the program can go on; it does at until at the latest.
-	ready func() bool
-	until handshake.Instant
-	over  bool
+	ready                 func() bool
+	until                 handshake.Instant
+	running, over, killed bool
+}
+
+// process has the goroutines of a program: those that it starts, and those that these start.
+type process struct{ killed bool }
+
+// spawn adds a goroutine, in a process unless that is nil.
+func (w *world) spawn(p *process, run func()) *blocking {
+	b := &blocking{
+		run: run, process: p, ready: func() bool { return true }, until: never,
+		resume: make(chan struct{}), suspended: make(chan struct{}),
+	}
+	w.programs = append(w.programs, b)
+	return b
 }
 
 // runnable reports whether the program can go on.
-func (b *blocking) runnable(now handshake.Instant) bool {
-	return !b.over && (now >= b.until || b.ready())
-}
+func (b *blocking) runnable(now handshake.Instant) bool { return now >= b.until || b.ready() }
 
 // proceed has the program go on until it waits, or has ended.
 func (b *blocking) proceed(w *world) {
 	before := w.current
-	w.current, b.ready, b.until = b, func() bool { return false }, never
-	b.resume <- struct{}{}
+	w.current, b.running = b, true
+	b.ready, b.until = func() bool { return false }, never
+	if run := b.run; run != nil {
+		b.run = nil
+		go func() {
+			defer func() {
+				b.over = true
+				b.suspended <- struct{}{}
+			}()
+			run()
+		}()
+	} else {
+		b.resume <- struct{}{}
+	}
 	<-b.suspended
-	w.current = before
+	w.current, b.running = before, false
+	w.forgetEnded()
+}
+
+// kill has programs run no longer. One that is running ends when it waits next.
+func (w *world) kill(which func(b *blocking) bool) {
+	for _, b := range slices.Clone(w.programs) {
+		if b.over || b.killed || !which(b) {
+			continue
+		}
+		b.killed = true
+		switch {
+		case b.run != nil: // it has not begun
+			b.over = true
+		case !b.running:
+			before := w.current
+			w.current = b // while it calls what is deferred
+			close(b.resume)
+			<-b.suspended
+			w.current = before
+		}
+	}
+	w.forgetEnded()
+}
+
+// forgetEnded forgets programs that have ended.
+func (w *world) forgetEnded() {
+	w.programs = slices.DeleteFunc(w.programs, func(b *blocking) bool { return b.over })
 }
 
 // suspend waits until ready reports true, or until a time. Of a caller that is no program, the
 // world goes on meanwhile; it reports false if nothing happens any more.
 func (w *world) suspend(until handshake.Instant, ready func() bool) bool {
 	if b := w.current; b != nil {
+		if b.killed { // it ends, and calls what is deferred
+			runtime.Goexit()
+		}
 		b.ready, b.until = ready, until
 		b.suspended <- struct{}{}
 		if _, ok := <-b.resume; !ok {
@@ -158,6 +213,9 @@ func (s *Simulated) Devices() []Device {
 // others when Run does not run.
 type SimulatedDevice struct {
 	*core
+	// Served: it is used by an attach.Server, which examines operations with a lock, and does
+	// not wait for one by examining it again and again.
+	Served  bool
 	s       *Simulated
 	w       *world
 	watched []*simulatedOp
@@ -169,32 +227,12 @@ func (d *SimulatedDevice) Run(programs ...func()) error { return d.s.Run(program
 // Run is as SimulatedDevice.Run.
 func (s *Simulated) Run(programs ...func()) error {
 	w := s.w
+	var run []*blocking
 	for _, program := range programs {
-		b := &blocking{
-			ready: func() bool { return true }, until: never,
-			resume: make(chan struct{}), suspended: make(chan struct{}),
-		}
-		go func() {
-			defer func() {
-				b.over = true
-				b.suspended <- struct{}{}
-			}()
-			if _, ok := <-b.resume; ok {
-				program()
-			}
-		}()
-		w.programs = append(w.programs, b)
+		run = append(run, w.spawn(new(process), program))
 	}
-	defer func() {
-		for _, b := range w.programs {
-			if !b.over {
-				close(b.resume)
-				<-b.suspended
-			}
-		}
-		w.programs = nil
-	}()
-	for slices.ContainsFunc(w.programs, func(b *blocking) bool { return !b.over }) {
+	defer w.kill(func(b *blocking) bool { return slices.Contains(run, b) })
+	for slices.ContainsFunc(run, func(b *blocking) bool { return !b.over }) {
 		if !w.step() {
 			return fmt.Errorf("programs wait, and nothing happens any more: %s", s.waits())
 		}
@@ -208,8 +246,13 @@ func (s *Simulated) Run(programs ...func()) error {
 // WithTimeout is context.WithTimeout in simulated time.
 func (d *SimulatedDevice) WithTimeout(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	d.w.deliver(datagram{at: d.w.now + after, do: func() { cancel(context.DeadlineExceeded) }})
+	d.s.after(after, func() { cancel(context.DeadlineExceeded) })
 	return ctx, func() { cancel(nil) }
+}
+
+// after calls do when some time has passed, and after what has to arrive before.
+func (s *Simulated) after(d time.Duration, do func()) {
+	s.w.deliver(datagram{at: s.w.now + d, do: do})
 }
 
 // waits says what the ranks wait for.
@@ -223,23 +266,28 @@ func (s *Simulated) waits() string {
 	return strings.Join(texts, "; ")
 }
 
-// wait waits until ready reports true, or for ctx. A deadline of ctx is for programs that hang.
+// wait waits until ready reports true, or for ctx.
 func (d *SimulatedDevice) wait(ctx context.Context, ready func() bool) error {
 	if d.pending.coalesced {
 		d.event(func() { d.flushCoalesced() })
 	}
+	return d.s.wait(ctx, ready)
+}
+
+// wait waits until ready reports true, or for ctx. A deadline of ctx is for programs that hang.
+func (s *Simulated) wait(ctx context.Context, ready func() bool) error {
 	until := never
 	if at, ok := ctx.Deadline(); ok {
-		until = d.w.now + max(0, time.Until(at)).Round(time.Second/100)
+		until = s.w.now + max(0, time.Until(at)).Round(time.Second/100)
 	}
 	for !ready() {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if d.w.now >= until {
+		if s.w.now >= until {
 			return context.DeadlineExceeded
 		}
-		if !d.w.suspend(until, func() bool { return ready() || ctx.Err() != nil }) {
+		if !s.w.suspend(until, func() bool { return ready() || ctx.Err() != nil }) {
 			return errors.New("nothing happens any more")
 		}
 	}
@@ -343,6 +391,12 @@ func (d *SimulatedDevice) Probe(ctx context.Context, m Match, wait bool) (Status
 	}
 }
 
+// Yield has a caller that polls come back a little later.
+func (d *SimulatedDevice) Yield() { d.yield(func() bool { return false }) }
+
+// ResetCollectives is Engine.ResetCollectives.
+func (d *SimulatedDevice) ResetCollectives() { d.event(d.resetCollectives) }
+
 // Await implements Device.
 func (d *SimulatedDevice) Await(ctx context.Context, c <-chan struct{}) error {
 	ready := func() bool {
@@ -389,16 +443,27 @@ type simulatedOp struct {
 // Wait implements Op.
 func (o *simulatedOp) Wait(ctx context.Context) (Status, error) {
 	if err := o.d.wait(ctx, o.over); err != nil {
-		for o.kind == opCollective && !o.over() && o.call.CancelComputing(err) && o.d.w.step() {
-		}
-		o.d.event(func() { o.d.endWait(o.Request, err, nil) })
+		return o.Detach(err, nil)
+	}
+	return o.status, o.err
+}
+
+// Detach is Request.Detach.
+func (o *simulatedOp) Detach(cause error, release func()) (Status, error) {
+	for o.kind == opCollective && !o.over() && o.call.CancelComputing(cause) {
+		o.d.Yield() // the user's function has the buffers
+	}
+	detached := false
+	o.d.event(func() { detached = o.d.endWait(o.Request, cause, release) })
+	if !detached && release != nil {
+		release()
 	}
 	return o.status, o.err
 }
 
 // Test implements Op.
 func (o *simulatedOp) Test() (Status, bool, error) {
-	if !o.over() {
+	if !o.over() && !o.d.Served {
 		o.d.yield(o.over)
 	}
 	if !o.over() {

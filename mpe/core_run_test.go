@@ -31,8 +31,8 @@ type world struct {
 	last  map[[2]int]handshake.Instant // when the last of a pair arrives: a path keeps the order
 	cut   map[[2]int]handshake.Instant // until when nothing of a pair arrives
 	bad   map[[2]int]int               // how many more datagrams of a pair a burst of losses takes
-	jobs  []func()                     // users' functions that are to be called
-	// programs are those that block, and current is the one that runs, if any does.
+	// programs are those that block, users' functions among them, and current is the one that
+	// runs, if any does.
 	programs []*blocking
 	current  *blocking
 	// sent counts datagrams, and faulty those that were lost or repeated; from calm on none
@@ -186,7 +186,7 @@ func (p *port) revoke()                    {}
 func (p *port) random() uint64             { return p.w.rng.Uint64() }
 
 func (p *port) compute(j collective.Job) {
-	p.w.jobs = append(p.w.jobs, func() {
+	p.w.spawn(nil, func() {
 		err := j.Run()
 		if !p.dead {
 			p.w.event(p.rank, func(e *core) { e.computed(j, err) })
@@ -271,20 +271,15 @@ func (w *world) event(rank int, do func(e *core)) {
 
 // next returns when step has something to do, or never.
 func (w *world) next() handshake.Instant {
-	if len(w.jobs) > 0 {
-		return w.now
-	}
 	at := never
 	for _, p := range w.ports {
 		at = min(at, p.ready(), p.due())
 	}
 	for _, b := range w.programs {
-		switch {
-		case b.runnable(w.now):
+		if b.runnable(w.now) {
 			return w.now
-		case !b.over:
-			at = min(at, b.until)
 		}
+		at = min(at, b.until)
 	}
 	if len(w.wire) > 0 {
 		at = min(at, w.wire[0].at)
@@ -294,13 +289,6 @@ func (w *world) next() handshake.Instant {
 
 // step does what is next, and reports false if there is nothing.
 func (w *world) step() bool {
-	if len(w.jobs) > 0 {
-		i := w.rng.IntN(len(w.jobs))
-		job := w.jobs[i]
-		w.jobs = slices.Delete(w.jobs, i, i+1)
-		job()
-		return true
-	}
 	at := w.next()
 	if at == never {
 		return false

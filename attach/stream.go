@@ -1,0 +1,46 @@
+package attach
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// Stream is a connection between a program and a daemon, and runs the goroutines that serve
+// it. Serve and Dial make theirs of Unix sockets. Tests make others, such as one in simulated
+// time that runs one goroutine at a time.
+type Stream interface {
+	// Read and Write wait until there is something to read, and until all is written.
+	io.ReadWriter
+	// TryWrite writes what there is room for, and returns how many bytes that was.
+	TryWrite(b []byte) int
+	// StopReading lets reads end with what has come, and HangUp writes as well.
+	StopReading()
+	HangUp()
+	// Close is HangUp when nothing reads any longer.
+	Close()
+
+	// Go runs f in a goroutine. After does so when d has passed, if stop is not called before.
+	Go(f func())
+	After(d time.Duration, f func()) (stop func() bool)
+	// Await waits for a value on c, or for ctx, whose cause it returns.
+	Await(ctx context.Context, c <-chan struct{}) error
+}
+
+// goroutines are those of the process, for a Stream.
+type goroutines struct{}
+
+func (goroutines) Go(f func()) { go f() }
+
+func (goroutines) After(d time.Duration, f func()) (stop func() bool) {
+	return time.AfterFunc(d, f).Stop
+}
+
+func (goroutines) Await(ctx context.Context, c <-chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
