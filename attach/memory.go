@@ -182,18 +182,27 @@ func (s *session) discharge(op *operation) {
 // detacher is an operation that can end while its transfer keeps the buffer.
 type detacher interface {
 	Detach(cause error, release func()) (mpe.Status, error)
+	Abandon(cause error, release func()) (mpe.Status, error)
 }
 
-// detach ends an operation because of cause. If its transfer goes on, its buffer is
-// charged to what is common until that has ended.
-func (s *session) detach(op *operation, cause error) (mpe.Status, error) {
+// detach ends an operation because of cause, for a program that waits no longer, or is gone.
+// If its transfer goes on, its buffer is charged to what is common until that has ended.
+func (s *session) detach(op *operation, cause error, gone bool) (mpe.Status, error) {
 	l, ok := op.dev.(detacher)
-	if !ok || op.kind == opCall || cap(op.memory) < anonmem.Least {
+	large := cap(op.memory) >= anonmem.Least
+	if !ok || op.kind == opCall || !large && !gone {
 		return op.dev.Wait(endedContext(cause))
 	}
-	m, b := &s.server.memory, op.detachMemory()
-	m.force(int64(cap(b)))
-	return l.Detach(cause, func() { m.release(b) })
+	var release func()
+	if large {
+		m, b := &s.server.memory, op.detachMemory()
+		m.force(int64(cap(b)))
+		release = func() { m.release(b) }
+	}
+	if gone {
+		return l.Abandon(cause, release)
+	}
+	return l.Detach(cause, release)
 }
 
 // force takes from what is common, also more than there is. Less is drawn until it has

@@ -229,7 +229,7 @@ func (s *session) abort(op *operation, cause error) {
 		op.stop(cause)
 	case op.watcher != nil:
 		if op.watcher.take(op) {
-			st, err := s.detach(op, cause)
+			st, err := s.detach(op, cause, false)
 			op.end(&st, false, err)
 		}
 	case op.dev == nil:

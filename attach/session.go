@@ -260,7 +260,7 @@ func (s *session) cancelAll(cause error) {
 		if op.watcher != nil && op.watcher.take(op) {
 			// Whether it could be canceled or had gone too far is the
 			// rank's business, which may go on with the buffer.
-			_, _ = s.detach(op, cause)
+			_, _ = s.detach(op, cause, true)
 			op.dev.Free()
 		}
 	}

@@ -2,8 +2,9 @@ package mpe
 
 // endWait ends a request for its caller, whose context has ended with cause, unless it has
 // ended. It reports whether its buffer was left to a transfer that goes on, which calls
-// release when it needs it no longer.
-func (e *core) endWait(r *Request, cause error, release func()) (detached bool) {
+// release when it needs it no longer. The message that a receive has matched goes to the next
+// receive that it fits, unless the caller is gone: then it is dropped.
+func (e *core) endWait(r *Request, cause error, release func(), gone bool) (detached bool) {
 	switch {
 	case r.over():
 		return false
@@ -12,9 +13,9 @@ func (e *core) endWait(r *Request, cause error, release func()) (detached bool) 
 	default:
 		err := e.waitError(r, cause)
 		if !e.cancel(r) {
-			err.InTransfer, detached = true, true
+			err.InTransfer = true
 			e.revokePlacement(r) // before the caller has the buffer
-			e.detach(r, release)
+			detached = e.detach(r, release, gone)
 		}
 		e.finish(r, err)
 	}
@@ -54,13 +55,18 @@ func (e *core) cancel(r *Request) bool {
 }
 
 // detach gives the transfer of a request that cannot be cancelled a buffer of
-// its own.
-func (e *core) detach(r *Request, release func()) {
-	if r.send() {
+// its own, and reports whether that is the caller's. Drop says that no other receive gets the
+// message of one.
+func (e *core) detach(r *Request, release func(), drop bool) (kept bool) {
+	switch {
+	case r.send():
 		r.p.detachSend(r, release)
-	} else {
+	case drop:
+		return r.in.p.discardRecv(r, release)
+	default:
 		r.in.p.detachRecv(r, release)
 	}
+	return true
 }
 
 // abortQueued ends everything that has not begun to move.

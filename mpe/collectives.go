@@ -148,11 +148,7 @@ func (e callEngine) Cancel(m *collective.Message) {
 		return
 	}
 	if !e.cancel(r) {
-		if r.kind == OpRecv { // it is not kept: no later receive asks for it
-			r.in.p.discardRecv(r)
-		} else {
-			e.detach(r, nil)
-		}
+		e.detach(r, nil, true) // no later receive asks for it
 	}
 	e.finish(r, ErrCancelled)
 }

@@ -82,7 +82,7 @@ func TestNextProgram(t *testing.T) {
 			})
 		}
 		end := func(rank int, r *Request) { // the program is gone
-			w.event(rank, func(e *core) { e.endWait(r, context.Canceled, nil) })
+			w.event(rank, func(e *core) { e.endWait(r, context.Canceled, nil, false) })
 		}
 		next := func() {
 			for rank := range 2 {

@@ -60,7 +60,7 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	r.e.poll(ctx, &r.ended)
 	if !r.over() {
 		if err := r.sleep(ctx); err != nil {
-			return r.e.detachOrCancel(r, err, nil)
+			return r.e.detachOrCancel(r, err, nil, false)
 		}
 	}
 	return r.status, r.err
@@ -71,7 +71,14 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 // the buffer is the caller's again, perhaps before Detach returns. It must not call the
 // engine, and not wait. An engine that is closed meanwhile does not call it.
 func (r *Request) Detach(cause error, release func()) (Status, error) {
-	return r.e.detachOrCancel(r, cause, release)
+	return r.e.detachOrCancel(r, cause, release, false)
+}
+
+// Abandon is Detach for a caller that is gone: a message that a receive has matched is dropped
+// with it, as no other program is to receive it. A nil release has the engine copy what it
+// needs, as Wait does.
+func (r *Request) Abandon(cause error, release func()) (Status, error) {
+	return r.e.detachOrCancel(r, cause, release, true)
 }
 
 // sleep waits for the request to end without polling.
@@ -147,13 +154,13 @@ func (r *Request) Cancel() {
 // With release, the caller's buffer goes to what goes on, instead of a copy. Release
 // is called when it is not needed any more, with the lock held, or before detachOrCancel
 // returns.
-func (e *Engine) detachOrCancel(r *Request, cause error, release func()) (Status, error) {
+func (e *Engine) detachOrCancel(r *Request, cause error, release func(), gone bool) (Status, error) {
 	e.lock()
 	defer e.unlock()
 	for r.kind == opCollective && !r.over() && r.call.CancelComputing(cause) {
 		e.awaitUser() // the user's function has the buffers
 	}
-	if !e.endWait(r, cause, release) && release != nil {
+	if !e.endWait(r, cause, release, gone) && release != nil {
 		release()
 	}
 	return r.status, r.err

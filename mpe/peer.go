@@ -75,8 +75,9 @@ type link interface {
 	// a buffer of its own: the request's if release is not nil, otherwise a copy.
 	detachSend(r *Request, release func())
 	detachRecv(r *Request, release func())
-	// discardRecv detaches a receive whose message nothing else may receive.
-	discardRecv(r *Request)
+	// discardRecv detaches a receive whose message nothing else may receive, and reports
+	// whether it needs the buffer until it calls release.
+	discardRecv(r *Request, release func()) (kept bool)
 	// abortUnsent ends the sends of which the peer knows nothing; abortAll ends
 	// everything.
 	abortUnsent(err error)

@@ -353,10 +353,11 @@ func (l *extendedLink) detachRecv(r *Request, release func()) {
 	e.restore(in)
 }
 
-func (l *extendedLink) discardRecv(r *Request) {
+func (l *extendedLink) discardRecv(r *Request, _ func()) (kept bool) {
 	in := r.in
 	in.buf, in.own, in.req = nil, false, nil
 	r.in = nil
+	return false
 }
 
 // abortUnsent also asks the peer to cancel the sends that no receive has matched.

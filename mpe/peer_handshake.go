@@ -325,7 +325,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 		}
 		e.inbounds.retire(r.in)
 		e.finish(r, act.Err)
-	case act.Err == nil:
+	case act.Err == nil && !r.discards:
 		// It arrived for a detached receive: it goes to the next one that it fits.
 		in := &inbound{
 			source: p.rank, tag: int32(act.Header.Tag), bytes: r.status.Bytes, datatype: r.status.Datatype,
@@ -379,7 +379,11 @@ func (l *handshakeLink) detachSend(r *Request, release func()) { l.sending = l.d
 
 func (l *handshakeLink) detachRecv(r *Request, release func()) { l.recving = l.detach(r, release) }
 
-func (l *handshakeLink) discardRecv(r *Request) { l.detachRecv(r, nil) }
+func (l *handshakeLink) discardRecv(r *Request, release func()) (kept bool) {
+	l.detachRecv(r, release)
+	l.recving.discards = true
+	return true
+}
 
 // detach returns the request that takes r's place in the pair.
 func (l *handshakeLink) detach(r *Request, release func()) *Request {

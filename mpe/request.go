@@ -73,7 +73,7 @@ type Request struct {
 	flow    *flow
 
 	detached bool // without its caller, and still in transfer
-	discards bool // it has neither caller nor buffer: its message is dropped
+	discards bool // it has no caller: its message is dropped
 
 	status Status
 	err    error

@@ -2,6 +2,8 @@ package mpe_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 // daemons are the ranks of a cluster that programs attach to, each with a daemon of its own.
@@ -29,12 +32,12 @@ func (r daemonRank) Device(int) (mpe.Device, error) { return r.SimulatedDevice, 
 // daemonRank is the one rank of a daemon.
 type daemonRank struct{ *mpe.SimulatedDevice }
 
-func newDaemons(s *mpe.Simulated) *daemons {
+func newDaemons(s *mpe.Simulated, o attach.Options) *daemons {
 	d := &daemons{Simulated: s, devices: s.Devices()}
 	for _, device := range d.devices {
 		rank := device.(*mpe.SimulatedDevice)
 		rank.Served = true
-		d.servers = append(d.servers, attach.NewServer(daemonRank{rank}, attach.Options{}))
+		d.servers = append(d.servers, attach.NewServer(daemonRank{rank}, o))
 	}
 	return d
 }
@@ -98,7 +101,7 @@ func (o polled) Test() (mpe.Status, bool, error) {
 
 // TestSimulationOfAttached: the tests of package mpi pass on ranks of daemons, and nothing is
 // left in a daemon of a program that has ended.
-func TestSimulationOfAttached(t *testing.T) { eachSeed(t, false, simulateAttached) }
+func TestSimulationOfAttached(t *testing.T) { eachSeed(t, softwareKinds, simulateAttached) }
 
 // simulateAttached runs the test of a seed on ranks of which some are attached to.
 func simulateAttached(t *testing.T, k *mpe.SimulatedKind, seed uint64) (s *mpe.Simulated) {
@@ -110,7 +113,7 @@ func simulateAttached(t *testing.T, k *mpe.SimulatedKind, seed uint64) (s *mpe.S
 	var d *daemons
 	name := mpitest.One(t, func(t *testing.T, ranks int) []mpe.Device {
 		s = mpe.NewSimulated(t, k, seed, ranks)
-		d = newDaemons(s)
+		d = newDaemons(s, attach.Options{})
 		devices := slices.Clone(d.devices)
 		for rank := range devices {
 			if rng.IntN(4) == 0 {
@@ -142,4 +145,101 @@ func (d *daemons) check(t *testing.T) {
 			t.Errorf("rank %d: %+v is still attached", rank, programs)
 		}
 	}
+}
+
+// TestSimulationOfKilled: programs are killed at any time, and the programs after them are
+// right. Each daemon has its memory back.
+func TestSimulationOfKilled(t *testing.T) { eachSeed(t, extendedKinds, simulateKilled) }
+
+// attachedMemory is how much memory a daemon has in TestSimulationOfKilled.
+const attachedMemory = 4 << 20
+
+func simulateKilled(t *testing.T, k *mpe.SimulatedKind, seed uint64) *mpe.Simulated {
+	rng := rand.New(rand.NewPCG(seed, 4))
+	s := mpe.NewSimulated(t, k, seed, 2+rng.IntN(3))
+	d := newDaemons(s, attach.Options{Memory: attachedMemory})
+	for round := range 3 {
+		last := round == 2
+		var programs []func()
+		for rank := range s.Size() {
+			programs = append(programs, func() { d.program(t, rank, round, last, rng) })
+		}
+		if err := s.Run(programs...); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		d.check(t)
+		if t.Failed() {
+			t.Logf("%d ranks, round %d", s.Size(), round)
+			break
+		}
+	}
+	return s
+}
+
+// program attaches to a rank and exchanges messages. Unless it is the last, it may be killed,
+// or see that another one is.
+func (d *daemons) program(t *testing.T, rank, round int, last bool, rng *rand.Rand) {
+	a, err := d.attach(rank)
+	if err != nil {
+		t.Errorf("round %d, rank %d: %v", round, rank, err)
+		return
+	}
+	if !last && rng.IntN(2) == 0 {
+		d.KillAfter(time.Duration(rng.IntN(20_000))*time.Microsecond, a.stream.HangUp)
+	}
+	ctx, stop := a.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	whole := a.Client.Limits().Bytes
+	op, err := a.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: rank, Tag: 1 << 20, Buf: make([]byte, whole)})
+	if err == nil {
+		op.Cancel()
+		_, err = op.Wait(ctx)
+	}
+	if !errors.Is(err, mpe.ErrCancelled) {
+		t.Errorf("round %d, rank %d: a receive of %d bytes, all that there are: %v", round, rank, whole, err)
+	}
+	if err := a.exchange(ctx, round, rng); err != nil && last {
+		t.Errorf("round %d, rank %d: %v", round, rank, err)
+	}
+	if err := a.Client.Close(t.Context()); err != nil {
+		t.Errorf("round %d, rank %d: %v", round, rank, err)
+	}
+}
+
+// exchange makes calls and sends messages.
+func (a *attached) exchange(ctx context.Context, round int, rng *rand.Rand) error {
+	world, err := mpi.New(a)
+	if err != nil {
+		return err
+	}
+	n := int32(world.Size())
+	right := (world.Rank() + 1) % world.Size()
+	left := (world.Rank() + world.Size() - 1) % world.Size()
+	comms := []*mpi.Comm{world}
+	for step := range int32(8) {
+		c := comms[int(step)%len(comms)]
+		sum := []int32{0}
+		if err := mpi.Allreduce(ctx, c, []int32{step + int32(round)}, sum, mpi.Sum); err != nil {
+			return fmt.Errorf("step %d: Allreduce: %w", step, err)
+		}
+		if want := n * (step + int32(round)); sum[0] != want {
+			return fmt.Errorf("step %d: the sum is %d, not %d", step, sum[0], want)
+		}
+		got := make([]int32, 1+5000*(step%2))
+		sent := slices.Repeat([]int32{100*int32(round) + step}, len(got))
+		if _, err := mpi.Sendrecv(ctx, c, sent, right, round, got, left, round); err != nil {
+			return fmt.Errorf("step %d: Sendrecv: %w", step, err)
+		}
+		if !slices.Equal(sent, got) {
+			return fmt.Errorf("step %d: other words were received", step)
+		}
+		if step == 2 {
+			c, err := world.Split(ctx, 0, world.Rank())
+			if err != nil {
+				return fmt.Errorf("Split: %w", err)
+			}
+			comms = append(comms, c)
+		}
+	}
+	return nil
 }

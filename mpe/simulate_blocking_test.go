@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,15 +15,20 @@ import (
 
 // TestSimulationOfMPI: the tests of package mpi pass on simulated clusters, whatever the
 // network does and in whatever order ranks go on.
-func TestSimulationOfMPI(t *testing.T) { eachSeed(t, false, simulateMPI) }
+func TestSimulationOfMPI(t *testing.T) { eachSeed(t, softwareKinds, simulateMPI) }
 
-// eachSeed simulates the programs of all seeds, on each kind of cluster without or with FPGAs.
-func eachSeed(t *testing.T, fpga bool, simulate func(t *testing.T, k *mpe.SimulatedKind, seed uint64) *mpe.Simulated) {
+// Kinds of clusters: without FPGAs, with them, and of the profile extended alone.
+func softwareKinds(k *mpe.SimulatedKind) bool { return !k.FPGA }
+func fpgaKinds(k *mpe.SimulatedKind) bool     { return k.FPGA }
+func extendedKinds(k *mpe.SimulatedKind) bool { return strings.HasPrefix(k.Name, "extended") }
+
+// eachSeed simulates the programs of all seeds, on each kind of cluster that is wanted.
+func eachSeed(t *testing.T, wanted func(k *mpe.SimulatedKind) bool, simulate func(t *testing.T, k *mpe.SimulatedKind, seed uint64) *mpe.Simulated) {
 	name := t.Name()
 	first, n := mpe.Seeds()
 	for i := range mpe.SimulatedKinds {
 		k := &mpe.SimulatedKinds[i]
-		if k.FPGA != fpga {
+		if !wanted(k) {
 			continue
 		}
 		t.Run(k.Name, func(t *testing.T) {
@@ -60,11 +66,13 @@ func simulateMPI(t *testing.T, k *mpe.SimulatedKind, seed uint64) (s *mpe.Simula
 // TestSimulationOfMPIAgain: a seed determines all that happens.
 func TestSimulationOfMPIAgain(t *testing.T) {
 	for i := range mpe.SimulatedKinds {
-		if k := &mpe.SimulatedKinds[i]; !k.FPGA {
+		if k := &mpe.SimulatedKinds[i]; softwareKinds(k) {
 			for seed := range uint64(12) {
-				once := simulateMPI(t, k, seed).Transcript()
-				if again := simulateMPI(t, k, seed).Transcript(); !bytes.Equal(once, again) {
-					t.Errorf("%s, seed %d: something else happens", k.Name, seed)
+				for _, simulate := range []func(*testing.T, *mpe.SimulatedKind, uint64) *mpe.Simulated{simulateMPI, simulateAttached} {
+					once := simulate(t, k, seed).Transcript()
+					if again := simulate(t, k, seed).Transcript(); !bytes.Equal(once, again) {
+						t.Errorf("%s, seed %d: something else happens", k.Name, seed)
+					}
 				}
 			}
 		}

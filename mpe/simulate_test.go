@@ -236,7 +236,7 @@ func (p *program) do(o *posted) {
 			e.cancelled(o.r)
 			return
 		case o.r != nil:
-			e.endWait(o.r, context.DeadlineExceeded, nil)
+			e.endWait(o.r, context.DeadlineExceeded, nil, false)
 			return
 		}
 		if o.call != nil {
