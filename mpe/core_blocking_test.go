@@ -135,12 +135,13 @@ type sent struct {
 // maxLog is how many datagrams Log logs.
 const maxLog = 200
 
-// SimulatedKind is a kind of Simulated. FPGA: all ranks but 0 are stand-ins for FPGAs.
+// SimulatedKind is a kind of Simulated. FPGA: all ranks but 0 are stand-ins for FPGAs. Tree:
+// their calls are those that upstream's compiler makes with com_opt 1.
 type SimulatedKind struct {
-	Name string
-	FPGA bool
-	net  faults
-	peer func(local, remote int) Peer
+	Name       string
+	FPGA, Tree bool
+	net        faults
+	peer       func(local, remote int) Peer
 }
 
 // SimulatedKinds are the clusters that NewSimulated makes.
@@ -153,6 +154,8 @@ var SimulatedKinds = []SimulatedKind{
 	{Name: "cloudfpga, streams", peer: limitedPeer, net: faults{stream: true, stall: 0.01, slow: 0.2}},
 	{Name: "fpga", FPGA: true, peer: hostAndFPGAs},
 	{Name: "fpga, streams", FPGA: true, peer: hostAndFPGAs, net: faults{stream: true, stall: 0.01, slow: 0.2}},
+	{Name: "fpga, tree", FPGA: true, Tree: true, peer: hostAndFPGAs},
+	{Name: "fpga, tree with streams", FPGA: true, Tree: true, peer: hostAndFPGAs, net: faults{stream: true, stall: 0.01, slow: 0.2}},
 }
 
 // hostAndFPGAs is rank 0 as a host of stand-ins.
@@ -169,6 +172,11 @@ func limitedPeer(local, remote int) Peer {
 // NewSimulated makes a cluster.
 func NewSimulated(t *testing.T, k *SimulatedKind, seed uint64, n int) *Simulated {
 	s := &Simulated{w: newCores(t, seed, n, k.net, k.peer)}
+	for _, e := range s.w.cores {
+		if k.Tree {
+			e.calls = collective.New(callEngine{e}, n, collective.Config{Tree: true, FPGAs: members(n)[1:]})
+		}
+	}
 	s.w.trace = func(what string, d datagram) {
 		if len(s.log) == 2*maxLog {
 			s.log = append(s.log[:0], s.log[maxLog:]...)

@@ -198,7 +198,7 @@ func (d *daemons) program(t *testing.T, rank, round int, last bool, rng *rand.Ra
 	if !errors.Is(err, mpe.ErrCancelled) {
 		t.Errorf("round %d, rank %d: a receive of %d bytes, all that there are: %v", round, rank, whole, err)
 	}
-	if err := a.exchange(ctx, round, rng); err != nil && last {
+	if err := a.exchange(ctx, round); err != nil && last {
 		t.Errorf("round %d, rank %d: %v", round, rank, err)
 	}
 	if err := a.Client.Close(t.Context()); err != nil {
@@ -206,8 +206,15 @@ func (d *daemons) program(t *testing.T, rank, round int, last bool, rng *rand.Ra
 	}
 }
 
+// sumByProgram is mpi.Sum as a function of the program.
+var sumByProgram = mpi.OpOf(func(in, inout []int32) {
+	for i, v := range in {
+		inout[i] += v
+	}
+}, true)
+
 // exchange makes calls and sends messages.
-func (a *attached) exchange(ctx context.Context, round int, rng *rand.Rand) error {
+func (a *attached) exchange(ctx context.Context, round int) error {
 	world, err := mpi.New(a)
 	if err != nil {
 		return err
@@ -218,12 +225,16 @@ func (a *attached) exchange(ctx context.Context, round int, rng *rand.Rand) erro
 	comms := []*mpi.Comm{world}
 	for step := range int32(8) {
 		c := comms[int(step)%len(comms)]
-		sum := []int32{0}
-		if err := mpi.Allreduce(ctx, c, []int32{step + int32(round)}, sum, mpi.Sum); err != nil {
+		mine := slices.Repeat([]int32{step + int32(round)}, 1+3000*int(step%2))
+		sum, sumOf := make([]int32, len(mine)), mpi.Sum
+		if step%4 > 1 {
+			sumOf = sumByProgram
+		}
+		if err := mpi.Allreduce(ctx, c, mine, sum, sumOf); err != nil {
 			return fmt.Errorf("step %d: Allreduce: %w", step, err)
 		}
-		if want := n * (step + int32(round)); sum[0] != want {
-			return fmt.Errorf("step %d: the sum is %d, not %d", step, sum[0], want)
+		if want := n * (step + int32(round)); slices.Min(sum) != want || slices.Max(sum) != want {
+			return fmt.Errorf("step %d: the sums are %d to %d, not %d", step, slices.Min(sum), slices.Max(sum), want)
 		}
 		got := make([]int32, 1+5000*(step%2))
 		sent := slices.Repeat([]int32{100*int32(round) + step}, len(got))

@@ -17,9 +17,11 @@ import (
 // network does and in whatever order ranks go on.
 func TestSimulationOfMPI(t *testing.T) { eachSeed(t, softwareKinds, simulateMPI) }
 
-// Kinds of clusters: without FPGAs, with them, and of the profile extended alone.
+// Kinds of clusters: without FPGAs, with them, with those that kernels are for, and of the profile
+// extended alone.
 func softwareKinds(k *mpe.SimulatedKind) bool { return !k.FPGA }
 func fpgaKinds(k *mpe.SimulatedKind) bool     { return k.FPGA }
+func kernelKinds(k *mpe.SimulatedKind) bool   { return k.FPGA && !k.Tree }
 func extendedKinds(k *mpe.SimulatedKind) bool { return strings.HasPrefix(k.Name, "extended") }
 
 // eachSeed simulates the programs of all seeds, on each kind of cluster that is wanted.
