@@ -44,9 +44,9 @@ type reduction struct {
 	id   uint64
 	elem int
 
-	// turn has a value while no REDUCE is under way, and changed when one of the next three
+	// free has a value while no REDUCE is under way, and changed when one of the next three
 	// has changed.
-	turn, changed chan struct{}
+	free, changed chan struct{}
 
 	mu sync.Mutex
 	// sent is set when REDUCE has been written, and answered when REDUCED has been read.
@@ -73,10 +73,10 @@ func (r *reduction) cancel(cause error) {
 // reduce is the operation of the call: inout = in ∘ inout. It waits for the program; the
 // error is the program's, or the cause of the end of the call.
 func (r *reduction) reduce(in, inout []byte) error {
-	if err := r.s.stream.Await(r.s.ctx, r.turn); err != nil {
+	if err := r.s.stream.Await(r.s.ctx, r.free); err != nil {
 		return err
 	}
-	defer notify(r.turn)
+	defer notify(r.free)
 	most := operandLen / r.elem * r.elem
 	x := reducings.Get().(*reducing)
 	for len(in) > 0 {
@@ -286,9 +286,9 @@ func (s *session) startReduction(c *call, x *collective.Operation) (*reduction, 
 	}
 	r := &reduction{
 		s: s, id: c.id, elem: max(x.Call.Elem, 1),
-		turn: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		free: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 	}
-	notify(r.turn)
+	notify(r.free)
 	x.User, x.CancelUser = r.reduce, r.cancel
 	return r, nil
 }

@@ -108,7 +108,7 @@ func (e *core) message(m *collective.Message) *Request {
 	r.kind, r.peer, r.p, r.buf, r.message = kind, m.Peer, e.peers[m.Peer], m.Buf, m
 	r.datatype, r.anyDatatype = m.Call.Datatype, m.Call.AnyDatatype
 	if !r.p.limits.NoComms {
-		r.comm, r.tag = m.Call.Comm, int32(m.Call.Tag)
+		r.comm, r.tag = m.Call.Comm, int32(m.Tag)
 	}
 	r.status.Peer = r.peer
 	e.nextID++

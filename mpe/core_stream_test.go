@@ -133,10 +133,11 @@ func (s *Simulated) KillAfter(d time.Duration, then func()) {
 	})
 }
 
-// Goroutines returns how many goroutines of daemons there are when none of them has ended for
-// a minute.
+// Pass lets some time pass.
+func (s *Simulated) Pass(d time.Duration) { s.w.until(s.w.now + d) }
+
+// Goroutines returns how many goroutines of daemons there are.
 func (s *Simulated) Goroutines() (n int) {
-	s.w.until(s.w.now + time.Minute)
 	for _, b := range s.w.programs {
 		if b.process == nil {
 			n++

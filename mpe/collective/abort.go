@@ -119,6 +119,17 @@ func (x *Execution) epoch() uint64 {
 	return 0
 }
 
+// messageTag is the tag of the call's messages: its number, counted from a place that the
+// epoch determines. So a message of an earlier program's call does not match, even if it
+// arrives when the members have agreed (E51).
+func (x *Execution) messageTag() int {
+	epoch := x.epoch()
+	if epoch == 0 || x.Tag == agreementTag || x.Tag > Tags {
+		return x.Tag
+	}
+	return 1 + int((epoch+uint64(x.Tag)-1)%Tags)
+}
+
 // agreement is that of the call's communicator, if there is one.
 func (x *Execution) agreement() *agreement {
 	if x.agreed != nil {

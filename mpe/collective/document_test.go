@@ -20,7 +20,7 @@ func TestDocumentOfFailures(t *testing.T) {
 		"In 2³² − 3, a root announces an order":                       orderComm == 1<<32-3,
 		"by a report of its status with a payload of 20 bytes":        abortLen == 20,
 		"keeps 64 such numbers of a communicator":                     maxAborts == 64,
-		"the tag of its messages: 1 to 2²⁹ − 1, and then again":       Tags == 1<<29-1,
+		"number of the call: 1 to 2²⁹ − 1, and then again":            Tags == 1<<29-1,
 		"1 its deadline, 2 cancelled, 3 another call on another rank": CauseTimeout == 1 && CauseCancelled == 2 && CauseMismatch == 3,
 		"4 a message that was too long, 5 a rank that was lost":       CauseTruncated == 4 && CausePeerLost == 5,
 		"6 the rank shuts down, 0 anything else":                      CauseClosing == 6 && CauseOther == 0,

@@ -62,8 +62,9 @@ type Engine interface {
 
 // Message is a send or a receive of a call's step.
 type Message struct {
-	// Call has the communicator, the tag and the datatype.
+	// Call has the communicator and the datatype.
 	Call *Operation
+	Tag  int
 	Send bool
 	// Sync: it can be cancelled until a receive has matched it.
 	Sync bool

@@ -111,7 +111,7 @@ func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
 		m = new(Message)
 	}
 	e.lastID++
-	*m = Message{Call: &x.Operation, Send: send, Sync: x.Tag == agreementTag, Peer: x.Members[peer], Buf: buf, x: x, step: number, id: e.lastID}
+	*m = Message{Call: &x.Operation, Tag: x.messageTag(), Send: send, Sync: x.Tag == agreementTag, Peer: x.Members[peer], Buf: buf, x: x, step: number, id: e.lastID}
 	x.under = append(x.under, m)
 	return m
 }
