@@ -1,10 +1,13 @@
 package mpe
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"syscall"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
 // SimulatedStream is an end of a connection between a program and a daemon on one host, as an
@@ -14,12 +17,17 @@ type SimulatedStream struct {
 	in, out *pipe
 }
 
-// pipe is a direction of a connection. over: nothing more is written.
+// pipe is a direction of a connection, with bytes that can be read, and inTransit more. over:
+// nothing more is written.
 type pipe struct {
-	bytes []byte
-	room  int
-	over  bool
+	bytes     []byte
+	inTransit int
+	room      int
+	over      bool
+	last      handshake.Instant // when what was written last can be read
 }
+
+func (p *pipe) free() int { return p.room - len(p.bytes) - p.inTransit }
 
 // Streams returns both ends of a connection.
 func (s *Simulated) Streams() (program, daemon *SimulatedStream) {
@@ -31,7 +39,7 @@ func (s *Simulated) Streams() (program, daemon *SimulatedStream) {
 // Read implements attach.Stream.
 func (e *SimulatedStream) Read(b []byte) (int, error) {
 	p := e.in
-	if err := e.s.wait(context.Background(), func() bool { return len(p.bytes) > 0 || p.over }); err != nil {
+	if err := e.s.wait(context.Background(), func() bool { return len(p.bytes) > 0 || p.over && p.inTransit == 0 }); err != nil {
 		return 0, err
 	}
 	if len(p.bytes) == 0 {
@@ -46,7 +54,7 @@ func (e *SimulatedStream) Read(b []byte) (int, error) {
 func (e *SimulatedStream) Write(b []byte) (n int, err error) {
 	p := e.out
 	for n < len(b) {
-		if err := e.s.wait(context.Background(), func() bool { return len(p.bytes) < p.room || p.over }); err != nil {
+		if err := e.s.wait(context.Background(), func() bool { return p.free() > 0 || p.over }); err != nil {
 			return n, err
 		}
 		if p.over {
@@ -63,8 +71,17 @@ func (e *SimulatedStream) TryWrite(b []byte) int {
 	if p.over {
 		return 0
 	}
-	n := min(len(b), p.room-len(p.bytes))
-	p.bytes = append(p.bytes, b[:n]...)
+	n := min(len(b), p.free())
+	if n == 0 {
+		return 0
+	}
+	p.inTransit += n
+	p.last = max(p.last, e.s.w.now+time.Duration(e.s.w.rng.IntN(20))*time.Microsecond)
+	moved := bytes.Clone(b[:n])
+	e.s.after(p.last-e.s.w.now, func() {
+		p.bytes = append(p.bytes, moved...)
+		p.inTransit -= n
+	})
 	return n
 }
 
@@ -135,6 +152,15 @@ func (s *Simulated) KillAfter(d time.Duration, then func()) {
 
 // Pass lets some time pass.
 func (s *Simulated) Pass(d time.Duration) { s.w.until(s.w.now + d) }
+
+// Unexpected returns how many messages of a communicator no receive has matched.
+func (d *SimulatedDevice) Unexpected(comm uint32) (n int) {
+	d.matchers.of(comm).EachUnexpected(func(_, _ int32, _ *inbound) bool {
+		n++
+		return true
+	})
+	return n
+}
 
 // Goroutines returns how many goroutines of daemons there are.
 func (s *Simulated) Goroutines() (n int) {

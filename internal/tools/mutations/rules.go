@@ -22,6 +22,8 @@ var (
 	nodes      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/nodes", "-seeds", "1000"}}
 	streams    = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/cloudfpga,_silent_streams", "-seeds", "1000"}}
 	oneWay     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/extended,_one_way", "-seeds", "1000"}}
+	killed     = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfKilled$", "-seeds", "1000"}}
+	upstream   = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
 	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
 )
 
@@ -69,11 +71,23 @@ var mutations = []mutation{
 	{"E30: what arrives late was not lost", "extended/ack.go",
 		"if int32(echo-s.clock) >= 0 {", "if now := true; now {", []test{oneWay}},
 	{"engine: a receive that was abandoned in mid-message keeps its message", "mpe/peer_handshake.go",
-		"\tcase act.Err == nil:\n\t\t// It arrived for a detached", "\tcase act.Err == nil && false:\n\t\t// It arrived for a detached", []test{simulation}},
+		"case act.Err == nil && !r.discards:", "case act.Err == nil && !r.discards && false:", []test{simulation}},
 	{"engine: a deadline is noted", "mpe/timer.go",
 		"\te.due = min(e.due, at)\n}", "\te.due = max(e.due, at)\n}", []test{simulation}},
 	{"engine: time-outs wait for what has arrived", "mpe/peer_handshake.go",
 		"\tif l.p.known != nil {", "\tif false {", []test{simulation}},
 	{"engine: a receive whose message did not exist is posted again", "mpe/peer_handshake.go",
 		"if !r.detached {\n\t\t\t\te.pairs.reposts", "if false {\n\t\t\t\te.pairs.reposts", []test{simulation, duplicate}},
+	{"E51: messages of an earlier program's calls have other tags", "mpe/collective/abort.go",
+		"if epoch == 0 || x.Tag", "if epoch == 0 || epoch > 0 || x.Tag", []test{killed}},
+	{"E51: an agreement drops the messages of an earlier program's calls", "mpe/collective/agree.go",
+		"\te.engine.Discard(first.Comm)\n", "", []test{killed}},
+	{"E51: the messages of an agreement can be cancelled", "mpe/collective/step.go",
+		"Sync: x.Tag == agreementTag", "Sync: false", []test{killed}},
+	{"attach: a program that is gone takes the messages with it that it has matched", "attach/memory.go",
+		"\tif gone {\n\t\treturn l.Abandon", "\tif false {\n\t\treturn l.Abandon", []test{killed}},
+	{"attach: a program that is gone has its memory returned", "attach/session.go",
+		"\ts.returnMemory(true)\n", "", []test{killed}},
+	{"upstream's tree: replicators combine in the order of the cluster file", "mpe/coll/upstream_reduce.go",
+		"for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((i+1)*n), n)", "for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((len(t.mine)-1-i)*n), n)", []test{upstream}},
 }
