@@ -114,13 +114,14 @@ func (c *Client) open(stream Stream, from *source, descriptor int) error {
 		stream.After(farewellTime, stream.HangUp)
 		c.group.Watch()
 	}
-	if err := c.start(descriptor); err != nil {
-		return err
-	}
 	writing, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	stream.Go(func() { c.out.run(writing) })
-	return nil
+	err := c.start(descriptor)
+	if err != nil {
+		stop()
+	}
+	return err
 }
 
 // source is what is read, by whichever way.
