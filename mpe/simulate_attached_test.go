@@ -101,7 +101,7 @@ func (o polled) Test() (mpe.Status, bool, error) {
 
 // TestSimulationOfAttached: the tests of package mpi pass on ranks of daemons, and nothing is
 // left in a daemon of a program that has ended.
-func TestSimulationOfAttached(t *testing.T) { eachSeed(t, softwareKinds, simulateAttached) }
+func TestSimulationOfAttached(t *testing.T) { eachSeed(t, 4, softwareKinds, simulateAttached) }
 
 // simulateAttached runs the test of a seed on ranks of which some are attached to.
 func simulateAttached(t *testing.T, k *mpe.SimulatedKind, seed uint64) (s *mpe.Simulated) {
@@ -151,7 +151,7 @@ func (d *daemons) check(t *testing.T, ago time.Duration) {
 // TestSimulationOfKilled: programs are killed at any time, and the programs after them have
 // right results. Each daemon has its memory back. If the next programs begin when packets of the
 // earlier ones may be in transit, they may fail, but not have wrong results.
-func TestSimulationOfKilled(t *testing.T) { eachSeed(t, extendedKinds, simulateKilled) }
+func TestSimulationOfKilled(t *testing.T) { eachSeed(t, 4, extendedKinds, simulateKilled) }
 
 // attachedMemory is how much memory a daemon has in TestSimulationOfKilled.
 const attachedMemory = 256 << 10

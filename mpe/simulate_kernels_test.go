@@ -20,7 +20,7 @@ import (
 
 // TestSimulationOfKernels: what stand-ins compute with a host is right, and the host sends
 // nothing that would wedge an FPGA.
-func TestSimulationOfKernels(t *testing.T) { eachSeed(t, kernelKinds, simulateKernels) }
+func TestSimulationOfKernels(t *testing.T) { eachSeed(t, 1, kernelKinds, simulateKernels) }
 
 // hosts are what rank 0 does with kernels.
 var hosts = map[string]struct {

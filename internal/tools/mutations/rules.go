@@ -22,7 +22,7 @@ var (
 	nodes      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/nodes", "-seeds", "1000"}}
 	streams    = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/cloudfpga,_silent_streams", "-seeds", "1000"}}
 	oneWay     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/extended,_one_way", "-seeds", "1000"}}
-	killed     = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfKilled$", "-seeds", "1000"}}
+	killed     = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfKilled$", "-seeds", "4000"}}
 	upstream   = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
 	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
 )
