@@ -15,7 +15,7 @@ type test struct {
 var (
 	search     = test{"the search", []string{"./handshake", "-run", "TestSearch$"}}
 	rounds     = test{"rounds with copies", []string{"./handshake", "-run", "TestDuplicatesAcrossRounds$"}}
-	itsOwn     = test{"a test of its own", []string{"./handshake", "-run", "TestTrap|TestDocumentStateTables"}}
+	itsOwn     = test{"a test of its own", []string{"./handshake", "-short"}}
 	duplicate  = test{"a test of its own", []string{"./mpe", "-run", "Duplicate"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
 	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(cloudfpga|fpga|nodes)", "-seeds", "1500"}}
@@ -33,6 +33,32 @@ var deployed = []test{search, rounds, simulation, itsOwn}
 // mutations are rules of the handshake (P, D, T: docs/ZRLMPI_protocol.md), of the
 // extended profile (E), and of the engine.
 var mutations = []mutation{
+	{"P1: a send waits while a receive of the pair has been cleared", "handshake/send.go",
+		"\tif p.recv.active() {\n\t\tif p.cfg.Peer.OneAtATime {", "\tif false {\n\t\tif p.cfg.Peer.OneAtATime {", deployed},
+	{"P3: of crossing requests, the peer's message goes first", "handshake/recv.go",
+		"if s := &p.send; s.state == WaitClear {", "if s := &p.send; false {", deployed},
+	{"P3: an FPGA is sent SEND_REQUEST again after its own message", "handshake/recv.go",
+		"if s.requested == 0 || p.cfg.Peer.DropsRequests {", "if s.requested == 0 {", deployed},
+	{"P5: a SEND_REQUEST is deferred until its receive is posted", "handshake/recv.go",
+		"\tp.deferHeader(now, h)\n\treturn acts\n}\n\n// onData", "\treturn acts\n}\n\n// onData", deployed},
+	{"P7: a CLEAR_TO_SEND between sends is kept for the next one", "handshake/send.go",
+		"\t\tif p.clearPending {\n\t\t\tp.stale = ", "\t\tif false {\n\t\t\tp.stale = ", deployed},
+	{"P10: after a PartialError, an FPGA is sent nothing more", "handshake/send.go",
+		"if err.FPGA {", "if false {", deployed},
+	{"P12: ERROR ends the send that waits", "handshake/pair.go",
+		"case p.send.state == WaitClear || p.send.state == WaitAck:", "case false:", deployed},
+	{"P13: a send cannot be cancelled once its DATA is out", "handshake/send.go",
+		"s.op.ID != id || s.state == WaitAck {", "s.op.ID != id {", deployed},
+	{"P14: after two SEND_REQUESTs, a CLEAR_TO_SEND does not ask for DATA again", "handshake/send.go",
+		"s.doubtful = p.cfg.Peer.KeepsRequests && s.requested > 1", "s.doubtful = false", deployed},
+	{"P15: the next send waits for the CLEAR_TO_SEND of a SEND_REQUEST too many", "handshake/send.go",
+		"p.clearPending = s.doubtful && now-s.requestedAt > prompt", "p.clearPending = false", deployed},
+	{"P16: a held send asks when nothing comes of the other message", "handshake/send.go",
+		"\t\tif p.cfg.Peer.OneAtATime {\n\t\t\tp.armSend(now, p.cfg.Timing.Clear)\n\t\t}\n", "", deployed},
+	{"D9: a datagram has a length that its place allows", "handshake/recv.go",
+		"case !streamed && !p.lengthFits(0, total, payload):", "case false:", deployed},
+	{"D12: DATA of more words than the limit is dropped", "handshake/recv.go",
+		"case h.Size > p.cfg.MaxWords:", "case false:", deployed},
 	{"P6: SEND_REQUEST again within 50 ms is not cleared again", "handshake/recv.go",
 		"\t\tif r.early.on {\n\t\t\treturn acts\n\t\t}\n", "", deployed},
 	{"P8: SEND_REQUEST of a deployed peer is the ACK that was lost", "handshake/send.go",
