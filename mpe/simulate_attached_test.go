@@ -23,14 +23,14 @@ type daemons struct {
 	servers []*attach.Server
 }
 
+// daemonRank is the one rank of a daemon.
+type daemonRank struct{ *mpe.SimulatedDevice }
+
 // Hosts implements attach.Ranks.
 func (r daemonRank) Hosts() []int { return []int{r.Rank()} }
 
 // Device implements attach.Ranks.
 func (r daemonRank) Device(int) (mpe.Device, error) { return r.SimulatedDevice, nil }
-
-// daemonRank is the one rank of a daemon.
-type daemonRank struct{ *mpe.SimulatedDevice }
 
 func newDaemons(s *mpe.Simulated, o attach.Options) *daemons {
 	d := &daemons{Simulated: s, devices: s.Devices()}
@@ -163,18 +163,18 @@ func simulateKilled(t *testing.T, k *mpe.SimulatedKind, seed uint64) *mpe.Simula
 	pause := []time.Duration{20 * time.Millisecond, time.Minute}[rng.IntN(2)]
 	for round := range 3 {
 		last := round == 2
+		strict := last && pause == time.Minute
 		var programs []func()
 		for rank := range s.Size() {
-			programs = append(programs, func() { d.program(t, rank, round, last, last && pause == time.Minute, rng) })
+			programs = append(programs, func() { d.program(t, rank, round, last, strict, rng) })
 		}
 		if err := s.Run(programs...); err != nil {
 			t.Errorf("round %d: %v", round, err)
 		}
 		d.check(t, pause)
-		for _, rank := range d.devices {
-			// Late ones may come after the members of world have agreed.
-			if n := rank.(*mpe.SimulatedDevice).Unexpected(1); last && pause == time.Minute && n > 0 {
-				t.Errorf("%d messages of the calls in world are left", n)
+		for rank := range d.devices {
+			if n := d.device(rank).Unexpected(1); strict && n > 0 {
+				t.Errorf("rank %d: %d messages of calls in world are left", rank, n)
 			}
 		}
 		if t.Failed() {
