@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,30 @@ func TestAbortPassedOn(t *testing.T) {
 	var failed *collective.CallFailedError
 	if err := requests[3].err; !errors.As(err, &failed) || failed.Rank != 2 || failed.Cause != collective.CauseClosing {
 		t.Errorf("rank 1: %v does not say that it is because of rank 2, and why", err)
+	}
+}
+
+// TestWaitsOfCalls: what a call waits for names the call, not the tag of its messages.
+func TestWaitsOfCalls(t *testing.T) {
+	const n = 2
+	w := newCores(t, 1, n, faults{}, extendedPeer)
+	begin := func(rank, number int) *Request {
+		o := newCall(coll.Call{Collective: coll.Allreduce, Ranks: n, Elem: 8, Bytes: 8}, rank, 0, false)
+		o.call.Members, o.call.Tag = members(n), number
+		return w.call(t, rank, o.call)
+	}
+	ended := func(r *Request) string {
+		w.until(w.now + time.Second)
+		w.event(0, func(e *core) { e.endWait(r, context.DeadlineExceeded, nil, false) })
+		return r.err.Error()
+	}
+	w.run(t, []*Request{begin(0, 5), begin(1, 5)})
+	if text, want := ended(begin(0, 6)), "a message from rank 1 of call 6 in communicator 7: "; !strings.Contains(text, want) {
+		t.Errorf("%s: not %q", text, want)
+	}
+	w.event(0, (*core).resetCollectives)
+	if text, want := ended(begin(0, 1)), "to post the receive of 24 bytes by which the members of communicator 7 agree: "; !strings.Contains(text, want) {
+		t.Errorf("%s: not %q", text, want)
 	}
 }
 

@@ -57,7 +57,7 @@ func (l *extendedLink) recvWaits(yield func(*Waiting) bool) {
 func (l *extendedLink) explain(w *Waiting, now handshake.Instant) string {
 	switch {
 	case w.Send:
-		return l.explainSend(&w.send, now)
+		return l.explainSend(w, now)
 	case !w.Posted:
 		return w.Describe(now)
 	}
@@ -78,11 +78,16 @@ func (l *extendedLink) explainVersion() string {
 		l.p.rank, l.conn.ForeignVersion(), protocol.ExtVersion)
 }
 
-func (l *extendedLink) explainSend(st *extended.SendState, now handshake.Instant) string {
+func (l *extendedLink) explainSend(w *Waiting, now handshake.Instant) string {
+	st := &w.send
 	waitsFor, holds := handshake.WaitsFor(now-st.Since), handshake.HoldsSend(st.Remote, now-st.Since)
 	switch st.State {
 	case extended.WaitClear:
-		return fmt.Sprintf("rank %d %s rank %d to post the receive of %d bytes with tag %d", st.Local, waitsFor, st.Remote, st.Length, st.Tag)
+		of := fmt.Sprintf(" with tag %d", st.Tag)
+		if w.req != nil && w.req.message != nil {
+			of = w.req.message.Of()
+		}
+		return fmt.Sprintf("rank %d %s rank %d to post the receive of %d bytes%s", st.Local, waitsFor, st.Remote, st.Length, of)
 	case extended.Canceling:
 		return fmt.Sprintf("rank %d %s rank %d to confirm that a message of %d bytes is cancelled", st.Local, waitsFor, st.Remote, st.Length)
 	case extended.Eager, extended.Sending:

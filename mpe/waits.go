@@ -167,7 +167,11 @@ func (e *core) explain(w *Waiting, now handshake.Instant) string {
 func explainPosted(w *Waiting, now handshake.Instant) string {
 	r := w.req
 	m := Match{Source: r.peer, Tag: int(r.tag), Comm: r.comm}
-	return fmt.Sprintf("rank %d %s a message%s", w.Local, handshake.WaitsFor(now-w.Since), describeMatch(m))
+	of := ""
+	if r.message != nil { // the tag says nothing to a reader: see E51
+		m.Tag, m.Comm, of = AnyTag, 0, r.message.Of()
+	}
+	return fmt.Sprintf("rank %d %s a message%s%s", w.Local, handshake.WaitsFor(now-w.Since), describeMatch(m), of)
 }
 
 // waitError is the error of a request whose caller's context has ended with cause.

@@ -78,6 +78,14 @@ func (e *Executor) Calls() (list []Snapshot) {
 	return list
 }
 
+// Of says which message it is, to follow the word.
+func (m *Message) Of() string {
+	if m.x.Request == nil {
+		return fmt.Sprintf(" by which the members of communicator %d agree", m.Call.Comm)
+	}
+	return fmt.Sprintf(" of call %d in communicator %d", m.Call.Tag, m.Call.Comm)
+}
+
 // OfCall says, to end a sentence with, which call the message is of.
 func (m *Message) OfCall() string {
 	x := m.x
