@@ -14,7 +14,7 @@ import (
 // faults are what a network does, as probabilities of a datagram.
 type faults struct {
 	loss, duplicate, corrupt float64
-	// burst is that of it and up to 20 that follow on its path being lost; repeat that of a
+	// burst is that of it and up to 20 that follow on its path within a second being lost; repeat that of a
 	// SEND_REQUEST coming once more, up to 300 ms later.
 	burst, repeat float64
 	// most is how many are lost or repeated in all, unless it is 0.
@@ -54,6 +54,12 @@ type datagram struct {
 	do func()
 }
 
+// burst is how many more datagrams a burst of losses takes, and until when it does.
+type burst struct {
+	left  int
+	until handshake.Instant
+}
+
 // of reports whether the datagram is from one of the ranks to the other.
 func (d *datagram) of(a, b int) bool { return d.from == a && d.to == b || d.from == b && d.to == a }
 
@@ -88,10 +94,12 @@ func (w *world) transmit(from, to int, kind RxKind, b []byte) {
 		}
 	}
 	if w.happens(w.net.burst) {
-		w.bad[path] = 1 + w.rng.IntN(20)
+		w.bad[path] = burst{1 + w.rng.IntN(20), w.now + time.Second}
 	}
-	loses := w.now < w.cut[path] || w.bad[path] > 0 || w.happens(w.net.loss)
-	w.bad[path] = max(0, w.bad[path]-1)
+	bad := w.bad[path]
+	loses := w.now < w.cut[path] || bad.left > 0 && w.now < bad.until || w.happens(w.net.loss)
+	bad.left--
+	w.bad[path] = bad
 	spare := w.net.most == 0 || w.faulty < w.net.most
 	if loses && spare {
 		w.faulty++

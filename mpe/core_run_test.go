@@ -30,7 +30,7 @@ type world struct {
 	wire  []datagram                   // in the order of their times
 	last  map[[2]int]handshake.Instant // when the last of a pair arrives: a path keeps the order
 	cut   map[[2]int]handshake.Instant // until when nothing of a pair arrives
-	bad   map[[2]int]int               // how many more datagrams of a pair a burst of losses takes
+	bad   map[[2]int]burst             // the losses that a pair has
 	// programs are those that block, users' functions among them, and current is the one that
 	// runs, if any does.
 	programs []*blocking
@@ -201,7 +201,7 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 	t.Helper()
 	w := &world{
 		rng: rand.New(rand.NewPCG(seed, 1)), net: net, transcript: sha256.New(),
-		last: map[[2]int]handshake.Instant{}, cut: map[[2]int]handshake.Instant{}, bad: map[[2]int]int{},
+		last: map[[2]int]handshake.Instant{}, cut: map[[2]int]handshake.Instant{}, bad: map[[2]int]burst{},
 		cores: make([]*core, n), ports: make([]*port, n), calm: math.MaxInt,
 	}
 	starts := uint64(0)
