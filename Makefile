@@ -62,9 +62,9 @@ offload-off: ## tests of what carries messages, without UDP offload and single c
 	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -race -vet=off ./udp ./transport/shm
 	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -vet=off ./node ./mpi ./internal/integration
 
-without-race: ## tests of what the race detector hides, such as allocations, or is too slow for; 21,000 simulated programs
+without-race: ## tests of what the race detector hides, such as allocations, or is too slow for; 18,000 simulated programs
 	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./attach ./daemon ./mpe ./mpe/coll ./mpi ./internal/integration
-	$(GO) test -vet=off -run '^TestSimulation' ./mpe -seeds 600
+	$(GO) test -vet=off -run '^TestSimulation' ./mpe -seeds 440
 
 fuzz: ## fuzz every target for FUZZTIME
 	@for pkg in $$($(GO) list ./...); do \
