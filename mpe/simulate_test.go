@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	seeds     = flag.Int("seeds", 30, "how many programs the simulation makes of each kind")
+	seeds     = flag.Int("seeds", 10, "how many programs the simulation makes of each kind")
 	firstSeed = flag.Uint64("seed", 0, "the first seed of the simulation")
 )
 
