@@ -150,21 +150,8 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	_ = conn.SetDeadline(time.Now().Add(s.opts.HelloTime))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
 	from := &source{conn}
-	who, err := CredentialsOf(conn)
-	var ses *session
-	if err != nil {
-		err = refused(Permission, "%v", err)
-	} else {
-		ses, err = s.greet(from, conn, who)
-	}
+	ses, stream, err := s.admit(conn, from)
 	stop()
-	var stream Stream
-	if err == nil {
-		_ = conn.SetDeadline(time.Time{})
-		if stream, err = newSocket(conn, s.opts.Oversubscribed); err != nil {
-			s.release(ses)
-		}
-	}
 	<-s.greeting
 	if err != nil {
 		if ctx.Err() != nil {
@@ -178,6 +165,25 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 		return
 	}
 	s.run(ctx, ses, stream, from)
+}
+
+// admit gives a program its rank, and returns the stream of its connection from then on.
+func (s *Server) admit(conn *net.UnixConn, from *source) (*session, Stream, error) {
+	who, err := CredentialsOf(conn)
+	if err != nil {
+		return nil, nil, refused(Permission, "%v", err)
+	}
+	ses, err := s.greet(from, conn, who)
+	if err != nil {
+		return nil, nil, err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	stream, err := newSocket(conn, s.opts.Oversubscribed)
+	if err != nil {
+		s.release(ses)
+		return nil, nil, err
+	}
+	return ses, stream, nil
 }
 
 // ServeStream serves one program, of which the caller knows who runs it, until it is gone or

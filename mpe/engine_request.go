@@ -149,7 +149,7 @@ func (r *Request) Cancel() {
 // detachOrCancel ends a request for its caller, whose context has ended. The caller gets
 // its buffer back at once. What cannot be cancelled on the wire goes on with a copy: a message
 // whose DATA is out still needs its payload for retransmissions, and a sender that has been
-// cleared will send, so its message is kept for the next receive.
+// cleared will send, so its message is kept for the next receive, unless the caller is gone.
 //
 // With release, the caller's buffer goes to what goes on, instead of a copy. Release
 // is called when it is not needed any more, with the lock held, or before detachOrCancel

@@ -90,7 +90,7 @@ func (m *Message) Of() string {
 func (m *Message) OfCall() string {
 	x := m.x
 	if x.Request == nil {
-		return ", to agree how the algorithms of collective calls are chosen"
+		return ", to choose how collective calls are carried out"
 	}
 	return fmt.Sprintf(", in %v by %s", x.Call.Collective, x.algorithm.Name)
 }
