@@ -20,6 +20,8 @@ type Watch struct {
 	h     Handler
 	timer *time.Timer // calls PollAgain
 	armed atomic.Bool
+	// registered: the kernel knows it, and calls the epoll instance for all that arrives.
+	registered bool
 
 	// busy is held while h is called, and guards removed.
 	busy    sync.Mutex
@@ -71,7 +73,7 @@ func Add(fd int, h Handler) (*Watch, error) {
 	for p.watches[p.lastID] != nil { // after 2³² of them
 		p.lastID++
 	}
-	w := &Watch{p: p, id: p.lastID, fd: fd, h: h}
+	w := &Watch{p: p, id: p.lastID, fd: fd, h: h, registered: true}
 	w.timer = time.AfterFunc(time.Hour, func() { w.call(Handler.PollAgain) })
 	w.timer.Stop()
 	if err := unix.EpollCtl(p.epfd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: w.id}); err != nil {
@@ -82,16 +84,31 @@ func Add(fd int, h Handler) (*Watch, error) {
 }
 
 // Arm has Ready called when the descriptor is readable, at once if it is. It must
-// not be called after Remove.
+// not be called after Remove, nor at the same time as itself or Unregister.
 func (w *Watch) Arm() error {
 	if !w.armed.Swap(true) {
 		w.p.armed.Add(1)
 	}
-	err := unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_MOD, w.fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: w.id})
+	op := unix.EPOLL_CTL_MOD
+	if !w.registered {
+		op = unix.EPOLL_CTL_ADD
+	}
+	err := unix.EpollCtl(w.p.epfd, op, w.fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: w.id})
 	if err != nil {
 		w.disarmed()
+		return err
 	}
-	return err
+	w.registered = true
+	return nil
+}
+
+// Unregister has the kernel forget a descriptor that is not armed, until the next Arm. As long as it is
+// registered, each datagram takes its sender 0.2 µs more on loopback, also if nothing waits for it.
+func (w *Watch) Unregister() {
+	if w.registered {
+		w.registered = false
+		_ = unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // it was added
+	}
 }
 
 // disarmed notes that it is not armed any longer.
@@ -107,7 +124,7 @@ func (w *Watch) Remove() {
 	w.p.mu.Lock()
 	delete(w.p.watches, w.id)
 	w.p.mu.Unlock()
-	_ = unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // it was added
+	_ = unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // unless it is unregistered
 	w.disarmed()
 	w.busy.Lock()
 	defer w.busy.Unlock()

@@ -180,3 +180,21 @@ func TestAddRefusesWhatCannotBeWatched(t *testing.T) {
 		t.Errorf("%v, %v", w, err)
 	}
 }
+
+// A descriptor that was unregistered is watched again after Arm.
+func TestUnregister(t *testing.T) {
+	h := newRecorder()
+	w, in := watched(t, h, false)
+	for range 3 {
+		w.Unregister()
+		w.Unregister()
+		in.WriteString("a")
+		quiet(t, h.ready)
+		if err := w.Arm(); err != nil {
+			t.Fatal(err)
+		}
+		answer(t, h.ready, 0)
+	}
+	w.Unregister()
+	w.Remove()
+}

@@ -21,3 +21,6 @@ func (*Watch) Arm() error { return nil }
 
 // Remove does nothing.
 func (*Watch) Remove() {}
+
+// Unregister does nothing.
+func (*Watch) Unregister() {}

@@ -3,28 +3,16 @@ package progress
 import (
 	"context"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-const (
-	// shortBudget is for how long a caller that waits polls at least. It is
-	// about what it takes to be woken.
-	shortBudget = 50 * time.Microsecond
-	// longBudget is for how long it polls while what it waits for comes quickly.
-	// It is more than it takes the other side to be woken and to answer: two sides that
-	// have both slept once would otherwise sleep every time.
-	longBudget = 300 * time.Microsecond
-	// shortGap is how long waits take, smoothed, while that is so.
-	shortGap = 400 * time.Microsecond
-	// maxGap is the longest wait that is remembered, so that a few quick ones
-	// after a pause are enough to poll longer.
-	maxGap = 2 * shortGap
-	// oversubscribedBudget is for how long a caller polls on an oversubscribed host. It
-	// costs little, as the caller yields to other processes after every poll, and to be
-	// woken takes longer there.
-	oversubscribedBudget = 2 * time.Millisecond
-)
+// oversubscribedBudget is for how long a caller polls on an oversubscribed host. It
+// costs little, as the caller yields to other processes after every poll, and to be
+// woken takes longer there. A shorter budget after long waits has made broadcasts
+// take 1.2 to 1.4 times as long.
+const oversubscribedBudget = 2 * time.Millisecond
 
 var (
 	// polling counts the callers in the process that poll. Each occupies a core.
@@ -44,16 +32,21 @@ const oversubscribedPollers = 1
 type SpinPolicy struct {
 	oversubscribed bool
 	maxPollers     int32 // in the process, at most
-	// gap is how long a wait takes, in nanoseconds, smoothed.
-	gap atomic.Int64
 	// every is how many polls there are between two pauses.
 	every atomic.Int32
+
+	mu     sync.Mutex // guards policy
+	policy policy
+	// chosen is what the policy has returned last, in nanoseconds, or 0.
+	chosen atomic.Int64
+	wakeup func() time.Duration // what a wake-up costs
 }
 
 // Init sets the policy up. Oversubscribed says that the host has more processes that poll
 // than cores: a caller that polls yields to other processes after every poll.
 func (p *SpinPolicy) Init(oversubscribed bool) {
 	p.oversubscribed, p.maxPollers = oversubscribed, cores
+	p.wakeup = wakeupCost
 	p.every.Store(firstPolls)
 	if oversubscribed {
 		p.maxPollers = oversubscribedPollers
@@ -65,27 +58,35 @@ func (p *SpinPolicy) budget() time.Duration {
 	if p.oversubscribed {
 		return oversubscribedBudget
 	}
-	if time.Duration(p.gap.Load()) > shortGap {
-		return shortBudget
+	if d := p.chosen.Load(); d != 0 {
+		return time.Duration(d)
 	}
-	return longBudget
+	return price(p.wakeup())
 }
 
-// waited remembers how long a wait has taken. Callers that do so at the same time
-// may lose the one or the other, which does no harm.
+// waited notes how long a wait has taken, unless another caller does so at the same time.
 func (p *SpinPolicy) waited(d time.Duration) {
-	gap := p.gap.Load()
-	p.gap.Store(gap + (int64(min(d, maxGap))-gap)/4)
+	if p.oversubscribed || !p.mu.TryLock() {
+		return
+	}
+	if p.policy.waited(d) {
+		p.chosen.Store(int64(p.policy.choose(price(p.wakeup()))))
+	}
+	p.mu.Unlock()
 }
 
 // Sleep waits for a value on c, or for ctx, whose cause it returns, without polling. The
-// sender of the value must know c already.
-func (p *SpinPolicy) Sleep(ctx context.Context, c <-chan struct{}) error {
+// sender of the value must know c already. Polled is for how long the caller has polled before, as
+// Spin.End returned it; waits that were not polled for are not counted.
+func (p *SpinPolicy) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	start := time.Now()
 	asleep.Add(1)
 	defer func() {
 		asleep.Add(-1)
-		p.waited(time.Since(start))
+		if polled > 0 {
+			// What was waited for has come before the caller has continued.
+			p.waited(polled + max(time.Since(start)-p.wakeup(), 0))
+		}
 	}()
 	select {
 	case <-c:

@@ -58,6 +58,9 @@ type Driver struct {
 	visits atomic.Uint32
 	seen   uint32
 
+	// unarmed is how often callers have polled since it was armed last. The owner uses it.
+	unarmed int
+
 	// interval is the time until the poller's next poll, if it polls at intervals.
 	interval time.Duration
 
@@ -67,6 +70,22 @@ type Driver struct {
 
 // acquire makes the caller the owner, if there is none.
 func (d *Driver) acquire() bool { return d.owned.CompareAndSwap(false, true) }
+
+// unregisterAfter is how often callers poll a source, without one that sleeps in between, until the
+// system is no longer to watch its descriptor: that costs a packet more than to be polled for, but
+// a sleep more if it was not worthwhile.
+const unregisterAfter = 32
+
+// begin is acquire for callers that poll.
+func (d *Driver) begin() bool {
+	if !d.acquire() {
+		return false
+	}
+	if d.unarmed++; d.unarmed >= unregisterAfter && !d.armed.Load() {
+		d.watch.Unregister()
+	}
+	return true
+}
 
 // release ends the ownership. If callers sleep, the poller watches the source from then on.
 func (d *Driver) release() {
@@ -129,6 +148,7 @@ func (d *Driver) arm() {
 			return
 		}
 	}
+	d.unarmed = 0
 	if !d.armed.Swap(true) {
 		if err := d.watch.Arm(); err != nil { // it cannot be: the descriptor is open
 			d.g.owner.Failed(err)

@@ -98,20 +98,21 @@ func (g *Group) Watch() {
 }
 
 // Poll polls the sources until done is set or c has a value, for as long as that
-// is better than to be woken, and while ctx lasts. Done or c may be nil.
-func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) {
+// is better than to be woken, and while ctx lasts. Done or c may be nil. It returns for how long it
+// has polled if the caller is to sleep now.
+func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) (polled time.Duration) {
 	if len(g.drivers) == 0 || ctx.Err() != nil {
-		return
+		return 0
 	}
 	var s Spin
 	if !g.spin.Begin(&s) {
-		return
+		return 0
 	}
 	var mine uint64 // the drivers that this call owns
 	for {
 		for i, d := range g.drivers {
 			if mine&(1<<i) == 0 {
-				if !d.acquire() {
+				if !d.begin() {
 					continue
 				}
 				mine |= 1 << i
@@ -122,6 +123,7 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 				mine &^= 1 << i
 			}
 		}
+		s.found = visit() || s.found
 		if mine == 0 || done != nil && done.Load() || len(c) > 0 {
 			break
 		}
@@ -134,19 +136,20 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 			break
 		}
 	}
-	s.End()
+	polled = s.End()
 	for i, d := range g.drivers {
 		if mine&(1<<i) != 0 {
 			d.visits.Add(1)
 			d.release()
 		}
 	}
+	return polled
 }
 
 // PollOnce polls once, for a caller that will not wait.
 func (g *Group) PollOnce() {
 	for _, d := range g.drivers {
-		if d.acquire() && d.poll() >= 0 {
+		if d.begin() && d.poll() >= 0 {
 			d.visits.Add(1)
 			d.release()
 		}
@@ -164,21 +167,27 @@ func (g *Group) Drain() {
 }
 
 // Sleep waits for a value on c, or for ctx, whose cause it returns, without polling. The
-// sender of the value must know c already, and the caller must be counted in Waiting.
-func (g *Group) Sleep(ctx context.Context, c <-chan struct{}) error {
+// sender of the value must know c already, and the caller must be counted in Waiting. Polled is
+// what Poll has returned.
+func (g *Group) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	g.Watch()
-	return g.spin.Sleep(ctx, c)
+	return g.spin.Sleep(ctx, c, polled)
 }
 
 // Await waits for a value on c, or for ctx, whose cause it returns. It polls first.
 func (g *Group) Await(ctx context.Context, c <-chan struct{}) error {
-	g.Poll(ctx, nil, c)
+	polled := g.Poll(ctx, nil, c)
 	select {
 	case <-c:
 		return nil
 	default:
 	}
+	return g.AwaitAsleep(ctx, c, polled)
+}
+
+// AwaitAsleep is Await for a caller that has polled: polled is what Poll has returned.
+func (g *Group) AwaitAsleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	g.Waiting.Add(1)
 	defer g.Waiting.Add(-1)
-	return g.Sleep(ctx, c)
+	return g.Sleep(ctx, c, polled)
 }

@@ -60,59 +60,55 @@ func TestPollForAChannel(t *testing.T) {
 }
 
 func TestBudgets(t *testing.T) {
-	const step = 10 * time.Microsecond
+	const (
+		step   = 10 * time.Microsecond
+		wakeup = 20 * time.Microsecond
+		served = 20 * step
+	)
+	var p policy
+	p.waited(served)
+	more := p.choose(price(wakeup))
 	for _, tt := range []struct {
 		name           string
 		oversubscribed bool
-		gap            time.Duration
-		served         bool // just before the budget ends something comes that is for others
-		want           time.Duration
+		waits          time.Duration // how long the last ones took, if there were any
+		served         bool          // after served something comes that is for others
+		want           time.Duration // for how long it polls
+		polled         time.Duration // since something has come
 	}{
-		{"quick", false, 0, false, longBudget},
-		{"just quick", false, shortGap, false, longBudget},
-		{"slow", false, shortGap + 1, false, shortBudget},
-		{"oversubscribed", true, maxGap, false, oversubscribedBudget},
-		{"served", false, shortGap + 1, true, 2 * shortBudget},
+		{"at first", false, 0, false, price(wakeup), price(wakeup)},
+		{"short waits", false, 100 * time.Microsecond, false, 130 * time.Microsecond, 130 * time.Microsecond},
+		{"long waits", false, 2 * price(wakeup), false, step, step},
+		{"oversubscribed", true, time.Hour, false, oversubscribedBudget, oversubscribedBudget},
+		{"served", false, 0, true, served + more.Truncate(step) + step, more.Truncate(step) + step},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSource(t)
 			g, o := newGroup(t, tt.oversubscribed, s)
-			g.spin.gap.Store(int64(tt.gap))
+			g.spin.wakeup = func() time.Duration { return wakeup }
+			for i := 0; tt.waits != 0 && i < 20; i++ {
+				g.spin.waited(tt.waits)
+			}
 			if tt.served {
 				s.polled = func(int) {
-					if o.asked.Load() == int32(shortBudget/step) && tt.served {
+					if o.asked.Load() == int32(served/step) && tt.served {
 						tt.served = false
 						s.put()
 					}
 				}
 			}
-			g.Poll(t.Context(), nil, make(chan struct{}))
+			polled := g.Poll(t.Context(), nil, make(chan struct{}))
 			// It begins when the clock is asked first.
-			if got := time.Duration(o.now.Load()) - step; got != tt.want {
-				t.Errorf("it polled for %v, want %v", got, tt.want)
+			if got := time.Duration(o.now.Load()) - step; got != tt.want || polled != tt.polled {
+				t.Errorf("it polled for %v, %v of it in the end, want %v and %v", got, polled, tt.want, tt.polled)
+			}
+			if tt.served {
+				t.Error("it was not served")
 			}
 			if o.ticks.Load() != o.asked.Load() {
 				t.Errorf("%d ticks, the clock was asked %d times", o.ticks.Load(), o.asked.Load())
 			}
 		})
-	}
-}
-
-// A few quick waits are enough to poll longer, after any pause.
-func TestGap(t *testing.T) {
-	var p SpinPolicy
-	p.Init(false)
-	for range 20 {
-		p.waited(time.Hour)
-	}
-	if p.budget() != shortBudget {
-		t.Error("after long waits it polls long")
-	}
-	for range 3 {
-		p.waited(0)
-	}
-	if p.budget() != longBudget {
-		t.Error("after three quick waits it does not poll long")
 	}
 }
 
@@ -308,7 +304,7 @@ func TestPollForSleepers(t *testing.T) {
 		}
 		a.Waiting.Add(1)
 		slept := make(chan error)
-		go func() { slept <- a.Sleep(context.Background(), woken) }()
+		go func() { slept <- a.Sleep(context.Background(), woken, 0) }()
 		for asleep.Load() == 0 {
 			runtime.Gosched()
 		}

@@ -23,9 +23,10 @@ const (
 type Spin struct {
 	p            *SpinPolicy
 	polls, every int
-	// Most do not need the clock: these are 0 until it was.
+	// Most do not need the clock: these are 0 until it was asked.
 	start, last, end time.Duration
 	found            bool // something, since the clock was asked
+	ended            bool // its budget
 }
 
 // Begin begins a spin, and reports whether there is a core for it. If so, End must be
@@ -39,10 +40,20 @@ func (p *SpinPolicy) Begin(s *Spin) bool {
 	return true
 }
 
-// End ends the spin.
-func (s *Spin) End() {
+// End ends the spin. It returns for how long the caller has polled if it is to sleep now,
+// because Continue reported false, and 0 otherwise.
+func (s *Spin) End() (polled time.Duration) {
 	polling.Add(-1)
-	s.p.waited(s.end - s.start)
+	if s.ended {
+		if !s.p.oversubscribed { // where it does not matter
+			measureWakeups()
+		}
+		return s.end - s.start
+	}
+	if s.end > s.start {
+		s.p.waited(s.end - s.start)
+	}
+	return 0
 }
 
 // Polled is to be called after each poll. If it reports true, other goroutines have
@@ -80,10 +91,15 @@ func (s *Spin) yieldToOthers() bool {
 // Continue reports whether further polling is worthwhile. Now is the time, on any clock.
 func (s *Spin) Continue(now time.Duration) bool {
 	s.polls, s.end = 0, now
-	if s.start == 0 || s.found { // more may follow soon
+	switch {
+	case s.start == 0:
+		s.start, s.found = now, false
+	case s.found: // more may follow soon
+		s.p.waited(now - s.start)
 		s.start, s.found = now, false
 	}
 	if now-s.start >= s.p.budget() {
+		s.ended = true
 		return false
 	}
 	switch {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -104,10 +105,10 @@ func Listen(cfg Config) (*Conn, error) {
 
 // openDoorbell makes our own doorbell, and the inbox behind it.
 func (c *Conn) openDoorbell() (err error) {
-	if c.doorbellFD, err = newMemory(doorbellLen); err != nil {
+	if c.doorbellFD, err = sharedmem.Create(doorbellLen); err != nil {
 		return err
 	}
-	page, err := mapMemory(c.doorbellFD, doorbellLen)
+	page, err := sharedmem.Map(c.doorbellFD, doorbellLen)
 	if err == nil {
 		var bell int
 		if bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
@@ -115,7 +116,7 @@ func (c *Conn) openDoorbell() (err error) {
 			return nil
 		}
 	}
-	unmap(page)
+	sharedmem.Unmap(page)
 	unix.Close(c.doorbellFD)
 	return err
 }

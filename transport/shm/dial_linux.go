@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -81,7 +82,7 @@ func (c *Conn) dial(p *peer) (lasted bool, err error) {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(c.ctx, func() { conn.Close() })()
-	fd, err := newMemory(linkLen(c.cfg.Ring))
+	fd, err := sharedmem.Create(linkLen(c.cfg.Ring))
 	if err != nil {
 		return false, err
 	}
@@ -133,11 +134,11 @@ func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello 
 // be read. It owns the first two handles of h: bell and doorbell page of the peer.
 func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link, error) {
 	bell, doorbellFD := h.handles[0], h.handles[1]
-	page, err := mapMemory(doorbellFD, doorbellLen)
+	page, err := sharedmem.Map(doorbellFD, doorbellLen)
 	unix.Close(doorbellFD)
 	var mem []byte
 	if err == nil {
-		mem, err = mapMemory(fd, linkLen(ring))
+		mem, err = sharedmem.Map(fd, linkLen(ring))
 	}
 	var cred *unix.Ucred
 	if err == nil {
@@ -151,8 +152,8 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 		err = unix.SetNonblock(bell, true)
 	}
 	if err != nil {
-		unmap(mem)
-		unmap(page)
+		sharedmem.Unmap(mem)
+		sharedmem.Unmap(page)
 		unix.Close(bell)
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestHostileHello(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 1, Map: m})
-	doorbell, err := newMemory(doorbellLen)
+	doorbell, err := sharedmem.Create(doorbellLen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,12 +31,12 @@ func TestHostileHello(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(bell)
-	whole, err := newMemory(linkLen(MinRing))
+	whole, err := sharedmem.Create(linkLen(MinRing))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(whole)
-	short, err := newMemory(pageLen)
+	short, err := sharedmem.Create(pageLen)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 )
 
 // peer is a rank that is spoken to.
@@ -121,7 +123,7 @@ func (l *link) free() {
 	l.out.invalidate(0)
 	l.pages.close()
 	l.pages, l.fetches = nil, false
-	unmap(l.mem)
+	sharedmem.Unmap(l.mem)
 	l.peerDoorbell.close()
 	l.mem, l.in, l.out = nil, reader{}, writer{}
 }
@@ -167,6 +169,6 @@ func (d *doorbell) ring() { _, _ = unix.Write(d.bell, once) }
 func (d *doorbell) reset() { _, _ = unix.Read(d.bell, d.rung[:]) }
 
 func (d *doorbell) close() {
-	unmap(d.page)
+	sharedmem.Unmap(d.page)
 	unix.Close(d.bell)
 }

@@ -1,0 +1,290 @@
+package progress
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write testdata/host.golden")
+
+// host is a host of two cores in simulated time. Ranks of the one core exchange messages with
+// those of the other one, and compute for a while before they answer. A core runs one rank at a
+// time, for a slice each if there are more, and one that is woken at once.
+type host struct {
+	perCore int
+	wakeup  time.Duration
+	compute time.Duration // before each answer
+	stolen  bool          // a neighbour takes a fifth of the cores, for 1 to 20 ms
+	budget  func(p *policy, last time.Duration) time.Duration
+	rng     *rand.Rand
+
+	now   time.Duration
+	cores [2]core
+	ranks []*simRank
+	times []time.Duration // of messages, from their sending until the receiver continues
+	slept int
+	spent time.Duration // by polling
+}
+
+const (
+	slice    = 3 * time.Millisecond
+	transit  = 2 * time.Microsecond
+	onePoll  = 500 * time.Nanosecond
+	switched = 1500 * time.Nanosecond // to another rank
+	far      = time.Duration(1 << 62)
+)
+
+type core struct {
+	queue   []*simRank // the first one runs
+	since   time.Duration
+	taken   bool // by the neighbour
+	changes time.Duration
+}
+
+type simRank struct {
+	core, peer int
+	policy     policy
+	budget     time.Duration
+
+	left    time.Duration // to compute
+	began   time.Duration // the wait
+	asleep  bool
+	wakes   time.Duration // when it runs, if it is being woken
+	arrives time.Duration // a message
+	sent    time.Duration // when that was sent
+	napped  bool          // in this wait
+}
+
+func (h *host) run(messages int) {
+	n := 2 * h.perCore
+	for i := range n {
+		h.ranks = append(h.ranks, &simRank{core: i % 2, peer: i ^ 1, wakes: far, arrives: far})
+	}
+	for i := range h.cores {
+		h.cores[i].changes = far
+		if h.stolen {
+			h.cores[i].changes = time.Duration(h.rng.Int64N(int64(10 * time.Millisecond)))
+		}
+	}
+	for i, r := range h.ranks {
+		// All have slept through long waits.
+		for range 20 {
+			r.budget = h.budget(&r.policy, 100*time.Millisecond)
+		}
+		if i%2 == 0 {
+			r.left = h.compute
+		}
+		h.enqueue(r)
+	}
+	for len(h.times) < messages {
+		h.step()
+	}
+}
+
+func (h *host) enqueue(r *simRank) {
+	c := &h.cores[r.core]
+	c.queue = append(c.queue, r)
+}
+
+// step goes to what happens next.
+func (h *host) step() {
+	next := far
+	for i := range h.cores {
+		next = min(next, h.cores[i].changes, h.due(&h.cores[i]))
+	}
+	for _, r := range h.ranks {
+		next = min(next, r.wakes)
+		if r.asleep && r.wakes == far {
+			next = min(next, max(r.arrives, h.now))
+		}
+	}
+	h.advance(next - h.now)
+	for i := range h.cores {
+		h.steal(&h.cores[i])
+	}
+	for _, r := range h.ranks {
+		h.wake(r)
+	}
+	for i := range h.cores {
+		h.act(&h.cores[i])
+	}
+}
+
+// due is when the rank that runs on a core does something.
+func (h *host) due(c *core) time.Duration {
+	if c.taken || len(c.queue) == 0 {
+		return far
+	}
+	r := c.queue[0]
+	end := far
+	if len(c.queue) > 1 {
+		end = c.since + slice
+	}
+	if r.left > 0 {
+		return min(end, h.now+r.left)
+	}
+	if h.yields() && len(c.queue) > 1 {
+		end = h.now + onePoll + switched
+	}
+	return min(end, max(r.arrives, h.now+onePoll), max(r.began+r.budget, h.now+onePoll))
+}
+
+// yields reports whether ranks yield after each poll.
+func (h *host) yields() bool { return h.perCore > 1 }
+
+// advance has time pass.
+func (h *host) advance(d time.Duration) {
+	h.now += d
+	for i := range h.cores {
+		c := &h.cores[i]
+		if c.taken || len(c.queue) == 0 {
+			continue
+		}
+		if r := c.queue[0]; r.left > 0 {
+			r.left = max(r.left-d, 0)
+			if r.left == 0 {
+				h.send(r)
+			}
+		} else {
+			h.spent += d
+		}
+	}
+}
+
+// send answers, and begins to wait.
+func (h *host) send(r *simRank) {
+	p := h.ranks[r.peer]
+	p.arrives, p.sent = h.now+transit, h.now
+	r.began, r.napped = h.now, false
+}
+
+func (h *host) steal(c *core) {
+	if h.now < c.changes {
+		return
+	}
+	burst := time.Millisecond + time.Duration(h.rng.Int64N(int64(19*time.Millisecond)))
+	if c.taken = !c.taken; !c.taken {
+		burst *= 4
+	}
+	c.changes = h.now + burst
+	c.since = h.now
+}
+
+func (h *host) wake(r *simRank) {
+	if r.asleep && r.wakes == far && r.arrives <= h.now {
+		r.wakes = h.now + h.wakeup
+	}
+	if r.wakes <= h.now {
+		r.asleep, r.wakes = false, far
+		c := &h.cores[r.core]
+		c.queue = slices.Insert(c.queue, 0, r)
+		c.since = h.now
+	}
+}
+
+// act has the rank that runs on a core poll, yield or sleep.
+func (h *host) act(c *core) {
+	if c.taken || len(c.queue) == 0 {
+		return
+	}
+	r := c.queue[0]
+	switch {
+	case r.left > 0:
+	case r.arrives <= h.now:
+		wait := h.now - r.began
+		if r.napped {
+			wait = max(wait-h.wakeup, 0)
+		}
+		r.budget = h.budget(&r.policy, wait)
+		h.times = append(h.times, h.now-r.sent)
+		r.arrives = far
+		if r.left = h.compute; r.left == 0 {
+			h.send(r)
+		}
+		return
+	case h.now >= r.began+r.budget:
+		r.asleep, r.napped = true, true
+		h.slept++
+		c.queue, c.since = c.queue[1:], h.now
+		return
+	case h.yields() && len(c.queue) > 1:
+		c.queue, c.since = append(c.queue[1:], r), h.now
+		return
+	}
+	if len(c.queue) > 1 && h.now-c.since >= slice {
+		c.queue, c.since = append(c.queue[1:], r), h.now
+	}
+}
+
+// TestHost compares what the policy achieves with what fixed budgets do.
+func TestHost(t *testing.T) {
+	var out bytes.Buffer
+	fmt.Fprint(&out, `Time of a message in µs (median), share of the waits that sleep, polling in µs per message
+                                                 policy          sleep at once      always poll
+ranks/core  stolen  wake-up  compute     time slept polled     time slept polled     time slept polled
+`)
+	for _, perCore := range []int{1, 2, 8} {
+		for _, stolen := range []bool{false, true} {
+			for _, wakeup := range []time.Duration{2 * time.Microsecond, 10 * time.Microsecond, 50 * time.Microsecond, 200 * time.Microsecond} {
+				for _, compute := range []time.Duration{time.Microsecond, 30 * time.Microsecond, 300 * time.Microsecond, 3 * time.Millisecond, 10 * time.Millisecond} {
+					h := host{perCore: perCore, stolen: stolen, wakeup: wakeup, compute: compute}
+					compareHost(t, &out, h)
+				}
+			}
+		}
+	}
+	const name = "testdata/host.golden"
+	if *update {
+		if err := os.WriteFile(name, out.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(out.Bytes(), want) {
+		t.Errorf("%s differs; write it with -update and read what has changed:\n%s", name, out.Bytes())
+	}
+}
+
+func compareHost(t *testing.T, out *bytes.Buffer, setup host) {
+	t.Helper()
+	messages := 4000 / setup.perCore // more ranks are slower to simulate
+	fmt.Fprintf(out, "%10d  %6v  %7v  %7v ", setup.perCore, setup.stolen, setup.wakeup, setup.compute)
+	var median [3]time.Duration
+	for i, budget := range []func(*policy, time.Duration) time.Duration{
+		func(p *policy, last time.Duration) time.Duration {
+			if setup.perCore > 1 {
+				return oversubscribedBudget
+			}
+			if p.waited(last) {
+				return p.choose(price(setup.wakeup))
+			}
+			return p.budget
+		},
+		func(*policy, time.Duration) time.Duration { return 0 },
+		func(*policy, time.Duration) time.Duration { return time.Hour },
+	} {
+		if i == 2 && setup.perCore > 1 {
+			break // to poll without end is no choice where ranks share a core
+		}
+		h := setup
+		h.budget, h.rng = budget, rand.New(rand.NewPCG(3, 4))
+		h.run(messages)
+		slices.Sort(h.times)
+		median[i] = h.times[len(h.times)/2]
+		fmt.Fprintf(out, " %8.1f  %.2f %6.1f", float64(median[i])/1e3, float64(h.slept)/float64(len(h.times)), float64(h.spent)/1e3/float64(len(h.times)))
+	}
+	fmt.Fprintln(out)
+	// A message is never slower by more than it may be: 1/32 of the wait of both sides.
+	if setup.perCore == 1 && median[0] > median[2]+2*(setup.compute+median[2])/latencyPrice*2 {
+		t.Errorf("%d ranks a core, a wake-up costs %v, compute %v, stolen %v: %v, always polling %v", setup.perCore, setup.wakeup, setup.compute, setup.stolen, median[0], median[2])
+	}
+}

@@ -1,0 +1,157 @@
+package progress
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func TestClasses(t *testing.T) {
+	last := 0
+	for d := time.Duration(0); d < 200*time.Millisecond; d += 1 + d/50 {
+		c := classOf(d)
+		if c < last || c > last+1 || c < classes-1 && d >= ends[c] || c > 0 && d < ends[c-1] {
+			t.Fatalf("%v is of class %d after %d, which ends at %v", d, c, last, ends[c])
+		}
+		last = c
+	}
+	if last != classes-1 {
+		t.Errorf("the last class is %d", last)
+	}
+	if c := classOf(1<<63 - 1); c != classes-1 {
+		t.Errorf("the longest wait is of class %d", c)
+	}
+	if c := classOf(-1); c != 0 {
+		t.Errorf("a wait of less than nothing is of class %d", c)
+	}
+}
+
+// waits are some that a policy may meet.
+type waits struct {
+	name string
+	next func(*rand.Rand) time.Duration
+}
+
+// between draws uniformly on a logarithmic scale.
+func between(r *rand.Rand, least, most time.Duration) time.Duration {
+	d := least
+	for d < most && r.IntN(8) != 0 {
+		d += d / 8
+	}
+	return min(d+time.Duration(r.Int64N(int64(d))), most)
+}
+
+func someWaits() []waits {
+	var all []waits
+	for _, d := range []time.Duration{time.Microsecond, 10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond} {
+		all = append(all,
+			waits{fmt.Sprint(d), func(*rand.Rand) time.Duration { return d }},
+			waits{fmt.Sprint("about ", d), func(r *rand.Rand) time.Duration { return time.Duration(r.Int64N(int64(2 * d))) }},
+			waits{fmt.Sprint("one of ten is ", d), func(r *rand.Rand) time.Duration {
+				if r.IntN(10) == 0 {
+					return d
+				}
+				return 5 * time.Microsecond
+			}})
+	}
+	for _, length := range []int{3, 10, 30, 300} {
+		left, d := 0, time.Duration(0)
+		all = append(all, waits{fmt.Sprint("another one after ", length), func(r *rand.Rand) time.Duration {
+			if left--; left < 0 {
+				left, d = length, between(r, time.Microsecond, 10*time.Millisecond)
+			}
+			return d
+		}})
+	}
+	return all
+}
+
+// cost is what a wait costs with a budget.
+func cost(wait, budget, wakeup time.Duration) time.Duration {
+	if wait <= budget {
+		return wait
+	}
+	return budget + price(wakeup)
+}
+
+// Whatever the waits are, the policy costs at most twice what the best budget would have, which is
+// known only afterwards, and what it takes to learn of a change.
+func TestCompetitive(t *testing.T) {
+	const n = 3000
+	for _, wakeup := range []time.Duration{2 * time.Microsecond, 10 * time.Microsecond, 50 * time.Microsecond, 200 * time.Microsecond} {
+		for _, w := range someWaits() {
+			r := rand.New(rand.NewPCG(1, 2))
+			var seen [n]time.Duration
+			var p policy
+			budget, sum := price(wakeup), time.Duration(0)
+			for i := range seen {
+				seen[i] = w.next(r)
+				sum += cost(seen[i], budget, wakeup)
+				if p.waited(seen[i]) {
+					budget = p.choose(price(wakeup))
+				}
+				if budget <= 0 || budget > price(wakeup) {
+					t.Fatalf("%s, a wake-up costs %v: the budget is %v", w.name, wakeup, budget)
+				}
+			}
+			best := time.Duration(0)
+			for i := -1; i < classes; i++ {
+				fixed := time.Duration(0) // sleep at once
+				if i >= 0 {
+					fixed = ends[i]
+				}
+				all := time.Duration(0)
+				for _, d := range seen {
+					all += cost(d, fixed, wakeup)
+				}
+				if i < 0 || all < best {
+					best = all
+				}
+			}
+			if sum > 2*best+4*price(wakeup) {
+				t.Errorf("%s, a wake-up costs %v: %v, the best budget costs %v", w.name, wakeup, sum, best)
+			}
+		}
+	}
+}
+
+// After any past a few waits are enough for a change.
+func TestLearns(t *testing.T) {
+	const wakeup = 10 * time.Microsecond
+	for _, before := range []time.Duration{0, 20 * time.Microsecond, price(wakeup), time.Hour} {
+		for _, now := range []time.Duration{20 * time.Microsecond, price(wakeup) / 2, 10 * price(wakeup)} {
+			var p policy
+			for range 1000 {
+				if p.waited(before) {
+					p.choose(price(wakeup))
+				}
+			}
+			budget, n := time.Duration(0), 1
+			for ; n <= 30; n++ {
+				if p.waited(now) {
+					budget = p.choose(price(wakeup))
+				}
+				if (budget >= now) == (now < price(wakeup)) {
+					break
+				}
+			}
+			if n > 16 {
+				t.Errorf("after waits of %v it has %v for those of %v after %d", before, budget, now, n)
+			}
+		}
+	}
+}
+
+// A wait that was short enough takes little more than to count it.
+func BenchmarkWaited(b *testing.B) {
+	for _, d := range []time.Duration{10 * time.Microsecond, 10 * time.Millisecond} {
+		b.Run(d.String(), func(b *testing.B) {
+			var p SpinPolicy
+			p.Init(false)
+			for b.Loop() {
+				p.waited(d)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+//go:build linux
+
+package progress
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// visits counts how often it was polled, and calls then with that.
+type visits struct {
+	n    atomic.Int32
+	then func(n int32)
+}
+
+func (v *visits) Visit() bool {
+	n := v.n.Add(1)
+	if v.then != nil {
+		v.then(n)
+	}
+	return false
+}
+
+// newClock returns a clock that goes on by a step whenever it is asked.
+func newClock(step time.Duration) func() time.Duration {
+	var now atomic.Int64
+	return func() time.Duration { return time.Duration(now.Add(int64(step))) }
+}
+
+// A caller that waits for something else polls what is shared, and no longer what was.
+func TestCallersPollShared(t *testing.T) {
+	g, _ := newGroup(t, false, newSource(t))
+	v, w := new(visits), new(visits)
+	Share(v)
+	Share(w)
+	defer Unshare(w)
+	done := new(atomic.Bool)
+	v.then = func(n int32) { done.Store(n == 3) }
+	g.Poll(t.Context(), done, nil)
+	if v.n.Load() != 3 || w.n.Load() != 3 {
+		t.Errorf("%d and %d visits", v.n.Load(), w.n.Load())
+	}
+	Unshare(v)
+	g.Poll(t.Context(), done, nil)
+	if v.n.Load() != 3 || w.n.Load() != 4 {
+		t.Errorf("%d and %d visits after Unshare", v.n.Load(), w.n.Load())
+	}
+}
+
+// PollShared ends when c has a value, and after the budget.
+func TestPollShared(t *testing.T) {
+	for _, oversubscribed := range []bool{false, true} {
+		var p SpinPolicy
+		p.Init(oversubscribed)
+		v, c := new(visits), make(chan struct{}, 1)
+		Share(v)
+		v.then = func(n int32) {
+			if n == 5 {
+				c <- struct{}{}
+			}
+		}
+		if _, ok := p.PollShared(newClock(0), c); !ok || v.n.Load() != 5 {
+			t.Errorf("%d visits", v.n.Load())
+		}
+		<-c
+		v.then = nil
+		if _, ok := p.PollShared(newClock(time.Microsecond), c); !ok || v.n.Load() == 5 {
+			t.Error("it does not poll until the budget is used up")
+		}
+		if polling.Load() != 0 || background.Load() {
+			t.Error("it is still counted")
+		}
+		Unshare(v)
+	}
+}
+
+// On an oversubscribed host nothing polls beside another caller.
+func TestPollSharedGivesWay(t *testing.T) {
+	var p SpinPolicy
+	p.Init(true)
+	v := new(visits)
+	Share(v)
+	defer Unshare(v)
+	polling.Add(1)
+	if _, ok := p.PollShared(newClock(0), nil); ok || v.n.Load() != 0 {
+		t.Error("it polls while another caller does")
+	}
+	polling.Add(-1)
+	v.then = func(n int32) {
+		if _, ok := p.PollShared(newClock(0), nil); ok {
+			t.Error("two poll")
+		}
+		if n == 3 {
+			polling.Add(1)
+		}
+	}
+	if _, ok := p.PollShared(newClock(0), nil); ok || v.n.Load() != 3 {
+		t.Errorf("%d visits", v.n.Load())
+	}
+	polling.Add(-1)
+}

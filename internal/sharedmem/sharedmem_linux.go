@@ -1,0 +1,50 @@
+package sharedmem
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Create returns a descriptor of n bytes of zeros that is sealed: its size never changes.
+func Create(n int) (fd int, err error) {
+	fd, err = unix.MemfdCreate("zrlmpid", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, fmt.Errorf("creating memory: %w", err)
+	}
+	err = unix.Ftruncate(fd, int64(n))
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("creating %d bytes of memory: %w", n, err)
+	}
+	return fd, nil
+}
+
+// Map maps memory that has to be of n bytes and to stay so.
+func Map(fd, n int) ([]byte, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || st.Size != int64(n) {
+		return nil, errors.New("what was handed over is not memory of that size")
+	}
+	mem, err := unix.Mmap(fd, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mapping %d bytes: %w", n, err)
+	}
+	return mem, nil
+}
+
+// Unmap is the end of Map, and does nothing with nil. Nothing may use the memory any more.
+// Memory that is mapped can be unmapped: there is no error to be had.
+func Unmap(mem []byte) {
+	if mem != nil {
+		_ = unix.Munmap(mem)
+	}
+}
