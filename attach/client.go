@@ -23,6 +23,7 @@ type Client struct {
 	rank   int
 	limits Limits
 	chunk  int
+	ring   uint64 // length of a ring in bytes, or 0
 	peers  []mpe.PeerInfo
 
 	// spin is answerTime.
@@ -36,6 +37,7 @@ type Client struct {
 	// oversubscribed: the daemon reported that the host is.
 	oversubscribed bool
 	group          progress.Group
+	source         polled // what the group polls
 	// read belongs to the goroutine that reads: one that polls for the group, or one of its own
 	// where the stream's Read waits.
 	read reading
@@ -53,6 +55,11 @@ var _ mpe.Device = (*Client)(nil)
 // Dial attaches to a rank of the daemon that listens at socket, or to any of its ranks if
 // that is AnyRank. The error is a *RefusedError if the daemon says no.
 func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
+	return dial(ctx, socket, rank, flagRings)
+}
+
+// dial is Dial with the flags of HELLO.
+func dial(ctx context.Context, socket string, rank int, flags uint32) (*Client, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -61,24 +68,25 @@ func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
 		}
 		return nil, err
 	}
-	from := &source{conn}
+	greeting := newGreeting(conn.(*net.UnixConn))
+	from := &source{greeting}
 	c := newClient(socket, from)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	err = c.greet(conn, rank)
+	err = c.greet(conn, rank, flags)
 	if !stop() { // the deadline is set, or will be
 		err = context.Cause(ctx)
 	}
-	var l *link
+	var stream polled
 	if err == nil {
-		l, err = newLink(conn.(*net.UnixConn))
+		stream, err = greeting.stream(c.ring)
 	}
 	if err == nil {
-		if err = c.open(l, from, l.descriptor()); err != nil {
-			l.Close()
+		if err = c.open(stream, from, stream); err != nil {
+			stream.Close()
 		}
 	}
 	if err != nil {
-		conn.Close()
+		greeting.Close()
 		return nil, fmt.Errorf("attaching to %s at %s: %w", rankName(rank), socket, err)
 	}
 	return c, nil
@@ -89,9 +97,9 @@ func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
 func DialStream(stream Stream, rank int) (*Client, error) {
 	from := &source{stream}
 	c := newClient("a stream", from)
-	err := c.greet(stream, rank)
+	err := c.greet(stream, rank, 0)
 	if err == nil {
-		err = c.open(stream, from, noDescriptor)
+		err = c.open(stream, from, nil)
 	}
 	if err != nil {
 		stream.Close()
@@ -104,10 +112,13 @@ func newClient(socket string, from *source) *Client {
 	return &Client{socket: socket, in: newFrameReader(from), ended: make(chan struct{}), spin: answerTime}
 }
 
-// open uses the connection from now on as a Stream, with that descriptor, whose frames have
-// come from from until now.
-func (c *Client) open(stream Stream, from *source, descriptor int) error {
+// open uses the connection from now on as a Stream, which is source as well if it can be
+// polled, and whose frames have come from from until now.
+func (c *Client) open(stream Stream, from *source, source polled) error {
 	c.stream, from.Reader, c.out = stream, stream, newOutbox(stream)
+	if r, ok := stream.(rings); ok {
+		c.out.rings, c.in.ahead = r, directLen
+	}
 	// A reader receives what the daemon sent before the connection ended, and
 	// then the end.
 	c.out.failed = func() {
@@ -117,7 +128,7 @@ func (c *Client) open(stream Stream, from *source, descriptor int) error {
 	writing, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	stream.Go(func() { c.out.run(writing) })
-	err := c.start(descriptor)
+	err := c.start(source)
 	if err != nil {
 		stop()
 	}
@@ -135,10 +146,10 @@ func rankName(rank int) string {
 }
 
 // greet asks for the rank and reads what the daemon says of it.
-func (c *Client) greet(conn io.Writer, rank int) error {
+func (c *Client) greet(conn io.Writer, rank int, flags uint32) error {
 	// A daemon that refuses may have closed the connection before it was asked, and has
 	// said why.
-	_, written := conn.Write(helloFrame(hello{version: Version, rank: int32(rank)}))
+	_, written := conn.Write(helloFrame(hello{version: Version, rank: int32(rank), flags: flags}))
 	if err := c.in.next(); err != nil {
 		return errors.Join(written, err)
 	}
@@ -153,7 +164,7 @@ func (c *Client) greet(conn io.Writer, rank int) error {
 	if err != nil {
 		return err
 	}
-	c.rank, c.limits, c.chunk = int(w.rank), w.limits, int(w.chunk)
+	c.rank, c.limits, c.chunk, c.ring = int(w.rank), w.limits, int(w.chunk), w.ring
 	c.oversubscribed = w.flags&flagOversubscribed != 0
 	for rank := range int(w.size) {
 		if err := c.in.next(); err != nil {

@@ -19,17 +19,17 @@ func clock() time.Duration { return time.Since(clockStart) }
 // noDescriptor is that of a stream that cannot be polled: its Read waits.
 const noDescriptor = -1
 
-// start has the connection read from now on.
-func (c *Client) start(descriptor int) error {
+// start has the connection read from now on: source is polled, unless there is none.
+func (c *Client) start(source polled) error {
 	c.group.Init((*owner)(c), c.oversubscribed)
-	if descriptor == noDescriptor {
+	if c.source = source; source == nil || source.descriptor() == noDescriptor {
 		c.stream.Go(func() {
 			_, err := c.pump()
 			c.end(err)
 		})
 		return nil
 	}
-	if err := c.group.Add(descriptor, (*frames)(c)); err != nil {
+	if err := c.group.Add(source.descriptor(), (*frames)(c)); err != nil {
 		return err
 	}
 	c.group.Watch()
@@ -55,6 +55,7 @@ type frames Client
 // Poll handles what has come. When the connection ends, so does the client.
 func (f *frames) Poll() (int, error) {
 	c := (*Client)(f)
+	c.out.advance()
 	n, err := c.pump()
 	if errors.Is(err, errNothing) {
 		return n, nil
@@ -63,9 +64,10 @@ func (f *frames) Poll() (int, error) {
 	return n, progress.ErrEnded
 }
 
-// Sleep implements progress.Source. Frames that arrived after the last poll keep the
-// connection readable, so they are reported at once.
-func (f *frames) Sleep() bool { return true }
+// Sleep implements progress.Source.
+func (f *frames) Sleep() bool {
+	return f.source.Sleep() && (!f.out.stalled.Load() || f.out.rings.waits())
+}
 
 // owner is what a client is to its group. Nothing is ever due.
 type owner Client

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -91,8 +92,8 @@ func TestDocumentFields(t *testing.T) {
 		{"## Frame", appendHeader(nil, frameDone, 0x1234), map[string]string{"length": le(4, 0x1234), "frame": "\x07", "": "\x00\x00\x00", "body": ""}},
 		{"**HELLO**", helloFrame(hello{version: 0x11, rank: -1, flags: 0x12})[frameHeaderLen:], map[string]string{
 			"magic": magic, "version": le(4, 0x11), "rank": "\xff\xff\xff\xff", "flags": le(4, 0x12)}},
-		{"**WELCOME**", appendWelcome(nil, welcome{version: 0x21, rank: 0x22, size: 0x23, chunk: 0x24, limits: Limits{0x25, 0x26}, flags: flagOversubscribed})[frameHeaderLen:], map[string]string{
-			"version": le(4, 0x21), "rank": le(4, 0x22), "size": le(4, 0x23), "chunk": le(4, 0x24), "operations": le(4, 0x25), "flags": le(4, 1), "payload": le(8, 0x26)}},
+		{"**WELCOME**", appendWelcome(nil, welcome{version: 0x21, rank: 0x22, size: 0x23, chunk: 0x24, limits: Limits{0x25, 0x26}, flags: flagOversubscribed, ring: 0x27})[frameHeaderLen:], map[string]string{
+			"version": le(4, 0x21), "rank": le(4, 0x22), "size": le(4, 0x23), "chunk": le(4, 0x24), "operations": le(4, 0x25), "flags": le(4, 1), "payload": le(8, 0x26), "ring": le(8, 0x27)}},
 		{"**PEER**", appendPeer(nil, 0x41, mpe.PeerInfo{Profile: "p", Kind: "ki", Address: "adr", SmallTags: true, NoEmpty: true})[frameHeaderLen:], map[string]string{
 			"rank": le(4, 0x41), "flags": le(4, 1<<2|1<<5), "texts": "\x01p\x02ki\x03adr"}},
 		{"**REFUSED**", refusedFrame(refused(Busy, "text"))[frameHeaderLen:], map[string]string{"reason": le(2, 4), "text": "text"}},
@@ -198,6 +199,40 @@ func numbered[T interface {
 		names = append(names, fmt.Sprintf("%d %v", n, n))
 	}
 	return strings.Join(names, ", ")
+}
+
+// TestDocumentRings: the rings are where the document says.
+func TestDocumentRings(t *testing.T) {
+	const n = minRing
+	mem := make([]byte, memoryLen(n))
+	addr := func(p unsafe.Pointer) int { return int(uintptr(p) - uintptr(unsafe.Pointer(&mem[0]))) }
+	first, second := ringOf(mem, 0, n), ringOf(mem, 1, n)
+	if len(first.data) != n || len(second.data) != n || addr(unsafe.Pointer(&first.data[0])) != 4096 || addr(unsafe.Pointer(&second.data[0])) != 4096+n {
+		t.Error("the rings are elsewhere")
+	}
+	text := strings.Join(specification(t), "\n")
+	for i, at := range []struct {
+		name     string
+		one, two unsafe.Pointer
+		length   int
+	}{
+		{"written", unsafe.Pointer(first.written), unsafe.Pointer(second.written), 8}, {"read", unsafe.Pointer(first.read), unsafe.Pointer(second.read), 8},
+		{"reader sleeps", unsafe.Pointer(first.readerSleeps), unsafe.Pointer(second.readerSleeps), 4},
+		{"writer sleeps", unsafe.Pointer(first.writerSleeps), unsafe.Pointer(second.writerSleeps), 4},
+	} {
+		begin := addr(at.one)
+		if row := fmt.Sprintf("| %d–%d | %s |", begin, begin+at.length-1, at.name); begin+2048 != addr(at.two) || !strings.Contains(text, row) {
+			t.Errorf("%d: it is at %d and %d, and there is no row %q", i, begin, addr(at.two), row)
+		}
+	}
+	for _, want := range []string{
+		fmt.Sprintf("`ring` is a power of two, at least %d and at most %d.", minRing, maxRing),
+		fmt.Sprintf("it is %d MiB for each program", 2*ringLen>>20),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the document does not say %q", want)
+		}
+	}
 }
 
 func TestDocumentLimits(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Version is the version of the protocol, the only one that clients and servers speak.
-const Version = 3
+const Version = 4
 
 // magic begins HELLO, so that a program that has the wrong socket gets an error.
 const magic = "ZRLMPIAT"
@@ -77,17 +77,30 @@ func appendHeader(b []byte, t frameType, length int) []byte {
 
 // frameReader splits a stream into frames.
 type frameReader struct {
+	from io.Reader
 	br   *bufio.Reader
-	typ  frameType
-	left int // of the body of the frame
+	// ahead is how many bytes are read at a time that may be payload.
+	ahead int
+	typ   frameType
+	left  int // of the body of the frame
 }
 
 // peekLen is the longest run of bytes that take returns.
 const peekLen = 64 << 10
 
+// directLen is how long a part of a payload is that is not read by way of the buffer, at least.
+const directLen = 4 << 10
+
 func newFrameReader(r io.Reader) *frameReader {
-	return &frameReader{br: bufio.NewReaderSize(r, peekLen)}
+	in := &frameReader{from: r, ahead: peekLen}
+	in.br = bufio.NewReaderSize((*readAhead)(in), peekLen)
+	return in
 }
+
+// readAhead is what the buffer is filled from.
+type readAhead frameReader
+
+func (r *readAhead) Read(b []byte) (int, error) { return r.from.Read(b[:min(len(b), r.ahead)]) }
 
 // next reads the header of the next frame. It returns io.EOF if the stream ended
 // between two frames.
@@ -160,9 +173,38 @@ func (r *frameReader) haveHead() error {
 	return r.have(frameHeaderLen + n + int(failure))
 }
 
+// whole returns nil if the next frame can be read without waiting, because it has come as a
+// whole or is too long, and otherwise what the reads of from return.
+func (r *frameReader) whole(from rings) error {
+	if n := frameHeaderLen - r.br.Buffered(); n > 0 {
+		if err := from.ready(n); err != nil {
+			if r.br.Buffered() > 0 {
+				err = cutOff(err)
+			}
+			return err
+		}
+	}
+	b, err := r.br.Peek(frameHeaderLen)
+	if err != nil {
+		return err
+	}
+	length := order.Uint32(b)
+	if length > maxBody {
+		return nil
+	}
+	if n := frameHeaderLen + int(length) - r.br.Buffered(); n > 0 {
+		return cutOff(from.ready(n))
+	}
+	return nil
+}
+
 // some reads a part of the body into dst, as much as there is.
 func (r *frameReader) some(dst []byte) (int, error) {
-	n, err := r.br.Read(dst)
+	from := r.from
+	if r.br.Buffered() > 0 || len(dst) < directLen {
+		from = r.br
+	}
+	n, err := from.Read(dst)
 	r.left -= n
 	return n, cutOff(err)
 }
@@ -198,9 +240,14 @@ func (r *frameReader) read(dst []byte) error {
 	if len(dst) > r.left {
 		return violation("%v is %d bytes too short", r.typ, len(dst)-r.left)
 	}
-	n, err := io.ReadFull(r.br, dst)
-	r.left -= n
-	return cutOff(err)
+	for len(dst) > 0 {
+		n, err := r.some(dst)
+		if err != nil {
+			return err
+		}
+		dst = dst[n:]
+	}
+	return nil
 }
 
 // skip throws the rest of the body away.

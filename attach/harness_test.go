@@ -87,9 +87,34 @@ func (h *harness) shutDown(t testing.TB) {
 	}
 }
 
+// dialFlags are what the tests' programs say in HELLO.
+var dialFlags uint32 = flagRings
+
+// TestOverSocket: what is so for programs with rings is so for those without.
+func TestOverSocket(t *testing.T) {
+	dialFlags = 0
+	defer func() { dialFlags = flagRings }()
+	for name, test := range map[string]func(*testing.T){
+		"Allocations": TestAllocations, "CallAllocations": TestCallAllocations,
+		"BudgetOfBytes": TestBudgetOfBytes, "BudgetOfOperations": TestBudgetOfOperations, "BudgetOfProbes": TestBudgetOfProbes, "BudgetOfCalls": TestBudgetOfCalls,
+		"Deadline": TestDeadline, "ProgramGoes": TestProgramGoes, "NextPrograms": TestNextPrograms, "BuffersOfOthers": TestBuffersOfOthers,
+		"Collectives": TestCollectives, "LongCollectives": TestLongCollectives, "SmallPassesLarge": TestSmallPassesLarge,
+		"UserFunction": TestUserFunction, "UserFunctionBlocks": TestUserFunctionBlocks, "HostileReduced": TestHostileReduced,
+		"HostileCalls": TestHostileCalls, "InvalidCalls": TestInvalidCalls, "HostileFrames": TestHostileFrames, "Tolerated": TestTolerated,
+		"Claims": TestClaims, "NotReading": TestNotReading, "LateReader": TestLateReader,
+		"PostedReceivesTakeNoMemory": TestPostedReceivesTakeNoMemory, "MemoryOfAllPrograms": TestMemoryOfAllPrograms,
+		"EndedSendsHoldNoMemory": TestEndedSendsHoldNoMemory, "KeptMemoryIsReturned": TestKeptMemoryIsReturned,
+		"RoundTrips": TestRoundTrips, "Probe": TestProbe, "Pipelining": TestPipelining, "ManyGoroutines": TestManyGoroutines, "Order": TestOrder,
+		"Notify": TestNotify, "Cancel": TestCancel, "Abort": TestAbort, "ShutDown": TestShutDown, "Close": TestClose,
+		"SendsKeepTheirOrder": TestSendsKeepTheirOrder, "AbortUnstarted": TestAbortUnstarted, "PiecesOfAReceive": TestPiecesOfAReceive, "Bye": TestBye,
+	} {
+		t.Run(name, test)
+	}
+}
+
 func (h *harness) dial(t testing.TB, rank int) *Client {
 	t.Helper()
-	c, err := Dial(within(t), h.socket, rank)
+	c, err := dial(within(t), h.socket, rank, dialFlags)
 	if err != nil {
 		t.Fatal(err)
 	}

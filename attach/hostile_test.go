@@ -30,7 +30,7 @@ func TestHostileHello(t *testing.T) {
 		{"reserved", change(5, 1), Violation, "are not zero"},
 		{"too long", change(2, 1), Violation, "the first frame is not HELLO"},
 		{"version", change(frameHeaderLen+8, Version+1), WrongVersion, "of the same release"},
-		{"flags", change(frameHeaderLen+16, 1), Violation, "HELLO with flags"},
+		{"flags", change(frameHeaderLen+16, 2), Violation, "HELLO with flags"},
 		{"rank", change(frameHeaderLen+12, 1), NoRank, "ranks to attach to: [0]"},
 		{"nothing", nil, Late, "no HELLO came"},
 		{"half a header", make([]byte, 3), Late, "no HELLO came"},

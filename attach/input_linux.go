@@ -48,36 +48,32 @@ func (in *input) Read(b []byte) (int, error) {
 	if !errors.Is(err, errNothing) {
 		return n, err
 	}
-	if n, err = in.poll(b); !errors.Is(err, errNothing) {
+	n, polled, err := in.poll(b)
+	if !errors.Is(err, errNothing) {
 		return n, err
 	}
 	for errors.Is(err, errNothing) {
 		if err := in.watch.Arm(); err != nil {
 			return 0, err
 		}
-		_ = in.spin.Sleep(context.Background(), in.wake) // which never ends
+		_ = in.spin.Sleep(context.Background(), in.wake, polled) // which never ends
+		polled = 0
 		n, err = in.link.Read(b)
 	}
 	return n, err
 }
 
-// poll reads for as long as that is better than to be woken.
-func (in *input) poll(b []byte) (int, error) {
+// poll reads for as long as that is better than to be woken. If the caller is to sleep now, polled is
+// for how long it has polled.
+func (in *input) poll(b []byte) (n int, polled time.Duration, err error) {
 	var s progress.Spin
 	if !in.spin.Begin(&s) {
-		return 0, errNothing
+		return 0, 0, errNothing
 	}
-	defer s.End()
 	for {
-		n, err := in.link.Read(b)
-		if !errors.Is(err, errNothing) {
-			return n, err
-		}
-		if !s.Polled() {
-			continue
-		}
-		if !s.Continue(clock()) {
-			return 0, errNothing
+		n, err = in.link.Read(b)
+		if !errors.Is(err, errNothing) || s.Polled() && !s.Continue(clock()) {
+			return n, s.End(), err
 		}
 	}
 }

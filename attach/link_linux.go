@@ -110,3 +110,6 @@ func (l *link) Close() {
 // descriptor becomes readable when there is something to read. It is valid until
 // close.
 func (l *link) descriptor() int { return l.fd }
+
+// Sleep returns true: what arrives keeps the descriptor readable.
+func (l *link) Sleep() bool { return true }

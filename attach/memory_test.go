@@ -124,10 +124,16 @@ func TestEndedSendsHoldNoMemory(t *testing.T) {
 	r.peer = 0
 	c.write(startFrame(r, nil))
 	send(1001, 0, 8*length)
+	ses := h.session(0)
+	until(t, "the message has arrived", func() bool {
+		ses.mu.Lock()
+		defer ses.mu.Unlock()
+		op := ses.ops[1000]
+		return op != nil && op.ended
+	})
 	for id := range uint64(sends) {
 		send(id, 1, length)
 	}
-	ses := h.session(0)
 	held := func() (ended int, bytes int64, buffers int) {
 		ses.mu.Lock()
 		defer ses.mu.Unlock()

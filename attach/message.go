@@ -9,13 +9,16 @@ import (
 
 const (
 	helloLen   = 20
-	welcomeLen = 32
+	welcomeLen = 40
 	startLen   = 32
 	probeLen   = 24
 	idLen      = 8
 	// longestHello is what HELLO of a later version may grow to.
 	longestHello = 256
 )
+
+// flagRings of HELLO asks for memory with rings.
+const flagRings = 1
 
 // hello asks for a rank.
 type hello struct {
@@ -71,6 +74,8 @@ type welcome struct {
 	version, rank, size, chunk uint32
 	limits                     Limits
 	flags                      uint32
+	// ring is the length of each ring in bytes, or 0 if frames go through the socket.
+	ring uint64
 }
 
 // flagOversubscribed of WELCOME says that the host has more ranks and programs than cores.
@@ -81,7 +86,8 @@ func appendWelcome(b []byte, w welcome) []byte {
 	for _, v := range [...]uint32{w.version, w.rank, w.size, w.chunk, uint32(w.limits.Operations), w.flags} {
 		b = order.AppendUint32(b, v)
 	}
-	return order.AppendUint64(b, uint64(w.limits.Bytes))
+	b = order.AppendUint64(b, uint64(w.limits.Bytes))
+	return order.AppendUint64(b, w.ring)
 }
 
 func (r *frameReader) readWelcome() (w welcome, err error) {
@@ -91,7 +97,7 @@ func (r *frameReader) readWelcome() (w welcome, err error) {
 	}
 	w.version, w.rank, w.size, w.chunk = order.Uint32(b), order.Uint32(b[4:]), order.Uint32(b[8:]), order.Uint32(b[12:])
 	w.limits.Operations, w.limits.Bytes = int(order.Uint32(b[16:])), int64(order.Uint64(b[24:]))
-	w.flags = order.Uint32(b[20:])
+	w.flags, w.ring = order.Uint32(b[20:]), order.Uint64(b[32:])
 	switch {
 	case w.version != Version:
 		err = violation("the daemon speaks version %d of the attach protocol, and the program version %d: use a library and a daemon of the same release", w.version, Version)

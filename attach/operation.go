@@ -34,6 +34,12 @@ type operation struct {
 	dev     mpe.Op
 	watcher *watcher
 	stop    context.CancelCauseFunc
+	// watched is set for an operation that runs and is polled for, and over when it is one
+	// of those that have ended, with the next one behind it: see polling. onEnd is what
+	// reports that, and is kept for the next operation.
+	watched, over bool
+	behind        *operation
+	onEnd         func()
 	// places are those of a send or a call in the send queues, and ahead is how
 	// many of them are not the first of their line. alone is memory for one.
 	places []place
@@ -106,17 +112,18 @@ func (s *session) account(op *operation, bytes, work uint64) (answer, err error)
 	return nil, nil
 }
 
-// refuse answers an operation that was not admitted. It waits while too many
-// such answers have not been read: a program that reads its answers need not
-// wait for that.
-func (s *session) refuse(op *operation, err error) {
-	s.flushDeferred()
+// full reports whether there are so many answers to operations that were refused and that
+// the program has not read that no more of its frames are handled for now: a program that
+// reads its answers need not wait for that.
+func (s *session) full() bool {
 	s.mu.Lock()
-	for s.refusals >= maxRefusals && !s.gone {
-		s.mu.Unlock()
-		s.wait(s.less)
-		s.mu.Lock()
-	}
+	defer s.mu.Unlock()
+	return s.refusals >= maxRefusals && !s.gone
+}
+
+// refuse answers an operation that was not admitted.
+func (s *session) refuse(op *operation, err error) {
+	s.mu.Lock()
 	s.refusals++
 	s.mu.Unlock()
 	op.refused = true
@@ -216,6 +223,8 @@ func (s *session) cancel(op *operation) {
 		op.stop(mpe.ErrCancelled)
 	case op.watcher != nil:
 		op.watcher.cancel(op)
+	case op.watched:
+		op.dev.Cancel()
 	case op.dev == nil:
 		s.endUnstarted(op, fmt.Errorf("rank %d: the send to rank %d: %w", s.rank, op.peer, mpe.ErrCancelled))
 	}
@@ -227,14 +236,25 @@ func (s *session) abort(op *operation, cause error) {
 	case op == nil:
 	case op.stop != nil:
 		op.stop(cause)
-	case op.watcher != nil:
-		if op.watcher.take(op) {
+	case op.runs():
+		if op.take() {
 			st, err := s.detach(op, cause, false)
 			op.end(&st, false, err)
 		}
 	case op.dev == nil:
 		s.endUnstarted(op, s.unstarted(op, cause))
 	}
+}
+
+// runs reports whether an operation has been handed to the rank, and not ended at once.
+func (op *operation) runs() bool { return op.watcher != nil || op.watched }
+
+// take has nothing else end an operation that runs, and reports whether nothing has.
+func (op *operation) take() bool {
+	if op.watcher != nil {
+		return op.watcher.take(op)
+	}
+	return op.s.polling.take(op)
 }
 
 // endUnstarted ends a send or a call that waits for its payload or its place in the queue.

@@ -3,6 +3,7 @@ package attach
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // item is something to be written: one frame, or several if it has much
@@ -46,6 +47,10 @@ type outbox struct {
 	sealed bool // nothing but the last item is taken
 	last   bool // drained is to be closed when all is written
 	wake   chan struct{}
+	// rings is where to, if it is polled: then what there is no room for is written by
+	// advance, and not by run. stalled is set while there is such.
+	rings   rings
+	stalled atomic.Bool
 
 	drained chan struct{}
 
@@ -98,24 +103,81 @@ func (o *outbox) flush() {
 }
 
 func (o *outbox) writeNow() {
-	for total := 0; total < batchLen; {
-		n := o.gather()
-		total += n
-		if o.owner != nil {
-			break
+	for !o.writeSome() {
+		if !o.stall() {
+			o.toRun()
+			return
 		}
-		if n > 0 && len(o.buf) < batchLen-copyLen {
-			continue
-		}
-		o.buf = o.buf[:copy(o.buf, o.buf[o.to.TryWrite(o.buf):])]
-		if len(o.buf) > 0 {
-			break
-		}
-		if n == 0 && o.rest() {
+		// Either there is room now, or this side is woken when there is.
+		if o.rings.waits() || !o.stalled.CompareAndSwap(true, false) {
 			return
 		}
 	}
-	o.toRun()
+}
+
+// writeSome writes what there is room for, but not too much, and reports whether there is
+// nothing left.
+func (o *outbox) writeSome() bool {
+	most := batchLen
+	if o.rings != nil {
+		most = ringLen
+	}
+	for total := 0; total < most; {
+		n := 0
+		if o.owner == nil {
+			n = o.gather()
+		}
+		total += n
+		if o.owner != nil && o.rings == nil {
+			break
+		}
+		if n > 0 && o.owner == nil && len(o.buf) < batchLen-copyLen {
+			continue
+		}
+		if !o.tryOut() {
+			break
+		}
+		if n == 0 && o.rest() {
+			return true
+		}
+	}
+	return false
+}
+
+// tryOut writes of what was gathered what there is room for, and reports whether that was
+// all.
+func (o *outbox) tryOut() bool {
+	o.buf = o.buf[:copy(o.buf, o.buf[o.to.TryWrite(o.buf):])]
+	if len(o.buf) > 0 {
+		return false
+	}
+	if o.owner != nil {
+		o.payload = o.payload[o.to.TryWrite(o.payload):]
+		if len(o.payload) > 0 {
+			return false
+		}
+		o.owner.written()
+		o.payload, o.owner = nil, nil
+	}
+	return true
+}
+
+// stall leaves the rest to advance, if that is called.
+func (o *outbox) stall() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.rings == nil || o.closed {
+		return false
+	}
+	o.stalled.Store(true)
+	return true
+}
+
+// advance writes what there was no room for. It is called with every poll.
+func (o *outbox) advance() {
+	if o.stalled.Load() && o.stalled.CompareAndSwap(true, false) {
+		o.writeNow()
+	}
 }
 
 // push queues an item and reports whether the caller is to see to the writing.
@@ -266,7 +328,7 @@ func (o *outbox) closeWith(last item) {
 	o.closed, o.last = true, true
 	o.begun, o.fresh = fifo{}, fifo{}
 	o.fresh.push(last)
-	idle := !o.busy
+	idle := !o.busy || o.stalled.CompareAndSwap(true, false)
 	o.busy = true
 	o.mu.Unlock()
 	if idle {

@@ -12,8 +12,14 @@ import (
 // rawClient says what it likes.
 type rawClient struct {
 	t    testing.TB
-	conn *net.UnixConn
+	conn rawConn
 	in   *frameReader
+}
+
+// rawConn is a socket, or a socket and rings.
+type rawConn interface {
+	net.Conn
+	CloseWrite() error
 }
 
 func (h *harness) connect(t testing.TB) *rawClient {
@@ -33,7 +39,9 @@ func (h *harness) connect(t testing.TB) *rawClient {
 func (h *harness) attach(t testing.TB, rank int32) *rawClient {
 	t.Helper()
 	c := h.connect(t)
-	c.write(helloFrame(hello{version: Version, rank: rank}))
+	greeting := newGreeting(c.conn.(*net.UnixConn))
+	c.in = newFrameReader(greeting)
+	c.write(helloFrame(hello{version: Version, rank: rank, flags: dialFlags}))
 	c.expect(frameWelcome)
 	w, err := c.in.readWelcome()
 	for i := 0; err == nil && i < int(w.size); i++ {
@@ -42,6 +50,11 @@ func (h *harness) attach(t testing.TB, rank int32) *rawClient {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	if w.ring > 0 {
+		c.conn = mapRings(t, greeting, w.ring)
+		c.in = newFrameReader(c.conn)
+		t.Cleanup(func() { c.conn.Close() })
 	}
 	return c
 }

@@ -17,7 +17,7 @@ func (s *session) operation(r start, size uint64) *operation {
 	if op == nil {
 		op = &operation{s: s}
 	}
-	*op = operation{s: s, start: r, memory: op.memory, call: op.call}
+	*op = operation{s: s, start: r, memory: op.memory, call: op.call, onEnd: op.onEnd}
 	return op
 }
 

@@ -178,7 +178,7 @@ func (s *Server) admit(conn *net.UnixConn, from *source) (*session, Stream, erro
 		return nil, nil, err
 	}
 	_ = conn.SetDeadline(time.Time{})
-	stream, err := newSocket(conn, s.opts.Oversubscribed)
+	stream, err := s.stream(ses, conn)
 	if err != nil {
 		s.release(ses)
 		return nil, nil, err
@@ -207,6 +207,22 @@ func (s *Server) run(ctx context.Context, ses *session, stream Stream, from *sou
 	ses.open(stream, from)
 	s.opts.Log(ses.event(EventAttached, nil))
 	s.opts.Log(ses.event(EventDetached, ses.run(ctx)))
+}
+
+// stream returns the stream of a connection to a program. It closes conn unless it fails.
+func (s *Server) stream(ses *session, conn *net.UnixConn) (Stream, error) {
+	if ses.offer == nil {
+		return newSocket(conn, s.opts.Oversubscribed)
+	}
+	r, err := ses.offer.stream(conn)
+	if err != nil {
+		ses.offer.release()
+		return nil, err
+	}
+	if ses.polling, err = newPolling(r, ses, s.opts.Oversubscribed); err != nil {
+		r.Close()
+	}
+	return r, err
 }
 
 // newSocket returns the stream of a connection to a program. It closes conn.
@@ -253,22 +269,41 @@ func (s *Server) greet(from *source, to io.Writer, who Credentials) (*session, e
 		return nil, err
 	case h.version != Version:
 		return nil, refused(WrongVersion, "the program speaks version %d of the attach protocol, and the daemon version %d: use a library and a daemon of the same release", h.version, Version)
-	case h.flags != 0:
-		return nil, violation("HELLO with flags %#x: there are none", h.flags)
+	case h.flags&^flagRings != 0:
+		return nil, violation("HELLO with flags %#x: bit 0 is the only one", h.flags)
 	}
 	ses := newSession(s, in, who)
 	if err := s.claim(ses, int(h.rank)); err != nil {
 		return nil, err
 	}
-	answer, err := s.welcome(ses)
-	if err == nil {
-		_, err = to.Write(answer)
-	}
-	if err != nil {
+	if err := s.grant(ses, to, h.flags); err != nil {
 		s.release(ses)
 		return nil, err
 	}
 	return ses, nil
+}
+
+// grant answers a program that it has the rank, and hands memory over if it is asked for, and
+// there is some.
+func (s *Server) grant(ses *session, to io.Writer, flags uint32) error {
+	conn, ok := to.(*net.UnixConn)
+	if ok && flags&flagRings != 0 {
+		ses.offer, _ = newOffer() // otherwise frames go through the socket
+	}
+	answer, err := s.welcome(ses)
+	if ses.offer == nil {
+		if err == nil {
+			_, err = to.Write(answer)
+		}
+		return err
+	}
+	if err == nil {
+		err = ses.offer.write(conn, answer)
+	}
+	if err != nil {
+		ses.offer.release()
+	}
+	return err
 }
 
 // welcome returns WELCOME and the PEERs.
@@ -277,6 +312,9 @@ func (s *Server) welcome(ses *session) ([]byte, error) {
 	w := welcome{version: Version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits}
 	if s.opts.Oversubscribed {
 		w.flags |= flagOversubscribed
+	}
+	if ses.offer != nil {
+		w.ring = ringLen
 	}
 	b := appendWelcome(nil, w)
 	for rank := range size {

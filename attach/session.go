@@ -27,6 +27,10 @@ type session struct {
 	rank   int
 	dev    mpe.Device
 	since  time.Time
+	// offer is memory for the program, if frames go through rings, and polling is how that
+	// is polled then.
+	offer   *offer
+	polling *polling
 
 	// ctx ends with the session. idle has a value when the last one of its goroutines, of
 	// which there are running, has ended.
@@ -93,6 +97,9 @@ func (s *session) open(stream Stream, from *source) {
 	s.stream = stream
 	from.Reader = (*incoming)(s)
 	s.out = newOutbox(stream)
+	if s.polling != nil {
+		s.out.rings, s.in.ahead = s.polling.rings, directLen
+	}
 	s.out.failed = func() {
 		stream.HangUp()
 		s.wakeReader()
@@ -201,24 +208,39 @@ func (s *session) wakeReader() {
 	s.gone = true
 	s.mu.Unlock()
 	notify(s.less)
+	if s.polling != nil {
+		notify(s.polling.wake)
+	}
 }
 
-// read handles frames until the program is gone.
-func (s *session) read() error {
-	for {
-		if err := s.in.next(); err != nil {
-			if errors.Is(err, io.EOF) {
-				return errors.New("connection closed without BYE")
-			}
-			return err
-		}
-		if err := s.handle(s.in.typ); err != nil {
-			return err
-		}
-		if err := s.in.end(); err != nil {
-			return err
-		}
+// read handles frames until the program is gone, and says why it is.
+func (s *session) read() (err error) {
+	if s.polling != nil {
+		err = s.polling.run()
 	}
+	for err == nil {
+		if s.full() {
+			s.flushDeferred()
+			s.wait(s.less)
+			continue
+		}
+		err = s.frame()
+	}
+	if errors.Is(err, io.EOF) {
+		return errors.New("connection closed without BYE")
+	}
+	return err
+}
+
+// frame handles a frame.
+func (s *session) frame() error {
+	if err := s.in.next(); err != nil {
+		return err
+	}
+	if err := s.handle(s.in.typ); err != nil {
+		return err
+	}
+	return s.in.end()
 }
 
 func (s *session) handle(t frameType) error {
@@ -257,7 +279,7 @@ func (s *session) cancelAll(cause error) {
 	ops := slices.SortedFunc(maps.Values(s.ops), func(a, b *operation) int { return cmp.Compare(a.id, b.id) })
 	s.mu.Unlock()
 	for _, op := range ops {
-		if op.watcher != nil && op.watcher.take(op) {
+		if op.runs() && op.take() {
 			// Whether it could be canceled or had gone too far is the
 			// rank's business, which may go on with the buffer.
 			_, _ = s.detach(op, cause, true)

@@ -27,6 +27,26 @@ type Stream interface {
 	Await(ctx context.Context, c <-chan struct{}) error
 }
 
+// polled is a Stream whose Read may be polled: it returns errNothing instead of waiting. Where
+// there is no descriptor, Read waits.
+type polled interface {
+	Stream
+	// descriptor becomes readable when there is something to read, after Sleep has returned
+	// true. It is valid until Close.
+	descriptor() int
+	Sleep() bool
+}
+
+// rings is a Stream through memory.
+type rings interface {
+	polled
+	// ready returns nil if n bytes can be read, and otherwise what Read returns.
+	ready(n int) error
+	// waits reports false if there is room for TryWrite. Otherwise the descriptor becomes
+	// readable when there is.
+	waits() bool
+}
+
 // goroutines are those of the process, for a Stream.
 type goroutines struct{}
 

@@ -151,14 +151,15 @@ func (e *Engine) recvFailed(err error) {
 	}
 }
 
-// poll polls until done is set, for as long as that is better than to be woken.
-func (e *Engine) poll(ctx context.Context, done *atomic.Bool) {
+// poll polls until done is set, for as long as that is better than to be woken. It returns what
+// progress.Group.Poll does.
+func (e *Engine) poll(ctx context.Context, done *atomic.Bool) (polled time.Duration) {
 	e.sendCoalesced()
-	e.group.Poll(ctx, done, nil)
+	return e.group.Poll(ctx, done, nil)
 }
 
-// pollOnce polls once, for a caller that will not wait.
-func (e *Engine) pollOnce() {
+// PollOnce polls once, for a caller that will not wait.
+func (e *Engine) PollOnce() {
 	e.sendCoalesced()
 	e.group.PollOnce()
 }
@@ -167,6 +168,12 @@ func (e *Engine) pollOnce() {
 func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
 	e.sendCoalesced()
 	return e.group.Await(ctx, c)
+}
+
+// Sleep is Await for a caller that has polled for so long: it does not.
+func (e *Engine) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
+	e.sendCoalesced()
+	return e.group.AwaitAsleep(ctx, c, polled)
 }
 
 // sendCoalesced sends what was coalesced: its caller wants to see progress.

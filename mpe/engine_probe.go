@@ -37,7 +37,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 		}
 		if !wait {
 			e.mu.Unlock()
-			e.pollOnce()
+			e.PollOnce()
 			polled = true
 			e.lock()
 			continue

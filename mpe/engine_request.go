@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
@@ -13,6 +14,7 @@ type completion struct {
 	e      *Engine     // whose the request is; nil if nobody can wait for it
 	ended  atomic.Bool // after all else of the request was set
 	waiter chan<- struct{}
+	then   func() // is called when the request ends, or nil
 }
 
 // over reports whether the request has ended.
@@ -20,13 +22,16 @@ func (c *completion) over() bool { return c.ended.Load() }
 
 // complete ends the request, and notifies its waiter.
 func (c *completion) complete() {
-	waiter := c.waiter
+	waiter, then := c.waiter, c.then
 	if waiter != nil {
 		c.watch(nil)
 	}
 	c.ended.Store(true)
 	if waiter != nil {
 		notify(waiter)
+	}
+	if then != nil {
+		then()
 	}
 }
 
@@ -57,9 +62,9 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	if r.over() {
 		return r.status, r.err
 	}
-	r.e.poll(ctx, &r.ended)
+	polled := r.e.poll(ctx, &r.ended)
 	if !r.over() {
-		if err := r.sleep(ctx); err != nil {
+		if err := r.sleep(ctx, polled); err != nil {
 			return r.e.detachOrCancel(r, err, nil, false)
 		}
 	}
@@ -81,14 +86,14 @@ func (r *Request) Abandon(cause error, release func()) (Status, error) {
 	return r.e.detachOrCancel(r, cause, release, true)
 }
 
-// sleep waits for the request to end without polling.
-func (r *Request) sleep(ctx context.Context) error {
+// sleep waits for the request to end without polling, as progress.Group.Sleep does.
+func (r *Request) sleep(ctx context.Context, polled time.Duration) error {
 	c, ok := r.e.waiters.Get().(chan struct{})
 	if !ok {
 		c = make(chan struct{}, 1)
 	}
 	r.Notify(c)
-	err := r.e.group.Sleep(ctx, c)
+	err := r.e.group.Sleep(ctx, c, polled)
 	r.e.mu.Lock()
 	r.watch(nil) // nothing is sent to c from here on
 	r.e.mu.Unlock()
@@ -103,7 +108,7 @@ func (r *Request) sleep(ctx context.Context) error {
 // Test reports whether the request has ended, and how.
 func (r *Request) Test() (Status, bool, error) {
 	if !r.over() {
-		if r.e.pollOnce(); !r.over() {
+		if r.e.PollOnce(); !r.over() {
 			return Status{}, false, nil
 		}
 	}
@@ -122,6 +127,20 @@ func (r *Request) Notify(c chan<- struct{}) {
 		return
 	}
 	notify(c)
+}
+
+// OnEnd has then called when the request ends, at once if it has, for a caller that polls. It
+// is called with the engine's lock held, and must not call the engine, and not wait.
+func (r *Request) OnEnd(then func()) {
+	r.e.mu.Lock()
+	over := r.over()
+	if !over {
+		r.then = then
+	}
+	r.e.mu.Unlock()
+	if over {
+		then()
+	}
 }
 
 // requests are for reuse.

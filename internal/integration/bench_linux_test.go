@@ -16,6 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/shm"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
@@ -91,7 +92,9 @@ func BenchmarkPing(b *testing.B) {
 	}
 }
 
-func benchmarkPing(b *testing.B, kind rankmap.Kind, words int, profile protocol.Profile) {
+// pingEngines returns the engines of two ranks. The transport is "udp" or "shm".
+func pingEngines(b *testing.B, kind rankmap.Kind, profile protocol.Profile, transport string) (engines [2]*mpe.Engine) {
+	b.Helper()
 	entries := []rankmap.Entry{
 		{Rank: 0, Addr: netip.MustParseAddrPort("127.0.79.1:27180"), Kind: rankmap.Software},
 		{Rank: 1, Addr: netip.MustParseAddrPort("127.0.79.2:27180"), Kind: kind},
@@ -108,21 +111,87 @@ func benchmarkPing(b *testing.B, kind rankmap.Kind, words int, profile protocol.
 		{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), Peer: rules, MaxWords: 1 << 20},
 		{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20},
 	}
-	var engines [2]*mpe.Engine
 	for rank := range engines {
-		conn, err := udp.Listen(udp.Config{Rank: rank, Map: m, ReceiveBuffer: 16 << 20})
+		peer := mpe.Peer{Handshake: configs[rank]}
+		if profile == protocol.Extended {
+			peer.Extended = &extended.Config{Seed: uint64(rank) + 1}
+		}
+		if transport == "shm" {
+			peer.Extended.MaxPayload, peer.Extended.HeaderChecksum = shm.MaxPayload, true
+			peer.Extended.Window, peer.Extended.WindowBytes = shm.Window(shm.DefaultRing(2))
+			peer.Transport, err = shm.Listen(shm.Config{Rank: rank, Map: m})
+		} else {
+			peer.Transport, err = udp.Listen(udp.Config{Rank: rank, Map: m, ReceiveBuffer: 16 << 20})
+		}
 		if err != nil {
 			b.Fatal(err)
 		}
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2)}
-		cfg.Peers[1-rank] = mpe.Peer{Transport: conn, Handshake: configs[rank]}
-		if profile == protocol.Extended {
-			cfg.Peers[1-rank].Extended = &extended.Config{Seed: uint64(rank) + 1}
-		}
+		cfg.Peers[1-rank] = peer
 		if engines[rank], err = mpe.New(cfg); err != nil {
 			b.Fatal(err)
 		}
+		b.Cleanup(func() {
+			end, stop := context.WithTimeout(context.Background(), time.Second)
+			defer stop()
+			engines[rank].Close(end)
+		})
 	}
+	return engines
+}
+
+// BenchmarkProcessorTime is a message between two ranks that one goroutine polls in turn: what both
+// ranks do for it, one after the other, without waiting.
+func BenchmarkProcessorTime(b *testing.B) {
+	for _, side := range []struct {
+		name      string
+		profile   protocol.Profile
+		transport string
+	}{
+		{"cloudfpga-udp", protocol.CloudFPGA, "udp"},
+		{"extended-udp", protocol.Extended, "udp"},
+		{"extended-shm", protocol.Extended, "shm"},
+	} {
+		b.Run(side.name, func(b *testing.B) {
+			engines := pingEngines(b, rankmap.Software, side.profile, side.transport)
+			data, buf := make([]byte, 4), make([]byte, 4)
+			message := func() {
+				recv, err := engines[1].Irecv(0, buf, mpe.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				send, err := engines[0].Isend(1, data, mpe.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for sent, received := false, false; !sent || !received; {
+					if _, received, err = recv.Test(); err != nil {
+						b.Fatal(err)
+					}
+					if _, sent, err = send.Test(); err != nil {
+						b.Fatal(err)
+					}
+				}
+				recv.Free()
+				send.Free()
+			}
+			message() // the session is there
+			b.ReportAllocs()
+			for b.Loop() {
+				message()
+			}
+		})
+	}
+}
+
+func benchmarkPing(b *testing.B, kind rankmap.Kind, words int, profile protocol.Profile) {
+	engines := pingEngines(b, kind, profile, "udp")
+	pingPong(b, engines[0], engines[1], words)
+}
+
+// pingPong sends a message to and fro.
+func pingPong(b *testing.B, near, far *mpe.Engine, words int) {
+	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	echoed := make(chan struct{})
@@ -130,10 +199,10 @@ func benchmarkPing(b *testing.B, kind rankmap.Kind, words int, profile protocol.
 		defer close(echoed)
 		buf := make([]byte, words*4)
 		for {
-			if _, err := engines[1].Recv(ctx, 0, buf, mpe.Options{}); err != nil {
+			if _, err := far.Recv(ctx, near.Rank(), buf, mpe.Options{}); err != nil {
 				return
 			}
-			if _, err := engines[1].Send(ctx, 0, buf, mpe.Options{}); err != nil {
+			if _, err := far.Send(ctx, near.Rank(), buf, mpe.Options{}); err != nil {
 				return
 			}
 		}
@@ -142,11 +211,11 @@ func benchmarkPing(b *testing.B, kind rankmap.Kind, words int, profile protocol.
 	b.ReportAllocs()
 	b.SetBytes(int64(len(data)) * 2)
 	for b.Loop() {
-		r, err := engines[0].Irecv(1, buf, mpe.Options{})
+		r, err := near.Irecv(far.Rank(), buf, mpe.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := engines[0].Send(ctx, 1, data, mpe.Options{}); err != nil {
+		if _, err := near.Send(ctx, far.Rank(), data, mpe.Options{}); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := r.Wait(ctx); err != nil {
@@ -156,11 +225,6 @@ func benchmarkPing(b *testing.B, kind rankmap.Kind, words int, profile protocol.
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2e3, "half-rtt-us")
 	cancel()
 	<-echoed
-	for _, e := range engines {
-		end, stop := context.WithTimeout(context.Background(), time.Second)
-		e.Close(end)
-		stop()
-	}
 }
 
 func rawPair(b *testing.B) (near, far *net.UDPConn) {

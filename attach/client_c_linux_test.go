@@ -1,0 +1,60 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// TestClientInC: a program that was written from docs/attach.md alone attaches, sends and
+// receives through rings, and detaches. Long messages make it wait for room.
+func TestClientInC(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("a client in C cannot be tested: no cc")
+		}
+		t.Skip("NOT TESTED: a client in C, because there is no cc")
+	}
+	program := filepath.Join(t.TempDir(), "client")
+	if out, err := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", program, "testdata/client.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	other := h.dial(t, 1)
+	for _, tt := range []struct{ bytes, times int }{{0, 3}, {4, 2000}, {100_000, 50}, {5*ringLen + 3, 3}} {
+		echoed := make(chan error, 1)
+		go func() { echoed <- sendBack(other, tt.bytes, tt.times) }()
+		cmd := exec.CommandContext(within(t), program, h.socket, "0", "1", fmt.Sprint(tt.bytes), fmt.Sprint(tt.times))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%d messages of %d bytes: %v\n%s", tt.times, tt.bytes, err, out)
+		}
+		if err := <-echoed; err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 1 })
+	}
+}
+
+// sendBack receives messages from rank 0 and sends them back.
+func sendBack(d mpe.Device, n, times int) error {
+	buf := make([]byte, n)
+	for range times {
+		for _, kind := range []mpe.OpKind{mpe.OpRecv, mpe.OpSend} {
+			op, err := d.Start(mpe.Operation{Kind: kind, Buf: buf, AnyDatatype: kind == mpe.OpRecv})
+			if err == nil {
+				_, err = op.Wait(context.Background())
+			}
+			if err != nil {
+				return err
+			}
+			op.Free()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/poller"
+	"github.com/zrlmpi/zrlmpid/internal/progress"
+)
+
+// A session whose frames come through a ring has no goroutine that reads, and none that sees
+// operations end. It is polled: its ring, its rank, and what has ended, by whichever caller
+// of the process polls (progress.Shared), which may be that of another program's session, or
+// a kernel that waits for a message. So a message from one program to another is carried by
+// one goroutine of the daemon, without a switch. The session's own goroutine polls while no
+// other one does, and sleeps when nothing comes: then no other one polls the session, either.
+
+// pauseTime is how long the session's goroutine sleeps while others poll.
+const pauseTime = time.Millisecond
+
+// maxPumped is how many frames of a program are handled at a time.
+const maxPumped = 64
+
+// polling is how a session is polled.
+type polling struct {
+	s     *session
+	rings rings
+	dev   pollDevice
+	watch *poller.Watch
+	spin  progress.SpinPolicy
+	pause *time.Timer
+
+	// owned is set while a goroutine polls; finds counts how often others have found something. The
+	// owner sets over when the session has ended, which err explains.
+	owned atomic.Bool
+	finds atomic.Uint32
+	over  bool
+	err   error
+
+	// asleep is set while the session is not polled: awaken has it polled again.
+	asleep atomic.Bool
+	wake   chan struct{} // has a value for its goroutine
+
+	// first to last are the operations that have ended and have not been answered; some
+	// is set if there are any.
+	mu          sync.Mutex
+	first, last *operation
+	some        atomic.Bool
+}
+
+// pollDevice is a device whose messages can be carried by any goroutine.
+type pollDevice interface {
+	// PollOnce carries what has come. Sleep has messages carried until c has a value, for a
+	// caller that has polled for so long.
+	PollOnce()
+	Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error
+}
+
+// ender is an operation that reports its end.
+type ender interface{ OnEnd(then func()) }
+
+func newPolling(r rings, s *session, oversubscribed bool) (*polling, error) {
+	p := &polling{s: s, rings: r, pause: time.NewTimer(pauseTime), wake: make(chan struct{}, 1)}
+	p.spin.Init(oversubscribed)
+	p.dev, _ = s.dev.(pollDevice)
+	var err error
+	p.watch, err = poller.Add(r.descriptor(), (*waker)(p))
+	return p, err
+}
+
+// waker is what the poller knows of it.
+type waker polling
+
+// Ready implements poller.Handler.
+func (w *waker) Ready() time.Duration {
+	(*polling)(w).awaken()
+	return 0
+}
+
+// PollAgain implements poller.Handler.
+func (w *waker) PollAgain() time.Duration { return 0 }
+
+// awaken has the session polled: by a goroutine that polls anyway, or by its own one.
+func (p *polling) awaken() {
+	p.asleep.Store(false)
+	notify(p.wake)
+}
+
+// run has the session polled until it has ended, and says why it has. Nothing polls it any
+// longer then.
+func (p *polling) run() error {
+	progress.Share(p)
+	for {
+		finds := p.finds.Load()
+		polled, ok := p.spin.PollShared(clock, p.wake)
+		woken := false
+		select {
+		case <-p.wake:
+			woken = true
+		default:
+		}
+		if p.owned.CompareAndSwap(false, true) {
+			if p.over {
+				break // and it stays owned
+			}
+			p.owned.Store(false)
+		}
+		if !ok {
+			p.pause.Reset(pauseTime)
+			<-p.pause.C
+			woken = p.finds.Load() != finds
+		}
+		if !woken {
+			p.sleep(polled)
+		}
+	}
+	progress.Unshare(p)
+	p.watch.Remove()
+	return p.err
+}
+
+// Visit implements progress.Shared.
+func (p *polling) Visit() bool {
+	if p.asleep.Load() || p.owned.Load() || !p.owned.CompareAndSwap(false, true) {
+		return false
+	}
+	found := !p.over && p.poll()
+	if found {
+		p.finds.Add(1)
+	}
+	p.owned.Store(false)
+	return found
+}
+
+// poll carries messages, answers what has ended, and handles frames. It reports whether
+// there was something. The caller is the owner.
+func (p *polling) poll() bool {
+	if p.dev != nil {
+		p.dev.PollOnce()
+	}
+	found := p.answer()
+	n, err := p.pump()
+	p.s.flushDeferred()
+	p.s.out.advance()
+	if !errors.Is(err, errNothing) {
+		p.over, p.err = true, err
+		notify(p.wake)
+	}
+	return found || n > 0
+}
+
+// pump handles frames that have come as a whole. The error is errNothing as long as more may
+// come.
+func (p *polling) pump() (frames int, err error) {
+	for ; frames < maxPumped; frames++ {
+		if p.s.full() { // only the end of the connection matters
+			return frames, p.rings.ready(math.MaxInt)
+		}
+		err := p.s.in.whole(p.rings)
+		if err == nil {
+			err = p.s.frame()
+		}
+		if err != nil {
+			return frames, err
+		}
+	}
+	return frames, errNothing
+}
+
+// sleep waits until there is something to be polled for. It polls before: what others have
+// found and not handled does not wake it.
+func (p *polling) sleep(polled time.Duration) {
+	p.asleep.Store(true)
+	defer p.asleep.Store(false)
+	if !p.owned.CompareAndSwap(false, true) {
+		return // another caller polls
+	}
+	idle := !p.over && !p.poll() && p.rings.Sleep() && (!p.s.out.stalled.Load() || p.rings.waits())
+	p.owned.Store(false)
+	if !idle || p.some.Load() || p.watch.Arm() != nil {
+		return
+	}
+	ctx := context.Background() // which never ends
+	if p.dev != nil {
+		_ = p.dev.Sleep(ctx, p.wake, polled)
+	} else {
+		_ = p.spin.Sleep(ctx, p.wake, polled)
+	}
+}
+
+// watchEnd has an operation answered when it ends.
+func (p *polling) watchEnd(op *operation, e ender) {
+	if op.onEnd == nil {
+		op.onEnd = func() { p.add(op) }
+	}
+	op.watched = true
+	e.OnEnd(op.onEnd)
+}
+
+// add adds an operation that has ended, unless it was taken.
+func (p *polling) add(op *operation) {
+	p.mu.Lock()
+	if op.watched {
+		if op.over = true; p.first == nil {
+			p.first = op
+		} else {
+			p.last.behind = op
+		}
+		p.last = op
+		p.some.Store(true)
+	}
+	p.mu.Unlock()
+	if p.asleep.Load() {
+		p.awaken()
+	}
+}
+
+// answer answers operations that have ended, and reports whether there were any.
+func (p *polling) answer() (found bool) {
+	for p.some.Load() {
+		op := p.next()
+		if op == nil {
+			break
+		}
+		st, _, err := op.dev.Test()
+		op.end(&st, false, err)
+		found = true
+	}
+	return found
+}
+
+// next removes the first operation that has ended and returns it, or nil.
+func (p *polling) next() *operation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	op := p.first
+	if op != nil {
+		op.over, op.watched = false, false
+		p.first, op.behind = op.behind, nil
+	}
+	p.some.Store(p.first != nil)
+	return op
+}
+
+// take removes an operation and reports whether it has not been answered. Nothing else ends
+// it from then on.
+func (p *polling) take(op *operation) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !op.watched {
+		return false
+	}
+	op.watched = false
+	if op.over {
+		p.unlink(op)
+	}
+	return true
+}
+
+// unlink removes an operation that has ended.
+func (p *polling) unlink(op *operation) {
+	var before *operation
+	for at := p.first; at != op; at = at.behind {
+		before = at
+	}
+	if before == nil {
+		p.first = op.behind
+	} else {
+		before.behind = op.behind
+	}
+	if p.last == op {
+		p.last = before
+	}
+	op.behind, op.over = nil, false
+}

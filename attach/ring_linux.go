@@ -1,0 +1,320 @@
+package attach
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
+)
+
+const (
+	// socketPolls is after how many polls of an empty ring the socket is examined, which is
+	// how the end of the other side is noticed while this one does not sleep.
+	socketPolls = 64
+	// roomTime is how long a writer waits at most before it polls for room itself: when a
+	// session ends, nothing reads the socket any longer.
+	roomTime = 5 * time.Millisecond
+)
+
+// ringLink is a connection whose frames go through rings. Its Read does not wait. The socket
+// has a byte for a side that is to be woken, and shows that the other side has ended.
+type ringLink struct {
+	*link
+	mem []byte
+	in  ringReader
+	out ringWriter
+	// polls counts those of an empty ring since the socket was examined, and look is set if
+	// the next one is to do it. over is why nothing is written to in any longer.
+	polls int
+	look  bool
+	over  error
+	// broken is the rule that the other side has broken, as far as writing shows it.
+	broken atomic.Pointer[error]
+	// wanting is set while Write waits for a value on room, and hung after HangUp.
+	wanting, hung atomic.Bool
+	room          chan struct{}
+	timer         *time.Timer
+}
+
+// newRingLink makes a connection of a socket and the memory that goes with it, of which the
+// program writes the first ring. It takes both over.
+func newRingLink(l *link, mem []byte, program bool) *ringLink {
+	n := (len(mem) - countersLen) / 2
+	read, written := ringOf(mem, 0, n), ringOf(mem, 1, n)
+	if program {
+		read, written = written, read
+	}
+	r := &ringLink{link: l, mem: mem, room: make(chan struct{}, 1), timer: time.NewTimer(roomTime)}
+	r.in.ring, r.out.ring = read, written
+	return r
+}
+
+// Read reads what is there; errNothing if that is nothing.
+func (r *ringLink) Read(b []byte) (int, error) {
+	for {
+		n, wake, err := r.in.get(b)
+		if wake {
+			r.wake()
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+		if err := r.nothing(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// ready returns nil if n bytes can be read, errNothing if they may come, and otherwise why
+// they never will.
+func (r *ringLink) ready(n int) error {
+	for {
+		have, err := r.in.available(n)
+		if have >= n || err != nil {
+			return err
+		}
+		if err := r.nothing(); err != nil {
+			if have > 0 {
+				err = cutOff(err)
+			}
+			return err
+		}
+	}
+}
+
+// nothing is called when too little is in the ring. It returns why Read does not wait for
+// more, or nil if the other side has just ended, and may have written more before.
+func (r *ringLink) nothing() error {
+	if r.wanting.Load() {
+		notify(r.room)
+	}
+	if r.over != nil {
+		return r.over
+	}
+	if err := r.broken.Load(); err != nil {
+		return *err
+	}
+	if r.polls++; r.polls < socketPolls && !r.look {
+		return errNothing
+	}
+	r.polls, r.look = 0, false
+	end := [1]unix.PollFd{{Fd: int32(r.fd), Events: unix.POLLRDHUP}}
+	if n, err := unix.Poll(end[:], 0); n == 0 || err != nil {
+		return errNothing
+	}
+	r.over = io.EOF
+	return nil
+}
+
+// Sleep announces that Read will not be called before the socket is readable, which it stays
+// until Sleep is called again. It reports false if there is something to be read that ready
+// has not seen.
+func (r *ringLink) Sleep() bool {
+	var woken [64]byte
+	for n := len(woken); n == len(woken); {
+		n, _ = r.link.Read(woken[:]) // its error is found by nothing
+	}
+	r.look = true
+	return r.over == nil && r.in.waits()
+}
+
+// TryWrite implements Stream.
+func (r *ringLink) TryWrite(b []byte) int {
+	n, _ := r.write(b) // Read returns the error
+	return n
+}
+
+// write writes what there is room for.
+func (r *ringLink) write(b []byte) (int, error) {
+	r.link.out.Lock()
+	defer r.link.out.Unlock()
+	if r.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	n, wake, err := r.out.write(b)
+	if wake {
+		r.wake()
+	}
+	if err != nil {
+		broken := err // has this one take memory, and not each that is nil
+		r.broken.Store(&broken)
+	}
+	return n, err
+}
+
+// Write writes all of b, and waits for room.
+func (r *ringLink) Write(b []byte) (done int, err error) {
+	r.wanting.Store(true)
+	defer r.wanting.Store(false)
+	for {
+		n, err := r.write(b[done:])
+		if done += n; done == len(b) || err != nil {
+			return done, err
+		}
+		if !r.waits() {
+			continue
+		}
+		r.timer.Reset(roomTime)
+		select {
+		case <-r.room:
+		case <-r.timer.C:
+		}
+		if r.hung.Load() {
+			return done, net.ErrClosed
+		}
+	}
+}
+
+// waits reports false if there is room, and otherwise has the other side wake this one when
+// there is, unless it has closed the connection.
+func (r *ringLink) waits() bool {
+	r.link.out.Lock()
+	defer r.link.out.Unlock()
+	return r.closed.Load() || r.out.waits()
+}
+
+// awake is what wakes the other side.
+var awake = []byte{0}
+
+// wake wakes the other side. Its only error is that there is so much to be read from the
+// socket that it is woken anyway, or that it has gone.
+func (r *ringLink) wake() { _, _ = unix.Write(r.fd, awake) }
+
+// HangUp implements Stream.
+func (r *ringLink) HangUp() {
+	r.hung.Store(true)
+	notify(r.room)
+	r.link.HangUp()
+}
+
+// Close implements Stream.
+func (r *ringLink) Close() {
+	r.HangUp()
+	r.link.Close() // nothing writes any longer
+	sharedmem.Unmap(r.mem)
+	r.mem, r.in, r.out = nil, ringReader{}, ringWriter{}
+}
+
+// offer is memory that goes to a program.
+type offer struct {
+	mem []byte
+	fd  int
+}
+
+// newOffer makes the memory of two rings.
+func newOffer() (*offer, error) {
+	fd, err := sharedmem.Create(memoryLen(ringLen))
+	if err != nil {
+		return nil, err
+	}
+	mem, err := sharedmem.Map(fd, memoryLen(ringLen))
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return &offer{mem, fd}, nil
+}
+
+// write writes b with the descriptor, which it closes.
+func (o *offer) write(conn *net.UnixConn, b []byte) error {
+	defer o.close()
+	n, _, err := conn.WriteMsgUnix(b, unix.UnixRights(o.fd), nil)
+	if err == nil && n < len(b) {
+		_, err = conn.Write(b[n:])
+	}
+	return err
+}
+
+// greeting is a connection to a daemon that has not been asked for a rank, or has not
+// answered. It keeps the descriptor that the daemon sends.
+type greeting struct {
+	*net.UnixConn
+	fd int
+}
+
+func newGreeting(conn *net.UnixConn) *greeting { return &greeting{conn, -1} }
+
+// Read implements io.Reader.
+func (g *greeting) Read(b []byte) (int, error) {
+	var oob [64]byte
+	n, used, _, _, err := g.ReadMsgUnix(b, oob[:])
+	if err == nil && n == 0 && len(b) > 0 {
+		err = io.EOF
+	}
+	messages, _ := unix.ParseSocketControlMessage(oob[:used]) // the system made them
+	for i := range messages {
+		fds, _ := unix.ParseUnixRights(&messages[i])
+		for _, fd := range fds {
+			if g.fd >= 0 {
+				unix.Close(g.fd)
+			}
+			g.fd = fd
+		}
+	}
+	return max(n, 0), err // -1 after an error
+}
+
+// Close implements io.Closer.
+func (g *greeting) Close() error {
+	if g.fd >= 0 {
+		unix.Close(g.fd)
+		g.fd = -1
+	}
+	return g.UnixConn.Close()
+}
+
+// stream returns what the connection is from WELCOME on, whose rings have that length. It
+// closes the connection unless it fails.
+func (g *greeting) stream(length uint64) (polled, error) {
+	var mem []byte
+	if length > 0 {
+		if length > maxRing || !ringSize(int(length)) {
+			return nil, violation("WELCOME with rings of %d bytes", length)
+		}
+		var err error
+		if mem, err = sharedmem.Map(g.fd, memoryLen(int(length))); err != nil {
+			return nil, fmt.Errorf("the memory for rings of %d bytes: %w", length, err)
+		}
+	}
+	l, err := newLink(g.UnixConn)
+	if err != nil {
+		sharedmem.Unmap(mem)
+		return nil, err
+	}
+	if g.fd >= 0 {
+		unix.Close(g.fd)
+		g.fd = -1
+	}
+	if mem == nil {
+		return l, nil
+	}
+	return newRingLink(l, mem, true), nil
+}
+
+// stream returns what the connection is from WELCOME on. It closes conn unless it fails.
+func (o *offer) stream(conn *net.UnixConn) (rings, error) {
+	l, err := newLink(conn)
+	if err != nil {
+		return nil, err
+	}
+	return newRingLink(l, o.mem, false), nil
+}
+
+// release gives the memory back.
+func (o *offer) release() {
+	o.close()
+	sharedmem.Unmap(o.mem)
+}
+
+// close closes the descriptor.
+func (o *offer) close() {
+	if o.fd >= 0 {
+		unix.Close(o.fd)
+		o.fd = -1
+	}
+}
