@@ -11,6 +11,10 @@ import (
 // unreachable: that a whole program was held up is no fault of its peer.
 const minStalls = 3
 
+// persistentTimeOuts is how many time-outs in a row show that the path has carried nothing for
+// longer than three of them (RFC 9002, section 7.6).
+const persistentTimeOuts = 3
+
 // due returns when an acknowledgement is to be sent that can wait (E26), or never.
 func (a *arrivals) due(delay time.Duration) Instant {
 	if a.unacknowledged == 0 || a.now {
@@ -80,6 +84,7 @@ func (c *Conn) appendFirstAck(h protocol.ExtHeader) {
 
 func (c *Conn) putAck(h protocol.ExtHeader, info *protocol.AckInfo) {
 	before := len(c.ackBuf)
+	h.Length = c.arrivals.window
 	c.ackBuf = protocol.AppendAck(c.ackBuf, info)
 	payload := c.ackBuf[before:]
 	c.stats.PacketsSent[h.Type]++
@@ -105,6 +110,10 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 			return
 		}
 	}
+	if n := int(min(h.Length, maxWindow)); n > c.peerWindow {
+		c.peerWindow = n
+		c.onPath()
+	}
 	echo := h.Clock
 	if h.Flags&protocol.FlagHello != 0 {
 		a := &c.arrivals
@@ -123,7 +132,7 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 	c.acknowledged(now, h.Acknowledged, &info, echo)
 	if trip := tripOf(now, echo, info.Delay); trip > 0 {
 		if !c.trip.known() {
-			c.trip.measured(trip, &c.cfg.Timing)
+			c.measured(trip, 0)
 		}
 		if c.suspect.clock != 0 && covers(h.Acknowledged, info.Ranges, c.suspect.number) {
 			c.judge(echo, trip)
@@ -139,6 +148,7 @@ func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 
 // ackUpdate is what an acknowledgement changed.
 type ackUpdate struct {
+	now   Instant
 	count int
 	// echo is the clock of the transmission that arrived last, or 0.
 	echo uint32
@@ -155,20 +165,21 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 	if upTo == f.base && (info == nil || len(info.Ranges) == 0) {
 		return // as most packets in the other direction say
 	}
-	used := 2*f.count >= c.cwnd()
-	l := ackUpdate{echo: echo}
+	used := c.limited || 2*f.count >= c.cwnd() && c.window.slowStart()
+	l := ackUpdate{now: now, echo: echo}
 	for int32(upTo-f.base) > 0 {
 		if p := f.at(f.base); p.state != packetAcked {
 			c.onAcked(p, &l)
+		} else {
+			f.passed()
 		}
 		f.base++
 	}
 	if info != nil {
 		for _, r := range info.Ranges {
-			for n := later(r.First, f.base); int32(r.End-n) > 0; n++ {
-				if p := f.at(n); p.state != packetAcked {
-					c.onAcked(p, &l)
-				}
+			for n := f.unacked(later(r.First, f.base), r.End); int32(r.End-n) > 0; n = f.unacked(n, r.End) {
+				c.onAcked(f.at(n), &l)
+				f.ackedBeyond(n)
 			}
 		}
 	}
@@ -177,25 +188,42 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 	}
 	// No honest peer has a range that begins with the first missing packet.
 	for f.base != f.next && f.at(f.base).state == packetAcked {
+		f.passed()
 		f.base++
 	}
 	c.moved, c.timer, c.stalled = now, now, 0
-	c.window.acked(l.count, c.cfg.Window, used)
 	switch {
 	case l.once:
 		d := now - l.sent
 		if info != nil && info.Delay < d {
 			d -= info.Delay
 		}
-		c.trip.measured(d, &c.cfg.Timing)
+		c.measured(d, l.order)
 	case info != nil:
 		if d := tripOf(now, echo, info.Delay); d > 0 {
-			c.trip.measured(d, &c.cfg.Timing)
+			c.measured(d, l.order)
 			f.newestSent = max(f.newestSent, now-d-info.Delay)
 		}
 	}
+	if w := &c.window; !used {
+		w.unused(now)
+	} else {
+		w.acked(now, l.count, l.order, c.trip.smoothed, c.most)
+	}
 	if f.count > 0 {
-		c.detectLoss()
+		c.detectLoss(now)
+	}
+}
+
+// measured takes a round trip, of the transmission of that order if it is known.
+func (c *Conn) measured(trip time.Duration, order uint64) {
+	least := c.trip.least
+	c.trip.measured(trip, &c.cfg.Timing)
+	if c.trip.least != least {
+		c.onPath()
+	}
+	if c.paced && c.window.slowStart() && c.window.slow.measured(trip, order, c.flight.order+1) {
+		c.window.avoid()
 	}
 }
 
@@ -208,6 +236,9 @@ func (c *Conn) onAcked(p *packet, l *ackUpdate) {
 		f.count--
 		f.bytes -= p.carried()
 	} else {
+		if p.state == packetLost || l.now-p.sent < c.trip.least {
+			c.late(p)
+		}
 		f.acked(p)
 	}
 	// Of a packet that was retransmitted, an earlier transmission may have arrived.
@@ -233,11 +264,16 @@ func later(a, b uint32) uint32 {
 	return b
 }
 
-// detectLoss finds the packets that were overtaken (E29).
-func (c *Conn) detectLoss() {
-	f := &c.flight
-	reorder := c.trip.reorder(&c.cfg.Timing)
-	for p := f.overtaken(reorder); p != nil; p = f.overtaken(reorder) {
+// detectLoss finds the packets that were overtaken by more, or by longer, than is known of
+// packets that were only late (E29).
+func (c *Conn) detectLoss(now Instant) {
+	f, r := &c.flight, &c.reordering
+	for p := f.oldest(); p != nil && f.overtaken(p); p = f.oldest() {
+		byOrder := f.newest-p.order >= r.packets
+		if !byOrder && f.newestSent-p.sent < r.window(&c.trip) && now < c.overtakenUntil(p) {
+			return
+		}
+		r.byTime = !byOrder
 		f.lose(p)
 		c.window.lost(p.order, f.order+1)
 		c.suspect = suspect{}
@@ -252,6 +288,7 @@ func (c *Conn) detectLoss() {
 type suspect struct {
 	number, clock uint32
 	order         uint64 // of the first transmission
+	timeOuts      int
 }
 
 // judge decides on it, as it was acknowledged. If nothing that was sent since the time-out
@@ -262,21 +299,21 @@ func (c *Conn) judge(echo uint32, trip time.Duration) {
 	c.suspect = suspect{}
 	if int32(echo-s.clock) >= 0 {
 		c.window.lost(s.order, c.flight.order+1)
+		c.window.keep()
+		if s.timeOuts >= persistentTimeOuts {
+			c.window.collapse()
+		}
 		return
 	}
 	// What was measured before says nothing any more (RFC 4015).
 	c.trip.reset(&c.cfg.Timing)
-	c.trip.measured(trip, &c.cfg.Timing)
+	c.measured(trip, 0)
 	c.note(Spurious)
 }
 
-// retransmission returns when the time-out of the oldest transmission expires,
-// or the peer is declared unreachable; never if nothing is in flight.
-func (c *Conn) retransmission() Instant {
-	p := c.flight.oldest()
-	if p == nil {
-		return never
-	}
+// retransmission returns when the time-out of the oldest transmission, that of p, expires,
+// or the peer is declared unreachable.
+func (c *Conn) retransmission(p *packet) Instant {
 	at := max(p.sent, c.timer) + c.trip.rto
 	declareUnreachable := c.cfg.Timing.UnreachableAfter
 	if end := c.moved + declareUnreachable; declareUnreachable > 0 && c.stalled >= minStalls && end > c.timer {
@@ -302,6 +339,8 @@ func (c *Conn) timedOut(now Instant) {
 	if c.suspect.clock == 0 {
 		c.suspect = suspect{number: p.header.Number, order: p.order, clock: clockAt(now)}
 	}
+	c.suspect.timeOuts++
+	c.window.keep()
 	f.lose(p)
 	c.trip.timedOut(&c.cfg.Timing, &c.random)
 	c.timer, c.urgent = now, true

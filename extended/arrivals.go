@@ -6,6 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
+// minWindowWords is the least size of the bitmap.
+const minWindowWords = shortWindow / 64
+
 // ackEvery is how many packets are acknowledged at once (E26).
 const ackEvery = 16
 
@@ -19,9 +22,13 @@ type arrivals struct {
 	// next is the first number that is missing, end the one after the highest
 	// that has arrived.
 	next, end uint32
-	bitmap    [maxWindow / 64]uint64 // from next up to end, by number modulo its size
-	newest    Instant                // when the one arrived that was sent last
-	clock     uint32                 // when that was, by the peer's clock; 0 if there is none
+	// bitmap has the numbers from next up to end, modulo its size, a power of two. It grows as
+	// packets arrive that are further apart, up to window.
+	bitmap []uint64
+	window uint32  // how far beyond next a packet is taken
+	from   uint32  // where the ranges of the next ACK begin, if they did not fit into the last
+	newest Instant // when the one arrived that was sent last
+	clock  uint32  // when that was, by the peer's clock; 0 if there is none
 
 	unacknowledged int  // numbered packets since the last acknowledgement
 	bytes          int  // of their payload
@@ -30,7 +37,10 @@ type arrivals struct {
 	since          Instant
 }
 
-func (a *arrivals) reset(first uint32) { *a = arrivals{next: first, end: first} }
+func (a *arrivals) reset(first uint32, window int) {
+	clear(a.bitmap)
+	*a = arrivals{next: first, end: first, from: first, bitmap: a.bitmap, window: uint32(window)}
+}
 
 // gaps reports whether packets beyond a missing one have arrived.
 func (a *arrivals) gaps() bool { return a.next != a.end }
@@ -38,27 +48,53 @@ func (a *arrivals) gaps() bool { return a.next != a.end }
 // outcome of a packet number, before it is taken.
 func (a *arrivals) check(number uint32) Reason {
 	switch d := number - a.next; {
-	case d >= 1<<31, d < maxWindow && a.has(number):
+	case d >= 1<<31, d < a.end-a.next && a.has(number):
 		return ReasonDuplicate
-	case d >= maxWindow:
+	case d >= a.window:
 		return ReasonWindow
 	}
 	return ReasonNone
 }
 
+// place returns the word of a number, and its bit in it.
+func (a *arrivals) place(number uint32) (word *uint64, bit uint32) {
+	i := number & uint32(64*len(a.bitmap)-1)
+	return &a.bitmap[i/64], i % 64
+}
+
+// has reports whether a packet between next and end has arrived.
 func (a *arrivals) has(number uint32) bool {
-	i := number % maxWindow
-	return a.bitmap[i/64]&(1<<(i%64)) != 0
+	word, bit := a.place(number)
+	return *word>>bit&1 != 0
+}
+
+// grow makes room for a packet so far from the first that is missing.
+func (a *arrivals) grow(distance uint32) {
+	old := *a
+	n := max(minWindowWords, len(old.bitmap))
+	for uint32(64*n) <= distance {
+		n *= 2
+	}
+	a.bitmap = make([]uint64, n)
+	for number := a.next; number != a.end; number++ {
+		if old.has(number) {
+			word, bit := a.place(number)
+			*word |= 1 << bit
+		}
+	}
 }
 
 // take notes that a packet within the window has arrived, with that clock and so many
 // bytes of payload, and reports whether it came out of order.
 func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorder bool) {
 	disorder = number != a.end || a.gaps()
-	i := number % maxWindow
 	switch {
 	case number != a.next:
-		a.bitmap[i/64] |= 1 << (i % 64)
+		if distance := number - a.next; distance >= uint32(64*len(a.bitmap)) {
+			a.grow(distance)
+		}
+		word, bit := a.place(number)
+		*word |= 1 << bit
 		if int32(number-a.end) >= 0 {
 			a.end = number + 1
 		}
@@ -68,8 +104,8 @@ func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorde
 	default:
 		a.next++
 		for a.next != a.end && a.has(a.next) {
-			i = a.next % maxWindow
-			a.bitmap[i/64] &^= 1 << (i % 64)
+			word, bit := a.place(a.next)
+			*word &^= 1 << bit
 			a.next++
 		}
 	}
@@ -90,16 +126,20 @@ func (a *arrivals) advertised() {
 }
 
 // ranges appends the runs of packets beyond the first missing one, at most
-// protocol.MaxAckRanges.
+// protocol.MaxAckRanges. If there are more, the next call goes on behind them, so that each is
+// reported in one ACK of several.
 func (a *arrivals) ranges(to []protocol.Range) []protocol.Range {
-	for n := a.next; len(to) < protocol.MaxAckRanges; {
+	n := later(a.from, a.next)
+	for len(to) < protocol.MaxAckRanges {
 		first := a.find(n, 0)
 		if first == a.end {
+			n = a.next
 			break
 		}
 		n = a.find(first, ^uint64(0))
 		to = append(to, protocol.Range{First: first, End: n})
 	}
+	a.from = n
 	return to
 }
 
@@ -107,10 +147,9 @@ func (a *arrivals) ranges(to []protocol.Range) []protocol.Range {
 // all ones the first that has not; end if there is none.
 func (a *arrivals) find(n uint32, invert uint64) uint32 {
 	for n != a.end {
-		i := n % maxWindow
-		word := (a.bitmap[i/64] ^ invert) >> (i % 64)
-		step := min(64-i%64, a.end-n)
-		if at := uint32(bits.TrailingZeros64(word)); at < step {
+		word, bit := a.place(n)
+		step := min(64-bit, a.end-n)
+		if at := uint32(bits.TrailingZeros64((*word ^ invert) >> bit)); at < step {
 			return n + at
 		}
 		n += step

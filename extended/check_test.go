@@ -1,6 +1,9 @@
 package extended
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // check verifies what must hold between any two events.
 func (c *Conn) check() error {
@@ -50,14 +53,21 @@ func (c *Conn) checkFlight() error {
 			flying[p.message]++
 		}
 	}
+	beyond := 0
+	for _, word := range f.beyond {
+		beyond += bits.OnesCount64(word)
+	}
+	if beyond != counts[packetAcked] {
+		return fmt.Errorf("%d packets beyond the first are acknowledged, but %d are noted", counts[packetAcked], beyond)
+	}
 	if f.outstanding() > 0 && f.at(f.base).state == packetAcked {
 		return fmt.Errorf("the first packet %d is acknowledged", f.base)
 	}
 	if f.count != counts[packetSent] || f.bytes != bytes {
 		return fmt.Errorf("%d packets in flight, %d bytes; counted are %d and %d", counts[packetSent], bytes, f.count, f.bytes)
 	}
-	if bytes > int64(c.cfg.WindowBytes) && carriers > 1 {
-		return fmt.Errorf("%d bytes in flight, %d are allowed", bytes, c.cfg.WindowBytes)
+	if most := int64(c.cfg.WindowBytes); bytes > most && c.pace == (pacer{}) && carriers > 1 {
+		return fmt.Errorf("%d bytes in flight, %d are allowed", bytes, most)
 	}
 	if p := f.oldest(); p != oldest {
 		return fmt.Errorf("the oldest packet in flight is %v, not %v", oldest, p)
@@ -165,25 +175,28 @@ func (c *Conn) checkRecvs() error {
 	if before != r.last || count != r.open() || waiting != r.waiting {
 		return fmt.Errorf("%d inbound, %d waiting; counted are %d and %d", count, waiting, r.open(), r.waiting)
 	}
-	held, bytes := 0, 0
-	for i, p := range r.held.slots {
-		if p.used {
+	held, bytes, q := 0, 0, &r.held
+	for _, i := range q.slots {
+		if i > 0 {
 			held++
-			bytes += len(p.payload)
-			if n := p.header.Number; n%uint32(len(r.held.slots)) != uint32(i) || int32(n-c.arrivals.next) < 0 || int32(n-c.arrivals.end) >= 0 {
-				return fmt.Errorf("packet %d is held, but those that arrived are between %d and %d", n, c.arrivals.next, c.arrivals.end)
-			}
 		}
 	}
-	if held != r.held.count || bytes != r.held.bytes || bytes > c.cfg.EagerBytes || len(r.held.free) > maxFreeBuffers || r.held.freeBytes > maxFreeBytes {
-		return fmt.Errorf("%d packets held, %d bytes; counted are %d and %d", held, bytes, r.held.count, r.held.bytes)
+	for i := range q.packets {
+		p := &q.packets[i]
+		bytes += len(p.payload)
+		if n := p.header.Number; q.at(n) != p || int32(n-c.arrivals.next) < 0 || int32(n-c.arrivals.end) >= 0 {
+			return fmt.Errorf("packet %d is held, but those that arrived are between %d and %d", n, c.arrivals.next, c.arrivals.end)
+		}
+	}
+	if held != len(q.packets) || bytes != q.bytes || bytes > c.cfg.EagerBytes || len(q.free) > maxFreeBuffers || q.freeBytes > maxFreeBytes {
+		return fmt.Errorf("%d packets held, %d bytes; counted are %d and %d", held, bytes, len(q.packets), q.bytes)
 	}
 	return c.checkArrivals()
 }
 
 func (c *Conn) checkArrivals() error {
 	a := &c.arrivals
-	if a.end-a.next > maxWindow {
+	if a.end-a.next > a.window || a.gaps() && a.end-a.next > uint32(64*len(a.bitmap)) {
 		return fmt.Errorf("packets have arrived from %d to %d", a.next, a.end)
 	}
 	set := 0
@@ -193,10 +206,8 @@ func (c *Conn) checkArrivals() error {
 		}
 	}
 	total := 0
-	for n := range uint32(maxWindow) {
-		if a.has(n) {
-			total++
-		}
+	for _, word := range a.bitmap {
+		total += bits.OnesCount64(word)
 	}
 	if set != total || a.next != a.end && (a.has(a.next) || !a.has(a.end-1)) {
 		return fmt.Errorf("%d bits between %d and %d, %d in all", set, a.next, a.end, total)

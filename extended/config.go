@@ -11,9 +11,9 @@ import (
 // chooses and keeps. Only differences matter.
 type Instant = time.Duration
 
-// maxWindow is how far beyond the first missing packet a packet is examined
-// (E32), and the most packets in flight (E28).
-const maxWindow = 512
+// maxWindow is the most that Config.Window may be: the most packets in flight (E28), and how far
+// beyond the first missing packet a packet is examined (E32).
+const maxWindow = 1 << 14
 
 // Defaults of Config.
 const (
@@ -47,9 +47,10 @@ type Config struct {
 	// Messages and EagerBytes are what the peer may send before a receive
 	// matches (E20): 65536 messages and 1 MiB by default.
 	Messages, EagerBytes int
-	// Window is the most packets in flight (E28), up to 512, the default.
+	// Window is the most packets in flight (E28), up to 16384, the default: more than 512 only on a
+	// long path, and if the peer takes them. The peer is offered as many, but at least 512.
 	Window int
-	// WindowBytes is the most payload bytes in flight (E28), 4 MiB by
+	// WindowBytes is the most payload bytes in flight (E28), more on a long path; 4 MiB by
 	// default. It lets one packet go, whatever its size. With less than two
 	// full packets, each has to be acknowledged before the next one.
 	WindowBytes int

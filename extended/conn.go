@@ -27,15 +27,23 @@ type Conn struct {
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 	foreign byte              // version of the last packet of another version, or 0
 
-	flight  flight     // packets of ours
-	window  congestion // how many may be in flight
-	trip    roundTrip  // how long they take
-	timer   Instant    // from when the time-out of the oldest one counts, if that was sent before
-	moved   Instant    // when something was last acknowledged, or the first packet sent after nothing was in flight
-	stalled int32      // time-outs since then
-	asked   uint32     // the last packet sent with ACK_NOW
-	suspect suspect    // the packet whose time-out expired first
-	long    int        // most bytes of payload of DATA that the peer fetches, or 0
+	flight     flight     // packets of ours
+	window     congestion // how many may be in flight
+	most       int        // the most that may ever be, on this path
+	peerWindow int        // how many the peer takes
+	bytes      int64      // of payload that may be in flight, on this path
+	paced      bool       // the path is long
+	pace       pacer      // if paced
+	limited    bool       // the window is what the last Flush has ended by
+	trip       roundTrip  // how long they take
+
+	reordering reordering
+	timer      Instant // from when the time-out of the oldest one counts, if that was sent before
+	moved      Instant // when something was last acknowledged, or the first packet sent after nothing was in flight
+	stalled    int32   // time-outs since then
+	asked      uint32  // the last packet sent with ACK_NOW
+	suspect    suspect // the packet whose time-out expired first
+	long       int     // most bytes of payload of DATA that the peer fetches, or 0
 
 	sends    sending
 	controls controls
@@ -167,7 +175,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	if h.Flags&protocol.FlagAckNow != 0 || a.unacknowledged >= ackEvery || a.bytes >= ackBytes {
 		a.now = true
 	}
-	if c.recvs.held.count > 0 && (expected != c.recvs.expected || before != a.next) {
+	if len(c.recvs.held.packets) > 0 && (expected != c.recvs.expected || before != a.next) {
 		c.release(now, before)
 	}
 }
@@ -223,7 +231,11 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 // Tick acts on every time that has been reached.
 func (c *Conn) Tick(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
-	if now >= c.retransmission() {
+	switch p := c.flight.oldest(); {
+	case p == nil:
+	case c.flight.overtaken(p) && now >= c.overtakenUntil(p):
+		c.detectLoss(now)
+	case now >= c.retransmission(p):
 		c.timedOut(now)
 	}
 	if now >= c.arrivals.due(c.cfg.Timing.AckDelay) {
@@ -245,7 +257,17 @@ func (c *Conn) Deadline() (Instant, bool) {
 }
 
 func (c *Conn) deadline() Instant {
-	return min(c.retransmission(), c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay))
+	at := min(c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay))
+	if c.pace.held {
+		at = min(at, c.pace.resume)
+	}
+	if p := c.flight.oldest(); p != nil {
+		at = min(at, c.retransmission(p))
+		if c.flight.overtaken(p) {
+			at = min(at, c.overtakenUntil(p))
+		}
+	}
+	return at
 }
 
 // Reconnected informs a Conn on a Reliable transport that whatever was under way

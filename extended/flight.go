@@ -1,6 +1,10 @@
 package extended
 
-import "github.com/zrlmpi/zrlmpid/protocol"
+import (
+	"math/bits"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
 
 // packet is a numbered packet of ours, from its first transmission until it and
 // all before it are acknowledged.
@@ -40,6 +44,9 @@ const (
 type flight struct {
 	ring       []packet // a power of two
 	base, next uint32
+	// beyond has a bit for each packet of ring that was acknowledged while base was not. It
+	// is made when there is one.
+	beyond []uint64
 	// Those in flight that were sent once are in the order of their numbers,
 	// none of them before fresh; again are the others, in the order of their
 	// last transmission. lost are those to be retransmitted.
@@ -48,9 +55,9 @@ type flight struct {
 	count       int   // packets in flight
 	bytes       int64 // of their payload, as far as the network carries it
 	order       uint64
-	// newest are the three highest orders that were acknowledged, ascending,
-	// and newestSent is when the last of the packets that were was sent.
-	newest     [3]uint64
+	// newest is the highest order that was acknowledged, and newestSent when the last of the
+	// packets that were was sent.
+	newest     uint64
 	newestSent Instant
 }
 
@@ -86,6 +93,52 @@ func (f *flight) grow() {
 	for n := f.base; n != f.next; n++ {
 		*f.at(n) = old[n&uint32(len(old)-1)]
 	}
+	if f.beyond != nil {
+		f.beyond = nil
+		for n := f.base; n != f.next; n++ {
+			if f.at(n).state == packetAcked {
+				f.ackedBeyond(n)
+			}
+		}
+	}
+}
+
+// bit returns the word of beyond for a number, and its bit in it.
+func (f *flight) bit(number uint32) (word *uint64, bit uint32) {
+	i := number & uint32(len(f.ring)-1)
+	return &f.beyond[i/64], i % 64
+}
+
+// ackedBeyond notes that a packet was acknowledged, which is not the first.
+func (f *flight) ackedBeyond(number uint32) {
+	if f.beyond == nil {
+		f.beyond = make([]uint64, max(len(f.ring)/64, 1))
+	}
+	word, bit := f.bit(number)
+	*word |= 1 << bit
+}
+
+// passed notes that base, which was acknowledged before, is to be the next number.
+func (f *flight) passed() {
+	word, bit := f.bit(f.base)
+	*word &^= 1 << bit
+}
+
+// unacked returns the first number from n up to end that is not acknowledged, or end.
+func (f *flight) unacked(n, end uint32) uint32 {
+	if f.beyond == nil {
+		return n
+	}
+	wrap := min(64, uint32(len(f.ring)))
+	for int32(end-n) > 0 {
+		word, bit := f.bit(n)
+		step := min(wrap-bit, end-n)
+		if at := uint32(bits.TrailingZeros64(^*word >> bit)); at < step {
+			return n + at
+		}
+		n += step
+	}
+	return end
 }
 
 // append puts a packet at the end of the list l.
@@ -178,27 +231,11 @@ func (f *flight) oldest() *packet {
 // arrivedAfter notes that the transmission of that order and time was
 // acknowledged.
 func (f *flight) arrivedAfter(order uint64, sent Instant) {
-	f.newestSent = max(f.newestSent, sent)
-	n := &f.newest
-	switch {
-	case order > n[2]:
-		n[0], n[1], n[2] = n[1], n[2], order
-	case order > n[1]:
-		n[0], n[1] = n[1], order
-	case order > n[0]:
-		n[0] = order
-	}
+	f.newestSent, f.newest = max(f.newestSent, sent), max(f.newest, order)
 }
 
-// overtaken returns a packet that is lost by E29: three that were sent after it
-// have been acknowledged, or one that was sent at least reorder later.
-func (f *flight) overtaken(reorder Instant) *packet {
-	p := f.oldest()
-	if p != nil && (p.order < f.newest[0] || p.sent+reorder <= f.newestSent) {
-		return p
-	}
-	return nil
-}
+// overtaken reports whether one that was sent later than a packet has been acknowledged.
+func (f *flight) overtaken(p *packet) bool { return p.order < f.newest }
 
 // reset forgets everything; the next packet is number first.
 func (f *flight) reset(first uint32) {

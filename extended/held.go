@@ -6,15 +6,16 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // number. They are fewer than the window, as the packet that they wait for is
 // missing.
 type held struct {
-	slots     []heldPacket // a power of two, which grows as packets are held that are further apart
-	count     int
+	// slots has the place of a packet in packets plus 1, by its number modulo their number, a power
+	// of two. They grow as packets are held that are further apart.
+	slots     []uint16
+	packets   []heldPacket
 	bytes     int
 	free      [][]byte
 	freeBytes int
 }
 
 type heldPacket struct {
-	used    bool
 	header  protocol.ExtHeader
 	payload []byte
 }
@@ -25,13 +26,19 @@ const (
 	maxFreeBytes   = 1 << 17
 )
 
-func (q *held) at(number uint32) *heldPacket { return &q.slots[number&uint32(len(q.slots)-1)] }
+func (q *held) slot(number uint32) *uint16 { return &q.slots[number&uint32(len(q.slots)-1)] }
+
+// at returns the packet of a number, or nil.
+func (q *held) at(number uint32) *heldPacket {
+	if i := *q.slot(number); i > 0 && q.packets[i-1].header.Number == number {
+		return &q.packets[i-1]
+	}
+	return nil
+}
 
 func (q *held) reset() {
-	for i := range q.slots {
-		if q.slots[i].used {
-			q.drop(&q.slots[i])
-		}
+	for n := len(q.packets); n > 0; n-- {
+		q.drop(&q.packets[n-1])
 	}
 }
 
@@ -46,35 +53,36 @@ func (q *held) add(next uint32, h *protocol.ExtHeader, payload []byte) {
 		buf, q.free = q.free[n-1], q.free[:n-1]
 		q.freeBytes -= cap(buf)
 	}
-	*q.at(h.Number) = heldPacket{used: true, header: *h, payload: append(buf[:0], payload...)}
-	q.count++
+	q.packets = append(q.packets, heldPacket{header: *h, payload: append(buf[:0], payload...)})
+	*q.slot(h.Number) = uint16(len(q.packets))
 	q.bytes += len(payload)
 }
 
 // grow makes room for a packet so far from the first that is missing.
 func (q *held) grow(distance int) {
-	old := q.slots
-	n := max(16, 2*len(old))
+	n := max(16, 2*len(q.slots))
 	for n <= distance {
 		n *= 2
 	}
-	q.slots = make([]heldPacket, n)
-	for i := range old {
-		if old[i].used {
-			*q.at(old[i].header.Number) = old[i]
-		}
+	q.slots = make([]uint16, n)
+	for i := range q.packets {
+		*q.slot(q.packets[i].header.Number) = uint16(i + 1)
 	}
 }
 
 // drop takes a packet out. Its payload stays valid until another is held.
 func (q *held) drop(p *heldPacket) {
-	q.count--
 	q.bytes -= len(p.payload)
 	if n := cap(p.payload); n > 0 && len(q.free) < maxFreeBuffers && q.freeBytes+n <= maxFreeBytes {
 		q.free = append(q.free, p.payload)
 		q.freeBytes += n
 	}
-	*p = heldPacket{}
+	i, last := q.slot(p.header.Number), len(q.packets)-1
+	*p = q.packets[last] // its place is taken by the last one
+	*q.slot(p.header.Number) = *i
+	*i = 0
+	q.packets[last] = heldPacket{}
+	q.packets = q.packets[:last]
 }
 
 // hold keeps a packet of a message whose predecessors are missing.
@@ -98,9 +106,9 @@ func (c *Conn) hold(h *protocol.ExtHeader, payload []byte) Reason {
 // first packet number that may be held.
 func (c *Conn) release(now Instant, from uint32) {
 	a, q := &c.arrivals, &c.recvs.held
-	for n := from; n != a.end && q.count > 0; n++ {
+	for n := from; n != a.end && len(q.packets) > 0; n++ {
 		p := q.at(n)
-		if !p.used || p.header.Number != n {
+		if p == nil {
 			continue
 		}
 		h, payload := p.header, p.payload

@@ -88,7 +88,7 @@ func (c *Conn) Stats() Stats {
 	s.RoundTrip, s.Variation, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.rto
 	s.Window, s.InFlight, s.ToRetransmit = c.cwnd(), c.flight.count, c.flight.lost.count
 	s.Queued, s.Begun = c.sends.count-c.sends.begun, c.sends.begun
-	s.Open, s.Held = c.recvs.open(), c.recvs.held.count
+	s.Open, s.Held = c.recvs.open(), len(c.recvs.held.packets)
 	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.next, c.sends.eagerLimit-c.sends.eagerSent
 	return s
 }

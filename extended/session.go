@@ -138,10 +138,13 @@ func (c *Conn) reset() {
 	c.flight.reset(c.cfg.firstPacket)
 	c.window.reset()
 	c.trip.reset(&c.cfg.Timing)
+	c.reordering.reset()
+	c.pace, c.limited, c.paced, c.peerWindow = pacer{}, false, false, shortWindow
+	c.onPath()
 	c.stalled, c.urgent, c.full, c.asked = 0, false, false, c.cfg.firstPacket-1
 	c.suspect = suspect{}
 	c.controls.reset()
-	c.arrivals.reset(c.cfg.firstPacket)
+	c.arrivals.reset(c.cfg.firstPacket, max(c.cfg.Window, shortWindow))
 	c.sends.reset(c.cfg.firstMessage)
 	c.recvs.reset(c.cfg.firstMessage)
 }

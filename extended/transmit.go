@@ -41,19 +41,35 @@ func (q *controls) pop() control {
 // the peer, then new messages in their order, and at last the DATA of those that
 // are cleared, so that no message waits behind one that is merely longer.
 func (c *Conn) transmit(now Instant) {
+	if !c.paced {
+		c.transmitUpTo(now, math.MaxUint64)
+		return
+	}
+	every, begun := c.interval(), c.flight.order
+	room := c.pace.room(now, every, c.window.packets)
+	if c.flight.outstanding() == 0 {
+		room = max(room, initialWindow)
+	}
+	c.transmitUpTo(now, begun+uint64(max(room, 0)))
+	c.pace.sent(int(c.flight.order-begun), every, c.window.packets)
+}
+
+// transmitUpTo is transmit up to the transmission of that order.
+func (c *Conn) transmitUpTo(now Instant, last uint64) {
 	f, s := &c.flight, &c.sends
 	for {
 		switch {
 		case f.lost.count > 0:
 			// For its bytes there is room: they were in flight, and nothing
 			// new has gone since.
-			if !c.urgent && f.count >= c.cwnd() {
+			if !c.urgent && (f.count >= c.cwnd() || f.order >= last) {
+				c.limited, c.pace.held = true, f.order >= last
 				return
 			}
 			c.repeat(now)
 			continue
 		case c.controls.empty() && s.eager == nil && (s.queued == nil || c.blocked()) && s.cleared == nil:
-			c.full = false
+			c.full, c.limited = false, false
 			if s.queued != nil && !s.blocked && s.limit != c.cfg.firstMessage {
 				s.blocked = true
 				c.note(CreditExhausted)
@@ -61,10 +77,14 @@ func (c *Conn) transmit(now Instant) {
 			return
 		case f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window,
 			c.exceedsWindow(int64(c.cfg.MaxPayload)) && c.exceedsWindow(c.following()):
+			c.limited = f.count >= c.cwnd()
 			if !c.full {
 				c.full = true
 				c.note(WindowFull)
 			}
+			return
+		case f.order >= last:
+			c.limited, c.pace.held = true, true
 			return
 		case !c.controls.empty():
 			c.sendControl(now)
@@ -79,11 +99,11 @@ func (c *Conn) transmit(now Instant) {
 }
 
 // cwnd is how many packets may be in flight.
-func (c *Conn) cwnd() int { return min(c.window.window, c.cfg.Window) }
+func (c *Conn) cwnd() int { return min(c.window.packets, c.most) }
 
 // exceedsWindow reports whether so many bytes more in flight would exceed WindowBytes (E28).
 func (c *Conn) exceedsWindow(payload int64) bool {
-	return c.flight.bytes > 0 && payload > 0 && c.flight.bytes+payload > int64(c.cfg.WindowBytes)
+	return c.flight.bytes > 0 && payload > 0 && c.flight.bytes+payload > c.bytes
 }
 
 // following is how many bytes of payload the next new packet has.
@@ -203,7 +223,7 @@ func (c *Conn) packet(now Instant, t protocol.Type, call protocol.Call, message 
 	p, a := c.flight.add(), c.next()
 	a.Kind = Transmit
 	if c.flight.outstanding() == 1 {
-		c.moved, c.stalled = now, 0
+		c.resume(now)
 	}
 	h := &a.Header
 	h.Dst, h.Src = c.cfg.Remote, c.cfg.Local
@@ -257,6 +277,12 @@ func (c *Conn) put(now Instant, p *packet, a *Action) {
 	// (E27).
 	if f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window || c.exceedsWindow(int64(c.cfg.MaxPayload)) {
 		if int32(c.asked-f.base) < 0 || int32(c.asked-f.next) >= 0 {
+			h.Flags |= protocol.FlagAckNow
+		}
+	}
+	// On a long path each quarter of a small window does, so that it does not go in one piece.
+	if c.paced {
+		if quarter := c.window.packets / 4; quarter < ackEvery && int(h.Number-later(c.asked, f.base-1)) >= quarter {
 			h.Flags |= protocol.FlagAckNow
 		}
 	}

@@ -15,7 +15,7 @@ func TestWindowBytes(t *testing.T) {
 		payload, window int
 		most            int // bytes in flight, but for the last packet
 	}{
-		{1336, 0, 512 * 1336},
+		{1336, 0, shortWindow * 1336},
 		{65427, 0, 4 << 20 / 65427 * 65427},
 		{65427, 200000, 3 * 65427},
 		{65427, 2 * 65427, 2 * 65427},

@@ -123,8 +123,8 @@ type ExtHeader struct {
 	Comm uint32
 	// Tag is the message's tag, 0 to MaxExtTag; in ERROR, the ErrorCode.
 	Tag uint32
-	// Length is that of the message in bytes; in CLEAR_TO_SEND, the bytes
-	// that the receiver takes.
+	// Length is that of the message in bytes; in CLEAR_TO_SEND, the bytes that the receiver
+	// takes; in ACK, how many packets its sender takes (E32), 0 for 512.
 	Length uint32
 	// Offset is the payload's place in the message, in bytes.
 	Offset uint32

@@ -275,11 +275,17 @@ func TestApply(t *testing.T) {
 func TestQueue(t *testing.T) {
 	var q Queue[int]
 	at := func(n int) time.Time { return time.Unix(int64(n), 0) }
+	if due, ok := q.Due(); ok {
+		t.Errorf("an empty queue is due at %v", due)
+	}
 	for value, due := range []int{3, 1, 2, 1, 3, 1} {
 		q.Push(at(due), value)
 	}
 	var got []int
 	for now := range 5 {
+		if due, ok := q.Due(); ok != (now <= 3) || ok && !due.Equal(at(max(now, 1))) {
+			t.Errorf("at %d: due at %v, %v", now, due, ok)
+		}
 		for v, ok := q.Pop(at(now)); ok; v, ok = q.Pop(at(now)) {
 			got = append(got, now*10+v)
 		}

@@ -32,6 +32,14 @@ func (q *Queue[T]) Pop(now time.Time) (value T, ok bool) {
 	return heap.Pop(&q.items).(item[T]).value, true
 }
 
+// Due returns when the first value is due, and reports whether there is one.
+func (q *Queue[T]) Due() (time.Time, bool) {
+	if len(q.items) == 0 {
+		return time.Time{}, false
+	}
+	return q.items[0].due, true
+}
+
 // timed implements heap.Interface.
 type timed[T any] []item[T]
 

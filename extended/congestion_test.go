@@ -1,0 +1,219 @@
+package extended
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// near reports whether two windows differ by less than a thousandth.
+func near(a, b float64) bool { return math.Abs(a-b) < 0.001*math.Max(math.Abs(b), 1) }
+
+// window returns a congestion whose window is such, in congestion avoidance since a loss at so
+// many packets.
+func lostAt(packets float64) *congestion {
+	var w congestion
+	w.reset()
+	w.window = packets
+	w.lost(1, 2)
+	return &w
+}
+
+// The window function of RFC 9438: W_cubic(t) = C(t−K)³ + W_max, K = ∛((W_max−cwnd)/C), C = 0.4, β = 0.7. The
+// values were computed by hand from that.
+func TestCubicWindowFunction(t *testing.T) {
+	for _, x := range []struct {
+		lostAt, k float64
+		at        time.Duration
+		want      float64
+	}{
+		{100, 4.217163, 0, 70},
+		{100, 4.217163, time.Second, 86.6808},
+		{100, 4.217163, 4 * time.Second, 99.9959},
+		{100, 4.217163, 4217163 * time.Microsecond, 100},
+		{100, 4.217163, 6 * time.Second, 102.2665},
+		{100, 4.217163, 10 * time.Second, 177.3540},
+		{1000, 9.085603, 0, 700},
+		{1000, 9.085603, 5 * time.Second, 972.7210},
+		{1000, 9.085603, 20 * time.Second, 1520.0669},
+		{10000, 19.574338, 10 * time.Second, 9648.9360},
+	} {
+		w := lostAt(x.lostAt)
+		if got := w.cubic(x.at); !near(w.k, x.k) || !near(got, x.want) {
+			t.Errorf("a loss at %v: K is %.6f, want %.6f; after %v the window is %.4f, want %.4f", x.lostAt, w.k, x.k, x.at, got, x.want)
+		}
+	}
+}
+
+// roundTrips has whole windows acknowledged, one each round trip.
+func (w *congestion) roundTrips(n int, trip time.Duration) {
+	for range n {
+		w.acked(w.at+trip, w.packets, 1000, trip, maxWindow)
+	}
+}
+
+// The window follows the function where that is above Reno's, and Reno's where not (section 4.3).
+func TestRegionsOfCubic(t *testing.T) {
+	for _, x := range []struct {
+		what   string
+		lostAt float64
+		trip   time.Duration
+		trips  int
+		low    float64
+		high   float64
+	}{
+		// W_cubic(4 s) is 99.996: concave, up to the window of the loss.
+		{"concave", 100, 100 * time.Millisecond, 40, 98.5, 100.1},
+		// W_cubic(10 s) is 177.35, and the target is that of a round trip later.
+		{"convex", 100, 100 * time.Millisecond, 100, 177, 182},
+		// Reno grows by α = 9/17 a round trip from 70: after 50 it has 96.5, W_cubic(50 ms) has 71.0.
+		{"Reno-friendly", 100, time.Millisecond, 50, 96, 97},
+		// From the window of the loss on it grows by 1: 70 + 57·9/17 = 100.2 and 43 more.
+		{"Reno-friendly, beyond the loss", 100, time.Millisecond, 100, 142, 144},
+	} {
+		w := lostAt(x.lostAt)
+		w.roundTrips(x.trips, x.trip)
+		if w.window < x.low || w.window > x.high || w.packets != int(w.window) {
+			t.Errorf("%s: the window is %.2f, want %v to %v", x.what, w.window, x.low, x.high)
+		}
+	}
+}
+
+// No acknowledgement makes the window grow by more than half (section 4.4).
+func TestTargetIsBounded(t *testing.T) {
+	w := lostAt(100)
+	w.acked(time.Hour, w.packets, 100, time.Second, maxWindow)
+	if w.window > 1.5*70+1 {
+		t.Errorf("the window is %.1f", w.window)
+	}
+}
+
+// A flow whose window has not grown to that of the loss before goes back to less
+// (section 4.7).
+func TestFastConvergence(t *testing.T) {
+	w := lostAt(100)
+	w.progress, w.recovery = true, 0
+	w.window = 80
+	w.lost(10, 20)
+	if !near(w.origin, 80*0.85) || !near(w.window, 56) {
+		t.Errorf("W_max is %.2f and the window %.2f, want 68 and 56", w.origin, w.window)
+	}
+	w.progress, w.window = true, 90
+	w.lost(30, 40)
+	if !near(w.origin, 90) || !near(w.window, 63) {
+		t.Errorf("W_max is %.2f and the window %.2f, want 90 and 63", w.origin, w.window)
+	}
+}
+
+// The window is reduced once for all that is lost in a round trip, and not again before
+// something is acknowledged (E28).
+func TestWindowIsReducedOnce(t *testing.T) {
+	var w congestion
+	w.reset()
+	w.acked(0, 48, 1, 0, maxWindow)
+	w.unused(0)
+	steps := []struct {
+		what        string
+		order, next uint64
+		acked       int
+		want        int
+	}{
+		{"a loss", 10, 65, 0, 44},
+		{"another one of that round trip", 20, 66, 1, 44},
+		{"a retransmission of it, after something was acknowledged", 65, 70, 0, 31},
+		{"another, before", 71, 72, 0, 31},
+		{"another, after", 72, 73, 1, 21},
+		{"", 80, 81, 1, 15}, {"", 90, 91, 1, 10}, {"", 100, 101, 1, 7}, {"", 110, 111, 1, 5}, {"", 120, 121, 1, 4},
+		{"never below", 130, 131, 1, 4},
+	}
+	for _, x := range steps {
+		if x.acked > 0 {
+			w.unused(0)
+		}
+		if w.lost(x.order, x.next); w.packets != x.want {
+			t.Errorf("%s: the window is %d, want %d", x.what, w.packets, x.want)
+		}
+	}
+	before := w.window
+	w.acked(time.Second, 4, 130, time.Second, maxWindow)
+	if w.window != before {
+		t.Errorf("what was sent before the reduction makes it grow to %v", w.window)
+	}
+	w.roundTrips(10000, time.Second)
+	if w.packets != maxWindow {
+		t.Errorf("it grows to %d", w.packets)
+	}
+}
+
+// The reduction is undone when all that was declared lost turns out to have been late, and not
+// before (section 4.9).
+func TestReductionIsUndone(t *testing.T) {
+	w := lostAt(100)
+	w.before.elapsed = 3 * time.Second
+	before := w.before
+	w.lost(0, 3) // another one of the same round trip
+	if !w.late(0, false) || w.packets != 70 {
+		t.Errorf("after one of two: %d", w.packets)
+	}
+	if w.late(1, true) || w.packets != 70 {
+		t.Errorf("a retransmission of an earlier loss: %d", w.packets)
+	}
+	if !w.late(5, true) || w.packets != 100 || w.curve != before {
+		t.Errorf("after both: %+v", w)
+	}
+	if w.lost(3, 6); w.packets != 70 {
+		t.Errorf("a loss after that: %d", w.packets)
+	}
+	if w.keep(); w.late(7, true) || w.packets != 70 {
+		t.Errorf("one that stands: %d", w.packets)
+	}
+}
+
+// While the window is not used it does not grow, and that time does not count later.
+func TestUnusedWindowDoesNotGrow(t *testing.T) {
+	var slow congestion
+	slow.reset()
+	slow.unused(time.Second)
+	if slow.packets != initialWindow {
+		t.Errorf("in slow start it grows to %d", slow.packets)
+	}
+	w := lostAt(100)
+	w.roundTrips(10, 100*time.Millisecond)
+	w.unused(w.at + time.Hour)
+	w.roundTrips(30, 100*time.Millisecond)
+	if w.window > 100.1 || w.window < 98.5 {
+		t.Errorf("after 4 s of use and an hour without, the window is %.2f", w.window)
+	}
+}
+
+// A pause halves the window with each time-out, down to the first one, and slow start brings
+// back three quarters of it.
+func TestIdleWindow(t *testing.T) {
+	for _, x := range []struct {
+		pause           time.Duration
+		want, threshold float64
+	}{{199 * time.Millisecond, 70, 70}, {200 * time.Millisecond, 35, 70}, {400 * time.Millisecond, 17.5, 70}, {time.Hour, initialWindow, 70}} {
+		w := lostAt(100)
+		w.idle(x.pause, 200*time.Millisecond)
+		if w.window != x.want || w.threshold != x.threshold || w.packets != int(x.want) {
+			t.Errorf("after %v the window is %v and the threshold %v, want %v and %v", x.pause, w.window, w.threshold, x.want, x.threshold)
+		}
+	}
+	w := lostAt(10)
+	if w.idle(time.Hour, time.Second); w.packets != 7 {
+		t.Errorf("a small window becomes %d", w.packets)
+	}
+}
+
+// Persistent congestion leaves the least window, from which slow start goes to the threshold.
+func TestCollapse(t *testing.T) {
+	w := lostAt(100)
+	w.collapse()
+	if w.packets != minWindow || !w.slowStart() {
+		t.Fatalf("the window is %d, slow start %v", w.packets, w.slowStart())
+	}
+	w.roundTrips(5, 100*time.Millisecond)
+	if w.slowStart() || w.window < 70 || w.window > 130 {
+		t.Errorf("after five round trips it is %.1f, slow start %v", w.window, w.slowStart())
+	}
+}

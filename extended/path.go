@@ -1,0 +1,85 @@
+package extended
+
+import "time"
+
+// shortWindow is the most packets in flight on a path that is not long, and what every peer takes (E28, E32).
+const shortWindow = 512
+
+// bufferedTrip is how long a round trip may be for the socket's buffer of a peer to hold all
+// that is in flight: on longer paths most of that is in the network (E28).
+const bufferedTrip = 4 * time.Millisecond
+
+// maxBytes is the most payload in flight on any path (E28).
+const maxBytes = 32 << 20
+
+// onPath adapts to the least round trip what may be in flight.
+func (c *Conn) onPath() {
+	least := c.trip.least
+	c.paced = !c.cfg.Reliable && least >= longTrip
+	c.most, c.bytes = min(c.cfg.Window, shortWindow), int64(c.cfg.WindowBytes)
+	if c.paced {
+		c.most = min(c.cfg.Window, c.peerWindow)
+		c.bytes = max(c.bytes, min(c.bytes*int64(least/bufferedTrip), maxBytes))
+	} else {
+		c.pace.held = false
+	}
+}
+
+// reordering is what is known of packets that were overtaken and only late.
+type reordering struct {
+	packets uint64 // by how many a packet may be overtaken before it is lost
+	late    uint8  // by how long, as doublings
+	byTime  bool   // the last loss was found by that
+	// from is the first retransmission that shows anything new.
+	from uint64
+}
+
+// minReordering is by how many packets one may be overtaken at first (RFC 9002, section 6.1.1).
+const (
+	minReordering  = 3
+	maxReordering  = 1 << 12
+	maxLate        = 5
+	leastReordered = time.Millisecond
+)
+
+func (r *reordering) reset() { *r = reordering{packets: minReordering} }
+
+// window is how much later than a packet one may have been sent that has overtaken it.
+func (r *reordering) window(trip *roundTrip) time.Duration {
+	if !trip.known() {
+		return trip.rto
+	}
+	return min(max(trip.smoothed/8, leastReordered), trip.smoothed) << r.late
+}
+
+// overtakenUntil returns when a packet is lost that was overtaken.
+func (c *Conn) overtakenUntil(p *packet) Instant {
+	return p.sent + max(c.trip.smoothed, c.trip.latest) + c.reordering.window(&c.trip)
+}
+
+// late notes that a packet was declared lost and has only been late: it has been acknowledged before an
+// acknowledgement of its retransmission could have come.
+func (c *Conn) late(p *packet) {
+	r := &c.reordering
+	if !c.window.late(p.order, p.state == packetSent) || p.order < r.from {
+		return
+	}
+	r.from = c.flight.order + 1
+	if r.byTime {
+		r.late = min(r.late+1, maxLate)
+	} else {
+		r.packets = min(2*r.packets, maxReordering)
+	}
+}
+
+// resume notes that a packet is sent after a time when there was none in flight.
+func (c *Conn) resume(now Instant) {
+	if c.paced {
+		c.window.idle(now-c.moved, max(c.trip.rto, minIdle))
+	}
+	c.moved, c.stalled, c.window.at = now, 0, now
+}
+
+// minIdle is the shortest pause after which the window is not trusted any more: the least
+// time-out of a TCP.
+const minIdle = 200 * time.Millisecond
