@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +16,21 @@ func startOn(number int, p *program) error {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return err
 	}
-	var one unix.CPUSet
+	// The child has the affinity of the thread that starts it.
+	if err := stayOn(number); err != nil {
+		return err
+	}
+	defer func() { _ = unix.SchedSetaffinity(0, &all) }() // it was so before
+	return p.Start()
+}
+
+// stayOn keeps this thread on the processor of that number among those that it may use,
+// counted from 0, or on the last one if there are fewer.
+func stayOn(number int) error {
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return fmt.Errorf("sched_getaffinity: %w", err)
+	}
 	for cpu, seen := 0, 0; seen <= number && seen < all.Count(); cpu++ {
 		if all.IsSet(cpu) {
 			one.Zero()
@@ -23,10 +38,8 @@ func startOn(number int, p *program) error {
 			seen++
 		}
 	}
-	// The child has the affinity of the thread that starts it.
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		return err
+		return fmt.Errorf("sched_setaffinity: %w", err)
 	}
-	defer func() { _ = unix.SchedSetaffinity(0, &all) }() // it was so before
-	return p.Start()
+	return nil
 }

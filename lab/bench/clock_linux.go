@@ -27,6 +27,13 @@ var clockRoot = sync.OnceValue(func() (root struct {
 	return root
 })
 
+// threadTime is the time that this thread has used of a processor.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // there is one
+	return time.Duration(t.Nano())
+}
+
 // sharedNow is a time that all processes of this machine have in common; in c/stats.h
 // it is bench_now. It is no system call, as it is none there.
 func sharedNow() time.Duration {

@@ -69,17 +69,27 @@ func updateDocument(file string, blocks []block) error {
 
 // into returns the document with the block in its place.
 func (b *block) into(doc string) (string, error) {
-	begin, end := beginMark(b.name), endMark(b.name)
-	before, rest, ok := strings.Cut(doc, begin+"\n")
-	if !ok {
-		return "", fmt.Errorf("there is no line %s: write it where the block is to be, and %s below it", begin, end)
-	}
-	old, after, ok := strings.Cut(rest, end)
-	switch {
-	case !ok || strings.Contains(old, beginAny):
-		return "", fmt.Errorf("the block of %s has no end: write %s below it, before the next block", begin, end)
-	case strings.Contains(after, begin+"\n"):
-		return "", fmt.Errorf("there are two lines %s: remove one of them", begin)
+	before, _, after, err := cutBlock(doc, b.name)
+	if err != nil {
+		return "", err
 	}
 	return before + b.marked() + after, nil
+}
+
+// cutBlock returns the text of a block of a document, and what is before and after its
+// marks.
+func cutBlock(doc, name string) (before, text, after string, err error) {
+	begin, end := beginMark(name), endMark(name)
+	before, rest, ok := strings.Cut(doc, begin+"\n")
+	if !ok {
+		return "", "", "", fmt.Errorf("there is no line %s: write it where the block is to be, and %s below it", begin, end)
+	}
+	text, after, ok = strings.Cut(rest, end)
+	switch {
+	case !ok || strings.Contains(text, beginAny):
+		return "", "", "", fmt.Errorf("the block of %s has no end: write %s below it, before the next block", begin, end)
+	case strings.Contains(after, begin+"\n"):
+		return "", "", "", fmt.Errorf("there are two lines %s: remove one of them", begin)
+	}
+	return before, text, after, nil
 }

@@ -14,33 +14,66 @@ func TestVerdicts(t *testing.T) {
 		var round []Point
 		for i, n := range []int{4, 64 << 10, million} {
 			if i < len(times) && times[i] > 0 {
-				round = append(round, Point{N: n, P50: times[i]})
+				round = append(round, Point{N: n, P50: times[i], P99: times[i] * times[i]})
 			}
 		}
-		return Measured{Side: Side{Key: key, Kind: Ours}, Rounds: [][]Point{round}}
+		return Measured{Side: Side{Key: key, Kind: Ours}, Figures: Figures{Rounds: [][]Point{round}}}
 	}
 	r := &Report{Results: []Result{
 		{Workload: "pingpong", Sides: []Measured{
 			side("cloudfpga", 10, 50, 1000), side("upstream", 100, 0, 170000), side("upstream-one", 15), side("raw-udp-poll", 2),
-			side("extended-udp", 4, 30, 500), side("openmpi-tcp", 5, 33, 700),
+			side("extended-udp", 4, 30, 500), side("openmpi-tcp", 5, 33, 700), side("raw-shm", 0.2, 5), side("attached", 5, 110),
 			side("extended-shm", 0.6, 6, 400), side("openmpi", 0.4, 5, 300), side("mpich", 0.3, 6, 350),
 		}},
 		{Workload: "stream", Sides: []Measured{side("raw-udp-gro", 1, 1, 700)}},
 		{Workload: "rate", Sides: []Measured{side("extended-udp", 3), side("openmpi-tcp", 6)}},
 	}}
 	r.finish()
-	want := []struct {
-		value float64
-		met   bool
-	}{{1.25, true}, {10, true}, {1.5, false}, {0.7, true}, {170, true}, {0.8, true}, {1.1, true}, {2, true}, {2, true}, {0.75, false}}
-	if len(r.verdicts()) != len(want) {
-		t.Fatalf("%d verdicts: %+v", len(r.verdicts()), r.verdicts())
-	}
-	for i, v := range r.verdicts() {
-		if v.measured == nil || math.Abs(*v.measured-want[i].value) > 1e-9 || v.met != want[i].met {
-			t.Errorf("%d: %s", i, v.String())
+	r.Results[0].Sides[0].Disturbed = &Figures{Rounds: [][]Point{{{N: 4, P50: 20}, {N: million, P50: 1100}}}}
+	r.finish()
+	for name, want := range map[string]string{
+		"cloudfpga, 1 word: time by two raw round trips, polling":                                     "met: 1.25",
+		"cloudfpga, up to 64 KiB: time by that of the next longer or shorter message, the larger one": "met: 0.200 (worst: 4 B)",
+		"cloudfpga, 1 word: time of upstream's library, sleeping, by ours":                            "met: 10.0",
+		"cloudfpga, 1 word: time of upstream's library at its best by ours":                           "missed: 1.50",
+		"cloudfpga, 1,000,000 words: bandwidth by a raw stream's with UDP_SEGMENT and UDP_GRO":        "met: 0.700",
+		"cloudfpga, 1,000,000 words: bandwidth by upstream's":                                         "met: 170",
+		"extended over UDP, up to 4 KiB: latency by Open MPI's over TCP":                              "met: 0.800 (worst: 4 B)",
+		"extended over UDP, from 64 KiB: bandwidth by Open MPI's over TCP":                            "met: 1.10 (worst: 64 KiB)",
+		"extended over UDP: message rate by Open MPI's over TCP, 64 in flight":                        "met: 2.00 (worst: 4 B)",
+		"extended over UDP, up to 16 KiB: p99 by Open MPI's over TCP":                                 "met: 0.640 (worst: 4 B)",
+		"shared memory, 4 B: latency by a raw ring's":                                                 "missed: 3.00",
+		"shared memory, up to 4 KiB: latency by the better peer's":                                    "met: 2.00 (worst: 4 B)",
+		"shared memory, from 64 KiB: bandwidth by the better peer's":                                  "missed: 0.750 (worst: 4000000 B)",
+		"attached, two programs, up to 1 MiB: time that attaching adds by a round trip of a raw ring": "missed: 8.00 (worst: 64 KiB)",
+		"attached, two programs, up to 1 MiB: latency by that in process":                             "missed: 3.67 (worst: 64 KiB)",
+		"attached, one program, up to 1 MiB: latency by that in process":                              "not measured",
+		"Ping-pong, a neighbour takes a fifth of each processor: p50 by that without it":              "missed: 2.00 (worst: cloudfpga, 4 B)",
+		"Message rate, a neighbour takes a fifth of each processor: p50 by that without it":           "not measured",
+	} {
+		if got := verdictOf(r, name); got != want {
+			t.Errorf("%s: %s instead of %s", name, got, want)
 		}
 	}
+	// Where a wake-up takes long, the bound is another one.
+	r.Results[0].side("cloudfpga").Rounds[0][0].P50 = 11
+	for wakeUp, want := range map[float64]string{9: "missed: 1.38", 10: "met: 1.38"} {
+		r.Machine.WakeUp = wakeUp
+		r.finish()
+		if got := verdictOf(r, targets[0].name); got != want {
+			t.Errorf("where a wake-up takes %v µs: %s instead of %s", wakeUp, got, want)
+		}
+	}
+}
+
+// verdictOf says how the figures compare with the target of that name.
+func verdictOf(r *Report, name string) string {
+	for _, v := range r.verdicts() {
+		if v.name == name {
+			return strings.Replace(strings.TrimSuffix(v.String(), "; target: "+v.target), ": "+name, "", 1)
+		}
+	}
+	return "there is no target " + name
 }
 
 // TestTargets: every target is of a workload and has what it needs to say.

@@ -20,6 +20,10 @@ type Machine struct {
 	Go      string `json:"go"`
 	Version string `json:"version"`
 	Time    string `json:"time"`
+	// WakeUp is the time in µs from the call that wakes a thread, which has slept for a
+	// millisecond, until it runs, and WakeUpP90 that of the slower ones: p50 and p90.
+	WakeUp    float64 `json:"wakeup_p50_us,omitempty"`
+	WakeUpP90 float64 `json:"wakeup_p90_us,omitempty"`
 	// LoadBefore and LoadAfter are load averages of 1, 5 and 15 minutes.
 	LoadBefore string `json:"load_before"`
 	LoadAfter  string `json:"load_after"`
@@ -32,6 +36,24 @@ func DescribeMachine() Machine {
 		Go: runtime.Version(), Version: control.Version(),
 		Time: time.Now().UTC().Format(time.RFC3339), LoadBefore: loadAverage(),
 	}
+}
+
+// measure measures what a wake-up costs on this machine.
+func (m *Machine) measure() error {
+	p50, p90, err := measureWakeUp()
+	m.WakeUp, m.WakeUpP90 = micros(p50), micros(p90)
+	if err != nil {
+		return fmt.Errorf("the cost of a wake-up is unknown: %w", err)
+	}
+	return nil
+}
+
+// wakeUp says what a wake-up costs.
+func (m *Machine) wakeUp() string {
+	if m.WakeUp == 0 {
+		return none
+	}
+	return duration(m.WakeUp) + " (p90 " + duration(m.WakeUpP90) + ")"
 }
 
 // processors says how many there are, and which.

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +23,10 @@ import (
 type link struct {
 	key, name, profile, transport string
 	group                         Group
-	// attached: the ranks are those of a daemon.
-	attached bool
+	// attached: the ranks are those of a daemon; together: one program uses all of them.
+	attached, together bool
+	// workloads are those that it does; none is all.
+	workloads []string
 	// tags: messages can have them.
 	tags bool
 	// methods are those that a broadcast is made by, beside the one that is chosen.
@@ -51,6 +52,7 @@ var (
 		{key: "v0.9", name: "zrlmpid, v0.9, UDP", profile: "v0.9", transport: "udp", group: Network},
 		extendedUDP, extendedTCP,
 		{key: "attached", name: "zrlmpid, attached, extended, UDP", profile: "extended", transport: "udp", group: Network, attached: true, tags: true},
+		{key: "attached-one", name: "zrlmpid, attached, one program, extended, UDP", profile: "extended", transport: "udp", group: Network, attached: true, together: true, workloads: []string{"pingpong"}, tags: true},
 		extendedShm,
 	}
 )
@@ -102,6 +104,9 @@ func (l *link) parts() []part {
 	if l.attached {
 		how = "attach.Dial in a process for each rank, and a daemon in one"
 	}
+	if l.together {
+		how = "attach.Dial for all ranks in a process, and a daemon in one"
+	}
 	self := Side{
 		Key: l.key, Name: l.name, Kind: Ours, Group: l.group, Version: control.Version(),
 		Command: fmt.Sprintf("%s, profile: %s, transport: %s", how, l.profile, l.transport),
@@ -113,6 +118,11 @@ func (l *link) parts() []part {
 		all = append(all, part{Side: s, method: m.method})
 	}
 	return all
+}
+
+// does reports whether its ranks can do a workload.
+func (l *link) does(w *workload) bool {
+	return (!w.tags || l.tags) && (!w.inProcess || !l.attached) && (len(l.workloads) == 0 || slices.Contains(l.workloads, w.name))
 }
 
 // methodKeys are those of the sides that it is for its methods.
@@ -136,17 +146,17 @@ func (l *link) side(self string, wanted func(string) bool) side {
 		return some
 	}
 	s.steps = func(w *workload, steps []step) []step {
-		if w.tags && !l.tags {
+		if !l.does(w) {
 			return nil
 		}
 		return steps
 	}
-	s.run = func(ctx context.Context, j job) ([]byte, error) { return l.run(ctx, self, j) }
+	s.run = func(ctx context.Context, j job, out io.Writer) error { return l.run(ctx, self, j, out) }
 	return s
 }
 
-// run runs all ranks, and returns what rank 0 printed.
-func (l *link) run(ctx context.Context, self string, j job) (out []byte, err error) {
+// run runs all ranks. What rank 0 prints goes to out.
+func (l *link) run(ctx context.Context, self string, j job, out io.Writer) (err error) {
 	base := filepath.Join(j.dir, l.key)
 	file, control := base+".yaml", ""
 	args := []string{"-config", file}
@@ -155,24 +165,27 @@ func (l *link) run(ctx context.Context, self string, j job) (out []byte, err err
 		args = []string{"-attach", config.AttachSocketBeside(control)}
 	}
 	if err := l.configure(file, control, j.ranks); err != nil {
-		return nil, err
+		return err
 	}
 	if l.attached {
 		pid, stop, failed := startDaemon(ctx, self, file) // err is what run returns
 		if failed != nil {
-			return nil, failed
+			return failed
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 		args = append(args, "-daemon", strconv.Itoa(pid))
 	}
-	return runRanks(ctx, self, args, l.key, j)
+	if l.together {
+		args = append(args, "-together", strconv.Itoa(j.ranks))
+		j.ranks = 1
+	}
+	return runRanks(ctx, self, args, l.key, j, out)
 }
 
-// runRanks runs a process for each rank.
-func runRanks(ctx context.Context, self string, common []string, key string, j job) ([]byte, error) {
-	outs := make([]bytes.Buffer, j.ranks)
+// runRanks runs a process for each rank, or one for all.
+func runRanks(ctx context.Context, self string, common []string, key string, j job, out io.Writer) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for rank := range outs {
+	for rank := range j.ranks {
 		args := append([]string{RankCommand}, common...)
 		if rank > 0 && len(common) > 2 {
 			args = args[:len(args)-2] // only one of them counts the daemon
@@ -192,12 +205,13 @@ func runRanks(ctx context.Context, self string, common []string, key string, j j
 				return err
 			}
 			defer stdin.Close()
-			cmd.Stdout = &outs[rank]
+			if rank == 0 {
+				cmd.Stdout = out
+			}
 			return cmd.run()
 		})
 	}
-	err := group.Wait()
-	return outs[0].Bytes(), err
+	return group.Wait()
 }
 
 // startDaemon starts a daemon and waits until it is ready.

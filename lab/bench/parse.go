@@ -17,14 +17,27 @@ type outcome struct {
 	verified int
 	// memory is the most that a process has had, in KiB; 0 is unknown.
 	memory int
+	// cut are the steps that would not have ended in their share of time, and reduced
+	// those that were done with fewer iterations, so that they did.
+	cut     []Cut
+	reduced []step
 }
 
-// parseOutput reads what rank 0 has printed, in Go or C: a line for each step, in
-// order, of one part after another; then the memory, and at last how many messages
-// were verified. Other lines, with which a launcher may surround them, are not read.
+// add adds what was printed for other steps.
+func (o *outcome) add(other *outcome) {
+	for i, points := range other.points {
+		o.points[i] = append(o.points[i], points...)
+	}
+	o.verified += other.verified
+	o.memory = max(o.memory, other.memory)
+}
+
+// parseOutput reads what rank 0 has printed, in Go or C: for each step, in order, a line
+// of each part; the memory, and how many messages were verified. Other lines, such as how
+// far a step is, and those with which a launcher may surround them, are not read.
 // Anything else is an error: a program that ended early has measured nothing.
 func parseOutput(out []byte, w *workload, steps []step, parts int) (outcome, error) {
-	o := outcome{verified: -1}
+	var o outcome
 	var points []Point
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	for lines.Scan() {
@@ -39,9 +52,9 @@ func parseOutput(out []byte, w *workload, steps []step, parts int) (outcome, err
 			p, err = parsePoint(words[1:], w)
 			points = append(points, p)
 		case "memory":
-			o.memory, err = strconv.Atoi(words[1])
+			o.memory, err = parseCount(words[1], o.memory, func(a, b int) int { return max(a, b) })
 		case "verified":
-			o.verified, err = strconv.Atoi(words[1])
+			o.verified, err = parseCount(words[1], o.verified, func(a, b int) int { return a + b })
 		}
 		if err != nil {
 			return outcome{}, fmt.Errorf("line %q: %w", lines.Text(), err)
@@ -82,22 +95,28 @@ func parsePoint(words []string, w *workload) (Point, error) {
 	return p, nil
 }
 
+// parseCount reads a number that is 0 or more, and adds it to what there was before.
+func parseCount(text string, before int, add func(a, b int) int) (int, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	return add(before, int(n)), err
+}
+
 // check compares what was printed with what was asked for.
 func (o *outcome) check(points []Point, w *workload, steps []step, parts int) error {
 	if want := parts * len(steps); len(points) != want {
 		return fmt.Errorf("%d figures for %d steps", len(points), want)
 	}
 	for i, p := range points {
-		if n := steps[i%len(steps)].n; p.N != n {
+		if n := steps[i/parts].n; p.N != n {
 			return fmt.Errorf("figure %d is of %d %s and not of %d", i+1, p.N, w.unit, n)
 		}
 	}
 	if want := parts * w.total(steps); o.verified != want {
-		return fmt.Errorf("%d messages were verified of %d", max(o.verified, 0), want)
+		return fmt.Errorf("%d messages were verified of %d", o.verified, want)
 	}
-	if o.memory < 0 {
-		return fmt.Errorf("%d KiB of memory", o.memory)
+	o.points = make([][]Point, parts)
+	for i, p := range points {
+		o.points[i%parts] = append(o.points[i%parts], p)
 	}
-	o.points = slices.Collect(slices.Chunk(points, len(steps)))
 	return nil
 }

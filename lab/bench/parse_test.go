@@ -14,8 +14,10 @@ var things = &workload{unit: "things", messages: func(s step) int { return s.n }
 func TestParseOutput(t *testing.T) {
 	steps := []step{{10, 1}, {20, 1}}
 	const good = "point 10 p50 1.5 p99 2.25 unload 0\npoint 20 p50 3 p99 4 unload 5.5 cpu 7\nmemory 100\nverified 30\n"
-	want := outcome{[][]Point{{{N: 10, P50: 1.5, P99: 2.25}, {N: 20, P50: 3, P99: 4, Unload: 5.5, CPU: 7}}}, 30, 100}
-	for _, text := range []string{good, strings.ReplaceAll(good, "\n", "\r\n"), "a launcher's banner\n\n" + good + "\nand its end\n"} {
+	want := outcome{points: [][]Point{{{N: 10, P50: 1.5, P99: 2.25}, {N: 20, P50: 3, P99: 4, Unload: 5.5, CPU: 7}}}, verified: 30, memory: 100}
+	each := "pace 10 0 9 0.000\n" + strings.Replace(good, "point 20", "memory 100\nverified 10\npoint 20", 1)
+	each = strings.Replace(each, "memory 100\nverified 30", "memory 50\nverified 20", 1)
+	for _, text := range []string{good, each, strings.ReplaceAll(good, "\n", "\r\n"), "a launcher's banner\n\n" + good + "\nand its end\n"} {
 		got, err := parseOutput([]byte(text), things, steps, 1)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v, %v", text, got, err)
@@ -34,7 +36,7 @@ func TestParseOutput(t *testing.T) {
 		{strings.Replace(good, "5.5", "+Inf", 1), "a figure is 0 or more"},
 		{strings.Replace(good, "p99", "p98", 1), `there is no figure "p98"`},
 		{strings.Replace(good, " cpu 7", " cpu", 1), `there is no figure "cpu"`},
-		{strings.Replace(good, "100", "-100", 1), "-100 KiB"},
+		{strings.Replace(good, "100", "-100", 1), `line "memory -100"`},
 		{good + "point 30 p50 1 p99 1 unload 0\n", "3 figures for 2 steps"},
 		{good + "verified many\n", `line "verified many`},
 	} {

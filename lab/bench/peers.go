@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strconv"
@@ -116,10 +117,10 @@ func (l *library) side(w way, compiler *compiler, version string) side {
 		}
 		return some
 	}
-	s.run = func(ctx context.Context, j job) ([]byte, error) {
+	s.run = func(ctx context.Context, j job, out io.Writer) error {
 		path, err := compiler.program(ctx, j.w.source)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		args := append([]string{"-np", strconv.Itoa(j.ranks)}, w.args...)
 		if j.ranks > runtime.NumCPU() {
@@ -128,7 +129,8 @@ func (l *library) side(w way, compiler *compiler, version string) side {
 		args = append(append(append(args, path), j.w.args...), texts(j.steps)...)
 		cmd := command(ctx, l.launcher, args...)
 		cmd.Env = append(os.Environ(), w.env...)
-		return cmd.output()
+		cmd.Stdout = out
+		return cmd.run()
 	}
 	return s
 }

@@ -20,6 +20,7 @@ func pingPong(s *session, st step) (Point, error) {
 	fill(out, rank)
 	half := make([]time.Duration, 0, st.iterations)
 	for i := -warmup; i < st.iterations; i++ {
+		s.pace(st.n, warmup+i, warmup+st.iterations)
 		stamp(out, number(i, rank))
 		start := time.Now()
 		if err := s.exchange(out, in, peer); err != nil {

@@ -144,7 +144,7 @@ func (r *Report) chart(pic picture, res *Result, g Group) *chart {
 // variants distinguish the sides of a kind that are in the same plots.
 var variants = map[string]int{
 	"raw-udp-sleep": 1, "raw-udp-segment": 1, rawGRO: 2,
-	"v0.9": 1, "extended-udp": 2, "extended-tcp": 3, "attached": 4, "extended-shm": 2,
+	"v0.9": 1, "extended-udp": 2, "extended-tcp": 3, "attached": 4, "attached-one": 5, "extended-shm": 2,
 	"mpich-tcp": 1, mpichShm: 1, upstreamKey: 2, upstreamOneKey: 3,
 }
 

@@ -74,6 +74,7 @@ func (p *printer) run(r *Report, results []Result) {
 	m := r.Machine
 	p.item("median of %s, all sides in turn; %s", rounds(r.Rounds), m.Time)
 	p.item("%s, %s, %s, zrlmpid %s", m.processors(), m.System, m.Go, m.Version)
+	p.item("a wake-up of a thread that slept 1 ms: %s", m.wakeUp())
 	p.item("load average %s before, %s after", m.LoadBefore, m.LoadAfter)
 	seen := map[string]bool{}
 	verified := 0

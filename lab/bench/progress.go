@@ -22,7 +22,7 @@ func (r *runner) reportProgress(m *measurement, round int) {
 	if t := r.left(m, round); t > 0 {
 		left = fmt.Sprintf(", about %v left", t.Round(time.Second))
 	}
-	fmt.Fprintf(r.out, "[%d/%d%s] round %d of %d: %s, %s\n", r.clock.done, r.clock.all, left, round+1, r.Rounds, m.w.name, m.side.Key)
+	fmt.Fprintf(r.out, "[%d/%d%s] round %d of %d: %v\n", r.clock.done, r.clock.all, left, round+1, r.Rounds, m)
 }
 
 // left is the time that this measurement and those after it take. What was

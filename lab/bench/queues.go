@@ -31,6 +31,7 @@ func queuesNear(s *session, st step) (Point, error) {
 	}
 	half := make([]time.Duration, 0, st.iterations)
 	for i := -warmup; i < st.iterations; i++ {
+		s.pace(st.n, warmup+i, warmup+st.iterations)
 		start := time.Now()
 		if err := s.send(int32(i), 1, tagPing); err != nil {
 			return Point{}, err

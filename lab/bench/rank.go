@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
@@ -21,8 +23,8 @@ import (
 )
 
 // RankCommand is the first argument of the running program when it is started as
-// one of zrlmpid's ranks, or as the daemon that ranks attach to. Users
-// do not type it.
+// one of zrlmpid's ranks, as the daemon that ranks attach to, or as the neighbour that
+// disturbs them. Users do not type it.
 const RankCommand = "bench-rank"
 
 // daemonCommand is what follows it for the daemon.
@@ -34,8 +36,10 @@ const closeTime = 5 * time.Second
 // rankFlags are the arguments of a rank.
 type rankFlags struct {
 	config, workload, attach, profile string
-	rank, daemon                      int
+	rank, daemon, together            int
 	methods                           []method
+	// uncounted: another rank counts what the process uses.
+	uncounted bool
 }
 
 // RunRank is a rank: the steps of a workload, in a process of its own. args are
@@ -48,8 +52,13 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 		_, _ = io.Copy(io.Discard, stdin) // however it ends
 		cancel()
 	}()
-	if len(args) == 2 && args[0] == daemonCommand {
-		return runDaemon(ctx, args[1], stdout)
+	if len(args) == 2 {
+		switch args[0] {
+		case daemonCommand:
+			return runDaemon(ctx, args[1], stdout)
+		case neighbourCommand:
+			return runNeighbour(ctx, args[1])
+		}
 	}
 	var f rankFlags
 	set := flag.NewFlagSet(RankCommand, flag.ContinueOnError)
@@ -58,6 +67,7 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	set.IntVar(&f.rank, "rank", 0, "which of its ranks")
 	set.StringVar(&f.attach, "attach", "", "attach to a daemon by this `socket` instead")
 	set.IntVar(&f.daemon, "daemon", 0, "its process, whose use of the machine counts")
+	set.IntVar(&f.together, "together", 0, "be all of so many ranks")
 	set.StringVar(&f.workload, "workload", "", "what to do")
 	set.Func("by", "carry broadcasts out so, as in chain:64KiB or atomic/by-left, and others of these in turn", func(text string) error {
 		m, err := parseMethod(text)
@@ -85,9 +95,22 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 		if err != nil {
 			return err
 		}
-		return errors.Join(f.run(ctx, w, steps, stdout), stop())
+		return errors.Join(f.runAll(ctx, w, steps, stdout), stop())
 	}
-	return f.run(ctx, w, steps, stdout)
+	return f.runAll(ctx, w, steps, stdout)
+}
+
+// runAll runs the rank, or all ranks of the process. What the process uses is counted by
+// the first of them.
+func (f *rankFlags) runAll(ctx context.Context, w *workload, steps []step, stdout io.Writer) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range max(f.together, 1) {
+		one := *f
+		one.rank += i
+		one.uncounted = i > 0
+		group.Go(func() error { return one.run(ctx, w, steps, stdout) })
+	}
+	return group.Wait()
 }
 
 // run opens the rank, does the steps, and closes it.
@@ -129,6 +152,9 @@ func (f *rankFlags) open(ctx context.Context) (mpe.Device, error) {
 
 // used is the processor time of this rank, and of the daemon if it counts.
 func (f *rankFlags) used() time.Duration {
+	if f.uncounted {
+		return 0
+	}
 	used := processorTime()
 	if f.daemon > 0 {
 		used += threadsTime(f.daemon)

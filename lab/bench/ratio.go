@@ -57,8 +57,11 @@ var comparisons = []comparison{
 	{side: "extended-udp", bases: []string{openMPITCP}},
 	{side: "extended-tcp", bases: []string{openMPITCP}},
 	{side: "attached", bases: []string{openMPITCP}},
+	{side: "attached", bases: []string{extendedUDP.key}, workloads: []string{"pingpong"}},
+	{side: "attached-one", bases: []string{openMPITCP}},
+	{side: "attached-one", bases: []string{extendedUDP.key}},
 	{side: "extended-shm", bases: []string{openMPIShm, mpichShm}},
-	{side: "extended-shm", bases: []string{"raw-shm"}},
+	{side: "extended-shm", bases: []string{rawRing}},
 }
 
 // name is the comparison's heading in a table.
@@ -85,11 +88,11 @@ func (c *comparison) of(workload string) bool {
 	return len(c.workloads) == 0
 }
 
-// ratio compares the sides at a step.
-func (c *comparison) ratio(res *Result, n int) (Ratio, bool) {
+// ratio compares a figure of the sides at a step.
+func (c *comparison) ratio(res *Result, n int, figure string) (Ratio, bool) {
 	r := Ratio{Workload: res.Workload, Side: c.side, N: n}
 	for _, key := range c.bases {
-		if v := res.side(c.side).multipleOf(res.side(key), n); v > r.Value {
+		if v := res.side(c.side).multipleOf(res.side(key), n, figure); v > r.Value {
 			r.Base, r.Value = key, v
 		}
 	}
@@ -97,21 +100,21 @@ func (c *comparison) ratio(res *Result, n int) (Ratio, bool) {
 	return r, r.Base != ""
 }
 
-// multipleOf is the time of a side at a step as a multiple of that of another: of the
+// multipleOf is a figure of a side at a step as a multiple of that of another: of the
 // medians, or the median of what it was in each round, if both were measured in the same
 // processes. 0 is unknown.
-func (m *Measured) multipleOf(base *Measured, n int) float64 {
+func (m *Measured) multipleOf(base *Measured, n int, figure string) float64 {
 	p, q := m.point(n), base.point(n)
-	if p == nil || q == nil || p.P50 == 0 || q.P50 == 0 {
+	if p == nil || q == nil || *p.figure(figure) == 0 || *q.figure(figure) == 0 {
 		return 0
 	}
 	if !m.together(&base.Side) || len(m.Rounds) != len(base.Rounds) {
-		return p.P50 / q.P50
+		return *p.figure(figure) / *q.figure(figure)
 	}
 	i, k := m.at(n), base.at(n)
 	all := make([]float64, len(m.Rounds))
 	for round := range all {
-		all[round] = m.Rounds[round][i].P50 / base.Rounds[round][k].P50
+		all[round] = *m.Rounds[round][i].figure(figure) / *base.Rounds[round][k].figure(figure)
 	}
 	return median(all)
 }
@@ -126,7 +129,7 @@ func (r *Report) ratios() []Ratio {
 				continue
 			}
 			for _, n := range res.ns() {
-				if v, ok := c.ratio(res, n); ok {
+				if v, ok := c.ratio(res, n, "p50"); ok {
 					all = append(all, v)
 				}
 			}

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ var raws = []raw{
 	{key: "raw-udp-one", name: "raw UDP, 1416-byte datagrams one by one", group: Network, programs: rawStream("one")},
 	{key: "raw-udp-segment", name: "raw UDP, UDP_SEGMENT", group: Network, programs: rawStream("segment")},
 	{key: rawGRO, name: "raw UDP, UDP_SEGMENT and UDP_GRO", group: Network, programs: rawStream("gro")},
-	{key: "raw-shm", name: "raw shared memory", group: Memory, programs: map[string][]string{
+	{key: rawRing, name: "raw shared memory", group: Memory, programs: map[string][]string{
 		"pingpong": {"rawshm.c", "0"}, "stream": {"rawshm.c", strconv.Itoa(streamWindow)},
 	}},
 }
@@ -37,6 +38,7 @@ var raws = []raw{
 const (
 	rawPoll = "raw-udp-poll"
 	rawGRO  = "raw-udp-gro"
+	rawRing = "raw-shm"
 )
 
 func rawStream(how string) map[string][]string {
@@ -80,13 +82,15 @@ func (r raw) side(compiler *compiler) side {
 		}
 		return steps
 	}
-	s.run = func(ctx context.Context, j job) ([]byte, error) {
+	s.run = func(ctx context.Context, j job, out io.Writer) error {
 		program := r.programs[j.w.name]
 		path, err := compiler.program(ctx, program[0])
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return command(ctx, path, append(program[1:len(program):len(program)], texts(j.steps)...)...).output()
+		cmd := command(ctx, path, append(program[1:len(program):len(program)], texts(j.steps)...)...)
+		cmd.Stdout = out
+		return cmd.run()
 	}
 	return s
 }

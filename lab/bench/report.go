@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -39,18 +40,73 @@ type Measured struct {
 	// Verified is how many messages were, in all rounds: every one.
 	Verified int `json:"verified_messages"`
 	// Memory is the most that a process of the side has had, in KiB.
-	Memory int       `json:"peak_memory_kib,omitempty"`
+	Memory int `json:"peak_memory_kib,omitempty"`
+	Figures
+	// Disturbed are its figures with a neighbour on the same processors, or nil.
+	Disturbed *Figures `json:"disturbed,omitempty"`
+}
+
+// Figures are those of a side in the rounds.
+type Figures struct {
+	// Cut are the steps that would not have ended in their share of time.
+	Cut    []Cut     `json:"cut,omitempty"`
 	Median []Point   `json:"median"`
 	Rounds [][]Point `json:"rounds"`
 }
 
-// finish sums up. Sides without figures are left out.
+// cut removes a step from all rounds.
+func (f *Figures) cut(c Cut) {
+	f.Cut = append(f.Cut, c)
+	for i := range f.Rounds {
+		f.Rounds[i] = slices.DeleteFunc(f.Rounds[i], func(p Point) bool { return p.N == c.N })
+	}
+	f.Rounds = slices.DeleteFunc(f.Rounds, func(points []Point) bool { return len(points) == 0 })
+}
+
+// cutAt returns what is known of a step that was cut, or nil.
+func (f *Figures) cutAt(n int) *Cut {
+	i := slices.IndexFunc(f.Cut, func(c Cut) bool { return c.N == n })
+	if i < 0 {
+		return nil
+	}
+	return &f.Cut[i]
+}
+
+// finish sums up.
+func (f *Figures) finish() {
+	f.Median = nil
+	if len(f.Rounds) > 0 {
+		f.Median = medians(f.Rounds)
+	}
+}
+
+// check reports whether all rounds have the same steps.
+func (f *Figures) check() error {
+	if len(f.Cut) == 0 && (len(f.Rounds) == 0 || len(f.Rounds[0]) == 0) {
+		return errors.New("there are no figures")
+	}
+	for _, round := range f.Rounds {
+		if !slices.EqualFunc(round, f.Rounds[0], func(a, b Point) bool { return a.N == b.N }) {
+			return errors.New("the rounds have different steps")
+		}
+	}
+	return nil
+}
+
+// finish sums up. Sides of which nothing is known are left out.
 func (r *Report) finish() {
 	for i := range r.Results {
 		res := &r.Results[i]
-		res.Sides = slices.DeleteFunc(res.Sides, func(m Measured) bool { return len(m.Rounds) == 0 })
+		res.Sides = slices.DeleteFunc(res.Sides, func(m Measured) bool { return len(m.Rounds)+len(m.Cut) == 0 })
 		for k := range res.Sides {
-			res.Sides[k].Median = medians(res.Sides[k].Rounds)
+			s := &res.Sides[k]
+			s.finish()
+			if s.Disturbed != nil && len(s.Disturbed.Rounds)+len(s.Disturbed.Cut) == 0 {
+				s.Disturbed = nil // it failed
+			}
+			if s.Disturbed != nil {
+				s.Disturbed.finish()
+			}
 		}
 	}
 	r.Growth = r.growth()
@@ -65,6 +121,18 @@ func (r *Report) result(workload string) *Result {
 		}
 	}
 	return nil
+}
+
+// disturbed returns the figures with a neighbour, of the sides that have them.
+func (r *Result) disturbed() *Result {
+	d := &Result{Workload: r.Workload, Unit: r.Unit}
+	for _, s := range r.Sides {
+		if s.Disturbed != nil {
+			s.Figures, s.Disturbed = *s.Disturbed, nil
+			d.Sides = append(d.Sides, s)
+		}
+	}
+	return d
 }
 
 // side returns the side of that key, or nil.
@@ -85,14 +153,25 @@ func (r *Result) ns() []int {
 		for _, p := range s.Median {
 			ns = append(ns, p.N)
 		}
+		for _, c := range s.Cut {
+			ns = append(ns, c.N)
+		}
 	}
 	slices.Sort(ns)
 	return slices.Compact(ns)
 }
 
 // at returns the index of a step, or -1.
-func (m *Measured) at(n int) int {
-	return slices.IndexFunc(m.Median, func(p Point) bool { return p.N == n })
+func (f *Figures) at(n int) int {
+	return slices.IndexFunc(f.Median, func(p Point) bool { return p.N == n })
+}
+
+// point returns the medians of a step, or nil.
+func (f *Figures) point(n int) *Point {
+	if i := f.at(n); i >= 0 {
+		return &f.Median[i]
+	}
+	return nil
 }
 
 // point returns the medians of a step, or nil.
@@ -100,10 +179,7 @@ func (m *Measured) point(n int) *Point {
 	if m == nil {
 		return nil
 	}
-	if i := m.at(n); i >= 0 {
-		return &m.Median[i]
-	}
-	return nil
+	return m.Figures.point(n)
 }
 
 // WriteJSON writes all figures.
@@ -157,13 +233,12 @@ func (r *Report) check() error {
 			return err
 		}
 		for _, s := range res.Sides {
-			if len(s.Rounds) == 0 || len(s.Rounds[0]) == 0 {
-				return fmt.Errorf("%s: %s has no figures", res.Workload, s.Key)
+			err := s.check()
+			if err == nil && s.Disturbed != nil {
+				err = s.Disturbed.check()
 			}
-			for _, round := range s.Rounds {
-				if !slices.EqualFunc(round, s.Rounds[0], func(a, b Point) bool { return a.N == b.N }) {
-					return fmt.Errorf("%s: the rounds of %s have different steps", res.Workload, s.Key)
-				}
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", res.Workload, s.Key, err)
 			}
 		}
 	}

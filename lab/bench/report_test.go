@@ -2,6 +2,7 @@ package bench
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,7 @@ func testReport(workload string, ns [2]int, ours, theirs, others string) *Report
 		}
 	}
 	side := func(key string, kind Kind, g Group, rounds ...[]Point) Measured {
-		return Measured{Side: Side{Key: key, Kind: kind, Group: g, Version: "Version of " + key}, Verified: 1000, Memory: 2048, Rounds: rounds}
+		return Measured{Side: Side{Key: key, Kind: kind, Group: g, Version: "Version of " + key}, Verified: 1000, Memory: 2048, Figures: Figures{Rounds: rounds}}
 	}
 	w, err := workloadNamed(workload)
 	if err != nil {
@@ -50,9 +51,9 @@ func TestPrintQueues(t *testing.T) {
 		"\nVersion of openmpi-tcp\n3 000 messages, all verified\n*** One side is missing ***\n*** FAILED: ring, x: no ***\n",
 		"== Posted receives (queues) ==\n",
 		`
-posted  extended-udp  openmpi-tcp           x
-     0    10.0 ×1.00   5.00 ×1.00  2.00 ×1.00
-30 000    20.0 ×2.00  50.0 ×10.00           –
+posted              extended-udp               openmpi-tcp                         x
+     0  10.0 / 20.0 / 30.0 ×1.00  5.00 / 10.0 / 15.0 ×1.00  2.00 / 4.00 / 6.00 ×1.00
+30 000  20.0 / 40.0 / 60.0 ×2.00   50.0 / 100 / 150 ×10.00                         –
 `, `
 posted  extended-udp  openmpi-tcp  x
      0             –            –  –
@@ -124,10 +125,10 @@ func TestPrintTargets(t *testing.T) {
 			"missed: posted receives: time to unload the deepest queue by the better peer's: 0.400 (extended-udp, 30 000); target: at most 0.1\n",
 		}},
 		{testReport("pingpong", [2]int{4, million}, "cloudfpga", "upstream", rawPoll), []string{
-			"met: cloudfpga, 1 word: time by two raw round trips, polling: 1.25; target: at most 1.25\n",
+			"met: cloudfpga, 1 word: time by two raw round trips, polling: 1.25; target: at most 1.25, 1.4 where a wake-up takes 10 µs or more\n",
 			"missed: cloudfpga, 1 word: time of upstream's library, sleeping, by ours: 0.500; target: at least 5\n",
 			"missed: cloudfpga, 1,000,000 words: bandwidth by upstream's: 2.50; target: at least 100\n",
-			"not measured: extended over UDP, up to 4 KiB: latency by Open MPI's over TCP; target: at most 1, goal 0.8\n",
+			"not measured: extended over UDP, up to 4 KiB: latency by Open MPI's over TCP; target: at most 0.9, goal 0.8\n",
 		}},
 		{idle, []string{"met: idle: processor time of a rank after a second: 0.250 (worst: attached); target: at most 0.5 %"}},
 	} {
@@ -174,6 +175,7 @@ func TestPlots(t *testing.T) {
 func TestFormats(t *testing.T) {
 	for _, x := range []struct{ got, want string }{
 		{figure(123.4), "123"}, {figure(12.34), "12.3"}, {figure(1.234), "1.23"}, {figure(0.0268), "0.027"},
+		{duration(1.2e6), "1.20 s"}, {duration(417167), "417 ms"}, {duration(9.5), "9.50 µs"},
 		{signed(-1.234), "-1.23"}, {signed(12), "12.0"},
 		{count(0), "0"}, {count(999), "999"}, {count(1000), "1 000"}, {count(1234567), "1 234 567"},
 		{size(4), "4 B"}, {size(1388), "1388 B"}, {size(16384), "16 KiB"}, {size(4 << 20), "4 MiB"},
@@ -256,7 +258,7 @@ func TestDaemonFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(links, func(l link) bool { return l.attached })
-	if _, err := links[i].run(t.Context(), self, job{w: w, ranks: 2, dir: dir}); err == nil || !strings.Contains(err.Error(), "it broke") {
+	if err := links[i].run(t.Context(), self, job{w: w, ranks: 2, dir: dir}, io.Discard); err == nil || !strings.Contains(err.Error(), "it broke") {
 		t.Errorf("%v", err)
 	}
 }

@@ -15,6 +15,7 @@ func ringStep(s *session, st step) (Point, error) {
 	next, before := (rank+1)%ranks, (rank+ranks-1)%ranks
 	hops := make([]time.Duration, 0, st.iterations)
 	for i := -warmup; i < st.iterations; i++ {
+		s.pace(st.n, warmup+i, warmup+st.iterations)
 		start, first := time.Now(), int32(i*ranks)
 		if rank == 0 {
 			if err := s.send(first, next, 0); err != nil {

@@ -24,6 +24,9 @@ type Options struct {
 	// Steps are those of the one workload instead of its own: N:ITERATIONS,
 	// with commas between.
 	Steps string
+	// Disturb measures all of it twice in each round, the second time with a neighbour
+	// that takes a fifth of each processor, in bursts of 1 to 20 ms.
+	Disturb bool
 	// Timeout is how long a side may take for a workload in a round; 0 is five
 	// minutes, or 30 seconds if Quick.
 	Timeout time.Duration
@@ -111,6 +114,9 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 		return nil, err
 	}
 	r := &runner{Options: o, dir: dir, sides: sides, out: progress, report: &Report{Machine: DescribeMachine(), Rounds: o.Rounds}}
+	if err := r.report.Machine.measure(); err != nil {
+		missing = append(missing, err.Error())
+	}
 	for _, m := range missing {
 		r.miss(m)
 	}
@@ -148,6 +154,9 @@ type measurement struct {
 	side  *side
 	parts []part
 	steps []step
+	share time.Duration
+	// disturbed: it is done with a neighbour.
+	disturbed bool
 	// workload and at are where its figures go, those of the first part; the others
 	// follow.
 	workload, at int
@@ -162,13 +171,19 @@ func (r *runner) prepare(tasks []task) {
 		result := Result{Workload: t.name, Unit: t.unit}
 		for i := range r.sides {
 			s := &r.sides[i]
-			steps, parts := s.does(t.workload, t.steps), s.in(t.workload)
+			steps, parts := slices.Clone(s.does(t.workload, t.steps)), s.in(t.workload)
 			if len(steps) == 0 || len(parts) == 0 {
 				continue
 			}
-			r.measurements = append(r.measurements, &measurement{
-				w: t.workload, side: s, parts: parts, steps: steps, workload: len(r.report.Results), at: len(result.Sides),
-			})
+			m := measurement{
+				w: t.workload, side: s, parts: parts, steps: steps, share: r.share(t.workload, s.Kind), workload: len(r.report.Results), at: len(result.Sides),
+			}
+			r.measurements = append(r.measurements, &m)
+			if r.Disturb && len(t.needs) > 0 {
+				again := m
+				again.steps, again.disturbed = slices.Clone(steps), true
+				r.measurements = append(r.measurements, &again)
+			}
 			for _, p := range parts {
 				result.Sides = append(result.Sides, Measured{Side: p.Side})
 			}
@@ -183,18 +198,18 @@ func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
 		return nil
 	}
 	r.reportProgress(m, round)
-	j := job{w: m.w, parts: m.parts, dir: r.dir}
+	j := job{w: m.w, parts: m.parts, share: m.share, dir: r.dir}
 	if round == r.Rounds-1 {
 		j.profile = r.CPUProfile
 	}
 	start := time.Now()
 	limited, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	o, err := m.side.measure(limited, j, m.steps)
+	o, err := r.outcome(limited, m, j, round)
 	optional := m.side.optional
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s, %s: %w", m.w.name, m.side.Key, ctx.Err())
+		return fmt.Errorf("%v: %w", m, ctx.Err())
 	case limited.Err() != nil:
 		// Those that poll are slow where others have work, and it is no fault
 		// of ours.
@@ -207,9 +222,9 @@ func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
 	if err != nil {
 		m.failed = true
 		for i := range results {
-			results[i].Rounds = nil
+			*m.figures(&results[i]) = Figures{}
 		}
-		text := fmt.Sprintf("%s, %s: %s", m.w.name, m.side.Key, strings.TrimSpace(err.Error()))
+		text := fmt.Sprintf("%v: %s", m, strings.TrimSpace(err.Error()))
 		if optional {
 			r.miss(text)
 			return nil
@@ -218,13 +233,71 @@ func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
 		fmt.Fprintf(r.out, "\n*** FAILED: %s ***\n\n", text)
 		return nil
 	}
+	r.plan(m, o, results)
 	for i := range results {
 		result := &results[i]
-		result.Rounds = append(result.Rounds, o.points[i])
+		if f := m.figures(result); len(o.points[i]) > 0 {
+			f.Rounds = append(f.Rounds, o.points[i])
+		}
 		result.Verified += o.verified / len(results) // all have the same
 		result.Memory = max(result.Memory, o.memory)
 	}
 	return nil
+}
+
+// outcome measures, with a neighbour if there is to be one.
+func (r *runner) outcome(ctx context.Context, m *measurement, j job, round int) (o outcome, ended error) {
+	if m.disturbed {
+		self, err := os.Executable()
+		if err != nil {
+			return outcome{}, err
+		}
+		stop, err := startNeighbour(ctx, self, round)
+		if err != nil {
+			return outcome{}, fmt.Errorf("the neighbour: %w", err)
+		}
+		defer func() { ended = errors.Join(ended, stop()) }()
+	}
+	return m.side.measure(ctx, j, m.steps)
+}
+
+// figures returns where the measurement's go.
+func (m *measurement) figures(of *Measured) *Figures {
+	if !m.disturbed {
+		return &of.Figures
+	}
+	if of.Disturbed == nil {
+		of.Disturbed = new(Figures)
+	}
+	return of.Disturbed
+}
+
+// String is as in "pingpong, extended-udp" or "pingpong, extended-udp, disturbed".
+func (m *measurement) String() string {
+	text := m.w.name + ", " + m.side.Key
+	if m.disturbed {
+		text += ", disturbed"
+	}
+	return text
+}
+
+// plan removes what was cut in a round from those that follow, and from those that were
+// before, so that all have the same steps; what was done with fewer iterations is done
+// with as many from then on.
+func (r *runner) plan(m *measurement, o outcome, results []Measured) {
+	for _, s := range o.reduced {
+		i := slices.IndexFunc(m.steps, func(other step) bool { return other.n == s.n })
+		r.miss(fmt.Sprintf("%v: %s: %d instead of %d iterations, to end in %v", m, m.w.label(s.n), s.iterations, m.steps[i].iterations, m.share))
+		m.steps[i].iterations = s.iterations
+	}
+	for _, c := range o.cut {
+		fmt.Fprintf(r.out, "    %s: %v\n", m.w.label(c.N), &c)
+		m.steps = slices.DeleteFunc(m.steps, func(s step) bool { return s.n == c.N })
+		for i := range results {
+			m.figures(&results[i]).cut(c)
+		}
+	}
+	m.failed = len(m.steps) == 0
 }
 
 // miss reports what is not measured.

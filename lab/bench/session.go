@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -28,6 +29,8 @@ type session struct {
 	used    func() time.Duration
 	memory  func() int
 	numbers struct{ out, in [1]int32 }
+	// paced is when the step began, and when it was last printed how far it is.
+	paced struct{ began, last time.Time }
 }
 
 // cost is processor time, and how many messages were verified for it.
@@ -47,23 +50,28 @@ func (s *session) account(method int) (end func()) {
 	}
 }
 
-// run does the steps. Afterwards rank 0 collects what all ranks have counted, and
-// prints it with its points, by methods; c/bench.h does the same.
+// run does the steps. After each, rank 0 collects what all ranks have counted, and prints
+// it with the points of the methods; c/bench.h does the same.
 func (s *session) run(w *workload, steps []step) error {
-	points := make([][]Point, len(steps))
-	// For each method and step the processor time in ns and the messages; then the
-	// memory.
-	mine := make([]int64, 2*len(s.methods)*len(steps)+1)
-	for i, st := range steps {
+	for _, st := range steps {
 		s.costs = make([]cost, len(s.methods))
-		var err error
-		if points[i], err = w.run(s, st); err != nil {
+		points, err := w.run(s, st)
+		if err == nil {
+			err = s.report(points)
+		}
+		if err != nil {
 			return fmt.Errorf("%s %d: %w", w.unit, st.n, err)
 		}
-		for m, c := range s.costs {
-			at := 2 * (m*len(steps) + i)
-			mine[at], mine[at+1] = int64(c.used), int64(c.verified)
-		}
+	}
+	return nil
+}
+
+// report collects what all ranks have counted in a step. Rank 0 prints it.
+func (s *session) report(points []Point) error {
+	// For each method the processor time in ns and the messages; then the memory.
+	mine := make([]int64, 2*len(s.costs)+1)
+	for m, c := range s.costs {
+		mine[2*m], mine[2*m+1] = int64(c.used), int64(c.verified)
 	}
 	last := len(mine) - 1
 	mine[last] = int64(s.memory())
@@ -73,17 +81,16 @@ func (s *session) run(w *workload, steps []step) error {
 	if err := s.collect(mine); err != nil {
 		return err
 	}
+	var text bytes.Buffer
 	var verified int64
-	for m := range s.methods {
-		for i := range steps {
-			at := 2 * (m*len(steps) + i)
-			p := &points[i][m]
-			p.CPU = micros(time.Duration(mine[at])) / float64(max(mine[at+1], 1))
-			p.write(s.out)
-			verified += mine[at+1]
-		}
+	for m := range s.costs {
+		p := &points[m]
+		p.CPU = micros(time.Duration(mine[2*m])) / float64(max(mine[2*m+1], 1))
+		p.write(&text)
+		verified += mine[2*m+1]
 	}
-	_, err := fmt.Fprintf(s.out, "memory %d\nverified %d\n", mine[last], verified)
+	fmt.Fprintf(&text, "memory %d\nverified %d\n", mine[last], verified)
+	_, err := s.out.Write(text.Bytes())
 	return err
 }
 
@@ -102,6 +109,22 @@ func (s *session) collect(mine []int64) error {
 		mine[last] = max(mine[last], theirs[last])
 	}
 	return nil
+}
+
+// pace prints, on rank 0, how many of all rounds of the step of n are done: before the
+// first one, and then now and again, so that a fast one prints nothing else.
+func (s *session) pace(n, done, all int) {
+	now := time.Now()
+	switch {
+	case s.comm.Rank() > 0:
+		return
+	case done == 0:
+		s.paced.began = now
+	case now.Sub(s.paced.last) < paceEvery:
+		return
+	}
+	s.paced.last = now
+	fmt.Fprintln(s.out, pace{n, done, all, now.Sub(s.paced.began)})
 }
 
 // plain is a workload without methods.

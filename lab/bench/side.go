@@ -3,9 +3,12 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Kind says what a side is.
@@ -62,8 +65,8 @@ type side struct {
 	steps func(*workload, []step) []step
 	// optional: it may fail, and is then missing.
 	optional bool
-	// run runs all ranks, and returns what rank 0 printed.
-	run func(context.Context, job) ([]byte, error)
+	// run runs all ranks. What rank 0 prints goes to the writer at once.
+	run func(context.Context, job, io.Writer) error
 }
 
 // part is one of the sides that are measured in one run, and by which method.
@@ -78,6 +81,8 @@ type job struct {
 	parts []part
 	ranks int
 	steps []step
+	// share is how long a step may take, about; 0 is any time.
+	share time.Duration
 	// dir is where files may be put, and profile the beginning of the names of
 	// CPU profiles, or "".
 	dir, profile string
@@ -104,31 +109,66 @@ func upTo(n int, steps []step) []step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.n > n })
 }
 
-// measure does the steps of a workload, and returns their points.
+// measure does the steps of a workload, and returns their points. A step that would
+// exceed its share of time is done with fewer iterations, or is cut, and after several
+// of these the others are not tried.
 func (s *side) measure(ctx context.Context, j job, steps []step) (outcome, error) {
 	sum := outcome{points: make([][]Point, len(j.parts))}
+	steps = slices.Clone(steps)
+	inRow := 0
 	for len(steps) > 0 {
+		if inRow == cutsMost {
+			for _, st := range steps {
+				sum.cut = append(sum.cut, Cut{N: st.n})
+			}
+			break
+		}
 		j.ranks = j.w.size(steps[0])
 		n := 1
 		for n < len(steps) && j.w.size(steps[n]) == j.ranks {
 			n++
 		}
-		j.steps, steps = steps[:n], steps[n:]
-		out, err := s.run(ctx, j)
+		j.steps = steps[:n]
+		o, slow, err := s.attempt(ctx, j)
 		if err != nil {
 			return outcome{}, err
 		}
-		o, err := parseOutput(out, j.w, j.steps, len(j.parts))
-		if err != nil {
-			return outcome{}, err
+		sum.add(&o)
+		switch {
+		case slow == nil:
+			steps, inRow = steps[n:], 0
+			continue
+		case slow.done > 0:
+			inRow = 0
 		}
-		for i, points := range o.points {
-			sum.points[i] = append(sum.points[i], points...)
+		steps = steps[slow.done:]
+		if slow.iterations > 0 {
+			sum.reduced = append(sum.reduced, step{steps[0].n, slow.iterations})
+			steps[0].iterations = slow.iterations
+			continue
 		}
-		sum.verified += o.verified
-		sum.memory = max(sum.memory, o.memory)
+		sum.cut = append(sum.cut, slow.cut)
+		steps = steps[1:]
+		inRow++
 	}
 	return sum, nil
+}
+
+// attempt does the steps of a job, all or those before one that is too slow.
+func (s *side) attempt(ctx context.Context, j job) (outcome, *slowStep, error) {
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w := newWatch(j, cancel)
+	err := s.run(limited, j, w)
+	out, slow := w.end()
+	if slow != nil {
+		j.steps = j.steps[:slow.done]
+	}
+	if err != nil && !(errors.Is(context.Cause(limited), errSlow) && ctx.Err() == nil) {
+		return outcome{}, nil, err
+	}
+	o, err := parseOutput(out, j.w, j.steps, len(j.parts))
+	return o, slow, err
 }
 
 // findSides returns all that are there, and says what is missing. Those that only

@@ -62,6 +62,17 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
+// duration writes a time in µs, in the largest unit in which it is at least 1.
+func duration(us float64) string {
+	switch {
+	case us >= 1e6:
+		return figure(us/1e6) + " s"
+	case us >= 1e3:
+		return figure(us/1e3) + " ms"
+	}
+	return figure(us) + " µs"
+}
+
 // signed is figure for numbers of either sign.
 func signed(v float64) string {
 	if v < 0 {

@@ -2,7 +2,7 @@ package bench
 
 import "fmt"
 
-// sheet is a table of a workload: a row for each step, and a column for each side
+// sheet is a table of a workload, or of several: a row for each step, and a column for each side
 // of a group.
 type sheet struct {
 	workload, title string
@@ -13,28 +13,32 @@ var sheets = []sheet{
 	{"pingpong", "Half round trip in µs, p50 / p99 / p99.9", spread},
 	{"pingpong", "MB/s (10⁶ bytes, by the p50)", bandwidth},
 	{"pingpong", "Processor time of a message in µs, all processes", processor},
+	{"rate", "Time of a message in µs, 64 in flight, p50 / p99 / p99.9 of windows", spread},
 	{"rate", "Thousand messages a second, 64 in flight (by the p50 of windows)", thousands},
 	{"rate", "Processor time of a message in µs, all processes", processor},
+	{"stream", "Time of a message in µs, 4 in flight, p50 / p99 / p99.9 of windows", spread},
 	{"stream", "MB/s (10⁶ bytes, by the p50 of windows of 4)", bandwidth},
 	{"stream", "Processor time of a message in µs, all processes", processor},
 	{"multipair", "Thousand messages a second of all pairs together, 64 of each in flight", thousands},
 	{"multipair", "Processor time of a message in µs, all processes", processor},
 	{"ring", "Time of a hop in µs, p50 / p99 / p99.9", spread},
 	{"ring", "Processor time of a hop in µs, all processes", processor},
-	{"queues", "Half round trip in µs, p50, and how many times that of the first row", timesFirst},
-	{"bcast", "Time of a broadcast in µs, p50 / p99", medianAndTail},
-	{"bcast", "Processor time in µs, all processes, for each rank that gets the data", processor},
-	{"bcast-busy", "Time of a broadcast in µs, p50 / p99", medianAndTail},
+	{"queues", "Half round trip in µs, p50 / p99 / p99.9, and how many times the p50 of the first row", timesFirst},
 	{"queues", "Time to unload the queue in reverse order, in ms", unload},
+}
+
+// collectiveSheets are those of all collective operations.
+var collectiveSheets = []sheet{
+	{"", "Time of the operation in µs, p50 / p99 / p99.9", spread},
+	{"", "Processor time in µs, all processes, for each rank that gets a result", processor},
 }
 
 func spread(p *Point, _ *Measured) string {
 	return figure(p.P50) + " / " + figure(p.P99) + " / " + figure(p.P999)
 }
-func medianAndTail(p *Point, _ *Measured) string { return figure(p.P50) + " / " + figure(p.P99) }
-func bandwidth(p *Point, _ *Measured) string     { return figure(float64(p.N) / p.P50) }
-func thousands(p *Point, _ *Measured) string     { return figure(1e3 / p.P50) }
-func processor(p *Point, _ *Measured) string     { return figure(p.CPU) }
+func bandwidth(p *Point, _ *Measured) string { return figure(float64(p.N) / p.P50) }
+func thousands(p *Point, _ *Measured) string { return figure(1e3 / p.P50) }
+func processor(p *Point, _ *Measured) string { return figure(p.CPU) }
 func unload(p *Point, _ *Measured) string {
 	if p.N == 0 {
 		return none
@@ -42,7 +46,7 @@ func unload(p *Point, _ *Measured) string {
 	return figure(p.Unload / 1e3)
 }
 func timesFirst(p *Point, s *Measured) string {
-	return fmt.Sprintf("%s ×%.2f", figure(p.P50), p.P50/s.Median[0].P50)
+	return fmt.Sprintf("%s ×%.2f", spread(p, s), p.P50/s.Median[0].P50)
 }
 
 // none stands for a figure that was not measured.
@@ -54,24 +58,57 @@ func (r *Report) tables(res *Result) []*table {
 	if res.Workload == "idle" {
 		all = append(all, idleTable(res))
 	}
-	for _, sh := range sheets {
-		if sh.workload != res.Workload {
-			continue
-		}
-		for _, g := range []Group{Network, Memory} {
-			if t := sh.table(res, g); t != nil {
-				all = append(all, t)
-			}
+	of := sheets
+	if w, err := workloadNamed(res.Workload); err == nil && w.collective {
+		of = collectiveSheets
+	}
+	for _, sh := range of {
+		if sh.workload == "" || sh.workload == res.Workload {
+			all = append(all, sh.tables(res)...)
 		}
 	}
-	if t := r.ratioTable(res); t != nil {
-		all = append(all, t)
+	all = append(all, disturbedTables(res)...)
+	for _, sh := range ratioSheets {
+		if sh.workload != "" && sh.workload != res.Workload {
+			continue
+		}
+		if t := sh.table(res); t != nil {
+			all = append(all, t)
+		}
 	}
 	all = append(all, r.growthTables(res)...)
 	if t := memoryTable(res); t != nil {
 		all = append(all, t)
 	}
 	return all
+}
+
+// tables returns one for each group of sides that is there.
+func (sh *sheet) tables(res *Result) (all []*table) {
+	for _, g := range []Group{Network, Memory} {
+		if t := sh.table(res, g); t != nil {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// disturbedTables returns the times with a neighbour, beside those without it.
+func disturbedTables(res *Result) []*table {
+	sh := sheet{
+		title: "With a neighbour that takes a fifth of each processor: time in µs, p50 / p99 / p99.9, and how many times the p50 without it",
+		cell: func(p *Point, s *Measured) string {
+			text := spread(p, s)
+			if p.P99 == 0 { // there is only a mean
+				text = figure(p.P50)
+			}
+			if idle := res.side(s.Key).point(p.N); idle != nil && idle.P50 > 0 {
+				text += fmt.Sprintf(" ×%.2f", p.P50/idle.P50)
+			}
+			return text
+		},
+	}
+	return sh.tables(res.disturbed())
 }
 
 var groupNames = map[Group]string{Network: "over the network", Memory: "within the host"}
@@ -98,6 +135,8 @@ func (sh *sheet) table(res *Result, g Group) *table {
 			cell := none
 			if p := s.point(n); p != nil {
 				cell = sh.cell(p, s)
+			} else if c := s.cutAt(n); c != nil {
+				cell = c.String()
 			}
 			row = append(row, cell)
 		}
@@ -111,19 +150,30 @@ func idleTable(res *Result) *table {
 	t := &table{title: "Percent of a processor after the first second", headings: []string{"", "idle", "waits in a receive"}}
 	for i := range res.Sides {
 		s := &res.Sides[i]
+		if len(s.Median) == 0 {
+			continue
+		}
 		p := s.Median[0]
 		t.add(s.Key, fmt.Sprintf("%.2f", p.Resting), fmt.Sprintf("%.2f", p.Waiting))
 	}
 	return t
 }
 
-// ratioTable returns the ratios between sides, or nil if there are none.
-func (r *Report) ratioTable(res *Result) *table {
+// ratioSheet is a table of ratios of a figure between sides, of a workload or of all.
+type ratioSheet struct{ workload, figure, title string }
+
+var ratioSheets = []ratioSheet{
+	{"", "p50", "Time of a message as a multiple of that of another side (below 1 is faster)"},
+	{"pingpong", "p99", "The same of the p99"},
+}
+
+// table returns the ratios, or nil if there are none.
+func (sh *ratioSheet) table(res *Result) *table {
 	w, err := workloadNamed(res.Workload)
 	if err != nil {
 		return nil
 	}
-	t := &table{title: "Time of a message as a multiple of that of another side (below 1 is faster)", headings: []string{w.unit}}
+	t := &table{title: sh.title, headings: []string{w.unit}}
 	ns := res.ns()
 	rows := make([][]string, len(ns))
 	for i, n := range ns {
@@ -136,7 +186,7 @@ func (r *Report) ratioTable(res *Result) *table {
 		column, found := make([]string, len(ns)), false
 		for i, n := range ns {
 			column[i] = none
-			if v, ok := c.ratio(res, n); ok {
+			if v, ok := c.ratio(res, n, sh.figure); ok {
 				column[i], found = fmt.Sprintf("%.2f", v.Value), true
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -57,7 +58,9 @@ func findUpstream(_ context.Context, _ string, _ func(string) bool) (found []sid
 		if s == &one {
 			processors = [2]int{0, 0}
 		}
-		s.run = func(ctx context.Context, j job) ([]byte, error) { return runUpstream(ctx, path, processors, j) }
+		s.run = func(ctx context.Context, j job, out io.Writer) error {
+			return runUpstream(ctx, path, processors, j, out)
+		}
 		found = append(found, *s)
 	}
 	if runtime.NumCPU() < 2 {
@@ -80,30 +83,26 @@ func upstreamSteps(w *workload, steps []step) []step {
 
 // runUpstream runs both ranks, each on a processor, rank 1 first: rank 0 begins at
 // once.
-func runUpstream(ctx context.Context, path string, processors [2]int, j job) ([]byte, error) {
+func runUpstream(ctx context.Context, path string, processors [2]int, j job, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, upstreamTime)
 	defer cancel()
-	var outs [2]bytes.Buffer
+	var said tail
 	group, ctx := errgroup.WithContext(ctx)
 	for _, rank := range []int{1, 0} {
 		cmd := command(ctx, path, "udp", upstreamIPs[rank], "2", strconv.Itoa(rank), upstreamIPs[1-rank], strings.Join(texts(j.steps), ","))
-		cmd.Stdout = &outs[rank]
+		if rank == 0 {
+			cmd.Stdout = io.MultiWriter(out, &said)
+		}
 		if err := startOn(processors[rank], cmd); err != nil {
 			cancel()
 			// The other one may have failed before, which is why.
-			return nil, errors.Join(group.Wait(), err)
+			return errors.Join(group.Wait(), err)
 		}
 		group.Go(cmd.wait)
 	}
 	err := group.Wait()
-	if err != nil && len(outs[0].Bytes()) > 0 {
-		err = fmt.Errorf("%w\n%s", err, lastBytes(outs[0].Bytes()))
+	if err != nil && len(said.text) > 0 {
+		err = fmt.Errorf("%w\n%s", err, bytes.TrimSpace(said.text))
 	}
-	return outs[0].Bytes(), err
-}
-
-// lastBytes is the end of an output.
-func lastBytes(out []byte) []byte {
-	const most = 1 << 10
-	return bytes.TrimSpace(out[max(len(out)-most, 0):])
+	return err
 }

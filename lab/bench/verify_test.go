@@ -96,11 +96,18 @@ func TestSameNumbers(t *testing.T) {
 	if !strings.Contains(string(text), "BENCH_WARMUP = 20, BENCH_WARMUP_WINDOWS = 2 ") || warmup != 20 || warmupWindows != 2 {
 		t.Error("c/stats.h has another warm-up")
 	}
-	text, err = sources.ReadFile("c/bcast.c")
-	if err != nil || !strings.Contains(string(text), "{ RANKS = 8, READY = 1, BUSY, TIMES }") || bcastRanks != 8 || tagReady != 1 || tagBusy != 2 {
-		t.Errorf("c/bcast.c has other ranks: %v", err)
+	text, err = sources.ReadFile("c/collective.c")
+	if err != nil || !strings.Contains(string(text), "{ READY = 1, BUSY, TIMES, STAMP_RANKS = 64 }") || stampRanks != 64 || tagReady != 1 || tagBusy != 2 {
+		t.Errorf("c/collective.c has other numbers: %v", err)
 	}
-	for name, size := range map[string]string{"bcast": "0", "bcast-busy": strconv.Itoa(busyBytes), "rate": "64", "stream": "4", "multipair": "64"} {
+	var names []string
+	for _, op := range operations {
+		names = append(names, strconv.Quote(op.name))
+	}
+	if !strings.Contains(string(text), "names[] = {"+strings.Join(names, ", ")+"}") {
+		t.Errorf("c/collective.c does not have the operations %v", names)
+	}
+	for name, size := range map[string]string{"rate": "64", "stream": "4", "multipair": "64"} {
 		w, err := workloadNamed(name)
 		if err != nil || w.args[0] != size {
 			t.Errorf("%s: %v", name, w.args)

@@ -15,7 +15,7 @@ func windowStep(s *session, st step, size int) (Point, error) {
 	if err != nil {
 		return Point{}, err
 	}
-	w := window{session: s, size: size, words: words, iterations: st.iterations, peer: 1 - s.comm.Rank()}
+	w := window{session: s, step: st, size: size, words: words, peer: 1 - s.comm.Rank()}
 	if s.comm.Rank() == 1 {
 		return Point{}, w.receive()
 	}
@@ -37,7 +37,7 @@ func windowStep(s *session, st step, size int) (Point, error) {
 // is that of all by their number.
 func pairsStep(s *session, st step) (Point, error) {
 	rank, pairs := s.comm.Rank(), st.n
-	w := window{session: s, size: rateWindow, words: 1, iterations: st.iterations, peer: rank + pairs}
+	w := window{session: s, step: st, size: rateWindow, words: 1, peer: rank + pairs}
 	if rank >= pairs {
 		w.peer = rank - pairs
 		return Point{}, w.receive()
@@ -85,7 +85,8 @@ func (s *session) together(n int) error {
 // window is one end of a stream of windows.
 type window struct {
 	*session
-	size, words, iterations, peer int
+	step
+	size, words, peer int
 }
 
 // message returns the words of message k among those of several windows.
@@ -102,6 +103,7 @@ func (w *window) send(timed func(i int, took time.Duration) error) error {
 	}
 	sends := requests(mpi.Isend[int32], w.size)
 	for i := -warmupWindows; i < w.iterations; i++ {
+		w.pace(w.n, warmupWindows+i, warmupWindows+w.iterations)
 		start := time.Now()
 		for k := range sends {
 			m := w.message(out, k)

@@ -27,6 +27,9 @@ type workload struct {
 	needs []string
 	// tags: it cannot be done without tags.
 	tags bool
+	// collective: it is one of the collective operations; inProcess: the ranks of a daemon
+	// do not take part.
+	collective, inProcess bool
 	// methods: a side of ours does it by several methods in turn, each of which is a
 	// side of its own in the report.
 	methods bool
@@ -48,7 +51,7 @@ const (
 var times = []string{"p50", "p99", "p999", "least", "cpu"}
 
 // workloads are all, in the order in which they are run.
-var workloads = []*workload{
+var workloads = slices.Concat([]*workload{
 	{
 		name: "pingpong", title: "Ping-pong", unit: "message", axis: "message length", bytes: true, source: "pingpong.c", needs: times, weight: 1.5,
 		full: []step{
@@ -99,26 +102,14 @@ var workloads = []*workload{
 		messages: func(s step) int { return 2*(warmup+s.iterations) + s.n },
 		run:      plain(queuesStep),
 	},
-	{
-		name: "bcast", title: "Broadcast to 8 ranks", unit: "message", axis: "message length", bytes: true, source: "bcast.c", args: []string{"0"}, needs: times, tags: true, weight: 20,
-		full: bcastSteps, quick: bcastQuick, ranks: bcastSize, methods: true,
-		messages: func(s step) int { return (bcastRanks - 1) * (warmup + s.iterations) },
-		run:      func(s *session, st step) ([]Point, error) { return bcastStep(s, st, 0) },
-	},
-	{
-		name: "bcast-busy", title: "Broadcast to 8 ranks, one of which has 1 MiB to send", unit: "message", axis: "message length", bytes: true, source: "bcast.c",
-		args: []string{fmt.Sprint(busyBytes)}, needs: times, tags: true, weight: 20,
-		full: bcastBusySteps, quick: bcastQuick, ranks: bcastSize, methods: true,
-		messages: func(s step) int { return bcastRanks * (warmup + s.iterations) },
-		run:      func(s *session, st step) ([]Point, error) { return bcastStep(s, st, busyBytes) },
-	},
+}, collectiveWorkloads(), []*workload{
 	{
 		name: "idle", title: "Idle ranks", unit: "ms", source: "idle.c", needs: nil, weight: 4,
 		full: []step{{3000, 1}}, quick: []step{{200, 1}},
 		messages: func(step) int { return 1 },
 		run:      plain(idleStep),
 	},
-}
+})
 
 // windows counts the messages of a step of windows, answers included.
 func windows(size int) func(step) int {
@@ -157,6 +148,11 @@ func (w *workload) total(steps []step) int {
 		n += w.messages(s)
 	}
 	return n
+}
+
+// perRound is how many messages a round of a step has.
+func (w *workload) perRound(n int) int {
+	return w.messages(step{n, warmup + 1}) - w.messages(step{n, warmup}) // the warm-up is the same
 }
 
 // label writes a step's n.

@@ -30,38 +30,52 @@ static void bench_check(const char *what, int n, int got, int want) {
 	bench_verified++;
 }
 
-/* bench_run is main: the steps, and what all ranks have counted. Rank 0 prints. */
-static int bench_run(int argc, char **argv, void (*step)(struct bench_step, struct bench_point *)) {
-	int steps = argc, length = 2 * steps + 1;
-	long long *mine = bench_alloc(length, sizeof *mine), *theirs = bench_alloc(length, sizeof *theirs), verified = 0;
-	struct bench_step *s = bench_alloc(steps, sizeof *s);
-	struct bench_point *p = bench_alloc(steps, sizeof *p);
+/* BENCH_PACE_EVERY is in seconds, as in share.go. */
+#define BENCH_PACE_EVERY 0.25
 
-	for (int i = 0; i < steps; i++) {
-		long long cpu = bench_cpu(), before = bench_verified;
-		s[i] = bench_step(argv[i]);
-		step(s[i], &p[i]);
-		mine[2 * i] = bench_cpu() - cpu;
-		mine[2 * i + 1] = bench_verified - before;
-	}
-	mine[length - 1] = bench_memory();
+/* bench_pace prints, on rank 0, how many of all rounds of a step are done: before the
+ * first one, and then now and again, so that a fast one prints nothing else. */
+static void bench_pace(struct bench_step s, int done, int all) {
+	static double began, last;
+	double now = bench_now();
+
+	if (bench_rank > 0 || (done > 0 && now - last < BENCH_PACE_EVERY))
+		return;
+	if (done == 0)
+		began = now;
+	last = now;
+	printf("pace %d %d %d %.3f\n", s.n, done, all, now - began);
+	fflush(stdout);
+}
+
+/* bench_report collects what all ranks have counted in a step. Rank 0 prints it. */
+static void bench_report(int n, const struct bench_point *p, long long cpu, long long verified) {
+	long long mine[] = {cpu, verified, bench_memory()}, theirs[3];
+
 	if (bench_rank > 0) {
-		MPI_Send(mine, length, MPI_LONG_LONG, 0, 0, MPI_COMM_WORLD);
-		MPI_Finalize();
-		return 0;
+		MPI_Send(mine, 3, MPI_LONG_LONG, 0, 0, MPI_COMM_WORLD);
+		return;
 	}
 	for (int r = 1; r < bench_size; r++) {
-		MPI_Recv(theirs, length, MPI_LONG_LONG, r, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		for (int i = 0; i < length - 1; i++)
-			mine[i] += theirs[i];
-		if (theirs[length - 1] > mine[length - 1])
-			mine[length - 1] = theirs[length - 1];
+		MPI_Recv(theirs, 3, MPI_LONG_LONG, r, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		mine[0] += theirs[0];
+		mine[1] += theirs[1];
+		if (theirs[2] > mine[2])
+			mine[2] = theirs[2];
 	}
+	bench_print(n, p, mine[0], mine[1]);
+	bench_print_sums(mine[2], mine[1]);
+}
+
+/* bench_run is main: the steps. */
+static int bench_run(int steps, char **argv, void (*step)(struct bench_step, struct bench_point *)) {
 	for (int i = 0; i < steps; i++) {
-		bench_print(s[i].n, &p[i], mine[2 * i], mine[2 * i + 1]);
-		verified += mine[2 * i + 1];
+		long long cpu = bench_cpu(), before = bench_verified;
+		struct bench_step s = bench_step(argv[i]);
+		struct bench_point p = {0};
+		step(s, &p);
+		bench_report(s.n, &p, bench_cpu() - cpu, bench_verified - before);
 	}
-	bench_print_sums(mine[length - 1], verified);
 	MPI_Finalize();
 	return 0;
 }

@@ -11,6 +11,7 @@ static void step(struct bench_step s, struct bench_point *p) {
 
 	bench_fill(out, count, bench_rank);
 	for (int i = -BENCH_WARMUP; i < s.iterations; i++) {
+		bench_pace(s, BENCH_WARMUP + i, BENCH_WARMUP + s.iterations);
 		bench_stamp(out, count, bench_number(i, bench_rank));
 		if (bench_rank == 0) {
 			double start = MPI_Wtime();

@@ -13,6 +13,7 @@ static void step_near(struct bench_step s, struct bench_point *p) {
 
 	bench_recv(1, CONTROL); /* the receives are posted */
 	for (int i = -BENCH_WARMUP; i < s.iterations; i++) {
+		bench_pace(s, BENCH_WARMUP + i, BENCH_WARMUP + s.iterations);
 		double start = MPI_Wtime();
 		bench_send(i, 1, PING);
 		int pong = bench_recv(1, PONG);

@@ -11,6 +11,7 @@ static void step(struct bench_step s, struct bench_point *p) {
 	if (bench_size != s.n)
 		bench_fail("there are %d ranks for a step of %d", bench_size, s.n);
 	for (int i = -BENCH_WARMUP; i < s.iterations; i++) {
+		bench_pace(s, BENCH_WARMUP + i, BENCH_WARMUP + s.iterations);
 		double start = MPI_Wtime();
 		if (bench_rank == 0)
 			bench_send(i * s.n, next, 0);

@@ -45,6 +45,7 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 		Example: `  zrlbench --quick
   zrlbench --save bench.json --svg plots
   zrlbench pingpong --only extended-udp,openmpi-tcp --steps 4:10000,1048576:100
+  zrlbench pingpong rate --disturb
   zrlbench show bench.json --markdown
   zrlbench tune --output table.yaml`,
 		Args: cobra.ArbitraryArgs, ValidArgs: bench.Workloads(),
@@ -60,6 +61,7 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 	fl := cmd.Flags()
 	fl.StringVar(&out.save, "save", "", "write all figures to this file, as JSON")
 	fl.BoolVar(&o.Quick, "quick", false, "measure a few small steps, to check that everything works")
+	fl.BoolVar(&o.Disturb, "disturb", false, "measure everything twice in each round, the second time with a neighbour that takes a fifth of each processor in bursts of 1-20 ms")
 	fl.IntVar(&o.Rounds, "rounds", 0, "number of rounds (default 3, or 1 with --quick)")
 	fl.StringSliceVar(&o.Only, "only", nil, "measure these implementations only, as in extended-udp,mpich")
 	fl.StringVar(&o.Steps, "steps", "", "measure these steps of the one workload instead of its own: N:ITERATIONS, separated by commas")

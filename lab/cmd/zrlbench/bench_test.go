@@ -7,17 +7,20 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/lab/bench"
+	"github.com/zrlmpi/zrlmpid/lab/goodput"
+	"github.com/zrlmpi/zrlmpid/lab/path"
 	"github.com/zrlmpi/zrlmpid/lab/tune"
 )
 
 // TestMain lets the test binary be a rank that is measured, as the program is.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == bench.RankCommand || os.Args[1] == tune.RankCommand) {
+	if len(os.Args) > 1 && slices.Contains([]string{bench.RankCommand, tune.RankCommand, goodput.FlowCommand, path.EmulatorCommand}, os.Args[1]) {
 		main()
 	}
 	// Ranks of a program with the race detector would sleep a second at their end.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/lab/bench"
+	"github.com/zrlmpi/zrlmpid/lab/goodput"
+	"github.com/zrlmpi/zrlmpid/lab/path"
 	"github.com/zrlmpi/zrlmpid/lab/tune"
 )
 
@@ -75,8 +77,9 @@ func (a *app) root() *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.started = true }
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON")
-	root.AddCommand(a.showCommand(), a.tuneCommand(), a.versionCommand(),
-		a.rankCommand(bench.RankCommand, bench.RunRank), a.rankCommand(tune.RankCommand, tune.RunRank))
+	root.AddCommand(a.showCommand(), a.tuneCommand(), a.goodputCommand(), a.versionCommand(),
+		a.rankCommand(bench.RankCommand, bench.RunRank), a.rankCommand(tune.RankCommand, tune.RunRank),
+		a.rankCommand(goodput.FlowCommand, goodput.RunFlow), a.rankCommand(path.EmulatorCommand, path.RunEmulator))
 	return root
 }
 
@@ -117,6 +120,9 @@ func isUsage(err error) bool {
 		return true
 	}
 	if _, ok := errors.AsType[*bench.UsageError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*goodput.UsageError](err); ok {
 		return true
 	}
 	_, ok := errors.AsType[*tune.UsageError](err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -75,7 +74,7 @@ func TestUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bcast{session: sessionOf(t.Context(), world)}
+	b := &collectiveCalls{session: sessionOf(t.Context(), world)}
 	b.order = order
 	for _, x := range []struct {
 		text string
@@ -129,25 +128,22 @@ func TestPartsFail(t *testing.T) {
 	}
 }
 
-// TestBcastLies: data that is not what was broadcast, or what a busy rank has sent,
+// TestCollectiveLies: a result that is not the right one, or what a busy rank has sent,
 // ends the measurement.
-func TestBcastLies(t *testing.T) {
+func TestCollectiveLies(t *testing.T) {
 	for _, x := range []struct {
 		name         string
+		op           *operation
 		liar, honest int
-		lie          func(*bcast) error
+		lie          func(*collectiveCalls)
 		says         string
 	}{
-		{"data", 0, 5, func(b *bcast) error {
-			b.data[1]++
-			_, err := b.round(nil, -warmup, true)
-			return err
-		}, `by "": round -20: word 1 is `},
-		{"own", 1, 2, func(b *bcast) error {
-			b.own[7]++
-			_, err := b.round(nil, -warmup, true)
-			return err
-		}, `by "": round -20: what rank 1 sends: word 7 is `},
+		{"bcast", operations[0], 0, 5, func(c *collectiveCalls) { c.send[1]++ }, "block 0: word 1 is "},
+		{"allreduce", operations[1], 6, 7, func(c *collectiveCalls) { c.send[14]-- }, "block 0: word 14 is "},
+		{"alltoall", operations[2], 3, 5, func(c *collectiveCalls) { c.send[5*16+7]++ }, "block 3: word 7 is "},
+		{"reduce", operations[3], 4, 0, func(c *collectiveCalls) { c.send[2]++ }, "block 0: word 2 is "},
+		{"gather", operations[4], 2, 0, func(c *collectiveCalls) { c.send[3]++ }, "block 2: word 3 is "},
+		{"own", operations[0], 1, 2, func(c *collectiveCalls) { c.own[7]++ }, "what rank 1 sends: word 7 is "},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
@@ -160,21 +156,22 @@ func TestBcastLies(t *testing.T) {
 				ranks.Go(func() error {
 					switch rank {
 					case x.liar:
-						b, err := newBcast(s, step{64, 1}, busyBytes)
+						c, err := newCollectiveCalls(s, step{64, 1}, x.op, bcastRanks, busyBytes)
 						if err != nil {
 							return err
 						}
-						_ = x.lie(b) // it may be cancelled
+						x.lie(c)
+						_, _, _ = c.round(nil, -1, true) // it may be cancelled
 						return nil
 					case x.honest:
 						defer cancel() // the others wait for it
-						_, err := bcastStep(s, step{64, 1}, busyBytes)
-						if err == nil || !strings.Contains(err.Error(), x.says) {
+						_, err := collectiveStep(s, step{64, 1}, x.op, bcastRanks, busyBytes)
+						if want := `by "": round -1: ` + x.says; err == nil || !strings.Contains(err.Error(), want) {
 							return fmt.Errorf("rank %d: %w", rank, errors.Join(errNoLie, err))
 						}
 						return nil
 					}
-					_, _ = bcastStep(s, step{64, 1}, busyBytes) // it fails by the abort, or is cancelled
+					_, _ = collectiveStep(s, step{64, 1}, x.op, bcastRanks, busyBytes) // it fails by the abort, or is cancelled
 					return nil
 				})
 			}
@@ -194,13 +191,13 @@ func bcastReport(workload string, times map[string][2]float64) *Report {
 	for i := range links {
 		for _, p := range links[i].parts() {
 			if at, ok := times[p.Key]; ok {
-				r.Results[0].Sides = append(r.Results[0].Sides, Measured{Side: p.Side, Memory: 1024, Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}}})
+				r.Results[0].Sides = append(r.Results[0].Sides, Measured{Side: p.Side, Memory: 1024, Figures: Figures{Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}}}})
 			}
 		}
 	}
 	if at, ok := times[openMPITCP]; ok {
 		r.Results[0].Sides = append(r.Results[0].Sides, Measured{
-			Side: Side{Key: openMPITCP, Name: "Open MPI, TCP", Kind: Peer, Group: Network}, Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}},
+			Side: Side{Key: openMPITCP, Name: "Open MPI, TCP", Kind: Peer, Group: Network}, Figures: Figures{Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}}},
 		})
 	}
 	r.finish()
@@ -214,17 +211,17 @@ func TestBcastVerdicts(t *testing.T) {
 		"extended-udp": {110, 2000}, "udp-binomial": {100, 5000}, "udp-flat": {105, 6000}, "udp-chain": {200, 4000}, "udp-atomic": {180, 1000},
 		"udp-by-left": {216, 900}, openMPITCP: {100, 4000},
 	})
-	want := []struct {
-		value float64
-		where string
-	}{{0.9, "worst: 4 B"}, {1.2, "worst: 4 B"}, {2000. / 900, "worst: 1 MiB"}, {1.1, "worst: 4 B"}}
-	for i, x := range want {
-		if v := r.verdicts()[i]; v.measured == nil || math.Abs(*v.measured-x.value) > 1e-9 || v.where != x.where || v.met != (i == 0) {
-			t.Errorf("%s", v.String())
+	for name, want := range map[string]string{
+		"broadcast, extended over UDP: time by atomic by that by chain":                                         "met: 0.900 (worst: 4 B)",
+		"broadcast, extended over UDP: time by atomic, ordered by what ranks have left, by that in fixed order": "missed: 1.20 (worst: 4 B)",
+		"broadcast, extended over UDP: time by the chosen algorithm by that of the best":                        "missed: 2.22 (worst: 1 MiB)",
+		"Broadcast to 8 ranks, over the default transport, UDP: time by Open MPI's over TCP":                    "missed: 1.10 (worst: 4 B)",
+		"broadcast, shared memory: time by the chosen algorithm by that of the best":                            "not measured",
+		"Broadcast to 8 ranks, a neighbour takes a fifth of each processor: p50 by that without it":             "not measured",
+	} {
+		if got := verdictOf(r, name); got != want {
+			t.Errorf("%s: %s instead of %s", name, got, want)
 		}
-	}
-	if v := r.verdicts()[len(want)]; v.measured != nil || !strings.Contains(v.name, "shared memory") {
-		t.Errorf("%s", v.String())
 	}
 	var b strings.Builder
 	if err := r.Print(&b, Format{}); err != nil {
@@ -263,11 +260,11 @@ func TestPaired(t *testing.T) {
 		{of("b", "a", 20, 40), 1},         // 30 by 30
 		{of("b", "a", 0, 0, 0), 0},
 	} {
-		if got := a.multipleOf(&x.base, 4); got != x.want {
+		if got := a.multipleOf(&x.base, 4, "p50"); got != x.want {
 			t.Errorf("%v by %v: %v instead of %v", a.Rounds, x.base.Rounds, got, x.want)
 		}
 	}
-	if got := a.multipleOf(nil, 4); got != 0 {
+	if got := a.multipleOf(nil, 4, "p50"); got != 0 {
 		t.Error(got)
 	}
 	b, c := of("b", "a", 1), of("c", "a", 1)

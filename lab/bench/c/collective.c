@@ -1,0 +1,181 @@
+/*
+ * collective: an operation that all ranks call, rank 0 last, while rank 1 has so many
+ * bytes of its own to send to rank 2, or none. The same as collective.go, for any MPI.
+ * Arguments: the operation, the number of ranks, the bytes that rank 1 sends, then
+ * bytes:iterations ... Output: see parse.go.
+ */
+#include "bench.h"
+
+enum { READY = 1, BUSY, TIMES, STAMP_RANKS = 64 };
+
+static enum { BCAST, ALLREDUCE, ALLTOALL, REDUCE, GATHER, OPERATIONS } operation;
+static const char *const names[] = {"bcast", "allreduce", "alltoall", "reduce", "gather"};
+static int ranks, busy;
+
+/* result reports whether a rank gets something. */
+static int result(int rank) {
+	switch (operation) {
+	case BCAST:
+		return rank > 0;
+	case REDUCE:
+	case GATHER:
+		return rank == 0;
+	default:
+		return 1;
+	}
+}
+
+/* sent is which block a rank's block k is, among those of all ranks. */
+static int sent(int k) { return operation == ALLTOALL ? bench_rank * ranks + k : bench_rank; }
+
+/* call carries out the operation. */
+static void call(int *send, int *recv, int count) {
+	switch (operation) {
+	case BCAST:
+		MPI_Bcast(recv, count, MPI_INT, 0, MPI_COMM_WORLD);
+		break;
+	case ALLREDUCE:
+		MPI_Allreduce(send, recv, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+		break;
+	case ALLTOALL:
+		MPI_Alltoall(send, count, MPI_INT, recv, count, MPI_INT, MPI_COMM_WORLD);
+		break;
+	case REDUCE:
+		MPI_Reduce(send, recv, count, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+		break;
+	default:
+		MPI_Gather(send, count, MPI_INT, recv, count, MPI_INT, 0, MPI_COMM_WORLD);
+	}
+}
+
+/* combined is what a word of block k of the result holds. */
+static int combined(int k, int i, int word, int stamped) {
+	unsigned sum = 0;
+	int first = 0, last = ranks - 1;
+
+	if (operation == BCAST)
+		last = 0;
+	else if (operation == ALLTOALL)
+		first = last = k * ranks + bench_rank;
+	else if (operation == GATHER)
+		first = last = k;
+	for (int b = first; b <= last; b++)
+		sum += stamped ? (unsigned)i * STAMP_RANKS + (unsigned)b : (unsigned)bench_pattern(word, b);
+	return (int)sum;
+}
+
+/* check verifies the first and the last word of each block of the result, or all. */
+static void check(int n, int i, const int *recv, int count, int blocks, int all) {
+	for (int k = 0; k < blocks; k++)
+		for (int w = 0; w < count; w++) {
+			int middle = w > 0 && w < count - 1;
+			if (middle && !all) {
+				w = count - 1;
+				middle = 0;
+			}
+			bench_expect(n, i, w, recv[(size_t)k * count + w], combined(k, i, w, !middle));
+		}
+	bench_verified++;
+}
+
+/* begin returns when this rank is to call. */
+static int begin(int i, int *own, MPI_Request *request) {
+	switch (bench_rank) {
+	case 0:
+		bench_recv(1, READY);
+		return 0;
+	case 1:
+		for (int r = 2; r < ranks; r++)
+			bench_recv(r, READY);
+		bench_send(0, 0, READY);
+		if (busy == 0)
+			return 0;
+		bench_stamp(own, busy, bench_number(i, 1));
+		MPI_Isend(own, busy, MPI_INT, 2, BUSY, MPI_COMM_WORLD, request);
+		return 1;
+	case 2:
+		if (busy > 0)
+			MPI_Irecv(own, busy, MPI_INT, 1, BUSY, MPI_COMM_WORLD, request);
+		bench_send(0, 1, READY);
+		return busy > 0;
+	}
+	bench_send(0, 1, READY);
+	return 0;
+}
+
+/* collect has rank 0 compute how long it took until the last rank had its result. */
+static void collect(struct bench_step s, struct bench_point *p, const double *starts, double *ends) {
+	double *took = bench_alloc(s.iterations, sizeof *took);
+
+	if (bench_rank > 0 && result(bench_rank))
+		MPI_Send(ends, s.iterations, MPI_DOUBLE, 0, TIMES, MPI_COMM_WORLD);
+	for (int r = 0; r < ranks && bench_rank == 0; r++) {
+		if (!result(r))
+			continue;
+		if (r > 0)
+			MPI_Recv(ends, s.iterations, MPI_DOUBLE, r, TIMES, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		for (int i = 0; i < s.iterations; i++)
+			if (ends[i] - starts[i] > took[i])
+				took[i] = ends[i] - starts[i];
+	}
+	if (bench_rank == 0)
+		bench_times(p, took, s.iterations);
+	free(took);
+}
+
+static void step(struct bench_step s, struct bench_point *p) {
+	int count = bench_words(s.n), warmup = s.iterations < BENCH_WARMUP ? s.iterations : BENCH_WARMUP;
+	int sends = operation == ALLTOALL ? ranks : 1, receives = operation == ALLTOALL || operation == GATHER ? ranks : 1;
+	int *recv = bench_alloc((size_t)receives * count, sizeof *recv);
+	int *send = operation == BCAST ? recv : bench_alloc((size_t)sends * count, sizeof *send);
+	int *own = bench_alloc(busy, sizeof *own);
+	double *starts = bench_alloc(s.iterations, sizeof *starts), *ends = bench_alloc(s.iterations, sizeof *ends);
+
+	if (bench_size != ranks)
+		bench_fail("there are %d ranks instead of %d", bench_size, ranks);
+	for (int k = 0; k < sends; k++)
+		bench_fill(send + (size_t)k * count, count, sent(k));
+	if (bench_rank == 1)
+		bench_fill(own, busy, 1);
+	for (int i = -warmup; i < s.iterations; i++) {
+		int all = i == -warmup || i == s.iterations - 1;
+		MPI_Request request;
+		bench_pace(s, warmup + i, warmup + s.iterations);
+		for (int k = 0; k < sends && (operation != BCAST || bench_rank == 0); k++)
+			bench_stamp(send + (size_t)k * count, count, i * STAMP_RANKS + sent(k));
+		int under_way = begin(i, own, &request);
+		double start = bench_now();
+		call(send, recv, count);
+		double end = bench_now();
+		if (i >= 0) {
+			starts[i] = start;
+			ends[i] = end;
+		}
+		if (under_way) {
+			MPI_Wait(&request, MPI_STATUS_IGNORE);
+			if (bench_rank == 2) {
+				bench_verify(s.n, i, own, busy, bench_number(i, 1), 1, all);
+				bench_verified++;
+			}
+		}
+		if (result(bench_rank))
+			check(s.n, i, recv, count, receives, all);
+	}
+	collect(s, p, starts, ends);
+	if (send != recv)
+		free(send);
+	free(recv);
+	free(own);
+	free(starts);
+	free(ends);
+}
+
+int main(int argc, char **argv) {
+	bench_init(&argc, &argv);
+	while (argc > 1 && operation < OPERATIONS && strcmp(argv[1], names[operation]) != 0)
+		operation++;
+	if (argc < 4 || operation == OPERATIONS || (ranks = atoi(argv[2])) < 2 || (busy = atoi(argv[3])) < 0 || busy % sizeof(int) != 0)
+		bench_fail("the arguments are operation ranks bytes bytes:iterations ...");
+	busy /= sizeof(int);
+	return bench_run(argc - 4, argv + 4, step);
+}

@@ -1,0 +1,339 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+const (
+	// busyBytes is what rank 1 has to send to rank 2 when an operation begins.
+	// It takes longer than a broadcast of short data.
+	busyBytes = 1 << 20
+	// methodParts is the number of parts of a step. Each part runs all methods, one after
+	// another.
+	methodParts = 10
+	// stampRanks is how many blocks what is stamped on them distinguishes: those of each
+	// of 8 ranks for each other.
+	stampRanks = 64
+)
+
+// The tags of the other messages.
+const (
+	tagReady = iota + 1
+	tagBusy
+	tagTimes
+)
+
+// operation is a collective operation of MPI.
+type operation struct {
+	name string
+	// sends and receives are how many blocks a rank of so many has for it and gets.
+	sends, receives func(ranks int) int
+	// result reports whether a rank gets something.
+	result func(rank int) bool
+	// parts are which blocks are combined in block k of the rank's result.
+	parts func(k, rank, ranks int) []int
+	call  func(*collectiveCalls, []mpi.Option) error
+}
+
+func one(int) int          { return 1 }
+func each(ranks int) int   { return ranks }
+func atRoot(rank int) bool { return rank == 0 }
+func atAll(int) bool       { return true }
+
+// blocksOf are block 0 of each rank.
+func blocksOf(_, _, ranks int) []int {
+	all := make([]int, ranks)
+	for r := range all {
+		all[r] = r
+	}
+	return all
+}
+
+// operations are those that are measured, with rank 0 as the root.
+var operations = []*operation{
+	{
+		"bcast", one, one, func(rank int) bool { return rank > 0 }, func(int, int, int) []int { return []int{0} },
+		func(c *collectiveCalls, o []mpi.Option) error { return mpi.Bcast(c.ctx, c.comm, c.recv, 0, o...) },
+	},
+	{
+		"allreduce", one, one, atAll, blocksOf,
+		func(c *collectiveCalls, o []mpi.Option) error {
+			return mpi.Allreduce(c.ctx, c.comm, c.send, c.recv, mpi.Sum, o...)
+		},
+	},
+	{
+		"alltoall", each, each, atAll, func(k, rank, ranks int) []int { return []int{k*ranks + rank} },
+		func(c *collectiveCalls, o []mpi.Option) error {
+			return mpi.Alltoall(c.ctx, c.comm, c.send, c.recv, o...)
+		},
+	},
+	{
+		"reduce", one, one, atRoot, blocksOf,
+		func(c *collectiveCalls, o []mpi.Option) error {
+			return mpi.Reduce(c.ctx, c.comm, c.send, c.recv, mpi.Sum, 0, o...)
+		},
+	},
+	{
+		"gather", one, each, atRoot, func(k, _, _ int) []int { return []int{k} },
+		func(c *collectiveCalls, o []mpi.Option) error {
+			return mpi.Gather(c.ctx, c.comm, c.send, c.recv, 0, o...)
+		},
+	},
+}
+
+// results is how many of the ranks get something.
+func (c *operation) results(ranks int) int {
+	n := 0
+	for r := range ranks {
+		if c.result(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// collectiveWarmup is how often an operation is called before it is timed: long ones are
+// timed a few times only.
+func collectiveWarmup(st step) int { return min(warmup, st.iterations) }
+
+// collectiveStep measures an operation of so many ranks, while rank 1 has so many bytes of
+// its own to send, or none. c/collective.c is the same, by one method.
+//
+// The time is that from rank 0's call until the last rank has its result, by the clock
+// that all processes of a machine have in common. All others have said before that they
+// are about to call, rank 1 last of all: no rank is late, and only rank 1 has
+// anything else to do.
+func collectiveStep(s *session, st step, op *operation, ranks, busy int) ([]Point, error) {
+	c, err := newCollectiveCalls(s, st, op, ranks, busy)
+	if err != nil {
+		return nil, err
+	}
+	share := (st.iterations + methodParts - 1) / methodParts
+	for from, to := -collectiveWarmup(st), 0; from < st.iterations; from, to = to, min(to+share, st.iterations) {
+		for m := range s.methods {
+			if err := c.part(m, from, to); err != nil {
+				return nil, fmt.Errorf("by %q: %w", s.methods[m].String(), err)
+			}
+		}
+	}
+	points := make([]Point, len(s.methods))
+	for m := range points {
+		if points[m], err = c.point(m); err != nil {
+			return nil, err
+		}
+	}
+	return points, nil
+}
+
+// collectiveCalls is a rank's part in the operations of a step.
+type collectiveCalls struct {
+	*session
+	step
+	op          *operation
+	rank, ranks int
+	// words are those of a block.
+	words int
+	// done is how many rounds were.
+	done int
+	// send and recv are the blocks of the operation, and own what rank 1 sends to rank 2,
+	// or nothing. A broadcast has recv only.
+	send, recv, own []int32
+	// parts are those of each block that is received.
+	parts [][]int
+	// starts are when each operation by each method began on rank 0, and ends when this
+	// rank had its result.
+	starts, ends [][]int64
+}
+
+func newCollectiveCalls(s *session, st step, op *operation, ranks, busy int) (*collectiveCalls, error) {
+	words, err := wordsOf(st.n)
+	if err != nil {
+		return nil, err
+	}
+	if n := s.comm.Size(); n != ranks {
+		return nil, fmt.Errorf("there are %d ranks instead of %d", n, ranks)
+	}
+	c := &collectiveCalls{
+		session: s, step: st, op: op, rank: s.comm.Rank(), ranks: ranks, words: words,
+		send: make([]int32, op.sends(ranks)*words), recv: make([]int32, op.receives(ranks)*words), own: make([]int32, busy/wordLen),
+		starts: make([][]int64, len(s.methods)), ends: make([][]int64, len(s.methods)),
+	}
+	if op.name == "bcast" {
+		c.send = c.recv
+	}
+	for k := range op.sends(ranks) {
+		fill(c.block(c.send, k), c.sent(k))
+	}
+	for k := range op.receives(ranks) {
+		c.parts = append(c.parts, op.parts(k, c.rank, ranks))
+	}
+	if c.rank == 1 {
+		fill(c.own, 1)
+	}
+	return c, nil
+}
+
+// block returns block k.
+func (c *collectiveCalls) block(all []int32, k int) []int32 { return all[k*c.words : (k+1)*c.words] }
+
+// sent returns which block the rank's block k is, among those of all ranks.
+func (c *collectiveCalls) sent(k int) int {
+	if c.op.sends(c.ranks) == 1 {
+		return c.rank
+	}
+	return c.rank*c.ranks + k
+}
+
+// part calls some operations by a method.
+func (c *collectiveCalls) part(method, from, to int) error {
+	defer c.account(method)()
+	m := &c.methods[method]
+	options := c.use(m)
+	all := collectiveWarmup(c.step) + c.iterations
+	for i := from; i < to; i++ {
+		c.pace(c.n, c.done, len(c.methods)*all)
+		c.done++
+		// No two operations have the same number.
+		start, end, err := c.round(options, i*len(c.methods)+method, i == from && from < 0 || i == c.iterations-1)
+		if err != nil {
+			return fmt.Errorf("round %d: %w", i, err)
+		}
+		if i >= 0 {
+			c.starts[method] = append(c.starts[method], int64(start))
+			c.ends[method] = append(c.ends[method], int64(end))
+		}
+	}
+	return nil
+}
+
+// use has the operations from now on carried out by a method, with the options that are
+// returned.
+func (c *collectiveCalls) use(m *method) []mpi.Option {
+	if c.order != nil {
+		c.order.form = m.order.Form()
+	}
+	return m.options()
+}
+
+// stamp returns what the first and the last word of a block hold in a round.
+func (c *collectiveCalls) stamp(i, block int) int32 { return int32(i*stampRanks + block) }
+
+// round is an operation of a number. It returns when it began and ended.
+func (c *collectiveCalls) round(options []mpi.Option, i int, all bool) (start, end time.Duration, err error) {
+	if c.op.name != "bcast" || c.rank == 0 {
+		for k := range c.op.sends(c.ranks) {
+			stamp(c.block(c.send, k), c.stamp(i, c.sent(k)))
+		}
+	}
+	own, err := c.ready(i)
+	if err != nil {
+		return 0, 0, err
+	}
+	start = sharedNow()
+	if err := c.op.call(c, options); err != nil {
+		return 0, 0, err
+	}
+	end = sharedNow()
+	if own != nil {
+		if _, err := own.Wait(c.ctx); err != nil {
+			return 0, 0, err
+		}
+		if c.rank == 2 {
+			if err := verify(c.own, number(i, 1), 1, all); err != nil {
+				return 0, 0, fmt.Errorf("what rank 1 sends: %w", err)
+			}
+			c.verified++
+		}
+	}
+	return start, end, c.check(i, all)
+}
+
+// check verifies the rank's result, the first and the last word of each block or all.
+func (c *collectiveCalls) check(i int, all bool) error {
+	if !c.op.result(c.rank) {
+		return nil
+	}
+	for k, parts := range c.parts {
+		block, last := c.block(c.recv, k), c.words-1
+		var stamped int32
+		for _, b := range parts {
+			stamped += c.stamp(i, b)
+		}
+		for w := 0; w < c.words; w++ {
+			want := stamped
+			switch {
+			case w > 0 && w < last && !all:
+				w = last
+			case w > 0 && w < last:
+				want = 0
+				for _, b := range parts {
+					want += pattern(w, b)
+				}
+			}
+			if err := expectWord(block, w, want); err != nil {
+				return fmt.Errorf("block %d: %w", k, err)
+			}
+		}
+	}
+	c.verified++
+	return nil
+}
+
+// ready returns when this rank is to call. Rank 1 then has begun to send what it has,
+// and rank 2 is ready to receive it.
+func (c *collectiveCalls) ready(i int) (own *mpi.Request, err error) {
+	switch {
+	case c.rank == 0:
+		_, err := c.session.recv(1, tagReady)
+		return nil, err
+	case c.rank > 1:
+		if c.rank == 2 && len(c.own) > 0 {
+			r, err := mpi.Irecv(c.comm, c.own, 1, tagBusy)
+			if err != nil {
+				return nil, err
+			}
+			own = &r
+		}
+		return own, c.session.send(0, 1, tagReady)
+	}
+	for r := 2; r < c.ranks; r++ {
+		if _, err := c.session.recv(r, tagReady); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.session.send(0, 0, tagReady); err != nil || len(c.own) == 0 {
+		return nil, err
+	}
+	stamp(c.own, number(i, 1))
+	r, err := mpi.Isend(c.comm, c.own, 2, tagBusy)
+	return &r, err
+}
+
+// point has rank 0 collect when each rank had its result.
+func (c *collectiveCalls) point(method int) (Point, error) {
+	starts, ends := c.starts[method], c.ends[method]
+	if c.rank > 0 {
+		if !c.op.result(c.rank) {
+			return Point{}, nil
+		}
+		return Point{}, mpi.Send(c.ctx, c.comm, ends, 0, tagTimes)
+	}
+	took := make([]time.Duration, len(starts))
+	for r := range c.ranks {
+		if !c.op.result(r) {
+			continue
+		}
+		if r > 0 {
+			if _, err := mpi.Recv(c.ctx, c.comm, ends, r, tagTimes); err != nil {
+				return Point{}, err
+			}
+		}
+		for i, end := range ends {
+			took[i] = max(took[i], time.Duration(end-starts[i]))
+		}
+	}
+	return newPoint(c.step, took), nil
+}

@@ -1,0 +1,61 @@
+package bench
+
+import "fmt"
+
+// bcastRanks is how many ranks most collective operations have.
+const bcastRanks = 8
+
+var (
+	bcastSteps = []step{
+		{4, 300}, {16, 300}, {64, 300}, {256, 300}, {1 << 10, 300}, {4 << 10, 300}, {16 << 10, 250},
+		{64 << 10, 150}, {256 << 10, 80}, {1 << 20, 40}, {4 << 20, 20},
+	}
+	bcastBusySteps = []step{
+		{4, 150}, {16, 150}, {64, 150}, {256, 150}, {1 << 10, 150}, {4 << 10, 150}, {16 << 10, 150},
+		{64 << 10, 100}, {256 << 10, 60}, {1 << 20, 30}, {4 << 20, 20},
+	}
+	collectiveSteps = []step{
+		{4, 200}, {64, 200}, {1 << 10, 200}, {4 << 10, 200}, {16 << 10, 150},
+		{64 << 10, 80}, {256 << 10, 30}, {1 << 20, 10}, {4 << 20, 5},
+	}
+	collectiveQuick = []step{{4, 10}, {64 << 10, 3}}
+)
+
+// collectiveWorkload is an operation of so many ranks.
+func collectiveWorkload(name, title string, op *operation, ranks, busy int) *workload {
+	results := op.results(ranks)
+	if busy > 0 {
+		results++
+	}
+	return &workload{
+		name: name, title: title, unit: "message", axis: "message length", bytes: true, source: "collective.c",
+		args: []string{op.name, fmt.Sprint(ranks), fmt.Sprint(busy)}, needs: times, tags: true, collective: true, inProcess: true, weight: 2,
+		full: collectiveSteps, quick: collectiveQuick, ranks: func(step) int { return ranks },
+		messages: func(s step) int { return results * (collectiveWarmup(s) + s.iterations) },
+		run:      func(s *session, st step) ([]Point, error) { return collectiveStep(s, st, op, ranks, busy) },
+	}
+}
+
+// broadcastWorkload is a broadcast to 8 ranks by several methods.
+func broadcastWorkload(name, title string, busy int, full []step) *workload {
+	w := collectiveWorkload(name, title, operations[0], bcastRanks, busy)
+	w.full, w.methods, w.inProcess, w.weight = full, true, false, 10
+	return w
+}
+
+// collectiveWorkloads are the operations of 8 ranks and of 4; that of 8 has the
+// operation's name.
+func collectiveWorkloads() []*workload {
+	all := []*workload{
+		broadcastWorkload("bcast", "Broadcast to 8 ranks", 0, bcastSteps),
+		broadcastWorkload("bcast-busy", "Broadcast to 8 ranks, one of which has 1 MiB to send", busyBytes, bcastBusySteps),
+		collectiveWorkload("bcast-4", "Broadcast to 4 ranks", operations[0], 4, 0),
+	}
+	titles := map[string]string{"allreduce": "Allreduce", "alltoall": "Alltoall", "reduce": "Reduce", "gather": "Gather"}
+	for _, op := range operations[1:] {
+		all = append(all,
+			collectiveWorkload(op.name, titles[op.name]+", 8 ranks", op, bcastRanks, 0),
+			collectiveWorkload(op.name+"-4", titles[op.name]+", 4 ranks", op, 4, 0))
+	}
+	return all
+}

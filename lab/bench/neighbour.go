@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// neighbourCommand follows RankCommand for the neighbour of a disturbed measurement. Its
+// argument is a seed.
+const neighbourCommand = "neighbour"
+
+// The neighbour uses each processor in bursts from burstLeast to burstMost, so long apart
+// that they take 1 / neighbourShare of it.
+const (
+	burstLeast     = time.Millisecond
+	burstMost      = 20 * time.Millisecond
+	neighbourShare = 5
+	// behindMost is how late a burst may be: those after it are then later, too, so that
+	// a neighbour of busy processes still pauses.
+	behindMost = 100 * time.Millisecond
+)
+
+// bursts are the times at which a neighbour uses a processor, the same for the same seed.
+type bursts struct {
+	random *rand.Rand
+	end    time.Duration
+}
+
+func newBursts(seed, processor uint64) *bursts {
+	return &bursts{random: rand.New(rand.NewPCG(seed, processor))}
+}
+
+// next returns when the next burst begins, since the first one could, and how much time of
+// the processor it takes.
+func (b *bursts) next() (start, length time.Duration) {
+	between := func(least, most time.Duration) time.Duration {
+		return least + time.Duration(b.random.Int64N(int64(most-least)+1))
+	}
+	const pauses = neighbourShare - 1 // of as many bursts, on average
+	start = b.end + between(pauses*burstLeast, pauses*burstMost)
+	length = between(burstLeast, burstMost)
+	b.end = start + length
+	return start, length
+}
+
+// runNeighbour uses all processors in bursts until ctx ends.
+func runNeighbour(ctx context.Context, seed string) error {
+	n, err := strconv.ParseUint(seed, 10, 64)
+	if err != nil {
+		return fmt.Errorf("the seed of the neighbour: %w", err)
+	}
+	errs := make([]error, runtime.NumCPU())
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() {
+			runtime.LockOSThread() // for good: the thread ends with it
+			if errs[i] = stayOn(i); errs[i] == nil {
+				disturb(ctx, newBursts(n, uint64(i)))
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// disturb uses this thread's processor in bursts until ctx ends.
+func disturb(ctx context.Context, b *bursts) {
+	for began := time.Now(); ctx.Err() == nil; {
+		at, length := b.next()
+		wait := at - time.Since(began)
+		if wait < -behindMost {
+			began = began.Add(-wait)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		for used := threadTime(); threadTime()-used < length; {
+		}
+	}
+}
+
+// startNeighbour starts a neighbour; stop ends it. The error of stop is that it was not
+// there all the time.
+func startNeighbour(ctx context.Context, self string, seed int) (stop func() error, err error) {
+	cmd := command(ctx, self, RankCommand, neighbourCommand, strconv.Itoa(seed))
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return func() error {
+		stdin.Close() // which ends it
+		return cmd.wait()
+	}, nil
+}

@@ -1,0 +1,210 @@
+package goodput
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/lab/path"
+)
+
+// The sides.
+const (
+	tcpCubic    = "tcp-cubic"
+	extendedUDP = "extended-udp"
+	extendedTCP = "extended-tcp"
+)
+
+var sides = []string{tcpCubic, extendedUDP, extendedTCP}
+
+// The parts of a measurement.
+const (
+	partLoss    = "loss"
+	partMTU     = "mtu"
+	partReorder = "reorder"
+	partShares  = "shares"
+	partIntact  = "intact"
+)
+
+// Parts returns the names of the parts of a measurement.
+func Parts() []string { return []string{partLoss, partMTU, partReorder, partShares, partIntact} }
+
+// The path of all cells. 100 Mbit/s are 8,333 packets of 1500 bytes a second.
+const (
+	rate       = 100_000_000 / 8
+	defaultMTU = 1500
+)
+
+// Times of a flow. Long lossy paths have few losses in a second, so a lossy cell takes more
+// round trips. Of two flows the first seconds do not count: their shares are those of
+// flows under way.
+const (
+	cellTime   = 4 * time.Second
+	lossyTrips = 40
+	sharesTime = 12 * time.Second
+	sharesSkip = 4 * time.Second
+	quickTime  = time.Second
+	intactTime = 2 * time.Minute // at most
+)
+
+// intactBytes are sent as a whole in the part intact: more than a window of messages.
+const intactBytes, quickBytes = 100_000_000, 5_000_000
+
+// Cell is a path, and what is measured on it.
+type Cell struct {
+	Part string `json:"part"`
+	// RTT, Late: milliseconds. Loss, Reorder, Duplicate: percent. Rate: bytes a second.
+	RTT       float64    `json:"rtt_ms"`
+	Loss      float64    `json:"loss_percent"`
+	MTU       int        `json:"mtu"`
+	Rate      int        `json:"rate"`
+	Reorder   float64    `json:"reorder_percent,omitempty"`
+	Duplicate float64    `json:"duplicate_percent,omitempty"`
+	Late      float64    `json:"late_ms,omitempty"`
+	Runs      []Measured `json:"runs"`
+
+	// time is how long a flow sends, and skip how much of it does not count. If bytes is
+	// not 0, it ends when these have arrived.
+	time, skip time.Duration
+	bytes      int64
+}
+
+// Measured is one flow or several at once.
+type Measured struct {
+	// Flows are their sides.
+	Flows  []string `json:"flows"`
+	Rounds []Round  `json:"rounds"`
+}
+
+// Round is what a run has given once.
+type Round struct {
+	// Seed decides what is lost: it is the same for all runs of a cell in a round.
+	Seed  int      `json:"seed"`
+	Flows []Flow   `json:"flows"`
+	Path  path.Use `json:"path"`
+}
+
+// Flow is what has arrived, verified, and in which time.
+type Flow struct {
+	Bytes   int64   `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+	// CPU is the processor time of the sender's and the receiver's process in seconds.
+	CPU float64 `json:"cpu_seconds"`
+}
+
+// goodput returns 10⁶ bytes a second.
+func (f *Flow) goodput() float64 {
+	if f.Seconds <= 0 {
+		return 0
+	}
+	return float64(f.Bytes) / f.Seconds / 1e6
+}
+
+// same reports whether two cells are of the same path and part.
+func (c *Cell) same(other *Cell) bool { return c.String() == other.String() }
+
+// String names the cell, as in "loss, 20 ms, 0.1 %, MTU 1500".
+func (c *Cell) String() string {
+	s := fmt.Sprintf("%s, %g ms, %g %%, MTU %d", c.Part, c.RTT, c.Loss, c.MTU)
+	if c.Reorder > 0 {
+		s += fmt.Sprintf(", reorder %g %%", c.Reorder)
+	}
+	if c.Duplicate > 0 {
+		s += fmt.Sprintf(", duplicate %g %%", c.Duplicate)
+	}
+	return s
+}
+
+// config is that of the cell's path in a round, in which all sides have the same seed.
+func (c *Cell) config(seed int) path.Config {
+	return path.Config{
+		RTT: millis(c.RTT), Rate: c.Rate, MTU: c.MTU, Loss: c.Loss, Reorder: c.Reorder, Duplicate: c.Duplicate, Late: millis(c.Late),
+		Seed: seed, TCP: "cubic",
+		// Buffers do not limit TCP, and a connection does not begin with what the kernel
+		// remembers of earlier ones.
+		Settings: map[string]string{
+			"net.ipv4.tcp_no_metrics_save": "1", "net.ipv4.tcp_rmem": "4096 131072 33554432", "net.ipv4.tcp_wmem": "4096 65536 33554432",
+		},
+	}
+}
+
+// millis returns a number of milliseconds.
+func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// cells returns the cells of the options.
+func (o *Options) cells() []Cell {
+	var all []Cell
+	single := func(c Cell) {
+		c.time = cellTime
+		if c.Loss > 0 {
+			c.time += lossyTrips * millis(c.RTT)
+		}
+		for _, s := range o.only(sides) {
+			c.Runs = append(c.Runs, Measured{Flows: []string{s}})
+		}
+		all = append(all, c)
+	}
+	for _, part := range o.Parts {
+		switch part {
+		case partLoss:
+			for _, rtt := range o.RTTs {
+				for _, loss := range o.Losses {
+					single(Cell{Part: part, RTT: rtt, Loss: loss, MTU: defaultMTU})
+				}
+			}
+		case partMTU:
+			for _, mtu := range o.MTUs {
+				single(Cell{Part: part, RTT: middleRTT, MTU: mtu})
+			}
+		case partReorder:
+			single(Cell{Part: part, RTT: middleRTT, MTU: defaultMTU, Reorder: 5, Late: 2})
+			single(Cell{Part: part, RTT: middleRTT, MTU: defaultMTU, Duplicate: 5})
+		case partShares:
+			all = append(all, Cell{Part: part, RTT: middleRTT, MTU: defaultMTU, time: sharesTime, skip: sharesSkip, Runs: o.pairs()})
+		case partIntact:
+			c := Cell{Part: part, RTT: middleRTT, Loss: 0.1, MTU: defaultMTU, Reorder: 1, Duplicate: 1, Late: 2, time: intactTime, bytes: intactBytes}
+			for _, s := range o.only([]string{extendedUDP}) {
+				c.Runs = append(c.Runs, Measured{Flows: []string{s}})
+			}
+			all = append(all, c)
+		}
+	}
+	for i := range all {
+		c := &all[i]
+		c.Rate = rate
+		if o.Quick {
+			c.time, c.skip, c.bytes = min(c.time, max(quickTime, 10*millis(c.RTT))), 0, min(c.bytes, quickBytes)
+		}
+		if c.bytes > 0 {
+			c.time = intactTime
+		}
+	}
+	return slices.DeleteFunc(all, func(c Cell) bool { return len(c.Runs) == 0 })
+}
+
+// middleRTT is the round trip in milliseconds of the parts that have one only.
+const middleRTT = 20
+
+// pairs returns the runs of two flows.
+func (o *Options) pairs() (runs []Measured) {
+	for _, flows := range [][]string{{tcpCubic, tcpCubic}, {extendedUDP, extendedUDP}, {extendedUDP, tcpCubic}, {extendedTCP, tcpCubic}} {
+		if len(o.only(flows)) == len(flows) {
+			runs = append(runs, Measured{Flows: flows})
+		}
+	}
+	return runs
+}
+
+// only returns those of some sides that the options name.
+func (o *Options) only(some []string) []string {
+	return slices.DeleteFunc(slices.Clone(some), func(s string) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s) })
+}
+
+// tolerance is by how much packets may be late on average: a twentieth of the round trip,
+// and no more than a millisecond, since TCP ends slow start when the round trip grows by
+// 4 ms.
+func (c *Cell) tolerance() time.Duration { return min(millis(c.RTT)/20, time.Millisecond) }
+
+// name writes the flows of a run.
+func (r *Measured) name() string { return strings.Join(r.Flows, " + ") }

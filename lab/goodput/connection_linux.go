@@ -1,0 +1,119 @@
+package goodput
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// connection is one end of a flow of TCP without MPI.
+func (j *job) connection(ctx context.Context, c *counter) error {
+	if j.Rank == 0 {
+		return j.send(ctx, c)
+	}
+	return j.receive(ctx, c)
+}
+
+// send sends until ctx ends, or all is sent. The receiver may not be there yet.
+func (j *job) send(ctx context.Context, c *counter) error {
+	conn, err := dial(ctx, j.Address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := usesCubic(conn); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	for !c.complete() {
+		n, err := conn.Write(c.stream.at(c.position, messageLen))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		c.position += int64(n)
+	}
+	return nil
+}
+
+func dial(ctx context.Context, address string) (*net.TCPConn, error) {
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", address)
+		if err == nil {
+			return conn.(*net.TCPConn), nil
+		}
+		if !errors.Is(err, unix.ECONNREFUSED) {
+			return nil, err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// usesCubic returns an error if a connection has another congestion control: the path
+// decides which it is.
+func usesCubic(conn syscall.Conn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var name string
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		name, failed = unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+	}); err != nil || failed != nil {
+		return errors.Join(err, failed)
+	}
+	if name != "cubic" {
+		return fmt.Errorf("the congestion control is %q instead of cubic: load the kernel module tcp_cubic", name)
+	}
+	return nil
+}
+
+// receive accepts a connection, and reads until the time is over, or all has arrived. The
+// connection ends with the process.
+func (j *job) receive(ctx context.Context, c *counter) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", j.Address)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	conn, err := l.Accept()
+	if err != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	c.conn = conn
+	context.AfterFunc(ctx, func() { conn.Close() })
+	if err := usesCubic(conn.(*net.TCPConn)); err != nil {
+		return err
+	}
+	b := make([]byte, messageLen)
+	for !c.complete() {
+		n, err := conn.Read(b)
+		now := time.Now()
+		if c.begin.IsZero() {
+			c.start(now)
+			if err := conn.SetReadDeadline(c.end()); err != nil {
+				return err
+			}
+		}
+		if err := c.arrived(now, b[:n]); err != nil {
+			return err
+		}
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return c.late()
+		case err != nil && (!errors.Is(err, io.EOF) || !c.complete()):
+			return err
+		}
+	}
+	return nil
+}

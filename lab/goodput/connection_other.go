@@ -1,0 +1,13 @@
+//go:build !linux
+
+package goodput
+
+import (
+	"context"
+	"errors"
+)
+
+// connection returns an error: paths are emulated on Linux only.
+func (*job) connection(context.Context, *counter) error {
+	return errors.New("there is no TCP CUBIC on this system")
+}

@@ -1,0 +1,84 @@
+package goodput
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Options say what to measure.
+type Options struct {
+	// Parts are names of Parts; none is all.
+	Parts []string
+	// RTTs in milliseconds and Losses in percent are those of the part loss, MTUs those of
+	// the part mtu. None is 2, 20 and 100; 0, 0.1, 1 and 5; 1280 and 9000,
+	// as 1500 is the MTU of the other parts.
+	RTTs   []float64
+	Losses []float64
+	MTUs   []int
+	// Only are sides; none is all.
+	Only []string
+	// Rounds is how often all is measured; 0 is 3, or 1 if Quick. Seed is that of the first,
+	// and those of the others follow.
+	Rounds, Seed int
+	// Quick measures a few cells for a second, to see that everything works.
+	Quick bool
+}
+
+const defaultRounds = 3
+
+// UsageError is a mistake in the options.
+type UsageError struct{ text string }
+
+func (e *UsageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+
+// complete fills in what was left out. Errors are *UsageError.
+func (o *Options) complete() error {
+	if o.Rounds == 0 {
+		o.Rounds = defaultRounds
+		if o.Quick {
+			o.Rounds = 1
+		}
+	}
+	o.Parts = whole(o.Parts, Parts())
+	if o.Quick {
+		o.RTTs, o.Losses, o.MTUs = whole(o.RTTs, []float64{middleRTT}), whole(o.Losses, []float64{0, 1}), whole(o.MTUs, []int{1280})
+	}
+	o.RTTs, o.Losses, o.MTUs = whole(o.RTTs, []float64{2, 20, 100}), whole(o.Losses, []float64{0, 0.1, 1, 5}), whole(o.MTUs, []int{1280, 9000})
+	if o.Rounds < 1 {
+		return usagef("%d rounds: give at least 1", o.Rounds)
+	}
+	for _, x := range []struct {
+		what       string
+		given, has []string
+	}{{"part", o.Parts, Parts()}, {"side", o.Only, sides}} {
+		for i, name := range x.given {
+			switch {
+			case !slices.Contains(x.has, name):
+				return usagef("there is no %s %q; there are %s", x.what, name, strings.Join(x.has, ", "))
+			case slices.Contains(x.given[:i], name):
+				return usagef("%s is named twice", name)
+			}
+		}
+	}
+	cells := o.cells()
+	if len(cells) == 0 {
+		return usagef("none of the sides is in any of the parts")
+	}
+	for i := range cells {
+		if err := cells[i].config(0).Check(); err != nil {
+			return usagef("%v", err)
+		}
+	}
+	return nil
+}
+
+// whole returns some, or all if there are none.
+func whole[T any](some, all []T) []T {
+	if len(some) == 0 {
+		return all
+	}
+	return some
+}

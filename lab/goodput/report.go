@@ -1,0 +1,170 @@
+package goodput
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/lab/bench"
+)
+
+// Report is the result of a measurement. Its JSON form is what WriteJSON writes and Load
+// reads.
+type Report struct {
+	Machine bench.Machine `json:"machine"`
+	// Failed says which runs have failed.
+	Failed []string `json:"failed,omitempty"`
+	Cells  []Cell   `json:"cells"`
+}
+
+// Err says which runs have failed, or is nil.
+func (r *Report) Err() error {
+	if len(r.Failed) == 0 {
+		return nil
+	}
+	return errors.New("failed: " + strings.Join(r.Failed, "\nfailed: "))
+}
+
+// WriteJSON writes all figures.
+func (r *Report) WriteJSON(out io.Writer) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "\t")
+	return e.Encode(r)
+}
+
+// Save writes all figures to a file.
+func (r *Report) Save(file string) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.WriteJSON(f), f.Close())
+}
+
+// Load reads what Save has written, from one file or several: the rounds of the same cell
+// are put together. The machine is that of the first.
+func Load(files ...string) (*Report, error) {
+	var all Report
+	for i, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var r Report
+		if err := json.Unmarshal(text, &r); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if len(r.Cells) == 0 {
+			return nil, fmt.Errorf("%s: there are no cells in it", file)
+		}
+		if i == 0 {
+			all.Machine = r.Machine
+		}
+		all.Failed = append(all.Failed, r.Failed...)
+		for _, c := range r.Cells {
+			all.add(c)
+		}
+	}
+	return &all, nil
+}
+
+// add puts the rounds of a cell to those of the same one.
+func (r *Report) add(c Cell) {
+	i := slices.IndexFunc(r.Cells, func(have Cell) bool { return have.same(&c) })
+	if i < 0 {
+		r.Cells = append(r.Cells, c)
+		return
+	}
+	for _, run := range c.Runs {
+		if have := r.Cells[i].run(run.Flows...); have != nil {
+			have.Rounds = append(have.Rounds, run.Rounds...)
+		} else {
+			r.Cells[i].Runs = append(r.Cells[i].Runs, run)
+		}
+	}
+}
+
+// run returns the run of these flows, or nil.
+func (c *Cell) run(flows ...string) *Measured {
+	for i := range c.Runs {
+		if slices.Equal(c.Runs[i].Flows, flows) {
+			return &c.Runs[i]
+		}
+	}
+	return nil
+}
+
+// median returns the median of a figure over the rounds; ok is false without any.
+func (r *Measured) median(figure func(*Round) float64) (value float64, ok bool) {
+	if r == nil || len(r.Rounds) == 0 {
+		return 0, false
+	}
+	values := make([]float64, len(r.Rounds))
+	for i := range r.Rounds {
+		values[i] = figure(&r.Rounds[i])
+	}
+	return median(values), true
+}
+
+// median sorts the values, of which there is one at least.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	half := len(values) / 2
+	if len(values)%2 == 0 {
+		return (values[half-1] + values[half]) / 2
+	}
+	return values[half]
+}
+
+// of returns the rounds of a seed.
+func (r *Measured) of(seed int) *Measured {
+	return &Measured{Rounds: slices.DeleteFunc(slices.Clone(r.Rounds), func(x Round) bool { return x.Seed != seed })}
+}
+
+// goodput returns that of a flow of a round.
+func goodput(flow int) func(*Round) float64 {
+	return func(r *Round) float64 { return r.Flows[flow].goodput() }
+}
+
+// queueMean and queueP99 are those of the direction in which bytes are sent.
+func queueMean(r *Round) float64 { return r.Path.Directions[0].QueueMean }
+func queueP99(r *Round) float64  { return r.Path.Directions[0].QueueP99 }
+
+// share returns which part of all bytes a second is that of the first flow.
+func share(r *Round) float64 {
+	sum := 0.0
+	for i := range r.Flows {
+		sum += r.Flows[i].goodput()
+	}
+	if sum == 0 {
+		return 0
+	}
+	return r.Flows[0].goodput() / sum
+}
+
+// ratio returns the goodput of a side by that of TCP CUBIC: the median of the ratios of the
+// seeds that both were measured with, since what is lost makes more difference than the
+// sides.
+func (c *Cell) ratio(side string) (value float64, ok bool) {
+	ours, base := c.run(side), c.run(tcpCubic)
+	if ours == nil || base == nil {
+		return 0, false
+	}
+	ratios := map[int]float64{}
+	for i := range base.Rounds {
+		seed := base.Rounds[i].Seed
+		a, found := ours.of(seed).median(goodput(0))
+		if b, _ := base.of(seed).median(goodput(0)); found && b > 0 {
+			ratios[seed] = a / b
+		}
+	}
+	if len(ratios) == 0 {
+		return 0, false
+	}
+	return median(slices.Collect(maps.Values(ratios))), true
+}

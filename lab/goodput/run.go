@@ -1,0 +1,220 @@
+package goodput
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/lab/bench"
+	"github.com/zrlmpi/zrlmpid/lab/path"
+)
+
+// graceTime is how much longer than its flow a process may take, and killTime how long it
+// may take to end when it is asked to.
+const (
+	graceTime = 20 * time.Second
+	killTime  = 5 * time.Second
+)
+
+// attempts is how often a run is measured at most in a round while the emulator is late.
+const attempts = 3
+
+// Run measures, and reports its progress. A run of flows that fails is not repeated; the
+// report says so, and its Err is not nil. The other errors are a *UsageError, what keeps
+// anything from being measured, or ctx's.
+func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "zrlmpid-goodput-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	r := runner{dir: dir, self: self, report: &Report{Machine: bench.DescribeMachine(), Cells: o.cells()}}
+	for round := range o.Rounds {
+		for i := range r.report.Cells {
+			c := &r.report.Cells[i]
+			if c.bytes > 0 && round > 0 {
+				continue // once is enough to see that all arrives
+			}
+			fmt.Fprintf(progress, "round %d of %d: %v\n", round+1, o.Rounds, c)
+			for k := range c.Runs {
+				if err := r.measure(ctx, c, &c.Runs[k], o.Seed+round); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return r.report, nil
+}
+
+// runner is a measurement.
+type runner struct {
+	dir, self string
+	report    *Report
+}
+
+// measure does a run once, or again if the emulator was late, as when the host of a virtual
+// machine takes its processors away: then the least late one counts. The error is that
+// nothing more can be measured.
+func (r *runner) measure(ctx context.Context, c *Cell, run *Measured, seed int) error {
+	var best *Round
+	for range attempts {
+		p, err := path.Open(c.config(seed))
+		if err != nil {
+			return err
+		}
+		round, err := r.once(ctx, p, c, run)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			r.report.Failed = append(r.report.Failed, fmt.Sprintf("%v, %s, seed %d: %v", c, run.name(), seed, err))
+			return nil
+		}
+		if best == nil || round.Path.Late() < best.Path.Late() {
+			best = round
+		}
+		if c.bytes > 0 || best.Path.Late() <= c.tolerance() { // in a transfer of bytes, time is not what counts
+			break
+		}
+	}
+	best.Seed = seed
+	run.Rounds = append(run.Rounds, *best)
+	return nil
+}
+
+// once does a run once, and closes the path.
+func (r *runner) once(ctx context.Context, p *path.Path, c *Cell, run *Measured) (*Round, error) {
+	flows, err := r.flows(ctx, p, c, run)
+	use, closed := p.Close()
+	if err := errors.Join(err, closed); err != nil {
+		return nil, err
+	}
+	return &Round{Flows: flows, Path: use}, nil
+}
+
+// flows runs the flows of a run at the same time.
+func (r *runner) flows(ctx context.Context, p *path.Path, c *Cell, run *Measured) ([]Flow, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.time+graceTime)
+	defer cancel()
+	results := make([]Flow, len(run.Flows))
+	ends := make(chan error, len(run.Flows))
+	for i, side := range run.Flows {
+		go func() {
+			err := r.flow(ctx, p, c, side, i, &results[i])
+			if err != nil {
+				cancel() // the others, which have nothing to be compared with
+			}
+			ends <- err
+		}()
+	}
+	var errs []error
+	for range run.Flows {
+		if err := <-ends; err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errs[0] // the others follow from it
+	}
+	return results, nil
+}
+
+// flow runs the two processes of a flow until the receiver has seen enough.
+func (r *runner) flow(ctx context.Context, p *path.Path, c *Cell, side string, number int, result *Flow) error {
+	j := job{
+		Side: side, Config: filepath.Join(r.dir, fmt.Sprintf("%s.%d.yaml", side, number)), Address: netip.AddrPortFrom(path.Addr(1), uint16(port(number))).String(),
+		Skip: c.skip, Time: c.time, Bytes: c.bytes,
+	}
+	if err := configure(j.Config, side, number); err != nil {
+		return err
+	}
+	receiver, err := r.start(ctx, p, j, 1)
+	if err != nil {
+		return err
+	}
+	sender, err := r.start(ctx, p, j, 0)
+	if err != nil {
+		return errors.Join(err, receiver.end())
+	}
+	printed := json.NewDecoder(receiver.out).Decode(result)
+	if printed != nil || c.bytes == 0 {
+		sender.stdin.Close()
+	}
+	sent := sender.wait()
+	received := receiver.end()
+	switch {
+	case received != nil:
+		return received
+	case sent != nil:
+		return sent
+	case printed != nil:
+		return fmt.Errorf("%s: the receiver prints no result: %w", side, printed)
+	}
+	result.CPU = sender.used() + receiver.used()
+	return nil
+}
+
+// process is one end of a flow.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	out   io.Reader
+	err   bytes.Buffer
+}
+
+// start starts an end of a flow in the namespace of its end of the path.
+func (r *runner) start(ctx context.Context, p *path.Path, j job, rank int) (*process, error) {
+	j.Rank = rank
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	proc := &process{cmd: exec.CommandContext(ctx, r.self, FlowCommand, string(text))}
+	proc.cmd.Stderr, proc.cmd.WaitDelay = &proc.err, killTime
+	if proc.stdin, err = proc.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if proc.out, err = proc.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	p.Do(rank, func() { err = proc.cmd.Start() })
+	if err != nil {
+		return nil, err
+	}
+	return proc, nil
+}
+
+// end ends the process, and waits for it.
+func (p *process) end() error {
+	p.stdin.Close()
+	return p.wait()
+}
+
+// wait waits for the end of the process. The error has what it has printed.
+func (p *process) wait() error {
+	if err := p.cmd.Wait(); err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(p.err.String()))
+	}
+	return nil
+}
+
+// used returns the processor time of a process that has ended, in seconds.
+func (p *process) used() float64 {
+	return (p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()).Seconds()
+}

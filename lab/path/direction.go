@@ -1,0 +1,104 @@
+package path
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
+)
+
+// Direction is one direction of a path. It copies packets, and keeps no more of them than
+// the queue and the delay hold. It is not safe for concurrent use.
+type Direction struct {
+	rate  float64
+	epoch time.Time
+	// bottleneck decides about the queue and the rate, and wire about what befalls the
+	// packets that have left the queue.
+	bottleneck, wire *impair.Impairer
+	// free is when all packets that were accepted have been sent.
+	free time.Time
+	late impair.Queue[[]byte]
+	// taken is what Deliver returned last, and spare are buffers for later packets.
+	taken []byte
+	spare [][]byte
+	mtu   int
+	// counts are complete but for what follows from depth and late.
+	counts Traffic
+	// depth is how many bytes each packet has found in the queue, and lateness by how many
+	// microseconds packets were delivered too late.
+	depth, lateness histogram
+}
+
+// latenessBound is the greatest lateness that is distinguished.
+const latenessBound = 10 * time.Millisecond
+
+// newDirection returns a direction of a complete configuration. number is 0 or 1, for the
+// one and the other direction. Times begin at epoch.
+func newDirection(c Config, number int, epoch time.Time) (*Direction, error) {
+	seed := 2*c.Seed + number
+	bottleneck, err := impair.New(impair.Script{Seed: seed, Rules: []impair.Rule{{Rate: bytesize.Size(c.Rate), Queue: bytesize.Size(c.Queue)}}}, impair.Datagrams, ends)
+	if err != nil {
+		return nil, err
+	}
+	late := impair.Span{Min: c.Late, Max: c.Late}
+	delay := impair.Span{Min: c.RTT / 2, Max: c.RTT / 2}
+	wire, err := impair.New(impair.Script{Seed: seed, Rules: []impair.Rule{{
+		Loss: impair.Percent(c.Loss), Delay: delay, Reorder: impair.Percent(c.Reorder), Duplicate: impair.Percent(c.Duplicate), Late: late,
+	}}}, impair.Datagrams, ends)
+	if err != nil {
+		return nil, err
+	}
+	return &Direction{
+		rate: float64(c.Rate), epoch: epoch, bottleneck: bottleneck, wire: wire, free: epoch, mtu: c.MTU,
+		depth: newHistogram(c.Queue), lateness: newHistogram(int(latenessBound / time.Microsecond)),
+	}, nil
+}
+
+// Send takes a packet at now, which does not decrease.
+func (d *Direction) Send(now time.Time, packet []byte) {
+	d.counts.Packets++
+	d.counts.Bytes += uint64(len(packet))
+	d.depth.add(int(max(d.free.Sub(now), 0).Seconds() * d.rate))
+	since := now.Sub(d.epoch)
+	queued := d.bottleneck.Datagram(since, 0, 1, packet)
+	if len(queued) == 0 {
+		d.counts.Overflowed++
+		return
+	}
+	d.free = now.Add(queued[0].After)
+	deliveries := d.wire.Datagram(since, 0, 1, packet)
+	if len(deliveries) == 0 {
+		d.counts.Lost++
+	}
+	for _, x := range deliveries {
+		d.late.Push(d.free.Add(x.After), append(d.buffer(), packet...))
+	}
+}
+
+// buffer returns an empty buffer for a packet.
+func (d *Direction) buffer() []byte {
+	if n := len(d.spare) - 1; n >= 0 {
+		b := d.spare[n]
+		d.spare = d.spare[:n]
+		return b
+	}
+	return make([]byte, 0, d.mtu)
+}
+
+// Deliver returns the next packet that is due at now, until it is called again, and
+// reports whether there is one.
+func (d *Direction) Deliver(now time.Time) (packet []byte, ok bool) {
+	if d.taken != nil {
+		d.spare, d.taken = append(d.spare, d.taken[:0]), nil
+	}
+	due, ok := d.late.Due()
+	if !ok || due.After(now) {
+		return nil, false
+	}
+	d.lateness.add(int(now.Sub(due) / time.Microsecond))
+	d.taken, _ = d.late.Pop(now)
+	return d.taken, true
+}
+
+// Due returns when the next packet is to be delivered, and reports whether there is one.
+func (d *Direction) Due() (time.Time, bool) { return d.late.Due() }

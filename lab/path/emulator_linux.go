@@ -1,0 +1,169 @@
+package path
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// firstTUN is the descriptor of the TUN device of end 0 in the emulator's process. That of
+// end 1 follows.
+const firstTUN = 3
+
+// readBatch is how many packets are read from a device before what is due is delivered.
+const readBatch = 64
+
+// ready is what the emulator prints when it carries packets. When it ends, it prints what
+// has passed, as JSON.
+const ready = "ready\n"
+
+// emulator carries packets between two devices.
+type emulator struct {
+	tuns       [2]int
+	directions [2]*Direction
+	buffer     []byte
+	// stopped is a descriptor that can be read from when the emulator is to end.
+	stopped int
+	// refused counts packets that a device did not take.
+	refused uint64
+}
+
+// RunEmulator is the emulator of a path, in a process of its own: args are those after
+// EmulatorCommand. It ends when ctx or stdin does. Its process has a real-time priority,
+// so that all threads of the Go scheduler have it: every 10 ms another one has to run, or
+// the emulator does not continue.
+func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%s: %d arguments instead of one", EmulatorCommand, len(args))
+	}
+	var c Config
+	if err := json.Unmarshal([]byte(args[0]), &c); err != nil {
+		return err
+	}
+	c, err := c.complete()
+	if err != nil {
+		return err
+	}
+	var wake [2]int
+	if err := unix.Pipe2(wake[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() { unix.Close(wake[1]) })
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin) // however it ends
+		cancel()
+	}()
+	e := emulator{tuns: [2]int{firstTUN, firstTUN + 1}, buffer: make([]byte, c.MTU), stopped: wake[0]}
+	begin := time.Now()
+	for i, tun := range e.tuns {
+		if err := unix.SetNonblock(tun, true); err != nil {
+			return err
+		}
+		if e.directions[i], err = newDirection(c, i, begin); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(stdout, ready); err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := e.run(); err != nil {
+		return err
+	}
+	use := Use{CPU: 100 * processTime().Seconds() / time.Since(begin).Seconds(), Refused: e.refused}
+	for i, d := range e.directions {
+		use.Directions[i] = d.traffic()
+	}
+	return json.NewEncoder(stdout).Encode(use)
+}
+
+// run carries packets until the emulator is to end.
+func (e *emulator) run() error {
+	for {
+		for i, d := range e.directions {
+			if err := e.read(e.tuns[i], d); err != nil {
+				return err
+			}
+		}
+		for i, d := range e.directions {
+			e.deliver(d, e.tuns[1-i])
+		}
+		if stopped, err := e.wait(); stopped || err != nil {
+			return err
+		}
+	}
+}
+
+// read sends the packets of a device into a direction.
+func (e *emulator) read(tun int, d *Direction) error {
+	for range readBatch {
+		n, errno := raw(unix.SYS_READ, tun, e.buffer)
+		switch errno {
+		case 0:
+			d.Send(time.Now(), e.buffer[:n])
+		case unix.EAGAIN:
+			return nil
+		case unix.EINTR:
+		default:
+			return fmt.Errorf("cannot read from a TUN device: %w", errno)
+		}
+	}
+	return nil
+}
+
+// deliver writes the packets of a direction that are due to a device.
+func (e *emulator) deliver(d *Direction, tun int) {
+	for p, ok := d.Deliver(time.Now()); ok; p, ok = d.Deliver(time.Now()) {
+		if _, errno := raw(unix.SYS_WRITE, tun, p); errno != 0 {
+			e.refused++
+		}
+	}
+}
+
+// longestWait bounds a call of wait, during which the garbage collector cannot begin.
+const longestWait = 10 * time.Millisecond
+
+// wait waits for a packet of a device, or until one is due, at most longestWait. It
+// reports whether the emulator is to end.
+func (e *emulator) wait() (stopped bool, err error) {
+	left := longestWait
+	for _, d := range e.directions {
+		if due, ok := d.Due(); ok {
+			left = min(left, max(time.Until(due), 0))
+		}
+	}
+	fds := [...]unix.PollFd{
+		{Fd: int32(e.tuns[0]), Events: unix.POLLIN}, {Fd: int32(e.tuns[1]), Events: unix.POLLIN}, {Fd: int32(e.stopped), Events: unix.POLLIN},
+	}
+	limit := unix.NsecToTimespec(int64(left))
+	_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)), uintptr(len(fds)), uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	if errno != 0 && errno != unix.EINTR {
+		return false, fmt.Errorf("cannot wait for a TUN device: %w", errno)
+	}
+	return errno == 0 && fds[2].Revents != 0, nil
+}
+
+// raw makes a system call with a packet. Raw calls, that of wait too, do not release the
+// thread's processor of the Go scheduler, and so do not wait for one afterwards.
+func raw(call uintptr, fd int, packet []byte) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(packet))), uintptr(len(packet)))
+	return int(n), errno
+}
+
+// processTime returns the processor time of this process.
+func processTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,128 @@
+package path
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// realtimePriority lets the emulator run as soon as a packet is due, also while ranks poll
+// on every processor.
+const realtimePriority = 1
+
+// Path is an emulated path. Its two ends are network namespaces.
+type Path struct {
+	ends     [2]*namespace
+	emulator *exec.Cmd
+	stdin    io.Closer
+	stdout   *bufio.Reader
+	said     bytes.Buffer
+}
+
+// Open makes a path. It needs root, and the program ip of iproute2. The running program
+// must pass the arguments after EmulatorCommand to RunEmulator.
+func Open(c Config) (*Path, error) {
+	if err := c.Check(); err != nil {
+		return nil, fmt.Errorf("path: %w", err)
+	}
+	var p Path
+	for i := range p.ends {
+		n, err := newNamespace(ends[i], &c)
+		if err != nil {
+			p.close()
+			return nil, fmt.Errorf("path: %w", err)
+		}
+		p.ends[i] = n
+	}
+	if err := p.start(c); err != nil {
+		p.close()
+		return nil, fmt.Errorf("path: %w", err)
+	}
+	return &p, nil
+}
+
+// start starts the emulator, and waits until it is ready.
+func (p *Path) start(c Config) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	p.emulator = exec.Command(self, EmulatorCommand, string(text))
+	p.emulator.ExtraFiles = []*os.File{p.ends[0].tun, p.ends[1].tun}
+	p.emulator.Stderr = &p.said
+	if p.stdin, err = p.emulator.StdinPipe(); err != nil {
+		return err
+	}
+	stdout, err := p.emulator.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	p.stdout = bufio.NewReader(stdout)
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread, whose priority the process inherits, ends with the goroutine
+		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: realtimePriority}, 0)
+		if err != nil {
+			started <- fmt.Errorf("cannot get a real-time priority: %w; run as root, with CAP_SYS_NICE", err)
+			return
+		}
+		started <- p.emulator.Start()
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	if line, err := p.stdout.ReadString('\n'); line != ready {
+		p.stdin.Close()
+		return fmt.Errorf("the emulator does not start: %w: %s", errors.Join(err, p.emulator.Wait()), bytes.TrimSpace(p.said.Bytes()))
+	}
+	return nil
+}
+
+// Do runs f on a thread that is in the network namespace of an end, and waits for it. The
+// sockets and processes that f makes are in that namespace. Goroutines that f starts are
+// not.
+func (p *Path) Do(end int, f func()) { p.ends[end].do(f) }
+
+// Close ends the path, and returns what has passed. The error is that packets were lost
+// that the path should have carried, or that the emulator has failed.
+func (p *Path) Close() (Use, error) {
+	var u Use
+	p.stdin.Close()
+	err := json.NewDecoder(p.stdout).Decode(&u)
+	if failed := p.emulator.Wait(); failed != nil || err != nil {
+		err = fmt.Errorf("path: the emulator has failed: %w: %s", errors.Join(failed, err), bytes.TrimSpace(p.said.Bytes()))
+	}
+	errs := []error{err}
+	if u.Refused > 0 {
+		errs = append(errs, fmt.Errorf("path: TUN devices have refused %d packets", u.Refused))
+	}
+	for _, n := range p.ends {
+		dropped, err := n.drops()
+		if dropped > 0 {
+			err = fmt.Errorf("path: %d packets were dropped before the emulator has read them: the machine is too slow or too busy", dropped)
+		}
+		errs = append(errs, err)
+	}
+	p.close()
+	return u, errors.Join(errs...)
+}
+
+func (p *Path) close() {
+	for _, n := range p.ends {
+		if n != nil {
+			n.close()
+		}
+	}
+}
