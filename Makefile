@@ -21,7 +21,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
-.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets bench-docs bench-go bench-compare bench-captures check-config man deb reproducible package deploy-check clean
+.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-go bench-compare bench-captures check-config man deb reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -111,8 +111,21 @@ bench: build ## measure latency, bandwidth, rates and idle use beside the raw li
 bench-targets: ## compare the figures in FILE with the targets of the project
 	$(GO) -C lab test ./bench -run '^TestTargetsOfRun$$' -count=1 -v -figures $(abspath $(FILE))
 
+# Where make goodput puts its figures, and what goodput-targets reads: one file or several, separated by commas.
+GOODPUT ?= bin/bench/goodput.json
+
+goodput: build ## measure throughput over emulated long and lossy paths, beside TCP CUBIC, as root; results in bin/bench
+	mkdir -p bin/bench
+	./bin/zrlbench goodput --save $(GOODPUT)
+
+goodput-targets: ## compare the figures in GOODPUT with the targets of the project
+	$(GO) -C lab test ./goodput -run '^TestTargetsOfRun$$' -count=1 -v -figures $(abspath $(GOODPUT))
+
 bench-docs: build ## put the tables, plots and targets of FILE's workloads into docs/performance.md and docs/img
 	./bin/zrlbench show $(FILE) --into docs/performance.md --svg docs/img
+	$(MAKE) bench-machine
+
+bench-machine: ## put the figures of FILE's workloads into the column of its machine in docs/performance.md
 	$(GO) -C lab test ./bench -run '^TestTargetsOfRun$$' -count=1 -figures $(abspath $(FILE)) -into $(CURDIR)/docs/performance.md
 
 bench-go: ## Go benchmarks: codec, engine, matching, ping between engines and a raw UDP round trip
