@@ -18,8 +18,8 @@ type Watch struct {
 	id    int32
 	fd    int
 	h     Handler
-	timer *time.Timer // calls PollAgain
 	armed atomic.Bool
+	again time.Duration // when PollAgain is due, or 0; guarded by p.mu
 	// registered: the kernel knows it, and calls the epoll instance for all that arrives.
 	registered bool
 
@@ -41,6 +41,7 @@ type poller struct {
 	// by a descriptor that may have been closed.
 	watches map[int32]*Watch
 	lastID  int32
+	timer   timer
 }
 
 var process = sync.OnceValues(func() (*poller, error) {
@@ -57,6 +58,10 @@ var process = sync.OnceValues(func() (*poller, error) {
 		return nil, fmt.Errorf("making an epoll instance: %w", err)
 	}
 	p := &poller{epfd: fd, raw: raw, watches: map[int32]*Watch{}}
+	if err := p.timer.init(fd); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("making a timer: %w", err)
+	}
 	go p.run()
 	return p, nil
 })
@@ -70,12 +75,10 @@ func Add(fd int, h Handler) (*Watch, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lastID++
-	for p.watches[p.lastID] != nil { // after 2³² of them
+	for p.watches[p.lastID] != nil || p.lastID == timerID { // after 2³² of them
 		p.lastID++
 	}
 	w := &Watch{p: p, id: p.lastID, fd: fd, h: h, registered: true}
-	w.timer = time.AfterFunc(time.Hour, func() { w.call(Handler.PollAgain) })
-	w.timer.Stop()
 	if err := unix.EpollCtl(p.epfd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: w.id}); err != nil {
 		return nil, fmt.Errorf("watching a descriptor: %w", err)
 	}
@@ -123,13 +126,13 @@ func (w *Watch) disarmed() {
 func (w *Watch) Remove() {
 	w.p.mu.Lock()
 	delete(w.p.watches, w.id)
+	w.p.timer.remove(w)
 	w.p.mu.Unlock()
 	_ = unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // unless it is unregistered
 	w.disarmed()
 	w.busy.Lock()
 	defer w.busy.Unlock()
 	w.removed = true
-	w.timer.Stop()
 }
 
 // run is the goroutine. It ends with the process.
@@ -171,6 +174,10 @@ func PollOnce() int {
 // serve calls the handlers of what is readable.
 func (p *poller) serve(events []unix.EpollEvent) {
 	for _, ev := range events {
+		if ev.Fd == timerID {
+			p.expired()
+			continue
+		}
 		p.mu.Lock()
 		w := p.watches[ev.Fd]
 		p.mu.Unlock()
@@ -189,6 +196,8 @@ func (w *Watch) call(what func(Handler) time.Duration) {
 		return
 	}
 	if again := what(w.h); again > 0 {
-		w.timer.Reset(again)
+		w.p.mu.Lock()
+		w.p.timer.add(w, again)
+		w.p.mu.Unlock()
 	}
 }

@@ -198,3 +198,47 @@ func TestUnregister(t *testing.T) {
 	w.Unregister()
 	w.Remove()
 }
+
+// due returns when PollAgain is due, and whether the timer expires then.
+func (w *Watch) due() (at time.Duration, next bool) {
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	return w.again, w.again == w.p.timer.next
+}
+
+// Postpone moves the time of PollAgain, if it is to be called.
+func TestPostpone(t *testing.T) {
+	h, other := newRecorder(), newRecorder()
+	w, _ := watched(t, h, true)
+	defer w.Remove()
+	v, _ := watched(t, other, true)
+	w.Postpone(time.Microsecond)
+	quiet(t, h.tend) // it was not to be called
+	for _, x := range []*Watch{w, v} {
+		if err := x.Arm(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer(t, h.ready, time.Hour)
+	answer(t, other.ready, 2*time.Hour)
+	quiet(t, h.tend)
+	first, next := w.due()
+	if !next {
+		t.Error("the timer does not expire when the first call is due")
+	}
+	w.Postpone(3 * time.Hour)
+	later, next := w.due()
+	if later < first+time.Hour || next {
+		t.Errorf("due at %v, and then at %v; first %v", first, later, next)
+	}
+	if _, next := v.due(); !next {
+		t.Error("the timer does not expire when the other one is due")
+	}
+	v.Remove()
+	w.Postpone(time.Microsecond)
+	answer(t, h.tend, 0)
+	quiet(t, h.tend)
+	if at, _ := w.due(); at != 0 {
+		t.Errorf("due at %v again", at)
+	}
+}

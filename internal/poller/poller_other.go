@@ -2,7 +2,10 @@
 
 package poller
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Watch is a descriptor that is watched.
 type Watch struct{}
@@ -24,3 +27,6 @@ func (*Watch) Remove() {}
 
 // Unregister does nothing.
 func (*Watch) Unregister() {}
+
+// Postpone does nothing.
+func (*Watch) Postpone(time.Duration) {}

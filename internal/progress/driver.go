@@ -34,10 +34,18 @@ const retry = 10 * time.Millisecond
 // backgroundFirst and backgroundMost are the times between two polls of the poller of a source
 // that callers poll. Being woken by all that arrives would slow them down, and
 // so do polls on the same core; what comes while the caller does something else
-// waits so long at most, and for no longer than twice backgroundMost after its last poll.
+// waits so long at most, and for no longer than twice backgroundMost after its last poll. A
+// caller that polls again within that time postpones them.
 const (
 	backgroundFirst = time.Millisecond
 	backgroundMost  = 2 * time.Millisecond
+)
+
+// postponeAfter is how much later than the last time callers postpone the polls of the poller, and
+// postponeEvery after how many polls that found something at once they look at the clock for it.
+const (
+	postponeAfter = backgroundFirst / 2
+	postponeEvery = 16
 )
 
 // backgroundPolls bounds how often the poller polls at a time, and Drain.

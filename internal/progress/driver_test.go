@@ -172,3 +172,41 @@ func TestEnd(t *testing.T) {
 		}
 	}
 }
+
+// Callers that poll postpone what the poller does, but not at every poll.
+func TestPostpone(t *testing.T) {
+	s := newSource(t)
+	g, o := newGroup(t, false, s)
+	o.step.Store(0)
+	now := time.Hour
+	for _, tt := range []struct {
+		polls     int
+		after     time.Duration
+		postponed bool
+	}{
+		{postponeEvery, 0, true},
+		{postponeEvery, postponeAfter - 1, false},
+		{postponeEvery - 1, 1, false},
+		{1, 0, true},
+	} {
+		now += tt.after
+		o.now.Store(int64(now))
+		ticks := o.ticks.Load()
+		last := g.postponed.Load()
+		for range tt.polls {
+			g.PollOnce()
+		}
+		if got := g.postponed.Load() != last; got != tt.postponed {
+			t.Errorf("%d polls %v later: postponed %v", tt.polls, tt.after, got)
+		}
+		if got := int(o.ticks.Load() - ticks); got != tt.polls/postponeEvery && tt.polls != 1 {
+			t.Errorf("%d polls: %d ticks", tt.polls, got)
+		}
+	}
+	last := g.postponed.Load()
+	o.step.Store(int64(postponeAfter))
+	g.Poll(t.Context(), nil, make(chan struct{}))
+	if g.postponed.Load() == last {
+		t.Error("a caller that polls for long does not postpone them")
+	}
+}

@@ -37,6 +37,9 @@ type Group struct {
 	owner   Owner
 	spin    SpinPolicy
 	drivers []*Driver
+	polls   atomic.Uint32 // by callers
+	// postponed is when callers have postponed the poller's polls last.
+	postponed atomic.Int64
 }
 
 // Init makes a group of no sources. Oversubscribed is as in
@@ -132,6 +135,7 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 		}
 		now := g.owner.Now()
 		g.owner.Tick(now)
+		g.postpone(now)
 		if !s.Continue(now) || ctx.Err() != nil {
 			break
 		}
@@ -143,7 +147,28 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 			d.release()
 		}
 	}
+	g.polled()
 	return polled
+}
+
+// polled notes that a caller has polled.
+func (g *Group) polled() {
+	if g.polls.Add(1)%postponeEvery == 0 {
+		now := g.owner.Now()
+		g.owner.Tick(now)
+		g.postpone(now)
+	}
+}
+
+// postpone has the poller poll later, as a caller does.
+func (g *Group) postpone(now time.Duration) {
+	last := g.postponed.Load()
+	if now-time.Duration(last) < postponeAfter || !g.postponed.CompareAndSwap(last, int64(now)) {
+		return
+	}
+	for _, d := range g.drivers {
+		d.watch.Postpone(backgroundMost)
+	}
 }
 
 // PollOnce polls once, for a caller that will not wait.
@@ -154,6 +179,7 @@ func (g *Group) PollOnce() {
 			d.release()
 		}
 	}
+	g.polled()
 }
 
 // Drain polls until nothing is left, but not too often: there may be a flood. It skips
