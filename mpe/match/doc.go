@@ -42,7 +42,7 @@
 // more different keys, and then by the page: tables grow by one bucket at a
 // time, so no operation pays for a rehash. Memory is bounded by Limits: with
 // pointers for R and M, about 30 kB to begin with, at most 68 bytes for each
-// entry of the greatest depth a queue had, and 60 more for each wildcard index
+// entry of the greatest depth a queue had, and 32 more for each wildcard index
 // in use. It is kept for the next burst, not released, until the Matcher goes.
 //
 // The hash has no secret: a program that chooses its own tags to collide slows

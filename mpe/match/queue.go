@@ -15,6 +15,8 @@ type queue struct {
 }
 
 func (q *queue) init(limit int) {
+	q.grow(0)
+	*q.at(0) = node{key: noKey, seq: never}
 	q.table.init()
 	q.limit = limit
 }
@@ -44,7 +46,7 @@ func (q *queue) receive(key uint64) head {
 		l := lane(b.match(h))
 		i := b.heads[l]
 		f := head{q.at(i), b, i, l}
-		if f.n.stranger(k, i) {
+		if stranger(f.n.key, k, i) {
 			f = q.search(b, h, k)
 		}
 		found[c] = f
@@ -129,7 +131,7 @@ func (q *queue) release(i uint32, n *node) {
 	q.length--
 	q.count[classOf(n.key)]--
 	if q.extras != 0 {
-		q.leaveIndexes(i)
+		q.leaveIndexes(i, n)
 	}
 	if q.restored != 0 {
 		q.forget(i)

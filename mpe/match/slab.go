@@ -9,14 +9,18 @@ const (
 	segMask = segLen - 1
 )
 
-// node is an entry as one table sees it; two to a cache line. Nodes with equal
-// keys form a FIFO.
+// node is an entry of a queue; two to a cache line.
 type node struct {
 	key, seq uint64
-	next     uint32 // in the FIFO, or in the free list
-	prev     uint32 // in the FIFO; a head's is the tail, with headBit
+	link     // in the FIFO of its key, or in the free list
 	// The queue's order, a ring that begins and ends at 0.
 	older, younger uint32
+}
+
+// link is the place of an entry in a FIFO.
+type link struct {
+	next uint32
+	prev uint32 // a head's is the tail, with headBit
 }
 
 const headBit = 1 << 31
@@ -29,7 +33,7 @@ const (
 // rare is what hardly any operation needs of an entry, kept apart so that it
 // takes no room in the caches.
 type rare struct {
-	chain uint32 // of a head without a lane: the next such head in the bucket
+	chain uint32 // as in linkSegment
 	gen   uint32 // distinguishes the uses of an entry if seq is restored
 }
 
@@ -49,5 +53,21 @@ func (s slab) rare(i uint32) *rare { return &s[i>>segBits].rares[i&segMask] }
 func (s *slab) grow(i uint32) {
 	for int(i>>segBits) >= len(*s) {
 		*s = append(*s, new(segment))
+	}
+}
+
+// links are the places of the entries of a queue in the FIFOs of an index. They are dense, as every
+// entry that comes or goes touches those of its neighbours.
+type links []*linkSegment
+
+type linkSegment struct {
+	links  [segLen]link
+	chains [segLen]uint32 // of a head without a lane: the next such head in the bucket
+}
+
+// grow makes room for entry i.
+func (l *links) grow(i uint32) {
+	for int(i>>segBits) >= len(*l) {
+		*l = append(*l, new(linkSegment))
 	}
 }

@@ -12,7 +12,7 @@ func (o *model) sound(q *queue) {
 		o.inTable(&q.table, i)
 		for _, c := range []class{bySource, byTag} {
 			if x := q.extra[c]; x != nil {
-				o.want(x.at(i).seq == e.seq && x.at(i).key == e.key|masks[c], "entry %d of index %d is %+v", i, c, *x.at(i))
+				o.want(x.at(i) == e && x.wild == masks[c], "entry %d of index %d is another one", i, c)
 				o.inTable(&x.table, i)
 			}
 		}
@@ -43,16 +43,20 @@ func (o *model) sound(q *queue) {
 // inTable checks that entry i is in the FIFO of its key, and its links.
 func (o *model) inTable(t *table, i uint32) {
 	e := t.at(i)
-	f := t.find(e.key)
-	o.want(f.i != 0 && f.n == t.at(f.i) && f.n.key == e.key, "entry %d: no FIFO of its key", i)
-	o.want(f.n.prev&headBit != 0, "entry %d: its head %d is none", i, f.i)
-	o.want(t.at(f.n.prev&^headBit).next == 0, "entry %d: its tail %d has a successor", i, f.n.prev&^headBit)
+	key := e.key | t.wild
+	f := t.find(key)
+	o.want(f.i != 0 && f.n == t.at(f.i) && f.n.key|t.wild == key, "entry %d: no FIFO of its key", i)
+	prev := t.link(f.i, f.n).prev
+	o.want(prev&headBit != 0, "entry %d: its head %d is none", i, f.i)
+	tail := prev &^ headBit
+	o.want(t.link(tail, t.at(tail)).next == 0, "entry %d: its tail %d has a successor", i, tail)
 	if f.i == i {
 		return
 	}
-	o.want(e.prev&headBit == 0, "entry %d of the FIFO of %d is a head too", i, f.i)
-	p := t.at(e.prev)
-	o.want(p.next == i && p.seq < e.seq && p.key == e.key, "entry %d: predecessor %d is %+v", i, e.prev, *p)
+	before := t.link(i, e).prev
+	o.want(before&headBit == 0, "entry %d of the FIFO of %d is a head too", i, f.i)
+	p := t.at(before)
+	o.want(t.link(before, p).next == i && p.seq < e.seq && p.key|t.wild == key, "entry %d: predecessor %d is %+v", i, before, *p)
 }
 
 // tidy checks that the buckets hold n entries and nothing else.
@@ -62,7 +66,7 @@ func (o *model) tidy(t *table, n int) {
 		if i != 0 {
 			fifos++
 		}
-		for ; i != 0; i = t.at(i).next {
+		for ; i != 0; i = t.link(i, t.at(i)).next {
 			n--
 		}
 	}
@@ -71,10 +75,10 @@ func (o *model) tidy(t *table, n int) {
 		for l, i := range k.heads[:lanes] {
 			tag := k.tags >> (l * laneBits) & laneMask
 			o.want((i != 0) == (tag != 0), "bucket %d has head %d with tag %#x", b, i, tag)
-			o.want(i == 0 || tag == tagOf(hash(t.at(i).key)), "bucket %d: entry %d has the tag %#x", b, i, tag)
+			o.want(i == 0 || tag == tagOf(hash(t.at(i).key|t.wild)), "bucket %d: entry %d has the tag %#x", b, i, tag)
 			fifo(i)
 		}
-		for i := k.heads[lanes]; i != 0; i = t.rare(i).chain {
+		for i := k.heads[lanes]; i != 0; i = *t.chain(i) {
 			fifo(i)
 		}
 	}

@@ -11,10 +11,12 @@ const (
 // split at a time, so that no insertion pays for a rehash. It does not shrink.
 type table struct {
 	slab
-	dir  []*[bucketSeg]bucket
-	n    uint32 // buckets
-	mask uint32 // the lowest 2^k-1 that covers the bucket numbers
-	used int    // FIFOs
+	links links  // of an index; otherwise none: the nodes have them
+	wild  uint64 // of an index: the half of the keys that does not count, as ones
+	dir   []*[bucketSeg]bucket
+	n     uint32 // buckets
+	mask  uint32 // the lowest 2^k-1 that covers the bucket numbers
+	used  int    // FIFOs
 }
 
 // head is the oldest entry of a FIFO, and where it was found.
@@ -26,8 +28,6 @@ type head struct {
 }
 
 func (t *table) init() {
-	t.grow(0)
-	*t.at(0) = node{key: noKey, seq: never}
 	t.dir = []*[bucketSeg]bucket{new([bucketSeg]bucket)}
 	t.n, t.mask = bucketSeg, bucketSeg-1
 }
@@ -43,6 +43,22 @@ func (t *table) bucket(h uint64) *bucket {
 
 func (t *table) bucketAt(b uint32) *bucket { return &t.dir[b>>bucketBits][b&bucketMask] }
 
+// link is the place of entry i, whose node is n, in the FIFO of its key.
+func (t *table) link(i uint32, n *node) *link {
+	if t.wild == 0 {
+		return &n.link
+	}
+	return &t.links[i>>segBits].links[i&segMask]
+}
+
+// chain is what follows entry i, which is a head without a lane.
+func (t *table) chain(i uint32) *uint32 {
+	if t.wild == 0 {
+		return &t.rare(i).chain
+	}
+	return &t.links[i>>segBits].chains[i&segMask]
+}
+
 // find returns the head of the FIFO of a key.
 func (t *table) find(key uint64) head {
 	h := hash(key)
@@ -50,7 +66,7 @@ func (t *table) find(key uint64) head {
 	l := lane(b.match(h))
 	i := b.heads[l]
 	n := t.at(i)
-	if n.stranger(key, i) {
+	if stranger(n.key|t.wild, key, i) {
 		return t.search(b, h, key)
 	}
 	return head{n, b, i, l}
@@ -58,18 +74,19 @@ func (t *table) find(key uint64) head {
 
 // locate returns the head that entry i is; n is its node.
 func (t *table) locate(i uint32, n *node) head {
-	h := hash(n.key)
+	key := n.key | t.wild
+	h := hash(key)
 	b := t.bucket(h)
 	if l := lane(b.match(h)); b.heads[l] == i {
 		return head{n, b, i, l}
 	}
-	return t.search(b, h, n.key)
+	return t.search(b, h, key)
 }
 
-// stranger reports whether n is entry i with another key than this. It is one
+// stranger reports whether entry i has another key than this. It is one
 // branch, because whether there is an entry is often as good as random.
-func (n *node) stranger(key uint64, i uint32) bool {
-	x := n.key ^ key
+func stranger(has, key uint64, i uint32) bool {
+	x := has ^ key
 	return int64((x|-x)&-uint64(i)) < 0
 }
 
@@ -77,13 +94,13 @@ func (n *node) stranger(key uint64, i uint32) bool {
 // heads than lanes.
 func (t *table) search(b *bucket, h, key uint64) head {
 	for m := b.match(h); m != 0; m &= m - 1 {
-		if i := b.heads[lane(m)]; t.at(i).key == key {
+		if i := b.heads[lane(m)]; t.at(i).key|t.wild == key {
 			return head{t.at(i), b, i, lane(m)}
 		}
 	}
 	i := b.heads[lanes]
-	for i != 0 && t.at(i).key != key {
-		i = t.rare(i).chain
+	for i != 0 && t.at(i).key|t.wild != key {
+		i = *t.chain(i)
 	}
 	return head{t.at(i), b, i, lanes}
 }
@@ -92,7 +109,7 @@ func (t *table) search(b *bucket, h, key uint64) head {
 func (t *table) place(b *bucket, h uint64, i uint32) {
 	free := ^b.tags & topBits
 	if free == 0 {
-		t.rare(i).chain = b.heads[lanes]
+		*t.chain(i) = b.heads[lanes]
 		b.heads[lanes] = i
 		return
 	}
@@ -112,11 +129,11 @@ func (t *table) replace(f head, by uint32) {
 	}
 	p := &f.b.heads[lanes]
 	for *p != f.i {
-		p = &t.rare(*p).chain
+		p = t.chain(*p)
 	}
-	*p = t.rare(f.i).chain
+	*p = *t.chain(f.i)
 	if by != 0 {
-		t.rare(by).chain = *p
+		*t.chain(by) = *p
 		*p = by
 	}
 }
@@ -139,13 +156,13 @@ func (t *table) split() {
 		}
 	}
 	for i := old.heads[lanes]; i != 0; {
-		next := t.rare(i).chain
+		next := *t.chain(i)
 		t.share(i)
 		i = next
 	}
 }
 
 func (t *table) share(i uint32) {
-	h := hash(t.at(i).key)
+	h := hash(t.at(i).key | t.wild)
 	t.place(t.bucket(h), h, i)
 }
