@@ -143,3 +143,12 @@ func TestTicks(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Each of our sides has a colour of its own.
+func TestColours(t *testing.T) {
+	for key, v := range variants {
+		if n := len(lineStyles[ourLine].colours); v >= n {
+			t.Errorf("%s is number %d, and there are %d colours", key, v, n)
+		}
+	}
+}
