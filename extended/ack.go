@@ -44,10 +44,12 @@ func (c *Conn) sendAck(now Instant) {
 	c.session.greet = false
 	if greet {
 		c.hello(now)
-		return
+		if c.arrivals.probe == 0 {
+			return
+		}
 	}
 	h := c.header(protocol.Ack, protocol.RecvInt)
-	h.Clock = c.arrivals.clock
+	h.Clock, h.Offset, c.arrivals.probe = c.arrivals.clock, c.arrivals.probe, 0
 	c.appendAck(now, h)
 }
 
@@ -113,6 +115,9 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 	if n := int(min(h.Length, maxWindow)); n > c.peerWindow {
 		c.peerWindow = n
 		c.onPath()
+	}
+	if h.Offset != 0 && c.search != nil && c.search.carried(int(min(h.Offset, protocol.MaxUDPDatagram))) {
+		c.sized()
 	}
 	echo := h.Clock
 	if h.Flags&protocol.FlagHello != 0 {
@@ -244,6 +249,9 @@ func (c *Conn) onAcked(p *packet, l *ackUpdate) {
 	// Of a packet that was retransmitted, an earlier transmission may have arrived.
 	if p.retransmissions == 0 || clockAt(p.sent) == l.echo {
 		f.arrivedAfter(p.order, p.sent)
+		if c.search != nil {
+			c.arrivedLong(p)
+		}
 	}
 	if p.order > l.order {
 		l.order, l.sent, l.once = p.order, p.sent, p.retransmissions == 0
@@ -279,6 +287,9 @@ func (c *Conn) detectLoss(now Instant) {
 		c.suspect = suspect{}
 		c.stats.Losses++
 		c.note(LossDetected).Header = p.header
+		if c.search != nil {
+			c.lostLong(now, p)
+		}
 	}
 }
 
@@ -347,4 +358,7 @@ func (c *Conn) timedOut(now Instant) {
 	c.stalled++
 	c.stats.TimeOuts++
 	c.note(TimedOut).Header = p.header
+	if c.search != nil {
+		c.lostLong(now, p)
+	}
 }

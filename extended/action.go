@@ -36,7 +36,8 @@ type ActionKind uint8
 const (
 	// Transmit: send a packet of Header, which lacks nothing but what
 	// protocol.PutExtended derives, and of the bytes from Offset up to
-	// Offset+Length of the message ID; of no payload if Length is 0. ID is 0
+	// Offset+Length of the message ID; of no payload if Length is 0. With more
+	// than Payload bytes, the network has to fragment it. ID is 0
 	// in packets that neither bear some of a message nor announce one; Payload
 	// is nil.
 	Transmit ActionKind = iota + 1
@@ -74,10 +75,12 @@ const (
 	// Note: something happened that the caller may want to count or log;
 	// nothing needs to be done.
 	Note
+	// AskLink: call LinkLimit.
+	AskLink
 )
 
 var actionNames = [...]string{
-	"", "Transmit", "TransmitAck", "Buffered", "ClearedToSend", "SendDone", "Open", "Copy", "Arrived", "Lost", "Drop", "Note",
+	"", "Transmit", "TransmitAck", "Buffered", "ClearedToSend", "SendDone", "Open", "Copy", "Arrived", "Lost", "Drop", "Note", "AskLink",
 }
 
 // String returns the name of the kind's constant.

@@ -30,10 +30,11 @@ type arrivals struct {
 	newest Instant // when the one arrived that was sent last
 	clock  uint32  // when that was, by the peer's clock; 0 if there is none
 
-	unacknowledged int  // numbered packets since the last acknowledgement
-	bytes          int  // of their payload
-	now            bool // to be acknowledged with the next Flush
-	full           bool // and by an ACK, whatever else goes out
+	unacknowledged int    // numbered packets since the last acknowledgement
+	bytes          int    // of their payload
+	now            bool   // to be acknowledged with the next Flush
+	full           bool   // and by an ACK, whatever else goes out
+	probe          uint32 // payload of the probe that it answers, or 0
 	since          Instant
 }
 

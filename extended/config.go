@@ -58,6 +58,10 @@ type Config struct {
 	// (E43). It is for ranks on one host: memory carries the packets between
 	// them. What the peer sends is checked as it says.
 	HeaderChecksum bool
+	// Discover: of MaxPayload, packets have what the path carries, which is found by probes
+	// (E36). It is for networks that do not fragment what they are not told to; the caller
+	// answers AskLink.
+	Discover bool
 	// Timing is DefaultTiming(Reliable) by default.
 	Timing Timing
 	// Reliable is true on a transport that retransmits by itself and whose
@@ -107,6 +111,9 @@ func DefaultTiming(reliable bool) Timing {
 // complete returns the configuration with its defaults.
 func (c Config) complete() Config {
 	c.MaxPayload = within(c.MaxPayload, defaultPayload, 1, protocol.MaxUDPDatagram-protocol.ExtHeaderLen)
+	if c.Discover {
+		c.MaxPayload = max(c.MaxPayload&^7, 8)
+	}
 	c.EagerLimit = within(c.EagerLimit, defaultEagerLimit, -1, math.MaxInt32)
 	c.MaxLength = within[int64](c.MaxLength, math.MaxUint32, 0, math.MaxUint32)
 	c.Messages = within(c.Messages, defaultMessages, 1, maxMessages)

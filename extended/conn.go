@@ -24,6 +24,8 @@ type Conn struct {
 	urgent  bool              // a retransmission after a time-out goes whatever the window says
 	full    bool              // WindowFull was noted
 	offered bool              // the packet that is examined was given to Advertised
+	paced   bool              // the path is long
+	limited bool              // the window is what the last Flush has ended by
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 	foreign byte              // version of the last packet of another version, or 0
 
@@ -32,9 +34,7 @@ type Conn struct {
 	most       int        // the most that may ever be, on this path
 	peerWindow int        // how many the peer takes
 	bytes      int64      // of payload that may be in flight, on this path
-	paced      bool       // the path is long
 	pace       pacer      // if paced
-	limited    bool       // the window is what the last Flush has ended by
 	trip       roundTrip  // how long they take
 
 	reordering reordering
@@ -43,7 +43,9 @@ type Conn struct {
 	stalled    int32   // time-outs since then
 	asked      uint32  // the last packet sent with ACK_NOW
 	suspect    suspect // the packet whose time-out expired first
-	long       int     // most bytes of payload of DATA that the peer fetches, or 0
+	long       int32   // most bytes of payload of DATA that the peer fetches, or 0
+	payload    int32   // most bytes of payload of a packet that the network carries
+	search     *search // for that, if it is not fixed
 
 	sends    sending
 	controls controls
@@ -135,6 +137,11 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 		return
 	}
 	if h.Type == protocol.Ack {
+		if h.Flags&protocol.FlagHello != 0 && h.Offset != 0 {
+			c.onProbe(h, payload)
+			c.acknowledged(now, h.Acknowledged, nil, 0)
+			return
+		}
 		c.onAck(now, h, payload)
 		return
 	}
@@ -225,6 +232,9 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	}
 	c.sendHello(now)
 	c.changed, c.timed = false, false
+	if c.discovers() && c.session.remote != 0 {
+		c.probe(now)
+	}
 	return c.acts
 }
 
@@ -257,7 +267,7 @@ func (c *Conn) Deadline() (Instant, bool) {
 }
 
 func (c *Conn) deadline() Instant {
-	at := min(c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay))
+	at := min(c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay), c.probeDue())
 	if c.pace.held {
 		at = min(at, c.pace.resume)
 	}

@@ -105,6 +105,12 @@ func TestDocumentNumbers(t *testing.T) {
 		{"for `deadlines.ack` (default 10 s) while something should be, and three time-outs have passed", udp.UnreachableAfter == 10*time.Second && minStalls == 3},
 		{"for 20 ms (credit) or 1 s (the others)", udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},
 		{"When three have not been answered", minStalls == 3},
+		{"begin with datagrams of 1200 bytes", basePayload == 1120},
+		{"1416 if it knows nothing", defaultPayload == 1336},
+		{"If three were not answered", maxProbes == 3},
+		{"When three packets with more than 1200 bytes in a row were lost", maxProbes == 3},
+		{"that of an MTU of 1500", ethernetPayload == 1392},
+		{"When 600 s have passed", raiseAfter == 600*time.Second},
 	} {
 		if !strings.Contains(text, x.says) {
 			t.Errorf("section 14 does not say %q", x.says)

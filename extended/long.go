@@ -8,7 +8,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // Config.FetchedEagerLimit holds. 0, as at first, ends that: what is sent from then on is
 // as Config says.
 func (c *Conn) LongPackets(payload int) {
-	c.long = max(payload, 0)
+	c.long = int32(max(payload, 0))
 	c.changed = true
 }
 

@@ -23,6 +23,9 @@ func (c *Conn) onPath() {
 	} else {
 		c.pace.held = false
 	}
+	if c.cfg.Discover { // two packets, so that not each has to be acknowledged before the next
+		c.bytes = max(c.bytes, 2*int64(c.payload))
+	}
 }
 
 // reordering is what is known of packets that were overtaken and only late.

@@ -106,12 +106,14 @@ const (
 	EagerExhausted
 	// Refused: a message of the peer, of Length bytes, is too long (E17).
 	Refused
+	// BlackHole: the path does not carry packets as long as Header's any more (E37).
+	BlackHole
 	numEvents
 )
 
 var eventNames = [numEvents]string{
 	"", "connected", "session_changed", "closed_by_peer", "process_ended", "peer_unreachable", "retransmitted", "timed_out", "spurious_time_out", "loss_detected",
-	"window_full", "credit_exhausted", "eager_exhausted", "refused",
+	"window_full", "credit_exhausted", "eager_exhausted", "refused", "black_hole",
 }
 
 // NumEvents is the number of Events, for tables indexed by them.

@@ -50,7 +50,7 @@ type Counters struct {
 	Retransmissions, TimeOuts, Losses uint64
 	// OutOfOrder counts packets that arrived before, or after, their place in the order.
 	OutOfOrder uint64
-	// Hellos counts HELLOs that were sent.
+	// Hellos counts HELLOs that were sent, but for probes of the path's MTU.
 	Hellos uint64
 	// Drops and Events count Drop and Note.
 	Drops  [NumReasons]uint64
@@ -73,6 +73,10 @@ type Stats struct {
 	// Window is how many packets may be in flight, InFlight how many are, and
 	// ToRetransmit how many wait to be retransmitted.
 	Window, InFlight, ToRetransmit int
+	// Payload is the most bytes of payload of a packet, and Probes how many probes of that
+	// were sent (E36).
+	Payload int
+	Probes  uint64
 	// Queued are sends of which nothing was sent, Begun the others that have
 	// not ended; Open are inbound messages that are not both matched and
 	// complete, Held packets of messages whose predecessors are missing.
@@ -87,6 +91,10 @@ func (c *Conn) Stats() Stats {
 	s := Stats{Counters: c.stats}
 	s.RoundTrip, s.Variation, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.rto
 	s.Window, s.InFlight, s.ToRetransmit = c.cwnd(), c.flight.count, c.flight.lost.count
+	s.Payload = int(c.payload)
+	if c.search != nil {
+		s.Probes = c.search.probes
+	}
 	s.Queued, s.Begun = c.sends.count-c.sends.begun, c.sends.begun
 	s.Open, s.Held = c.recvs.open(), len(c.recvs.held.packets)
 	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.next, c.sends.eagerLimit-c.sends.eagerSent

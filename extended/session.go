@@ -15,6 +15,11 @@ type session struct {
 	// one that is to be overwritten next.
 	past     [4]protocol.Session
 	pastNext uint8
+	// greet: the next ACK is the first to a session that was adopted.
+	greet bool
+	// ask: a HELLO is due, whatever waits to be sent: the peer may have been restarted, or
+	// is of another version.
+	ask bool
 	// epoch counts pairs of sessions. It makes Messages differ.
 	epoch uint32
 
@@ -25,13 +30,8 @@ type session struct {
 	unansweredHellos int32   // HELLOs since then
 	// answer is the session of the peer that is to be sent ours, if any (E6), and
 	// answerClock the clock of its HELLO.
-	answer      protocol.Session
 	answerClock uint32
-	// greet: the next ACK is the first to a session that was adopted.
-	greet bool
-	// ask: a HELLO is due, whatever waits to be sent: the peer may have been restarted, or
-	// is of another version.
-	ask bool
+	answer      protocol.Session
 }
 
 func (s *session) ended(peer protocol.Session) bool { return slices.Contains(s.past[:], peer) }
@@ -70,6 +70,7 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	// The peer may know nothing of ours but its number.
 	c.arrivals.now, c.arrivals.full, s.greet = true, true, true
 	c.note(Connected)
+	c.askLink(now)
 	return true
 }
 
@@ -140,6 +141,13 @@ func (c *Conn) reset() {
 	c.trip.reset(&c.cfg.Timing)
 	c.reordering.reset()
 	c.pace, c.limited, c.paced, c.peerWindow = pacer{}, false, false, shortWindow
+	c.payload = int32(c.cfg.MaxPayload)
+	if c.cfg.Discover {
+		c.payload = min(c.payload, basePayload)
+	}
+	if s := c.search; s != nil {
+		*s = search{probes: s.probes}
+	}
 	c.onPath()
 	c.stalled, c.urgent, c.full, c.asked = 0, false, false, c.cfg.firstPacket-1
 	c.suspect = suspect{}

@@ -200,7 +200,11 @@ func (n *node) carryOut(a *Action) {
 			s.started = true
 			payload = s.data[a.Offset : a.Offset+a.Length]
 		}
-		w.transmit(n.rank, protocol.AppendExtended(nil, &a.Header, payload))
+		if b := protocol.AppendExtended(nil, &a.Header, payload); w.mtu == 0 || len(b) <= w.mtu || a.Kind == Transmit && len(payload) > n.conn.Payload() {
+			w.transmit(n.rank, b)
+		}
+	case AskLink:
+		n.conn.LinkLimit(w.link)
 	case Buffered:
 		n.sends[a.ID].buffered = true
 		w.print("%d   Buffered send %d", n.rank, a.ID)

@@ -45,6 +45,9 @@ type world struct {
 	// fetch decides whether what has arrived is advertised, and whether what was
 	// advertised is to be had; nil: never.
 	fetch func() bool
+	// mtu is how many bytes a datagram may have that is not fragmented, and link what the first
+	// link says of that; 0: any number.
+	mtu, link int
 	// bad are broken promises of a Conn.
 	bad []error
 }

@@ -76,7 +76,7 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 			}
 			return
 		case f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window,
-			c.exceedsWindow(int64(c.cfg.MaxPayload)) && c.exceedsWindow(c.following()):
+			c.exceedsWindow(int64(c.payload)) && c.exceedsWindow(c.following()):
 			c.limited = f.count >= c.cwnd()
 			if !c.full {
 				c.full = true
@@ -109,7 +109,7 @@ func (c *Conn) exceedsWindow(payload int64) bool {
 // following is how many bytes of payload the next new packet has.
 func (c *Conn) following() int64 {
 	s := &c.sends
-	most := int64(c.cfg.MaxPayload)
+	most := int64(c.payload)
 	switch {
 	case !c.controls.empty():
 		return 0
@@ -190,7 +190,7 @@ func (c *Conn) begin(now Instant) {
 // sendData sends the next packet of DATA of a message.
 func (c *Conn) sendData(now Instant, m *outbound) {
 	s := &c.sends
-	most := c.cfg.MaxPayload
+	most := c.payload
 	fetched := c.long > 0 && m.state != Eager
 	if fetched {
 		most = c.long
@@ -275,7 +275,7 @@ func (c *Conn) put(now Instant, p *packet, a *Action) {
 	h := &a.Header
 	// The one that fills the window asks for an ACK, unless one in flight does
 	// (E27).
-	if f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window || c.exceedsWindow(int64(c.cfg.MaxPayload)) {
+	if f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window || c.exceedsWindow(int64(c.payload)) {
 		if int32(c.asked-f.base) < 0 || int32(c.asked-f.next) >= 0 {
 			h.Flags |= protocol.FlagAckNow
 		}

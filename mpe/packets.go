@@ -1,6 +1,8 @@
 package mpe
 
 import (
+	"errors"
+	"syscall"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
@@ -33,6 +35,9 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	o := l.outs.at(act.ID)
 	o.sent(&act.Header, act.Length, l.p.e.at)
 	pk := l.packet(&act.Header, o.buf[act.Offset:act.Offset+act.Length])
+	if act.Header.Flags&protocol.FlagRetransmit != 0 {
+		pk.Fragment = l.datagrams != nil && act.Length > int64(l.conn.Payload())
+	}
 	if l.copier != nil && act.Header.Flags&protocol.FlagEager == 0 {
 		o.advertised, pk.Exposed = true, uint64(act.ID)
 		if act.Header.Type == protocol.SendRequest && !o.flowing {
@@ -53,7 +58,7 @@ func (l *extendedLink) packet(h *protocol.ExtHeader, payload []byte) *Packet {
 	pk := &b.packets[b.n]
 	b.n++
 	protocol.PutExtended(pk.Header[:], h, payload)
-	pk.Payload, pk.Advertised, pk.Exposed = payload, nil, 0
+	pk.Payload, pk.Advertised, pk.Fragment, pk.Exposed = payload, nil, false, 0
 	l.p.sent(h.Type, protocol.ExtHeaderLen+len(payload))
 	b.bytes += len(payload)
 	return pk
@@ -73,6 +78,9 @@ func (l *extendedLink) sendBatch() {
 	}
 	b.n, b.bytes = 0, 0
 	l.p.sendResult(err)
+	if l.datagrams != nil && errors.Is(err, syscall.EMSGSIZE) {
+		l.askLink()
+	}
 }
 
 // A program that posts many sends in a row has them go out together: one system

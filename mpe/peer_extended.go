@@ -17,7 +17,9 @@ type extendedLink struct {
 	conn    connState
 	packets PacketTransport
 	copier  SingleCopier // nil if its transport copies all payload
-	longest int64        // message that may be sent, in bytes
+	// datagrams is nil if the size of packets is fixed.
+	datagrams DatagramTransport
+	longest   int64 // message that may be sent, in bytes
 	// present: a connection to the peer was made, and nothing shows since that it is gone.
 	present bool
 	outs    outbox
@@ -33,6 +35,7 @@ type connState interface {
 	ForeignVersion() byte
 	Expects(header []byte, n int) (m extended.Message, offset int64, ok bool)
 	Session() (local, remote protocol.Session)
+	Payload() int
 	Short(length int64) bool
 	Stats() extended.Stats
 }
@@ -52,6 +55,9 @@ func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
 	}
 	l := &extendedLink{p: p, packets: packets, conn: extended.New(*cfg.Extended)}
 	l.copier, _ = cfg.Transport.(SingleCopier)
+	if cfg.Extended.Discover {
+		l.datagrams, _ = cfg.Transport.(DatagramTransport)
+	}
 	l.longest = l.conn.Config().MaxLength
 	// Packets are placed one by one.
 	p.placed = p.placed && l.conn.Config().MaxPayload >= minPlacement
@@ -142,6 +148,8 @@ func (l *extendedLink) perform(a *RxPacket) {
 			if p.placed {
 				l.place(in)
 			}
+		case extended.AskLink:
+			l.askLink()
 		case extended.Arrived:
 			l.arrived(act.Message)
 		case extended.Lost:
@@ -166,12 +174,21 @@ func (l *extendedLink) perform(a *RxPacket) {
 
 func (l *extendedLink) carryOut() {}
 
+// askLink has packets be no longer than what the first link carries.
+func (l *extendedLink) askLink() {
+	longest := 0
+	if l.datagrams != nil {
+		longest = l.datagrams.LongestDatagram(l.p.rank)
+	}
+	l.machine().LinkLimit(longest)
+}
+
 // place has the rest of a long message placed in the receive's buffer, if all of it that
 // has been sent so far is there.
 func (l *extendedLink) place(in *inbound) {
 	e := l.p.e
 	end := min(in.bytes, int64(len(in.buf)))
-	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement {
+	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement && l.conn.Payload() >= minPlacement {
 		e.placement.expect(l.p, in.req, protocol.ExtHeaderLen, in.buf[in.got:end])
 	} else {
 		e.placement.expect(nil, nil, 0, nil)

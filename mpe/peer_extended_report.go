@@ -124,7 +124,7 @@ func (l *extendedLink) snapshot(s *PeerSnapshot, _ handshake.Instant) {
 	s.Retransmissions = st.Retransmissions
 	s.Extended = &ExtendedSnapshot{
 		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
-		Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
+		Payload: st.Payload, Probes: st.Probes, Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
 		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit,
 		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
 	}

@@ -115,6 +115,7 @@ const (
 	EventCreditExhausted
 	EventEagerExhausted
 	EventRefused
+	EventBlackHole
 	numEvents
 )
 
@@ -126,7 +127,7 @@ var eventNames = [NumEvents]string{
 	"reacked", "crossed", "request_taken_as_ack", "stale_clear_used", "request_was_duplicate", "clear_was_duplicate",
 	"started_over", "request_retransmitted", "padding", "delivered_duplicate", "would_wedge_fpga",
 	"connected", "session_changed", "closed_by_peer", "process_ended", "peer_unreachable", "timed_out", "spurious_time_out", "loss_detected",
-	"window_full", "credit_exhausted", "eager_exhausted", "refused",
+	"window_full", "credit_exhausted", "eager_exhausted", "refused", "black_hole",
 }
 
 // String returns the event's name in snake case.

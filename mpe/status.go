@@ -106,6 +106,9 @@ type ExtendedSnapshot struct {
 	// RoundTrip is smoothed; TimeOut is after how long a packet is retransmitted.
 	RoundTrip float64 `json:"round_trip_seconds"`
 	TimeOut   float64 `json:"time_out_seconds"`
+	// Payload is the most bytes of payload that a packet has: over UDP what the path has
+	// been found to carry.
+	Payload int `json:"payload_bytes"`
 	// Window is how many packets may be in flight, InFlight how many are.
 	Window   int `json:"window"`
 	InFlight int `json:"in_flight"`
@@ -123,6 +126,8 @@ type ExtendedSnapshot struct {
 	Losses          uint64 `json:"losses"`
 	OutOfOrder      uint64 `json:"out_of_order"`
 	Hellos          uint64 `json:"hellos"`
+	// Probes are of the path's MTU.
+	Probes uint64 `json:"probes"`
 }
 
 // WaitSnapshot says what a message waits for.

@@ -165,9 +165,26 @@ type Packet struct {
 	// Advertised, if not empty, is a message that the packet announces. It is for a
 	// SingleCopier, which may let the peer have it before it is asked for.
 	Advertised []byte
+	// Fragment: a network that would lose the packet for its length may fragment it. It must
+	// not fragment others.
+	Fragment bool
 	// Exposed, if not 0, says that Payload and Advertised stay where and as they are until
 	// Invalidate is called with that number: a SingleCopier may leave them there.
 	Exposed uint64
+}
+
+// DatagramTransport is a PacketTransport whose packets have to fit into what the path
+// carries. SendPackets returns an error that is EMSGSIZE for one that is too long for the first
+// link, and loses it and those behind it.
+type DatagramTransport interface {
+	PacketTransport
+	// Discovers reports whether the network is kept from fragmenting packets, so that what
+	// a path carries can be found by probes.
+	Discovers() bool
+	// LongestDatagram returns how many bytes a packet to peer, header included, may have by
+	// what the system knows of the path: at least what the first link carries. It is 0 if
+	// the system does not know. It may change at any time.
+	LongestDatagram(peer int) int
 }
 
 // SingleCopier is a PacketTransport that may leave the payload of long packets

@@ -7,9 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// loopbackDatagram is the largest datagram in bytes between ranks of one host where
-// the configuration does not say.
-const loopbackDatagram = 65504
+// longestDatagram is the most bytes of a datagram of the extended profile over UDP where the
+// configuration does not say: what the path carries is found.
+const longestDatagram = 65504
 
 // localTransport is the transport between ranks of one host that speak the extended
 // profile where the configuration does not say.
@@ -45,10 +45,14 @@ func (l *Link) choose() {
 			l.Transport = localTransport
 		}
 	}
+	l.fixedDatagram = l.MaxDatagram
 	if l.MaxDatagram == 0 {
-		l.MaxDatagram = protocol.MaxDatagram
+		l.MaxDatagram, l.fixedDatagram = protocol.MaxDatagram, protocol.MaxDatagram
+		if l.Profile == protocol.Extended && l.Transport == config.TransportUDP {
+			l.MaxDatagram = longestDatagram
+		}
 		if near {
-			l.MaxDatagram = loopbackDatagram
+			l.fixedDatagram = longestDatagram
 		}
 	}
 	if l.EagerLimit == notSaid {
@@ -79,8 +83,6 @@ func busy(cfg *config.Config, self *config.Rank, attached bool) int {
 // windowBytes returns how many bytes may be in flight to a peer over UDP, so that they fit
 // into its socket's receive buffer. The peer is assumed to have a buffer of the size that
 // this rank was granted, half of which the kernel needs.
-func windowBytes(granted, payload int) int {
-	return max(min(granted/2, maxWindowBytes), 2*payload)
-}
+func windowBytes(granted int) int { return min(granted/2, maxWindowBytes) }
 
 const maxWindowBytes = 4 << 20

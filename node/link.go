@@ -32,6 +32,8 @@ type Link struct {
 	Extended  *extended.Config
 
 	sameHost bool
+	// fixedDatagram is MaxDatagram where what the path carries cannot be found.
+	fixedDatagram int
 	// fetchedEager is extended.Config's FetchedEagerLimit.
 	fetchedEager int
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
+	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
@@ -101,7 +102,11 @@ func (r *Rank) Start(observer mpe.Observer) error {
 		l := &r.Links()[rank]
 		if x := l.Extended; x != nil && l.Transport == config.TransportUDP {
 			_, granted := r.sockets.udp.ReceiveBuffer()
-			x.WindowBytes = windowBytes(granted, x.MaxPayload)
+			x.WindowBytes = windowBytes(granted)
+			if x.Discover = r.sockets.udp.Discovers(); !x.Discover {
+				x.MaxPayload = l.fixedDatagram - protocol.ExtHeaderLen
+				x.WindowBytes = max(x.WindowBytes, 2*x.MaxPayload)
+			}
 		}
 		peers[rank].Transport = r.sockets.on(l.Transport)
 	}

@@ -126,7 +126,8 @@ type ExtHeader struct {
 	// Length is that of the message in bytes; in CLEAR_TO_SEND, the bytes that the receiver
 	// takes; in ACK, how many packets its sender takes (E32), 0 for 512.
 	Length uint32
-	// Offset is the payload's place in the message, in bytes.
+	// Offset is the payload's place in the message, in bytes; in ACK 0, or the payload of a
+	// probe (E35).
 	Offset uint32
 	// Clock is the time by the source's clock of a numbered packet and of HELLO; in
 	// another ACK, that of the packet that arrived last (E25).
@@ -209,6 +210,10 @@ func (h *ExtHeader) text(place string) string {
 		s += fmt.Sprintf(" tag=%d comm=%d %s of %d", h.Tag, h.Comm, place, h.Length)
 	case Error:
 		s += fmt.Sprintf(" %q", h.Code().String())
+	case Ack:
+		if h.Offset != 0 {
+			s += fmt.Sprintf(" probe=%d", h.Offset)
+		}
 	}
 	if h.Flags != 0 {
 		s += " " + h.Flags.String()

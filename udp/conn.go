@@ -42,6 +42,8 @@ var (
 	_ mpe.PacketTransport = (*Conn)(nil)
 	_ mpe.DirectPlacer    = (*Conn)(nil)
 	_ mpe.PacedTransport  = (*Conn)(nil)
+
+	_ mpe.DatagramTransport = (*Conn)(nil)
 )
 
 // Listen binds the rank to its own IP and port in the rank map. It returns a
@@ -114,6 +116,20 @@ func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 
 // Reliable returns false: a datagram may be lost, doubled or overtaken.
 func (c *Conn) Reliable() bool { return false }
+
+// Discovers reports whether packets of the extended profile are not fragmented unless they may be.
+func (c *Conn) Discovers() bool { return c.caps.modes }
+
+// LongestDatagram returns how many bytes a datagram to a peer may have by what the system knows of the
+// path: the MTU of the interface, or less as routers have reported. It is 0 if that is not known.
+func (c *Conn) LongestDatagram(peer int) int {
+	if !c.cfg.Map.Has(peer) {
+		return 0
+	}
+	c.sending.Lock() // Prepare's move changes where the peer is
+	defer c.sending.Unlock()
+	return min(c.sock.longest(peer), MaxDatagram)
+}
 
 // ReceiveBuffer returns how large a receive buffer was asked for, and how large
 // a one the kernel granted, in bytes. What does not fit is lost silently;

@@ -29,6 +29,13 @@ type mmsgSocket struct {
 	// segment for it, or 0.
 	refused []atomic.Uint32
 	caps    capabilities
+	// local is the socket's own address. mode is what it does with datagrams that are too long,
+	// by options, of which byDefault is the value that it had.
+	local     sockaddr
+	mode      sendMode
+	options   modeOptions
+	byDefault int
+	route     route
 }
 
 // mmsghdr is the kernel's struct mmsghdr.
@@ -61,7 +68,12 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, 
 	if s.peers, err = newSockaddrs(peers); err != nil {
 		return nil, err
 	}
+	if s.local, err = newSockaddr(conn.LocalAddr().(*net.UDPAddr).AddrPort()); err != nil {
+		return nil, err
+	}
 	s.caps = capabilities{sendBatch: sendBatch, recvBatch: ringLen, canPoll: true}
+	s.options = s.local.modeOptions()
+	s.byDefault, s.caps.modes = s.options.hasModes(raw)
 	if !cfg.NoOffload {
 		s.caps.segments, s.caps.coalesces = hasSegments(raw), hasCoalescing(raw)
 	}
@@ -69,6 +81,10 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, 
 	s.in.init(s.caps.coalesces || cfg.anyLarge())
 	fd, err := poller.Take(conn)
 	s.descriptor = &descriptor{fd: fd}
+	s.route.fd = -1
+	if err == nil && cfg.anyLarge() {
+		s.route = newRoute(s.local, &s.options)
+	}
 	return s, err
 }
 
@@ -104,6 +120,11 @@ func (s *mmsgSocket) resolve(peers []netip.AddrPort) (func(), error) {
 }
 
 func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
+	if out[0].mode != s.mode && s.caps.modes {
+		if err := s.setMode(out[0].mode); err != nil {
+			return 0, err
+		}
+	}
 	if len(out) == 1 {
 		if did, err := s.sendOne(&out[0], mayWait); did && err == nil {
 			return 1, nil

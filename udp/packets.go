@@ -19,10 +19,17 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	for sent < len(packets) {
-		n := min(len(packets)-sent, len(c.out))
-		for i := range c.out[:n] {
-			p := &packets[sent+i]
-			c.out[i] = outgoing{peer: peer, parts: [3][]byte{p.Header[:], p.Payload}}
+		n := 0
+		for ; n < min(len(packets)-sent, len(c.out)); n++ {
+			p := &packets[sent+n]
+			o := outgoing{peer: peer, parts: [3][]byte{p.Header[:], p.Payload}, mode: sendWhole}
+			if p.Fragment {
+				o.mode, o.alone = sendFragments, true
+			}
+			if n > 0 && o.mode != c.out[0].mode {
+				break
+			}
+			c.out[n] = o
 		}
 		went, err := c.sendAll(c.out[:n], false)
 		clear(c.out[:n]) // the bytes are the caller's: keep no hold of them

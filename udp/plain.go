@@ -26,6 +26,8 @@ func (s *plainSocket) capabilities() capabilities { return capabilities{sendBatc
 
 func (s *plainSocket) refusals() []Refusal { return nil }
 
+func (s *plainSocket) longest(int) int { return 0 }
+
 func (s *plainSocket) drops() (uint32, error) { return 0, errors.ErrUnsupported }
 
 func (s *plainSocket) resolve(peers []netip.AddrPort) (func(), error) {

@@ -36,6 +36,7 @@ func (s *script) capabilities() capabilities {
 	return capabilities{sendBatch: s.batch, recvBatch: s.batch}
 }
 func (s *script) refusals() []Refusal    { return nil }
+func (s *script) longest(int) int        { return 0 }
 func (s *script) drops() (uint32, error) { return 0, errors.ErrUnsupported }
 func (s *script) resolve([]netip.AddrPort) (func(), error) {
 	return func() {}, nil

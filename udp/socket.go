@@ -11,6 +11,9 @@ type socket interface {
 	// refusals are the peers for which the system no longer segments. It is
 	// called at any time.
 	refusals() []Refusal
+	// longest returns how many bytes a datagram to a peer may have, by what the system knows of
+	// the path, or 0. It is for sockets that have modes.
+	longest(peer int) int
 	// drops returns how many datagrams the system had no room for, or an error if it
 	// does not report that. It is called at any time. The count wraps around.
 	drops() (uint32, error)
@@ -46,6 +49,8 @@ type capabilities struct {
 	sendBatch, recvBatch int
 	// canPoll: datagrams can be polled for without waiting.
 	canPoll bool
+	// modes: the socket does as a sendMode says.
+	modes bool
 	// segments: the system segments long pieces into datagrams; coalesces: it puts
 	// datagrams together again.
 	segments, coalesces bool
@@ -57,7 +62,22 @@ type outgoing struct {
 	parts [3][]byte
 	// alone: it is not to be sent in one piece with others.
 	alone bool
+	// mode is the same for all that are sent at a time.
+	mode sendMode
 }
+
+// sendMode says what becomes of datagrams that are too long for the path.
+type sendMode uint8
+
+const (
+	// sendDefault leaves that to the system, as upstream's library does. Linux fragments
+	// what is too long for the path as far as it knows that, and forbids it to routers.
+	sendDefault sendMode = iota
+	// sendWhole has them lost: nobody may fragment them.
+	sendWhole
+	// sendFragments lets everybody fragment them.
+	sendFragments
+)
 
 // len is the datagram's length in bytes.
 func (o *outgoing) len() int { return len(o.parts[0]) + len(o.parts[1]) + len(o.parts[2]) }

@@ -273,6 +273,8 @@ local function ext_text(h, tvb)
         add("tag=%d comm=%d %d..%d of %d", h.tag, h.communicator, h.offset, h.offset + h.payload, h.length)
     elseif h.type == ERROR then
         add('"%s"', CODES[h.tag] or string.format("code(%d)", h.tag))
+    elseif h.type == ACK and h.offset ~= 0 then
+        add("probe=%d", h.offset)
     end
     for i, name in ipairs(EXT_FLAGS) do
         if ext_flag(h, i) then add("%s", name) end

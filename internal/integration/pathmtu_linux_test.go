@@ -1,0 +1,329 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// netHost is a network namespace. Its functions run one at a time on a thread that is in it, and so
+// are the sockets and processes that they make.
+type netHost struct {
+	jobs   chan func()
+	thread int
+}
+
+func newNetHost(t *testing.T) *netHost {
+	t.Helper()
+	h := &netHost{jobs: make(chan func())}
+	ready := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		h.thread = unix.Gettid()
+		ready <- unix.Unshare(unix.CLONE_NEWNET)
+		for job := range h.jobs {
+			job()
+		}
+	}()
+	t.Cleanup(func() { close(h.jobs) })
+	if err := <-ready; errors.Is(err, unix.EPERM) {
+		t.Skip("network namespaces need root")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *netHost) do(f func()) {
+	done := make(chan struct{})
+	h.jobs <- func() {
+		defer close(done)
+		f()
+	}
+	<-done
+}
+
+// ip runs lines of the program ip.
+func (h *netHost) ip(t *testing.T, lines ...string) {
+	t.Helper()
+	path, err := exec.LookPath("ip")
+	if err != nil {
+		t.Skip("there is no program ip of iproute2")
+	}
+	h.do(func() {
+		cmd := exec.Command(path, "-batch", "-")
+		cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+		if out, failed := cmd.CombinedOutput(); failed != nil {
+			err = fmt.Errorf("%v: %w: %s", lines, failed, out)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sysctl writes a setting of the namespace.
+func (h *netHost) sysctl(t *testing.T, key, value string) {
+	t.Helper()
+	var err error
+	h.do(func() {
+		err = unix.Access("/proc/sys/"+key, unix.W_OK)
+		err = errors.Join(err, writeFile("/proc/sys/"+key, value))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeFile(name, text string) error {
+	fd, err := unix.Open(name, unix.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, []byte(text))
+	return err
+}
+
+// wire connects two hosts by a pair of devices, each with an MTU.
+func wire(t *testing.T, a, b *netHost, nameA, nameB string, mtuA, mtuB int) {
+	t.Helper()
+	a.ip(t, fmt.Sprintf("link add %s type veth peer name %s netns %d", nameA, nameB, b.thread),
+		fmt.Sprintf("link set %s mtu %d up", nameA, mtuA))
+	b.ip(t, fmt.Sprintf("link set %s mtu %d up", nameB, mtuB))
+}
+
+// direct returns two hosts on one wire.
+func direct(t *testing.T, mtuA, mtuB int) (a, b *netHost) {
+	a, b = newNetHost(t), newNetHost(t)
+	wire(t, a, b, "eth0", "eth0", mtuA, mtuB)
+	for i, h := range []*netHost{a, b} {
+		h.ip(t, fmt.Sprintf("addr add 10.9.0.%d/24 dev eth0", i+1))
+		if mtuA >= 1280 {
+			h.ip(t, fmt.Sprintf("addr add fd00::%d/64 dev eth0 nodad", i+1))
+		}
+	}
+	return a, b
+}
+
+// routed returns two hosts with a router between them. A silent one reports nothing.
+func routed(t *testing.T, near, far int, silent bool) (a, router, b *netHost) {
+	a, router, b = newNetHost(t), newNetHost(t), newNetHost(t)
+	wire(t, a, router, "eth0", "eth0", near, near)
+	wire(t, b, router, "eth0", "eth1", far, far)
+	router.ip(t, "addr add 10.9.0.254/24 dev eth0", "addr add 10.9.1.254/24 dev eth1")
+	router.sysctl(t, "net/ipv4/ip_forward", "1")
+	if silent {
+		router.ip(t, "rule add from 10.9.0.254 blackhole", "rule add from 10.9.1.254 blackhole")
+	}
+	a.ip(t, "addr add 10.9.0.1/24 dev eth0", "route add default via 10.9.0.254")
+	b.ip(t, "addr add 10.9.1.2/24 dev eth0", "route add default via 10.9.1.254")
+	return a, router, b
+}
+
+// startRanks starts the ranks of a configuration, each on a host.
+func startRanks(t *testing.T, text string, hosts ...*netHost) (ranks []*node.Rank) {
+	t.Helper()
+	for i, h := range hosts {
+		ranks = append(ranks, startRank(t, text, i, h))
+	}
+	return ranks
+}
+
+// startRank starts a rank of a configuration.
+func startRank(t *testing.T, text string, rank int, h *netHost) *node.Rank {
+	t.Helper()
+	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := node.Map(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := node.Plan(cfg, cfg.Rank(rank))
+	if err == nil {
+		h.do(func() { err = r.Bind(m) })
+	}
+	if err == nil {
+		err = r.Start(nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := r.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+const twoRanks = `
+ranks:
+  - {rank: 0, address: "%s", run: host}
+  - {rank: 1, address: "%s", run: host}
+defaults: {profile: %s}
+`
+
+// swap sends a message each way between the first two ranks.
+func swap(t *testing.T, ranks []*node.Rank, size int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = byte(i * 7 >> 3)
+	}
+	var all sync.WaitGroup
+	for i, from := range ranks[:2] {
+		to, got := ranks[1-i], make([]byte, size)
+		all.Go(func() {
+			if err := transfer(ctx, to.Engine, mpe.Operation{Kind: mpe.OpRecv, Peer: from.Self.Rank, Buf: got}); err != nil {
+				t.Errorf("the receive from rank %d: %v", from.Self.Rank, err)
+			} else if !bytes.Equal(got, data) {
+				t.Errorf("the message of rank %d has changed", from.Self.Rank)
+			}
+		})
+		all.Go(func() {
+			if err := transfer(ctx, from.Engine, mpe.Operation{Kind: mpe.OpSend, Peer: to.Self.Rank, Buf: data}); err != nil {
+				t.Errorf("the send of rank %d: %v", from.Self.Rank, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func payload(r *node.Rank) int { return r.Engine.Snapshot().Peers[0].Extended.Payload }
+
+// swapUntil exchanges messages until packets of the first rank have so many bytes of payload.
+func swapUntil(t *testing.T, ranks []*node.Rank, least, most int) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; {
+		swap(t, ranks, 100_000)
+		n := payload(ranks[0])
+		if n >= least && n <= most {
+			return
+		}
+		if t.Failed() || time.Now().After(end) {
+			t.Fatalf("packets have %d bytes of payload, want %d to %d; %+v", n, least, most, ranks[0].Engine.Snapshot().Peers[0].Extended)
+		}
+	}
+}
+
+// Packets are as long as the path lets, and nothing but probes is lost to find that.
+func TestPathMTU(t *testing.T) {
+	t.Run("direct", func(t *testing.T) {
+		for _, mtu := range []int{576, 1280, 1500, 9000, 65535} {
+			t.Run(fmt.Sprint(mtu), func(t *testing.T) {
+				a, b := direct(t, mtu, mtu)
+				ranks := startRanks(t, fmt.Sprintf(twoRanks, "10.9.0.1:2718", "10.9.0.2:2718", "extended"), a, b)
+				want := (mtu - 28 - protocol.ExtHeaderLen) &^ 7
+				swapUntil(t, ranks, want, want)
+				if x := ranks[0].Engine.Snapshot().Peers[0].Extended; x.Retransmissions > 0 {
+					t.Errorf("%+v", x)
+				}
+			})
+		}
+	})
+	t.Run("IPv6", func(t *testing.T) {
+		for _, mtu := range []int{1280, 1500, 9000} {
+			t.Run(fmt.Sprint(mtu), func(t *testing.T) {
+				a, b := direct(t, mtu, mtu)
+				ranks := startRanks(t, fmt.Sprintf(twoRanks, "[fd00::1]:2718", "[fd00::2]:2718", "extended"), a, b)
+				want := (mtu - 48 - protocol.ExtHeaderLen) &^ 7
+				swapUntil(t, ranks, want, want)
+			})
+		}
+	})
+	// The far end drops what is longer than its own MTU and a tag of a VLAN.
+	t.Run("switch", func(t *testing.T) {
+		a, b := direct(t, 9000, 1500)
+		ranks := startRanks(t, fmt.Sprintf(twoRanks, "10.9.0.1:2718", "10.9.0.2:2718", "extended"), a, b)
+		swapUntil(t, ranks, 1392, 1392+4)
+	})
+	for _, silent := range []bool{false, true} {
+		t.Run(fmt.Sprintf("router, silent %v", silent), func(t *testing.T) {
+			a, _, b := routed(t, 9000, 1500, silent)
+			ranks := startRanks(t, fmt.Sprintf(twoRanks, "10.9.0.1:2718", "10.9.1.2:2718", "extended"), a, b)
+			swapUntil(t, ranks, 1392, 1392)
+		})
+	}
+}
+
+// A path that carries less from some time on loses no message, and packets become shorter.
+func TestPathMTUShrinks(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		t.Run(fmt.Sprintf("router, silent %v", silent), func(t *testing.T) {
+			a, router, b := routed(t, 9000, 9000, silent)
+			ranks := startRanks(t, fmt.Sprintf(twoRanks, "10.9.0.1:2718", "10.9.1.2:2718", "extended"), a, b)
+			swapUntil(t, ranks, 8888, 8892)
+			shrunk := make(chan struct{})
+			go func() {
+				defer close(shrunk)
+				router.ip(t, "link set eth1 mtu 1400")
+				b.ip(t, "link set eth0 mtu 1400")
+			}()
+			swap(t, ranks, 20_000_000)
+			<-shrunk
+			swapUntil(t, ranks, 1200-80, 1292)
+		})
+	}
+	t.Run("first link", func(t *testing.T) {
+		a, b := direct(t, 9000, 9000)
+		ranks := startRanks(t, fmt.Sprintf(twoRanks, "10.9.0.1:2718", "10.9.0.2:2718", "extended"), a, b)
+		swapUntil(t, ranks, 8888, 8892)
+		shrunk := make(chan struct{})
+		go func() {
+			defer close(shrunk)
+			a.ip(t, "link set eth0 mtu 1280")
+			b.ip(t, "link set eth0 mtu 1280")
+		}()
+		swap(t, ranks, 20_000_000)
+		<-shrunk
+		swapUntil(t, ranks, 1168, 1172)
+		if o, ok := ranks[0].Offload(); ok && len(o.Refused) > 0 {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+// Datagrams of cloudfpga are fragmented on a link that is too small for them, also by a rank that
+// has a peer of the extended profile, whose are not.
+func TestPathMTUOfOtherProfiles(t *testing.T) {
+	a, b := direct(t, 1280, 1280)
+	b.ip(t, "addr add 10.9.0.3/24 dev eth0")
+	const text = `
+ranks:
+  - {rank: 0, address: "10.9.0.1:2718", %s}
+  - {rank: 1, address: "10.9.0.2:2718", %s}
+  - {rank: 2, address: "10.9.0.3:2718", %s}
+`
+	const other = "peer: software"
+	r0 := startRank(t, fmt.Sprintf(text, "run: host", other+", link: {profile: cloudfpga}", other+", link: {profile: extended}"), 0, a)
+	r1 := startRank(t, fmt.Sprintf(text, other, "run: host", other), 1, b)
+	r2 := startRank(t, fmt.Sprintf(text, other, other, "run: host")+"defaults: {profile: extended}\n", 2, b)
+	for range 20 {
+		swap(t, []*node.Rank{r0, r1}, 100_000)
+		swap(t, []*node.Rank{r0, r2}, 100_000)
+	}
+	if n := r0.Engine.Snapshot().Peers[1].Extended.Payload; n != 1168 {
+		t.Errorf("packets have %d bytes of payload", n)
+	}
+}
