@@ -40,6 +40,11 @@ type faults struct {
 	// slow is that of a DATA message being written in up to 400 ms, during which the core
 	// goes on.
 	slow float64
+	// mtus are the lengths of datagrams that paths may carry, nil for any. A path has one of them,
+	// and with the probability reroute of a datagram another one from then on. It loses longer
+	// datagrams without a word unless they may be fragmented.
+	mtus    []int
+	reroute float64
 	// halt is that of the receiver being stopped forever, while the connection stays.
 	halt float64
 }
@@ -128,6 +133,17 @@ func (w *world) transmit(from, to int, kind RxKind, b []byte) {
 		d.bytes = bytes.Clone(b)
 		w.deliver(d)
 	}
+}
+
+// carries reports whether a path carries a datagram of so many bytes.
+func (w *world) carries(path [2]int, n int) bool {
+	if len(w.net.mtus) == 0 {
+		return true
+	}
+	if w.mtu[path] == 0 || w.happens(w.net.reroute) {
+		w.mtu[path] = w.net.mtus[w.rng.IntN(len(w.net.mtus))]
+	}
+	return n <= w.mtu[path]
 }
 
 // latency is what a datagram takes.

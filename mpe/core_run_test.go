@@ -31,6 +31,7 @@ type world struct {
 	last  map[[2]int]handshake.Instant // when the last of a pair arrives: a path keeps the order
 	cut   map[[2]int]handshake.Instant // until when nothing of a pair arrives
 	bad   map[[2]int]burst             // the losses that a pair has
+	mtu   map[[2]int]int               // of faults.mtus
 	// programs are those that block, users' functions among them, and current is the one that
 	// runs, if any does.
 	programs []*blocking
@@ -123,9 +124,24 @@ func (p *port) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 
 func (p *port) SendPackets(peer int, packets []Packet) (int, error) {
 	for i := range packets {
-		p.w.transmit(p.rank, peer, RxDatagram, append(bytes.Clone(packets[i].Header[:]), packets[i].Payload...))
+		b := append(bytes.Clone(packets[i].Header[:]), packets[i].Payload...)
+		if !p.w.carries([2]int{p.rank, peer}, len(b)) && !packets[i].Fragment {
+			p.w.traced("too long", datagram{at: p.w.now, from: p.rank, to: peer, bytes: b})
+			continue
+		}
+		p.w.transmit(p.rank, peer, RxDatagram, b)
 	}
 	return len(packets), nil
+}
+
+func (p *port) Discovers() bool { return len(p.w.net.mtus) > 0 }
+
+// LongestDatagram is what the first link carries, or what the system has heard of the path.
+func (p *port) LongestDatagram(peer int) int {
+	if n := p.w.mtu[[2]int{p.rank, peer}]; n > 0 && p.w.rng.IntN(2) == 0 {
+		return n
+	}
+	return slices.Max(p.w.net.mtus)
 }
 
 func (p *port) sendHeader(l *handshakeLink, header []byte) error {
@@ -201,7 +217,7 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 	t.Helper()
 	w := &world{
 		rng: rand.New(rand.NewPCG(seed, 1)), net: net, transcript: sha256.New(),
-		last: map[[2]int]handshake.Instant{}, cut: map[[2]int]handshake.Instant{}, bad: map[[2]int]burst{},
+		last: map[[2]int]handshake.Instant{}, cut: map[[2]int]handshake.Instant{}, bad: map[[2]int]burst{}, mtu: map[[2]int]int{},
 		cores: make([]*core, n), ports: make([]*port, n), calm: math.MaxInt,
 	}
 	starts := uint64(0)
@@ -435,6 +451,11 @@ func software(_, _ int) Peer {
 }
 
 func extendedPeer(_, _ int) Peer { return Peer{Extended: &extended.Config{MaxPayload: 1400}} }
+
+// discoveringPeer finds what the path carries.
+func discoveringPeer(_, _ int) Peer {
+	return Peer{Extended: &extended.Config{MaxPayload: 65424, Discover: true}}
+}
 
 // TestCoresOnSimulatedTime: cores exchange messages without a goroutine or a clock, with
 // losses, and do the same again from the same seed.
