@@ -204,7 +204,7 @@ func (c *Conn) transmitProbe(now Instant, payload int) {
 
 // probeDue returns when to go on with the search, or never.
 func (c *Conn) probeDue() Instant {
-	if !c.discovers() || c.session.remote == 0 {
+	if !c.discovers() || c.search.probe == 0 || c.session.remote == 0 {
 		return never
 	}
 	return c.search.due(c.session.lastHeardAt, c.trip.base(&c.cfg.Timing))

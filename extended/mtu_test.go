@@ -206,3 +206,30 @@ func TestPathMTUWithLosses(t *testing.T) {
 		}
 	}
 }
+
+// Versions without E35 drop a probe: its payload is not that of an ACK.
+func TestProbeIsNoAck(t *testing.T) {
+	for n := protocol.AckLen; n < len(padding); n++ {
+		if _, ok := protocol.ParseAck(padding[:n], nil); ok && n != protocol.AckLen {
+			t.Fatalf("a payload of %d zeros is that of an ACK", n)
+		}
+	}
+}
+
+// A probe that is not what it says, and answers that no probe was sent for, change nothing.
+func TestForgedProbes(t *testing.T) {
+	w := newMTUPath(1472, 1472)
+	sendIntact(t, w, 0, 1000)
+	n := w.nodes[0]
+	for _, offset := range []uint32{7, 65424, 1 << 31, 1<<32 - 1} {
+		h := w.nodes[1].conn.header(protocol.Ack, protocol.RecvInt)
+		h.Flags, h.Offset = protocol.FlagHello, offset
+		n.packet(protocol.AppendExtended(nil, &h, padding[:8]))
+		h.Flags = 0
+		n.packet(protocol.AppendExtended(nil, &h, protocol.AppendAck(nil, &protocol.AckInfo{})))
+	}
+	n.flush()
+	if st := n.conn.Stats(); st.Payload != 1392 || n.drops[ReasonAcknowledged] != 4 || n.conn.arrivals.probe != 0 {
+		t.Errorf("%+v", st)
+	}
+}

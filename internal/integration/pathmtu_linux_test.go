@@ -27,7 +27,7 @@ type netHost struct {
 	thread int
 }
 
-func newNetHost(t *testing.T) *netHost {
+func newNetHost(t testing.TB) *netHost {
 	t.Helper()
 	h := &netHost{jobs: make(chan func())}
 	ready := make(chan error, 1)
@@ -58,7 +58,7 @@ func (h *netHost) do(f func()) {
 }
 
 // ip runs lines of the program ip.
-func (h *netHost) ip(t *testing.T, lines ...string) {
+func (h *netHost) ip(t testing.TB, lines ...string) {
 	t.Helper()
 	path, err := exec.LookPath("ip")
 	if err != nil {
@@ -77,7 +77,7 @@ func (h *netHost) ip(t *testing.T, lines ...string) {
 }
 
 // sysctl writes a setting of the namespace.
-func (h *netHost) sysctl(t *testing.T, key, value string) {
+func (h *netHost) sysctl(t testing.TB, key, value string) {
 	t.Helper()
 	var err error
 	h.do(func() {
@@ -100,7 +100,7 @@ func writeFile(name, text string) error {
 }
 
 // wire connects two hosts by a pair of devices, each with an MTU.
-func wire(t *testing.T, a, b *netHost, nameA, nameB string, mtuA, mtuB int) {
+func wire(t testing.TB, a, b *netHost, nameA, nameB string, mtuA, mtuB int) {
 	t.Helper()
 	a.ip(t, fmt.Sprintf("link add %s type veth peer name %s netns %d", nameA, nameB, b.thread),
 		fmt.Sprintf("link set %s mtu %d up", nameA, mtuA))
@@ -108,7 +108,7 @@ func wire(t *testing.T, a, b *netHost, nameA, nameB string, mtuA, mtuB int) {
 }
 
 // direct returns two hosts on one wire.
-func direct(t *testing.T, mtuA, mtuB int) (a, b *netHost) {
+func direct(t testing.TB, mtuA, mtuB int) (a, b *netHost) {
 	a, b = newNetHost(t), newNetHost(t)
 	wire(t, a, b, "eth0", "eth0", mtuA, mtuB)
 	for i, h := range []*netHost{a, b} {
@@ -121,7 +121,7 @@ func direct(t *testing.T, mtuA, mtuB int) (a, b *netHost) {
 }
 
 // routed returns two hosts with a router between them. A silent one reports nothing.
-func routed(t *testing.T, near, far int, silent bool) (a, router, b *netHost) {
+func routed(t testing.TB, near, far int, silent bool) (a, router, b *netHost) {
 	a, router, b = newNetHost(t), newNetHost(t), newNetHost(t)
 	wire(t, a, router, "eth0", "eth0", near, near)
 	wire(t, b, router, "eth0", "eth1", far, far)
@@ -136,7 +136,7 @@ func routed(t *testing.T, near, far int, silent bool) (a, router, b *netHost) {
 }
 
 // startRanks starts the ranks of a configuration, each on a host.
-func startRanks(t *testing.T, text string, hosts ...*netHost) (ranks []*node.Rank) {
+func startRanks(t testing.TB, text string, hosts ...*netHost) (ranks []*node.Rank) {
 	t.Helper()
 	for i, h := range hosts {
 		ranks = append(ranks, startRank(t, text, i, h))
@@ -145,7 +145,7 @@ func startRanks(t *testing.T, text string, hosts ...*netHost) (ranks []*node.Ran
 }
 
 // startRank starts a rank of a configuration.
-func startRank(t *testing.T, text string, rank int, h *netHost) *node.Rank {
+func startRank(t testing.TB, text string, rank int, h *netHost) *node.Rank {
 	t.Helper()
 	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
 	if err != nil {
@@ -325,5 +325,35 @@ ranks:
 	}
 	if n := r0.Engine.Snapshot().Peers[1].Extended.Payload; n != 1168 {
 		t.Errorf("packets have %d bytes of payload", n)
+	}
+}
+
+// BenchmarkPathMTU sends messages of 1 MB between two hosts that are connected by a wire.
+func BenchmarkPathMTU(b *testing.B) {
+	for _, mtu := range []int{1280, 1500, 9000} {
+		b.Run(fmt.Sprint(mtu), func(b *testing.B) {
+			here, there := direct(b, mtu, mtu)
+			ranks := startRanks(b, fmt.Sprintf(twoRanks, "10.9.0.1:2718", "10.9.0.2:2718", "extended"), here, there)
+			data, got := make([]byte, 1_000_000), make([]byte, 1_000_000)
+			send := func() {
+				received := make(chan error, 1)
+				go func() {
+					received <- transfer(b.Context(), ranks[1].Engine, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: got})
+				}()
+				if err := transfer(b.Context(), ranks[0].Engine, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: data}); err != nil {
+					b.Fatal(err)
+				}
+				if err := <-received; err != nil {
+					b.Fatal(err)
+				}
+			}
+			for range 100 {
+				send()
+			}
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				send()
+			}
+		})
 	}
 }
