@@ -59,7 +59,7 @@ type Config struct {
 	// them. What the peer sends is checked as it says.
 	HeaderChecksum bool
 	// Discover: of MaxPayload, packets have what the path carries, which is found by probes
-	// (E36). It is for networks that do not fragment what they are not told to; the caller
+	// (E36). It is for networks that fragment only what they are asked to; the caller
 	// answers AskLink.
 	Discover bool
 	// Timing is DefaultTiming(Reliable) by default.

@@ -88,7 +88,7 @@ func TestSearchSteps(t *testing.T) {
 }
 
 // newMTUPath returns a world whose paths carry datagrams of up to so many bytes, and lose longer ones
-// without a word unless they may be fragmented.
+// silently unless they may be fragmented.
 func newMTUPath(link, mtu int) *world {
 	w := newWorld(Config{Discover: true, MaxPayload: protocol.MaxUDPDatagram - protocol.ExtHeaderLen})
 	w.link, w.mtu = link, mtu

@@ -42,7 +42,7 @@ type faults struct {
 	slow float64
 	// mtus are the lengths of datagrams that paths may carry, nil for any. A path has one of them,
 	// and with the probability reroute of a datagram another one from then on. It loses longer
-	// datagrams without a word unless they may be fragmented.
+	// datagrams silently unless they may be fragmented.
 	mtus    []int
 	reroute float64
 	// halt is that of the receiver being stopped forever, while the connection stays.
