@@ -107,7 +107,7 @@ func TestDocumentNumbers(t *testing.T) {
 		{"When three have not been answered", minStalls == 3},
 		{"begin with datagrams of 1200 bytes", basePayload == 1120},
 		{"1416 if it knows nothing", defaultPayload == 1336},
-		{"If three were not answered", maxProbes == 3},
+		{"and a third one after twice as long", maxProbes == 3},
 		{"When three packets with more than 1200 bytes in a row were lost", maxProbes == 3},
 		{"that of an MTU of 1500", ethernetPayload == 1392},
 		{"When 600 s have passed", raiseAfter == 600*time.Second},
