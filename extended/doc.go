@@ -17,7 +17,8 @@
 // packets are sent by Flush only. It calls Tick, and then Flush, no later than
 // the time that Deadline returns. It matches each message that an action opens,
 // at once or later, and says so by Accept, before the next Flush if it matched
-// at once. Until SendDone it keeps the payload of a send, or a copy of it.
+// at once. It answers AskLink by LinkLimit. Until SendDone it keeps the payload of a
+// send, or a copy of it.
 //
 // # A message of ours
 //

@@ -134,8 +134,6 @@ func (p *port) SendPackets(peer int, packets []Packet) (int, error) {
 	return len(packets), nil
 }
 
-func (p *port) Discovers() bool { return len(p.w.net.mtus) > 0 }
-
 // LongestDatagram is what the first link carries, or what the system has heard of the path.
 func (p *port) LongestDatagram(peer int) int {
 	if n := p.w.mtu[[2]int{p.rank, peer}]; n > 0 && p.w.rng.IntN(2) == 0 {

@@ -173,14 +173,11 @@ type Packet struct {
 	Exposed uint64
 }
 
-// DatagramTransport is a PacketTransport whose packets have to fit into what the path
-// carries. SendPackets returns an error that is EMSGSIZE for one that is too long for the first
+// DatagramTransport is a PacketTransport that keeps the network from fragmenting packets, so that
+// they have to fit into what the path carries. SendPackets returns an error that is EMSGSIZE for one that is too long for the first
 // link, and loses it and those behind it.
 type DatagramTransport interface {
 	PacketTransport
-	// Discovers reports whether the network is kept from fragmenting packets, so that what
-	// a path carries can be found by probes.
-	Discovers() bool
 	// LongestDatagram returns how many bytes a packet to peer, header included, may have by
 	// what the system knows of the path: at least what the first link carries. It is 0 if
 	// the system does not know. It may change at any time.

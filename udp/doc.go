@@ -14,7 +14,8 @@
 // that says how much of it: plain.go does it anywhere; mmsg_linux.go
 // and mmsg_recv_linux.go many datagrams a system call, of which, by
 // offload_linux.go, the kernel segments long pieces into datagrams and puts them
-// together again; direct_linux.go receives payload where it belongs. offload.go says
+// together again; mode_linux.go keeps it from fragmenting datagrams, and asks it how
+// long they may be; direct_linux.go receives payload where it belongs. offload.go says
 // how much of this is in use, and has it switched off. impair.go is a socket whose
 // datagrams meet faults, for tests.
 package udp
