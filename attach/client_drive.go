@@ -22,6 +22,7 @@ const noDescriptor = -1
 // start has the connection read from now on: source is polled, unless there is none.
 func (c *Client) start(source polled) error {
 	c.group.Init((*owner)(c), c.oversubscribed)
+	c.group.PollAlone() // a program may use several ranks, each with a ring
 	if c.source = source; source == nil || source.descriptor() == noDescriptor {
 		c.stream.Go(func() {
 			_, err := c.pump()

@@ -153,17 +153,23 @@ func TestNoPolling(t *testing.T) {
 		name           string
 		ctx            context.Context
 		oversubscribed bool
+		alone          bool
 		others         int32
 		want           bool
 	}{
-		{"its context has ended", ended, false, 0, false},
-		{"a core is left", context.Background(), false, cores - 1, true},
-		{"no core is left", context.Background(), false, cores, false},
-		{"nothing polls on an oversubscribed host", context.Background(), true, 0, true},
-		{"one polls on an oversubscribed host", context.Background(), true, oversubscribedPollers, false},
+		{"its context has ended", ended, false, false, 0, false},
+		{"a core is left", context.Background(), false, false, cores - 1, true},
+		{"no core is left", context.Background(), false, false, cores, false},
+		{"nothing polls on an oversubscribed host", context.Background(), true, false, 0, true},
+		{"one polls on an oversubscribed host", context.Background(), true, false, oversubscribedPollers, false},
+		{"a core is left on an oversubscribed host", context.Background(), true, true, cores - 1, true},
+		{"no core is left on an oversubscribed host", context.Background(), true, true, cores, false},
 	} {
 		s := newSource(t)
 		g, _ := newGroup(t, tt.oversubscribed, s)
+		if tt.alone {
+			g.PollAlone()
+		}
 		polling.Add(tt.others)
 		g.Poll(tt.ctx, nil, make(chan struct{}))
 		polling.Add(-tt.others)
