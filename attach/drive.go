@@ -40,6 +40,8 @@ type polling struct {
 	finds atomic.Uint32
 	over  bool
 	err   error
+	// pumped is set if the last poll has handled frames and carried no messages.
+	pumped bool
 
 	// asleep is set while the session is not polled: awaken has it polled again.
 	asleep atomic.Bool
@@ -139,11 +141,13 @@ func (p *polling) Visit() bool {
 // poll carries messages, answers what has ended, and handles frames. It reports whether
 // there was something. The caller is the owner.
 func (p *polling) poll() bool {
-	if p.dev != nil {
+	n, err := p.pump()
+	// Whoever is to send what the rank waits for may wait for these frames, so messages come after
+	// them, but not always.
+	if p.pumped = n > 0 && !p.pumped; !p.pumped && p.dev != nil {
 		p.dev.PollOnce()
 	}
 	found := p.answer()
-	n, err := p.pump()
 	p.s.flushDeferred()
 	p.s.out.advance()
 	if !errors.Is(err, errNothing) {
@@ -192,13 +196,18 @@ func (p *polling) sleep(polled time.Duration) {
 	}
 }
 
-// watchEnd has an operation answered when it ends.
-func (p *polling) watchEnd(op *operation, e ender) {
+// watchEnd has an operation answered when it ends, unless it does not report that.
+func (p *polling) watchEnd(op *operation) bool {
+	e, ok := op.dev.(ender)
+	if !ok {
+		return false
+	}
 	if op.onEnd == nil {
 		op.onEnd = func() { p.add(op) }
 	}
 	op.watched = true
 	e.OnEnd(op.onEnd)
+	return true
 }
 
 // add adds an operation that has ended, unless it was taken.

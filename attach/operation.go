@@ -197,6 +197,9 @@ func (s *session) begin(op *operation) {
 		return
 	}
 	op.dev = dev
+	if s.polling != nil && s.polling.watchEnd(op) {
+		return
+	}
 	if st, ended, err := dev.Test(); ended {
 		op.end(&st, false, err)
 		return

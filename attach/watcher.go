@@ -23,10 +23,6 @@ type watcher struct {
 // watch gives an operation that runs to a watcher that has room. Only the
 // reading goroutine calls it.
 func (s *session) watch(op *operation) {
-	if e, ok := op.dev.(ender); ok && s.polling != nil {
-		s.polling.watchEnd(op, e)
-		return
-	}
 	if s.current == nil || !s.current.add(op) {
 		s.current = nil
 		for _, w := range s.watchers {

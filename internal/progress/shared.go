@@ -43,10 +43,17 @@ func allShared() []Shared {
 	return nil
 }
 
-// visit polls what is shared, and reports whether something was found.
+// visit polls what is shared, and reports whether something was found. What one has found may be
+// for another one, so those before it are polled once more: the caller is going to yield.
 func visit() (found bool) {
-	for _, v := range allShared() {
-		found = v.Visit() || found
+	list, again := allShared(), 0
+	for i, v := range list {
+		if v.Visit() {
+			found, again = true, i
+		}
+	}
+	for _, v := range list[:again] {
+		v.Visit()
 	}
 	return found
 }

@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// visits counts how often it was polled, and calls then with that.
+// visits counts how often it was polled, and calls then with that. It finds something if finds is
+// that.
 type visits struct {
-	n    atomic.Int32
-	then func(n int32)
+	n     atomic.Int32
+	then  func(n int32)
+	finds int32
 }
 
 func (v *visits) Visit() bool {
@@ -19,7 +21,7 @@ func (v *visits) Visit() bool {
 	if v.then != nil {
 		v.then(n)
 	}
-	return false
+	return n == v.finds
 }
 
 // newClock returns a clock that goes on by a step whenever it is asked.
@@ -45,6 +47,37 @@ func TestCallersPollShared(t *testing.T) {
 	g.Poll(t.Context(), done, nil)
 	if v.n.Load() != 3 || w.n.Load() != 4 {
 		t.Errorf("%d and %d visits after Unshare", v.n.Load(), w.n.Load())
+	}
+}
+
+// What one has found may be for those that were polled before it.
+func TestVisitAgain(t *testing.T) {
+	for _, tt := range []struct {
+		finder int // or none
+		want   [3]int32
+	}{
+		{-1, [3]int32{1, 1, 1}},
+		{0, [3]int32{1, 1, 1}},
+		{1, [3]int32{2, 1, 1}},
+		{2, [3]int32{2, 2, 1}},
+	} {
+		var all [3]visits
+		for i := range all {
+			Share(&all[i])
+		}
+		if tt.finder >= 0 {
+			all[tt.finder].finds = 1
+		}
+		found := visit()
+		for i := range all {
+			Unshare(&all[i])
+			if n := all[i].n.Load(); n != tt.want[i] {
+				t.Errorf("number %d finds something: number %d was polled %d times, want %d", tt.finder, i, n, tt.want[i])
+			}
+		}
+		if found != (tt.finder >= 0) {
+			t.Errorf("number %d finds something: visit reports %v", tt.finder, found)
+		}
 	}
 }
 
