@@ -142,8 +142,8 @@ func (p *polling) Visit() bool {
 // there was something. The caller is the owner.
 func (p *polling) poll() bool {
 	n, err := p.pump()
-	// Whoever is to send what the rank waits for may wait for these frames, so messages come after
-	// them, but not always.
+	// A program that has sent something waits for what it leads to, and the rank's sockets have
+	// nothing most of the time. They are not left out twice, or a program could keep packets waiting.
 	if p.pumped = n > 0 && !p.pumped; !p.pumped && p.dev != nil {
 		p.dev.PollOnce()
 	}

@@ -25,7 +25,7 @@ var (
 
 // oversubscribedPollers is how many callers of a process may poll on an oversubscribed
 // host. One is enough, as it polls for those that are asleep as well; others would keep
-// cores from other processes, and from what it has woken.
+// cores from other processes, and from what it has woken. See Group.PollAlone.
 const oversubscribedPollers = 1
 
 // SpinPolicy is for how long callers poll that wait for the same sources.
