@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -278,5 +280,46 @@ func TestRingsAreUnmapped(t *testing.T) {
 		h.w.mu.Lock()
 		h.w.ranks[1].sent = nil
 		h.w.mu.Unlock()
+	}
+}
+
+// askedDevice counts how often it was polled.
+type askedDevice struct{ asked int }
+
+func (d *askedDevice) PollOnce() { d.asked++ }
+func (d *askedDevice) Sleep(context.Context, <-chan struct{}, time.Duration) error {
+	panic("it is polled and does not sleep")
+}
+
+// TestFramesBeforePackets: a poll that has handled frames does not ask the rank's sockets, but
+// frames do not keep packets waiting for longer.
+func TestFramesBeforePackets(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	mem := make([]byte, memoryLen(minRing))
+	program, daemon := newRingLink(&link{fd: fds[0]}, mem, true), newRingLink(&link{fd: fds[1]}, mem, false)
+	from := &source{daemon}
+	s := newSession(NewServer(newWorld(2, 0), Options{}), newFrameReader(from), Credentials{})
+	dev := new(askedDevice)
+	s.polling = &polling{s: s, rings: daemon, dev: dev, wake: make(chan struct{}, 1)}
+	s.open(daemon, from)
+	for i, tt := range []struct {
+		frames, asked int
+	}{{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}, {0, 4}, {1, 4}, {0, 5}} {
+		for range tt.frames {
+			if _, err := program.Write(cancelFrame(1)); err != nil { // there is nothing to cancel
+				t.Fatal(err)
+			}
+		}
+		if found := s.polling.poll(); found != (tt.frames > 0) || dev.asked != tt.asked {
+			t.Errorf("poll %d, of %d frames: found: %v; the rank was asked %d times, want %d", i, tt.frames, found, dev.asked, tt.asked)
+		}
+	}
+	if s.polling.over {
+		t.Error(s.polling.err)
 	}
 }
