@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -154,7 +155,14 @@ func TestOutboxCloseWith(t *testing.T) {
 	w.gate <- struct{}{}
 	until(t, "A has begun", func() bool { return len(w.text()) == 1+chunkLen })
 	o.put(raw("B"))
-	go close(w.gate)
+	go func() {
+		for closed := false; !closed; runtime.Gosched() { // what is queued has been dropped then
+			o.mu.Lock()
+			closed = o.closed
+			o.mu.Unlock()
+		}
+		close(w.gate)
+	}()
 	o.closeWith(raw("bye"))
 	if text := squeeze(w.text()); !strings.HasSuffix(text, "bye") || len(text) > 10 {
 		t.Errorf("%q", text)
