@@ -128,7 +128,11 @@ func (c *call) work() uint64 {
 		if vector {
 			return c.result
 		}
-		return mul(2*ranks+1, n)
+		work := mul(2*ranks+1, n)
+		if all := mul(mul(ranks, ranks), n); all <= coll.MostGathered { // rank 0 may gather them
+			work = max(work, 2*all)
+		}
+		return work
 	case coll.ReduceScatter:
 		work := mul(2, c.length)
 		if c.flags&flagOrdered != 0 { // the blocks of all ranks are kept apart

@@ -114,6 +114,7 @@ func (e *core) init(cfg Config, d driver) ([]Transport, error) {
 	e.rank, e.cfg, e.driver, e.due = cfg.Rank, cfg, d, never
 	e.peers = make([]*peer, len(cfg.Peers))
 	e.matchers.init(cfg.Limits, len(cfg.Peers))
+	cfg.Collectives.Oversubscribed = cfg.Oversubscribed
 	e.calls = collective.New(callEngine{e}, len(cfg.Peers), cfg.Collectives)
 	var transports []Transport
 	for rank, pc := range cfg.Peers {

@@ -20,26 +20,23 @@ func compile(d *Document, source *strictyaml.Source) (*Table, error) {
 	if d.Version != Version {
 		p.Add("version", "%d is not known: this zrlmpid reads version %d; have its zrlbench tune write the table", d.Version, Version)
 	}
-	if d.Memory == nil && d.Network == nil {
-		p.Add("", "there is no table in it: it has one for %s, for %s, or both", choice.Memory, choice.Network)
-	}
-	t := &Table{doc: *d}
-	d.classes(func(class choice.Class, from *ClassTable) {
-		key, into := string(class), &t.memory
-		if class == choice.Network {
-			into = &t.network
-		}
-		into.Link = choice.Link(from.Link)
+	t := &Table{doc: *d, rows: map[choice.Class]choice.Rows{}}
+	d.Each(func(class choice.Class, from *ClassTable) {
+		key, into := string(class), choice.Rows{Link: choice.Link(from.Link)}
 		checkTime(p, key+".link.alpha", from.Link.Alpha)
 		checkTime(p, key+".link.beta", from.Link.Beta)
 		for i := range from.Collectives {
-			add(p, into, fmt.Sprintf("%s.collectives[%d]", key, i), &from.Collectives[i])
+			add(p, &into, fmt.Sprintf("%s.collectives[%d]", key, i), &from.Collectives[i])
 		}
+		t.rows[class] = into
 	})
+	if len(t.rows) == 0 {
+		p.Add("", "there is no table in it: it has one for %s, for %s, or both, and for oversubscribed hosts", choice.Memory, choice.Network)
+	}
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	t.Table = choice.New(t.memory, t.network)
+	t.Table = choice.New(t.rows)
 	return t, nil
 }
 

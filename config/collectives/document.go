@@ -26,9 +26,33 @@ type Document struct {
 	// Estimated: the times are those of formulas. Nothing was measured.
 	Estimated bool     `yaml:"estimated,omitempty" json:"estimated,omitempty"`
 	Measured  Measured `yaml:"measured" json:"measured"`
-	// Memory and Network are the tables of the classes; nil if there is none.
-	Memory  *ClassTable `yaml:"memory,omitempty" json:"memory,omitempty"`
-	Network *ClassTable `yaml:"network,omitempty" json:"network,omitempty"`
+	// The tables of the classes; nil if there is none.
+	Memory                *ClassTable `yaml:"memory,omitempty" json:"memory,omitempty"`
+	Network               *ClassTable `yaml:"network,omitempty" json:"network,omitempty"`
+	OversubscribedMemory  *ClassTable `yaml:"oversubscribed_memory,omitempty" json:"oversubscribed_memory,omitempty"`
+	OversubscribedNetwork *ClassTable `yaml:"oversubscribed_network,omitempty" json:"oversubscribed_network,omitempty"`
+}
+
+// Class returns where the table of a class is.
+func (d *Document) Class(class choice.Class) **ClassTable {
+	switch class {
+	case choice.Memory:
+		return &d.Memory
+	case choice.OversubscribedMemory:
+		return &d.OversubscribedMemory
+	case choice.OversubscribedNetwork:
+		return &d.OversubscribedNetwork
+	}
+	return &d.Network
+}
+
+// Each calls f with the classes that have a table.
+func (d *Document) Each(f func(choice.Class, *ClassTable)) {
+	for _, class := range choice.Classes {
+		if t := *d.Class(class); t != nil {
+			f(class, t)
+		}
+	}
 }
 
 // Measured says where the medians come from. It decides nothing.
@@ -147,32 +171,15 @@ func (c *Collective) UnmarshalText(text []byte) error {
 	return err
 }
 
-// classes gives the tables that there are.
-func (d *Document) classes(f func(choice.Class, *ClassTable)) {
-	for _, c := range []struct {
-		class choice.Class
-		table *ClassTable
-	}{{choice.Memory, d.Memory}, {choice.Network, d.Network}} {
-		if c.table != nil {
-			f(c.class, c.table)
-		}
-	}
-}
-
 // Table is a choice.Table and the document that it was made of.
 type Table struct {
 	*choice.Table
-	doc             Document
-	memory, network choice.Rows
+	doc  Document
+	rows map[choice.Class]choice.Rows
 }
 
-// Rows returns what is decided for a class. It must not be changed.
-func (t *Table) Rows(class choice.Class) choice.Rows {
-	if class == choice.Memory {
-		return t.memory
-	}
-	return t.network
-}
+// Rows returns what is decided for each class. It must not be changed.
+func (t *Table) Rows() map[choice.Class]choice.Rows { return t.rows }
 
 // Load reads a table. name is the file's in errors, which are *strictyaml.Error joined,
 // with the line and what is possible, or wrap strictyaml.ErrTooLarge or the reader's.

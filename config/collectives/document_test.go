@@ -34,6 +34,12 @@ memory:
     - collective: gather
       ranks: 2
       choose: [{by: [binomial]}]
+oversubscribed_network:
+  link: {alpha: 2000, beta: 0.2}
+  collectives:
+    - collective: alltoall
+      ranks: 4
+      choose: [{by: [gather-scatter]}]
 `
 
 func load(t testing.TB, text string) *Table {
@@ -54,9 +60,9 @@ func TestLoadErrors(t *testing.T) {
 	const good = "      choose: [{by: [binomial]}]\n"
 	for _, x := range []struct{ name, text, want string }{
 		{"empty", "", "t.yaml: version: 0 is not known: this zrlmpid reads version 1; have its zrlbench tune write the table\n" +
-			"t.yaml: there is no table in it: it has one for memory, for network, or both"},
+			"t.yaml: there is no table in it: it has one for memory, for network, or both, and for oversubscribed hosts"},
 		{"version", "version: 2\nmemory:\n  collectives: []\n", "t.yaml:1: version: 2 is not known: this zrlmpid reads version 1; have its zrlbench tune write the table"},
-		{"class", "version: 1\nmemroy: {}\n", `t.yaml:2: unknown key "memroy" (did you mean "memory"?): the keys here are version, estimated, measured, memory, network`},
+		{"class", "version: 1\nmemroy: {}\n", `t.yaml:2: unknown key "memroy" (did you mean "memory"?): the keys here are version, estimated, measured, memory, network, oversubscribed_memory, oversubscribed_network`},
 		{"collective", entry(good + "    - {collective: allredcue, ranks: 2}\n"), `t.yaml:7: memory.collectives[1].collective: there is no collective "allredcue" (did you mean "allreduce"?): ` +
 			`there are barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan`},
 		{"no collective", entry(good + "    - {ranks: 2}\n"), `t.yaml:7: memory.collectives[1].collective: missing: it says which collective the entry is of`},
@@ -103,7 +109,7 @@ func TestLoadErrors(t *testing.T) {
 	if _, err := Load(iotest.ErrReader(io.ErrUnexpectedEOF), "t.yaml"); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a reader that fails: %v", err)
 	}
-	if _, err := New(&Document{Version: 1}); err == nil || err.Error() != "there is no table in it: it has one for memory, for network, or both" {
+	if _, err := New(&Document{Version: 1}); err == nil || err.Error() != "there is no table in it: it has one for memory, for network, or both, and for oversubscribed hosts" {
 		t.Errorf("no file: %v", err)
 	}
 }

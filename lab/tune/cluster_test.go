@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
@@ -31,10 +32,11 @@ func TestRun(t *testing.T) {
 				t.Fatalf("%v, %+v\n%s", err, r, progress.String())
 			}
 			d := r.Table.Document()
-			if (d.Memory != nil) != (len(transports) == 2) || d.Network == nil {
+			if (d.Memory != nil || d.OversubscribedMemory != nil) != (len(transports) == 2) {
 				t.Fatalf("%+v", d)
 			}
-			for _, e := range d.Network.Collectives {
+			entries := networkEntries(d)
+			for _, e := range entries {
 				for _, s := range e.Medians {
 					for i, us := range s.Micros {
 						if !(us > 0) && e.Bytes[i] <= 8 && s.By.Segment == 0 {
@@ -43,9 +45,14 @@ func TestRun(t *testing.T) {
 					}
 				}
 			}
-			if len(d.Network.Collectives) != 22 || d.Network.Link.Alpha <= 0 || d.Network.Link.Beta <= 0 {
-				t.Errorf("%d entries, %+v", len(d.Network.Collectives), d.Network.Link)
+			if len(entries) != 22 {
+				t.Errorf("%d entries", len(entries))
 			}
+			d.Each(func(class choice.Class, c *collectives.ClassTable) {
+				if c.Link.Alpha <= 0 || c.Link.Beta <= 0 {
+					t.Errorf("%s: %+v", class, c.Link)
+				}
+			})
 		})
 	}
 }

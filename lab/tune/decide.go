@@ -16,20 +16,15 @@ func (t *tuner) decide(m bench.Machine, rounds int) error {
 		CPU: m.CPU, Cores: m.Cores, System: m.System, Version: m.Version, Time: m.Time, Rounds: rounds,
 	}}
 	for _, g := range t.groups {
-		class := &d.Memory
-		if classOf[g.transport] == choice.Network {
-			class = &d.Network
-		}
+		class := d.Class(choice.ClassOf(sharesMemory[g.transport], g.ranks > m.Cores))
 		if *class == nil {
 			*class = &collectives.ClassTable{Over: g.transport, Link: t.links[g.transport]}
 		}
 		(*class).Collectives = append((*class).Collectives, g.entries(rounds)...)
 	}
-	for _, class := range []*collectives.ClassTable{d.Memory, d.Network} {
-		if class != nil { // by collective, and then by ranks
-			slices.SortStableFunc(class.Collectives, func(a, b collectives.Entry) int { return int(a.Collective) - int(b.Collective) })
-		}
-	}
+	d.Each(func(_ choice.Class, class *collectives.ClassTable) { // by collective, and then by ranks
+		slices.SortStableFunc(class.Collectives, func(a, b collectives.Entry) int { return int(a.Collective) - int(b.Collective) })
+	})
 	table, err := collectives.New(d)
 	if err != nil {
 		return fmt.Errorf("what was measured makes no table: %w", err)

@@ -13,8 +13,8 @@ import (
 
 // Options say what to measure.
 type Options struct {
-	// Transports are what ranks exchange messages over: shm for the class memory, and
-	// udp or tcp for the class network. None is shm and udp.
+	// Transports are what ranks exchange messages over: shm for the classes of ranks that share
+	// memory, and udp or tcp for the others. None is shm and udp.
 	Transports []string
 	// Ranks are the numbers of ranks; none is 2, 4 and 8, or 2 and 4 if Quick.
 	Ranks []int
@@ -48,8 +48,8 @@ const (
 	maxRounds = 1000
 )
 
-// classOf says of which class a transport is.
-var classOf = map[string]choice.Class{"shm": choice.Memory, "udp": choice.Network, "tcp": choice.Network}
+// sharesMemory are the transports, and whether they are those of ranks that share memory.
+var sharesMemory = map[string]bool{"shm": true, "udp": false, "tcp": false}
 
 // UsageError is a mistake in the options.
 type UsageError struct{ text string }
@@ -94,7 +94,8 @@ func (o *Options) complete() ([]coll.Collective, error) {
 	slices.Sort(o.Ranks)
 	has := map[choice.Class]string{}
 	for _, t := range o.Transports {
-		class, ok := classOf[t]
+		shares, ok := sharesMemory[t]
+		class := choice.ClassOf(shares, false)
 		if !ok {
 			return nil, usagef("there is no transport %q; there are shm, udp, tcp", t)
 		}

@@ -25,18 +25,12 @@ func Print(w io.Writer, table *collectives.Table) error {
 	} else {
 		fmt.Fprintf(&b, "Medians in µs (rounds: %d), on %s, %d cores, %s, with zrlmpid %s, at %s.\n", m.Rounds, m.CPU, m.Cores, m.System, m.Version, m.Time)
 	}
-	for _, c := range []struct {
-		name choice.Class
-		*collectives.ClassTable
-	}{{choice.Memory, d.Memory}, {choice.Network, d.Network}} {
-		if c.ClassTable == nil {
-			continue
-		}
+	d.Each(func(name choice.Class, c *collectives.ClassTable) {
 		over := ""
 		if c.Over != "" {
 			over = ", over " + c.Over
 		}
-		fmt.Fprintf(&b, "\n== %s%s: a message of n bytes takes %.4g µs + n × %.4g ns ==\n", c.name, over, c.Link.Alpha/1000, c.Link.Beta)
+		fmt.Fprintf(&b, "\n== %s%s: a message of n bytes takes %.4g µs + n × %.4g ns ==\n", name, over, c.Link.Alpha/1000, c.Link.Beta)
 		for i := 0; i < len(c.Collectives); {
 			same := i + 1
 			for same < len(c.Collectives) && c.Collectives[same].Collective == c.Collectives[i].Collective {
@@ -45,7 +39,7 @@ func Print(w io.Writer, table *collectives.Table) error {
 			printCollective(&b, c.Collectives[i:same])
 			i = same
 		}
-	}
+	})
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -25,40 +25,54 @@ func TestShipped(t *testing.T) {
 		t.Error("shipped.yaml is not what Write writes: have zrlbench tune write it, and change nothing")
 	}
 	has := map[collectives.Collective]int{}
-	for _, e := range table.Document().Memory.Collectives {
-		has[e.Collective]++
-		if len(e.Medians) == 0 {
-			t.Errorf("%v of %d ranks has no medians", choice.Name(coll.Collective(e.Collective)), e.Ranks)
+	table.Document().Each(func(class choice.Class, from *collectives.ClassTable) {
+		for _, e := range from.Collectives {
+			has[e.Collective]++
+			if len(e.Medians) == 0 {
+				t.Errorf("%s: %v of %d ranks has no medians", class, choice.Name(coll.Collective(e.Collective)), e.Ranks)
+			}
 		}
-	}
+	})
 	for c := coll.Barrier; c <= coll.Exscan; c++ {
 		if has[collectives.Collective(c)] < 3 {
 			t.Errorf("%v has %d entries", c, has[collectives.Collective(c)])
 		}
 	}
-	if rows := table.Rows(choice.Memory); !reflect.DeepEqual(rows, choice.Measured()) {
+	if rows := table.Rows(); !reflect.DeepEqual(rows, choice.Measured()) {
 		t.Errorf("the built-in table has other decisions. Replace mpe/coll/choice/measured.go by this, and format it:\n%s", source(rows))
 	}
 }
 
 // source is measured.go.
-func source(rows choice.Rows) string {
+func source(rows map[choice.Class]choice.Rows) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package choice\n\nimport (\n\"math\"\n\n\"github.com/zrlmpi/zrlmpid/mpe/coll\"\n)\n\n")
-	fmt.Fprintf(&b, "// measured is what \"zrlbench tune\" has decided for ranks that share memory. The times are in\n")
-	fmt.Fprintf(&b, "// lab/tune/shipped.yaml; the test of that package prints this file when that is replaced.\n")
-	fmt.Fprintf(&b, "var measured = Rows{\nLink: Link{Alpha: %v, Beta: %v},\nRows: []Row{\n", rows.Link.Alpha, rows.Link.Beta)
+	fmt.Fprintf(&b, "// measured is what \"zrlbench tune\" has decided. The times are in lab/tune/shipped.yaml; the\n")
+	fmt.Fprintf(&b, "// test of that package prints this file when that is replaced.\n")
+	fmt.Fprintf(&b, "var measured = map[Class]Rows{\n")
+	for _, class := range choice.Classes {
+		if r, ok := rows[class]; ok {
+			writeRows(&b, class, r)
+		}
+	}
+	return b.String() + "}\n"
+}
+
+func writeRows(b *strings.Builder, class choice.Class, rows choice.Rows) {
+	name := map[choice.Class]string{choice.Memory: "Memory", choice.Network: "Network",
+		choice.OversubscribedMemory: "OversubscribedMemory", choice.OversubscribedNetwork: "OversubscribedNetwork"}[class]
+	fmt.Fprintf(b, "%s: {\nLink: Link{Alpha: %v, Beta: %v},\nRows: []Row{\n", name, rows.Link.Alpha, rows.Link.Beta)
 	for _, r := range rows.Rows {
-		fmt.Fprintf(&b, "{coll.%s, %d, []Span{\n", strings.ReplaceAll(strings.ReplaceAll(r.Collective.String(), "_s", "S"), "_", ""), r.Ranks)
+		fmt.Fprintf(b, "{coll.%s, %d, []Span{\n", strings.ReplaceAll(strings.ReplaceAll(r.Collective.String(), "_s", "S"), "_", ""), r.Ranks)
 		for _, s := range r.Spans {
 			end := strings.Replace(fmt.Sprint(s.UpTo), fmt.Sprint(math.MaxInt), "math.MaxInt", 1)
-			fmt.Fprintf(&b, "{%s, []Choice{", end)
+			fmt.Fprintf(b, "{%s, []Choice{", end)
 			for _, by := range s.By {
-				fmt.Fprintf(&b, "{%q, %s}, ", by.Algorithm, strings.Replace(fmt.Sprint(by.Segment), fmt.Sprint(choice.Auto), "Auto", 1))
+				fmt.Fprintf(b, "{%q, %s}, ", by.Algorithm, strings.Replace(fmt.Sprint(by.Segment), fmt.Sprint(choice.Auto), "Auto", 1))
 			}
-			fmt.Fprintf(&b, "}},\n")
+			fmt.Fprintf(b, "}},\n")
 		}
-		fmt.Fprintf(&b, "}},\n")
+		fmt.Fprintf(b, "}},\n")
 	}
-	return b.String() + "},\n}\n"
+	fmt.Fprintf(b, "},\n},\n")
 }

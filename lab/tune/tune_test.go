@@ -88,6 +88,16 @@ func byFormula(transport string, ranks, _ int, j job) (float64, error) {
 	return us, err
 }
 
+// networkEntries are those of ranks that do not share memory, whatever the number of cores.
+func networkEntries(d *collectives.Document) (list []collectives.Entry) {
+	for _, t := range []*collectives.ClassTable{d.Network, d.OversubscribedNetwork} {
+		if t != nil {
+			list = append(list, t.Collectives...)
+		}
+	}
+	return list
+}
+
 // TestTable: what was measured is in the table, and the fastest is chosen.
 func TestTable(t *testing.T) {
 	_, tn, all := pretend(t, Options{Rounds: 3, Ranks: []int{2, 8}, MaxBytes: 1 << 20}, byFormula)
@@ -99,31 +109,38 @@ func TestTable(t *testing.T) {
 	if m := d.Measured; m.Rounds != 3 || m.Cores < 1 || m.System == "" || m.Time == "" {
 		t.Errorf("%+v", m)
 	}
-	for _, x := range []struct {
-		class *collectives.ClassTable
-		over  string
-		link  collectives.Link
-	}{{d.Memory, "shm", collectives.Link{Alpha: 100, Beta: 0.1}}, {d.Network, "udp", collectives.Link{Alpha: 1000, Beta: 1}}} {
-		l := x.class.Link
-		if x.class.Over != x.over || math.Abs(l.Alpha/x.link.Alpha-1) > 0.01 || math.Abs(l.Beta/x.link.Beta-1) > 0.01 || len(x.class.Collectives) != 22 {
-			t.Errorf("over %s, %+v, %d entries", x.class.Over, l, len(x.class.Collectives))
+	entries := 0
+	d.Each(func(class choice.Class, table *collectives.ClassTable) {
+		over, link := "udp", collectives.Link{Alpha: 1000, Beta: 1}
+		if class == choice.Memory || class == choice.OversubscribedMemory {
+			over, link = "shm", collectives.Link{Alpha: 100, Beta: 0.1}
 		}
-		for i, e := range x.class.Collectives {
-			if want := coll.Barrier + coll.Collective(i/2); coll.Collective(e.Collective) != want || e.Ranks != []int{2, 8}[i%2] {
-				t.Errorf("entry %d is %v of %d ranks", i, e.Collective, e.Ranks)
+		if l := table.Link; table.Over != over || math.Abs(l.Alpha/link.Alpha-1) > 0.01 || math.Abs(l.Beta/link.Beta-1) > 0.01 {
+			t.Errorf("%s: over %s, %+v", class, table.Over, l)
+		}
+		oversubscribed := class == choice.OversubscribedMemory || class == choice.OversubscribedNetwork
+		for i, e := range table.Collectives {
+			if oversubscribed != (e.Ranks > d.Measured.Cores) || i > 0 && e.Collective < table.Collectives[i-1].Collective {
+				t.Errorf("%s: entry %d is %v of %d ranks", class, i, e.Collective, e.Ranks)
 			}
 		}
+		entries += len(table.Collectives)
+	})
+	if entries != 2*2*int(coll.Exscan) {
+		t.Errorf("%d entries", entries)
 	}
 	// The table chooses what the formulas do.
+	class := choice.ClassOf(false, 8 > d.Measured.Cores)
+	link := (*d.Class(class)).Link
 	for _, n := range []int{8, 1 << 20} {
 		c := coll.Call{Collective: coll.Allreduce, Ranks: 8, Bytes: n, Elem: 4}
 		want, err := collcheck.Choose(c, 1, 0.001, 0.0005)
-		if got := r.Table.Choose(choice.Network, &c); err != nil || got.Algorithm != want.Name {
+		if got := r.Table.Choose(class, &c); err != nil || got.Algorithm != want.Name {
 			t.Errorf("%d bytes: %v, want %s, %v", n, got, want.Name, err)
 		}
 	}
 	long := coll.Call{Collective: coll.Scan, Ranks: 8, Bytes: 1 << 20, Elem: 4}
-	if got := r.Table.Choose(choice.Network, &long); got.Algorithm != "chain" || got.Segment != coll.PipelineSegment(8, 1<<20, 4, d.Network.Link.Alpha, d.Network.Link.Beta) {
+	if got := r.Table.Choose(class, &long); got.Algorithm != "chain" || got.Segment != coll.PipelineSegment(8, 1<<20, 4, link.Alpha, link.Beta) {
 		t.Errorf("%v", got)
 	}
 }
@@ -147,7 +164,7 @@ func TestRounds(t *testing.T) {
 	if want := slices.Concat(link, round, round, round); !slices.Equal(p.log, want) || p.open != 0 {
 		t.Errorf("%d are open, and it went\n%q, want\n%q", p.open, p.log, want)
 	}
-	e := r.Table.Document().Network.Collectives[0]
+	e := networkEntries(r.Table.Document())[0]
 	if e.Medians[0].Micros[0] != 40 || e.Medians[1].Micros[0] != 25 || e.Choose[0].By[0].Algorithm != "toggle" || r.Table.Document().Memory != nil {
 		t.Errorf("%+v", e)
 	}
@@ -178,7 +195,7 @@ func TestFailure(t *testing.T) {
 	if out := tn.out.(*strings.Builder).String(); !strings.Contains(out, "*** FAILED: "+want+" ***") {
 		t.Error(out)
 	}
-	e := r.Table.Document().Network.Collectives[0]
+	e := networkEntries(r.Table.Document())[0]
 	if !slices.Equal(e.Bytes, []int{8, 32}) || e.Medians[0].Micros[0] == 0 || e.Medians[0].Micros[1] != 0 || e.Medians[1].Micros[1] == 0 {
 		t.Errorf("%+v", e)
 	}
@@ -189,7 +206,7 @@ func TestFailure(t *testing.T) {
 		}
 		return byFormula(tr, n, round, j)
 	})
-	if r, err = tn.run(t.Context(), t.Context(), all); err != nil || len(r.Failed) != 2 || len(r.Table.Document().Network.Collectives) != 1 {
+	if r, err = tn.run(t.Context(), t.Context(), all); err != nil || len(r.Failed) != 2 || len(networkEntries(r.Table.Document())) != 1 {
 		t.Errorf("%v, %+v", err, r)
 	}
 }

@@ -30,7 +30,7 @@ var algorithms = listed(map[Collective][]*Algorithm{
 	Gather:        {gatherFlat, gatherBinomial, gatherTree},
 	Scatter:       {scatterFlat, scatterBinomial, scatterTree},
 	Allgather:     {allgatherRing, allgatherBruck, allgatherDoubling},
-	Alltoall:      {alltoallPairwise, alltoallBruck},
+	Alltoall:      {alltoallPairwise, alltoallBruck, alltoallGatherScatter},
 	ReduceScatter: {reduceScatterPairwise, reduceScatterHalving},
 	Scan:          {scanDoubling, scanChain},
 	Exscan:        {exscanDoubling, exscanChain},

@@ -102,6 +102,14 @@ func (s *Schedule) copy(into, from Loc, n int, after ...int) int {
 	return s.add(Step{Kind: StepCopy, From: from, Into: into, Len: n}, after)
 }
 
+// pack copies count pieces of n bytes, stride bytes apart, into one after another.
+func (s *Schedule) pack(into, from Loc, n, count, stride int, after ...int) int {
+	if n == 0 {
+		return 0
+	}
+	return s.add(Step{Kind: StepPack, From: from, Into: into, Len: n, Count: count, Stride: stride}, after)
+}
+
 // reduce is into = from ∘ into.
 func (s *Schedule) reduce(into, from Loc, n int, after ...int) int {
 	if n == 0 {

@@ -21,9 +21,12 @@ const (
 	StepReduceRight
 	// StepJoin does nothing: steps that wait for it wait for all that it waits for.
 	StepJoin
+	// StepPack copies Count pieces of Len bytes, which begin Stride bytes apart from From on,
+	// to Into, one behind the other.
+	StepPack
 )
 
-var kindNames = [...]string{"?", "send", "receive", "forward", "copy", "reduce", "reduce-right", "join"}
+var kindNames = [...]string{"?", "send", "receive", "forward", "copy", "reduce", "reduce-right", "join", "pack"}
 
 func (k Kind) String() string {
 	if int(k) >= len(kindNames) {
@@ -80,6 +83,8 @@ type Step struct {
 	// next as soon as its step begins, and lets the one before send when its receive is
 	// posted and it may itself send. So no byte moves before the last rank is ready.
 	Len, Piece int
+	// Count and Stride are of a StepPack.
+	Count, Stride int
 	// After has the numbers of steps that must be complete before this one
 	// begins: 0 is none, Everything all earlier ones.
 	After [3]int
@@ -88,6 +93,22 @@ type Step struct {
 // Sends reports whether the step sends a message, Receives whether it receives one.
 func (s *Step) Sends() bool    { return s.Kind == StepSend || s.Kind == StepForward }
 func (s *Step) Receives() bool { return s.Kind == StepRecv || s.Kind == StepForward }
+
+// Extents are how many bytes of From and of Into, from there on, a step without a message
+// concerns.
+func (s *Step) Extents() (from, into int) {
+	if s.Kind == StepPack {
+		return (s.Count-1)*s.Stride + s.Len, s.Count * s.Len
+	}
+	return s.Len, s.Len
+}
+
+// Pack is what a StepPack does with the bytes of its Extents.
+func (s *Step) Pack(into, from []byte) {
+	for i := range s.Count {
+		copy(into[i*s.Len:(i+1)*s.Len], from[i*s.Stride:])
+	}
+}
 
 // Dest is the rank that a step which Sends sends to.
 func (s *Step) Dest() int {

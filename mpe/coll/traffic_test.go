@@ -61,6 +61,8 @@ func (a *Algorithm) Traffic(c Call) (messages, volume int, bound bool) {
 		return messages, (p - 1) * sum, c.Vector
 	case alltoallPairwise:
 		return p * (p - 1), p * (p - 1) * n, false
+	case alltoallGatherScatter:
+		return 2 * (p - 1), 2 * (p - 1) * p * n, false
 	case alltoallBruck:
 		if n == 0 {
 			return 0, 0, false

@@ -108,8 +108,8 @@ func (e *Executor) newEpoch() uint64 {
 	return e.epoch
 }
 
-// maxEpoch: an epoch has 63 bits, as it is sent beside a flag.
-const maxEpoch = 1<<63 - 1
+// maxEpoch: an epoch has 62 bits, as it is sent between two flags.
+const maxEpoch = 1<<62 - 1
 
 // epoch returns that of the call's communicator, or 0 if the members have not agreed on one.
 func (x *Execution) epoch() uint64 {

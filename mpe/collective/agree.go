@@ -48,12 +48,14 @@ const agreementTag = 0
 
 // What the members agree on is the bitwise AND of what each of them has: flags, a hash
 // of 32 bits each of the configuration and of the built-in table, which may be another one
-// in another version, and the complement of both. Beside the flags the first member has the
-// epoch, and the others ones; so it is 0 if a member knows of no epochs.
+// in another version, and the complement of both. Between the flags the first member has the
+// epoch, and the others ones; so it is 0 if a member knows of no epochs. The flag of
+// oversubscribed hosts counts as a bit of the epoch: it is one in versions without the flag.
 const (
-	agreementLen = 24
-	flagMemory   = 1
-	epochShift   = 1
+	agreementLen       = 24
+	flagMemory         = 1
+	flagOversubscribed = 1 << 63
+	epochShift         = 1
 )
 
 // agreeAndBegin begins a call, or has it wait until the members have agreed. The error is
@@ -116,7 +118,10 @@ func (e *Executor) agree(a *agreement, first *Execution) {
 func (e *Executor) offer(x *Execution) []byte {
 	flags := ^uint64(0)
 	if x.Call.Rank == 0 {
-		flags = flagMemory | e.newEpoch()<<epochShift
+		flags = flagMemory | flagOversubscribed | e.newEpoch()<<epochShift
+	}
+	if !e.cfg.Oversubscribed {
+		flags &^= flagOversubscribed
 	}
 	for i, rank := range x.Members {
 		if w, _ := e.engine.Wire(rank); i != x.Call.Rank && !w.SingleCopy {
@@ -138,9 +143,7 @@ func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 	a.class, a.table = choice.Network, e.defaultTable()
 	if err == nil {
 		flags := binary.LittleEndian.Uint64(all)
-		if flags&flagMemory != 0 {
-			a.class = choice.Memory
-		}
+		a.class = choice.ClassOf(flags&flagMemory != 0, flags&flagOversubscribed != 0)
 		a.epoch = flags >> epochShift
 		alike := binary.LittleEndian.Uint64(all[8:]) | binary.LittleEndian.Uint64(all[16:])
 		switch {

@@ -14,7 +14,7 @@ import (
 func TestVersionsDisagree(t *testing.T) {
 	flat := []choice.Span{{UpTo: math.MaxInt, By: []choice.Choice{{Algorithm: "flat"}}}}
 	w := newWorld(3, nil)
-	(*w)[2].calls.builtIn = choice.New(choice.Rows{}, choice.Rows{Rows: []choice.Row{{Collective: coll.Bcast, Ranks: 2, Spans: flat}}})
+	(*w)[2].calls.builtIn = choice.New(map[choice.Class]choice.Rows{choice.Network: {Rows: []choice.Row{{Collective: coll.Bcast, Ranks: 2, Spans: flat}}}})
 	w.bcast(t, 1, 0, 10)
 	w.bcast(t, 2, 1, 100_000)
 	for rank, f := range *w {
@@ -55,5 +55,30 @@ func TestMembersDisagree(t *testing.T) {
 	f := (*w)[0].calls
 	if c := f.Counts(); f.Disagreements() != 0 || c[len(c)-1].Algorithm != "flat" || c[0].Bytes == 0 {
 		t.Errorf("%d disagreements, %+v", f.Disagreements(), c)
+	}
+}
+
+// Ranks that share cores choose other algorithms, if all of them do: an agreed flag says so,
+// which leaves the epoch another one than 0.
+func TestOversubscribed(t *testing.T) {
+	by := func(name string) choice.Rows {
+		spans := []choice.Span{{UpTo: math.MaxInt, By: []choice.Choice{{Algorithm: name}}}}
+		return choice.Rows{Rows: []choice.Row{{Collective: coll.Bcast, Ranks: 2, Spans: spans}}}
+	}
+	table := choice.New(map[choice.Class]choice.Rows{choice.Network: by("chain"), choice.OversubscribedNetwork: by("flat")})
+	for alone, want := range map[int]string{-1: "flat", 0: "chain", 2: "chain"} {
+		w := newWorld(3, func(rank int, cfg *Config) {
+			cfg.Table, cfg.Oversubscribed = table, rank != alone
+		})
+		w.bcast(t, 1, 0, 10)
+		for rank, f := range *w {
+			counts := f.calls.Counts()
+			if last := counts[len(counts)-1]; f.calls.Disagreements() != 0 || last.Algorithm != want {
+				t.Errorf("a core each on rank %d: rank %d: %d disagreements, %+v", alone, rank, f.calls.Disagreements(), counts)
+			}
+			if a := f.calls.agreements[1]; a == nil || a.epoch == 0 || a.epoch != (*w)[0].calls.agreements[1].epoch {
+				t.Errorf("rank %d: %+v", rank, a)
+			}
+		}
 	}
 }

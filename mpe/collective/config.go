@@ -6,11 +6,13 @@ import (
 )
 
 // Config says how collective calls are carried out. It has to be the same on
-// all ranks of a cluster: they choose apart from each other.
+// all ranks of a cluster, but for Oversubscribed: they choose apart from each other.
 type Config struct {
 	// Table chooses the algorithm of calls that name none; nil is choice.Default, which
 	// is computed when it is first needed.
 	Table *choice.Table
+	// Oversubscribed: the rank's host has more ranks than cores.
+	Oversubscribed bool
 	// Force has choices that take precedence over the table.
 	Force choice.Forced
 	// Order is how the order of a chain changes with the status of its ranks.

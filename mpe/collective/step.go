@@ -125,7 +125,8 @@ func (x *Execution) release(m *Message) {
 
 // work does a step that has no message.
 func (x *Execution) work(s *localStep) {
-	from, err := x.view(s.From, s.Len)
+	reads, writes := s.Extents()
+	from, err := x.view(s.From, reads)
 	if err != nil && s.Kind != coll.StepJoin {
 		x.fail(s.number, err)
 		return
@@ -134,9 +135,13 @@ func (x *Execution) work(s *localStep) {
 	switch s.Kind {
 	case coll.StepJoin:
 	default:
-		if into, err = x.view(s.Into, s.Len); err != nil {
+		if into, err = x.view(s.Into, writes); err != nil {
 			x.fail(s.number, err)
 			return
+		}
+		if s.Kind == coll.StepPack {
+			s.Pack(into, from)
+			break
 		}
 		if x.User != nil && s.Kind != coll.StepCopy {
 			x.computing++

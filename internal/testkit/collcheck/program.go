@@ -39,6 +39,9 @@ func accesses(s *coll.Step) (list [2]access) {
 		list[0] = access{s.From, s.Len, false}
 	case coll.StepRecv, coll.StepForward:
 		list[0] = access{s.Into, s.Len, true}
+	case coll.StepPack: // what lies between the pieces counts as read: that can only find too much
+		reads, writes := s.Extents()
+		list = [2]access{{s.From, reads, false}, {s.Into, writes, true}}
 	case coll.StepCopy, coll.StepReduce:
 		list = [2]access{{s.From, s.Len, false}, {s.Into, s.Len, true}}
 	case coll.StepReduceRight:

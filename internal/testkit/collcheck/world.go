@@ -1,6 +1,7 @@
 package collcheck
 
 import (
+	"errors"
 	"math"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -242,6 +243,11 @@ func (w *world) local(p *process, i int, at clock) error {
 	switch s.Kind {
 	case coll.StepCopy:
 		err = w.mem.move(p.rank, s.From, p.rank, s.Into, s.Len)
+	case coll.StepPack:
+		for k := range s.Count {
+			err = errors.Join(err, w.mem.move(p.rank, coll.Loc{Buf: s.From.Buf, Off: s.From.Off + k*s.Stride},
+				p.rank, coll.Loc{Buf: s.Into.Buf, Off: s.Into.Off + k*s.Len}, s.Len))
+		}
 	case coll.StepReduce, coll.StepReduceRight:
 		err = w.mem.reduce(p.rank, s)
 		at = at.max(p.work.free).reduction(s.Len)

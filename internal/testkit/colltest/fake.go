@@ -217,15 +217,19 @@ func (x *fakeCall) user(m fakeMessage) {
 
 // compute does a step that has no message.
 func (x *fakeCall) compute(s *coll.Step) error {
-	from, err := x.view(s.From, s.Len)
+	reads, writes := s.Extents()
+	from, err := x.view(s.From, reads)
 	if err != nil {
 		return err
 	}
-	into, err := x.view(s.Into, s.Len)
+	into, err := x.view(s.Into, writes)
 	if err != nil {
 		return err
 	}
 	switch s.Kind {
+	case coll.StepPack:
+		s.Pack(into, from)
+		return nil
 	case coll.StepReduce:
 		return x.reduce(from, into)
 	case coll.StepReduceRight:

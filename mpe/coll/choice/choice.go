@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Class is what ranks exchange messages through.
+// Class is what ranks exchange messages through, and whether they share cores.
 type Class string
 
 // The classes.
@@ -17,7 +17,41 @@ const (
 	Memory Class = "memory"
 	// Network: they do not, or not all.
 	Network Class = "network"
+	// OversubscribedMemory and OversubscribedNetwork: besides, the host of each rank has more
+	// ranks than cores. Then a call takes as long as all its messages together, rather than
+	// the longest path of them.
+	OversubscribedMemory  Class = "oversubscribed_memory"
+	OversubscribedNetwork Class = "oversubscribed_network"
 )
+
+// Classes are all of them.
+var Classes = [...]Class{Memory, Network, OversubscribedMemory, OversubscribedNetwork}
+
+// ClassOf returns the class of ranks.
+func ClassOf(memory, oversubscribed bool) Class {
+	switch {
+	case memory && oversubscribed:
+		return OversubscribedMemory
+	case memory:
+		return Memory
+	case oversubscribed:
+		return OversubscribedNetwork
+	}
+	return Network
+}
+
+// sibling is the class of the same ranks with more, or fewer, cores.
+func (c Class) sibling() Class {
+	switch c {
+	case OversubscribedMemory:
+		return Memory
+	case OversubscribedNetwork:
+		return Network
+	case Memory:
+		return OversubscribedMemory
+	}
+	return OversubscribedNetwork
+}
 
 // Choice is an algorithm, and how it cuts.
 type Choice struct {

@@ -6,13 +6,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// A network of some 10 Gb/s between hosts: what a message takes, and what it takes to
-// reduce a byte, in nanoseconds.
-const (
-	networkAlpha = 15000
-	networkBeta  = 0.6
-	reduceGamma  = 0.3
+// What a message takes through a network of some 10 Gb/s between hosts, and through shared
+// memory, and what it takes to reduce a byte, in nanoseconds.
+var (
+	networkLink = Link{Alpha: 15000, Beta: 0.6}
+	memoryLink  = Link{Alpha: 1000, Beta: 0.1}
 )
+
+const reduceGamma = 0.3
 
 // The calls for which the formulas are evaluated.
 var (
@@ -24,9 +25,9 @@ var (
 // formulaElem is the size of an element, in bytes.
 const formulaElem = 4
 
-// formula returns the rows of a network, by the formulas of package coll.
-func formula() Rows {
-	rows := Rows{Link: Link{Alpha: networkAlpha, Beta: networkBeta}}
+// formula returns the rows of ranks with a core each, by the formulas of package coll.
+func formula(link Link) Rows {
+	rows := Rows{Link: link}
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		lengths := formulaBytes
 		if of == coll.Barrier {
@@ -36,7 +37,7 @@ func formula() Rows {
 			var series []Series
 			for _, a := range algorithms[of] {
 				for _, segment := range segments(a) {
-					series = append(series, costs(a, ranks, segment, lengths))
+					series = append(series, costs(a, link, ranks, segment, lengths))
 				}
 			}
 			rows.Rows = append(rows.Rows, Row{of, ranks, Decide(of, lengths, series, 1)})
@@ -57,17 +58,21 @@ func segments(a *coll.Algorithm) []int {
 }
 
 // costs evaluates the formula of an algorithm. The times are rounded to nanoseconds.
-func costs(a *coll.Algorithm, ranks, segment int, lengths []int) Series {
+func costs(a *coll.Algorithm, link Link, ranks, segment int, lengths []int) Series {
 	s := Series{By: Choice{a.Name, segment}, Micros: make([]float64, len(lengths))}
 	for i, n := range lengths {
 		c := coll.Call{Collective: a.Collective, Ranks: ranks, Bytes: n, Elem: formulaElem, Flows: true, Segment: segment}
 		if segment == Auto {
-			c.Segment = coll.PipelineSegment(ranks, n, formulaElem, networkAlpha, networkBeta)
+			c.Segment = coll.PipelineSegment(ranks, n, formulaElem, link.Alpha, link.Beta)
 		} else if segment >= n && segment > 0 {
 			continue
 		}
-		if cost, err := a.Cost(c); err == nil {
-			s.Micros[i] = math.Round(cost.Time(networkAlpha, networkBeta, reduceGamma)) / 1000
+		cost, err := a.Cost(c)
+		if link == memoryLink && a.Name == "flat" && (a.Collective == coll.Bcast || a.Collective == coll.Scatter) {
+			cost.Bytes = n // the receivers copy, all at once
+		}
+		if err == nil {
+			s.Micros[i] = math.Round(cost.Time(link.Alpha, link.Beta, reduceGamma)) / 1000
 		}
 	}
 	return s

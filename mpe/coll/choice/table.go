@@ -15,8 +15,8 @@ import (
 // Table has the choices. It does not change, so any number of goroutines may use it. A
 // nil Table has no choices: what fits every call is taken.
 type Table struct {
-	memory, network class
-	hash            uint64
+	classes map[Class]*class
+	hash    uint64
 }
 
 // class is what is decided for a Class.
@@ -51,12 +51,21 @@ type Span struct {
 	By   []Choice
 }
 
-// New makes a table. Choices that there are not are left out.
-func New(memory, network Rows) *Table {
-	t := new(Table)
-	t.memory.add(&memory)
-	t.network.add(&network)
+// New makes a table. Choices that there are not are left out. A class that it does not have
+// goes by the other one of the same ranks, with more cores or fewer.
+func New(rows map[Class]Rows) *Table {
+	t := &Table{classes: map[Class]*class{}}
+	for name, r := range rows {
+		c := new(class)
+		c.add(&r)
+		t.classes[name] = c
+	}
 	t.hash = t.sum()
+	for _, name := range Classes {
+		if _, ok := rows[name]; !ok {
+			t.classes[name] = t.classes[name.sibling()]
+		}
+	}
 	return t
 }
 
@@ -75,19 +84,28 @@ func (c *class) add(from *Rows) {
 	}
 }
 
-// Measured returns what the built-in table has for ranks that share memory. It must not be
-// changed.
-func Measured() Rows { return measured }
+// Measured returns what the built-in table has by measurements. It must not be changed.
+func Measured() map[Class]Rows { return measured }
 
-// Default is the table of those who have none of their own: what was measured through
-// shared memory, and the formulas of package coll for networks.
-var Default = sync.OnceValue(func() *Table { return New(measured, formula()) })
+// Default is the table of those who have none of their own: what was measured, and for more
+// ranks the formulas of package coll.
+var Default = sync.OnceValue(func() *Table {
+	memory, network := formula(memoryLink), formula(networkLink)
+	return New(map[Class]Rows{
+		Memory: memory, OversubscribedMemory: beyond(measured[OversubscribedMemory], memory),
+		Network: network, OversubscribedNetwork: beyond(measured[OversubscribedNetwork], network),
+	})
+})
 
-func (t *Table) class(c Class) *class {
-	if c == Memory {
-		return &t.memory
+// beyond adds the rows of formulas for more ranks than were measured.
+func beyond(measured, formula Rows) Rows {
+	measured.Rows = slices.Clone(measured.Rows)
+	for _, r := range formula.Rows {
+		if !slices.ContainsFunc(measured.Rows, func(m Row) bool { return m.Collective == r.Collective && m.Ranks >= r.Ranks }) {
+			measured.Rows = append(measured.Rows, r)
+		}
 	}
-	return &t.network
+	return measured
 }
 
 // Choose says how to carry out a valid call between ranks of a class. All ranks of a
@@ -111,7 +129,10 @@ func (t *Table) Choose(of Class, c *coll.Call) Choice {
 	if t == nil || !known || c.Ranks < 2 {
 		return first(c)
 	}
-	class := t.class(of)
+	class := t.classes[of]
+	if class == nil {
+		return first(c)
+	}
 	r := class.row(c)
 	if r == nil {
 		return first(c)
@@ -201,7 +222,12 @@ func (t *Table) Hash() uint64 {
 func (t *Table) sum() uint64 {
 	h := fnv.New64a()
 	number := func(n uint64) { h.Write(binary.LittleEndian.AppendUint64(nil, n)) } // never fails
-	for _, c := range []*class{&t.memory, &t.network} {
+	for _, name := range Classes {
+		c := t.classes[name]
+		if c == nil {
+			continue
+		}
+		fmt.Fprintf(h, "%s:", name)
 		number(math.Float64bits(c.link.Alpha))
 		number(math.Float64bits(c.link.Beta))
 		for of := range c.rows {

@@ -85,6 +85,7 @@ func TestChoose(t *testing.T) {
 		{"blocks that others do not know", choice.Memory, coll.Call{Collective: coll.Gather, Ranks: 4, Vector: true, Bytes: 10}, "flat"},
 		{"blocks that differ", choice.Memory, coll.Call{Collective: coll.Alltoall, Ranks: 4, Vector: true, Recv: sizes}, "pairwise"},
 		{"not in the table", choice.Memory, coll.Call{Collective: coll.Scan, Ranks: 4, Bytes: 10}, "doubling"},
+		{"fewer cores than the table's", choice.OversubscribedMemory, coll.Call{Collective: coll.Bcast, Ranks: 100, Bytes: 8}, "flat"},
 		{"class not in the table", choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 4, Bytes: 10}, "binomial"},
 		{"alone", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 1, Bytes: 10}, "binomial"},
 		{"no collective", choice.Memory, coll.Call{Collective: 77, Ranks: 4}, ""},
@@ -107,7 +108,7 @@ func TestFits(t *testing.T) {
 	for range 20000 {
 		c := randomCall(rng)
 		for _, table := range tables {
-			for _, class := range []choice.Class{choice.Memory, choice.Network} {
+			for _, class := range choice.Classes {
 				by := table.Choose(class, &c)
 				mine := c
 				mine.Segment = by.Segment
@@ -193,6 +194,7 @@ func TestHash(t *testing.T) {
 		{"'chain:7'", "'chain:7B'", true},
 		{"up_to: 4096", "up_to: 4KiB", true},
 		{"memory:", "network:", false},
+		{"memory:", "oversubscribed_memory:", false},
 		{"up_to: 4096", "up_to: 4095", false},
 		{"'chain:7'", "'chain:8'", false},
 		{"[flat]", "[binomial]", false},
@@ -224,9 +226,14 @@ func TestDefault(t *testing.T) {
 		call  coll.Call
 		want  string
 	}{
-		{choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 4, Bytes: 100}, "flat"},
-		{choice.Memory, coll.Call{Collective: coll.Scan, Ranks: 8, Bytes: 1 << 20}, "chain:64KiB"},
-		{choice.Memory, coll.Call{Collective: coll.Allgather, Ranks: 9, Bytes: 2816}, "bruck"},
+		{choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 4, Bytes: 100}, "binomial"},
+		{choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 1 << 20, Flows: true}, "flat"},
+		{choice.Memory, coll.Call{Collective: coll.Allreduce, Ranks: 8, Bytes: 8}, "recursive-doubling"},
+		{choice.OversubscribedMemory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 100}, "flat"},
+		{choice.OversubscribedMemory, coll.Call{Collective: coll.Alltoall, Ranks: 8, Bytes: 64}, "gather-scatter"},
+		{choice.OversubscribedNetwork, coll.Call{Collective: coll.Allreduce, Ranks: 8, Bytes: 8}, "flat"},
+		{choice.OversubscribedNetwork, coll.Call{Collective: coll.Alltoall, Ranks: 8, Bytes: 128 << 10}, "pairwise"},
+		{choice.OversubscribedNetwork, coll.Call{Collective: coll.Alltoall, Ranks: 16, Bytes: 19968}, "pairwise"},
 		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 172 << 10, Flows: true}, "binomial"},
 		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 172<<10 + 1, Flows: true}, "scatter-allgather"},
 		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 448<<10 + 1, Flows: true}, "atomic:8KiB"},

@@ -1,0 +1,47 @@
+package coll
+
+// MostGathered is the most bytes that all blocks of an Alltoall may have together for rank 0 to
+// gather them: with more, the messages of one rank take as long as all.
+const MostGathered = 1 << 20
+
+// alltoallGatherScatter: rank 0 gathers the blocks of all ranks, sorts them by where they
+// go, and scatters them. There are 2(p−1) messages in all, the least that there can be, and
+// every other rank has two: that counts where the ranks share few cores, and for short
+// blocks, as each is sent twice. Rank 0 needs 2p²n bytes of scratch.
+//
+//	T = 2(p−1)·(α + pnβ), n bytes a block
+var alltoallGatherScatter = &Algorithm{
+	Name:   "gather-scatter",
+	Source: "MPI: A Message-Passing Interface Standard, 6.8: the blocks of a gather of all, by a scatter",
+	fits: func(c *Call) string {
+		if !c.Vector && c.Bytes > MostGathered/c.Ranks/c.Ranks {
+			return "the blocks of all ranks must have 1 MiB at most together"
+		}
+		return uniform(c)
+	},
+	build: func(c *Call, s *Schedule) {
+		p, n := c.Ranks, c.Bytes
+		own, row := c.input(), p*n
+		if c.Rank != 0 {
+			sent := s.send(0, own, row)
+			if !c.InPlace {
+				sent = 0
+			}
+			s.recv(0, Loc{Buf: RecvBuf}, row, sent)
+			return
+		}
+		in, out := s.reserve(p*row), s.reserve(p*row)
+		for r := 1; r < p; r++ {
+			s.recv(r, in.at(r*row), row)
+		}
+		s.copy(in, own, row)
+		all := s.fence()
+		for r := 1; r < p; r++ {
+			s.send(r, out.at(r*row), row, s.pack(out.at(r*row), in.at(r*n), n, p, row, all))
+		}
+		s.pack(Loc{Buf: RecvBuf}, in, n, p, row, all)
+	},
+	cost: func(c *Call) Cost {
+		return times(2*(c.Ranks-1), c.Ranks*c.Bytes, 0)
+	},
+}
