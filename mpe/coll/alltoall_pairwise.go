@@ -1,8 +1,12 @@
 package coll
 
+// exchangedAlone is how long a block is, at least, that is exchanged before the next one.
+const exchangedAlone = 64 << 10
+
 // alltoallPairwise: in round i each rank sends to the one i further on and receives
-// from the one i before. The rounds do not depend on each other: how many of them are
-// under way at a time is the executor's affair.
+// from the one i before. Rounds of short blocks do not depend on each other: how many of them
+// are under way at a time is the executor's affair. Long blocks go one round after the other,
+// so that they are still in the cache when they are received.
 //
 //	T = (p−1)·(α + nβ), n bytes a block; with blocks of different sizes there is no
 //	formula that one rank could compute
@@ -28,12 +32,17 @@ var alltoallPairwise = &Algorithm{
 			into, _ := c.block(&c.Recv, r)
 			s.copy(Loc{RecvBuf, into}, Loc{SendBuf, from}, n)
 		}
+		got := 0
 		s.rounds(p-1, func(i int) {
 			to, of := (r+i+1)%p, (r-i-1+p)%p
 			off, n := c.block(layout, to)
-			s.send(to, buf.at(off), n, ready)
+			s.send(to, buf.at(off), n, ready, got)
 			off, n = c.block(&c.Recv, of)
-			s.recv(of, Loc{RecvBuf, off}, n, ready)
+			before := got
+			got = s.recv(of, Loc{RecvBuf, off}, n, ready, before)
+			if n < exchangedAlone {
+				got = 0
+			}
 		})
 	},
 	cost: func(c *Call) Cost {
