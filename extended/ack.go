@@ -212,7 +212,7 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 	}
 	if w := &c.window; !used {
 		w.unused(now)
-	} else {
+	} else if !c.cfg.ShortHeaders {
 		w.acked(now, l.count, l.order, c.trip.smoothed, c.most)
 	}
 	if f.count > 0 {

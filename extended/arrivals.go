@@ -113,7 +113,7 @@ func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorde
 	if a.unacknowledged == 0 {
 		a.since = now
 	}
-	if a.clock == 0 || int32(clock-a.clock) >= 0 {
+	if a.clock == 0 || clock != 0 && int32(clock-a.clock) >= 0 { // a short header has none
 		a.newest, a.clock = now, clock
 	}
 	a.unacknowledged++

@@ -62,6 +62,9 @@ type Config struct {
 	// (E36). It is for networks that fragment only what they are asked to; the caller
 	// answers AskLink.
 	Discover bool
+	// ShortHeaders: memory carries the packets, so eager messages of one packet may bear a short
+	// header, and no congestion window applies (E52).
+	ShortHeaders bool
 	// Timing is DefaultTiming(Reliable) by default.
 	Timing Timing
 	// Reliable is true on a transport that retransmits by itself and whose

@@ -42,6 +42,7 @@ type Conn struct {
 	moved      Instant // when something was last acknowledged, or the first packet sent after nothing was in flight
 	stalled    int32   // time-outs since then
 	asked      uint32  // the last packet sent with ACK_NOW
+	heard      uint32  // what the last short header has acknowledged (catchUp)
 	suspect    suspect // the packet whose time-out expired first
 	long       int32   // most bytes of payload of DATA that the peer fetches, or 0
 	payload    int32   // most bytes of payload of a packet that the network carries
@@ -122,6 +123,7 @@ func (c *Conn) meant(now Instant, payload []byte, acts []Action) []Action {
 
 // parsed takes a packet that E2 has no fault with, up to the ranks.
 func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
+	c.catchUp(now)
 	c.stats.PacketsReceived[h.Type]++
 	c.stats.BytesReceived[h.Type] += uint64(len(payload))
 	s := &c.session
@@ -179,7 +181,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 		a.now = true
 		c.stats.OutOfOrder++
 	}
-	if h.Flags&protocol.FlagAckNow != 0 || a.unacknowledged >= ackEvery || a.bytes >= ackBytes {
+	if h.Flags&protocol.FlagAckNow != 0 || a.unacknowledged >= c.ackEvery() || a.bytes >= ackBytes {
 		a.now = true
 	}
 	if len(c.recvs.held.packets) > 0 && (expected != c.recvs.expected || before != a.next) {
@@ -219,6 +221,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 		}
 	}
 	c.acts, c.ackBuf = acts, c.ackBuf[:0]
+	c.catchUp(now)
 	if c.renew != nil {
 		c.adoptUnreachableAfter()
 	}
@@ -241,6 +244,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 // Tick acts on every time that has been reached.
 func (c *Conn) Tick(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
+	c.catchUp(now)
 	switch p := c.flight.oldest(); {
 	case p == nil:
 	case c.flight.overtaken(p) && now >= c.overtakenUntil(p):
@@ -287,6 +291,8 @@ func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 	if !c.cfg.Reliable {
 		return acts
 	}
+	c.acts = acts
+	c.catchUp(now)
 	f := &c.flight
 	for n := f.base; n != f.next; n++ {
 		if p := f.at(n); p.state == packetSent {
@@ -296,7 +302,7 @@ func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 	c.changed = true
 	c.timer, c.moved, c.stalled = now, now, 0
 	c.session.hello, c.session.wait, c.session.ask = now, c.cfg.Timing.HelloFirst, c.session.remote != 0
-	return acts
+	return c.acts
 }
 
 // header begins a packet of ours.

@@ -26,6 +26,7 @@ type outbound struct {
 	out             bool
 	listed          bool // among those whose DATA was asked for
 	aborted         bool
+	short           bool // it was sent with a short header: nothing but its acknowledgement refers to it, so byID has it not
 	retransmissions int
 	// ready is how many bytes there are of a Partial message.
 	ready int64
@@ -74,31 +75,41 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 		c.stats.SendsFailed++
 		return c.invalid(op.ID, acts)
 	}
-	m := s.free
-	if m == nil {
-		m = new(outbound)
-	} else {
-		s.free = m.after
-	}
-	// It is 0 but for after.
+	m := s.allocate()
 	m.op.ID, m.op.Length, m.op.Comm, m.op.Tag, m.op.Datatype, m.op.Sync = op.ID, op.Length, op.Comm, op.Tag, op.Datatype, op.Sync
 	m.op.Partial = op.Partial
-	m.since, m.state, m.before, m.after = now, Queued, s.last, nil
+	m.since, m.state = now, Queued
+	s.link(m)
+	if s.queued == nil {
+		s.queued = m
+	}
+	if last := s.newest; last != nil {
+		s.byID.put(uint64(last.op.ID), last)
+	}
+	s.newest = m
+	return acts
+}
+
+// allocate returns a message that is 0.
+func (s *sending) allocate() *outbound {
+	m := s.free
+	if m == nil {
+		return new(outbound)
+	}
+	s.free, m.after = m.after, nil
+	return m
+}
+
+// link puts a message at the end of the list.
+func (s *sending) link(m *outbound) {
+	m.before = s.last
 	if s.last == nil {
 		s.first = m
 	} else {
 		s.last.after = m
 	}
 	s.last = m
-	if s.queued == nil {
-		s.queued = m
-	}
 	s.count++
-	if last := s.newest; last != nil {
-		s.byID.put(uint64(last.op.ID), last)
-	}
-	s.newest = m
-	return acts
 }
 
 // find returns the send of an ID that has not ended, or nil.
@@ -157,7 +168,7 @@ func (c *Conn) Cancel(_ Instant, id ID, acts []Action) ([]Action, CancelOutcome)
 func (s *sending) unlink(m *outbound) {
 	if m == s.newest {
 		s.newest = nil
-	} else {
+	} else if !m.short {
 		s.byID.remove(uint64(m.op.ID))
 	}
 	if m.state != Queued {

@@ -98,8 +98,13 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 	}
 }
 
-// cwnd is how many packets may be in flight.
-func (c *Conn) cwnd() int { return min(c.window.packets, c.most) }
+// cwnd is how many packets may be in flight. Memory has no congestion.
+func (c *Conn) cwnd() int {
+	if c.cfg.ShortHeaders {
+		return c.most
+	}
+	return min(c.window.packets, c.most)
+}
 
 // exceedsWindow reports whether so many bytes more in flight would exceed WindowBytes (E28).
 func (c *Conn) exceedsWindow(payload int64) bool {
@@ -134,11 +139,14 @@ func (c *Conn) eagerly(m *outbound) bool {
 }
 
 func (c *Conn) short(m *outbound) bool {
-	limit := c.cfg.EagerLimit
+	return !m.op.Sync && !m.op.Partial && m.op.Length <= int64(c.eagerLimit())
+}
+
+func (c *Conn) eagerLimit() int {
 	if c.long > 0 && c.cfg.FetchedEagerLimit > 0 {
-		limit = min(limit, c.cfg.FetchedEagerLimit)
+		return min(c.cfg.EagerLimit, c.cfg.FetchedEagerLimit)
 	}
-	return !m.op.Sync && !m.op.Partial && m.op.Length <= int64(limit)
+	return c.cfg.EagerLimit
 }
 
 // blocked reports whether the next message waits for credit (E20).

@@ -64,6 +64,24 @@ func (b *outbox) add(r *Request) extended.ID {
 	return extended.ID(len(b.slots))
 }
 
+// addCopy makes room for a message whose caller has its buffer back: buf is a copy of the engine's.
+func (b *outbox) addCopy(buf []byte, tag int32) extended.ID {
+	last := len(b.free) - 1
+	if last < 0 {
+		b.slots = append(b.slots, outbound{})
+		b.free = append(b.free, extended.ID(len(b.slots)))
+		last = 0
+	}
+	id := b.free[last]
+	b.free = b.free[:last]
+	o := b.at(id) // 0
+	o.buf, o.own, o.used, o.out, o.length, o.tag = buf, true, true, true, int64(len(buf)), tag
+	return id
+}
+
+// plain reports whether nothing is to be done when the peer has the message but to release the copy.
+func (o *outbound) plain() bool { return o.own && o.req == nil && o.ordering == nil && !o.advertised }
+
 // addInternal makes room for a message of the engine's own.
 func (b *outbox) addInternal(payload []byte, o *collective.Ordering) extended.ID {
 	id := b.add(&Request{buf: payload})

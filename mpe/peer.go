@@ -165,6 +165,7 @@ func (cfg *Peer) configure(local, remote int) {
 	if cfg.Extended != nil {
 		x := *cfg.Extended
 		x.Local, x.Remote, x.Reliable = uint32(local), uint32(remote), cfg.Transport.Reliable()
+		_, x.ShortHeaders = cfg.Transport.(ShortTransport)
 		cfg.Extended = &x
 	}
 }

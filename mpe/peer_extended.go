@@ -3,6 +3,7 @@ package mpe
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -19,7 +20,11 @@ type extendedLink struct {
 	copier  SingleCopier // nil if its transport copies all payload
 	// datagrams is nil if the size of packets is fixed.
 	datagrams DatagramTransport
-	longest   int64 // message that may be sent, in bytes
+	// shorts is the transport if that carries short headers, and fast the conn then; otherwise nil.
+	shorts   ShortTransport
+	fast     *extended.Conn
+	ackDelay time.Duration // of fast
+	longest  int64         // message that may be sent, in bytes
 	// present: a connection to the peer was made, and nothing shows since that it is gone.
 	present bool
 	outs    outbox
@@ -46,6 +51,7 @@ type extendedActions struct {
 	list    []extended.Action
 	batch   packetBatch
 	discard discardBuffer
+	short   protocol.ShortHeader // of the packet that is sent
 }
 
 func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
@@ -57,6 +63,9 @@ func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
 	l.copier, _ = cfg.Transport.(SingleCopier)
 	if cfg.Extended.Discover {
 		l.datagrams, _ = cfg.Transport.(DatagramTransport)
+	}
+	if l.shorts, ok = cfg.Transport.(ShortTransport); ok {
+		l.fast, l.ackDelay = l.conn.(*extended.Conn), l.conn.Config().Timing.AckDelay
 	}
 	l.longest = l.conn.Config().MaxLength
 	// Packets are placed one by one.
@@ -81,6 +90,9 @@ func (l *extendedLink) receive(a *RxPacket) {
 			l.machine().LongPackets(l.copier.LongPayload(p.rank))
 		}
 		acts = l.machine().Reconnected(now, acts)
+	case RxShort:
+		l.receiveShort(a)
+		return
 	case RxBroken:
 		p.dropped(a, Drop{Reason: DropStream})
 		return
@@ -197,6 +209,9 @@ func (l *extendedLink) place(in *inbound) {
 
 func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 	e := l.p.e
+	if l.shorts != nil && l.sendShort(r) {
+		return false
+	}
 	r.out = l.outs.add(r)
 	e.conns.list = l.machine().Send(e.at, extended.SendOp{
 		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,

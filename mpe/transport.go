@@ -87,6 +87,8 @@ const (
 	// RxTruncated: a datagram longer than any that a peer may send. Its
 	// bytes are cut off.
 	RxTruncated
+	// RxShort: a packet of the extended profile with a short header (ShortTransport).
+	RxShort
 	// RxBroken: a stream lost its framing and was closed.
 	RxBroken
 	// RxGone: no process is the peer, of the extended profile, any more. Its last connection
@@ -155,6 +157,15 @@ type PacketTransport interface {
 	// which is no error, because packets are retransmitted until they are
 	// acknowledged. The bytes are the caller's again when the call returns.
 	SendPackets(peer int, packets []Packet) (int, error)
+}
+
+// ShortTransport is a PacketTransport through memory, which also carries packets with a short header.
+// Recv gives each of them whole, as an RxShort.
+type ShortTransport interface {
+	PacketTransport
+	// SendShort sends such a packet to peer, in order with the others. It reports false if the network did
+	// not take it. The bytes are the caller's again when the call returns.
+	SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool
 }
 
 // Packet is one packet of the extended profile to be sent: a header, and the

@@ -106,6 +106,14 @@ func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, h Handle
 	return r, false, Handle{seq: m.clock, index: i}, nil
 }
 
+// Match is Arrive for a message that is not to be queued if no receive fits it.
+func (m *Matcher[R, M]) Match(source, tag int32) (r R, ok bool) {
+	if source < 0 || tag < 0 {
+		return r, false
+	}
+	return m.meet(makeKey(source, tag))
+}
+
 // Order returns the place that the last Arrive gave its message among all that
 // arrived, whether it matched or was queued. It is 0 before the first Arrive.
 func (m *Matcher[R, M]) Order() uint64 { return m.arrival }

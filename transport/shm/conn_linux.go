@@ -52,8 +52,9 @@ type Conn struct {
 }
 
 var (
-	_ mpe.SingleCopier  = (*Conn)(nil)
-	_ mpe.PollTransport = (*Conn)(nil)
+	_ mpe.SingleCopier   = (*Conn)(nil)
+	_ mpe.ShortTransport = (*Conn)(nil)
+	_ mpe.PollTransport  = (*Conn)(nil)
 )
 
 // Listen makes the rank known to the other ranks of this host, and starts to call

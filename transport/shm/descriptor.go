@@ -56,6 +56,7 @@ type away struct {
 	// state is that of the descriptor, or of the slot of the advertised buffer.
 	state      *atomic.Uint64
 	advertised bool
+	short      bool // nothing is away: the packet has a short header
 	// good is the state in which it may be copied.
 	good          uint64
 	addr, payload uint64

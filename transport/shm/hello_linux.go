@@ -18,7 +18,7 @@ import (
 const (
 	// helloMagic is also the version: ranks whose memory is arranged differently
 	// do not meet.
-	helloMagic = "zrlshm03"
+	helloMagic = "zrlshm04"
 	helloLen   = len(helloMagic) + 5*4 + 8 + nonceLen
 	// helloTimeout is how long the other side may take to say hello.
 	helloTimeout = 5 * time.Second

@@ -197,6 +197,8 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 		}
 		batch[n] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: packet}
 		switch {
+		case a.short:
+			batch[n].Kind = mpe.RxShort
 		case a.advertised:
 			batch[n].Advertised = l.note(a)
 		case a.state != nil:

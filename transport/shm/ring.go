@@ -23,6 +23,10 @@ const (
 	// padding is the length in a word that says that the next record is at the
 	// beginning of the ring.
 	padding = 1<<32 - 1
+	// prepared is how many bytes prepare looks ahead.
+	prepared = 4 * recordAlign
+	// shortBit in the length says that a short header is there in the place of a header.
+	shortBit = 1 << 29
 	// publishParts is by which part of the ring what was read may lie back before
 	// the writer sees: each update costs it a cache line.
 	publishParts = 16
@@ -54,11 +58,26 @@ type writer struct {
 	ring []byte
 	// head is shared: up to where the reader has read.
 	head *atomic.Uint64
-	// pos is where the next record goes, and read the last that is known of head.
-	pos, read uint64
+	// pos is where the next record goes, and read the last that is known of head. The words of
+	// all multiples of recordAlign from pos up to clean are 0.
+	pos, read, clean uint64
 	// exposed are those that may not have ended, the oldest first.
 	exposed []exposedPacket
 	adverts adverts
+}
+
+// putShort writes a packet with a short header, or reports that there is no room for it.
+func (w *writer) putShort(h *protocol.ShortHeader, payload []byte) bool {
+	length := protocol.ShortHeaderLen + len(payload)
+	off, ok := w.place(recordLen(length))
+	if !ok {
+		return false
+	}
+	packet := w.ring[off+wordLen : off+wordLen+length]
+	h.Put((*[protocol.ShortHeaderLen]byte)(packet))
+	copy(packet[protocol.ShortHeaderLen:], payload)
+	w.publish(off, length, shortBit)
+	return true
 }
 
 // put writes a packet, or reports that there is no room for it.
@@ -89,7 +108,7 @@ func (w *writer) place(record int) (off int, ok bool) {
 		return 0, false
 	}
 	if pad > 0 {
-		clear(w.ring[:wordLen])
+		w.clearUpTo(w.pos + uint64(pad))
 		word(w.ring[off:]).Store(makeWord(w.pos, padding))
 		w.pos += uint64(pad)
 		off = 0
@@ -99,11 +118,28 @@ func (w *writer) place(record int) (off int, ok bool) {
 
 // publish lets the reader have the record at off, with so many bytes behind its word.
 func (w *writer) publish(off, length int, bit uint32) {
-	record := recordLen(length)
-	next := (off + record) & (len(w.ring) - 1)
-	clear(w.ring[next : next+wordLen])
+	next := w.pos + uint64(recordLen(length))
+	w.clearUpTo(next)
 	word(w.ring[off:]).Store(makeWord(w.pos, uint32(length)|bit))
-	w.pos += uint64(record)
+	w.pos = next
+}
+
+// clearUpTo clears the word at pos, and those before it that will not be part of a record.
+func (w *writer) clearUpTo(pos uint64) {
+	if pos < w.clean {
+		return
+	}
+	off := int(pos & uint64(len(w.ring)-1))
+	clear(w.ring[off : off+wordLen])
+	w.clean = pos + recordAlign
+}
+
+// prepare clears the words behind the next record, as far as there is room, so that short records find
+// them clear, and their lines in the cache: the reader has had them.
+func (w *writer) prepare() {
+	for w.clean < w.pos+prepared && w.clean+recordAlign-w.read <= uint64(len(w.ring)) {
+		w.clearUpTo(w.clean)
+	}
 }
 
 // room reports whether the next n bytes are free.
@@ -138,7 +174,7 @@ func (r *reader) ready() bool {
 // next returns the next packet, nil if there is none, or errBroken. The bytes are the
 // ring's, and valid until release; the other side may change them nevertheless. If
 // payload is not in the ring, of the packet or of the message that it announces, they are its
-// header, and a says where it is.
+// header, and a says where it is, or that the header is a short one.
 func (r *reader) next() (packet []byte, a away, err error) {
 	size := len(r.ring)
 	for {
@@ -154,6 +190,15 @@ func (r *reader) next() (packet []byte, a away, err error) {
 		if length == padding && off > 0 {
 			r.pos += uint64(size - off)
 			continue
+		}
+		if length&shortBit != 0 {
+			length &^= shortBit
+			if length < protocol.ShortHeaderLen || length > protocol.ShortHeaderLen+MaxPayload || recordLen(int(length)) > size-off {
+				return nil, away{}, errBroken
+			}
+			r.pos += uint64(recordLen(int(length)))
+			from, to := off+wordLen, off+wordLen+int(length)
+			return r.ring[from:to:to], away{short: true}, nil
 		}
 		hasDescriptor, advertised := length&(descriptorBit|advertBit) != 0, length&advertBit != 0
 		length &^= descriptorBit | advertBit

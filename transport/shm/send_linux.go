@@ -42,6 +42,24 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 	return sent, nil
 }
 
+// SendShort writes a packet with a short header into the ring to peer. It reports false if there is no
+// room for it, or no link.
+func (c *Conn) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool {
+	if len(payload) > MaxPayload || peer < 0 || peer >= len(c.peers) || c.peers[peer] == nil {
+		return false
+	}
+	p := c.peers[peer]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.link
+	if l == nil || !l.out.putShort(h, payload) {
+		return false
+	}
+	l.peerDoorbell.wake()
+	l.out.prepare()
+	return true
+}
+
 // send writes a packet into the ring, or exposes its payload, or that of the message that
 // it announces.
 func (l *link) send(p *mpe.Packet) bool {

@@ -1,0 +1,38 @@
+package protocol
+
+import "encoding/binary"
+
+// ShortHeaderLen is the length in bytes of a short header.
+const ShortHeaderLen = 24
+
+// ShortHeader stands, between ranks that share memory, for the header of a packet with all DATA of an
+// eager message that is sent for the first time (E52). Sessions is the digest of both sessions.
+type ShortHeader struct {
+	Sessions             uint32
+	Number, Acknowledged uint32
+	Message, Comm, Tag   uint32
+	Datatype             Datatype
+}
+
+// SessionDigest returns the digest of the session of a packet's source and that of its destination.
+func SessionDigest(source, destination Session) uint32 {
+	return uint32(source) ^ uint32(destination>>32)
+}
+
+// Put encodes the header.
+func (h *ShortHeader) Put(b *[ShortHeaderLen]byte) {
+	put2(b[0:], h.Sessions, h.Number)
+	put2(b[8:], h.Acknowledged, h.Message)
+	put2(b[16:], h.Comm, h.Tag|uint32(h.Datatype&1)<<31)
+}
+
+// Decode decodes a header. All that can stand there is valid as far as it alone shows.
+func (h *ShortHeader) Decode(b *[ShortHeaderLen]byte) {
+	h.Sessions = binary.LittleEndian.Uint32(b[0:])
+	h.Number = binary.LittleEndian.Uint32(b[4:])
+	h.Acknowledged = binary.LittleEndian.Uint32(b[8:])
+	h.Message = binary.LittleEndian.Uint32(b[12:])
+	h.Comm = binary.LittleEndian.Uint32(b[16:])
+	tag := binary.LittleEndian.Uint32(b[20:])
+	h.Tag, h.Datatype = tag&MaxExtTag, Datatype(tag>>31)
+}
