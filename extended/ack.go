@@ -167,6 +167,10 @@ type ackUpdate struct {
 // it came with one. echo is the clock of the transmission that had arrived last, or 0.
 func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, echo uint32) {
 	f := &c.flight
+	if n := upTo - f.next; int32(n) > 0 {
+		upTo = f.next
+		defer c.shortsAcked(now, n)
+	}
 	if upTo == f.base && (info == nil || len(info.Ranges) == 0) {
 		return // as most packets in the other direction say
 	}

@@ -69,6 +69,9 @@ const (
 	// Lost: Message, which was opened, will never have Arrived, because of
 	// Err. Nothing more follows for it.
 	Lost
+	// Kept: that many messages as Length says, which were sent with short headers, go on like others. The first
+	// has the ID of this action, and each further one the next ID. They are the last of those for which SentShort was called.
+	Kept
 	// Drop: a packet that arrived was not used, for Reason. Header is 0 if
 	// that was at fault. All other fields are 0, as those of Note.
 	Drop
@@ -80,7 +83,7 @@ const (
 )
 
 var actionNames = [...]string{
-	"", "Transmit", "TransmitAck", "Buffered", "ClearedToSend", "SendDone", "Open", "Copy", "Arrived", "Lost", "Drop", "Note", "AskLink",
+	"", "Transmit", "TransmitAck", "Buffered", "ClearedToSend", "SendDone", "Open", "Copy", "Arrived", "Lost", "Kept", "Drop", "Note", "AskLink",
 }
 
 // String returns the name of the kind's constant.

@@ -42,13 +42,13 @@ type Conn struct {
 	moved      Instant // when something was last acknowledged, or the first packet sent after nothing was in flight
 	stalled    int32   // time-outs since then
 	asked      uint32  // the last packet sent with ACK_NOW
-	heard      uint32  // what the last short header has acknowledged (catchUp)
 	suspect    suspect // the packet whose time-out expired first
 	long       int32   // most bytes of payload of DATA that the peer fetches, or 0
 	payload    int32   // most bytes of payload of a packet that the network carries
 	search     *search // for that, if it is not fixed
 
 	sends    sending
+	shorts   *shorts // those that are not acknowledged; nil if ShortHeaders is not set
 	controls controls
 	arrivals arrivals
 	recvs    receiving
@@ -66,6 +66,9 @@ func New(cfg Config) *Conn {
 	c := &Conn{cfg: cfg, random: random(cfg.Seed)}
 	if cfg.HeaderChecksum {
 		c.plain = protocol.FlagPlain
+	}
+	if cfg.ShortHeaders {
+		c.shorts = new(shorts)
 	}
 	c.session.local = c.random.session(0)
 	c.reset()
@@ -123,7 +126,6 @@ func (c *Conn) meant(now Instant, payload []byte, acts []Action) []Action {
 
 // parsed takes a packet that E2 has no fault with, up to the ranks.
 func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
-	c.catchUp(now)
 	c.stats.PacketsReceived[h.Type]++
 	c.stats.BytesReceived[h.Type] += uint64(len(payload))
 	s := &c.session
@@ -134,7 +136,7 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 		return
 	}
 	s.lastHeardAt, s.unansweredHellos = now, 0
-	if int32(h.Acknowledged-c.flight.next) > 0 {
+	if int32(h.Acknowledged-c.unused()) > 0 {
 		c.drop(ReasonAcknowledged, h)
 		return
 	}
@@ -221,7 +223,6 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 		}
 	}
 	c.acts, c.ackBuf = acts, c.ackBuf[:0]
-	c.catchUp(now)
 	if c.renew != nil {
 		c.adoptUnreachableAfter()
 	}
@@ -244,7 +245,9 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 // Tick acts on every time that has been reached.
 func (c *Conn) Tick(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
-	c.catchUp(now)
+	if c.shorts.due(c.trip.rto) <= now {
+		c.lengthen()
+	}
 	switch p := c.flight.oldest(); {
 	case p == nil:
 	case c.flight.overtaken(p) && now >= c.overtakenUntil(p):
@@ -275,6 +278,7 @@ func (c *Conn) deadline() Instant {
 	if c.pace.held {
 		at = min(at, c.pace.resume)
 	}
+	at = min(at, c.shorts.due(c.trip.rto))
 	if p := c.flight.oldest(); p != nil {
 		at = min(at, c.retransmission(p))
 		if c.flight.overtaken(p) {
@@ -292,7 +296,7 @@ func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 		return acts
 	}
 	c.acts = acts
-	c.catchUp(now)
+	c.lengthen()
 	f := &c.flight
 	for n := f.base; n != f.next; n++ {
 		if p := f.at(n); p.state == packetSent {

@@ -13,6 +13,7 @@ const (
 // endMessages ends every message that has begun and is not complete, in both
 // directions, and begins a new pair of sessions with those that are queued.
 func (c *Conn) endMessages(now Instant, why ending) {
+	c.lengthen()
 	for m := c.sends.first; m != c.sends.queued; {
 		next := m.after
 		c.done(m, c.failure(now, why, c.sendWait(m)))

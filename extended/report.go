@@ -16,6 +16,9 @@ type SendState struct {
 // EachSend calls yield for every send that has not ended, oldest first, until it
 // returns false.
 func (c *Conn) EachSend(yield func(SendState) bool) {
+	if !c.eachShort(yield) {
+		return
+	}
 	for m := c.sends.first; m != nil; m = m.after {
 		if !yield(SendState{Wait: c.sendWait(m), Comm: m.op.Comm, Tag: m.op.Tag}) {
 			return
@@ -33,7 +36,7 @@ func (c *Conn) ForeignVersion() byte { return c.foreign }
 // Busy reports whether a send has not ended, a packet of ours is not
 // acknowledged, or a message that was matched is not complete.
 func (c *Conn) Busy() bool {
-	return c.sends.count > 0 || c.flight.outstanding() > 0 || !c.controls.empty() || c.recvs.waiting > 0
+	return c.sends.count > 0 || c.flight.outstanding() > 0 || c.shorts.len() > 0 || !c.controls.empty() || c.recvs.waiting > 0
 }
 
 // numTypes is the length of tables indexed by protocol.Type.
@@ -90,12 +93,12 @@ type Stats struct {
 func (c *Conn) Stats() Stats {
 	s := Stats{Counters: c.stats}
 	s.RoundTrip, s.Variation, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.rto
-	s.Window, s.InFlight, s.ToRetransmit = c.cwnd(), c.flight.count, c.flight.lost.count
+	s.Window, s.InFlight, s.ToRetransmit = c.cwnd(), c.flight.count+c.shorts.len(), c.flight.lost.count
 	s.Payload = int(c.payload)
 	if c.search != nil {
 		s.Probes = c.search.probes
 	}
-	s.Queued, s.Begun = c.sends.count-c.sends.begun, c.sends.begun
+	s.Queued, s.Begun = c.sends.count-c.sends.begun, c.sends.begun+c.shorts.len()
 	s.Open, s.Held = c.recvs.open(), len(c.recvs.held.packets)
 	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.next, c.sends.eagerLimit-c.sends.eagerSent
 	return s

@@ -26,7 +26,6 @@ type outbound struct {
 	out             bool
 	listed          bool // among those whose DATA was asked for
 	aborted         bool
-	short           bool // it was sent with a short header: nothing but its acknowledgement refers to it, so byID has it not
 	retransmissions int
 	// ready is how many bytes there are of a Partial message.
 	ready int64
@@ -79,10 +78,17 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	m.op.ID, m.op.Length, m.op.Comm, m.op.Tag, m.op.Datatype, m.op.Sync = op.ID, op.Length, op.Comm, op.Tag, op.Datatype, op.Sync
 	m.op.Partial = op.Partial
 	m.since, m.state = now, Queued
-	s.link(m)
+	m.before = s.last
+	if s.last == nil {
+		s.first = m
+	} else {
+		s.last.after = m
+	}
+	s.last = m
 	if s.queued == nil {
 		s.queued = m
 	}
+	s.count++
 	if last := s.newest; last != nil {
 		s.byID.put(uint64(last.op.ID), last)
 	}
@@ -100,15 +106,19 @@ func (s *sending) allocate() *outbound {
 	return m
 }
 
-// link puts a message at the end of the list.
-func (s *sending) link(m *outbound) {
-	m.before = s.last
-	if s.last == nil {
+// insert puts a message before those that are queued.
+func (s *sending) insert(m *outbound) {
+	m.after = s.queued
+	if m.after == nil {
+		m.before, s.last = s.last, m
+	} else {
+		m.before, m.after.before = m.after.before, m
+	}
+	if m.before == nil {
 		s.first = m
 	} else {
-		s.last.after = m
+		m.before.after = m
 	}
-	s.last = m
 	s.count++
 }
 
@@ -168,7 +178,7 @@ func (c *Conn) Cancel(_ Instant, id ID, acts []Action) ([]Action, CancelOutcome)
 func (s *sending) unlink(m *outbound) {
 	if m == s.newest {
 		s.newest = nil
-	} else if !m.short {
+	} else {
 		s.byID.remove(uint64(m.op.ID))
 	}
 	if m.state != Queued {

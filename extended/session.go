@@ -91,7 +91,6 @@ func (c *Conn) onClose(now Instant) {
 // found (E9).
 func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
-	c.catchUp(now)
 	c.note(ProcessEnded)
 	if c.session.remote != 0 {
 		c.endSession(now, endDied)
@@ -153,7 +152,6 @@ func (c *Conn) reset() {
 	c.stalled, c.urgent, c.full, c.asked = 0, false, false, c.cfg.firstPacket-1
 	c.suspect = suspect{}
 	c.controls.reset()
-	c.heard = c.cfg.firstPacket
 	c.arrivals.reset(c.cfg.firstPacket, max(c.cfg.Window, shortWindow))
 	c.sends.reset(c.cfg.firstMessage)
 	c.recvs.reset(c.cfg.firstMessage)

@@ -3,64 +3,131 @@ package extended
 import "github.com/zrlmpi/zrlmpid/protocol"
 
 // An eager message of one packet may bear a short header where memory carries the packets (E52). It is
-// numbered, credited, acknowledged and retransmitted like any other; these functions are the shorter
-// way to the same state, without actions, for the case that nothing is out of the ordinary.
+// numbered, credited and acknowledged like any other; the functions here are the shorter way to the same
+// state, without actions, for the case that nothing is out of the ordinary. As soon as something is, the messages
+// become ordinary ones (lengthen).
+
+// shorts are the messages that were sent with short headers and are not acknowledged, in a ring, the oldest
+// first. Their packets have the numbers that follow those of the flight.
+type shorts struct {
+	ring         []shortSend // a power of two
+	first, count int
+	bytes        int64
+	message      uint32 // number of the message after the last
+}
+
+// shortSend is what is to be known of one to retransmit it.
+type shortSend struct {
+	comm, tag, length uint32
+	datatype          protocol.Datatype
+	sent              Instant
+}
+
+func (q *shorts) at(i int) *shortSend { return &q.ring[(q.first+i)&(len(q.ring)-1)] }
+
+func (q *shorts) len() int {
+	if q == nil {
+		return 0
+	}
+	return q.count
+}
+
+// due returns when the time-out of the oldest expires, or never.
+func (q *shorts) due(rto Instant) Instant {
+	if q.len() == 0 {
+		return never
+	}
+	return q.at(0).sent + rto
+}
+
+func (q *shorts) push(s shortSend) {
+	if q.count == len(q.ring) {
+		old := *q
+		q.ring, q.first = make([]shortSend, max(16, 2*len(old.ring))), 0
+		for i := range old.count {
+			q.ring[i] = *old.at(i)
+		}
+	}
+	q.count++
+	q.bytes += int64(s.length)
+	*q.at(q.count - 1) = s
+}
+
+func (q *shorts) pop() (s shortSend) {
+	s = *q.at(0)
+	q.first, q.count = (q.first+1)&(len(q.ring)-1), q.count-1
+	q.bytes -= int64(s.length)
+	return s
+}
 
 // ackEveryShort is ackEvery where memory carries the packets: that nothing is lost makes their ACKs
 // rarer than those of a network.
 const ackEveryShort = 64
 
+// ackEvery is how many packets are acknowledged at once (E26).
+func (c *Conn) ackEvery() int {
+	if c.cfg.ShortHeaders {
+		return ackEveryShort
+	}
+	return ackEvery
+}
+
 // NextShort sets the header h of a message that may be sent now in one packet with a short header. It
 // changes nothing: SentShort follows when that was sent. A message that may not is for Send.
 func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
-	f, s := &c.flight, &c.sends
+	f, s, q := &c.flight, &c.sends, c.shorts
 	switch {
-	case !c.cfg.ShortHeaders, c.changed, c.session.remote == 0, op.Sync, op.Partial:
+	case q == nil, c.changed, c.session.remote == 0, op.Sync, op.Partial:
 		return false
 	case s.queued != nil, s.eager != nil, f.lost.count > 0, !c.controls.empty(), c.blocked():
 		return false // something else goes first
 	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.eagerLimit()), op.Length > int64(s.eagerLimit-s.eagerSent):
 		return false
-	case f.count+1 >= c.cwnd(), f.outstanding()+1 >= c.cfg.Window, f.bytes+op.Length+int64(c.cfg.MaxPayload) > c.bytes:
+	case f.outstanding()+q.count+1 >= c.most, f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.bytes:
 		return false // the one that fills the window asks for an ACK (E27)
 	}
-	*h = protocol.ShortHeader{
-		Sessions: protocol.SessionDigest(c.session.local, c.session.remote), Number: f.next, Acknowledged: c.arrivals.next,
-		Message: s.next, Comm: op.Comm, Tag: op.Tag, Datatype: op.Datatype,
-	}
+	h.Sessions = protocol.SessionDigest(c.session.local, c.session.remote)
+	h.Number, h.Acknowledged, h.Message = f.next+uint32(q.count), c.arrivals.next, s.next
+	h.Comm, h.Tag, h.Datatype = op.Comm, op.Tag, op.Datatype
 	return true
 }
 
-// SentShort is Send for the message for which NextShort has set a header, and which was sent.
-func (c *Conn) SentShort(now Instant, op *SendOp, acts []Action) []Action {
-	c.acts = acts
-	f, s := &c.flight, &c.sends
-	m := s.allocate()
-	m.op, m.since, m.number, m.state, m.short = *op, now, s.next, Eager, true
-	m.take, m.offset, m.flying, m.out = op.Length, op.Length, 1, true
-	s.link(m)
-	s.begun++
-	s.next++
-	s.eagerSent += uint32(op.Length)
-	s.blocked = false
-	p := f.add()
-	if f.outstanding() == 1 {
+// SentShort is Send for the message for which NextShort has set a header, and which was sent. Its caller
+// keeps the payload until Shorts says that it is not needed any more.
+func (c *Conn) SentShort(now Instant, op *SendOp) {
+	s, q := &c.sends, c.shorts
+	if q.count+c.flight.outstanding() == 0 {
 		c.resume(now)
 	}
-	p.message, p.payload = m, int32(op.Length)
-	h := &p.header // as it is retransmitted
-	h.Dst, h.Src = c.cfg.Remote, c.cfg.Local
-	h.Type, h.Call, h.Flags = protocol.Data, op.Datatype.Send(), c.plain|protocol.FlagEager
-	h.Session, h.PeerSession = c.session.local, c.session.remote
-	h.Message, h.Comm, h.Tag, h.Length = m.number, op.Comm, op.Tag, uint32(op.Length)
-	f.transmitted(now, p)
+	q.push(shortSend{comm: op.Comm, tag: op.Tag, length: uint32(op.Length), datatype: op.Datatype, sent: now})
+	s.next++
+	q.message = s.next
+	s.eagerSent += uint32(op.Length)
+	s.blocked = false
 	c.arrivals.advertised()
 	c.stats.PacketsSent[protocol.Data]++
 	c.stats.BytesSent[protocol.Data] += uint64(op.Length)
 	c.stats.SendsEager++
 	c.timed = false
-	c.catchUp(now)
-	return c.acts
+}
+
+// Shorts returns how many of the messages for which SentShort was called, the last ones, are not
+// acknowledged and were not Kept.
+func (c *Conn) Shorts() int { return c.shorts.len() }
+
+// unused is the number of the first packet that was not sent.
+func (c *Conn) unused() uint32 { return c.flight.next + uint32(c.shorts.len()) }
+
+// shortsAcked notes that the first n are acknowledged, and so all that were sent before them.
+func (c *Conn) shortsAcked(now Instant, n uint32) {
+	for range n {
+		c.shorts.pop()
+	}
+	f := &c.flight
+	f.next += n
+	f.base, f.fresh = f.next, f.next
+	c.moved, c.timer, c.stalled = now, now, 0
+	c.stats.SendsDone += uint64(n)
 }
 
 // ExpectsShort reports whether a packet with a short header, and so many bytes of payload, is the one that
@@ -69,8 +136,8 @@ func (c *Conn) SentShort(now Instant, op *SendOp, acts []Action) []Action {
 func (c *Conn) ExpectsShort(h *protocol.ShortHeader, length int) bool {
 	a, r, s := &c.arrivals, &c.recvs, &c.session
 	if h.Sessions != protocol.SessionDigest(s.remote, s.local) || s.remote == 0 || h.Number != a.next || a.gaps() ||
-		h.Message != r.expected || int32(h.Acknowledged-c.flight.next) > 0 {
-		return false
+		h.Message != r.expected || int32(h.Acknowledged-c.unused()) > 0 || c.flight.outstanding() > 0 && h.Acknowledged != c.flight.base {
+		return false // what it acknowledges may let more be sent
 	}
 	messages, eager := r.limits(&c.cfg)
 	return int32(h.Message-messages) < 0 && uint32(length) <= eager-r.eager
@@ -81,7 +148,9 @@ func (c *Conn) ExpectsShort(h *protocol.ShortHeader, length int) bool {
 func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (flush bool) {
 	a, r := &c.arrivals, &c.recvs
 	c.session.lastHeardAt, c.session.unansweredHellos = now, 0
-	c.heard = h.Acknowledged
+	if n := h.Acknowledged - c.flight.next; int32(n) > 0 {
+		c.shortsAcked(now, n)
+	}
 	c.stats.PacketsReceived[protocol.Data]++
 	c.stats.BytesReceived[protocol.Data] += uint64(length)
 	c.stats.Arrived++
@@ -118,24 +187,45 @@ func (c *Conn) PacketShort(now Instant, s *protocol.ShortHeader, payload []byte,
 	return c.acts
 }
 
-// catchUp takes the acknowledgements that came with short headers. Until then the packets that they are for count as
-// in flight. It is called once for several of them, and when nothing waits for what came with them.
-func (c *Conn) catchUp(now Instant) {
-	f := &c.flight
-	if int32(c.heard-f.base) <= 0 {
+// shortID begins the IDs of messages that were sent with short headers. The rest is the packet's number.
+const shortID ID = 1 << 63
+
+// lengthen has the messages that were sent with short headers go on like others, which an action reports.
+func (c *Conn) lengthen() {
+	q := c.shorts
+	if q.len() == 0 {
 		return
 	}
-	c.acknowledged(now, c.heard, nil, 0)
-	c.changed = c.changed || c.sends.queued != nil || c.sends.cleared != nil || f.lost.count > 0
+	f, s, a := &c.flight, &c.sends, c.next()
+	a.Kind, a.ID, a.Length = Kept, shortID|ID(f.next), int64(q.count)
+	for q.count > 0 {
+		number := q.message - uint32(q.count)
+		x := q.pop()
+		m := s.allocate()
+		m.op = SendOp{ID: shortID | ID(f.next), Length: int64(x.length), Comm: x.comm, Tag: x.tag, Datatype: x.datatype}
+		m.since, m.number, m.state, m.take, m.offset, m.flying, m.out = x.sent, number, Eager, int64(x.length), int64(x.length), 1, true
+		s.insert(m)
+		s.begun++
+		s.byID.put(uint64(m.op.ID), m)
+		p := f.add()
+		p.message, p.payload = m, int32(x.length)
+		h := &p.header
+		h.Dst, h.Src = c.cfg.Remote, c.cfg.Local
+		h.Type, h.Call, h.Flags = protocol.Data, x.datatype.Send(), c.plain|protocol.FlagEager
+		h.Session, h.PeerSession = c.session.local, c.session.remote
+		h.Message, h.Comm, h.Tag, h.Length = m.number, x.comm, x.tag, x.length
+		f.transmitted(x.sent, p)
+	}
 }
 
-// Changed reports whether Flush is to be called.
-func (c *Conn) Changed() bool { return c.changed }
-
-// ackEvery is how many packets are acknowledged at once (E26).
-func (c *Conn) ackEvery() int {
-	if c.cfg.ShortHeaders {
-		return ackEveryShort
+// eachShort is EachSend for the messages that were sent with short headers.
+func (c *Conn) eachShort(yield func(SendState) bool) bool {
+	for i := range c.shorts.len() {
+		x := c.shorts.at(i)
+		w := Wait{ID: shortID, State: Eager, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: x.sent, Length: int64(x.length)}
+		if !yield(SendState{Wait: w, Comm: x.comm, Tag: x.tag}) {
+			return false
+		}
 	}
-	return ackEvery
+	return true
 }

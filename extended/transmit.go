@@ -164,6 +164,7 @@ func (c *Conn) sendControl(now Instant) {
 // begin sends the first packet of the next message, eagerly if that may be
 // (E10–E13).
 func (c *Conn) begin(now Instant) {
+	c.lengthen()
 	s := &c.sends
 	m := s.queued
 	s.queued = m.after
@@ -228,6 +229,7 @@ func (c *Conn) sendData(now Instant, m *outbound) {
 // packet begins a new packet, in the action that transmits it. Its caller sets
 // what the header lacks: communicator, tag, length and offset.
 func (c *Conn) packet(now Instant, t protocol.Type, call protocol.Call, message uint32) (*packet, *Action) {
+	c.lengthen()
 	p, a := c.flight.add(), c.next()
 	a.Kind = Transmit
 	if c.flight.outstanding() == 1 {

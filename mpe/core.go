@@ -47,6 +47,8 @@ type core struct {
 	calls         *collective.Executor
 	ended         []*Request
 	abortsDropped bool
+	// acksDue: the driver is to poll soon, as its caller may not.
+	acksDue bool
 }
 
 // pending is what the end of an event (flush) has to do.

@@ -37,6 +37,8 @@ type faults struct {
 	// another one. None of the other faults of datagrams concerns it.
 	stream bool
 	reset  float64
+	// memory: it carries packets with short headers as well.
+	memory bool
 	// slow is that of a DATA message being written in up to 400 ms, during which the core
 	// goes on.
 	slow float64

@@ -142,6 +142,27 @@ func (p *port) LongestDatagram(peer int) int {
 	return slices.Max(p.w.net.mtus)
 }
 
+// transport is the port as a Transport.
+func (p *port) transport() Transport {
+	if p.w.net.memory {
+		return memoryPort{p}
+	}
+	return p
+}
+
+// memoryPort is a port to other ranks of the host. What is in the memory when a link breaks is lost.
+type memoryPort struct{ *port }
+
+func (p memoryPort) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool {
+	if p.w.rng.IntN(20) == 0 { // there is no room for it
+		return false
+	}
+	var b [protocol.ShortHeaderLen]byte
+	h.Put(&b)
+	p.w.transmit(p.rank, peer, RxShort, append(b[:], payload...))
+	return true
+}
+
 func (p *port) sendHeader(l *handshakeLink, header []byte) error {
 	if w := &l.writer; w.writing {
 		w.behind = append(w.behind, outgoing{header: [protocol.HeaderLen]byte(header)})
@@ -231,7 +252,7 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 		starts++
 		for remote := range n {
 			peer := peer(rank, remote)
-			peer.Transport = p
+			peer.Transport = p.transport()
 			if peer.Extended != nil {
 				peer.Extended.Seed = starts<<32 + uint64(rank*n+remote+1)
 			}
@@ -358,7 +379,7 @@ func (p *port) take() {
 	if len(p.socket) > 0 {
 		p.stall(3 * p.w.net.stall) // one that was stopped often is again
 	}
-	p.w.event(p.rank, func(e *core) { e.receiveBatch(p, batch) })
+	p.w.event(p.rank, func(e *core) { e.receiveBatch(p.transport(), batch) })
 }
 
 // join appends a datagram to those before it, as a system does that reads several of one

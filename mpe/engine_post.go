@@ -55,8 +55,14 @@ func (e *Engine) post(op Operation) (*Request, error) {
 	r := e.request(&op)
 	r.e = e
 	e.lock()
-	defer e.unlock()
-	if err := e.startRequest(r, op.Blocking); err != nil {
+	err := e.startRequest(r, op.Blocking)
+	poll := e.acksDue
+	e.acksDue = false
+	e.unlock()
+	if poll {
+		e.group.PollOnce()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -49,6 +49,9 @@ func (o *outbound) sent(h *protocol.ExtHeader, length int64, now handshake.Insta
 type outbox struct {
 	slots []outbound
 	free  []extended.ID
+	// kept are those with other IDs than places: they were sent with short headers, and have not become known
+	// as acknowledged soon.
+	kept map[extended.ID]*outbound
 }
 
 // add makes room for a send.
@@ -64,24 +67,6 @@ func (b *outbox) add(r *Request) extended.ID {
 	return extended.ID(len(b.slots))
 }
 
-// addCopy makes room for a message whose caller has its buffer back: buf is a copy of the engine's.
-func (b *outbox) addCopy(buf []byte, tag int32) extended.ID {
-	last := len(b.free) - 1
-	if last < 0 {
-		b.slots = append(b.slots, outbound{})
-		b.free = append(b.free, extended.ID(len(b.slots)))
-		last = 0
-	}
-	id := b.free[last]
-	b.free = b.free[:last]
-	o := b.at(id) // 0
-	o.buf, o.own, o.used, o.out, o.length, o.tag = buf, true, true, true, int64(len(buf)), tag
-	return id
-}
-
-// plain reports whether nothing is to be done when the peer has the message but to release the copy.
-func (o *outbound) plain() bool { return o.own && o.req == nil && o.ordering == nil && !o.advertised }
-
 // addInternal makes room for a message of the engine's own.
 func (b *outbox) addInternal(payload []byte, o *collective.Ordering) extended.ID {
 	id := b.add(&Request{buf: payload})
@@ -90,10 +75,30 @@ func (b *outbox) addInternal(payload []byte, o *collective.Ordering) extended.ID
 	return id
 }
 
-func (b *outbox) at(id extended.ID) *outbound { return &b.slots[id-1] }
+func (b *outbox) at(id extended.ID) *outbound {
+	if id > extended.ID(len(b.slots)) {
+		if o := b.kept[id]; o != nil {
+			return o
+		}
+		return &outbound{own: true} // it is on its way with a short header
+	}
+	return &b.slots[id-1]
+}
+
+// addKept makes room for a message that was sent with a short header.
+func (b *outbox) addKept(id extended.ID, o *outbound) {
+	if b.kept == nil {
+		b.kept = map[extended.ID]*outbound{}
+	}
+	b.kept[id] = o
+}
 
 // remove gives the room back.
 func (b *outbox) remove(id extended.ID) {
+	if id > extended.ID(len(b.slots)) {
+		delete(b.kept, id)
+		return
+	}
 	b.slots[id-1] = outbound{}
 	b.free = append(b.free, id)
 }

@@ -34,6 +34,9 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	}
 	o := l.outs.at(act.ID)
 	o.sent(&act.Header, act.Length, l.p.e.at)
+	if l.shorts != nil && l.transmitShort(&act.Header, o.buf[act.Offset:act.Offset+act.Length]) {
+		return
+	}
 	pk := l.packet(&act.Header, o.buf[act.Offset:act.Offset+act.Length])
 	if act.Header.Flags&protocol.FlagRetransmit != 0 {
 		pk.Fragment = l.datagrams != nil && act.Length > int64(l.conn.Payload())

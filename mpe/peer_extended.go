@@ -3,7 +3,6 @@ package mpe
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -21,10 +20,11 @@ type extendedLink struct {
 	// datagrams is nil if the size of packets is fixed.
 	datagrams DatagramTransport
 	// shorts is the transport if that carries short headers, and fast the conn then; otherwise nil.
-	shorts   ShortTransport
-	fast     *extended.Conn
-	ackDelay time.Duration // of fast
-	longest  int64         // message that may be sent, in bytes
+	shorts  ShortTransport
+	fast    *extended.Conn
+	timing  extended.Timing // of fast
+	kept    keptPayload
+	longest int64 // message that may be sent, in bytes
 	// present: a connection to the peer was made, and nothing shows since that it is gone.
 	present bool
 	outs    outbox
@@ -65,7 +65,7 @@ func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
 		l.datagrams, _ = cfg.Transport.(DatagramTransport)
 	}
 	if l.shorts, ok = cfg.Transport.(ShortTransport); ok {
-		l.fast, l.ackDelay = l.conn.(*extended.Conn), l.conn.Config().Timing.AckDelay
+		l.fast, l.timing = l.conn.(*extended.Conn), l.conn.Config().Timing
 	}
 	l.longest = l.conn.Config().MaxLength
 	// Packets are placed one by one.
@@ -166,6 +166,8 @@ func (l *extendedLink) perform(a *RxPacket) {
 			l.arrived(act.Message)
 		case extended.Lost:
 			l.lost(act)
+		case extended.Kept:
+			l.onKept(act.ID, int(act.Length))
 		case extended.Drop:
 			p.dropped(a, Drop{Reason: extendedDrops[act.Reason], Extended: &act.Header})
 		case extended.Note:
@@ -493,6 +495,9 @@ func (l *extendedLink) retractAborts() {
 
 func (l *extendedLink) onlyAborts() bool {
 	some := false
+	if l.kept.count > 0 && l.fast.Shorts() > 0 || len(l.outs.kept) > 0 {
+		return false
+	}
 	for i := range l.outs.slots {
 		if o := &l.outs.slots[i]; o.used {
 			if !o.isAbort {

@@ -1,6 +1,8 @@
 package mpe
 
 import (
+	"time"
+
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
@@ -23,36 +25,83 @@ func (l *extendedLink) sendShort(r *Request) bool {
 	if !l.fast.NextShort(&op, h) || !l.shorts.SendShort(p.rank, h, r.buf) {
 		return false
 	}
-	// The peer has it: from here on nothing is urgent.
+	// The peer can read it: from here on nothing is urgent.
+	l.fast.SentShort(e.at, &op)
+	l.kept.trim(l.fast.Shorts()-1, &e.buffers)
 	buf := e.buffers.get(len(r.buf))
 	copy(buf, r.buf)
-	op.ID = l.outs.addCopy(buf, r.tag)
+	l.kept.push(buf)
+	e.acksDue = e.acksDue || l.kept.count%acksEvery == 0
 	p.sendErr = nil
 	p.sent(protocol.Data, protocol.ShortHeaderLen+len(buf))
-	e.conns.list = l.fast.SentShort(e.at, &op, e.conns.list[:0])
-	if len(e.conns.list) > 0 {
-		l.releaseAcked()
-	}
-	l.afterShort(l.fast.Changed())
+	l.afterShort(false, l.timing.MaxRTO)
 	r.status.Phases.Start, r.status.Phases.Data = r.posted, e.at
 	e.finish(r, nil)
 	return true
 }
 
-// releaseAcked carries out the actions of SentShort: most are for messages that the peer has.
-func (l *extendedLink) releaseAcked() {
-	e := l.p.e
-	for i := range e.conns.list {
-		act := &e.conns.list[i]
-		if act.Kind != extended.SendDone || !l.outs.at(act.ID).plain() {
-			l.perform(nil)
-			return
-		}
-		e.buffers.put(l.outs.at(act.ID).buf)
-		l.outs.remove(act.ID)
-		act.Kind = 0
+// acksEvery is how many messages are sent with short headers until a caller that only sends is to take
+// the acknowledgements: without them the window is full some day.
+const acksEvery = 64
+
+// transmitShort transmits a packet with a short header, if it may have one.
+func (l *extendedLink) transmitShort(h *protocol.ExtHeader, payload []byte) bool {
+	if h.Type != protocol.Data || h.Flags&^protocol.FlagPlain != protocol.FlagEager || int(h.Length) != len(payload) {
+		return false
 	}
-	e.conns.list = e.conns.list[:0]
+	l.sendBatch()
+	s := &l.p.e.conns.short
+	*s = protocol.ShortHeader{
+		Sessions: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number, Acknowledged: h.Acknowledged,
+		Message: h.Message, Comm: h.Comm, Tag: h.Tag, Datatype: h.Call.Datatype(),
+	}
+	if !l.shorts.SendShort(l.p.rank, s, payload) {
+		return false
+	}
+	l.p.sent(protocol.Data, protocol.ShortHeaderLen+len(payload))
+	return true
+}
+
+// keptPayload are copies of what was sent with short headers, the oldest first, in a ring. Those that are acknowledged are
+// released when the next one comes.
+type keptPayload struct {
+	ring         [][]byte // a power of two
+	first, count int
+}
+
+func (k *keptPayload) push(buf []byte) {
+	if k.count == len(k.ring) {
+		ring := make([][]byte, max(16, 2*len(k.ring)))
+		for i := range k.count {
+			ring[i] = k.ring[(k.first+i)&(len(k.ring)-1)]
+		}
+		k.ring, k.first = ring, 0
+	}
+	k.ring[(k.first+k.count)&(len(k.ring)-1)] = buf
+	k.count++
+}
+
+func (k *keptPayload) pop() (buf []byte) {
+	at := &k.ring[k.first]
+	buf, *at = *at, nil
+	k.first, k.count = (k.first+1)&(len(k.ring)-1), k.count-1
+	return buf
+}
+
+// trim releases all but the last n.
+func (k *keptPayload) trim(n int, b *buffers) {
+	for k.count > n {
+		b.put(k.pop())
+	}
+}
+
+// onKept has messages go on like others that were sent with short headers.
+func (l *extendedLink) onKept(first extended.ID, n int) {
+	l.kept.trim(n, &l.p.e.buffers)
+	for i := range extended.ID(n) {
+		buf := l.kept.pop()
+		l.outs.addKept(first+i, &outbound{buf: buf, own: true, used: true, out: true, length: int64(len(buf))})
+	}
 }
 
 // receiveShort takes a packet with a short header.
@@ -70,7 +119,7 @@ func (l *extendedLink) receiveShort(a *RxPacket) {
 	if r := l.receiverOf(&h, len(payload)); r != nil {
 		flush := l.fast.ReceivedShort(e.at, &h, len(payload))
 		copy(r.buf, payload)
-		l.afterShort(flush)
+		l.afterShort(flush, l.timing.AckDelay)
 		l.deliverShort(r, &h, len(payload))
 		return
 	}
@@ -111,11 +160,11 @@ func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length 
 	e.finish(r, err)
 }
 
-// afterShort has the end of the event deal with the peer, if that is necessary: seldom, as its deadline is
-// seldom earlier than the one that is known.
-func (l *extendedLink) afterShort(flush bool) {
+// afterShort has the end of the event deal with the peer, if that is necessary: to flush it, or as nothing is due within
+// a time, by which its deadline may be.
+func (l *extendedLink) afterShort(flush bool, within time.Duration) {
 	e, p := l.p.e, l.p
-	if flush || !p.timed || e.due > e.at+l.ackDelay {
+	if flush || !p.timed || e.due > e.at+within {
 		e.touch(p)
 	}
 }
