@@ -54,8 +54,15 @@ func (e *Engine) post(op Operation) (*Request, error) {
 	}
 	r := e.request(&op)
 	r.e = e
-	e.lock()
-	err := e.startRequest(r, op.Blocking)
+	e.mu.Lock()
+	short := e.sendShort(r)
+	e.begin(e.now()) // what can be sent at once does not wait for the clock
+	var err error
+	if short {
+		e.sentShort(r)
+	} else {
+		err = e.startRequest(r, op.Blocking)
+	}
 	poll := e.acksDue
 	e.acksDue = false
 	e.unlock()

@@ -51,7 +51,8 @@ type extendedActions struct {
 	list    []extended.Action
 	batch   packetBatch
 	discard discardBuffer
-	short   protocol.ShortHeader // of the packet that is sent
+	short   protocol.ShortHeader // of the packet that is sent, and op is its message
+	op      extended.SendOp
 }
 
 func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
@@ -211,7 +212,8 @@ func (l *extendedLink) place(in *inbound) {
 
 func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 	e := l.p.e
-	if l.shorts != nil && l.sendShort(r) {
+	if l.shorts != nil && e.sendShort(r) {
+		e.sentShort(r)
 		return false
 	}
 	r.out = l.outs.add(r)

@@ -14,19 +14,26 @@ import (
 // engine for those that nothing is out of the ordinary with: from the caller's buffer to the transport,
 // and from there to the receive that was posted. The others go the way of all packets.
 
-// sendShort sends a message with a short header, if that may be done now.
-func (l *extendedLink) sendShort(r *Request) bool {
-	if r.kind != OpSend || r.flow != nil {
+// sendShort sends the message of a request with a short header, if that may be done now. It reads no time: the
+// driver begins the event then, and calls sentShort.
+func (e *core) sendShort(r *Request) bool {
+	if r.kind != OpSend || r.p == nil || r.flow != nil || e.state != running {
 		return false
 	}
-	e, p := l.p.e, l.p
-	op := extended.SendOp{Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype}
-	h := &e.conns.short
-	if !l.fast.NextShort(&op, h) || !l.shorts.SendShort(p.rank, h, r.buf) {
+	l, ok := r.p.link.(*extendedLink)
+	if !ok || l.shorts == nil {
 		return false
 	}
-	// The peer can read it: from here on nothing is urgent.
-	l.fast.SentShort(e.at, &op)
+	x := &e.conns
+	x.op = extended.SendOp{Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype}
+	return l.fast.NextShort(&x.op, &x.short) && l.shorts.SendShort(l.p.rank, &x.short, r.buf)
+}
+
+// sentShort ends the send of a request for which sendShort has returned true.
+func (e *core) sentShort(r *Request) {
+	p, l := r.p, r.p.link.(*extendedLink)
+	r.posted = e.at
+	l.fast.SentShort(e.at, &e.conns.op)
 	l.kept.trim(l.fast.Shorts()-1, &e.buffers)
 	buf := e.buffers.get(len(r.buf))
 	copy(buf, r.buf)
@@ -37,7 +44,6 @@ func (l *extendedLink) sendShort(r *Request) bool {
 	l.afterShort(false, l.timing.MaxRTO)
 	r.status.Phases.Start, r.status.Phases.Data = r.posted, e.at
 	e.finish(r, nil)
-	return true
 }
 
 // acksEvery is how many messages are sent with short headers until a caller that only sends is to take
