@@ -2,6 +2,7 @@ package shm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -52,6 +53,9 @@ func (c *Conn) acceptAll() {
 // answer does what a caller wants, and returns the link if that is one.
 func (c *Conn) answer(conn *net.UnixConn) *link {
 	h, err := receiveHello(conn)
+	if errors.Is(err, errVersion) {
+		c.refuseVersion(conn, h, err)
+	}
 	if err != nil {
 		return nil // whichever process it is
 	}
@@ -73,6 +77,14 @@ func (c *Conn) answer(conn *net.UnixConn) *link {
 		return l
 	}
 	return nil
+}
+
+// refuseVersion notes that a peer is of another version, and says ours, so that it notes that as well.
+func (c *Conn) refuseVersion(conn *net.UnixConn, h hello, reason error) {
+	if p, err := c.peer(h.src); err == nil && h.dst == c.cfg.Rank {
+		p.failed(fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, reason))
+		_ = sendHello(conn, hello{purpose: hasLink, src: c.cfg.Rank, dst: p.rank}) // it may be gone
+	}
 }
 
 // accept makes a link of the memory that p has handed over.

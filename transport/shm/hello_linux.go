@@ -19,6 +19,7 @@ const (
 	// helloMagic is also the version: ranks whose memory is arranged differently
 	// do not meet.
 	helloMagic = "zrlshm04"
+	helloName  = len("zrlshm") // what all versions begin with
 	helloLen   = len(helloMagic) + 5*4 + 8 + nonceLen
 	// helloTimeout is how long the other side may take to say hello.
 	helloTimeout = 5 * time.Second
@@ -62,8 +63,9 @@ type hello struct {
 
 var (
 	errNoHello   = errors.New("invalid hello (version mismatch?): all ranks have to run the same version of zrlmpid")
+	errVersion   = errors.New("all ranks of a host have to run the same version of zrlmpid")
 	errOtherUser = errors.New("it is another user's process")
-	errHungUp    = errors.New("it closed the connection: it may have another rank map, or run as another user")
+	errHungUp    = errors.New("it closed the connection: it may be another version of zrlmpid, have another rank map, or run as another user")
 )
 
 // sendHello sends h, whose descriptors stay the caller's.
@@ -90,7 +92,7 @@ func sendHello(conn *net.UnixConn, h hello) error {
 }
 
 // receiveHello waits for a message of a process of our user. The descriptors in it are
-// the caller's to close.
+// the caller's to close. With errVersion, its ranks are known.
 func receiveHello(conn *net.UnixConn) (h hello, err error) {
 	if err := sameUser(conn); err != nil {
 		return h, err
@@ -109,18 +111,23 @@ func receiveHello(conn *net.UnixConn) (h hello, err error) {
 	}
 	if err != nil {
 		closeAll(h.handles)
-		return hello{}, err
+		return hello{src: h.src, dst: h.dst}, err
 	}
 	return h, conn.SetReadDeadline(time.Time{})
 }
 
 // parse reads all but the descriptors, which are there.
 func (h *hello) parse(b []byte) error {
-	if len(b) != helloLen || string(b[:len(helloMagic)]) != helloMagic {
+	if len(b) != helloLen || string(b[:helloName]) != helloMagic[:helloName] {
 		return errNoHello
 	}
+	magic := string(b[:len(helloMagic)])
 	b = b[len(helloMagic):]
 	number := func(i int) int { return int(binary.LittleEndian.Uint32(b[4*i:])) }
+	if magic != helloMagic {
+		h.src, h.dst = number(1), number(2)
+		return fmt.Errorf("it says %q, and this rank %q: %w", magic, helloMagic, errVersion)
+	}
 	h.purpose, h.src, h.dst, h.ring = purpose(number(0)), number(1), number(2), number(3)
 	if h.purpose < wantLink || h.purpose > hasLink || len(h.handles) != h.purpose.handles() {
 		return errNoHello

@@ -2,6 +2,8 @@ package shm
 
 import (
 	"bufio"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -139,5 +141,32 @@ func TestOtherUser(t *testing.T) {
 		if last != nil && strings.Contains(last.Error(), errOtherUser.Error()) {
 			return
 		}
+	}
+}
+
+// TestOtherVersion: a rank of another version is refused, and both sides learn both versions.
+func TestOtherVersion(t *testing.T) {
+	m := transporttest.Map(t, 2)
+	c := listen(t, Config{Rank: 1, Map: m})
+	conn, err := net.DialUnix("unixpacket", nil, socketAddr(m.Addr(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	other := append([]byte("zrlshm03"), make([]byte, helloLen-len(helloMagic))...)
+	binary.LittleEndian.PutUint32(other[len(helloMagic):], uint32(wantLink))
+	binary.LittleEndian.PutUint32(other[len(helloMagic)+8:], 1)
+	if _, err := conn.Write(other); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := receiveHello(conn)
+	if err != nil || answer.src != 1 || answer.dst != 0 {
+		t.Errorf("the answer is %+v, %v", answer, err)
+	}
+	p := c.peers[0]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !errors.Is(p.last, errVersion) || !strings.Contains(p.last.Error(), "zrlshm03") || !strings.Contains(p.last.Error(), helloMagic) {
+		t.Errorf("what is noted is %v", p.last)
 	}
 }

@@ -2,6 +2,8 @@ package shm
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -70,6 +72,80 @@ func TestRing(t *testing.T) {
 	}
 	if full < 10 || padded < 10 {
 		t.Errorf("it was full %d times, and padded %d times", full, padded)
+	}
+}
+
+// TestShortRing: short packets come out between others, also where old payload looks like the word of the next record,
+// and words that were cleared ahead are behind a longer record.
+func TestShortRing(t *testing.T) {
+	w, r := newRing(MinRing)
+	rng := rand.New(rand.NewPCG(3, 4))
+	type expectation struct {
+		bytes []byte
+		short bool
+	}
+	var expected []expectation
+	full := 0
+	for number := uint32(0); w.pos < 50*MinRing; number++ {
+		n := rng.IntN(200)
+		if rng.IntN(20) == 0 {
+			n = rng.IntN(MaxPayload + 1)
+		}
+		p := transporttest.Packet(0, 1, number, n)
+		// What the words at the same places are going to be a round later.
+		for at := 0; at+wordLen <= len(p.Payload); at += wordLen {
+			binary.LittleEndian.PutUint64(p.Payload[at:], makeWord(w.pos&^(recordAlign-1)+MinRing+uint64(at)&^(recordAlign-1), protocol.ShortHeaderLen|shortBit))
+		}
+		h := protocol.ShortHeader{Number: number, Tag: 7}
+		e := expectation{whole(p), rng.IntN(3) > 0}
+		var ok bool
+		if e.short {
+			e.bytes = make([]byte, protocol.ShortHeaderLen)
+			h.Put((*[protocol.ShortHeaderLen]byte)(e.bytes))
+			e.bytes = append(e.bytes, p.Payload...)
+			ok = w.putShort(&h, p.Payload)
+			w.prepare()
+		} else {
+			ok = w.put(&p.Header, p.Payload)
+		}
+		if ok {
+			if expected = append(expected, e); rng.IntN(5) > 0 {
+				continue
+			}
+		} else {
+			full++
+		}
+		for range rng.IntN(8) {
+			got, a, err := r.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(expected) == 0 {
+				if got != nil {
+					t.Fatalf("%d bytes, and nothing was sent", len(got))
+				}
+				break
+			}
+			if !bytes.Equal(got, expected[0].bytes) || a.short != expected[0].short {
+				t.Fatalf("%d bytes, short: %v; want %d, %v", len(got), a.short, len(expected[0].bytes), expected[0].short)
+			}
+			expected = expected[1:]
+		}
+		r.release()
+	}
+	if full < 10 {
+		t.Errorf("it was full %d times", full)
+	}
+}
+
+// TestBadShortRecord: what cannot be the length of a short packet is refused.
+func TestBadShortRecord(t *testing.T) {
+	for _, length := range []uint32{0, protocol.ShortHeaderLen - 1, protocol.ShortHeaderLen + MaxPayload + 1, 1<<29 - 1} {
+		w, r := newRing(MinRing)
+		word(w.ring).Store(makeWord(0, length|shortBit))
+		if got, _, err := r.next(); got != nil || !errors.Is(err, errBroken) {
+			t.Errorf("%d: %d bytes, %v", length, len(got), err)
+		}
 	}
 }
 
