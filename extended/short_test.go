@@ -27,7 +27,7 @@ func newShortEnds(t *testing.T, cfg Config) *shortEnds {
 		w.c[i] = New(cfg)
 	}
 	w.do(0, w.c[0].Send(w.now, SendOp{ID: 1, Length: 4}, nil))
-	w.settle()
+	w.deliver()
 	for range 3 {
 		w.accept()
 	}
@@ -58,8 +58,8 @@ func (w *shortEnds) do(i int, acts []Action) {
 	}
 }
 
-// settle delivers what has a whole header until there is nothing left.
-func (w *shortEnds) settle() {
+// deliver delivers what has a whole header until there is nothing left.
+func (w *shortEnds) deliver() {
 	for again := true; again; {
 		for i, c := range w.c {
 			w.do(i, c.Flush(w.now, nil))
@@ -84,7 +84,7 @@ func (w *shortEnds) accept() {
 		for i, c := range w.c {
 			w.do(i, c.Tick(w.now, nil))
 		}
-		w.settle()
+		w.deliver()
 	}
 }
 
@@ -110,7 +110,7 @@ func (w *shortEnds) receive(at int, h protocol.ShortHeader) {
 		w.t.Fatalf("%+v is not expected", h)
 	}
 	if w.c[at].ReceivedShort(w.now, &h, 4) {
-		w.settle()
+		w.deliver()
 	}
 }
 
@@ -131,7 +131,7 @@ func TestShort(t *testing.T) {
 	}
 	w.now += 2 * time.Millisecond
 	w.do(0, w.c[0].Tick(w.now, nil))
-	w.settle()
+	w.deliver()
 	if w.c[1].Busy() || w.c[1].Shorts() != 0 {
 		t.Error("the last one was not acknowledged after AckDelay")
 	}
@@ -167,7 +167,7 @@ func TestShortReconnected(t *testing.T) {
 	if kept := w.kept[0][1]; kept.Kind != Kept || kept.Length != 5 {
 		t.Errorf("%+v", kept)
 	}
-	w.settle()
+	w.deliver()
 	if len(w.open) != 3 {
 		t.Errorf("%d messages have arrived", len(w.open))
 	}
@@ -183,7 +183,7 @@ func TestShortAndOthers(t *testing.T) {
 	w := newShortEnds(t, Config{EagerLimit: 100})
 	w.receive(1, w.send(0))
 	w.do(0, w.c[0].Send(w.now, SendOp{ID: 2, Length: 101}, nil))
-	w.settle()
+	w.deliver()
 	if len(w.open) != 1 {
 		t.Fatalf("%d messages were announced", len(w.open))
 	}

@@ -80,7 +80,7 @@ func (b *outbox) at(id extended.ID) *outbound {
 		if o := b.kept[id]; o != nil {
 			return o
 		}
-		return &outbound{own: true} // it is on its way with a short header
+		return &outbound{own: true} // it was sent with a short header, and is not Kept
 	}
 	return &b.slots[id-1]
 }
