@@ -126,6 +126,7 @@ func (c *Conn) meant(now Instant, payload []byte, acts []Action) []Action {
 
 // parsed takes a packet that E2 has no fault with, up to the ranks.
 func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
+	c.timeShorts(now)
 	c.stats.PacketsReceived[h.Type]++
 	c.stats.BytesReceived[h.Type] += uint64(len(payload))
 	s := &c.session
@@ -217,6 +218,7 @@ func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reaso
 // Flush sends what the events since the last one have given cause for: packets
 // as far as window and credit allow, and one ACK for all that has arrived.
 func (c *Conn) Flush(now Instant, acts []Action) []Action {
+	c.timeShorts(now)
 	if !c.changed {
 		if due, _ := c.Deadline(); now < due {
 			return acts // as it was at the end of the last Flush
@@ -245,6 +247,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 // Tick acts on every time that has been reached.
 func (c *Conn) Tick(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
+	c.timeShorts(now)
 	if c.shorts.due(c.trip.rto) <= now {
 		c.lengthen()
 	}
@@ -296,6 +299,7 @@ func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 		return acts
 	}
 	c.acts = acts
+	c.timeShorts(now)
 	c.lengthen()
 	f := &c.flight
 	for n := f.base; n != f.next; n++ {

@@ -91,6 +91,7 @@ func (c *Conn) onClose(now Instant) {
 // found (E9).
 func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
+	c.timeShorts(now)
 	c.note(ProcessEnded)
 	if c.session.remote != 0 {
 		c.endSession(now, endDied)

@@ -14,6 +14,7 @@ type shorts struct {
 	first, count int
 	bytes        int64
 	message      uint32 // number of the message after the last
+	untimed      int    // the last so many were sent since the time was last known
 }
 
 // shortSend is what is to be known of one to retransmit it.
@@ -32,10 +33,13 @@ func (q *shorts) len() int {
 	return q.count
 }
 
-// due returns when the time-out of the oldest expires, or never.
+// due returns when the time-out of the oldest expires, or never. Those that were sent at no known time are due, to have one.
 func (q *shorts) due(rto Instant) Instant {
-	if q.len() == 0 {
+	switch {
+	case q.len() == 0:
 		return never
+	case q.untimed > 0:
+		return 0
 	}
 	return q.at(0).sent + rto
 }
@@ -93,13 +97,12 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 }
 
 // SentShort is Send for the message for which NextShort has set a header, and which was sent. Its caller
-// keeps the payload until Shorts says that it is not needed any more.
-func (c *Conn) SentShort(now Instant, op *SendOp) {
+// keeps the payload until Shorts says that it is not needed any more. It needs no time, as to read a clock takes longer
+// than all of this: the message counts as sent at the next event, which its caller makes sure of.
+func (c *Conn) SentShort(op *SendOp) {
 	s, q := &c.sends, c.shorts
-	if q.count+c.flight.outstanding() == 0 {
-		c.resume(now)
-	}
-	q.push(shortSend{comm: op.Comm, tag: op.Tag, length: uint32(op.Length), datatype: op.Datatype, sent: now})
+	q.untimed++
+	q.push(shortSend{comm: op.Comm, tag: op.Tag, length: uint32(op.Length), datatype: op.Datatype, sent: never})
 	s.next++
 	q.message = s.next
 	s.eagerSent += uint32(op.Length)
@@ -115,6 +118,21 @@ func (c *Conn) SentShort(now Instant, op *SendOp) {
 // acknowledged and were not Kept.
 func (c *Conn) Shorts() int { return c.shorts.len() }
 
+// timeShorts notes when the last messages were sent, at the latest.
+func (c *Conn) timeShorts(now Instant) {
+	q := c.shorts
+	if q == nil || q.untimed == 0 {
+		return
+	}
+	if q.untimed = min(q.untimed, q.count); q.untimed == q.count && c.flight.outstanding() == 0 {
+		c.resume(now)
+	}
+	for i := q.count - q.untimed; i < q.count; i++ {
+		q.at(i).sent = now
+	}
+	q.untimed, c.timed = 0, false
+}
+
 // unused is the number of the first packet that was not sent.
 func (c *Conn) unused() uint32 { return c.flight.next + uint32(c.shorts.len()) }
 
@@ -123,6 +141,7 @@ func (c *Conn) shortsAcked(now Instant, n uint32) {
 	for range n {
 		c.shorts.pop()
 	}
+	c.shorts.untimed = min(c.shorts.untimed, c.shorts.count)
 	f := &c.flight
 	f.next += n
 	f.base, f.fresh = f.next, f.next
@@ -151,6 +170,7 @@ func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (
 	if n := h.Acknowledged - c.flight.next; int32(n) > 0 {
 		c.shortsAcked(now, n)
 	}
+	c.timeShorts(now)
 	c.stats.PacketsReceived[protocol.Data]++
 	c.stats.BytesReceived[protocol.Data] += uint64(length)
 	c.stats.Arrived++

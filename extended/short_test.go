@@ -96,7 +96,7 @@ func (w *shortEnds) send(from int) protocol.ShortHeader {
 	if !w.c[from].NextShort(&op, &h) {
 		w.t.Fatal("there is no short header for it")
 	}
-	w.c[from].SentShort(w.now, &op)
+	w.c[from].SentShort(&op)
 	if err := w.c[from].check(); err != nil {
 		w.t.Error(err)
 	}

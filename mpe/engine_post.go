@@ -56,7 +56,9 @@ func (e *Engine) post(op Operation) (*Request, error) {
 	r.e = e
 	e.mu.Lock()
 	short := e.sendShort(r)
-	e.begin(e.now()) // what can be sent at once does not wait for the clock
+	if !short || e.needsTime(r) { // what can be sent at once does not wait for the clock
+		e.begin(e.now())
+	}
 	var err error
 	if short {
 		e.sentShort(r)

@@ -29,11 +29,18 @@ func (e *core) sendShort(r *Request) bool {
 	return l.fast.NextShort(&x.op, &x.short) && l.shorts.SendShort(l.p.rank, &x.short, r.buf)
 }
 
+// needsTime reports whether the driver has to begin the event before it calls sentShort. Otherwise the time of the last
+// event will do: nothing shows it, and a tick will come that gives the message a time.
+func (e *core) needsTime(r *Request) bool {
+	l := r.p.link.(*extendedLink)
+	return e.observed || l.dueLater(l.timing.MaxRTO)
+}
+
 // sentShort ends the send of a request for which sendShort has returned true.
 func (e *core) sentShort(r *Request) {
 	p, l := r.p, r.p.link.(*extendedLink)
 	r.posted = e.at
-	l.fast.SentShort(e.at, &e.conns.op)
+	l.fast.SentShort(&e.conns.op)
 	l.kept.trim(l.fast.Shorts()-1, &e.buffers)
 	buf := e.buffers.get(len(r.buf))
 	copy(buf, r.buf)
@@ -169,8 +176,12 @@ func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length 
 // afterShort has the end of the event deal with the peer, if that is necessary: to flush it, or as nothing is due within
 // a time, by which its deadline may be.
 func (l *extendedLink) afterShort(flush bool, within time.Duration) {
-	e, p := l.p.e, l.p
-	if flush || !p.timed || e.due > e.at+within {
-		e.touch(p)
+	if flush || l.dueLater(within) {
+		l.p.e.touch(l.p)
 	}
+}
+
+// dueLater reports whether no tick is known to come within a time.
+func (l *extendedLink) dueLater(within time.Duration) bool {
+	return !l.p.timed || l.p.e.due > l.p.e.at+within
 }
