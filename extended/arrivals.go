@@ -29,12 +29,12 @@ type arrivals struct {
 	from   uint32  // where the ranges of the next ACK begin, if they did not fit into the last
 	newest Instant // when the one arrived that was sent last
 	clock  uint32  // when that was, by the peer's clock; 0 if there is none
+	probe  uint32  // payload of the probe that the next ACK answers, or 0
 
-	unacknowledged int    // numbered packets since the last acknowledgement
-	bytes          int    // of their payload
-	now            bool   // to be acknowledged with the next Flush
-	full           bool   // and by an ACK, whatever else goes out
-	probe          uint32 // payload of the probe that it answers, or 0
+	unacknowledged int  // numbered packets since the last acknowledgement
+	bytes          int  // of their payload
+	now            bool // to be acknowledged with the next Flush
+	full           bool // and by an ACK, whatever else goes out
 	since          Instant
 }
 

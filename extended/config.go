@@ -65,11 +65,11 @@ type Config struct {
 	// ShortHeaders: memory carries the packets, so eager messages of one packet may bear a short
 	// header, and no congestion window applies (E52).
 	ShortHeaders bool
-	// Timing is DefaultTiming(Reliable) by default.
-	Timing Timing
 	// Reliable is true on a transport that retransmits by itself and whose
 	// new connections are reported by Reconnected.
 	Reliable bool
+	// Timing is DefaultTiming(Reliable) by default.
+	Timing Timing
 	// Seed makes the sessions and the jitter. It must be another one for
 	// each peer and each start of the program.
 	Seed uint64
