@@ -160,33 +160,3 @@ func TestAnnouncementsNameTheirMessage(t *testing.T) {
 		t.Errorf("it was announced %d times", named)
 	}
 }
-
-// FetchedEagerLimit holds while the peer fetches, and if it is less.
-func TestFetchedEagerLimit(t *testing.T) {
-	for _, tt := range []struct {
-		limit, fetched, long int
-		most                 int
-	}{
-		{16000, 0, 0, 16000},
-		{16000, 0, 100_000, 16000},
-		{16000, 8000, 0, 16000},
-		{16000, 8000, 100_000, 8000},
-		{8000, 16000, 100_000, 8000},
-		{-1, 8000, 100_000, -1},
-	} {
-		w := newWorld(Config{EagerLimit: tt.limit, FetchedEagerLimit: tt.fetched})
-		w.nodes[0].conn.LongPackets(tt.long)
-		for _, n := range []int{0, 8000, 8001, 16000, 16001} {
-			s := w.nodes[0].send(pattern(n, 1), SendOp{})
-			w.run(w.now + time.Second)
-			if s.buffered != (n <= tt.most) {
-				t.Errorf("%+v: %d bytes go eagerly: %v", tt, n, s.buffered)
-			}
-			w.nodes[1].recv(0, int64(n))
-			w.run(w.now + time.Minute)
-			if !s.done || s.err != nil || w.err() != nil {
-				t.Fatalf("%+v: %d bytes: %v, %v, %v", tt, n, s.done, s.err, w.err())
-			}
-		}
-	}
-}

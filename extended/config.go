@@ -37,10 +37,6 @@ type Config struct {
 	// EagerLimit is the longest message that is sent without being asked for
 	// (E11), in bytes: 65536 by default, none at all if it is negative.
 	EagerLimit int
-	// FetchedEagerLimit, if not 0, takes the place of a greater EagerLimit while the
-	// peer fetches (LongPackets): then it is worth while for shorter messages
-	// already.
-	FetchedEagerLimit int
 	// MaxLength is the longest announced message that is accepted (E17), in
 	// bytes; by default as long as the wire can say.
 	MaxLength int64

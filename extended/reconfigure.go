@@ -1,12 +1,12 @@
 package extended
 
-// Reconfigure takes Timing.UnreachableAfter, EagerLimit and FetchedEagerLimit of cfg. A silence of
-// the peer that has begun is measured by the UnreachableAfter that it began with, and the limits
-// hold for messages that have not begun. Nothing else of cfg is used: the peer has
+// Reconfigure takes Timing.UnreachableAfter and EagerLimit of cfg. A silence of
+// the peer that has begun is measured by the UnreachableAfter that it began with, and the limit
+// holds for messages that have not begun. Nothing else of cfg is used: the peer has
 // been informed of it, or has to have the same.
 func (c *Conn) Reconfigure(now Instant, cfg *Config) {
 	n := cfg.complete()
-	c.cfg.EagerLimit, c.cfg.FetchedEagerLimit = n.EagerLimit, n.FetchedEagerLimit
+	c.cfg.EagerLimit = n.EagerLimit
 	c.renew = &renewal{declareUnreachable: n.Timing.UnreachableAfter, since: now}
 	c.changed = true
 	c.adoptUnreachableAfter()

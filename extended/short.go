@@ -85,7 +85,7 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 		return false
 	case s.queued != nil, s.eager != nil, f.lost.count > 0, !c.controls.empty(), c.blocked():
 		return false // something else goes first
-	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.eagerLimit()), op.Length > int64(s.eagerLimit-s.eagerSent):
+	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.cfg.EagerLimit), op.Length > int64(s.eagerLimit-s.eagerSent):
 		return false
 	case f.outstanding()+q.count+1 >= c.most, f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.bytes:
 		return false // the one that fills the window asks for an ACK (E27)

@@ -44,7 +44,7 @@ func otherRanks(cfg *config.Config) int { return max(len(cfg.Ranks)-1, 1) }
 // extendedConfig returns the state machine's view of the link.
 func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 	x := &extended.Config{
-		MaxPayload: l.MaxDatagram - protocol.ExtHeaderLen, EagerLimit: int(l.EagerLimit), FetchedEagerLimit: l.fetchedEager,
+		MaxPayload: l.MaxDatagram - protocol.ExtHeaderLen, EagerLimit: int(l.EagerLimit),
 		MaxLength: int64(MessageLimit(cfg)) * protocol.WordLen,
 		Messages:  messageCredit(cfg), EagerBytes: int(l.EagerCredit), Seed: seed(),
 	}

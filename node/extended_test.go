@@ -67,9 +67,6 @@ defaults: {%s}
 			if want := map[bool]int{true: sharedEagerLimit, false: eagerLimit}[tt.transport == "shm"]; x.EagerLimit != want {
 				t.Errorf("%s: the eager limit is %d, want %d", tt.name, x.EagerLimit, want)
 			}
-			if want := map[bool]int{true: fetchedEagerLimit}[tt.transport == "shm"]; x.FetchedEagerLimit != want {
-				t.Errorf("%s: the eager limit is %d where messages are fetched, want %d", tt.name, x.FetchedEagerLimit, want)
-			}
 			if packets, bytes := shm.Window(1 << 20); tt.transport == "shm" && (x.Window != packets || x.WindowBytes != bytes) {
 				t.Errorf("%s: %d packets and %d bytes in flight", tt.name, x.Window, x.WindowBytes)
 			}
@@ -94,7 +91,7 @@ ranks:
 		if limit == 0 {
 			want = -1
 		}
-		if x := l.Extended; x == nil || x.EagerLimit != want || x.FetchedEagerLimit != 0 || int(l.EagerLimit) != limit {
+		if x := l.Extended; x == nil || x.EagerLimit != want || int(l.EagerLimit) != limit {
 			t.Errorf("eager_limit: %d: %+v", limit, x)
 		}
 	}
@@ -102,7 +99,7 @@ ranks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if says := fmt.Sprintf("`eager_limit` is %d by default, and %d while", sharedEagerLimit, fetchedEagerLimit); !strings.Contains(string(text), says) {
+	if says := fmt.Sprintf("`eager_limit` is %d by default.", sharedEagerLimit); !strings.Contains(string(text), says) {
 		t.Errorf("the protocol page does not say %q", says)
 	}
 }

@@ -20,13 +20,9 @@ var localTransport = func() config.Transport {
 	return config.TransportUDP
 }()
 
-// sharedEagerLimit is the eager limit in bytes between ranks that share memory, and
-// fetchedEagerLimit that of those that can read each other's: longer messages are faster by
-// rendezvous, or by single copy.
-const (
-	sharedEagerLimit  = 16 << 10
-	fetchedEagerLimit = 8 << 10
-)
+// sharedEagerLimit is the eager limit in bytes between ranks that share memory: longer messages
+// are faster by single copy where they are not in the cache, or by rendezvous.
+const sharedEagerLimit = 16 << 10
 
 // sameHost reports whether two ranks are on one host by the configuration, so that both of
 // them get the same answer: they have the same IP address, or both a loopback address.
@@ -58,7 +54,7 @@ func (l *Link) choose() {
 	if l.EagerLimit == notSaid {
 		l.EagerLimit = eagerLimit
 		if l.Transport == config.TransportSHM {
-			l.EagerLimit, l.fetchedEager = sharedEagerLimit, fetchedEagerLimit
+			l.EagerLimit = sharedEagerLimit
 		}
 	}
 }

@@ -34,8 +34,6 @@ type Link struct {
 	sameHost bool
 	// fixedDatagram is MaxDatagram where what the path carries cannot be found.
 	fixedDatagram int
-	// fetchedEager is extended.Config's FetchedEagerLimit.
-	fetchedEager int
 }
 
 // NewLink returns the link of a local rank to a remote one, which may be local
