@@ -61,7 +61,7 @@ const (
 const (
 	chartWidth   vg.Length = 800
 	chartHeight  vg.Length = 400
-	legendWidth  vg.Length = 250
+	legendWidth  vg.Length = 275
 	headHeight   vg.Length = 40
 	legendIndent vg.Length = 12
 	fitPoints              = 50
