@@ -24,6 +24,8 @@ var (
 	oneWay     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/extended,_one_way", "-seeds", "1000"}}
 	killed     = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfKilled$", "-seeds", "4000"}}
 	upstream   = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
+	paths      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*MTUs", "-seeds", "300"}}
+	memory     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*memory", "-seeds", "300"}}
 	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
 )
 
@@ -90,6 +92,14 @@ var mutations = []mutation{
 		"if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {", "if false {", deployed},
 	{"E32: a number that has arrived is a duplicate", "extended/arrivals.go",
 		"case d >= 1<<31, d < a.end-a.next && a.has(number):", "case d >= 1<<31:", []test{searchE2, simulateE2}},
+	{"E37: long packets that are lost one after the other are a black hole", "extended/mtu.go",
+		"if s.lost++; s.lost < maxProbes {", "if s.lost++; s.lost > 0 {", []test{paths}},
+	{"E37: what has become too long for the path may be fragmented", "mpe/packets.go",
+		"pk.Fragment = l.datagrams != nil && act.Length > int64(l.conn.Payload())", "pk.Fragment = false", []test{paths}},
+	{"E52: on a new link, messages with short headers are retransmitted", "extended/conn.go",
+		"\tc.timeShorts(now)\n\tc.lengthen()\n\tf := &c.flight", "\tc.timeShorts(now)\n\tf := &c.flight", []test{memory}},
+	{"E52: a packet with a short header is the next one", "extended/short.go",
+		"h.Number != a.next || a.gaps() ||", "a.gaps() ||", []test{memory}},
 	{"0 words of an FPGA come with a line of anything", "handshake/recv.go",
 		"\tif total == 0 {\n\t\treturn n <= protocol.LineLen\n\t}\n", "", []test{nodes}},
 	{"the wait for ACK ends on a stream, too", "handshake/send.go",
