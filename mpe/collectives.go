@@ -128,6 +128,8 @@ func (e *core) startMessage(r *Request) error {
 		if err := e.postRecv(r); err != nil {
 			return err
 		}
+	} else if e.sendShort(r) {
+		e.sentShort(r)
 	} else {
 		r.p.send(r, true)
 	}

@@ -212,10 +212,6 @@ func (l *extendedLink) place(in *inbound) {
 
 func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 	e := l.p.e
-	if l.shorts != nil && e.sendShort(r) {
-		e.sentShort(r)
-		return false
-	}
 	r.out = l.outs.add(r)
 	e.conns.list = l.machine().Send(e.at, extended.SendOp{
 		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
@@ -497,7 +493,7 @@ func (l *extendedLink) retractAborts() {
 
 func (l *extendedLink) onlyAborts() bool {
 	some := false
-	if l.kept.count > 0 && l.fast.Shorts() > 0 || len(l.outs.kept) > 0 {
+	if l.kept.len() > 0 && l.fast.Shorts() > 0 || len(l.outs.kept) > 0 {
 		return false
 	}
 	for i := range l.outs.slots {

@@ -18,7 +18,7 @@ type handshakeLink struct {
 	// in the order in which it was posted. deferred is the message of the
 	// SEND_REQUEST that is deferred in the pair while it is unexpected.
 	sending, recving *Request
-	sendq            queue
+	sendq            queue[*Request]
 	deferred         *inbound
 	header           [protocol.HeaderLen]byte // of the packet at hand
 	writer           streamWriter             // the driver's
@@ -350,7 +350,7 @@ func (l *handshakeLink) countUnreachable(err error) {
 
 func (l *handshakeLink) cancelSend(r *Request) bool {
 	e := l.p.e
-	if l.sendq.remove(r) {
+	if l.sendq.remove(func(queued *Request) bool { return queued == r }) {
 		return true
 	}
 	if r != l.sending {

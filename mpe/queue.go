@@ -1,21 +1,24 @@
 package mpe
 
-// queue is a first-in-first-out queue of requests.
-type queue struct {
-	items []*Request
+import "slices"
+
+// queue is a first-in-first-out queue.
+type queue[T any] struct {
+	items []T
 	head  int
 }
 
-func (q *queue) len() int { return len(q.items) - q.head }
+func (q *queue[T]) len() int { return len(q.items) - q.head }
 
-func (q *queue) push(r *Request) { q.items = append(q.items, r) }
+func (q *queue[T]) push(item T) { q.items = append(q.items, item) }
 
-func (q *queue) pop() *Request {
+// pop returns the first item, or the zero value if there is none.
+func (q *queue[T]) pop() (item T) {
 	if q.head == len(q.items) {
-		return nil
+		return item
 	}
-	r := q.items[q.head]
-	q.items[q.head] = nil
+	at := &q.items[q.head]
+	item, *at = *at, item
 	q.head++
 	if q.head == len(q.items) {
 		q.items, q.head = q.items[:0], 0
@@ -24,16 +27,15 @@ func (q *queue) pop() *Request {
 		clear(q.items[n:])
 		q.items, q.head = q.items[:n], 0
 	}
-	return r
+	return item
 }
 
-// remove takes r out, and reports whether it was there.
-func (q *queue) remove(r *Request) bool {
-	for i := q.head; i < len(q.items); i++ {
-		if q.items[i] == r {
-			q.items = append(q.items[:i], q.items[i+1:]...)
-			return true
-		}
+// remove takes the first item out that a function is true for, and reports whether there was one.
+func (q *queue[T]) remove(is func(T) bool) bool {
+	i := slices.IndexFunc(q.items[q.head:], is)
+	if i < 0 {
+		return false
 	}
-	return false
+	q.items = slices.Delete(q.items, q.head+i, q.head+i+1)
+	return true
 }

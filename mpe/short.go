@@ -45,7 +45,7 @@ func (e *core) sentShort(r *Request) {
 	buf := e.buffers.get(len(r.buf))
 	copy(buf, r.buf)
 	l.kept.push(buf)
-	e.acksDue = e.acksDue || l.kept.count%acksEvery == 0
+	e.acksDue = e.acksDue || l.kept.len()%acksEvery == 0
 	p.sendErr = nil
 	p.sent(protocol.Data, protocol.ShortHeaderLen+len(buf))
 	l.afterShort(false, l.timing.MaxRTO)
@@ -75,35 +75,13 @@ func (l *extendedLink) transmitShort(h *protocol.ExtHeader, payload []byte) bool
 	return true
 }
 
-// keptPayload are copies of what was sent with short headers, the oldest first, in a ring. Those that are acknowledged are
-// released when the next one comes.
-type keptPayload struct {
-	ring         [][]byte // a power of two
-	first, count int
-}
-
-func (k *keptPayload) push(buf []byte) {
-	if k.count == len(k.ring) {
-		ring := make([][]byte, max(16, 2*len(k.ring)))
-		for i := range k.count {
-			ring[i] = k.ring[(k.first+i)&(len(k.ring)-1)]
-		}
-		k.ring, k.first = ring, 0
-	}
-	k.ring[(k.first+k.count)&(len(k.ring)-1)] = buf
-	k.count++
-}
-
-func (k *keptPayload) pop() (buf []byte) {
-	at := &k.ring[k.first]
-	buf, *at = *at, nil
-	k.first, k.count = (k.first+1)&(len(k.ring)-1), k.count-1
-	return buf
-}
+// keptPayload are copies of what was sent with short headers, the oldest first. Those that are acknowledged are released
+// when the next one comes.
+type keptPayload struct{ queue[[]byte] }
 
 // trim releases all but the last n.
 func (k *keptPayload) trim(n int, b *buffers) {
-	for k.count > n {
+	for k.len() > n {
 		b.put(k.pop())
 	}
 }
