@@ -3,24 +3,18 @@ package attach
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 // TestClientInC: a program that was written from docs/attach.md alone attaches, sends and
 // receives through rings, and detaches. Long messages make it wait for room.
 func TestClientInC(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("a client in C cannot be tested: no cc")
-		}
-		t.Skip("NOT TESTED: a client in C, because there is no cc")
-	}
+	cc := needs.Program(t, "a client in C", "cc", "gcc libc6-dev")
 	program := filepath.Join(t.TempDir(), "client")
 	if out, err := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", program, "testdata/client.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

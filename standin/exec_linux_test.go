@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/standin"
@@ -101,13 +102,7 @@ func TestExecDocumentedExample(t *testing.T) {
 }
 
 func TestExecExampleInC(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("the documented C program cannot be checked: no cc")
-		}
-		t.Skip("NOT CHECKED: the documented C program, because there is no cc")
-	}
+	cc := needs.Program(t, "the documented C program", "cc", "gcc libc6-dev")
 	program := filepath.Join(t.TempDir(), "increment")
 	if out, err := exec.Command(cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", program, "testdata/increment.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

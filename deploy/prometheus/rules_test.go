@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
 // docs is where runbook_url leads.
@@ -20,14 +22,7 @@ const docs = "https://github.com/zrlmpi/zrlmpid/blob/main/docs/operations.md#"
 // CI.
 func promtool(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	path, err := exec.LookPath("promtool")
-	if err != nil {
-		const text = "THE RULES ARE NOT TESTED: promtool is not installed (apt-get install prometheus)"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(text)
-		}
-		t.Skip("SKIPPED: " + text)
-	}
+	path := needs.Program(t, "the rules", "promtool", "prometheus")
 	out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput()
 	return string(out), err
 }

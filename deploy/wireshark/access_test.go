@@ -10,20 +10,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
 // sharkdTree returns all that Wireshark's engine shows of the given frames, one
 // after the other, in that order. The dissector is installed as the README says.
 func sharkdTree(t *testing.T, file string, numbers []int) []string {
 	t.Helper()
-	path, err := exec.LookPath("sharkd")
-	if err != nil {
-		message := "RANDOM ACCESS IS NOT TESTED: sharkd is not installed (Debian: package tshark)"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(message)
-		}
-		t.Skip(message)
-	}
+	path := needs.Program(t, "random access", "sharkd", "tshark")
 	home := t.TempDir()
 	plugins := filepath.Join(home, ".local/lib/wireshark/plugins")
 	if err := os.MkdirAll(plugins, 0o700); err != nil {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
 const script = "zrlmpi.lua"
@@ -71,14 +73,7 @@ func tshark(t *testing.T, args ...string) string {
 
 func runTshark(t *testing.T, script string, args ...string) string {
 	t.Helper()
-	path, err := exec.LookPath("tshark")
-	if err != nil {
-		message := "THE DISSECTOR IS NOT TESTED: tshark is not installed (apt-get install tshark)"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(message)
-		}
-		t.Skip(message)
-	}
+	path := needs.Program(t, "the dissector", "tshark", "tshark")
 	track(t, script)
 	// "-G" has to come first.
 	cmd := exec.Command(path, append(args, "-n", "-X", "lua_script:"+script)...)
@@ -88,8 +83,7 @@ func runTshark(t *testing.T, script string, args ...string) string {
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "LC_ALL=C.UTF-8", "TZ=UTC")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err = cmd.Run()
-	if err != nil {
+	if err := cmd.Run(); err != nil {
 		t.Fatalf("tshark %q: %v\n%s", args, err, &stderr)
 	}
 	if hasLuaError(stderr.String()) {

@@ -3,7 +3,6 @@ package integration_test
 import (
 	"context"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/standin"
 )
@@ -23,13 +23,7 @@ var longCalls = []int{600_000, 2_000_000}
 // echoProgram compiles a program for kernel exec that sends back what rank 0 sends.
 func echoProgram(t *testing.T) string {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("long calls of programs cannot be tested: no cc")
-		}
-		t.Skip("NOT TESTED: long calls of programs, because there is no cc")
-	}
+	cc := needs.Program(t, "long calls of programs", "cc", "gcc libc6-dev")
 	program := filepath.Join(t.TempDir(), "echo")
 	if out, err := exec.Command(cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-o", program, "testdata/echo.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -3,115 +3,56 @@ package integration_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/internal/netns"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// netHost is a network namespace. Its functions run one at a time on a thread that is in it, and so
-// are the sockets and processes that they make.
-type netHost struct {
-	jobs   chan func()
-	thread int
-}
+// netHost is a network namespace.
+type netHost struct{ *netns.Namespace }
 
-func newNetHost(t testing.TB) *netHost {
+func newNetHost(t testing.TB) netHost {
 	t.Helper()
-	h := &netHost{jobs: make(chan func())}
-	ready := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		h.thread = unix.Gettid()
-		ready <- unix.Unshare(unix.CLONE_NEWNET)
-		for job := range h.jobs {
-			job()
-		}
-	}()
-	t.Cleanup(func() { close(h.jobs) })
-	if err := <-ready; errors.Is(err, unix.EPERM) {
-		t.Skip("network namespaces need root")
-	} else if err != nil {
+	needs.Root(t, "path MTUs", "can create network namespaces")
+	needs.Program(t, "path MTUs", "ip", "iproute2")
+	n, err := netns.New()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return h
-}
-
-func (h *netHost) do(f func()) {
-	done := make(chan struct{})
-	h.jobs <- func() {
-		defer close(done)
-		f()
-	}
-	<-done
+	t.Cleanup(n.Close)
+	return netHost{n}
 }
 
 // ip runs lines of the program ip.
-func (h *netHost) ip(t testing.TB, lines ...string) {
+func (h netHost) ip(t testing.TB, lines ...string) {
 	t.Helper()
-	path, err := exec.LookPath("ip")
-	if err != nil {
-		t.Skip("there is no program ip of iproute2")
+	if err := h.IP(lines...); err != nil {
+		t.Errorf("%v: %v", lines, err)
 	}
-	h.do(func() {
-		cmd := exec.Command(path, "-batch", "-")
-		cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
-		if out, failed := cmd.CombinedOutput(); failed != nil {
-			err = fmt.Errorf("%v: %w: %s", lines, failed, out)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// sysctl writes a setting of the namespace.
-func (h *netHost) sysctl(t testing.TB, key, value string) {
-	t.Helper()
-	var err error
-	h.do(func() {
-		err = unix.Access("/proc/sys/"+key, unix.W_OK)
-		err = errors.Join(err, writeFile("/proc/sys/"+key, value))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func writeFile(name, text string) error {
-	fd, err := unix.Open(name, unix.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	_, err = unix.Write(fd, []byte(text))
-	return err
 }
 
 // wire connects two hosts by a pair of devices, each with an MTU.
-func wire(t testing.TB, a, b *netHost, nameA, nameB string, mtuA, mtuB int) {
+func wire(t testing.TB, a, b netHost, nameA, nameB string, mtuA, mtuB int) {
 	t.Helper()
-	a.ip(t, fmt.Sprintf("link add %s type veth peer name %s netns %d", nameA, nameB, b.thread),
+	a.ip(t, fmt.Sprintf("link add %s type veth peer name %s netns %s", nameA, nameB, b.Name()),
 		fmt.Sprintf("link set %s mtu %d up", nameA, mtuA))
 	b.ip(t, fmt.Sprintf("link set %s mtu %d up", nameB, mtuB))
 }
 
 // direct returns two hosts on one wire.
-func direct(t testing.TB, mtuA, mtuB int) (a, b *netHost) {
+func direct(t testing.TB, mtuA, mtuB int) (a, b netHost) {
 	a, b = newNetHost(t), newNetHost(t)
 	wire(t, a, b, "eth0", "eth0", mtuA, mtuB)
-	for i, h := range []*netHost{a, b} {
+	for i, h := range []netHost{a, b} {
 		h.ip(t, fmt.Sprintf("addr add 10.9.0.%d/24 dev eth0", i+1))
 		if mtuA >= 1280 {
 			h.ip(t, fmt.Sprintf("addr add fd00::%d/64 dev eth0 nodad", i+1))
@@ -121,12 +62,14 @@ func direct(t testing.TB, mtuA, mtuB int) (a, b *netHost) {
 }
 
 // routed returns two hosts with a router between them. A silent one reports nothing.
-func routed(t testing.TB, near, far int, silent bool) (a, router, b *netHost) {
+func routed(t testing.TB, near, far int, silent bool) (a, router, b netHost) {
 	a, router, b = newNetHost(t), newNetHost(t), newNetHost(t)
 	wire(t, a, router, "eth0", "eth0", near, near)
 	wire(t, b, router, "eth0", "eth1", far, far)
 	router.ip(t, "addr add 10.9.0.254/24 dev eth0", "addr add 10.9.1.254/24 dev eth1")
-	router.sysctl(t, "net/ipv4/ip_forward", "1")
+	if err := router.Set("net.ipv4.ip_forward", "1"); err != nil {
+		t.Fatal(err)
+	}
 	if silent {
 		router.ip(t, "rule add from 10.9.0.254 blackhole", "rule add from 10.9.1.254 blackhole")
 	}
@@ -136,7 +79,7 @@ func routed(t testing.TB, near, far int, silent bool) (a, router, b *netHost) {
 }
 
 // startRanks starts the ranks of a configuration, each on a host.
-func startRanks(t testing.TB, text string, hosts ...*netHost) (ranks []*node.Rank) {
+func startRanks(t testing.TB, text string, hosts ...netHost) (ranks []*node.Rank) {
 	t.Helper()
 	for i, h := range hosts {
 		ranks = append(ranks, startRank(t, text, i, h))
@@ -145,7 +88,7 @@ func startRanks(t testing.TB, text string, hosts ...*netHost) (ranks []*node.Ran
 }
 
 // startRank starts a rank of a configuration.
-func startRank(t testing.TB, text string, rank int, h *netHost) *node.Rank {
+func startRank(t testing.TB, text string, rank int, h netHost) *node.Rank {
 	t.Helper()
 	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
 	if err != nil {
@@ -157,7 +100,7 @@ func startRank(t testing.TB, text string, rank int, h *netHost) *node.Rank {
 	}
 	r, err := node.Plan(cfg, cfg.Rank(rank))
 	if err == nil {
-		h.do(func() { err = r.Bind(m) })
+		h.Do(func() { err = r.Bind(m) })
 	}
 	if err == nil {
 		err = r.Start(nil)

@@ -7,12 +7,12 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/netns"
 )
 
 // device is the name of the TUN device in each namespace.
@@ -22,49 +22,29 @@ const device = "tun0"
 // A host may send the window of a connection at once.
 const deviceQueue = 10_000
 
-// namespace is a network namespace without a name, with a loopback and a TUN device. Its
-// functions run one at a time on a thread that is in it, and so are the sockets and
-// processes that they make.
+// namespace has a loopback and a TUN device.
 type namespace struct {
-	jobs chan func()
+	*netns.Namespace
 	// tun is the device, which this process does not read.
 	tun *os.File
 }
 
 func newNamespace(own netip.Addr, c *Config) (*namespace, error) {
-	n := &namespace{jobs: make(chan func())}
-	ready := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			ready <- fmt.Errorf("cannot create a network namespace: %w; run as root", err)
-			return
-		}
-		ready <- n.configure(own, c)
-		for job := range n.jobs {
-			job()
-		}
-	}()
-	if err := <-ready; err != nil {
+	ns, err := netns.New()
+	if err != nil {
+		return nil, err
+	}
+	n := &namespace{Namespace: ns}
+	if err := n.configure(own, c); err != nil {
 		n.close()
 		return nil, err
 	}
 	return n, nil
 }
 
-// do runs f in the namespace, and waits for it.
-func (n *namespace) do(f func()) {
-	done := make(chan struct{})
-	n.jobs <- func() {
-		defer close(done)
-		f()
-	}
-	<-done
-}
-
 // close ends the namespace when the processes in it have ended.
 func (n *namespace) close() {
-	close(n.jobs)
+	n.Close()
 	n.tun.Close() // nil returns an error
 }
 
@@ -76,12 +56,12 @@ func (n *namespace) configure(own netip.Addr, c *Config) error {
 	}
 	settings["net.ipv6.conf.all.disable_ipv6"], settings["net.ipv6.conf.default.disable_ipv6"] = "1", "1"
 	for key, value := range settings {
-		file := "/proc/sys/" + strings.ReplaceAll(key, ".", "/")
-		if err := os.WriteFile(file, []byte(value), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("cannot set %s to %q in a network namespace: %w", key, value, err)
+		if err := n.Set(key, value); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
 		}
 	}
-	if err := n.openTUN(); err != nil {
+	var err error
+	if n.Do(func() { err = n.openTUN() }); err != nil {
 		return err
 	}
 	congestion := ""
@@ -89,14 +69,12 @@ func (n *namespace) configure(own netip.Addr, c *Config) error {
 		congestion = "congctl " + c.TCP
 	}
 	network := netip.PrefixFrom(own, 24)
-	ip := exec.Command("ip", "-batch", "-")
-	ip.Stdin = strings.NewReader(fmt.Sprintf(`link set lo up
-link set %[1]s mtu %[2]d txqueuelen %[3]d up
-addr add %[4]v dev %[1]s
-route change %[5]v dev %[1]s scope link %[6]s
-`, device, c.MTU, deviceQueue, network, network.Masked(), congestion))
-	if out, err := ip.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot configure %s with the program ip of iproute2: %w: %s", device, err, bytes.TrimSpace(out))
+	err = n.IP("link set lo up",
+		fmt.Sprintf("link set %s mtu %d txqueuelen %d up", device, c.MTU, deviceQueue),
+		fmt.Sprintf("addr add %v dev %s", network, device),
+		fmt.Sprintf("route change %v dev %s scope link %s", network.Masked(), device, congestion))
+	if err != nil {
+		return fmt.Errorf("cannot configure %s: %w", device, err)
 	}
 	return nil
 }
@@ -124,7 +102,7 @@ func (n *namespace) openTUN() error {
 // drops returns how many packets the TUN device has dropped: those that were to be sent,
 // because the emulator has not read them in time.
 func (n *namespace) drops() (count int, err error) {
-	n.do(func() { count, err = deviceDrops("/proc/thread-self/net/dev") })
+	n.Do(func() { count, err = deviceDrops("/proc/thread-self/net/dev") })
 	return count, err
 }
 

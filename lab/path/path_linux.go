@@ -93,7 +93,7 @@ func (p *Path) start(c Config) error {
 // Do runs f on a thread that is in the network namespace of an end, and waits for it. The
 // sockets and processes that f makes are in that namespace. Goroutines that f starts are
 // not.
-func (p *Path) Do(end int, f func()) { p.ends[end].do(f) }
+func (p *Path) Do(end int, f func()) { p.ends[end].Do(f) }
 
 // Close ends the path, and returns what has passed. The error is that packets were lost
 // that the path should have carried, or that the emulator has failed.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
 // TestMain lets the test binary be the emulator, as a program is.
@@ -29,9 +31,9 @@ func TestMain(m *testing.M) {
 // open makes a path, and skips the test where that is not possible.
 func open(t *testing.T, c Config) *Path {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("NOT TESTED: emulated paths: only root can create network namespaces and TUN devices")
-	}
+	const what = "emulated paths"
+	needs.Root(t, what, "can create network namespaces and TUN devices")
+	needs.Program(t, what, "ip", "iproute2")
 	p, err := Open(c)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +152,7 @@ func TestSettings(t *testing.T) {
 	if _, err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Open(Config{RTT: time.Millisecond, Rate: 1 << 20, MTU: 1500, TCP: "none"}); err == nil || !strings.Contains(err.Error(), "cannot configure tun0 with the program ip") {
+	if _, err := Open(Config{RTT: time.Millisecond, Rate: 1 << 20, MTU: 1500, TCP: "none"}); err == nil || !strings.Contains(err.Error(), "cannot configure tun0: the program ip") {
 		t.Error(err)
 	}
 	if _, err := Open(Config{}); err == nil || err.Error() != "path: rate of 0 bytes/s: give 1 to 10737418240" {

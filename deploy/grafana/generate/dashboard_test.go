@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
 // shipped is the file that Grafana loads.
@@ -204,14 +206,7 @@ func TestQueriesUseWhatThereIs(t *testing.T) {
 
 // TestQueriesParse: Prometheus reads them all, as rules.
 func TestQueriesParse(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		const text = "NOBODY KNOWS WHETHER THE DASHBOARD'S QUERIES PARSE: promtool is not installed (apt-get install prometheus)"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(text)
-		}
-		t.Skip("SKIPPED: " + text)
-	}
+	promtool := needs.Program(t, "whether the dashboard's queries parse", "promtool", "prometheus")
 	type rule struct {
 		Record string `yaml:"record"`
 		Expr   string `yaml:"expr"`

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
 // testTimeout is how long a test waits for what must happen soon.
@@ -27,19 +29,10 @@ type server struct {
 
 var listensOn = regexp.MustCompile(`msg="Listening on".* address=(127\.0\.0\.1:\d+)`)
 
-// findPrometheus returns the program's path. Without it the test is skipped, but never in
-// CI.
+// findPrometheus returns the program's path.
 func findPrometheus(t *testing.T) string {
 	t.Helper()
-	path, err := exec.LookPath("prometheus")
-	if err != nil {
-		const text = "NOBODY KNOWS WHETHER DASHBOARD AND ALERTS SHOW ANYTHING: prometheus is not installed (apt-get install prometheus)"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(text)
-		}
-		t.Skip("SKIPPED: " + text)
-	}
-	return path
+	return needs.Program(t, "what dashboard and alerts show", "prometheus", "prometheus")
 }
 
 // startPrometheus runs Prometheus with the shipped rules on the targets until the test

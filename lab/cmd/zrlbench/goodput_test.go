@@ -2,19 +2,19 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/lab/goodput"
 )
 
 // TestGoodput measures a little of each side through an emulated path.
 func TestGoodput(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("NOT TESTED: zrlbench goodput: only root can create network namespaces and TUN devices")
-	}
+	const what = "zrlbench goodput"
+	needs.Root(t, what, "can create network namespaces and TUN devices")
+	needs.Program(t, what, "ip", "iproute2")
 	file := filepath.Join(t.TempDir(), "out.json")
 	code, out, errs := zrlbench(t, "goodput", "loss", "intact", "--quick", "--rtt", "2", "--loss", "1", "--save", file)
 	if code != exitOK {

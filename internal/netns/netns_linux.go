@@ -1,0 +1,84 @@
+// Package netns makes network namespaces without names, for tools and tests that need hosts of their
+// own. They end with the process, however that ends. It needs root.
+//
+// It must never change the namespace of the process, or of a goroutine of its callers.
+package netns
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Namespace is a network namespace. Its functions run one at a time on a thread that is in
+// it, and so are the sockets and processes that they make.
+type Namespace struct {
+	jobs   chan func()
+	thread int
+}
+
+// New makes a namespace with nothing but a loopback, which is down.
+func New() (*Namespace, error) {
+	n := &Namespace{jobs: make(chan func())}
+	ready := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		n.thread = unix.Gettid()
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if ready <- err; err != nil {
+			return
+		}
+		for job := range n.jobs {
+			job()
+		}
+	}()
+	if err := <-ready; err != nil {
+		return nil, fmt.Errorf("cannot create a network namespace: %w; run as root", err)
+	}
+	return n, nil
+}
+
+// Do runs f in the namespace, and waits for it.
+func (n *Namespace) Do(f func()) {
+	done := make(chan struct{})
+	n.jobs <- func() {
+		defer close(done)
+		f()
+	}
+	<-done
+}
+
+// Close ends the namespace when the sockets and processes in it have ended.
+func (n *Namespace) Close() { close(n.jobs) }
+
+// Name is what the program ip calls the namespace: the number of a thread that is in it.
+func (n *Namespace) Name() string { return strconv.Itoa(n.thread) }
+
+// IP runs lines of the program ip of iproute2 in the namespace.
+func (n *Namespace) IP(lines ...string) (err error) {
+	n.Do(func() {
+		ip := exec.Command("ip", "-batch", "-")
+		ip.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+		if out, failed := ip.CombinedOutput(); failed != nil {
+			err = fmt.Errorf("the program ip of iproute2: %w: %s", failed, bytes.TrimSpace(out))
+		}
+	})
+	return err
+}
+
+// Set writes a setting of the namespace, by its name in sysctl.
+func (n *Namespace) Set(key, value string) (err error) {
+	n.Do(func() {
+		err = os.WriteFile("/proc/sys/"+strings.ReplaceAll(key, ".", "/"), []byte(value), 0)
+	})
+	if err != nil {
+		return fmt.Errorf("cannot set %s to %q in a network namespace: %w", key, value, err)
+	}
+	return nil
+}
