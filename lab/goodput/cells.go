@@ -38,12 +38,12 @@ const (
 
 // Times of a flow. Long lossy paths have few losses in a second, so a lossy cell takes more
 // round trips. Of two flows the first seconds do not count: their shares are those of
-// flows under way.
+// flows under way, over several periods of CUBIC's window, which take 5 s here.
 const (
 	cellTime   = 4 * time.Second
 	lossyTrips = 40
-	sharesTime = 12 * time.Second
-	sharesSkip = 4 * time.Second
+	sharesTime = 40 * time.Second
+	sharesSkip = 10 * time.Second
 	quickTime  = time.Second
 	intactTime = 2 * time.Minute // at most
 )
