@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/internal/pmi"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -33,14 +34,27 @@ var (
 		}
 		return c, nil
 	}
+	openLaunched = func(ctx context.Context) (mpe.Device, error) {
+		launcher, err := pmi.Connect(ctx, os.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		dev, err := node.Join(ctx, launcher)
+		if err != nil {
+			_ = launcher.Abort(exitStart) // the other ranks would wait for this one
+			return nil, err
+		}
+		return dev, nil
+	}
 	openInProcess = func(_ context.Context, config string, rank int) (mpe.Device, error) {
 		return node.OpenFile(config, rank)
 	}
 )
 
 // Init returns the world communicator of the rank that the environment describes:
-// a daemon's rank if ZRLMPI_SOCKET is set, or a rank in this process if ZRLMPI_CONFIG and
-// ZRLMPI_RANK are set. End it with Finalize. ctx limits the opening only. Most programs
+// a daemon's rank if ZRLMPI_SOCKET is set, a rank in this process if ZRLMPI_CONFIG and
+// ZRLMPI_RANK are set, or a rank of the job of a launcher that speaks PMI-1, such as zrlctl run
+// and MPICH's mpiexec. End it with Finalize. ctx limits the opening only. Most programs
 // call Main instead.
 func Init(ctx context.Context) (*Comm, error) {
 	dev, err := open(ctx)
@@ -62,8 +76,14 @@ func open(ctx context.Context) (mpe.Device, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case socket == "" && config == "" && os.Getenv(pmi.EnvFD) != "":
+		dev, err := openLaunched(ctx)
+		if err != nil {
+			return nil, errorf(ErrOther, op, "joining the job of a launcher: %w", err)
+		}
+		return dev, nil
 	case socket == "" && config == "":
-		return nil, errorf(ErrOther, op, "neither %s nor %s is set: set %s to a daemon's socket, or %s to a configuration file and %s to a rank of it; with none of the three set, Main runs all ranks in one process",
+		return nil, errorf(ErrOther, op, "neither %s nor %s is set: set %s to a daemon's socket, or %s to a configuration file and %s to a rank of it, or start the program with zrlctl run or mpiexec; with none of the three set, Main runs all ranks in one process",
 			EnvSocket, EnvConfig, EnvSocket, EnvConfig, EnvRank)
 	case socket != "" && config != "":
 		return nil, errorf(ErrOther, op, "both %s and %s are set: unset one, to run the rank in a daemon or in this process", EnvSocket, EnvConfig)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/zrlmpi/zrlmpid/internal/pmi"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -48,8 +49,8 @@ func Main(n int, program func(ctx context.Context, world *Comm) error) {
 // Run runs a program as one rank of a cluster or as all ranks of one, and returns the
 // first error of a rank.
 //
-// If one of ZRLMPI_SOCKET, ZRLMPI_CONFIG and ZRLMPI_RANK is set, the program is the one
-// rank that Init opens, and the size of the world is that of the cluster. Otherwise it
+// If one of ZRLMPI_SOCKET, ZRLMPI_CONFIG and ZRLMPI_RANK is set, or a launcher such as zrlctl
+// run or MPICH's mpiexec has started the program, it is the one rank that Init opens, and the size of the world is that of the cluster. Otherwise it
 // is run n times in this process, as n ranks of the extended profile that run side by
 // side, each in a goroutine with a world of its own; variables outside of the function
 // are shared by them.
@@ -96,7 +97,7 @@ func onAll(worlds []*Comm, do func(*Comm) error) error {
 
 // openWorlds returns the world of each rank that this process is.
 func openWorlds(ctx context.Context, n int) ([]*Comm, error) {
-	for _, name := range []string{EnvSocket, EnvConfig, EnvRank} {
+	for _, name := range []string{EnvSocket, EnvConfig, EnvRank, pmi.EnvFD} {
 		if os.Getenv(name) != "" {
 			world, err := Init(ctx)
 			return []*Comm{world}, err

@@ -13,12 +13,13 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/pmi"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 // noEnvironment unsets what Run would take for the description of a cluster.
 func noEnvironment(t *testing.T) {
-	for _, name := range []string{mpi.EnvSocket, mpi.EnvConfig, mpi.EnvRank} {
+	for _, name := range []string{mpi.EnvSocket, mpi.EnvConfig, mpi.EnvRank, pmi.EnvFD} {
 		t.Setenv(name, "")
 	}
 }

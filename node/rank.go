@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"slices"
@@ -30,6 +31,8 @@ type Rank struct {
 	// Engine is nil before Start.
 	Engine *mpe.Engine
 
+	// socket is one that is bound to the rank's address already, or nil.
+	socket      *net.UDPConn
 	sockets     sockets
 	links       atomic.Pointer[[]Link]
 	collectives collective.Config
@@ -208,6 +211,11 @@ func (r *Rank) Oversubscribed() bool { return busy(r.Config, r.Self, r.Attached)
 // running engine. The rank is a host here, whatever its run is in the configuration. The
 // environment variables for collectives override the configuration.
 func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, error) {
+	return open(cfg, rank, observer, nil)
+}
+
+// open is Open, with a socket that is bound to the rank's address already, or nil.
+func open(cfg *config.Config, rank int, observer mpe.Observer, socket *net.UDPConn) (mpe.Device, error) {
 	if rank < 0 || rank >= len(cfg.Ranks) {
 		return nil, fmt.Errorf("rank %d: the configuration has ranks 0 to %d", rank, len(cfg.Ranks)-1)
 	}
@@ -232,6 +240,7 @@ func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, erro
 	if err != nil {
 		return nil, err
 	}
+	r.socket = socket
 	m, err := Map(&mine)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"net"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
@@ -35,6 +36,9 @@ type Config struct {
 	// Rank is the local rank, and Map says where it and its peers are.
 	Rank int
 	Map  *rankmap.Map
+	// Socket, if not nil, is bound to the rank's address already. The Conn owns it unless
+	// Listen fails.
+	Socket *net.UDPConn
 	// ReceiveBuffer is the size in bytes to ask for; 0 is
 	// DefaultReceiveBuffer. The kernel may grant less: see
 	// Conn.ReceiveBuffer.

@@ -74,19 +74,24 @@ func listen(cfg Config, open opener) (*Conn, error) {
 			cfg.ReceiveBuffer, maxReceiveBuffer, DefaultReceiveBuffer)
 	}
 	addr := cfg.Map.Addr(cfg.Rank)
-	network := "udp6"
-	if addr.Addr().Is4() {
-		network = "udp4"
+	udpConn := cfg.Socket
+	if udpConn == nil {
+		network := "udp6"
+		if addr.Addr().Is4() {
+			network = "udp4"
+		}
+		packetConn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), network, addr.String())
+		if err != nil {
+			return nil, bindfault.New("udp", cfg.Rank, cfg.Map, err)
+		}
+		udpConn = packetConn.(*net.UDPConn)
 	}
-	packetConn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), network, addr.String())
-	if err != nil {
-		return nil, bindfault.New("udp", cfg.Rank, cfg.Map, err)
-	}
-	udpConn := packetConn.(*net.UDPConn)
 	c := &Conn{cfg: cfg, local: addr, asked: cfg.ReceiveBuffer, lastPeer: mpe.UnknownPeer}
 	c.where.Store(cfg.Map)
 	if err := c.setUp(udpConn, open); err != nil {
-		udpConn.Close()
+		if cfg.Socket == nil {
+			udpConn.Close()
+		}
 		return nil, fmt.Errorf("udp: setting up the socket of rank %d at %v: %w", cfg.Rank, addr, err)
 	}
 	return c, nil

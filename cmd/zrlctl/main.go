@@ -16,6 +16,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/launch"
 )
 
 // The exit codes.
@@ -80,7 +81,9 @@ Exit codes:
      configuration refused; replay: the peer deviated from the recording
   2  invalid command line; decode, analyze, replay: unreadable recording
   3  no daemon answers on the control socket
-  4  timed out`
+  4  timed out
+
+run has that of the rank that has failed.`
 
 func newRoot() (*cobra.Command, *app) {
 	a := new(app)
@@ -97,7 +100,7 @@ func newRoot() (*cobra.Command, *app) {
 	root.PersistentFlags().StringVar(&a.socket, "socket", socket, "control socket of the daemon (or set "+config.EnvControlSocket+")")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON, including errors; ping outputs an object a line")
 	root.AddCommand(a.statusCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
-		a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.versionCommand())
+		a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(), a.versionCommand())
 	return root, a
 }
 
@@ -128,6 +131,9 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK
+	}
+	if job, ok := errors.AsType[*jobError](err); ok {
+		return launch.ExitCode(job.error)
 	}
 	if _, ok := errors.AsType[*operationError](err); !ok {
 		return exitUsage

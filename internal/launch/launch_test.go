@@ -1,0 +1,326 @@
+//go:build unix
+
+package launch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/pmi"
+)
+
+// TestMain lets the test binary be a rank.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "rank" {
+		programs[os.Args[2]]()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// programs are what ranks do.
+var programs = map[string]func(){
+	// numbers are exchanged, and printed.
+	"exchange": func() {
+		c := connect()
+		try(c.Put(ctx, fmt.Sprint("k", c.Rank()), fmt.Sprint(c.Rank()*c.Rank())))
+		try(c.Barrier(ctx))
+		for rank := range c.Size() {
+			value, err := c.Get(ctx, fmt.Sprint("k", rank))
+			try(err)
+			fmt.Println(value)
+		}
+		try(c.Finalize(ctx))
+	},
+	"fail": func() { os.Exit(9) },
+	"exit": func() { os.Exit(only(2, 7)) },
+	"kill": func() { try(syscall.Kill(os.Getpid(), syscall.Signal(only(1, int(syscall.SIGKILL))))); forever() },
+	// one rank does not finalize.
+	"leave": func() {
+		c := connect()
+		if c.Rank() != 1 {
+			try(c.Finalize(ctx))
+		}
+	},
+	"barrier": func() { try(connect().Barrier(ctx)) },
+	"nothing": func() {},
+	"abort": func() {
+		c := connect()
+		if c.Rank() == 2 {
+			try(c.Abort(33))
+		}
+		forever()
+	},
+	"nonsense": func() {
+		if only(1, 1) == 1 {
+			_, _ = os.NewFile(pmiFD, "").WriteString("GET / HTTP/1.1\n")
+		}
+		forever()
+	},
+	"deaf": func() { // it does not end when it is asked to
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
+		fmt.Println("ready")
+		forever()
+	},
+	"interrupted": func() {
+		got := make(chan os.Signal, 1)
+		signal.Notify(got, syscall.SIGUSR1)
+		fmt.Println("ready")
+		fmt.Println(<-got)
+	},
+	"forever": func() { fmt.Println("ready"); forever() },
+	"prompt":  func() { fmt.Print("number? "); _, _ = io.Copy(os.Stdout, os.Stdin) },
+	"lines": func() {
+		for i := range 2000 {
+			fmt.Printf("%s line %d of rank %s\n", strings.Repeat("x", i%300), i, os.Getenv(pmi.EnvRank))
+		}
+		fmt.Print("end without a newline")
+	},
+}
+
+func forever() { select {} }
+
+// only returns a value on one rank, and 0 on the others.
+func only(rank, value int) int {
+	if os.Getenv(pmi.EnvRank) == strconv.Itoa(rank) {
+		return value
+	}
+	return 0
+}
+
+// locked is a writer for several goroutines, which signals what is written.
+type locked struct {
+	mu   sync.Mutex
+	all  bytes.Buffer
+	news chan struct{}
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.news != nil {
+		select {
+		case l.news <- struct{}{}:
+		default:
+		}
+	}
+	return l.all.Write(b)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// until waits for a text.
+func (l *locked) until(text string, times int) {
+	for strings.Count(l.String(), text) < times {
+		<-l.news
+	}
+}
+
+// job is one of several ranks for each of the programs.
+func job(t *testing.T, ranks int, names ...string) (*Job, *locked) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &locked{news: make(chan struct{}, 1)}
+	j := &Job{Stdout: out, Stderr: os.Stderr}
+	for _, name := range names {
+		j.Programs = append(j.Programs, Program{ranks, []string{self, "rank", name}})
+	}
+	return j, out
+}
+
+func TestExchange(t *testing.T) {
+	for _, bind := range []bool{false, true} {
+		j, out := job(t, 3, "exchange")
+		j.Label = true
+		if j.Bind = bind; bind {
+			if _, err := cores(); err != nil {
+				t.Log("not bound: ", err)
+				continue
+			}
+		}
+		if err := j.Run(); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		slices.Sort(lines)
+		if want := "[0] 0,[0] 1,[0] 4,[1] 0,[1] 1,[1] 4,[2] 0,[2] 1,[2] 4"; strings.Join(lines, ",") != want {
+			t.Errorf("%q", lines)
+		}
+	}
+}
+
+// TestFailures: the first rank that fails is named, and no other rank stays.
+func TestFailures(t *testing.T) {
+	for _, tt := range []struct {
+		programs string
+		ranks    int
+		want     string
+		code     int
+	}{
+		{"exit", 1, "", 0},
+		{"exit", 3, "rank 2 (launch.test) has ended with exit code 7", 7},
+		{"kill", 3, "rank 1 (launch.test) was ended by a signal: killed; 2 other ranks were ended", 137},
+		{"leave", 2, "rank 1 (launch.test) has ended, with exit code 0, without MPI_Finalize", 1},
+		{"barrier nothing", 1, "rank 1 (launch.test) has ended without MPI_Init, and rank 0 waits for it; the other rank was ended", 1},
+		{"abort", 4, "rank 2 (launch.test) has aborted the job with code 33; 3 other ranks were ended", 33},
+		{"nonsense", 2, "rank 1 (launch.test) rank 1: not a line of PMI-1", 1},
+		{"deaf fail", 1, "rank 1 (launch.test) has ended with exit code 9; the other rank was ended", 9},
+	} {
+		j, _ := job(t, tt.ranks, strings.Fields(tt.programs)...)
+		err := j.Run()
+		if ExitCode(err) != tt.code || tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
+			t.Errorf("%s: %v (code %d), want %s (%d)", tt.programs, err, ExitCode(err), tt.want, tt.code)
+		}
+	}
+}
+
+func TestCannotStart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		code int
+		is   error
+	}{{"no-such-program", CodeNotFound, nil}, {"./no-such-program", CodeNotFound, fs.ErrNotExist}, {file, CodeCannotStart, fs.ErrPermission}} {
+		j, _ := job(t, 2, "forever")
+		j.Programs = append(j.Programs, Program{1, []string{tt.name}})
+		err := j.Run()
+		var e *RankError
+		if !errors.As(err, &e) || e.Rank != 2 || e.Code != tt.code || e.Ended != 2 || !strings.Contains(err.Error(), tt.name) || tt.is != nil && !errors.Is(err, tt.is) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// TestSignals: signals are passed on, and those that end a job end it, at the second time at once.
+func TestSignals(t *testing.T) {
+	for _, tt := range []struct {
+		program string
+		signals []os.Signal
+		want    string
+		code    int
+	}{
+		{"interrupted", []os.Signal{syscall.SIGUSR1}, "<nil>", 0},
+		{"forever", []os.Signal{syscall.SIGINT}, "the job was ended by a signal: interrupt", 130},
+		{"deaf", []os.Signal{syscall.SIGTERM, syscall.SIGTERM}, "the job was ended by a signal: terminated", 143},
+	} {
+		j, out := job(t, 2, tt.program)
+		signals := make(chan os.Signal)
+		j.Signals = signals
+		ended := make(chan error)
+		go func() { ended <- j.Run() }()
+		out.until("ready", 2)
+		for _, s := range tt.signals {
+			signals <- s
+		}
+		if err := <-ended; fmt.Sprint(err) != tt.want || ExitCode(err) != tt.code {
+			t.Errorf("%s: %v, code %d", tt.program, err, ExitCode(err))
+		}
+		if tt.code == 0 && strings.Count(out.String(), "user defined signal 1") != 2 {
+			t.Errorf("%q", out)
+		}
+	}
+}
+
+// TestProgress: what a start waits for is said.
+func TestProgress(t *testing.T) {
+	j, out := job(t, 1, "barrier", "forever", "forever")
+	signals, late := make(chan os.Signal), make(chan time.Time)
+	j.Signals = signals
+	said := make(chan string, 1)
+	j.Progress = func(text string) {
+		select {
+		case said <- text:
+		default:
+		}
+	}
+	ended := make(chan error)
+	go func() { ended <- j.run(late, func() {}) }()
+	out.until("ready", 2)
+	for text := ""; text == ""; { // rank 0 may be later
+		select {
+		case late <- time.Time{}:
+		case text = <-said:
+			if text != "waiting for ranks 1, 2 to call MPI_Init" {
+				t.Error(text)
+			}
+		}
+	}
+	signals <- syscall.SIGINT
+	if err := <-ended; ExitCode(err) != 130 {
+		t.Error(err)
+	}
+}
+
+// TestOutput: lines are whole, and what waits for an answer is shown.
+func TestOutput(t *testing.T) {
+	j, out := job(t, 3, "lines")
+	if err := j.Run(); err != nil {
+		t.Fatal(err)
+	}
+	whole := strings.Count(out.String(), " of rank ")
+	for _, line := range strings.Split(strings.ReplaceAll(out.String(), "end without a newline", ""), "\n") {
+		if n := strings.Count(line, "line"); n > 1 {
+			t.Fatalf("two lines are mixed: %q", line)
+		}
+	}
+	if whole != 6000 || strings.Count(out.String(), "end without a newline") != 3 {
+		t.Errorf("%d lines", whole)
+	}
+
+	j, out = job(t, 2, "prompt")
+	in, answer := io.Pipe()
+	j.Stdin = in
+	ended := make(chan error)
+	go func() { ended <- j.Run() }()
+	out.until("number? ", 2)
+	fmt.Fprintln(answer, "42")
+	answer.Close()
+	if err := <-ended; err != nil || !strings.Contains(out.String(), "42\n") {
+		t.Errorf("%v, %q", err, out)
+	}
+
+	broken := errors.New("no space left")
+	j, _ = job(t, 1, "lines")
+	j.Stdout = failing{broken}
+	if err := j.Run(); !errors.Is(err, broken) || ExitCode(err) != 1 {
+		t.Error(err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+func TestRanksText(t *testing.T) {
+	for _, tt := range []struct {
+		ranks []int
+		want  string
+	}{{[]int{3}, "rank 3"}, {[]int{1, 2}, "ranks 1, 2"}, {[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"}} {
+		if got := ranksText(tt.ranks); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package launch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// maxHeld is how long a line may be before it is printed in pieces.
+const maxHeld = 64 << 10
+
+// partTime is how long the beginning of a line waits for its end: a prompt has none.
+const partTime = 100 * time.Millisecond
+
+// output is where the lines of all ranks go, whole.
+type output struct {
+	mu sync.Mutex
+	to io.Writer
+	// err is the first error of to.
+	err error
+}
+
+// copy prints what can be read from a rank's pipe, until its end.
+func (o *output) copy(from *os.File, label string) {
+	held := make([]byte, 0, 4<<10)
+	chunk := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(chunk)
+		held = append(held, chunk[:n]...)
+		if end := bytes.LastIndexByte(held, '\n') + 1; end > 0 {
+			o.print(held[:end], label)
+			held = append(held[:0], held[end:]...)
+		}
+		late := errors.Is(err, os.ErrDeadlineExceeded)
+		if len(held) > 0 && (late || err != nil || len(held) > maxHeld) {
+			o.print(held, label)
+			held = held[:0]
+		}
+		if err != nil && !late {
+			return
+		}
+		deadline := time.Time{}
+		if len(held) > 0 {
+			deadline = time.Now().Add(partTime)
+		}
+		_ = from.SetReadDeadline(deadline) // without one, a prompt waits for the end of its line
+	}
+}
+
+// print prints lines, of which the last one may have no end.
+func (o *output) print(lines []byte, label string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if label != "" {
+		var all bytes.Buffer
+		for line := range bytes.SplitAfterSeq(lines, []byte("\n")) {
+			if len(line) > 0 {
+				fmt.Fprintf(&all, "%s%s", label, line)
+			}
+		}
+		lines = all.Bytes()
+	}
+	if _, err := o.to.Write(lines); err != nil && o.err == nil {
+		o.err = err
+	}
+}

@@ -1,0 +1,407 @@
+//go:build unix
+
+package launch
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/pmi"
+)
+
+// Signals are those that a launcher passes on to the ranks.
+var Signals = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT,
+}
+
+// Times of the end of a job.
+const (
+	// endTime is how long ranks have to end by themselves when they are asked to.
+	endTime = time.Second
+	// outputTime is how long what processes of a rank may print after it has ended.
+	outputTime = time.Second
+)
+
+// Times of what is said about a start that takes long.
+const (
+	firstProgress = 5 * time.Second
+	nextProgress  = 10 * time.Second
+)
+
+// running is a job that runs. Its loop is one goroutine.
+type running struct {
+	*Job
+	server *pmi.Server
+	procs  []*proc
+	events chan event
+	// done ends the goroutines that add events.
+	done    chan struct{}
+	alive   int
+	failure *RankError
+	// cores are those that ranks are bound to, or nil.
+	cores []int
+	// outputs are the pipes of what the ranks print.
+	outputs []*os.File
+	// interrupted is the signal that has ended the job, failed says that a rank has failed since.
+	interrupted syscall.Signal
+	failed      bool
+	// kill is when what is left is killed.
+	kill <-chan time.Time
+}
+
+// proc is the process of a rank.
+type proc struct {
+	cmd      *exec.Cmd
+	launcher *os.File // the launcher's end of the connection
+	exited   bool
+}
+
+// event is something that has happened to a rank: a line of it, or its end.
+type event struct {
+	rank int
+	line string
+	end  *os.ProcessState
+	err  error
+}
+
+// Run runs the job until all of its ranks have ended. The error is a *RankError if a rank has
+// failed or could not be started, a *SignalError if a signal has ended the job, and otherwise
+// that what ranks have printed could not be written.
+func (j *Job) Run() error {
+	timer := time.NewTimer(firstProgress)
+	defer timer.Stop()
+	return j.run(timer.C, func() { timer.Reset(nextProgress) })
+}
+
+// run is Run, with the times at which it says what the job waits for.
+func (j *Job) run(late <-chan time.Time, again func()) error {
+	r := &running{
+		Job: j, server: pmi.NewServer(j.size(), fmt.Sprintf("zrlmpi_%d", os.Getpid())),
+		procs: make([]*proc, j.size()), events: make(chan event, j.size()), done: make(chan struct{}),
+	}
+	var readers, outputs, starter sync.WaitGroup
+	out, errs := &output{to: j.Stdout}, &output{to: j.Stderr}
+	started := make(chan *RankError)
+	ended := make(chan struct{})
+	starter.Go(func() { onThread(func() { started <- r.startAll(out, errs, &readers, &outputs); <-ended }) })
+	if failed := <-started; failed != nil {
+		r.fail(failed)
+	}
+	for r.alive > 0 {
+		select {
+		case e := <-r.events:
+			r.handle(e)
+		case s := <-j.Signals:
+			r.signal(s.(syscall.Signal))
+		case <-r.kill:
+			r.all(syscall.SIGKILL)
+		case <-late:
+			r.progress()
+			again()
+		}
+	}
+	close(r.done)
+	close(ended)
+	starter.Wait()
+	readers.Wait()
+	// What the ranks have started may print for a while.
+	cut := time.AfterFunc(outputTime, func() {
+		for _, f := range r.outputs {
+			f.Close()
+		}
+	})
+	outputs.Wait()
+	cut.Stop()
+	switch {
+	case r.failure != nil:
+		return r.failure
+	case r.failed:
+		return &SignalError{r.interrupted}
+	}
+	return errors.Join(out.err, errs.err)
+}
+
+// startAll starts all ranks.
+func (r *running) startAll(out, errs *output, readers, outputs *sync.WaitGroup) *RankError {
+	if r.Bind {
+		var err error
+		if r.cores, err = cores(); err != nil {
+			return &RankError{Program: r.args(0)[0], Code: CodeCannotStart, Err: fmt.Errorf("could not be started: finding the cores: %w", err)}
+		}
+	}
+	for rank := range r.procs {
+		p, err := r.start(rank, out, errs, outputs)
+		if err != nil {
+			return &RankError{Rank: rank, Program: r.args(rank)[0], Code: startCode(err), Err: fmt.Errorf("could not be started: %w", err)}
+		}
+		r.procs[rank] = p
+		r.alive++
+		readers.Go(func() { r.read(rank, p.launcher) })
+		readers.Go(func() {
+			err := p.cmd.Wait()
+			if _, exit := errors.AsType[*exec.ExitError](err); exit {
+				err = nil
+			}
+			r.add(event{rank: rank, end: p.cmd.ProcessState, err: err})
+		})
+	}
+	return nil
+}
+
+// startCode is the exit code of a program that could not be started.
+func startCode(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return CodeNotFound
+	}
+	return CodeCannotStart
+}
+
+// pmiFD is the descriptor of the connection to the launcher in each process.
+const pmiFD = 3
+
+func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_ *proc, err error) {
+	args := r.args(rank)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.SysProcAttr = processAttributes() // the signals of a terminal reach the ranks through this process only
+	cmd.Env = append(cmd.Environ(),
+		fmt.Sprintf("%s=%d", pmi.EnvFD, pmiFD), fmt.Sprintf("%s=%d", pmi.EnvRank, rank), fmt.Sprintf("%s=%d", pmi.EnvSize, len(r.procs)),
+		fmt.Sprintf("MPI_LOCALRANKID=%d", rank), fmt.Sprintf("MPI_LOCALNRANKS=%d", len(r.procs)))
+	var theirs, ours []*os.File
+	defer func() {
+		for _, f := range theirs {
+			f.Close()
+		}
+		if err != nil {
+			for _, f := range ours {
+				f.Close()
+			}
+		}
+	}()
+	keep := func(own, other *os.File, err error) (*os.File, error) {
+		if err == nil {
+			ours, theirs = append(ours, own), append(theirs, other)
+		}
+		return other, err
+	}
+	other, err := keep(connection())
+	if err != nil {
+		return nil, err
+	}
+	cmd.ExtraFiles = []*os.File{other}
+	if cmd.Stdout, err = keep(os.Pipe()); err != nil {
+		return nil, err
+	}
+	if cmd.Stderr, err = keep(os.Pipe()); err != nil {
+		return nil, err
+	}
+	var in *os.File
+	if rank == 0 && r.Stdin != nil {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		cmd.Stdin, in = read, write
+		ours, theirs = append(ours, write), append(theirs, read)
+	}
+	if r.cores != nil {
+		if err := bind(r.cores[rank%len(r.cores)]); err != nil {
+			return nil, fmt.Errorf("binding it to a core: %w", err)
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	label := ""
+	if r.Label {
+		label = fmt.Sprintf("[%d] ", rank)
+	}
+	r.outputs = append(r.outputs, ours[1:3]...)
+	outputs.Go(func() { out.copy(ours[1], label); ours[1].Close() })
+	outputs.Go(func() { errs.copy(ours[2], label); ours[2].Close() })
+	if in != nil {
+		go func() { // it may wait for a terminal forever
+			_, _ = io.Copy(in, r.Stdin) // a rank need not read all
+			in.Close()
+		}()
+	}
+	return &proc{cmd: cmd, launcher: ours[0]}, nil
+}
+
+// read adds the lines of a rank to the events.
+func (r *running) read(rank int, conn *os.File) {
+	lines := bufio.NewScanner(conn) // a line that is too long ends it
+	for lines.Scan() {
+		r.add(event{rank: rank, line: lines.Text()})
+	}
+	conn.Close()
+}
+
+func (r *running) add(e event) {
+	select {
+	case r.events <- e:
+	case <-r.done:
+	}
+}
+
+func (r *running) handle(e event) {
+	if e.end == nil && e.err == nil {
+		r.answer(e.rank, e.line)
+		return
+	}
+	p := r.procs[e.rank]
+	p.exited = true
+	p.launcher.Close()
+	r.alive--
+	failed := &RankError{Rank: e.rank, Program: filepath.Base(r.args(e.rank)[0]), Code: 1}
+	state, _ := r.server.State(e.rank)
+	switch status := e.end.Sys().(syscall.WaitStatus); {
+	case e.err != nil:
+		failed.Err = e.err
+	case status.Signaled():
+		failed.Code, failed.Err = codeSignal+int(status.Signal()), fmt.Errorf("was ended by a signal: %v", status.Signal())
+		if status.CoreDump() {
+			failed.Err = fmt.Errorf("%w (core dumped)", failed.Err)
+		}
+	case !e.end.Success():
+		failed.Code, failed.Err = e.end.ExitCode(), fmt.Errorf("has ended with exit code %d", e.end.ExitCode())
+	case state == pmi.Connected || state == pmi.Waiting:
+		failed.Err = errors.New("has ended, with exit code 0, without MPI_Finalize")
+	default:
+		r.checkBarrier()
+		return
+	}
+	r.fail(failed)
+}
+
+// answer answers a line of a rank.
+func (r *running) answer(rank int, line string) {
+	replies, err := r.server.Handle(rank, line, nil)
+	for _, reply := range replies {
+		_, _ = io.WriteString(r.procs[reply.Rank].launcher, reply.Line) // the end of a process is an event
+	}
+	if err == nil {
+		r.checkBarrier()
+		return
+	}
+	failed := &RankError{Rank: rank, Program: filepath.Base(r.args(rank)[0]), Code: 1, Err: err}
+	if abort, is := errors.AsType[*pmi.AbortError](err); is {
+		failed.Code, failed.Err = abort.Code, fmt.Errorf("has aborted the job with code %d", abort.Code)
+	}
+	r.fail(failed)
+	r.all(syscall.SIGTERM) // and the rank itself
+}
+
+// checkBarrier ends the job if ranks wait for one that has ended.
+func (r *running) checkBarrier() {
+	var waiting []int
+	gone := -1
+	for rank, p := range r.procs {
+		if state, _ := r.server.State(rank); state == pmi.Waiting {
+			waiting = append(waiting, rank)
+		} else if p != nil && p.exited && gone < 0 {
+			gone = rank
+		}
+	}
+	if gone < 0 || len(waiting) == 0 {
+		return
+	}
+	why := "MPI_Finalize, but not in a barrier"
+	if state, _ := r.server.State(gone); state == pmi.Started {
+		why = "MPI_Init"
+	}
+	r.fail(&RankError{
+		Rank: gone, Program: filepath.Base(r.args(gone)[0]), Code: 1,
+		Err: fmt.Errorf("has ended without %s, and %s waits for it", why, ranksText(waiting)),
+	})
+}
+
+// fail notes the first failure, and ends the others.
+func (r *running) fail(f *RankError) {
+	if r.failure != nil || r.interrupted != 0 {
+		r.failed = true
+		return
+	}
+	f.Ended = r.alive
+	if r.procs[f.Rank] != nil && !r.procs[f.Rank].exited {
+		f.Ended--
+	}
+	r.failure = f
+	r.end(syscall.SIGTERM)
+}
+
+// end asks all ranks to end, and has them killed if they do not.
+func (r *running) end(s syscall.Signal) {
+	r.all(s)
+	if r.kill == nil {
+		r.kill = time.After(endTime)
+	}
+}
+
+// signal passes on a signal.
+func (r *running) signal(s syscall.Signal) {
+	switch s {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP:
+		if r.interrupted == 0 {
+			r.interrupted = s
+		} else {
+			s = syscall.SIGKILL
+		}
+		r.end(s)
+	default:
+		r.all(s)
+	}
+}
+
+// all sends a signal to the processes of all ranks, and what they have started.
+func (r *running) all(s syscall.Signal) {
+	for _, p := range r.procs {
+		if p != nil && !p.exited {
+			_ = syscall.Kill(-p.cmd.Process.Pid, s) // it may have ended
+		}
+	}
+}
+
+// progress says which ranks the others wait for.
+func (r *running) progress() {
+	var missing []int
+	connected := false
+	for rank, p := range r.procs {
+		switch state, barriers := r.server.State(rank); {
+		case state == pmi.Started && p != nil && !p.exited:
+			missing = append(missing, rank)
+		case state == pmi.Waiting && barriers == 1:
+			connected = true
+		}
+	}
+	if connected && len(missing) > 0 && r.Progress != nil {
+		r.Progress("waiting for " + ranksText(missing) + " to call MPI_Init")
+	}
+}
+
+// connection returns the two ends of a connection.
+func connection() (own, other *os.File, err error) {
+	syscall.ForkLock.RLock() // no process that is started meanwhile has it
+	defer syscall.ForkLock.RUnlock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("a connection to a rank: %w", err)
+	}
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil { // so that Close ends a Read
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "rank"), os.NewFile(uintptr(fds[1]), "launcher"), nil
+}

@@ -1,0 +1,161 @@
+package pmi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Conn is a connection to a launcher.
+type Conn interface {
+	io.ReadWriteCloser
+	SetDeadline(time.Time) error
+}
+
+// Client is a process of a job. Its methods may be called from any number of goroutines, and
+// run one after another.
+type Client struct {
+	rank, size int
+
+	mu    sync.Mutex
+	conn  Conn
+	lines *bufio.Reader
+	// keys is the name of the job's space of keys.
+	keys string
+}
+
+// Error is a request that the launcher has refused or not answered.
+type Error struct {
+	// Command is the request, such as "get".
+	Command string
+	Err     error
+}
+
+// Error says which request failed, and why.
+func (e *Error) Error() string { return fmt.Sprintf("the launcher (PMI-1, %s): %v", e.Command, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// errRefused is the cause of an error where the launcher gives none.
+var errRefused = errors.New("it has refused the request")
+
+// NewClient begins with a connection to a launcher, which it owns if there is no error. Rank
+// and size are what the launcher has put into the environment.
+func NewClient(ctx context.Context, conn Conn, rank, size int) (*Client, error) {
+	if size < 1 || rank < 0 || rank >= size {
+		return nil, fmt.Errorf("rank %d of a job of %d: ranks are 0 to its size minus 1", rank, size)
+	}
+	c := &Client{rank: rank, size: size, conn: conn, lines: bufio.NewReaderSize(conn, maxLine)}
+	if _, err := c.ask(ctx, "init", "response_to_init", "pmi_version", "1", "pmi_subversion", "1"); err != nil {
+		return nil, err
+	}
+	m, err := c.ask(ctx, "get_my_kvsname", "my_kvsname")
+	if err != nil {
+		return nil, err
+	}
+	if c.keys = m.get("kvsname"); !plain(c.keys, maxName) {
+		return nil, &Error{"get_my_kvsname", fmt.Errorf("%w: the name of the space of keys is %q", ErrMessage, c.keys)}
+	}
+	return c, nil
+}
+
+// Rank is the number of the process in the job.
+func (c *Client) Rank() int { return c.rank }
+
+// Size is how many processes the job has.
+func (c *Client) Size() int { return c.size }
+
+// Put gives a key a value. Others can get it after the next barrier.
+func (c *Client) Put(ctx context.Context, key, value string) error {
+	if !plain(key, maxKey) || !plain(value, maxValue) {
+		return &Error{"put", fmt.Errorf("key %.80q, value %.80q: they are 1 to %d and 1 to %d printable characters without spaces", key, value, maxKey, maxValue)}
+	}
+	_, err := c.ask(ctx, "put", "put_result", "kvsname", c.keys, "key", key, "value", value)
+	return err
+}
+
+// Get returns the value of a key.
+func (c *Client) Get(ctx context.Context, key string) (string, error) {
+	m, err := c.ask(ctx, "get", "get_result", "kvsname", c.keys, "key", key)
+	return m.get("value"), err
+}
+
+// Barrier waits until all processes of the job have called it.
+func (c *Client) Barrier(ctx context.Context) error {
+	_, err := c.ask(ctx, "barrier_in", "barrier_out")
+	return err
+}
+
+// Finalize notifies the launcher that the process needs it no longer, and closes the connection.
+func (c *Client) Finalize(ctx context.Context) error {
+	_, err := c.ask(ctx, "finalize", "finalize_ack")
+	c.conn.Close()
+	return err
+}
+
+// Abort asks the launcher to end the job with an exit code.
+func (c *Client) Abort(code int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, err := io.WriteString(c.conn, line("abort", "exitcode", strconv.Itoa(code))); err != nil {
+		return &Error{"abort", err}
+	}
+	return nil
+}
+
+// ask sends a request, and returns the answer.
+func (c *Client) ask(ctx context.Context, command, answer string, pairs ...string) (message, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	end := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) }) // a connection without deadlines waits
+	defer func() {
+		if !end() { // no later request ends because of it
+			_ = c.conn.SetDeadline(time.Time{})
+		}
+	}()
+	m, err := c.exchange(line(command, pairs...), answer)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return message{}, &Error{command, err}
+	}
+	return m, nil
+}
+
+func (c *Client) exchange(request, answer string) (message, error) {
+	if _, err := io.WriteString(c.conn, request); err != nil {
+		return message{}, err
+	}
+	text, err := c.lines.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return message{}, fmt.Errorf("%w: an answer is longer than %d bytes", ErrMessage, maxLine)
+	case errors.Is(err, io.EOF):
+		return message{}, errors.New("it has closed the connection: the job is over")
+	case err != nil:
+		return message{}, err
+	}
+	m, err := parse(string(text))
+	if err != nil {
+		return message{}, err
+	}
+	if m.command != answer {
+		return message{}, fmt.Errorf("%w: it answers with %s, not with %s", ErrMessage, m.command, answer)
+	}
+	if rc, err := m.number("rc"); err != nil {
+		return message{}, err
+	} else if rc != 0 {
+		if text := m.get("msg"); text != "" {
+			return message{}, fmt.Errorf("%w: %s", errRefused, text)
+		}
+		return message{}, errRefused
+	}
+	return m, nil
+}

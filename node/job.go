@@ -1,0 +1,190 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// EnvAddress names an environment variable with the IP address at which this host's ranks of a
+// job are, or a prefix such as 10.1.0.0/16 that it is in. Without it, it is the one from which
+// packets to other networks are sent, or a loopback address if there is none.
+const EnvAddress = "ZRLMPI_ADDRESS"
+
+// Exchange is what a launcher offers to the processes of a job: by it they find each other.
+type Exchange interface {
+	Rank() int
+	Size() int
+	// Put gives a key a value, which all processes can Get after the next Barrier.
+	Put(ctx context.Context, key, value string) error
+	Get(ctx context.Context, key string) (string, error)
+	Barrier(ctx context.Context) error
+	// Finalize says that the process is not to be waited for any longer.
+	Finalize(ctx context.Context) error
+}
+
+// Join makes this process the rank of a job that a launcher has started, and returns the rank's
+// running engine. All ranks speak the extended profile, through shared memory within a host.
+// It returns when all of them have called it. Closing the engine ends the exchange.
+func Join(ctx context.Context, x Exchange) (mpe.Device, error) {
+	ip, err := ownAddress(os.Getenv(EnvAddress))
+	if err != nil {
+		return nil, err
+	}
+	// The port is the rank's as long as it runs, whatever transports it uses.
+	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, 0)))
+	if err != nil {
+		return nil, fmt.Errorf("a port for rank %d of the job: %w", x.Rank(), err)
+	}
+	d, err := join(ctx, x, place{socket.LocalAddr().(*net.UDPAddr).AddrPort(), hostName()}, socket)
+	if err != nil {
+		socket.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// place is where a rank of a job is.
+type place struct {
+	addr netip.AddrPort
+	// host identifies a host, or a container on it: shared memory and addresses are within it.
+	host string
+}
+
+// jobVersion is what ranks of a job check that they understand each other by.
+const jobVersion = "zrlmpi1"
+
+func (p place) String() string { return jobVersion + ";" + p.addr.String() + ";" + p.host }
+
+func parsePlace(text string) (place, error) {
+	fields := strings.Split(text, ";")
+	if len(fields) != 3 || fields[0] != jobVersion {
+		return place{}, fmt.Errorf("its place is %.80q, and not one of this version: all programs of a job are to have the same version of zrlmpi", text)
+	}
+	addr, err := netip.ParseAddrPort(fields[1])
+	return place{addr, fields[2]}, err
+}
+
+func placeKey(rank int) string { return fmt.Sprintf("zrlmpi-place-%d", rank) }
+
+func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.Device, error) {
+	if err := x.Put(ctx, placeKey(x.Rank()), own.String()); err != nil {
+		return nil, err
+	}
+	if err := x.Barrier(ctx); err != nil {
+		return nil, err
+	}
+	places := make([]place, x.Size())
+	for rank := range places {
+		text, err := x.Get(ctx, placeKey(rank))
+		if err == nil {
+			places[rank], err = parsePlace(text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("rank %d of the job: %w", rank, err)
+		}
+	}
+	if err := checkPlaces(places); err != nil {
+		return nil, err
+	}
+	profile := protocol.Extended
+	ranks := make([]config.Rank, len(places))
+	for rank, p := range places {
+		ranks[rank] = config.Rank{Rank: rank, Address: config.Address{AddrPort: p.addr}, Run: config.RunHost}
+	}
+	cfg := config.New(ranks...)
+	cfg.Control.Socket = ""
+	cfg.Defaults.Profile = (*config.Profile)(&profile)
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	d, err := open(cfg, x.Rank(), nil, socket)
+	if err != nil {
+		return nil, err
+	}
+	return &joined{d, x, socket}, nil
+}
+
+// checkPlaces wants ranks on different hosts to reach each other at their addresses.
+func checkPlaces(places []place) error {
+	for a, p := range places {
+		for b, q := range places[:a] {
+			if same := p.addr.Addr() == q.addr.Addr(); p.host != q.host && (same || p.addr.Addr().IsLoopback() || q.addr.Addr().IsLoopback()) {
+				return fmt.Errorf("ranks %d and %d of the job are on two hosts, %s and %s, and cannot reach each other at %v and %v: set %s on each host to its address, or to the network that they have in common",
+					b, a, q.host, p.host, q.addr.Addr(), p.addr.Addr(), EnvAddress)
+			}
+		}
+	}
+	return nil
+}
+
+// joined is a rank of a job.
+type joined struct {
+	mpe.Device
+	exchange Exchange
+	socket   *net.UDPConn
+}
+
+// Close ends the rank's part in the job.
+func (j *joined) Close(ctx context.Context) error {
+	err := j.Device.Close(ctx)
+	j.socket.Close() // again, where it was the engine's
+	return errors.Join(err, j.exchange.Finalize(ctx))
+}
+
+// anywhere is an address of another network, to which nothing is sent (RFC 5737).
+var anywhere = netip.MustParseAddrPort("192.0.2.1:9")
+
+// ownAddress returns the address of this host by what EnvAddress says.
+func ownAddress(text string) (netip.Addr, error) {
+	if text == "" {
+		conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(anywhere))
+		if err != nil { // there is no route
+			return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+		}
+		defer conn.Close()
+		return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
+	}
+	if ip, err := netip.ParseAddr(text); err == nil {
+		return ip, nil
+	}
+	network, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("%s=%s is neither an IP address nor a prefix such as 10.1.0.0/16", EnvAddress, text)
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	for _, a := range own {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && network.Contains(p.Addr().Unmap()) {
+			return p.Addr().Unmap(), nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("%s=%s: this host has no address in it: it has %v", EnvAddress, text, own)
+}
+
+// hostName identifies this host, in characters that an exchange carries.
+func hostName() string {
+	name, _ := os.Hostname() // what follows makes up for it
+	namespace, _ := os.Readlink("/proc/self/ns/net")
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	id := name + "/" + strings.Trim(namespace, "net:[]")
+	if len(boot) >= 8 {
+		id += "/" + string(boot[:8])
+	}
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r >= 0x7f || r == ';' || r == '=' {
+			return '_'
+		}
+		return r
+	}, id)
+}

@@ -1,0 +1,156 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// job is a launcher in memory. Its keys are exchanged by one barrier.
+type job struct {
+	size    int
+	mu      sync.Mutex
+	values  map[string]string
+	barrier sync.WaitGroup
+	ended   int
+}
+
+func newJob(size int) *job {
+	j := &job{size: size, values: map[string]string{}}
+	j.barrier.Add(size)
+	return j
+}
+
+type exchange struct {
+	*job
+	rank int
+}
+
+func (x exchange) Rank() int { return x.rank }
+
+func (x exchange) Size() int { return x.size }
+
+func (x exchange) Put(_ context.Context, key, value string) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.values[key] = value
+	return nil
+}
+
+func (x exchange) Get(_ context.Context, key string) (string, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	value, found := x.values[key]
+	if !found {
+		return "", errors.New("there is no such key")
+	}
+	return value, nil
+}
+
+func (x exchange) Barrier(context.Context) error {
+	x.barrier.Done()
+	x.barrier.Wait()
+	return nil
+}
+
+func (x exchange) Finalize(context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ended++
+	return nil
+}
+
+// TestJoin: the ranks of a job reach each other, and jobs side by side do not mix.
+func TestJoin(t *testing.T) {
+	t.Setenv(EnvAddress, "127.0.0.0/8")
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var all sync.WaitGroup
+	for _, n := range []int{1, 2, 5, 5} {
+		j := newJob(n)
+		devices := make([]mpe.Device, n)
+		var joined sync.WaitGroup
+		for rank := range n {
+			joined.Go(func() {
+				var err error
+				if devices[rank], err = Join(ctx, exchange{j, rank}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		joined.Wait()
+		if t.Failed() {
+			return
+		}
+		all.Go(func() {
+			var greeted sync.WaitGroup
+			for _, d := range devices {
+				greeted.Go(func() { greet(ctx, t, d, protocol.Extended) })
+			}
+			greeted.Wait()
+			if err := closeAll(devices); err != nil || j.ended != n {
+				t.Errorf("%v, %d ranks of %d have finalized", err, j.ended, n)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestPlaces: ranks that cannot reach each other are named.
+func TestPlaces(t *testing.T) {
+	const a, b, c = "10.0.0.1:1000", "10.0.0.2:1000", "127.0.0.1:1000"
+	for _, tt := range []struct{ places, want string }{
+		{a + "/x", ""},
+		{a + "/x 10.0.0.1:1001/x", ""},
+		{a + "/x " + b + "/y", ""},
+		{c + "/x 127.0.0.1:1001/x", ""},
+		{a + "/x " + b + "/y 10.0.0.1:1001/z", "ranks 0 and 2 of the job are on two hosts, x and z, and cannot reach each other at 10.0.0.1 and 10.0.0.1: set ZRLMPI_ADDRESS"},
+		{c + "/x 127.0.0.1:1001/x " + b + "/y", "ranks 0 and 2 of the job are on two hosts, x and y"},
+		{a + "/x " + c + "/y", "ranks 0 and 1"},
+	} {
+		var places []place
+		for text := range strings.FieldsSeq(tt.places) {
+			addr, host, _ := strings.Cut(text, "/")
+			p, err := parsePlace(place{netip.MustParseAddrPort(addr), host}.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			places = append(places, p)
+		}
+		if err := checkPlaces(places); (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.places, err, tt.want)
+		}
+	}
+	for _, text := range []string{"", "zrlmpi0;127.0.0.1:1;x", "zrlmpi1;127.0.0.1;x", "zrlmpi1;127.0.0.1:1"} {
+		if p, err := parsePlace(text); err == nil {
+			t.Errorf("%q is %v", text, p)
+		}
+	}
+}
+
+func TestOwnAddress(t *testing.T) {
+	for _, tt := range []struct{ text, want, err string }{
+		{"10.1.2.3", "10.1.2.3", ""},
+		{"127.0.0.0/8", "127.0.0.1", ""},
+		{"240.0.0.0/4", "", "ZRLMPI_ADDRESS=240.0.0.0/4: this host has no address in it: it has "},
+		{"eth0", "", "ZRLMPI_ADDRESS=eth0 is neither an IP address nor a prefix"},
+	} {
+		ip, err := ownAddress(tt.text)
+		if tt.err == "" && (err != nil || ip.String() != tt.want) || tt.err != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.err)) {
+			t.Errorf("%s: %v, %v", tt.text, ip, err)
+		}
+	}
+	if ip, err := ownAddress(""); err != nil || !ip.Is4() {
+		t.Errorf("%v, %v", ip, err)
+	}
+	if name := hostName(); name == "" || strings.ContainsAny(name, " ;=\n") {
+		t.Errorf("%q", name)
+	}
+}
