@@ -181,8 +181,8 @@ func (s *session) discharge(op *operation) {
 
 // detacher is an operation that can end while its transfer keeps the buffer.
 type detacher interface {
-	Detach(cause error, release func()) (mpe.Status, error)
-	Abandon(cause error, release func()) (mpe.Status, error)
+	Detach(cause error, keep mpe.Keep) (mpe.Status, error)
+	Abandon(cause error, keep mpe.Keep) (mpe.Status, error)
 }
 
 // detach ends an operation because of cause, for a program that waits no longer, or is gone.
@@ -193,16 +193,21 @@ func (s *session) detach(op *operation, cause error, gone bool) (mpe.Status, err
 	if !ok || op.kind == opCall || !large && !gone {
 		return op.dev.Wait(endedContext(cause))
 	}
-	var release func()
+	var keep mpe.Keep
 	if large {
-		m, b := &s.server.memory, op.detachMemory()
-		m.force(int64(cap(b)))
-		release = func() { m.release(b) }
+		keep = op.leave
 	}
 	if gone {
-		return l.Abandon(cause, release)
+		return l.Abandon(cause, keep)
 	}
-	return l.Detach(cause, release)
+	return l.Detach(cause, keep)
+}
+
+// leave implements mpe.Keep.
+func (op *operation) leave(buf []byte) (kept []byte, release func()) {
+	m, b := &op.s.server.memory, op.detachMemory()
+	m.force(int64(cap(b)))
+	return buf, func() { m.release(b) }
 }
 
 // force takes from what is common, also more than there is. Less is drawn until it has

@@ -11,8 +11,8 @@ import (
 type buffers struct {
 	free [maxClass + 1][][]byte
 	held int
-	// given are buffers that their owners have left to the engine, by their beginning,
-	// and what is called when it needs them no longer.
+	// given are buffers that Keep has returned, by their beginning, and what is called when the
+	// engine needs them no longer.
 	given map[*byte]func()
 }
 
@@ -43,16 +43,13 @@ func (b *buffers) get(n int) []byte {
 	return make([]byte, n, 1<<c)
 }
 
-// own returns a buffer with the same bytes that is the engine's: buf itself if its owner
-// leaves it to the engine until release is called, and else a copy.
-func (b *buffers) own(buf []byte, release func()) []byte {
-	if release == nil {
+// own returns a buffer with the same bytes that is the engine's: what keep returns, or a copy
+// if it is nil.
+func (b *buffers) own(buf []byte, keep Keep) []byte {
+	if keep == nil || len(buf) == 0 {
 		return bytes.Clone(buf)
 	}
-	if len(buf) == 0 {
-		release()
-		return nil
-	}
+	buf, release := keep(buf)
 	if b.given == nil {
 		b.given = make(map[*byte]func())
 	}

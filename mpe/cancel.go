@@ -1,13 +1,12 @@
 package mpe
 
 // endWait ends a request for its caller, whose context has ended with cause, unless it has
-// ended. It reports whether its buffer was left to a transfer that goes on, which calls
-// release when it needs it no longer. The message that a receive has matched goes to the next
-// receive that it fits, unless the caller is gone: then it is dropped.
-func (e *core) endWait(r *Request, cause error, release func(), gone bool) (detached bool) {
+// ended. A transfer that goes on has what keep returns. The message that a receive has matched
+// goes to the next receive that it fits, unless the caller is gone: then it is dropped.
+func (e *core) endWait(r *Request, cause error, keep Keep, gone bool) {
 	switch {
 	case r.over():
-		return false
+		return
 	case r.kind == opCollective:
 		r.call.Abort(cause)
 	default:
@@ -15,12 +14,11 @@ func (e *core) endWait(r *Request, cause error, release func(), gone bool) (deta
 		if !e.cancel(r) {
 			err.InTransfer = true
 			e.revokePlacement(r) // before the caller has the buffer
-			detached = e.detach(r, release, gone)
+			e.detach(r, keep, gone)
 		}
 		e.finish(r, err)
 	}
 	e.flush()
-	return detached
 }
 
 // cancelled cancels a request, if that is still possible. A call that was begun is not: the
@@ -55,18 +53,16 @@ func (e *core) cancel(r *Request) bool {
 }
 
 // detach gives the transfer of a request that cannot be cancelled a buffer of
-// its own, and reports whether that is the caller's. Drop says that no other receive gets the
-// message of one.
-func (e *core) detach(r *Request, release func(), drop bool) (kept bool) {
+// its own. Drop says that no other receive gets the message of one.
+func (e *core) detach(r *Request, keep Keep, drop bool) {
 	switch {
 	case r.send():
-		r.p.detachSend(r, release)
+		r.p.detachSend(r, keep)
 	case drop:
-		return r.in.p.discardRecv(r, release)
+		r.in.p.discardRecv(r, keep)
 	default:
-		r.in.p.detachRecv(r, release)
+		r.in.p.detachRecv(r, keep)
 	}
-	return true
 }
 
 // abortQueued ends everything that has not begun to move.

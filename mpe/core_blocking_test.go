@@ -457,24 +457,20 @@ func (o *simulatedOp) Wait(ctx context.Context) (Status, error) {
 }
 
 // Detach is Request.Detach.
-func (o *simulatedOp) Detach(cause error, release func()) (Status, error) {
-	return o.detach(cause, release, false)
+func (o *simulatedOp) Detach(cause error, keep Keep) (Status, error) {
+	return o.detach(cause, keep, false)
 }
 
 // Abandon is Request.Abandon.
-func (o *simulatedOp) Abandon(cause error, release func()) (Status, error) {
-	return o.detach(cause, release, true)
+func (o *simulatedOp) Abandon(cause error, keep Keep) (Status, error) {
+	return o.detach(cause, keep, true)
 }
 
-func (o *simulatedOp) detach(cause error, release func(), gone bool) (Status, error) {
+func (o *simulatedOp) detach(cause error, keep Keep, gone bool) (Status, error) {
 	for o.kind == opCollective && !o.over() && o.call.CancelComputing(cause) {
 		o.d.Yield() // the user's function has the buffers
 	}
-	detached := false
-	o.d.event(func() { detached = o.d.endWait(o.Request, cause, release, gone) })
-	if !detached && release != nil {
-		release()
-	}
+	o.d.event(func() { o.d.endWait(o.Request, cause, keep, gone) })
 	return o.status, o.err
 }
 

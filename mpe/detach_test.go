@@ -15,16 +15,23 @@ import (
 
 var errEnough = errors.New("enough")
 
-// detach detaches a request that is in transfer, and returns whether its buffer has been
-// released. It is zeroed then.
-func detach(t *testing.T, op mpe.Op, buf []byte) *atomic.Bool {
+// detach detaches a request that is in transfer, which goes on with its buffer or a copy, and
+// returns whether that has been released. It is zeroed then.
+func detach(t *testing.T, op mpe.Op, buf []byte, copied bool) *atomic.Bool {
 	t.Helper()
 	released := new(atomic.Bool)
-	_, err := op.(*mpe.Request).Detach(errEnough, func() {
-		if released.Swap(true) {
-			t.Error("released twice")
+	_, err := op.(*mpe.Request).Detach(errEnough, func(part []byte) ([]byte, func()) {
+		kept := part
+		if copied {
+			kept = bytes.Clone(part)
+			clear(buf) // it is the caller's when Detach returns
 		}
-		clear(buf)
+		return kept, func() {
+			if released.Swap(true) {
+				t.Error("released twice")
+			}
+			clear(kept)
+		}
 	})
 	var we *mpe.WaitError
 	if !errors.As(err, &we) || !we.InTransfer || !errors.Is(err, errEnough) {
@@ -47,7 +54,8 @@ func TestDetach(t *testing.T) {
 		"cloudfpga": {func() *cluster { return newCluster(t, 2, handshake.SoftwarePeer(), nil) }, 2500 * time.Microsecond},
 		"extended":  {func() *cluster { return newExtended(t, 2, func(x *extended.Config) { x.Window = 4 }) }, 10 * time.Millisecond},
 	} {
-		for _, send := range []bool{true, false} {
+		for i := range 4 {
+			send, copied := i%2 == 0, i/2 == 0
 			synctest.Test(t, func(t *testing.T) {
 				c := tt.cluster()
 				defer c.close()
@@ -58,7 +66,7 @@ func TestDetach(t *testing.T) {
 				s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: out})
 				time.Sleep(tt.after)
 				if send {
-					released := detach(t, s, out)
+					released := detach(t, s, out, copied)
 					if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(in, data) {
 						t.Errorf("%s: %v, intact: %v", name, err, bytes.Equal(in, data))
 					}
@@ -68,7 +76,7 @@ func TestDetach(t *testing.T) {
 					}
 					return
 				}
-				released := detach(t, r, in)
+				released := detach(t, r, in, copied)
 				if _, err := s.Wait(t.Context()); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -87,14 +95,17 @@ func TestDetach(t *testing.T) {
 			})
 		}
 	}
-	// What is not in transfer is released at once.
+	// What is not in transfer is not kept.
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 		defer c.close()
-		released := false
 		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 8)})
-		if _, err := r.(*mpe.Request).Detach(errEnough, func() { released = true }); !errors.Is(err, errEnough) || !released {
-			t.Errorf("%v, released: %v", err, released)
+		_, err := r.(*mpe.Request).Detach(errEnough, func(buf []byte) ([]byte, func()) {
+			t.Error("its buffer is kept")
+			return buf, func() {}
+		})
+		if !errors.Is(err, errEnough) {
+			t.Error(err)
 		}
 	})
 }

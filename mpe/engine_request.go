@@ -71,19 +71,23 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	return r.status, r.err
 }
 
-// Detach ends the request as Wait does when its context has ended with cause, but leaves
-// its buffer to a transfer that cannot be cancelled and goes on. Release is called when
-// the buffer is the caller's again, perhaps before Detach returns. It must not call the
-// engine, and not wait. An engine that is closed meanwhile does not call it.
-func (r *Request) Detach(cause error, release func()) (Status, error) {
-	return r.e.detachOrCancel(r, cause, release, false)
+// Keep returns memory for a transfer that goes on without its caller, with the bytes of buf:
+// buf itself, or a copy. Release is called when the engine needs the memory no longer. Neither may
+// call the engine, or wait. An engine that is closed meanwhile does not call release.
+type Keep func(buf []byte) (kept []byte, release func())
+
+// Detach ends the request as Wait does when its context has ended with cause, but a transfer
+// that cannot be cancelled goes on with what keep returns. Keep is not called otherwise, nor
+// after Detach has returned: then the buffer is the caller's, unless keep has returned it.
+func (r *Request) Detach(cause error, keep Keep) (Status, error) {
+	return r.e.detachOrCancel(r, cause, keep, false)
 }
 
 // Abandon is Detach for a caller that is gone: a message that a receive has matched is dropped
-// with it, as no other program is to receive it. A nil release has the engine copy what it
+// with it, as no other program is to receive it. A nil keep has the engine copy what it
 // needs, as Wait does.
-func (r *Request) Abandon(cause error, release func()) (Status, error) {
-	return r.e.detachOrCancel(r, cause, release, true)
+func (r *Request) Abandon(cause error, keep Keep) (Status, error) {
+	return r.e.detachOrCancel(r, cause, keep, true)
 }
 
 // sleep waits for the request to end without polling, as progress.Group.Sleep does.
@@ -170,18 +174,15 @@ func (r *Request) Cancel() {
 // whose DATA is out still needs its payload for retransmissions, and a sender that has been
 // cleared will send, so its message is kept for the next receive, unless the caller is gone.
 //
-// With release, the caller's buffer goes to what goes on, instead of a copy. Release
-// is called when it is not needed any more, with the lock held, or before detachOrCancel
-// returns.
-func (e *Engine) detachOrCancel(r *Request, cause error, release func(), gone bool) (Status, error) {
+// With keep, what goes on has what that returns, instead of a copy. It is called with the lock
+// held, and so is its release.
+func (e *Engine) detachOrCancel(r *Request, cause error, keep Keep, gone bool) (Status, error) {
 	e.lock()
 	defer e.unlock()
 	for r.kind == opCollective && !r.over() && r.call.CancelComputing(cause) {
 		e.awaitUser() // the user's function has the buffers
 	}
-	if !e.endWait(r, cause, release, gone) && release != nil {
-		release()
-	}
+	e.endWait(r, cause, keep, gone)
 	return r.status, r.err
 }
 

@@ -72,12 +72,11 @@ type link interface {
 	cancelSend(r *Request) bool
 	cancelRecv(r *Request) bool
 	// detachSend and detachRecv give the transfer of a request that cannot be cancelled
-	// a buffer of its own: the request's if release is not nil, otherwise a copy.
-	detachSend(r *Request, release func())
-	detachRecv(r *Request, release func())
-	// discardRecv detaches a receive whose message nothing else may receive, and reports
-	// whether it needs the buffer until it calls release.
-	discardRecv(r *Request, release func()) (kept bool)
+	// a buffer of its own, as buffers.own does.
+	detachSend(r *Request, keep Keep)
+	detachRecv(r *Request, keep Keep)
+	// discardRecv is detachRecv of a message that nothing else may receive.
+	discardRecv(r *Request, keep Keep)
 	// abortUnsent ends the sends of which the peer knows nothing; abortAll ends
 	// everything.
 	abortUnsent(err error)

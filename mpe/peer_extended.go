@@ -372,24 +372,23 @@ func (l *extendedLink) cancelSend(r *Request) bool { return l.cancel(r.out) }
 
 func (l *extendedLink) cancelRecv(*Request) bool { return false } // its sender has been cleared
 
-func (l *extendedLink) detachSend(r *Request, release func()) {
+func (l *extendedLink) detachSend(r *Request, keep Keep) {
 	l.invalidate(r.out)
 	o := l.outs.at(r.out)
-	o.req, o.buf, o.own = nil, l.p.e.buffers.own(o.buf, release), true
+	o.req, o.buf, o.own = nil, l.p.e.buffers.own(o.buf, keep), true
 }
 
-func (l *extendedLink) detachRecv(r *Request, release func()) {
+func (l *extendedLink) detachRecv(r *Request, keep Keep) {
 	e, in := l.p.e, r.in
-	in.buf = e.buffers.own(in.buf[:min(int64(len(in.buf)), in.bytes)], release)
+	in.buf = e.buffers.own(in.buf[:min(int64(len(in.buf)), in.bytes)], keep)
 	in.own, in.req = true, nil
 	e.restore(in)
 }
 
-func (l *extendedLink) discardRecv(r *Request, _ func()) (kept bool) {
+func (l *extendedLink) discardRecv(r *Request, _ Keep) {
 	in := r.in
 	in.buf, in.own, in.req = nil, false, nil
 	r.in = nil
-	return false
 }
 
 // abortUnsent also asks the peer to cancel the sends that no receive has matched.

@@ -375,21 +375,20 @@ func (l *handshakeLink) cancelRecv(r *Request) bool {
 	return true
 }
 
-func (l *handshakeLink) detachSend(r *Request, release func()) { l.sending = l.detach(r, release) }
+func (l *handshakeLink) detachSend(r *Request, keep Keep) { l.sending = l.detach(r, keep) }
 
-func (l *handshakeLink) detachRecv(r *Request, release func()) { l.recving = l.detach(r, release) }
+func (l *handshakeLink) detachRecv(r *Request, keep Keep) { l.recving = l.detach(r, keep) }
 
-func (l *handshakeLink) discardRecv(r *Request, release func()) (kept bool) {
-	l.detachRecv(r, release)
+func (l *handshakeLink) discardRecv(r *Request, keep Keep) {
+	l.detachRecv(r, keep)
 	l.recving.discards = true
-	return true
 }
 
 // detach returns the request that takes r's place in the pair.
-func (l *handshakeLink) detach(r *Request, release func()) *Request {
+func (l *handshakeLink) detach(r *Request, keep Keep) *Request {
 	return &Request{
 		kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
-		buf: l.p.e.buffers.own(r.buf, release), posted: r.posted, id: r.id, in: r.in, detached: true, status: r.status,
+		buf: l.p.e.buffers.own(r.buf, keep), posted: r.posted, id: r.id, in: r.in, detached: true, status: r.status,
 	}
 }
 
