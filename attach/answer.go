@@ -16,16 +16,18 @@ func (op *operation) end(st *mpe.Status, found bool, err error) {
 // finish makes the answer.
 func (op *operation) finish(st *mpe.Status, found bool, err error) {
 	s := op.s
-	op.done.id, op.done.found, op.done.stored, op.done.status, op.done.err = op.id, found, 0, *st, err
+	op.done.id, op.done.found, op.done.status, op.done.err = op.id, found, *st, err
 	if op.dev != nil {
 		op.dev.Free()
 		op.dev = nil
 	}
 	var memory []byte
 	n := op.stored(st, err)
-	if n > 0 {
-		op.done.stored, op.buf = uint64(n), op.buf[:n]
-	} else { // its answer may wait for long
+	op.done.stored = uint64(n)
+	if op.placed { // it is where the program wants it
+		n = 0
+	}
+	if op.buf = op.buf[:n]; n == 0 { // its answer may wait for long
 		op.buf = nil
 		memory = op.detachMemory()
 	}

@@ -24,6 +24,8 @@ type Client struct {
 	limits Limits
 	chunk  int
 	ring   uint64 // length of a ring in bytes, or 0
+	placed uint64 // length of the arena in bytes
+	arena  arena
 	peers  []mpe.PeerInfo
 
 	// spin is answerTime.
@@ -55,7 +57,7 @@ var _ mpe.Device = (*Client)(nil)
 // Dial attaches to a rank of the daemon that listens at socket, or to any of its ranks if
 // that is AnyRank. The error is a *RefusedError if the daemon says no.
 func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
-	return dial(ctx, socket, rank, flagRings)
+	return dial(ctx, socket, rank, flagRings|flagArena)
 }
 
 // dial is Dial with the flags of HELLO.
@@ -78,7 +80,7 @@ func dial(ctx context.Context, socket string, rank int, flags uint32) (*Client, 
 	}
 	var stream polled
 	if err == nil {
-		stream, err = greeting.stream(c.ring)
+		stream, err = greeting.stream(c.ring, c.placed)
 	}
 	if err == nil {
 		if err = c.open(stream, from, stream); err != nil {
@@ -118,6 +120,7 @@ func (c *Client) open(stream Stream, from *source, source polled) error {
 	c.stream, from.Reader, c.out = stream, stream, newOutbox(stream)
 	if r, ok := stream.(rings); ok {
 		c.out.rings, c.in.ahead = r, directLen
+		c.arena.open(r.arena())
 	}
 	// A reader receives what the daemon sent before the connection ended, and
 	// then the end.
@@ -164,7 +167,7 @@ func (c *Client) greet(conn io.Writer, rank int, flags uint32) error {
 	if err != nil {
 		return err
 	}
-	c.rank, c.limits, c.chunk, c.ring = int(w.rank), w.limits, int(w.chunk), w.ring
+	c.rank, c.limits, c.chunk, c.ring, c.placed = int(w.rank), w.limits, int(w.chunk), w.ring, w.arena
 	c.oversubscribed = w.flags&flagOversubscribed != 0
 	for rank := range int(w.size) {
 		if err := c.in.next(); err != nil {
@@ -266,6 +269,9 @@ func (c *Client) enter(w *work) (*Op, error) {
 		op = &Op{c: c, over: make(chan struct{}, 1)}
 	}
 	op.begin(c.ops.add(op), w)
+	if n := len(op.req.Buf); n >= arenaLeast {
+		op.block = c.arena.take(n)
+	}
 	return op, nil
 }
 
@@ -295,6 +301,7 @@ func (c *Client) remove(id uint64) *Op {
 	op := c.ops.get(id)
 	if op != nil {
 		c.ops.remove(id)
+		c.arena.put(op.block)
 	}
 	return op
 }

@@ -12,19 +12,23 @@ import (
 )
 
 // TestClientInC: a program that was written from docs/attach.md alone attaches, sends and
-// receives through rings, and detaches. Long messages make it wait for room.
+// receives through rings, with payload in the arena or not, and detaches. Long messages make it
+// wait for room.
 func TestClientInC(t *testing.T) {
 	cc := needs.Program(t, "a client in C", "cc", "gcc libc6-dev")
 	program := filepath.Join(t.TempDir(), "client")
 	if out, err := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", program, "testdata/client.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	h := serve(t, newWorld(2, 0, 1), Options{})
+	h, arena := serve(t, newWorld(2, 0, 1), Options{}), []string{"arena"}
 	other := h.dial(t, 1)
-	for _, tt := range []struct{ bytes, times int }{{0, 3}, {4, 2000}, {100_000, 50}, {5*ringLen + 3, 3}} {
+	for _, tt := range []struct {
+		bytes, times int
+		arena        []string
+	}{{0, 3, nil}, {4, 2000, nil}, {100_000, 50, nil}, {5*ringLen + 3, 3, nil}, {0, 3, arena}, {100_000, 50, arena}, {arenaLen / 2, 3, arena}, {arenaLen/2 + 1, 3, arena}} {
 		echoed := make(chan error, 1)
 		go func() { echoed <- sendBack(other, tt.bytes, tt.times) }()
-		cmd := exec.CommandContext(within(t), program, h.socket, "0", "1", fmt.Sprint(tt.bytes), fmt.Sprint(tt.times))
+		cmd := exec.CommandContext(within(t), program, append([]string{h.socket, "0", "1", fmt.Sprint(tt.bytes), fmt.Sprint(tt.times)}, tt.arena...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%d messages of %d bytes: %v\n%s", tt.times, tt.bytes, err, out)
 		}

@@ -22,6 +22,8 @@ type Op struct {
 	c   *Client
 	id  uint64
 	req mpe.Operation
+	// block is where in the arena its payload is, if there is one.
+	block span
 	// probe is what to probe for, instead of req, if probing is set; call is the call
 	// to make, if calls is: it is kept for the next one.
 	probe   probe
@@ -71,6 +73,9 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	if err != nil {
 		return nil, err
 	}
+	if op.block.n > 0 && req.Kind != mpe.OpRecv {
+		c.arena.write(op.block, req.Buf)
+	}
 	c.out.putNow(op)
 	return op, nil
 }
@@ -99,7 +104,7 @@ func (op *Op) begin(id uint64, w *work) {
 	op.mu.Lock() // the outbox may just be leaving the old one
 	defer op.mu.Unlock()
 	op.id, op.probing, op.calls, op.got = id, w.probe != nil, w.call != nil, 0
-	op.req = mpe.Operation{}
+	op.req, op.block = mpe.Operation{}, span{}
 	switch {
 	case op.probing:
 		op.probe = *w.probe
@@ -154,7 +159,7 @@ func (op *Op) next(b []byte) (head, payload []byte, more bool) {
 		return op.call.next(b, begun, op.c.chunk)
 	}
 	r := &op.req
-	if r.Kind != mpe.OpRecv {
+	if r.Kind != mpe.OpRecv && op.block.n == 0 {
 		payload = r.Buf[op.sent:min(len(r.Buf), op.sent+op.c.chunk)]
 		op.sent += len(payload)
 		op.writing = true
@@ -167,6 +172,7 @@ func (op *Op) next(b []byte) (head, payload []byte, more bool) {
 	s := start{
 		id: op.id, kind: r.Kind, datatype: r.Datatype, anyDatatype: r.AnyDatatype,
 		peer: int32(r.Peer), tag: int32(r.Tag), comm: r.Comm, length: uint64(len(r.Buf)),
+		placed: op.block.n > 0, place: uint64(op.block.at),
 	}
 	return appendStart(b, &s, len(payload)), payload, more
 }

@@ -95,13 +95,16 @@ func (c *Client) begin() error {
 		if err != nil {
 			return err
 		}
+		c.read.ends = true
 		if op.calls && d.err == nil && d.stored != op.call.result {
 			return violation("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", d.id, op.call.result, d.stored)
+		}
+		if op.block.n > 0 {
+			return op.placed(d.stored)
 		}
 		if uint64(op.got) != d.stored {
 			return violation("DONE of operation %#x says that %d bytes were stored, but %d have come", d.id, d.stored, op.got)
 		}
-		c.read.ends = true
 		return nil
 	case frameData:
 		id, err := c.in.readID()
@@ -146,6 +149,15 @@ func (c *Client) store(id uint64) (*Op, error) {
 	return op, nil
 }
 
+// placed takes n bytes of a receive's payload out of the arena.
+func (op *Op) placed(n uint64) error {
+	if most := uint64(len(op.req.Buf)); n > most || n > 0 && op.req.Kind != mpe.OpRecv {
+		return violation("DONE of operation %#x says that %d bytes were stored, where there is room for %d", op.id, n, most)
+	}
+	copy(op.req.Buf[:n], op.c.arena.mem[op.block.at:])
+	return nil
+}
+
 // given waits until a call's payload is not read any longer: the result may go to the same
 // memory. The daemon has all of it, so its writer is about to report that.
 func (op *Op) given() error {
@@ -172,7 +184,7 @@ func (op *Op) room() int {
 	switch {
 	case op.calls:
 		return op.call.take.left
-	case op.probing || op.req.Kind != mpe.OpRecv:
+	case op.probing || op.req.Kind != mpe.OpRecv || op.block.n > 0:
 		return 0
 	}
 	return len(op.req.Buf) - op.got
@@ -183,6 +195,7 @@ func (c *Client) end(err error) {
 	c.fail(c.broken(err))
 	c.group.Remove()
 	c.stop()
+	c.arena.close()
 	c.stream.Close()
 	close(c.ended)
 }

@@ -92,8 +92,8 @@ func TestDocumentFields(t *testing.T) {
 		{"## Frame", appendHeader(nil, frameDone, 0x1234), map[string]string{"length": le(4, 0x1234), "frame": "\x07", "": "\x00\x00\x00", "body": ""}},
 		{"**HELLO**", helloFrame(hello{version: 0x11, rank: -1, flags: 0x12})[frameHeaderLen:], map[string]string{
 			"magic": magic, "version": le(4, 0x11), "rank": "\xff\xff\xff\xff", "flags": le(4, 0x12)}},
-		{"**WELCOME**", appendWelcome(nil, welcome{version: 0x21, rank: 0x22, size: 0x23, chunk: 0x24, limits: Limits{0x25, 0x26}, flags: flagOversubscribed, ring: 0x27})[frameHeaderLen:], map[string]string{
-			"version": le(4, 0x21), "rank": le(4, 0x22), "size": le(4, 0x23), "chunk": le(4, 0x24), "operations": le(4, 0x25), "flags": le(4, 1), "payload": le(8, 0x26), "ring": le(8, 0x27)}},
+		{"**WELCOME**", appendWelcome(nil, welcome{version: 0x21, rank: 0x22, size: 0x23, chunk: 0x24, limits: Limits{0x25, 0x26}, flags: flagOversubscribed, ring: 0x27, asked: true, arena: 0x28})[frameHeaderLen:], map[string]string{
+			"version": le(4, 0x21), "rank": le(4, 0x22), "size": le(4, 0x23), "chunk": le(4, 0x24), "operations": le(4, 0x25), "flags": le(4, 1), "payload": le(8, 0x26), "ring": le(8, 0x27), "arena": le(8, 0x28)}},
 		{"**PEER**", appendPeer(nil, 0x41, mpe.PeerInfo{Profile: "p", Kind: "ki", Address: "adr", SmallTags: true, NoEmpty: true})[frameHeaderLen:], map[string]string{
 			"rank": le(4, 0x41), "flags": le(4, 1<<2|1<<5), "texts": "\x01p\x02ki\x03adr"}},
 		{"**REFUSED**", refusedFrame(refused(Busy, "text"))[frameHeaderLen:], map[string]string{"reason": le(2, 4), "text": "text"}},
@@ -227,7 +227,8 @@ func TestDocumentRings(t *testing.T) {
 	}
 	for _, want := range []string{
 		fmt.Sprintf("`ring` is a power of two, at least %d and at most %d.", minRing, maxRing),
-		fmt.Sprintf("it is %d MiB for each program", 2*ringLen>>20),
+		fmt.Sprintf("it is %d MiB for each program", (2*ringLen+arenaLen)>>20),
+		fmt.Sprintf("`arena` is at most %d.", int64(maxArena)),
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the document does not say %q", want)

@@ -88,12 +88,12 @@ func (h *harness) shutDown(t testing.TB) {
 }
 
 // dialFlags are what the tests' programs say in HELLO.
-var dialFlags uint32 = flagRings
+var dialFlags uint32 = flagRings | flagArena
 
 // TestOverSocket: what is so for programs with rings is so for those without.
 func TestOverSocket(t *testing.T) {
 	dialFlags = 0
-	defer func() { dialFlags = flagRings }()
+	defer func() { dialFlags = flagRings | flagArena }()
 	for name, test := range map[string]func(*testing.T){
 		"Allocations": TestAllocations, "CallAllocations": TestCallAllocations,
 		"BudgetOfBytes": TestBudgetOfBytes, "BudgetOfOperations": TestBudgetOfOperations, "BudgetOfProbes": TestBudgetOfProbes, "BudgetOfCalls": TestBudgetOfCalls,

@@ -39,14 +39,14 @@ type greeting struct{ *net.UnixConn }
 
 func newGreeting(conn *net.UnixConn) *greeting { return &greeting{conn} }
 
-func (g *greeting) stream(uint64) (polled, error) { return newLink(g.UnixConn) }
+func (g *greeting) stream(_, _ uint64) (polled, error) { return newLink(g.UnixConn) }
 
 // offer is none: programs do not share memory on this system.
 type offer struct{}
 
 var errNoRings = errors.New("this system has no memory to be handed over")
 
-func newOffer() (*offer, error) { return nil, errNoRings }
+func newOffer(int) (*offer, error) { return nil, errNoRings }
 
 func (*offer) write(*net.UnixConn, []byte) error { return errNoRings }
 

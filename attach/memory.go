@@ -189,13 +189,13 @@ type detacher interface {
 // If its transfer goes on, its buffer is charged to what is common until that has ended.
 func (s *session) detach(op *operation, cause error, gone bool) (mpe.Status, error) {
 	l, ok := op.dev.(detacher)
-	large := cap(op.memory) >= anonmem.Least
+	large := max(cap(op.memory), len(op.buf)) >= anonmem.Least
 	if !ok || op.kind == opCall || !large && !gone {
 		return op.dev.Wait(endedContext(cause))
 	}
 	var keep mpe.Keep
 	if large {
-		keep = op.leave
+		keep = op.detachPayload
 	}
 	if gone {
 		return l.Abandon(cause, keep)
@@ -203,9 +203,17 @@ func (s *session) detach(op *operation, cause error, gone bool) (mpe.Status, err
 	return l.Detach(cause, keep)
 }
 
-// leave implements mpe.Keep.
-func (op *operation) leave(buf []byte) (kept []byte, release func()) {
+// detachPayload implements mpe.Keep. The arena is the program's again: what goes on has a copy.
+func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 	m, b := &op.s.server.memory, op.detachMemory()
+	if op.placed {
+		var err error
+		if b, err = anonmem.Get(len(buf)); err != nil {
+			b = make([]byte, len(buf))
+		}
+		copy(b, buf)
+		buf = b
+	}
 	m.force(int64(cap(b)))
 	return buf, func() { m.release(b) }
 }

@@ -11,14 +11,18 @@ const (
 	helloLen   = 20
 	welcomeLen = 40
 	startLen   = 32
+	placeLen   = 8 // of START: where its payload lies
 	probeLen   = 24
 	idLen      = 8
 	// longestHello is what HELLO of a later version may grow to.
 	longestHello = 256
 )
 
-// flagRings of HELLO asks for memory with rings.
-const flagRings = 1
+// flagRings of HELLO asks for memory with rings, and flagArena for an arena behind them.
+const (
+	flagRings = 1 << iota
+	flagArena
+)
 
 // hello asks for a rank.
 type hello struct {
@@ -74,26 +78,43 @@ type welcome struct {
 	version, rank, size, chunk uint32
 	limits                     Limits
 	flags                      uint32
-	// ring is the length of each ring in bytes, or 0 if frames go through the socket.
-	ring uint64
+	// ring is the length of each ring in bytes, or 0 if frames go through the socket, and arena
+	// that of the arena, which is there if asked is set: the program has asked for one.
+	ring, arena uint64
+	asked       bool
 }
 
 // flagOversubscribed of WELCOME says that the host has more ranks and programs than cores.
 const flagOversubscribed = 1
 
 func appendWelcome(b []byte, w welcome) []byte {
-	b = appendHeader(b, frameWelcome, welcomeLen)
+	n := welcomeLen
+	if w.asked {
+		n += placeLen
+	}
+	b = appendHeader(b, frameWelcome, n)
 	for _, v := range [...]uint32{w.version, w.rank, w.size, w.chunk, uint32(w.limits.Operations), w.flags} {
 		b = order.AppendUint32(b, v)
 	}
 	b = order.AppendUint64(b, uint64(w.limits.Bytes))
-	return order.AppendUint64(b, w.ring)
+	b = order.AppendUint64(b, w.ring)
+	if w.asked {
+		b = order.AppendUint64(b, w.arena)
+	}
+	return b
 }
 
 func (r *frameReader) readWelcome() (w welcome, err error) {
-	b, err := r.take(welcomeLen)
+	n := welcomeLen
+	if w.asked = r.left > n; w.asked {
+		n += placeLen
+	}
+	b, err := r.take(n)
 	if err != nil {
 		return w, err
+	}
+	if w.asked {
+		w.arena = order.Uint64(b[welcomeLen:])
 	}
 	w.version, w.rank, w.size, w.chunk = order.Uint32(b), order.Uint32(b[4:]), order.Uint32(b[8:]), order.Uint32(b[12:])
 	w.limits.Operations, w.limits.Bytes = int(order.Uint32(b[16:])), int64(order.Uint64(b[24:]))
@@ -160,7 +181,8 @@ func (r *frameReader) readPeer(rank int) (p mpe.PeerInfo, err error) {
 	return p, nil
 }
 
-// start posts an operation. Payload of a send follows in the frame.
+// start posts an operation. Payload of a send follows in the frame, unless it is placed: then it
+// is in the arena at place, and so will be that of a receive.
 type start struct {
 	id          uint64
 	kind        mpe.OpKind
@@ -169,19 +191,32 @@ type start struct {
 	peer, tag   int32
 	comm        uint32
 	length      uint64
+	placed      bool
+	place       uint64
 }
 
-const flagAnyDatatype = 1
+const (
+	flagAnyDatatype = 1 << iota
+	flagPlaced
+)
 
 // appendStart appends START, of whose payload piece bytes follow.
 func appendStart(b []byte, s *start, piece int) []byte {
-	b = appendHeader(b, frameStart, startLen+piece)
+	n := startLen + piece
+	if s.placed {
+		n += placeLen
+	}
+	b = appendHeader(b, frameStart, n)
 	b = order.AppendUint64(b, s.id)
-	b = append(b, byte(s.kind), byte(s.datatype), bit(s.anyDatatype, flagAnyDatatype), 0)
+	b = append(b, byte(s.kind), byte(s.datatype), bit(s.anyDatatype, flagAnyDatatype)|bit(s.placed, flagPlaced), 0)
 	b = order.AppendUint32(b, uint32(s.peer))
 	b = order.AppendUint32(b, uint32(s.tag))
 	b = order.AppendUint32(b, s.comm)
-	return order.AppendUint64(b, s.length)
+	b = order.AppendUint64(b, s.length)
+	if s.placed {
+		b = order.AppendUint64(b, s.place)
+	}
+	return b
 }
 
 // readStart reads START up to its payload.
@@ -191,7 +226,7 @@ func (r *frameReader) readStart() (s start, err error) {
 		return s, err
 	}
 	s = start{
-		id: order.Uint64(b), kind: mpe.OpKind(b[8]), datatype: protocol.Datatype(b[9]), anyDatatype: b[10]&flagAnyDatatype != 0,
+		id: order.Uint64(b), kind: mpe.OpKind(b[8]), datatype: protocol.Datatype(b[9]), anyDatatype: b[10]&flagAnyDatatype != 0, placed: b[10]&flagPlaced != 0,
 		peer: int32(order.Uint32(b[12:])), tag: int32(order.Uint32(b[16:])), comm: order.Uint32(b[20:]), length: order.Uint64(b[24:]),
 	}
 	switch {
@@ -199,8 +234,12 @@ func (r *frameReader) readStart() (s start, err error) {
 		err = violation("START of kind %d: 1 is send, 2 synchronous send, 3 receive", s.kind)
 	case s.datatype > protocol.Float:
 		err = violation("START with datatype %d: 0 is int, 1 is float", s.datatype)
-	case b[10]&^flagAnyDatatype != 0 || b[11] != 0:
+	case b[10]&^(flagAnyDatatype|flagPlaced) != 0 || b[11] != 0:
 		err = violation("START with flags %#02x%02x", b[11], b[10])
+	case s.placed:
+		if b, err = r.take(placeLen); err == nil {
+			s.place = order.Uint64(b)
+		}
 	case s.kind == mpe.OpRecv && r.left > 0:
 		err = violation("START of a receive is followed by %d bytes of payload", r.left)
 	case uint64(r.left) > s.length || r.left > chunkLen:

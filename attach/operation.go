@@ -20,7 +20,7 @@ type operation struct {
 	// call is what a collective call asks for. It is kept for the next one.
 	call *called
 	// memory has room for all of the payload. buf is the payload of a send as far
-	// as it has arrived, or the buffer of a receive, in memory. got is how much has
+	// as it has arrived, or the buffer of a receive, in memory, or in the arena. got is how much has
 	// arrived.
 	buf, memory []byte
 	got         uint64
@@ -136,8 +136,15 @@ func (s *session) readStart() error {
 	if err != nil {
 		return err
 	}
-	op := s.operation(r, r.length)
-	answer, err := s.admit(op, r.length, 0, r.length)
+	own := r.length // memory that it needs beside the arena
+	if r.placed {
+		if room := uint64(len(s.arena)); r.length > room || r.place > room-r.length {
+			return violation("START places %d bytes at %d of an arena that has %d", r.length, r.place, room)
+		}
+		own = 0
+	}
+	op := s.operation(r, own)
+	answer, err := s.admit(op, r.length, 0, own)
 	if err != nil {
 		return err
 	}
@@ -145,16 +152,22 @@ func (s *session) readStart() error {
 		s.refuse(op, answer)
 		return s.in.skip()
 	}
-	if r.kind == mpe.OpRecv {
+	switch {
+	case r.placed:
+		op.buf, op.got = s.arena[r.place:r.place+r.length:r.place+r.length], r.length
+	case r.kind == mpe.OpRecv:
 		op.buf = op.memory[:r.length]
+	default:
+		err = s.collect(op)
+	}
+	switch {
+	case err != nil:
+	case r.kind == mpe.OpRecv:
 		s.begin(op)
-		return nil
+	default:
+		s.enter(op)
 	}
-	if err := s.collect(op); err != nil {
-		return err
-	}
-	s.enter(op)
-	return nil
+	return err
 }
 
 // collect adds the rest of the frame to the payload of a send or a call.

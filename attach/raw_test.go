@@ -52,7 +52,7 @@ func (h *harness) attach(t testing.TB, rank int32) *rawClient {
 		t.Fatal(err)
 	}
 	if w.ring > 0 {
-		c.conn = mapRings(t, greeting, w.ring)
+		c.conn = mapRings(t, greeting, w.ring, w.arena)
 		c.in = newFrameReader(c.conn)
 		t.Cleanup(func() { c.conn.Close() })
 	}

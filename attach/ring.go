@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// The memory that a daemon and a program share: a page of counters and flags, and two rings
-// of bytes, the program's first. docs/attach.md specifies it.
+// The memory that a daemon and a program share: a page of counters and flags, two rings of bytes,
+// the program's first, and the arena. docs/attach.md specifies it.
 const (
 	// ringLen is how long a ring is that a daemon makes, in bytes.
 	ringLen = 1 << 20
@@ -23,7 +23,7 @@ const (
 	wakePart = 2
 )
 
-// memoryLen is the length of the memory with rings of n bytes.
+// memoryLen is the length of the memory with rings of n bytes, without the arena behind them.
 func memoryLen(n int) int { return countersLen + 2*n }
 
 // ringSize reports whether a ring may have n bytes.

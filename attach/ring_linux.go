@@ -41,10 +41,9 @@ type ringLink struct {
 	timer         *time.Timer
 }
 
-// newRingLink makes a connection of a socket and the memory that goes with it, of which the
-// program writes the first ring. It takes both over.
-func newRingLink(l *link, mem []byte, program bool) *ringLink {
-	n := (len(mem) - countersLen) / 2
+// newRingLink makes a connection of a socket and the memory that goes with it, with rings of n
+// bytes, of which the program writes the first. It takes both over.
+func newRingLink(l *link, mem []byte, n int, program bool) *ringLink {
 	read, written := ringOf(mem, 0, n), ringOf(mem, 1, n)
 	if program {
 		read, written = written, read
@@ -110,6 +109,9 @@ func (r *ringLink) nothing() error {
 	r.over = io.EOF
 	return nil
 }
+
+// arena implements rings.
+func (r *ringLink) arena() []byte { return r.mem[memoryLen(len(r.in.data)):] }
 
 // Sleep announces that Read will not be called before the socket is readable, which it stays
 // until Sleep is called again. It reports false if there is something to be read that ready
@@ -206,13 +208,14 @@ type offer struct {
 	fd  int
 }
 
-// newOffer makes the memory of two rings.
-func newOffer() (*offer, error) {
-	fd, err := sharedmem.Create(memoryLen(ringLen))
+// newOffer makes the memory of two rings, and of an arena of so many bytes.
+func newOffer(arena int) (*offer, error) {
+	n := memoryLen(ringLen) + arena
+	fd, err := sharedmem.Create(n)
 	if err != nil {
 		return nil, err
 	}
-	mem, err := sharedmem.Map(fd, memoryLen(ringLen))
+	mem, err := sharedmem.Map(fd, n)
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
@@ -268,17 +271,20 @@ func (g *greeting) Close() error {
 	return g.UnixConn.Close()
 }
 
-// stream returns what the connection is from WELCOME on, whose rings have that length. It
-// closes the connection unless it fails.
-func (g *greeting) stream(length uint64) (polled, error) {
+// stream returns what the connection is from WELCOME on, whose rings and arena have those
+// lengths. It closes the connection unless it fails.
+func (g *greeting) stream(length, arena uint64) (polled, error) {
 	var mem []byte
 	if length > 0 {
-		if length > maxRing || !ringSize(int(length)) {
+		switch {
+		case length > maxRing || !ringSize(int(length)):
 			return nil, violation("WELCOME with rings of %d bytes", length)
+		case arena > maxArena:
+			return nil, violation("WELCOME with an arena of %d bytes", arena)
 		}
 		var err error
-		if mem, err = sharedmem.Map(g.fd, memoryLen(int(length))); err != nil {
-			return nil, fmt.Errorf("the memory for rings of %d bytes: %w", length, err)
+		if mem, err = sharedmem.Map(g.fd, memoryLen(int(length))+int(arena)); err != nil {
+			return nil, fmt.Errorf("the memory for rings of %d bytes and an arena of %d: %w", length, arena, err)
 		}
 	}
 	l, err := newLink(g.UnixConn)
@@ -293,7 +299,7 @@ func (g *greeting) stream(length uint64) (polled, error) {
 	if mem == nil {
 		return l, nil
 	}
-	return newRingLink(l, mem, true), nil
+	return newRingLink(l, mem, int(length), true), nil
 }
 
 // stream returns what the connection is from WELCOME on. It closes conn unless it fails.
@@ -302,7 +308,7 @@ func (o *offer) stream(conn *net.UnixConn) (rings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newRingLink(l, o.mem, false), nil
+	return newRingLink(l, o.mem, ringLen, false), nil
 }
 
 // release gives the memory back.

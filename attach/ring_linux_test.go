@@ -29,9 +29,9 @@ type ringConn struct {
 }
 
 // mapRings maps what the daemon has sent.
-func mapRings(t testing.TB, g *greeting, n uint64) rawConn {
+func mapRings(t testing.TB, g *greeting, n, arena uint64) rawConn {
 	t.Helper()
-	mem, err := sharedmem.Map(g.fd, memoryLen(int(n)))
+	mem, err := sharedmem.Map(g.fd, memoryLen(int(n))+int(arena))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func mapRings(t testing.TB, g *greeting, n uint64) rawConn {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		t.Fatal(err)
 	}
-	return &ringConn{UnixConn: g.UnixConn, r: newRingLink(&link{fd: fd}, mem, true)}
+	return &ringConn{UnixConn: g.UnixConn, r: newRingLink(&link{fd: fd}, mem, int(n), true)}
 }
 
 func (c *ringConn) Read(b []byte) (n int, err error) {
@@ -301,7 +301,7 @@ func TestFramesBeforePackets(t *testing.T) {
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
 	mem := make([]byte, memoryLen(minRing))
-	program, daemon := newRingLink(&link{fd: fds[0]}, mem, true), newRingLink(&link{fd: fds[1]}, mem, false)
+	program, daemon := newRingLink(&link{fd: fds[0]}, mem, minRing, true), newRingLink(&link{fd: fds[1]}, mem, minRing, false)
 	from := &source{daemon}
 	s := newSession(NewServer(newWorld(2, 0), Options{}), newFrameReader(from), Credentials{})
 	dev := new(askedDevice)

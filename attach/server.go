@@ -269,8 +269,8 @@ func (s *Server) greet(from *source, to io.Writer, who Credentials) (*session, e
 		return nil, err
 	case h.version != Version:
 		return nil, refused(WrongVersion, "the program speaks version %d of the attach protocol, and the daemon version %d: use a library and a daemon of the same release", h.version, Version)
-	case h.flags&^flagRings != 0:
-		return nil, violation("HELLO with flags %#x: bit 0 is the only one", h.flags)
+	case h.flags&^(flagRings|flagArena) != 0:
+		return nil, violation("HELLO with flags %#x: there are bits 0 and 1", h.flags)
 	}
 	ses := newSession(s, in, who)
 	if err := s.claim(ses, int(h.rank)); err != nil {
@@ -287,10 +287,14 @@ func (s *Server) greet(from *source, to io.Writer, who Credentials) (*session, e
 // there is some.
 func (s *Server) grant(ses *session, to io.Writer, flags uint32) error {
 	conn, ok := to.(*net.UnixConn)
-	if ok && flags&flagRings != 0 {
-		ses.offer, _ = newOffer() // otherwise frames go through the socket
+	arena := 0
+	if flags&flagArena != 0 {
+		arena = arenaLen
 	}
-	answer, err := s.welcome(ses)
+	if ok && flags&flagRings != 0 {
+		ses.offer, _ = newOffer(arena) // otherwise frames go through the socket
+	}
+	answer, err := s.welcome(ses, flags)
 	if ses.offer == nil {
 		if err == nil {
 			_, err = to.Write(answer)
@@ -306,8 +310,8 @@ func (s *Server) grant(ses *session, to io.Writer, flags uint32) error {
 	return err
 }
 
-// welcome returns WELCOME and the PEERs.
-func (s *Server) welcome(ses *session) ([]byte, error) {
+// welcome returns WELCOME, the answer to HELLO with those flags, and the PEERs.
+func (s *Server) welcome(ses *session, flags uint32) ([]byte, error) {
 	size := ses.dev.Size()
 	w := welcome{version: Version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits}
 	if s.opts.Oversubscribed {
@@ -315,6 +319,9 @@ func (s *Server) welcome(ses *session) ([]byte, error) {
 	}
 	if ses.offer != nil {
 		w.ring = ringLen
+	}
+	if w.asked = flags&flagArena != 0; w.asked && ses.offer != nil {
+		w.arena = arenaLen
 	}
 	b := appendWelcome(nil, w)
 	for rank := range size {

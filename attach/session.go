@@ -31,6 +31,8 @@ type session struct {
 	// is polled then.
 	offer   *offer
 	polling *polling
+	// arena is where payload may lie, which the program may change at any time.
+	arena []byte
 
 	// ctx ends with the session. idle has a value when the last one of its goroutines, of
 	// which there are running, has ended.
@@ -99,6 +101,7 @@ func (s *session) open(stream Stream, from *source) {
 	s.out = newOutbox(stream)
 	if s.polling != nil {
 		s.out.rings, s.in.ahead = s.polling.rings, directLen
+		s.arena = s.polling.rings.arena()
 	}
 	s.out.failed = func() {
 		stream.HangUp()

@@ -42,6 +42,8 @@ type rings interface {
 	polled
 	// ready returns nil if n bytes can be read, and otherwise what Read returns.
 	ready(n int) error
+	// arena is the memory for payload that frames do not carry, until Close.
+	arena() []byte
 	// waits reports false if there is room for TryWrite. Otherwise the descriptor becomes
 	// readable when there is.
 	waits() bool

@@ -1,7 +1,8 @@
 /* A program that attaches to a rank through rings, by docs/attach.md alone. It sends a message of
-   so many bytes to a rank, which sends it back, so many times, and detaches.
+   so many bytes to a rank, which sends it back, so many times, and detaches. With "arena" messages
+   lie in the arena, as far as there is room.
 
-   client SOCKET RANK PEER BYTES TIMES */
+   client SOCKET RANK PEER BYTES TIMES [arena] */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +31,9 @@ static int fd, memory = -1;
 static uint64_t size; /* of a ring */
 static uint32_t chunk;
 static struct ring out, in;
+static unsigned char *arena;
+static uint64_t arena_size;
+static int placed; /* messages are in the arena: what is sent, and behind it what is received */
 
 static void fail(const char *what) {
 	fprintf(stderr, "client: %s: %s\n", what, strerror(errno));
@@ -157,7 +161,7 @@ static void header(unsigned char *b, int frame, uint32_t length) {
 	b[4] = frame;
 }
 
-static void attach(const char *path, int32_t rank) {
+static void attach(const char *path, int32_t rank, int wants_arena) {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	unsigned char b[327688];
 	if (strlen(path) >= sizeof address.sun_path)
@@ -169,7 +173,7 @@ static void attach(const char *path, int32_t rank) {
 	memcpy(b + 8, "ZRLMPIAT", 8);
 	put(b + 16, 4, 4);
 	put(b + 20, 4, rank);
-	put(b + 24, 4, 1); /* with rings */
+	put(b + 24, 4, wants_arena ? 3 : 1); /* with rings */
 	if (send(fd, b, 28, MSG_NOSIGNAL) != 28)
 		fail("HELLO");
 	receive(b, 8);
@@ -185,31 +189,40 @@ static void attach(const char *path, int32_t rank) {
 	uint32_t ranks = get(b + 16, 4);
 	chunk = get(b + 20, 4);
 	size = get(b + 40, 8);
+	arena_size = length >= 48 ? get(b + 48, 8) : 0;
 	for (uint32_t i = 0; i < ranks; i++) {
 		receive(b, 8);
 		receive(b + 8, get(b, 4));
 	}
 	if (size == 0 || memory < 0)
 		fail("the daemon has no rings");
-	unsigned char *mem = mmap(NULL, 4096 + 2 * size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	unsigned char *mem = mmap(NULL, 4096 + 2 * size + arena_size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	if (mem == MAP_FAILED)
 		fail("mapping the rings");
 	close(memory);
+	arena = mem + 4096 + 2 * size;
 	out = ring_of(mem, 0);
 	in = ring_of(mem, 1);
 }
 
 static void start(uint64_t id, int kind, int32_t peer, const unsigned char *data, uint64_t n) {
-	unsigned char b[40];
+	unsigned char b[48];
 	uint64_t piece = kind == RECV ? 0 : n < chunk ? n : chunk;
+	if (placed)
+		piece = 8;
 	memset(b, 0, sizeof b);
 	header(b, START, 32 + piece);
 	put(b + 8, 8, id);
 	b[16] = kind;
-	b[18] = kind == RECV; /* of either datatype */
+	b[18] = (kind == RECV) | placed << 1; /* of either datatype; where it lies */
 	put(b + 20, 4, peer);
 	put(b + 32, 8, n);
-	ring_write(b, sizeof b);
+	if (placed) {
+		put(b + 40, 8, kind == RECV ? n : 0);
+		ring_write(b, sizeof b);
+		return;
+	}
+	ring_write(b, 40);
 	ring_write(data, piece);
 	for (uint64_t sent = piece; kind != RECV && sent < n; sent += piece) {
 		piece = n - sent < chunk ? n - sent : chunk;
@@ -241,6 +254,8 @@ static void finish(int operations, unsigned char *data, uint64_t n) {
 			fprintf(stderr, "client: the operation has failed: %.*s\n", (int)get((unsigned char *)text + 8, 4), text + 12);
 			exit(1);
 		}
+		if (frame == DONE && placed)
+			stored += get(b + 24, 8); /* no payload is in frames */
 		if (length - fields > n - stored)
 			fail("more payload than there is room for");
 		ring_read(data + stored, length - fields);
@@ -252,8 +267,8 @@ static void finish(int operations, unsigned char *data, uint64_t n) {
 }
 
 int main(int argc, char **argv) {
-	if (argc != 6) {
-		fprintf(stderr, "usage: client SOCKET RANK PEER BYTES TIMES\n");
+	if (argc != 6 && (argc != 7 || strcmp(argv[6], "arena"))) {
+		fprintf(stderr, "usage: client SOCKET RANK PEER BYTES TIMES [arena]\n");
 		return 2;
 	}
 	int32_t peer = atoi(argv[3]);
@@ -261,7 +276,12 @@ int main(int argc, char **argv) {
 	unsigned char *data = malloc(n + 1), *back = malloc(n + 1), b[8];
 	if (!data || !back)
 		fail("memory");
-	attach(argv[1], atoi(argv[2]));
+	attach(argv[1], atoi(argv[2]), argc == 7);
+	if (argc == 7 && 2 * n <= arena_size) {
+		placed = 1;
+		data = arena;
+		back = arena + n;
+	}
 	for (uint64_t i = 0; i < times; i++) {
 		for (uint64_t at = 0; at < n; at++)
 			data[at] = (at * 7 + at / 251 + i) & 255;

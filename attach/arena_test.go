@@ -1,0 +1,73 @@
+package attach
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestArena: blocks are as long as wanted, apart from each other, and as low as possible, and when
+// all are given back, the arena is what it was.
+func TestArena(t *testing.T) {
+	const blocks = 64
+	var a arena
+	a.open(make([]byte, blocks*arenaBlock+1))
+	r := rand.New(rand.NewPCG(1, 2))
+	var used [blocks]bool
+	var taken []span
+	set := func(b span, to bool) {
+		for i := b.at / arenaBlock; i < b.end()/arenaBlock; i++ {
+			if used[i] == to {
+				t.Fatalf("%v is taken or given back twice", b)
+			}
+			used[i] = to
+		}
+	}
+	for range 20_000 {
+		if r.IntN(2) == 0 && len(taken) > 0 {
+			i := r.IntN(len(taken))
+			set(taken[i], false)
+			a.put(taken[i])
+			taken = slices.Delete(taken, i, i+1)
+			continue
+		}
+		n := 1 + r.IntN(10*arenaBlock)
+		want, whole := -1, (n+arenaBlock-1)/arenaBlock
+		for i, run := 0, 0; i < blocks && want < 0; i++ {
+			if run++; used[i] {
+				run = 0
+			}
+			if run == whole {
+				want = (i - whole + 1) * arenaBlock
+			}
+		}
+		b := a.take(n)
+		if want < 0 && b.n != 0 || want >= 0 && (b.at != want || b.n != whole*arenaBlock) {
+			t.Fatalf("%d bytes are at %v, want %d", n, b, want)
+		}
+		if b.n > 0 {
+			set(b, true)
+			taken = append(taken, b)
+		}
+	}
+	for _, b := range taken {
+		a.put(b)
+	}
+	a.put(span{})
+	if !slices.Equal(a.free, []span{{0, blocks * arenaBlock}}) {
+		t.Errorf("free: %v", a.free)
+	}
+	a.close()
+	a.write(span{0, arenaBlock}, []byte("late")) // nothing is written to
+	var none arena
+	none.open(nil)
+	if b := none.take(1); b.n != 0 {
+		t.Errorf("%v of no arena", b)
+	}
+}
+
+// placedAt is s with its payload in the arena.
+func placedAt(s start, at uint64) start {
+	s.placed, s.place = true, at
+	return s
+}
