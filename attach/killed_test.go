@@ -53,7 +53,7 @@ func child(socket string) {
 		return
 	}
 	for tag := range 100 {
-		c.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 10_000)})
+		c.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 20_000)})
 	}
 	c.Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 200, Buf: []byte("nobody receives it")})
 	go c.Probe(context.Background(), mpe.Match{Source: 1, Tag: 999}, true)

@@ -39,11 +39,11 @@ func victim(socket string) {
 		return
 	}
 	for tag := range 100 {
-		c.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 10_000)})
+		c.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 20_000)})
 	}
 	c.Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 200, Buf: []byte("nobody receives it")})
-	data := make([]byte, 16<<20)
 	for i := 0; ; i++ {
+		data := make([]byte, 16<<20>>(i%2)) // too long for the arena, or in it
 		op, err := c.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: 300, Buf: data})
 		if err == nil {
 			_, err = op.Wait(ctx)
