@@ -68,7 +68,7 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 		if peers, err = r.mapOf(m, config.TransportSHM); err != nil {
 			return err
 		}
-		r.sockets.shm, err = shm.Listen(shm.Config{Rank: r.Self.Rank, Map: peers, Ring: ringOf(cfg)})
+		r.sockets.shm, err = shm.Listen(shm.Config{Rank: r.Self.Rank, Map: peers, Ring: ringOf(cfg), Pipelined: !r.Oversubscribed()})
 	}
 	return err
 }

@@ -10,10 +10,14 @@ import (
 )
 
 // polled returns two Conns that know of each other and are polled by hand.
-func polled(t testing.TB) (a, b *Conn) {
+func polled(t testing.TB) (a, b *Conn) { return polledBy(t, Config{}) }
+
+func polledBy(t testing.TB, cfg Config) (a, b *Conn) {
 	t.Helper()
-	m := transporttest.Map(t, 2)
-	a, b = listen(t, Config{Rank: 0, Map: m}), listen(t, Config{Rank: 1, Map: m})
+	cfg.Map = transporttest.Map(t, 2)
+	a = listen(t, cfg)
+	cfg.Rank = 1
+	b = listen(t, cfg)
 	batch := make([]mpe.RxPacket, 4)
 	for _, c := range []*Conn{a, b} {
 		if n, err := c.Recv(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {

@@ -22,6 +22,10 @@ type Config struct {
 	// NoSingleCopy has all payload copied into the ring and out of it, whatever
 	// its length, in both directions. EnvSingleCopy can set it.
 	NoSingleCopy bool
+	// Pipelined has long payload copied into the ring and out of it as well, except for a
+	// message that is advertised by a peer whose callers do not poll. Both sides copy at once,
+	// so it is faster than a single copy if each rank has a core, and else slower.
+	Pipelined bool
 }
 
 // EnvSingleCopy names an environment variable that sets Config.NoSingleCopy for every

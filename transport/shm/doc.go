@@ -12,7 +12,8 @@
 // the ring: the packet has a descriptor of it, and the receiver has the kernel copy
 // it from the sender's memory to where it belongs (process_vm_readv, which MPI
 // libraries call cross memory attach). A message that is announced (mpe.Packet.Advertised) is
-// advertised in the same way: the receiver may take it before it asks for it. Both sides try
+// advertised in the same way: the receiver may take it before it asks for it. A pipelined Conn
+// (Config) exposes nothing else, and takes it only from a peer that does not poll. Both sides try
 // when they meet whether the system allows that; else everything goes through the ring.
 // Payload whose pages are not resident when it is to be read is read by a
 // goroutine that holds no lock, and by that link alone (copier).

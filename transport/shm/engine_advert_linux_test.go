@@ -31,7 +31,7 @@ func sendSync(t *testing.T, e *mpe.Engine, data []byte, tag int) mpe.Op {
 func readable(t *testing.T) (conns [2]*Conn, es [2]*mpe.Engine) {
 	t.Helper()
 	exposing(t)
-	conns, es = engines(t)
+	conns, es = engines(t, false)
 	// The first message goes by a link that is known.
 	word := make([]byte, 4)
 	s := sendSync(t, es[0], word, 0)

@@ -12,11 +12,11 @@ import (
 )
 
 // engines returns the engines of two ranks, and what they share memory with.
-func engines(t *testing.T) (conns [2]*Conn, engines [2]*mpe.Engine) {
+func engines(t *testing.T, pipelined bool) (conns [2]*Conn, engines [2]*mpe.Engine) {
 	t.Helper()
 	m := transporttest.Map(t, 2)
 	for rank := range engines {
-		conns[rank] = listen(t, Config{Rank: rank, Map: m})
+		conns[rank] = listen(t, Config{Rank: rank, Map: m, Pipelined: pipelined})
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2)}
 		x := &extended.Config{MaxPayload: MaxPayload, Seed: uint64(rank) + 1, HeaderChecksum: true}
 		x.Window, x.WindowBytes = Window(DefaultRing(2))
@@ -36,18 +36,21 @@ func engines(t *testing.T) (conns [2]*Conn, engines [2]*mpe.Engine) {
 }
 
 // Engines that lose their link in the middle of messages, again and again, lose none
-// of the messages, whether they fetch long payload or have it copied.
+// of the messages, whether they fetch long payload or have it copied, or the peer's polling decides that.
 func TestEnginesOverBrokenLinks(t *testing.T) {
-	for _, singleCopy := range []string{"auto", "off"} {
-		t.Run(singleCopy, func(t *testing.T) {
-			t.Setenv(EnvSingleCopy, singleCopy)
-			enginesOverBrokenLinks(t)
+	for _, tt := range []struct {
+		name, singleCopy string
+		pipelined        bool
+	}{{"auto", "auto", false}, {"off", "off", false}, {"pipelined", "auto", true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv(EnvSingleCopy, tt.singleCopy)
+			enginesOverBrokenLinks(t, tt.pipelined)
 		})
 	}
 }
 
-func enginesOverBrokenLinks(t *testing.T) {
-	conns, engines := engines(t)
+func enginesOverBrokenLinks(t *testing.T, pipelined bool) {
+	conns, engines := engines(t, pipelined)
 	const messages = 300
 	length := func(i int) int { return i * 7919 % 200_000 }
 	failed := make(chan error, 2)

@@ -102,7 +102,7 @@ func TestGivenUpSends(t *testing.T) {
 
 func givenUpSends(t *testing.T, size int) {
 	t.Setenv(EnvSingleCopy, "auto")
-	_, engines := engines(t)
+	_, engines := engines(t, false)
 	src, dst := make([]byte, size), make([]byte, size)
 	rng := rand.New(rand.NewPCG(3, 4))
 	inTransfer := 0

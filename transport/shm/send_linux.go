@@ -35,7 +35,7 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 	if l == nil {
 		return 0, nil
 	}
-	for sent < len(packets) && l.send(&packets[sent]) {
+	for sent < len(packets) && l.send(&packets[sent], c.cfg.Pipelined) {
 		l.peerDoorbell.wake()
 		sent++
 	}
@@ -62,13 +62,13 @@ func (c *Conn) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool
 
 // send writes a packet into the ring, or exposes its payload, or that of the message that
 // it announces.
-func (l *link) send(p *mpe.Packet) bool {
+func (l *link) send(p *mpe.Packet, pipelined bool) bool {
 	if len(p.Payload) > max(MaxPayload, LongPayload(len(l.out.ring))) {
 		return false
 	}
 	switch {
 	case !l.exposes || p.Exposed == 0:
-	case len(p.Payload) >= MinSingleCopy:
+	case len(p.Payload) >= MinSingleCopy && !pipelined:
 		return l.out.expose(&p.Header, p.Payload, p.Exposed)
 	case len(p.Payload) == 0 && len(p.Advertised) > 0 && len(p.Advertised) <= maxSingleCopy:
 		return l.out.advertise(&p.Header, p.Advertised, p.Exposed)

@@ -14,8 +14,13 @@ import (
 // exposing returns two Conns that can read each other's memory.
 func exposing(t testing.TB) (a, b *Conn) {
 	t.Helper()
+	return exposingBy(t, Config{})
+}
+
+func exposingBy(t testing.TB, cfg Config) (a, b *Conn) {
+	t.Helper()
 	t.Setenv(EnvSingleCopy, "auto")
-	a, b = polled(t)
+	a, b = polledBy(t, cfg)
 	if exposes, fetches := a.SingleCopy(1); !exposes || !fetches {
 		t.Skip("the system does not let processes read each other's memory")
 	}
@@ -216,5 +221,30 @@ func TestRemote(t *testing.T) {
 		if got := err == nil; got != tt.want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Pipelined Conns copy payload into the ring, and take a message that is advertised only while its sender
+// does not poll.
+func TestPipelined(t *testing.T) {
+	a, b := exposingBy(t, Config{Pipelined: true})
+	if n := a.LongPayload(1); n != 0 {
+		t.Errorf("packets with %d bytes are exposed", n)
+	}
+	p := exposedPayload(0, 1, 1, MaxPayload)
+	if x := deliver(t, a, b, p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
+		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.Away)
+	}
+	p = advertising(0, 1, 2, maxSingleCopy)
+	x := deliver(t, a, b, p)
+	dst := make([]byte, maxSingleCopy)
+	if x.Advertised == 0 || b.Get(0, x.Advertised, dst) {
+		t.Error("it is taken from a peer that polls")
+	}
+	if !a.Sleep() {
+		t.Fatal("something has arrived")
+	}
+	if !b.Get(0, x.Advertised, dst) || !bytes.Equal(dst, p.Advertised) {
+		t.Error("it is not taken from a peer that sleeps")
 	}
 }
