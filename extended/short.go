@@ -136,7 +136,8 @@ func (c *Conn) timeShorts(now Instant) {
 // unused is the number of the first packet that was not sent.
 func (c *Conn) unused() uint32 { return c.flight.next + uint32(c.shorts.len()) }
 
-// shortsAcked notes that the first n are acknowledged, and so all that were sent before them.
+// shortsAcked notes that the first n are acknowledged. There are so many, and all that was sent before them
+// is acknowledged: the flight is empty.
 func (c *Conn) shortsAcked(now Instant, n uint32) {
 	for range n {
 		c.shorts.pop()

@@ -156,9 +156,19 @@ func (p *program) note(format string, args ...any) {
 	p.log = append(p.log, fmt.Sprintf("%12v ", p.now)+fmt.Sprintf(format, args...))
 }
 
+// maxEvents is how many events a program may have at one time: more than any in which time goes on.
+const maxEvents = 1_000
+
 // run runs the program until end, or until nothing more happens.
 func (p *program) run(end handshake.Instant) {
-	for {
+	for since, events := p.now, 0; p.failure == nil; events++ {
+		if p.now != since {
+			since, events = p.now, 0
+		}
+		if events == maxEvents {
+			p.failure = fmt.Errorf("%d events at %v", events, p.now)
+			return
+		}
 		next, at := p.nextOf(end)
 		if wire := p.next(); wire <= at && wire != never {
 			p.step()

@@ -98,6 +98,8 @@ var mutations = []mutation{
 		"pk.Fragment = l.datagrams != nil && act.Length > int64(l.conn.Payload())", "pk.Fragment = false", []test{paths}},
 	{"E52: a message that had a short header keeps its number", "extended/short.go",
 		"number := q.message - uint32(q.count)", "number := q.message", []test{memory}},
+	{"E52: what acknowledges packets with whole headers goes the general way", "extended/short.go",
+		" || c.flight.outstanding() > 0 && h.Acknowledged != c.flight.base {", " {", []test{memory}},
 	{"0 words of an FPGA come with a line of anything", "handshake/recv.go",
 		"\tif total == 0 {\n\t\treturn n <= protocol.LineLen\n\t}\n", "", []test{nodes}},
 	{"the wait for ACK ends on a stream, too", "handshake/send.go",
