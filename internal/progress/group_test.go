@@ -146,6 +146,29 @@ func TestPause(t *testing.T) {
 	}
 }
 
+// Time slices of other processes count as so many polls, not as their time.
+func TestTimeOfOthersDoesNotCount(t *testing.T) {
+	for _, tt := range []struct {
+		slice time.Duration
+		want  int // polls
+	}{{mostBetween / 2, 200}, {mostBetween, 100}, {3 * time.Millisecond, 100}} {
+		var p SpinPolicy
+		p.Init(true)
+		var s Spin
+		if !p.Begin(&s) {
+			t.Fatal("there is no core")
+		}
+		now, polls := time.Second, 0
+		for s.Continue(now) {
+			now += tt.slice
+			polls++
+		}
+		if polled := s.End(); polls != tt.want || polled != oversubscribedBudget {
+			t.Errorf("a core every %v: %d polls, charged for %v, want %d and %v", tt.slice, polls, polled, tt.want, oversubscribedBudget)
+		}
+	}
+}
+
 func TestNoPolling(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	end()

@@ -18,6 +18,10 @@ const (
 	mostPolls  = 1 << 10
 )
 
+// mostBetween is how much of the time between two polls a caller on an oversubscribed host is
+// charged for. The rest is that of processes that it has yielded to.
+const mostBetween = 20 * time.Microsecond
+
 // Spin is one wait of a caller that polls: it polls and calls Polled until it has found
 // what it waits for, or Continue reports false.
 type Spin struct {
@@ -97,6 +101,8 @@ func (s *Spin) Continue(now time.Duration) bool {
 	case s.found: // more may follow soon
 		s.p.waited(now - s.start)
 		s.start, s.found = now, false
+	case s.p.oversubscribed: // it has not polled while others had the core
+		s.start += max(now-s.last-mostBetween, 0)
 	}
 	if now-s.start >= s.p.budget() {
 		s.ended = true
