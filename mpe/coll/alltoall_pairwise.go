@@ -1,12 +1,14 @@
 package coll
 
-// exchangedAlone is how long a block is, at least, that is exchanged before the next one.
-const exchangedAlone = 64 << 10
+// exchangedAtOnce is how many bytes of blocks a rank sends and receives at a time, or one block if
+// that is longer.
+const exchangedAtOnce = 1 << 20
 
 // alltoallPairwise: in round i each rank sends to the one i further on and receives
 // from the one i before. Rounds of short blocks do not depend on each other: how many of them
-// are under way at a time is the executor's affair. Long blocks go one round after the other,
-// so that they are still in the cache when they are received.
+// are under way at a time is the executor's affair. A long block waits for the one some rounds
+// before, so that blocks are still in the cache when they are received. One round at a time
+// would have all ranks wait for the one that calls last.
 //
 //	T = (p−1)·(α + nβ), n bytes a block; with blocks of different sizes there is no
 //	formula that one rank could compute
@@ -32,20 +34,24 @@ var alltoallPairwise = &Algorithm{
 			into, _ := c.block(&c.Recv, r)
 			s.copy(Loc{RecvBuf, into}, Loc{SendBuf, from}, n)
 		}
-		got := 0
+		got := make([]int, p-1)
 		s.rounds(p-1, func(i int) {
 			to, of := (r+i+1)%p, (r-i-1+p)%p
 			off, n := c.block(layout, to)
-			s.send(to, buf.at(off), n, ready, got)
+			s.send(to, buf.at(off), n, ready, earlier(got[:i], n))
 			off, n = c.block(&c.Recv, of)
-			before := got
-			got = s.recv(of, Loc{RecvBuf, off}, n, ready, before)
-			if n < exchangedAlone {
-				got = 0
-			}
+			got[i] = s.recv(of, Loc{RecvBuf, off}, n, ready, earlier(got[:i], n))
 		})
 	},
 	cost: func(c *Call) Cost {
 		return times(c.Ranks-1, c.Bytes, 0)
 	},
+}
+
+// earlier returns which of the blocks that are received before one of n bytes it waits for, or 0.
+func earlier(got []int, n int) int {
+	if back := max(1, exchangedAtOnce/max(n, 1)); back <= len(got) {
+		return got[len(got)-back]
+	}
+	return 0
 }
