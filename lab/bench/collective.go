@@ -31,8 +31,8 @@ type operation struct {
 	name string
 	// sends and receives are how many blocks a rank of so many has for it and gets.
 	sends, receives func(ranks int) int
-	// result reports whether a rank gets something.
-	result func(rank int) bool
+	// gives and result report whether a rank has something for others, and gets something.
+	gives, result func(rank int) bool
 	// parts are which blocks are combined in block k of the rank's result.
 	parts func(k, rank, ranks int) []int
 	call  func(*collectiveCalls, []mpi.Option) error
@@ -55,34 +55,38 @@ func blocksOf(_, _, ranks int) []int {
 // operations are those that are measured, with rank 0 as the root.
 var operations = []*operation{
 	{
-		"bcast", one, one, func(rank int) bool { return rank > 0 }, func(int, int, int) []int { return []int{0} },
+		"bcast", one, one, atRoot, func(rank int) bool { return rank > 0 }, func(int, int, int) []int { return []int{0} },
 		func(c *collectiveCalls, o []mpi.Option) error { return mpi.Bcast(c.ctx, c.comm, c.recv, 0, o...) },
 	},
 	{
-		"allreduce", one, one, atAll, blocksOf,
+		"allreduce", one, one, atAll, atAll, blocksOf,
 		func(c *collectiveCalls, o []mpi.Option) error {
 			return mpi.Allreduce(c.ctx, c.comm, c.send, c.recv, mpi.Sum, o...)
 		},
 	},
 	{
-		"alltoall", each, each, atAll, func(k, rank, ranks int) []int { return []int{k*ranks + rank} },
+		"alltoall", each, each, atAll, atAll, func(k, rank, ranks int) []int { return []int{k*ranks + rank} },
 		func(c *collectiveCalls, o []mpi.Option) error {
 			return mpi.Alltoall(c.ctx, c.comm, c.send, c.recv, o...)
 		},
 	},
 	{
-		"reduce", one, one, atRoot, blocksOf,
+		"reduce", one, one, atAll, atRoot, blocksOf,
 		func(c *collectiveCalls, o []mpi.Option) error {
 			return mpi.Reduce(c.ctx, c.comm, c.send, c.recv, mpi.Sum, 0, o...)
 		},
 	},
 	{
-		"gather", one, each, atRoot, func(k, _, _ int) []int { return []int{k} },
+		"gather", one, each, atAll, atRoot, func(k, _, _ int) []int { return []int{k} },
 		func(c *collectiveCalls, o []mpi.Option) error {
 			return mpi.Gather(c.ctx, c.comm, c.send, c.recv, 0, o...)
 		},
 	},
 }
+
+// inTurn reports whether no rank ends a call before all have made it, so that calls follow each other
+// without messages in between.
+func (c *operation) inTurn() bool { return c.gives(1) && c.result(1) }
 
 // results is how many of the ranks get something.
 func (c *operation) results(ranks int) int {
@@ -102,10 +106,14 @@ func collectiveWarmup(st step) int { return min(warmup, st.iterations) }
 // collectiveStep measures an operation of so many ranks, while rank 1 has so many bytes of
 // its own to send, or none. c/collective.c is the same, by one method.
 //
-// The time is that from rank 0's call until the last rank has its result, by the clock
-// that all processes of a machine have in common. All others have said before that they
-// are about to call, rank 1 last of all: no rank is late, and only rank 1 has
+// The time is that from the first call of a rank that has something to give until the last rank has its
+// result, by the clock that all processes of a machine have in common. All others have said before
+// rank 0 calls that they are about to call, rank 1 last of all: no rank is late, and only rank 1 has
 // anything else to do.
+//
+// Where every rank gives and gets something, the calls follow each other, and the time is that from one call of rank 0 to the end of
+// the next. On a host with fewer processors than ranks, ranks work before others get to call: a time that began with the call
+// of one of them would not contain what the others have done by then.
 func collectiveStep(s *session, st step, op *operation, ranks, busy int) ([]Point, error) {
 	c, err := newCollectiveCalls(s, st, op, ranks, busy)
 	if err != nil {
@@ -223,16 +231,19 @@ func (c *collectiveCalls) stamp(i, block int) int32 { return int32(i*stampRanks 
 
 // round is an operation of a number. It returns when it began and ended.
 func (c *collectiveCalls) round(options []mpi.Option, i int, all bool) (start, end time.Duration, err error) {
+	start = sharedNow()
 	if c.op.name != "bcast" || c.rank == 0 {
 		for k := range c.op.sends(c.ranks) {
 			stamp(c.block(c.send, k), c.stamp(i, c.sent(k)))
 		}
 	}
-	own, err := c.ready(i)
-	if err != nil {
-		return 0, 0, err
+	var own *mpi.Request
+	if !c.op.inTurn() {
+		if own, err = c.ready(i); err != nil {
+			return 0, 0, err
+		}
+		start = sharedNow()
 	}
-	start = sharedNow()
 	if err := c.op.call(c, options); err != nil {
 		return 0, 0, err
 	}
@@ -312,28 +323,37 @@ func (c *collectiveCalls) ready(i int) (own *mpi.Request, err error) {
 	return &r, err
 }
 
-// point has rank 0 collect when each rank had its result.
+// point has rank 0 collect when each rank called and had its result.
 func (c *collectiveCalls) point(method int) (Point, error) {
 	starts, ends := c.starts[method], c.ends[method]
 	if c.rank > 0 {
-		if !c.op.result(c.rank) {
+		switch {
+		case c.op.inTurn():
 			return Point{}, nil
+		case c.op.gives(c.rank):
+			return Point{}, mpi.Send(c.ctx, c.comm, starts, 0, tagTimes)
 		}
 		return Point{}, mpi.Send(c.ctx, c.comm, ends, 0, tagTimes)
 	}
-	took := make([]time.Duration, len(starts))
-	for r := range c.ranks {
-		if !c.op.result(r) {
-			continue
+	if !c.op.result(0) {
+		clear(ends)
+	}
+	times := make([]int64, len(starts))
+	for r := 1; r < c.ranks && !c.op.inTurn(); r++ {
+		if _, err := mpi.Recv(c.ctx, c.comm, times, r, tagTimes); err != nil {
+			return Point{}, err
 		}
-		if r > 0 {
-			if _, err := mpi.Recv(c.ctx, c.comm, ends, r, tagTimes); err != nil {
-				return Point{}, err
+		for i, t := range times {
+			if c.op.gives(r) {
+				starts[i] = min(starts[i], t)
+			} else {
+				ends[i] = max(ends[i], t)
 			}
 		}
-		for i, end := range ends {
-			took[i] = max(took[i], time.Duration(end-starts[i]))
-		}
+	}
+	took := make([]time.Duration, len(starts))
+	for i := range took {
+		took[i] = time.Duration(ends[i] - starts[i])
 	}
 	return newPoint(c.step, took), nil
 }

@@ -1,5 +1,5 @@
 /*
- * collective: an operation that all ranks call, rank 0 last, while rank 1 has so many
+ * collective: an operation that all ranks call while rank 1 has so many
  * bytes of its own to send to rank 2, or none. The same as collective.go, for any MPI.
  * Arguments: the operation, the number of ranks, the bytes that rank 1 sends, then
  * bytes:iterations ... Output: see parse.go.
@@ -24,6 +24,12 @@ static int result(int rank) {
 		return 1;
 	}
 }
+
+/* gives reports whether a rank has something for others. */
+static int gives(int rank) { return operation == BCAST ? rank == 0 : 1; }
+
+/* in_turn reports whether no rank ends a call before all have made it. */
+static int in_turn(void) { return gives(1) && result(1); }
 
 /* sent is which block a rank's block k is, among those of all ranks. */
 static int sent(int k) { return operation == ALLTOALL ? bench_rank * ranks + k : bench_rank; }
@@ -103,24 +109,28 @@ static int begin(int i, int *own, MPI_Request *request) {
 	return 0;
 }
 
-/* collect has rank 0 compute how long it took until the last rank had its result. */
-static void collect(struct bench_step s, struct bench_point *p, const double *starts, double *ends) {
-	double *took = bench_alloc(s.iterations, sizeof *took);
+/* collect has rank 0 compute how long it took. */
+static void collect(struct bench_step s, struct bench_point *p, double *starts, double *ends) {
+	double *times = bench_alloc(s.iterations, sizeof *times);
 
-	if (bench_rank > 0 && result(bench_rank))
-		MPI_Send(ends, s.iterations, MPI_DOUBLE, 0, TIMES, MPI_COMM_WORLD);
-	for (int r = 0; r < ranks && bench_rank == 0; r++) {
-		if (!result(r))
-			continue;
-		if (r > 0)
-			MPI_Recv(ends, s.iterations, MPI_DOUBLE, r, TIMES, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		for (int i = 0; i < s.iterations; i++)
-			if (ends[i] - starts[i] > took[i])
-				took[i] = ends[i] - starts[i];
+	if (bench_rank > 0 && !in_turn())
+		MPI_Send(gives(bench_rank) ? starts : ends, s.iterations, MPI_DOUBLE, 0, TIMES, MPI_COMM_WORLD);
+	for (int i = 0; i < s.iterations && !result(0); i++)
+		ends[i] = 0;
+	for (int r = 1; r < ranks && bench_rank == 0 && !in_turn(); r++) {
+		MPI_Recv(times, s.iterations, MPI_DOUBLE, r, TIMES, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		for (int i = 0; i < s.iterations; i++) {
+			if (gives(r) && times[i] < starts[i])
+				starts[i] = times[i];
+			if (!gives(r) && times[i] > ends[i])
+				ends[i] = times[i];
+		}
 	}
+	for (int i = 0; i < s.iterations; i++)
+		times[i] = ends[i] - starts[i];
 	if (bench_rank == 0)
-		bench_times(p, took, s.iterations);
-	free(took);
+		bench_times(p, times, s.iterations);
+	free(times);
 }
 
 static void step(struct bench_step s, struct bench_point *p) {
@@ -140,11 +150,15 @@ static void step(struct bench_step s, struct bench_point *p) {
 	for (int i = -warmup; i < s.iterations; i++) {
 		int all = i == -warmup || i == s.iterations - 1;
 		MPI_Request request;
+		int under_way = 0;
 		bench_pace(s, warmup + i, warmup + s.iterations);
+		double start = bench_now();
 		for (int k = 0; k < sends && (operation != BCAST || bench_rank == 0); k++)
 			bench_stamp(send + (size_t)k * count, count, i * STAMP_RANKS + sent(k));
-		int under_way = begin(i, own, &request);
-		double start = bench_now();
+		if (!in_turn()) {
+			under_way = begin(i, own, &request);
+			start = bench_now();
+		}
 		call(send, recv, count);
 		double end = bench_now();
 		if (i >= 0) {
