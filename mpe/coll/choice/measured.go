@@ -69,12 +69,11 @@ var measured = map[Class]Rows{
 				{math.MaxInt, []Choice{{"recursive-doubling", 0}, {"bruck", 0}, {"ring", 0}}},
 			}},
 			{coll.Alltoall, 4, []Span{
-				{24, []Choice{{"pairwise", 0}}},
-				{1600, []Choice{{"gather-scatter", 0}, {"pairwise", 0}}},
+				{6144, []Choice{{"gather-scatter", 0}, {"pairwise", 0}}},
 				{math.MaxInt, []Choice{{"pairwise", 0}}},
 			}},
 			{coll.Alltoall, 8, []Span{
-				{16384, []Choice{{"gather-scatter", 0}, {"pairwise", 0}}},
+				{3072, []Choice{{"gather-scatter", 0}, {"pairwise", 0}}},
 				{math.MaxInt, []Choice{{"pairwise", 0}}},
 			}},
 			{coll.ReduceScatter, 4, []Span{
