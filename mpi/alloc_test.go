@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
 // TestAllocations: no call allocates once the memory of those before it can be
@@ -17,6 +18,14 @@ func TestAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	persistent, err := SendInit(c, b, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	every, err := datatype.Vector(2, 1, 2, TypeOf[float32]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := datatype.Vector(2, 1, 2, every)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +62,16 @@ func TestAllocations(t *testing.T) {
 		"Reduce":          func() error { return Reduce(ctx, c, b[:8], b[8:], Max, 0) },
 		"Alltoallv": func() error {
 			return Alltoallv(ctx, c, b[:8], counts, nil, b[8:], counts, displs)
+		},
+		"SendTyped": func() error { return SendTyped(ctx, c, b, 2, every, 1, 3) },
+		"RecvTyped": func() error { _, err := RecvTyped(ctx, c, b, 1, two, 1, 3); return err },
+		"IrecvTyped": func() error {
+			r, err := IrecvTyped(c, b, 2, every, 1, 3)
+			if err != nil {
+				return err
+			}
+			_, err = r.Wait(ctx)
+			return err
 		},
 		"Iallgather": func() error {
 			r, err := Iallgather(c, b[:8], b)

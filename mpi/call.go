@@ -20,8 +20,9 @@ type call struct {
 	any      bool
 	peer     int // in the communicator
 	tag      int
-	// bytes are the message or the buffer.
-	bytes []byte
+	// bytes are the message or the buffer: the copy of scattered, if that is set.
+	bytes     []byte
+	scattered *scattered
 }
 
 // sends reports whether the peer is a destination.
@@ -160,7 +161,11 @@ func (k *call) end(to *Status, st *mpe.Status, err error) error {
 	case k.sends(), k.kind == 0:
 		return nil
 	}
-	return k.status(to, st)
+	if err := k.status(to, st); err != nil {
+		return err
+	}
+	k.scatter(to.Bytes)
+	return nil
 }
 
 // ended does so for an operation that has failed or was cancelled.
@@ -172,6 +177,7 @@ func (k *call) ended(to *Status, st *mpe.Status, err error) error {
 	class := classOfDevice(err)
 	if class == ErrTruncate && !k.sends() && k.status(to, st) == nil {
 		to.Bytes = int64(len(k.bytes)) // the beginning is there
+		k.scatter(to.Bytes)
 	}
 	return k.error(class, err)
 }

@@ -64,6 +64,7 @@ func (c *core) over() {
 		return
 	}
 	c.generation++
+	c.call.giveBack()
 	c.call.bytes = nil
 	p, x := c.call.comm.p, c.collective
 	c.collective = nil

@@ -16,6 +16,13 @@
 // another in one communicator do not overtake each other: of two that a receive
 // matches, it gets the one sent first.
 //
+// # Datatypes
+//
+// The type of a slice's elements is the datatype of its message. SendTyped, RecvTyped and the calls that
+// begin with I transfer elements of derived datatypes (package datatype), such as the columns of a matrix: they
+// begin at the beginning of the slice and must be within it. To peers whose wire distinguishes int and float, a
+// datatype of float32 only is float, and every other one int.
+//
 // # Collective calls
 //
 // Barrier, Bcast, Gather, Scatter, Allgather, Alltoall, Reduce, Allreduce,

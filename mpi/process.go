@@ -21,9 +21,9 @@ type process struct {
 	freed   released
 	over    atomic.Bool
 
-	// cores, copies and collectives are memory to be used again: *core of
-	// requests, *[]byte of SendrecvReplace, and *collective.
-	cores, copies, collectives sync.Pool
+	// cores, copies, collectives and scattered are memory to be used again: *core of
+	// requests, *[]byte of SendrecvReplace, *collectiveCall and *scattered.
+	cores, copies, collectives, scattered sync.Pool
 }
 
 // New returns a device's world communicator: all ranks of the cluster, numbered

@@ -110,6 +110,9 @@ func (r Request) Free() error {
 	}
 	p, op := c.call.comm.p, c.op
 	c.op, c.again = nil, once
+	if op != nil {
+		c.call.scattered = nil // it is in use
+	}
 	c.over()
 	if op != nil {
 		p.freed.add(op)

@@ -1,0 +1,204 @@
+package datatype
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Order is how the elements of an array with several dimensions follow each other.
+type Order int
+
+// The orders of the standard.
+const (
+	OrderC       Order = iota // the last index changes first
+	OrderFortran              // the first one does
+)
+
+// Distribution is how a dimension of an array is distributed over processes.
+type Distribution int
+
+// The distributions of the standard.
+const (
+	Block  Distribution = iota // one block for each process
+	Cyclic                     // blocks in turn
+	None                       // all of it
+)
+
+// DefaultArgument is the length of blocks that the standard chooses: as many as needed for one block each, or
+// 1 in turn.
+const DefaultArgument = -1
+
+// dimensions returns the numbers of the dimensions, the one that changes first in front.
+func (o Order) dimensions(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	if o == OrderC {
+		slices.Reverse(list)
+	}
+	return list
+}
+
+// Subarray is the part of an array of sizes that has subsizes and begins at starts.
+func Subarray(sizes, subsizes, starts []int64, order Order, of *Type) (*Type, error) {
+	n := len(sizes)
+	if n == 0 || len(subsizes) != n || len(starts) != n {
+		return nil, fmt.Errorf("%w: %d sizes, %d subsizes, %d starts", ErrArgument, n, len(subsizes), len(starts))
+	}
+	a := array{t: of, unit: of.Extent()}
+	for _, d := range order.dimensions(n) {
+		if sizes[d] < 1 || subsizes[d] < 1 || starts[d] < 0 || starts[d] > sizes[d]-subsizes[d] {
+			return nil, fmt.Errorf("%w: %d elements from %d on, of a dimension of %d", ErrArgument, subsizes[d], starts[d], sizes[d])
+		}
+		a.dimension(sizes[d], run{starts[d], subsizes[d], 0, 1})
+	}
+	return a.end(Contents{CombinerSubarray, slices.Concat([]int64{int64(n)}, sizes, subsizes, starts, []int64{int64(order)}), nil, []*Type{of}})
+}
+
+// Grid is a distribution of an array over a grid of processes, of which rank is one. There is one
+// of each for every dimension.
+type Grid struct {
+	Ranks, Rank   int64
+	Sizes         []int64
+	Distributions []Distribution
+	Arguments     []int64
+	Processes     []int64
+	Order         Order
+}
+
+// Darray is the part of an array that a process has.
+func Darray(g *Grid, of *Type) (*Type, error) {
+	n := len(g.Sizes)
+	if n == 0 || len(g.Distributions) != n || len(g.Arguments) != n || len(g.Processes) != n {
+		return nil, fmt.Errorf("%w: %d sizes, %d distributions, %d arguments, %d processes", ErrArgument, n, len(g.Distributions), len(g.Arguments), len(g.Processes))
+	}
+	coordinates, err := g.coordinates()
+	if err != nil {
+		return nil, err
+	}
+	a := array{t: of, unit: of.Extent()}
+	integers := []int64{g.Ranks, g.Rank, int64(n)}
+	for _, d := range g.Order.dimensions(n) {
+		runs, err := distribute(g.Distributions[d], g.Sizes[d], g.Arguments[d], g.Processes[d], coordinates[d])
+		if err != nil {
+			return nil, err
+		}
+		a.dimension(g.Sizes[d], runs...)
+	}
+	integers = append(integers, g.Sizes...)
+	for _, d := range g.Distributions {
+		integers = append(integers, int64(d))
+	}
+	integers = append(append(append(integers, g.Arguments...), g.Processes...), int64(g.Order))
+	return a.end(Contents{CombinerDarray, integers, nil, []*Type{of}})
+}
+
+// coordinates are those of the process in the grid, in which the last one changes first.
+func (g *Grid) coordinates() ([]int64, error) {
+	list := make([]int64, len(g.Processes))
+	rest, all := g.Rank, int64(1)
+	for d := len(list) - 1; d >= 0; d-- {
+		n := g.Processes[d]
+		if n < 1 || all > g.Ranks/n {
+			return nil, fmt.Errorf("%w: a grid of %v processes for %d ranks", ErrArgument, g.Processes, g.Ranks)
+		}
+		list[d], rest, all = rest%n, rest/n, all*n
+	}
+	if all != g.Ranks || g.Rank < 0 || g.Rank >= all {
+		return nil, fmt.Errorf("%w: rank %d of %d in a grid of %v processes", ErrArgument, g.Rank, g.Ranks, g.Processes)
+	}
+	return list, nil
+}
+
+// run is length elements so many times, at a distance of stride elements.
+type run struct{ start, length, stride, times int64 }
+
+// distribute returns which elements of a dimension a process has.
+func distribute(how Distribution, size, argument, processes, at int64) ([]run, error) {
+	bad := func() error {
+		return fmt.Errorf("%w: distribution %d of %d elements in blocks of %d over %d processes", ErrArgument, how, size, argument, processes)
+	}
+	if size < 1 || argument < 1 && argument != DefaultArgument && how != None {
+		return nil, bad()
+	}
+	switch how {
+	case None:
+		if processes != 1 {
+			return nil, bad()
+		}
+		return []run{{0, size, 0, 1}}, nil
+	case Block:
+		if argument == DefaultArgument {
+			argument = (size-1)/processes + 1
+		}
+		if argument < (size-1)/processes+1 {
+			return nil, bad()
+		}
+		start := min(at*argument, size)
+		return []run{{start, min(argument, size-start), 0, 1}}, nil
+	case Cyclic:
+		if argument == DefaultArgument {
+			argument = 1
+		}
+		if argument > size/processes+1 { // a turn is more than all: it must not overflow
+			argument = min(argument, size)
+		}
+		start, stride := at*argument, processes*argument
+		if start >= size {
+			return []run{{0, 0, 0, 0}}, nil
+		}
+		full := (size - start) / stride
+		runs := []run{{start, argument, stride, full}}
+		if start += full * stride; start < size {
+			runs = append(runs, run{start, min(argument, size-start), 0, 1})
+		}
+		return runs, nil
+	}
+	return nil, bad()
+}
+
+// array is a type that grows by a dimension at a time.
+type array struct {
+	t *Type
+	// unit is the distance of two of its elements in bytes.
+	unit int64
+	o    overflow
+	err  error
+}
+
+// dimension makes the array one of runs of it, in a dimension of a size.
+func (a *array) dimension(size int64, runs ...run) {
+	if a.err != nil {
+		return
+	}
+	var pieces []piece
+	if a.t.Extent() != a.unit {
+		a.t = resized(a.t, 0, a.unit)
+	}
+	for _, r := range runs {
+		block, err := build(Contents{}, []piece{{r.length, 0, a.t}}, false)
+		if err != nil {
+			a.err = err
+			return
+		}
+		if r.times > 1 {
+			block = resized(block, 0, a.o.mul(r.stride, a.unit))
+		}
+		pieces = append(pieces, piece{r.times, a.o.mul(r.start, a.unit), block})
+	}
+	a.unit = a.o.mul(a.unit, size)
+	if a.err = a.o.check("an array of elements of %d bytes", a.t.Extent()); a.err == nil {
+		a.t, a.err = build(Contents{}, pieces, false)
+	}
+}
+
+// end returns the type, whose extent is that of the whole array.
+func (a *array) end(made Contents) (*Type, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	t := resized(a.t, 0, a.unit)
+	t.made = made
+	return t, nil
+}

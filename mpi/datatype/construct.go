@@ -1,0 +1,203 @@
+package datatype
+
+import (
+	"fmt"
+	"slices"
+)
+
+// piece is count elements of a type at a displacement.
+type piece struct {
+	count, displ int64
+	of           *Type
+}
+
+// build makes a type of pieces, in the order of their data. Padded has its extent be a multiple of
+// its alignment, as that of a struct in C.
+func build(made Contents, pieces []piece, padded bool) (*Type, error) {
+	t := &Type{align: 1, made: made}
+	var o overflow
+	layouts := make([]layout, 0, len(pieces))
+	first := true
+	for _, p := range pieces {
+		if p.count < 0 {
+			return nil, fmt.Errorf("%w: a count of %d", ErrArgument, p.count)
+		}
+		if p.count == 0 {
+			continue
+		}
+		if err := t.include(&p, &o, first); err != nil {
+			return nil, err
+		}
+		first = false
+		layouts = append(layouts, p.of.layout.repeat(p.count, p.of.Extent()).at(p.displ))
+	}
+	if padded && !t.ubSet {
+		if rest := (t.ub - t.lb) % t.align; rest != 0 {
+			t.ub = o.add(t.ub, t.align-rest)
+		}
+	}
+	if err := o.check("a type of %d pieces", len(pieces)); err != nil {
+		return nil, err
+	}
+	t.layout = join(layouts)
+	t.part = []layout{t.layout.at(-t.layout.offset)}
+	return t, nil
+}
+
+// include extends the bounds and counts of a type by a piece.
+func (t *Type) include(p *piece, o *overflow, first bool) error {
+	of := p.of
+	last := o.mul(p.count-1, of.Extent())
+	lb, ub := o.add(p.displ, o.add(of.lb, min(last, 0))), o.add(p.displ, o.add(of.ub, max(last, 0)))
+	trueLB, trueUB := o.add(p.displ, o.add(of.trueLB, min(last, 0))), o.add(p.displ, o.add(of.trueUB, max(last, 0)))
+	if err := o.check("%d elements at %d", p.count, p.displ); err != nil {
+		return err
+	}
+	t.lb, t.lbSet = bound(t.lb, lb, t.lbSet, of.lbSet, first, min64)
+	t.ub, t.ubSet = bound(t.ub, ub, t.ubSet, of.ubSet, first, max64)
+	if of.size > 0 {
+		if t.size == 0 {
+			t.trueLB, t.trueUB, t.basic = trueLB, trueUB, of.basic
+		}
+		t.trueLB, t.trueUB = min(t.trueLB, trueLB), max(t.trueUB, trueUB)
+		if t.basic != of.basic {
+			t.basic = 0
+		}
+	}
+	t.align = max(t.align, of.align)
+	t.size, t.count = o.add(t.size, o.mul(p.count, of.size)), o.add(t.count, o.mul(p.count, of.count))
+	return nil
+}
+
+func min64(a, b int64) int64 { return min(a, b) }
+func max64(a, b int64) int64 { return max(a, b) }
+
+// bound combines two bounds: one that was set counts more than those that were not.
+func bound(have, next int64, haveSet, nextSet, first bool, combine func(a, b int64) int64) (int64, bool) {
+	switch {
+	case first || nextSet && !haveSet:
+		return next, nextSet
+	case haveSet && !nextSet:
+		return have, true
+	}
+	return combine(have, next), haveSet
+}
+
+// Dup is the same type again.
+func Dup(of *Type) *Type {
+	t := *of
+	t.name, t.made = "", Contents{Combiner: CombinerDup, Types: []*Type{of}}
+	return &t
+}
+
+// Contiguous is count elements.
+func Contiguous(count int64, of *Type) (*Type, error) {
+	return build(Contents{CombinerContiguous, []int64{count}, nil, []*Type{of}}, []piece{{count, 0, of}}, false)
+}
+
+// Vector is count blocks of length elements, at a distance of stride elements.
+func Vector(count, length, stride int64, of *Type) (*Type, error) {
+	var o overflow
+	bytes := o.mul(stride, of.Extent())
+	if err := o.check("a stride of %d elements", stride); err != nil {
+		return nil, err
+	}
+	return vector(Contents{CombinerVector, []int64{count, length, stride}, nil, []*Type{of}}, count, length, bytes, of)
+}
+
+// Hvector is Vector with a stride in bytes.
+func Hvector(count, length, stride int64, of *Type) (*Type, error) {
+	return vector(Contents{CombinerHvector, []int64{count, length}, []int64{stride}, []*Type{of}}, count, length, stride, of)
+}
+
+func vector(made Contents, count, length, stride int64, of *Type) (*Type, error) {
+	block, err := build(made, []piece{{length, 0, of}}, false)
+	if err != nil {
+		return nil, err
+	}
+	if count > 0 && length > 0 { // the distance of blocks is the stride
+		block = resized(block, block.lb, stride)
+		block.lbSet, block.ubSet = of.lbSet, of.ubSet
+	}
+	t, err := build(made, []piece{{count, 0, block}}, false)
+	if err != nil || count <= 0 || length <= 0 {
+		return t, err
+	}
+	// The last block is no longer than it is, whatever the stride.
+	var o overflow
+	last := o.mul(count-1, stride)
+	bytes := o.mul(length-1, of.Extent())
+	t.lb = o.add(o.add(of.lb, min(bytes, 0)), min(last, 0))
+	t.ub = o.add(o.add(of.ub, max(bytes, 0)), max(last, 0))
+	return t, o.check("%d blocks at a distance of %d bytes", count, stride)
+}
+
+// Indexed is blocks of lengths[i] elements, each displs[i] elements from the beginning.
+func Indexed(lengths, displs []int64, of *Type) (*Type, error) {
+	made := Contents{CombinerIndexed, slices.Concat([]int64{int64(len(lengths))}, lengths, displs), nil, []*Type{of}}
+	return indexed(made, lengths, displs, of.Extent(), of)
+}
+
+// Hindexed is Indexed with displacements in bytes.
+func Hindexed(lengths, displs []int64, of *Type) (*Type, error) {
+	made := Contents{CombinerHindexed, slices.Concat([]int64{int64(len(lengths))}, lengths), slices.Clone(displs), []*Type{of}}
+	return indexed(made, lengths, displs, 1, of)
+}
+
+// IndexedBlock is Indexed with blocks of one length.
+func IndexedBlock(length int64, displs []int64, of *Type) (*Type, error) {
+	made := Contents{CombinerIndexedBlock, slices.Concat([]int64{int64(len(displs)), length}, displs), nil, []*Type{of}}
+	return indexed(made, slices.Repeat([]int64{length}, len(displs)), displs, of.Extent(), of)
+}
+
+// HindexedBlock is IndexedBlock with displacements in bytes.
+func HindexedBlock(length int64, displs []int64, of *Type) (*Type, error) {
+	made := Contents{CombinerHindexedBlock, []int64{int64(len(displs)), length}, slices.Clone(displs), []*Type{of}}
+	return indexed(made, slices.Repeat([]int64{length}, len(displs)), displs, 1, of)
+}
+
+func indexed(made Contents, lengths, displs []int64, unit int64, of *Type) (*Type, error) {
+	if len(lengths) != len(displs) {
+		return nil, fmt.Errorf("%w: %d lengths of blocks and %d displacements", ErrArgument, len(lengths), len(displs))
+	}
+	var o overflow
+	pieces := make([]piece, len(lengths))
+	for i := range lengths {
+		pieces[i] = piece{lengths[i], o.mul(displs[i], unit), of}
+	}
+	if err := o.check("displacements in units of %d bytes", unit); err != nil {
+		return nil, err
+	}
+	return build(made, pieces, false)
+}
+
+// Struct is lengths[i] elements of types[i], displs[i] bytes from the beginning, for each i. Its extent is padded to
+// its alignment, as a C compiler does.
+func Struct(lengths, displs []int64, types []*Type) (*Type, error) {
+	if len(lengths) != len(displs) || len(lengths) != len(types) {
+		return nil, fmt.Errorf("%w: %d lengths of blocks, %d displacements, %d types", ErrArgument, len(lengths), len(displs), len(types))
+	}
+	pieces := make([]piece, len(lengths))
+	for i := range lengths {
+		pieces[i] = piece{lengths[i], displs[i], types[i]}
+	}
+	made := Contents{CombinerStruct, slices.Concat([]int64{int64(len(lengths))}, lengths), slices.Clone(displs), slices.Clone(types)}
+	return build(made, pieces, true)
+}
+
+// Resized is a type with another lower bound and extent.
+func Resized(of *Type, lb, extent int64) (*Type, error) {
+	var o overflow
+	o.add(lb, extent)
+	if err := o.check("a lower bound of %d and an extent of %d bytes", lb, extent); err != nil {
+		return nil, err
+	}
+	return resized(of, lb, extent), nil
+}
+
+func resized(of *Type, lb, extent int64) *Type {
+	t := *of
+	t.name, t.made = "", Contents{CombinerResized, nil, []int64{lb, extent}, []*Type{of}}
+	t.lb, t.ub, t.lbSet, t.ubSet = lb, lb+extent, true, true
+	return &t
+}

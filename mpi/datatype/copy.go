@@ -1,0 +1,149 @@
+package datatype
+
+import (
+	"sort"
+	"unsafe"
+)
+
+// Pack copies data of count elements of t from memory, beginning with byte number from of all of
+// their data, and fills packed with them. Memory is where the displacement is 0. It
+// returns how many bytes there were: fewer than packed has room for at the end of the data. Span has
+// to have no error for count.
+func (t *Type) Pack(packed []byte, memory unsafe.Pointer, count, from int64) int {
+	return t.transfer(packed, memory, count, from, true)
+}
+
+// Unpack copies packed data to count elements of t in memory, from byte number from of their
+// data on. It returns how many bytes it has copied: not more than there is room for.
+func (t *Type) Unpack(memory unsafe.Pointer, count int64, packed []byte, from int64) int {
+	return t.transfer(packed, memory, count, from, false)
+}
+
+func (t *Type) transfer(packed []byte, memory unsafe.Pointer, count, from int64, pack bool) int {
+	total := count * t.size
+	if from >= total {
+		return 0
+	}
+	packed = packed[:min(int64(len(packed)), total-from)]
+	if len(packed) == 0 {
+		return 0
+	}
+	all := t.layout.loop(count, t.Extent(), t.part)
+	c := copier{memory, pack}
+	c.some(&all, all.offset, packed, from)
+	return len(packed)
+}
+
+// copier copies one way, from or to memory.
+type copier struct {
+	memory unsafe.Pointer
+	pack   bool
+}
+
+// some copies data of a layout whose first repeat is at offset, from byte number from on.
+func (c *copier) some(l *layout, offset int64, packed []byte, from int64) {
+	i := from / l.unit
+	offset += i * l.stride
+	if rest := from - i*l.unit; rest > 0 || int64(len(packed)) < l.unit {
+		n := min(int64(len(packed)), l.unit-rest)
+		c.part(l, offset, packed[:n], rest)
+		packed, offset = packed[n:], offset+l.stride
+	}
+	whole := int64(len(packed)) / l.unit
+	c.whole(l, offset, packed[:whole*l.unit], whole)
+	if packed = packed[whole*l.unit:]; len(packed) > 0 {
+		c.part(l, offset+whole*l.stride, packed, 0)
+	}
+}
+
+// part copies a part of one repeat.
+func (c *copier) part(l *layout, offset int64, packed []byte, from int64) {
+	if l.block > 0 {
+		c.copy(offset+from, packed)
+		return
+	}
+	i := sort.Search(len(l.starts), func(i int) bool { return l.starts[i] > from }) - 1
+	for ; len(packed) > 0; i++ {
+		p := &l.parts[i]
+		at := from - l.starts[i]
+		n := min(int64(len(packed)), p.size()-at)
+		c.some(p, offset+p.offset, packed[:n], at)
+		packed, from = packed[n:], from+n
+	}
+}
+
+// batch is how many iterations are copied a part at a time: few enough to stay in the nearest cache.
+const batch = 64
+
+// whole copies n iterations.
+func (c *copier) whole(l *layout, offset int64, packed []byte, n int64) {
+	switch {
+	case l.block > 0:
+		c.blocks(offset, l.stride, packed, l.block, l.block, n)
+	case l.single:
+		for n > 0 {
+			m := min(n, batch)
+			for i := range l.parts {
+				p := &l.parts[i]
+				c.blocks(offset+p.offset, l.stride, packed[l.starts[i]:], l.unit, p.block, m)
+			}
+			packed, offset, n = packed[m*l.unit:], offset+m*l.stride, n-m
+		}
+	default:
+		for range n {
+			for i := range l.parts {
+				p := &l.parts[i]
+				size := p.size()
+				c.whole(p, offset+p.offset, packed[:size], p.times)
+				packed = packed[size:]
+			}
+			offset += l.stride
+		}
+	}
+}
+
+// blocks copies n blocks of a length, which are at a distance of stride in memory and of step in
+// packed.
+func (c *copier) blocks(offset, stride int64, packed []byte, step, length, n int64) {
+	switch {
+	case n == 0:
+	case n == 1 || stride == length && step == length:
+		c.copy(offset, packed[:length*n])
+	case length == 4:
+		copyWords[[4]byte](c, offset, stride, packed, step, n)
+	case length == 8:
+		copyWords[[8]byte](c, offset, stride, packed, step, n)
+	case length == 16:
+		copyWords[[16]byte](c, offset, stride, packed, step, n)
+	default:
+		for i := range n {
+			c.copy(offset+i*stride, packed[i*step:i*step+length])
+		}
+	}
+}
+
+// copy copies bytes.
+func (c *copier) copy(offset int64, packed []byte) {
+	memory := unsafe.Slice((*byte)(unsafe.Add(c.memory, offset)), len(packed))
+	if c.pack {
+		copy(packed, memory)
+	} else {
+		copy(memory, packed)
+	}
+}
+
+// copyWords is blocks for words of a length that processors copy at once, aligned or not.
+func copyWords[W [4]byte | [8]byte | [16]byte](c *copier, offset, stride int64, packed []byte, step, n int64) {
+	var word W
+	_ = packed[(n-1)*step+int64(len(word))-1]
+	memory, first := unsafe.Add(c.memory, offset), unsafe.Pointer(unsafe.SliceData(packed))
+	if c.pack {
+		for i := range n {
+			*(*W)(unsafe.Add(first, i*step)) = *(*W)(unsafe.Add(memory, i*stride))
+		}
+		return
+	}
+	for i := range n {
+		*(*W)(unsafe.Add(memory, i*stride)) = *(*W)(unsafe.Add(first, i*step))
+	}
+}

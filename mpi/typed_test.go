@@ -1,0 +1,131 @@
+package mpi_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+)
+
+// must returns a datatype that can be made.
+func must(t *datatype.Type, err error) *datatype.Type {
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// TestTyped: a matrix is transposed by a message, whether its columns are sent or received as such.
+func TestTyped(t *testing.T) {
+	noEnvironment(t)
+	const lines, columns = 30, 50
+	of := mpi.TypeOf[float64]()
+	// All columns, one after another.
+	column := must(datatype.Resized(must(datatype.Vector(lines, 1, columns, of)), 0, 8))
+	matrix, transposed := make([]float64, lines*columns), make([]float64, lines*columns)
+	for i := range matrix {
+		matrix[i] = float64(i)
+		transposed[i%columns*lines+i/columns] = float64(i)
+	}
+	err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
+		if world.Rank() == 0 {
+			r, err := mpi.IsendTyped(world, matrix, columns, column, 1, 2)
+			return errors.Join(err, mpi.SendTyped(ctx, world, matrix, columns, column, 1, 1), mpi.Send(ctx, world, transposed, 1, 1), wait(ctx, r),
+				mpi.SendTyped(ctx, world, matrix, 1, column, 1, 3), mpi.SendTyped(ctx, world, matrix[:4], 2, must(datatype.Contiguous(2, of)), 1, 3))
+		}
+		got := make([]float64, lines*columns)
+		if _, err := mpi.Recv(ctx, world, got, 0, 1); err != nil || !slices.Equal(got, transposed) {
+			t.Errorf("sent as columns: %v, %v", got, err)
+		}
+		clear(got)
+		st, err := mpi.RecvTyped(ctx, world, got, columns, column, 0, 1)
+		if err != nil || !slices.Equal(got, matrix) || mpi.CountOf(st, column) != columns || mpi.Elements(st, column) != lines*columns {
+			t.Errorf("received as columns: %v, %+v, %v", got, st, err)
+		}
+		clear(got)
+		r, err := mpi.IrecvTyped(world, got, columns, column, 0, 2)
+		if err = errors.Join(err, wait(ctx, r)); err != nil || !slices.Equal(got, matrix) {
+			t.Errorf("%v, %v", got, err)
+		}
+		// One column of several, and more than there is room for.
+		clear(got)
+		st, err = mpi.RecvTyped(ctx, world, got, columns, column, 0, 3)
+		if err != nil || mpi.CountOf(st, column) != 1 || got[columns] != columns || got[1] != 0 {
+			t.Errorf("one column: %+v, %v, %v", st, got[:2*columns], err)
+		}
+		clear(got)
+		pair := must(datatype.Vector(2, 1, 3, of))
+		st, err = mpi.RecvTyped(ctx, world, got[:4], 1, pair, 0, 3)
+		if !errors.Is(err, mpi.ErrTruncate) || !slices.Equal(got[:4], []float64{0, 0, 0, 1}) || mpi.Elements(st, pair) != 2 {
+			t.Errorf("too long: %+v, %v, %v", st, got[:4], err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func wait(ctx context.Context, r mpi.Request) error {
+	_, err := r.Wait(ctx)
+	return err
+}
+
+// TestTypedMistakes: elements outside of the buffer are refused.
+func TestTypedMistakes(t *testing.T) {
+	noEnvironment(t)
+	of := mpi.TypeOf[int32]()
+	before := must(datatype.Hindexed([]int64{1, 1}, []int64{-4, 4}, of))
+	far := must(datatype.Vector(2, 1, 4, of))
+	huge := must(datatype.Resized(of, 0, math.MaxInt64/2))
+	err := mpi.Run(t.Context(), 1, func(ctx context.Context, world *mpi.Comm) error {
+		buf := make([]int32, 4)
+		for _, x := range []struct {
+			c     *mpi.Comm
+			of    *datatype.Type
+			count int
+			class mpi.Class
+			says  string
+		}{
+			{world, nil, 1, mpi.ErrType, "there is no datatype"},
+			{world, of, -1, mpi.ErrCount, "-1 elements"},
+			{world, of, 5, mpi.ErrBuffer, "use bytes 0 to 20 of the buffer, which has 16"},
+			{world, far, 1, mpi.ErrBuffer, "use bytes 0 to 20"},
+			{world, before, 1, mpi.ErrBuffer, "use bytes -4 to 8"},
+			{world, huge, 4, mpi.ErrCount, "more than 64 bits"},
+			{nil, must(datatype.Vector(2, 1, 2, of)), 1, mpi.ErrComm, "the communicator is nil"},
+			{nil, of, 1, mpi.ErrComm, "the communicator is nil"},
+		} {
+			_, r := mpi.RecvTyped(ctx, x.c, buf, x.count, x.of, 0, 0)
+			_, ir := mpi.IrecvTyped(x.c, buf, x.count, x.of, 0, 0)
+			_, is := mpi.IsendTyped(x.c, buf, x.count, x.of, 0, 0)
+			for _, err := range []error{mpi.SendTyped(ctx, x.c, buf, x.count, x.of, 0, 0), r, ir, is} {
+				if mpi.ClassOf(err) != x.class || !strings.Contains(err.Error(), x.says) {
+					t.Errorf("%v, want %v, %q", err, x.class, x.says)
+				}
+			}
+		}
+		// No elements, and nobody to send them to.
+		return errors.Join(mpi.SendTyped(ctx, world, buf, 1, far, mpi.ProcNull, 0), mpi.SendTyped(ctx, world, buf[:0], 0, far, mpi.ProcNull, 0))
+	})
+	if err == nil || !strings.Contains(err.Error(), "use bytes 0 to 20") {
+		t.Error(err)
+	}
+	if n := mpi.CountOf(mpi.Status{Bytes: 6}, of); n != mpi.Undefined {
+		t.Error(n)
+	}
+	if n := mpi.Elements(mpi.Status{Bytes: 6}, of); n != mpi.Undefined {
+		t.Error(n)
+	}
+	if n := mpi.CountOf(mpi.Status{}, must(datatype.Contiguous(0, of))); n != 0 {
+		t.Error(n)
+	}
+	if mpi.CountOf(mpi.Status{Bytes: mpi.Undefined}, of) != mpi.Undefined || mpi.Elements(mpi.Status{Bytes: mpi.Undefined}, of) != mpi.Undefined {
+		t.Error("the length is not known")
+	}
+}
