@@ -33,9 +33,9 @@ it after a second. When a rank fails, the others are ended, and its exit code is
 zrlctl: 128 and the number of the signal if one has ended it, 127 if the program was not
 found, 126 if it could not be started, and 2 if the command line is wrong.
 
-For several hosts use MPICH's mpiexec (mpiexec.hydra) or Slurm's srun --mpi=pmi2, which start
-the same programs. Each host's ranks are at the address from which packets to other networks
-are sent; ZRLMPI_ADDRESS gives another one, or the network that it is in.`,
+For several hosts use MPICH's mpiexec (mpiexec.hydra), which starts the same programs. Each
+host's ranks are at the address from which packets to other networks are sent;
+ZRLMPI_ADDRESS gives another one, or the network that it is in.`,
 		Example: "  zrlctl run -n 4 ./app\n  zrlctl run -n 1 ./master : -n 3 ./worker --fast",
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			return a.run(cmd, &f, args)
