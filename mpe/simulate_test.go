@@ -156,8 +156,9 @@ func (p *program) note(format string, args ...any) {
 	p.log = append(p.log, fmt.Sprintf("%12v ", p.now)+fmt.Sprintf(format, args...))
 }
 
-// maxEvents is how many events a program may have at one time: more than any in which time goes on.
-const maxEvents = 1_000
+// maxEvents is how many events a program may have at one time. After a stall, all that was sent meanwhile arrives at once: thousands of
+// packets.
+const maxEvents = 20_000
 
 // run runs the program until end, or until nothing more happens.
 func (p *program) run(end handshake.Instant) {
