@@ -117,11 +117,8 @@ func (k *call) typed(buf []byte, count int, t *datatype.Type) error {
 		k.any = true
 	}
 	bytes := int64(count) * t.Size()
-	if offset, ok := t.Contiguous(int64(count)); ok || bytes == 0 {
+	if offset, ok := t.Contiguous(int64(count)); ok {
 		k.bytes = buf[offset : offset+bytes]
-		if bytes == 0 {
-			k.bytes = nil
-		}
 		return nil
 	}
 	if err := k.check(); err != nil { // before there is a process to take a copy from

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -11,17 +10,6 @@ import (
 // killed when the thread ends that has started it.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
-
-// onThread calls f on a thread of its own, which lives until f returns.
-func onThread(f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		f()
-	}()
-	<-done
 }
 
 // cores returns the numbers of the cores that this process may use.

@@ -55,8 +55,9 @@ var programs = map[string]func(){
 			try(c.Finalize(ctx))
 		}
 	},
-	"barrier": func() { try(connect().Barrier(ctx)) },
-	"nothing": func() {},
+	"barrier":  func() { try(connect().Barrier(ctx)) },
+	"nothing":  func() {},
+	"finalize": func() { try(connect().Finalize(ctx)); forever() },
 	"abort": func() {
 		c := connect()
 		if c.Rank() == 2 {
@@ -91,7 +92,12 @@ var programs = map[string]func(){
 	},
 }
 
-func forever() { select {} }
+// forever waits. Go ends a program that waits for nothing.
+func forever() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
 
 // only returns a value on one rank, and 0 on the others.
 func only(rank, value int) int {
@@ -178,18 +184,20 @@ func TestFailures(t *testing.T) {
 		code     int
 	}{
 		{"exit", 1, "", 0},
-		{"exit", 3, "rank 2 (launch.test) has ended with exit code 7", 7},
-		{"kill", 3, "rank 1 (launch.test) was ended by a signal: killed; 2 other ranks were ended", 137},
-		{"leave", 2, "rank 1 (launch.test) has ended, with exit code 0, without MPI_Finalize", 1},
-		{"barrier nothing", 1, "rank 1 (launch.test) has ended without MPI_Init, and rank 0 waits for it; the other rank was ended", 1},
-		{"abort", 4, "rank 2 (launch.test) has aborted the job with code 33; 3 other ranks were ended", 33},
-		{"nonsense", 2, "rank 1 (launch.test) rank 1: not a line of PMI-1", 1},
-		{"deaf fail", 1, "rank 1 (launch.test) has ended with exit code 9; the other rank was ended", 9},
+		{"exit", 3, "rank 2 (PROGRAM) has ended with exit code 7", 7},
+		{"kill", 3, "rank 1 (PROGRAM) was ended by a signal: killed; 2 other ranks were ended", 137},
+		{"leave", 2, "rank 1 (PROGRAM) has ended, with exit code 0, without MPI_Finalize", 1},
+		{"barrier nothing", 1, "rank 1 (PROGRAM) has ended without MPI_Init: rank 0 would wait for it forever; the other rank was ended", 1},
+		{"barrier finalize", 1, "rank 1 (PROGRAM) has called MPI_Finalize: rank 0 would wait for it forever; the other rank was ended", 1},
+		{"abort", 4, "rank 2 (PROGRAM) has aborted the job with code 33; 3 other ranks were ended", 33},
+		{"nonsense", 2, "rank 1 (PROGRAM) has sent its launcher what cannot be answered: not a line of PMI-1", 1},
+		{"deaf fail", 1, "rank 1 (PROGRAM) has ended with exit code 9; the other rank was ended", 9},
 	} {
 		j, _ := job(t, tt.ranks, strings.Fields(tt.programs)...)
+		want := strings.ReplaceAll(tt.want, "PROGRAM", j.Programs[0].Args[0])
 		err := j.Run()
-		if ExitCode(err) != tt.code || tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
-			t.Errorf("%s: %v (code %d), want %s (%d)", tt.programs, err, ExitCode(err), tt.want, tt.code)
+		if ExitCode(err) != tt.code || want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s: %v (code %d), want %s (%d)", tt.programs, err, ExitCode(err), want, tt.code)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -94,7 +94,11 @@ func (j *Job) run(late <-chan time.Time, again func()) error {
 	out, errs := &output{to: j.Stdout}, &output{to: j.Stderr}
 	started := make(chan *RankError)
 	ended := make(chan struct{})
-	starter.Go(func() { onThread(func() { started <- r.startAll(out, errs, &readers, &outputs); <-ended }) })
+	starter.Go(func() {
+		runtime.LockOSThread() // and never unlocked: the ranks live no longer than the thread that has started them
+		started <- r.startAll(out, errs, &readers, &outputs)
+		<-ended
+	})
 	if failed := <-started; failed != nil {
 		r.fail(failed)
 	}
@@ -137,13 +141,13 @@ func (r *running) startAll(out, errs *output, readers, outputs *sync.WaitGroup) 
 	if r.Bind {
 		var err error
 		if r.cores, err = cores(); err != nil {
-			return &RankError{Program: r.args(0)[0], Code: CodeCannotStart, Err: fmt.Errorf("could not be started: finding the cores: %w", err)}
+			return r.failureOf(0, CodeCannotStart, fmt.Errorf("could not be started: finding the cores: %w", err))
 		}
 	}
 	for rank := range r.procs {
 		p, err := r.start(rank, out, errs, outputs)
 		if err != nil {
-			return &RankError{Rank: rank, Program: r.args(rank)[0], Code: startCode(err), Err: fmt.Errorf("could not be started: %w", err)}
+			return r.failureOf(rank, startCode(err), fmt.Errorf("could not be started: %w", err))
 		}
 		r.procs[rank] = p
 		r.alive++
@@ -263,25 +267,23 @@ func (r *running) handle(e event) {
 	p.exited = true
 	p.launcher.Close()
 	r.alive--
-	failed := &RankError{Rank: e.rank, Program: filepath.Base(r.args(e.rank)[0]), Code: 1}
-	state, _ := r.server.State(e.rank)
+	state := r.server.State(e.rank)
 	switch status := e.end.Sys().(syscall.WaitStatus); {
 	case e.err != nil:
-		failed.Err = e.err
+		r.fail(r.failureOf(e.rank, 1, e.err))
 	case status.Signaled():
-		failed.Code, failed.Err = codeSignal+int(status.Signal()), fmt.Errorf("was ended by a signal: %v", status.Signal())
+		err := fmt.Errorf("was ended by a signal: %v", status.Signal())
 		if status.CoreDump() {
-			failed.Err = fmt.Errorf("%w (core dumped)", failed.Err)
+			err = fmt.Errorf("%w (core dumped)", err)
 		}
+		r.fail(r.failureOf(e.rank, codeSignal+int(status.Signal()), err))
 	case !e.end.Success():
-		failed.Code, failed.Err = e.end.ExitCode(), fmt.Errorf("has ended with exit code %d", e.end.ExitCode())
+		r.fail(r.failureOf(e.rank, e.end.ExitCode(), fmt.Errorf("has ended with exit code %d", e.end.ExitCode())))
 	case state == pmi.Connected || state == pmi.Waiting:
-		failed.Err = errors.New("has ended, with exit code 0, without MPI_Finalize")
+		r.fail(r.failureOf(e.rank, 1, errors.New("has ended, with exit code 0, without MPI_Finalize")))
 	default:
 		r.checkBarrier()
-		return
 	}
-	r.fail(failed)
 }
 
 // answer answers a line of a rank.
@@ -294,36 +296,38 @@ func (r *running) answer(rank int, line string) {
 		r.checkBarrier()
 		return
 	}
-	failed := &RankError{Rank: rank, Program: filepath.Base(r.args(rank)[0]), Code: 1, Err: err}
 	if abort, is := errors.AsType[*pmi.AbortError](err); is {
-		failed.Code, failed.Err = abort.Code, fmt.Errorf("has aborted the job with code %d", abort.Code)
+		r.fail(r.failureOf(rank, abort.Code, fmt.Errorf("has aborted the job with code %d", abort.Code)))
+		return
 	}
-	r.fail(failed)
-	r.all(syscall.SIGTERM) // and the rank itself
+	r.fail(r.failureOf(rank, 1, fmt.Errorf("has sent its launcher what cannot be answered: %w", err)))
 }
 
-// checkBarrier ends the job if ranks wait for one that has ended.
+// checkBarrier ends the job if ranks wait for one that will not come.
 func (r *running) checkBarrier() {
 	var waiting []int
 	gone := -1
 	for rank, p := range r.procs {
-		if state, _ := r.server.State(rank); state == pmi.Waiting {
+		switch state := r.server.State(rank); {
+		case state == pmi.Waiting:
 			waiting = append(waiting, rank)
-		} else if p != nil && p.exited && gone < 0 {
+		case gone < 0 && (state == pmi.Finalized || p != nil && p.exited):
 			gone = rank
 		}
 	}
 	if gone < 0 || len(waiting) == 0 {
 		return
 	}
-	why := "MPI_Finalize, but not in a barrier"
-	if state, _ := r.server.State(gone); state == pmi.Started {
-		why = "MPI_Init"
+	how := "has called MPI_Finalize"
+	if r.server.State(gone) == pmi.Started {
+		how = "has ended without MPI_Init"
 	}
-	r.fail(&RankError{
-		Rank: gone, Program: filepath.Base(r.args(gone)[0]), Code: 1,
-		Err: fmt.Errorf("has ended without %s, and %s waits for it", why, ranksText(waiting)),
-	})
+	r.fail(r.failureOf(gone, 1, fmt.Errorf("%s: %s would wait for it forever", how, ranksText(waiting))))
+}
+
+// failureOf is the failure of a rank.
+func (r *running) failureOf(rank, code int, err error) *RankError {
+	return &RankError{Rank: rank, Program: r.args(rank)[0], Code: code, Err: err}
 }
 
 // fail notes the first failure, and ends the others.
@@ -377,10 +381,10 @@ func (r *running) progress() {
 	var missing []int
 	connected := false
 	for rank, p := range r.procs {
-		switch state, barriers := r.server.State(rank); {
+		switch state := r.server.State(rank); {
 		case state == pmi.Started && p != nil && !p.exited:
 			missing = append(missing, rank)
-		case state == pmi.Waiting && barriers == 1:
+		case state == pmi.Waiting:
 			connected = true
 		}
 	}

@@ -12,7 +12,7 @@ type Server struct {
 	name    string
 	mapping string
 	keys    map[string]string
-	procs   []process
+	states  []State
 	waiting int
 }
 
@@ -31,11 +31,6 @@ const (
 	Finalized
 )
 
-type process struct {
-	state    State
-	barriers int
-}
-
 // Reply is a line for a process.
 type Reply struct {
 	Rank int
@@ -43,12 +38,10 @@ type Reply struct {
 }
 
 // AbortError is the request of a process to end the job.
-type AbortError struct{ Rank, Code int }
+type AbortError struct{ Code int }
 
-// Error says which process has asked for it.
-func (e *AbortError) Error() string {
-	return fmt.Sprintf("rank %d has aborted the job with code %d", e.Rank, e.Code)
-}
+// Error has the code.
+func (e *AbortError) Error() string { return fmt.Sprintf("the job is aborted with code %d", e.Code) }
 
 // maxKeys is how many keys a process may put, on average.
 const maxKeys = 256
@@ -57,7 +50,7 @@ const maxKeys = 256
 // space of keys.
 func NewServer(size int, name string) *Server {
 	return &Server{
-		name: name, keys: map[string]string{}, procs: make([]process, size),
+		name: name, keys: map[string]string{}, states: make([]State, size),
 		mapping: fmt.Sprintf("(vector,(0,1,%d))", size),
 	}
 }
@@ -65,36 +58,36 @@ func NewServer(size int, name string) *Server {
 // mappingKey is a key that launchers give a value: which process is on which host.
 const mappingKey = "PMI_process_mapping"
 
-// State returns how far a process is, and how many barriers it has passed or is in.
-func (s *Server) State(rank int) (State, int) { return s.procs[rank].state, s.procs[rank].barriers }
+// State returns how far a process is.
+func (s *Server) State(rank int) State { return s.states[rank] }
 
 // Handle takes a line of a process, without its end, and adds what is to be sent. The error
 // is an AbortError, or that of a process that does not keep to the protocol.
 func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error) {
 	m, err := parse(text)
 	if err != nil {
-		return replies, fmt.Errorf("rank %d: %w", rank, err)
+		return replies, err
 	}
 	answer := func(command string, pairs ...string) []Reply {
 		return append(replies, Reply{rank, line(command, pairs...)})
 	}
-	p := &s.procs[rank]
+	state := &s.states[rank]
 	switch m.command {
 	case "init":
 		if v := m.get("pmi_version"); v != "1" {
 			return answer("response_to_init", "pmi_version", "1", "pmi_subversion", "1", "rc", "-1"), nil
 		}
-		if p.state != Started {
-			return replies, fmt.Errorf("rank %d: %w: a second init", rank, ErrMessage)
+		if *state != Started {
+			return replies, fmt.Errorf("%w: a second init", ErrMessage)
 		}
-		p.state = Connected
+		*state = Connected
 		return answer("response_to_init", "pmi_version", "1", "pmi_subversion", "1", "rc", "0"), nil
 	case "abort":
 		code, err := m.number("exitcode")
-		return replies, errors.Join(err, &AbortError{rank, code})
+		return replies, errors.Join(err, &AbortError{code})
 	}
-	if p.state != Connected {
-		return replies, fmt.Errorf("rank %d: %w: %s before init, in a barrier or after finalize", rank, ErrMessage, m.command)
+	if *state != Connected {
+		return replies, fmt.Errorf("%w: %s before init, in a barrier or after finalize", ErrMessage, m.command)
 	}
 	switch m.command {
 	case "get_maxes":
@@ -104,7 +97,7 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 	case "get_my_kvsname":
 		return answer("my_kvsname", "kvsname", s.name), nil
 	case "get_universe_size":
-		return answer("universe_size", "size", strconv.Itoa(len(s.procs))), nil
+		return answer("universe_size", "size", strconv.Itoa(len(s.states))), nil
 	case "put":
 		if why := s.put(&m); why != "" {
 			return answer("put_result", "rc", "-1", "msg", why), nil
@@ -116,12 +109,11 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 		}
 		return answer("get_result", "rc", "-1", "msg", "key_not_found", "value", "unknown"), nil
 	case "barrier_in":
-		p.state = Waiting
-		p.barriers++
+		*state = Waiting
 		s.waiting++
 		return s.release(replies), nil
 	case "finalize":
-		p.state = Finalized
+		*state = Finalized
 		return answer("finalize_ack", "rc", "0"), nil
 	}
 	return answer(m.command+"_result", "rc", "-1", "msg", "not_supported"), nil
@@ -137,7 +129,7 @@ func (s *Server) put(m *message) string {
 		return "key_or_value_too_long"
 	case again || key == mappingKey:
 		return "duplicate_key"
-	case len(s.keys) >= maxKeys*len(s.procs):
+	case len(s.keys) >= maxKeys*len(s.states):
 		return "too_many_keys"
 	}
 	s.keys[key] = value
@@ -157,12 +149,12 @@ func (s *Server) get(name, key string) (string, bool) {
 
 // release ends a barrier that all processes are in.
 func (s *Server) release(replies []Reply) []Reply {
-	if s.waiting < len(s.procs) {
+	if s.waiting < len(s.states) {
 		return replies
 	}
 	s.waiting = 0
-	for rank := range s.procs {
-		s.procs[rank].state = Connected
+	for rank := range s.states {
+		s.states[rank] = Connected
 		replies = append(replies, Reply{rank, line("barrier_out", "rc", "0")})
 	}
 	return replies

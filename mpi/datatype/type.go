@@ -133,28 +133,19 @@ func (t *Type) Elements(n int64) (int64, bool) {
 }
 
 // elements is Elements of less than one element.
-func (c *Contents) elements(n int64) (elements int64, ok bool) {
-	for i, count := range c.counts() {
-		part := c.Types[min(i, len(c.Types)-1)]
-		here := min(n, count*part.size)
+func (c *Contents) elements(n int64) (elements int64, whole bool) {
+	if c.Combiner != CombinerStruct {
+		return c.Types[0].Elements(n)
+	}
+	for i, part := range c.Types {
+		here := min(n, c.Integers[1+i]*part.size)
 		more, whole := part.Elements(here)
 		if elements += more; !whole {
 			return elements, false
 		}
-		if n -= here; n == 0 {
-			break
-		}
+		n -= here
 	}
 	return elements, true
-}
-
-// counts are how many elements of each type there are, one after another; of the last type, where
-// there are more counts than types.
-func (c *Contents) counts() []int64 {
-	if c.Combiner == CombinerStruct {
-		return c.Integers[1 : 1+c.Integers[0]]
-	}
-	return []int64{math.MaxInt64 / max(c.Types[0].size, 1)} // all are of one type
 }
 
 // overflow notes whether a number does not fit into 64 bits.
