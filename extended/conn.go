@@ -233,6 +233,9 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 		c.forget()
 	}
 	if c.session.remote != 0 {
+		if c.session.greet && c.cfg.ShortHeaders {
+			c.ack(now, false) // a short header has only a digest of our session, which the peer has to know
+		}
 		c.transmit(now)
 		c.ack(now, c.flight.order != numbered)
 	}

@@ -13,9 +13,16 @@ type shortEnds struct {
 	t    *testing.T
 	now  Instant
 	c    [2]*Conn
-	wire [2][][]byte // packets to each that have whole headers
-	kept [2][]Action // Kept and SendDone
-	open []Message   // at the second
+	wire [2][]memoryPacket // packets to each
+	kept [2][]Action       // Kept and SendDone
+	open []Message         // at the second
+}
+
+// memoryPacket is a packet as the engine transmits it: with a short header where it may have one (E52).
+type memoryPacket struct {
+	whole   []byte
+	short   protocol.ShortHeader
+	payload []byte
 }
 
 func newShortEnds(t *testing.T, cfg Config) *shortEnds {
@@ -34,6 +41,9 @@ func newShortEnds(t *testing.T, cfg Config) *shortEnds {
 	if len(w.open) > 0 || w.c[0].Busy() {
 		t.Fatal("the first message is still under way")
 	}
+	if n := w.c[0].Stats().Retransmissions; n > 0 {
+		t.Fatalf("the first message took %d retransmissions: its short header came before the session", n)
+	}
 	return w
 }
 
@@ -46,7 +56,16 @@ func (w *shortEnds) do(i int, acts []Action) {
 			if a.Kind == Transmit {
 				payload = make([]byte, a.Length)
 			}
-			w.wire[1-i] = append(w.wire[1-i], protocol.AppendExtended(nil, &a.Header, payload))
+			h, p := &a.Header, memoryPacket{payload: payload}
+			if h.Type == protocol.Data && h.Flags&^protocol.FlagPlain == protocol.FlagEager {
+				p.short = protocol.ShortHeader{
+					Sessions: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number, Acknowledged: h.Acknowledged,
+					Message: h.Message, Comm: h.Comm, Tag: h.Tag, Datatype: h.Call.Datatype(),
+				}
+			} else {
+				p.whole = protocol.AppendExtended(nil, h, payload)
+			}
+			w.wire[1-i] = append(w.wire[1-i], p)
 		case Kept, SendDone:
 			w.kept[i] = append(w.kept[i], a)
 		case Open:
@@ -58,13 +77,17 @@ func (w *shortEnds) do(i int, acts []Action) {
 	}
 }
 
-// deliver delivers what has a whole header until there is nothing left.
+// deliver delivers what is on the wire until there is nothing left.
 func (w *shortEnds) deliver() {
 	for again := true; again; {
 		for i, c := range w.c {
 			w.do(i, c.Flush(w.now, nil))
-			for _, b := range w.wire[i] {
-				w.do(i, c.Packet(w.now, b, nil))
+			for _, p := range w.wire[i] {
+				if p.whole == nil {
+					w.do(i, c.PacketShort(w.now, &p.short, p.payload, nil))
+				} else {
+					w.do(i, c.Packet(w.now, p.whole, nil))
+				}
 			}
 			w.wire[i] = nil
 			w.do(i, c.Flush(w.now, nil))
