@@ -38,6 +38,6 @@ func (x *collectiveCall) allgather(send, recv []byte) *collectiveCall {
 }
 
 func (x *collectiveCall) allgatherv(send, recv []byte, counts, displs []int) *collectiveCall {
-	x.collectv(send, recv, counts, displs)
+	x.collectv(send, recv, x.layout("recv", recv, counts, displs, true))
 	return x
 }

@@ -63,10 +63,10 @@ func TestAllocations(t *testing.T) {
 		"Alltoallv": func() error {
 			return Alltoallv(ctx, c, b[:8], counts, nil, b[8:], counts, displs)
 		},
-		"SendTyped": func() error { return SendTyped(ctx, c, b, 2, every, 1, 3) },
-		"RecvTyped": func() error { _, err := RecvTyped(ctx, c, b, 1, two, 1, 3); return err },
-		"IrecvTyped": func() error {
-			r, err := IrecvTyped(c, b, 2, every, 1, 3)
+		"Comm.Send": func() error { return c.Send(ctx, Typed(b, 2, every), 1, 3) },
+		"Comm.Recv": func() error { _, err := c.Recv(ctx, Typed(b, 1, two), 1, 3); return err },
+		"Comm.Irecv": func() error {
+			r, err := c.Irecv(Typed(b, 2, every), 1, 3)
 			if err != nil {
 				return err
 			}

@@ -69,10 +69,15 @@ func (x *collectiveCall) alltoallv(send []byte, sendcounts, senddispls []int, re
 		x.refuseOverlap()
 		return x
 	}
-	c.Send = x.layout("send", send, sendcounts, senddispls, false)
-	x.dev.Send, x.dev.Recv = send, recv
-	if me := c.Rank; x.err == nil && c.Send.Sizes[me] != c.Recv.Sizes[me] {
-		x.refuse(ErrCount, "this rank sends itself %d elements, and wants %d", sendcounts[me], recvcounts[me])
-	}
+	x.exchange(send, recv, x.layout("send", send, sendcounts, senddispls, false))
 	return x
+}
+
+// exchange takes the buffers of a call that is not in place, and the blocks that are sent.
+func (x *collectiveCall) exchange(send, recv []byte, l coll.Layout) {
+	c := &x.dev.Call
+	x.dev.Send, x.dev.Recv, c.Send = send, recv, l
+	if me := c.Rank; x.err == nil && l.Sizes[me] != c.Recv.Sizes[me] {
+		x.refuse(ErrCount, "this rank sends itself %d elements, and wants %d", l.Sizes[me]/x.elem.size, c.Recv.Sizes[me]/x.elem.size)
+	}
 }

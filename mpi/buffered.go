@@ -115,7 +115,8 @@ func (b *sendBuffer) send(k *call, o *mpe.Operation) error {
 	}
 	b.used += len(data)
 	b.sends = append(b.sends, bufferedSend{*k, op})
-	b.sends[len(b.sends)-1].call.bytes = data
+	sent := &b.sends[len(b.sends)-1].call
+	sent.bytes, sent.scattered = data, nil
 	return nil
 }
 

@@ -20,6 +20,8 @@ type collectiveCall struct {
 	err error
 	// ints is memory for layouts.
 	ints []int
+	// sent and received are copies of typed buffers.
+	sent, received copied
 }
 
 // turns are the calls of a communicator, one after another.
@@ -117,6 +119,8 @@ func (x *collectiveCall) wait(ctx context.Context) error {
 	op.Free()
 	if err != nil {
 		err = x.call.ended(new(Status), &st, err)
+	} else {
+		x.place()
 	}
 	x.over()
 	return err
@@ -141,6 +145,6 @@ func (x *collectiveCall) over() {
 		t.underWay = ""
 		t.mu.Unlock()
 	}
-	*x = collectiveCall{ints: x.ints[:0]}
+	*x = collectiveCall{ints: x.ints[:0], sent: x.sent.over(), received: x.received.over()}
 	c.p.collectives.Put(x)
 }

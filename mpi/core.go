@@ -39,6 +39,9 @@ func (k *call) request(op mpe.Op, done bool) Request {
 func (c *core) end(st *mpe.Status, err error) (Status, error) {
 	var s Status
 	err = c.call.end(&s, st, err)
+	if err == nil && c.collective != nil {
+		c.collective.place()
+	}
 	c.op.Free()
 	c.op = nil
 	c.over()

@@ -18,10 +18,9 @@
 //
 // # Datatypes
 //
-// The type of a slice's elements is the datatype of its message. SendTyped, RecvTyped and the calls that
-// begin with I transfer elements of derived datatypes (package datatype), such as the columns of a matrix: they
-// begin at the beginning of the slice and must be within it. To peers whose wire distinguishes int and float, a
-// datatype of float32 only is float, and every other one int.
+// The type of a slice's elements is the datatype of its message. The methods of Comm transfer buffers whose elements
+// are of derived datatypes (package datatype), such as the columns of a matrix: Typed gives one in a slice. To peers
+// whose wire distinguishes int and float, a datatype of float32 only is float, and every other one int.
 //
 // # Collective calls
 //

@@ -54,21 +54,21 @@ func (x *collectiveCall) collect(send, recv []byte) {
 func (x *collectiveCall) gatherv(send, recv []byte, counts, displs []int, root int) *collectiveCall {
 	x.dev.Call.Bytes, x.dev.Call.Vector, x.dev.Send = len(send), true, send
 	if x.atRoot(root) {
-		x.collectv(send, recv, counts, displs)
+		x.collectv(send, recv, x.layout("recv", recv, counts, displs, true))
 	}
 	return x
 }
 
 // collectv does what collect does for blocks of different lengths.
-func (x *collectiveCall) collectv(send, recv []byte, counts, displs []int) {
+func (x *collectiveCall) collectv(send, recv []byte, l coll.Layout) {
 	d := &x.dev
-	d.Call.Recv = x.layout("recv", recv, counts, displs, true)
+	d.Call.Recv = l
 	if x.err != nil {
 		return
 	}
 	me := d.Call.Rank
-	if d.Call.Recv.Sizes[me] != len(send) {
-		x.refuse(ErrCount, "send has %d elements, and recv has room for %d of this rank", x.count(send), counts[me])
+	if l.Sizes[me] != len(send) {
+		x.refuse(ErrCount, "send has %d elements, and recv has room for %d of this rank", x.count(send), l.Sizes[me]/x.elem.size)
 		return
 	}
 	d.Send, d.Recv = send, recv

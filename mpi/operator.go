@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
 // Op is an operation that combines elements: one of this package's, or one of OpOf. The
@@ -12,8 +13,10 @@ import (
 type Op struct {
 	builtin op.Op
 	// user is a function on elements of a type.
-	user    func(in, inout []byte) error
-	of      reflect.Type
+	user func(in, inout []byte) error
+	of   reflect.Type
+	// typed is a function on elements of any datatype.
+	typed   func(in, inout unsafe.Pointer, count int, t *datatype.Type) error
 	ordered bool
 }
 
@@ -52,8 +55,21 @@ func OpOf[T Element](f func(in, inout []T), commute bool) Op {
 	return Op{of: reflect.TypeFor[T](), ordered: !commute, user: func(in, inout []byte) error { return onBytes(f, in, inout) }}
 }
 
+// OpOfTyped returns an operation of a function on buffers of derived datatypes: it is to set each of
+// count elements of inout to in ∘ inout, as OpOf says. Displacement 0 of the first elements is at in and inout. All
+// ranks must give the same datatype. Its error ends the call.
+func OpOfTyped(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, commute bool) Op {
+	if f == nil {
+		return Op{}
+	}
+	return Op{typed: f, ordered: !commute}
+}
+
 // String is the standard's name of the operation, without the prefix MPI_.
 func (o Op) String() string {
+	if o.typed != nil {
+		return "function"
+	}
 	if o.user != nil {
 		return "function of " + o.of.String()
 	}
@@ -89,6 +105,10 @@ func (x *collectiveCall) operation(o Op) {
 	d := &x.dev
 	d.Type = x.elem.typ
 	switch {
+	case o.typed != nil:
+		x.refuse(ErrOp, "an operation of OpOfTyped is for buffers, and slices have one of OpOf")
+	case o.user != nil && o.of != nil && x.elem.of == nil:
+		x.refuse(ErrOp, "an operation of OpOf is for slices, and buffers have one of OpOfTyped")
 	case o.user != nil && o.of != x.elem.of:
 		x.refuse(ErrOp, "the operation is on %v, and the buffers hold %v", o.of, x.elem.of)
 	case o.user != nil:
@@ -97,7 +117,7 @@ func (x *collectiveCall) operation(o Op) {
 		x.refuse(ErrOp, "there is no operation: give one such as Sum, or one of OpOf")
 	default:
 		if _, err := op.Lookup(o.builtin, d.Type); err != nil {
-			x.refuse(ErrOp, "%v is not defined for %v", o, x.elem.of)
+			x.refuse(ErrOp, "%v is not defined for %v", o, d.Type)
 		}
 		d.Op = o.builtin
 	}

@@ -84,6 +84,9 @@ func (r Request) Start() error {
 	if err := c.call.operation(&o); err != nil {
 		return err
 	}
+	if s := c.call.scattered; s != nil && c.call.sends() {
+		s.pack()
+	}
 	switch {
 	case c.call.peer == ProcNull:
 		c.done = true

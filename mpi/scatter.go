@@ -45,20 +45,24 @@ func (x *collectiveCall) scatter(send, recv []byte, root int) *collectiveCall {
 }
 
 func (x *collectiveCall) scatterv(send, recv []byte, counts, displs []int, root int) *collectiveCall {
-	d := &x.dev
-	d.Call.Bytes, d.Call.Vector, d.Recv = len(recv), true, recv
-	if !x.atRoot(root) {
-		return x
+	x.dev.Call.Bytes, x.dev.Call.Vector, x.dev.Recv = len(recv), true, recv
+	if x.atRoot(root) {
+		x.distributev(send, recv, x.layout("send", send, counts, displs, false))
 	}
-	if d.Call.Send = x.layout("send", send, counts, displs, false); x.err != nil {
-		return x
-	}
-	if d.Call.Send.Sizes[root] != len(recv) {
-		x.refuse(ErrCount, "recv has %d elements, and send %d for this rank", x.count(recv), counts[root])
-		return x
-	}
-	x.distribute(send, recv, d.Call.Send.Offsets[root])
 	return x
+}
+
+// distributev takes the root's blocks of different lengths.
+func (x *collectiveCall) distributev(send, recv []byte, l coll.Layout) {
+	c := &x.dev.Call
+	c.Send = l
+	switch {
+	case x.err != nil:
+	case l.Sizes[c.Root] != len(recv):
+		x.refuse(ErrCount, "recv has %d elements, and send %d for this rank", x.count(recv), l.Sizes[c.Root]/x.elem.size)
+	default:
+		x.distribute(send, recv, l.Offsets[c.Root])
+	}
 }
 
 // distribute takes the buffers of the root, whose own block is at off.

@@ -28,7 +28,7 @@ func SendrecvReplace[T Number](ctx context.Context, c *Comm, buf []T, dest, send
 }
 
 func sendrecvReplace(ctx context.Context, out, in *call, to *Status) error {
-	if out.peer == ProcNull || out.comm == nil {
+	if out.peer == ProcNull || out.comm == nil || out.scattered != nil { // a scattered message is a copy
 		return sendrecv(ctx, out, in, to)
 	}
 	copies := &out.comm.p.copies

@@ -1,10 +1,8 @@
 package mpi
 
 import (
-	"context"
 	"unsafe"
 
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -17,47 +15,34 @@ func TypeOf[T Element]() *datatype.Type {
 	return datatype.Basic(e.of.String(), int64(e.size), int64(unsafe.Alignof(zero)), e.typ)
 }
 
-// SendTyped is Send of count elements of a datatype, which are in buf: displacement 0 is its
-// beginning. What is not contiguous is copied first.
-func SendTyped[T Element](ctx context.Context, c *Comm, buf []T, count int, t *datatype.Type, dest, tag int) error {
-	k := call{comm: c, op: "SendTyped", kind: mpe.OpSend, peer: dest, tag: tag}
-	if err := k.typed(view(buf), count, t); err != nil {
-		return err
-	}
-	defer k.giveBack()
-	return k.sendWait(ctx)
+// Buffer is where the elements of a message are: so many elements of a datatype. The methods of Comm
+// transfer buffers, as the functions of this package transfer slices. What is not contiguous is copied.
+type Buffer struct {
+	// at is where displacement 0 of the first element is.
+	at    unsafe.Pointer
+	count int64
+	of    *datatype.Type
+	// length is how many bytes there are from at on, or −1 if that is not known.
+	length  int64
+	inPlace bool
 }
 
-// IsendTyped starts SendTyped and returns. buf must not be written to until the request has ended.
-func IsendTyped[T Element](c *Comm, buf []T, count int, t *datatype.Type, dest, tag int) (Request, error) {
-	k := call{comm: c, op: "IsendTyped", kind: mpe.OpSend, peer: dest, tag: tag}
-	if err := k.typed(view(buf), count, t); err != nil {
-		return Request{}, err
-	}
-	return k.immediate()
+// InPlace instead of a buffer says that what a rank contributes to a collective call is where its
+// result goes (MPI_IN_PLACE): as the send buffer of all calls but Scatter, whose root gives it as the receive
+// buffer.
+var InPlace = Buffer{inPlace: true}
+
+// Typed is a buffer of count elements of a datatype in a slice: displacement 0 is its beginning, and
+// elements that are not within the slice are ErrBuffer.
+func Typed[T Element](buf []T, count int, t *datatype.Type) Buffer {
+	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(count), of: t, length: int64(len(view(buf)))}
 }
 
-// RecvTyped is Recv of at most count elements of a datatype, which go to their places in buf.
-// Nothing else in buf is written. Elements gives how many have come.
-func RecvTyped[T Element](ctx context.Context, c *Comm, buf []T, count int, t *datatype.Type, source, tag int) (Status, error) {
-	k := call{comm: c, op: "RecvTyped", kind: mpe.OpRecv, peer: source, tag: tag}
-	if err := k.typed(view(buf), count, t); err != nil {
-		return emptyStatus, err
-	}
-	defer k.giveBack()
-	var st Status
-	err := k.recv(ctx, &st)
-	return st, err
-}
-
-// IrecvTyped starts RecvTyped and returns. The elements are in buf when the request has been waited
-// for, and buf must not be touched until then.
-func IrecvTyped[T Element](c *Comm, buf []T, count int, t *datatype.Type, source, tag int) (Request, error) {
-	k := call{comm: c, op: "IrecvTyped", kind: mpe.OpRecv, peer: source, tag: tag}
-	if err := k.typed(view(buf), count, t); err != nil {
-		return Request{}, err
-	}
-	return k.immediate()
+// Memory is a buffer of count elements of a datatype, displacement 0 of the first of which is at an address. It
+// is for memory of other languages: the caller alone knows that the elements are within it.
+// With a nil address, displacements are addresses (MPI_BOTTOM).
+func Memory(at unsafe.Pointer, count int64, t *datatype.Type) Buffer {
+	return Buffer{at: at, count: count, of: t, length: -1}
 }
 
 // CountOf is the number of elements of a datatype in a message, or Undefined if it is not a whole
@@ -86,39 +71,57 @@ func Elements(s Status, t *datatype.Type) int {
 	return int(n)
 }
 
+// whole returns the memory of a buffer's elements if they are contiguous.
+func (b *Buffer) whole(k *call) (bytes []byte, ok bool, err error) {
+	switch {
+	case b.of == nil:
+		return nil, false, k.failf(ErrType, "there is no datatype")
+	case b.count < 0:
+		return nil, false, k.failf(ErrCount, "%d elements", b.count)
+	}
+	begin, end, err := b.of.Span(b.count)
+	if err != nil {
+		return nil, false, k.error(ErrCount, err)
+	}
+	if b.length >= 0 && (begin < 0 || end > b.length) {
+		return nil, false, k.failf(ErrBuffer, "%d elements of the datatype use bytes %d to %d of the buffer, which has %d", b.count, begin, end, b.length)
+	}
+	if b.at == nil && begin <= 0 && end > 0 {
+		return nil, false, k.failf(ErrBuffer, "%d elements of %d bytes at address 0", b.count, b.of.Size())
+	}
+	offset, ok := b.of.Contiguous(b.count)
+	if !ok {
+		return nil, false, nil
+	}
+	return b.bytes(offset, b.count*b.of.Size()), true, nil
+}
+
+// bytes is a part of the buffer's memory.
+func (b *Buffer) bytes(offset, n int64) []byte {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Add(b.at, offset)), n)
+}
+
 // scattered is a message whose elements are not contiguous, and so has a copy that is.
 type scattered struct {
-	of     *datatype.Type
-	buf    []byte
-	count  int64
+	Buffer
 	packed []byte
 }
 
-// typed has the call transfer count elements of a datatype in a buffer.
-func (k *call) typed(buf []byte, count int, t *datatype.Type) error {
-	switch {
-	case t == nil:
-		return k.failf(ErrType, "there is no datatype")
-	case count < 0:
-		return k.failf(ErrCount, "%d elements", count)
-	}
-	begin, end, err := t.Span(int64(count))
+// pack takes the elements into the copy.
+func (s *scattered) pack() { s.of.Pack(s.packed, s.at, s.count, 0) }
+
+// typed has the call transfer a buffer.
+func (k *call) typed(b *Buffer) error {
+	bytes, ok, err := b.whole(k)
 	if err != nil {
-		return k.error(ErrCount, err)
+		return err
 	}
-	if begin < 0 || end > int64(len(buf)) {
-		return k.failf(ErrBuffer, "%d elements of the datatype use bytes %d to %d of the buffer, which has %d", count, begin, end, len(buf))
-	}
-	k.datatype, k.any = protocol.Int, false
-	switch t.Element() {
-	case op.Float32:
-		k.datatype = protocol.Float
-	case op.Int8, op.Uint8:
-		k.any = true
-	}
-	bytes := int64(count) * t.Size()
-	if offset, ok := t.Contiguous(int64(count)); ok {
-		k.bytes = buf[offset : offset+bytes]
+	k.datatype, k.any = onWire(b.of)
+	if ok {
+		k.bytes = bytes
 		return nil
 	}
 	if err := k.check(); err != nil { // before there is a process to take a copy from
@@ -128,28 +131,44 @@ func (k *call) typed(buf []byte, count int, t *datatype.Type) error {
 	if s == nil {
 		s = new(scattered)
 	}
-	if int64(cap(s.packed)) < bytes {
-		s.packed = make([]byte, bytes)
-	}
-	s.of, s.buf, s.count, s.packed = t, buf, int64(count), s.packed[:bytes]
+	s.Buffer, s.packed = *b, grown(s.packed, int(b.count*b.of.Size()))
 	if k.sends() {
-		t.Pack(s.packed, unsafe.Pointer(unsafe.SliceData(buf)), s.count, 0)
+		s.pack()
 	}
 	k.scattered, k.bytes = s, s.packed
 	return nil
 }
 
+// grown is memory for n bytes: what there is, if that is enough.
+func grown(memory []byte, n int) []byte {
+	if cap(memory) < n {
+		return make([]byte, n)
+	}
+	return memory[:n]
+}
+
+// onWire is what the elements of a datatype are called on the wire, and whether a receive takes either.
+func onWire(t *datatype.Type) (d protocol.Datatype, any bool) {
+	switch t.Element() {
+	case op.Float32:
+		return protocol.Float, false
+	case op.Int8, op.Uint8:
+		return protocol.Int, true
+	}
+	return protocol.Int, false
+}
+
 // scatter puts the first n bytes of a message that was received in their places.
 func (k *call) scatter(n int64) {
 	if s := k.scattered; s != nil && n > 0 {
-		s.of.Unpack(unsafe.Pointer(unsafe.SliceData(s.buf)), s.count, s.packed[:min(n, int64(len(s.packed)))], 0)
+		s.of.Unpack(s.at, s.count, s.packed[:min(n, int64(len(s.packed)))], 0)
 	}
 }
 
 // giveBack has the copy used for later messages. The device has done with it.
 func (k *call) giveBack() {
 	if s := k.scattered; s != nil {
-		k.scattered, s.of, s.buf = nil, nil, nil
+		k.scattered, s.Buffer = nil, Buffer{}
 		k.comm.p.scattered.Put(s)
 	}
 }

@@ -34,33 +34,33 @@ func TestTyped(t *testing.T) {
 	}
 	err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		if world.Rank() == 0 {
-			r, err := mpi.IsendTyped(world, matrix, columns, column, 1, 2)
-			return errors.Join(err, mpi.SendTyped(ctx, world, matrix, columns, column, 1, 1), mpi.Send(ctx, world, transposed, 1, 1), wait(ctx, r),
-				mpi.SendTyped(ctx, world, matrix, 1, column, 1, 3), mpi.SendTyped(ctx, world, matrix[:4], 2, must(datatype.Contiguous(2, of)), 1, 3))
+			r, err := world.Isend(mpi.Typed(matrix, columns, column), 1, 2)
+			return errors.Join(err, world.Send(ctx, mpi.Typed(matrix, columns, column), 1, 1), mpi.Send(ctx, world, transposed, 1, 1), wait(ctx, r),
+				world.Send(ctx, mpi.Typed(matrix, 1, column), 1, 3), world.Send(ctx, mpi.Typed(matrix[:4], 2, must(datatype.Contiguous(2, of))), 1, 3))
 		}
 		got := make([]float64, lines*columns)
 		if _, err := mpi.Recv(ctx, world, got, 0, 1); err != nil || !slices.Equal(got, transposed) {
 			t.Errorf("sent as columns: %v, %v", got, err)
 		}
 		clear(got)
-		st, err := mpi.RecvTyped(ctx, world, got, columns, column, 0, 1)
+		st, err := world.Recv(ctx, mpi.Typed(got, columns, column), 0, 1)
 		if err != nil || !slices.Equal(got, matrix) || mpi.CountOf(st, column) != columns || mpi.Elements(st, column) != lines*columns {
 			t.Errorf("received as columns: %v, %+v, %v", got, st, err)
 		}
 		clear(got)
-		r, err := mpi.IrecvTyped(world, got, columns, column, 0, 2)
+		r, err := world.Irecv(mpi.Typed(got, columns, column), 0, 2)
 		if err = errors.Join(err, wait(ctx, r)); err != nil || !slices.Equal(got, matrix) {
 			t.Errorf("%v, %v", got, err)
 		}
 		// One column of several, and more than there is room for.
 		clear(got)
-		st, err = mpi.RecvTyped(ctx, world, got, columns, column, 0, 3)
+		st, err = world.Recv(ctx, mpi.Typed(got, columns, column), 0, 3)
 		if err != nil || mpi.CountOf(st, column) != 1 || got[columns] != columns || got[1] != 0 {
 			t.Errorf("one column: %+v, %v, %v", st, got[:2*columns], err)
 		}
 		clear(got)
 		pair := must(datatype.Vector(2, 1, 3, of))
-		st, err = mpi.RecvTyped(ctx, world, got[:4], 1, pair, 0, 3)
+		st, err = world.Recv(ctx, mpi.Typed(got[:4], 1, pair), 0, 3)
 		if !errors.Is(err, mpi.ErrTruncate) || !slices.Equal(got[:4], []float64{0, 0, 0, 1}) || mpi.Elements(st, pair) != 2 {
 			t.Errorf("too long: %+v, %v, %v", st, got[:4], err)
 		}
@@ -101,17 +101,17 @@ func TestTypedMistakes(t *testing.T) {
 			{nil, must(datatype.Vector(2, 1, 2, of)), 1, mpi.ErrComm, "the communicator is nil"},
 			{nil, of, 1, mpi.ErrComm, "the communicator is nil"},
 		} {
-			_, r := mpi.RecvTyped(ctx, x.c, buf, x.count, x.of, 0, 0)
-			_, ir := mpi.IrecvTyped(x.c, buf, x.count, x.of, 0, 0)
-			_, is := mpi.IsendTyped(x.c, buf, x.count, x.of, 0, 0)
-			for _, err := range []error{mpi.SendTyped(ctx, x.c, buf, x.count, x.of, 0, 0), r, ir, is} {
+			_, r := x.c.Recv(ctx, mpi.Typed(buf, x.count, x.of), 0, 0)
+			_, ir := x.c.Irecv(mpi.Typed(buf, x.count, x.of), 0, 0)
+			_, is := x.c.Isend(mpi.Typed(buf, x.count, x.of), 0, 0)
+			for _, err := range []error{x.c.Send(ctx, mpi.Typed(buf, x.count, x.of), 0, 0), r, ir, is} {
 				if mpi.ClassOf(err) != x.class || !strings.Contains(err.Error(), x.says) {
 					t.Errorf("%v, want %v, %q", err, x.class, x.says)
 				}
 			}
 		}
 		// No elements, and nobody to send them to.
-		return errors.Join(mpi.SendTyped(ctx, world, buf, 1, far, mpi.ProcNull, 0), mpi.SendTyped(ctx, world, buf[:0], 0, far, mpi.ProcNull, 0))
+		return errors.Join(world.Send(ctx, mpi.Typed(buf, 1, far), mpi.ProcNull, 0), world.Send(ctx, mpi.Typed(buf[:0], 0, far), mpi.ProcNull, 0))
 	})
 	if err == nil || !strings.Contains(err.Error(), "use bytes 0 to 20") {
 		t.Error(err)

@@ -1,0 +1,212 @@
+package mpi
+
+import (
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+)
+
+// Block is what one rank has in a buffer with a block for each: so many elements of a datatype, displacement 0 of
+// the first of which is so many bytes from the buffer's address.
+type Block struct {
+	Count  int64
+	Offset int64
+	Of     *datatype.Type
+}
+
+// Blocks is a buffer with a block for each rank. Blocks that are written to must be apart.
+type Blocks struct {
+	at      unsafe.Pointer
+	of      []Block
+	length  int64 // as that of a Buffer
+	inPlace bool
+}
+
+// InPlaceBlocks is InPlace for Alltoallv and Alltoallw.
+var InPlaceBlocks = Blocks{inPlace: true}
+
+// TypedBlocks has counts[i] elements of a datatype for rank i in a slice, which begin displs[i] extents from its
+// beginning, or one block after another if displs is nil.
+func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blocks {
+	b := Blocks{at: unsafe.Pointer(unsafe.SliceData(buf)), length: int64(len(view(buf)))}
+	if displs != nil && len(displs) != len(counts) {
+		return b // no blocks: their number is refused
+	}
+	at := 0
+	for i, n := range counts {
+		if displs != nil {
+			at = displs[i]
+		}
+		block := Block{Count: int64(n), Of: t}
+		if t != nil {
+			block.Offset = int64(at) * t.Extent()
+		}
+		b.of = append(b.of, block)
+		at += n
+	}
+	return b
+}
+
+// MemoryBlocks has blocks at an address. It is for memory of other languages: the caller alone knows that they are
+// within it. The slice is the caller's again when the call has returned.
+func MemoryBlocks(at unsafe.Pointer, blocks []Block) Blocks {
+	return Blocks{at: at, of: blocks, length: -1}
+}
+
+// buffer is that of one block.
+func (b *Blocks) buffer(i int) Buffer {
+	k := b.of[i]
+	one := Buffer{at: b.at, count: k.Count, of: k.Of, length: -1}
+	switch {
+	case k.Count == 0: // it may be anywhere
+	case b.length >= 0 && (k.Offset < 0 || k.Offset > b.length):
+		one.length = 0 // no element is within it
+	default:
+		one.at = unsafe.Add(b.at, k.Offset)
+		if b.length >= 0 {
+			one.length = b.length - k.Offset
+		}
+	}
+	return one
+}
+
+// copied has the elements of buffers that are not contiguous, one after another.
+type copied struct {
+	packed []byte
+	// back are the elements that go to their places when the call has ended.
+	back []placed
+}
+
+// placed is where elements lie in the copy.
+type placed struct {
+	Buffer
+	offset int
+}
+
+// over is the memory, for another call.
+func (c *copied) over() copied {
+	clear(c.back)
+	return copied{packed: c.packed[:0], back: c.back[:0]}
+}
+
+// add makes room for the elements of a buffer, and returns it.
+func (c *copied) add(b *Buffer, load, back bool) []byte {
+	at, n := len(c.packed), int(b.count*b.of.Size())
+	if cap(c.packed)-at < n {
+		c.packed = append(make([]byte, 0, at+n), c.packed...)
+	}
+	c.packed = c.packed[:at+n]
+	room := c.packed[at : at+n]
+	if load {
+		b.of.Pack(room, b.at, b.count, 0)
+	}
+	if back {
+		c.back = append(c.back, placed{*b, at})
+	}
+	return room
+}
+
+// place puts what was received in its places.
+func (x *collectiveCall) place() {
+	c := &x.received
+	for i := range c.back {
+		b := &c.back[i]
+		b.of.Unpack(b.at, b.count, c.packed[b.offset:], 0)
+	}
+}
+
+// contents returns the elements of a buffer one after another: its own memory, or a copy. load is whether
+// they are there already, and back whether they are received.
+func (x *collectiveCall) contents(b *Buffer, load, back bool) []byte {
+	if x.err != nil {
+		return nil
+	}
+	if b.inPlace {
+		x.refuse(ErrArg, "InPlace is not for this buffer of this rank")
+		return nil
+	}
+	bytes, ok, err := b.whole(&x.call)
+	if err != nil {
+		x.err = err
+		return nil
+	}
+	if ok {
+		return bytes
+	}
+	if back {
+		return x.received.add(b, load, true)
+	}
+	return x.sent.add(b, load, false)
+}
+
+// blocks is contents for a block of each rank, of which it returns the layout as well.
+func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte, coll.Layout) {
+	ranks := x.dev.Call.Ranks
+	x.dev.Call.Vector = true
+	if x.err != nil {
+		return nil, coll.Layout{}
+	}
+	if b.inPlace {
+		x.refuse(ErrArg, "InPlaceBlocks is not for %s of this rank", name)
+		return nil, coll.Layout{}
+	}
+	if len(b.of) != ranks {
+		x.refuse(ErrCount, "there are %d blocks in %s for %d ranks", len(b.of), name, ranks)
+		return nil, coll.Layout{}
+	}
+	l := coll.Layout{Sizes: x.memory(ranks), Offsets: x.memory(ranks)}
+	var begin, end, total int64 // of what there is, from b.at
+	whole, empty := true, true
+	for i := range ranks {
+		one := b.buffer(i)
+		_, ok, err := one.whole(&x.call)
+		if err != nil {
+			x.refuse(ClassOf(err), "the block of rank %d in %s: %w", i, name, err)
+			return nil, coll.Layout{}
+		}
+		n := one.count * one.of.Size()
+		l.Sizes[i] = int(n)
+		total += n
+		if n == 0 {
+			continue
+		}
+		whole = whole && ok
+		offset, _ := one.of.Contiguous(one.count)
+		offset += b.of[i].Offset
+		l.Offsets[i] = int(offset)
+		if empty {
+			begin, end, empty = offset, offset+n, false
+		}
+		begin, end = min(begin, offset), max(end, offset+n)
+	}
+	if whole {
+		for i, n := range l.Sizes {
+			if n > 0 {
+				l.Offsets[i] -= int(begin)
+			}
+		}
+		if back {
+			x.apart(name, &l)
+		}
+		all := Buffer{at: b.at}
+		return all.bytes(begin, end-begin), l
+	}
+	to := &x.sent
+	if back {
+		to = &x.received
+	}
+	at := len(to.packed)
+	if cap(to.packed)-at < int(total) {
+		to.packed = append(make([]byte, 0, at+int(total)), to.packed...)
+	}
+	next := 0
+	for i := range ranks {
+		l.Offsets[i] = next
+		if l.Sizes[i] > 0 {
+			one := b.buffer(i)
+			next += len(to.add(&one, load, back))
+		}
+	}
+	return to.packed[at : at+next], l
+}
