@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"go/format"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func tables(t *testing.T) *source {
+	t.Helper()
+	src, err := readSource("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// The committed Go files are what the generator writes, and formatted.
+func TestGoFiles(t *testing.T) {
+	for name, text := range tables(t).goFiles() {
+		formatted, err := format.Source([]byte(text))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if string(formatted) != text {
+			t.Errorf("%s is not formatted as gofmt does", name)
+		}
+		if committed, err := os.ReadFile(filepath.Join("../capi", name)); err != nil || string(committed) != text {
+			t.Errorf("lib/capi/%s is not what the tables say (%v): run go run ./lib/gen", name, err)
+		}
+	}
+}
+
+// All functions of MPI 5.0 are in the table.
+func TestStandardIsComplete(t *testing.T) {
+	n := 0
+	for _, f := range tables(t).table {
+		if f.in(standard) {
+			n++
+		}
+	}
+	if n != 664 {
+		t.Errorf("%d functions, the standard has 664", n)
+	}
+}
+
+// A fault of a table is reported with file and line.
+func TestFaults(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"Send", "no function"},
+		{"Send(buf *void", "closing"},
+		{"Send(buf)", "name and type"},
+		{"Send(buf *)", "no name"},
+		{"Send(buf [x]int)", "array"},
+		{"Send(buf [3int)", "array"},
+		{"Send(buf *void, buf int)", "two parameters buf"},
+		{"Send(..., n int)", "last"},
+		{"Send() @openmpi", "an ABI is mpich or standard"},
+		{"Send() @mpich @mpich", "once"},
+		{"Send() int int", "follows"},
+		{"Send() @mpich int", "follows"},
+		{"Send()\n\nRecv()", "sorted"},
+		{"Send()\nSend()", "twice"},
+	} {
+		_, err := parseFunctions("f", []byte("# comment\n"+c.text))
+		wantLine(t, err, "f", 2+strings.Count(c.text, "\n"), c.want)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"handle Comm long", "int or pointer"},
+		{"int A", "3 words"},
+		{"int A x", "no number"},
+		{"int A 1y", "no number"},
+		{"int A 99999999999999999999", "no number"},
+		{"*1 A 1", "no name"},
+		{"int A 1\nint A 2", "twice"},
+	} {
+		_, err := parseABI(mpich, "a", []byte("# comment\n"+c.text))
+		wantLine(t, err, "a", 2+strings.Count(c.text, "\n"), c.want)
+	}
+}
+
+func wantLine(t *testing.T, err error, file string, line int, want string) {
+	t.Helper()
+	var fault *lineError
+	if !errors.As(err, &fault) || fault.file != file || fault.line != line || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v: want %q of line %d", err, want, line)
+	}
+}
+
+// The parsers take any text.
+func FuzzTables(f *testing.F) {
+	f.Add("Send(buf *const choice, n [][3]int, ...) Comm @mpich\nhandle Comm int\nComm COMM_NULL 0x8c000000\nstatus a b[5]")
+	f.Fuzz(func(_ *testing.T, text string) {
+		parseFunctions("", []byte(text))
+		parseABI(mpich, "", []byte(text))
+	})
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// abiName is one of the binary interfaces that shims are generated for.
+type abiName string
+
+const (
+	mpich    abiName = "mpich"
+	standard abiName = "standard"
+)
+
+// A ctype is a type of the tables: dimensions of arrays, then pointers, then a name.
+type ctype struct {
+	arrays   []string // "" or a number, outermost first
+	pointers int
+	constant bool
+	base     string
+}
+
+// A param is a parameter of a function; name is empty for "...".
+type param struct {
+	name string
+	typ  ctype
+}
+
+// A function is a line of functions.txt. Its index there is the number of its call.
+type function struct {
+	name   string
+	params []param
+	result string // name of a type, or empty for an error code
+	abi    abiName
+}
+
+// in reports whether an ABI has the function.
+func (f function) in(abi abiName) bool { return f.abi == "" || f.abi == abi }
+
+// A lineError is a fault of a table.
+type lineError struct {
+	file string
+	line int
+	err  error
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.err) }
+func (e *lineError) Unwrap() error { return e.err }
+
+// eachLine calls f for the lines that are neither empty nor comments.
+func eachLine(file string, text []byte, f func(line string) error) error {
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := f(line); err != nil {
+			return &lineError{file, n, err}
+		}
+	}
+	return lines.Err()
+}
+
+// parseFunctions reads functions.txt, whose form its first lines describe.
+func parseFunctions(file string, text []byte) ([]function, error) {
+	var table []function
+	err := eachLine(file, text, func(line string) error {
+		f, err := parseFunction(line)
+		if err != nil {
+			return err
+		}
+		if n := len(table); n > 0 {
+			switch c := cmp.Compare(table[n-1].name, f.name); {
+			case c == 0:
+				return fmt.Errorf("%s is there twice", f.name)
+			case c > 0:
+				return fmt.Errorf("%s has to be before %s: functions are sorted by name", f.name, table[n-1].name)
+			}
+		}
+		table = append(table, f)
+		return nil
+	})
+	return table, err
+}
+
+func parseFunction(line string) (function, error) {
+	name, rest, ok := strings.Cut(line, "(")
+	if !ok || !isName(name) {
+		return function{}, fmt.Errorf("%q is no function: want Name(name type, ...) result @abi", line)
+	}
+	inside, rest, ok := strings.Cut(rest, ")")
+	if !ok {
+		return function{}, fmt.Errorf("%s has no closing parenthesis", name)
+	}
+	f := function{name: name}
+	for field := range strings.FieldsSeq(rest) {
+		abi, isABI := strings.CutPrefix(field, "@")
+		switch {
+		case isABI && f.abi == "" && (abiName(abi) == mpich || abiName(abi) == standard):
+			f.abi = abiName(abi)
+		case isABI:
+			return function{}, fmt.Errorf("%s: %q: an ABI is %s or %s, once", name, field, mpich, standard)
+		case f.result == "" && f.abi == "" && isName(field):
+			f.result = field
+		default:
+			return function{}, fmt.Errorf("%s: %q follows the result", name, field)
+		}
+	}
+	if inside == "" {
+		return f, nil
+	}
+	for text := range strings.SplitSeq(inside, ", ") {
+		if len(f.params) > 0 && f.params[len(f.params)-1].name == "" {
+			return function{}, fmt.Errorf("%s: \"...\" has to be last", name)
+		}
+		if text == "..." {
+			f.params = append(f.params, param{})
+			continue
+		}
+		pname, typ, ok := strings.Cut(text, " ")
+		if !ok || !isName(pname) {
+			return function{}, fmt.Errorf("%s: parameter %q: want name and type", name, text)
+		}
+		if slices.ContainsFunc(f.params, func(p param) bool { return p.name == pname }) {
+			return function{}, fmt.Errorf("%s: two parameters %s", name, pname)
+		}
+		t, err := parseType(typ)
+		if err != nil {
+			return function{}, fmt.Errorf("%s: parameter %s: %w", name, pname, err)
+		}
+		f.params = append(f.params, param{pname, t})
+	}
+	return f, nil
+}
+
+// parseType reads a type such as [][3]int or **const char.
+func parseType(text string) (ctype, error) {
+	var t ctype
+	rest := text
+	for strings.HasPrefix(rest, "[") {
+		size, after, ok := strings.Cut(rest[1:], "]")
+		if !ok || strings.Trim(size, "0123456789") != "" {
+			return t, fmt.Errorf("type %q: array without size or bracket", text)
+		}
+		t.arrays, rest = append(t.arrays, size), after
+	}
+	for strings.HasPrefix(rest, "*") {
+		t.pointers, rest = t.pointers+1, rest[1:]
+	}
+	rest, t.constant = strings.CutPrefix(rest, "const ")
+	if !isName(rest) {
+		return t, fmt.Errorf("type %q: %q is no name", text, rest)
+	}
+	t.base = rest
+	return t, nil
+}
+
+func isName(s string) bool {
+	for i, c := range []byte(s) {
+		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9' || i == 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// A constant is a name of the standard with the value of an ABI.
+type constant struct {
+	name  string
+	typ   ctype
+	value int64
+	text  string // of the value, as the file has it
+}
+
+// An abi is a file of the folder abi.
+type abi struct {
+	name      abiName
+	handles   map[string]bool // whether it is a pointer
+	order     []string        // names of the handles
+	integers  [][2]string     // name and C type
+	status    []string
+	constants []constant
+}
+
+// parseABI reads a file of the folder abi, whose form its first lines describe.
+func parseABI(name abiName, file string, text []byte) (*abi, error) {
+	a := &abi{name: name, handles: map[string]bool{}}
+	seen := map[string]bool{}
+	err := eachLine(file, text, func(line string) error {
+		fields := strings.Fields(line)
+		switch {
+		case fields[0] == "status" && len(fields) > 1:
+			a.status = fields[1:]
+			return nil
+		case len(fields) != 3:
+			return fmt.Errorf("%q: want 3 words", line)
+		case seen[fields[1]]:
+			return fmt.Errorf("%s is there twice", fields[1])
+		}
+		seen[fields[1]] = true
+		switch fields[0] {
+		case "handle":
+			if fields[2] != "int" && fields[2] != "pointer" {
+				return fmt.Errorf("handle %s: %q: want int or pointer", fields[1], fields[2])
+			}
+			a.handles[fields[1]] = fields[2] == "pointer"
+			a.order = append(a.order, fields[1])
+			return nil
+		case "integer":
+			a.integers = append(a.integers, [2]string{fields[1], fields[2]})
+			return nil
+		}
+		typ, err := parseType(fields[0])
+		if err != nil {
+			return err
+		}
+		var value int64
+		if _, err := fmt.Sscanf(fields[2], "%v", &value); err != nil || strings.Trim(fields[2], "-x0123456789abcdef") != "" {
+			return fmt.Errorf("%s: %q is no number", fields[1], fields[2])
+		}
+		if pointer, ok := a.handles[typ.base]; ok && !pointer {
+			value = int64(int32(value)) // as the shims pass handles
+		}
+		a.constants = append(a.constants, constant{fields[1], typ, value, fields[2]})
+		return nil
+	})
+	return a, err
+}
