@@ -57,7 +57,7 @@ var (
 // and MPICH's mpiexec. End it with Finalize. ctx limits the opening only. Most programs
 // call Main instead.
 func Init(ctx context.Context) (*Comm, error) {
-	dev, err := open(ctx)
+	dev, err := OpenDevice(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,8 @@ func Init(ctx context.Context) (*Comm, error) {
 	return c, nil
 }
 
-func open(ctx context.Context) (mpe.Device, error) {
+// OpenDevice opens the device of the rank that the environment describes, as Init does.
+func OpenDevice(ctx context.Context) (mpe.Device, error) {
 	const op = "Init"
 	socket, config := os.Getenv(EnvSocket), os.Getenv(EnvConfig)
 	rank, err := envRank()

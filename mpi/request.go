@@ -73,6 +73,32 @@ func (r Request) Test() (Status, bool, error) {
 	return s, true, err
 }
 
+// Active reports whether the request has been started and not been waited for since.
+func (r Request) Active() bool { return r.state() != inactive }
+
+// Peek is Test, but leaves the request as it is (MPI_Request_get_status).
+func (r Request) Peek() (Status, bool, error) {
+	c := r.core
+	if c == nil {
+		return emptyStatus, true, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.generation != r.generation || c.op == nil && !c.done:
+		return emptyStatus, true, nil
+	case c.op == nil:
+		return c.call.null(), true, nil
+	}
+	st, done, err := c.op.Test()
+	if !done {
+		return emptyStatus, false, nil
+	}
+	var s Status
+	err = c.call.end(&s, &st, err)
+	return s, true, err
+}
+
 // Cancel requests that the request be cancelled. It must be waited for all the same, and
 // its status says whether it was cancelled: a receive that a message has matched, and a
 // send whose payload has been sent, end as if Cancel had not been called.

@@ -201,3 +201,16 @@ func resized(of *Type, lb, extent int64) *Type {
 	t.lb, t.ub, t.lbSet, t.ubSet = lb, lb+extent, true, true
 	return &t
 }
+
+// Pair is a basic datatype of a value of so many bytes and an int32 behind it, as C lays them out: MPI_DOUBLE_INT and its
+// like, whose elements take size bytes.
+func Pair(name string, value, size int64) (*Type, error) {
+	index := max(value, 4)
+	both, err := Struct([]int64{1, 1}, []int64{0, index}, []*Type{Basic(name, value, value, 0), Basic(name, 4, 4, 0)})
+	if err != nil {
+		return nil, err
+	}
+	t := resized(both, 0, size)
+	t.name, t.made, t.ubSet, t.lbSet = name, Contents{}, false, false
+	return t, nil
+}

@@ -1,0 +1,92 @@
+package capi
+
+// kind is a kind of handle.
+type kind int
+
+const (
+	kindComm kind = iota
+	kindGroup
+	kindDatatype
+	kindOp
+	kindRequest
+	kindErrhandler
+	kindInfo
+	kindKeyval
+	kindMessage
+	kinds
+)
+
+var kindNames = [kinds]string{"communicator", "group", "datatype", "operation", "request", "error handler", "info", "key", "message"}
+
+// abi is how the callers of a library write handles, statuses and constants.
+type abi struct {
+	constants map[string]int64
+	// handleLen is the length of a handle in bytes. Handles of keys are ints in all ABIs.
+	handleLen int
+	// base is the first handle of objects that a program makes. The others follow.
+	base [kinds]uint64
+	// null is the handle of none.
+	null [kinds]uint64
+	// status is the layout of MPI_Status.
+	status statusLayout
+
+	anySource, procNull, root, anyTag, undefined int
+	inPlace                                      uintptr
+	statusIgnore, statusesIgnore                 uintptr
+}
+
+// statusLayout has offsets in a status.
+type statusLayout struct {
+	size, source, tag, err uintptr
+	// low and high are where the number of bytes is, in units: the bits from 32 on are
+	// in high, shifted left by one, and bit 0 of high is 1 for a request that was cancelled.
+	low, high uintptr
+}
+
+// ABI names an ABI, by the numbers that its shims give.
+type ABI int
+
+// The ABIs.
+const (
+	MPICH    ABI = 1
+	Standard ABI = 2
+)
+
+func newABI(which ABI) *abi {
+	a := &abi{}
+	names := [kinds]string{"COMM_NULL", "GROUP_NULL", "DATATYPE_NULL", "OP_NULL", "REQUEST_NULL", "ERRHANDLER_NULL", "INFO_NULL", "KEYVAL_INVALID", "MESSAGE_NULL"}
+	switch which {
+	case MPICH:
+		a.constants, a.handleLen = mpichConstants, 4
+		// The kind is in bits 26 to 29, and bits 30 and 31 are those of objects without limit. The first
+		// sixteen datatypes are the standard's pairs.
+		for k, bits := range [kinds]uint64{1, 2, 3, 6, 11, 5, 7, 9, 11} {
+			a.base[k] = 2<<30 | bits<<26
+		}
+		a.base[kindDatatype] += 16
+		a.base[kindMessage] += 1 << 24
+		a.status = statusLayout{size: 20, low: 0, high: 4, source: 8, tag: 12, err: 16}
+	default:
+		a.constants, a.handleLen = standardConstants, 8
+		for k := range a.base {
+			a.base[k] = 1 << 12 // below are the constants
+		}
+		a.status = statusLayout{size: 32, source: 0, tag: 4, err: 8, low: 12, high: 16}
+	}
+	for k, name := range names {
+		a.null[k] = a.handle(kind(k), a.constants[name])
+	}
+	a.anySource, a.procNull, a.root = int(a.constants["ANY_SOURCE"]), int(a.constants["PROC_NULL"]), int(a.constants["ROOT"])
+	a.anyTag, a.undefined = int(a.constants["ANY_TAG"]), int(a.constants["UNDEFINED"])
+	a.inPlace = uintptr(a.constants["IN_PLACE"])
+	a.statusIgnore, a.statusesIgnore = uintptr(a.constants["STATUS_IGNORE"]), uintptr(a.constants["STATUSES_IGNORE"])
+	return a
+}
+
+// handle is a handle as an argument has it: those of an ABI with ints are extended with their sign.
+func (a *abi) handle(k kind, v int64) uint64 {
+	if a.handleLen == 4 || k == kindKeyval {
+		return uint64(uint32(v))
+	}
+	return uint64(v)
+}

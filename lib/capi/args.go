@@ -1,0 +1,387 @@
+package capi
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+)
+
+// args are the arguments of a call.
+type args struct {
+	l    *Library
+	list *[maxArgs]uint64
+	// name is that of the call, and wide says that its counts have 64 bits also where they are in
+	// memory: it is one of those whose names end with _c.
+	name string
+	wide bool
+	// comm is the communicator whose error handler is for the error of the call, or nil.
+	comm *comm
+	// quiet: the error is the caller's alone, and no handler is called.
+	quiet bool
+}
+
+// maxArgs is the most that a call of the standard has, and a little more.
+const maxArgs = 16
+
+func (a *args) int(i int) int { return int(int32(a.list[i])) }
+
+// count is a number of elements, a displacement or an address: 64 bits in any case.
+func (a *args) count(i int) int64 { return int64(a.list[i]) }
+
+func (a *args) pointer(i int) unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&a.list[i]))
+}
+
+func (a *args) result(v uint64) { a.list[0] = v }
+
+// where returns a pointer to what the call is to write, which must not be nil.
+func (a *args) where(i int) (unsafe.Pointer, error) {
+	p := a.pointer(i)
+	if p == nil {
+		return nil, errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", i+1, a.name)
+	}
+	return p, nil
+}
+
+func (a *args) setInt(i int, v int) error {
+	p, err := a.where(i)
+	if err == nil {
+		*(*int32)(p) = int32(v)
+	}
+	return err
+}
+
+func (a *args) setFlag(i int, v bool) error {
+	n := 0
+	if v {
+		n = 1
+	}
+	return a.setInt(i, n)
+}
+
+// setCount writes a count. One that does not fit is MPI_UNDEFINED.
+func (a *args) setCount(i int, v int64) error {
+	if v == mpi.Undefined {
+		v = int64(a.l.abi.undefined)
+	}
+	if a.wide {
+		return a.setWord(i, v)
+	}
+	if v != int64(int32(v)) {
+		v = int64(a.l.abi.undefined)
+	}
+	return a.setInt(i, int(v))
+}
+
+// setWord writes 64 bits.
+func (a *args) setWord(i int, v int64) error {
+	p, err := a.where(i)
+	if err == nil {
+		*(*int64)(p) = v
+	}
+	return err
+}
+
+func (a *args) setPointer(i int, v unsafe.Pointer) error {
+	p, err := a.where(i)
+	if err == nil {
+		*(*unsafe.Pointer)(p) = v
+	}
+	return err
+}
+
+// handle is a handle that is given by value.
+func (a *args) handle(i int, k kind) uint64 { return a.l.abi.handle(k, int64(a.list[i])) }
+
+// handleAt reads element n of an array of handles.
+func (l *Library) handleAt(p unsafe.Pointer, n int) uint64 {
+	if l.abi.handleLen == 4 {
+		return uint64(*(*uint32)(unsafe.Add(p, 4*n)))
+	}
+	return *(*uint64)(unsafe.Add(p, 8*n))
+}
+
+func (l *Library) setHandleAt(p unsafe.Pointer, n int, v uint64) {
+	if l.abi.handleLen == 4 {
+		*(*uint32)(unsafe.Add(p, 4*n)) = uint32(v)
+		return
+	}
+	*(*uint64)(unsafe.Add(p, 8*n)) = v
+}
+
+func (a *args) setHandle(i int, v uint64) error {
+	p, err := a.where(i)
+	if err == nil {
+		a.l.setHandleAt(p, 0, v)
+	}
+	return err
+}
+
+// comm is a communicator, whose error handler is that of the call from then on.
+func (a *args) communicator(i int) (*comm, error) {
+	h := a.handle(i, kindComm)
+	if c := a.l.comms.get(h); c != nil {
+		a.comm = c
+		return c, nil
+	}
+	if h == a.l.abi.null[kindComm] {
+		return nil, errorf(mpi.ErrComm, "the communicator is MPI_COMM_NULL")
+	}
+	return nil, errorf(mpi.ErrComm, "%#x is no communicator, or has been freed", h)
+}
+
+func (a *args) group(i int) (*mpi.Group, error) {
+	h := a.handle(i, kindGroup)
+	if g := a.l.groups.get(h); g != nil {
+		return g.Group, nil
+	}
+	return nil, errorf(mpi.ErrGroup, "%#x is no group, or has been freed", h)
+}
+
+func (a *args) datatype(i int) (*dtype, error) { return a.l.datatype(a.handle(i, kindDatatype)) }
+
+func (l *Library) datatype(h uint64) (*dtype, error) {
+	if t := l.types.get(h); t != nil {
+		return t, nil
+	}
+	if h == l.abi.null[kindDatatype] {
+		return nil, errorf(mpi.ErrType, "the datatype is MPI_DATATYPE_NULL")
+	}
+	return nil, errorf(mpi.ErrType, "%#x is no datatype, or has been freed", h)
+}
+
+// peer is a rank in a communicator, a source or MPI_PROC_NULL.
+func (a *args) peer(i int) int {
+	switch r := a.int(i); r {
+	case a.l.abi.procNull:
+		return mpi.ProcNull
+	case a.l.abi.anySource:
+		return mpi.AnySource
+	default:
+		if r < 0 {
+			return math.MinInt32 // which no constant of package mpi is
+		}
+		return r
+	}
+}
+
+// destination is a rank that is sent to.
+func (a *args) destination(i int) int {
+	if r := a.peer(i); r != mpi.AnySource {
+		return r
+	}
+	return math.MinInt32
+}
+
+// tag is a tag, or MPI_ANY_TAG.
+func (a *args) tag(i int) int {
+	t := a.int(i)
+	if t == a.l.abi.anyTag {
+		return mpi.AnyTag
+	}
+	if t < 0 {
+		return math.MinInt32
+	}
+	return t
+}
+
+// sendTag is the tag of a message that is sent.
+func (a *args) sendTag(i int) int {
+	if t := a.tag(i); t != mpi.AnyTag {
+		return t
+	}
+	return math.MinInt32
+}
+
+// inPlace reports whether a buffer is MPI_IN_PLACE.
+func (a *args) inPlace(i int) bool { return uintptr(a.list[i]) == a.l.abi.inPlace }
+
+// buffer is a buffer of an address, a count and a datatype, which follow each other.
+func (a *args) buffer(i int) (mpi.Buffer, error) { return a.buffers(i, 1) }
+
+// buffers is a buffer of so many such, one after another.
+func (a *args) buffers(i int, times int64) (mpi.Buffer, error) {
+	t, err := a.datatype(i + 2)
+	if err != nil {
+		return mpi.Buffer{}, err
+	}
+	n := a.count(i + 1)
+	if n < 0 {
+		return mpi.Buffer{}, errorf(mpi.ErrCount, "the count is %d", n)
+	}
+	if n > math.MaxInt64/max(times, 1) {
+		return mpi.Buffer{}, errorf(mpi.ErrCount, "the count is %d for each of %d ranks", n, times)
+	}
+	return mpi.Memory(a.pointer(i), n*times, t.Type), nil
+}
+
+// list reads n integers of an array: counts, or displacements.
+func (a *args) integers(i, n int) ([]int, error) {
+	p := a.pointer(i)
+	if p == nil && n > 0 {
+		return nil, errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", i+1, a.name)
+	}
+	list := make([]int, n)
+	for k := range list {
+		if a.wide {
+			list[k] = int(*(*int64)(unsafe.Add(p, 8*k)))
+		} else {
+			list[k] = int(*(*int32)(unsafe.Add(p, 4*k)))
+		}
+	}
+	return list, nil
+}
+
+// ints reads n ints, also in a call with wide counts.
+func (a *args) ints(i, n int) ([]int, error) {
+	wide := a.wide
+	a.wide = false
+	defer func() { a.wide = wide }()
+	return a.integers(i, n)
+}
+
+// words reads n integers of 64 bits.
+func (a *args) words(i, n int) ([]int64, error) {
+	wide := a.wide
+	a.wide = true
+	defer func() { a.wide = wide }()
+	list, err := a.integers(i, n)
+	return wideOf(list), err
+}
+
+func wideOf(list []int) []int64 {
+	out := make([]int64, len(list))
+	for i, v := range list {
+		out[i] = int64(v)
+	}
+	return out
+}
+
+func (a *args) setInts(i int, list []int) error {
+	if len(list) == 0 {
+		return nil
+	}
+	p, err := a.where(i)
+	if err != nil {
+		return err
+	}
+	for k, v := range list {
+		*(*int32)(unsafe.Add(p, 4*k)) = int32(v)
+	}
+	return nil
+}
+
+// datatypes reads n handles of datatypes.
+func (a *args) datatypes(i, n int) ([]*datatype.Type, error) {
+	p := a.pointer(i)
+	if p == nil && n > 0 {
+		return nil, errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", i+1, a.name)
+	}
+	list := make([]*datatype.Type, n)
+	for k := range list {
+		t, err := a.l.datatype(a.l.handleAt(p, k))
+		if err != nil {
+			return nil, err
+		}
+		list[k] = t.Type
+	}
+	return list, nil
+}
+
+// text reads a string of C.
+func (a *args) text(i int) (string, error) {
+	p, err := a.where(i)
+	if err != nil {
+		return "", err
+	}
+	return textAt(p), nil
+}
+
+func textAt(p unsafe.Pointer) string {
+	n := 0
+	for *(*byte)(unsafe.Add(p, n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice((*byte)(p), n))
+}
+
+// setText writes a string of C for which there is room for so many bytes, and returns its length without the 0 at its end.
+func (a *args) setText(i int, s string, room int) (int, error) {
+	p, err := a.where(i)
+	if err != nil || room <= 0 {
+		return 0, err
+	}
+	n := min(len(s), room-1)
+	to := unsafe.Slice((*byte)(p), n+1)
+	copy(to, s[:n])
+	to[n] = 0
+	return n, nil
+}
+
+// status writes a status, unless it is to be ignored.
+func (a *args) status(i int, s *mpi.Status) {
+	p := a.pointer(i)
+	if p != nil && uintptr(p) != a.l.abi.statusIgnore {
+		a.l.setStatus(p, s)
+	}
+}
+
+// statuses is where an array of statuses is, or nil if they are to be ignored.
+func (a *args) statuses(i int) unsafe.Pointer {
+	p := a.pointer(i)
+	if uintptr(p) == a.l.abi.statusesIgnore {
+		return nil
+	}
+	return p
+}
+
+// setStatus writes a status, but for its error.
+func (l *Library) setStatus(p unsafe.Pointer, s *mpi.Status) {
+	layout := &l.abi.status
+	source, tag := s.Source, s.Tag
+	switch source {
+	case mpi.AnySource:
+		source = l.abi.anySource
+	case mpi.ProcNull:
+		source = l.abi.procNull
+	}
+	if tag == mpi.AnyTag {
+		tag = l.abi.anyTag
+	}
+	*(*int32)(unsafe.Add(p, layout.source)) = int32(source)
+	*(*int32)(unsafe.Add(p, layout.tag)) = int32(tag)
+	l.setBytes(p, s.Bytes, s.Cancelled)
+}
+
+// unknownBytes is the number of bytes of a message whose length is not known.
+const unknownBytes = 1<<62 - 1
+
+func (l *Library) setBytes(p unsafe.Pointer, n int64, cancelled bool) {
+	layout := &l.abi.status
+	if n < 0 {
+		n = unknownBytes
+	}
+	high := uint32(n>>32) << 1
+	if cancelled {
+		high |= 1
+	}
+	*(*uint32)(unsafe.Add(p, layout.low)) = uint32(n)
+	*(*uint32)(unsafe.Add(p, layout.high)) = high
+}
+
+// statusAt reads what of a status this library has written.
+func (l *Library) statusAt(p unsafe.Pointer) mpi.Status {
+	layout := &l.abi.status
+	high := *(*uint32)(unsafe.Add(p, layout.high))
+	s := mpi.Status{Bytes: int64(*(*uint32)(unsafe.Add(p, layout.low))) | int64(high>>1)<<32, Cancelled: high&1 != 0}
+	if s.Bytes == unknownBytes {
+		s.Bytes = mpi.Undefined
+	}
+	return s
+}
+
+func (l *Library) setError(p unsafe.Pointer, code int) {
+	*(*int32)(unsafe.Add(p, l.abi.status.err)) = int32(code)
+}

@@ -1,0 +1,423 @@
+package capi
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// comm is a communicator and what only C programs have of it.
+type comm struct {
+	*mpi.Comm
+	l          *Library
+	handle     uint64
+	errhandler atomic.Pointer[errhandler] // nil is the initial one
+	attributes attributes
+}
+
+// group is a group, by its handle.
+type group struct{ *mpi.Group }
+
+func (c *comm) handler() *errhandler {
+	if h := c.errhandler.Load(); h != nil {
+		return h
+	}
+	return c.l.initial
+}
+
+var _ = add(map[string]implementation{
+	"Comm_size":         (*args).commSize,
+	"Comm_rank":         (*args).commRank,
+	"Comm_dup":          (*args).commDup,
+	"Comm_split":        (*args).commSplit,
+	"Comm_create":       (*args).commCreate,
+	"Comm_create_group": (*args).commCreateGroup,
+	"Comm_free":         (*args).commFree,
+	"Comm_disconnect":   (*args).commFree,
+	"Comm_group":        (*args).commGroup,
+	"Comm_compare":      (*args).commCompare,
+	"Comm_set_name":     (*args).commSetName,
+	"Comm_get_name":     (*args).commGetName,
+	"Comm_test_inter":   (*args).commTestInter,
+
+	"Group_size":            (*args).groupSize,
+	"Group_rank":            (*args).groupRank,
+	"Group_translate_ranks": (*args).groupTranslate,
+	"Group_compare":         (*args).groupCompare,
+	"Group_union":           func(a *args) error { return a.groupOf((*mpi.Group).Union) },
+	"Group_intersection":    func(a *args) error { return a.groupOf((*mpi.Group).Intersection) },
+	"Group_difference":      func(a *args) error { return a.groupOf((*mpi.Group).Difference) },
+	"Group_incl":            func(a *args) error { return a.groupPart((*mpi.Group).Incl) },
+	"Group_excl":            func(a *args) error { return a.groupPart((*mpi.Group).Excl) },
+	"Group_range_incl":      func(a *args) error { return a.groupRanges((*mpi.Group).RangeIncl) },
+	"Group_range_excl":      func(a *args) error { return a.groupRanges((*mpi.Group).RangeExcl) },
+	"Group_free":            (*args).groupFree,
+})
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// open begins with the world of a running rank.
+func (l *Library) open(world *mpi.Comm) error {
+	alone, err := world.Group().Incl(world.Rank())
+	if err != nil {
+		return err
+	}
+	self, err := world.Create(context.Background(), alone, mpi.MaxCreateTag)
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		to      **comm
+		comm    *mpi.Comm
+		handle  string
+		nameTag string
+	}{{&l.world, world, "COMM_WORLD", "MPI_COMM_WORLD"}, {&l.self, self, "COMM_SELF", "MPI_COMM_SELF"}} {
+		c.comm.SetName(c.nameTag)
+		*c.to = &comm{Comm: c.comm, l: l, handle: l.abi.handle(kindComm, l.abi.constants[c.handle])}
+		l.comms.name((*c.to).handle, *c.to)
+	}
+	return nil
+}
+
+// close calls what the program wants to have called at its end: the functions of the attributes of MPI_COMM_SELF.
+func (l *Library) close() error {
+	return l.self.attributes.clear(l.self)
+}
+
+// newComm gives a communicator a handle; nil has that of none.
+func (a *args) newComm(i int, made *mpi.Comm, from *comm) (*comm, error) {
+	if made == nil {
+		return nil, a.setHandle(i, a.l.abi.null[kindComm])
+	}
+	c, handle, err := a.l.comms.take()
+	if err != nil {
+		return nil, err
+	}
+	c.Comm, c.l, c.handle = made, a.l, handle
+	if h := from.errhandler.Load(); h != nil { // it is inherited
+		a.l.use(h)
+		c.errhandler.Store(h)
+	}
+	return c, a.setHandle(i, handle)
+}
+
+func (a *args) commSize() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	return a.setInt(1, c.Size())
+}
+
+func (a *args) commRank() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	return a.setInt(1, c.Rank())
+}
+
+func (a *args) commDup() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	made, err := c.Dup(context.Background())
+	if err != nil {
+		return err
+	}
+	d, err := a.newComm(1, made, c)
+	if err != nil {
+		return err
+	}
+	return c.attributes.copyTo(c, d)
+}
+
+func (a *args) commSplit() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	color := a.int(1)
+	if color == a.l.abi.undefined {
+		color = mpi.Undefined
+	}
+	made, err := c.Split(context.Background(), color, a.int(2))
+	if err != nil {
+		return err
+	}
+	_, err = a.newComm(3, made, c)
+	return err
+}
+
+func (a *args) commCreate() error { return a.create(1, mpi.MaxCreateTag-1, 2) }
+
+func (a *args) commCreateGroup() error {
+	tag := a.sendTag(2)
+	if tag >= 0 {
+		tag %= mpi.MaxCreateTag - 1 // the last ones are for calls of the library
+	}
+	return a.create(1, tag, 3)
+}
+
+func (a *args) create(of, tag, to int) error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	g, err := a.group(of)
+	if err != nil {
+		return err
+	}
+	made, err := c.Create(context.Background(), g, tag)
+	if err != nil {
+		return err
+	}
+	_, err = a.newComm(to, made, c)
+	return err
+}
+
+func (a *args) commFree() error {
+	p, err := a.where(0)
+	if err != nil {
+		return err
+	}
+	h := a.l.handleAt(p, 0)
+	c := a.l.comms.get(h)
+	switch {
+	case c == nil:
+		return errorf(mpi.ErrComm, "%#x is no communicator, or has been freed", h)
+	case c == a.l.world || c == a.l.self:
+		return errorf(mpi.ErrComm, "%v cannot be freed", c.Comm)
+	}
+	a.comm = c
+	if err := c.attributes.clear(c); err != nil {
+		return err
+	}
+	if err := c.Free(); err != nil {
+		return err
+	}
+	a.comm = nil
+	a.l.release(c.errhandler.Load())
+	a.l.comms.remove(h)
+	a.l.setHandleAt(p, 0, a.l.abi.null[kindComm])
+	return nil
+}
+
+func (a *args) commGroup() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	return a.newGroup(1, c.Group())
+}
+
+// comparison is a result of comparing, in the ABI.
+func (a *args) comparison(i int, c mpi.Comparison) error {
+	return a.setInt(i, int(a.l.abi.constants[[...]string{mpi.Ident: "IDENT", mpi.Congruent: "CONGRUENT", mpi.Similar: "SIMILAR", mpi.Unequal: "UNEQUAL"}[c]]))
+}
+
+func (a *args) commCompare() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	d, err := a.communicator(1)
+	if err != nil {
+		return err
+	}
+	return a.comparison(2, c.Compare(d.Comm))
+}
+
+func (a *args) commSetName() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	name, err := a.text(1)
+	if err != nil {
+		return err
+	}
+	c.SetName(name)
+	return nil
+}
+
+func (a *args) commGetName() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	n, err := a.setText(1, c.Name(), int(a.l.abi.constants["MAX_OBJECT_NAME"]))
+	if err != nil {
+		return err
+	}
+	return a.setInt(2, n)
+}
+
+func (a *args) commTestInter() error {
+	if _, err := a.communicator(0); err != nil {
+		return err
+	}
+	return a.setFlag(1, false)
+}
+
+func (l *Library) nameGroups() {
+	l.groups.name(l.abi.handle(kindGroup, l.abi.constants["GROUP_EMPTY"]), &group{})
+}
+
+func (a *args) newGroup(i int, g *mpi.Group) error {
+	if g.Size() == 0 {
+		return a.setHandle(i, a.l.abi.handle(kindGroup, a.l.abi.constants["GROUP_EMPTY"]))
+	}
+	made, handle, err := a.l.groups.take()
+	if err != nil {
+		return err
+	}
+	made.Group = g
+	return a.setHandle(i, handle)
+}
+
+func (a *args) groupSize() error {
+	g, err := a.group(0)
+	if err != nil {
+		return err
+	}
+	return a.setInt(1, g.Size())
+}
+
+// rank is a rank or MPI_UNDEFINED.
+func (a *args) rank(r int) int {
+	switch r {
+	case mpi.Undefined:
+		return a.l.abi.undefined
+	case mpi.ProcNull:
+		return a.l.abi.procNull
+	}
+	return r
+}
+
+func (a *args) groupRank() error {
+	g, err := a.group(0)
+	if err != nil {
+		return err
+	}
+	return a.setInt(1, a.rank(g.Rank()))
+}
+
+func (a *args) groupTranslate() error {
+	g, err := a.group(0)
+	if err != nil {
+		return err
+	}
+	n := a.int(1)
+	if n < 0 {
+		return errorf(mpi.ErrArg, "%d ranks", n)
+	}
+	ranks, err := a.ints(2, n)
+	if err != nil {
+		return err
+	}
+	other, err := a.group(3)
+	if err != nil {
+		return err
+	}
+	for i, r := range ranks {
+		switch {
+		case r == a.l.abi.procNull:
+			ranks[i] = mpi.ProcNull
+		case r < 0:
+			ranks[i] = math.MinInt32
+		}
+	}
+	out, err := g.Translate(ranks, other)
+	if err != nil {
+		return err
+	}
+	for i, r := range out {
+		out[i] = a.rank(r)
+	}
+	return a.setInts(4, out)
+}
+
+func (a *args) groupCompare() error {
+	g, err := a.group(0)
+	if err != nil {
+		return err
+	}
+	h, err := a.group(1)
+	if err != nil {
+		return err
+	}
+	return a.comparison(2, g.Compare(h))
+}
+
+func (a *args) groupOf(of func(g, h *mpi.Group) *mpi.Group) error {
+	g, err := a.group(0)
+	if err != nil {
+		return err
+	}
+	h, err := a.group(1)
+	if err != nil {
+		return err
+	}
+	return a.newGroup(2, of(g, h))
+}
+
+func (a *args) groupPart(of func(g *mpi.Group, ranks ...int) (*mpi.Group, error)) error {
+	g, err := a.group(0)
+	if err != nil {
+		return err
+	}
+	if a.int(1) < 0 {
+		return errorf(mpi.ErrArg, "%d ranks", a.int(1))
+	}
+	ranks, err := a.ints(2, a.int(1))
+	if err != nil {
+		return err
+	}
+	made, err := of(g, ranks...)
+	if err != nil {
+		return err
+	}
+	return a.newGroup(3, made)
+}
+
+func (a *args) groupRanges(of func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Group, error)) error {
+	g, err := a.group(0)
+	if err != nil {
+		return err
+	}
+	if a.int(1) < 0 {
+		return errorf(mpi.ErrArg, "%d ranges", a.int(1))
+	}
+	triplets, err := a.ints(2, 3*a.int(1))
+	if err != nil {
+		return err
+	}
+	ranges := make([]mpi.Range, a.int(1))
+	for i := range ranges {
+		ranges[i] = mpi.Range{First: triplets[3*i], Last: triplets[3*i+1], Stride: triplets[3*i+2]}
+	}
+	made, err := of(g, ranges...)
+	if err != nil {
+		return err
+	}
+	return a.newGroup(3, made)
+}
+
+func (a *args) groupFree() error {
+	p, err := a.where(0)
+	if err != nil {
+		return err
+	}
+	h := a.l.handleAt(p, 0)
+	if a.l.groups.get(h) == nil {
+		return errorf(mpi.ErrGroup, "%#x is no group, or has been freed", h)
+	}
+	a.l.groups.remove(h)
+	a.l.setHandleAt(p, 0, a.l.abi.null[kindGroup])
+	return nil
+}

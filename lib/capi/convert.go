@@ -1,0 +1,17 @@
+package capi
+
+import "strings"
+
+// convert carries out the calls that turn handles of C into ints and back. They are the same: the pointers of the
+// standard's ABI are small numbers.
+func convert(*args) error { return nil }
+
+// conversion reports whether a call is one of those. Those of statuses copy.
+func conversion(name string) bool {
+	for _, suffix := range []string{"_c2f", "_f2c", "_toint", "_fromint"} {
+		if strings.HasSuffix(name, suffix) && !strings.HasPrefix(name, "Status") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,196 @@
+package capi
+
+import (
+	"context"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+var _ = add(map[string]implementation{
+	"Init":                (*args).init,
+	"Init_thread":         (*args).initThread,
+	"Initialized":         func(a *args) error { return a.setFlag(0, a.l.phase.Load() != before) },
+	"Finalized":           func(a *args) error { return a.setFlag(0, a.l.phase.Load() == finalized) },
+	"Finalize":            (*args).finalize,
+	"Abort":               (*args).abort,
+	"Query_thread":        func(a *args) error { return a.setInt(0, a.l.threads) },
+	"Is_thread_main":      func(a *args) error { return a.setFlag(0, true) },
+	"Get_version":         (*args).version,
+	"Get_library_version": (*args).libraryVersion,
+	"Get_processor_name":  (*args).processorName,
+	"Wtime":               (*args).wtime,
+	"Wtick":               func(a *args) error { a.setDouble(1e-9); return nil },
+	"Pcontrol":            func(*args) error { return nil },
+	"Error_class":         (*args).errorClass,
+	"Error_string":        (*args).errorString,
+	"Add_error_class":     (*args).addErrorClass,
+	"Add_error_code":      (*args).addErrorCode,
+	"Add_error_string":    (*args).addErrorString,
+	"Get_address":         func(a *args) error { return a.setWord(1, int64(a.list[0])) },
+	"Address":             func(a *args) error { return a.setWord(1, int64(a.list[0])) },
+	"Aint_add":            func(a *args) error { a.result(a.list[0] + a.list[1]); return nil },
+	"Aint_diff":           func(a *args) error { a.result(a.list[0] - a.list[1]); return nil },
+	"Abi_get_version":     (*args).abiVersion,
+})
+
+func (a *args) init() error {
+	a.l.threads = int(a.l.abi.constants["THREAD_MULTIPLE"])
+	return a.l.begin()
+}
+
+func (a *args) initThread() error {
+	// Any number of threads may call; a program is given what it asks for.
+	c := a.l.abi.constants
+	a.l.threads = max(min(a.int(2), int(c["THREAD_MULTIPLE"])), int(c["THREAD_SINGLE"]))
+	if err := a.l.begin(); err != nil {
+		return err
+	}
+	return a.setInt(3, a.l.threads)
+}
+
+func (l *Library) begin() error {
+	if !l.phase.CompareAndSwap(before, running) {
+		return errorf(mpi.ErrOther, "MPI_Init was called twice")
+	}
+	dev, err := l.start(l)
+	if err != nil {
+		l.phase.Store(before)
+		return errorf(mpi.ErrOther, "this process cannot be a rank: %v", err)
+	}
+	world, err := mpi.New(dev)
+	if err != nil {
+		l.phase.Store(before)
+		return err
+	}
+	return l.open(world)
+}
+
+func (a *args) finalize() error {
+	if a.l.phase.Load() != running {
+		return a.l.tooEarly("Finalize")
+	}
+	a.comm = a.l.world
+	if err := a.l.close(); err != nil {
+		return err
+	}
+	a.l.phase.Store(finalized)
+	return a.l.world.Finalize(context.Background())
+}
+
+func (a *args) abort() error {
+	code := a.int(1)
+	who := ""
+	if w := a.l.world; w != nil {
+		who = "rank " + itoa(w.Rank()) + " of " + itoa(w.Size()) + ": "
+	}
+	_, _ = a.l.errors.Write([]byte("zrlmpi: " + who + "MPI_Abort ends the job with code " + itoa(code) + "\n"))
+	a.l.abort(code)
+	return nil
+}
+
+func (a *args) version() error {
+	if err := a.setInt(0, int(a.l.abi.constants["VERSION"])); err != nil {
+		return err
+	}
+	return a.setInt(1, int(a.l.abi.constants["SUBVERSION"]))
+}
+
+func (a *args) abiVersion() error {
+	if err := a.setInt(0, 1); err != nil {
+		return err
+	}
+	return a.setInt(1, 0)
+}
+
+func (a *args) libraryVersion() error {
+	n, err := a.setText(0, "zrlmpi "+control.Version(), int(a.l.abi.constants["MAX_LIBRARY_VERSION_STRING"]))
+	if err != nil {
+		return err
+	}
+	return a.setInt(1, n)
+}
+
+func (a *args) processorName() error {
+	name, err := os.Hostname()
+	if err != nil {
+		return errorf(mpi.ErrOther, "the name of this host: %v", err)
+	}
+	n, err := a.setText(0, name, int(a.l.abi.constants["MAX_PROCESSOR_NAME"]))
+	if err != nil {
+		return err
+	}
+	return a.setInt(1, n)
+}
+
+// started is the beginning of the time of MPI_Wtime.
+var started = time.Now()
+
+func (a *args) wtime() error {
+	a.setDouble(time.Since(started).Seconds())
+	return nil
+}
+
+func (a *args) setDouble(v float64) { *(*float64)(unsafe.Pointer(&a.list[0])) = v }
+
+func (a *args) errorClass() error {
+	class, ok := a.l.codes.classOfCode(a.int(0))
+	if !ok {
+		return errorf(mpi.ErrArg, "%d is no error code", a.int(0))
+	}
+	return a.setInt(1, class)
+}
+
+func (a *args) errorString() error {
+	text, ok := a.l.codes.text(a.int(0))
+	if !ok {
+		return errorf(mpi.ErrArg, "%d is no error code", a.int(0))
+	}
+	n, err := a.setText(1, text, maxText)
+	if err != nil {
+		return err
+	}
+	return a.setInt(2, n)
+}
+
+func (a *args) addErrorClass() error {
+	c := a.l.codes
+	c.mu.Lock()
+	class := c.nextAdded
+	c.nextAdded++
+	c.added[class], c.classOf[class] = "", class
+	c.mu.Unlock()
+	return a.setInt(0, class)
+}
+
+func (a *args) addErrorCode() error {
+	class, ok := a.l.codes.classOfCode(a.int(0))
+	if !ok {
+		return errorf(mpi.ErrArg, "%d is no error class", a.int(0))
+	}
+	c := a.l.codes
+	c.mu.Lock()
+	code := c.nextAdded
+	c.nextAdded++
+	c.added[code], c.classOf[code] = "", class
+	c.mu.Unlock()
+	return a.setInt(1, code)
+}
+
+func (a *args) addErrorString() error {
+	text, err := a.text(1)
+	if err != nil {
+		return err
+	}
+	c := a.l.codes
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.added[a.int(0)]; !ok {
+		return errorf(mpi.ErrArg, "%d is no error code that the program has added", a.int(0))
+	}
+	c.added[a.int(0)] = text
+	return nil
+}

@@ -1,0 +1,138 @@
+package capi
+
+import (
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// errhandler is what is done about an error.
+type errhandler struct {
+	handle   uint64
+	does     does
+	function unsafe.Pointer
+	// uses counts the handle and the objects that have the handler.
+	uses int
+}
+
+type does uint8
+
+const (
+	ends does = iota
+	aborts
+	returns
+	callsFunction
+)
+
+var _ = add(map[string]implementation{
+	"Comm_create_errhandler": func(a *args) error { return a.newErrhandler(0, 1) },
+	"Comm_set_errhandler":    (*args).setErrhandler,
+	"Comm_get_errhandler":    (*args).getErrhandler,
+	"Comm_call_errhandler":   (*args).callErrhandler,
+	"Errhandler_free":        (*args).freeErrhandler,
+	// The names of MPI-1.
+	"Errhandler_create": func(a *args) error { return a.newErrhandler(0, 1) },
+	"Errhandler_set":    (*args).setErrhandler,
+	"Errhandler_get":    (*args).getErrhandler,
+})
+
+func (l *Library) nameErrhandlers() {
+	for name, does := range map[string]does{"ERRORS_ARE_FATAL": ends, "ERRORS_ABORT": aborts, "ERRORS_RETURN": returns} {
+		v, ok := l.abi.constants[name]
+		if !ok {
+			continue
+		}
+		h := &errhandler{handle: l.abi.handle(kindErrhandler, v), does: does}
+		l.errhandlers.name(h.handle, h)
+		if does == ends {
+			l.initial = h
+		}
+	}
+}
+
+func (a *args) newErrhandler(function, to int) error {
+	f := a.pointer(function)
+	if f == nil {
+		return errorf(mpi.ErrArg, "the function is a null pointer")
+	}
+	h, handle, err := a.l.errhandlers.take()
+	if err != nil {
+		return err
+	}
+	*h = errhandler{handle: handle, does: callsFunction, function: f, uses: 1}
+	return a.setHandle(to, handle)
+}
+
+func (a *args) errhandler(h uint64) (*errhandler, error) {
+	if e := a.l.errhandlers.get(h); e != nil {
+		return e, nil
+	}
+	return nil, errorf(mpi.ErrArg, "%#x is no error handler", h)
+}
+
+func (a *args) setErrhandler() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	h, err := a.errhandler(a.handle(1, kindErrhandler))
+	if err != nil {
+		return err
+	}
+	a.l.use(h)
+	old := c.errhandler.Swap(h)
+	a.l.release(old)
+	return nil
+}
+
+func (a *args) getErrhandler() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	h := c.handler()
+	a.l.use(h)
+	return a.setHandle(1, h.handle)
+}
+
+func (a *args) callErrhandler() error {
+	if _, err := a.communicator(0); err != nil {
+		return err
+	}
+	a.l.raise(a, &userError{a.int(1)})
+	return nil
+}
+
+func (a *args) freeErrhandler() error {
+	p, err := a.where(0)
+	if err != nil {
+		return err
+	}
+	h, err := a.errhandler(a.l.handleAt(p, 0))
+	if err != nil {
+		return err
+	}
+	a.l.release(h)
+	a.l.setHandleAt(p, 0, a.l.abi.null[kindErrhandler])
+	return nil
+}
+
+// use counts a use of a handler, and release the end of one: the last one ends a handler of the program.
+func (l *Library) use(h *errhandler) {
+	l.errhandlers.mu.Lock()
+	defer l.errhandlers.mu.Unlock()
+	h.uses++
+}
+
+func (l *Library) release(h *errhandler) {
+	if h == nil || h.does != callsFunction {
+		return
+	}
+	l.errhandlers.mu.Lock()
+	h.uses--
+	last := h.uses == 0
+	l.errhandlers.mu.Unlock()
+	if last {
+		l.errhandlers.remove(h.handle)
+	}
+}

@@ -1,0 +1,151 @@
+package capi
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// Error classes that package mpi has no calls for.
+const (
+	errUnsupported mpi.Class = 1000 + iota
+	errKeyval
+	errInfoKey
+	errInfoValue
+	errInfoNoKey
+	errName
+	errNoMemory
+)
+
+var ownClassNames = map[mpi.Class]string{
+	errUnsupported: "ERR_UNSUPPORTED_OPERATION", errKeyval: "ERR_KEYVAL", errInfoKey: "ERR_INFO_KEY", errInfoValue: "ERR_INFO_VALUE",
+	errInfoNoKey: "ERR_INFO_NOKEY", errName: "ERR_NAME", errNoMemory: "ERR_NO_MEM",
+}
+
+// callError is an error of a call that package mpi does not know of.
+type callError struct {
+	class mpi.Class
+	text  string
+}
+
+func (e *callError) Error() string { return e.text }
+
+// errorf is an error of a class.
+func errorf(class mpi.Class, format string, args ...any) error {
+	return &callError{class, fmt.Sprintf(format, args...)}
+}
+
+// codes are the errors that a program may ask about: a code is a class, or in its upper bits the number of an error's text,
+// or a class or code that the program has added.
+type codes struct {
+	mu sync.Mutex
+	// classes has the number of each class in the ABI, and names its name.
+	classes map[mpi.Class]int
+	names   map[int]string
+	// texts are those of the last errors, the one of number n at n modulo the length.
+	texts [textsKept]string
+	next  int
+	// added are the codes of the program, with their texts, and the class of each.
+	added     map[int]string
+	classOf   map[int]int
+	nextAdded int
+}
+
+const (
+	classBits = 8
+	textsKept = 1 << 10
+	// maxText is the length of MPI_MAX_ERROR_STRING in both ABIs, the 0 at its end included.
+	maxText = 512
+)
+
+func newCodes(a *abi) *codes {
+	c := &codes{classes: map[mpi.Class]int{}, names: map[int]string{}, added: map[int]string{}, classOf: map[int]int{}}
+	for class := mpi.Success; class <= mpi.ErrPending; class++ {
+		c.class(class, class.String()[len("MPI_"):], a)
+	}
+	for class, name := range ownClassNames {
+		c.class(class, name, a)
+	}
+	c.names[c.classes[mpi.Success]] = "MPI_SUCCESS: no error"
+	c.nextAdded = lastCode(a) + 1
+	return c
+}
+
+// lastCode is the largest code of the library itself, MPI_LASTUSEDCODE before a program adds any.
+func lastCode(a *abi) int {
+	return max(int(a.constants["ERR_LASTCODE"]), textsKept<<classBits|1<<classBits-1)
+}
+
+func (c *codes) class(class mpi.Class, name string, a *abi) {
+	number, ok := a.constants[name]
+	if !ok { // the ABI is older than the class
+		number, name = a.constants["ERR_OTHER"], "ERR_OTHER"
+	}
+	c.classes[class] = int(number)
+	if _, known := c.names[int(number)]; !known {
+		c.names[int(number)] = "MPI_" + name
+	}
+}
+
+// code returns the code of an error, and keeps its text.
+func (c *codes) code(err error) int {
+	if err == nil {
+		return 0
+	}
+	class := mpi.ClassOf(err)
+	var own *callError
+	var user *userError
+	switch {
+	case errors.As(err, &user):
+		return user.code
+	case errors.As(err, &own):
+		class = own.class
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	number, ok := c.classes[class]
+	if !ok {
+		number = c.classes[mpi.ErrOther]
+	}
+	c.next = c.next%(textsKept-1) + 1
+	c.texts[c.next] = err.Error()
+	return c.next<<classBits | number
+}
+
+// userError is a code that a function of the program has returned.
+type userError struct{ code int }
+
+func (e *userError) Error() string {
+	return fmt.Sprintf("a function of the program has returned error %d", e.code)
+}
+
+// classOfCode returns the class of a code.
+func (c *codes) classOfCode(code int) (int, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if class, ok := c.classOf[code]; ok {
+		return class, true
+	}
+	class := code & (1<<classBits - 1)
+	_, ok := c.names[class]
+	return class, ok && code >= 0 && code>>classBits < textsKept
+}
+
+// text is that of a code.
+func (c *codes) text(code int) (string, bool) {
+	class, ok := c.classOfCode(code)
+	if !ok {
+		return "", false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if text, ok := c.added[code]; ok {
+		return text, true
+	}
+	if n := code >> classBits; n > 0 && n < textsKept && c.texts[n] != "" && code != class {
+		return c.texts[n], true
+	}
+	return c.names[class], true
+}

@@ -1,0 +1,254 @@
+package capi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/internal/pmi"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Callbacks call functions of the program, which are given by their addresses. Handles are those of the ABI.
+type Callbacks interface {
+	// Reduce calls a function of MPI_Op_create.
+	Reduce(f, in, inout unsafe.Pointer, count int64, wide bool, datatype uint64)
+	// Copy and Delete call functions of attributes, and return what they do.
+	Copy(f unsafe.Pointer, handle uint64, keyval int, extra, value unsafe.Pointer) (to unsafe.Pointer, keep bool, code int)
+	Delete(f unsafe.Pointer, handle uint64, keyval int, value, extra unsafe.Pointer) (code int)
+	// Handle calls an error handler.
+	Handle(f unsafe.Pointer, handle uint64, code int)
+}
+
+// Library is MPI for the callers of one ABI.
+type Library struct {
+	abi   *abi
+	calls []numbered
+	codes *codes
+	back  Callbacks
+
+	comms       *table[comm]
+	groups      *table[group]
+	types       *table[dtype]
+	ops         *table[operation]
+	requests    *table[request]
+	errhandlers *table[errhandler]
+	infos       *table[info]
+
+	keyvals keyvals
+	fixed   fixed
+
+	world, self *comm
+	// attached is the program's buffer of MPI_Buffer_attach.
+	attached unsafe.Pointer
+	launcher *pmi.Client
+	phase    atomic.Int32
+	threads  int
+	// errors is where the text of a fatal error goes, and exit ends the process.
+	errors io.Writer
+	exit   func(code int)
+	// start opens the rank's device.
+	start func(l *Library) (mpe.Device, error)
+	// initial is the error handler of calls without an object, and of new worlds.
+	initial *errhandler
+}
+
+// The phases of a program.
+const (
+	before int32 = iota
+	running
+	finalized
+)
+
+// New returns the library for an ABI.
+func New(which ABI, back Callbacks) *Library {
+	a := newABI(which)
+	l := &Library{
+		abi: a, calls: callTable(), codes: newCodes(a), back: back, errors: os.Stderr, exit: os.Exit, start: startFromEnvironment,
+		comms: newTable[comm](a, kindComm), groups: newTable[group](a, kindGroup), types: newTable[dtype](a, kindDatatype),
+		ops: newTable[operation](a, kindOp), requests: newTable[request](a, kindRequest),
+		errhandlers: newTable[errhandler](a, kindErrhandler), infos: newTable[info](a, kindInfo),
+	}
+	l.nameDatatypes()
+	l.nameOperations()
+	l.nameErrhandlers()
+	l.nameGroups()
+	l.nameInfos()
+	return l
+}
+
+// implementation is a call: it decodes its arguments and writes its results.
+type implementation func(*args) error
+
+// implemented are all calls that there are, by their names without MPI_, of which each file adds its own.
+var implemented = map[string]implementation{}
+
+// add adds the calls of a file. One that ends with _c is the call without that, with wide counts, unless it is
+// named itself.
+func add(calls map[string]implementation) struct{} {
+	for name, f := range calls {
+		implemented[name] = f
+	}
+	return struct{}{}
+}
+
+// numbered is a call by its number.
+type numbered struct {
+	name string
+	wide bool
+	do   implementation
+	// anytime: it may be called before Init and after Finalize.
+	anytime bool
+}
+
+// anytime are the calls that need no running rank, besides those whose names begin with T_.
+var anytime = map[string]bool{
+	"Init": true, "Init_thread": true, "Initialized": true, "Finalized": true, "Get_version": true, "Get_library_version": true,
+	"Wtime": true, "Wtick": true, "Abort": true, "Pcontrol": true, "Get_address": true, "Address": true, "Aint_add": true, "Aint_diff": true,
+	"Error_class": true, "Error_string": true, "Add_error_class": true, "Add_error_code": true, "Add_error_string": true,
+	"Info_create": true, "Info_create_env": true, "Info_delete": true, "Info_dup": true, "Info_free": true, "Info_get": true, "Info_get_nkeys": true,
+	"Info_get_nthkey": true, "Info_get_string": true, "Info_get_valuelen": true, "Info_set": true, "Query_thread": true,
+	"Abi_get_version": true, "Abi_get_info": true, "Get_hw_resource_info": true, "Session_create_errhandler": true, "Errhandler_free": true,
+	"Is_thread_main": true, "Status_set_cancelled": true, "Test_cancelled": true, "Alloc_mem": true, "Free_mem": true,
+}
+
+// callTable returns all calls, in the order of the table. It is made when the first library is.
+var callTable = sync.OnceValue(func() []numbered {
+	list := make([]numbered, len(callNames))
+	for i, name := range callNames {
+		c := numbered{name: name, do: implemented[name], anytime: anytime[name] || strings.HasPrefix(name, "T_")}
+		if base, wide := strings.CutSuffix(name, "_c"); wide && c.do == nil {
+			c.wide, c.do = true, implemented[base]
+		}
+		if conversion(name) {
+			c.anytime = true
+			if c.do == nil {
+				c.do = convert
+			}
+		}
+		list[i] = c
+	}
+	return list
+})
+
+// Call carries out a call of the standard, and returns its error code. args are as many arguments as it has, at least one.
+func (l *Library) Call(number int, list unsafe.Pointer) int {
+	if number < 0 || number >= len(l.calls) {
+		return l.codes.code(errorf(mpi.ErrIntern, "there is no call %d: the library was built for another version of its table", number))
+	}
+	c := &l.calls[number]
+	a := args{l: l, list: (*[maxArgs]uint64)(list), name: c.name, wide: c.wide}
+	var err error
+	switch {
+	case c.do == nil:
+		err = errorf(errUnsupported, "MPI_%s is not supported", c.name)
+	case !c.anytime && l.phase.Load() != running:
+		err = l.tooEarly(c.name)
+	default:
+		err = c.do(&a)
+	}
+	if err == nil {
+		return 0
+	}
+	if a.quiet {
+		return l.codes.code(err)
+	}
+	return l.raise(&a, err)
+}
+
+func (l *Library) tooEarly(name string) error {
+	if l.phase.Load() == before {
+		return errorf(mpi.ErrOther, "MPI_%s was called before MPI_Init", name)
+	}
+	return errorf(mpi.ErrOther, "MPI_%s was called after MPI_Finalize", name)
+}
+
+// raise has the error handler of the call's communicator handle an error, and returns its code.
+func (l *Library) raise(a *args, err error) int {
+	code := l.codes.code(err)
+	c := a.comm
+	h := l.initial
+	if c == nil {
+		c = l.world
+	}
+	if c != nil {
+		h = c.handler()
+	}
+	switch h.does {
+	case returns:
+	case callsFunction:
+		handle := l.abi.null[kindComm]
+		if c != nil {
+			handle = c.handle
+		}
+		l.back.Handle(h.function, handle, code)
+	default:
+		l.fatal(a.name, err, code)
+	}
+	return code
+}
+
+// fatal ends the job because of an error that no handler returns.
+func (l *Library) fatal(name string, err error, code int) {
+	who := "a process without a rank"
+	if l.world != nil {
+		who = fmt.Sprintf("rank %d of %d", l.world.Rank(), l.world.Size())
+	}
+	fmt.Fprintf(l.errors, "zrlmpi: %s: MPI_%s failed, which ends the job, as MPI_ERRORS_ARE_FATAL is set: %v\n", who, name, err)
+	class, _ := l.codes.classOfCode(code)
+	l.abort(class)
+}
+
+// abort ends all ranks of the job.
+func (l *Library) abort(code int) {
+	if l.launcher != nil {
+		_ = l.launcher.Abort(code)
+	}
+	if code == 0 || code&0xff == 0 {
+		code = 1 // the system would take it for success
+	}
+	l.exit(code & 0xff)
+}
+
+// startFromEnvironment opens the device that the environment describes: a rank of a launcher's job, one of a
+// daemon or a configuration, or the only rank of a world.
+func startFromEnvironment(l *Library) (mpe.Device, error) {
+	ctx := context.Background()
+	if os.Getenv(mpi.EnvSocket) == "" && os.Getenv(mpi.EnvConfig) == "" {
+		if os.Getenv(pmi.EnvFD) != "" {
+			launcher, err := pmi.Connect(ctx, os.Getenv)
+			if err != nil {
+				return nil, err
+			}
+			l.launcher = launcher
+			return node.Join(ctx, launcher)
+		}
+		if name, size := otherLauncher(os.Getenv); name != "" {
+			return nil, fmt.Errorf("a launcher of another kind has started this program as one of %s ranks (%s is set), and it would be alone: start it with zrlctl run, mpiexec.hydra or srun --mpi=pmi2", size, name)
+		}
+		devices, err := node.Local(1, protocol.Extended)
+		if err != nil {
+			return nil, err
+		}
+		return devices[0], nil
+	}
+	return mpi.OpenDevice(ctx)
+}
+
+// otherLauncher finds the variable by which launchers without PMI-1 give the number of ranks, if there is more than one.
+func otherLauncher(getenv func(string) string) (name, size string) {
+	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS", "MV2_COMM_WORLD_SIZE"} {
+		if size := getenv(name); size != "" && size != "1" && size != "0" {
+			return name, size
+		}
+	}
+	return "", ""
+}

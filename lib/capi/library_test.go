@@ -1,0 +1,250 @@
+package capi
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// rank is a rank that calls MPI as C does.
+type rank struct {
+	t *testing.T
+	l *Library
+	// abi is the ABI's name, and back records what functions of the program were called.
+	abi  string
+	back *recorder
+	text *strings.Builder
+}
+
+// functions are the functions of the test program, which have numbers for addresses.
+type recorder struct {
+	mu     sync.Mutex
+	calls  []string
+	reduce func(in, inout unsafe.Pointer, n int64)
+	refuse int // what Delete and Copy return
+}
+
+func (r *recorder) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Reduce(_, in, inout unsafe.Pointer, n int64, _ bool, _ uint64) {
+	r.reduce(in, inout, n)
+}
+
+func (r *recorder) Copy(f unsafe.Pointer, _ uint64, _ int, _, value unsafe.Pointer) (unsafe.Pointer, bool, int) {
+	r.note("copy %d", uintptr(f))
+	return value, true, r.refuse
+}
+
+func (r *recorder) Delete(f unsafe.Pointer, _ uint64, _ int, value, _ unsafe.Pointer) int {
+	r.note("delete %d value %d", uintptr(f), uintptr(value))
+	return r.refuse
+}
+
+func (r *recorder) Handle(f unsafe.Pointer, _ uint64, code int) { r.note("handle %d", code&0xff) }
+
+// onRanks runs a program on n ranks of this process, with each ABI.
+func onRanks(t *testing.T, n int, program func(r *rank)) {
+	t.Helper()
+	for which, name := range map[ABI]string{MPICH: "MPICH", Standard: "standard"} {
+		t.Run(name, func(t *testing.T) {
+			devices, err := node.Local(n, protocol.Extended)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			for _, d := range devices {
+				r := &rank{t: t, abi: name, back: new(recorder), text: new(strings.Builder)}
+				r.l = New(which, r.back)
+				r.l.start = func(*Library) (mpe.Device, error) { return d, nil }
+				r.l.errors = io.MultiWriter(r.text)
+				r.l.exit = func(code int) { r.back.note("exit %d", code) }
+				all.Go(func() {
+					r.ok("Init", nil, nil)
+					program(r)
+					r.ok("Finalize")
+				})
+			}
+			all.Wait()
+		})
+	}
+}
+
+// call makes a call. Pointers have to be to what was allocated by new or make.
+func (r *rank) call(name string, list ...any) int {
+	r.t.Helper()
+	number := -1
+	for i := range r.l.calls {
+		if r.l.calls[i].name == name {
+			number = i
+		}
+	}
+	slots := new([maxArgs]uint64)
+	for i, v := range list {
+		switch v := v.(type) {
+		case nil:
+		case int:
+			slots[i] = uint64(v)
+		case handle:
+			slots[i] = uint64(v)
+		case string: // a constant of the ABI
+			c, ok := r.l.abi.constants[v]
+			if !ok {
+				r.t.Fatalf("%s has no constant %s", r.abi, v)
+			}
+			slots[i] = uint64(c)
+		case unsafe.Pointer:
+			*(*unsafe.Pointer)(unsafe.Pointer(&slots[i])) = v
+		default:
+			r.t.Fatalf("argument %d of %s is a %T", i, name, v)
+		}
+	}
+	return r.l.Call(number, unsafe.Pointer(slots))
+}
+
+// ok makes a call that succeeds.
+func (r *rank) ok(name string, list ...any) {
+	r.t.Helper()
+	if code := r.call(name, list...); code != 0 {
+		text, _ := r.l.codes.text(code)
+		r.t.Errorf("%s: %s", name, text)
+	}
+}
+
+// handle is a handle that a call has given.
+type handle uint64
+
+// out is where a call puts a handle.
+type out struct{ memory *uint64 }
+
+func newOut() out { return out{new(uint64)} }
+
+func (o out) at() unsafe.Pointer { return unsafe.Pointer(o.memory) }
+
+func (o out) get(r *rank) handle {
+	if r.l.abi.handleLen == 4 {
+		return handle(uint32(*o.memory))
+	}
+	return handle(*o.memory)
+}
+
+func ints(list ...int32) ([]int32, unsafe.Pointer) {
+	list = append([]int32(nil), list...)
+	return list, unsafe.Pointer(unsafe.SliceData(list))
+}
+
+// TestCalls: ranks exchange messages and carry out collective calls, by the handles and constants of both ABIs.
+func TestCalls(t *testing.T) {
+	onRanks(t, 3, func(r *rank) {
+		me, atMe := ints(0)
+		size, atSize := ints(0)
+		r.ok("Comm_rank", "COMM_WORLD", atMe)
+		r.ok("Comm_size", "COMM_WORLD", atSize)
+		if size[0] != 3 {
+			r.t.Errorf("size %d", size[0])
+		}
+		next, previous := int(me[0]+1)%3, int(me[0]+2)%3
+		_, atSent := ints(me[0], 7)
+		got, atGot := ints(0, 0)
+		status := unsafe.Pointer(new([8]int32))
+		request := newOut()
+		r.ok("Isend", atSent, 2, "INT", next, 5, "COMM_WORLD", request.at())
+		r.ok("Recv", atGot, 2, "INT", "ANY_SOURCE", "ANY_TAG", "COMM_WORLD", status)
+		r.ok("Wait", request.at(), "STATUS_IGNORE")
+		if got[0] != int32(previous) || got[1] != 7 || request.get(r) != handle(r.l.abi.null[kindRequest]) {
+			r.t.Errorf("%d has received %v, request %#x", me[0], got, request.get(r))
+		}
+		count, atCount := ints(0)
+		r.ok("Get_count", status, "INT", atCount)
+		if at := r.l.abi.status; count[0] != 2 || *(*int32)(unsafe.Add(status, at.source)) != int32(previous) || *(*int32)(unsafe.Add(status, at.tag)) != 5 {
+			r.t.Errorf("status %v, count %d", *(*[8]int32)(status), count[0])
+		}
+		sum, atSum := ints(0, 0)
+		r.ok("Allreduce", atSent, atSum, 2, "INT", "SUM", "COMM_WORLD")
+		if sum[0] != 3 || sum[1] != 21 {
+			r.t.Errorf("sum %v", sum)
+		}
+		all, atAll := ints(0, 0, 0)
+		all[me[0]] = me[0] + 10
+		r.ok("Allgather", "IN_PLACE", 0, "DATATYPE_NULL", atAll, 1, "INT", "COMM_WORLD")
+		if all[0] != 10 || all[1] != 11 || all[2] != 12 {
+			r.t.Errorf("all %v", all)
+		}
+		split := newOut()
+		r.ok("Comm_split", "COMM_WORLD", int(me[0])%2, -int(me[0]), split.at())
+		r.ok("Comm_rank", split.get(r), atMe)
+		r.ok("Comm_size", split.get(r), atSize)
+		if want := 1 - me[0]/2; next != 2 && (size[0] != 2 || me[0] > 1) {
+			r.t.Errorf("split %d of %d, want %d", me[0], size[0], want)
+		}
+		r.ok("Comm_free", split.at())
+		if split.get(r) != handle(r.l.abi.null[kindComm]) {
+			r.t.Errorf("%#x was freed", split.get(r))
+		}
+	})
+}
+
+// TestErrors: errors go to the handler of their communicator, and have the ABI's classes and a text that names what is wrong.
+func TestErrors(t *testing.T) {
+	onRanks(t, 1, func(r *rank) {
+		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
+		_, buf := ints(1)
+		class, atClass := ints(0)
+		for _, x := range []struct {
+			class, says string
+			code        int
+		}{
+			{"ERR_RANK", "there is no rank 5", r.call("Send", buf, 1, "INT", 5, 0, "COMM_WORLD")},
+			{"ERR_TAG", "tag", r.call("Send", buf, 1, "INT", 0, -7, "COMM_WORLD")},
+			{"ERR_COUNT", "the count is -1", r.call("Send", buf, -1, "INT", 0, 0, "COMM_WORLD")},
+			{"ERR_TYPE", "MPI_DATATYPE_NULL", r.call("Send", buf, 1, "DATATYPE_NULL", 0, 0, "COMM_WORLD")},
+			{"ERR_COMM", "MPI_COMM_NULL", r.call("Send", buf, 1, "INT", 0, 0, "COMM_NULL")},
+			{"ERR_COMM", "is no communicator", r.call("Send", buf, 1, "INT", 0, 0, 0x7654321)},
+			{"ERR_OP", "LAND is not defined", r.call("Allreduce", buf, buf, 1, "DOUBLE", "LAND", "COMM_WORLD")},
+			{"ERR_ARG", "null pointer", r.call("Comm_size", "COMM_WORLD", nil)},
+			{"ERR_BUFFER", "address 0", r.call("Send", nil, 1, "INT", 0, 0, "COMM_WORLD")},
+			{"ERR_UNSUPPORTED_OPERATION", "MPI_Win_create is not supported", r.call("Win_create", buf, 4, 1, "INFO_NULL", "COMM_WORLD", buf)},
+		} {
+			text := make([]byte, 512)
+			r.ok("Error_class", x.code, atClass)
+			r.ok("Error_string", x.code, unsafe.Pointer(unsafe.SliceData(text)), atClass)
+			r.ok("Error_class", x.code, atClass)
+			want, ok := r.l.abi.constants[x.class]
+			if !ok {
+				want = r.l.abi.constants["ERR_OTHER"]
+			}
+			if int64(class[0]) != want || !strings.Contains(string(text), x.says) {
+				r.t.Errorf("class %d, %q, want %s %d, %q", class[0], strings.TrimRight(string(text), "\x00"), x.class, want, x.says)
+			}
+		}
+		if len(r.back.calls) > 0 {
+			r.t.Errorf("%v", r.back.calls)
+		}
+		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_ARE_FATAL")
+		r.call("Send", buf, 1, "INT", 5, 0, "COMM_WORLD")
+		if text := r.text.String(); !strings.Contains(text, "rank 0 of 1: MPI_Send failed") || !strings.Contains(text, "there is no rank 5") || len(r.back.calls) != 1 {
+			r.t.Errorf("%q, %v", text, r.back.calls)
+		}
+	})
+}
+
+// TestBeforeInit: calls that need a rank are refused without one.
+func TestBeforeInit(t *testing.T) {
+	r := &rank{t: t, l: New(Standard, new(recorder)), text: new(strings.Builder)}
+	r.l.errors, r.l.exit = r.text, func(int) {}
+	_, at := ints(0)
+	r.call("Comm_rank", "COMM_WORLD", at)
+	if text := r.text.String(); !strings.Contains(text, "MPI_Comm_rank was called before MPI_Init") {
+		t.Errorf("%q", text)
+	}
+}

@@ -1,0 +1,155 @@
+package capi
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+)
+
+// operation is an operation of reductions.
+type operation struct {
+	mpi.Op
+	// function is the program's, or nil.
+	function unsafe.Pointer
+	wide     bool
+	commutes bool
+	name     string
+}
+
+var _ = add(map[string]implementation{
+	"Op_create":      func(a *args) error { return a.newOperation(false) },
+	"Op_create_c":    func(a *args) error { return a.newOperation(true) },
+	"Op_free":        (*args).freeOperation,
+	"Op_commutative": (*args).commutative,
+	"Reduce_local":   (*args).reduceLocal,
+})
+
+func (l *Library) nameOperations() {
+	for name, op := range map[string]mpi.Op{
+		"SUM": mpi.Sum, "PROD": mpi.Prod, "MAX": mpi.Max, "MIN": mpi.Min, "LAND": mpi.LAnd, "LOR": mpi.LOr, "LXOR": mpi.LXor,
+		"BAND": mpi.BAnd, "BOR": mpi.BOr, "BXOR": mpi.BXor, "MAXLOC": mpi.MaxLoc, "MINLOC": mpi.MinLoc,
+	} {
+		l.ops.name(l.abi.handle(kindOp, l.abi.constants[name]), &operation{Op: op, commutes: true, name: name})
+	}
+}
+
+func (a *args) operation(i int) (*operation, error) {
+	h := a.handle(i, kindOp)
+	if o := a.l.ops.get(h); o != nil {
+		return o, nil
+	}
+	return nil, errorf(mpi.ErrOp, "%#x is no operation of reductions, or has been freed", h)
+}
+
+func (a *args) newOperation(wide bool) error {
+	f := a.pointer(0)
+	if f == nil {
+		return errorf(mpi.ErrArg, "the function is a null pointer")
+	}
+	o, handle, err := a.l.ops.take()
+	if err != nil {
+		return err
+	}
+	o.function, o.wide, o.commutes = f, wide, a.int(1) != 0
+	return a.setHandle(2, handle)
+}
+
+func (a *args) freeOperation() error {
+	p, err := a.where(0)
+	if err != nil {
+		return err
+	}
+	h := a.l.handleAt(p, 0)
+	o := a.l.ops.get(h)
+	switch {
+	case o == nil:
+		return errorf(mpi.ErrOp, "%#x is no operation of reductions, or has been freed", h)
+	case o.function == nil:
+		return errorf(mpi.ErrOp, "MPI_%s is predefined and cannot be freed", o.name)
+	}
+	a.l.ops.remove(h)
+	a.l.setHandleAt(p, 0, a.l.abi.null[kindOp])
+	return nil
+}
+
+func (a *args) commutative() error {
+	o, err := a.operation(0)
+	if err != nil {
+		return err
+	}
+	return a.setFlag(1, o.commutes)
+}
+
+// reduction is the operation and datatype of arguments 4 and 3, for package mpi: what it sees as that datatype.
+func (a *args) reduction() (mpi.Op, *datatype.Type, error) {
+	o, err := a.operation(4)
+	if err != nil {
+		return mpi.Op{}, nil, err
+	}
+	t, err := a.datatype(3)
+	if err != nil {
+		return mpi.Op{}, nil, err
+	}
+	if o.function != nil {
+		f, wide, handle, back := o.function, o.wide, t.handle, a.l.back
+		return mpi.OpOfTyped(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
+			back.Reduce(f, in, inout, int64(n), wide, handle)
+			return nil
+		}, o.commutes), t.Type, nil
+	}
+	if f := ownReductions[o.name+" "+t.name]; f != nil {
+		return mpi.OpOfTyped(f, true), t.Type, nil
+	}
+	if t.combined != nil {
+		return o.Op, t.combined, nil
+	}
+	if made := t.Contents(); made.Combiner != datatype.Named && made.Combiner != datatype.CombinerDup {
+		return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is not defined for derived datatypes: make an operation with MPI_Op_create", o.name)
+	}
+	return o.Op, t.Type, nil
+}
+
+// ownReductions are those on Fortran's pairs, whose index is a number of the same type as the value.
+var ownReductions = map[string]func(in, inout unsafe.Pointer, n int, t *datatype.Type) error{
+	"MAXLOC MPI_2REAL":             located(4, func(in, have float64) bool { return in > have }),
+	"MINLOC MPI_2REAL":             located(4, func(in, have float64) bool { return in < have }),
+	"MAXLOC MPI_2DOUBLE_PRECISION": located(8, func(in, have float64) bool { return in > have }),
+	"MINLOC MPI_2DOUBLE_PRECISION": located(8, func(in, have float64) bool { return in < have }),
+}
+
+// located combines pairs of floats of so many bytes: the better value wins, and the lower index of equal ones.
+func located(size int, better func(in, have float64) bool) func(in, inout unsafe.Pointer, n int, t *datatype.Type) error {
+	read := func(b []byte) float64 {
+		if size == 4 {
+			return float64(math.Float32frombits(binary.NativeEndian.Uint32(b)))
+		}
+		return math.Float64frombits(binary.NativeEndian.Uint64(b))
+	}
+	return func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
+		a, b := unsafe.Slice((*byte)(in), 2*size*n), unsafe.Slice((*byte)(inout), 2*size*n)
+		for ; len(a) > 0; a, b = a[2*size:], b[2*size:] {
+			x, y := read(a), read(b)
+			if better(x, y) || x == y && read(a[size:]) < read(b[size:]) {
+				copy(b[:2*size], a)
+			}
+		}
+		return nil
+	}
+}
+
+// reduceLocal: inbuf, inoutbuf, count, datatype, op. It is a reduction of a world of one and another one: it is carried out by
+// the operation itself.
+func (a *args) reduceLocal() error {
+	op, of, err := a.reduction()
+	if err != nil {
+		return err
+	}
+	n := a.count(2)
+	if n < 0 {
+		return errorf(mpi.ErrCount, "the count is %d", n)
+	}
+	return mpi.ReduceLocal(mpi.Memory(a.pointer(0), n, of), mpi.Memory(a.pointer(1), n, of), op)
+}

@@ -1,0 +1,115 @@
+package capi
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// table has the objects of a kind that a program has made, by their handles. To find one takes no lock.
+type table[T any] struct {
+	kind kind
+	base uint64
+	// predefined are those that the ABI names, found by the lower bits of their handles.
+	predefined [predefinedLen]entry[T]
+
+	chunks atomic.Pointer[[]*[chunkLen]slot[T]]
+	mu     sync.Mutex
+	free   []uint32
+	next   uint32
+}
+
+type entry[T any] struct {
+	handle uint64
+	object *T
+}
+
+type slot[T any] struct {
+	used   atomic.Bool
+	object T
+}
+
+const (
+	predefinedLen = 1 << 10
+	chunkLen      = 256
+	// maxObjects of a kind at a time: the handles of MPICH's ABI have 24 bits for them.
+	maxObjects = 1 << 24
+)
+
+func newTable[T any](a *abi, k kind) *table[T] {
+	return &table[T]{kind: k, base: a.base[k]}
+}
+
+// name has a handle of the ABI be that of an object.
+func (t *table[T]) name(handle uint64, object *T) {
+	e := &t.predefined[handle%predefinedLen]
+	if e.object != nil && e.handle != handle {
+		panic(fmt.Sprintf("capi: handles %#x and %#x of a %s are in one place", handle, e.handle, kindNames[t.kind]))
+	}
+	*e = entry[T]{handle, object}
+}
+
+// get returns the object of a handle, or nil.
+func (t *table[T]) get(handle uint64) *T {
+	if e := &t.predefined[handle%predefinedLen]; e.handle == handle && e.object != nil {
+		return e.object
+	}
+	s := t.slot(handle)
+	if s == nil || !s.used.Load() {
+		return nil
+	}
+	return &s.object
+}
+
+func (t *table[T]) slot(handle uint64) *slot[T] {
+	i := handle - t.base
+	chunks := t.chunks.Load()
+	if handle < t.base || chunks == nil || i >= uint64(len(*chunks))*chunkLen {
+		return nil
+	}
+	return &(*chunks)[i/chunkLen][i%chunkLen]
+}
+
+// take gives an object that is zero, and its handle.
+func (t *table[T]) take() (object *T, handle uint64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var i uint32
+	if n := len(t.free); n > 0 {
+		i, t.free = t.free[n-1], t.free[:n-1]
+	} else {
+		if t.next == maxObjects {
+			return nil, 0, errorf(mpi.ErrOther, "there are %d of kind %s already", maxObjects, kindNames[t.kind])
+		}
+		i = t.next
+		t.next++
+		if chunks := t.chunks.Load(); chunks == nil || int(i) >= len(*chunks)*chunkLen {
+			var more []*[chunkLen]slot[T]
+			if chunks != nil {
+				more = append(more, *chunks...)
+			}
+			more = append(more, new([chunkLen]slot[T]))
+			t.chunks.Store(&more)
+		}
+	}
+	handle = t.base + uint64(i)
+	s := t.slot(handle)
+	s.used.Store(true)
+	return &s.object, handle, nil
+}
+
+// remove forgets an object that was taken. One that the ABI names stays.
+func (t *table[T]) remove(handle uint64) {
+	s := t.slot(handle)
+	if s == nil || !s.used.Load() {
+		return
+	}
+	var none T
+	s.used.Store(false)
+	s.object = none
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.free = append(t.free, uint32(handle-t.base))
+}

@@ -1,0 +1,91 @@
+// Command lib is the shared library libzrlmpi: MPI for programs of other languages, behind the two functions of
+// lib/c/zrlmpi.h. It connects package capi with C: what is called, and the functions of programs that are called back.
+// It is built with -buildmode=c-shared, and does nothing when it is run.
+package main
+
+// #include <stdint.h>
+//
+// typedef union { int64_t i; void *p; double d; } zrl_arg;
+//
+// static void reduce(void *f, void *in, void *inout, int64_t n, int wide, uint64_t type, int mpich) {
+//     int handle = (int)type, count = (int)n;
+//     void *pointer = (void *)(uintptr_t)type;
+//     void *of = mpich ? (void *)&handle : (void *)&pointer;
+//     if (wide)
+//         ((void (*)(void *, void *, int64_t *, void *))f)(in, inout, &n, of);
+//     else
+//         ((void (*)(void *, void *, int *, void *))f)(in, inout, &count, of);
+// }
+//
+// static int copy(void *f, uint64_t object, int key, void *extra, void *value, void **to, int *keep, int mpich) {
+//     if (mpich)
+//         return ((int (*)(int, int, void *, void *, void *, int *))f)((int)object, key, extra, value, to, keep);
+//     return ((int (*)(void *, int, void *, void *, void *, int *))f)((void *)(uintptr_t)object, key, extra, value, to, keep);
+// }
+//
+// static int delete(void *f, uint64_t object, int key, void *value, void *extra, int mpich) {
+//     if (mpich)
+//         return ((int (*)(int, int, void *, void *))f)((int)object, key, value, extra);
+//     return ((int (*)(void *, int, void *, void *))f)((void *)(uintptr_t)object, key, value, extra);
+// }
+//
+// static void handle(void *f, uint64_t object, int code, int mpich) {
+//     int number = (int)object;
+//     void *pointer = (void *)(uintptr_t)object;
+//     ((void (*)(void *, int *, ...))f)(mpich ? (void *)&number : (void *)&pointer, &code);
+// }
+import "C"
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/lib/capi"
+)
+
+// library is the one that the first shim has loaded.
+var library atomic.Pointer[capi.Library]
+
+//export zrl_load
+func zrl_load(abi C.int) {
+	library.CompareAndSwap(nil, capi.New(capi.ABI(abi), callbacks{mpich: abi == C.int(capi.MPICH)}))
+}
+
+//export zrl_call
+func zrl_call(call C.int, args *C.zrl_arg) C.int {
+	return C.int(library.Load().Call(int(call), unsafe.Pointer(args)))
+}
+
+// callbacks call functions of the program.
+type callbacks struct{ mpich bool }
+
+func (b callbacks) ints() C.int {
+	if b.mpich {
+		return 1
+	}
+	return 0
+}
+
+func (b callbacks) Reduce(f, in, inout unsafe.Pointer, count int64, wide bool, datatype uint64) {
+	w := C.int(0)
+	if wide {
+		w = 1
+	}
+	C.reduce(f, in, inout, C.int64_t(count), w, C.uint64_t(datatype), b.ints())
+}
+
+func (b callbacks) Copy(f unsafe.Pointer, object uint64, key int, extra, value unsafe.Pointer) (to unsafe.Pointer, keep bool, code int) {
+	var flag C.int
+	result := C.copy(f, C.uint64_t(object), C.int(key), extra, value, &to, &flag, b.ints())
+	return to, flag != 0, int(result)
+}
+
+func (b callbacks) Delete(f unsafe.Pointer, object uint64, key int, value, extra unsafe.Pointer) int {
+	return int(C.delete(f, C.uint64_t(object), C.int(key), value, extra, b.ints()))
+}
+
+func (b callbacks) Handle(f unsafe.Pointer, object uint64, code int) {
+	C.handle(f, C.uint64_t(object), C.int(code), b.ints())
+}
+
+func main() {}
