@@ -2,6 +2,6 @@
 // statuses of an ABI, and nothing else. Each call has a number, its line in lib/functions.txt, and up to ten arguments of
 // 64 bits each, as C passes them. Communicators, groups, datatypes and requests are those of package mpi.
 //
-// It is pure Go. C functions, such as those of user operations, are called by whoever loads it (Callbacks). It must
+// It is pure Go. C functions, such as those of user operations, are called by the program that loads it (Callbacks). It must
 // never keep a pointer to the arguments, nor write more than an ABI says that there is room for.
 package capi

@@ -143,7 +143,7 @@ func (a *args) infoDelete() error {
 	return nil
 }
 
-// value looks for the key of argument 1.
+// value searches for the key of argument 1.
 func (a *args) value() (value string, found bool, err error) {
 	n, err := a.info()
 	if err != nil {
