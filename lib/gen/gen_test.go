@@ -69,11 +69,12 @@ func TestFaults(t *testing.T) {
 		wantLine(t, err, "f", 2+strings.Count(c.text, "\n"), c.want)
 	}
 	for _, c := range []struct{ text, want string }{
-		{"handle Comm long", "int or pointer"},
+		{"handle Comm long", "int or *TAG"},
+		{"handle Comm *", "int or *TAG"},
 		{"int A", "3 words"},
-		{"int A x", "no number"},
-		{"int A 1y", "no number"},
-		{"int A 99999999999999999999", "no number"},
+		{"int A x-", "neither"},
+		{"int A 1y", "neither"},
+		{"int A 99999999999999999999", "neither"},
 		{"*1 A 1", "no name"},
 		{"int A 1\nint A 2", "twice"},
 	} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -25,12 +26,13 @@ func constantsGo(abis []*abi) string {
 	fmt.Fprintf(&b, "// Code %s from the files in abi. DO NOT EDIT.\n\npackage capi\n", generated)
 	for _, a := range abis {
 		width := 0
-		for _, c := range a.constants {
+		numbers := slices.DeleteFunc(slices.Clone(a.constants), func(c constant) bool { return isName(c.text) })
+		for _, c := range numbers {
 			width = max(width, len(c.name))
 		}
 		fmt.Fprintf(&b, "\n// %sConstants are the constants of this ABI, without MPI_. Handles of type int have their sign.\n", a.name)
 		fmt.Fprintf(&b, "var %sConstants = map[string]int64{\n", a.name)
-		for _, c := range a.constants {
+		for _, c := range numbers {
 			fmt.Fprintf(&b, "\t%q:%s %s,\n", c.name, strings.Repeat(" ", width-len(c.name)), goNumber(c.value))
 		}
 		b.WriteString("}\n")

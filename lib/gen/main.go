@@ -66,6 +66,9 @@ func readSource(lib string) (*source, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := a.check(src.table); err != nil {
+			return nil, err
+		}
 		src.abis = append(src.abis, a)
 	}
 	return src, nil
@@ -78,7 +81,12 @@ func (s *source) goFiles() map[string]string {
 
 // cFiles are the sources of the C library, by path.
 func (s *source) cFiles() map[string]string {
-	return map[string]string{}
+	files := map[string]string{}
+	for _, a := range s.abis {
+		files[string(a.name)+".c"] = a.shims(s.table)
+		files[filepath.Join(string(a.name), "mpi.h")] = a.header(s.table)
+	}
+	return files
 }
 
 func write(folder string, files map[string]string) error {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -175,22 +176,22 @@ type constant struct {
 	name  string
 	typ   ctype
 	value int64
-	text  string // of the value, as the file has it
+	text  string // of the value, as the file has it: a number or a function
 }
 
 // An abi is a file of the folder abi.
 type abi struct {
 	name      abiName
-	handles   map[string]bool // whether it is a pointer
-	order     []string        // names of the handles
-	integers  [][2]string     // name and C type
+	handles   map[string]string // tags of their structs; empty for int
+	order     []string          // names of the handles
+	integers  [][2]string       // name and C type
 	status    []string
 	constants []constant
 }
 
 // parseABI reads a file of the folder abi, whose form its first lines describe.
 func parseABI(name abiName, file string, text []byte) (*abi, error) {
-	a := &abi{name: name, handles: map[string]bool{}}
+	a := &abi{name: name, handles: map[string]string{}}
 	seen := map[string]bool{}
 	err := eachLine(file, text, func(line string) error {
 		fields := strings.Fields(line)
@@ -206,10 +207,15 @@ func parseABI(name abiName, file string, text []byte) (*abi, error) {
 		seen[fields[1]] = true
 		switch fields[0] {
 		case "handle":
-			if fields[2] != "int" && fields[2] != "pointer" {
-				return fmt.Errorf("handle %s: %q: want int or pointer", fields[1], fields[2])
+			tag, pointer := strings.CutPrefix(fields[2], "*")
+			if fields[2] != "int" && (!pointer || !isName(tag)) {
+				return fmt.Errorf("handle %s: %q: want int or *TAG", fields[1], fields[2])
 			}
-			a.handles[fields[1]] = fields[2] == "pointer"
+			if pointer {
+				a.handles[fields[1]] = tag
+			} else {
+				a.handles[fields[1]] = ""
+			}
 			a.order = append(a.order, fields[1])
 			return nil
 		case "integer":
@@ -220,11 +226,11 @@ func parseABI(name abiName, file string, text []byte) (*abi, error) {
 		if err != nil {
 			return err
 		}
-		var value int64
-		if _, err := fmt.Sscanf(fields[2], "%v", &value); err != nil || strings.Trim(fields[2], "-x0123456789abcdef") != "" {
-			return fmt.Errorf("%s: %q is no number", fields[1], fields[2])
+		value, err := strconv.ParseInt(fields[2], 0, 64)
+		if err != nil && !isName(fields[2]) {
+			return fmt.Errorf("%s: %q is neither a number nor a function", fields[1], fields[2])
 		}
-		if pointer, ok := a.handles[typ.base]; ok && !pointer {
+		if tag, ok := a.handles[typ.base]; ok && tag == "" {
 			value = int64(int32(value)) // as the shims pass handles
 		}
 		a.constants = append(a.constants, constant{fields[1], typ, value, fields[2]})

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// class is how a value is passed in a zrl_arg: its member.
+type class string
+
+const (
+	integer class = "i"
+	pointer class = "p"
+	double  class = "d"
+)
+
+// cBase is the C type of a name in the tables, and how a value of it is passed. It is empty for a name that the ABI does not have.
+func (a *abi) cBase(name string) (string, class) {
+	switch name {
+	case "int", "logical", "index":
+		return "int", integer
+	case "double":
+		return "double", double
+	case "char":
+		return "char", ""
+	case "void", "choice", "attr", "state":
+		return "void", ""
+	}
+	if tag, ok := a.handles[name]; ok {
+		if tag != "" {
+			return "MPI_" + name, pointer
+		}
+		return "MPI_" + name, integer
+	}
+	for _, t := range a.integers {
+		if t[0] == name {
+			return "MPI_" + name, integer
+		}
+	}
+	if name == "Status" || strings.HasSuffix(name, "_function") || strings.HasSuffix(name, "_function_c") {
+		return "MPI_" + name, ""
+	}
+	return "", ""
+}
+
+// classOf is how a parameter or result is passed; an error if there is no such type.
+func (a *abi) classOf(t ctype) (class, error) {
+	c, cl := a.cBase(t.base)
+	switch {
+	case c == "":
+		return "", fmt.Errorf("the ABI %s has no type %q", a.name, t.base)
+	case t.pointers > 0 || len(t.arrays) > 0:
+		return pointer, nil
+	case cl == "":
+		return "", fmt.Errorf("%q is no type of a value", t.base)
+	}
+	return cl, nil
+}
+
+// declare is the declaration of a name, or of none.
+func (a *abi) declare(t ctype, name string) string {
+	text, _ := a.cBase(t.base)
+	if t.constant {
+		text = "const " + text
+	}
+	text += " " + strings.Repeat("*", t.pointers) + name
+	for _, size := range t.arrays {
+		text += "[" + size + "]"
+	}
+	return strings.TrimSuffix(text, " ")
+}
+
+// prototype is the declaration of a function with a prefix, MPI_ or PMPI_.
+func (a *abi) prototype(f function, prefix string) string {
+	result := "int"
+	if f.result != "" {
+		result, _ = a.cBase(f.result)
+	}
+	params := make([]string, len(f.params))
+	for i, p := range f.params {
+		if params[i] = "..."; p.name != "" {
+			params[i] = a.declare(p.typ, p.name)
+		}
+	}
+	if len(params) == 0 {
+		params = []string{"void"}
+	}
+	return fmt.Sprintf("%s %s%s(%s)", result, prefix, f.name, strings.Join(params, ", "))
+}
+
+// maxArgs is the room that zrl_call may use.
+const maxArgs = 16
+
+// check reports what of the table an ABI cannot express.
+func (a *abi) check(table []function) error {
+	for _, f := range table {
+		if !f.in(a.name) {
+			continue
+		}
+		if len(f.params) > maxArgs {
+			return fmt.Errorf("%s: %d parameters, and zrl_call has room for %d", f.name, len(f.params), maxArgs)
+		}
+		for _, p := range f.params {
+			if _, err := a.classOf(p.typ); err != nil && p.name != "" {
+				return fmt.Errorf("%s: parameter %s: %w", f.name, p.name, err)
+			}
+		}
+		if f.result != "" {
+			if _, err := a.classOf(ctype{base: f.result}); err != nil {
+				return fmt.Errorf("%s: result: %w", f.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// shims are the functions of an ABI: each packs its arguments and calls zrl_call.
+func (a *abi) shims(table []function) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "/* The functions of the ABI %s, %s from functions.txt. */\n", a.name, generated)
+	b.WriteString("#include \"mpi.h\"\n#include \"zrlmpi.h\"\n\n")
+	fmt.Fprintf(&b, "__attribute__((constructor)) static void load(void) { zrl_load(ZRL_%s); }\n", strings.ToUpper(string(a.name)))
+	if a.name == mpich {
+		b.WriteString(mpichSymbols)
+	}
+	for call, f := range table {
+		if !f.in(a.name) {
+			continue
+		}
+		fmt.Fprintf(&b, "\n%s {\n    zrl_arg a[%d];\n", a.prototype(f, "PMPI_"), maxArgs)
+		for i, p := range f.params {
+			if p.name == "" {
+				continue // nothing that varies has a meaning
+			}
+			if cl, _ := a.classOf(p.typ); cl == pointer {
+				fmt.Fprintf(&b, "    a[%d].p = (void *)%s;\n", i, p.name)
+			} else {
+				fmt.Fprintf(&b, "    a[%d].%s = %s;\n", i, cl, p.name)
+			}
+		}
+		if f.result == "" {
+			fmt.Fprintf(&b, "    return zrl_call(%d, a);\n", call)
+		} else {
+			cl, _ := a.classOf(ctype{base: f.result})
+			result, _ := a.cBase(f.result)
+			fmt.Fprintf(&b, "    zrl_call(%d, a);\n    return (%s)a[0].%s;\n", call, result, cl)
+		}
+		fmt.Fprintf(&b, "}\n#pragma weak MPI_%[1]s = PMPI_%[1]s\n", f.name)
+	}
+	return b.String()
+}
+
+// mpichSymbols are what binaries of MPICH import besides functions. The two pointers are compared and passed, never followed.
+const mpichSymbols = `
+#undef MPI_UNWEIGHTED
+#undef MPI_WEIGHTS_EMPTY
+#undef MPI_T_PVAR_ALL_HANDLES
+int *const MPI_UNWEIGHTED = (int *)10;
+int *const MPI_WEIGHTS_EMPTY = (int *)11;
+MPI_T_pvar_handle const MPI_T_PVAR_ALL_HANDLES = (MPI_T_pvar_handle)1;
+
+/* The Fortran library sets them. */
+MPI_Fint *MPI_F_STATUS_IGNORE, *MPI_F_STATUSES_IGNORE;
+
+MPI_F08_status MPIR_F08_MPI_STATUS_IGNORE_OBJ, MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1];
+MPI_F08_status *MPI_F08_STATUS_IGNORE = &MPIR_F08_MPI_STATUS_IGNORE_OBJ;
+MPI_F08_status *MPI_F08_STATUSES_IGNORE = MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
+int MPIR_F08_MPI_IN_PLACE, MPIR_F08_MPI_BOTTOM;
+
+int MPIR_Dup_fn(MPI_Comm comm, int keyval, void *extra_state, void *in, void *out, int *flag) {
+    (void)comm, (void)keyval, (void)extra_state;
+    *(void **)out = in;
+    *flag = 1;
+    return MPI_SUCCESS;
+}
+`
+
+// header is mpi.h.
+func (a *abi) header(table []function) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "/* MPI for C and C++, for the ABI %s. This file is %s. */\n", a.name, generated)
+	b.WriteString("#ifndef MPI_INCLUDED\n#define MPI_INCLUDED\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n")
+	for _, t := range a.integers {
+		fmt.Fprintf(&b, "typedef %s MPI_%s;\n", t[1], t[0])
+	}
+	b.WriteString("\n")
+	for _, name := range a.order {
+		if tag := a.handles[name]; tag != "" {
+			fmt.Fprintf(&b, "typedef struct %s *MPI_%s;\n", tag, name)
+		} else {
+			fmt.Fprintf(&b, "typedef int MPI_%s;\n", name)
+		}
+	}
+	b.WriteString("\ntypedef struct MPI_Status {\n")
+	for _, field := range a.status {
+		fmt.Fprintf(&b, "    int %s;\n", field)
+	}
+	b.WriteString("} MPI_Status;\n")
+	b.WriteString(callbackTypes)
+	for _, c := range a.constants {
+		switch {
+		case c.typ.base == "int" && c.typ.pointers == 0 && c.value < 0:
+			fmt.Fprintf(&b, "#define MPI_%s (%s)\n", c.name, c.text)
+		case c.typ.base == "int" && c.typ.pointers == 0:
+			fmt.Fprintf(&b, "#define MPI_%s %s\n", c.name, c.text)
+		default:
+			fmt.Fprintf(&b, "#define MPI_%s ((%s)%s)\n", c.name, a.declare(c.typ, ""), c.text)
+		}
+	}
+	if a.name == mpich {
+		b.WriteString(mpichDeclarations)
+		for _, name := range a.order {
+			if a.handles[name] != "" {
+				continue
+			}
+			// Functions of the standard that have no symbols in this ABI.
+			short := strings.Replace(name, "Datatype", "Type", 1)
+			fmt.Fprintf(&b, "#define MPI_%[1]s_c2f(handle) ((MPI_Fint)(handle))\n#define MPI_%[1]s_f2c(handle) ((MPI_%[2]s)(handle))\n", short, name)
+			fmt.Fprintf(&b, "#define PMPI_%[1]s_c2f(handle) ((MPI_Fint)(handle))\n#define PMPI_%[1]s_f2c(handle) ((MPI_%[2]s)(handle))\n", short, name)
+		}
+	}
+	for _, prefix := range []string{"MPI_", "PMPI_"} {
+		b.WriteString("\n")
+		for _, f := range table {
+			if f.in(a.name) {
+				fmt.Fprintf(&b, "%s;\n", a.prototype(f, prefix))
+			}
+		}
+	}
+	b.WriteString("\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n")
+	return b.String()
+}
+
+// callbackTypes are the types of functions of a program that the library calls.
+const callbackTypes = `
+typedef void(MPI_User_function)(void *in, void *inout, int *count, MPI_Datatype *datatype);
+typedef void(MPI_User_function_c)(void *in, void *inout, MPI_Count *count, MPI_Datatype *datatype);
+
+typedef int(MPI_Comm_copy_attr_function)(MPI_Comm, int keyval, void *extra, void *in, void *out, int *flag);
+typedef int(MPI_Comm_delete_attr_function)(MPI_Comm, int keyval, void *value, void *extra);
+typedef int(MPI_Type_copy_attr_function)(MPI_Datatype, int keyval, void *extra, void *in, void *out, int *flag);
+typedef int(MPI_Type_delete_attr_function)(MPI_Datatype, int keyval, void *value, void *extra);
+typedef int(MPI_Win_copy_attr_function)(MPI_Win, int keyval, void *extra, void *in, void *out, int *flag);
+typedef int(MPI_Win_delete_attr_function)(MPI_Win, int keyval, void *value, void *extra);
+typedef MPI_Comm_copy_attr_function MPI_Copy_function;
+typedef MPI_Comm_delete_attr_function MPI_Delete_function;
+
+typedef void(MPI_Comm_errhandler_function)(MPI_Comm *, int *code, ...);
+typedef void(MPI_File_errhandler_function)(MPI_File *, int *code, ...);
+typedef void(MPI_Session_errhandler_function)(MPI_Session *, int *code, ...);
+typedef void(MPI_Win_errhandler_function)(MPI_Win *, int *code, ...);
+typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn, MPI_Handler_function;
+typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
+typedef MPI_Session_errhandler_function MPI_Session_errhandler_fn;
+typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;
+
+typedef int(MPI_Grequest_query_function)(void *extra, MPI_Status *);
+typedef int(MPI_Grequest_free_function)(void *extra);
+typedef int(MPI_Grequest_cancel_function)(void *extra, int complete);
+
+typedef int(MPI_Datarep_extent_function)(MPI_Datatype, MPI_Aint *extent, void *extra);
+typedef int(MPI_Datarep_conversion_function)(void *user, MPI_Datatype, int count, void *file, MPI_Offset position, void *extra);
+typedef int(MPI_Datarep_conversion_function_c)(void *user, MPI_Datatype, MPI_Count count, void *file, MPI_Offset position, void *extra);
+
+typedef void(MPI_T_event_cb_function)(MPI_T_event_instance, MPI_T_event_registration, MPI_T_cb_safety, void *data);
+typedef void(MPI_T_event_free_cb_function)(MPI_T_event_registration, MPI_T_cb_safety, void *data);
+typedef void(MPI_T_event_dropped_cb_function)(MPI_Count, MPI_T_event_registration, int source, MPI_T_cb_safety, void *data);
+
+`
+
+const mpichDeclarations = `
+typedef struct {
+    MPI_Fint count_lo, count_hi_and_cancelled, MPI_SOURCE, MPI_TAG, MPI_ERROR;
+} MPI_F08_status;
+
+extern MPI_Fint *MPI_F_STATUS_IGNORE, *MPI_F_STATUSES_IGNORE;
+extern MPI_F08_status *MPI_F08_STATUS_IGNORE, *MPI_F08_STATUSES_IGNORE;
+
+int MPIR_Dup_fn(MPI_Comm, int keyval, void *extra, void *in, void *out, int *flag);
+
+`
