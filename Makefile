@@ -21,7 +21,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
-.PHONY: help build demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-go bench-compare bench-captures check-config man deb reproducible package deploy-check clean
+.PHONY: help build lib demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-go bench-compare bench-captures check-config man deb reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -31,6 +31,10 @@ build: export CGO_ENABLED = 0
 build: ## build bin/zrlmpid, bin/zrlctl and bin/zrlbench
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/zrlmpid ./cmd/zrlctl
 	$(GO) -C lab build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/zrlbench
+
+lib: export LDFLAGS := $(LDFLAGS)
+lib: ## the C library in bin/lib, with headers in bin/include and the compilers bin/zrlmpicc, zrlmpicxx, zrlmpifort (needs a C compiler)
+	GO="$(GO)" VERSION="$(VERSION)" ./lib/build.sh bin
 
 demo: build ## ping three stand-in FPGAs over UDP on 127.0.0.1-4, every byte checked
 	./deploy/demo.sh

@@ -1,0 +1,44 @@
+#!/bin/bash
+# Builds the C library with its shims, headers and compiler wrappers into a folder: lib/build.sh bin. It is called by `make lib`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=$1 go=${GO:-go} cc=${CC:-cc} version=${VERSION:-unknown}
+lib=$out/lib src=$out/lib/src include=$out/include
+flags=(-O2 -g -fPIC -Wall -Wextra -I lib/c)
+
+command -v "$cc" >/dev/null || { echo "lib/build.sh: no C compiler \"$cc\" (apt-get install gcc, or set CC)" >&2; exit 1; }
+rm -rf "$lib" "$include"
+mkdir -p "$lib/pkgconfig" "$src"
+"$go" run ./lib/gen "$src"
+
+CGO_ENABLED=1 CC=$cc "$go" build -trimpath -ldflags "${LDFLAGS:-} -extldflags=-Wl,-soname,libzrlmpi.so" -buildmode=c-shared -o "$lib/libzrlmpi.so" ./lib
+rm -f "$lib/libzrlmpi.h" # what programs include is mpi.h
+
+# library NAME.so.N SOURCE ABI LIBRARIES: a library that finds the others beside it.
+library() {
+  "$cc" "${flags[@]}" -I "$src/$3" -shared -Wl,-soname,"$1" -Wl,-z,defs -Wl,-rpath,'$ORIGIN' -o "$lib/$1" "$src/$2" -L "$lib" "${@:4}"
+  ln -s "$1" "$lib/${1%.so.*}.so"
+}
+library libmpi_abi.so.1 standard.c standard -lzrlmpi
+library libmpi.so.12 mpich.c mpich -lzrlmpi
+# Debian's names. The same file: a process that needs both loads it once.
+ln -s libmpi.so.12 "$lib/libmpich.so.12"
+ln -s libmpich.so.12 "$lib/libmpich.so"
+for abi in standard mpich; do install -D -m 644 "$src/$abi/mpi.h" "$include/$abi/mpi.h"; done
+
+for tool in zrlmpicc zrlmpicxx; do install -m 755 lib/compiler.sh "$out/$tool"; done
+
+# module NAME ABI LIBRARY DESCRIPTION: a file of pkg-config.
+module() {
+  cat >"$lib/pkgconfig/$1.pc" <<EOF
+prefix=\${pcfiledir}/../..
+libdir=\${prefix}/lib
+Name: $1
+Description: $4
+Version: ${version#v}
+Cflags: -I\${prefix}/include/$2
+Libs: -L\${libdir} -Wl,-rpath,\${libdir} $3
+EOF
+}
+module zrlmpi standard -lmpi_abi "MPI 5.0 for C and C++ by the standard's ABI"
+module zrlmpi-mpich mpich -lmpi "MPI for C and C++ by the ABI of MPICH"

@@ -1,0 +1,86 @@
+#!/bin/sh
+# Compiles and links a program with ZRLMPI. By its name it is
+#
+#   zrlmpicc     C, by cc or $ZRLMPI_CC
+#   zrlmpicxx    C++, by c++ or $ZRLMPI_CXX
+#   zrlmpifort   Fortran, by gfortran or $ZRLMPI_FC
+#
+# All arguments are the compiler's, but these, which come first:
+#
+#   -abi=standard|mpich     the ABI of MPI 5.0 (default for C and C++), or that of MPICH (the only one for Fortran)
+#   -show                   print the command instead
+#   -compile_info           print the command for compiling, and end
+#   -link_info              print the command for linking, and end
+here=$(dirname "$(readlink -f "$0")")
+lib=$here/lib include=$here/include
+if [ ! -e "$lib/libzrlmpi.so" ]; then # installed
+	lib=$(dirname "$here")/lib/zrlmpi include=$(dirname "$here")/include/zrlmpi
+fi
+[ -e "$lib/libzrlmpi.so" ] || {
+	echo "$0: no libzrlmpi.so in $here/lib or $lib: run make lib" >&2
+	exit 1
+}
+
+abi=standard
+case $(basename "$0") in
+*cc) compiler=${ZRLMPI_CC:-cc} ;;
+*cxx) compiler=${ZRLMPI_CXX:-c++} ;;
+*fort) compiler=${ZRLMPI_FC:-gfortran} abi=fortran ;;
+*)
+	echo "$0: the name has to be zrlmpicc, zrlmpicxx or zrlmpifort" >&2
+	exit 1
+	;;
+esac
+
+show=
+while :; do
+	case $1 in
+	-show) show=all ;;
+	-compile_info | -compile-info) show=compile ;;
+	-link_info | -link-info) show=link ;;
+	-abi=standard | -abi=mpich)
+		if [ "$abi" = fortran ]; then
+			[ "$1" = -abi=mpich ] || {
+				echo "$0: Fortran has the ABI of MPICH only" >&2
+				exit 1
+			}
+		else
+			abi=${1#-abi=}
+		fi
+		;;
+	-abi=*)
+		echo "$0: unknown ABI \"${1#-abi=}\" (standard or mpich)" >&2
+		exit 1
+		;;
+	*) break ;;
+	esac
+	shift
+done
+
+case $abi in
+standard) compile=-I$include/standard libraries=-lmpi_abi ;;
+mpich) compile=-I$include/mpich libraries=-lmpi ;;
+fortran) compile=-I$include/mpich libraries="-lmpifort -lmpi" ;;
+esac
+# What ends before linking gets no libraries; neither does a compiler that is only asked for its version.
+linking=yes
+[ $# -gt 0 ] || [ -n "$show" ] || linking=no
+for argument; do
+	case $argument in
+	-c | -E | -S | -M | -MM | -fsyntax-only | --version | -v) linking=no ;;
+	esac
+done
+case $show in
+compile) linking=no ;;
+link) linking=yes ;;
+esac
+
+set -- "$compiler" "$compile" "$@"
+if [ $linking = yes ]; then
+	set -- "$@" "-L$lib" "-Wl,-rpath,$lib" $libraries
+fi
+if [ -n "$show" ]; then
+	echo "$*"
+	exit
+fi
+exec "$@"
