@@ -2,7 +2,7 @@
 # Builds the C library with its shims, headers and compiler wrappers into a folder: lib/build.sh bin. It is called by `make lib`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=$1 go=${GO:-go} cc=${CC:-cc} version=${VERSION:-unknown}
+out=$1 go=${GO:-go} cc=${CC:-cc} fc=${FC:-gfortran} version=${VERSION:-unknown}
 lib=$out/lib src=$out/lib/src include=$out/include
 flags=(-O2 -g -fPIC -Wall -Wextra -I lib/c)
 
@@ -26,7 +26,21 @@ ln -s libmpi.so.12 "$lib/libmpich.so.12"
 ln -s libmpich.so.12 "$lib/libmpich.so"
 for abi in standard mpich; do install -D -m 644 "$src/$abi/mpi.h" "$include/$abi/mpi.h"; done
 
-for tool in zrlmpicc zrlmpicxx; do install -m 755 lib/compiler.sh "$out/$tool"; done
+
+# Fortran, by the ABI of MPICH. The module is of this compiler's version.
+objects=()
+install -m 644 "$src/mpich/mpif.h" "$include/mpich/mpif.h"
+if command -v "$fc" >/dev/null; then
+  "$fc" -O2 -fPIC -I "$src/mpich" -J "$include/mpich" -c "$src/mpi.f90" -o "$src/mpi.o"
+  objects=("$src/mpi.o")
+else
+  echo "lib/build.sh: no Fortran compiler \"$fc\" (apt-get install gfortran, or set FC): there is mpif.h, but no module mpi" >&2
+fi
+library libmpifort.so.12 fortran.c mpich "${objects[@]}" -lmpi
+ln -s libmpifort.so.12 "$lib/libmpichfort.so.12"
+ln -s libmpichfort.so.12 "$lib/libmpichfort.so"
+
+for tool in zrlmpicc zrlmpicxx zrlmpifort; do install -m 755 lib/compiler.sh "$out/$tool"; done
 
 # module NAME ABI LIBRARY DESCRIPTION: a file of pkg-config.
 module() {
@@ -42,3 +56,4 @@ EOF
 }
 module zrlmpi standard -lmpi_abi "MPI 5.0 for C and C++ by the standard's ABI"
 module zrlmpi-mpich mpich -lmpi "MPI for C and C++ by the ABI of MPICH"
+module zrlmpi-fortran mpich "-lmpifort -lmpi" "MPI for Fortran by the ABI of MPICH"

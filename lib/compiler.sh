@@ -3,7 +3,7 @@
 #
 #   zrlmpicc     C, by cc or $ZRLMPI_CC
 #   zrlmpicxx    C++, by c++ or $ZRLMPI_CXX
-#   zrlmpifort   Fortran, by gfortran or $ZRLMPI_FC
+#   zrlmpifort   Fortran, by gfortran (from version 10) or $ZRLMPI_FC
 #
 # All arguments are the compiler's, but these, which come first:
 #
@@ -57,10 +57,16 @@ while :; do
 	shift
 done
 
+option=
 case $abi in
 standard) compile=-I$include/standard libraries=-lmpi_abi ;;
 mpich) compile=-I$include/mpich libraries=-lmpi ;;
-fortran) compile=-I$include/mpich libraries="-lmpifort -lmpi" ;;
+fortran)
+	compile=-I$include/mpich
+	# One procedure takes buffers of any type.
+	[ "$compiler" != gfortran ] || option=-fallow-argument-mismatch
+	libraries="-lmpifort -lmpi"
+	;;
 esac
 # What ends before linking gets no libraries; neither does a compiler that is only asked for its version.
 linking=yes
@@ -75,7 +81,7 @@ compile) linking=no ;;
 link) linking=yes ;;
 esac
 
-set -- "$compiler" "$compile" "$@"
+set -- "$compiler" "$compile" $option "$@"
 if [ $linking = yes ]; then
 	set -- "$@" "-L$lib" "-Wl,-rpath,$lib" $libraries
 fi

@@ -17,9 +17,7 @@ func TestArguments(t *testing.T) {
 	cc := needs.Program(t, "arguments of the C library's functions", "cc", "gcc")
 	src := tables(t)
 	dir := t.TempDir()
-	if err := write(dir, src.cFiles()); err != nil {
-		t.Fatal(err)
-	}
+	writeC(t, dir, src)
 	for _, a := range src.abis {
 		check := filepath.Join(dir, string(a.name)+"_check.c")
 		text, want := argumentsCheck(a, src.table)
@@ -41,11 +39,20 @@ func TestArguments(t *testing.T) {
 func TestHeadersInCPlusPlus(t *testing.T) {
 	cxx := needs.Program(t, "mpi.h in C++", "c++", "g++")
 	src, dir := tables(t), t.TempDir()
-	if err := write(dir, src.cFiles()); err != nil {
-		t.Fatal(err)
-	}
+	writeC(t, dir, src)
 	for _, a := range src.abis {
 		command(t, cxx, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++", filepath.Join(dir, string(a.name), "mpi.h"))
+	}
+}
+
+func writeC(t *testing.T, dir string, src *source) {
+	t.Helper()
+	files, err := src.cFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(dir, files); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -34,24 +34,115 @@ exec cc -shared -fPIC -Wall -Wextra -Werror -I lib/c -Wl,-soname,libzrlmpi.so -o
 	return filepath.Join(dir, "bin")
 }
 
-// coreOfTests prints calls with their names. Initialized answers yes, Wtime half a second.
+// coreOfTests prints calls with their names; some have arguments and results that show what a shim does with them.
 func coreOfTests(table []function) string {
 	var b strings.Builder
-	b.WriteString("#include \"zrlmpi.h\"\n#include <stdio.h>\n#include <string.h>\n\nstatic const char *names[] = {\n")
+	b.WriteString("#include \"zrlmpi.h\"\n#include <stdio.h>\n#include <string.h>\n\n")
+	for i, f := range table {
+		fmt.Fprintf(&b, "#define %s_CALL %d\n", f.name, i)
+	}
+	b.WriteString("\nstatic const char *names[] = {\n")
 	for _, f := range table {
 		fmt.Fprintf(&b, "    %q,\n", f.name)
 	}
 	b.WriteString(`};
 
+typedef int copy_function(int object, int key, void *extra, void *in, void *out, int *flag);
+static copy_function *copy;
+static void *extra;
+static int forty_two = 42;
+
 void zrl_load(int abi) { printf("abi %d\n", abi); }
 
 int zrl_call(int call, zrl_arg *a) {
-    const char *name = names[call];
-    printf("%s\n", name);
-    if (strcmp(name, "Initialized") == 0)
+    printf("%s", names[call]);
+    switch (call) {
+    case Initialized_CALL:
         *(int *)a[0].p = 1;
-    if (strcmp(name, "Wtime") == 0)
+        break;
+    case Wtime_CALL:
         a[0].d = 0.5;
+        break;
+    case Send_CALL:
+        printf(" %s count %d tag %d", a[0].p == NULL ? "bottom" : "buffer", (int)a[1].i, (int)a[4].i);
+        break;
+    case Allreduce_CALL:
+        printf(" %s", a[0].i == -1 ? "in place" : "buffer");
+        break;
+    case Recv_CALL:
+        if (a[6].i == 1)
+            printf(" ignore");
+        else
+            memcpy(a[6].p, (int[]){8, 0, 3, 4, 5}, 20);
+        break;
+    case Waitall_CALL:
+        printf(" %s", a[2].i == 1 ? "ignore" : "statuses");
+        break;
+    case Waitany_CALL:
+        *(int *)a[2].p = 0;
+        break;
+    case Testany_CALL:
+        *(int *)a[2].p = -32766;
+        *(int *)a[3].p = 1;
+        break;
+    case Waitsome_CALL:
+        *(int *)a[2].p = 2;
+        memcpy(a[3].p, (int[]){0, 2}, 8);
+        break;
+    case Get_processor_name_CALL:
+        strcpy(a[0].p, "host");
+        *(int *)a[1].p = 4;
+        break;
+    case Comm_set_name_CALL:
+        printf(" [%s]", (char *)a[1].p);
+        break;
+    case Info_set_CALL:
+        printf(" [%s] [%s]", (char *)a[1].p, (char *)a[2].p);
+        break;
+    case Info_get_CALL:
+        printf(" [%s] %d", (char *)a[1].p, (int)a[2].i);
+        strcpy(a[3].p, "value");
+        *(int *)a[4].p = 1;
+        break;
+    case Info_get_string_CALL:
+        printf(" %d", *(int *)a[2].p);
+        strcpy(a[3].p, "value");
+        *(int *)a[2].p = 6;
+        *(int *)a[4].p = 1;
+        break;
+    case Comm_create_keyval_CALL:
+        copy = (copy_function *)a[0].p, extra = a[3].p;
+        *(int *)a[2].p = 77;
+        break;
+    case Comm_set_attr_CALL:
+        printf(" %lld", (long long)a[2].i);
+        break;
+    case Comm_get_attr_CALL:
+        printf(" key %x", (int)a[1].i);
+        *(void **)a[2].p = a[1].i == 77 ? (void *)(INT64_C(5) << 32) : (void *)&forty_two;
+        *(int *)a[3].p = 1;
+        break;
+    case Comm_dup_CALL: {
+        void *out = NULL;
+        int flag = 0, code = copy((int)a[0].i, 77, extra, (void *)(INT64_C(5) << 32), &out, &flag);
+        printf(" code %d flag %d out %lld", code, flag, (long long)(intptr_t)out);
+        break;
+    }
+    case Type_struct_CALL:
+        printf(" %ld %ld", (long)((int64_t *)a[2].p)[0], (long)((int64_t *)a[2].p)[1]);
+        break;
+    case Dist_graph_create_adjacent_CALL:
+        printf(" %d %d reorder %d", (int)a[3].i, (int)a[6].i, (int)a[8].i);
+        break;
+    case Comm_spawn_CALL:
+        printf(" [%s] [%s] [%s]", (char *)a[0].p, ((char **)a[1].p)[0], ((char **)a[1].p)[1]);
+        printf(" %s", ((char **)a[1].p)[2] == NULL ? "end" : "more");
+        break;
+    case Comm_spawn_multiple_CALL:
+        printf(" [%s] [%s] [%s] [%s]", ((char **)a[1].p)[0], ((char **)a[1].p)[1], ((char ***)a[2].p)[0][0], ((char ***)a[2].p)[1][0]);
+        break;
+    }
+    printf("\n");
     return 0;
 }
 `)
@@ -105,3 +196,133 @@ int main(int argc, char **argv) {
 		t.Errorf("libraries where nothing is linked: %s", got)
 	}
 }
+
+// Programs in Fortran call everything that C does not have in the same form, by mpif.h and by the module.
+func TestFortran(t *testing.T) {
+	needs.Program(t, "MPI for Fortran", "gfortran", "gfortran")
+	bin := build(t)
+	for _, header := range []string{"use mpi", "include"} {
+		t.Run(header, func(t *testing.T) {
+			use, include := "use mpi", ""
+			if header == "include" {
+				use, include = "", "include 'mpif.h'"
+			}
+			dir := t.TempDir()
+			program := filepath.Join(dir, "program.f90")
+			if err := os.WriteFile(program, fmt.Appendf(nil, fortranProgram, use, include), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for _, mangling := range []string{"-funderscoring", "-fsecond-underscore"} {
+				into := filepath.Join(dir, "program")
+				command(t, filepath.Join(bin, "zrlmpifort"), mangling, program, "-o", into)
+				if got := command(t, into); got != fortranCalls {
+					t.Errorf("%s: it printed\n%s\nwant\n%s", mangling, got, fortranCalls)
+				}
+			}
+		})
+	}
+}
+
+const fortranProgram = `program main
+  %s
+  implicit none
+  %s
+  integer :: ierr, i, n, status(MPI_STATUS_SIZE), requests(3), indices(3), newcomm, key, types(2), lengths(2), displacements(2)
+  integer(kind=MPI_ADDRESS_KIND) :: value, state
+  logical :: flag
+  character(len=12) :: name
+  character(len=8) :: arguments(3), commands(2), lists(2, 2)
+  external :: copy
+  call MPI_Init(ierr)
+  call MPI_Initialized(flag, ierr)
+  if (.not. flag .or. ierr /= MPI_SUCCESS) error stop 'Initialized'
+  if (MPI_Wtime() /= 0.5d0) error stop 'Wtime'
+  i = 5
+  call MPI_Send(i, 1, MPI_INTEGER, 0, 9, MPI_COMM_WORLD, ierr)
+  call MPI_Send(MPI_BOTTOM, 2, MPI_INTEGER, 0, 9, MPI_COMM_WORLD, ierr)
+  call MPI_Allreduce(MPI_IN_PLACE, i, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierr)
+  call MPI_Recv(i, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
+  call MPI_Recv(i, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, status, ierr)
+  if (status(MPI_SOURCE) /= 3 .or. status(MPI_TAG) /= 4 .or. status(MPI_ERROR) /= 5) error stop 'Recv'
+  call MPI_Waitall(3, requests, MPI_STATUSES_IGNORE, ierr)
+  call MPI_Waitany(3, requests, i, status, ierr)
+  if (i /= 1) error stop 'Waitany'
+  call MPI_Testany(3, requests, i, flag, status, ierr)
+  if (i /= MPI_UNDEFINED .or. .not. flag) error stop 'Testany'
+  call MPI_Waitsome(3, requests, n, indices, MPI_STATUSES_IGNORE, ierr)
+  if (n /= 2 .or. indices(1) /= 1 .or. indices(2) /= 3) error stop 'Waitsome'
+  call MPI_Get_processor_name(name, n, ierr)
+  if (n /= 4 .or. name /= 'host        ') error stop 'Get_processor_name'
+  call MPI_Comm_set_name(MPI_COMM_WORLD, ' the world  ', ierr)
+  call MPI_Info_set(MPI_INFO_NULL, ' key ', ' a value ', ierr)
+  call MPI_Info_get(MPI_INFO_NULL, 'key ', 10, name, flag, ierr)
+  if (name /= 'value       ' .or. .not. flag) error stop 'Info_get'
+  n = 12
+  call MPI_Info_get_string(MPI_INFO_NULL, 'key ', n, name, flag, ierr)
+  if (n /= 5 .or. name /= 'value') error stop 'Info_get_string'
+  state = 1
+  call MPI_Comm_create_keyval(copy, MPI_COMM_NULL_DELETE_FN, key, state, ierr)
+  value = 21474836480_MPI_ADDRESS_KIND
+  call MPI_Comm_set_attr(MPI_COMM_WORLD, key, value, ierr)
+  value = 0
+  call MPI_Comm_get_attr(MPI_COMM_WORLD, key, value, flag, ierr)
+  if (value /= 21474836480_MPI_ADDRESS_KIND) error stop 'Comm_get_attr'
+  call MPI_Comm_dup(MPI_COMM_WORLD, newcomm, ierr)
+  call MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, value, flag, ierr)
+  if (value /= 42) error stop 'MPI_TAG_UB'
+  lengths = 1
+  displacements = [0, -8]
+  types = MPI_INTEGER
+  call MPI_Type_struct(2, lengths, displacements, types, i, ierr)
+  call MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, [0], MPI_UNWEIGHTED, 0, [0], MPI_WEIGHTS_EMPTY, &
+    MPI_INFO_NULL, .true., i, ierr)
+  arguments = [character(len=8) :: '-n', 'two 2', ' ']
+  call MPI_Comm_spawn('./program ', arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, i, MPI_ERRCODES_IGNORE, ierr)
+  commands = [character(len=8) :: 'a', 'b']
+  lists(:, 1) = [character(len=8) :: 'of a', 'of b']
+  lists(:, 2) = ' '
+  call MPI_Comm_spawn_multiple(2, commands, lists, [1, 1], [MPI_INFO_NULL, MPI_INFO_NULL], &
+    0, MPI_COMM_SELF, i, MPI_ERRCODES_IGNORE, ierr)
+  call MPI_Finalize(ierr)
+end program
+
+subroutine copy(comm, key, extra, value_in, value_out, flag, ierr)
+  implicit none
+  integer :: comm, key, ierr
+  integer(8) :: extra, value_in, value_out
+  logical :: flag
+  flag = .true.
+  value_out = value_in + extra
+  ierr = 0
+end subroutine
+`
+
+const fortranCalls = `abi 1
+Init
+Initialized
+Wtime
+Send buffer count 1 tag 9
+Send bottom count 2 tag 9
+Allreduce in place
+Recv ignore
+Recv
+Waitall ignore
+Waitany
+Testany
+Waitsome
+Get_processor_name
+Comm_set_name [ the world]
+Info_set [key] [a value]
+Info_get [key] 10
+Info_get_string 13
+Comm_create_keyval
+Comm_set_attr 21474836480
+Comm_get_attr key 4d
+Comm_dup code 0 flag 1 out 21474836481
+Comm_get_attr key 64400001
+Type_struct 0 -8
+Dist_graph_create_adjacent 10 11 reorder 1
+Comm_spawn [./program] [-n] [two 2] end
+Comm_spawn_multiple [a] [b] [of a] [of b]
+Finalize
+`

@@ -32,7 +32,11 @@ func run(lib string, args []string) error {
 	case 0:
 		return write(filepath.Join(lib, "capi"), src.goFiles())
 	case 1:
-		return write(args[0], src.cFiles())
+		files, err := src.cFiles()
+		if err != nil {
+			return err
+		}
+		return write(args[0], files)
 	}
 	return fmt.Errorf("%d arguments: want none, or the folder to write C to", len(args))
 }
@@ -80,13 +84,17 @@ func (s *source) goFiles() map[string]string {
 }
 
 // cFiles are the sources of the C library, by path.
-func (s *source) cFiles() map[string]string {
+func (s *source) cFiles() (map[string]string, error) {
 	files := map[string]string{}
 	for _, a := range s.abis {
 		files[string(a.name)+".c"] = a.shims(s.table)
 		files[filepath.Join(string(a.name), "mpi.h")] = a.header(s.table)
 	}
-	return files
+	fortran, err := s.abis[0].fortranC(s.table)
+	files["fortran.c"] = fortran
+	files["mpich/mpif.h"] = s.abis[0].mpifH()
+	files["mpi.f90"] = mpiModule()
+	return files, err
 }
 
 func write(folder string, files map[string]string) error {

@@ -1,0 +1,325 @@
+/* What the generated Fortran library needs besides what follows from the table of functions. It is compiled as a part of that file.
+
+   Fortran passes everything by reference, and lengths of CHARACTER arguments by value after all others. A handle is an INTEGER with
+   the value of the C handle, a status the same five integers; a LOGICAL is 0 or 1. */
+#include "mpi.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The names that compilers make of one. Those without P are weak, for libraries that replace them. */
+#define NAMES(lower, upper) \
+    NAME(lower, PMPI_##upper, ) NAME(lower, pmpi_##lower, ) NAME(lower, pmpi_##lower##__, ) NAME(lower, MPI_##upper, weak, ) \
+        NAME(lower, mpi_##lower, weak, ) NAME(lower, mpi_##lower##_, weak, ) NAME(lower, mpi_##lower##__, weak, )
+#define NAME(lower, name, ...) extern __typeof__(pmpi_##lower##_) name __attribute__((__VA_ARGS__ alias("pmpi_" #lower "_")));
+
+/* The common blocks of mpif.h: a program names a constant by passing its address. If an executable has the blocks, its own are used
+   here as well. Compilers align them like this. */
+#define COMMON __attribute__((aligned(16)))
+COMMON struct { MPI_Fint bottom, in_place, status_ignore[MPI_F_STATUS_SIZE]; } mpipriv1_;
+COMMON struct { MPI_Fint statuses_ignore[MPI_F_STATUS_SIZE], errcodes_ignore[1]; } mpipriv2_;
+COMMON struct { char argvs_null, argv_null; } mpiprivc_;
+COMMON MPI_Fint mpifcmb5_, mpifcmb9_; /* MPI_UNWEIGHTED, MPI_WEIGHTS_EMPTY */
+
+__attribute__((constructor)) static void set_ignore(void) {
+    MPI_F_STATUS_IGNORE = mpipriv1_.status_ignore;
+    MPI_F_STATUSES_IGNORE = mpipriv2_.statuses_ignore;
+}
+
+static inline void *buffer_of(const void *p) {
+    if (p == &mpipriv1_.bottom)
+        return MPI_BOTTOM;
+    return p == &mpipriv1_.in_place ? MPI_IN_PLACE : (void *)p;
+}
+
+static inline MPI_Status *status_of(const void *p) {
+    if (p == mpipriv1_.status_ignore)
+        return MPI_STATUS_IGNORE;
+    return p == mpipriv2_.statuses_ignore ? MPI_STATUSES_IGNORE : (MPI_Status *)p;
+}
+
+static inline int *weights_of(const MPI_Fint *p) {
+    if (p == &mpifcmb5_)
+        return MPI_UNWEIGHTED;
+    return p == &mpifcmb9_ ? MPI_WEIGHTS_EMPTY : (int *)p;
+}
+
+static inline int *errcodes_of(MPI_Fint *p) { return p == mpipriv2_.errcodes_ignore ? MPI_ERRCODES_IGNORE : p; }
+
+/* A CHARACTER argument without the blanks at its end; to has room for length + 1. */
+static inline char *string_of(char *to, const char *from, size_t length) {
+    while (length > 0 && from[length - 1] == ' ')
+        length--;
+    to[length] = 0;
+    return memcpy(to, from, length);
+}
+
+/* The same without blanks at its beginning, as for keys and values of an info object. */
+static inline char *word_of(char *to, const char *from, size_t length) {
+    for (; length > 0 && *from == ' '; length--)
+        from++;
+    return string_of(to, from, length);
+}
+
+static inline void set_string(char *to, size_t length, const char *from) {
+    size_t n = strnlen(from, length);
+    memcpy(to, from, n);
+    memset(to + n, ' ', length - n);
+}
+
+/* An array of strings that ends with a blank one, stride strings apart: the arguments of a command. It is freed at once. */
+static char **arguments_of(const char *from, size_t length, size_t stride) {
+    size_t n = 0;
+    while (strspn(from + n * stride * length, " ") < length)
+        n++;
+    char **list = malloc((n + 1) * sizeof *list + n * (length + 1));
+    if (list == NULL)
+        return NULL;
+    char *text = (char *)(list + n + 1);
+    for (size_t i = 0; i < n; i++)
+        list[i] = string_of(text + i * (length + 1), from + i * stride * length, length);
+    list[n] = NULL;
+    return list;
+}
+
+void pmpi_init_(MPI_Fint *ierr) { *ierr = PMPI_Init(NULL, NULL); }
+
+void pmpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierr) { *ierr = PMPI_Init_thread(NULL, NULL, *required, provided); }
+
+void pmpi_info_create_env_(MPI_Fint *info, MPI_Fint *ierr) { *ierr = PMPI_Info_create_env(0, NULL, info); }
+
+void pmpi_pcontrol_(MPI_Fint *level) { PMPI_Pcontrol(*level); }
+
+/* Hides a buffer from optimizations of the compiler, which a call does. */
+void pmpi_f_sync_reg_(void *buffer) { (void)buffer; }
+
+/* An address that an INTEGER cannot hold is an error, but is set: differences of addresses are right. */
+void pmpi_address_(void *location, MPI_Fint *address, MPI_Fint *ierr) {
+    MPI_Aint a = 0;
+    *ierr = PMPI_Get_address(buffer_of(location), &a);
+    *address = (MPI_Fint)a;
+    if (*ierr == MPI_SUCCESS && *address != a)
+        *ierr = MPI_ERR_ARG;
+}
+
+/* A buffer of mpif.h cannot become another, so its address is of no use. */
+void pmpi_buffer_detach_(void *buffer, MPI_Fint *size, MPI_Fint *ierr) {
+    void *address;
+    (void)buffer;
+    *ierr = PMPI_Buffer_detach(&address, size);
+}
+
+/* Attributes. What Fortran has set is an integer; a predefined attribute is a pointer to one in C, and has a key of its own here,
+   which is the C key plus 1. */
+
+static int predefined(MPI_Fint key) { return (key & ~0xf) == (MPI_TAG_UB & ~0xf) || (key & ~0xf) == (MPI_WIN_BASE & ~0xf); }
+
+static inline int attribute_key(MPI_Fint key) { return predefined(key) && (key & 1) == 0 ? key - 1 : key; }
+
+static MPI_Aint attribute_value(MPI_Fint key, void *value) {
+    if (!predefined(key) || (key & 1) == 1 || attribute_key(key) == MPI_WIN_BASE)
+        return (MPI_Aint)value;
+    return attribute_key(key) == MPI_WIN_SIZE ? *(MPI_Aint *)value : *(int *)value;
+}
+
+#define GET_ATTRIBUTE(function, call, type) \
+    void function(MPI_Fint *object, MPI_Fint *key, type *value, MPI_Fint *flag, MPI_Fint *ierr) { \
+        void *found = NULL; \
+        *ierr = call(*object, attribute_key(*key), &found, flag); \
+        if (*ierr == MPI_SUCCESS && *flag) \
+            *value = (type)attribute_value(*key, found); \
+    }
+GET_ATTRIBUTE(pmpi_comm_get_attr_, PMPI_Comm_get_attr, MPI_Aint)
+GET_ATTRIBUTE(pmpi_type_get_attr_, PMPI_Type_get_attr, MPI_Aint)
+GET_ATTRIBUTE(pmpi_win_get_attr_, PMPI_Win_get_attr, MPI_Aint)
+GET_ATTRIBUTE(pmpi_attr_get_, PMPI_Attr_get, MPI_Fint)
+
+#define SET_ATTRIBUTE(function, call, type) \
+    void function(MPI_Fint *object, MPI_Fint *key, type *value, MPI_Fint *ierr) { \
+        *ierr = call(*object, *key, (void *)(MPI_Aint)*value); \
+    }
+SET_ATTRIBUTE(pmpi_comm_set_attr_, PMPI_Comm_set_attr, MPI_Aint)
+SET_ATTRIBUTE(pmpi_type_set_attr_, PMPI_Type_set_attr, MPI_Aint)
+SET_ATTRIBUTE(pmpi_win_set_attr_, PMPI_Win_set_attr, MPI_Aint)
+SET_ATTRIBUTE(pmpi_attr_put_, PMPI_Attr_put, MPI_Fint)
+
+/* The callbacks of a key, which are called by reference, and its extra state. There is one for each key that a program creates, for as
+   long as the process: C does not say when the last attribute of a freed key is gone. */
+typedef void copy_function(MPI_Fint *object, MPI_Fint *key, void *extra, void *in, void *out, MPI_Fint *flag, MPI_Fint *ierr);
+typedef void delete_function(MPI_Fint *object, MPI_Fint *key, void *value, void *extra, MPI_Fint *ierr);
+struct keyval {
+    copy_function *copy;
+    delete_function *delete;
+    MPI_Aint extra;
+};
+
+#define KEYVAL_CALLBACKS(type) \
+    static int copy_##type(int object, int key, void *extra, void *in, void *out, int *flag) { \
+        struct keyval *k = extra; \
+        type state = (type)k->extra, from = (type)(MPI_Aint)in, to = 0; \
+        MPI_Fint ierr = MPI_SUCCESS; \
+        k->copy(&object, &key, &state, &from, &to, flag, &ierr); \
+        if (*flag) \
+            *(void **)out = (void *)(MPI_Aint)to; \
+        return ierr; \
+    } \
+    static int delete_##type(int object, int key, void *value, void *extra) { \
+        struct keyval *k = extra; \
+        type state = (type)k->extra, old = (type)(MPI_Aint)value; \
+        MPI_Fint ierr = MPI_SUCCESS; \
+        k->delete(&object, &key, &old, &state, &ierr); \
+        return ierr; \
+    }
+KEYVAL_CALLBACKS(MPI_Aint)
+KEYVAL_CALLBACKS(MPI_Fint)
+
+#define CREATE_KEYVAL(function, call, type) \
+    void function(copy_function *copy, delete_function *delete, MPI_Fint *key, type *extra, MPI_Fint *ierr) { \
+        struct keyval *k = malloc(sizeof *k); \
+        if (k == NULL) { \
+            *ierr = MPI_ERR_NO_MEM; \
+            return; \
+        } \
+        *k = (struct keyval){copy, delete, *extra}; \
+        if ((*ierr = call(copy_##type, delete_##type, key, k)) != MPI_SUCCESS) \
+            free(k); \
+    }
+CREATE_KEYVAL(pmpi_comm_create_keyval_, PMPI_Comm_create_keyval, MPI_Aint)
+CREATE_KEYVAL(pmpi_type_create_keyval_, PMPI_Type_create_keyval, MPI_Aint)
+CREATE_KEYVAL(pmpi_win_create_keyval_, PMPI_Win_create_keyval, MPI_Aint)
+CREATE_KEYVAL(pmpi_keyval_create_, PMPI_Keyval_create, MPI_Fint)
+
+#define NULL_CALLBACKS(prefix, type) \
+    void prefix##null_copy_fn_(MPI_Fint *object, MPI_Fint *key, type *extra, type *in, type *out, MPI_Fint *flag, MPI_Fint *ierr) { \
+        (void)object, (void)key, (void)extra, (void)in, (void)out; \
+        *flag = 0, *ierr = MPI_SUCCESS; \
+    } \
+    void prefix##dup_fn_(MPI_Fint *object, MPI_Fint *key, type *extra, type *in, type *out, MPI_Fint *flag, MPI_Fint *ierr) { \
+        (void)object, (void)key, (void)extra; \
+        *out = *in, *flag = 1, *ierr = MPI_SUCCESS; \
+    } \
+    void prefix##null_delete_fn_(MPI_Fint *object, MPI_Fint *key, type *value, type *extra, MPI_Fint *ierr) { \
+        (void)object, (void)key, (void)value, (void)extra; \
+        *ierr = MPI_SUCCESS; \
+    }
+NULL_CALLBACKS(pmpi_, MPI_Fint)
+NULL_CALLBACKS(pmpi_comm_, MPI_Aint)
+NULL_CALLBACKS(pmpi_type_, MPI_Aint)
+NULL_CALLBACKS(pmpi_win_, MPI_Aint)
+
+void pmpi_conversion_fn_null_(void) {}
+
+/* Generalized requests: freed with the request. */
+struct grequest {
+    void (*query)(MPI_Aint *extra, MPI_Status *status, MPI_Fint *ierr);
+    void (*free)(MPI_Aint *extra, MPI_Fint *ierr);
+    void (*cancel)(MPI_Aint *extra, MPI_Fint *complete, MPI_Fint *ierr);
+    MPI_Aint extra;
+};
+
+static int grequest_query(void *extra, MPI_Status *status) {
+    struct grequest *g = extra;
+    MPI_Fint ierr = MPI_SUCCESS;
+    g->query(&g->extra, status, &ierr);
+    return ierr;
+}
+
+static int grequest_free(void *extra) {
+    struct grequest *g = extra;
+    MPI_Fint ierr = MPI_SUCCESS;
+    g->free(&g->extra, &ierr);
+    free(g);
+    return ierr;
+}
+
+static int grequest_cancel(void *extra, int complete) {
+    struct grequest *g = extra;
+    MPI_Fint ierr = MPI_SUCCESS;
+    g->cancel(&g->extra, &complete, &ierr);
+    return ierr;
+}
+
+void pmpi_grequest_start_(void (*query)(MPI_Aint *, MPI_Status *, MPI_Fint *), void (*release)(MPI_Aint *, MPI_Fint *),
+                          void (*cancel)(MPI_Aint *, MPI_Fint *, MPI_Fint *), MPI_Aint *extra, MPI_Fint *request, MPI_Fint *ierr) {
+    struct grequest *g = malloc(sizeof *g);
+    if (g == NULL) {
+        *ierr = MPI_ERR_NO_MEM;
+        return;
+    }
+    *g = (struct grequest){query, release, cancel, *extra};
+    if ((*ierr = PMPI_Grequest_start(grequest_query, grequest_free, grequest_cancel, g, request)) != MPI_SUCCESS)
+        free(g);
+}
+
+/* Strings whose length the caller names. C counts the null character. */
+
+void pmpi_info_get_(MPI_Fint *info, char *key, MPI_Fint *valuelen, char *value, MPI_Fint *flag, MPI_Fint *ierr, size_t key_length,
+                    size_t value_length) {
+    char k[key_length + 1], v[value_length + 1];
+    int room = *valuelen < 0 || (size_t)*valuelen < value_length ? *valuelen : (int)value_length;
+    *ierr = PMPI_Info_get(*info, word_of(k, key, key_length), room, v, flag);
+    if (*ierr == MPI_SUCCESS && *flag)
+        set_string(value, value_length, v);
+}
+
+void pmpi_info_get_string_(MPI_Fint *info, char *key, MPI_Fint *buflen, char *value, MPI_Fint *flag, MPI_Fint *ierr, size_t key_length,
+                           size_t value_length) {
+    char k[key_length + 1], v[value_length + 1];
+    int length = *buflen <= 0 ? 0 : (size_t)*buflen < value_length ? *buflen + 1 : (int)value_length + 1, room = length;
+    *ierr = PMPI_Info_get_string(*info, word_of(k, key, key_length), &length, v, flag);
+    if (*ierr != MPI_SUCCESS || !*flag)
+        return;
+    if (room > 0)
+        set_string(value, value_length, v);
+    *buflen = length - 1;
+}
+
+void pmpi_session_get_nth_pset_(MPI_Fint *session, MPI_Fint *info, MPI_Fint *n, MPI_Fint *pset_len, char *name, MPI_Fint *ierr,
+                                size_t name_length) {
+    char v[name_length + 1];
+    int length = *pset_len <= 0 ? 0 : (size_t)*pset_len < name_length ? *pset_len + 1 : (int)name_length + 1, room = length;
+    *ierr = PMPI_Session_get_nth_pset(*session, *info, *n, &length, v);
+    if (*ierr != MPI_SUCCESS)
+        return;
+    if (room > 0)
+        set_string(name, name_length, v);
+    *pset_len = length - 1;
+}
+
+void pmpi_comm_spawn_(char *command, char *argv, MPI_Fint *maxprocs, MPI_Fint *info, MPI_Fint *root, MPI_Fint *comm, MPI_Fint *intercomm,
+                      MPI_Fint *errcodes, MPI_Fint *ierr, size_t command_length, size_t argv_length) {
+    char name[command_length + 1], **list = MPI_ARGV_NULL;
+    if (argv != &mpiprivc_.argv_null && (list = arguments_of(argv, argv_length, 1)) == NULL) {
+        *ierr = MPI_ERR_NO_MEM;
+        return;
+    }
+    *ierr = PMPI_Comm_spawn(string_of(name, command, command_length), list, *maxprocs, *info, *root, *comm, intercomm, errcodes_of(errcodes));
+    free(list);
+}
+
+void pmpi_comm_spawn_multiple_(MPI_Fint *count, char *commands, char *argvs, MPI_Fint *maxprocs, MPI_Fint *infos, MPI_Fint *root,
+                               MPI_Fint *comm, MPI_Fint *intercomm, MPI_Fint *errcodes, MPI_Fint *ierr, size_t command_length,
+                               size_t argv_length) {
+    size_t n = *count > 0 ? (size_t)*count : 0;
+    char **names = malloc((n + 1) * sizeof *names + n * (command_length + 1)), ***lists = calloc(n + 1, sizeof *lists);
+    int failed = names == NULL || lists == NULL, listed = argvs != &mpiprivc_.argvs_null;
+    for (size_t i = 0; i < n && !failed; i++) {
+        names[i] = string_of((char *)(names + n + 1) + i * (command_length + 1), commands + i * command_length, command_length);
+        failed = listed && (lists[i] = arguments_of(argvs + i * argv_length, argv_length, n)) == NULL;
+    }
+    *ierr = MPI_ERR_NO_MEM;
+    if (!failed)
+        *ierr = PMPI_Comm_spawn_multiple(*count, names, listed ? lists : MPI_ARGVS_NULL, maxprocs, infos, *root, *comm, intercomm,
+                                         errcodes_of(errcodes));
+    for (size_t i = 0; lists != NULL && i < n; i++)
+        free(lists[i]);
+    free(lists);
+    free(names);
+}
+
+/* Data representations of a program need callbacks for files, of which there are none yet: C reports what is not supported. */
+void pmpi_register_datarep_(char *datarep, void *read, void *write, void *extent, MPI_Aint *extra, MPI_Fint *ierr, size_t length) {
+    char name[length + 1];
+    (void)read, (void)write, (void)extent, (void)extra;
+    *ierr = PMPI_Register_datarep(string_of(name, datarep, length), NULL, NULL, NULL, NULL);
+}

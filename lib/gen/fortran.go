@@ -1,0 +1,305 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// byHand are the functions that lib/c/fortran.h has.
+var byHand = []string{
+	"Address", "Attr_get", "Attr_put", "Buffer_detach", "Comm_create_keyval", "Comm_get_attr", "Comm_set_attr", "Comm_spawn",
+	"Comm_spawn_multiple", "Grequest_start", "Info_create_env", "Info_get", "Info_get_string", "Init", "Init_thread", "Keyval_create", "Pcontrol",
+	"Register_datarep", "Session_get_nth_pset", "Type_create_keyval", "Type_get_attr", "Type_set_attr", "Win_create_keyval",
+	"Win_get_attr", "Win_set_attr",
+}
+
+// fortranOnly are procedures without a function in C, which lib/c/fortran.h has as well.
+var fortranOnly = []string{
+	"F_sync_reg", "NULL_COPY_FN", "DUP_FN", "NULL_DELETE_FN", "COMM_NULL_COPY_FN", "COMM_DUP_FN", "COMM_NULL_DELETE_FN",
+	"TYPE_NULL_COPY_FN", "TYPE_DUP_FN", "TYPE_NULL_DELETE_FN", "WIN_NULL_COPY_FN", "WIN_DUP_FN", "WIN_NULL_DELETE_FN", "CONVERSION_FN_NULL",
+}
+
+// inFortran reports whether Fortran has a function: not those that convert handles, nor the tool interface, nor those with large counts,
+// which only module mpi_f08 has.
+func inFortran(f function) bool {
+	for _, suffix := range []string{"_c", "_toint", "_fromint", "_c2f", "_f2c"} {
+		if strings.HasSuffix(f.name, suffix) {
+			return false
+		}
+	}
+	return f.in(mpich) && !strings.HasPrefix(f.name, "T_") && !strings.HasPrefix(f.name, "Abi_")
+}
+
+// fortranProcedures are the names of all that Fortran can call, as in C.
+func fortranProcedures(table []function) []string {
+	var names []string
+	for _, f := range table {
+		if inFortran(f) {
+			names = append(names, f.name)
+		}
+	}
+	return append(names, fortranOnly...)
+}
+
+// fortranC is the Fortran library for the MPICH ABI.
+func (a *abi) fortranC(table []function) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "/* MPI for Fortran, %s from functions.txt. */\n#include \"fortran.h\"\n", generated)
+	for _, f := range table {
+		if !inFortran(f) || slices.Contains(byHand, f.name) {
+			continue
+		}
+		text, err := a.fortranShim(f)
+		if err != nil {
+			return "", fmt.Errorf("%s in Fortran: %w", f.name, err)
+		}
+		b.WriteString(text)
+	}
+	b.WriteString("\n")
+	for _, name := range fortranOnly {
+		fmt.Fprintf(&b, "#undef MPI_%s\n", name) // a macro of mpi.h
+	}
+	for _, name := range fortranProcedures(table) {
+		fmt.Fprintf(&b, "NAMES(%s, %s)\n", strings.ToLower(name), strings.ToUpper(name))
+	}
+	return b.String(), nil
+}
+
+// A shim in parts.
+type fortranShim struct {
+	params, lengths       []string
+	before, after, values []string
+}
+
+// fortranShim is the procedure pmpi_x_ of a function.
+func (a *abi) fortranShim(f function) (string, error) {
+	var s fortranShim
+	for _, p := range f.params {
+		if err := a.fortranParam(&s, f, p); err != nil {
+			return "", fmt.Errorf("parameter %s: %w", p.name, err)
+		}
+	}
+	name := "pmpi_" + strings.ToLower(f.name) + "_"
+	call := fmt.Sprintf("PMPI_%s(%s)", f.name, strings.Join(s.values, ", "))
+	if f.result != "" {
+		result, _ := a.cBase(f.result)
+		params := strings.Join(s.params, ", ")
+		if params == "" {
+			params = "void"
+		}
+		return fmt.Sprintf("\n%s %s(%s) { return %s; }\n", result, name, params, call), nil
+	}
+	var b strings.Builder
+	params := append(append(s.params, "MPI_Fint *ierr"), s.lengths...)
+	fmt.Fprintf(&b, "\nvoid %s(%s) {\n", name, strings.Join(params, ", "))
+	for _, line := range s.before {
+		fmt.Fprintf(&b, "    %s\n", line)
+	}
+	fmt.Fprintf(&b, "    *ierr = %s;\n", call)
+	for _, line := range s.after {
+		fmt.Fprintf(&b, "    %s\n", line)
+	}
+	b.WriteString("}\n")
+	return b.String(), nil
+}
+
+// fortranParam adds a parameter.
+func (a *abi) fortranParam(s *fortranShim, f function, p param) error {
+	n, t := p.name, p.typ
+	base, cl := a.cBase(t.base)
+	indirect := t.pointers + len(t.arrays)
+	add := func(ctype, value string, before, after string) {
+		s.params = append(s.params, ctype+n)
+		s.values = append(s.values, value)
+		if before != "" {
+			s.before = append(s.before, before)
+		}
+		if after != "" {
+			s.after = append(s.after, after)
+		}
+	}
+	switch {
+	// Before MPI-2, Fortran had addresses in INTEGER.
+	case f.abi == mpich && t.base == "Aint" && indirect == 0:
+		add("MPI_Fint *", "*"+n, "", "")
+	case f.abi == mpich && t.base == "Aint" && t.pointers == 1:
+		add("MPI_Fint *", "&"+n+"_c", "MPI_Aint "+n+"_c = 0;", fmt.Sprintf("*%s = (MPI_Fint)%s_c;", n, n))
+	case f.abi == mpich && t.base == "Aint":
+		add("MPI_Fint *", n+"_c",
+			fmt.Sprintf("MPI_Aint *%[1]s_c = malloc((*count > 0 ? (size_t)*count : 1) * sizeof *%[1]s_c);\n"+
+				"    if (%[1]s_c == NULL) {\n        *ierr = MPI_ERR_NO_MEM;\n        return;\n    }\n"+
+				"    for (MPI_Fint i = 0; i < *count; i++)\n        %[1]s_c[i] = %[1]s[i];", n),
+			fmt.Sprintf("free(%s_c);", n))
+
+	case t.base == "File" && indirect == 0:
+		add("MPI_Fint *", fmt.Sprintf("PMPI_File_f2c(*%s)", n), "", "")
+	case t.base == "File" && indirect == 1 && f.name == "File_open":
+		add("MPI_Fint *", "&"+n+"_c", fmt.Sprintf("MPI_File %s_c = MPI_FILE_NULL;", n), fmt.Sprintf("*%s = PMPI_File_c2f(%s_c);", n, n))
+	case t.base == "File" && indirect == 1:
+		add("MPI_Fint *", "&"+n+"_c", fmt.Sprintf("MPI_File %s_c = PMPI_File_f2c(*%s);", n, n), fmt.Sprintf("*%s = PMPI_File_c2f(%s_c);", n, n))
+
+	case t.base == "logical" && indirect == 0:
+		add("MPI_Fint *", fmt.Sprintf("*%s != 0", n), "", "")
+	case t.base == "choice" && t.pointers == 1:
+		add("void *", fmt.Sprintf("buffer_of(%s)", n), "", "")
+	case t.base == "void" && t.pointers == 1:
+		add("void *", n, "", "")
+	case t.base == "Status":
+		add("MPI_Fint *", fmt.Sprintf("status_of(%s)", n), "", "")
+	case t.base == "index" && t.pointers == 1:
+		add("MPI_Fint *", "&"+n+"_c", fmt.Sprintf("int %s_c = MPI_UNDEFINED;", n),
+			fmt.Sprintf("*%[1]s = %[1]s_c == MPI_UNDEFINED ? MPI_UNDEFINED : %[1]s_c + 1;", n))
+	case t.base == "index":
+		add("MPI_Fint *", n, "*outcount = 0;", fmt.Sprintf("for (MPI_Fint i = 0; i < *outcount; i++)\n        %s[i]++;", n))
+	case strings.HasSuffix(n, "weights"):
+		add("MPI_Fint *", fmt.Sprintf("weights_of(%s)", n), "", "")
+	case n == "array_of_errcodes":
+		add("MPI_Fint *", fmt.Sprintf("errcodes_of(%s)", n), "", "")
+
+	case t.base == "char" && t.constant && indirect == 1:
+		function := "string_of"
+		if strings.HasPrefix(f.name, "Info_") {
+			function = "word_of"
+		}
+		add("char *", fmt.Sprintf("%[2]s(%[1]s_c, %[1]s, %[1]s_length)", n, function), fmt.Sprintf("char %[1]s_c[%[1]s_length + 1];", n), "")
+		s.lengths = append(s.lengths, fmt.Sprintf("size_t %s_length", n))
+	case t.base == "char" && t.pointers == 1 && indirect == 1:
+		condition := "*ierr == MPI_SUCCESS"
+		if slices.ContainsFunc(f.params, func(p param) bool { return p.name == "flag" }) {
+			condition += " && *flag"
+		}
+		// No string of the standard is longer.
+		add("char *", n+"_c", fmt.Sprintf("char %s_c[MPI_MAX_LIBRARY_VERSION_STRING];", n),
+			fmt.Sprintf("if (%[2]s)\n        set_string(%[1]s, %[1]s_length, %[1]s_c);", n, condition))
+		s.lengths = append(s.lengths, fmt.Sprintf("size_t %s_length", n))
+
+	case cl == "" && strings.HasSuffix(t.base, "function") && t.pointers == 1:
+		add("MPI_"+t.base+" *", n, "", "") // by reference in C as well
+	case cl == integer && indirect == 0:
+		add(fortranInteger(a, t.base, base)+" *", "*"+n, "", "")
+	case cl == integer && t.pointers+len(t.arrays) == 1:
+		add(fortranInteger(a, t.base, base)+" *", n, "", "")
+	case cl == integer && len(t.arrays) == 2:
+		add(base+" (*", n, "", "")
+		s.params[len(s.params)-1] += ")[" + t.arrays[1] + "]"
+	default:
+		return fmt.Errorf("there is no rule for a parameter of type %q: write the procedure in fortran.h", a.declare(t, ""))
+	}
+	return nil
+}
+
+// fortranInteger is the type of an integer or a handle.
+func fortranInteger(a *abi, name, base string) string {
+	if _, handle := a.handles[name]; handle || base == "int" {
+		return "MPI_Fint"
+	}
+	return base
+}
+
+// mpifH is mpif.h, in what both source forms of Fortran accept.
+func (a *abi) mpifH() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "!     MPI for Fortran, for the ABI %s. This file is %s.\n", a.name, generated)
+	parameter := func(typ, name, value string) {
+		fmt.Fprintf(&b, "      %s MPI_%s\n      PARAMETER (MPI_%s=%s)\n", typ, name, name, value)
+	}
+	for i, field := range a.status {
+		if name, ok := strings.CutPrefix(field, "MPI_"); ok {
+			parameter("INTEGER", name, fmt.Sprint(i+1))
+		}
+	}
+	parameter("INTEGER", "STATUS_SIZE", fmt.Sprint(len(a.status)))
+	for _, kind := range []string{"ADDRESS", "COUNT", "OFFSET"} {
+		parameter("INTEGER", kind+"_KIND", "8")
+	}
+	parameter("INTEGER", "INTEGER_KIND", "4")
+	for _, c := range a.constants {
+		value := c.value
+		switch {
+		case c.typ.pointers > 0 || strings.HasPrefix(c.name, "T_") || strings.HasPrefix(c.name, "F_"):
+			continue
+		case c.typ.base == "Offset":
+			parameter("INTEGER*8", c.name, fmt.Sprint(value))
+			continue
+		case value&^0xf == 0x64400000 || value&^0xf == 0x66000000:
+			value++ // a predefined attribute, whose value is an integer and no pointer
+		case strings.HasPrefix(c.name, "MAX_"):
+			value-- // no null character
+		}
+		parameter("INTEGER", c.name, fmt.Sprint(value))
+	}
+	b.WriteString(mpifTail)
+	return b.String()
+}
+
+// mpifTail has what is found by its address: names and order are the ABI.
+const mpifTail = `      LOGICAL MPI_SUBARRAYS_SUPPORTED
+      PARAMETER (MPI_SUBARRAYS_SUPPORTED=.FALSE.)
+      LOGICAL MPI_ASYNC_PROTECTS_NONBLOCKING
+      PARAMETER (MPI_ASYNC_PROTECTS_NONBLOCKING=.FALSE.)
+      INTEGER MPI_BOTTOM, MPI_IN_PLACE
+      INTEGER MPI_STATUS_IGNORE(MPI_STATUS_SIZE)
+      COMMON /MPIPRIV1/ MPI_BOTTOM, MPI_IN_PLACE, MPI_STATUS_IGNORE
+      SAVE /MPIPRIV1/
+      INTEGER MPI_STATUSES_IGNORE(MPI_STATUS_SIZE,1)
+      INTEGER MPI_ERRCODES_IGNORE(1)
+      COMMON /MPIPRIV2/ MPI_STATUSES_IGNORE, MPI_ERRCODES_IGNORE
+      SAVE /MPIPRIV2/
+      CHARACTER*1 MPI_ARGVS_NULL(1,1), MPI_ARGV_NULL(1)
+      COMMON /MPIPRIVC/ MPI_ARGVS_NULL, MPI_ARGV_NULL
+      SAVE /MPIPRIVC/
+      INTEGER MPI_UNWEIGHTED
+      COMMON /MPIFCMB5/ MPI_UNWEIGHTED
+      SAVE /MPIFCMB5/
+      INTEGER MPI_WEIGHTS_EMPTY
+      COMMON /MPIFCMB9/ MPI_WEIGHTS_EMPTY
+      SAVE /MPIFCMB9/
+      EXTERNAL MPI_NULL_COPY_FN, MPI_DUP_FN, MPI_NULL_DELETE_FN
+      EXTERNAL MPI_COMM_NULL_COPY_FN, MPI_COMM_DUP_FN
+      EXTERNAL MPI_COMM_NULL_DELETE_FN
+      EXTERNAL MPI_TYPE_NULL_COPY_FN, MPI_TYPE_DUP_FN
+      EXTERNAL MPI_TYPE_NULL_DELETE_FN
+      EXTERNAL MPI_WIN_NULL_COPY_FN, MPI_WIN_DUP_FN
+      EXTERNAL MPI_WIN_NULL_DELETE_FN, MPI_CONVERSION_FN_NULL
+      DOUBLE PRECISION MPI_WTIME, MPI_WTICK, PMPI_WTIME, PMPI_WTICK
+      EXTERNAL MPI_WTIME, MPI_WTICK, PMPI_WTIME, PMPI_WTICK
+      INTEGER*8 MPI_AINT_ADD, MPI_AINT_DIFF
+      EXTERNAL MPI_AINT_ADD, MPI_AINT_DIFF
+      INTEGER*8 PMPI_AINT_ADD, PMPI_AINT_DIFF
+      EXTERNAL PMPI_AINT_ADD, PMPI_AINT_DIFF
+`
+
+// mpiModule is module mpi: mpif.h, and MPI_SIZEOF, which has to know the type of its argument.
+func mpiModule() string {
+	types := []string{
+		"integer(1)", "integer(2)", "integer(4)", "integer(8)", "real(4)", "real(8)", "real(16)",
+		"complex(4)", "complex(8)", "complex(16)", "logical(1)", "logical(2)", "logical(4)", "logical(8)", "character(*)",
+	}
+	name := func(typ string) string {
+		return "sizeof_" + strings.NewReplacer("(", "_", ")", "", "*", "n").Replace(typ)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "! Module mpi, %s.\nmodule mpi\n  implicit none\n  include 'mpif.h'\n  interface MPI_SIZEOF\n", generated)
+	for _, t := range types {
+		fmt.Fprintf(&b, "    module procedure %s\n", name(t))
+	}
+	b.WriteString("  end interface\n  private ::")
+	for i, t := range types {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprintf(&b, " &\n    %s", name(t))
+	}
+	b.WriteString("\ncontains\n")
+	for _, t := range types {
+		size := "storage_size(x) / 8"
+		if t == "character(*)" {
+			size = "1"
+		}
+		fmt.Fprintf(&b, "  subroutine %[1]s(x, size, ierror)\n    %[2]s, intent(in) :: x(..)\n    integer, intent(out) :: size, ierror\n"+
+			"    size = %[3]s\n    ierror = MPI_SUCCESS\n  end subroutine\n", name(t), t, size)
+	}
+	b.WriteString("end module\n")
+	return b.String()
+}
