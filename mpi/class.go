@@ -40,6 +40,9 @@ const (
 	ErrPending               // a request that has not ended
 )
 
+// ErrKeyval is the class of a keyval that does not exist.
+const ErrKeyval Class = 36
+
 var classNames = [...][2]string{
 	{"MPI_SUCCESS", "no error"},
 	{"MPI_ERR_BUFFER", "invalid buffer, or no room in that for buffered sends"},
@@ -61,11 +64,12 @@ var classNames = [...][2]string{
 	{"MPI_ERR_INTERN", "internal error"},
 	{"MPI_ERR_IN_STATUS", "the error is in the statuses"},
 	{"MPI_ERR_PENDING", "the request has not ended"},
+	ErrKeyval: {"MPI_ERR_KEYVAL", "invalid keyval"},
 }
 
 // String is the standard's name of the class.
 func (c Class) String() string {
-	if c < 0 || int(c) >= len(classNames) {
+	if c < 0 || int(c) >= len(classNames) || classNames[c][0] == "" {
 		return fmt.Sprintf("class(%d)", int(c))
 	}
 	return classNames[c][0]
@@ -73,7 +77,7 @@ func (c Class) String() string {
 
 // Error makes a class a target for errors.Is.
 func (c Class) Error() string {
-	if c < 0 || int(c) >= len(classNames) {
+	if c < 0 || int(c) >= len(classNames) || classNames[c][0] == "" {
 		return c.String()
 	}
 	return c.String() + ": " + classNames[c][1]

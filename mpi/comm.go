@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi/caching"
 )
 
 // Comm is a communicator: a group of ranks whose messages are kept apart from
@@ -31,6 +32,8 @@ type Comm struct {
 	made atomic.Uint32
 	// broken is set when one of them has failed half way.
 	broken atomic.Bool
+	// attributes are those of Keyvals.
+	attributes caching.Attributes[*Comm]
 
 	mu   sync.Mutex
 	name string
@@ -114,9 +117,10 @@ func (c *Comm) Compare(other *Comm) Comparison {
 	return Congruent
 }
 
-// Free ends the use of the communicator. Later calls with it fail with ErrComm; requests
+// Free deletes the communicator's attributes, and ends its use. Later calls with it fail with ErrComm; requests
 // that are under way are not affected. It is local: it sends nothing and waits for no
-// other rank. The number of a communicator is not used again.
+// other rank. The number of a communicator is not used again. An error of an attribute's delete function
+// is returned, and the communicator stays.
 func (c *Comm) Free() error {
 	k := c.callf("Free")
 	if err := k.check(); err != nil {
@@ -124,6 +128,9 @@ func (c *Comm) Free() error {
 	}
 	if c.number == worldNumber {
 		return k.failf(ErrComm, "the world cannot be freed: Finalize ends it")
+	}
+	if err := c.attributes.Clear(c); err != nil {
+		return k.error(ErrOther, err)
 	}
 	c.freed.Store(true)
 	return nil

@@ -9,7 +9,8 @@ import (
 )
 
 // Dup returns a communicator of the same ranks, whose messages are apart from
-// those of c. All members must call it (collective).
+// those of c, with the attributes that their copy functions give it. All members must call it (collective). With
+// an error of a copy function there is no new communicator on this rank.
 //
 // It is an error if a member's wire carries no communicators, as those of
 // deployed nodes: make one of the other ranks by Create. When ctx ends before
@@ -20,7 +21,7 @@ func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.p.comm(number, c.group, ""), nil
+	return c.duplicate("Dup", c.p.comm(number, c.group, ""))
 }
 
 // Split returns a communicator of each set of ranks that give the same color,

@@ -1,0 +1,156 @@
+// Package caching has the attributes that the MPI standard lets a program attach to communicators, datatypes and
+// windows (section 7.7 of MPI 5.0).
+//
+// The package must never know what an object is.
+package caching
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// ErrKey: the key is nil, or has been freed.
+var ErrKey = errors.New("the key of the attribute is nil, or has been freed")
+
+// Copy is called when an object that has an attribute is duplicated. It returns the value of the new object's
+// attribute, and whether it is to have one. Its error ends the duplication.
+type Copy[O any] func(old O, k *Key[O], value any) (copied any, keep bool, err error)
+
+// Delete is called before an attribute is deleted, replaced, or its object freed. After an error the attribute
+// stays.
+type Delete[O any] func(o O, k *Key[O], value any) error
+
+// Key identifies an attribute of objects of type O (a keyval of the standard).
+type Key[O any] struct {
+	copy   Copy[O]
+	delete Delete[O]
+	freed  atomic.Bool
+}
+
+// NewKey returns a new key. Without a copy function duplicates do not have the attribute
+// (MPI_COMM_NULL_COPY_FN); KeepValue is one that keeps the value (MPI_COMM_DUP_FN). delete may be nil.
+func NewKey[O any](copy Copy[O], delete Delete[O]) *Key[O] {
+	return &Key[O]{copy: copy, delete: delete}
+}
+
+// KeepValue is a copy function: duplicates have the same value.
+func KeepValue[O any](_ O, _ *Key[O], value any) (copied any, keep bool, err error) {
+	return value, true, nil
+}
+
+// Free ends the use of the key in Set. Attributes that exist stay, and its functions are called for them.
+func (k *Key[O]) Free() error {
+	if k == nil || k.freed.Swap(true) {
+		return ErrKey
+	}
+	return nil
+}
+
+// Attributes are those of one object. The zero value has none. Any number of goroutines may use them; functions of
+// keys are called without a lock, so they may use the attributes as well.
+type Attributes[O any] struct {
+	mu   sync.Mutex
+	list []attribute[O] // in the order in which they were set
+}
+
+type attribute[O any] struct {
+	key   *Key[O]
+	value any
+}
+
+// Set gives object o an attribute. One that it has already is deleted first.
+func (a *Attributes[O]) Set(o O, k *Key[O], value any) error {
+	if k == nil || k.freed.Load() {
+		return ErrKey
+	}
+	if err := a.Delete(o, k); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.remove(k) // what was set meanwhile
+	a.list = append(a.list, attribute[O]{k, value})
+	return nil
+}
+
+// Get returns the value of an attribute, and whether there is one.
+func (a *Attributes[O]) Get(k *Key[O]) (any, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := a.index(k); i >= 0 {
+		return a.list[i].value, true
+	}
+	return nil, false
+}
+
+// Delete deletes an attribute, if there is one.
+func (a *Attributes[O]) Delete(o O, k *Key[O]) error {
+	if k == nil {
+		return ErrKey
+	}
+	value, ok := a.Get(k)
+	if !ok {
+		return nil
+	}
+	if k.delete != nil {
+		if err := k.delete(o, k, value); err != nil {
+			return err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.remove(k)
+	return nil
+}
+
+// CopyTo gives the duplicate of an object its attributes, in the order in which they were set, by their copy
+// functions. It ends with the first error; the duplicate must not be used then.
+func (a *Attributes[O]) CopyTo(duplicate *Attributes[O], old O) error {
+	a.mu.Lock()
+	list := slices.Clone(a.list)
+	a.mu.Unlock()
+	for _, x := range list {
+		if x.key.copy == nil {
+			continue
+		}
+		value, keep, err := x.key.copy(old, x.key, x.value)
+		if err != nil {
+			return err
+		}
+		if keep {
+			duplicate.mu.Lock()
+			duplicate.list = append(duplicate.list, attribute[O]{x.key, value})
+			duplicate.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// Clear deletes all attributes of an object that is to be freed, the one that was set last first. It ends with the
+// first error: that attribute and those before it stay.
+func (a *Attributes[O]) Clear(o O) error {
+	for {
+		a.mu.Lock()
+		if len(a.list) == 0 {
+			a.mu.Unlock()
+			return nil
+		}
+		k := a.list[len(a.list)-1].key
+		a.mu.Unlock()
+		if err := a.Delete(o, k); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *Attributes[O]) index(k *Key[O]) int {
+	return slices.IndexFunc(a.list, func(x attribute[O]) bool { return x.key == k })
+}
+
+func (a *Attributes[O]) remove(k *Key[O]) {
+	if i := a.index(k); i >= 0 {
+		a.list = slices.Delete(a.list, i, i+1)
+	}
+}
