@@ -66,5 +66,6 @@ func (c *Comm) duplicate(op string, twin *Comm) (*Comm, error) {
 		k := c.callf(op)
 		return nil, k.attribute(err)
 	}
+	twin.topology = c.topology
 	return twin, nil
 }

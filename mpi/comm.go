@@ -34,6 +34,10 @@ type Comm struct {
 	broken atomic.Bool
 	// attributes are those of Keyvals.
 	attributes caching.Attributes[*Comm]
+	// topology is nil if there is none.
+	topology topology
+	// remote is the other group of an intercommunicator, or nil.
+	remote *Group
 
 	mu   sync.Mutex
 	name string

@@ -9,7 +9,7 @@ import (
 )
 
 // Dup returns a communicator of the same ranks, whose messages are apart from
-// those of c, with the attributes that their copy functions give it. All members must call it (collective). With
+// those of c, with its topology and the attributes that their copy functions give it. All members must call it (collective). With
 // an error of a copy function there is no new communicator on this rank.
 //
 // It is an error if a member's wire carries no communicators, as those of
@@ -34,6 +34,10 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 		k := c.callf(op)
 		return nil, k.failf(ErrArg, "color %d: a color is 0 or more, or Undefined", color)
 	}
+	return c.split(ctx, op, color, key)
+}
+
+func (c *Comm) split(ctx context.Context, op string, color, key int) (*Comm, error) {
 	number, ballots, err := c.agree(ctx, op, color, key)
 	if err != nil || color == Undefined {
 		return nil, err

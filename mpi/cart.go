@@ -1,0 +1,218 @@
+package mpi
+
+import (
+	"context"
+	"slices"
+)
+
+// cart is a Cartesian topology.
+type cart struct {
+	dims    []int
+	periods []bool
+}
+
+func (*cart) kind() Topology { return Cartesian }
+
+// CartCreate returns a communicator with a Cartesian topology (MPI_Cart_create, section 8.5.1): a grid of
+// len(dims) dimensions, in row-major order, of which those with periods are rings. All members of c call it, with the same
+// arguments; ranks that are beyond the grid get nil. With no dimensions the grid is one rank.
+//
+// reorder lets the library number the ranks so that neighbours are near each other; it keeps their order in any case.
+//
+// The error is ErrDims for a dimension that is not positive or a grid that is larger than c, and ErrArg if there are not as many
+// periods as dimensions. It is a call like Split, and needs the same of c.
+func (c *Comm) CartCreate(ctx context.Context, dims []int, periods []bool, reorder bool) (*Comm, error) {
+	const op = "CartCreate"
+	k := c.callf(op)
+	n, err := k.grid(dims, periods)
+	if err != nil {
+		return nil, err
+	}
+	_ = reorder // the order stays
+	grid, err := c.first(ctx, op, n)
+	if grid != nil {
+		grid.topology = &cart{slices.Clone(dims), slices.Clone(periods)}
+	}
+	return grid, err
+}
+
+// grid returns the number of ranks of a grid, which has to be within the communicator.
+func (k *call) grid(dims []int, periods []bool) (int, error) {
+	if err := k.checkIntra(); err != nil {
+		return 0, err
+	}
+	if len(dims) != len(periods) {
+		return 0, k.failf(ErrArg, "there are %d dimensions and %d periods", len(dims), len(periods))
+	}
+	n, size := 1, k.comm.Size()
+	for i, d := range dims {
+		if d <= 0 {
+			return 0, k.failf(ErrDims, "dimension %d is %d: it is 1 or more", i, d)
+		}
+		if n > size/d {
+			return 0, k.failf(ErrDims, "a grid of %v is larger than %v, which has %d ranks", dims, k.comm, size)
+		}
+		n *= d
+	}
+	return n, nil
+}
+
+// first returns a communicator of the first n ranks of c, to them.
+func (c *Comm) first(ctx context.Context, op string, n int) (*Comm, error) {
+	color := 0
+	if c.rank >= n {
+		color = Undefined
+	}
+	return c.split(ctx, op, color, 0)
+}
+
+// CartMap returns the rank that the calling rank would have in a grid of CartCreate with reorder, or Undefined if it would be beyond it
+// (MPI_Cart_map). It is local.
+func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
+	k := c.callf("CartMap")
+	n, err := k.grid(dims, periods)
+	if err != nil || c.rank >= n {
+		return Undefined, err
+	}
+	return c.rank, nil
+}
+
+// Cart returns the grid and the coordinates of the calling rank (MPI_Cart_get, MPI_Cartdim_get). The error of this and the other calls of a
+// grid is ErrTopology if c is none.
+func (c *Comm) Cart() (dims []int, periods []bool, coords []int, err error) {
+	k := c.callf("Cart")
+	t, err := topologyOf[*cart](&k)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return slices.Clone(t.dims), slices.Clone(t.periods), t.coords(c.rank), nil
+}
+
+// CartRank returns the rank with the given coordinates (MPI_Cart_rank). In a ring they are modulo its length; elsewhere
+// ErrArg is the error for one that is outside of the grid. Coordinates beyond the number of dimensions are ignored.
+func (c *Comm) CartRank(coords []int) (int, error) {
+	k := c.callf("CartRank")
+	t, err := topologyOf[*cart](&k)
+	if err != nil {
+		return Undefined, err
+	}
+	if len(coords) < len(t.dims) {
+		return Undefined, k.failf(ErrDims, "there are %d coordinates for %d dimensions", len(coords), len(t.dims))
+	}
+	rank := 0
+	for i, d := range t.dims {
+		at := coords[i]
+		if t.periods[i] {
+			at = modulo(at, d)
+		} else if at < 0 || at >= d {
+			return Undefined, k.failf(ErrArg, "coordinate %d is %d: it is 0 to %d", i, at, d-1)
+		}
+		rank = rank*d + at
+	}
+	return rank, nil
+}
+
+// CartCoords returns the coordinates of a rank (MPI_Cart_coords).
+func (c *Comm) CartCoords(rank int) ([]int, error) {
+	k := c.callf("CartCoords")
+	t, err := topologyOf[*cart](&k)
+	if err != nil {
+		return nil, err
+	}
+	if rank < 0 || rank >= c.Size() {
+		return nil, k.noRank(rank)
+	}
+	return t.coords(rank), nil
+}
+
+func (t *cart) coords(rank int) []int {
+	coords := make([]int, len(t.dims))
+	for i := len(t.dims) - 1; i >= 0; i-- {
+		coords[i] = rank % t.dims[i]
+		rank /= t.dims[i]
+	}
+	return coords
+}
+
+// modulo is n modulo d, not negative.
+func modulo(n, d int) int {
+	if n %= d; n < 0 {
+		n += d
+	}
+	return n
+}
+
+// CartShift returns the ranks for a Sendrecv along a dimension: the one that the calling rank receives from, and the one displacement
+// steps further that it sends to (MPI_Cart_shift). Beyond an edge there is ProcNull. The error is ErrDims for a dimension that
+// there is not.
+func (c *Comm) CartShift(dimension, displacement int) (source, dest int, err error) {
+	k := c.callf("CartShift")
+	t, err := topologyOf[*cart](&k)
+	if err != nil {
+		return ProcNull, ProcNull, err
+	}
+	if dimension < 0 || dimension >= len(t.dims) {
+		return ProcNull, ProcNull, k.failf(ErrDims, "there is no dimension %d: the grid has %d", dimension, len(t.dims))
+	}
+	if d := t.dims[dimension]; t.periods[dimension] {
+		displacement %= d
+	} else {
+		displacement = max(-d, min(displacement, d))
+	}
+	return t.step(c.rank, dimension, -displacement), t.step(c.rank, dimension, displacement), nil
+}
+
+// step returns the rank that is so many steps from another one, not more than there are in the dimension.
+func (t *cart) step(rank, dimension, by int) int {
+	stride := 1
+	for _, d := range t.dims[dimension+1:] {
+		stride *= d
+	}
+	d := t.dims[dimension]
+	from := rank / stride % d
+	to := from + by
+	if t.periods[dimension] {
+		to = modulo(to, d)
+	} else if to < 0 || to >= d {
+		return ProcNull
+	}
+	return rank + (to-from)*stride
+}
+
+// neighbours are those in each dimension, the one below first.
+func (t *cart) neighbours(rank int) (sources, destinations []int) {
+	both := make([]int, 0, 2*len(t.dims))
+	for i := range t.dims {
+		both = append(both, t.step(rank, i, -1), t.step(rank, i, 1))
+	}
+	return both, both
+}
+
+// CartSub returns a communicator of the calling rank's part of the grid, that of the dimensions with remain (MPI_Cart_sub). All
+// members call it, with the same arguments. The error is ErrDims if there are not as many as the grid has dimensions.
+func (c *Comm) CartSub(ctx context.Context, remain []bool) (*Comm, error) {
+	const op = "CartSub"
+	k := c.callf(op)
+	t, err := topologyOf[*cart](&k)
+	if err != nil {
+		return nil, err
+	}
+	if len(remain) != len(t.dims) {
+		return nil, k.failf(ErrDims, "there are %d dimensions in remain, and %d of the grid", len(remain), len(t.dims))
+	}
+	part := &cart{}
+	color := 0
+	for i, at := range t.coords(c.rank) {
+		if remain[i] {
+			part.dims, part.periods = append(part.dims, t.dims[i]), append(part.periods, t.periods[i])
+		} else {
+			color = color*t.dims[i] + at
+		}
+	}
+	sub, err := c.split(ctx, op, color, 0) // the order of ranks is that of the coordinates
+	if err != nil {
+		return nil, err
+	}
+	sub.topology = part
+	return sub, nil
+}

@@ -1,0 +1,192 @@
+package mpi
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+// Neighbors are the edges of a rank in a distributed graph: where they come from and where they lead to.
+type Neighbors struct {
+	Sources, Destinations []int
+	// SourceWeights and DestinationWeights are as long as the ranks, or nil in a graph without weights (MPI_UNWEIGHTED). They are not
+	// negative. A rank without edges gives empty slices in a graph with weights (MPI_WEIGHTS_EMPTY).
+	SourceWeights, DestinationWeights []int
+}
+
+// distGraph is a topology of which each rank knows its own edges.
+type distGraph struct{ Neighbors }
+
+func (*distGraph) kind() Topology { return DistGraph }
+
+func (t *distGraph) neighbours(int) (sources, destinations []int) {
+	return t.Sources, t.Destinations
+}
+
+func (n *Neighbors) clone() Neighbors {
+	return Neighbors{slices.Clone(n.Sources), slices.Clone(n.Destinations), slices.Clone(n.SourceWeights), slices.Clone(n.DestinationWeights)}
+}
+
+// DistGraphCreateAdjacent returns a communicator of the same ranks as c with a distributed graph as its topology, of which each
+// rank gives all edges that lead to it and from it (MPI_Dist_graph_create_adjacent, section 8.5.4). All members of c call it. Each
+// edge is given by both of its ranks, with the same weight, which is not checked: with an edge that only one of them gives,
+// neighbourhood collectives wait.
+//
+// reorder is as for CartCreate. The error is ErrRank for a rank that there is not and ErrArg for weights that are not as many as
+// ranks, or negative. It is a call like Dup, and needs the same of c.
+func (c *Comm) DistGraphCreateAdjacent(ctx context.Context, n Neighbors, reorder bool) (*Comm, error) {
+	const op = "DistGraphCreateAdjacent"
+	k := c.callf(op)
+	if err := k.checkIntra(); err != nil {
+		return nil, err
+	}
+	if (n.SourceWeights == nil) != (n.DestinationWeights == nil) {
+		return nil, k.failf(ErrArg, "sources or destinations have weights, and the others have none")
+	}
+	if err := k.edges("source", n.Sources, n.SourceWeights); err != nil {
+		return nil, err
+	}
+	if err := k.edges("destination", n.Destinations, n.DestinationWeights); err != nil {
+		return nil, err
+	}
+	return c.distGraph(ctx, op, n.clone(), reorder)
+}
+
+// edges checks the ranks at one end of edges.
+func (k *call) edges(name string, ranks, weights []int) error {
+	if weights != nil && len(weights) != len(ranks) {
+		return k.failf(ErrArg, "there are %d weights for %d edges of a %s", len(weights), len(ranks), name)
+	}
+	for i, r := range ranks {
+		if r < 0 || r >= k.comm.Size() {
+			return k.noRank(r)
+		}
+		if weights != nil && weights[i] < 0 {
+			return k.failf(ErrArg, "the weight of %s %d is %d: it is 0 or more", name, i, weights[i])
+		}
+	}
+	return nil
+}
+
+func (c *Comm) distGraph(ctx context.Context, op string, n Neighbors, reorder bool) (*Comm, error) {
+	_ = reorder // the order stays
+	number, _, err := c.agree(ctx, op, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	g := c.p.comm(number, c.group, "")
+	g.topology = &distGraph{n}
+	return g, nil
+}
+
+// DistGraphCreate returns a communicator of the same ranks as c with a distributed graph as its topology, of which each rank gives
+// any edges (MPI_Dist_graph_create, section 8.5.4): degrees[i] of them lead from sources[i] to the next of the destinations. Each edge is given by
+// one rank. weights has one for each edge, or is nil in a graph without weights, on all ranks (MPI_UNWEIGHTED). All members of c call it.
+//
+// The order of neighbours that DistGraphNeighbors returns is that of the ranks that gave the edges. reorder and errors are as those of
+// DistGraphCreateAdjacent; ErrArg is the error for degrees that do not fit as well.
+func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinations, weights []int, reorder bool) (*Comm, error) {
+	const op = "DistGraphCreate"
+	k := c.callf(op)
+	if err := k.checkIntra(); err != nil {
+		return nil, err
+	}
+	if err := k.edges("source", sources, nil); err != nil {
+		return nil, err
+	}
+	if err := k.edges("destination", destinations, weights); err != nil {
+		return nil, err
+	}
+	if len(degrees) != len(sources) {
+		return nil, k.failf(ErrArg, "there are %d degrees for %d sources", len(degrees), len(sources))
+	}
+	sum := 0
+	for i, d := range degrees {
+		if d < 0 || d > len(destinations)-sum {
+			return nil, k.failf(ErrArg, "degree %d is %d, and there are %d destinations in all", i, d, len(destinations))
+		}
+		sum += d
+	}
+	if sum != len(destinations) {
+		return nil, k.failf(ErrArg, "the degrees add up to %d, and there are %d destinations", sum, len(destinations))
+	}
+	a := c.agreement(k, c.group.ranks, 0)
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	n, err := c.exchangeEdges(ctx, sources, degrees, destinations, weights)
+	if err != nil {
+		return nil, err
+	}
+	return c.distGraph(ctx, op, n, reorder)
+}
+
+// edge is what a rank is sent of an edge: which end it is, the other end, and the weight.
+const (
+	edgeFrom  = 0
+	edgeTo    = 1
+	edgeWords = 3
+)
+
+// exchangeEdges has each rank get its edges.
+func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations, weights []int) (n Neighbors, err error) {
+	to := make([][]int64, c.Size())
+	next := 0
+	for i, s := range sources {
+		for range degrees[i] {
+			d, w := destinations[next], 0
+			if weights != nil {
+				w = weights[next]
+			}
+			to[s] = append(to[s], edgeTo, int64(d), int64(w))
+			to[d] = append(to[d], edgeFrom, int64(s), int64(w))
+			next++
+		}
+	}
+	counts, wanted := make([]int64, len(to)), make([]int64, len(to))
+	for i, x := range to {
+		counts[i] = int64(len(x))
+	}
+	if err := Alltoall(ctx, c, counts, wanted); err != nil {
+		return n, err
+	}
+	sendcounts, recvcounts := make([]int, len(to)), make([]int, len(to))
+	total := 0
+	for i := range to {
+		if wanted[i] < 0 || wanted[i] > math.MaxInt32 || wanted[i]%edgeWords != 0 {
+			k := c.callf("DistGraphCreate")
+			return n, k.failf(ErrIntern, "rank %d sends %d numbers, which are no edges: not all members made the same call", i, wanted[i])
+		}
+		sendcounts[i], recvcounts[i] = int(counts[i]), int(wanted[i])
+		total += recvcounts[i]
+	}
+	got := make([]int64, total)
+	if err := Alltoallv(ctx, c, slices.Concat(to...), sendcounts, nil, got, recvcounts, nil); err != nil {
+		return n, err
+	}
+	if weights != nil {
+		n.SourceWeights, n.DestinationWeights = []int{}, []int{}
+	}
+	for e := range slices.Chunk(got, edgeWords) {
+		ranks, ws := &n.Sources, &n.SourceWeights
+		if e[0] == edgeTo {
+			ranks, ws = &n.Destinations, &n.DestinationWeights
+		}
+		*ranks = append(*ranks, int(e[1]))
+		if weights != nil {
+			*ws = append(*ws, int(e[2]))
+		}
+	}
+	return n, nil
+}
+
+// DistGraphNeighbors returns the edges of the calling rank (MPI_Dist_graph_neighbors, MPI_Dist_graph_neighbors_count). After
+// DistGraphCreateAdjacent they are as they were given. The error is ErrTopology if c has no distributed graph.
+func (c *Comm) DistGraphNeighbors() (Neighbors, error) {
+	k := c.callf("DistGraphNeighbors")
+	t, err := topologyOf[*distGraph](&k)
+	if err != nil {
+		return Neighbors{}, err
+	}
+	return t.clone(), nil
+}

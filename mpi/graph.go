@@ -1,0 +1,102 @@
+package mpi
+
+import (
+	"context"
+	"slices"
+)
+
+// graph is a topology that all ranks know.
+type graph struct{ index, edges []int }
+
+func (*graph) kind() Topology { return Graph }
+
+// of returns the neighbours of a rank.
+func (t *graph) of(rank int) []int {
+	from := 0
+	if rank > 0 {
+		from = t.index[rank-1]
+	}
+	return t.edges[from:t.index[rank]]
+}
+
+func (t *graph) neighbours(rank int) (sources, destinations []int) { return t.of(rank), t.of(rank) }
+
+// GraphCreate returns a communicator with a graph of len(index) ranks as its topology (MPI_Graph_create, section 8.5.3): the neighbours of rank i are
+// edges[index[i-1]:index[i]], with 0 in the place of index[-1]. All members of c call it, with the same arguments; ranks
+// that are beyond the graph get nil, as all do if it is empty. reorder is as for CartCreate.
+//
+// The error is ErrTopology for a graph that is larger than c, or whose index or edges do not fit. It is a call like Split,
+// and needs the same of c.
+func (c *Comm) GraphCreate(ctx context.Context, index, edges []int, reorder bool) (*Comm, error) {
+	const op = "GraphCreate"
+	k := c.callf(op)
+	if err := k.graph(index, edges); err != nil {
+		return nil, err
+	}
+	_ = reorder // the order stays
+	g, err := c.first(ctx, op, len(index))
+	if g != nil {
+		g.topology = &graph{slices.Clone(index), slices.Clone(edges)}
+	}
+	return g, err
+}
+
+// graph checks a graph.
+func (k *call) graph(index, edges []int) error {
+	if err := k.checkIntra(); err != nil {
+		return err
+	}
+	n := len(index)
+	if n > k.comm.Size() {
+		return k.failf(ErrTopology, "a graph of %d ranks is larger than %v, which has %d", n, k.comm, k.comm.Size())
+	}
+	last := 0
+	for i, at := range index {
+		if at < last || at > len(edges) {
+			return k.failf(ErrTopology, "index %d is %d: it is %d to %d, the number of edges", i, at, last, len(edges))
+		}
+		last = at
+	}
+	if last != len(edges) {
+		return k.failf(ErrTopology, "there are %d edges, and the last index is %d", len(edges), last)
+	}
+	for i, to := range edges {
+		if to < 0 || to >= n {
+			return k.failf(ErrTopology, "edge %d leads to rank %d: the graph has ranks 0 to %d", i, to, n-1)
+		}
+	}
+	return nil
+}
+
+// GraphMap returns the rank that the calling rank would have in a graph of GraphCreate with reorder, or Undefined if it would be beyond it
+// (MPI_Graph_map). It is local.
+func (c *Comm) GraphMap(index, edges []int) (int, error) {
+	k := c.callf("GraphMap")
+	if err := k.graph(index, edges); err != nil || c.rank >= len(index) {
+		return Undefined, err
+	}
+	return c.rank, nil
+}
+
+// Graph returns the graph, as it was given to GraphCreate (MPI_Graph_get, MPI_Graphdims_get). The error is ErrTopology if c has none.
+func (c *Comm) Graph() (index, edges []int, err error) {
+	k := c.callf("Graph")
+	t, err := topologyOf[*graph](&k)
+	if err != nil {
+		return nil, nil, err
+	}
+	return slices.Clone(t.index), slices.Clone(t.edges), nil
+}
+
+// GraphNeighbors returns the neighbours of a rank (MPI_Graph_neighbors, MPI_Graph_neighbors_count).
+func (c *Comm) GraphNeighbors(rank int) ([]int, error) {
+	k := c.callf("GraphNeighbors")
+	t, err := topologyOf[*graph](&k)
+	if err != nil {
+		return nil, err
+	}
+	if rank < 0 || rank >= c.Size() {
+		return nil, k.noRank(rank)
+	}
+	return slices.Clone(t.of(rank)), nil
+}
