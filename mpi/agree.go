@@ -3,10 +3,13 @@ package mpi
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
+
+var errNumbers = errors.New("a member has used up the numbers of communicators: start the program again, and make fewer of them")
 
 // Tags of the library's own messages. Below them are those of collective calls.
 const (
@@ -66,7 +69,7 @@ func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32
 			number = max(number, ballots[i].proposal)
 		}
 		if number == noNumber {
-			return 0, nil, a.call.failf(ErrIntern, "a member has used up the numbers of communicators: start the program again, and make fewer of them")
+			return 0, nil, a.call.error(ErrIntern, errNumbers)
 		}
 		claimed := []byte{0, 0, 0, 0} // a whole word, as all messages of ours
 		if n.claim(number) {

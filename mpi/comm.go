@@ -130,8 +130,8 @@ func (c *Comm) Free() error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	if c.number == worldNumber {
-		return k.failf(ErrComm, "the world cannot be freed: Finalize ends it")
+	if c.number == worldNumber || c.number == selfNumber {
+		return k.failf(ErrComm, "%v cannot be freed: Finalize ends it", c)
 	}
 	if err := c.attributes.Clear(c); err != nil {
 		return k.error(ErrOther, err)

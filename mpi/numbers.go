@@ -14,6 +14,8 @@ const (
 	internal = 1
 	// noNumber is proposed by a rank whose numbers are used up.
 	noNumber = math.MaxUint32
+	// firstAlone is the first of those that are used without a claim.
+	firstAlone = 1 << 31
 )
 
 // numbers gives a rank's communicators their numbers: even ones, each used
@@ -29,6 +31,8 @@ type numbers struct {
 	// while one was under way.
 	underway int
 	claimed  map[uint32]struct{}
+	// alone counts proposals of proposeAlone.
+	alone uint64
 }
 
 // begin and end enclose an agreement.
@@ -58,11 +62,23 @@ func (n *numbers) propose(attempt int) uint32 {
 		step += 2 * rand.Uint64N(1<<min(attempt, 10))
 	}
 	next := uint64(n.last) + step
-	if next >= noNumber-1 {
+	if next >= firstAlone {
 		return noNumber
 	}
 	n.last = uint32(next)
 	return n.last
+}
+
+// proposeAlone returns a number that no rank of the world's size proposes again, or noNumber.
+func (n *numbers) proposeAlone(rank, size int) uint32 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	next := firstAlone + 2*(n.alone*uint64(size)+uint64(rank))
+	if next >= noNumber-1 {
+		return noNumber
+	}
+	n.alone++
+	return uint32(next)
 }
 
 // claim takes a number that was agreed on. It reports false if another agreement

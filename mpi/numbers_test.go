@@ -34,8 +34,8 @@ func TestNumbers(t *testing.T) {
 	if len(n.claimed) != 0 {
 		t.Errorf("%d numbers are kept forever", len(n.claimed))
 	}
-	n.last = math.MaxUint32 - 5
-	if got := n.propose(0); got != math.MaxUint32-3 && got != noNumber {
+	n.last = firstAlone - 4
+	if got := n.propose(0); got != firstAlone-2 {
 		t.Errorf("the last number is %d", got)
 	}
 	for range 3 {
@@ -46,11 +46,45 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// TestNumbersAlone: all ranks together propose each even number once.
+func TestNumbersAlone(t *testing.T) {
+	const size = 3
+	var ranks [size]numbers
+	for i := range 10 {
+		for r := range size {
+			if got, want := ranks[r].proposeAlone(r, size), uint32(firstAlone+2*(i*size+r)); got != want {
+				t.Fatalf("rank %d proposes %d, not %d", r, got, want)
+			}
+		}
+	}
+	last := numbers{alone: (noNumber-firstAlone)/2/size - 1}
+	if got := last.proposeAlone(size-1, size); got != noNumber-3 {
+		t.Errorf("the last number is %d", got)
+	}
+	for r := range size {
+		if got := last.proposeAlone(r, size); got != noNumber {
+			t.Errorf("%d is proposed beyond the last number", got)
+		}
+	}
+}
+
+// TestHostColor: another kernel or another name is another host.
+func TestHostColor(t *testing.T) {
+	a := hostColor([]byte("1"), "a")
+	if a < 0 || a != hostColor([]byte("1"), "a") || a == hostColor([]byte("2"), "a") || a == hostColor([]byte("1"), "b") {
+		t.Errorf("%d, %d, %d", a, hostColor([]byte("2"), "a"), hostColor([]byte("1"), "b"))
+	}
+}
+
 func TestNumbersUsedUp(t *testing.T) {
 	c := newComm(t, &nullDevice{size: 1})
 	c.p.numbers.last = math.MaxUint32 - 1
 	if _, err := c.Dup(t.Context()); ClassOf(err) != ErrIntern {
 		t.Errorf("Dup: %v", err)
+	}
+	c.p.numbers.alone = 1 << 40
+	if got := c.p.numbers.proposeAlone(0, 1); got != noNumber {
+		t.Errorf("%d is proposed", got)
 	}
 }
 

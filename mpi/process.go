@@ -21,6 +21,9 @@ type process struct {
 	freed   released
 	over    atomic.Bool
 
+	selfOnce sync.Once
+	self     *Comm
+
 	// cores, copies, collectives and scattered are memory to be used again: *core of
 	// requests, *[]byte of SendrecvReplace, *collectiveCall and *scattered.
 	cores, copies, collectives, scattered sync.Pool
@@ -42,7 +45,7 @@ func New(dev mpe.Device) (*Comm, error) {
 	if rank < 0 || rank >= size {
 		return nil, errorf(ErrIntern, op, "the device says that it is rank %d of %d", rank, size)
 	}
-	p := &process{dev: dev, peers: make([]mpe.PeerInfo, size)}
+	p := &process{dev: dev, peers: make([]mpe.PeerInfo, size), numbers: numbers{last: selfNumber}}
 	g := &Group{ranks: make([]int, size), self: rank}
 	for r := range p.peers {
 		info, err := dev.Peer(r)
@@ -55,7 +58,7 @@ func New(dev mpe.Device) (*Comm, error) {
 	return p.comm(0, g, "world"), nil
 }
 
-// Finalize ends the rank's part in the cluster: it waits for the buffered sends
+// Finalize ends the rank's part in the cluster: it deletes the attributes of Self, waits for the buffered sends
 // and then closes the device. c is any communicator of the rank. No call may be
 // under way in another goroutine, and the requests that have not ended end with
 // an error.
@@ -70,7 +73,11 @@ func (c *Comm) Finalize(ctx context.Context) error {
 	if c.p.over.Swap(true) {
 		return k.failf(ErrOther, "it has been called already")
 	}
-	err := c.p.buffer.flush(ctx, k)
+	var err error
+	if self := c.p.self; self != nil {
+		err = k.attribute(self.attributes.Clear(self))
+	}
+	err = errors.Join(err, c.p.buffer.flush(ctx, k))
 	if closeErr := c.p.dev.Close(ctx); closeErr != nil {
 		err = errors.Join(err, k.fail(closeErr))
 	}
