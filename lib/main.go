@@ -4,6 +4,7 @@
 package main
 
 // #include <stdint.h>
+// #include <stdlib.h>
 //
 // typedef union { int64_t i; void *p; double d; } zrl_arg;
 //
@@ -34,6 +35,12 @@ package main
 //     void *pointer = (void *)(uintptr_t)object;
 //     ((void (*)(void *, int *, ...))f)(mpich ? (void *)&number : (void *)&pointer, &code);
 // }
+//
+// static int query(void *f, void *extra, void *status) { return ((int (*)(void *, void *))f)(extra, status); }
+//
+// static int freed(void *f, void *extra) { return ((int (*)(void *))f)(extra); }
+//
+// static int cancel(void *f, void *extra, int complete) { return ((int (*)(void *, int))f)(extra, complete); }
 import "C"
 
 import (
@@ -87,5 +94,23 @@ func (b callbacks) Delete(f unsafe.Pointer, object uint64, key int, value, extra
 func (b callbacks) Handle(f unsafe.Pointer, object uint64, code int) {
 	C.handle(f, C.uint64_t(object), C.int(code), b.ints())
 }
+
+func (callbacks) GeneralQuery(f, extra, status unsafe.Pointer) int {
+	return int(C.query(f, extra, status))
+}
+
+func (callbacks) GeneralFree(f, extra unsafe.Pointer) int { return int(C.freed(f, extra)) }
+
+func (callbacks) GeneralCancel(f, extra unsafe.Pointer, complete bool) int {
+	c := C.int(0)
+	if complete {
+		c = 1
+	}
+	return int(C.cancel(f, extra, c))
+}
+
+func (callbacks) Allocate(bytes int64) unsafe.Pointer { return C.malloc(C.size_t(bytes)) }
+
+func (callbacks) Free(p unsafe.Pointer) { C.free(p) }
 
 func main() {}

@@ -115,8 +115,10 @@ func firstEnded(requests []Request) (index, pending int) {
 // a value of an earlier wait: a goroutine checks again after each value.
 var wakers = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
-// awaitAny waits until one of the requests has ended, and gives its index, or
-// Undefined if none is active.
+// Await waits until one of the requests has ended, and gives its index, or Undefined if none is active. The
+// request stays as it is, to be waited for. When ctx ends first, all of them are cancelled, as by Waitany.
+func Await(ctx context.Context, requests []Request) int { return awaitAny(ctx, requests) }
+
 func awaitAny(ctx context.Context, requests []Request) int {
 	i, pending := firstEnded(requests)
 	if i != Undefined || pending == 0 {

@@ -84,6 +84,8 @@ func (a *args) setWord(i int, v int64) error {
 	return err
 }
 
+func (l *Library) setWordAt(p unsafe.Pointer, n int, v int64) { *(*int64)(unsafe.Add(p, 8*n)) = v }
+
 func (a *args) setPointer(i int, v unsafe.Pointer) error {
 	p, err := a.where(i)
 	if err == nil {

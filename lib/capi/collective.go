@@ -63,6 +63,18 @@ var _ = func() struct{} {
 			r, err := start()
 			return a.newRequest(c.args, r, err, false)
 		}
+		calls[name+"_init"] = func(a *args) error {
+			_, _, start, err := c.decode(a)
+			if err != nil {
+				return err
+			}
+			r, handle, err := a.l.requests.take()
+			if err != nil {
+				return err
+			}
+			r.persistent, r.begin, r.comm = true, start, a.comm
+			return a.setHandle(c.args+1, handle) // behind an info
+		}
 	}
 	return add(calls)
 }()

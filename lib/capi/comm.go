@@ -2,11 +2,13 @@ package capi
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/caching"
 )
 
 // comm is a communicator and what only C programs have of it.
@@ -15,7 +17,7 @@ type comm struct {
 	l          *Library
 	handle     uint64
 	errhandler atomic.Pointer[errhandler] // nil is the initial one
-	attributes attributes
+	attributes caching.Attributes[object]
 }
 
 // group is a group, by its handle.
@@ -35,13 +37,19 @@ var _ = add(map[string]implementation{
 	"Comm_split":        (*args).commSplit,
 	"Comm_create":       (*args).commCreate,
 	"Comm_create_group": (*args).commCreateGroup,
-	"Comm_free":         (*args).commFree,
-	"Comm_disconnect":   (*args).commFree,
-	"Comm_group":        (*args).commGroup,
-	"Comm_compare":      (*args).commCompare,
-	"Comm_set_name":     (*args).commSetName,
-	"Comm_get_name":     (*args).commGetName,
-	"Comm_test_inter":   (*args).commTestInter,
+	"Comm_split_type":   (*args).commSplitType,
+	"Comm_idup":         (*args).commIdup,
+	"Comm_idup_with_info": func(a *args) error {
+		a.list[1], a.list[2] = a.list[2], a.list[3] // there are no hints
+		return a.commIdup()
+	},
+	"Comm_free":       (*args).commFree,
+	"Comm_disconnect": (*args).commFree,
+	"Comm_group":      (*args).commGroup,
+	"Comm_compare":    (*args).commCompare,
+	"Comm_set_name":   (*args).commSetName,
+	"Comm_get_name":   (*args).commGetName,
+	"Comm_test_inter": (*args).commTestInter,
 
 	"Group_size":            (*args).groupSize,
 	"Group_rank":            (*args).groupRank,
@@ -60,31 +68,22 @@ var _ = add(map[string]implementation{
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // open begins with the world of a running rank.
-func (l *Library) open(world *mpi.Comm) error {
-	alone, err := world.Group().Incl(world.Rank())
-	if err != nil {
-		return err
-	}
-	self, err := world.Create(context.Background(), alone, mpi.MaxCreateTag)
-	if err != nil {
-		return err
-	}
+func (l *Library) open(world *mpi.Comm) {
 	for _, c := range []struct {
 		to      **comm
 		comm    *mpi.Comm
 		handle  string
 		nameTag string
-	}{{&l.world, world, "COMM_WORLD", "MPI_COMM_WORLD"}, {&l.self, self, "COMM_SELF", "MPI_COMM_SELF"}} {
+	}{{&l.world, world, "COMM_WORLD", "MPI_COMM_WORLD"}, {&l.self, world.Self(), "COMM_SELF", "MPI_COMM_SELF"}} {
 		c.comm.SetName(c.nameTag)
 		*c.to = &comm{Comm: c.comm, l: l, handle: l.abi.handle(kindComm, l.abi.constants[c.handle])}
 		l.comms.name((*c.to).handle, *c.to)
 	}
-	return nil
 }
 
 // close calls what the program wants to have called at its end: the functions of the attributes of MPI_COMM_SELF.
 func (l *Library) close() error {
-	return l.self.attributes.clear(l.self)
+	return l.self.attributes.Clear(l.self)
 }
 
 // newComm gives a communicator a handle; nil has that of none.
@@ -133,7 +132,12 @@ func (a *args) commDup() error {
 	if err != nil {
 		return err
 	}
-	return c.attributes.copyTo(c, d)
+	if err := c.attributes.CopyTo(&d.attributes, c); err != nil {
+		_ = d.Free() // the error of the function is the one to report
+		a.l.comms.remove(d.handle)
+		return errors.Join(err, a.setHandle(1, a.l.abi.null[kindComm]))
+	}
+	return nil
 }
 
 func (a *args) commSplit() error {
@@ -153,31 +157,76 @@ func (a *args) commSplit() error {
 	return err
 }
 
-func (a *args) commCreate() error { return a.create(1, mpi.MaxCreateTag-1, 2) }
+func (a *args) commCreate() error {
+	return a.create(2, func(c *comm, g *mpi.Group) (*mpi.Comm, error) { return c.CreateAll(context.Background(), g) })
+}
 
 func (a *args) commCreateGroup() error {
 	tag := a.sendTag(2)
 	if tag >= 0 {
-		tag %= mpi.MaxCreateTag - 1 // the last ones are for calls of the library
+		tag %= mpi.MaxCreateTag + 1 // those that are larger are as good as any
 	}
-	return a.create(1, tag, 3)
+	return a.create(3, func(c *comm, g *mpi.Group) (*mpi.Comm, error) { return c.Create(context.Background(), g, tag) })
 }
 
-func (a *args) create(of, tag, to int) error {
+func (a *args) create(to int, do func(*comm, *mpi.Group) (*mpi.Comm, error)) error {
 	c, err := a.communicator(0)
 	if err != nil {
 		return err
 	}
-	g, err := a.group(of)
+	g, err := a.group(1)
 	if err != nil {
 		return err
 	}
-	made, err := c.Create(context.Background(), g, tag)
+	made, err := do(c, g)
 	if err != nil {
 		return err
 	}
 	_, err = a.newComm(to, made, c)
 	return err
+}
+
+// commSplitType: comm, type, key, info, new communicator.
+func (a *args) commSplitType() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	kind := mpi.SplitType(-1)
+	switch how := a.int(1); int64(how) {
+	case int64(a.l.abi.undefined):
+		kind = mpi.Undefined
+	case a.l.abi.constants["COMM_TYPE_SHARED"]:
+		kind = mpi.SharedMemory
+	case a.l.abi.constants["COMM_TYPE_HW_GUIDED"], a.l.abi.constants["COMM_TYPE_HW_UNGUIDED"], a.l.abi.constants["COMM_TYPE_RESOURCE_GUIDED"]:
+		kind = mpi.Undefined // no resources are known by which to split
+	}
+	made, err := c.SplitType(context.Background(), kind, a.int(2))
+	if err != nil {
+		return err
+	}
+	_, err = a.newComm(4, made, c)
+	return err
+}
+
+// commIdup: comm, new communicator, request.
+func (a *args) commIdup() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	made, r, err := c.Idup()
+	if err != nil {
+		return err
+	}
+	d, err := a.newComm(1, made, c)
+	if err != nil {
+		return err
+	}
+	if err := c.attributes.CopyTo(&d.attributes, c); err != nil {
+		return err
+	}
+	return a.newRequest(2, r, nil, false)
 }
 
 func (a *args) commFree() error {
@@ -194,7 +243,7 @@ func (a *args) commFree() error {
 		return errorf(mpi.ErrComm, "%v cannot be freed", c.Comm)
 	}
 	a.comm = c
-	if err := c.attributes.clear(c); err != nil {
+	if err := c.attributes.Clear(c); err != nil {
 		return err
 	}
 	if err := c.Free(); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/caching"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
@@ -17,7 +18,7 @@ type dtype struct {
 	// combined is what a predefined operation sees as its elements, if that is something else: pairs whose end is padded.
 	combined   *datatype.Type
 	committed  bool
-	attributes attributes
+	attributes caching.Attributes[object]
 }
 
 // bytesOf is how many bytes n basic elements of the datatype have.
@@ -103,6 +104,10 @@ var _ = add(map[string]implementation{
 	"Type_create_subarray": (*args).subarray,
 	"Type_create_darray":   (*args).darray,
 
+	"Type_get_envelope": (*args).envelope,
+	"Type_get_contents": (*args).contents,
+	"Type_match_size":   (*args).matchSize,
+
 	"Pack":               (*args).pack,
 	"Unpack":             (*args).unpack,
 	"Pack_size":          (*args).packSize,
@@ -123,11 +128,11 @@ var basics = []struct {
 	{"UNSIGNED_SHORT UINT16_T", 2, 2, op.Uint16},
 	{"INT INT32_T INTEGER INTEGER4 LOGICAL LOGICAL4 WCHAR", 4, 4, op.Int32},
 	{"UNSIGNED UINT32_T", 4, 4, op.Uint32},
-	{"LONG LONG_LONG INT64_T INTEGER8 AINT COUNT OFFSET LOGICAL8", 8, 8, op.Int64},
+	{"LONG LONG_LONG_INT LONG_LONG INT64_T INTEGER8 AINT COUNT OFFSET LOGICAL8", 8, 8, op.Int64},
 	{"UNSIGNED_LONG UNSIGNED_LONG_LONG UINT64_T", 8, 8, op.Uint64},
 	{"FLOAT REAL REAL4", 4, 4, op.Float32},
 	{"DOUBLE DOUBLE_PRECISION REAL8", 8, 8, op.Float64},
-	{"C_FLOAT_COMPLEX CXX_FLOAT_COMPLEX COMPLEX COMPLEX8", 8, 4, op.Complex64},
+	{"C_COMPLEX C_FLOAT_COMPLEX CXX_FLOAT_COMPLEX COMPLEX COMPLEX8", 8, 4, op.Complex64},
 	{"C_DOUBLE_COMPLEX CXX_DOUBLE_COMPLEX DOUBLE_COMPLEX COMPLEX16", 16, 8, op.Complex128},
 	{"REAL2", 2, 2, 0}, {"COMPLEX4", 4, 2, 0}, {"LOGICAL16 INTEGER16", 16, 16, 0},
 	{"LONG_DOUBLE REAL16", 16, 16, 0},
@@ -147,6 +152,7 @@ var pairs = []struct {
 }
 
 func (l *Library) nameDatatypes() {
+	l.bytes, l.named = datatype.Basic("bytes", 1, 1, op.Uint8), map[*datatype.Type]uint64{}
 	for _, b := range basics {
 		for _, name := range strings.Fields(b.names) {
 			l.nameDatatype(name, datatype.Basic(name, b.size, b.align, b.element), nil)
@@ -168,6 +174,7 @@ func (l *Library) nameDatatype(name string, t, combined *datatype.Type) {
 	}
 	h := l.abi.handle(kindDatatype, v)
 	if l.types.get(h) == nil { // else it has another name already
+		l.named[t] = h
 		l.types.name(h, &dtype{Type: t, handle: h, name: "MPI_" + name, combined: combined, committed: true})
 	}
 }
@@ -368,7 +375,7 @@ func (a *args) typeFree() error {
 	if a.l.types.slot(t.handle) == nil {
 		return errorf(mpi.ErrType, "%s is predefined and cannot be freed", t.name)
 	}
-	if err := t.attributes.clearOf(a.l, t.handle); err != nil {
+	if err := t.attributes.Clear(t); err != nil {
 		return err
 	}
 	a.l.types.remove(t.handle)
@@ -386,7 +393,7 @@ func (a *args) typeDup() error {
 		return err
 	}
 	d.Type, d.handle, d.name, d.combined, d.committed = datatype.Dup(t.Type), handle, "", t.combined, t.committed
-	if err := t.attributes.copyOf(a.l, t.handle, &d.attributes); err != nil {
+	if err := t.attributes.CopyTo(&d.attributes, t); err != nil {
 		a.l.types.remove(handle)
 		return err
 	}

@@ -34,6 +34,8 @@ var _ = add(map[string]implementation{
 	"Address":             func(a *args) error { return a.setWord(1, int64(a.list[0])) },
 	"Aint_add":            func(a *args) error { a.result(a.list[0] + a.list[1]); return nil },
 	"Aint_diff":           func(a *args) error { a.result(a.list[0] - a.list[1]); return nil },
+	"Alloc_mem":           (*args).allocate,
+	"Free_mem":            func(a *args) error { a.l.back.Free(a.pointer(0)); return nil },
 	"Abi_get_version":     (*args).abiVersion,
 })
 
@@ -66,7 +68,8 @@ func (l *Library) begin() error {
 		l.phase.Store(before)
 		return err
 	}
-	return l.open(world)
+	l.open(world)
+	return nil
 }
 
 func (a *args) finalize() error {
@@ -193,4 +196,17 @@ func (a *args) addErrorString() error {
 	}
 	c.added[a.int(0)] = text
 	return nil
+}
+
+// allocate: size, info, where the address goes.
+func (a *args) allocate() error {
+	n := a.count(0)
+	if n < 0 {
+		return errorf(mpi.ErrArg, "%d bytes", n)
+	}
+	p := a.l.back.Allocate(max(n, 1))
+	if p == nil {
+		return errorf(errNoMemory, "there are no %d bytes of memory", n)
+	}
+	return a.setPointer(2, p)
 }

@@ -3,6 +3,7 @@ package capi
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
@@ -11,7 +12,6 @@ import (
 // Error classes that package mpi has no calls for.
 const (
 	errUnsupported mpi.Class = 1000 + iota
-	errKeyval
 	errInfoKey
 	errInfoValue
 	errInfoNoKey
@@ -20,7 +20,7 @@ const (
 )
 
 var ownClassNames = map[mpi.Class]string{
-	errUnsupported: "ERR_UNSUPPORTED_OPERATION", errKeyval: "ERR_KEYVAL", errInfoKey: "ERR_INFO_KEY", errInfoValue: "ERR_INFO_VALUE",
+	errUnsupported: "ERR_UNSUPPORTED_OPERATION", errInfoKey: "ERR_INFO_KEY", errInfoValue: "ERR_INFO_VALUE",
 	errInfoNoKey: "ERR_INFO_NOKEY", errName: "ERR_NAME", errNoMemory: "ERR_NO_MEM",
 }
 
@@ -62,8 +62,10 @@ const (
 
 func newCodes(a *abi) *codes {
 	c := &codes{classes: map[mpi.Class]int{}, names: map[int]string{}, added: map[int]string{}, classOf: map[int]int{}}
-	for class := mpi.Success; class <= mpi.ErrPending; class++ {
-		c.class(class, class.String()[len("MPI_"):], a)
+	for class := mpi.Success; class <= mpi.ErrKeyval; class++ {
+		if name, ok := strings.CutPrefix(class.String(), "MPI_"); ok {
+			c.class(class, name, a)
+		}
 	}
 	for class, name := range ownClassNames {
 		c.class(class, name, a)

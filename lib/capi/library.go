@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -26,6 +27,13 @@ type Callbacks interface {
 	Delete(f unsafe.Pointer, handle uint64, keyval int, value, extra unsafe.Pointer) (code int)
 	// Handle calls an error handler.
 	Handle(f unsafe.Pointer, handle uint64, code int)
+	// GeneralQuery, GeneralFree and GeneralCancel call the functions of a generalized request.
+	GeneralQuery(f, extra, status unsafe.Pointer) (code int)
+	GeneralFree(f, extra unsafe.Pointer) (code int)
+	GeneralCancel(f, extra unsafe.Pointer, complete bool) (code int)
+	// Allocate returns memory of C, or nil, and Free frees it.
+	Allocate(bytes int64) unsafe.Pointer
+	Free(p unsafe.Pointer)
 }
 
 // Library is MPI for the callers of one ABI.
@@ -57,6 +65,9 @@ type Library struct {
 	exit   func(code int)
 	// start opens the rank's device.
 	start func(l *Library) (mpe.Device, error)
+	// bytes is a datatype of one byte, and named has the handles of the ABI's datatypes.
+	bytes *datatype.Type
+	named map[*datatype.Type]uint64
 	// initial is the error handler of calls without an object, and of new worlds.
 	initial *errhandler
 }

@@ -53,6 +53,17 @@ func (r *recorder) Delete(f unsafe.Pointer, _ uint64, _ int, value, _ unsafe.Poi
 
 func (r *recorder) Handle(f unsafe.Pointer, _ uint64, code int) { r.note("handle %d", code&0xff) }
 
+func (r *recorder) GeneralQuery(_, _, _ unsafe.Pointer) int { r.note("query"); return 0 }
+func (r *recorder) GeneralFree(_, _ unsafe.Pointer) int     { r.note("free"); return 0 }
+func (r *recorder) GeneralCancel(_, _ unsafe.Pointer, done bool) int {
+	r.note("cancel %v", done)
+	return 0
+}
+func (r *recorder) Allocate(bytes int64) unsafe.Pointer {
+	return unsafe.Pointer(unsafe.SliceData(make([]byte, bytes)))
+}
+func (r *recorder) Free(unsafe.Pointer) {}
+
 // onRanks runs a program on n ranks of this process, with each ABI.
 func onRanks(t *testing.T, n int, program func(r *rank)) {
 	t.Helper()

@@ -2,6 +2,7 @@ package capi
 
 import (
 	"context"
+	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
@@ -27,10 +28,12 @@ var _ = add(map[string]implementation{
 	"Probe":      (*args).probe,
 	"Iprobe":     (*args).iprobe,
 
-	"Sendrecv":         (*args).sendrecv,
-	"Sendrecv_replace": (*args).sendrecvReplace,
-	"Buffer_attach":    (*args).bufferAttach,
-	"Buffer_detach":    (*args).bufferDetach,
+	"Sendrecv":          (*args).sendrecv,
+	"Sendrecv_replace":  (*args).sendrecvReplace,
+	"Isendrecv":         (*args).isendrecv,
+	"Isendrecv_replace": (*args).isendrecvReplace,
+	"Buffer_attach":     (*args).bufferAttach,
+	"Buffer_detach":     (*args).bufferDetach,
 })
 
 // toPeer decodes the arguments of a call with a buffer and a rank: buf, count, datatype, rank, tag, comm.
@@ -136,6 +139,62 @@ func (a *args) sendrecvReplace() error {
 	st, err := c.SendrecvReplace(context.Background(), b, a.destination(3), a.sendTag(4), a.peer(5), a.tag(6))
 	a.status(8, &st)
 	return err
+}
+
+// both posts a receive and a send with one request.
+func (a *args) both(c *comm, recv mpi.Buffer, source, recvtag int, send mpi.Buffer, dest, sendtag int, to []byte, i int) error {
+	in, err := c.Irecv(recv, source, recvtag)
+	if err != nil {
+		return err
+	}
+	out, err := c.Isend(send, dest, sendtag)
+	if err != nil {
+		_ = in.Cancel() // the send's error is the one to report
+		_, _ = in.Wait(context.Background())
+		return err
+	}
+	r, handle, err := a.l.requests.take()
+	if err != nil {
+		return err
+	}
+	r.Request, r.send, r.comm, r.to = in, out, c, to
+	return a.setHandle(i, handle)
+}
+
+func (a *args) isendrecv() error {
+	c, err := a.communicator(10)
+	if err != nil {
+		return err
+	}
+	send, err := a.buffer(0)
+	if err != nil {
+		return err
+	}
+	recv, err := a.buffer(5)
+	if err != nil {
+		return err
+	}
+	return a.both(c, recv, a.peer(8), a.tag(9), send, a.destination(3), a.sendTag(4), nil, 11)
+}
+
+// isendrecvReplace: buf, count, datatype, dest, sendtag, source, recvtag, comm, request. It sends a copy.
+func (a *args) isendrecvReplace() error {
+	c, err := a.communicator(7)
+	if err != nil {
+		return err
+	}
+	b, err := a.buffer(0)
+	if err != nil {
+		return err
+	}
+	elements, t, err := a.packed(0, 1, 2, 7)
+	if err != nil {
+		return err
+	}
+	packed := make([]byte, elements.count*t.Size())
+	t.Pack(packed, elements.at, elements.count, 0)
+	send := mpi.Memory(unsafe.Pointer(unsafe.SliceData(packed)), int64(len(packed)), a.l.bytes)
+	return a.both(c, b, a.peer(5), a.tag(6), send, a.destination(3), a.sendTag(4), packed, 8)
 }
 
 func (a *args) bufferAttach() error {

@@ -2,7 +2,8 @@ package capi
 
 import (
 	"context"
-	"errors"
+	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
@@ -11,10 +12,68 @@ import (
 // request is a request that a program has the handle of.
 type request struct {
 	mpi.Request
-	// persistent: its handle is the program's until it frees the request.
+	// send is the other half of MPI_Isendrecv, whose status is that of the receive, and to is the memory of what it sends.
+	send mpi.Request
+	to   []byte
+	// persistent: its handle is the program's until it frees the request. begin starts it again, if it is a collective call.
 	persistent bool
-	comm       *comm
+	begin      startFunc
+	// general is that of MPI_Grequest_start.
+	general *general
+	comm    *comm
 }
+
+// active reports whether the request is to be waited for.
+func (r *request) active() bool { return r.general != nil || r.Active() || r.send.Active() }
+
+// done reports whether all of it has ended, and changes nothing.
+func (r *request) done() bool {
+	if r.general != nil {
+		return r.general.completed()
+	}
+	_, a, _ := r.Peek()
+	_, b, _ := r.send.Peek()
+	return a && b
+}
+
+// finish waits for all of it.
+func (r *request) finish() (mpi.Status, error) {
+	if r.general != nil {
+		return r.general.finish()
+	}
+	st, err := r.Wait(context.Background())
+	if _, sendErr := r.send.Wait(context.Background()); err == nil {
+		err = sendErr
+	}
+	return st, err
+}
+
+// await waits until one of the requests may have ended.
+func await(list []*request) {
+	var few [16]mpi.Request
+	parts, general := few[:0], false
+	for _, r := range list {
+		switch {
+		case r == nil || !r.active():
+		case r.general != nil:
+			general = true
+		default:
+			for _, part := range [...]mpi.Request{r.Request, r.send} {
+				if _, done, _ := part.Peek(); !done {
+					parts = append(parts, part)
+				}
+			}
+		}
+	}
+	if general { // its end wakes nobody who waits for several
+		time.Sleep(generalPoll)
+		return
+	}
+	mpi.Await(context.Background(), parts)
+}
+
+// generalPoll is how often a caller that waits for several requests asks for generalized ones among them.
+const generalPoll = 20 * time.Microsecond
 
 var _ = add(map[string]implementation{
 	"Wait":               (*args).wait,
@@ -92,7 +151,7 @@ func (a *args) wait() error {
 	st := emptyStatus
 	if r != nil {
 		a.comm = r.comm
-		st, err = r.Wait(context.Background())
+		st, err = r.finish()
 		a.over(p, 0, r, h)
 	}
 	a.status(1, &st)
@@ -111,8 +170,11 @@ func (a *args) test() error {
 	st, done := emptyStatus, true
 	if r != nil {
 		a.comm = r.comm
-		if st, done, err = r.Test(); done {
+		if done = r.done(); done {
+			st, err = r.finish()
 			a.over(p, 0, r, h)
+		} else {
+			st, _, _ = r.Test() // which has messages make progress
 		}
 	}
 	if e := a.setFlag(1, done); e != nil {
@@ -125,7 +187,7 @@ func (a *args) test() error {
 }
 
 // list reads the requests of arguments 0 and 1: a count and an array.
-func (a *args) requestList() (p unsafe.Pointer, list []*request, err error) {
+func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list []*request, err error) {
 	n := a.int(0)
 	if n < 0 {
 		return nil, nil, errorf(mpi.ErrCount, "%d requests", n)
@@ -136,7 +198,11 @@ func (a *args) requestList() (p unsafe.Pointer, list []*request, err error) {
 	if p, err = a.where(1); err != nil {
 		return nil, nil, err
 	}
-	list = make([]*request, n)
+	list = few[:0]
+	if n > len(few) {
+		list = make([]*request, 0, n)
+	}
+	list = list[:n]
 	for i := range list {
 		if list[i], _, err = a.requestAt(p, i); err != nil {
 			return nil, nil, err
@@ -148,30 +214,20 @@ func (a *args) requestList() (p unsafe.Pointer, list []*request, err error) {
 	return p, list, nil
 }
 
-// requestsOf are those that package mpi knows: none for MPI_REQUEST_NULL.
-func requestsOf(list []*request) []mpi.Request {
-	of := make([]mpi.Request, len(list))
-	for i, r := range list {
-		if r != nil {
-			of[i] = r.Request
-		}
-	}
-	return of
-}
+// fewRequests are as many as need no memory of their own.
+const fewRequests = 32
 
 // all waits for, or tests, all requests.
 func (a *args) all(statuses int, wait bool) error {
-	p, list, err := a.requestList()
+	var few [fewRequests]*request
+	p, list, err := a.requestList(&few)
 	if err != nil {
 		return err
 	}
 	to := a.statuses(statuses)
 	if !wait {
 		for _, r := range list {
-			if r == nil {
-				continue
-			}
-			if _, done, _ := r.Peek(); !done {
+			if r != nil && !r.done() {
 				return a.setFlag(2, false)
 			}
 		}
@@ -184,7 +240,7 @@ func (a *args) all(statuses int, wait bool) error {
 		st := emptyStatus
 		var err error
 		if r != nil {
-			st, err = r.Wait(context.Background())
+			st, err = r.finish()
 			a.over(p, i, r, a.l.handleAt(p, i))
 		}
 		failed = a.outcome(to, i, &st, err, failed)
@@ -231,77 +287,114 @@ func (e *inStatusError) As(to any) bool {
 
 // any waits for, or tests, one of several requests.
 func (a *args) any(wait bool) error {
-	p, list, err := a.requestList()
+	var few [fewRequests]*request
+	p, list, err := a.requestList(&few)
 	if err != nil {
 		return err
 	}
-	var index int
-	var st mpi.Status
-	done := true
-	if of := requestsOf(list); wait {
-		index, st, err = mpi.Waitany(context.Background(), of)
-	} else {
-		index, st, done, err = mpi.Testany(of)
-	}
 	status := 3
 	if !wait {
-		if e := a.setFlag(3, done); e != nil {
-			return e
-		}
 		status = 4
 	}
-	to := a.l.abi.undefined
-	if index != mpi.Undefined {
-		to = index
-		a.comm = list[index].comm
-		a.over(p, index, list[index], a.l.handleAt(p, index))
+	for {
+		index, active := -1, false
+		for i, r := range list {
+			if r == nil || !r.active() {
+				continue
+			}
+			active = true
+			if r.done() {
+				index = i
+				break
+			}
+		}
+		switch {
+		case index >= 0:
+			r := list[index]
+			a.comm = r.comm
+			st, err := r.finish()
+			a.over(p, index, r, a.l.handleAt(p, index))
+			a.status(status, &st)
+			return a.picked(index, wait, err)
+		case !active:
+			st := emptyStatus
+			a.status(status, &st)
+			return a.picked(a.l.abi.undefined, wait, nil)
+		case !wait:
+			if err := a.setInt(2, a.l.abi.undefined); err != nil {
+				return err
+			}
+			return a.setFlag(3, false)
+		}
+		await(list)
 	}
-	if e := a.setInt(2, to); e != nil {
+}
+
+// picked gives the index of one of several requests.
+func (a *args) picked(index int, wait bool, err error) error {
+	if e := a.setInt(2, index); e != nil {
 		return e
 	}
-	if done {
-		a.status(status, &st)
+	if !wait {
+		if e := a.setFlag(3, true); e != nil {
+			return e
+		}
 	}
 	return err
 }
 
 // some waits for at least one of several requests, or tests them.
 func (a *args) some(wait bool) error {
-	p, list, err := a.requestList()
+	var few [fewRequests]*request
+	p, list, err := a.requestList(&few)
 	if err != nil {
 		return err
 	}
-	active := false
-	for _, r := range list {
-		active = active || r != nil && r.Active()
-	}
-	if !active {
+	if !slices.ContainsFunc(list, func(r *request) bool { return r != nil && r.active() }) {
 		return a.setInt(2, a.l.abi.undefined)
-	}
-	of := requestsOf(list)
-	statuses := make([]mpi.Status, len(of))
-	var indices []int
-	if wait {
-		indices, err = mpi.Waitsome(context.Background(), of, nil, statuses)
-	} else {
-		indices, err = mpi.Testsome(of, nil, statuses)
-	}
-	if err != nil && !errors.Is(err, mpi.ErrInStatus) {
-		return err
 	}
 	to := a.statuses(4)
 	var failed error
-	for k, i := range indices {
-		failed = a.outcome(to, k, &statuses[k], statuses[k].Err, failed)
-		a.over(p, i, list[i], a.l.handleAt(p, i))
+	n := 0
+	for {
+		for i, r := range list {
+			if r == nil || !r.active() || !r.done() {
+				continue
+			}
+			st, err := r.finish()
+			failed = a.outcome(to, n, &st, err, failed)
+			a.over(p, i, r, a.l.handleAt(p, i))
+			where, err := a.where(3)
+			if err != nil {
+				return err
+			}
+			*(*int32)(unsafe.Add(where, 4*n)) = int32(i)
+			n++
+		}
+		if n > 0 || !wait {
+			break
+		}
+		await(list)
 	}
-	if e := a.setInt(2, len(indices)); e != nil {
-		return e
-	}
-	if e := a.setInts(3, indices); e != nil {
+	if e := a.setInt(2, n); e != nil {
 		return e
 	}
 	return failed
+}
+
+// free has the request go on by itself, if it is active.
+func (r *request) free() error {
+	switch {
+	case r.general != nil:
+		return r.general.free()
+	case r.begin != nil && !r.Active():
+		return nil
+	case r.send != mpi.Request{}:
+		if err := r.send.Free(); err != nil {
+			return err
+		}
+	}
+	return r.Free()
 }
 
 func (a *args) requestFree() error {
@@ -317,7 +410,7 @@ func (a *args) requestFree() error {
 		return errorf(mpi.ErrRequest, "the request is MPI_REQUEST_NULL")
 	}
 	a.comm = r.comm
-	if err := r.Free(); err != nil {
+	if err := r.free(); err != nil {
 		return err
 	}
 	a.l.requests.remove(h)
@@ -337,7 +430,13 @@ func (a *args) requestStatus() error {
 		return errorf(mpi.ErrRequest, "%#x is no request, or has been waited for", h)
 	}
 	a.comm = r.comm
+	if r.general != nil {
+		return a.generalStatus(r)
+	}
 	st, done, err := r.Peek()
+	if done = r.done(); !done {
+		err = nil
+	}
 	if e := a.setFlag(1, done); e != nil {
 		return e
 	}
@@ -360,6 +459,9 @@ func (a *args) cancel() error {
 		return errorf(mpi.ErrRequest, "the request is MPI_REQUEST_NULL")
 	}
 	a.comm = r.comm
+	if r.general != nil {
+		return codeError(a.l.back.GeneralCancel(r.general.cancel, r.general.extra, r.general.completed()))
+	}
 	return r.Cancel()
 }
 
@@ -380,7 +482,14 @@ func (a *args) startAt(p unsafe.Pointer, i int) error {
 		return errorf(mpi.ErrRequest, "the request is MPI_REQUEST_NULL")
 	}
 	a.comm = r.comm
-	return r.Start()
+	if r.begin == nil {
+		return r.Start()
+	}
+	if r.Active() {
+		return errorf(mpi.ErrRequest, "the request is active: wait for it before starting it again")
+	}
+	r.Request, err = r.begin()
+	return err
 }
 
 func (a *args) startall() error {

@@ -1,0 +1,85 @@
+package capi
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// general is a generalized request, which the program itself completes.
+type general struct {
+	l                           *Library
+	query, freed, cancel, extra unsafe.Pointer
+
+	once sync.Once
+	end  chan struct{}
+}
+
+var _ = add(map[string]implementation{
+	"Grequest_start":    (*args).generalStart,
+	"Grequest_complete": (*args).generalComplete,
+})
+
+// generalStart: query function, free function, cancel function, extra state, request.
+func (a *args) generalStart() error {
+	r, handle, err := a.l.requests.take()
+	if err != nil {
+		return err
+	}
+	r.general = &general{l: a.l, query: a.pointer(0), freed: a.pointer(1), cancel: a.pointer(2), extra: a.pointer(3), end: make(chan struct{})}
+	return a.setHandle(4, handle)
+}
+
+func (a *args) generalComplete() error {
+	r := a.l.requests.get(a.handle(0, kindRequest))
+	if r == nil || r.general == nil {
+		return errorf(mpi.ErrRequest, "the request is not one of MPI_Grequest_start")
+	}
+	r.general.once.Do(func() { close(r.general.end) })
+	return nil
+}
+
+func (g *general) completed() bool {
+	select {
+	case <-g.end:
+		return true
+	default:
+		return false
+	}
+}
+
+// finish waits until the program has completed the request, and asks it for the status.
+func (g *general) finish() (mpi.Status, error) {
+	<-g.end
+	st, err := g.status()
+	if e := g.free(); err == nil {
+		err = e
+	}
+	return st, err
+}
+
+func (g *general) status() (mpi.Status, error) {
+	status := make([]int64, (g.l.abi.status.size+7)/8)
+	p := unsafe.Pointer(unsafe.SliceData(status))
+	st := emptyStatus
+	g.l.setStatus(p, &st)
+	err := codeError(g.l.back.GeneralQuery(g.query, g.extra, p))
+	st = g.l.statusAt(p)
+	layout := &g.l.abi.status
+	st.Source, st.Tag = int(*(*int32)(unsafe.Add(p, layout.source))), int(*(*int32)(unsafe.Add(p, layout.tag)))
+	return st, err
+}
+
+func (g *general) free() error { return codeError(g.l.back.GeneralFree(g.freed, g.extra)) }
+
+// generalStatus is MPI_Request_get_status of a generalized request.
+func (a *args) generalStatus(r *request) error {
+	done := r.general.completed()
+	if err := a.setFlag(1, done); err != nil || !done {
+		return err
+	}
+	st, err := r.general.status()
+	a.status(2, &st)
+	return err
+}
