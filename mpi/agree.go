@@ -15,6 +15,8 @@ var errNumbers = errors.New("a member has used up the numbers of communicators: 
 const (
 	// tagMake is for Dup and Split, with the count of calls in the lower bits.
 	tagMake = collective.Tags + 1
+	// tagRound is for rounds, with the count of them in the lower bits.
+	tagRound = tagMake | tagMake>>1
 	// tagCreate is for Create, with the caller's tag in the lower bits.
 	tagCreate = 1 << 30
 )
@@ -54,15 +56,20 @@ func readBallot(b []byte) ballot {
 
 // run agrees on a number, and returns it with the ballots of all members.
 func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32, []ballot, error) {
+	return a.settle(ctx, len(a.members), a.exchange, n, color, key)
+}
+
+// settle is run with another way to exchange parts between so many members.
+func (a *agreement) settle(ctx context.Context, members int, exchange func(context.Context, []byte) ([]byte, error), n *numbers, color, key int) (uint32, []ballot, error) {
 	n.begin()
 	defer n.end()
 	for attempt := 0; ; attempt++ {
 		mine := ballot{proposal: n.propose(attempt), color: int64(color), key: int64(key)}
-		all, err := a.exchange(ctx, mine.append(nil))
+		all, err := exchange(ctx, mine.append(nil))
 		if err != nil {
 			return 0, nil, err
 		}
-		ballots := make([]ballot, len(a.members))
+		ballots := make([]ballot, members)
 		var number uint32
 		for i := range ballots {
 			ballots[i] = readBallot(all[i*ballotLen:])
@@ -75,11 +82,11 @@ func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32
 		if n.claim(number) {
 			claimed[0] = 1
 		}
-		if all, err = a.exchange(ctx, claimed); err != nil {
+		if all, err = exchange(ctx, claimed); err != nil {
 			return 0, nil, err
 		}
 		unanimous := true
-		for i := range a.members {
+		for i := range members {
 			unanimous = unanimous && all[i*len(claimed)] == 1
 		}
 		if unanimous {

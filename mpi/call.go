@@ -49,7 +49,7 @@ func (k *call) error(class Class, err error) error {
 }
 
 func (k *call) noRank(r int) error {
-	return k.failf(ErrRank, "there is no rank %d: %v has ranks 0 to %d", r, k.comm, k.comm.Size()-1)
+	return k.failf(ErrRank, "there is no rank %d: %v has ranks 0 to %d", r, k.comm, len(k.comm.members)-1)
 }
 
 // check refuses a communicator that cannot be used.

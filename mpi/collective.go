@@ -44,7 +44,7 @@ func newCollective[T Element](c *Comm, name string, kind coll.Collective, opts [
 
 func (c *Comm) collective(name string, kind coll.Collective, e element, opts []Option) *collectiveCall {
 	k := c.callf(name)
-	if err := k.check(); err != nil {
+	if err := k.checkIntra(); err != nil {
 		// post returns the error. Until then the call is described as one of a single rank.
 		x := &collectiveCall{call: k, elem: e, err: err}
 		x.dev.Call.Ranks = 1

@@ -20,7 +20,7 @@ type Comm struct {
 	number uint32
 	group  *Group
 	rank   int
-	// members has what a call needs of each rank of the communicator.
+	// members has what a call needs of each rank that messages go to.
 	members []member
 	// local gives the communicator's rank of a rank of the world, or Undefined.
 	local []int32
@@ -32,6 +32,8 @@ type Comm struct {
 	made atomic.Uint32
 	// broken is set when one of them has failed half way.
 	broken atomic.Bool
+	// rounds counts the calls that are a round.
+	rounds atomic.Uint32
 	// attributes are those of Keyvals.
 	attributes caching.Attributes[*Comm]
 	// topology is nil if there is none.
@@ -52,18 +54,23 @@ type member struct {
 
 // comm makes a communicator of group, which the calling rank is a member of.
 func (p *process) comm(number uint32, group *Group, name string) *Comm {
+	return p.reaching(number, group, group, name)
+}
+
+// reaching makes a communicator of group whose messages go to the ranks of others: the same group, or the remote one.
+func (p *process) reaching(number uint32, group, others *Group, name string) *Comm {
 	c := &Comm{p: p, number: number, group: group, rank: group.Rank(), name: name}
 	c.local = make([]int32, len(p.peers))
 	for i := range c.local {
 		c.local[i] = Undefined
 	}
-	c.members = make([]member, len(group.ranks))
-	for i, r := range group.ranks {
+	c.members = make([]member, len(others.ranks))
+	for i, r := range others.ranks {
 		c.local[r] = int32(i)
 		w := &p.peers[r]
 		c.members[i] = member{world: int32(r), limited: w.Words || w.SmallTags || w.NoEmpty}
 	}
-	c.turns.byOrder = len(c.worldOnly(group.ranks)) > 0
+	c.turns.byOrder = len(c.worldOnly(others.ranks)) > 0
 	return c
 }
 
@@ -99,10 +106,10 @@ func (c *Comm) PeerInfo(r int) (mpe.PeerInfo, error) {
 	if err := k.check(); err != nil {
 		return mpe.PeerInfo{}, err
 	}
-	if r < 0 || r >= c.Size() {
+	if r < 0 || r >= len(c.members) {
 		return mpe.PeerInfo{}, k.noRank(r)
 	}
-	return c.p.peers[c.group.ranks[r]], nil
+	return c.p.peers[c.members[r].world], nil
 }
 
 // Compare returns Ident for the same communicator, Congruent for one of the same
@@ -115,7 +122,10 @@ func (c *Comm) Compare(other *Comm) Comparison {
 	if c == nil || other == nil || c.p != other.p {
 		return Unequal
 	}
-	if r := c.group.Compare(other.group); r != Ident {
+	if (c.remote == nil) != (other.remote == nil) {
+		return Unequal
+	}
+	if r := max(c.group.Compare(other.group), c.remote.Compare(other.remote)); r != Ident {
 		return r
 	}
 	return Congruent

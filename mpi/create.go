@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,7 +20,7 @@ func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.duplicate("Dup", c.p.comm(number, c.group, ""))
+	return c.duplicate("Dup", c.like(number))
 }
 
 // Split returns a communicator of each set of ranks that give the same color,
@@ -42,18 +41,10 @@ func (c *Comm) split(ctx context.Context, op string, color, key int) (*Comm, err
 	if err != nil || color == Undefined {
 		return nil, err
 	}
-	var chosen []int // ranks of c
-	for i, v := range ballots {
-		if v.color == int64(color) {
-			chosen = append(chosen, i)
-		}
+	if c.remote != nil {
+		return c.interSplit(number, ballots, int64(color)), nil
 	}
-	slices.SortStableFunc(chosen, func(a, b int) int { return cmp.Compare(ballots[a].key, ballots[b].key) })
-	g := &Group{self: c.group.self}
-	for _, r := range chosen {
-		g.ranks = append(g.ranks, c.group.ranks[r])
-	}
-	return c.p.comm(number, g, ""), nil
+	return c.p.comm(number, c.group.colored(ballots, int64(color)), ""), nil
 }
 
 // MaxCreateTag is the largest tag of Create: one bit of a tag is the library's.
@@ -69,7 +60,7 @@ const MaxCreateTag = tagCreate - 1
 func (c *Comm) Create(ctx context.Context, group *Group, tag int) (*Comm, error) {
 	k := c.callf("Create")
 	k.tag = tag
-	if err := k.check(); err != nil {
+	if err := k.checkIntra(); err != nil {
 		return nil, err
 	}
 	if tag < 0 || tag > MaxCreateTag {
@@ -103,8 +94,7 @@ func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []
 	if c.broken.Load() {
 		return 0, nil, k.failf(ErrComm, "an earlier Dup or Split of it has failed half way, so that its members may disagree on which call this is: use Create with a tag of its own")
 	}
-	tag := tagMake | int(c.made.Add(1)%tagMake)
-	a := c.agreement(k, c.group.ranks, tag)
+	a := c.agreement(k, c.both(), c.makeTag())
 	if err := a.check(); err != nil {
 		return 0, nil, err
 	}
@@ -114,6 +104,9 @@ func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []
 	}
 	return number, ballots, err
 }
+
+// makeTag is the tag of the next agreement.
+func (c *Comm) makeTag() int { return tagMake | int(c.made.Add(1)%(tagMake>>1)) }
 
 func (c *Comm) agreement(k call, members []int, tag int) *agreement {
 	return &agreement{

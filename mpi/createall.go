@@ -10,10 +10,13 @@ import (
 // CreateAll is Create that all members of c call, with groups that are the same or have no rank in common, and which may be
 // empty (MPI_Comm_create, section 7.4.2). A rank that is not in its group gets nil. The error is ErrGroup for a
 // group with ranks that c has not, or whose members gave another one. It is a call like Split, and needs the same of c.
+//
+// In an intercommunicator all ranks of a side give the same group, of ranks of theirs, and the result is an intercommunicator; it is nil if one of
+// the groups is empty.
 func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	const op = "CreateAll"
 	k := c.callf(op)
-	if err := k.checkIntra(); err != nil {
+	if err := k.check(); err != nil {
 		return nil, err
 	}
 	color, key, err := k.part(group, c.group)
@@ -23,6 +26,9 @@ func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	number, ballots, err := c.agree(ctx, op, color, key)
 	if err != nil || color == Undefined {
 		return nil, err
+	}
+	if c.remote != nil {
+		return c.interSplit(number, ballots, int64(color)), nil
 	}
 	for i, r := range group.ranks {
 		if v := ballots[c.local[r]]; v.color != int64(color) || v.key != int64(i) {
@@ -40,8 +46,11 @@ func (k *call) part(group, of *Group) (color, key int, err error) {
 			return 0, 0, k.failf(ErrGroup, "rank %d of the world is in the group, but not in %v", r, k.comm)
 		}
 	}
-	if key = group.Rank(); key == Undefined {
+	switch key = group.Rank(); {
+	case key == Undefined:
 		return Undefined, 0, nil
+	case k.comm.remote != nil:
+		return 0, key, nil // there is one group on each side
 	}
 	return group.ranks[0], key, nil
 }

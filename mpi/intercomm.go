@@ -1,5 +1,241 @@
 package mpi
 
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// IntercommCreate returns an intercommunicator of the ranks of c and those of another communicator that has none of them
+// (MPI_Intercomm_create, section 7.6.2). All members of both call it: with the rank of a leader in their own communicator; the leaders also with a
+// communicator peer that both are in, the rank of the other leader there, and the same tag, 0 to MaxCreateTag, which other ranks need
+// not give.
+//
+// Ranks that point-to-point calls name are those of the remote group, and so is the source in a status. Size, Rank and Group are those of the local
+// group. Collective calls are those whose names begin with Inter; Dup, Split, CreateAll and Merge make communicators of it.
+//
+// The error is ErrRank for a leader that there is not, ErrGroup for groups that have a rank in common, and ErrComm if the wire of a member
+// carries no communicators. When one rank fails, others may wait until their contexts end.
+func (c *Comm) IntercommCreate(ctx context.Context, leader int, peer *Comm, remoteLeader, tag int) (*Comm, error) {
+	k := c.callf("IntercommCreate")
+	if err := k.checkIntra(); err != nil {
+		return nil, err
+	}
+	if leader < 0 || leader >= c.Size() {
+		return nil, k.noRank(leader)
+	}
+	a := c.agreement(k, c.group.ranks, c.makeTag())
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	x := &introduction{agreement: a, leader: leader}
+	var failed error
+	if c.rank == leader {
+		if failed = x.approach(peer, remoteLeader, tag); failed == nil {
+			failed = x.exchangeGroups(ctx)
+		}
+	}
+	if err := x.spreadGroup(ctx, failed); err != nil {
+		return nil, err
+	}
+	remote := &Group{ranks: x.remote, self: c.group.self}
+	if err := c.reaches(&k, remote); err != nil {
+		return nil, err
+	}
+	number, _, err := a.settle(ctx, c.Size()+len(x.remote), x.exchange, &c.p.numbers, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	return c.p.intercomm(number, c.group, remote), nil
+}
+
+// reaches refuses a remote group that is none.
+func (c *Comm) reaches(k *call, remote *Group) error {
+	seen := make(map[int]bool, remote.Size())
+	for _, r := range remote.ranks {
+		if r < 0 || r >= len(c.local) || seen[r] {
+			return k.failf(ErrIntern, "the other leader's group is %v: not all members made the same call", remote.ranks)
+		}
+		if c.local[r] != Undefined {
+			return k.failf(ErrGroup, "rank %d of the world is in both groups", r)
+		}
+		seen[r] = true
+	}
+	if bad := c.worldOnly(remote.ranks); len(bad) > 0 {
+		return k.failf(ErrComm, "the wire to rank %d of the world carries no communicators: leave it out of the other group", bad[0])
+	}
+	return nil
+}
+
+func (p *process) intercomm(number uint32, local, remote *Group) *Comm {
+	c := p.reaching(number, local, remote, "")
+	c.remote = remote
+	return c
+}
+
+// like is a communicator of the same groups.
+func (c *Comm) like(number uint32) *Comm {
+	if c.remote == nil {
+		return c.p.comm(number, c.group, "")
+	}
+	return c.p.intercomm(number, c.group, c.remote)
+}
+
+// both are the ranks of the world that make a communicator of c: those of both groups of an intercommunicator, in the same
+// order on both sides.
+func (c *Comm) both() []int {
+	switch {
+	case c.remote == nil:
+		return c.group.ranks
+	case c.isFirst():
+		return slices.Concat(c.group.ranks, c.remote.ranks)
+	}
+	return slices.Concat(c.remote.ranks, c.group.ranks)
+}
+
+// isFirst reports whether the local group of an intercommunicator is the first of the two, as both sides count them.
+func (c *Comm) isFirst() bool { return c.group.ranks[0] < c.remote.ranks[0] }
+
+// introduction is how the members of two communicators come to know each other.
+type introduction struct {
+	*agreement
+	leader int // index of the local leader
+	// peer, remoteLeader and tag are where the local leader finds the other one.
+	peer         uint32
+	remoteLeader int // rank of the world
+	peerTag      int
+	remote       []int // ranks of the world
+}
+
+// approach checks how the leader finds the other one.
+func (x *introduction) approach(peer *Comm, remoteLeader, tag int) error {
+	k := &x.call
+	p := peer.callf(k.op)
+	switch err := p.check(); {
+	case err != nil:
+		return err
+	case remoteLeader < 0 || remoteLeader >= len(peer.members):
+		return p.noRank(remoteLeader)
+	case tag < 0 || tag > MaxCreateTag:
+		return k.failf(ErrTag, "the tag is %d: it is 0 to %d", tag, MaxCreateTag)
+	}
+	x.peer, x.remoteLeader, x.peerTag = peer.number|internal, int(peer.members[remoteLeader].world), tagCreate|tag
+	return nil
+}
+
+// swap has the leaders exchange messages.
+func (x *introduction) swap(ctx context.Context, send, recv []byte) error {
+	to := mpe.Operation{Kind: mpe.OpRecv, Peer: x.remoteLeader, Tag: x.peerTag, Comm: x.peer, Buf: recv}
+	from := to
+	from.Kind, from.Buf = mpe.OpSend, send
+	return x.all(ctx, to, from)
+}
+
+// exchangeGroups has the leaders exchange their groups.
+func (x *introduction) exchangeGroups(ctx context.Context) error {
+	var n, m [4]byte
+	binary.LittleEndian.PutUint32(n[:], uint32(len(x.members)))
+	if err := x.swap(ctx, n[:], m[:]); err != nil {
+		return err
+	}
+	size := binary.LittleEndian.Uint32(m[:])
+	if size == 0 || int64(size) > int64(x.dev.Size()) {
+		return x.call.failf(ErrIntern, "the other leader's group has %d ranks: not all members made the same call", size)
+	}
+	mine, theirs := make([]byte, 0, 4*len(x.members)), make([]byte, 4*size)
+	for _, r := range x.members {
+		mine = binary.LittleEndian.AppendUint32(mine, uint32(r))
+	}
+	if err := x.swap(ctx, mine, theirs); err != nil {
+		return err
+	}
+	x.remote = ranksIn(theirs)
+	return nil
+}
+
+func ranksIn(b []byte) []int {
+	ranks := make([]int, len(b)/4)
+	for i := range ranks {
+		ranks[i] = int(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return ranks
+}
+
+// spreadGroup gives the members the remote group that the leader has got, or that it has failed.
+func (x *introduction) spreadGroup(ctx context.Context, failed error) error {
+	var n [4]byte
+	binary.LittleEndian.PutUint32(n[:], uint32(len(x.remote)))
+	if err := x.spread(ctx, n[:]); err != nil || failed != nil {
+		return cmp.Or(failed, err)
+	}
+	size := binary.LittleEndian.Uint32(n[:])
+	if size == 0 {
+		return x.call.failf(ErrOther, "the leader, rank %d, has failed: its error says why", x.leader)
+	}
+	if int64(size) > int64(x.dev.Size()) {
+		return x.call.failf(ErrIntern, "the leader says that the other group has %d ranks", size)
+	}
+	list := make([]byte, 0, 4*size)
+	for _, r := range x.remote {
+		list = binary.LittleEndian.AppendUint32(list, uint32(r))
+	}
+	list = list[:4*size]
+	if err := x.spread(ctx, list); err != nil {
+		return err
+	}
+	x.remote = ranksIn(list)
+	return nil
+}
+
+// spread gives all local members what the leader has.
+func (x *introduction) spread(ctx context.Context, b []byte) error {
+	if x.me != x.leader {
+		return x.all(ctx, x.operation(mpe.OpRecv, x.leader, b))
+	}
+	var to []mpe.Operation
+	for i := range x.members {
+		if i != x.me {
+			to = append(to, x.operation(mpe.OpSendSync, i, b))
+		}
+	}
+	return x.all(ctx, to...)
+}
+
+// exchange gives every member of both groups the parts of all: the local ones first.
+func (x *introduction) exchange(ctx context.Context, part []byte) ([]byte, error) {
+	local, err := x.agreement.exchange(ctx, part)
+	if err != nil {
+		return nil, err
+	}
+	remote := make([]byte, len(part)*len(x.remote))
+	if x.me == x.leader {
+		if err := x.swap(ctx, local, remote); err != nil {
+			return nil, err
+		}
+	}
+	if err := x.spread(ctx, remote); err != nil {
+		return nil, err
+	}
+	return append(local, remote...), nil
+}
+
+// IsInter reports whether c is an intercommunicator (MPI_Comm_test_inter).
+func (c *Comm) IsInter() bool { return c != nil && c.remote != nil }
+
+// RemoteGroup returns the remote group of an intercommunicator (MPI_Comm_remote_group), and nil for other communicators.
+func (c *Comm) RemoteGroup() *Group {
+	if c == nil {
+		return nil
+	}
+	return c.remote
+}
+
+// RemoteSize returns the number of ranks of the remote group (MPI_Comm_remote_size): 0 if there is none.
+func (c *Comm) RemoteSize() int { return c.RemoteGroup().Size() }
+
 // checkIntra refuses what check does, and an intercommunicator.
 func (k *call) checkIntra() error {
 	if err := k.check(); err != nil {
@@ -9,4 +245,86 @@ func (k *call) checkIntra() error {
 		return k.failf(ErrComm, "%v is an intercommunicator: the call is for one with a single group", k.comm)
 	}
 	return nil
+}
+
+// checkInter refuses what check does, and any other communicator.
+func (k *call) checkInter() error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	if k.comm.remote == nil {
+		return k.failf(ErrComm, "%v is no intercommunicator", k.comm)
+	}
+	return nil
+}
+
+// Merge returns a communicator of the ranks of both groups of an intercommunicator (MPI_Intercomm_merge, section 7.6.3): those with high come
+// behind the others. If all give the same, either group may be the first. All members of both groups call it, those of a group with the same
+// high, or the error is ErrArg. It is a call like Dup.
+func (c *Comm) Merge(ctx context.Context, high bool) (*Comm, error) {
+	const op = "Merge"
+	k := c.callf(op)
+	if err := k.checkInter(); err != nil {
+		return nil, err
+	}
+	color := 0
+	if high {
+		color = 1
+	}
+	number, ballots, err := c.agree(ctx, op, color, 0)
+	if err != nil {
+		return nil, err
+	}
+	first, second := c.group, c.remote
+	if !c.isFirst() {
+		first, second = second, first
+	}
+	n := first.Size()
+	for i, v := range ballots {
+		of := ballots[0]
+		if i >= n {
+			of = ballots[n]
+		}
+		if v.color != of.color {
+			return nil, k.failf(ErrArg, "the ranks of a group do not agree on whether they are the high ones")
+		}
+	}
+	if ballots[0].color > ballots[n].color {
+		first, second = second, first
+	}
+	return c.p.comm(number, first.Union(second), ""), nil
+}
+
+// interSplit is Split of both groups of an intercommunicator. A color that one of them has not gives nil.
+func (c *Comm) interSplit(number uint32, ballots []ballot, color int64) *Comm {
+	local, remote := c.sides(ballots)
+	mine, theirs := c.group.colored(local, color), c.remote.colored(remote, color)
+	if theirs.Size() == 0 {
+		return nil
+	}
+	return c.p.intercomm(number, mine, theirs)
+}
+
+// sides are the ballots of both groups.
+func (c *Comm) sides(ballots []ballot) (local, remote []ballot) {
+	if c.isFirst() {
+		return ballots[:c.Size()], ballots[c.Size():]
+	}
+	return ballots[c.RemoteSize():], ballots[:c.RemoteSize()]
+}
+
+// colored is the group of the ranks whose ballots have a color, in the order of their keys.
+func (g *Group) colored(ballots []ballot, color int64) *Group {
+	var chosen []int
+	for i, v := range ballots {
+		if v.color == color {
+			chosen = append(chosen, i)
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b int) int { return cmp.Compare(ballots[a].key, ballots[b].key) })
+	part := &Group{self: g.self}
+	for _, i := range chosen {
+		part.ranks = append(part.ranks, g.ranks[i])
+	}
+	return part
 }

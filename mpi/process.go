@@ -24,9 +24,9 @@ type process struct {
 	selfOnce sync.Once
 	self     *Comm
 
-	// cores, copies, collectives and scattered are memory to be used again: *core of
-	// requests, *[]byte of SendrecvReplace, *collectiveCall and *scattered.
-	cores, copies, collectives, scattered sync.Pool
+	// cores, copies, collectives, scattered and rounds are memory to be used again: *core of
+	// requests, *[]byte of SendrecvReplace, *collectiveCall, *scattered and *round.
+	cores, copies, collectives, scattered, rounds sync.Pool
 }
 
 // New returns a device's world communicator: all ranks of the cluster, numbered

@@ -1,0 +1,464 @@
+package mpi
+
+import (
+	"context"
+)
+
+// Root instead of a rank is what the root of a collective call on an intercommunicator gives (MPI_ROOT). The other ranks of its
+// group give ProcNull, and those of the other group the root's rank.
+const Root = -3
+
+// The collective calls on intercommunicators (section 6.2.3) exchange data between both groups. All members of both
+// groups make them, in the same order. Buffers are as those of the methods without Inter, but that blocks are those of the
+// remote group's ranks, and there is none in place. A buffer that means nothing on a rank may be the zero value.
+//
+// All messages of a call are under way at once, from each rank to each that needs what it has: that is simple, not fast. The result of a
+// reduction has been combined in the order of ranks, so that all get the same bits. A rank whose call fails does not
+// notify the others, which wait until their contexts end.
+
+// InterBarrier returns when all ranks of the remote group have called it.
+func (c *Comm) InterBarrier(ctx context.Context) error { return c.interBarrier("InterBarrier").wait(ctx) }
+
+// InterIbarrier starts InterBarrier and returns.
+func (c *Comm) InterIbarrier() (Request, error) { return c.interBarrier("InterIbarrier").start() }
+
+// InterBcast gives the ranks of the group without the root what the root has.
+func (c *Comm) InterBcast(ctx context.Context, b Buffer, root int) error {
+	return c.interBcast("InterBcast", &b, root).wait(ctx)
+}
+
+// InterIbcast starts InterBcast and returns.
+func (c *Comm) InterIbcast(b Buffer, root int) (Request, error) {
+	return c.interBcast("InterIbcast", &b, root).start()
+}
+
+// InterGather gives the root, in the order of ranks, what the ranks of the other group have in send.
+func (c *Comm) InterGather(ctx context.Context, send, recv Buffer, root int) error {
+	return c.interGather("InterGather", &send, &recv, nil, root).wait(ctx)
+}
+
+// InterIgather starts InterGather and returns.
+func (c *Comm) InterIgather(send, recv Buffer, root int) (Request, error) {
+	return c.interGather("InterIgather", &send, &recv, nil, root).start()
+}
+
+// InterGatherv is InterGather of blocks that may be of different lengths.
+func (c *Comm) InterGatherv(ctx context.Context, send Buffer, recv Blocks, root int) error {
+	return c.interGather("InterGatherv", &send, nil, &recv, root).wait(ctx)
+}
+
+// InterIgatherv starts InterGatherv and returns.
+func (c *Comm) InterIgatherv(send Buffer, recv Blocks, root int) (Request, error) {
+	return c.interGather("InterIgatherv", &send, nil, &recv, root).start()
+}
+
+// InterScatter gives each rank of the other group its block of what the root has in send.
+func (c *Comm) InterScatter(ctx context.Context, send, recv Buffer, root int) error {
+	return c.interScatter("InterScatter", &send, nil, &recv, root).wait(ctx)
+}
+
+// InterIscatter starts InterScatter and returns.
+func (c *Comm) InterIscatter(send, recv Buffer, root int) (Request, error) {
+	return c.interScatter("InterIscatter", &send, nil, &recv, root).start()
+}
+
+// InterScatterv is InterScatter of blocks that may be of different lengths.
+func (c *Comm) InterScatterv(ctx context.Context, send Blocks, recv Buffer, root int) error {
+	return c.interScatter("InterScatterv", nil, &send, &recv, root).wait(ctx)
+}
+
+// InterIscatterv starts InterScatterv and returns.
+func (c *Comm) InterIscatterv(send Blocks, recv Buffer, root int) (Request, error) {
+	return c.interScatter("InterIscatterv", nil, &send, &recv, root).start()
+}
+
+// InterAllgather gives each rank, in the order of ranks, what those of the other group have in send. The two groups may have blocks of
+// different lengths, which may be 0.
+func (c *Comm) InterAllgather(ctx context.Context, send, recv Buffer) error {
+	return c.interAllgather("InterAllgather", &send, &recv, nil).wait(ctx)
+}
+
+// InterIallgather starts InterAllgather and returns.
+func (c *Comm) InterIallgather(send, recv Buffer) (Request, error) {
+	return c.interAllgather("InterIallgather", &send, &recv, nil).start()
+}
+
+// InterAllgatherv is InterAllgather of blocks that may be of different lengths.
+func (c *Comm) InterAllgatherv(ctx context.Context, send Buffer, recv Blocks) error {
+	return c.interAllgather("InterAllgatherv", &send, nil, &recv).wait(ctx)
+}
+
+// InterIallgatherv starts InterAllgatherv and returns.
+func (c *Comm) InterIallgatherv(send Buffer, recv Blocks) (Request, error) {
+	return c.interAllgather("InterIallgatherv", &send, nil, &recv).start()
+}
+
+// InterAlltoall gives each rank a block of what each rank of the other group has in send.
+func (c *Comm) InterAlltoall(ctx context.Context, send, recv Buffer) error {
+	return c.interAlltoall("InterAlltoall", &send, &recv).wait(ctx)
+}
+
+// InterIalltoall starts InterAlltoall and returns.
+func (c *Comm) InterIalltoall(send, recv Buffer) (Request, error) {
+	return c.interAlltoall("InterIalltoall", &send, &recv).start()
+}
+
+// InterAlltoallv is InterAlltoall of blocks that may be of different lengths, and of different datatypes (MPI_Alltoallw).
+func (c *Comm) InterAlltoallv(ctx context.Context, send, recv Blocks) error {
+	return c.interAlltoallv("InterAlltoallv", &send, &recv).wait(ctx)
+}
+
+// InterIalltoallv starts InterAlltoallv and returns.
+func (c *Comm) InterIalltoallv(send, recv Blocks) (Request, error) {
+	return c.interAlltoallv("InterIalltoallv", &send, &recv).start()
+}
+
+// InterReduce combines what the ranks of the other group have in send into recv of the root.
+func (c *Comm) InterReduce(ctx context.Context, send, recv Buffer, op Op, root int) error {
+	return c.interReduce("InterReduce", &send, &recv, op, root).wait(ctx)
+}
+
+// InterIreduce starts InterReduce and returns.
+func (c *Comm) InterIreduce(send, recv Buffer, op Op, root int) (Request, error) {
+	return c.interReduce("InterIreduce", &send, &recv, op, root).start()
+}
+
+// InterAllreduce combines what the ranks of the other group have in send into recv. All buffers are of the same length.
+func (c *Comm) InterAllreduce(ctx context.Context, send, recv Buffer, op Op) error {
+	return c.interAllreduce("InterAllreduce", &send, &recv, op).wait(ctx)
+}
+
+// InterIallreduce starts InterAllreduce and returns.
+func (c *Comm) InterIallreduce(send, recv Buffer, op Op) (Request, error) {
+	return c.interAllreduce("InterIallreduce", &send, &recv, op).start()
+}
+
+// InterReduceScatter combines what the ranks of the other group have in send, and gives counts[i] elements of the result to rank i of
+// this group, one block after another. The counts of both groups add up to the length of send.
+func (c *Comm) InterReduceScatter(ctx context.Context, send, recv Buffer, counts []int, op Op) error {
+	return c.interReduceScatter("InterReduceScatter", &send, &recv, counts, op).wait(ctx)
+}
+
+// InterIreduceScatter starts InterReduceScatter and returns. counts is the caller's again at once.
+func (c *Comm) InterIreduceScatter(send, recv Buffer, counts []int, op Op) (Request, error) {
+	return c.interReduceScatter("InterIreduceScatter", &send, &recv, counts, op).start()
+}
+
+// InterReduceScatterBlock is InterReduceScatter of blocks that all are as long as recv.
+func (c *Comm) InterReduceScatterBlock(ctx context.Context, send, recv Buffer, op Op) error {
+	return c.interReduceScatterBlock("InterReduceScatterBlock", &send, &recv, op).wait(ctx)
+}
+
+// InterIreduceScatterBlock starts InterReduceScatterBlock and returns.
+func (c *Comm) InterIreduceScatterBlock(send, recv Buffer, op Op) (Request, error) {
+	return c.interReduceScatterBlock("InterIreduceScatterBlock", &send, &recv, op).start()
+}
+
+func (c *Comm) interRound(name string, e element) (*collectiveCall, *round) {
+	x, o := c.pairwise(name, e, (*call).checkInter)
+	if x.err == nil {
+		x.dev.Call.Ranks = len(c.members)
+	}
+	return x, o
+}
+
+// interRoot checks a root. The caller is the root if it is Root, and has no part if it is ProcNull.
+func (x *collectiveCall) interRoot(root int) {
+	if x.err == nil && root != Root && root != ProcNull && (root < 0 || root >= len(x.call.comm.members)) {
+		x.refuse(ErrRoot, "there is no rank %d in the remote group: give one of 0 to %d, Root or ProcNull", root, len(x.call.comm.members)-1)
+	}
+}
+
+// sendAll sends the same to all of the remote group.
+func (o *round) sendAll(b []byte) {
+	for i := range o.x.call.comm.members {
+		o.send(i, b)
+	}
+}
+
+// recvAll receives blocks of one length from all of the remote group.
+func (o *round) recvAll(all []byte) {
+	n := len(o.x.call.comm.members)
+	for i := range n {
+		o.recv(i, nth(all, i, n))
+	}
+}
+
+// nth is block i of n blocks of one length.
+func nth(all []byte, i, n int) []byte {
+	size := len(all) / n
+	return all[i*size : (i+1)*size]
+}
+
+// equalBlocks refuses a buffer that is no n blocks of one length.
+func (x *collectiveCall) equalBlocks(name string, all []byte, n int) {
+	if x.err == nil && (n == 0 && len(all) > 0 || n > 0 && len(all)%(n*x.elem.size) != 0) {
+		x.refuse(ErrCount, "%s has %d elements, which are no blocks of one length for %d ranks", name, x.count(all), n)
+	}
+}
+
+func (c *Comm) interBarrier(name string) *round {
+	_, o := c.interRound(name, element{size: 1})
+	if o.begin() {
+		for i := range c.members {
+			o.recv(i, nil)
+		}
+		o.sendAll(nil)
+	}
+	return o
+}
+
+func (c *Comm) interBcast(name string, b *Buffer, root int) *round {
+	x, o := c.interRound(name, typedBy(b.of, nil))
+	x.interRoot(root)
+	var buf []byte
+	if root != ProcNull {
+		buf = x.contents(b, root == Root, root != Root)
+	}
+	if o.begin() {
+		if root == Root {
+			o.sendAll(buf)
+		} else {
+			o.recv(root, buf)
+		}
+	}
+	return o
+}
+
+func (c *Comm) interGather(name string, send, recv *Buffer, blocks *Blocks, root int) *round {
+	e := typedBy(send.of, nil)
+	if root == Root {
+		e = receivedAs(recv, blocks)
+	}
+	x, o := c.interRound(name, e)
+	x.interRoot(root)
+	if root == Root {
+		return x.collectFrom(o, recv, blocks)
+	}
+	var buf []byte
+	if root != ProcNull {
+		buf = x.contents(send, true, false)
+	}
+	if o.begin() {
+		o.send(root, buf)
+	}
+	return o
+}
+
+// receivedAs is the element of a buffer, or of blocks.
+func receivedAs(b *Buffer, blocks *Blocks) element {
+	if blocks != nil {
+		return typedBy(blocks.first(), nil)
+	}
+	return typedBy(b.of, nil)
+}
+
+// collectFrom receives a block of each rank of the remote group.
+func (x *collectiveCall) collectFrom(o *round, recv *Buffer, blocks *Blocks) *round {
+	if blocks != nil {
+		all, l := x.blocks("recv", blocks, false, true)
+		if o.begin() {
+			for i, n := range l.Sizes {
+				o.recv(i, part(all, l.Offsets[i], n))
+			}
+		}
+		return o
+	}
+	all := x.contents(recv, false, true)
+	x.equalBlocks("recv", all, x.dev.Call.Ranks)
+	if o.begin() {
+		o.recvAll(all)
+	}
+	return o
+}
+
+// part is n bytes of a buffer, none of which are anywhere.
+func part(all []byte, at, n int) []byte {
+	if n == 0 {
+		return nil
+	}
+	return all[at : at+n]
+}
+
+func (c *Comm) interScatter(name string, send *Buffer, blocks *Blocks, recv *Buffer, root int) *round {
+	e := typedBy(recv.of, nil)
+	if root == Root {
+		e = receivedAs(send, blocks)
+	}
+	x, o := c.interRound(name, e)
+	x.interRoot(root)
+	switch {
+	case root == ProcNull:
+		o.begin()
+	case root != Root:
+		buf := x.contents(recv, false, true)
+		if o.begin() {
+			o.recv(root, buf)
+		}
+	case blocks != nil:
+		all, l := x.blocks("send", blocks, true, false)
+		if o.begin() {
+			for i, n := range l.Sizes {
+				o.send(i, part(all, l.Offsets[i], n))
+			}
+		}
+	default:
+		all := x.contents(send, true, false)
+		x.equalBlocks("send", all, len(c.ranks()))
+		if o.begin() {
+			for i := range c.members {
+				o.send(i, nth(all, i, len(c.members)))
+			}
+		}
+	}
+	return o
+}
+
+// ranks are those that messages go to; there are none without a communicator.
+func (c *Comm) ranks() []member {
+	if c == nil {
+		return nil
+	}
+	return c.members
+}
+
+func (c *Comm) interAllgather(name string, send, recv *Buffer, blocks *Blocks) *round {
+	e := typedBy(send.of, nil)
+	if send.of == nil {
+		e = receivedAs(recv, blocks)
+	}
+	x, o := c.interRound(name, e)
+	mine := x.contents(send, true, false)
+	x.collectFrom(o, recv, blocks)
+	if x.err == nil {
+		o.sendAll(mine)
+	}
+	return o
+}
+
+func (c *Comm) interAlltoall(name string, send, recv *Buffer) *round {
+	x, o := c.interRound(name, typedBy(send.of, recv.of))
+	from, to := x.contents(send, true, false), x.contents(recv, false, true)
+	n := len(c.ranks())
+	x.equalBlocks("send", from, n)
+	x.equalBlocks("recv", to, n)
+	if o.begin() {
+		o.recvAll(to)
+		for i := range n {
+			o.send(i, nth(from, i, n))
+		}
+	}
+	return o
+}
+
+func (c *Comm) interAlltoallv(name string, send, recv *Blocks) *round {
+	x, o := c.interRound(name, typedBy(send.first(), recv.first()))
+	from, out := x.blocks("send", send, true, false)
+	to, in := x.blocks("recv", recv, false, true)
+	if o.begin() {
+		for i, n := range in.Sizes {
+			o.recv(i, part(to, in.Offsets[i], n))
+		}
+		for i, n := range out.Sizes {
+			o.send(i, part(from, out.Offsets[i], n))
+		}
+	}
+	return o
+}
+
+func (c *Comm) interReduce(name string, send, recv *Buffer, op Op, root int) *round {
+	of := send
+	if root == Root {
+		of = recv
+	}
+	x, o := c.interRound(name, typedBy(of.of, nil))
+	x.interRoot(root)
+	switch root {
+	case ProcNull:
+		o.begin()
+	case Root:
+		x.operation(x.typedOperation(op, of, of))
+		o.combined(x.contents(recv, false, true), 0, 0)
+	default:
+		x.operation(x.typedOperation(op, of, of))
+		if buf := x.contents(send, true, false); o.begin() {
+			o.send(root, buf)
+		}
+	}
+	return o
+}
+
+// combined receives a vector of each rank of the remote group, of which what is between skip and rest becomes into.
+func (o *round) combined(into []byte, skip, rest int) {
+	if !o.begin() {
+		return
+	}
+	n := len(o.x.call.comm.members)
+	o.blocks = grown(o.blocks, n*(skip+len(into)+rest))
+	o.combine, o.into, o.skip = true, into, skip
+	o.recvAll(o.blocks)
+}
+
+func (c *Comm) interAllreduce(name string, send, recv *Buffer, op Op) *round {
+	x, o := c.interRound(name, typedBy(send.of, recv.of))
+	x.operation(x.typedOperation(op, send, recv))
+	from, to := x.contents(send, true, false), x.contents(recv, false, true)
+	if x.err == nil && len(from) != len(to) {
+		x.refuse(ErrCount, "send has %d elements and recv %d: they must have as many", x.count(from), x.count(to))
+	}
+	o.combined(to, 0, 0)
+	if x.err == nil {
+		o.sendAll(from)
+	}
+	return o
+}
+
+func (c *Comm) interReduceScatter(name string, send, recv *Buffer, counts []int, op Op) *round {
+	x, o := c.interRound(name, typedBy(send.of, recv.of))
+	x.operation(x.typedOperation(op, send, recv))
+	from, to := x.contents(send, true, false), x.contents(recv, false, true)
+	if x.err == nil && len(counts) != c.Size() {
+		x.refuse(ErrCount, "there are %d counts for %d ranks", len(counts), c.Size())
+	}
+	skip, sum := 0, 0
+	for i, n := range counts {
+		if x.err != nil {
+			break
+		}
+		if n < 0 || n > x.count(from)-sum {
+			x.refuse(ErrCount, "the block of rank %d has %d elements, and send %d in all", i, n, x.count(from))
+			break
+		}
+		if i == c.rank {
+			skip = sum * x.elem.size
+		}
+		sum += n
+	}
+	if x.err == nil && (sum != x.count(from) || counts[c.rank]*x.elem.size != len(to)) {
+		x.refuse(ErrCount, "send has %d elements and recv %d, and the counts are %v", x.count(from), x.count(to), counts)
+	}
+	return x.scatterCombined(o, from, to, skip)
+}
+
+func (c *Comm) interReduceScatterBlock(name string, send, recv *Buffer, op Op) *round {
+	x, o := c.interRound(name, typedBy(send.of, recv.of))
+	x.operation(x.typedOperation(op, send, recv))
+	from, to := x.contents(send, true, false), x.contents(recv, false, true)
+	if x.err == nil && len(from) != len(to)*c.Size() {
+		x.refuse(ErrCount, "send has %d elements: %d ranks get %d each", x.count(from), c.Size(), x.count(to))
+	}
+	skip := 0
+	if x.err == nil {
+		skip = c.rank * len(to)
+	}
+	return x.scatterCombined(o, from, to, skip)
+}
+
+// scatterCombined has each rank get all vectors of the other group, as that does not know the blocks of this one.
+func (x *collectiveCall) scatterCombined(o *round, from, to []byte, skip int) *round {
+	o.combined(to, skip, len(from)-skip-len(to))
+	if x.err == nil {
+		o.sendAll(from)
+	}
+	return o
+}
