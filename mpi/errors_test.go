@@ -215,7 +215,7 @@ func TestClasses(t *testing.T) {
 		}
 	}
 	for c := range Class(len(classNames)) {
-		if classNames[c][0] == "" || classNames[c][1] == "" || ClassOf(c) != c {
+		if named := c <= ErrPending || c == ErrKeyval; (classNames[c][0] != "") != named || (classNames[c][1] != "") != named || ClassOf(c) != c {
 			t.Errorf("class %d: %v is %v", c, c, ClassOf(c))
 		}
 	}
