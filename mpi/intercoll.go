@@ -17,7 +17,9 @@ const Root = -3
 // notify the others, which wait until their contexts end.
 
 // InterBarrier returns when all ranks of the remote group have called it.
-func (c *Comm) InterBarrier(ctx context.Context) error { return c.interBarrier("InterBarrier").wait(ctx) }
+func (c *Comm) InterBarrier(ctx context.Context) error {
+	return c.interBarrier("InterBarrier").wait(ctx)
+}
 
 // InterIbarrier starts InterBarrier and returns.
 func (c *Comm) InterIbarrier() (Request, error) { return c.interBarrier("InterIbarrier").start() }

@@ -1,0 +1,161 @@
+package mpi
+
+import "context"
+
+// The neighbourhood collectives (section 8.6) exchange data along the edges of a communicator's topology. All its members make them, in
+// the same order. Blocks of send are those of the destinations and blocks of recv those of the sources, in the order of GraphNeighbors or
+// DistGraphNeighbors; in a grid, both are the rank below and the rank above in each dimension. A block of ProcNull, beyond an edge of a grid, is
+// neither sent nor written, but there is room for it. Where a ring has one or two ranks, what is sent upwards is received from below.
+//
+// All messages of a call are under way at once. The error is ErrTopology if the communicator has none. A rank whose call fails does not notify the
+// others, which wait until their contexts end. There is none in place.
+
+// NeighborAllgather gives each rank what its sources have in send.
+func (c *Comm) NeighborAllgather(ctx context.Context, send, recv Buffer) error {
+	return c.neighborAllgather("NeighborAllgather", &send, &recv, nil).wait(ctx)
+}
+
+// IneighborAllgather starts NeighborAllgather and returns.
+func (c *Comm) IneighborAllgather(send, recv Buffer) (Request, error) {
+	return c.neighborAllgather("IneighborAllgather", &send, &recv, nil).start()
+}
+
+// NeighborAllgatherv is NeighborAllgather of blocks that may be of different lengths.
+func (c *Comm) NeighborAllgatherv(ctx context.Context, send Buffer, recv Blocks) error {
+	return c.neighborAllgather("NeighborAllgatherv", &send, nil, &recv).wait(ctx)
+}
+
+// IneighborAllgatherv starts NeighborAllgatherv and returns.
+func (c *Comm) IneighborAllgatherv(send Buffer, recv Blocks) (Request, error) {
+	return c.neighborAllgather("IneighborAllgatherv", &send, nil, &recv).start()
+}
+
+// NeighborAlltoall gives each rank its block of what its sources have in send. All blocks of a buffer are of the same length.
+func (c *Comm) NeighborAlltoall(ctx context.Context, send, recv Buffer) error {
+	return c.neighborAlltoall("NeighborAlltoall", &send, &recv).wait(ctx)
+}
+
+// IneighborAlltoall starts NeighborAlltoall and returns.
+func (c *Comm) IneighborAlltoall(send, recv Buffer) (Request, error) {
+	return c.neighborAlltoall("IneighborAlltoall", &send, &recv).start()
+}
+
+// NeighborAlltoallv is NeighborAlltoall of blocks that may be of different lengths, and of different datatypes (MPI_Neighbor_alltoallw).
+func (c *Comm) NeighborAlltoallv(ctx context.Context, send, recv Blocks) error {
+	return c.neighborAlltoallv("NeighborAlltoallv", &send, &recv).wait(ctx)
+}
+
+// IneighborAlltoallv starts NeighborAlltoallv and returns.
+func (c *Comm) IneighborAlltoallv(send, recv Blocks) (Request, error) {
+	return c.neighborAlltoallv("IneighborAlltoallv", &send, &recv).start()
+}
+
+// neighborhood is a round along the edges of a topology.
+type neighborhood struct {
+	*round
+	x                     *collectiveCall
+	sources, destinations []int
+	// grid: an edge leads upwards at one end, and comes from below at the other.
+	grid bool
+	// holes: there are blocks that are not written.
+	holes bool
+}
+
+func (c *Comm) neighborhood(name string, e element) *neighborhood {
+	x, o := c.pairwise(name, e, (*call).checkTopology)
+	n := &neighborhood{round: o, x: x}
+	if x.err != nil {
+		return n
+	}
+	n.sources, n.destinations = c.topology.neighbours(c.rank)
+	n.grid = c.topology.kind() == Cartesian
+	for _, r := range n.sources {
+		n.holes = n.holes || r == ProcNull
+	}
+	return n
+}
+
+// checkTopology refuses what check does, and a communicator without a topology.
+func (k *call) checkTopology() error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	if k.comm.topology == nil {
+		return k.failf(ErrTopology, "%v has no topology", k.comm)
+	}
+	return nil
+}
+
+// receive posts the receives in the order in which their sources send: messages between two ranks that have several edges match by it. What is sent
+// along a dimension of a grid first goes downwards, and so comes from above.
+func (n *neighborhood) receive(block func(i int) []byte) {
+	for i := range n.sources {
+		if n.grid {
+			i ^= 1
+		}
+		n.recv(n.sources[i], block(i))
+	}
+}
+
+// blocksFor is blocks for so many ranks.
+func (x *collectiveCall) blocksFor(ranks int, name string, b *Blocks, load, back bool) func(i int) []byte {
+	x.dev.Call.Ranks = ranks
+	all, l := x.blocks(name, b, load, back)
+	return func(i int) []byte { return part(all, l.Offsets[i], l.Sizes[i]) }
+}
+
+// nthOf is a block of a buffer with one for each of so many ranks.
+func (x *collectiveCall) nthOf(ranks int, name string, all []byte) func(i int) []byte {
+	x.equalBlocks(name, all, ranks)
+	return func(i int) []byte { return nth(all, i, ranks) }
+}
+
+// received is where blocks go.
+func (n *neighborhood) received(recv *Buffer, blocks *Blocks) func(i int) []byte {
+	if blocks != nil {
+		return n.x.blocksFor(len(n.sources), "recv", blocks, n.holes, true)
+	}
+	return n.x.nthOf(len(n.sources), "recv", n.x.contents(recv, n.holes, true))
+}
+
+func (c *Comm) neighborAllgather(name string, send, recv *Buffer, blocks *Blocks) *round {
+	e := typedBy(send.of, nil)
+	if send.of == nil {
+		e = receivedAs(recv, blocks)
+	}
+	n := c.neighborhood(name, e)
+	mine := n.x.contents(send, true, false)
+	block := n.received(recv, blocks)
+	if n.begin() {
+		n.receive(block)
+		for _, r := range n.destinations {
+			n.send(r, mine)
+		}
+	}
+	return n.round
+}
+
+func (c *Comm) neighborAlltoall(name string, send, recv *Buffer) *round {
+	n := c.neighborhood(name, typedBy(send.of, recv.of))
+	out := n.x.nthOf(len(n.destinations), "send", n.x.contents(send, true, false))
+	in := n.received(recv, nil)
+	n.exchange(out, in)
+	return n.round
+}
+
+func (c *Comm) neighborAlltoallv(name string, send, recv *Blocks) *round {
+	n := c.neighborhood(name, typedBy(send.first(), recv.first()))
+	out := n.x.blocksFor(len(n.destinations), "send", send, true, false)
+	in := n.received(nil, recv)
+	n.exchange(out, in)
+	return n.round
+}
+
+func (n *neighborhood) exchange(out, in func(i int) []byte) {
+	if n.begin() {
+		n.receive(in)
+		for i, r := range n.destinations {
+			n.send(r, out(i))
+		}
+	}
+}
