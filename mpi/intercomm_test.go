@@ -400,7 +400,6 @@ func TestInterCollectives(t *testing.T) {
 
 				// Only one side has data.
 				if side == 0 {
-					got = nil
 					check("Allgather of one side", c.InterAllgather(ctx, buffer(spaced([]int64{int64(me)})), buffer(nil)), nil, nil)
 				} else {
 					got = room(m)
