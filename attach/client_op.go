@@ -80,9 +80,11 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	return op, nil
 }
 
-// Probe probes for a message as mpe.Device says.
+// Probe probes for a message as mpe.Device says, but has no matched probes: their error is errors.ErrUnsupported.
 func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status, bool, error) {
 	switch {
+	case m.Claim:
+		return mpe.Status{}, false, fmt.Errorf("a matched probe of a rank of a daemon: %w", errors.ErrUnsupported)
 	case m.Source != int(int32(m.Source)):
 		return mpe.Status{}, false, fmt.Errorf("rank %d: %w", m.Source, mpe.ErrRank)
 	case m.Tag != int(int32(m.Tag)):

@@ -41,6 +41,7 @@ type core struct {
 	placement placement
 	matchers  matchers
 	probes    []*probe
+	claims    int32 // the last tag of a message that was claimed
 	buffers   buffers
 	// calls has the collective calls under way, and ended those of their messages that have
 	// ended. abortsDropped: Close does not wait until this rank's aborts are sent.

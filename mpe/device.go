@@ -2,6 +2,7 @@ package mpe
 
 import (
 	"context"
+	"math"
 
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -47,7 +48,13 @@ type Match struct {
 	// Comm is the communicator's number. 0 is the world, the only one that
 	// the cloudfpga and v0.9 profiles know.
 	Comm uint32
+	// Claim has a probe take the message out of the matching (a matched probe): Status.Claim of it is the tag of the one receive
+	// that gets it, from the status's peer in ClaimComm.
+	Claim bool
 }
+
+// ClaimComm is the number of a communicator that has the messages that probes have claimed. No message bears it.
+const ClaimComm = math.MaxUint32
 
 // OpKind says what an Operation does.
 type OpKind uint8

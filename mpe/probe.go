@@ -1,6 +1,9 @@
 package mpe
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // probe is a caller of Probe that waits for a message.
 type probe struct {
@@ -20,10 +23,30 @@ func (e *core) found(m Match) (Status, bool) {
 		return Status{}, false
 	}
 	st := in.status()
+	if m.Claim {
+		st.Claim = e.claim(in)
+	}
 	if m.Tag != AnyTag {
 		st.Tag = m.Tag // a peer without tags has that of the receive
 	}
 	return st, true
+}
+
+// claim moves a message to the communicator of those that are claimed, and returns its tag there: 0 if there is no room, and the message stays
+// where it is. In all else it is as any unexpected message.
+func (e *core) claim(in *inbound) int {
+	to := e.matchers.of(ClaimComm)
+	if to.Unexpected() >= e.matchers.limits.Unexpected {
+		return 0
+	}
+	e.matchers.of(in.comm).RemoveUnexpected(in.handle)
+	e.claims = e.claims%math.MaxInt32 + 1
+	in.comm, in.tag = ClaimComm, e.claims
+	if err := e.arrive(in); err != nil { // there is room
+		e.refused(in)
+		return 0
+	}
+	return int(in.tag)
 }
 
 // wakeProbes wakes the probes that may be waiting for the message.

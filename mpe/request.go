@@ -28,6 +28,8 @@ type Status struct {
 	Comm     uint32
 	// Phases are the steps of the handshake, on the engine's clock.
 	Phases handshake.Phases
+	// Claim is as in Match: 0 if the message has not been claimed.
+	Claim int
 }
 
 // UnknownLength is Status.Bytes of a message that was announced without its

@@ -23,6 +23,8 @@ type call struct {
 	// bytes are the message or the buffer: the copy of scattered, if that is set.
 	bytes     []byte
 	scattered *scattered
+	// claim is that of the message to be received, or 0.
+	claim int
 }
 
 // sends reports whether the peer is a destination.
@@ -104,6 +106,9 @@ func (k *call) incoming(o *mpe.Operation) error {
 	}
 	o.Kind, o.Peer, o.Tag, o.Comm = mpe.OpRecv, m.Source, m.Tag, m.Comm
 	o.Buf, o.Datatype, o.AnyDatatype = k.bytes, k.datatype, k.any
+	if k.claim != 0 {
+		o.Tag, o.Comm = k.claim, mpe.ClaimComm
+	}
 	if k.peer != AnySource && k.comm.members[k.peer].limited {
 		return k.wholeWords(&k.comm.p.peers[m.Source])
 	}
@@ -189,6 +194,9 @@ func (k *call) status(to *Status, st *mpe.Status) error {
 		return k.failf(ErrIntern, "the device gave a message from rank %d of the world, which is not a member", st.Peer)
 	}
 	to.Source, to.Tag, to.Bytes = int(c.local[st.Peer]), st.Tag, bytesOf(st)
+	if k.claim != 0 {
+		to.Tag = k.tag
+	}
 	if k.tag != AnyTag && c.p.noTags && c.p.peers[st.Peer].NoTags {
 		to.Tag = k.tag
 	}

@@ -71,6 +71,11 @@
 // them would use next. So no rank ever has two communicators of one number, and
 // messages of one are never received in another.
 //
+// Attributes (NewKeyval), topologies (CartCreate, GraphCreate, DistGraphCreate) and their neighbourhood collectives
+// belong to a communicator; Dup keeps them. An intercommunicator (IntercommCreate) is a communicator whose messages go
+// to the ranks of another group. Its collective calls are the methods whose names begin with Inter. They and
+// neighbourhood collectives are messages between pairs of ranks: a rank whose call fails does not notify the others.
+//
 // # Deployed nodes
 //
 // What a peer's wire cannot carry is an error before anything is sent, or one of
@@ -86,8 +91,8 @@
 //   - They distinguish float32 from int. Every other type travels as int. A []uint8 or
 //     []int8 receives both.
 //   - A probe does not know the length of their messages: Count is Undefined.
-//   - They know the world only. Dup and Split of a communicator that has them is
-//     ErrComm; Create makes one without them.
+//   - They know the world only. Dup and Split of a communicator that has them, and what is like these calls, is
+//     ErrComm; Create makes one without them. A matched probe does not take messages from them.
 //   - Collective calls over the world are messages like others to them, with the
 //     same limits: whole words, no message without content (a barrier's
 //     has a word), tag 0, and int or float32. They match in the order in which they

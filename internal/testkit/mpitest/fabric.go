@@ -43,6 +43,7 @@ type device struct {
 	// probes are woken when a message arrives.
 	probes map[chan struct{}]struct{}
 	closed bool
+	claims int // tags of messages that were claimed
 }
 
 // message is what a receive may match.
@@ -222,6 +223,10 @@ func (d *device) Probe(ctx context.Context, match mpe.Match, wait bool) (mpe.Sta
 				st := d.status(m)
 				if d.wire(m.from).NoLength {
 					st.Bytes = mpe.UnknownLength
+				}
+				if match.Claim {
+					d.claims++
+					m.op.Comm, m.op.Tag, st.Claim = mpe.ClaimComm, d.claims, d.claims
 				}
 				return st, true, nil
 			}

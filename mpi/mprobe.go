@@ -1,0 +1,132 @@
+package mpi
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Message is a message that a matched probe has found (section 3.8.2): no other receive gets it. It must be received, once.
+type Message struct {
+	call   call // with the source and tag that the message has
+	claim  int
+	taken  atomic.Bool
+	noProc bool
+}
+
+// Mprobe is Probe that takes the message out of the matching, so that no other goroutine receives it: Message.Recv does.
+//
+// The error is ErrComm if messages may come from a rank whose wire carries no tags or no communicators, such as a deployed node, and ErrOther if the device has no
+// matched probes, as those of programs that are attached to a daemon.
+func Mprobe(ctx context.Context, c *Comm, source, tag int) (*Message, Status, error) {
+	k := call{comm: c, op: "Mprobe", kind: mpe.OpRecv, peer: source, tag: tag}
+	m, st, _, err := k.mprobe(ctx, true)
+	return m, st, err
+}
+
+// Improbe is Mprobe without waiting. The bool reports whether there is a message.
+func Improbe(c *Comm, source, tag int) (*Message, Status, bool, error) {
+	k := call{comm: c, op: "Improbe", kind: mpe.OpRecv, peer: source, tag: tag}
+	return k.mprobe(context.Background(), false)
+}
+
+func (k *call) mprobe(ctx context.Context, wait bool) (*Message, Status, bool, error) {
+	if k.peer == ProcNull {
+		if err := k.check(); err != nil {
+			return nil, emptyStatus, false, err
+		}
+		return &Message{call: *k, noProc: true}, nullStatus, true, nil
+	}
+	m := mpe.Match{Claim: true}
+	if err := k.match(&m); err != nil {
+		return nil, emptyStatus, false, err
+	}
+	for i, x := range k.comm.members {
+		if x.limited && (k.peer == AnySource || k.peer == i) {
+			return nil, emptyStatus, false, k.failf(ErrComm, "rank %d has a wire without tags or communicators, from which a message cannot be taken out of the matching: use Probe", i)
+		}
+	}
+	st, found, err := k.comm.p.dev.Probe(ctx, m, wait)
+	if err != nil || !found {
+		if err != nil {
+			err = k.fail(err)
+		}
+		return nil, emptyStatus, false, err
+	}
+	var to Status
+	if err := k.status(&to, &st); err != nil {
+		return nil, emptyStatus, false, err
+	}
+	if st.Claim == 0 {
+		return nil, emptyStatus, false, k.failf(ErrOther, "the device has no matched probes, or no room for another message")
+	}
+	claimed := &Message{call: *k, claim: st.Claim}
+	claimed.call.peer, claimed.call.tag = to.Source, to.Tag
+	return claimed, to, true, nil
+}
+
+// receive describes the receive of the message.
+func (m *Message) receive(op string) (call, error) {
+	if m == nil || m.taken.Swap(true) {
+		return call{}, errorf(ErrRequest, op, "there is no message: it has been received, or none was found")
+	}
+	k := m.call
+	k.op = op
+	if m.noProc {
+		k.peer = ProcNull
+	}
+	k.claim = m.claim
+	return k, nil
+}
+
+// Mrecv receives a message that a matched probe has found, like Recv.
+func Mrecv[T Number](ctx context.Context, m *Message, buf []T) (Status, error) {
+	k, err := m.receive("Mrecv")
+	if err != nil {
+		return emptyStatus, err
+	}
+	k.bytes, k.datatype, k.any = view(buf), datatypeOf[T](), takesAny[T]()
+	var st Status
+	err = k.recv(ctx, &st)
+	return st, err
+}
+
+// Imrecv starts Mrecv and returns.
+func Imrecv[T Number](m *Message, buf []T) (Request, error) {
+	k, err := m.receive("Imrecv")
+	if err != nil {
+		return Request{}, err
+	}
+	k.bytes, k.datatype, k.any = view(buf), datatypeOf[T](), takesAny[T]()
+	return k.immediate()
+}
+
+// Recv receives the message into a buffer, like Mrecv into a slice.
+func (m *Message) Recv(ctx context.Context, b Buffer) (Status, error) {
+	k, err := m.receive("Mrecv")
+	if err != nil {
+		return emptyStatus, err
+	}
+	if err := k.typed(&b); err != nil {
+		m.taken.Store(false)
+		return emptyStatus, err
+	}
+	defer k.giveBack()
+	var st Status
+	err = k.recv(ctx, &st)
+	return st, err
+}
+
+// Irecv starts Recv and returns.
+func (m *Message) Irecv(b Buffer) (Request, error) {
+	k, err := m.receive("Imrecv")
+	if err != nil {
+		return Request{}, err
+	}
+	r, err := k.startTyped(&b)
+	if err != nil {
+		m.taken.Store(false)
+	}
+	return r, err
+}
