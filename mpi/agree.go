@@ -56,11 +56,11 @@ func readBallot(b []byte) ballot {
 
 // run agrees on a number, and returns it with the ballots of all members.
 func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32, []ballot, error) {
-	return a.settle(ctx, len(a.members), a.exchange, n, color, key)
+	return a.runBy(ctx, len(a.members), a.exchange, n, color, key)
 }
 
-// settle is run with another way to exchange parts between so many members.
-func (a *agreement) settle(ctx context.Context, members int, exchange func(context.Context, []byte) ([]byte, error), n *numbers, color, key int) (uint32, []ballot, error) {
+// runBy is run with another way to exchange parts between so many members.
+func (a *agreement) runBy(ctx context.Context, members int, exchange func(context.Context, []byte) ([]byte, error), n *numbers, color, key int) (uint32, []ballot, error) {
 	n.begin()
 	defer n.end()
 	for attempt := 0; ; attempt++ {

@@ -10,7 +10,7 @@ const Root = -3
 
 // The collective calls on intercommunicators (section 6.2.3) exchange data between both groups. All members of both
 // groups make them, in the same order. Buffers are as those of the methods without Inter, but that blocks are those of the
-// remote group's ranks, and there is none in place. A buffer that means nothing on a rank may be the zero value.
+// remote group's ranks, and there is none in place. A buffer that is ignored on a rank may be the zero value.
 //
 // All messages of a call are under way at once, from each rank to each that needs what it has: that is simple, not fast. The result of a
 // reduction has been combined in the order of ranks, so that all get the same bits. A rank whose call fails does not

@@ -45,7 +45,7 @@ func (c *Comm) IntercommCreate(ctx context.Context, leader int, peer *Comm, remo
 	if err := c.reaches(&k, remote); err != nil {
 		return nil, err
 	}
-	number, _, err := a.settle(ctx, c.Size()+len(x.remote), x.exchange, &c.p.numbers, 0, 0)
+	number, _, err := a.runBy(ctx, c.Size()+len(x.remote), x.exchange, &c.p.numbers, 0, 0)
 	if err != nil {
 		return nil, err
 	}
