@@ -12,117 +12,117 @@ import (
 
 // Bcast gives all ranks what root has in a buffer, of as many bytes on all of them.
 func (c *Comm) Bcast(ctx context.Context, b Buffer, root int, opts ...Option) error {
-	return c.collective("Bcast", coll.Bcast, typedBy(b.of, nil), opts).bcastTyped(&b, root).wait(ctx)
+	return c.bcastCall("Bcast", &b, root, opts).wait(ctx)
 }
 
 // Ibcast starts Bcast and returns.
 func (c *Comm) Ibcast(b Buffer, root int, opts ...Option) (Request, error) {
-	return c.collective("Ibcast", coll.Bcast, typedBy(b.of, nil), opts).bcastTyped(&b, root).start()
+	return c.bcastCall("Ibcast", &b, root, opts).start()
 }
 
 // Gather gives root what all ranks have in send, in the order of ranks: recv has as many elements as all of
 // them together, and is ignored on other ranks. send is InPlace at a root whose own block is in recv.
 func (c *Comm) Gather(ctx context.Context, send, recv Buffer, root int, opts ...Option) error {
-	return c.collective("Gather", coll.Gather, typedBy(send.of, recv.of), opts).gatherTyped(&send, &recv, root).wait(ctx)
+	return c.gatherCall("Gather", &send, &recv, root, opts).wait(ctx)
 }
 
 // Igather starts Gather and returns.
 func (c *Comm) Igather(send, recv Buffer, root int, opts ...Option) (Request, error) {
-	return c.collective("Igather", coll.Gather, typedBy(send.of, recv.of), opts).gatherTyped(&send, &recv, root).start()
+	return c.gatherCall("Igather", &send, &recv, root, opts).start()
 }
 
 // Gatherv is Gather of blocks that may be of different lengths.
 func (c *Comm) Gatherv(ctx context.Context, send Buffer, recv Blocks, root int, opts ...Option) error {
-	return c.collective("Gatherv", coll.Gather, typedBy(send.of, recv.first()), opts).gathervTyped(&send, &recv, root).wait(ctx)
+	return c.gathervCall("Gatherv", &send, &recv, root, opts).wait(ctx)
 }
 
 // Igatherv starts Gatherv and returns.
 func (c *Comm) Igatherv(send Buffer, recv Blocks, root int, opts ...Option) (Request, error) {
-	return c.collective("Igatherv", coll.Gather, typedBy(send.of, recv.first()), opts).gathervTyped(&send, &recv, root).start()
+	return c.gathervCall("Igatherv", &send, &recv, root, opts).start()
 }
 
 // Scatter gives each rank its block of what root has in send, in the order of ranks: send has as many elements as
 // all of them together, and is ignored on other ranks. recv is InPlace at a root whose own block stays in send.
 func (c *Comm) Scatter(ctx context.Context, send, recv Buffer, root int, opts ...Option) error {
-	return c.collective("Scatter", coll.Scatter, typedBy(recv.of, send.of), opts).scatterTyped(&send, &recv, root).wait(ctx)
+	return c.scatterCall("Scatter", &send, &recv, root, opts).wait(ctx)
 }
 
 // Iscatter starts Scatter and returns.
 func (c *Comm) Iscatter(send, recv Buffer, root int, opts ...Option) (Request, error) {
-	return c.collective("Iscatter", coll.Scatter, typedBy(recv.of, send.of), opts).scatterTyped(&send, &recv, root).start()
+	return c.scatterCall("Iscatter", &send, &recv, root, opts).start()
 }
 
 // Scatterv is Scatter of blocks that may be of different lengths.
 func (c *Comm) Scatterv(ctx context.Context, send Blocks, recv Buffer, root int, opts ...Option) error {
-	return c.collective("Scatterv", coll.Scatter, typedBy(recv.of, send.first()), opts).scattervTyped(&send, &recv, root).wait(ctx)
+	return c.scattervCall("Scatterv", &send, &recv, root, opts).wait(ctx)
 }
 
 // Iscatterv starts Scatterv and returns.
 func (c *Comm) Iscatterv(send Blocks, recv Buffer, root int, opts ...Option) (Request, error) {
-	return c.collective("Iscatterv", coll.Scatter, typedBy(recv.of, send.first()), opts).scattervTyped(&send, &recv, root).start()
+	return c.scattervCall("Iscatterv", &send, &recv, root, opts).start()
 }
 
 // Allgather gives all ranks what each of them has in send, in the order of ranks: recv has as many elements as
 // all of them together.
 func (c *Comm) Allgather(ctx context.Context, send, recv Buffer, opts ...Option) error {
-	return c.collective("Allgather", coll.Allgather, typedBy(send.of, recv.of), opts).allgatherTyped(&send, &recv).wait(ctx)
+	return c.allgatherCall("Allgather", &send, &recv, opts).wait(ctx)
 }
 
 // Iallgather starts Allgather and returns.
 func (c *Comm) Iallgather(send, recv Buffer, opts ...Option) (Request, error) {
-	return c.collective("Iallgather", coll.Allgather, typedBy(send.of, recv.of), opts).allgatherTyped(&send, &recv).start()
+	return c.allgatherCall("Iallgather", &send, &recv, opts).start()
 }
 
 // Allgatherv is Allgather of blocks that may be of different lengths.
 func (c *Comm) Allgatherv(ctx context.Context, send Buffer, recv Blocks, opts ...Option) error {
-	return c.collective("Allgatherv", coll.Allgather, typedBy(send.of, recv.first()), opts).allgathervTyped(&send, &recv).wait(ctx)
+	return c.allgathervCall("Allgatherv", &send, &recv, opts).wait(ctx)
 }
 
 // Iallgatherv starts Allgatherv and returns.
 func (c *Comm) Iallgatherv(send Buffer, recv Blocks, opts ...Option) (Request, error) {
-	return c.collective("Iallgatherv", coll.Allgather, typedBy(send.of, recv.first()), opts).allgathervTyped(&send, &recv).start()
+	return c.allgathervCall("Iallgatherv", &send, &recv, opts).start()
 }
 
 // Alltoall gives each rank a block of every rank's send, which has one for each, all of one length: block j of rank i
 // becomes block i of rank j's recv.
 func (c *Comm) Alltoall(ctx context.Context, send, recv Buffer, opts ...Option) error {
-	return c.collective("Alltoall", coll.Alltoall, typedBy(send.of, recv.of), opts).alltoallTyped(&send, &recv).wait(ctx)
+	return c.alltoallCall("Alltoall", &send, &recv, opts).wait(ctx)
 }
 
 // Ialltoall starts Alltoall and returns.
 func (c *Comm) Ialltoall(send, recv Buffer, opts ...Option) (Request, error) {
-	return c.collective("Ialltoall", coll.Alltoall, typedBy(send.of, recv.of), opts).alltoallTyped(&send, &recv).start()
+	return c.alltoallCall("Ialltoall", &send, &recv, opts).start()
 }
 
 // Alltoallv is Alltoall of blocks that may be of different lengths, and of different datatypes (MPI_Alltoallw). send may be
 // InPlaceBlocks.
 func (c *Comm) Alltoallv(ctx context.Context, send, recv Blocks, opts ...Option) error {
-	return c.collective("Alltoallv", coll.Alltoall, typedBy(send.first(), recv.first()), opts).alltoallvTyped(&send, &recv).wait(ctx)
+	return c.alltoallvCall("Alltoallv", &send, &recv, opts).wait(ctx)
 }
 
 // Ialltoallv starts Alltoallv and returns.
 func (c *Comm) Ialltoallv(send, recv Blocks, opts ...Option) (Request, error) {
-	return c.collective("Ialltoallv", coll.Alltoall, typedBy(send.first(), recv.first()), opts).alltoallvTyped(&send, &recv).start()
+	return c.alltoallvCall("Ialltoallv", &send, &recv, opts).start()
 }
 
 // Reduce combines the send buffers of all ranks, element by element, into recv of root.
 func (c *Comm) Reduce(ctx context.Context, send, recv Buffer, op Op, root int, opts ...Option) error {
-	return c.collective("Reduce", coll.Reduce, typedBy(send.of, recv.of), opts).reduceTyped(&send, &recv, op, root).wait(ctx)
+	return c.reduceCall("Reduce", &send, &recv, op, root, opts).wait(ctx)
 }
 
 // Ireduce starts Reduce and returns.
 func (c *Comm) Ireduce(send, recv Buffer, op Op, root int, opts ...Option) (Request, error) {
-	return c.collective("Ireduce", coll.Reduce, typedBy(send.of, recv.of), opts).reduceTyped(&send, &recv, op, root).start()
+	return c.reduceCall("Ireduce", &send, &recv, op, root, opts).start()
 }
 
 // Allreduce combines the send buffers of all ranks, element by element, into recv of all.
 func (c *Comm) Allreduce(ctx context.Context, send, recv Buffer, op Op, opts ...Option) error {
-	return c.collective("Allreduce", coll.Allreduce, typedBy(send.of, recv.of), opts).toAllTyped(&send, &recv, op).wait(ctx)
+	return c.allreduceCall("Allreduce", &send, &recv, op, opts).wait(ctx)
 }
 
 // Iallreduce starts Allreduce and returns.
 func (c *Comm) Iallreduce(send, recv Buffer, op Op, opts ...Option) (Request, error) {
-	return c.collective("Iallreduce", coll.Allreduce, typedBy(send.of, recv.of), opts).toAllTyped(&send, &recv, op).start()
+	return c.allreduceCall("Iallreduce", &send, &recv, op, opts).start()
 }
 
 // Scan gives each rank the send buffers of the ranks up to itself, combined element by element.
@@ -148,22 +148,119 @@ func (c *Comm) Iexscan(send, recv Buffer, op Op, opts ...Option) (Request, error
 // ReduceScatter combines the send buffers of all ranks, element by element, and gives counts[i] elements of the result to
 // rank i, one block after another. In place, what is combined is in recv, and the result goes to its beginning.
 func (c *Comm) ReduceScatter(ctx context.Context, send, recv Buffer, counts []int, op Op, opts ...Option) error {
-	return c.collective("ReduceScatter", coll.ReduceScatter, typedBy(send.of, recv.of), opts).reduceScatterTyped(&send, &recv, counts, op).wait(ctx)
+	return c.reduceScatterCall("ReduceScatter", &send, &recv, counts, op, opts).wait(ctx)
 }
 
 // IreduceScatter starts ReduceScatter and returns.
 func (c *Comm) IreduceScatter(send, recv Buffer, counts []int, op Op, opts ...Option) (Request, error) {
-	return c.collective("IreduceScatter", coll.ReduceScatter, typedBy(send.of, recv.of), opts).reduceScatterTyped(&send, &recv, counts, op).start()
+	return c.reduceScatterCall("IreduceScatter", &send, &recv, counts, op, opts).start()
 }
 
 // ReduceScatterBlock is ReduceScatter of blocks that all are as long as recv. In place, recv is as long as all of them.
 func (c *Comm) ReduceScatterBlock(ctx context.Context, send, recv Buffer, op Op, opts ...Option) error {
-	return c.collective("ReduceScatterBlock", coll.ReduceScatter, typedBy(send.of, recv.of), opts).reduceScatterBlockTyped(&send, &recv, op).wait(ctx)
+	return c.reduceScatterBlockCall("ReduceScatterBlock", &send, &recv, op, opts).wait(ctx)
 }
 
 // IreduceScatterBlock starts ReduceScatterBlock and returns.
 func (c *Comm) IreduceScatterBlock(send, recv Buffer, op Op, opts ...Option) (Request, error) {
-	return c.collective("IreduceScatterBlock", coll.ReduceScatter, typedBy(send.of, recv.of), opts).reduceScatterBlockTyped(&send, &recv, op).start()
+	return c.reduceScatterBlockCall("IreduceScatterBlock", &send, &recv, op, opts).start()
+}
+
+// begun is a call on an intracommunicator or an intercommunicator, of which everything is known.
+type begun interface {
+	wait(ctx context.Context) error
+	start() (Request, error)
+}
+
+func (c *Comm) bcastCall(name string, b *Buffer, root int, opts []Option) begun {
+	if c.IsInter() {
+		return c.interBcast(name, b, root)
+	}
+	return c.collective(name, coll.Bcast, typedBy(b.of, nil), opts).bcastTyped(b, root)
+}
+
+func (c *Comm) gatherCall(name string, send, recv *Buffer, root int, opts []Option) begun {
+	if c.IsInter() {
+		return c.interGather(name, send, recv, nil, root)
+	}
+	return c.collective(name, coll.Gather, typedBy(send.of, recv.of), opts).gatherTyped(send, recv, root)
+}
+
+func (c *Comm) gathervCall(name string, send *Buffer, recv *Blocks, root int, opts []Option) begun {
+	if c.IsInter() {
+		return c.interGather(name, send, nil, recv, root)
+	}
+	return c.collective(name, coll.Gather, typedBy(send.of, recv.first()), opts).gathervTyped(send, recv, root)
+}
+
+func (c *Comm) scatterCall(name string, send, recv *Buffer, root int, opts []Option) begun {
+	if c.IsInter() {
+		return c.interScatter(name, send, nil, recv, root)
+	}
+	return c.collective(name, coll.Scatter, typedBy(recv.of, send.of), opts).scatterTyped(send, recv, root)
+}
+
+func (c *Comm) scattervCall(name string, send *Blocks, recv *Buffer, root int, opts []Option) begun {
+	if c.IsInter() {
+		return c.interScatter(name, nil, send, recv, root)
+	}
+	return c.collective(name, coll.Scatter, typedBy(recv.of, send.first()), opts).scattervTyped(send, recv, root)
+}
+
+func (c *Comm) allgatherCall(name string, send, recv *Buffer, opts []Option) begun {
+	if c.IsInter() {
+		return c.interAllgather(name, send, recv, nil)
+	}
+	return c.collective(name, coll.Allgather, typedBy(send.of, recv.of), opts).allgatherTyped(send, recv)
+}
+
+func (c *Comm) allgathervCall(name string, send *Buffer, recv *Blocks, opts []Option) begun {
+	if c.IsInter() {
+		return c.interAllgather(name, send, nil, recv)
+	}
+	return c.collective(name, coll.Allgather, typedBy(send.of, recv.first()), opts).allgathervTyped(send, recv)
+}
+
+func (c *Comm) alltoallCall(name string, send, recv *Buffer, opts []Option) begun {
+	if c.IsInter() {
+		return c.interAlltoall(name, send, recv)
+	}
+	return c.collective(name, coll.Alltoall, typedBy(send.of, recv.of), opts).alltoallTyped(send, recv)
+}
+
+func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) begun {
+	if c.IsInter() {
+		return c.interAlltoallv(name, send, recv)
+	}
+	return c.collective(name, coll.Alltoall, typedBy(send.first(), recv.first()), opts).alltoallvTyped(send, recv)
+}
+
+func (c *Comm) reduceCall(name string, send, recv *Buffer, op Op, root int, opts []Option) begun {
+	if c.IsInter() {
+		return c.interReduce(name, send, recv, op, root)
+	}
+	return c.collective(name, coll.Reduce, typedBy(send.of, recv.of), opts).reduceTyped(send, recv, op, root)
+}
+
+func (c *Comm) allreduceCall(name string, send, recv *Buffer, op Op, opts []Option) begun {
+	if c.IsInter() {
+		return c.interAllreduce(name, send, recv, op)
+	}
+	return c.collective(name, coll.Allreduce, typedBy(send.of, recv.of), opts).toAllTyped(send, recv, op)
+}
+
+func (c *Comm) reduceScatterCall(name string, send, recv *Buffer, counts []int, op Op, opts []Option) begun {
+	if c.IsInter() {
+		return c.interReduceScatter(name, send, recv, counts, op)
+	}
+	return c.collective(name, coll.ReduceScatter, typedBy(send.of, recv.of), opts).reduceScatterTyped(send, recv, counts, op)
+}
+
+func (c *Comm) reduceScatterBlockCall(name string, send, recv *Buffer, op Op, opts []Option) begun {
+	if c.IsInter() {
+		return c.interReduceScatterBlock(name, send, recv, op)
+	}
+	return c.collective(name, coll.ReduceScatter, typedBy(send.of, recv.of), opts).reduceScatterBlockTyped(send, recv, op)
 }
 
 // typedBy is the element of a datatype, or of another one if that is nil.

@@ -1,160 +1,16 @@
 package mpi
 
-import (
-	"context"
-)
-
 // Root instead of a rank is what the root of a collective call on an intercommunicator gives (MPI_ROOT). The other ranks of its
 // group give ProcNull, and those of the other group the root's rank.
 const Root = -3
 
 // The collective calls on intercommunicators (section 6.2.3) exchange data between both groups. All members of both
-// groups make them, in the same order. Buffers are as those of the methods without Inter, but that blocks are those of the
-// remote group's ranks, and there is none in place. A buffer that is ignored on a rank may be the zero value.
+// groups make them, in the same order, with buffers. Blocks are those of the remote group's ranks, and there is none in
+// place. A buffer that is ignored on a rank may be the zero value.
 //
 // All messages of a call are under way at once, from each rank to each that needs what it has: that is simple, not fast. The result of a
 // reduction has been combined in the order of ranks, so that all get the same bits. A rank whose call fails does not
 // notify the others, which wait until their contexts end.
-
-// InterBarrier returns when all ranks of the remote group have called it.
-func (c *Comm) InterBarrier(ctx context.Context) error {
-	return c.interBarrier("InterBarrier").wait(ctx)
-}
-
-// InterIbarrier starts InterBarrier and returns.
-func (c *Comm) InterIbarrier() (Request, error) { return c.interBarrier("InterIbarrier").start() }
-
-// InterBcast gives the ranks of the group without the root what the root has.
-func (c *Comm) InterBcast(ctx context.Context, b Buffer, root int) error {
-	return c.interBcast("InterBcast", &b, root).wait(ctx)
-}
-
-// InterIbcast starts InterBcast and returns.
-func (c *Comm) InterIbcast(b Buffer, root int) (Request, error) {
-	return c.interBcast("InterIbcast", &b, root).start()
-}
-
-// InterGather gives the root, in the order of ranks, what the ranks of the other group have in send.
-func (c *Comm) InterGather(ctx context.Context, send, recv Buffer, root int) error {
-	return c.interGather("InterGather", &send, &recv, nil, root).wait(ctx)
-}
-
-// InterIgather starts InterGather and returns.
-func (c *Comm) InterIgather(send, recv Buffer, root int) (Request, error) {
-	return c.interGather("InterIgather", &send, &recv, nil, root).start()
-}
-
-// InterGatherv is InterGather of blocks that may be of different lengths.
-func (c *Comm) InterGatherv(ctx context.Context, send Buffer, recv Blocks, root int) error {
-	return c.interGather("InterGatherv", &send, nil, &recv, root).wait(ctx)
-}
-
-// InterIgatherv starts InterGatherv and returns.
-func (c *Comm) InterIgatherv(send Buffer, recv Blocks, root int) (Request, error) {
-	return c.interGather("InterIgatherv", &send, nil, &recv, root).start()
-}
-
-// InterScatter gives each rank of the other group its block of what the root has in send.
-func (c *Comm) InterScatter(ctx context.Context, send, recv Buffer, root int) error {
-	return c.interScatter("InterScatter", &send, nil, &recv, root).wait(ctx)
-}
-
-// InterIscatter starts InterScatter and returns.
-func (c *Comm) InterIscatter(send, recv Buffer, root int) (Request, error) {
-	return c.interScatter("InterIscatter", &send, nil, &recv, root).start()
-}
-
-// InterScatterv is InterScatter of blocks that may be of different lengths.
-func (c *Comm) InterScatterv(ctx context.Context, send Blocks, recv Buffer, root int) error {
-	return c.interScatter("InterScatterv", nil, &send, &recv, root).wait(ctx)
-}
-
-// InterIscatterv starts InterScatterv and returns.
-func (c *Comm) InterIscatterv(send Blocks, recv Buffer, root int) (Request, error) {
-	return c.interScatter("InterIscatterv", nil, &send, &recv, root).start()
-}
-
-// InterAllgather gives each rank, in the order of ranks, what those of the other group have in send. The two groups may have blocks of
-// different lengths, which may be 0.
-func (c *Comm) InterAllgather(ctx context.Context, send, recv Buffer) error {
-	return c.interAllgather("InterAllgather", &send, &recv, nil).wait(ctx)
-}
-
-// InterIallgather starts InterAllgather and returns.
-func (c *Comm) InterIallgather(send, recv Buffer) (Request, error) {
-	return c.interAllgather("InterIallgather", &send, &recv, nil).start()
-}
-
-// InterAllgatherv is InterAllgather of blocks that may be of different lengths.
-func (c *Comm) InterAllgatherv(ctx context.Context, send Buffer, recv Blocks) error {
-	return c.interAllgather("InterAllgatherv", &send, nil, &recv).wait(ctx)
-}
-
-// InterIallgatherv starts InterAllgatherv and returns.
-func (c *Comm) InterIallgatherv(send Buffer, recv Blocks) (Request, error) {
-	return c.interAllgather("InterIallgatherv", &send, nil, &recv).start()
-}
-
-// InterAlltoall gives each rank a block of what each rank of the other group has in send.
-func (c *Comm) InterAlltoall(ctx context.Context, send, recv Buffer) error {
-	return c.interAlltoall("InterAlltoall", &send, &recv).wait(ctx)
-}
-
-// InterIalltoall starts InterAlltoall and returns.
-func (c *Comm) InterIalltoall(send, recv Buffer) (Request, error) {
-	return c.interAlltoall("InterIalltoall", &send, &recv).start()
-}
-
-// InterAlltoallv is InterAlltoall of blocks that may be of different lengths, and of different datatypes (MPI_Alltoallw).
-func (c *Comm) InterAlltoallv(ctx context.Context, send, recv Blocks) error {
-	return c.interAlltoallv("InterAlltoallv", &send, &recv).wait(ctx)
-}
-
-// InterIalltoallv starts InterAlltoallv and returns.
-func (c *Comm) InterIalltoallv(send, recv Blocks) (Request, error) {
-	return c.interAlltoallv("InterIalltoallv", &send, &recv).start()
-}
-
-// InterReduce combines what the ranks of the other group have in send into recv of the root.
-func (c *Comm) InterReduce(ctx context.Context, send, recv Buffer, op Op, root int) error {
-	return c.interReduce("InterReduce", &send, &recv, op, root).wait(ctx)
-}
-
-// InterIreduce starts InterReduce and returns.
-func (c *Comm) InterIreduce(send, recv Buffer, op Op, root int) (Request, error) {
-	return c.interReduce("InterIreduce", &send, &recv, op, root).start()
-}
-
-// InterAllreduce combines what the ranks of the other group have in send into recv. All buffers are of the same length.
-func (c *Comm) InterAllreduce(ctx context.Context, send, recv Buffer, op Op) error {
-	return c.interAllreduce("InterAllreduce", &send, &recv, op).wait(ctx)
-}
-
-// InterIallreduce starts InterAllreduce and returns.
-func (c *Comm) InterIallreduce(send, recv Buffer, op Op) (Request, error) {
-	return c.interAllreduce("InterIallreduce", &send, &recv, op).start()
-}
-
-// InterReduceScatter combines what the ranks of the other group have in send, and gives counts[i] elements of the result to rank i of
-// this group, one block after another. The counts of both groups add up to the length of send.
-func (c *Comm) InterReduceScatter(ctx context.Context, send, recv Buffer, counts []int, op Op) error {
-	return c.interReduceScatter("InterReduceScatter", &send, &recv, counts, op).wait(ctx)
-}
-
-// InterIreduceScatter starts InterReduceScatter and returns. counts is the caller's again at once.
-func (c *Comm) InterIreduceScatter(send, recv Buffer, counts []int, op Op) (Request, error) {
-	return c.interReduceScatter("InterIreduceScatter", &send, &recv, counts, op).start()
-}
-
-// InterReduceScatterBlock is InterReduceScatter of blocks that all are as long as recv.
-func (c *Comm) InterReduceScatterBlock(ctx context.Context, send, recv Buffer, op Op) error {
-	return c.interReduceScatterBlock("InterReduceScatterBlock", &send, &recv, op).wait(ctx)
-}
-
-// InterIreduceScatterBlock starts InterReduceScatterBlock and returns.
-func (c *Comm) InterIreduceScatterBlock(send, recv Buffer, op Op) (Request, error) {
-	return c.interReduceScatterBlock("InterIreduceScatterBlock", &send, &recv, op).start()
-}
 
 func (c *Comm) interRound(name string, e element) (*collectiveCall, *round) {
 	x, o := c.pairwise(name, e, (*call).checkInter)

@@ -69,7 +69,7 @@ func checkInter(ctx context.Context, t *testing.T, c *mpi.Comm) error {
 			t.Errorf("%+v, %v, %v", st, got, err)
 		}
 	}
-	return errors.Join(mpi.Waitall(ctx, sends, nil), c.InterBarrier(ctx))
+	return errors.Join(mpi.Waitall(ctx, sends, nil), mpi.Barrier(ctx, c))
 }
 
 func TestIntercomm(t *testing.T) {
@@ -176,7 +176,7 @@ func TestIntercommMistakes(t *testing.T) {
 		_, _, idup := c.Idup()
 		_, kind := c.SplitType(ctx, mpi.SharedMemory, 0)
 		_, peer := c.PeerInfo(c.RemoteSize())
-		_, started := c.InterIbcast(one, 9)
+		_, started := c.Ibcast(one, 9)
 		self := c.Self()
 		_, leader := self.IntercommCreate(ctx, 1, self, 0, 0)
 		_, remote := self.IntercommCreate(ctx, 0, self, 1, 0)
@@ -187,22 +187,21 @@ func TestIntercommMistakes(t *testing.T) {
 			err   error
 			class mpi.Class
 		}{
-			{mpi.Barrier(ctx, c), mpi.ErrComm},
-			{c.Bcast(ctx, one, 0), mpi.ErrComm},
+			{mpi.Bcast(ctx, c, []int32{1}, 0), mpi.ErrComm},
 			{c.Scan(ctx, one, one, mpi.Sum), mpi.ErrComm},
 			{cart, mpi.ErrComm}, {create, mpi.ErrComm}, {again, mpi.ErrComm}, {idup, mpi.ErrComm}, {kind, mpi.ErrComm},
 			{mpi.Send(ctx, c, []int32{1}, c.RemoteSize(), 0), mpi.ErrRank}, {peer, mpi.ErrRank},
-			{started, mpi.ErrRoot}, {c.InterGather(ctx, one, one, -9), mpi.ErrRoot},
-			{c.InterAllgather(ctx, one, one), mpi.ErrCount},
-			{c.InterAllreduce(ctx, one, mpi.Typed([]int32{}, 0, mpi.TypeOf[int32]()), mpi.Sum), mpi.ErrCount},
-			{c.InterAllreduce(ctx, mpi.InPlace, one, mpi.Sum), mpi.ErrArg},
-			{c.InterReduceScatter(ctx, one, one, nil, mpi.Sum), mpi.ErrCount},
-			{c.InterReduceScatter(ctx, one, one, make([]int, c.Size()), mpi.Sum), mpi.ErrCount},
-			{c.InterReduceScatterBlock(ctx, one, one, mpi.Sum), mpi.ErrCount},
-			{c.InterReduce(ctx, one, one, mpi.Op{}, mpi.Root), mpi.ErrOp},
-			{c.InterBcast(ctx, mpi.Buffer{}, mpi.Root), mpi.ErrType},
-			{self.InterBarrier(ctx), mpi.ErrComm}, {(*mpi.Comm)(nil).InterAlltoall(ctx, one, one), mpi.ErrComm},
-			{(*mpi.Comm)(nil).InterScatter(ctx, one, one, mpi.Root), mpi.ErrComm},
+			{started, mpi.ErrRoot}, {c.Gather(ctx, one, one, -9), mpi.ErrRoot},
+			{c.Allgather(ctx, one, one), mpi.ErrCount},
+			{c.Allreduce(ctx, one, mpi.Typed([]int32{}, 0, mpi.TypeOf[int32]()), mpi.Sum), mpi.ErrCount},
+			{c.Allreduce(ctx, mpi.InPlace, one, mpi.Sum), mpi.ErrArg},
+			{c.ReduceScatter(ctx, one, one, nil, mpi.Sum), mpi.ErrCount},
+			{c.ReduceScatter(ctx, one, one, make([]int, c.Size()), mpi.Sum), mpi.ErrCount},
+			{c.ReduceScatterBlock(ctx, one, one, mpi.Sum), mpi.ErrCount},
+			{c.Reduce(ctx, one, one, mpi.Op{}, mpi.Root), mpi.ErrOp},
+			{c.Bcast(ctx, mpi.Buffer{}, mpi.Root), mpi.ErrType},
+			{(*mpi.Comm)(nil).Alltoall(ctx, one, one), mpi.ErrComm},
+			{(*mpi.Comm)(nil).Scatter(ctx, one, one, mpi.Root), mpi.ErrComm},
 			{leader, mpi.ErrRank}, {remote, mpi.ErrRank}, {tag, mpi.ErrTag}, {none, mpi.ErrComm}, {same, mpi.ErrGroup},
 		} {
 			if mpi.ClassOf(x.err) != x.class {
@@ -241,10 +240,10 @@ func TestInterDeadline(t *testing.T) {
 		soon, stop := context.WithTimeout(ctx, time.Millisecond)
 		defer stop()
 		if side == 0 {
-			if err := c.InterBarrier(soon); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("InterBarrier: %v", err)
+			if err := mpi.Barrier(soon, c); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Barrier: %v", err)
 			}
-			r, err := c.InterIbarrier()
+			r, err := mpi.Ibarrier(c)
 			if err != nil {
 				return err
 			}
@@ -328,8 +327,8 @@ func TestInterCollectives(t *testing.T) {
 						} else if given == mpi.ProcNull {
 							want = slices.Repeat([]int64{-1}, k)
 						}
-						check("Bcast", c.InterBcast(ctx, buffer(b), given), b, want)
-						check("Ibcast", done(c.InterIbcast(buffer(b), given)), b, want)
+						check("Bcast", c.Bcast(ctx, buffer(b), given), b, want)
+						check("Ibcast", done(c.Ibcast(buffer(b), given)), b, want)
 
 						// Gather and Scatter, Gatherv and Scatterv, of k numbers, or rank+1.
 						var all, some []int64
@@ -344,20 +343,20 @@ func TestInterCollectives(t *testing.T) {
 							all, some, total = nil, nil, nil
 						}
 						got := room(len(all))
-						check("Gather", c.InterGather(ctx, buffer(spaced(data(side, me, k))), buffer(got), given), got, all)
+						check("Gather", c.Gather(ctx, buffer(spaced(data(side, me, k))), buffer(got), given), got, all)
 						got = room(len(all))
-						check("Igather", done(c.InterIgather(buffer(spaced(data(side, me, k))), buffer(got), given)), got, all)
+						check("Igather", done(c.Igather(buffer(spaced(data(side, me, k))), buffer(got), given)), got, all)
 						got = room(len(some))
 						if given != mpi.Root {
 							counts = nil
 						}
 						blocks := mpi.TypedBlocks(got, counts, nil, typ)
-						check("Gatherv", c.InterGatherv(ctx, buffer(spaced(data(side, me, me+1))), blocks, given), got, some)
-						check("Igatherv", done(c.InterIgatherv(buffer(spaced(data(side, me, me+1))), blocks, given)), got, some)
+						check("Gatherv", c.Gatherv(ctx, buffer(spaced(data(side, me, me+1))), blocks, given), got, some)
+						check("Igatherv", done(c.Igatherv(buffer(spaced(data(side, me, me+1))), blocks, given)), got, some)
 						got = room(len(total))
-						check("Reduce", c.InterReduce(ctx, buffer(spaced(data(side, me, k))), buffer(got), mpi.Sum, given), got, total)
+						check("Reduce", c.Reduce(ctx, buffer(spaced(data(side, me, k))), buffer(got), mpi.Sum, given), got, total)
 						got = room(len(total))
-						check("Ireduce", done(c.InterIreduce(buffer(spaced(data(side, me, k))), buffer(got), mpi.Sum, given)), got, total)
+						check("Ireduce", done(c.Ireduce(buffer(spaced(data(side, me, k))), buffer(got), mpi.Sum, given)), got, total)
 
 						mine := data(rootSide, root, k*n)[k*me:][:k]
 						one := data(rootSide, root, 100)[10*me:][:me+1]
@@ -366,18 +365,18 @@ func TestInterCollectives(t *testing.T) {
 						}
 						vector := buffer(spaced(data(side, me, k*m)))
 						got = room(len(mine))
-						check("Scatter", c.InterScatter(ctx, vector, buffer(got), given), got, mine)
+						check("Scatter", c.Scatter(ctx, vector, buffer(got), given), got, mine)
 						got = room(len(mine))
-						check("Iscatter", done(c.InterIscatter(vector, buffer(got), given)), got, mine)
+						check("Iscatter", done(c.Iscatter(vector, buffer(got), given)), got, mine)
 						var sizes, displs []int
 						for r := range m {
 							sizes, displs = append(sizes, r+1), append(displs, 10*r)
 						}
 						out := mpi.TypedBlocks(spaced(data(side, me, 100)), sizes, displs, typ)
 						got = room(len(one))
-						check("Scatterv", c.InterScatterv(ctx, out, buffer(got), given), got, one)
+						check("Scatterv", c.Scatterv(ctx, out, buffer(got), given), got, one)
 						got = room(len(one))
-						check("Iscatterv", done(c.InterIscatterv(out, buffer(got), given)), got, one)
+						check("Iscatterv", done(c.Iscatterv(out, buffer(got), given)), got, one)
 					}
 				}
 				// Blocks of different lengths on the two sides.
@@ -389,21 +388,21 @@ func TestInterCollectives(t *testing.T) {
 				}
 				got := room(len(all))
 				mine := buffer(spaced(data(side, me, 2+side)))
-				check("Allgather", c.InterAllgather(ctx, mine, buffer(got)), got, all)
+				check("Allgather", c.Allgather(ctx, mine, buffer(got)), got, all)
 				got = room(len(all))
-				check("Iallgather", done(c.InterIallgather(mine, buffer(got))), got, all)
+				check("Iallgather", done(c.Iallgather(mine, buffer(got))), got, all)
 				got = room(len(some))
 				mine = buffer(spaced(data(side, me, me)))
-				check("Allgatherv", c.InterAllgatherv(ctx, mine, mpi.TypedBlocks(got, counts, nil, typ)), got, some)
+				check("Allgatherv", c.Allgatherv(ctx, mine, mpi.TypedBlocks(got, counts, nil, typ)), got, some)
 				got = room(len(some))
-				check("Iallgatherv", done(c.InterIallgatherv(mine, mpi.TypedBlocks(got, counts, nil, typ))), got, some)
+				check("Iallgatherv", done(c.Iallgatherv(mine, mpi.TypedBlocks(got, counts, nil, typ))), got, some)
 
 				// Only one side has data.
 				if side == 0 {
-					check("Allgather of one side", c.InterAllgather(ctx, buffer(spaced([]int64{int64(me)})), buffer(nil)), nil, nil)
+					check("Allgather of one side", c.Allgather(ctx, buffer(spaced([]int64{int64(me)})), buffer(nil)), nil, nil)
 				} else {
 					got = room(m)
-					check("Allgather of one side", c.InterAllgather(ctx, buffer(nil), buffer(got)), got, []int64{0, 1, 2})
+					check("Allgather of one side", c.Allgather(ctx, buffer(nil), buffer(got)), got, []int64{0, 1, 2})
 				}
 
 				var columns []int64
@@ -412,9 +411,9 @@ func TestInterCollectives(t *testing.T) {
 				}
 				vector := buffer(spaced(data(side, me, 3*m)))
 				got = room(len(columns))
-				check("Alltoall", c.InterAlltoall(ctx, vector, buffer(got)), got, columns)
+				check("Alltoall", c.Alltoall(ctx, vector, buffer(got)), got, columns)
 				got = room(len(columns))
-				check("Ialltoall", done(c.InterIalltoall(vector, buffer(got))), got, columns)
+				check("Ialltoall", done(c.Ialltoall(vector, buffer(got))), got, columns)
 
 				// Rank i of one side gives rank j of the other one i+2j numbers on side 0, and gets as many there.
 				length := func(side, from, to int) int {
@@ -432,21 +431,21 @@ func TestInterCollectives(t *testing.T) {
 				}
 				out := mpi.TypedBlocks(spaced(data(side, me, 100)), sizes, displs, typ)
 				got = room(len(columns))
-				check("Alltoallv", c.InterAlltoallv(ctx, out, mpi.TypedBlocks(got, wanted, nil, typ)), got, columns)
+				check("Alltoallv", c.Alltoallv(ctx, out, mpi.TypedBlocks(got, wanted, nil, typ)), got, columns)
 				got = room(len(columns))
-				check("Ialltoallv", done(c.InterIalltoallv(out, mpi.TypedBlocks(got, wanted, nil, typ))), got, columns)
+				check("Ialltoallv", done(c.Ialltoallv(out, mpi.TypedBlocks(got, wanted, nil, typ))), got, columns)
 
 				mine = buffer(spaced(data(side, me, 5)))
 				got = room(5)
-				check("Allreduce", c.InterAllreduce(ctx, mine, buffer(got), mpi.Sum), got, sum(0, 5, 5))
+				check("Allreduce", c.Allreduce(ctx, mine, buffer(got), mpi.Sum), got, sum(0, 5, 5))
 				got = room(5)
-				check("Iallreduce", done(c.InterIallreduce(mine, buffer(got), mpi.Sum)), got, sum(0, 5, 5))
+				check("Iallreduce", done(c.Iallreduce(mine, buffer(got), mpi.Sum)), got, sum(0, 5, 5))
 				// 12 numbers: 4 for each of three ranks, 3 for each of four.
 				mine = buffer(spaced(data(side, me, 12)))
 				got = room(12 / n)
-				check("ReduceScatterBlock", c.InterReduceScatterBlock(ctx, mine, buffer(got), mpi.Sum), got, sum(me*12/n, 12/n, 12))
+				check("ReduceScatterBlock", c.ReduceScatterBlock(ctx, mine, buffer(got), mpi.Sum), got, sum(me*12/n, 12/n, 12))
 				got = room(12 / n)
-				check("IreduceScatterBlock", done(c.InterIreduceScatterBlock(mine, buffer(got), mpi.Sum)), got, sum(me*12/n, 12/n, 12))
+				check("IreduceScatterBlock", done(c.IreduceScatterBlock(mine, buffer(got), mpi.Sum)), got, sum(me*12/n, 12/n, 12))
 				counts = make([]int, n)
 				counts[0], counts[n-1] = 5, 7
 				at := 0
@@ -454,9 +453,9 @@ func TestInterCollectives(t *testing.T) {
 					at = 5
 				}
 				got = room(counts[me])
-				check("ReduceScatter", c.InterReduceScatter(ctx, mine, buffer(got), counts, mpi.Sum), got, sum(at, counts[me], 12))
+				check("ReduceScatter", c.ReduceScatter(ctx, mine, buffer(got), counts, mpi.Sum), got, sum(at, counts[me], 12))
 				got = room(counts[me])
-				check("IreduceScatter", done(c.InterIreduceScatter(mine, buffer(got), counts, mpi.Sum)), got, sum(at, counts[me], 12))
+				check("IreduceScatter", done(c.IreduceScatter(mine, buffer(got), counts, mpi.Sum)), got, sum(at, counts[me], 12))
 				return nil
 			})
 		})
@@ -469,12 +468,12 @@ func TestInterOrder(t *testing.T) {
 		left := mpi.OpOfTyped(firstOf, false)
 		got := []int32{-1}
 		of := mpi.TypeOf[int32]()
-		err := c.InterAllreduce(ctx, mpi.Typed([]int32{int32(10*side + c.Rank())}, 1, of), mpi.Typed(got, 1, of), left)
+		err := c.Allreduce(ctx, mpi.Typed([]int32{int32(10*side + c.Rank())}, 1, of), mpi.Typed(got, 1, of), left)
 		if err != nil || got[0] != int32(10*(1-side)) {
 			t.Errorf("%v, %v", got, err)
 		}
 		failing := mpi.OpOfTyped(fails, false)
-		if err := c.InterAllreduce(ctx, mpi.Typed([]int32{1}, 1, of), mpi.Typed(got, 1, of), failing); !errors.Is(err, errFails) {
+		if err := c.Allreduce(ctx, mpi.Typed([]int32{1}, 1, of), mpi.Typed(got, 1, of), failing); !errors.Is(err, errFails) {
 			t.Error(err)
 		}
 		return nil

@@ -177,6 +177,14 @@ func (a *args) destination(i int) int {
 	return math.MinInt32
 }
 
+// root is the root of a collective call: MPI_ROOT too, and no rank on an intercommunicator.
+func (a *args) rootOf(i int) int {
+	if a.int(i) == a.l.abi.root {
+		return mpi.Root
+	}
+	return a.destination(i)
+}
+
 // tag is a tag, or MPI_ANY_TAG.
 func (a *args) tag(i int) int {
 	t := a.int(i)

@@ -97,11 +97,11 @@ func (a *args) bcast() (*comm, waitFunc, startFunc, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	root := a.destination(3)
+	root := a.rootOf(3)
 	return c, func(ctx context.Context) error { return c.Bcast(ctx, b, root) }, func() (mpi.Request, error) { return c.Ibcast(b, root) }, nil
 }
 
-// send decodes a buffer that is sent: MPI_IN_PLACE is one.
+// contribution decodes a buffer that is sent: MPI_IN_PLACE is one.
 func (a *args) contribution(i int, times int64) (mpi.Buffer, error) {
 	if a.inPlace(i) {
 		return mpi.InPlace, nil
@@ -116,9 +116,9 @@ func (a *args) gather() (*comm, waitFunc, startFunc, error) {
 		return nil, nil, nil, err
 	}
 	var send, recv mpi.Buffer
-	root := a.destination(6)
-	if send, err = a.contribution(0, 1); err == nil && root == c.Rank() {
-		recv, err = a.buffers(3, int64(c.Size()))
+	root := a.rootOf(6)
+	if send, err = a.contribution(0, 1); err == nil && c.receivesAt(root) {
+		recv, err = a.buffers(3, int64(c.ranks()))
 	}
 	return c, func(ctx context.Context) error { return c.Gather(ctx, send, recv, root) },
 		func() (mpi.Request, error) { return c.Igather(send, recv, root) }, err
@@ -130,15 +130,15 @@ func (a *args) blocks(c *comm, buf, counts, displs, of int) (mpi.Blocks, error) 
 	if err != nil {
 		return mpi.Blocks{}, err
 	}
-	n, err := a.integers(counts, c.Size())
+	n, err := a.integers(counts, c.ranks())
 	if err != nil {
 		return mpi.Blocks{}, err
 	}
-	d, err := a.integers(displs, c.Size())
+	d, err := a.integers(displs, c.ranks())
 	if err != nil {
 		return mpi.Blocks{}, err
 	}
-	list := make([]mpi.Block, c.Size())
+	list := make([]mpi.Block, c.ranks())
 	for i := range list {
 		list[i] = mpi.Block{Count: int64(n[i]), Offset: int64(d[i]) * t.Extent(), Of: t.Type}
 	}
@@ -153,8 +153,8 @@ func (a *args) gatherv() (*comm, waitFunc, startFunc, error) {
 	}
 	var send mpi.Buffer
 	var recv mpi.Blocks
-	root := a.destination(7)
-	if send, err = a.contribution(0, 1); err == nil && root == c.Rank() {
+	root := a.rootOf(7)
+	if send, err = a.contribution(0, 1); err == nil && c.receivesAt(root) {
 		recv, err = a.blocks(c, 3, 4, 5, 6)
 	}
 	return c, func(ctx context.Context) error { return c.Gatherv(ctx, send, recv, root) },
@@ -168,9 +168,9 @@ func (a *args) scatter() (*comm, waitFunc, startFunc, error) {
 		return nil, nil, nil, err
 	}
 	var send, recv mpi.Buffer
-	root := a.destination(6)
-	if recv, err = a.contribution(3, 1); err == nil && root == c.Rank() {
-		send, err = a.buffers(0, int64(c.Size()))
+	root := a.rootOf(6)
+	if recv, err = a.contribution(3, 1); err == nil && c.receivesAt(root) {
+		send, err = a.buffers(0, int64(c.ranks()))
 	}
 	return c, func(ctx context.Context) error { return c.Scatter(ctx, send, recv, root) },
 		func() (mpi.Request, error) { return c.Iscatter(send, recv, root) }, err
@@ -184,8 +184,8 @@ func (a *args) scatterv() (*comm, waitFunc, startFunc, error) {
 	}
 	var send mpi.Blocks
 	var recv mpi.Buffer
-	root := a.destination(7)
-	if recv, err = a.contribution(4, 1); err == nil && root == c.Rank() {
+	root := a.rootOf(7)
+	if recv, err = a.contribution(4, 1); err == nil && c.receivesAt(root) {
 		send, err = a.blocks(c, 0, 1, 2, 3)
 	}
 	return c, func(ctx context.Context) error { return c.Scatterv(ctx, send, recv, root) },
@@ -200,7 +200,7 @@ func (a *args) allgather() (*comm, waitFunc, startFunc, error) {
 	}
 	var send, recv mpi.Buffer
 	if send, err = a.contribution(0, 1); err == nil {
-		recv, err = a.buffers(3, int64(c.Size()))
+		recv, err = a.buffers(3, int64(c.ranks()))
 	}
 	return c, func(ctx context.Context) error { return c.Allgather(ctx, send, recv) },
 		func() (mpi.Request, error) { return c.Iallgather(send, recv) }, err
@@ -228,8 +228,8 @@ func (a *args) alltoall() (*comm, waitFunc, startFunc, error) {
 		return nil, nil, nil, err
 	}
 	var send, recv mpi.Buffer
-	if send, err = a.contribution(0, int64(c.Size())); err == nil {
-		recv, err = a.buffers(3, int64(c.Size()))
+	if send, err = a.contribution(0, int64(c.ranks())); err == nil {
+		recv, err = a.buffers(3, int64(c.ranks()))
 	}
 	return c, func(ctx context.Context) error { return c.Alltoall(ctx, send, recv) },
 		func() (mpi.Request, error) { return c.Ialltoall(send, recv) }, err
@@ -243,19 +243,19 @@ func (a *args) alltoallv() (*comm, waitFunc, startFunc, error) {
 // alltoallw: the same with an array of datatypes, and displacements in bytes: those of MPI_Alltoallw_c have 64 bits.
 func (a *args) alltoallw() (*comm, waitFunc, startFunc, error) {
 	return a.exchange(func(c *comm, buf int) (mpi.Blocks, error) {
-		n, err := a.integers(buf+1, c.Size())
+		n, err := a.integers(buf+1, c.ranks())
 		if err != nil {
 			return mpi.Blocks{}, err
 		}
-		d, err := a.integers(buf+2, c.Size())
+		d, err := a.integers(buf+2, c.ranks())
 		if err != nil {
 			return mpi.Blocks{}, err
 		}
-		of, err := a.datatypes(buf+3, c.Size())
+		of, err := a.datatypes(buf+3, c.ranks())
 		if err != nil {
 			return mpi.Blocks{}, err
 		}
-		list := make([]mpi.Block, c.Size())
+		list := make([]mpi.Block, c.ranks())
 		for i := range list {
 			list[i] = mpi.Block{Count: int64(n[i]), Offset: int64(d[i]), Of: of[i]}
 		}
@@ -309,8 +309,8 @@ func (a *args) reduce() (*comm, waitFunc, startFunc, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	root := a.destination(5)
-	send, recv, op, err := a.reductionBuffers(root == c.Rank())
+	root := a.rootOf(5)
+	send, recv, op, err := a.reductionBuffers(c.receivesAt(root))
 	return c, func(ctx context.Context) error { return c.Reduce(ctx, send, recv, op, root) },
 		func() (mpi.Request, error) { return c.Ireduce(send, recv, op, root) }, err
 }

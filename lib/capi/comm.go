@@ -307,10 +307,85 @@ func (a *args) commGetName() error {
 }
 
 func (a *args) commTestInter() error {
-	if _, err := a.communicator(0); err != nil {
+	c, err := a.communicator(0)
+	if err != nil {
 		return err
 	}
-	return a.setFlag(1, false)
+	return a.setFlag(1, c.IsInter())
+}
+
+// ranks is how many blocks the buffers of collective calls have that have one for each rank.
+func (c *comm) ranks() int {
+	if c.IsInter() {
+		return c.RemoteSize()
+	}
+	return c.Size()
+}
+
+// receivesAt reports whether the caller is the root.
+func (c *comm) receivesAt(root int) bool {
+	if c.IsInter() {
+		return root == mpi.Root
+	}
+	return root == c.Rank()
+}
+
+// intercommCreate: local comm, local leader, peer comm, remote leader, tag, new communicator.
+func (a *args) intercommCreate() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	var peer *mpi.Comm
+	if c.Rank() == a.int(1) { // elsewhere it may be anything
+		p, err := a.communicator(2)
+		if err != nil {
+			return err
+		}
+		peer = p.Comm
+	}
+	a.comm = c
+	made, err := c.IntercommCreate(context.Background(), a.destination(1), peer, a.destination(3), a.sendTag(4))
+	if err != nil {
+		return err
+	}
+	_, err = a.newComm(5, made, c)
+	return err
+}
+
+func (a *args) intercommMerge() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	made, err := c.Merge(context.Background(), a.int(1) != 0)
+	if err != nil {
+		return err
+	}
+	_, err = a.newComm(2, made, c)
+	return err
+}
+
+func (a *args) remoteSize() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	if !c.IsInter() {
+		return errorf(mpi.ErrComm, "%v is no intercommunicator", c.Comm)
+	}
+	return a.setInt(1, c.RemoteSize())
+}
+
+func (a *args) remoteGroup() error {
+	c, err := a.communicator(0)
+	if err != nil {
+		return err
+	}
+	if !c.IsInter() {
+		return errorf(mpi.ErrComm, "%v is no intercommunicator", c.Comm)
+	}
+	return a.newGroup(1, c.RemoteGroup())
 }
 
 func (l *Library) nameGroups() {
