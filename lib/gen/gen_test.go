@@ -63,7 +63,7 @@ func TestFaults(t *testing.T) {
 		{"Send() int int", "follows"},
 		{"Send() @mpich int", "follows"},
 		{"Send()\n\nRecv()", "sorted"},
-		{"Send()\nSend()", "twice"},
+		{"Send()\nSend()", "listed twice"},
 	} {
 		_, err := parseFunctions("f", []byte("# comment\n"+c.text))
 		wantLine(t, err, "f", 2+strings.Count(c.text, "\n"), c.want)
@@ -76,7 +76,7 @@ func TestFaults(t *testing.T) {
 		{"int A 1y", "neither"},
 		{"int A 99999999999999999999", "neither"},
 		{"*1 A 1", "no name"},
-		{"int A 1\nint A 2", "twice"},
+		{"int A 1\nint A 2", "listed twice"},
 	} {
 		_, err := parseABI(mpich, "a", []byte("# comment\n"+c.text))
 		wantLine(t, err, "a", 2+strings.Count(c.text, "\n"), c.want)

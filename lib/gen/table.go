@@ -79,7 +79,7 @@ func parseFunctions(file string, text []byte) ([]function, error) {
 		if n := len(table); n > 0 {
 			switch c := cmp.Compare(table[n-1].name, f.name); {
 			case c == 0:
-				return fmt.Errorf("%s is there twice", f.name)
+				return fmt.Errorf("%s is listed twice", f.name)
 			case c > 0:
 				return fmt.Errorf("%s has to be before %s: functions are sorted by name", f.name, table[n-1].name)
 			}
@@ -202,7 +202,7 @@ func parseABI(name abiName, file string, text []byte) (*abi, error) {
 		case len(fields) != 3:
 			return fmt.Errorf("%q: want 3 words", line)
 		case seen[fields[1]]:
-			return fmt.Errorf("%s is there twice", fields[1])
+			return fmt.Errorf("%s is listed twice", fields[1])
 		}
 		seen[fields[1]] = true
 		switch fields[0] {
