@@ -13,6 +13,17 @@
         NAME(lower, mpi_##lower, weak, ) NAME(lower, mpi_##lower##_, weak, ) NAME(lower, mpi_##lower##__, weak, )
 #define NAME(lower, name, ...) extern __typeof__(pmpi_##lower##_) name __attribute__((__VA_ARGS__ alias("pmpi_" #lower "_")));
 
+/* In mpi_f08 a caller may leave the last argument out. */
+#define OPTIONAL(ierr) \
+    MPI_Fint ignored; \
+    if (ierr == NULL) \
+        ierr = &ignored;
+
+/* The names of mpi_f08, where a weak one is what is called, and those with large counts. */
+#define NAMES_F08(lower) NAMES_F08_OF(lower, lower##_f08_)
+#define NAMES_F08_LARGE(lower) NAMES_F08_OF(lower##_c, lower##_f08_large_)
+#define NAMES_F08_OF(lower, name) NAME(lower, pmpi_##name, ) NAME(lower, mpi_##name, weak, )
+
 /* The common blocks of mpif.h: a program names a constant by passing its address. If an executable has the blocks, its own are used
    here as well. Compilers align them like this. */
 #define COMMON __attribute__((aligned(16)))
@@ -21,30 +32,39 @@ COMMON struct { MPI_Fint statuses_ignore[MPI_F_STATUS_SIZE], errcodes_ignore[1];
 COMMON struct { char argvs_null, argv_null; } mpiprivc_;
 COMMON MPI_Fint mpifcmb5_, mpifcmb9_; /* MPI_UNWEIGHTED, MPI_WEIGHTS_EMPTY */
 
+/* The same in mpi_f08: variables with these names in MPICH's module, and in ours. */
+extern MPI_F08_status MPIR_F08_MPI_STATUS_IGNORE_OBJ, MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1];
+extern int MPIR_F08_MPI_IN_PLACE, MPIR_F08_MPI_BOTTOM;
+MPI_Fint __mpi_f08_link_constants_MOD_mpi_unweighted, __mpi_f08_link_constants_MOD_mpi_weights_empty;
+MPI_Fint __mpi_f08_link_constants_MOD_mpi_errcodes_ignore[1];
+char __mpi_f08_link_constants_MOD_mpi_argv_null[1], __mpi_f08_link_constants_MOD_mpi_argvs_null[1];
+
 __attribute__((constructor)) static void set_ignore(void) {
     MPI_F_STATUS_IGNORE = mpipriv1_.status_ignore;
     MPI_F_STATUSES_IGNORE = mpipriv2_.statuses_ignore;
 }
 
 static inline void *buffer_of(const void *p) {
-    if (p == &mpipriv1_.bottom)
+    if (p == &mpipriv1_.bottom || p == &MPIR_F08_MPI_BOTTOM)
         return MPI_BOTTOM;
-    return p == &mpipriv1_.in_place ? MPI_IN_PLACE : (void *)p;
+    return p == &mpipriv1_.in_place || p == &MPIR_F08_MPI_IN_PLACE ? MPI_IN_PLACE : (void *)p;
 }
 
 static inline MPI_Status *status_of(const void *p) {
-    if (p == mpipriv1_.status_ignore)
+    if (p == mpipriv1_.status_ignore || p == &MPIR_F08_MPI_STATUS_IGNORE_OBJ)
         return MPI_STATUS_IGNORE;
-    return p == mpipriv2_.statuses_ignore ? MPI_STATUSES_IGNORE : (MPI_Status *)p;
+    return p == mpipriv2_.statuses_ignore || p == MPIR_F08_MPI_STATUSES_IGNORE_OBJ ? MPI_STATUSES_IGNORE : (MPI_Status *)p;
 }
 
 static inline int *weights_of(const MPI_Fint *p) {
-    if (p == &mpifcmb5_)
+    if (p == &mpifcmb5_ || p == &__mpi_f08_link_constants_MOD_mpi_unweighted)
         return MPI_UNWEIGHTED;
-    return p == &mpifcmb9_ ? MPI_WEIGHTS_EMPTY : (int *)p;
+    return p == &mpifcmb9_ || p == &__mpi_f08_link_constants_MOD_mpi_weights_empty ? MPI_WEIGHTS_EMPTY : (int *)p;
 }
 
-static inline int *errcodes_of(MPI_Fint *p) { return p == mpipriv2_.errcodes_ignore ? MPI_ERRCODES_IGNORE : p; }
+static inline int *errcodes_of(MPI_Fint *p) {
+    return p == mpipriv2_.errcodes_ignore || p == __mpi_f08_link_constants_MOD_mpi_errcodes_ignore ? MPI_ERRCODES_IGNORE : p;
+}
 
 /* A CHARACTER argument without the blanks at its end; to has room for length + 1. */
 static inline char *string_of(char *to, const char *from, size_t length) {
@@ -82,11 +102,11 @@ static char **arguments_of(const char *from, size_t length, size_t stride) {
     return list;
 }
 
-void pmpi_init_(MPI_Fint *ierr) { *ierr = PMPI_Init(NULL, NULL); }
+void pmpi_init_(MPI_Fint *ierr) { OPTIONAL(ierr) *ierr = PMPI_Init(NULL, NULL); }
 
-void pmpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierr) { *ierr = PMPI_Init_thread(NULL, NULL, *required, provided); }
+void pmpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierr) { OPTIONAL(ierr) *ierr = PMPI_Init_thread(NULL, NULL, *required, provided); }
 
-void pmpi_info_create_env_(MPI_Fint *info, MPI_Fint *ierr) { *ierr = PMPI_Info_create_env(0, NULL, info); }
+void pmpi_info_create_env_(MPI_Fint *info, MPI_Fint *ierr) { OPTIONAL(ierr) *ierr = PMPI_Info_create_env(0, NULL, info); }
 
 void pmpi_pcontrol_(MPI_Fint *level) { PMPI_Pcontrol(*level); }
 
@@ -95,6 +115,7 @@ void pmpi_f_sync_reg_(void *buffer) { (void)buffer; }
 
 /* An address that an INTEGER cannot hold is an error, but is set: differences of addresses are right. */
 void pmpi_address_(void *location, MPI_Fint *address, MPI_Fint *ierr) {
+    OPTIONAL(ierr)
     MPI_Aint a = 0;
     *ierr = PMPI_Get_address(buffer_of(location), &a);
     *address = (MPI_Fint)a;
@@ -104,6 +125,7 @@ void pmpi_address_(void *location, MPI_Fint *address, MPI_Fint *ierr) {
 
 /* A buffer of mpif.h cannot become another, so its address is of no use. */
 void pmpi_buffer_detach_(void *buffer, MPI_Fint *size, MPI_Fint *ierr) {
+    OPTIONAL(ierr)
     void *address;
     (void)buffer;
     *ierr = PMPI_Buffer_detach(&address, size);
@@ -124,6 +146,7 @@ static MPI_Aint attribute_value(MPI_Fint key, void *value) {
 
 #define GET_ATTRIBUTE(function, call, type) \
     void function(MPI_Fint *object, MPI_Fint *key, type *value, MPI_Fint *flag, MPI_Fint *ierr) { \
+        OPTIONAL(ierr) \
         void *found = NULL; \
         *ierr = call(*object, attribute_key(*key), &found, flag); \
         if (*ierr == MPI_SUCCESS && *flag) \
@@ -136,6 +159,7 @@ GET_ATTRIBUTE(pmpi_attr_get_, PMPI_Attr_get, MPI_Fint)
 
 #define SET_ATTRIBUTE(function, call, type) \
     void function(MPI_Fint *object, MPI_Fint *key, type *value, MPI_Fint *ierr) { \
+        OPTIONAL(ierr) \
         *ierr = call(*object, *key, (void *)(MPI_Aint)*value); \
     }
 SET_ATTRIBUTE(pmpi_comm_set_attr_, PMPI_Comm_set_attr, MPI_Aint)
@@ -175,6 +199,7 @@ KEYVAL_CALLBACKS(MPI_Fint)
 
 #define CREATE_KEYVAL(function, call, type) \
     void function(copy_function *copy, delete_function *delete, MPI_Fint *key, type *extra, MPI_Fint *ierr) { \
+        OPTIONAL(ierr) \
         struct keyval *k = malloc(sizeof *k); \
         if (k == NULL) { \
             *ierr = MPI_ERR_NO_MEM; \
@@ -241,6 +266,7 @@ static int grequest_cancel(void *extra, int complete) {
 
 void pmpi_grequest_start_(void (*query)(MPI_Aint *, MPI_Status *, MPI_Fint *), void (*release)(MPI_Aint *, MPI_Fint *),
                           void (*cancel)(MPI_Aint *, MPI_Fint *, MPI_Fint *), MPI_Aint *extra, MPI_Fint *request, MPI_Fint *ierr) {
+    OPTIONAL(ierr)
     struct grequest *g = malloc(sizeof *g);
     if (g == NULL) {
         *ierr = MPI_ERR_NO_MEM;
@@ -255,6 +281,7 @@ void pmpi_grequest_start_(void (*query)(MPI_Aint *, MPI_Status *, MPI_Fint *), v
 
 void pmpi_info_get_(MPI_Fint *info, char *key, MPI_Fint *valuelen, char *value, MPI_Fint *flag, MPI_Fint *ierr, size_t key_length,
                     size_t value_length) {
+    OPTIONAL(ierr)
     char k[key_length + 1], v[value_length + 1];
     int room = *valuelen < 0 || (size_t)*valuelen < value_length ? *valuelen : (int)value_length;
     *ierr = PMPI_Info_get(*info, word_of(k, key, key_length), room, v, flag);
@@ -264,6 +291,7 @@ void pmpi_info_get_(MPI_Fint *info, char *key, MPI_Fint *valuelen, char *value, 
 
 void pmpi_info_get_string_(MPI_Fint *info, char *key, MPI_Fint *buflen, char *value, MPI_Fint *flag, MPI_Fint *ierr, size_t key_length,
                            size_t value_length) {
+    OPTIONAL(ierr)
     char k[key_length + 1], v[value_length + 1];
     int length = *buflen <= 0 ? 0 : (size_t)*buflen < value_length ? *buflen + 1 : (int)value_length + 1, room = length;
     *ierr = PMPI_Info_get_string(*info, word_of(k, key, key_length), &length, v, flag);
@@ -276,6 +304,7 @@ void pmpi_info_get_string_(MPI_Fint *info, char *key, MPI_Fint *buflen, char *va
 
 void pmpi_session_get_nth_pset_(MPI_Fint *session, MPI_Fint *info, MPI_Fint *n, MPI_Fint *pset_len, char *name, MPI_Fint *ierr,
                                 size_t name_length) {
+    OPTIONAL(ierr)
     char v[name_length + 1];
     int length = *pset_len <= 0 ? 0 : (size_t)*pset_len < name_length ? *pset_len + 1 : (int)name_length + 1, room = length;
     *ierr = PMPI_Session_get_nth_pset(*session, *info, *n, &length, v);
@@ -288,8 +317,10 @@ void pmpi_session_get_nth_pset_(MPI_Fint *session, MPI_Fint *info, MPI_Fint *n, 
 
 void pmpi_comm_spawn_(char *command, char *argv, MPI_Fint *maxprocs, MPI_Fint *info, MPI_Fint *root, MPI_Fint *comm, MPI_Fint *intercomm,
                       MPI_Fint *errcodes, MPI_Fint *ierr, size_t command_length, size_t argv_length) {
+    OPTIONAL(ierr)
     char name[command_length + 1], **list = MPI_ARGV_NULL;
-    if (argv != &mpiprivc_.argv_null && (list = arguments_of(argv, argv_length, 1)) == NULL) {
+    if (argv != &mpiprivc_.argv_null && argv != __mpi_f08_link_constants_MOD_mpi_argv_null &&
+        (list = arguments_of(argv, argv_length, 1)) == NULL) {
         *ierr = MPI_ERR_NO_MEM;
         return;
     }
@@ -300,9 +331,10 @@ void pmpi_comm_spawn_(char *command, char *argv, MPI_Fint *maxprocs, MPI_Fint *i
 void pmpi_comm_spawn_multiple_(MPI_Fint *count, char *commands, char *argvs, MPI_Fint *maxprocs, MPI_Fint *infos, MPI_Fint *root,
                                MPI_Fint *comm, MPI_Fint *intercomm, MPI_Fint *errcodes, MPI_Fint *ierr, size_t command_length,
                                size_t argv_length) {
+    OPTIONAL(ierr)
     size_t n = *count > 0 ? (size_t)*count : 0;
     char **names = malloc((n + 1) * sizeof *names + n * (command_length + 1)), ***lists = calloc(n + 1, sizeof *lists);
-    int failed = names == NULL || lists == NULL, listed = argvs != &mpiprivc_.argvs_null;
+    int failed = names == NULL || lists == NULL, listed = argvs != &mpiprivc_.argvs_null && argvs != __mpi_f08_link_constants_MOD_mpi_argvs_null;
     for (size_t i = 0; i < n && !failed; i++) {
         names[i] = string_of((char *)(names + n + 1) + i * (command_length + 1), commands + i * command_length, command_length);
         failed = listed && (lists[i] = arguments_of(argvs + i * argv_length, argv_length, n)) == NULL;
@@ -319,7 +351,65 @@ void pmpi_comm_spawn_multiple_(MPI_Fint *count, char *commands, char *argvs, MPI
 
 /* Data representations of a program need callbacks for files, of which there are none yet: C reports what is not supported. */
 void pmpi_register_datarep_(char *datarep, void *read, void *write, void *extent, MPI_Aint *extra, MPI_Fint *ierr, size_t length) {
+    OPTIONAL(ierr)
     char name[length + 1];
     (void)read, (void)write, (void)extent, (void)extra;
     *ierr = PMPI_Register_datarep(string_of(name, datarep, length), NULL, NULL, NULL, NULL);
 }
+
+/* A buffer of an assumed-rank argument, as gfortran passes it: the fields of ISO_Fortran_binding.h. */
+struct descriptor {
+    void *base;
+    size_t element;
+    int version;
+    signed char rank, attribute;
+    short type;
+    struct { intptr_t lower_bound, extent, stride; } dimension[];
+};
+
+/* Whether the elements are one block. If they are not, that is an error, also for a caller that passes no ierr. */
+static int contiguous(struct descriptor *d, MPI_Fint *ierr) {
+    intptr_t stride = (intptr_t)d->element;
+    for (int i = 0; i < d->rank; i++) {
+        if (d->dimension[i].extent > 1 && d->dimension[i].stride != stride) {
+            *ierr = PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_BUFFER);
+            if (*ierr == MPI_SUCCESS)
+                *ierr = MPI_ERR_BUFFER;
+            return 0;
+        }
+        stride *= d->dimension[i].extent;
+    }
+    return 1;
+}
+
+/* Besides mpi_buffer_detach_, whose buffer is of any type. */
+void mpi_buffer_detach_f08_(void **buffer, MPI_Fint *size, MPI_Fint *ierr) {
+    OPTIONAL(ierr)
+    *ierr = PMPI_Buffer_detach(buffer, size);
+}
+
+void mpi_f_sync_reg_f08ts_(struct descriptor *buffer) { (void)buffer; }
+
+/* Comparisons and callbacks of MPICH's modules. */
+#define COMPARE(handle) \
+    MPI_Fint __mpi_f08_types_MOD_mpi_##handle##_eq(MPI_Fint *a, MPI_Fint *b) { return *a == *b; } \
+    MPI_Fint __mpi_f08_types_MOD_mpi_##handle##_neq(MPI_Fint *a, MPI_Fint *b) { return *a != *b; }
+COMPARE(comm)
+COMPARE(datatype)
+COMPARE(errhandler)
+COMPARE(file)
+COMPARE(group)
+COMPARE(info)
+COMPARE(message)
+COMPARE(op)
+COMPARE(request)
+COMPARE(session)
+COMPARE(win)
+
+#define CALLBACKS(object) \
+    NAME(object##_null_copy_fn, __mpi_f08_callbacks_MOD_mpi_##object##_null_copy_fn, ) \
+    NAME(object##_dup_fn, __mpi_f08_callbacks_MOD_mpi_##object##_dup_fn, ) \
+    NAME(object##_null_delete_fn, __mpi_f08_callbacks_MOD_mpi_##object##_null_delete_fn, )
+CALLBACKS(comm)
+CALLBACKS(type)
+CALLBACKS(win)

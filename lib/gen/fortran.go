@@ -20,10 +20,10 @@ var fortranOnly = []string{
 	"TYPE_NULL_COPY_FN", "TYPE_DUP_FN", "TYPE_NULL_DELETE_FN", "WIN_NULL_COPY_FN", "WIN_DUP_FN", "WIN_NULL_DELETE_FN", "CONVERSION_FN_NULL",
 }
 
-// inFortran reports whether Fortran has a function: not those that convert handles, nor the tool interface, nor those with large counts,
-// which only module mpi_f08 has.
+// inFortran reports whether Fortran has a function: not those that convert handles, nor the tool interface. Those with large
+// counts have the name of those without in module mpi_f08, and none elsewhere.
 func inFortran(f function) bool {
-	for _, suffix := range []string{"_c", "_toint", "_fromint", "_c2f", "_f2c"} {
+	for _, suffix := range []string{"datarep_c", "_toint", "_fromint", "_c2f", "_f2c"} {
 		if strings.HasSuffix(f.name, suffix) {
 			return false
 		}
@@ -31,11 +31,19 @@ func inFortran(f function) bool {
 	return f.in(mpich) && !strings.HasPrefix(f.name, "T_") && !strings.HasPrefix(f.name, "Abi_")
 }
 
+// largeOf is the name in Fortran of a function with large counts, and whether it is one.
+func largeOf(f function) (string, bool) { return strings.CutSuffix(f.name, "_c") }
+
+// inF08 reports whether module mpi_f08 has a function.
+func inF08(f function) bool {
+	return inFortran(f) && f.abi == "" && !strings.HasPrefix(f.name, "Attr_") && !strings.HasPrefix(f.name, "Keyval_")
+}
+
 // fortranProcedures are the names of all that Fortran can call, as in C.
 func fortranProcedures(table []function) []string {
 	var names []string
 	for _, f := range table {
-		if inFortran(f) {
+		if _, large := largeOf(f); inFortran(f) && !large {
 			names = append(names, f.name)
 		}
 	}
@@ -62,6 +70,23 @@ func (a *abi) fortranC(table []function) (string, error) {
 	}
 	for _, name := range fortranProcedures(table) {
 		fmt.Fprintf(&b, "NAMES(%s, %s)\n", strings.ToLower(name), strings.ToUpper(name))
+	}
+	for _, f := range table {
+		if !inF08(f) || f.name == "Buffer_detach" {
+			continue
+		}
+		if name, large := largeOf(f); large {
+			fmt.Fprintf(&b, "NAMES_F08_LARGE(%s)\n", strings.ToLower(name))
+		} else {
+			fmt.Fprintf(&b, "NAMES_F08(%s)\n", strings.ToLower(name))
+		}
+		if slices.ContainsFunc(f.params, isBuffer) && !slices.Contains(byHand, f.name) {
+			text, err := a.descriptorShim(f)
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(text)
+		}
 	}
 	return b.String(), nil
 }
@@ -92,7 +117,7 @@ func (a *abi) fortranShim(f function) (string, error) {
 	}
 	var b strings.Builder
 	params := append(append(s.params, "MPI_Fint *ierr"), s.lengths...)
-	fmt.Fprintf(&b, "\nvoid %s(%s) {\n", name, strings.Join(params, ", "))
+	fmt.Fprintf(&b, "\nvoid %s(%s) {\n    OPTIONAL(ierr)\n", name, strings.Join(params, ", "))
 	for _, line := range s.before {
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
@@ -102,6 +127,39 @@ func (a *abi) fortranShim(f function) (string, error) {
 	}
 	b.WriteString("}\n")
 	return b.String(), nil
+}
+
+func isBuffer(p param) bool { return p.typ.base == "choice" && p.typ.pointers == 1 }
+
+// descriptorShim is the procedure that programs call whose buffers are of assumed rank, those of MPICH's module.
+func (a *abi) descriptorShim(f function) (string, error) {
+	var s fortranShim
+	for _, p := range f.params {
+		if err := a.fortranParam(&s, f, p); err != nil {
+			return "", fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	var values, checks []string
+	for i, p := range f.params {
+		value := p.name
+		if isBuffer(p) {
+			s.params[i], value = "struct descriptor *"+p.name, p.name+"->base"
+			checks = append(checks, fmt.Sprintf("contiguous(%s, ierr)", p.name))
+		}
+		values = append(values, value)
+	}
+	for _, length := range s.lengths {
+		values = append(values, strings.TrimPrefix(length, "size_t "))
+	}
+	values = slices.Insert(values, len(f.params), "ierr")
+	params := append(append(s.params, "MPI_Fint *ierr"), s.lengths...)
+	lower := strings.ToLower(f.name)
+	name := "mpi_" + lower + "_f08ts_"
+	if short, large := largeOf(f); large {
+		name = "mpi_" + strings.ToLower(short) + "_f08ts_large_"
+	}
+	return fmt.Sprintf("void %s(%s) {\n    OPTIONAL(ierr)\n    if (%s)\n        pmpi_%s_(%s);\n}\n", name,
+		strings.Join(params, ", "), strings.Join(checks, " && "), lower, strings.Join(values, ", ")), nil
 }
 
 // fortranParam adds a parameter.
@@ -174,7 +232,7 @@ func (a *abi) fortranParam(s *fortranShim, f function, p param) error {
 			fmt.Sprintf("if (%[2]s)\n        set_string(%[1]s, %[1]s_length, %[1]s_c);", n, condition))
 		s.lengths = append(s.lengths, fmt.Sprintf("size_t %s_length", n))
 
-	case cl == "" && strings.HasSuffix(t.base, "function") && t.pointers == 1:
+	case cl == "" && strings.Contains(t.base, "_function") && t.pointers == 1:
 		add("MPI_"+t.base+" *", n, "", "") // by reference in C as well
 	case cl == integer && indirect == 0:
 		add(fortranInteger(a, t.base, base)+" *", "*"+n, "", "")
