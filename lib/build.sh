@@ -27,14 +27,16 @@ ln -s libmpich.so.12 "$lib/libmpich.so"
 for abi in standard mpich; do install -D -m 644 "$src/$abi/mpi.h" "$include/$abi/mpi.h"; done
 
 
-# Fortran, by the ABI of MPICH. The module is of this compiler's version.
+# Fortran, by the ABI of MPICH. The modules are of this compiler's version.
 objects=()
 install -m 644 "$src/mpich/mpif.h" "$include/mpich/mpif.h"
 if command -v "$fc" >/dev/null; then
-  "$fc" -O2 -fPIC -I "$src/mpich" -J "$include/mpich" -c "$src/mpi.f90" -o "$src/mpi.o"
-  objects=("$src/mpi.o")
+  for module in mpi mpi_f08; do
+    "$fc" -O2 -fPIC -I "$src/mpich" -J "$include/mpich" -c "$src/$module.f90" -o "$src/$module.o"
+    objects+=("$src/$module.o")
+  done
 else
-  echo "lib/build.sh: no Fortran compiler \"$fc\" (apt-get install gfortran, or set FC): there is mpif.h, but no module mpi" >&2
+  echo "lib/build.sh: no Fortran compiler \"$fc\" (apt-get install gfortran, or set FC): there is mpif.h, but no module mpi or mpi_f08" >&2
 fi
 library libmpifort.so.12 fortran.c mpich "${objects[@]}" -lmpi
 ln -s libmpifort.so.12 "$lib/libmpichfort.so.12"

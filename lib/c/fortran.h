@@ -357,29 +357,32 @@ void pmpi_register_datarep_(char *datarep, void *read, void *write, void *extent
     *ierr = PMPI_Register_datarep(string_of(name, datarep, length), NULL, NULL, NULL, NULL);
 }
 
-/* A buffer of an assumed-rank argument, as gfortran passes it: the fields of ISO_Fortran_binding.h. */
+/* A buffer of assumed rank, as gfortran passes it to a procedure that is not BIND(C), from version 9. Strides count spans. */
 struct descriptor {
     void *base;
-    size_t element;
+    size_t offset, element;
     int version;
-    signed char rank, attribute;
-    short type;
-    struct { intptr_t lower_bound, extent, stride; } dimension[];
+    signed char rank, type;
+    short attribute;
+    intptr_t span;
+    struct { intptr_t stride, lower, upper; } dimension[];
 };
 
 /* Whether the elements are one block. If they are not, that is an error, also for a caller that passes no ierr. */
 static int contiguous(struct descriptor *d, MPI_Fint *ierr) {
-    intptr_t stride = (intptr_t)d->element;
-    for (int i = 0; i < d->rank; i++) {
-        if (d->dimension[i].extent > 1 && d->dimension[i].stride != stride) {
-            *ierr = PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_BUFFER);
-            if (*ierr == MPI_SUCCESS)
-                *ierr = MPI_ERR_BUFFER;
-            return 0;
-        }
-        stride *= d->dimension[i].extent;
+    intptr_t elements = 1;
+    int block = d->rank == 0 || d->span == (intptr_t)d->element;
+    for (int i = 0; i < d->rank && block; i++) {
+        intptr_t extent = d->dimension[i].upper - d->dimension[i].lower + 1;
+        block = extent <= 1 || d->dimension[i].stride == elements;
+        elements *= extent;
     }
-    return 1;
+    if (block)
+        return 1;
+    *ierr = PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_BUFFER);
+    if (*ierr == MPI_SUCCESS)
+        *ierr = MPI_ERR_BUFFER;
+    return 0;
 }
 
 /* Besides mpi_buffer_detach_, whose buffer is of any type. */

@@ -5,33 +5,56 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
+
+// bin is what lib/build.sh has built, once for all tests.
+var bin struct {
+	once   sync.Once
+	folder string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if bin.folder != "" {
+		os.RemoveAll(filepath.Dir(bin.folder))
+	}
+	os.Exit(code)
+}
 
 // build runs lib/build.sh and returns the folder. libzrlmpi is one that prints the loaded ABI and its calls, and whose calls succeed:
 // what is tested are the shims, names and paths.
 func build(t *testing.T) string {
 	t.Helper()
 	needs.Program(t, "build of the C library", "cc", "gcc")
-	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+	bin.once.Do(func() {
+		dir, err := os.MkdirTemp("", "zrlmpi-lib-")
+		if err != nil {
 			t.Fatal(err)
 		}
-		return path
-	}
-	core := file("core.c", coreOfTests(tables(t).table))
-	standIn := file("go", `#!/bin/sh
+		bin.folder = filepath.Join(dir, "bin")
+		file := func(name, text string) string {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		core := file("core.c", coreOfTests(tables(t).table))
+		t.Setenv("VERSION", "v1.2.3")
+		t.Setenv("GO", file("go", `#!/bin/sh
 [ "$1" = build ] || exec go "$@"
 while [ "$1" != -o ]; do shift; done
-exec cc -shared -fPIC -Wall -Wextra -Werror -I lib/c -Wl,-soname,libzrlmpi.so -o "$2" `+core+"\n")
-	t.Setenv("GO", standIn)
-	t.Setenv("VERSION", "v1.2.3")
-	command(t, "../build.sh", filepath.Join(dir, "bin"))
-	return filepath.Join(dir, "bin")
+exec cc -shared -fPIC -Wall -Wextra -Werror -I lib/c -Wl,-soname,libzrlmpi.so -o "$2" `+core+"\n"))
+		command(t, "../build.sh", bin.folder)
+	})
+	if _, err := os.Stat(filepath.Join(bin.folder, "zrlmpicc")); err != nil {
+		t.Fatal("lib/build.sh has failed: ", err)
+	}
+	return bin.folder
 }
 
 // coreOfTests prints calls with their names; some have arguments and results that show what a shim does with them.
@@ -64,7 +87,11 @@ int zrl_call(int call, zrl_arg *a) {
         a[0].d = 0.5;
         break;
     case Send_CALL:
-        printf(" %s count %d tag %d", a[0].p == NULL ? "bottom" : "buffer", (int)a[1].i, (int)a[4].i);
+        if (a[0].p == NULL)
+            printf(" bottom");
+        else
+            printf(" %d", *(int *)a[0].p);
+        printf(" count %d tag %d", (int)a[1].i, (int)a[4].i);
         break;
     case Allreduce_CALL:
         printf(" %s", a[0].i == -1 ? "in place" : "buffer");
@@ -151,7 +178,7 @@ int zrl_call(int call, zrl_arg *a) {
 
 // Programs are built by the wrappers and pkg-config, for both ABIs, and run without LD_LIBRARY_PATH.
 func TestBuild(t *testing.T) {
-	bin := build(t)
+	folder := build(t)
 	program := filepath.Join(t.TempDir(), "program.c")
 	if err := os.WriteFile(program, []byte(`#include <mpi.h>
 
@@ -166,10 +193,10 @@ int main(int argc, char **argv) {
 	}
 	pkgConfig := func(module string) []string {
 		path := needs.Program(t, "files for pkg-config", "pkg-config", "pkgconf")
-		t.Setenv("PKG_CONFIG_PATH", filepath.Join(bin, "lib/pkgconfig"))
+		t.Setenv("PKG_CONFIG_PATH", filepath.Join(folder, "lib/pkgconfig"))
 		return append([]string{"cc", program}, strings.Fields(command(t, path, "--cflags", "--libs", module))...)
 	}
-	cc, cxx := filepath.Join(bin, "zrlmpicc"), filepath.Join(bin, "zrlmpicxx")
+	cc, cxx := filepath.Join(folder, "zrlmpicc"), filepath.Join(folder, "zrlmpicxx")
 	for _, c := range []struct {
 		name, abi string
 		command   []string
@@ -200,7 +227,7 @@ int main(int argc, char **argv) {
 // Programs in Fortran call everything that C does not have in the same form, by mpif.h and by the module.
 func TestFortran(t *testing.T) {
 	needs.Program(t, "MPI for Fortran", "gfortran", "gfortran")
-	bin := build(t)
+	folder := build(t)
 	for _, header := range []string{"use mpi", "include"} {
 		t.Run(header, func(t *testing.T) {
 			use, include := "use mpi", ""
@@ -214,7 +241,7 @@ func TestFortran(t *testing.T) {
 			}
 			for _, mangling := range []string{"-funderscoring", "-fsecond-underscore"} {
 				into := filepath.Join(dir, "program")
-				command(t, filepath.Join(bin, "zrlmpifort"), mangling, program, "-o", into)
+				command(t, filepath.Join(folder, "zrlmpifort"), mangling, program, "-o", into)
 				if got := command(t, into); got != fortranCalls {
 					t.Errorf("%s: it printed\n%s\nwant\n%s", mangling, got, fortranCalls)
 				}
@@ -222,6 +249,126 @@ func TestFortran(t *testing.T) {
 		})
 	}
 }
+
+// Programs use module mpi_f08 of ours, and call the procedures of MPICH's, whose buffers have descriptors.
+func TestFortran2008(t *testing.T) {
+	needs.Program(t, "module mpi_f08", "gfortran", "gfortran")
+	folder, dir := build(t), t.TempDir()
+	program, into := filepath.Join(dir, "program.f90"), filepath.Join(dir, "program")
+	if err := os.WriteFile(program, []byte(f08Program), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	command(t, filepath.Join(folder, "zrlmpifort"), program, "-o", into)
+	if got := command(t, into); got != f08Calls {
+		t.Errorf("it printed\n%s\nwant\n%s", got, f08Calls)
+	}
+}
+
+const f08Program = `program main
+  use mpi_f08
+  implicit none
+  interface
+    subroutine mpi_send_f08ts(buf, count, datatype, dest, tag, comm, ierror)
+      import
+      type(*), dimension(..), intent(in) :: buf
+      integer, intent(in) :: count, dest, tag
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Comm), intent(in) :: comm
+      integer, optional, intent(out) :: ierror
+    end subroutine
+  end interface
+  integer :: i, n, ierror, matrix(4, 4)
+  type(MPI_Request) :: requests(3)
+  type(MPI_Status) :: status
+  integer(MPI_ADDRESS_KIND) :: value
+  integer(MPI_COUNT_KIND) :: large = 5
+  logical :: flag
+  character(len=12) :: name
+  procedure(MPI_Comm_copy_attr_function) :: copy
+  integer :: key
+  type(MPI_Comm) :: comm
+  call MPI_Init()
+  call MPI_Initialized(flag)
+  if (.not. flag) error stop 'Initialized'
+  if (MPI_Wtime() /= 0.5d0) error stop 'Wtime'
+  i = 5
+  matrix = reshape([(n, n = 1, 16)], [4, 4])
+  call MPI_Send(i, 1, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
+  call MPI_Send(matrix(:, 2), 4, MPI_INTEGER, 0, 9, MPI_COMM_WORLD, ierror)
+  call MPI_Send(MPI_BOTTOM, 2, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
+  call MPI_Send(i, large, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
+  call mpi_send_f08ts(matrix, 16, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
+  call mpi_send_f08ts(matrix(:, 2:3), 8, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
+  call mpi_send_f08ts(i, 1, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
+  call mpi_send_f08ts(MPI_BOTTOM, 1, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
+  call mpi_send_f08ts(matrix(2, :), 4, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
+  call mpi_send_f08ts(matrix(1:2, :), 8, MPI_INTEGER, 0, 9, MPI_COMM_WORLD, ierror)
+  if (ierror /= MPI_ERR_BUFFER) error stop 'no single block'
+  call send(matrix, 3)
+  call MPI_Allreduce(MPI_IN_PLACE, i, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+  call MPI_Recv(i, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+  call MPI_Recv(i, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, status)
+  if (status%MPI_SOURCE /= 3 .or. status%MPI_TAG /= 4 .or. status%MPI_ERROR /= 5) error stop 'Recv'
+  call MPI_Waitall(3, requests, MPI_STATUSES_IGNORE)
+  call MPI_Waitany(3, requests, i, status)
+  if (i /= 1) error stop 'Waitany'
+  call MPI_Get_processor_name(name, n)
+  if (n /= 4 .or. name /= 'host        ') error stop 'Get_processor_name'
+  call MPI_Comm_create_keyval(copy, MPI_COMM_NULL_DELETE_FN, key, 1_MPI_ADDRESS_KIND)
+  call MPI_Comm_dup(MPI_COMM_WORLD, comm)
+  call MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, value, flag)
+  if (value /= 42) error stop 'MPI_TAG_UB'
+  call MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, [0], MPI_UNWEIGHTED, 0, [0], MPI_WEIGHTS_EMPTY, &
+    MPI_INFO_NULL, .true., comm)
+  if (MPI_COMM_WORLD == MPI_COMM_SELF .or. .not. MPI_COMM_WORLD /= MPI_COMM_SELF) error stop 'comparison'
+  call MPI_Finalize()
+contains
+  subroutine send(array, column)
+    integer, intent(in) :: array(:, :), column
+    call mpi_send_f08ts(array(:, column:), 8, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
+  end subroutine
+end program
+
+subroutine copy(oldcomm, comm_keyval, extra_state, attribute_val_in, attribute_val_out, flag, ierror)
+  use mpi_f08
+  implicit none
+  type(MPI_Comm) :: oldcomm
+  integer :: comm_keyval, ierror
+  integer(MPI_ADDRESS_KIND) :: extra_state, attribute_val_in, attribute_val_out
+  logical :: flag
+  flag = .true.
+  attribute_val_out = attribute_val_in + extra_state
+  ierror = MPI_SUCCESS
+end subroutine
+`
+
+const f08Calls = `abi 1
+Init
+Initialized
+Wtime
+Send 5 count 1 tag 9
+Send 5 count 4 tag 9
+Send bottom count 2 tag 9
+Send_c
+Send 1 count 16 tag 9
+Send 5 count 8 tag 9
+Send 5 count 1 tag 9
+Send bottom count 1 tag 9
+Comm_call_errhandler
+Comm_call_errhandler
+Send 9 count 8 tag 9
+Allreduce in place
+Recv ignore
+Recv
+Waitall ignore
+Waitany
+Get_processor_name
+Comm_create_keyval
+Comm_dup code 0 flag 1 out 21474836481
+Comm_get_attr key 64400001
+Dist_graph_create_adjacent 10 11 reorder 1
+Finalize
+`
 
 const fortranProgram = `program main
   %s
@@ -301,7 +448,7 @@ const fortranCalls = `abi 1
 Init
 Initialized
 Wtime
-Send buffer count 1 tag 9
+Send 5 count 1 tag 9
 Send bottom count 2 tag 9
 Allreduce in place
 Recv ignore

@@ -273,22 +273,30 @@ func (a *abi) mpifH() string {
 	}
 	parameter("INTEGER", "INTEGER_KIND", "4")
 	for _, c := range a.constants {
-		value := c.value
+		value, ok := fortranValue(c)
 		switch {
-		case c.typ.pointers > 0 || strings.HasPrefix(c.name, "T_") || strings.HasPrefix(c.name, "F_"):
-			continue
+		case !ok:
 		case c.typ.base == "Offset":
 			parameter("INTEGER*8", c.name, fmt.Sprint(value))
-			continue
-		case value&^0xf == 0x64400000 || value&^0xf == 0x66000000:
-			value++ // a predefined attribute, whose value is an integer and no pointer
-		case strings.HasPrefix(c.name, "MAX_"):
-			value-- // no null character
+		default:
+			parameter("INTEGER", c.name, fmt.Sprint(value))
 		}
-		parameter("INTEGER", c.name, fmt.Sprint(value))
 	}
 	b.WriteString(mpifTail)
 	return b.String()
+}
+
+// fortranValue is the value of a constant in Fortran, if it has one there.
+func fortranValue(c constant) (int64, bool) {
+	switch {
+	case c.typ.pointers > 0 || strings.HasPrefix(c.name, "T_") || strings.HasPrefix(c.name, "F_"):
+		return 0, false
+	case c.value&^0xf == 0x64400000 || c.value&^0xf == 0x66000000:
+		return c.value + 1, true // a predefined attribute, whose value is an integer and no pointer
+	case strings.HasPrefix(c.name, "MAX_"):
+		return c.value - 1, true // no null character
+	}
+	return c.value, true
 }
 
 // mpifTail has what is found by its address: names and order are the ABI.

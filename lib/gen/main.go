@@ -94,6 +94,7 @@ func (s *source) cFiles() (map[string]string, error) {
 	files["fortran.c"] = fortran
 	files["mpich/mpif.h"] = s.abis[0].mpifH()
 	files["mpi.f90"] = mpiModule()
+	files["mpi_f08.f90"] = s.abis[0].f08Module(s.table)
 	return files, err
 }
 
