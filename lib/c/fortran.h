@@ -13,7 +13,7 @@
         NAME(lower, mpi_##lower, weak, ) NAME(lower, mpi_##lower##_, weak, ) NAME(lower, mpi_##lower##__, weak, )
 #define NAME(lower, name, ...) extern __typeof__(pmpi_##lower##_) name __attribute__((__VA_ARGS__ alias("pmpi_" #lower "_")));
 
-/* In mpi_f08 a caller may leave the last argument out. */
+/* In mpi_f08 the last argument is optional. */
 #define OPTIONAL(ierr) \
     MPI_Fint ignored; \
     if (ierr == NULL) \

@@ -90,7 +90,7 @@ func comparison(operator, handle string) string {
 	return "differ_" + handle
 }
 
-// largeDiffers reports whether Fortran can tell a call with large counts from one without, by the kinds of arguments. Addresses, counts
+// largeDiffers reports whether Fortran distinguishes a call with large counts from one without, by the kinds of arguments. Addresses, counts
 // and procedures make no difference.
 func largeDiffers(f, large function) bool {
 	for i, p := range f.params {
