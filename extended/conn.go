@@ -103,10 +103,10 @@ func (c *Conn) defective(now Instant, header, payload []byte, acts []Action) []A
 	return c.acts
 }
 
-// Checked is Packet for one that protocol.ParseExtended has no fault with.
-func (c *Conn) Checked(now Instant, packet []byte, acts []Action) []Action {
-	c.parsing.Decode((*[protocol.ExtHeaderLen]byte)(packet))
-	return c.meant(now, packet[protocol.ExtHeaderLen:], acts)
+// Checked is PacketParts for a packet that protocol.ParseExtendedParts has no fault with.
+func (c *Conn) Checked(now Instant, header, payload []byte, acts []Action) []Action {
+	c.parsing.Decode((*[protocol.ExtHeaderLen]byte)(header))
+	return c.meant(now, payload, acts)
 }
 
 // meant takes the packet that was parsed, if it is from the peer and for us.

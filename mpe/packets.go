@@ -15,6 +15,9 @@ const (
 	// batchBytes is the payload in bytes from which they are handed over: the
 	// network has something to do while the checksums of the next are computed.
 	batchBytes = 256 << 10
+	// streamBatchBytes is the same for a stream without such checksums: the kernel takes less
+	// time for one long write than for several.
+	streamBatchBytes = packetBatchLen * protocol.MaxStreamPayload
 )
 
 // packetBatch has the packets of the extended profile that wait to be sent to the peer
@@ -47,7 +50,7 @@ func (l *extendedLink) transmit(act *extended.Action) {
 			pk.Advertised = o.buf
 		}
 	}
-	if l.p.e.conns.batch.bytes >= batchBytes {
+	if l.p.e.conns.batch.bytes >= l.batchBytes {
 		l.sendBatch()
 	}
 }

@@ -25,6 +25,8 @@ type extendedLink struct {
 	timing  extended.Timing // of fast
 	kept    keptPayload
 	longest int64 // message that may be sent, in bytes
+	// batchBytes is after how many bytes of payload packets are handed to the transport.
+	batchBytes int
 	// present: a connection to the peer was made, and nothing shows since that it is gone.
 	present bool
 	outs    outbox
@@ -68,7 +70,10 @@ func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
 	if l.shorts, ok = cfg.Transport.(ShortTransport); ok {
 		l.fast, l.timing = l.conn.(*extended.Conn), l.conn.Config().Timing
 	}
-	l.longest = l.conn.Config().MaxLength
+	l.longest, l.batchBytes = l.conn.Config().MaxLength, batchBytes
+	if packets.Reliable() && l.copier == nil && l.conn.Config().HeaderChecksum {
+		l.batchBytes = streamBatchBytes
+	}
 	// Packets are placed one by one.
 	p.placed = p.placed && l.conn.Config().MaxPayload >= minPlacement
 	return l, nil
@@ -115,7 +120,12 @@ func (l *extendedLink) receive(a *RxPacket) {
 		case a.Advertised != 0:
 			acts = l.machine().PacketAdvertised(now, a.Bytes, acts)
 		case a.Checked:
-			acts = l.machine().Checked(now, a.Bytes, acts)
+			header, payload := a.Bytes, a.Rest
+			if len(payload) == 0 {
+				header, payload = header[:protocol.ExtHeaderLen], header[protocol.ExtHeaderLen:]
+			}
+			p.bytesIn += uint64(len(a.Rest))
+			acts = l.machine().Checked(now, header, payload, acts)
 		case len(a.Rest) == 0:
 			acts = l.machine().Packet(now, a.Bytes, acts)
 		default:
@@ -204,9 +214,11 @@ func (l *extendedLink) place(in *inbound) {
 	e := l.p.e
 	end := min(in.bytes, int64(len(in.buf)))
 	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement && l.conn.Payload() >= minPlacement {
-		e.placement.expect(l.p, in.req, protocol.ExtHeaderLen, in.buf[in.got:end])
+		e.placement.expect(l.p, in.req, Placement{
+			Head: protocol.ExtHeaderLen, Message: in.num.Number(), Offset: uint32(in.got), Buf: in.buf[in.got:end],
+		})
 	} else {
-		e.placement.expect(nil, nil, 0, nil)
+		e.placement.expectNothing()
 	}
 }
 

@@ -14,18 +14,20 @@ type placement struct {
 	req *Request
 	// next is where the placement will be after the event at hand.
 	next struct {
-		p    *peer
-		req  *Request
-		head int
-		buf  []byte
+		p   *peer
+		req *Request
+		at  Placement
 	}
 }
 
-// expect notes that more of a receive's message is to come, into buf; or that
-// nothing does, for what was expected before is wrong now.
-func (l *placement) expect(p *peer, r *Request, head int, buf []byte) {
-	l.next.p, l.next.req, l.next.head, l.next.buf = p, r, head, buf
+// expect notes that more of a receive's message is to come, to where at says.
+func (l *placement) expect(p *peer, r *Request, at Placement) {
+	at.Peer = p.rank
+	l.next.p, l.next.req, l.next.at = p, r, at
 }
+
+// expectNothing notes that what was expected before is wrong now.
+func (l *placement) expectNothing() { l.next.p, l.next.req, l.next.at = nil, nil, Placement{} }
 
 // movePlacement puts the placement where the event at hand left it.
 func (e *core) movePlacement() {
@@ -37,17 +39,16 @@ func (e *core) movePlacement() {
 		}
 		return
 	}
-	p := l.next.p
 	l.req = l.next.req
-	e.driver.place(p.tr, Placement{Peer: p.rank, Head: l.next.head, Buf: l.next.buf})
-	l.expect(nil, nil, 0, nil)
+	e.driver.place(l.next.p.tr, l.next.at)
+	l.expectNothing()
 }
 
 // revokePlacement takes the memory of a receive away that ends.
 func (e *core) revokePlacement(r *Request) {
 	l := &e.placement
 	if l.next.req == r {
-		l.expect(nil, nil, 0, nil)
+		l.expectNothing()
 	}
 	if l.req == r {
 		l.req = nil

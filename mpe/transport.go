@@ -60,9 +60,9 @@ type RxPacket struct {
 	// Advertised, if not 0, says that Bytes announce a message that Get copies
 	// by that number (SingleCopier).
 	Advertised uint64
-	// Checked: Bytes are a packet of the extended profile, and the transport has
+	// Checked: Bytes and Rest are a packet of the extended profile, and the transport has
 	// found it good for protocol.ParseExtended. To check it again would take as
-	// long as to copy it.
+	// long as to copy it. If there is a Rest, Bytes are the header.
 	Checked bool
 }
 
@@ -123,6 +123,9 @@ type Placement struct {
 	Peer int
 	// Head is how many bytes of each datagram come before the payload.
 	Head int
+	// Message and Offset are what the header of the next packet says, of the extended
+	// profile: the number of the message, and how much of it has arrived.
+	Message, Offset uint32
 	// Buf is where the payload of the next datagram belongs, and behind it
 	// that of those which follow. All of it may be written to.
 	Buf []byte

@@ -44,7 +44,7 @@ type Conn struct {
 
 var (
 	_ mpe.PacketTransport = (*Conn)(nil)
-	_ mpe.PollTransport   = (*Conn)(nil)
+	_ mpe.DirectPlacer    = (*Conn)(nil)
 )
 
 // Listen binds the rank to its own IP and port in the rank map, and starts to

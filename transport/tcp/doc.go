@@ -23,7 +23,8 @@
 // profile and without TLS, a Conn is an mpe.PollTransport: the goroutine that waits for packets
 // reads them off the connections itself, and the goroutine that sends writes them there, with
 // no goroutine in between and without Go's network poller. What arrives is given out
-// where it was read to, and only what the kernel has no room for is copied to wait.
+// where it was read to, or read to where it belongs, and only what the kernel has no room
+// for is copied to wait.
 // Otherwise each connection has a goroutine that reads, and, in the extended profile,
 // one that writes.
 //
@@ -33,7 +34,7 @@
 // of the extended profile on, and send.go others. With goroutines, read.go takes
 // packets off a link, queue.go keeps them, recv.go hands them out, and outbox.go is
 // what waits to be written. Without, poll_linux.go polls for packets, which reader.go
-// separates; inbox_linux.go adds and removes links, sleep_linux.go waits;
+// separates, and direct_linux.go reads payload to where it belongs; inbox_linux.go adds and removes links, sleep_linux.go waits;
 // wire_linux.go is a link's descriptor, and write_linux.go writes to it. blocks.go
 // is memory for what waits, either way.
 package tcp

@@ -63,6 +63,9 @@ type inbox struct {
 	streak, rotation int
 	// held is a link of which not all was given out that was read.
 	held *link
+	// direct reads what placement is for.
+	direct    direct
+	placement mpe.Placement
 	// ended are links by which nothing more comes.
 	ended  []*link
 	events [readyLinks]unix.EpollEvent
@@ -102,6 +105,23 @@ func (c *Conn) Poll(batch []mpe.RxPacket) (int, error) {
 		n = in.poll(batch)
 	}
 	in.mu.Unlock() // not by defer: most polls find nothing, and this is all they do
+	return n, nil
+}
+
+// PollInto is Poll, and has payload read to where it belongs.
+func (c *Conn) PollInto(batch []mpe.RxPacket, at mpe.Placement) (int, error) {
+	in := c.inbox
+	if in.closed.Load() {
+		return 0, mpe.ErrTransportClosed
+	}
+	n := 0
+	in.mu.Lock()
+	if len(batch) > 0 && !in.closed.Load() {
+		in.placement = at
+		n = in.poll(batch)
+		in.placement = mpe.Placement{} // the memory is the caller's: keep no hold of it
+	}
+	in.mu.Unlock()
 	return n, nil
 }
 
@@ -201,7 +221,17 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 	if w.ended {
 		return 0
 	}
-	n, errno := w.read()
+	var taken int // of the batch
+	var n int
+	var errno unix.Errno
+	if at := &in.placement; len(at.Buf) > 0 && at.Peer == l.peer.rank && w.in.continues(at) {
+		taken, n, errno = in.direct.read(w, at, batch)
+		for i := range batch[:taken] {
+			batch[i].Peer, batch[i].From = l.peer.rank, l.from
+		}
+	} else {
+		n, errno = w.read()
+	}
 	switch {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
 		return 0
@@ -212,7 +242,7 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 		in.end(l, errPeerClosed)
 		return 0
 	}
-	return in.hand(l, batch)
+	return taken + in.hand(l, batch[taken:])
 }
 
 // hand gives out what was read.

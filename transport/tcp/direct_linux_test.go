@@ -1,0 +1,265 @@
+package tcp
+
+import (
+	"bytes"
+	"cmp"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// dataPacket is a packet of DATA of a message, from an offset on.
+func dataPacket(message uint32, all []byte, offset, length int) string {
+	h := protocol.ExtHeader{
+		Dst: 1, Type: protocol.Data, Session: 7, PeerSession: 9, Number: uint32(offset), Message: message,
+		Length: uint32(len(all)), Offset: uint32(offset),
+	}
+	payload := all[offset : offset+length]
+	var header [protocol.ExtHeaderLen]byte
+	protocol.PutExtended(header[:], &h, payload)
+	return string(header[:]) + string(payload)
+}
+
+// dataPackets are those of a message, as long as they may be.
+func dataPackets(message uint32, all []byte) (packets []string) {
+	for offset := 0; offset < len(all); offset += protocol.MaxStreamPayload {
+		packets = append(packets, dataPacket(message, all, offset, min(len(all)-offset, protocol.MaxStreamPayload)))
+	}
+	return packets
+}
+
+// placing is what an engine does with what it polls for: it puts together message 5.
+type placing struct {
+	polled
+	buf    []byte
+	stored int
+	// placed counts packets that were placed.
+	placed int
+	got    []string
+}
+
+// poll polls once, and returns the kinds of what has arrived.
+func (p *placing) poll(most int) (kinds []mpe.RxKind) {
+	p.t.Helper()
+	batch := make([]mpe.RxPacket, most)
+	n, err := p.PollInto(batch, mpe.Placement{
+		Peer: 0, Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(p.stored), Buf: p.buf[p.stored:],
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, a := range batch[:withoutGone(batch[:n])] {
+		kinds = append(kinds, a.Kind)
+		if a.Kind != mpe.RxDatagram {
+			continue
+		}
+		if a.Peer != 0 || !a.Checked {
+			p.t.Fatalf("%+v", a)
+		}
+		packet := slices.Concat(a.Bytes, a.Rest)
+		p.got = append(p.got, string(packet))
+		h, payload, defect := protocol.ParseExtended(packet)
+		if !defect.OK() {
+			p.t.Fatal(defect)
+		}
+		if h.Type != protocol.Data || h.Message != 5 {
+			continue
+		}
+		if to := p.buf[h.Offset:]; len(a.Rest) > 0 && &to[0] == &a.Rest[0] {
+			p.placed++
+		} else {
+			copy(to, payload)
+		}
+		p.stored = max(p.stored, int(h.Offset)+len(payload))
+	}
+	return kinds
+}
+
+// Whatever a stream has, and however it is cut, it arrives as it was sent, and payload that is expected
+// where it belongs.
+func TestPollInto(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	message, other := make([]byte, 12*protocol.MaxStreamPayload+500), make([]byte, 2*protocol.MaxStreamPayload)
+	for i := range message {
+		message[i] = byte(random.Uint32())
+	}
+	_, short := packetStream(0, 12)
+	whole := dataPackets(5, message)
+	mixed := slices.Concat(short, whole[:3], dataPackets(6, other), whole[3:4], short, whole[4:])
+	tail := slices.Clone(whole)
+	tail[11], tail[12] = tail[12], tail[11]
+	for name, tt := range map[string]struct {
+		packets []string
+		placed  int
+	}{
+		"one message":    {whole, 13},
+		"others between": {mixed, 1},
+		"order":          {tail, 11},
+	} {
+		for _, cut := range []int{0, 1, 79, 80, 81, 5000, protocol.MaxStreamPayload, protocol.ExtHeaderLen + protocol.MaxStreamPayload, 65483} {
+			for _, most := range []int{1, 3, 64} {
+				c := newPolled(t, 2, nil)
+				p := placing{polled: c, buf: make([]byte, len(message))}
+				conn := c.dialed(0)
+				stream := []byte(concat(tt.packets))
+				for first := cut; len(stream) > 0; first = 0 {
+					n := min(cmp.Or(first, 65483), len(stream))
+					write(t, conn, stream[:n])
+					stream = stream[n:]
+					c.wake()
+					p.poll(most)
+				}
+				for len(p.got) < len(tt.packets) {
+					c.wake()
+					p.poll(most)
+				}
+				if !slices.Equal(p.got, tt.packets) || !bytes.Equal(p.buf, message) {
+					t.Fatalf("%s, cut at %d, %d at a time: another stream arrived", name, cut, most)
+				}
+				if cut == 0 && p.placed < tt.placed {
+					t.Errorf("%s, %d at a time: %d packets were placed, want %d", name, most, p.placed, tt.placed)
+				}
+				conn.Close() // c waits for that
+				c.Close()
+			}
+		}
+	}
+}
+
+func concat(packets []string) (all string) {
+	for _, p := range packets {
+		all += p
+	}
+	return all
+}
+
+// A stream that is invalid is closed, and so is one that ends.
+func TestPollIntoBroken(t *testing.T) {
+	message := make([]byte, 3*protocol.MaxStreamPayload)
+	stream := []byte(concat(dataPackets(5, message)))
+	flip := func(at int) []byte {
+		bad := bytes.Clone(stream)
+		bad[at] ^= 1
+		return bad
+	}
+	const second = protocol.ExtHeaderLen + protocol.MaxStreamPayload
+	for name, tt := range map[string]struct {
+		bytes []byte
+		whole int
+	}{
+		"payload": {flip(second + protocol.ExtHeaderLen + 5), 1},
+		"header":  {flip(second), 1},
+		"end":     {stream[:2*second+100], 2},
+	} {
+		c := newPolled(t, 2, nil)
+		p := placing{polled: c, buf: make([]byte, len(message))}
+		conn := c.dialed(0)
+		write(t, conn, tt.bytes)
+		conn.CloseWrite()
+		var kinds []mpe.RxKind
+		for connected := true; connected; connected, _ = c.Connection(0) {
+			c.wake()
+			kinds = append(kinds, p.poll(8)...)
+		}
+		if broken := slices.Contains(kinds, mpe.RxBroken); broken != (name != "end") || len(p.got) != tt.whole {
+			t.Errorf("%s: %d packets, and %v", name, len(p.got), kinds)
+		}
+	}
+}
+
+// Another peer's packets are not for a placement.
+func TestPollIntoOfOnePeer(t *testing.T) {
+	c := newPolled(t, 3, nil)
+	message := make([]byte, 2*protocol.MaxStreamPayload)
+	packets := dataPackets(5, message)
+	conns := [2]*net.TCPConn{c.dialed(0), c.dialed(1)}
+	write(t, conns[1], []byte(concat(packets)))
+	buf := make([]byte, len(message))
+	batch := make([]mpe.RxPacket, 4)
+	for got := 0; got < len(packets); {
+		c.wake()
+		n, err := c.PollInto(batch, mpe.Placement{Peer: 0, Head: protocol.ExtHeaderLen, Message: 5, Buf: buf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range batch[:withoutGone(batch[:n])] {
+			if a.Peer != 1 || len(a.Rest) > 0 || string(a.Bytes) != packets[got] {
+				t.Fatalf("packet %d from %d in two parts", got, a.Peer)
+			}
+			got++
+		}
+	}
+}
+
+func TestPollIntoAllocatesNothing(t *testing.T) {
+	c := newPolled(t, 2, nil)
+	conn := c.dialed(0)
+	message := make([]byte, 3*protocol.MaxStreamPayload)
+	stream := []byte(concat(append(dataPackets(5, message), dataPackets(6, message)...)))
+	batch := make([]mpe.RxPacket, 64)
+	once := func() {
+		write(t, conn, stream)
+		for offset, got := 0, 0; got < 6; {
+			n, _ := c.PollInto(batch, mpe.Placement{
+				Peer: 0, Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(offset), Buf: message[offset:],
+			})
+			for i := range batch[:n] {
+				if batch[i].Kind == mpe.RxDatagram {
+					got++
+					offset = min(got, 3) * protocol.MaxStreamPayload
+				}
+			}
+		}
+	}
+	for range 20 {
+		once()
+	}
+	if n := testing.AllocsPerRun(100, once); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkPollInto(b *testing.B) {
+	for name, head := range map[string]int{"placed": protocol.ExtHeaderLen, "copied": 0} {
+		b.Run(name, func(b *testing.B) {
+			conns := pair(b, protocol.Extended, Listen)
+			message := make([]byte, 1<<20)
+			packets := make([]mpe.Packet, 32)
+			for i, text := range dataPackets(5, message) {
+				copy(packets[i].Header[:], text)
+				packets[i].Payload = []byte(text[protocol.ExtHeaderLen:])
+			}
+			batch := make([]mpe.RxPacket, 64)
+			b.SetBytes(int64(len(message)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if n, err := conns[0].SendPackets(1, packets); n != len(packets) || err != nil {
+					b.Fatal(n, err)
+				}
+				for offset := 0; offset < len(message); {
+					n, err := conns[1].PollInto(batch, mpe.Placement{
+						Peer: 0, Head: head, Message: 5, Offset: uint32(offset), Buf: message[offset:],
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+					for i := range batch[:n] {
+						a := &batch[i]
+						if len(a.Rest) == 0 {
+							a.Rest = a.Bytes[protocol.ExtHeaderLen:]
+							copy(message[offset:], a.Rest)
+						}
+						offset += len(a.Rest)
+					}
+					if n == 0 {
+						_, _ = conns[0].Poll(batch[:1]) // writes what waits
+					}
+				}
+			}
+		})
+	}
+}
