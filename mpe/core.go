@@ -36,13 +36,12 @@ type core struct {
 	drops DropCounts // from addresses that are no peer's
 	state runState
 
-	pending   pending
-	inbounds  inboundPool
-	placement placement
-	matchers  matchers
-	probes    []*probe
-	claims    int32 // the last tag of a message that was claimed
-	buffers   buffers
+	pending  pending
+	inbounds inboundPool
+	matchers matchers
+	probes   []*probe
+	claims   int32 // the last tag of a message that was claimed
+	buffers  buffers
 	// calls has the collective calls under way, and ended those of their messages that have
 	// ended. abortsDropped: Close does not wait until this rank's aborts are sent.
 	calls         *collective.Executor
@@ -58,6 +57,8 @@ type pending struct {
 	// messages whose senders it clears.
 	touched []*peer
 	accepts []*inbound
+	// placements are the peers whose placements it has moved.
+	placements []*peer
 	// coalesced: packets of some of the touched wait for those of further sends.
 	coalesced bool
 }
@@ -82,10 +83,10 @@ type driver interface {
 	// connected notes that a connection to the peer was made anew: what waits to be sent over
 	// the old one is dropped.
 	connected(l *handshakeLink)
-	// place has a transport put payload where it belongs; a nil one ends that. What has been
-	// put there until revoke is called counts as lost.
-	place(tr Transport, at Placement)
-	revoke()
+	// place has the transport of a peer put payload where it belongs; one without Buf ends that.
+	// What has been put there until revoke is called counts as lost.
+	place(at Placement)
+	revoke(peer int)
 	// compute calls a user's function, and then computed.
 	compute(j collective.Job)
 	// random returns 64 random bits.
@@ -154,7 +155,6 @@ func (e *core) receiveBatch(tr Transport, batch []RxPacket) {
 		}
 		e.receive(tr, &batch[i])
 	}
-	e.movePlacement()
 	e.flush()
 }
 
@@ -231,9 +231,7 @@ func (e *core) flush() {
 	e.pending.touched = e.pending.touched[:0]
 	e.pending.coalesced = false
 	e.inbounds.recycle()
-	if e.placement.next.req != nil { // a message has been asked for
-		e.movePlacement()
-	}
+	e.movePlacements()
 }
 
 // acceptAll clears the senders of messages that receives have matched.

@@ -216,8 +216,8 @@ func (p *port) write(l *handshakeLink) {
 }
 
 func (p *port) connected(l *handshakeLink) { l.writer.behind = nil }
-func (p *port) place(Transport, Placement) {}
-func (p *port) revoke()                    {}
+func (p *port) place(Placement)            {}
+func (p *port) revoke(int)                 {}
 func (p *port) random() uint64             { return p.w.rng.Uint64() }
 
 func (p *port) compute(j collective.Job) {

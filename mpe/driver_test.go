@@ -124,7 +124,8 @@ func (w *wire) Poll(batch []mpe.RxPacket) (int, error) {
 }
 
 // PollInto takes one packet, and moves its payload to the placement.
-func (w *wire) PollInto(batch []mpe.RxPacket, l mpe.Placement) (int, error) {
+func (w *wire) PollInto(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
+	l := at.Only()
 	if w.into != nil {
 		w.into()
 	}

@@ -1,52 +1,51 @@
 package mpe
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
-// placed is where a transport puts payload, without the engine's lock.
+// placed is where transports put payload, without the engine's lock.
 type placed struct {
-	// mu is held while the transport uses what is below. It is taken with the
+	// mu is held while a transport uses what its source has of placements. It is taken with the
 	// engine's lock held, or without, and never the other way round.
 	mu sync.Mutex
-	on atomic.Bool
-	tr Transport
-	at Placement
-	// gen changes when the placement is revoked. What has been written by then is
+	// gen changes when a placement is revoked. What has been written by then is
 	// lost, as a network loses it. The engine's lock guards it, too.
 	gen uint32
+	// sources has, by peer, that of its transport if it is a DirectPlacer that is polled.
+	sources []*source
 }
 
-// poll is Poll of the transport, into the placement if there is one for it. It
-// returns the generation, or 0 if there is none.
-func (l *placed) poll(tr DirectPlacer, batch []RxPacket) (n int, gen uint32, err error) {
+// pollInto is Poll of a source's transport, into its placements if there are any. It
+// returns the generation, or 0 if there are none.
+func (l *placed) pollInto(s *source) (n int, gen uint32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.tr != tr || len(l.at.Buf) == 0 {
-		n, err = tr.Poll(batch)
+	if s.placements.Len() == 0 {
+		n, err = s.tr.Poll(s.batch)
 		return n, 0, err
 	}
-	n, err = tr.PollInto(batch, l.at)
+	n, err = s.placer.PollInto(s.batch, &s.placements)
 	return n, l.gen, err
 }
 
 // place implements driver.
-func (e *Engine) place(tr Transport, at Placement) {
+func (e *Engine) place(at Placement) {
 	l := &e.placed
+	s := l.sources[at.Peer]
+	if s == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tr, l.at = tr, at
-	l.on.Store(tr != nil)
+	s.placements.Set(at)
+	s.placing.Store(s.placements.Len() > 0)
 }
 
 // revoke implements driver.
-func (e *Engine) revoke() {
+func (e *Engine) revoke(peer int) {
+	e.place(Placement{Peer: peer})
 	l := &e.placed
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tr, l.at = nil, Placement{}
-	l.on.Store(false)
 	if l.gen++; l.gen == 0 {
 		l.gen++
 	}

@@ -22,6 +22,7 @@ const batchSize = 64
 // progress). A transport that cannot be polled has a goroutine that waits in its Recv.
 func (e *Engine) start() error {
 	e.group.Init((*owner)(e), e.cfg.Oversubscribed)
+	e.placed.sources = make([]*source, len(e.peers))
 	var plain []Transport
 	for _, tr := range e.transports {
 		p, ok := tr.(PollTransport)
@@ -35,9 +36,12 @@ func (e *Engine) start() error {
 			return err
 		}
 		e.sources = append(e.sources, s)
-		for _, peer := range e.peers {
+		for rank, peer := range e.peers {
 			if peer != nil && peer.tr == tr {
 				peer.known = &s.known
+				if s.placer != nil {
+					e.placed.sources[rank] = s
+				}
 			}
 		}
 	}

@@ -15,6 +15,9 @@ type source struct {
 	tr     PollTransport
 	placer DirectPlacer // or nil
 	batch  []RxPacket
+	// placements are those of the transport's peers, if placing. placed.mu guards them.
+	placements Placements
+	placing    atomic.Bool
 
 	// round is the number of the round that began at since, and seen of the last one
 	// in which Poll has found nothing, or more than there can have been.
@@ -51,8 +54,8 @@ func newSource(e *Engine, tr PollTransport) *source {
 func (s *source) Poll() (n int, err error) {
 	round := s.round.Load()
 	var gen uint32
-	if s.placer != nil && s.e.placed.on.Load() {
-		n, gen, err = s.e.placed.poll(s.placer, s.batch)
+	if s.placing.Load() {
+		n, gen, err = s.e.placed.pollInto(s)
 	} else {
 		n, err = s.tr.Poll(s.batch)
 	}

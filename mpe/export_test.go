@@ -14,7 +14,7 @@ func (e *Engine) Placement() uint32 {
 func (e *Engine) Revoke() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.revoke()
+	e.revoke(1 - e.rank)
 }
 
 // ArrivedIn takes packets that came in a placement.

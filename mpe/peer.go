@@ -21,8 +21,9 @@ type peer struct {
 	// touched: an event has reached its state machine, so flush has to read its deadline.
 	// timed: it is among the engine's timed.
 	touched, timed bool
-	// placed: its transport can put long messages where they belong.
-	placed bool
+	// placed: its transport can put long messages where they belong, and placement is where.
+	placed    bool
+	placement placement
 	// limits is what its profile does not carry.
 	limits PeerInfo
 	// wire is what collective calls depend on of it.

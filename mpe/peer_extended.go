@@ -214,11 +214,11 @@ func (l *extendedLink) place(in *inbound) {
 	e := l.p.e
 	end := min(in.bytes, int64(len(in.buf)))
 	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement && l.conn.Payload() >= minPlacement {
-		e.placement.expect(l.p, in.req, Placement{
+		e.expect(l.p, in.req, Placement{
 			Head: protocol.ExtHeaderLen, Message: in.num.Number(), Offset: uint32(in.got), Buf: in.buf[in.got:end],
 		})
 	} else {
-		e.placement.expectNothing()
+		e.expectNothing(l.p)
 	}
 }
 

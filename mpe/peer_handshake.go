@@ -204,9 +204,9 @@ func (l *handshakeLink) place() {
 	offset, left, ok := l.pair.Expects()
 	left = min(left, int64(len(r.buf))-offset)
 	if ok && left >= minPlacement && !r.detached {
-		e.placement.expect(l.p, r, Placement{Buf: r.buf[offset : offset+left]})
+		e.expect(l.p, r, Placement{Buf: r.buf[offset : offset+left]})
 	} else {
-		e.placement.expectNothing()
+		e.expectNothing(l.p)
 	}
 }
 

@@ -5,55 +5,71 @@ package mpe
 // the cache when they are copied.
 const minPlacement = 1 << 15
 
-// placement is the receive whose payload is expected next: the rest of a long message that
-// is arriving in order. A transport writes it where it belongs, outside of events, whatever
+// placement is the receive whose payload is expected next of a peer: the rest of a long message
+// that is arriving in order. A transport writes it where it belongs, outside of events, whatever
 // it may be that really arrives. So nothing of the rest may be there already, and the
 // memory must be the engine's until it is revoked.
 type placement struct {
 	// req is the receive that the driver's placement belongs to, or nil.
 	req *Request
-	// next is where the placement will be after the event at hand.
+	// next is where the placement will be after the event at hand, if it is moved.
 	next struct {
-		p   *peer
 		req *Request
 		at  Placement
 	}
+	moved bool
 }
 
-// expect notes that more of a receive's message is to come, to where at says.
-func (l *placement) expect(p *peer, r *Request, at Placement) {
+// expect notes that more of a receive's message is to come from a peer, to where at says.
+func (e *core) expect(p *peer, r *Request, at Placement) {
+	l := &p.placement
 	at.Peer = p.rank
-	l.next.p, l.next.req, l.next.at = p, r, at
+	l.next.req, l.next.at = r, at
+	if r != nil {
+		r.placed = p
+	}
+	if !l.moved {
+		l.moved = true
+		e.pending.placements = append(e.pending.placements, p)
+	}
 }
 
 // expectNothing notes that what was expected before is wrong now.
-func (l *placement) expectNothing() { l.next.p, l.next.req, l.next.at = nil, nil, Placement{} }
-
-// movePlacement puts the placement where the event at hand left it.
-func (e *core) movePlacement() {
-	l := &e.placement
-	if l.next.req == nil {
-		if l.req != nil {
-			l.req = nil
-			e.driver.place(nil, Placement{})
-		}
-		return
+func (e *core) expectNothing(p *peer) {
+	if l := &p.placement; l.req != nil || l.next.req != nil {
+		e.expect(p, nil, Placement{})
 	}
-	l.req = l.next.req
-	e.driver.place(l.next.p.tr, l.next.at)
-	l.expectNothing()
+}
+
+// movePlacements puts the placements where the event at hand left them.
+func (e *core) movePlacements() {
+	for i, p := range e.pending.placements {
+		e.pending.placements[i] = nil
+		l := &p.placement
+		l.moved = false
+		if l.req != nil || l.next.req != nil {
+			l.req = l.next.req
+			e.driver.place(l.next.at)
+			l.next.req, l.next.at = nil, Placement{}
+		}
+	}
+	e.pending.placements = e.pending.placements[:0]
 }
 
 // revokePlacement takes the memory of a receive away that ends.
 func (e *core) revokePlacement(r *Request) {
-	l := &e.placement
+	if r.placed == nil {
+		return
+	}
+	l := &r.placed.placement
 	if l.next.req == r {
-		l.expectNothing()
+		l.next.req, l.next.at = nil, Placement{Peer: r.placed.rank}
 	}
 	if l.req == r {
 		l.req = nil
-		e.driver.revoke()
+		e.driver.revoke(r.placed.rank)
 	}
+	r.placed = nil
 }
 
 // same reports whether two slices that are not empty begin at the same place.

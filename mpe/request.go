@@ -73,6 +73,8 @@ type Request struct {
 	call    *collective.Execution
 	message *collective.Message
 	flow    *flow
+	// placed is the peer whose placement may be of this receive.
+	placed *peer
 
 	detached bool // without its caller, and still in transfer
 	discards bool // it has no caller: its message is dropped

@@ -3,6 +3,7 @@ package mpe
 import (
 	"errors"
 	"net/netip"
+	"slices"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -117,7 +118,7 @@ type PollTransport interface {
 	Sleep() bool
 }
 
-// Placement is memory for payload that is expected: where it belongs.
+// Placement is memory for payload that is expected of a peer: where it belongs.
 type Placement struct {
 	// Peer is the rank that it is expected from.
 	Peer int
@@ -131,15 +132,60 @@ type Placement struct {
 	Buf []byte
 }
 
+// Expects reports whether a header is that of the next packet of the extended profile.
+func (at *Placement) Expects(h *protocol.ExtHeader) bool {
+	return at.Head == protocol.ExtHeaderLen && h.Type == protocol.Data && h.Message == at.Message && h.Offset == at.Offset
+}
+
+// Placements are those of a transport's peers, at most one of each.
+type Placements struct {
+	byPeer []Placement
+	peers  []int // that have one
+}
+
+// Set sets the placement of at.Peer. One without Buf is none.
+func (l *Placements) Set(at Placement) {
+	for len(l.byPeer) <= at.Peer {
+		l.byPeer = append(l.byPeer, Placement{})
+	}
+	i := slices.Index(l.peers, at.Peer)
+	switch {
+	case len(at.Buf) > 0 && i < 0:
+		l.peers = append(l.peers, at.Peer)
+	case len(at.Buf) == 0 && i >= 0:
+		l.peers = slices.Delete(l.peers, i, i+1)
+	}
+	l.byPeer[at.Peer] = at
+}
+
+// Of returns the placement of a peer, or nil.
+func (l *Placements) Of(peer int) *Placement {
+	if peer < 0 || peer >= len(l.byPeer) || len(l.byPeer[peer].Buf) == 0 {
+		return nil
+	}
+	return &l.byPeer[peer]
+}
+
+// Only returns the placement if there is one only, and nil otherwise.
+func (l *Placements) Only() *Placement {
+	if len(l.peers) != 1 {
+		return nil
+	}
+	return &l.byPeer[l.peers[0]]
+}
+
+// Len is how many there are.
+func (l *Placements) Len() int { return len(l.peers) }
+
 // DirectPlacer is a PollTransport that can have the system put payload where
 // it belongs, which spares a copy.
 type DirectPlacer interface {
 	PollTransport
-	// PollInto is Poll, for when the next datagram is likely to be the one that
-	// the placement is for. If it is, its payload is in l.Buf: what the RxPacket
-	// describes lies there. Whatever else arrives may have been written there
-	// as well.
-	PollInto(batch []RxPacket, l Placement) (int, error)
+	// PollInto is Poll, for when what arrives next is likely to be what one of the placements is
+	// for. If it is, its payload is in the Buf of its peer's: what the RxPacket
+	// describes lies there. Whatever else arrives may have been written to any of them
+	// as well. The placements are not changed.
+	PollInto(batch []RxPacket, at *Placements) (int, error)
 }
 
 // PacedTransport is a Transport that spreads messages to some peers over time.

@@ -11,6 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Conn is the UDP socket of one rank. It implements mpe.PacketTransport.
@@ -31,7 +32,8 @@ type Conn struct {
 	// where says where the peers are. It is Config.Map until they move.
 	where atomic.Pointer[rankmap.Map]
 
-	in []incoming
+	in   []incoming
+	head [protocol.ExtHeaderLen]byte // of the datagram that was peeked at
 	// lastPeer is what lastFrom was resolved to, by lastMap.
 	lastFrom netip.AddrPort
 	lastPeer int

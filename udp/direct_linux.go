@@ -2,6 +2,7 @@ package udp
 
 import (
 	"net"
+	"net/netip"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -106,4 +107,26 @@ func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 		}
 	}
 	return 0, net.ErrClosed
+}
+
+// peek leaves the datagram where it is.
+func (s *mmsgSocket) peek(head []byte) (int, netip.AddrPort, error) {
+	s.descriptor.in.Lock()
+	defer s.descriptor.in.Unlock()
+	l := &s.direct
+	for !s.closed.Load() {
+		length := uint32(sockaddrLen)
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&head[0])), uintptr(len(head)),
+			unix.MSG_DONTWAIT|unix.MSG_PEEK, uintptr(unsafe.Pointer(&l.name)), uintptr(unsafe.Pointer(&length)))
+		switch errno {
+		case 0:
+			return int(n), l.name.addrPort(length), nil
+		case unix.EAGAIN:
+			return 0, netip.AddrPort{}, nil
+		case unix.EINTR:
+		default:
+			return 0, netip.AddrPort{}, errno
+		}
+	}
+	return 0, netip.AddrPort{}, net.ErrClosed
 }

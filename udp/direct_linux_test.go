@@ -16,7 +16,9 @@ func direct(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, 
 	batch := make([]mpe.RxPacket, 64)
 	at := 0 // where the next payload belongs
 	for len(got) < want {
-		n, err := c.PollInto(batch, mpe.Placement{Head: head, Buf: buf[min(at, len(buf)):]})
+		var all mpe.Placements
+		all.Set(mpe.Placement{Head: head, Buf: buf[min(at, len(buf)):]})
+		n, err := c.PollInto(batch, &all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,6 +91,76 @@ func TestDirectReceive(t *testing.T) {
 				}
 			}
 			direct(t, far, 0, nil, len(all))
+		}
+	})
+}
+
+// Where payload of several peers is expected, that of each is received where it belongs, in whatever order
+// it comes, and what is not expected is not put there.
+func TestDirectReceiveOfSeveralPeers(t *testing.T) {
+	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
+		m := transporttest.Map(t, 4)
+		var conns [4]*Conn
+		for rank := range conns {
+			c, err := open(Config{Map: m, Rank: rank, Large: func(int) bool { return true }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			conns[rank] = c
+		}
+		here := conns[3]
+		if !here.CanPoll() {
+			t.Skip("this socket cannot be polled")
+		}
+		// Rank 2 is not expected, nor is another message of rank 1.
+		packet := func(rank int, message uint32) (p mpe.Packet) {
+			p.Payload = bytes.Repeat([]byte{byte(rank + 1)}, 40_000)
+			h := protocol.ExtHeader{
+				Dst: 3, Src: uint32(rank), Type: protocol.Data, Session: 7, PeerSession: 9, Number: 1, Message: message, Length: 40_000,
+			}
+			protocol.PutExtended(p.Header[:], &h, p.Payload)
+			return p
+		}
+		var all mpe.Placements
+		var bufs [2][]byte
+		for rank := range bufs {
+			bufs[rank] = make([]byte, 50_000)
+			all.Set(mpe.Placement{Peer: rank, Head: protocol.ExtHeaderLen, Message: 5, Buf: bufs[rank]})
+		}
+		batch := make([]mpe.RxPacket, 8)
+		for _, x := range []struct {
+			from    int
+			message uint32
+			placed  bool
+		}{{1, 5, true}, {0, 5, true}, {2, 5, false}, {1, 6, false}, {1, 5, true}} {
+			for i := range bufs {
+				clear(bufs[i])
+			}
+			p := packet(x.from, x.message)
+			if n, err := conns[x.from].SendPackets(3, []mpe.Packet{p}); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			n := 0
+			for n == 0 {
+				var err error
+				if n, err = here.PollInto(batch, &all); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a := batch[0]
+			if got := append(bytes.Clone(a.Bytes), a.Rest...); n != 1 || a.Peer != x.from || !bytes.Equal(got, append(p.Header[:], p.Payload...)) {
+				t.Fatalf("%+v: %d packets, one from %d with %d bytes", x, n, a.Peer, len(got))
+			}
+			if placed := x.from < 2 && len(a.Rest) > 0 && &a.Rest[0] == &bufs[x.from][0]; placed != x.placed {
+				t.Errorf("%+v: where it belongs: %v", x, placed)
+			}
+			if !x.placed && (bufs[0][0] != 0 || bufs[1][0] != 0) {
+				t.Errorf("%+v: it was written to where another belongs", x)
+			}
+		}
+		if n := testing.AllocsPerRun(100, func() { _, _ = here.PollInto(batch, &all) }); n != 0 {
+			t.Errorf("%v allocations of a poll that finds nothing", n)
 		}
 	})
 }

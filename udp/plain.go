@@ -55,10 +55,11 @@ func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 }
 
 // A plain socket cannot be polled.
-func (s *plainSocket) poll([]incoming) (int, error)                  { return 0, nil }
-func (s *plainSocket) pollInto([]incoming, int, []byte) (int, error) { return 0, nil }
-func (s *plainSocket) idle() bool                                    { return true }
-func (s *plainSocket) wakeup() int                                   { return -1 }
+func (s *plainSocket) poll([]incoming) (int, error)                        { return 0, nil }
+func (s *plainSocket) pollInto([]incoming, int, []byte) (int, error)       { return 0, nil }
+func (s *plainSocket) peek([]byte) (n int, from netip.AddrPort, err error) { return 0, from, nil }
+func (s *plainSocket) idle() bool                                          { return true }
+func (s *plainSocket) wakeup() int                                         { return -1 }
 
 func (s *plainSocket) recv(in []incoming) (int, error) {
 	n, from, err := s.conn.ReadFromUDPAddrPort(s.arrived)

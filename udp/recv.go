@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"syscall"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // maxRecvErrors is how many errors in a row Recv regards as reports about earlier
@@ -40,9 +42,25 @@ func (c *Conn) Poll(batch []mpe.RxPacket) (int, error) {
 	return c.polled(batch, n, err)
 }
 
-// PollInto is Poll, and has payload written where it belongs.
-func (c *Conn) PollInto(batch []mpe.RxPacket, l mpe.Placement) (int, error) {
-	n, err := c.sock.pollInto(c.in[:min(len(batch), len(c.in))], l.Head, l.Buf)
+// PollInto is Poll, and has payload written where it belongs. Where several peers' payload is expected, the next
+// datagram says whose it is.
+func (c *Conn) PollInto(batch []mpe.RxPacket, all *mpe.Placements) (int, error) {
+	at := all.Only()
+	if at == nil && c.sock.idle() {
+		n, from, err := c.sock.peek(c.head[:])
+		if n == 0 || err != nil {
+			return c.polled(batch, 0, err)
+		}
+		if at = all.Of(c.peerAt(from)); at != nil && at.Head > 0 {
+			if h, _, defect := protocol.ParseExtendedHeader(c.head[:n]); !defect.OK() || !at.Expects(&h) {
+				at = nil
+			}
+		}
+	}
+	if at == nil {
+		return c.Poll(batch)
+	}
+	n, err := c.sock.pollInto(c.in[:min(len(batch), len(c.in))], at.Head, at.Buf)
 	return c.polled(batch, n, err)
 }
 
@@ -72,13 +90,7 @@ func (c *Conn) Wakeup() int { return c.sock.wakeup() }
 func (c *Conn) Sleep() bool { return c.sock.idle() }
 
 func (c *Conn) arrival(in *incoming) mpe.RxPacket {
-	// Most packets come from the source of the last one.
-	if where := c.where.Load(); in.from != c.lastFrom || where != c.lastMap {
-		c.lastFrom, c.lastMap = in.from, where
-		// A rank that is not known is rankmap.NoRank, which is mpe.UnknownPeer.
-		c.lastPeer = where.Resolve(in.from)
-	}
-	a := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.lastPeer, From: in.from, Bytes: in.bytes, Rest: in.rest}
+	a := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.peerAt(in.from), From: in.from, Bytes: in.bytes, Rest: in.rest}
 	if in.each > 0 && in.each <= c.longest(a.Peer) {
 		a.Each = in.each
 		return a
@@ -88,6 +100,17 @@ func (c *Conn) arrival(in *incoming) mpe.RxPacket {
 		a.Bytes, a.Rest = in.bytes[:min(len(in.bytes), most)], nil
 	}
 	return a
+}
+
+// peerAt returns the rank at an address, or mpe.UnknownPeer.
+func (c *Conn) peerAt(from netip.AddrPort) int {
+	// Most packets come from the source of the last one.
+	if where := c.where.Load(); from != c.lastFrom || where != c.lastMap {
+		c.lastFrom, c.lastMap = from, where
+		// A rank that is not known is rankmap.NoRank, which is mpe.UnknownPeer.
+		c.lastPeer = where.Resolve(from)
+	}
+	return c.lastPeer
 }
 
 // longest is the longest datagram that a peer may send, in bytes.

@@ -64,6 +64,7 @@ func (s *script) send(out []outgoing, mayWait bool) (int, error) {
 
 func (s *script) poll([]incoming) (int, error)                         { return 0, nil }
 func (s *script) pollInto(in []incoming, _ int, _ []byte) (int, error) { return 0, nil }
+func (s *script) peek([]byte) (n int, from netip.AddrPort, err error)  { return 0, from, nil }
 func (s *script) idle() bool                                           { return true }
 func (s *script) wakeup() int                                          { return -1 }
 

@@ -36,7 +36,10 @@ type socket interface {
 	// pollInto is poll, but with the bytes of a datagram behind the first head
 	// ones in buf, and those of the next behind them, if that can be done.
 	poll(in []incoming) (int, error)
+	// peek returns how many bytes of the next datagram it has copied to head, and where that
+	// comes from; 0 if nothing has arrived. It is for when the socket is idle.
 	pollInto(in []incoming, head int, buf []byte) (int, error)
+	peek(head []byte) (int, netip.AddrPort, error)
 	idle() bool
 	wakeup() int
 	// close makes send and recv, also those in progress, return net.ErrClosed.

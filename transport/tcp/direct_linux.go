@@ -23,10 +23,10 @@ type direct struct {
 	msg   unix.Msghdr
 }
 
-// read reads into the memory that at is for, and describes the whole packets in the batch, but
+// read reads into the memory of a placement, and describes the whole packets in the batch, but
 // for their sender. It returns how many these are, and what wire.read does.
-func (d *direct) read(w *wire, at *mpe.Placement, batch []mpe.RxPacket) (taken, n int, errno unix.Errno) {
-	r := &w.in
+func (d *direct) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (taken, n int, errno unix.Errno) {
+	r, at := &w.in, *to
 	have := r.buf[r.start:r.end] // the beginning of the first packet
 	packets := d.plan(at.Buf, min(len(batch), directPackets))
 	parts := 0
@@ -51,7 +51,7 @@ func (d *direct) read(w *wire, at *mpe.Placement, batch []mpe.RxPacket) (taken, 
 	for i := range packets {
 		head, payload := d.heads[i][:], d.parts[i]
 		length := len(head) + len(payload)
-		if left < length || !r.header.ParseParts(head, payload) || !continues(&r.header, at) {
+		if left < length || !r.header.ParseParts(head, payload) || !at.Expects(&r.header) {
 			d.gather(r, i, left)
 			break
 		}
@@ -111,10 +111,5 @@ func (r *reader) continues(at *mpe.Placement) bool {
 		return len(have) == 0 && at.Head == protocol.ExtHeaderLen
 	}
 	h, payload, defect := protocol.ParseExtendedHeader(have[:protocol.ExtHeaderLen])
-	return defect.OK() && int(payload) == min(len(at.Buf), protocol.MaxStreamPayload) && len(have) < protocol.ExtHeaderLen+int(payload) && continues(&h, at)
-}
-
-// continues reports whether a header is that of the next packet of a message.
-func continues(h *protocol.ExtHeader, at *mpe.Placement) bool {
-	return h.Type == protocol.Data && h.Message == at.Message && h.Offset == at.Offset
+	return defect.OK() && int(payload) == min(len(at.Buf), protocol.MaxStreamPayload) && len(have) < protocol.ExtHeaderLen+int(payload) && at.Expects(&h)
 }

@@ -42,13 +42,18 @@ type placing struct {
 	got    []string
 }
 
+// places is the placement of message 5 of rank 0, of which so many bytes have arrived.
+func places(stored int, buf []byte) *mpe.Placements {
+	var at mpe.Placements
+	at.Set(mpe.Placement{Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(stored), Buf: buf[stored:]})
+	return &at
+}
+
 // poll polls once, and returns the kinds of what has arrived.
 func (p *placing) poll(most int) (kinds []mpe.RxKind) {
 	p.t.Helper()
 	batch := make([]mpe.RxPacket, most)
-	n, err := p.PollInto(batch, mpe.Placement{
-		Peer: 0, Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(p.stored), Buf: p.buf[p.stored:],
-	})
+	n, err := p.PollInto(batch, places(p.stored, p.buf))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -171,26 +176,43 @@ func TestPollIntoBroken(t *testing.T) {
 	}
 }
 
-// Another peer's packets are not for a placement.
-func TestPollIntoOfOnePeer(t *testing.T) {
-	c := newPolled(t, 3, nil)
-	message := make([]byte, 2*protocol.MaxStreamPayload)
-	packets := dataPackets(5, message)
-	conns := [2]*net.TCPConn{c.dialed(0), c.dialed(1)}
-	write(t, conns[1], []byte(concat(packets)))
-	buf := make([]byte, len(message))
-	batch := make([]mpe.RxPacket, 4)
-	for got := 0; got < len(packets); {
-		c.wake()
-		n, err := c.PollInto(batch, mpe.Placement{Peer: 0, Head: protocol.ExtHeaderLen, Message: 5, Buf: buf})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, a := range batch[:withoutGone(batch[:n])] {
-			if a.Peer != 1 || len(a.Rest) > 0 || string(a.Bytes) != packets[got] {
-				t.Fatalf("packet %d from %d in two parts", got, a.Peer)
+// What several peers send is read to where it belongs in one poll, and what is not expected of one is
+// not for the others.
+func TestPollIntoOfSeveralPeers(t *testing.T) {
+	for _, expected := range []int{1, 2} {
+		c := newPolled(t, 3, nil)
+		var messages [2][]byte
+		var packets [2][]string
+		var conns [2]*net.TCPConn
+		var at mpe.Placements
+		for peer := range conns {
+			conns[peer] = c.dialed(peer)
+			messages[peer] = bytes.Repeat([]byte{byte(peer + 1)}, 2*protocol.MaxStreamPayload)
+			packets[peer] = dataPackets(5, messages[peer])
+			if peer < expected {
+				at.Set(mpe.Placement{Peer: peer, Head: protocol.ExtHeaderLen, Message: 5, Buf: make([]byte, len(messages[peer]))})
 			}
-			got++
+		}
+		for peer, conn := range conns {
+			write(t, conn, []byte(packets[peer][0]))
+		}
+		batch := make([]mpe.RxPacket, 4)
+		var got [2]int
+		for got[0]+got[1] < 2 {
+			c.wake()
+			n, err := c.PollInto(batch, &at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range batch[:withoutGone(batch[:n])] {
+				if string(slices.Concat(a.Bytes, a.Rest)) != packets[a.Peer][0] {
+					t.Fatalf("%d expected: another packet than that of peer %d", expected, a.Peer)
+				}
+				if place := at.Of(a.Peer); place != nil && len(a.Rest) > 0 && &a.Rest[0] != &place.Buf[0] || place == nil && len(a.Rest) > 0 {
+					t.Errorf("%d expected: the packet of peer %d is elsewhere", expected, a.Peer)
+				}
+				got[a.Peer]++
+			}
 		}
 	}
 }
@@ -201,12 +223,12 @@ func TestPollIntoAllocatesNothing(t *testing.T) {
 	message := make([]byte, 3*protocol.MaxStreamPayload)
 	stream := []byte(concat(append(dataPackets(5, message), dataPackets(6, message)...)))
 	batch := make([]mpe.RxPacket, 64)
+	var at mpe.Placements
 	once := func() {
 		write(t, conn, stream)
 		for offset, got := 0, 0; got < 6; {
-			n, _ := c.PollInto(batch, mpe.Placement{
-				Peer: 0, Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(offset), Buf: message[offset:],
-			})
+			at.Set(mpe.Placement{Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(offset), Buf: message[offset:]})
+			n, _ := c.PollInto(batch, &at)
 			for i := range batch[:n] {
 				if batch[i].Kind == mpe.RxDatagram {
 					got++
@@ -234,6 +256,7 @@ func BenchmarkPollInto(b *testing.B) {
 				packets[i].Payload = []byte(text[protocol.ExtHeaderLen:])
 			}
 			batch := make([]mpe.RxPacket, 64)
+			var at mpe.Placements
 			b.SetBytes(int64(len(message)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -241,9 +264,8 @@ func BenchmarkPollInto(b *testing.B) {
 					b.Fatal(n, err)
 				}
 				for offset := 0; offset < len(message); {
-					n, err := conns[1].PollInto(batch, mpe.Placement{
-						Peer: 0, Head: head, Message: 5, Offset: uint32(offset), Buf: message[offset:],
-					})
+					at.Set(mpe.Placement{Head: head, Message: 5, Offset: uint32(offset), Buf: message[offset:]})
+					n, err := conns[1].PollInto(batch, &at)
 					if err != nil {
 						b.Fatal(err)
 					}

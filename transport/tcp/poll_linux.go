@@ -63,9 +63,8 @@ type inbox struct {
 	streak, rotation int
 	// held is a link of which not all was given out that was read.
 	held *link
-	// direct reads what placement is for.
-	direct    direct
-	placement mpe.Placement
+	// placements are those of the poll at hand, or nil.
+	placements *mpe.Placements
 	// ended are links by which nothing more comes.
 	ended  []*link
 	events [readyLinks]unix.EpollEvent
@@ -109,7 +108,7 @@ func (c *Conn) Poll(batch []mpe.RxPacket) (int, error) {
 }
 
 // PollInto is Poll, and has payload read to where it belongs.
-func (c *Conn) PollInto(batch []mpe.RxPacket, at mpe.Placement) (int, error) {
+func (c *Conn) PollInto(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 	in := c.inbox
 	if in.closed.Load() {
 		return 0, mpe.ErrTransportClosed
@@ -117,9 +116,9 @@ func (c *Conn) PollInto(batch []mpe.RxPacket, at mpe.Placement) (int, error) {
 	n := 0
 	in.mu.Lock()
 	if len(batch) > 0 && !in.closed.Load() {
-		in.placement = at
+		in.placements = at
 		n = in.poll(batch)
-		in.placement = mpe.Placement{} // the memory is the caller's: keep no hold of it
+		in.placements = nil
 	}
 	in.mu.Unlock()
 	return n, nil
@@ -224,8 +223,8 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 	var taken int // of the batch
 	var n int
 	var errno unix.Errno
-	if at := &in.placement; len(at.Buf) > 0 && at.Peer == l.peer.rank && w.in.continues(at) {
-		taken, n, errno = in.direct.read(w, at, batch)
+	if at := in.placement(l); at != nil {
+		taken, n, errno = w.direct.read(w, at, batch)
 		for i := range batch[:taken] {
 			batch[i].Peer, batch[i].From = l.peer.rank, l.from
 		}
@@ -243,6 +242,17 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 		return 0
 	}
 	return taken + in.hand(l, batch[taken:])
+}
+
+// placement returns the one that the next packet of a link may be for, or nil.
+func (in *inbox) placement(l *link) *mpe.Placement {
+	if in.placements == nil {
+		return nil
+	}
+	if at := in.placements.Of(l.peer.rank); at != nil && l.wire.in.continues(at) {
+		return at
+	}
+	return nil
 }
 
 // hand gives out what was read.

@@ -17,10 +17,11 @@ import (
 type wire struct {
 	mu sync.Mutex
 	fd int // -1 when it is closed
-	// in are the packets that arrive. It is the inbox's, and so is ended, which
-	// says that nothing more does.
-	in    reader
-	ended bool
+	// in are the packets that arrive, and direct those whose payload is read to where it belongs. They
+	// are the inbox's, and so is ended, which says that nothing more arrives.
+	in     reader
+	direct direct
+	ended  bool
 	// worked says that there was one.
 	worked atomic.Bool
 
