@@ -15,6 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 	"github.com/zrlmpi/zrlmpid/udp"
@@ -181,6 +182,81 @@ func BenchmarkProcessorTime(b *testing.B) {
 				message()
 			}
 		})
+	}
+}
+
+// BenchmarkWindow is BenchmarkProcessorTime of messages of which 64 are under way at a time, by package mpi. An
+// operation is a message; the metrics are what its receive takes to be posted, its send to be
+// posted and to be waited for, and its receive to be waited for.
+func BenchmarkWindow(b *testing.B) {
+	const window = 64
+	engines := pingEngines(b, rankmap.Software, protocol.Extended, "shm")
+	var worlds [2]*mpi.Comm
+	for rank, e := range engines {
+		var err error
+		if worlds[rank], err = mpi.New(e); err != nil {
+			b.Fatal(err)
+		}
+	}
+	ctx := b.Context()
+	var took [4]time.Duration
+	data, bufs := []int32{1}, make([][1]int32, window)
+	recvs, sends := make([]mpi.Request, window), make([]mpi.Request, window)
+	messages := func() (err error) {
+		steps := []func() error{
+			func() error {
+				for i := range recvs {
+					if recvs[i], err = mpi.Irecv(worlds[1], bufs[i][:], 0, 0); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			func() error {
+				for i := range sends {
+					if sends[i], err = mpi.Isend(worlds[0], data, 1, 0); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			func() error { return mpi.Waitall(ctx, sends, nil) },
+			func() error { return mpi.Waitall(ctx, recvs, nil) },
+		}
+		for i, step := range steps {
+			start := time.Now()
+			if err := step(); err != nil {
+				return err
+			}
+			took[i] += time.Since(start)
+		}
+		return nil
+	}
+	if _, err := engines[0].Isend(1, nil, mpe.Options{}); err != nil {
+		b.Fatal(err)
+	}
+	for received := false; !received; engines[0].PollOnce() { // the session is there
+		engines[1].PollOnce()
+		_, found, err := mpi.Iprobe(worlds[1], 0, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if received = found; found {
+			if _, err := mpi.Recv(ctx, worlds[1], []int32{}, 0, 0); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%window == 0 {
+			if err := messages(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	for i, unit := range []string{"post-recv-ns", "send-ns", "wait-send-ns", "wait-recv-ns"} {
+		b.ReportMetric(float64(took[i].Nanoseconds())/float64(b.N), unit)
 	}
 }
 
