@@ -379,7 +379,13 @@ func (p *port) take() {
 	if len(p.socket) > 0 {
 		p.stall(3 * p.w.net.stall) // one that was stopped often is again
 	}
-	p.w.event(p.rank, func(e *core) { e.receiveBatch(p.transport(), batch) })
+	e := p.w.cores[p.rank]
+	if len(e.pending.touched) == 0 && p.w.now+p.ahead <= e.at+recentTime { // as Engine.receiveBatch
+		batch = e.receiveShorts(p.transport(), batch)
+	}
+	if len(batch) > 0 || e.needsFlush() {
+		p.w.event(p.rank, func(e *core) { e.receiveBatch(p.transport(), batch) })
+	}
 }
 
 // join appends a datagram to those before it, as a system does that reads several of one

@@ -112,12 +112,20 @@ func (e *Engine) lock() {
 	e.begin(e.now())
 }
 
+// recentTime is for how long the time of an event may be that of later ones.
+const recentTime = time.Millisecond
+
+// recent reports whether an event for which nothing has to be sent may have the time of the last one: to read a clock takes as
+// long as much of a small message. A tick is due soon after the last event, and there was none yet. The lock is held.
+func (e *Engine) recent() bool {
+	return !e.observed && len(e.pending.touched) == 0 && e.tickAt.Load() <= int64(e.at+recentTime) && !e.group.Armed()
+}
+
 // unlock ends the event and releases the lock.
 func (e *Engine) unlock() {
 	e.end()
-	if due := int64(e.due); due < e.tickAt.Load() {
-		e.tickAt.Store(due)
-		e.setTimer()
+	if soon := e.at + recentTime; int64(min(e.due, soon)) < e.tickAt.Load() {
+		e.setTick(soon)
 	}
 	if c := e.pending.coalesced; c != e.holdsBack.Load() {
 		e.holdsBack.Store(c)
@@ -127,6 +135,18 @@ func (e *Engine) unlock() {
 		e.idle = nil
 	}
 	e.mu.Unlock()
+}
+
+// setTick has tick called when it is due, and soon if the sources are polled: then it costs no wake-up.
+func (e *Engine) setTick(soon handshake.Instant) {
+	due := e.due
+	if !e.group.Armed() {
+		due = min(due, soon)
+	}
+	if int64(due) < e.tickAt.Load() {
+		e.tickAt.Store(int64(due))
+		e.setTimer()
+	}
 }
 
 // Reconfigure takes what may change while messages are exchanged, of a peer for each

@@ -89,11 +89,17 @@ func (e *Engine) closeTransports() (err error) {
 // receiveBatch hands packets to the core. Unless gen is 0, they may be in the placement of
 // that generation.
 func (e *Engine) receiveBatch(tr Transport, batch []RxPacket, gen uint32) {
-	e.lock()
-	defer e.unlock()
+	e.mu.Lock()
 	if gen == 0 || gen == e.placed.gen {
-		e.core.receiveBatch(tr, batch)
+		if e.recent() {
+			batch = e.receiveShorts(tr, batch)
+		}
+		if len(batch) > 0 || e.needsFlush() {
+			e.begin(e.now())
+			e.core.receiveBatch(tr, batch)
+		}
 	}
+	e.unlock()
 }
 
 // expired is called by the timer. The poller may not have come to what has arrived.

@@ -55,8 +55,11 @@ func (e *Engine) post(op Operation) (*Request, error) {
 	r := e.request(&op)
 	r.e = e
 	e.mu.Lock()
-	short := e.sendShort(r)
-	if !short || e.needsTime(r) { // what can be sent at once does not wait for the clock
+	short := e.sendShort(r) // what can be sent at once does not wait for the clock
+	switch {
+	case short && !e.needsTime(r):
+	case r.kind == OpRecv && e.recent() && e.matchers.of(r.comm).Unexpected() == 0: // it is queued
+	default:
 		e.begin(e.now())
 	}
 	var err error

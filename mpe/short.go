@@ -14,8 +14,8 @@ import (
 // engine for those that nothing is out of the ordinary with: from the caller's buffer to the transport,
 // and from there to the receive that was posted. The others go the way of all packets.
 
-// sendShort sends the message of a request with a short header, if that may be done now. It reads no time: the
-// driver begins the event then, and calls sentShort.
+// sendShort sends the message of a request with a short header, if that may be done now. It needs no time: the
+// driver begins the event then, if needsTime reports true, and calls sentShort.
 func (e *core) sendShort(r *Request) bool {
 	if r.kind != OpSend || r.p == nil || r.flow != nil || e.state != running {
 		return false
@@ -98,24 +98,59 @@ func (l *extendedLink) onKept(first extended.ID, n int) {
 // receiveShort takes a packet with a short header.
 func (l *extendedLink) receiveShort(a *RxPacket) {
 	p, e := l.p, l.p.e
-	p.burst = 0
-	if len(a.Bytes) < protocol.ShortHeaderLen || l.fast == nil {
+	if l.fast == nil || len(a.Bytes) < protocol.ShortHeaderLen {
 		p.dropped(a, Drop{Reason: DropShort})
 		return
 	}
-	p.received(a.Bytes)
-	var h protocol.ShortHeader
-	h.Decode((*[protocol.ShortHeaderLen]byte)(a.Bytes))
-	payload := a.Bytes[protocol.ShortHeaderLen:]
-	if r := l.receiverOf(&h, len(payload)); r != nil {
-		flush := l.fast.ReceivedShort(e.at, &h, len(payload))
-		copy(r.buf, payload)
-		l.afterShort(flush, l.timing.AckDelay)
-		l.deliverShort(r, &h, len(payload))
+	if l.deliversShort(a) {
 		return
 	}
-	e.conns.list = l.machine().PacketShort(e.at, &h, payload, e.conns.list[:0])
+	p.received(a.Bytes)
+	e.conns.list = l.machine().PacketShort(e.at, &e.conns.short, a.Bytes[protocol.ShortHeaderLen:], e.conns.list[:0])
 	l.perform(a)
+}
+
+// receiveShorts takes the packets with short headers at the beginning of a batch that are delivered to receives that were
+// posted, and returns the rest. The time of the last event will do for it if that is recent. The driver begins the event then
+// if there is a rest, or needsFlush reports true.
+func (e *core) receiveShorts(tr Transport, batch []RxPacket) (rest []RxPacket) {
+	for i := range batch {
+		a := &batch[i]
+		if a.Kind != RxShort || e.state == closed {
+			return batch[i:]
+		}
+		p := e.source(a)
+		if p == nil || p.tr != tr {
+			return batch[i:]
+		}
+		l, ok := p.link.(*extendedLink)
+		if !ok || l.fast == nil || len(a.Bytes) < protocol.ShortHeaderLen || !l.deliversShort(a) {
+			return batch[i:]
+		}
+	}
+	return nil
+}
+
+// needsFlush reports whether the event at hand has brought about something that flush has to do.
+func (e *core) needsFlush() bool {
+	return len(e.pending.touched) > 0 || len(e.ended) > 0 || e.calls.Pending()
+}
+
+// deliversShort takes a packet with a short header, which it decodes, if it is the one that is expected and a receive was posted for its message.
+func (l *extendedLink) deliversShort(a *RxPacket) bool {
+	h, payload := &l.p.e.conns.short, a.Bytes[protocol.ShortHeaderLen:]
+	h.Decode((*[protocol.ShortHeaderLen]byte)(a.Bytes))
+	r := l.receiverOf(h, len(payload))
+	if r == nil {
+		return false
+	}
+	l.p.burst = 0
+	l.p.received(a.Bytes)
+	flush := l.fast.ReceivedShort(l.p.e.at, h, len(payload))
+	copy(r.buf, payload)
+	l.afterShort(flush, l.timing.AckDelay)
+	l.deliverShort(r, h, len(payload))
+	return true
 }
 
 // receiverOf returns the receive that was posted for the message of a short header, or nil if there is none
