@@ -104,7 +104,7 @@ func (e *core) message(m *collective.Message) *Request {
 	case m.Send:
 		kind = OpSend
 	}
-	r := newRequest()
+	r := e.requests.get()
 	r.kind, r.peer, r.p, r.buf, r.message = kind, m.Peer, e.peers[m.Peer], m.Buf, m
 	r.datatype, r.anyDatatype = m.Call.Datatype, m.Call.AnyDatatype
 	if !r.p.limits.NoComms {

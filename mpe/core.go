@@ -42,6 +42,7 @@ type core struct {
 	probes   []*probe
 	claims   int32 // the last tag of a message that was claimed
 	buffers  buffers
+	requests spareRequests
 	// calls has the collective calls under way, and ended those of their messages that have
 	// ended. abortsDropped: Close does not wait until this rank's aborts are sent.
 	calls         *collective.Executor

@@ -5,13 +5,15 @@ import "context"
 // Isend posts a message to rank dst. data is read until the request ends.
 func (e *Engine) Isend(dst int, data []byte, opts Options) (*Request, error) {
 	opts.AnyTag = false
-	return e.post(opts.operation(OpSend, dst, data))
+	op := opts.operation(OpSend, dst, data)
+	return e.post(&op)
 }
 
 // Irecv posts a receive of a message from rank src, or from AnySource. buf must
 // not be touched until the request ends.
 func (e *Engine) Irecv(src int, buf []byte, opts Options) (*Request, error) {
-	return e.post(opts.operation(OpRecv, src, buf))
+	op := opts.operation(OpRecv, src, buf)
+	return e.post(&op)
 }
 
 // Send sends data to rank dst. It returns when a cloudfpga or v0.9 peer has
@@ -20,7 +22,7 @@ func (e *Engine) Send(ctx context.Context, dst int, data []byte, opts Options) (
 	opts.AnyTag = false
 	op := opts.operation(OpSend, dst, data)
 	op.Blocking = true
-	r, err := e.post(op)
+	r, err := e.post(&op)
 	if err != nil {
 		return Status{}, err
 	}
@@ -41,20 +43,20 @@ func (e *Engine) Recv(ctx context.Context, src int, buf []byte, opts Options) (S
 
 // Start posts an operation.
 func (e *Engine) Start(op Operation) (Op, error) {
-	r, err := e.post(op)
+	r, err := e.post(&op)
 	if err != nil {
 		return nil, err // not a nil *Request in an Op
 	}
 	return r, nil
 }
 
-func (e *Engine) post(op Operation) (*Request, error) {
-	if err := e.check(&op); err != nil {
+func (e *Engine) post(op *Operation) (*Request, error) {
+	if err := e.check(op); err != nil {
 		return nil, err
 	}
-	r := e.request(&op)
-	r.e = e
 	e.mu.Lock()
+	r := e.request(op)
+	r.e = e
 	short := e.sendShort(r) // what can be sent at once does not wait for the clock
 	switch {
 	case short && !e.needsTime(r):

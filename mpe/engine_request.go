@@ -109,6 +109,14 @@ func (r *Request) sleep(ctx context.Context, polled time.Duration) error {
 	return err
 }
 
+// Ended is Test without polling. The status is nil if the request has not ended, and valid until it is freed.
+func (r *Request) Ended() (*Status, error) {
+	if !r.over() {
+		return nil, nil
+	}
+	return &r.status, r.err
+}
+
 // Test reports whether the request has ended, and how.
 func (r *Request) Test() (Status, bool, error) {
 	if !r.over() {
@@ -147,20 +155,66 @@ func (r *Request) OnEnd(then func()) {
 	}
 }
 
-// requests are for reuse.
+// requests are for reuse: those that belong to no spareRequests.
 var requests = sync.Pool{New: func() any { return new(Request) }}
 
 // newRequest returns a request without content.
 func newRequest() *Request { return requests.Get().(*Request) }
+
+// maxSpareRequests is how many requests an engine has for reuse at most, about 0.5 MiB. Further ones are the garbage collector's.
+const maxSpareRequests = 1024
+
+// spareRequests are the requests that an engine has for reuse. To take one, the engine's lock has to be held.
+type spareRequests struct {
+	next     *Request
+	made     int
+	returned atomic.Pointer[Request] // by any goroutine
+}
+
+// get returns a request without content.
+func (s *spareRequests) get() *Request {
+	r := s.next
+	if r == nil {
+		r = s.returned.Swap(nil)
+	}
+	if r == nil {
+		if s.made == maxSpareRequests {
+			return newRequest()
+		}
+		s.made++
+		return &Request{spare: s}
+	}
+	s.next, r.below = r.below, nil
+	return r
+}
+
+// put returns a request.
+func (s *spareRequests) put(r *Request) {
+	for {
+		r.below = s.returned.Load()
+		if s.returned.CompareAndSwap(r.below, r) {
+			return
+		}
+	}
+}
 
 // Free gives the memory of a request that has ended back.
 func (r *Request) Free() {
 	if !r.over() {
 		return // its buffer is in use: it is the garbage collector's
 	}
-	*r = Request{}
-	requests.Put(r)
+	s := r.spare
+	*r = Request{spare: s, library: r.library}
+	if s == nil {
+		requests.Put(r)
+	} else {
+		s.put(r)
+	}
 }
+
+// Library returns what a library keeps of the operation. It is the library's alone, and stays when the operation is freed, for
+// the next one that has its memory.
+func (r *Request) Library() *any { return &r.library }
 
 // Cancel cancels the request, if that is still possible.
 func (r *Request) Cancel() {

@@ -24,8 +24,9 @@ type peer struct {
 	// placed: its transport can put long messages where they belong, and placement is where.
 	placed    bool
 	placement placement
-	// limits is what its profile does not carry.
-	limits PeerInfo
+	// limits is what its profile does not carry, and unlimited up to how many bytes it carries all messages, or -1.
+	limits    PeerInfo
+	unlimited int
 	// wire is what collective calls depend on of it.
 	wire collective.Wire
 	// burst counts the sends posted since anything else has happened.
@@ -141,7 +142,7 @@ type engineMessages interface {
 }
 
 func newPeer(e *core, rank int, cfg Peer) (*peer, error) {
-	p := &peer{e: e, rank: rank, cfg: cfg, tr: cfg.Transport}
+	p := &peer{e: e, rank: rank, cfg: cfg, tr: cfg.Transport, unlimited: -1}
 	_, p.placed = cfg.Transport.(DirectPlacer)
 	if cfg.Extended == nil {
 		p.link = newHandshakeLink(p, cfg)

@@ -3,6 +3,7 @@ package mpe
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -74,6 +75,7 @@ func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
 	if packets.Reliable() && l.copier == nil && l.conn.Config().HeaderChecksum {
 		l.batchBytes = streamBatchBytes
 	}
+	p.unlimited = int(min(l.longest, math.MaxInt))
 	// Packets are placed one by one.
 	p.placed = p.placed && l.conn.Config().MaxPayload >= minPlacement
 	return l, nil

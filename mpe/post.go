@@ -31,9 +31,9 @@ func (o Options) operation(kind OpKind, peer int, buf []byte) Operation {
 	return op
 }
 
-// request makes the request of an operation.
+// request makes the request of an operation. It is part of an event.
 func (e *core) request(op *Operation) *Request {
-	r := newRequest()
+	r := e.requests.get()
 	r.kind, r.peer, r.tag, r.comm = op.Kind, op.Peer, int32(op.Tag), op.Comm
 	r.datatype, r.anyDatatype, r.buf = op.Datatype, op.AnyDatatype, op.Buf
 	r.status.Peer = op.Peer
@@ -87,5 +87,8 @@ func (e *core) check(op *Operation) error {
 	case op.Peer == e.rank:
 		return nil
 	}
-	return e.peers[op.Peer].check(*op)
+	if p := e.peers[op.Peer]; len(op.Buf) > p.unlimited {
+		return p.check(*op)
+	}
+	return nil
 }

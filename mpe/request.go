@@ -82,6 +82,11 @@ type Request struct {
 	status Status
 	err    error
 	completion
+
+	// spare is where its memory goes, or nil, and below the next one there; library is as in Library.
+	spare   *spareRequests
+	below   *Request
+	library any
 }
 
 var _ Op = (*Request)(nil)

@@ -22,17 +22,32 @@ type core struct {
 	// ended and not been waited for.
 	done  bool
 	again persistence
+	// held: it stays with the device's operation, and is freed with that.
+	held bool
 }
 
 // request is a new request: op, or one that has ended without an operation.
 func (k *call) request(op mpe.Op, done bool) Request {
+	c := k.core(op)
+	// Stale handles read its generation only.
+	c.call, c.op, c.done, c.again = *k, op, done, once
+	return Request{c, c.generation}
+}
+
+// core returns a core for a request.
+func (k *call) core(op mpe.Op) *core {
+	if r, ok := op.(*mpe.Request); ok {
+		held := r.Library()
+		if *held == nil {
+			*held = &core{held: true}
+		}
+		return (*held).(*core)
+	}
 	c, _ := k.comm.p.cores.Get().(*core)
 	if c == nil {
 		c = new(core)
 	}
-	// Stale handles read its generation only.
-	c.call, c.op, c.done, c.again = *k, op, done, once
-	return Request{c, c.generation}
+	return c
 }
 
 // end gives the outcome of the operation, and unlocks.
@@ -42,9 +57,10 @@ func (c *core) end(st *mpe.Status, err error) (Status, error) {
 	if err == nil && c.collective != nil {
 		c.collective.place()
 	}
-	c.op.Free()
+	op := c.op
 	c.op = nil
 	c.over()
+	op.Free()
 	return s, err
 }
 
@@ -59,7 +75,7 @@ func (c *core) take() (Status, error) {
 	return s, nil
 }
 
-// over makes a request inactive, or its handles stale, and unlocks.
+// over makes a request inactive, or its handles stale, and unlocks. A device's operation is freed afterwards.
 func (c *core) over() {
 	c.done = false
 	if c.again != once {
@@ -69,13 +85,15 @@ func (c *core) over() {
 	c.generation++
 	c.call.giveBack()
 	c.call.bytes = nil
-	p, x := c.call.comm.p, c.collective
+	p, x, held := c.call.comm.p, c.collective, c.held
 	c.collective = nil
 	c.mu.Unlock()
 	if x != nil {
 		x.over()
 	}
-	p.cores.Put(c)
+	if !held {
+		p.cores.Put(c)
+	}
 }
 
 // state is that of a request.

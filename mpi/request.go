@@ -2,6 +2,8 @@ package mpi
 
 import (
 	"context"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 // Request is the handle of a send, a receive or a collective call that was started.
@@ -36,6 +38,11 @@ func (r Request) Wait(ctx context.Context) (Status, error) {
 	op := c.op
 	if op == nil {
 		return c.take()
+	}
+	if r, ok := op.(*mpe.Request); ok {
+		if st, err := r.Ended(); st != nil {
+			return c.end(st, err)
+		}
 	}
 	c.mu.Unlock()
 	st, err := op.Wait(ctx)
