@@ -44,7 +44,8 @@ func (q *shorts) due(rto Instant) Instant {
 	return q.at(0).sent + rto
 }
 
-func (q *shorts) push(s shortSend) {
+// push adds one for its caller to fill in.
+func (q *shorts) push(length uint32) *shortSend {
 	if q.count == len(q.ring) {
 		old := *q
 		q.ring, q.first = make([]shortSend, max(16, 2*len(old.ring))), 0
@@ -53,8 +54,8 @@ func (q *shorts) push(s shortSend) {
 		}
 	}
 	q.count++
-	q.bytes += int64(s.length)
-	*q.at(q.count - 1) = s
+	q.bytes += int64(length)
+	return q.at(q.count - 1)
 }
 
 func (q *shorts) pop() (s shortSend) {
@@ -102,7 +103,8 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 func (c *Conn) SentShort(op *SendOp) {
 	s, q := &c.sends, c.shorts
 	q.untimed++
-	q.push(shortSend{comm: op.Comm, tag: op.Tag, length: uint32(op.Length), datatype: op.Datatype, sent: never})
+	m := q.push(uint32(op.Length))
+	m.comm, m.tag, m.length, m.datatype, m.sent = op.Comm, op.Tag, uint32(op.Length), op.Datatype, never
 	s.next++
 	q.message = s.next
 	s.eagerSent += uint32(op.Length)

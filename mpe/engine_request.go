@@ -59,16 +59,22 @@ func notify(c chan<- struct{}) {
 // request is cancelled or detached, its buffer is the caller's again, and the error is a
 // *WaitError that says what it was waiting for.
 func (r *Request) Wait(ctx context.Context) (Status, error) {
-	if r.over() {
-		return r.status, r.err
-	}
-	polled := r.e.poll(ctx, &r.ended)
+	s, err := r.Await(ctx)
+	return *s, err
+}
+
+// Await is Wait for callers that need no copy of the status. It is valid until the request is freed.
+func (r *Request) Await(ctx context.Context) (*Status, error) {
 	if !r.over() {
-		if err := r.sleep(ctx, polled); err != nil {
-			return r.e.detachOrCancel(r, err, nil, false)
+		polled := r.e.poll(ctx, &r.ended)
+		if !r.over() {
+			if err := r.sleep(ctx, polled); err != nil {
+				_, err := r.e.detachOrCancel(r, err, nil, false)
+				return &r.status, err
+			}
 		}
 	}
-	return r.status, r.err
+	return &r.status, r.err
 }
 
 // Keep returns memory for a transfer that goes on without its caller, with the bytes of buf:

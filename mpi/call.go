@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -155,6 +156,19 @@ func (k *call) wholeWords(p *mpe.PeerInfo) error {
 			len(k.bytes), p.Profile, protocol.WordLen)
 	}
 	return nil
+}
+
+// wait waits for an operation and frees it. The status is the message's of a receive.
+func (k *call) wait(ctx context.Context, op mpe.Op, to *Status) error {
+	if r, ok := op.(*mpe.Request); ok {
+		st, err := r.Await(ctx)
+		err = k.end(to, st, err)
+		r.Free()
+		return err
+	}
+	st, err := op.Wait(ctx)
+	op.Free()
+	return k.end(to, &st, err)
 }
 
 // end turns the device's outcome of an operation into ours.

@@ -51,9 +51,8 @@ func (k *call) core(op mpe.Op) *core {
 }
 
 // end gives the outcome of the operation, and unlocks.
-func (c *core) end(st *mpe.Status, err error) (Status, error) {
-	var s Status
-	err = c.call.end(&s, st, err)
+func (c *core) end(to *Status, st *mpe.Status, err error) error {
+	err = c.call.end(to, st, err)
 	if err == nil && c.collective != nil {
 		c.collective.place()
 	}
@@ -61,18 +60,19 @@ func (c *core) end(st *mpe.Status, err error) (Status, error) {
 	c.op = nil
 	c.over()
 	op.Free()
-	return s, err
+	return err
 }
 
 // take gives the outcome of a request without an operation, and unlocks.
-func (c *core) take() (Status, error) {
+func (c *core) take(to *Status) error {
+	*to = emptyStatus
 	if !c.done {
 		c.mu.Unlock()
-		return emptyStatus, nil
+		return nil
 	}
-	s := c.call.null()
+	*to = c.call.null()
 	c.over()
-	return s, nil
+	return nil
 }
 
 // over makes a request inactive, or its handles stale, and unlocks. A device's operation is freed afterwards.

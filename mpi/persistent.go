@@ -96,7 +96,7 @@ func (r Request) Start() error {
 		}
 		c.done = true
 	default:
-		op, err := c.call.comm.p.dev.Start(o)
+		op, err := c.call.comm.p.start(&o)
 		if err != nil {
 			return c.call.fail(err)
 		}

@@ -14,10 +14,9 @@ import (
 // Deployed nodes distinguish float32 from other numbers: there, a []float32 receives
 // what was sent as float, a []uint8 or []int8 both, and any other slice what
 // was sent as int.
-func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (Status, error) {
+func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (st Status, err error) {
 	k := call{comm: c, op: "Recv", kind: mpe.OpRecv, peer: source, tag: tag, bytes: view(buf), datatype: datatypeOf[T](), any: takesAny[T]()}
-	var st Status
-	err := k.recv(ctx, &st)
+	err = k.recv(ctx, &st)
 	return st, err
 }
 
@@ -55,13 +54,11 @@ func (k *call) recv(ctx context.Context, to *Status) error {
 	if err := k.incoming(&o); err != nil {
 		return err
 	}
-	op, err := k.comm.p.dev.Start(o)
+	op, err := k.comm.p.start(&o)
 	if err != nil {
 		return k.fail(err)
 	}
-	st, err := op.Wait(ctx)
-	op.Free()
-	return k.end(to, &st, err)
+	return k.wait(ctx, op, to)
 }
 
 func (k *call) probe(ctx context.Context, to *Status, wait bool) (bool, error) {

@@ -25,23 +25,30 @@ type Request struct {
 // Wait waits for the request to end. When ctx ends first, the request is cancelled, its
 // buffer is the caller's again, and the error says who waits for whom, in a
 // *mpe.WaitError.
-func (r Request) Wait(ctx context.Context) (Status, error) {
+func (r Request) Wait(ctx context.Context) (st Status, err error) {
+	err = r.wait(ctx, &st)
+	return st, err
+}
+
+// wait is Wait, which puts the status where it belongs: to copy one that has just been written takes longer than to write it.
+func (r Request) wait(ctx context.Context, to *Status) error {
+	*to = emptyStatus
 	c := r.core
 	if c == nil {
-		return emptyStatus, nil
+		return nil
 	}
 	c.mu.Lock()
 	if c.generation != r.generation {
 		c.mu.Unlock()
-		return emptyStatus, nil
+		return nil
 	}
 	op := c.op
 	if op == nil {
-		return c.take()
+		return c.take(to)
 	}
 	if r, ok := op.(*mpe.Request); ok {
 		if st, err := r.Ended(); st != nil {
-			return c.end(st, err)
+			return c.end(to, st, err)
 		}
 	}
 	c.mu.Unlock()
@@ -49,9 +56,9 @@ func (r Request) Wait(ctx context.Context) (Status, error) {
 	c.mu.Lock()
 	if c.op == nil || c.generation != r.generation { // it was freed meanwhile
 		c.mu.Unlock()
-		return emptyStatus, nil
+		return nil
 	}
-	return c.end(&st, err)
+	return c.end(to, &st, err)
 }
 
 // Test reports whether the request has ended, and how, without waiting. A loop
@@ -67,16 +74,17 @@ func (r Request) Test() (Status, bool, error) {
 		c.mu.Unlock()
 		return emptyStatus, true, nil
 	}
+	var s Status
 	if c.op == nil {
-		st, err := c.take()
-		return st, true, err
+		err := c.take(&s)
+		return s, true, err
 	}
 	st, done, err := c.op.Test()
 	if !done {
 		c.mu.Unlock()
 		return emptyStatus, false, nil
 	}
-	s, err := c.end(&st, err)
+	err = c.end(&s, &st, err)
 	return s, true, err
 }
 

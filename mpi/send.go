@@ -72,16 +72,12 @@ func (k *call) sendWait(ctx context.Context) error {
 	if err := k.outgoing(&o); err != nil {
 		return err
 	}
-	op, err := k.comm.p.dev.Start(o)
+	op, err := k.comm.p.start(&o)
 	if err != nil {
 		return k.fail(err)
 	}
-	st, err := op.Wait(ctx)
-	op.Free()
-	if err != nil {
-		return k.ended(new(Status), &st, err)
-	}
-	return nil
+	var st Status
+	return k.wait(ctx, op, &st)
 }
 
 // immediate starts the operation and returns its request.
@@ -93,7 +89,7 @@ func (k *call) immediate() (Request, error) {
 	if err := k.operation(&o); err != nil {
 		return Request{}, err
 	}
-	op, err := k.comm.p.dev.Start(o)
+	op, err := k.comm.p.start(&o)
 	if err != nil {
 		return Request{}, k.fail(err)
 	}

@@ -15,9 +15,14 @@ func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 		return err
 	}
 	failed := requestsError{total: len(requests)}
+	var unused Status
 	for i, r := range requests {
-		st, err := r.Wait(ctx)
-		failed.take(i, st, err, statuses, i)
+		st := &unused
+		if statuses != nil {
+			st = &statuses[i]
+		}
+		st.Err = r.wait(ctx, st)
+		failed.add(i, st.Err)
 	}
 	return failed.result(op)
 }

@@ -195,16 +195,18 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 		if packet == nil {
 			break
 		}
-		batch[n] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: packet}
+		b := &batch[n]
+		*b = mpe.RxPacket{}
+		b.Kind, b.Peer, b.From, b.Bytes = mpe.RxDatagram, l.peer.rank, l.peer.addr, packet
 		switch {
 		case a.short:
-			batch[n].Kind = mpe.RxShort
+			b.Kind = mpe.RxShort
 		case a.advertised:
-			batch[n].Advertised = l.note(a)
+			b.Advertised = l.note(a)
 		case a.state != nil:
-			in.recordRemote(&batch[n], l, a)
+			in.recordRemote(b, l, a)
 		}
-		*room -= len(packet) + batch[n].Away
+		*room -= len(packet) + b.Away
 		n++
 	}
 	if n > 0 {
