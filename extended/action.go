@@ -69,8 +69,8 @@ const (
 	// Lost: Message, which was opened, will never have Arrived, because of
 	// Err. Nothing more follows for it.
 	Lost
-	// Kept: that many messages as Length says, which were sent with short headers, go on like others. The first
-	// has the ID of this action, and each further one the next ID. They are the last of those for which SentShort was called.
+	// Kept: the message ID, which was sent with a short header, goes on like others. Its payload are the
+	// first Length bytes of the last Offset ones of all messages for which SentShort was called.
 	Kept
 	// Drop: a packet that arrived was not used, for Reason. Header is 0 if
 	// that was at fault. All other fields are 0, as those of Note.

@@ -117,8 +117,8 @@ func (c *Conn) SentShort(op *SendOp) {
 }
 
 // Shorts returns how many of the messages for which SentShort was called, the last ones, are not
-// acknowledged and were not Kept.
-func (c *Conn) Shorts() int { return c.shorts.len() }
+// acknowledged and were not Kept, and how many bytes they have together.
+func (c *Conn) Shorts() (messages, bytes int) { return c.shorts.len(), int(c.shorts.bytes) }
 
 // timeShorts notes when the last messages were sent, at the latest.
 func (c *Conn) timeShorts(now Instant) {
@@ -213,17 +213,18 @@ func (c *Conn) PacketShort(now Instant, s *protocol.ShortHeader, payload []byte,
 // shortID begins the IDs of messages that were sent with short headers. The rest is the packet's number.
 const shortID ID = 1 << 63
 
-// lengthen has the messages that were sent with short headers go on like others, which an action reports.
+// lengthen has the messages that were sent with short headers go on like others, which actions report.
 func (c *Conn) lengthen() {
 	q := c.shorts
 	if q.len() == 0 {
 		return
 	}
-	f, s, a := &c.flight, &c.sends, c.next()
-	a.Kind, a.ID, a.Length = Kept, shortID|ID(f.next), int64(q.count)
+	f, s := &c.flight, &c.sends
 	for q.count > 0 {
-		number := q.message - uint32(q.count)
+		number, a := q.message-uint32(q.count), c.next()
+		a.Kind, a.ID, a.Offset = Kept, shortID|ID(f.next), q.bytes
 		x := q.pop()
+		a.Length = int64(x.length)
 		m := s.allocate()
 		m.op = SendOp{ID: shortID | ID(f.next), Length: int64(x.length), Comm: x.comm, Tag: x.tag, Datatype: x.datatype}
 		m.since, m.number, m.state, m.take, m.offset, m.flying, m.out = x.sent, number, Eager, int64(x.length), int64(x.length), 1, true

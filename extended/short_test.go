@@ -137,6 +137,15 @@ func (w *shortEnds) receive(at int, h protocol.ShortHeader) {
 	}
 }
 
+// shorts is how many messages with short headers are not acknowledged.
+func (w *shortEnds) shorts(at int) int {
+	messages, bytes := w.c[at].Shorts()
+	if bytes != 4*messages {
+		w.t.Errorf("%d messages have %d bytes", messages, bytes)
+	}
+	return messages
+}
+
 // TestShort: messages with short headers acknowledge each other, and count like others.
 func TestShort(t *testing.T) {
 	w := newShortEnds(t, Config{})
@@ -144,7 +153,7 @@ func TestShort(t *testing.T) {
 		w.receive(1, w.send(0))
 		w.receive(0, w.send(1))
 	}
-	if a, b := w.c[0].Shorts(), w.c[1].Shorts(); a != 0 || b != 1 {
+	if a, b := w.shorts(0), w.shorts(1); a != 0 || b != 1 {
 		t.Errorf("%d and %d are not acknowledged", a, b)
 	}
 	for i, c := range w.c {
@@ -155,7 +164,7 @@ func TestShort(t *testing.T) {
 	w.now += 2 * time.Millisecond
 	w.do(0, w.c[0].Tick(w.now, nil))
 	w.deliver()
-	if w.c[1].Busy() || w.c[1].Shorts() != 0 {
+	if w.c[1].Busy() || w.shorts(1) != 0 {
 		t.Error("the last one was not acknowledged after AckDelay")
 	}
 }
@@ -165,7 +174,7 @@ func TestShortOneWay(t *testing.T) {
 	w := newShortEnds(t, Config{})
 	for range 10_000 {
 		w.receive(1, w.send(0))
-		if n := w.c[0].Shorts(); n > ackEveryShort {
+		if n := w.shorts(0); n > ackEveryShort {
 			t.Fatalf("%d are not acknowledged", n)
 		}
 	}
@@ -187,15 +196,17 @@ func TestShortReconnected(t *testing.T) {
 	for i, c := range w.c {
 		w.do(i, c.Reconnected(w.now, nil))
 	}
-	if kept := w.kept[0][1]; kept.Kind != Kept || kept.Length != 5 {
-		t.Errorf("%+v", kept)
+	for i, kept := range w.kept[0][1:] {
+		if i >= 5 || kept.Kind != Kept || kept.ID != w.kept[0][1].ID+ID(i) || kept.Length != 4 || kept.Offset != int64(4*(5-i)) {
+			t.Errorf("%d: %+v", i, kept)
+		}
 	}
 	w.deliver()
 	if len(w.open) != 3 {
 		t.Errorf("%d messages have arrived", len(w.open))
 	}
 	w.accept()
-	if w.c[0].Busy() || w.c[1].Stats().Arrived != 6 || len(w.kept[0]) != 7 {
+	if w.c[0].Busy() || w.c[1].Stats().Arrived != 6 || len(w.kept[0]) != 11 {
 		t.Errorf("%+v, %+v", w.c[1].Stats(), w.kept[0])
 	}
 	w.receive(1, w.send(0))
@@ -280,15 +291,15 @@ func TestShortProcessEnded(t *testing.T) {
 			w.do(0, w.c[0].ProcessEnded(w.now, nil))
 		}
 		kept := w.kept[0][1:]
-		if len(kept) != 3 || kept[0].Kind != Kept || kept[0].Length != 2 {
+		if len(kept) != 4 || kept[0].Kind != Kept || kept[1].Kind != Kept {
 			t.Fatalf("silent %v: %+v", silent, kept)
 		}
-		for i, a := range kept[1:] {
+		for i, a := range kept[2:] {
 			if a.ID != kept[0].ID+ID(i) || !errors.Is(a.Err, ErrSession) && !errors.Is(a.Err, ErrTimeout) {
 				t.Errorf("silent %v: %+v", silent, a)
 			}
 		}
-		if w.c[0].Shorts() != 0 || w.c[0].Busy() {
+		if w.shorts(0) != 0 || w.c[0].Busy() {
 			t.Errorf("silent %v: something is left", silent)
 		}
 	}

@@ -180,7 +180,7 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.Lost:
 			l.lost(act)
 		case extended.Kept:
-			l.onKept(act.ID, int(act.Length))
+			l.onKept(act)
 		case extended.Drop:
 			p.dropped(a, Drop{Reason: extendedDrops[act.Reason], Extended: &act.Header})
 		case extended.Note:
@@ -506,8 +506,13 @@ func (l *extendedLink) retractAborts() {
 
 func (l *extendedLink) onlyAborts() bool {
 	some := false
-	if l.kept.len() > 0 && l.fast.Shorts() > 0 || len(l.outs.kept) > 0 {
+	if len(l.outs.kept) > 0 {
 		return false
+	}
+	if l.fast != nil {
+		if messages, _ := l.fast.Shorts(); messages > 0 {
+			return false
+		}
 	}
 	for i := range l.outs.slots {
 		if o := &l.outs.slots[i]; o.used {

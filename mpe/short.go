@@ -41,13 +41,11 @@ func (e *core) sentShort(r *Request) {
 	p, l := r.p, r.p.link.(*extendedLink)
 	r.posted = e.at
 	l.fast.SentShort(&e.conns.op)
-	l.kept.trim(l.fast.Shorts()-1, &e.buffers)
-	buf := e.buffers.get(len(r.buf))
-	copy(buf, r.buf)
-	l.kept.push(buf)
-	e.acksDue = e.acksDue || l.kept.len()%acksEvery == 0
+	messages, bytes := l.fast.Shorts()
+	l.kept.push(r.buf, bytes-len(r.buf))
+	e.acksDue = e.acksDue || messages%acksEvery == 0
 	p.sendErr = nil
-	p.sent(protocol.Data, protocol.ShortHeaderLen+len(buf))
+	p.sent(protocol.Data, protocol.ShortHeaderLen+len(r.buf))
 	l.afterShort(false, l.timing.MaxRTO)
 	r.status.Phases.Start, r.status.Phases.Data = r.posted, e.at
 	e.finish(r, nil)
@@ -75,24 +73,38 @@ func (l *extendedLink) transmitShort(h *protocol.ExtHeader, payload []byte) bool
 	return true
 }
 
-// keptPayload are copies of what was sent with short headers, the oldest first. Those that are acknowledged are released
-// when the next one comes.
-type keptPayload struct{ queue[[]byte] }
-
-// trim releases all but the last n.
-func (k *keptPayload) trim(n int, b *buffers) {
-	for k.len() > n {
-		b.put(k.pop())
-	}
+// keptPayload has copies of what was sent with short headers and is not acknowledged: the last bytes before end.
+type keptPayload struct {
+	buf []byte
+	end int
 }
 
-// onKept has messages go on like others that were sent with short headers.
-func (l *extendedLink) onKept(first extended.ID, n int) {
-	l.kept.trim(n, &l.p.e.buffers)
-	for i := range extended.ID(n) {
-		buf := l.kept.pop()
-		l.outs.addKept(first+i, &outbound{buf: buf, own: true, used: true, out: true, length: int64(len(buf))})
+// push adds payload behind the last n bytes, which are still needed.
+func (k *keptPayload) push(payload []byte, n int) {
+	if k.end+len(payload) > len(k.buf) {
+		k.makeRoom(n, len(payload))
 	}
+	k.end += copy(k.buf[k.end:], payload)
+}
+
+// makeRoom makes room for more bytes behind the last n. What the window holds bounds it.
+func (k *keptPayload) makeRoom(n, more int) {
+	needed, to := k.buf[k.end-n:k.end], k.buf
+	if 2*(n+more) > len(to) {
+		to = make([]byte, max(minKept, 4*(n+more)))
+	}
+	k.buf, k.end = to, copy(to, needed)
+}
+
+// minKept is the least room for kept payload.
+const minKept = 4096
+
+// onKept has a message go on like others that was sent with a short header.
+func (l *extendedLink) onKept(act *extended.Action) {
+	begin := l.kept.end - int(act.Offset)
+	buf := l.p.e.buffers.get(int(act.Length))
+	copy(buf, l.kept.buf[begin:])
+	l.outs.addKept(act.ID, &outbound{buf: buf, own: true, used: true, out: true, length: act.Length})
 }
 
 // receiveShort takes a packet with a short header.
