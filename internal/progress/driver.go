@@ -62,9 +62,8 @@ type Driver struct {
 	owned atomic.Bool
 	armed atomic.Bool
 	// visits counts how often a caller owned the source, and seen is how many the poller
-	// has noted.
-	visits atomic.Uint32
-	seen   uint32
+	// has noted. The owner uses them.
+	visits, seen uint32
 
 	// unarmed is how often callers have polled since it was armed last. The owner uses it.
 	unarmed int
@@ -93,6 +92,14 @@ func (d *Driver) begin() bool {
 		d.watch.Unregister()
 	}
 	return true
+}
+
+// visited ends the ownership of a caller that has polled. It reports whether it is time for the caller to look at the clock.
+func (d *Driver) visited() (clock bool) {
+	d.visits++
+	clock = d.visits%postponeEvery == 0
+	d.release()
+	return clock
 }
 
 // release ends the ownership. If callers sleep, the poller watches the source from then on.
@@ -197,9 +204,8 @@ func (d *Driver) background() time.Duration {
 		return 0
 	}
 	d.g.owner.Tick(d.g.owner.Now())
-	visits := d.visits.Load()
-	visited := visits != d.seen
-	d.seen = visits
+	visited := d.visits != d.seen
+	d.seen = d.visits
 	// A broken source may be readable all the time.
 	if d.broken != 0 || visited && d.g.Waiting.Load() == 0 {
 		d.release()

@@ -37,7 +37,6 @@ type Group struct {
 	owner   Owner
 	spin    SpinPolicy
 	drivers []*Driver
-	polls   atomic.Uint32 // by callers
 	// postponed is when callers have postponed the poller's polls last.
 	postponed atomic.Int64
 }
@@ -145,23 +144,23 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 		}
 	}
 	polled = s.End()
+	clock := false
 	for i, d := range g.drivers {
 		if mine&(1<<i) != 0 {
-			d.visits.Add(1)
-			d.release()
+			clock = d.visited() || clock
 		}
 	}
-	g.polled()
+	if clock {
+		g.polled()
+	}
 	return polled
 }
 
-// polled notes that a caller has polled.
+// polled does what a caller does that has polled often.
 func (g *Group) polled() {
-	if g.polls.Add(1)%postponeEvery == 0 {
-		now := g.owner.Now()
-		g.owner.Tick(now)
-		g.postpone(now)
-	}
+	now := g.owner.Now()
+	g.owner.Tick(now)
+	g.postpone(now)
 }
 
 // postpone has the poller poll later, as a caller does.
@@ -177,13 +176,15 @@ func (g *Group) postpone(now time.Duration) {
 
 // PollOnce polls once, for a caller that will not wait.
 func (g *Group) PollOnce() {
+	clock := false
 	for _, d := range g.drivers {
 		if d.begin() && d.poll() >= 0 {
-			d.visits.Add(1)
-			d.release()
+			clock = d.visited() || clock
 		}
 	}
-	g.polled()
+	if clock {
+		g.polled()
+	}
 }
 
 // Drain polls until nothing is left, but not too often: there may be a flood. It skips

@@ -39,8 +39,8 @@ func TestQuickFind(t *testing.T) {
 	if n, ticks := o.asked.Load(), o.ticks.Load(); n != 101/postponeEvery || ticks != n {
 		t.Errorf("the clock was asked %d times, %d ticks", n, ticks)
 	}
-	if d := g.drivers[0]; d.owned.Load() || d.visits.Load() != 101 {
-		t.Errorf("owned %v, %d visits", d.owned.Load(), d.visits.Load())
+	if d := g.drivers[0]; d.owned.Load() || d.visits != 101 {
+		t.Errorf("owned %v, %d visits", d.owned.Load(), d.visits)
 	}
 	if n := polling.Load(); n != 0 {
 		t.Errorf("%d still poll", n)
@@ -223,7 +223,7 @@ func TestDrain(t *testing.T) {
 		}
 	}
 	for _, i := range []int{0, 2} {
-		if d := g.drivers[i]; d.visits.Load() != 0 || !d.acquire() {
+		if d := g.drivers[i]; d.visits != 0 || !d.acquire() {
 			t.Errorf("source %d has been visited, or is still owned", i)
 		}
 	}
@@ -268,7 +268,7 @@ func TestOwnership(t *testing.T) {
 	if !g.drivers[1].acquire() {
 		t.Fatal("the source is still owned")
 	}
-	if d := g.drivers[0]; d.visits.Load() != 0 {
+	if d := g.drivers[0]; d.visits != 0 {
 		t.Error("a caller that did not own the source counts as a visitor")
 	}
 	before := b.polls.Load()

@@ -50,14 +50,14 @@ func (c *Conn) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool
 	}
 	p := c.peers[peer]
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	l := p.link
-	if l == nil || !l.out.putShort(h, payload) {
-		return false
+	sent := l != nil && l.out.putShort(h, payload)
+	if sent {
+		l.peerDoorbell.wake()
+		l.out.prepare()
 	}
-	l.peerDoorbell.wake()
-	l.out.prepare()
-	return true
+	p.mu.Unlock()
+	return sent
 }
 
 // send writes a packet into the ring, or exposes its payload, or that of the message that
