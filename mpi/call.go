@@ -28,6 +28,11 @@ type call struct {
 	claim int
 }
 
+// set describes a message. A literal would be copied.
+func (k *call) set(c *Comm, op string, kind mpe.OpKind, peer, tag int) {
+	k.comm, k.op, k.kind, k.peer, k.tag = c, op, kind, peer, tag
+}
+
 // sends reports whether the peer is a destination.
 func (k *call) sends() bool { return k.kind == mpe.OpSend || k.kind == mpe.OpSendSync }
 

@@ -15,7 +15,9 @@ import (
 // what was sent as float, a []uint8 or []int8 both, and any other slice what
 // was sent as int.
 func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (st Status, err error) {
-	k := call{comm: c, op: "Recv", kind: mpe.OpRecv, peer: source, tag: tag, bytes: view(buf), datatype: datatypeOf[T](), any: takesAny[T]()}
+	var k call
+	k.set(c, "Recv", mpe.OpRecv, source, tag)
+	k.bytes, k.datatype, k.any = view(buf), datatypeOf[T](), takesAny[T]()
 	err = k.recv(ctx, &st)
 	return st, err
 }
@@ -23,7 +25,9 @@ func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (st 
 // Irecv starts Recv and returns. buf must not be touched until the request has
 // ended.
 func Irecv[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
-	k := call{comm: c, op: "Irecv", kind: mpe.OpRecv, peer: source, tag: tag, bytes: view(buf), datatype: datatypeOf[T](), any: takesAny[T]()}
+	var k call
+	k.set(c, "Irecv", mpe.OpRecv, source, tag)
+	k.bytes, k.datatype, k.any = view(buf), datatypeOf[T](), takesAny[T]()
 	return k.immediate()
 }
 

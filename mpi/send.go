@@ -10,7 +10,9 @@ import (
 // which may be before or after a receive has matched. When ctx ends first, the
 // send is cancelled if possible, and buf is the caller's again in any case.
 func Send[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
-	k := call{comm: c, op: "Send", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	var k call
+	k.set(c, "Send", mpe.OpSend, dest, tag)
+	k.bytes, k.datatype = view(buf), datatypeOf[T]()
 	return k.sendWait(ctx)
 }
 
@@ -39,7 +41,9 @@ func Bsend[T Number](c *Comm, buf []T, dest, tag int) error {
 // Isend starts Send and returns. buf must not be written to until the request
 // has ended.
 func Isend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	k := call{comm: c, op: "Isend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
+	var k call
+	k.set(c, "Isend", mpe.OpSend, dest, tag)
+	k.bytes, k.datatype = view(buf), datatypeOf[T]()
 	return k.immediate()
 }
 

@@ -183,8 +183,9 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 	if len(l.postponed) > 0 {
 		return in.resume(l, batch)
 	}
+	var a away
 	for n < len(batch) && *room > 0 {
-		packet, a, err := l.in.next()
+		packet, err := l.in.nextInto(&a)
 		if err != nil {
 			l.broken, in.linksPending = true, true
 			l.end(err)

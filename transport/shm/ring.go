@@ -171,21 +171,22 @@ func (r *reader) ready() bool {
 	return word(r.ring[r.pos&uint64(len(r.ring)-1):]).Load() != 0
 }
 
-// next returns the next packet, nil if there is none, or errBroken. The bytes are the
+// nextInto returns the next packet, nil if there is none, or errBroken. The bytes are the
 // ring's, and valid until release; the other side may change them nevertheless. If
 // payload is not in the ring, of the packet or of the message that it announces, they are its
 // header, and a says where it is, or that the header is a short one.
-func (r *reader) next() (packet []byte, a away, err error) {
+func (r *reader) nextInto(a *away) (packet []byte, err error) {
+	*a = away{}
 	size := len(r.ring)
 	for {
 		off := int(r.pos & uint64(size-1))
 		w := word(r.ring[off:]).Load()
 		if w == 0 {
-			return nil, away{}, nil
+			return nil, nil
 		}
 		length := w & (1<<32 - 1)
 		if w-length != makeWord(r.pos, 0) {
-			return nil, away{}, errBroken
+			return nil, errBroken
 		}
 		if length == padding && off > 0 {
 			r.pos += uint64(size - off)
@@ -194,36 +195,37 @@ func (r *reader) next() (packet []byte, a away, err error) {
 		if length&shortBit != 0 {
 			length &^= shortBit
 			if length < protocol.ShortHeaderLen || length > protocol.ShortHeaderLen+MaxPayload || recordLen(int(length)) > size-off {
-				return nil, away{}, errBroken
+				return nil, errBroken
 			}
 			r.pos += uint64(recordLen(int(length)))
 			from, to := off+wordLen, off+wordLen+int(length)
-			return r.ring[from:to:to], away{short: true}, nil
+			a.short = true
+			return r.ring[from:to:to], nil
 		}
 		hasDescriptor, advertised := length&(descriptorBit|advertBit) != 0, length&advertBit != 0
 		length &^= descriptorBit | advertBit
 		if length < protocol.ExtHeaderLen || length > uint64(protocol.ExtHeaderLen+LongPayload(size)) ||
 			hasDescriptor && length != protocol.ExtHeaderLen+descriptorLen {
-			return nil, away{}, errBroken
+			return nil, errBroken
 		}
 		record := recordLen(int(length))
 		if record > size-off {
-			return nil, away{}, errBroken
+			return nil, errBroken
 		}
 		if hasDescriptor {
 			most, good := LongPayload(size), true
-			a = readDescriptor(r.ring[off:], r.pos)
+			*a = readDescriptor(r.ring[off:], r.pos)
 			if advertised {
 				most, good = maxSingleCopy, a.resolve(r.slots)
 			}
 			if !good || a.payload == 0 || a.payload > uint64(most) {
-				return nil, away{}, errBroken
+				return nil, errBroken
 			}
 			length = protocol.ExtHeaderLen
 		}
 		r.pos += uint64(record)
 		from, to := off+wordLen, off+wordLen+int(length)
-		return r.ring[from:to:to], a, nil
+		return r.ring[from:to:to], nil
 	}
 }
 

@@ -13,6 +13,12 @@ import (
 )
 
 // newRing returns both sides of a ring of n bytes.
+// next is nextInto.
+func (r *reader) next() (packet []byte, a away, err error) {
+	packet, err = r.nextInto(&a)
+	return packet, a, err
+}
+
 func newRing(n int) (*writer, *reader) {
 	mem := make([]byte, pageAhead+n)
 	ring, slots := mem[pageAhead:], make([]byte, slotsLen)
