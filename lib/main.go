@@ -41,6 +41,43 @@ package main
 // static int freed(void *f, void *extra) { return ((int (*)(void *))f)(extra); }
 //
 // static int cancel(void *f, void *extra, int complete) { return ((int (*)(void *, int))f)(extra, complete); }
+//
+// typedef long double real;
+// typedef struct { real value; int index; } located;
+//
+// enum { SUM = 1, PROD, MAX, MIN, MAXLOC, MINLOC };
+//
+// static int reals(int op, const void *from, void *to, int64_t n) {
+//     const real *in = from;
+//     real *io = to;
+//     for (int64_t i = 0; i < n; i++)
+//         switch (op) {
+//         case SUM: io[i] += in[i]; break;
+//         case PROD: io[i] *= in[i]; break;
+//         case MAX: if (in[i] > io[i]) io[i] = in[i]; break;
+//         case MIN: if (in[i] < io[i]) io[i] = in[i]; break;
+//         }
+//     return op >= SUM && op <= MIN;
+// }
+//
+// static int complexes(int op, const void *from, void *to, int64_t n) {
+//     const _Complex long double *in = from;
+//     _Complex long double *io = to;
+//     for (int64_t i = 0; i < n; i++)
+//         if (op == SUM) io[i] += in[i]; else if (op == PROD) io[i] *= in[i];
+//     return op == SUM || op == PROD;
+// }
+//
+// static int pairs(int op, const void *from, void *to, int64_t n) {
+//     const located *in = from;
+//     located *io = to;
+//     for (int64_t i = 0; i < n; i++) {
+//         int better = op == MAXLOC ? in[i].value > io[i].value : in[i].value < io[i].value;
+//         if (better || (in[i].value == io[i].value && in[i].index < io[i].index))
+//             io[i] = in[i];
+//     }
+//     return op == MAXLOC || op == MINLOC;
+// }
 import "C"
 
 import (
@@ -107,6 +144,20 @@ func (callbacks) GeneralCancel(f, extra unsafe.Pointer, complete bool) int {
 		c = 1
 	}
 	return int(C.cancel(f, extra, c))
+}
+
+// operations are those of the C functions above.
+var operations = map[string]C.int{"SUM": C.SUM, "PROD": C.PROD, "MAX": C.MAX, "MIN": C.MIN, "MAXLOC": C.MAXLOC, "MINLOC": C.MINLOC}
+
+func (callbacks) LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool {
+	op, n := operations[operation], C.int64_t(count)
+	switch datatype {
+	case "MPI_LONG_DOUBLE":
+		return C.reals(op, in, inout, n) != 0
+	case "MPI_LONG_DOUBLE_INT":
+		return C.pairs(op, in, inout, n) != 0
+	}
+	return C.complexes(op, in, inout, n) != 0
 }
 
 func (callbacks) Allocate(bytes int64) unsafe.Pointer { return C.malloc(C.size_t(bytes)) }

@@ -186,7 +186,7 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 				l.Offsets[i] -= int(begin)
 			}
 		}
-		if back {
+		if back && b.length >= 0 { // otherwise it is the caller's to know
 			x.apart(name, &l)
 		}
 		all := Buffer{at: b.at}

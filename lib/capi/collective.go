@@ -35,6 +35,11 @@ var collectiveCalls = map[string]collectiveCall{
 	"Exscan": {func(a *args) (*comm, waitFunc, startFunc, error) {
 		return a.toAll((*mpi.Comm).Exscan, (*mpi.Comm).Iexscan)
 	}, 6},
+	"Neighbor_allgather":   {(*args).neighborAllgather, 7},
+	"Neighbor_allgatherv":  {(*args).neighborAllgatherv, 8},
+	"Neighbor_alltoall":    {(*args).neighborAlltoall, 7},
+	"Neighbor_alltoallv":   {(*args).neighborAlltoallv, 9},
+	"Neighbor_alltoallw":   {(*args).neighborAlltoallw, 9},
 	"Reduce_scatter":       {(*args).reduceScatter, 6},
 	"Reduce_scatter_block": {(*args).reduceScatterBlock, 6},
 }
@@ -124,23 +129,44 @@ func (a *args) gather() (*comm, waitFunc, startFunc, error) {
 		func() (mpi.Request, error) { return c.Igather(send, recv, root) }, err
 }
 
-// blocks decodes a buffer with a block of each rank: an address, and arrays of counts and displacements.
-func (a *args) blocks(c *comm, buf, counts, displs, of int) (mpi.Blocks, error) {
+// blocks decodes a buffer with n blocks: an address, and arrays of counts and displacements in extents.
+func (a *args) blocks(n, buf, counts, displs, of int) (mpi.Blocks, error) {
 	t, err := a.datatype(of)
 	if err != nil {
 		return mpi.Blocks{}, err
 	}
-	n, err := a.integers(counts, c.ranks())
+	lengths, err := a.integers(counts, n)
 	if err != nil {
 		return mpi.Blocks{}, err
 	}
-	d, err := a.integers(displs, c.ranks())
+	at, err := a.integers(displs, n)
 	if err != nil {
 		return mpi.Blocks{}, err
 	}
-	list := make([]mpi.Block, c.ranks())
+	list := make([]mpi.Block, n)
 	for i := range list {
-		list[i] = mpi.Block{Count: int64(n[i]), Offset: int64(d[i]) * t.Extent(), Of: t.Type}
+		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]) * t.Extent(), Of: t.Type}
+	}
+	return mpi.MemoryBlocks(a.pointer(buf), list), nil
+}
+
+// blocksOfTypes is blocks for a datatype of each, with displacements in bytes. They follow each other from argument buf on.
+func (a *args) blocksOfTypes(n, buf int, displacements func(i, n int) ([]int, error)) (mpi.Blocks, error) {
+	lengths, err := a.integers(buf+1, n)
+	if err != nil {
+		return mpi.Blocks{}, err
+	}
+	at, err := displacements(buf+2, n)
+	if err != nil {
+		return mpi.Blocks{}, err
+	}
+	of, err := a.datatypes(buf+3, n)
+	if err != nil {
+		return mpi.Blocks{}, err
+	}
+	list := make([]mpi.Block, n)
+	for i := range list {
+		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]), Of: of[i]}
 	}
 	return mpi.MemoryBlocks(a.pointer(buf), list), nil
 }
@@ -155,7 +181,7 @@ func (a *args) gatherv() (*comm, waitFunc, startFunc, error) {
 	var recv mpi.Blocks
 	root := a.rootOf(7)
 	if send, err = a.contribution(0, 1); err == nil && c.receivesAt(root) {
-		recv, err = a.blocks(c, 3, 4, 5, 6)
+		recv, err = a.blocks(c.ranks(), 3, 4, 5, 6)
 	}
 	return c, func(ctx context.Context) error { return c.Gatherv(ctx, send, recv, root) },
 		func() (mpi.Request, error) { return c.Igatherv(send, recv, root) }, err
@@ -186,7 +212,7 @@ func (a *args) scatterv() (*comm, waitFunc, startFunc, error) {
 	var recv mpi.Buffer
 	root := a.rootOf(7)
 	if recv, err = a.contribution(4, 1); err == nil && c.receivesAt(root) {
-		send, err = a.blocks(c, 0, 1, 2, 3)
+		send, err = a.blocks(c.ranks(), 0, 1, 2, 3)
 	}
 	return c, func(ctx context.Context) error { return c.Scatterv(ctx, send, recv, root) },
 		func() (mpi.Request, error) { return c.Iscatterv(send, recv, root) }, err
@@ -215,7 +241,7 @@ func (a *args) allgatherv() (*comm, waitFunc, startFunc, error) {
 	var send mpi.Buffer
 	var recv mpi.Blocks
 	if send, err = a.contribution(0, 1); err == nil {
-		recv, err = a.blocks(c, 3, 4, 5, 6)
+		recv, err = a.blocks(c.ranks(), 3, 4, 5, 6)
 	}
 	return c, func(ctx context.Context) error { return c.Allgatherv(ctx, send, recv) },
 		func() (mpi.Request, error) { return c.Iallgatherv(send, recv) }, err
@@ -237,30 +263,12 @@ func (a *args) alltoall() (*comm, waitFunc, startFunc, error) {
 
 // alltoallv: sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm.
 func (a *args) alltoallv() (*comm, waitFunc, startFunc, error) {
-	return a.exchange(func(c *comm, buf int) (mpi.Blocks, error) { return a.blocks(c, buf, buf+1, buf+2, buf+3) })
+	return a.exchange(func(c *comm, buf int) (mpi.Blocks, error) { return a.blocks(c.ranks(), buf, buf+1, buf+2, buf+3) })
 }
 
 // alltoallw: the same with an array of datatypes, and displacements in bytes: those of MPI_Alltoallw_c have 64 bits.
 func (a *args) alltoallw() (*comm, waitFunc, startFunc, error) {
-	return a.exchange(func(c *comm, buf int) (mpi.Blocks, error) {
-		n, err := a.integers(buf+1, c.ranks())
-		if err != nil {
-			return mpi.Blocks{}, err
-		}
-		d, err := a.integers(buf+2, c.ranks())
-		if err != nil {
-			return mpi.Blocks{}, err
-		}
-		of, err := a.datatypes(buf+3, c.ranks())
-		if err != nil {
-			return mpi.Blocks{}, err
-		}
-		list := make([]mpi.Block, c.ranks())
-		for i := range list {
-			list[i] = mpi.Block{Count: int64(n[i]), Offset: int64(d[i]), Of: of[i]}
-		}
-		return mpi.MemoryBlocks(a.pointer(buf), list), nil
-	})
+	return a.exchange(func(c *comm, buf int) (mpi.Blocks, error) { return a.blocksOfTypes(c.ranks(), buf, a.integers) })
 }
 
 func (a *args) exchange(blocks func(c *comm, buf int) (mpi.Blocks, error)) (*comm, waitFunc, startFunc, error) {

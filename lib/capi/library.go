@@ -31,6 +31,8 @@ type Callbacks interface {
 	GeneralQuery(f, extra, status unsafe.Pointer) (code int)
 	GeneralFree(f, extra unsafe.Pointer) (code int)
 	GeneralCancel(f, extra unsafe.Pointer, complete bool) (code int)
+	// LongDouble carries out an operation of the standard on numbers that Go has not, or returns false.
+	LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool
 	// Allocate returns memory of C, or nil, and Free frees it.
 	Allocate(bytes int64) unsafe.Pointer
 	Free(p unsafe.Pointer)
@@ -50,6 +52,7 @@ type Library struct {
 	requests    *table[request]
 	errhandlers *table[errhandler]
 	infos       *table[info]
+	messages    *table[message]
 
 	keyvals keyvals
 	fixed   fixed
@@ -87,6 +90,7 @@ func New(which ABI, back Callbacks) *Library {
 		comms: newTable[comm](a, kindComm), groups: newTable[group](a, kindGroup), types: newTable[dtype](a, kindDatatype),
 		ops: newTable[operation](a, kindOp), requests: newTable[request](a, kindRequest),
 		errhandlers: newTable[errhandler](a, kindErrhandler), infos: newTable[info](a, kindInfo),
+		messages: newTable[message](a, kindMessage),
 	}
 	l.nameDatatypes()
 	l.nameOperations()

@@ -62,7 +62,8 @@ func (r *recorder) GeneralCancel(_, _ unsafe.Pointer, done bool) int {
 func (r *recorder) Allocate(bytes int64) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(make([]byte, bytes)))
 }
-func (r *recorder) Free(unsafe.Pointer) {}
+func (r *recorder) LongDouble(_, _ string, _, _ unsafe.Pointer, _ int64) bool { return false }
+func (r *recorder) Free(unsafe.Pointer)                                       {}
 
 // onRanks runs a program on n ranks of this process, with each ABI.
 func onRanks(t *testing.T, n int, program func(r *rank)) {

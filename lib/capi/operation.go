@@ -1,8 +1,10 @@
 package capi
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
@@ -103,6 +105,16 @@ func (a *args) reduction() (mpi.Op, *datatype.Type, error) {
 	if f := ownReductions[o.name+" "+t.name]; f != nil {
 		return mpi.OpOfTyped(f, true), t.Type, nil
 	}
+	if slices.Contains(longDoubles, t.name) {
+		name, back := o.name, a.l.back
+		if !back.LongDouble(name, t.name, nil, nil, 0) {
+			return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is not defined for %s", o.name, t.name)
+		}
+		return mpi.OpOfTyped(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
+			back.LongDouble(name, t.name, in, inout, int64(n))
+			return nil
+		}, true), cmp.Or(t.combined, t.Type), nil
+	}
 	if t.combined != nil {
 		return o.Op, t.combined, nil
 	}
@@ -111,6 +123,9 @@ func (a *args) reduction() (mpi.Op, *datatype.Type, error) {
 	}
 	return o.Op, t.Type, nil
 }
+
+// longDoubles are datatypes of numbers that only C can compute with.
+var longDoubles = []string{"MPI_LONG_DOUBLE", "MPI_C_LONG_DOUBLE_COMPLEX", "MPI_CXX_LONG_DOUBLE_COMPLEX", "MPI_LONG_DOUBLE_INT"}
 
 // ownReductions are those on Fortran's pairs, whose index is a number of the same type as the value.
 var ownReductions = map[string]func(in, inout unsafe.Pointer, n int, t *datatype.Type) error{

@@ -433,8 +433,9 @@ func (a *args) requestStatus() error {
 	if r.general != nil {
 		return a.generalStatus(r)
 	}
-	st, done, err := r.Peek()
-	if done = r.done(); !done {
+	st, _, err := r.Peek()
+	done := r.done()
+	if !done {
 		err = nil
 	}
 	if e := a.setFlag(1, done); e != nil {
