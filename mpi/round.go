@@ -11,7 +11,9 @@ import (
 // round is a collective call of messages between pairs of ranks, all under way at a time: the neighbourhood collectives, and those of
 // intercommunicators. It is an operation of the device to requests. Unlike the devices' collective calls it does not notify others when it fails.
 type round struct {
-	x   *collectiveCall
+	x *collectiveCall
+	// p is the process, which the round is given back to when x has been.
+	p   *process
 	ops []mpe.Op
 	// wanted has the length of each operation's message: −1 for a send.
 	wanted []int
@@ -45,7 +47,7 @@ func (c *Comm) pairwise(name string, e element, check func(*call) error) (*colle
 	if o == nil {
 		o = new(round)
 	}
-	o.x = x
+	o.x, o.p = x, c.p
 	return x, o
 }
 
@@ -225,7 +227,7 @@ func (o *round) Free() {
 		op.Free()
 	}
 	clear(o.ops)
-	p := o.x.call.comm.p
+	p := o.p
 	*o = round{ops: o.ops[:0], wanted: o.wanted[:0], peers: o.peers[:0], blocks: o.blocks[:0]}
 	p.rounds.Put(o)
 }
