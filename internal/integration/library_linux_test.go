@@ -1,0 +1,137 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+)
+
+// cLibrary builds the C library once, and returns its folder.
+var cLibrary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "zrlmpi-library")
+	if err != nil {
+		return "", err
+	}
+	atEnd = append(atEnd, func() { _ = os.RemoveAll(dir) })
+	if out, err := exec.Command("../../lib/build.sh", dir).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("lib/build.sh: %w\n%s", err, out)
+	}
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "zrlctl"), "../../cmd/zrlctl").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("zrlctl: %w\n%s", err, out)
+	}
+	return dir, nil
+})
+
+func builtLibrary(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("building the C library takes a minute")
+	}
+	needs.Program(t, "the C library", "cc", "gcc")
+	dir, err := cLibrary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// compile compiles a C program or library of testdata for an ABI, standard or mpich.
+func compile(t *testing.T, dir, abi, source string, more ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), abi+"-"+strings.TrimSuffix(source, ".c"))
+	with := map[string]string{"standard": "-lmpi_abi", "mpich": "-lmpi"}[abi]
+	args := append(more, "-Wall", "-I", filepath.Join(dir, "include", abi), "-o", out, filepath.Join("testdata", source), "-L", filepath.Join(dir, "lib"), with)
+	if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return out
+}
+
+// run runs a program that uses the library, and returns what it prints.
+func runWithLibrary(t *testing.T, dir string, env []string, name string, args ...string) (string, error) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), jobTime)
+	defer stop()
+	c := exec.CommandContext(ctx, name, args...)
+	c.Env = append(append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib")), env...)
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+// TestLibrary: a C program calls all families of functions, by both ABIs, as a world of its own and as ranks of a job.
+func TestLibrary(t *testing.T) {
+	dir := builtLibrary(t)
+	for _, abi := range []string{"standard", "mpich"} {
+		program := compile(t, dir, abi, "calls.c")
+		for ranks := 1; ranks <= 5; ranks++ {
+			launch := []string{filepath.Join(dir, "zrlctl"), "run", "-n", fmt.Sprint(ranks), program}
+			if ranks == 1 {
+				launch = []string{program}
+			}
+			var want strings.Builder
+			for rank := range ranks {
+				fmt.Fprintf(&want, "rank %d of %d: ok\n", rank, ranks)
+			}
+			if out, err := runWithLibrary(t, dir, nil, launch[0], launch[1:]...); err != nil || sortedLines([]byte(out)) != want.String() {
+				t.Errorf("%s, %d ranks: %v\n%s", abi, ranks, err, out)
+			}
+		}
+	}
+}
+
+// TestLibraryHydra: MPICH's launcher starts a C program as well.
+func TestLibraryHydra(t *testing.T) {
+	hydra := needs.Program(t, "jobs of MPICH's launcher", "mpiexec.hydra", "mpich")
+	dir := builtLibrary(t)
+	out, err := runWithLibrary(t, dir, nil, hydra, "-n", "3", compile(t, dir, "mpich", "calls.c"))
+	if err != nil || strings.Count(out, "of 3: ok\n") != 3 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestLibraryFails: a fatal error ends the job, and names the rank, the call and the reason.
+func TestLibraryFails(t *testing.T) {
+	dir := builtLibrary(t)
+	out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "3", compile(t, dir, "standard", "calls.c"), "fail")
+	for _, want := range []string{"zrlmpi: rank 1 of 3: MPI_Send failed", "there is no rank", "zrlctl: rank 1 ("} {
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%v, without %q:\n%s", err, want, out)
+		}
+	}
+}
+
+// TestLibraryAlone: a launcher without PMI-1 does not leave each process with a world of its own.
+func TestLibraryAlone(t *testing.T) {
+	dir := builtLibrary(t)
+	out, err := runWithLibrary(t, dir, []string{"OMPI_COMM_WORLD_SIZE=4"}, compile(t, dir, "standard", "calls.c"))
+	if err == nil || !strings.Contains(out, "OMPI_COMM_WORLD_SIZE is set") || !strings.Contains(out, "zrlctl run") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestLibraryProfiling: a profiling library sees the calls of a program.
+func TestLibraryProfiling(t *testing.T) {
+	dir := builtLibrary(t)
+	count := compile(t, dir, "standard", "count.c", "-shared", "-fPIC")
+	out, err := runWithLibrary(t, dir, []string{"LD_PRELOAD=" + count}, compile(t, dir, "standard", "calls.c"))
+	if err != nil || !strings.Contains(out, "1 sends\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestNetpipe: a program of Debian that was built for MPICH runs as it is.
+func TestNetpipe(t *testing.T) {
+	netpipe := needs.Program(t, "a program that was built for MPICH", "NPmpich2", "netpipe-mpich2")
+	dir := builtLibrary(t)
+	out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "2", netpipe, "-u", "3000", "-n", "10", "-o", filepath.Join(t.TempDir(), "np.out"))
+	if err != nil || !strings.Contains(out, " 2051 bytes ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
