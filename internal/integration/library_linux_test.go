@@ -135,3 +135,27 @@ func TestNetpipe(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// TestLibraryExamples: the examples in C and Fortran are compiled by the library's compilers, and run as ranks of a job.
+func TestLibraryExamples(t *testing.T) {
+	dir := builtLibrary(t)
+	for _, x := range []struct {
+		compiler, program, source, want string
+	}{
+		{"cc", "zrlmpicc", "ring.c", "65536 words: mean of a round"},
+		{"gfortran", "zrlmpifort", "pi.f90", "pi is 3.1415926536, by 3 ranks"},
+	} {
+		t.Run(x.source, func(t *testing.T) {
+			needs.Program(t, "an example of the C library", x.compiler, map[string]string{"cc": "gcc", "gfortran": "gfortran"}[x.compiler])
+			program := filepath.Join(t.TempDir(), "example")
+			compile := exec.Command(filepath.Join(dir, x.program), "-o", program, filepath.Join("../../examples/c", x.source))
+			if out, err := compile.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "3", program)
+			if err != nil || !strings.Contains(out, x.want) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
