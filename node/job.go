@@ -133,6 +133,12 @@ type joined struct {
 	socket   *net.UDPConn
 }
 
+// Engine is the engine that carries out all calls but Close.
+func (j *joined) Engine() *mpe.Engine {
+	e, _ := j.Device.(*mpe.Engine)
+	return e
+}
+
 // Close ends the rank's part in the job.
 func (j *joined) Close(ctx context.Context) error {
 	err := j.Device.Close(ctx)
