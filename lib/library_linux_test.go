@@ -1,4 +1,4 @@
-package integration_test
+package main
 
 import (
 	"context"
@@ -6,12 +6,34 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, f := range atEnd {
+		f()
+	}
+	os.Exit(code)
+}
+
+// atEnd are called when all tests have ended.
+var atEnd []func()
+
+// jobTime is how long a job may take.
+const jobTime = time.Minute
+
+func sortedLines(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
 
 // cLibrary builds the C library once, and returns its folder.
 var cLibrary = sync.OnceValues(func() (string, error) {
@@ -20,10 +42,10 @@ var cLibrary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	atEnd = append(atEnd, func() { _ = os.RemoveAll(dir) })
-	if out, err := exec.Command("../../lib/build.sh", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("./build.sh", dir).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("lib/build.sh: %w\n%s", err, out)
 	}
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "zrlctl"), "../../cmd/zrlctl").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "zrlctl"), "../cmd/zrlctl").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("zrlctl: %w\n%s", err, out)
 	}
 	return dir, nil
@@ -79,7 +101,7 @@ func TestLibrary(t *testing.T) {
 			for rank := range ranks {
 				fmt.Fprintf(&want, "rank %d of %d: ok\n", rank, ranks)
 			}
-			if out, err := runWithLibrary(t, dir, nil, launch[0], launch[1:]...); err != nil || sortedLines([]byte(out)) != want.String() {
+			if out, err := runWithLibrary(t, dir, nil, launch[0], launch[1:]...); err != nil || sortedLines(out) != want.String() {
 				t.Errorf("%s, %d ranks: %v\n%s", abi, ranks, err, out)
 			}
 		}
@@ -148,7 +170,7 @@ func TestLibraryExamples(t *testing.T) {
 		t.Run(x.source, func(t *testing.T) {
 			needs.Program(t, "an example of the C library", x.compiler, map[string]string{"cc": "gcc", "gfortran": "gfortran"}[x.compiler])
 			program := filepath.Join(t.TempDir(), "example")
-			compile := exec.Command(filepath.Join(dir, x.program), "-o", program, filepath.Join("../../examples/c", x.source))
+			compile := exec.Command(filepath.Join(dir, x.program), "-o", program, filepath.Join("../examples/c", x.source))
 			if out, err := compile.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
