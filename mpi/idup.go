@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"context"
+	"slices"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -13,34 +14,63 @@ import (
 func (c *Comm) Idup() (*Comm, Request, error) {
 	const op = "Idup"
 	k := c.callf(op)
-	if err := k.checkIntra(); err != nil {
+	if err := k.check(); err != nil {
 		return nil, Request{}, err
 	}
-	a := c.agreement(k, c.group.ranks, 0)
+	a := c.agreement(k, c.both(), 0)
 	if err := a.check(); err != nil {
 		return nil, Request{}, err
 	}
-	twin, err := c.duplicate(op, c.p.comm(noNumber, c.group, ""))
+	twin, err := c.duplicate(op, c.like(noNumber))
 	if err != nil {
 		return nil, Request{}, err
 	}
 	twin.freed.Store(true)
-	number := []uint32{c.p.numbers.proposeAlone(c.p.dev.Rank(), c.p.dev.Size())}
-	x := newCollective[uint32](c, op, coll.Allreduce, nil).toAll(view(number), view(number), Max)
-	dev, err := x.post()
+	o := &idup{twin: twin, numbers: []uint32{c.p.numbers.proposeAlone(c.p.dev.Rank(), c.p.dev.Size())}}
+	var x *collectiveCall
+	if c.remote == nil {
+		x = newCollective[uint32](c, op, coll.Allreduce, nil).toAll(view(o.numbers), view(o.numbers), Max)
+		o.Op, err = x.post()
+	} else {
+		x, err = o.exchange(c, a)
+	}
 	if err != nil {
 		return nil, Request{}, err
 	}
-	r := x.call.request(&idup{Op: dev, twin: twin, number: number}, false)
+	r := x.call.request(o, false)
 	r.core.collective = x
 	return twin, r, nil
 }
 
-// idup is the agreement on a communicator's number as a reduction: the highest proposal, each of which is made once.
+// idup is the agreement on a communicator's number as a collective call: the highest proposal, each of which is made once.
 type idup struct {
 	mpe.Op
-	twin   *Comm
-	number []uint32
+	twin *Comm
+	// numbers has the highest proposal, or on an intercommunicator those of the ranks of both groups.
+	numbers []uint32
+}
+
+// exchange starts the exchange of the proposals of both groups of an intercommunicator, of which no reduction gives a rank more than the other
+// group's.
+func (o *idup) exchange(c *Comm, a *agreement) (*collectiveCall, error) {
+	x, round := c.interRound(a.call.op, element{size: 4})
+	mine := o.numbers
+	o.numbers = make([]uint32, len(a.members))
+	o.numbers[a.me] = mine[0]
+	if round.begin() {
+		for i, world := range a.members {
+			if i != a.me {
+				round.exchange(mpe.OpRecv, world, i, view(o.numbers[i:i+1]))
+			}
+		}
+		for i, world := range a.members {
+			if i != a.me {
+				round.exchange(mpe.OpSend, world, i, view(mine))
+			}
+		}
+	}
+	o.Op = round
+	return x, round.refused()
 }
 
 // Wait implements mpe.Op.
@@ -63,11 +93,14 @@ func (o *idup) end(err error) error {
 	switch {
 	case err != nil:
 		return err
-	case o.number[0] == noNumber:
-		return errNumbers
-	case o.twin.number == noNumber:
-		o.twin.number = o.number[0]
-		o.twin.freed.Store(false)
+	case o.twin.number != noNumber:
+		return nil // it has been given before
 	}
+	number := slices.Max(o.numbers)
+	if number == noNumber {
+		return errNumbers
+	}
+	o.twin.number = number
+	o.twin.freed.Store(false)
 	return nil
 }

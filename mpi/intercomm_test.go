@@ -173,7 +173,6 @@ func TestIntercommMistakes(t *testing.T) {
 		_, cart := c.CartCreate(ctx, nil, nil, false)
 		_, create := c.Create(ctx, c.Group(), 0)
 		_, again := c.IntercommCreate(ctx, 0, nil, 0, 0)
-		_, _, idup := c.Idup()
 		_, kind := c.SplitType(ctx, mpi.SharedMemory, 0)
 		_, peer := c.PeerInfo(c.RemoteSize())
 		_, started := c.Ibcast(one, 9)
@@ -189,7 +188,7 @@ func TestIntercommMistakes(t *testing.T) {
 		}{
 			{mpi.Bcast(ctx, c, []int32{1}, 0), mpi.ErrComm},
 			{c.Scan(ctx, one, one, mpi.Sum), mpi.ErrComm},
-			{cart, mpi.ErrComm}, {create, mpi.ErrComm}, {again, mpi.ErrComm}, {idup, mpi.ErrComm}, {kind, mpi.ErrComm},
+			{cart, mpi.ErrComm}, {create, mpi.ErrComm}, {again, mpi.ErrComm}, {kind, mpi.ErrComm},
 			{mpi.Send(ctx, c, []int32{1}, c.RemoteSize(), 0), mpi.ErrRank}, {peer, mpi.ErrRank},
 			{started, mpi.ErrRoot}, {c.Gather(ctx, one, one, -9), mpi.ErrRoot},
 			{c.Allgather(ctx, one, one), mpi.ErrCount},

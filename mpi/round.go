@@ -57,13 +57,20 @@ func (o *round) send(peer int, b []byte) { o.add(mpe.OpSend, peer, b) }
 func (o *round) recv(peer int, b []byte) { o.add(mpe.OpRecv, peer, b) }
 
 func (o *round) add(kind mpe.OpKind, peer int, b []byte) {
+	if o.x.err == nil && peer != ProcNull {
+		o.exchange(kind, int(o.x.call.comm.members[peer].world), peer, b)
+	}
+}
+
+// exchange adds a message to or from a rank of the world, which errors call peer.
+func (o *round) exchange(kind mpe.OpKind, world, peer int, b []byte) {
 	x := o.x
-	if x.err != nil || peer == ProcNull {
+	if x.err != nil {
 		return
 	}
 	c := x.call.comm
 	device, err := c.p.dev.Start(mpe.Operation{
-		Kind: kind, Peer: int(c.members[peer].world), Tag: x.dev.Tag, Comm: c.number | internal, Buf: b,
+		Kind: kind, Peer: world, Tag: x.dev.Tag, Comm: c.number | internal, Buf: b,
 		Datatype: x.elem.datatype, AnyDatatype: x.elem.any,
 	})
 	if err != nil {
