@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"strconv"
 	"sync/atomic"
 
@@ -196,14 +197,9 @@ func (a *args) commSplitType() error {
 	if err != nil {
 		return err
 	}
-	kind := mpi.SplitType(-1)
-	switch how := a.int(1); int64(how) {
-	case int64(a.l.abi.undefined):
-		kind = mpi.Undefined
-	case a.l.abi.constants["COMM_TYPE_SHARED"]:
-		kind = mpi.SharedMemory
-	case a.l.abi.constants["COMM_TYPE_HW_GUIDED"], a.l.abi.constants["COMM_TYPE_HW_UNGUIDED"], a.l.abi.constants["COMM_TYPE_RESOURCE_GUIDED"]:
-		kind = mpi.Undefined // no resources are known by which to split
+	kind, err := a.splitType()
+	if err != nil {
+		return err
 	}
 	made, err := c.SplitType(context.Background(), kind, a.int(2))
 	if err != nil {
@@ -211,6 +207,51 @@ func (a *args) commSplitType() error {
 	}
 	_, err = a.newComm(4, made, c)
 	return err
+}
+
+// splitType is what the ranks of a communicator have in common. Of the resources of a host none is known by which to split, but its memory.
+func (a *args) splitType() (mpi.SplitType, error) {
+	known := a.l.abi.constants
+	switch kind := int64(a.int(1)); kind {
+	case 0: // no kind, and what the ABI does not name
+	case int64(a.l.abi.undefined), known["COMM_TYPE_HW_UNGUIDED"]:
+		return mpi.Undefined, nil
+	case known["COMM_TYPE_SHARED"]:
+		return mpi.SharedMemory, nil
+	case known["COMM_TYPE_HW_GUIDED"], known["COMM_TYPE_RESOURCE_GUIDED"]:
+		if a.hint(3, "mpi_hw_resource_type") == "mpi_shared_memory" {
+			return mpi.SharedMemory, nil
+		}
+		return mpi.Undefined, nil
+	case mpichNeighborhood:
+		if a.l.abi.handleLen != 4 {
+			break
+		}
+		if dir := a.hint(3, "nbhd_common_dirname"); dir != "" {
+			if _, err := os.Stat(dir); err == nil {
+				return mpi.SharedMemory, nil
+			}
+		}
+		return mpi.Undefined, nil
+	}
+	return 0, errorf(mpi.ErrArg, "%d is no kind of ranks to split by", a.int(1))
+}
+
+// mpichNeighborhood is MPIX_COMM_TYPE_NEIGHBORHOOD of MPICH: ranks that have a directory in common, as those of a host have.
+const mpichNeighborhood = 4
+
+// hint is the value of a key in an info, or "".
+func (a *args) hint(i int, key string) string {
+	n := a.l.infos.get(a.handle(i, kindInfo))
+	if n == nil {
+		return ""
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if k := n.find(key); k >= 0 {
+		return n.pairs[k][1]
+	}
+	return ""
 }
 
 // commIdup: comm, new communicator, request.
