@@ -224,11 +224,11 @@ func (l *Library) fatal(name string, err error, code int) {
 
 // abort ends all ranks of the job.
 func (l *Library) abort(code int) {
+	if code&0xff == 0 {
+		code = 1 // the system would take it for success
+	}
 	if l.launcher != nil {
 		_ = l.launcher.Abort(code)
-	}
-	if code == 0 || code&0xff == 0 {
-		code = 1 // the system would take it for success
 	}
 	l.exit(code & 0xff)
 }
