@@ -13,10 +13,11 @@ const (
 	kindInfo
 	kindKeyval
 	kindMessage
+	kindSession
 	kinds
 )
 
-var kindNames = [kinds]string{"communicator", "group", "datatype", "operation", "request", "error handler", "info", "key", "message"}
+var kindNames = [kinds]string{"communicator", "group", "datatype", "operation", "request", "error handler", "info", "key", "message", "session"}
 
 // abi is how the callers of a library write handles, statuses and constants.
 type abi struct {
@@ -54,13 +55,13 @@ const (
 
 func newABI(which ABI) *abi {
 	a := &abi{}
-	names := [kinds]string{"COMM_NULL", "GROUP_NULL", "DATATYPE_NULL", "OP_NULL", "REQUEST_NULL", "ERRHANDLER_NULL", "INFO_NULL", "KEYVAL_INVALID", "MESSAGE_NULL"}
+	names := [kinds]string{"COMM_NULL", "GROUP_NULL", "DATATYPE_NULL", "OP_NULL", "REQUEST_NULL", "ERRHANDLER_NULL", "INFO_NULL", "KEYVAL_INVALID", "MESSAGE_NULL", "SESSION_NULL"}
 	switch which {
 	case MPICH:
 		a.constants, a.handleLen = mpichConstants, 4
 		// The kind is in bits 26 to 29, and bits 30 and 31 are those of objects without limit. The first
 		// sixteen datatypes are the standard's pairs.
-		for k, bits := range [kinds]uint64{1, 2, 3, 6, 11, 5, 7, 9, 11} {
+		for k, bits := range [kinds]uint64{1, 2, 3, 6, 11, 5, 7, 9, 11, 14} {
 			a.base[k] = 2<<30 | bits<<26
 		}
 		a.base[kindDatatype] += 16

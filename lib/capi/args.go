@@ -18,6 +18,9 @@ type args struct {
 	wide bool
 	// comm is the communicator whose error handler is for the error of the call, or nil.
 	comm *comm
+	// handler is for errors of a call without a communicator, if the call has one, with the handle of what it belongs to.
+	handler   *errhandler
+	handlerOf uint64
 	// quiet: the error is the caller's alone, and no handler is called.
 	quiet bool
 }

@@ -101,9 +101,11 @@ func (a *args) newComm(i int, made *mpi.Comm, from *comm) (*comm, error) {
 		return nil, err
 	}
 	c.Comm, c.l, c.handle = made, a.l, handle
-	if h := from.errhandler.Load(); h != nil { // it is inherited
-		a.l.use(h)
-		c.errhandler.Store(h)
+	if from != nil {
+		if h := from.errhandler.Load(); h != nil { // it is inherited
+			a.l.use(h)
+			c.errhandler.Store(h)
+		}
 	}
 	return c, a.setHandle(i, handle)
 }

@@ -13,8 +13,8 @@ import (
 var _ = add(map[string]implementation{
 	"Init":                (*args).init,
 	"Init_thread":         (*args).initThread,
-	"Initialized":         func(a *args) error { return a.setFlag(0, a.l.phase.Load() != before) },
-	"Finalized":           func(a *args) error { return a.setFlag(0, a.l.phase.Load() == finalized) },
+	"Initialized":         func(a *args) error { return a.setFlag(0, a.l.inited.Load() != before) },
+	"Finalized":           func(a *args) error { return a.setFlag(0, a.l.inited.Load() == finalized) },
 	"Finalize":            (*args).finalize,
 	"Abort":               (*args).abort,
 	"Query_thread":        func(a *args) error { return a.setInt(0, a.l.threads) },
@@ -41,47 +41,76 @@ var _ = add(map[string]implementation{
 
 func (a *args) init() error {
 	a.l.threads = int(a.l.abi.constants["THREAD_MULTIPLE"])
-	return a.l.begin()
+	return a.l.initOnce()
 }
 
 func (a *args) initThread() error {
 	// Any number of threads may call; a program is given what it asks for.
 	c := a.l.abi.constants
 	a.l.threads = max(min(a.int(2), int(c["THREAD_MULTIPLE"])), int(c["THREAD_SINGLE"]))
-	if err := a.l.begin(); err != nil {
+	if err := a.l.initOnce(); err != nil {
 		return err
 	}
 	return a.setInt(3, a.l.threads)
 }
 
-func (l *Library) begin() error {
-	if !l.phase.CompareAndSwap(before, running) {
+func (l *Library) initOnce() error {
+	if !l.inited.CompareAndSwap(before, running) {
 		return errorf(mpi.ErrOther, "MPI_Init was called twice")
+	}
+	err := l.begin()
+	if err != nil {
+		l.inited.Store(before)
+	}
+	return err
+}
+
+// begin counts a user of the rank, which begins with the first.
+func (l *Library) begin() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch l.phase.Load() {
+	case running:
+		l.users++
+		return nil
+	case finalized:
+		return errorf(errUnsupported, "this process has been a rank, and cannot be one again: keep a session until its end")
 	}
 	dev, err := l.start(l)
 	if err != nil {
-		l.phase.Store(before)
 		return errorf(mpi.ErrOther, "this process cannot be a rank: %v", err)
 	}
 	world, err := mpi.New(dev)
 	if err != nil {
-		l.phase.Store(before)
 		return err
 	}
 	l.open(world)
+	l.users = 1
+	l.phase.Store(running)
 	return nil
 }
 
+// end is that of a user, and of the rank if it is the last.
+func (l *Library) end() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users--; l.users > 0 {
+		return nil
+	}
+	l.phase.Store(finalized)
+	return l.world.Finalize(context.Background())
+}
+
 func (a *args) finalize() error {
-	if a.l.phase.Load() != running {
-		return a.l.tooEarly("Finalize")
+	if now := a.l.inited.Load(); now != running {
+		return tooEarly("Finalize", now)
 	}
 	a.comm = a.l.world
 	if err := a.l.close(); err != nil {
 		return err
 	}
-	a.l.phase.Store(finalized)
-	return a.l.world.Finalize(context.Background())
+	a.l.inited.Store(finalized)
+	return a.l.end()
 }
 
 func (a *args) abort() error {

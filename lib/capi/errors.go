@@ -17,11 +17,13 @@ const (
 	errInfoNoKey
 	errName
 	errNoMemory
+	errSession
 )
 
 var ownClassNames = map[mpi.Class]string{
 	errUnsupported: "ERR_UNSUPPORTED_OPERATION", errInfoKey: "ERR_INFO_KEY", errInfoValue: "ERR_INFO_VALUE",
 	errInfoNoKey: "ERR_INFO_NOKEY", errName: "ERR_NAME", errNoMemory: "ERR_NO_MEM",
+	errSession: "ERR_SESSION",
 }
 
 // callError is an error of a call that package mpi does not know of.

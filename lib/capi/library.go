@@ -53,6 +53,7 @@ type Library struct {
 	errhandlers *table[errhandler]
 	infos       *table[info]
 	messages    *table[message]
+	sessions    *table[session]
 
 	keyvals keyvals
 	fixed   fixed
@@ -61,8 +62,13 @@ type Library struct {
 	// attached is the program's buffer of MPI_Buffer_attach.
 	attached unsafe.Pointer
 	launcher *pmi.Client
-	phase    atomic.Int32
-	threads  int
+	// phase is that of the rank, which begins with the first of its users, MPI_Init and sessions, and ends with the last.
+	phase atomic.Int32
+	mu    sync.Mutex
+	users int
+	// inited is the phase between MPI_Init and MPI_Finalize.
+	inited  atomic.Int32
+	threads int
 	// errors is where the text of a fatal error goes, and exit ends the process.
 	errors io.Writer
 	exit   func(code int)
@@ -90,7 +96,7 @@ func New(which ABI, back Callbacks) *Library {
 		comms: newTable[comm](a, kindComm), groups: newTable[group](a, kindGroup), types: newTable[dtype](a, kindDatatype),
 		ops: newTable[operation](a, kindOp), requests: newTable[request](a, kindRequest),
 		errhandlers: newTable[errhandler](a, kindErrhandler), infos: newTable[info](a, kindInfo),
-		messages: newTable[message](a, kindMessage),
+		messages: newTable[message](a, kindMessage), sessions: newTable[session](a, kindSession),
 	}
 	l.nameDatatypes()
 	l.nameOperations()
@@ -126,7 +132,7 @@ type numbered struct {
 
 // anytime are the calls that need no running rank, besides those whose names begin with T_.
 var anytime = map[string]bool{
-	"Init": true, "Init_thread": true, "Initialized": true, "Finalized": true, "Get_version": true, "Get_library_version": true,
+	"Init": true, "Session_init": true, "Init_thread": true, "Initialized": true, "Finalized": true, "Get_version": true, "Get_library_version": true,
 	"Wtime": true, "Wtick": true, "Abort": true, "Pcontrol": true, "Get_address": true, "Address": true, "Aint_add": true, "Aint_diff": true,
 	"Error_class": true, "Error_string": true, "Add_error_class": true, "Add_error_code": true, "Add_error_string": true,
 	"Info_create": true, "Info_create_env": true, "Info_delete": true, "Info_dup": true, "Info_free": true, "Info_get": true, "Info_get_nkeys": true,
@@ -166,7 +172,7 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 	case c.do == nil:
 		err = errorf(errUnsupported, "MPI_%s is not supported", c.name)
 	case !c.anytime && l.phase.Load() != running:
-		err = l.tooEarly(c.name)
+		err = tooEarly(c.name, l.phase.Load())
 	default:
 		err = c.do(&a)
 	}
@@ -179,8 +185,8 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 	return l.raise(&a, err)
 }
 
-func (l *Library) tooEarly(name string) error {
-	if l.phase.Load() == before {
+func tooEarly(name string, phase int32) error {
+	if phase == before {
 		return errorf(mpi.ErrOther, "MPI_%s was called before MPI_Init", name)
 	}
 	return errorf(mpi.ErrOther, "MPI_%s was called after MPI_Finalize", name)
@@ -189,21 +195,18 @@ func (l *Library) tooEarly(name string) error {
 // raise has the error handler of the call's communicator handle an error, and returns its code.
 func (l *Library) raise(a *args, err error) int {
 	code := l.codes.code(err)
-	c := a.comm
-	h := l.initial
-	if c == nil {
-		c = l.world
-	}
-	if c != nil {
-		h = c.handler()
+	h, handle := l.initial, l.abi.null[kindComm]
+	switch c := a.comm; {
+	case c != nil:
+		h, handle = c.handler(), c.handle
+	case a.handler != nil:
+		h, handle = a.handler, a.handlerOf
+	case l.world != nil:
+		h, handle = l.world.handler(), l.world.handle
 	}
 	switch h.does {
 	case returns:
 	case callsFunction:
-		handle := l.abi.null[kindComm]
-		if c != nil {
-			handle = c.handle
-		}
 		l.back.Handle(h.function, handle, code)
 	default:
 		l.fatal(a.name, err, code)

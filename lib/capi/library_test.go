@@ -65,8 +65,18 @@ func (r *recorder) Allocate(bytes int64) unsafe.Pointer {
 func (r *recorder) LongDouble(_, _ string, _, _ unsafe.Pointer, _ int64) bool { return false }
 func (r *recorder) Free(unsafe.Pointer)                                       {}
 
-// onRanks runs a program on n ranks of this process, with each ABI.
+// onRanks runs a program on n ranks of this process, with each ABI, from MPI_Init to MPI_Finalize.
 func onRanks(t *testing.T, n int, program func(r *rank)) {
+	t.Helper()
+	onProcesses(t, n, func(r *rank) {
+		r.ok("Init", nil, nil)
+		program(r)
+		r.ok("Finalize")
+	})
+}
+
+// onProcesses runs a program on n processes that may become ranks.
+func onProcesses(t *testing.T, n int, program func(r *rank)) {
 	t.Helper()
 	for which, name := range map[ABI]string{MPICH: "MPICH", Standard: "standard"} {
 		t.Run(name, func(t *testing.T) {
@@ -81,11 +91,7 @@ func onRanks(t *testing.T, n int, program func(r *rank)) {
 				r.l.start = func(*Library) (mpe.Device, error) { return d, nil }
 				r.l.errors = io.MultiWriter(r.text)
 				r.l.exit = func(code int) { r.back.note("exit %d", code) }
-				all.Go(func() {
-					r.ok("Init", nil, nil)
-					program(r)
-					r.ok("Finalize")
-				})
+				all.Go(func() { program(r) })
 			}
 			all.Wait()
 		})

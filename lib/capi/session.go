@@ -1,0 +1,174 @@
+package capi
+
+import (
+	"context"
+	"hash/fnv"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// session is a use of the rank besides that of MPI_Init.
+type session struct {
+	handle     uint64
+	errhandler *errhandler
+}
+
+var _ = add(map[string]implementation{
+	"Session_init":            (*args).sessionInit,
+	"Session_finalize":        (*args).sessionFinalize,
+	"Session_get_info":        (*args).sessionInfo,
+	"Session_get_num_psets":   (*args).sessionSets,
+	"Session_get_nth_pset":    (*args).sessionSet,
+	"Session_get_pset_info":   (*args).sessionSetInfo,
+	"Group_from_session_pset": (*args).sessionGroup,
+	"Comm_create_from_group":  (*args).commFromGroup,
+})
+
+// processSets are the names of those that a session has.
+var processSets = [...]string{"mpi://WORLD", "mpi://SELF"}
+
+// session is a session, whose error handler is that of the call from then on.
+func (a *args) session(h uint64) (*session, error) {
+	s := a.l.sessions.get(h)
+	if s == nil {
+		return nil, errorf(errSession, "%#x is no session, or has been finalized", h)
+	}
+	a.handler, a.handlerOf = s.errhandler, s.handle
+	return s, nil
+}
+
+// sessionInit: info, error handler, session.
+func (a *args) sessionInit() error {
+	h, err := a.errhandler(a.handle(1, kindErrhandler))
+	if err != nil {
+		return err
+	}
+	a.handler, a.handlerOf = h, a.l.abi.null[kindSession]
+	if _, err := a.where(2); err != nil {
+		return err
+	}
+	if err := a.l.begin(); err != nil {
+		return err
+	}
+	s, handle, err := a.l.sessions.take()
+	if err != nil {
+		return err
+	}
+	a.l.use(h)
+	s.handle, s.errhandler = handle, h
+	return a.setHandle(2, handle)
+}
+
+func (a *args) sessionFinalize() error {
+	p, err := a.where(0)
+	if err != nil {
+		return err
+	}
+	s, err := a.session(a.l.handleAt(p, 0))
+	if err != nil {
+		return err
+	}
+	err = a.l.end()
+	a.l.release(s.errhandler)
+	a.l.sessions.remove(s.handle)
+	a.l.setHandleAt(p, 0, a.l.abi.null[kindSession])
+	return err
+}
+
+func (a *args) sessionInfo() error {
+	if _, err := a.session(a.handle(0, kindSession)); err != nil {
+		return err
+	}
+	return a.newInfo(1, [][2]string{{"thread_level", "MPI_THREAD_MULTIPLE"}})
+}
+
+func (a *args) sessionSets() error {
+	if _, err := a.session(a.handle(0, kindSession)); err != nil {
+		return err
+	}
+	return a.setInt(2, len(processSets))
+}
+
+// sessionSet: session, info, number, length with the 0, which becomes that of the name, name.
+func (a *args) sessionSet() error {
+	if _, err := a.session(a.handle(0, kindSession)); err != nil {
+		return err
+	}
+	n := a.int(2)
+	if n < 0 || n >= len(processSets) {
+		return errorf(mpi.ErrArg, "there is no process set %d: there are %d", n, len(processSets))
+	}
+	p, err := a.where(3)
+	if err != nil {
+		return err
+	}
+	if room := int(*(*int32)(p)); room > 0 {
+		if _, err := a.setText(4, processSets[n], room); err != nil {
+			return err
+		}
+	}
+	return a.setInt(3, len(processSets[n])+1)
+}
+
+// processSet is the group of the process set that argument 1 names.
+func (a *args) processSet() (*mpi.Group, error) {
+	if _, err := a.session(a.handle(0, kindSession)); err != nil {
+		return nil, err
+	}
+	name, err := a.text(1)
+	switch {
+	case err != nil:
+		return nil, err
+	case strings.EqualFold(name, processSets[0]):
+		return a.l.world.Group(), nil
+	case strings.EqualFold(name, processSets[1]):
+		return a.l.self.Group(), nil
+	}
+	return nil, errorf(mpi.ErrArg, "there is no process set %q: there are %v", name, processSets)
+}
+
+func (a *args) sessionSetInfo() error {
+	g, err := a.processSet()
+	if err != nil {
+		return err
+	}
+	return a.newInfo(2, [][2]string{{"mpi_size", itoa(g.Size())}})
+}
+
+func (a *args) sessionGroup() error {
+	g, err := a.processSet()
+	if err != nil {
+		return err
+	}
+	return a.newGroup(2, g)
+}
+
+// commFromGroup: group, a name of the call, info, error handler, new communicator.
+func (a *args) commFromGroup() error {
+	h, err := a.errhandler(a.handle(3, kindErrhandler))
+	if err != nil {
+		return err
+	}
+	a.handler, a.handlerOf = h, a.l.abi.null[kindComm]
+	g, err := a.group(0)
+	if err != nil {
+		return err
+	}
+	name, err := a.text(1)
+	if err != nil {
+		return err
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(name)) // a hash does not fail
+	made, err := a.l.world.Create(context.Background(), g, int(sum.Sum32()%(mpi.MaxCreateTag+1)))
+	if err != nil {
+		return err
+	}
+	c, err := a.newComm(4, made, nil)
+	if c != nil {
+		a.l.use(h)
+		c.errhandler.Store(h)
+	}
+	return err
+}

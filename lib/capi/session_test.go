@@ -1,0 +1,97 @@
+package capi
+
+import (
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// TestSessions: they begin the rank if nothing has, and the last user ends it.
+func TestSessions(t *testing.T) {
+	for name, init := range map[string]bool{"alone": false, "with Init": true} {
+		t.Run(name, func(t *testing.T) {
+			onProcesses(t, 3, func(r *rank) {
+				if init {
+					r.ok("Init", nil, nil)
+				}
+				s, second := newOut(), newOut()
+				r.ok("Session_init", "INFO_NULL", "ERRORS_RETURN", s.at())
+				r.ok("Session_init", "INFO_NULL", "ERRORS_RETURN", second.at())
+				flag, atFlag := ints(7)
+				if r.ok("Initialized", atFlag); (flag[0] != 0) != init {
+					r.t.Errorf("initialized: %d", flag[0])
+				}
+				r.sessionSets(s.get(r))
+				world, c := newOut(), newOut()
+				r.ok("Group_from_session_pset", s.get(r), text("mpi://world"), world.at())
+				r.ok("Comm_create_from_group", world.get(r), text("a name"), "INFO_NULL", "ERRORS_RETURN", c.at())
+				_, atOne := ints(1)
+				sum, atSum := ints(0)
+				if r.ok("Allreduce", atOne, atSum, 1, "INT", "SUM", c.get(r)); sum[0] != 3 {
+					r.t.Errorf("sum %d", sum[0])
+				}
+				if code := r.call("Send", atOne, 1, "INT", 9, 0, c.get(r)); code&0xff != int(r.l.abi.constants["ERR_RANK"]) {
+					r.t.Errorf("a rank that is not there: %#x", code)
+				}
+				r.ok("Comm_free", c.at())
+				if init {
+					r.ok("Finalize")
+				}
+				r.ok("Session_finalize", s.at())
+				if s.get(r) != handle(r.l.abi.null[kindSession]) {
+					r.t.Errorf("%#x was finalized", s.get(r))
+				}
+				r.sessionSets(second.get(r))
+				r.ok("Session_finalize", second.at())
+				if r.ok("Finalized", atFlag); (flag[0] != 0) != init {
+					r.t.Errorf("finalized: %d", flag[0])
+				}
+				if code := r.call("Session_init", "INFO_NULL", "ERRORS_RETURN", s.at()); code == 0 || len(r.back.calls) != 2 { // a handle of no session is fatal, twice
+					r.t.Errorf("again: %#x, %v", code, r.back.calls)
+				}
+			})
+		})
+	}
+}
+
+// sessionSets looks at the process sets.
+func (r *rank) sessionSets(s handle) {
+	r.t.Helper()
+	n, atN := ints(0)
+	r.ok("Session_get_num_psets", s, "INFO_NULL", atN)
+	info, group := newOut(), newOut()
+	name := make([]byte, 64)
+	atName := unsafe.Pointer(unsafe.SliceData(name))
+	flag, atFlag := ints(0)
+	for i, want := range []struct{ name, size string }{{"mpi://WORLD", "3"}, {"mpi://SELF", "1"}} {
+		clear(name)
+		n, atN := ints(0)
+		if r.ok("Session_get_nth_pset", s, "INFO_NULL", i, atN, nil); int(n[0]) != len(want.name)+1 {
+			r.t.Errorf("length %d", n[0])
+		}
+		if r.ok("Session_get_nth_pset", s, "INFO_NULL", i, atN, atName); textAt(atName) != want.name {
+			r.t.Errorf("set %d is %q", i, name)
+		}
+		r.ok("Session_get_pset_info", s, text(want.name), info.at())
+		if r.ok("Info_get", info.get(r), text("mpi_size"), 63, atName, atFlag); flag[0] != 1 || textAt(atName) != want.size {
+			r.t.Errorf("size of %s: %q", want.name, name)
+		}
+		r.ok("Info_free", info.at())
+		r.ok("Group_from_session_pset", s, text(want.name), group.at())
+		if r.ok("Group_size", group.get(r), atN); string('0'+rune(n[0])) != want.size {
+			r.t.Errorf("%s has %d ranks", want.name, n[0])
+		}
+		r.ok("Group_free", group.at())
+	}
+	r.ok("Session_get_info", s, info.at())
+	if r.ok("Info_get", info.get(r), text("thread_level"), 63, atName, atFlag); !strings.HasPrefix(string(name), "MPI_THREAD_MULTIPLE\x00") {
+		r.t.Errorf("threads: %q", name)
+	}
+	r.ok("Info_free", info.at())
+	none := r.call("Group_from_session_pset", s, text("mpi://NONE"), group.at())
+	number := r.call("Session_get_nth_pset", s, "INFO_NULL", 2, atN, atName)
+	noSession := r.call("Session_get_num_psets", s+100, "INFO_NULL", atN)
+	if n[0] != 2 || none == 0 || number == 0 || noSession == 0 {
+		r.t.Errorf("%d sets, %d, %d, %d", n[0], none, number, noSession)
+	}
+}
