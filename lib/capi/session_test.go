@@ -78,7 +78,7 @@ func (r *rank) sessionSets(s handle) {
 		}
 		r.ok("Info_free", info.at())
 		r.ok("Group_from_session_pset", s, text(want.name), group.at())
-		if r.ok("Group_size", group.get(r), atN); string('0'+rune(n[0])) != want.size {
+		if r.ok("Group_size", group.get(r), atN); itoa(int(n[0])) != want.size {
 			r.t.Errorf("%s has %d ranks", want.name, n[0])
 		}
 		r.ok("Group_free", group.at())
