@@ -21,7 +21,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
-.PHONY: help build lib demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-go bench-compare bench-captures check-config man deb reproducible package deploy-check clean
+.PHONY: help build lib compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-go bench-compare bench-captures check-config man deb reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -35,6 +35,9 @@ build: ## build bin/zrlmpid, bin/zrlctl and bin/zrlbench
 lib: export LDFLAGS := $(LDFLAGS)
 lib: ## the C library in bin/lib, with headers in bin/include and the compilers bin/zrlmpicc, zrlmpicxx, zrlmpifort (needs a C compiler)
 	GO="$(GO)" VERSION="$(VERSION)" ./lib/build.sh bin
+
+compatibility: build lib ## existing programs of other MPI libraries with the C library (docs/compatibility.md); some minutes
+	./lib/compatibility.sh
 
 demo: build ## ping three stand-in FPGAs over UDP on 127.0.0.1-4, every byte checked
 	./deploy/demo.sh
