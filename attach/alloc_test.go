@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
@@ -13,7 +14,10 @@ import (
 // TestAllocations: neither a program nor the daemon allocates for a message, once
 // the memory of those before it can be used again. Both are in this process.
 func TestAllocations(t *testing.T) {
-	ctx := context.Background()
+	ctx, rounds := context.Background(), 200
+	if race.Enabled {
+		rounds = 10
+	}
 	for _, c := range []struct {
 		name string
 		size int
@@ -60,11 +64,11 @@ func TestAllocations(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for range 200 {
+			for range rounds {
 				round()
 			}
 			// What a collection takes from the pools is rounded off.
-			if n := testing.AllocsPerRun(200, round); n != 0 && !raceEnabled {
+			if n := testing.AllocsPerRun(rounds, round); n != 0 && !race.Enabled {
 				t.Errorf("a round allocates %v times", n)
 			}
 		})
@@ -123,7 +127,7 @@ func TestCallAllocations(t *testing.T) {
 			case m.Call.Vector: // looking at the layouts takes a copy of the call, here and there
 				most = 2
 			}
-			if allocs := testing.AllocsPerRun(50, round); allocs > most && !raceEnabled {
+			if allocs := testing.AllocsPerRun(50, round); allocs > most && !race.Enabled {
 				t.Errorf("%v of %d bytes allocates %v times", m.Call.Collective, n, allocs)
 			}
 		}

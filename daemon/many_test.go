@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 )
 
 // maxResident is the memory that a daemon with manyRanks stand-ins may occupy.
@@ -40,7 +42,7 @@ func TestManyRanks(t *testing.T) {
 			}
 		}
 	}
-	if raceEnabled || runtime.GOOS != "linux" {
+	if race.Enabled || runtime.GOOS != "linux" {
 		return // the race detector multiplies memory
 	}
 	runtime.GC()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
@@ -69,9 +70,13 @@ func simulateMPI(t *testing.T, k *mpe.SimulatedKind, seed uint64) (s *mpe.Simula
 
 // TestSimulationOfMPIAgain: a seed determines all that happens.
 func TestSimulationOfMPIAgain(t *testing.T) {
+	seeds := uint64(6)
+	if race.Enabled {
+		seeds = 1
+	}
 	for i := range mpe.SimulatedKinds {
 		if k := &mpe.SimulatedKinds[i]; softwareKinds(k) {
-			for seed := range uint64(6) {
+			for seed := range seeds {
 				for _, simulate := range []func(*testing.T, *mpe.SimulatedKind, uint64) *mpe.Simulated{simulateMPI, simulateAttached} {
 					once := simulate(t, k, seed).Transcript()
 					if again := simulate(t, k, seed).Transcript(); !bytes.Equal(once, again) {

@@ -3,6 +3,7 @@ package mpi
 import (
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
@@ -142,7 +143,7 @@ func TestAllocations(t *testing.T) {
 			if err := f(); err != nil {
 				t.Fatal(err)
 			}
-		}); got != 0 && !raceEnabled {
+		}); got != 0 && !race.Enabled {
 			t.Errorf("%s allocates %v times", name, got)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -17,6 +18,9 @@ func TestAlgorithmsOverSockets(t *testing.T) {
 		"udp": "profile: extended, transport: udp", "tcp": "profile: extended, transport: tcp", "shm": "profile: extended",
 	} {
 		for _, ranks := range []int{2, 3, 5, 8, 16} {
+			if ranks > 8 && race.Enabled {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%d", link, ranks), func(t *testing.T) {
 				devices := inProcess(config)(t, ranks)
 				cases := colltest.All(ranks, []int{0, ranks - 1}, []int{1, 777, 40000 / ranks}, true)

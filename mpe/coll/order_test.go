@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
@@ -127,7 +128,7 @@ func TestFlows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []int{2, 3, 5, 8, 17, 33, 128} {
-		if raceEnabled && p > 17 {
+		if race.Enabled && p > 17 {
 			continue
 		}
 		c := coll.Call{Collective: coll.Bcast, Ranks: p, Root: p / 3, Bytes: 70_000, Segment: 7000}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
@@ -113,7 +114,7 @@ func TestAllRanks(t *testing.T) {
 		t.Parallel()
 		proved := 0
 		for p := 1; p <= 128; p++ {
-			if raceEnabled && p > 20 && p != 32 && p != 63 {
+			if race.Enabled && p > 20 && p != 32 && p != 63 {
 				continue
 			}
 			c := coll.Call{Collective: a.Collective, Ranks: p, Bytes: 1}

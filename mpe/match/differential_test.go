@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 )
 
 // profile is a kind of random program.
@@ -154,13 +156,17 @@ func (w *walk) run(n int) (err error) {
 
 // TestDifferential runs random programs against the model.
 func TestDifferential(t *testing.T) {
+	steps := 10_000_000
+	if race.Enabled {
+		steps /= 10
+	}
 	for _, p := range profiles {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			matches, deepest := 0, 0
 			for seed := range p.seeds {
 				w := &walk{model: newModel(p.limits), profile: p, Rand: rand.New(rand.NewPCG(uint64(seed), 7))}
-				if err := w.run(differentialSteps * p.share / 1000 / p.seeds); err != nil {
+				if err := w.run(steps * p.share / 1000 / p.seeds); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 				matches, deepest = matches+w.matches, max(deepest, w.deepest)

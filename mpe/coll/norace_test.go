@@ -1,5 +1,0 @@
-//go:build !race
-
-package coll_test
-
-const raceEnabled = false

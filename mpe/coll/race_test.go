@@ -1,6 +1,0 @@
-//go:build race
-
-package coll_test
-
-// raceEnabled: the race detector makes proofs many times slower.
-const raceEnabled = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package mpe_test
-
-const raceEnabled = false

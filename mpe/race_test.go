@@ -1,6 +1,0 @@
-//go:build race
-
-package mpe_test
-
-// raceEnabled: the race detector makes whole engines many times slower.
-const raceEnabled = true
