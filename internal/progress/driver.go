@@ -33,20 +33,28 @@ const retry = 10 * time.Millisecond
 
 // backgroundFirst and backgroundMost are the times between two polls of the poller of a source
 // that callers poll. Being woken by all that arrives would slow them down, and
-// so do polls on the same core; what comes while the caller does something else
-// waits so long at most, and for no longer than twice backgroundMost after its last poll. A
-// caller that polls again within that time postpones them.
+// so do polls on the same core. A caller that polls again within that time postpones them, so
+// what comes while callers do something else waits for no longer than backgroundMost, or the
+// postponement after the last poll.
 const (
 	backgroundFirst = time.Millisecond
 	backgroundMost  = 2 * time.Millisecond
 )
 
-// postponeAfter is how much later than the last time callers postpone the polls of the poller, and
-// postponeEvery after how many polls that found something at once they look at the clock for it.
+// postponeMost is how long a poll of the poller is postponed at most, and postponeEvery after how many polls that
+// found something at once callers look at the clock for it.
 const (
-	postponeAfter = backgroundFirst / 2
+	postponeMost  = 16 * time.Millisecond
 	postponeEvery = 16
 )
+
+// postponement is how long callers that have polled for so long, and have not been away since,
+// postpone a poll of the poller: an eighth of it. They do so when half of the last postponement is over. Each time moves a
+// timer of the kernel, which takes several microseconds on a virtual machine: with 2 ms always, that was more than one
+// message of a hundred.
+func postponement(polled time.Duration) time.Duration {
+	return min(max(polled/8, backgroundMost), postponeMost)
+}
 
 // backgroundPolls bounds how often the poller polls at a time, and Drain.
 const backgroundPolls = 16

@@ -185,7 +185,7 @@ func TestPostpone(t *testing.T) {
 		postponed bool
 	}{
 		{postponeEvery, 0, true},
-		{postponeEvery, postponeAfter - 1, false},
+		{postponeEvery, backgroundMost/2 - 1, false},
 		{postponeEvery - 1, 1, false},
 		{1, 0, true},
 	} {
@@ -204,9 +204,32 @@ func TestPostpone(t *testing.T) {
 		}
 	}
 	last := g.postponed.Load()
-	o.step.Store(int64(postponeAfter))
+	o.step.Store(int64(backgroundMost / 2))
 	g.Poll(t.Context(), nil, make(chan struct{}))
 	if g.postponed.Load() == last {
 		t.Error("a caller that polls for long does not postpone them")
+	}
+}
+
+// The longer callers have polled, the less often they do; one that was away begins anew.
+func TestPostponeForLonger(t *testing.T) {
+	s := newSource(t)
+	g, _ := newGroup(t, false, s)
+	times := func(from, length time.Duration) (n int) {
+		for now := from; now < from+length; now += 100 * time.Microsecond {
+			last := g.postponed.Load()
+			g.postpone(now)
+			if g.postponed.Load() != last {
+				n++
+			}
+		}
+		return n
+	}
+	const steady = 8 * postponeMost
+	first, long := times(time.Hour, 10*time.Millisecond), times(time.Hour+10*time.Millisecond, steady)
+	later := times(time.Hour+10*time.Millisecond+steady, time.Second)
+	again := times(time.Hour+10*time.Second, 10*time.Millisecond)
+	if first != 10 || long <= int(2*steady/postponeMost) || later != int(2*time.Second/postponeMost) || again != first {
+		t.Errorf("postponed %d times in 10 ms, %d in %v after that, %d in a second, and %d in 10 ms after a pause", first, long, steady, later, again)
 	}
 }

@@ -37,8 +37,9 @@ type Group struct {
 	owner   Owner
 	spin    SpinPolicy
 	drivers []*Driver
-	// postponed is when callers have postponed the poller's polls last.
-	postponed atomic.Int64
+	// looked is when callers have looked at the clock last, since is since when they have not been away
+	// for backgroundFirst, and postponed is when they have postponed the poller's polls last.
+	looked, since, postponed atomic.Int64
 }
 
 // Init makes a group of no sources. Oversubscribed is as in
@@ -165,12 +166,16 @@ func (g *Group) polled() {
 
 // postpone has the poller poll later, as a caller does.
 func (g *Group) postpone(now time.Duration) {
-	last := g.postponed.Load()
-	if now-time.Duration(last) < postponeAfter || !g.postponed.CompareAndSwap(last, int64(now)) {
+	if now-time.Duration(g.looked.Load()) > backgroundFirst {
+		g.since.Store(int64(now))
+	}
+	g.looked.Store(int64(now))
+	last, later := g.postponed.Load(), postponement(now-time.Duration(g.since.Load()))
+	if now-time.Duration(last) < later/2 || !g.postponed.CompareAndSwap(last, int64(now)) {
 		return
 	}
 	for _, d := range g.drivers {
-		d.watch.Postpone(backgroundMost)
+		d.watch.Postpone(later)
 	}
 }
 

@@ -55,7 +55,7 @@ var workloads = slices.Concat([]*workload{
 	{
 		name: "pingpong", title: "Ping-pong", unit: "message", axis: "message length", bytes: true, source: "pingpong.c", needs: times, weight: 1.5,
 		full: []step{
-			{4, 5000}, {16, 3000}, {64, 3000}, {256, 3000}, {1024, 3000},
+			{4, 20000}, {16, 3000}, {64, 3000}, {256, 3000}, {1024, 3000},
 			{1384, 3000}, {1388, 3000}, // 346 words are one datagram of cloudfpga, and 347 two
 			{4096, 3000}, {16384, 1000}, {65536, 500}, {262144, 200}, {1 << 20, 100},
 			{4_000_000, 50}, // 1,000,000 words
