@@ -14,7 +14,7 @@ root=$PWD
 # How many of Debian 12's programs and of MPICH 4.0.2's have to pass.
 expect_netpipe=1 expect_scalapack=95 expect_mpich=418
 # Folders of MPICH's tests whose calls the library has.
-folders=(attr coll comm datatype errhan group info init pt2pt topo threads/pt2pt)
+folders=(attr coll comm datatype errhan group info init mpi_t pt2pt topo threads/pt2pt)
 limit=100 # seconds for a program, if its test has no shorter limit
 
 work=$(mktemp -d)

@@ -87,7 +87,7 @@ func codeError(code int) error {
 	if code == 0 {
 		return nil
 	}
-	return &userError{code}
+	return userError(code)
 }
 
 func (a *args) keyval(number int, of kind) (*caching.Key[object], error) {

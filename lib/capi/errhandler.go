@@ -99,7 +99,7 @@ func (a *args) callErrhandler() error {
 	if _, err := a.communicator(0); err != nil {
 		return err
 	}
-	a.l.raise(a, &userError{a.int(1)})
+	a.l.raise(a, userError(a.int(1)))
 	return nil
 }
 

@@ -72,6 +72,11 @@ func newCodes(a *abi) *codes {
 	for class, name := range ownClassNames {
 		c.class(class, name, a)
 	}
+	for name, number := range a.constants {
+		if strings.HasPrefix(name, "T_ERR_") {
+			c.names[int(number)] = "MPI_" + name
+		}
+	}
 	c.names[c.classes[mpi.Success]] = "MPI_SUCCESS: no error"
 	c.nextAdded = lastCode(a) + 1
 	return c
@@ -100,10 +105,10 @@ func (c *codes) code(err error) int {
 	}
 	class := mpi.ClassOf(err)
 	var own *callError
-	var user *userError
+	var fixed *fixedError
 	switch {
-	case errors.As(err, &user):
-		return user.code
+	case errors.As(err, &fixed):
+		return fixed.code
 	case errors.As(err, &own):
 		class = own.class
 	}
@@ -118,11 +123,17 @@ func (c *codes) code(err error) int {
 	return c.next<<classBits | number
 }
 
-// userError is a code that a function of the program has returned.
-type userError struct{ code int }
+// fixedError is an error whose code is given.
+type fixedError struct {
+	code int
+	text string
+}
 
-func (e *userError) Error() string {
-	return fmt.Sprintf("a function of the program has returned error %d", e.code)
+func (e *fixedError) Error() string { return e.text }
+
+// userError is a code that a function of the program has returned.
+func userError(code int) error {
+	return &fixedError{code, fmt.Sprintf("a function of the program has returned error %d", code)}
 }
 
 // classOfCode returns the class of a code.
@@ -131,6 +142,9 @@ func (c *codes) classOfCode(code int) (int, bool) {
 	defer c.mu.Unlock()
 	if class, ok := c.classOf[code]; ok {
 		return class, true
+	}
+	if _, ok := c.names[code]; ok {
+		return code, true
 	}
 	class := code & (1<<classBits - 1)
 	_, ok := c.names[class]

@@ -56,6 +56,7 @@ type Library struct {
 	sessions    *table[session]
 
 	keyvals keyvals
+	tools   tools
 	fixed   fixed
 
 	world, self *comm
