@@ -1,6 +1,9 @@
 package coll
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // Progress is how far a rank has come with a schedule. It returns to an executor what may
 // begin, and is notified of what is complete: see the package's comment for what is promised
@@ -9,11 +12,13 @@ type Progress struct {
 	s *Schedule
 	// ring has the steps from the oldest that is not complete, number low+1, to the
 	// newest that was read, number read.
+	// The length of ring is a power of two.
 	ring      []progressStep
 	low, read int
-	// next is the lowest number that may not have begun.
-	next int
-	// blocked are the peers whose next send or receive waits, in the pass of Next.
+	// next is the lowest number that may not have begun. Next has examined the steps from there up to examined since a
+	// step was complete: those that have not begun cannot. 0: it has examined none.
+	next, examined int
+	// blocked are the peers whose next send or receive waits, of those that were examined.
 	blockedSends, blockedRecvs []int
 }
 
@@ -28,18 +33,18 @@ const minWindow = 32
 
 // Begin begins a schedule.
 func (p *Progress) Begin(s *Schedule) {
-	window := max(minWindow, s.Window)
-	if cap(p.ring) < window {
+	window := 1 << bits.Len(uint(max(minWindow, s.Window)-1))
+	if len(p.ring) < window {
 		p.ring = make([]progressStep, window)
 	}
-	*p = Progress{s: s, ring: p.ring[:window], blockedSends: p.blockedSends, blockedRecvs: p.blockedRecvs}
+	*p = Progress{s: s, ring: p.ring, blockedSends: p.blockedSends, blockedRecvs: p.blockedRecvs}
 }
 
 // Step is a step that has begun and is not complete. It is valid until that is.
 func (p *Progress) Step(number int) *Step { return &p.at(number).Step }
 
 // at is the step of a number in the window.
-func (p *Progress) at(number int) *progressStep { return &p.ring[(number-1)%len(p.ring)] }
+func (p *Progress) at(number int) *progressStep { return &p.ring[number&(len(p.ring)-1)] }
 
 // fill reads steps for as long as there is room.
 func (p *Progress) fill() {
@@ -49,7 +54,8 @@ func (p *Progress) fill() {
 			return
 		}
 		p.read++
-		*p.at(p.read) = progressStep{Step: step}
+		s := p.at(p.read)
+		s.Step, s.begun, s.done = *step, false, false
 	}
 }
 
@@ -57,20 +63,22 @@ func (p *Progress) fill() {
 // before another one is complete. The step is valid until the next call.
 func (p *Progress) Next() (step *Step, number int, ok bool) {
 	p.fill()
-	p.next = max(p.next, p.low+1)
-	p.blockedSends, p.blockedRecvs = p.blockedSends[:0], p.blockedRecvs[:0]
-	first := true
-	for n := p.next; n <= p.read; n++ {
-		s := p.at(n)
+	if p.examined == 0 {
+		for p.next = max(p.next, p.low+1); p.next <= p.read && p.at(p.next).begun; {
+			p.next++
+		}
+		p.examined = p.next - 1
+		p.blockedSends, p.blockedRecvs = p.blockedSends[:0], p.blockedRecvs[:0]
+	}
+	for p.examined < p.read {
+		p.examined++
+		s := p.at(p.examined)
 		if s.begun {
 			continue
 		}
-		if first {
-			p.next, first = n, false
-		}
-		if p.ready(n, s) {
+		if p.ready(p.examined, s) {
 			s.begun = true
-			return &s.Step, n, true
+			return &s.Step, p.examined, true
 		}
 		// What comes later between the two must not overtake it.
 		if s.Sends() {
@@ -85,7 +93,7 @@ func (p *Progress) Next() (step *Step, number int, ok bool) {
 
 // ready reports whether a step may begin.
 func (p *Progress) ready(number int, s *progressStep) bool {
-	for _, a := range s.After {
+	for _, a := range &s.After {
 		switch {
 		case a == Everything && p.low != number-1, a > p.low && !p.at(a).done:
 			return false
@@ -96,7 +104,7 @@ func (p *Progress) ready(number int, s *progressStep) bool {
 
 // Done says that a step that has begun is complete.
 func (p *Progress) Done(number int) {
-	p.at(number).done = true
+	p.at(number).done, p.examined = true, 0
 	for p.low < p.read && p.at(p.low+1).done {
 		p.low++
 	}

@@ -23,11 +23,11 @@ type stage struct {
 	make          func(round int)
 }
 
-// Next gives the next step. Steps are numbered from 1 in this order.
-func (s *Schedule) Next() (Step, bool) {
+// Next gives the next step, which is valid until the next call. Steps are numbered from 1 in this order.
+func (s *Schedule) Next() (*Step, bool) {
 	for s.at == len(s.steps) {
 		if len(s.stages) == 0 {
-			return Step{}, false
+			return nil, false
 		}
 		s.steps, s.at = s.steps[:0], 0
 		g := &s.stages[0]
@@ -39,7 +39,7 @@ func (s *Schedule) Next() (Step, bool) {
 		g.make(g.round - 1)
 	}
 	s.at++
-	return s.steps[s.at-1], true
+	return &s.steps[s.at-1], true
 }
 
 // rounds adds a part that is made when it is read: f is called with 0 to n−1. After

@@ -18,7 +18,7 @@ func Programs(a *coll.Algorithm, calls []coll.Call) ([]Program, error) {
 		}
 		p := &programs[i]
 		for step, ok := s.Next(); ok; step, ok = s.Next() {
-			p.Steps = append(p.Steps, step)
+			p.Steps = append(p.Steps, *step)
 		}
 		p.Scratch, p.Window = s.Scratch, s.Window
 	}
