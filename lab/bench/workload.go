@@ -87,7 +87,7 @@ var workloads = slices.Concat([]*workload{
 	},
 	{
 		name: "ring", title: "Ring", unit: "ranks", axis: "ranks", source: "ring.c", needs: times, weight: 1.5,
-		full: []step{{2, 500}, {4, 300}, {8, 200}, {16, 100}}, quick: []step{{2, 20}, {4, 5}},
+		full: []step{{2, 5000}, {4, 3000}, {8, 2000}, {16, 1000}}, quick: []step{{2, 20}, {4, 5}},
 		ranks:    func(s step) int { return s.n },
 		messages: func(s step) int { return s.n * (warmup + s.iterations) },
 		run:      plain(ringStep),
