@@ -135,8 +135,8 @@ type joined struct {
 
 // Engine is the engine that carries out all calls but Close.
 func (j *joined) Engine() *mpe.Engine {
-	e, _ := j.Device.(*mpe.Engine)
-	return e
+	d, _ := j.Device.(device)
+	return d.Engine
 }
 
 // Close ends the rank's part in the job.
