@@ -151,3 +151,13 @@ type KernelOptions struct {
 	Iterations int `yaml:"iterations,omitempty"`
 	NormLimit  int `yaml:"norm_limit,omitempty"`
 }
+
+// StandIn makes stand-ins that run a kernel of all FPGAs that are not local. The configuration must be valid.
+func (c *Config) StandIn(k Kernel) {
+	for i := range c.Ranks {
+		if r := &c.Ranks[i]; r.Peer == PeerFPGA && !r.Local() {
+			r.Run, r.Kernel = RunStandin, k
+		}
+	}
+	c.complete()
+}

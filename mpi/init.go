@@ -18,7 +18,8 @@ const (
 	// EnvConfig names a configuration file. The rank runs in this process.
 	EnvConfig = "ZRLMPI_CONFIG"
 	// EnvRank is the rank that the program is to be. With EnvConfig it is
-	// needed; with EnvSocket it may be left out, and the daemon chooses.
+	// needed, unless a launcher has started the program: then node.JobRanks has its rank.
+	// With EnvSocket it may be left out, and the daemon chooses.
 	EnvRank = "ZRLMPI_RANK"
 )
 
@@ -34,12 +35,12 @@ var (
 		}
 		return c, nil
 	}
-	openLaunched = func(ctx context.Context) (mpe.Device, error) {
+	openLaunched = func(ctx context.Context, config string) (mpe.Device, error) {
 		launcher, err := pmi.Connect(ctx, os.Getenv)
 		if err != nil {
 			return nil, err
 		}
-		dev, err := node.Join(ctx, launcher)
+		dev, err := node.Join(ctx, launcher, config)
 		if err != nil {
 			_ = launcher.Abort(exitStart) // the other ranks would wait for this one
 			return nil, err
@@ -54,7 +55,7 @@ var (
 // Init returns the world communicator of the rank that the environment describes:
 // a daemon's rank if ZRLMPI_SOCKET is set, a rank in this process if ZRLMPI_CONFIG and
 // ZRLMPI_RANK are set, or a rank of the job of a launcher that speaks PMI-1, such as zrlctl run
-// and MPICH's mpiexec. End it with Finalize. ctx limits the opening only. Most programs
+// and MPICH's mpiexec, with FPGAs among its ranks if ZRLMPI_CONFIG is set as well. End it with Finalize. ctx limits the opening only. Most programs
 // call Main instead.
 func Init(ctx context.Context) (*Comm, error) {
 	dev, err := OpenDevice(ctx)
@@ -77,8 +78,8 @@ func OpenDevice(ctx context.Context) (mpe.Device, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case socket == "" && config == "" && os.Getenv(pmi.EnvFD) != "":
-		dev, err := openLaunched(ctx)
+	case socket == "" && (config == "" || rank == anyRank) && os.Getenv(pmi.EnvFD) != "":
+		dev, err := openLaunched(ctx, config)
 		if err != nil {
 			return nil, errorf(ErrOther, op, "joining the job of a launcher: %w", err)
 		}

@@ -2,14 +2,18 @@ package node
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -32,9 +36,17 @@ type Exchange interface {
 }
 
 // Join makes this process the rank of a job that a launcher has started, and returns the rank's
-// running engine. All ranks speak the extended profile, through shared memory within a host.
-// It returns when all of them have called it. Closing the engine ends the exchange.
-func Join(ctx context.Context, x Exchange) (mpe.Device, error) {
+// running engine. It returns when all of the job's processes have called it. Closing the engine
+// ends the exchange.
+//
+// Without a configuration the processes are all ranks. They speak the extended profile, through
+// shared memory within a host. With the path of one, they are those of its ranks that JobRanks
+// returns, in this order, at the addresses that it gives them; the others are FPGAs, or whatever
+// else it says.
+func Join(ctx context.Context, x Exchange, path string) (mpe.Device, error) {
+	if path != "" {
+		return joinConfigured(ctx, x, path)
+	}
 	ip, err := ownAddress(os.Getenv(EnvAddress))
 	if err != nil {
 		return nil, err
@@ -50,6 +62,113 @@ func Join(ctx context.Context, x Exchange) (mpe.Device, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// JobRanks returns the ranks of a configuration that the processes of a job are, in rank order: those that are
+// zrlmpids, and no stand-ins.
+func JobRanks(cfg *config.Config) (ranks []int) {
+	for _, r := range cfg.Ranks {
+		if r.Peer == config.PeerSoftware && r.Run != config.RunStandin {
+			ranks = append(ranks, r.Rank)
+		}
+	}
+	slices.Sort(ranks)
+	return ranks
+}
+
+// CheckAddresses binds the addresses of ranks for a moment. The error is a *bindfault.ListenError, which says who has
+// a port, or which addresses this host has.
+func CheckAddresses(cfg *config.Config, ranks []int) error {
+	m, err := Map(cfg)
+	if err != nil {
+		return err
+	}
+	for _, rank := range ranks {
+		socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(m.Addr(rank)))
+		if err != nil {
+			return bindfault.New("udp", rank, m, err)
+		}
+		socket.Close()
+	}
+	return nil
+}
+
+// joinConfigured is Join with a configuration.
+func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, error) {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	ranks := JobRanks(cfg)
+	if len(ranks) != x.Size() {
+		return nil, fmt.Errorf("%s has %d ranks for programs %v, and the job has %d processes: start as many as there are ranks", path, len(ranks), ranks, x.Size())
+	}
+	rank := ranks[x.Rank()]
+	// All processes have the same ranks, or messages would go astray.
+	if err := x.Put(ctx, ranksKey(x.Rank()), ranksDigest(cfg)); err != nil {
+		return nil, err
+	}
+	cfg.Ranks = extendedAmong(cfg, ranks)
+	d, err := Open(cfg, rank, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameRanks(ctx, x, path, rank); err != nil {
+		return nil, errors.Join(err, d.Close(context.WithoutCancel(ctx)))
+	}
+	return &joined{d, x, nil}, nil
+}
+
+// extendedAmong returns the ranks of a configuration, of which those of the job have the extended profile for the
+// links among each other if nothing is said of them.
+func extendedAmong(cfg *config.Config, job []int) []config.Rank {
+	ranks := slices.Clone(cfg.Ranks)
+	if cfg.Defaults.Profile != nil {
+		return ranks
+	}
+	extended := config.Profile(protocol.Extended)
+	for i := range ranks {
+		r := &ranks[i]
+		if !slices.Contains(job, r.Rank) || r.Link != nil && r.Link.Profile != nil {
+			continue
+		}
+		link := config.LinkOptions{}
+		if r.Link != nil {
+			link = *r.Link
+		}
+		link.Profile, r.Link = &extended, &link
+	}
+	return ranks
+}
+
+func ranksKey(process int) string { return fmt.Sprintf("zrlmpi-ranks-%d", process) }
+
+// ranksDigest identifies the ranks of a configuration: where they are, and what.
+func ranksDigest(cfg *config.Config) string {
+	h := sha256.New()
+	for rank := range cfg.Ranks {
+		r := cfg.Rank(rank)
+		fmt.Fprintln(h, r.Address, r.Peer)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// sameRanks waits for all processes, and compares their ranks with those of the first one.
+func sameRanks(ctx context.Context, x Exchange, path string, rank int) error {
+	if err := x.Barrier(ctx); err != nil {
+		return err
+	}
+	var digests [2]string
+	for i, process := range []int{0, x.Rank()} {
+		var err error
+		if digests[i], err = x.Get(ctx, ranksKey(process)); err != nil {
+			return err
+		}
+	}
+	if digests[0] != digests[1] {
+		return fmt.Errorf("%s has other ranks or addresses for rank %d than for the first process of the job: all of its hosts need the same file", path, rank)
+	}
+	return nil
 }
 
 // place is where a rank of a job is.
@@ -130,7 +249,8 @@ func checkPlaces(places []place) error {
 type joined struct {
 	mpe.Device
 	exchange Exchange
-	socket   *net.UDPConn
+	// socket keeps a port that was chosen; nil if the configuration has one.
+	socket *net.UDPConn
 }
 
 // Engine is the engine that carries out all calls but Close.
@@ -142,7 +262,9 @@ func (j *joined) Engine() *mpe.Engine {
 // Close ends the rank's part in the job.
 func (j *joined) Close(ctx context.Context) error {
 	err := j.Device.Close(ctx)
-	j.socket.Close() // again, where it was the engine's
+	if j.socket != nil {
+		j.socket.Close() // again, where it was the engine's
+	}
 	return errors.Join(err, j.exchange.Finalize(ctx))
 }
 

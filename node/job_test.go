@@ -3,7 +3,11 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -80,7 +84,7 @@ func TestJoin(t *testing.T) {
 		for rank := range n {
 			joined.Go(func() {
 				var err error
-				if devices[rank], err = Join(ctx, exchange{j, rank}); err != nil {
+				if devices[rank], err = Join(ctx, exchange{j, rank}, ""); err != nil {
 					t.Error(err)
 				}
 			})
@@ -155,5 +159,102 @@ func TestOwnAddress(t *testing.T) {
 	}
 	if name := hostName(); name == "" || strings.ContainsAny(name, " ;=\n") {
 		t.Errorf("%q", name)
+	}
+}
+
+// TestJoinConfigured: the processes of a job are those ranks of a configuration that are for programs; they have the
+// extended profile among each other, and that of FPGAs with these.
+func TestJoinConfigured(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	write := func(last string) string {
+		addrs, err := freeAddresses(4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "job.yaml")
+		text := fmt.Sprintf(`
+ranks:
+  - {rank: 3, address: "%v", run: host, link: {deadlines: {ack: 3s}%s}}
+  - {rank: 0, address: "%v", run: host}
+  - {rank: 1, address: 127.0.100.1:2718, peer: fpga}
+  - {rank: 2, address: 127.0.100.2:2718, run: standin}
+`, addrs[3], last, addrs[0])
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	start := func(paths ...string) (devices []mpe.Device, errs []error) {
+		j := newJob(len(paths))
+		devices, errs = make([]mpe.Device, len(paths)), make([]error, len(paths))
+		var joined sync.WaitGroup
+		for i, path := range paths {
+			joined.Go(func() { devices[i], errs[i] = Join(ctx, exchange{j, i}, path) })
+		}
+		joined.Wait()
+		return devices, errs
+	}
+	for _, tt := range []struct{ last, profile string }{{"", "extended"}, {", profile: extended", "extended"}} {
+		path := write(tt.last)
+		devices, errs := start(path, path)
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		for i, rank := range []int{0, 3} {
+			d := devices[i]
+			if d.Rank() != rank || d.Size() != 4 {
+				t.Errorf("process %d is rank %d of %d", i, d.Rank(), d.Size())
+			}
+			for peer, want := range []string{tt.profile, "cloudfpga", "cloudfpga", tt.profile} {
+				if info, err := d.Peer(peer); peer != rank && (err != nil || info.Profile != want) {
+					t.Errorf("rank %d to %d: %+v, %v", rank, peer, info, err)
+				}
+			}
+		}
+		if err := closeAll(devices); err != nil {
+			t.Error(err)
+		}
+	}
+
+	if _, errs := start(write("")); errs[0] == nil || !strings.Contains(errs[0].Error(), "has 2 ranks for programs [0 3], and the job has 1 processes") {
+		t.Error(errs)
+	}
+	devices, errs := start(write(""), write(""))
+	if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "has other ranks or addresses for rank 3") {
+		t.Error(errs)
+	}
+	if err := devices[0].Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, errs := start("no-such.yaml"); !errors.Is(errs[0], os.ErrNotExist) {
+		t.Error(errs)
+	}
+}
+
+// TestCheckAddresses: an address of another host, and a port that is taken, are found before the start.
+func TestCheckAddresses(t *testing.T) {
+	addrs, err := freeAddresses(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := mustParse(t, fmt.Sprintf(`
+ranks:
+  - {rank: 0, address: "%v", run: host}
+  - {rank: 1, address: 192.0.2.77, run: host}
+`, addrs[0]))
+	if err := CheckAddresses(cfg, []int{0}); err != nil {
+		t.Error(err)
+	}
+	if err := CheckAddresses(cfg, []int{0, 1}); err == nil || !strings.Contains(err.Error(), "rank 1 cannot listen on udp 192.0.2.77:2718: this machine does not have that address") {
+		t.Error(err)
+	}
+	taken, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(addrs[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if err := CheckAddresses(cfg, []int{0}); err == nil || !strings.Contains(err.Error(), "this process holds the port already") {
+		t.Error(err)
 	}
 }

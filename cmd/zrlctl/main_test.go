@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
+	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 const testTimeout = 20 * time.Second
@@ -25,6 +26,9 @@ const testTimeout = 20 * time.Second
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "top" {
 		main()
+	}
+	if len(os.Args) > 1 && os.Args[1] == "rank" {
+		mpi.Main(1, greetFPGAs)
 	}
 	// A program with the race detector would sleep a second at its end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))

@@ -1,22 +1,39 @@
 package main
 
 import (
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
-	"strconv"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/zrlmpi/zrlmpid/internal/launch"
 )
 
 type runFlags struct {
+	program programFlags
+	label   bool
+	bind    string
+	cluster clusterFlags
+}
+
+// programFlags are those of a program, before the first one and after each colon.
+type programFlags struct {
 	ranks int
-	label bool
-	bind  string
+	env   []string
+	dir   string
+}
+
+func (p *programFlags) add(fl *pflag.FlagSet) {
+	fl.SetInterspersed(false) // what follows the program is its own
+	fl.IntVarP(&p.ranks, "ranks", "n", 0, "number of ranks that run the program")
+	fl.StringArrayVar(&p.env, "env", nil, "variable of the program's environment, NAME=VALUE; may be given several times")
+	fl.StringVar(&p.dir, "wdir", "", "working directory of the program")
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -25,7 +42,7 @@ func (a *app) runCommand() *cobra.Command {
 		Use: "run -n N PROGRAM [ARGUMENT…] [: -n N PROGRAM [ARGUMENT…]]…", Short: "Run a program as the ranks of a job on this host",
 		Long: `Start N processes of a program on this host, as the ranks 0 to N−1 of a job. They find each
 other through zrlctl, which is their launcher (PMI-1), and exchange messages through shared
-memory. After a colon, further ranks run another program.
+memory. After a colon, further ranks run another program, with -n, --env and --wdir of its own.
 
 Lines of their output are printed whole, as they come. Rank 0 reads the standard input, the
 others none. Signals are passed on; SIGINT, SIGTERM, SIGQUIT and SIGHUP end the job, and kill
@@ -33,19 +50,32 @@ it after a second. When a rank fails, the others are ended, and its exit code is
 zrlctl: 128 and the number of the signal if one has ended it, 127 if the program was not
 found, 126 if it could not be started, and 2 if the command line is wrong.
 
-For several hosts use MPICH's mpiexec (mpiexec.hydra), which starts the same programs. Each
-host's ranks are at the address from which packets to other networks are sent;
-ZRLMPI_ADDRESS gives another one, or the network that it is in.`,
-		Example: "  zrlctl run -n 4 ./app\n  zrlctl run -n 1 ./master : -n 3 ./worker --fast",
+With --cluster or --config, FPGAs are ranks of the job as well. CPU ranks run the programs, in
+rank order; -n may be left out if there is one program. --cluster reads the file of upstream's
+tools, whose ranks need --addresses, or the answer of the resource manager; --config reads a
+configuration of zrlmpid, whose ranks with run: host are the CPU ranks. They speak the profile
+cloudfpga to FPGAs and the extended profile among each other. With --stand-in, stand-ins that
+run a kernel play the FPGAs on this host: then the ranks of --cluster are at 127.0.0.1,
+127.0.0.2 and so on if --addresses says nothing else. The addresses of all CPU ranks have to be
+those of this host, with free ports, which is checked before anything is started.
+
+For several hosts use MPICH's mpiexec (mpiexec.hydra) or srun --mpi=pmi2, which start the same
+programs. Each host's ranks are at the address from which packets to other networks are sent;
+ZRLMPI_ADDRESS gives another one, or the network that it is in. ZRLMPI_CONFIG names a
+configuration with FPGAs.`,
+		Example: `  zrlctl run -n 4 ./app
+  zrlctl run -n 1 ./master : -n 3 ./worker --fast
+  zrlctl run --cluster cluster.json --addresses 10.12.0.1-10.12.0.4 ./app
+  zrlctl run --cluster cluster.json --stand-in jacobi ./jacobi`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			return a.run(cmd, &f, args)
 		}),
 	}
 	fl := cmd.Flags()
-	fl.SetInterspersed(false) // what follows the program is its own
-	fl.IntVarP(&f.ranks, "ranks", "n", 0, "number of ranks that run the program")
+	f.program.add(fl)
 	fl.BoolVarP(&f.label, "label", "l", false, "begin each line of output with the number of its rank")
 	fl.StringVar(&f.bind, "bind-to", "none", "bind ranks to processors in turn: core or none")
+	f.cluster.add(fl)
 	return cmd
 }
 
@@ -53,22 +83,58 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if f.bind != "core" && f.bind != "none" {
 		return usagef("--bind-to %s: it is core or none", f.bind)
 	}
-	programs, err := parsePrograms(f.ranks, args)
-	if err != nil {
-		return err
-	}
+	stderr := &lockedWriter{to: cmd.ErrOrStderr()}
+	say := func(text string) { fmt.Fprintf(stderr, "zrlctl: %s\n", text) }
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, launch.Signals...)
 	defer signal.Stop(signals)
 	j := launch.Job{
-		Programs: programs, Label: f.label, Bind: f.bind == "core", Signals: signals,
-		Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr(),
-		Progress: func(text string) { fmt.Fprintf(cmd.ErrOrStderr(), "zrlctl: %s\n", text) },
+		Label: f.label, Bind: f.bind == "core", Signals: signals,
+		Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: stderr, Progress: say,
 	}
-	if err := j.Run(); err != nil {
-		return &jobError{err}
+	cluster, err := f.cluster.load()
+	if err != nil {
+		return &usageError{err}
 	}
-	return nil
+	if cluster != nil {
+		j.Places = cluster.places()
+		if f.program.ranks == 0 && !slices.Contains(args, ":") {
+			f.program.ranks = len(j.Places)
+		}
+	}
+	if j.Programs, err = parsePrograms(f.program, args); err != nil {
+		return err
+	}
+	if cluster != nil {
+		if err := cluster.fits(j.Programs); err != nil {
+			return err
+		}
+		for _, warning := range cluster.cfg.Warnings() {
+			say("warning: " + warning)
+		}
+		end, err := cluster.start(cmd.Context(), &j, stderr, signals)
+		if err != nil {
+			return err
+		}
+		err = j.Run()
+		if failed := end(); failed != nil {
+			return failed
+		}
+		return asJobError(err)
+	}
+	return asJobError(j.Run())
+}
+
+// lockedWriter is a writer for several goroutines.
+type lockedWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lockedWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(b)
 }
 
 // jobError is the error of a job, whose exit code is that of a rank.
@@ -76,26 +142,35 @@ type jobError struct{ error }
 
 func (e *jobError) Unwrap() error { return e.error }
 
+func asJobError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &jobError{err}
+}
+
 // maxJob is the largest number of ranks of a job.
 const maxJob = 4096
 
-// parsePrograms reads the programs of a job, of which the first one has ranks.
-func parsePrograms(ranks int, args []string) (programs []launch.Program, err error) {
-	p, total := launch.Program{Ranks: ranks}, 0
-	for rest := args; ; {
+// parsePrograms reads the programs of a job. First are the flags of the first one.
+func parsePrograms(first programFlags, args []string) (programs []launch.Program, err error) {
+	total := 0
+	for f, rest := first, args; ; {
 		end := len(rest)
-		for i, arg := range rest {
-			if arg == ":" {
-				end = i
-				break
-			}
+		if i := slices.Index(rest, ":"); i >= 0 {
+			end = i
 		}
-		p.Args = rest[:end]
+		p := launch.Program{Ranks: f.ranks, Args: rest[:end], Env: f.env, Dir: f.dir}
 		switch {
 		case len(p.Args) == 0:
 			return nil, usagef("there is no program: zrlctl run -n N PROGRAM")
 		case p.Ranks < 1:
 			return nil, usagef("%s: how many ranks? Give -n N, at least 1", p.Args[0])
+		}
+		for _, variable := range p.Env {
+			if name, _, ok := strings.Cut(variable, "="); !ok || name == "" {
+				return nil, usagef("--env %q: write NAME=VALUE", variable)
+			}
 		}
 		programs, total = append(programs, p), total+p.Ranks
 		if total > maxJob {
@@ -104,32 +179,19 @@ func parsePrograms(ranks int, args []string) (programs []launch.Program, err err
 		if end == len(rest) {
 			return programs, nil
 		}
-		if p, rest, err = parseNext(rest[end+1:]); err != nil {
+		if f, rest, err = parseNext(rest[end+1:]); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// parseNext reads the number of ranks that follows a colon.
-func parseNext(args []string) (p launch.Program, rest []string, err error) {
-	if len(args) > 0 {
-		for _, name := range []string{"-n", "--ranks"} {
-			switch value, is := strings.CutPrefix(args[0], name); {
-			case !is:
-			case value != "":
-				p.Ranks, err = strconv.Atoi(strings.TrimPrefix(value, "="))
-				rest = args[1:]
-			case len(args) > 1:
-				p.Ranks, err = strconv.Atoi(args[1])
-				rest = args[2:]
-			}
-			if err != nil {
-				return p, nil, usagef("%s: %w", args[0], errors.Unwrap(err))
-			}
-			if rest != nil {
-				return p, rest, nil
-			}
-		}
+// parseNext reads the flags that follow a colon.
+func parseNext(args []string) (p programFlags, rest []string, err error) {
+	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fl.Usage = func() {}
+	p.add(fl)
+	if err := fl.Parse(args); err != nil {
+		return p, nil, usagef("after a colon: %w", err)
 	}
-	return p, nil, usagef("after a colon: -n N PROGRAM")
+	return p, fl.Args(), nil
 }

@@ -14,11 +14,22 @@ type Program struct {
 	Ranks int
 	// Args are the program, which is searched for in PATH, and its arguments.
 	Args []string
+	// Env are variables of its environment (NAME=VALUE) beside those of this process.
+	Env []string
+	// Dir is its working directory; empty: that of this process.
+	Dir string
 }
 
 // Job is what to run. Ranks are numbered in the order of the programs.
 type Job struct {
 	Programs []Program
+	// Name identifies the job on this host; empty: it has a name of its process.
+	Name string
+	// Places are the ranks of the processes, if others, such as FPGAs, are among them; nil: the
+	// processes are all ranks.
+	Places []Place
+	// Env are variables of all programs (NAME=VALUE).
+	Env []string
 	// Stdin is what rank 0 reads; the others read nothing.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -32,6 +43,20 @@ type Job struct {
 	Progress func(text string)
 }
 
+// Place is the rank of a process among all ranks, and its address.
+type Place struct {
+	Rank    int
+	Address string
+}
+
+// number returns the rank of a process among all ranks.
+func (j *Job) number(process int) int {
+	if j.Places == nil {
+		return process
+	}
+	return j.Places[process].Rank
+}
+
 // size is the number of ranks.
 func (j *Job) size() (n int) {
 	for _, p := range j.Programs {
@@ -40,13 +65,14 @@ func (j *Job) size() (n int) {
 	return n
 }
 
-// args returns the program of a rank with its arguments.
-func (j *Job) args(rank int) []string {
-	for _, p := range j.Programs {
-		if rank < p.Ranks {
-			return p.Args
+// program returns the program of a process.
+func (j *Job) program(process int) *Program {
+	for i := range j.Programs {
+		if p := &j.Programs[i]; process < p.Ranks {
+			return p
+		} else {
+			process -= p.Ranks
 		}
-		rank -= p.Ranks
 	}
 	return nil
 }
@@ -61,6 +87,7 @@ const (
 // RankError is the failure of a rank, the first one of the job.
 type RankError struct {
 	Rank    int
+	process int
 	Program string
 	// Code is its exit code, or that of the job if the rank itself has none.
 	Code int
@@ -108,22 +135,25 @@ func ExitCode(err error) int {
 	return 1
 }
 
-// ranksText names ranks in a sentence.
-func ranksText(ranks []int) string {
+// ranksText names the ranks of processes in a sentence, and where they are if that is known.
+func (j *Job) ranksText(processes []int, where bool) string {
 	const most = 8
 	var b strings.Builder
-	if b.WriteString("rank"); len(ranks) > 1 {
+	if b.WriteString("rank"); len(processes) > 1 {
 		b.WriteByte('s')
 	}
-	for i, r := range ranks {
+	for i, p := range processes {
 		switch {
 		case i == most:
-			fmt.Fprintf(&b, " and %d more", len(ranks)-most)
+			fmt.Fprintf(&b, " and %d more", len(processes)-most)
 			return b.String()
 		case i > 0:
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, " %d", r)
+		fmt.Fprintf(&b, " %d", j.number(p))
+		if where && j.Places != nil {
+			fmt.Fprintf(&b, " (%s)", j.Places[p].Address)
+		}
 	}
 	return b.String()
 }

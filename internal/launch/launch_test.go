@@ -55,7 +55,12 @@ var programs = map[string]func(){
 			try(c.Finalize(ctx))
 		}
 	},
-	"barrier":  func() { try(connect().Barrier(ctx)) },
+	"barrier": func() { try(connect().Barrier(ctx)) },
+	"environment": func() {
+		dir, err := os.Getwd()
+		try(err)
+		fmt.Println(os.Getenv("JOB"), os.Getenv("ONE"), os.Getenv(pmi.EnvRank), dir)
+	},
 	"nothing":  func() {},
 	"finalize": func() { try(connect().Finalize(ctx)); forever() },
 	"abort": func() {
@@ -149,7 +154,7 @@ func job(t *testing.T, ranks int, names ...string) (*Job, *locked) {
 	out := &locked{news: make(chan struct{}, 1)}
 	j := &Job{Stdout: out, Stderr: os.Stderr}
 	for _, name := range names {
-		j.Programs = append(j.Programs, Program{ranks, []string{self, "rank", name}})
+		j.Programs = append(j.Programs, Program{Ranks: ranks, Args: []string{self, "rank", name}})
 	}
 	return j, out
 }
@@ -213,7 +218,7 @@ func TestCannotStart(t *testing.T) {
 		is   error
 	}{{"no-such-program", CodeNotFound, nil}, {"./no-such-program", CodeNotFound, fs.ErrNotExist}, {file, CodeCannotStart, fs.ErrPermission}} {
 		j, _ := job(t, 2, "forever")
-		j.Programs = append(j.Programs, Program{1, []string{tt.name}})
+		j.Programs = append(j.Programs, Program{Ranks: 1, Args: []string{tt.name}})
 		err := j.Run()
 		var e *RankError
 		if !errors.As(err, &e) || e.Rank != 2 || e.Code != tt.code || e.Ended != 2 || !strings.Contains(err.Error(), tt.name) || tt.is != nil && !errors.Is(err, tt.is) {
@@ -323,12 +328,41 @@ type failing struct{ err error }
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
 func TestRanksText(t *testing.T) {
+	j := &Job{}
 	for _, tt := range []struct {
 		ranks []int
 		want  string
 	}{{[]int{3}, "rank 3"}, {[]int{1, 2}, "ranks 1, 2"}, {[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"}} {
-		if got := ranksText(tt.ranks); got != tt.want {
+		if got := j.ranksText(tt.ranks, true); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
+	}
+	j.Places = []Place{{0, "10.0.0.1:2718"}, {3, "10.0.0.1:2719"}}
+	if got := j.ranksText([]int{0, 1}, true); got != "ranks 0 (10.0.0.1:2718), 3 (10.0.0.1:2719)" {
+		t.Errorf("%q", got)
+	}
+	if got := j.ranksText([]int{1}, false); got != "rank 3" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestEnvironment: programs have the variables of the job and their own, and their working directories.
+func TestEnvironment(t *testing.T) {
+	j, out := job(t, 1, "environment", "environment")
+	dir := t.TempDir()
+	j.Env = []string{"JOB=all", "ONE=0"}
+	j.Programs[1].Env, j.Programs[1].Dir = []string{"ONE=1"}, dir
+	j.Label, j.Places = true, []Place{{2, "a"}, {5, "b"}}
+	if err := j.Run(); err != nil {
+		t.Fatal(err)
+	}
+	own, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	slices.Sort(lines)
+	if want := []string{"[2] all 0 0 " + own, "[5] all 1 1 " + dir}; !slices.Equal(lines, want) {
+		t.Errorf("%q, want %q", lines, want)
 	}
 }

@@ -4,6 +4,7 @@ package launch
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -87,7 +88,7 @@ func (j *Job) Run() error {
 // run is Run, with the times at which it says what the job waits for.
 func (j *Job) run(late <-chan time.Time, again func()) error {
 	r := &running{
-		Job: j, server: pmi.NewServer(j.size(), fmt.Sprintf("zrlmpi_%d", os.Getpid())),
+		Job: j, server: pmi.NewServer(j.size(), cmp.Or(j.Name, fmt.Sprintf("zrlmpi_%d", os.Getpid()))),
 		procs: make([]*proc, j.size()), events: make(chan event, j.size()), done: make(chan struct{}),
 	}
 	var readers, outputs, starter sync.WaitGroup
@@ -175,10 +176,11 @@ func startCode(err error) int {
 const pmiFD = 3
 
 func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_ *proc, err error) {
-	args := r.args(rank)
-	cmd := exec.Command(args[0], args[1:]...)
+	p := r.program(rank)
+	cmd := exec.Command(p.Args[0], p.Args[1:]...)
+	cmd.Dir = p.Dir
 	cmd.SysProcAttr = processAttributes() // the signals of a terminal reach the ranks through this process only
-	cmd.Env = append(cmd.Environ(),
+	cmd.Env = append(append(append(cmd.Environ(), r.Env...), p.Env...),
 		fmt.Sprintf("%s=%d", pmi.EnvFD, pmiFD), fmt.Sprintf("%s=%d", pmi.EnvRank, rank), fmt.Sprintf("%s=%d", pmi.EnvSize, len(r.procs)),
 		fmt.Sprintf("MPI_LOCALRANKID=%d", rank), fmt.Sprintf("MPI_LOCALNRANKS=%d", len(r.procs)))
 	var theirs, ours []*os.File
@@ -228,7 +230,7 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 	}
 	label := ""
 	if r.Label {
-		label = fmt.Sprintf("[%d] ", rank)
+		label = fmt.Sprintf("[%d] ", r.number(rank))
 	}
 	r.outputs = append(r.outputs, ours[1:3]...)
 	outputs.Go(func() { out.copy(ours[1], label); ours[1].Close() })
@@ -322,12 +324,12 @@ func (r *running) checkBarrier() {
 	if r.server.State(gone) == pmi.Started {
 		how = "has ended without MPI_Init"
 	}
-	r.fail(r.failureOf(gone, 1, fmt.Errorf("%s: %s would wait for it forever", how, ranksText(waiting))))
+	r.fail(r.failureOf(gone, 1, fmt.Errorf("%s: %s would wait for it forever", how, r.ranksText(waiting, false))))
 }
 
 // failureOf is the failure of a rank.
 func (r *running) failureOf(rank, code int, err error) *RankError {
-	return &RankError{Rank: rank, Program: r.args(rank)[0], Code: code, Err: err}
+	return &RankError{Rank: r.number(rank), process: rank, Program: r.program(rank).Args[0], Code: code, Err: err}
 }
 
 // fail notes the first failure, and ends the others.
@@ -337,7 +339,7 @@ func (r *running) fail(f *RankError) {
 		return
 	}
 	f.Ended = r.alive
-	if r.procs[f.Rank] != nil && !r.procs[f.Rank].exited {
+	if p := r.procs[f.process]; p != nil && !p.exited {
 		f.Ended--
 	}
 	r.failure = f
@@ -389,7 +391,7 @@ func (r *running) progress() {
 		}
 	}
 	if connected && len(missing) > 0 && r.Progress != nil {
-		r.Progress("waiting for " + ranksText(missing) + " to call MPI_Init")
+		r.Progress("waiting for " + r.ranksText(missing, true) + " to call MPI_Init")
 	}
 }
 

@@ -241,15 +241,16 @@ func (l *Library) abort(code int) {
 // daemon or a configuration, or the only rank of a world.
 func startFromEnvironment(l *Library) (mpe.Device, error) {
 	ctx := context.Background()
-	if os.Getenv(mpi.EnvSocket) == "" && os.Getenv(mpi.EnvConfig) == "" {
-		if os.Getenv(pmi.EnvFD) != "" {
-			launcher, err := pmi.Connect(ctx, os.Getenv)
-			if err != nil {
-				return nil, err
-			}
-			l.launcher = launcher
-			return node.Join(ctx, launcher)
+	config := os.Getenv(mpi.EnvConfig)
+	if os.Getenv(mpi.EnvSocket) == "" && (config == "" || os.Getenv(mpi.EnvRank) == "") && os.Getenv(pmi.EnvFD) != "" {
+		launcher, err := pmi.Connect(ctx, os.Getenv)
+		if err != nil {
+			return nil, err
 		}
+		l.launcher = launcher
+		return node.Join(ctx, launcher, config)
+	}
+	if os.Getenv(mpi.EnvSocket) == "" && config == "" {
 		if name, size := otherLauncher(os.Getenv); name != "" {
 			return nil, fmt.Errorf("a launcher of another kind has started this program as one of %s ranks (%s is set), and it would be alone: start it with zrlctl run, mpiexec.hydra or srun --mpi=pmi2", size, name)
 		}

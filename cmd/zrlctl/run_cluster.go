@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/config/cluster"
+	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/internal/launch"
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/node"
+)
+
+// clusterFlags say which ranks a job has beside its processes.
+type clusterFlags struct {
+	cluster, config, addresses, standIn string
+	fpgas                               []int
+}
+
+func (f *clusterFlags) add(fl *pflag.FlagSet) {
+	fl.StringVar(&f.cluster, "cluster", "", "all ranks of the job: upstream's cluster.json or the answer of the resource manager")
+	fl.StringVar(&f.config, "config", "", "all ranks of the job: a configuration of zrlmpid")
+	fl.StringVar(&f.addresses, "addresses", "", "with --cluster: addresses of the ranks in rank order, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
+	fl.IntSliceVar(&f.fpgas, "fpga", nil, "with --cluster: ranks that are FPGAs now, of those that the file lists as both CPU and FPGA")
+	fl.StringVar(&f.standIn, "stand-in", "", `kernel that plays the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub or "exec:/path/prog args"`)
+}
+
+// jobCluster are all ranks of a job.
+type jobCluster struct {
+	cfg *config.Config
+	// file is the configuration that the processes read; empty: one that is to be written.
+	file string
+	// ranks are those of the processes.
+	ranks []int
+}
+
+// load returns the ranks that the flags name, or nil if they name none. Its errors are those of the command line and of
+// files.
+func (f *clusterFlags) load() (*jobCluster, error) {
+	switch {
+	case f.cluster != "" && f.config != "":
+		return nil, errors.New("give --cluster or --config, not both")
+	case f.cluster == "" && (f.addresses != "" || f.fpgas != nil):
+		return nil, errors.New("--addresses and --fpga: only valid with --cluster")
+	case f.cluster == "" && f.config == "" && f.standIn != "":
+		return nil, errors.New("--stand-in: only valid with --cluster or --config, which say what ranks are FPGAs")
+	case f.cluster == "" && f.config == "":
+		return nil, nil
+	}
+	c := new(jobCluster)
+	var err error
+	if f.cluster != "" {
+		c.cfg, err = f.fromCluster()
+	} else {
+		c.cfg, c.file, err = f.fromConfig()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.ranks = node.JobRanks(c.cfg); len(c.ranks) == 0 {
+		return nil, fmt.Errorf("%s: no rank is one for a program: give at least one run: host", f.config)
+	}
+	return c, nil
+}
+
+func (f *clusterFlags) fromCluster() (*config.Config, error) {
+	c, err := cluster.Load(f.cluster)
+	if err != nil {
+		return nil, err
+	}
+	o := cluster.JobOptions{FPGA: f.fpgas, Kernel: f.standIn}
+	if f.addresses != "" {
+		if o.Addresses, err = cluster.ParsePool(f.addresses); err != nil {
+			return nil, err
+		}
+	}
+	return c.Job(o)
+}
+
+func (f *clusterFlags) fromConfig() (cfg *config.Config, file string, err error) {
+	if cfg, err = config.Load(f.config); err != nil {
+		return nil, "", err
+	}
+	if f.standIn != "" {
+		kernel, err := config.ParseKernel(f.standIn)
+		if err != nil {
+			return nil, "", err
+		}
+		cfg.StandIn(kernel)
+	}
+	file, err = filepath.Abs(f.config) // programs may have other working directories
+	return cfg, file, err
+}
+
+// places returns the ranks of the processes.
+func (c *jobCluster) places() []launch.Place {
+	places := make([]launch.Place, len(c.ranks))
+	for i, rank := range c.ranks {
+		places[i] = launch.Place{Rank: rank, Address: c.cfg.Rank(rank).Address.String()}
+	}
+	return places
+}
+
+// fits wants a process for each CPU rank.
+func (c *jobCluster) fits(programs []launch.Program) error {
+	n := 0
+	for _, p := range programs {
+		n += p.Ranks
+	}
+	if n == len(c.ranks) {
+		return nil
+	}
+	return usagef("the cluster has %d CPU ranks %v, and the programs are for %d: give them as many with -n", len(c.ranks), c.ranks, n)
+}
+
+// start checks the addresses of the processes, and starts the stand-ins of a job. end ends them, and returns why they
+// have failed.
+func (c *jobCluster) start(ctx context.Context, j *launch.Job, stderr io.Writer, signals chan<- os.Signal) (end func() error, err error) {
+	if err := node.CheckAddresses(c.cfg, c.ranks); err != nil {
+		return nil, err
+	}
+	file, remove, err := c.path()
+	if err != nil {
+		return nil, err
+	}
+	j.Env = []string{mpi.EnvConfig + "=" + file, mpi.EnvSocket + "=", mpi.EnvRank + "="}
+	stop, err := c.standIns(ctx, stderr, func() { signals <- syscall.SIGTERM })
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	return func() error {
+		remove()
+		return stop()
+	}, nil
+}
+
+// path returns the path of a configuration for the processes.
+func (c *jobCluster) path() (path string, remove func(), err error) {
+	if c.file != "" {
+		return c.file, func() {}, nil
+	}
+	text, err := c.cfg.YAML()
+	if err != nil {
+		return "", nil, err
+	}
+	f, err := os.CreateTemp("", "zrlmpi-job-*.yaml")
+	if err != nil {
+		return "", nil, err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(f.Name())
+		return "", nil, err
+	}
+	return f.Name(), func() { os.Remove(f.Name()) }, nil
+}
+
+// standIns runs the stand-ins in this process, and returns when they are ready. failed is called if they end before
+// stop is called, which returns why.
+func (c *jobCluster) standIns(ctx context.Context, stderr io.Writer, failed func()) (stop func() error, err error) {
+	cfg := *c.cfg
+	cfg.Ranks = slices.Clone(cfg.Ranks)
+	local := false
+	for i := range cfg.Ranks {
+		if r := &cfg.Ranks[i]; r.Run == config.RunStandin {
+			local = true
+		} else {
+			r.Run, r.Allow = "", nil // a process of the job, or remote
+		}
+	}
+	if !local {
+		return func() error { return nil }, nil
+	}
+	none := ""
+	cfg.Control.Socket, cfg.Attach.Socket, cfg.StopTimeout = "", &none, 0
+	cfg.ListenHTTP("")
+	ready := make(chan struct{})
+	d, err := daemon.New(&cfg, daemon.Options{Log: standInLog(stderr), Ready: closing{ready}})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() {
+		err := d.Run(ctx)
+		ended <- err
+		if err != nil && ctx.Err() == nil {
+			failed()
+		}
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		cancel()
+		return nil, err
+	}
+	return func() error {
+		cancel()
+		return <-ended
+	}, nil
+}
+
+// closing is a writer that closes a channel when it is written to.
+type closing struct{ done chan struct{} }
+
+func (c closing) Write(b []byte) (int, error) {
+	close(c.done)
+	return len(b), nil
+}
+
+// standInLog has what goes wrong in stand-ins.
+func standInLog(to io.Writer) *zap.Logger {
+	encoder := zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "message", LevelKey: "level", EncodeLevel: func(l zapcore.Level, e zapcore.PrimitiveArrayEncoder) {
+		e.AppendString("zrlctl: stand-ins: " + l.String())
+	}, EncodeDuration: zapcore.StringDurationEncoder, ConsoleSeparator: ": "})
+	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(to), zapcore.WarnLevel))
+}
