@@ -1,0 +1,292 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/mpemodel"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// loopbackNet returns the first three numbers of addresses that no other test has, most likely.
+func loopbackNet() string {
+	return fmt.Sprintf("127.%d.%d.", 100+rand.IntN(100), rand.IntN(250))
+}
+
+// example compiles an example in C.
+func example(t *testing.T, dir, name string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	if out, err := exec.Command(filepath.Join(dir, "zrlmpicc"), "-O2", "-Wall", "-o", program, filepath.Join("../examples/c", name+".c")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+// cluster writes a file of upstream's tools.
+func cluster(t *testing.T, cpus, fpgas string) string {
+	t.Helper()
+	return writeFile(t, "cluster.json", fmt.Sprintf(`{"nodes": {"cpu": [%s], "fpga": [%s]}, "config": {"com_opt": 0}}`, cpus, fpgas))
+}
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestStandInRanks: a program in C has three stand-ins as ranks, beside one process or two.
+func TestStandInRanks(t *testing.T) {
+	dir := builtLibrary(t)
+	role := filepath.Join(t.TempDir(), "role")
+	if out, err := exec.Command("cc", "-O2", "-Wall", "-o", role, "../examples/c/collectives_role.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, tt := range []struct{ program, kernel, args, want string }{
+		{"jacobi", "jacobi", "512 3", "512 x 512 cells, 3 iterations, %d workers: "},
+		{"collectives", "exec:" + role, "", "five collective calls of %d ranks: ok\n"},
+	} {
+		program := example(t, dir, tt.program)
+		for _, ranks := range []struct{ cpus, fpgas string }{{"0", "1, 2, 3"}, {"0, 3", "1, 2, 4"}} {
+			n := 1 + strings.Count(ranks.cpus+","+ranks.fpgas, ",")
+			if tt.program == "jacobi" {
+				n-- // workers
+			}
+			addr := loopbackNet()
+			args := append([]string{"run", "--cluster", cluster(t, ranks.cpus, ranks.fpgas), "--addresses", addr + "1-" + addr + "9", "--stand-in", tt.kernel, program}, strings.Fields(tt.args)...)
+			out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), args...)
+			// A line of the stand-ins would say what had wedged an FPGA.
+			if err != nil || !strings.Contains(out, fmt.Sprintf(tt.want, n)) || strings.Contains(out, "stand-ins:") {
+				t.Errorf("%s, %v: %v\n%s", tt.program, ranks, err, out)
+			}
+		}
+	}
+}
+
+// TestFPGALimits: what the wire of an FPGA does not carry is an error of a class of the standard, by both ABIs, and
+// nothing of it is sent.
+func TestFPGALimits(t *testing.T) {
+	dir := builtLibrary(t)
+	for _, abi := range []string{"standard", "mpich"} {
+		addr := loopbackNet()
+		out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "--cluster", cluster(t, "0, 1", "2"),
+			"--addresses", addr+"1-"+addr+"9", "--stand-in", "echo", compile(t, dir, abi, "limits.c"))
+		if err != nil || sortedLines(out) != "rank 0 of 3: ok\nrank 1 of 3: ok\n" {
+			t.Errorf("%s: %v\n%s", abi, err, out)
+		}
+	}
+}
+
+// TestFPGARanks: a program in C has three models of the FPGA's message passing engine as ranks, at the addresses of a
+// configuration. The launcher is ours, and MPICH's where it is installed.
+func TestFPGARanks(t *testing.T) {
+	dir := builtLibrary(t)
+	jacobi, collectives := example(t, dir, "jacobi"), example(t, dir, "collectives")
+	hydra, _ := exec.LookPath("mpiexec.hydra")
+	for _, tt := range []struct {
+		name string
+		args []string
+		role func(f *fpga)
+		cpus int
+		want string
+	}{
+		{"jacobi", []string{jacobi, "64", "5"}, func(f *fpga) { jacobiRole(f, 64, 22) }, 1, "64 x 64 cells, 5 iterations, 3 workers: "},
+		{"jacobi", []string{jacobi, "400", "2"}, func(f *fpga) { jacobiRole(f, 400, 100) }, 2, "400 x 400 cells, 2 iterations, 4 workers: "},
+		{"collectives", []string{collectives}, collectivesRole, 1, "five collective calls of 4 ranks: ok\n"},
+		{"collectives", []string{collectives}, collectivesRole, 2, "five collective calls of 5 ranks: ok\n"},
+	} {
+		launchers := [][]string{{filepath.Join(dir, "zrlctl"), "run"}}
+		if hydra != "" {
+			launchers = append(launchers, []string{hydra, "-n", fmt.Sprint(tt.cpus)})
+		}
+		for _, launcher := range launchers {
+			t.Run(fmt.Sprintf("%s-%d-%s", tt.name, tt.cpus, filepath.Base(launcher[0])), func(t *testing.T) {
+				addr, size := loopbackNet(), 3+tt.cpus
+				var text strings.Builder
+				text.WriteString("ranks:\n")
+				for rank := range size {
+					what := "peer: fpga"
+					if rank == 0 || rank > 3 {
+						what = "run: host"
+					}
+					fmt.Fprintf(&text, "  - {rank: %d, address: %s%d, %s}\n", rank, addr, rank+1, what)
+				}
+				var roles sync.WaitGroup
+				for rank := 1; rank <= 3; rank++ {
+					f := newFPGA(t, addr, rank, size)
+					roles.Go(func() {
+						defer f.conn.Close()
+						tt.role(f)
+					})
+				}
+				config := writeFile(t, "job.yaml", text.String())
+				command, env := launcher, []string{"ZRLMPI_CONFIG=" + config}
+				if launcher[len(launcher)-1] == "run" {
+					command, env = append(launcher, "--config", config), nil
+				}
+				command = append(command, tt.args...)
+				out, err := runWithLibrary(t, dir, env, command[0], command[1:]...)
+				if err != nil || !strings.Contains(out, tt.want) {
+					t.Errorf("%v\n%s", err, out)
+				}
+				roles.Wait()
+			})
+		}
+	}
+}
+
+// fpga is a rank that the model of the FPGA's engine plays on a socket.
+type fpga struct {
+	t     *testing.T
+	rank  int
+	addr  string
+	size  int
+	conn  *net.UDPConn
+	model *mpemodel.Model
+	began time.Time
+}
+
+func newFPGA(t *testing.T, addr string, rank, size int) *fpga {
+	t.Helper()
+	f := &fpga{t: t, rank: rank, addr: addr, size: size, began: time.Now()}
+	var peers []int
+	for peer := range size {
+		if peer != rank {
+			peers = append(peers, peer)
+		}
+	}
+	f.model = mpemodel.New(mpemodel.Config{Rank: rank, Peers: peers, SplitTail: true})
+	var err error
+	if f.conn, err = net.ListenUDP("udp", f.at(rank)); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.conn.SetReadBuffer(4 << 20)
+	return f
+}
+
+func (f *fpga) at(rank int) *net.UDPAddr {
+	return &net.UDPAddr{IP: net.ParseIP(fmt.Sprint(f.addr, rank+1)), Port: protocol.Port}
+}
+
+// call waits until the call that has begun has returned, and reports whether it has.
+func (f *fpga) call(err error) bool {
+	if err != nil {
+		f.t.Error(err)
+		return false
+	}
+	b := make([]byte, 2048)
+	for {
+		for _, p := range f.model.Out() {
+			_, _ = f.conn.WriteToUDP(p.Bytes, f.at(p.To)) // what does not go is lost
+		}
+		if !f.model.Busy() {
+			return true
+		}
+		if time.Since(f.began) > jobTime {
+			f.t.Errorf("rank %d is in state %s", f.rank, f.model.State())
+			return false
+		}
+		next, ok := f.model.Next()
+		if !ok {
+			next = time.Since(f.began) + time.Second // to find out that the job has failed
+		}
+		_ = f.conn.SetReadDeadline(f.began.Add(next))
+		switch n, from, err := f.conn.ReadFromUDP(b); {
+		case err == nil:
+			f.model.Datagram(time.Since(f.began), int(from.IP.To4()[3])-1, b[:n])
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			f.model.Tick(time.Since(f.began))
+		default:
+			f.t.Error(err)
+			return false
+		}
+	}
+}
+
+func (f *fpga) send(words []uint32, datatype protocol.Datatype) bool {
+	return f.call(f.model.Send(time.Since(f.began), 0, words, datatype))
+}
+
+// recv receives that many words from rank 0.
+func (f *fpga) recv(n int) []uint32 {
+	if !f.call(f.model.Recv(time.Since(f.began), 0, uint32(n), protocol.Int)) {
+		return nil
+	}
+	words, overrun, _ := f.model.Result()
+	if overrun {
+		f.t.Errorf("the buffer of rank %d was overrun", f.rank)
+		return nil
+	}
+	return words
+}
+
+// jacobiRole is the worker of examples/c/jacobi.c.
+func jacobiRole(f *fpga, width, lines int) {
+	iterations := f.recv(1)
+	if iterations == nil {
+		return
+	}
+	for range iterations[0] {
+		from := make([][]uint32, lines+2)
+		for y := range from {
+			if from[y] = f.recv(width); from[y] == nil {
+				return
+			}
+		}
+		for y := range from {
+			to := append([]uint32(nil), from[y]...)
+			for x := 1; x < width-1 && y > 0 && y <= lines; x++ {
+				to[x] = uint32(int32(from[y][x-1]+from[y][x+1]+from[y-1][x]+from[y+1][x]) >> 2)
+			}
+			if !f.send(to, protocol.Int) {
+				return
+			}
+		}
+	}
+}
+
+// collectivesRole is that of examples/c/collectives_role.c.
+func collectivesRole(f *fpga) {
+	const words, share = 1000, 100
+	common, own := f.recv(words), f.recv(share)
+	if common == nil || own == nil {
+		return
+	}
+	part := make([]uint32, words)
+	for i := range own {
+		own[i] += common[i]
+	}
+	for i := range part {
+		part[i] = math.Float32bits(float32(f.rank+1) * float32(common[i]))
+		common[i] *= uint32(f.rank + 1)
+	}
+	if f.send(own, protocol.Int) && f.send(part, protocol.Float) && f.send(common, protocol.Int) {
+		f.recv(words)
+	}
+}
+
+// TestLibraryKilled: a rank that is killed ends the job, and is named.
+func TestLibraryKilled(t *testing.T) {
+	dir := builtLibrary(t)
+	program := compile(t, dir, "standard", "killed.c")
+	began := time.Now()
+	out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "4", program)
+	t.Logf("the job took %v", time.Since(began))
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 137 || !strings.HasSuffix(out, "was ended by a signal: killed; 3 other ranks were ended\n") || !strings.Contains(out, "zrlctl: rank 1 (") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
