@@ -44,6 +44,8 @@ type Options struct {
 	Reload <-chan os.Signal
 	// Level is the level of Log, if a reload may change it.
 	Level *zap.AtomicLevel
+	// Job is the name of the job to which the ranks belong; empty: there is none.
+	Job string
 }
 
 // Daemon is a planned daemon.
@@ -148,6 +150,11 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		return errors.Join(err, d.release(open))
 	}
 	d.started = time.Now()
+	if d.opts.Job != "" {
+		for _, r := range d.ranks {
+			defer r.Serve(d.opts.Job).Close()
+		}
+	}
 	http, err := d.startWeb(ctx)
 	if err != nil {
 		return errors.Join(err, d.release(open))

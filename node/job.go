@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -25,6 +26,8 @@ const EnvAddress = "ZRLMPI_ADDRESS"
 
 // Exchange is what a launcher offers to the processes of a job: by it they find each other.
 type Exchange interface {
+	// Name is the launcher's name of the job.
+	Name() string
 	Rank() int
 	Size() int
 	// Put gives a key a value, which all processes can Get after the next Barrier.
@@ -116,7 +119,7 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 	if err := sameRanks(ctx, x, path, rank); err != nil {
 		return nil, errors.Join(err, d.Close(context.WithoutCancel(ctx)))
 	}
-	return &joined{d, x, nil}, nil
+	return newJoined(d, x, nil), nil
 }
 
 // extendedAmong returns the ranks of a configuration, of which those of the job have the extended profile for the
@@ -229,7 +232,7 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 	if err != nil {
 		return nil, err
 	}
-	return &joined{d, x, socket}, nil
+	return newJoined(d, x, socket), nil
 }
 
 // checkPlaces wants ranks on different hosts to reach each other at their addresses.
@@ -251,6 +254,16 @@ type joined struct {
 	exchange Exchange
 	// socket keeps a port that was chosen; nil if the configuration has one.
 	socket *net.UDPConn
+	// reports answer the tools.
+	reports io.Closer
+}
+
+func newJoined(d mpe.Device, x Exchange, socket *net.UDPConn) *joined {
+	j := &joined{Device: d, exchange: x, socket: socket}
+	if d, ok := d.(device); ok {
+		j.reports = d.rank.Serve(x.Name())
+	}
+	return j
 }
 
 // Engine is the engine that carries out all calls but Close.
@@ -261,6 +274,9 @@ func (j *joined) Engine() *mpe.Engine {
 
 // Close ends the rank's part in the job.
 func (j *joined) Close(ctx context.Context) error {
+	if j.reports != nil {
+		j.reports.Close()
+	}
 	err := j.Device.Close(ctx)
 	if j.socket != nil {
 		j.socket.Close() // again, where it was the engine's

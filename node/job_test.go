@@ -37,6 +37,8 @@ type exchange struct {
 	rank int
 }
 
+func (x exchange) Name() string { return fmt.Sprintf("test_%d_%p", os.Getpid(), x.job) }
+
 func (x exchange) Rank() int { return x.rank }
 
 func (x exchange) Size() int { return x.size }

@@ -10,13 +10,14 @@ import (
 )
 
 func (a *app) ranksCommand() *cobra.Command {
+	var t *target
 	cmd := &cobra.Command{
 		Use: "ranks", Short: "List the ranks of the cluster", Args: cobra.NoArgs,
 		Long: `List the ranks of the cluster. SENT and RECEIVED count the messages that the rank has
 sent to and received from ranks of this daemon, FAILED the messages with it that ended
 with an error.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			s, err := a.status(cmd.Context(), 0)
+			s, err := t.open(cmd)(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -33,6 +34,7 @@ with an error.`,
 			return w.Flush()
 		}),
 	}
+	t = a.targetFlags(cmd)
 	return cmd
 }
 

@@ -89,7 +89,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	signal.Notify(signals, launch.Signals...)
 	defer signal.Stop(signals)
 	j := launch.Job{
-		Label: f.label, Bind: f.bind == "core", Signals: signals,
+		Name: fmt.Sprintf("zrlctl_%d", os.Getpid()), Label: f.label, Bind: f.bind == "core", Signals: signals,
 		Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: stderr, Progress: say,
 	}
 	cluster, err := f.cluster.load()

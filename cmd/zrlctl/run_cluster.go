@@ -135,7 +135,7 @@ func (c *jobCluster) start(ctx context.Context, j *launch.Job, stderr io.Writer,
 		return nil, err
 	}
 	j.Env = []string{mpi.EnvConfig + "=" + file, mpi.EnvSocket + "=", mpi.EnvRank + "="}
-	stop, err := c.standIns(ctx, stderr, func() { signals <- syscall.SIGTERM })
+	stop, err := c.standIns(ctx, j.Name, stderr, func() { signals <- syscall.SIGTERM })
 	if err != nil {
 		remove()
 		return nil, err
@@ -169,7 +169,7 @@ func (c *jobCluster) path() (path string, remove func(), err error) {
 
 // standIns runs the stand-ins in this process, and returns when they are ready. failed is called if they end before
 // stop is called, which returns why.
-func (c *jobCluster) standIns(ctx context.Context, stderr io.Writer, failed func()) (stop func() error, err error) {
+func (c *jobCluster) standIns(ctx context.Context, job string, stderr io.Writer, failed func()) (stop func() error, err error) {
 	cfg := *c.cfg
 	cfg.Ranks = slices.Clone(cfg.Ranks)
 	local := false
@@ -187,7 +187,7 @@ func (c *jobCluster) standIns(ctx context.Context, stderr io.Writer, failed func
 	cfg.Control.Socket, cfg.Attach.Socket, cfg.StopTimeout = "", &none, 0
 	cfg.ListenHTTP("")
 	ready := make(chan struct{})
-	d, err := daemon.New(&cfg, daemon.Options{Log: standInLog(stderr), Ready: closing{ready}})
+	d, err := daemon.New(&cfg, daemon.Options{Log: standInLog(stderr), Ready: closing{ready}, Job: job})
 	if err != nil {
 		return nil, err
 	}

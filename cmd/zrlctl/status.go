@@ -17,6 +17,7 @@ import (
 
 func (a *app) statusCommand() *cobra.Command {
 	var wait time.Duration
+	var t *target
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show which ranks wait, problems, and the local ranks", Args: cobra.NoArgs,
 		Long: `Show which rank waits for what from which rank and for how long, the longest wait
@@ -31,7 +32,7 @@ COPY is the number of those peers whose long messages are copied once, from the 
 memory to the receiver's; it needs the permission to read that memory (ptrace).
 OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the processor.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			s, err := a.status(cmd.Context(), wait)
+			s, err := a.status(cmd.Context(), wait, t.open(cmd))
 			if err != nil {
 				return err
 			}
@@ -42,17 +43,18 @@ OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the process
 			return err
 		}),
 	}
+	t = a.targetFlags(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait up to this long for the daemon to be ready")
 	return cmd
 }
 
-// status returns the daemon's status. It waits up to the given time for the daemon.
-func (a *app) status(ctx context.Context, wait time.Duration) (control.Status, error) {
+// status returns what query does. With a time it waits that long for the daemon.
+func (a *app) status(ctx context.Context, wait time.Duration, query func(context.Context) (control.Status, error)) (control.Status, error) {
+	if wait <= 0 {
+		return query(ctx)
+	}
 	client := a.client()
 	defer client.Close()
-	if wait <= 0 {
-		return client.Status(ctx)
-	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	return client.WaitReady(ctx)
@@ -77,9 +79,15 @@ func statusText(s *control.Status) string {
 			fmt.Fprintln(&b, l)
 		}
 	}
-	fmt.Fprintf(&b, "\nzrlmpid %s, process %d, uptime %s, configuration %s, %s (local: %s, %s)\n",
-		s.Version, s.PID, digest.Duration(s.Uptime), s.Config,
-		digest.Plural(len(s.Cluster), "rank"), digest.Plural(d.Hosts, "host"), digest.Plural(d.StandIns, "stand-in"))
+	if len(s.Silent) > 0 {
+		fmt.Fprintf(&b, "processes of these ranks do not answer: %s\n", strings.Trim(fmt.Sprint(s.Silent), "[]"))
+	}
+	where := fmt.Sprintf("%s (local: %s, %s)", digest.Plural(len(s.Cluster), "rank"), digest.Plural(d.Hosts, "host"), digest.Plural(d.StandIns, "stand-in"))
+	if s.Job != "" {
+		fmt.Fprintf(&b, "\njob %s, uptime %s, %s\n", s.Job, digest.Duration(s.Uptime), where)
+	} else {
+		fmt.Fprintf(&b, "\nzrlmpid %s, process %d, uptime %s, configuration %s, %s\n", s.Version, s.PID, digest.Duration(s.Uptime), s.Config, where)
+	}
 	if s.HTTP != "" {
 		fmt.Fprintf(&b, "status page at %s, metrics at %smetrics\n", s.HTTP, s.HTTP)
 	}

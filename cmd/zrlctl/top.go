@@ -22,6 +22,7 @@ const answerTime = 5 * time.Second
 
 func (a *app) topCommand() *cobra.Command {
 	t := &top{}
+	var of *target
 	cmd := &cobra.Command{
 		Use: "top", Short: "Show waiting ranks, problems, ranks and peers, live", Args: cobra.NoArgs,
 		Long: `Show the state of the daemon, live: which rank waits for what from which rank, the
@@ -41,15 +42,14 @@ Without a terminal, print one snapshot after another, and with --json one object
 			if t.count < 0 {
 				return usagef("--count %d: must be at least 0 (0 = unlimited)", t.count)
 			}
-			client := a.client()
-			defer client.Close()
-			t.query, t.out = client.Status, cmd.OutOrStdout()
+			t.query, t.out = of.open(cmd), cmd.OutOrStdout()
 			if tty := newTTY(cmd.InOrStdin(), t.out); tty != nil && !a.json {
 				return t.watch(cmd.Context(), tty)
 			}
 			return t.print(cmd.Context(), a.json)
 		}),
 	}
+	of = a.targetFlags(cmd)
 	cmd.Flags().DurationVar(&t.interval, "interval", time.Second, "time between two refreshes, at least 100ms")
 	cmd.Flags().IntVar(&t.count, "count", 0, "number of refreshes (0 = unlimited)")
 	return cmd

@@ -18,8 +18,11 @@ type topPage struct {
 // head returns the lines that do not scroll: the daemon, its rates, and the verdict.
 func (p *topPage) head() []text {
 	s, d := p.status, p.digest
-	daemon := fmt.Sprintf("zrlmpid %s, process %d, uptime %s, %s (local: %d)",
-		s.Version, s.PID, digest.Duration(s.Uptime), digest.Plural(len(s.Cluster), "rank"), len(s.Ranks))
+	daemon := fmt.Sprintf("zrlmpid %s, process %d", s.Version, s.PID)
+	if s.Job != "" {
+		daemon = "job " + s.Job
+	}
+	daemon += fmt.Sprintf(", uptime %s, %s (local: %d)", digest.Duration(s.Uptime), digest.Plural(len(s.Cluster), "rank"), len(s.Ranks))
 	sums := fmt.Sprintf("%s messages/s, %s/s, %s retransmissions/s, %s drops/s; ", rate(&d.Total, d.Total.Messages), bytesRate(&d.Total),
 		rate(&d.Total, d.Total.Retransmissions), rate(&d.Total, d.Total.Drops))
 	sums += fmt.Sprintf("%d posted, %d unexpected", d.Posted, d.Unexpected)

@@ -19,6 +19,10 @@ type Status struct {
 	// LostLogLines counts log lines that were discarded because the log was full, or
 	// could not be written.
 	LostLogLines uint64 `json:"lost_log_lines"`
+	// Job is the name of a job; empty for a daemon. Then Version is that of the caller, and Silent are the ranks whose
+	// processes are on this host and do not answer.
+	Job    string `json:"job,omitempty"`
+	Silent []int  `json:"silent,omitempty"`
 	// HTTP is the URL of metrics, health and status page; empty if HTTP is disabled.
 	HTTP string `json:"http,omitempty"`
 	// Cluster lists all ranks in rank order.

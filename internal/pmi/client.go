@@ -71,6 +71,9 @@ func (c *Client) Rank() int { return c.rank }
 // Size is how many processes the job has.
 func (c *Client) Size() int { return c.size }
 
+// Name identifies the job: the name of its space of keys.
+func (c *Client) Name() string { return c.keys }
+
 // Put gives a key a value. Others can get it after the next barrier.
 func (c *Client) Put(ctx context.Context, key, value string) error {
 	if !plain(key, maxKey) || !plain(value, maxValue) {

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+)
+
+// jobHelp is what the help of commands that show a daemon or a job says of jobs.
+const jobHelp = `
+
+With --job, or if there is one job of this user on this host and no daemon, the state is that of the
+job: zrlctl run, MPICH's mpiexec and srun start jobs. Its local ranks are those on this host.`
+
+// target is what a command shows: a daemon, or a job.
+type target struct {
+	app *app
+	job string
+	// named: the user has named the daemon's socket.
+	named bool
+}
+
+// targetFlags adds the flag that names a job to a command, and returns its target.
+func (a *app) targetFlags(cmd *cobra.Command) *target {
+	t := &target{app: a}
+	cmd.Flags().StringVar(&t.job, "job", "", "show this job in place of a daemon")
+	cmd.Long += jobHelp
+	return t
+}
+
+// open returns a function that queries the target, after what the command line says.
+func (t *target) open(cmd *cobra.Command) func(context.Context) (control.Status, error) {
+	t.named = cmd.Flags().Changed("socket") || os.Getenv(config.EnvControlSocket) != ""
+	return t.status
+}
+
+// status queries the target.
+func (t *target) status(ctx context.Context) (control.Status, error) {
+	if t.job != "" {
+		return jobStatus(ctx, t.job)
+	}
+	client := t.app.client()
+	defer client.Close()
+	s, err := client.Status(ctx)
+	if _, none := errors.AsType[*control.UnreachableError](err); !none || t.named {
+		return s, err
+	}
+	list, listErr := control.Jobs(ctx, "")
+	switch {
+	case listErr != nil:
+		return s, errors.Join(err, listErr)
+	case len(list) == 0:
+		return s, fmt.Errorf("%w; nor does a job of yours run on this host", err)
+	case len(list) > 1:
+		return s, control.Errorf(control.Usage, "there is no daemon, but several jobs: name one of them with --job: %s", jobsText(list))
+	}
+	return list[0].Status(), nil
+}
+
+// jobStatus returns the state of a job.
+func jobStatus(ctx context.Context, name string) (s control.Status, err error) {
+	list, err := control.Jobs(ctx, name)
+	if err != nil {
+		return s, err
+	}
+	if len(list) == 1 {
+		return list[0].Status(), nil
+	}
+	if list, err = control.Jobs(ctx, ""); err != nil {
+		return s, err
+	}
+	if len(list) == 0 {
+		return s, control.Errorf(control.Usage, "there is no job %q: no job of yours runs on this host", name)
+	}
+	return s, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, jobsText(list))
+}
+
+// jobsText lists jobs in a sentence.
+func jobsText(list []*control.Job) string {
+	words := make([]string, len(list))
+	for i, j := range list {
+		words[i] = fmt.Sprintf("%s (%s here)", j.Name, digest.Plural(len(j.Reports)+len(j.Silent), "rank"))
+	}
+	return strings.Join(words, ", ")
+}

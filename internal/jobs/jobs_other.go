@@ -1,0 +1,18 @@
+//go:build !linux
+
+package jobs
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+// Serve has nothing to answer on.
+func Serve(string, int, func() []byte) (io.Closer, error) { return nil, errors.ErrUnsupported }
+
+// Find finds nothing.
+func Find() ([]Socket, error) { return nil, nil }
+
+// Ask cannot ask.
+func (Socket) Ask(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }
