@@ -100,7 +100,7 @@ func newRoot() (*cobra.Command, *app) {
 	root.PersistentFlags().StringVar(&a.socket, "socket", socket, "control socket of the daemon (or set "+config.EnvControlSocket+")")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON, including errors; ping outputs an object a line")
 	root.AddCommand(a.statusCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
-		a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(), a.versionCommand())
+		a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(), a.metricsCommand(), a.versionCommand())
 	return root, a
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -8,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/launch"
 )
 
@@ -116,13 +119,45 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		if err != nil {
 			return err
 		}
+		watched := make(chan struct{})
+		go watchJob(cmd.Context(), j.Name, watched, say)
 		err = j.Run()
+		close(watched)
 		if failed := end(); failed != nil {
 			return failed
 		}
 		return asJobError(err)
 	}
 	return asJobError(j.Run())
+}
+
+// answerAfter is how long a rank has not to answer before this is said.
+const answerAfter = 5 * time.Second
+
+// watchJob says which ranks do not answer, each once, until a job has ended.
+func watchJob(ctx context.Context, name string, ended <-chan struct{}, say func(string)) {
+	tick := time.NewTicker(answerAfter / 2)
+	defer tick.Stop()
+	said := map[int]bool{}
+	for {
+		select {
+		case <-tick.C:
+		case <-ended:
+			return
+		}
+		found, err := control.Jobs(ctx, name)
+		if err != nil {
+			return
+		}
+		for _, j := range found {
+			for _, u := range j.Unanswered(answerAfter) {
+				if !said[u.Peer] {
+					say(u.String())
+				}
+				said[u.Peer] = true
+			}
+		}
+	}
 }
 
 // lockedWriter is a writer for several goroutines.

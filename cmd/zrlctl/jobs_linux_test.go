@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
+)
+
+// TestJobs: a job is shown in place of a daemon.
+func TestJobs(t *testing.T) {
+	name := fmt.Sprintf("zrlctl_test_%d", os.Getpid())
+	cluster := []node.ReportedPeer{{Address: "10.0.0.1:2718", Kind: "software"}, {Address: "10.0.0.2:2718", Kind: "fpga", Profile: "cloudfpga", Transport: "udp"}}
+	text, err := json.Marshal(&node.Report{
+		PID: 4711, Started: time.Now(), Role: "host", Address: cluster[0].Address, Transports: []string{"udp"}, Cluster: cluster,
+		Engine: mpe.Snapshot{Peers: []mpe.PeerSnapshot{{Rank: 1, Sent: 5}}}, Peers: []mpe.PeerCounters{{Rank: 1, Sent: 5}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank, answer := range [][]byte{text, nil} {
+		c, err := jobs.Serve(name, rank, func() []byte { return answer })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	none := filepath.Join(t.TempDir(), "none.sock")
+	for _, tt := range []struct {
+		args   []string
+		code   int
+		want   []string
+		stderr string
+	}{
+		{args: []string{"status", "--job", name}, want: []string{"job " + name + ", uptime ", "2 ranks (local: 1 host, 0 stand-ins)", "process 4711 has used rank 0", "processes of these ranks do not answer: 1\n"}},
+		{args: []string{"status", "--json", "--job", name}, want: []string{`"job": "` + name + `"`}},
+		{args: []string{"top", "--count", "1", "--job", name}, want: []string{"job " + name + ", uptime "}},
+		{args: []string{"ranks", "--job", name}, want: []string{"host    software  10.0.0.1:2718  -          -          5", "remote  fpga      10.0.0.2:2718  cloudfpga  udp "}},
+		{args: []string{"metrics"}, want: []string{`zrlmpi_messages_total{direction="send",mpi_job="` + name + `",peer="1",rank="0"} 5`}},
+		{args: []string{"status", "--job", "no-such-job"}, code: exitUsage, stderr: `there is no job "no-such-job" on this host: there are `},
+		{args: []string{"status", "--socket", none}, code: exitUnreachable, stderr: "no zrlmpid answers on " + none},
+		{args: []string{"metrics", "--http", "256.0.0.1:1"}, code: exitFailure, stderr: "256.0.0.1"},
+	} {
+		code, stdout, stderr := zrlctl(t, "", tt.args...)
+		if code != tt.code || !strings.Contains(stderr, tt.stderr) {
+			t.Errorf("%q: exit code %d, %s", tt.args, code, stderr)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("%q: there is no %q in\n%s", tt.args, want, stdout)
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/web"
+	"github.com/zrlmpi/zrlmpid/metrics"
+)
+
+func (a *app) metricsCommand() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use: "metrics", Short: "Print or serve the metrics of this user's jobs", Args: cobra.NoArgs,
+		Long: `Print the metrics of the ranks of this user's jobs on this host, and for root those of all users,
+in the text format of Prometheus. With --http, serve them at /metrics until interrupted: then
+each scrape finds the jobs that there are. They are those of a daemon's ranks, without
+histograms, and with the label mpi_job. A daemon serves its own metrics itself.`,
+		Example: "  zrlctl metrics --http 127.0.0.1:9628",
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			if listen != "" {
+				return serveMetrics(cmd.Context(), listen, cmd.ErrOrStderr())
+			}
+			return printMetrics(cmd.Context(), cmd.OutOrStdout())
+		}),
+	}
+	cmd.Flags().StringVar(&listen, "http", "", "serve the metrics at this address, as in 127.0.0.1:9628, in place of printing them")
+	return cmd
+}
+
+func printMetrics(ctx context.Context, out io.Writer) error {
+	list, err := jobMetrics(ctx)
+	if err != nil {
+		return err
+	}
+	families, err := metrics.NewJobRegistry(func() []metrics.Job { return list }).Gather()
+	if err != nil {
+		return err
+	}
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(out, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serveMetrics serves metrics until ctx is done.
+func serveMetrics(ctx context.Context, listen string, stderr io.Writer) error {
+	s, err := web.Listen(web.Options{Listen: listen, Ready: func() error { return nil }, Log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if err != nil {
+		return err
+	}
+	errs := log.New(stderr, "zrlctl: ", 0)
+	registry := metrics.NewJobRegistry(func() []metrics.Job {
+		list, err := jobMetrics(ctx)
+		if err != nil {
+			errs.Print(err)
+		}
+		return list
+	})
+	s.Handle("GET /metrics", metrics.Handler(registry, errs))
+	fmt.Fprintf(stderr, "zrlctl: metrics at %smetrics\n", s.URL())
+	return s.Serve(ctx)
+}
+
+// jobMetrics returns the jobs of this host as they are now.
+func jobMetrics(ctx context.Context) ([]metrics.Job, error) {
+	found, err := control.Jobs(ctx, "")
+	list := make([]metrics.Job, len(found))
+	for i, j := range found {
+		list[i].Name = j.Name
+		for _, r := range j.Reports {
+			state := metrics.State{Rank: r.Rank, Kernel: r.Kernel, KernelUp: r.Kernel != ""}
+			if r.Kernel == "" {
+				state.Attached = 1 // the process
+			}
+			if o := r.Offload; o != nil {
+				state.Socket = &metrics.Socket{
+					Batches: o.Batches, Segmentation: o.Segmentation, Coalescing: o.Coalescing, Buffer: r.Buffer, Drops: r.Drops, DropsKnown: r.DropsKnown,
+				}
+			}
+			list[i].Ranks = append(list[i].Ranks, metrics.JobRank{Started: r.Started, State: state, Size: len(r.Cluster), Own: r.Own, Peers: r.Peers})
+		}
+	}
+	return list, err
+}

@@ -1,0 +1,182 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// launcher is one in memory, of a job of two.
+type launcher struct {
+	name    string
+	mu      sync.Mutex
+	values  map[string]string
+	barrier sync.WaitGroup
+}
+
+type process struct {
+	*launcher
+	rank int
+}
+
+func (p process) Name() string { return p.name }
+
+func (p process) Rank() int { return p.rank }
+
+func (p process) Size() int { return 2 }
+
+func (p process) Put(_ context.Context, key, value string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.values[key] = value
+	return nil
+}
+
+func (p process) Get(_ context.Context, key string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.values[key], nil
+}
+
+func (p process) Barrier(context.Context) error {
+	p.barrier.Done()
+	p.barrier.Wait()
+	return nil
+}
+
+func (process) Finalize(context.Context) error { return nil }
+
+// TestJobs: the ranks of a job are found while they run, and what they answer is their state.
+func TestJobs(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	config := filepath.Join(t.TempDir(), "job.yaml")
+	text := fmt.Sprintf(`
+ranks:
+  - {rank: 0, address: "127.9.%[1]d.1:%[2]d", run: host}
+  - {rank: 1, address: "127.9.%[1]d.2:%[2]d", peer: fpga}
+  - {rank: 2, address: "127.9.%[1]d.3:%[2]d", run: host}
+`, os.Getpid()%250, 20000+os.Getpid()%10000)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := &launcher{name: fmt.Sprintf("test_%d", os.Getpid()), values: map[string]string{}}
+	l.barrier.Add(2)
+	devices, errs := make([]mpe.Device, 2), make([]error, 2)
+	var joined sync.WaitGroup
+	for i := range devices {
+		joined.Go(func() { devices[i], errs[i] = node.Join(ctx, process{l, i}, config) })
+	}
+	joined.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	word := []byte{1, 2, 3, 4}
+	out, err := devices[0].Start(mpe.Operation{Kind: mpe.OpSend, Peer: 2, Buf: word})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := devices[1].Start(mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err1 := out.Wait(ctx)
+	_, err2 := in.Wait(ctx)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	waits, err := devices[1].Start(mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: word})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	list, err := Jobs(ctx, l.name)
+	if err != nil || len(list) != 1 || len(list[0].Reports) != 2 || len(list[0].Silent) != 0 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for i := range list[0].Reports {
+		r := &list[0].Reports[i]
+		var own mpe.RankCounters
+		var peers []mpe.PeerCounters
+		e := devices[i].(interface{ Engine() *mpe.Engine }).Engine()
+		e.Counters(func(c *mpe.RankCounters) { own = *c }, func(c *mpe.PeerCounters) { peers = append(peers, *c) })
+		for p := range peers { // acknowledgements are late, and what waits waits longer now
+			for _, c := range []*mpe.PeerCounters{&peers[p], &r.Peers[p]} {
+				c.PacketsIn, c.PacketsOut, c.BytesIn, c.BytesOut = [mpe.NumTypes]uint64{}, [mpe.NumTypes]uint64{}, [mpe.NumTypes]uint64{}, [mpe.NumTypes]uint64{}
+				c.InFlight, c.InFlightPackets, c.RoundTrip, c.OldestSend, c.OldestRecv.Elapsed = 0, 0, 0, mpe.OldestWait{}, 0
+			}
+		}
+		if !reflect.DeepEqual(r.Own, own) || !reflect.DeepEqual(r.Peers, peers) || r.PID != os.Getpid() {
+			t.Errorf("rank %d answers\n%+v\n%+v\nand has\n%+v\n%+v", r.Rank, r.Own, r.Peers, own, peers)
+		}
+	}
+	s := list[0].Status()
+	if s.Job != l.name || len(s.Cluster) != 3 || len(s.Ranks) != 2 || s.Uptime <= 0 {
+		t.Errorf("%+v", s)
+	}
+	if m := s.Cluster[1]; m.Kind != "fpga" || m.Role != "" || m.Profile != "cloudfpga" || m.Transport != "udp" {
+		t.Errorf("%+v", m)
+	}
+	if r := s.Ranks[1]; r.Rank != 2 || r.Role != RoleHost || len(r.Engine.Peers) != 2 || len(r.Attached) != 1 || r.Attached[0].Operations != 1 || r.Engine.Peers[0].Received != 1 {
+		t.Errorf("%+v", r)
+	}
+
+	// What answers nothing, or as another rank, is named.
+	other, err := jobs.Serve(l.name, 7, func() []byte { return []byte(`{"rank": 8}`) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := Jobs(ctx, l.name); err != nil || len(list) != 1 || len(list[0].Reports) != 2 || !reflect.DeepEqual(list[0].Status().Silent, []int{7}) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	other.Close()
+
+	waits.Cancel()
+	for _, d := range devices {
+		if err := d.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if list, err := Jobs(ctx, l.name); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// TestUnanswered: a rank from which nothing has come is named once, with the one that has waited longest.
+func TestUnanswered(t *testing.T) {
+	waits := func(peer int, seconds time.Duration) mpe.PeerCounters {
+		return mpe.PeerCounters{Rank: peer, OldestSend: mpe.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: seconds * time.Second}}
+	}
+	heard, wrong := waits(1, 90), waits(1, 90)
+	heard.PacketsIn[protocol.Ack] = 1
+	wrong.Drops[mpe.DropReserved] = 1
+	cluster := []node.ReportedPeer{{Address: "10.0.0.1:2718", Kind: "software"}, {Address: "10.0.0.2:2718", Kind: "fpga"}, {Address: "10.0.0.3:2718", Kind: "fpga"}, {}}
+	for _, tt := range []struct {
+		reports []node.Report
+		want    string
+	}{
+		{nil, "[]"},
+		{[]node.Report{{Peers: []mpe.PeerCounters{waits(1, 4), {Rank: 2}}}}, "[]"},
+		{[]node.Report{{Peers: []mpe.PeerCounters{heard}}, {Rank: 3, Peers: []mpe.PeerCounters{wrong}}}, "[]"},
+		{[]node.Report{{Peers: []mpe.PeerCounters{waits(2, 5), waits(1, 6)}}, {Rank: 3, Peers: []mpe.PeerCounters{waits(1, 7)}}},
+			"[rank 1 (fpga at 10.0.0.2:2718) has not answered: rank 3 has waited 7s to send to it rank 2 (fpga at 10.0.0.3:2718) has not answered: rank 0 has waited 5s to send to it]"},
+	} {
+		for i := range tt.reports {
+			tt.reports[i].Cluster = cluster
+		}
+		if got := fmt.Sprint((&Job{Reports: tt.reports}).Unanswered(5 * time.Second)); got != tt.want {
+			t.Errorf("%s, want %s", got, tt.want)
+		}
+	}
+}

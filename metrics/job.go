@@ -1,0 +1,77 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Job is a job whose ranks have answered.
+type Job struct {
+	Name  string
+	Ranks []JobRank
+}
+
+// JobRank is a rank of a job, which counts since Started. Its process has no histograms.
+type JobRank struct {
+	Started time.Time
+	State   State
+	// Size is the number of ranks of the cluster.
+	Size  int
+	Own   mpe.RankCounters
+	Peers []mpe.PeerCounters
+}
+
+// Counters implements Engine.
+func (r *JobRank) Counters(rank func(*mpe.RankCounters), peer func(*mpe.PeerCounters)) {
+	rank(&r.Own)
+	for i := range r.Peers {
+		peer(&r.Peers[i])
+	}
+}
+
+// PeerCounters implements Engine.
+func (r *JobRank) PeerCounters(rank int, visit func(*mpe.PeerCounters)) {
+	for i := range r.Peers {
+		if r.Peers[i].Rank == rank {
+			visit(&r.Peers[i])
+		}
+	}
+}
+
+// Collect implements prometheus.Collector for the ranks of a job.
+func (j *Job) Collect(out chan<- prometheus.Metric) {
+	for i := range j.Ranks {
+		r := &j.Ranks[i]
+		recorder := NewRecorder(r.State.Rank, make([]Peer, r.Size), r.Size)
+		sampleRank(&Rank{Engine: r, Recorder: recorder, State: func() State { return r.State }}, r.Started).collect(out)
+	}
+}
+
+// Describe implements prometheus.Collector: which ranks there will be is not known.
+func (*Job) Describe(chan<- *prometheus.Desc) {}
+
+// jobLabel is the label of a job's name.
+const jobLabel = "mpi_job"
+
+// jobs collects what the jobs of a host are at a scrape.
+type jobs struct{ list func() []Job }
+
+func (jobs) Describe(chan<- *prometheus.Desc) {}
+
+func (c jobs) Collect(out chan<- prometheus.Metric) {
+	list := c.list()
+	for i := range list {
+		prometheus.WrapCollectorWith(prometheus.Labels{jobLabel: list[i].Name}, &list[i]).Collect(out)
+	}
+}
+
+// NewJobRegistry returns a registry of the jobs that list returns at each scrape. Their series are those of a daemon's
+// ranks, without histograms and with the label mpi_job.
+func NewJobRegistry(list func() []Job) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(jobs{list}) // one collector without descriptions cannot collide
+	return r
+}

@@ -1,0 +1,53 @@
+package metrics
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// TestJobs: each scrape has the ranks of the jobs that there are then.
+func TestJobs(t *testing.T) {
+	var list []Job
+	registry := NewJobRegistry(func() []Job { return list })
+	text := func() string {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		for _, f := range families {
+			if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return b.String()
+	}
+	if got := text(); got != "" {
+		t.Errorf("without jobs: %s", got)
+	}
+	peer := mpe.PeerCounters{Rank: 1, Sent: 7, SentBytes: 28}
+	ranks := []JobRank{
+		{Started: time.Now(), State: State{Rank: 0, Attached: 1}, Size: 2, Peers: []mpe.PeerCounters{peer}},
+		{Started: time.Now(), State: State{Rank: 1, Kernel: "echo", KernelUp: true}, Size: 2},
+	}
+	list = []Job{{"a", ranks}, {"b", ranks}}
+	got := text()
+	for _, want := range []string{
+		`zrlmpi_messages_total{direction="send",mpi_job="a",peer="1",rank="0"} 7`, `zrlmpi_message_bytes_total{direction="send",mpi_job="b",peer="1",rank="0"} 28`,
+		`zrlmpi_kernel_up{kernel="echo",mpi_job="a",rank="1"} 1`, `zrlmpi_attached_programs{mpi_job="b",rank="0"} 1`,
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("there is no %s in\n%s", want, got)
+		}
+	}
+	list = list[:1]
+	if got := text(); strings.Contains(got, `"b"`) {
+		t.Errorf("a job that has ended: %s", got)
+	}
+}
