@@ -22,6 +22,7 @@ type runFlags struct {
 	program programFlags
 	label   bool
 	bind    string
+	trace   string
 	cluster clusterFlags
 }
 
@@ -62,6 +63,10 @@ run a kernel play the FPGAs on this host: then the ranks of --cluster are at 127
 127.0.0.2 and so on if --addresses says nothing else. The addresses of all CPU ranks have to be
 those of this host, with free ports, which is checked before anything is started.
 
+--trace records the packets of the job, for zrlctl analyze and decode. It needs the permission to
+open packet sockets (CAP_NET_RAW). What would go through shared memory goes over UDP then, between
+127.0.0.1, 127.0.0.2 and so on in a job of processes alone.
+
 For several hosts use MPICH's mpiexec (mpiexec.hydra) or srun --mpi=pmi2, which start the same
 programs. Each host's ranks are at the address from which packets to other networks are sent;
 ZRLMPI_ADDRESS gives another one, or the network that it is in. ZRLMPI_CONFIG names a
@@ -79,6 +84,7 @@ configuration with FPGAs.`,
 	fl.BoolVarP(&f.label, "label", "l", false, "begin each line of output with the number of its rank")
 	fl.StringVar(&f.bind, "bind-to", "none", "bind ranks to processors in turn: core or none")
 	f.cluster.add(fl)
+	fl.StringVar(&f.trace, "trace", "", "record the packets of the job in this pcapng file")
 	return cmd
 }
 
@@ -99,36 +105,40 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	if cluster != nil {
-		j.Places = cluster.places()
-		if f.program.ranks == 0 && !slices.Contains(args, ":") {
-			f.program.ranks = len(j.Places)
-		}
+	if cluster != nil && f.program.ranks == 0 && !slices.Contains(args, ":") {
+		f.program.ranks = len(cluster.ranks)
 	}
 	if j.Programs, err = parsePrograms(f.program, args); err != nil {
 		return err
 	}
-	if cluster != nil {
-		if err := cluster.fits(j.Programs); err != nil {
-			return err
-		}
-		for _, warning := range cluster.cfg.Warnings() {
-			say("warning: " + warning)
-		}
-		end, err := cluster.start(cmd.Context(), &j, stderr, signals)
-		if err != nil {
-			return err
-		}
-		watched := make(chan struct{})
-		go watchJob(cmd.Context(), j.Name, watched, say)
-		err = j.Run()
-		close(watched)
-		if failed := end(); failed != nil {
+	if cluster == nil && f.trace != "" {
+		cluster = loopbackRanks(j.Programs)
+	}
+	if cluster == nil {
+		return asJobError(j.Run())
+	}
+	j.Places = cluster.places()
+	if err := cluster.fits(j.Programs); err != nil {
+		return err
+	}
+	for _, warning := range cluster.cfg.Warnings() {
+		say("warning: " + warning)
+	}
+	end, err := cluster.start(cmd.Context(), &j, f.trace, stderr, signals)
+	if err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go watchJob(cmd.Context(), j.Name, ended, say)
+	err = j.Run()
+	close(ended)
+	if failed := end(); failed != nil {
+		if err == nil {
 			return failed
 		}
-		return asJobError(err)
+		say(failed.Error())
 	}
-	return asJobError(j.Run())
+	return asJobError(err)
 }
 
 // answerAfter is how long a rank has not to answer before this is said.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,7 +90,10 @@ func (f *clusterFlags) fromCluster() (*config.Config, error) {
 }
 
 func (f *clusterFlags) fromConfig() (cfg *config.Config, file string, err error) {
-	if cfg, err = config.Load(f.config); err != nil {
+	if file, err = filepath.Abs(f.config); err != nil { // programs may have other working directories
+		return nil, "", err
+	}
+	if cfg, err = config.Load(file); err != nil {
 		return nil, "", err
 	}
 	if f.standIn != "" {
@@ -99,8 +103,7 @@ func (f *clusterFlags) fromConfig() (cfg *config.Config, file string, err error)
 		}
 		cfg.StandIn(kernel)
 	}
-	file, err = filepath.Abs(f.config) // programs may have other working directories
-	return cfg, file, err
+	return cfg, file, nil
 }
 
 // places returns the ranks of the processes.
@@ -124,32 +127,67 @@ func (c *jobCluster) fits(programs []launch.Program) error {
 	return usagef("the cluster has %d CPU ranks %v, and the programs are for %d: give them as many with -n", len(c.ranks), c.ranks, n)
 }
 
-// start checks the addresses of the processes, and starts the stand-ins of a job. end ends them, and returns why they
-// have failed.
-func (c *jobCluster) start(ctx context.Context, j *launch.Job, stderr io.Writer, signals chan<- os.Signal) (end func() error, err error) {
+// loopbackRanks are those of a job of processes alone, at loopback addresses.
+func loopbackRanks(programs []launch.Program) *jobCluster {
+	c := new(jobCluster)
+	var ranks []config.Rank
+	ip := netip.AddrFrom4([4]byte{127, 0, 0, 0})
+	for _, p := range programs {
+		for range p.Ranks {
+			ip = ip.Next()
+			ranks = append(ranks, config.Rank{Rank: len(ranks), Address: config.Address{AddrPort: netip.AddrPortFrom(ip, 0)}, Run: config.RunHost})
+		}
+	}
+	c.cfg = config.New(ranks...)
+	c.ranks = node.JobRanks(c.cfg)
+	return c
+}
+
+// start checks the addresses of the processes, and starts the stand-ins of a job and its recording. end ends them, and
+// returns why they have failed.
+func (c *jobCluster) start(ctx context.Context, j *launch.Job, record string, stderr io.Writer, signals chan<- os.Signal) (end func() error, err error) {
+	var started []func() error
+	all := func() error {
+		var errs []error
+		for _, f := range slices.Backward(started) {
+			errs = append(errs, f())
+		}
+		return errors.Join(errs...)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, all())
+		}
+	}()
 	if err := node.CheckAddresses(c.cfg, c.ranks); err != nil {
 		return nil, err
+	}
+	if record != "" {
+		c.overUDP()
+		t, err := c.startTrace(ctx, record)
+		if err != nil {
+			return nil, err
+		}
+		started = append(started, t.end)
 	}
 	file, remove, err := c.path()
 	if err != nil {
 		return nil, err
 	}
+	started = append(started, remove)
 	j.Env = []string{mpi.EnvConfig + "=" + file, mpi.EnvSocket + "=", mpi.EnvRank + "="}
 	stop, err := c.standIns(ctx, j.Name, stderr, func() { signals <- syscall.SIGTERM })
 	if err != nil {
-		remove()
 		return nil, err
 	}
-	return func() error {
-		remove()
-		return stop()
-	}, nil
+	started = append(started, stop)
+	return all, nil
 }
 
 // path returns the path of a configuration for the processes.
-func (c *jobCluster) path() (path string, remove func(), err error) {
+func (c *jobCluster) path() (path string, remove func() error, err error) {
 	if c.file != "" {
-		return c.file, func() {}, nil
+		return c.file, func() error { return nil }, nil
 	}
 	text, err := c.cfg.YAML()
 	if err != nil {
@@ -161,10 +199,9 @@ func (c *jobCluster) path() (path string, remove func(), err error) {
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err != nil {
-		os.Remove(f.Name())
-		return "", nil, err
+		return "", nil, errors.Join(err, os.Remove(f.Name()))
 	}
-	return f.Name(), func() { os.Remove(f.Name()) }, nil
+	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
 }
 
 // standIns runs the stand-ins in this process, and returns when they are ready. failed is called if they end before
