@@ -41,6 +41,9 @@ func (e *Engine) Recv(ctx context.Context, src int, buf []byte, opts Options) (S
 	return r.Wait(ctx)
 }
 
+// AsEngine returns the engine, of a device that embeds it as well.
+func (e *Engine) AsEngine() *Engine { return e }
+
 // Start posts an operation.
 func (e *Engine) Start(op Operation) (Op, error) {
 	r, err := e.Post(&op)

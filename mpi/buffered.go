@@ -108,7 +108,7 @@ func (b *sendBuffer) send(k *call, o *mpe.Operation) error {
 	data := b.memory(len(o.Buf))
 	copy(data, o.Buf)
 	o.Buf = data
-	op, err := k.comm.p.dev.Start(*o)
+	op, err := k.comm.p.start(o)
 	if err != nil {
 		b.keep(data)
 		return k.fail(err)

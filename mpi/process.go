@@ -48,11 +48,8 @@ func New(dev mpe.Device) (*Comm, error) {
 		return nil, errorf(ErrIntern, op, "the device says that it is rank %d of %d", rank, size)
 	}
 	p := &process{dev: dev, peers: make([]mpe.PeerInfo, size), numbers: numbers{last: selfNumber}}
-	switch d := dev.(type) {
-	case *mpe.Engine:
-		p.engine = d
-	case interface{ Engine() *mpe.Engine }: // the rank of a job
-		p.engine = d.Engine()
+	if d, ok := dev.(interface{ AsEngine() *mpe.Engine }); ok {
+		p.engine = d.AsEngine()
 	}
 	g := &Group{ranks: make([]int, size), self: rank}
 	for r := range p.peers {

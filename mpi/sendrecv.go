@@ -63,7 +63,7 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 		return err
 	}
 	p := out.comm.p
-	recv, err := p.dev.Start(i)
+	recv, err := p.start(&i)
 	if err != nil {
 		return in.fail(err)
 	}
@@ -72,7 +72,7 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 		recv.Free()
 		return in.end(to, &got, err)
 	}
-	send, err := p.dev.Start(o)
+	send, err := p.start(&o)
 	if err != nil {
 		recv.Cancel()
 		// Cancelled or, too late, received: the send's error is what counts.

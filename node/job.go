@@ -112,7 +112,7 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 		return nil, err
 	}
 	cfg.Ranks = extendedAmong(cfg, ranks)
-	d, err := Open(cfg, rank, nil)
+	d, err := open(cfg, rank, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func checkPlaces(places []place) error {
 
 // joined is a rank of a job.
 type joined struct {
-	mpe.Device
+	device
 	exchange Exchange
 	// socket keeps a port that was chosen; nil if the configuration has one.
 	socket *net.UDPConn
@@ -258,26 +258,14 @@ type joined struct {
 	reports io.Closer
 }
 
-func newJoined(d mpe.Device, x Exchange, socket *net.UDPConn) *joined {
-	j := &joined{Device: d, exchange: x, socket: socket}
-	if d, ok := d.(device); ok {
-		j.reports = d.rank.Serve(x.Name())
-	}
-	return j
-}
-
-// Engine is the engine that carries out all calls but Close.
-func (j *joined) Engine() *mpe.Engine {
-	d, _ := j.Device.(device)
-	return d.Engine
+func newJoined(d device, x Exchange, socket *net.UDPConn) *joined {
+	return &joined{device: d, exchange: x, socket: socket, reports: d.rank.Serve(x.Name())}
 }
 
 // Close ends the rank's part in the job.
 func (j *joined) Close(ctx context.Context) error {
-	if j.reports != nil {
-		j.reports.Close()
-	}
-	err := j.Device.Close(ctx)
+	j.reports.Close()
+	err := j.device.Close(ctx)
 	if j.socket != nil {
 		j.socket.Close() // again, where it was the engine's
 	}

@@ -46,6 +46,9 @@ func TestLocal(t *testing.T) {
 
 // greet exchanges a word with every other rank.
 func greet(ctx context.Context, t *testing.T, d mpe.Device, profile protocol.Profile) {
+	if e, ok := d.(interface{ AsEngine() *mpe.Engine }); !ok || e.AsEngine() == nil {
+		t.Errorf("rank %d does not give its engine: package mpi cannot post to it directly", d.Rank())
+	}
 	for other := range d.Size() {
 		if other == d.Rank() {
 			continue

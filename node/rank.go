@@ -211,13 +211,17 @@ func (r *Rank) Oversubscribed() bool { return busy(r.Config, r.Self, r.Attached)
 // running engine. The rank is a host here, whatever its run is in the configuration. The
 // environment variables for collectives override the configuration.
 func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, error) {
-	return open(cfg, rank, observer, nil)
+	d, err := open(cfg, rank, observer, nil)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // open is Open, with a socket that is bound to the rank's address already, or nil.
-func open(cfg *config.Config, rank int, observer mpe.Observer, socket *net.UDPConn) (mpe.Device, error) {
+func open(cfg *config.Config, rank int, observer mpe.Observer, socket *net.UDPConn) (device, error) {
 	if rank < 0 || rank >= len(cfg.Ranks) {
-		return nil, fmt.Errorf("rank %d: the configuration has ranks 0 to %d", rank, len(cfg.Ranks)-1)
+		return device{}, fmt.Errorf("rank %d: the configuration has ranks 0 to %d", rank, len(cfg.Ranks)-1)
 	}
 	mine := *cfg
 	mine.Ranks = slices.Clone(cfg.Ranks)
@@ -225,7 +229,7 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, socket *net.UDPCo
 		r := &mine.Ranks[i]
 		if r.Rank == rank {
 			if r.Peer != config.PeerSoftware {
-				return nil, fmt.Errorf("rank %d is peer: %s in the configuration, and this is a program on zrlmpid: it has to be peer: software, or run: host", rank, r.Peer)
+				return device{}, fmt.Errorf("rank %d is peer: %s in the configuration, and this is a program on zrlmpid: it has to be peer: software, or run: host", rank, r.Peer)
 			}
 			r.Run, r.Kernel, r.KernelOptions, r.Quirks = config.RunHost, config.Kernel{}, nil, ""
 			continue
@@ -234,22 +238,22 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, socket *net.UDPCo
 		r.Run = ""
 	}
 	if err := mine.Collectives.ApplyEnv(os.LookupEnv); err != nil {
-		return nil, err
+		return device{}, err
 	}
 	r, err := Plan(&mine, mine.Rank(rank))
 	if err != nil {
-		return nil, err
+		return device{}, err
 	}
 	r.socket = socket
 	m, err := Map(&mine)
 	if err != nil {
-		return nil, err
+		return device{}, err
 	}
 	if err := r.Bind(m); err != nil {
-		return nil, errors.Join(err, r.sockets.close()) // those that could be had
+		return device{}, errors.Join(err, r.sockets.close()) // those that could be had
 	}
 	if err := r.Start(observer); err != nil {
-		return nil, errors.Join(err, r.sockets.close())
+		return device{}, errors.Join(err, r.sockets.close())
 	}
 	return device{r.Engine, r}, nil
 }
