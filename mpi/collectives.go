@@ -309,8 +309,8 @@ func (x *collectiveCall) gatherTyped(send, recv *Buffer, root int) *collectiveCa
 
 // collected returns a buffer with a block of each rank, and the caller's own one.
 func (x *collectiveCall) collected(send, recv *Buffer) (all, mine []byte) {
-	all = x.contents(recv, send.inPlace, true)
-	if send.inPlace {
+	all = x.contents(recv, send.inPlace(), true)
+	if send.inPlace() {
 		return all, x.own(all)
 	}
 	return all, x.contents(send, true, false)
@@ -330,11 +330,11 @@ func (x *collectiveCall) gathervTyped(send *Buffer, recv *Blocks, root int) *col
 }
 
 func (x *collectiveCall) collectvTyped(send *Buffer, recv *Blocks) {
-	all, l := x.blocks("recv", recv, send.inPlace, true)
+	all, l := x.blocks("recv", recv, send.inPlace(), true)
 	if x.err != nil {
 		return
 	}
-	if me := x.dev.Call.Rank; send.inPlace {
+	if me := x.dev.Call.Rank; send.inPlace() {
 		x.collectv(all[l.Offsets[me]:][:l.Sizes[me]], all, l)
 	} else {
 		x.collectv(x.contents(send, true, false), all, l)
@@ -346,7 +346,7 @@ func (x *collectiveCall) scatterTyped(send, recv *Buffer, root int) *collectiveC
 		return x.scatter(nil, x.contents(recv, false, true), root)
 	}
 	all := x.contents(send, true, false)
-	if recv.inPlace {
+	if recv.inPlace() {
 		return x.scatter(all, x.own(all), root)
 	}
 	return x.scatter(all, x.contents(recv, false, true), root)
@@ -365,7 +365,7 @@ func (x *collectiveCall) scattervTyped(send *Blocks, recv *Buffer, root int) *co
 	if x.err != nil {
 		return x
 	}
-	if recv.inPlace {
+	if recv.inPlace() {
 		mine = all[l.Offsets[root]:][:l.Sizes[root]]
 	} else {
 		mine = x.contents(recv, false, true)
@@ -387,8 +387,8 @@ func (x *collectiveCall) allgathervTyped(send *Buffer, recv *Blocks) *collective
 
 // both are the buffers of a call that may be in place: then they are the same.
 func (x *collectiveCall) both(send, recv *Buffer) (from, to []byte) {
-	to = x.contents(recv, send.inPlace, true)
-	if send.inPlace {
+	to = x.contents(recv, send.inPlace(), true)
+	if send.inPlace() {
 		return to, to
 	}
 	return x.contents(send, true, false), to
@@ -433,7 +433,7 @@ func (x *collectiveCall) toAllTyped(send, recv *Buffer, op Op) *collectiveCall {
 
 func (x *collectiveCall) reduceScatterTyped(send, recv *Buffer, counts []int, op Op) *collectiveCall {
 	op = x.typedOperation(op, send, recv)
-	if send.inPlace {
+	if send.inPlace() {
 		from := x.contents(recv, true, true)
 		if me := x.dev.Call.Rank; me < len(counts) && counts[me] >= 0 {
 			return x.reduceScatter(from, from[:min(counts[me]*x.elem.size, len(from))], counts, op)
@@ -447,7 +447,7 @@ func (x *collectiveCall) reduceScatterTyped(send, recv *Buffer, counts []int, op
 func (x *collectiveCall) reduceScatterBlockTyped(send, recv *Buffer, op Op) *collectiveCall {
 	op = x.typedOperation(op, send, recv)
 	from, to := x.both(send, recv)
-	if send.inPlace {
+	if send.inPlace() {
 		to = to[:len(to)/x.dev.Call.Ranks]
 	}
 	return x.reduceScatterBlock(from, to, op)

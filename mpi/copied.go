@@ -51,13 +51,13 @@ func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blo
 // MemoryBlocks has blocks at an address. It is for memory of other languages: the caller alone knows that they are
 // within it. The slice is the caller's again when the call has returned.
 func MemoryBlocks(at unsafe.Pointer, blocks []Block) Blocks {
-	return Blocks{at: at, of: blocks, length: -1}
+	return Blocks{at: at, of: blocks, length: unknownLength}
 }
 
 // buffer is that of one block.
 func (b *Blocks) buffer(i int) Buffer {
 	k := b.of[i]
-	one := Buffer{at: b.at, count: k.Count, of: k.Of, length: -1}
+	one := Buffer{at: b.at, count: k.Count, of: k.Of, length: unknownLength}
 	switch {
 	case k.Count == 0: // it may be anywhere
 	case b.length >= 0 && (k.Offset < 0 || k.Offset > b.length):
@@ -122,7 +122,7 @@ func (x *collectiveCall) contents(b *Buffer, load, back bool) []byte {
 	if x.err != nil {
 		return nil
 	}
-	if b.inPlace {
+	if b.inPlace() {
 		x.refuse(ErrArg, "InPlace is not for this buffer of this rank")
 		return nil
 	}

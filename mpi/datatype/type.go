@@ -99,6 +99,12 @@ func (t *Type) Contiguous(count int64) (offset int64, ok bool) {
 	return all.contiguous()
 }
 
+// Dense reports whether elements follow each other without gaps, whatever their number, from displacement 0 on.
+func (t *Type) Dense() bool {
+	l := &t.layout
+	return l.times == 1 && l.offset == 0 && l.block > 0 && l.block == t.ub-t.lb
+}
+
 // Span is the memory that count elements use: from the first byte of data to the end of the last
 // one, relative to the buffer.
 func (t *Type) Span(count int64) (begin, end int64, err error) {
