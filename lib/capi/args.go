@@ -8,13 +8,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// args are the arguments of a call.
+// args are the arguments of a call. They are used for one call after another.
 type args struct {
 	l    *Library
 	list *[maxArgs]uint64
-	// name is that of the call, and wide says that its counts have 64 bits also where they are in
-	// memory: it is one of those whose names end with _c.
-	name string
+	*numbered
+	// wide says that counts have 64 bits also where they are in memory, as in the calls whose names end with _c.
 	wide bool
 	// comm is the communicator whose error handler is for the error of the call, or nil.
 	comm *comm
@@ -211,23 +210,32 @@ func (a *args) sendTag(i int) int {
 // inPlace reports whether a buffer is MPI_IN_PLACE.
 func (a *args) inPlace(i int) bool { return uintptr(a.list[i]) == a.l.abi.inPlace }
 
+// counted is a count and a datatype, which follow each other.
+func (a *args) counted(i int) (int64, *datatype.Type, error) {
+	t, err := a.datatype(i + 1)
+	if err != nil {
+		return 0, nil, err
+	}
+	n := a.count(i)
+	if n < 0 {
+		return 0, nil, errorf(mpi.ErrCount, "the count is %d", n)
+	}
+	return n, t.Type, nil
+}
+
 // buffer is a buffer of an address, a count and a datatype, which follow each other.
-func (a *args) buffer(i int) (mpi.Buffer, error) { return a.buffers(i, 1) }
+func (a *args) buffer(i int) (mpi.Buffer, error) {
+	n, t, err := a.counted(i + 1)
+	return mpi.Memory(a.pointer(i), n, t), err
+}
 
 // buffers is a buffer of so many such, one after another.
 func (a *args) buffers(i int, times int64) (mpi.Buffer, error) {
-	t, err := a.datatype(i + 2)
-	if err != nil {
-		return mpi.Buffer{}, err
+	n, t, err := a.counted(i + 1)
+	if err == nil && n > math.MaxInt64/max(times, 1) {
+		err = errorf(mpi.ErrCount, "the count is %d for each of %d ranks", n, times)
 	}
-	n := a.count(i + 1)
-	if n < 0 {
-		return mpi.Buffer{}, errorf(mpi.ErrCount, "the count is %d", n)
-	}
-	if n > math.MaxInt64/max(times, 1) {
-		return mpi.Buffer{}, errorf(mpi.ErrCount, "the count is %d for each of %d ranks", n, times)
-	}
-	return mpi.Memory(a.pointer(i), n*times, t.Type), nil
+	return mpi.Memory(a.pointer(i), n*times, t), err
 }
 
 // list reads n integers of an array: counts, or displacements.

@@ -63,6 +63,8 @@ type Library struct {
 	// attached is the program's buffer of MPI_Buffer_attach.
 	attached unsafe.Pointer
 	launcher *pmi.Client
+	// spare are *args for later calls.
+	spare sync.Pool
 	// phase is that of the rank, which begins with the first of its users, MPI_Init and sessions, and ends with the last.
 	phase atomic.Int32
 	mu    sync.Mutex
@@ -127,6 +129,8 @@ type numbered struct {
 	name string
 	wide bool
 	do   implementation
+	// frequent has another value than rare for a call that programs make for each message.
+	frequent frequency
 	// anytime: it may be called before Init and after Finalize.
 	anytime bool
 }
@@ -156,6 +160,9 @@ var callTable = sync.OnceValue(func() []numbered {
 				c.do = convert
 			}
 		}
+		if c.do != nil {
+			c.frequent = frequencies[strings.TrimSuffix(name, "_c")]
+		}
 		list[i] = c
 	}
 	return list
@@ -163,27 +170,51 @@ var callTable = sync.OnceValue(func() []numbered {
 
 // Call carries out a call of the standard, and returns its error code. args are as many arguments as it has, at least one.
 func (l *Library) Call(number int, list unsafe.Pointer) int {
-	if number < 0 || number >= len(l.calls) {
+	if uint(number) >= uint(len(l.calls)) {
 		return l.codes.code(errorf(mpi.ErrIntern, "there is no call %d: the library was built for another version of its table", number))
 	}
 	c := &l.calls[number]
-	a := args{l: l, list: (*[maxArgs]uint64)(list), name: c.name, wide: c.wide}
-	var err error
-	switch {
-	case c.do == nil:
-		err = errorf(errUnsupported, "MPI_%s is not supported", c.name)
-	case !c.anytime && l.phase.Load() != running:
-		err = tooEarly(c.name, l.phase.Load())
-	default:
-		err = c.do(&a)
-	}
-	if err == nil {
+	if c.frequent != rare {
+		a := args{l: l, list: (*[maxArgs]uint64)(list), numbered: c, wide: c.wide} // on the stack, as no function is called by its address
+		err := a.refused()
+		if err == nil {
+			err = a.carryOutFrequent()
+		}
+		if err != nil {
+			return l.raise(&a, err)
+		}
 		return 0
 	}
-	if a.quiet {
-		return l.codes.code(err)
+	a, _ := l.spare.Get().(*args)
+	if a == nil {
+		a = &args{l: l}
 	}
-	return l.raise(&a, err)
+	a.list, a.numbered, a.wide, a.quiet, a.comm, a.handler = (*[maxArgs]uint64)(list), c, c.wide, false, nil, nil
+	err := a.refused()
+	if err == nil {
+		err = c.do(a)
+	}
+	code := 0
+	switch {
+	case err == nil:
+	case a.quiet:
+		code = l.codes.code(err)
+	default:
+		code = l.raise(a, err)
+	}
+	l.spare.Put(a)
+	return code
+}
+
+// refused is the error of a call that cannot be carried out now, or at all.
+func (a *args) refused() error {
+	switch phase := a.l.phase.Load(); {
+	case a.do == nil:
+		return errorf(errUnsupported, "MPI_%s is not supported", a.name)
+	case phase != running && !a.anytime:
+		return tooEarly(a.name, phase)
+	}
+	return nil
 }
 
 func tooEarly(name string, phase int32) error {

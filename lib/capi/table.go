@@ -56,6 +56,11 @@ func (t *table[T]) get(handle uint64) *T {
 	if e := &t.predefined[handle%predefinedLen]; e.handle == handle && e.object != nil {
 		return e.object
 	}
+	return t.made(handle)
+}
+
+// made returns an object that was taken, or nil.
+func (t *table[T]) made(handle uint64) *T {
 	s := t.slot(handle)
 	if s == nil || !s.used.Load() {
 		return nil
