@@ -16,14 +16,17 @@ rm -f "$lib/libzrlmpi.h" # what programs include is mpi.h
 
 # library NAME.so.N SOURCE ABI LIBRARIES: a library that finds the others beside it.
 library() {
-  "$cc" "${flags[@]}" -I "$src/$3" -shared -Wl,-soname,"$1" -Wl,-z,defs -Wl,-rpath,'$ORIGIN' -o "$lib/$1" "$src/$2" -L "$lib" "${@:4}"
+  "$cc" "${flags[@]}" -I "$src/$3" -shared -Wl,-soname,"$1" -Wl,-z,defs -Wl,-rpath,'$ORIGIN' -o "$lib/$1" "$2" -L "$lib" "${@:4}"
   ln -s "$1" "$lib/${1%.so.*}.so"
 }
-library libmpi_abi.so.1 standard.c standard -lzrlmpi
-library libmpi.so.12 mpich.c mpich -lzrlmpi
+library libmpi_abi.so.1 "$src/standard.c" standard -lzrlmpi
+library libmpi.so.12 "$src/mpich.c" mpich -lzrlmpi
 # Debian's names. The same file: a process that needs both loads it once.
 ln -s libmpi.so.12 "$lib/libmpich.so.12"
 ln -s libmpich.so.12 "$lib/libmpich.so"
+# Upstream's C++ API. It is C, whose program has app_main.
+library libzrlmpi_upstream.so.1 lib/c/upstream/upstream.c standard -lmpi_abi -lzrlmpi
+install -D -m 644 -t "$include/upstream" lib/c/upstream/*.hpp
 for abi in standard mpich; do install -D -m 644 "$src/$abi/mpi.h" "$include/$abi/mpi.h"; done
 
 
@@ -38,7 +41,7 @@ if command -v "$fc" >/dev/null; then
 else
   echo "lib/build.sh: no Fortran compiler \"$fc\" (apt-get install gfortran, or set FC): there is mpif.h, but no module mpi or mpi_f08" >&2
 fi
-library libmpifort.so.12 fortran.c mpich "${objects[@]}" -lmpi
+library libmpifort.so.12 "$src/fortran.c" mpich "${objects[@]}" -lmpi
 ln -s libmpifort.so.12 "$lib/libmpichfort.so.12"
 ln -s libmpichfort.so.12 "$lib/libmpichfort.so"
 

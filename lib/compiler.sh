@@ -7,7 +7,9 @@
 #
 # All arguments are the compiler's, but these, which come first:
 #
-#   -abi=standard|mpich     the ABI of MPI 5.0 (default for C and C++), or that of MPICH (the only one for Fortran)
+#   -abi=standard|mpich|upstream
+#                           the ABI of MPI 5.0 (default for C and C++), or that of MPICH (the only one for Fortran),
+#                           or the C++ API of upstream's CPU library
 #   -show                   print the command instead
 #   -compile_info           print the command for compiling, and end
 #   -link_info              print the command for linking, and end
@@ -23,9 +25,9 @@ fi
 
 abi=standard
 case $(basename "$0") in
-*cc) compiler=${ZRLMPI_CC:-cc} ;;
-*cxx) compiler=${ZRLMPI_CXX:-c++} ;;
-*fort) compiler=${ZRLMPI_FC:-gfortran} abi=fortran ;;
+*cc) language=c compiler=${ZRLMPI_CC:-cc} ;;
+*cxx) language=cxx compiler=${ZRLMPI_CXX:-c++} ;;
+*fort) language=fort compiler=${ZRLMPI_FC:-gfortran} abi=fortran ;;
 *)
 	echo "$0: the name has to be zrlmpicc, zrlmpicxx or zrlmpifort" >&2
 	exit 1
@@ -38,19 +40,15 @@ while :; do
 	-show) show=all ;;
 	-compile_info | -compile-info) show=compile ;;
 	-link_info | -link-info) show=link ;;
-	-abi=standard | -abi=mpich)
-		if [ "$abi" = fortran ]; then
-			[ "$1" = -abi=mpich ] || {
-				echo "$0: Fortran has the ABI of MPICH only" >&2
-				exit 1
-			}
-		else
-			abi=${1#-abi=}
-		fi
-		;;
 	-abi=*)
-		echo "$0: unknown ABI \"${1#-abi=}\" (standard or mpich)" >&2
-		exit 1
+		case $language${1#-abi} in
+		c=standard | c=mpich | cxx=standard | cxx=mpich | cxx=upstream) abi=${1#-abi=} ;;
+		fort=mpich) ;;
+		*)
+			echo "$0: no ABI \"${1#-abi=}\" here (C: standard, mpich; C++: also upstream; Fortran: mpich)" >&2
+			exit 1
+			;;
+		esac
 		;;
 	*) break ;;
 	esac
@@ -61,6 +59,7 @@ option=
 case $abi in
 standard) compile=-I$include/standard libraries=-lmpi_abi ;;
 mpich) compile=-I$include/mpich libraries=-lmpi ;;
+upstream) compile=-I$include/upstream libraries=-lzrlmpi_upstream ;;
 fortran)
 	compile=-I$include/mpich
 	# One procedure takes buffers of any type.

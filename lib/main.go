@@ -4,6 +4,7 @@
 package main
 
 // #include <stdint.h>
+// #include <stdio.h>
 // #include <stdlib.h>
 //
 // typedef union { int64_t i; void *p; double d; } zrl_arg;
@@ -81,6 +82,7 @@ package main
 import "C"
 
 import (
+	"os"
 	"sync/atomic"
 	"unsafe"
 
@@ -98,6 +100,21 @@ func zrl_load(abi C.int) {
 //export zrl_call
 func zrl_call(call C.int, args *C.zrl_arg) C.int {
 	return C.int(library.Load().Call(int(call), unsafe.Pointer(args)))
+}
+
+//export zrl_start
+func zrl_start(argc C.int, argv **C.char) C.int {
+	args := make([]string, 0, argc)
+	for _, arg := range unsafe.Slice(argv, argc) {
+		args = append(args, C.GoString(arg))
+	}
+	return C.int(library.Load().StartLine(args, os.Getenv))
+}
+
+//export zrl_statistics
+func zrl_statistics(to *C.char, size C.size_t) {
+	text := unsafe.Slice((*byte)(unsafe.Pointer(to)), size)
+	text[copy(text[:size-1], library.Load().Statistics())] = 0
 }
 
 // callbacks call functions of the program.
@@ -159,6 +176,8 @@ func (callbacks) LongDouble(operation, datatype string, in, inout unsafe.Pointer
 	}
 	return C.complexes(op, in, inout, n) != 0
 }
+
+func (callbacks) Flush() { C.fflush(C.stdout) }
 
 func (callbacks) Allocate(bytes int64) unsafe.Pointer { return C.malloc(C.size_t(bytes)) }
 

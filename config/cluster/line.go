@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -39,7 +40,7 @@ func ParseLine(args []string) (*Line, error) {
 	const own, size, rank, others = 2, 3, 4, 5 // where they are
 	switch {
 	case len(args) <= others:
-		return nil, lineError("arguments", "%d arguments", max(len(args)-1, 0))
+		return nil, lineError("arguments", "%d are too few", max(len(args)-1, 0))
 	case args[1] == "tcp":
 		return nil, lineError("protocol", "tcp is not what upstream's nodes speak")
 	case args[1] != "udp":
@@ -69,12 +70,12 @@ func ParseLine(args []string) (*Line, error) {
 }
 
 // Config returns the cluster as a checked configuration, in which the program's rank runs. Ports count up from 2718 where ranks share an
-// address, as in upstream's library. The line does not say what the other ranks are: where two ranks share an address they are CPU ranks, as
-// FPGAs distinguish their peers by address, and FPGAs otherwise. lookup returns the address of a host. Errors are of type *Error or
+// address, as in upstream's library. The line does not say what the other ranks are: peer does. If that is empty, they are CPU ranks where
+// two ranks share an address, as FPGAs distinguish their peers by address, and FPGAs otherwise. lookup returns the address of a host. Errors are of type *Error or
 // *config.Error.
-func (l *Line) Config(lookup func(host string) (netip.Addr, error)) (*config.Config, error) {
+func (l *Line) Config(peer config.Peer, lookup func(host string) (netip.Addr, error)) (*config.Config, error) {
 	ranks := make([]config.Rank, len(l.Hosts))
-	others := config.PeerFPGA
+	others := cmp.Or(peer, config.PeerFPGA)
 	seen := map[netip.Addr]bool{}
 	for r, host := range l.Hosts {
 		addr, err := netip.ParseAddr(host)
@@ -85,7 +86,7 @@ func (l *Line) Config(lookup func(host string) (netip.Addr, error)) (*config.Con
 			return nil, &Error{Key: fmt.Sprintf("rank %d", r), Problem: fmt.Sprintf("%s is not its address: %v", strictyaml.Quote(host), err)}
 		}
 		addr = addr.Unmap()
-		if seen[addr] {
+		if seen[addr] && peer == "" {
 			others = config.PeerCPU
 		}
 		seen[addr] = true

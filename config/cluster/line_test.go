@@ -29,7 +29,7 @@ func TestLine(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tc.line, l, err)
 			continue
 		}
-		cfg, err := l.Config(func(host string) (netip.Addr, error) { return netip.MustParseAddr("10.0.0.9"), nil })
+		cfg, err := l.Config("", func(host string) (netip.Addr, error) { return netip.MustParseAddr("10.0.0.9"), nil })
 		if err != nil {
 			t.Errorf("%s: %v", tc.line, err)
 		} else if got := summary(cfg); got != tc.want {
@@ -40,9 +40,9 @@ func TestLine(t *testing.T) {
 
 func TestLineErrors(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                                "arguments: 0 arguments: ",
-		"app":                             "arguments: 0 arguments: ",
-		"app udp 10.0.0.1 2 0":            "arguments: 4 arguments: ",
+		"":                                "arguments: 0 are too few: ",
+		"app":                             "arguments: 0 are too few: ",
+		"app udp 10.0.0.1 2 0":            "arguments: 4 are too few: ",
 		"app tcp 10.0.0.1 2 0 10.0.0.2":   "protocol: tcp is not",
 		"app sctp 10.0.0.1 2 0 10.0.0.2":  `protocol: "sctp": `,
 		"app udp 10.0.0.1 1 0 10.0.0.2":   `size: "1" is not a number of ranks, 2 to 128: `,
@@ -68,7 +68,7 @@ func TestLineErrors(t *testing.T) {
 			t.Errorf("%q: %v", line, err)
 			continue
 		}
-		if _, err := l.Config(noLookup); !strings.HasPrefix(text(err), want) {
+		if _, err := l.Config("", noLookup); !strings.HasPrefix(text(err), want) {
 			t.Errorf("%q: %v, want %s", line, err, want)
 		}
 	}
@@ -79,9 +79,12 @@ func TestLineSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := l.Config(noLookup)
+	line, err := l.Config("", noLookup)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if cfg, err := l.Config(config.PeerCPU, noLookup); err != nil || cfg.Rank(1).Peer != config.PeerCPU {
+		t.Errorf("%+v, %v", cfg, err)
 	}
 	for file, want := range map[string]string{
 		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, peer: cpu}]":                                           "",
@@ -110,6 +113,6 @@ func FuzzLine(f *testing.F) {
 		if l.Words > len(args) || !reflect.DeepEqual(l.Hosts[l.Rank], args[2]) {
 			t.Fatalf("%q: %+v", line, l)
 		}
-		_, _ = l.Config(noLookup)
+		_, _ = l.Config("", noLookup)
 	})
 }

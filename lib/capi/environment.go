@@ -85,6 +85,9 @@ func (l *Library) begin() error {
 		return err
 	}
 	l.open(world)
+	if l.line != nil {
+		l.watchOver()
+	}
 	l.users = 1
 	l.phase.Store(running)
 	return nil
@@ -98,6 +101,9 @@ func (l *Library) end() error {
 		return nil
 	}
 	l.phase.Store(finalized)
+	if l.line != nil {
+		l.endLine()
+	}
 	return l.world.Finalize(context.Background())
 }
 

@@ -33,6 +33,8 @@ type Callbacks interface {
 	GeneralCancel(f, extra unsafe.Pointer, complete bool) (code int)
 	// LongDouble carries out an operation of the standard on numbers that Go has not, or returns false.
 	LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool
+	// Flush writes what the program has printed.
+	Flush()
 	// Allocate returns memory of C, or nil, and Free frees it.
 	Allocate(bytes int64) unsafe.Pointer
 	Free(p unsafe.Pointer)
@@ -80,6 +82,8 @@ type Library struct {
 	// bytes is a datatype of one byte, and named has the handles of the ABI's datatypes.
 	bytes *datatype.Type
 	named map[*datatype.Type]uint64
+	// line is set for a program for upstream's CPU library.
+	line *line
 	// initial is the error handler of calls without an object, and of new worlds.
 	initial *errhandler
 }
@@ -174,6 +178,16 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 		return l.codes.code(errorf(mpi.ErrIntern, "there is no call %d: the library was built for another version of its table", number))
 	}
 	c := &l.calls[number]
+	if l.line == nil {
+		return l.carryOut(c, list)
+	}
+	l.line.watch.enter(c)
+	code := l.carryOut(c, list)
+	l.line.watch.leave()
+	return code
+}
+
+func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
 	if c.frequent != rare {
 		a := args{l: l, list: (*[maxArgs]uint64)(list), numbered: c, wide: c.wide} // on the stack, as no function is called by its address
 		err := a.refused()
@@ -189,7 +203,7 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 	if a == nil {
 		a = &args{l: l}
 	}
-	a.list, a.numbered, a.wide, a.quiet, a.comm, a.handler = (*[maxArgs]uint64)(list), c, c.wide, false, nil, nil
+	a.list, a.numbered, a.wide = (*[maxArgs]uint64)(list), c, c.wide
 	err := a.refused()
 	if err == nil {
 		err = c.do(a)
@@ -202,6 +216,7 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 	default:
 		code = l.raise(a, err)
 	}
+	*a = args{l: l} // which keeps no pointer of the program
 	l.spare.Put(a)
 	return code
 }
@@ -265,6 +280,7 @@ func (l *Library) abort(code int) {
 	if l.launcher != nil {
 		_ = l.launcher.Abort(code)
 	}
+	l.back.Flush()
 	l.exit(code & 0xff)
 }
 

@@ -63,6 +63,7 @@ func (r *recorder) Allocate(bytes int64) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(make([]byte, bytes)))
 }
 func (r *recorder) LongDouble(_, _ string, _, _ unsafe.Pointer, _ int64) bool { return false }
+func (r *recorder) Flush()                                                    {}
 func (r *recorder) Free(unsafe.Pointer)                                       {}
 
 // onRanks runs a program on n ranks of this process, with each ABI, from MPI_Init to MPI_Finalize.

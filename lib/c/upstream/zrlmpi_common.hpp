@@ -1,0 +1,2 @@
+/* Programs include it by this name: all is in one file. */
+#include "ZRLMPI.hpp"

@@ -1,0 +1,200 @@
+package capi
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/config/cluster"
+	"github.com/zrlmpi/zrlmpid/internal/pmi"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/node"
+)
+
+// EnvTimeout is how long a call of a program for upstream's CPU library may last, as in 30s; 0 is forever.
+const EnvTimeout = "ZRLMPI_TIMEOUT"
+
+// EnvPeer is what the other ranks are: fpga, cpu or software, as peer in a configuration.
+const EnvPeer = "ZRLMPI_PEER"
+
+const (
+	// lineTimeout is EnvTimeout where it is not set: longer than most programs compute between two messages.
+	lineTimeout = 5 * time.Minute
+	// lineWarning is after how long a call that waits is mentioned.
+	lineWarning = 10 * time.Second
+)
+
+// line is the rank of a program for upstream's CPU library.
+type line struct {
+	*cluster.Line
+	watch *watchdog
+	// peer is EnvPeer.
+	peer config.Peer
+	// dev is the rank's device, from when to the end, after which last is what it counted.
+	dev  mpe.Device
+	from time.Time
+	last string
+}
+
+// StartLine has MPI_Init make this process the rank that the start-up line of upstream's CPU library names. args are the program and
+// its arguments. It returns how many of them belong to the line, the program's name included; 0 after it has printed what is wrong.
+// Without a line, the environment may say which rank it is, as for other programs.
+func (l *Library) StartLine(args []string, getenv func(string) string) (words int) {
+	ln := &line{watch: &watchdog{limit: lineTimeout, warning: lineWarning}, peer: config.Peer(getenv(EnvPeer))}
+	if text := getenv(EnvTimeout); text != "" {
+		limit, err := time.ParseDuration(text)
+		if err != nil || limit < 0 {
+			fmt.Fprintf(l.errors, "zrlmpi: %s=%q: it is a time, as in 30s or 2m, or 0 for no limit\n", EnvTimeout, text)
+			return 0
+		}
+		ln.watch.limit = limit
+	}
+	if !cluster.IsLine(args) && (getenv(pmi.EnvFD) != "" || getenv(mpi.EnvSocket) != "" || getenv(mpi.EnvConfig) != "") {
+		start := l.start
+		l.line, l.start = ln, func(l *Library) (mpe.Device, error) { return ln.begin(start(l)) }
+		return 1
+	}
+	var err error
+	if ln.Line, err = cluster.ParseLine(args); err == nil && !slices.Contains([]config.Peer{"", config.PeerFPGA, config.PeerCPU, config.PeerSoftware}, ln.peer) {
+		err = fmt.Errorf("%s=%q: the kinds of peers are fpga, cpu and software", EnvPeer, string(ln.peer))
+	}
+	if err != nil {
+		fmt.Fprintf(l.errors, "zrlmpi: %v\n", err)
+		return 0
+	}
+	l.line, l.start = ln, func(*Library) (mpe.Device, error) {
+		return ln.begin(ln.open(context.Background(), getenv(mpi.EnvSocket), getenv(mpi.EnvConfig)))
+	}
+	return ln.Words
+}
+
+// begin keeps the device for the statistics.
+func (ln *line) begin(dev mpe.Device, err error) (mpe.Device, error) {
+	ln.dev, ln.from = dev, time.Now()
+	return dev, err
+}
+
+// open opens the rank: as one of a daemon, or in this process, by a configuration or the line alone.
+func (ln *line) open(ctx context.Context, socket, file string) (mpe.Device, error) {
+	if socket != "" {
+		dev, err := attach.Dial(ctx, socket, ln.Rank)
+		if err != nil {
+			return nil, fmt.Errorf("%s=%s: %w", mpi.EnvSocket, socket, err)
+		}
+		if dev.Size() != len(ln.Hosts) {
+			_ = dev.Close(ctx)
+			return nil, fmt.Errorf("%s=%s: the daemon's cluster has %d ranks, and that of the start-up line %d", mpi.EnvSocket, socket, dev.Size(), len(ln.Hosts))
+		}
+		return dev, nil
+	}
+	cfg, err := ln.Config(ln.peer, func(host string) (netip.Addr, error) { return lookup(ctx, host) })
+	if err != nil {
+		return nil, err
+	}
+	if file != "" {
+		said, err := config.Load(file)
+		if err == nil {
+			err = said.Validate()
+		}
+		if err == nil {
+			err = cluster.Same(cfg, said)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s=%s: %w", mpi.EnvConfig, file, err)
+		}
+		cfg = said
+	}
+	return node.Open(cfg, ln.Rank, nil)
+}
+
+func lookup(ctx context.Context, host string) (netip.Addr, error) {
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return addrs[0], nil
+}
+
+// Statistics returns the counters of the rank as text: those at its end, if it has ended.
+func (l *Library) Statistics() string {
+	if l.line == nil {
+		return ""
+	}
+	if text := l.line.last; text != "" {
+		return text
+	}
+	return l.line.statistics(time.Now())
+}
+
+func (ln *line) statistics(now time.Time) string {
+	if ln.dev == nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "ZRLMPI: rank %d of %d, %.6f s since MPI_Init\n", ln.dev.Rank(), ln.dev.Size(), now.Sub(ln.from).Seconds())
+	reporter, ok := ln.dev.(interface{ Snapshot() mpe.Snapshot })
+	if !ok {
+		b.WriteString("  zrlctl status shows the counters of this rank, which runs in a daemon\n")
+		return b.String()
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "peer\tmessages sent\treceived\tfailed\tbytes sent\treceived\tretransmissions\t")
+	s := reporter.Snapshot()
+	for i := range s.Peers {
+		p := &s.Peers[i]
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", p.Rank, p.Sent, p.Received, p.Failed, p.BytesOut, p.BytesIn, p.Retransmissions)
+	}
+	_ = w.Flush()
+	return b.String()
+}
+
+// waits says what the rank waits for.
+func (ln *line) waits() string {
+	reporter, ok := ln.dev.(interface{ Snapshot() mpe.Snapshot })
+	if !ok {
+		return "zrlctl status shows what for"
+	}
+	var texts []string
+	s := reporter.Snapshot()
+	for i := range s.Peers {
+		p := &s.Peers[i]
+		for _, w := range []*mpe.WaitSnapshot{p.Sending, p.Receiving} {
+			if w != nil {
+				texts = append(texts, fmt.Sprintf("%s (at %s)", w.Text, p.Address))
+			}
+		}
+	}
+	if len(texts) == 0 {
+		return "for no message"
+	}
+	return strings.Join(texts, "; ")
+}
+
+// watchOver has the watchdog report calls that last long, and end the process because of one that lasts too long.
+func (l *Library) watchOver() {
+	who := fmt.Sprintf("zrlmpi: rank %d of %d: ", l.world.Rank(), l.world.Size())
+	l.line.watch.start(func(call string, limit time.Duration, over bool) {
+		waits := l.line.waits()
+		if !over {
+			fmt.Fprintf(l.errors, "%sMPI_%s has lasted %v: %s\n", who, call, limit, waits)
+			return
+		}
+		fmt.Fprintf(l.errors, "%sMPI_%s has lasted %v, which ends the program: %s. If it is not running, start it; if it does not know this rank's address, correct its start-up line; if it computes for longer, set %s to more, or to 0 for no limit\n",
+			who, call, limit, waits, EnvTimeout)
+		l.abort(1)
+	})
+}
+
+// endLine keeps the statistics, and stops the watchdog.
+func (l *Library) endLine() {
+	l.line.watch.stop()
+	l.line.last = l.line.statistics(time.Now())
+}

@@ -1,0 +1,74 @@
+package capi
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// watchdog notices calls that last long. The calls of upstream's library return no errors, and so cannot end by themselves. It costs a
+// call three writes, and reads no clock.
+type watchdog struct {
+	// limit and warning are after how long report is called, once for a call each; 0: not at all.
+	limit, warning time.Duration
+
+	// call is the call under way. number is odd during a call, and no two have the same one. Programs for upstream's library call from one thread.
+	call   atomic.Pointer[numbered]
+	number atomic.Uint64
+
+	ended chan struct{}
+	wait  sync.WaitGroup
+}
+
+func (w *watchdog) enter(c *numbered) {
+	w.call.Store(c)
+	w.number.Add(1)
+}
+
+func (w *watchdog) leave() { w.number.Add(1) }
+
+// tick is how often calls are compared: a tenth of the shorter limit, and not more often than needed.
+func (w *watchdog) tick() time.Duration {
+	shorter := w.warning
+	if w.limit > 0 && (shorter == 0 || w.limit < shorter) {
+		shorter = w.limit
+	}
+	return max(min(shorter/10, time.Second), time.Millisecond)
+}
+
+// start watches until stop. report is called by another goroutine than calls.
+func (w *watchdog) start(report func(call string, limit time.Duration, over bool)) {
+	w.ended = make(chan struct{})
+	w.wait.Go(func() {
+		ticker := time.NewTicker(w.tick())
+		defer ticker.Stop()
+		var since time.Time
+		var number uint64
+		warned := false
+		for {
+			select {
+			case <-w.ended:
+				return
+			case now := <-ticker.C:
+				if n := w.number.Load(); n%2 == 0 || n != number {
+					since, number, warned = now, n, false
+					continue
+				}
+				lasted := now.Sub(since)
+				switch {
+				case w.limit > 0 && lasted >= w.limit:
+					report(w.call.Load().name, w.limit, true)
+					return
+				case w.warning > 0 && lasted >= w.warning && !warned:
+					warned = true
+					report(w.call.Load().name, w.warning, false)
+				}
+			}
+		}
+	})
+}
+
+func (w *watchdog) stop() {
+	close(w.ended)
+	w.wait.Wait()
+}
