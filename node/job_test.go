@@ -98,9 +98,6 @@ func TestJoin(t *testing.T) {
 		all.Go(func() {
 			var greeted sync.WaitGroup
 			for _, d := range devices {
-				if d.(interface{ Engine() *mpe.Engine }).Engine() == nil {
-					t.Error("a rank of a job has no engine to post to directly")
-				}
 				greeted.Go(func() { greet(ctx, t, d, protocol.Extended) })
 			}
 			greeted.Wait()
