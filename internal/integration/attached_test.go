@@ -26,8 +26,15 @@ func TestMain(m *testing.M) {
 		victim(socket)
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, f := range atEnd {
+		f()
+	}
+	os.Exit(code)
 }
+
+// atEnd are called when all tests have ended.
+var atEnd []func()
 
 // victim is in the middle of everything: receives that wait, a send that nobody
 // receives, and a large one that is being sent.

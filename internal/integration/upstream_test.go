@@ -111,8 +111,11 @@ var upstreamSizes = []struct {
 	arg   string
 }{{1, "1"}, {347, "347"}, {100_000, "100000"}, {600_000, "600000"}, {4_000_000, "4000000"}, {1, "1f"}, {347, "347f"}, {100_000, "100000f"}}
 
-func TestUpstreamProgramMeetsAStandIn(t *testing.T) {
-	path := upstream(t)
+func TestUpstreamProgramMeetsAStandIn(t *testing.T) { meetAStandIn(t, upstream(t)) }
+
+// meetAStandIn runs the program as a host of an FPGA.
+func meetAStandIn(t *testing.T, path string) {
+	t.Helper()
 	for _, size := range upstreamSizes {
 		t.Run(size.arg, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -145,8 +148,11 @@ func facingUpstream() handshake.Config {
 	return handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules)}
 }
 
-func TestUpstreamProgramMeetsAHost(t *testing.T) {
-	path := upstream(t)
+func TestUpstreamProgramMeetsAHost(t *testing.T) { meetAHost(t, upstream(t)) }
+
+// meetAHost runs the program as another rank of a host.
+func meetAHost(t *testing.T, path string) {
+	t.Helper()
 	for _, size := range upstreamSizes {
 		t.Run(size.arg, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -110,7 +110,7 @@ func (s upstreamSource) run(dir, name string, args ...string) {
 
 // programs are what upstream's compiler makes of an example: that of CPU ranks, on
 // upstream's library, and that of FPGAs, for kernel exec.
-type programs struct{ host, role string }
+type programs struct{ host, role, dir string }
 
 // build compiles an example for rank 0 and so many FPGAs.
 func (s upstreamSource) build(example string, fpgas, comOpt int) programs {
@@ -130,7 +130,7 @@ func (s upstreamSource) build(example string, fpgas, comOpt int) programs {
 	if err != nil {
 		s.Fatal(err)
 	}
-	p := programs{host: to("host"), role: to("role")}
+	p := programs{host: to("host"), role: to("role"), dir: out}
 	library := s.path("LIB/SW")
 	common := filepath.Join(library, "zrlmpi_common.cpp")
 	// Without -O, as upstream builds them: main functions that return nothing where

@@ -139,10 +139,11 @@ func (ln *line) statistics(now time.Time) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "ZRLMPI: rank %d of %d, %.6f s since MPI_Init\n", ln.dev.Rank(), ln.dev.Size(), now.Sub(ln.from).Seconds())
+	// Upstream's statistics are between such lines as well, by which tools tell them from the program's output.
+	fmt.Fprintf(&b, ">>>> ZRLMPI statistics: rank %d of %d, %.6f s since MPI_Init\n", ln.dev.Rank(), ln.dev.Size(), now.Sub(ln.from).Seconds())
 	reporter, ok := ln.dev.(interface{ Snapshot() mpe.Snapshot })
 	if !ok {
-		b.WriteString("  zrlctl status shows the counters of this rank, which runs in a daemon\n")
+		b.WriteString("zrlctl status shows the counters of this rank, which runs in a daemon\n<<<<\n")
 		return b.String()
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -153,6 +154,7 @@ func (ln *line) statistics(now time.Time) string {
 		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", p.Rank, p.Sent, p.Received, p.Failed, p.BytesOut, p.BytesIn, p.Retransmissions)
 	}
 	_ = w.Flush()
+	b.WriteString("<<<<\n")
 	return b.String()
 }
 

@@ -77,7 +77,8 @@ func TestLineStatistics(t *testing.T) {
 	}
 	r.ok("Finalize")
 	text := r.l.Statistics()
-	if !strings.HasPrefix(text, "ZRLMPI: rank 0 of 2, ") || strings.Join(strings.Fields(text[strings.LastIndex(strings.TrimSpace(text), "\n"):])[:4], " ") != "1 1 0 0" {
+	lines := strings.Split(text, "\n")
+	if len(lines) != 5 || !strings.HasPrefix(lines[0], ">>>> ZRLMPI statistics: rank 0 of 2, ") || strings.Join(strings.Fields(lines[2])[:4], " ") != "1 1 0 0" {
 		t.Errorf("%q", text)
 	}
 }

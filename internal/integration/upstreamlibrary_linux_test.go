@@ -1,0 +1,505 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/examples/apps/jacobi"
+	"github.com/zrlmpi/zrlmpid/internal/netns"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+)
+
+// dosaEnv names a checkout of DOSA, whose host programs are on upstream's library.
+const dosaEnv = "ZRLMPI_UPSTREAM_DOSA"
+
+// libraryMade builds the C library once, into a folder that TestMain removes.
+var libraryMade = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "zrlmpi-library")
+	if err != nil {
+		return "", err
+	}
+	atEnd = append(atEnd, func() { _ = os.RemoveAll(dir) })
+	if out, err := exec.Command("../../lib/build.sh", dir).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("lib/build.sh: %w\n%s", err, out)
+	}
+	return dir, nil
+})
+
+// upstreamAPI is a library with upstream's C++ API: upstream's own, or ours.
+type upstreamAPI struct {
+	name string
+	// compile is the beginning of a command, link its end.
+	compile, link []string
+}
+
+// ourAPI is libzrlmpi_upstream.
+func ourAPI(t *testing.T) upstreamAPI {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("building the C library takes a minute")
+	}
+	needs.Program(t, "upstream's C++ API", "g++", "g++")
+	dir, err := libraryMade()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return upstreamAPI{"ours", []string{filepath.Join(dir, "zrlmpicxx"), "-abi=upstream"}, nil}
+}
+
+// itsAPI is upstream's library, of a checkout.
+func itsAPI(t *testing.T) upstreamAPI {
+	t.Helper()
+	checkout := os.Getenv(sourceEnv)
+	if checkout == "" {
+		t.Skipf("NOT TESTED against upstream's CPU library: set %s to a checkout of github.com/cloudFPGA/ZRLMPI", sourceEnv)
+	}
+	dir := filepath.Join(checkout, "LIB/SW")
+	return upstreamAPI{"upstream's", []string{"g++", "-w", "-pthread", "-I", dir},
+		[]string{filepath.Join(dir, "ZRLMPI.cpp"), filepath.Join(dir, "zrlmpi_common.cpp")}}
+}
+
+// build compiles a program, as upstream does.
+func (a upstreamAPI) build(t *testing.T, source string, options ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	args := slices.Concat(a.compile[1:], []string{"-std=c++11", "-g", "-D_XOPEN_SOURCE=700", "-o", path}, options, []string{source}, a.link)
+	if out, err := exec.CommandContext(t.Context(), a.compile[0], args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s, %s: %v\n%s", source, a.name, err, out)
+	}
+	return path
+}
+
+// apiPairs are the libraries of rank 0 and of the other ranks.
+func apiPairs(t *testing.T) [][2]upstreamAPI {
+	t.Helper()
+	ours, its := ourAPI(t), itsAPI(t)
+	return [][2]upstreamAPI{{ours, ours}, {ours, its}, {its, ours}}
+}
+
+// lines are the start-up lines of n ranks at addresses that nothing else has.
+func startUpLines(n int) [][]string {
+	p := newPlace()
+	lines := make([][]string, n)
+	for r := range lines {
+		lines[r] = []string{"udp", fmt.Sprintf("127.%d.%d.%d", p.a, p.b, r+1), strconv.Itoa(n), strconv.Itoa(r)}
+		for other := range n {
+			if other != r {
+				lines[r] = append(lines[r], fmt.Sprintf("127.%d.%d.%d", p.a, p.b, other+1))
+			}
+		}
+	}
+	return lines
+}
+
+// runProgram runs a program as its users do, and returns what it printed.
+func runProgram(ctx context.Context, program string, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), env...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// runRanks runs rank 0 and the other ranks, whose program is another, and returns what rank 0 printed. All have to end without an error.
+func runRanks(t *testing.T, n int, rank0, others string, env []string, args ...string) string {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	lines := startUpLines(n)
+	printed := make([]string, n)
+	var all sync.WaitGroup
+	for r := n - 1; r >= 0; r-- {
+		program := others
+		if r == 0 {
+			program = rank0
+		}
+		all.Go(func() {
+			out, err := runProgram(ctx, program, env, append(lines[r], args...)...)
+			if printed[r] = out; err != nil {
+				t.Errorf("rank %d: %v\n%s", r, err, out)
+				stop()
+			}
+		})
+	}
+	all.Wait()
+	return printed[0]
+}
+
+// asCPU is what ranks on our library are told of ranks on upstream's, and asSoftware of others on ours.
+var asCPU, asSoftware = []string{"ZRLMPI_PEER=cpu"}, []string{"ZRLMPI_PEER=software"}
+
+// TestUpstreamAPI: a program for upstream's library runs on ours on both sides, whatever each is told of the other.
+func TestUpstreamAPI(t *testing.T) {
+	program := ourAPI(t).build(t, "testdata/pingpong.cpp")
+	for _, env := range [][]string{nil, asCPU, asSoftware} {
+		for _, size := range upstreamSizes {
+			if out := runRanks(t, 2, program, program, env, size.arg); !strings.Contains(out, "words: ok") {
+				t.Errorf("%v, %s: %s", env, size.arg, out)
+			}
+		}
+	}
+}
+
+// TestUpstreamAPIMeets: it runs as a host of a stand-in with the deployed FPGA's quirks, and as another rank of a host.
+func TestUpstreamAPIMeets(t *testing.T) {
+	program := ourAPI(t).build(t, "testdata/pingpong.cpp")
+	t.Run("a stand-in", func(t *testing.T) { meetAStandIn(t, program) })
+	t.Run("a host", func(t *testing.T) {
+		t.Setenv("ZRLMPI_PEER", "cpu") // the host takes it for upstream's
+		meetAHost(t, program)
+	})
+}
+
+// TestUpstreamAPIFails: what would be a hang is a line that says why, and an exit code.
+func TestUpstreamAPIFails(t *testing.T) {
+	api := ourAPI(t)
+	calls, pingpong := api.build(t, "testdata/calls.cpp"), api.build(t, "testdata/pingpong.cpp")
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	lines := startUpLines(2)
+	soon := []string{"ZRLMPI_TIMEOUT=300ms"}
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("ranks: [{rank: 0, address: 127.1.2.3, run: host}, {rank: 1, address: 127.1.2.4, peer: cpu}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		env  []string
+		args []string
+		want string
+	}{
+		"a receiver that is not there": {soon, append(slices.Clone(lines[0]), "347"), "rank 0 of 2: MPI_Send has lasted 300ms, which ends the program: rank 0 waits for CLEAR_TO_SEND from rank 1"},
+		"a sender that is not there":   {soon, append(slices.Clone(lines[1]), "347"), "rank 1 of 2: MPI_Recv_c has lasted 300ms, which ends the program: rank 1 waits for SEND_REQUEST from rank 0"},
+		"no start-up line":             {nil, []string{"347"}, "the start-up line is PROGRAM udp"},
+		"an address of another host":   {nil, []string{"udp", "192.0.2.77", "2", "0", "192.0.2.78"}, "this machine does not have that address"},
+		"another map":                  {[]string{"ZRLMPI_CONFIG=" + file}, lines[0], "by the start-up line, and at 127.1.2.3:2718 by the configuration"},
+		"no such time":                 {[]string{"ZRLMPI_TIMEOUT=soon"}, lines[0], `ZRLMPI_TIMEOUT="soon": it is a time`},
+	} {
+		out, err := runProgram(ctx, pingpong, tc.env, tc.args...)
+		if err == nil || ctx.Err() != nil || !strings.Contains(out, tc.want) {
+			t.Errorf("%s: %v, without %q:\n%s", name, err, tc.want, out)
+		}
+	}
+
+	t.Run("a message that is longer than the buffer", func(t *testing.T) {
+		p := startCalls(t, calls, 1, []string{lines[0][1], lines[1][1]})
+		defer p.kill()
+		sender := startCalls(t, calls, 0, []string{lines[0][1], lines[1][1]})
+		defer sender.kill()
+		p.recv(0, 2)
+		sender.send(1, []uint32{1, 2, 3})
+		for range p.returned {
+		}
+		if out := p.stderr.String(); p.err == nil || !strings.Contains(out, "rank 0 sent 3 words, but the posted buffer holds 2") {
+			t.Errorf("%v: %s", p.err, out)
+		}
+	})
+}
+
+// TestUpstreamAPILosses: between two programs on our library no loss of a datagram is noticed but as an error, and hardly one as that.
+func TestUpstreamAPILosses(t *testing.T) {
+	calls := ourAPI(t).build(t, "testdata/calls.cpp")
+	t.Setenv("ZRLMPI_PEER", "software")
+	t.Setenv("ZRLMPI_TIMEOUT", "15s")
+	losses := loseBetween(t, 40, calls, calls)
+	if n := losses.outcomes[delivered]; n < 40 {
+		t.Errorf("%d of 40 messages were delivered", n)
+	}
+}
+
+// TestUpstreamAPILossesWithUpstream: with upstream's library on one side, a loss may end in an error, and upstream's program wait
+// forever, but in no wrong words at ours.
+func TestUpstreamAPILossesWithUpstream(t *testing.T) {
+	ours, its := ourAPI(t).build(t, "testdata/calls.cpp"), buildCalls(t)
+	t.Setenv("ZRLMPI_PEER", "cpu")
+	t.Setenv("ZRLMPI_TIMEOUT", "15s")
+	loseBetween(t, 30, ours, its)
+	loseBetween(t, 30, its, ours)
+}
+
+// loseBetween has one program send messages to the other, of which a datagram is lost each.
+func loseBetween(t *testing.T, losses int, sender, receiver string) *lossTally {
+	t.Helper()
+	tally := &lossTally{outcomes: map[outcome]int{}}
+	var all sync.WaitGroup
+	for w := range lossWorkers {
+		all.Go(func() {
+			for i := w; i < losses; i += lossWorkers {
+				o, lost, err := loseOne(t, w, i, sender, receiver)
+				tally.add(o, lost, err)
+			}
+		})
+	}
+	all.Wait()
+	tally.report(t, losses)
+	return tally
+}
+
+func loseOne(t *testing.T, worker, i int, sender, receiver string) (outcome, string, error) {
+	words := make([]uint32, 347+i*37%4000)
+	for k := range words {
+		words[k] = uint32(i*len(words)+k) * 0x9e3779b9
+	}
+	ips := labIPs(worker)
+	var r *relay
+	if !eventually(func() bool {
+		var err error
+		r, err = newRelay(ips[0], ips[3], ips[1], ips[2])
+		return err == nil
+	}) {
+		t.Error("the relay's addresses are in use")
+		return hung, "", nil
+	}
+	defer r.close()
+	to := startCalls(t, receiver, 1, []string{ips[1], ips[2]})
+	defer to.kill()
+	from := startCalls(t, sender, 0, []string{ips[0], ips[3]})
+	defer from.kill()
+	datagrams := 3 + (32+4*len(words)+1415)/1416
+	r.lose(i % datagrams)
+	to.recv(0, len(words))
+	from.send(1, words)
+	line, arrived := next(to)
+	_, returned := next(from)
+	lost := fmt.Sprintf("%s lost, %d words", r.lose(-1), len(words))
+	switch {
+	case to.overran():
+		return crashed, lost, nil
+	case arrived && line != receivedLine(words):
+		return wrong, lost, nil
+	case arrived && returned:
+		return delivered, lost, nil
+	case from.err != nil || to.err != nil:
+		return failed, lost, fmt.Errorf("%s%s", from.stderr.String(), to.stderr.String())
+	case arrived:
+		return waits, lost, nil
+	}
+	return failed, lost, fmt.Errorf("both wait: %s%s", from.stderr.String(), to.stderr.String())
+}
+
+// next waits for a line of a program, which may end instead, or for as long as any time-out.
+func next(p *callsProgram) (string, bool) {
+	select {
+	case line, ok := <-p.returned:
+		return line, ok
+	case <-time.After(lossTimeout):
+		return "", false
+	}
+}
+
+// asProgram makes one of upstream's plain examples a program for its library, by what its compiler replaces in them.
+func asProgram(t *testing.T, example string) (source string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{example + ".h", example + ".c"} {
+		text, err := os.ReadFile(filepath.Join(os.Getenv(sourceEnv), upstreamTools, "examples", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range [][2]string{{`#include ["<]mpi\.h[">]`, `#include "ZRLMPI.hpp"`}, {`int main\(`, `int app_main(`}, {`MPI_Init\( *&argc, *&argv *\)`, `MPI_Init()`}} {
+			text = regexp.MustCompile(r[0]).ReplaceAll(text, []byte(r[1]))
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, example+".c")
+}
+
+// TestUpstreamExamplesOnOurLibrary: upstream's examples with its library on one side and ours on the other, and ours on both.
+func TestUpstreamExamplesOnOurLibrary(t *testing.T) {
+	pairs := apiPairs(t)
+	examples := upstreamExamples(t)
+	for _, x := range examples {
+		for _, pair := range pairs {
+			t.Run(fmt.Sprintf("%s, rank 0 %s, others %s", x.name, pair[0].name, pair[1].name), func(t *testing.T) {
+				x.check(t, runRanks(t, x.ranks, x.build(t, pair[0]), x.build(t, pair[1]), asCPU, x.args...))
+			})
+		}
+	}
+}
+
+// TestUpstreamExamplesWithLosses: with ours on both sides they do not notice that 1 % of all datagrams are lost.
+func TestUpstreamExamplesWithLosses(t *testing.T) {
+	api := ourAPI(t)
+	needs.Root(t, "upstream's examples with losses", "makes a network namespace")
+	nft := needs.Program(t, "upstream's examples with losses", "nft", "nftables")
+	itsAPI(t)
+	for _, x := range upstreamExamples(t) {
+		t.Run(x.name, func(t *testing.T) {
+			program := x.build(t, api)
+			ns, err := netns.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ns.Close()
+			if err := ns.IP("link set lo up"); err != nil {
+				t.Fatal(err)
+			}
+			lossy := filepath.Join(t.TempDir(), "lossy")
+			script := fmt.Sprintf("#!/bin/sh\nexec nsenter --net=/proc/%s/ns/net %s \"$@\"\n", ns.Name(), program)
+			if err := os.WriteFile(lossy, []byte(script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			rules := "add table inet loss; add chain inet loss in { type filter hook input priority 0; }; add rule inet loss in udp dport 2718 numgen random mod 100 == 0 drop"
+			if out, err := exec.Command("nsenter", "--net=/proc/"+ns.Name()+"/ns/net", nft, rules).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			x.check(t, runRanks(t, x.ranks, lossy, lossy, asSoftware, x.args...))
+		})
+	}
+}
+
+// upstreamExample is one of upstream's programs, all of whose ranks are CPU ranks here.
+type upstreamExample struct {
+	name  string
+	ranks int
+	args  []string
+	build func(t *testing.T, api upstreamAPI) string
+	check func(t *testing.T, out string)
+}
+
+func upstreamExamples(t *testing.T) []upstreamExample {
+	t.Helper()
+	source := newUpstreamSource(t)
+	const ranks = 5
+	plain := func(name string, ranks int, message string) upstreamExample {
+		return upstreamExample{
+			name: name, ranks: ranks,
+			build: func(t *testing.T, api upstreamAPI) string {
+				return api.build(t, asProgram(t, name), "-x", "c++")
+			},
+			check: func(t *testing.T, out string) {
+				if n := strings.Count(out, message); n != 5 {
+					t.Errorf("%d messages came back:\n%s", n, out)
+				}
+			},
+		}
+	}
+	compiled := func(name string, args []string, check func(t *testing.T, out string)) upstreamExample {
+		p := source.build(name, ranks-1, 0)
+		return upstreamExample{
+			name: name, ranks: ranks, args: args, check: check,
+			build: func(t *testing.T, api upstreamAPI) string {
+				return api.build(t, filepath.Join(p.dir, "app_sw.cpp"), "-w", "-DZRLMPI_SW_ONLY", "-I", p.dir)
+			},
+		}
+	}
+	return []upstreamExample{
+		plain("pingpong", 2, "received msg 0xcaffee"),
+		plain("triangle", 3, "received message 0xcaffee"),
+		compiled("jacobi2d", nil, func(t *testing.T, out string) {
+			if got := printedGrid(t, out, 0); !slices.Equal(got, serialJacobi(jacobi.DefaultColumns)) {
+				t.Errorf("another result, of %d cells:\n%.2000s", len(got), out)
+			}
+		}),
+		compiled("kmeans", kmeansFile(t), func(t *testing.T, out string) {
+			if got, want := printedKmeans(t, out), serialKmeans(t, ranks); !reflect.DeepEqual(got, want) {
+				t.Errorf("%v\nwant\n%v", got, want)
+			}
+		}),
+	}
+}
+
+// TestUpstreamHostsOnOurLibraryMeetKernels: upstream's host programs on our library, and our stand-ins with the programs that its
+// compiler makes for FPGAs.
+func TestUpstreamHostsOnOurLibraryMeetKernels(t *testing.T) {
+	api, source := ourAPI(t), newUpstreamSource(t)
+	const fpgas = 7
+	for _, x := range []example{jacobiExample, kmeansExample} {
+		for comOpt := range 2 {
+			t.Run(fmt.Sprintf("%s com_opt %d", x.name, comOpt), func(t *testing.T) {
+				p := source.build(x.name, fpgas, comOpt)
+				host := api.build(t, filepath.Join(p.dir, "app_sw.cpp"), "-w", "-DZRLMPI_SW_ONLY", "-I", p.dir)
+				cfg := upstreamCluster(t, 1+fpgas, "peer: cpu", "kernel: \"exec:"+p.role+"\"", "")
+				startDaemon(t, cfg)
+				if got, want := x.read(t, runHost(t, cfg, host, x.args(t)...)), x.want(t, 1+fpgas); !reflect.DeepEqual(got, want) {
+					t.Errorf("%v\nwant\n%v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestDOSA: DOSA's template of a host program, a library that Python loads, meets a pipeline of five ranks that pass messages on. It is
+// built by DOSA's makefile: with upstream's library as DOSA does, with ours by two variables.
+func TestDOSA(t *testing.T) {
+	checkout := os.Getenv(dosaEnv)
+	if checkout == "" {
+		t.Skipf("NOT TESTED against DOSA: set %s to a checkout of github.com/cloudFPGA/DOSA", dosaEnv)
+	}
+	python := needs.Program(t, "DOSA's host program", "python3", "python3")
+	for _, pair := range apiPairs(t) {
+		t.Run(fmt.Sprintf("host %s, others %s", pair[0].name, pair[1].name), func(t *testing.T) {
+			dir := t.TempDir()
+			copyFiles(t, filepath.Join(checkout, "gradatim/backend/codeGen/templates/zrlmpi_sw/*e*"), dir)
+			args := []string{"-C", dir, "lib", "CPPFLAGS=-D_XOPEN_SOURCE=700 -DWRAPPER_TEST"}
+			if pair[0].link == nil {
+				args = append(args, "SOURCES=dosa_infer.cpp", "CC="+strings.Join(pair[0].compile, " "))
+			} else {
+				copyFiles(t, filepath.Join(os.Getenv(sourceEnv), "LIB/SW/*.?pp"), filepath.Join(dir, "LIB"))
+			}
+			if out, err := exec.CommandContext(t.Context(), "make", args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			host := filepath.Join(dir, "host")
+			if err := os.WriteFile(host, []byte("#!"+python+"\n"+dosaHost), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			ring := pair[1].build(t, "testdata/ring.cpp")
+			out := runRanks(t, 6, host, ring, asCPU, "3x6-1")
+			if !strings.Contains(out, "inferred [1, 101, 101, 101, 101]") {
+				t.Error(out)
+			}
+		})
+	}
+}
+
+// copyFiles copies the files of a pattern into a folder.
+func copyFiles(t *testing.T, pattern, to string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err == nil {
+		err = os.MkdirAll(to, 0o700)
+	}
+	for _, file := range files {
+		text, e := os.ReadFile(file)
+		if e == nil {
+			e = os.WriteFile(filepath.Join(to, filepath.Base(file)), text, 0o600)
+		}
+		err = errors.Join(err, e)
+	}
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+	}
+}
+
+// dosaHost does what DOSA's dosa_root.py does with the library, for 3 frames of 22 bytes, of which the last stays in the pipeline. All
+// results are in one place, as the template's test has it.
+const dosaHost = `
+import ctypes, os, sys
+library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "dosa_infer_pass.so"))
+args = (ctypes.c_char_p * len(sys.argv))(*[bytes(a, "ascii") for a in sys.argv])
+library.init(len(sys.argv), args)
+frames = bytes(range(1, 23)) + bytes([101] * 22) + bytes(range(1, 23)) + bytes(2)
+result = ctypes.create_string_buffer(64)
+first = []
+if library.infer_batch(frames, 3, result, 2) != 0:
+    sys.exit("infer_batch failed")
+library.cleanup()
+print("inferred", [frames[0], frames[22]] + list(result.raw[0:3]))
+`
