@@ -21,7 +21,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
 
-.PHONY: help build lib compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-go bench-compare bench-captures check-config man deb reproducible package deploy-check clean
+.PHONY: help build lib compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -151,7 +151,8 @@ man: ## manual pages and shell completions, into bin/manual
 	$(GO) run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlmpid deploy/zrlmpid.reference.yaml bin/manual
 	$(GO) run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlctl bin/manual
 	$(GO) -C lab run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlbench $(CURDIR)/bin/manual
-	gzip -9n bin/manual/man/*
+	$(GO) run -ldflags '$(LDFLAGS)' ./lib/manual bin/manual/library
+	gzip -9n bin/manual/man/* bin/manual/library/*
 
 # Options of `make package`: a snapshot publishes nothing.
 RELEASE_FLAGS ?= release --snapshot --clean
@@ -165,6 +166,15 @@ deb: man ## Debian and RPM packages of this machine's architecture, into bin/pac
 	$(GO) -C internal/tools/release build -o $(CURDIR)/bin/packages/release .
 	./bin/packages/release -arch $(GOARCH) -version $(patsubst v%,%,$(VERSION)) -binaries bin/packages/$(GOARCH) -into bin/packages
 	rm -r bin/packages/release bin/packages/$(GOARCH)
+
+deb-library: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+deb-library: man ## Debian and RPM packages of the C library, for this machine's architecture, into bin/packages (needs C and Fortran compilers)
+	GO="$(GO)" VERSION="$(VERSION)" LDFLAGS='-s -w $(LDFLAGS)' ./lib/build.sh bin/library
+	sed -i 's|^prefix=.*|prefix=/usr/lib/zrlmpi|' bin/library/lib/pkgconfig/*.pc
+	mkdir -p bin/packages
+	$(GO) -C internal/tools/release build -o $(CURDIR)/bin/packages/release .
+	./bin/packages/release -config deploy/packaging/library.goreleaser.yaml -arch $(GOARCH) -version $(patsubst v%,%,$(VERSION)) -into bin/packages
+	rm -r bin/packages/release bin/library
 
 reproducible: ## build the commit twice, in two folders, and compare binaries, packages and manual; some minutes
 	GO="$(GO)" ./internal/tools/reproducible.sh

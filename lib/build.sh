@@ -61,4 +61,5 @@ EOF
 }
 module zrlmpi standard -lmpi_abi "MPI 5.0 for C and C++ by the standard's ABI"
 module zrlmpi-mpich mpich -lmpi "MPI for C and C++ by the ABI of MPICH"
+module zrlmpi-upstream upstream -lzrlmpi_upstream "the C++ API of cloudFPGA's CPU library"
 module zrlmpi-fortran mpich "-lmpifort -lmpi" "MPI for Fortran by the ABI of MPICH"

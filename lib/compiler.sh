@@ -15,11 +15,8 @@
 #   -link_info              print the command for linking, and end
 here=$(dirname "$(readlink -f "$0")")
 lib=$here/lib include=$here/include
-if [ ! -e "$lib/libzrlmpi.so" ]; then # installed
-	lib=$(dirname "$here")/lib/zrlmpi include=$(dirname "$here")/include/zrlmpi
-fi
 [ -e "$lib/libzrlmpi.so" ] || {
-	echo "$0: no libzrlmpi.so in $here/lib or $lib: run make lib" >&2
+	echo "$0: no libzrlmpi.so in $lib: run make lib, or install the package libzrlmpi" >&2
 	exit 1
 }
 

@@ -16,13 +16,15 @@ func TestManual(t *testing.T) {
 	if err := manual(); err != nil {
 		t.Fatal(err)
 	}
-	pages, _ := filepath.Glob(from("bin/manual/man/*.gz"))
+	pages, _ := filepath.Glob(from("bin/manual/*/*.[1-8].gz"))
 	want := map[string][]string{
 		"zrlmpid.8.gz":       {"-check-config", "EXIT STATUS", "ZRLMPID_LOG_LEVEL", "zrlmpid.yaml(5)"},
 		"zrlmpid.yaml.5.gz":  {"limits.receive_buffer", "16MiB", "ranks[].kernel_options.words", "defaults.deadlines.ack"},
 		"zrlctl.1.gz":        {"zrlctl-status(1)", "--json", "no daemon answers"},
 		"zrlctl-status.1.gz": {"--wait", "OFFLOAD"},
 		"zrlbench.1.gz":      {"--rounds", "zrlbench-tune(1)", "zrlbench --quick"},
+		"zrlmpicc.1.gz":      {"-abi=standard|mpich|upstream", "-show", "zrlmpi(7)"},
+		"zrlmpi.7.gz":        {"ZRLMPI_SOCKET", "ZRLMPI_TIMEOUT", "/usr/lib/zrlmpi/lib"},
 		"zrlctl-ping.1.gz":   {"--words", "zrlctl ping all --parallel"},
 	}
 	for _, page := range pages {

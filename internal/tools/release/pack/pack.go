@@ -5,6 +5,7 @@
 package pack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -88,8 +89,9 @@ func one(project *config.Project, p *config.NFPM, format string, o Options) (fil
 	info.Depends, info.Recommends = p.Overrides[format].Dependencies, p.Overrides[format].Recommends
 	info.Scripts = nfpm.Scripts{PostInstall: p.Scripts.PostInstall, PreRemove: p.Scripts.PreRemove, PostRemove: p.Scripts.PostRemove}
 	for _, c := range p.Contents {
+		mode := cmp.Or(c.FileInfo.Mode, 0o644) // whatever the umask of the checkout was
 		info.Contents = append(info.Contents, &files.Content{Source: c.Source, Destination: c.Destination, Type: c.Type, Packager: c.Packager,
-			FileInfo: &files.ContentFileInfo{Mode: 0o644}}) // whatever the umask of the checkout was
+			FileInfo: &files.ContentFileInfo{Mode: mode}})
 	}
 	for _, b := range project.Builds {
 		if slices.Contains(p.IDs, b.ID) {
@@ -129,9 +131,9 @@ func supported(p *config.NFPM) error {
 		return fmt.Errorf("%w: a setting of nfpms beside those that package pack knows", ErrUnsupported)
 	}
 	for _, c := range p.Contents {
-		c.Source, c.Destination, c.Type, c.Packager = "", "", "", ""
+		c.Source, c.Destination, c.Type, c.Packager, c.FileInfo.Mode = "", "", "", "", 0
 		if !reflect.ValueOf(c).IsZero() {
-			return fmt.Errorf("%w: a setting of contents beside src, dst, type and packager", ErrUnsupported)
+			return fmt.Errorf("%w: a setting of contents beside src, dst, type, packager and file_info.mode", ErrUnsupported)
 		}
 	}
 	for _, o := range p.Overrides {

@@ -18,7 +18,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"a setting", "epoch: '2'", "beside those that package pack knows", true},
 		{"another time", "mtime: '2026-01-01T00:00:00Z'", "beside those that package pack knows", true},
-		{"of contents", "contents: [{src: a, dst: /a, file_info: {mode: 0600}}]", "contents beside", true},
+		{"of contents", "contents: [{src: a, dst: /a, file_info: {owner: me}}]", "contents beside", true},
 		{"of overrides", "overrides: {deb: {conflicts: [other]}}", "overrides beside", true},
 		{"an unknown key", "maintainers: me", "maintainers", false},
 		{"a file that is not there", "contents: [{src: no/such/file, dst: /a}]", "no/such/file", false},

@@ -1,0 +1,102 @@
+package check
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestLibraryPackages makes the packages of the C library, installs them, and compiles and runs a program with them. No file of theirs is
+// one of Debian's MPICH.
+func TestLibraryPackages(t *testing.T) {
+	needs(t, "the packages of the C library", "gfortran", "gfortran")
+	needs(t, "the packages of the C library", "dpkg", "dpkg")
+	cmd := exec.Command("make", "deb-library", "VERSION=v1.2.3")
+	cmd.Dir = repository
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make deb-library: %v\n%s", err, out)
+	}
+	made := func(pattern string) string {
+		t.Helper()
+		files, _ := filepath.Glob(from("bin/packages/" + pattern))
+		if len(files) != 1 {
+			t.Fatalf("%s: %q", pattern, files)
+		}
+		return files[0]
+	}
+	library, dev := made("libzrlmpi_1.2.3*_"+runtime.GOARCH+".deb"), made("libzrlmpi-dev_1.2.3*_"+runtime.GOARCH+".deb")
+
+	root := debianRoot(t)
+	dpkg(t, root, "--install", library, dev)
+	installed := map[string]bool{}
+	for _, name := range []string{"libzrlmpi", "libzrlmpi-dev"} {
+		for file := range strings.Lines(dpkg(t, root, "--listfiles", name)) {
+			file = strings.TrimSpace(file)
+			if info, err := os.Lstat(filepath.Join(root, file)); err == nil && info.IsDir() {
+				continue
+			}
+			installed[file] = true
+			switch {
+			case strings.HasPrefix(file, "/usr/lib/zrlmpi/"), strings.HasPrefix(file, "/usr/bin/zrlmpi"), strings.HasPrefix(file, "/usr/share/man/"),
+				strings.HasPrefix(file, "/usr/share/doc/libzrlmpi"), strings.HasPrefix(file, "/usr/share/pkgconfig/zrlmpi"):
+			default:
+				t.Errorf("%s has %s, outside of its folders", name, file)
+			}
+		}
+	}
+	for _, file := range []string{"/usr/lib/zrlmpi/lib/libmpich.so.12", "/usr/lib/zrlmpi/include/mpich/mpi_f08.mod", "/usr/share/man/man7/zrlmpi.7.gz", "/usr/share/man/man1/zrlmpifort.1.gz"} {
+		if !installed[file] {
+			t.Errorf("%s is missing", file)
+		}
+	}
+	needs(t, "the packages beside MPICH", "mpicc.mpich", "mpich libmpich-dev")
+	for _, name := range []string{"mpich", "libmpich-dev", "libmpich12"} {
+		out, err := exec.Command("dpkg", "--listfiles", name).Output()
+		if err != nil {
+			t.Fatalf("dpkg --listfiles %s: %v", name, err)
+		}
+		for file := range strings.Lines(string(out)) {
+			if file = strings.TrimSpace(file); installed[file] {
+				t.Errorf("%s is also %s's", file, name)
+			}
+		}
+	}
+
+	bin := filepath.Join(root, "usr/bin")
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Env = append(os.Environ(), "PKG_CONFIG_PATH="+filepath.Join(root, "usr/share/pkgconfig"), "PKG_CONFIG_SYSROOT_DIR="+root)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", cmd, err, out)
+		}
+		return string(out)
+	}
+	for compiler, x := range map[string][2]string{
+		"zrlmpicc":   {"ring.c", "mean of a round"},
+		"zrlmpifort": {"pi.f90", "pi is 3.1415926536, by 2 ranks"},
+	} {
+		program := filepath.Join(t.TempDir(), "program")
+		run(filepath.Join(bin, compiler), "-o", program, from("examples/c/"+x[0]))
+		if out := run(filepath.Join(programs, "zrlctl"), "run", "-n", "2", program); !strings.Contains(out, x[1]) {
+			t.Errorf("%s: %s", x[0], out)
+		}
+	}
+	needs(t, "the files for pkg-config", "pkg-config", "pkgconf")
+	for module, want := range map[string]string{"zrlmpi": "-lmpi_abi", "zrlmpi-mpich": "-lmpi", "zrlmpi-fortran": "-lmpifort -lmpi", "zrlmpi-upstream": "-lzrlmpi_upstream"} {
+		if out := run("pkg-config", "--cflags", "--libs", module); !strings.Contains(out, want) || !strings.Contains(out, root+"/usr/lib/zrlmpi/include/") {
+			t.Errorf("%s: %s", module, out)
+		}
+	}
+
+	needs(t, "the RPM packages of the C library", "rpm", "rpm")
+	for _, file := range []string{made("libzrlmpi-1.2.3*.rpm"), made("libzrlmpi-dev-1.2.3*.rpm")} {
+		if out := run("rpm", "-qpl", file); !strings.Contains(out, "/usr/lib/zrlmpi/lib/libmpi.so") {
+			t.Errorf("%s: %s", file, out)
+		}
+	}
+}
