@@ -181,3 +181,26 @@ func TestLibraryExamples(t *testing.T) {
 		})
 	}
 }
+
+// TestLibraryCMake: CMake's FindMPI finds the library by its compilers, for C, C++ and Fortran.
+func TestLibraryCMake(t *testing.T) {
+	cmake := needs.Program(t, "CMake's FindMPI", "cmake", "cmake")
+	needs.Program(t, "CMake's FindMPI", "gfortran", "gfortran")
+	dir := builtLibrary(t)
+	build := t.TempDir()
+	args := []string{"-S", "testdata/cmake", "-B", build}
+	for language, compiler := range map[string]string{"C": "zrlmpicc", "CXX": "zrlmpicxx", "Fortran": "zrlmpifort"} {
+		args = append(args, "-DMPI_"+language+"_COMPILER="+filepath.Join(dir, compiler))
+	}
+	for _, args := range [][]string{args, {"--build", build}} {
+		if out, err := exec.Command(cmake, args...).CombinedOutput(); err != nil {
+			t.Fatalf("cmake %q: %v\n%s", args, err, out)
+		}
+	}
+	for program, want := range map[string]string{"rank_c": "rank 1\n", "rank_cxx": "rank 1\n", "pi": "by 2 ranks\n"} {
+		out, err := exec.Command(filepath.Join(dir, "zrlctl"), "run", "-n", "2", filepath.Join(build, program)).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v\n%s", program, err, out)
+		}
+	}
+}
