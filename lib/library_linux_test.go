@@ -204,3 +204,38 @@ func TestLibraryCMake(t *testing.T) {
 		}
 	}
 }
+
+// TestFortranPage: the commands of docs/fortran.md do what it says.
+func TestFortranPage(t *testing.T) {
+	needs.Program(t, "Fortran programs", "gfortran", "gfortran")
+	dir := builtLibrary(t)
+	page, err := os.ReadFile("../docs/fortran.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(page), "```\n") // every second one is text
+	if len(blocks) != 9 || !strings.Contains(blocks[3], "zrlctl run") || !strings.Contains(blocks[7], "pkg-config") {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	for link, to := range map[string]string{"bin": dir, "examples": filepath.Join(root, "examples")} {
+		if err := os.Symlink(to, filepath.Join(folder, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shell := exec.CommandContext(t.Context(), "sh", "-ec", blocks[3])
+	shell.Dir = folder
+	if out, err := shell.CombinedOutput(); err != nil || string(out) != blocks[5] {
+		t.Errorf("%v: %s, want\n%s", err, out, blocks[5])
+	}
+	needs.Program(t, "the page about Fortran", "pkg-config", "pkgconf")
+	shell = exec.CommandContext(t.Context(), "sh", "-ec", blocks[7])
+	shell.Dir = folder
+	if out, err := shell.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
