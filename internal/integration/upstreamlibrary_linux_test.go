@@ -140,10 +140,10 @@ func runRanks(t *testing.T, n int, rank0, others string, env []string, args ...s
 	return printed[0]
 }
 
-// asCPU is what ranks on our library are told of ranks on upstream's, and asSoftware of others on ours.
+// asCPU is what ranks on our library take others for that are on upstream's, and asSoftware those that are on ours.
 var asCPU, asSoftware = []string{"ZRLMPI_PEER=cpu"}, []string{"ZRLMPI_PEER=software"}
 
-// TestUpstreamAPI: a program for upstream's library runs on ours on both sides, whatever each is told of the other.
+// TestUpstreamAPI: a program for upstream's library runs on ours on both sides, whatever each takes the other for.
 func TestUpstreamAPI(t *testing.T) {
 	program := ourAPI(t).build(t, "testdata/pingpong.cpp")
 	for _, env := range [][]string{nil, asCPU, asSoftware} {

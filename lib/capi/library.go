@@ -183,7 +183,7 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 	}
 	l.line.watch.enter(c)
 	code := l.carryOut(c, list)
-	l.line.watch.leave()
+	l.line.watch.exit()
 	return code
 }
 

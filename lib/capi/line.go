@@ -139,7 +139,7 @@ func (ln *line) statistics(now time.Time) string {
 		return ""
 	}
 	var b strings.Builder
-	// Upstream's statistics are between such lines as well, by which tools tell them from the program's output.
+	// Upstream's statistics are between such lines as well, by which tools separate them from the program's output.
 	fmt.Fprintf(&b, ">>>> ZRLMPI statistics: rank %d of %d, %.6f s since MPI_Init\n", ln.dev.Rank(), ln.dev.Size(), now.Sub(ln.from).Seconds())
 	reporter, ok := ln.dev.(interface{ Snapshot() mpe.Snapshot })
 	if !ok {

@@ -102,12 +102,12 @@ func TestWatchdog(t *testing.T) {
 			for range 5 { // many short ones are no long one
 				w.enter(&numbered{name: "Send"})
 				time.Sleep(min(tc.limit/4, 5*time.Second))
-				w.leave()
+				w.exit()
 			}
 			time.Sleep(time.Hour) // the program computes
 			w.enter(&numbered{name: "Recv"})
 			time.Sleep(tc.call)
-			w.leave()
+			w.exit()
 			w.stop()
 			if text.String() != tc.want {
 				t.Errorf("%v of %v: %q, want %q", tc.call, tc.limit, text.String(), tc.want)

@@ -25,7 +25,7 @@ func (w *watchdog) enter(c *numbered) {
 	w.number.Add(1)
 }
 
-func (w *watchdog) leave() { w.number.Add(1) }
+func (w *watchdog) exit() { w.number.Add(1) }
 
 // tick is how often calls are compared: a tenth of the shorter limit, and not more often than needed.
 func (w *watchdog) tick() time.Duration {
