@@ -416,3 +416,36 @@ COMPARE(win)
 CALLBACKS(comm)
 CALLBACKS(type)
 CALLBACKS(win)
+
+/* MPI_SIZEOF of MPICH's modules, of a scalar and of an array (v). The argument itself does not matter. */
+#define SIZEOF_BYTES(name, bytes) \
+    void name(const void *x, MPI_Fint *size, MPI_Fint *ierr) { \
+        (void)x; \
+        *size = bytes; \
+        if (ierr != NULL) \
+            *ierr = MPI_SUCCESS; \
+    }
+#define SIZEOF_F90(type, bytes) \
+    SIZEOF_BYTES(__mpi_sizeofs_MOD_mpi_sizeof_##type, bytes) SIZEOF_BYTES(__mpi_sizeofs_MOD_mpi_sizeof_##type##v, bytes)
+SIZEOF_F90(ch, 1)
+SIZEOF_F90(l, 4)
+SIZEOF_F90(i, 4)
+SIZEOF_F90(i1, 1)
+SIZEOF_F90(i2, 2)
+SIZEOF_F90(i8, 8)
+SIZEOF_F90(r, 4)
+SIZEOF_F90(d, 8)
+SIZEOF_F90(cx, 8)
+#define SIZEOF_F08(type, bytes) SIZEOF_BYTES(__mpi_f08_types_MOD_mpi_sizeof_##type, bytes)
+SIZEOF_F08(character, 1)
+SIZEOF_F08(logical, 4)
+SIZEOF_F08(xint8, 1)
+SIZEOF_F08(xint16, 2)
+SIZEOF_F08(xint32, 4)
+SIZEOF_F08(xint64, 8)
+SIZEOF_F08(xreal32, 4)
+SIZEOF_F08(xreal64, 8)
+SIZEOF_F08(xreal128, 16)
+SIZEOF_F08(xcomplex32, 8)
+SIZEOF_F08(xcomplex64, 16)
+SIZEOF_F08(xcomplex128, 32)
