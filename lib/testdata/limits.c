@@ -9,7 +9,7 @@ enum { FPGA = 2 };
 
 static int rank, failed;
 
-/* wants compares the class of an error, and looks for a word of the reason. */
+/* wants compares the class of an error, and wants a word of the reason. */
 static void wants(const char *call, int code, int class, const char *word)
 {
     int is, length;
