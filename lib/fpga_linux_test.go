@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/mpemodel"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -288,5 +289,60 @@ func TestLibraryKilled(t *testing.T) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 137 || !strings.HasSuffix(out, "was ended by a signal: killed; 3 other ranks were ended\n") || !strings.Contains(out, "zrlctl: rank 1 (") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestLibraryStatus: the tools find a job of a C program while it runs, whatever has started it.
+func TestLibraryStatus(t *testing.T) {
+	dir := builtLibrary(t)
+	program := compile(t, dir, "mpich", "waits.c")
+	launchers := [][]string{{filepath.Join(dir, "zrlctl"), "run", "-n", "3"}}
+	if hydra, err := exec.LookPath("mpiexec.hydra"); err == nil {
+		launchers = append(launchers, []string{hydra, "-n", "3"})
+	}
+	find := func(pid int) *control.Job {
+		list, err := control.Jobs(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range list {
+			if len(j.Reports) > 0 && j.Reports[0].PID == pid {
+				return j
+			}
+		}
+		return nil
+	}
+	for _, launcher := range launchers {
+		c := exec.CommandContext(t.Context(), launcher[0], append(launcher[1:], program)...)
+		c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib"))
+		in, err1 := c.StdinPipe()
+		out, err2 := c.StdoutPipe()
+		if err := errors.Join(err1, err2, c.Start()); err != nil {
+			t.Fatal(err)
+		}
+		pid := 0
+		if _, err := fmt.Fscan(out, &pid); err != nil {
+			t.Fatal(err)
+		}
+		switch j := find(pid); {
+		case j == nil:
+			t.Errorf("%s: the job is not found", launcher[0])
+		default:
+			s := j.Status()
+			calls := uint64(0)
+			for _, n := range j.Reports[2].Own.Collectives {
+				calls += n.Calls
+			}
+			if len(s.Ranks) != 3 || len(s.Cluster) != 3 || len(s.Silent) != 0 || calls == 0 {
+				t.Errorf("%s: %+v", launcher[0], s)
+			}
+		}
+		in.Close()
+		if err := c.Wait(); err != nil {
+			t.Errorf("%s: %v", launcher[0], err)
+		}
+		if find(pid) != nil {
+			t.Errorf("%s: the job is there after its end", launcher[0])
+		}
 	}
 }
