@@ -76,6 +76,8 @@ static void *extra;
 static int forty_two = 42;
 
 void zrl_load(int abi) { printf("abi %d\n", abi); }
+int zrl_start(int argc, char **argv) { return argv == NULL ? 0 : argc; }
+void zrl_statistics(char *text, size_t size) { if (size > 0) *text = 0; }
 
 int zrl_call(int call, zrl_arg *a) {
     printf("%s", names[call]);
