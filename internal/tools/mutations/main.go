@@ -58,15 +58,24 @@ func run(root, only string) error {
 	return nil
 }
 
+// apply returns the file without the rule.
+func (m *mutation) apply(root string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.file)))
+	if err != nil {
+		return nil, err
+	}
+	if n := bytes.Count(text, []byte(m.old)); n != 1 {
+		return nil, fmt.Errorf("%s has %q %d times, not once", m.file, m.old, n)
+	}
+	return bytes.Replace(text, []byte(m.old), []byte(m.new), 1), nil
+}
+
 // caught reports which of the tests fails without the rule, "" if none does.
 func (m *mutation) caught(root string) (string, error) {
 	file := filepath.Join(root, filepath.FromSlash(m.file))
-	text, err := os.ReadFile(file)
+	text, err := m.apply(root)
 	if err != nil {
 		return "", err
-	}
-	if n := bytes.Count(text, []byte(m.old)); n != 1 {
-		return "", fmt.Errorf("%s has %q %d times, not once", m.file, m.old, n)
 	}
 	dir, err := os.MkdirTemp("", "mutation")
 	if err != nil {
@@ -74,7 +83,7 @@ func (m *mutation) caught(root string) (string, error) {
 	}
 	defer os.RemoveAll(dir)
 	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(changed, bytes.Replace(text, []byte(m.old), []byte(m.new), 1), 0o600); err != nil {
+	if err := os.WriteFile(changed, text, 0o600); err != nil {
 		return "", err
 	}
 	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
