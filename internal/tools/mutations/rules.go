@@ -17,6 +17,7 @@ var (
 	rounds     = test{"rounds with copies", []string{"./handshake", "-run", "TestDuplicatesAcrossRounds$"}}
 	itsOwn     = test{"a test of its own", []string{"./handshake", "-short"}}
 	duplicate  = test{"a test of its own", []string{"./mpe", "-run", "Duplicate"}}
+	late       = test{"a test of its own", []string{"./mpe", "-run", "TestArrivedBeforeTimeOut$"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
 	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(cloudfpga|fpga|nodes)", "-seeds", "1500"}}
 	nodes      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/nodes", "-seeds", "1000"}}
@@ -111,7 +112,7 @@ var mutations = []mutation{
 	{"engine: a deadline is noted", "mpe/timer.go",
 		"\te.due = min(e.due, at)\n}", "\te.due = max(e.due, at)\n}", []test{simulation}},
 	{"engine: time-outs wait for what has arrived", "mpe/peer.go",
-		"\tif p.known != nil {", "\tif false {", []test{simulation}},
+		"\tif p.known != nil {", "\tif false {", []test{late}},
 	{"engine: a receive whose message did not exist is posted again", "mpe/peer_handshake.go",
 		"if !r.detached {\n\t\t\t\te.pairs.reposts", "if false {\n\t\t\t\te.pairs.reposts", []test{simulation, duplicate}},
 	{"E51: messages of an earlier program's calls have other tags", "mpe/collective/abort.go",
