@@ -195,6 +195,18 @@ func TestUpstreamAPIFails(t *testing.T) {
 		}
 	}
 
+	t.Run("MPI_Abort", func(t *testing.T) {
+		source := filepath.Join(t.TempDir(), "abort.cpp")
+		text := "#include \"ZRLMPI.hpp\"\nint app_main(int, char **) { printf(\"before\\n\"); MPI_Abort(MPI_COMM_WORLD, 7); }\n"
+		if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := runProgram(ctx, api.build(t, source), nil, lines[0]...)
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 7 || !strings.Contains(out, "before\n") || !strings.Contains(out, "rank 0 of 2: MPI_Abort ends the job with code 7") {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
 	t.Run("a message that is longer than the buffer", func(t *testing.T) {
 		p := startCalls(t, calls, 1, []string{lines[0][1], lines[1][1]})
 		defer p.kill()

@@ -2,6 +2,7 @@ package capi
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -70,6 +71,16 @@ func TestLineStatistics(t *testing.T) {
 		}
 		received <- err
 	}()
+	var out [maxArgs]uint64
+	number := slices.Index(callNames[:], "Wtime")
+	allocations := func() float64 { return testing.AllocsPerRun(100, func() { r.l.Call(number, unsafe.Pointer(&out)) }) }
+	watched := allocations()
+	ln := r.l.line
+	r.l.line = nil
+	if others := allocations(); watched > others {
+		t.Errorf("%v allocations a call, and %v without a watchdog", watched, others)
+	}
+	r.l.line = ln
 	data := []int32{1, 2}
 	r.ok("Send", unsafe.Pointer(&data[0]), 2, "INT32_T", 1, 0, "COMM_WORLD")
 	if err := <-received; err != nil {
