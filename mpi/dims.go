@@ -5,7 +5,7 @@ import "math"
 // Dims chooses the dimensions of a grid of nodes ranks (MPI_Dims_create, section 8.5.2): those that are 0 are set, as
 // close to each other as possible and in non-increasing order, so that the product of all is nodes. As close as possible
 // means: the difference of the largest and the smallest that are set is the least that there is, and
-// of such choices the one with the least largest, then the least second largest, and so on.
+// of such choices the one with the greatest smallest, then the greatest second smallest, and so on, as MPICH chooses.
 //
 // The error is ErrDims if a dimension is negative or nodes is not a multiple of those that are given, or not
 // their product if all are, and ErrArg if nodes is not positive.
@@ -44,6 +44,9 @@ func Dims(nodes int, dims []int) error {
 
 // balanced returns the factors of n that Dims chooses, k of them.
 func balanced(n, k int) []int {
+	if k == 1 {
+		return []int{n}
+	}
 	f := factorizer{factors: make([]int, k), seen: make(map[factorization]bool)}
 	for d := 1; d <= n/d; d++ {
 		if n%d == 0 {
@@ -59,18 +62,18 @@ func balanced(n, k int) []int {
 	var best []int
 	for high, most := range f.divisors {
 		// The smallest is at most the largest k factors of which are not more than n.
-		if least < math.MaxInt && most-root(n, k) > least {
+		if most-root(n, k) > least {
 			break
 		}
 		for low := high; low >= 0; low-- {
-			difference := most - f.divisors[low]
-			if difference >= least {
+			smallest := f.divisors[low]
+			if most-smallest > least { // as far from each other, both are greater
 				break
 			}
 			clear(f.seen)
-			f.factors[0] = most
-			if n%most == 0 && f.find(n/most, 1, high, low) {
-				least, best = difference, append([]int(nil), f.factors...)
+			if rest := n / most; rest%smallest == 0 && f.find(rest/smallest, k-2, low, high) {
+				f.factors[0], f.factors[k-1] = most, smallest
+				least, best = most-smallest, append(best[:0], f.factors...)
 				break // lower ones differ by more
 			}
 		}
@@ -86,25 +89,24 @@ type factorizer struct {
 	seen map[factorization]bool
 }
 
-type factorization struct{ n, at, high int }
+type factorization struct{ n, at, low int }
 
-// find sets the factors from number at on to divisors high to low, not increasing and the least first, whose product is n.
-func (f *factorizer) find(n, at, high, low int) bool {
-	left := len(f.factors) - at
-	if left == 0 {
+// find sets the factors from number at down to 1 to divisors low to high, not decreasing and the greatest first, whose product is n.
+func (f *factorizer) find(n, at, low, high int) bool {
+	if at == 0 {
 		return n == 1
 	}
-	state := factorization{n, at, high}
-	if f.seen[state] {
+	state := factorization{n, at, low}
+	if f.seen[state] || !reaches(f.divisors[high], at, n) {
 		return false
 	}
-	for i := low; i <= high; i++ {
+	for i := high; i >= low; i-- {
 		d := f.divisors[i]
-		if n%d != 0 || !reaches(d, left, n) {
+		if n%d != 0 || !within(d, at, n) {
 			continue
 		}
 		f.factors[at] = d
-		if f.find(n/d, at+1, i, low) {
+		if f.find(n/d, at-1, i, high) {
 			return true
 		}
 	}

@@ -28,10 +28,17 @@ func TestDims(t *testing.T) {
 		for k := 1; k <= 5; k++ {
 			var best []int
 			factorizations(n, k, n, nil, func(x []int) {
-				if best == nil || x[0]-x[k-1] < best[0]-best[k-1] || x[0]-x[k-1] == best[0]-best[k-1] && slices.Compare(x, best) < 0 {
-					best = slices.Clone(x)
+				ascending := slices.Clone(x)
+				slices.Reverse(ascending)
+				difference, least := x[0]-x[k-1], 0
+				if best != nil {
+					least = best[k-1] - best[0]
+				}
+				if best == nil || difference < least || difference == least && slices.Compare(ascending, best) > 0 {
+					best = ascending
 				}
 			})
+			slices.Reverse(best)
 			got := make([]int, k)
 			if err := mpi.Dims(n, got); err != nil || !slices.Equal(got, best) {
 				t.Fatalf("%d ranks: %v, %v, not %v", n, got, err, best)
@@ -52,6 +59,8 @@ func TestDimsGiven(t *testing.T) {
 		{6, []int{0, 3, 0}, []int{2, 3, 1}, mpi.Success},
 		{7, []int{0, 3, 0}, nil, mpi.ErrDims},
 
+		{5040, []int{0, 0, 0}, []int{21, 16, 15}, mpi.Success}, // 20 × 18 × 14 is as close
+		{98784, []int{0, 0, 0, 0, 0}, []int{14, 14, 9, 8, 7}, mpi.Success},
 		{24, []int{0, 2, 0, 0}, []int{3, 2, 2, 2}, mpi.Success},
 		{1, nil, nil, mpi.Success},
 		{2, nil, nil, mpi.ErrDims},
