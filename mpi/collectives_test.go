@@ -10,6 +10,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // space is memory for elements of a datatype, each of three int32, and what is in it.
@@ -221,4 +223,47 @@ func TestTypedCollectives(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAlltoallwUnaligned: blocks of different datatypes lie at any bytes, and need not be whole elements of the first one.
+func TestAlltoallwUnaligned(t *testing.T) {
+	devices, err := node.Local(2, protocol.Extended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	word, letter := mpi.TypeOf[int32](), mpi.TypeOf[byte]()
+	onRanks(t, devices, func(ctx context.Context, world *mpi.Comm) error {
+		// Rank r sends 2 words to rank 0 and 3 bytes to rank 1.
+		sent := make([]byte, 20)
+		for i := range sent {
+			sent[i] = byte(20*world.Rank() + i)
+		}
+		send := mpi.MemoryBlocks(unsafe.Pointer(&sent[0]), []mpi.Block{{Count: 2, Offset: 1, Of: word}, {Count: 3, Offset: 14, Of: letter}})
+		got := make([]byte, 20)
+		recv := []mpi.Block{{Count: 2, Offset: 11, Of: word}, {Count: 2, Offset: 2, Of: word}}
+		want := append(append(make([]byte, 2), 21, 22, 23, 24, 25, 26, 27, 28, 0, 1, 2, 3, 4, 5, 6, 7, 8), 0)
+		if world.Rank() == 1 {
+			recv = []mpi.Block{{Count: 3, Offset: 7, Of: letter}, {Count: 3, Offset: 3, Of: letter}}
+			want = append(append(make([]byte, 3), 34, 35, 36, 0, 14, 15, 16), make([]byte, 10)...)
+		}
+		for _, f := range []func() error{
+			func() error { return world.Alltoallv(ctx, send, mpi.MemoryBlocks(unsafe.Pointer(&got[0]), recv)) },
+			func() error {
+				r, err := world.Ialltoallv(send, mpi.MemoryBlocks(unsafe.Pointer(&got[0]), recv))
+				if err == nil {
+					_, err = r.Wait(ctx)
+				}
+				return err
+			},
+		} {
+			clear(got)
+			if err := f(); err != nil {
+				return err
+			}
+			if !slices.Equal(got, want) {
+				return fmt.Errorf("%v, want %v", got, want)
+			}
+		}
+		return nil
+	})
 }

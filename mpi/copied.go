@@ -168,6 +168,9 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 		n := one.count * one.of.Size()
 		l.Sizes[i] = int(n)
 		total += n
+		if n%int64(x.elem.size) != 0 { // not all blocks are of one datatype
+			x.elem.size, x.dev.Call.Elem = 1, 1
+		}
 		if n == 0 {
 			continue
 		}
