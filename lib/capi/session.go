@@ -23,6 +23,8 @@ var _ = add(map[string]implementation{
 	"Session_get_pset_info":   (*args).sessionSetInfo,
 	"Group_from_session_pset": (*args).sessionGroup,
 	"Comm_create_from_group":  (*args).commFromGroup,
+
+	"Intercomm_create_from_groups": (*args).intercommFromGroups,
 })
 
 // processSets are the names of those that a session has.
@@ -146,29 +148,70 @@ func (a *args) sessionGroup() error {
 
 // commFromGroup: group, a name of the call, info, error handler, new communicator.
 func (a *args) commFromGroup() error {
-	h, err := a.errhandler(a.handle(3, kindErrhandler))
+	h, _, made, err := a.fromGroup(1, 3)
 	if err != nil {
 		return err
+	}
+	return a.newHandledComm(4, made, h)
+}
+
+// fromGroup makes a communicator of the group of argument 0, by the name of the call, of which it returns a tag, and with an error handler for it.
+func (a *args) fromGroup(name, handler int) (h *errhandler, tag int, made *mpi.Comm, err error) {
+	if h, err = a.errhandler(a.handle(handler, kindErrhandler)); err != nil {
+		return nil, 0, nil, err
 	}
 	a.handler, a.handlerOf = h, a.l.abi.null[kindComm]
 	g, err := a.group(0)
 	if err != nil {
-		return err
+		return nil, 0, nil, err
 	}
-	name, err := a.text(1)
+	text, err := a.text(name)
 	if err != nil {
-		return err
+		return nil, 0, nil, err
 	}
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(name)) // a hash does not fail
-	made, err := a.l.world.Create(context.Background(), g, int(sum.Sum32()%(mpi.MaxCreateTag+1)))
-	if err != nil {
-		return err
-	}
-	c, err := a.newComm(4, made, nil)
+	_, _ = sum.Write([]byte(text)) // a hash does not fail
+	tag = int(sum.Sum32() % (mpi.MaxCreateTag + 1))
+	made, err = a.l.world.Create(context.Background(), g, tag)
+	return h, tag, made, err
+}
+
+// newHandledComm gives a communicator a handle, and an error handler.
+func (a *args) newHandledComm(i int, made *mpi.Comm, h *errhandler) error {
+	c, err := a.newComm(i, made, nil)
 	if c != nil {
 		a.l.use(h)
 		c.errhandler.Store(h)
 	}
 	return err
+}
+
+// intercommFromGroups: local group, local leader, remote group and leader, which the local leader gives, a name of the call, info,
+// error handler, new communicator.
+func (a *args) intercommFromGroups() error {
+	h, tag, local, err := a.fromGroup(4, 6)
+	if err != nil {
+		return err
+	}
+	if local == nil {
+		return errorf(mpi.ErrGroup, "this rank is not in the local group")
+	}
+	leader, remote := a.destination(1), []int{mpi.Undefined}
+	if local.Rank() == leader {
+		g, err := a.group(2)
+		if err == nil {
+			remote, err = g.Translate([]int{a.destination(3)}, a.l.world.Group())
+		}
+		if err != nil {
+			remote = []int{mpi.Undefined} // the call that follows fails on all members
+		}
+	}
+	made, err := local.IntercommCreate(context.Background(), leader, a.l.world.Comm, remote[0], tag)
+	if e := local.Free(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return a.newHandledComm(7, made, h)
 }

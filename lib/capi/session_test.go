@@ -95,3 +95,45 @@ func (r *rank) sessionSets(s handle) {
 		r.t.Errorf("%d sets, %d, %d, %d", n[0], none, number, noSession)
 	}
 }
+
+// TestIntercommFromGroups: two groups of different sizes, whose leaders alone know the other group.
+func TestIntercommFromGroups(t *testing.T) {
+	onRanks(t, 3, func(r *rank) {
+		me, atMe := ints(0)
+		r.ok("Comm_rank", "COMM_WORLD", atMe)
+		world, first, others := newOut(), newOut(), newOut()
+		_, atZero := ints(0)
+		r.ok("Comm_group", "COMM_WORLD", world.at())
+		r.ok("Group_incl", world.get(r), 1, atZero, first.at())
+		r.ok("Group_excl", world.get(r), 1, atZero, others.at())
+		c := newOut()
+		switch me[0] {
+		case 0:
+			r.ok("Intercomm_create_from_groups", first.get(r), 0, others.get(r), 1, text("a name"), "INFO_NULL", "ERRORS_RETURN", c.at())
+		case 1:
+			r.ok("Intercomm_create_from_groups", others.get(r), 1, "GROUP_NULL", 0, text("a name"), "INFO_NULL", "ERRORS_RETURN", c.at())
+		case 2:
+			r.ok("Intercomm_create_from_groups", others.get(r), 1, first.get(r), 0, text("a name"), "INFO_NULL", "ERRORS_RETURN", c.at())
+		}
+		size, atSize := ints(0)
+		want := int32(1)
+		if me[0] == 0 {
+			want = 2
+		}
+		if r.ok("Comm_remote_size", c.get(r), atSize); size[0] != want {
+			r.t.Errorf("rank %d: %d remote ranks", me[0], size[0])
+		}
+		got, atGot := ints(9)
+		if me[0] == 0 {
+			r.ok("Send", atMe, 1, "INT", 1, 0, c.get(r))
+		} else if me[0] == 2 {
+			if r.ok("Recv", atGot, 1, "INT", 0, 0, c.get(r), "STATUS_IGNORE"); got[0] != 0 {
+				r.t.Errorf("received %v", got)
+			}
+		}
+		if code := r.call("Send", atMe, 1, "INT", 9, 0, c.get(r)); code&0xff != int(r.l.abi.constants["ERR_RANK"]) {
+			r.t.Errorf("a rank that is not there: %#x", code)
+		}
+		r.ok("Comm_free", c.at())
+	})
+}
