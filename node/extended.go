@@ -45,8 +45,7 @@ func otherRanks(cfg *config.Config) int { return max(len(cfg.Ranks)-1, 1) }
 func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 	x := &extended.Config{
 		MaxPayload: l.MaxDatagram - protocol.ExtHeaderLen, EagerLimit: int(l.EagerLimit),
-		MaxLength: int64(MessageLimit(cfg)) * protocol.WordLen,
-		Messages:  messageCredit(cfg), EagerBytes: int(l.EagerCredit), Seed: seed(),
+		Messages: messageCredit(cfg), EagerBytes: int(l.EagerCredit), Seed: seed(),
 	}
 	if l.EagerLimit == 0 {
 		x.EagerLimit = -1 // none

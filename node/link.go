@@ -20,7 +20,8 @@ const (
 	pace      = 1100 * time.Nanosecond
 	paceToCPU = 10 * time.Microsecond
 	paceOver  = 65536
-	// maxWords is the largest message accepted or sent, in words: 256 MiB.
+	// maxWords is the largest message accepted or sent, in words: 256 MiB. The extended profile has no limit but that of its
+	// header, 4 GiB − 1: its messages take no memory before a receive matches.
 	maxWords = 1 << 26
 )
 
@@ -181,7 +182,7 @@ func (l *Link) check(local, remote *config.Rank) error {
 }
 
 // MessageLimit returns the largest message that any rank of the daemon takes, in
-// words.
+// words, by other profiles than extended.
 func MessageLimit(cfg *config.Config) uint32 {
 	words := maxWords
 	for i := range cfg.Ranks {
