@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Starts a job on hosts that are namespaces of this machine, as root: lib/namespaces.sh KIND RANKS PROGRAM…
+#
+#   slurm  with `srun --mpi=pmi2` of a Slurm of one node (Debian's packages slurmctld, slurmd, slurm-client, munge)
+#   hosts  with MPICH's mpiexec.hydra on three hosts, each in a network namespace of its own
+#
+# All processes and interfaces are gone when it has ended. The machine's own Slurm, if any, is not touched.
+set -euo pipefail
+
+kind=${1:-} ranks=${2:-}
+case $kind in slurm | hosts) ;; *) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;; esac
+if [ -z "${NAMESPACES_DIR:-}" ]; then
+  NAMESPACES_DIR=$(mktemp -d)
+  export NAMESPACES_DIR
+  trap 'rm -rf "$NAMESPACES_DIR"' EXIT
+  # If the first process of the PID namespace ends, so do all others.
+  unshare --net --mount --uts --pid --fork --mount-proc --kill-child "$0" "$@"
+  exit
+fi
+shift 2
+dir=$NAMESPACES_DIR
+ip link set lo up
+
+slurm() {
+  PATH=$PATH:/usr/sbin
+  hostname node0
+  # Names are resolved only where there is an address besides 127.0.0.1.
+  ip address add 10.9.0.1/24 dev lo
+  printf '10.9.0.1 node0\n127.0.0.1 localhost\n' >"$dir/hosts"
+  mount --bind "$dir/hosts" /etc/hosts
+  mkdir "$dir/spool"
+  (umask 077 && head -c 1024 /dev/urandom >"$dir/key")
+  cat >"$dir/slurm.conf" <<EOF
+ClusterName=test
+SlurmctldHost=node0(10.9.0.1)
+SlurmUser=root
+AuthInfo=socket=$dir/munge.socket
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SelectType=select/linear
+SlurmdParameters=config_overrides
+ReturnToService=2
+StateSaveLocation=$dir/spool
+SlurmdSpoolDir=$dir/spool
+SlurmctldPidFile=$dir/slurmctld.pid
+SlurmdPidFile=$dir/slurmd.pid
+NodeName=node0 NodeAddr=10.9.0.1 CPUs=16
+PartitionName=all Nodes=node0 Default=YES State=UP
+EOF
+  export SLURM_CONF=$dir/slurm.conf
+  munged --foreground --force --key-file="$dir/key" --socket="$dir/munge.socket" --pid-file="$dir/munge.pid" --seed-file="$dir/seed" \
+    --log-file="$dir/munge.log" >"$dir/munged.out" 2>&1 &
+  until [ -S "$dir/munge.socket" ]; do sleep 0.1; done
+  slurmctld -D -c >"$dir/slurmctld.out" 2>&1 &
+  slurmd -D -N node0 >"$dir/slurmd.out" 2>&1 &
+  local i
+  for i in {1..100}; do
+    [ "$(sinfo --noheader --format=%t 2>&1)" != idle ] || break
+    [ "$i" != 100 ] || { cat "$dir"/*.out >&2; exit 1; }
+    sleep 0.2
+  done
+  srun --mpi=pmi2 -n "$ranks" "$@"
+}
+
+hosts() {
+  local host line launcher next=1
+  mkdir -p /run/netns
+  mount -t tmpfs none /run/netns
+  ip link add bridge0 type bridge
+  ip address add 10.9.0.254/24 dev bridge0
+  ip link set bridge0 up
+  for host in 1 2 3; do
+    ip netns add "host$host"
+    ip link add "veth$host" type veth peer name eth0 netns "host$host"
+    ip link set "veth$host" master bridge0 up
+    ip -n "host$host" address add "10.9.0.$host/24" dev eth0
+    ip -n "host$host" link set eth0 up
+    ip -n "host$host" link set lo up
+  done
+  # The launcher prints what has to be started on each host, in order. The hosts have no route to other networks, from which a rank
+  # could conclude its address.
+  mkfifo "$dir/output"
+  mpiexec.hydra -launcher manual -iface bridge0 -hosts 10.9.0.1,10.9.0.2,10.9.0.3 -genv ZRLMPI_ADDRESS 10.9.0.0/24 -n "$ranks" "$@" >"$dir/output" &
+  launcher=$!
+  while IFS= read -r line; do
+    case $line in
+    'HYDRA_LAUNCH: '*)
+      # shellcheck disable=SC2086 # a command line
+      ip netns exec "host$next" ${line#HYDRA_LAUNCH: } </dev/null &
+      next=$((next + 1))
+      ;;
+    HYDRA_LAUNCH_END) ;;
+    *) printf '%s\n' "$line" ;;
+    esac
+  done <"$dir/output"
+  wait "$launcher"
+}
+
+"$kind" "$@"
