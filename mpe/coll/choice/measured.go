@@ -35,7 +35,6 @@ var measured = map[Class]Rows{
 				{math.MaxInt, []Choice{{"binomial", 0}}},
 			}},
 			{coll.Allreduce, 4, []Span{
-				{8, []Choice{{"recursive-doubling", 0}}},
 				{22528, []Choice{{"flat", 0}, {"recursive-doubling", 0}}},
 				{131072, []Choice{{"rabenseifner", 0}, {"flat", 0}, {"ring", 0}, {"recursive-doubling", 0}}},
 				{math.MaxInt, []Choice{{"ring", 0}, {"rabenseifner", 0}, {"flat", 0}, {"recursive-doubling", 0}}},
