@@ -109,7 +109,7 @@ ranks:
 		r := &list[0].Reports[i]
 		var own mpe.RankCounters
 		var peers []mpe.PeerCounters
-		e := devices[i].(interface{ Engine() *mpe.Engine }).Engine()
+		e := devices[i].(interface{ AsEngine() *mpe.Engine }).AsEngine()
 		e.Counters(func(c *mpe.RankCounters) { own = *c }, func(c *mpe.PeerCounters) { peers = append(peers, *c) })
 		for p := range peers { // acknowledgements are late, and what waits waits longer now
 			for _, c := range []*mpe.PeerCounters{&peers[p], &r.Peers[p]} {
