@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestRulesAreThere: the code of each rule is where its mutation looks for it, which takes too long to find out
+// TestRulesAreThere: the code of each rule is where its mutation expects it, which takes too long to find out
 // by running them.
 func TestRulesAreThere(t *testing.T) {
 	for i := range mutations {
