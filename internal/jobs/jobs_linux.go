@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -11,8 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerTime is how long a tool may take to read an answer.
-const answerTime = 5 * time.Second
+const (
+	// answerTime is how long a tool may take to read an answer.
+	answerTime = 5 * time.Second
+	// maxTools is how many tools may read at a time; further ones get no answer.
+	maxTools = 8
+	backlog  = 128
+)
+
+// listener is the socket of a rank. A thread waits in accept, and not the runtime's poller: while anything waits there, Go's
+// scheduler asks it again and again, which delays ranks that poll for messages.
+type listener struct {
+	fd    int
+	ended chan struct{}
+}
 
 // Serve answers the tools of this user, until it is closed: each gets what report returns. The socket's user is this one.
 func Serve(job string, rank int, report func() []byte) (io.Closer, error) {
@@ -20,28 +33,75 @@ func Serve(job string, rank int, report func() []byte) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			answer(conn.(*net.UnixConn), report)
-		}
-	}()
+	go l.serve(report)
 	return l, nil
 }
 
-func listen(s Socket) (net.Listener, error) { return net.Listen("unix", s.String()) }
+func listen(s Socket) (*listener, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: s.String()}); err == nil {
+		err = unix.Listen(fd, backlog)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("%v: %w", s, err)
+	}
+	return &listener{fd, make(chan struct{})}, nil
+}
 
-func answer(conn *net.UnixConn, report func() []byte) {
-	defer conn.Close()
-	uid, err := userOf(conn)
-	if err != nil || uid != 0 && uid != os.Geteuid() {
+// Close ends the answers.
+func (l *listener) Close() error {
+	err := unix.Shutdown(l.fd, unix.SHUT_RDWR) // it ends accept
+	<-l.ended
+	return err
+}
+
+func (l *listener) serve(report func() []byte) {
+	defer close(l.ended)
+	defer unix.Close(l.fd)
+	tools := make(chan struct{}, maxTools)
+	for {
+		fd, _, err := unix.Accept4(l.fd, unix.SOCK_CLOEXEC)
+		switch err {
+		case nil:
+		case unix.EINTR, unix.ECONNABORTED:
+			continue
+		default:
+			return
+		}
+		select {
+		case tools <- struct{}{}:
+			go func() { // a tool that does not read keeps no other waiting
+				answer(fd, report)
+				<-tools
+			}()
+		default:
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// answer writes to a connection, and closes it. A tool that does not read in time, or has gone, needs no answer.
+func answer(fd int, report func() []byte) {
+	defer unix.Close(fd)
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil || cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
 		return
 	}
-	_ = conn.SetWriteDeadline(time.Now().Add(answerTime)) // a new connection has no deadline that could fail
-	_, _ = conn.Write(report())                           // a tool that has gone needs no answer
+	timeout := unix.NsecToTimeval(int64(answerTime))
+	if unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout) != nil {
+		return
+	}
+	for rest := report(); len(rest) > 0; {
+		n, err := unix.SendmsgN(fd, rest, nil, nil, unix.MSG_NOSIGNAL)
+		if err != nil && err != unix.EINTR {
+			return
+		}
+		rest = rest[max(n, 0):]
+	}
 }
 
 // userOf returns the user of the process at the other end.

@@ -46,7 +46,7 @@ func TestServe(t *testing.T) {
 	if got := ranks(); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Error(got)
 	}
-	stuck := make(chan struct{})
+	stuck := make(chan struct{}) // it does not keep Close waiting
 	defer close(stuck)
 	c, err := Serve(job, 7, func() []byte { <-stuck; return nil })
 	if err != nil {
@@ -73,6 +73,7 @@ func TestForeign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	go l.serve(func() []byte { return nil })
 	defer l.Close()
 	if _, err := s.Ask(t.Context()); !errors.Is(err, ErrForeign) {
 		t.Error(err)
