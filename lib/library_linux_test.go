@@ -148,6 +148,22 @@ func TestLibraryProfiling(t *testing.T) {
 	}
 }
 
+// TestLibraryProcess: a program loads the library by dlopen, starts another process, and takes signals while it exchanges messages.
+func TestLibraryProcess(t *testing.T) {
+	dir := builtLibrary(t)
+	for abi, library := range map[string]string{"standard": "libmpi_abi.so.1", "mpich": "libmpi.so.12"} {
+		program := filepath.Join(t.TempDir(), abi)
+		compile := exec.Command("cc", "-Wall", "-I", filepath.Join(dir, "include", abi), "-o", program, filepath.Join("testdata", "process.c"), "-ldl")
+		if text, err := compile.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "2", program, filepath.Join(dir, "lib", library))
+		if err != nil || sortedLines(out) != "rank 0 of 2: ok\nrank 1 of 2: ok\n" {
+			t.Errorf("%s: %v\n%s", abi, err, out)
+		}
+	}
+}
+
 // TestNetpipe: a program of Debian that was built for MPICH runs as it is.
 func TestNetpipe(t *testing.T) {
 	netpipe := needs.Program(t, "a program that was built for MPICH", "NPmpich2", "netpipe-mpich2")
