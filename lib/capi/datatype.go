@@ -14,7 +14,9 @@ import (
 type dtype struct {
 	*datatype.Type
 	handle uint64
-	name   string
+	// name is what MPI_Type_get_name returns, which the program may change; predefined is that of the ABI's datatype that this is or
+	// was duplicated from, or empty.
+	name, predefined string
 	// combined is what a predefined operation sees as its elements, if that is something else: pairs whose end is padded.
 	combined   *datatype.Type
 	committed  bool
@@ -175,7 +177,7 @@ func (l *Library) nameDatatype(name string, t, combined *datatype.Type) {
 	h := l.abi.handle(kindDatatype, v)
 	if l.types.get(h) == nil { // else it has another name already
 		l.named[t] = h
-		l.types.name(h, &dtype{Type: t, handle: h, name: "MPI_" + name, combined: combined, committed: true})
+		l.types.name(h, &dtype{Type: t, handle: h, name: "MPI_" + name, predefined: name, combined: combined, committed: true})
 	}
 }
 
@@ -392,7 +394,7 @@ func (a *args) typeDup() error {
 	if err != nil {
 		return err
 	}
-	d.Type, d.handle, d.name, d.combined, d.committed = datatype.Dup(t.Type), handle, "", t.combined, t.committed
+	d.Type, d.handle, d.name, d.predefined, d.combined, d.committed = datatype.Dup(t.Type), handle, "", t.predefined, t.combined, t.committed
 	if err := t.attributes.CopyTo(&d.attributes, t); err != nil {
 		a.l.types.remove(handle)
 		return err

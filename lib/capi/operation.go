@@ -18,6 +18,8 @@ type operation struct {
 	function unsafe.Pointer
 	wide     bool
 	commutes bool
+	// oneSided: no reduction has it.
+	oneSided bool
 	name     string
 }
 
@@ -35,6 +37,9 @@ func (l *Library) nameOperations() {
 		"BAND": mpi.BAnd, "BOR": mpi.BOr, "BXOR": mpi.BXor, "MAXLOC": mpi.MaxLoc, "MINLOC": mpi.MinLoc,
 	} {
 		l.ops.name(l.abi.handle(kindOp, l.abi.constants[name]), &operation{Op: op, commutes: true, name: name})
+	}
+	for _, name := range []string{"REPLACE", "NO_OP"} {
+		l.ops.name(l.abi.handle(kindOp, l.abi.constants[name]), &operation{oneSided: true, name: name})
 	}
 }
 
@@ -95,6 +100,9 @@ func (a *args) reduction() (mpi.Op, *datatype.Type, error) {
 	if err != nil {
 		return mpi.Op{}, nil, err
 	}
+	if o.oneSided {
+		return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is for one-sided communication only", o.name)
+	}
 	if o.function != nil {
 		f, wide, handle, back := o.function, o.wide, t.handle, a.l.back
 		return mpi.OpOfTyped(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
@@ -102,16 +110,16 @@ func (a *args) reduction() (mpi.Op, *datatype.Type, error) {
 			return nil
 		}, o.commutes), t.Type, nil
 	}
-	if f := ownReductions[o.name+" "+t.name]; f != nil {
+	if f := ownReductions[reductionOf{o.name, t.predefined}]; f != nil {
 		return mpi.OpOfTyped(f, true), t.Type, nil
 	}
-	if slices.Contains(longDoubles, t.name) {
-		name, back := o.name, a.l.back
-		if !back.LongDouble(name, t.name, nil, nil, 0) {
-			return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is not defined for %s", o.name, t.name)
+	if slices.Contains(longDoubles, t.predefined) {
+		name, of, back := o.name, "MPI_"+t.predefined, a.l.back
+		if !back.LongDouble(name, of, nil, nil, 0) {
+			return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is not defined for %s", name, of)
 		}
 		return mpi.OpOfTyped(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
-			back.LongDouble(name, t.name, in, inout, int64(n))
+			back.LongDouble(name, of, in, inout, int64(n))
 			return nil
 		}, true), cmp.Or(t.combined, t.Type), nil
 	}
@@ -125,14 +133,17 @@ func (a *args) reduction() (mpi.Op, *datatype.Type, error) {
 }
 
 // longDoubles are datatypes of numbers that only C can compute with.
-var longDoubles = []string{"MPI_LONG_DOUBLE", "MPI_C_LONG_DOUBLE_COMPLEX", "MPI_CXX_LONG_DOUBLE_COMPLEX", "MPI_LONG_DOUBLE_INT"}
+var longDoubles = []string{"LONG_DOUBLE", "C_LONG_DOUBLE_COMPLEX", "CXX_LONG_DOUBLE_COMPLEX", "LONG_DOUBLE_INT"}
+
+// reductionOf is an operation and a datatype, by their names in the ABI.
+type reductionOf struct{ operation, datatype string }
 
 // ownReductions are those on Fortran's pairs, whose index is a number of the same type as the value.
-var ownReductions = map[string]func(in, inout unsafe.Pointer, n int, t *datatype.Type) error{
-	"MAXLOC MPI_2REAL":             located(4, func(in, have float64) bool { return in > have }),
-	"MINLOC MPI_2REAL":             located(4, func(in, have float64) bool { return in < have }),
-	"MAXLOC MPI_2DOUBLE_PRECISION": located(8, func(in, have float64) bool { return in > have }),
-	"MINLOC MPI_2DOUBLE_PRECISION": located(8, func(in, have float64) bool { return in < have }),
+var ownReductions = map[reductionOf]func(in, inout unsafe.Pointer, n int, t *datatype.Type) error{
+	{"MAXLOC", "2REAL"}:             located(4, func(in, have float64) bool { return in > have }),
+	{"MINLOC", "2REAL"}:             located(4, func(in, have float64) bool { return in < have }),
+	{"MAXLOC", "2DOUBLE_PRECISION"}: located(8, func(in, have float64) bool { return in > have }),
+	{"MINLOC", "2DOUBLE_PRECISION"}: located(8, func(in, have float64) bool { return in < have }),
 }
 
 // located combines pairs of floats of so many bytes: the better value wins, and the lower index of equal ones.
