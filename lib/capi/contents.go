@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -25,7 +26,11 @@ func (a *args) envelope() error {
 		return errorf(errUnsupported, "MPI_%s is not supported", a.name)
 	}
 	made := t.Contents()
-	for i, n := range []int{len(made.Integers), len(made.Addresses), len(made.Types), int(a.l.abi.constants["COMBINER_"+combinerNames[made.Combiner]])} {
+	if t.combiner != "" {
+		made = datatype.Contents{Integers: make([]int64, len(t.integers))}
+	}
+	combiner := cmp.Or(t.combiner, "COMBINER_"+combinerNames[made.Combiner])
+	for i, n := range []int{len(made.Integers), len(made.Addresses), len(made.Types), int(a.l.abi.constants[combiner])} {
 		if err := a.setInt(1+i, n); err != nil {
 			return err
 		}
@@ -43,6 +48,8 @@ func (a *args) contents() error {
 	switch {
 	case a.wide:
 		return errorf(errUnsupported, "MPI_%s is not supported", a.name)
+	case t.combiner != "" && len(t.integers) <= a.int(1):
+		return a.setInts(4, t.integers)
 	case made.Combiner == datatype.Named:
 		return errorf(mpi.ErrType, "%s is predefined and has no contents", t.name)
 	case len(made.Integers) > a.int(1) || len(made.Addresses) > a.int(2) || len(made.Types) > a.int(3):

@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"cmp"
 	"strings"
 	"unsafe"
 
@@ -17,6 +18,9 @@ type dtype struct {
 	// name is what MPI_Type_get_name returns, which the program may change; predefined is that of the ABI's datatype that this is or
 	// was duplicated from, or empty.
 	name, predefined string
+	// combiner and integers are what MPI_Type_get_envelope and contents say of a predefined datatype that has such.
+	combiner string
+	integers []int
 	// combined is what a predefined operation sees as its elements, if that is something else: pairs whose end is padded.
 	combined   *datatype.Type
 	committed  bool
@@ -374,8 +378,8 @@ func (a *args) typeFree() error {
 	if err != nil {
 		return err
 	}
-	if a.l.types.slot(t.handle) == nil {
-		return errorf(mpi.ErrType, "%s is predefined and cannot be freed", t.name)
+	if a.l.types.slot(t.handle) == nil || t.combiner != "" {
+		return errorf(mpi.ErrType, "%s is predefined and cannot be freed", cmp.Or(t.name, "a datatype of MPI_Type_create_f90_integer, real or complex"))
 	}
 	if err := t.attributes.Clear(t); err != nil {
 		return err

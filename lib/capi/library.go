@@ -59,6 +59,7 @@ type Library struct {
 
 	keyvals keyvals
 	tools   tools
+	numbers fortranNumbers
 	fixed   fixed
 
 	world, self *comm

@@ -1,0 +1,70 @@
+package capi
+
+import (
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+)
+
+// The datatypes of Fortran's numbers by precision and range, which are those of gfortran's kinds.
+var _ = add(map[string]implementation{
+	"Type_create_f90_integer": func(a *args) error { return a.numberOf(integerKinds, "F90_INTEGER", a.int(0)) },
+	"Type_create_f90_real":    func(a *args) error { return a.numberOf(realKinds, "F90_REAL", a.int(0), a.int(1)) },
+	"Type_create_f90_complex": func(a *args) error { return a.numberOf(complexKinds, "F90_COMPLEX", a.int(0), a.int(1)) },
+})
+
+// numberKind is a kind of numbers: its decimal digits and the largest power of ten, of integers the latter only.
+type numberKind struct {
+	digits, power int
+	name          string
+}
+
+var (
+	integerKinds = []numberKind{{0, 2, "INTEGER1"}, {0, 4, "INTEGER2"}, {0, 9, "INTEGER4"}, {0, 18, "INTEGER8"}, {0, 38, "INTEGER16"}}
+	realKinds    = []numberKind{{6, 37, "REAL4"}, {15, 307, "REAL8"}, {18, 4931, "LONG_DOUBLE"}, {33, 4931, "REAL16"}}
+	complexKinds = []numberKind{{6, 37, "COMPLEX8"}, {15, 307, "COMPLEX16"}, {18, 4931, "C_LONG_DOUBLE_COMPLEX"}, {33, 4931, "COMPLEX32"}}
+)
+
+// fortranNumbers are the datatypes that were asked for: the same precision and range has the same one, which is predefined.
+type fortranNumbers struct {
+	mu   sync.Mutex
+	made map[numberKind]*dtype
+}
+
+// numberOf finds the first kind with the digits and power of ten of the arguments before the last one. One of MPI_UNDEFINED is any.
+func (a *args) numberOf(kinds []numberKind, combiner string, wanted ...int) error {
+	last := len(wanted) - 1
+	least := numberKind{power: wanted[last], name: combiner}
+	if last > 0 {
+		least.digits = wanted[0]
+	}
+	enough := func(have, want int) bool { return want == a.l.abi.undefined || want <= have }
+	for _, k := range kinds {
+		if !enough(k.digits, least.digits) || !enough(k.power, least.power) {
+			continue
+		}
+		of := a.l.types.get(a.l.abi.handle(kindDatatype, a.l.abi.constants[k.name]))
+		if of == nil {
+			break // the ABI has none of this length
+		}
+		n := &a.l.numbers
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		t := n.made[least]
+		if t == nil {
+			made, handle, err := a.l.types.take()
+			if err != nil {
+				return err
+			}
+			made.Type, made.handle, made.predefined, made.committed = datatype.Dup(of.Type), handle, of.predefined, true
+			made.combiner, made.integers = "COMBINER_"+combiner, wanted
+			if t = made; n.made == nil {
+				n.made = map[numberKind]*dtype{}
+			}
+			n.made[least] = t
+		}
+		return a.setHandle(last+1, t.handle)
+	}
+	return errorf(mpi.ErrArg, "MPI_%s: no kind of numbers has the precision and range of %v", a.name, wanted)
+}
