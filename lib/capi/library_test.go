@@ -3,6 +3,7 @@ package capi
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +29,10 @@ type recorder struct {
 	mu     sync.Mutex
 	calls  []string
 	reduce func(in, inout unsafe.Pointer, n int64)
-	refuse int // what Delete and Copy return
+	refuse int  // what Delete, Copy and GeneralFree return
+	drop   bool // Copy has the duplicate without the attribute
+	// query is the function of generalized requests, if it is not nil.
+	query func(status unsafe.Pointer) int
 }
 
 func (r *recorder) note(format string, args ...any) {
@@ -43,7 +47,7 @@ func (r *recorder) Reduce(_, in, inout unsafe.Pointer, n int64, _ bool, _ uint64
 
 func (r *recorder) Copy(f unsafe.Pointer, _ uint64, _ int, _, value unsafe.Pointer) (unsafe.Pointer, bool, int) {
 	r.note("copy %d", uintptr(f))
-	return value, true, r.refuse
+	return value, !r.drop, r.refuse
 }
 
 func (r *recorder) Delete(f unsafe.Pointer, _ uint64, _ int, value, _ unsafe.Pointer) int {
@@ -53,8 +57,14 @@ func (r *recorder) Delete(f unsafe.Pointer, _ uint64, _ int, value, _ unsafe.Poi
 
 func (r *recorder) Handle(f unsafe.Pointer, _ uint64, code int) { r.note("handle %d", code&0xff) }
 
-func (r *recorder) GeneralQuery(_, _, _ unsafe.Pointer) int { r.note("query"); return 0 }
-func (r *recorder) GeneralFree(_, _ unsafe.Pointer) int     { r.note("free"); return 0 }
+func (r *recorder) GeneralQuery(_, _, status unsafe.Pointer) int {
+	r.note("query")
+	if r.query == nil {
+		return 0
+	}
+	return r.query(status)
+}
+func (r *recorder) GeneralFree(_, _ unsafe.Pointer) int { r.note("free"); return r.refuse }
 func (r *recorder) GeneralCancel(_, _ unsafe.Pointer, done bool) int {
 	r.note("cancel %v", done)
 	return 0
@@ -65,6 +75,15 @@ func (r *recorder) Allocate(bytes int64) unsafe.Pointer {
 func (r *recorder) LongDouble(_, _ string, _, _ unsafe.Pointer, _ int64) bool { return false }
 func (r *recorder) Flush()                                                    {}
 func (r *recorder) Free(unsafe.Pointer)                                       {}
+
+// taken returns the calls that were recorded since the last time.
+func (r *recorder) taken() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := r.calls
+	r.calls = nil
+	return list
+}
 
 // onRanks runs a program on n ranks of this process, with each ABI, from MPI_Init to MPI_Finalize.
 func onRanks(t *testing.T, n int, program func(r *rank)) {
@@ -139,6 +158,45 @@ func (r *rank) ok(name string, list ...any) {
 		r.t.Errorf("%s: %s", name, text)
 	}
 }
+
+// fails makes a call that fails with an error of a class.
+func (r *rank) fails(class, name string, list ...any) {
+	r.t.Helper()
+	code := r.call(name, list...)
+	if number, _ := r.l.codes.classOfCode(code); int64(number) != r.l.abi.constants[class] {
+		text, _ := r.l.codes.text(code)
+		r.t.Errorf("%s: class %d, want %s: %s", name, number, class, text)
+	}
+}
+
+// called checks what functions of the program were called since the last time.
+func (r *rank) called(want ...string) {
+	r.t.Helper()
+	if got := r.back.taken(); !slices.Equal(got, want) {
+		r.t.Errorf("%s: called %v, want %v", r.abi, got, want)
+	}
+}
+
+// null reports whether a handle is that of none.
+func (o out) null(r *rank, k kind) bool { return o.get(r) == handle(r.l.abi.null[k]) }
+
+// statuses is an array of statuses of either ABI.
+type statuses struct{ memory []uint64 }
+
+func newStatuses(n int) statuses { return statuses{make([]uint64, 4*n)} }
+
+func (s statuses) at() unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s.memory)) }
+
+// get returns what a status says: source, tag and class of the error.
+func (s statuses) get(r *rank, i int) (source, tag, class int) {
+	layout := &r.l.abi.status
+	p := unsafe.Add(s.at(), uintptr(i)*layout.size)
+	class, _ = r.l.codes.classOfCode(int(*(*int32)(unsafe.Add(p, layout.err))))
+	return int(*(*int32)(unsafe.Add(p, layout.source))), int(*(*int32)(unsafe.Add(p, layout.tag))), class
+}
+
+// constant is the value of a constant of the ABI.
+func (r *rank) constant(name string) int { return int(r.l.abi.constants[name]) }
 
 // handle is a handle that a call has given.
 type handle uint64
