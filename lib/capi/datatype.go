@@ -38,7 +38,7 @@ func (t *dtype) bytesOf(n int64) int64 {
 	low, high := int64(0), t.Size()
 	for low < high {
 		mid := (low + high) / 2
-		if k, whole := t.Elements(mid); k >= n%per && (whole || k > n%per) {
+		if k, _ := t.Elements(mid); k >= n%per {
 			high = mid
 		} else {
 			low = mid + 1

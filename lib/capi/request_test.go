@@ -295,3 +295,37 @@ func TestRequestErrors(t *testing.T) {
 		r.fails("ERR_ARG", "Waitall", 2, nil, st.at())
 	})
 }
+
+// TestSetElements: MPI_Get_elements and MPI_Get_count return what MPI_Status_set_elements has been given.
+func TestSetElements(t *testing.T) {
+	onRanks(t, 1, func(r *rank) {
+		_, atLengths := ints(1, 2)
+		displs := new([2]int64)
+		displs[1] = 8
+		types := r.requests(2) // handles as well
+		for i, name := range []string{"DOUBLE", "INT"} {
+			r.l.setHandleAt(types.at(0), i, r.l.abi.handle(kindDatatype, r.l.abi.constants[name]))
+		}
+		mixed := newOut()
+		r.ok("Type_create_struct", 2, atLengths, unsafe.Pointer(displs), types.at(0), mixed.at())
+		undefined := r.constant("UNDEFINED")
+		for _, x := range []struct {
+			of              any
+			elements, count int
+		}{
+			{"INT", 0, 0}, {"INT", 1, 1}, {"INT", 3, 3}, {"CHAR", 5, 5},
+			{mixed.get(r), 0, 0}, {mixed.get(r), 1, undefined}, {mixed.get(r), 2, undefined}, {mixed.get(r), 3, 1}, {mixed.get(r), 5, undefined}, {mixed.get(r), 6, 2},
+		} {
+			st := newStatuses(1)
+			elements, atElements := ints(9)
+			count, atCount := ints(9)
+			r.ok("Status_set_elements", st.at(), x.of, x.elements)
+			r.ok("Get_elements", st.at(), x.of, atElements)
+			r.ok("Get_count", st.at(), x.of, atCount)
+			if int(elements[0]) != x.elements || int(count[0]) != x.count {
+				r.t.Errorf("%v: %d elements, count %d, want %d and %d", x.of, elements[0], count[0], x.elements, x.count)
+			}
+		}
+		r.ok("Type_free", mixed.at())
+	})
+}
