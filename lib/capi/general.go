@@ -2,6 +2,7 @@ package capi
 
 import (
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
@@ -14,6 +15,8 @@ type general struct {
 
 	once sync.Once
 	end  chan struct{}
+	// releases counts MPI_Grequest_complete and MPI_Request_free.
+	releases atomic.Int32
 }
 
 var _ = add(map[string]implementation{
@@ -32,12 +35,26 @@ func (a *args) generalStart() error {
 }
 
 func (a *args) generalComplete() error {
-	r := a.l.requests.get(a.handle(0, kindRequest))
+	h := a.handle(0, kindRequest)
+	r := a.l.requests.get(h)
 	if r == nil || r.general == nil {
 		return errorf(mpi.ErrRequest, "the request is not one of MPI_Grequest_start")
 	}
-	r.general.once.Do(func() { close(r.general.end) })
-	return nil
+	var err error
+	r.general.once.Do(func() {
+		close(r.general.end)
+		err = r.general.release(h)
+	})
+	return err
+}
+
+// release frees the request with the last of MPI_Grequest_complete and MPI_Request_free: a program that has freed it completes it later.
+func (g *general) release(h uint64) error {
+	if g.releases.Add(1) < 2 {
+		return nil
+	}
+	g.l.requests.remove(h)
+	return g.free()
 }
 
 func (g *general) completed() bool {

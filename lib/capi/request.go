@@ -383,8 +383,6 @@ func (a *args) some(wait bool) error {
 // free has the request go on by itself, if it is active.
 func (r *request) free() error {
 	switch {
-	case r.general != nil:
-		return r.general.free()
 	case r.begin != nil && !r.Active():
 		return nil
 	case r.send != mpi.Request{}:
@@ -408,6 +406,10 @@ func (a *args) requestFree() error {
 		return errorf(mpi.ErrRequest, "the request is MPI_REQUEST_NULL")
 	}
 	a.comm = r.comm
+	if r.general != nil {
+		a.l.setHandleAt(p, 0, a.l.abi.null[kindRequest])
+		return r.general.release(h)
+	}
 	if err := r.free(); err != nil {
 		return err
 	}
