@@ -31,6 +31,27 @@ func Iallgatherv[T Element](c *Comm, send, recv []T, counts, displs []int, opts 
 	return newCollective[T](c, "Iallgatherv", coll.Allgather, opts).allgatherv(view(send), view(recv), counts, displs).start()
 }
 
+// Allgather gives all ranks what each of them has in send, in the order of ranks: recv has as many elements as
+// all of them together.
+func (c *Comm) Allgather(ctx context.Context, send, recv Buffer, opts ...Option) error {
+	return c.allgatherCall("Allgather", &send, &recv, opts).wait(ctx)
+}
+
+// Iallgather starts Allgather and returns.
+func (c *Comm) Iallgather(send, recv Buffer, opts ...Option) (Request, error) {
+	return c.allgatherCall("Iallgather", &send, &recv, opts).start()
+}
+
+// Allgatherv is Allgather of blocks that may be of different lengths.
+func (c *Comm) Allgatherv(ctx context.Context, send Buffer, recv Blocks, opts ...Option) error {
+	return c.allgathervCall("Allgatherv", &send, &recv, opts).wait(ctx)
+}
+
+// Iallgatherv starts Allgatherv and returns.
+func (c *Comm) Iallgatherv(send Buffer, recv Blocks, opts ...Option) (Request, error) {
+	return c.allgathervCall("Iallgatherv", &send, &recv, opts).start()
+}
+
 func (x *collectiveCall) allgather(send, recv []byte) *collectiveCall {
 	x.dev.Call.Bytes = len(send)
 	x.collect(send, recv)
@@ -39,5 +60,29 @@ func (x *collectiveCall) allgather(send, recv []byte) *collectiveCall {
 
 func (x *collectiveCall) allgatherv(send, recv []byte, counts, displs []int) *collectiveCall {
 	x.collectv(send, recv, x.layout("recv", recv, counts, displs, true))
+	return x
+}
+
+func (c *Comm) allgatherCall(name string, send, recv *Buffer, opts []Option) begun {
+	if c.IsInter() {
+		return c.interAllgather(name, send, recv, nil)
+	}
+	return c.collective(name, coll.Allgather, typedBy(send.of, recv.of), opts).allgatherTyped(send, recv)
+}
+
+func (c *Comm) allgathervCall(name string, send *Buffer, recv *Blocks, opts []Option) begun {
+	if c.IsInter() {
+		return c.interAllgather(name, send, nil, recv)
+	}
+	return c.collective(name, coll.Allgather, typedBy(send.of, recv.first()), opts).allgathervTyped(send, recv)
+}
+
+func (x *collectiveCall) allgatherTyped(send, recv *Buffer) *collectiveCall {
+	all, mine := x.collected(send, recv)
+	return x.allgather(mine, all)
+}
+
+func (x *collectiveCall) allgathervTyped(send *Buffer, recv *Blocks) *collectiveCall {
+	x.collectvTyped(send, recv)
 	return x
 }

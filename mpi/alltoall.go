@@ -41,6 +41,28 @@ func Ialltoallv[T Element](c *Comm, send []T, sendcounts, senddispls []int, recv
 		alltoallv(view(send), sendcounts, senddispls, view(recv), recvcounts, recvdispls).start()
 }
 
+// Alltoall gives each rank a block of every rank's send, which has one for each, all of one length: block j of rank i
+// becomes block i of rank j's recv.
+func (c *Comm) Alltoall(ctx context.Context, send, recv Buffer, opts ...Option) error {
+	return c.alltoallCall("Alltoall", &send, &recv, opts).wait(ctx)
+}
+
+// Ialltoall starts Alltoall and returns.
+func (c *Comm) Ialltoall(send, recv Buffer, opts ...Option) (Request, error) {
+	return c.alltoallCall("Ialltoall", &send, &recv, opts).start()
+}
+
+// Alltoallv is Alltoall of blocks that may be of different lengths, and of different datatypes (MPI_Alltoallw). send may be
+// InPlaceBlocks.
+func (c *Comm) Alltoallv(ctx context.Context, send, recv Blocks, opts ...Option) error {
+	return c.alltoallvCall("Alltoallv", &send, &recv, opts).wait(ctx)
+}
+
+// Ialltoallv starts Alltoallv and returns.
+func (c *Comm) Ialltoallv(send, recv Blocks, opts ...Option) (Request, error) {
+	return c.alltoallvCall("Ialltoallv", &send, &recv, opts).start()
+}
+
 func (x *collectiveCall) alltoall(send, recv []byte) *collectiveCall {
 	ranks := x.dev.Call.Ranks
 	if n := x.count(send); n%ranks != 0 {
@@ -80,4 +102,40 @@ func (x *collectiveCall) exchange(send, recv []byte, l coll.Layout) {
 	if me := c.Rank; x.err == nil && l.Sizes[me] != c.Recv.Sizes[me] {
 		x.refuse(ErrCount, "this rank sends itself %d elements, and wants %d", l.Sizes[me]/x.elem.size, c.Recv.Sizes[me]/x.elem.size)
 	}
+}
+
+func (c *Comm) alltoallCall(name string, send, recv *Buffer, opts []Option) begun {
+	if c.IsInter() {
+		return c.interAlltoall(name, send, recv)
+	}
+	return c.collective(name, coll.Alltoall, typedBy(send.of, recv.of), opts).alltoallTyped(send, recv)
+}
+
+func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) begun {
+	if c.IsInter() {
+		return c.interAlltoallv(name, send, recv)
+	}
+	return c.collective(name, coll.Alltoall, typedBy(send.first(), recv.first()), opts).alltoallvTyped(send, recv)
+}
+
+func (x *collectiveCall) alltoallTyped(send, recv *Buffer) *collectiveCall {
+	return x.alltoall(x.both(send, recv))
+}
+
+func (x *collectiveCall) alltoallvTyped(send, recv *Blocks) *collectiveCall {
+	c := &x.dev.Call
+	to, l := x.blocks("recv", recv, send.inPlace, true)
+	c.Recv = l
+	if send.inPlace {
+		c.InPlace, x.dev.Recv = true, to
+		return x
+	}
+	from, l := x.blocks("send", send, true, false)
+	if overlap(from, to) {
+		// Blocks of both may lie between each other: what is written decides, which the device does in any order.
+		x.sent.packed = append(x.sent.packed[:0], from...)
+		from = x.sent.packed
+	}
+	x.exchange(from, to, l)
+	return x
 }

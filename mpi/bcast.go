@@ -16,8 +16,32 @@ func Ibcast[T Element](c *Comm, buf []T, root int, opts ...Option) (Request, err
 	return newCollective[T](c, "Ibcast", coll.Bcast, opts).bcast(view(buf), root).start()
 }
 
+// Bcast gives all ranks what root has in a buffer, of as many bytes on all of them.
+func (c *Comm) Bcast(ctx context.Context, b Buffer, root int, opts ...Option) error {
+	return c.bcastCall("Bcast", &b, root, opts).wait(ctx)
+}
+
+// Ibcast starts Bcast and returns.
+func (c *Comm) Ibcast(b Buffer, root int, opts ...Option) (Request, error) {
+	return c.bcastCall("Ibcast", &b, root, opts).start()
+}
+
 func (x *collectiveCall) bcast(buf []byte, root int) *collectiveCall {
 	x.atRoot(root)
+	x.dev.Recv, x.dev.Call.Bytes = buf, len(buf)
+	return x
+}
+
+func (c *Comm) bcastCall(name string, b *Buffer, root int, opts []Option) begun {
+	if c.IsInter() {
+		return c.interBcast(name, b, root)
+	}
+	return c.collective(name, coll.Bcast, typedBy(b.of, nil), opts).bcastTyped(b, root)
+}
+
+func (x *collectiveCall) bcastTyped(b *Buffer, root int) *collectiveCall {
+	isRoot := x.atRoot(root)
+	buf := x.contents(b, isRoot, !isRoot)
 	x.dev.Recv, x.dev.Call.Bytes = buf, len(buf)
 	return x
 }

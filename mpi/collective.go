@@ -148,3 +148,9 @@ func (x *collectiveCall) over() {
 	*x = collectiveCall{ints: x.ints[:0], sent: x.sent.over(), received: x.received.over()}
 	c.p.collectives.Put(x)
 }
+
+// begun is a call on an intracommunicator or an intercommunicator, of which everything is known.
+type begun interface {
+	wait(ctx context.Context) error
+	start() (Request, error)
+}

@@ -213,3 +213,27 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 	}
 	return to.packed[at : at+next], l
 }
+
+// first is the datatype of the first block.
+func (b *Blocks) first() *datatype.Type {
+	if len(b.of) == 0 {
+		return nil
+	}
+	return b.of[0].Of
+}
+
+// own is the caller's block of a buffer with one for each rank.
+func (x *collectiveCall) own(all []byte) []byte {
+	c := &x.dev.Call
+	n := len(all) / c.Ranks
+	return all[c.Rank*n : (c.Rank+1)*n]
+}
+
+// both are the buffers of a call that may be in place: then they are the same.
+func (x *collectiveCall) both(send, recv *Buffer) (from, to []byte) {
+	to = x.contents(recv, send.inPlace(), true)
+	if send.inPlace() {
+		return to, to
+	}
+	return x.contents(send, true, false), to
+}

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -89,4 +90,18 @@ func typeOf(t reflect.Type) op.Type {
 		return op.Float32Loc
 	}
 	return op.Float64Loc // there are no others
+}
+
+// typedBy is the element of a datatype, or of another one if that is nil.
+func typedBy(t, other *datatype.Type) element {
+	if t == nil {
+		t = other
+	}
+	e := element{size: 1, datatype: protocol.Int}
+	if t != nil {
+		e.typ = t.Element()
+		e.size = max(e.typ.Size(), 1)
+		e.datatype, e.any = onWire(t)
+	}
+	return e
 }

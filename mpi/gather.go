@@ -30,6 +30,27 @@ func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int
 	return newCollective[T](c, "Igatherv", coll.Gather, opts).gatherv(view(send), view(recv), counts, displs, root).start()
 }
 
+// Gather gives root what all ranks have in send, in the order of ranks: recv has as many elements as all of
+// them together, and is ignored on other ranks. send is InPlace at a root whose own block is in recv.
+func (c *Comm) Gather(ctx context.Context, send, recv Buffer, root int, opts ...Option) error {
+	return c.gatherCall("Gather", &send, &recv, root, opts).wait(ctx)
+}
+
+// Igather starts Gather and returns.
+func (c *Comm) Igather(send, recv Buffer, root int, opts ...Option) (Request, error) {
+	return c.gatherCall("Igather", &send, &recv, root, opts).start()
+}
+
+// Gatherv is Gather of blocks that may be of different lengths.
+func (c *Comm) Gatherv(ctx context.Context, send Buffer, recv Blocks, root int, opts ...Option) error {
+	return c.gathervCall("Gatherv", &send, &recv, root, opts).wait(ctx)
+}
+
+// Igatherv starts Gatherv and returns.
+func (c *Comm) Igatherv(send Buffer, recv Blocks, root int, opts ...Option) (Request, error) {
+	return c.gathervCall("Igatherv", &send, &recv, root, opts).start()
+}
+
 func (x *collectiveCall) gather(send, recv []byte, root int) *collectiveCall {
 	x.dev.Call.Bytes, x.dev.Send = len(send), send
 	if x.atRoot(root) {
@@ -74,5 +95,61 @@ func (x *collectiveCall) collectv(send, recv []byte, l coll.Layout) {
 	d.Send, d.Recv = send, recv
 	if x.inPlace(send, recv, d.Call.Recv.Offsets[me], [2]string{"send", "recv"}) {
 		d.Send = nil
+	}
+}
+
+func (c *Comm) gatherCall(name string, send, recv *Buffer, root int, opts []Option) begun {
+	if c.IsInter() {
+		return c.interGather(name, send, recv, nil, root)
+	}
+	return c.collective(name, coll.Gather, typedBy(send.of, recv.of), opts).gatherTyped(send, recv, root)
+}
+
+func (c *Comm) gathervCall(name string, send *Buffer, recv *Blocks, root int, opts []Option) begun {
+	if c.IsInter() {
+		return c.interGather(name, send, nil, recv, root)
+	}
+	return c.collective(name, coll.Gather, typedBy(send.of, recv.first()), opts).gathervTyped(send, recv, root)
+}
+
+func (x *collectiveCall) gatherTyped(send, recv *Buffer, root int) *collectiveCall {
+	if !x.atRoot(root) {
+		return x.gather(x.contents(send, true, false), nil, root)
+	}
+	all, mine := x.collected(send, recv)
+	return x.gather(mine, all, root)
+}
+
+// collected returns a buffer with a block of each rank, and the caller's own one.
+func (x *collectiveCall) collected(send, recv *Buffer) (all, mine []byte) {
+	all = x.contents(recv, send.inPlace(), true)
+	if send.inPlace() {
+		return all, x.own(all)
+	}
+	return all, x.contents(send, true, false)
+}
+
+func (x *collectiveCall) gathervTyped(send *Buffer, recv *Blocks, root int) *collectiveCall {
+	c := &x.dev.Call
+	c.Vector = true
+	if !x.atRoot(root) {
+		x.dev.Send = x.contents(send, true, false)
+		c.Bytes = len(x.dev.Send)
+		return x
+	}
+	x.collectvTyped(send, recv)
+	c.Bytes = len(x.dev.Send)
+	return x
+}
+
+func (x *collectiveCall) collectvTyped(send *Buffer, recv *Blocks) {
+	all, l := x.blocks("recv", recv, send.inPlace(), true)
+	if x.err != nil {
+		return
+	}
+	if me := x.dev.Call.Rank; send.inPlace() {
+		x.collectv(all[l.Offsets[me]:][:l.Sizes[me]], all, l)
+	} else {
+		x.collectv(x.contents(send, true, false), all, l)
 	}
 }

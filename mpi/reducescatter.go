@@ -28,6 +28,27 @@ func IreduceScatterBlock[T Element](c *Comm, send, recv []T, op Op, opts ...Opti
 	return newCollective[T](c, "IreduceScatterBlock", coll.ReduceScatter, opts).reduceScatterBlock(view(send), view(recv), op).start()
 }
 
+// ReduceScatter combines the send buffers of all ranks, element by element, and gives counts[i] elements of the result to
+// rank i, one block after another. In place, what is combined is in recv, and the result goes to its beginning.
+func (c *Comm) ReduceScatter(ctx context.Context, send, recv Buffer, counts []int, op Op, opts ...Option) error {
+	return c.reduceScatterCall("ReduceScatter", &send, &recv, counts, op, opts).wait(ctx)
+}
+
+// IreduceScatter starts ReduceScatter and returns.
+func (c *Comm) IreduceScatter(send, recv Buffer, counts []int, op Op, opts ...Option) (Request, error) {
+	return c.reduceScatterCall("IreduceScatter", &send, &recv, counts, op, opts).start()
+}
+
+// ReduceScatterBlock is ReduceScatter of blocks that all are as long as recv. In place, recv is as long as all of them.
+func (c *Comm) ReduceScatterBlock(ctx context.Context, send, recv Buffer, op Op, opts ...Option) error {
+	return c.reduceScatterBlockCall("ReduceScatterBlock", &send, &recv, op, opts).wait(ctx)
+}
+
+// IreduceScatterBlock starts ReduceScatterBlock and returns.
+func (c *Comm) IreduceScatterBlock(send, recv Buffer, op Op, opts ...Option) (Request, error) {
+	return c.reduceScatterBlockCall("IreduceScatterBlock", &send, &recv, op, opts).start()
+}
+
 func (x *collectiveCall) reduceScatter(send, recv []byte, counts []int, op Op) *collectiveCall {
 	x.operation(op)
 	c := &x.dev.Call
@@ -69,4 +90,40 @@ func (x *collectiveCall) parts(send, recv []byte) {
 	if x.inPlace(recv, send, 0, [2]string{"recv", "send"}) {
 		d.Send, d.Recv = nil, send
 	}
+}
+
+func (c *Comm) reduceScatterCall(name string, send, recv *Buffer, counts []int, op Op, opts []Option) begun {
+	if c.IsInter() {
+		return c.interReduceScatter(name, send, recv, counts, op)
+	}
+	return c.collective(name, coll.ReduceScatter, typedBy(send.of, recv.of), opts).reduceScatterTyped(send, recv, counts, op)
+}
+
+func (c *Comm) reduceScatterBlockCall(name string, send, recv *Buffer, op Op, opts []Option) begun {
+	if c.IsInter() {
+		return c.interReduceScatterBlock(name, send, recv, op)
+	}
+	return c.collective(name, coll.ReduceScatter, typedBy(send.of, recv.of), opts).reduceScatterBlockTyped(send, recv, op)
+}
+
+func (x *collectiveCall) reduceScatterTyped(send, recv *Buffer, counts []int, op Op) *collectiveCall {
+	op = x.typedOperation(op, send, recv)
+	if send.inPlace() {
+		from := x.contents(recv, true, true)
+		if me := x.dev.Call.Rank; me < len(counts) && counts[me] >= 0 {
+			return x.reduceScatter(from, from[:min(counts[me]*x.elem.size, len(from))], counts, op)
+		}
+		return x.reduceScatter(from, nil, counts, op)
+	}
+	from, to := x.both(send, recv)
+	return x.reduceScatter(from, to, counts, op)
+}
+
+func (x *collectiveCall) reduceScatterBlockTyped(send, recv *Buffer, op Op) *collectiveCall {
+	op = x.typedOperation(op, send, recv)
+	from, to := x.both(send, recv)
+	if send.inPlace() {
+		to = to[:len(to)/x.dev.Call.Ranks]
+	}
+	return x.reduceScatterBlock(from, to, op)
 }

@@ -30,6 +30,27 @@ func Iscatterv[T Element](c *Comm, send, recv []T, counts, displs []int, root in
 	return newCollective[T](c, "Iscatterv", coll.Scatter, opts).scatterv(view(send), view(recv), counts, displs, root).start()
 }
 
+// Scatter gives each rank its block of what root has in send, in the order of ranks: send has as many elements as
+// all of them together, and is ignored on other ranks. recv is InPlace at a root whose own block stays in send.
+func (c *Comm) Scatter(ctx context.Context, send, recv Buffer, root int, opts ...Option) error {
+	return c.scatterCall("Scatter", &send, &recv, root, opts).wait(ctx)
+}
+
+// Iscatter starts Scatter and returns.
+func (c *Comm) Iscatter(send, recv Buffer, root int, opts ...Option) (Request, error) {
+	return c.scatterCall("Iscatter", &send, &recv, root, opts).start()
+}
+
+// Scatterv is Scatter of blocks that may be of different lengths.
+func (c *Comm) Scatterv(ctx context.Context, send Blocks, recv Buffer, root int, opts ...Option) error {
+	return c.scattervCall("Scatterv", &send, &recv, root, opts).wait(ctx)
+}
+
+// Iscatterv starts Scatterv and returns.
+func (c *Comm) Iscatterv(send Blocks, recv Buffer, root int, opts ...Option) (Request, error) {
+	return c.scattervCall("Iscatterv", &send, &recv, root, opts).start()
+}
+
 func (x *collectiveCall) scatter(send, recv []byte, root int) *collectiveCall {
 	d := &x.dev
 	d.Call.Bytes, d.Recv = len(recv), recv
@@ -71,4 +92,52 @@ func (x *collectiveCall) distribute(send, recv []byte, off int) {
 	if x.inPlace(recv, send, off, [2]string{"recv", "send"}) {
 		x.dev.Recv = nil
 	}
+}
+
+func (c *Comm) scatterCall(name string, send, recv *Buffer, root int, opts []Option) begun {
+	if c.IsInter() {
+		return c.interScatter(name, send, nil, recv, root)
+	}
+	return c.collective(name, coll.Scatter, typedBy(recv.of, send.of), opts).scatterTyped(send, recv, root)
+}
+
+func (c *Comm) scattervCall(name string, send *Blocks, recv *Buffer, root int, opts []Option) begun {
+	if c.IsInter() {
+		return c.interScatter(name, nil, send, recv, root)
+	}
+	return c.collective(name, coll.Scatter, typedBy(recv.of, send.first()), opts).scattervTyped(send, recv, root)
+}
+
+func (x *collectiveCall) scatterTyped(send, recv *Buffer, root int) *collectiveCall {
+	if !x.atRoot(root) {
+		return x.scatter(nil, x.contents(recv, false, true), root)
+	}
+	all := x.contents(send, true, false)
+	if recv.inPlace() {
+		return x.scatter(all, x.own(all), root)
+	}
+	return x.scatter(all, x.contents(recv, false, true), root)
+}
+
+func (x *collectiveCall) scattervTyped(send *Blocks, recv *Buffer, root int) *collectiveCall {
+	c := &x.dev.Call
+	c.Vector = true
+	var mine []byte
+	if !x.atRoot(root) {
+		mine = x.contents(recv, false, true)
+		c.Bytes, x.dev.Recv = len(mine), mine
+		return x
+	}
+	all, l := x.blocks("send", send, true, false)
+	if x.err != nil {
+		return x
+	}
+	if recv.inPlace() {
+		mine = all[l.Offsets[root]:][:l.Sizes[root]]
+	} else {
+		mine = x.contents(recv, false, true)
+	}
+	c.Bytes, x.dev.Recv = len(mine), mine
+	x.distributev(all, mine, l)
+	return x
 }
