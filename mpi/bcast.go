@@ -41,7 +41,5 @@ func (c *Comm) bcastCall(name string, b *Buffer, root int, opts []Option) begun 
 
 func (x *collectiveCall) bcastTyped(b *Buffer, root int) *collectiveCall {
 	isRoot := x.atRoot(root)
-	buf := x.contents(b, isRoot, !isRoot)
-	x.dev.Recv, x.dev.Call.Bytes = buf, len(buf)
-	return x
+	return x.bcast(x.contents(b, isRoot, !isRoot), root)
 }

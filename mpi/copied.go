@@ -90,12 +90,17 @@ func (c *copied) over() copied {
 	return copied{packed: c.packed[:0], back: c.back[:0]}
 }
 
+// reserve makes room for n more bytes. What was added before may move.
+func (c *copied) reserve(n int) {
+	if at := len(c.packed); cap(c.packed)-at < n {
+		c.packed = append(make([]byte, 0, at+n), c.packed...)
+	}
+}
+
 // add makes room for the elements of a buffer, and returns it.
 func (c *copied) add(b *Buffer, load, back bool) []byte {
 	at, n := len(c.packed), int(b.count*b.of.Size())
-	if cap(c.packed)-at < n {
-		c.packed = append(make([]byte, 0, at+n), c.packed...)
-	}
+	c.reserve(n)
 	c.packed = c.packed[:at+n]
 	room := c.packed[at : at+n]
 	if load {
@@ -200,9 +205,7 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 		to = &x.received
 	}
 	at := len(to.packed)
-	if cap(to.packed)-at < int(total) {
-		to.packed = append(make([]byte, 0, at+int(total)), to.packed...)
-	}
+	to.reserve(int(total)) // one allocation for all blocks
 	next := 0
 	for i := range ranks {
 		l.Offsets[i] = next
@@ -220,13 +223,6 @@ func (b *Blocks) first() *datatype.Type {
 		return nil
 	}
 	return b.of[0].Of
-}
-
-// own is the caller's block of a buffer with one for each rank.
-func (x *collectiveCall) own(all []byte) []byte {
-	c := &x.dev.Call
-	n := len(all) / c.Ranks
-	return all[c.Rank*n : (c.Rank+1)*n]
 }
 
 // both are the buffers of a call that may be in place: then they are the same.

@@ -124,21 +124,17 @@ func (x *collectiveCall) gatherTyped(send, recv *Buffer, root int) *collectiveCa
 func (x *collectiveCall) collected(send, recv *Buffer) (all, mine []byte) {
 	all = x.contents(recv, send.inPlace(), true)
 	if send.inPlace() {
-		return all, x.own(all)
+		return all, nth(all, x.dev.Call.Rank, x.dev.Call.Ranks)
 	}
 	return all, x.contents(send, true, false)
 }
 
 func (x *collectiveCall) gathervTyped(send *Buffer, recv *Blocks, root int) *collectiveCall {
-	c := &x.dev.Call
-	c.Vector = true
 	if !x.atRoot(root) {
-		x.dev.Send = x.contents(send, true, false)
-		c.Bytes = len(x.dev.Send)
-		return x
+		return x.gatherv(x.contents(send, true, false), nil, nil, nil, root)
 	}
 	x.collectvTyped(send, recv)
-	c.Bytes = len(x.dev.Send)
+	x.dev.Call.Bytes = len(x.dev.Send)
 	return x
 }
 

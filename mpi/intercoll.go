@@ -1,5 +1,10 @@
 package mpi
 
+import (
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+)
+
 // Root instead of a rank is what the root of a collective call on an intercommunicator gives (MPI_ROOT). The other ranks of its
 // group give ProcNull, and those of the other group the root's rank.
 const Root = -3
@@ -39,6 +44,27 @@ func (o *round) recvAll(all []byte) {
 	n := len(o.x.call.comm.members)
 	for i := range n {
 		o.recv(i, nth(all, i, n))
+	}
+}
+
+// sendEach sends each of the remote group its block, all of one length.
+func (o *round) sendEach(all []byte) {
+	n := len(o.x.call.comm.members)
+	for i := range n {
+		o.send(i, nth(all, i, n))
+	}
+}
+
+// recvBlocks and sendBlocks are recvAll and sendEach for blocks that may be of different lengths.
+func (o *round) recvBlocks(all []byte, l coll.Layout) {
+	for i, n := range l.Sizes {
+		o.recv(i, part(all, l.Offsets[i], n))
+	}
+}
+
+func (o *round) sendBlocks(all []byte, l coll.Layout) {
+	for i, n := range l.Sizes {
+		o.send(i, part(all, l.Offsets[i], n))
 	}
 }
 
@@ -84,11 +110,11 @@ func (c *Comm) interBcast(name string, b *Buffer, root int) *round {
 }
 
 func (c *Comm) interGather(name string, send, recv *Buffer, blocks *Blocks, root int) *round {
-	e := typedBy(send.of, nil)
+	of := send.of
 	if root == Root {
-		e = receivedAs(recv, blocks)
+		of = typeIn(recv, blocks)
 	}
-	x, o := c.interRound(name, e)
+	x, o := c.interRound(name, typedBy(of, nil))
 	x.interRoot(root)
 	if root == Root {
 		return x.collectFrom(o, recv, blocks)
@@ -103,12 +129,12 @@ func (c *Comm) interGather(name string, send, recv *Buffer, blocks *Blocks, root
 	return o
 }
 
-// receivedAs is the element of a buffer, or of blocks.
-func receivedAs(b *Buffer, blocks *Blocks) element {
+// typeIn is the datatype of blocks, or of a buffer if there are none.
+func typeIn(b *Buffer, blocks *Blocks) *datatype.Type {
 	if blocks != nil {
-		return typedBy(blocks.first(), nil)
+		return blocks.first()
 	}
-	return typedBy(b.of, nil)
+	return b.of
 }
 
 // collectFrom receives a block of each rank of the remote group.
@@ -116,9 +142,7 @@ func (x *collectiveCall) collectFrom(o *round, recv *Buffer, blocks *Blocks) *ro
 	if blocks != nil {
 		all, l := x.blocks("recv", blocks, false, true)
 		if o.begin() {
-			for i, n := range l.Sizes {
-				o.recv(i, part(all, l.Offsets[i], n))
-			}
+			o.recvBlocks(all, l)
 		}
 		return o
 	}
@@ -139,11 +163,11 @@ func part(all []byte, at, n int) []byte {
 }
 
 func (c *Comm) interScatter(name string, send *Buffer, blocks *Blocks, recv *Buffer, root int) *round {
-	e := typedBy(recv.of, nil)
+	of := recv.of
 	if root == Root {
-		e = receivedAs(send, blocks)
+		of = typeIn(send, blocks)
 	}
-	x, o := c.interRound(name, e)
+	x, o := c.interRound(name, typedBy(of, nil))
 	x.interRoot(root)
 	switch {
 	case root == ProcNull:
@@ -156,36 +180,20 @@ func (c *Comm) interScatter(name string, send *Buffer, blocks *Blocks, recv *Buf
 	case blocks != nil:
 		all, l := x.blocks("send", blocks, true, false)
 		if o.begin() {
-			for i, n := range l.Sizes {
-				o.send(i, part(all, l.Offsets[i], n))
-			}
+			o.sendBlocks(all, l)
 		}
 	default:
 		all := x.contents(send, true, false)
-		x.equalBlocks("send", all, len(c.ranks()))
+		x.equalBlocks("send", all, x.dev.Call.Ranks)
 		if o.begin() {
-			for i := range c.members {
-				o.send(i, nth(all, i, len(c.members)))
-			}
+			o.sendEach(all)
 		}
 	}
 	return o
 }
 
-// ranks are those that messages go to; there are none without a communicator.
-func (c *Comm) ranks() []member {
-	if c == nil {
-		return nil
-	}
-	return c.members
-}
-
 func (c *Comm) interAllgather(name string, send, recv *Buffer, blocks *Blocks) *round {
-	e := typedBy(send.of, nil)
-	if send.of == nil {
-		e = receivedAs(recv, blocks)
-	}
-	x, o := c.interRound(name, e)
+	x, o := c.interRound(name, typedBy(send.of, typeIn(recv, blocks)))
 	mine := x.contents(send, true, false)
 	x.collectFrom(o, recv, blocks)
 	if x.err == nil {
@@ -197,14 +205,11 @@ func (c *Comm) interAllgather(name string, send, recv *Buffer, blocks *Blocks) *
 func (c *Comm) interAlltoall(name string, send, recv *Buffer) *round {
 	x, o := c.interRound(name, typedBy(send.of, recv.of))
 	from, to := x.contents(send, true, false), x.contents(recv, false, true)
-	n := len(c.ranks())
-	x.equalBlocks("send", from, n)
-	x.equalBlocks("recv", to, n)
+	x.equalBlocks("send", from, x.dev.Call.Ranks)
+	x.equalBlocks("recv", to, x.dev.Call.Ranks)
 	if o.begin() {
 		o.recvAll(to)
-		for i := range n {
-			o.send(i, nth(from, i, n))
-		}
+		o.sendEach(from)
 	}
 	return o
 }
@@ -214,12 +219,8 @@ func (c *Comm) interAlltoallv(name string, send, recv *Blocks) *round {
 	from, out := x.blocks("send", send, true, false)
 	to, in := x.blocks("recv", recv, false, true)
 	if o.begin() {
-		for i, n := range in.Sizes {
-			o.recv(i, part(to, in.Offsets[i], n))
-		}
-		for i, n := range out.Sizes {
-			o.send(i, part(from, out.Offsets[i], n))
-		}
+		o.recvBlocks(to, in)
+		o.sendBlocks(from, out)
 	}
 	return o
 }

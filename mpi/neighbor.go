@@ -119,11 +119,7 @@ func (n *neighborhood) received(recv *Buffer, blocks *Blocks) func(i int) []byte
 }
 
 func (c *Comm) neighborAllgather(name string, send, recv *Buffer, blocks *Blocks) *round {
-	e := typedBy(send.of, nil)
-	if send.of == nil {
-		e = receivedAs(recv, blocks)
-	}
-	n := c.neighborhood(name, e)
+	n := c.neighborhood(name, typedBy(send.of, typeIn(recv, blocks)))
 	mine := n.x.contents(send, true, false)
 	block := n.received(recv, blocks)
 	if n.begin() {

@@ -31,20 +31,24 @@ func Iexscan[T Element](c *Comm, send, recv []T, op Op, opts ...Option) (Request
 
 // Scan gives each rank the send buffers of the ranks up to itself, combined element by element.
 func (c *Comm) Scan(ctx context.Context, send, recv Buffer, op Op, opts ...Option) error {
-	return c.collective("Scan", coll.Scan, typedBy(send.of, recv.of), opts).toAllTyped(&send, &recv, op).wait(ctx)
+	return c.scanCall("Scan", coll.Scan, &send, &recv, op, opts).wait(ctx)
 }
 
 // Iscan starts Scan and returns.
 func (c *Comm) Iscan(send, recv Buffer, op Op, opts ...Option) (Request, error) {
-	return c.collective("Iscan", coll.Scan, typedBy(send.of, recv.of), opts).toAllTyped(&send, &recv, op).start()
+	return c.scanCall("Iscan", coll.Scan, &send, &recv, op, opts).start()
 }
 
 // Exscan is Scan without the rank's own contribution. recv of rank 0 is undefined afterwards.
 func (c *Comm) Exscan(ctx context.Context, send, recv Buffer, op Op, opts ...Option) error {
-	return c.collective("Exscan", coll.Exscan, typedBy(send.of, recv.of), opts).toAllTyped(&send, &recv, op).wait(ctx)
+	return c.scanCall("Exscan", coll.Exscan, &send, &recv, op, opts).wait(ctx)
 }
 
 // Iexscan starts Exscan and returns.
 func (c *Comm) Iexscan(send, recv Buffer, op Op, opts ...Option) (Request, error) {
-	return c.collective("Iexscan", coll.Exscan, typedBy(send.of, recv.of), opts).toAllTyped(&send, &recv, op).start()
+	return c.scanCall("Iexscan", coll.Exscan, &send, &recv, op, opts).start()
+}
+
+func (c *Comm) scanCall(name string, kind coll.Collective, send, recv *Buffer, op Op, opts []Option) *collectiveCall {
+	return c.collective(name, kind, typedBy(send.of, recv.of), opts).toAllTyped(send, recv, op)
 }

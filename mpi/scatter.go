@@ -114,30 +114,26 @@ func (x *collectiveCall) scatterTyped(send, recv *Buffer, root int) *collectiveC
 	}
 	all := x.contents(send, true, false)
 	if recv.inPlace() {
-		return x.scatter(all, x.own(all), root)
+		return x.scatter(all, nth(all, root, x.dev.Call.Ranks), root)
 	}
 	return x.scatter(all, x.contents(recv, false, true), root)
 }
 
 func (x *collectiveCall) scattervTyped(send *Blocks, recv *Buffer, root int) *collectiveCall {
-	c := &x.dev.Call
-	c.Vector = true
-	var mine []byte
 	if !x.atRoot(root) {
-		mine = x.contents(recv, false, true)
-		c.Bytes, x.dev.Recv = len(mine), mine
-		return x
+		return x.scatterv(nil, x.contents(recv, false, true), nil, nil, root)
 	}
 	all, l := x.blocks("send", send, true, false)
 	if x.err != nil {
 		return x
 	}
+	var mine []byte
 	if recv.inPlace() {
 		mine = all[l.Offsets[root]:][:l.Sizes[root]]
 	} else {
 		mine = x.contents(recv, false, true)
 	}
-	c.Bytes, x.dev.Recv = len(mine), mine
+	x.dev.Call.Bytes, x.dev.Recv = len(mine), mine
 	x.distributev(all, mine, l)
 	return x
 }
