@@ -110,6 +110,14 @@ func (a *args) newComm(i int, made *mpi.Comm, from *comm) (*comm, error) {
 	return c, a.setHandle(i, handle)
 }
 
+// setComm gives a communicator that was made of the call's one a handle, unless there is an error.
+func (a *args) setComm(i int, made *mpi.Comm, err error) error {
+	if err == nil {
+		_, err = a.newComm(i, made, a.comm)
+	}
+	return err
+}
+
 func (a *args) commSize() error {
 	c, err := a.communicator(0)
 	if err != nil {
@@ -157,11 +165,7 @@ func (a *args) commSplit() error {
 		color = mpi.Undefined
 	}
 	made, err := c.Split(context.Background(), color, a.int(2))
-	if err != nil {
-		return err
-	}
-	_, err = a.newComm(3, made, c)
-	return err
+	return a.setComm(3, made, err)
 }
 
 func (a *args) commCreate() error {
@@ -186,11 +190,7 @@ func (a *args) create(to int, do func(*comm, *mpi.Group) (*mpi.Comm, error)) err
 		return err
 	}
 	made, err := do(c, g)
-	if err != nil {
-		return err
-	}
-	_, err = a.newComm(to, made, c)
-	return err
+	return a.setComm(to, made, err)
 }
 
 // commSplitType: comm, type, key, info, new communicator.
@@ -204,11 +204,7 @@ func (a *args) commSplitType() error {
 		return err
 	}
 	made, err := c.SplitType(context.Background(), kind, a.int(2))
-	if err != nil {
-		return err
-	}
-	_, err = a.newComm(4, made, c)
-	return err
+	return a.setComm(4, made, err)
 }
 
 // splitType is what the ranks of a communicator have in common. Of the resources of a host none is known by which to split, but its memory.
@@ -393,11 +389,7 @@ func (a *args) intercommCreate() error {
 	}
 	a.comm = c
 	made, err := c.IntercommCreate(context.Background(), a.destination(1), peer, a.destination(3), a.sendTag(4))
-	if err != nil {
-		return err
-	}
-	_, err = a.newComm(5, made, c)
-	return err
+	return a.setComm(5, made, err)
 }
 
 func (a *args) intercommMerge() error {
@@ -406,11 +398,7 @@ func (a *args) intercommMerge() error {
 		return err
 	}
 	made, err := c.Merge(context.Background(), a.int(1) != 0)
-	if err != nil {
-		return err
-	}
-	_, err = a.newComm(2, made, c)
-	return err
+	return a.setComm(2, made, err)
 }
 
 func (a *args) remoteSize() error {

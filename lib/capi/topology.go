@@ -54,8 +54,8 @@ func (a *args) number(i int) (int, error) {
 	return n, nil
 }
 
-// array reads an array of so many ints as another argument says.
-func (a *args) array(count, i int) ([]int, error) {
+// countedInts reads an array of so many ints as another argument says.
+func (a *args) countedInts(count, i int) ([]int, error) {
 	n, err := a.number(count)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func numbers(list []bool) []int {
 }
 
 func (a *args) dimsCreate() error {
-	dims, err := a.array(1, 2)
+	dims, err := a.countedInts(1, 2)
 	if err != nil {
 		return err
 	}
@@ -97,10 +97,10 @@ func (a *args) grid() (c *comm, dims []int, periods []bool, err error) {
 	if c, err = a.communicator(0); err != nil {
 		return nil, nil, nil, err
 	}
-	if dims, err = a.array(1, 2); err != nil {
+	if dims, err = a.countedInts(1, 2); err != nil {
 		return nil, nil, nil, err
 	}
-	wrap, err := a.array(1, 3)
+	wrap, err := a.countedInts(1, 3)
 	return c, dims, flags(wrap), err
 }
 
@@ -110,11 +110,7 @@ func (a *args) cartCreate() error {
 		return err
 	}
 	made, err := c.CartCreate(context.Background(), dims, periods, a.int(4) != 0)
-	if err != nil {
-		return err
-	}
-	_, err = a.newComm(5, made, c)
-	return err
+	return a.setComm(5, made, err)
 }
 
 func (a *args) cartMap() error {
@@ -224,11 +220,7 @@ func (a *args) cartSub() error {
 		return err
 	}
 	made, err := c.CartSub(context.Background(), flags(remain))
-	if err != nil {
-		return err
-	}
-	_, err = a.newComm(2, made, c)
-	return err
+	return a.setComm(2, made, err)
 }
 
 // edges decodes index and edges behind the number of nodes.
@@ -236,7 +228,7 @@ func (a *args) edges() (c *comm, index, edges []int, err error) {
 	if c, err = a.communicator(0); err != nil {
 		return nil, nil, nil, err
 	}
-	if index, err = a.array(1, 2); err != nil {
+	if index, err = a.countedInts(1, 2); err != nil {
 		return nil, nil, nil, err
 	}
 	n := 0
@@ -253,11 +245,7 @@ func (a *args) graphCreate() error {
 		return err
 	}
 	made, err := c.GraphCreate(context.Background(), index, edges, a.int(4) != 0)
-	if err != nil {
-		return err
-	}
-	_, err = a.newComm(5, made, c)
-	return err
+	return a.setComm(5, made, err)
 }
 
 func (a *args) graphMap() error {
@@ -343,11 +331,11 @@ func (a *args) distGraphCreate() error {
 	if err != nil {
 		return err
 	}
-	sources, err := a.array(1, 2)
+	sources, err := a.countedInts(1, 2)
 	if err != nil {
 		return err
 	}
-	degrees, err := a.array(1, 3)
+	degrees, err := a.countedInts(1, 3)
 	if err != nil {
 		return err
 	}
@@ -367,11 +355,7 @@ func (a *args) distGraphCreate() error {
 		return err
 	}
 	made, err := c.DistGraphCreate(context.Background(), sources, degrees, destinations, weights, a.int(7) != 0)
-	if err != nil {
-		return err
-	}
-	_, err = a.newComm(8, made, c)
-	return err
+	return a.setComm(8, made, err)
 }
 
 // distGraphAdjacent: comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, new communicator.
@@ -381,24 +365,20 @@ func (a *args) distGraphAdjacent() error {
 		return err
 	}
 	var n mpi.Neighbors
-	if n.Sources, err = a.array(1, 2); err != nil {
+	if n.Sources, err = a.countedInts(1, 2); err != nil {
 		return err
 	}
 	if n.SourceWeights, err = a.weights(3, len(n.Sources)); err != nil {
 		return err
 	}
-	if n.Destinations, err = a.array(4, 5); err != nil {
+	if n.Destinations, err = a.countedInts(4, 5); err != nil {
 		return err
 	}
 	if n.DestinationWeights, err = a.weights(6, len(n.Destinations)); err != nil {
 		return err
 	}
 	made, err := c.DistGraphCreateAdjacent(context.Background(), n, a.int(8) != 0)
-	if err != nil {
-		return err
-	}
-	_, err = a.newComm(9, made, c)
-	return err
+	return a.setComm(9, made, err)
 }
 
 func (a *args) distGraphCount() error {
