@@ -238,38 +238,29 @@ func (a *args) buffers(i int, times int64) (mpi.Buffer, error) {
 	return mpi.Memory(a.pointer(i), n*times, t), err
 }
 
-// list reads n integers of an array: counts, or displacements.
-func (a *args) integers(i, n int) ([]int, error) {
+// integers reads n integers of an array: counts, or displacements.
+func (a *args) integers(i, n int) ([]int, error) { return a.array(i, n, a.wide) }
+
+// ints reads n ints, also in a call with wide counts.
+func (a *args) ints(i, n int) ([]int, error) { return a.array(i, n, false) }
+
+// addresses reads n displacements of 64 bits.
+func (a *args) addresses(i, n int) ([]int, error) { return a.array(i, n, true) }
+
+func (a *args) array(i, n int, wide bool) ([]int, error) {
 	p := a.pointer(i)
 	if p == nil && n > 0 {
 		return nil, errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", i+1, a.name)
 	}
 	list := make([]int, n)
 	for k := range list {
-		if a.wide {
+		if wide {
 			list[k] = int(*(*int64)(unsafe.Add(p, 8*k)))
 		} else {
 			list[k] = int(*(*int32)(unsafe.Add(p, 4*k)))
 		}
 	}
 	return list, nil
-}
-
-// ints reads n ints, also in a call with wide counts.
-func (a *args) ints(i, n int) ([]int, error) {
-	wide := a.wide
-	a.wide = false
-	defer func() { a.wide = wide }()
-	return a.integers(i, n)
-}
-
-// words reads n integers of 64 bits.
-func (a *args) words(i, n int) ([]int64, error) {
-	wide := a.wide
-	a.wide = true
-	defer func() { a.wide = wide }()
-	list, err := a.integers(i, n)
-	return wideOf(list), err
 }
 
 func wideOf(list []int) []int64 {

@@ -96,11 +96,13 @@ var _ = add(map[string]implementation{
 		})
 	},
 	"Type_create_hindexed_block": func(a *args) error {
-		displs, err := a.words(2, a.elements())
+		displs, err := a.addresses(2, a.elements())
 		if err != nil {
 			return err
 		}
-		return a.derive(3, 4, func(t *datatype.Type) (*datatype.Type, error) { return datatype.HindexedBlock(a.count(1), displs, t) })
+		return a.derive(3, 4, func(t *datatype.Type) (*datatype.Type, error) {
+			return datatype.HindexedBlock(a.count(1), wideOf(displs), t)
+		})
 	},
 	"Type_create_struct": (*args).structure,
 	"Type_struct":        (*args).structure,
@@ -222,14 +224,6 @@ func (a *args) lists(displacements func(i, n int) ([]int, error)) (lengths, disp
 	}
 	d, err := displacements(2, a.elements())
 	return wideOf(k), wideOf(d), err
-}
-
-// addresses reads displacements of 64 bits.
-func (a *args) addresses(i, n int) ([]int, error) {
-	wide := a.wide
-	a.wide = true
-	defer func() { a.wide = wide }()
-	return a.integers(i, n)
 }
 
 func (a *args) hvector() error {
