@@ -123,7 +123,7 @@ func (a *args) setHandle(i int, v uint64) error {
 	return err
 }
 
-// comm is a communicator, whose error handler is that of the call from then on.
+// communicator is a communicator, whose error handler is that of the call from then on.
 func (a *args) communicator(i int) (*comm, error) {
 	h := a.handle(i, kindComm)
 	if c := a.l.comms.get(h); c != nil {
@@ -179,7 +179,7 @@ func (a *args) destination(i int) int {
 	return math.MinInt32
 }
 
-// root is the root of a collective call: MPI_ROOT too, and no rank on an intercommunicator.
+// rootOf is the root of a collective call: MPI_ROOT too, and no rank on an intercommunicator.
 func (a *args) rootOf(i int) int {
 	if a.int(i) == a.l.abi.root {
 		return mpi.Root

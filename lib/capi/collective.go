@@ -7,103 +7,139 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Each collective call has a form that waits, one that begins with I and returns a request, and one that ends with
-// _init and returns a persistent request, which has an info as well. They are decoded alike: a call is a function that starts it.
+// collectiveCall is a collective call of the standard. Each has a form that waits, one that begins with I and returns a request, and one
+// that ends with _init and returns a persistent request, which has an info as well. They are decoded alike.
 type collectiveCall struct {
-	// decode returns what is to be started. Arguments from args on are those of the other forms: a request, or an info and a request.
-	decode func(a *args) (c *comm, wait func(context.Context) error, start func() (mpi.Request, error), err error)
-	args   int
+	decode func(a *args, o *operands) error
+	wait   func(o *operands) error
+	start  func(o *operands) (mpi.Request, error)
+	// Arguments from args on are those of the other forms: a request, or an info and a request.
+	args int
+}
+
+// operands are the decoded arguments of a collective call, of which each has some.
+type operands struct {
+	*comm
+	send, recv   mpi.Buffer
+	sends, recvs mpi.Blocks
+	counts       []int
+	op           mpi.Op
+	root         int
 }
 
 var collectiveCalls = map[string]collectiveCall{
-	"Barrier":    {(*args).barrier, 1},
-	"Bcast":      {(*args).bcast, 5},
-	"Gather":     {(*args).gather, 8},
-	"Gatherv":    {(*args).gatherv, 9},
-	"Scatter":    {(*args).scatter, 8},
-	"Scatterv":   {(*args).scatterv, 9},
-	"Allgather":  {(*args).allgather, 7},
-	"Allgatherv": {(*args).allgatherv, 8},
-	"Alltoall":   {(*args).alltoall, 7},
-	"Alltoallv":  {(*args).alltoallv, 9},
-	"Alltoallw":  {(*args).alltoallw, 9},
-	"Reduce":     {(*args).reduce, 7},
-	"Allreduce": {func(a *args) (*comm, waitFunc, startFunc, error) {
-		return a.toAll((*mpi.Comm).Allreduce, (*mpi.Comm).Iallreduce)
-	}, 6},
-	"Scan": {func(a *args) (*comm, waitFunc, startFunc, error) { return a.toAll((*mpi.Comm).Scan, (*mpi.Comm).Iscan) }, 6},
-	"Exscan": {func(a *args) (*comm, waitFunc, startFunc, error) {
-		return a.toAll((*mpi.Comm).Exscan, (*mpi.Comm).Iexscan)
-	}, 6},
-	"Neighbor_allgather":   {(*args).neighborAllgather, 7},
-	"Neighbor_allgatherv":  {(*args).neighborAllgatherv, 8},
-	"Neighbor_alltoall":    {(*args).neighborAlltoall, 7},
-	"Neighbor_alltoallv":   {(*args).neighborAlltoallv, 9},
-	"Neighbor_alltoallw":   {(*args).neighborAlltoallw, 9},
-	"Reduce_scatter":       {(*args).reduceScatter, 6},
-	"Reduce_scatter_block": {(*args).reduceScatterBlock, 6},
+	"Barrier": {(*args).barrier, func(o *operands) error { return mpi.Barrier(context.Background(), o.Comm) },
+		func(o *operands) (mpi.Request, error) { return mpi.Ibarrier(o.Comm) }, 1},
+	"Bcast": {(*args).bcast, func(o *operands) error { return o.Bcast(context.Background(), o.send, o.root) },
+		func(o *operands) (mpi.Request, error) { return o.Ibcast(o.send, o.root) }, 5},
+	"Gather": {(*args).gather, func(o *operands) error { return o.Gather(context.Background(), o.send, o.recv, o.root) },
+		func(o *operands) (mpi.Request, error) { return o.Igather(o.send, o.recv, o.root) }, 8},
+	"Gatherv": {(*args).gatherv, func(o *operands) error { return o.Gatherv(context.Background(), o.send, o.recvs, o.root) },
+		func(o *operands) (mpi.Request, error) { return o.Igatherv(o.send, o.recvs, o.root) }, 9},
+	"Scatter": {(*args).scatter, func(o *operands) error { return o.Scatter(context.Background(), o.send, o.recv, o.root) },
+		func(o *operands) (mpi.Request, error) { return o.Iscatter(o.send, o.recv, o.root) }, 8},
+	"Scatterv": {(*args).scatterv, func(o *operands) error { return o.Scatterv(context.Background(), o.sends, o.recv, o.root) },
+		func(o *operands) (mpi.Request, error) { return o.Iscatterv(o.sends, o.recv, o.root) }, 9},
+	"Allgather": {(*args).allgather, func(o *operands) error { return o.Allgather(context.Background(), o.send, o.recv) },
+		func(o *operands) (mpi.Request, error) { return o.Iallgather(o.send, o.recv) }, 7},
+	"Allgatherv": {(*args).allgatherv, func(o *operands) error { return o.Allgatherv(context.Background(), o.send, o.recvs) },
+		func(o *operands) (mpi.Request, error) { return o.Iallgatherv(o.send, o.recvs) }, 8},
+	"Alltoall": {(*args).alltoall, func(o *operands) error { return o.Alltoall(context.Background(), o.send, o.recv) },
+		func(o *operands) (mpi.Request, error) { return o.Ialltoall(o.send, o.recv) }, 7},
+	"Alltoallv": {(*args).alltoallv, func(o *operands) error { return o.Alltoallv(context.Background(), o.sends, o.recvs) },
+		func(o *operands) (mpi.Request, error) { return o.Ialltoallv(o.sends, o.recvs) }, 9},
+	"Alltoallw": {(*args).alltoallw, func(o *operands) error { return o.Alltoallv(context.Background(), o.sends, o.recvs) },
+		func(o *operands) (mpi.Request, error) { return o.Ialltoallv(o.sends, o.recvs) }, 9},
+	"Reduce": {(*args).reduce, func(o *operands) error { return o.Reduce(context.Background(), o.send, o.recv, o.op, o.root) },
+		func(o *operands) (mpi.Request, error) { return o.Ireduce(o.send, o.recv, o.op, o.root) }, 7},
+	"Allreduce": {(*args).toAll, func(o *operands) error { return o.Allreduce(context.Background(), o.send, o.recv, o.op) },
+		func(o *operands) (mpi.Request, error) { return o.Iallreduce(o.send, o.recv, o.op) }, 6},
+	"Scan": {(*args).toAll, func(o *operands) error { return o.Scan(context.Background(), o.send, o.recv, o.op) },
+		func(o *operands) (mpi.Request, error) { return o.Iscan(o.send, o.recv, o.op) }, 6},
+	"Exscan": {(*args).toAll, func(o *operands) error { return o.Exscan(context.Background(), o.send, o.recv, o.op) },
+		func(o *operands) (mpi.Request, error) { return o.Iexscan(o.send, o.recv, o.op) }, 6},
+	"Neighbor_allgather": {(*args).neighborAllgather, func(o *operands) error { return o.NeighborAllgather(context.Background(), o.send, o.recv) },
+		func(o *operands) (mpi.Request, error) { return o.IneighborAllgather(o.send, o.recv) }, 7},
+	"Neighbor_allgatherv": {(*args).neighborAllgatherv, func(o *operands) error { return o.NeighborAllgatherv(context.Background(), o.send, o.recvs) },
+		func(o *operands) (mpi.Request, error) { return o.IneighborAllgatherv(o.send, o.recvs) }, 8},
+	"Neighbor_alltoall": {(*args).neighborAlltoall, func(o *operands) error { return o.NeighborAlltoall(context.Background(), o.send, o.recv) },
+		func(o *operands) (mpi.Request, error) { return o.IneighborAlltoall(o.send, o.recv) }, 7},
+	"Neighbor_alltoallv": {(*args).neighborAlltoallv, func(o *operands) error { return o.NeighborAlltoallv(context.Background(), o.sends, o.recvs) },
+		func(o *operands) (mpi.Request, error) { return o.IneighborAlltoallv(o.sends, o.recvs) }, 9},
+	"Neighbor_alltoallw": {(*args).neighborAlltoallw, func(o *operands) error { return o.NeighborAlltoallv(context.Background(), o.sends, o.recvs) },
+		func(o *operands) (mpi.Request, error) { return o.IneighborAlltoallv(o.sends, o.recvs) }, 9},
+	"Reduce_scatter": {(*args).reduceScatter, func(o *operands) error { return o.ReduceScatter(context.Background(), o.send, o.recv, o.counts, o.op) },
+		func(o *operands) (mpi.Request, error) { return o.IreduceScatter(o.send, o.recv, o.counts, o.op) }, 6},
+	"Reduce_scatter_block": {(*args).reduceScatterBlock, func(o *operands) error { return o.ReduceScatterBlock(context.Background(), o.send, o.recv, o.op) },
+		func(o *operands) (mpi.Request, error) { return o.IreduceScatterBlock(o.send, o.recv, o.op) }, 6},
 }
-
-type (
-	waitFunc  = func(context.Context) error
-	startFunc = func() (mpi.Request, error)
-)
 
 var _ = func() struct{} {
 	calls := map[string]implementation{}
 	for name, c := range collectiveCalls {
 		calls[name] = func(a *args) error {
-			_, wait, _, err := c.decode(a)
-			if err != nil {
+			o := a.l.takeOperands()
+			defer a.l.putOperands(o)
+			if err := c.decode(a, o); err != nil {
 				return err
 			}
-			return wait(context.Background())
+			return c.wait(o)
 		}
 		lower := string(name[0]|0x20) + name[1:]
 		calls["I"+lower] = func(a *args) error {
-			_, _, start, err := c.decode(a)
-			if err != nil {
+			o := a.l.takeOperands()
+			defer a.l.putOperands(o)
+			if err := c.decode(a, o); err != nil {
 				return err
 			}
-			r, err := start()
+			r, err := c.start(o)
 			return a.newRequest(c.args, r, err, false)
 		}
 		calls[name+"_init"] = func(a *args) error {
-			_, _, start, err := c.decode(a)
-			if err != nil {
+			o := new(operands) // of each start, until the request is freed
+			if err := c.decode(a, o); err != nil {
 				return err
 			}
 			r, handle, err := a.l.requests.take()
 			if err != nil {
 				return err
 			}
-			r.persistent, r.begin, r.comm = true, start, a.comm
+			r.persistent, r.comm = true, a.comm
+			r.begin = func() (mpi.Request, error) { return c.start(o) }
 			return a.setHandle(c.args+1, handle) // behind an info
 		}
 	}
 	return add(calls)
 }()
 
-func (a *args) barrier() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(0)
-	if err != nil {
-		return nil, nil, nil, err
+func (l *Library) takeOperands() *operands {
+	if o, ok := l.operands.Get().(*operands); ok {
+		return o
 	}
-	return c, func(ctx context.Context) error { return mpi.Barrier(ctx, c.Comm) }, func() (mpi.Request, error) { return mpi.Ibarrier(c.Comm) }, nil
+	return new(operands)
+}
+
+func (l *Library) putOperands(o *operands) {
+	*o = operands{} // which keeps no pointer of the program
+	l.operands.Put(o)
+}
+
+// barrier: comm.
+func (a *args) barrier(o *operands) (err error) {
+	if o.comm, err = a.communicator(0); err != nil {
+		return err
+	}
+	return nil
 }
 
 // bcast: buffer, count, datatype, root, comm.
-func (a *args) bcast() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(4)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) bcast(o *operands) (err error) {
+	if o.comm, err = a.communicator(4); err != nil {
+		return err
 	}
-	b, err := a.buffer(0)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	root := a.rootOf(3)
-	return c, func(ctx context.Context) error { return c.Bcast(ctx, b, root) }, func() (mpi.Request, error) { return c.Ibcast(b, root) }, nil
+	o.root = a.rootOf(3)
+	o.send, err = a.buffer(0)
+	return err
 }
 
 // contribution decodes a buffer that is sent: MPI_IN_PLACE is one.
@@ -115,18 +151,15 @@ func (a *args) contribution(i int, times int64) (mpi.Buffer, error) {
 }
 
 // gather: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm.
-func (a *args) gather() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(7)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) gather(o *operands) (err error) {
+	if o.comm, err = a.communicator(7); err != nil {
+		return err
 	}
-	var send, recv mpi.Buffer
-	root := a.rootOf(6)
-	if send, err = a.contribution(0, 1); err == nil && c.receivesAt(root) {
-		recv, err = a.buffers(3, int64(c.ranks()))
+	o.root = a.rootOf(6)
+	if o.send, err = a.contribution(0, 1); err == nil && o.receivesAt(o.root) {
+		o.recv, err = a.buffers(3, int64(o.ranks()))
 	}
-	return c, func(ctx context.Context) error { return c.Gather(ctx, send, recv, root) },
-		func() (mpi.Request, error) { return c.Igather(send, recv, root) }, err
+	return err
 }
 
 // blocks decodes a buffer with n blocks: an address, and arrays of counts and displacements in extents.
@@ -172,136 +205,117 @@ func (a *args) blocksOfTypes(n, buf int, displacements func(i, n int) ([]int, er
 }
 
 // gatherv: sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm.
-func (a *args) gatherv() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(8)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) gatherv(o *operands) (err error) {
+	if o.comm, err = a.communicator(8); err != nil {
+		return err
 	}
-	var send mpi.Buffer
-	var recv mpi.Blocks
-	root := a.rootOf(7)
-	if send, err = a.contribution(0, 1); err == nil && c.receivesAt(root) {
-		recv, err = a.blocks(c.ranks(), 3, 4, 5, 6)
+	o.root = a.rootOf(7)
+	if o.send, err = a.contribution(0, 1); err == nil && o.receivesAt(o.root) {
+		o.recvs, err = a.blocks(o.ranks(), 3, 4, 5, 6)
 	}
-	return c, func(ctx context.Context) error { return c.Gatherv(ctx, send, recv, root) },
-		func() (mpi.Request, error) { return c.Igatherv(send, recv, root) }, err
+	return err
 }
 
 // scatter: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm.
-func (a *args) scatter() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(7)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) scatter(o *operands) (err error) {
+	if o.comm, err = a.communicator(7); err != nil {
+		return err
 	}
-	var send, recv mpi.Buffer
-	root := a.rootOf(6)
-	if recv, err = a.contribution(3, 1); err == nil && c.receivesAt(root) {
-		send, err = a.buffers(0, int64(c.ranks()))
+	o.root = a.rootOf(6)
+	if o.recv, err = a.contribution(3, 1); err == nil && o.receivesAt(o.root) {
+		o.send, err = a.buffers(0, int64(o.ranks()))
 	}
-	return c, func(ctx context.Context) error { return c.Scatter(ctx, send, recv, root) },
-		func() (mpi.Request, error) { return c.Iscatter(send, recv, root) }, err
+	return err
 }
 
 // scatterv: sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm.
-func (a *args) scatterv() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(8)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) scatterv(o *operands) (err error) {
+	if o.comm, err = a.communicator(8); err != nil {
+		return err
 	}
-	var send mpi.Blocks
-	var recv mpi.Buffer
-	root := a.rootOf(7)
-	if recv, err = a.contribution(4, 1); err == nil && c.receivesAt(root) {
-		send, err = a.blocks(c.ranks(), 0, 1, 2, 3)
+	o.root = a.rootOf(7)
+	if o.recv, err = a.contribution(4, 1); err == nil && o.receivesAt(o.root) {
+		o.sends, err = a.blocks(o.ranks(), 0, 1, 2, 3)
 	}
-	return c, func(ctx context.Context) error { return c.Scatterv(ctx, send, recv, root) },
-		func() (mpi.Request, error) { return c.Iscatterv(send, recv, root) }, err
+	return err
 }
 
 // allgather: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
-func (a *args) allgather() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(6)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) allgather(o *operands) (err error) {
+	if o.comm, err = a.communicator(6); err != nil {
+		return err
 	}
-	var send, recv mpi.Buffer
-	if send, err = a.contribution(0, 1); err == nil {
-		recv, err = a.buffers(3, int64(c.ranks()))
+	if o.send, err = a.contribution(0, 1); err == nil {
+		o.recv, err = a.buffers(3, int64(o.ranks()))
 	}
-	return c, func(ctx context.Context) error { return c.Allgather(ctx, send, recv) },
-		func() (mpi.Request, error) { return c.Iallgather(send, recv) }, err
+	return err
 }
 
 // allgatherv: sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm.
-func (a *args) allgatherv() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(7)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) allgatherv(o *operands) (err error) {
+	if o.comm, err = a.communicator(7); err != nil {
+		return err
 	}
-	var send mpi.Buffer
-	var recv mpi.Blocks
-	if send, err = a.contribution(0, 1); err == nil {
-		recv, err = a.blocks(c.ranks(), 3, 4, 5, 6)
+	if o.send, err = a.contribution(0, 1); err == nil {
+		o.recvs, err = a.blocks(o.ranks(), 3, 4, 5, 6)
 	}
-	return c, func(ctx context.Context) error { return c.Allgatherv(ctx, send, recv) },
-		func() (mpi.Request, error) { return c.Iallgatherv(send, recv) }, err
+	return err
 }
 
 // alltoall: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
-func (a *args) alltoall() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(6)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) alltoall(o *operands) (err error) {
+	if o.comm, err = a.communicator(6); err != nil {
+		return err
 	}
-	var send, recv mpi.Buffer
-	if send, err = a.contribution(0, int64(c.ranks())); err == nil {
-		recv, err = a.buffers(3, int64(c.ranks()))
+	if o.send, err = a.contribution(0, int64(o.ranks())); err == nil {
+		o.recv, err = a.buffers(3, int64(o.ranks()))
 	}
-	return c, func(ctx context.Context) error { return c.Alltoall(ctx, send, recv) },
-		func() (mpi.Request, error) { return c.Ialltoall(send, recv) }, err
+	return err
 }
 
 // alltoallv: sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm.
-func (a *args) alltoallv() (*comm, waitFunc, startFunc, error) {
-	return a.exchange(func(c *comm, buf int) (mpi.Blocks, error) { return a.blocks(c.ranks(), buf, buf+1, buf+2, buf+3) })
+func (a *args) alltoallv(o *operands) (err error) {
+	if o.comm, err = a.communicator(8); err != nil {
+		return err
+	}
+	if o.sends = mpi.InPlaceBlocks; !a.inPlace(0) {
+		if o.sends, err = a.blocks(o.ranks(), 0, 1, 2, 3); err != nil {
+			return err
+		}
+	}
+	o.recvs, err = a.blocks(o.ranks(), 4, 5, 6, 7)
+	return err
 }
 
 // alltoallw: the same with an array of datatypes, and displacements in bytes: those of MPI_Alltoallw_c have 64 bits.
-func (a *args) alltoallw() (*comm, waitFunc, startFunc, error) {
-	return a.exchange(func(c *comm, buf int) (mpi.Blocks, error) { return a.blocksOfTypes(c.ranks(), buf, a.integers) })
-}
-
-func (a *args) exchange(blocks func(c *comm, buf int) (mpi.Blocks, error)) (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(8)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) alltoallw(o *operands) (err error) {
+	if o.comm, err = a.communicator(8); err != nil {
+		return err
 	}
-	send := mpi.InPlaceBlocks
-	if !a.inPlace(0) {
-		if send, err = blocks(c, 0); err != nil {
-			return nil, nil, nil, err
+	if o.sends = mpi.InPlaceBlocks; !a.inPlace(0) {
+		if o.sends, err = a.blocksOfTypes(o.ranks(), 0, a.integers); err != nil {
+			return err
 		}
 	}
-	recv, err := blocks(c, 4)
-	return c, func(ctx context.Context) error { return c.Alltoallv(ctx, send, recv) },
-		func() (mpi.Request, error) { return c.Ialltoallv(send, recv) }, err
+	o.recvs, err = a.blocksOfTypes(o.ranks(), 4, a.integers)
+	return err
 }
 
 // reductionBuffers decodes sendbuf, recvbuf, count, datatype and op, which follow each other.
-func (a *args) reductionBuffers(receives bool) (send, recv mpi.Buffer, op mpi.Op, err error) {
+func (a *args) reductionBuffers(o *operands, receives bool) error {
 	op, of, err := a.reduction()
 	if err != nil {
-		return send, recv, op, err
+		return err
 	}
 	n := a.count(2)
 	if n < 0 {
-		return send, recv, op, errorf(mpi.ErrCount, "the count is %d", n)
+		return errorf(mpi.ErrCount, "the count is %d", n)
 	}
-	send, recv = a.reduced(0, n, of), mpi.Buffer{}
+	o.op, o.send = op, a.reduced(0, n, of)
 	if receives {
-		recv = mpi.Memory(a.pointer(1), n, of)
+		o.recv = mpi.Memory(a.pointer(1), n, of)
 	}
-	return send, recv, op, nil
+	return nil
 }
 
 func (a *args) reduced(i int, n int64, of *datatype.Type) mpi.Buffer {
@@ -312,76 +326,66 @@ func (a *args) reduced(i int, n int64, of *datatype.Type) mpi.Buffer {
 }
 
 // reduce: sendbuf, recvbuf, count, datatype, op, root, comm.
-func (a *args) reduce() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(6)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) reduce(o *operands) (err error) {
+	if o.comm, err = a.communicator(6); err != nil {
+		return err
 	}
-	root := a.rootOf(5)
-	send, recv, op, err := a.reductionBuffers(c.receivesAt(root))
-	return c, func(ctx context.Context) error { return c.Reduce(ctx, send, recv, op, root) },
-		func() (mpi.Request, error) { return c.Ireduce(send, recv, op, root) }, err
+	o.root = a.rootOf(5)
+	return a.reductionBuffers(o, o.receivesAt(o.root))
 }
 
 // toAll: sendbuf, recvbuf, count, datatype, op, comm.
-func (a *args) toAll(do func(*mpi.Comm, context.Context, mpi.Buffer, mpi.Buffer, mpi.Op, ...mpi.Option) error,
-	begin func(*mpi.Comm, mpi.Buffer, mpi.Buffer, mpi.Op, ...mpi.Option) (mpi.Request, error)) (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(5)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) toAll(o *operands) (err error) {
+	if o.comm, err = a.communicator(5); err != nil {
+		return err
 	}
-	send, recv, op, err := a.reductionBuffers(true)
-	return c, func(ctx context.Context) error { return do(c.Comm, ctx, send, recv, op) },
-		func() (mpi.Request, error) { return begin(c.Comm, send, recv, op) }, err
+	return a.reductionBuffers(o, true)
 }
 
 // reduceScatter: sendbuf, recvbuf, recvcounts, datatype, op, comm.
-func (a *args) reduceScatter() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(5)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) reduceScatter(o *operands) (err error) {
+	if o.comm, err = a.communicator(5); err != nil {
+		return err
 	}
 	op, of, err := a.reduction()
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	counts, err := a.integers(2, c.Size())
-	if err != nil {
-		return nil, nil, nil, err
+	if o.counts, err = a.integers(2, o.Size()); err != nil {
+		return err
 	}
 	var all int64
-	for _, n := range counts {
+	for _, n := range o.counts {
 		if n < 0 {
-			return nil, nil, nil, errorf(mpi.ErrCount, "a count is %d", n)
+			return errorf(mpi.ErrCount, "a count is %d", n)
 		}
 		all += int64(n)
 	}
-	send, recv := a.reduced(0, all, of), mpi.Memory(a.pointer(1), int64(counts[c.Rank()]), of)
-	if a.inPlace(0) {
-		recv = mpi.Memory(a.pointer(1), all, of)
-	}
-	return c, func(ctx context.Context) error { return c.ReduceScatter(ctx, send, recv, counts, op) },
-		func() (mpi.Request, error) { return c.IreduceScatter(send, recv, counts, op) }, nil
+	a.scattered(o, op, of, int64(o.counts[o.Rank()]), all)
+	return nil
 }
 
 // reduceScatterBlock: sendbuf, recvbuf, recvcount, datatype, op, comm.
-func (a *args) reduceScatterBlock() (*comm, waitFunc, startFunc, error) {
-	c, err := a.communicator(5)
-	if err != nil {
-		return nil, nil, nil, err
+func (a *args) reduceScatterBlock(o *operands) (err error) {
+	if o.comm, err = a.communicator(5); err != nil {
+		return err
 	}
 	op, of, err := a.reduction()
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
 	n := a.count(2)
 	if n < 0 {
-		return nil, nil, nil, errorf(mpi.ErrCount, "the count is %d", n)
+		return errorf(mpi.ErrCount, "the count is %d", n)
 	}
-	send, recv := a.reduced(0, n*int64(c.Size()), of), mpi.Memory(a.pointer(1), n, of)
+	a.scattered(o, op, of, n, n*int64(o.Size()))
+	return nil
+}
+
+// scattered sets the operands of a reduction of all elements, of which the caller gets its own ones. In place, all are in recvbuf.
+func (a *args) scattered(o *operands, op mpi.Op, of *datatype.Type, own, all int64) {
 	if a.inPlace(0) {
-		recv = mpi.Memory(a.pointer(1), n*int64(c.Size()), of)
+		own = all
 	}
-	return c, func(ctx context.Context) error { return c.ReduceScatterBlock(ctx, send, recv, op) },
-		func() (mpi.Request, error) { return c.IreduceScatterBlock(send, recv, op) }, nil
+	o.op, o.send, o.recv = op, a.reduced(0, all, of), mpi.Memory(a.pointer(1), own, of)
 }

@@ -66,8 +66,8 @@ type Library struct {
 	// attached is the program's buffer of MPI_Buffer_attach.
 	attached unsafe.Pointer
 	launcher *pmi.Client
-	// spare are *args for later calls.
-	spare sync.Pool
+	// spare and operands are *args and *operands for later calls.
+	spare, operands sync.Pool
 	// phase is that of the rank, which begins with the first of its users, MPI_Init and sessions, and ends with the last.
 	phase atomic.Int32
 	mu    sync.Mutex

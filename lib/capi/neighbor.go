@@ -1,10 +1,6 @@
 package capi
 
-import (
-	"context"
-
-	"github.com/zrlmpi/zrlmpid/mpi"
-)
+import "github.com/zrlmpi/zrlmpid/mpi"
 
 // neighbors is a communicator, and how many edges lead to the caller and from it.
 func (a *args) neighbors(i int) (c *comm, in, out int, err error) {
@@ -26,70 +22,71 @@ func (a *args) neighbors(i int) (c *comm, in, out int, err error) {
 }
 
 // neighborAllgather: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
-func (a *args) neighborAllgather() (*comm, waitFunc, startFunc, error) {
+func (a *args) neighborAllgather(o *operands) error {
 	c, in, _, err := a.neighbors(6)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	send, err := a.buffer(0)
-	if err != nil {
-		return nil, nil, nil, err
+	o.comm = c
+	if o.send, err = a.buffer(0); err != nil {
+		return err
 	}
-	recv, err := a.buffers(3, int64(in))
-	return c, func(ctx context.Context) error { return c.NeighborAllgather(ctx, send, recv) },
-		func() (mpi.Request, error) { return c.IneighborAllgather(send, recv) }, err
+	o.recv, err = a.buffers(3, int64(in))
+	return err
 }
 
 // neighborAllgatherv: sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm.
-func (a *args) neighborAllgatherv() (*comm, waitFunc, startFunc, error) {
+func (a *args) neighborAllgatherv(o *operands) error {
 	c, in, _, err := a.neighbors(7)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	send, err := a.buffer(0)
-	if err != nil {
-		return nil, nil, nil, err
+	o.comm = c
+	if o.send, err = a.buffer(0); err != nil {
+		return err
 	}
-	recv, err := a.blocks(in, 3, 4, 5, 6)
-	return c, func(ctx context.Context) error { return c.NeighborAllgatherv(ctx, send, recv) },
-		func() (mpi.Request, error) { return c.IneighborAllgatherv(send, recv) }, err
+	o.recvs, err = a.blocks(in, 3, 4, 5, 6)
+	return err
 }
 
 // neighborAlltoall: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
-func (a *args) neighborAlltoall() (*comm, waitFunc, startFunc, error) {
+func (a *args) neighborAlltoall(o *operands) error {
 	c, in, out, err := a.neighbors(6)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	send, err := a.buffers(0, int64(out))
-	if err != nil {
-		return nil, nil, nil, err
+	o.comm = c
+	if o.send, err = a.buffers(0, int64(out)); err != nil {
+		return err
 	}
-	recv, err := a.buffers(3, int64(in))
-	return c, func(ctx context.Context) error { return c.NeighborAlltoall(ctx, send, recv) },
-		func() (mpi.Request, error) { return c.IneighborAlltoall(send, recv) }, err
+	o.recv, err = a.buffers(3, int64(in))
+	return err
 }
 
 // neighborAlltoallv: sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm.
-func (a *args) neighborAlltoallv() (*comm, waitFunc, startFunc, error) {
-	return a.neighborBlocks(func(n, buf int) (mpi.Blocks, error) { return a.blocks(n, buf, buf+1, buf+2, buf+3) })
+func (a *args) neighborAlltoallv(o *operands) error {
+	c, in, out, err := a.neighbors(8)
+	if err != nil {
+		return err
+	}
+	o.comm = c
+	if o.sends, err = a.blocks(out, 0, 1, 2, 3); err != nil {
+		return err
+	}
+	o.recvs, err = a.blocks(in, 4, 5, 6, 7)
+	return err
 }
 
 // neighborAlltoallw: the same with an array of datatypes, and displacements in bytes of 64 bits.
-func (a *args) neighborAlltoallw() (*comm, waitFunc, startFunc, error) {
-	return a.neighborBlocks(func(n, buf int) (mpi.Blocks, error) { return a.blocksOfTypes(n, buf, a.addresses) })
-}
-
-func (a *args) neighborBlocks(blocks func(n, buf int) (mpi.Blocks, error)) (*comm, waitFunc, startFunc, error) {
+func (a *args) neighborAlltoallw(o *operands) error {
 	c, in, out, err := a.neighbors(8)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	send, err := blocks(out, 0)
-	if err != nil {
-		return nil, nil, nil, err
+	o.comm = c
+	if o.sends, err = a.blocksOfTypes(out, 0, a.addresses); err != nil {
+		return err
 	}
-	recv, err := blocks(in, 4)
-	return c, func(ctx context.Context) error { return c.NeighborAlltoallv(ctx, send, recv) },
-		func() (mpi.Request, error) { return c.IneighborAlltoallv(send, recv) }, err
+	o.recvs, err = a.blocksOfTypes(in, 4, a.addresses)
+	return err
 }

@@ -17,7 +17,7 @@ type request struct {
 	to   []byte
 	// persistent: its handle is the program's until it frees the request. begin starts it again, if it is a collective call.
 	persistent bool
-	begin      startFunc
+	begin      func() (mpi.Request, error)
 	// general is that of MPI_Grequest_start.
 	general *general
 	comm    *comm
