@@ -178,26 +178,30 @@ func (a *args) deleteAttr(of func() (object, kind, error)) error {
 	return attributeError(o.attributesOf().Delete(o, k))
 }
 
-// fixed are the attributes that each communicator has. A program gets pointers to them.
-type fixed struct{ tagUB, host, io, wtimeIsGlobal, universe, lastUsedCode, appnum int32 }
+// fixed are the values of the attributes that each communicator has, by their keys. A program gets pointers to them.
+type fixed map[int]*int32
+
+func (l *Library) nameFixed() {
+	l.fixed = fixed{}
+	for name, value := range map[string]int{
+		"TAG_UB": mpi.TagUB, "HOST": l.abi.procNull, "IO": l.abi.anySource, "WTIME_IS_GLOBAL": 0,
+		"UNIVERSE_SIZE": 0, "LASTUSEDCODE": 0, "APPNUM": 0, // the first two are set once they are known
+	} {
+		v := int32(value)
+		l.fixed[int(l.abi.constants[name])] = &v
+	}
+}
 
 // fixedValue is the value of one of them, or nil for another key.
-func (a *args) fixedValue(number int) *int32 {
+func (a *args) fixedValue(key int) *int32 {
 	l := a.l
-	f := &l.fixed
-	for name, value := range map[string]*int32{
-		"TAG_UB": &f.tagUB, "HOST": &f.host, "IO": &f.io, "WTIME_IS_GLOBAL": &f.wtimeIsGlobal,
-		"UNIVERSE_SIZE": &f.universe, "LASTUSEDCODE": &f.lastUsedCode, "APPNUM": &f.appnum,
-	} {
-		if v, ok := l.abi.constants[name]; ok && int(v) == number {
-			l.codes.mu.Lock()
-			f.tagUB, f.host, f.io, f.lastUsedCode = mpi.TagUB, int32(l.abi.procNull), int32(l.abi.anySource), int32(l.codes.nextAdded-1)
-			l.codes.mu.Unlock()
-			f.universe = int32(l.world.Size())
-			return value
-		}
+	value := l.fixed[key]
+	if int64(key) == l.abi.constants["LASTUSEDCODE"] {
+		l.codes.mu.Lock()
+		defer l.codes.mu.Unlock()
+		*value = int32(l.codes.nextAdded - 1)
 	}
-	return nil
+	return value
 }
 
 func (a *args) commGetAttr() error {

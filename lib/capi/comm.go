@@ -84,6 +84,7 @@ func (l *Library) open(world *mpi.Comm) {
 		*c.to = &comm{Comm: c.comm, l: l, handle: l.abi.handle(kindComm, l.abi.constants[c.handle])}
 		l.comms.name((*c.to).handle, *c.to)
 	}
+	*l.fixed[int(l.abi.constants["UNIVERSE_SIZE"])] = int32(world.Size())
 }
 
 // close calls what the program wants to have called at its end: the functions of the attributes of MPI_COMM_SELF.

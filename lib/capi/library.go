@@ -111,6 +111,7 @@ func New(which ABI, back Callbacks) *Library {
 	l.nameErrhandlers()
 	l.nameGroups()
 	l.nameInfos()
+	l.nameFixed()
 	return l
 }
 
