@@ -115,36 +115,56 @@ func (a *args) newRequest(i int, r mpi.Request, err error, persistent bool) erro
 	return a.setHandle(i, handle)
 }
 
-// requestAt returns the request that element n of an array has, or nil if that is MPI_REQUEST_NULL.
-func (a *args) requestAt(p unsafe.Pointer, n int) (*request, uint64, error) {
-	h := a.l.handleAt(p, n)
-	if h == a.l.abi.null[kindRequest] {
-		return nil, h, nil
+// request returns the request of a handle, or nil if that is MPI_REQUEST_NULL.
+func (l *Library) request(h uint64) (*request, error) {
+	if h == l.abi.null[kindRequest] {
+		return nil, nil
 	}
-	r := a.l.requests.get(h)
+	r := l.requests.get(h)
 	if r == nil {
-		return nil, h, errorf(mpi.ErrRequest, "%#x is no request, or has been waited for", h)
+		return nil, errorf(mpi.ErrRequest, "%#x is no request, or has been waited for", h)
 	}
-	return r, h, nil
+	return r, nil
 }
 
-// over forgets a request that has ended, unless it is persistent.
-func (a *args) over(p unsafe.Pointer, n int, r *request, h uint64) {
-	if r == nil || r.persistent {
-		return
+// requestIn returns the request whose handle argument 0 points to, and that pointer.
+func (a *args) requestIn() (r *request, p unsafe.Pointer, err error) {
+	if p, err = a.where(0); err != nil {
+		return nil, nil, err
 	}
-	a.l.requests.remove(h)
+	r, err = a.l.request(a.l.handleAt(p, 0))
+	return r, p, err
+}
+
+// validRequest is the request of element n of an array, which must not be MPI_REQUEST_NULL.
+func (a *args) validRequest(p unsafe.Pointer, n int) (*request, error) {
+	r, err := a.l.request(a.l.handleAt(p, n))
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, errorf(mpi.ErrRequest, "the request is MPI_REQUEST_NULL")
+	}
+	a.comm = r.comm
+	return r, nil
+}
+
+// over forgets the request of element n of an array, which has ended, unless it is persistent.
+func (a *args) over(p unsafe.Pointer, n int, r *request) {
+	if !r.persistent {
+		a.forgetRequest(p, n)
+	}
+}
+
+func (a *args) forgetRequest(p unsafe.Pointer, n int) {
+	a.l.requests.remove(a.l.handleAt(p, n))
 	a.l.setHandleAt(p, n, a.l.abi.null[kindRequest])
 }
 
 var emptyStatus = mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 
 func (a *args) wait() error {
-	p, err := a.where(0)
-	if err != nil {
-		return err
-	}
-	r, h, err := a.requestAt(p, 0)
+	r, p, err := a.requestIn()
 	if err != nil {
 		return err
 	}
@@ -152,18 +172,14 @@ func (a *args) wait() error {
 	if r != nil {
 		a.comm = r.comm
 		st, err = r.finish()
-		a.over(p, 0, r, h)
+		a.over(p, 0, r)
 	}
 	a.status(1, &st)
 	return err
 }
 
 func (a *args) test() error {
-	p, err := a.where(0)
-	if err != nil {
-		return err
-	}
-	r, h, err := a.requestAt(p, 0)
+	r, p, err := a.requestIn()
 	if err != nil {
 		return err
 	}
@@ -172,7 +188,7 @@ func (a *args) test() error {
 		a.comm = r.comm
 		if done = r.done(); done {
 			st, err = r.finish()
-			a.over(p, 0, r, h)
+			a.over(p, 0, r)
 		}
 	}
 	if e := a.setFlag(1, done); e != nil {
@@ -184,7 +200,7 @@ func (a *args) test() error {
 	return err
 }
 
-// list reads the requests of arguments 0 and 1: a count and an array.
+// requestList reads the requests of arguments 0 and 1: a count and an array.
 func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list []*request, err error) {
 	n := a.int(0)
 	if n < 0 {
@@ -202,7 +218,7 @@ func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list [
 	}
 	list = list[:n]
 	for i := range list {
-		if list[i], _, err = a.requestAt(p, i); err != nil {
+		if list[i], err = a.l.request(a.l.handleAt(p, i)); err != nil {
 			return nil, nil, err
 		}
 		if list[i] != nil && a.comm == nil {
@@ -239,7 +255,7 @@ func (a *args) all(statuses int, wait bool) error {
 		var err error
 		if r != nil {
 			st, err = r.finish()
-			a.over(p, i, r, a.l.handleAt(p, i))
+			a.over(p, i, r)
 		}
 		failed = a.outcome(to, i, &st, err, failed)
 	}
@@ -311,7 +327,7 @@ func (a *args) any(wait bool) error {
 			r := list[index]
 			a.comm = r.comm
 			st, err := r.finish()
-			a.over(p, index, r, a.l.handleAt(p, index))
+			a.over(p, index, r)
 			a.status(status, &st)
 			return a.picked(index, wait, err)
 		case !active:
@@ -361,7 +377,7 @@ func (a *args) some(wait bool) error {
 			}
 			st, err := r.finish()
 			failed = a.outcome(to, n, &st, err, failed)
-			a.over(p, i, r, a.l.handleAt(p, i))
+			a.over(p, i, r)
 			where, err := a.where(3)
 			if err != nil {
 				return err
@@ -398,36 +414,31 @@ func (a *args) requestFree() error {
 	if err != nil {
 		return err
 	}
-	r, h, err := a.requestAt(p, 0)
+	r, err := a.validRequest(p, 0)
 	if err != nil {
 		return err
 	}
-	if r == nil {
-		return errorf(mpi.ErrRequest, "the request is MPI_REQUEST_NULL")
-	}
-	a.comm = r.comm
 	if r.general != nil {
+		h := a.l.handleAt(p, 0)
 		a.l.setHandleAt(p, 0, a.l.abi.null[kindRequest])
 		return r.general.release(h)
 	}
 	if err := r.free(); err != nil {
 		return err
 	}
-	a.l.requests.remove(h)
-	a.l.setHandleAt(p, 0, a.l.abi.null[kindRequest])
+	a.forgetRequest(p, 0)
 	return nil
 }
 
 func (a *args) requestStatus() error {
-	h := a.handle(0, kindRequest)
-	if h == a.l.abi.null[kindRequest] {
+	r, err := a.l.request(a.handle(0, kindRequest))
+	if err != nil {
+		return err
+	}
+	if r == nil {
 		st := emptyStatus
 		a.status(2, &st)
 		return a.setFlag(1, true)
-	}
-	r := a.l.requests.get(h)
-	if r == nil {
-		return errorf(mpi.ErrRequest, "%#x is no request, or has been waited for", h)
 	}
 	a.comm = r.comm
 	if r.general != nil {
@@ -452,14 +463,10 @@ func (a *args) cancel() error {
 	if err != nil {
 		return err
 	}
-	r, _, err := a.requestAt(p, 0)
+	r, err := a.validRequest(p, 0)
 	if err != nil {
 		return err
 	}
-	if r == nil {
-		return errorf(mpi.ErrRequest, "the request is MPI_REQUEST_NULL")
-	}
-	a.comm = r.comm
 	if r.general != nil {
 		return codeError(a.l.back.GeneralCancel(r.general.cancel, r.general.extra, r.general.completed()))
 	}
@@ -475,14 +482,10 @@ func (a *args) start() error {
 }
 
 func (a *args) startAt(p unsafe.Pointer, i int) error {
-	r, _, err := a.requestAt(p, i)
+	r, err := a.validRequest(p, i)
 	if err != nil {
 		return err
 	}
-	if r == nil {
-		return errorf(mpi.ErrRequest, "the request is MPI_REQUEST_NULL")
-	}
-	a.comm = r.comm
 	if r.begin == nil {
 		return r.Start()
 	}
@@ -533,12 +536,16 @@ func (a *args) setCancelled() error {
 	return nil
 }
 
-func (a *args) getCount() error {
-	st, err := a.statusOf()
-	if err != nil {
-		return err
+// received decodes a status and a datatype.
+func (a *args) received() (st mpi.Status, t *dtype, err error) {
+	if st, err = a.statusOf(); err == nil {
+		t, err = a.datatype(1)
 	}
-	t, err := a.datatype(1)
+	return st, t, err
+}
+
+func (a *args) getCount() error {
+	st, t, err := a.received()
 	if err != nil {
 		return err
 	}
@@ -546,11 +553,7 @@ func (a *args) getCount() error {
 }
 
 func (a *args) getElements() error {
-	st, err := a.statusOf()
-	if err != nil {
-		return err
-	}
-	t, err := a.datatype(1)
+	st, t, err := a.received()
 	if err != nil {
 		return err
 	}
@@ -558,11 +561,7 @@ func (a *args) getElements() error {
 }
 
 func (a *args) setElements() error {
-	st, err := a.statusOf()
-	if err != nil {
-		return err
-	}
-	t, err := a.datatype(1)
+	st, t, err := a.received()
 	if err != nil {
 		return err
 	}
