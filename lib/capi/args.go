@@ -263,6 +263,24 @@ func (a *args) array(i, n int, wide bool) ([]int, error) {
 	return list, nil
 }
 
+// number reads how many elements an array has.
+func (a *args) number(i int) (int, error) {
+	n := a.int(i)
+	if n < 0 {
+		return 0, errorf(mpi.ErrArg, "argument %d of MPI_%s is %d, and cannot be negative", i+1, a.name, n)
+	}
+	return n, nil
+}
+
+// countedInts reads an array of so many ints as another argument says.
+func (a *args) countedInts(count, i int) ([]int, error) {
+	n, err := a.number(count)
+	if err != nil {
+		return nil, err
+	}
+	return a.ints(i, n)
+}
+
 func wideOf(list []int) []int64 {
 	out := make([]int64, len(list))
 	for i, v := range list {

@@ -402,24 +402,27 @@ func (a *args) intercommMerge() error {
 	return a.setComm(2, made, err)
 }
 
+// intercommunicator is communicator for those alone.
+func (a *args) intercommunicator(i int) (*comm, error) {
+	c, err := a.communicator(i)
+	if err == nil && !c.IsInter() {
+		err = errorf(mpi.ErrComm, "%v is no intercommunicator", c.Comm)
+	}
+	return c, err
+}
+
 func (a *args) remoteSize() error {
-	c, err := a.communicator(0)
+	c, err := a.intercommunicator(0)
 	if err != nil {
 		return err
-	}
-	if !c.IsInter() {
-		return errorf(mpi.ErrComm, "%v is no intercommunicator", c.Comm)
 	}
 	return a.setInt(1, c.RemoteSize())
 }
 
 func (a *args) remoteGroup() error {
-	c, err := a.communicator(0)
+	c, err := a.intercommunicator(0)
 	if err != nil {
 		return err
-	}
-	if !c.IsInter() {
-		return errorf(mpi.ErrComm, "%v is no intercommunicator", c.Comm)
 	}
 	return a.newGroup(1, c.RemoteGroup())
 }
@@ -472,11 +475,7 @@ func (a *args) groupTranslate() error {
 	if err != nil {
 		return err
 	}
-	n := a.int(1)
-	if n < 0 {
-		return errorf(mpi.ErrArg, "%d ranks", n)
-	}
-	ranks, err := a.ints(2, n)
+	ranks, err := a.countedInts(1, 2)
 	if err != nil {
 		return err
 	}
@@ -531,10 +530,7 @@ func (a *args) groupPart(of func(g *mpi.Group, ranks ...int) (*mpi.Group, error)
 	if err != nil {
 		return err
 	}
-	if a.int(1) < 0 {
-		return errorf(mpi.ErrArg, "%d ranks", a.int(1))
-	}
-	ranks, err := a.ints(2, a.int(1))
+	ranks, err := a.countedInts(1, 2)
 	if err != nil {
 		return err
 	}
@@ -550,14 +546,15 @@ func (a *args) groupRanges(of func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Grou
 	if err != nil {
 		return err
 	}
-	if a.int(1) < 0 {
-		return errorf(mpi.ErrArg, "%d ranges", a.int(1))
-	}
-	triplets, err := a.ints(2, 3*a.int(1))
+	n, err := a.number(1)
 	if err != nil {
 		return err
 	}
-	ranges := make([]mpi.Range, a.int(1))
+	triplets, err := a.ints(2, 3*n)
+	if err != nil {
+		return err
+	}
+	ranges := make([]mpi.Range, n)
 	for i := range ranges {
 		ranges[i] = mpi.Range{First: triplets[3*i], Last: triplets[3*i+1], Stride: triplets[3*i+2]}
 	}

@@ -48,19 +48,17 @@ func (t *dtype) bytesOf(n int64) int64 {
 }
 
 var _ = add(map[string]implementation{
-	"Type_size":            func(a *args) error { return a.typeNumber(func(t *dtype) int64 { return t.Size() }) },
-	"Type_size_x":          func(a *args) error { a.wide = true; return a.typeNumber(func(t *dtype) int64 { return t.Size() }) },
+	"Type_size":            (*args).typeSize,
+	"Type_size_x":          func(a *args) error { a.wide = true; return a.typeSize() },
 	"Type_get_extent":      func(a *args) error { return a.typeBounds((*datatype.Type).Bounds) },
 	"Type_get_extent_x":    func(a *args) error { return a.typeBounds((*datatype.Type).Bounds) },
 	"Type_get_true_extent": func(a *args) error { return a.typeBounds((*datatype.Type).TrueBounds) },
 	"Type_get_true_extent_x": func(a *args) error {
 		return a.typeBounds((*datatype.Type).TrueBounds)
 	},
-	"Type_extent": func(a *args) error { return a.typeWord(func(t *dtype) int64 { return t.Extent() }) },
-	"Type_lb":     func(a *args) error { return a.typeWord(func(t *dtype) int64 { lb, _ := t.Bounds(); return lb }) },
-	"Type_ub": func(a *args) error {
-		return a.typeWord(func(t *dtype) int64 { lb, extent := t.Bounds(); return lb + extent })
-	},
+	"Type_extent":   func(a *args) error { return a.typeBound(func(_, extent int64) int64 { return extent }) },
+	"Type_lb":       func(a *args) error { return a.typeBound(func(lb, _ int64) int64 { return lb }) },
+	"Type_ub":       func(a *args) error { return a.typeBound(func(lb, extent int64) int64 { return lb + extent }) },
 	"Type_commit":   (*args).typeCommit,
 	"Type_free":     (*args).typeFree,
 	"Type_dup":      (*args).typeDup,
@@ -321,20 +319,21 @@ func (a *args) darray() error {
 	return a.derive(8, 9, func(t *datatype.Type) (*datatype.Type, error) { return datatype.Darray(&g, t) })
 }
 
-func (a *args) typeNumber(of func(*dtype) int64) error {
+func (a *args) typeSize() error {
 	t, err := a.datatype(0)
 	if err != nil {
 		return err
 	}
-	return a.setCount(1, of(t))
+	return a.setCount(1, t.Size())
 }
 
-func (a *args) typeWord(of func(*dtype) int64) error {
+// typeBound writes one of the bounds of MPI-1.
+func (a *args) typeBound(of func(lb, extent int64) int64) error {
 	t, err := a.datatype(0)
 	if err != nil {
 		return err
 	}
-	return a.setWord(1, of(t))
+	return a.setWord(1, of(t.Bounds()))
 }
 
 func (a *args) typeBounds(of func(*datatype.Type) (lb, extent int64)) error {
@@ -349,7 +348,7 @@ func (a *args) typeBounds(of func(*datatype.Type) (lb, extent int64)) error {
 	return a.setWord(2, extent)
 }
 
-// ownType is a datatype whose handle is in memory.
+// typeAt is a datatype whose handle is in memory.
 func (a *args) typeAt(i int) (*dtype, unsafe.Pointer, error) {
 	p, err := a.where(i)
 	if err != nil {

@@ -45,24 +45,6 @@ func (a *args) topoTest() error {
 	return a.setInt(1, kind)
 }
 
-// number reads how many elements an array has.
-func (a *args) number(i int) (int, error) {
-	n := a.int(i)
-	if n < 0 {
-		return 0, errorf(mpi.ErrArg, "argument %d of MPI_%s is %d, and cannot be negative", i+1, a.name, n)
-	}
-	return n, nil
-}
-
-// countedInts reads an array of so many ints as another argument says.
-func (a *args) countedInts(count, i int) ([]int, error) {
-	n, err := a.number(count)
-	if err != nil {
-		return nil, err
-	}
-	return a.ints(i, n)
-}
-
 func flags(list []int) []bool {
 	out := make([]bool, len(list))
 	for i, v := range list {
@@ -147,28 +129,29 @@ func (a *args) cartGet() error {
 	return a.setInts(4, first(n, coords))
 }
 
+// cart decodes a communicator with a grid of some dimensions.
+func (a *args) cart() (c *comm, dims int, err error) {
+	if c, err = a.communicator(0); err != nil {
+		return nil, 0, err
+	}
+	list, _, _, err := c.Cart()
+	return c, len(list), err
+}
+
 func (a *args) cartDim() error {
-	c, err := a.communicator(0)
+	_, dims, err := a.cart()
 	if err != nil {
 		return err
 	}
-	dims, _, _, err := c.Cart()
-	if err != nil {
-		return err
-	}
-	return a.setInt(1, len(dims))
+	return a.setInt(1, dims)
 }
 
 func (a *args) cartRank() error {
-	c, err := a.communicator(0)
+	c, dims, err := a.cart()
 	if err != nil {
 		return err
 	}
-	dims, _, _, err := c.Cart()
-	if err != nil {
-		return err
-	}
-	coords, err := a.ints(1, len(dims))
+	coords, err := a.ints(1, dims)
 	if err != nil {
 		return err
 	}
@@ -207,15 +190,11 @@ func (a *args) cartShift() error {
 }
 
 func (a *args) cartSub() error {
-	c, err := a.communicator(0)
+	c, dims, err := a.cart()
 	if err != nil {
 		return err
 	}
-	dims, _, _, err := c.Cart()
-	if err != nil {
-		return err
-	}
-	remain, err := a.ints(1, len(dims))
+	remain, err := a.ints(1, dims)
 	if err != nil {
 		return err
 	}
@@ -290,12 +269,17 @@ func (a *args) graphGet() error {
 	return a.setInts(4, first(a.int(2), edges))
 }
 
-func (a *args) graphCount() error {
+// neighborsOf are those of a rank in a graph.
+func (a *args) neighborsOf() ([]int, error) {
 	c, err := a.communicator(0)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	list, err := c.GraphNeighbors(a.int(1))
+	return c.GraphNeighbors(a.int(1))
+}
+
+func (a *args) graphCount() error {
+	list, err := a.neighborsOf()
 	if err != nil {
 		return err
 	}
@@ -303,11 +287,7 @@ func (a *args) graphCount() error {
 }
 
 func (a *args) graphNeighbors() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
-	list, err := c.GraphNeighbors(a.int(1))
+	list, err := a.neighborsOf()
 	if err != nil {
 		return err
 	}
