@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// costly are calls that programs make for each message. Each entry is what a program does again and again: calls with
+// costly are calls that programs make for each message, or in each step. Each entry is what a program does again and again: calls with
 // their arguments, which are set up once.
 func costly(l *Library) map[string][]prepared {
 	number := func(name string) int {
@@ -32,7 +32,7 @@ func costly(l *Library) map[string][]prepared {
 		copy(p.list[:], list)
 		return p
 	}
-	self, char := constant("COMM_SELF"), constant("CHAR")
+	self, world, char := constant("COMM_SELF"), constant("COMM_WORLD"), constant("CHAR")
 	message := func(p *[4]byte) []uint64 { return []uint64{at(unsafe.Pointer(p)), 4, char, 0, 7, self} }
 	isend := call("Isend", append(message(sent), at(unsafe.Pointer(request)))...)
 	irecv := call("Irecv", append(message(got), at(second))...)
@@ -56,6 +56,10 @@ func costly(l *Library) map[string][]prepared {
 		"Irecv, Waitsome": {irecv, isend, waitsome},
 		"Sendrecv":        {call("Sendrecv", append(append(message(sent)[:5], message(got)...), constant("STATUS_IGNORE"))...)},
 		"Iprobe":          {send, call("Iprobe", 0, 7, self, at(unsafe.Pointer(n)), at(unsafe.Pointer(status))), recv},
+		"Barrier":         {call("Barrier", world)},
+		"Bcast":           {call("Bcast", at(unsafe.Pointer(sent)), 4, char, 0, world)},
+		"Allreduce":       {call("Allreduce", at(unsafe.Pointer(sent)), at(unsafe.Pointer(got)), 1, constant("INT"), constant("SUM"), world)},
+		"Allgather":       {call("Allgather", at(unsafe.Pointer(sent)), 4, char, at(unsafe.Pointer(got)), 4, char, world)},
 		"Get_count":       {call("Get_count", at(unsafe.Pointer(status)), char, at(unsafe.Pointer(n)))},
 	}
 }
@@ -85,7 +89,7 @@ func alone(tb testing.TB, which ABI) *Library {
 	return l
 }
 
-// TestAllocations: calls that programs make for each message allocate nothing.
+// TestAllocations: such calls allocate nothing.
 func TestAllocations(t *testing.T) {
 	for name, which := range map[string]ABI{"MPICH": MPICH, "standard": Standard} {
 		l := alone(t, which)
