@@ -70,7 +70,7 @@ offload-off: ## tests of what carries messages, without UDP offload and single c
 	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -vet=off ./node ./mpi ./internal/integration
 
 without-race: ## tests of what the race detector hides, such as allocations, or is too slow for; 18,000 simulated programs
-	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./attach ./daemon ./mpe ./mpe/coll ./mpi ./internal/integration
+	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./attach ./daemon ./lib/capi ./mpe ./mpe/coll ./mpi ./internal/integration
 	$(GO) test -vet=off -run '^TestSimulation' ./mpe -seeds 440
 
 fuzz: ## fuzz every target for FUZZTIME

@@ -41,9 +41,10 @@ func (a *args) generalComplete() error {
 		return errorf(mpi.ErrRequest, "the request is not one of MPI_Grequest_start")
 	}
 	var err error
-	r.general.once.Do(func() {
-		close(r.general.end)
-		err = r.general.release(h)
+	g := r.general // which a caller that waits for the end forgets
+	g.once.Do(func() {
+		close(g.end)
+		err = g.release(h)
 	})
 	return err
 }
