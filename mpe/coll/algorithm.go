@@ -11,6 +11,8 @@ type Algorithm struct {
 	Source string
 	// Segmented: it cuts by Call.Segment.
 	Segmented bool
+	// Shares: the ranks read each other's shared buffers, and send no messages.
+	Shares bool
 
 	// fits says what the call asks that the algorithm cannot do, or "". It has to
 	// come to the same on all ranks.
@@ -23,17 +25,17 @@ type Algorithm struct {
 
 // algorithms has those of each collective. The first fits every call.
 var algorithms = listed(map[Collective][]*Algorithm{
-	Barrier:       {barrierDissemination, barrierToggle},
-	Bcast:         {bcastBinomial, bcastFlat, bcastScatterAllgather, bcastChain, bcastAtomic, bcastTree},
-	Reduce:        {reduceBinomial, reduceFlat, reduceRabenseifner, reduceTree},
-	Allreduce:     {allreduceDoubling, allreduceRabenseifner, allreduceRing, allreduceFlat},
-	Gather:        {gatherFlat, gatherBinomial, gatherTree},
-	Scatter:       {scatterFlat, scatterBinomial, scatterTree},
-	Allgather:     {allgatherRing, allgatherBruck, allgatherDoubling},
-	Alltoall:      {alltoallPairwise, alltoallBruck, alltoallGatherScatter},
-	ReduceScatter: {reduceScatterPairwise, reduceScatterHalving},
-	Scan:          {scanDoubling, scanChain},
-	Exscan:        {exscanDoubling, exscanChain},
+	Barrier:       {barrierDissemination, barrierToggle, barrierShared},
+	Bcast:         {bcastBinomial, bcastFlat, bcastScatterAllgather, bcastChain, bcastAtomic, bcastTree, bcastShared},
+	Reduce:        {reduceBinomial, reduceFlat, reduceRabenseifner, reduceTree, reduceShared, reduceSharedBlocks},
+	Allreduce:     {allreduceDoubling, allreduceRabenseifner, allreduceRing, allreduceFlat, allreduceShared, allreduceSharedBlocks},
+	Gather:        {gatherFlat, gatherBinomial, gatherTree, gatherShared},
+	Scatter:       {scatterFlat, scatterBinomial, scatterTree, scatterShared},
+	Allgather:     {allgatherRing, allgatherBruck, allgatherDoubling, allgatherShared},
+	Alltoall:      {alltoallPairwise, alltoallBruck, alltoallGatherScatter, alltoallShared},
+	ReduceScatter: {reduceScatterPairwise, reduceScatterHalving, reduceScatterShared},
+	Scan:          {scanDoubling, scanChain, scanShared},
+	Exscan:        {exscanDoubling, exscanChain, exscanShared},
 })
 
 // listed sets the collective of each algorithm: that of the list it is in.

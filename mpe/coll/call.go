@@ -128,6 +128,9 @@ type Call struct {
 	// FPGAs are the FPGA ranks of an upstream cluster in the order of its file,
 	// for the tree that upstream's compiler makes.
 	FPGAs []int
+	// Shared is how many bytes the ranks' shared buffers have for the call: 0 if they have
+	// none, as they are not on one host.
+	Shared int
 	// Token is how many bytes messages without content have, for peers that take
 	// no messages of 0 bytes.
 	Token int
@@ -298,7 +301,7 @@ func (c *Call) extent(l *Layout) (end int) {
 
 // input is where the caller's contribution to a reduction begins.
 func (c *Call) input() Loc {
-	if c.InPlace {
+	if c.InPlace && (c.Rank == c.Root || !c.Collective.rooted()) {
 		return Loc{Buf: RecvBuf}
 	}
 	return Loc{Buf: SendBuf}

@@ -23,8 +23,12 @@ func TestCheckerFindsMistakes(t *testing.T) {
 			s.From.Off++
 			return s.From.Buf != 0 && s.From.Buf != coll.Blank
 		},
-		"longer":     func(s *coll.Step) bool { s.Len++; return s.Kind != coll.StepJoin && s.Kind != coll.StepCopy },
-		"other peer": func(s *coll.Step) bool { s.Peer = (s.Peer + 1) % 7; return s.Sends() || s.Receives() },
+		"longer": func(s *coll.Step) bool {
+			s.Len++
+			return s.Kind != coll.StepJoin && s.Kind != coll.StepCopy && s.Kind != coll.StepPublish && s.Kind != coll.StepAwait
+		},
+		"one publication less": func(s *coll.Step) bool { s.Count--; return s.Kind == coll.StepAwait && s.Count > 0 },
+		"other peer":           func(s *coll.Step) bool { s.Peer = (s.Peer + 1) % 7; return s.Sends() || s.Receives() },
 		"twice": func(s *coll.Step) bool {
 			was := s.Kind == coll.StepRecv
 			s.Kind = coll.StepSend
@@ -39,7 +43,7 @@ func TestCheckerFindsMistakes(t *testing.T) {
 		"waits for what comes later": func(s *coll.Step) bool { s.After[2] = 1 << 20; return true },
 	}
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
-		c := coll.Call{Collective: a.Collective, Ranks: 7, Bytes: 14, Ordered: true, Segment: 7, FPGAs: upstreamFPGAs(7, 0), Flows: true}
+		c := coll.Call{Collective: a.Collective, Ranks: 7, Bytes: 14, Ordered: true, Segment: 7, FPGAs: upstreamFPGAs(7, 0), Flows: true, Shared: 4 * 7}
 		if a.Fits(c) != nil {
 			c.Ordered = false
 		}
@@ -84,7 +88,7 @@ func TestCheckerFindsMistakes(t *testing.T) {
 // of its like: here, all of a step's at once, for steps that reduce or send on.
 func TestCheckerFindsMissingDependencies(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
-		c := coll.Call{Collective: a.Collective, Ranks: 8, Bytes: 16, FPGAs: upstreamFPGAs(8, 0), Flows: true}
+		c := coll.Call{Collective: a.Collective, Ranks: 8, Bytes: 16, FPGAs: upstreamFPGAs(8, 0), Flows: true, Shared: 8 * 8}
 		calls := eachRank(c)
 		programs, err := collcheck.Programs(a, calls)
 		if err != nil {
@@ -92,7 +96,7 @@ func TestCheckerFindsMissingDependencies(t *testing.T) {
 		}
 		for r := range programs {
 			for i, s := range programs[r].Steps {
-				if s.Kind != coll.StepReduce && s.Kind != coll.StepReduceRight {
+				if s.Kind != coll.StepReduce && s.Kind != coll.StepReduceRight || a.Shares {
 					continue
 				}
 				broken := slices.Clone(programs)

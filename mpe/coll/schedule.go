@@ -7,6 +7,9 @@ type Schedule struct {
 	// Window is how many steps the executor must be able to look at, from the
 	// oldest that is not complete.
 	Window int
+	// InOrder: each step begins when the one before it is complete. So it is if ranks use each
+	// other's shared buffers, in schedules that have no messages.
+	InOrder bool
 
 	token  int
 	steps  []Step // given out up to at, made again for each round

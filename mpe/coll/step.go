@@ -24,9 +24,15 @@ const (
 	// StepPack copies Count pieces of Len bytes, which begin Stride bytes apart from From on,
 	// to Into, one behind the other.
 	StepPack
+	// StepPublish makes what the rank has written to its shared buffer so far visible to the
+	// others. A rank's publications are numbered from 1 in each call.
+	StepPublish
+	// StepAwait waits until Peer, or each other rank if that is Everyone, has made Count
+	// publications in this call.
+	StepAwait
 )
 
-var kindNames = [...]string{"?", "send", "receive", "forward", "copy", "reduce", "reduce-right", "join", "pack"}
+var kindNames = [...]string{"?", "send", "receive", "forward", "copy", "reduce", "reduce-right", "join", "pack", "publish", "await"}
 
 func (k Kind) String() string {
 	if int(k) >= len(kindNames) {
@@ -49,9 +55,12 @@ const (
 	// Blank is the content of messages that have none: the executor sends any
 	// bytes, and throws received ones away. Call.Token says how many.
 	Blank
+	// Shared is memory of a rank that the others of its host can read, Call.Shared bytes of it,
+	// with whatever content. A step writes to the rank's own, and reads that of the rank Peer.
+	Shared
 )
 
-var bufferNames = [...]string{"?", "send buffer", "receive buffer", "scratch", "blank"}
+var bufferNames = [...]string{"?", "send buffer", "receive buffer", "scratch", "blank", "shared buffer"}
 
 func (b Buffer) String() string {
 	if int(b) >= len(bufferNames) {
@@ -72,6 +81,9 @@ func (l Loc) at(off int) Loc { return Loc{l.Buf, l.Off + off} }
 // Everything in Step.After stands for all steps of lower numbers.
 const Everything = -1
 
+// Everyone as the Peer of a StepAwait stands for all ranks but the caller.
+const Everyone = -1
+
 // Step is one step of a schedule. Which fields mean something is said at its Kind.
 type Step struct {
 	Kind Kind
@@ -83,10 +95,10 @@ type Step struct {
 	// next as soon as its step begins, and lets the one before send when its receive is
 	// posted and it may itself send. So no byte moves before the last rank is ready.
 	Len, Piece int
-	// Count and Stride are of a StepPack.
+	// Count is of a StepPack and a StepAwait, Stride of a StepPack.
 	Count, Stride int
 	// After has the numbers of steps that must be complete before this one
-	// begins: 0 is none, Everything all earlier ones.
+	// begins: 0 is none, Everything all earlier ones. It is not used if the schedule is InOrder.
 	After [3]int
 }
 

@@ -21,6 +21,11 @@
 // With a window of 1 this is a rank that does one thing at a time and blocks, as those
 // of upstream's compiler do.
 //
+// Schedules that use shared buffers are of another kind: each rank does one step after the
+// other, and no step but StepAwait waits for another rank. What such a schedule does depends on no
+// timing, if every read of a rank's shared buffer is ordered with the rank's writes by publications: see
+// sharers.
+//
 // That results do not depend on the order of what is under way follows from the second
 // property: of two steps of a rank that touch the same bytes, one of them writing, one
 // waits for the other, by its dependencies alone.

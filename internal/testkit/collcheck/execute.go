@@ -8,8 +8,8 @@ import (
 
 // Data is the buffers of one rank.
 type Data struct {
-	Send, Recv []byte
-	scratch    []byte
+	Send, Recv      []byte
+	scratch, shared []byte
 }
 
 // Execute runs the schedules on data. reduce is the operation: inout = in ∘ inout, on
@@ -22,7 +22,10 @@ func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inou
 	m := &bytesOf{data: make([]Data, len(data)), op: reduce}
 	copy(m.data, data)
 	for i := range programs {
-		m.data[i].scratch = make([]byte, programs[i].Scratch)
+		m.data[i].scratch, m.data[i].shared = make([]byte, programs[i].Scratch), make([]byte, calls[i].Shared)
+	}
+	if programs[0].InOrder {
+		return newSharers(programs, m, calls[0].Shared).run()
 	}
 	return newWorld(programs, m, 0, false).run()
 }
@@ -43,6 +46,8 @@ func (m *bytesOf) view(rank int, at coll.Loc, n int) ([]byte, error) {
 		b = d.Recv
 	case coll.Scratch:
 		b = d.scratch
+	case coll.Shared:
+		b = d.shared
 	}
 	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
 		return nil, fmt.Errorf("%d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
@@ -66,8 +71,8 @@ func (m *bytesOf) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n i
 	return nil
 }
 
-func (m *bytesOf) reduce(rank int, s *coll.Step) error {
-	from, err := m.view(rank, s.From, s.Len)
+func (m *bytesOf) reduce(fromRank, rank int, s *coll.Step) error {
+	from, err := m.view(fromRank, s.From, s.Len)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func contribution(c *coll.Call) (off, n int) {
 // newSymbols fills the buffers with what the ranks contribute.
 func newSymbols(calls []coll.Call, programs []Program) *symbols {
 	c := &calls[0]
-	m := &symbols{elem: max(c.Elem, 1), ordered: c.Ordered, sets: newSets(len(calls)), bufs: make([][4][]symbol, len(calls))}
+	m := &symbols{elem: max(c.Elem, 1), ordered: c.Ordered, sets: newSets(len(calls)), bufs: make([][coll.Shared + 1][]symbol, len(calls))}
 	switch c.Collective {
 	case coll.Bcast, coll.Gather, coll.Scatter, coll.Allgather:
 		m.once = true
@@ -118,7 +118,7 @@ func newSymbols(calls []coll.Call, programs []Program) *symbols {
 		send, recv := Buffers(c)
 		b := &m.bufs[r]
 		b[coll.SendBuf], b[coll.RecvBuf] = make([]symbol, send), make([]symbol, recv)
-		b[coll.Scratch] = make([]symbol, programs[r].Scratch)
+		b[coll.Scratch], b[coll.Shared] = make([]symbol, programs[r].Scratch), make([]symbol, c.Shared)
 		set := m.sets.ranks(r, r)
 		for i := range send {
 			b[coll.SendBuf][i] = symbol{set, int32(i)}

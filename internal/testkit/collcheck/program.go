@@ -6,6 +6,7 @@ import "github.com/zrlmpi/zrlmpid/mpe/coll"
 type Program struct {
 	Steps           []coll.Step
 	Scratch, Window int
+	InOrder         bool
 }
 
 // Programs makes the schedules of all ranks.
@@ -20,7 +21,7 @@ func Programs(a *coll.Algorithm, calls []coll.Call) ([]Program, error) {
 		for step, ok := s.Next(); ok; step, ok = s.Next() {
 			p.Steps = append(p.Steps, *step)
 		}
-		p.Scratch, p.Window = s.Scratch, s.Window
+		p.Scratch, p.Window, p.InOrder = s.Scratch, s.Window, s.InOrder
 	}
 	return programs, nil
 }

@@ -14,7 +14,7 @@ type Cost struct {
 }
 
 // Prove proves the schedules of all ranks of a call, calls[i] that of rank i, and gives
-// what they cost. An error is a *Error, or a *coll.CallError if the algorithm cannot do
+// what they cost, unless they use shared buffers. An error is a *Error, or a *coll.CallError if the algorithm cannot do
 // it.
 func Prove(a *coll.Algorithm, calls []coll.Call) (Cost, error) {
 	programs, err := Programs(a, calls)
@@ -26,6 +26,9 @@ func Prove(a *coll.Algorithm, calls []coll.Call) (Cost, error) {
 
 // ProvePrograms proves programs from anywhere.
 func ProvePrograms(calls []coll.Call, programs []Program) (Cost, error) {
+	if programs[0].InOrder {
+		return Cost{}, proveShared(calls, programs)
+	}
 	var h hazards
 	for r := range programs {
 		if programs[r].Window < 1 {
@@ -60,7 +63,7 @@ func ProvePrograms(calls []coll.Call, programs []Program) (Cost, error) {
 type still struct{}
 
 func (still) move(int, coll.Loc, int, coll.Loc, int) error { return nil }
-func (still) reduce(int, *coll.Step) error                 { return nil }
+func (still) reduce(int, int, *coll.Step) error            { return nil }
 
 // synchronised proves that nobody leaves a barrier before all have come.
 func (w *world) synchronised() error {

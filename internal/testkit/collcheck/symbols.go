@@ -22,7 +22,7 @@ type symbols struct {
 	ordered bool
 	// once: no byte of a receive buffer is written twice.
 	once bool
-	bufs [][4][]symbol
+	bufs [][coll.Shared + 1][]symbol
 	sets sets
 }
 
@@ -103,7 +103,7 @@ var errUnwritten = errors.New("reads bytes that nobody has written")
 
 // view gives n bytes of a buffer.
 func (m *symbols) view(rank int, at coll.Loc, n int) ([]symbol, error) {
-	if at.Buf < coll.SendBuf || at.Buf > coll.Scratch {
+	if at.Buf < coll.SendBuf || at.Buf > coll.Shared || at.Buf == coll.Blank {
 		return nil, fmt.Errorf("buffer %d is not one", at.Buf)
 	}
 	b := m.bufs[rank][at.Buf]
@@ -140,8 +140,8 @@ func (m *symbols) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n i
 	return nil
 }
 
-func (m *symbols) reduce(rank int, s *coll.Step) error {
-	from, err := m.view(rank, s.From, s.Len)
+func (m *symbols) reduce(fromRank, rank int, s *coll.Step) error {
+	from, err := m.view(fromRank, s.From, s.Len)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,8 @@ import (
 type memory interface {
 	// move is a message, or a copy if the ranks are the same.
 	move(fromRank int, from coll.Loc, rank int, into coll.Loc, n int) error
-	reduce(rank int, s *coll.Step) error
+	// reduce combines bytes of fromRank's with those of rank.
+	reduce(fromRank, rank int, s *coll.Step) error
 }
 
 // clock is a time, once for each of α, β and γ alone.
@@ -249,7 +250,7 @@ func (w *world) local(p *process, i int, at clock) error {
 				p.rank, coll.Loc{Buf: s.Into.Buf, Off: s.Into.Off + k*s.Len}, s.Len))
 		}
 	case coll.StepReduce, coll.StepReduceRight:
-		err = w.mem.reduce(p.rank, s)
+		err = w.mem.reduce(p.rank, p.rank, s)
 		at = at.max(p.work.free).reduction(s.Len)
 		p.work.free = at
 	case coll.StepJoin:

@@ -1,0 +1,198 @@
+package collcheck
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// sharers carries out schedules that use shared buffers, one step of a rank at a time. It keeps vector
+// clocks: a rank's clock says of each other rank up to which of its steps all happened before, as the rank has
+// awaited what was published after them. So an access of a shared buffer that may meet another
+// one is found whatever the order in which the steps are carried out here.
+type sharers struct {
+	ranks []*sharer
+	mem   memory
+}
+
+// sharer is a rank.
+type sharer struct {
+	*Program
+	rank, next int
+	clock      []int
+	// published are the clocks at its publications.
+	published [][]int
+	// bytes are those of its shared buffer.
+	bytes []sharedByte
+}
+
+// sharedByte is what is known of a byte: the owner's step that wrote it last, and the last step of each rank
+// that has read it since.
+type sharedByte struct {
+	written int
+	read    map[int]int
+}
+
+func newSharers(programs []Program, mem memory, shared int) *sharers {
+	w := &sharers{mem: mem}
+	for r := range programs {
+		w.ranks = append(w.ranks, &sharer{Program: &programs[r], rank: r, clock: make([]int, len(programs)), bytes: make([]sharedByte, shared)})
+	}
+	return w
+}
+
+// run goes on until no rank can.
+func (w *sharers) run() error {
+	for again := true; again; {
+		again = false
+		for _, p := range w.ranks {
+			for p.next < len(p.Steps) && p.ready(w) {
+				p.clock[p.rank]++
+				if err := w.step(p, &p.Steps[p.next]); err != nil {
+					return wrong(p.rank, p.next+1, "%v: %v", p.Steps[p.next].Kind, err)
+				}
+				p.next++
+				again = true
+			}
+		}
+	}
+	for _, p := range w.ranks {
+		if p.next < len(p.Steps) {
+			s := &p.Steps[p.next]
+			return wrong(p.rank, p.next+1, "deadlock: the %v of %d publications of rank %d never ends", s.Kind, s.Count, s.Peer)
+		}
+	}
+	return nil
+}
+
+// awaited are the ranks whose publications a step waits for.
+func (p *sharer) awaited(w *sharers, s *coll.Step) []*sharer {
+	switch {
+	case s.Kind != coll.StepAwait:
+		return nil
+	case s.Peer != coll.Everyone:
+		return w.ranks[s.Peer : s.Peer+1]
+	}
+	return slices.Concat(w.ranks[:p.rank], w.ranks[p.rank+1:])
+}
+
+// ready reports whether the next step waits for nothing.
+func (p *sharer) ready(w *sharers) bool {
+	s := &p.Steps[p.next]
+	for _, q := range p.awaited(w, s) {
+		if len(q.published) < s.Count {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *sharers) step(p *sharer, s *coll.Step) error {
+	if s.After != [3]int{} {
+		return fmt.Errorf("it names steps to wait for in a schedule that is in order")
+	}
+	switch s.Kind {
+	case coll.StepPublish:
+		p.published = append(p.published, slices.Clone(p.clock))
+		return nil
+	case coll.StepAwait:
+		if s.Count < 1 {
+			return fmt.Errorf("it waits for %d publications", s.Count)
+		}
+		for _, q := range p.awaited(w, s) {
+			for i, c := range q.published[s.Count-1] {
+				p.clock[i] = max(p.clock[i], c)
+			}
+		}
+		return nil
+	case coll.StepCopy, coll.StepPack, coll.StepReduce:
+	default:
+		return fmt.Errorf("it is not for schedules that are in order")
+	}
+	from := p.rank
+	reads, writes := s.Extents()
+	if s.From.Buf == coll.Shared {
+		from = s.Peer
+		if err := w.reads(p, w.ranks[from], s.From.Off, reads); err != nil {
+			return err
+		}
+	}
+	if s.Into.Buf == coll.Shared {
+		if err := p.writes(s.Into.Off, writes); err != nil {
+			return err
+		}
+	}
+	if s.Kind == coll.StepReduce {
+		return w.mem.reduce(from, p.rank, s)
+	}
+	count, stride := 1, 0
+	if s.Kind == coll.StepPack {
+		count, stride = s.Count, s.Stride
+	}
+	for i := range count {
+		at, into := coll.Loc{Buf: s.From.Buf, Off: s.From.Off + i*stride}, coll.Loc{Buf: s.Into.Buf, Off: s.Into.Off + i*s.Len}
+		if err := w.mem.move(from, at, p.rank, into, s.Len); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reads checks that what p reads of q's shared buffer was written before.
+func (w *sharers) reads(p, q *sharer, off, n int) error {
+	for i := max(off, 0); i < off+n && i < len(q.bytes); i++ {
+		b := &q.bytes[i]
+		if b.written > p.clock[q.rank] {
+			return fmt.Errorf("byte %d of rank %d's shared buffer, which that rank may not have written yet", i, q.rank)
+		}
+		if p == q {
+			continue
+		}
+		if b.read == nil {
+			b.read = map[int]int{}
+		}
+		b.read[p.rank] = p.clock[p.rank]
+	}
+	return nil
+}
+
+// writes checks that all that have read what p writes over have done so before.
+func (p *sharer) writes(off, n int) error {
+	for i := max(off, 0); i < off+n && i < len(p.bytes); i++ {
+		b := &p.bytes[i]
+		for r, at := range b.read {
+			if at > p.clock[r] {
+				return fmt.Errorf("byte %d of the shared buffer, which rank %d may still read", i, r)
+			}
+		}
+		*b = sharedByte{written: p.clock[p.rank]}
+	}
+	return nil
+}
+
+// proveShared proves schedules that use shared buffers.
+func proveShared(calls []coll.Call, programs []Program) error {
+	m := newSymbols(calls, programs)
+	w := newSharers(programs, m, calls[0].Shared)
+	for r := range programs {
+		if !programs[r].InOrder {
+			return wrong(r, 0, "it is not in order, as that of rank 0 is")
+		}
+	}
+	if err := w.run(); err != nil {
+		return err
+	}
+	if err := m.verify(calls); err != nil {
+		return err
+	}
+	if calls[0].Collective != coll.Barrier {
+		return nil
+	}
+	for _, p := range w.ranks {
+		if missing := slices.Index(p.clock, 0); missing >= 0 {
+			return wrong(p.rank, 0, "leaves before rank %d is known to have come", missing)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package coll
+
+// allreduceShared: each rank combines the whole vectors of all. For short vectors.
+//
+//	T = α + n·β + p·n·γ
+var allreduceShared = &Algorithm{
+	Name:   "shared",
+	Source: sharedSource,
+	Shares: true,
+	fits:   sharesOne,
+	build: func(c *Call, s *Schedule) {
+		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
+			s.copy(k.at, c.input().at(k.off), k.n)
+			s.publish()
+			s.await(Everyone, k.number+1)
+			s.combineAll(0, c.Ranks-1, k.at, Loc{RecvBuf, k.off}, k.n)
+		})
+	},
+	cost: func(c *Call) Cost {
+		return Cost{Rounds: 1, Bytes: c.Bytes, Reduced: c.Ranks * c.Bytes}
+	},
+}
+
+// allreduceSharedBlocks: each rank combines one block of the vectors of all, and then copies the
+// blocks that the others have combined. For long vectors.
+//
+//	T = 2α + 2n·β + n·γ
+var allreduceSharedBlocks = &Algorithm{
+	Name:   "shared-blocks",
+	Source: sharedSource,
+	Shares: true,
+	fits:   sharesUnordered,
+	build: func(c *Call, s *Schedule) {
+		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
+			c.combineBlocks(s, k)
+			c.takeBlocks(s, k)
+		})
+	},
+	cost: func(c *Call) Cost {
+		return Cost{Rounds: 2, Bytes: 2 * c.Bytes, Reduced: c.Bytes}
+	},
+}
+
+// sharesUnordered is sharesOne for algorithms that combine out of order.
+func sharesUnordered(c *Call) string {
+	if problem := unordered(c); problem != "" {
+		return problem
+	}
+	return sharesOne(c)
+}

@@ -1,0 +1,17 @@
+package coll
+
+// barrierShared: each rank publishes, and awaits all.
+//
+//	T = α
+var barrierShared = &Algorithm{
+	Name:   "shared",
+	Source: sharedSource,
+	Shares: true,
+	fits:   sharesOne,
+	build: func(c *Call, s *Schedule) {
+		s.InOrder = true
+		s.publish()
+		s.await(Everyone, 1)
+	},
+	cost: func(*Call) Cost { return Cost{Rounds: 1} },
+}

@@ -1,0 +1,53 @@
+package coll
+
+// bcastShared: the root copies the data to its shared buffer, segment by segment, and the others
+// copy each when it is there. With more segments than fit, the root writes over the oldest
+// when all have copied that.
+//
+//	T = α + (n + b)·β, segments of b bytes
+var bcastShared = &Algorithm{
+	Name:      "shared",
+	Source:    sharedSource,
+	Shares:    true,
+	Segmented: true,
+	fits:      sharesOne,
+	build: func(c *Call, s *Schedule) {
+		s.InOrder = true
+		if c.Bytes == 0 {
+			return
+		}
+		_, size := c.segments(c.Bytes)
+		if size > c.Shared {
+			size = c.Shared / 2
+			size -= size % c.Elem
+		}
+		count, fit := (c.Bytes+size-1)/size, c.Shared/size
+		if count == 1 { // without an allocation
+			c.bcastSegment(s, chunk{count: 1, n: c.Bytes, at: Loc{Buf: Shared}}, 1)
+			return
+		}
+		s.rounds(count, func(i int) {
+			c.bcastSegment(s, chunk{i, count, i * size, min(size, c.Bytes-i*size), Loc{Shared, i % fit * size}}, fit)
+		})
+	},
+	cost: func(c *Call) Cost {
+		_, size := c.segments(c.Bytes)
+		return Cost{Rounds: 1, Bytes: c.Bytes + min(size, c.Bytes)}
+	},
+}
+
+// bcastSegment is what a rank does with a segment, if so many fit into the shared buffer.
+func (c *Call) bcastSegment(s *Schedule, k chunk, fit int) {
+	data := Loc{RecvBuf, k.off}
+	if c.Rank != c.Root {
+		s.await(c.Root, k.number+1)
+		s.read(c.Root, k.at, data, k.n)
+		if k.number+fit < k.count {
+			s.publish()
+		}
+		return
+	}
+	s.await(Everyone, k.number-fit+1)
+	s.copy(k.at, data, k.n)
+	s.publish()
+}

@@ -1,0 +1,63 @@
+package coll
+
+// gatherShared and scatterShared: the root reads the blocks of all, or all read theirs of the
+// root's.
+//
+//	T = α + (p + 1)·n·β, n bytes a block
+var gatherShared = &Algorithm{
+	Name:   "shared",
+	Source: sharedSource,
+	Shares: true,
+	fits:   sharesOne,
+	build: func(c *Call, s *Schedule) {
+		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
+			if c.Rank != c.Root {
+				s.await(c.Root, k.number-1) // it has read the chunk before the last one
+				s.copy(k.at, Loc{SendBuf, k.off}, k.n)
+				s.publish()
+				return
+			}
+			for i := range c.Ranks {
+				r := (c.Root + i) % c.Ranks
+				into := Loc{RecvBuf, r*c.Bytes + k.off}
+				switch {
+				case i > 0:
+					s.await(r, k.number+1)
+					s.read(r, k.at, into, k.n)
+				case !c.InPlace:
+					s.copy(into, Loc{SendBuf, k.off}, k.n)
+				}
+			}
+			if k.reused() {
+				s.publish()
+			}
+		})
+	},
+	cost: func(c *Call) Cost { return Cost{Rounds: 1, Bytes: (c.Ranks + 1) * c.Bytes} },
+}
+
+var scatterShared = &Algorithm{
+	Name:   "shared",
+	Source: sharedSource,
+	Shares: true,
+	fits:   sharesAll,
+	build: func(c *Call, s *Schedule) {
+		s.inChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
+			if c.Rank == c.Root {
+				s.await(Everyone, k.number-1)
+				s.pack(k.at, Loc{SendBuf, k.off}, k.n, c.Ranks, c.Bytes)
+				s.publish()
+				if !c.InPlace {
+					s.copy(Loc{RecvBuf, k.off}, Loc{SendBuf, c.Rank*c.Bytes + k.off}, k.n)
+				}
+				return
+			}
+			s.await(c.Root, k.number+1)
+			s.read(c.Root, k.at.at(c.Rank*k.n), Loc{RecvBuf, k.off}, k.n)
+			if k.reused() {
+				s.publish()
+			}
+		})
+	},
+	cost: func(c *Call) Cost { return Cost{Rounds: 1, Bytes: (c.Ranks + 1) * c.Bytes} },
+}

@@ -1,0 +1,24 @@
+package coll
+
+// reduceScatterShared: each rank copies its vector to its shared buffer, and combines its own
+// block of all.
+//
+//	T = α + p·n·(β + γ), n bytes a block
+var reduceScatterShared = &Algorithm{
+	Name:   "shared",
+	Source: sharedSource,
+	Shares: true,
+	fits:   sharesAll,
+	build: func(c *Call, s *Schedule) {
+		s.inChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
+			s.pack(k.at, c.input().at(k.off), k.n, c.Ranks, c.Bytes)
+			s.publish()
+			s.await(Everyone, k.number+1)
+			s.combineAll(0, c.Ranks-1, k.at.at(c.Rank*k.n), Loc{RecvBuf, k.off}, k.n)
+		})
+	},
+	cost: func(c *Call) Cost {
+		n := c.Ranks * c.Bytes
+		return Cost{Rounds: 1, Bytes: n, Reduced: n}
+	},
+}

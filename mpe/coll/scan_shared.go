@@ -1,0 +1,38 @@
+package coll
+
+// scanShared and exscanShared: each rank combines the vectors of those before it.
+//
+//	T = α + n·β + p·n·γ
+var scanShared = &Algorithm{
+	Name:   "shared",
+	Source: sharedSource,
+	Shares: true,
+	fits:   sharesOne,
+	build: func(c *Call, s *Schedule) {
+		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) { c.combineBefore(s, k, c.Rank) })
+	},
+	cost: allreduceShared.cost,
+}
+
+var exscanShared = &Algorithm{
+	Name:   "shared",
+	Source: sharedSource,
+	Shares: true,
+	fits:   sharesOne,
+	build: func(c *Call, s *Schedule) {
+		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) { c.combineBefore(s, k, c.Rank-1) })
+	},
+	cost: allreduceShared.cost,
+}
+
+// combineBefore combines what the ranks from 0 to last contribute, if there are any.
+func (c *Call) combineBefore(s *Schedule, k chunk, last int) {
+	if c.Collective == Scan || c.Rank < c.Ranks-1 { // nobody reads the last one's
+		s.copy(k.at, c.input().at(k.off), k.n)
+	}
+	s.publish()
+	s.await(Everyone, k.number+1)
+	if last >= 0 {
+		s.combineAll(0, last, k.at, Loc{RecvBuf, k.off}, k.n)
+	}
+}
